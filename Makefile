@@ -1,0 +1,93 @@
+# `make` alone prints the list. Every target sets up what it needs (scripts/setup.sh).
+
+VENV   ?= .venv
+PY     := $(VENV)/bin/python
+JOBS   ?= 2
+PYTEST  = $(PY) -m pytest -n $(JOBS) $(PYTEST_ARGS)
+BASE   ?= main
+
+export VENV
+
+.DEFAULT_GOAL := help
+
+.PHONY: help
+help:  ## print this list
+	@awk -F ':.*## ' '/^[a-z0-9-]+:.*## / { printf "  %-14s %s\n", $$1, $$2 }' $(firstword $(MAKEFILE_LIST))
+
+.PHONY: setup setup-demo setup-quick
+setup:  ## install what is missing: Debian packages and .venv
+	@scripts/setup.sh test
+
+setup-demo:
+	@scripts/setup.sh demo
+
+setup-quick:
+	@scripts/setup.sh quick
+
+.PHONY: demo
+demo: setup-demo  ## compile a digit reader to C and run it on an emulated Cortex-M4
+	@$(PY) examples/digits/demo.py
+
+.PHONY: test
+test: setup  ## everything: lint, types and all tests; a missing tool is a failure
+	@$(MAKE) --no-print-directory lint types
+	GLOWC_REQUIRE_TOOLS=1 $(PYTEST) tests
+
+.PHONY: test-quick test-kernels test-e2e
+test-quick: setup-quick  ## what needs no cross compiler: unit, golden and operator tests
+	$(PYTEST) tests/unit tests/golden tests/ops
+
+test-kernels: setup  ## every kernel variant on every machine, against numpy
+	GLOWC_REQUIRE_TOOLS=1 $(PYTEST) tests/kernels
+
+test-e2e: setup  ## models x boards under QEMU
+	GLOWC_REQUIRE_TOOLS=1 $(PYTEST) tests/e2e
+
+.PHONY: onnx-backend
+onnx-backend: setup  ## ONNX's own node tests: counts, wrong answers, what is not supported
+	$(PY) scripts/onnx_backend.py --show reasons
+
+.PHONY: lint types fmt
+lint: setup-quick  ## ruff (rules and format) and shell syntax
+	$(PY) -m ruff check .
+	$(PY) -m ruff format --check .
+	for script in scripts/*.sh .ci/run; do bash -n $$script || exit 1; done
+
+types: setup-quick  ## mypy, strict
+	$(PY) -m mypy
+
+fmt: setup-quick  ## format the Python code and fix what ruff can fix
+	$(PY) -m ruff check --fix-only .
+	$(PY) -m ruff format .
+
+.PHONY: golden budgets docs
+golden: setup-quick  ## rewrite the golden files, then test against them
+	GLOWC_UPDATE_GOLDEN=1 $(PY) -m pytest -q tests/golden
+	$(PYTEST) tests/golden
+
+budgets: setup  ## record better sizes and instruction counts in tests/budgets.toml
+	GLOWC_UPDATE_BUDGETS=1 GLOWC_REQUIRE_TOOLS=1 $(PY) -m pytest -q tests/e2e
+
+docs: setup-quick  ## rewrite the generated tables of docs/
+	$(PY) scripts/make_docs.py
+
+.PHONY: bench bench-kernels bench-memory codegen-diff
+bench: setup  ## measure the sample models on the boards
+	$(PY) scripts/bench.py
+
+bench-kernels: setup  ## instructions per multiply-accumulate of single layers, beside other engines
+	$(PY) scripts/bench_kernels.py
+
+bench-memory: setup-quick  ## arena of the sample models under every memory plan
+	$(PY) scripts/bench_memory.py
+
+codegen-diff: setup-quick  ## show how the generated C differs from BASE=main
+	scripts/codegen_diff.sh $(BASE)
+
+.PHONY: wheel clean
+wheel: setup-quick  ## build the wheel and the source archive into dist/
+	$(PY) -m hatchling build -d dist
+
+clean:  ## remove what was built; .venv stays
+	rm -rf build dist .pytest_cache .mypy_cache .ruff_cache
+	find . -name __pycache__ -type d -not -path './$(VENV)/*' -prune -exec rm -rf {} +

@@ -1,0 +1,50 @@
+# ONNX models as libraries of a CMake project. CMake 3.16 or newer.
+#
+#   include(cmake/glowc.cmake)
+#   glowc_add_model(sine models/sine.onnx BOARD linux-aarch64 TEST models/sine_test.npz)
+#   target_link_libraries(app PRIVATE sine)      # and #include "sine.h"
+#
+# glowc_add_model(NAME ONNX BOARD BOARD [CPU CPU] [TEST NPZ] [OPTIONS OPTION...])
+#
+# makes a static library NAME. Its sources are written at build time, and written again when the .onnx, the
+# .npz or the options change. TEST (inputs, one array per input, leading sample axis) adds test vectors:
+# #include "NAME_golden.h". OPTIONS go to `glowc compile` as they are. -DGLOWC_EXECUTABLE=... names another glowc.
+
+function(glowc_add_model name onnx)
+  cmake_parse_arguments(PARSE_ARGV 2 arg "" "BOARD;CPU;TEST" "OPTIONS")
+  if(NOT arg_BOARD OR arg_UNPARSED_ARGUMENTS OR arg_KEYWORDS_MISSING_VALUES)
+    message(FATAL_ERROR "glowc_add_model(NAME ONNX BOARD BOARD [CPU CPU] [TEST NPZ] [OPTIONS OPTION...])")
+  endif()
+  find_program(GLOWC_EXECUTABLE glowc DOC "the ONNX compiler")
+  if(NOT GLOWC_EXECUTABLE)
+    message(FATAL_ERROR "glowc is not in PATH; give its place with -DGLOWC_EXECUTABLE=/path/to/glowc")
+  endif()
+
+  get_filename_component(onnx "${onnx}" ABSOLUTE)
+  set(dir "${CMAKE_CURRENT_BINARY_DIR}/models/${name}")
+  set(inputs "${onnx}")
+  set(options --board "${arg_BOARD}")
+  set(files "${dir}/${name}.c" "${dir}/${name}_weights.c" "${dir}/${name}.h" "${dir}/${name}_weights.h")
+  if(arg_CPU)
+    list(APPEND options --cpu "${arg_CPU}")
+  endif()
+  if(arg_TEST)
+    get_filename_component(test "${arg_TEST}" ABSOLUTE)
+    list(APPEND inputs "${test}")
+    list(APPEND options --golden "${test}")
+    list(APPEND files "${dir}/${name}_golden.c" "${dir}/${name}_golden.h")
+  endif()
+
+  add_custom_command(
+    OUTPUT ${files}
+    COMMAND "${GLOWC_EXECUTABLE}" compile "${onnx}" --name "${name}" -o "${dir}" ${options} ${arg_OPTIONS}
+    DEPENDS ${inputs}
+    COMMENT "Compiling ${onnx} with glowc"
+    VERBATIM)
+
+  add_library(${name} STATIC ${files})
+  target_include_directories(${name} PUBLIC "${dir}")
+  set_target_properties(${name} PROPERTIES C_STANDARD 11 C_STANDARD_REQUIRED ON C_EXTENSIONS ON)
+  target_compile_options(${name} PRIVATE -ffp-contract=off) # results are exact only without contraction
+  target_link_libraries(${name} PUBLIC m)
+endfunction()

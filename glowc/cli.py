@@ -1,0 +1,469 @@
+"""The command line: parse, call the driver, print.
+
+Imports of the compiler happen inside the commands, so that `--help` answers at once.
+"""
+
+from __future__ import annotations
+
+import json
+import sys
+from collections.abc import Callable
+from contextlib import contextmanager
+from enum import StrEnum
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from glowc import __version__
+from glowc.errors import GlowcError, InputError, InternalError
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from glowc.driver import Compiled, CompileOptions
+    from glowc.execute import BundleInfo
+    from glowc.target import Board
+
+app = typer.Typer(
+    name="glowc",
+    no_args_is_help=True,
+    add_completion=False,
+    pretty_exceptions_enable=False,
+    rich_markup_mode=None,
+    help="Compile quantised ONNX models to portable C for Cortex-M and Cortex-A.",
+)
+_debug = False
+
+
+class Opt(StrEnum):
+    """Code size against speed."""
+
+    SIZE = "size"
+    BALANCED = "balanced"
+    SPEED = "speed"
+
+
+class IoType(StrEnum):
+    """Element type at the network's edge."""
+
+    MODEL = "model"
+    INT8 = "int8"
+    FLOAT = "float"
+
+
+class Plan(StrEnum):
+    """How the arena is planned."""
+
+    AUTO = "auto"
+    PLAIN = "plain"
+    OVERLAP = "overlap"
+    STREAM = "stream"
+
+
+class InputStream(StrEnum):
+    """How the input arrives."""
+
+    WHOLE = "whole"
+    ROWS = "rows"
+
+
+class IoBuffers(StrEnum):
+    """Where inputs and outputs are."""
+
+    ARENA = "arena"
+    CALLER = "caller"
+
+
+class IoLayout(StrEnum):
+    """Order of image data at the network's edge."""
+
+    EXPORTED = "exported"
+    NHWC = "nhwc"
+
+
+ModelArg = Annotated[Path, typer.Argument(help="an ONNX file", show_default=False)]
+SourceArg = Annotated[
+    Path, typer.Argument(help="an ONNX file, or a folder written by `glowc compile`", show_default=False)
+]
+BoardOpt = Annotated[str, typer.Option("--board", "-b", help="a name from `glowc boards`, or a board folder")]
+CpuOpt = Annotated[str | None, typer.Option("--cpu", help="another CPU of the board's family")]
+OutOpt = Annotated[Path, typer.Option("--output", "-o", help="folder for the generated sources")]
+NameOpt = Annotated[str | None, typer.Option("--name", help="model name: prefix of files and C symbols")]
+EntryOpt = Annotated[str | None, typer.Option("--entry-name", help="C name of the inference function")]
+BatchOpt = Annotated[int | None, typer.Option("--batch-size", min=1, help="value of a symbolic first dimension")]
+SymbolOpt = Annotated[
+    list[str] | None,
+    typer.Option("--define-symbol", metavar="S=N", help="value of a symbolic dimension; repeatable"),
+]
+OptOpt = Annotated[Opt, typer.Option("--opt", help="size: shared functions; speed: one per layer shape")]
+IoTypeOpt = Annotated[IoType, typer.Option("--io-type", help="element type of inputs and outputs")]
+IoLayoutOpt = Annotated[IoLayout, typer.Option("--io-layout", help="nhwc: interleaved pixels, as cameras deliver them")]
+RamOpt = Annotated[int | None, typer.Option("--ram-limit", help="fail when the arena needs more bytes")]
+FlashOpt = Annotated[int | None, typer.Option("--flash-limit", help="fail when the constants need more bytes")]
+PassesOpt = Annotated[str | None, typer.Option("--passes", help="edit the pipeline: +name,-name,name{limit=2}")]
+PluginOpt = Annotated[
+    list[Path] | None,
+    typer.Option("--plugin", help="a Python file with operators of your own (docs/PLUGINS.md); repeatable"),
+]
+JsonOpt = Annotated[bool, typer.Option("--json", help="print JSON for scripts")]
+InputOpt = Annotated[Path, typer.Option("--input", "-i", help=".npz: one array per input, leading sample axis")]
+
+
+def _version(value: bool) -> None:
+    if value:
+        typer.echo(f"glowc {__version__}")
+        raise typer.Exit
+
+
+@app.callback()
+def _global(
+    debug: Annotated[bool, typer.Option("--debug", help="show a traceback with an error")] = False,
+    version: Annotated[bool, typer.Option("--version", callback=_version, is_eager=True, help="print it")] = False,
+) -> None:
+    global _debug
+    _debug = debug
+
+
+def _symbols(pairs: list[str] | None) -> dict[str, int]:
+    symbols, wrong = {}, []
+    for pair in pairs or []:
+        key, _, value = pair.partition("=")
+        if key and value.isdigit() and int(value) > 0:
+            symbols[key] = int(value)
+        else:
+            wrong.append(f"--define-symbol {pair}")
+    if wrong:
+        raise InputError("a symbol is defined as NAME=NUMBER", details=wrong, hint="--define-symbol N=1")
+    return symbols
+
+
+@contextmanager
+def _progress(quiet: bool) -> Iterator[Callable[[str], None]]:
+    """Yield a function that shows the current step on a terminal's standard error."""
+    if quiet or not sys.stderr.isatty():
+        yield lambda _: None
+        return
+    from rich.console import Console
+
+    with Console(stderr=True).status("starting") as status:
+        yield lambda text: status.update(text)
+
+
+def _plugins(paths: list[Path] | None) -> None:
+    if paths:
+        from glowc.plugins import load_plugins
+
+        load_plugins(paths)
+
+
+def _board(name: str, cpu: str | None) -> Board:
+    from glowc.target import load_board
+
+    return load_board(name, cpu)
+
+
+@app.command(
+    "compile",
+    help="Write C sources for a model.\n\nExample: glowc compile kws.onnx --board mps2-an386 -o build/kws",
+)
+def compile_(
+    model: ModelArg,
+    out: OutOpt,
+    board: BoardOpt = "host",
+    cpu: CpuOpt = None,
+    name: NameOpt = None,
+    entry_name: EntryOpt = None,
+    batch_size: BatchOpt = None,
+    define_symbol: SymbolOpt = None,
+    opt: OptOpt = Opt.BALANCED,
+    io_type: IoTypeOpt = IoType.MODEL,
+    io_layout: IoLayoutOpt = IoLayout.EXPORTED,
+    ram_limit: RamOpt = None,
+    flash_limit: FlashOpt = None,
+    passes: PassesOpt = None,
+    golden: Annotated[
+        Path | None,
+        typer.Option("--golden", help=".npz of inputs: adds NAME_golden.c, test vectors for firmware"),
+    ] = None,
+    dump_ir: Annotated[Path | None, typer.Option("--dump-ir", help="folder for the IR after each pass")] = None,
+    stop_after: Annotated[str | None, typer.Option("--stop-after", help="end behind this graph pass")] = None,
+    stateful: Annotated[
+        bool, typer.Option("--stateful", help="keep the state of LSTM, GRU, RNN between calls; reset by NAME_reset()")
+    ] = False,
+    require_int8: Annotated[
+        bool, typer.Option("--require-int8", help="fail when a layer between quantised parts would compute in float")
+    ] = False,
+    plan: Annotated[
+        Plan, typer.Option("--plan", help="overlap: outputs over used-up inputs; stream: least RAM, row by row")
+    ] = Plan.AUTO,
+    input_stream: Annotated[
+        InputStream, typer.Option("--input-stream", help="rows: NAME_push_rows() takes an nhwc input as it arrives")
+    ] = InputStream.WHOLE,
+    io_buffers: Annotated[
+        IoBuffers, typer.Option("--io-buffers", help="caller: inputs and outputs stay in your own buffers")
+    ] = IoBuffers.ARENA,
+    verify_plan: Annotated[
+        bool, typer.Option("--verify-plan", help="execute the memory plan byte by byte before anything is written")
+    ] = False,
+    memory_map: Annotated[
+        bool, typer.Option("--memory-map", help="draw the arena over time: in the terminal, and NAME_memory.svg")
+    ] = False,
+    pareto: Annotated[
+        bool, typer.Option("--pareto", help="also list the plans with less RAM and what they cost in instructions")
+    ] = False,
+    plugin: PluginOpt = None,
+    as_json: JsonOpt = False,
+) -> None:
+    """Compile a model."""
+    _plugins(plugin)
+    from glowc.driver import CompileOptions, compile_model, write_bundle
+
+    options = CompileOptions(
+        name, entry_name, batch_size, _symbols(define_symbol), opt.value, io_type.value, io_layout.value, ram_limit,
+        flash_limit, passes, stop_after, dump_ir, golden, stateful, require_int8, plan.value, verify_plan,
+        input_stream.value, io_buffers.value, memory_map,
+    )  # fmt: skip
+    if stop_after is not None:
+        _stop_after(model, options)
+        return
+    with _progress(as_json) as progress:
+        compiled = compile_model(model, _board(board, cpu), options, progress)
+        write_bundle(compiled, out)
+    if as_json:
+        typer.echo(json.dumps(compiled.report | ({"pareto": _frontier(compiled)} if pareto else {})))
+        return
+    from glowc.show import compile_summary
+
+    typer.echo(compile_summary(compiled, out))
+    if pareto:
+        typer.echo("plans, the cheapest first (instructions besides the layers' own, estimated):")
+        for entry in _frontier(compiled):
+            typer.echo(f"  {entry['arena_bytes']:>10,} bytes  {entry['extra_insns']:>+10,}  {entry['plan']}")
+    if memory_map:
+        from glowc.memory import render_text
+
+        typer.echo(render_text(compiled.plan, compiled.planned.blocks), nl=False)
+
+
+def _frontier(compiled: Compiled) -> list[dict[str, Any]]:
+    from glowc.driver import plans_of
+
+    return [
+        {"plan": p.title, "arena_bytes": p.plan.arena_bytes, "extra_insns": p.extra_insns} for p in plans_of(compiled)
+    ]
+
+
+def _stop_after(model: Path, options: CompileOptions) -> None:
+    from glowc.driver import optimise
+    from glowc.graph.text import dump
+
+    typer.echo(dump(optimise(model, options)), nl=False)
+
+
+@contextmanager
+def _bundle(
+    source: Path, board: Board, symbols: list[str] | None, batch: int | None, opt: Opt, quiet: bool
+) -> Iterator[BundleInfo]:
+    """Yield the bundle in a folder, or compile a model into a temporary one."""
+    import tempfile
+
+    from glowc.execute import load_bundle
+
+    if source.is_dir():
+        yield load_bundle(source)
+        return
+    from glowc.driver import CompileOptions, compile_model, write_bundle
+
+    with tempfile.TemporaryDirectory(prefix="glowc-") as folder:
+        with _progress(quiet) as progress:
+            options = CompileOptions(batch_size=batch, symbols=_symbols(symbols), opt=opt.value)
+            write_bundle(compile_model(source, board, options, progress), Path(folder))
+        yield load_bundle(Path(folder))
+
+
+@app.command(
+    help="Run a model on the host or under QEMU.\n\n"
+    "Example: glowc run build/kws --board mps2-an386 --input in.npz --output out.npz"
+)
+def run(
+    source: SourceArg,
+    input_: InputOpt,
+    output: Annotated[Path, typer.Option("--output", "-o", help=".npz with one array per output")],
+    board: BoardOpt = "host",
+    cpu: CpuOpt = None,
+    batch_size: BatchOpt = None,
+    define_symbol: SymbolOpt = None,
+    opt: OptOpt = Opt.BALANCED,
+    plugin: PluginOpt = None,
+    as_json: JsonOpt = False,
+) -> None:
+    """Run a bundle or model on samples."""
+
+    from glowc.execute import execute, read_inputs
+
+    _plugins(plugin)
+    target = _board(board, cpu)
+    with _bundle(source, target, define_symbol, batch_size, opt, as_json) as info:
+        inputs = read_inputs(info, input_)
+        with _progress(as_json) as progress:
+            progress(f"building and running on {target.name}")
+            done = execute(info, target, inputs)
+        arrays = {p.name: p.to_exported(done.outputs[p.name]) for p in info.outputs}
+    _save(output, arrays)
+    count = len(next(iter(arrays.values())))
+    if as_json:
+        typer.echo(json.dumps({"samples": count, "stack_bytes": done.stack_bytes, "output": str(output)}))
+    else:
+        shapes = ", ".join(f"{n} {a.dtype}{list(a.shape)}" for n, a in arrays.items())
+        typer.echo(f"{count} inferences on {target.name} ({target.cpu.name}); {output}: {shapes}")
+
+
+def _save(path: Path, arrays: dict[str, Any]) -> None:
+    import os
+
+    import numpy as np
+
+    temporary = path.with_name(f".{path.name}.tmp")
+    try:
+        with temporary.open("wb") as file:
+            np.savez(file, **arrays)
+        os.replace(temporary, path)
+    except OSError as error:
+        raise GlowcError(f"cannot write {path}: {error.strerror}", hint="choose another file with --output") from error
+
+
+@app.command(help="Measure instructions, arena, flash and stack.\n\nExample: glowc bench kws.onnx --board mps2-an386")
+def bench(
+    source: SourceArg,
+    board: BoardOpt = "host",
+    cpu: CpuOpt = None,
+    input_: Annotated[Path | None, typer.Option("--input", "-i", help=".npz of inputs (default: random)")] = None,
+    batch_size: BatchOpt = None,
+    define_symbol: SymbolOpt = None,
+    opt: OptOpt = Opt.BALANCED,
+    plugin: PluginOpt = None,
+    as_json: JsonOpt = False,
+) -> None:
+    """Measure one inference."""
+    import time
+
+    from glowc.execute import bench as measure
+    from glowc.execute import read_inputs
+
+    _plugins(plugin)
+    target = _board(board, cpu)
+    start = time.perf_counter()
+    with _bundle(source, target, define_symbol, batch_size, opt, as_json) as info:
+        compile_s = None if source.is_dir() else round(time.perf_counter() - start, 3)
+        inputs = read_inputs(info, input_) if input_ is not None else None
+        with _progress(as_json) as progress:
+            progress(f"building and counting on {target.name}")
+            report = measure(info, target, inputs)
+    report["compile_s"] = compile_s
+    if as_json:
+        typer.echo(json.dumps(report))
+    else:
+        from glowc.show import bench_tables
+
+        bench_tables(report)
+
+
+@app.command(
+    help="Compare a model on a board with onnxruntime, or with the interpreter.\n\n"
+    "Example: glowc validate kws.onnx --board mps2-an386 --input in.npz"
+)
+def validate(
+    model: ModelArg,
+    input_: InputOpt,
+    board: BoardOpt = "host",
+    cpu: CpuOpt = None,
+    golden: Annotated[Path | None, typer.Option("--golden", help=".npz of expected outputs")] = None,
+    layers: Annotated[bool, typer.Option("--layers", help="find the first instruction that differs")] = False,
+    batch_size: BatchOpt = None,
+    define_symbol: SymbolOpt = None,
+    opt: OptOpt = Opt.BALANCED,
+    plugin: PluginOpt = None,
+    as_json: JsonOpt = False,
+) -> None:
+    """Compare outputs."""
+    from glowc.driver import CompileOptions
+    from glowc.validate import validate_model
+
+    _plugins(plugin)
+    target = _board(board, cpu)
+    options = CompileOptions(batch_size=batch_size, symbols=_symbols(define_symbol), opt=opt.value)
+    with _progress(as_json) as progress:
+        result = validate_model(model, target, options, input_, golden, find_layer=layers, progress=progress)
+    if as_json:
+        typer.echo(json.dumps(result))
+    else:
+        from glowc.show import validation_table
+
+        validation_table(result)
+    if not result["ok"]:
+        raise typer.Exit(1)
+
+
+@app.command(help="List the boards.\n\nExample: glowc boards --json")
+def boards(as_json: JsonOpt = False) -> None:
+    """List the boards."""
+    from glowc.show import board_table, boards_data
+
+    data = boards_data()
+    typer.echo(json.dumps(data)) if as_json else board_table(data)
+
+
+@app.command(
+    "make-include",
+    help="Print where glowc.mk is: the rules that make models part of a Makefile project.\n\n"
+    'Example: cp "$(glowc make-include)" build/glowc.mk',
+)
+def make_include() -> None:
+    """Print the path of the Makefile fragment."""
+    from glowc.paths import data_dir
+
+    typer.echo(data_dir("runtime_c") / "make" / "glowc.mk")
+
+
+@app.command(help="List the supported operators and the kernels a CPU needs.\n\nExample: glowc ops")
+def ops(as_json: JsonOpt = False) -> None:
+    """List operators and kernels."""
+    from glowc.show import ops_data, ops_tables
+
+    data = ops_data()
+    typer.echo(json.dumps(data)) if as_json else ops_tables(data)
+
+
+@app.command(help="Show which tools are installed and how to install the rest.\n\nExample: glowc doctor")
+def doctor(as_json: JsonOpt = False) -> None:
+    """Check the installation."""
+    from glowc.show import doctor_data, doctor_table
+
+    data = doctor_data()
+    typer.echo(json.dumps(data)) if as_json else doctor_table(data)
+    if data["missing"]:
+        raise typer.Exit(1)
+
+
+def main() -> None:
+    """Run the command line: exit status 0, 1 (the user's input) or 2 (a bug in glowc)."""
+    try:
+        app()
+    except SystemExit as stop:
+        sys.exit(1 if stop.code == 2 else stop.code)  # typer's own 2: a wrong option, so the user's input
+    except GlowcError as error:
+        if _debug:
+            raise
+        kind = "internal error" if isinstance(error, InternalError) else "error"
+        typer.echo(f"{kind}: {error}", err=True)
+        sys.exit(error.exit_status)
+    except Exception as error:
+        if _debug:
+            raise
+        typer.echo(
+            f"internal error: {type(error).__name__}: {error}\n"
+            "  hint: this is a bug in glowc; run again with `glowc --debug ...` and report what it prints",
+            err=True,
+        )
+        sys.exit(2)

@@ -1,0 +1,237 @@
+"""Renders the files of a bundle: sources, header, constants, NAME.mk, README.md; returns text by file name."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+
+import numpy as np
+
+from glowc import __version__
+from glowc.codegen.kernels import environment, extern_files
+from glowc.codegen.names import c_lines, in_comment, is_ident
+from glowc.codegen.segments import layer_dict, piece_views
+from glowc.codegen.view import (
+    RUNTIME_FILES,
+    FunctionTable,
+    LayerView,
+    StateView,
+    TensorView,
+    caller_names,
+    const_views,
+    kernel_headers,
+    layer_views,
+    literal_kernels,
+    needs_math,
+    prefix_of,
+    state_views,
+    tensor_views,
+)
+from glowc.errors import InputError
+from glowc.instr.ir import Program
+from glowc.paths import data_dir
+
+
+@dataclass(frozen=True, slots=True)
+class BundleSpec:
+    """What the bundle says about itself, decided by the driver."""
+
+    name: str
+    cpu: str
+    align_bytes: int
+    opt: str
+    model_hash: str
+    options: str
+    entry_name: str = ""
+    exported: Mapping[str, tuple[tuple[int, ...], str]] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
+class Golden:
+    """Test vectors: arrays by tensor name with a leading sample axis."""
+
+    inputs: Mapping[str, np.ndarray]
+    outputs: Mapping[str, np.ndarray]
+
+
+@dataclass(frozen=True, slots=True)
+class Bundle:
+    """Rendered files, and the layers and tensors that reports talk about."""
+
+    files: Mapping[str, str]
+    layers: tuple[LayerView, ...]
+    inputs: tuple[TensorView, ...]
+    outputs: tuple[TensorView, ...]
+    weights_bytes: int
+    states: tuple[StateView, ...] = ()
+    extern_sources: tuple[str, ...] = ()
+
+
+def render_bundle(
+    program: Program,
+    offsets: Mapping[str, int],
+    arena_bytes: int,
+    spec: BundleSpec,
+    golden: Golden | None = None,
+) -> Bundle:
+    """Return every file of the bundle but report.json.
+
+    Raises InputError when the names that the user chose clash with those of the bundle.
+    """
+    prefix = prefix_of(spec.name)
+    starts = {f"{name}_initial": a for name, a in program.states.items() if a.any()}
+    consts = const_views(replace(program, consts={**program.consts, **starts}), prefix, spec.align_bytes)
+    states = state_views(program, consts, offsets)
+    table = FunctionTable(prefix, literal_kernels(program, spec.opt))
+    inputs = tensor_views(program.inputs, program, offsets, "input", spec.exported)
+    outputs = tensor_views(program.outputs, program, offsets, "output", spec.exported)
+    callers = caller_names(program, inputs, outputs)
+    layers = layer_views(program, table, consts, offsets, prefix, callers)
+    pieces = piece_views(program, layers, offsets)
+    weights_bytes = sum(c.size_bytes for c in consts.values())
+    align = max([spec.align_bytes, *(b.align_bytes for b in program.buffers.values())])
+    tensors = [*inputs, *outputs]
+    _check_names(spec, prefix, [*(f.name for f in table.functions), *(f"{prefix}_{t.ident}" for t in tensors)])
+    headers = kernel_headers(program)
+    extern_headers, extern_sources = extern_files(program)
+    _check_extern(spec, [*extern_headers, *extern_sources])
+    model = {
+        "name": spec.name,
+        "prefix": prefix,
+        "P": prefix.upper(),
+        "version": __version__,
+        "cpu": spec.cpu,
+        "opt": spec.opt,
+        "model_hash": spec.model_hash,
+        "options": spec.options,
+        "entry": spec.entry_name or f"{prefix}_invoke",
+        "arena_bytes": max(arena_bytes, 1),
+        "arena_align": align,
+        "weights_bytes": weights_bytes,
+        "macs": sum(layer.macs for layer in layers),
+        "inputs": [_tensor(t, prefix) for t in inputs],
+        "outputs": [_tensor(t, prefix) for t in outputs],
+        "io_args": ", ".join(
+            [f"const {t.ctype} *{t.ident}" for t in inputs] + [f"{t.ctype} *{t.ident}" for t in outputs]
+        ),
+        "io_names": ", ".join(t.ident for t in tensors),
+        "null_checks": " || ".join(f"{t.ident} == NULL" for t in tensors),
+        "structs": table.structs,
+        "functions": table.functions,
+        "layers": [layer_dict(layer) for layer in layers],
+        "pieces": pieces,
+        "feed": next((p.feed for p in pieces if p.feed is not None), None),
+        "feed_index": next((len(p.layers) for p in pieces if p.feed is not None), 0),
+        "zero_copy": not program.caller_io and all(p.feed is None for p in pieces),
+        "in_arena": _in_arena(program, tensors, prefix),
+        "uses_arena": any("arena" in layer.call for layer in layers) or any(p.streamed for p in pieces),
+        "caller_io": program.caller_io,
+        "infer_params": _infer_params(program, inputs, outputs),
+        "infer_args": "".join(f", {t.ident}" for t in tensors) if program.caller_io else "",
+        "states": states,
+        "state_bytes": sum(s.size_bytes for s in states),
+        "consts": list(consts.values()),
+        "consts_need_math": any("INFINITY" in c.text or "NAN" in c.text for c in consts.values()),
+        "needs_math": needs_math(program),
+        "kernel_headers": [*headers, *extern_headers],
+        "extern_sources": list(extern_sources),
+        "runtime_files": [*RUNTIME_FILES, *headers, *extern_headers],
+        "golden": golden is not None,
+    }
+    templates = {
+        f"{spec.name}.h": "model.h.j2",
+        f"{spec.name}.c": "model.c.j2",
+        f"{spec.name}_weights.h": "weights.h.j2",
+        f"{spec.name}_weights.c": "weights.c.j2",
+        f"{spec.name}.mk": "model.mk.j2",
+        "README.md": "bundle_readme.md.j2",
+    }
+    env = environment()
+    files = {file: env.get_template(template).render(m=model) for file, template in templates.items()}
+    if golden is not None:
+        view = _golden_view(golden, inputs, outputs)
+        for suffix in ("h", "c"):
+            text = env.get_template(f"golden.{suffix}.j2").render(m=model, golden=view)
+            files[f"{spec.name}_golden.{suffix}"] = text
+    for name in (*RUNTIME_FILES, *headers):
+        files[name] = (data_dir("runtime_c") / name).read_text()
+    files |= extern_headers | extern_sources
+    return Bundle(files, layers, inputs, outputs, weights_bytes, states, tuple(extern_sources))
+
+
+def _check_extern(spec: BundleSpec, names: Iterable[str]) -> None:
+    own = {f"{spec.name}{end}" for end in (".c", ".h", ".mk", "_weights.c", "_weights.h", "_golden.c", "_golden.h")}
+    for name in names:
+        if name in own or name.startswith("glow_") or name == "main_run.c":
+            raise InputError(f"plugin file {name} is named like a file of the bundle", hint="rename it")
+
+
+def _check_names(spec: BundleSpec, prefix: str, used: Iterable[str]) -> None:
+    entry = spec.entry_name
+    if f"{spec.name}.h".startswith("glow_"):
+        raise InputError(f"{spec.name}.h is a file of glowc's runtime", hint=f"use e.g. --name {spec.name}_net")
+    if not entry:
+        return
+    hint = f"use e.g. --entry-name {prefix}_classify"
+    if not is_ident(entry):
+        raise InputError(f"{entry!r} is no C identifier", hint=hint)
+    own = ("arena", "check", "infer", "layer_name", "reset", "reset_in", "run", "run_in")
+    taken = {*used, *(f"{prefix}_{word}" for word in own), "memcmp", "memcpy", "memmove", "memset"}
+    families = ("glow_", f"{prefix}_w_", f"{prefix}_args_", f"{prefix}_golden_")
+    if entry.startswith(families) or not taken.isdisjoint((entry, f"{entry}_in")):
+        raise InputError(f"--entry-name {entry} is a name that the generated code uses itself", hint=hint)
+
+
+def render_main(name: str, inputs: Sequence[str], outputs: Sequence[str], mode: str = "arena", entry: str = "") -> str:
+    """Return the C program that feeds a bundle with samples; arguments are the tensors' identifiers.
+
+    `mode` says where the tensors are: "arena", "rows" (the input is pushed row by row) or "caller" (all in buffers of
+    the caller, for the function `entry`).
+    """
+    prefix = prefix_of(name)
+
+    def tensor(ident: str) -> dict[str, str]:
+        return {"ident": ident, "macro": ident.upper(), "fn": f"{prefix}_{ident}"}
+
+    model = {
+        "name": name, "prefix": prefix, "P": prefix.upper(), "mode": mode, "entry": entry or f"{prefix}_invoke",
+        "inputs": [tensor(i) for i in inputs], "outputs": [tensor(o) for o in outputs],
+    }  # fmt: skip
+    return environment().get_template("main_run.c.j2").render(m=model)
+
+
+def _tensor(t: TensorView, prefix: str) -> dict[str, object]:
+    shape = " x ".join(map(str, t.type.shape)) or "scalar"
+    meaning = "as in the model"
+    if t.scale is not None and t.zero_point is not None:
+        sign = "-" if t.zero_point >= 0 else "+"
+        meaning = f"real = {t.scale:.9g} * (q {sign} {abs(t.zero_point)})"
+    title = in_comment(f'"{t.name}": {t.ctype} {shape}, {meaning}')
+    return {
+        "name": t.name, "ident": t.ident, "macro": t.macro, "ctype": t.ctype, "shape": t.type.shape,
+        "elements": t.type.elements, "size_bytes": t.type.size_bytes, "offset_bytes": t.offset_bytes,
+        "scale": t.scale, "zero_point": t.zero_point, "fn": f"{prefix}_{t.ident}", "title": title,
+        "meaning": meaning, "layout_text": t.layout or "as exported",
+    }  # fmt: skip
+
+
+def _in_arena(program: Program, tensors: Sequence[TensorView], prefix: str) -> list[dict[str, object]]:
+    """Return the inputs and outputs that lie whole in the arena."""
+    fed = {o.role for o in program.inputs for s in program.segments if s.feed and s.feed.role == o.buffer}
+    return [_tensor(t, prefix) for t in tensors if not program.caller_io and t.name not in fed]
+
+
+def _infer_params(program: Program, inputs: Sequence[TensorView], outputs: Sequence[TensorView]) -> str:
+    if not program.caller_io:
+        return ""
+    return "".join([f", const {t.ctype} *{t.ident}" for t in inputs] + [f", {t.ctype} *{t.ident}" for t in outputs])
+
+
+def _golden_view(golden: Golden, inputs: Sequence[TensorView], outputs: Sequence[TensorView]) -> dict[str, object]:
+    texts = {t.ident: [c_lines(a) for a in golden.inputs[t.name]] for t in inputs}
+    texts |= {t.ident: [c_lines(a) for a in golden.outputs[t.name]] for t in outputs}
+    count = len(next(iter(texts.values())))
+    lines = [line for group in texts.values() for line in group]
+    floats = sorted({t.ctype for t in outputs if t.type.dtype.is_float and t.ctype in ("float", "double")})
+    needs_math = any("INFINITY" in x or "NAN" in x for x in lines)
+    return {"count": count, "texts": texts, "needs_math": needs_math, "float_types": floats}

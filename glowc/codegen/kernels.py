@@ -1,0 +1,201 @@
+"""Prints one C function for an instruction: the signature from the kernel's operands, the body by template.
+
+A parameter prints either as a literal (one function per distinct layer shape) or as a field of a constant
+argument struct (one function shared by all layers of that kernel); the templates do not know which.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import cache
+from pathlib import Path
+
+import jinja2
+import numpy as np
+
+from glowc.errors import InternalError
+from glowc.graph.types import DType
+from glowc.instr.ir import Access, Instr, ParamValue, Program
+from glowc.ops.base import KernelDef, KernelVariant
+from glowc.ops.registry import get_kernel, kernel_folder
+from glowc.paths import cache_dir, data_dir
+
+Identity = tuple[object, ...]
+
+
+def c_float(value: float) -> str:
+    """Return a C float literal that reads back as the same float32."""
+    single = np.float32(value)
+    if math.isinf(single):
+        return "INFINITY" if single > 0 else "(-INFINITY)"
+    text = np.format_float_scientific(single, unique=True, trim="0")
+    plain = np.format_float_positional(single, unique=True, trim="0")
+    best = plain if len(plain) <= len(text) else text
+    return f"({best}f)" if best.startswith("-") else f"{best}f"
+
+
+def c_int(value: int) -> str:
+    """Return a C expression for an int32."""
+    if value == -(2**31):
+        return "INT32_MIN"
+    return f"({value})" if value < 0 else str(value)
+
+
+@cache
+def environment() -> jinja2.Environment:
+    """The Jinja2 environment of templates/, with compiled templates cached in the user's cache folder."""
+    folder = cache_dir() / "jinja2"
+    folder.mkdir(exist_ok=True)
+    env = jinja2.Environment(
+        loader=jinja2.FileSystemLoader(data_dir("templates")),
+        bytecode_cache=jinja2.FileSystemBytecodeCache(str(folder)),
+        undefined=jinja2.StrictUndefined,
+        trim_blocks=True,
+        lstrip_blocks=True,
+        keep_trailing_newline=True,
+        autoescape=False,
+    )
+    env.filters["cfloat"] = c_float
+    env.filters["cint"] = c_int
+    return env
+
+
+@cache
+def _template_paths() -> dict[str, str]:
+    root = data_dir("templates")
+    return {path.name: path.relative_to(root).as_posix() for path in sorted((root / "kernels").rglob("*.c.j2"))}
+
+
+_plugin_templates: dict[str, Path] = {}
+
+
+def add_templates(folder: Path) -> None:
+    """Let kernels of plugins have their templates in `folder`."""
+    for path in sorted(folder.rglob("*.c.j2")):
+        _plugin_templates.setdefault(path.name, path)
+
+
+def has_template(name: str) -> bool:
+    """Say whether glowc has a template file of that name."""
+    return name in _template_paths()
+
+
+def kernel_template(kernel: KernelDef, isa: str) -> jinja2.Template:
+    """Return the template of a kernel variant; InternalError when the file is missing."""
+    shared = next((v.template_isa for v in kernel.variants if v.isa == isa), "")
+    name = f"{kernel.template or kernel.name}__{shared or isa}.c.j2"
+    if kernel_folder(kernel.name) is not None and name in _plugin_templates:
+        return environment().from_string(_plugin_templates[name].read_text(encoding="utf-8"))
+    path = _template_paths().get(name)
+    if path is None:
+        raise InternalError(f"kernel {kernel.name} for {isa}: no template {name}")
+    return environment().get_template(path)
+
+
+def variant_of(instr: Instr) -> KernelVariant:
+    """Return the variant that an instruction was lowered to."""
+    for variant in get_kernel(instr.kernel).variants:
+        if variant.isa == instr.isa:
+            return variant
+    raise InternalError(f"kernel {instr.kernel} has no variant {instr.isa}")
+
+
+def identity(instr: Instr, *, literal: bool) -> Identity:
+    """Return what makes two instructions the same C function."""
+    kernel = get_kernel(instr.kernel)
+    keys = kernel.print_params if not literal else tuple(sorted(instr.params))
+    types = tuple((o.role, o.type.dtype.value) for o in instr.operands)
+    plan = tuple(sorted(variant_of(instr).plan(instr).items()))
+    return (instr.kernel, instr.isa, types, tuple((k, instr.params[k]) for k in keys), plan, literal)
+
+
+@dataclass(frozen=True, slots=True)
+class ArgsStruct:
+    """The argument struct of a shared function: C type name and (field, C type) pairs."""
+
+    name: str
+    fields: tuple[tuple[str, str], ...]
+
+    def definition(self) -> str:
+        """Return the C typedef."""
+        body = "".join(f"  {ctype} {name};\n" for name, ctype in self.fields)
+        return f"typedef struct {{\n{body}}} {self.name};\n"
+
+    def initializer(self, params: Mapping[str, ParamValue]) -> str:
+        """Return the C initialiser for one instruction's parameters."""
+        parts = [f".{name} = {_print(params[name], ctype == 'float')}" for name, ctype in self.fields]
+        return "{" + ", ".join(parts) + "}"
+
+
+def args_struct(instr: Instr, name: str) -> ArgsStruct:
+    """Return the argument struct of the shared function for this instruction's kernel."""
+    kernel = get_kernel(instr.kernel)
+    fields = [(p, "int32_t") for p in kernel.params] + [(p, "float") for p in kernel.float_params]
+    return ArgsStruct(name, tuple(fields))
+
+
+def _print(value: ParamValue, is_float: bool) -> str:
+    if is_float:
+        return c_float(float(value))
+    return value if isinstance(value, str) else c_int(int(value))
+
+
+def signature(instr: Instr, fn: str, struct: ArgsStruct | None) -> str:
+    """Return `static void fn(...)`: operands in order, argument struct, output rows.
+
+    Operands that may overlap, in place or row by row, are not `restrict`.
+    """
+    kernel, variant = get_kernel(instr.kernel), variant_of(instr)
+    shared = {*kernel.in_place, "in"} if variant.in_place or kernel.row_window is not None else set()
+    shared |= {r for r, a in kernel.roles if a is not Access.IN} if shared else set()
+    args = []
+    for operand in instr.operands:
+        const = "const " if operand.access is Access.IN else ""
+        restrict = "" if operand.role in shared else "restrict "
+        args.append(f"{const}{operand.type.dtype.ctype} *{restrict}{operand.role}")
+    if struct is not None and struct.fields:
+        args.append(f"const {struct.name} *restrict p")
+    if kernel.rows:
+        args += ["int32_t y_begin", "int32_t y_end"]
+    return f"static void {fn}({', '.join(args)})"
+
+
+def render_kernel(instr: Instr, fn: str, struct: ArgsStruct | None = None) -> str:
+    """Return the C definition of the function for `instr`; with `struct`, parameters are its fields."""
+    kernel = get_kernel(instr.kernel)
+    params: dict[str, object] = {}
+    for key in kernel.print_params:
+        params[key] = instr.params[key]
+    for key in (*kernel.params, *kernel.float_params):
+        is_float = key in kernel.float_params
+        params[key] = f"p->{key}" if struct is not None else _print(instr.params[key], is_float)
+    if kernel.extern:
+        numbers = [str(params[key]) for key in (*kernel.params, *kernel.float_params)]
+        rows = ["y_begin", "y_end"] if kernel.rows else []
+        args = ", ".join([*(o.role for o in instr.operands), *numbers, *rows])
+        return f"{signature(instr, fn, struct)} {{\n  {kernel.extern}({args});\n}}\n"
+    types = {o.role: o.type.dtype.ctype for o in instr.operands}
+    kinds = {o.role: o.type.dtype for o in instr.operands}
+    text = kernel_template(kernel, instr.isa).render(
+        fn=fn, signature=signature(instr, fn, struct), p=params, T=types, dtype=kinds, DType=DType,
+        v=variant_of(instr).plan(instr), has_scratch="scratch" in types,
+    )  # fmt: skip
+    return text.strip("\n") + "\n"
+
+
+def extern_files(program: Program) -> tuple[dict[str, str], dict[str, str]]:
+    """Return (headers, sources) of the C functions that a program's kernels name, text by file name."""
+    headers: dict[str, str] = {}
+    sources: dict[str, str] = {}
+    for name in sorted({instr.kernel for instr in program.instrs}):
+        folder = kernel_folder(name)
+        kernel = get_kernel(name) if folder is not None else None
+        if folder is None or kernel is None or not kernel.extern:
+            continue
+        if kernel.extern_header:
+            headers[Path(kernel.extern_header).name] = (folder / kernel.extern_header).read_text(encoding="utf-8")
+        for source in kernel.extern_sources:
+            sources[Path(source).name] = (folder / source).read_text(encoding="utf-8")
+    return headers, sources

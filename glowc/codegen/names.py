@@ -1,0 +1,96 @@
+"""C names and literals: identifiers from the user's names, unique and never a keyword."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable
+
+import numpy as np
+
+_KEYWORDS = frozenset({
+    "auto", "break", "case", "char", "const", "continue", "default", "do", "double", "else", "enum", "extern",
+    "float", "for", "goto", "if", "inline", "int", "long", "register", "restrict", "return", "short", "signed",
+    "sizeof", "static", "struct", "switch", "typedef", "union", "unsigned", "void", "volatile", "while", "main",
+    "errno",
+})  # fmt: skip
+
+
+def c_ident(text: str) -> str:
+    """Return a C identifier close to `text`."""
+    ident = re.sub(r"[^A-Za-z0-9_]+", "_", text).strip("_") or "x"
+    ident = f"m_{ident}" if ident[0].isdigit() else ident
+    return f"{ident}_" if ident in _KEYWORDS else ident
+
+
+def c_string(text: str) -> str:
+    """Return a C string literal of `text`; what is not printable ASCII becomes a question mark."""
+    plain = re.sub(r"[^ -~]", "?", text).replace("\\", "\\\\").replace('"', '\\"')
+    return '"' + plain.replace("??", "?\\?") + '"'
+
+
+def in_comment(text: str) -> str:
+    """Return `text` as it may stand in a C comment, on one line."""
+    return " ".join(text.replace("*/", "* /").replace("/*", "/ *").split())
+
+
+def is_ident(text: str) -> bool:
+    """True for a C identifier that is no keyword."""
+    return re.fullmatch(r"[A-Za-z_][A-Za-z0-9_]*", text) is not None and text not in _KEYWORDS
+
+
+def unique_idents(names: Iterable[str]) -> dict[str, str]:
+    """Map names to distinct C identifiers (distinct also when upper-cased), in order."""
+    result: dict[str, str] = {}
+    taken: set[str] = set()
+    for name in names:
+        base = ident = c_ident(name)
+        index = 1
+        while ident.upper() in taken:
+            index += 1
+            ident = f"{base}_{index}"
+        taken.add(ident.upper())
+        result[name] = ident
+    return result
+
+
+def c_values(array: np.ndarray) -> list[str]:
+    """Return the elements as C literals, in row-major order."""
+    flat = np.ascontiguousarray(array).reshape(-1)
+    if flat.dtype.kind == "f":
+        return [_float(v, flat.dtype.itemsize) for v in flat]
+    if flat.dtype.kind == "b":
+        return ["1" if v else "0" for v in flat]
+    values = flat.tolist()
+    if flat.dtype.itemsize <= 2:
+        return [str(v) for v in values]
+    return [_integer(v, flat.dtype) for v in values]
+
+
+def _integer(value: int, dtype: np.dtype[np.generic]) -> str:
+    if dtype.kind == "u":
+        return f"{value}u" if dtype.itemsize == 4 else f"UINT64_C({value})"
+    if dtype.itemsize == 8:
+        return "INT64_MIN" if value == -(2**63) else f"INT64_C({value})"
+    return "INT32_MIN" if value == -(2**31) else str(value)
+
+
+def _float(value: np.floating, bytes_: int) -> str:
+    suffix = "f" if bytes_ == 4 else ""
+    if bytes_ == 2:
+        return str(int(np.asarray(value, np.float16).view(np.uint16)))
+    if np.isnan(value):
+        return "NAN"
+    if np.isinf(value):
+        return "INFINITY" if value > 0 else "-INFINITY"
+    return np.format_float_scientific(value, unique=True, trim="0") + suffix if value else f"0.0{suffix}"
+
+
+def c_lines(array: np.ndarray, width: int = 108) -> str:
+    """Return the elements as lines of C literals, at most `width` characters each."""
+    values = c_values(array)
+    longest = max((len(v) for v in values), default=1) + 2
+    per_line = max(1, (width - 2) // longest)
+    if len(values) > 32:
+        per_line = 1 << (per_line.bit_length() - 1)
+    rows = (values[i : i + per_line] for i in range(0, len(values), per_line))
+    return "\n".join("  " + ", ".join(row) + "," for row in rows)

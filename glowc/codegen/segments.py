@@ -1,0 +1,91 @@
+"""Streamed segments as the templates print them: a table of steps, and the layers that they call."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+from glowc.codegen.names import c_string
+from glowc.codegen.view import LayerView
+from glowc.instr.ir import Program, Segment
+
+
+@dataclass(frozen=True, slots=True)
+class FeedView:
+    """The input that a segment takes row by row, and where its progress is kept between calls."""
+
+    rows: int
+    row_bytes: int
+    ring: int
+    offset_bytes: int
+    progress_offset_bytes: int
+
+
+@dataclass(frozen=True, slots=True)
+class PieceView:
+    """Layers that follow each other in the inference: one that runs as a whole, or those of a segment."""
+
+    index: int
+    layers: tuple[Mapping[str, object], ...]
+    streamed: bool
+    steps_text: str = ""
+    steps_ctype: str = ""
+    step_count: int = 0
+    first: int = 0
+    last: int = 0
+    feed: FeedView | None = None
+
+
+def piece_views(program: Program, layers: Sequence[LayerView], offsets: Mapping[str, int]) -> tuple[PieceView, ...]:
+    """Return all pieces in order; layers are numbered as in `layers`."""
+    pieces: list[PieceView] = []
+    at = 0
+    for number, segment in enumerate(program.segments):
+        pieces += [PieceView(0, (layer_dict(layer),), False) for layer in layers[at : segment.begin]]
+        pieces.append(_segment(program, number, segment, layers, offsets))
+        at = segment.end
+    pieces += [PieceView(0, (layer_dict(layer),), False) for layer in layers[at:]]
+    return tuple(pieces)
+
+
+def profile_order(program: Program, count: int) -> list[int] | None:
+    """Return the layers in the order in which the profile hooks see them, None when each is seen once."""
+    if not program.segments:
+        return None
+    order: list[int] = []
+    at = 0
+    for segment in program.segments:
+        order += range(at, segment.begin)
+        order += [segment.begin + s for s in segment.steps if s < segment.end - segment.begin]
+        at = segment.end
+    return [*order, *range(at, count)]
+
+
+def layer_dict(layer: LayerView) -> dict[str, object]:
+    """Return a layer as the templates know it."""
+    return {
+        "index": layer.index, "comment": layer.comment, "call": layer.call, "args": layer.args,
+        "c_name": c_string(layer.name),
+    }  # fmt: skip
+
+
+def _segment(
+    program: Program, number: int, segment: Segment, layers: Sequence[LayerView], offsets: Mapping[str, int]
+) -> PieceView:
+    inner = tuple(layer_dict(layer) for layer in layers[segment.begin : segment.end])
+    lines = [
+        "  " + ", ".join(map(str, segment.steps[i : i + 32])) + ","
+        for i in range(0, len(segment.steps), 32)
+    ]  # fmt: skip
+    return PieceView(
+        number, inner, True, "\n".join(lines), "uint8_t" if len(inner) < 256 else "uint16_t", len(segment.steps),
+        segment.begin, segment.end - 1, _feed(program, segment, offsets),
+    )  # fmt: skip
+
+
+def _feed(program: Program, segment: Segment, offsets: Mapping[str, int]) -> FeedView | None:
+    if segment.feed is None:
+        return None
+    rows = segment.steps.count(segment.end - segment.begin)
+    root, at = program.root(segment.feed.role)
+    return FeedView(rows, segment.feed.row_bytes, segment.feed.ring, offsets[root] + at, offsets[segment.progress])

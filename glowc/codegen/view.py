@@ -1,0 +1,295 @@
+"""Program and plan -> what the templates print: tensors, constants, functions, layers. No C text but names."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from glowc.codegen.kernels import ArgsStruct, Identity, args_struct, identity, render_kernel, signature, variant_of
+from glowc.codegen.names import c_ident, c_lines, in_comment, unique_idents
+from glowc.graph.types import NARROW, DType, TensorType
+from glowc.instr.ir import Access, BufferKind, Instr, Operand, Program
+from glowc.ops.registry import get_kernel
+from glowc.paths import data_dir
+
+RUNTIME_FILES = ("glow_numeric.h", "glow_runtime.h", "glow_status.h")
+
+
+@dataclass(frozen=True, slots=True)
+class TensorView:
+    """A model input or output as firmware sees it."""
+
+    name: str
+    ident: str
+    macro: str
+    type: TensorType
+    offset_bytes: int
+    exported_shape: tuple[int, ...]
+    layout: str
+
+    @property
+    def ctype(self) -> str:
+        """C type of one element."""
+        return self.type.dtype.ctype
+
+    @property
+    def scale(self) -> float | None:
+        """Scale of a quantised tensor."""
+        return self.type.quant.scale[0] if self.type.quant else None
+
+    @property
+    def zero_point(self) -> int | None:
+        """Zero point of a quantised tensor."""
+        return self.type.quant.zero_point[0] if self.type.quant else None
+
+
+@dataclass(frozen=True, slots=True)
+class StateView:
+    """Bytes of the arena that keep their value between inferences; `initial` is a constant's C name, "" for zeros."""
+
+    name: str
+    title: str
+    offset_bytes: int
+    size_bytes: int
+    initial: str
+
+
+@dataclass(frozen=True, slots=True)
+class ConstView:
+    """One constant array."""
+
+    ident: str
+    ctype: str
+    count: int
+    align_bytes: int
+    size_bytes: int
+    text: str
+    comment: str
+
+
+@dataclass(frozen=True, slots=True)
+class FunctionView:
+    """One printed C function and, when it is shared between shapes, its argument struct."""
+
+    name: str
+    code: str
+    struct: ArgsStruct | None
+
+
+@dataclass(frozen=True, slots=True)
+class LayerView:
+    """One call in the generated inference function."""
+
+    index: int
+    name: str
+    op: str
+    kernel: str
+    call: str
+    args: tuple[str, str, str] | None
+    comment: str
+    macs: int
+
+
+def tensor_views(
+    operands: tuple[Operand, ...], program: Program, offsets: Mapping[str, int], kind: str,
+    exported: Mapping[str, tuple[tuple[int, ...], str]],
+) -> tuple[TensorView, ...]:  # fmt: skip
+    """Return the views of all inputs (kind "input") or outputs ("output")."""
+    idents = unique_idents(o.role for o in operands)
+    for name, ident in idents.items():
+        if ident.upper().endswith("OFFSET"):  # X_OFFSET_BYTES is the offset of X already
+            idents[name] = f"{ident}_"
+    views = []
+    for operand in operands:
+        ident = kind if len(operands) == 1 else f"{kind}_{idents[operand.role]}"
+        root, offset = program.root(operand.buffer)
+        shape, layout = exported.get(operand.role, (operand.type.shape, ""))
+        views.append(
+            TensorView(operand.role, ident, ident.upper(), operand.type, offsets.get(root, 0) + offset, shape, layout)
+        )
+    return tuple(views)
+
+
+def state_views(program: Program, consts: Mapping[str, ConstView], offsets: Mapping[str, int]) -> tuple[StateView, ...]:
+    """Return the views of all states; constant `<state>_initial` is there for those that do not start with zeros."""
+    views = []
+    for name, array in program.states.items():
+        start = consts.get(f"{name}_initial")
+        title = name.replace("*/", "* /").replace("/*", "/ *")
+        views.append(StateView(name, title, offsets[name], array.nbytes, start.ident if start else ""))
+    return tuple(views)
+
+
+def const_views(program: Program, prefix: str, align_bytes: int) -> dict[str, ConstView]:
+    """Return the view of each constant, by buffer name; `_w_` keeps them apart from the functions of the model."""
+    names = unique_idents(program.consts)
+    views = {}
+    for name, array in program.consts.items():
+        kind = _kind(array)
+        align = max(array.dtype.itemsize, align_bytes if array.nbytes >= 16 else 1)
+        shape = "x".join(map(str, array.shape)) or "scalar"
+        views[name] = ConstView(
+            f"{prefix}_w_{names[name]}", kind.ctype, max(array.size, 1), align, array.nbytes, c_lines(array),
+            f"{kind.value} {shape}",
+        )  # fmt: skip
+    return views
+
+
+def _kind(array: np.ndarray) -> DType:
+    return next(d for d in DType if d not in NARROW and d.numpy == array.dtype)
+
+
+Family = tuple[str, str, str]
+
+
+def family(instr: Instr) -> Family:
+    """Return what instructions share code by: kernel, variant, and the path that the variant takes."""
+    return instr.kernel, instr.isa, str(variant_of(instr).plan(instr).get("path", ""))
+
+
+def literal_kernels(program: Program, opt: str) -> frozenset[Family]:
+    """Return the families printed with literal dimensions, one function per distinct shape.
+
+    speed: all; size: those with one shape; balanced: those with at most two, where a shared function would
+    save little code.
+    """
+    shapes: dict[Family, set[Identity]] = {}
+    for instr in program.instrs:
+        if not instr.is_marker:
+            shapes.setdefault(family(instr), set()).add(identity(instr, literal=True))
+    limit = {"speed": 1 << 30, "balanced": 2, "size": 1}[opt]
+    return frozenset(key for key, seen in shapes.items() if len(seen) <= limit)
+
+
+class FunctionTable:
+    """The functions of one bundle: equal ones are printed once."""
+
+    def __init__(self, prefix: str, literal: frozenset[Family]) -> None:
+        self._prefix, self._literal = prefix, literal
+        self._functions: dict[Identity, FunctionView] = {}
+        self._structs: dict[str, ArgsStruct] = {}
+        self._texts: dict[str, FunctionView] = {}
+
+    @property
+    def functions(self) -> tuple[FunctionView, ...]:
+        """Functions in the order of first use, each once."""
+        return tuple(dict.fromkeys(self._functions.values()))
+
+    @property
+    def structs(self) -> tuple[ArgsStruct, ...]:
+        """Argument structs in the order of first use."""
+        return tuple(self._structs.values())
+
+    def get(self, instr: Instr) -> FunctionView:
+        """Return the function that executes `instr`."""
+        literal = family(instr) in self._literal
+        key = identity(instr, literal=literal)
+        if key not in self._functions:
+            self._functions[key] = self._make(instr, literal)
+        return self._functions[key]
+
+    def _make(self, instr: Instr, literal: bool) -> FunctionView:
+        struct = None
+        if not literal:
+            struct = args_struct(instr, f"{self._prefix}_{instr.kernel}_args_t")
+            if struct.fields:
+                self._structs.setdefault(struct.name, struct)
+            else:
+                struct = None
+        count = len({f.name for f in self._functions.values() if f.name.startswith(f"{self._prefix}_{instr.kernel}_")})
+        base = f"{self._prefix}_{instr.kernel}" + (f"_{count + 1}" if count else "")
+        name = f"{base}__{instr.isa}"
+        body = render_kernel(instr, "@", struct).partition("{")[2]
+        same = f"{signature(instr, '@', struct)}{body}"
+        if same not in self._texts:
+            self._texts[same] = FunctionView(name, render_kernel(instr, name, struct), struct)
+        return self._texts[same]
+
+
+def layer_views(
+    program: Program,
+    table: FunctionTable,
+    consts: Mapping[str, ConstView],
+    offsets: Mapping[str, int],
+    prefix: str,
+    callers: Mapping[str, str],
+) -> tuple[LayerView, ...]:
+    """Return one layer per instruction, with the C call that executes it; in a segment it computes row `y`.
+
+    `callers` are the C names of the roots that are buffers of the caller.
+    """
+    layers: list[LayerView] = []
+    moves = {s.begin + i: a for s in program.segments for i, a in enumerate(s.advances)}
+    for instr in (i for i in program.instrs if not i.is_marker):
+        index = len(layers)
+        function = table.get(instr)
+        at = {a.role: f" + (y % {a.ring}) * {a.row_bytes}" for a in moves.get(index, ())}
+        arguments = [_address(program, o, consts, offsets, callers, at.get(o.role, "")) for o in instr.operands]
+        args = None
+        if function.struct is not None:
+            name = f"{prefix}_args_{index}"
+            args = (function.struct.name, name, function.struct.initializer(instr.params))
+            arguments.append(f"&{name}")
+        if instr.rows is not None:
+            arguments += ["y", "y + 1"] if index in moves else [str(row) for row in instr.rows]
+        comment = in_comment(f"{index}: {instr.op} {', '.join(instr.origin)}")
+        name = instr.origin[0] if instr.origin else instr.name
+        layers.append(
+            LayerView(index, name, instr.op, f"{instr.kernel}__{instr.isa}",
+                      f"{function.name}({', '.join(arguments)});", args, comment, instr.macs)
+        )  # fmt: skip
+    return tuple(layers)
+
+
+def _address(
+    program: Program,
+    o: Operand,
+    consts: Mapping[str, ConstView],
+    offsets: Mapping[str, int],
+    callers: Mapping[str, str],
+    row: str,
+) -> str:
+    root, offset = program.root(o.buffer)
+    if program.buffers[root].kind is BufferKind.CONST:
+        ident = consts[root].ident
+        return ident if offset == 0 else f"{ident} + {offset // o.type.dtype.bytes}"
+    const = "const " if o.access is Access.IN else ""
+    place = f"arena + {offsets[root] + offset}{row}" if root in offsets else ""
+    if root in callers:
+        place = f"({const}uint8_t *){callers[root]} + {offset}{row}"
+    through = "(void *)" if o.type.dtype.bytes > 1 and not const else "(const void *)" if o.type.dtype.bytes > 1 else ""
+    return f"({const}{o.type.dtype.ctype} *){through}({place})"
+
+
+def kernel_headers(program: Program) -> list[str]:
+    """Return the runtime headers that the chosen kernel variants need, and those that they include."""
+    found: list[str] = []
+    wanted = sorted({variant_of(i).header for i in program.instrs if not i.is_marker} - {""})
+    while wanted:
+        header = wanted.pop(0)
+        found.append(header)
+        inner = re.findall(r'^#include "(glow_\w+\.h)"', (data_dir("runtime_c") / header).read_text(), re.M)
+        wanted += [name for name in inner if name not in (*found, *wanted, *RUNTIME_FILES)]
+    return sorted(found)
+
+
+def caller_names(program: Program, *views: Sequence[TensorView]) -> dict[str, str]:
+    """Return the C names of the roots that are buffers of the caller."""
+    operands = (*program.inputs, *program.outputs)
+    roots = {o.role: program.root(o.buffer)[0] for o in operands}
+    tensors = [t for group in views for t in group]
+    return {roots[t.name]: t.ident for t in tensors if program.is_callers(roots[t.name])}
+
+
+def needs_math(program: Program) -> bool:
+    """True when a kernel or a constant of the program uses math.h."""
+    kernels = {i.kernel for i in program.instrs if not i.is_marker}
+    return any(get_kernel(k).needs_math for k in kernels)
+
+
+def prefix_of(name: str) -> str:
+    """Return the C prefix of a model name."""
+    return c_ident(name).lower()

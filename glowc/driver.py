@@ -1,0 +1,410 @@
+"""The whole pipeline on one page: each arrow of ONNX -> ... -> bundle is one line of `compile_model`."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+import tempfile
+import zipfile
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+
+import numpy as np
+
+from glowc import __version__
+from glowc.codegen.bundle import Bundle, BundleSpec, Golden, render_bundle
+from glowc.codegen.segments import profile_order
+from glowc.errors import BoardError, GlowcError, InputError
+from glowc.frontend import import_model
+from glowc.graph.graph import Graph
+from glowc.graph.interp import run_graph
+from glowc.graph.text import dump
+from glowc.instr.ir import Program
+from glowc.instr.lifetimes import live_bytes, place_markers, root_lifetimes, strip_markers
+from glowc.instr.text import dump_program
+from glowc.instr.verify import verify_program
+from glowc.lower.lowering import lower_graph
+from glowc.memory import render_svg
+from glowc.memory.types import MemoryPlan
+from glowc.passes.base import PassCtx
+from glowc.passes.dead_channels import removed_channels
+from glowc.passes.edge import Edge, change_edge
+from glowc.passes.float_layers import require_int8
+from glowc.passes.pipeline import run_pipeline
+from glowc.passes.propagate_quant import PropagateQuant
+from glowc.passes.stateful import Stateful
+from glowc.planning import Planned, Request, make_plan, pareto, verify_plan
+from glowc.target import Board
+
+Progress = Callable[[str], None]
+
+
+def _silent(_: str) -> None:
+    pass
+
+
+@dataclass(frozen=True, slots=True)
+class CompileOptions:
+    """What the user asked for besides the model and the board; the fields are the options of the command."""
+
+    name: str | None = None
+    entry_name: str | None = None
+    batch_size: int | None = None
+    symbols: Mapping[str, int] = field(default_factory=dict)
+    opt: str = "balanced"
+    io_type: str = "model"
+    io_layout: str = "exported"
+    ram_limit: int | None = None
+    flash_limit: int | None = None
+    passes: str | None = None
+    stop_after: str | None = None
+    dump_dir: Path | None = None
+    golden: Path | None = None
+    stateful: bool = False
+    require_int8: bool = False
+    plan: str = "auto"
+    verify_plan: bool = False
+    input_stream: str = "whole"
+    io_buffers: str = "arena"
+    memory_map: bool = False
+
+    @property
+    def edge_layout(self) -> str:
+        """Layout of images at the network's edge: rows arrive as interleaved pixels."""
+        return "nhwc" if self.input_stream == "rows" else self.io_layout
+
+    def text(self) -> str:
+        """Return the options that change the generated code, as they stand in its header."""
+        parts = [f"--opt {self.opt}"]
+        for flag, value, default in (
+            ("--entry-name", self.entry_name, None), ("--batch-size", self.batch_size, None),
+            ("--io-type", self.io_type, "model"), ("--io-layout", self.io_layout, "exported"),
+            ("--passes", self.passes, None), ("--plan", self.plan, "auto"),
+            ("--input-stream", self.input_stream, "whole"), ("--io-buffers", self.io_buffers, "arena"),
+        ):  # fmt: skip
+            if value != default:
+                parts.append(f"{flag} {value}")
+        parts += ["--stateful"] if self.stateful else []
+        parts += [f"--define-symbol {key}={value}" for key, value in sorted(self.symbols.items())]
+        return " ".join(parts)
+
+
+@dataclass(frozen=True, slots=True)
+class Compiled:
+    """Everything known about a compiled model; `imported` is the graph as the file has it."""
+
+    board: Board
+    options: CompileOptions
+    imported: Graph
+    graph: Graph
+    program: Program
+    planned: Planned
+    bundle: Bundle
+    edge: Edge
+    report: dict[str, object]
+
+    @property
+    def plan(self) -> MemoryPlan:
+        """Where every buffer lies."""
+        return self.planned.plan
+
+
+def compile_model(
+    source: Path, board: Board, options: CompileOptions | None = None, progress: Progress = _silent
+) -> Compiled:
+    """Compile the ONNX file `source` for `board`; nothing is written but dumps.
+
+    Raises GlowcError for anything wrong with the model, the options or the fit on the board.
+    """
+    options = options or CompileOptions()
+    progress("reading the model")
+    imported = _import(source, options)
+    graph, edge = _edge(imported, options)
+    progress("optimising the graph")
+    graph = _optimise(graph, options)
+    progress("lowering and planning memory")
+    if options.require_int8:
+        require_int8(graph)
+
+    def lower(streaming: Callable[[str], bool]) -> Program:
+        return lower_graph(graph, board.cpu, streaming)
+
+    planned = make_plan(lower, _request(options, board))
+    program, plan = place_markers(planned.program), planned.plan
+    if options.verify_plan:
+        verify_plan(program, plan)
+    verify_program(program, "planning")
+    if options.dump_dir is not None:
+        (options.dump_dir / "98-graph.txt").write_text(dump(graph))
+        (options.dump_dir / "99-program.txt").write_text(dump_program(program))
+    progress("printing C")
+    spec = _spec(source, graph, board, options, edge)
+    bundle = render_bundle(program, plan.offsets_bytes, plan.arena_bytes, spec, _golden(options, imported, edge))
+    if options.memory_map:
+        bundle = replace(bundle, files={**bundle.files, f"{spec.name}_memory.svg": draw_plan(planned, spec.name)})
+    _check_fit(planned, bundle, board, options, lower)
+    report = _report(spec, board, program, plan, bundle, edge) | _plan_report(planned, options)
+    report["removed_channels"] = removed_channels(imported, graph)
+    return Compiled(board, options, imported, graph, program, planned, bundle, edge, report)
+
+
+def optimise(source: Path, options: CompileOptions) -> Graph:
+    """Return the graph of `source` behind the passes, or behind `options.stop_after`."""
+    graph, _ = _edge(_import(source, options), options)
+    return _optimise(graph, options)
+
+
+def _import(source: Path, options: CompileOptions) -> Graph:
+    return import_model(source, name=options.name, batch_size=options.batch_size, symbols=options.symbols or None)
+
+
+def _edge(imported: Graph, options: CompileOptions) -> tuple[Graph, Edge]:
+    """Change the model's edge; raw integer inputs get their quantisation first."""
+    if options.io_type != "model":
+        imported = PropagateQuant().run(imported, PassCtx())
+    return change_edge(imported, options.io_type, options.edge_layout)
+
+
+def _optimise(graph: Graph, options: CompileOptions) -> Graph:
+    ctx = PassCtx()
+    if options.dump_dir is not None:
+        try:
+            options.dump_dir.mkdir(parents=True, exist_ok=True)
+        except OSError as error:
+            text = f"cannot write dumps to {options.dump_dir}: {error.strerror}"
+            raise InputError(text, hint="choose another folder with --dump-ir DIR") from error
+    graph = run_pipeline(
+        graph, ctx=ctx, dump_dir=options.dump_dir, stop_after=options.stop_after, passes=options.passes
+    )
+    return Stateful().run(graph, ctx) if options.stateful and options.stop_after is None else graph
+
+
+def write_bundle(compiled: Compiled, out_dir: Path) -> None:
+    """Write the bundle to `out_dir`; files appear only when all of them could be written."""
+    files = {**compiled.bundle.files, "report.json": json.dumps(compiled.report, indent=1) + "\n"}
+    try:
+        out_dir.mkdir(parents=True, exist_ok=True)
+        with tempfile.TemporaryDirectory(prefix=".glowc-", dir=out_dir) as temporary:
+            for name, text in files.items():
+                (Path(temporary) / name).write_text(text, encoding="utf-8")
+            for name in files:
+                os.replace(Path(temporary) / name, out_dir / name)
+    except OSError as error:
+        raise GlowcError(
+            f"cannot write the bundle to {out_dir}: {error.strerror}",
+            hint="choose another folder with -o DIR",
+        ) from error
+
+
+def _spec(source: Path, graph: Graph, board: Board, options: CompileOptions, edge: Edge) -> BundleSpec:
+    digest = hashlib.sha256(source.read_bytes()).hexdigest()[:16]
+    entry = options.entry_name or ""
+    return BundleSpec(
+        graph.name, board.cpu.name, board.cpu.align_bytes, options.opt, f"sha256:{digest}", options.text(), entry,
+        edge.exported,
+    )  # fmt: skip
+
+
+def _golden(options: CompileOptions, imported: Graph, edge: Edge) -> Golden | None:
+    if options.golden is None:
+        return None
+    if options.stateful:
+        raise InputError("--golden computes each sample by itself; with --stateful samples depend on those before")
+    samples = load_samples(options.golden, imported)
+    count = len(next(iter(samples.values())))
+    # As imported, a QDQ graph means float arithmetic between Q and DQ; the passes make it the integers that C computes.
+    exact = _optimise(imported, replace(options, dump_dir=None, stop_after=None))
+    results = [run_graph(exact, {name: a[i] for name, a in samples.items()}) for i in range(count)]
+    outputs = {name: np.stack([r[name] for r in results]) for name in imported.outputs}
+    return Golden(
+        {n: np.stack([edge.to_bundle(n, s) for s in a]) for n, a in samples.items()},
+        {n: np.stack([edge.to_bundle(n, s) for s in a]) for n, a in outputs.items()},
+    )
+
+
+_SAVEZ = "write it with numpy.savez(path, **{name: array})"
+
+
+def load_samples(path: Path, graph: Graph) -> dict[str, np.ndarray]:
+    """Return the model's inputs from an .npz: one array per input, with a leading sample axis.
+
+    Raises InputError that names every array which is missing, of another type, or does not fit.
+    """
+    wanted = {name: (graph.types[name].shape, graph.types[name].dtype.numpy) for name in graph.inputs}
+    return read_arrays(path, wanted)
+
+
+def read_arrays(
+    path: Path, wanted: Mapping[str, tuple[tuple[int, ...], np.dtype[np.generic]]]
+) -> dict[str, np.ndarray]:
+    """Return the arrays of an .npz checked against (shape of one sample, dtype) by name.
+
+    A sample may lack the leading axis of the file when the file holds just one.
+    """
+    try:
+        with np.load(path, allow_pickle=False) as archive:
+            arrays = {name: archive[name] for name in archive.files}
+    except FileNotFoundError:
+        raise InputError(f"input file {path} does not exist", hint=_SAVEZ) from None
+    except (OSError, ValueError, EOFError, AttributeError, zipfile.BadZipFile) as error:
+        raise InputError(
+            f"{path} is not an .npz file that numpy can read",
+            details=[str(error)],
+            hint=_SAVEZ,
+        ) from error
+    found, problems = {}, []
+    for name, (shape, dtype) in wanted.items():
+        array = arrays.get(name)
+        if array is None:
+            problems.append(f"no array named {name!r} (the file has {', '.join(map(repr, arrays)) or 'none'})")
+            continue
+        if array.shape == shape:
+            array = array[None]
+        if array.shape[1:] != shape or array.dtype != dtype:
+            problems.append(
+                f"{name}: {array.dtype}{list(array.shape)}, the model takes {dtype}{list(shape)} "
+                "with a leading sample axis"
+            )
+            continue
+        found[name] = array
+    counts = {len(a) for a in found.values()}
+    if not problems and (len(counts) != 1 or 0 in counts):
+        problems.append(f"arrays hold {sorted(counts)} samples; every input needs the same number, at least one")
+    if problems:
+        names = ", ".join(f"{name}={dtype}{[1, *shape]}" for name, (shape, dtype) in wanted.items())
+        hint = f"numpy.savez(path, ...) with {names}"
+        raise InputError(f"{path} does not fit the model", details=problems, hint=hint)
+    return found
+
+
+def draw_plan(planned: Planned, title: str) -> str:
+    """Return the memory map as an SVG file."""
+    instrs = strip_markers(planned.program).instrs
+    names = [f"{i.op} {', '.join(i.origin)}" for i in instrs]
+    return render_svg(planned.plan, planned.blocks, instructions=names, title=f"{title}, {planned.title}")
+
+
+def _request(options: CompileOptions, board: Board) -> Request:
+    if options.input_stream == "rows" and options.io_buffers == "caller":
+        raise InputError("--input-stream rows keeps what it needs of the input itself", hint="leave out --io-buffers")
+    room = board.memory[board.arena_region].size_bytes if board.bare_metal else None
+    fed, caller_io = options.input_stream == "rows", options.io_buffers == "caller"
+    return Request(options.plan, options.ram_limit, room, fed, caller_io)
+
+
+def plans_of(compiled: Compiled) -> list[Planned]:
+    """Return the plans of a compiled model that no other beats in bytes and instructions, the cheapest first."""
+    graph, cpu = compiled.graph, compiled.board.cpu
+    return pareto(lambda streaming: lower_graph(graph, cpu, streaming), _request(compiled.options, compiled.board))
+
+
+def _check_fit(
+    planned: Planned,
+    bundle: Bundle,
+    board: Board,
+    options: CompileOptions,
+    lower: Callable[[Callable[[str], bool]], Program],
+) -> None:
+    program, plan = planned.program, planned.plan
+    ram = board.memory[board.arena_region].size_bytes if board.bare_metal else None
+    flash = board.bytes_of("flash") if board.bare_metal else None
+    limits = (
+        ("RAM", "arena", plan.arena_bytes, options.ram_limit, ram, "--ram-limit"),
+        ("flash", "constants", bundle.weights_bytes, options.flash_limit, flash, "--flash-limit"),
+    )
+    for kind, what, need, limit, has, flag in limits:
+        bound = min((b for b in (limit, has) if b is not None), default=None)
+        if bound is None or need <= bound:
+            continue
+        source = f"{flag} {limit}" if bound == limit else f"board {board.name}"
+        details = _peak(program, plan) if kind == "RAM" else _largest_constants(program)
+        hint = f"choose a board with more {kind} (`glowc boards`) or a smaller model"
+        if kind == "RAM":
+            details = [f"the plan is {planned.title}", *details]
+            smallest = pareto(lower, _request(options, board))[-1] if planned.kind in ("plain", "overlap") else planned
+            if smallest.plan.arena_bytes < need:
+                details.append(f"the smallest plan, {smallest.title}, needs {smallest.plan.arena_bytes} bytes")
+            if smallest.plan.arena_bytes <= bound:
+                hint = "use --plan auto"
+        raise BoardError(
+            f"the model needs {need} bytes of {kind} for its {what}, {source} allows {bound}",
+            details=details,
+            hint=hint,
+        )
+
+
+def _peak(program: Program, plan: MemoryPlan) -> list[str]:
+    plain = strip_markers(program)
+    live = live_bytes(plain)
+    if not live:
+        return []
+    at = max(range(len(live)), key=lambda i: live[i])
+    instr = plain.instrs[at]
+    spans = root_lifetimes(plain)
+    alive = [root for root, (first, last) in spans.items() if first <= at < last]
+    alive.sort(key=lambda root: -plain.buffers[root].size_bytes)
+    label = instr.origin[0] if instr.origin else instr.name
+    sharing = " and share bytes" if live[at] > plan.arena_bytes else ""
+    of = "" if sharing else f"of {live[at]} bytes "
+    return [
+        f'the peak {of}is at {instr.op} "{label}", where these are alive{sharing}:',
+        *(f"  {plain.buffers[root].size_bytes:>10} {root}" for root in alive),
+    ]
+
+
+def _largest_constants(program: Program) -> list[str]:
+    sizes = sorted(((a.nbytes, name) for name, a in program.consts.items()), reverse=True)[:5]
+    return ["largest constants:", *(f"  {size:>10} {name}" for size, name in sizes)]
+
+
+def _edge_quant(name: str, scale: float | None, zero_point: int | None, edge: Edge) -> dict[str, object]:
+    """Scale and zero point of a tensor, or of the integers that a float edge stands for."""
+    quant = edge.changes[name].quant if name in edge.changes else None
+    if scale is None and quant is not None:
+        scale, zero_point = quant.scale[0], quant.zero_point[0]
+    return {"scale": scale, "zero_point": zero_point}
+
+
+def _plan_report(planned: Planned, options: CompileOptions) -> dict[str, object]:
+    """Return what the report says of the plan; `profile_order` are the layers as the profile hooks see them."""
+    return {
+        "plan": planned.kind, "plan_extra_insns_estimate": planned.extra_insns, "input_stream": options.input_stream,
+        "io_buffers": options.io_buffers,
+        "profile_order": profile_order(planned.program, len(strip_markers(planned.program).instrs)),
+    }  # fmt: skip
+
+
+def _report(
+    spec: BundleSpec, board: Board, program: Program, plan: MemoryPlan, bundle: Bundle, edge: Edge
+) -> dict[str, object]:
+    exported_dtypes = {name: change.exported.dtype.value for name, change in edge.changes.items()}
+    live = live_bytes(program)
+    unmeasured = dict.fromkeys(("text_bytes", "rodata_bytes", "data_bytes", "bss_bytes", "stack_bytes"))
+    layers = [
+        {"name": layer.name, "op": layer.op, "kernel": layer.kernel, "macs": layer.macs, "insns": None,
+         "arena_live_bytes": live[layer.index]}
+        for layer in bundle.layers
+    ]  # fmt: skip
+    tensors = {
+        kind: [
+            {"name": t.name, "ident": t.ident, "dtype": t.type.dtype.value, "shape": list(t.type.shape),
+             "exported_shape": list(t.exported_shape),
+             "exported_dtype": exported_dtypes.get(t.name, t.type.dtype.value),
+             "layout": t.layout, "offset_bytes": t.offset_bytes,
+             **_edge_quant(t.name, t.scale, t.zero_point, edge)}
+            for t in views
+        ]
+        for kind, views in (("inputs", bundle.inputs), ("outputs", bundle.outputs))
+    }  # fmt: skip
+    return {
+        "glowc": __version__, "model": spec.name, "model_hash": spec.model_hash, "board": board.name,
+        "cpu": board.cpu.name, "opt": spec.opt, "options": spec.options, "entry_name": spec.entry_name or None,
+        "arena_bytes": plan.arena_bytes, "arena_lower_bound_bytes": plan.lower_bound_bytes,
+        "weights_bytes": bundle.weights_bytes, **unmeasured,
+        "macs": sum(layer.macs for layer in bundle.layers), "insns": None, **tensors,
+        "states": [{"name": s.name, "offset_bytes": s.offset_bytes, "size_bytes": s.size_bytes} for s in bundle.states],
+        "files": sorted([*bundle.files, "report.json"]), "layers": layers,
+        **({"extern_sources": sorted(bundle.extern_sources)} if bundle.extern_sources else {}),
+    }  # fmt: skip

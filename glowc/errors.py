@@ -1,0 +1,52 @@
+"""The errors glowc raises, with the fields that every message shows.
+
+A user's mistake is a `GlowcError` (exit status 1, never a traceback); a broken invariant of glowc
+itself is an `InternalError` (exit status 2).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+
+class GlowcError(Exception):
+    """A mistake in the user's input: what is wrong, what was seen, and what to do about it.
+
+    `details` are further lines (one per problem found or per fact seen); `hint` tells what to try.
+    """
+
+    exit_status = 1
+
+    def __init__(self, message: str, *, details: Iterable[str] = (), hint: str | None = None) -> None:
+        super().__init__(message)
+        self.message = message
+        self.details = tuple(details)
+        self.hint = hint
+
+    def __str__(self) -> str:
+        lines = [self.message, *(f"  {line}" for line in self.details)]
+        if self.hint:
+            lines.append(f"  hint: {self.hint}")
+        return "\n".join(lines)
+
+
+class ModelError(GlowcError):
+    """The model file cannot be read, is not valid ONNX, or uses something glowc does not support."""
+
+
+class InputError(GlowcError):
+    """The arrays or options that came with a command do not fit the model."""
+
+
+class BoardError(GlowcError):
+    """The board is unknown, its description is wrong, or the model does not fit it."""
+
+
+class ToolError(GlowcError):
+    """A compiler, QEMU or an optional Python package is missing or failed."""
+
+
+class InternalError(GlowcError):
+    """A broken invariant of glowc itself; please report it with the dump."""
+
+    exit_status = 2

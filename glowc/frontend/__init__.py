@@ -1,0 +1,8 @@
+"""ONNX bytes -> Graph: reading, shapes, constant folding, normal forms, quantisation as types.
+
+What is fused, folded or laid out afterwards is decided by `glowc.passes`.
+"""
+
+from glowc.frontend.importer import import_model
+
+__all__ = ["import_model"]

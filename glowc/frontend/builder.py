@@ -1,0 +1,261 @@
+"""The graph under construction: values with types, constants, nodes, and the rule for raw quantised integers.
+
+ONNX operators between QuantizeLinear and DequantizeLinear see plain integers. Operators that only move data
+(`MOVES`) keep the quantisation of their input in the type; before any other operator an AssignQuant takes it
+off, so that the codes are read as the plain numbers that ONNX means.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import replace
+
+import numpy as np
+import onnx
+
+from glowc.frontend.fold import ONNX_TYPES, infer_onnx
+from glowc.frontend.onnx_model import OnnxNode
+from glowc.frontend.problems import NodeError, UnsupportedOpError
+from glowc.graph.graph import AttrValue, Node
+from glowc.graph.numerics import dequantize
+from glowc.graph.types import QuantParams, TensorType, type_of
+from glowc.ops.registry import find_op
+
+MOVES = frozenset({
+    "Reshape", "Transpose", "Slice", "Split", "Expand", "Tile", "Pad", "Identity", "Gather", "GatherElements",
+    "GatherND", "DepthToSpace", "SpaceToDepth", "Resize", "MaxPool", "ReduceMax", "ReduceMin", "Concat",
+})  # fmt: skip
+# Read the codes as what they are: the quantisation itself, or an order that it does not change.
+QUANT_READERS = frozenset({"DequantizeLinear", "AssignQuant", "ArgMax", "ArgMin"})
+# Attributes with this value mean nothing, whether the operator knows them or not.
+HARMLESS: Mapping[str, object] = {
+    "storage_order": 0, "antialias": 0, "stash_type": 1, "saturate": 1, "noop_with_empty_axes": 0,
+    "allowzero": 0, "keep_aspect_ratio_policy": "stretch", "sorted": 1, "select_last_index": 0,
+    "ceil_mode": 0, "layout": 0, "extrapolation_value": 0.0, "exclude_outside": 0, "cubic_coeff_a": -0.75,
+    "input_forget": 0,
+}  # fmt: skip
+
+
+class Builder:
+    """Collects the nodes of the new graph; `current` is the ONNX node being imported."""
+
+    def __init__(self, names: Iterable[str], *, keep_unknown: bool = False) -> None:
+        self.types: dict[str, TensorType] = {}
+        self.consts: dict[str, np.ndarray] = {}
+        self.exotic: dict[str, np.ndarray] = {}
+        self.nodes: list[Node] = []
+        self.keep_unknown = keep_unknown
+        self.current: OnnxNode | None = None
+        self.read: set[str] = set()
+        self._names = set(names)
+        self._node_names: set[str] = set()
+        self._producer: dict[str, Node] = {}
+        self._known: dict[str, np.ndarray] = {}
+        self.twins: dict[tuple[str, TensorType], str] = {}
+
+    def type(self, name: str) -> TensorType:
+        """Type of a value; NodeError when it has an element kind that glowc lacks."""
+        if name in self.exotic:
+            kind = self.exotic[name].dtype.name
+            raise NodeError(f'"{name}" has the element type {kind}, which is not supported')
+        return self.types[name]
+
+    def value(self, name: str) -> np.ndarray | None:
+        """The array of a constant, also when it has passed a DequantizeLinear; None when it is computed."""
+        if name in self.consts or name in self.exotic:
+            return self.consts.get(name, self.exotic.get(name))
+        node = self._producer.get(name)
+        if name not in self._known and node is not None and node.op == "DequantizeLinear":
+            source = node.inputs[0]
+            quant = self.types[source].quant
+            if source in self.consts and quant is not None:
+                self._known[name] = dequantize(self.consts[source], quant)
+        return self._known.get(name)
+
+    def need_value(self, name: str, what: str) -> np.ndarray:
+        """The array of a constant input; NodeError when it is computed at run time."""
+        value = self.value(name)
+        if value is None:
+            raise NodeError(
+                f'{what} "{name}" is computed at run time; glowc needs a constant',
+                "simplify the model with fixed input shapes, e.g. with onnxsim",
+            )
+        return value
+
+    def producer(self, name: str) -> Node | None:
+        """The node that computes a value."""
+        return self._producer.get(name)
+
+    def fresh(self, base: str) -> str:
+        """Return a value name not in use."""
+        name, index = base, 1
+        while name in self._names:
+            name, index = f"{base}.{index}", index + 1
+        self._names.add(name)
+        return name
+
+    def set_const(self, name: str, array: np.ndarray) -> None:
+        """Define the value `name` as a constant."""
+        kind = array.dtype.name
+        if kind in ("int4", "uint4", "int2", "uint2"):
+            base = np.uint8 if kind.startswith("u") else np.int8
+            self.consts[name] = array.astype(base)
+            self.types[name] = TensorType(array.shape, ONNX_TYPES[kind])
+        elif kind in ONNX_TYPES:
+            self.consts[name] = array
+            self.types[name] = type_of(array)
+        else:
+            self.exotic[name] = array
+
+    def add_const(self, base: str, array: np.ndarray) -> str:
+        """Add a new constant and return its name."""
+        name = self.fresh(base)
+        self.set_const(name, np.ascontiguousarray(array).reshape(array.shape))
+        return name
+
+    def typed_const(self, name: str, array: np.ndarray, type_: TensorType) -> str:
+        """Return the constant with the bytes of `name` and type `type_`, made once."""
+        key = (name, type_)
+        if key not in self.twins:
+            self.twins[key] = twin = self.fresh(f"{name}.q")
+            self.consts[twin], self.types[twin] = array, type_
+        return self.twins[key]
+
+    def assign_quant(self, name: str, quant: QuantParams | None) -> str:
+        """Return `name` with its type's quantisation replaced: itself, or the output of an AssignQuant."""
+        type_ = self.type(name)
+        if type_.quant == quant:
+            return name
+        key = (name, replace(type_, quant=quant))
+        if key not in self.twins:
+            self.twins[key] = twin = self.fresh(f"{name}.{'q' if quant else 'raw'}")
+            self._append("AssignQuant", (name,), (twin,), {}, (key[1],))
+        return self.twins[key]
+
+    def emit(
+        self,
+        op: str,
+        inputs: Sequence[str],
+        attrs: Mapping[str, AttrValue] | None = None,
+        outputs: Sequence[str] | None = None,
+        types: Sequence[TensorType] | None = None,
+    ) -> str:
+        """Append a node, return its first output; `outputs` are fresh and `types` inferred unless given."""
+        names = self._plain_inputs(op, tuple(inputs))
+        opdef = find_op(op)
+        kept = dict(attrs or {})
+        outs = tuple(outputs) if outputs is not None else (self.fresh(f"{self._base()}.{op.lower()}"),)
+        if types is None and opdef is not None:
+            kept = _known_attrs(op, kept, opdef.attrs)
+            draft = Node(self._base(), op, names, outs, kept, self._origin())
+            types = opdef.infer(draft, tuple(self.type(n) if n else None for n in names))
+            types = self._moved(op, names, types)
+        if types is None:
+            types = self._unknown_types(op, names, outs)
+        self._append(op, names, outs, kept, types)
+        return outs[0]
+
+    def rollback(self, count: int) -> None:
+        """Forget the nodes after the first `count`."""
+        del self.nodes[count:]
+
+    def _base(self) -> str:
+        if self.current is None:
+            return "node"
+        return next((name for name in self.current.outputs if name), self.current.origin)
+
+    def _origin(self) -> tuple[str, ...]:
+        return (self.current.origin,) if self.current else ()
+
+    def _append(
+        self,
+        op: str,
+        inputs: tuple[str, ...],
+        outputs: tuple[str, ...],
+        attrs: Mapping[str, AttrValue],
+        types: Sequence[TensorType],
+    ) -> None:
+        outs = list(outputs)
+        for i, out in enumerate(outputs):
+            if out and i < len(types) and i > 0 and 0 in types[i].shape:
+                self.set_const(out, np.zeros(types[i].shape, types[i].dtype.numpy))  # nothing to compute
+                outs[i] = ""
+            elif out and i < len(types):
+                _check_size(types[i])
+                self.types[out] = types[i]
+            elif out and out in self.read:
+                raise NodeError(f'output {i} ("{out}") is not supported')
+            else:
+                outs[i] = ""
+        node = Node(self._node_name(op), op, inputs, tuple(outs), attrs, self._origin())
+        self.nodes.append(node)
+        self._producer.update((out, node) for out in outs if out)
+
+    def _node_name(self, op: str) -> str:
+        base = self.current.origin if self.current else op.lower()
+        name, index = base, 1
+        while name in self._node_names:
+            name, index = f"{base}.{index}", index + 1
+        self._node_names.add(name)
+        return name
+
+    def _plain_inputs(self, op: str, inputs: tuple[str, ...]) -> tuple[str, ...]:
+        """Take the quantisation off inputs whose codes the operator would read as numbers."""
+        if op in QUANT_READERS:
+            return inputs
+        quants = [self.type(name).quant for name in inputs if name]
+        keeps = op in MOVES and quants and quants[0] is not None and not quants[0].per_axis
+        if keeps and (op != "Concat" or all(q == quants[0] for q in quants)):
+            return (inputs[0], *(self._raw(n) for n in inputs[1:])) if op != "Concat" else inputs
+        return tuple(self._raw(name) for name in inputs)
+
+    def _raw(self, name: str) -> str:
+        return self.assign_quant(name, None) if name else name
+
+    def _moved(self, op: str, inputs: tuple[str, ...], types: Sequence[TensorType]) -> tuple[TensorType, ...]:
+        """Set the quantisation of outputs: the first input's for data movement, else none."""
+        first = self.type(inputs[0]) if op in MOVES and inputs and inputs[0] else None
+        return tuple(
+            replace(t, quant=first.quant if first is not None and t.dtype == first.dtype else None) for t in types
+        )
+
+    def _unknown_types(self, op: str, inputs: tuple[str, ...], outputs: tuple[str, ...]) -> tuple[TensorType, ...]:
+        """Types of an operator that is not in the registry, by ONNX's rule; an error unless it is kept."""
+        current = self.current
+        assert current is not None
+        if not self.keep_unknown:
+            raise UnsupportedOpError(current.full_op)
+        if outputs != current.outputs:
+            return (self.type(inputs[0]),)
+        return infer_onnx(current, self.types, self.consts) or (self.type(inputs[0]),)
+
+
+def _check_size(type_: TensorType) -> None:
+    if 0 in type_.shape:
+        raise NodeError(f"the result {type_} has no elements")
+
+
+def _known_attrs(op: str, attrs: dict[str, AttrValue], known: frozenset[str]) -> dict[str, AttrValue]:
+    """Drop unknown attributes whose value means nothing; NodeError for any other unknown one."""
+    result: dict[str, AttrValue] = {}
+    for key, value in attrs.items():
+        if key in known:
+            result[key] = value
+        elif not _is_default(op, key, value):
+            raise NodeError(f"attribute {key} = {_shown(value)} is not supported")
+    return result
+
+
+def _is_default(op: str, key: str, value: AttrValue) -> bool:
+    default = HARMLESS.get(key)
+    if onnx.defs.has(op):
+        schema = onnx.defs.get_schema(op).attributes.get(key)
+        if schema is not None and schema.default_value.type:
+            default = onnx.helper.get_attribute_value(schema.default_value)
+    if isinstance(default, bytes):
+        default = default.decode()
+    return default is not None and value == default
+
+
+def _shown(value: AttrValue) -> str:
+    return str(list(value)) if isinstance(value, tuple) else repr(value)

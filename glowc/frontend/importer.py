@@ -1,0 +1,284 @@
+"""ONNX model -> Graph. Each node takes the first way that is open to it:
+
+constant (all inputs known) - the model's own function - normal form (`normalize`) - simpler ONNX nodes
+(`rewrites`) - an operator of the registry as it is - ONNX's own function body - known by dequantisation.
+What has none of them is unsupported; all problems of the model are reported together.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+import numpy as np
+import onnx
+
+from glowc.frontend.builder import Builder
+from glowc.frontend.fold import can_evaluate, evaluate, infer_onnx
+from glowc.frontend.functions import inline, inline_graph, schema_function
+from glowc.frontend.loops import unroll_loop, unroll_scan
+from glowc.frontend.normalize import SAME_IN_MICROSOFT, find_normalizer
+from glowc.frontend.onnx_model import OnnxModel, OnnxNode, read_model
+from glowc.frontend.order import order_nodes
+from glowc.frontend.problems import NodeError, Problems, UnsupportedOpError
+from glowc.frontend.prune import finish
+from glowc.frontend.reader import Source, load
+from glowc.frontend.rewrites import REWRITES
+from glowc.frontend.schema import check_schema, check_types, check_version, defaults
+from glowc.frontend.symbols import resolve_inputs
+from glowc.graph.graph import AttrValue, Graph
+from glowc.graph.types import TensorType
+from glowc.ops.base import OpDef, OpError
+from glowc.ops.registry import find_op
+
+# A fold that makes a constant this much larger than its inputs stays an operator where glowc has one.
+FOLD_LIMIT_ELEMENTS, FOLD_GROWTH = 4096, 4
+# Operators whose constant result may be far larger than their inputs, and the most elements it may have.
+GROWING = frozenset({"ConstantOfShape", "Expand", "EyeLike", "OneHot", "Pad", "Range", "Resize", "Tile", "Upsample"})
+LARGEST_CONSTANT = 1 << 26
+QDQ = frozenset({"QuantizeLinear", "DequantizeLinear"})
+
+
+def import_model(
+    source: Source,
+    *,
+    name: str | None = None,
+    batch_size: int | None = None,
+    symbols: Mapping[str, int] | None = None,
+    keep_unknown: bool = False,
+) -> Graph:
+    """Read an ONNX model and return its graph with static types.
+
+    `name` is the C identifier of the network (default: from the file name). `symbols` gives values to
+    symbolic dimensions, `batch_size` to symbolic first dimensions of inputs. With `keep_unknown`, operators
+    that glowc lacks stay in the graph (typed by ONNX, or like their first input) instead of being an error.
+    Raises ModelError with everything that is wrong with the model, InputError for options that do not fit it.
+    """
+    loaded = load(source, name)
+    problems = Problems(loaded.source)
+    model = read_model(loaded.proto, problems)
+    types = resolve_inputs(model.inputs, symbols or {}, batch_size, problems, _unread(model))
+    problems.check()
+    importer = _Importer(model, problems, keep_unknown)
+    importer.builder.types.update(types)
+    for array_name, array in model.consts.items():
+        importer.builder.set_const(array_name, array)
+    importer.run()
+    problems.check()
+    return finish(importer.builder, loaded.name, tuple(i.name for i in model.inputs), model.outputs)
+
+
+def _unread(model: OnnxModel) -> frozenset[str]:
+    """Graph inputs of which no node reads more than the shape or the element kind."""
+    only_typed = {"CastLike": 1, "Shape": 0, "Size": 0, "EyeLike": 0}
+    read = set(model.outputs)
+    for node in model.nodes:
+        read.update(n for i, n in enumerate(node.inputs) if only_typed.get(node.op) != i or node.domain)
+        if any(isinstance(value, onnx.GraphProto) for value in node.attrs.values()):
+            return frozenset()
+    return frozenset(i.name for i in model.inputs) - read
+
+
+class _Importer:
+    def __init__(self, model: OnnxModel, problems: Problems, keep_unknown: bool) -> None:
+        names = {n for node in model.nodes for n in (*node.inputs, *node.outputs)} | set(model.consts)
+        self.model, self.problems = model, problems
+        self.builder = Builder(names | {i.name for i in model.inputs}, keep_unknown=keep_unknown)
+        self.failed: set[str] = set()
+
+    def run(self) -> None:
+        """Import all nodes, going on after a problem with whatever does not depend on it."""
+        model, b = self.model, self.builder
+        defined = {*model.consts, *(i.name for i in model.inputs)}
+        nodes = order_nodes(model.nodes, defined, model.outputs, self.problems)
+        b.read = {name for node in nodes for name in node.inputs} | set(model.outputs)
+        for node in nodes:
+            if any(name in self.failed for name in node.inputs):
+                self._skip(node)
+                continue
+            try:
+                self._import(node)
+            except UnsupportedOpError as problem:
+                self.problems.add_unsupported(problem.op, node.origin)
+                self._give_up(node)
+            except OpError as problem:
+                self._report(node, problem)
+                self._give_up(node)
+            except (IndexError, KeyError, TypeError, ValueError) as error:
+                missing = f"inputs or attributes are missing or of the wrong kind ({type(error).__name__}: {error})"
+                self._report(node, NodeError(missing))
+                self._give_up(node)
+
+    def _report(self, node: OnnxNode, problem: OpError) -> None:
+        b = self.builder
+        seen = ", ".join(str(b.types[n]) if n in b.types else "?" for n in node.inputs if n)
+        text = f"{node.label}: {problem}" + (f" (inputs: {seen})" if seen else "")
+        self.problems.add(text, getattr(problem, "hint", None))
+
+    def _skip(self, node: OnnxNode) -> None:
+        """Only look whether the operator exists: the types of its inputs are unknown."""
+        self.failed.update(filter(None, node.outputs))
+        known = find_normalizer(node) or self._opdef(node) or self._expansion_exists(node) or can_evaluate(node)
+        if not known:
+            self.problems.add_unsupported(node.full_op, node.origin)
+
+    def _expansion_exists(self, node: OnnxNode) -> bool:
+        key = (node.domain, node.op, node.overload)
+        return key in self.model.functions or (node.domain, node.op) in REWRITES
+
+    def _give_up(self, node: OnnxNode) -> None:
+        """Type the outputs by ONNX's rule so that problems further down are found too."""
+        b = self.builder
+        found = infer_onnx(node, b.types, b.consts)
+        names = [name for name in node.outputs if name]
+        if found is None or len(found) != len(names):
+            self.failed.update(names)
+        else:
+            b.types.update(zip(names, found, strict=True))
+
+    def _import(self, node: OnnxNode) -> None:
+        b = self.builder
+        b.current, before = node, len(b.nodes)
+        if self._fold(node):
+            return
+        try:
+            self._translate(node)
+        except UnsupportedOpError:
+            b.rollback(before)
+            body = self._schema_nodes(node)
+            if body is not None:
+                self._import_body(body, node)
+            elif not self._fold_known(node):
+                raise
+
+    def _import_body(self, body: list[OnnxNode], node: OnnxNode) -> None:
+        """Import ONNX's own definition; when a part of it cannot be, the operator as a whole is unsupported."""
+        try:
+            self._import_all(body, node)
+        except OpError as problem:
+            raise UnsupportedOpError(node.full_op) from problem
+
+    def _translate(self, node: OnnxNode) -> None:
+        """Normal form, rewrite, function or plain operator; UnsupportedOpError when there is none."""
+        b = self.builder
+        check_schema(node)
+        check_types(node, b.types)
+        # What QDQ means is settled here; the operators only see it as types.
+        check_version(node, None if node.op in QDQ else self._opdef(node))
+        function = self.model.functions.get((node.domain, node.op, node.overload))
+        normalizer, rewrite = find_normalizer(node), REWRITES.get((node.domain, node.op))
+        if function is not None:
+            self._import_all(inline(function, node, b.fresh), node)
+        elif node.op == "If" and node.domain == "":
+            self._import_all(self._branch(node), node)
+        elif node.op in ("Scan", "Loop") and node.domain == "":
+            unroll = unroll_scan if node.op == "Scan" else unroll_loop
+            unroll(node, b, self.model.opsets, lambda nodes: self._import_all(nodes, node))
+        elif normalizer is not None:
+            normalizer(node, b)
+        elif rewrite is not None:
+            self._import_all(rewrite(node, b), node)
+        else:
+            self._plain(node)
+
+    def _import_all(self, nodes: list[OnnxNode], call: OnnxNode) -> None:
+        b = self.builder
+        b.read |= {name for node in nodes for name in node.inputs}
+        for node in nodes:
+            try:
+                self._import(node)
+            except UnsupportedOpError as problem:
+                raise UnsupportedOpError(call.full_op) from problem
+
+    def _plain(self, node: OnnxNode) -> None:
+        """An operator as it is, with its defaults filled in from ONNX's definition."""
+        opdef = self._opdef(node)
+        if opdef is None and not self.builder.keep_unknown:
+            raise UnsupportedOpError(node.full_op)
+        attrs = {key: attr_value(value) for key, value in node.attrs.items()}
+        if opdef is not None:
+            attrs = {**defaults(node, opdef), **attrs}
+        self.builder.emit(node.op, node.inputs, attrs, node.outputs)
+
+    def _opdef(self, node: OnnxNode) -> OpDef | None:
+        opdef = find_op(node.op)
+        same = node.domain == "com.microsoft" and node.op in SAME_IN_MICROSOFT
+        return opdef if opdef is not None and (opdef.domain == node.domain or same) else None
+
+    def _fold(self, node: OnnxNode) -> bool:
+        """Define the outputs as constants when they are known now."""
+        b = self.builder
+        if node.domain == "" and node.op == "Constant":
+            b.set_const(node.outputs[0], _constant(node))
+            return True
+        if node.domain == "" and node.op in ("Shape", "Size"):
+            shape = b.type(node.inputs[0]).shape
+            part = shape[slice(node.int_("start", 0), node.attrs.get("end"))]
+            b.set_const(node.outputs[0], np.asarray(part if node.op == "Shape" else np.prod(shape), np.int64))
+            return True
+        names = [name for name in node.inputs if name]
+        plain = all((name in b.consts and b.types[name].quant is None) or name in b.exotic for name in names)
+        if not plain or not can_evaluate(node) or (node.domain, node.op, node.overload) in self.model.functions:
+            return False
+        if node.op in GROWING:
+            _check_growth(node, infer_onnx(node, b.types, b.consts))
+        results = evaluate(node, [b.value(name) if name else None for name in node.inputs])
+        size = sum(int(b.consts[n].size) for n in names if n in b.consts)
+        grown = sum(r.size for r in results) > max(FOLD_LIMIT_ELEMENTS, FOLD_GROWTH * size)
+        if grown and self._opdef(node) is not None:
+            return False
+        self._set_results(node, results)
+        return True
+
+    def _fold_known(self, node: OnnxNode) -> bool:
+        """Fold a node that has no other way and whose inputs are constants behind DequantizeLinear."""
+        values = [self.builder.value(name) if name else None for name in node.inputs]
+        missing = any(value is None for value, name in zip(values, node.inputs, strict=True) if name)
+        if missing or not can_evaluate(node):
+            return False
+        self._set_results(node, evaluate(node, values))
+        return True
+
+    def _set_results(self, node: OnnxNode, results: tuple[np.ndarray, ...]) -> None:
+        for out, array in zip(filter(None, node.outputs), results, strict=True):
+            self.builder.set_const(out, array)
+
+    def _schema_nodes(self, node: OnnxNode) -> list[OnnxNode] | None:
+        b = self.builder
+        if node.domain != "" or self.builder.keep_unknown:
+            return None
+        function = schema_function(node, [b.types.get(name) for name in node.inputs])
+        return inline(function, node, b.fresh) if function is not None else None
+
+    def _branch(self, node: OnnxNode) -> list[OnnxNode]:
+        condition = self.builder.need_value(node.inputs[0], "the condition")
+        graph = node.attrs["then_branch" if condition.reshape(-1)[0] else "else_branch"]
+        return inline_graph(graph, node, self.model.opsets, self.builder.fresh)
+
+
+def _check_growth(node: OnnxNode, types: tuple[TensorType, ...] | None) -> None:
+    if types is not None and max(t.elements for t in types) > LARGEST_CONSTANT:
+        raise NodeError(f"its constant result {types[0]} is too large")
+
+
+def _constant(node: OnnxNode) -> np.ndarray:
+    """The array of a Constant node in any of its forms."""
+    for key, value in node.attrs.items():
+        if key in ("value", "sparse_value"):
+            return np.asarray(value)
+        if key in ("value_float", "value_floats"):
+            return np.asarray(value, np.float32)
+        if key in ("value_int", "value_ints"):
+            return np.asarray(value, np.int64)
+        if key in ("value_string", "value_strings"):
+            return np.asarray(value, np.object_)
+    raise NodeError("it has no value")
+
+
+def attr_value(value: object) -> AttrValue:
+    """Return an attribute as the graph keeps it; a tensor of one element becomes a number."""
+    if isinstance(value, np.ndarray):
+        flat = tuple(value.reshape(-1).tolist())
+        return flat[0] if len(flat) == 1 else flat
+    if isinstance(value, int | float | str | tuple):
+        return value
+    raise NodeError(f"an attribute is a {type(value).__name__}, which is not supported")

@@ -1,0 +1,125 @@
+"""Scan and Loop with a trip count that is known: the body once per iteration.
+
+The body's values get fresh names; scan inputs are read by Gather, scan outputs joined by Concat. An LSTM, GRU or RNN is
+never taken apart like this; it has a kernel that loops.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import replace
+
+import numpy as np
+import onnx
+
+from glowc.frontend.builder import Builder
+from glowc.frontend.functions import renamed_graph
+from glowc.frontend.onnx_model import OnnxNode, convert_node, to_array
+from glowc.frontend.problems import NodeError
+
+MOST_NODES = 4096
+Import = Callable[[list[OnnxNode]], None]
+Opsets = Mapping[str, int]
+
+
+def unroll_scan(node: OnnxNode, b: Builder, opsets: Opsets, import_nodes: Import) -> None:
+    """Import a Scan of opset 9 and up."""
+    if node.version < 9:
+        raise NodeError("Scan of opset 8 is not supported", "export with opset_version=9 or newer")
+    body, count = node.attrs["body"], node.int_("num_scan_inputs", 0)
+    states, scanned = list(node.inputs[: len(node.inputs) - count]), node.inputs[len(node.inputs) - count :]
+    axes = node.ints("scan_input_axes") or (0,) * count
+    backward = node.ints("scan_input_directions") or (0,) * count
+    trips = {b.type(name).shape[axis] for name, axis in zip(scanned, axes, strict=True)}
+    if len(trips) != 1:
+        raise NodeError(f"scan inputs have {sorted(trips)} steps")
+    steps = trips.pop()
+    _check_size(body, steps)
+    made: list[list[str]] = [[] for _ in range(len(body.output) - len(states))]
+    for step in range(steps):
+        nodes, items = [], []
+        for name, axis, back in zip(scanned, axes, backward, strict=True):
+            at = b.add_const(f"{node.origin}.step", np.asarray(steps - 1 - step if back else step, np.int64))
+            items.append(b.fresh(f"{name}.step"))
+            nodes.append(node.new("Gather", (name, at), (items[-1],), axis=axis))
+        inner, outs = _iteration(node, b, opsets, body, [*states, *items], step)
+        import_nodes([*nodes, *inner])
+        states = outs[: len(states)]
+        for kept, value in zip(made, outs[len(states) :], strict=True):
+            kept.append(value)
+    count_out = len(made)
+    out_axes = node.ints("scan_output_axes") or (0,) * count_out
+    reverse = node.ints("scan_output_directions") or (0,) * count_out
+    import_nodes(list(_results(node, b, states, made, out_axes, reverse)))
+
+
+def unroll_loop(node: OnnxNode, b: Builder, opsets: Opsets, import_nodes: Import) -> None:
+    """Import a Loop whose trip count and conditions are known."""
+    body = node.attrs["body"]
+    if not node.input(0):
+        raise NodeError("a loop without a trip count is not supported")
+    trips = int(b.need_value(node.inputs[0], "the trip count").reshape(-1)[0])
+    going = not node.input(1) or bool(b.need_value(node.inputs[1], "the condition").reshape(-1)[0])
+    states = list(node.inputs[2:])
+    made: list[list[str]] = [[] for _ in range(len(body.output) - 1 - len(states))]
+    condition = node.input(1) or b.add_const(f"{node.origin}.condition", np.asarray(True))
+    _check_size(body, trips if going else 0)
+    for step in range(trips):
+        if not going:
+            break
+        number = b.add_const(f"{node.origin}.iteration", np.asarray(step, np.int64))
+        inner, outs = _iteration(node, b, opsets, body, [number, condition, *states], step)
+        import_nodes(inner)
+        condition, states = outs[0], outs[1 : 1 + len(states)]
+        going = bool(b.need_value(condition, "the condition").reshape(-1)[0])
+        for kept, value in zip(made, outs[1 + len(states) :], strict=True):
+            kept.append(value)
+    zeros = (0,) * len(made)
+    import_nodes(list(_results(node, b, states, made, zeros, zeros)))
+
+
+def _check_size(body: onnx.GraphProto, steps: int) -> None:
+    if steps < 1 or steps * max(len(body.node), 1) > MOST_NODES:
+        raise NodeError(f"{steps} iterations of {len(body.node)} operators cannot be unrolled (at most {MOST_NODES})")
+
+
+def _iteration(
+    node: OnnxNode, b: Builder, opsets: Opsets, body: onnx.GraphProto, inputs: Sequence[str], step: int
+) -> tuple[list[OnnxNode], list[str]]:
+    """Return the nodes of one iteration and the names of its outputs."""
+    names = dict(zip((v.name for v in body.input), inputs, strict=True))
+    result: list[OnnxNode] = []
+    for tensor in body.initializer:
+        names[tensor.name] = b.fresh(f"{node.origin}/{tensor.name}")
+        result.append(node.new("Constant", (), (names[tensor.name],), value=to_array(tensor)))
+    for index, proto in enumerate(body.node):
+        inner = convert_node(proto, opsets, index)
+        attrs = {
+            k: renamed_graph(v, names, {}) if isinstance(v, onnx.GraphProto) else v for k, v in inner.attrs.items()
+        }
+        reads = tuple(names.get(name, name) for name in inner.inputs)
+        for out in filter(None, inner.outputs):
+            names[out] = b.fresh(f"{node.origin}/{out}")
+        writes = tuple(names.get(name, "") for name in inner.outputs)
+        origin = f"{node.origin}/{inner.origin}.{step}"
+        result.append(replace(inner, inputs=reads, outputs=writes, attrs=attrs, origin=origin))
+    return result, [names.get(v.name, v.name) for v in body.output]
+
+
+def _results(
+    node: OnnxNode, b: Builder, states: Sequence[str], made: Sequence[Sequence[str]], axes: Sequence[int],
+    reverse: Sequence[int],
+) -> Iterator[OnnxNode]:  # fmt: skip
+    """Name the last states, and join what every iteration gave."""
+    for state, out in zip(states, node.outputs, strict=False):
+        if out:
+            yield node.new("Identity", (state,), (out,))
+    for parts, axis, back, out in zip(made, axes, reverse, node.outputs[len(states) :], strict=False):
+        if not out:
+            continue
+        wide = []
+        for part in reversed(parts) if back else parts:
+            wide.append(b.fresh(f"{part}.wide"))
+            where = b.add_const(f"{part}.axis", np.asarray([axis], np.int64))
+            yield replace(node.new("Unsqueeze", (part, where), (wide[-1],)), version=13)
+        yield node.new("Concat", wide, (out,), axis=axis)

@@ -1,0 +1,92 @@
+"""Which nodes are needed, and in which order; finds cycles and values that nothing computes."""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Iterable, Sequence
+
+import onnx
+
+from glowc.frontend.onnx_model import OnnxNode
+from glowc.frontend.problems import Problems
+
+
+def order_nodes(
+    nodes: Sequence[OnnxNode], defined: Iterable[str], outputs: Iterable[str], problems: Problems
+) -> list[OnnxNode]:
+    """Return the nodes that the outputs need, stably sorted: computed before read."""
+    have = set(defined)
+    producer = {name: i for i, node in enumerate(nodes) for name in node.outputs if name}
+    needed = _needed(nodes, producer, outputs)
+    for index in sorted(needed):
+        for name in sorted(_reads(nodes[index])):
+            if name not in producer and name not in have:
+                problems.add(
+                    f'{nodes[index].label} reads "{name}", which is neither a graph input nor an initialiser '
+                    "nor the output of a node",
+                    "the export lost it; export the model again",
+                )
+    for name in outputs:
+        if name not in producer and name not in have:
+            problems.add(f'graph output "{name}" is computed by no node')
+    problems.check()
+    return _sorted(nodes, needed, producer, problems)
+
+
+def _reads(node: OnnxNode) -> set[str]:
+    """Values a node reads, with those its subgraphs read from outside."""
+    names = {name for name in node.inputs if name}
+    for value in node.attrs.values():
+        if isinstance(value, onnx.GraphProto):
+            names |= _outer_reads(value)
+    return names
+
+
+def _outer_reads(graph: onnx.GraphProto) -> set[str]:
+    own = {t.name for t in graph.initializer} | {v.name for v in graph.input}
+    own |= {name for node in graph.node for name in node.output}
+    reads = {name for node in graph.node for name in node.input if name} | {v.name for v in graph.output}
+    for node in graph.node:
+        for attribute in node.attribute:
+            if attribute.type == onnx.AttributeProto.GRAPH:
+                reads |= _outer_reads(attribute.g)
+    return reads - own
+
+
+def _needed(nodes: Sequence[OnnxNode], producer: dict[str, int], outputs: Iterable[str]) -> set[int]:
+    needed: set[int] = set()
+    stack = list(outputs)
+    while stack:
+        index = producer.get(stack.pop())
+        if index is not None and index not in needed:
+            needed.add(index)
+            stack.extend(_reads(nodes[index]))
+    return needed
+
+
+def _sorted(
+    nodes: Sequence[OnnxNode], needed: set[int], producer: dict[str, int], problems: Problems
+) -> list[OnnxNode]:
+    waits: dict[int, set[int]] = {}
+    readers: dict[int, list[int]] = {}
+    for index in sorted(needed):
+        sources = {producer[name] for name in _reads(nodes[index]) if name in producer}
+        waits[index] = sources
+        for source in sources:
+            readers.setdefault(source, []).append(index)
+    if all(source < index for index, sources in waits.items() for source in sources):
+        return [nodes[index] for index in sorted(needed)]
+    ready = deque(index for index in sorted(needed) if not waits[index])
+    result: list[OnnxNode] = []
+    while ready:
+        index = ready.popleft()
+        result.append(nodes[index])
+        for reader in readers.get(index, ()):
+            waits[reader].discard(index)
+            if not waits[reader]:
+                ready.append(reader)
+    if len(result) < len(needed):
+        stuck = [nodes[index].label for index in sorted(needed) if waits[index]]
+        problems.add(f"the graph has a cycle through {', '.join(stuck[:6])}", "export the model again")
+        problems.check()
+    return result

@@ -1,0 +1,70 @@
+"""Collects everything that is wrong with a model, so that one run of the compiler shows all of it."""
+
+from __future__ import annotations
+
+from glowc.errors import ModelError
+from glowc.ops.base import OpError
+
+SHOWN_NODES = 6
+
+
+class NodeError(OpError):
+    """A node that cannot be imported; the text says what was seen, `hint` what to try."""
+
+    def __init__(self, text: str, hint: str | None = None) -> None:
+        super().__init__(text)
+        self.hint = hint
+
+
+class UnsupportedOpError(OpError):
+    """An operator that glowc does not have; `op` is the name to report."""
+
+    def __init__(self, op: str) -> None:
+        super().__init__(f"unsupported operator {op}")
+        self.op = op
+
+
+class Problems:
+    """The problems found so far in one model; `source` is how messages call it."""
+
+    def __init__(self, source: str) -> None:
+        self.source = source
+        self._texts: list[str] = []
+        self._hints: list[str] = []
+        self._unsupported: dict[str, list[str]] = {}
+
+    def add(self, text: str, hint: str | None = None) -> None:
+        """Record one problem."""
+        if text not in self._texts:
+            self._texts.append(text)
+        if hint and hint not in self._hints:
+            self._hints.append(hint)
+
+    def add_unsupported(self, op: str, node: str) -> None:
+        """Record that the node named `node` has an operator that glowc lacks."""
+        self._unsupported.setdefault(op, []).append(node)
+
+    def check(self) -> None:
+        """Raise one ModelError with all problems, if there are any."""
+        missing = [_unsupported_text(op, nodes) for op, nodes in self._unsupported.items()]
+        if not missing and not self._texts:
+            return
+        hints = list(self._hints)
+        if missing:
+            hints.append("`glowc ops` lists the supported operators")
+        raise problem_error(self.source, [*missing, *self._texts], hints)
+
+
+def problem_error(source: str, texts: list[str], hints: list[str]) -> ModelError:
+    """Return the error that shows `texts`: one in the message itself, several as details."""
+    hint = "; ".join(hints) or None
+    if len(texts) == 1:
+        return ModelError(f"{source}: {texts[0]}", hint=hint)
+    return ModelError(f"{source}: {len(texts)} problems", details=texts, hint=hint)
+
+
+def _unsupported_text(op: str, nodes: list[str]) -> str:
+    names = ", ".join(f'"{name}"' for name in nodes[:SHOWN_NODES])
+    more = f" and {len(nodes) - SHOWN_NODES} more" if len(nodes) > SHOWN_NODES else ""
+    count = "1 node" if len(nodes) == 1 else f"{len(nodes)} nodes"
+    return f"unsupported operator {op} ({count}): {names}{more}"

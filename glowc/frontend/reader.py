@@ -1,0 +1,180 @@
+"""A file, bytes or a ModelProto -> a ModelProto with its external data, or what is wrong with the file."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+import onnx
+from google.protobuf.message import DecodeError  # type: ignore[import-untyped]
+from onnx import external_data_helper
+
+from glowc.errors import InputError, ModelError
+from glowc.frontend.problems import Problems
+
+Source = Path | bytes | onnx.ModelProto
+
+EXPORT_HINT = "export the network again, e.g. with torch.onnx.export, tf2onnx or onnxruntime's quantizer"
+_C_WORDS = frozenset({
+    "auto", "break", "case", "char", "const", "continue", "default", "do", "double", "else", "enum", "extern",
+    "float", "for", "goto", "if", "inline", "int", "long", "main", "register", "restrict", "return", "short",
+    "signed", "sizeof", "static", "struct", "switch", "typedef", "union", "unsigned", "void", "volatile",
+    "while",
+})  # fmt: skip
+# First bytes of files that people mistake for ONNX: (offset, bytes, what it is)
+_KNOWN_FILES = (
+    (4, b"TFL3", "a TensorFlow Lite model; convert it with `python -m tf2onnx.convert --tflite`"),
+    (0, b"PK\x03\x04", "a zip archive (PyTorch .pt or Keras .keras?)"),
+    (0, b"\x89HDF", "an HDF5 file (Keras .h5?)"),
+    (0, b"\x7fELF", "an ELF program"),
+    (0, b"\x1f\x8b", "a gzip file"),
+    (0, b"version https://git-lfs", "a Git LFS pointer; run `git lfs pull`"),
+    (0, b"ORTM", "an onnxruntime .ort file"),
+    (4, b"ORTM", "an onnxruntime .ort file"),
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Loaded:
+    """The parsed model, how messages call it, and its name as a C identifier."""
+
+    proto: onnx.ModelProto
+    source: str
+    name: str
+
+
+def load(source: Source, name: str | None = None) -> Loaded:
+    """Read a model with all its data. Raises ModelError that says what is wrong with the file."""
+    if name is not None and (not re.fullmatch(r"[A-Za-z_][A-Za-z0-9_]*", name) or name in _C_WORDS):
+        raise InputError(f"{name!r} is no C identifier", hint=f"use e.g. --name {c_identifier(name)}")
+    if isinstance(source, onnx.ModelProto):
+        label, proto, folder = "model", source, None
+    elif isinstance(source, bytes):
+        label, proto, folder = "model", parse_bytes(source, "model"), None
+    else:
+        label, folder = str(source), source.parent
+        proto = parse_bytes(_read(source), label)
+    _load_external(proto, folder, label)
+    default = source.stem if isinstance(source, Path) else proto.graph.name or "model"
+    # protobuf hands over a name that is no UTF-8 as bytes
+    return Loaded(proto, label, name or c_identifier(default if isinstance(default, str) else "model"))
+
+
+def c_identifier(text: str) -> str:
+    """Return `text` as a C identifier that is no C keyword."""
+    plain = re.sub(r"[^A-Za-z0-9_]+", "_", text).strip("_") or "model"
+    plain = f"net_{plain}" if plain[0].isdigit() else plain
+    return f"{plain}_net" if plain in _C_WORDS else plain
+
+
+def _read(path: Path) -> bytes:
+    if path.is_dir():
+        inside = sorted(p.name for p in path.glob("*.onnx"))
+        hint = f"did you mean {path / inside[0]}?" if inside else "give the .onnx file itself"
+        raise ModelError(f"{path} is a directory, not an ONNX file", hint=hint)
+    try:
+        return path.read_bytes()
+    except FileNotFoundError:
+        raise ModelError(f"no such file: {path}", hint=_similar(path)) from None
+    except OSError as error:
+        raise ModelError(f"cannot read {path}: {error.strerror or error}") from None
+
+
+def _similar(path: Path) -> str:
+    if not path.parent.is_dir():
+        return f"the directory {path.parent} does not exist"
+    others = sorted(p.name for p in path.parent.glob("*.onnx"))
+    return f"ONNX files there: {', '.join(others[:5])}" if others else f"no .onnx file is in {path.parent}"
+
+
+def parse_bytes(data: bytes, label: str) -> onnx.ModelProto:
+    """Parse `data`, telling apart an empty, a truncated and a foreign file."""
+    if not data:
+        raise ModelError(f"{label} is empty", hint=EXPORT_HINT)
+    for offset, magic, what in _KNOWN_FILES:
+        if data[offset : offset + len(magic)] == magic:
+            raise ModelError(f"{label} is not an ONNX file but {what}", hint=EXPORT_HINT)
+    proto = onnx.ModelProto()
+    try:
+        proto.ParseFromString(data)
+    except DecodeError:
+        missing = truncated_bytes(data)
+        if missing:
+            raise ModelError(
+                f"{label} is truncated: at least {missing:,} bytes are missing after byte {len(data):,}",
+                hint="copy or download the file again",
+            ) from None
+        raise ModelError(f"{label} is not an ONNX file", hint=EXPORT_HINT) from None
+    if not proto.HasField("graph") or not proto.ir_version:
+        if truncated_bytes(data) or (proto.ir_version and not proto.HasField("graph")):
+            raise ModelError(f"{label} holds no graph", hint="copy or download the file again")
+        raise ModelError(f"{label} is not an ONNX file", hint=EXPORT_HINT)
+    return proto
+
+
+def truncated_bytes(data: bytes) -> int:
+    """Return how many bytes the last field of an ONNX file lacks; 0 for other bytes."""
+    position, first = 0, True
+    while position < len(data):
+        tag, position = _varint(data, position)
+        number, wire = tag >> 3, tag & 7
+        # ModelProto begins with ir_version (field 1, a varint) in every writer's output.
+        if first and (number, wire) != (1, 0):
+            return 0
+        first = False
+        if wire == 0:
+            _, position = _varint(data, position)
+        elif wire == 2:
+            size, position = _varint(data, position)
+            position += size
+        elif wire in (1, 5):
+            position += 8 if wire == 1 else 4
+        else:
+            return 0
+        if not 1 <= number <= 30:
+            return 0
+    return position - len(data)
+
+
+def _varint(data: bytes, position: int) -> tuple[int, int]:
+    value = shift = 0
+    while position < len(data):
+        byte = data[position]
+        value |= (byte & 0x7F) << shift
+        position, shift = position + 1, shift + 7
+        if not byte & 0x80:
+            return value, position
+    return value, position + 1
+
+
+def _load_external(proto: onnx.ModelProto, folder: Path | None, label: str) -> None:
+    tensors = [t for t in _all_tensors(proto) if external_data_helper.uses_external_data(t)]
+    problems = Problems(label)
+    for tensor in tensors:
+        location = external_data_helper.ExternalDataInfo(tensor).location
+        if folder is None:
+            problems.add(
+                f'tensor "{tensor.name}" is kept in the file "{location}"',
+                "give the path of the model, so that its external data can be found",
+            )
+            continue
+        try:
+            external_data_helper.load_external_data_for_tensor(tensor, str(folder))
+            tensor.data_location = onnx.TensorProto.DEFAULT
+        except (OSError, ValueError, onnx.checker.ValidationError):
+            there = "is too short" if (folder / location).is_file() else "is missing"
+            problems.add(
+                f'weights file "{location}" of tensor "{tensor.name}" {there}',
+                f"copy {location} beside the model",
+            )
+    problems.check()
+
+
+def _all_tensors(proto: onnx.ModelProto) -> Iterator[onnx.TensorProto]:
+    yield from proto.graph.initializer
+    for node in proto.graph.node:
+        for attribute in node.attribute:
+            if attribute.type == onnx.AttributeProto.TENSOR:
+                yield attribute.t

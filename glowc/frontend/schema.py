@@ -1,0 +1,103 @@
+"""What ONNX's own definition of an operator says about a node: its attributes, its version, its defaults."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import Any
+
+import onnx
+
+from glowc.frontend.fold import find_schema
+from glowc.frontend.normalize import NEWEST_OPSET
+from glowc.frontend.onnx_model import OnnxNode
+from glowc.frontend.problems import NodeError
+from glowc.graph.graph import AttrValue
+from glowc.graph.types import DType, TensorType
+from glowc.ops.base import OpDef
+
+
+def check_schema(node: OnnxNode) -> None:
+    """Raise NodeError for attributes that ONNX's definition of the operator does not have."""
+    schema = find_schema(node) if node.domain == "" else None
+    if schema is None:
+        return
+    unknown = [key for key in node.attrs if key not in schema.attributes]
+    # An attribute of a neighbouring opset (axes of Squeeze-13, say) still has its plain meaning.
+    newest = onnx.defs.get_schema(node.op)
+    unknown = [key for key in unknown if key not in newest.attributes and not _ever_known(node.op, key)]
+    if unknown:
+        raise NodeError(f"unknown attribute {', '.join(unknown)}", "export the model with a standard exporter")
+
+
+def check_types(node: OnnxNode, types: Mapping[str, TensorType]) -> None:
+    """Raise NodeError for attributes and inputs of kinds that ONNX's definition of the operator does not allow.
+
+    Inputs that share a type variable must be of one kind. (De)QuantizeLinear look at theirs themselves.
+    """
+    schema = find_schema(node) if node.domain == "" else None
+    if schema is None or node.version < schema.since_version or node.op in ("QuantizeLinear", "DequantizeLinear"):
+        return
+    kinds: dict[str, Any] = dict(schema.attributes)
+    for key, value in node.attrs.items():
+        wanted = str(kinds[key].type.name) if key in kinds else ""
+        if wanted in _ATTRIBUTES and not _ATTRIBUTES[wanted](value):
+            raise NodeError(f"attribute {key} = {value!r} is not of the type {wanted.lower()}")
+    allowed = {c.type_param_str: c.allowed_type_strs for c in schema.type_constraints}
+    bound: dict[str, str] = {}
+    for index, name in enumerate(node.inputs):
+        formal = schema.inputs[min(index, len(schema.inputs) - 1)] if schema.inputs else None
+        if formal is None or name not in types:
+            continue
+        kind, variable = _KINDS[types[name].dtype], formal.type_str
+        if kind not in allowed.get(variable, [variable]):
+            raise NodeError(f'input {index} ("{name}") is {types[name]}, which the operator does not take')
+        if formal.is_homogeneous and bound.setdefault(variable, kind) != kind:
+            raise NodeError(f'input {index} ("{name}") is {types[name]}, but other inputs are {bound[variable][7:-1]}')
+
+
+_ATTRIBUTES: Mapping[str, Callable[[object], bool]] = {
+    "INT": lambda v: isinstance(v, int), "FLOAT": lambda v: isinstance(v, float | int),
+    "STRING": lambda v: isinstance(v, str),
+    "INTS": lambda v: isinstance(v, tuple) and all(isinstance(i, int) for i in v),
+    "FLOATS": lambda v: isinstance(v, tuple) and all(isinstance(i, float | int) for i in v),
+}  # fmt: skip
+_KINDS = {
+    DType.F16: "tensor(float16)", DType.F32: "tensor(float)", DType.F64: "tensor(double)", DType.S4: "tensor(int4)",
+    DType.U4: "tensor(uint4)", DType.S8: "tensor(int8)", DType.U8: "tensor(uint8)", DType.S16: "tensor(int16)",
+    DType.U16: "tensor(uint16)", DType.S32: "tensor(int32)", DType.U32: "tensor(uint32)", DType.S64: "tensor(int64)",
+    DType.U64: "tensor(uint64)", DType.BOOL: "tensor(bool)", DType.S2: "tensor(int2)", DType.U2: "tensor(uint2)",
+}  # fmt: skip
+
+
+def _ever_known(op: str, key: str) -> bool:
+    for version in range(1, onnx.defs.onnx_opset_version()):
+        try:
+            if key in onnx.defs.get_schema(op, version).attributes:
+                return True
+        except onnx.defs.SchemaError:
+            continue
+    return False
+
+
+def check_version(node: OnnxNode, opdef: OpDef | None) -> None:
+    """Raise NodeError when the model's opset defines the operator anew, later than glowc knows."""
+    schema = find_schema(node) if node.domain == "" else None
+    known = opdef.max_version if opdef is not None and opdef.max_version else NEWEST_OPSET
+    if schema is not None and schema.since_version > known:
+        raise NodeError(
+            f"opset {schema.since_version} defines it anew; glowc knows its definition up to opset {known}",
+            f"export with opset_version={schema.since_version - 1}",
+        )
+
+
+def defaults(node: OnnxNode, opdef: OpDef) -> dict[str, AttrValue]:
+    """Return ONNX's default values of the attributes that the operator of the registry knows."""
+    schema = find_schema(node) if node.domain == "" else None
+    if schema is None:
+        return {}
+    result: dict[str, AttrValue] = {}
+    for key, attribute in schema.attributes.items():
+        if key in opdef.attrs and attribute.default_value.type:
+            value = onnx.helper.get_attribute_value(attribute.default_value)
+            result[key] = value.decode() if isinstance(value, bytes) else value
+    return result

@@ -1,0 +1,105 @@
+"""Symbolic dimensions of graph inputs -> static shapes, by `--define-symbol`, `--batch-size` and one default.
+
+The default: when the first dimension is the only one of an input without a value, it is the batch, and 1.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+import onnx
+
+from glowc.errors import InputError
+from glowc.frontend.onnx_model import Dim, OnnxInput
+from glowc.frontend.problems import Problems
+from glowc.graph.types import DType, TensorType
+
+_P = onnx.TensorProto
+ELEMENT_TYPES: dict[int, DType] = {
+    _P.FLOAT: DType.F32, _P.FLOAT16: DType.F16, _P.DOUBLE: DType.F64, _P.INT8: DType.S8, _P.UINT8: DType.U8,
+    _P.INT16: DType.S16, _P.UINT16: DType.U16, _P.INT32: DType.S32, _P.UINT32: DType.U32, _P.INT64: DType.S64,
+    _P.UINT64: DType.U64, _P.BOOL: DType.BOOL, _P.INT4: DType.S4, _P.UINT4: DType.U4,
+}  # fmt: skip
+for _name, _kind in (("UINT2", DType.U2), ("INT2", DType.S2)):  # onnx 1.20 and newer
+    if _name in _P.DataType.keys():  # noqa: SIM118 (no mapping)
+        ELEMENT_TYPES[_P.DataType.Value(_name)] = _kind
+
+
+def resolve_inputs(
+    inputs: tuple[OnnxInput, ...],
+    symbols: Mapping[str, int],
+    batch_size: int | None,
+    problems: Problems,
+    unread: frozenset[str] = frozenset(),
+) -> dict[str, TensorType]:
+    """Return the static type of every graph input; problems name each dimension without a value.
+
+    Inputs in `unread`, whose elements nobody looks at, may have none.
+    """
+    _check_options(inputs, symbols, batch_size)
+    named: dict[str, list[Dim]] = {i.name: _label_dims(i) for i in inputs if i.dims is not None}
+    known = dict(symbols)
+    for dims in named.values():
+        if batch_size is not None and dims and isinstance(dims[0], str):
+            known.setdefault(dims[0], batch_size)
+    for dims in named.values():
+        lacking = [d for d in dims if isinstance(d, str) and d not in known]
+        if lacking and lacking == dims[:1]:
+            known[lacking[0]] = 1
+    found = {i.name: _type(i, named.get(i.name), known, problems, empty=i.name in unread) for i in inputs}
+    return {name: type_ for name, type_ in found.items() if type_ is not None}
+
+
+def _label_dims(value: OnnxInput) -> list[Dim]:
+    """Dimensions without any name get one that --define-symbol accepts: `input[axis]`."""
+    return [f"{value.name}[{axis}]" if d is None else d for axis, d in enumerate(value.dims or ())]
+
+
+def _check_options(inputs: tuple[OnnxInput, ...], symbols: Mapping[str, int], batch_size: int | None) -> None:
+    present = {d for i in inputs for d in _label_dims(i) if isinstance(d, str)}
+    for name, size in symbols.items():
+        if name not in present:
+            have = f"its symbols: {', '.join(sorted(present))}" if present else "all its dimensions are fixed"
+            raise InputError(f"the model has no symbolic dimension {name!r}", hint=have)
+        if size < 1:
+            raise InputError(f"symbol {name} = {size}: a dimension must be at least 1")
+    if batch_size is None:
+        return
+    if batch_size < 1:
+        raise InputError(f"batch size {batch_size}: must be at least 1")
+    first = [i.dims[0] for i in inputs if i.dims]
+    if first and batch_size not in first and all(isinstance(d, int) for d in first):
+        raise InputError(
+            f"batch size {batch_size}: the model's inputs have the fixed batch size {first[0]}",
+            hint="export the model with a symbolic first dimension, or leave --batch-size out",
+        )
+
+
+def _type(
+    value: OnnxInput, dims: list[Dim] | None, known: Mapping[str, int], problems: Problems, *, empty: bool
+) -> TensorType | None:
+    what = f'input "{value.name}"'
+    kind = ELEMENT_TYPES.get(value.elem_type)
+    if kind is None:
+        names = {number: name.lower() for name, number in _P.DataType.items()} | {0: "no tensor"}
+        name = names.get(value.elem_type, f"of the unknown element type {value.elem_type}")
+        problems.add(f"{what} is {name}: not supported", "supported: float32, int8, uint8, int16, int32, int64, bool")
+        return None
+    if dims is None:
+        problems.add(f"{what} has no shape", "export the model again with input shapes")
+        return None
+    shape: list[int] = []
+    for axis, dim in enumerate(dims):
+        size = known.get(dim) if isinstance(dim, str) else dim
+        if size is None:
+            text = ", ".join("?" if d == f"{value.name}[{a}]" else str(d) for a, d in enumerate(dims))
+            problems.add(f"{what} [{text}]: dimension {axis} ({dim}) has no value", _hint(str(dim), axis))
+        elif size == 0 and not empty:
+            problems.add(f"{what}: dimension {axis} is 0, there is nothing to compute")
+        shape.append(1 if size is None else size)
+    return TensorType(tuple(shape), kind)
+
+
+def _hint(symbol: str, axis: int) -> str:
+    option = f"--define-symbol {symbol}=1"
+    return f"{option} or --batch-size 1" if axis == 0 else f"{option} (with the size that your data have)"

@@ -1,0 +1,172 @@
+"""Element kinds, quantisation parameters and tensor types: what every value of the graph is."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from enum import Enum
+
+import numpy as np
+
+
+class DType(Enum):
+    """Element kinds; the value is the spelling used in dumps, file names and C names."""
+
+    F16 = "f16"
+    F32 = "f32"
+    F64 = "f64"
+    S2 = "s2"
+    U2 = "u2"
+    S4 = "s4"
+    U4 = "u4"
+    S8 = "s8"
+    U8 = "u8"
+    S16 = "s16"
+    U16 = "u16"
+    S32 = "s32"
+    U32 = "u32"
+    S64 = "s64"
+    U64 = "u64"
+    BOOL = "bool"
+
+    @property
+    def bits(self) -> int:
+        """Bits that one element occupies in memory (sub-byte kinds are kept one per byte until packed)."""
+        return 8 if self is DType.BOOL or self in NARROW else int(self.value[1:])
+
+    @property
+    def bytes(self) -> int:
+        """Bytes that one element occupies in memory."""
+        return self.bits // 8
+
+    @property
+    def is_float(self) -> bool:
+        """True for f16, f32 and f64."""
+        return self.value.startswith("f")
+
+    @property
+    def is_integer(self) -> bool:
+        """True for signed and unsigned integers; bool is neither float nor integer."""
+        return self.value[0] in "su"
+
+    @property
+    def is_signed(self) -> bool:
+        """True for floats and signed integers."""
+        return self.value[0] in "sf"
+
+    @property
+    def qmin(self) -> int:
+        """Smallest value of an integer kind."""
+        return -(1 << (int(self.value[1:]) - 1)) if self.value[0] == "s" else 0
+
+    @property
+    def qmax(self) -> int:
+        """Largest value of an integer kind."""
+        width = int(self.value[1:])
+        return (1 << (width - 1)) - 1 if self.value[0] == "s" else (1 << width) - 1
+
+    @property
+    def numpy(self) -> np.dtype[np.generic]:
+        """The numpy dtype that holds it (int8/uint8 for the 2- and 4-bit kinds)."""
+        return np.dtype(_NUMPY[self])
+
+    @property
+    def ctype(self) -> str:
+        """The C type that holds one element."""
+        return _CTYPE[self]
+
+
+NARROW = frozenset((DType.S2, DType.U2, DType.S4, DType.U4))
+"""Kinds of less than a byte, kept one per byte."""
+
+_NUMPY: dict[DType, str] = {
+    DType.S2: "int8", DType.U2: "uint8",
+    DType.F16: "float16", DType.F32: "float32", DType.F64: "float64", DType.S4: "int8", DType.U4: "uint8",
+    DType.S8: "int8", DType.U8: "uint8", DType.S16: "int16", DType.U16: "uint16", DType.S32: "int32",
+    DType.U32: "uint32", DType.S64: "int64", DType.U64: "uint64", DType.BOOL: "bool",
+}  # fmt: skip
+_CTYPE: dict[DType, str] = {
+    DType.S2: "int8_t", DType.U2: "uint8_t",
+    DType.F16: "uint16_t", DType.F32: "float", DType.F64: "double", DType.S4: "int8_t", DType.U4: "uint8_t",
+    DType.S8: "int8_t", DType.U8: "uint8_t", DType.S16: "int16_t", DType.U16: "uint16_t",
+    DType.S32: "int32_t", DType.U32: "uint32_t", DType.S64: "int64_t", DType.U64: "uint64_t",
+    DType.BOOL: "uint8_t",
+}  # fmt: skip
+
+
+@dataclass(frozen=True, slots=True)
+class QuantParams:
+    """real = scale * (q - zero_point); one entry, or one per index of `axis`. Scales are float32 values."""
+
+    scale: tuple[float, ...]
+    zero_point: tuple[int, ...]
+    axis: int | None = None
+
+    @property
+    def per_axis(self) -> bool:
+        """True when there is one scale per index of `axis`."""
+        return self.axis is not None
+
+    @property
+    def scalar(self) -> tuple[np.float32, int]:
+        """(scale, zero point) of a per-tensor quantisation; ValueError when it is per axis."""
+        if self.axis is not None:
+            raise ValueError("per-axis quantisation has no single scale")
+        return np.float32(self.scale[0]), self.zero_point[0]
+
+
+def quant(scale: float | np.floating[np.typing.NBitBase], zero_point: int) -> QuantParams:
+    """Return per-tensor parameters; the scale is rounded to float32."""
+    return QuantParams((float(np.float32(scale)),), (int(zero_point),))
+
+
+@dataclass(frozen=True, slots=True)
+class TensorType:
+    """Static shape, element kind, quantisation and the meaning of the axes ("" = none, "nchw", "nhwc")."""
+
+    shape: tuple[int, ...]
+    dtype: DType
+    quant: QuantParams | None = None
+    layout: str = ""
+
+    @property
+    def elements(self) -> int:
+        """Number of elements."""
+        return math.prod(self.shape)
+
+    @property
+    def size_bytes(self) -> int:
+        """Bytes of the dense tensor."""
+        return self.elements * self.dtype.bytes
+
+    @property
+    def rank(self) -> int:
+        """Number of axes."""
+        return len(self.shape)
+
+    @property
+    def quantized(self) -> bool:
+        """True when the integers stand for real numbers."""
+        return self.quant is not None
+
+    def with_shape(self, shape: Sequence[int]) -> TensorType:
+        """Return the same type with another shape and no layout."""
+        return replace(self, shape=tuple(int(d) for d in shape), layout="")
+
+    def __str__(self) -> str:
+        text = f"{self.dtype.value}[{','.join(map(str, self.shape))}]"
+        return text + (f"@{self.layout}" if self.layout else "")
+
+
+def dtype_of(array: np.ndarray) -> DType:
+    """Return the element kind of a numpy array; KeyError for kinds glowc does not have."""
+    return _FROM_NUMPY[array.dtype.name]
+
+
+_FROM_NUMPY = {name: kind for kind, name in reversed(_NUMPY.items()) if kind not in NARROW}
+
+
+def type_of(array: np.ndarray, params: QuantParams | None = None) -> TensorType:
+    """Return the tensor type of a numpy array."""
+    return TensorType(tuple(array.shape), dtype_of(array), params)

@@ -1,0 +1,80 @@
+"""Checks that a graph is well formed: names, order, types and each operator's own type rule."""
+
+from __future__ import annotations
+
+from glowc.errors import InternalError
+from glowc.graph.graph import Graph, Node
+from glowc.graph.types import TensorType
+
+
+def verify(graph: Graph, where: str = "") -> None:
+    """Raise InternalError naming every violation found in `graph`; `where` names the pass that made it."""
+    problems = [*_check_values(graph), *_check_nodes(graph)]
+    if problems:
+        raise InternalError(f"invalid graph {graph.name!r}" + (f" after {where}" if where else ""), details=problems)
+
+
+def _check_values(graph: Graph) -> list[str]:
+    problems = [f"{name}: no type" for name in (*graph.inputs, *graph.outputs) if name not in graph.types]
+    for name, array in graph.consts.items():
+        type_ = graph.types.get(name)
+        if type_ is None:
+            problems.append(f"constant {name}: no type")
+        elif tuple(array.shape) != type_.shape or array.dtype != type_.dtype.numpy:
+            problems.append(f"constant {name}: array {array.dtype}{list(array.shape)} but type {type_}")
+    problems += [f"{name}: {why}" for name, t in graph.types.items() for why in quant_problems(t)]
+    return problems
+
+
+def quant_problems(type_: TensorType) -> list[str]:
+    """Return what is wrong with a type's quantisation parameters."""
+    q = type_.quant
+    if q is None:
+        return []
+    if not type_.dtype.is_integer:
+        return [f"quantisation on {type_}"]
+    if len(q.scale) != len(q.zero_point):
+        return [f"{len(q.scale)} scales but {len(q.zero_point)} zero points"]
+    if q.axis is None:
+        return [] if len(q.scale) == 1 else [f"{len(q.scale)} scales without an axis"]
+    if not 0 <= q.axis < type_.rank or type_.shape[q.axis] != len(q.scale):
+        return [f"{len(q.scale)} scales along axis {q.axis} of {type_}"]
+    return []
+
+
+def _check_nodes(graph: Graph) -> list[str]:
+    from glowc.ops.registry import find_op
+
+    problems: list[str] = []
+    defined = set(graph.inputs) | set(graph.consts)
+    seen: set[str] = set()
+    for node in graph.nodes:
+        if node.name in seen:
+            problems.append(f"{node.label}: second node named {node.name}")
+        seen.add(node.name)
+        missing = [name for name in node.inputs if name and name not in defined]
+        problems += [f"{node.label}: reads {name} before it is computed" for name in missing]
+        twice = [name for name in node.outputs if name in defined]
+        problems += [f"{node.label}: writes {name}, which already has a value" for name in twice]
+        defined.update(name for name in node.outputs if name)
+        if not missing and find_op(node.op) is not None:
+            problems += _check_types(graph, node)
+    problems += [f"output {name} is never computed" for name in graph.outputs if name not in defined]
+    return problems
+
+
+def _check_types(graph: Graph, node: Node) -> list[str]:
+    from glowc.ops.registry import get_op
+
+    if any(name and name not in graph.types for name in (*node.inputs, *node.outputs)):
+        return [f"{node.label}: a value has no type"]
+    try:
+        expected = get_op(node.op).infer(node, graph.in_types(node))
+    except Exception as error:
+        return [f"{node.label}: {error}"]
+    problems = []
+    for name, want in zip(node.outputs, expected, strict=False):
+        have = graph.types[name] if name else want
+        if have.shape != want.shape or have.dtype != want.dtype:
+            problems.append(f"{node.label}: output {name} is {have}, its rule gives {want}")
+    return problems

@@ -1,0 +1,163 @@
+"""The low-level IR: a linear list of address-only instructions over typed buffers.
+
+Every operand says how it is accessed; `alloc` and `dealloc` mark lifetimes; a buffer that is an alias of
+another is a view (no bytes of its own). Scratch is an operand like any other.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from enum import Enum
+
+import numpy as np
+
+from glowc.graph.types import TensorType
+
+
+class Access(Enum):
+    """How an instruction uses an operand."""
+
+    IN = "in"
+    OUT = "out"
+    INOUT = "inout"
+
+    @property
+    def reads(self) -> bool:
+        """True when the operand's old bytes matter."""
+        return self is not Access.OUT
+
+    @property
+    def writes(self) -> bool:
+        """True when the operand's bytes change."""
+        return self is not Access.IN
+
+
+class BufferKind(Enum):
+    """Where a buffer's bytes live and who owns them."""
+
+    CONST = "const"
+    INPUT = "input"
+    OUTPUT = "output"
+    ACTIVATION = "activation"
+    SCRATCH = "scratch"
+    STATE = "state"
+
+
+ParamValue = int | float | str
+
+
+@dataclass(frozen=True, slots=True)
+class Operand:
+    """One operand: the name the kernel gives it, the buffer, the access and the tensor seen there."""
+
+    role: str
+    buffer: str
+    access: Access
+    type: TensorType
+
+
+@dataclass(frozen=True, slots=True)
+class Instr:
+    """One call of a kernel variant; `rows` is the output row range of a spatial kernel, else None."""
+
+    kernel: str
+    isa: str
+    operands: tuple[Operand, ...]
+    params: Mapping[str, ParamValue] = field(default_factory=dict)
+    rows: tuple[int, int] | None = None
+    name: str = ""
+    origin: tuple[str, ...] = ()
+    op: str = ""
+    macs: int = 0
+
+    def operand(self, role: str) -> Operand:
+        """Return the operand of that role; KeyError when there is none."""
+        for operand in self.operands:
+            if operand.role == role:
+                return operand
+        raise KeyError(role)
+
+    @property
+    def is_marker(self) -> bool:
+        """True for alloc and dealloc, which print no C."""
+        return self.kernel in ("alloc", "dealloc")
+
+
+@dataclass(frozen=True, slots=True)
+class Buffer:
+    """A range of bytes; an alias lies `alias_offset_bytes` behind the start of `alias_of`."""
+
+    name: str
+    kind: BufferKind
+    size_bytes: int
+    align_bytes: int = 1
+    alias_of: str | None = None
+    alias_offset_bytes: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class Advance:
+    """An operand that moves with the rows: row y lies `y % ring` rows of `row_bytes` behind its buffer's start."""
+
+    role: str
+    row_bytes: int
+    ring: int
+
+
+@dataclass(frozen=True, slots=True)
+class Segment:
+    """Instructions [begin, end), markers not counted, that run row by row.
+
+    Every step computes the next row of one instruction, given by its number from `begin` on. The step `end - begin`
+    takes the next row of the model's input `feed`, for a model that is fed by rows; the buffer `progress` then keeps
+    the step and the rows between calls. `advances` are, per
+    instruction, the operands that its kernel takes one row at a time; kernels with a row range find rows themselves.
+    """
+
+    begin: int
+    end: int
+    steps: tuple[int, ...]
+    advances: tuple[tuple[Advance, ...], ...]
+    feed: Advance | None = None
+    progress: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Program:
+    """A whole network as instructions. The role of an operand in `inputs`/`outputs` is the model's name for it.
+
+    `unpacked` holds, by "instruction name:role", the original of a constant that a kernel variant rearranged: what
+    the interpreter reads. `states` are the initial values of the buffers of kind STATE, which keep their bytes from one
+    inference to the next. `segments` are the parts that run row by row, in order. With `caller_io`
+    the model's inputs and outputs are the caller's buffers instead of parts of the arena.
+    """
+
+    name: str
+    inputs: tuple[Operand, ...]
+    outputs: tuple[Operand, ...]
+    buffers: Mapping[str, Buffer]
+    consts: Mapping[str, np.ndarray]
+    instrs: tuple[Instr, ...]
+    unpacked: Mapping[str, np.ndarray] = field(default_factory=dict)
+    states: Mapping[str, np.ndarray] = field(default_factory=dict)
+    segments: tuple[Segment, ...] = ()
+    caller_io: bool = False
+
+    def root(self, buffer: str) -> tuple[str, int]:
+        """Return the buffer that owns the bytes of `buffer`, and the offset in it in bytes."""
+        offset = 0
+        current = self.buffers[buffer]
+        while current.alias_of is not None:
+            offset += current.alias_offset_bytes
+            current = self.buffers[current.alias_of]
+        return current.name, offset
+
+    def is_callers(self, root: str) -> bool:
+        """Return whether a root is a buffer of the caller, outside of the arena."""
+        return self.caller_io and self.buffers[root].kind in (BufferKind.INPUT, BufferKind.OUTPUT)
+
+    @property
+    def streamed(self) -> frozenset[int]:
+        """The instructions, markers not counted, that run inside of segments."""
+        return frozenset(i for s in self.segments for i in range(s.begin, s.end))

@@ -1,0 +1,238 @@
+"""Graph -> instructions: walks the graph, asks each operator to lower itself, picks kernel variants."""
+
+from __future__ import annotations
+
+import hashlib
+import math
+from collections.abc import Callable, Mapping
+from dataclasses import replace
+
+import numpy as np
+
+from glowc.errors import InternalError, ModelError
+from glowc.graph.graph import Graph, Node
+from glowc.graph.types import DType, TensorType, type_of
+from glowc.instr.ir import Access, Buffer, BufferKind, Instr, Operand, ParamValue, Program
+from glowc.ops.base import KernelDef, KernelVariant, OpError, Ref, streams_rows
+from glowc.ops.registry import find_op, get_kernel
+from glowc.ops.strided import emit_copy, whole
+from glowc.target import Cpu
+
+
+def never(_: str) -> bool:
+    """Say no of every instruction."""
+    return False
+
+
+def lower_graph(graph: Graph, cpu: Cpu, streaming: Callable[[str], bool] = never) -> Program:
+    """Return the program of `graph` for `cpu`; the instructions named by `streaming` get variants that stream rows.
+
+    Raises ModelError that lists every node without a lowering, all at once.
+    """
+    lowering = Lowering(graph, cpu, streaming)
+    problems = []
+    for node in graph.nodes:
+        op = find_op(node.op)
+        try:
+            if op is None:
+                raise OpError("not supported")
+            lowering.node = node
+            op.lower(node, lowering)
+        except OpError as error:
+            inputs = ", ".join(str(t) for t in graph.in_types(node) if t is not None)
+            problems.append(f"{node.label}: {error} (inputs {inputs})")
+    lowering.copy_constant_outputs()
+    if problems:
+        raise ModelError(
+            f"{len(problems)} operator{'s' if len(problems) > 1 else ''} of model {graph.name!r} cannot be compiled "
+            f"for {cpu.name}",
+            details=problems,
+            hint="`glowc ops` lists what is supported; docs/ADDING.md shows how to add an operator",
+        )
+    return lowering.program()
+
+
+class Lowering:
+    """The context of one lowering; see `glowc.ops.base.LowerCtx`."""
+
+    def __init__(self, graph: Graph, cpu: Cpu, streaming: Callable[[str], bool] = never) -> None:
+        self.graph, self._cpu, self._streaming = graph, cpu, streaming
+        self.node: Node | None = None
+        self.buffers: dict[str, Buffer] = {}
+        self.consts: dict[str, np.ndarray] = {}
+        self.instrs: list[Instr] = []
+        self.unpacked: dict[str, np.ndarray] = {}
+        self.states: dict[str, np.ndarray] = {}
+        self._const_names: dict[tuple[str, str, tuple[int, ...]], str] = {}
+        for name in (*graph.inputs, *graph.outputs):
+            self._value_buffer(name)
+
+    @property
+    def cpu(self) -> Cpu:
+        """The CPU compiled for."""
+        return self._cpu
+
+    def type(self, value: str) -> TensorType:
+        """Type of a graph value."""
+        return self.graph.types[value]
+
+    def const_value(self, value: str) -> np.ndarray | None:
+        """The array of a graph constant, None when computed at run time."""
+        return self.graph.consts.get(value)
+
+    def is_used(self, value: str) -> bool:
+        """True when a node reads the graph value or it is an output of the model."""
+        return value in self.graph.outputs or any(value in node.inputs for node in self.graph.nodes)
+
+    def read(self, value: str) -> Ref:
+        """Operand that reads a graph value."""
+        array = self.graph.consts.get(value)
+        if array is not None:
+            return replace(self.const(array, value), type=self.type(value))
+        return Ref(self._value_buffer(value), self.type(value))
+
+    def write(self, value: str) -> Ref:
+        """Operand that writes a graph value."""
+        return Ref(self._value_buffer(value), self.type(value))
+
+    def const(self, array: np.ndarray, name: str) -> Ref:
+        """Add a constant; equal constants are stored once."""
+        data = np.ascontiguousarray(array)
+        key = (hashlib.sha256(data.tobytes()).hexdigest(), data.dtype.name, data.shape)
+        found = self._const_names.get(key)
+        if found is None:
+            found = self._fresh(name)
+            self._const_names[key] = found
+            self.consts[found] = data
+            self.buffers[found] = Buffer(found, BufferKind.CONST, data.nbytes, data.dtype.itemsize)
+        return Ref(found, type_of(data))
+
+    def temp(self, type_: TensorType, name: str) -> Ref:
+        """Add an intermediate tensor that is no graph value."""
+        return Ref(self._buffer(self._fresh(name), BufferKind.ACTIVATION, type_.size_bytes, type_.dtype), type_)
+
+    def state(self, name: str, type_: TensorType, initial: np.ndarray) -> Ref:
+        """Add a tensor that keeps its value between inferences."""
+        fresh = self._buffer(self._fresh(name), BufferKind.STATE, type_.size_bytes, type_.dtype)
+        self.states[fresh] = np.ascontiguousarray(initial, type_.dtype.numpy).reshape(type_.shape)
+        return Ref(fresh, type_)
+
+    def emit(
+        self,
+        kernel: str,
+        operands: Mapping[str, Ref],
+        params: Mapping[str, ParamValue] | None = None,
+        *,
+        rows: tuple[int, int] | None = None,
+        macs: int = 0,
+    ) -> None:
+        """Append one instruction for the node being lowered."""
+        node, definition, values = self.node, get_kernel(kernel), dict(params or {})
+        assert node is not None
+        _check_call(definition, operands, values, rows)
+        bound = tuple(Operand(r, operands[r].buffer, a, operands[r].type) for r, a in definition.roles)
+        instr = Instr(
+            kernel,
+            "",
+            bound,
+            values,
+            rows,
+            f"{node.name}.{len(self.instrs)}",
+            node.origin or (node.name,),
+            node.op,
+            macs,
+        )
+        self.instrs.append(self._choose(definition, instr))
+
+    def _choose(self, kernel: KernelDef, instr: Instr) -> Instr:
+        candidates = [v for v in kernel.variants if v.needs <= self._cpu.features and v.accepts(instr)]
+        if self._streaming(instr.name):
+            candidates = [v for v in candidates if streams_rows(v, instr)] or candidates
+        if not candidates:
+            raise OpError(f"no variant of {kernel.name} for cpu {self._cpu.name}")
+        best = max(candidates, key=lambda v: v.rank)
+        instr = replace(instr, isa=best.isa)
+        return self._with_scratch(self._packed(instr, best), best)
+
+    def _packed(self, instr: Instr, variant: KernelVariant) -> Instr:
+        constants = {o.role: self.consts[o.buffer] for o in instr.operands if o.buffer in self.consts}
+        replaced: dict[str, np.ndarray] = {}
+        if variant.pack_weights is not None:
+            replaced["weights"] = variant.pack_weights(constants["weights"], instr)
+        if variant.pack is not None:
+            replaced |= variant.pack(constants, instr)
+        operands = []
+        for operand in instr.operands:
+            if operand.role in replaced:
+                packed = self.const(replaced[operand.role], f"{operand.buffer}.{variant.isa}")
+                self.unpacked[f"{instr.name}:{operand.role}"] = constants[operand.role]
+                operand = replace(operand, buffer=packed.buffer, type=packed.type)
+            operands.append(operand)
+        return replace(instr, operands=tuple(operands))
+
+    def _with_scratch(self, instr: Instr, variant: KernelVariant) -> Instr:
+        size = variant.scratch_bytes(instr)
+        if size == 0 or any(o.role == "scratch" for o in instr.operands):
+            return instr
+        name = self._fresh(f"{instr.name}.scratch")
+        self.buffers[name] = Buffer(name, BufferKind.SCRATCH, size, self._cpu.align_bytes)
+        operand = Operand("scratch", name, Access.OUT, TensorType((size,), DType.U8))
+        return replace(instr, operands=(*instr.operands, operand))
+
+    def copy_constant_outputs(self) -> None:
+        """Emit a copy for every output that is known at compile time."""
+        for name in self.graph.outputs:
+            array = self.graph.consts.get(name)
+            if array is not None and array.size == 0:
+                raise ModelError(f"output {name!r} of model {self.graph.name!r} has no elements")
+            if array is not None:
+                self.node = Node(f"{name}_constant", "Constant", (), (name,))
+                emit_copy(self, self.read(name), self.write(name), whole(array.shape))
+
+    def program(self) -> Program:
+        """Return what was emitted; constants that packing left unused are dropped."""
+        g = self.graph
+        used = {o.buffer for i in self.instrs for o in i.operands} | set(g.inputs) | set(g.outputs)
+        inputs = tuple(Operand(n, n, Access.IN, g.types[n]) for n in g.inputs)
+        outputs = tuple(Operand(n, n, Access.OUT, g.types[n]) for n in g.outputs)
+        buffers = {name: b for name, b in self.buffers.items() if name in used}
+        consts = {name: a for name, a in self.consts.items() if name in used}
+        return Program(g.name, inputs, outputs, buffers, consts, tuple(self.instrs), self.unpacked, self.states)
+
+    def _value_buffer(self, value: str) -> str:
+        if value not in self.buffers:
+            kind = BufferKind.ACTIVATION
+            if value in self.graph.inputs:
+                kind = BufferKind.INPUT
+            elif value in self.graph.outputs:
+                kind = BufferKind.OUTPUT
+            type_ = self.type(value)
+            self._buffer(value, kind, type_.size_bytes, type_.dtype)
+        return value
+
+    def _buffer(self, name: str, kind: BufferKind, size_bytes: int, dtype: DType) -> str:
+        align = math.lcm(dtype.bytes, self._cpu.align_bytes)
+        self.buffers[name] = Buffer(name, kind, size_bytes, align)
+        return name
+
+    def _fresh(self, base: str) -> str:
+        name, index = base, 0
+        while name in self.buffers or (name in self.graph.types and name in self.graph.producers()):
+            index += 1
+            name = f"{base}.{index}"
+        return name
+
+
+def _check_call(
+    kernel: KernelDef,
+    operands: Mapping[str, Ref],
+    params: Mapping[str, ParamValue],
+    rows: tuple[int, int] | None,
+) -> None:
+    roles = {role for role, _ in kernel.roles}
+    wanted = {*kernel.params, *kernel.float_params, *kernel.print_params}
+    if roles != set(operands) or wanted != set(params) or kernel.rows != (rows is not None):
+        raise InternalError(
+            f"kernel {kernel.name} called with other operands or parameters than it declares",
+            details=[f"operands: {sorted(roles ^ set(operands))}", f"params: {sorted(wanted ^ set(params))}"],
+        )

@@ -1,0 +1,29 @@
+"""Memory: lifetimes and sizes in, arena offsets out; knows no ONNX and nothing else of glowc.
+
+`schedule` chooses the order of the operators, `plan` gives every block its offset, `check` proves
+the plan with code of its own, `render_text` draws it. Building the lifetimes is left to the caller.
+"""
+
+from __future__ import annotations
+
+from glowc.memory.checker import check
+from glowc.memory.memory_map import render_text
+from glowc.memory.planner import plan
+from glowc.memory.schedule import Schedule, schedule
+from glowc.memory.svg import render_svg
+from glowc.memory.task import Task
+from glowc.memory.types import Block, Lifetime, MemoryPlan, Overlap
+
+__all__ = [
+    "Block",
+    "Lifetime",
+    "MemoryPlan",
+    "Overlap",
+    "Schedule",
+    "Task",
+    "check",
+    "plan",
+    "render_svg",
+    "render_text",
+    "schedule",
+]

@@ -1,0 +1,250 @@
+"""What an operator and a kernel are to the compiler: `OpDef`, `KernelDef`, `KernelVariant`.
+
+An operator file in this folder defines `OP` (or `OPS`) and, when it brings kernels, `KERNELS`. The folder is
+listed in sorted order by `registry`; nothing else has to be edited.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from typing import Protocol
+
+import numpy as np
+
+from glowc.graph.graph import AttrValue, Node
+from glowc.graph.types import QuantParams, TensorType
+from glowc.instr.ir import Access, Instr, ParamValue
+from glowc.target import Cpu
+
+Types = tuple[TensorType, ...]
+MaybeTypes = tuple[TensorType | None, ...]
+
+
+class OpError(ValueError):
+    """A node does not fit its operator's type rule; the text says what was seen."""
+
+
+@dataclass(frozen=True, slots=True)
+class Call:
+    """One evaluation of an operator by the numpy interpreter: arrays, and the types that give them meaning."""
+
+    node: Node
+    inputs: tuple[np.ndarray | None, ...]
+    in_types: MaybeTypes
+    out_types: Types
+
+    @property
+    def attrs(self) -> Mapping[str, AttrValue]:
+        """The node's attributes."""
+        return self.node.attrs
+
+    def array(self, index: int) -> np.ndarray:
+        """Return input `index`, which must be present."""
+        value = self.inputs[index]
+        assert value is not None
+        return value
+
+    def optional(self, index: int) -> np.ndarray | None:
+        """Return input `index`, or None when the node leaves it out."""
+        return self.inputs[index] if index < len(self.inputs) else None
+
+    def quant(self, index: int) -> QuantParams | None:
+        """Quantisation of input `index`, None for a float one."""
+        type_ = self.in_types[index]
+        return type_.quant if type_ is not None else None
+
+    @property
+    def out_quant(self) -> QuantParams | None:
+        """Quantisation of the first output."""
+        return self.out_types[0].quant
+
+
+@dataclass(frozen=True, slots=True)
+class Ref:
+    """What a lowering passes to `emit`: a buffer or constant, and the tensor type seen there."""
+
+    buffer: str
+    type: TensorType
+
+
+class LowerCtx(Protocol):
+    """What a lowering may ask and do; `glowc.lower` implements it."""
+
+    @property
+    def cpu(self) -> Cpu:
+        """The CPU compiled for."""
+        ...
+
+    def type(self, value: str) -> TensorType:
+        """Type of a graph value."""
+        ...
+
+    def const_value(self, value: str) -> np.ndarray | None:
+        """The array of a graph constant, None when the value is computed at run time."""
+        ...
+
+    def is_used(self, value: str) -> bool:
+        """True when a node reads the graph value or it is an output of the model."""
+        ...
+
+    def read(self, value: str) -> Ref:
+        """Operand that reads a graph value (a constant is added to the weights)."""
+        ...
+
+    def write(self, value: str) -> Ref:
+        """Operand that writes a graph value."""
+        ...
+
+    def const(self, array: np.ndarray, name: str) -> Ref:
+        """Add a constant; equal constants are stored once."""
+        ...
+
+    def temp(self, type_: TensorType, name: str) -> Ref:
+        """Add an intermediate tensor that is no graph value."""
+        ...
+
+    def state(self, name: str, type_: TensorType, initial: np.ndarray) -> Ref:
+        """Add a tensor that keeps its value between inferences; `initial` is what a reset writes."""
+        ...
+
+    def emit(
+        self,
+        kernel: str,
+        operands: Mapping[str, Ref],
+        params: Mapping[str, ParamValue] | None = None,
+        *,
+        rows: tuple[int, int] | None = None,
+        macs: int = 0,
+    ) -> None:
+        """Append one instruction for the node being lowered; the variant is chosen here."""
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class OpDef:
+    """An operator of the graph IR.
+
+    `infer(node, in_types)` returns the output types (shape and dtype are binding; quantisation is the
+    graph's) and raises OpError; `reference(call)` evaluates it in numpy, by the formula that the kernels
+    must meet bit for bit on integers; `lower(node, ctx)` emits instructions. `attrs` are the attribute names
+    the operator knows: an unknown one is an error at import. `opsets` are the ONNX opset versions whose
+    definition is known (since_version of the newest one). `int8` says that QDQ around it folds to integers.
+    """
+
+    name: str
+    infer: Callable[[Node, MaybeTypes], Types]
+    reference: Callable[[Call], tuple[np.ndarray, ...]]
+    lower: Callable[[Node, LowerCtx], None]
+    attrs: frozenset[str] = frozenset()
+    domain: str = ""
+    max_version: int = 0
+    int8: bool = False
+    doc: str = ""
+
+
+Arrays = Mapping[str, np.ndarray]
+
+
+def always(_: Instr) -> bool:
+    """Accept every instruction."""
+    return True
+
+
+def no_scratch(_: Instr) -> int:
+    """Need no scratch."""
+    return 0
+
+
+def no_plan(_: Instr) -> Mapping[str, ParamValue]:
+    """Print with the kernel's own parameters only."""
+    return {}
+
+
+@dataclass(frozen=True, slots=True)
+class KernelVariant:
+    """One C implementation of a kernel: for which CPUs, which shapes, and what it needs besides.
+
+    `needs` are CPU features; `in_place` allows the output to have the same address as the first input
+    named in the kernel's `in_place`; the variant with the highest `rank` among the accepted is chosen.
+    `pack_weights` rearranges the constant operand `weights` at compile time; `pack` takes all constant operands
+    by role and returns those that it replaces (weights with the bias folded in, an empty bias ...). `plan` gives
+    further values that the template prints as `v.<key>`; they belong to the function's identity. `template_isa`
+    names the template file when variants share one; `header` is the runtime header that it needs.
+    `rows_in_order` keeps the kernel's row contract (`KernelDef.row_window`, `length`), so that the output may be
+    planned over input that is dead by then; `streams` says of a variant with scratch that calls for single rows are
+    as good as one call for all: no work is repeated and no scratch lives from one call to the next.
+    """
+
+    isa: str
+    needs: frozenset[str] = frozenset()
+    rank: int = 0
+    in_place: bool = False
+    accepts: Callable[[Instr], bool] = always
+    scratch_bytes: Callable[[Instr], int] = no_scratch
+    pack_weights: Callable[[np.ndarray, Instr], np.ndarray] | None = None
+    pack: Callable[[Arrays, Instr], Arrays] | None = None
+    plan: Callable[[Instr], Mapping[str, ParamValue]] = no_plan
+    rows_in_order: bool = True
+    streams: bool = False
+    template_isa: str = ""
+    header: str = ""
+
+
+def streams_rows(variant: KernelVariant, instr: Instr) -> bool:
+    """Say whether a variant may compute the rows of an instruction one call at a time, in rings."""
+    return variant.rows_in_order and (variant.streams or variant.scratch_bytes(instr) == 0)
+
+
+REF = (KernelVariant("ref"),)
+REF_IN_PLACE = (KernelVariant("ref", in_place=True),)
+
+
+@dataclass(frozen=True, slots=True)
+class KernelDef:
+    """One instruction kind: operands in C argument order, parameters, meaning and variants.
+
+    `operands` are "in x", "out y" or "inout z". `params` are integers, `float_params` float32 numbers,
+    `print_params` numbers or words that the template prints with (unrolling, an expression; never function
+    arguments, so they are part of the function's identity). A spatial kernel
+    (`rows`) takes the output rows [y_begin, y_end) as run-time arguments. `interpret(arrays, params)`
+    fills the output arrays in numpy. `template` names the template file when several kernels share one.
+    `row_window(params, y)` are the rows [first, last) of operand `in` that output row y reads: set where a spatial
+    kernel reads no others. `length` is the parameter that counts the elements of an elementwise kernel, which
+    reads and writes in index order; it then also works on a part of its tensors. A plugin's kernel may be the C
+    function `extern` instead of a template: operands, then params and float_params; `extern_header` declares it, and
+    `extern_sources`, which go into the bundle, define it.
+    """
+
+    name: str
+    operands: tuple[str, ...]
+    params: tuple[str, ...]
+    interpret: Callable[[Arrays, Mapping[str, ParamValue]], None]
+    float_params: tuple[str, ...] = ()
+    print_params: tuple[str, ...] = ()
+    rows: bool = False
+    in_place: tuple[str, ...] = ()
+    template: str = ""
+    variants: tuple[KernelVariant, ...] = REF
+    needs_math: bool = False
+    row_window: Callable[[Mapping[str, ParamValue], int], tuple[int, int]] | None = None
+    length: str = ""
+    extern: str = ""
+    extern_header: str = ""
+    extern_sources: tuple[str, ...] = ()
+    doc: str = ""
+
+    @property
+    def roles(self) -> tuple[tuple[str, Access], ...]:
+        """(role, access) of each operand in argument order."""
+        pairs = (text.split() for text in self.operands)
+        return tuple((role, Access(access)) for access, role in pairs)
+
+
+@dataclass(frozen=True, slots=True)
+class OpModule:
+    """What one file of this folder contributes."""
+
+    ops: tuple[OpDef, ...] = ()
+    kernels: tuple[KernelDef, ...] = ()
+    aliases: Mapping[str, str] = field(default_factory=dict)

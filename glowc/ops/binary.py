@@ -1,0 +1,151 @@
+"""Binary operators with numpy broadcasting: arithmetic, comparisons, logic; functions in `binary_table`.
+
+Quantised Add, Sub and Mul are in `binary_codes`. Floats: one operation of the element type, correctly rounded, so
+C and numpy agree to the last bit, but for Pow and Mod with fmod (libm: relative tolerance 1e-5). Min and Max
+take any number of inputs. Axes are merged in the lowering; a `rank` of loops is printed.
+Source: ONNX Add-14, Sub-14, Mul-14, Div-14, Min-13, Max-13, Pow-15, Mod-13, PRelu-16, Equal-19, Less-13,
+Greater-13, And-7 and their kin.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Mapping
+
+import numpy as np
+
+from glowc.graph.graph import Node
+from glowc.graph.numerics import F32
+from glowc.graph.types import DType, TensorType
+from glowc.instr.ir import ParamValue
+from glowc.ops.base import REF_IN_PLACE, Arrays, Call, KernelDef, LowerCtx, MaybeTypes, OpDef, OpError, Ref, Types
+from glowc.ops.binary_codes import bounds, emit_codes, reference_codes
+from glowc.ops.binary_table import TABLE, expression
+from glowc.ops.requant_shift import SHIFT_ATTRS
+from glowc.ops.strided import AXES, access, broadcast_shape, emit_copy, present, strided, whole
+
+FUSED = frozenset({"act_min", "act_max"})
+
+
+def infer(name: str) -> Callable[[Node, MaybeTypes], Types]:
+    """Return the type rule: broadcast shape, the inputs' element kind, bool for a comparison."""
+
+    def rule(node: Node, in_types: MaybeTypes) -> Types:
+        types = present(in_types)
+        if any(t.dtype != types[0].dtype for t in types) and name != "pow":
+            raise OpError("element kinds differ: " + ", ".join(map(str, types)))
+        if name == "shift_left" and (not types[0].dtype.is_integer):
+            raise OpError(f"shifts integers, not {types[0]}")
+        layout = next((t.layout for t in types if t.layout), "")
+        dtype = DType.BOOL if TABLE[name].boolean else DType(node.str_("shift_dtype", types[0].dtype.value))
+        shape = broadcast_shape(types)
+        return (TensorType(shape, dtype, None, layout if len(shape) == 4 else ""),)
+
+    return rule
+
+
+def _entry(name: str, node: Node) -> str:
+    if node.op == "BitShift":
+        direction = node.str_("direction")
+        if direction not in ("LEFT", "RIGHT"):
+            raise OpError(f"direction {direction!r}: neither LEFT nor RIGHT")
+        return f"shift_{direction.lower()}"
+    return "fmod" if node.int_("fmod") else name
+
+
+def reference(name: str, *, swap: bool = False) -> Callable[[Call], tuple[np.ndarray, ...]]:
+    """Return the numpy evaluation, by type float, plain integer or quantised."""
+
+    def evaluate(call: Call) -> tuple[np.ndarray, ...]:
+        out, (low, high) = call.out_types[0], bounds(call.node)
+        if call.out_quant is not None:
+            return (reference_codes(name, call, low, high).astype(out.dtype.numpy),)
+        with np.errstate(all="ignore"):
+            arrays = [call.array(i) for i in range(len(call.inputs))][:: -1 if swap else 1]
+            y = arrays[0]
+            for array in arrays[1:]:
+                y = TABLE[_entry(name, call.node)].function(y, array)
+            if out.dtype.is_float and (low, high) != (-math.inf, math.inf):
+                y = np.clip(y, low, high)
+            return (np.asarray(y).astype(out.dtype.numpy),)
+
+    return evaluate
+
+
+def lower(name: str, *, swap: bool = False) -> Callable[[Node, LowerCtx], None]:
+    """Return the lowering; more than two inputs accumulate in the output."""
+
+    def emit(node: Node, ctx: LowerCtx) -> None:
+        y = ctx.write(node.outputs[0])
+        refs = [ctx.read(i) for i in (reversed(node.inputs) if swap else node.inputs)]
+        if y.type.quant is not None:
+            emit_codes(node, ctx, name, refs[0], refs[1], y)
+        elif name == "pow" and _exponent(ctx, node) == 2.0 and y.type.dtype.is_float:
+            _emit_plain(node, ctx, "mul", refs[0], refs[0], y)
+        elif len(refs) == 1:
+            emit_copy(ctx, refs[0], y, whole(y.type.shape))
+        else:
+            left = refs[0]
+            for i, right in enumerate(refs[1:], 2):
+                shape = broadcast_shape((left.type, right.type))
+                target = y if i == len(refs) else ctx.temp(TensorType(shape, y.type.dtype), f"{node.name}_part")
+                _emit_plain(node, ctx, name, left, right, target)
+                left = target
+
+    return emit
+
+
+def _exponent(ctx: LowerCtx, node: Node) -> float | None:
+    value = ctx.const_value(node.inputs[1])
+    return float(value.reshape(-1)[0]) if value is not None and value.size == 1 else None
+
+
+def _emit_plain(node: Node, ctx: LowerCtx, name: str, a: Ref, b: Ref, y: Ref) -> None:
+    name, (low, high) = _entry(name, node), bounds(node)
+    if y.type.elements == 0:
+        return
+    clamp = int(y.type.dtype.is_float and (low, high) != (-math.inf, math.inf))
+    words: dict[str, ParamValue] = {
+        "op": name, "expr": expression(name, a.type.dtype), "clamp": clamp, "act_min": low, "act_max": high,
+    }  # fmt: skip
+    ctx.emit("binary", {"a": a, "b": b, "out": y}, access(a, b, y) | words)
+
+
+def _interpret(a: Arrays, p: Mapping[str, ParamValue]) -> None:
+    with np.errstate(all="ignore"):
+        y = np.asarray(TABLE[str(p["op"])].function(strided(a["a"], p, "a"), strided(a["b"], p, "b")))
+    if int(p["clamp"]):
+        y = np.clip(y, a["out"].dtype.type(F32(p["act_min"])), a["out"].dtype.type(F32(p["act_max"])))
+    a["out"].reshape(-1)[: y.size] = y.reshape(-1).astype(a["out"].dtype)
+
+
+KERNELS = (
+    KernelDef("binary", ("in a", "in b", "out out"), AXES, _interpret, float_params=("act_min", "act_max"),
+              in_place=("a", "b"), print_params=("rank", "op", "expr", "clamp"), variants=REF_IN_PLACE,
+              needs_math=True, length="d0", doc="elementwise function of two tensors"),
+)  # fmt: skip
+
+# ONNX operator -> entry of TABLE, newest known version, inputs exchanged
+_ONNX: Mapping[str, tuple[str, int, bool]] = {
+    "Add": ("add", 14, False), "Sub": ("sub", 14, False), "Mul": ("mul", 14, False), "Div": ("div", 14, False),
+    "FloorDiv": ("floor_div", 0, False), "Min": ("min", 13, False), "Max": ("max", 13, False),
+    "Pow": ("pow", 15, False), "Mod": ("mod", 28, False), "PRelu": ("prelu", 16, False),
+    "Equal": ("equal", 19, False), "Less": ("less", 13, False), "LessOrEqual": ("less_equal", 16, False),
+    "Greater": ("less", 13, True), "GreaterOrEqual": ("less_equal", 16, True), "And": ("and", 7, False),
+    "Or": ("or", 7, False), "Xor": ("xor", 7, False), "BitwiseAnd": ("bit_and", 18, False),
+    "BitwiseOr": ("bit_or", 18, False), "BitwiseXor": ("bit_xor", 18, False), "BitShift": ("shift_left", 28, False),
+}  # fmt: skip
+_ATTRS = {"Mod": ("fmod",), "BitShift": ("direction",)}
+
+
+def _op(name: str) -> OpDef:
+    entry, version, swap = _ONNX[name]
+    attrs = FUSED if name in ("Add", "Sub", "Mul", "Div") else frozenset(_ATTRS.get(name, ()))
+    attrs |= SHIFT_ATTRS | {"unsigned"} if name in ("Add", "Sub") else frozenset()
+    return OpDef(
+        name, infer(entry), reference(entry, swap=swap), lower(entry, swap=swap), attrs, max_version=version,
+        int8=name in ("Add", "Sub", "Mul"), doc=f"elementwise {entry.replace('_', ' ')} with broadcasting",
+    )  # fmt: skip
+
+
+OPS = tuple(_op(name) for name in _ONNX)

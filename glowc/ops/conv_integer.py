@@ -1,0 +1,116 @@
+"""ConvInteger: s32 convolution of 8-bit codes whose zero points come as inputs; attr layout as of Conv.
+
+y = sum (x - zx) * (w - zw[o]); padding counts as zx. zx is one number, zw one or one per output channel.
+Source: ONNX ConvInteger-10.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+import numpy as np
+
+from glowc.graph.graph import Node
+from glowc.graph.types import DType, TensorType
+from glowc.instr.ir import ParamValue
+from glowc.ops.base import Arrays, Call, KernelDef, LowerCtx, MaybeTypes, OpDef, OpError, Ref, Types
+from glowc.ops.conv import convolve
+from glowc.ops.conv import infer as infer_conv
+from glowc.ops.matmul_integer import BYTES, LONGEST_SUM
+from glowc.ops.strided import present
+
+TO_NHWC, TO_NCHW = (0, 2, 3, 1), (0, 3, 1, 2)
+
+
+def infer(node: Node, in_types: MaybeTypes) -> Types:
+    """As Conv, with an s32 result."""
+    x, w = present(in_types[:2])
+    if x.dtype not in BYTES or w.dtype not in BYTES:
+        raise OpError(f"convolution of {x} with {w}: needs int8 or uint8")
+    (y,) = infer_conv(node, (x, w))
+    for what, point, of, count in (("x", 2, x, 1), ("w", 3, w, w.shape[0])):
+        given = in_types[point] if point < len(in_types) else None
+        if given is not None and (given.dtype != of.dtype or given.elements not in (1, count)):
+            raise OpError(f"zero point {given} of {what}, {of}")
+    if w.elements // w.shape[0] > LONGEST_SUM:
+        raise OpError(f"sums of {w.elements // w.shape[0]} products may leave int32")
+    return (TensorType(y.shape, DType.S32, None, y.layout),)
+
+
+def _sum(x: np.ndarray, w: np.ndarray, out_hw: tuple[int, int], p: Mapping[str, int]) -> np.ndarray:
+    """Return the sums of centred x[N,H,W,C] and w[O,kH,kW,I] as s32 [N,H,W,O]."""
+    y = convolve(
+        x, w, out_hw=out_hw, group=p["groups"],
+        stride=(p["stride_h"], p["stride_w"]), dilation=(p["dil_h"], p["dil_w"]), pad=(p["pad_top"], p["pad_left"]),
+    )  # fmt: skip
+    return np.asarray(y.astype(np.int32))
+
+
+def _is_nhwc(node: Node) -> bool:
+    return node.str_("layout", "nchw") == "nhwc"
+
+
+def _geometry(node: Node) -> dict[str, int]:
+    pads, strides, dilations = node.ints("pads", (0,) * 4), node.ints("strides", (1, 1)), node.ints("dilations", (1, 1))
+    return {
+        "stride_h": strides[0], "stride_w": strides[1], "dil_h": dilations[0], "dil_w": dilations[1],
+        "pad_top": pads[0], "pad_left": pads[1], "groups": node.int_("group", 1),
+    }  # fmt: skip
+
+
+def reference(call: Call) -> tuple[np.ndarray, ...]:
+    x, w = call.array(0).astype(np.int64), call.array(1).astype(np.int64)
+    zx, zw = call.optional(2), call.optional(3)
+    x = x if zx is None else x - int(zx.reshape(-1)[0])
+    w = w if zw is None else w - zw.astype(np.int64).reshape(-1, 1, 1, 1)
+    shape, geometry = call.out_types[0].shape, _geometry(call.node)
+    if _is_nhwc(call.node):
+        return (_sum(x, w, (shape[1], shape[2]), geometry),)
+    y = _sum(x.transpose(TO_NHWC), w.transpose(TO_NHWC), (shape[2], shape[3]), geometry)
+    return (np.ascontiguousarray(y.transpose(TO_NCHW)),)
+
+
+def lower(node: Node, ctx: LowerCtx) -> None:
+    """One `conv_integer`."""
+    x, w, y = ctx.read(node.inputs[0]), ctx.read(node.inputs[1]), ctx.write(node.outputs[0])
+    points = [_point(node, ctx, i, ref) for i, ref in ((2, x), (3, w))]
+    (in_h, in_w, in_c), (out_h, out_w, out_c), (k_h, k_w, _) = (
+        t.shape[1:] if _is_nhwc(node) else (*t.shape[2:], t.shape[1]) for t in (x.type, y.type, w.type)
+    )
+    params: dict[str, ParamValue] = {
+        "batch": x.type.shape[0], "in_c": in_c, "in_h": in_h, "in_w": in_w, "out_c": out_c, "out_h": out_h,
+        "out_w": out_w, "k_h": k_h, "k_w": k_w, "w_zp_step": int(points[1].type.elements > 1), **_geometry(node),
+        "nhwc": int(_is_nhwc(node)),
+    }  # fmt: skip
+    operands = {"in": x, "weights": w, "in_zp": points[0], "w_zp": points[1], "out": y}
+    ctx.emit("conv_integer", operands, params, macs=y.type.elements * (w.type.elements // w.type.shape[0]))
+
+
+def _point(node: Node, ctx: LowerCtx, index: int, of: Ref) -> Ref:
+    name = node.inputs[index] if index < len(node.inputs) else ""
+    return ctx.read(name) if name else ctx.const(np.zeros(1, of.type.dtype.numpy), f"{node.name}_zero")
+
+
+def _interpret(a: Arrays, p: Mapping[str, ParamValue]) -> None:
+    q = {key: int(value) for key, value in p.items()}
+    zw, per_group, out_hw = a["w_zp"].astype(np.int64), q["in_c"] // q["groups"], (q["out_h"], q["out_w"])
+    images = ("in_h", "in_w", "in_c") if q["nhwc"] else ("in_c", "in_h", "in_w")
+    filters = (q["k_h"], q["k_w"], per_group) if q["nhwc"] else (per_group, q["k_h"], q["k_w"])
+    x = a["in"].reshape(q["batch"], *(q[key] for key in images)).astype(np.int64) - int(a["in_zp"].reshape(-1)[0])
+    w = a["weights"].reshape(q["out_c"], *filters).astype(np.int64) - zw.reshape(-1, 1, 1, 1)
+    x, w = (x, w) if q["nhwc"] else (x.transpose(TO_NHWC), w.transpose(TO_NHWC))
+    y = _sum(x, w, out_hw, q)
+    a["out"].reshape(-1)[:] = (y if q["nhwc"] else y.transpose(TO_NCHW)).reshape(-1)
+
+
+KERNELS = (
+    KernelDef("conv_integer", ("in in", "in weights", "in in_zp", "in w_zp", "out out"),
+              ("batch", "in_c", "in_h", "in_w", "out_c", "out_h", "out_w", "k_h", "k_w", "stride_h", "stride_w",
+               "dil_h", "dil_w", "pad_top", "pad_left", "groups", "w_zp_step"), _interpret, print_params=("nhwc",),
+              doc="s32 convolution of codes with zero points given at run time"),
+)  # fmt: skip
+
+OP = OpDef(
+    "ConvInteger", infer, reference, lower, max_version=10, doc="s32 convolution of 8-bit codes",
+    attrs=frozenset({"auto_pad", "dilations", "group", "kernel_shape", "pads", "strides", "layout"}),
+)  # fmt: skip

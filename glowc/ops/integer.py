@@ -1,0 +1,86 @@
+"""What the integer Conv, FullyConnected and MatMul share: constants folded at compile time."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+
+import numpy as np
+
+from glowc.graph.graph import Node
+from glowc.graph.numerics import act_range, requant_scale
+from glowc.graph.types import QuantParams, TensorType
+from glowc.instr.ir import ParamValue
+from glowc.ops.base import LowerCtx, OpError, Ref
+
+
+@dataclass(frozen=True, slots=True)
+class Folded:
+    """Constants of an integer layer: weights (zero point inside when it varies), bias, scale, parameters."""
+
+    weights: np.ndarray
+    bias: np.ndarray
+    scale: np.ndarray
+    params: dict[str, ParamValue]
+
+
+def fold_weights(node: Node, ctx: LowerCtx, x: TensorType, y: TensorType) -> Folded:
+    """Return the constants of a layer with inputs (x, weights[O,...] const, bias[O] const s32)."""
+    w_type, weights = ctx.type(node.inputs[1]), ctx.const_value(node.inputs[1])
+    bias = ctx.const_value(node.inputs[2])
+    if weights is None or bias is None:
+        raise OpError("integer weights and bias must be constants")
+    if x.quant is None or y.quant is None or w_type.quant is None:
+        raise OpError(f"quantised and float tensors mixed: {x}, {w_type} -> {y}")
+    points = np.asarray(w_type.quant.zero_point, np.int64)
+    w_zp = int(points[0])
+    if not (points == w_zp).all():
+        weights, w_zp = subtract_zero_points(weights, points, w_type.quant), 0
+    params = out_params(node, x.quant, y)
+    scale = requant_scale(x.quant, w_type.quant, y.quant)
+    params |= {"w_zp": w_zp, "scale_step": int(scale.size > 1)}
+    return Folded(weights, bias.astype(np.int32), scale.reshape(-1), params)
+
+
+def subtract_zero_points(weights: np.ndarray, points: np.ndarray, quant: QuantParams) -> np.ndarray:
+    """Return weights - zero point as int16: the rare case of zero points that differ between channels."""
+    shape = [1] * weights.ndim
+    shape[quant.axis or 0] = points.size
+    return np.asarray(weights.astype(np.int64) - points.reshape(shape)).astype(np.int16)
+
+
+def out_params(node: Node, x_quant: QuantParams, y: TensorType) -> dict[str, ParamValue]:
+    """Return in_zp, out_zp and the output clamp of an integer layer."""
+    assert y.quant is not None
+    low, high = node.float_("act_min", -math.inf), node.float_("act_max", math.inf)
+    out_min, out_max = act_range(low, high, y.quant, y.dtype)
+    return {
+        "in_zp": x_quant.zero_point[0], "out_zp": y.quant.zero_point[0], "out_min": out_min, "out_max": out_max,
+    }  # fmt: skip
+
+
+def weight_codes(node: Node, ctx: LowerCtx, quant: QuantParams) -> tuple[Ref, dict[str, ParamValue]]:
+    """Return the scales (constant) and parameters of a float layer whose weights stay int8 codes."""
+    if len(set(quant.zero_point)) > 1:
+        raise OpError("weights of a float layer need one zero point")
+    scale = ctx.const(np.asarray(quant.scale, np.float32), f"{node.name}_scale")
+    return scale, {"w_zp": quant.zero_point[0], "scale_step": int(len(quant.scale) > 1)}
+
+
+def reach(type_: TensorType) -> int:
+    """Return the largest magnitude of a code minus its zero point."""
+    points = type_.quant.zero_point if type_.quant is not None else (0,)
+    return int(max(max(z - type_.dtype.qmin, type_.dtype.qmax - z) for z in points))
+
+
+def largest_sum(weights: np.ndarray, w_type: TensorType, x_type: TensorType, bias: np.ndarray, axis: int) -> int:
+    """Return a bound on the magnitude of an accumulator of weights with outputs along `axis`."""
+    terms = int(weights.size // weights.shape[axis])
+    quick: int = terms * reach(w_type) * reach(x_type) + int(np.abs(bias.astype(np.int64)).max(initial=0))
+    if quick < 2**31 or w_type.quant is None:
+        return quick
+    points = np.asarray(w_type.quant.zero_point, np.int64)
+    shape = [points.size if i == axis and points.size > 1 else 1 for i in range(weights.ndim)]
+    centred = np.abs(weights.astype(np.int64) - (points if points.size > 1 else points[:1]).reshape(shape))
+    sums = centred.sum(axis=tuple(i for i in range(weights.ndim) if i != axis)) * reach(x_type)
+    return int(sums.max(initial=0)) + int(np.abs(bias.astype(np.int64)).max(initial=0))

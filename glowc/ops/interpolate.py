@@ -1,0 +1,155 @@
+"""Linear and cubic interpolation along one axis by tables made at compile time, for Resize.
+
+`interpolate`: in[outer, n, inner] -> out[outer, m, inner]: out[o, j, i] = sum over k < taps of
+factors[j * taps + k] * in[o, index[j * taps + k], i], in that order, in the element type. Coordinates and factors are
+computed in float64 by ONNX's reference (its neighbours beyond an edge repeat the edge; with exclude_outside their
+weight goes to the others) and rounded to the element type. Source: ONNX Resize-19.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+import numpy as np
+
+from glowc.graph.types import DType, TensorType
+from glowc.instr.ir import ParamValue
+from glowc.ops.base import Arrays, KernelDef, LowerCtx, OpError, Ref
+
+SMALLEST_DISTANCE = 1e-9  # of a coordinate that counts as whole
+
+
+@dataclass(frozen=True, slots=True)
+class Axis:
+    """How one axis is resized: lengths, scale, region of interest."""
+
+    length: int
+    out: int
+    scale: float
+    roi: tuple[float, float] = (0.0, 1.0)
+
+
+@dataclass(frozen=True, slots=True)
+class Filter:
+    """What is the same for all axes."""
+
+    mode: str
+    transform: str
+    cubic_a: float = -0.75
+    exclude_outside: bool = False
+    antialias: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Taps:
+    """Source indices and weights [out, taps], and which outputs lie outside of the input (crop only)."""
+
+    index: np.ndarray
+    weights: np.ndarray
+    outside: np.ndarray
+
+
+def coordinates(transform: str, axis: Axis) -> np.ndarray:
+    """Return the real input coordinate of each output index, in float64."""
+    x, n, s = np.arange(axis.out, dtype=np.float64), axis.length, axis.scale
+    width = s * n
+    if transform == "align_corners":
+        return np.zeros(axis.out) if width == 1 else np.asarray(x * (n - 1) / (width - 1))
+    if transform == "asymmetric":
+        return np.asarray(x / s)
+    if transform == "tf_crop_and_resize":
+        begin, end = axis.roi
+        if width == 1:
+            return np.full(axis.out, (end - begin) * (n - 1) / 2 + begin * (n - 1))
+        return np.asarray(x * (end - begin) * (n - 1) / (width - 1) + begin * (n - 1))
+    if transform == "pytorch_half_pixel" and width == 1:
+        return np.full(axis.out, -0.5)
+    if transform in ("half_pixel", "pytorch_half_pixel"):
+        return np.asarray((x + 0.5) / s - 0.5)
+    if transform == "half_pixel_symmetric":
+        return np.asarray(n / 2 * (1 - axis.out / width) + (x + 0.5) / s - 0.5)
+    raise OpError(f"coordinate_transformation_mode {transform!r} is not supported")
+
+
+def _cubic(x: np.ndarray, a: float) -> np.ndarray:
+    x = np.abs(x)
+    near, far = (a + 2) * x**3 - (a + 3) * x**2 + 1, a * x**3 - 5 * a * x**2 + 8 * a * x - 4 * a
+    return np.where(x <= 1, near, np.where(x < 2, far, 0.0))
+
+
+def _linear(x: np.ndarray) -> np.ndarray:
+    return np.asarray(np.clip(1 - np.abs(x), 0, 1))
+
+
+def taps_of(filter_: Filter, axis: Axis) -> Taps:
+    """Return the tables of one axis."""
+    if filter_.mode not in ("linear", "cubic"):
+        raise OpError(f"mode {filter_.mode!r} is not supported (nearest, linear, cubic are)")
+    x = coordinates(filter_.transform, axis)
+    left = np.where(np.abs(x - np.rint(x)) < SMALLEST_DISTANCE, np.rint(x) - 1, np.floor(x))
+    ratio = x - left  # in (0, 1]: a whole coordinate belongs to the interval on its left
+    squeeze = min(axis.scale, 1.0) if filter_.antialias else 1.0
+    reach = 1 if filter_.mode == "linear" else 2
+    first = math.floor(-reach / squeeze) + 1
+    steps = np.arange(first, 2 - first)
+    distance = (steps[None, :] - ratio[:, None]) * squeeze
+    weights = _linear(distance) if filter_.mode == "linear" else _cubic(distance, filter_.cubic_a)
+    if filter_.antialias:
+        weights = weights / weights.sum(1, keepdims=True)
+    index = left[:, None].astype(np.int64) + steps[None, :]
+    if filter_.exclude_outside:
+        weights = np.where((index >= 0) & (index < axis.length), weights, 0.0)
+        weights = weights / weights.sum(1, keepdims=True)
+    crop = filter_.transform == "tf_crop_and_resize"
+    outside = (x < 0) | (x > axis.length - 1) if crop else np.zeros(axis.out, np.bool_)
+    used = np.flatnonzero((weights != 0).any(0))
+    return Taps(np.clip(index, 0, axis.length - 1)[:, used], weights[:, used], outside)
+
+
+def apply(x: np.ndarray, taps: Taps, axis: int) -> np.ndarray:
+    """Return x interpolated along an axis, in its element type."""
+    moved = np.moveaxis(x, axis, 0)
+    weights = taps.weights.astype(x.dtype)
+    y = np.zeros((taps.index.shape[0], *moved.shape[1:]), x.dtype)
+    for k in range(taps.index.shape[1]):
+        y = y + weights[:, k].reshape(-1, *[1] * (moved.ndim - 1)) * moved[taps.index[:, k]]
+    return np.moveaxis(y, 0, axis)
+
+
+def emit_taps(ctx: LowerCtx, x: Ref, y: Ref, taps: Taps, axis: int, name: str) -> None:
+    """Emit one `interpolate`."""
+    shape, (m, count) = x.type.shape, taps.index.shape
+    index = ctx.const(taps.index.astype(np.int32), f"{name}_index{axis}")
+    weights = ctx.const(taps.weights.astype(x.type.dtype.numpy), f"{name}_weights{axis}")
+    params: dict[str, ParamValue] = {
+        "outer": math.prod(shape[:axis]), "n": shape[axis], "m": m, "inner": math.prod(shape[axis + 1 :]),
+        "taps": count,
+    }  # fmt: skip
+    ctx.emit("interpolate", {"in": x, "index": index, "factors": weights, "out": y}, params)
+
+
+def emit_chain(ctx: LowerCtx, x: Ref, y: Ref, taps: Mapping[int, Taps], name: str) -> None:
+    """Emit one `interpolate` per axis, the last one into y."""
+    for axis, one in sorted(taps.items()):
+        shape = [one.index.shape[0] if i == axis else d for i, d in enumerate(x.type.shape)]
+        last = axis == max(taps)
+        to = y if last else ctx.temp(TensorType(tuple(shape), x.type.dtype), f"{name}_axis{axis}")
+        emit_taps(ctx, x, to, one, axis, name)
+        x = to
+
+
+def _interpret(arrays: Arrays, p: Mapping[str, ParamValue]) -> None:
+    outer, n, m, inner, count = (int(p[k]) for k in ("outer", "n", "m", "inner", "taps"))
+    x = arrays["in"].reshape(-1)[: outer * n * inner].reshape(outer, n, inner)
+    tables = [arrays[k].reshape(-1)[: m * count].reshape(m, count) for k in ("index", "factors")]
+    y = apply(x, Taps(tables[0], tables[1], np.zeros(m, np.bool_)), 1)
+    arrays["out"].reshape(-1)[: y.size] = y.reshape(-1)
+
+
+KERNELS = (
+    KernelDef("interpolate", ("in in", "in index", "in factors", "out out"), ("outer", "n", "m", "inner", "taps"),
+              _interpret, doc="weighted sums along an axis"),
+)  # fmt: skip
+FLOATS = (DType.F32, DType.F64)

@@ -1,0 +1,72 @@
+"""OneHot: out[outer, depth, inner] = values[1] where the index along `axis` is named, else values[0].
+
+A negative index counts from `depth`; one out of range names nothing. Source: ONNX OneHot-28.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+
+import numpy as np
+
+from glowc.graph.graph import Node
+from glowc.graph.types import DType
+from glowc.instr.ir import ParamValue
+from glowc.ops.base import Arrays, Call, KernelDef, LowerCtx, MaybeTypes, OpDef, OpError, Ref, Types
+from glowc.ops.strided import axis_of, present
+
+
+def infer(node: Node, in_types: MaybeTypes) -> Types:
+    """The shape of the indices with `depth` put in at `axis`; the kind of the values."""
+    indices, values = present(in_types[:2])
+    axis, depth = axis_of(node.int_("axis", -1), indices.rank + 1), node.int_("depth")
+    if values.shape != (2,) or depth < 1 or indices.dtype == DType.BOOL:
+        raise OpError(f"depth {depth}, indices {indices}, values {values}")
+    return (values.with_shape([*indices.shape[:axis], depth, *indices.shape[axis:]]),)
+
+
+def one_hot(indices: np.ndarray, values: np.ndarray, depth: int) -> np.ndarray:
+    """Return [outer, depth, inner] of indices [outer, inner]."""
+    plain = indices.astype(np.int64)
+    hit = np.where(plain < 0, plain + depth, plain)[:, None] == np.arange(depth)[None, :, None]
+    return np.asarray(np.where(hit, values[1], values[0]).astype(values.dtype))
+
+
+def _dims(shape: tuple[int, ...], axis: int) -> tuple[int, int, int]:
+    return math.prod(shape[:axis]), shape[axis], math.prod(shape[axis + 1 :])
+
+
+def reference(call: Call) -> tuple[np.ndarray, ...]:
+    """Compare with 0 .. depth - 1."""
+    shape = call.out_types[0].shape
+    outer, depth, inner = _dims(shape, axis_of(call.node.int_("axis", -1), len(shape)))
+    return (one_hot(call.array(0).reshape(outer, inner), call.array(1), depth).reshape(shape),)
+
+
+def lower(node: Node, ctx: LowerCtx) -> None:
+    """One `one_hot_b<N>`."""
+    indices, values, y = ctx.read(node.inputs[0]), ctx.read(node.inputs[1]), ctx.write(node.outputs[0])
+    emit_one_hot(ctx, indices, values, y, _dims(y.type.shape, axis_of(node.int_("axis", -1), y.type.rank)))
+
+
+def emit_one_hot(ctx: LowerCtx, indices: Ref, values: Ref, y: Ref, dims: tuple[int, int, int]) -> None:
+    """Emit `one_hot_b<N>` for [outer, depth, inner]."""
+    params: dict[str, ParamValue] = dict(zip(("outer", "depth", "inner"), dims, strict=True))
+    ctx.emit(f"one_hot_b{y.type.dtype.bytes}", {"indices": indices, "values": values, "out": y}, params)
+
+
+def _interpret(arrays: Arrays, p: Mapping[str, ParamValue]) -> None:
+    outer, depth, inner = (int(p[k]) for k in ("outer", "depth", "inner"))
+    indices = arrays["indices"].reshape(-1)[: outer * inner].reshape(outer, inner)
+    y = one_hot(indices, arrays["values"].reshape(-1), depth)
+    arrays["out"].reshape(-1)[: y.size] = y.reshape(-1)
+
+
+KERNELS = tuple(
+    KernelDef(f"one_hot_b{n}", ("in indices", "in values", "out out"), ("outer", "depth", "inner"), _interpret,
+              template="one_hot", doc="a value at an index, another elsewhere")
+    for n in (1, 2, 4, 8)
+)  # fmt: skip
+
+OP = OpDef("OneHot", infer, reference, lower, attrs=frozenset({"axis", "depth"}), max_version=28, doc="one-hot coding")

@@ -1,0 +1,451 @@
+"""Constants, paths and scratch of the A64 variants `neon`, `dot` and `i8mm` (runtime_c/glow_a64.h has the blocks).
+
+A block is `pixels` x `outputs`. Its inputs come in steps of 64 bytes: `grain` inputs of each of its pixels. A block of
+outputs is one stream of words: biases with the input's zero point folded in, scales, then 64 bytes of weights a step:
+
+    neon   grain 16: for each of 4 outputs its 16 weights
+    dot    grain 8: inputs 0..3 of outputs 0..3, of outputs 4..7, then inputs 4..7 of both
+    i8mm   grain 8: outputs (0,1), (2,3), (4,5), (6,7), 8 weights of each
+
+The last block of outputs ends with the last output: where they do not divide, some outputs stand in two blocks.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from functools import lru_cache
+
+import numpy as np
+
+from glowc.graph.types import DType
+from glowc.instr.ir import Instr, ParamValue
+from glowc.ops.base import Arrays, KernelVariant
+
+CHUNK = 16
+HEADER = "glow_a64.h"
+_EMPTY = {"bias": np.zeros(1, np.int32), "scale": np.zeros(1, np.float32)}
+_ROW_OUTPUTS = {"neon": 8, "dot": 16, "a32": 8}
+
+
+@dataclass(frozen=True, slots=True)
+class Block:
+    """What one block computes, and inputs of a pixel in one step."""
+
+    pixels: int
+    outputs: int
+    grain: int
+
+
+BLOCKS = {"neon": Block(4, 4, 16), "dot": Block(8, 8, 8), "i8mm": Block(8, 8, 8), "a32": Block(2, 4, 16)}
+
+
+def _int(instr: Instr, key: str) -> int:
+    return int(instr.params[key])
+
+
+def padded(count: int, grain: int) -> int:
+    """Return `count` rounded up to a multiple of `grain`."""
+    return -(-count // grain) * grain
+
+
+def _folded(weights: np.ndarray, constants: Arrays, in_zp: int) -> tuple[np.ndarray, np.ndarray]:
+    """Return (bias, scale) of weights[O, ...]: the zero point in the bias, a scale for every output."""
+    sums = weights.reshape(weights.shape[0], -1).astype(np.int64).sum(axis=1)
+    bias = (constants["bias"].astype(np.int64) - in_zp * sums).astype(np.int32)
+    return bias, np.broadcast_to(constants["scale"].reshape(-1), (weights.shape[0],)).astype(np.float32)
+
+
+def is_bounded(weights: np.ndarray, bias: np.ndarray, scale: np.ndarray) -> bool:
+    """Prove that no product float32(acc) * scale of weights[O, ...] leaves +-32000, whatever the inputs.
+
+    The rounded value plus a zero point then fits 16 bits and needs no saturation on the way to 8.
+    """
+    sums = np.abs(weights.reshape(weights.shape[0], -1).astype(np.int64)).sum(axis=1)
+    largest = np.abs(bias.astype(np.int64)) + 128 * sums
+    return bool(np.all(largest.astype(np.float64) * np.abs(scale.astype(np.float64)) <= 32000.0))
+
+
+def stream(steps: np.ndarray, bias: np.ndarray, scale: np.ndarray, outputs: int, order: str) -> np.ndarray:
+    """Return the stream of weights[O, steps, grain] in blocks of `outputs`, as int32 words."""
+    out_n, step_n, grain = steps.shape
+    begins = [min(start, max(out_n - outputs, 0)) for start in range(0, out_n, outputs)]
+    w = np.zeros((len(begins), outputs, step_n, grain), np.int8)
+    biases, scales = np.zeros((len(begins), outputs), np.int32), np.zeros((len(begins), outputs), np.float32)
+    for i, begin in enumerate(begins):
+        part = steps[begin : begin + outputs]
+        w[i, : len(part)] = part
+        biases[i, : len(part)] = bias[begin : begin + outputs]
+        scales[i, : len(part)] = scale[begin : begin + outputs]
+    w = w.transpose(0, 2, 1, 3)
+    if order == "dot":
+        w = w.reshape(len(begins), step_n, outputs, grain // 4, 4).transpose(0, 1, 3, 2, 4)
+    words = np.ascontiguousarray(w).reshape(len(begins), -1).view(np.int32)
+    return np.concatenate((biases, scales.view(np.int32), words), axis=1).reshape(-1)
+
+
+def marked(words: np.ndarray, *, bounded: bool, pairs: bool) -> np.ndarray:
+    """Mark a stream by its element type: unsigned if bounded, 16 bits if two products fit 16 bits."""
+    return words.view(("i", "u")[bounded] + ("4", "2")[pairs])
+
+
+def path(isa: str, instr: Instr) -> str:
+    """Choose where a block of pixels reads its inputs.
+
+    direct: the tensor itself (8 inputs are half a step of grain 16); point: gathered from the tensor; rows: padded
+    rows in scratch, one plane for each `grain` channels; pixels: windows gathered from padded rows.
+    """
+    p = {key: int(value) for key, value in instr.params.items() if not isinstance(value, str)}
+    block = BLOCKS[isa]
+    one = p["k_h"] == p["k_w"] == 1 and p["pad_top"] == p["pad_left"] == 0
+    inside = (p["out_h"] - 1) * p["stride_h"] < p["in_h"] and (p["out_w"] - 1) * p["stride_w"] < p["in_w"]
+    dense = p["in_ch"] == 1 and p["in_c"] >= 8
+    if one and inside and dense:
+        adjacent = p["in_c"] == p["in_col"] * p["stride_w"] and p["in_c"] in (8, block.grain)
+        return "direct" if adjacent and not _spans(isa, instr) else "point"
+    waste = padded(p["in_c"], block.grain) - p["in_c"]
+    planes = dense and waste * 5 <= p["in_c"] and p["k_w"] <= 7 and p["stride_w"] <= 4
+    return "rows" if planes and p["out_w"] >= block.pixels else "pixels"
+
+
+def _spans(isa: str, instr: Instr) -> bool:
+    """Say whether a block may hold pixels of several rows: where whole blocks do not fill a row well."""
+    pixels, out_w = BLOCKS[isa].pixels, _int(instr, "out_w")
+    return out_w < pixels or (padded(out_w, pixels) - out_w) * 10 > out_w
+
+
+def _grain(isa: str, instr: Instr) -> int:
+    """Return the inputs of a pixel in one step."""
+    return min(BLOCKS[isa].grain, _int(instr, "in_c")) if path(isa, instr) == "direct" else BLOCKS[isa].grain
+
+
+def _steps(isa: str, instr: Instr) -> int:
+    grain, chosen = _grain(isa, instr), path(isa, instr)
+    taps, in_c = _int(instr, "k_h") * _int(instr, "k_w"), _int(instr, "in_c")
+    return taps * padded(in_c, grain) // grain if chosen == "rows" else padded(taps * in_c, grain) // grain
+
+
+def row_slots(instr: Instr) -> int:
+    """Padded rows held at a time: those of one window."""
+    return (_int(instr, "k_h") - 1) * _int(instr, "dil_h") + 1
+
+
+def _limits(instr: Instr) -> Mapping[str, ParamValue]:
+    """Return what the end of a block needs: is the zero point odd, is the range narrower than int8."""
+    return {
+        "odd": _int(instr, "out_zp") % 2,
+        "low": int(_int(instr, "out_min") > -128),
+        "high": int(_int(instr, "out_max") < 127),
+    }
+
+
+def conv_plan(isa: str, instr: Instr) -> Mapping[str, ParamValue]:
+    """Return what the template prints with."""
+    block, chosen = BLOCKS[isa], path(isa, instr)
+    k_h, k_w, in_c, stride = (_int(instr, key) for key in ("k_h", "k_w", "in_c", "stride_w"))
+    plan: dict[str, ParamValue] = {
+        "path": chosen, "isa": isa, "pixels": block.pixels, "outputs": block.outputs, "grain": _grain(isa, instr),
+        "span": int(chosen in ("point", "pixels") and _spans(isa, instr)),
+        "narrow": int(_int(instr, "out_c") < block.outputs), **_limits(instr),
+    }  # fmt: skip
+    if chosen == "rows":
+        plan |= {"k_w": k_w, "stride": stride, "k_h": k_h, "groups": padded(in_c, block.grain) // block.grain,
+                 "slots": row_slots(instr)}  # fmt: skip
+    if chosen == "pixels":
+        plan |= {"k_h": k_h, "slots": row_slots(instr), "run": k_w * in_c, "width": padded(k_h * k_w * in_c, CHUNK),
+                 "steps": _steps(isa, instr)}  # fmt: skip
+    return plan
+
+
+def row_bytes(isa: str, instr: Instr) -> int:
+    """Bytes of one padded row in scratch; a copy of 16 bytes may read behind the last window."""
+    grain, stride = BLOCKS[isa].grain, _int(instr, "stride_w")
+    if path(isa, instr) == "rows":
+        columns = _int(instr, "out_w") + (_int(instr, "k_w") - 1) // stride
+        return columns * stride * padded(_int(instr, "in_c"), grain)
+    columns = (_int(instr, "out_w") - 1) * stride + _int(instr, "k_w")
+    return padded(columns * _int(instr, "in_c") + CHUNK, CHUNK)
+
+
+def conv_scratch(isa: str, instr: Instr) -> int:
+    """Bytes: a block of outputs, a block of inputs, the windows of a block, padded rows; in this order."""
+    plan, block = conv_plan(isa, instr), BLOCKS[isa]
+    size = padded(block.pixels * _int(instr, "out_c"), CHUNK) if plan["span"] else 0
+    if plan["path"] in ("point", "pixels"):
+        size += _steps(isa, instr) * block.grain * block.pixels
+    if plan["path"] == "pixels":
+        size += block.pixels * int(plan["width"]) + CHUNK
+    return size + (row_slots(instr) * row_bytes(isa, instr) if plan["path"] in ("rows", "pixels") else 0)
+
+
+def _columns(instr: Instr) -> list[int]:
+    """Return the columns of a window in the order of the inner loop: those of one phase of the stride are adjacent."""
+    return sorted(range(_int(instr, "k_w")), key=lambda kx: kx % _int(instr, "stride_w"))
+
+
+def pack_conv(isa: str, constants: Arrays, instr: Instr) -> Arrays:
+    """Pack the constants of conv_s8."""
+    out_c, k_h, k_w, in_c = (_int(instr, key) for key in ("out_c", "k_h", "k_w", "in_c"))
+    weights, grain = constants["weights"].reshape(out_c, k_h, k_w, in_c), _grain(isa, instr)
+    if path(isa, instr) == "rows":
+        planes = np.zeros((out_c, k_h, k_w, padded(in_c, grain)), np.int8)
+        planes[..., :in_c] = weights
+        taps = planes.reshape(out_c, k_h, k_w, -1, grain)[:, :, _columns(instr)]
+        steps = taps.transpose(0, 1, 3, 2, 4).reshape(out_c, -1, grain)
+    else:
+        windows = np.zeros((out_c, padded(k_h * k_w * in_c, grain)), np.int8)
+        windows[:, : k_h * k_w * in_c] = weights.reshape(out_c, -1)
+        steps = windows.reshape(out_c, -1, grain)
+    return _pack(isa, constants, weights, steps, instr, BLOCKS[isa].outputs)
+
+
+def pack_fc(isa: str, constants: Arrays, instr: Instr) -> Arrays:
+    """Pack the constants of fc_s8."""
+    out_n, in_k = _int(instr, "out_n"), _int(instr, "in_k")
+    weights = constants["weights"].reshape(out_n, in_k)
+    steps = np.zeros((out_n, padded(in_k, CHUNK)), np.int8)
+    steps[:, :in_k] = weights
+    return _pack(isa, constants, weights, steps.reshape(out_n, -1, CHUNK), instr, _ROW_OUTPUTS[isa])
+
+
+def _pack(isa: str, constants: Arrays, weights: np.ndarray, steps: np.ndarray, instr: Instr, outputs: int) -> Arrays:
+    bias, scale = _folded(weights, constants, _int(instr, "in_zp"))
+    words = stream(steps, bias, scale, outputs, isa)
+    pairs = isa in ("neon", "a32") and int(weights.min(initial=0)) > -128
+    return {"weights": marked(words, bounded=is_bounded(weights, bias, scale), pairs=pairs), **_EMPTY}
+
+
+def accepts(instr: Instr) -> bool:
+    """Accept int8 layers without groups or column dilation whose weights have zero point 0."""
+    if any(instr.operand(role).type.dtype is not DType.S8 for role in ("in", "weights", "out")):
+        return False
+    dilated = int(instr.params.get("dil_w", 1)) > 1 and int(instr.params.get("k_w", 1)) > 1
+    return int(instr.params.get("groups", 1)) == 1 and _int(instr, "w_zp") == 0 and not dilated
+
+
+def fc_plan(isa: str, instr: Instr) -> Mapping[str, ParamValue]:
+    """Return what the template prints with."""
+    return {"isa": isa, "outputs": _ROW_OUTPUTS[isa], **_limits(instr)}
+
+
+def fc_scratch(instr: Instr) -> int:
+    """The last row, padded, where its last chunk would over-read."""
+    k = _int(instr, "in_k")
+    return padded(k, CHUNK) * -(-(CHUNK - 1) // k) if k % CHUNK else 0
+
+
+def conv_variant(isa: str, needs: set[str], rank: int, header: str = HEADER) -> KernelVariant:
+    """Return a variant of conv_s8."""
+    return KernelVariant(
+        isa, frozenset(needs), rank=rank, accepts=accepts, header=header, template_isa="a64",
+        pack=lambda constants, instr: pack_conv(isa, constants, instr),
+        scratch_bytes=lambda instr: conv_scratch(isa, instr), plan=lambda instr: conv_plan(isa, instr),
+    )  # fmt: skip
+
+
+def fc_variant(isa: str, needs: set[str], rank: int, header: str = HEADER) -> KernelVariant:
+    """Return a variant of fc_s8."""
+    return KernelVariant(
+        isa, frozenset(needs), rank=rank, accepts=accepts, header=header, template_isa="a64", scratch_bytes=fc_scratch,
+        pack=lambda constants, instr: pack_fc(isa, constants, instr), plan=lambda instr: fc_plan(isa, instr),
+    )  # fmt: skip
+
+
+CONV = (
+    conv_variant("neon", {"a64", "neon"}, 30),
+    conv_variant("dot", {"a64", "neon", "dot"}, 31),
+    conv_variant("i8mm", {"a64", "neon", "dot", "i8mm"}, 32),
+)
+FC = (fc_variant("neon", {"a64", "neon"}, 30), fc_variant("dot", {"a64", "neon", "dot"}, 31))
+
+
+def _accepts_depthwise(instr: Instr) -> bool:
+    """Accept at least eight channels of int8, one output an input channel."""
+    if any(instr.operand(role).type.dtype is not DType.S8 for role in ("in", "weights", "out")):
+        return False
+    same = _int(instr, "groups") == _int(instr, "out_c") == _int(instr, "in_c") >= 8
+    dense = _int(instr, "in_ch") == 1 and _int(instr, "in_col") == _int(instr, "in_c")
+    return same and dense and _int(instr, "w_zp") == 0
+
+
+def _pack_depthwise(constants: Arrays, instr: Instr) -> Arrays:
+    """Fold the input's zero point into the bias; repeat a single scale for every channel.
+
+    Weights with a -128 are marked by the element type u8: two of their products need not fit 16 bits. A bias of type
+    u32 says that the products are bounded (`is_bounded`).
+    """
+    weights = constants["weights"].reshape(-1, _int(instr, "out_c"))
+    bias, scale = _folded(weights.T, constants, _int(instr, "in_zp"))
+    values = constants["weights"].view(np.uint8) if weights.min(initial=0) == -128 else constants["weights"]
+    bounded = is_bounded(weights.T, bias, scale)
+    return {"weights": values, "bias": bias.view(np.uint32) if bounded else bias, "scale": np.ascontiguousarray(scale)}
+
+
+def _depthwise_plan(isa: str, instr: Instr) -> Mapping[str, ParamValue]:
+    k_h, k_w, stride = _int(instr, "k_h"), _int(instr, "k_w"), _int(instr, "stride_w")
+    rotate = k_h * k_w <= 9 and _int(instr, "dil_w") == 1 and stride <= k_w
+    shape = {"k_h": k_h, "k_w": k_w, "stride": stride if rotate else 0, "rotate": int(rotate)}
+    return {"isa": isa, **shape, **_limits(instr)}
+
+
+def depthwise_variant(isa: str, needs: set[str], header: str = HEADER) -> KernelVariant:
+    """Return a variant of dwconv_s8."""
+    return KernelVariant(
+        isa, frozenset(needs), rank=30, accepts=_accepts_depthwise, header=header, template_isa="neon",
+        pack=_pack_depthwise, plan=lambda instr: _depthwise_plan(isa, instr),
+    )  # fmt: skip
+
+
+DEPTHWISE = depthwise_variant("neon", {"a64", "neon"})
+
+
+def accepts_dense(instr: Instr) -> bool:
+    """Accept two dense operands of one length."""
+    return instr.params["rank"] == 1 and instr.params["a0"] == instr.params["b0"] == 1 and _int(instr, "d0") >= 8
+
+
+def accepts_fused(instr: Instr) -> bool:
+    """Accept dense sums whose value before the rounding stays below 32000."""
+    if not accepts_dense(instr) or _int(instr, "half") not in (0, 128):
+        return False
+    ratios = abs(float(instr.params["a_ratio"])) + abs(float(instr.params["b_ratio"]))
+    return 255.0 * ratios + abs(float(instr.params["fixed"])) <= 32000.0
+
+
+def _range(instr: Instr) -> Mapping[str, ParamValue]:
+    return {"low": int(_int(instr, "out_min") > -128), "high": int(_int(instr, "out_max") < 127)}
+
+
+@lru_cache(maxsize=256)
+def _as_fused(sign: str, codes: tuple[int, ...], scales: tuple[float, ...]) -> tuple[float, float, float] | None:
+    """Return (a_ratio, b_ratio, fixed) of the fused form of a sum where both forms agree on all pairs of codes.
+
+    Every pair of int8 codes is evaluated in both forms (float32, the fused steps exactly in float64 and rounded
+    once): as functions of two bytes they then are the same.
+    """
+    a = (np.arange(-128, 128, dtype=np.float32) - np.float32(codes[0]))[:, None]
+    b = (np.arange(-128, 128, dtype=np.float32) - np.float32(codes[1]))[None, :]
+    sa, sb, sy = (np.float32(scale) for scale in scales)
+    if sign != "+" or not sy > 0:
+        return None
+    with np.errstate(all="ignore"):
+        wanted = np.clip(np.rint((a * sa + b * sb) / sy) + codes[2], -128, 127)
+        ra, rb = np.float32(sa / sy), np.float32(sb / sy)
+        fixed = np.float32(codes[2] - float(codes[0]) * float(ra) - float(codes[1]) * float(rb))
+        bytes_ = np.arange(-128, 128, dtype=np.float64)
+        inner = (bytes_[None, :] * float(rb) + float(fixed)).astype(np.float32)
+        value = (bytes_[:, None] * float(ra) + inner.astype(np.float64)).astype(np.float32)
+        if not np.all(np.abs(value) <= 32000.0):
+            return None
+        same = np.array_equal(np.clip(np.rint(value), -128, 127), wanted)
+    return (float(ra), float(rb), float(fixed)) if same else None
+
+
+def add_plan(instr: Instr) -> Mapping[str, ParamValue]:
+    """Return what the template of add_s8 prints with: which of its forms, and the constants of the fused one."""
+    codes = tuple(_int(instr, key) for key in ("a_zp", "b_zp", "out_zp"))
+    scales = tuple(float(instr.params[key]) for key in ("a_scale", "b_scale", "out_scale"))
+    fused = _as_fused(str(instr.params["sign"]), codes, scales)
+    if fused is None:
+        return {"form": "sub", "half": 0, **_range(instr)}
+    return {"form": "agreed", "half": 0, "a_ratio": fused[0], "b_ratio": fused[1], "fixed": fused[2], **_range(instr)}
+
+
+def fused_plan(instr: Instr) -> Mapping[str, ParamValue]:
+    """Return what the template of add_s8f prints with."""
+    return {"form": "fused", "half": _int(instr, "half"), **_range(instr)}
+
+
+ADD = KernelVariant(
+    "neon", frozenset({"a64", "neon"}), rank=30, in_place=True, accepts=accepts_dense, header="glow_neon.h",
+    plan=add_plan,
+)  # fmt: skip
+ADD_FUSED = KernelVariant(
+    "neon", frozenset({"a64", "neon"}), rank=30, in_place=True, accepts=accepts_fused, header="glow_neon.h",
+    plan=fused_plan,
+)  # fmt: skip
+
+
+def _accepts_average(instr: Instr) -> bool:
+    """Accept windows that never leave the input and hold at most 255 positions of at least eight channels."""
+    p = {key: int(value) for key, value in instr.params.items() if isinstance(value, int)}
+    padded = p["pad_top"] or p["pad_left"] or p["pad_bottom"] or p["pad_right"]
+    inside = all(
+        (p[f"out_{a}"] - 1) * p[f"stride_{a}"] + (p[f"k_{a}"] - 1) * p[f"dil_{a}"] < p[f"in_{a}"] for a in ("h", "w")
+    )
+    return not padded and inside and p["in_c"] >= 8 and p["in_ch"] == 1 and p["k_h"] * p["k_w"] <= 255
+
+
+def average_variant(isa: str, needs: set[str], header: str) -> KernelVariant:
+    """Return a variant of avg_pool_s8."""
+    return KernelVariant(
+        isa, frozenset(needs), rank=30, accepts=_accepts_average, header=header, template_isa="neon",
+        plan=lambda instr: {"isa": isa, "odd": _int(instr, "out_zp") % 2},
+    )  # fmt: skip
+
+
+AVERAGE = average_variant("neon", {"a64", "neon"}, "glow_neon.h")
+
+
+def _is_f32(instr: Instr, *roles: str) -> bool:
+    return all(instr.operand(role).type.dtype is DType.F32 for role in roles)
+
+
+def _float_point(instr: Instr) -> bool:
+    p = {key: int(value) for key, value in instr.params.items() if isinstance(value, int)}
+    inside = all((p[f"out_{a}"] - 1) * p[f"stride_{a}"] < p[f"in_{a}"] for a in ("h", "w"))
+    return p["k_h"] == p["k_w"] == 1 and p["pad_top"] == p["pad_left"] == 0 and p["in_ch"] == 1 and inside
+
+
+def float_scratch(instr: Instr) -> int:
+    """Bytes: the windows of four pixels, where they are not the tensor itself."""
+    return 0 if _float_point(instr) else 16 * _int(instr, "k_h") * _int(instr, "k_w") * _int(instr, "in_c")
+
+
+def _plain_weights(instr: Instr) -> bool:
+    """Say whether weights are float32, or int8 with zero point 0."""
+    kind = instr.operand("weights").type.dtype
+    return kind is DType.F32 or (kind is DType.S8 and _int(instr, "w_zp") == 0)
+
+
+def _accepts_conv_f32(instr: Instr) -> bool:
+    enough = _int(instr, "k_h") * _int(instr, "k_w") * _int(instr, "in_c") >= 4 and _int(instr, "out_c") >= 4
+    return _is_f32(instr, "in", "out") and _plain_weights(instr) and _int(instr, "groups") == 1 and enough
+
+
+def _accepts_depthwise_f32(instr: Instr) -> bool:
+    dense = _int(instr, "in_ch") == 1 and _int(instr, "in_col") == _int(instr, "in_c")
+    same = _int(instr, "groups") == _int(instr, "out_c") == _int(instr, "in_c") >= 4
+    return _is_f32(instr, "in", "out") and _plain_weights(instr) and dense and same
+
+
+def _accepts_fc_f32(instr: Instr) -> bool:
+    enough = _int(instr, "in_k") >= 4 and _int(instr, "out_n") >= 4
+    return _is_f32(instr, "in", "out") and _plain_weights(instr) and enough
+
+
+def _accepts_matmul_f32(instr: Instr) -> bool:
+    adjacent = _int(instr, "b_col") == _int(instr, "out_col") == 1 and _int(instr, "n") >= 4
+    return _is_f32(instr, "a", "b", "bias", "out") and adjacent
+
+
+def float_variants(isa: str, needs: set[str], header: str) -> Mapping[str, KernelVariant]:
+    """Return the float32 variants by kernel."""
+    shared = KernelVariant(isa, frozenset(needs), rank=30, header=header, template_isa="neon")
+    conv = replace(
+        shared, accepts=_accepts_conv_f32, scratch_bytes=float_scratch, streams=True,
+        plan=lambda instr: {"point": int(_float_point(instr)), "path": "point" if _float_point(instr) else "windows"},
+    )  # fmt: skip
+    depthwise, dense = replace(shared, accepts=_accepts_depthwise_f32), replace(shared, accepts=_accepts_fc_f32)
+    return {
+        "conv_f32": conv,
+        "conv_f32w8": conv,
+        "dwconv_f32": depthwise,
+        "dwconv_f32w8": depthwise,
+        "fc_f32": dense,
+        "fc_f32w8": dense,
+        "matmul_f32": replace(shared, accepts=_accepts_matmul_f32),
+    }
+
+
+FLOAT = float_variants("neon", {"a64", "neon"}, "glow_neon.h")

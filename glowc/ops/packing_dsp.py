@@ -1,0 +1,255 @@
+"""Constants of the `dsp` variants: weights, biases and scales as one stream (runtime_c/glow_dsp.h tells its form).
+
+Two output channels share a halfword, 256 * even + odd, when the weights allow it (`dual`, no byte more than the
+weights); else every weight takes a halfword (`wide`). The element type of the stream, s32 or s16, tells which.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+import numpy as np
+
+from glowc.graph.numerics import requantize
+from glowc.graph.types import DType
+from glowc.instr.ir import Instr, ParamValue
+from glowc.ops.base import Arrays, KernelVariant
+
+NEEDS = frozenset({"dsp", "fpu", "unaligned"})
+_EMPTY = {"bias": np.zeros(1, np.int32), "scale": np.zeros(1, np.float32)}
+_GROUP = 4  # inputs that one word of int8 holds; also output channels of a block
+_MAX_EVEN_SUM = 1 << 23
+_MAX_ROWS, _MAX_TAPS = 10, 36  # of a depthwise window (GLOW_DSP_MAX_ROWS; code size)
+_MAX_PLANAR_ROWS = 16  # channels x kernel rows of a planar input that are printed one by one
+_MAX_KINDS, _MAX_COLUMNS = 6, 24
+
+
+def _int(instr: Instr, key: str) -> int:
+    return int(instr.params[key])
+
+
+def stream(weights: np.ndarray, constants: Arrays, instr: Instr) -> np.ndarray:
+    """Return the stream of weights[O, K]; int32 when dual, int16 when wide."""
+    out_n, k = weights.shape
+    blocks, groups = -(-out_n // _GROUP), -(-k // _GROUP)
+    padded = np.zeros((blocks * _GROUP, groups * _GROUP), np.int64)
+    padded[:out_n, :k] = weights
+    biases, scales = np.zeros(blocks * _GROUP, np.int64), np.zeros(blocks * _GROUP, np.float32)
+    biases[:out_n] = constants["bias"]
+    scales[:out_n] = constants["scale"]
+    _simplify_constant_channels(padded, biases, scales, instr)
+    pairs = padded.reshape(blocks, _GROUP, groups, _GROUP)[..., (0, 2, 1, 3)]
+    pairs = pairs.reshape(blocks, _GROUP, 2 * groups, 2).transpose(0, 2, 1, 3)
+    first = biases.reshape(blocks, _GROUP)[:, (0, 2, 1, 3)]
+    scale_words = scales.view(np.int32).reshape(blocks, _GROUP)
+    if not _is_dual(padded, biases, instr):
+        parts = (first.astype(np.int32), _words(pairs), scale_words)
+        return np.concatenate(parts, axis=1).reshape(-1).view(np.int16)
+    first[:, :2] = 256 * first[:, :2] + first[:, 2:]
+    first = ((first + (1 << 31)) % (1 << 32) - (1 << 31)).astype(np.int32)  # as the sums, modulo 2^32
+    words = _words(256 * pairs[:, :, 0::2] + pairs[:, :, 1::2])
+    return np.concatenate((first, words, scale_words), axis=1).reshape(-1)
+
+
+def _sums(weights: np.ndarray, biases: np.ndarray, instr: Instr) -> tuple[np.ndarray, np.ndarray]:
+    """Return the least and the greatest sum of each channel over all int8 inputs."""
+    ends = [weights * (x - _int(instr, "in_zp")) for x in (-128, 127)]
+    return np.minimum(*ends).sum(1) + biases, np.maximum(*ends).sum(1) + biases
+
+
+def _simplify_constant_channels(weights: np.ndarray, biases: np.ndarray, scales: np.ndarray, instr: Instr) -> None:
+    """Replace, in place, channels whose sums are large and whose output is one code by a small bias."""
+    low, high = _sums(weights, biases, instr)
+    small = np.clip(low, 1 - _MAX_EVEN_SUM, _MAX_EVEN_SUM - 1)
+    args = scales, _int(instr, "out_zp"), _int(instr, "out_min"), _int(instr, "out_max")
+    codes = [requantize(sums, *args) for sums in (low, high, small)]
+    one = (codes[0] == codes[1]) & (codes[0] == codes[2]) & (np.maximum(-low, high) >= _MAX_EVEN_SUM)
+    weights[one], biases[one] = 0, small[one]
+
+
+def _is_dual(weights: np.ndarray, biases: np.ndarray, instr: Instr) -> bool:
+    low, high = _sums(weights[0::2], biases[0::2], instr)
+    half = 256 * weights[0::2] + weights[1::2]
+    fits = half.min(initial=0) >= -(1 << 15) and half.max(initial=0) < 1 << 15
+    return bool(fits and low.min(initial=0) > -_MAX_EVEN_SUM and high.max(initial=0) < _MAX_EVEN_SUM)
+
+
+def _words(halves: np.ndarray) -> np.ndarray:
+    """Return pairs of halfwords along the last axis as int32 words, one row per block."""
+    return np.ascontiguousarray(halves.astype(np.int16)).view(np.int32).reshape(len(halves), -1)
+
+
+def pack_fc(constants: Arrays, instr: Instr) -> Arrays:
+    """Pack the constants of fc_s8."""
+    weights = constants["weights"].reshape(_int(instr, "out_n"), _int(instr, "in_k"))
+    return {"weights": stream(weights, constants, instr), **_EMPTY}
+
+
+def pack_conv(constants: Arrays, instr: Instr) -> Arrays:
+    """Pack the constants of conv_s8; a planar input is gathered channel by channel."""
+    shape = [_int(instr, key) for key in ("out_c", "k_h", "k_w", "in_c")]
+    weights = constants["weights"].reshape(shape)
+    path = conv_plan(instr)["path"]
+    if path in ("planar", "three"):
+        weights = weights.transpose((0, 3, 1, 2) if path == "planar" else (0, 1, 3, 2))
+    flat = _three(weights) if path == "three" else weights.reshape(shape[0], -1)
+    return {"weights": stream(flat, constants, instr), **_EMPTY}
+
+
+def _three(weights: np.ndarray) -> np.ndarray:
+    """Reorder weights[O, kH, C, 3]: columns 0 and 2 of every row as pairs, then columns 1, two rows a pair."""
+    rows = weights.reshape(len(weights), -1, 3)
+    count = rows.shape[1]
+    middle = np.pad(rows[:, :, 1], ((0, 0), (0, count % 2))).reshape(len(weights), -1, 2)
+    pairs = np.concatenate((rows[:, :, 0::2], middle), axis=1)
+    pairs = np.pad(pairs, ((0, 0), (0, pairs.shape[1] % 2), (0, 0)))
+    return np.ascontiguousarray(pairs.reshape(len(weights), -1, 2, 2).transpose(0, 1, 3, 2)).reshape(len(weights), -1)
+
+
+def accepts_matrix(instr: Instr) -> bool:
+    """Accept int8 layers without groups whose weights have zero point 0."""
+    if any(instr.operand(role).type.dtype is not DType.S8 for role in ("in", "weights", "out")):
+        return False
+    return int(instr.params.get("groups", 1)) == 1 and _int(instr, "w_zp") == 0
+
+
+def conv_plan(instr: Instr) -> Mapping[str, ParamValue]:
+    """Choose how the inputs of a pixel are collected.
+
+    point: a 1x1 kernel reads one pixel; rows: whole groups in every kernel row; three: a planar input and a kernel
+    three columns wide; gather, planar: byte by byte.
+    """
+    p = {key: int(value) for key, value in instr.params.items() if not isinstance(value, str)}
+    run = p["k_w"] * p["in_c"]
+    one = p["k_h"] == p["k_w"] == 1 and p["pad_top"] == p["pad_left"] == 0
+    inside = (p["out_h"] - 1) * p["stride_h"] < p["in_h"] and (p["out_w"] - 1) * p["stride_w"] < p["in_w"]
+    if one and inside and p["in_ch"] == 1:
+        return {"path": "point", "tail": int(p["in_c"] % _GROUP != 0)}
+    dense = p["in_ch"] == 1 and p["in_col"] == p["in_c"] and (p["dil_w"] == 1 or p["k_w"] == 1)
+    if dense and run % _GROUP == 0:
+        return {"path": "rows", "words": int(p["in_c"] % _GROUP == 0), "run": _GROUP if run == _GROUP else 0}
+    if p["in_ch"] != 1 and p["in_c"] > 1:
+        few = p["in_c"] * p["k_h"] <= _MAX_PLANAR_ROWS
+        if few and p["k_w"] == 3 and p["dil_w"] == p["in_col"] == 1 and p["stride_w"] in (1, 2):
+            rows = p["in_c"] * p["k_h"]
+            return {"path": "three", "k_h": p["k_h"], "in_c": p["in_c"], "rows": rows, "stride_w": p["stride_w"]}
+        return {"path": "planar"}
+    return {"path": "gather", "run": run if dense else 0}
+
+
+def conv_scratch(instr: Instr) -> int:
+    """Two pixels of inputs as int16, and as bytes where they are gathered."""
+    plan = conv_plan(instr)
+    groups = -(-_int(instr, "k_h") * _int(instr, "k_w") * _int(instr, "in_c") // _GROUP)
+    if plan["path"] == "three":
+        groups = -(-(int(plan["rows"]) + -(-int(plan["rows"]) // 2)) // 2)
+    return groups * (24 if plan["path"] in ("gather", "planar") else 16)
+
+
+def tile_outputs(k_w: int) -> int:
+    """Outputs of a depthwise tile: nine registers hold the weights of a row and two sums per output."""
+    return min(3, (9 - k_w) // 2)
+
+
+@dataclass(frozen=True, slots=True)
+class Tiles:
+    """The tiles of an output row: (outputs, first, end) with the columns [first, end) that exist."""
+
+    kinds: tuple[tuple[int, int, int], ...]
+    middle: int  # index of the kind that is repeated, -1: none
+    left: int  # outputs before it
+    right: int  # outputs behind it
+
+
+def plan_tiles(in_w: int, out_w: int, k_w: int, stride: int, dilation: int, pad: int) -> Tiles:
+    """Cut a row into tiles: in the middle those without padding, which are all alike."""
+    most, span = tile_outputs(k_w), (k_w - 1) * dilation + 1
+    inside = [x for x in range(out_w) if x * stride >= pad and x * stride - pad + span <= in_w]
+
+    def kind(x: int, outputs: int) -> tuple[int, int, int]:
+        begin = x * stride - pad
+        return outputs, max(0, -begin), min((outputs - 1) * stride + span, in_w - begin)
+
+    def cut(begin: int, end: int) -> list[tuple[int, int, int]]:
+        return [kind(x, min(most, end - x)) for x in range(begin, end, most)]
+
+    left = -(-inside[0] // most) * most if inside else out_w
+    count = (inside[-1] + 1 - left) // most if inside else 0
+    if count < 1:
+        return Tiles(tuple(cut(0, out_w)), -1, 0, 0)
+    right = left + count * most
+    kinds = (*cut(0, left), kind(left, most), *cut(right, out_w))
+    return Tiles(kinds, left // most, left, out_w - right)
+
+
+def _tiles(instr: Instr) -> Tiles:
+    return plan_tiles(*(_int(instr, key) for key in ("in_w", "out_w", "k_w", "stride_w", "dil_w", "pad_left")))
+
+
+def depthwise_plan(instr: Instr) -> Mapping[str, ParamValue]:
+    """What the tiles are printed for."""
+    tiles = _tiles(instr)
+    plan: dict[str, ParamValue] = {key: _int(instr, key) for key in ("k_h", "k_w", "stride_w", "dil_w")}
+    plain = (_int(instr, "out_zp"), _int(instr, "out_min"), _int(instr, "out_max")) == (-128, -128, 127)
+    return plan | {
+        "tiles": ";".join(",".join(map(str, kind)) for kind in tiles.kinds), "middle": tiles.middle,
+        "left": tiles.left, "right": tiles.right, "u8": int(plain),
+    }  # fmt: skip
+
+
+def accepts_depthwise(instr: Instr) -> bool:
+    """Accept one output channel per input channel, at least four of them, and windows that fit the registers."""
+    p = {key: int(value) for key, value in instr.params.items() if not isinstance(value, str)}
+    if any(instr.operand(role).type.dtype is not DType.S8 for role in ("in", "weights", "out")):
+        return False
+    alike = p["in_c"] == p["out_c"] == p["groups"] >= _GROUP and p["in_ch"] == 1 and p["w_zp"] == 0
+    if not alike or p["k_w"] > 7 or p["k_h"] > _MAX_ROWS or p["k_h"] * p["k_w"] > _MAX_TAPS:
+        return False
+    kinds = _tiles(instr).kinds
+    return len(kinds) <= _MAX_KINDS and all(first < end <= first + _MAX_COLUMNS for _, first, end in kinds)
+
+
+def pack_depthwise(constants: Arrays, instr: Instr) -> Arrays:
+    """Pack the constants of dwconv_s8: per four channels bias, weights and scale in the order they are read."""
+    channels = _int(instr, "in_c")
+    weights = constants["weights"].reshape(-1, channels).astype(np.int8)
+    scale = np.broadcast_to(constants["scale"].reshape(-1).astype(np.float32), channels)
+    bias = constants["bias"].reshape(-1).astype(np.int32)
+    starts = [*range(0, channels - 3, _GROUP), *([channels - _GROUP] if channels % _GROUP else [])]
+    parts = []
+    for c in starts:
+        word = np.ascontiguousarray(weights[:, c : c + _GROUP]).view(np.int32).reshape(-1)
+        b, s = bias[c : c + _GROUP], np.ascontiguousarray(scale[c : c + _GROUP]).view(np.int32)
+        parts += [b[0::2], word, s[0::2], b[1::2], s[1::2]]
+    return {"weights": np.concatenate(parts), **_EMPTY}
+
+
+def accepts_add(instr: Instr) -> bool:
+    """Accept operands without broadcasting."""
+    return int(instr.params["rank"]) == 1 and _int(instr, "a0") == _int(instr, "b0") == 1
+
+
+def accepts_average(instr: Instr) -> bool:
+    """Accept windows whose sums fit halfwords, and adjacent channels."""
+    return (
+        _int(instr, "k_h") * _int(instr, "k_w") <= 255 and _int(instr, "in_ch") == 1 and _int(instr, "in_c") >= _GROUP
+    )
+
+
+ADD = KernelVariant("dsp", NEEDS, rank=10, header="glow_dsp.h", in_place=True, accepts=accepts_add)
+AVERAGE = KernelVariant("dsp", NEEDS, rank=10, header="glow_dsp.h", accepts=accepts_average)
+DEPTHWISE = KernelVariant(
+    "dsp", NEEDS, rank=10, header="glow_dsp.h", accepts=accepts_depthwise, pack=pack_depthwise, plan=depthwise_plan
+)
+FC = KernelVariant("dsp", NEEDS, rank=10, header="glow_dsp.h", accepts=accepts_matrix, pack=pack_fc)
+CONV = KernelVariant(
+    "dsp",
+    NEEDS,
+    rank=10,
+    header="glow_dsp.h",
+    accepts=accepts_matrix,
+    pack=pack_conv,
+    scratch_bytes=conv_scratch,
+    plan=conv_plan,
+)

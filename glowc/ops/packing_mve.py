@@ -1,0 +1,262 @@
+"""Constants of the `mve` variants, each as one stream that the kernel reads once (runtime_c/glow_mve.h).
+
+The zero point of the input is folded into the biases: a kernel multiplies the codes as they are, and padding holds
+the zero point.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import replace
+from functools import cache
+
+import numpy as np
+
+from glowc.graph.types import DType
+from glowc.instr.ir import Instr, ParamValue
+from glowc.ops.base import Arrays, KernelVariant
+
+_EMPTY = {"bias": np.zeros(1, np.int32), "scale": np.zeros(1, np.float32)}
+_GROUP = 4  # output channels
+_VECTOR = 16  # bytes
+_SEGMENTS = 7  # GLOW_MVE_SEGMENTS
+_TAPS = 64  # GLOW_MVE_TAPS
+_ORDER = [*range(0, 16, 4), *range(2, 16, 4), *range(1, 16, 4), *range(3, 16, 4)]
+_HARD = 2.0**-8  # near enough to a rounding boundary for float32 to go wrong
+_PADDING = 128  # bytes of zeros that a layer may spend on whole vectors
+_GATHERED = 128  # inputs of a pixel that a table of offsets serves
+
+
+def _int(instr: Instr, key: str) -> int:
+    return int(instr.params[key])
+
+
+def _codes(instr: Instr) -> bool:
+    """Accept int8 layers whose weights have zero point 0."""
+    if any(instr.operand(role).type.dtype is not DType.S8 for role in ("in", "weights", "out")):
+        return False
+    return _int(instr, "w_zp") == 0
+
+
+def _per_channel(values: np.ndarray, count: int) -> np.ndarray:
+    return np.broadcast_to(values.reshape(-1), (count,))
+
+
+def stream(weights: np.ndarray, bias: np.ndarray, scale: np.ndarray, in_zp: int) -> np.ndarray:
+    """Return the stream of weights[O, segments, K] as bytes."""
+    out_n, segments, k = weights.shape
+    groups, whole = -(-out_n // _GROUP), k // _VECTOR * _VECTOR
+    padded = np.zeros((groups * _GROUP, segments, k), np.int8)
+    padded[:out_n] = weights
+    w = padded.reshape(groups, _GROUP, segments, k)
+    blocks = w[..., :whole].reshape(groups, _GROUP, segments, -1, _VECTOR).transpose(0, 2, 3, 1, 4)
+    tails = w[..., whole:].transpose(0, 2, 1, 3)
+    runs = np.concatenate((blocks.reshape(groups, segments, -1), tails.reshape(groups, segments, -1)), axis=2)
+    biases, scales = np.zeros(groups * _GROUP, np.int32), np.zeros(groups * _GROUP, np.float32)
+    biases[:out_n] = folded_bias(bias, weights.reshape(out_n, -1).astype(np.int64).sum(1), in_zp)
+    scales[:out_n] = _per_channel(scale, out_n)
+    numbers = (a.view(np.int8).reshape(groups, -1) for a in (biases, scales))
+    return np.concatenate((runs.reshape(groups, -1), *numbers), axis=1).reshape(-1)
+
+
+def folded_bias(bias: np.ndarray, sums: np.ndarray, in_zp: int) -> np.ndarray:
+    """Return bias - in_zp * sum of the weights, in the int32 arithmetic of the accumulators."""
+    return np.asarray((bias.astype(np.int64) - in_zp * sums) & 0xFFFFFFFF).astype(np.uint32).view(np.int32)
+
+
+def pack_fc(constants: Arrays, instr: Instr) -> Arrays:
+    """Pack the constants of fc_s8."""
+    weights = constants["weights"].reshape(_int(instr, "out_n"), 1, _int(instr, "in_k"))
+    return {"weights": stream(weights, constants["bias"], constants["scale"], _int(instr, "in_zp")), **_EMPTY}
+
+
+def conv_plan(instr: Instr) -> Mapping[str, ParamValue]:
+    """Choose how the inputs of a pixel are read.
+
+    rows: kernel rows in place, at the edges through the scratch; gather: by a table of offsets into the scratch;
+    any: byte by byte into the scratch.
+    """
+    p = {key: int(value) for key, value in instr.params.items() if not isinstance(value, str)}
+    taps = p["k_h"] * p["k_w"] * p["in_c"]
+    dense = p["in_ch"] == 1 and p["in_col"] == p["in_c"] and (p["dil_w"] == 1 or p["k_w"] == 1)
+    if dense and p["k_h"] <= _SEGMENTS and (p["k_w"] * p["in_c"] >= _VECTOR or p["k_h"] == 1):
+        inside = (p["out_h"] - 1) * p["stride_h"] < p["in_h"] and (p["out_w"] - 1) * p["stride_w"] < p["in_w"]
+        point = p["k_h"] == p["k_w"] == 1 and p["pad_top"] == p["pad_left"] == 0 and inside
+        steps = p["k_h"] * (2 if p["k_w"] * p["in_c"] % _VECTOR == 0 else 3) + 2
+        return {"path": "point"} if point else {"path": "rows", "steps": steps}
+    reach = (
+        (p["k_h"] - 1) * p["dil_h"] * p["in_row"]
+        + (p["k_w"] - 1) * p["dil_w"] * p["in_col"]
+        + (p["in_c"] - 1) * p["in_ch"]
+    )
+    spans = (p["k_h"] - 1) * p["dil_h"], (p["k_w"] - 1) * p["dil_w"]
+    if taps <= _GATHERED and reach < 1 << 16 and max(spans) < 1 << 8 and max(p["in_h"], p["in_w"]) < 1 << 15:
+        padding = -taps % _VECTOR
+        held = taps + (padding if padding * p["out_c"] <= _PADDING else 0)
+        return {"path": "gather", "taps": taps, "held": held, "steps": 4}
+    return {"path": "any", "steps": 4}
+
+
+def conv_scratch(instr: Instr) -> int:
+    """Two pixels of inputs."""
+    taps = _int(instr, "k_h") * _int(instr, "k_w") * _int(instr, "in_c")
+    return 0 if conv_plan(instr)["path"] == "point" else 2 * -(-taps // _VECTOR) * _VECTOR
+
+
+def accepts_conv(instr: Instr) -> bool:
+    """Accept dense int8 convolutions whose rows the 16-bit offsets of a store reach."""
+    return _codes(instr) and _int(instr, "groups") == 1 and _int(instr, "out_w") * _int(instr, "out_c") < 1 << 16
+
+
+def pack_conv(constants: Arrays, instr: Instr) -> Arrays:
+    """Pack the constants of conv_s8."""
+    plan = conv_plan(instr)
+    segments = _int(instr, "k_h") if plan["path"] in ("point", "rows") else 1
+    weights = constants["weights"].reshape(_int(instr, "out_c"), segments, -1)
+    if plan["path"] == "gather":
+        weights = np.pad(weights, ((0, 0), (0, 0), (0, int(plan["held"]) - weights.shape[2])))
+    return {"weights": stream(weights, constants["bias"], constants["scale"], _int(instr, "in_zp")), **_EMPTY}
+
+
+def accepts_fc(instr: Instr) -> bool:
+    """Accept int8 layers whose outputs the 16-bit offsets of a store reach."""
+    return _codes(instr) and _int(instr, "out_n") < 1 << 15
+
+
+def merged(instr: Instr) -> int:
+    """How many neighbouring pixels of few channels fill a vector and are computed as one."""
+    channels, dense = _int(instr, "out_c"), _int(instr, "in_col") == _int(instr, "out_c")
+    nine = _int(instr, "k_h") == _int(instr, "k_w") == 3
+    fills = channels < _VECTOR and _VECTOR % channels == 0
+    return _VECTOR // channels if nine and fills and dense and _int(instr, "stride_w") == 1 else 1
+
+
+def accepts_depthwise(instr: Instr) -> bool:
+    """Accept int8 layers with one output channel per input channel, channels adjacent."""
+    same = _int(instr, "in_c") == _int(instr, "out_c") == _int(instr, "groups") and _int(instr, "in_ch") == 1
+    return _codes(instr) and same and _int(instr, "k_h") * _int(instr, "k_w") <= _TAPS
+
+
+def pack_depthwise(constants: Arrays, instr: Instr) -> Arrays:
+    """Pack the constants of dwconv_s8."""
+    channels, taps, in_zp = _int(instr, "out_c"), _int(instr, "k_h") * _int(instr, "k_w"), _int(instr, "in_zp")
+    repeat = merged(instr)
+    weights = np.tile(constants["weights"].reshape(taps, channels), (1, repeat))
+    bias = folded_bias(constants["bias"], weights[:, :channels].astype(np.int64).sum(0), in_zp)
+    blocks = -(-channels * repeat // _VECTOR)
+    w = np.zeros((taps, blocks * _VECTOR), np.int8)
+    w[:, : channels * repeat] = weights
+    biases, scales = np.zeros(blocks * _VECTOR, np.int32), np.zeros(blocks * _VECTOR, np.float32)
+    biases[: channels * repeat] = np.tile(bias, repeat)
+    scales[: channels * repeat] = np.tile(_per_channel(constants["scale"], channels), repeat)
+    numbers = [a.reshape(blocks, _VECTOR)[:, _ORDER].copy().view(np.int8).reshape(blocks, -1) for a in (biases, scales)]
+    rows = w.reshape(taps, blocks, _VECTOR).transpose(1, 0, 2).reshape(blocks, -1)
+    sums = np.abs(w.astype(np.int64))
+    pairs = taps == 9 and bool((sums[0:8:2] + sums[1:8:2] <= 255).all())
+    head = np.asarray([pairs], np.int32).view(np.int8), np.full(blocks * _VECTOR, in_zp, np.int8)
+    body = np.concatenate((numbers[0], rows, numbers[1]), axis=1).reshape(-1)
+    return {"weights": np.concatenate((*head, body)), **_EMPTY}
+
+
+def depthwise_plan(instr: Instr) -> Mapping[str, ParamValue]:
+    """Print the taps, and how many pixels count as one."""
+    k_h = _int(instr, "k_h")
+    return {"taps": k_h * _int(instr, "k_w"), "k_h": k_h, "k_w": _int(instr, "k_w"), "merged": merged(instr)}
+
+
+def accepts_add(instr: Instr) -> bool:
+    """Accept operands without broadcasting."""
+    return int(instr.params["rank"]) == 1 and _int(instr, "a0") == _int(instr, "b0") == 1
+
+
+def add_plan(instr: Instr) -> Mapping[str, ParamValue]:
+    """Return the factors of rne(a * va + (b * vb + vc)); short = 0 when no such form is exact."""
+    scales = tuple(float(instr.params[key]) for key in ("a_scale", "b_scale", "out_scale"))
+    codes = tuple(_int(instr, key) for key in ("a_zp", "b_zp", "out_zp", "out_min", "out_max"))
+    form = short_sum(scales, codes, str(instr.params["sign"]))
+    return {"short": 0} if form is None else {"short": 1, **dict(zip(("va", "vb", "vc"), form, strict=True))}
+
+
+@cache
+def short_sum(scales: tuple[float, ...], codes: tuple[int, ...], sign: str) -> tuple[float, float, float] | None:
+    """Return float32 (va, vb, vc) so that two fused multiply-adds give every code of add_s8; None when none do.
+
+    Candidates are tried on the pairs of codes near a rounding boundary; the first one that gets those right is
+    compared on all 65536.
+    """
+    sa, sb, sy = (np.float32(s) for s in scales)
+    a_zp, b_zp, *bounds = codes
+    a, b = (v.reshape(-1).astype(np.float32) for v in np.meshgrid(np.arange(-128, 128), np.arange(-128, 128)))
+    left, right = (a - np.float32(a_zp)) * sa, (b - np.float32(b_zp)) * sb
+    sums = left + right if sign == "+" else left - right
+    want = _bounded(sums / sy, *bounds)
+    va, vb = float(sa) / float(sy), (1 if sign == "+" else -1) * float(sb) / float(sy)
+    exact = a.astype(np.float64) * va + b.astype(np.float64) * vb - (a_zp * va + b_zp * vb)
+    hard = np.abs(exact - np.floor(exact) - 0.5) < _HARD
+    steps = [
+        np.asarray([_next(v, i) for i in sorted(range(-n, n + 1), key=abs)])
+        for v, n in ((va, 2), (vb, 2), (-(a_zp * va + b_zp * vb), 12))
+    ]
+    grid = np.stack([g.reshape(-1, 1) for g in np.meshgrid(*steps, indexing="ij")])
+    right_ones = (_bounded(_fused(a[hard], b[hard], *grid), *bounds) == want[hard]).all(1)
+    for index in np.flatnonzero(right_ones)[:4]:
+        form = (float(grid[0][index, 0]), float(grid[1][index, 0]), float(grid[2][index, 0]))
+        if (_bounded(_fused(a, b, *form), *bounds) == want).all():
+            return form
+    return None
+
+
+def _next(value: float, steps: int) -> np.float32:
+    near = np.float32(value)
+    return np.float32(near + steps * np.spacing(near))
+
+
+def _fused(
+    a: np.ndarray, b: np.ndarray, va: np.ndarray | float, vb: np.ndarray | float, vc: np.ndarray | float
+) -> np.ndarray:
+    """Two fused multiply-adds in float32: the product and sum of each are exact in float64."""
+    inner = np.asarray(b.astype(np.float64) * vb + vc).astype(np.float32).astype(np.float64)
+    return np.asarray(a.astype(np.float64) * va + inner).astype(np.float32)
+
+
+def _bounded(real: np.ndarray, zp: int, low: int, high: int) -> np.ndarray:
+    return np.asarray(np.clip(np.rint(real.astype(np.float64)) + zp, low, high))
+
+
+def accepts_pool(instr: Instr) -> bool:
+    """Accept adjacent channels."""
+    return _int(instr, "in_ch") == 1
+
+
+def accepts_average(instr: Instr) -> bool:
+    """Accept windows whose sums fit 16 bits, and adjacent channels."""
+    return accepts_pool(instr) and _int(instr, "k_h") * _int(instr, "k_w") <= 255
+
+
+def accepts_bytes(instr: Instr) -> bool:
+    """Accept inputs of one byte."""
+    return instr.operand("in").type.dtype in (DType.S8, DType.U8)
+
+
+def fused_plan(instr: Instr) -> Mapping[str, ParamValue]:
+    """Print what is added to the codes."""
+    return {"half": _int(instr, "half")}
+
+
+def accepts_mean(instr: Instr) -> bool:
+    """Accept rows that fill half a vector."""
+    return _int(instr, "inner") >= 4
+
+
+_FAST = KernelVariant("mve", frozenset({"mve", "mve-fp"}), rank=20, header="glow_mve.h")
+_IN_PLACE = replace(_FAST, in_place=True)
+FC = replace(_FAST, accepts=accepts_fc, pack=pack_fc)
+CONV = replace(_FAST, accepts=accepts_conv, pack=pack_conv, scratch_bytes=conv_scratch, plan=conv_plan, streams=True)
+DEPTHWISE = replace(_FAST, accepts=accepts_depthwise, pack=pack_depthwise, plan=depthwise_plan)
+ADD = replace(_IN_PLACE, accepts=accepts_add, plan=add_plan)
+ADD_FUSED = replace(_IN_PLACE, accepts=accepts_add, plan=fused_plan)
+MAXIMUM = replace(_FAST, accepts=accepts_pool)
+AVERAGE = replace(_FAST, accepts=accepts_average)
+MEAN = replace(_FAST, accepts=accepts_mean)
+LUT = _IN_PLACE
+FLIP = DEQUANTIZE = replace(_IN_PLACE, accepts=accepts_bytes)

@@ -1,0 +1,395 @@
+"""MaxPool and AveragePool: float and quantised, any kernel, stride, dilation, pads, ceil_mode.
+
+Quantised maximum: of the codes (input and output quantised alike; else requantised afterwards). Quantised
+average over the N counted positions of a window: rne((sum((q - zx) * sx) / N) / sy + zy), every operation in float32
+in the order of the window, with zy of the model's own codes (attribute `unsigned`: uint8 codes, here minus 128, which
+decides near-ties); of a window that is the whole image rne(float32(sum(q - zx)) * (sx / (sy * N))) + zy.
+Evidence: QLinearAveragePool of onnxruntime 1.31, NCHW and channels_last, scales that make ties: 25,920 outputs of
+windows and 11,520 of whole images, 0 differ; the whole-image form differs in 556 outputs of windows, the other one in
+198 of whole images. N leaves out padding unless count_include_pad, and never counts what ceil_mode adds behind it.
+Float: the sum runs over window rows, then columns, and is divided by N; onnxruntime's order may differ, hence a
+relative tolerance of 1e-6. A window without any input gives the lowest value (maximum) or 0 (average).
+Clamped by attrs act_min and act_max. Source: ONNX MaxPool-22, AveragePool-22.
+"""
+
+from __future__ import annotations
+
+import itertools
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from glowc.graph.graph import Node
+from glowc.graph.numerics import F32, act_range, round_clamp
+from glowc.graph.types import DType, QuantParams, TensorType
+from glowc.instr.ir import ParamValue
+from glowc.ops import packing_a32, packing_a64, packing_dsp, packing_mve
+from glowc.ops.base import REF, Arrays, Call, KernelDef, LowerCtx, MaybeTypes, OpDef, OpError, Types
+from glowc.ops.quantize import emit_requantize, requantized
+from glowc.ops.spatial import ROW_PARAMS, row_params, rows_of, store_rows, window_rows
+from glowc.ops.strided import present
+from glowc.ops.window import argument, emit_window, emit_window_arg, pooled, window_params
+
+Ints = tuple[int, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Window:
+    """Geometry of a pooling along its spatial axes."""
+
+    in_size: Ints
+    out_size: Ints
+    kernel: Ints
+    stride: Ints
+    dilation: Ints
+    pad_begin: Ints
+    pad_end: Ints
+
+
+def window_of(node: Node, x: TensorType) -> Window:
+    """Return the geometry; OpError when it does not fit the input."""
+    kernel = node.ints("kernel_shape")
+    rank = len(kernel)
+    if x.rank != rank + 2:
+        raise OpError(f"kernel {list(kernel)} needs rank {rank + 2}, seen {x}")
+    size = x.shape[1:-1] if node.str_("layout", "nchw") == "nhwc" else x.shape[2:]
+    stride, dilation = node.ints("strides", (1,) * rank), node.ints("dilations", (1,) * rank)
+    pads = node.ints("pads", (0,) * (2 * rank))
+    if len(stride) != rank or len(dilation) != rank or len(pads) != 2 * rank or min(*stride, *dilation, *kernel) < 1:
+        raise OpError(f"kernel {list(kernel)} strides {list(stride)} dilations {list(dilation)} pads {list(pads)}")
+    span = tuple(d * (k - 1) + 1 for d, k in zip(dilation, kernel, strict=True))
+    begin, end = _padding(node.str_("auto_pad", "NOTSET"), pads, size, span, stride)
+    out = []
+    for i in range(rank):
+        free = size[i] + begin[i] + end[i] - span[i]
+        steps = -(-free // stride[i]) if node.int_("ceil_mode") else free // stride[i]
+        if node.int_("ceil_mode") and steps * stride[i] >= size[i] + begin[i]:
+            steps -= 1  # a window that starts behind the input is left out
+        if free < 0 or steps < 0:
+            raise OpError(f"window {list(span)} is larger than the padded input {x}")
+        out.append(steps + 1)
+    return Window(tuple(size), tuple(out), kernel, stride, dilation, begin, end)
+
+
+def _padding(mode: str, pads: Ints, size: Ints, span: Ints, stride: Ints) -> tuple[Ints, Ints]:
+    rank = len(size)
+    if mode in ("NOTSET", "VALID", ""):
+        return (pads[:rank], pads[rank:]) if mode != "VALID" else ((0,) * rank, (0,) * rank)
+    total = [max((-(-n // s) - 1) * s + k - n, 0) for n, s, k in zip(size, stride, span, strict=True)]
+    small, large = tuple(t // 2 for t in total), tuple(t - t // 2 for t in total)
+    return (small, large) if mode == "SAME_UPPER" else (large, small)
+
+
+def infer(node: Node, in_types: MaybeTypes) -> Types:
+    """Output [N, C, spatial...] or [N, spatial..., C]."""
+    (x,) = present(in_types[:1])
+    window = window_of(node, x)
+    nhwc = node.str_("layout", "nchw") == "nhwc"
+    if nhwc and any(node.outputs[1:]):
+        raise OpError("indices of an NHWC image")
+    shape = (x.shape[0], *window.out_size, x.shape[-1]) if nhwc else (*x.shape[:2], *window.out_size)
+    y = TensorType(shape, x.dtype, None, "nhwc" if nhwc else x.layout)
+    return (y, TensorType(shape, DType.S64))[: 2 if len(node.outputs) > 1 else 1]
+
+
+def taps(x: np.ndarray, w: Window, fill: float | int, first: int = 0) -> list[np.ndarray]:
+    """Return, per window position, the values [N, out..., C] of x[N, spatial..., C]; padding is `fill`.
+
+    `first` is the first output row; its count is w.out_size[0].
+    """
+    y = x
+    sources: list[np.ndarray] = []
+    for axis, (n, begin) in enumerate(zip(w.in_size, w.pad_begin, strict=True)):
+        shift = first if axis == 0 else 0
+        start = (np.arange(w.out_size[axis]) + shift) * w.stride[axis] - begin
+        index = start[:, None] + np.arange(w.kernel[axis])[None, :] * w.dilation[axis]
+        sources.append(np.where((index >= 0) & (index < n), index, n))
+        edge = [(0, 0)] * x.ndim
+        edge[axis + 1] = (0, 1)
+        y = np.pad(y, edge, constant_values=fill)
+    everything = [np.arange(x.shape[0])], [np.arange(x.shape[-1])]
+    return [
+        y[np.ix_(*everything[0], *(s[:, k] for s, k in zip(sources, position, strict=True)), *everything[1])]
+        for position in itertools.product(*(range(k) for k in w.kernel))
+    ]
+
+
+def counts(w: Window, include_pad: bool, first: int = 0) -> np.ndarray:
+    """Return the number of counted positions of each window, [out...]."""
+    result = np.ones((1,) * len(w.kernel), np.int64)
+    for axis, n in enumerate(w.in_size):
+        start = (np.arange(w.out_size[axis]) + (first if axis == 0 else 0)) * w.stride[axis] - w.pad_begin[axis]
+        index = start[:, None] + np.arange(w.kernel[axis])[None, :] * w.dilation[axis]
+        low, high = (-w.pad_begin[axis], n + w.pad_end[axis]) if include_pad else (0, n)
+        inside = ((index >= low) & (index < high)).sum(1)
+        result = result * inside.reshape([-1 if a == axis else 1 for a in range(len(w.kernel))])
+    return result
+
+
+def lowest(dtype: np.dtype[np.generic]) -> float | int:
+    """Return the value below all others."""
+    if dtype.kind == "u":
+        return 0
+    return -math.inf if dtype.kind == "f" else -(1 << (8 * dtype.itemsize - 1))
+
+
+def maximum(parts: Sequence[np.ndarray]) -> np.ndarray:
+    """Return the elementwise maximum of the window positions."""
+    best = parts[0]
+    for part in parts[1:]:
+        best = np.where(part > best, part, best)
+    return best
+
+
+def average_codes(
+    parts: Sequence[np.ndarray], count: np.ndarray, scales: tuple[F32, F32], zero: int, low: int, high: int
+) -> np.ndarray:
+    """Return the quantised average of centred codes; `scales` are (sx, sy)."""
+    acc = np.sum(np.stack(parts), axis=0)
+    n = np.maximum(count, 1)[..., None].astype(F32)
+    scale = (scales[0] / (scales[1] * n)).astype(F32)
+    return round_clamp(acc.astype(F32) * scale, zero, low, high)
+
+
+def average_real(
+    parts: Sequence[np.ndarray], count: np.ndarray, scales: tuple[F32, F32], zero: int, low: int, high: int,
+    half: int = 0,
+) -> np.ndarray:  # fmt: skip
+    """Return the quantised average of centred codes as onnxruntime sums it: in real units, in window order.
+
+    `half` is what was taken off the model's codes.
+    """
+    acc = np.zeros(parts[0].shape, F32)
+    for part in parts:
+        acc = acc + part.astype(F32) * scales[0]
+    n = np.maximum(count, 1)[..., None].astype(F32)
+    return round_clamp((acc / n) / scales[1] + F32(zero + half), -half, low, high)
+
+
+def is_whole(w: Window) -> bool:
+    """True for one window that is the whole image."""
+    return w.kernel == w.in_size and w.out_size == (1,) * len(w.kernel) and not any((*w.pad_begin, *w.pad_end))
+
+
+def average_floats(parts: Sequence[np.ndarray], count: np.ndarray) -> np.ndarray:
+    """Return sum / N, the sum in window order."""
+    acc = np.zeros_like(parts[0])
+    for part in parts:
+        acc = acc + part
+    return np.asarray(acc / np.maximum(count, 1)[..., None].astype(acc.dtype))
+
+
+def _moved(x: np.ndarray, node: Node, *, back: bool = False) -> np.ndarray:
+    if node.str_("layout", "nchw") == "nhwc":
+        return x
+    return np.moveaxis(x, -1, 1) if back else np.moveaxis(x, 1, -1)
+
+
+def _bounds(node: Node) -> tuple[float, float]:
+    return node.float_("act_min", -math.inf), node.float_("act_max", math.inf)
+
+
+def reference_max(call: Call) -> tuple[np.ndarray, ...]:
+    """Maximum over each window."""
+    x, out = _moved(call.array(0), call.node), call.out_types[0]
+    assert call.in_types[0] is not None
+    y = maximum(taps(x, window_of(call.node, call.in_types[0]), lowest(x.dtype)))
+    y = requantized(y.astype(x.dtype), call.quant(0), out)
+    y = np.ascontiguousarray(_moved(y, call.node, back=True)).astype(out.dtype.numpy)
+    if len(call.out_types) == 1:
+        return (y,)
+    planes = call.array(0).reshape(math.prod(y.shape[:2]), -1)
+    p = window_params(window_of(call.node, call.in_types[0]), planes.shape[0])
+    return (y, argument(planes, p | {"column_major": call.node.int_("storage_order")}).reshape(y.shape))
+
+
+def reference_lp(call: Call) -> tuple[np.ndarray, ...]:
+    """(sum |x|^p)^(1/p) over each window."""
+    x, node = call.array(0), call.node
+    assert call.in_types[0] is not None
+    planes = x.reshape(math.prod(x.shape[:2]), -1)
+    p = window_params(window_of(node, call.in_types[0]), planes.shape[0])
+    y = pooled(planes, p | {"op": "lp", "p": node.int_("p", 2), "include_pad": 0})
+    return (y.reshape(call.out_types[0].shape),)
+
+
+def lower_lp(node: Node, ctx: LowerCtx) -> None:
+    """One `window`."""
+    x, y = ctx.read(node.inputs[0]), ctx.write(node.outputs[0])
+    emit_window(ctx, x, y, window_of(node, x.type), "lp", p=node.int_("p", 2))
+
+
+def _planar(node: Node) -> bool:
+    return node.str_("layout", "nchw") != "nhwc"
+
+
+def reference_average(call: Call) -> tuple[np.ndarray, ...]:
+    """Average over each window."""
+    node, out, qx, qy = call.node, call.out_types[0], call.quant(0), call.out_quant
+    x = _moved(call.array(0), node)
+    assert call.in_types[0] is not None
+    window = window_of(node, call.in_types[0])
+    count = counts(window, node.int_("count_include_pad") == 1)
+    if qx is None or qy is None:
+        y = np.clip(average_floats(taps(x, window, 0), count), *_bounds(node))
+    else:
+        bounds = act_range(*_bounds(node), qy, out.dtype)
+        centred = x.astype(np.int64) - qx.zero_point[0]
+        scales = (F32(qx.scale[0]), F32(qy.scale[0]))
+        parts, zero = taps(centred, window, 0), qy.zero_point[0]
+        if is_whole(window):
+            y = average_codes(parts, count, scales, zero, *bounds)
+        else:
+            y = average_real(parts, count, scales, zero, *bounds, _half(node))
+    return (np.ascontiguousarray(_moved(y, node, back=True)).astype(out.dtype.numpy),)
+
+
+def _half(node: Node) -> int:
+    return 128 * node.int_("unsigned")
+
+
+def geometry(node: Node, x: TensorType, y: TensorType) -> dict[str, ParamValue]:
+    """Return the parameters of a pooling kernel for x[N,H,W,C]; one spatial axis counts as W."""
+    if node.str_("layout", "nchw") != "nhwc":
+        raise OpError("pooling was not brought to NHWC")
+    w = window_of(node, x)
+    if len(w.kernel) > 2:
+        raise OpError(f"pooling over {len(w.kernel)} axes")
+    missing = 2 - len(w.kernel)
+    image = [TensorType((t.shape[0], *((1,) * missing), *t.shape[1:]), t.dtype) for t in (x, y)]
+    pairs = {
+        "k": (1,) * missing + w.kernel, "stride": (1,) * missing + w.stride, "dil": (1,) * missing + w.dilation,
+    }  # fmt: skip
+    params = row_params(image[0], image[1])
+    for key, (h, v) in pairs.items():
+        params |= {f"{key}_h": h, f"{key}_w": v}
+    begin, end = (0,) * missing + w.pad_begin, (0,) * missing + w.pad_end
+    return params | {"pad_top": begin[0], "pad_left": begin[1], "pad_bottom": end[0], "pad_right": end[1]}
+
+
+def lower_max(node: Node, ctx: LowerCtx) -> None:
+    """One `max_pool`, and a requantisation when the output is quantised otherwise."""
+    x, y = ctx.read(node.inputs[0]), ctx.write(node.outputs[0])
+    same = x.type.quant == y.type.quant
+    if _planar(node) and same:
+        emit_window(ctx, x, y, window_of(node, x.type), "max")
+        if len(node.outputs) > 1 and node.outputs[1]:
+            order = node.int_("storage_order")
+            emit_window_arg(ctx, x, ctx.write(node.outputs[1]), window_of(node, x.type), column_major=order)
+        return
+    target = y if same else ctx.temp(TensorType(y.type.shape, x.type.dtype, x.type.quant), f"{node.name}_max")
+    params = geometry(node, x.type, y.type)
+    ctx.emit(f"max_pool_{x.type.dtype.value}", {"in": x, "out": target}, params, rows=(0, int(params["out_h"])))
+    if not same:
+        emit_requantize(ctx, target, y.type, node.name, y)
+
+
+def lower_average(node: Node, ctx: LowerCtx) -> None:
+    """One `avg_pool`."""
+    x, y = ctx.read(node.inputs[0]), ctx.write(node.outputs[0])
+    if _planar(node) and x.type.quant is None and _bounds(node) == (-math.inf, math.inf):
+        emit_window(ctx, x, y, window_of(node, x.type), "average", include_pad=node.int_("count_include_pad"))
+        return
+    params = geometry(node, x.type, y.type) | {"include_pad": node.int_("count_include_pad")}
+    low, high = _bounds(node)
+    qx, qy = x.type.quant, y.type.quant
+    if qx is None or qy is None:
+        params |= {"act_min": low, "act_max": high}
+    else:
+        out_min, out_max = act_range(low, high, qy, y.type.dtype)
+        params |= {"in_zp": qx.zero_point[0], "out_zp": qy.zero_point[0], "out_min": out_min, "out_max": out_max,
+                   "in_scale": qx.scale[0], "out_scale": qy.scale[0]}  # fmt: skip
+    form = "" if qx is None or is_whole(window_of(node, x.type)) else "w"
+    params |= {"half": _half(node)} if form else {}
+    ctx.emit(f"avg_pool_{x.type.dtype.value}{form}", {"in": x, "out": y}, params, rows=(0, int(params["out_h"])))
+
+
+def _window(p: Mapping[str, ParamValue]) -> Window:
+    def pair(key: str) -> Ints:
+        return int(p[f"{key}_h"]), int(p[f"{key}_w"])
+
+    out = (int(p["y_end"]) - int(p["y_begin"]), int(p["out_w"]))
+    begin, end = (int(p["pad_top"]), int(p["pad_left"])), (int(p["pad_bottom"]), int(p["pad_right"]))
+    return Window((int(p["in_h"]), int(p["in_w"])), out, pair("k"), pair("stride"), pair("dil"), begin, end)
+
+
+def interpret_max(arrays: Arrays, p: Mapping[str, ParamValue]) -> None:
+    """Evaluate max_pool_* for rows y_begin .. y_end."""
+    x = rows_of(arrays["in"], p)
+    y = maximum(taps(x, _window(p), lowest(x.dtype), int(p["y_begin"])))
+    store_rows(arrays["out"], y, p)
+
+
+def interpret_average(arrays: Arrays, p: Mapping[str, ParamValue]) -> None:
+    """Evaluate avg_pool_* for rows y_begin .. y_end."""
+    x, window, first = rows_of(arrays["in"], p), _window(p), int(p["y_begin"])
+    count = counts(window, int(p["include_pad"]) == 1, first)
+    if "in_zp" not in p:
+        y = average_floats(taps(x, window, 0, first), count)
+        y = np.clip(y, x.dtype.type(F32(p["act_min"])), x.dtype.type(F32(p["act_max"])))
+    else:
+        quants = [QuantParams((float(p[f"{k}_scale"]),), (0,)).scalar[0] for k in ("in", "out")]
+        parts = taps(x.astype(np.int64) - int(p["in_zp"]), window, 0, first)
+        bounds = int(p["out_zp"]), int(p["out_min"]), int(p["out_max"])
+        y = average_codes(parts, count, (quants[0], quants[1]), *bounds)
+    store_rows(arrays["out"], y, p)
+
+
+def interpret_average_real(arrays: Arrays, p: Mapping[str, ParamValue]) -> None:
+    """Evaluate avg_pool_*w for rows y_begin .. y_end."""
+    x, window, first = rows_of(arrays["in"], p), _window(p), int(p["y_begin"])
+    count = counts(window, int(p["include_pad"]) == 1, first)
+    parts = taps(x.astype(np.int64) - int(p["in_zp"]), window, 0, first)
+    bounds = int(p["out_zp"]), int(p["out_min"]), int(p["out_max"]), int(p["half"])
+    y = average_real(parts, count, (F32(p["in_scale"]), F32(p["out_scale"])), *bounds)
+    store_rows(arrays["out"], y, p)
+
+
+GEOMETRY = (
+    *ROW_PARAMS, "k_h", "k_w", "stride_h", "stride_w", "dil_h", "dil_w", "pad_top", "pad_left", "pad_bottom",
+    "pad_right",
+)  # fmt: skip
+_OPERANDS = ("in in", "out out")
+KERNELS = (
+    *(
+        KernelDef(f"max_pool_{t.value}", _OPERANDS, GEOMETRY, interpret_max, rows=True, row_window=window_rows,
+                  template="max_pool", needs_math=t.is_float, doc="maximum of windows",
+                  variants=(*REF, packing_mve.MAXIMUM) if t is DType.S8 else REF)
+        for t in (DType.S8, DType.U8, DType.S16, DType.F32, DType.F64)
+    ),
+    *(
+        KernelDef(f"avg_pool_{t.value}", _OPERANDS,
+                  (*GEOMETRY, "include_pad", "in_zp", "out_zp", "out_min", "out_max"), interpret_average,
+                  float_params=("in_scale", "out_scale"), rows=True, row_window=window_rows, template="avg_pool_s8",
+                  variants=(*REF, packing_dsp.AVERAGE, packing_a32.AVERAGE, packing_a64.AVERAGE, packing_mve.AVERAGE)
+                  if t is DType.S8 else REF,
+                  doc="quantised average of the whole image")
+        for t in (DType.S8, DType.S16)
+    ),
+    *(
+        KernelDef(f"avg_pool_{t.value}w", _OPERANDS,
+                  (*GEOMETRY, "include_pad", "in_zp", "out_zp", "out_min", "out_max", "half"), interpret_average_real,
+                  float_params=("in_scale", "out_scale"), rows=True, template="avg_pool_s8w",
+                  doc="quantised average of windows")
+        for t in (DType.S8, DType.S16)
+    ),
+    *(
+        KernelDef(f"avg_pool_{t.value}", _OPERANDS, (*GEOMETRY, "include_pad"), interpret_average, rows=True,
+                  float_params=("act_min", "act_max"), row_window=window_rows, template="avg_pool_f32", needs_math=True,
+                  doc="average of windows")
+        for t in (DType.F32, DType.F64)
+    ),
+)  # fmt: skip
+
+_ATTRS = frozenset({"auto_pad", "ceil_mode", "dilations", "kernel_shape", "pads", "strides", "layout"})
+OPS = (
+    OpDef("MaxPool", infer, reference_max, lower_max, _ATTRS | {"storage_order"}, max_version=22, int8=True,
+          doc="maximum of windows"),
+    OpDef("AveragePool", infer, reference_average, lower_average,
+          _ATTRS | {"count_include_pad", "act_min", "act_max", "unsigned"}, max_version=22, int8=True,
+          doc="average of windows"),
+    OpDef("LpPool", infer, reference_lp, lower_lp, (_ATTRS - {"layout"}) | {"p"}, max_version=22,
+          doc="p-norm of windows"),
+)  # fmt: skip

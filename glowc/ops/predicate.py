@@ -1,0 +1,73 @@
+"""IsNaN and IsInf: bool of a float. Source: ONNX IsNaN-20, IsInf-20 (attrs detect_positive, detect_negative)."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+import numpy as np
+
+from glowc.graph.graph import Node
+from glowc.graph.types import DType, TensorType
+from glowc.instr.ir import ParamValue
+from glowc.ops.base import Arrays, Call, KernelDef, LowerCtx, MaybeTypes, OpDef, OpError, Types
+from glowc.ops.strided import present
+
+EXPRESSIONS = {
+    "nan": "(uint8_t)(x != x)", "inf": "(uint8_t)(x == INFINITY || x == -INFINITY)",
+    "positive": "(uint8_t)(x == INFINITY)", "negative": "(uint8_t)(x == -INFINITY)",
+    "none": "(uint8_t)(x != x && x == x)",
+}  # fmt: skip
+
+
+def kind_of(node: Node) -> str:
+    """Return the key in EXPRESSIONS."""
+    if node.op == "IsNaN":
+        return "nan"
+    up, down = node.int_("detect_positive", 1), node.int_("detect_negative", 1)
+    return ("inf" if down else "positive") if up else ("negative" if down else "none")
+
+
+def infer(_: Node, in_types: MaybeTypes) -> Types:
+    """bool of the same shape."""
+    (x,) = present(in_types[:1])
+    if x.dtype not in (DType.F32, DType.F64):
+        raise OpError(f"needs a float, not {x}")
+    return (TensorType(x.shape, DType.BOOL, None, x.layout),)
+
+
+def holds(x: np.ndarray, kind: str) -> np.ndarray:
+    """Return the predicate of each element."""
+    result = {
+        "nan": np.isnan(x), "inf": np.isinf(x), "positive": np.isposinf(x), "negative": np.isneginf(x),
+        "none": np.zeros(x.shape, np.bool_),
+    }  # fmt: skip
+    return np.asarray(result[kind])
+
+
+def reference(call: Call) -> tuple[np.ndarray, ...]:
+    """numpy's predicate."""
+    return (holds(call.array(0), kind_of(call.node)),)
+
+
+def lower(node: Node, ctx: LowerCtx) -> None:
+    """One `predicate`."""
+    x, y = ctx.read(node.inputs[0]), ctx.write(node.outputs[0])
+    kind = kind_of(node)
+    params: dict[str, ParamValue] = {"n": x.type.elements, "op": kind, "expr": EXPRESSIONS[kind]}
+    ctx.emit("predicate", {"in": x, "out": y}, params)
+
+
+def _interpret(arrays: Arrays, p: Mapping[str, ParamValue]) -> None:
+    arrays["out"].reshape(-1)[:] = holds(arrays["in"].reshape(-1), str(p["op"]))
+
+
+KERNELS = (
+    KernelDef("predicate", ("in in", "out out"), ("n",), _interpret, print_params=("op", "expr"), template="cast",
+              needs_math=True, doc="test of every element"),
+)  # fmt: skip
+
+OPS = (
+    OpDef("IsNaN", infer, reference, lower, max_version=20, doc="true for NaN"),
+    OpDef("IsInf", infer, reference, lower, attrs=frozenset({"detect_positive", "detect_negative"}), max_version=20,
+          doc="true for infinities"),
+)  # fmt: skip

@@ -1,0 +1,233 @@
+"""QuantizeLinear, DequantizeLinear, Requantize, FlipSign: between real numbers and codes.
+
+quantise: saturate(rne(float32(x) / s) + z), NaN gives z; dequantise: float32(q - z) * s; requantise: the second
+and then the first. All in float32, per tensor or per axis (Requantize per tensor). int8 to int8 is a table.
+FlipSign: q ^ 0x80 (0x8000), the bijection between u8 (u16) with zero point z and s8 (s16) with z - 128
+(z - 32768). Source: ONNX QuantizeLinear-28, DequantizeLinear-28 without blocks.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+
+import numpy as np
+
+from glowc.graph.graph import Node
+from glowc.graph.numerics import dequantize, lut_s8, quantize
+from glowc.graph.types import DType, QuantParams, TensorType
+from glowc.instr.ir import ParamValue
+from glowc.ops import packing_mve
+from glowc.ops.base import REF_IN_PLACE, Arrays, Call, KernelDef, LowerCtx, MaybeTypes, OpDef, OpError, Ref, Types
+from glowc.ops.strided import present
+
+CODES = (DType.S8, DType.U8, DType.S16, DType.U16, DType.S32)
+FLIPPED = {DType.U8: DType.S8, DType.S8: DType.U8, DType.U16: DType.S16, DType.S16: DType.U16}
+_ONNX = {3: DType.S8, 2: DType.U8, 5: DType.S16, 4: DType.U16, 6: DType.S32}  # TensorProto.DataType
+
+
+def requantized(x: np.ndarray, source: QuantParams | None, out: TensorType) -> np.ndarray:
+    """Return codes `x` in the output's quantisation; unchanged when it is the same or there is none."""
+    if source is None or out.quant is None or (source == out.quant and x.dtype == out.dtype.numpy):
+        return x
+    return quantize(dequantize(x, source), out.quant, out.dtype)
+
+
+def emit_lut(ctx: LowerCtx, x: Ref, y: Ref, function: Callable[[float], float], name: str) -> None:
+    """Emit a unary int8 function as a table of 256 codes."""
+    assert x.type.quant is not None
+    assert y.type.quant is not None
+    table = ctx.const(lut_s8(function, x.type.quant, y.type.quant), f"{name}_lut")
+    ctx.emit("lut_s8", {"in": x, "lut": table, "out": y}, {"n": x.type.elements})
+
+
+def emit_requantize(ctx: LowerCtx, x: Ref, out: TensorType, name: str, dst: Ref | None = None) -> Ref:
+    """Emit the change of `x` to the quantisation of `out`, into `dst` or a temporary; returns the result."""
+    y = dst or ctx.temp(TensorType(x.type.shape, out.dtype, out.quant), name)
+    if x.type.dtype == DType.S8 and y.type.dtype == DType.S8:
+        emit_lut(ctx, x, y, lambda v: v, name)
+        return y
+    (in_scale, in_zp), (out_scale, out_zp) = _scalar(x.type), _scalar(y.type)
+    params: dict[str, ParamValue] = {
+        "n": x.type.elements, "in_zp": in_zp, "out_zp": out_zp, "in_scale": in_scale, "out_scale": out_scale,
+    }  # fmt: skip
+    ctx.emit("requantize", {"in": x, "out": y}, params)
+    return y
+
+
+def _scalar(t: TensorType) -> tuple[float, int]:
+    if t.quant is None or t.quant.per_axis:
+        raise OpError(f"needs one scale and zero point: {t}")
+    return float(t.quant.scale[0]), t.quant.zero_point[0]
+
+
+def infer_quantize(node: Node, in_types: MaybeTypes) -> Types:
+    """Element kind from attr `dtype` (or ONNX's output_dtype), u8 by default."""
+    (x,) = present(in_types[:1])
+    if not x.dtype.is_float:
+        raise OpError(f"quantises floats, not {x}")
+    number = node.int_("output_dtype")
+    dtype = DType(node.str_("dtype", _ONNX.get(number, DType.U8).value))
+    if dtype not in CODES or (number and number not in _ONNX):
+        raise OpError(f"cannot quantise to {dtype.value} (output_dtype {number})")
+    return (TensorType(x.shape, dtype, None, x.layout),)
+
+
+def reference_quantize(call: Call) -> tuple[np.ndarray, ...]:
+    out = call.out_types[0]
+    assert out.quant is not None
+    return (quantize(call.array(0), out.quant, out.dtype),)
+
+
+def lower_quantize(node: Node, ctx: LowerCtx) -> None:
+    x, y = ctx.read(node.inputs[0]), ctx.write(node.outputs[0])
+    _emit_linear(ctx, "quantize", x, y, y.type)
+
+
+def infer_dequantize(_: Node, in_types: MaybeTypes) -> Types:
+    (x,) = present(in_types[:1])
+    if x.dtype not in CODES:
+        raise OpError(f"dequantises integers, not {x}")
+    return (TensorType(x.shape, DType.F32, None, x.layout),)
+
+
+def reference_dequantize(call: Call) -> tuple[np.ndarray, ...]:
+    quant = call.quant(0)
+    assert quant is not None
+    return (dequantize(call.array(0), quant),)
+
+
+def lower_dequantize(node: Node, ctx: LowerCtx) -> None:
+    x, y = ctx.read(node.inputs[0]), ctx.write(node.outputs[0])
+    _emit_linear(ctx, "dequantize", x, y, x.type)
+
+
+def _emit_linear(ctx: LowerCtx, kernel: str, x: Ref, y: Ref, coded: TensorType) -> None:
+    """Emit (de)quantize, or its per-axis form with [outer, channels, inner] and constant scales."""
+    q = coded.quant
+    if q is None:
+        raise OpError(f"{coded} has no quantisation")
+    if q.axis is None:
+        params: dict[str, ParamValue] = {"n": coded.elements, "zp": q.zero_point[0], "scale": q.scale[0]}
+        ctx.emit(kernel, {"in": x, "out": y}, params)
+        return
+    outer, inner = (int(np.prod(d, dtype=np.int64)) for d in (coded.shape[: q.axis], coded.shape[q.axis + 1 :]))
+    scale = ctx.const(np.asarray(q.scale, np.float32), f"{kernel}_scale")
+    zero = ctx.const(np.asarray(q.zero_point, np.int32), f"{kernel}_zp")
+    dims: dict[str, ParamValue] = {"outer": outer, "channels": len(q.scale), "inner": inner}
+    ctx.emit(f"{kernel}_axis", {"in": x, "scale": scale, "zp": zero, "out": y}, dims)
+
+
+def infer_requantize(node: Node, in_types: MaybeTypes) -> Types:
+    """Element kind from attr `dtype`, the input's by default."""
+    (x,) = present(in_types[:1])
+    dtype = DType(node.str_("dtype", x.dtype.value))
+    if x.dtype not in CODES or dtype not in CODES:
+        raise OpError(f"requantises integers, not {x} to {dtype.value}")
+    return (TensorType(x.shape, dtype, None, x.layout),)
+
+
+def reference_requantize(call: Call) -> tuple[np.ndarray, ...]:
+    return (requantized(call.array(0), call.quant(0), call.out_types[0]),)
+
+
+def lower_requantize(node: Node, ctx: LowerCtx) -> None:
+    x, y = ctx.read(node.inputs[0]), ctx.write(node.outputs[0])
+    emit_requantize(ctx, x, y.type, node.name, y)
+
+
+def infer_flip(_: Node, in_types: MaybeTypes) -> Types:
+    (x,) = present(in_types[:1])
+    if x.dtype not in FLIPPED:
+        raise OpError(f"flips s8, u8, s16 and u16, not {x}")
+    return (TensorType(x.shape, FLIPPED[x.dtype], None, x.layout),)
+
+
+def flip_sign(x: np.ndarray) -> np.ndarray:
+    """Return x ^ sign bit in the kind of the other signedness."""
+    unsigned = x.view(f"u{x.itemsize}") ^ (1 << (8 * x.itemsize - 1))
+    return np.asarray(unsigned.view(f"{'u' if x.dtype.kind == 'i' else 'i'}{x.itemsize}"))
+
+
+def reference_flip(call: Call) -> tuple[np.ndarray, ...]:
+    return (flip_sign(call.array(0)),)
+
+
+def lower_flip(node: Node, ctx: LowerCtx) -> None:
+    x, y = ctx.read(node.inputs[0]), ctx.write(node.outputs[0])
+    ctx.emit("flip_sign", {"in": x, "out": y}, {"n": x.type.elements})
+
+
+def _interpret_lut(a: Arrays, p: Mapping[str, ParamValue]) -> None:
+    a["out"].reshape(-1)[:] = a["lut"].reshape(-1)[a["in"].reshape(-1).astype(np.int64) + 128]
+
+
+def _interpret_flip(a: Arrays, p: Mapping[str, ParamValue]) -> None:
+    a["out"].reshape(-1)[:] = flip_sign(a["in"].reshape(-1))
+
+
+def _tensor_quant(p: Mapping[str, ParamValue], prefix: str = "") -> QuantParams:
+    return QuantParams((float(p[f"{prefix}scale"]),), (int(p[f"{prefix}zp"]),))
+
+
+def _axis_quant(a: Arrays) -> QuantParams:
+    return QuantParams(tuple(map(float, a["scale"])), tuple(map(int, a["zp"])), 1)
+
+
+def _kind(array: np.ndarray) -> DType:
+    return DType(f"{'u' if array.dtype.kind == 'u' else 's'}{8 * array.itemsize}")
+
+
+def _interpret_quantize(a: Arrays, p: Mapping[str, ParamValue]) -> None:
+    a["out"].reshape(-1)[:] = quantize(a["in"].reshape(-1), _tensor_quant(p), _kind(a["out"]))
+
+
+def _interpret_dequantize(a: Arrays, p: Mapping[str, ParamValue]) -> None:
+    a["out"].reshape(-1)[:] = dequantize(a["in"].reshape(-1), _tensor_quant(p))
+
+
+def _interpret_requantize(a: Arrays, p: Mapping[str, ParamValue]) -> None:
+    real = dequantize(a["in"].reshape(-1), _tensor_quant(p, "in_"))
+    a["out"].reshape(-1)[:] = quantize(real, _tensor_quant(p, "out_"), _kind(a["out"]))
+
+
+def _interpret_quantize_axis(a: Arrays, p: Mapping[str, ParamValue]) -> None:
+    x = a["in"].reshape(int(p["outer"]), int(p["channels"]), int(p["inner"]))
+    a["out"].reshape(x.shape)[:] = quantize(x, _axis_quant(a), _kind(a["out"]))
+
+
+def _interpret_dequantize_axis(a: Arrays, p: Mapping[str, ParamValue]) -> None:
+    x = a["in"].reshape(int(p["outer"]), int(p["channels"]), int(p["inner"]))
+    a["out"].reshape(x.shape)[:] = dequantize(x, _axis_quant(a))
+
+
+_UNARY, _AXIS = ("in in", "out out"), ("in in", "in scale", "in zp", "out out")
+_AXIS_DIMS = ("outer", "channels", "inner")
+KERNELS = (
+    KernelDef("lut_s8", ("in in", "in lut", "out out"), ("n",), _interpret_lut, in_place=("in",),
+              variants=(*REF_IN_PLACE, packing_mve.LUT), length="n", doc="out = lut[in + 128]"),
+    KernelDef("flip_sign", _UNARY, ("n",), _interpret_flip, in_place=("in",),
+              variants=(*REF_IN_PLACE, packing_mve.FLIP),
+              length="n", doc="x ^ sign bit"),
+    KernelDef("quantize", _UNARY, ("n", "zp"), _interpret_quantize, float_params=("scale",), needs_math=True,
+              in_place=("in",), variants=REF_IN_PLACE, length="n", doc="saturate(rne(x / scale) + zp)"),
+    KernelDef("dequantize", _UNARY, ("n", "zp"), _interpret_dequantize, float_params=("scale",),
+              in_place=("in",), variants=(*REF_IN_PLACE, packing_mve.DEQUANTIZE), length="n", doc="(x - zp) * scale"),
+    KernelDef("quantize_axis", _AXIS, _AXIS_DIMS, _interpret_quantize_axis, needs_math=True,
+              doc="quantize with a scale and zero point per channel"),
+    KernelDef("dequantize_axis", _AXIS, _AXIS_DIMS, _interpret_dequantize_axis,
+              doc="dequantize with a scale and zero point per channel"),
+    KernelDef("requantize", _UNARY, ("n", "in_zp", "out_zp"), _interpret_requantize, needs_math=True,
+              float_params=("in_scale", "out_scale"), in_place=("in",), variants=REF_IN_PLACE, length="n",
+              doc="saturate(rne((x - in_zp) * in_scale / out_scale) + out_zp)"),
+)  # fmt: skip
+
+OPS = (
+    OpDef("QuantizeLinear", infer_quantize, reference_quantize, lower_quantize, max_version=28,
+          attrs=frozenset({"axis", "saturate", "output_dtype", "block_size", "precision", "dtype"}),
+          doc="float to codes"),
+    OpDef("DequantizeLinear", infer_dequantize, reference_dequantize, lower_dequantize, max_version=28,
+          attrs=frozenset({"axis", "block_size", "output_dtype"}), doc="codes to float"),
+    OpDef("Requantize", infer_requantize, reference_requantize, lower_requantize, attrs=frozenset({"dtype"}),
+          doc="codes to codes of another quantisation"),
+    OpDef("FlipSign", infer_flip, reference_flip, lower_flip, doc="u8 to s8 and back, exactly"),
+)  # fmt: skip

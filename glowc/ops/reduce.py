@@ -1,0 +1,242 @@
+"""ReduceMean, Sum, Max, Min, Prod, L1, L2, SumSquare, LogSum, LogSumExp over attr `axes`, with keepdims.
+
+Quantised ReduceMean over N values is the average pooling formula: rne(float32(sum(q - zx)) * (sx / (sy * N))) + zy,
+the scale in float32; it is how a global average pooling reaches the kernels. Quantised Max and Min compare
+codes. Float: the reduction runs in index order in the element type; numpy and onnxruntime sum in other
+orders, hence a relative tolerance of 1e-5 (LogSumExp subtracts no maximum: 1e-5 for |x| < 80).
+The tensor is seen as [outer, n, inner]; axes that are not adjacent are moved together by a copy first.
+Source: ONNX Reduce*-18 and -20.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from glowc.graph.graph import Node
+from glowc.graph.numerics import F32, act_range, requantize
+from glowc.graph.types import QuantParams, TensorType
+from glowc.instr.ir import ParamValue
+from glowc.ops import packing_mve
+from glowc.ops.base import REF, Arrays, Call, KernelDef, LowerCtx, MaybeTypes, OpDef, OpError, Ref, Types
+from glowc.ops.quantize import requantized
+from glowc.ops.strided import Walk, axis_of, dense_strides, emit_copy, present
+
+Step = Callable[[np.ndarray, np.ndarray], np.ndarray]
+
+
+@dataclass(frozen=True, slots=True)
+class Reduction:
+    """Start value, one step and what follows, in C (over acc, v, n, F: libm's suffix) and in numpy."""
+
+    init: str
+    step: str
+    finish: str
+    start: float
+    fold: Step
+    end: Callable[[np.ndarray, int], np.ndarray] = lambda acc, n: acc
+
+
+TABLE: Mapping[str, Reduction] = {
+    "sum": Reduction("0", "acc + v", "acc", 0, lambda a, v: a + v),
+    "mean": Reduction("0", "acc + v", "acc / (T)n", 0, lambda a, v: a + v, lambda a, n: _mean(a, n)),
+    "max": Reduction("-INFINITY", "v > acc ? v : acc", "acc", -math.inf, np.maximum),
+    "min": Reduction("INFINITY", "v < acc ? v : acc", "acc", math.inf, np.minimum),
+    "prod": Reduction("1", "acc * v", "acc", 1, lambda a, v: a * v),
+    "l1": Reduction("0", "acc + (v < 0 ? -v : v)", "acc", 0, lambda a, v: a + np.abs(v)),
+    "l2": Reduction("0", "acc + ROUND(v * v)", "sqrtF(acc)", 0, lambda a, v: a + v * v, lambda a, n: np.sqrt(a)),
+    "sum_square": Reduction("0", "acc + ROUND(v * v)", "acc", 0, lambda a, v: a + v * v),
+    "log_sum": Reduction("0", "acc + v", "logF(acc)", 0, lambda a, v: a + v, lambda a, n: np.log(a)),
+    "log_sum_exp": Reduction("0", "acc + expF(v)", "logF(acc)", 0, lambda a, v: a + np.exp(v),
+                             lambda a, n: np.log(a)),
+}  # fmt: skip
+
+
+def _mean(acc: np.ndarray, n: int) -> np.ndarray:
+    if acc.dtype.kind == "f":
+        return np.asarray(acc / acc.dtype.type(n))
+    return np.asarray(np.trunc(acc / n).astype(acc.dtype))
+
+
+def axes_of(node: Node, rank: int) -> list[int]:
+    """Return the sorted axes; all of them when none are named (unless noop_with_empty_axes)."""
+    axes = sorted({axis_of(a, rank) for a in node.ints("axes")})
+    return axes or ([] if node.int_("noop_with_empty_axes") else list(range(rank)))
+
+
+def infer(node: Node, in_types: MaybeTypes) -> Types:
+    """The named axes become 1, or vanish without keepdims."""
+    (x,) = present(in_types[:1])
+    axes = axes_of(node, x.rank)
+    keep = node.int_("keepdims", 1) == 1
+    shape = [1 if i in axes else d for i, d in enumerate(x.shape) if keep or i not in axes]
+    return (TensorType(tuple(shape), x.dtype, None, x.layout if keep else ""),)
+
+
+def fold(name: str, x: np.ndarray) -> np.ndarray:
+    """Reduce axis 1 of x[outer, n, inner] in index order."""
+    entry = TABLE[name]
+    if x.dtype.kind != "f" and name in ("max", "min"):
+        return np.asarray(x.max(1) if name == "max" else x.min(1))
+    acc = np.full((x.shape[0], x.shape[2]), entry.start, x.dtype)
+    with np.errstate(all="ignore"):
+        for i in range(x.shape[1]):
+            acc = entry.fold(acc, x[:, i])
+        return entry.end(acc, x.shape[1]).astype(x.dtype)
+
+
+def mean_codes(x: np.ndarray, zp: int, scale: F32, out_zp: int, low: int, high: int) -> np.ndarray:
+    """Reduce axis 1 of codes x[outer, n, inner]."""
+    return requantize((x.astype(np.int64) - zp).sum(1), scale, out_zp, low, high)
+
+
+def mean_scale(qx: QuantParams, qy: QuantParams, n: int) -> F32:
+    """Return sx / (sy * N) in float32."""
+    return F32(qx.scalar[0] / F32(qy.scalar[0] * F32(n)))
+
+
+def _gathered(x: np.ndarray, axes: Sequence[int]) -> np.ndarray:
+    """Return x as [outer, n, 1] with the reduced axes last."""
+    rest = [i for i in range(x.ndim) if i not in axes]
+    n = math.prod(x.shape[i] for i in axes)
+    return x.transpose(*rest, *axes).reshape(-1, n, 1) if x.ndim else x.reshape(1, 1, 1)
+
+
+def _bounds(node: Node) -> tuple[float, float]:
+    return node.float_("act_min", -math.inf), node.float_("act_max", math.inf)
+
+
+def reference(name: str) -> Callable[[Call], tuple[np.ndarray, ...]]:
+    """Return the numpy evaluation."""
+
+    def evaluate(call: Call) -> tuple[np.ndarray, ...]:
+        out, qx, qy = call.out_types[0], call.quant(0), call.out_quant
+        array = call.array(0)
+        axes = axes_of(call.node, array.ndim)
+        x = _gathered(array, axes)
+        if qx is None or qy is None:
+            y = array if not axes and name in ("sum", "mean", "max", "min", "prod") else fold(name, x)
+            if out.dtype.is_float:
+                y = np.clip(y, *_bounds(call.node))
+        elif name == "mean":
+            bounds = act_range(*_bounds(call.node), qy, out.dtype)
+            y = mean_codes(x, qx.zero_point[0], mean_scale(qx, qy, x.shape[1]), qy.zero_point[0], *bounds)
+        elif name in ("max", "min"):
+            y = requantized(fold(name, x), qx, out)
+        else:
+            raise OpError(f"no integer form of {call.node.op}")
+        return (np.asarray(y).reshape(out.shape).astype(out.dtype.numpy),)
+
+    return evaluate
+
+
+def lower(name: str) -> Callable[[Node, LowerCtx], None]:
+    """Return the lowering: [outer, n, inner] when the axes are adjacent, else after a transposing copy."""
+
+    def emit(node: Node, ctx: LowerCtx) -> None:
+        x, y = ctx.read(node.inputs[0]), ctx.write(node.outputs[0])
+        axes = axes_of(node, x.type.rank)
+        x, dims = _adjacent(node, ctx, x, axes)
+        params: dict[str, ParamValue] = dict(zip(("outer", "n", "inner"), dims, strict=True))
+        qx, qy = x.type.quant, y.type.quant
+        if qx is not None and qy is not None and name == "mean":
+            low, high = act_range(*_bounds(node), qy, y.type.dtype)
+            scale = float(mean_scale(qx, qy, dims[1]))
+            params |= {"in_zp": qx.zero_point[0], "out_zp": qy.zero_point[0], "out_min": low, "out_max": high,
+                       "scale": scale}  # fmt: skip
+            ctx.emit(f"reduce_mean_{x.type.dtype.value}", {"in": x, "out": y}, params)
+            return
+        if not x.type.dtype.is_float and (name not in ("max", "min") or qx != qy):
+            raise OpError(f"no integer form of {node.op} for {x.type} -> {y.type}")
+        ctx.emit("reduce", {"in": x, "out": y}, params | _words(name, x.type) | _clamp(node))
+
+    return emit
+
+
+def _clamp(node: Node) -> dict[str, ParamValue]:
+    low, high = _bounds(node)
+    return {"clamp": int((low, high) != (-math.inf, math.inf)), "act_min": low, "act_max": high}
+
+
+def _words(name: str, t: TensorType) -> dict[str, ParamValue]:
+    """Return the printed expressions for one element kind."""
+    entry, ctype = TABLE[name], t.dtype.ctype
+    suffix = "f(" if t.dtype.bits == 32 else "("
+    guard = "glow_rounded(" if t.dtype.bits == 32 else "("
+    words = {
+        key: text.replace("F(", suffix).replace("(T)", f"({ctype})").replace("ROUND(", guard)
+        for key, text in (("init", entry.init), ("step", entry.step), ("finish", entry.finish))
+    }
+    if not t.dtype.is_float:
+        signed = "INT" if t.dtype.is_signed else "UINT"
+        lowest = f"INT{t.dtype.bits}_MIN" if t.dtype.is_signed else "0"
+        words["init"] = lowest if name == "max" else f"{signed}{t.dtype.bits}_MAX"
+    return {"op": name, **words}
+
+
+def _adjacent(node: Node, ctx: LowerCtx, x: Ref, axes: Sequence[int]) -> tuple[Ref, tuple[int, int, int]]:
+    """Return the tensor to reduce and its [outer, n, inner]; axes of length 1 stand in no way."""
+    shape = x.type.shape
+    real = [i for i in axes if shape[i] != 1]
+    n = math.prod(shape[i] for i in axes)
+    if not real:
+        return x, (1, 1, x.type.elements)
+    if all(shape[i] == 1 or i in real for i in range(real[0], real[-1] + 1)):
+        return x, (math.prod(shape[: real[0]]), n, math.prod(shape[real[-1] + 1 :]))
+    order = [*(i for i in range(len(shape)) if i not in real), *real]
+    moved = ctx.temp(x.type.with_shape([shape[i] for i in order]), f"{node.name}_moved")
+    strides = dense_strides(shape)
+    walk = Walk(moved.type.shape, tuple(strides[i] for i in order), dense_strides(moved.type.shape))
+    emit_copy(ctx, x, moved, walk)
+    return moved, (x.type.elements // n, n, 1)
+
+
+def _view(a: Arrays, p: Mapping[str, ParamValue]) -> np.ndarray:
+    return (
+        a["in"]
+        .reshape(-1)[: int(p["outer"]) * int(p["n"]) * int(p["inner"])]
+        .reshape(int(p["outer"]), int(p["n"]), int(p["inner"]))
+    )
+
+
+def _interpret(a: Arrays, p: Mapping[str, ParamValue]) -> None:
+    y = fold(str(p["op"]), _view(a, p))
+    if int(p["clamp"]):
+        y = np.clip(y, y.dtype.type(F32(p["act_min"])), y.dtype.type(F32(p["act_max"])))
+    a["out"].reshape(-1)[: y.size] = y.reshape(-1)
+
+
+def _interpret_mean(a: Arrays, p: Mapping[str, ParamValue]) -> None:
+    bounds = int(p["out_zp"]), int(p["out_min"]), int(p["out_max"])
+    y = mean_codes(_view(a, p), int(p["in_zp"]), F32(p["scale"]), *bounds)
+    a["out"].reshape(-1)[: y.size] = y.reshape(-1)
+
+
+_DIMS = ("outer", "n", "inner")
+KERNELS = (
+    KernelDef("reduce", ("in in", "out out"), _DIMS, _interpret, float_params=("act_min", "act_max"),
+              print_params=("op", "init", "step", "finish", "clamp"), needs_math=True, doc="reduction of an axis"),
+    *(
+        KernelDef(f"reduce_mean_{kind}", ("in in", "out out"), (*_DIMS, "in_zp", "out_zp", "out_min", "out_max"),
+                  _interpret_mean, float_params=("scale",), template="reduce_mean_s8", doc="quantised mean of an axis",
+                  variants=(*REF, packing_mve.MEAN) if kind == "s8" else REF)
+        for kind in ("s8", "s16")
+    ),
+)  # fmt: skip
+
+_ONNX = {
+    "ReduceMean": ("mean", 18), "ReduceSum": ("sum", 13), "ReduceMax": ("max", 20), "ReduceMin": ("min", 20),
+    "ReduceProd": ("prod", 18), "ReduceL1": ("l1", 18), "ReduceL2": ("l2", 18), "ReduceSumSquare": ("sum_square", 18),
+    "ReduceLogSum": ("log_sum", 28), "ReduceLogSumExp": ("log_sum_exp", 28),
+}  # fmt: skip
+OPS = tuple(
+    OpDef(
+        op, infer, reference(name), lower(name), max_version=version, int8=name in ("mean", "max", "min"),
+        attrs=frozenset({"axes", "keepdims", "noop_with_empty_axes", "act_min", "act_max"}),
+        doc=f"{name.replace('_', ' ')} over axes",
+    )
+    for op, (name, version) in _ONNX.items()
+)  # fmt: skip

@@ -1,0 +1,268 @@
+"""RequantShift of integer models carried in float tensors: clip(floor((x * mul + add) / div + 0.5)).
+
+x, mul and add are integers, div is a positive integer, mul and add are one number or one per channel (axis 1).
+The bounds come from n_levels_out and signed: [-n / 2, n / 2 - 1] or [0, n - 1]. On float tensors the formula is
+evaluated in float64, where integers below 2^53 are exact. The pass `integers-in-float` turns it into integers:
+codes of scale 1, and Conv, FullyConnected and Add that end in it (attributes `shift_*`):
+y = clamp((acc * mul[c] + offset[c]) >> shift) + zp, offset[c] = bias[c] * mul[c] + add[c] + div / 2, in int64,
+rounded down; exactly the float formula. Source: Deeploy and DORY; tested against the outputs they ship.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+import numpy as np
+
+from glowc.graph.graph import AttrValue, Node
+from glowc.graph.types import DType, QuantParams, TensorType
+from glowc.instr.ir import ParamValue
+from glowc.ops.base import Arrays, Call, KernelDef, LowerCtx, MaybeTypes, OpDef, OpError, Ref, Types
+from glowc.ops.strided import present
+
+SHIFT_ATTRS = frozenset({"shift_mul", "shift_add", "shift_div", "shift_min", "shift_max", "shift_dtype"})
+
+
+@dataclass(frozen=True, slots=True)
+class Shift:
+    """An integer requantisation: multipliers and addends (one, or one per channel), divisor, bounds."""
+
+    mul: tuple[int, ...]
+    add: tuple[int, ...]
+    div: int
+    low: int
+    high: int
+
+    def attrs(self, dtype: DType) -> dict[str, AttrValue]:
+        """Return it as attributes of the operator that ends in it, with the codes' element kind."""
+        return {
+            "shift_mul": self.mul, "shift_add": self.add, "shift_div": self.div, "shift_min": self.low,
+            "shift_max": self.high, "shift_dtype": dtype.value,
+        }  # fmt: skip
+
+    def apply(self, acc: np.ndarray, axis: int) -> np.ndarray:
+        """Return clamp(floor((acc * mul + add) / div + 1/2)) of integers, channels along `axis`."""
+        shape = [1] * acc.ndim
+        mul, add = (
+            np.asarray(v, np.int64).reshape([len(v) if i == axis % acc.ndim else 1 for i in range(acc.ndim)])
+            if len(v) > 1
+            else np.asarray(v[0], np.int64).reshape(shape)
+            for v in (self.mul, self.add)
+        )
+        doubled = 2 * (acc.astype(np.int64) * mul + add) + self.div
+        return np.asarray(np.clip(doubled // (2 * self.div), self.low, self.high))
+
+    def constants(self, bias: np.ndarray | None) -> tuple[np.ndarray, np.ndarray]:
+        """Return mul (int32) and offset (int64) of an accumulator that starts at 0."""
+        count = max(len(self.mul), len(self.add), 1 if bias is None else bias.size)
+        mul = np.broadcast_to(np.asarray(self.mul, np.int64), (count,))
+        start = np.zeros(count, np.int64) if bias is None else bias.astype(np.int64).reshape(-1)
+        offset = start * mul + np.asarray(self.add, np.int64) + self.div // 2
+        if np.any(np.abs(mul) > DType.S32.qmax):
+            raise OpError("a multiplier does not fit int32")
+        return np.ascontiguousarray(mul.astype(np.int32)), np.ascontiguousarray(offset)
+
+    @property
+    def bits(self) -> int:
+        """The shift that divides; OpError when the divisor is no power of two."""
+        if self.div & (self.div - 1):
+            raise OpError(f"divisor {self.div} is no power of two")
+        return self.div.bit_length() - 1
+
+
+def shift_of(node: Node) -> Shift | None:
+    """Return the requantisation that `node` ends in, None for an ordinary operator."""
+    if "shift_div" not in node.attrs:
+        return None
+    low, high = node.float_("act_min", -math.inf), node.float_("act_max", math.inf)
+    return Shift(
+        node.ints("shift_mul"), node.ints("shift_add"), node.int_("shift_div"),
+        max(node.int_("shift_min"), math.ceil(max(low, -(2.0**31)))),
+        min(node.int_("shift_max"), math.floor(min(high, 2.0**31))),
+    )  # fmt: skip
+
+
+def shifted_codes(shift: Shift, acc: np.ndarray, out: TensorType, axis: int) -> np.ndarray:
+    """Return the output codes of exact accumulators."""
+    assert out.quant is not None
+    return (shift.apply(np.rint(acc), axis) + out.quant.zero_point[0]).astype(out.dtype.numpy)
+
+
+def shift_params(shift: Shift, x: QuantParams, y: QuantParams) -> dict[str, ParamValue]:
+    """Return what a kernel that ends in a shift takes besides its geometry."""
+    zp = y.zero_point[0]
+    return {
+        "in_zp": x.zero_point[0], "out_zp": zp, "out_min": shift.low + zp, "out_max": shift.high + zp,
+        "shift": shift.bits,
+    }  # fmt: skip
+
+
+def shift_operands(ctx: LowerCtx, node: Node, shift: Shift, bias: np.ndarray | None) -> dict[str, Ref]:
+    """Return the constants `mul` and `offset`."""
+    mul, offset = shift.constants(bias)
+    return {"mul": ctx.const(mul, f"{node.name}_mul"), "offset": ctx.const(offset, f"{node.name}_offset")}
+
+
+def kernel_codes(acc: np.ndarray, arrays: Arrays, p: Mapping[str, ParamValue]) -> np.ndarray:
+    """Return what a kernel writes for accumulators [..., channels]."""
+    scaled = np.rint(acc).astype(np.int64) * arrays["mul"].astype(np.int64) + arrays["offset"]
+    return np.asarray(np.clip((scaled >> int(p["shift"])) + int(p["out_zp"]), int(p["out_min"]), int(p["out_max"])))
+
+
+def infer(node: Node, in_types: MaybeTypes) -> Types:
+    """The type of x; codes of kind `dtype` when that attribute is set."""
+    x, mul, add = present(in_types[:3])
+    channels = x.shape[1] if x.rank > 1 else 1
+    for t in (mul, add):
+        if t.elements not in (1, channels) or (t.elements > 1 and t.shape[0] != channels and t.shape[-1] != channels):
+            raise OpError(f"multiplier or addend {t} for {x}")
+    if node.float_("div", 1.0) <= 0 or node.float_("n_levels_out", 256.0) < 2:
+        raise OpError(f"div {node.float_('div')} and n_levels_out {node.float_('n_levels_out')} must be positive")
+    dtype = node.str_("dtype", x.dtype.value)
+    return (TensorType(x.shape, DType(dtype), None, x.layout),)
+
+
+def bounds_of(node: Node) -> tuple[int, int]:
+    """Return the range of the result."""
+    levels = int(node.float_("n_levels_out", 256.0))
+    return (-(levels // 2), (levels + 1) // 2 - 1) if node.float_("signed", 1.0) else (0, levels - 1)
+
+
+def make_shift(node: Node, mul: np.ndarray, add: np.ndarray) -> Shift | None:
+    """Return the integer form of a RequantShift with these constants; None when they are no integers."""
+    div = node.float_("div", 1.0)
+    if not (_whole(mul) and _whole(add) and div == int(div) and div > 0):
+        return None
+    low, high = bounds_of(node)
+    factors, terms = (tuple(int(v) for v in array.reshape(-1)) for array in (mul, add))
+    return Shift(factors, terms, int(div), low, high)
+
+
+def _whole(array: np.ndarray) -> bool:
+    return bool(np.all(np.isfinite(array)) and np.all(array == np.rint(array)))
+
+
+def reference(call: Call) -> tuple[np.ndarray, ...]:
+    """The formula in float64, or on codes."""
+    x, mul, add, out = call.array(0), call.array(1), call.array(2), call.out_types[0]
+    low, high = bounds_of(call.node)
+    if call.quant(0) is not None or x.dtype.kind != "f":
+        quant = call.quant(0)
+        shift = make_shift(call.node, mul, add)
+        assert shift is not None
+        y = shift.apply(x.astype(np.int64) - (quant.zero_point[0] if quant else 0), 1)
+    else:
+        mul, add = _per_channel(mul, x.ndim), _per_channel(add, x.ndim)
+        y = float_formula(x, mul, add, call.node.float_("div", 1.0), low, high)
+    zp = call.out_quant.zero_point[0] if call.out_quant is not None else 0
+    return ((y + zp).astype(out.dtype.numpy),)
+
+
+def float_formula(x: np.ndarray, mul: np.ndarray, add: np.ndarray, div: float, low: int, high: int) -> np.ndarray:
+    """Return clip(floor((x * mul + add) / div + 0.5)) in float64; NaN gives the lower bound."""
+    scaled = (x.astype(np.float64) * mul.astype(np.float64) + add.astype(np.float64)) / div
+    y = np.floor(scaled + 0.5)
+    return np.where(y >= low, np.where(y > high, high, y), low)
+
+
+def _per_channel(values: np.ndarray, rank: int) -> np.ndarray:
+    if values.size == 1:
+        return values.reshape([1] * rank)
+    return values.reshape([values.size if i == 1 else 1 for i in range(rank)])
+
+
+def lower(node: Node, ctx: LowerCtx) -> None:
+    """One `requant_shift` on codes, or `requant_shift_f32`."""
+    x, y = ctx.read(node.inputs[0]), ctx.write(node.outputs[0])
+    mul, add = (ctx.const_value(name) for name in node.inputs[1:3])
+    if mul is None or add is None:
+        raise OpError("multiplier and addend must be constants")
+    channels = max(mul.size, add.size)
+    outer = x.type.shape[0] if channels > 1 else 1
+    params: dict[str, ParamValue] = {
+        "outer": outer, "channels": channels, "inner": x.type.elements // (outer * channels),
+    }  # fmt: skip
+    low, high = bounds_of(node)
+    zp = y.type.quant.zero_point[0] if y.type.quant is not None else 0
+    if x.type.dtype.is_float:
+        wide = {
+            key: ctx.const(np.broadcast_to(a.astype(np.float64).reshape(-1), (channels,)), f"{node.name}_{key}")
+            for key, a in (("mul", mul), ("add", add))
+        }
+        params |= {"div": node.float_("div", 1.0), "out_min": low, "out_max": high, "out_zp": zp}
+        ctx.emit(f"requant_shift_{x.type.dtype.value}", {"in": x, **wide, "out": y}, params)
+        return
+    shift = make_shift(node, mul, add)
+    if shift is None or y.type.quant is None:
+        raise OpError("multiplier, addend and divisor must be integers")
+    source = x.type.quant or QuantParams((1.0,), (0,))
+    params |= shift_params(shift, source, y.type.quant)
+    ctx.emit("requant_shift", {"in": x, **shift_operands(ctx, node, shift, None), "out": y}, params)
+
+
+def infer_codes(node: Node, in_types: MaybeTypes) -> Types:
+    """Codes of kind `shift_dtype`."""
+    (x,) = present(in_types[:1])
+    if x.quant is None or shift_of(node) is None:
+        raise OpError(f"needs codes and a shift, seen {x}")
+    return (TensorType(x.shape, DType(node.str_("shift_dtype")), None, x.layout),)
+
+
+def reference_codes(call: Call) -> tuple[np.ndarray, ...]:
+    """The integer formula with one multiplier."""
+    shift, quant = shift_of(call.node), call.quant(0)
+    assert shift is not None
+    assert quant is not None
+    return (shifted_codes(shift, call.array(0).astype(np.int64) - quant.zero_point[0], call.out_types[0], -1),)
+
+
+def lower_codes(node: Node, ctx: LowerCtx) -> None:
+    """A table for int8, else `requant_shift`."""
+    x, y, shift = ctx.read(node.inputs[0]), ctx.write(node.outputs[0]), shift_of(node)
+    assert shift is not None
+    if x.type.quant is None or y.type.quant is None:
+        raise OpError("needs codes")
+    n = x.type.elements
+    if x.type.dtype == DType.S8 and y.type.dtype == DType.S8:
+        codes = np.arange(-128, 128) - x.type.quant.zero_point[0]
+        table = ctx.const(shifted_codes(shift, codes, y.type, -1), f"{node.name}_lut")
+        ctx.emit("lut_s8", {"in": x, "lut": table, "out": y}, {"n": n})
+        return
+    params: dict[str, ParamValue] = {"outer": 1, "channels": 1, "inner": n}
+    params |= shift_params(shift, x.type.quant, y.type.quant)
+    ctx.emit("requant_shift", {"in": x, **shift_operands(ctx, node, shift, None), "out": y}, params)
+
+
+def _interpret(a: Arrays, p: Mapping[str, ParamValue]) -> None:
+    x = a["in"].reshape(int(p["outer"]), int(p["channels"]), int(p["inner"])).astype(np.int64) - int(p["in_zp"])
+    a["out"].reshape(x.shape)[:] = kernel_codes(x.transpose(0, 2, 1), a, p).transpose(0, 2, 1)
+
+
+def _interpret_float(a: Arrays, p: Mapping[str, ParamValue]) -> None:
+    x = a["in"].reshape(int(p["outer"]), int(p["channels"]), int(p["inner"]))
+    mul, add = (a[key].reshape(1, -1, 1) for key in ("mul", "add"))
+    y = float_formula(x, mul, add, float(p["div"]), int(p["out_min"]), int(p["out_max"]))
+    a["out"].reshape(x.shape)[:] = y + int(p["out_zp"])
+
+
+_DIMS = ("outer", "channels", "inner")
+SHIFT_PARAMS = ("in_zp", "out_zp", "out_min", "out_max", "shift")
+KERNELS = (
+    KernelDef("requant_shift", ("in in", "in mul", "in offset", "out out"), (*_DIMS, *SHIFT_PARAMS), _interpret,
+              doc="clamp((x * mul + offset) >> shift) of integers"),
+    *(
+        KernelDef(f"requant_shift_{t.value}", ("in in", "in mul", "in add", "out out"),
+                  (*_DIMS, "out_min", "out_max", "out_zp"), _interpret_float, float_params=("div",),
+                  template="requant_shift_f32", needs_math=True, doc="RequantShift of integers in floats")
+        for t in (DType.F32, DType.F64)
+    ),
+)  # fmt: skip
+
+OPS = (
+    OpDef("RequantShift", infer, reference, lower, attrs=frozenset({"div", "n_levels_out", "signed", "dtype"}),
+          max_version=1, doc="clip(floor((x * mul + add) / div + 0.5)) of integers in floats"),
+    OpDef("ShiftCodes", infer_codes, reference_codes, lower_codes, attrs=SHIFT_ATTRS | {"act_min", "act_max"},
+          doc="RequantShift of codes with one multiplier"),
+)  # fmt: skip

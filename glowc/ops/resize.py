@@ -1,0 +1,309 @@
+"""Resize: every coordinate transformation, rounding and filter, by tables made at compile time.
+
+Attributes after import: `sizes` and `scales` of every axis, mode, coordinate_transformation_mode, nearest_mode.
+Coordinates are computed in float32; onnxruntime 1.31 gives the same indices for all lengths 1..11 to 1..23 in every
+mode, but for near-ties of half_pixel_symmetric with floor and asymmetric with round_prefer_ceil (17 of 5,060
+tables). The index is clamped to the axis. Attribute layout only names the axes: sizes and scales are per axis.
+A resize of the rows and columns of [N, H, W, C] is one `remap2d_b<N>`:
+out[n, y, x, :] = in[n, rows[y], cols[x], :], which works on row ranges and rings; other axes are copies or gathers.
+Linear interpolation of rows and columns of float32 and int8 is one `bilinear_*` (`glowc.ops.bilinear`; with attribute
+`truncate`, of codes that the model resizes as they are). Elsewhere modes linear and cubic are one `interpolate` per
+axis on floats; quantised tensors are dequantised for that, then quantised. With tf_crop_and_resize, what lies outside
+of the input gets extrapolation_value.
+Codes stay as they are. Source: ONNX Resize-19.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+
+import numpy as np
+
+from glowc.graph.graph import Node
+from glowc.graph.numerics import F32, dequantize, quantize
+from glowc.graph.types import DType, TensorType
+from glowc.instr.ir import ParamValue
+from glowc.ops import bilinear
+from glowc.ops.base import Arrays, Call, KernelDef, LowerCtx, MaybeTypes, OpDef, OpError, Ref, Types
+from glowc.ops.interpolate import FLOATS, Axis, Filter, Taps, apply, emit_chain, taps_of
+from glowc.ops.interpolate import coordinates as crop_coordinates
+from glowc.ops.select import emit_where
+from glowc.ops.spatial import ROW_PARAMS, row_params, rows_of, store_rows
+from glowc.ops.strided import emit_copy, emit_indexed, present, whole
+
+
+def infer(node: Node, in_types: MaybeTypes) -> Types:
+    """Attr `sizes` is the output shape."""
+    (x,) = present(in_types[:1])
+    sizes = node.ints("sizes")
+    if len(sizes) != x.rank or len(_scales(node, x.shape, sizes)) != x.rank:
+        raise OpError(f"sizes {list(sizes)} scales {node.attrs.get('scales')} for {x}")
+    if _computes(node) and x.quant is None and x.dtype not in FLOATS:
+        raise OpError(f"mode {node.str_('mode')!r} of {x}, which is not quantised")
+    return (TensorType(sizes, x.dtype, None, node.str_("layout") or x.layout),)
+
+
+def _scales(node: Node, shape: tuple[int, ...], sizes: tuple[int, ...]) -> tuple[float, ...]:
+    given = node.attrs.get("scales", ())
+    assert isinstance(given, tuple)
+    return tuple(float(s) for s in given) or tuple(n / d for n, d in zip(sizes, shape, strict=True))
+
+
+def coordinates(mode: str, length: int, out: int, scale: float) -> np.ndarray:
+    """Return the real input coordinate of each output index, in float32."""
+    x, s, half = np.arange(out, dtype=F32), F32(scale), F32(0.5)
+    if mode == "align_corners":
+        return np.asarray(x * F32(length - 1) / F32(out - 1)) if out > 1 else np.zeros(out, F32)
+    if mode == "asymmetric":
+        return np.asarray(x / s)
+    if mode == "tf_half_pixel_for_nn":
+        return np.asarray((x + half) / s)
+    if mode == "pytorch_half_pixel" and out <= 1:
+        return np.zeros(out, F32)
+    if mode == "half_pixel_symmetric":
+        adjustment = F32(out) / (s * F32(length))
+        return np.asarray(F32(length) * half * (F32(1) - adjustment) + (x + half) / s - half)
+    if mode in ("half_pixel", "pytorch_half_pixel"):
+        return np.asarray((x + half) / s - half)
+    raise OpError(f"coordinate_transformation_mode {mode!r} is not supported")
+
+
+def nearest(mode: str, x: np.ndarray) -> np.ndarray:
+    """Return the integer coordinates."""
+    rounded = {
+        "floor": np.floor(x), "ceil": np.ceil(x), "round_prefer_floor": np.ceil(x - F32(0.5)),
+        "round_prefer_ceil": np.floor(x + F32(0.5)),
+    }.get(mode)  # fmt: skip
+    if rounded is None:
+        raise OpError(f"nearest_mode {mode!r} is not supported")
+    return np.asarray(rounded.astype(np.int64))
+
+
+def tables(node: Node, shape: tuple[int, ...], sizes: tuple[int, ...]) -> list[np.ndarray]:
+    """Return the source index of every output index of every axis."""
+    if node.str_("mode", "nearest") != "nearest":
+        raise OpError(f"mode {node.str_('mode')!r} is not supported (nearest is)")
+    transform = node.str_("coordinate_transformation_mode", "half_pixel")
+    rounding = node.str_("nearest_mode", "round_prefer_floor")
+    result = []
+    for length, out, scale in zip(shape, sizes, _scales(node, shape, sizes), strict=True):
+        same = length == out and scale == 1.0
+        index = np.arange(out) if same else nearest(rounding, coordinates(transform, length, out, scale))
+        result.append(np.clip(index, 0, length - 1))
+    return result
+
+
+def axes_of(node: Node, shape: tuple[int, ...], sizes: tuple[int, ...]) -> list[Axis]:
+    """Return lengths, scale and region of interest of every axis."""
+    begin, end = _floats(node, "roi_begin", 0.0, len(shape)), _floats(node, "roi_end", 1.0, len(shape))
+    scales = _scales(node, shape, sizes)
+    return [Axis(n, out, s, (b, e)) for n, out, s, b, e in zip(shape, sizes, scales, begin, end, strict=True)]
+
+
+def _floats(node: Node, key: str, default: float, rank: int) -> tuple[float, ...]:
+    values = node.attrs.get(key, (default,) * rank)
+    assert isinstance(values, tuple)
+    return tuple(float(str(v)) for v in values)
+
+
+def _filters(node: Node, shape: tuple[int, ...], sizes: tuple[int, ...]) -> dict[int, Taps]:
+    """Return the tables of every axis that changes, for the modes that compute."""
+    chosen = Filter(
+        node.str_("mode"), node.str_("coordinate_transformation_mode", "half_pixel"),
+        node.float_("cubic_coeff_a", -0.75), node.int_("exclude_outside") == 1, node.int_("antialias") == 1,
+    )  # fmt: skip
+    result = {}
+    for i, axis in enumerate(axes_of(node, shape, sizes)):
+        taps = _nearest_taps(node, axis) if chosen.mode == "nearest" else taps_of(chosen, axis)
+        same = taps.index.shape == (axis.length, 1) and np.array_equal(taps.index[:, 0], np.arange(axis.length))
+        if not same or not (taps.weights == 1).all():
+            result[i] = taps
+    return result
+
+
+def _nearest_taps(node: Node, axis: Axis) -> Taps:
+    x = crop_coordinates("tf_crop_and_resize", axis)
+    index = nearest(node.str_("nearest_mode", "round_prefer_floor"), x)
+    index = np.clip(index, 0, axis.length - 1)[:, None]
+    return Taps(index, np.ones(index.shape), (x < 0) | (x > axis.length - 1))
+
+
+def _computes(node: Node) -> bool:
+    crop = node.str_("coordinate_transformation_mode", "half_pixel") == "tf_crop_and_resize"
+    return node.str_("mode", "nearest") != "nearest" or crop
+
+
+def _bilinear(node: Node, x: TensorType, y: TensorType) -> tuple[bilinear.Pairs, bilinear.Pairs] | None:
+    """Return the tables of rows and columns where one `bilinear_*` does it all."""
+    kinds = (DType.S8,) if x.quant is not None else (DType.F32,)
+    transform = node.str_("coordinate_transformation_mode", "half_pixel")
+    plain = node.str_("mode", "nearest") == "linear" and not node.int_("antialias") and not node.int_("exclude_outside")
+    if not plain or transform == "tf_crop_and_resize" or x.rank != 4 or x.dtype not in kinds or y.dtype is not x.dtype:
+        return None
+    scales, first = _scales(node, x.shape, y.shape), 1 if node.str_("layout") == "nhwc" else 2
+    others = {0, 1, 2, 3} - {first, first + 1}
+    if any(x.shape[i] != y.shape[i] or scales[i] != 1.0 for i in others):
+        return None
+    fixed = x.quant is not None and node.int_("truncate") == 1
+    table = bilinear.fixed_pairs_of if fixed else bilinear.pairs_of
+    rows, cols = (
+        table(
+            np.arange(y.shape[i], dtype=F32) if scales[i] == 1.0
+            else coordinates(transform, x.shape[i], y.shape[i], scales[i]), x.shape[i],
+        ) for i in (first, first + 1)
+    )  # fmt: skip
+    return rows, cols
+
+
+def _blended(call: Call, tables: tuple[bilinear.Pairs, bilinear.Pairs]) -> np.ndarray:
+    node, out, qx, qy = call.node, call.out_types[0], call.quant(0), call.out_quant
+    nhwc = node.str_("layout") == "nhwc"
+    x = call.array(0) if nhwc else call.array(0).transpose(0, 2, 3, 1)
+    if qx is None or qy is None:
+        y = bilinear.blend(x, *tables)
+    elif node.int_("truncate"):
+        y = bilinear.blend_codes(x, 128 * node.int_("unsigned"), tables)
+    else:
+        y = bilinear.blend_quantised(x, (qx, qy), tables)
+    return np.ascontiguousarray(y if nhwc else y.transpose(0, 3, 1, 2)).astype(out.dtype.numpy)
+
+
+def _lower_bilinear(node: Node, ctx: LowerCtx, x: Ref, y: Ref, tables: tuple[bilinear.Pairs, bilinear.Pairs]) -> None:
+    """Planar images are many images of one channel."""
+    flat = [
+        t if node.str_("layout") == "nhwc" else t.with_shape((t.shape[0] * t.shape[1], *t.shape[2:], 1))
+        for t in (x.type, y.type)
+    ]
+    operands = {"in": x, "out": y}
+    for key, table in zip(("rows", "cols"), tables, strict=True):
+        operands[key] = ctx.const(table.index, f"{node.name}_{key}")
+        operands[f"{key}_weights"] = ctx.const(table.weights, f"{node.name}_{key}_weights")
+    params, kernel = row_params(flat[0], flat[1]), "bilinear_f32"
+    qx, qy = x.type.quant, y.type.quant
+    if node.int_("truncate") and qx is not None:
+        kernel, params = "bilinear_codes_s8", params | {"half": 128 * node.int_("unsigned")}
+    elif qx is not None and qy is not None:
+        (sx, zx), (sy, zy) = qx.scalar, qy.scalar
+        kernel = "bilinear_s8"
+        params |= {"in_scale": float(sx), "out_scale": float(sy), "in_zp": zx, "out_zp": zy}
+    ctx.emit(kernel, operands, params, rows=(0, flat[1].shape[1]))
+
+
+def _outside(filters: Mapping[int, Taps], shape: tuple[int, ...]) -> np.ndarray:
+    mask = np.zeros(shape, np.bool_)
+    for axis, taps in filters.items():
+        mask |= taps.outside.reshape([-1 if i == axis else 1 for i in range(len(shape))])
+    return mask
+
+
+def _interpolated(call: Call) -> np.ndarray:
+    x, out, qx = call.array(0), call.out_types[0], call.quant(0)
+    filters = _filters(call.node, x.shape, out.shape)
+    y = x if qx is None else dequantize(x, qx)
+    for axis, taps in sorted(filters.items()):
+        y = apply(y, taps, axis)
+    fill = y.dtype.type(call.node.float_("extrapolation_value"))
+    y = np.where(_outside(filters, out.shape), fill, y)
+    return quantize(y, out.quant, out.dtype) if out.quant is not None else y
+
+
+def reference(call: Call) -> tuple[np.ndarray, ...]:
+    """Index by the tables, or interpolate."""
+    x, x_type = call.array(0), call.in_types[0]
+    blended = _bilinear(call.node, x_type, call.out_types[0]) if x_type is not None else None
+    if blended is not None:
+        return (_blended(call, blended),)
+    if _computes(call.node):
+        return (_interpolated(call),)
+    return (x[np.ix_(*tables(call.node, x.shape, call.out_types[0].shape))] if x.ndim else x,)
+
+
+def lower(node: Node, ctx: LowerCtx) -> None:
+    """`remap2d_b<N>` for rows and columns, copies for other axes where they are few, else gathers."""
+    x, y = ctx.read(node.inputs[0]), ctx.write(node.outputs[0])
+    blended = _bilinear(node, x.type, y.type)
+    if blended is not None:
+        _lower_bilinear(node, ctx, x, y, blended)
+        return
+    if _computes(node):
+        _lower_interpolation(node, ctx, x, y)
+        return
+    index = tables(node, x.type.shape, y.type.shape)
+    changed = {i for i, t in enumerate(index) if not np.array_equal(t, np.arange(x.type.shape[i]))}
+    if x.type.rank == 4 and changed <= {1, 2}:
+        _remap(node, ctx, x, y, index[1], index[2])
+    elif not emit_indexed(ctx, x, y, [t.tolist() for t in index], limit=16):
+        _gather_axes(node, ctx, x, y, index, sorted(changed))
+
+
+def _lower_interpolation(node: Node, ctx: LowerCtx, x: Ref, y: Ref) -> None:
+    filters = _filters(node, x.type.shape, y.type.shape)
+    n: dict[str, ParamValue] = {"n": x.type.elements}
+    if x.type.quant is not None and y.type.quant is not None:
+        real = ctx.temp(TensorType(x.type.shape, DType.F32), f"{node.name}_real")
+        (scale, zp), (out_scale, out_zp) = x.type.quant.scalar, y.type.quant.scalar
+        ctx.emit("dequantize", {"in": x, "out": real}, {**n, "zp": zp, "scale": float(scale)})
+        done = ctx.temp(TensorType(y.type.shape, DType.F32), f"{node.name}_resized")
+        _emit_filled(node, ctx, real, done, filters)
+        words: dict[str, ParamValue] = {"n": y.type.elements, "zp": out_zp, "scale": float(out_scale)}
+        ctx.emit("quantize", {"in": done, "out": y}, words)
+    elif x.type.dtype in FLOATS:
+        _emit_filled(node, ctx, x, y, filters)
+    else:
+        raise OpError(f"mode {node.str_('mode')} of {x.type}, which is not quantised")
+
+
+def _emit_filled(node: Node, ctx: LowerCtx, x: Ref, y: Ref, filters: Mapping[int, Taps]) -> None:
+    mask = _outside(filters, y.type.shape)
+    inner = ctx.temp(y.type, f"{node.name}_inside") if mask.any() else y
+    if filters:
+        emit_chain(ctx, x, inner, filters, node.name)
+    else:
+        emit_copy(ctx, x, inner, whole(x.type.shape))
+    if inner is y:
+        return
+    fill = ctx.const(np.asarray(node.float_("extrapolation_value"), y.type.dtype.numpy), f"{node.name}_fill")
+    emit_where(ctx, ctx.const(mask, f"{node.name}_outside"), fill, inner, y)
+
+
+def _remap(node: Node, ctx: LowerCtx, x: Ref, y: Ref, rows: np.ndarray, cols: np.ndarray) -> None:
+    operands = {
+        "in": x, "rows": ctx.const(rows.astype(np.int32), f"{node.name}_rows"),
+        "cols": ctx.const(cols.astype(np.int32), f"{node.name}_cols"), "out": y,
+    }  # fmt: skip
+    ctx.emit(f"remap2d_b{x.type.dtype.bytes}", operands, row_params(x.type, y.type), rows=(0, y.type.shape[1]))
+
+
+def _gather_axes(node: Node, ctx: LowerCtx, x: Ref, y: Ref, index: list[np.ndarray], axes: list[int]) -> None:
+    for axis in axes:
+        shape = list(x.type.shape)
+        dims: dict[str, ParamValue] = {
+            "outer": math.prod(shape[:axis]), "axis_n": shape[axis], "index_n": index[axis].size,
+            "inner": math.prod(shape[axis + 1 :]),
+        }  # fmt: skip
+        shape[axis] = index[axis].size
+        to = y if axis == axes[-1] else ctx.temp(x.type.with_shape(shape), f"{node.name}_axis{axis}")
+        table = ctx.const(index[axis].astype(np.int32), f"{node.name}_index{axis}")
+        ctx.emit(f"gather_b{x.type.dtype.bytes}", {"in": x, "indices": table, "out": to}, dims)
+        x = to
+
+
+def _interpret(arrays: Arrays, p: Mapping[str, ParamValue]) -> None:
+    rows = arrays["rows"][int(p["y_begin"]) : int(p["y_end"])]
+    store_rows(arrays["out"], rows_of(arrays["in"], p)[:, rows][:, :, arrays["cols"]], p)
+
+
+KERNELS = tuple(
+    KernelDef(f"remap2d_b{n}", ("in in", "in rows", "in cols", "out out"), ROW_PARAMS, _interpret, rows=True,
+              template="remap2d", doc="rows and columns picked by tables")
+    for n in (1, 2, 4, 8)
+)  # fmt: skip
+
+OP = OpDef(
+    "Resize", infer, reference, lower, max_version=19, int8=True,
+    attrs=frozenset({"mode", "coordinate_transformation_mode", "nearest_mode", "cubic_coeff_a", "exclude_outside",
+                     "antialias", "sizes", "scales", "layout", "roi_begin", "roi_end", "extrapolation_value", "axes",
+                     "keep_aspect_ratio_policy", "truncate", "unsigned"}),
+    doc="resize: nearest, linear, cubic",
+)  # fmt: skip

@@ -1,0 +1,76 @@
+"""ReverseSequence: of batch b, the first sequence_lens[b] steps in reverse order, the others as they are.
+
+A length out of 0 .. time (undefined in ONNX) is clamped. Source: ONNX ReverseSequence-28.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+
+import numpy as np
+
+from glowc.graph.graph import Node
+from glowc.graph.types import DType
+from glowc.instr.ir import ParamValue
+from glowc.ops.base import Arrays, Call, KernelDef, LowerCtx, MaybeTypes, OpDef, OpError, Types
+from glowc.ops.strided import present
+
+_PARAMS = ("time", "batch", "inner", "time_stride", "batch_stride")
+
+
+def infer(node: Node, in_types: MaybeTypes) -> Types:
+    """The type of the input."""
+    x, lens = present(in_types[:2])
+    axes = (node.int_("time_axis"), node.int_("batch_axis", 1))
+    if x.rank < 2 or sorted(axes) != [0, 1] or lens.shape != (x.shape[axes[1]],) or lens.dtype != DType.S64:
+        raise OpError(f"time_axis {axes[0]}, batch_axis {axes[1]} of {x}, lengths {lens}")
+    return (x,)
+
+
+def reverse(x: np.ndarray, lens: np.ndarray) -> np.ndarray:
+    """Return the result for x[time, batch, inner]."""
+    y = x.copy()
+    for b, n in enumerate(np.clip(lens, 0, x.shape[0]).tolist()):
+        y[:n, b] = x[:n, b][::-1]
+    return y
+
+
+def reference(call: Call) -> tuple[np.ndarray, ...]:
+    """Batch by batch."""
+    x = call.array(0)
+    moved = x if call.node.int_("time_axis") == 0 else x.swapaxes(0, 1)
+    y = reverse(moved, call.array(1))
+    return (np.ascontiguousarray(y if moved is x else y.swapaxes(0, 1)),)
+
+
+def lower(node: Node, ctx: LowerCtx) -> None:
+    """One `reverse_sequence_b<N>`."""
+    x, lens, y = ctx.read(node.inputs[0]), ctx.read(node.inputs[1]), ctx.write(node.outputs[0])
+    inner, shape = math.prod(x.type.shape[2:]), x.type.shape
+    major = node.int_("time_axis") == 0
+    params: dict[str, ParamValue] = {
+        "time": shape[0 if major else 1], "batch": shape[1 if major else 0], "inner": inner,
+        "time_stride": shape[1] * inner if major else inner, "batch_stride": inner if major else shape[1] * inner,
+    }  # fmt: skip
+    ctx.emit(f"reverse_sequence_b{x.type.dtype.bytes}", {"in": x, "lens": lens, "out": y}, params)
+
+
+def _interpret(arrays: Arrays, p: Mapping[str, ParamValue]) -> None:
+    time, batch, inner, t, b = (int(p[k]) for k in _PARAMS)
+    item = arrays["in"].itemsize
+    views = [
+        np.lib.stride_tricks.as_strided(arrays[k].reshape(-1), (time, batch, inner), (t * item, b * item, item))
+        for k in ("in", "out")
+    ]
+    views[1][...] = reverse(views[0], arrays["lens"])
+
+
+KERNELS = tuple(
+    KernelDef(f"reverse_sequence_b{n}", ("in in", "in lens", "out out"), _PARAMS, _interpret,
+              template="reverse_sequence", doc="first steps of each sequence reversed")
+    for n in (1, 2, 4, 8)
+)  # fmt: skip
+
+OP = OpDef("ReverseSequence", infer, reference, lower, attrs=frozenset({"time_axis", "batch_axis"}), max_version=28,
+           doc="reverses sequences of given lengths")  # fmt: skip

@@ -1,0 +1,147 @@
+"""ScatterElements and ScatterND: the data with elements, or rows, replaced or combined (attr `reduction`).
+
+`scatter` walks the updates in index order: out[sum x_k * o_k + indices[sum x_k * c_k] * axis_stride] = update, or old
+op update for reduction add, mul, min, max; with equal indices the last update wins. A negative index counts from the
+end; one out of range (undefined in ONNX) is clamped, so that the C never writes outside.
+Source: ONNX ScatterElements-18, ScatterND-18.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+
+import numpy as np
+
+from glowc.graph.graph import Node
+from glowc.instr.ir import ParamValue
+from glowc.ops.base import Arrays, Call, KernelDef, LowerCtx, MaybeTypes, OpDef, OpError, Ref, Types
+from glowc.ops.binary_table import TABLE, expression
+from glowc.ops.element_gather import INDEX_KINDS, along, emit_nd_index, positions
+from glowc.ops.gather import clamped
+from glowc.ops.strided import axis_keys, axis_of, axis_params, collapse, dense_strides, emit_copy, present, whole
+
+REDUCTIONS = ("none", "add", "mul", "min", "max")
+
+
+def reduction_of(node: Node) -> str:
+    """Return attr `reduction`."""
+    name = node.str_("reduction", "none")
+    if name not in REDUCTIONS:
+        raise OpError(f"reduction {name!r}: not one of {', '.join(REDUCTIONS)}")
+    return name
+
+
+def infer_elements(node: Node, in_types: MaybeTypes) -> Types:
+    """The type of the data."""
+    x, indices, updates = present(in_types[:3])
+    axis = axis_of(node.int_("axis"), x.rank)
+    longer = any(n > d for i, (n, d) in enumerate(zip(indices.shape, x.shape, strict=False)) if i != axis)
+    fits = indices.shape == updates.shape and indices.rank == x.rank and x.rank > 0 and not longer
+    if indices.dtype not in INDEX_KINDS or updates.dtype != x.dtype or not fits:
+        raise OpError(f"scatter of {updates} by {indices} into {x} along axis {axis}")
+    reduction_of(node)
+    return (x,)
+
+
+def infer_nd(node: Node, in_types: MaybeTypes) -> Types:
+    """The type of the data."""
+    x, indices, updates = present(in_types[:3])
+    k = indices.shape[-1] if indices.rank else 0
+    wanted = (*indices.shape[:-1], *x.shape[k:])
+    if indices.dtype not in INDEX_KINDS or not 0 < k <= x.rank or updates.shape != wanted or updates.dtype != x.dtype:
+        raise OpError(f"scatter of {updates} by {indices} into {x}")
+    reduction_of(node)
+    return (x,)
+
+
+def combine(name: str, old: np.ndarray, new: np.ndarray) -> np.ndarray:
+    """Return what an update makes of an element."""
+    if name == "none":
+        return new
+    with np.errstate(all="ignore"):
+        return np.asarray(TABLE[name].function(old, new))
+
+
+def scatter(flat: np.ndarray, places: np.ndarray, updates: np.ndarray, name: str) -> None:
+    """Combine updates into a flat array, one after the other."""
+    for place, value in zip(places.tolist(), updates.reshape(-1), strict=True):
+        flat[place] = combine(name, flat[place], value)
+
+
+def reference_elements(call: Call) -> tuple[np.ndarray, ...]:
+    """Element by element."""
+    y, indices = call.array(0).copy(), call.array(1)
+    axis = axis_of(call.node.int_("axis"), y.ndim)
+    where = clamped(indices, y.shape[axis])
+    at = tuple(where if i == axis else a for i, a in enumerate(np.indices(indices.shape)))
+    scatter(y.reshape(-1), np.ravel_multi_index(at, y.shape).reshape(-1), call.array(2), reduction_of(call.node))
+    return (y,)
+
+
+def reference_nd(call: Call) -> tuple[np.ndarray, ...]:
+    """Row by row."""
+    y, indices = call.array(0).copy(), call.array(1)
+    k = indices.shape[-1]
+    inner = math.prod(y.shape[k:])
+    at = indices.reshape(-1, k)
+    rows = np.ravel_multi_index(tuple(clamped(at[:, j], y.shape[j]) for j in range(k)), y.shape[:k])
+    places = rows[:, None] * inner + np.arange(inner)
+    scatter(y.reshape(-1), places.reshape(-1), call.array(2), reduction_of(call.node))
+    return (y,)
+
+
+def lower_elements(node: Node, ctx: LowerCtx) -> None:
+    """A copy of the data and one `scatter`."""
+    x, indices, updates = (ctx.read(name) for name in node.inputs[:3])
+    axis, shape = axis_of(node.int_("axis"), x.type.rank), x.type.shape
+    strides = (along(shape, axis), dense_strides(indices.type.shape))
+    along_axis = (shape[axis], dense_strides(shape)[axis])
+    emit_scatter(node, ctx, (x, indices, updates), indices.type.shape, strides, along_axis)
+
+
+def lower_nd(node: Node, ctx: LowerCtx) -> None:
+    """A copy of the data, `nd_index`, and one `scatter` of rows."""
+    x, indices, updates = (ctx.read(name) for name in node.inputs[:3])
+    k = indices.type.shape[-1]
+    inner = math.prod(x.type.shape[k:])
+    rows = emit_nd_index(ctx, indices, x.type.shape, 0, node.name)
+    dims = (rows.type.elements, inner)
+    emit_scatter(node, ctx, (x, rows, updates), dims, ((0, 1), (1, 0)), (math.prod(x.type.shape[:k]), inner))
+
+
+def emit_scatter(
+    node: Node, ctx: LowerCtx, refs: tuple[Ref, Ref, Ref], dims: Sequence[int],
+    strides: tuple[Sequence[int], Sequence[int]], axis: tuple[int, int],
+) -> None:  # fmt: skip
+    """Emit the copy of `refs` (data, indices, updates) to the output and `scatter`; `axis` is (length, stride)."""
+    x, indices, updates = refs
+    y, name = ctx.write(node.outputs[0]), reduction_of(node)
+    emit_copy(ctx, x, y, whole(x.type.shape))
+    merged, (o, c) = collapse(dims, *strides)
+    params: dict[str, ParamValue] = {
+        "rank": len(merged), "op": name, "expr": "y" if name == "none" else expression(name, x.type.dtype),
+        "axis_n": axis[0], "axis_stride": axis[1],
+        **axis_params("d", merged, 1), **axis_params("o", o, 0), **axis_params("c", c, 0),
+    }  # fmt: skip
+    ctx.emit("scatter", {"updates": updates, "indices": indices, "out": y}, params)
+
+
+def _interpret(arrays: Arrays, p: Mapping[str, ParamValue]) -> None:
+    k = clamped(arrays["indices"].reshape(-1)[positions(p, "c")], int(p["axis_n"]))
+    places = positions(p, "o") + k * int(p["axis_stride"])
+    scatter(arrays["out"].reshape(-1), places, arrays["updates"].reshape(-1)[: places.size], str(p["op"]))
+
+
+KERNELS = (
+    KernelDef("scatter", ("in updates", "in indices", "inout out"),
+              (*axis_keys("d"), *axis_keys("o"), *axis_keys("c"), "axis_n", "axis_stride"), _interpret,
+              print_params=("rank", "op", "expr"), needs_math=True, doc="elements put where an index tensor says"),
+)  # fmt: skip
+
+OPS = (
+    OpDef("ScatterElements", infer_elements, reference_elements, lower_elements, max_version=18,
+          attrs=frozenset({"axis", "reduction"}), doc="elements replaced along an axis by an index tensor"),
+    OpDef("ScatterND", infer_nd, reference_nd, lower_nd, attrs=frozenset({"reduction"}), max_version=18,
+          doc="rows replaced by coordinates"),
+)  # fmt: skip

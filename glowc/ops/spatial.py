@@ -1,0 +1,59 @@
+"""The row interface of spatial kernels: strides, rings and row ranges, and their numpy counterpart.
+
+A spatial kernel computes output rows [y_begin, y_end) of every image. Input row r lies at
+`in + (r % in_ring) * in_row`, output row y at `out + (y % out_ring) * out_row` (counts of elements); a whole
+tensor is the case in_ring = in_h, out_ring = out_h. `in_col` and `in_ch` are the strides of a column and of a
+channel, so that a planar (NCHW) input is read in place. `descending` reverses the order of the rows.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+import numpy as np
+
+from glowc.graph.types import TensorType
+from glowc.instr.ir import ParamValue
+
+ROW_PARAMS = (
+    "batch", "in_h", "in_w", "in_c", "out_h", "out_w", "out_c", "in_batch", "in_row", "in_col", "in_ch", "in_ring",
+    "out_batch", "out_row", "out_ring", "descending",
+)  # fmt: skip
+
+
+def row_params(x: TensorType, y: TensorType, *, planar: bool = False) -> dict[str, ParamValue]:
+    """Return ROW_PARAMS for whole tensors: x[N,H,W,C] (planar: x[N,C,H,W]) and y[N,H,W,C]."""
+    n, in_h, in_w, in_c = (x.shape[i] for i in ((0, 2, 3, 1) if planar else (0, 1, 2, 3)))
+    _, out_h, out_w, out_c = y.shape
+    strides = (in_w, 1, in_h * in_w) if planar else (in_w * in_c, in_c, 1)
+    return {
+        "batch": n, "in_h": in_h, "in_w": in_w, "in_c": in_c, "out_h": out_h, "out_w": out_w, "out_c": out_c,
+        "in_batch": in_h * in_w * in_c, "in_row": strides[0], "in_col": strides[1], "in_ch": strides[2],
+        "in_ring": in_h, "out_batch": out_h * out_w * out_c, "out_row": out_w * out_c, "out_ring": out_h,
+        "descending": 0,
+    }  # fmt: skip
+
+
+def window_rows(p: Mapping[str, ParamValue], y: int) -> tuple[int, int]:
+    """Return the input rows [first, last) in the window of output row y; padding is left out."""
+    top = y * int(p["stride_h"]) - int(p["pad_top"])
+    bottom = top + int(p["dil_h"]) * (int(p["k_h"]) - 1) + 1
+    return min(max(top, 0), int(p["in_h"])), min(max(bottom, 0), int(p["in_h"]))
+
+
+def rows_of(flat: np.ndarray, p: Mapping[str, ParamValue]) -> np.ndarray:
+    """Return the input as [N,H,W,C]; rows that are not in the ring at this moment hold other rows' values."""
+    axes = [np.arange(int(p[key])) for key in ("batch", "in_h", "in_w", "in_c")]
+    axes[1] = axes[1] % int(p["in_ring"])
+    index = sum(np.ix_(*axes)[i] * int(p[stride]) for i, stride in enumerate(("in_batch", "in_row", "in_col", "in_ch")))
+    return np.asarray(flat.reshape(-1)[index])
+
+
+def store_rows(flat: np.ndarray, y: np.ndarray, p: Mapping[str, ParamValue]) -> None:
+    """Store y[N, y_end - y_begin, W, C] as output rows y_begin.. of the (ring) output."""
+    target = flat.reshape(-1)
+    ring, row_elements = int(p["out_ring"]), int(p["out_row"])
+    for n in range(y.shape[0]):
+        for i in range(y.shape[1]):
+            start = n * int(p["out_batch"]) + ((int(p["y_begin"]) + i) % ring) * row_elements
+            target[start : start + y.shape[2] * y.shape[3]] = y[n, i].reshape(-1)

@@ -1,0 +1,182 @@
+"""N-dimensional strided access: broadcasting, collapsing of axes, and the copies that data movement lowers to.
+
+Strides and offsets count elements. Axes that are adjacent in every operand are merged first, so that the
+printed loop nests are as shallow as the access allows.
+"""
+
+from __future__ import annotations
+
+import itertools
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from glowc.graph.types import TensorType
+from glowc.instr.ir import ParamValue
+from glowc.ops.base import LowerCtx, OpError, Ref
+
+MAX_RANK = 6
+Ints = tuple[int, ...]
+
+
+def present(types: Sequence[TensorType | None]) -> tuple[TensorType, ...]:
+    """Return the types of inputs that must all be there."""
+    if any(t is None for t in types):
+        raise OpError(f"input {[t is None for t in types].index(True)} is missing")
+    return tuple(t for t in types if t is not None)
+
+
+def axis_of(axis: int, rank: int) -> int:
+    """Return an axis counted from the front; OpError when it is out of range."""
+    if not -rank <= axis < max(rank, 1):
+        raise OpError(f"axis {axis} of a tensor of rank {rank}")
+    return axis % max(rank, 1)
+
+
+def dense_strides(shape: Sequence[int]) -> Ints:
+    """Return the element strides of a dense row-major tensor."""
+    return tuple(math.prod(shape[i + 1 :]) for i in range(len(shape)))
+
+
+def broadcast_shape(types: Sequence[TensorType]) -> Ints:
+    """Return the numpy broadcast of the shapes; OpError shows them all."""
+    try:
+        return tuple(np.broadcast_shapes(*(t.shape for t in types)))
+    except ValueError:
+        raise OpError("shapes do not broadcast: " + ", ".join(map(str, types))) from None
+
+
+def broadcast_strides(shape: Sequence[int], out: Sequence[int]) -> Ints:
+    """Return the strides with which a dense tensor of `shape` is read for an output of shape `out`."""
+    padded = (1,) * (len(out) - len(shape)) + tuple(shape)
+    strides = dense_strides(padded)
+    return tuple(0 if d == 1 else s for d, s in zip(padded, strides, strict=True))
+
+
+def collapse(dims: Sequence[int], *strides: Sequence[int]) -> tuple[Ints, tuple[Ints, ...]]:
+    """Drop axes of length 1 and merge neighbours that every operand walks alike; at least one axis remains."""
+    axes: list[tuple[int, Ints]] = []
+    for d, *steps in zip(dims, *strides, strict=True):
+        if d == 1:
+            continue
+        if axes and all(outer == s * d for outer, s in zip(axes[-1][1], steps, strict=True)):
+            axes[-1] = (axes[-1][0] * d, tuple(steps))
+        else:
+            axes.append((d, tuple(steps)))
+    if not axes:
+        axes = [(1, (1,) * len(strides))]
+    if len(axes) > MAX_RANK:
+        raise OpError(f"{len(axes)} axes that cannot be merged, at most {MAX_RANK}: {[d for d, _ in axes]}")
+    return tuple(d for d, _ in axes), tuple(tuple(s[i] for _, s in axes) for i in range(len(strides)))
+
+
+def axis_keys(letter: str) -> tuple[str, ...]:
+    """Names of the per-axis parameters, e.g. d0 .. d5."""
+    return tuple(f"{letter}{i}" for i in range(MAX_RANK))
+
+
+def axis_params(letter: str, values: Sequence[int], default: int) -> dict[str, ParamValue]:
+    """Return the per-axis parameters of a collapsed access, filled up with `default`."""
+    return dict(zip(axis_keys(letter), (*values, *([default] * (MAX_RANK - len(values)))), strict=True))
+
+
+AXES = (*axis_keys("d"), *axis_keys("a"), *axis_keys("b"))
+"""Parameters of a loop nest over two broadcast operands."""
+
+
+def access(a: Ref, b: Ref, y: Ref) -> dict[str, ParamValue]:
+    """Return `rank` and AXES of the loops that read a and b for the dense output y."""
+    out = y.type.shape
+    dims, (sa, sb) = collapse(out, broadcast_strides(a.type.shape, out), broadcast_strides(b.type.shape, out))
+    params: dict[str, ParamValue] = {"rank": len(dims)}
+    return params | axis_params("d", dims, 1) | axis_params("a", sa, 0) | axis_params("b", sb, 0)
+
+
+def strided(flat: np.ndarray, p: Mapping[str, ParamValue], letter: str, offset: int = 0) -> np.ndarray:
+    """Return the view of a flat array that a kernel with `rank` loops walks."""
+    rank = int(p["rank"])
+    dims = tuple(int(p[k]) for k in axis_keys("d")[:rank])
+    steps = tuple(int(p[k]) * flat.itemsize for k in axis_keys(letter)[:rank])
+    return np.lib.stride_tricks.as_strided(flat.reshape(-1)[offset:], dims, steps)
+
+
+@dataclass(frozen=True, slots=True)
+class Walk:
+    """A strided copy: lengths, and where the elements are read and written."""
+
+    dims: Ints
+    in_strides: Ints
+    out_strides: Ints
+    in_offset: int = 0
+    out_offset: int = 0
+
+
+def emit_copy(ctx: LowerCtx, src: Ref, dst: Ref, walk: Walk) -> None:
+    """Emit `copy_b<bytes>` for a walk; nothing when it has no elements."""
+    if 0 in walk.dims:
+        return
+    dims, (in_strides, out_strides) = collapse(walk.dims, walk.in_strides, walk.out_strides)
+    params: dict[str, ParamValue] = {
+        "in_offset": walk.in_offset, "out_offset": walk.out_offset, "rank": len(dims),
+        "contiguous": int(in_strides[-1] == 1 and out_strides[-1] == 1),
+    }  # fmt: skip
+    params |= axis_params("d", dims, 1) | axis_params("i", in_strides, 0) | axis_params("o", out_strides, 0)
+    ctx.emit(f"copy_b{src.type.dtype.bytes}", {"in": src, "out": dst}, params)
+
+
+def whole(shape: Sequence[int]) -> Walk:
+    """Return the copy of a dense tensor to a dense tensor of the same elements."""
+    n = math.prod(shape)
+    return Walk((n,), (1,), (1,)) if n else Walk((0,), (1,), (1,))
+
+
+@dataclass(frozen=True, slots=True)
+class Run:
+    """Output indices [out, out + length) of an axis that read begin, begin + step, ...; begin -1: filled."""
+
+    out: int
+    length: int
+    begin: int
+    step: int
+
+    @property
+    def filled(self) -> bool:
+        """True when nothing is read here."""
+        return self.begin < 0
+
+
+def runs_of(source: Sequence[int]) -> list[Run]:
+    """Cut the source indices of an axis (-1: none) into arithmetic progressions."""
+    runs: list[Run] = []
+    for out, begin in enumerate(source):
+        last = runs[-1] if runs else None
+        if last is not None and last.filled == (begin < 0):
+            step = begin - last.begin if last.length == 1 else last.step
+            if begin < 0 or begin == last.begin + last.length * step:
+                runs[-1] = replace(last, length=last.length + 1, step=step)
+                continue
+        runs.append(Run(out, 1, begin, 1))
+    return runs
+
+
+def emit_indexed(ctx: LowerCtx, src: Ref, dst: Ref, sources: Sequence[Sequence[int]], *, limit: int = 64) -> bool:
+    """Emit copies for out[j0, j1, ...] = in[sources[0][j0], ...], leaving out where an index is -1.
+
+    Returns False, and emits nothing, when that would take more than `limit` copies.
+    """
+    per_axis = [[run for run in runs_of(source) if not run.filled] for source in sources]
+    if math.prod(len(runs) for runs in per_axis) > limit:
+        return False
+    in_dense, out_dense = dense_strides(src.type.shape), dense_strides([len(s) for s in sources])
+    for combo in itertools.product(*per_axis):
+        walk = Walk(
+            tuple(run.length for run in combo),
+            tuple(run.step * s for run, s in zip(combo, in_dense, strict=True)),
+            out_dense,
+            sum(run.begin * s for run, s in zip(combo, in_dense, strict=True)),
+            sum(run.out * s for run, s in zip(combo, out_dense, strict=True)),
+        )
+        emit_copy(ctx, src, dst, walk)
+    return True

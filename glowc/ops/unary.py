@@ -1,0 +1,180 @@
+"""Elementwise operators of one input: Relu, Clip, Sigmoid, Tanh, HardSwish, Gelu, Exp, ... (table FUNCTIONS).
+
+int8: a table of 256 codes made at compile time: the function in float64, rounded to float32, then quantised; exact
+by construction. int16: dequantised, computed in float32 and quantised again.
+Float: one C expression per function in the element type, with libm where the mathematics needs it; numpy, glibc,
+newlib and onnxruntime differ in the last places of libm's functions, hence a relative and absolute tolerance
+of 1e-5 (1e-6 of the largest intermediate). Rounding of Round: half to even. Functions of integers: Relu, Clip,
+Abs, Neg, Sign. Shapes: any. The output may be the input.
+Source: ONNX operators of the versions in OPS; QuickGelu: com.microsoft.
+"""
+
+from __future__ import annotations
+
+import math
+import re
+from collections.abc import Callable, Mapping
+
+import numpy as np
+
+from glowc.graph.graph import Node
+from glowc.graph.numerics import F32, dequantize, exact_f32, quantize
+from glowc.graph.types import DType, QuantParams, TensorType
+from glowc.instr.ir import ParamValue
+from glowc.ops.base import REF_IN_PLACE, Arrays, Call, KernelDef, LowerCtx, MaybeTypes, OpDef, OpError, Types
+from glowc.ops.quantize import emit_lut
+from glowc.ops.strided import present
+from glowc.ops.unary_table import FUNCTIONS, Unary
+
+INTEGERS = frozenset({"relu", "clip", "abs", "neg", "sign", "not", "bit_not"})
+
+
+def parameters(node: Node, f: Unary) -> tuple[float, float]:
+    """Return the function's two parameters from the node's attributes."""
+    values = [float(F32(node.float_(key, default))) for key, default in f.params]
+    a, b = (*values, 0.0, 0.0)[:2]
+    return a, b
+
+
+def function_of(node: Node, onnx_name: str) -> str:
+    """Return the name in FUNCTIONS; Gelu has two."""
+    name = _ONNX[onnx_name][0]
+    if name == "gelu" and node.str_("approximate", "none") == "tanh":
+        return "gelu_tanh"
+    return name
+
+
+def infer(node: Node, in_types: MaybeTypes) -> Types:
+    """Same type as the input."""
+    (x,) = present(in_types[:1])
+    if len([t for t in in_types if t is not None]) > 1:
+        raise OpError(f"bounds of {node.op} that are computed at run time")
+    if (node.op == "Not") != (x.dtype == DType.BOOL):
+        raise OpError(f"{node.op} of {x}")
+    return (TensorType(x.shape, x.dtype, None, x.layout),)
+
+
+def real_function(name: str, a: float, b: float) -> Callable[[float], float]:
+    """Return the function on Python floats."""
+    evaluate = FUNCTIONS[name].function
+
+    def one(x: float) -> float:
+        with np.errstate(all="ignore"):
+            return float(evaluate(np.float64(x), a, b))
+
+    return one
+
+
+def on_codes(x: np.ndarray, name: str, a: float, b: float, qx: QuantParams, out: TensorType) -> np.ndarray:
+    """Return the function of codes: by value, each different code once."""
+    assert out.quant is not None
+    codes, where = np.unique(x, return_inverse=True)
+    y = quantize(exact_f32(real_function(name, a, b), dequantize(codes, qx)), out.quant, out.dtype)
+    return np.asarray(y[where.reshape(-1)].reshape(x.shape))
+
+
+def reference(onnx_name: str) -> Callable[[Call], tuple[np.ndarray, ...]]:
+    """Return the numpy evaluation, by type float, plain integer or quantised."""
+
+    def evaluate(call: Call) -> tuple[np.ndarray, ...]:
+        name, x, out = function_of(call.node, onnx_name), call.array(0), call.out_types[0]
+        a, b = parameters(call.node, FUNCTIONS[name])
+        qx = call.quant(0)
+        if qx is not None and out.quant is not None:
+            return (on_codes(x, name, a, b, qx, out),)
+        return (plain(x, name, a, b),)
+
+    return evaluate
+
+
+def plain(x: np.ndarray, name: str, a: float, b: float) -> np.ndarray:
+    """Return the function of floats, or of integers where that is exact."""
+    if (x.dtype.kind != "f" and name not in INTEGERS) or (name == "not") != (x.dtype.kind == "b"):
+        raise OpError(f"{name} of integers that are not quantised ({x.dtype})")
+    with np.errstate(all="ignore"):
+        if x.dtype.kind != "f":
+            return np.asarray(FUNCTIONS[name].function(x, *_int_bounds(a, b, x.dtype))).astype(x.dtype)
+        return np.asarray(FUNCTIONS[name].function(x, x.dtype.type(a), x.dtype.type(b))).astype(x.dtype)
+
+
+def _int_bounds(a: float, b: float, dtype: np.dtype[np.generic]) -> tuple[int, int]:
+    kind = DType(f"{'u' if dtype.kind == 'u' else 's'}{8 * dtype.itemsize}")
+    low = kind.qmin if a < kind.qmin else math.ceil(a)
+    return low, kind.qmax if b > kind.qmax else math.floor(b)
+
+
+def lower(onnx_name: str) -> Callable[[Node, LowerCtx], None]:
+    """Return the lowering: table for int8, dequantise - compute - quantise for int16, else `unary`."""
+
+    def emit(node: Node, ctx: LowerCtx) -> None:
+        x, y = ctx.read(node.inputs[0]), ctx.write(node.outputs[0])
+        name = function_of(node, onnx_name)
+        a, b = parameters(node, FUNCTIONS[name])
+        if x.type.quant is None or y.type.quant is None:
+            ctx.emit("unary", {"in": x, "out": y}, {"n": x.type.elements, **words(name, x.type.dtype, a, b)})
+        elif x.type.dtype == DType.S8 and y.type.dtype == DType.S8:
+            emit_lut(ctx, x, y, real_function(name, a, b), node.name)
+        else:
+            real = TensorType(x.type.shape, DType.F32)
+            given, done = ctx.temp(real, f"{node.name}_in"), ctx.temp(real, f"{node.name}_out")
+            n: dict[str, ParamValue] = {"n": x.type.elements}
+            (in_scale, in_zp), (scale, zp) = x.type.quant.scalar, y.type.quant.scalar
+            ctx.emit("dequantize", {"in": x, "out": given}, {**n, "zp": in_zp, "scale": float(in_scale)})
+            ctx.emit("unary", {"in": given, "out": done}, {**n, **words(name, DType.F32, a, b)})
+            ctx.emit("quantize", {"in": done, "out": y}, {**n, "zp": zp, "scale": float(scale)})
+
+    return emit
+
+
+def words(name: str, dtype: DType, a: float, b: float) -> dict[str, ParamValue]:
+    """Return what `unary` prints: the expression for the element kind, and the parameters it uses."""
+    f = FUNCTIONS[name]
+    if (not dtype.is_float and name not in INTEGERS) or (name == "not") != (dtype == DType.BOOL):
+        raise OpError(f"{name} of {dtype.value} that is not quantised")
+    text = f.c if dtype.is_float else f.c_int
+    if not dtype.is_signed:
+        text = text.replace("x < 0", "0")
+    suffix = "f(" if dtype == DType.F32 else "("
+    text = text.replace("F(", suffix).replace("(T)", f"({dtype.ctype})").replace("(U)", f"(uint{dtype.bits}_t)")
+    text = re.sub(r"K\(([0-9.]+)\)", r"\1f" if dtype == DType.F32 else r"\1", text)
+    bounds = (a, b) if dtype.is_float or name != "clip" else _int_bounds(a, b, dtype.numpy)
+    return {"op": name, "expr": text, "uses": min(len(f.params), 2), "a": bounds[0], "b": bounds[1]}
+
+
+def _interpret(arrays: Arrays, p: Mapping[str, ParamValue]) -> None:
+    x = arrays["in"].reshape(-1)
+    arrays["out"].reshape(-1)[:] = plain(x, str(p["op"]), float(p["a"]), float(p["b"]))
+
+
+KERNELS = (
+    KernelDef("unary", ("in in", "out out"), ("n",), _interpret, print_params=("op", "expr", "uses", "a", "b"),
+              in_place=("in",), variants=REF_IN_PLACE, needs_math=True, length="n",
+              doc="elementwise function"),
+)  # fmt: skip
+
+# ONNX operator -> entry of FUNCTIONS, newest known version, attributes besides the function's parameters
+_ONNX: Mapping[str, tuple[str, int, tuple[str, ...]]] = {
+    "Relu": ("relu", 14, ()), "Clip": ("clip", 13, ()), "Sigmoid": ("sigmoid", 13, ()), "Tanh": ("tanh", 13, ()),
+    "HardSwish": ("hard_swish", 22, ()), "HardSigmoid": ("hard_sigmoid", 22, ()),
+    "LeakyRelu": ("leaky_relu", 16, ()), "Elu": ("elu", 22, ()), "Selu": ("selu", 22, ()),
+    "Celu": ("celu", 28, ()), "ThresholdedRelu": ("thresholded_relu", 22, ()), "Softplus": ("softplus", 22, ()),
+    "Softsign": ("softsign", 22, ()), "Mish": ("mish", 22, ()), "Gelu": ("gelu", 20, ("approximate",)),
+    "QuickGelu": ("quick_gelu", 1, ()), "Swish": ("swish", 24, ()), "Erf": ("erf", 13, ()),
+    "Exp": ("exp", 13, ()), "Log": ("log", 13, ()), "Sqrt": ("sqrt", 13, ()), "Reciprocal": ("reciprocal", 13, ()),
+    "Abs": ("abs", 13, ()), "Neg": ("neg", 13, ()), "Floor": ("floor", 13, ()), "Ceil": ("ceil", 13, ()),
+    "Round": ("round", 22, ()), "Sign": ("sign", 13, ()), "Sin": ("sin", 22, ()), "Cos": ("cos", 22, ()),
+    "Tan": ("tan", 22, ()), "Asin": ("asin", 22, ()), "Acos": ("acos", 22, ()), "Atan": ("atan", 22, ()),
+    "Sinh": ("sinh", 22, ()), "Cosh": ("cosh", 22, ()), "Asinh": ("asinh", 22, ()), "Acosh": ("acosh", 22, ()),
+    "Atanh": ("atanh", 22, ()), "Not": ("not", 1, ()),
+    "BitwiseNot": ("bit_not", 18, ()), "Shrink": ("shrink", 9, ()),
+}  # fmt: skip
+
+
+OPS = tuple(
+    OpDef(
+        op, infer, reference(op), lower(op), max_version=version, int8=op not in ("Not", "BitwiseNot"),
+        attrs=frozenset({*(key for key, _ in FUNCTIONS[name].params), *more}),
+        domain="com.microsoft" if op == "QuickGelu" else "", doc=FUNCTIONS[name].doc,
+    )
+    for op, (name, version, more) in _ONNX.items()
+)  # fmt: skip

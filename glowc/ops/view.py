@@ -1,0 +1,63 @@
+"""Operators that keep the bytes of their input: Reshape, AssignQuant, Identity, Dropout (at inference).
+
+Reshape takes attr `shape` (static; 0 keeps the input's axis, one -1 is inferred); Flatten, Squeeze and
+Unsqueeze become Reshape at import. AssignQuant gives raw integers a quantisation. All lower to one contiguous
+`copy_b<N>`, which copy elimination turns into a view. Source: ONNX Reshape-25, Identity-25, Dropout-22.
+"""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+
+from glowc.graph.graph import Node
+from glowc.ops.base import Call, LowerCtx, MaybeTypes, OpDef, OpError, Types
+from glowc.ops.strided import emit_copy, present, whole
+
+
+def infer_reshape(node: Node, in_types: MaybeTypes) -> Types:
+    """Output shape from attr `shape`."""
+    (x,) = present(in_types[:1])
+    keep = node.int_("allowzero") == 0
+    wanted = node.ints("shape", (-1,))
+    dims = [x.shape[i] if d == 0 and keep and i < x.rank else d for i, d in enumerate(wanted)]
+    if dims.count(-1) == 1:
+        rest = math.prod(d for d in dims if d != -1)
+        dims[dims.index(-1)] = x.elements // rest if rest and x.elements % rest == 0 else -1
+    if any(d < 0 for d in dims) or math.prod(dims) != x.elements:
+        raise OpError(f"cannot reshape {x} to {list(wanted)}")
+    return (x.with_shape(dims),)
+
+
+def infer_same(_: Node, in_types: MaybeTypes) -> Types:
+    """Output type is the first input's."""
+    return (present(in_types[:1])[0],)
+
+
+def reference(call: Call) -> tuple[np.ndarray, ...]:
+    """Return the input in the output's shape."""
+    return (call.array(0).reshape(call.out_types[0].shape),)
+
+
+def lower(node: Node, ctx: LowerCtx) -> None:
+    """One contiguous copy."""
+    x, y = ctx.read(node.inputs[0]), ctx.write(node.outputs[0])
+    emit_copy(ctx, x, y, whole(x.type.shape))
+
+
+def infer_dropout(node: Node, in_types: MaybeTypes) -> Types:
+    """Identity; the mask output is not supported."""
+    if any(node.outputs[1:]):
+        raise OpError("output mask of Dropout is only defined for training")
+    return infer_same(node, in_types)
+
+
+OPS = (
+    OpDef("Reshape", infer_reshape, reference, lower, attrs=frozenset({"shape", "allowzero"}), max_version=25,
+          int8=True, doc="same bytes, another shape"),
+    OpDef("AssignQuant", infer_same, reference, lower, int8=True, doc="same bytes, read as quantised"),
+    OpDef("Identity", infer_same, reference, lower, max_version=25, int8=True, doc="same tensor"),
+    OpDef("Dropout", infer_dropout, reference, lower, attrs=frozenset({"seed", "ratio", "training_mode"}),
+          max_version=22, int8=True, doc="identity at inference"),
+)  # fmt: skip

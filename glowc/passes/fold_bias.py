@@ -1,0 +1,70 @@
+"""fold-bias: an Add of a per-channel constant behind Conv or FullyConnected becomes their bias."""
+
+from __future__ import annotations
+
+from typing import ClassVar
+
+import numpy as np
+
+from glowc.graph.graph import GraphEditor, Node
+from glowc.graph.types import type_of
+from glowc.passes.base import PassCtx, RewritePass
+from glowc.passes.operands import ConstOperand, add_operand, find_const
+
+
+class FoldBias(RewritePass):
+    """Float (and dequantised) layers only: a quantised Add rounds twice, so it is another function.
+
+    A constant that replaces a zero bias keeps its integers, because int32 ones are accumulator units.
+    """
+
+    name: ClassVar[str] = "fold-bias"
+    ops: ClassVar[tuple[str, ...]] = ("Add",)
+
+    def rewrite(self, node: Node, editor: GraphEditor, ctx: PassCtx) -> bool:
+        """Fold `node` into the layer that computes one of its inputs."""
+        for index in (0, 1):
+            layer = _layer(editor, node.inputs[index])
+            term = find_const(editor, node.inputs[1 - index])
+            if layer is None or term is None or not editor.types[node.outputs[0]].dtype.is_float:
+                continue
+            bias = _new_bias(editor, layer, term)
+            if bias is None or editor.types[node.inputs[index]].shape != editor.types[node.outputs[0]].shape:
+                continue
+            name = add_operand(editor, f"{node.outputs[0]}.bias", bias)
+            editor.remove(node)
+            act = {key: value for key, value in node.attrs.items() if key.startswith("act_")}
+            editor.update(
+                layer,
+                inputs=(*layer.inputs[:2], name),
+                outputs=node.outputs,
+                attrs={**layer.attrs, **act},
+                origin=(*layer.origin, *node.origin),
+            )
+            return True
+        return False
+
+
+def _layer(editor: GraphEditor, value: str) -> Node | None:
+    node = editor.producer(value)
+    if node is None or node.op not in ("Conv", "ConvTranspose", "FullyConnected") or len(node.inputs) < 3:
+        return None
+    if editor.sole_user(value) is None or any(key.startswith("act_") for key in node.attrs):
+        return None
+    return node
+
+
+def _new_bias(editor: GraphEditor, layer: Node, term: ConstOperand) -> ConstOperand | None:
+    shape = editor.types[layer.outputs[0]].shape
+    channel = len(shape) - 1 if layer.op == "FullyConnected" or layer.str_("layout") == "nhwc" else 1
+    padded = (1,) * (len(shape) - term.type.rank) + term.type.shape
+    if len(padded) > len(shape) or any(d != 1 for axis, d in enumerate(padded) if axis != channel):
+        return None
+    vector = term.vector(shape[channel])
+    old = find_const(editor, layer.inputs[2])
+    if vector is None or old is None:
+        return None
+    if not np.any(old.real()):
+        return vector
+    total = (old.real() + vector.real()).astype(np.float32)
+    return ConstOperand(total, type_of(total), False)

@@ -1,0 +1,228 @@
+"""From a lowered program to a proven place for every buffer: order, sharing, streaming, overlap, plan, check."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+
+from glowc import memory
+from glowc.errors import InputError, InternalError
+from glowc.instr.ir import Program
+from glowc.instr.lifetimes import root_lifetimes, strip_markers
+from glowc.instr.verify import verify_program
+from glowc.instr_passes.dead_stores import remove_dead_stores
+from glowc.instr_passes.eliminate_copies import eliminate_copies
+from glowc.instr_passes.reorder import reorder, steps_of
+from glowc.instr_passes.row_overlap import row_overlaps, set_directions
+from glowc.instr_passes.segmentation import Cut, frontier
+from glowc.instr_passes.share_in_place import in_place_pairs, share_in_place
+from glowc.instr_passes.stream import Distance, Streamer, distances
+from glowc.instr_passes.trace import Bytes, trace
+from glowc.memory.simulate import Action, Touch, simulate
+from glowc.memory.types import MemoryPlan
+
+Lower = Callable[[Callable[[str], bool]], Program]
+"""Lowers the model; its argument says by name which instructions need a variant that streams rows."""
+
+KINDS = ("auto", "plain", "overlap", "stream")
+
+
+@dataclass(frozen=True, slots=True)
+class Request:
+    """What a plan has to be: its `kind`, the bytes that it may take, and how the model's input arrives.
+
+    `limit_bytes` is the user's wish, `room_bytes` what the board has.
+    """
+
+    kind: str = "auto"
+    limit_bytes: int | None = None
+    room_bytes: int | None = None
+    fed: bool = False
+    caller_io: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Planned:
+    """A program with the place of every buffer. `extra_insns` is what it costs over the plain plan, estimated."""
+
+    kind: str
+    program: Program
+    plan: MemoryPlan
+    overlaps: tuple[memory.Overlap, ...]
+    extra_insns: int = 0
+
+    @property
+    def title(self) -> str:
+        """The plan in words."""
+        segments = self.program.segments
+        if not segments:
+            return self.kind
+        counted = strip_markers(self.program).instrs
+        layers = ", ".join(f"{s.begin}-{s.end - 1}" for s in segments)
+        return f"{self.kind} (layers {layers} of {len(counted)})"
+
+    @property
+    def blocks(self) -> list[memory.Block]:
+        """The planner's view of the program."""
+        return memory_blocks(self.program)
+
+
+def verify_plan(program: Program, plan: MemoryPlan) -> None:
+    """Execute the plan with tagged bytes; InternalError when a read does not find what its producer wrote."""
+    problems = simulate(actions_of(program), plan.offsets_bytes, plan.arena_bytes)
+    if problems:
+        raise InternalError("the memory plan does not keep the data of the program", details=problems[:20])
+
+
+def actions_of(program: Program) -> list[Action]:
+    """Return what a program does, for the simulator."""
+    return [
+        Action(e.name, _touches(e.reads), _touches(e.writes), tuple(e.inputs), e.elements, e.in_place)
+        for e in trace(strip_markers(program))
+    ]
+
+
+def _touches(parts: Sequence[Bytes]) -> tuple[Touch, ...]:
+    return tuple(Touch(b.root, b.begin, b.size, b.tag) for b in parts)
+
+
+def make_plan(lower: Lower, request: Request) -> Planned:
+    """Return the cheapest plan of the wanted kind that fits, else the smallest.
+
+    "auto" takes the overlapped plan before streamed ones; "stream" and an input that is fed by rows take the
+    smallest one when no limit is given. InputError when the input cannot be fed by rows.
+    """
+    if request.fed:
+        _check_feedable(lower(_no))
+    bound = min((b for b in (request.limit_bytes, request.room_bytes) if b is not None), default=1 << 62)
+    if not request.fed and request.kind != "stream":
+        done = _whole(lower, request)
+        if request.kind != "auto" or done.plan.arena_bytes <= bound:
+            return done
+    plans = pareto(lower, request)
+    if request.limit_bytes is None and (request.fed or request.kind == "stream"):
+        return plans[-1]
+    fitting = [p for p in plans if p.plan.arena_bytes <= bound]
+    return fitting[0] if fitting else plans[-1]
+
+
+def _check_feedable(program: Program) -> None:
+    if len(program.inputs) != 1 or program.states:
+        raise InputError(
+            "--input-stream rows needs a model with one input and without state",
+            details=[f"inputs: {', '.join(o.role for o in program.inputs)}"],
+        )
+
+
+def pareto(lower: Lower, request: Request) -> list[Planned]:
+    """Return the plans that no other beats in bytes and instructions, the cheapest first."""
+    plans = [] if request.fed else [_whole(lower, replace(request, kind="overlap"))]
+    for planned in _streamed_plans(lower, request):
+        if not plans or planned.plan.arena_bytes < plans[-1].plan.arena_bytes:
+            plans.append(planned)
+    return plans
+
+
+def _whole(lower: Lower, request: Request) -> Planned:
+    program = schedule(replace(lower(_no), caller_io=request.caller_io))
+    overlaps = () if request.kind == "plain" else tuple(memory_overlaps(program))
+    plan = plan_memory(program, overlaps)
+    kind = "plain" if request.kind == "plain" else "overlap"
+    return Planned(kind, set_directions(program, plan.offsets_bytes), plan, overlaps)
+
+
+def _streamed_plans(lower: Lower, request: Request) -> list[Planned]:
+    every = ordered(replace(lower(_yes), caller_io=request.caller_io))
+    streamer = Streamer(every, fed=request.fed, whole={i.name: i for i in lower(_no).instrs})
+    cuts = frontier(streamer)
+    if request.fed and not cuts:
+        name = every.inputs[0].role
+        raise InputError(
+            f"the input {name!r} cannot be fed by rows",
+            details=["its first layers cannot run row by row, or need it in another layout"],
+            hint="leave out --input-stream",
+        )
+    plans = [_streamed(lower, request, every, cut) for cut in cuts if cut.segments]
+    return sorted(plans, key=lambda p: (p.extra_insns, p.plan.arena_bytes))
+
+
+def _streamed(lower: Lower, request: Request, every: Program, cut: Cut) -> Planned:
+    """Return the plan of one cut: outside of its segments the instructions may have any variant."""
+    names = {i.name for s in cut.segments for i in every.instrs[s.begin : s.end]}
+    program = replace(lower(names.__contains__), caller_io=request.caller_io)
+    if program.instrs != every.instrs:
+        program = remove_dead_stores(eliminate_copies(program))
+        position = {i.name: at for at, i in enumerate(program.instrs)}
+        program = reorder(program, [position[i.name] for i in every.instrs])
+    streamer = Streamer(program, fed=request.fed)
+    segments = [streamer.segment(s.begin, s.end) for s in cut.segments]
+    done = [s for s in segments if s is not None]
+    assert len(done) == len(segments)
+    program = share_in_place(streamer.apply(done))
+    verify_program(program, "streaming")
+    near = [_overlap(program, d) for s in done for d in distances(s)]
+    overlaps = (*memory_overlaps(program), *(o for o in near if o is not None))
+    plan = plan_memory(program, overlaps)
+    return Planned("stream", set_directions(program, plan.offsets_bytes), plan, overlaps, cut.extra_insns)
+
+
+def _overlap(program: Program, distance: Distance) -> memory.Overlap | None:
+    """Return what the planner may do with two buffers of a segment."""
+    (a, a_at), (b, b_at) = program.root(distance.a), program.root(distance.b)
+    if program.is_callers(a) or program.is_callers(b):
+        return None
+    if distance.interval is None:
+        return memory.Overlap(a, b, 0, 0)
+    low, high = distance.interval
+    return memory.Overlap(a, b, low + b_at - a_at, high + b_at - a_at)
+
+
+def _no(_: str) -> bool:
+    return False
+
+
+def _yes(_: str) -> bool:
+    return True
+
+
+def schedule(program: Program) -> Program:
+    """Return the program with copies made views, the best order, and elementwise results in place."""
+    program = share_in_place(ordered(program))
+    verify_program(program, "buffer sharing")
+    return program
+
+
+def ordered(program: Program) -> Program:
+    """Return the program with copies made views and the instructions in the best order."""
+    program = remove_dead_stores(eliminate_copies(program))
+    verify_program(program, "copy elimination")
+    steps = steps_of(program, in_place_pairs(program))
+    tasks = [memory.Task(s.name, s.inputs, s.outputs, s.scratch_bytes) for s in steps.steps]
+    best = memory.schedule(
+        tasks, steps.sizes, alias_of=steps.alias_of, in_place=steps.in_place, graph_inputs=steps.inputs,
+        graph_outputs=steps.outputs,
+    )  # fmt: skip
+    return reorder(program, best.order)
+
+
+def plan_memory(program: Program, overlaps: Sequence[memory.Overlap] = ()) -> MemoryPlan:
+    """Return the proven place of every root buffer; an independent checker runs each time."""
+    blocks = memory_blocks(program)
+    plan = memory.plan(blocks, overlaps)
+    memory.check(plan, blocks, overlaps)
+    return plan
+
+
+def memory_overlaps(program: Program) -> list[memory.Overlap]:
+    """Return how close the blocks of instructions outside of segments may come."""
+    return [memory.Overlap(o.out, o.source, o.low, o.high) for o in row_overlaps(strip_markers(program))]
+
+
+def memory_blocks(program: Program) -> list[memory.Block]:
+    """Return the planner's view of the program: name, lifetime, bytes, alignment."""
+    plain = strip_markers(program)
+    return [
+        memory.Block(root, memory.Lifetime(*span), plain.buffers[root].size_bytes, plain.buffers[root].align_bytes)
+        for root, span in root_lifetimes(plain).items()
+        if not plain.is_callers(root)
+    ]

@@ -1,0 +1,113 @@
+"""Operators from the user's own files: `--plugin my_op.py` registers them before the model is read.
+
+A plugin defines OP, OPS and KERNELS like a file of glowc/ops. Templates lie beside it, or a kernel names a C
+function (`extern`) whose header and sources lie there; docs/PLUGINS.md is the manual.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import importlib.util
+import sys
+from collections.abc import Iterable, Sequence
+from pathlib import Path
+from types import ModuleType
+from typing import TypeVar
+
+from glowc.codegen.kernels import add_templates, has_template
+from glowc.errors import InputError
+from glowc.ops.base import KernelDef, OpDef
+from glowc.ops.registry import all_kernels, all_ops, register
+
+Kind = TypeVar("Kind")
+MANUAL = "docs/PLUGINS.md shows a plugin"
+_loaded: dict[Path, str] = {}
+
+
+def load_plugins(paths: Iterable[Path]) -> None:
+    """Register the operators and kernels of each file; a file that was loaded before is left alone.
+
+    Raises InputError for a file that is missing, fails, defines nothing, clashes or lacks its C.
+    """
+    for path in paths:
+        file = path.resolve()
+        if not file.is_file():
+            raise InputError(f"plugin {path} does not exist", hint=MANUAL)
+        digest = hashlib.sha256(file.read_bytes()).hexdigest()
+        if _loaded.get(file) == digest:
+            continue
+        if file in _loaded:
+            raise InputError(f"plugin {path} was loaded before and has changed since", hint="start glowc again")
+        _register(path, file, _execute(path, file, digest))
+        _loaded[file] = digest
+
+
+def _execute(path: Path, file: Path, digest: str) -> ModuleType:
+    name = f"glowc_plugin_{file.stem}_{digest[:8]}"
+    spec = importlib.util.spec_from_file_location(name, file)
+    if spec is None or spec.loader is None:
+        raise InputError(f"plugin {path} is no Python file", hint=MANUAL)
+    module = importlib.util.module_from_spec(spec)
+    sys.modules[name] = module
+    try:
+        spec.loader.exec_module(module)
+    except SyntaxError as error:
+        raise InputError(f"plugin {path}, line {error.lineno}: {error.msg}", hint=MANUAL) from error
+    except Exception as error:
+        raise InputError(f"plugin {path} fails: {type(error).__name__}: {error}", hint=MANUAL) from error
+    return module
+
+
+def _register(path: Path, file: Path, module: ModuleType) -> None:
+    single = getattr(module, "OP", None)
+    ops = _of_kind(path, (*(() if single is None else (single,)), *_list(path, module, "OPS")), OpDef)
+    kernels = _of_kind(path, _list(path, module, "KERNELS"), KernelDef)
+    if not ops and not kernels:
+        raise InputError(f"plugin {path} defines neither OP, OPS nor KERNELS", hint=MANUAL)
+    _check_names(path, ops, kernels)
+    _check_c(path, file.parent, kernels)
+    add_templates(file.parent)
+    register(ops, kernels, file.parent)
+
+
+def _list(path: Path, module: ModuleType, name: str) -> tuple[object, ...]:
+    value = getattr(module, name, ())
+    if not isinstance(value, tuple | list):
+        raise InputError(f"plugin {path}: {name} is a {type(value).__name__}, not a tuple", hint=MANUAL)
+    return tuple(value)
+
+
+def _of_kind(path: Path, values: Sequence[object], kind: type[Kind]) -> list[Kind]:
+    result = []
+    for value in values:
+        if not isinstance(value, kind):
+            raise InputError(f"plugin {path}: {value!r} is no {kind.__name__}", hint=MANUAL)
+        result.append(value)
+    return result
+
+
+def _check_names(path: Path, ops: Sequence[OpDef], kernels: Sequence[KernelDef]) -> None:
+    for what, values, taken in (("operator", ops, all_ops()), ("kernel", kernels, all_kernels())):
+        seen: set[str] = set()
+        for value in values:
+            if value.name in taken or value.name in seen:
+                whose = "itself" if value.name in seen else "glowc or another plugin"
+                raise InputError(
+                    f"plugin {path}: {what} {value.name} is already defined by {whose}", hint="give it another name"
+                )
+            seen.add(value.name)
+
+
+def _check_c(path: Path, folder: Path, kernels: Sequence[KernelDef]) -> None:
+    missing = []
+    for kernel in kernels:
+        if kernel.extern:
+            names = [name for name in (kernel.extern_header, *kernel.extern_sources) if name]
+            missing += [f"{kernel.name}: {name}" for name in names if not (folder / name).is_file()]
+            continue
+        for variant in kernel.variants:
+            name = f"{kernel.template or kernel.name}__{variant.isa}.c.j2"
+            if not next(folder.rglob(name), None) and not has_template(name):
+                missing.append(f"{kernel.name}: {name}")
+    if missing:
+        raise InputError(f"plugin {path} lacks files beside it", details=missing, hint=MANUAL)

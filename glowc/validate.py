@@ -1,0 +1,145 @@
+"""Compares a model on a board with onnxruntime's integer kernels, stored outputs, or the interpreter."""
+
+from __future__ import annotations
+
+import tempfile
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from glowc.driver import Compiled, CompileOptions, compile_model, load_samples, read_arrays, write_bundle
+from glowc.errors import InputError
+from glowc.execute import execute, load_bundle
+from glowc.graph.graph import Graph
+from glowc.graph.interp import run_graph
+from glowc.graph.types import TensorType
+from glowc.instr.interp import Memory, run_instr
+from glowc.instr.lifetimes import strip_markers
+from glowc.lower.lowering import lower_graph
+from glowc.planning import schedule
+from glowc.target import Board
+
+Arrays = dict[str, np.ndarray]
+
+
+def validate_model(
+    model: Path,
+    board: Board,
+    options: CompileOptions,
+    input_path: Path,
+    golden: Path | None = None,
+    *,
+    find_layer: bool = False,
+    progress: Callable[[str], None] = lambda _: None,
+) -> dict[str, Any]:
+    """Return the comparison of every output; `ok` says that all lie within what is allowed.
+
+    Allowed: integer outputs equal byte for byte; float outputs of a quantised model within one part in 1,000
+    of the largest magnitude, of a float model within 1e-5 of it (the sums of C and of the reference run in
+    different orders).
+    """
+    compiled = compile_model(model, board, options, progress)
+    samples = load_samples(input_path, compiled.imported)
+    progress("computing the reference")
+    expected, reference = _expected(model, compiled, samples, golden)
+    progress(f"building and running on {board.name}")
+    with tempfile.TemporaryDirectory(prefix="glowc-") as folder:
+        write_bundle(compiled, Path(folder))
+        info = load_bundle(Path(folder))
+        done = execute(info, board, {p.name: p.to_bundle(samples[p.name]) for p in info.inputs})
+    quantised = any(t.quant is not None for t in compiled.graph.types.values())
+    rows = []
+    for port in info.outputs:
+        got = port.to_exported(done.outputs[port.name])
+        rows.append(compare(port.name, got, expected[port.name], compiled.imported.types[port.name], quantised))
+    result = {
+        "model": info.name, "board": board.name, "reference": reference, "outputs": rows,
+        "ok": all(row["ok"] for row in rows),
+    }  # fmt: skip
+    if find_layer and not result["ok"]:
+        result["first_difference"] = first_difference(compiled, {n: a[0] for n, a in samples.items()})
+    return result
+
+
+def compare(name: str, got: np.ndarray, want: np.ndarray, type_: TensorType, quantised: bool) -> dict[str, Any]:
+    """Return exact share, largest difference, RMSE, cosine and argmax agreement of one output."""
+    a, b = got.astype(np.float64), want.astype(np.float64)
+    difference = np.abs(a - b)
+    norm = float(np.linalg.norm(a) * np.linalg.norm(b))
+    flat_a, flat_b = a.reshape(len(a), -1), b.reshape(len(b), -1)
+    bound = 0.0
+    if type_.dtype.is_float:
+        bound = (1e-3 if quantised else 1e-5) * float(np.abs(b).max(initial=0.0))
+    max_abs = float(difference.max(initial=0.0))
+    return {
+        "name": name, "samples": len(a), "equal_share": float((got == want).mean()) if got.size else 1.0,
+        "max_abs": max_abs, "max_steps": max_abs if type_.dtype.is_integer else None,
+        "rmse": float(np.sqrt((difference**2).mean())) if got.size else 0.0,
+        "cosine": float((a * b).sum() / norm) if norm else 1.0,
+        "argmax_agree": int((flat_a.argmax(1) == flat_b.argmax(1)).sum()),
+        "allowed": "equal" if bound == 0.0 else f"{bound:.3g}", "ok": max_abs <= bound,
+    }  # fmt: skip
+
+
+def _expected(model: Path, compiled: Compiled, samples: Arrays, golden: Path | None) -> tuple[Arrays, str]:
+    graph = compiled.imported
+    if golden is not None:
+        wanted = {n: (graph.types[n].shape, graph.types[n].dtype.numpy) for n in graph.outputs}
+        arrays = read_arrays(golden, wanted)
+        if any(len(arrays[n]) != len(next(iter(samples.values()))) for n in graph.outputs):
+            raise InputError(f"{golden} holds another number of samples than the inputs")
+        return arrays, str(golden)
+    try:
+        import onnxruntime
+    except ImportError:
+        return _interpret(graph, samples), "the interpreter (onnxruntime is not installed)"
+    options = onnxruntime.SessionOptions()
+    options.intra_op_num_threads = 1
+    options.log_severity_level = 3
+    options.add_session_config_entry("session.qdqisint8allowed", "1")
+    try:
+        session = onnxruntime.InferenceSession(str(model), options, providers=["CPUExecutionProvider"])
+        outputs = _per_sample(
+            samples,
+            lambda feed: dict(zip(graph.outputs, session.run(list(graph.outputs), feed), strict=True)),
+        )
+    except Exception as error:
+        reason = str(error).splitlines()[0]
+        return _interpret(graph, samples), f"the interpreter (onnxruntime cannot run the model: {reason})"
+    return outputs, f"onnxruntime {onnxruntime.__version__}, integer kernels"
+
+
+def _interpret(graph: Graph, samples: Arrays) -> Arrays:
+    return _per_sample(samples, lambda feed: run_graph(graph, feed))
+
+
+def _per_sample(samples: Arrays, run: Callable[[Arrays], Mapping[str, np.ndarray]]) -> Arrays:
+    count = len(next(iter(samples.values())))
+    results = [run({name: a[i] for name, a in samples.items()}) for i in range(count)]
+    return {name: np.stack([np.asarray(r[name]) for r in results]) for name in results[0]}
+
+
+def first_difference(compiled: Compiled, sample: Arrays) -> str | None:
+    """Return the first instruction whose interpreted result differs from the graph's own value.
+
+    Compares the instruction interpreter with the graph interpreter value by value, on one sample.
+    """
+    graph, program = compiled.graph, strip_markers(compiled.program)
+    if program.segments:  # whole tensors exist only where layers do not run row by row
+        program = schedule(lower_graph(graph, compiled.board.cpu))
+    feed = {n: compiled.edge.to_bundle(n, a) for n, a in sample.items()}
+    values = run_graph(graph, feed, keep_all=True)
+    memory = Memory(program, None, 0)
+    for operand in program.inputs:
+        memory.array(operand)[...] = feed[operand.role]
+    for instr in program.instrs:
+        run_instr(instr, memory)
+        for operand in instr.operands:
+            expected = values.get(operand.buffer)
+            if not operand.access.writes or expected is None or expected.shape != operand.type.shape:
+                continue
+            if not np.array_equal(memory.array(operand), expected):
+                return f'{instr.op} "{", ".join(instr.origin)}" ({instr.kernel}__{instr.isa})'
+    return None

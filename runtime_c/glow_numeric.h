@@ -1,0 +1,142 @@
+/* Exact scaling of integers: float32 product, round half to even, zero point, saturation.
+ *
+ * Every function gives the same bits on every CPU. With an FPU the float32 product is rounded by adding
+ * 1.5 * 2^23 (after clamping, so the sum stays in range); without one, integer arithmetic rounds exactly as
+ * IEEE 754 does. GLOW_SOFT_REQUANT=1 selects the integer form on any CPU.
+ */
+#ifndef GLOW_NUMERIC_H
+#define GLOW_NUMERIC_H
+
+#include <stddef.h>
+#include <stdint.h>
+#include <string.h>
+
+#ifdef __FAST_MATH__
+#error "glowc: results are exact only without -ffast-math"
+#endif
+
+#ifndef GLOW_SOFT_REQUANT
+#if defined(__arm__) && !defined(__ARM_FP)
+#define GLOW_SOFT_REQUANT 1
+#else
+#define GLOW_SOFT_REQUANT 0
+#endif
+#endif
+
+/* Ends a float expression: the compiler cannot contract what stands before with what follows (fused
+ * multiply-add would skip a rounding). Costs no instruction. */
+static inline float glow_rounded(float x) {
+#if defined(__GNUC__) && defined(__SSE__)
+  __asm__("" : "+x"(x));
+#elif defined(__GNUC__) && defined(__aarch64__)
+  __asm__("" : "+w"(x));
+#elif defined(__GNUC__) && defined(__ARM_FP)
+  __asm__("" : "+t"(x));
+#elif defined(__GNUC__)
+  __asm__("" : "+r"(x));
+#else
+  volatile float stored = x;
+  x = stored;
+#endif
+  return x;
+}
+
+/* x * factor + term, rounded once. Without the instruction in double, where the product of a code is exact and so is,
+ * for scales that occur, the sum. */
+static inline float glow_fma(float x, float factor, float term) {
+#if defined(__ARM_FEATURE_FMA) || defined(__FMA__)
+  return __builtin_fmaf(x, factor, term);
+#else
+  return (float)((double)x * (double)factor + (double)term);
+#endif
+}
+
+static inline int32_t glow_clamp(int32_t x, int32_t lo, int32_t hi) {
+  return x < lo ? lo : (x > hi ? hi : x);
+}
+
+/* clamp(rne(v) + zp, lo, hi); |lo - zp| and |hi - zp| below 2^22; v is not NaN. */
+static inline int32_t glow_round_clamp(float v, int32_t zp, int32_t lo, int32_t hi) {
+  const float low = (float)(lo - zp);
+  const float high = (float)(hi - zp);
+  const float bounded = v < low ? low : (v > high ? high : v);
+  const float magic = glow_rounded(bounded) + 12582912.0f;
+  int32_t bits;
+  memcpy(&bits, &magic, sizeof bits);
+  return bits - 0x4B400000 + zp;
+}
+
+#if GLOW_SOFT_REQUANT
+static inline uint32_t glow_bit_length(uint64_t x) {
+  const uint32_t high = (uint32_t)(x >> 32);
+  const uint32_t low = (uint32_t)x;
+#if defined(__GNUC__)
+  if (high != 0u) {
+    return 64u - (uint32_t)__builtin_clz(high);
+  }
+  return low != 0u ? 32u - (uint32_t)__builtin_clz(low) : 0u;
+#else
+  uint32_t n = 0u;
+  for (uint64_t rest = ((uint64_t)high << 32) | low; rest != 0u; rest >>= 1) {
+    n++;
+  }
+  return n;
+#endif
+}
+
+/* x / 2^shift, rounded half to even; shift may be 0 and more than 63. */
+static inline uint64_t glow_shift_rne(uint64_t x, uint32_t shift) {
+  if (shift == 0u) {
+    return x;
+  }
+  if (shift > 63u) {
+    return 0u;
+  }
+  const uint64_t half = (uint64_t)1 << (shift - 1u);
+  const uint64_t rest = x & ((half << 1) - 1u);
+  const uint64_t whole = x >> shift;
+  return whole + (uint64_t)(rest > half || (rest == half && (whole & 1u) != 0u));
+}
+
+/* rne(float32(acc) * scale) + zp, saturated: the float32 conversion and product are rounded to 24 bits. */
+static inline int32_t glow_requant(int32_t acc, float scale, int32_t zp, int32_t lo, int32_t hi) {
+  uint32_t bits;
+  memcpy(&bits, &scale, sizeof bits);
+  const int32_t sign = (acc < 0) != ((bits >> 31) != 0u);
+  uint64_t a = acc < 0 ? (uint64_t)0 - (uint64_t)(int64_t)acc : (uint64_t)acc;
+  if (a > 0x1000000u) {
+    const uint32_t over = glow_bit_length(a) - 24u;
+    a = glow_shift_rne(a, over) << over;
+  }
+  const uint32_t biased = (bits >> 23) & 0xFFu;
+  const uint64_t mantissa = (bits & 0x7FFFFFu) | (biased != 0u ? 0x800000u : 0u);
+  const int32_t exponent = (biased != 0u ? (int32_t)biased : 1) - 150; /* scale = mantissa * 2^exponent */
+  uint32_t drop = 0u;
+  if (a >= 0x1000000u) { /* at most 24 significant bits: keep the product below 2^48 */
+    drop = glow_bit_length(a) - 24u;
+    a >>= drop;
+  }
+  uint64_t product = a * mantissa;
+  const uint32_t length = glow_bit_length(product);
+  if (length > 24u) {
+    product = glow_shift_rne(product, length - 24u) << (length - 24u);
+  }
+  const int32_t power = exponent + (int32_t)drop;
+  int32_t magnitude;
+  if (power >= 0) {
+    const int too_large = (uint32_t)power + length > 30u;
+    magnitude = product == 0u ? 0 : (too_large ? 0x3FFFFFFF : (int32_t)(product << power));
+  } else {
+    const uint64_t whole = glow_shift_rne(product, (uint32_t)-power);
+    magnitude = whole > 0x3FFFFFFFu ? 0x3FFFFFFF : (int32_t)whole;
+  }
+  return glow_clamp((sign ? -magnitude : magnitude) + zp, lo, hi);
+}
+#else
+/* clamp(rne(float32(acc) * scale) + zp, lo, hi) */
+static inline int32_t glow_requant(int32_t acc, float scale, int32_t zp, int32_t lo, int32_t hi) {
+  return glow_round_clamp((float)acc * scale, zp, lo, hi);
+}
+#endif
+
+#endif

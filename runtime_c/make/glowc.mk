@@ -1,0 +1,66 @@
+# glowc.mk: ONNX models as C sources of your Makefile project. GNU make 3.82 or newer.
+#
+#   GLOWC_MODELS := digits sine                 # models/digits.onnx, models/sine.onnx
+#   GLOWC_FLAGS  := --board mps2-an386          # options of `glowc compile` for all models
+#   include glowc.mk
+#
+#   CFLAGS += $(GLOWC_CFLAGS)
+#   $(OBJS): | $(GLOWC_HDRS)                    # headers exist before the first compilation
+#   firmware.elf: main.o $(GLOWC_SRCS:.c=.o)
+#
+# Reads (all but the first have a default)
+#   GLOWC_MODELS       names of models; also the prefix of files and C functions
+#   GLOWC              the compiler; `glowc` from PATH
+#   GLOWC_FLAGS        options for every model; GLOWC_FLAGS_digits: more options for one
+#   GLOWC_MODEL_DIR    where NAME.onnx is; `models`. With a NAME_test.npz beside it (inputs, one array per
+#                      input, leading sample axis) the bundle gets test vectors
+#   GLOWC_DIR          the bundle of NAME is written to $(GLOWC_DIR)/NAME; `build/models`
+#
+# Sets
+#   GLOWC_SRCS         sources to compile and link
+#   GLOWC_GOLDEN_SRCS  test vectors: for test firmware
+#   GLOWC_HDRS         headers
+#   GLOWC_CFLAGS       include path and what generated code needs: C11, no contracted floating point
+#   GLOWC_LDLIBS       libraries
+#
+# A bundle is written again when its .onnx, its _test.npz or its options change, or when a file of it is
+# missing; nothing else runs glowc. The stamp holds the options, and is older than the files that it vouches for.
+
+GLOWC           ?= glowc
+GLOWC_MODEL_DIR ?= models
+GLOWC_DIR       ?= build/models
+
+# Each takes the name of a model.
+glowc_npz    = $(wildcard $(GLOWC_MODEL_DIR)/$1_test.npz)
+glowc_stamp  = $(GLOWC_DIR)/$1/bundle.stamp
+glowc_srcs   = $(GLOWC_DIR)/$1/$1.c $(GLOWC_DIR)/$1/$1_weights.c
+glowc_golden = $(if $(call glowc_npz,$1),$(GLOWC_DIR)/$1/$1_golden.c)
+glowc_hdrs   = $(GLOWC_DIR)/$1/$1.h $(GLOWC_DIR)/$1/$1_weights.h $(patsubst %.c,%.h,$(call glowc_golden,$1))
+glowc_files  = $(glowc_srcs) $(glowc_golden) $(glowc_hdrs)
+glowc_args   = $(strip --name $1 $(patsubst %,--golden %,$(call glowc_npz,$1)) $(GLOWC_FLAGS) $(GLOWC_FLAGS_$1))
+
+# $(call glowc_same,A,B): not empty when the texts are equal.
+glowc_same   = $(and $(findstring [$1],[$2]),$(findstring [$2],[$1]))
+glowc_stale  = $(if $(and $(call glowc_same,$(strip $(shell cat $(call glowc_stamp,$1) 2>/dev/null)),$(glowc_args)),\
+  $(call glowc_same,$(words $(glowc_files)),$(words $(wildcard $(glowc_files))))),,glowc-force)
+
+GLOWC_SRCS        := $(foreach m,$(GLOWC_MODELS),$(call glowc_srcs,$m))
+GLOWC_GOLDEN_SRCS := $(foreach m,$(GLOWC_MODELS),$(call glowc_golden,$m))
+GLOWC_HDRS        := $(foreach m,$(GLOWC_MODELS),$(call glowc_hdrs,$m))
+GLOWC_CFLAGS      := -std=c11 -ffp-contract=off $(foreach m,$(GLOWC_MODELS),-I$(GLOWC_DIR)/$m)
+GLOWC_LDLIBS      := -lm
+GLOWC_STAMPS      := $(foreach m,$(GLOWC_MODELS),$(call glowc_stamp,$m))
+
+$(GLOWC_STAMPS): $(GLOWC_DIR)/%/bundle.stamp: $(GLOWC_MODEL_DIR)/%.onnx
+	@mkdir -p $(@D)
+	@printf '%s\n' '$(subst ','\'',$(call glowc_args,$*))' > $@.tmp
+	$(GLOWC) compile $< -o $(@D) $(call glowc_args,$*)
+	@mv -f $@.tmp $@
+
+define glowc_rules
+$(glowc_stamp): $(glowc_npz) $(glowc_stale)
+$(glowc_files): $(glowc_stamp) ;
+endef
+$(foreach m,$(GLOWC_MODELS),$(eval $(call glowc_rules,$m)))
+
+.PHONY: glowc-force

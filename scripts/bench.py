@@ -1,0 +1,149 @@
+#!/usr/bin/env python3
+"""Measure whole models on emulated boards and compare with the alternatives. Behind `make bench`.
+
+    scripts/bench.py
+    scripts/bench.py --models mlperf_kws_dscnn --boards mps2-an386 linux-aarch64/cortex-a76
+    scripts/bench.py --models examples/digits/digits.onnx --opt speed
+
+Prints executed instructions (exact, counted by QEMU), arena, code and stack of each model on each board, with the
+ratio to TensorFlow Lite Micro with CMSIS-NN (Cortex-M) or XNNPACK (Cortex-A) where ../shared/reference/baselines.json
+knows it: below 1 is better. Writes everything, per layer, to build/bench.json.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import sys
+import tempfile
+import time
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from rich.console import Console
+from rich.table import Table
+
+from glowc.driver import CompileOptions, compile_model, write_bundle
+from glowc.errors import GlowcError
+from glowc.execute import bench, load_bundle
+from glowc.target import Board, load_board
+
+ROOT = Path(__file__).resolve().parent.parent
+MODELS = ROOT.parent / "shared" / "models"
+BASELINES = ROOT.parent / "shared" / "reference" / "baselines.json"
+MLPERF = ("mlperf_ic_resnet8", "mlperf_kws_dscnn", "mlperf_vww_mobilenetv1", "mlperf_ad_autoencoder")
+BOARDS = ("mps2-an386", "mps3-an547", "linux-aarch64/cortex-a53", "linux-aarch64/cortex-a76")
+# Where the baselines have the numbers of a CPU: (rival, its name of the CPU).
+RIVALS = {
+    "cortex-m3": ("tflm_cmsis_nn", "cortex-m3"),
+    "cortex-m4": ("tflm_cmsis_nn", "cortex-m4"),
+    "cortex-m7": ("tflm_cmsis_nn", "cortex-m7"),
+    "cortex-m33": ("tflm_cmsis_nn", "cortex-m33"),
+    "cortex-m55": ("tflm_cmsis_nn", "cortex-m55"),
+    "cortex-a53": ("xnnpack", "cortex-a53"),
+    "cortex-a76": ("xnnpack", "cortex-a76"),
+    "armv8.6-i8mm": ("xnnpack", "armv8-i8mm"),
+}
+# Our measure -> the rival's.
+COMPARED = {"insns": "insns", "arena_bytes": "arena_bytes", "text_bytes": "code_bytes", "stack_bytes": "stack_bytes"}
+
+
+def model_file(text: str) -> Path:
+    """Return the file of a model: a path, or a folder's name in ../shared/models."""
+    path = Path(text)
+    return path if path.suffix == ".onnx" else MODELS / text / "model.onnx"
+
+
+def target(text: str) -> Board:
+    """Return the board of `name` or `name/cpu`."""
+    name, _, cpu = text.partition("/")
+    return load_board(name, cpu or None)
+
+
+def first_sample(path: Path) -> Mapping[str, np.ndarray] | None:
+    """Return the first of the samples beside a model of ../shared/models."""
+    samples = path.with_name("inputs.npz")
+    if not samples.is_file():
+        return None
+    with np.load(samples) as data:
+        return {name: data[name][:1] for name in data.files}
+
+
+def measure(name: str, path: Path, board: Board, opt: str) -> dict[str, Any]:
+    """Return the report of one model on one board."""
+    start = time.perf_counter()
+    compiled = compile_model(path, board, CompileOptions(name=name, opt=opt))
+    compile_s = round(time.perf_counter() - start, 3)
+    with tempfile.TemporaryDirectory(prefix="glowc-bench-") as folder:
+        write_bundle(compiled, Path(folder))
+        info = load_bundle(Path(folder))
+        samples = first_sample(path)
+        inputs = {p.name: p.to_bundle(samples[p.name]) for p in info.inputs} if samples is not None else None
+        report = bench(info, board, inputs)
+    return {**report, "compile_s": compile_s}
+
+
+def rival(baselines: Mapping[str, Any], model: str, cpu: str) -> dict[str, int]:
+    """Return what the alternative needs, by our names; empty where it is not known."""
+    name, its_cpu = RIVALS.get(cpu, ("", ""))
+    values = baselines.get(model, {}).get(name, {}).get(its_cpu, {})
+    return {ours: values[theirs] for ours, theirs in COMPARED.items() if values.get(theirs)}
+
+
+def cell(value: int | None, other: int | None) -> str:
+    """Return a number and its ratio to the alternative's."""
+    if value is None:
+        return "-"
+    return f"{value:,}" + (f" [dim]{value / other:5.2f}[/]" if other else "")
+
+
+def show(results: Sequence[Mapping[str, Any]], console: Console) -> None:
+    """Print one table: numbers, and behind each the ratio to the alternative."""
+    table = Table("model", "board", "cpu", *(column.removesuffix("_bytes") for column in COMPARED), "insns/MAC")
+    for column in table.columns[3:]:
+        column.justify = "right"
+    for result in results:
+        report, other = result["report"], result["rival"]
+        per_mac = f"{report['insns'] / report['macs']:.2f}" if report["insns"] and report["macs"] else "-"
+        cells = (cell(report[key], other.get(key)) for key in COMPARED)
+        table.add_row(result["model"], report["board"], report["run_cpu"], *cells, per_mac)
+    console.print(table)
+    console.print("behind a number: its ratio to TFLM + CMSIS-NN (Cortex-M) or XNNPACK (Cortex-A); below 1 is better.")
+    console.print("text is the code of the bundle; that of TFLM contains its interpreter and runtime")
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(description="Measure models on boards against the alternatives.")
+    parser.add_argument("--models", nargs="+", default=MLPERF, help="names in ../shared/models, or .onnx files")
+    parser.add_argument("--boards", nargs="+", default=BOARDS, help="names from `glowc boards`, or name/cpu")
+    parser.add_argument("--opt", choices=("size", "balanced", "speed"), default="balanced")
+    parser.add_argument("--output", "-o", type=Path, default=ROOT / "build" / "bench.json")
+    options = parser.parse_args()
+    baselines = json.loads(BASELINES.read_text())["models"] if BASELINES.is_file() else {}
+    console, results, failed = Console(width=None if sys.stdout.isatty() else 140), [], 0
+    for name in options.models:
+        path = model_file(name)
+        if not path.is_file():
+            print(f"bench: skipped {name}: no file {path}", file=sys.stderr)
+            continue
+        label = path.stem if path.suffix == ".onnx" and path.stem != "model" else path.parent.name
+        for board_name in options.boards:
+            try:
+                board = target(board_name)
+                report = measure(label, path, board, options.opt)
+            except GlowcError as error:
+                print(f"bench: {label} on {board_name}: {error}", file=sys.stderr)
+                failed += 1
+                continue
+            results.append({"model": label, "report": report, "rival": rival(baselines, label, board.cpu.name)})
+    show(results, console)
+    options.output.parent.mkdir(parents=True, exist_ok=True)
+    options.output.write_text(json.dumps(results, indent=1) + "\n")
+    console.print(f"details per layer: {options.output}")
+    return 1 if failed or not results else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

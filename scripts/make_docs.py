@@ -1,0 +1,109 @@
+"""Writes the generated pages of docs/: OPERATORS.md from the operator registry, BOARDS.md from boards/.
+
+`make docs` runs it; `--check` writes nothing and fails, naming the pages, when one is stale.
+"""
+
+from __future__ import annotations
+
+import json
+import sys
+from pathlib import Path
+
+from glowc.ops.registry import all_kernels, all_ops
+from glowc.show import boards_data, ops_data
+from glowc.target import load_board
+
+DOCS = Path(__file__).resolve().parent.parent / "docs"
+RESULTS = DOCS.parent / "tests" / "onnx_backend" / "results.json"
+NOTE = "<!-- written by `make docs`; do not edit -->\n"
+
+
+def operators_page() -> str:
+    """Return docs/OPERATORS.md."""
+    data = ops_data()
+    lines = [
+        "# Operators",
+        "",
+        NOTE,
+        f"{len(data['operators'])} operators lower to {data['instruction_kinds']} instruction kinds: what a new CPU"
+        " needs are reference kernels for these, which it has already, and fast variants where it wants them.",
+        "",
+        "Integers: int8 and uint8, per tensor, or per channel for weights; the exact rounding is in"
+        " [QUANTIZATION.md](QUANTIZATION.md). Every operator works in float32 as well unless its text says otherwise.",
+        "",
+        "| operator | integers | newest opset known | what |",
+        "|---|---|---|---|",
+    ]
+    for op in all_ops().values():
+        name = f"{op.domain}.{op.name}" if op.domain else op.name
+        opset = str(op.max_version) if op.max_version else "internal"
+        lines.append(f"| {name} | {'yes' if op.int8 else ''} | {opset} | {op.doc.replace('|', chr(92) + '|')} |")
+    lines += ["", "## Kernels", "", "| instruction | variants | what |", "|---|---|---|"]
+    for kernel in all_kernels().values():
+        variants = ", ".join(v.isa for v in kernel.variants)
+        lines.append(f"| {kernel.name} | {variants} | {kernel.doc.replace('|', chr(92) + '|')} |")
+    return "\n".join([*lines, *node_tests(), ""])
+
+
+def node_tests() -> list[str]:
+    """Return the section about ONNX's own tests, from the recorded results of `make onnx-backend`."""
+    if not RESULTS.exists():
+        return []
+    data = json.loads(RESULTS.read_text())
+    groups = data["counts"]
+    lines = [
+        "",
+        "## ONNX's own node tests",
+        "",
+        f"onnx {data['onnx']} carries {groups['all']['tests']} node tests. `make onnx-backend` compiles each of them to"
+        " C, with the project's warnings as errors, runs it and compares with the expected arrays (integers exactly,"
+        " floats within the tolerances of ONNX's runner). A wrong answer fails the build. Many of these models take"
+        " axes, shapes and the like as graph inputs; where glowc needs them at compile time, the test is compiled with"
+        " those inputs as initialisers, as exporters write them, and counted apart.",
+        "",
+        "| types | tests | passed | as they are | with parameters as constants | with weights as constants too |",
+        "|---|---|---|---|---|---|",
+    ]
+    names = {"ordinary": "floats, integers, bool", "quantised": "quantised, 2- and 4-bit", "all": "all"}
+    for group, what in names.items():
+        row = groups[group]
+        levels = [str(n) for key, n in row.items() if key.startswith("passed ")]
+        lines.append(f"| {what} | {row['tests']} | {row['passed']} | {' | '.join(levels)} |")
+    lines += ["", "| refused because of | tests |", "|---|---|"]
+    lines += [f"| {reason} | {count} |" for reason, count in sorted(data["refused"].items(), key=lambda x: -x[1])]
+    lines += ["", "| operator | passed | of | not passed |", "|---|---|---|---|"]
+    for op, row in data["operators"].items():
+        why = ", ".join(f"{reason} {count}" for reason, count in data["reasons"].get(op, {}).items())
+        lines.append(f"| {op} | {row['passed']} | {row['tests']} | {why} |")
+    return lines
+
+
+def boards_page() -> str:
+    """Return docs/BOARDS.md."""
+    lines = ["# Boards", "", NOTE, "| board | what | CPUs | RAM | flash | runs here |", "|---|---|---|---|---|---|"]
+    for row in boards_data():
+        board = load_board(row["name"])
+        sizes = (f"{row[k] >> 10:,} KB" if row[k] else "" for k in ("ram_bytes", "flash_bytes"))
+        runs = "yes" if board.runs else "builds only"
+        cpus = ", ".join(row["cpus"])
+        what = f"[{row['summary']}]({board.url})"
+        lines.append(f"| {row['name']} | {what} | {cpus} | {' | '.join(sizes)} | {runs} |")
+    lines += ["", "A board is a folder with a `board.toml`; `--board path/to/folder` takes one from anywhere.", ""]
+    return "\n".join(lines)
+
+
+def main() -> int:
+    """Write or check the pages."""
+    pages = {"OPERATORS.md": operators_page(), "BOARDS.md": boards_page()}
+    if "--check" in sys.argv[1:]:
+        stale = [n for n, text in pages.items() if not (DOCS / n).exists() or (DOCS / n).read_text() != text]
+        if stale:
+            print(f"stale: {', '.join(stale)}; run `make docs`", file=sys.stderr)
+        return 1 if stale else 0
+    for name, text in pages.items():
+        (DOCS / name).write_text(text)
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,97 @@
+#!/usr/bin/env bash
+# Installs what is missing, and only that: Debian packages and the Python environment .venv.
+#
+#   scripts/setup.sh demo    Arm compiler, QEMU, glowc             (make demo)
+#   scripts/setup.sh quick   host compiler, glowc[test]            (make test-quick, lint, types, ...)
+#   scripts/setup.sh test    every compiler and emulator, glowc[test]   (make test)
+#
+# VENV=DIR puts the environment elsewhere; PYTHON=python3.12 makes it with another interpreter.
+set -euo pipefail
+cd "$(dirname "$0")/.."
+
+mode=${1:-test}
+venv=${VENV:-.venv}
+python=${PYTHON:-python3}
+
+say() { printf 'setup: %s\n' "$*" >&2; }
+die() { say "$*"; exit 1; }
+have() { command -v "$1" >/dev/null 2>&1; }
+
+case $mode in demo | quick | test) ;; *) die "unknown mode '$mode'; one of: demo quick test" ;; esac
+
+# A compiler without its C library is no compiler: gcc prints the whole path of a file that it has.
+have_file() { have "$1" && [[ $("$@" 2>/dev/null) == /* ]]; }
+
+has_venv() { "$venv/bin/python" -c 'import pip' >/dev/null 2>&1; }
+
+# Echoes the Debian packages that this mode needs and this machine has not.
+missing_packages() {
+  has_venv || "$python" -c 'import ensurepip, venv' >/dev/null 2>&1 || echo python3 python3-venv
+  case $mode in demo | test)
+    have arm-none-eabi-gcc || echo gcc-arm-none-eabi
+    have_file arm-none-eabi-gcc -mcpu=cortex-m4 -mthumb -print-file-name=libc.a || echo libnewlib-arm-none-eabi
+    have qemu-system-arm || echo qemu-system-arm
+  esac
+  have gcc || echo gcc # the demo needs it too: the plugin that counts instructions in QEMU is built on the spot
+  have_file gcc -print-file-name=crt1.o || echo libc6-dev
+  case $mode in quick | test)
+    have git || echo git
+    have make || echo make
+  esac
+  case $mode in test)
+    have aarch64-linux-gnu-gcc || echo gcc-aarch64-linux-gnu
+    have_file aarch64-linux-gnu-gcc -print-file-name=crt1.o || echo libc6-dev-arm64-cross
+    have arm-linux-gnueabihf-gcc || echo gcc-arm-linux-gnueabihf
+    have_file arm-linux-gnueabihf-gcc -print-file-name=crt1.o || echo libc6-dev-armhf-cross
+    { have qemu-aarch64 && have qemu-arm; } || echo qemu-user
+    have qemu-system-aarch64 || echo qemu-system-arm
+    have clang || echo clang
+    have cmake || echo cmake
+  esac
+}
+
+install_packages() {
+  local packages=$1
+  local install="apt-get install -y --no-install-recommends $packages"
+  local root=()
+  if [[ $(id -u) != 0 ]]; then
+    # Without a terminal nobody can type a password, so sudo must work without one.
+    if have sudo && { sudo -n true 2>/dev/null || [[ -t 0 ]]; }; then root=(sudo); fi
+    if [[ ${#root[@]} == 0 ]] || ! have apt-get; then no_permission "$install"; fi
+  fi
+  have apt-get || no_permission "$install"
+  say "installing $packages"
+  # shellcheck disable=SC2086  # the names are words
+  "${root[@]}" env DEBIAN_FRONTEND=noninteractive apt-get update -q >&2 &&
+    "${root[@]}" env DEBIAN_FRONTEND=noninteractive $install >&2 || no_permission "$install"
+}
+
+no_permission() {
+  say "these packages are missing and could not be installed from here; run as root:"
+  printf '\n  apt-get update && %s\n\n' "$1" >&2
+  exit 1
+}
+
+packages=$(missing_packages | tr ' ' '\n' | LC_ALL=C sort -u | paste -sd ' ' -)
+if [[ -n $packages ]]; then
+  install_packages "$packages"
+  hash -r
+  packages=$(missing_packages | tr ' ' '\n' | LC_ALL=C sort -u | paste -sd ' ' -)
+  [[ -z $packages ]] || die "still missing after the installation: $packages"
+fi
+
+# The stamp is a copy of the pyproject.toml that was installed; `test` installs more than `demo` needs.
+fresh() { [[ -f $venv/.setup-$1 ]] && cmp -s pyproject.toml "$venv/.setup-$1"; }
+
+if [[ $mode == demo ]]; then target=. stamp=demo; else target='.[test]' stamp=test; fi
+if "$venv/bin/python" -c '' 2>/dev/null && { fresh test || fresh "$stamp"; }; then exit 0; fi
+
+if ! has_venv; then
+  "$python" -c 'import sys; sys.exit(sys.version_info < (3, 11))' ||
+    die "$python is older than Python 3.11; name a newer one: PYTHON=python3.12 make ..."
+  say "creating $venv"
+  "$python" -m venv --clear "$venv"
+fi
+say "installing glowc into $venv"
+"$venv/bin/python" -m pip install -q --disable-pip-version-check -e "$target" >&2
+cp pyproject.toml "$venv/.setup-$stamp"

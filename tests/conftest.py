@@ -1,0 +1,59 @@
+"""What every test may use: required tools, the shared sample models, one cache folder for the whole run."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import sys
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).resolve().parent.parent
+if str(ROOT) not in sys.path:
+    sys.path.insert(0, str(ROOT))  # `from tests.kernels.case import make_case`, with any way to start pytest
+
+SHARED_MODELS = ROOT.parent / "shared" / "models"
+
+
+def require(present: bool, what: str) -> None:
+    """Skip saying `what` when something is missing; fail instead when GLOWC_REQUIRE_TOOLS=1."""
+    if present:
+        return
+    if os.environ.get("GLOWC_REQUIRE_TOOLS") == "1":
+        pytest.fail(f"{what} (GLOWC_REQUIRE_TOOLS=1)", pytrace=False)
+    pytest.skip(what)
+
+
+def require_tool(*names: str) -> None:
+    """Skip, naming the first program that is not installed; fail instead when GLOWC_REQUIRE_TOOLS=1."""
+    for name in names:
+        require(shutil.which(name) is not None, f"{name} is not installed")
+
+
+@pytest.fixture(name="require_tool", scope="session")
+def _require_tool() -> object:
+    """`require_tool("qemu-system-arm")`: the function of that name, as a fixture."""
+    return require_tool
+
+
+@pytest.fixture(scope="session")
+def shared_models() -> Path:
+    """Folder of the sample models beside the repository; they are no part of it, so absence is always a skip."""
+    if not SHARED_MODELS.is_dir():
+        pytest.skip("models not found at ../shared/models")
+    return SHARED_MODELS
+
+
+@pytest.fixture(scope="session", autouse=True)
+def _session_cache(tmp_path_factory: pytest.TempPathFactory) -> object:
+    """Keep compiled templates and plugins out of the user's cache; all workers of a run share one folder."""
+    if "GLOWC_CACHE_DIR" in os.environ:
+        yield
+        return
+    base = tmp_path_factory.getbasetemp()
+    folder = (base.parent if "PYTEST_XDIST_WORKER" in os.environ else base) / "cache"
+    folder.mkdir(exist_ok=True)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("GLOWC_CACHE_DIR", str(folder))
+        yield

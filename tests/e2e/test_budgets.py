@@ -1,0 +1,139 @@
+"""Budgets: arena, code size and executed instructions of whole models may only fall.
+
+tests/budgets.toml holds the best values so far. A worse one fails; one that is better by over 1 % is a warning
+that asks to record it: `make budgets` (GLOWC_UPDATE_BUDGETS=1) rewrites the file with what is measured now.
+The arena depends on glowc alone; code size and instructions also on the compiler, so they are compared only with
+the version that they were recorded with.
+"""
+
+from __future__ import annotations
+
+import fcntl
+import os
+import subprocess
+import tempfile
+import tomllib
+import warnings
+from functools import cache
+from pathlib import Path
+
+import pytest
+
+from glowc.driver import write_bundle
+from glowc.execute import bench, load_bundle
+from glowc.target import load_board
+from tests.conftest import ROOT, require_tool
+from tests.e2e.models import DIGITS, MLPERF, TINYMAIX, board_tools, compiled, model_path, sample
+
+FILE = ROOT / "tests" / "budgets.toml"
+UPDATE = os.environ.get("GLOWC_UPDATE_BUDGETS") == "1"
+MODELS = (DIGITS, *MLPERF, *TINYMAIX)
+BOARDS = ("mps2-an386", "mps3-an547", "linux-aarch64")
+KEYS = ("arena_bytes", "text_bytes", "insns")
+WORTH_RECORDING = 0.01
+Budgets = dict[str, dict[str, dict[str, int]]]
+
+HEADER = """\
+# The best values so far of each model on each board; written by `make budgets`, checked by tests/e2e/test_budgets.py.
+# text_bytes is the code of the bundle itself, insns one inference as QEMU counts it (first sample, --opt balanced).
+"""
+
+
+@cache
+def compiler_version(board: str) -> str:
+    cc = load_board(board).cpu.cc
+    argv = [cc, "-dumpfullversion"]
+    return f"{cc} {subprocess.run(argv, capture_output=True, text=True, check=True).stdout.strip()}"
+
+
+def measure(name: str, board: str) -> dict[str, int]:
+    """Return what the budgets limit, measured now."""
+    board_tools(board)
+    require_tool("gcc")  # builds the plugin that counts
+    result = compiled(name, board)
+    with tempfile.TemporaryDirectory(prefix="glowc-test-") as folder:
+        write_bundle(result, Path(folder))
+        info = load_bundle(Path(folder))
+        inputs = sample(name).first(1)
+        report = bench(info, load_board(board), {p.name: p.to_bundle(inputs[p.name]) for p in info.inputs})
+    return {key: int(report[key]) for key in KEYS}
+
+
+def read() -> tuple[dict[str, str], Budgets]:
+    """Return the compilers of the recording by board, and the budgets by model and board."""
+    data = tomllib.loads(FILE.read_text(encoding="utf-8")) if FILE.exists() else {}
+    return data.pop("compilers", {}), data
+
+
+def render(compilers: dict[str, str], budgets: Budgets) -> str:
+    """Return the text of the file: the same for the same values, whatever their order."""
+    lines = [HEADER, "[compilers]", *(f'{board} = "{compilers[board]}"' for board in sorted(compilers))]
+    for model in sorted(budgets, key=lambda m: (MODELS.index(m) if m in MODELS else len(MODELS), m)):
+        for board in sorted(budgets[model], key=lambda b: (BOARDS.index(b) if b in BOARDS else len(BOARDS), b)):
+            lines += ["", f"[{model}.{board}]", *(f"{key} = {budgets[model][board][key]}" for key in KEYS)]
+    return "\n".join([*lines, ""])
+
+
+def record(name: str, board: str, values: dict[str, int]) -> None:
+    """Put one measurement into the file; other workers may do so at the same time."""
+    with Path(f"{tempfile.gettempdir()}/glowc-budgets-{os.getuid()}.lock").open("w") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        compilers, budgets = read()
+        compilers[board] = compiler_version(board)
+        budgets.setdefault(name, {})[board] = values
+        FILE.write_text(render(compilers, budgets), encoding="utf-8")
+
+
+@pytest.mark.qemu
+@pytest.mark.parametrize("board", BOARDS)
+@pytest.mark.parametrize("name", [pytest.param(m, marks=[] if m == DIGITS else [pytest.mark.shared]) for m in MODELS])
+def test_budget_holds(name: str, board: str) -> None:
+    model_path(name)
+    values = measure(name, board)
+    if UPDATE:
+        record(name, board, values)
+        return
+    compilers, budgets = read()
+    limits = budgets.get(name, {}).get(board)
+    if limits is None:
+        pytest.fail(f"tests/budgets.toml has no [{name}.{board}]; record it: make budgets", pytrace=False)
+    same_compiler = compilers.get(board) == compiler_version(board)
+    worse, better = compare(values, limits, KEYS if same_compiler else KEYS[:1])
+    if worse:
+        pytest.fail(f"{name} on {board} is over its budget: {'; '.join(worse)}", pytrace=False)
+    if better:
+        warnings.warn(f"{name} on {board} is better: {'; '.join(better)}; record it: make budgets", stacklevel=1)
+    if not same_compiler:
+        pytest.skip(f"size and instructions are recorded with {compilers.get(board)}, not {compiler_version(board)}")
+
+
+def compare(values: dict[str, int], limits: dict[str, int], keys: tuple[str, ...]) -> tuple[list[str], list[str]]:
+    """Return what is over its limit, and what is so far below that it should be recorded."""
+    worse, better = [], []
+    for key in keys:
+        change = f"{key} {values[key]:,}, recorded {limits[key]:,} ({values[key] / max(limits[key], 1) - 1:+.2%})"
+        if values[key] > limits[key]:
+            worse.append(change)
+        elif values[key] < limits[key] * (1 - WORTH_RECORDING):
+            better.append(change)
+    return worse, better
+
+
+def test_one_byte_over_the_budget_is_worse_and_one_percent_below_is_better() -> None:
+    limits = {"arena_bytes": 1000, "text_bytes": 1000, "insns": 1000}
+    assert compare({"arena_bytes": 1001, "text_bytes": 1000, "insns": 990}, limits, KEYS) == (
+        ["arena_bytes 1,001, recorded 1,000 (+0.10%)"],
+        [],
+    )
+    assert compare({**limits, "insns": 989}, limits, KEYS) == ([], ["insns 989, recorded 1,000 (-1.10%)"])
+    assert compare({**limits, "insns": 2000}, limits, KEYS[:1]) == ([], [])
+
+
+def test_file_is_written_in_one_way_only() -> None:
+    if UPDATE:
+        return
+    compilers, budgets = read()
+    assert render(compilers, budgets) == FILE.read_text(encoding="utf-8")
+    backwards = {m: dict(reversed(b.items())) for m, b in reversed(budgets.items())}
+    assert render(dict(reversed(compilers.items())), backwards) == FILE.read_text(encoding="utf-8")
+    assert set(budgets) <= set(MODELS)

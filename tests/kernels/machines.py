@@ -1,0 +1,96 @@
+"""The machines on which every kernel variant is run, and what each of them can show."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from functools import cache
+
+from glowc.ops.base import KernelVariant
+from glowc.ops.registry import all_kernels
+from glowc.target import Board, load_board
+
+WARNINGS = ("-Wall", "-Wextra", "-Wconversion", "-Wshadow", "-Wundef", "-Werror")
+SANITIZERS = (
+    "-g1",  # line numbers
+    "-fsanitize=address,undefined,float-cast-overflow",
+    "-fno-sanitize-recover=all",
+    "-fno-omit-frame-pointer",
+)
+POOL_BYTES = 1 << 20  # operands of one case on bare metal; the arena region of these boards holds 4 MB
+
+
+@cache
+def _board(name: str, cpu: str | None) -> Board:
+    return load_board(name, cpu)
+
+
+@dataclass(frozen=True)
+class Machine:
+    """A board, a compiler and a way to fence operands ("malloc", "page" or "pool").
+
+    `twins` are features whose instructions runtime_c replaces by exact C twins. With `beyond`, only variants
+    run for which the machine of that name has not the features. `programs` is how many images the cases are
+    spread over: all functions together need not fit the board's code memory.
+    """
+
+    name: str
+    board_name: str
+    guard: str
+    cpu: str | None = None
+    cc: str | None = None
+    opt: str = "-O2"
+    defines: tuple[str, ...] = ()
+    flags: tuple[str, ...] = ()
+    twins: frozenset[str] = frozenset()
+    beyond: str | None = None
+    programs: int = 1
+
+    @property
+    def board(self) -> Board:
+        """The board, with this machine's CPU and compiler."""
+        board = _board(self.board_name, self.cpu)
+        return replace(board, cpu=replace(board.cpu, cc=self.cc)) if self.cc else board
+
+    @property
+    def features(self) -> frozenset[str]:
+        """What a variant may need."""
+        return self.board.cpu.features | self.twins
+
+    @property
+    def tools(self) -> tuple[str, ...]:
+        """Programs that must be installed."""
+        run = self.board.run_argv[0]
+        return (self.board.cpu.cc, *(() if run == "{elf}" else (run,)))
+
+    def runs(self, variant: KernelVariant) -> bool:
+        """Say whether this machine tests `variant`."""
+        known = machine(self.beyond).features if self.beyond is not None else None
+        return variant.needs <= self.features and (known is None or not variant.needs <= known)
+
+
+_TWINS = frozenset({"dsp"})
+_AARCH64 = "linux-aarch64"
+MACHINES = (
+    Machine("host", "host", "malloc", opt="-O1", flags=SANITIZERS, twins=_TWINS),
+    Machine("host-clang", "host", "page", cc="clang", twins=_TWINS),
+    Machine("host-soft-requant", "host", "page", defines=("GLOW_SOFT_REQUANT=1",), twins=_TWINS),
+    Machine("mps2-an385", "mps2-an385", "pool"),
+    Machine("mps2-an386", "mps2-an386", "pool"),
+    Machine("mps3-an547", "mps3-an547", "pool", programs=3),
+    Machine(_AARCH64, "linux-aarch64", "page"),
+    Machine(f"{_AARCH64}-a76", "linux-aarch64", "page", cpu="cortex-a76", beyond=_AARCH64),
+    Machine(f"{_AARCH64}-i8mm", "linux-aarch64", "page", cpu="armv8.6-i8mm", beyond=f"{_AARCH64}-a76"),
+    Machine("linux-armhf", "linux-armhf", "page"),
+)
+
+
+def machine(name: str) -> Machine:
+    """Return the machine of that name; KeyError when there is none."""
+    return {m.name: m for m in MACHINES}[name]
+
+
+@cache
+def used_machines() -> tuple[Machine, ...]:
+    """Return the machines that have a variant to run."""
+    variants = [v for kernel in all_kernels().values() for v in kernel.variants]
+    return tuple(m for m in MACHINES if any(m.runs(v) for v in variants))

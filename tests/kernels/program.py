@@ -1,0 +1,233 @@
+"""Cases -> jobs (one call of one printed function) -> C sources and the file of records the harness reads."""
+
+from __future__ import annotations
+
+import struct
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+import numpy as np
+
+from glowc.codegen.kernels import ArgsStruct, args_struct, environment, identity, render_kernel, variant_of
+from glowc.graph.types import DType, TensorType, type_of
+from glowc.instr.ir import Access, Instr, Operand
+from glowc.ops.base import KernelDef, KernelVariant
+from glowc.ops.registry import get_kernel
+from glowc.paths import data_dir
+from tests.kernels.case import Case, filled
+from tests.kernels.machines import POOL_BYTES, Machine
+
+SCRATCH_ALIGN = PACKED_ALIGN = 16
+FUNCTIONS_PER_FILE = 24
+LITERAL_JOBS = 60
+_END = 0xFFFFFFFF
+_ACCESS = {Access.IN: 0, Access.OUT: 1, Access.INOUT: 2}
+_SCRATCH = 3
+_BAND_BYTES = 64
+_INTRINSICS = {"mve": "<arm_mve.h>", "neon": "<arm_neon.h>", "dot": "<arm_neon.h>", "i8mm": "<arm_neon.h>"}
+
+
+@dataclass(frozen=True)
+class Job:
+    """One call: the case, the instruction with its variant, the arrays as that variant wants them."""
+
+    case: Case
+    instr: Instr
+    arrays: Mapping[str, np.ndarray]
+    literal: bool = False
+    in_place: bool = False
+
+    @property
+    def title(self) -> str:
+        """Kernel, variant and mode, as the harness prints them."""
+        return f"{self.function} in place" if self.in_place else self.function
+
+    @property
+    def function(self) -> str:
+        """Kernel, variant and how parameters are printed."""
+        return f"{self.instr.kernel}__{self.instr.isa} {'literal' if self.literal else 'struct'}"
+
+    @property
+    def aliased(self) -> tuple[str, str]:
+        """(output, input) that share an address when the job runs in place."""
+        return in_place_roles(self.instr)
+
+
+def in_place_roles(instr: Instr) -> tuple[str, str]:
+    """Return (written role, read role) that an in-place variant lets share an address."""
+    out = next(o.role for o in instr.operands if o.access is Access.OUT and not o.role.startswith("scratch"))
+    return out, get_kernel(instr.kernel).in_place[0]
+
+
+def make_jobs(cases: Iterable[Case], machine: Machine) -> list[Job]:
+    """Return every call that `machine` makes: each accepted variant, in place too, and a literal sample."""
+    jobs = []
+    for case in cases:
+        for variant in get_kernel(case.instr.kernel).variants:
+            instr = replace(case.instr, isa=variant.isa)
+            if machine.runs(variant) and variant.accepts(instr):
+                job = Job(case, *_for_variant(case, instr, variant))
+                jobs.append(job)
+                if variant.in_place and _fits_in_place(job):
+                    jobs.append(replace(job, in_place=True))
+    return jobs + _literal_sample(jobs)
+
+
+def _for_variant(case: Case, instr: Instr, variant: KernelVariant) -> tuple[Instr, Mapping[str, np.ndarray]]:
+    arrays = dict(case.arrays)
+    operands = []
+    for operand in instr.operands:
+        if operand.role.startswith("scratch"):
+            kind = operand.type.dtype
+            shape = (-(-variant.scratch_bytes(instr) // kind.bytes),)
+            arrays[operand.role] = filled(shape, kind)
+            operand = replace(operand, type=TensorType(shape, kind))
+        operands.append(operand)
+    size = variant.scratch_bytes(instr)
+    if size and not any(o.role.startswith("scratch") for o in operands):
+        arrays["scratch"] = filled((size,), DType.U8)
+        operands.append(Operand("scratch", "scratch", Access.OUT, TensorType((size,), DType.U8)))
+    packed = dict(variant.pack(case.arrays, instr)) if variant.pack is not None else {}
+    if variant.pack_weights is not None:
+        packed["weights"] = variant.pack_weights(arrays["weights"], instr)
+    arrays |= {role: np.ascontiguousarray(array) for role, array in packed.items()}
+    operands = [replace(o, type=type_of(arrays[o.role])) if o.role in packed else o for o in operands]
+    return replace(instr, operands=tuple(operands)), arrays
+
+
+def _fits_in_place(job: Job) -> bool:
+    if not get_kernel(job.instr.kernel).in_place:
+        return False
+    out, source = job.aliased
+    return job.arrays[source].nbytes >= job.arrays[out].nbytes
+
+
+def _literal_sample(jobs: Sequence[Job]) -> list[Job]:
+    """Return about LITERAL_JOBS jobs, spread evenly over the kernel variants, as literal functions."""
+    groups: dict[tuple[str, str], list[Job]] = {}
+    for job in jobs:
+        groups.setdefault((job.instr.kernel, job.instr.isa), []).append(job)
+    share = max(1, LITERAL_JOBS // max(1, len(groups)))
+    chosen = []
+    for group in groups.values():
+        step = max(1, len(group) // share)
+        chosen += [replace(job, literal=True) for job in group[step // 2 :: step][:share]]
+    return chosen
+
+
+@dataclass(frozen=True)
+class Function:
+    """One printed C function and how to call it."""
+
+    name: str
+    title: str
+    definition: str
+    struct: ArgsStruct | None
+    operands: int
+    rows: bool
+    headers: tuple[str, ...]
+
+
+def _function(job: Job, number: int) -> Function:
+    kernel = get_kernel(job.instr.kernel)
+    name = f"fn{number}_{job.instr.kernel}__{job.instr.isa}"
+    fields = None if job.literal else args_struct(job.instr, f"fn{number}_args_t")
+    shown = fields if fields is not None and fields.fields else None
+    definition = render_kernel(job.instr, name, fields)
+    headers = _headers(kernel, variant_of(job.instr))
+    return Function(name, job.function, definition, shown, len(job.instr.operands), kernel.rows, headers)
+
+
+def _headers(kernel: KernelDef, variant: KernelVariant) -> tuple[str, ...]:
+    intrinsics = sorted({_INTRINSICS[need] for need in variant.needs if need in _INTRINSICS})
+    return (*(("<math.h>",) if kernel.needs_math else ()), *intrinsics)
+
+
+@dataclass(frozen=True)
+class Program:
+    """Sources of one harness program, its jobs in order, and the entry number of each job."""
+
+    sources: tuple[Path, ...]
+    jobs: tuple[Job, ...]
+    entries: tuple[int, ...]
+
+    def records(self, first: int) -> bytes:
+        """Return the contents of cases.bin for the jobs from `first` on."""
+        parts = [_record(self.jobs[i], self.entries[i], i) for i in range(first, len(self.jobs))]
+        return b"".join(parts) + struct.pack("<6I", _END, 0, 0, 0, 0, 0)
+
+
+def write_program(jobs: Sequence[Job], folder: Path) -> Program:
+    """Print every function that `jobs` call into C files in `folder`."""
+    numbers: dict[object, int] = {}
+    functions: list[Function] = []
+    entries = []
+    for job in jobs:
+        key = identity(job.instr, literal=job.literal)
+        if key not in numbers:
+            numbers[key] = len(functions)
+            functions.append(_function(job, len(functions)))
+        entries.append(numbers[key])
+    own = sorted(path.name for path in data_dir("runtime_c").glob("*.h"))
+    sources = []
+    for start in range(0, len(functions), FUNCTIONS_PER_FILE):
+        part = functions[start : start + FUNCTIONS_PER_FILE]
+        system = sorted({header for f in part for header in f.headers})
+        headers = ["<stddef.h>", "<stdint.h>", "<string.h>", *system, *(f'"{name}"' for name in own)]
+        path = folder / f"functions_{start // FUNCTIONS_PER_FILE}.c"
+        sources.append(_render("functions.c.j2", path, functions=part, headers=headers))
+    sources.append(_render("table.c.j2", folder / "table.c", functions=functions))
+    return Program(tuple(sources), tuple(jobs), tuple(entries))
+
+
+def _render(template: str, path: Path, **values: object) -> Path:
+    path.write_text(environment().get_template(f"harness/{template}").render(**values), encoding="utf-8")
+    return path
+
+
+def _record(job: Job, entry: int, number: int) -> bytes:
+    kernel, instr = get_kernel(job.instr.kernel), job.instr
+    params = [struct.pack("<i", instr.params[key]) for key in kernel.params]
+    params += [struct.pack("<f", instr.params[key]) for key in kernel.float_params]
+    begin, end = instr.rows or (0, 0)
+    header = struct.pack("<4I2i", entry, number, len(params), len(instr.operands), begin, end)
+    roles = [o.role for o in instr.operands]
+    out, source = job.aliased if job.in_place else ("", "")
+    described = [
+        _describe(job, operand, roles.index(source) + 1 if operand.role == out else 0) for operand in instr.operands
+    ]
+    data = [job.arrays[role].tobytes() for role in roles if role != out]
+    return b"".join((header, *params, *described, *data))
+
+
+def _describe(job: Job, operand: Operand, alias: int) -> bytes:
+    scratch = operand.role.startswith("scratch")
+    access = _SCRATCH if scratch else _ACCESS[operand.access]
+    size = job.arrays[operand.role].nbytes
+    return struct.pack("<4I", access, size, _align(job, operand), alias)
+
+
+def _align(job: Job, operand: Operand) -> int:
+    if operand.role.startswith("scratch"):
+        return SCRATCH_ALIGN
+    variant = variant_of(job.instr)
+    packed = operand.role == "weights" and (variant.pack_weights is not None or variant.pack is not None)
+    return PACKED_ALIGN if packed else operand.type.dtype.bytes
+
+
+def too_large(job: Job) -> str | None:
+    """Say why a job cannot run on bare metal, or return None."""
+    need = sum(array.nbytes + 2 * _BAND_BYTES + SCRATCH_ALIGN for array in job.arrays.values())
+    return f"{job.title}: operands take {need} bytes, the pool has {POOL_BYTES}" if need > POOL_BYTES else None
+
+
+def result_types(job: Job) -> list[tuple[str, tuple[int, ...], DType]]:
+    """Return (role, shape, kind) of the operands whose bytes the harness reports, in its order."""
+    reported = []
+    for operand in job.instr.operands:
+        written = operand.access is not Access.IN and not operand.role.startswith("scratch")
+        if written and not (job.in_place and operand.role == job.aliased[1]):
+            array = job.arrays[operand.role]
+            reported.append((operand.role, array.shape, operand.type.dtype))
+    return reported

@@ -1,0 +1,78 @@
+"""Every variant of every kernel on every machine, against `KernelDef.interpret`."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+import pytest
+
+from glowc.codegen.kernels import args_struct
+from glowc.errors import ToolError
+from glowc.ops.registry import all_kernels
+from tests.conftest import require_tool
+from tests.kernels.case import Case, compared
+from tests.kernels.collect import all_cases, wants
+from tests.kernels.execute import check, report
+from tests.kernels.machines import MACHINES, Machine, used_machines
+from tests.kernels.program import make_jobs
+
+_KERNELS = [kernel for kernel in all_kernels().values() if wants(kernel.name)]
+
+
+@pytest.mark.qemu
+@pytest.mark.parametrize("machine", used_machines(), ids=lambda m: m.name)
+def test_kernels_give_the_interpreters_bytes(machine: Machine, tmp_path: Path) -> None:
+    require_tool(*machine.tools)
+    try:
+        failures = []
+        for index, part in enumerate(_parts(machine)):
+            folder = tmp_path / str(index)
+            folder.mkdir()
+            failures += check(part, machine, folder)
+    except ToolError as error:  # the compiler's own words, without our stack
+        pytest.fail(str(error), pytrace=False)
+    if failures:
+        pytest.fail(report(failures), pytrace=False)
+
+
+def _parts(machine: Machine) -> list[list[Case]]:
+    """Spread the cases over the machine's programs, kernel by kernel."""
+    kernels = sorted({case.instr.kernel for case in all_cases()})
+    number = {kernel: index % machine.programs for index, kernel in enumerate(kernels)}
+    return [[c for c in all_cases() if number[c.instr.kernel] == n] for n in range(machine.programs)]
+
+
+def test_every_kernel_and_variant_has_a_case() -> None:
+    jobs = [job for machine in used_machines() for job in make_jobs(all_cases(), machine)]
+    covered = {(job.instr.kernel, job.instr.isa) for job in jobs}
+    missing = [f"{k.name}__{v.isa}" for k in _KERNELS for v in k.variants if (k.name, v.isa) not in covered]
+    assert not missing, f"no case in kernel_cases() of tests/ops/, or no machine has what it needs: {missing}"
+
+
+def test_every_case_checks_an_output() -> None:
+    blind = [case.label for case in all_cases() if not compared(case)]
+    assert not blind
+
+
+def test_a_tolerance_has_a_reason() -> None:
+    unexplained = [case.label for case in all_cases() if (case.atol or case.rtol) and not case.why]
+    assert not unexplained
+
+
+def test_argument_struct_has_just_the_params() -> None:
+    """GCC does not warn about a field that a designated initialiser leaves out."""
+    for case in all_cases():
+        instr = case.instr
+        kernel = all_kernels()[instr.kernel]
+        struct = args_struct(instr, "args_t")
+        names = [name for name, _ in struct.fields]
+        assert names == [*kernel.params, *kernel.float_params], instr.kernel
+        assert set(names) | set(kernel.print_params) == set(instr.params), instr.kernel
+        given = re.findall(r"\.(\w+) = ", struct.initializer(instr.params))
+        assert given == names, instr.kernel
+
+
+def test_machine_names_are_distinct() -> None:
+    names = [machine.name for machine in MACHINES]
+    assert len(names) == len(set(names))

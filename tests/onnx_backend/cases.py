@@ -1,0 +1,168 @@
+"""The node tests that the onnx package carries: models, arrays, the group of types each belongs to.
+
+Many of them pass as graph inputs what exporters store as constants: axes, shapes, paddings, scales. glowc makes code
+for static shapes, so such a model is tried as it is first (level 0), then with its *parameter* inputs made
+initialisers (level 1, table PARAMETERS), then with weights made initialisers too (level 2, table WEIGHTS).
+Data inputs are never fixed. The levels are counted apart.
+"""
+
+from __future__ import annotations
+
+import re
+import warnings
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from functools import cache
+from typing import Any
+
+import numpy as np
+import onnx
+from onnx import numpy_helper
+
+LEVELS = ("as it is", "parameters as constants", "weights as constants")
+
+# Inputs that say what to compute rather than what to compute it on; -1: all.
+PARAMETERS: Mapping[str, tuple[int, ...]] = {
+    **dict.fromkeys(
+        ("ReduceMean", "ReduceSum", "ReduceMax", "ReduceMin", "ReduceProd", "ReduceL1", "ReduceL2",
+         "ReduceSumSquare", "ReduceLogSum", "ReduceLogSumExp", "Reshape", "Expand", "Tile", "Split", "Squeeze",
+         "Unsqueeze", "TopK", "Upsample", "CenterCropPad", "CumSum", "CumProd", "AffineGrid", "Trilu",
+         "OneHot", "QuantizeLinear", "DequantizeLinear", "Col2Im"), (1,)),
+    "Slice": (1, 2, 3, 4), "Pad": (1, 2, 3), "Resize": (1, 2, 3), "ConstantOfShape": (0,), "Range": (-1,),
+    "Clip": (1, 2), "Col2Im": (1, 2), "DFT": (1, 2), "STFT": (1, 3), "QuantizeLinear": (1, 2),
+    "DequantizeLinear": (1, 2), "Dropout": (1, 2), "HannWindow": (0,), "HammingWindow": (0,),
+    "BlackmanWindow": (0,), "MelWeightMatrix": (-1,), "MaxUnpool": (2,), "Bernoulli": (),
+    "QLinearConv": (1, 2, 4, 5, 6, 7), "QLinearMatMul": (1, 2, 4, 5, 6, 7), "ConvInteger": (2, 3),
+    "MatMulInteger": (2, 3), "SequenceAt": (1,), "SplitToSequence": (1,), "LSTM": (4,), "GRU": (4,), "RNN": (4,),
+    "If": (0,), "Loop": (0, 1),
+}  # fmt: skip
+WEIGHTS: Mapping[str, tuple[int, ...]] = {
+    "Conv": (1, 2), "ConvTranspose": (1, 2), "QLinearConv": (3, 8), "ConvInteger": (1,), "QLinearMatMul": (3,),
+    "MatMulInteger": (1,), "DeformConv": (1, 3), "BatchNormalization": (1, 2, 3, 4), "Gemm": (1, 2),
+    "LSTM": (1, 2, 3, 7), "GRU": (1, 2, 3), "RNN": (1, 2, 3), "PRelu": (1,),
+}  # fmt: skip
+
+# Expected values that are rounding noise of the FFT they were made with, where the exact result is 0.
+NOISY = {"test_dft_inverse": 1e-6, "test_dft_inverse_opset19": 1e-6}
+
+_T = onnx.TensorProto
+_ORDINARY = {
+    _T.FLOAT, _T.DOUBLE, _T.INT8, _T.INT16, _T.INT32, _T.INT64, _T.UINT8, _T.UINT16, _T.UINT32, _T.UINT64, _T.BOOL,
+}  # fmt: skip
+_NARROW = {getattr(_T, name) for name in ("INT4", "UINT4", "INT2", "UINT2") if hasattr(_T, name)}
+QUANTIZED_OPS = frozenset({
+    "QuantizeLinear", "DequantizeLinear", "DynamicQuantizeLinear", "QLinearConv", "QLinearMatMul", "ConvInteger",
+    "MatMulInteger",
+})  # fmt: skip
+Arrays = tuple[np.ndarray, ...]
+
+
+@dataclass(frozen=True)
+class NodeTest:
+    """One test: its model, and pairs of (inputs, outputs) in the order of the model's inputs and outputs."""
+
+    name: str
+    op: str
+    group: str
+    model: Any
+    data: tuple[tuple[Arrays, Arrays], ...]
+    rtol: float
+    atol: float
+
+    def bound(self, level: int) -> NodeTest | None:
+        """Return the test with inputs of this level fixed, None when that is the level below."""
+        names = self._fixed(level)
+        if names == self._fixed(level - 1):
+            return None
+        order = [v.name for v in self.model.graph.input]
+        keep = [i for i, name in enumerate(order) if name not in names]
+        model = onnx.ModelProto()
+        model.CopyFrom(self.model)
+        inputs = [self.model.graph.input[i] for i in keep]
+        del model.graph.input[:]
+        model.graph.input.extend(inputs)
+        for name, array in zip(order, self.data[0][0], strict=False):
+            if name in names:
+                model.graph.initializer.append(numpy_helper.from_array(np.asarray(array), name))
+        data = tuple((tuple(a[i] for i in keep if i < len(a)), b) for a, b in self.data)
+        return NodeTest(self.name, self.op, self.group, model, data, self.rtol, self.atol)
+
+    def _fixed(self, level: int) -> frozenset[str]:
+        graph = self.model.graph
+        if level <= 0 or len(self.data) != 1:
+            return frozenset()
+        tables = (PARAMETERS, WEIGHTS)[:level]
+        given = {v.name for v in graph.input}
+        names: set[str] = set()
+        operators = {node.op_type for node in graph.node}
+        for node in graph.node:
+            for table in tables:
+                wanted = table.get(node.op_type, ())
+                names.update(n for i, n in enumerate(node.input) if (i in wanted or -1 in wanted) and n in given)
+        if self.name.endswith(("_expanded", "_expanded_ver18", "_ver18_expanded")) or self.op not in operators:
+            names |= _like_the_operator(self, tables) & given
+        return frozenset(names)
+
+
+def _like_the_operator(test: NodeTest, tables: Sequence[Mapping[str, tuple[int, ...]]]) -> frozenset[str]:
+    """Return the parameter inputs of a test whose model is the operator's expanded body."""
+    order = [v.name for v in test.model.graph.input]
+    wanted = {i for table in tables for i in table.get(test.op, ())}
+    return frozenset(n for i, n in enumerate(order) if i in wanted or -1 in wanted)
+
+
+def _group(model: onnx.ModelProto, op: str) -> str:
+    """ordinary, quantised, or the reason why the types are out of reach."""
+    kinds: set[int] = set()
+    for value in (*model.graph.input, *model.graph.output):
+        what = value.type.WhichOneof("value")
+        if what != "tensor_type":
+            return {"sequence_type": "sequences", "optional_type": "optional"}.get(str(what), "maps")
+        kinds.add(value.type.tensor_type.elem_type)
+    if _T.STRING in kinds:
+        return "strings"
+    if kinds - _ORDINARY - _NARROW:
+        return "exotic types"
+    if any(node.domain not in ("", "ai.onnx") for node in model.graph.node):
+        return "other domains"
+    return "quantised" if kinds & _NARROW or op in QUANTIZED_OPS else "ordinary"
+
+
+@cache
+def all_tests() -> tuple[NodeTest, ...]:
+    """Return every node test in the order of the package; its data are made by running its Python code."""
+    from onnx.backend.test.loader import load_model_tests
+
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        found = load_model_tests(kind="node")
+    operators = {t.name: t.model.graph.node[0].op_type for t in found if t.model is not None and t.model.graph.node}
+    return tuple(_make(t, operators) for t in found)
+
+
+def _make(t: object, operators: Mapping[str, str]) -> NodeTest:
+    name, model = str(t.name), t.model  # type: ignore[attr-defined]
+    plain = re.sub(r"_(expanded|ver18|ver\d+)(?=_|$)", "", name)
+    op = operators.get(plain, operators.get(name, "")) if "_expanded" in name else operators.get(name, "")
+    data = tuple((_arrays(i), _arrays(o)) for i, o in (t.data_sets or ()))  # type: ignore[attr-defined]
+    rtol, atol = float(t.rtol), max(float(t.atol), NOISY.get(name, 0.0))  # type: ignore[attr-defined]
+    return NodeTest(name, op, _group(model, op), model, data, rtol, atol)
+
+
+def _arrays(values: Sequence[object]) -> Arrays:
+    """Return the arrays of a data set; those of sequences and optionals stay as they are, nobody looks at them."""
+    return tuple(numpy_helper.to_array(v) if isinstance(v, _T) else v for v in values)  # type: ignore[misc]
+
+
+def plain_array(value: object) -> np.ndarray:
+    """Return an array as the generated C takes it: 4- and 2-bit integers one per byte."""
+    array = np.asarray(value)
+    if array.dtype.name in ("int4", "int2"):
+        return array.astype(np.int8)
+    return array.astype(np.uint8) if array.dtype.name in ("uint4", "uint2") else array
+
+
+def batches(tests: Sequence[NodeTest], size: int) -> Iterator[tuple[NodeTest, ...]]:
+    """Cut the tests into groups that are compiled together."""
+    for start in range(0, len(tests), size):
+        yield tuple(tests[start : start + size])

@@ -1,0 +1,63 @@
+"""The int8 sum: onnxruntime's bytes where scales make ties, the choice of the kernel, and the cases of add_s8f."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import numpy as np
+import pytest
+
+from glowc.graph.interp import run_graph
+from glowc.graph.types import DType, quant
+from glowc.ops.binary_codes import forms_agree, fused_terms
+from glowc.ops.strided import axis_keys
+from tests.kernels.case import Case, make_case
+from tests.unit.onnx_builders import f32, model, node
+from tests.unit.quirk_models import onnxruntime_outputs, optimised
+
+SCALES = (0.05, 0.1, 0.3, 0.15, 0.025, 0.2, 0.6, 0.125, 0.07)
+
+
+def kernel_cases() -> Iterator[Case]:
+    """Scales with ties, both kinds of codes, a clamp, and a broadcast operand."""
+    rng = np.random.default_rng(8)
+    axes = dict.fromkeys(axis_keys("d"), 1) | dict.fromkeys((*axis_keys("a"), *axis_keys("b")), 0)
+    codes = rng.integers(-128, 128, (2, 400)).astype(np.int8)
+    for half, low in ((0, -128), (128, -128), (0, -3)):
+        for step in (0, 1):
+            scales = rng.choice(SCALES, 3)
+            qs = [quant(s, z) for s, z in zip(scales, rng.integers(-128, 128, 3), strict=True)]
+            ra, rb, fixed = fused_terms(qs[0], qs[1], qs[2], half)
+            params = axes | {"d0": 400, "a0": 1, "b0": step, "rank": 1, "half": half, "out_min": low, "out_max": 127}
+            params |= {"a_ratio": ra, "b_ratio": rb, "fixed": fixed}
+            yield make_case("add_s8f", {"a": codes[0], "b": codes[1]}, params, out={"out": ((400,), DType.S8)})
+
+
+@pytest.mark.parametrize("form", ["QLinearAdd", "QDQ"])
+@pytest.mark.parametrize("dtype", [np.int8, np.uint8])
+def test_sums_with_ties_are_those_of_onnxruntime(dtype: type, form: str) -> None:
+    rng = np.random.default_rng(9)
+    info = np.iinfo(dtype)
+    for _ in range(25):
+        sa, sb, sy = (f32(s) for s in rng.choice(SCALES, 3))
+        za, zb, zy = (dtype(z) for z in rng.integers(info.min, info.max + 1, 3))
+        consts = {"sa": sa, "za": za, "sb": sb, "zb": zb, "sy": sy, "zy": zy}
+        feeds = {name: rng.integers(info.min, info.max + 1, 2000).astype(dtype) for name in "ab"}
+        nodes = [
+            node("DequantizeLinear", "a sa za", "ar"),
+            node("DequantizeLinear", "b sb zb", "br"),
+            node("Add", "ar br", "s"),
+            node("QuantizeLinear", "s sy zy", "y"),
+        ]
+        if form == "QLinearAdd":
+            nodes = [node("QLinearAdd", "a sa za b sb zb sy zy", "y", domain="com.microsoft")]
+        kind = "s8" if dtype is np.int8 else "u8"
+        text = f"{kind}[2000]"
+        proto = model(nodes, {"a": text, "b": text}, {"y": kind}, consts, domains=["com.microsoft"])
+        wanted = onnxruntime_outputs(proto, feeds)["y"]
+        assert np.array_equal(run_graph(optimised(proto), feeds)["y"], wanted)
+
+
+def test_forms_agree_only_without_ties() -> None:
+    assert forms_agree(quant(0.0311, 5), quant(0.0412, -7), quant(0.0533, 1), 0, -128, 127)
+    assert not forms_agree(quant(0.1, 23), quant(0.15, 74), quant(0.3, 89), 0, -128, 127)

@@ -1,0 +1,103 @@
+"""FullyConnected: the reference against numpy, and the kernel cases of fc_*."""
+
+from __future__ import annotations
+
+import itertools
+import math
+from collections.abc import Iterator
+
+import numpy as np
+import pytest
+
+from glowc.graph.graph import Node
+from glowc.graph.types import DType, TensorType
+from glowc.ops.base import Call, OpError
+from glowc.ops.fully_connected import OP
+from tests.kernels.case import Case, make_case
+
+
+def layer(
+    rng: np.random.Generator,
+    k: int,
+    n: int,
+    *,
+    rows: int = 1,
+    dtype: DType = DType.S8,
+    w_dtype: DType = DType.S8,
+    x_zp: int = -128,
+    w_zp: int = 0,
+    extreme: bool = False,
+    per_channel: bool = True,
+    clamp: tuple[int, int] | None = None,
+) -> Case:
+    """Return one fc case with random data."""
+    out = {"out": ((rows, n), dtype)}
+    shape = {"rows": rows, "in_k": k, "out_n": n}
+    if dtype.is_float:
+        arrays = {
+            role: rng.standard_normal(s).astype(dtype.numpy)
+            for role, s in (("in", (rows, k)), ("weights", (n, k)), ("bias", (n,)))
+        }
+        bounds = {"act_min": 0.0 if clamp else -math.inf, "act_max": math.inf}
+        tolerance = 1e-5 if dtype is DType.F32 else 1e-12
+        why = "the sum runs in another order than numpy's matrix product"
+        return make_case(f"fc_{dtype.value}", arrays, shape | bounds, out=out, atol=tolerance, rtol=tolerance, why=why)
+    x = (
+        rng.choice([dtype.qmin, dtype.qmax], (rows, k))
+        if extreme
+        else rng.integers(dtype.qmin, dtype.qmax + 1, (rows, k))
+    )
+    limit = 255 if w_dtype is DType.S16 else 127
+    w = rng.choice([-128, 127], (n, k)) if extreme else rng.integers(-limit, limit + 1, (n, k))
+    scale = rng.uniform(0.5, 1.5, n if per_channel else 1) * 40 / (math.sqrt(k) * 74 * dtype.qmax * 0.6)
+    arrays = {
+        "in": x.astype(dtype.numpy), "weights": w.astype(w_dtype.numpy),
+        "bias": rng.integers(-3000, 3000, n).astype(np.int32), "scale": scale.astype(np.float32),
+    }  # fmt: skip
+    low, high = clamp or (dtype.qmin, dtype.qmax)
+    params = shape | {
+        "in_zp": x_zp, "w_zp": w_zp, "out_zp": -4, "out_min": low, "out_max": high,
+        "scale_step": int(per_channel and n > 1),
+    }  # fmt: skip
+    suffix = "w16" if w_dtype is DType.S16 else ""
+    return make_case(f"fc_{dtype.value}{suffix}", arrays, params, out=out)
+
+
+def kernel_cases() -> Iterator[Case]:
+    """All lengths around the vector width, extreme values, zero points, several rows."""
+    rng = np.random.default_rng(2)
+    for k in (*range(1, 37), 47, 48, 63, 64, 65, 128):
+        yield layer(rng, k, 5)
+    for n in range(1, 20):
+        yield layer(rng, 9, n)
+    for x_zp, extreme in itertools.product((-128, 0, 127), (False, True)):
+        yield layer(rng, 33, 6, x_zp=x_zp, extreme=extreme)
+    yield layer(rng, 20, 7, rows=3)
+    yield layer(rng, 20, 7, w_zp=11)
+    yield layer(rng, 20, 7, per_channel=False)
+    yield layer(rng, 20, 7, clamp=(-4, 30))
+    yield layer(rng, 20, 7, w_dtype=DType.S16)
+    yield layer(rng, 20, 7, dtype=DType.S16, x_zp=0)
+    yield layer(rng, 20, 7, dtype=DType.S16, w_dtype=DType.S16, x_zp=3)
+    for dtype in (DType.F32, DType.F64):
+        yield layer(rng, 13, 6, rows=2, dtype=dtype)
+        yield layer(rng, 8, 6, dtype=dtype, clamp=(0, 0))
+
+
+def test_fully_connected_accepts_any_number_of_leading_axes() -> None:
+    rng = np.random.default_rng(0)
+    x, w = rng.standard_normal((2, 3, 4)).astype(np.float32), rng.standard_normal((5, 4)).astype(np.float32)
+    node = Node("n", "FullyConnected", ("x", "w", "b"), ("y",), {"act_min": 0.0})
+    b = np.ones(5, np.float32)
+    types = tuple(TensorType(a.shape, DType.F32) for a in (x, w, b))
+    out = OP.infer(node, types)
+    assert out[0].shape == (2, 3, 5)
+    np.testing.assert_allclose(
+        OP.reference(Call(node, (x, w, b), types, out))[0], np.maximum(x @ w.T + 1, 0), rtol=1e-6
+    )
+
+
+def test_fully_connected_refuses_mismatched_inner_dimensions() -> None:
+    node = Node("n", "FullyConnected", ("x", "w"), ("y",))
+    with pytest.raises(OpError, match="inner dimensions do not match"):
+        OP.infer(node, (TensorType((1, 4), DType.F32), TensorType((2, 3), DType.F32)))

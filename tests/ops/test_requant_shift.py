@@ -1,0 +1,99 @@
+"""RequantShift: the integer form against the float formula, and the cases of the kernels that end in a shift."""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Iterator
+
+import numpy as np
+import pytest
+
+from glowc.graph.types import DType, TensorType
+from glowc.ops.requant_shift import Shift, float_formula
+from glowc.ops.spatial import row_params
+from glowc.ops.strided import axis_keys
+from tests.kernels.case import Case, make_case
+
+ENDS = {"out_zp": -128, "out_min": -128, "out_max": 127, "shift": 16}
+
+
+def constants(rng: np.random.Generator, channels: int, bits: int = 16) -> dict[str, np.ndarray]:
+    """Return multipliers and offsets; negative ones and ties among them."""
+    return {
+        "mul": rng.integers(-700, 700, channels).astype(np.int32),
+        "offset": rng.integers(-(2**20), 2**20, channels).astype(np.int64) + (1 << bits >> 1),
+    }
+
+
+def conv_case(rng: np.random.Generator, dtype: DType, *, group: int = 1, planar: bool = False, pad: int = 1) -> Case:
+    """Return one convolution that ends in a shift; depthwise when group > 1."""
+    c, out_c, h, w = (4, 4, 6, 5) if group > 1 else (3, 5, 6, 5)
+    shape = (1, c, h, w) if planar else (1, h, w, c)
+    out = TensorType((1, h + 2 * pad - 2, w + 2 * pad - 2, out_c), DType.S8)
+    params = row_params(TensorType(shape, dtype), out, planar=planar) | {
+        "k_h": 3, "k_w": 3, "stride_h": 1, "stride_w": 1, "dil_h": 1, "dil_w": 1, "pad_top": pad, "pad_left": pad,
+        "groups": group, "w_zp": 0, "in_zp": -128 if dtype is DType.S8 else 0, **ENDS,
+    }  # fmt: skip
+    weights = rng.integers(-127, 128, (3, 3, out_c) if group > 1 else (out_c, 3, 3, c)).astype(np.int8)
+    x = rng.integers(dtype.qmin, dtype.qmax + 1, shape) if dtype is DType.S8 else rng.integers(-128, 256, shape)
+    arrays = {"in": x.astype(dtype.numpy), "weights": weights, **constants(rng, out_c)}
+    name = f"{'dwconv' if group > 1 else 'conv'}_{dtype.value}rs"
+    return make_case(name, arrays, params, rows=(0, out.shape[1]), out={"out": (out.shape, DType.S8)})
+
+
+def fc_case(rng: np.random.Generator, dtype: DType, k: int, n: int, rows: int = 1) -> Case:
+    """Return one fc_*rs case."""
+    x = rng.integers(dtype.qmin, dtype.qmax + 1, (rows, k)) // (1 if dtype is DType.S8 else 100)
+    arrays = {
+        "in": x.astype(dtype.numpy),
+        "weights": rng.integers(-127, 128, (n, k)).astype(np.int8),
+        **constants(rng, n),
+    }
+    params = {"rows": rows, "in_k": k, "out_n": n, "w_zp": 0, "in_zp": -3, **ENDS}
+    return make_case(f"fc_{dtype.value}rs", arrays, params, out={"out": ((rows, n), DType.S8)})
+
+
+def kernel_cases() -> Iterator[Case]:
+    """Every kernel that ends in a shift, and RequantShift alone."""
+    rng = np.random.default_rng(5)
+    for dtype, group, planar in itertools.product((DType.S8, DType.S16), (1, 4), (False, True)):
+        yield conv_case(rng, dtype, group=group, planar=planar, pad=int(not planar))
+    for dtype, k in itertools.product((DType.S8, DType.S16), (1, 7, 16, 33)):
+        yield fc_case(rng, dtype, k, 6, rows=2)
+    axes = dict.fromkeys(axis_keys("d"), 1) | dict.fromkeys((*axis_keys("a"), *axis_keys("b")), 0)
+    codes = rng.integers(-128, 128, (2, 30)).astype(np.int8)
+    for sign in "+-":
+        loops = axes | {
+            "d0": 30,
+            "a0": 1,
+            "b0": 1,
+            "rank": 1,
+            "sign": sign,
+            "a_zp": -128,
+            "b_zp": 5,
+            **ENDS,
+            "shift": 9,
+        }
+        arrays = {"a": codes[0], "b": codes[1], **constants(rng, 1, 9)}
+        yield make_case("add_s8rs", arrays, loops, out={"out": ((30,), DType.S8)})
+    for dtype, to in ((DType.S32, DType.S8), (DType.S8, DType.S8), (DType.S16, DType.S16)):
+        wide = rng.integers(-200000, 200000, (2, 3, 7)) if dtype is DType.S32 else rng.integers(-128, 128, (2, 3, 7))
+        arrays = {"in": wide.astype(dtype.numpy), **constants(rng, 3)}
+        yield make_case(
+            "requant_shift", arrays, {"outer": 2, "channels": 3, "inner": 7, "in_zp": 1, **ENDS},
+            out={"out": ((2, 3, 7), to)},
+        )  # fmt: skip
+    for dtype in (DType.F32, DType.F64):
+        x = rng.integers(-200000, 200000, (2, 3, 7)).astype(dtype.numpy)
+        arrays = {"in": x, "mul": rng.integers(1, 700, 3).astype(np.float64), "add": np.asarray([0.0, 5.0, -7.0])}
+        params = {"outer": 2, "channels": 3, "inner": 7, "out_min": -128, "out_max": 127, "out_zp": 0, "div": 65536.0}
+        yield make_case(f"requant_shift_{dtype.value}", arrays, params, out={"out": ((2, 3, 7), dtype)})
+
+
+@pytest.mark.parametrize("div", [1, 2, 256, 65536, 3])
+def test_integer_form_is_the_float_formula(div: int) -> None:
+    """Over ties (half up) and signs; onnx's text is clip(floor((x * mul + add) / div + 0.5))."""
+    x = np.arange(-5000, 5000)
+    for mul, add in ((1, 0), (514, 0), (-257, 13), (32768, 32768)):
+        wanted = float_formula(x.astype(np.float32), np.asarray(mul), np.asarray(add), div, -128, 127)
+        assert np.array_equal(Shift((mul,), (add,), div, -128, 127).apply(x, -1), wanted)

@@ -1,0 +1,125 @@
+"""What the tests of quantised forms share: onnxruntime's integer kernels as the judge, and short model pieces."""
+
+from __future__ import annotations
+
+import tempfile
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import onnx
+import pytest
+
+from glowc.driver import CompileOptions, compile_model
+from glowc.frontend import import_model
+from glowc.graph.graph import Graph
+from glowc.graph.interp import run_graph
+from glowc.passes.pipeline import run_pipeline
+from glowc.target import load_board
+from tests.e2e.models import outputs_on
+from tests.unit.onnx_builders import f32, model, node
+
+Arrays = Mapping[str, np.ndarray]
+RNG = np.random.default_rng(11)
+
+
+def onnxruntime_outputs(proto: onnx.ModelProto, feeds: Arrays) -> dict[str, np.ndarray]:
+    """Return what onnxruntime's integer kernels give."""
+    ort = pytest.importorskip("onnxruntime")
+    options = ort.SessionOptions()
+    options.intra_op_num_threads, options.log_severity_level = 1, 4
+    options.add_session_config_entry("session.qdqisint8allowed", "1")
+    session = ort.InferenceSession(proto.SerializeToString(), options, providers=["CPUExecutionProvider"])
+    return dict(zip([o.name for o in session.get_outputs()], session.run(None, dict(feeds)), strict=True))
+
+
+def optimised(proto: onnx.ModelProto, **options: Any) -> Graph:
+    """Return the graph behind the passes."""
+    return run_pipeline(import_model(proto.SerializeToString(), name="net", **options))
+
+
+def assert_same(got: Arrays, wanted: Arrays, tolerance: float = 0.0, steps: int = 0) -> None:
+    """Integers must be equal but for `steps`, floats within `tolerance` of the largest magnitude."""
+    for name, expected in wanted.items():
+        assert got[name].shape == expected.shape
+        assert got[name].dtype == expected.dtype
+        atol = tolerance * float(np.abs(expected).max(initial=0)) if expected.dtype.kind == "f" else steps
+        np.testing.assert_allclose(got[name].astype(np.float64), expected.astype(np.float64), rtol=0, atol=atol)
+
+
+def same_as_onnxruntime(
+    proto: onnx.ModelProto,
+    feeds: Arrays,
+    *,
+    tolerance: float = 0.0,
+    judge: onnx.ModelProto | None = None,
+    in_c: bool = False,
+    **options: Any,
+) -> Graph:
+    """Compare the imported graph, the optimised one and, when `in_c`, the C program with onnxruntime.
+
+    The imported graph still computes in float between DequantizeLinear and QuantizeLinear: one step may differ.
+    """
+    wanted = onnxruntime_outputs(judge or proto, feeds)
+    imported = import_model(proto.SerializeToString(), name="net", **options)
+    assert_same(run_graph(imported, feeds), wanted, max(tolerance, 0.02), steps=1)
+    graph = optimised(proto, **options)
+    assert_same(run_graph(graph, feeds), wanted, tolerance)
+    if in_c:
+        with tempfile.TemporaryDirectory() as folder:
+            path = Path(folder) / "net.onnx"
+            onnx.save(proto, path)
+            compiled = compile_model(path, load_board("host", None), CompileOptions(name="net", **options))
+        got = outputs_on(compiled, {name: array[None] for name, array in feeds.items()})
+        assert_same({name: array[0] for name, array in got.items()}, wanted, max(tolerance, 1e-5))
+    return graph
+
+
+def codes(*shape: int, dtype: type = np.int8) -> np.ndarray:
+    """Return random codes."""
+    info = np.iinfo(dtype)
+    return RNG.integers(info.min, info.max + 1, shape).astype(dtype)
+
+
+class Net:
+    """A QDQ model in the making; every tensor has its own scale."""
+
+    def __init__(self, opset: int = 17) -> None:
+        self.nodes: list[onnx.NodeProto] = []
+        self.consts: dict[str, Any] = {}
+        self.inputs: dict[str, str] = {}
+        self.opset = opset
+
+    def const(self, name: str, value: Any) -> str:
+        """Add an initialiser."""
+        self.consts[name] = np.asarray(value)
+        return name
+
+    def input(self, name: str, text: str) -> str:
+        """Add a graph input."""
+        self.inputs[name] = text
+        return name
+
+    def op(self, op: str, inputs: str, out: str, **attrs: Any) -> str:
+        """Add a node."""
+        self.nodes.append(node(op, inputs, out, name=f"{op}_{out}", **attrs))
+        return out
+
+    def dq(self, x: str, scale: Any, zero: Any, out: str = "", **attrs: Any) -> str:
+        """Add a DequantizeLinear."""
+        s, z = self.const(f"{x}_s", np.asarray(scale, np.float32)), self.const(f"{x}_z", zero)
+        return self.op("DequantizeLinear", f"{x} {s} {z}", out or f"{x}_r", **attrs)
+
+    def q(self, x: str, scale: float, zero: Any, out: str) -> str:
+        """Add a QuantizeLinear."""
+        s, z = self.const(f"{out}_s", f32(scale)), self.const(f"{out}_z", zero)
+        return self.op("QuantizeLinear", f"{x} {s} {z}", out)
+
+    def qdq(self, x: str, scale: float, zero: Any) -> str:
+        """Add QuantizeLinear and DequantizeLinear."""
+        return self.dq(self.q(x, scale, zero, f"{x}_q"), scale, zero, f"{x}_qr")
+
+    def build(self, outputs: Mapping[str, str]) -> onnx.ModelProto:
+        """Return the model."""
+        return model(self.nodes, self.inputs, outputs, self.consts, opset=self.opset)

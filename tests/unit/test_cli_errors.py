@@ -1,0 +1,480 @@
+"""Bad input on the command line: exit status 1, one message with a hint, no traceback, nothing half-written."""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import sys
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+import onnx
+import pytest
+from onnx import helper
+
+from glowc import cli
+from glowc.driver import compile_model, write_bundle
+from glowc.target import load_board
+from tests.conftest import ROOT
+from tests.golden.nets import dense, float_mlp
+from tests.unit.onnx_builders import model, node
+
+DIGITS = ROOT / "examples/digits/digits.onnx"
+
+
+@dataclass(frozen=True)
+class Result:
+    """What one call of the program left behind."""
+
+    status: int
+    out: str
+    err: str
+
+
+Glowc = Callable[..., Result]
+
+
+@pytest.fixture
+def glowc(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], tmp_path: Path) -> Glowc:
+    """Run the command line in this process, in a folder of its own."""
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr(cli, "_debug", False)
+
+    def call(*argv: object) -> Result:
+        monkeypatch.setattr(sys, "argv", ["glowc", *map(str, argv)])
+        capsys.readouterr()
+        status: object = 0
+        try:
+            cli.main()
+        except SystemExit as stop:
+            status = stop.code
+        printed = capsys.readouterr()
+        return Result(int(str(status or 0)), printed.out, printed.err)
+
+    return call
+
+
+def tree(folder: Path) -> dict[str, bytes | None]:
+    """Everything below a folder: bytes of files, None for folders."""
+    return {
+        path.relative_to(folder).as_posix(): path.read_bytes() if path.is_file() else None
+        for path in sorted(folder.rglob("*"))
+    }
+
+
+def refused(glowc: Glowc, *argv: object, says: Sequence[str], hint: str = "") -> Result:
+    """The call fails as it should: status 1, `error:` first, every text of `says`, a hint, no trace of it on disk."""
+    before = tree(Path.cwd())
+    result = glowc(*argv)
+    assert tree(Path.cwd()) == before
+    assert result.status == 1, result.err
+    assert result.out == ""
+    assert result.err.startswith("error: ")
+    assert len(re.findall("^error: ", result.err, re.MULTILINE)) == 1
+    assert "Traceback" not in result.err
+    assert 'File "' not in result.err
+    for text in says:
+        assert text in result.err
+    assert "\n  hint: " in result.err, result.err
+    assert hint in result.err.rpartition("hint: ")[2]
+    return result
+
+
+def save(proto: onnx.ModelProto, name: str = "net.onnx") -> Path:
+    path = Path.cwd() / name
+    path.write_bytes(proto.SerializeToString())
+    return path
+
+
+def unsupported() -> onnx.ModelProto:
+    nodes = [
+        node("Wubble", "x", "t", name="first/odd", domain="com.acme"),
+        node("Relu", "x", "r", name="fine"),
+        node("Wibble", "r", "y", name="second/odd", domain="com.acme"),
+        node("Wobble", "y", "z", name="third/odd", domain="com.acme"),
+    ]
+    return model(nodes, {"x": "f32[1,4]"}, {"t": "f32", "z": "f32"}, domains=["com.acme"])
+
+
+def symbolic() -> onnx.ModelProto:
+    return model([node("Relu", "x", "y")], {"x": "f32[1,N,4]"}, "y")
+
+
+# ---- the model file ----
+
+
+def test_missing_file(glowc: Glowc) -> None:
+    refused(glowc, "compile", "gone.onnx", "-o", "out", says=["no such file: gone.onnx"])
+
+
+def test_missing_file_names_those_that_are_there(glowc: Glowc) -> None:
+    save(dense(), "net.onnx")
+    refused(glowc, "compile", "nett.onnx", "-o", "out", says=["nett.onnx"], hint="net.onnx")
+
+
+def test_folder_instead_of_a_model(glowc: Glowc) -> None:
+    Path("models").mkdir()
+    save(dense(), "models/kws.onnx")
+    refused(glowc, "compile", "models", "-o", "out", says=["models is a directory"], hint="models/kws.onnx")
+
+
+@pytest.mark.parametrize(
+    "data",
+    [
+        b"",
+        b"hello, this is no model at all\n",
+        bytes(range(256)) * 4,
+        b"PK\x03\x04" + bytes(64),
+        b"\x1c\0\0\0TFL3" + bytes(64),
+    ],
+)
+def test_file_that_is_not_onnx(glowc: Glowc, data: bytes) -> None:
+    Path("net.onnx").write_bytes(data)
+    says = ["net.onnx is empty"] if not data else ["net.onnx is not an ONNX file"]
+    refused(glowc, "compile", "net.onnx", "-o", "out", says=says)
+
+
+@pytest.mark.parametrize("part", [0.3, 0.6, 0.9, 0.99])
+def test_truncated_file(glowc: Glowc, part: float) -> None:
+    data = DIGITS.read_bytes()
+    Path("net.onnx").write_bytes(data[: int(len(data) * part)])
+    refused(glowc, "compile", "net.onnx", "-o", "out", says=["net.onnx is truncated", "bytes are missing"])
+
+
+def test_external_weights_that_are_missing(glowc: Glowc) -> None:
+    onnx.save(float_mlp(), "net.onnx", save_as_external_data=True, location="net.data", size_threshold=0)
+    Path("net.data").unlink()
+    refused(glowc, "compile", "net.onnx", "-o", "out", says=["net.data", "is missing"], hint="net.data")
+
+
+def test_all_unsupported_operators_are_listed_with_their_nodes(glowc: Glowc) -> None:
+    save(unsupported())
+    says = ["Wubble", '"first/odd"', "com.acme", "Wibble", '"second/odd"', "Wobble", '"third/odd"']
+    result = refused(glowc, "compile", "net.onnx", "-o", "out", says=says, hint="glowc ops")
+    assert "fine" not in result.err
+
+
+def test_symbolic_dimension_without_a_value(glowc: Glowc) -> None:
+    save(symbolic())
+    says = ['input "x" [1, N, 4]', "dimension 1 (N) has no value"]
+    refused(glowc, "compile", "net.onnx", "-o", "out", says=says, hint="--define-symbol N=1")
+
+
+@pytest.mark.parametrize("pair", ["N", "N=", "N=0", "N=-3", "N=x", "=4", "N=1.5"])
+def test_bad_define_symbol(glowc: Glowc, pair: str) -> None:
+    save(symbolic())
+    argv = ("compile", "net.onnx", "-o", "out", "--define-symbol", pair)
+    refused(glowc, *argv, says=[f"--define-symbol {pair}"], hint="--define-symbol")
+
+
+def test_symbol_that_the_model_does_not_have(glowc: Glowc) -> None:
+    save(symbolic())
+    argv = ("compile", "net.onnx", "-o", "out", "--define-symbol", "M=1")
+    refused(glowc, *argv, says=["no symbolic dimension 'M'"], hint="N")
+
+
+# ---- names and boards ----
+
+
+def test_name_that_is_no_c_identifier(glowc: Glowc) -> None:
+    refused(glowc, "compile", DIGITS, "-o", "out", "--name", "a-b", says=["'a-b'"], hint="--name a_b")
+
+
+@pytest.mark.parametrize("name", ["1st", "int", "digits_run", "glow_thing"])
+def test_entry_name_that_cannot_be(glowc: Glowc, name: str) -> None:
+    refused(glowc, "compile", DIGITS, "-o", "out", "--entry-name", name, says=[name], hint="--entry-name")
+
+
+@pytest.mark.parametrize("command", ["compile", "bench"])
+def test_unknown_board_suggests_the_right_one(glowc: Glowc, command: str) -> None:
+    out = ("-o", "out") if command == "compile" else ()
+    says = ['unknown board "mps2-an368"', "did you mean", "mps2-an386"]
+    refused(glowc, command, DIGITS, "--board", "mps2-an368", *out, says=says)
+
+
+def test_cpu_that_the_board_does_not_have(glowc: Glowc) -> None:
+    before = tree(Path.cwd())
+    result = glowc("compile", DIGITS, "--board", "mps2-an386", "--cpu", "cortex-a53", "-o", "out")
+    assert (result.status, tree(Path.cwd())) == (1, before)
+    assert result.err.startswith('error: board "mps2-an386" has no CPU "cortex-a53"')
+    assert "it can have: cortex-m4" in result.err
+
+
+def test_folder_without_a_board(glowc: Glowc) -> None:
+    Path("myboard").mkdir()
+    result = glowc("compile", DIGITS, "--board", "myboard", "-o", "out")
+    assert result.status == 1
+    assert result.err.startswith('error: folder "myboard" holds no board.toml')
+    assert tree(Path.cwd()) == {"myboard": None}
+
+
+@pytest.mark.parametrize(("option", "value"), [("--passes", "+nonsense"), ("--stop-after", "fold-everything")])
+def test_unknown_pass(glowc: Glowc, option: str, value: str) -> None:
+    refused(glowc, "compile", DIGITS, "-o", "out", option, value, says=["no pass named", value.lstrip("+")])
+
+
+# ---- limits ----
+
+
+def large() -> onnx.ModelProto:
+    """Its first layer needs 20,736 bytes of activations: more than a micro:bit has."""
+    consts = {"w": np.ones((8, 1, 1, 1), np.float32)}
+    nodes = [node("Conv", "x w", "h", name="block/conv", kernel_shape=[1, 1]), node("GlobalAveragePool", "h", "y")]
+    return model(nodes, {"x": "f32[1,1,24,24]"}, "y", consts)
+
+
+def test_model_too_large_for_the_board_names_the_peak(glowc: Glowc) -> None:
+    save(large())
+    argv = ("compile", "net.onnx", "--board", "microbit", "-o", "out")
+    says = ["bytes of RAM for its arena", "board microbit allows 16384", 'at Conv "block/conv"', " x\n"]
+    refused(glowc, *argv, says=[*says, "the peak"], hint="glowc boards")
+    result = refused(glowc, *argv, "--plan", "plain", says=says, hint="glowc boards")
+    peak = re.search(r"the peak of (\d+) bytes", result.err)
+    assert peak is not None
+    assert int(peak[1]) == 24 * 24 * 4 * (1 + 8)
+
+
+def test_ram_limit(glowc: Glowc) -> None:
+    argv = ("compile", DIGITS, "-o", "out", "--ram-limit", "100")
+    refused(glowc, *argv, says=["bytes of RAM", "--ram-limit 100 allows 100", "the peak is at"], hint="RAM")
+
+
+def test_flash_limit(glowc: Glowc) -> None:
+    argv = ("compile", DIGITS, "-o", "out", "--flash-limit", "1000")
+    says = ["bytes of flash for its constants", "--flash-limit 1000 allows 1000", "largest constants"]
+    refused(glowc, *argv, says=says, hint="flash")
+
+
+def test_limits_that_hold_change_nothing(glowc: Glowc) -> None:
+    result = glowc("compile", DIGITS, "-o", "out", "--ram-limit", "65536", "--flash-limit", "65536")
+    assert result.status == 0, result.err
+
+
+# ---- output ----
+
+
+def test_output_folder_is_a_file(glowc: Glowc) -> None:
+    Path("out").write_text("mine")
+    refused(glowc, "compile", DIGITS, "-o", "out", says=["cannot write the bundle to out"], hint="-o")
+
+
+def test_output_folder_inside_a_file(glowc: Glowc) -> None:
+    Path("file").write_text("mine")
+    refused(glowc, "compile", DIGITS, "-o", "file/out", says=["cannot write the bundle to file/out"], hint="-o")
+
+
+@pytest.mark.skipif(os.geteuid() == 0, reason="root may write everywhere")
+def test_output_folder_that_is_not_writable(glowc: Glowc) -> None:
+    Path("locked").mkdir(mode=0o555)
+    refused(glowc, "compile", DIGITS, "-o", "locked/out", says=["cannot write the bundle"], hint="-o")
+
+
+def test_full_disk_leaves_the_old_bundle_as_it_was(glowc: Glowc, monkeypatch: pytest.MonkeyPatch) -> None:
+    assert glowc("compile", DIGITS, "-o", "out").status == 0
+    write = Path.write_text
+
+    def full(self: Path, data: str, *args: object, **kwargs: object) -> int:
+        if self.name.endswith(".mk"):
+            raise OSError(28, "No space left on device")
+        return write(self, data, *args, **kwargs)  # type: ignore[arg-type]
+
+    monkeypatch.setattr(Path, "write_text", full)
+    argv = ("compile", DIGITS, "-o", "out", "--opt", "speed")
+    refused(glowc, *argv, says=["cannot write the bundle to out: No space left on device"], hint="-o")
+
+
+def test_dump_folder_is_a_file(glowc: Glowc) -> None:
+    Path("dump").write_text("mine")
+    refused(glowc, "compile", DIGITS, "-o", "out", "--dump-ir", "dump", says=["dump"])
+
+
+# ---- run, bench, validate ----
+
+
+@pytest.fixture(scope="session")
+def bundle(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("digits") / "bundle"
+    write_bundle(compile_model(DIGITS, load_board("host")), folder)
+    return folder
+
+
+def images(**arrays: np.ndarray) -> Path:
+    np.savez("in.npz", **arrays)
+    return Path("in.npz")
+
+
+GOOD = np.zeros((2, 1, 1, 8, 8), np.int8)
+BAD_INPUTS: Mapping[str, tuple[dict[str, np.ndarray], str]] = {
+    "missing array": ({"picture": GOOD}, "no array named 'image' (the file has 'picture')"),
+    "no array": ({}, "no array named 'image' (the file has none)"),
+    "wrong shape": ({"image": GOOD[..., :4]}, "image: int8[2, 1, 1, 8, 4], the model takes int8[1, 1, 8, 8]"),
+    "wrong rank": ({"image": GOOD[0, 0]}, "image: int8[1, 8, 8], the model takes int8[1, 1, 8, 8]"),
+    "wrong dtype": ({"image": GOOD.astype(np.float64)}, "image: float64[2, 1, 1, 8, 8], the model takes int8"),
+    "no samples": ({"image": GOOD[:0]}, "at least one"),
+}
+
+
+@pytest.mark.parametrize("case", BAD_INPUTS)
+@pytest.mark.parametrize("source", ["bundle", "model"])
+def test_inputs_that_do_not_fit(glowc: Glowc, bundle: Path, source: str, case: str) -> None:
+    arrays, message = BAD_INPUTS[case]
+    images(**arrays)
+    where = bundle if source == "bundle" else DIGITS
+    refused(glowc, "run", where, "--input", "in.npz", "--output", "out.npz", says=["in.npz", message])
+
+
+@pytest.mark.parametrize("command", ["run", "bench", "validate"])
+@pytest.mark.parametrize("data", [None, b"", b"no archive", b"PK\x03\x04 broken"])
+def test_input_file_that_is_no_npz(glowc: Glowc, command: str, data: bytes | None) -> None:
+    if data is not None:
+        Path("in.npz").write_bytes(data)
+    says = ["in.npz does not exist"] if data is None else ["in.npz is not an .npz file"]
+    out = ("--output", "out.npz") if command == "run" else ()
+    refused(glowc, command, DIGITS, "--input", "in.npz", *out, says=says)
+
+
+def test_input_file_with_pickled_objects_is_not_loaded(glowc: Glowc) -> None:
+    images(image=np.array([{"a": 1}], dtype=object))
+    refused(glowc, "run", DIGITS, "--input", "in.npz", "--output", "out.npz", says=["in.npz is not an .npz file"])
+
+
+def test_several_inputs_with_different_counts(glowc: Glowc) -> None:
+    save(model([node("Add", "a b", "y")], {"a": "f32[1,2]", "b": "f32[1,2]"}, "y"))
+    images(a=np.zeros((2, 1, 2), np.float32), b=np.zeros((3, 1, 2), np.float32))
+    refused(glowc, "run", "net.onnx", "--input", "in.npz", "--output", "out.npz", says=["[2, 3] samples"])
+
+
+@pytest.mark.parametrize("command", ["run", "bench"])
+def test_folder_that_is_no_bundle(glowc: Glowc, command: str) -> None:
+    Path("folder").mkdir()
+    argv = ("--input", "in.npz", "--output", "out.npz") if command == "run" else ()
+    refused(glowc, command, "folder", *argv, says=["folder is not a bundle"], hint="glowc compile")
+
+
+@pytest.mark.parametrize("text", ["", "{", "[]", "{}", '{"model": "x", "inputs": [{}], "outputs": [], "layers": []}'])
+def test_broken_report_of_a_bundle(glowc: Glowc, text: str) -> None:
+    Path("folder").mkdir()
+    Path("folder/report.json").write_text(text)
+    refused(glowc, "bench", "folder", says=["report.json cannot be read"], hint="compile the model again")
+
+
+def test_output_file_that_cannot_be_written(glowc: Glowc, bundle: Path) -> None:
+    images(image=GOOD)
+    argv = ("run", bundle, "--input", "in.npz", "--output", "nowhere/out.npz")
+    refused(glowc, *argv, says=["cannot write nowhere/out.npz"], hint="--output")
+
+
+@pytest.mark.parametrize(
+    ("board", "tool", "package"),
+    [
+        ("host", "gcc", "gcc"),
+        ("mps2-an386", "arm-none-eabi-gcc", "gcc-arm-none-eabi"),
+        ("linux-aarch64", "aarch64-linux-gnu-gcc", "gcc-aarch64-linux-gnu"),
+        ("linux-armhf", "arm-linux-gnueabihf-gcc", "gcc-arm-linux-gnueabihf"),
+    ],
+)
+def test_missing_compiler(
+    glowc: Glowc, bundle: Path, board: str, tool: str, package: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    images(image=GOOD)
+    monkeypatch.setenv("PATH", "")
+    argv = ("run", bundle, "--board", board, "--input", "in.npz", "--output", "out.npz")
+    refused(glowc, *argv, says=[f"{tool} is not installed"], hint=package)
+
+
+def test_missing_qemu(
+    glowc: Glowc, bundle: Path, require_tool: Callable[..., None], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The compiler is there and QEMU is not."""
+    import shutil
+
+    require_tool("aarch64-linux-gnu-gcc")
+    images(image=GOOD)
+    which = shutil.which
+    monkeypatch.setattr(shutil, "which", lambda name: None if name.startswith("qemu") else which(name))
+    argv = ("run", bundle, "--board", "linux-aarch64", "--input", "in.npz", "--output", "out.npz")
+    refused(glowc, *argv, says=["qemu-aarch64 is not installed"], hint="qemu-user")
+
+
+def test_board_that_cannot_be_run_from_here(glowc: Glowc, bundle: Path, require_tool: Callable[..., None]) -> None:
+    require_tool("arm-none-eabi-gcc")
+    images(image=GOOD)
+    argv = ("run", bundle, "--board", "rpi-pico", "--input", "in.npz", "--output", "out.npz")
+    refused(glowc, *argv, says=['"rpi-pico" is real hardware'], hint="glowc boards")
+
+
+# ---- the program itself ----
+
+
+def test_internal_error_is_status_two(glowc: Glowc, monkeypatch: pytest.MonkeyPatch) -> None:
+    from glowc import driver
+    from glowc.errors import InternalError
+
+    def broken(*_: object, **__: object) -> None:
+        raise InternalError("invariant broken", details=["here"])
+
+    monkeypatch.setattr(driver, "compile_model", broken)
+    result = glowc("compile", DIGITS, "-o", "out")
+    assert result.status == 2
+    assert result.err.startswith("internal error: invariant broken\n  here")
+    assert tree(Path.cwd()) == {}
+
+
+def test_unexpected_exception_is_status_two_and_tells_how_to_see_more(
+    glowc: Glowc, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    from glowc import driver
+
+    monkeypatch.setattr(driver, "compile_model", lambda *_, **__: 1 // 0)
+    result = glowc("compile", DIGITS, "-o", "out")
+    assert result.status == 2
+    assert result.err.startswith("internal error: ZeroDivisionError")
+    assert "glowc --debug" in result.err
+    assert "Traceback" not in result.err
+    with pytest.raises(ZeroDivisionError):
+        glowc("--debug", "compile", DIGITS, "-o", "out")
+
+
+def test_errors_leave_standard_output_free_for_json(glowc: Glowc) -> None:
+    result = glowc("compile", "gone.onnx", "-o", "out", "--json")
+    assert (result.status, result.out) == (1, "")
+
+
+def test_json_of_compile_is_the_report(glowc: Glowc) -> None:
+    result = glowc("compile", DIGITS, "-o", "out", "--json")
+    assert result.status == 0
+    assert json.loads(result.out) == json.loads(Path("out/report.json").read_text())
+
+
+@pytest.mark.parametrize(
+    "argv", [("compile",), ("compile", "a.onnx"), ("nonsense",), ("compile", "a", "-o", "b", "--opt", "x")]
+)
+def test_wrong_usage_is_the_users_mistake(glowc: Glowc, argv: tuple[str, ...]) -> None:
+    result = glowc(*argv)
+    assert result.status == 1, "2 is for a bug in glowc"
+    assert "Traceback" not in result.err
+    assert result.out == ""
+
+
+def test_help_of_every_command_has_an_example(glowc: Glowc) -> None:
+    listed = glowc("--help")
+    assert listed.status == 0
+    commands = [c.name or (c.callback.__name__ if c.callback else "") for c in cli.app.registered_commands]
+    assert {"compile", "run", "bench", "validate", "boards", "ops", "doctor"} <= set(commands)
+    for command in commands:
+        assert command in listed.out
+        text = glowc(command, "--help")
+        assert text.status == 0
+        assert "Example: " in text.out
+        assert "glowc " + command in text.out
+
+
+def test_message_of_a_bad_model_is_not_longer_than_a_screen(glowc: Glowc) -> None:
+    """Hundreds of nodes with one unsupported operator are one line."""
+    nodes = [helper.make_node("Wibble", [f"v{i}"], [f"v{i + 1}"], name=f"n{i}", domain="com.acme") for i in range(300)]
+    save(model(nodes, {"v0": "f32[1,4]"}, {"v300": "f32"}, domains=["com.acme"]))
+    result = refused(glowc, "compile", "net.onnx", "-o", "out", says=["Wibble (300 nodes)", "and 294 more"])
+    assert len(result.err.splitlines()) < 10

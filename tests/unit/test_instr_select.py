@@ -1,0 +1,139 @@
+"""Choice of the kernel variant for one instruction: CPU features, shapes, rank, packed weights, scratch."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from glowc.errors import InternalError, ModelError
+from glowc.graph.graph import Node
+from glowc.graph.text import parse
+from glowc.instr.ir import Access, BufferKind, Instr, Program
+from glowc.lower import lowering
+from glowc.lower.lowering import lower_graph
+from glowc.ops.base import KernelDef, KernelVariant, LowerCtx, OpDef, OpError
+from glowc.ops.registry import all_kernels
+from glowc.target import Cpu, cpu_names, load_cpu
+
+GRAPH = """
+graph "g" {
+  input %x : s8[1,4]
+  const %w : s8[4] = [1, 2, 3, 4]
+  %y : s8[1,4] = Test(%x, %w) from "layer"
+  output %y
+}
+"""
+
+
+def wide(instr: Instr) -> bool:
+    return int(instr.params["n"]) >= 16
+
+
+def lower(
+    cpu: str, n: int, variants: tuple[KernelVariant, ...], patch: pytest.MonkeyPatch, params: tuple[str, ...] = ("n",)
+) -> Program:
+    """Lower one node to one instruction of a kernel with these variants."""
+    kernel = KernelDef("test", ("in in", "in weights", "out out"), params, lambda arrays, p: None, variants=variants)
+
+    def lower_node(node: Node, ctx: LowerCtx) -> None:
+        operands = {"in": ctx.read("x"), "weights": ctx.read("w"), "out": ctx.write("y")}
+        ctx.emit("test", operands, {"n": n}, macs=7)
+
+    op = OpDef("Test", lambda node, types: (types[0],), lambda call: (), lower_node)  # type: ignore[return-value]
+    patch.setattr(lowering, "get_kernel", lambda name: kernel)
+    patch.setattr(lowering, "find_op", lambda name: op)
+    return lower_graph(parse(GRAPH), load_cpu(cpu))
+
+
+REF = KernelVariant("ref")
+DSP = KernelVariant("dsp", needs=frozenset({"dsp"}), rank=5)
+MVE = KernelVariant("mve", needs=frozenset({"mve"}), rank=10, accepts=wide)
+
+
+@pytest.mark.parametrize(
+    ("cpu", "n", "isa"),
+    [
+        ("cortex-m0", 64, "ref"),
+        ("cortex-m3", 64, "ref"),
+        ("cortex-m4", 64, "dsp"),
+        ("cortex-m55", 64, "mve"),
+        ("cortex-m55", 15, "dsp"),
+        ("cortex-a53", 64, "ref"),
+    ],
+)
+def test_best_variant_that_the_cpu_has_and_that_accepts_is_chosen(
+    cpu: str, n: int, isa: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for variants in ((REF, DSP, MVE), (MVE, DSP, REF)):
+        (instr,) = lower(cpu, n, variants, monkeypatch).instrs
+        assert instr.isa == isa
+        assert (instr.name, instr.origin, instr.op, instr.macs) == (instr.name, ("layer",), "Test", 7)
+
+
+def test_no_variant_is_an_error_that_names_node_kernel_and_cpu(monkeypatch: pytest.MonkeyPatch) -> None:
+    with pytest.raises(ModelError) as caught:
+        lower("cortex-m0", 64, (DSP, MVE), monkeypatch)
+    for text in ("layer", "no variant of test for cpu cortex-m0", "s8[1,4]"):
+        assert text in str(caught.value)
+
+
+def test_packed_weights_replace_the_constant(monkeypatch: pytest.MonkeyPatch) -> None:
+    packing = KernelVariant("ref", pack_weights=lambda w, instr: w[::-1].astype(np.int16))
+    program = lower("cortex-m4", 4, (packing,), monkeypatch)
+    operand = program.instrs[0].operand("weights")
+    assert program.consts[operand.buffer].tolist() == [4, 3, 2, 1]
+    assert operand.type.dtype.value == "s16"
+    assert set(program.consts) == {operand.buffer}, "the unpacked constant is not stored too"
+
+
+def test_scratch_becomes_an_operand_with_a_buffer_of_its_own(monkeypatch: pytest.MonkeyPatch) -> None:
+    needy = KernelVariant("ref", scratch_bytes=lambda instr: 3 * int(instr.params["n"]))
+    program = lower("cortex-m4", 10, (needy,), monkeypatch)
+    operand = program.instrs[0].operand("scratch")
+    buffer = program.buffers[operand.buffer]
+    assert (operand.access, buffer.kind, buffer.size_bytes) == (Access.OUT, BufferKind.SCRATCH, 30)
+
+
+def test_call_with_other_parameters_than_declared_is_a_bug(monkeypatch: pytest.MonkeyPatch) -> None:
+    with pytest.raises(InternalError, match="other operands or parameters"):
+        lower("cortex-m4", 4, (REF,), monkeypatch, params=("n", "stride"))
+
+
+def test_operator_without_lowering_lists_every_node() -> None:
+    text = GRAPH.replace('from "layer"', 'from "first"').replace(
+        "  output %y", '  %z : s8[1,4] = Other(%y) from "second"\n  output %z'
+    )
+    with pytest.raises(ModelError) as caught:
+        lower_graph(parse(text), load_cpu("host"))
+    assert "2 operators" in str(caught.value)
+    assert '"first"' in str(caught.value) or "first" in str(caught.value)
+    assert "second" in str(caught.value)
+
+
+def test_error_of_an_operator_reaches_the_user_with_its_node(monkeypatch: pytest.MonkeyPatch) -> None:
+    def refuse(node: Node, ctx: LowerCtx) -> None:
+        raise OpError("dilation 3 is not possible")
+
+    op = OpDef("Test", lambda node, types: (types[0],), lambda call: (), refuse)  # type: ignore[return-value]
+    monkeypatch.setattr(lowering, "find_op", lambda name: op)
+    with pytest.raises(ModelError, match="cannot be compiled for host") as caught:
+        lower_graph(parse(GRAPH), load_cpu("host"))
+    assert "dilation 3 is not possible (inputs s8[1,4], s8[4])" in str(caught.value)
+
+
+@pytest.mark.parametrize("name", all_kernels())
+def test_every_kernel_has_one_portable_variant_for_every_shape(name: str) -> None:
+    """Each CPU can run each kernel: `ref` needs no feature, and no two variants share an instruction set."""
+    kernel = all_kernels()[name]
+    isas = [v.isa for v in kernel.variants]
+    assert len(isas) == len(set(isas))
+    (ref,) = (v for v in kernel.variants if v.isa == "ref")
+    assert not ref.needs
+    assert ref.rank <= min(v.rank for v in kernel.variants)
+
+
+def test_variants_need_features_that_some_cpu_has() -> None:
+    cpus: list[Cpu] = [load_cpu(name) for name in cpu_names()]
+    for kernel in all_kernels().values():
+        for variant in kernel.variants:
+            assert any(variant.needs <= cpu.features for cpu in cpus), f"{kernel.name}__{variant.isa}"
