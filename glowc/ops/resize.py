@@ -51,10 +51,15 @@ def _scales(node: Node, shape: tuple[int, ...], sizes: tuple[int, ...]) -> tuple
 
 
 def coordinates(mode: str, length: int, out: int, scale: float) -> np.ndarray:
-    """Return the real input coordinate of each output index, in float32."""
+    """Return the real input coordinate of each output index, in float32.
+
+    `align_corners` aligns with the real end, scale * length - 1, as ONNX says; onnxruntime with the last whole index.
+    """
     x, s, half = np.arange(out, dtype=F32), F32(scale), F32(0.5)
     if mode == "align_corners":
-        return np.asarray(x * F32(length - 1) / F32(out - 1)) if out > 1 else np.zeros(out, F32)
+        real = scale * length
+        end = F32(out - 1 if abs(real - out) < 1e-4 * out else real - 1)
+        return np.asarray(x * F32(length - 1) / end) if end > 0 else np.zeros(out, F32)
     if mode == "asymmetric":
         return np.asarray(x / s)
     if mode == "tf_half_pixel_for_nn":

@@ -8,7 +8,7 @@
 #
 # makes a static library NAME. Its sources are written at build time, and written again when the .onnx, the
 # .npz or the options change. TEST (inputs, one array per input, leading sample axis) adds test vectors:
-# #include "NAME_golden.h". OPTIONS go to `glowc compile` as they are. -DGLOWC_EXECUTABLE=... names another glowc.
+# #include "NAME_golden.h". CPU makes kernels for that core and compiles them with -mcpu=CPU. OPTIONS go to `glowc compile` as they are. -DGLOWC_EXECUTABLE=... names another glowc.
 
 function(glowc_add_model name onnx)
   cmake_parse_arguments(PARSE_ARGV 2 arg "" "BOARD;CPU;TEST" "OPTIONS")
@@ -46,5 +46,8 @@ function(glowc_add_model name onnx)
   target_include_directories(${name} PUBLIC "${dir}")
   set_target_properties(${name} PROPERTIES C_STANDARD 11 C_STANDARD_REQUIRED ON C_EXTENSIONS ON)
   target_compile_options(${name} PRIVATE -ffp-contract=off) # results are exact only without contraction
+  if(arg_CPU)
+    target_compile_options(${name} PRIVATE "-mcpu=${arg_CPU}") # kernels use this core's instructions
+  endif()
   target_link_libraries(${name} PUBLIC m)
 endfunction()
