@@ -67,7 +67,7 @@ def _removed(report: Mapping[str, Any]) -> list[str]:
     """Return a line about channels that cannot matter and are gone."""
     layers = report["removed_channels"]
     count = sum(entry["before"] - entry["after"] for entry in layers)
-    return [f"  removed    {count:>10,} dead channels of {len(layers)} layers"] if layers else []
+    return [f"  removed    {count:>10,} channels, dead or double, of {len(layers)} layers"] if layers else []
 
 
 def bench_tables(report: dict[str, Any]) -> None:

@@ -1,4 +1,4 @@
-"""Which int8 tensors must keep the same channels, and the keep masks under these ties."""
+"""Which channels of which int8 tensors must stay or go together, and the keep masks under these ties."""
 
 from __future__ import annotations
 
@@ -13,28 +13,34 @@ from glowc.passes.channel_ranges import (
     Range,
     flatten_positions,
     is_channel_vector,
+    is_code,
     is_depthwise,
     is_weighted,
+    joins_channels,
 )
 from glowc.passes.classes import UNARY
 
+Tie = tuple[str, np.ndarray, np.ndarray]
+"""Another value, channels of this one, and the channels of the other that stay or go with them."""
+
 
 class ChannelGroups:
-    """Ties between values: equal channels (elementwise, pools, depthwise) or the same channels at each of
-    several positions (flattening). Values that something unknown reads or writes are frozen: they keep all."""
+    """Ties between values: equal channels (elementwise, pools, depthwise), the same channels at each of several
+    positions (flattening), or a part of the channels (concatenation). Values that something unknown reads or
+    writes are frozen: they keep all."""
 
     def __init__(self, graph: Graph, ranges: Mapping[str, Range]) -> None:
         self._graph = graph
         self._channels = {name: r.low.size for name, r in ranges.items()}
-        self._ties: dict[str, list[tuple[str, int, int]]] = {name: [] for name in self._channels}
-        self._frozen = {name for name in (*graph.inputs, *graph.outputs) if name in self._channels}
+        self.ties: dict[str, list[Tie]] = {name: [] for name in self._channels}
+        self.frozen = {name for name in (*graph.inputs, *graph.outputs) if name in self._channels}
         for node in graph.nodes:
             self._add(node)
 
     def initial(self) -> dict[str, np.ndarray]:
         """Return masks that keep all channels of frozen values and none of the others."""
         keep = {name: np.zeros(count, bool) for name, count in self._channels.items()}
-        for name in self._frozen:
+        for name in self.frozen:
             self.require(keep, name, np.ones(self._channels[name], bool))
         return keep
 
@@ -56,27 +62,29 @@ class ChannelGroups:
                 continue
             keep[current] = keep[current] | mask
             changed = True
-            for other, times, over in self._ties[current]:
-                wanted = np.asarray(keep[current].reshape(over, -1).any(axis=0))
-                stack.append((other, np.tile(wanted, times)))
-            tiled = self._tiled(current, keep)
-            if tiled is not None:
-                stack.append((current, tiled))
+            for other, own, theirs in self.ties[current]:
+                wanted = np.zeros(self._channels[other], bool)
+                wanted[theirs[keep[current][own]]] = True
+                stack.append((other, wanted))
         return changed
 
-    def _tiled(self, name: str, keep: dict[str, np.ndarray]) -> np.ndarray | None:
-        """A flattened value keeps a channel at every position or at none."""
-        for _, _, over in self._ties[name]:
-            if over > 1:
-                mask = np.tile(keep[name].reshape(over, -1).any(axis=0), over)
-                if (mask & ~keep[name]).any():
-                    return np.asarray(mask)
-        return None
+    def _tie(self, a: str, b: str, own: np.ndarray, theirs: np.ndarray) -> None:
+        """Channels `own` of a stay with channels `theirs` of b."""
+        self.ties[a].append((b, own, theirs))
+        self.ties[b].append((a, theirs, own))
 
-    def _tie(self, a: str, b: str, positions: int = 1) -> None:
+    def _tie_all(self, a: str, b: str, positions: int = 1) -> None:
         """Channels of b are those of a, `positions` times behind each other."""
-        self._ties[a].append((b, positions, 1))
-        self._ties[b].append((a, 1, positions))
+        count = self._channels[a]
+        self._tie(a, b, np.tile(np.arange(count), positions), np.arange(count * positions))
+
+    def _tie_parts(self, node: Node) -> None:
+        """Channels of a concatenation are those of its inputs behind each other."""
+        first = 0
+        for name in node.inputs:
+            count = self._channels[name]
+            self._tie(name, node.outputs[0], np.arange(count), np.arange(first, first + count))
+            first += count
 
     def _add(self, node: Node) -> None:
         graph, out = self._graph, node.outputs[0]
@@ -84,39 +92,44 @@ class ChannelGroups:
         known = x in self._channels and out in self._channels and len(node.outputs) == 1
         if is_weighted(graph, node):
             if is_depthwise(graph, node) and known and not node.int_("planar"):
-                self._tie(x, out)
+                self._tie_all(x, out)
             elif is_depthwise(graph, node) or node.int_("group", 1) > 1 or not known:
                 self._freeze(node)
             elif node.int_("planar"):
-                self._frozen.add(x)
+                self.frozen.add(x)
             return
-        if known and self._same_channels(node):
+        if known and keeps_channels(graph, node):
             for name in node.inputs:
                 if name in self._channels:
-                    self._tie(name, out)
+                    self._tie_all(name, out)
+            return
+        if known and joins_channels(graph, node) and all(name in self._channels for name in node.inputs):
+            self._tie_parts(node)
             return
         count = flatten_positions(graph, node) if known and node.op == "Reshape" else None
         if count is not None:
-            self._tie(x, out, count)
+            self._tie_all(x, out, count)
             return
         self._freeze(node)
 
-    def _same_channels(self, node: Node) -> bool:
-        graph, out = self._graph, self._graph.types[node.outputs[0]]
-        if node.op in UNARY:
-            return True
-        if node.op in POOLS:
-            return node.str_("layout") == "nhwc"
-        if node.op == "ReduceMean":
-            last = graph.types[node.inputs[0]].rank - 1
-            return last not in node.ints("axes") and 0 not in node.ints("axes")
-        if node.op in BINARY:
-            return all(
-                (name in self._channels and graph.types[name].shape == out.shape)
-                or (name in graph.consts and is_channel_vector(graph.types[name], out))
-                for name in node.inputs
-            )
-        return False
-
     def _freeze(self, node: Node) -> None:
-        self._frozen.update(name for name in (*node.inputs, *node.outputs) if name in self._channels)
+        self.frozen.update(name for name in (*node.inputs, *node.outputs) if name in self._channels)
+
+
+def keeps_channels(graph: Graph, node: Node) -> bool:
+    """True when every channel of the output is computed from that channel of each input that is no constant."""
+    out = graph.types[node.outputs[0]]
+    if node.op in UNARY:
+        return True
+    if node.op in POOLS:
+        return node.str_("layout") == "nhwc"
+    if node.op == "ReduceMean":
+        last = graph.types[node.inputs[0]].rank - 1
+        return last not in node.ints("axes") and 0 not in node.ints("axes")
+    if node.op in BINARY:
+        return all(
+            (name not in graph.consts and is_code(graph.types[name]) and graph.types[name].shape == out.shape)
+            or (name in graph.consts and is_channel_vector(graph.types[name], out))
+            for name in node.inputs
+        )
+    return False

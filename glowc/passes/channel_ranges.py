@@ -79,6 +79,8 @@ def _range_of(graph: Graph, node: Node, ranges: Mapping[str, Range]) -> Range:
     if node.op == "Reshape" and flatten_positions(graph, node) is not None:
         count = flatten_positions(graph, node) or 1
         return Range(np.tile(first.low, count), np.tile(first.high, count))
+    if joins_channels(graph, node) and None not in known:
+        return Range(*(np.concatenate([getattr(r, end) for r in known]) for end in ("low", "high")))
     return full_range(out)
 
 
@@ -137,6 +139,15 @@ def _weighted(graph: Graph, node: Node, x: Range) -> Range:
     scale = requant_scale(x_type.quant, w_type.quant, y_type.quant)
     codes = [requantize(s, scale if scale.size > 1 else scale[0], y_type.quant.zero_point[0], *bounds) for s in sums]
     return Range(codes[0], codes[1])
+
+
+def joins_channels(graph: Graph, node: Node) -> bool:
+    """True for a Concat of tensors with equal codes along the channels."""
+    out = graph.types[node.outputs[0]]
+    if node.op != "Concat" or node.int_("axis") not in (-1, out.rank - 1):
+        return False
+    types = [graph.types[name] for name in node.inputs]
+    return all(is_code(t) and t.quant == out.quant for t in types)
 
 
 def _spatial_mean(graph: Graph, node: Node) -> bool:

@@ -19,6 +19,7 @@ from glowc.passes.cse import Cse
 from glowc.passes.dead_channels import DeadChannels
 from glowc.passes.dead_code import DeadCode
 from glowc.passes.drop_identity import DropIdentity
+from glowc.passes.duplicate_channels import DuplicateChannels
 from glowc.passes.exact_division import ExactDivision
 from glowc.passes.fold_batchnorm import FoldBatchNorm
 from glowc.passes.fold_bias import FoldBias
@@ -111,7 +112,7 @@ PIPELINE: tuple[Step, ...] = (
     FoldTranspose(),  # what ended at a MatMul becomes its strides
     Repeat((TransposeToReshape(), MergeReshape(), DropIdentity())),  # last: a Reshape would stop the sinking
     PlanarInput(),  # the Transpose that is left before the first Conv
-    DeadChannels(),  # after the layout: channels are the last axis now
+    Repeat((DeadChannels(), DuplicateChannels())),  # after the layout: channels are the last axis now
     FuseLut(),  # last: no other pass looks into a table
     Repeat((Cse(), DropIdentity(), DeadCode())),  # what the rewrites above made twice or left behind
 )
