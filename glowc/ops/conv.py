@@ -18,7 +18,7 @@ from glowc.graph.graph import Node
 from glowc.graph.numerics import act_range, dequantize, requant_scale, requantize
 from glowc.graph.types import DType, TensorType
 from glowc.instr.ir import ParamValue
-from glowc.ops import packing_a32, packing_a64, packing_dsp, packing_m3, packing_mve
+from glowc.ops import packing_a32, packing_a64, packing_dsp, packing_m3, packing_mve, packing_neon
 from glowc.ops.base import REF, Arrays, Call, KernelDef, LowerCtx, MaybeTypes, OpDef, OpError, Types
 from glowc.ops.integer import Folded, fold_weights, weight_codes
 from glowc.ops.requant_shift import (
@@ -291,7 +291,7 @@ _FAST = {
         packing_m3.DEPTHWISE,
         packing_dsp.DEPTHWISE,
         packing_a32.DEPTHWISE,
-        packing_a64.DEPTHWISE,
+        packing_neon.DEPTHWISE,
         packing_mve.DEPTHWISE,
     ),
 }
@@ -315,7 +315,7 @@ KERNELS = (
             f"{base}_f32w8", ("in in", "in weights", "in scale", "in bias", "out out"),
             (*GEOMETRY, "w_zp", "scale_step"), interpret, float_params=("act_min", "act_max"), rows=True,
             needs_math=True, doc="float convolution with int8 weights",
-            variants=(*REF, packing_a32.FLOAT[f"{base}_f32w8"], packing_a64.FLOAT[f"{base}_f32w8"]),
+            variants=(*REF, packing_a32.FLOAT[f"{base}_f32w8"], packing_neon.FLOAT[f"{base}_f32w8"]),
         )
         for base in ("conv", "dwconv")
     ),
@@ -323,7 +323,7 @@ KERNELS = (
         KernelDef(
             f"{base}_{dtype.value}", _FLOAT_OPERANDS, GEOMETRY, interpret, float_params=("act_min", "act_max"),
             rows=True, row_window=window_rows, template=f"{base}_f32", needs_math=True,
-            variants=(*REF, packing_a32.FLOAT[f"{base}_f32"], packing_a64.FLOAT[f"{base}_f32"])
+            variants=(*REF, packing_a32.FLOAT[f"{base}_f32"], packing_neon.FLOAT[f"{base}_f32"])
             if dtype is DType.F32 else REF,
         )
         for base in ("conv", "dwconv")

@@ -4,14 +4,13 @@ from __future__ import annotations
 
 from glowc.instr.ir import Instr
 from glowc.ops.base import KernelVariant
-from glowc.ops.packing_a64 import (
+from glowc.ops.packing_a64 import conv_variant, fc_variant
+from glowc.ops.packing_neon import (
     accepts_dense,
     accepts_fused,
     add_plan,
     average_variant,
-    conv_variant,
     depthwise_variant,
-    fc_variant,
     float_variants,
     fused_plan,
 )
@@ -21,7 +20,7 @@ _NEEDS = {"a32", "neon"}
 CONV = conv_variant("a32", _NEEDS, 30, HEADER)
 FC = fc_variant("a32", _NEEDS, 30, HEADER)
 DEPTHWISE = depthwise_variant("a32", _NEEDS, HEADER)
-FLOAT = float_variants("a32", _NEEDS, HEADER)
+FLOAT = float_variants("a32", _NEEDS, "glow_neon_f32.h")
 AVERAGE = average_variant("a32", _NEEDS, HEADER)
 
 

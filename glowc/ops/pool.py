@@ -25,7 +25,7 @@ from glowc.graph.graph import Node
 from glowc.graph.numerics import F32, act_range, round_clamp
 from glowc.graph.types import DType, QuantParams, TensorType
 from glowc.instr.ir import ParamValue
-from glowc.ops import packing_a32, packing_a64, packing_dsp, packing_mve
+from glowc.ops import packing_a32, packing_dsp, packing_mve, packing_neon
 from glowc.ops.base import REF, Arrays, Call, KernelDef, LowerCtx, MaybeTypes, OpDef, OpError, Types
 from glowc.ops.quantize import emit_requantize, requantized
 from glowc.ops.spatial import ROW_PARAMS, row_params, rows_of, store_rows, window_rows
@@ -363,7 +363,7 @@ KERNELS = (
         KernelDef(f"avg_pool_{t.value}", _OPERANDS,
                   (*GEOMETRY, "include_pad", "in_zp", "out_zp", "out_min", "out_max"), interpret_average,
                   float_params=("in_scale", "out_scale"), rows=True, row_window=window_rows, template="avg_pool_s8",
-                  variants=(*REF, packing_dsp.AVERAGE, packing_a32.AVERAGE, packing_a64.AVERAGE, packing_mve.AVERAGE)
+                  variants=(*REF, packing_dsp.AVERAGE, packing_a32.AVERAGE, packing_neon.AVERAGE, packing_mve.AVERAGE)
                   if t is DType.S8 else REF,
                   doc="quantised average of the whole image")
         for t in (DType.S8, DType.S16)

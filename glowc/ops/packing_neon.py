@@ -1,0 +1,210 @@
+"""Constants and plans of the kernels that A64 and A32 share: depthwise, sums, average pooling, and float32."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import replace
+from functools import lru_cache
+
+import numpy as np
+
+from glowc.graph.types import DType
+from glowc.instr.ir import Instr, ParamValue
+from glowc.ops.base import Arrays, KernelVariant
+from glowc.ops.packing_a64 import HEADER, folded, is_bounded, limits
+
+
+def _int(instr: Instr, key: str) -> int:
+    return int(instr.params[key])
+
+
+def _accepts_depthwise(instr: Instr) -> bool:
+    """Accept at least eight channels of int8, one output an input channel."""
+    if any(instr.operand(role).type.dtype is not DType.S8 for role in ("in", "weights", "out")):
+        return False
+    same = _int(instr, "groups") == _int(instr, "out_c") == _int(instr, "in_c") >= 8
+    dense = _int(instr, "in_ch") == 1 and _int(instr, "in_col") == _int(instr, "in_c")
+    return same and dense and _int(instr, "w_zp") == 0
+
+
+def _pack_depthwise(constants: Arrays, instr: Instr) -> Arrays:
+    """Fold the input's zero point into the bias; repeat a single scale for every channel.
+
+    Weights with a -128 are marked by the element type u8: two of their products need not fit 16 bits. A bias of type
+    u32 says that the products are bounded (`is_bounded`).
+    """
+    weights = constants["weights"].reshape(-1, _int(instr, "out_c"))
+    bias, scale = folded(weights.T, constants, _int(instr, "in_zp"))
+    values = constants["weights"].view(np.uint8) if weights.min(initial=0) == -128 else constants["weights"]
+    bounded = is_bounded(weights.T, bias, scale)
+    return {"weights": values, "bias": bias.view(np.uint32) if bounded else bias, "scale": np.ascontiguousarray(scale)}
+
+
+def _depthwise_plan(isa: str, instr: Instr) -> Mapping[str, ParamValue]:
+    k_h, k_w, stride = _int(instr, "k_h"), _int(instr, "k_w"), _int(instr, "stride_w")
+    rotate = k_h * k_w <= 9 and _int(instr, "dil_w") == 1 and stride <= k_w
+    shape = {"k_h": k_h, "k_w": k_w, "stride": stride if rotate else 0, "rotate": int(rotate)}
+    return {"isa": isa, **shape, **limits(instr)}
+
+
+def depthwise_variant(isa: str, needs: set[str], header: str = HEADER) -> KernelVariant:
+    """Return a variant of dwconv_s8."""
+    return KernelVariant(
+        isa, frozenset(needs), rank=30, accepts=_accepts_depthwise, header=header, template_isa="neon",
+        pack=_pack_depthwise, plan=lambda instr: _depthwise_plan(isa, instr),
+    )  # fmt: skip
+
+
+DEPTHWISE = depthwise_variant("neon", {"a64", "neon"})
+
+
+def accepts_dense(instr: Instr) -> bool:
+    """Accept two dense operands of one length."""
+    return instr.params["rank"] == 1 and instr.params["a0"] == instr.params["b0"] == 1 and _int(instr, "d0") >= 8
+
+
+def accepts_fused(instr: Instr) -> bool:
+    """Accept dense sums whose value before the rounding stays below 32000."""
+    if not accepts_dense(instr) or _int(instr, "half") not in (0, 128):
+        return False
+    ratios = abs(float(instr.params["a_ratio"])) + abs(float(instr.params["b_ratio"]))
+    return 255.0 * ratios + abs(float(instr.params["fixed"])) <= 32000.0
+
+
+def _range(instr: Instr) -> Mapping[str, ParamValue]:
+    return {"low": int(_int(instr, "out_min") > -128), "high": int(_int(instr, "out_max") < 127)}
+
+
+@lru_cache(maxsize=256)
+def _as_fused(sign: str, codes: tuple[int, ...], scales: tuple[float, ...]) -> tuple[float, float, float] | None:
+    """Return (a_ratio, b_ratio, fixed) of the fused form of a sum where both forms agree on all pairs of codes.
+
+    Every pair of int8 codes is evaluated in both forms (float32, the fused steps exactly in float64 and rounded
+    once): as functions of two bytes they then are the same.
+    """
+    a = (np.arange(-128, 128, dtype=np.float32) - np.float32(codes[0]))[:, None]
+    b = (np.arange(-128, 128, dtype=np.float32) - np.float32(codes[1]))[None, :]
+    sa, sb, sy = (np.float32(scale) for scale in scales)
+    if sign != "+" or not sy > 0:
+        return None
+    with np.errstate(all="ignore"):
+        wanted = np.clip(np.rint((a * sa + b * sb) / sy) + codes[2], -128, 127)
+        ra, rb = np.float32(sa / sy), np.float32(sb / sy)
+        fixed = np.float32(codes[2] - float(codes[0]) * float(ra) - float(codes[1]) * float(rb))
+        bytes_ = np.arange(-128, 128, dtype=np.float64)
+        inner = (bytes_[None, :] * float(rb) + float(fixed)).astype(np.float32)
+        value = (bytes_[:, None] * float(ra) + inner.astype(np.float64)).astype(np.float32)
+        if not np.all(np.abs(value) <= 32000.0):
+            return None
+        same = np.array_equal(np.clip(np.rint(value), -128, 127), wanted)
+    return (float(ra), float(rb), float(fixed)) if same else None
+
+
+def add_plan(instr: Instr) -> Mapping[str, ParamValue]:
+    """Return what the template of add_s8 prints with: which of its forms, and the constants of the fused one."""
+    codes = tuple(_int(instr, key) for key in ("a_zp", "b_zp", "out_zp"))
+    scales = tuple(float(instr.params[key]) for key in ("a_scale", "b_scale", "out_scale"))
+    fused = _as_fused(str(instr.params["sign"]), codes, scales)
+    if fused is None:
+        return {"form": "sub", "half": 0, **_range(instr)}
+    return {"form": "agreed", "half": 0, "a_ratio": fused[0], "b_ratio": fused[1], "fixed": fused[2], **_range(instr)}
+
+
+def fused_plan(instr: Instr) -> Mapping[str, ParamValue]:
+    """Return what the template of add_s8f prints with."""
+    return {"form": "fused", "half": _int(instr, "half"), **_range(instr)}
+
+
+ADD = KernelVariant(
+    "neon", frozenset({"a64", "neon"}), rank=30, in_place=True, accepts=accepts_dense, header="glow_neon.h",
+    plan=add_plan,
+)  # fmt: skip
+ADD_FUSED = KernelVariant(
+    "neon", frozenset({"a64", "neon"}), rank=30, in_place=True, accepts=accepts_fused, header="glow_neon.h",
+    plan=fused_plan,
+)  # fmt: skip
+
+
+def _accepts_average(instr: Instr) -> bool:
+    """Accept windows that never leave the input and hold at most 255 positions of at least eight channels."""
+    p = {key: int(value) for key, value in instr.params.items() if isinstance(value, int)}
+    padded = p["pad_top"] or p["pad_left"] or p["pad_bottom"] or p["pad_right"]
+    inside = all(
+        (p[f"out_{a}"] - 1) * p[f"stride_{a}"] + (p[f"k_{a}"] - 1) * p[f"dil_{a}"] < p[f"in_{a}"] for a in ("h", "w")
+    )
+    return not padded and inside and p["in_c"] >= 8 and p["in_ch"] == 1 and p["k_h"] * p["k_w"] <= 255
+
+
+def average_variant(isa: str, needs: set[str], header: str) -> KernelVariant:
+    """Return a variant of avg_pool_s8."""
+    return KernelVariant(
+        isa, frozenset(needs), rank=30, accepts=_accepts_average, header=header, template_isa="neon",
+        plan=lambda instr: {"isa": isa, "odd": _int(instr, "out_zp") % 2},
+    )  # fmt: skip
+
+
+AVERAGE = average_variant("neon", {"a64", "neon"}, "glow_neon.h")
+
+
+def _is_f32(instr: Instr, *roles: str) -> bool:
+    return all(instr.operand(role).type.dtype is DType.F32 for role in roles)
+
+
+def _float_point(instr: Instr) -> bool:
+    p = {key: int(value) for key, value in instr.params.items() if isinstance(value, int)}
+    inside = all((p[f"out_{a}"] - 1) * p[f"stride_{a}"] < p[f"in_{a}"] for a in ("h", "w"))
+    return p["k_h"] == p["k_w"] == 1 and p["pad_top"] == p["pad_left"] == 0 and p["in_ch"] == 1 and inside
+
+
+def float_scratch(instr: Instr) -> int:
+    """Bytes: the windows of four pixels, where they are not the tensor itself."""
+    return 0 if _float_point(instr) else 16 * _int(instr, "k_h") * _int(instr, "k_w") * _int(instr, "in_c")
+
+
+def _plain_weights(instr: Instr) -> bool:
+    """Say whether weights are float32, or int8 with zero point 0."""
+    kind = instr.operand("weights").type.dtype
+    return kind is DType.F32 or (kind is DType.S8 and _int(instr, "w_zp") == 0)
+
+
+def _accepts_conv_f32(instr: Instr) -> bool:
+    enough = _int(instr, "k_h") * _int(instr, "k_w") * _int(instr, "in_c") >= 4 and _int(instr, "out_c") >= 4
+    return _is_f32(instr, "in", "out") and _plain_weights(instr) and _int(instr, "groups") == 1 and enough
+
+
+def _accepts_depthwise_f32(instr: Instr) -> bool:
+    dense = _int(instr, "in_ch") == 1 and _int(instr, "in_col") == _int(instr, "in_c")
+    same = _int(instr, "groups") == _int(instr, "out_c") == _int(instr, "in_c") >= 4
+    return _is_f32(instr, "in", "out") and _plain_weights(instr) and dense and same
+
+
+def _accepts_fc_f32(instr: Instr) -> bool:
+    enough = _int(instr, "in_k") >= 4 and _int(instr, "out_n") >= 4
+    return _is_f32(instr, "in", "out") and _plain_weights(instr) and enough
+
+
+def _accepts_matmul_f32(instr: Instr) -> bool:
+    adjacent = _int(instr, "b_col") == _int(instr, "out_col") == 1 and _int(instr, "n") >= 4
+    return _is_f32(instr, "a", "b", "bias", "out") and adjacent
+
+
+def float_variants(isa: str, needs: set[str], header: str) -> Mapping[str, KernelVariant]:
+    """Return the float32 variants by kernel."""
+    shared = KernelVariant(isa, frozenset(needs), rank=30, header=header, template_isa="neon")
+    conv = replace(
+        shared, accepts=_accepts_conv_f32, scratch_bytes=float_scratch, streams=True,
+        plan=lambda instr: {"point": int(_float_point(instr)), "path": "point" if _float_point(instr) else "windows"},
+    )  # fmt: skip
+    depthwise, dense = replace(shared, accepts=_accepts_depthwise_f32), replace(shared, accepts=_accepts_fc_f32)
+    return {
+        "conv_f32": conv,
+        "conv_f32w8": conv,
+        "dwconv_f32": depthwise,
+        "dwconv_f32w8": depthwise,
+        "fc_f32": dense,
+        "fc_f32w8": dense,
+        "matmul_f32": replace(shared, accepts=_accepts_matmul_f32),
+    }
+
+
+FLOAT = float_variants("neon", {"a64", "neon"}, "glow_neon_f32.h")
