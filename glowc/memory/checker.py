@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import replace
 from itertools import combinations
 
 from glowc.errors import InternalError
@@ -18,8 +19,17 @@ def check(plan: MemoryPlan, blocks: Sequence[Block], overlaps: Iterable[Overlap]
     Looked for: blocks unknown, missing or given twice; offsets negative, beyond the arena or
     misaligned; two blocks that overlap in time and come closer than their declared Overlap (or, with
     none, share a byte); an arena that is not the real maximum, or is below the claimed lower bound;
-    a lower bound higher than the one that can be shown, which would prove too much.
+    a lower bound higher than the one that can be shown, which would prove too much. Of an arena in
+    several regions besides: blocks in no region or in two, regions of one name or beyond their capacity,
+    offsets and sums that are not those of the regions. Blocks of different regions never meet.
     """
+    declared = list(overlaps)
+    violations = _wrong_split(plan, blocks, declared) if plan.regions else _wrong_arena(plan, blocks, declared)
+    if violations:
+        raise InternalError(f"the memory plan by {plan.planner!r} is wrong", details=violations)
+
+
+def _wrong_arena(plan: MemoryPlan, blocks: Sequence[Block], overlaps: Iterable[Overlap]) -> list[str]:
     pairs: _Pairs = {}
     for o in overlaps:
         pairs[o.a, o.b] = (o.low, o.high)
@@ -30,8 +40,34 @@ def check(plan: MemoryPlan, blocks: Sequence[Block], overlaps: Iterable[Overlap]
     for newer, alive in _meetings(placed):
         violations += _too_close(plan, newer, alive, pairs)
     violations += _wrong_totals(plan, placed, blocks, pairs)
-    if violations:
-        raise InternalError(f"the memory plan by {plan.planner!r} is wrong", details=violations)
+    return violations
+
+
+def _wrong_split(plan: MemoryPlan, blocks: Sequence[Block], overlaps: Sequence[Overlap]) -> list[str]:
+    violations = [f"region {n!r} is given {c} times" for n, c in Counter(r.name for r in plan.regions).items() if c > 1]
+    homes = Counter(name for r in plan.regions for name in r.plan.offsets_bytes)
+    violations += [f"block {name!r} lies in {count} regions" for name, count in homes.items() if count > 1]
+    violations += _wrong_names(replace(plan, offsets_bytes=homes), blocks)
+    violations += _wrong_names(plan, blocks)
+    start = 0
+    for region in plan.regions:
+        inner, here = region.plan, [b for b in blocks if b.name in region.plan.offsets_bytes]
+        names = {b.name for b in here}
+        wrong = _wrong_arena(inner, here, [o for o in overlaps if o.a in names and o.b in names])
+        if inner.regions:
+            wrong.append("has regions itself")
+        if inner.arena_bytes > region.capacity_bytes:
+            wrong.append(f"takes {inner.arena_bytes} bytes, there are {region.capacity_bytes}")
+        for name, offset in inner.offsets_bytes.items():
+            if plan.offsets_bytes.get(name, start + offset) != start + offset:
+                wrong.append(f"block {name!r} is at {start + offset}, said to be at {plan.offsets_bytes[name]}")
+        violations += [f"region {region.name!r}: {text}" for text in wrong]
+        start += inner.arena_bytes
+    bound = sum(r.plan.lower_bound_bytes for r in plan.regions)
+    totals = plan.arena_bytes, plan.lower_bound_bytes
+    if totals != (start, bound):
+        violations.append(f"arena and lower bound are {totals}, those of the regions add up to {(start, bound)}")
+    return violations
 
 
 def _wrong_names(plan: MemoryPlan, blocks: Sequence[Block]) -> Iterator[str]:

@@ -120,7 +120,7 @@ def _neighbours(
     return plain, special
 
 
-def _live_sets(blocks: Sequence[Block]) -> Iterator[list[int]]:
+def live_sets(blocks: Sequence[Block]) -> Iterator[list[int]]:
     """The blocks alive at each instant at which one begins, in time order."""
     alive: list[int] = []
     in_time = sorted(range(len(blocks)), key=lambda k: blocks[k].lifetime.begin)
@@ -131,7 +131,7 @@ def _live_sets(blocks: Sequence[Block]) -> Iterator[list[int]]:
 
 def _cliques(blocks: Sequence[Block]) -> list[list[int]]:
     """The live sets that are not contained in the next one."""
-    sets = list(_live_sets(blocks))
+    sets = list(live_sets(blocks))
     following = [blocks[alive[-1]].lifetime.begin for alive in sets[1:]]
     return [
         *(a for a, t in zip(sets, following, strict=False) if any(blocks[i].lifetime.end <= t for i in a)),
@@ -149,7 +149,7 @@ def lower_bound(blocks: Sequence[Block], overlaps: Iterable[Overlap]) -> int:
         rounded = [-(-size // grid) * grid for size in sizes]
         shared = _shared_bytes(rounded, declared, grid)
         on_grid = [block.align_bytes % grid == 0 for block in blocks]
-        for alive in _live_sets(blocks):
+        for alive in live_sets(blocks):
             members = [i for i in alive if on_grid[i]]
             loss = max((rounded[i] - sizes[i] for i in members), default=0)
             best = max(best, sum(rounded[i] for i in members) - loss - _shared_within(members, shared))
@@ -166,13 +166,13 @@ def _shared_bytes(
 ) -> dict[int, dict[int, int]]:
     shared: dict[int, dict[int, int]] = {}
     for (a, b), (low, high) in declared.items():
-        most = _most_shared(sizes[a], sizes[b], low, high, grid)
+        most = most_shared(sizes[a], sizes[b], low, high, grid)
         shared.setdefault(a, {})[b] = most
         shared.setdefault(b, {})[a] = most
     return shared
 
 
-def _most_shared(size_a: int, size_b: int, low: int, high: int, grid: int) -> int:
+def most_shared(size_a: int, size_b: int, low: int, high: int, grid: int) -> int:
     """The most bytes two blocks can share when offset[a] - offset[b] is outside (low, high)."""
     if low >= high:
         return min(size_a, size_b)

@@ -34,18 +34,20 @@ def plan(
     *,
     fixed: Mapping[str, int] = MappingProxyType({}),
     time_limit_s: float = 4.0,
+    enough_bytes: int = 0,
 ) -> MemoryPlan:
     """The lowest arena found for these blocks.
 
     `fixed` gives blocks that must sit at a known offset in bytes. `time_limit_s` is nominal: it is
-    turned into a number of steps, so the result never depends on the machine. InternalError when
-    the blocks, overlaps or fixed offsets contradict themselves.
+    turned into a number of steps, so the result never depends on the machine. The search ends at
+    an arena of `enough_bytes` or less; one with more time never gives a larger arena. InternalError
+    when the blocks, overlaps or fixed offsets contradict themselves.
     """
     overlaps = list(overlaps)
     problem = build(blocks, overlaps, fixed)
     bound = lower_bound(blocks, overlaps)
     # A fixed block may reach above the bound; no search can lower it.
-    target = max(bound, *(offset + problem.sizes[i] for i, offset in problem.fixed.items()), 0)
+    target = max(bound, *(offset + problem.sizes[i] for i, offset in problem.fixed.items()), enough_bytes)
     steps = _STEPS_PER_S * min(time_limit_s, max(_SEARCH_S_LEAST, _SEARCH_S_PER_BLOCK * len(blocks)))
     method, offsets = _search(problem, target, int(steps))
     return MemoryPlan(

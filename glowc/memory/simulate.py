@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
+from types import MappingProxyType
 
 import numpy as np
 
@@ -39,36 +40,60 @@ class Action:
     in_place: bool = False
 
 
-def simulate(actions: Iterable[Action], offsets_bytes: Mapping[str, int], arena_bytes: int) -> list[str]:
-    """Return what goes wrong when the actions run with blocks at these offsets, at most one line per action."""
-    arena = np.full(arena_bytes, -1, np.int64)
+@dataclass(frozen=True, slots=True)
+class _Machine:
+    """The memory: where each block lies, and the tags of every byte of every region."""
+
+    offsets: Mapping[str, int]
+    region_of: Mapping[str, str]
+    tags: Mapping[str, np.ndarray]
+
+    def arena(self, block: str) -> np.ndarray:
+        return self.tags[self.region_of.get(block, "")]
+
+
+def simulate(
+    actions: Iterable[Action],
+    offsets_bytes: Mapping[str, int],
+    arena_bytes: int | Mapping[str, int],
+    region_of: Mapping[str, str] = MappingProxyType({}),
+) -> list[str]:
+    """Return what goes wrong when the actions run with blocks at these offsets, at most one line per action.
+
+    An arena in several regions: `arena_bytes` by region, `region_of` every block, offsets from its region's start.
+    """
+    sizes = {"": arena_bytes} if isinstance(arena_bytes, int) else arena_bytes
+    machine = _Machine(offsets_bytes, region_of, {name: np.full(size, -1, np.int64) for name, size in sizes.items()})
     problems = []
     for action in actions:
-        problem = _outside(action, offsets_bytes, arena_bytes) or _wrong_read(action, offsets_bytes, arena)
-        problem = problem or _overwritten_inputs(action, offsets_bytes)
+        problem = _outside(action, machine)
+        problem = problem or _wrong_read(action, machine) or _overwritten_inputs(action, machine)
         for touch in action.writes:
             at = offsets_bytes.get(touch.block, 0) + touch.begin
-            if touch.block in offsets_bytes and at >= 0 and at + touch.size <= arena_bytes:
-                arena[at : at + touch.size] = np.arange(touch.tag, touch.tag + touch.size)
+            if not _unplaced(touch, machine):
+                machine.arena(touch.block)[at : at + touch.size] = np.arange(touch.tag, touch.tag + touch.size)
         if problem:
             problems.append(f"{action.name}: {problem}")
     return problems
 
 
-def _outside(action: Action, offsets: Mapping[str, int], arena_bytes: int) -> str:
-    for touch in (*action.reads, *action.writes):
-        if touch.block not in offsets:
-            return f"{touch.block!r} has no place"
-        at = offsets[touch.block] + touch.begin
-        if at < 0 or at + touch.size > arena_bytes:
-            return f"{touch.block!r} [{at}, {at + touch.size}) lies outside of the arena of {arena_bytes} bytes"
+def _outside(action: Action, machine: _Machine) -> str:
+    return next((p for touch in (*action.reads, *action.writes) if (p := _unplaced(touch, machine))), "")
+
+
+def _unplaced(touch: Touch, machine: _Machine) -> str:
+    if touch.block not in machine.offsets or machine.region_of.get(touch.block, "") not in machine.tags:
+        return f"{touch.block!r} has no place"
+    at, room = machine.offsets[touch.block] + touch.begin, len(machine.arena(touch.block))
+    if at < 0 or at + touch.size > room:
+        return f"{touch.block!r} [{at}, {at + touch.size}) lies outside of the arena of {room} bytes"
     return ""
 
 
-def _wrong_read(action: Action, offsets: Mapping[str, int], arena: np.ndarray) -> str:
+def _wrong_read(action: Action, machine: _Machine) -> str:
     for touch in action.reads:
-        at = offsets[touch.block] + touch.begin
-        found = arena[at : at + touch.size]
+        at = machine.offsets[touch.block] + touch.begin
+        found = machine.arena(touch.block)[at : at + touch.size]
         wrong = found != np.arange(touch.tag, touch.tag + touch.size)
         if wrong.any():
             return (
@@ -78,11 +103,12 @@ def _wrong_read(action: Action, offsets: Mapping[str, int], arena: np.ndarray) -
     return ""
 
 
-def _overwritten_inputs(action: Action, offsets: Mapping[str, int]) -> str:
+def _overwritten_inputs(action: Action, machine: _Machine) -> str:
+    offsets, region_of = machine.offsets, machine.region_of
     for written in action.writes:
         for block, begin, size in action.inputs:
             w, r = offsets[written.block] + written.begin, offsets[block] + begin
-            if w + written.size <= r or r + size <= w:
+            if w + written.size <= r or r + size <= w or region_of.get(written.block) != region_of.get(block):
                 continue
             if action.in_place and (w, written.size) == (r, size):
                 continue

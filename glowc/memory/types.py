@@ -1,4 +1,4 @@
-"""What the planner, the checker and the memory map talk about: blocks, overlaps and plans."""
+"""What the planner, the checker and the memory map talk about: blocks, overlaps, regions and plans."""
 
 from __future__ import annotations
 
@@ -56,9 +56,35 @@ class MemoryPlan:
         - the largest rounding loss of one block  (nothing has to follow the topmost block)
 
     and never less than the largest block. `planner` names the method that found the plan.
+
+    An arena that is split into several memory regions has a plan of its own for each of `regions`. The
+    offsets here then count through the regions, one behind the other in their order, `arena_bytes` and
+    `lower_bound_bytes` are the sums.
     """
 
     offsets_bytes: Mapping[str, int]
     arena_bytes: int
     lower_bound_bytes: int
     planner: str
+    regions: tuple[RegionPlan, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Room:
+    """What a memory region offers to the arena: `capacity_bytes` from an aligned address on."""
+
+    name: str
+    capacity_bytes: int
+
+
+@dataclass(frozen=True, slots=True)
+class RegionPlan:
+    """The part of an arena in one memory region; the offsets of `plan` count from the start of that part.
+
+    `accesses` are the bytes that an inference reads and writes here, estimated.
+    """
+
+    name: str
+    capacity_bytes: int
+    plan: MemoryPlan
+    accesses: int
