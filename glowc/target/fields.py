@@ -89,6 +89,16 @@ class Fields:
             return {}
         return {name: Fields(item, f"{self._where}{key}.{name}.") for name, item in value.items()}
 
+    def table_list(self, key: str) -> list[Fields]:
+        """Return the tables of list `key`, each with its own problem list; empty if absent."""
+        if not self.has(key):
+            return []
+        value = self._get(key)
+        if not isinstance(value, list) or not value or not all(isinstance(item, dict) for item in value):
+            self._wrong(key, value, "a list of tables")
+            return []
+        return [Fields(item, f"{self._where}{key}[{index}].") for index, item in enumerate(value)]
+
     def reject_unknown(self) -> None:
         """Note every field of the table that nobody asked for."""
         for key in self._table:

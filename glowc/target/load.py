@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from functools import partial
 from pathlib import Path
 from types import MappingProxyType
@@ -9,7 +10,7 @@ from types import MappingProxyType
 from glowc.errors import BoardError
 from glowc.paths import data_dir
 from glowc.target.fields import Fields, read_toml, suggestion
-from glowc.target.model import FAMILIES, Board, Cpu, Region
+from glowc.target.model import FAMILIES, ArenaRegion, Board, Cpu, Region
 
 _DEFAULT_TIMEOUT_S = 60
 
@@ -62,6 +63,7 @@ def load_board(name_or_path: str, cpu: str | None = None) -> Board:
     fields = Fields(read_toml(path))
     default, cpus = _cpus(fields)
     memory = _regions(fields)
+    arena_regions = _arena_regions(fields, memory)
     script = _paths(fields, "linker_script", folder)
     parts = partial(
         Board,
@@ -83,6 +85,7 @@ def load_board(name_or_path: str, cpu: str | None = None) -> Board:
         run_argv=_run_argv(fields),
         timeout_s=fields.integer("timeout_s", minimum=1) if fields.has("timeout_s") else _DEFAULT_TIMEOUT_S,
         flash=fields.string("flash") if fields.has("flash") else None,
+        arena_regions=arena_regions,
     )
     _finish(fields, path)
     if cpu is not None and cpu not in cpus:
@@ -132,6 +135,23 @@ def _regions(fields: Fields) -> dict[str, Region]:
         table.reject_unknown()
         fields.problems += table.problems
     return regions
+
+
+def _arena_regions(fields: Fields, memory: Mapping[str, Region]) -> tuple[ArenaRegion, ...]:
+    """Return the regions for an arena that is split: RAM, each once, with more bytes than are reserved."""
+    ram = {name: region for name, region in memory.items() if region.kind == "ram"}
+    regions: list[ArenaRegion] = []
+    for table in fields.table_list("arena_regions"):
+        name = table.choice("region", ram)
+        reserve_bytes = table.integer("reserve_bytes", minimum=0) if table.has("reserve_bytes") else 0
+        if name in ram and reserve_bytes >= ram[name].size_bytes:
+            table.problem("reserve_bytes", f'"{name}" has {ram[name].size_bytes} bytes in all')
+        if any(name == r.region for r in regions):
+            table.problem("region", f'"{name}" is there already')
+        regions.append(ArenaRegion(name, reserve_bytes))
+        table.reject_unknown()
+        fields.problems += table.problems
+    return tuple(regions)
 
 
 def _paths(fields: Fields, key: str, folder: Path) -> tuple[Path, ...]:

@@ -9,7 +9,8 @@ from pathlib import Path
 FAMILIES = ("cortex-m", "cortex-a64", "cortex-a32", "host")
 
 # Where the bare-metal linker scripts put the arena and the weights: into the board's arena_region and
-# weights_region. A generated model carries them as attributes; an operating system ignores them.
+# weights_region; `<ARENA_SECTION>.<region>` into one of its arena_regions. A generated model carries them as
+# attributes; an operating system ignores them.
 ARENA_SECTION = ".bss.glow_arena"
 WEIGHTS_SECTION = ".glow_weights"
 
@@ -58,6 +59,14 @@ class Region:
 
 
 @dataclass(frozen=True, slots=True)
+class ArenaRegion:
+    """A memory region that may hold a part of the arena; `reserve_bytes` stay free for stack and firmware data."""
+
+    region: str
+    reserve_bytes: int = 0
+
+
+@dataclass(frozen=True, slots=True)
 class Board:
     """One board with the CPU chosen for it, as `boards/<name>/board.toml` describes it."""
 
@@ -80,6 +89,7 @@ class Board:
     run_argv: tuple[str, ...]  # with {elf}, {qemu_cpu} and {plugin}; empty: cannot be run from here
     timeout_s: int
     flash: str | None = None  # the command that puts {elf} on a real board
+    arena_regions: tuple[ArenaRegion, ...] = ()  # for an arena that is split, the fastest first; empty: never split
 
     @property
     def bare_metal(self) -> bool:
@@ -95,6 +105,11 @@ class Board:
     def counts_insns(self) -> bool:
         """Say whether `run_elf(marks=True)` can count executed instructions."""
         return "{plugin}" in self.run_argv
+
+    @property
+    def arena_rooms(self) -> dict[str, int]:
+        """Return the bytes that each of the arena_regions has for an arena, in their order."""
+        return {r.region: self.memory[r.region].size_bytes - r.reserve_bytes for r in self.arena_regions}
 
     def bytes_of(self, kind: str) -> int:
         """Return the total bytes of the regions of `kind` ("flash" or "ram")."""
