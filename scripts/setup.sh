@@ -22,6 +22,8 @@ case $mode in demo | quick | test) ;; *) die "unknown mode '$mode'; one of: demo
 # A compiler without its C library is no compiler: gcc prints the whole path of a file that it has.
 have_file() { have "$1" && [[ $("$@" 2>/dev/null) == /* ]]; }
 
+has_sanitizers() { compgen -G "$(clang -print-runtime-dir)/libclang_rt.asan*.a" >/dev/null; }
+
 has_venv() { "$venv/bin/python" -c 'import pip' >/dev/null 2>&1; }
 
 # Echoes the Debian packages that this mode needs and this machine has not.
@@ -45,7 +47,7 @@ missing_packages() {
     have_file arm-linux-gnueabihf-gcc -print-file-name=crt1.o || echo libc6-dev-armhf-cross
     { have qemu-aarch64 && have qemu-arm; } || echo qemu-user
     have qemu-system-aarch64 || echo qemu-system-arm
-    have clang || echo clang
+    if ! have clang; then echo clang; elif ! has_sanitizers; then echo "libclang-rt-$(clang -dumpversion | cut -d. -f1)-dev"; fi
     have cmake || echo cmake
   esac
 }
@@ -72,13 +74,16 @@ no_permission() {
   exit 1
 }
 
-packages=$(missing_packages | tr ' ' '\n' | LC_ALL=C sort -u | paste -sd ' ' -)
-if [[ -n $packages ]]; then
+wanted() { missing_packages | tr ' ' '\n' | LC_ALL=C sort -u | paste -sd ' ' -; }
+
+for _ in 1 2; do # which runtime clang needs is known when clang is there
+  packages=$(wanted)
+  [[ -n $packages ]] || break
   install_packages "$packages"
   hash -r
-  packages=$(missing_packages | tr ' ' '\n' | LC_ALL=C sort -u | paste -sd ' ' -)
-  [[ -z $packages ]] || die "still missing after the installation: $packages"
-fi
+done
+packages=$(wanted)
+[[ -z $packages ]] || die "still missing after the installation: $packages"
 
 # The stamp is a copy of the pyproject.toml that was installed; `test` installs more than `demo` needs.
 fresh() { [[ -f $venv/.setup-$1 ]] && cmp -s pyproject.toml "$venv/.setup-$1"; }
