@@ -25,7 +25,6 @@ from glowc.instr.ir import Program
 from glowc.instr.lifetimes import live_bytes, place_markers, root_lifetimes, strip_markers
 from glowc.instr.text import dump_program
 from glowc.instr.verify import verify_program
-from glowc.lower.lowering import lower_graph
 from glowc.memory import render_svg
 from glowc.memory.types import MemoryPlan
 from glowc.passes.base import PassCtx
@@ -36,7 +35,9 @@ from glowc.passes.pipeline import run_pipeline
 from glowc.passes.propagate_quant import PropagateQuant
 from glowc.passes.stateful import Stateful
 from glowc.planning import Planned, Request, make_plan, pareto, verify_plan
+from glowc.selection import Selection, select_variants
 from glowc.target import Board
+from glowc.tuned import read_tuned
 
 Progress = Callable[[str], None]
 
@@ -69,6 +70,7 @@ class CompileOptions:
     input_stream: str = "whole"
     io_buffers: str = "arena"
     memory_map: bool = False
+    tuned: Path | None = None
 
     @property
     def edge_layout(self) -> str:
@@ -87,6 +89,7 @@ class CompileOptions:
             if value != default:
                 parts.append(f"{flag} {value}")
         parts += ["--stateful"] if self.stateful else []
+        parts += [f"--tuned {self.tuned.name}"] if self.tuned is not None else []
         parts += [f"--define-symbol {key}={value}" for key, value in sorted(self.symbols.items())]
         return " ".join(parts)
 
@@ -101,6 +104,7 @@ class Compiled:
     graph: Graph
     program: Program
     planned: Planned
+    selection: Selection
     bundle: Bundle
     edge: Edge
     report: dict[str, object]
@@ -128,10 +132,8 @@ def compile_model(
     if options.require_int8:
         require_int8(graph)
 
-    def lower(streaming: Callable[[str], bool]) -> Program:
-        return lower_graph(graph, board.cpu, streaming)
-
-    planned = make_plan(lower, _request(options, board))
+    tuned = read_tuned(options.tuned, board.cpu) if options.tuned is not None else None
+    selection, planned = _plan(select_variants(graph, board.cpu, options.opt, tuned), _request(options, board))
     program, plan = place_markers(planned.program), planned.plan
     if options.verify_plan:
         verify_plan(program, plan)
@@ -144,10 +146,11 @@ def compile_model(
     bundle = render_bundle(program, plan.offsets_bytes, plan.arena_bytes, spec, _golden(options, imported, edge))
     if options.memory_map:
         bundle = replace(bundle, files={**bundle.files, f"{spec.name}_memory.svg": draw_plan(planned, spec.name)})
-    _check_fit(planned, bundle, board, options, lower)
+    _check_fit(planned, bundle, board, options, selection.lower)
     report = _report(spec, board, program, plan, bundle, edge) | _plan_report(planned, options)
+    _add_estimates(report, selection, program)
     report["removed_channels"] = removed_channels(imported, graph)
-    return Compiled(board, options, imported, graph, program, planned, bundle, edge, report)
+    return Compiled(board, options, imported, graph, program, planned, selection, bundle, edge, report)
 
 
 def optimise(source: Path, options: CompileOptions) -> Graph:
@@ -294,10 +297,38 @@ def _request(options: CompileOptions, board: Board) -> Request:
     return Request(options.plan, options.ram_limit, room, fed, caller_io)
 
 
+def _plan(selection: Selection, request: Request) -> tuple[Selection, Planned]:
+    """Plan the memory; when it does not fit without streaming, weigh the variants with the least scratch."""
+    planned = make_plan(selection.lower, request)
+    bound = min((b for b in (request.limit_bytes, request.room_bytes) if b is not None), default=None)
+    if bound is None or (planned.kind != "stream" and planned.plan.arena_bytes <= bound):
+        return selection, planned
+    leaner = selection.leaner()
+    if leaner.order == selection.order:
+        return selection, planned
+    other = make_plan(leaner.lower, request)
+
+    def cost(chosen: Selection, plan: Planned) -> tuple[bool, int]:
+        return plan.plan.arena_bytes > bound, plan.extra_insns + sum(i or 0 for i in chosen.estimates(plan.program))
+
+    return (leaner, other) if cost(leaner, other) < cost(selection, planned) else (selection, planned)
+
+
+def _add_estimates(report: dict[str, object], selection: Selection, program: Program) -> None:
+    """Add the predicted instructions of every layer, null where nothing is known of the kernel on this CPU."""
+    estimates = selection.estimates(program)
+    layers = report["layers"]
+    assert isinstance(layers, list)
+    for layer, insns in zip(layers, estimates, strict=True):
+        layer["insns_estimate"] = insns
+    report["insns_estimate"] = sum(i or 0 for i in estimates) if None not in estimates else None
+    if selection.tuned:
+        report["tuned_layers"] = selection.tuned
+
+
 def plans_of(compiled: Compiled) -> list[Planned]:
     """Return the plans of a compiled model that no other beats in bytes and instructions, the cheapest first."""
-    graph, cpu = compiled.graph, compiled.board.cpu
-    return pareto(lambda streaming: lower_graph(graph, cpu, streaming), _request(compiled.options, compiled.board))
+    return pareto(compiled.selection.lower, _request(compiled.options, compiled.board))
 
 
 def _check_fit(

@@ -183,6 +183,7 @@ def build_bundle(info: BundleInfo, board: Board, work: Path, *, profile: bool = 
         work / "model.elf",
         include_dirs=[info.folder],
         defines=defines,
+        opt="-Os" if info.report.get("opt") == "size" else "-O2",
         extra_flags=flags,
         link=link,
     )
@@ -228,16 +229,21 @@ def bench(info: BundleInfo, board: Board, inputs: Mapping[str, np.ndarray] | Non
         marks = plain.marks
         cost = marks[1] - marks[0]
         report["insns"] = marks[3] - marks[2] - cost
-        counted = execute(info, board, one, marks=True, profile=True).marks
-        cost = counted[1] - counted[0]
-        order = report.get("profile_order") or range(len(report["layers"]))
-        inner = counted[3 : 3 + 2 * len(order)]
-        totals = dict.fromkeys(range(len(report["layers"])), 0)
-        for index, begin, end in zip(order, inner[::2], inner[1::2], strict=True):
-            totals[index] += end - begin - cost
-        for index, layer in enumerate(report["layers"]):
-            layer["insns"] = totals[index]
+        for layer, insns in zip(report["layers"], count_layers(info, board, one), strict=True):
+            layer["insns"] = insns
     return report
+
+
+def count_layers(info: BundleInfo, board: Board, inputs: Mapping[str, np.ndarray]) -> list[int]:
+    """Return the instructions of each layer of a bundle in one inference; for a board that counts them."""
+    counted = execute(info, board, inputs, marks=True, profile=True).marks
+    cost, count = counted[1] - counted[0], len(info.report["layers"])
+    order = info.report.get("profile_order") or range(count)
+    inner = counted[3 : 3 + 2 * len(order)]
+    totals = [0] * count
+    for index, begin, end in zip(order, inner[::2], inner[1::2], strict=True):
+        totals[index] += end - begin - cost
+    return totals
 
 
 def _add_sizes(report: dict[str, Any], elf: Elf, info: BundleInfo) -> None:

@@ -17,7 +17,6 @@ from glowc.graph.interp import run_graph
 from glowc.graph.types import TensorType
 from glowc.instr.interp import Memory, run_instr
 from glowc.instr.lifetimes import strip_markers
-from glowc.lower.lowering import lower_graph
 from glowc.planning import schedule
 from glowc.target import Board
 
@@ -128,7 +127,7 @@ def first_difference(compiled: Compiled, sample: Arrays) -> str | None:
     """
     graph, program = compiled.graph, strip_markers(compiled.program)
     if program.segments:  # whole tensors exist only where layers do not run row by row
-        program = schedule(lower_graph(graph, compiled.board.cpu))
+        program = schedule(compiled.selection.lower(lambda _: False))
     feed = {n: compiled.edge.to_bundle(n, a) for n, a in sample.items()}
     values = run_graph(graph, feed, keep_all=True)
     memory = Memory(program, None, 0)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -151,15 +151,20 @@ def family(instr: Instr) -> Family:
 
 
 def literal_kernels(program: Program, opt: str) -> frozenset[Family]:
-    """Return the families printed with literal dimensions, one function per distinct shape.
-
-    speed: all; size: those with one shape; balanced: those with at most two, where a shared function would
-    save little code.
-    """
+    """Return the families of a program that are printed with literal dimensions, one function per distinct shape."""
     shapes: dict[Family, set[Identity]] = {}
     for instr in program.instrs:
         if not instr.is_marker:
             shapes.setdefault(family(instr), set()).add(identity(instr, literal=True))
+    return literal_families(shapes, opt)
+
+
+def literal_families(shapes: Mapping[Family, Collection[Identity]], opt: str) -> frozenset[Family]:
+    """Return the families to print with literal dimensions, from their distinct shapes.
+
+    speed: all; size: those with one shape; balanced: those with at most two, where a shared function would
+    save little code.
+    """
     limit = {"speed": 1 << 30, "balanced": 2, "size": 1}[opt]
     return frozenset(key for key, seen in shapes.items() if len(seen) <= limit)
 
@@ -266,8 +271,13 @@ def _address(
 
 def kernel_headers(program: Program) -> list[str]:
     """Return the runtime headers that the chosen kernel variants need, and those that they include."""
+    return headers_of([i for i in program.instrs if not i.is_marker])
+
+
+def headers_of(instrs: Sequence[Instr]) -> list[str]:
+    """Return the runtime headers that the variants of instructions need, and those that they include."""
     found: list[str] = []
-    wanted = sorted({variant_of(i).header for i in program.instrs if not i.is_marker} - {""})
+    wanted = sorted({variant_of(i).header for i in instrs} - {""})
     while wanted:
         header = wanted.pop(0)
         found.append(header)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import math
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 
 import numpy as np
@@ -18,18 +18,27 @@ from glowc.ops.registry import find_op, get_kernel
 from glowc.ops.strided import emit_copy, whole
 from glowc.target import Cpu
 
+Finish = Callable[[KernelVariant], Instr]
+Choose = Callable[[Instr, Sequence[KernelVariant], Finish], KernelVariant]
+"""Chooses among the variants that an instruction may have; the function tells how it would look with each."""
+
 
 def never(_: str) -> bool:
     """Say no of every instruction."""
     return False
 
 
-def lower_graph(graph: Graph, cpu: Cpu, streaming: Callable[[str], bool] = never) -> Program:
+def by_rank(_: Instr, variants: Sequence[KernelVariant], __: Finish) -> KernelVariant:
+    """Choose the variant with the highest rank."""
+    return max(variants, key=lambda v: v.rank)
+
+
+def lower_graph(graph: Graph, cpu: Cpu, streaming: Callable[[str], bool] = never, choose: Choose = by_rank) -> Program:
     """Return the program of `graph` for `cpu`; the instructions named by `streaming` get variants that stream rows.
 
     Raises ModelError that lists every node without a lowering, all at once.
     """
-    lowering = Lowering(graph, cpu, streaming)
+    lowering = Lowering(graph, cpu, streaming, choose)
     problems = []
     for node in graph.nodes:
         op = find_op(node.op)
@@ -55,8 +64,10 @@ def lower_graph(graph: Graph, cpu: Cpu, streaming: Callable[[str], bool] = never
 class Lowering:
     """The context of one lowering; see `glowc.ops.base.LowerCtx`."""
 
-    def __init__(self, graph: Graph, cpu: Cpu, streaming: Callable[[str], bool] = never) -> None:
-        self.graph, self._cpu, self._streaming = graph, cpu, streaming
+    def __init__(
+        self, graph: Graph, cpu: Cpu, streaming: Callable[[str], bool] = never, choose: Choose = by_rank
+    ) -> None:
+        self.graph, self._cpu, self._streaming, self._choose_variant = graph, cpu, streaming, choose
         self.node: Node | None = None
         self.buffers: dict[str, Buffer] = {}
         self.consts: dict[str, np.ndarray] = {}
@@ -150,9 +161,12 @@ class Lowering:
             candidates = [v for v in candidates if streams_rows(v, instr)] or candidates
         if not candidates:
             raise OpError(f"no variant of {kernel.name} for cpu {self._cpu.name}")
-        best = max(candidates, key=lambda v: v.rank)
-        instr = replace(instr, isa=best.isa)
-        return self._with_scratch(self._packed(instr, best), best)
+
+        def finish(variant: KernelVariant) -> Instr:
+            chosen = replace(instr, isa=variant.isa)
+            return self._with_scratch(self._packed(chosen, variant), variant)
+
+        return finish(self._choose_variant(instr, candidates, finish))
 
     def _packed(self, instr: Instr, variant: KernelVariant) -> Instr:
         constants = {o.role: self.consts[o.buffer] for o in instr.operands if o.buffer in self.consts}

@@ -1,0 +1,281 @@
+"""Which kernel variant each layer gets: the costs of the CPU, the wish for speed or size, and measured choices.
+
+The candidates of every layer are collected by one lowering (`collect`), and ordered, the wanted one first, by `select`:
+
+speed     fewest predicted instructions
+balanced  the same, as long as scratch does not make the arena grow by more than 15 % or 8 KB, and the code stays below
+          24 KB; else code is saved where it costs the fewest instructions
+size      a kilobyte of code must save 3 % of the instructions, and the code should stay below 12 KB
+tiny RAM  (`lean`) least scratch first: used when the arena would not fit
+
+A layer with a variant that was never measured keeps the order of `rank`.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
+
+from glowc.codegen.kernels import Identity, args_struct, identity, render_kernel
+from glowc.codegen.view import Family, family, literal_families, literal_kernels
+from glowc.costs import Costs, load_costs
+from glowc.graph.graph import Graph
+from glowc.instr.ir import Instr, Program
+from glowc.instr.lifetimes import live_bytes
+from glowc.lower.lowering import Choose, Finish, by_rank, lower_graph
+from glowc.ops.base import KernelVariant
+from glowc.target import Cpu
+
+KB = 1024
+CODE_LIMITS = {"size": 12 * KB, "balanced": 24 * KB}
+_KB_WORTH = 0.03  # share of the instructions that a kilobyte of code must save at `size`
+_MARGIN = 0.95  # of the limits: the code is estimated
+_ARENA_SHARE, _ARENA_BYTES = 0.15, 8 * KB
+_MAX_STEPS = 200
+
+Order = Mapping[str, tuple[str, ...]]
+"""Variants by name of the instruction, the wanted one first."""
+
+
+@dataclass(frozen=True, slots=True)
+class Layer:
+    """An instruction as it would be with each variant, the highest rank first; `live_bytes` is the arena beside it."""
+
+    name: str
+    forms: tuple[Instr, ...]
+    live_bytes: int = 0
+
+    def form(self, isa: str) -> Instr:
+        """Return the instruction with that variant."""
+        return next(f for f in self.forms if f.isa == isa)
+
+
+def scratch_bytes(instr: Instr) -> int:
+    """Return the bytes of scratch of an instruction."""
+    return sum(o.type.size_bytes for o in instr.operands if o.role == "scratch")
+
+
+def collect(graph: Graph, cpu: Cpu) -> tuple[Layer, ...]:
+    """Return every instruction of the lowered graph with all variants that the CPU has and that accept it."""
+    forms: dict[str, tuple[Instr, ...]] = {}
+
+    def record(instr: Instr, variants: Sequence[KernelVariant], finish: Finish) -> KernelVariant:
+        ranked = sorted(variants, key=lambda v: -v.rank)
+        forms[instr.name] = tuple(finish(v) for v in ranked)
+        return ranked[0]
+
+    program = lower_graph(graph, cpu, choose=record)
+    live = live_bytes(program)
+    return tuple(Layer(i.name, forms[i.name], live[n] - scratch_bytes(i)) for n, i in enumerate(program.instrs))
+
+
+def chooser(order: Order) -> Choose:
+    """Return the choice for a lowering: of the variants that may be had, the first in the order."""
+
+    def choose(instr: Instr, variants: Sequence[KernelVariant], finish: Finish) -> KernelVariant:
+        by_isa = {v.isa: v for v in variants}
+        wanted = next((isa for isa in order.get(instr.name, ()) if isa in by_isa), None)
+        return by_rank(instr, variants, finish) if wanted is None else by_isa[wanted]
+
+    return choose
+
+
+@dataclass(frozen=True, slots=True)
+class Selection:
+    """The variants chosen for a graph on a CPU; `tuned` counts the layers whose choice was measured."""
+
+    graph: Graph
+    cpu: Cpu
+    opt: str
+    layers: tuple[Layer, ...]
+    costs: Costs
+    order: Order
+    tuned: int = 0
+
+    def lower(self, streaming: Callable[[str], bool]) -> Program:
+        """Return the program with the chosen variants; those named by `streaming` stream rows."""
+        return lower_graph(self.graph, self.cpu, streaming, chooser(self.order))
+
+    def leaner(self) -> Selection:
+        """Return the selection with the least scratch."""
+        return replace(self, order=lean(self.layers))
+
+    def estimates(self, program: Program) -> list[int | None]:
+        """Return the predicted instructions of each call of a program, None where the kernel was not measured."""
+        instrs = [i for i in program.instrs if not i.is_marker]
+        literal = literal_kernels(program, self.opt)
+        modes = ["size" if self.opt == "size" else "literal" if family(i) in literal else "shared" for i in instrs]
+        return [self.costs.insns(i, mode) for i, mode in zip(instrs, modes, strict=True)]
+
+
+def select_variants(graph: Graph, cpu: Cpu, opt: str, tuned: Callable[[Layer], str | None] | None = None) -> Selection:
+    """Return the selection for a graph; `tuned` tells the measured best variant of a layer where it is known."""
+    layers, costs = collect(graph, cpu), load_costs(cpu)
+    measured: dict[str, tuple[str, ...]] = {}
+    for layer in layers:
+        best = tuned(layer) if tuned is not None else None
+        if best is not None and any(f.isa == best for f in layer.forms):
+            measured[layer.name] = (best,)
+    return Selection(graph, cpu, opt, layers, costs, select(layers, costs, opt, measured), len(measured))
+
+
+def lean(layers: Sequence[Layer]) -> Order:
+    """Return the order with the least scratch first."""
+    return {x.name: tuple(f.isa for f in sorted(x.forms, key=scratch_bytes)) for x in layers}
+
+
+def select(layers: Sequence[Layer], costs: Costs, opt: str, tuned: Order | None = None) -> Order:
+    """Return the order of variants for every instruction; `tuned` are measured choices, which come first."""
+    mode = {"size": "size", "balanced": "shared", "speed": "literal"}[opt]
+    orders: Order = {x.name: _by_speed(x, costs, mode) for x in layers}
+    if opt != "speed":
+        allowed = _affordable(layers)
+        orders = {name: tuple(sorted(isas, key=lambda isa: isa not in allowed[name])) for name, isas in orders.items()}
+        orders = _fit_code(layers, orders, costs, opt, mode)
+    first = tuned or {}
+    return {name: tuple(dict.fromkeys((*first.get(name, ()), *isas))) for name, isas in orders.items()}
+
+
+def _by_speed(layer: Layer, costs: Costs, mode: str) -> tuple[str, ...]:
+    """Return the variants by predicted instructions; one of lower rank must be faster beyond the error of the fits."""
+    isas = [f.isa for f in layer.forms]
+    insns = {f.isa: costs.insns(f, mode) for f in layer.forms}
+    if len(isas) < 2 or None in insns.values():
+        return tuple(isas)
+    errors = {f.isa: fit.error for f in layer.forms if (fit := costs.fit(f, mode)) is not None}
+    left, order = list(isas), []
+    while left:
+        best = left[0]
+        for isa in left[1:]:
+            if (insns[isa] or 0) * (1 + errors[isa]) < (insns[best] or 0) * (1 - errors[best]):
+                best = isa
+        order.append(best)
+        left.remove(best)
+    return tuple(order)
+
+
+def _affordable(layers: Sequence[Layer]) -> dict[str, set[str]]:
+    """Return the variants of each layer whose scratch lets the arena grow by no more than is allowed."""
+    least = {x.name: min(map(scratch_bytes, x.forms)) for x in layers}
+    peak = max((x.live_bytes + least[x.name] for x in layers), default=0)
+    growth = max(int(peak * _ARENA_SHARE), _ARENA_BYTES)
+    return {
+        x.name: {f.isa for f in x.forms if scratch_bytes(f) <= max(least[x.name], peak - x.live_bytes, 0) + growth}
+        for x in layers
+    }
+
+
+@dataclass(frozen=True, slots=True)
+class Facts:
+    """What is known of one instruction with one variant: predicted instructions, and what it shares code by."""
+
+    insns: int
+    family: Family
+    literal: Identity
+    shared: Identity
+    callees: frozenset[str]
+
+
+class Pricing:
+    """Predicts instructions and code of a choice of variants; what was found out once is remembered."""
+
+    def __init__(self, costs: Costs, opt: str, mode: str) -> None:
+        self.costs, self.opt, self.mode = costs, opt, mode
+        self._facts: dict[int, tuple[Instr, Facts]] = {}
+        self._texts: dict[Identity, tuple[str, float]] = {}
+
+    def facts(self, instr: Instr) -> Facts:
+        """Return what is known of an instruction."""
+        if id(instr) not in self._facts:
+            keys = identity(instr, literal=True), identity(instr, literal=False)
+            insns = self.costs.insns(instr, self.mode) or 0
+            self._facts[id(instr)] = instr, Facts(insns, family(instr), *keys, self.costs.callees(instr))
+        return self._facts[id(instr)][1]
+
+    def insns(self, instrs: Sequence[Instr]) -> int:
+        """Return the predicted instructions of those calls whose kernels were measured."""
+        return sum(self.facts(i).insns for i in instrs)
+
+    def code(self, instrs: Sequence[Instr]) -> float:
+        """Return the predicted bytes of code of a program of these instructions."""
+        facts = [self.facts(i) for i in instrs]
+        shapes: dict[Family, set[Identity]] = {}
+        for f in facts:
+            shapes.setdefault(f.family, set()).add(f.literal)
+        literal = literal_families(shapes, self.opt)
+        texts = dict(self._text(i, f, f.family in literal) for i, f in zip(instrs, facts, strict=True))
+        called = sum(self.costs.functions.get(n, 0) for n in {n for f in facts for n in f.callees})
+        fixed, per_layer = self.costs.base
+        return sum(texts.values()) + called + fixed + per_layer * len(instrs)
+
+    def _text(self, instr: Instr, facts: Facts, literal: bool) -> tuple[str, float]:
+        key = facts.literal if literal else facts.shared
+        if key not in self._texts:
+            code = render_kernel(instr, "fn", None if literal else args_struct(instr, "args_t"))
+            mode = self.mode if self.opt == "size" else "literal" if literal else "shared"
+            self._texts[key] = code, self.costs.text(instr, mode, count_lines(code))
+        return self._texts[key]
+
+
+def count_lines(code: str) -> int:
+    """Return the lines of C that are not empty."""
+    return sum(bool(line.strip()) for line in code.splitlines())
+
+
+def _fit_code(layers: Sequence[Layer], orders: Order, costs: Costs, opt: str, mode: str) -> Order:
+    """Return the order in which code is saved where it costs the fewest instructions, until it is small enough."""
+    if not costs.kernels or not layers:
+        return orders
+    pricing = Pricing(costs, opt, mode)
+    chosen = {x.name: orders[x.name][0] for x in layers}
+    instrs = [x.form(chosen[x.name]) for x in layers]
+    limit = CODE_LIMITS[opt] * _MARGIN
+    price = pricing.insns(instrs) * _KB_WORTH / KB if opt == "size" else 0.0
+    if price == 0.0 and pricing.code(instrs) <= limit:
+        return orders
+    while True:
+        chosen = _cheapest(layers, orders, chosen, pricing, price)
+        if pricing.code([x.form(chosen[x.name]) for x in layers]) <= limit or price > 1e6:
+            return {name: tuple(dict.fromkeys((chosen[name], *isas))) for name, isas in orders.items()}
+        price = max(2 * price, pricing.insns(instrs) * 1e-3 / KB, 1e-3)
+
+
+def _cheapest(
+    layers: Sequence[Layer], orders: Order, start: Mapping[str, str], pricing: Pricing, price: float
+) -> dict[str, str]:
+    """Return the choice behind the moves that lower instructions + price x code most, one after another."""
+    chosen = dict(start)
+
+    def cost(choice: Mapping[str, str]) -> float:
+        instrs = [x.form(choice[x.name]) for x in layers]
+        return pricing.insns(instrs) + price * pricing.code(instrs)
+
+    best = cost(chosen)
+    for _ in range(_MAX_STEPS):
+        moves = [(cost(move), n, move) for n, move in enumerate(_moves(layers, orders, chosen, pricing))]
+        least = min(moves, key=lambda m: m[:2], default=(math.inf, 0, chosen))
+        if least[0] >= best:
+            break
+        best, chosen = least[0], least[2]
+    return chosen
+
+
+def _moves(layers: Sequence[Layer], orders: Order, chosen: Mapping[str, str], pricing: Pricing) -> list[dict[str, str]]:
+    """Return the choices in which one group of layers that share a function, a path or a variant has another one."""
+    groups: dict[object, list[Layer]] = {}
+    for layer in layers:
+        if len(layer.forms) < 2:
+            continue
+        instr = layer.form(chosen[layer.name])
+        facts = pricing.facts(instr)
+        keys = (facts.shared, (facts.family, "family"), (instr.kernel, instr.isa, "variant"), (instr.kernel, "kernel"))
+        for key in keys:
+            groups.setdefault(key, []).append(layer)
+    found: dict[tuple[tuple[str, str], ...], dict[str, str]] = {}
+    for members in groups.values():
+        for isa in sorted({f.isa for x in members for f in x.forms}):
+            move = {x.name: isa for x in members if isa in orders[x.name] and chosen[x.name] != isa}
+            if move:
+                found[tuple(sorted(move.items()))] = {**chosen, **move}
+    return list(found.values())

@@ -1,0 +1,93 @@
+"""Measured choices of kernel variants: the file that `glowc tune` writes and `glowc compile --tuned` reads.
+
+A layer is found by a hash of what decides its speed: the C that every variant prints for it, the runtime headers, and
+the compiler's flags. When any of them changes the entry is not found, and the cost model chooses again. The compiler's
+version stands beside the entry: a compiler is not needed to read the file.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Callable, Mapping
+from dataclasses import asdict, dataclass, field
+from pathlib import Path
+
+from glowc.codegen.kernels import render_kernel
+from glowc.codegen.view import RUNTIME_FILES, headers_of
+from glowc.errors import GlowcError, InputError
+from glowc.paths import data_dir
+from glowc.selection import Layer
+from glowc.target import Cpu
+
+_VERSION = 1
+_HINT = "write it with `glowc tune MODEL.onnx --board B -o FILE`"
+
+
+@dataclass(frozen=True, slots=True)
+class Entry:
+    """One measured layer: instructions by variant, the first is the best; `compiler` is its version."""
+
+    layer: str
+    kernel: str
+    cpu: str
+    compiler: str
+    insns: Mapping[str, int] = field(default_factory=dict)
+
+    @property
+    def best(self) -> str:
+        """The fastest variant; of equals the one that was measured first."""
+        return min(self.insns, key=lambda isa: self.insns[isa])
+
+
+def layer_key(layer: Layer, cpu: Cpu) -> str:
+    """Return the hash of everything that decides how fast the variants of a layer are."""
+    digest = hashlib.sha256(json.dumps([_VERSION, cpu.name, cpu.cflags]).encode())
+    for form in layer.forms:
+        digest.update(f"{form.isa}|{form.rows}|{form.macs}|{render_kernel(form, 'fn')}".encode())
+    for name in (*RUNTIME_FILES, *headers_of(layer.forms)):
+        digest.update((data_dir("runtime_c") / name).read_bytes())
+    return digest.hexdigest()[:32]
+
+
+def load_entries(path: Path) -> dict[str, Entry]:
+    """Return the measured layers of a file by key. Raises InputError when it is none."""
+    try:
+        data = json.loads(path.read_text(encoding="utf-8"))
+        if data["glowc_tune"] != _VERSION:
+            raise InputError(f"{path} was written by another version of glowc", hint=_HINT)
+        return {key: _entry(value) for key, value in data["layers"].items()}
+    except FileNotFoundError:
+        raise InputError(f"no file {path}", hint=_HINT) from None
+    except (OSError, ValueError, KeyError, TypeError, AttributeError) as error:
+        raise InputError(f"{path} holds no measured choices: {error}", hint=_HINT) from error
+
+
+def _entry(value: Mapping[str, object]) -> Entry:
+    entry = Entry(**value)  # type: ignore[arg-type]
+    if not entry.insns or not all(isinstance(n, int) for n in entry.insns.values()):
+        raise ValueError(f"layer {entry.layer} has no instructions")
+    return entry
+
+
+def save_entries(path: Path, entries: Mapping[str, Entry]) -> None:
+    """Write the measured layers, sorted by key."""
+    layers = {key: asdict(entries[key]) for key in sorted(entries)}
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(json.dumps({"glowc_tune": _VERSION, "layers": layers}, indent=1) + "\n", encoding="utf-8")
+    except OSError as error:
+        raise GlowcError(f"cannot write {path}: {error.strerror}", hint="choose another file with -o FILE") from error
+
+
+def read_tuned(path: Path, cpu: Cpu) -> Callable[[Layer], str | None]:
+    """Return the function that tells the measured best variant of a layer, None for a layer that was not measured."""
+    entries = load_entries(path)
+
+    def best(layer: Layer) -> str | None:
+        if len(layer.forms) < 2:
+            return None
+        entry = entries.get(layer_key(layer, cpu))
+        return None if entry is None else entry.best
+
+    return best
