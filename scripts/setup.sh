@@ -22,6 +22,8 @@ case $mode in demo | quick | test) ;; *) die "unknown mode '$mode'; one of: demo
 # A compiler without its C library is no compiler: gcc prints the whole path of a file that it has.
 have_file() { have "$1" && [[ $("$@" 2>/dev/null) == /* ]]; }
 
+clang_runtime() { local version; version=$(clang -dumpversion) && echo "libclang-rt-${version%%.*}-dev"; }
+
 has_sanitizers() { compgen -G "$(clang -print-runtime-dir)/libclang_rt.asan*.a" >/dev/null; }
 
 has_venv() { "$venv/bin/python" -c 'import pip' >/dev/null 2>&1; }
@@ -47,7 +49,7 @@ missing_packages() {
     have_file arm-linux-gnueabihf-gcc -print-file-name=crt1.o || echo libc6-dev-armhf-cross
     { have qemu-aarch64 && have qemu-arm; } || echo qemu-user
     have qemu-system-aarch64 || echo qemu-system-arm
-    if ! have clang; then echo clang; elif ! has_sanitizers; then echo "libclang-rt-$(clang -dumpversion | cut -d. -f1)-dev"; fi
+    if have clang; then has_sanitizers || clang_runtime; else echo clang; fi
     have cmake || echo cmake
   esac
 }

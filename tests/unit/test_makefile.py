@@ -28,6 +28,10 @@ ALL_PACKAGES = (
     "libc6-dev libc6-dev-arm64-cross libc6-dev-armhf-cross libnewlib-arm-none-eabi make "
     "python3 python3-venv qemu-system-arm qemu-user"
 )
+CLANG = """case $1 in
+-dumpversion) echo 14.0.6;;
+-print-runtime-dir) echo "${0%/*}/runtime";;
+esac"""
 COMPILER = 'for last; do :; done; echo "/lib/${last#*=}"'
 PYTHON = """
 echo "python $*" >> "$LOG"
@@ -52,7 +56,7 @@ class Machine:
 
     def programs(self, names: Iterable[str]) -> None:
         for name in names:
-            self.program(name, COMPILER if name.endswith("gcc") else "exit 0")
+            self.program(name, COMPILER if name.endswith("gcc") else CLANG if name == "clang" else "exit 0")
 
     def setup(self, mode: str) -> subprocess.CompletedProcess[str]:
         return subprocess.run(
@@ -76,6 +80,8 @@ def machine(tmp_path: Path) -> Machine:
     made.path.mkdir()
     shutil.copy(ROOT / "pyproject.toml", made.checkout)
     shutil.copy(ROOT / "scripts" / "setup.sh", made.checkout / "scripts")
+    (made.path / "runtime").mkdir()
+    (made.path / "runtime" / "libclang_rt.asan-x86_64.a").touch()
     for name in BASICS:
         found = shutil.which(name)
         assert found, f"{name} is missing on this machine"
@@ -87,8 +93,10 @@ def machine(tmp_path: Path) -> Machine:
 def apt_get(machine: Machine) -> None:
     """Give the machine an apt-get whose `install` brings every program."""
     programs = "\n".join(
-        f"cp {machine.path}/.{'gcc' if name.endswith('gcc') else 'tool'} {machine.path}/{name}" for name in PROGRAMS
+        f"cp {machine.path}/.{'gcc' if name.endswith('gcc') else name if name == 'clang' else 'tool'} {machine.path}/{name}"
+        for name in PROGRAMS
     )
+    machine.program(".clang", CLANG)
     machine.program(".gcc", COMPILER)
     machine.program(".tool", "exit 0")
     machine.program(".python", PYTHON)
@@ -185,6 +193,15 @@ def test_setup_reports_a_package_that_did_not_bring_its_program(machine: Machine
     done = machine.setup("test")
     assert done.returncode == 1
     assert "still missing after the installation: cmake" in done.stderr
+
+
+def test_setup_asks_for_the_sanitizers_of_the_clang_that_is_there(machine: Machine) -> None:
+    machine.programs(PROGRAMS)
+    machine.program("python3", PYTHON)
+    (machine.path / "runtime" / "libclang_rt.asan-x86_64.a").unlink()
+    done = machine.setup("test")
+    assert done.returncode == 1
+    assert "--no-install-recommends libclang-rt-14-dev\n" in done.stderr
 
 
 def test_setup_installs_again_when_pyproject_changed(machine: Machine) -> None:
