@@ -92,10 +92,8 @@ def machine(tmp_path: Path) -> Machine:
 
 def apt_get(machine: Machine) -> None:
     """Give the machine an apt-get whose `install` brings every program."""
-    programs = "\n".join(
-        f"cp {machine.path}/.{'gcc' if name.endswith('gcc') else name if name == 'clang' else 'tool'} {machine.path}/{name}"
-        for name in PROGRAMS
-    )
+    source = {name: ".gcc" if name.endswith("gcc") else ".clang" if name == "clang" else ".tool" for name in PROGRAMS}
+    programs = "\n".join(f"cp {machine.path}/{source[name]} {machine.path}/{name}" for name in PROGRAMS)
     machine.program(".clang", CLANG)
     machine.program(".gcc", COMPILER)
     machine.program(".tool", "exit 0")
