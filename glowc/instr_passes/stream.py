@@ -78,9 +78,9 @@ class Streamer:
         """Bytes of the roots that live through [begin, end) without being used there."""
         used = {self.program.root(o.buffer)[0] for i in self.program.instrs[begin:end] for o in i.operands}
         used |= {r for r in self.spans if self._is_callers(r)}
-        used -= {r for r in used if self.program.buffers[r].kind is BufferKind.SCRATCH}
         alive = (r for r, (first, last) in self.spans.items() if first < end and last > begin and r not in used)
-        return sum(self.program.buffers[r].size_bytes for r in alive)
+        scratch = scratch_of(self.program, begin, end)
+        return sum(self.program.buffers[r].size_bytes for r in alive) + (scratch.size_bytes if scratch else 0)
 
     def segment(self, begin: int, end: int) -> Streamed | None:
         """Return the segment of instructions [begin, end), None when they cannot run row by row."""
@@ -142,11 +142,29 @@ class Streamer:
             instrs += self.program.instrs[at : segment.begin]
             begin = len(instrs)
             steps = _Rewriter(self.program, segment, buffers)
-            instrs += steps.instrs()
+            instrs += share_scratch(steps.instrs(), scratch_of(self.program, segment.begin, segment.end))
             made.append(Segment(begin, len(instrs), segment.steps, steps.advances(), steps.feed(), steps.progress()))
             at = segment.end
         instrs += self.program.instrs[at:]
+        used = {o.buffer for i in instrs for o in i.operands}
+        buffers = {n: b for n, b in buffers.items() if b.kind is not BufferKind.SCRATCH or n in used}
         return replace(self.program, instrs=tuple(instrs), buffers=buffers, segments=tuple(made))
+
+
+def scratch_of(program: Program, begin: int, end: int) -> Buffer | None:
+    """Return the largest scratch of instructions [begin, end); it serves all: none is kept from call to call."""
+    names = [o.buffer for i in program.instrs[begin:end] for o in i.operands if o.role == "scratch"]
+    return max((program.buffers[n] for n in names), key=lambda b: (b.size_bytes, b.name), default=None)
+
+
+def share_scratch(instrs: Sequence[Instr], scratch: Buffer | None) -> list[Instr]:
+    """Return the instructions with their scratch in one buffer."""
+    if scratch is None:
+        return list(instrs)
+    return [
+        replace(i, operands=tuple(replace(o, buffer=scratch.name) if o.role == "scratch" else o for o in i.operands))
+        for i in instrs
+    ]
 
 
 def distances(segment: Streamed) -> list[Distance]:

@@ -172,8 +172,8 @@ class KernelVariant:
     further values that the template prints as `v.<key>`; they belong to the function's identity. `template_isa`
     names the template file when variants share one; `header` is the runtime header that it needs.
     `rows_in_order` keeps the kernel's row contract (`KernelDef.row_window`, `length`), so that the output may be
-    planned over input that is dead by then; `streams` says of a variant with scratch that calls for single rows are
-    as good as one call for all: no work is repeated and no scratch lives from one call to the next.
+    planned over input that is dead by then; `streams` says of a variant with scratch that calls for single rows
+    give what one call for all gives at little more cost, and that no scratch lives from one call to the next.
     """
 
     isa: str
