@@ -20,6 +20,7 @@ NEEDS = frozenset({"dsp", "fpu", "unaligned"})
 _EMPTY = {"bias": np.zeros(1, np.int32), "scale": np.zeros(1, np.float32)}
 _GROUP = 4  # inputs that one word of int8 holds; also output channels of a block
 _MAX_EVEN_SUM = 1 << 23
+_MAX_EXPANDED = 1024  # inputs of a fully connected layer that may take two bytes of scratch each
 _MAX_ROWS, _MAX_TAPS = 10, 36  # of a depthwise window (GLOW_DSP_MAX_ROWS; code size)
 _MAX_PLANAR_ROWS = 16  # channels x kernel rows of a planar input that are printed one by one
 _MAX_KINDS, _MAX_COLUMNS = 6, 24
@@ -29,10 +30,10 @@ def _int(instr: Instr, key: str) -> int:
     return int(instr.params[key])
 
 
-def stream(weights: np.ndarray, constants: Arrays, instr: Instr) -> np.ndarray:
-    """Return the stream of weights[O, K]; int32 when dual, int16 when wide."""
+def stream(weights: np.ndarray, constants: Arrays, instr: Instr, unit: int = 1) -> np.ndarray:
+    """Return the stream of weights[O, K], K filled up to units of groups; int32 when dual, int16 when wide."""
     out_n, k = weights.shape
-    blocks, groups = -(-out_n // _GROUP), -(-k // _GROUP)
+    blocks, groups = -(-out_n // _GROUP), -(-k // (unit * _GROUP)) * unit
     padded = np.zeros((blocks * _GROUP, groups * _GROUP), np.int64)
     padded[:out_n, :k] = weights
     biases, scales = np.zeros(blocks * _GROUP, np.int64), np.zeros(blocks * _GROUP, np.float32)
@@ -83,7 +84,28 @@ def _words(halves: np.ndarray) -> np.ndarray:
 def pack_fc(constants: Arrays, instr: Instr) -> Arrays:
     """Pack the constants of fc_s8."""
     weights = constants["weights"].reshape(_int(instr, "out_n"), _int(instr, "in_k"))
-    return {"weights": stream(weights, constants, instr), **_EMPTY}
+    unit = 2 if fc_plan(instr)["path"] == "units" else 1
+    return {"weights": stream(weights, constants, instr, unit), **_EMPTY}
+
+
+def fc_plan(instr: Instr) -> Mapping[str, ParamValue]:
+    """Choose where the inputs of a row are expanded: once, into scratch (units), or for every block (direct)."""
+    if _int(instr, "in_k") > _MAX_EXPANDED or _int(instr, "out_n") <= _GROUP:
+        return {"path": "direct", "end": ""}
+    return {"path": "units", "end": ending(instr)}
+
+
+def fc_scratch(instr: Instr) -> int:
+    """A row of inputs as int16, in units of eight, where it is expanded once."""
+    return -(-_int(instr, "in_k") // 8) * 16 if fc_plan(instr)["path"] == "units" else 0
+
+
+def ending(instr: Instr) -> str:
+    """Tell how codes are ended: u8, v8: zero point -128; u8, n8: without limits; v8: with an upper one only."""
+    limits = _int(instr, "out_min") > -128, _int(instr, "out_max") < 127
+    if _int(instr, "out_zp") == -128 and not limits[0]:
+        return "v8" if limits[1] else "u8"
+    return "s8" if any(limits) else "n8"
 
 
 def pack_conv(constants: Arrays, instr: Instr) -> Arrays:
@@ -237,19 +259,29 @@ def accepts_average(instr: Instr) -> bool:
     )
 
 
-ADD = KernelVariant("dsp", NEEDS, rank=10, header="glow_dsp.h", in_place=True, accepts=accepts_add)
+ADD = KernelVariant("dsp", NEEDS, rank=10, header="glow_dsp_add.h", in_place=True, accepts=accepts_add)
 AVERAGE = KernelVariant("dsp", NEEDS, rank=10, header="glow_dsp.h", accepts=accepts_average)
 DEPTHWISE = KernelVariant(
-    "dsp", NEEDS, rank=10, header="glow_dsp.h", accepts=accepts_depthwise, pack=pack_depthwise, plan=depthwise_plan
+    "dsp", NEEDS, rank=10, header="glow_dsp_dw.h", accepts=accepts_depthwise, pack=pack_depthwise, plan=depthwise_plan
 )
-FC = KernelVariant("dsp", NEEDS, rank=10, header="glow_dsp.h", accepts=accepts_matrix, pack=pack_fc)
+FC = KernelVariant(
+    "dsp",
+    NEEDS,
+    rank=10,
+    header="glow_dsp_fc.h",
+    accepts=accepts_matrix,
+    pack=pack_fc,
+    scratch_bytes=fc_scratch,
+    plan=fc_plan,
+)
 CONV = KernelVariant(
     "dsp",
     NEEDS,
     rank=10,
-    header="glow_dsp.h",
+    header="glow_dsp_gemm.h",
     accepts=accepts_matrix,
     pack=pack_conv,
     scratch_bytes=conv_scratch,
     plan=conv_plan,
+    streams=True,
 )

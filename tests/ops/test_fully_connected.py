@@ -25,6 +25,7 @@ def layer(
     dtype: DType = DType.S8,
     w_dtype: DType = DType.S8,
     x_zp: int = -128,
+    y_zp: int = -4,
     w_zp: int = 0,
     extreme: bool = False,
     per_channel: bool = True,
@@ -56,7 +57,7 @@ def layer(
     }  # fmt: skip
     low, high = clamp or (dtype.qmin, dtype.qmax)
     params = shape | {
-        "in_zp": x_zp, "w_zp": w_zp, "out_zp": -4, "out_min": low, "out_max": high,
+        "in_zp": x_zp, "w_zp": w_zp, "out_zp": y_zp, "out_min": low, "out_max": high,
         "scale_step": int(per_channel and n > 1),
     }  # fmt: skip
     suffix = "w16" if w_dtype is DType.S16 else ""
@@ -73,6 +74,10 @@ def kernel_cases() -> Iterator[Case]:
     for x_zp, extreme in itertools.product((-128, 0, 127), (False, True)):
         yield layer(rng, 33, 6, x_zp=x_zp, extreme=extreme)
     yield layer(rng, 20, 7, rows=3)
+    yield layer(rng, 1027, 6)  # too long to be expanded in scratch
+    for clamp in (None, (-128, 60), (-20, 127), (-20, 60)):
+        yield layer(rng, 75, 10, y_zp=-128, clamp=clamp)
+        yield layer(rng, 136, 9, y_zp=5, clamp=clamp, extreme=True)
     yield layer(rng, 20, 7, w_zp=11)
     yield layer(rng, 20, 7, per_channel=False)
     yield layer(rng, 20, 7, clamp=(-4, 30))

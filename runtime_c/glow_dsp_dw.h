@@ -1,0 +1,90 @@
+/* Depthwise convolution: tiles of neighbouring outputs, four channels at a time. */
+#ifndef GLOW_DSP_DW_H
+#define GLOW_DSP_DW_H
+
+#include "glow_dsp.h"
+
+#define GLOW_DSP_MAX_ROWS 10
+
+/* Depthwise: one row of a kernel window. A row outside of the input has a word of zero points and step 0. */
+typedef struct {
+  const int8_t *in;
+  int32_t step;      /* bytes from column to column */
+  int32_t next_quad; /* bytes to the next four channels */
+  int32_t next_tile; /* bytes from behind the last channel to the next tile */
+} glow_dsp_row_t;
+
+/* Depthwise: `tiles` alike tiles of a row, all channels of the stream. */
+typedef struct {
+  const int8_t *stream;
+  const int8_t *stream_end;
+  int8_t *out;
+  int32_t out_step;
+  int32_t out_adv; /* bytes from behind the last channel to the next tile */
+  uint32_t neg_zp;
+  int32_t out_zp;
+  int32_t tiles;
+  uint32_t low; /* limits of the output, in all four bytes */
+  uint32_t high;
+  int32_t unused[2];
+  glow_dsp_row_t rows[GLOW_DSP_MAX_ROWS];
+} glow_dsp_dw_t;
+
+#if !GLOW_DSP_ASM
+/* What a depthwise tile is printed for: columns [first, end) exist. */
+typedef struct {
+  int32_t k_h;
+  int32_t k_w;
+  int32_t outputs;
+  int32_t stride;
+  int32_t dilation;
+  int32_t first;
+  int32_t end;
+} glow_dsp_tile_t;
+
+static inline int32_t glow_dsp_dw_sum(const glow_dsp_dw_t *d, const glow_dsp_tile_t *s, const int8_t *weights,
+                                      const int8_t *const *in, int32_t output, int32_t channel, int32_t sum) {
+  for (int32_t ky = 0; ky < s->k_h; ky++) {
+    for (int32_t kx = 0; kx < s->k_w; kx++) {
+      const int32_t column = output * s->stride + kx * s->dilation;
+      if (column >= s->first && column < s->end) {
+        const int32_t x = in[ky][(column - s->first) * d->rows[ky].step + channel];
+        sum += (x + (int32_t)(int16_t)(d->neg_zp & 0xFFFFu)) * weights[(ky * s->k_w + kx) * 4 + channel];
+      }
+    }
+  }
+  return sum;
+}
+
+static inline void glow_dsp_dw_twin(const glow_dsp_dw_t *d, const glow_dsp_tile_t *s) {
+  const int8_t *in[GLOW_DSP_MAX_ROWS];
+  int8_t *out = d->out;
+  for (int32_t ky = 0; ky < s->k_h; ky++) {
+    in[ky] = d->rows[ky].in;
+  }
+  for (int32_t tile = 0; tile < d->tiles; tile++) {
+    for (const int8_t *w = d->stream; w < d->stream_end; w += 4 * s->k_h * s->k_w + 32, out += 4) {
+      for (int32_t i = 0; i < 4 * s->outputs; i++) {
+        const int32_t c = i % 4;
+        const int8_t *own = w + (c % 2) * (4 * s->k_h * s->k_w + 16) + 2 * (c & 2);
+        int32_t sum;
+        float scale;
+        memcpy(&sum, own, sizeof sum);
+        memcpy(&scale, own + 8 + (c % 2 == 0 ? 4 * s->k_h * s->k_w : 0), sizeof scale);
+        sum = glow_dsp_dw_sum(d, s, w + 8, in, i / 4, c, sum);
+        sum = glow_requant(sum, scale, d->out_zp, glow_first8(d->low), glow_first8(d->high));
+        out[(i / 4) * d->out_step + c] = (int8_t)sum;
+      }
+      for (int32_t ky = 0; ky < s->k_h; ky++) {
+        in[ky] += d->rows[ky].next_quad;
+      }
+    }
+    out += d->out_adv;
+    for (int32_t ky = 0; ky < s->k_h && tile + 1 < d->tiles; ky++) {
+      in[ky] += d->rows[ky].next_tile;
+    }
+  }
+}
+#endif
+
+#endif

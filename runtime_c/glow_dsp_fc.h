@@ -1,0 +1,227 @@
+/* Fully connected layer: a row of inputs times blocks of four outputs; the stream is that of glow_dsp_gemm.h.
+ *
+ * direct: inputs as they are (int8), expanded on the fly; expanded: `acts` is int16 (glow_expand_row), a whole number
+ * of units of eight inputs, `groups` counts the units of four.
+ */
+#ifndef GLOW_DSP_FC_H
+#define GLOW_DSP_FC_H
+
+#include "glow_dsp_gemm.h"
+
+#if GLOW_DSP_ASM
+/* clang-format off */
+#define GLOW_DSP_FC_DUAL \
+  "ldmia r1!, {r8-r11}\n" "sxtab16 r3, r12, r2\n" "sxtab16 r2, r12, r2, ror #8\n" \
+  "smlad r4, r3, r8, r4\n" "smlad r5, r3, r9, r5\n" "sxtb16 r8, r8\n" "sxtb16 r9, r9\n" \
+  "smlad r6, r3, r8, r6\n" "smlad r7, r3, r9, r7\n" \
+  "smlad r4, r2, r10, r4\n" "smlad r5, r2, r11, r5\n" "sxtb16 r10, r10\n" "sxtb16 r11, r11\n" \
+  "smlad r6, r2, r10, r6\n" "smlad r7, r2, r11, r7\n"
+#define GLOW_DSP_FC_WIDE \
+  "ldmia r1!, {r8-r11}\n" "sxtab16 r3, r12, r2\n" "sxtab16 r2, r12, r2, ror #8\n" \
+  "smlad r4, r3, r8, r4\n" "smlad r6, r3, r9, r6\n" "smlad r5, r3, r10, r5\n" "smlad r7, r3, r11, r7\n" \
+  "ldmia r1!, {r8-r11}\n" \
+  "smlad r4, r2, r8, r4\n" "smlad r6, r2, r9, r6\n" "smlad r5, r2, r10, r5\n" "smlad r7, r2, r11, r7\n"
+#define GLOW_DSP_FC_SPLIT_DUAL "sub r4, r4, r6\n" "sub r5, r5, r7\n"
+#define GLOW_DSP_FC_SPLIT_WIDE
+#define GLOW_DSP_FC_LOAD "ldr.w r2, [r0], #4\n"
+
+#define GLOW_DSP_FC(form, group_bytes) \
+  __asm__ volatile( \
+      ".syntax unified\n" \
+      "push {r4-r11, lr}\n" \
+      "sub sp, sp, #16\n" \
+      "ldmia r0!, {r2-r8}\n" \
+      "ldm r0, {r9-r11}\n" \
+      "mov r12, r9\n" \
+      "vmov s8, r4\n" \
+      "add r6, r4, r6, lsl #2\n" \
+      "str r6, [sp]\n" \
+      "str r8, [sp, #4]\n" \
+      "strd r10, r11, [sp, #8]\n" \
+      "mov r1, r3\n" \
+      "add lr, r2, r7, lsl #2\n" \
+      "rsb r6, r7, #0\n" \
+      "and r6, r6, #3\n" \
+      "mov r8, #" group_bytes "\n" \
+      "mul r6, r6, r8\n" \
+      "adr.w r8, 2f\n" \
+      "add r6, r6, r8\n" \
+      "cmp r7, #0\n" \
+      "it eq\n" \
+      "addeq r6, r6, #4*" group_bytes "+8\n" \
+      "orr r6, r6, #1\n" \
+      "vmov s10, s11, r2, r6\n" \
+      "1:\n" \
+      "ldmia r1!, {r4-r7}\n" \
+      "vmov r0, r2, s10, s11\n" \
+      "bx r2\n" \
+      ".balign 4\n" \
+      "2:\n" \
+      GLOW_DSP_FC_LOAD GLOW_DSP_FC_##form \
+      GLOW_DSP_FC_LOAD GLOW_DSP_FC_##form \
+      GLOW_DSP_FC_LOAD GLOW_DSP_FC_##form \
+      GLOW_DSP_FC_LOAD GLOW_DSP_FC_##form \
+      "cmp.w r0, lr\n" \
+      "bne.w 2b\n" /* the entry of a layer without whole groups is behind this */ \
+      "ldrd r2, r3, [sp, #8]\n" \
+      "cmp r3, #0\n" \
+      "beq.w 3f\n" \
+      GLOW_DSP_FC_##form \
+      "3:\n" \
+      GLOW_DSP_FC_SPLIT_##form \
+      "vldmia r1!, {s4-s7}\n" \
+      "vmov s0, s1, r4, r6\n" "vmov s2, s3, r5, r7\n" \
+      "vcvt.f32.s32 s0, s0" GLOW_DSP_EVEN_##form "vcvt.f32.s32 s1, s1\n" \
+      "vcvt.f32.s32 s2, s2" GLOW_DSP_EVEN_##form "vcvt.f32.s32 s3, s3\n" \
+      "vmul.f32 s0, s0, s4\n" "vmul.f32 s1, s1, s5\n" "vmul.f32 s2, s2, s6\n" "vmul.f32 s3, s3, s7\n" \
+      "vcvtr.s32.f32 s0, s0\n" "vcvtr.s32.f32 s1, s1\n" "vcvtr.s32.f32 s2, s2\n" "vcvtr.s32.f32 s3, s3\n" \
+      "vmov r4, r5, s0, s1\n" "vmov r6, r7, s2, s3\n" \
+      "ldr r3, [sp, #4]\n" \
+      "qadd r4, r4, r3\n" "qadd r5, r5, r3\n" "qadd r6, r6, r3\n" "qadd r7, r7, r3\n" \
+      "ssat r4, #8, r4\n" "ssat r5, #8, r5\n" "ssat r6, #8, r6\n" "ssat r7, #8, r7\n" \
+      "bfi r4, r5, #8, #8\n" "bfi r4, r6, #16, #8\n" "bfi r4, r7, #24, #8\n" \
+      "vmov r2, s8\n" \
+      "str r4, [r2], #4\n" \
+      "vmov s8, r2\n" \
+      "ldr r3, [sp]\n" \
+      "cmp r2, r3\n" \
+      "bne.w 1b\n" \
+      "add sp, sp, #16\n" \
+      "pop {r4-r11, pc}\n")
+
+#define GLOW_DSP_UNIT_DUAL \
+  "ldmia.w r0!, {r2, r3, r12, lr}\n" "ldmia.w r1!, {r8-r11}\n" \
+  "smlad r4, r2, r8, r4\n" "smlad r5, r2, r9, r5\n" "smlad r4, r3, r10, r4\n" "smlad r5, r3, r11, r5\n" \
+  "sxtb16 r8, r8\n" "sxtb16 r9, r9\n" "sxtb16 r10, r10\n" "sxtb16 r11, r11\n" \
+  "smlad r6, r2, r8, r6\n" "smlad r7, r2, r9, r7\n" "smlad r6, r3, r10, r6\n" "smlad r7, r3, r11, r7\n" \
+  "ldmia.w r1!, {r8-r11}\n" \
+  "smlad r4, r12, r8, r4\n" "smlad r5, r12, r9, r5\n" "smlad r4, lr, r10, r4\n" "smlad r5, lr, r11, r5\n" \
+  "sxtb16 r8, r8\n" "sxtb16 r9, r9\n" "sxtb16 r10, r10\n" "sxtb16 r11, r11\n" \
+  "smlad r6, r12, r8, r6\n" "smlad r7, r12, r9, r7\n" "smlad r6, lr, r10, r6\n" "smlad r7, lr, r11, r7\n"
+#define GLOW_DSP_FOUR_WIDE(a) \
+  "ldmia.w r1!, {r8-r11}\n" \
+  "smlad r4, " a ", r8, r4\n" "smlad r6, " a ", r9, r6\n" "smlad r5, " a ", r10, r5\n" "smlad r7, " a ", r11, r7\n"
+#define GLOW_DSP_UNIT_WIDE \
+  "ldmia.w r0!, {r2, r3, r12, lr}\n" \
+  GLOW_DSP_FOUR_WIDE("r2") GLOW_DSP_FOUR_WIDE("r3") GLOW_DSP_FOUR_WIDE("r12") GLOW_DSP_FOUR_WIDE("lr")
+/* Four rounded values in r4, r5, r6, r7 (channels 0 to 3) to bytes of r4. U8, V8: the zero point is -128; U8, N8: no
+ * limits. */
+#define GLOW_DSP_END_U8 GLOW_DSP_PACK_U8("r4", "r5", "r6", "r7")
+#define GLOW_DSP_END_V8 GLOW_DSP_END_U8 "vmov r12, s15\n" "ssub8 r2, r12, r4\n" "sel r4, r4, r12\n"
+#define GLOW_DSP_END_N8 "vmov r12, s13\n" GLOW_DSP_PACK_S8("r4", "r5", "r6", "r7")
+#define GLOW_DSP_END_S8 \
+  GLOW_DSP_END_N8 \
+  "vmov r3, r12, s14, s15\n" \
+  "ssub8 r2, r4, r3\n" "sel r4, r4, r3\n" "ssub8 r2, r12, r4\n" "sel r4, r4, r12\n"
+
+#define GLOW_DSP_FC_UNITS(form, end, unit_bytes) \
+  __asm__ volatile( \
+      ".syntax unified\n" \
+      "push {r4-r11, lr}\n" \
+      "ldm r0, {r2-r8}\n" /* acts, stream, out, -, blocks, groups, zero point */ \
+      "ldrd r9, r10, [r0, #40]\n" \
+      "vmov s13, r8\n" \
+      "vmov s14, s15, r9, r10\n" \
+      "add r6, r4, r6, lsl #2\n" \
+      "vmov s8, s9, r4, r6\n" \
+      "mov r1, r3\n" \
+      "add r6, r2, r7, lsl #3\n" \
+      "vmov s12, r6\n" \
+      "lsr r7, r7, #1\n" \
+      "rsb r7, r7, #0\n" \
+      "and r7, r7, #7\n" \
+      "mov r6, #" unit_bytes "\n" \
+      "mul r7, r7, r6\n" \
+      "adr.w r6, 2f\n" \
+      "add r6, r6, r7\n" \
+      "orr r6, r6, #1\n" \
+      "vmov s10, s11, r2, r6\n" \
+      "1:\n" \
+      "ldmia.w r1!, {r4-r7}\n" \
+      "vmov r0, r2, s10, s11\n" \
+      "bx r2\n" \
+      ".balign 4\n" \
+      "2:\n" \
+      GLOW_DSP_UNIT_##form GLOW_DSP_UNIT_##form GLOW_DSP_UNIT_##form GLOW_DSP_UNIT_##form \
+      GLOW_DSP_UNIT_##form GLOW_DSP_UNIT_##form GLOW_DSP_UNIT_##form GLOW_DSP_UNIT_##form \
+      "vmov r2, s12\n" \
+      "cmp r0, r2\n" \
+      "bne.w 2b\n" \
+      GLOW_DSP_FC_SPLIT_##form \
+      "vldmia r1!, {s4-s7}\n" \
+      "vmov s0, s1, r4, r6\n" "vmov s2, s3, r5, r7\n" \
+      "vcvt.f32.s32 s0, s0" GLOW_DSP_EVEN_##form "vcvt.f32.s32 s1, s1\n" \
+      "vcvt.f32.s32 s2, s2" GLOW_DSP_EVEN_##form "vcvt.f32.s32 s3, s3\n" \
+      "vmul.f32 s0, s0, s4\n" "vmul.f32 s1, s1, s5\n" "vmul.f32 s2, s2, s6\n" "vmul.f32 s3, s3, s7\n" \
+      "vcvtr.s32.f32 s0, s0\n" "vcvtr.s32.f32 s1, s1\n" "vcvtr.s32.f32 s2, s2\n" "vcvtr.s32.f32 s3, s3\n" \
+      "vmov r4, r5, s0, s1\n" "vmov r6, r7, s2, s3\n" \
+      GLOW_DSP_END_##end \
+      "vmov r2, r3, s8, s9\n" \
+      "str r4, [r2], #4\n" \
+      "vmov s8, r2\n" \
+      "cmp r2, r3\n" \
+      "bne.w 1b\n" \
+      "pop {r4-r11, pc}\n")
+/* clang-format on */
+
+#define GLOW_DSP_FC_FUNCTION(name, form, end, unit_bytes) \
+  GLOW_DSP_FUNCTION name(GLOW_DSP_UNUSED const glow_dsp_gemm_t *g) { GLOW_DSP_FC_UNITS(form, end, unit_bytes); }
+GLOW_DSP_FC_FUNCTION(glow_dsp_fc_units_dual_u8, DUAL, U8, "108")
+GLOW_DSP_FC_FUNCTION(glow_dsp_fc_units_dual_v8, DUAL, V8, "108")
+GLOW_DSP_FC_FUNCTION(glow_dsp_fc_units_dual_n8, DUAL, N8, "108")
+GLOW_DSP_FC_FUNCTION(glow_dsp_fc_units_dual_s8, DUAL, S8, "108")
+GLOW_DSP_FC_FUNCTION(glow_dsp_fc_units_wide, WIDE, S8, "84")
+GLOW_DSP_FUNCTION glow_dsp_fc_dual(GLOW_DSP_UNUSED const glow_dsp_gemm_t *g) { GLOW_DSP_FC(DUAL, "64"); }
+GLOW_DSP_FUNCTION glow_dsp_fc_wide(GLOW_DSP_UNUSED const glow_dsp_gemm_t *g) { GLOW_DSP_FC(WIDE, "52"); }
+
+/* Expands a row: inputs 0 and 2, then 1 and 3 of every group. */
+__attribute__((naked, noinline)) GLOW_DSP_UNUSED static void glow_expand_row(
+    GLOW_DSP_UNUSED uint32_t *to, GLOW_DSP_UNUSED const int8_t *a, GLOW_DSP_UNUSED int32_t groups,
+    GLOW_DSP_UNUSED uint32_t neg_zp) {
+  /* clang-format off */
+  __asm__ volatile(
+      ".syntax unified\n"
+      "push {r4-r11}\n"
+      "b.w 2f\n"
+      "1:\n"
+      "ldr r5, [r1], #4\n" "ldr r7, [r1], #4\n" "ldr r9, [r1], #4\n" "ldr r11, [r1], #4\n"
+      "sxtab16 r4, r3, r5\n" "sxtab16 r5, r3, r5, ror #8\n" "sxtab16 r6, r3, r7\n" "sxtab16 r7, r3, r7, ror #8\n"
+      "sxtab16 r8, r3, r9\n" "sxtab16 r9, r3, r9, ror #8\n"
+      "sxtab16 r10, r3, r11\n" "sxtab16 r11, r3, r11, ror #8\n"
+      "stmia.w r0!, {r4-r11}\n"
+      "2:\n"
+      "subs r2, r2, #4\n"
+      "bge.w 1b\n"
+      "adds r2, r2, #4\n"
+      "beq.w 4f\n"
+      "3:\n"
+      "ldr r5, [r1], #4\n" "sxtab16 r4, r3, r5\n" "sxtab16 r5, r3, r5, ror #8\n" "stmia.w r0!, {r4, r5}\n"
+      "subs r2, r2, #1\n"
+      "bne.w 3b\n"
+      "4:\n"
+      "pop {r4-r11}\n"
+      "bx lr\n");
+  /* clang-format on */
+}
+
+#else /* the same in C */
+
+GLOW_DSP_UNUSED static void glow_dsp_fc_units_dual_u8(const glow_dsp_gemm_t *g) { glow_dsp_twin(g, 0, -2); }
+GLOW_DSP_UNUSED static void glow_dsp_fc_units_dual_v8(const glow_dsp_gemm_t *g) { glow_dsp_twin(g, 0, -2); }
+GLOW_DSP_UNUSED static void glow_dsp_fc_units_dual_n8(const glow_dsp_gemm_t *g) { glow_dsp_twin(g, 0, -2); }
+GLOW_DSP_UNUSED static void glow_dsp_fc_units_dual_s8(const glow_dsp_gemm_t *g) { glow_dsp_twin(g, 0, -2); }
+GLOW_DSP_UNUSED static void glow_dsp_fc_units_wide(const glow_dsp_gemm_t *g) { glow_dsp_twin(g, 1, -2); }
+GLOW_DSP_UNUSED static void glow_dsp_fc_dual(const glow_dsp_gemm_t *g) { glow_dsp_twin(g, 0, -1); }
+GLOW_DSP_UNUSED static void glow_dsp_fc_wide(const glow_dsp_gemm_t *g) { glow_dsp_twin(g, 1, -1); }
+
+GLOW_DSP_UNUSED static void glow_expand_row(uint32_t *to, const int8_t *a, int32_t groups, uint32_t neg_zp) {
+  for (; groups > 0; groups--, to += 2, a += 4) {
+    const uint32_t word = glow_load4(a);
+    to[0] = glow_sxtab16(neg_zp, word);
+    to[1] = glow_sxtab16_odd(neg_zp, word);
+  }
+}
+
+#endif
+
+#endif

@@ -1,0 +1,216 @@
+/* Matrix product of two pixels with blocks of four output channels.
+ *
+ * Weights are a stream of blocks of four output channels. With `groups` = inputs / 4:
+ *   dual: 256 * bias 0 + bias 1, 256 * bias 2 + bias 3, bias 1, bias 3; per group four words, (inputs 0 and 2,
+ *         inputs 1 and 3) x (channels 0 and 1, 2 and 3), whose halfwords are 256 * weight of the even channel +
+ *         weight of the odd one; 4 scales. One SMLAD sums 256 * even + odd; the odd sum alone, from one SXTB16,
+ *         splits them at the end. The compiler proved that |even sum with bias| < 2^23.
+ *   wide: bias 0, 2, 1, 3; per group eight words, (inputs 0 and 2, inputs 1 and 3) x channels 0 .. 3; 4 scales.
+ * Requantisation is float32 product, VCVTR (half to even), zero point, saturation: exact by construction.
+ */
+#ifndef GLOW_DSP_GEMM_H
+#define GLOW_DSP_GEMM_H
+
+#include "glow_dsp.h"
+
+/* One call: two pixels (or one row of a fully connected layer) x `blocks` of four channels. */
+typedef struct {
+  const void *acts;
+  const void *stream;
+  int8_t *out0;
+  int8_t *out1;
+  int32_t blocks;
+  int32_t groups;
+  int32_t out_zp;
+  uint32_t neg_zp; /* fully connected, `acts` int8: -in_zp in both halfwords */
+  uint32_t tail;   /* the same: the last one to three inputs */
+  uint32_t has_tail;
+  uint32_t low; /* limits of the output, in all four bytes */
+  uint32_t high;
+} glow_dsp_gemm_t;
+
+#if GLOW_DSP_ASM
+/* clang-format off */
+#define GLOW_DSP_PAIR_DUAL \
+  "ldrd r2, r3, [r0], #8\n" "ldrd r12, lr, [r1], #8\n" \
+  "smlad r4, r2, r12, r4\n" "smlad r5, r3, r12, r5\n" "smlad r6, r2, lr, r6\n" "smlad r7, r3, lr, r7\n" \
+  "sxtb16 r12, r12\n" "sxtb16 lr, lr\n" \
+  "smlad r8, r2, r12, r8\n" "smlad r9, r3, r12, r9\n" "smlad r10, r2, lr, r10\n" "smlad r11, r3, lr, r11\n"
+#define GLOW_DSP_PAIR_WIDE \
+  "ldrd r2, r3, [r0], #8\n" "ldrd r12, lr, [r1], #8\n" \
+  "smlad r4, r2, r12, r4\n" "smlad r5, r3, r12, r5\n" "smlad r8, r2, lr, r8\n" "smlad r9, r3, lr, r9\n" \
+  "ldrd r12, lr, [r1], #8\n" \
+  "smlad r6, r2, r12, r6\n" "smlad r7, r3, r12, r7\n" "smlad r10, r2, lr, r10\n" "smlad r11, r3, lr, r11\n"
+#define GLOW_DSP_BEGIN \
+  "ldmia.w r1!, {r4, r6, r8, r10}\n" "mov r5, r4\n" "mov r7, r6\n" "mov r9, r8\n" "mov r11, r10\n"
+#define GLOW_DSP_SPLIT_DUAL "sub r4, r4, r8\n" "sub r5, r5, r9\n" "sub r6, r6, r10\n" "sub r7, r7, r11\n"
+#define GLOW_DSP_SPLIT_WIDE
+/* 256 times the sum of an even channel to float, exactly. */
+#define GLOW_DSP_EVEN_DUAL ", #8\n"
+#define GLOW_DSP_EVEN_WIDE "\n"
+/* Saturates four rounded values in a, b, c, d and packs them into a; the zero point is r12. */
+#define GLOW_DSP_PACK_S8(a, b, c, d) \
+  "qadd " a ", " a ", r12\n" "qadd " b ", " b ", r12\n" "qadd " c ", " c ", r12\n" "qadd " d ", " d ", r12\n" \
+  "ssat " a ", #8, " a "\n" "ssat " b ", #8, " b "\n" "ssat " c ", #8, " c "\n" "ssat " d ", #8, " d "\n" \
+  "bfi " a ", " b ", #8, #8\n" "bfi " a ", " c ", #16, #8\n" "bfi " a ", " d ", #24, #8\n"
+/* The same for zero point -128. */
+#define GLOW_DSP_PACK_U8(a, b, c, d) \
+  "usat " a ", #8, " a "\n" "usat " b ", #8, " b "\n" "usat " c ", #8, " c "\n" "usat " d ", #8, " d "\n" \
+  "orr " a ", " a ", " b ", lsl #8\n" "orr " a ", " a ", " c ", lsl #16\n" "orr " a ", " a ", " d ", lsl #24\n" \
+  "eor " a ", " a ", #0x80808080\n"
+#define GLOW_DSP_PACK_V8(a, b, c, d) GLOW_DSP_PACK_U8(a, b, c, d)
+#define GLOW_DSP_ZP_S8 "ldr r12, [sp, #4]\n"
+#define GLOW_DSP_ZP_U8
+#define GLOW_DSP_ZP_V8
+/* The limits, bytewise: U8 none, V8 the upper one, S8 both. */
+#define GLOW_DSP_CLAMP_U8
+#define GLOW_DSP_CLAMP_V8 \
+  "ldr r12, [sp, #16]\n" \
+  "ssub8 r2, r12, r4\n" "sel r4, r4, r12\n" "ssub8 r2, r12, r8\n" "sel r8, r8, r12\n"
+#define GLOW_DSP_CLAMP_S8 \
+  "ldrd r3, r12, [sp, #12]\n" \
+  "ssub8 r2, r4, r3\n" "sel r4, r4, r3\n" "ssub8 r2, r12, r4\n" "sel r4, r4, r12\n" \
+  "ssub8 r2, r8, r3\n" "sel r8, r8, r3\n" "ssub8 r2, r12, r8\n" "sel r8, r8, r12\n"
+
+#define GLOW_DSP_GEMM(form, sign, group_bytes) \
+  __asm__ volatile( \
+      ".syntax unified\n" \
+      "push {r4-r11, lr}\n" \
+      "sub sp, sp, #20\n" \
+      "ldrd r9, r10, [r0, #40]\n" \
+      "strd r9, r10, [sp, #12]\n" \
+      "ldm r0, {r2-r8}\n" \
+      "vmov s12, s13, r4, r5\n" \
+      "add r6, r4, r6, lsl #2\n" \
+      "str r6, [sp]\n" \
+      "str r8, [sp, #4]\n" \
+      "add r6, r2, r7, lsl #4\n" \
+      "str r6, [sp, #8]\n" \
+      "mov r1, r3\n" \
+      "rsb r7, r7, #0\n" \
+      "and r7, r7, #7\n" \
+      "mov r6, #" group_bytes "\n" \
+      "mul r7, r7, r6\n" \
+      "adr.w r6, 2f\n" \
+      "add r6, r6, r7\n" \
+      "orr r6, r6, #1\n" \
+      "vmov s14, s15, r2, r6\n" \
+      "1:\n" \
+      GLOW_DSP_BEGIN \
+      "vmov r0, r2, s14, s15\n" \
+      "bx r2\n" \
+      ".balign 4\n" \
+      "2:\n" \
+      GLOW_DSP_PAIR_##form GLOW_DSP_PAIR_##form \
+      GLOW_DSP_PAIR_##form GLOW_DSP_PAIR_##form \
+      GLOW_DSP_PAIR_##form GLOW_DSP_PAIR_##form \
+      GLOW_DSP_PAIR_##form GLOW_DSP_PAIR_##form \
+      GLOW_DSP_PAIR_##form GLOW_DSP_PAIR_##form \
+      GLOW_DSP_PAIR_##form GLOW_DSP_PAIR_##form \
+      GLOW_DSP_PAIR_##form GLOW_DSP_PAIR_##form \
+      GLOW_DSP_PAIR_##form GLOW_DSP_PAIR_##form \
+      "ldr r2, [sp, #8]\n" \
+      "cmp r0, r2\n" \
+      "bne.w 2b\n" \
+      GLOW_DSP_SPLIT_##form \
+      "vldmia r1!, {s8-s11}\n" \
+      "vmov s0, s1, r4, r8\n" "vmov s2, s3, r6, r10\n" "vmov s4, s5, r5, r9\n" "vmov s6, s7, r7, r11\n" \
+      "vcvt.f32.s32 s0, s0" GLOW_DSP_EVEN_##form "vcvt.f32.s32 s1, s1\n" \
+      "vcvt.f32.s32 s2, s2" GLOW_DSP_EVEN_##form "vcvt.f32.s32 s3, s3\n" \
+      "vcvt.f32.s32 s4, s4" GLOW_DSP_EVEN_##form "vcvt.f32.s32 s5, s5\n" \
+      "vcvt.f32.s32 s6, s6" GLOW_DSP_EVEN_##form "vcvt.f32.s32 s7, s7\n" \
+      "vmul.f32 s0, s0, s8\n" "vmul.f32 s1, s1, s9\n" "vmul.f32 s2, s2, s10\n" "vmul.f32 s3, s3, s11\n" \
+      "vmul.f32 s4, s4, s8\n" "vmul.f32 s5, s5, s9\n" "vmul.f32 s6, s6, s10\n" "vmul.f32 s7, s7, s11\n" \
+      "vcvtr.s32.f32 s0, s0\n" "vcvtr.s32.f32 s1, s1\n" "vcvtr.s32.f32 s2, s2\n" "vcvtr.s32.f32 s3, s3\n" \
+      "vcvtr.s32.f32 s4, s4\n" "vcvtr.s32.f32 s5, s5\n" "vcvtr.s32.f32 s6, s6\n" "vcvtr.s32.f32 s7, s7\n" \
+      "vmov r4, r5, s0, s1\n" "vmov r6, r7, s2, s3\n" "vmov r8, r9, s4, s5\n" "vmov r10, r11, s6, s7\n" \
+      GLOW_DSP_ZP_##sign \
+      GLOW_DSP_PACK_##sign("r4", "r5", "r6", "r7") \
+      GLOW_DSP_PACK_##sign("r8", "r9", "r10", "r11") \
+      GLOW_DSP_CLAMP_##sign \
+      "vmov r2, r3, s12, s13\n" \
+      "str r8, [r3], #4\n" \
+      "str r4, [r2], #4\n" \
+      "vmov s12, s13, r2, r3\n" \
+      "ldr r12, [sp]\n" \
+      "cmp r2, r12\n" \
+      "bne.w 1b\n" \
+      "add sp, sp, #20\n" \
+      "pop {r4-r11, pc}\n")
+/* clang-format on */
+
+GLOW_DSP_FUNCTION glow_dsp_gemm_dual_s8(GLOW_DSP_UNUSED const glow_dsp_gemm_t *g) { GLOW_DSP_GEMM(DUAL, S8, "96"); }
+GLOW_DSP_FUNCTION glow_dsp_gemm_dual_u8(GLOW_DSP_UNUSED const glow_dsp_gemm_t *g) { GLOW_DSP_GEMM(DUAL, U8, "96"); }
+GLOW_DSP_FUNCTION glow_dsp_gemm_dual_v8(GLOW_DSP_UNUSED const glow_dsp_gemm_t *g) { GLOW_DSP_GEMM(DUAL, V8, "96"); }
+GLOW_DSP_FUNCTION glow_dsp_gemm_wide_s8(GLOW_DSP_UNUSED const glow_dsp_gemm_t *g) { GLOW_DSP_GEMM(WIDE, S8, "88"); }
+
+#else /* the same in C */
+
+/* Inputs (0 and 2) or, with half 1, (1 and 3) of a group; of a row of a fully connected layer pixel is -1, or -2
+ * when it is expanded. */
+static inline uint32_t glow_dsp_acts(const glow_dsp_gemm_t *g, int32_t pixel, int32_t group, int32_t half) {
+  if (pixel != -1) {
+    const uint32_t *acts = (const uint32_t *)g->acts;
+    return pixel < 0 ? acts[2 * group + half] : acts[4 * group + 2 * half + pixel];
+  }
+  const uint32_t word = group < g->groups ? glow_load4((const int8_t *)g->acts + 4 * group) : g->tail;
+  return half != 0 ? glow_sxtab16_odd(g->neg_zp, word) : glow_sxtab16(g->neg_zp, word);
+}
+
+/* Four channels of one pixel; returns the next block of the stream. */
+static inline const uint32_t *glow_dsp_block(const glow_dsp_gemm_t *g, const uint32_t *w, int wide, int32_t pixel,
+                                             int8_t *out) {
+  const int32_t groups = g->groups + (pixel == -1 && g->has_tail != 0u ? 1 : 0);
+  int32_t sum[4];
+  for (int32_t c = 0; c < 4; c++) {
+    sum[c] = (int32_t)w[2 * (c & 1) + (c >> 1)];
+  }
+  w += 4;
+  for (int32_t i = 0; i < 2 * groups; i++) {
+    const uint32_t acts = glow_dsp_acts(g, pixel, i >> 1, i & 1);
+    for (int32_t c = 0; c < 4; c++) {
+      const uint32_t word = wide ? w[c] : w[c >> 1];
+      sum[c] = glow_dsp_smlad(acts, !wide && (c & 1) != 0 ? glow_sxtab16(0u, word) : word, sum[c]);
+    }
+    w += wide ? 4 : 2;
+  }
+  if (!wide) {
+    for (int32_t c = 0; c < 4; c += 2) {
+      sum[c] = (int32_t)((uint32_t)sum[c] - (uint32_t)sum[c + 1]) / 256; /* without remainder */
+    }
+  }
+  for (int32_t c = 0; c < 4; c++) {
+    float scale;
+    memcpy(&scale, &w[c], sizeof scale);
+    out[c] = (int8_t)glow_requant(sum[c], scale, g->out_zp, glow_first8(g->low), glow_first8(g->high));
+  }
+  return w + 4;
+}
+
+static inline void glow_dsp_twin(const glow_dsp_gemm_t *g, int wide, int32_t pixel) {
+  const uint32_t *w = (const uint32_t *)g->stream;
+  for (int32_t b = 0; b < g->blocks; b++) {
+    if (pixel == 0) {
+      (void)glow_dsp_block(g, w, wide, 1, g->out1 + 4 * b);
+    }
+    w = glow_dsp_block(g, w, wide, pixel, g->out0 + 4 * b);
+  }
+}
+
+GLOW_DSP_UNUSED static void glow_dsp_gemm_dual_s8(const glow_dsp_gemm_t *g) { glow_dsp_twin(g, 0, 0); }
+GLOW_DSP_UNUSED static void glow_dsp_gemm_dual_u8(const glow_dsp_gemm_t *g) { glow_dsp_twin(g, 0, 0); }
+GLOW_DSP_UNUSED static void glow_dsp_gemm_dual_v8(const glow_dsp_gemm_t *g) { glow_dsp_twin(g, 0, 0); }
+GLOW_DSP_UNUSED static void glow_dsp_gemm_wide_s8(const glow_dsp_gemm_t *g) { glow_dsp_twin(g, 1, 0); }
+#endif
+
+/* The product for dual weights; the limits and the zero point choose the instructions that end it. */
+typedef void (*glow_dsp_gemm_fn)(const glow_dsp_gemm_t *g);
+
+static inline glow_dsp_gemm_fn glow_dsp_gemm_dual(int32_t out_zp, int32_t lo, int32_t hi) {
+  if (out_zp != -128 || lo > -128) {
+    return glow_dsp_gemm_dual_s8;
+  }
+  return hi < 127 ? glow_dsp_gemm_dual_v8 : glow_dsp_gemm_dual_u8;
+}
+
+#endif
