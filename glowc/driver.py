@@ -15,6 +15,7 @@ import numpy as np
 
 from glowc import __version__
 from glowc.codegen.bundle import Bundle, BundleSpec, Golden, render_bundle
+from glowc.codegen.places import ArenaPart, Places
 from glowc.codegen.segments import profile_order
 from glowc.errors import BoardError, GlowcError, InputError
 from glowc.frontend import import_model
@@ -34,7 +35,7 @@ from glowc.passes.float_layers import require_int8
 from glowc.passes.pipeline import run_pipeline
 from glowc.passes.propagate_quant import PropagateQuant
 from glowc.passes.stateful import Stateful
-from glowc.planning import Planned, Request, make_plan, pareto, verify_plan
+from glowc.planning import Planned, Request, local_offsets, make_plan, pareto, verify_plan
 from glowc.selection import Selection, select_variants
 from glowc.target import Board
 from glowc.tuned import read_tuned
@@ -143,7 +144,8 @@ def compile_model(
         (options.dump_dir / "99-program.txt").write_text(dump_program(program))
     progress("printing C")
     spec = _spec(source, graph, board, options, edge)
-    bundle = render_bundle(program, plan.offsets_bytes, plan.arena_bytes, spec, _golden(options, imported, edge))
+    places = Places(local_offsets(plan), _parts(plan))
+    bundle = render_bundle(program, places, plan.arena_bytes, spec, _golden(options, imported, edge))
     if options.memory_map:
         bundle = replace(bundle, files={**bundle.files, f"{spec.name}_memory.svg": draw_plan(planned, spec.name)})
     _check_fit(planned, bundle, board, options, selection.lower)
@@ -157,6 +159,12 @@ def optimise(source: Path, options: CompileOptions) -> Graph:
     """Return the graph of `source` behind the passes, or behind `options.stop_after`."""
     graph, _ = _edge(_import(source, options), options)
     return _optimise(graph, options)
+def _parts(plan: MemoryPlan) -> tuple[ArenaPart, ...]:
+    if plan.arena_bytes == 0:
+        return ()
+    return tuple(ArenaPart(r.name, r.plan.arena_bytes, frozenset(r.plan.offsets_bytes)) for r in plan.regions)
+
+
 
 
 def _import(source: Path, options: CompileOptions) -> Graph:

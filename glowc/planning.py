@@ -10,6 +10,7 @@ from glowc.errors import InputError, InternalError
 from glowc.instr.ir import Program
 from glowc.instr.lifetimes import root_lifetimes, strip_markers
 from glowc.instr.verify import verify_program
+from glowc.instr_passes.accesses import accesses
 from glowc.instr_passes.dead_stores import remove_dead_stores
 from glowc.instr_passes.eliminate_copies import eliminate_copies
 from glowc.instr_passes.reorder import reorder, steps_of
@@ -31,7 +32,7 @@ KINDS = ("auto", "plain", "overlap", "stream")
 class Request:
     """What a plan has to be: its `kind`, the bytes that it may take, and how the model's input arrives.
 
-    `limit_bytes` is the user's wish, `room_bytes` what the board has.
+    `limit_bytes` is the user's wish, `room_bytes` what the board has. `rooms`, the fastest first, split the arena.
     """
 
     kind: str = "auto"
@@ -39,6 +40,7 @@ class Request:
     room_bytes: int | None = None
     fed: bool = False
     caller_io: bool = False
+    rooms: tuple[memory.Room, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,9 +71,19 @@ class Planned:
 
 def verify_plan(program: Program, plan: MemoryPlan) -> None:
     """Execute the plan with tagged bytes; InternalError when a read does not find what its producer wrote."""
-    problems = simulate(actions_of(program), plan.offsets_bytes, plan.arena_bytes)
+    if plan.regions:
+        home = {name: r.name for r in plan.regions for name in r.plan.offsets_bytes}
+        sizes = {r.name: r.plan.arena_bytes for r in plan.regions}
+        problems = simulate(actions_of(program), local_offsets(plan), sizes, home)
+    else:
+        problems = simulate(actions_of(program), plan.offsets_bytes, plan.arena_bytes)
     if problems:
         raise InternalError("the memory plan does not keep the data of the program", details=problems[:20])
+
+
+def local_offsets(plan: MemoryPlan) -> dict[str, int]:
+    """Return the offsets from the start of the arena or, when it is split, of the part that a buffer lies in."""
+    return dict(plan.offsets_bytes) | {name: at for r in plan.regions for name, at in r.plan.offsets_bytes.items()}
 
 
 def actions_of(program: Program) -> list[Action]:
@@ -97,13 +109,18 @@ def make_plan(lower: Lower, request: Request) -> Planned:
     bound = min((b for b in (request.limit_bytes, request.room_bytes) if b is not None), default=1 << 62)
     if not request.fed and request.kind != "stream":
         done = _whole(lower, request)
-        if request.kind != "auto" or done.plan.arena_bytes <= bound:
+        if request.kind != "auto" or _rank(done, request) <= (False, bound):
             return done
     plans = pareto(lower, request)
     if request.limit_bytes is None and (request.fed or request.kind == "stream"):
         return plans[-1]
-    fitting = [p for p in plans if p.plan.arena_bytes <= bound]
+    fitting = [p for p in plans if _rank(p, request) <= (False, bound)]
     return fitting[0] if fitting else plans[-1]
+
+
+def _rank(done: Planned, request: Request) -> tuple[bool, int]:
+    """Return what a better plan has less of; one that does not fit into the rooms has no regions."""
+    return bool(request.rooms) and not done.plan.regions, done.plan.arena_bytes
 
 
 def _check_feedable(program: Program) -> None:
@@ -118,7 +135,7 @@ def pareto(lower: Lower, request: Request) -> list[Planned]:
     """Return the plans that no other beats in bytes and instructions, the cheapest first."""
     plans = [] if request.fed else [_whole(lower, replace(request, kind="overlap"))]
     for planned in _streamed_plans(lower, request):
-        if not plans or planned.plan.arena_bytes < plans[-1].plan.arena_bytes:
+        if not plans or _rank(planned, request) < _rank(plans[-1], request):
             plans.append(planned)
     return plans
 
@@ -126,7 +143,7 @@ def pareto(lower: Lower, request: Request) -> list[Planned]:
 def _whole(lower: Lower, request: Request) -> Planned:
     program = schedule(replace(lower(_no), caller_io=request.caller_io))
     overlaps = () if request.kind == "plain" else tuple(memory_overlaps(program))
-    plan = plan_memory(program, overlaps)
+    plan = plan_memory(program, overlaps, request.rooms)
     kind = "plain" if request.kind == "plain" else "overlap"
     return Planned(kind, set_directions(program, plan.offsets_bytes), plan, overlaps)
 
@@ -162,7 +179,7 @@ def _streamed(lower: Lower, request: Request, every: Program, cut: Cut) -> Plann
     verify_program(program, "streaming")
     near = [_overlap(program, d) for s in done for d in distances(s)]
     overlaps = (*memory_overlaps(program), *(o for o in near if o is not None))
-    plan = plan_memory(program, overlaps)
+    plan = plan_memory(program, overlaps, request.rooms)
     return Planned("stream", set_directions(program, plan.offsets_bytes), plan, overlaps, cut.extra_insns)
 
 
@@ -205,10 +222,17 @@ def ordered(program: Program) -> Program:
     return reorder(program, best.order)
 
 
-def plan_memory(program: Program, overlaps: Sequence[memory.Overlap] = ()) -> MemoryPlan:
-    """Return the proven place of every root buffer; an independent checker runs each time."""
+def plan_memory(
+    program: Program, overlaps: Sequence[memory.Overlap] = (), rooms: Sequence[memory.Room] = ()
+) -> MemoryPlan:
+    """Return the proven place of every root buffer; an independent checker runs each time.
+
+    With `rooms` the arena is split, and the buffers that are touched most lie in the first one; a plan without
+    regions, as for one arena, says that they do not fit.
+    """
     blocks = memory_blocks(program)
-    plan = memory.plan(blocks, overlaps)
+    plan = memory.split(blocks, overlaps, rooms, accesses(program)) if rooms else None
+    plan = plan or memory.plan(blocks, overlaps)
     memory.check(plan, blocks, overlaps)
     return plan
 

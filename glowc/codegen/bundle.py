@@ -10,6 +10,7 @@ import numpy as np
 from glowc import __version__
 from glowc.codegen.kernels import environment, extern_files
 from glowc.codegen.names import c_lines, in_comment, is_ident
+from glowc.codegen.places import Places, check_parts, unused_pointers
 from glowc.codegen.segments import layer_dict, piece_views
 from glowc.codegen.view import (
     RUNTIME_FILES,
@@ -69,28 +70,29 @@ class Bundle:
 
 def render_bundle(
     program: Program,
-    offsets: Mapping[str, int],
+    places: Places,
     arena_bytes: int,
     spec: BundleSpec,
     golden: Golden | None = None,
 ) -> Bundle:
-    """Return every file of the bundle but report.json.
+    """Return every file of the bundle but report.json; `arena_bytes` of a split arena is the sum of its parts.
 
     Raises InputError when the names that the user chose clash with those of the bundle.
     """
     prefix = prefix_of(spec.name)
     starts = {f"{name}_initial": a for name, a in program.states.items() if a.any()}
     consts = const_views(replace(program, consts={**program.consts, **starts}), prefix, spec.align_bytes)
-    states = state_views(program, consts, offsets)
+    states = state_views(program, consts, places)
     table = FunctionTable(prefix, literal_kernels(program, spec.opt))
-    inputs = tensor_views(program.inputs, program, offsets, "input", spec.exported)
-    outputs = tensor_views(program.outputs, program, offsets, "output", spec.exported)
+    inputs = tensor_views(program.inputs, program, places, "input", spec.exported)
+    outputs = tensor_views(program.outputs, program, places, "output", spec.exported)
     callers = caller_names(program, inputs, outputs)
-    layers = layer_views(program, table, consts, offsets, prefix, callers)
-    pieces = piece_views(program, layers, offsets)
+    layers = layer_views(program, table, consts, places, prefix, callers)
+    pieces = piece_views(program, layers, places)
     weights_bytes = sum(c.size_bytes for c in consts.values())
     align = max([spec.align_bytes, *(b.align_bytes for b in program.buffers.values())])
     tensors = [*inputs, *outputs]
+    check_parts(places.parts)
     _check_names(spec, prefix, [*(f.name for f in table.functions), *(f"{prefix}_{t.ident}" for t in tensors)])
     headers = kernel_headers(program)
     extern_headers, extern_sources = extern_files(program)
@@ -109,8 +111,11 @@ def render_bundle(
         "arena_align": align,
         "weights_bytes": weights_bytes,
         "macs": sum(layer.macs for layer in layers),
-        "inputs": [_tensor(t, prefix) for t in inputs],
-        "outputs": [_tensor(t, prefix) for t in outputs],
+        "inputs": [_tensor(t, prefix, places) for t in inputs],
+        "outputs": [_tensor(t, prefix, places) for t in outputs],
+        **places.texts(prefix),
+        "parts": places.parts,
+        "split": bool(places.parts),
         "io_args": ", ".join(
             [f"const {t.ctype} *{t.ident}" for t in inputs] + [f"{t.ctype} *{t.ident}" for t in outputs]
         ),
@@ -123,12 +128,13 @@ def render_bundle(
         "feed": next((p.feed for p in pieces if p.feed is not None), None),
         "feed_index": next((len(p.layers) for p in pieces if p.feed is not None), 0),
         "zero_copy": not program.caller_io and all(p.feed is None for p in pieces),
-        "in_arena": _in_arena(program, tensors, prefix),
-        "uses_arena": any("arena" in layer.call for layer in layers) or any(p.streamed for p in pieces),
+        "in_arena": _in_arena(program, tensors, prefix, places),
+        "unused": [] if any(p.streamed for p in pieces) else unused_pointers(places, (y.call for y in layers)),
         "caller_io": program.caller_io,
         "infer_params": _infer_params(program, inputs, outputs),
         "infer_args": "".join(f", {t.ident}" for t in tensors) if program.caller_io else "",
         "states": states,
+        "bases": {region: places.base(region) for region in ("", *(part.region for part in places.parts))},
         "state_bytes": sum(s.size_bytes for s in states),
         "consts": list(consts.values()),
         "consts_need_math": any("INFINITY" in c.text or "NAN" in c.text for c in consts.values()),
@@ -175,9 +181,9 @@ def _check_names(spec: BundleSpec, prefix: str, used: Iterable[str]) -> None:
     hint = f"use e.g. --entry-name {prefix}_classify"
     if not is_ident(entry):
         raise InputError(f"{entry!r} is no C identifier", hint=hint)
-    own = ("arena", "check", "infer", "layer_name", "reset", "reset_in", "run", "run_in")
+    own = ("arena", "arenas", "check", "infer", "layer_name", "reset", "reset_in", "run", "run_in")
     taken = {*used, *(f"{prefix}_{word}" for word in own), "memcmp", "memcpy", "memmove", "memset"}
-    families = ("glow_", f"{prefix}_w_", f"{prefix}_args_", f"{prefix}_golden_")
+    families = ("glow_", f"{prefix}_arena_", f"{prefix}_w_", f"{prefix}_args_", f"{prefix}_golden_")
     if entry.startswith(families) or not taken.isdisjoint((entry, f"{entry}_in")):
         raise InputError(f"--entry-name {entry} is a name that the generated code uses itself", hint=hint)
 
@@ -200,7 +206,7 @@ def render_main(name: str, inputs: Sequence[str], outputs: Sequence[str], mode: 
     return environment().get_template("main_run.c.j2").render(m=model)
 
 
-def _tensor(t: TensorView, prefix: str) -> dict[str, object]:
+def _tensor(t: TensorView, prefix: str, places: Places) -> dict[str, object]:
     shape = " x ".join(map(str, t.type.shape)) or "scalar"
     meaning = "as in the model"
     if t.scale is not None and t.zero_point is not None:
@@ -212,13 +218,14 @@ def _tensor(t: TensorView, prefix: str) -> dict[str, object]:
         "elements": t.type.elements, "size_bytes": t.type.size_bytes, "offset_bytes": t.offset_bytes,
         "scale": t.scale, "zero_point": t.zero_point, "fn": f"{prefix}_{t.ident}", "title": title,
         "meaning": meaning, "layout_text": t.layout or "as exported",
+        "region": t.region, "base": places.base(t.region), "own": places.own(prefix, t.region),
     }  # fmt: skip
 
 
-def _in_arena(program: Program, tensors: Sequence[TensorView], prefix: str) -> list[dict[str, object]]:
+def _in_arena(program: Program, tensors: Sequence[TensorView], prefix: str, places: Places) -> list[dict[str, object]]:
     """Return the inputs and outputs that lie whole in the arena."""
     fed = {o.role for o in program.inputs for s in program.segments if s.feed and s.feed.role == o.buffer}
-    return [_tensor(t, prefix) for t in tensors if not program.caller_io and t.name not in fed]
+    return [_tensor(t, prefix, places) for t in tensors if not program.caller_io and t.name not in fed]
 
 
 def _infer_params(program: Program, inputs: Sequence[TensorView], outputs: Sequence[TensorView]) -> str:

@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from glowc.codegen.names import c_string
+from glowc.codegen.places import Places, unused_pointers
 from glowc.codegen.view import LayerView
 from glowc.instr.ir import Program, Segment
 
@@ -19,6 +20,9 @@ class FeedView:
     ring: int
     offset_bytes: int
     progress_offset_bytes: int
+    pointer: str
+    progress_pointer: str
+    progress_region: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,15 +38,16 @@ class PieceView:
     first: int = 0
     last: int = 0
     feed: FeedView | None = None
+    unused: tuple[str, ...] = ()
 
 
-def piece_views(program: Program, layers: Sequence[LayerView], offsets: Mapping[str, int]) -> tuple[PieceView, ...]:
-    """Return all pieces in order; layers are numbered as in `layers`."""
+def piece_views(program: Program, layers: Sequence[LayerView], places: Places) -> tuple[PieceView, ...]:
+    """Return all pieces in order; layers are numbered as in `layers`. `unused` are pointers that a segment ignores."""
     pieces: list[PieceView] = []
     at = 0
     for number, segment in enumerate(program.segments):
         pieces += [PieceView(0, (layer_dict(layer),), False) for layer in layers[at : segment.begin]]
-        pieces.append(_segment(program, number, segment, layers, offsets))
+        pieces.append(_segment(program, number, segment, layers, places))
         at = segment.end
     pieces += [PieceView(0, (layer_dict(layer),), False) for layer in layers[at:]]
     return tuple(pieces)
@@ -69,23 +74,27 @@ def layer_dict(layer: LayerView) -> dict[str, object]:
     }  # fmt: skip
 
 
-def _segment(
-    program: Program, number: int, segment: Segment, layers: Sequence[LayerView], offsets: Mapping[str, int]
-) -> PieceView:
+def _segment(program: Program, number: int, segment: Segment, layers: Sequence[LayerView], places: Places) -> PieceView:
     inner = tuple(layer_dict(layer) for layer in layers[segment.begin : segment.end])
     lines = [
         "  " + ", ".join(map(str, segment.steps[i : i + 32])) + ","
         for i in range(0, len(segment.steps), 32)
     ]  # fmt: skip
+    feed = _feed(program, segment, places)
+    named = {feed.pointer, feed.progress_pointer} if feed is not None else set()
+    unused = unused_pointers(places, (layer.call for layer in layers[segment.begin : segment.end]))
     return PieceView(
         number, inner, True, "\n".join(lines), "uint8_t" if len(inner) < 256 else "uint16_t", len(segment.steps),
-        segment.begin, segment.end - 1, _feed(program, segment, offsets),
+        segment.begin, segment.end - 1, feed, tuple(name for name in unused if name not in named),
     )  # fmt: skip
 
 
-def _feed(program: Program, segment: Segment, offsets: Mapping[str, int]) -> FeedView | None:
+def _feed(program: Program, segment: Segment, places: Places) -> FeedView | None:
     if segment.feed is None:
         return None
     rows = segment.steps.count(segment.end - segment.begin)
     root, at = program.root(segment.feed.role)
-    return FeedView(rows, segment.feed.row_bytes, segment.feed.ring, offsets[root] + at, offsets[segment.progress])
+    return FeedView(
+        rows, segment.feed.row_bytes, segment.feed.ring, places.offsets[root] + at, places.offsets[segment.progress],
+        places.pointer(root), places.pointer(segment.progress), places.region(segment.progress),
+    )  # fmt: skip

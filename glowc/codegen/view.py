@@ -10,6 +10,7 @@ import numpy as np
 
 from glowc.codegen.kernels import ArgsStruct, Identity, args_struct, identity, render_kernel, signature, variant_of
 from glowc.codegen.names import c_ident, c_lines, in_comment, unique_idents
+from glowc.codegen.places import Places
 from glowc.graph.types import NARROW, DType, TensorType
 from glowc.instr.ir import Access, BufferKind, Instr, Operand, Program
 from glowc.ops.registry import get_kernel
@@ -29,6 +30,7 @@ class TensorView:
     offset_bytes: int
     exported_shape: tuple[int, ...]
     layout: str
+    region: str = ""
 
     @property
     def ctype(self) -> str:
@@ -55,6 +57,7 @@ class StateView:
     offset_bytes: int
     size_bytes: int
     initial: str
+    region: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -94,7 +97,7 @@ class LayerView:
 
 
 def tensor_views(
-    operands: tuple[Operand, ...], program: Program, offsets: Mapping[str, int], kind: str,
+    operands: tuple[Operand, ...], program: Program, places: Places, kind: str,
     exported: Mapping[str, tuple[tuple[int, ...], str]],
 ) -> tuple[TensorView, ...]:  # fmt: skip
     """Return the views of all inputs (kind "input") or outputs ("output")."""
@@ -108,18 +111,22 @@ def tensor_views(
         root, offset = program.root(operand.buffer)
         shape, layout = exported.get(operand.role, (operand.type.shape, ""))
         views.append(
-            TensorView(operand.role, ident, ident.upper(), operand.type, offsets.get(root, 0) + offset, shape, layout)
-        )
+            TensorView(
+                operand.role, ident, ident.upper(), operand.type, places.offsets.get(root, 0) + offset, shape, layout,
+                places.region(root),
+            )
+        )  # fmt: skip
     return tuple(views)
 
 
-def state_views(program: Program, consts: Mapping[str, ConstView], offsets: Mapping[str, int]) -> tuple[StateView, ...]:
+def state_views(program: Program, consts: Mapping[str, ConstView], places: Places) -> tuple[StateView, ...]:
     """Return the views of all states; constant `<state>_initial` is there for those that do not start with zeros."""
     views = []
     for name, array in program.states.items():
         start = consts.get(f"{name}_initial")
         title = name.replace("*/", "* /").replace("/*", "/ *")
-        views.append(StateView(name, title, offsets[name], array.nbytes, start.ident if start else ""))
+        initial = start.ident if start else ""
+        views.append(StateView(name, title, places.offsets[name], array.nbytes, initial, places.region(name)))
     return tuple(views)
 
 
@@ -218,7 +225,7 @@ def layer_views(
     program: Program,
     table: FunctionTable,
     consts: Mapping[str, ConstView],
-    offsets: Mapping[str, int],
+    places: Places,
     prefix: str,
     callers: Mapping[str, str],
 ) -> tuple[LayerView, ...]:
@@ -232,7 +239,7 @@ def layer_views(
         index = len(layers)
         function = table.get(instr)
         at = {a.role: f" + (y % {a.ring}) * {a.row_bytes}" for a in moves.get(index, ())}
-        arguments = [_address(program, o, consts, offsets, callers, at.get(o.role, "")) for o in instr.operands]
+        arguments = [_address(program, o, consts, places, callers, at.get(o.role, "")) for o in instr.operands]
         args = None
         if function.struct is not None:
             name = f"{prefix}_args_{index}"
@@ -253,7 +260,7 @@ def _address(
     program: Program,
     o: Operand,
     consts: Mapping[str, ConstView],
-    offsets: Mapping[str, int],
+    places: Places,
     callers: Mapping[str, str],
     row: str,
 ) -> str:
@@ -262,7 +269,7 @@ def _address(
         ident = consts[root].ident
         return ident if offset == 0 else f"{ident} + {offset // o.type.dtype.bytes}"
     const = "const " if o.access is Access.IN else ""
-    place = f"arena + {offsets[root] + offset}{row}" if root in offsets else ""
+    place = f"{places.pointer(root)} + {places.offsets[root] + offset}{row}" if root in places.offsets else ""
     if root in callers:
         place = f"({const}uint8_t *){callers[root]} + {offset}{row}"
     through = "(void *)" if o.type.dtype.bytes > 1 and not const else "(const void *)" if o.type.dtype.bytes > 1 else ""

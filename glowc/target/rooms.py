@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Sequence
 
 from glowc.errors import InputError
@@ -45,6 +44,4 @@ def _problems(board: Board, name: str, size: int | None) -> list[str]:
         return [f'region "{name}" has {board.memory[name].size_bytes} bytes, not {size}']
     if not known and size is None:
         return [f'region "{name}" needs a size']
-    if re.fullmatch(r"[A-Za-z]\w*", name, re.ASCII) is None:
-        return [f'region "{name}" is no C identifier']
     return []

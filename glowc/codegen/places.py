@@ -1,0 +1,106 @@
+"""Where buffers lie, as generated C says it: one arena by one pointer, or the parts of a split arena by one each.
+
+A split arena is handed over as a struct NAME_arenas_t with pointer and size of every region.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+
+from glowc.codegen.names import is_ident
+from glowc.errors import InputError
+
+
+@dataclass(frozen=True, slots=True)
+class ArenaPart:
+    """What a memory region holds of a split arena: its bytes, and the roots of the buffers that lie there."""
+
+    region: str
+    size_bytes: int
+    roots: frozenset[str]
+
+    @property
+    def pointer(self) -> str:
+        """The parameter of the generated functions that points to it."""
+        return f"arena_{self.region}"
+
+    @property
+    def macro(self) -> str:
+        """The region's part in the names of macros."""
+        return self.region.upper()
+
+
+@dataclass(frozen=True, slots=True)
+class Places:
+    """Offsets by root, from the start of the arena or of the part that it lies in; `parts` of a split arena.
+
+    The properties are pieces of C. Parts of no bytes have a place in the struct, but no array and no pointer.
+    """
+
+    offsets: Mapping[str, int]
+    parts: tuple[ArenaPart, ...] = ()
+
+    @property
+    def used(self) -> tuple[ArenaPart, ...]:
+        """The parts that hold something."""
+        return tuple(part for part in self.parts if part.size_bytes)
+
+    @property
+    def pointers(self) -> tuple[str, ...]:
+        """The parameters of the functions that execute layers."""
+        return tuple(part.pointer for part in self.used) or ("arena",)
+
+    def region(self, root: str) -> str:
+        """Return the region in which a root lies, "" in an arena that is whole or outside of it."""
+        return next((part.region for part in self.parts if root in part.roots), "")
+
+    def pointer(self, root: str) -> str:
+        """Return the parameter that points to the part in which a root lies."""
+        region = self.region(root)
+        return f"arena_{region}" if region else "arena"
+
+    def base(self, region: str) -> str:
+        """Return the start of a region's part in a function that takes the caller's arena."""
+        return f"(uint8_t *)arenas->{region}" if region else "bytes"
+
+    def own(self, prefix: str, region: str) -> str:
+        """Return the array of the bundle itself for a region."""
+        return f"{prefix}_arena_{region}" if region else f"{prefix}_arena"
+
+    def texts(self, prefix: str) -> dict[str, str]:
+        """Return parameters and arguments by which arenas are handed on."""
+        shared = {
+            "arena_params": ", ".join(f"uint8_t *{name}" for name in self.pointers),
+            "arena_args": ", ".join(self.pointers),
+        }
+        if not self.parts:
+            return shared | {
+                "in_params": "void *arena, size_t arena_bytes", "in_args": "arena, arena_bytes",
+                "own_args": f"{prefix}_arena, sizeof {prefix}_arena", "from_in": "(uint8_t *)arena",
+                "from_bytes": "bytes", "user_args": "arena, sizeof arena",
+            }  # fmt: skip
+        unpacked = ", ".join(self.base(part.region) for part in self.used) or "NULL"
+        return shared | {
+            "in_params": f"const {prefix}_arenas_t *arenas", "in_args": "arenas", "own_args": f"&{prefix}_arenas",
+            "from_in": unpacked, "from_bytes": unpacked, "user_args": "&arenas",
+        }  # fmt: skip
+
+
+def unused_pointers(places: Places, calls: Iterable[str]) -> list[str]:
+    """Return the pointers to arenas that none of the calls has as an argument."""
+    texts = list(calls)
+    return [name for name in places.pointers if not any(f"({name} +" in text for text in texts)]
+
+
+def check_parts(parts: Sequence[ArenaPart]) -> None:
+    """Raise InputError when the names of regions cannot be names of struct fields and macros."""
+    problems = [f'region "{part.region}" is no C identifier' for part in parts if not is_ident(part.region)]
+    taken: set[str] = set()
+    for part in parts:
+        own = {part.macro, f"{part.macro}_BYTES"}
+        if taken & own:
+            problems.append(f'region "{part.region}" has the C name of another one')
+        taken |= own
+    if problems:
+        raise InputError("regions cannot be named so", details=problems, hint="use e.g. --region dtcm=65536")
