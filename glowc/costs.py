@@ -25,27 +25,34 @@ MODES = ("size", "shared", "literal")
 """Functions that layers share, compiled by -Os and by -O2, and a function for each shape, by -O2."""
 
 FEATURES = (
-    "call", "outputs", "inputs", "macs", "pixels", "rows", "blocks", "taps", "kernel_rows", "steps", "padding", "edges",
+    "call", "outputs", "inputs", "macs", "pixels", "rows", "blocks", "products", "vectors", "strips", "taps",
+    "kernel_rows", "steps", "padding", "edges",
 )  # fmt: skip
 
 
 def features(instr: Instr) -> dict[str, float]:
     """Return what the instructions of a call may grow with.
 
-    outputs, inputs: elements; pixels, rows: of the output; blocks: groups of four output channels of all pixels; taps,
-    kernel_rows: of the windows of all pixels; steps: words of 16 inputs over all sums; padding: multiply-accumulates
-    beside the input; edges: pixels whose window is not whole.
+    outputs, inputs: elements; pixels, rows: of the output; blocks, vectors: groups of 4 and of 16 output channels of
+    all pixels; products: of a block with four inputs; strips: three pixels of a block; taps, kernel_rows: of the
+    windows of all pixels; steps: groups of 16 inputs over all sums; padding: multiply-accumulates beside the input;
+    edges: pixels whose window is not whole.
     """
     p = {key: int(v) for key, v in instr.params.items() if isinstance(v, int) and not isinstance(v, bool)}
     out = sum(o.type.elements for o in instr.operands if o.access is not Access.IN and o.role != "scratch")
     found = {"call": 1.0, "outputs": float(out), "inputs": float(_inputs(instr)), "macs": float(instr.macs)}
     if instr.macs and out:
-        found |= {"steps": float(out * math.ceil(instr.macs / out / 16)), "blocks": float(math.ceil(out / 4))}
+        depth, last = instr.macs / out, p.get("out_n", p.get("out_c", out))
+        groups = {n: float(out // last * math.ceil(last / n)) for n in (4, 16)}
+        found |= {"steps": float(out * math.ceil(depth / 16)), "blocks": groups[4], "vectors": groups[16]}
+        found["products"] = groups[4] * math.ceil(depth / 4)
     if "out_h" not in p or "out_w" not in p:
         return found
     pixels = p.get("batch", 1) * p["out_h"] * p["out_w"]
     channels = p.get("out_c", 0)
-    found |= {"pixels": pixels, "rows": p.get("batch", 1) * p["out_h"], "blocks": pixels * math.ceil(channels / 4)}
+    blocks, rows = math.ceil(channels / 4), p.get("batch", 1) * p["out_h"]
+    found |= {"pixels": pixels, "rows": rows, "blocks": pixels * blocks, "vectors": pixels * math.ceil(channels / 16)}
+    found["strips"] = rows * math.ceil(p["out_w"] / 3) * blocks
     if "k_h" in p and "k_w" in p:
         found |= {"taps": pixels * p["k_h"] * p["k_w"], "kernel_rows": pixels * p["k_h"]}
         inside, whole = _window(p, "h"), _window(p, "w")

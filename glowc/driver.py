@@ -7,7 +7,7 @@ import json
 import os
 import tempfile
 import zipfile
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
@@ -36,7 +36,7 @@ from glowc.passes.pipeline import run_pipeline
 from glowc.passes.propagate_quant import PropagateQuant
 from glowc.passes.stateful import Stateful
 from glowc.planning import Planned, Request, local_offsets, make_plan, pareto, verify_plan
-from glowc.selection import Selection, select_variants
+from glowc.selection import Layer, Order, Selection, select_variants
 from glowc.target import Board
 from glowc.tuned import read_tuned
 
@@ -117,9 +117,10 @@ class Compiled:
 
 
 def compile_model(
-    source: Path, board: Board, options: CompileOptions | None = None, progress: Progress = _silent
-) -> Compiled:
-    """Compile the ONNX file `source` for `board`; nothing is written but dumps.
+    source: Path, board: Board, options: CompileOptions | None = None, progress: Progress = _silent,
+    order: Callable[[Sequence[Layer]], Order] | None = None,
+) -> Compiled:  # fmt: skip
+    """Compile the ONNX file `source` for `board`; nothing is written but dumps. `order` chooses variants by itself.
 
     Raises GlowcError for anything wrong with the model, the options or the fit on the board.
     """
@@ -134,7 +135,10 @@ def compile_model(
         require_int8(graph)
 
     tuned = read_tuned(options.tuned, board.cpu) if options.tuned is not None else None
-    selection, planned = _plan(select_variants(graph, board.cpu, options.opt, tuned), _request(options, board))
+    selection = select_variants(graph, board.cpu, options.opt, tuned)
+    if order is not None:
+        selection = replace(selection, order=order(selection.layers))
+    selection, planned = _plan(selection, _request(options, board))
     program, plan = place_markers(planned.program), planned.plan
     if options.verify_plan:
         verify_plan(program, plan)
@@ -155,16 +159,16 @@ def compile_model(
     return Compiled(board, options, imported, graph, program, planned, selection, bundle, edge, report)
 
 
-def optimise(source: Path, options: CompileOptions) -> Graph:
-    """Return the graph of `source` behind the passes, or behind `options.stop_after`."""
-    graph, _ = _edge(_import(source, options), options)
-    return _optimise(graph, options)
 def _parts(plan: MemoryPlan) -> tuple[ArenaPart, ...]:
     if plan.arena_bytes == 0:
         return ()
     return tuple(ArenaPart(r.name, r.plan.arena_bytes, frozenset(r.plan.offsets_bytes)) for r in plan.regions)
 
 
+def optimise(source: Path, options: CompileOptions) -> Graph:
+    """Return the graph of `source` behind the passes, or behind `options.stop_after`."""
+    graph, _ = _edge(_import(source, options), options)
+    return _optimise(graph, options)
 
 
 def _import(source: Path, options: CompileOptions) -> Graph:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import tempfile
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -164,7 +164,10 @@ def execute(
     return Execution(outputs, stack_bytes, result.marks, elf)
 
 
-def build_bundle(info: BundleInfo, board: Board, work: Path, *, profile: bool = False, link: bool = True) -> Elf:
+def build_bundle(
+    info: BundleInfo, board: Board, work: Path, *, profile: bool = False, link: bool = True,
+    extra_flags: Sequence[str] = (),
+) -> Elf:  # fmt: skip
     """Compile the bundle with its sample-feeding main program into `work`/model.elf."""
     main = work / "main_run.c"
     mode = "rows" if info.report.get("input_stream") == "rows" else info.report.get("io_buffers") or "arena"
@@ -176,7 +179,7 @@ def build_bundle(info: BundleInfo, board: Board, work: Path, *, profile: bool = 
         defines.append(f'{prefix.upper()}_ARENA_ATTR=__attribute__((section("{ARENA_SECTION}")))')
     sources = [main, info.folder / f"{info.name}.c", info.folder / f"{info.name}_weights.c"]
     sources += [info.folder / name for name in info.report.get("extern_sources", [])]
-    flags = ["-std=c11"]
+    flags = ["-std=c11", *extra_flags]
     return build_elf(
         sources,
         board,

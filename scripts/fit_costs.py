@@ -1,0 +1,315 @@
+#!/usr/bin/env python3
+"""Measure single layers on emulated boards and fit what kernels cost: boards/_costs/<cpu>.json. Behind `make costs`.
+
+    scripts/fit_costs.py
+    scripts/fit_costs.py --boards mps2-an386 linux-aarch64/cortex-a53 --kinds conv fc
+
+Every variant of every layer of scripts/cost_layers.py is counted under QEMU (exact), once printed for each shape and
+once shared, by -O2 and by -Os; code is measured function by function. Per kernel, variant, path and way of printing a
+sum of few features is fitted by non-negative least squares of the relative error (glowc/costs.py tells the features).
+Prints the error for layers that were left out of the fit.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import re
+import subprocess
+import sys
+import tempfile
+import time
+from collections import defaultdict
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import onnx
+from cost_layers import SAMPLES, Sample, groups, model_of
+
+from glowc.codegen.kernels import args_struct, render_kernel
+from glowc.codegen.view import family, literal_kernels
+from glowc.costs import FEATURES, cost_file, features, key_of
+from glowc.driver import Compiled, CompileOptions, compile_model, write_bundle
+from glowc.errors import GlowcError
+from glowc.execute import build_bundle, count_layers, load_bundle, random_inputs
+from glowc.instr.ir import Instr
+from glowc.instr.lifetimes import strip_markers
+from glowc.selection import Layer, Order, count_lines
+from glowc.target import Board, find_tool, load_board, sections
+
+BOARDS = (
+    "microbit", "mps2-an385", "mps2-an386", "mps3-an547", "linux-aarch64/cortex-a53", "linux-aarch64/cortex-a76",
+    "linux-aarch64/armv8.6-i8mm", "linux-armhf/cortex-a7",
+)  # fmt: skip
+OPTS = ("size", "balanced", "speed")
+LAYERS_PER_MODEL = 48
+MOST_TERMS, GOOD = 6, 0.002  # of a fit; an error that needs no further term
+CLONE = re.compile(r"\.(constprop|isra|part|cold|lto_priv)(\.\d+)?")
+
+
+@dataclass
+class Measured:
+    """What was counted: per key and way of printing (features, instructions) and (lines, bytes); functions, callees."""
+
+    insns: dict[tuple[str, str], list[tuple[dict[str, float], int]]] = field(default_factory=lambda: defaultdict(list))
+    text: dict[tuple[str, str], set[tuple[int, int]]] = field(default_factory=lambda: defaultdict(set))
+    functions: dict[str, int] = field(default_factory=dict)
+    uses: dict[str, set[str]] = field(default_factory=lambda: defaultdict(set))
+    base: list[tuple[int, int]] = field(default_factory=list)  # (layers, bytes besides functions)
+
+
+def first(isa: str) -> Any:
+    """Return the order that puts one variant first where a layer has it."""
+
+    def order(layers: Sequence[Layer]) -> Order:
+        return {x.name: tuple(sorted((f.isa for f in x.forms), key=lambda i: i != isa)) for x in layers}
+
+    return order
+
+
+def measure(samples: Sequence[Sample], board: Board, measured: Measured) -> None:
+    """Count the layers of one model with every variant and every way of printing."""
+    with tempfile.TemporaryDirectory(prefix="glowc-costs-") as name:
+        folder = Path(name)
+        onnx.save(model_of(samples), folder / "layers.onnx")
+        layout = "exported" if samples[0].planar else "nhwc"
+        start = compile_model(folder / "layers.onnx", board, CompileOptions(io_layout=layout))
+        variants = sorted({f.isa for x in start.selection.layers if len(x.forms) > 1 for f in x.forms})
+        for isa in variants or ["ref"]:
+            for opt in OPTS:
+                options = CompileOptions(io_layout=layout, opt=opt)
+                compiled = compile_model(folder / "layers.onnx", board, options, order=first(isa))
+                count(compiled, board, folder / f"{isa}-{opt}", isa, measured)
+
+
+def count(compiled: Compiled, board: Board, folder: Path, isa: str, measured: Measured) -> None:
+    """Count one compiled model; layers without a choice are counted once, with the variant `ref`."""
+    write_bundle(compiled, folder)
+    info = load_bundle(folder)
+    counts = count_layers(info, board, random_inputs(info))
+    program, opt = strip_markers(compiled.program), compiled.options.opt
+    literal = literal_kernels(program, opt)
+    calls = [layer.call.partition("(")[0] for layer in compiled.bundle.layers]
+    own, uses = function_sizes(folder, board, compiled, set(calls), measured)
+    for instr, insns, fn in zip(program.instrs, counts, calls, strict=True):
+        if instr.isa not in (isa, "ref"):
+            continue
+        mode = "size" if opt == "size" else "literal" if family(instr) in literal else "shared"
+        key = key_of(instr)
+        sample = features(instr), insns
+        if sample not in measured.insns[key, mode]:
+            measured.insns[key, mode].append(sample)
+        if fn in own:
+            measured.text[key, mode].add((lines_of(instr, family(instr) in literal), own[fn]))
+            measured.uses[key] |= uses[fn]
+
+
+def lines_of(instr: Instr, literal: bool) -> int:
+    """Return the lines of the function of an instruction."""
+    return count_lines(render_kernel(instr, "fn", None if literal else args_struct(instr, "args_t")))
+
+
+def function_sizes(
+    folder: Path, board: Board, compiled: Compiled, names: set[str], measured: Measured
+) -> tuple[dict[str, int], dict[str, set[str]]]:
+    """Return bytes of the kernels' functions in the model's object, and the runtime's functions that each calls."""
+    info = load_bundle(folder)
+    build_bundle(info, board, folder, link=False, extra_flags=("-fno-inline-functions-called-once",))
+    path = folder / "model.obj" / f"{info.name}.o"
+    own: dict[str, int] = defaultdict(int)
+    rest = 0
+    for section in sections(path):
+        if section.kind != "text":
+            continue
+        fn = plain(section.name)
+        owner = owner_of(fn, names)
+        if owner is not None:
+            own[owner] += section.size
+        elif fn.startswith("glow_"):
+            measured.functions[fn] = max(measured.functions.get(fn, 0), section.size)
+        else:
+            rest += section.size
+    measured.base.append((len(compiled.bundle.layers), rest))
+    calls = call_graph(path, board)
+    uses = {}
+    for name in names:
+        seen: set[str] = set()
+        todo = [fn for fn in calls if owner_of(fn, {name}) is not None]
+        while todo:
+            for callee in calls.get(todo.pop(), ()):
+                if callee not in seen:
+                    seen.add(callee)
+                    todo.append(callee)
+        uses[name] = {fn for fn in seen if fn.startswith("glow_")}
+    return dict(own), uses
+
+
+def plain(section: str) -> str:
+    """Return the function of a section `.text.<function>`, without what the compiler appends to a clone's name."""
+    return CLONE.sub("", re.sub(r"^\.text\.(unlikely\.|startup\.|hot\.)?", "", section))
+
+
+def owner_of(fn: str, names: set[str]) -> str | None:
+    """Return the layer function that a function is or belongs to (`<function>_tile0`)."""
+    end = fn.find("__")
+    stem = fn if end < 0 else fn[:end] + "__" + fn[end + 2 :].split("_")[0]
+    return stem if stem in names else None
+
+
+def call_graph(path: Path, board: Board) -> dict[str, set[str]]:
+    """Return which functions of an object each of its functions refers to, by the relocations."""
+    tool = find_tool(f"{board.cpu.tool_prefix}objdump")
+    text = subprocess.run([str(tool), "-r", str(path)], capture_output=True, text=True, check=True).stdout
+    calls: dict[str, set[str]] = defaultdict(set)
+    current = ""
+    for line in text.splitlines():
+        if match := re.match(r"RELOCATION RECORDS FOR \[\.text\.(\S+)\]", line):
+            current = plain(f".text.{match[1]}")
+        elif line.startswith("RELOCATION"):
+            current = ""
+        elif current and (match := re.match(r"[0-9a-f]+ \S+\s+(\S+?)(?:[+-]0x[0-9a-f]+)?$", line)):
+            calls[current].add(plain(match[1]))
+    return calls
+
+
+def nnls(a: np.ndarray, b: np.ndarray) -> np.ndarray:
+    """Return x >= 0 with the least |a x - b| (Lawson and Hanson's active set method)."""
+    n = a.shape[1]
+    x, active = np.zeros(n), np.zeros(n, bool)
+    for _ in range(10 * n):
+        gradient = a.T @ (b - a @ x)
+        gradient[active] = -np.inf
+        j = int(np.argmax(gradient))
+        if gradient[j] <= 1e-9:
+            break
+        active[j] = True
+        while True:
+            full = np.zeros(n)
+            full[active] = np.linalg.lstsq(a[:, active], b, rcond=None)[0]
+            if (full[active] > 0).all():
+                x = full
+                break
+            falling = active & (full <= 0)
+            step = np.min(x[falling] / np.maximum(x[falling] - full[falling], 1e-300))
+            x = x + step * (full - x)
+            active &= x > 1e-12
+            x[~active] = 0
+    return x
+
+
+def fit(samples: Sequence[tuple[Mapping[str, float], int]]) -> dict[str, Any]:
+    """Return the coefficients of few features, chosen one after another, and the error of samples left out."""
+    insns = np.array([n for _, n in samples], float)
+    columns = {f: np.array([v.get(f, 0.0) for v, _ in samples]) for f in FEATURES}
+    usable = [f for f in FEATURES if columns[f].any()]
+
+    def solve(names: Sequence[str], rows: np.ndarray) -> np.ndarray:
+        matrix = np.stack([columns[f][rows] / insns[rows] for f in names], axis=1)
+        scale = np.linalg.norm(matrix, axis=0) + 1e-300
+        return nnls(matrix / scale, np.ones(rows.sum())) / scale
+
+    def errors(names: Sequence[str]) -> np.ndarray:
+        found = []
+        for i in range(len(insns)):
+            rows = np.arange(len(insns)) != i if len(insns) > 1 else np.ones(1, bool)
+            x = solve(names, rows)
+            found.append(sum(c * columns[f][i] for c, f in zip(x, names, strict=True)) / insns[i] - 1)
+        return np.array(found)
+
+    def rms(names: Sequence[str]) -> float:
+        return float(np.sqrt(np.mean(errors(names) ** 2)))
+
+    def grow(chosen: list[str]) -> tuple[float, list[str]]:
+        best = rms(chosen)
+        while len(chosen) < min(MOST_TERMS, len(samples)) and best > GOOD:
+            error, _, name = min((rms([*chosen, f]), i, f) for i, f in enumerate(usable) if f not in chosen)
+            if error > 0.97 * best:
+                break
+            best, chosen = error, [*chosen, name]
+        return best, chosen
+
+    starts = sorted((rms([f]), i, f) for i, f in enumerate(usable))[:3]
+    best, chosen = min(grow([f]) for _, _, f in starts)
+    x = solve(chosen, np.ones(len(insns), bool))
+    terms = {f: float(f"{c:.5g}") for f, c in zip(chosen, x, strict=True) if c > 0}
+    return {"insns": terms, "error": round(best, 4), "samples": len(samples)}
+
+
+def fit_text(points: set[tuple[int, int]]) -> list[float]:
+    """Return (a, b) of bytes = a + b x lines, both at least 0."""
+    if not points:
+        return [0.0, 12.0]
+    lines, size = (np.array(column, float) for column in zip(*sorted(points), strict=True))
+    a, b = nnls(np.stack([np.ones(len(lines)), lines], axis=1), size)
+    return [round(float(a), 1), round(float(b), 3)]
+
+
+def table_of(board: Board, measured: Measured) -> dict[str, Any]:
+    """Return the file's contents."""
+    kernels: dict[str, Any] = {}
+    for key, mode in sorted(measured.insns):
+        entry = kernels.setdefault(key, {"modes": {}, "uses": sorted(measured.uses[key])})
+        entry["modes"][mode] = fit(measured.insns[key, mode]) | {"text": fit_text(measured.text[key, mode])}
+    base = nnls(np.array([(1.0, n) for n, _ in measured.base]), np.array([b for _, b in measured.base], float))
+    compiler = subprocess.run([str(find_tool(board.cpu.cc)), "--version"], capture_output=True, text=True, check=True)
+    return {
+        "cpu": board.cpu.name, "family": board.cpu.family, "features": sorted(board.cpu.features), "board": board.name,
+        "compiler": compiler.stdout.splitlines()[0], "base": [round(float(v), 1) for v in base],
+        "functions": dict(sorted(measured.functions.items())), "kernels": kernels,
+    }  # fmt: skip
+
+
+def write(table: Mapping[str, Any], path: Path) -> None:
+    """Write the file, one line per kernel and way of printing."""
+    head = {k: v for k, v in table.items() if k != "kernels"}
+    lines = [f" {json.dumps(k)}: {json.dumps(v)}," for k, v in head.items()]
+    lines += [' "kernels": {']
+    entries = []
+    for key, entry in table["kernels"].items():
+        modes = ",\n".join(f"   {json.dumps(m)}: {json.dumps(v)}" for m, v in entry["modes"].items())
+        entries.append(f'  {json.dumps(key)}: {{"uses": {json.dumps(entry["uses"])}, "modes": {{\n{modes}}}}}')
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_text("\n".join(["{", *lines, ",\n".join(entries), " }", "}"]) + "\n", encoding="utf-8")
+
+
+def show(table: Mapping[str, Any]) -> None:
+    """Print the fits of one CPU."""
+    print(f"{table['cpu']}: rms error of a layer that was left out; largest terms")
+    for key, entry in table["kernels"].items():
+        for mode, found in entry["modes"].items():
+            terms = " ".join(f"{f}*{c:g}" for f, c in found["insns"].items())
+            print(f"  {key:34} {mode:8} {100 * found['error']:6.1f} % of {found['samples']:2}  {terms}")
+
+
+def main() -> int:
+    """Measure, fit and write; exit status 1 when a board cannot be measured."""
+    parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
+    parser.add_argument("--boards", nargs="+", default=BOARDS, metavar="BOARD[/CPU]")
+    parser.add_argument("--kinds", nargs="+", help="only these kinds of layers; the file is not written")
+    args = parser.parse_args()
+    samples = [s for s in SAMPLES if not args.kinds or s.kind in args.kinds]
+    for name in args.boards:
+        board_name, _, cpu = name.partition("/")
+        begin = time.perf_counter()
+        try:
+            board = load_board(board_name, cpu or None)
+            room = board.memory[board.arena_region].size_bytes * 3 // 4 if board.bare_metal else 1 << 20
+            measured = Measured()
+            for group in groups(samples, min(room, 1 << 20), LAYERS_PER_MODEL):
+                measure(group, board, measured)
+        except GlowcError as error:
+            print(f"{type(error).__name__}: {error}", file=sys.stderr)
+            return 1
+        table = table_of(board, measured)
+        show(table)
+        print(f"  {time.perf_counter() - begin:.0f} s")
+        if not args.kinds:
+            write(table, cost_file(board.cpu.name))
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
