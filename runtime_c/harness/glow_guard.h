@@ -1,6 +1,8 @@
-/* Memory for the operands of one kernel call, fenced on both sides. Three implementations, one is linked:
+/* Memory for the operands of one kernel call, fenced on both sides. Four implementations, one is linked:
  *   glow_guard_page.c    ends at a page without access: one byte of over-read stops the program (Linux)
  *   glow_guard_malloc.c  a block of the exact size: AddressSanitizer reports what strays (host)
+ *   glow_guard_mpu.c     ends where the memory protection unit forbids access: one byte of over-read is a fault (bare
+ *                        metal with such a unit)
  *   glow_guard_pool.c    a static pool with pattern bands, checked after the call (bare metal) */
 #ifndef GLOW_GUARD_H
 #define GLOW_GUARD_H
@@ -17,6 +19,9 @@ void glow_guard_reset(void);
 /* Return block number `index` of `bytes` bytes, with just that alignment where the fence allows it; NULL
  * when memory does not suffice. Blocks are asked for in the order 0, 1, 2, ... */
 void *glow_guard_place(uint32_t index, uint32_t bytes, uint32_t align);
+
+/* The blocks are filled: fences that get in the way of that stand from here to the first glow_guard_intact. */
+void glow_guard_close(void);
 
 /* 1 when the bytes around block `index` are as they were. */
 int glow_guard_intact(uint32_t index);

@@ -147,6 +147,7 @@ int main(void) {
     const glow_entry_t *entry = &glow_entries[header[ENTRY]];
     announce(header[NUMBER], entry->name);
     place(cases, header[OPERANDS]);
+    glow_guard_close();
     entry->call(glow_pointers, glow_params, as_int32(header[Y_BEGIN]), as_int32(header[Y_END]));
     answer(results, header[OPERANDS]);
   }

@@ -40,7 +40,7 @@ def check(cases: Sequence[Case], machine: Machine, folder: Path) -> list[Failure
     Raises ToolError when the program does not compile.
     """
     jobs = make_jobs(cases, machine)
-    if machine.guard == "pool":
+    if machine.guard in ("pool", "mpu"):
         large = [why for why in map(too_large, jobs) if why]
         assert not large, "cases too large for bare metal:\n" + "\n".join(large)
     program = write_program(jobs, folder)

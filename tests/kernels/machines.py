@@ -26,7 +26,7 @@ def _board(name: str, cpu: str | None) -> Board:
 
 @dataclass(frozen=True)
 class Machine:
-    """A board, a compiler and a way to fence operands ("malloc", "page" or "pool").
+    """A board, a compiler and a way to fence operands ("malloc", "page", "mpu" or "pool").
 
     `twins` are features whose instructions runtime_c replaces by exact C twins. With `beyond`, only variants
     run for which the machine of that name has not the features. `programs` is how many images the cases are
@@ -74,9 +74,9 @@ MACHINES = (
     Machine("host", "host", "malloc", opt="-O1", flags=SANITIZERS, twins=_TWINS),
     Machine("host-clang", "host", "page", cc="clang", twins=_TWINS),
     Machine("host-soft-requant", "host", "page", defines=("GLOW_SOFT_REQUANT=1",), twins=_TWINS),
-    Machine("mps2-an385", "mps2-an385", "pool"),
-    Machine("mps2-an386", "mps2-an386", "pool"),
-    Machine("mps3-an547", "mps3-an547", "pool", programs=3),
+    Machine("mps2-an385", "mps2-an385", "mpu"),
+    Machine("mps2-an386", "mps2-an386", "mpu"),
+    Machine("mps3-an547", "mps3-an547", "mpu", programs=3),
     Machine(_AARCH64, "linux-aarch64", "page"),
     Machine(f"{_AARCH64}-a76", "linux-aarch64", "page", cpu="cortex-a76", beyond=_AARCH64),
     Machine(f"{_AARCH64}-i8mm", "linux-aarch64", "page", cpu="armv8.6-i8mm", beyond=f"{_AARCH64}-a76"),

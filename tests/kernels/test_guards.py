@@ -62,12 +62,12 @@ def _failures(machine_name: str, folder: Path) -> list[Failure]:
     return check(cases, chosen, folder)
 
 
-_HOST, _PAGE, _METAL = "host", "linux-aarch64", "mps2-an386"
+_HOST, _PAGE, _METAL, _HELIUM = "host", "linux-aarch64", "mps2-an386", "mps3-an547"
 
 
 @pytest.mark.qemu
 @pytest.mark.usefixtures("_toy")
-@pytest.mark.parametrize("machine_name", [_HOST, _PAGE, _METAL])
+@pytest.mark.parametrize("machine_name", [_HOST, _PAGE, _METAL, _HELIUM])
 @pytest.mark.parametrize("mistake", ["good"])
 def test_a_correct_kernel_passes(machine_name: str, mistake: str, tmp_path: Path) -> None:
     assert _failures(machine_name, tmp_path) == []
@@ -80,9 +80,12 @@ def test_a_correct_kernel_passes(machine_name: str, mistake: str, tmp_path: Path
     [
         (_HOST, "over_read", "heap-buffer-overflow"),
         (_PAGE, "over_read", "crashed with exit status"),
+        (_METAL, "over_read", "crashed with exit status 3"),
+        (_HELIUM, "over_read", "crashed with exit status 3"),
         (_HOST, "over_write", "heap-buffer-overflow"),
         (_PAGE, "over_write", "crashed with exit status"),
-        (_METAL, "over_write", "wrote outside of operand out"),
+        (_METAL, "over_write", "crashed with exit status 3"),
+        (_HELIUM, "over_write", "crashed with exit status 3"),
         (_HOST, "under_write", "heap-buffer-overflow"),
         (_PAGE, "under_write", "wrote outside of operand out"),
         (_METAL, "under_write", "wrote outside of operand out"),
