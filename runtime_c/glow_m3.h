@@ -1,129 +1,165 @@
-/* Integer kernels' building blocks for cores without FPU and DSP (Cortex-M0, M3): plain C. */
+/* Integer kernels' building blocks for Armv7-M cores without FPU and DSP (Cortex-M3). */
 #ifndef GLOW_M3_H
 #define GLOW_M3_H
 
 #include "glow_numeric.h"
 
 #if defined(__GNUC__)
-#define GLOW_M3_UNUSED __attribute__((unused))
-#define GLOW_M3_NOINLINE __attribute__((unused, noinline))
+#define GLOW_THUMB_INLINE static inline __attribute__((always_inline))
+#define GLOW_THUMB_NOINLINE __attribute__((unused, noinline))
 #else
-#define GLOW_M3_UNUSED
-#define GLOW_M3_NOINLINE
+#define GLOW_THUMB_INLINE static inline
+#define GLOW_THUMB_NOINLINE
 #endif
 
-/* A scale as a factor of 2^-32; 0 when it is not below 0.5. What is cut off is less than 1. */
-static inline int32_t glow_m3_factor(float scale) {
-  uint32_t bits;
-  memcpy(&bits, &scale, sizeof bits);
-  const uint32_t mantissa = (bits & 0x7FFFFFu) | 0x800000u;
-  const int32_t shift = 118 - (int32_t)(bits >> 23); /* scale = mantissa * 2^-(32 + shift) */
-  if (shift < -7 || bits >> 31 != 0u) {
-    return 0;
-  }
-  return (int32_t)(shift < 0 ? mantissa << -shift : (shift > 24 ? 0u : mantissa >> shift));
-}
-
-GLOW_M3_NOINLINE static int32_t glow_m3_requant_slow(int32_t acc, float scale, int32_t zp, int32_t lo, int32_t hi) {
-  return glow_requant(acc, scale, zp, lo, hi);
-}
-
-/* glow_requant, by one 64-bit product: the rounding to float32 moves a value below 512 by at most 2^-16 and the cut
- * factor by less than |acc| / 2^32 <= 2^-8, so that only values within 2^-7 of a tie need the exact way; larger
- * values saturate. */
-static inline int32_t glow_m3_requant(int32_t acc, int32_t factor, float scale, int32_t zp, int32_t lo, int32_t hi) {
-  const int64_t product = (int64_t)acc * factor;
-  const uint32_t fraction = (uint32_t)((uint64_t)product & 0xFFFFFFFFu);
-  const int32_t whole = (int32_t)(product >> 32); /* of two's complement: rounds down */
-  if (fraction - 0x7E000000u < 0x04000000u || (uint32_t)acc + 0x1000000u > 0x2000000u || factor == 0) {
-    return glow_m3_requant_slow(acc, scale, zp, lo, hi);
-  }
-  return glow_clamp(whole + (int32_t)(fraction >> 31) + zp, lo, hi);
-}
-
-static inline void glow_m3_copy(int8_t *to, const int8_t *from, int32_t n) {
-#if defined(__ARM_FEATURE_UNALIGNED)
-  for (; n >= 4; n -= 4, to += 4, from += 4) {
-    memcpy(to, from, 4);
-  }
+#if defined(__GNUC__) && defined(__thumb2__)
+#define GLOW_M3_ASM 1
+#else
+#define GLOW_M3_ASM 0
 #endif
-  for (; n > 0; n--) {
-    *to++ = *from++;
-  }
+
+GLOW_THUMB_NOINLINE static int32_t glow_thumb_slow(int32_t acc, float scale, int32_t zp) {
+  return glow_requant(acc, scale, zp, -128, 127);
 }
 
+#define GLOW_M3_LEAST 0x2F800000u /* bits of 2^-32 */
+#define GLOW_M3_SPAN 0x0F800000u  /* up to those of 0.5 */
+
+/* The bits of a float32 scale in [2^-32, 0.5) as a factor of 2^-32, rounded down. */
+static inline int32_t glow_thumb_factor(uint32_t bits) {
+  return (int32_t)((bits << 8 | 0x80000000u) >> (126u - (bits >> 23)));
+}
+
+/* glow_requant to int8 in place; 0: a sum's fraction is within `near_tie` of a tie, and nothing is of use. */
+static inline int glow_thumb_round4(int32_t *a, int32_t *b, int32_t *c, int32_t *d, int32_t factor, uint32_t near_tie,
+                                    int32_t zp) {
+#if GLOW_M3_ASM
+  uint32_t t;
+  int32_t bad;
 /* clang-format off */
-#define GLOW_M3_STEP(i) \
-  { \
-    const int32_t p = x0[i]; \
-    const int32_t q = x1[i]; \
-    int32_t w = w0[i]; \
-    a += p * w; \
-    b += q * w; \
-    w = w1[i]; \
-    c += p * w; \
-    d += q * w; \
+#define GLOW_M3_ROUND(a) \
+  "smull %[t], " a ", " a ", %[factor]\n\t" \
+  "add %[bad], %[t], %[near]\n\t" \
+  "cmp %[bad], %[width]\n\t" \
+  "blo 1f\n\t" \
+  "add " a ", " a ", %[t], lsr #31\n\t" \
+  "add " a ", " a ", %[zp]\n\t" \
+  "ssat " a ", #8, " a "\n\t"
+  /* clang-format on */
+  __asm__(GLOW_M3_ROUND("%0") GLOW_M3_ROUND("%1") GLOW_M3_ROUND("%2") GLOW_M3_ROUND("%3") "1:\n\t"
+          "sbc %[bad], %[bad], %[bad]\n\t"
+          : "+r"(*a), "+r"(*b), "+r"(*c), "+r"(*d), [t] "=&r"(t), [bad] "=&r"(bad)
+          : [factor] "r"(factor), [near] "r"(near_tie + 0x80000000u), [width] "r"(2u * near_tie), [zp] "r"(zp)
+          : "cc");
+  return bad == 0;
+#else
+  int32_t *const sums[4] = {a, b, c, d};
+  int good = 1;
+  for (int32_t i = 0; i < 4; i++) {
+    const int64_t product = (int64_t)*sums[i] * factor;
+    const uint32_t fraction = (uint32_t)((uint64_t)product & 0xFFFFFFFFu);
+    const int32_t whole = (int32_t)(product >> 32); /* of two's complement: rounds down */
+    good &= fraction + near_tie + 0x80000000u >= 2u * near_tie;
+    *sums[i] = glow_clamp(whole + (int32_t)(fraction >> 31) + zp, -128, 127);
   }
+  return good;
+#endif
+}
+
+/* Sums of two words, two pixels each; see glow_thumb.h. */
+typedef struct {
+  uint32_t low0;
+  uint32_t low1;
+  uint32_t high0;
+  uint32_t high1;
+} glow_thumb_sums_t;
+
+#define GLOW_THUMB_APART 0xFF007F80u /* 32640 - 256 * 65536 */
+
+/* Add a word to the sums of each pair of pixels. */
+static inline void glow_thumb_grow(glow_thumb_sums_t *a, const uint32_t word[2]) {
+  a->low0 += word[0];
+  a->high0 += (word[0] >> 16) - ((word[0] & 0x80000000u) >> 15);
+  a->low1 += word[1];
+  a->high1 += (word[1] >> 16) - ((word[1] & 0x80000000u) >> 15);
+}
+
+#if GLOW_M3_ASM
+/* clang-format off */
+#define GLOW_M3_GROW \
+  "add %[low0], %[low0], r8\n\t" \
+  "add %[high0], %[high0], r8, asr #16\n\t" \
+  "add %[low1], %[low1], r9\n\t" \
+  "add %[high1], %[high1], r9, asr #16\n\t"
+#define GLOW_M3_TAP \
+  "ldrsb %[v], [%[w]], #1\n\t" \
+  "mla r8, r8, %[v], %[apart]\n\t" \
+  "mla r9, r9, %[v], %[apart]\n\t"
+#define GLOW_M3_PAIR \
+  "ldmia %[x]!, {r8, r9, r10, r11}\n\t" \
+  GLOW_M3_TAP \
+  "ldrsb %[v], [%[w]], #1\n\t" \
+  "mla r8, r10, %[v], r8\n\t" \
+  "mla r9, r11, %[v], r9\n\t" \
+  GLOW_M3_GROW
 /* clang-format on */
 
-/* Two pixels times two channels. */
-static inline void glow_m3_2x2(int32_t *sum, const int8_t *x0, const int8_t *x1, const int8_t *w0, const int8_t *w1,
-                               int32_t k) {
-  int32_t a = sum[0];
-  int32_t b = sum[1];
-  int32_t c = sum[2];
-  int32_t d = sum[3];
-  for (; k >= 4; k -= 4, x0 += 4, x1 += 4, w0 += 4, w1 += 4) {
-    GLOW_M3_STEP(0)
-    GLOW_M3_STEP(1)
-    GLOW_M3_STEP(2)
-    GLOW_M3_STEP(3)
+/* Four pixels times k weights; returns the end of the weights. */
+GLOW_THUMB_INLINE const int8_t *glow_thumb_dot4(glow_thumb_sums_t *a, const uint32_t *x, const int8_t *w, int32_t k) {
+  int32_t v;
+  __asm__ volatile("subs %[k], %[k], #8\n\t"
+                   "blt 2f\n"
+                   "1:\n\t" GLOW_M3_PAIR GLOW_M3_PAIR GLOW_M3_PAIR GLOW_M3_PAIR "subs %[k], %[k], #8\n\t"
+                   "bge 1b\n"
+                   "2:\n\t"
+                   "adds %[k], %[k], #8\n\t"
+                   "beq 5f\n\t"
+                   "subs %[k], %[k], #2\n\t"
+                   "blt 4f\n"
+                   "3:\n\t" GLOW_M3_PAIR "subs %[k], %[k], #2\n\t"
+                   "bge 3b\n"
+                   "4:\n\t"
+                   "adds %[k], %[k], #2\n\t"
+                   "beq 5f\n\t"
+                   "ldmia %[x], {r8, r9}\n\t" GLOW_M3_TAP GLOW_M3_GROW "5:\n\t"
+                   : [x] "+r"(x), [w] "+r"(w), [k] "+r"(k), [v] "=&r"(v), [low0] "+r"(a->low0), [low1] "+r"(a->low1),
+                     [high0] "+r"(a->high0), [high1] "+r"(a->high1)
+                   : [apart] "r"(GLOW_THUMB_APART)
+                   : "r8", "r9", "r10", "r11", "cc", "memory");
+  return w;
+}
+#else
+static inline const int8_t *glow_thumb_dot4(glow_thumb_sums_t *a, const uint32_t *x, const int8_t *w, int32_t k) {
+  for (; k > 0; k -= 2, x += 4, w += 2) {
+    uint32_t word[2] = {GLOW_THUMB_APART + x[0] * (uint32_t)(int32_t)w[0], GLOW_THUMB_APART + x[1] * (uint32_t)(int32_t)w[0]};
+    if (k == 1) {
+      glow_thumb_grow(a, word);
+      return w + 1;
+    }
+    word[0] += x[2] * (uint32_t)(int32_t)w[1];
+    word[1] += x[3] * (uint32_t)(int32_t)w[1];
+    glow_thumb_grow(a, word);
   }
-  for (; k > 0; k--) {
-    const int32_t p = *x0++;
-    const int32_t q = *x1++;
-    const int32_t v = *w0++;
-    const int32_t w = *w1++;
-    a += p * v;
-    b += q * v;
-    c += p * w;
-    d += q * w;
+  return w;
+}
+#endif
+
+/* glow_requant to int8 of one sum. */
+static inline int32_t glow_thumb_round(int32_t acc, float scale, uint32_t near_tie, int32_t zp) {
+  uint32_t bits;
+  memcpy(&bits, &scale, sizeof bits);
+  if (bits - GLOW_M3_LEAST >= GLOW_M3_SPAN || near_tie >= 0x80000000u) {
+    return glow_thumb_slow(acc, scale, zp);
   }
-  sum[0] = a;
-  sum[1] = b;
-  sum[2] = c;
-  sum[3] = d;
+  const int64_t product = (int64_t)acc * glow_thumb_factor(bits);
+  const uint32_t fraction = (uint32_t)((uint64_t)product & 0xFFFFFFFFu);
+  const int32_t whole = (int32_t)(product >> 32);
+  if (fraction + near_tie + 0x80000000u < 2u * near_tie) {
+    return glow_thumb_slow(acc, scale, zp);
+  }
+  return glow_clamp(whole + (int32_t)(fraction >> 31) + zp, -128, 127);
 }
 
-/* What a pair of pixels is multiplied with. */
-typedef struct {
-  const int8_t *weights;
-  const int32_t *bias;
-  const float *scale;
-  int32_t k;
-  int32_t channels;
-  int32_t scale_step;
-  int32_t zp;
-  int32_t lo;
-  int32_t hi;
-} glow_m3_gemm_t;
-
-GLOW_M3_UNUSED static void glow_m3_gemm(const glow_m3_gemm_t *g, const int8_t *x0, const int8_t *x1, int8_t *y0,
-                                        int8_t *y1) {
-  const int8_t *w = g->weights;
-  for (int32_t o = 0; o < g->channels; o += 2, w += 2 * g->k) {
-    const int32_t next = o + 1 < g->channels ? o + 1 : o;
-    int32_t sum[4] = {g->bias[o], g->bias[o], g->bias[next], g->bias[next]};
-    glow_m3_2x2(sum, x0, x1, w, w + (next - o) * g->k, g->k);
-    const float s0 = g->scale[o * g->scale_step];
-    const float s1 = g->scale[next * g->scale_step];
-    const int32_t f0 = glow_m3_factor(s0);
-    const int32_t f1 = glow_m3_factor(s1);
-    y1[o] = (int8_t)glow_m3_requant(sum[1], f0, s0, g->zp, g->lo, g->hi);
-    y1[next] = (int8_t)glow_m3_requant(sum[3], f1, s1, g->zp, g->lo, g->hi);
-    y0[o] = (int8_t)glow_m3_requant(sum[0], f0, s0, g->zp, g->lo, g->hi);
-    y0[next] = (int8_t)glow_m3_requant(sum[2], f1, s1, g->zp, g->lo, g->hi);
-  }
-}
+#include "glow_thumb.h"
 
 #endif

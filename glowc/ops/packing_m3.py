@@ -1,4 +1,10 @@
-"""Variants in plain C for cores without FPU and DSP (Cortex-M0, M3): the input's zero point goes into the bias."""
+"""Variants for cores without FPU and DSP: int8 layers, the zero point in the bias (runtime_c/glow_thumb.h, glow_m3.h).
+
+A sum s becomes a code by one integer product with the scale, s * floor(scale * 2^32), whose lower half is the
+fraction. What was cut off moves it by less than |s|, and the rounding of the definition to float32 moves codes, which
+are below 512, by 2^-16 at most: only fractions that near to a tie need the definition itself. The bias carries that
+distance as its last element; 2^31 (always) when float32(s) may round.
+"""
 
 from __future__ import annotations
 
@@ -6,36 +12,74 @@ from collections.abc import Mapping
 
 import numpy as np
 
+from glowc.graph.numerics import requantize
 from glowc.graph.types import DType
 from glowc.instr.ir import Instr, ParamValue
 from glowc.ops.base import Arrays, KernelVariant
 from glowc.ops.packing_dsp import accepts_matrix, conv_plan
 
-NEEDS = frozenset({"thumb"})
+NEEDS = frozenset({"thumb2"})
 _HEADER = "glow_m3.h"
 _MAX_WIDTH = 8
+_ALWAYS = 1 << 31
+_EXACT_SUM = 1 << 24  # float32 holds every integer up to it
 
 
 def _int(instr: Instr, key: str) -> int:
     return int(instr.params[key])
 
 
-def pack(constants: Arrays, instr: Instr) -> Arrays:
-    """Fold the zero point into the bias (modulo 2^32, as the sums)."""
-    weights = constants["weights"].astype(np.int64).reshape(constants["bias"].size, -1)
+def near_tie(sums: int) -> int:
+    """Return how near to a tie, in 2^-32, codes of sums up to `sums` in magnitude may be misjudged."""
+    return sums + (1 << 16) + 1 if sums <= _EXACT_SUM else _ALWAYS
+
+
+def fold(weights: np.ndarray, constants: Arrays, instr: Instr) -> np.ndarray:
+    """Return the biases of weights[O, taps] with the zero point folded in (modulo 2^32), and `near_tie`."""
+    weights = weights.astype(np.int64)
     bias = constants["bias"].astype(np.int64) - _int(instr, "in_zp") * weights.sum(1)
-    return {"bias": ((bias + (1 << 31)) % (1 << 32) - (1 << 31)).astype(np.int32)}
+    _shrink_constant_channels(weights, bias, constants["scale"], instr)
+    most = int((np.abs(bias) + 128 * np.abs(weights).sum(1)).max(initial=0))
+    return _wrapped(np.append(bias, near_tie(most)))
+
+
+def _shrink_constant_channels(weights: np.ndarray, bias: np.ndarray, scale: np.ndarray, instr: Instr) -> None:
+    """Replace, in place, the large bias of a channel without weights by a smaller one of the same code."""
+    small = np.clip(bias, 1 - _EXACT_SUM, _EXACT_SUM - 1)
+    args = np.broadcast_to(scale, bias.shape), _int(instr, "out_zp"), _int(instr, "out_min"), _int(instr, "out_max")
+    alike = ~weights.any(1) & (requantize(bias, *args) == requantize(small, *args))
+    bias[alike] = small[alike]
+
+
+def _wrapped(values: np.ndarray) -> np.ndarray:
+    return ((values + (1 << 31)) % (1 << 32) - (1 << 31)).astype(np.int32)
+
+
+def pack(constants: Arrays, instr: Instr) -> Arrays:
+    """Fold the zero point into the bias of fc_s8."""
+    return {"bias": fold(constants["weights"].reshape(constants["bias"].size, -1), constants, instr)}
+
+
+def pack_conv(constants: Arrays, instr: Instr) -> Arrays:
+    """Fold the zero point into the bias; weights of a planar input stand in the order kernel row, channel, column."""
+    weights = constants["weights"].reshape([_int(instr, key) for key in ("out_c", "k_h", "k_w", "in_c")])
+    packed = {"bias": fold(weights.reshape(len(weights), -1), constants, instr)}
+    if _int(instr, "in_ch") != 1:
+        packed["weights"] = np.ascontiguousarray(weights.transpose(0, 1, 3, 2))
+    return packed
 
 
 def plan(instr: Instr) -> Mapping[str, ParamValue]:
-    """Tell whether pixels are read in place, and whether the rows of a window are dense."""
-    dense = _int(instr, "in_ch") == 1 and _int(instr, "in_col") == _int(instr, "in_c") and _int(instr, "dil_w") == 1
-    return {"point": int(conv_plan(instr)["path"] == "point"), "dense": int(dense)}
+    """Tell whether pixels are read in place; if a row of a window is dense; if channels are planes."""
+    point, planar = conv_plan(instr)["path"] == "point", _int(instr, "in_ch") != 1
+    dense = _int(instr, "in_col") == (1 if planar else _int(instr, "in_c")) and _int(instr, "dil_w") == 1
+    return {"point": 1} if point else {"point": 0, "dense": int(dense), "planar": int(planar)}
 
 
 def scratch(instr: Instr) -> int:
-    """Bytes of two windows."""
-    return 0 if plan(instr)["point"] else 2 * _int(instr, "k_h") * _int(instr, "k_w") * _int(instr, "in_c")
+    """Two words per tap for four pixels, and one run of zero points."""
+    taps = _int(instr, "k_h") * _int(instr, "k_w") * _int(instr, "in_c")
+    return 8 * taps + (0 if plan(instr)["point"] else _int(instr, "in_c"))
 
 
 def accepts_depthwise(instr: Instr) -> bool:
@@ -47,13 +91,23 @@ def accepts_depthwise(instr: Instr) -> bool:
     return alike and small and _int(instr, "in_ch") == 1 and _int(instr, "w_zp") == 0
 
 
+def pack_depthwise(constants: Arrays, instr: Instr) -> Arrays:
+    """Append the distance from a tie to the bias."""
+    weights = constants["weights"].reshape(-1, _int(instr, "in_c")).T.astype(np.int64)
+    most = np.abs(constants["bias"].astype(np.int64)) + 255 * np.abs(weights).sum(1)
+    return {"bias": _wrapped(np.append(constants["bias"], near_tie(int(most.max(initial=0)))))}
+
+
 def depthwise_plan(instr: Instr) -> Mapping[str, ParamValue]:
     """The window is printed with literal sizes."""
     return {"k_h": _int(instr, "k_h"), "k_w": _int(instr, "k_w")}
 
 
 CONV = KernelVariant(
-    "m3", NEEDS, rank=5, header=_HEADER, accepts=accepts_matrix, pack=pack, plan=plan, scratch_bytes=scratch
+    "m3", NEEDS, rank=5, header=_HEADER, accepts=accepts_matrix, pack=pack_conv, plan=plan, scratch_bytes=scratch,
+    streams=True,
+)  # fmt: skip
+DEPTHWISE = KernelVariant(
+    "m3", NEEDS, rank=5, header=_HEADER, accepts=accepts_depthwise, pack=pack_depthwise, plan=depthwise_plan
 )
-DEPTHWISE = KernelVariant("m3", NEEDS, rank=5, header=_HEADER, accepts=accepts_depthwise, plan=depthwise_plan)
 FC = KernelVariant("m3", NEEDS, rank=5, header=_HEADER, accepts=accepts_matrix, pack=pack)

@@ -1,0 +1,150 @@
+/* Convolutions of int8 for cores without SIMD: four pixels at a time, two in a word.
+ *
+ * The inputs of four pixels p, q, r, s stand in scratch as two words per tap, p + 65536 * q and r + 65536 * s (signed
+ * sums), so that one multiplication is two. A product of two taps is below 2^15 in both halves, or equal to it:
+ * after every pair of taps, 32640 in the lower and -256 in the upper half keep the halves apart for all int8 weights,
+ * and the sums grow by the word (`low`) and by its upper half (`high`). In the end high is the sum of q, and
+ * low - 65536 * high that of p. Everything is modulo 2^32.
+ *
+ * The header that includes this one brings glow_thumb_dot4 (the loop over the taps), glow_thumb_narrow (to int8) and
+ * glow_thumb_scaled (the rounding).
+ */
+#ifndef GLOW_THUMB_H
+#define GLOW_THUMB_H
+
+/* What four pixels are multiplied with. `bias` ends with the distance, in 2^-32, from a tie up to which the rounding by
+ * a product of 32 bits may be wrong (packing_m3 proves it). */
+typedef struct {
+  const int8_t *weights;
+  const int32_t *bias;
+  const float *scale;
+  int32_t k;
+  int32_t channels;
+  int32_t scale_step;
+  int32_t zp;
+  int32_t lo;
+  int32_t hi;
+} glow_thumb_gemm_t;
+
+/* How inputs are collected: `planes` groups of `run` channels, plane_step apart; a pad pixel reads `pad`. */
+typedef struct {
+  const int8_t *pad; /* run times the input's zero point */
+  int32_t planes;
+  int32_t plane_step;
+  int32_t run;
+  int32_t in_h;
+  int32_t in_w;
+  int32_t in_row;
+  int32_t in_col;
+  int32_t in_ring;
+  int32_t k_h;
+  int32_t k_w;
+  int32_t dil_h;
+  int32_t dil_w;
+  int32_t dense; /* taps of a row are adjacent */
+} glow_thumb_window_t;
+
+/* Where the window of an output pixel begins: first input row and column. */
+typedef struct {
+  int32_t top;
+  int32_t left;
+} glow_thumb_pixel_t;
+
+static inline uint32_t *glow_thumb_pack(uint32_t *to, const int8_t *p, const int8_t *q, const int8_t *r, const int8_t *s,
+                                        int32_t n) {
+  for (const int8_t *end = p + n; p != end; to += 2) {
+    const int32_t low = *p++;
+    const int32_t high = *r++;
+    to[0] = (uint32_t)low + ((uint32_t)*q++ << 16);
+    to[1] = (uint32_t)high + ((uint32_t)*s++ << 16);
+  }
+  return to;
+}
+
+/* The words of the windows of four pixels. */
+GLOW_THUMB_NOINLINE static void glow_thumb_fill(uint32_t *to, const glow_thumb_window_t *g, const int8_t *image,
+                                             const glow_thumb_pixel_t *at) {
+  int inside = g->dense;
+  for (int32_t i = 0; i < 4; i++) {
+    inside &= at[i].left >= 0 && at[i].left + g->k_w <= g->in_w;
+  }
+  for (int32_t ky = 0; ky < g->k_h; ky++) {
+    const int8_t *row[4];
+    int whole = inside;
+    for (int32_t i = 0; i < 4; i++) {
+      const int32_t y = at[i].top + ky * g->dil_h;
+      const int exists = y >= 0 && y < g->in_h;
+      row[i] = exists ? image + (y < g->in_ring ? y : y % g->in_ring) * g->in_row : NULL;
+      whole &= exists;
+    }
+    for (int32_t c = 0; c < g->planes; c++) {
+      const int32_t plane = c * g->plane_step;
+      if (whole) {
+        const int8_t *from[4];
+        for (int32_t i = 0; i < 4; i++) {
+          from[i] = row[i] + plane + at[i].left * g->in_col;
+        }
+        to = glow_thumb_pack(to, from[0], from[1], from[2], from[3], g->k_w * g->run);
+        continue;
+      }
+      for (int32_t kx = 0; kx < g->k_w; kx++) {
+        const int8_t *from[4];
+        for (int32_t i = 0; i < 4; i++) {
+          const int32_t x = at[i].left + kx * g->dil_w;
+          from[i] = row[i] != NULL && x >= 0 && x < g->in_w ? row[i] + plane + x * g->in_col : g->pad;
+        }
+        to = glow_thumb_pack(to, from[0], from[1], from[2], from[3], g->run);
+      }
+    }
+  }
+}
+
+/* Channel o of four pixels, one of which may be near a tie. */
+GLOW_THUMB_NOINLINE static void glow_thumb_slow4(const glow_thumb_gemm_t *g, const int32_t *sum, int32_t o,
+                                                 int8_t *const *to) {
+  for (int32_t i = 0; i < 4; i++) {
+    to[i][o] = (int8_t)glow_requant(sum[i], g->scale[o * g->scale_step], g->zp, g->lo, g->hi);
+  }
+}
+
+/* All channels of four pixels whose words are at x. */
+GLOW_THUMB_NOINLINE static void glow_thumb_gemm(const glow_thumb_gemm_t *g, const uint32_t *x, int8_t *const *to) {
+  const int8_t *w = g->weights;
+  const float *scale = g->scale;
+  const int32_t *bias = g->bias;
+  const uint32_t near_tie = (uint32_t)bias[g->channels];
+  const uint32_t span = near_tie < 0x80000000u ? GLOW_M3_SPAN : 0u;
+  const uint32_t groups = (uint32_t)(g->k + 1) / 2u;
+  const int narrow = g->lo != -128 || g->hi != 127;
+  for (int32_t o = 0; o < g->channels; o++, scale += g->scale_step) {
+    glow_thumb_sums_t sums;
+    sums.high0 = (uint32_t)*bias + 256u * groups;
+    sums.high1 = sums.high0;
+    sums.low0 = (uint32_t)*bias++ - 32640u * groups + (sums.high0 << 16);
+    sums.low1 = sums.low0;
+    w = glow_thumb_dot4(&sums, x, w, g->k);
+    int32_t a = (int32_t)(sums.low0 - (sums.high0 << 16));
+    int32_t b = (int32_t)sums.high0;
+    int32_t c = (int32_t)(sums.low1 - (sums.high1 << 16));
+    int32_t d = (int32_t)sums.high1;
+    const int32_t sum[4] = {a, b, c, d};
+    uint32_t bits;
+    memcpy(&bits, scale, sizeof bits);
+    if (bits - GLOW_M3_LEAST >= span || !glow_thumb_round4(&a, &b, &c, &d, glow_thumb_factor(bits), near_tie, g->zp)) {
+      glow_thumb_slow4(g, sum, o, to);
+      continue;
+    }
+    if (narrow) {
+      a = glow_clamp(a, g->lo, g->hi);
+      b = glow_clamp(b, g->lo, g->hi);
+      c = glow_clamp(c, g->lo, g->hi);
+      d = glow_clamp(d, g->lo, g->hi);
+    }
+    to[0][o] = (int8_t)a;
+    to[1][o] = (int8_t)b;
+    to[2][o] = (int8_t)c;
+    to[3][o] = (int8_t)d;
+  }
+}
+
+#endif
