@@ -106,6 +106,11 @@ PluginOpt = Annotated[
     list[Path] | None,
     typer.Option("--plugin", help="a Python file with operators of your own (docs/PLUGINS.md); repeatable"),
 ]
+SplitOpt = Annotated[bool, typer.Option("--arena-split", help="split the arena among the board's arena_regions")]
+RegionOpt = Annotated[
+    list[str] | None,
+    typer.Option("--region", metavar="NAME=BYTES", help="a memory region for the arena, the fastest first; repeatable"),
+]
 JsonOpt = Annotated[bool, typer.Option("--json", help="print JSON for scripts")]
 InputOpt = Annotated[Path, typer.Option("--input", "-i", help=".npz: one array per input, leading sample axis")]
 
@@ -212,17 +217,21 @@ def compile_(
     pareto: Annotated[
         bool, typer.Option("--pareto", help="also list the plans with less RAM and what they cost in instructions")
     ] = False,
+    arena_split: SplitOpt = False,
+    region: RegionOpt = None,
     plugin: PluginOpt = None,
     as_json: JsonOpt = False,
 ) -> None:
     """Compile a model."""
     _plugins(plugin)
     from glowc.driver import CompileOptions, compile_model, write_bundle
+    from glowc.regions import map_text, parse_regions
 
     options = CompileOptions(
         name, entry_name, batch_size, _symbols(define_symbol), opt.value, io_type.value, io_layout.value, ram_limit,
         flash_limit, passes, stop_after, dump_ir, golden, stateful, require_int8, plan.value, verify_plan,
         input_stream.value, io_buffers.value, memory_map,
+        arena_split=arena_split, regions=parse_regions(region),
     )  # fmt: skip
     if stop_after is not None:
         _stop_after(model, options)
@@ -241,9 +250,7 @@ def compile_(
         for entry in _frontier(compiled):
             typer.echo(f"  {entry['arena_bytes']:>10,} bytes  {entry['extra_insns']:>+10,}  {entry['plan']}")
     if memory_map:
-        from glowc.memory import render_text
-
-        typer.echo(render_text(compiled.plan, compiled.planned.blocks), nl=False)
+        typer.echo(map_text(compiled.planned), nl=False)
 
 
 def _frontier(compiled: Compiled) -> list[dict[str, Any]]:
@@ -263,8 +270,9 @@ def _stop_after(model: Path, options: CompileOptions) -> None:
 
 @contextmanager
 def _bundle(
-    source: Path, board: Board, symbols: list[str] | None, batch: int | None, opt: Opt, quiet: bool
-) -> Iterator[BundleInfo]:
+    source: Path, board: Board, symbols: list[str] | None, batch: int | None, opt: Opt, quiet: bool,
+    arena_split: bool, region: list[str] | None,
+) -> Iterator[BundleInfo]:  # fmt: skip
     """Yield the bundle in a folder, or compile a model into a temporary one."""
     import tempfile
 
@@ -274,10 +282,14 @@ def _bundle(
         yield load_bundle(source)
         return
     from glowc.driver import CompileOptions, compile_model, write_bundle
+    from glowc.regions import parse_regions
 
     with tempfile.TemporaryDirectory(prefix="glowc-") as folder:
         with _progress(quiet) as progress:
-            options = CompileOptions(batch_size=batch, symbols=_symbols(symbols), opt=opt.value)
+            options = CompileOptions(
+                batch_size=batch, symbols=_symbols(symbols), opt=opt.value, arena_split=arena_split,
+                regions=parse_regions(region),
+            )  # fmt: skip
             write_bundle(compile_model(source, board, options, progress), Path(folder))
         yield load_bundle(Path(folder))
 
@@ -295,6 +307,8 @@ def run(
     batch_size: BatchOpt = None,
     define_symbol: SymbolOpt = None,
     opt: OptOpt = Opt.BALANCED,
+    arena_split: SplitOpt = False,
+    region: RegionOpt = None,
     plugin: PluginOpt = None,
     as_json: JsonOpt = False,
 ) -> None:
@@ -304,7 +318,7 @@ def run(
 
     _plugins(plugin)
     target = _board(board, cpu)
-    with _bundle(source, target, define_symbol, batch_size, opt, as_json) as info:
+    with _bundle(source, target, define_symbol, batch_size, opt, as_json, arena_split, region) as info:
         inputs = read_inputs(info, input_)
         with _progress(as_json) as progress:
             progress(f"building and running on {target.name}")
@@ -342,6 +356,8 @@ def bench(
     batch_size: BatchOpt = None,
     define_symbol: SymbolOpt = None,
     opt: OptOpt = Opt.BALANCED,
+    arena_split: SplitOpt = False,
+    region: RegionOpt = None,
     plugin: PluginOpt = None,
     as_json: JsonOpt = False,
 ) -> None:
@@ -354,7 +370,7 @@ def bench(
     _plugins(plugin)
     target = _board(board, cpu)
     start = time.perf_counter()
-    with _bundle(source, target, define_symbol, batch_size, opt, as_json) as info:
+    with _bundle(source, target, define_symbol, batch_size, opt, as_json, arena_split, region) as info:
         compile_s = None if source.is_dir() else round(time.perf_counter() - start, 3)
         inputs = read_inputs(info, input_) if input_ is not None else None
         with _progress(as_json) as progress:
@@ -383,16 +399,22 @@ def validate(
     batch_size: BatchOpt = None,
     define_symbol: SymbolOpt = None,
     opt: OptOpt = Opt.BALANCED,
+    arena_split: SplitOpt = False,
+    region: RegionOpt = None,
     plugin: PluginOpt = None,
     as_json: JsonOpt = False,
 ) -> None:
     """Compare outputs."""
     from glowc.driver import CompileOptions
+    from glowc.regions import parse_regions
     from glowc.validate import validate_model
 
     _plugins(plugin)
     target = _board(board, cpu)
-    options = CompileOptions(batch_size=batch_size, symbols=_symbols(define_symbol), opt=opt.value)
+    options = CompileOptions(
+        batch_size=batch_size, symbols=_symbols(define_symbol), opt=opt.value, arena_split=arena_split,
+        regions=parse_regions(region),
+    )  # fmt: skip
     with _progress(as_json) as progress:
         result = validate_model(model, target, options, input_, golden, find_layer=layers, progress=progress)
     if as_json:

@@ -15,7 +15,7 @@ import numpy as np
 
 from glowc import __version__
 from glowc.codegen.bundle import Bundle, BundleSpec, Golden, render_bundle
-from glowc.codegen.places import ArenaPart, Places
+from glowc.codegen.places import Places
 from glowc.codegen.segments import profile_order
 from glowc.errors import BoardError, GlowcError, InputError
 from glowc.frontend import import_model
@@ -26,7 +26,7 @@ from glowc.instr.ir import Program
 from glowc.instr.lifetimes import live_bytes, place_markers, root_lifetimes, strip_markers
 from glowc.instr.text import dump_program
 from glowc.instr.verify import verify_program
-from glowc.memory import render_svg
+from glowc.memory import Room
 from glowc.memory.types import MemoryPlan
 from glowc.passes.base import PassCtx
 from glowc.passes.dead_channels import removed_channels
@@ -35,7 +35,8 @@ from glowc.passes.float_layers import require_int8
 from glowc.passes.pipeline import run_pipeline
 from glowc.passes.propagate_quant import PropagateQuant
 from glowc.passes.stateful import Stateful
-from glowc.planning import Planned, Request, local_offsets, make_plan, pareto, verify_plan
+from glowc.planning import Planned, Request, fits, local_offsets, make_plan, pareto, verify_plan
+from glowc.regions import draw_plans, named, parts_of, region_report, require_split, rooms_of
 from glowc.selection import Layer, Order, Selection, select_variants
 from glowc.target import Board
 from glowc.tuned import read_tuned
@@ -72,6 +73,8 @@ class CompileOptions:
     io_buffers: str = "arena"
     memory_map: bool = False
     tuned: Path | None = None
+    arena_split: bool = False
+    regions: tuple[tuple[str, int | None], ...] = ()
 
     @property
     def edge_layout(self) -> str:
@@ -91,6 +94,9 @@ class CompileOptions:
                 parts.append(f"{flag} {value}")
         parts += ["--stateful"] if self.stateful else []
         parts += [f"--tuned {self.tuned.name}"] if self.tuned is not None else []
+        parts += ["--arena-split"] if self.arena_split else []
+        if self.arena_split or len(self.regions) > 1:  # one region alone changes nothing in the generated code
+            parts += [f"--region {name}" + (f"={size}" if size else "") for name, size in self.regions]
         parts += [f"--define-symbol {key}={value}" for key, value in sorted(self.symbols.items())]
         return " ".join(parts)
 
@@ -148,21 +154,16 @@ def compile_model(
         (options.dump_dir / "99-program.txt").write_text(dump_program(program))
     progress("printing C")
     spec = _spec(source, graph, board, options, edge)
-    places = Places(local_offsets(plan), _parts(plan))
+    places = Places(local_offsets(plan), parts_of(plan))
     bundle = render_bundle(program, places, plan.arena_bytes, spec, _golden(options, imported, edge))
     if options.memory_map:
-        bundle = replace(bundle, files={**bundle.files, f"{spec.name}_memory.svg": draw_plan(planned, spec.name)})
+        bundle = replace(bundle, files={**bundle.files, **draw_plans(planned, spec.name)})
     _check_fit(planned, bundle, board, options, selection.lower)
     report = _report(spec, board, program, plan, bundle, edge) | _plan_report(planned, options)
     _add_estimates(report, selection, program)
+    report |= region_report(planned, _rooms(options, board), bundle)
     report["removed_channels"] = removed_channels(imported, graph)
     return Compiled(board, options, imported, graph, program, planned, selection, bundle, edge, report)
-
-
-def _parts(plan: MemoryPlan) -> tuple[ArenaPart, ...]:
-    if plan.arena_bytes == 0:
-        return ()
-    return tuple(ArenaPart(r.name, r.plan.arena_bytes, frozenset(r.plan.offsets_bytes)) for r in plan.regions)
 
 
 def optimise(source: Path, options: CompileOptions) -> Graph:
@@ -294,26 +295,24 @@ def read_arrays(
     return found
 
 
-def draw_plan(planned: Planned, title: str) -> str:
-    """Return the memory map as an SVG file."""
-    instrs = strip_markers(planned.program).instrs
-    names = [f"{i.op} {', '.join(i.origin)}" for i in instrs]
-    return render_svg(planned.plan, planned.blocks, instructions=names, title=f"{title}, {planned.title}")
+def _rooms(options: CompileOptions, board: Board) -> tuple[Room, ...]:
+    return rooms_of(board, options.arena_split, options.regions)
 
 
 def _request(options: CompileOptions, board: Board) -> Request:
     if options.input_stream == "rows" and options.io_buffers == "caller":
         raise InputError("--input-stream rows keeps what it needs of the input itself", hint="leave out --io-buffers")
-    room = board.memory[board.arena_region].size_bytes if board.bare_metal else None
+    room, rooms = board.memory[board.arena_region].size_bytes if board.bare_metal else None, _rooms(options, board)
+    room = sum(r.capacity_bytes for r in rooms) if rooms else room
     fed, caller_io = options.input_stream == "rows", options.io_buffers == "caller"
-    return Request(options.plan, options.ram_limit, room, fed, caller_io)
+    return Request(options.plan, options.ram_limit, room, fed, caller_io, rooms if len(rooms) > 1 else ())
 
 
 def _plan(selection: Selection, request: Request) -> tuple[Selection, Planned]:
     """Plan the memory; when it does not fit without streaming, weigh the variants with the least scratch."""
     planned = make_plan(selection.lower, request)
-    bound = min((b for b in (request.limit_bytes, request.room_bytes) if b is not None), default=None)
-    if bound is None or (planned.kind != "stream" and planned.plan.arena_bytes <= bound):
+    bounded = request.limit_bytes is not None or request.room_bytes is not None
+    if not bounded or (planned.kind != "stream" and fits(planned, request)):
         return selection, planned
     leaner = selection.leaner()
     if leaner.order == selection.order:
@@ -321,7 +320,7 @@ def _plan(selection: Selection, request: Request) -> tuple[Selection, Planned]:
     other = make_plan(leaner.lower, request)
 
     def cost(chosen: Selection, plan: Planned) -> tuple[bool, int]:
-        return plan.plan.arena_bytes > bound, plan.extra_insns + sum(i or 0 for i in chosen.estimates(plan.program))
+        return not fits(plan, request), plan.extra_insns + sum(i or 0 for i in chosen.estimates(plan.program))
 
     return (leaner, other) if cost(leaner, other) < cost(selection, planned) else (selection, planned)
 
@@ -351,7 +350,7 @@ def _check_fit(
     lower: Callable[[Callable[[str], bool]], Program],
 ) -> None:
     program, plan = planned.program, planned.plan
-    ram = board.memory[board.arena_region].size_bytes if board.bare_metal else None
+    ram, rooms = _request(options, board).room_bytes, _rooms(options, board)
     flash = board.bytes_of("flash") if board.bare_metal else None
     limits = (
         ("RAM", "arena", plan.arena_bytes, options.ram_limit, ram, "--ram-limit"),
@@ -361,7 +360,8 @@ def _check_fit(
         bound = min((b for b in (limit, has) if b is not None), default=None)
         if bound is None or need <= bound:
             continue
-        source = f"{flag} {limit}" if bound == limit else f"board {board.name}"
+        place = named(rooms) if rooms and kind == "RAM" else f"board {board.name}"
+        source = f"{flag} {limit}" if bound == limit else place
         details = _peak(program, plan) if kind == "RAM" else _largest_constants(program)
         hint = f"choose a board with more {kind} (`glowc boards`) or a smaller model"
         if kind == "RAM":
@@ -376,6 +376,7 @@ def _check_fit(
             details=details,
             hint=hint,
         )
+    require_split(planned, rooms, _peak(program, plan))
 
 
 def _peak(program: Program, plan: MemoryPlan) -> list[str]:

@@ -176,7 +176,7 @@ def build_bundle(
     prefix = c_ident(info.name)
     defines = ["GLOW_PROFILE"] if profile else []
     if board.bare_metal:
-        defines.append(f'{prefix.upper()}_ARENA_ATTR=__attribute__((section("{ARENA_SECTION}")))')
+        defines += _arena_sections(prefix.upper(), info, board)
     sources = [main, info.folder / f"{info.name}.c", info.folder / f"{info.name}_weights.c"]
     sources += [info.folder / name for name in info.report.get("extern_sources", [])]
     flags = ["-std=c11", *extra_flags]
@@ -190,6 +190,16 @@ def build_bundle(
         extra_flags=flags,
         link=link,
     )
+
+
+def _arena_sections(macro: str, info: BundleInfo, board: Board) -> list[str]:
+    """Return the defines that place the arena, or each part of it, in the sections of the board's linker script."""
+    regions = [entry["name"] for entry in info.report.get("regions", [])]
+    placed = [name for name in regions if name in board.arena_rooms]
+    sections = {f"_{name.upper()}": f"{ARENA_SECTION}.{name}" if name in placed else ARENA_SECTION for name in regions}
+    if len(regions) < 2:
+        sections = {"": f"{ARENA_SECTION}.{placed[0]}" if placed else ARENA_SECTION}
+    return [f'{macro}_ARENA{name}_ATTR=__attribute__((section("{section}")))' for name, section in sections.items()]
 
 
 def _write_samples(path: Path, info: BundleInfo, inputs: Mapping[str, np.ndarray], count: int) -> None:

@@ -106,16 +106,21 @@ def make_plan(lower: Lower, request: Request) -> Planned:
     """
     if request.fed:
         _check_feedable(lower(_no))
-    bound = min((b for b in (request.limit_bytes, request.room_bytes) if b is not None), default=1 << 62)
     if not request.fed and request.kind != "stream":
         done = _whole(lower, request)
-        if request.kind != "auto" or _rank(done, request) <= (False, bound):
+        if request.kind != "auto" or fits(done, request):
             return done
     plans = pareto(lower, request)
     if request.limit_bytes is None and (request.fed or request.kind == "stream"):
         return plans[-1]
-    fitting = [p for p in plans if _rank(p, request) <= (False, bound)]
+    fitting = [p for p in plans if fits(p, request)]
     return fitting[0] if fitting else plans[-1]
+
+
+def fits(done: Planned, request: Request) -> bool:
+    """Say whether a plan keeps the limits of a request."""
+    bound = min((b for b in (request.limit_bytes, request.room_bytes) if b is not None), default=1 << 62)
+    return _rank(done, request) <= (False, bound)
 
 
 def _rank(done: Planned, request: Request) -> tuple[bool, int]:

@@ -39,9 +39,12 @@ def compile_summary(compiled: Compiled, out: Path) -> str:
 
     report = compiled.report
     proven = "proven minimal" if report["arena_bytes"] == report["arena_lower_bound_bytes"] else "not proven minimal"
+    if "regions_proven_best" in report:
+        proven = "split, proven best" if report["regions_proven_best"] else "split"
     lines = [
         f"{report['model']}: {len(compiled.bundle.layers)} layers, {report['macs']:,} multiply-accumulates",
         f"  RAM        {report['arena_bytes']:>10,} bytes of arena ({proven}), and the stack",
+        *_regions(report),
         *_streaming(compiled),
         f"  constants  {report['weights_bytes']:>10,} bytes",
         *_removed(report),
@@ -51,8 +54,17 @@ def compile_summary(compiled: Compiled, out: Path) -> str:
         floats = list(dict.fromkeys(layer.name for layer in float_layers(compiled.graph)))
         if floats:
             plural = "layers stay" if len(floats) > 1 else "layer stays"
-            lines.insert(3, f"  float      {len(floats)} {plural} float: {', '.join(floats)}")
+            lines.insert(3 + len(_regions(report)), f"  float      {len(floats)} {plural} float: {', '.join(floats)}")
     return "\n".join(lines)
+
+
+def _regions(report: Mapping[str, Any]) -> list[str]:
+    """Return a line per memory region of a split arena."""
+    return [
+        f"    {r['name']:8} {r['arena_bytes']:>10,} of {r['capacity_bytes']:,} bytes, "
+        f"{100 * r['accesses_share']:.1f} % of the accesses (estimated)"
+        for r in report.get("regions", [])
+    ]
 
 
 def _streaming(compiled: Compiled) -> list[str]:
@@ -82,6 +94,8 @@ def bench_tables(report: dict[str, Any]) -> None:
         ("initialised data", "data_bytes"),
     ):  # fmt: skip
         totals.add_row(label, _count(report.get(key)))
+        for region in report.get("regions", []) if key == "arena_bytes" else []:
+            totals.add_row(f"  in {region['name']}", _count(region["arena_bytes"]))
     console.print(totals)
     names = ("insns", "MACs", "insns/MAC", "live bytes")
     table = _table("#", "layer", "op", "kernel", *names, numbers=("#", *names))

@@ -11,7 +11,7 @@ from glowc import __version__
 from glowc.codegen.kernels import environment, extern_files
 from glowc.codegen.names import c_lines, in_comment, is_ident
 from glowc.codegen.places import Places, check_parts, unused_pointers
-from glowc.codegen.segments import layer_dict, piece_views
+from glowc.codegen.segments import PieceView, layer_dict, piece_views
 from glowc.codegen.view import (
     RUNTIME_FILES,
     FunctionTable,
@@ -129,7 +129,7 @@ def render_bundle(
         "feed_index": next((len(p.layers) for p in pieces if p.feed is not None), 0),
         "zero_copy": not program.caller_io and all(p.feed is None for p in pieces),
         "in_arena": _in_arena(program, tensors, prefix, places),
-        "unused": [] if any(p.streamed for p in pieces) else unused_pointers(places, (y.call for y in layers)),
+        "unused": _unused(places, pieces),
         "caller_io": program.caller_io,
         "infer_params": _infer_params(program, inputs, outputs),
         "infer_args": "".join(f", {t.ident}" for t in tensors) if program.caller_io else "",
@@ -204,6 +204,14 @@ def render_main(name: str, inputs: Sequence[str], outputs: Sequence[str], mode: 
         "inputs": [tensor(i) for i in inputs], "outputs": [tensor(o) for o in outputs],
     }  # fmt: skip
     return environment().get_template("main_run.c.j2").render(m=model)
+
+
+def _unused(places: Places, pieces: Sequence[PieceView]) -> list[str]:
+    """Return the pointers to arenas that the inference function ignores; segments take all of them."""
+    called = [piece for piece in pieces if piece.feed is None]
+    if any(piece.streamed for piece in called):
+        return []
+    return unused_pointers(places, (str(layer["call"]) for piece in called for layer in piece.layers))
 
 
 def _tensor(t: TensorView, prefix: str, places: Places) -> dict[str, object]:

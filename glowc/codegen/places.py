@@ -79,11 +79,13 @@ class Places:
                 "in_params": "void *arena, size_t arena_bytes", "in_args": "arena, arena_bytes",
                 "own_args": f"{prefix}_arena, sizeof {prefix}_arena", "from_in": "(uint8_t *)arena",
                 "from_bytes": "bytes", "user_args": "arena, sizeof arena",
+                "user_need": f"at least `{prefix.upper()}_ARENA_BYTES` bytes",
             }  # fmt: skip
         unpacked = ", ".join(self.base(part.region) for part in self.used) or "NULL"
         return shared | {
             "in_params": f"const {prefix}_arenas_t *arenas", "in_args": "arenas", "own_args": f"&{prefix}_arenas",
             "from_in": unpacked, "from_bytes": unpacked, "user_args": "&arenas",
+            "user_need": "memory for every region (see below)",
         }  # fmt: skip
 
 

@@ -15,7 +15,7 @@ PACKAGE = ROOT / "glowc"
 WORKING = {"frontend", "passes", "lower", "codegen", "build", "run", "memory", "instr_passes"}
 VOCABULARY = {"graph", "instr", "ops", "target", "errors", "paths", "__init__"}
 COMBINING = {
-    "driver", "planning", "costs", "selection", "tuned", "plugins", "execute", "validate", "show", "cli",
+    "driver", "planning", "regions", "costs", "selection", "tuned", "plugins", "execute", "validate", "show", "cli",
     "__main__",
 }  # fmt: skip
 HEAVY = {"numpy", "onnx", "jinja2", "google", "rich.console", "onnxruntime"}
