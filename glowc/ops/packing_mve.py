@@ -1,4 +1,5 @@
-"""Constants of the `mve` variants, each as one stream that the kernel reads once (runtime_c/glow_mve.h).
+"""Constants of the `mve` variants, each as one stream that the kernel reads once (runtime_c/glow_mve_dot.h,
+glow_mve_run.h, glow_mve_dw.h).
 
 The zero point of the input is folded into the biases: a kernel multiplies the codes as they are, and padding holds
 the zero point.
@@ -25,6 +26,9 @@ _ORDER = [*range(0, 16, 4), *range(2, 16, 4), *range(1, 16, 4), *range(3, 16, 4)
 _HARD = 2.0**-8  # near enough to a rounding boundary for float32 to go wrong
 _PADDING = 128  # bytes of zeros that a layer may spend on whole vectors
 _GATHERED = 128  # inputs of a pixel that a table of offsets serves
+_RUNS = (16, 24, 32, 40, 48)  # inputs of a pixel for which there is a glow_mve_run
+_RUN_PIXELS = 8  # fewer in a row are not worth the start of glow_mve_run
+_RUN_BYTES = 512  # of pixels that are gathered before they are multiplied
 
 
 def _int(instr: Instr, key: str) -> int:
@@ -43,18 +47,16 @@ def _per_channel(values: np.ndarray, count: int) -> np.ndarray:
 
 
 def stream(weights: np.ndarray, bias: np.ndarray, scale: np.ndarray, in_zp: int) -> np.ndarray:
-    """Return the stream of weights[O, segments, K] as bytes."""
+    """Return the stream of weights[O, segments, K] as bytes; copies of the last channel fill the last group up."""
     out_n, segments, k = weights.shape
     groups, whole = -(-out_n // _GROUP), k // _VECTOR * _VECTOR
-    padded = np.zeros((groups * _GROUP, segments, k), np.int8)
-    padded[:out_n] = weights
-    w = padded.reshape(groups, _GROUP, segments, k)
+    channels = np.minimum(np.arange(groups * _GROUP), out_n - 1)
+    w = weights[channels].reshape(groups, _GROUP, segments, k)
     blocks = w[..., :whole].reshape(groups, _GROUP, segments, -1, _VECTOR).transpose(0, 2, 3, 1, 4)
     tails = w[..., whole:].transpose(0, 2, 1, 3)
     runs = np.concatenate((blocks.reshape(groups, segments, -1), tails.reshape(groups, segments, -1)), axis=2)
-    biases, scales = np.zeros(groups * _GROUP, np.int32), np.zeros(groups * _GROUP, np.float32)
-    biases[:out_n] = folded_bias(bias, weights.reshape(out_n, -1).astype(np.int64).sum(1), in_zp)
-    scales[:out_n] = _per_channel(scale, out_n)
+    biases = folded_bias(bias, weights.reshape(out_n, -1).astype(np.int64).sum(1), in_zp)[channels]
+    scales = _per_channel(scale, out_n)[channels].astype(np.float32)
     numbers = (a.view(np.int8).reshape(groups, -1) for a in (biases, scales))
     return np.concatenate((runs.reshape(groups, -1), *numbers), axis=1).reshape(-1)
 
@@ -73,17 +75,27 @@ def pack_fc(constants: Arrays, instr: Instr) -> Arrays:
 def conv_plan(instr: Instr) -> Mapping[str, ParamValue]:
     """Choose how the inputs of a pixel are read.
 
-    rows: kernel rows in place, at the edges through the scratch; gather: by a table of offsets into the scratch;
-    any: byte by byte into the scratch.
+    run, point: a pixel's inputs in place, for all pixels of a row per group of outputs or the other way round; rows:
+    kernel rows in place, at the edges through the scratch; packed, gather: by a table of offsets, several pixels on
+    the stack or two in the scratch; any: byte by byte into the scratch.
     """
     p = {key: int(value) for key, value in instr.params.items() if not isinstance(value, str)}
+    clamped = "_clamped" if p["out_min"] > -128 or p["out_max"] < 127 else ""
     taps = p["k_h"] * p["k_w"] * p["in_c"]
     dense = p["in_ch"] == 1 and p["in_col"] == p["in_c"] and (p["dil_w"] == 1 or p["k_w"] == 1)
     if dense and p["k_h"] <= _SEGMENTS and (p["k_w"] * p["in_c"] >= _VECTOR or p["k_h"] == 1):
         inside = (p["out_h"] - 1) * p["stride_h"] < p["in_h"] and (p["out_w"] - 1) * p["stride_w"] < p["in_w"]
         point = p["k_h"] == p["k_w"] == 1 and p["pad_top"] == p["pad_left"] == 0 and inside
         steps = p["k_h"] * (2 if p["k_w"] * p["in_c"] % _VECTOR == 0 else 3) + 2
-        return {"path": "point"} if point else {"path": "rows", "steps": steps}
+        if not point:
+            return {"path": "rows", "steps": steps}
+        adjacent = p["stride_h"] == p["stride_w"] == 1 and p["in_col"] == p["in_c"]
+        if adjacent and p["in_c"] in (8, 16, 32) and p["out_w"] >= _RUN_PIXELS:
+            return {"path": "run", "run": f"glow_mve_run{p['in_c']}{clamped}", "held": p["in_c"]}
+        whole = adjacent and p["in_row"] == p["in_w"] * p["in_c"] and p["out_row"] == p["out_w"] * p["out_c"]
+        unrung = p["in_ring"] >= p["in_h"] and p["out_ring"] >= p["out_h"] and p["descending"] == 0
+        # the last pixel of a row goes with the first of the next, whose output must not lie on the inputs of the other
+        return {"path": "point", "merged": int(whole and unrung and p["out_c"] <= (p["in_w"] - 1) * p["in_c"])}
     reach = (
         (p["k_h"] - 1) * p["dil_h"] * p["in_row"]
         + (p["k_w"] - 1) * p["dil_w"] * p["in_col"]
@@ -91,6 +103,12 @@ def conv_plan(instr: Instr) -> Mapping[str, ParamValue]:
     )
     spans = (p["k_h"] - 1) * p["dil_h"], (p["k_w"] - 1) * p["dil_w"]
     if taps <= _GATHERED and reach < 1 << 16 and max(spans) < 1 << 8 and max(p["in_h"], p["in_w"]) < 1 << 15:
+        for held in _RUNS:
+            if taps <= held and (held - taps) * p["out_c"] <= _PADDING:
+                pitch = -(-held // _VECTOR) * _VECTOR
+                pixels = min(_RUN_BYTES // pitch, 32) // 2 * 2
+                shape: dict[str, ParamValue] = {"taps": taps, "held": held, "pitch": pitch, "pixels": pixels}
+                return {"path": "packed", "run": f"glow_mve_run{held}{clamped}", **shape}
         padding = -taps % _VECTOR
         held = taps + (padding if padding * p["out_c"] <= _PADDING else 0)
         return {"path": "gather", "taps": taps, "held": held, "steps": 4}
@@ -98,9 +116,9 @@ def conv_plan(instr: Instr) -> Mapping[str, ParamValue]:
 
 
 def conv_scratch(instr: Instr) -> int:
-    """Two pixels of inputs."""
+    """Return the bytes of two pixels of inputs, where they are copied there."""
     taps = _int(instr, "k_h") * _int(instr, "k_w") * _int(instr, "in_c")
-    return 0 if conv_plan(instr)["path"] == "point" else 2 * -(-taps // _VECTOR) * _VECTOR
+    return 0 if conv_plan(instr)["path"] in ("run", "point", "packed") else 2 * -(-taps // _VECTOR) * _VECTOR
 
 
 def accepts_conv(instr: Instr) -> bool:
@@ -111,9 +129,9 @@ def accepts_conv(instr: Instr) -> bool:
 def pack_conv(constants: Arrays, instr: Instr) -> Arrays:
     """Pack the constants of conv_s8."""
     plan = conv_plan(instr)
-    segments = _int(instr, "k_h") if plan["path"] in ("point", "rows") else 1
+    segments = _int(instr, "k_h") if plan["path"] in ("run", "point", "rows") else 1
     weights = constants["weights"].reshape(_int(instr, "out_c"), segments, -1)
-    if plan["path"] == "gather":
+    if "held" in plan:
         weights = np.pad(weights, ((0, 0), (0, 0), (0, int(plan["held"]) - weights.shape[2])))
     return {"weights": stream(weights, constants["bias"], constants["scale"], _int(instr, "in_zp")), **_EMPTY}
 
@@ -248,11 +266,14 @@ def accepts_mean(instr: Instr) -> bool:
     return _int(instr, "inner") >= 4
 
 
-_FAST = KernelVariant("mve", frozenset({"mve", "mve-fp"}), rank=20, header="glow_mve.h")
+_FAST = KernelVariant("mve", frozenset({"mve", "mve-fp"}), rank=20, header="glow_mve_elementwise.h")
 _IN_PLACE = replace(_FAST, in_place=True)
-FC = replace(_FAST, accepts=accepts_fc, pack=pack_fc)
-CONV = replace(_FAST, accepts=accepts_conv, pack=pack_conv, scratch_bytes=conv_scratch, plan=conv_plan, streams=True)
-DEPTHWISE = replace(_FAST, accepts=accepts_depthwise, pack=pack_depthwise, plan=depthwise_plan)
+FC = replace(_FAST, accepts=accepts_fc, pack=pack_fc, header="glow_mve_dot.h")
+CONV = replace(
+    _FAST, accepts=accepts_conv, pack=pack_conv, scratch_bytes=conv_scratch, plan=conv_plan, streams=True,
+    header="glow_mve_gather.h",
+)  # fmt: skip
+DEPTHWISE = replace(_FAST, accepts=accepts_depthwise, pack=pack_depthwise, plan=depthwise_plan, header="glow_mve_dw.h")
 ADD = replace(_IN_PLACE, accepts=accepts_add, plan=add_plan)
 ADD_FUSED = replace(_IN_PLACE, accepts=accepts_add, plan=fused_plan)
 MAXIMUM = replace(_FAST, accepts=accepts_pool)

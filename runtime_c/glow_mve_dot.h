@@ -1,0 +1,274 @@
+/* Matrix products by VMLADAVA (MVE).
+ *
+ * They read their constants as one stream of groups of four output channels. With the inputs of a pixel
+ * in `segments` of `blocks` times 16 and `tail` more bytes, a group is, segment by segment: per block 4 x 16 weights,
+ * then 4 x tail weights; at the end 4 biases (zero point of the input inside) and 4 scales. A run of inputs is
+ * multiplied by following a list of steps: each says where the inputs of two pixels are and which code takes
+ * them; LDM loads all of it and jumps. Accumulators are in even registers, as VMLADAVA wants them.
+ */
+#ifndef GLOW_MVE_DOT_H
+#define GLOW_MVE_DOT_H
+
+#if defined(__ARM_FEATURE_MVE) && (__ARM_FEATURE_MVE & 2)
+#include "glow_mve.h"
+
+enum { GLOW_MVE_SEGMENTS = 7 };
+
+typedef struct {
+  const void *x0;
+  const void *x1;
+  int32_t rounds; /* of four blocks, but the first; tail: bytes; end: zero point of the output */
+  uint32_t code;
+} glow_mve_step_t;
+
+/* The assembly knows the offsets of the members up to `places`. */
+typedef struct {
+  glow_mve_step_t *list;  /* 0 */
+  glow_mve_step_t *again; /* 4: where the steps of the second and later groups begin */
+  int32_t count;          /* 8: pairs of pixels, or pixels */
+  int32_t used;           /* 12: steps without the end */
+  int8_t *out;            /* 16 */
+  int32_t out_step;       /* 20 */
+  const void *stream;     /* 24 */
+  int32_t last;           /* 28: bytes that the last group stores */
+  int32_t x_step;         /* 32 */
+  int32_t low;            /* 36 */
+  int32_t high;           /* 40 */
+  uint16_t places[8];     /* 44: where the results of a pair go */
+  const void *stream_end;
+  int32_t segments;
+  int32_t blocks;
+  int32_t tail;
+  int32_t out_c;
+  int32_t zp;
+  int32_t apart; /* the pixels of a pair that `places` is for */
+} glow_mve_dot_t;
+
+/* Offsets in the table of code addresses. */
+enum {
+  GLOW_MVE_FIRST = 0,
+  GLOW_MVE_BLOCKS = 1,
+  GLOW_MVE_TAIL = 5,
+  GLOW_MVE_FIRST_TAIL = 6,
+  GLOW_MVE_END = 7,
+  GLOW_MVE_KEEP = 8, /* loads at most 16 inputs, to be used by all groups: the next step says by how many weights */
+  GLOW_MVE_KEPT_16 = 9,
+  GLOW_MVE_KEPT_8 = 10
+};
+
+/* clang-format off */
+#define GLOW_MVE_NEXT "ldmia r9!, {r1, r3, r7, pc}\n"
+#define GLOW_MVE_PAIR_BLOCK(mla) \
+  "vldrb.8 q0, [r1], #16\n" "vldrb.8 q2, [r5], #16\n" "vldrb.8 q1, [r3], #16\n" \
+  mla " r0, q0, q2\n" "vldrb.8 q3, [r5], #16\n" mla " r2, q1, q2\n" \
+  mla " r4, q0, q3\n" "vldrb.8 q2, [r5], #16\n" mla " r6, q1, q3\n" \
+  mla " r8, q0, q2\n" "vldrb.8 q3, [r5], #16\n" mla " r10, q1, q2\n" \
+  mla " r12, q0, q3\n" mla " lr, q1, q3\n"
+#define GLOW_MVE_PAIR_TAIL(mla) \
+  "vctp.8 r7\n" "vpstt\n" "vldrbt.8 q0, [r1]\n" "vldrbt.8 q1, [r3]\n" \
+  "vldrb.8 q2, [r5]\n" "add r5, r5, r7\n" mla " r0, q0, q2\n" \
+  "vldrb.8 q3, [r5]\n" "add r5, r5, r7\n" mla " r2, q1, q2\n" mla " r4, q0, q3\n" \
+  "vldrb.8 q2, [r5]\n" "add r5, r5, r7\n" mla " r6, q1, q3\n" mla " r8, q0, q2\n" \
+  "vldrb.8 q3, [r5]\n" "add r5, r5, r7\n" mla " r10, q1, q2\n" mla " r12, q0, q3\n" mla " lr, q1, q3\n"
+#define GLOW_MVE_PAIR_KEPT(n) \
+  "vldrb.8 q2, [r5], #" n "\n" "vldrb.8 q3, [r5], #" n "\n" "vmladav.s8 r0, q0, q2\n" "vmladav.s8 r2, q1, q2\n" \
+  "vldrb.8 q2, [r5], #" n "\n" "vmladav.s8 r4, q0, q3\n" "vmladav.s8 r6, q1, q3\n" "vldrb.8 q3, [r5], #" n "\n" \
+  "vmladav.s8 r8, q0, q2\n" "vmladav.s8 r10, q1, q2\n" "vmladav.s8 r12, q0, q3\n" "vmladav.s8 lr, q1, q3\n"
+#define GLOW_MVE_ONE_BLOCK(mla) \
+  "vldrb.8 q0, [r1], #16\n" "vldrb.8 q2, [r5], #16\n" "vldrb.8 q3, [r5], #16\n" \
+  mla " r0, q0, q2\n" "vldrb.8 q2, [r5], #16\n" mla " r2, q0, q3\n" "vldrb.8 q3, [r5], #16\n" \
+  mla " r8, q0, q2\n" mla " r10, q0, q3\n"
+#define GLOW_MVE_ONE_TAIL(mla) \
+  "vctp.8 r7\n" "vpst\n" "vldrbt.8 q0, [r1]\n" \
+  "vldrb.8 q2, [r5]\n" "add r5, r5, r7\n" "vldrb.8 q3, [r5]\n" "add r5, r5, r7\n" mla " r0, q0, q2\n" \
+  "vldrb.8 q2, [r5]\n" "add r5, r5, r7\n" mla " r2, q0, q3\n" "vldrb.8 q3, [r5]\n" "add r5, r5, r7\n" \
+  mla " r8, q0, q2\n" mla " r10, q0, q3\n"
+/* Begin: `d` in r0 (NULL: return the table). After the last group: next pixels. */
+#define GLOW_MVE_BEGIN(n, more, to) \
+  "cbnz r0, 1f\n" "adr r0, .Lglow_mve_table" n "\n" "bx lr\n" \
+  ".balign 4\n" ".Lglow_mve_table" n ":\n" \
+  ".word 11f+1, 14f+1, 13f+1, 12f+1, 15f+1, 16f+1, 17f+1, 18f+1" more "\n" \
+  "1: push {r3-r11, lr}\n" "vpush {d8-d15}\n" \
+  "ldrd r1, r2, [r0, #36]\n" "vdup.16 q6, r1\n" "vdup.16 q7, r2\n" "vldrh.16 q5, [r0, #44]\n" "mov r1, r0\n" \
+  "2: ldr r9, [r1]\n" "ldr r5, [r1, #24]\n" "ldr " to ", [r1, #16]\n" GLOW_MVE_NEXT
+#define GLOW_MVE_ADVANCE \
+  "ldrd r2, r0, [r1, #8]\n" "subs r2, r2, #1\n" "beq 4f\n" "str r2, [r1, #8]\n" \
+  "ldrd r4, r6, [r1, #16]\n" "ldr r8, [r1, #32]\n" "vmov.i32 q0, #0\n" "add r4, r4, r6\n" "str r4, [r1, #16]\n" \
+  "ldr r9, [r1]\n" "vmov d0, r8, r8\n" "dls lr, r0\n" \
+  "3: vldrw.32 q2, [r9]\n" "vadd.i32 q2, q2, q0\n" "vstrw.32 q2, [r9], #16\n" "le lr, 3b\n" \
+  "b 2b\n" \
+  "4: vpop {d8-d15}\n" "pop {r3-r11, pc}\n"
+
+/* Two pixels, `count` times. Returns the table of code addresses for NULL. */
+GLOW_MVE_FUNCTION const uint32_t *glow_mve_dot2(GLOW_MVE_UNUSED glow_mve_dot_t *d) {
+  __asm__(
+      GLOW_MVE_BEGIN("2", ", 21f+1, 22f+1, 23f+1", "r11")
+      "11:\n" GLOW_MVE_PAIR_BLOCK("vmladav.s8") GLOW_MVE_NEXT
+      "14:\n" GLOW_MVE_PAIR_BLOCK("vmladava.s8")
+      "13:\n" GLOW_MVE_PAIR_BLOCK("vmladava.s8")
+      "12:\n" GLOW_MVE_PAIR_BLOCK("vmladava.s8")
+      "15:\n" GLOW_MVE_PAIR_BLOCK("vmladava.s8")
+      "subs r7, r7, #1\n" "bpl 14b\n" GLOW_MVE_NEXT
+      "16:\n" GLOW_MVE_PAIR_TAIL("vmladava.s8") GLOW_MVE_NEXT
+      "17:\n" GLOW_MVE_PAIR_TAIL("vmladav.s8") GLOW_MVE_NEXT
+      "21: vctp.8 r7\n" "vpstt\n" "vldrbt.8 q0, [r1]\n" "vldrbt.8 q1, [r3]\n" GLOW_MVE_NEXT
+      "22:\n" GLOW_MVE_PAIR_KEPT("16") GLOW_MVE_NEXT
+      "23:\n" GLOW_MVE_PAIR_KEPT("8") GLOW_MVE_NEXT
+      "18:\n"
+      "vmov d4, r0, r4\n" "vmov d5, r8, r12\n" "vldrw.32 q4, [r5], #16\n"
+      "vmov d6, r2, r6\n" "vmov d7, r10, lr\n" "vadd.i32 q2, q2, q4\n" "vadd.i32 q3, q3, q4\n"
+      "vldrw.32 q4, [r5], #16\n" "vcvt.f32.s32 q2, q2\n" "vcvt.f32.s32 q3, q3\n"
+      "vmul.f32 q2, q2, q4\n" "vmul.f32 q3, q3, q4\n"
+      "vcvtn.s32.f32 q2, q2\n" "vcvtn.s32.f32 q3, q3\n"
+      "vqmovnb.s32 q2, q2\n" "vqmovnt.s32 q2, q3\n" "vqadd.s16 q2, q2, r7\n"
+      "vmax.s16 q2, q2, q6\n" "cmp r5, r3\n" "vmin.s16 q2, q2, q7\n"
+      "beq 19f\n" "vstrb.16 q2, [r11, q5]\n" "add r11, r11, #4\n" "ldr r9, [r1, #4]\n" GLOW_MVE_NEXT
+      "19: ldr r0, [r1, #28]\n" "vctp.16 r0\n" "vpst\n" "vstrbt.16 q2, [r11, q5]\n"
+      GLOW_MVE_ADVANCE);
+}
+
+/* One pixel, `count` times. */
+GLOW_MVE_FUNCTION const uint32_t *glow_mve_dot1(GLOW_MVE_UNUSED glow_mve_dot_t *d) {
+  __asm__(
+      GLOW_MVE_BEGIN("1", "", "r4")
+      "11:\n" GLOW_MVE_ONE_BLOCK("vmladav.s8") GLOW_MVE_NEXT
+      "14:\n" GLOW_MVE_ONE_BLOCK("vmladava.s8")
+      "13:\n" GLOW_MVE_ONE_BLOCK("vmladava.s8")
+      "12:\n" GLOW_MVE_ONE_BLOCK("vmladava.s8")
+      "15:\n" GLOW_MVE_ONE_BLOCK("vmladava.s8")
+      "subs r7, r7, #1\n" "bpl 14b\n" GLOW_MVE_NEXT
+      "16:\n" GLOW_MVE_ONE_TAIL("vmladava.s8") GLOW_MVE_NEXT
+      "17:\n" GLOW_MVE_ONE_TAIL("vmladav.s8") GLOW_MVE_NEXT
+      "18:\n"
+      "vldrw.32 q2, [r5], #16\n" "vmov d0, r0, r2\n" "vmov d1, r8, r10\n" "vldrw.32 q3, [r5], #16\n"
+      "vadd.i32 q0, q0, q2\n" "vcvt.f32.s32 q0, q0\n" "vmul.f32 q0, q0, q3\n" "vcvtn.s32.f32 q0, q0\n"
+      "vqmovnb.s32 q0, q0\n" "vqadd.s16 q0, q0, r7\n" "vmax.s16 q0, q0, q6\n" "cmp r5, r3\n" "vmin.s16 q0, q0, q7\n"
+      "beq 19f\n" "vstrb.32 q0, [r4], #4\n" "ldr r9, [r1, #4]\n" GLOW_MVE_NEXT
+      "19: ldr r0, [r1, #28]\n" "vctp.32 r0\n" "vpst\n" "vstrbt.32 q0, [r4]\n"
+      GLOW_MVE_ADVANCE);
+}
+/* clang-format on */
+
+/* Says what the stream holds: out_c channels of `segments` times `bytes` inputs. */
+GLOW_MVE_UNUSED static void glow_mve_dot_init(glow_mve_dot_t *d, const void *stream, int32_t out_c, int32_t segments,
+                                              int32_t bytes, int32_t zp, int32_t low, int32_t high) {
+  d->stream = stream;
+  d->stream_end = (const int8_t *)stream + (out_c + 3) / 4 * (4 * segments * bytes + 32);
+  d->segments = segments;
+  d->blocks = bytes / 16;
+  d->tail = bytes % 16;
+  d->out_c = out_c;
+  d->zp = zp;
+  d->low = low;
+  d->high = high;
+  d->apart = -1;
+}
+
+/* Writes at most 2 * segments + 2 steps, or 3 * segments + 1 when there is a tail: segment s of the first pixel at
+ * rows[s], of the second `apart` bytes behind. Returns where the groups begin but the first. */
+static inline glow_mve_step_t *glow_mve_dot_steps(glow_mve_dot_t *d, glow_mve_step_t *list, const uint32_t *code,
+                                                  const int8_t *const *rows, int32_t apart, int pair) {
+  glow_mve_step_t *step = list;
+  if (pair != 0 && d->segments == 1 && (d->blocks * 16 + d->tail == 16 || d->blocks * 16 + d->tail == 8)) {
+    *step++ = (glow_mve_step_t){rows[0], rows[0] + apart, d->blocks != 0 ? 16 : 8, code[GLOW_MVE_KEEP]};
+    *step++ = (glow_mve_step_t){NULL, NULL, 0, code[d->blocks != 0 ? GLOW_MVE_KEPT_16 : GLOW_MVE_KEPT_8]};
+    list++;
+  } else {
+    for (int32_t s = 0; s < d->segments; s++) {
+      const int8_t *x = rows[s];
+      int32_t blocks = d->blocks;
+      if (s == 0 && blocks != 0) {
+        *step++ = (glow_mve_step_t){x, x + apart, 0, code[GLOW_MVE_FIRST]};
+        x += 16;
+        blocks--;
+      }
+      if (blocks != 0) {
+        *step++ = (glow_mve_step_t){x, x + apart, (blocks - 1) / 4, code[GLOW_MVE_BLOCKS + (-blocks & 3)]};
+        x += blocks * 16;
+      }
+      if (d->tail != 0) {
+        const int32_t first = s == 0 && d->blocks == 0;
+        *step++ = (glow_mve_step_t){x, x + apart, d->tail, code[first != 0 ? GLOW_MVE_FIRST_TAIL : GLOW_MVE_TAIL]};
+      }
+    }
+  }
+  *step = (glow_mve_step_t){d, d->stream_end, d->zp, code[GLOW_MVE_END]};
+  d->used = (int32_t)(step - list);
+  return list;
+}
+
+/* Results of the second pixel of a pair go `apart` bytes behind those of the first. */
+static inline void glow_mve_dot_places(glow_mve_dot_t *d, int32_t apart) {
+  if (apart != d->apart) {
+    const uint16x8_t index = vidupq_n_u16(0u, 1);
+    const uint16x8_t second = vandq_u16(index, vdupq_n_u16(1u));
+    vst1q_u16(d->places, vmlaq_n_u16(vshrq_n_u16(index, 1), second, (uint16_t)apart));
+    d->apart = apart;
+  }
+}
+
+/* Steps for pixels that lie in a buffer, written once and followed by glow_mve_dot_two or glow_mve_dot_one. */
+GLOW_MVE_UNUSED __attribute__((noinline)) static glow_mve_step_t *glow_mve_dot_fix(glow_mve_dot_t *d,
+                                                                                  glow_mve_step_t *list,
+                                                                                  const int8_t *at, int32_t bytes,
+                                                                                  int32_t apart, int pair) {
+  const int8_t *rows[GLOW_MVE_SEGMENTS];
+  for (int32_t s = 0; s < d->segments; s++) {
+    rows[s] = at + s * bytes;
+  }
+  return glow_mve_dot_steps(d, list, pair != 0 ? glow_mve_dot2(NULL) : glow_mve_dot1(NULL), rows, apart, pair);
+}
+
+GLOW_MVE_UNUSED static void glow_mve_dot_two(glow_mve_dot_t *d, glow_mve_step_t *list, glow_mve_step_t *again,
+                                             int8_t *out, int32_t apart) {
+  d->list = list;
+  d->again = again;
+  d->out = out;
+  d->count = 1;
+  d->last = 2 * ((d->out_c + 3) % 4 + 1);
+  glow_mve_dot_places(d, apart);
+  (void)glow_mve_dot2(d);
+}
+
+GLOW_MVE_UNUSED static void glow_mve_dot_one(glow_mve_dot_t *d, glow_mve_step_t *list, int8_t *out) {
+  d->list = list;
+  d->again = list;
+  d->out = out;
+  d->count = 1;
+  d->last = (d->out_c + 3) % 4 + 1;
+  (void)glow_mve_dot1(d);
+}
+
+/* `count` pixels in a row: the inputs of the next one are x_step bytes behind, its outputs out_step bytes. */
+GLOW_MVE_UNUSED __attribute__((noinline)) static void glow_mve_dot_row(glow_mve_dot_t *d, glow_mve_step_t *list,
+                                                                      const int8_t *const *rows, int32_t x_step,
+                                                                      int8_t *out, int32_t out_step, int32_t count) {
+  const int32_t rest = (d->out_c + 3) % 4 + 1;
+  d->list = list;
+  d->out = out;
+  if (count > 1) {
+    glow_mve_dot_places(d, out_step);
+    d->again = glow_mve_dot_steps(d, list, glow_mve_dot2(NULL), rows, x_step, 1);
+    d->used += (int32_t)(d->again - list);
+    d->count = count / 2;
+    d->out_step = 2 * out_step;
+    d->x_step = 2 * x_step;
+    d->last = 2 * rest;
+    (void)glow_mve_dot2(d);
+  }
+  if ((count & 1) != 0) {
+    const int8_t *last[GLOW_MVE_SEGMENTS];
+    for (int32_t s = 0; s < d->segments; s++) {
+      last[s] = rows[s] + (count - 1) * x_step;
+    }
+    d->again = glow_mve_dot_steps(d, list, glow_mve_dot1(NULL), last, 0, 0);
+    d->out = out + (count - 1) * out_step;
+    d->count = 1;
+    d->last = rest;
+    (void)glow_mve_dot1(d);
+  }
+}
+
+#endif
+
+#endif

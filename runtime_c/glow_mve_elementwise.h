@@ -1,0 +1,183 @@
+/* Sums, pools, tables and conversions of codes (MVE).
+ */
+#ifndef GLOW_MVE_ELEMENTWISE_H
+#define GLOW_MVE_ELEMENTWISE_H
+
+#if defined(__ARM_FEATURE_MVE) && (__ARM_FEATURE_MVE & 2)
+#include "glow_mve.h"
+
+/* out = clamp(rne((a + half) * va + ((b + half) * vb + vc)) + zp) with fused multiply-adds; out may be a or b. */
+#define GLOW_MVE_ADD(moved) \
+  "wlstp.32 lr, %[n], 2f\n" \
+  "1: vldrb.s32 q0, [%[b]], #4\nvldrb.s32 q1, [%[a]], #4\n" moved "vcvt.f32.s32 q0, q0\nvmov q2, %q[start]\n" \
+  "vfma.f32 q2, q0, %[vb]\nvcvt.f32.s32 q1, q1\nvfma.f32 q2, q1, %[va]\nvcvtn.s32.f32 q2, q2\n" \
+  "vqadd.s32 q2, q2, %[zp]\nvmax.s32 q2, q2, %q[least]\nvmin.s32 q2, q2, %q[most]\nvstrb.32 q2, [%[out]], #4\n" \
+  "letp lr, 1b\n2:"
+static inline void glow_mve_add(const int8_t *a, const int8_t *b, int8_t *out, int32_t n, int32_t half, float va,
+                                float vb, float vc, int32_t zp, int32_t low, int32_t high) {
+  int32_t factor_a;
+  int32_t factor_b;
+  memcpy(&factor_a, &va, sizeof factor_a);
+  memcpy(&factor_b, &vb, sizeof factor_b);
+  const float32x4_t start = vdupq_n_f32(vc);
+  const int32x4_t least = vdupq_n_s32(low);
+  const int32x4_t most = vdupq_n_s32(high);
+  if (half == 0) {
+    __asm__ volatile(GLOW_MVE_ADD("")
+                     : [a] "+l"(a), [b] "+l"(b), [out] "+l"(out)
+                     : [n] "r"(n), [va] "r"(factor_a), [vb] "r"(factor_b), [zp] "r"(zp), [start] "w"(start),
+                       [least] "w"(least), [most] "w"(most)
+                     : "lr", "q0", "q1", "q2", "cc", "memory");
+  } else {
+    const int32x4_t halves = vdupq_n_s32(half);
+    __asm__ volatile(GLOW_MVE_ADD("vadd.i32 q0, q0, %q[halves]\nvadd.i32 q1, q1, %q[halves]\n")
+                     : [a] "+l"(a), [b] "+l"(b), [out] "+l"(out)
+                     : [n] "r"(n), [va] "r"(factor_a), [vb] "r"(factor_b), [zp] "r"(zp), [halves] "w"(halves),
+                       [start] "w"(start), [least] "w"(least), [most] "w"(most)
+                     : "lr", "q0", "q1", "q2", "cc", "memory");
+  }
+}
+
+typedef struct {
+  int32_t n;
+  int32_t a_zp; /* the assembly knows the offsets from here to `sy` */
+  int32_t b_zp;
+  float sa;
+  float sb;
+  float r; /* 1 / sy, rounded */
+  float minus_sy;
+  int32_t zp;
+  int32_t low;
+  int32_t high;
+} glow_mve_sum_t;
+
+/* out = clamp(rne(((a - a_zp) * sa + (b - b_zp) * sb) / sy) + zp). The quotient is rounded correctly: two Newton steps
+ * with fused remainders bring x * (1 / sy) there. */
+GLOW_MVE_UNUSED __attribute__((noinline)) static void glow_mve_add_exact(const int8_t *a, const int8_t *b, int8_t *out,
+                                                                        const glow_mve_sum_t *s) {
+  __asm__ volatile(
+      "ldr r4, [%[s], #28]\nldr r5, [%[s], #32]\nvdup.32 q4, r5\nldr r5, [%[s], #36]\nvdup.32 q5, r5\n"
+      "ldrd r5, r6, [%[s], #20]\nldrd r8, r9, [%[s], #4]\nldrd r10, r12, [%[s], #12]\nldr lr, [%[s]]\n"
+      "wlstp.32 lr, lr, 2f\n"
+      "1: vldrb.s32 q0, [%[a]], #4\nvldrb.s32 q1, [%[b]], #4\nvsub.i32 q0, q0, r8\nvsub.i32 q1, q1, r9\n"
+      "vcvt.f32.s32 q0, q0\nvcvt.f32.s32 q1, q1\nvmul.f32 q0, q0, r10\nvmul.f32 q1, q1, r12\nvadd.f32 q0, q0, q1\n"
+      "vmul.f32 q1, q0, r5\nvmov q2, q0\nvfma.f32 q2, q1, r6\nvfma.f32 q1, q2, r5\nvfma.f32 q0, q1, r6\n"
+      "vfma.f32 q1, q0, r5\nvcvtn.s32.f32 q1, q1\n"
+      "vqadd.s32 q1, q1, r4\nvmax.s32 q1, q1, q4\nvmin.s32 q1, q1, q5\nvstrb.32 q1, [%[out]], #4\n"
+      "letp lr, 1b\n2:"
+      : [a] "+l"(a), [b] "+l"(b), [out] "+l"(out)
+      : [s] "r"(s)
+      : "r4", "r5", "r6", "r8", "r9", "r10", "r12", "lr", "q0", "q1", "q2", "q4", "q5", "cc", "memory");
+}
+/* The positions [first, end) of a window of `count` that starts at `from` and lie in [0, size). */
+typedef struct {
+  int32_t first;
+  int32_t end;
+} glow_mve_range_t;
+
+static inline glow_mve_range_t glow_mve_range(int32_t from, int32_t count, int32_t dilation, int32_t size) {
+  glow_mve_range_t r = {0, 0};
+  while (r.first < count && from + r.first * dilation < 0) {
+    r.first++;
+  }
+  r.end = r.first;
+  while (r.end < count && from + r.end * dilation < size) {
+    r.end++;
+  }
+  return r;
+}
+
+/* sum + `count` times 8 codes `step` bytes apart, of which `lanes` count. */
+static inline int16x8_t glow_mve_sum(int16x8_t sum, const int8_t *p, int32_t step, int32_t count, int32_t lanes) {
+  __asm__ volatile("vctp.16 %[lanes]\nwls lr, %[count], 2f\n1: vpst\nvldrbt.s16 q0, [%[p]]\nadd %[p], %[p], %[step]\n"
+                   "vadd.i16 %q[sum], %q[sum], q0\nle lr, 1b\n2:"
+                   : [sum] "+w"(sum), [p] "+l"(p)
+                   : [lanes] "r"(lanes), [count] "r"(count), [step] "r"(step)
+                   : "lr", "q0", "cc", "memory");
+  return sum;
+}
+
+/* max, and 16 codes `count` times. */
+static inline int8x16_t glow_mve_max(int8x16_t best, const int8_t *p, int32_t step, int32_t count, int32_t lanes) {
+  __asm__ volatile("vctp.8 %[lanes]\nwls lr, %[count], 2f\n1: vpst\nvldrbt.8 q0, [%[p]]\nadd %[p], %[p], %[step]\n"
+                   "vpst\nvmaxt.s8 %q[best], %q[best], q0\nle lr, 1b\n2:"
+                   : [best] "+w"(best), [p] "+l"(p)
+                   : [lanes] "r"(lanes), [count] "r"(count), [step] "r"(step)
+                   : "lr", "q0", "cc", "memory");
+  return best;
+}
+
+static inline void glow_mve_store(int8_t *out, int8x16_t codes, int32_t lanes) {
+  __asm__ volatile("vctp.8 %[lanes]\nvpst\nvstrbt.8 %q[codes], [%[out]]"
+                   :
+                   : [lanes] "r"(lanes), [codes] "w"(codes), [out] "r"(out)
+                   : "cc", "memory");
+}
+
+typedef struct {
+  float scale;
+  int32_t zp;
+  int32_t low;
+  int32_t high;
+} glow_mve_codes_t;
+
+static inline int32x4_t glow_mve_codes(int32x4_t acc, const glow_mve_codes_t *q) {
+  const int32x4_t rounded = vcvtnq_s32_f32(vmulq_n_f32(vcvtq_f32_s32(acc), q->scale));
+  const int32x4_t code = vqaddq_n_s32(rounded, q->zp);
+  return vminq_s32(vmaxq_s32(code, vdupq_n_s32(q->low)), vdupq_n_s32(q->high));
+}
+
+/* Stores `lanes` codes of sums whose even channels are in `even`. */
+static inline void glow_mve_store_codes(int8_t *out, int32x4_t even, int32x4_t odd, const glow_mve_codes_t *q,
+                                        int32_t lanes) {
+  int16x8_t both = vreinterpretq_s16_s32(glow_mve_codes(even, q));
+  both = vmovntq_s32(both, glow_mve_codes(odd, q));
+  __asm__ volatile("vctp.16 %[lanes]\nvpst\nvstrbt.16 %q[both], [%[out]]"
+                   :
+                   : [lanes] "r"(lanes), [both] "w"(both), [out] "l"(out)
+                   : "cc", "memory");
+}
+
+/* out[i] = in[i] ^ 0x80 */
+static inline void glow_mve_flip(const void *in, void *out, int32_t n) {
+  const uint8x16_t sign = vdupq_n_u8(0x80u);
+  __asm__ volatile("wlstp.8 lr, %[n], 2f\n1: vldrb.8 q0, [%[in]], #16\nveor q0, q0, %q[sign]\n"
+                   "vstrb.8 q0, [%[out]], #16\nletp lr, 1b\n2:"
+                   : [in] "+l"(in), [out] "+l"(out)
+                   : [n] "r"(n), [sign] "w"(sign)
+                   : "lr", "q0", "cc", "memory");
+}
+
+/* out[i] = lut[in[i] + 128] */
+static inline void glow_mve_lut(const int8_t *in, const int8_t *lut, int8_t *out, int32_t n) {
+  const uint8x16_t sign = vdupq_n_u8(0x80u);
+  __asm__ volatile("wlstp.8 lr, %[n], 2f\n1: vldrb.8 q0, [%[in]], #16\nveor q0, q0, %q[sign]\n"
+                   "vldrb.u8 q1, [%[lut], q0]\nvstrb.8 q1, [%[out]], #16\nletp lr, 1b\n2:"
+                   : [in] "+l"(in), [out] "+l"(out)
+                   : [n] "r"(n), [lut] "r"(lut), [sign] "w"(sign)
+                   : "lr", "q0", "q1", "cc", "memory");
+}
+
+/* out[i] = (float)(in[i] - zp) * scale */
+#define GLOW_MVE_DEQUANTIZE(load, size) \
+  "wlstp.32 lr, %[n], 2f\n1: " load " q0, [%[in]], #" size "\nvsub.i32 q0, q0, %[zp]\nvcvt.f32.s32 q0, q0\n" \
+  "vmul.f32 q0, q0, %[scale]\nvstrw.32 q0, [%[out]], #16\nletp lr, 1b\n2:"
+static inline void glow_mve_dequantize(const void *in, int is_signed, float *out, int32_t n, int32_t zp, float scale) {
+  int32_t factor;
+  memcpy(&factor, &scale, sizeof factor);
+  if (is_signed != 0) {
+    __asm__ volatile(GLOW_MVE_DEQUANTIZE("vldrb.s32", "4")
+                     : [in] "+l"(in), [out] "+r"(out)
+                     : [n] "r"(n), [zp] "r"(zp), [scale] "r"(factor)
+                     : "lr", "q0", "cc", "memory");
+  } else {
+    __asm__ volatile(GLOW_MVE_DEQUANTIZE("vldrb.u32", "4")
+                     : [in] "+l"(in), [out] "+r"(out)
+                     : [n] "r"(n), [zp] "r"(zp), [scale] "r"(factor)
+                     : "lr", "q0", "cc", "memory");
+  }
+}
+
+#endif
+
+#endif

@@ -1,0 +1,163 @@
+/* Products of many pixels of few inputs (MVE).
+ *
+ * A group of four output channels takes all pixels before the next group follows, so that its biases and scales, and
+ * up to 16 inputs' weights, stay in registers. Pixels lie one behind the other, `pitch` bytes apart, which is a
+ * multiple of 16 or the 8 inputs themselves; bytes behind the inputs are 0. The constants are the stream of
+ * glow_mve_dot.h, where the channels that fill the last group up are copies of its last real one: they give the same
+ * code for the same place.
+ */
+#ifndef GLOW_MVE_RUN_H
+#define GLOW_MVE_RUN_H
+
+#if defined(__ARM_FEATURE_MVE) && (__ARM_FEATURE_MVE & 2)
+#include "glow_mve.h"
+
+typedef struct {
+  uint16_t places[8]; /* where the results of a pair go */
+  int16_t low[8];
+  int16_t high[8];
+} glow_mve_where_t;
+
+/* The assembly knows the offsets of the members up to `where`. */
+typedef struct {
+  const int8_t *x;           /* 0 */
+  int8_t *out;               /* 4 */
+  int32_t pairs;             /* 8 */
+  int32_t out_step;          /* 12: of two pixels */
+  const int8_t *stream;      /* 16 */
+  int32_t weights_bytes;     /* 20: of a group */
+  int32_t groups;            /* 24: to come */
+  int32_t zp;                /* 28 */
+  glow_mve_where_t where[2]; /* 32: of all groups but the last, of the last */
+  const int8_t *stream_begin;
+  int32_t groups_all;
+  int32_t rest; /* channels of the last group */
+} glow_mve_run_t;
+
+typedef void glow_mve_run_fn(glow_mve_run_t *);
+
+/* clang-format off */
+#define GLOW_MVE_RUN_BEGIN \
+  "push {r0, r4-r11, lr}\n" "vpush {d8-d15}\n" "ldr r7, [r0, #12]\n" \
+  "1: ldr r0, [sp, #64]\n" "ldrd r5, r2, [r0, #16]\n" "ldrd r1, r9, [r0]\n" "ldr r11, [r0, #8]\n" \
+  "add r2, r2, r5\n" "add r4, r2, #32\n" "str r4, [r0, #16]\n" "add r4, r9, #4\n" "str r4, [r0, #4]\n" \
+  "add r3, r0, #32\n" "ldr r4, [r0, #24]\n" "subs r4, r4, #1\n" "it eq\n" "addeq r3, r3, #48\n" "str r4, [r0, #24]\n"
+#define GLOW_MVE_RUN_END \
+  "subs r11, r11, #1\n" "bgt 2b\n" "ldr r0, [sp, #64]\n" "ldr r4, [r0, #24]\n" "cmp r4, #0\n" "bgt 1b\n" \
+  "vpop {d8-d15}\n" "pop {r0, r4-r11, pc}\n"
+/* sums to 16-bit codes of both pixels in q0, without the zero point */
+#define GLOW_MVE_RUN_CODES(bias, scale) \
+  "vmov d0, r0, r4\n" "vmov d1, r8, r12\n" "vmov d2, r2, r6\n" "vmov d3, r10, lr\n" \
+  "vadd.i32 q0, q0, " bias "\n" "vadd.i32 q1, q1, " bias "\n" "vcvt.f32.s32 q0, q0\n" "vcvt.f32.s32 q1, q1\n" \
+  "vmul.f32 q0, q0, " scale "\n" "vmul.f32 q1, q1, " scale "\n" "vcvtn.s32.f32 q0, q0\n" "vcvtn.s32.f32 q1, q1\n" \
+  "vqmovnb.s32 q0, q0\n" "vqmovnt.s32 q0, q1\n"
+#define GLOW_MVE_RUN_NARROW "vqmovnb.s16 q0, q0\n"
+#define GLOW_MVE_RUN_CLAMP \
+  "vldrh.16 q1, [r3, #16]\n" "vmax.s16 q0, q0, q1\n" "vldrh.16 q1, [r3, #32]\n" "vmin.s16 q0, q0, q1\n"
+
+/* Weights in q4 .. q7, biases in q2, scales in q3. */
+#define GLOW_MVE_RUN_HELD(load, n, mla, clamp) \
+  GLOW_MVE_RUN_BEGIN "vldrw.32 q2, [r2]\n" "vldrw.32 q3, [r2, #16]\n" \
+  load " q4, [r5], #" n "\n" load " q5, [r5], #" n "\n" load " q6, [r5], #" n "\n" load " q7, [r5]\n" \
+  "ldr r5, [r0, #28]\n" \
+  "2: " load " q0, [r1], #" n "\n" load " q1, [r1], #" n "\n" \
+  mla " r0, q0, q4\n" mla " r2, q1, q4\n" mla " r4, q0, q5\n" mla " r6, q1, q5\n" \
+  mla " r8, q0, q6\n" mla " r10, q1, q6\n" mla " r12, q0, q7\n" mla " lr, q1, q7\n" \
+  GLOW_MVE_RUN_CODES("q2", "q3") "vqadd.s16 q0, q0, r5\n" clamp \
+  "vldrh.16 q1, [r3]\n" "vstrb.16 q0, [r9, q1]\n" "add r9, r9, r7\n" GLOW_MVE_RUN_END
+
+/* Two pixels, one block: the second one's inputs are `ahead` bytes behind the first one's, the next block's `back`
+ * bytes from there. Weights are `n` bytes apart; `again` leads from the last ones to where the next pair begins. */
+#define GLOW_MVE_RUN_BLOCK(mla, ahead, back, n, again) \
+  "vldrb.8 q0, [r1], #" ahead "\n" "vldrb.8 q2, [r5], #" n "\n" "vldrb.8 q1, [r1], #" back "\n" \
+  mla " r0, q0, q2\n" "vldrb.8 q3, [r5], #" n "\n" mla " r2, q1, q2\n" \
+  mla " r4, q0, q3\n" "vldrb.8 q2, [r5], #" n "\n" mla " r6, q1, q3\n" \
+  mla " r8, q0, q2\n" "vldrb.8 q3, [r5], #" again "\n" mla " r10, q1, q2\n" \
+  mla " r12, q0, q3\n" mla " lr, q1, q3\n"
+/* Biases in q4, scales in q5, places in q6, zero points in q7. */
+#define GLOW_MVE_RUN_READ(blocks, clamp) \
+  GLOW_MVE_RUN_BEGIN "vldrw.32 q4, [r2]\n" "vldrw.32 q5, [r2, #16]\n" "vldrh.16 q6, [r3]\n" \
+  "ldr r4, [r0, #28]\n" "vdup.16 q7, r4\n" "2: " blocks \
+  GLOW_MVE_RUN_CODES("q4", "q5") "vqadd.s16 q0, q0, q7\n" clamp \
+  "vstrb.16 q0, [r9, q6]\n" "add r9, r9, r7\n" GLOW_MVE_RUN_END
+#define GLOW_MVE_RUN_2(n, again) \
+  GLOW_MVE_RUN_BLOCK("vmladav.s8", "32", "-16", "16", "16") GLOW_MVE_RUN_BLOCK("vmladava.s8", "32", "16", n, again)
+#define GLOW_MVE_RUN_3(n, again) \
+  GLOW_MVE_RUN_BLOCK("vmladav.s8", "48", "-32", "16", "16") GLOW_MVE_RUN_BLOCK("vmladava.s8", "48", "-32", "16", "16") \
+  GLOW_MVE_RUN_BLOCK("vmladava.s8", "48", "16", n, "0") "sub r5, r5, #" again "\n"
+/* clang-format on */
+
+/* glow_mve_run<inputs>, and the same with a clamp */
+#define GLOW_MVE_RUN_DEFINE(inputs, form, ...)                                                          \
+  GLOW_MVE_FUNCTION void glow_mve_run##inputs(GLOW_MVE_UNUSED glow_mve_run_t *d) {                      \
+    __asm__(form(__VA_ARGS__, GLOW_MVE_RUN_NARROW));                                                    \
+  }                                                                                                     \
+  GLOW_MVE_FUNCTION void glow_mve_run##inputs##_clamped(GLOW_MVE_UNUSED glow_mve_run_t *d) {            \
+    __asm__(form(__VA_ARGS__, GLOW_MVE_RUN_CLAMP));                                                     \
+  }
+GLOW_MVE_RUN_DEFINE(8, GLOW_MVE_RUN_HELD, "vldrb.s16", "8", "vmladav.s16")
+GLOW_MVE_RUN_DEFINE(16, GLOW_MVE_RUN_HELD, "vldrb.8", "16", "vmladav.s8")
+GLOW_MVE_RUN_DEFINE(24, GLOW_MVE_RUN_READ, GLOW_MVE_RUN_2("8", "-88"))
+GLOW_MVE_RUN_DEFINE(32, GLOW_MVE_RUN_READ, GLOW_MVE_RUN_2("16", "-112"))
+GLOW_MVE_RUN_DEFINE(40, GLOW_MVE_RUN_READ, GLOW_MVE_RUN_3("8", "152"))
+GLOW_MVE_RUN_DEFINE(48, GLOW_MVE_RUN_READ, GLOW_MVE_RUN_3("16", "176"))
+
+/* `inputs` of a pixel; results of the second pixel of a pair go `apart` bytes behind those of the first. */
+GLOW_MVE_UNUSED static void glow_mve_run_init(glow_mve_run_t *d, const int8_t *stream, int32_t out_c, int32_t inputs,
+                                              int32_t zp, int32_t low, int32_t high) {
+  d->stream_begin = stream;
+  d->weights_bytes = 4 * inputs;
+  d->groups_all = (out_c + 3) / 4;
+  d->rest = (out_c + 3) % 4 + 1;
+  d->zp = zp;
+  for (int32_t i = 0; i < 2; i++) {
+    vst1q_s16(d->where[i].low, vdupq_n_s16((int16_t)low));
+    vst1q_s16(d->where[i].high, vdupq_n_s16((int16_t)high));
+  }
+}
+
+GLOW_MVE_UNUSED static void glow_mve_run_apart(glow_mve_run_t *d, int32_t apart) {
+  const uint16x8_t index = vidupq_n_u16(0u, 1);
+  const uint16x8_t second = vmulq_n_u16(vandq_u16(index, vdupq_n_u16(1u)), (uint16_t)apart);
+  const uint16x8_t channel = vshrq_n_u16(index, 1);
+  d->out_step = 2 * apart;
+  vst1q_u16(d->where[0].places, vaddq_u16(channel, second));
+  vst1q_u16(d->where[1].places, vaddq_u16(vminq_u16(channel, vdupq_n_u16((uint16_t)(d->rest - 1))), second));
+}
+
+static inline void glow_mve_run_pairs(glow_mve_run_t *d, glow_mve_run_fn *run, const int8_t *x, int8_t *out,
+                                      int32_t pairs) {
+  d->x = x;
+  d->out = out;
+  d->pairs = pairs;
+  d->stream = d->stream_begin;
+  d->groups = d->groups_all;
+  run(d);
+}
+
+/* `count` pixels, at least 2; with an odd number the last but one is computed twice. */
+static inline void glow_mve_run(glow_mve_run_t *d, glow_mve_run_fn *run, const int8_t *x, int32_t pitch, int8_t *out,
+                                int32_t out_step, int32_t count) {
+  glow_mve_run_pairs(d, run, x, out, count / 2);
+  if (count % 2 != 0) {
+    glow_mve_run_pairs(d, run, x + (count - 2) * pitch, out + (count - 2) * out_step, 1);
+  }
+}
+
+/* As glow_mve_run, with one pixel or more in a buffer that has room for an even number. */
+GLOW_MVE_UNUSED __attribute__((noinline)) static void glow_mve_run_held(glow_mve_run_t *d, glow_mve_run_fn *run,
+                                                                       int8_t *x, int32_t pitch, int8_t *out,
+                                                                       int32_t out_step, int32_t count) {
+  if (count > 1) {
+    glow_mve_run(d, run, x, pitch, out, out_step, count);
+  } else {
+    memcpy(x + pitch, x, (size_t)pitch);
+    glow_mve_run_apart(d, 0);
+    glow_mve_run_pairs(d, run, x, out, 1);
+    glow_mve_run_apart(d, out_step);
+  }
+}
+
+#endif
+
+#endif

@@ -1,0 +1,69 @@
+"""Cases that reach the paths of the `mve` kernels of convolutions: packing_mve.conv_plan and depthwise_plan."""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Iterator
+
+import numpy as np
+import pytest
+
+from glowc.ops import packing_mve
+from tests.kernels.case import Case
+from tests.ops.test_conv import geometry
+
+
+def kernel_cases() -> Iterator[Case]:
+    """Return the cases of all paths."""
+    rng = np.random.default_rng(8)
+    yield from pixel_runs(rng)
+    yield from packed_pixels(rng)
+
+
+def pixel_runs(rng: np.random.Generator) -> Iterator[Case]:
+    """1x1 convolutions whose rows are long, of 8, 16 and 32 inputs; and short rows that are joined."""
+    for c, w, out_c in itertools.product((8, 16, 32), (8, 9, 13), (3, 4, 9)):
+        yield geometry(rng, h=3, w=w, c=c, out_c=out_c, k=(1, 1), label=f"run of {w} x {c}")
+    for c in (8, 16, 32):
+        base = {"h": 4, "w": 11, "c": c, "out_c": 6, "k": (1, 1)}
+        yield geometry(rng, **base, batch=2, extreme=True, x_zp=127, y_zp=-128, label="run, batch")  # type: ignore[arg-type]
+        yield geometry(rng, **base, clamp=(-9, 77), label="run, clamp")  # type: ignore[arg-type]
+        yield geometry(rng, **base, rows=(1, 3), in_ring=3, out_ring=2, descending=1, label="run, ring")  # type: ignore[arg-type]
+    for w, out_c in itertools.product((2, 3, 5), (20, 70, 200)):
+        yield geometry(rng, h=5, w=w, c=48, out_c=out_c, k=(1, 1), batch=2, rows=(1, 4), label="joined rows")
+
+
+def packed_pixels(rng: np.random.Generator) -> Iterator[Case]:
+    """Few inputs in a window: every length that has its own code, rows that end inside of a batch of pixels."""
+    kernels = (((3, 3), 1), ((3, 3), 2), ((5, 5), 1), ((3, 3), 3), ((5, 4), 2), ((3, 5), 3), ((1, 7), 1), ((2, 2), 2))
+    for (k, c), (w, stride) in itertools.product(kernels, ((9, 1), (23, 1), (41, 2))):
+        pads = (k[0] // 2, k[1] // 2, k[0] // 2, k[1] // 2)
+        base = {"h": 8, "w": w, "c": c, "k": k, "stride": (stride, stride)}
+        yield geometry(rng, **base, out_c=5, pads=pads, planar=c < 3, label="packed")  # type: ignore[arg-type]
+        yield geometry(rng, **base, out_c=8, batch=2, clamp=(0, 90), x_zp=5, label="packed, batch")  # type: ignore[arg-type]
+    for down, out_ring in itertools.product((0, 1), (2, 8)):
+        base = {"h": 8, "w": 9, "c": 3, "out_c": 6, "pads": (1, 1, 1, 1), "descending": down, "out_ring": out_ring}
+        yield geometry(rng, **base, rows=(2, 4), in_ring=5, label="packed, ring")  # type: ignore[arg-type]
+        yield geometry(rng, **base, rows=(0, 2), extreme=True, y_zp=-128, label="packed, extreme")  # type: ignore[arg-type]
+    yield geometry(rng, h=4, w=4, c=3, out_c=4, label="one pixel held", rows=(0, 1), stride=(1, 3))
+
+
+def test_cases_reach_every_path_of_a_convolution() -> None:
+    plans = [
+        packing_mve.conv_plan(case.instr)
+        for case in kernel_cases()
+        if case.instr.kernel == "conv_s8" and packing_mve.accepts_conv(case.instr)
+    ]
+    runs = {str(plan["run"]) for plan in plans if "run" in plan}
+    assert runs == {f"glow_mve_run{n}{clamp}" for n in (8, 16, 24, 32, 40, 48) for clamp in ("", "_clamped")}
+    assert any(plan.get("merged") for plan in plans)
+
+
+@pytest.mark.parametrize("out_n", [1, 3, 4, 6])
+def test_the_last_group_is_filled_with_copies_of_its_last_channel(out_n: int) -> None:
+    rng = np.random.default_rng(out_n)
+    weights = rng.integers(-127, 128, (out_n, 1, 8)).astype(np.int8)
+    packed = packing_mve.stream(weights, np.arange(out_n, dtype=np.int32), np.ones(out_n, np.float32), 0)
+    group = packed.reshape(-1, 4 * 8 + 32)[-1]
+    assert (group[:32].reshape(4, 8)[(out_n - 1) % 4 :] == weights[-1, 0]).all()
+    assert (group[32:48].view(np.int32)[(out_n - 1) % 4 :] == out_n - 1).all()
