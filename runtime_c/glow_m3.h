@@ -22,6 +22,15 @@ GLOW_THUMB_NOINLINE static int32_t glow_thumb_slow(int32_t acc, float scale, int
   return glow_requant(acc, scale, zp, -128, 127);
 }
 
+static inline int32_t glow_thumb_sat8(int32_t x) {
+#if GLOW_M3_ASM
+  __asm__("ssat %0, #8, %0" : "+r"(x) : : "cc");
+  return x;
+#else
+  return glow_clamp(x, -128, 127);
+#endif
+}
+
 #define GLOW_M3_LEAST 0x2F800000u /* bits of 2^-32 */
 #define GLOW_M3_SPAN 0x0F800000u  /* up to those of 0.5 */
 

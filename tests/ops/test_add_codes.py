@@ -10,6 +10,7 @@ import pytest
 from glowc.graph.interp import run_graph
 from glowc.graph.types import DType, quant
 from glowc.ops.binary_codes import forms_agree, fused_terms
+from glowc.ops.packing_m3_add import linear_form
 from glowc.ops.strided import axis_keys
 from tests.kernels.case import Case, make_case
 from tests.unit.onnx_builders import f32, model, node
@@ -31,6 +32,10 @@ def kernel_cases() -> Iterator[Case]:
             params = axes | {"d0": 400, "a0": 1, "b0": step, "rank": 1, "half": half, "out_min": low, "out_max": 127}
             params |= {"a_ratio": ra, "b_ratio": rb, "fixed": fixed}
             yield make_case("add_s8f", {"a": codes[0], "b": codes[1]}, params, out={"out": ((400,), DType.S8)})
+    for n in (1, 2, 3, 5, 7):
+        params = axes | {"d0": n, "a0": 1, "b0": 1, "rank": 1, "half": 0, "out_min": -128, "out_max": 127}
+        params |= {"a_ratio": 0.7732463, "b_ratio": 2.045217, "fixed": -37.205345}
+        yield make_case("add_s8f", {"a": codes[0, :n], "b": codes[1, :n]}, params, out={"out": ((n,), DType.S8)})
 
 
 @pytest.mark.parametrize("form", ["QLinearAdd", "QDQ"])
@@ -56,6 +61,14 @@ def test_sums_with_ties_are_those_of_onnxruntime(dtype: type, form: str) -> None
         proto = model(nodes, {"a": text, "b": text}, {"y": kind}, consts, domains=["com.microsoft"])
         wanted = onnxruntime_outputs(proto, feeds)["y"]
         assert np.array_equal(run_graph(optimised(proto), feeds)["y"], wanted)
+
+
+def test_linear_form_needs_the_definition_only_where_ties_go_to_even() -> None:
+    bounds = {"half": 0, "out_min": -128, "out_max": 127}
+    plain = bounds | {"a_ratio": 0.7732463, "b_ratio": 2.045217, "fixed": -37.205345}
+    tied = bounds | {"a_ratio": 0.5, "b_ratio": 0.5, "fixed": 3.0}
+    forms = [linear_form("add_s8f", tuple(sorted(p.items()))) for p in (plain, tied)]
+    assert [form is not None and form[-1] for form in forms] == [0, 1]
 
 
 def test_forms_agree_only_without_ties() -> None:

@@ -1,0 +1,105 @@
+"""Sums of int8 tensors without FPU: out = clamp((a * a_mul + b * b_mul + offset) >> shift) in 32 bits.
+
+The factors are found, and proved on all 65536 pairs of codes against the kernel's own meaning, at compile time. Where
+no linear form gives every code, those whose sum is within `near` of a rounding boundary are computed by the definition.
+"""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Mapping
+from functools import cache
+
+import numpy as np
+
+from glowc.instr.ir import Instr, ParamValue
+from glowc.ops.base import KernelVariant
+from glowc.ops.packing_dsp import accepts_add
+from glowc.ops.strided import AXES
+
+_MOST_STEPS = 6  # the factors' neighbours that are tried
+_MAX_SHIFT = 24
+_RARE = 64  # a boundary's surroundings may be one part in so many of a step
+_HALF = 128
+
+Form = tuple[int, int, int, int, int]
+"""(a_mul, b_mul, offset, shift, near)."""
+
+
+@cache
+def _codes(kernel: str, params: tuple[tuple[str, ParamValue], ...]) -> np.ndarray:
+    """Return the kernel's codes [a, b] of all pairs."""
+    from glowc.ops.registry import get_kernel  # the registry imports the kernels' files
+
+    a, b = (grid.reshape(-1).astype(np.int8) for grid in np.meshgrid(*[np.arange(-128, 128)] * 2, indexing="ij"))
+    out = np.zeros(a.size, np.int8)
+    dense = dict.fromkeys(AXES, 1) | {"d0": a.size, "a0": 1, "b0": 1, "rank": 1}
+    get_kernel(kernel).interpret({"a": a, "b": b, "out": out}, dict(params) | dense)
+    return out.reshape(256, 256).astype(np.int64)
+
+
+@cache
+def linear_form(kernel: str, params: tuple[tuple[str, ParamValue], ...]) -> Form | None:
+    """Return the linear form of add_s8 or add_s8f, `near` 0 where it is right for every pair; None: too often wrong."""
+    p, want = dict(params), _codes(kernel, params)
+    low, high = int(p["out_min"]), int(p["out_max"])
+    ratio_a, ratio_b, fixed = _real_form(kernel, p)
+    room = (1 << 31) / (_HALF * (abs(ratio_a) + abs(ratio_b)) + abs(fixed) + 1.0)
+    shift = min(_MAX_SHIFT, int(np.floor(np.log2(room))))
+    if shift < 1:
+        return None
+    step = 1 << shift
+    a_mul, b_mul = round(ratio_a * step), round(ratio_b * step)
+    codes = np.arange(-128, 128)
+    for da, db in _neighbours():
+        sums = codes[:, None] * (a_mul + da) + codes[None, :] * (b_mul + db)
+        least = np.where(want > low, want * step - sums, -(1 << 40)).max()
+        most = np.where(want < high, (want + 1) * step - sums - 1, 1 << 40).min()
+        offset = int(min(max((int(least) + int(most)) // 2, -(1 << 30)), 1 << 30))
+        if least <= offset <= most and max(np.abs(sums).max(), np.abs(sums + offset).max()) < 1 << 31:
+            return a_mul + da, b_mul + db, offset, shift, 0
+    sums = codes[:, None] * a_mul + codes[None, :] * b_mul + round((fixed + 0.5) * step)
+    wrong = np.clip(sums >> shift, low, high) != want
+    beyond = sums & (step - 1)
+    near = int(np.minimum(beyond, step - beyond)[wrong].max()) + 1
+    fits = near * _RARE < step and np.abs(sums).max() + near < 1 << 31
+    return (a_mul, b_mul, round((fixed + 0.5) * step), shift, near) if fits else None
+
+
+def _neighbours() -> list[tuple[int, int]]:
+    """Return the steps from the rounded factors to those that are tried, the nearest first."""
+    span = range(-_MOST_STEPS, _MOST_STEPS + 1)
+    return sorted(itertools.product(span, span), key=lambda d: abs(d[0]) + abs(d[1]))
+
+
+def _real_form(kernel: str, p: Mapping[str, ParamValue]) -> tuple[float, float, float]:
+    """Return (ra, rb, fixed) of the code a * ra + b * rb + fixed before rounding, in real numbers."""
+    if kernel == "add_s8f":
+        ra, rb, half = float(p["a_ratio"]), float(p["b_ratio"]), float(p["half"])
+        return ra, rb, float(p["fixed"]) + half * (ra + rb) - half
+    sign = -1.0 if p["sign"] == "-" else 1.0
+    ra, rb = float(p["a_scale"]) / float(p["out_scale"]), sign * float(p["b_scale"]) / float(p["out_scale"])
+    return ra, rb, float(p["out_zp"]) - float(p["a_zp"]) * ra - float(p["b_zp"]) * rb
+
+
+def _form(instr: Instr) -> Form | None:
+    axes = {*AXES, "rank"}
+    return linear_form(instr.kernel, tuple(sorted((k, v) for k, v in instr.params.items() if k not in axes)))
+
+
+def accepts(instr: Instr) -> bool:
+    """Accept dense operands whose sum has a linear form."""
+    return accepts_add(instr) and _form(instr) is not None
+
+
+def plan(instr: Instr) -> Mapping[str, ParamValue]:
+    """Print the linear form; `full`: all int8 codes are allowed."""
+    form = _form(instr)
+    assert form is not None
+    full = (int(instr.params["out_min"]), int(instr.params["out_max"])) == (-128, 127)
+    return dict(zip(("a_mul", "b_mul", "offset", "shift", "near"), form, strict=True)) | {"full": int(full)}
+
+
+ADD = KernelVariant(
+    "m3", frozenset({"thumb2"}), rank=5, header="glow_m3.h", in_place=True, accepts=accepts, plan=plan,
+)  # fmt: skip
