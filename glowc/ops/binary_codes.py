@@ -25,7 +25,7 @@ from glowc.graph.graph import Node
 from glowc.graph.numerics import F32, act_range, round_clamp
 from glowc.graph.types import QuantParams
 from glowc.instr.ir import ParamValue
-from glowc.ops import packing_a32, packing_dsp, packing_mve, packing_neon
+from glowc.ops import packing_a32, packing_dsp, packing_m3_add, packing_mve, packing_neon
 from glowc.ops.base import REF_IN_PLACE, Arrays, Call, KernelDef, LowerCtx, OpError, Ref
 from glowc.ops.requant_shift import SHIFT_PARAMS, kernel_codes, shift_of, shift_operands, shift_params, shifted_codes
 from glowc.ops.strided import AXES, access, strided
@@ -179,8 +179,8 @@ _CODES = (*AXES, "a_zp", "b_zp", "out_zp", "out_min", "out_max")
 KERNELS = (
     KernelDef("add_s8f", _OPERANDS, (*AXES, "half", "out_min", "out_max"), _interpret_fused, in_place=("a", "b"),
               float_params=("a_ratio", "b_ratio", "fixed"), print_params=("rank",), length="d0",
-              variants=(*REF_IN_PLACE, packing_a32.ADD_FUSED, packing_neon.ADD_FUSED, packing_dsp.ADD,
-                        packing_mve.ADD_FUSED),
+              variants=(*REF_IN_PLACE, packing_a32.ADD_FUSED, packing_neon.ADD_FUSED, packing_m3_add.ADD,
+                        packing_dsp.ADD, packing_mve.ADD_FUSED),
               doc="quantised sum by fused multiply-add"),
     KernelDef("add_s8rs", ("in a", "in b", "in mul", "in offset", "out out"),
               (*AXES, "a_zp", "b_zp", *SHIFT_PARAMS[1:]), _interpret_shift, print_params=("rank", "sign"),
@@ -189,7 +189,8 @@ KERNELS = (
     *(
         KernelDef(f"add_{kind}", _OPERANDS, _CODES, _interpret_add, float_params=("a_scale", "b_scale", "out_scale"),
                   print_params=("rank", "sign"), in_place=("a", "b"), template="add_s8", length="d0",
-                  variants=(*REF_IN_PLACE, packing_a32.ADD, packing_neon.ADD, packing_dsp.ADD, packing_mve.ADD)
+                  variants=(*REF_IN_PLACE, packing_a32.ADD, packing_neon.ADD, packing_m3_add.ADD, packing_dsp.ADD,
+                            packing_mve.ADD)
                   if kind == "s8" else REF_IN_PLACE,
                   doc="quantised sum or difference")
         for kind in ("s8", "s16")
