@@ -58,6 +58,27 @@
 #define GLOW_A64_PUT8(v, lane) "st1 {v" #v ".d}[" #lane "], [%[to]], %[next]\n"
 #define GLOW_A64_PUT4(v, lane) "st1 {v" #v ".s}[" #lane "], [%[to]], %[next]\n"
 
+/* 8 x 8: accumulators v16..v31, outputs 0..3 and 4..7 of each pixel; `head` is the stream's begin */
+#define GLOW_A64_BEGIN_8X8               \
+  "ldp q16, q17, [%[head]]\n"            \
+  "ldp q18, q19, [%[head]]\n"            \
+  "ldp q20, q21, [%[head]]\n"            \
+  "ldp q22, q23, [%[head]]\n"            \
+  "ldp q24, q25, [%[head]]\n"            \
+  "ldp q26, q27, [%[head]]\n"            \
+  "ldp q28, q29, [%[head]]\n"            \
+  "ldp q30, q31, [%[head]]\n"
+
+#define GLOW_A64_TWO(K, ZP, LOW, HIGH, a, c, d, e)                                                             \
+  GLOW_A64_ROUND_##K(a, 8) GLOW_A64_ROUND_##K(c, 9) GLOW_A64_ROUND_##K(d, 8) GLOW_A64_ROUND_##K(e, 9)          \
+      GLOW_A64_PACK_##K(0, a, c) GLOW_A64_PACK_##K(1, d, e) GLOW_A64_ZP_##ZP(0) GLOW_A64_ZP_##ZP(1)            \
+          GLOW_A64_BYTES(2) GLOW_A64_##LOW(2) GLOW_A64_##HIGH(2) GLOW_A64_PUT8(2, 0) GLOW_A64_PUT8(2, 1)
+
+#define GLOW_A64_END_8X8(K, ZP, LOW, HIGH)                                                              \
+  "ldp q8, q9, [%[head], #32]\n" GLOW_A64_TWO(K, ZP, LOW, HIGH, 16, 17, 18, 19)                         \
+      GLOW_A64_TWO(K, ZP, LOW, HIGH, 20, 21, 22, 23) GLOW_A64_TWO(K, ZP, LOW, HIGH, 24, 25, 26, 27)     \
+          GLOW_A64_TWO(K, ZP, LOW, HIGH, 28, 29, 30, 31)
+
 /* sums[i] += a[i] * b[i] */
 static inline void glow_a64_add_products8(int32_t *sums, int8x8_t a, int8x8_t b) {
   const int16x8_t products = vmull_s8(a, b);
@@ -163,18 +184,6 @@ static inline void glow_a64_gather4(int8_t *to, const int8_t *const *from, int32
 
 #if defined(__ARM_FEATURE_DOTPROD)
 
-/* accumulators v16..v31: outputs 0..3 and 4..7 of each pixel */
-#define GLOW_DOT_BEGIN                   \
-  "ldp q16, q17, [%[w]]\n"               \
-  "ldp q18, q19, [%[w]]\n"               \
-  "ldp q20, q21, [%[w]]\n"               \
-  "ldp q22, q23, [%[w]]\n"               \
-  "ldp q24, q25, [%[w]]\n"               \
-  "ldp q26, q27, [%[w]]\n"               \
-  "ldp q28, q29, [%[w]]\n"               \
-  "ldp q8, q9, [%[w], #32]\n"            \
-  "ldp q30, q31, [%[w]], #64\n"
-
 #define GLOW_DOT_PIXEL(x, j, k, a, c)                       \
   "sdot v" #a ".4s, v4.16b, v" #x ".4b[" #j "]\n"           \
   "sdot v" #c ".4s, v5.16b, v" #x ".4b[" #j "]\n"           \
@@ -188,15 +197,6 @@ static inline void glow_a64_gather4(int8_t *to, const int8_t *const *from, int32
   GLOW_DOT_PIXEL(1, 2, 3, 22, 23)                                                                     \
   GLOW_DOT_PIXEL(2, 0, 1, 24, 25)                                                                     \
   GLOW_DOT_PIXEL(2, 2, 3, 26, 27) GLOW_DOT_PIXEL(3, 0, 1, 28, 29) GLOW_DOT_PIXEL(3, 2, 3, 30, 31)
-
-#define GLOW_DOT_TWO(K, ZP, LOW, HIGH, a, c, d, e)                                                             \
-  GLOW_A64_ROUND_##K(a, 8) GLOW_A64_ROUND_##K(c, 9) GLOW_A64_ROUND_##K(d, 8) GLOW_A64_ROUND_##K(e, 9)          \
-      GLOW_A64_PACK_##K(0, a, c) GLOW_A64_PACK_##K(1, d, e) GLOW_A64_ZP_##ZP(0) GLOW_A64_ZP_##ZP(1)            \
-          GLOW_A64_BYTES(2) GLOW_A64_##LOW(2) GLOW_A64_##HIGH(2) GLOW_A64_PUT8(2, 0) GLOW_A64_PUT8(2, 1)
-
-#define GLOW_DOT_END(K, ZP, LOW, HIGH)                                                         \
-  GLOW_DOT_TWO(K, ZP, LOW, HIGH, 16, 17, 18, 19) GLOW_DOT_TWO(K, ZP, LOW, HIGH, 20, 21, 22, 23) \
-      GLOW_DOT_TWO(K, ZP, LOW, HIGH, 24, 25, 26, 27) GLOW_DOT_TWO(K, ZP, LOW, HIGH, 28, 29, 30, 31)
 
 /* one row x 16 outputs: accumulators v16..v19 */
 #define GLOW_DOT_ROW_BEGIN               \

@@ -18,7 +18,7 @@ from glowc.graph.graph import Node
 from glowc.graph.numerics import act_range, dequantize, requant_scale, requantize
 from glowc.graph.types import DType, TensorType
 from glowc.instr.ir import ParamValue
-from glowc.ops import packing_a32, packing_a64, packing_dsp, packing_m3, packing_mve, packing_neon
+from glowc.ops import packing_a32, packing_a64, packing_dsp, packing_lane, packing_m3, packing_mve, packing_neon
 from glowc.ops.base import REF, Arrays, Call, KernelDef, LowerCtx, MaybeTypes, OpDef, OpError, Types
 from glowc.ops.integer import Folded, fold_weights, weight_codes
 from glowc.ops.requant_shift import (
@@ -286,7 +286,14 @@ _FLOAT_OPERANDS = ("in in", "in weights", "in bias", "out out")
 _SHIFT_OPERANDS = ("in in", "in weights", "in mul", "in offset", "out out")
 
 _FAST = {
-    "conv_s8": (packing_m3.CONV, packing_dsp.CONV, packing_a32.CONV, *packing_a64.CONV, packing_mve.CONV),
+    "conv_s8": (
+        packing_m3.CONV,
+        packing_dsp.CONV,
+        packing_a32.CONV,
+        *packing_a64.CONV,
+        *packing_lane.CONV,
+        packing_mve.CONV,
+    ),
     "dwconv_s8": (
         packing_m3.DEPTHWISE,
         packing_dsp.DEPTHWISE,

@@ -23,7 +23,7 @@ from glowc.ops.base import Arrays, KernelVariant
 
 CHUNK = 16
 HEADER = "glow_a64.h"
-_EMPTY = {"bias": np.zeros(1, np.int32), "scale": np.zeros(1, np.float32)}
+EMPTY = {"bias": np.zeros(1, np.int32), "scale": np.zeros(1, np.float32)}
 _ROW_OUTPUTS = {"neon": 8, "dot": 16, "a32": 8}
 
 
@@ -65,11 +65,11 @@ def is_bounded(weights: np.ndarray, bias: np.ndarray, scale: np.ndarray) -> bool
     return bool(np.all(largest.astype(np.float64) * np.abs(scale.astype(np.float64)) <= 32000.0))
 
 
-def stream(steps: np.ndarray, bias: np.ndarray, scale: np.ndarray, outputs: int, order: str) -> np.ndarray:
+def stream(steps: np.ndarray, bias: np.ndarray, scale: np.ndarray, outputs: int, isa: str) -> np.ndarray:
     """Return the stream of weights[O, steps, grain] in blocks of `outputs`, as int32 words."""
     out_n, step_n, grain = steps.shape
     begins = [min(start, max(out_n - outputs, 0)) for start in range(0, out_n, outputs)]
-    w = np.zeros((len(begins), outputs, step_n, grain), np.int8)
+    w = np.zeros((len(begins), outputs, step_n, grain), steps.dtype)
     biases, scales = np.zeros((len(begins), outputs), np.int32), np.zeros((len(begins), outputs), np.float32)
     for i, begin in enumerate(begins):
         part = steps[begin : begin + outputs]
@@ -77,7 +77,7 @@ def stream(steps: np.ndarray, bias: np.ndarray, scale: np.ndarray, outputs: int,
         biases[i, : len(part)] = bias[begin : begin + outputs]
         scales[i, : len(part)] = scale[begin : begin + outputs]
     w = w.transpose(0, 2, 1, 3)
-    if order == "dot":
+    if isa == "dot":
         w = w.reshape(len(begins), step_n, outputs, grain // 4, 4).transpose(0, 1, 3, 2, 4)
     words = np.ascontiguousarray(w).reshape(len(begins), -1).view(np.int32)
     return np.concatenate((biases, scales.view(np.int32), words), axis=1).reshape(-1)
@@ -88,6 +88,14 @@ def marked(words: np.ndarray, *, bounded: bool, pairs: bool) -> np.ndarray:
     return words.view(("i", "u")[bounded] + ("4", "2")[pairs])
 
 
+def is_dense_point(instr: Instr) -> bool:
+    """Say whether a window is one pixel, of at least eight adjacent channels, and none is padding."""
+    p = {key: int(value) for key, value in instr.params.items() if not isinstance(value, str)}
+    one = p["k_h"] == p["k_w"] == 1 and p["pad_top"] == p["pad_left"] == 0
+    inside = (p["out_h"] - 1) * p["stride_h"] < p["in_h"] and (p["out_w"] - 1) * p["stride_w"] < p["in_w"]
+    return one and inside and p["in_ch"] == 1 and p["in_c"] >= 8
+
+
 def path(isa: str, instr: Instr) -> str:
     """Choose where a block of pixels reads its inputs.
 
@@ -96,10 +104,8 @@ def path(isa: str, instr: Instr) -> str:
     """
     p = {key: int(value) for key, value in instr.params.items() if not isinstance(value, str)}
     block = BLOCKS[isa]
-    one = p["k_h"] == p["k_w"] == 1 and p["pad_top"] == p["pad_left"] == 0
-    inside = (p["out_h"] - 1) * p["stride_h"] < p["in_h"] and (p["out_w"] - 1) * p["stride_w"] < p["in_w"]
     dense = p["in_ch"] == 1 and p["in_c"] >= 8
-    if one and inside and dense:
+    if is_dense_point(instr):
         adjacent = p["in_c"] == p["in_col"] * p["stride_w"] and p["in_c"] in (8, block.grain)
         return "direct" if adjacent and not _spans(isa, instr) else "point"
     waste = padded(p["in_c"], block.grain) - p["in_c"]
@@ -211,7 +217,7 @@ def _pack(isa: str, constants: Arrays, weights: np.ndarray, steps: np.ndarray, i
     bias, scale = folded(weights, constants, _int(instr, "in_zp"))
     words = stream(steps, bias, scale, outputs, isa)
     pairs = isa in ("neon", "a32") and int(weights.min(initial=0)) > -128
-    return {"weights": marked(words, bounded=is_bounded(weights, bias, scale), pairs=pairs), **_EMPTY}
+    return {"weights": marked(words, bounded=is_bounded(weights, bias, scale), pairs=pairs), **EMPTY}
 
 
 def accepts(instr: Instr) -> bool:
@@ -238,7 +244,7 @@ def conv_variant(isa: str, needs: set[str], rank: int, header: str = HEADER) -> 
     return KernelVariant(
         isa, frozenset(needs), rank=rank, accepts=accepts, header=header, template_isa="a64",
         pack=lambda constants, instr: pack_conv(isa, constants, instr),
-        scratch_bytes=lambda instr: conv_scratch(isa, instr), plan=lambda instr: conv_plan(isa, instr),
+        scratch_bytes=lambda instr: conv_scratch(isa, instr), plan=lambda instr: conv_plan(isa, instr), streams=True,
     )  # fmt: skip
 
 
@@ -252,7 +258,7 @@ def fc_variant(isa: str, needs: set[str], rank: int, header: str = HEADER) -> Ke
 
 CONV = (
     conv_variant("neon", {"a64", "neon"}, 30),
-    conv_variant("dot", {"a64", "neon", "dot"}, 31),
-    conv_variant("i8mm", {"a64", "neon", "dot", "i8mm"}, 32),
+    conv_variant("dot", {"a64", "neon", "dot"}, 32),
+    conv_variant("i8mm", {"a64", "neon", "dot", "i8mm"}, 33),
 )
 FC = (fc_variant("neon", {"a64", "neon"}, 30), fc_variant("dot", {"a64", "neon", "dot"}, 31))

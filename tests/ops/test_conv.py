@@ -5,6 +5,7 @@ from __future__ import annotations
 import itertools
 import math
 from collections.abc import Iterator
+from typing import Any
 
 import numpy as np
 import onnx
@@ -178,6 +179,7 @@ def kernel_cases() -> Iterator[Case]:
             )
 
     yield from vector_cases(np.random.default_rng(2))
+    yield from few_input_cases(np.random.default_rng(3))
 
 
 def vector_cases(rng: np.random.Generator) -> Iterator[Case]:
@@ -203,6 +205,29 @@ def vector_cases(rng: np.random.Generator) -> Iterator[Case]:
         yield geometry(rng, h=9, w=11, c=10, out_c=10, group=10, k=k, pads=(2, 1, 2, 1), label=f"depthwise kernel {k}")
     yield geometry(rng, h=9, w=9, c=20, out_c=5, dilation=(2, 2), pads=(2, 2, 2, 2), label="dilated, many channels")
     yield geometry(rng, h=12, w=13, c=3, out_c=9, planar=True, stride=(2, 2), pads=(0, 0, 1, 1), label="planar image")
+
+
+def few_input_cases(rng: np.random.Generator) -> Iterator[Case]:
+    """Windows of few inputs over rows that blocks of four and eight pixels fill well."""
+    ring: dict[str, Any] = {"rows": (1, 4), "in_ring": 5, "out_ring": 3}
+    for c, out_c in ((8, 8), (9, 13), (15, 3), (16, 24), (20, 8), (23, 9), (24, 5), (40, 8), (48, 11)):
+        base: dict[str, Any] = {"c": c, "out_c": out_c, "k": (1, 1), "batch": 2}
+        yield geometry(rng, h=3, w=15, **base, label=f"few inputs, points of {c}")
+        yield geometry(rng, h=5, w=29, stride=(2, 2), **base, y_zp=-128, label=f"few inputs, stride, {c}")
+        yield geometry(rng, h=6, w=8, **base, **ring, clamp=(-100, 88), label=f"few inputs, ring, {c}")
+        yield geometry(rng, h=2, w=8, **base, extreme=True, x_zp=127, y_zp=7, label=f"few inputs, extreme, {c}")
+    for c, k, stride in itertools.product((1, 3, 4), ((3, 3), (10, 4), (1, 7)), (1, 2, 3)):
+        image: dict[str, Any] = {"h": 12, "w": 15 * stride + k[1], "c": c, "k": k, "pads": (1, 2, 2, 1)}
+        image["stride"] = (stride, stride)
+        planar, many = stride != 2, 11 if c == 4 else 4
+        yield geometry(rng, **image, planar=planar, out_c=many, batch=2, label=f"few channels {c}, {k}, {stride}")
+    for c, down in itertools.product((2, 3, 5), (0, 1)):
+        image = {"h": 6, "w": 16, "c": c, "out_c": 9, "descending": down}
+        same: dict[str, Any] = {"pads": (1, 1, 1, 1)}
+        dilated: dict[str, Any] = {"pads": (2, 1, 2, 1), "dilation": (2, 1), "clamp": (0, 90)}
+        yield geometry(rng, **image, **dilated, label=f"few channels, row dilation {c}")
+        yield geometry(rng, **image, **same, **ring, y_zp=-128, label=f"few channels, ring {c}")
+        yield geometry(rng, **image, **same, extreme=True, planar=True, label=f"few channels, extreme {c}")
 
 
 def _one_node(x: np.ndarray, w: np.ndarray, b: np.ndarray, attrs: dict[str, object]) -> np.ndarray:
