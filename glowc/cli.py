@@ -66,6 +66,7 @@ class InputStream(StrEnum):
 
     WHOLE = "whole"
     ROWS = "rows"
+    TIME = "time"
 
 
 class IoBuffers(StrEnum):
@@ -203,8 +204,10 @@ def compile_(
         Plan, typer.Option("--plan", help="overlap: outputs over used-up inputs; stream: least RAM, row by row")
     ] = Plan.AUTO,
     input_stream: Annotated[
-        InputStream, typer.Option("--input-stream", help="rows: NAME_push_rows() takes an nhwc input as it arrives")
+        InputStream, typer.Option("--input-stream", help="rows: by NAME_push_rows(); time: the next steps at each call")
     ] = InputStream.WHOLE,
+    hop: Annotated[int | None, typer.Option("--hop", min=1, help="new time steps of each call")] = None,
+    time_axis: Annotated[int | None, typer.Option("--time-axis", help="axis of the input (default: what fits)")] = None,
     io_buffers: Annotated[
         IoBuffers, typer.Option("--io-buffers", help="caller: inputs and outputs stay in your own buffers")
     ] = IoBuffers.ARENA,
@@ -230,7 +233,7 @@ def compile_(
     options = CompileOptions(
         name, entry_name, batch_size, _symbols(define_symbol), opt.value, io_type.value, io_layout.value, ram_limit,
         flash_limit, passes, stop_after, dump_ir, golden, stateful, require_int8, plan.value, verify_plan,
-        input_stream.value, io_buffers.value, memory_map,
+        input_stream.value, io_buffers.value, memory_map, hop=hop, time_axis=time_axis,
         arena_split=arena_split, regions=parse_regions(region),
     )  # fmt: skip
     if stop_after is not None:

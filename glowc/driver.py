@@ -39,6 +39,7 @@ from glowc.planning import Planned, Request, fits, local_offsets, make_plan, par
 from glowc.regions import draw_plans, named, parts_of, region_report, require_split, rooms_of
 from glowc.selection import Layer, Order, Selection, select_variants
 from glowc.target import Board
+from glowc.time_form import form_in_time
 from glowc.tuned import read_tuned
 
 Progress = Callable[[str], None]
@@ -75,6 +76,8 @@ class CompileOptions:
     tuned: Path | None = None
     arena_split: bool = False
     regions: tuple[tuple[str, int | None], ...] = ()
+    hop: int | None = None
+    time_axis: int | None = None
 
     @property
     def edge_layout(self) -> str:
@@ -89,6 +92,7 @@ class CompileOptions:
             ("--io-type", self.io_type, "model"), ("--io-layout", self.io_layout, "exported"),
             ("--passes", self.passes, None), ("--plan", self.plan, "auto"),
             ("--input-stream", self.input_stream, "whole"), ("--io-buffers", self.io_buffers, "arena"),
+            ("--hop", self.hop, None), ("--time-axis", self.time_axis, None),
         ):  # fmt: skip
             if value != default:
                 parts.append(f"{flag} {value}")
@@ -135,7 +139,8 @@ def compile_model(
     imported = _import(source, options)
     graph, edge = _edge(imported, options)
     progress("optimising the graph")
-    graph = _optimise(graph, options)
+    form = form_in_time(_optimise(graph, options), edge, options.input_stream, options.hop, options.time_axis)
+    graph, edge = form.graph, form.edge
     progress("lowering and planning memory")
     if options.require_int8:
         require_int8(graph)
@@ -153,7 +158,7 @@ def compile_model(
         (options.dump_dir / "98-graph.txt").write_text(dump(graph))
         (options.dump_dir / "99-program.txt").write_text(dump_program(program))
     progress("printing C")
-    spec = _spec(source, graph, board, options, edge)
+    spec = replace(_spec(source, graph, board, options, edge), macros=form.macros)
     places = Places(local_offsets(plan), parts_of(plan))
     bundle = render_bundle(program, places, plan.arena_bytes, spec, _golden(options, imported, edge))
     if options.memory_map:
@@ -163,6 +168,7 @@ def compile_model(
     _add_estimates(report, selection, program)
     report |= region_report(planned, _rooms(options, board), bundle)
     report["removed_channels"] = removed_channels(imported, graph)
+    report |= form.report
     return Compiled(board, options, imported, graph, program, planned, selection, bundle, edge, report)
 
 
@@ -226,8 +232,9 @@ def _spec(source: Path, graph: Graph, board: Board, options: CompileOptions, edg
 def _golden(options: CompileOptions, imported: Graph, edge: Edge) -> Golden | None:
     if options.golden is None:
         return None
-    if options.stateful:
-        raise InputError("--golden computes each sample by itself; with --stateful samples depend on those before")
+    if options.stateful or options.input_stream == "time":
+        flag = "--stateful" if options.stateful else "--input-stream time"
+        raise InputError(f"--golden computes each sample by itself; with {flag} samples depend on those before")
     samples = load_samples(options.golden, imported)
     count = len(next(iter(samples.values())))
     # As imported, a QDQ graph means float arithmetic between Q and DQ; the passes make it the integers that C computes.

@@ -45,6 +45,7 @@ class BundleSpec:
     options: str
     entry_name: str = ""
     exported: Mapping[str, tuple[tuple[int, ...], str]] = field(default_factory=dict)
+    macros: Mapping[str, tuple[int, str]] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)
@@ -133,6 +134,7 @@ def render_bundle(
         "caller_io": program.caller_io,
         "infer_params": _infer_params(program, inputs, outputs),
         "infer_args": "".join(f", {t.ident}" for t in tensors) if program.caller_io else "",
+        "macros": [(name, *entry) for name, entry in spec.macros.items()],
         "states": states,
         "bases": {region: places.base(region) for region in ("", *(part.region for part in places.parts))},
         "state_bytes": sum(s.size_bytes for s in states),

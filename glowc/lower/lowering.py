@@ -124,9 +124,16 @@ class Lowering:
 
     def state(self, name: str, type_: TensorType, initial: np.ndarray) -> Ref:
         """Add a tensor that keeps its value between inferences."""
-        fresh = self._buffer(self._fresh(name), BufferKind.STATE, type_.size_bytes, type_.dtype)
-        self.states[fresh] = np.ascontiguousarray(initial, type_.dtype.numpy).reshape(type_.shape)
-        return Ref(fresh, type_)
+        return self._state(self._fresh(name), type_, initial)
+
+    def kept(self, value: str, initial: np.ndarray) -> Ref:
+        """Let a graph value keep its bytes between inferences; of a model's output only a copy can."""
+        return self._state(self._fresh(value) if value in self.buffers else value, self.type(value), initial)
+
+    def _state(self, name: str, type_: TensorType, initial: np.ndarray) -> Ref:
+        self._buffer(name, BufferKind.STATE, type_.size_bytes, type_.dtype)
+        self.states[name] = np.ascontiguousarray(initial, type_.dtype.numpy).reshape(type_.shape)
+        return Ref(name, type_)
 
     def emit(
         self,

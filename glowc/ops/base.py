@@ -108,6 +108,10 @@ class LowerCtx(Protocol):
         """Add a tensor that keeps its value between inferences; `initial` is what a reset writes."""
         ...
 
+    def kept(self, value: str, initial: np.ndarray) -> Ref:
+        """Let a graph value keep its bytes between inferences; another buffer when it is an output of the model."""
+        ...
+
     def emit(
         self,
         kernel: str,

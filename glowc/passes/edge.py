@@ -17,7 +17,7 @@ from glowc.graph.graph import Graph, GraphEditor
 from glowc.graph.numerics import dequantize, quantize
 from glowc.graph.types import DType, QuantParams, TensorType
 
-_TO_NHWC = (0, 2, 3, 1)
+TO_NHWC = (0, 2, 3, 1)
 _TO_NCHW = (0, 3, 1, 2)
 
 
@@ -37,7 +37,7 @@ class Change:
             array = (
                 quantize(array, self.quant, integer) if self.exported.dtype.is_float else dequantize(array, self.quant)
             )
-        return np.ascontiguousarray(array.transpose(_TO_NHWC) if self.nhwc else array)
+        return np.ascontiguousarray(array.transpose(TO_NHWC) if self.nhwc else array)
 
     def to_exported(self, array: np.ndarray) -> np.ndarray:
         """Return a bundle array (one sample) in the exported layout and type."""
@@ -151,7 +151,7 @@ def _wrap_output(editor: GraphEditor, name: str) -> None:
 
 def _change_layout(editor: GraphEditor, name: str) -> bool:
     old = editor.types[name]
-    shape = tuple(old.shape[i] for i in _TO_NHWC)
+    shape = tuple(old.shape[i] for i in TO_NHWC)
     if name in editor.inputs:
         inner = editor.add_value(f"{name}.nchw", old)
         editor.replace_uses(name, inner)
@@ -160,7 +160,7 @@ def _change_layout(editor: GraphEditor, name: str) -> bool:
         return True
     inner = _rename_producer(editor, name, f"{name}.nchw", old)
     editor.types[name] = TensorType(shape, old.dtype, old.quant, "nhwc")
-    editor.add_node("Transpose", (inner,), (name,), {"perm": _TO_NHWC}, origin=(name,))
+    editor.add_node("Transpose", (inner,), (name,), {"perm": TO_NHWC}, origin=(name,))
     return True
 
 

@@ -23,7 +23,7 @@ class Stateful(GraphPass):
     def run(self, graph: Graph, ctx: PassCtx) -> Graph:
         """Mark, or raise; a model without recurrent operators has no state to keep."""
         nodes = [node for node in graph.nodes if _can_keep(node)]
-        problems = [problem for node in nodes for problem in _problems(graph, node)]
+        problems = [problem for node in nodes for problem in state_problems(graph, node)]
         if not nodes:
             problems = ["it has no LSTM, GRU or RNN"]
         if problems:
@@ -39,7 +39,7 @@ def _can_keep(node: Node) -> bool:
     return op is not None and "stateful" in op.attrs
 
 
-def _problems(graph: Graph, node: Node) -> list[str]:
+def state_problems(graph: Graph, node: Node) -> list[str]:
     problems = []
     direction = node.str_("direction", "forward")
     if direction != "forward":

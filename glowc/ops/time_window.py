@@ -1,0 +1,77 @@
+"""TimeWindow: the last steps along an axis, of which each inference brings some; made by `--input-stream time`.
+
+Inputs: the new steps, and a constant of the output's shape: what the window holds after a reset. The output is a state:
+it drops its oldest steps, keeps the others in the arena between inferences and takes the new ones behind them. The
+reference is the first inference after a reset. `push_b<N>` is the kernel, by element size.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+
+import numpy as np
+
+from glowc.graph.graph import Node
+from glowc.instr.ir import ParamValue
+from glowc.ops.base import Arrays, Call, KernelDef, LowerCtx, MaybeTypes, OpDef, OpError, Types
+from glowc.ops.copy import SIZES
+from glowc.ops.strided import axis_of, emit_copy, present, whole
+
+
+def infer(node: Node, in_types: MaybeTypes) -> Types:
+    """The output has the shape of the start and at least as many steps as come in."""
+    new, start = present(in_types[:2])
+    axis = axis_of(node.int_("axis"), new.rank)
+    rest = [t.shape[:axis] + t.shape[axis + 1 :] for t in (new, start)]
+    if new.dtype != start.dtype or rest[0] != rest[1] or new.shape[axis] > start.shape[axis]:
+        raise OpError(f"new steps {new} of a window {start} along axis {axis}")
+    return (new.with_shape(start.shape),)
+
+
+def reference(call: Call) -> tuple[np.ndarray, ...]:
+    """Push the new steps into the start."""
+    new, start = call.array(0), call.array(1)
+    axis = axis_of(call.node.int_("axis"), new.ndim)
+    kept = np.take(start, range(new.shape[axis], start.shape[axis]), axis)
+    return (np.concatenate([kept, new], axis),)
+
+
+def lower(node: Node, ctx: LowerCtx) -> None:
+    """The output's buffer is the state itself: its readers read the window where it stays."""
+    x, out = ctx.read(node.inputs[0]), node.outputs[0]
+    start = ctx.const_value(node.inputs[1])
+    if start is None:
+        raise OpError("the window after a reset must be constant")
+    window = ctx.kept(out, start)
+    axis = axis_of(node.int_("axis"), x.type.rank)
+    inner = math.prod(x.type.shape[axis + 1 :])
+    fresh = x.type.shape[axis] * inner
+    params = {
+        "outer": math.prod(x.type.shape[:axis]), "keep": window.type.shape[axis] * inner - fresh, "fresh": fresh,
+    }  # fmt: skip
+    ctx.emit(f"push_b{x.type.dtype.bytes}", {"window": window, "in": x}, params)
+    if window.buffer != out:
+        emit_copy(ctx, window, ctx.write(out), whole(window.type.shape))
+
+
+def interpret(arrays: Arrays, p: Mapping[str, ParamValue]) -> None:
+    """Evaluate push_b<N>."""
+    outer, keep, fresh = (int(p[key]) for key in ("outer", "keep", "fresh"))
+    window = arrays["window"].reshape(outer, keep + fresh)
+    kept = window[:, fresh:].copy()
+    window[:, :keep] = kept
+    window[:, keep:] = arrays["in"].reshape(outer, fresh)
+
+
+KERNELS = tuple(
+    KernelDef(
+        f"push_b{n}", ("inout window", "in in"), ("outer", "keep", "fresh"), interpret, template="push",
+        doc="shift a window of time steps",
+    )
+    for n in SIZES
+)  # fmt: skip
+OPS = (
+    OpDef("TimeWindow", infer, reference, lower, attrs=frozenset({"axis"}), int8=True, domain="glowc",
+          doc="the last time steps, kept between inferences"),
+)  # fmt: skip

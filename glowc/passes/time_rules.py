@@ -1,0 +1,117 @@
+"""Where the time axis goes: for each operator that works step by step, the axis of its output.
+
+A rule returns the output's axis, or None for an operator that needs all steps at once.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+
+from glowc.graph.graph import Graph, Node
+from glowc.passes.classes import NARY, REDUCE, UNARY
+from glowc.passes.time_steps import Window
+
+Rule = Callable[[Graph, Node, int], int | None]
+POOLED = frozenset(("MaxPool", "AveragePool", "LpPool"))
+SPATIAL = POOLED | {"Conv"}
+RECURRENT = frozenset(("LSTM", "GRU", "RNN"))
+COMPUTES = frozenset(("Conv", "FullyConnected", "MatMul", *RECURRENT))
+"""Operators that make a time stream worth while."""
+
+
+def out_axis(graph: Graph, node: Node, axis: int) -> int | None:
+    """Return the time axis of the node's output when its first input has time axis `axis`."""
+    rule = _RULES.get(node.op)
+    return rule(graph, node, axis) if rule is not None else None
+
+
+def spatial_axes(graph: Graph, node: Node) -> tuple[tuple[int, ...], tuple[int, ...]]:
+    """Return the spatial axes of a convolution's or pool's input and of its output."""
+    rank = graph.types[node.inputs[0]].rank
+    inner, outer = tuple(range(1, rank - 1)), tuple(range(2, rank))
+    if node.str_("layout", "nchw") != "nhwc":
+        return outer, outer
+    return (outer if node.int_("planar") else inner), inner
+
+
+def window_along(graph: Graph, node: Node, index: int) -> Window:
+    """Return the window of a convolution or pool along its spatial axis number `index`."""
+    count = len(spatial_axes(graph, node)[0])
+    if node.op == "Conv":
+        weights = graph.types[node.inputs[1]].shape
+        taps = weights[1 + index] if node.str_("layout", "nchw") == "nhwc" else weights[2 + index]
+    else:
+        taps = node.ints("kernel_shape")[index]
+    ones = (1,) * count
+    pads = node.ints("pads", (0,) * (2 * count))
+    kernel = (taps - 1) * node.ints("dilations", ones)[index] + 1
+    return Window(kernel, node.ints("strides", ones)[index], pads[index], pads[index + count])
+
+
+def _same(graph: Graph, node: Node, axis: int) -> int | None:
+    return axis
+
+
+def _elementwise(graph: Graph, node: Node, axis: int) -> int | None:
+    """Operands are aligned at their last axes; other operands must not change along time."""
+    out = graph.types[node.outputs[0]]
+    return axis + out.rank - graph.types[node.inputs[0]].rank
+
+
+def _not_last(graph: Graph, node: Node, axis: int) -> int | None:
+    return axis if axis < graph.types[node.inputs[0]].rank - 1 else None
+
+
+def _matmul(graph: Graph, node: Node, axis: int) -> int | None:
+    """A row of the first factor gives a row of the result; the second one must be the same for all rows."""
+    a, b, y = (graph.types[name] for name in (*node.inputs[:2], node.outputs[0]))
+    if any(f"perm_{key}" in node.attrs for key in "aby") or axis == a.rank - 1 or b.rank > 2:
+        return None
+    return axis + y.rank - a.rank
+
+
+def _beside(graph: Graph, node: Node, axis: int) -> int | None:
+    """Operators with attribute `axis`: time must be another one."""
+    rank = graph.types[node.inputs[0]].rank
+    return axis if node.int_("axis", -1) % rank != axis else None
+
+
+def _in_front(graph: Graph, node: Node, axis: int) -> int | None:
+    """Normalisations over `axis` and all behind it."""
+    rank = graph.types[node.inputs[0]].rank
+    return axis if axis < node.int_("axis", -1) % rank else None
+
+
+def _reduce(graph: Graph, node: Node, axis: int) -> int | None:
+    rank = graph.types[node.inputs[0]].rank
+    axes = {a % rank for a in node.ints("axes", tuple(range(rank)))}
+    if axis in axes:
+        return None
+    return axis if node.int_("keepdims", 1) else axis - sum(a < axis for a in axes)
+
+
+def _transpose(graph: Graph, node: Node, axis: int) -> int | None:
+    rank = graph.types[node.inputs[0]].rank
+    return node.ints("perm", tuple(reversed(range(rank)))).index(axis)
+
+
+def _reshape(graph: Graph, node: Node, axis: int) -> int | None:
+    """Time stays an axis of its own when as many elements are in front of it as before."""
+    x, y = graph.types[node.inputs[0]].shape, graph.types[node.outputs[0]].shape
+    front = math.prod(x[:axis])
+    found = [i for i, d in enumerate(y) if d == x[axis] and math.prod(y[:i]) == front]
+    return found[0] if x[axis] > 1 and found else None
+
+
+_RULES: dict[str, Rule] = {
+    **dict.fromkeys(UNARY | {"Lut", "Dropout", "FlipSign"}, _same),
+    **dict.fromkeys(NARY, _elementwise),
+    **dict.fromkeys(("Softmax", "LogSoftmax", "Hardmax", "Concat", "Split"), _beside),
+    **dict.fromkeys(("LayerNormalization", "RMSNormalization"), _in_front),
+    **dict.fromkeys(REDUCE, _reduce),
+    "FullyConnected": _not_last,
+    "MatMul": _matmul,
+    "Transpose": _transpose,
+    "Reshape": _reshape,
+}  # fmt: skip
