@@ -59,6 +59,8 @@ def elements_touched(instr: Instr, steps: int = 1) -> dict[str, int]:
     """Return the elements read and written by operand role; `steps` are the calls of an elementwise or sum kernel."""
     kernel = get_kernel(instr.kernel)
     once = {o.role: _elements(o) for o in instr.operands}
+    if kernel.rows and "out_h" in instr.params:  # in a segment the operand is a ring of a few rows
+        once["out"] = math.prod(int(instr.params[key]) for key in ("batch", "out_h", "out_w", "out_c"))
     kind = kernel.name.split("_")[0]
     if kind in _PRODUCTS and instr.macs:
         return once | _products(instr, depthwise=kind == "dwconv")
@@ -70,7 +72,7 @@ def elements_touched(instr: Instr, steps: int = 1) -> dict[str, int]:
     if kernel.name.startswith("sum_rows"):
         width, channels = int(instr.params["in_w"]), int(instr.params["in_c"])
         return once | {"in": steps * width * channels, "acc": 2 * steps * channels}
-    return once | _repeated(instr, kind)
+    return once | _repeated(instr, kind, once[next(o.role for o in instr.operands if o.access.writes)])
 
 
 def _elements(operand: Operand) -> int:
@@ -115,12 +117,12 @@ def _recurrent(instr: Instr, gates: int) -> dict[str, int]:
     }  # fmt: skip
 
 
-def _repeated(instr: Instr, kind: str) -> dict[str, int]:
-    """Return what kernels that meet their input `in` several times read of it."""
+def _repeated(instr: Instr, kind: str, outputs: int) -> dict[str, int]:
+    """Return what kernels that meet their input `in` several times read of it for so many outputs."""
     source = next((o for o in instr.operands if o.role == "in"), None)
     if source is None:
         return {}
-    p, outputs = instr.params, next(o for o in instr.operands if o.access.writes).type.elements
+    p = instr.params
     if "k_h" in p:
         return {"in": outputs * math.prod(int(p.get(f"k_{axis}", 1)) for axis in "dhw")}
     if kind == "interpolate":
