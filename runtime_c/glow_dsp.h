@@ -23,6 +23,9 @@
 
 #if GLOW_DSP_ASM
 #define GLOW_DSP_FUNCTION GLOW_DSP_UNUSED __attribute__((naked, noinline)) static void
+/* 256 times the sum of an even channel to float, exactly. */
+#define GLOW_DSP_EVEN_DUAL ", #8\n"
+#define GLOW_DSP_EVEN_WIDE "\n"
 #endif
 
 static inline uint32_t glow_four8(int32_t x) { return ((uint32_t)x & 0xFFu) * 0x01010101u; }

@@ -45,9 +45,6 @@ typedef struct {
   "ldmia.w r1!, {r4, r6, r8, r10}\n" "mov r5, r4\n" "mov r7, r6\n" "mov r9, r8\n" "mov r11, r10\n"
 #define GLOW_DSP_SPLIT_DUAL "sub r4, r4, r8\n" "sub r5, r5, r9\n" "sub r6, r6, r10\n" "sub r7, r7, r11\n"
 #define GLOW_DSP_SPLIT_WIDE
-/* 256 times the sum of an even channel to float, exactly. */
-#define GLOW_DSP_EVEN_DUAL ", #8\n"
-#define GLOW_DSP_EVEN_WIDE "\n"
 /* Saturates four rounded values in a, b, c, d and packs them into a; the zero point is r12. */
 #define GLOW_DSP_PACK_S8(a, b, c, d) \
   "qadd " a ", " a ", r12\n" "qadd " b ", " b ", r12\n" "qadd " c ", " c ", r12\n" "qadd " d ", " d ", r12\n" \

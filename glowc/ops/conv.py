@@ -18,7 +18,16 @@ from glowc.graph.graph import Node
 from glowc.graph.numerics import act_range, dequantize, requant_scale, requantize
 from glowc.graph.types import DType, TensorType
 from glowc.instr.ir import ParamValue
-from glowc.ops import packing_a32, packing_a64, packing_dsp, packing_lane, packing_m3, packing_mve, packing_neon
+from glowc.ops import (
+    packing_a32,
+    packing_a64,
+    packing_dsp,
+    packing_dsp_quad,
+    packing_lane,
+    packing_m3,
+    packing_mve,
+    packing_neon,
+)
 from glowc.ops.base import REF, Arrays, Call, KernelDef, LowerCtx, MaybeTypes, OpDef, OpError, Types
 from glowc.ops.integer import Folded, fold_weights, weight_codes
 from glowc.ops.requant_shift import (
@@ -289,6 +298,7 @@ _FAST = {
     "conv_s8": (
         packing_m3.CONV,
         packing_dsp.CONV,
+        packing_dsp_quad.CONV,
         packing_a32.CONV,
         *packing_a64.CONV,
         *packing_lane.CONV,
@@ -299,6 +309,7 @@ _FAST = {
         packing_dsp.DEPTHWISE,
         packing_a32.DEPTHWISE,
         packing_neon.DEPTHWISE,
+        packing_neon.DEPTHWISE_DOT,
         packing_mve.DEPTHWISE,
     ),
 }

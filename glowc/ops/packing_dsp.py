@@ -1,4 +1,4 @@
-"""Constants of the `dsp` variants: weights, biases and scales as one stream (runtime_c/glow_dsp.h tells its form).
+"""Constants of the `dsp` variants: weights, biases and scales as one stream (runtime_c/glow_dsp_gemm.h tells its form).
 
 Two output channels share a halfword, 256 * even + odd, when the weights allow it (`dual`, no byte more than the
 weights); else every weight takes a halfword (`wide`). The element type of the stream, s32 or s16, tells which.
@@ -17,7 +17,7 @@ from glowc.instr.ir import Instr, ParamValue
 from glowc.ops.base import Arrays, KernelVariant
 
 NEEDS = frozenset({"dsp", "fpu", "unaligned"})
-_EMPTY = {"bias": np.zeros(1, np.int32), "scale": np.zeros(1, np.float32)}
+EMPTY = {"bias": np.zeros(1, np.int32), "scale": np.zeros(1, np.float32)}
 _GROUP = 4  # inputs that one word of int8 holds; also output channels of a block
 _MAX_EVEN_SUM = 1 << 23
 _MAX_EXPANDED = 1024  # inputs of a fully connected layer that may take two bytes of scratch each
@@ -30,21 +30,44 @@ def _int(instr: Instr, key: str) -> int:
     return int(instr.params[key])
 
 
-def stream(weights: np.ndarray, constants: Arrays, instr: Instr, unit: int = 1) -> np.ndarray:
-    """Return the stream of weights[O, K], K filled up to units of groups; int32 when dual, int16 when wide."""
+@dataclass(frozen=True, slots=True)
+class Padded:
+    """A layer filled up to whole blocks of channels and whole groups of inputs."""
+
+    weights: np.ndarray  # int64 [O, K]
+    biases: np.ndarray  # int64 [O]
+    scales: np.ndarray  # float32 [O]
+    dual: bool  # two channels fit a halfword
+
+
+def padded_layer(weights: np.ndarray, constants: Arrays, instr: Instr, channels: int, unit: int = 1) -> Padded:
+    """Fill weights[O, K] up to whole blocks of `channels` and units of groups; simplify constant channels."""
     out_n, k = weights.shape
-    blocks, groups = -(-out_n // _GROUP), -(-k // (unit * _GROUP)) * unit
-    padded = np.zeros((blocks * _GROUP, groups * _GROUP), np.int64)
+    blocks, groups = -(-out_n // channels), -(-k // (unit * _GROUP)) * unit
+    padded = np.zeros((blocks * channels, groups * _GROUP), np.int64)
     padded[:out_n, :k] = weights
-    biases, scales = np.zeros(blocks * _GROUP, np.int64), np.zeros(blocks * _GROUP, np.float32)
+    biases, scales = np.zeros(blocks * channels, np.int64), np.zeros(blocks * channels, np.float32)
     biases[:out_n] = constants["bias"]
     scales[:out_n] = constants["scale"]
     _simplify_constant_channels(padded, biases, scales, instr)
-    pairs = padded.reshape(blocks, _GROUP, groups, _GROUP)[..., (0, 2, 1, 3)]
-    pairs = pairs.reshape(blocks, _GROUP, 2 * groups, 2).transpose(0, 2, 1, 3)
-    first = biases.reshape(blocks, _GROUP)[:, (0, 2, 1, 3)]
-    scale_words = scales.view(np.int32).reshape(blocks, _GROUP)
-    if not _is_dual(padded, biases, instr):
+    return Padded(padded, biases, scales, _is_dual(padded, biases, instr))
+
+
+def halfwords(weights: np.ndarray) -> np.ndarray:
+    """Return weights[O, K] as [O, K / 2, 2] in the order of SXTB16: of four inputs 0 and 2, then 1 and 3."""
+    pairs = weights.reshape(len(weights), -1, _GROUP)[..., (0, 2, 1, 3)]
+    return pairs.reshape(len(weights), -1, 2)
+
+
+def stream(weights: np.ndarray, constants: Arrays, instr: Instr, unit: int = 1) -> np.ndarray:
+    """Return the stream of weights[O, K], K filled up to units of groups; int32 when dual, int16 when wide."""
+    layer = padded_layer(weights, constants, instr, _GROUP, unit)
+    blocks = len(layer.weights) // _GROUP
+    pairs = halfwords(layer.weights)
+    pairs = pairs.reshape(blocks, _GROUP, -1, 2).transpose(0, 2, 1, 3)
+    first = layer.biases.reshape(blocks, _GROUP)[:, (0, 2, 1, 3)]
+    scale_words = layer.scales.view(np.int32).reshape(blocks, _GROUP)
+    if not layer.dual:
         parts = (first.astype(np.int32), _words(pairs), scale_words)
         return np.concatenate(parts, axis=1).reshape(-1).view(np.int16)
     first[:, :2] = 256 * first[:, :2] + first[:, 2:]
@@ -85,7 +108,7 @@ def pack_fc(constants: Arrays, instr: Instr) -> Arrays:
     """Pack the constants of fc_s8."""
     weights = constants["weights"].reshape(_int(instr, "out_n"), _int(instr, "in_k"))
     unit = 2 if fc_plan(instr)["path"] == "units" else 1
-    return {"weights": stream(weights, constants, instr, unit), **_EMPTY}
+    return {"weights": stream(weights, constants, instr, unit), **EMPTY}
 
 
 def fc_plan(instr: Instr) -> Mapping[str, ParamValue]:
@@ -109,14 +132,17 @@ def ending(instr: Instr) -> str:
 
 
 def pack_conv(constants: Arrays, instr: Instr) -> Arrays:
-    """Pack the constants of conv_s8; a planar input is gathered channel by channel."""
-    shape = [_int(instr, key) for key in ("out_c", "k_h", "k_w", "in_c")]
-    weights = constants["weights"].reshape(shape)
+    """Pack the constants of conv_s8."""
+    return {"weights": stream(collected(constants["weights"], instr), constants, instr), **EMPTY}
+
+
+def collected(weights: np.ndarray, instr: Instr) -> np.ndarray:
+    """Return conv_s8's weights[O, K] in the order in which the inputs are collected."""
+    weights = weights.reshape([_int(instr, key) for key in ("out_c", "k_h", "k_w", "in_c")])
     path = conv_plan(instr)["path"]
-    if path in ("planar", "three"):
-        weights = weights.transpose((0, 3, 1, 2) if path == "planar" else (0, 1, 3, 2))
-    flat = _three(weights) if path == "three" else weights.reshape(shape[0], -1)
-    return {"weights": stream(flat, constants, instr), **_EMPTY}
+    if path == "three":
+        return _three(weights.transpose(0, 1, 3, 2))
+    return (weights.transpose(0, 3, 1, 2) if path == "planar" else weights).reshape(len(weights), -1)
 
 
 def _three(weights: np.ndarray) -> np.ndarray:
@@ -244,7 +270,7 @@ def pack_depthwise(constants: Arrays, instr: Instr) -> Arrays:
         word = np.ascontiguousarray(weights[:, c : c + _GROUP]).view(np.int32).reshape(-1)
         b, s = bias[c : c + _GROUP], np.ascontiguousarray(scale[c : c + _GROUP]).view(np.int32)
         parts += [b[0::2], word, s[0::2], b[1::2], s[1::2]]
-    return {"weights": np.concatenate(parts), **_EMPTY}
+    return {"weights": np.concatenate(parts), **EMPTY}
 
 
 def accepts_add(instr: Instr) -> bool:

@@ -195,6 +195,10 @@ def vector_cases(rng: np.random.Generator) -> Iterator[Case]:
         for group, out_c in ((c, c), (1, 6)):
             base = {"h": 6, "w": 9, "c": c, "out_c": out_c, "group": group, "descending": down}
             yield geometry(rng, **base, **edge, **part, label=f"ring {c}")  # type: ignore[arg-type]
+    for clamp, zp in itertools.product((None, (-128, 60), (-20, 127), (-20, 60)), (-128, 5)):
+        for c, k in ((48, (1, 1)), (50, (1, 1)), (12, (3, 3)), (3, (3, 3))):  # every ending of four pixels' products
+            base = {"h": 4, "w": 8, "c": c, "out_c": 6, "k": k, "clamp": clamp, "y_zp": zp, "planar": c == 3}
+            yield geometry(rng, **base, **(edge if k == (3, 3) else {}), label=f"endings {c}")  # type: ignore[arg-type]
     for c, out_c in ((16, 7), (20, 9), (48, 4), (64, 13)):
         for stride in (1, 2, 3):
             base = {"h": 6, "w": 10, "c": c, "out_c": out_c, "stride": (stride, stride)}

@@ -1,0 +1,106 @@
+"""Constants of conv_s8's `dsp4` variant: four pixels times pairs of channels (runtime_c/glow_dsp_quad.h)."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+import numpy as np
+
+from glowc.instr.ir import Instr, ParamValue
+from glowc.ops.base import Arrays, KernelVariant
+from glowc.ops.packing_dsp import (
+    EMPTY,
+    NEEDS,
+    accepts_matrix,
+    collected,
+    conv_plan,
+    conv_scratch,
+    ending,
+    halfwords,
+    padded_layer,
+)
+
+_WORDS = 24  # GLOW_DSP_QUAD_WORDS
+_PIXELS = 4
+_GROUP = 4
+_QUAD_COST, _PAIR_COST, _BLOCK_COST = 0.70, 0.75, 9.0  # instructions per multiply-accumulate, and per output
+
+
+def _int(instr: Instr, key: str) -> int:
+    return int(instr.params[key])
+
+
+def _groups(instr: Instr) -> int:
+    return conv_scratch(instr) // 16
+
+
+def plan(instr: Instr) -> Mapping[str, ParamValue]:
+    """How the inputs are collected, and how codes are ended."""
+    return {**conv_plan(instr), "end": ending(instr)}
+
+
+def _span(instr: Instr) -> int:
+    """Bytes of one row under the windows of four pixels."""
+    return (3 * _int(instr, "stride_w") + _int(instr, "k_w")) * _int(instr, "in_c")
+
+
+def scratch_bytes(instr: Instr) -> int:
+    """Four pixels of inputs as int16; at the edges of the input also a padded piece of a row."""
+    return 8 * _PIXELS * _groups(instr) + (_span(instr) if plan(instr)["path"] == "rows" else 0)
+
+
+def _pays(instr: Instr) -> bool:
+    """Say whether four pixels at a time need fewer instructions than two, the last ones of a row included."""
+    width, height = _int(instr, "out_w"), _int(instr, "out_h")
+    if plan(instr)["path"] != "rows":
+        width, height = width * height, 1
+    inputs = _GROUP * _groups(instr)
+    quads = height * -(-width // 4) * 4 * (_QUAD_COST * inputs + _BLOCK_COST)
+    pairs = -(-width * height // 2) * 2 * (_PAIR_COST * inputs + _BLOCK_COST)
+    return quads < pairs
+
+
+def accepts(instr: Instr) -> bool:
+    """Accept what pays and whose scratch is at most three input rows, or two pixels, as int16."""
+    if (
+        not accepts_matrix(instr)
+        or _int(instr, "out_c") < 2
+        or conv_plan(instr)["path"] not in ("point", "rows", "three")
+    ):
+        return False
+    rows = 2 * 3 * _int(instr, "in_w") * _int(instr, "in_c")
+    return scratch_bytes(instr) <= max(rows, 2 * 8 * _groups(instr)) and _pays(instr)
+
+
+def pack(constants: Arrays, instr: Instr) -> Arrays:
+    """Return the stream: per pair of channels two biases, the steps' words, two scales; int16 when wide."""
+    layer = padded_layer(collected(constants["weights"], instr), constants, instr, channels=2)
+    blocks = len(layer.weights) // 2
+    pairs = halfwords(layer.weights)  # [channels, steps, 2]
+    steps = pairs.shape[1]
+    biases, scales = layer.biases.reshape(blocks, 2).copy(), layer.scales.view(np.int32).reshape(blocks, 2)
+    if layer.dual:
+        biases[:, 0] = 256 * biases[:, 0] + biases[:, 1]
+        halves = 256 * pairs[0::2] + pairs[1::2]
+    else:
+        halves = pairs.reshape(blocks, 2, steps, 2).transpose(0, 2, 1, 3)
+    biases = ((biases + (1 << 31)) % (1 << 32) - (1 << 31)).astype(np.int32)  # as the sums, modulo 2^32
+    words = np.ascontiguousarray(halves.astype(np.int16)).view(np.int32).reshape(blocks, -1)
+    body = np.concatenate((biases, words, scales), axis=1).reshape(-1)
+    chunk = _WORDS // (1 if layer.dual else 2)
+    skip = chunk - 1 - (steps - 2) % chunk
+    stream = np.concatenate((np.zeros(skip * (_WORDS // chunk), np.int32), body))
+    return {"weights": stream if layer.dual else stream.view(np.int16), **EMPTY}
+
+
+CONV = KernelVariant(
+    "dsp4",
+    NEEDS,
+    rank=11,
+    header="glow_dsp_quad.h",
+    accepts=accepts,
+    pack=pack,
+    scratch_bytes=scratch_bytes,
+    plan=plan,
+    streams=True,
+)

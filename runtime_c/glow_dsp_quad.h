@@ -1,0 +1,264 @@
+/* Matrix product of four pixels with pairs of output channels, for CPUs with the DSP extension and an FPU.
+ *
+ * A step is two inputs of every pixel: four words of activations (glow_expand_quad), and of the weights
+ *   dual: one word, whose halfwords are 256 * weight of the even channel + weight of the odd one: SMLAD sums
+ *         256 * even + odd, then, after SXTB16, odd alone. The compiler proved that |even sum with bias| < 2^23;
+ *   wide: two words, one per channel.
+ * Weights wait in the FPU's registers, loaded 24 words at a time, so that the core's hold the sums. The stream has, per
+ * pair of channels: two biases (dual: 256 * even + odd, odd), the words of the steps, two scales; before all of it at
+ * least `skip` steps that are loaded with the first words and not used.
+ */
+#ifndef GLOW_DSP_QUAD_H
+#define GLOW_DSP_QUAD_H
+
+#include "glow_dsp.h"
+
+/* One call: four pixels x `blocks` pairs of channels. A pixel that does not exist repeats another one. */
+typedef struct {
+  const uint32_t *acts;
+  const uint32_t *stream;
+  int8_t *out[4];
+  int32_t blocks;
+  const uint32_t *acts_end;
+  int32_t skip; /* the first 24 words hold the steps after the first one, behind this many others */
+  int32_t out_zp;
+  uint32_t low; /* limits of the output, in all four bytes */
+  uint32_t high;
+} glow_dsp_quad_t;
+
+#define GLOW_DSP_QUAD_WORDS 24
+
+/* Steps to skip for `steps` steps of `words` words each. */
+static inline int32_t glow_dsp_quad_skip(int32_t steps, int32_t words) {
+  const int32_t chunk = GLOW_DSP_QUAD_WORDS / words;
+  return chunk - 1 - (steps - 2) % chunk;
+}
+
+#if GLOW_DSP_ASM
+/* clang-format off */
+#define GLOW_DSP_QUAD_ACTS "ldmia.w r0!, {r1, r2, r3, r12}\n"
+#define GLOW_DSP_QUAD_EVEN \
+  "smlad r4, r1, lr, r4\n" "smlad r5, r2, lr, r5\n" "smlad r6, r3, lr, r6\n" "smlad r7, r12, lr, r7\n"
+#define GLOW_DSP_QUAD_ODD \
+  "smlad r8, r1, lr, r8\n" "smlad r9, r2, lr, r9\n" "smlad r10, r3, lr, r10\n" "smlad r11, r12, lr, r11\n"
+#define GLOW_DSP_STEP_DUAL(a) \
+  GLOW_DSP_QUAD_ACTS "vmov lr, s" #a "\n" GLOW_DSP_QUAD_EVEN "sxtb16 lr, lr\n" GLOW_DSP_QUAD_ODD
+#define GLOW_DSP_STEP_WIDE(a, b) \
+  GLOW_DSP_QUAD_ACTS "vmov lr, s" #a "\n" GLOW_DSP_QUAD_EVEN "vmov lr, s" #b "\n" GLOW_DSP_QUAD_ODD
+#define GLOW_DSP_STEPS_DUAL \
+  GLOW_DSP_STEP_DUAL(8) GLOW_DSP_STEP_DUAL(9) GLOW_DSP_STEP_DUAL(10) GLOW_DSP_STEP_DUAL(11) \
+  GLOW_DSP_STEP_DUAL(12) GLOW_DSP_STEP_DUAL(13) GLOW_DSP_STEP_DUAL(14) GLOW_DSP_STEP_DUAL(15) \
+  GLOW_DSP_STEP_DUAL(16) GLOW_DSP_STEP_DUAL(17) GLOW_DSP_STEP_DUAL(18) GLOW_DSP_STEP_DUAL(19) \
+  GLOW_DSP_STEP_DUAL(20) GLOW_DSP_STEP_DUAL(21) GLOW_DSP_STEP_DUAL(22) GLOW_DSP_STEP_DUAL(23) \
+  GLOW_DSP_STEP_DUAL(24) GLOW_DSP_STEP_DUAL(25) GLOW_DSP_STEP_DUAL(26) GLOW_DSP_STEP_DUAL(27) \
+  GLOW_DSP_STEP_DUAL(28) GLOW_DSP_STEP_DUAL(29) GLOW_DSP_STEP_DUAL(30) GLOW_DSP_STEP_DUAL(31)
+#define GLOW_DSP_STEPS_WIDE \
+  GLOW_DSP_STEP_WIDE(8, 9) GLOW_DSP_STEP_WIDE(10, 11) GLOW_DSP_STEP_WIDE(12, 13) GLOW_DSP_STEP_WIDE(14, 15) \
+  GLOW_DSP_STEP_WIDE(16, 17) GLOW_DSP_STEP_WIDE(18, 19) GLOW_DSP_STEP_WIDE(20, 21) GLOW_DSP_STEP_WIDE(22, 23) \
+  GLOW_DSP_STEP_WIDE(24, 25) GLOW_DSP_STEP_WIDE(26, 27) GLOW_DSP_STEP_WIDE(28, 29) GLOW_DSP_STEP_WIDE(30, 31)
+/* The first step: its sums start from the biases in r7 and r11. */
+#define GLOW_DSP_HEAD_DUAL "ldmia.w r1!, {r7, r11, lr}\n"
+#define GLOW_DSP_HEAD_WIDE "ldmia.w r1!, {r7, r11, r12, lr}\n" "vmov s5, lr\n" "mov lr, r12\n"
+#define GLOW_DSP_SECOND_DUAL "sxtb16 lr, lr\n"
+#define GLOW_DSP_SECOND_WIDE "vmov lr, s5\n"
+#define GLOW_DSP_QUAD_SPLIT_DUAL "sub r4, r4, r8\n" "sub r5, r5, r9\n" "sub r6, r6, r10\n" "sub r7, r7, r11\n"
+#define GLOW_DSP_QUAD_SPLIT_WIDE
+#define GLOW_DSP_QUAD_BACK_DUAL "lsl r2, r5, #2\n"
+#define GLOW_DSP_QUAD_BACK_WIDE "lsl r2, r5, #3\n"
+
+/* Rounded values of a pixel's two channels in (r4, r5), (r6, r7), (r8, r9), (r10, r11) to two bytes of r4, r6, r8, r10.
+ * U8, V8: the zero point is -128; U8, N8: without limits; V8: an upper one only. */
+#define GLOW_DSP_QUAD_U8(a, b) "usat " a ", #8, " a "\n" "usat " b ", #8, " b "\n" "orr " a ", " a ", " b ", lsl #8\n"
+#define GLOW_DSP_QUAD_N8(a, b) \
+  "qadd " a ", " a ", r12\n" "qadd " b ", " b ", r12\n" "ssat " a ", #8, " a "\n" "ssat " b ", #8, " b "\n" \
+  "bfi " a ", " b ", #8, #8\n"
+#define GLOW_DSP_QUAD_ALL(codes) codes("r4", "r5") codes("r6", "r7") codes("r8", "r9") codes("r10", "r11")
+#define GLOW_DSP_QUAD_SIGN(a) "eor " a ", " a ", #0x80808080\n"
+#define GLOW_DSP_QUAD_MOST(a) "ssub8 r2, r12, " a "\n" "sel " a ", " a ", r12\n"
+#define GLOW_DSP_QUAD_LEAST(a) "ssub8 r2, " a ", r3\n" "sel " a ", " a ", r3\n"
+#define GLOW_DSP_QUAD_JOIN "pkhbt r4, r4, r6, lsl #16\n" "pkhbt r8, r8, r10, lsl #16\n"
+#define GLOW_DSP_QUAD_PART "lsr r6, r4, #16\n" "lsr r10, r8, #16\n"
+#define GLOW_DSP_QUAD_END_U8 \
+  GLOW_DSP_QUAD_ALL(GLOW_DSP_QUAD_U8) \
+  GLOW_DSP_QUAD_SIGN("r4") GLOW_DSP_QUAD_SIGN("r6") GLOW_DSP_QUAD_SIGN("r8") GLOW_DSP_QUAD_SIGN("r10")
+#define GLOW_DSP_QUAD_END_V8 \
+  "ldr r12, [sp, #28]\n" GLOW_DSP_QUAD_ALL(GLOW_DSP_QUAD_U8) GLOW_DSP_QUAD_JOIN \
+  GLOW_DSP_QUAD_SIGN("r4") GLOW_DSP_QUAD_SIGN("r8") \
+  GLOW_DSP_QUAD_MOST("r4") GLOW_DSP_QUAD_MOST("r8") GLOW_DSP_QUAD_PART
+#define GLOW_DSP_QUAD_END_N8 "ldr r12, [sp, #20]\n" GLOW_DSP_QUAD_ALL(GLOW_DSP_QUAD_N8)
+#define GLOW_DSP_QUAD_END_S8 \
+  GLOW_DSP_QUAD_END_N8 GLOW_DSP_QUAD_JOIN "ldrd r3, r12, [sp, #24]\n" \
+  GLOW_DSP_QUAD_LEAST("r4") GLOW_DSP_QUAD_LEAST("r8") GLOW_DSP_QUAD_MOST("r4") GLOW_DSP_QUAD_MOST("r8") \
+  GLOW_DSP_QUAD_PART
+
+#define GLOW_DSP_QUAD(form, end) \
+  __asm__ volatile( \
+      ".syntax unified\n" \
+      "push {r4-r11, lr}\n" \
+      "vpush {s16-s31}\n" \
+      "sub sp, sp, #32\n" \
+      "ldm r0!, {r2-r8}\n" /* acts, stream, out, blocks */ \
+      "add r8, r4, r8, lsl #1\n" \
+      "stm sp, {r4-r8}\n" \
+      "ldm r0, {r4-r8}\n" /* end of acts, skip, zero point, limits */ \
+      "str r6, [sp, #20]\n" \
+      "strd r7, r8, [sp, #24]\n" \
+      "mov r1, r3\n" \
+      "mov r6, #44\n" \
+      "mul r6, r6, r5\n" \
+      "adr.w r3, 2f\n" \
+      "add r3, r3, r6\n" \
+      "orr r3, r3, #1\n" \
+      "vmov s1, r4\n" \
+      "vmov s2, s3, r2, r3\n" \
+      GLOW_DSP_QUAD_BACK_##form \
+      "vmov s4, r2\n" \
+      "1:\n" \
+      GLOW_DSP_HEAD_##form \
+      "vmov r0, s4\n" \
+      "sub r1, r1, r0\n" \
+      "vldmia r1!, {s8-s31}\n" \
+      "vmov s0, r1\n" \
+      "vmov r0, s2\n" \
+      GLOW_DSP_QUAD_ACTS \
+      "smlad r4, r1, lr, r7\n" "smlad r5, r2, lr, r7\n" "smlad r6, r3, lr, r7\n" "smlad r7, r12, lr, r7\n" \
+      GLOW_DSP_SECOND_##form \
+      "smlad r8, r1, lr, r11\n" "smlad r9, r2, lr, r11\n" "smlad r10, r3, lr, r11\n" "smlad r11, r12, lr, r11\n" \
+      "vmov lr, s3\n" \
+      "bx lr\n" \
+      ".balign 4\n" \
+      "2:\n" \
+      GLOW_DSP_STEPS_##form \
+      "vmov r1, r2, s0, s1\n" \
+      "cmp r0, r2\n" \
+      "beq.w 3f\n" \
+      "vldmia r1!, {s8-s31}\n" \
+      "vmov s0, r1\n" \
+      "b.w 2b\n" \
+      "3:\n" \
+      GLOW_DSP_QUAD_SPLIT_##form \
+      "vldmia r1!, {s16-s17}\n" \
+      "vmov s8, s9, r4, r8\n" "vmov s10, s11, r5, r9\n" "vmov s12, s13, r6, r10\n" "vmov s14, s15, r7, r11\n" \
+      "vcvt.f32.s32 s8, s8" GLOW_DSP_EVEN_##form "vcvt.f32.s32 s9, s9\n" \
+      "vcvt.f32.s32 s10, s10" GLOW_DSP_EVEN_##form "vcvt.f32.s32 s11, s11\n" \
+      "vcvt.f32.s32 s12, s12" GLOW_DSP_EVEN_##form "vcvt.f32.s32 s13, s13\n" \
+      "vcvt.f32.s32 s14, s14" GLOW_DSP_EVEN_##form "vcvt.f32.s32 s15, s15\n" \
+      "vmul.f32 s8, s8, s16\n" "vmul.f32 s9, s9, s17\n" "vmul.f32 s10, s10, s16\n" "vmul.f32 s11, s11, s17\n" \
+      "vmul.f32 s12, s12, s16\n" "vmul.f32 s13, s13, s17\n" "vmul.f32 s14, s14, s16\n" "vmul.f32 s15, s15, s17\n" \
+      "vcvtr.s32.f32 s8, s8\n" "vcvtr.s32.f32 s9, s9\n" "vcvtr.s32.f32 s10, s10\n" "vcvtr.s32.f32 s11, s11\n" \
+      "vcvtr.s32.f32 s12, s12\n" "vcvtr.s32.f32 s13, s13\n" "vcvtr.s32.f32 s14, s14\n" "vcvtr.s32.f32 s15, s15\n" \
+      "vmov r4, r5, s8, s9\n" "vmov r6, r7, s10, s11\n" "vmov r8, r9, s12, s13\n" "vmov r10, r11, s14, s15\n" \
+      GLOW_DSP_QUAD_END_##end \
+      "ldm sp, {r0, r2, r3, r12}\n" \
+      "strh r4, [r0], #2\n" "strh r6, [r2], #2\n" "strh r8, [r3], #2\n" "strh r10, [r12], #2\n" \
+      "stm sp, {r0, r2, r3, r12}\n" \
+      "ldr lr, [sp, #16]\n" \
+      "cmp r0, lr\n" \
+      "bne.w 1b\n" \
+      "add sp, sp, #32\n" \
+      "vpop {s16-s31}\n" \
+      "pop {r4-r11, pc}\n")
+
+#define GLOW_DSP_QUAD_GROUP \
+  "ldr r4, [r1], #4\n" "ldr r5, [r2], #4\n" "ldr r6, [r3], #4\n" "ldr r7, [r12], #4\n" \
+  "sxtab16 r8, lr, r4, ror #8\n" "sxtab16 r9, lr, r5, ror #8\n" \
+  "sxtab16 r10, lr, r6, ror #8\n" "sxtab16 r11, lr, r7, ror #8\n" \
+  "sxtab16 r4, lr, r4\n" "sxtab16 r5, lr, r5\n" "sxtab16 r6, lr, r6\n" "sxtab16 r7, lr, r7\n" \
+  "stmia.w r0!, {r4-r11}\n"
+/* clang-format on */
+
+#define GLOW_DSP_QUAD_FUNCTION(name, form, end) \
+  GLOW_DSP_FUNCTION name(GLOW_DSP_UNUSED const glow_dsp_quad_t *q) { GLOW_DSP_QUAD(form, end); }
+GLOW_DSP_QUAD_FUNCTION(glow_dsp_quad_dual_u8, DUAL, U8)
+GLOW_DSP_QUAD_FUNCTION(glow_dsp_quad_dual_v8, DUAL, V8)
+GLOW_DSP_QUAD_FUNCTION(glow_dsp_quad_dual_n8, DUAL, N8)
+GLOW_DSP_QUAD_FUNCTION(glow_dsp_quad_dual_s8, DUAL, S8)
+GLOW_DSP_QUAD_FUNCTION(glow_dsp_quad_wide, WIDE, S8)
+
+/* Expands groups (at least one) of four inputs of four pixels; returns the place behind them. */
+__attribute__((naked, noinline)) GLOW_DSP_UNUSED static uint32_t *glow_expand_quad(
+    GLOW_DSP_UNUSED uint32_t *to, GLOW_DSP_UNUSED const int8_t *const *from, GLOW_DSP_UNUSED int32_t groups,
+    GLOW_DSP_UNUSED uint32_t neg_zp) {
+  /* clang-format off */
+  __asm__ volatile(
+      ".syntax unified\n"
+      "push {r4-r11, lr}\n"
+      "mov lr, r3\n"
+      "ldm r1, {r4-r7}\n"
+      "add r8, r4, r2, lsl #2\n"
+      "vmov s0, r8\n"
+      "rsb r2, r2, #0\n"
+      "and r2, r2, #3\n"
+      "mov r8, #52\n"
+      "mul r8, r8, r2\n"
+      "adr.w r9, 1f\n"
+      "add r8, r8, r9\n"
+      "orr r8, r8, #1\n"
+      "mov r1, r4\n"
+      "mov r2, r5\n"
+      "mov r3, r6\n"
+      "mov r12, r7\n"
+      "bx r8\n"
+      ".balign 4\n"
+      "1:\n"
+      GLOW_DSP_QUAD_GROUP GLOW_DSP_QUAD_GROUP GLOW_DSP_QUAD_GROUP GLOW_DSP_QUAD_GROUP
+      "vmov r4, s0\n"
+      "cmp r1, r4\n"
+      "bne.w 1b\n"
+      "pop {r4-r11, pc}\n");
+  /* clang-format on */
+}
+
+#else /* the same in C */
+
+static inline int32_t glow_dsp_quad_sum(const glow_dsp_quad_t *q, const uint32_t *w, int32_t words, int32_t pixel,
+                                        int32_t channel) {
+  const int32_t dual = words == 1 ? 1 : 0;
+  int32_t odd = (int32_t)w[1];
+  int32_t sum = (int32_t)w[channel];
+  w += 2;
+  for (const uint32_t *acts = q->acts; acts != q->acts_end; acts += 4, w += words) {
+    const uint32_t low = dual ? glow_sxtab16(0u, w[0]) : w[1];
+    odd = glow_dsp_smlad(acts[pixel], low, odd);
+    sum = glow_dsp_smlad(acts[pixel], w[dual ? 0 : channel], sum);
+  }
+  if (dual) {
+    return channel != 0 ? odd : (int32_t)((uint32_t)sum - (uint32_t)odd) / 256; /* without remainder */
+  }
+  return sum;
+}
+
+static inline void glow_dsp_quad_twin(const glow_dsp_quad_t *q, int32_t words) {
+  const uint32_t *w = q->stream;
+  const int32_t steps = (int32_t)((q->acts_end - q->acts) / 4);
+  for (int32_t b = 0; b < q->blocks; b++, w += 4 + steps * words) {
+    for (int32_t i = 0; i < 8; i++) {
+      float scale;
+      memcpy(&scale, &w[2 + steps * words + i % 2], sizeof scale);
+      const int32_t sum = glow_dsp_quad_sum(q, w, words, i / 2, i % 2);
+      q->out[i / 2][2 * b + i % 2] =
+          (int8_t)glow_requant(sum, scale, q->out_zp, glow_first8(q->low), glow_first8(q->high));
+    }
+  }
+}
+
+GLOW_DSP_UNUSED static void glow_dsp_quad_dual_u8(const glow_dsp_quad_t *q) { glow_dsp_quad_twin(q, 1); }
+GLOW_DSP_UNUSED static void glow_dsp_quad_dual_v8(const glow_dsp_quad_t *q) { glow_dsp_quad_twin(q, 1); }
+GLOW_DSP_UNUSED static void glow_dsp_quad_dual_n8(const glow_dsp_quad_t *q) { glow_dsp_quad_twin(q, 1); }
+GLOW_DSP_UNUSED static void glow_dsp_quad_dual_s8(const glow_dsp_quad_t *q) { glow_dsp_quad_twin(q, 1); }
+GLOW_DSP_UNUSED static void glow_dsp_quad_wide(const glow_dsp_quad_t *q) { glow_dsp_quad_twin(q, 2); }
+
+GLOW_DSP_UNUSED static uint32_t *glow_expand_quad(uint32_t *to, const int8_t *const *from, int32_t groups,
+                                                  uint32_t neg_zp) {
+  for (int32_t g = 0; g < groups; g++, to += 8) {
+    for (int32_t i = 0; i < 4; i++) {
+      const uint32_t word = glow_load4(from[i] + 4 * g);
+      to[i] = glow_sxtab16(neg_zp, word);
+      to[i + 4] = glow_sxtab16_odd(neg_zp, word);
+    }
+  }
+  return to;
+}
+#endif
+
+#endif
