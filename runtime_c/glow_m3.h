@@ -39,12 +39,9 @@ static inline int32_t glow_thumb_factor(uint32_t bits) {
   return (int32_t)((bits << 8 | 0x80000000u) >> (126u - (bits >> 23)));
 }
 
-/* glow_requant to int8 in place; 0: a sum's fraction is within `near_tie` of a tie, and nothing is of use. */
-static inline int glow_thumb_round4(int32_t *a, int32_t *b, int32_t *c, int32_t *d, int32_t factor, uint32_t near_tie,
-                                    int32_t zp) {
+/* glow_thumb_roundN: glow_requant to int8 of N sums in place; 0: a sum's fraction is within `near_tie` of a tie, and
+ * nothing is of use. */
 #if GLOW_M3_ASM
-  uint32_t t;
-  int32_t bad;
 /* clang-format off */
 #define GLOW_M3_ROUND(a) \
   "smull %[t], " a ", " a ", %[factor]\n\t" \
@@ -54,17 +51,19 @@ static inline int glow_thumb_round4(int32_t *a, int32_t *b, int32_t *c, int32_t 
   "add " a ", " a ", %[t], lsr #31\n\t" \
   "add " a ", " a ", %[zp]\n\t" \
   "ssat " a ", #8, " a "\n\t"
-  /* clang-format on */
-  __asm__(GLOW_M3_ROUND("%0") GLOW_M3_ROUND("%1") GLOW_M3_ROUND("%2") GLOW_M3_ROUND("%3") "1:\n\t"
-          "sbc %[bad], %[bad], %[bad]\n\t"
-          : "+r"(*a), "+r"(*b), "+r"(*c), "+r"(*d), [t] "=&r"(t), [bad] "=&r"(bad)
-          : [factor] "r"(factor), [near] "r"(near_tie + 0x80000000u), [width] "r"(2u * near_tie), [zp] "r"(zp)
-          : "cc");
-  return bad == 0;
+#define GLOW_M3_ROUNDS(text, ...) \
+  uint32_t t; \
+  int32_t bad; \
+  __asm__(text "1:\n\tsbc %[bad], %[bad], %[bad]\n\t" \
+          : __VA_ARGS__, [t] "=&r"(t), [bad] "=&r"(bad) \
+          : [factor] "r"(factor), [near] "r"(near_tie + 0x80000000u), [width] "r"(2u * near_tie), [zp] "r"(zp) \
+          : "cc"); \
+  return bad == 0
+/* clang-format on */
 #else
-  int32_t *const sums[4] = {a, b, c, d};
+static inline int glow_m3_rounds(int32_t *const *sums, int32_t n, int32_t factor, uint32_t near_tie, int32_t zp) {
   int good = 1;
-  for (int32_t i = 0; i < 4; i++) {
+  for (int32_t i = 0; i < n; i++) {
     const int64_t product = (int64_t)*sums[i] * factor;
     const uint32_t fraction = (uint32_t)((uint64_t)product & 0xFFFFFFFFu);
     const int32_t whole = (int32_t)(product >> 32); /* of two's complement: rounds down */
@@ -72,6 +71,51 @@ static inline int glow_thumb_round4(int32_t *a, int32_t *b, int32_t *c, int32_t 
     *sums[i] = glow_clamp(whole + (int32_t)(fraction >> 31) + zp, -128, 127);
   }
   return good;
+}
+#endif
+
+static inline int glow_thumb_round1(int32_t *a, int32_t factor, uint32_t near_tie, int32_t zp) {
+#if GLOW_M3_ASM
+  GLOW_M3_ROUNDS(GLOW_M3_ROUND("%0"), "+r"(*a));
+#else
+  int32_t *const sums[] = {a};
+  return glow_m3_rounds(sums, 1, factor, near_tie, zp);
+#endif
+}
+
+static inline int glow_thumb_round2(int32_t *a, int32_t *b, int32_t factor, uint32_t near_tie, int32_t zp) {
+#if GLOW_M3_ASM
+  GLOW_M3_ROUNDS(GLOW_M3_ROUND("%0") GLOW_M3_ROUND("%1"), "+r"(*a), "+r"(*b));
+#else
+  int32_t *const sums[] = {a, b};
+  return glow_m3_rounds(sums, 2, factor, near_tie, zp);
+#endif
+}
+
+static inline int glow_thumb_round3(int32_t *a, int32_t *b, int32_t *c, int32_t factor, uint32_t near_tie, int32_t zp) {
+#if GLOW_M3_ASM
+  GLOW_M3_ROUNDS(GLOW_M3_ROUND("%0") GLOW_M3_ROUND("%1") GLOW_M3_ROUND("%2"), "+r"(*a), "+r"(*b), "+r"(*c));
+#else
+  int32_t *const sums[] = {a, b, c};
+  return glow_m3_rounds(sums, 3, factor, near_tie, zp);
+#endif
+}
+
+static inline int glow_thumb_round4(int32_t *a, int32_t *b, int32_t *c, int32_t *d, int32_t factor, uint32_t near_tie, int32_t zp) {
+#if GLOW_M3_ASM
+  GLOW_M3_ROUNDS(GLOW_M3_ROUND("%0") GLOW_M3_ROUND("%1") GLOW_M3_ROUND("%2") GLOW_M3_ROUND("%3"), "+r"(*a), "+r"(*b), "+r"(*c), "+r"(*d));
+#else
+  int32_t *const sums[] = {a, b, c, d};
+  return glow_m3_rounds(sums, 4, factor, near_tie, zp);
+#endif
+}
+
+static inline int glow_thumb_round5(int32_t *a, int32_t *b, int32_t *c, int32_t *d, int32_t *e, int32_t factor, uint32_t near_tie, int32_t zp) {
+#if GLOW_M3_ASM
+  GLOW_M3_ROUNDS(GLOW_M3_ROUND("%0") GLOW_M3_ROUND("%1") GLOW_M3_ROUND("%2") GLOW_M3_ROUND("%3") GLOW_M3_ROUND("%4"), "+r"(*a), "+r"(*b), "+r"(*c), "+r"(*d), "+r"(*e));
+#else
+  int32_t *const sums[] = {a, b, c, d, e};
+  return glow_m3_rounds(sums, 5, factor, near_tie, zp);
 #endif
 }
 

@@ -9,6 +9,7 @@ distance as its last element; 2^31 (always) when float32(s) may round.
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import dataclass
 
 import numpy as np
 
@@ -20,7 +21,9 @@ from glowc.ops.packing_dsp import accepts_matrix, conv_plan
 
 NEEDS = frozenset({"thumb2"})
 _HEADER = "glow_m3.h"
-_MAX_WIDTH = 8
+_REGISTERS = 8  # for the sums of a depthwise tile and the weights of a kernel row
+_MAX_OUTPUTS, _USUAL_OUTPUTS = 5, 4  # of a tile; layers with tiles alike share a function
+_MAX_ROWS, _MAX_SPAN, _MAX_KINDS = 10, 24, 8
 _ALWAYS = 1 << 31
 _EXACT_SUM = 1 << 24  # float32 holds every integer up to it
 
@@ -82,25 +85,71 @@ def scratch(instr: Instr) -> int:
     return 8 * taps + (0 if plan(instr)["point"] else _int(instr, "in_c"))
 
 
+@dataclass(frozen=True, slots=True)
+class Tiles:
+    """The tiles of `outputs` outputs that cover a row: kinds (columns missing left, right), by place."""
+
+    outputs: int
+    kinds: tuple[tuple[int, int], ...]
+    first: tuple[int, ...]  # kinds of the tiles before the complete ones
+    middle: int  # kind of the complete ones, -1: none
+    last: tuple[int, ...]
+
+
+def cut_row(in_w: int, out_w: int, k_w: int, stride: int, dilation: int, pad: int) -> Tiles:
+    """Return the cheapest tiles of a row of out_w outputs; the last one ends with the row and may overlap others."""
+    most = min(_MAX_OUTPUTS, _REGISTERS - k_w, out_w)
+
+    def cost(outputs: int) -> float:
+        columns = (outputs - 1) * stride + (k_w - 1) * dilation + 1
+        per_tile = k_w * (outputs * k_w + min(columns, k_w * outputs) + k_w + columns // 4 + 5) + 12 * outputs + 30
+        return -(-out_w // outputs) * per_tile * (0.93 if outputs == _USUAL_OUTPUTS else 1.0)
+
+    outputs = min(range(1, most + 1), key=cost)
+    columns = (outputs - 1) * stride + (k_w - 1) * dilation + 1
+    starts = [min(x, out_w - outputs) * stride - pad for x in range(0, out_w, outputs)]
+    missing = [(min(max(-x, 0), columns), min(max(x + columns - in_w, 0), columns)) for x in starts]
+    kinds = tuple(dict.fromkeys(missing))
+    whole = [i for i, kind in enumerate(missing) if kind == (0, 0)]
+    if not whole:
+        return Tiles(outputs, kinds, tuple(map(kinds.index, missing)), -1, ())
+    first, last = missing[: whole[0]], missing[whole[-1] + 1 :]
+    places = tuple(map(kinds.index, first)), tuple(map(kinds.index, last))
+    return Tiles(outputs, kinds, places[0], kinds.index((0, 0)), places[1])
+
+
+def _cut(instr: Instr) -> Tiles:
+    return cut_row(*(_int(instr, key) for key in ("in_w", "out_w", "k_w", "stride_w", "dil_w", "pad_left")))
+
+
 def accepts_depthwise(instr: Instr) -> bool:
-    """Accept int8, one output channel per input channel, adjacent channels."""
+    """Accept int8, one output channel per input channel, adjacent channels, and windows that fit the registers."""
     if any(instr.operand(role).type.dtype is not DType.S8 for role in ("in", "weights", "out")):
         return False
     alike = _int(instr, "in_c") == _int(instr, "out_c") == _int(instr, "groups")
-    small = max(_int(instr, "k_h"), _int(instr, "k_w")) <= _MAX_WIDTH
-    return alike and small and _int(instr, "in_ch") == 1 and _int(instr, "w_zp") == 0
+    small = _int(instr, "k_h") <= _MAX_ROWS and _int(instr, "k_w") < _REGISTERS
+    if not (alike and small and _int(instr, "in_ch") == 1 and _int(instr, "w_zp") == 0):
+        return False
+    span = (_int(instr, "k_w") - 1) * _int(instr, "dil_w") + 1
+    return span <= _MAX_SPAN and len(_cut(instr).kinds) <= _MAX_KINDS
 
 
 def pack_depthwise(constants: Arrays, instr: Instr) -> Arrays:
-    """Append the distance from a tie to the bias."""
-    weights = constants["weights"].reshape(-1, _int(instr, "in_c")).T.astype(np.int64)
-    most = np.abs(constants["bias"].astype(np.int64)) + 255 * np.abs(weights).sum(1)
-    return {"bias": _wrapped(np.append(constants["bias"], near_tie(int(most.max(initial=0)))))}
+    """Return weights channel by channel, and the biases with the zero point folded in."""
+    weights = np.ascontiguousarray(constants["weights"].reshape(-1, _int(instr, "in_c")).T)
+    return {"weights": weights, "bias": fold(weights, constants, instr)}
 
 
 def depthwise_plan(instr: Instr) -> Mapping[str, ParamValue]:
-    """The window is printed with literal sizes."""
-    return {"k_h": _int(instr, "k_h"), "k_w": _int(instr, "k_w")}
+    """What the tiles are printed for."""
+    tiles = _cut(instr)
+    plan: dict[str, ParamValue] = {key: _int(instr, key) for key in ("k_h", "k_w", "stride_w", "dil_w")}
+    full = (_int(instr, "out_min"), _int(instr, "out_max")) == (-128, 127)
+    return plan | {
+        "n": tiles.outputs, "kinds": ";".join(f"{left},{right}" for left, right in tiles.kinds),
+        "first": ",".join(map(str, tiles.first)), "middle": tiles.middle, "last": ",".join(map(str, tiles.last)),
+        "full": int(full),
+    }  # fmt: skip
 
 
 CONV = KernelVariant(
@@ -108,6 +157,6 @@ CONV = KernelVariant(
     streams=True,
 )  # fmt: skip
 DEPTHWISE = KernelVariant(
-    "m3", NEEDS, rank=5, header=_HEADER, accepts=accepts_depthwise, pack=pack_depthwise, plan=depthwise_plan
+    "m3", NEEDS, rank=5, header="glow_thumb_dw.h", accepts=accepts_depthwise, pack=pack_depthwise, plan=depthwise_plan
 )
 FC = KernelVariant("m3", NEEDS, rank=5, header=_HEADER, accepts=accepts_matrix, pack=pack)
