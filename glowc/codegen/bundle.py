@@ -25,6 +25,7 @@ from glowc.codegen.view import (
     literal_kernels,
     needs_math,
     prefix_of,
+    state_starts,
     state_views,
     tensor_views,
 )
@@ -81,8 +82,8 @@ def render_bundle(
     Raises InputError when the names that the user chose clash with those of the bundle.
     """
     prefix = prefix_of(spec.name)
-    starts = {f"{name}_initial": a for name, a in program.states.items() if a.any()}
-    consts = const_views(replace(program, consts={**program.consts, **starts}), prefix, spec.align_bytes)
+    every = {**program.consts, **state_starts(program)}
+    consts = const_views(replace(program, consts=every), prefix, spec.align_bytes)
     states = state_views(program, consts, places)
     table = FunctionTable(prefix, literal_kernels(program, spec.opt))
     inputs = tensor_views(program.inputs, program, places, "input", spec.exported)

@@ -50,7 +50,10 @@ class TensorView:
 
 @dataclass(frozen=True, slots=True)
 class StateView:
-    """Bytes of the arena that keep their value between inferences; `initial` is a constant's C name, "" for zeros."""
+    """Bytes of the arena that keep their value between inferences.
+
+    A reset writes constant `initial`, which has `initial_bytes`, as often as it fits; without one, bytes `fill`.
+    """
 
     name: str
     title: str
@@ -58,6 +61,8 @@ class StateView:
     size_bytes: int
     initial: str
     region: str = ""
+    initial_bytes: int = 0
+    fill: int = 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -119,14 +124,34 @@ def tensor_views(
     return tuple(views)
 
 
+def state_starts(program: Program) -> dict[str, np.ndarray]:
+    """Return what resets write, as constants by name: the part that repeats, and none where all bytes are equal."""
+    starts = {}
+    for name, array in program.states.items():
+        flat = np.ascontiguousarray(array).reshape(-1)
+        raw = flat.view(np.uint8)
+        if (raw != raw[0]).any():
+            period = next(n for n in range(1, flat.size + 1) if flat.size % n == 0 and _repeats(flat, n))
+            starts[f"{name}_initial"] = flat[:period]
+    return starts
+
+
+def _repeats(flat: np.ndarray, period: int) -> bool:
+    raw = flat.view(np.uint8).reshape(flat.size // period, -1)
+    return bool((raw == raw[0]).all())
+
+
 def state_views(program: Program, consts: Mapping[str, ConstView], places: Places) -> tuple[StateView, ...]:
-    """Return the views of all states; constant `<state>_initial` is there for those that do not start with zeros."""
+    """Return the views of all states; constant `<state>_initial` is there for those of `state_starts`."""
     views = []
     for name, array in program.states.items():
         start = consts.get(f"{name}_initial")
         title = name.replace("*/", "* /").replace("/*", "/ *")
         initial = start.ident if start else ""
-        views.append(StateView(name, title, places.offsets[name], array.nbytes, initial, places.region(name)))
+        size, fill = start.size_bytes if start else 0, 0 if start else int(array.view(np.uint8).flat[0])
+        views.append(
+            StateView(name, title, places.offsets[name], array.nbytes, initial, places.region(name), size, fill)
+        )
     return tuple(views)
 
 
