@@ -58,6 +58,27 @@ def depthwise_variant(isa: str, needs: set[str], header: str = HEADER) -> Kernel
 DEPTHWISE = depthwise_variant("neon", {"a64", "neon"})
 
 
+def _accepts_depthwise_dot(instr: Instr) -> bool:
+    """Accept windows of at most four rows and three columns: their weights and inputs stay in registers."""
+    k_w = _int(instr, "k_w")
+    small = _int(instr, "k_h") in (2, 3, 4) and k_w in (2, 3) and _int(instr, "stride_w") <= k_w
+    return _accepts_depthwise(instr) and small and _int(instr, "dil_w") == 1
+
+
+def _pack_depthwise_dot(constants: Arrays, instr: Instr) -> Arrays:
+    """Pack as `_pack_depthwise`, the weights as [k_w, channels, 4]: the rows of a column, then zeros."""
+    k_h, k_w, channels = (_int(instr, key) for key in ("k_h", "k_w", "out_c"))
+    weights = np.zeros((k_w, channels, 4), np.int8)
+    weights[..., :k_h] = constants["weights"].reshape(k_h, k_w, channels).transpose(1, 2, 0)
+    return {**_pack_depthwise(constants, instr), "weights": weights.reshape(-1)}
+
+
+DEPTHWISE_DOT = KernelVariant(
+    "dot", frozenset({"a64", "neon", "dot"}), rank=31, accepts=_accepts_depthwise_dot, header=HEADER,
+    pack=_pack_depthwise_dot, plan=lambda instr: _depthwise_plan("dot", instr),
+)  # fmt: skip
+
+
 def accepts_dense(instr: Instr) -> bool:
     """Accept two dense operands of one length."""
     return instr.params["rank"] == 1 and instr.params["a0"] == instr.params["b0"] == 1 and _int(instr, "d0") >= 8

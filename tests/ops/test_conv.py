@@ -220,6 +220,12 @@ def few_input_cases(rng: np.random.Generator) -> Iterator[Case]:
         yield geometry(rng, h=5, w=29, stride=(2, 2), **base, y_zp=-128, label=f"few inputs, stride, {c}")
         yield geometry(rng, h=6, w=8, **base, **ring, clamp=(-100, 88), label=f"few inputs, ring, {c}")
         yield geometry(rng, h=2, w=8, **base, extreme=True, x_zp=127, y_zp=7, label=f"few inputs, extreme, {c}")
+    for k, stride in itertools.product(((2, 2), (3, 2), (2, 3), (4, 3)), (1, 2)):
+        small: dict[str, Any] = {"c": 25, "out_c": 25, "group": 25, "k": k, "stride": (stride, stride)}
+        yield geometry(rng, h=7, w=9, **small, pads=(2, 1, 2, 2), clamp=(-90, 80), label=f"depthwise window {k}")
+        yield geometry(
+            rng, h=7, w=9, **small, pads=(1, 0, 3, 1), extreme=True, y_zp=-128, label=f"depthwise extreme {k}"
+        )
     for c, k, stride in itertools.product((1, 3, 4), ((3, 3), (10, 4), (1, 7)), (1, 2, 3)):
         image: dict[str, Any] = {"h": 12, "w": 15 * stride + k[1], "c": c, "k": k, "pads": (1, 2, 2, 1)}
         image["stride"] = (stride, stride)
