@@ -161,10 +161,11 @@ def _check_scale(scale: np.ndarray) -> None:
     bad = scale[~(np.isfinite(scale) & (scale > 0))].reshape(-1)
     if bad.size:
         where = f" ({bad.size} of {scale.size} scales)" if scale.size > 1 else ""
-        raise NodeError(
-            f"scale {bad[0]} must be a positive number{where}",
-            "quantise the model again; calibration data of zeros give such scales",
-        )
+        hint = "quantise the model again; calibration data of zeros give such scales"
+        if np.isinf(bad[0]):
+            hint = "the calibration met infinite values, such as a mask of -inf: use a finite mask (-10000), or leave"
+            hint += " the node out (nodes_to_exclude), and quantise the model again"
+        raise NodeError(f"scale {bad[0]} must be a positive number{where}", hint)
 
 
 def _check_points(points: np.ndarray, zero: np.ndarray | None, dtype: DType) -> None:

@@ -100,6 +100,10 @@ def _bias(op: Node, editor: GraphEditor, x: str, w: str, ctx: PassCtx) -> str | 
         if np.any(np.abs(scale - unit) > SCALE_TOLERANCE * np.abs(unit)):
             ctx.warn(f"{op.label}: the bias has another scale than x_scale * w_scale; it is rounded to that")
             codes = np.rint(codes * scale / unit)
+    elif quant is None:  # in float32, as onnxruntime does before it folds
+        factor = np.float32(x_quant.scale[0]) * np.asarray(w_quant.scale, np.float32)
+        with np.errstate(divide="ignore", invalid="ignore"):
+            codes = np.rint(operand.real() / factor).astype(np.float64)
     else:
         with np.errstate(divide="ignore", invalid="ignore"):
             codes = np.rint(operand.real().astype(np.float64) / unit)

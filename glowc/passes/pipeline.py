@@ -41,6 +41,7 @@ from glowc.passes.merge_reshape import MergeReshape
 from glowc.passes.move_qdq import MoveQdq
 from glowc.passes.planar_input import PlanarInput
 from glowc.passes.propagate_quant import PropagateQuant
+from glowc.passes.quantize_weights import QuantizeWeights
 from glowc.passes.sink_transpose import SinkTranspose
 from glowc.passes.split_heads import SplitHeads
 from glowc.passes.transpose_to_reshape import TransposeToReshape
@@ -83,6 +84,7 @@ PIPELINE: tuple[Step, ...] = (
             FoldPad(),  # before the layout changes, on NCHW attributes
         )
     ),
+    QuantizeWeights(),  # behind fold-batchnorm: on the weights as onnxruntime sees them; before fold-qdq
     U8ToS8(),  # before fold-qdq: an operator may read u8 and write s8, but its kernel knows one kind
     FoldQdq(),  # everything between DQ and Q is one operator now
     FoldQdqNorm(),  # likewise, with scale and bias that stay real numbers

@@ -55,15 +55,16 @@ def same_as_onnxruntime(
     tolerance: float = 0.0,
     judge: onnx.ModelProto | None = None,
     in_c: bool = False,
+    imported_steps: int = 1,
     **options: Any,
 ) -> Graph:
     """Compare the imported graph, the optimised one and, when `in_c`, the C program with onnxruntime.
 
-    The imported graph still computes in float between DequantizeLinear and QuantizeLinear: one step may differ.
+    The imported graph still computes in float between DequantizeLinear and QuantizeLinear: a step may differ.
     """
     wanted = onnxruntime_outputs(judge or proto, feeds)
     imported = import_model(proto.SerializeToString(), name="net", **options)
-    assert_same(run_graph(imported, feeds), wanted, max(tolerance, 0.02), steps=1)
+    assert_same(run_graph(imported, feeds), wanted, max(tolerance, 0.02), steps=imported_steps)
     graph = optimised(proto, **options)
     assert_same(run_graph(graph, feeds), wanted, tolerance)
     if in_c:

@@ -1,0 +1,97 @@
+"""Quantised exports: what onnxruntime's quantiser leaves in float, and what its runtime then makes of it."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from glowc.errors import ModelError
+from glowc.frontend import import_model
+from glowc.graph.graph import Graph
+from glowc.graph.types import DType
+from tests.unit.onnx_builders import f32, model, node
+from tests.unit.quirk_models import Net, codes, same_as_onnxruntime
+
+S8, U8 = np.int8, np.uint8
+RNG = np.random.default_rng(31)
+
+
+def normal(*shape: int) -> np.ndarray:
+    return RNG.standard_normal(shape).astype(np.float32)
+
+
+def kinds(graph: Graph, op: str) -> list[DType]:
+    return [graph.types[n.inputs[0]].dtype for n in graph.nodes if n.op == op]
+
+
+@pytest.mark.parametrize("relu", [False, True])
+def test_transposed_convolution_that_qoperator_leaves_in_float(relu: bool) -> None:
+    """No QLinearConvTranspose exists: float weights stand between DequantizeLinear and QuantizeLinear."""
+    net = Net()
+    net.input("x", "u8[1,6,5,5]")
+    net.dq("x", 0.021, U8(7))
+    net.const("w", normal(6, 4, 2, 2))
+    net.const("b", normal(4))
+    y = net.op("ConvTranspose", "x_r w b", "t", strides=[2, 2], kernel_shape=[2, 2])
+    y = net.op("Relu", y, "r") if relu else y
+    net.q(y, 0.13, U8(0 if relu else 120), "y")
+    same_as_onnxruntime(net.build({"y": "u8"}), {"x": codes(1, 6, 5, 5, dtype=U8)}, in_c=True, imported_steps=3)
+
+
+@pytest.mark.parametrize("clip", ["", "Relu"])
+@pytest.mark.parametrize("bias", [False, True])
+def test_convolution_that_was_left_out_of_quantisation(bias: bool, clip: str) -> None:
+    """nodes_to_exclude: onnxruntime gives the layer int8 weights all the same."""
+    net = Net()
+    net.input("x", "s8[1,6,9,9]")
+    net.dq("x", 0.021, S8(7))
+    net.const("w", normal(4, 6, 3, 3))
+    net.const("b", normal(4))
+    y = net.op("Conv", "x_r w b" if bias else "x_r w", "t", kernel_shape=[3, 3])
+    y = net.op(clip, y, "r") if clip else y
+    net.q(y, 0.23, S8(-128 if clip else 3), "y")
+    graph = same_as_onnxruntime(net.build({"y": "s8"}), {"x": codes(1, 6, 9, 9)}, in_c=True, imported_steps=3)
+    assert kinds(graph, "Conv") == [DType.S8]
+
+
+def test_dense_layers_that_were_left_out_of_quantisation() -> None:
+    net = Net()
+    net.input("x", "s8[3,24]")
+    net.dq("x", 0.03, S8(-4))
+    for name, array in (("w", normal(24, 10)), ("b", normal(10)), ("v", normal(10, 8)), ("c", normal(8))):
+        net.const(name, array)
+    first = net.qdq(net.op("Gemm", "x_r w b", "g"), 0.11, S8(2))
+    second = net.op("Add", net.op("MatMul", f"{first} v", "m") + " c", "a")
+    net.q(second, 0.2, S8(5), "y")
+    graph = same_as_onnxruntime(net.build({"y": "s8"}), {"x": codes(3, 24)}, in_c=True, imported_steps=6)
+    assert kinds(graph, "FullyConnected") == [DType.S8, DType.S8]
+
+
+def test_product_without_bias_keeps_its_float_weights() -> None:
+    net = Net()
+    net.input("x", "s8[3,24]")
+    net.dq("x", 0.03, S8(-4))
+    net.const("w", normal(24, 10))
+    net.q(net.op("MatMul", "x_r w", "m"), 0.2, S8(5), "y")
+    graph = same_as_onnxruntime(net.build({"y": "s8"}), {"x": codes(3, 24)}, in_c=True)
+    assert kinds(graph, "FullyConnected") == [DType.F32]
+
+
+def test_float_bias_beside_quantised_weights_is_rounded_in_float32() -> None:
+    """Quantisation-aware training writes such models; many biases lie near a half."""
+    net = Net()
+    net.input("x", "s8[1,2,1,1]")
+    net.dq("x", 0.1, S8(0))
+    net.const("w", codes(2000, 2, 1, 1))
+    net.dq("w", 0.037, S8(0))
+    net.const("b", (np.arange(2000) * 0.5 * np.float32(np.float32(0.1) * np.float32(0.037))).astype(np.float32))
+    net.q(net.op("Conv", "x_r w_r b", "c"), 0.0037, S8(0), "y")
+    same_as_onnxruntime(net.build({"y": "s8"}), {"x": np.zeros((1, 2, 1, 1), S8)})
+
+
+def test_mask_of_minus_infinity_is_named_with_what_to_do() -> None:
+    nodes = [node("QuantizeLinear", "x s z", "q", name="mask_q"), node("DequantizeLinear", "q s z", "y")]
+    proto = model(nodes, {"x": "f32[2]"}, {"y": "f32"}, {"s": f32(np.inf), "z": S8(0)})
+    with pytest.raises(ModelError, match="mask_q") as caught:
+        import_model(proto.SerializeToString())
+    assert "nodes_to_exclude" in str(caught.value.hint)
