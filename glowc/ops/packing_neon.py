@@ -73,9 +73,14 @@ def _pack_depthwise_dot(constants: Arrays, instr: Instr) -> Arrays:
     return {**_pack_depthwise(constants, instr), "weights": weights.reshape(-1)}
 
 
+def _depthwise_dot_plan(instr: Instr) -> Mapping[str, ParamValue]:
+    shape = {"k_h": _int(instr, "k_h"), "k_w": _int(instr, "k_w"), "stride": _int(instr, "stride_w")}
+    return {**shape, **limits(instr)}
+
+
 DEPTHWISE_DOT = KernelVariant(
     "dot", frozenset({"a64", "neon", "dot"}), rank=31, accepts=_accepts_depthwise_dot, header=HEADER,
-    pack=_pack_depthwise_dot, plan=lambda instr: _depthwise_plan("dot", instr),
+    pack=_pack_depthwise_dot, plan=_depthwise_dot_plan,
 )  # fmt: skip
 
 
