@@ -367,8 +367,8 @@ def _check_fit(
         bound = min((b for b in (limit, has) if b is not None), default=None)
         if bound is None or need <= bound:
             continue
-        place = named(rooms) if rooms and kind == "RAM" else f"board {board.name}"
-        source = f"{flag} {limit}" if bound == limit else place
+        place = f"{named(rooms)} allow" if rooms and kind == "RAM" else f"board {board.name} allows"
+        source = f"{flag} {limit} allows" if bound == limit else place
         details = _peak(program, plan) if kind == "RAM" else _largest_constants(program)
         hint = f"choose a board with more {kind} (`glowc boards`) or a smaller model"
         if kind == "RAM":
@@ -379,11 +379,11 @@ def _check_fit(
             if smallest.plan.arena_bytes <= bound:
                 hint = "use --plan auto"
         raise BoardError(
-            f"the model needs {need} bytes of {kind} for its {what}, {source} allows {bound}",
+            f"the model needs {need} bytes of {kind} for its {what}, {source} {bound}",
             details=details,
             hint=hint,
         )
-    require_split(planned, rooms, _peak(program, plan))
+    require_split(planned, rooms, _peak(program, plan), options.plan)
 
 
 def _peak(program: Program, plan: MemoryPlan) -> list[str]:

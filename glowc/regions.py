@@ -48,13 +48,14 @@ def named(rooms: Sequence[Room]) -> str:
     return "regions " + ", ".join(f"{room.name} ({room.capacity_bytes} bytes)" for room in rooms)
 
 
-def require_split(planned: Planned, rooms: Sequence[Room], peak: Sequence[str]) -> None:
+def require_split(planned: Planned, rooms: Sequence[Room], peak: Sequence[str], kind: str) -> None:
     """Raise BoardError when buffers are too large for regions that have enough bytes in total."""
     if len(rooms) > 1 and not planned.plan.regions:
         raise BoardError(
             f"the arena of {planned.plan.arena_bytes} bytes cannot be divided among the {named(rooms)}",
             details=[f"the plan is {planned.title}", *peak],
-            hint="make a region larger: a buffer lies in one of them as a whole",
+            hint="make a region larger, as a buffer lies in one of them as a whole"
+            + (", or use --plan auto" if kind in ("plain", "overlap") else ""),
         )
 
 
