@@ -22,6 +22,7 @@
 #endif
 
 #if GLOW_DSP_ASM
+#define GLOW_DSP_INLINE static inline __attribute__((always_inline))
 #define GLOW_DSP_FUNCTION GLOW_DSP_UNUSED __attribute__((naked, noinline)) static void
 /* 256 times the sum of an even channel to float, exactly. */
 #define GLOW_DSP_EVEN_DUAL ", #8\n"
