@@ -104,6 +104,17 @@ def _reshape(graph: Graph, node: Node, axis: int) -> int | None:
     return found[0] if x[axis] > 1 and found else None
 
 
+def split_axis(graph: Graph, node: Node, axis: int) -> tuple[int, int] | None:
+    """Return the axis of frames that a Reshape makes of time axis `axis`, and how many old steps a frame has."""
+    x, y = graph.types[node.inputs[0]].shape, graph.types[node.outputs[0]].shape
+    front = math.prod(x[:axis])
+    for i, frames in enumerate(y):
+        frame = [math.prod(y[i + 1 : j]) for j in range(i + 2, len(y) + 1)]
+        if math.prod(y[:i]) == front and frames > 1 and x[axis] in [frames * f for f in frame]:
+            return i, x[axis] // frames
+    return None
+
+
 _RULES: dict[str, Rule] = {
     **dict.fromkeys(UNARY | {"Lut", "Dropout", "FlipSign"}, _same),
     **dict.fromkeys(NARY, _elementwise),

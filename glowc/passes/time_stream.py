@@ -20,7 +20,16 @@ from glowc.graph.verify import verify
 from glowc.ops.recurrent_spec import LENS
 from glowc.passes.classes import NARY
 from glowc.passes.stateful import state_problems
-from glowc.passes.time_rules import COMPUTES, POOLED, RECURRENT, SPATIAL, out_axis, spatial_axes, window_along
+from glowc.passes.time_rules import (
+    COMPUTES,
+    POOLED,
+    RECURRENT,
+    SPATIAL,
+    out_axis,
+    spatial_axes,
+    split_axis,
+    window_along,
+)
 from glowc.passes.time_select import beside_steps, chosen_steps, sliced
 from glowc.passes.time_steps import Steps, Window, merge, slide
 
@@ -174,7 +183,7 @@ class _Streamer:
             return self._spatial(node, x)
         if node.op in RECURRENT and x is not None and len(self._timed(node)) == 1:
             return self._recurrent(node, x)
-        return self._pointwise(node)
+        return self._pointwise(node) or (node.op == "Reshape" and x is not None and self._frames(node, x))
 
     def _timed(self, node: Node) -> list[str]:
         return [name for name in node.inputs if name in self.steps]
@@ -201,6 +210,21 @@ class _Streamer:
                 self._set(out, steps)
         if node.op in COMPUTES:
             self.computing.append(node.name)
+        return True
+
+    def _frames(self, node: Node, x: Steps) -> bool:
+        """A Reshape that cuts time into frames, of which each hop brings whole ones."""
+        found = split_axis(self.graph, node, x.axis)
+        if found is None or x.late or x.seen:
+            return False
+        axis, steps = found
+        if x.new % steps:
+            self.problems.append(f"{node.label}: makes frames of {steps} steps; take --hop as a multiple of that")
+        length, new = self.graph.types[node.outputs[0]].shape[axis], max(1, x.new // steps)
+        shape = list(self.graph.types[node.outputs[0]].shape)
+        shape[axis] = new
+        self._update(node, attrs={**node.attrs, "shape": tuple(shape)})
+        self._set(node.outputs[0], replace(x, axis=axis, length=length, new=new, stride=x.stride * steps))
         return True
 
     def _varies(self, node: Node, name: str, rank: int, axis: int) -> bool:

@@ -172,6 +172,25 @@ def test_images_stream_along_either_axis(seed: int, tmp_path: Path) -> None:
         np.testing.assert_array_equal(streamed(nhwc, hops.transpose(0, 1, 3, 4, 2)), whole(full, ends))
 
 
+def test_flat_input_that_becomes_frames_streams_by_frames(tmp_path: Path) -> None:
+    """[1, T * F], as audio front ends deliver it: a hop is a number of whole frames."""
+    net = TimeNet(60)
+    net.inputs["x"] = "f32[1,60]"
+    y = net.op("Reshape", f"{net.value} {net.const('shape', np.array([1, 1, 12, 5], np.int64))}", "frames")
+    y = net.between(net.op("Conv", f"{y} {net.weights(4, 1, 3, 5)}", "conv", kernel_shape=[3, 5]))
+    net.value = net.between(net.op("GlobalAveragePool", y, "mean"))
+    net.channels, net.steps = 4, 1
+    proto = net.classes()
+    done, full = compiled(proto, tmp_path, **_time(10)), compiled(proto, tmp_path)
+    x = np.random.default_rng(1).normal(0, 3, 200).astype(np.float32)
+    long = np.concatenate([np.zeros(50, np.float32), x])
+    hops = np.stack([x[None, k : k + 10] for k in range(0, 200, 10)])
+    ends = np.stack([long[None, k : k + 60] for k in range(0, 200, 10)])
+    np.testing.assert_array_equal(streamed(done, hops), whole(full, ends))
+    with pytest.raises(ModelError, match="makes frames of 5 steps"):
+        compiled(proto, tmp_path, **_time(4))
+
+
 def recurrent(op: str, steps: int, *, direction: str = "forward", take: str = "y") -> onnx.ModelProto:
     """A recurrent layer over [steps, 1, 4]; `take` is the output of all steps, or the last state."""
     rng, hidden = np.random.default_rng(0), 5
