@@ -6,10 +6,9 @@
 #if defined(__ARM_FEATURE_MVE) && (__ARM_FEATURE_MVE & 2)
 #include "glow_mve.h"
 
-/* Depthwise convolution, 16 channels at a time. The stream: 1 when `glow_mve_dw9` may take it, one input row of the
- * zero point (channels rounded up to 16), then per 16 channels 16 biases, 16 weights per tap, 16 scales; biases and
- * scales in the order 0, 4, 8, 12, 2, 6, .., 1, 5, .., 3, 7, .. in which VMULLB, VMULLT, VMOVLB and VMOVLT leave the
- * channels. The assembly knows the offsets. */
+/* 16 channels at a time. The stream: one pixel of the zero point (channels rounded up to 16), then per 16 channels 16
+ * biases, 16 weights per tap, 16 scales; biases and scales in the order 0, 4, 8, 12, 2, 6, .., 1, 5, .., 3, 7, .. in
+ * which VMULLB, VMULLT, VMOVLB and VMOVLT leave the channels. The assembly knows the offsets. */
 enum { GLOW_MVE_TAPS = 64 };
 typedef struct {
   const int8_t *const *taps; /* 0 */
@@ -17,59 +16,30 @@ typedef struct {
   const void *stream;        /* 8 */
   int8_t *out;               /* 12 */
   int32_t channels;          /* 16 */
-  int32_t out_step;          /* 20 */
-  int32_t count;             /* 24: pixels */
-  int32_t advance;           /* 28: of the taps, from behind their last vector */
-  int32_t zp_clamp;          /* 32: 2 * zero point + (1 when low or high is no bound of int8) */
-  int8_t low[16];            /* 36 */
-  int8_t high[16];           /* 52 */
+  int32_t zp_clamp;          /* 20: 2 * zero point + (1 when low or high is no bound of int8) */
+  int8_t low[16];            /* 24 */
+  int8_t high[16];           /* 40 */
 } glow_mve_dw_t;
 
 /* clang-format off */
 #define GLOW_MVE_DW_WIDEN \
   "vmovlb.s16 q6, q4\n" "vmovlt.s16 q4, q4\n" "vadd.i32 q0, q0, q6\n" "vadd.i32 q1, q1, q4\n" \
   "vmovlb.s16 q6, q5\n" "vmovlt.s16 q5, q5\n" "vadd.i32 q2, q2, q6\n" "vadd.i32 q3, q3, q5\n"
-#define GLOW_MVE_DW_TAP(a) \
-  "vldrb.8 q6, [" a "], #16\n" "vldrb.8 q7, [r9], #16\n" "vmullb.s8 q4, q6, q7\n" "vmullt.s8 q5, q6, q7\n"
-#define GLOW_MVE_DW_PAIR(a, b) \
-  GLOW_MVE_DW_TAP(a) \
-  "vldrb.8 q6, [" b "]\n" "vldrb.8 q7, [r9], #16\n" "vmullb.s8 q6, q6, q7\n" "vadd.i16 q4, q4, q6\n" \
-  "vldrb.8 q6, [" b "], #16\n" "vmullt.s8 q6, q6, q7\n" "vadd.i16 q5, q5, q6\n" GLOW_MVE_DW_WIDEN
 #define GLOW_MVE_DW_BIAS \
   "vldrw.32 q0, [r9], #16\n" "vldrw.32 q1, [r9], #16\n" "vldrw.32 q2, [r9], #16\n" "vldrw.32 q3, [r9], #16\n"
 /* q0 .. q3 to bytes in q0, by way of r11 */
 #define GLOW_MVE_DW_CODES \
   "vldrw.32 q4, [r9], #16\n" "vcvt.f32.s32 q0, q0\n" "vldrw.32 q5, [r9], #16\n" "vcvt.f32.s32 q1, q1\n" \
   "vldrw.32 q6, [r9], #16\n" "vcvt.f32.s32 q2, q2\n" "vldrw.32 q7, [r9], #16\n" "vcvt.f32.s32 q3, q3\n" \
-  "ldr r11, [r12, #32]\n" \
+  "ldr r11, [r12, #20]\n" \
   "vmul.f32 q0, q0, q4\n" "vmul.f32 q1, q1, q5\n" "vmul.f32 q2, q2, q6\n" "vmul.f32 q3, q3, q7\n" \
   "vcvtn.s32.f32 q0, q0\n" "vcvtn.s32.f32 q1, q1\n" "vcvtn.s32.f32 q2, q2\n" "vcvtn.s32.f32 q3, q3\n" \
   "vqmovnb.s32 q0, q0\n" "vqmovnt.s32 q0, q1\n" "asrs r11, r11, #1\n" "vqmovnb.s32 q2, q2\n" "vqmovnt.s32 q2, q3\n" \
   "vqadd.s16 q0, q0, r11\n" "vqadd.s16 q2, q2, r11\n" "vqmovnb.s16 q0, q0\n" "vqmovnt.s16 q0, q2\n" \
-  "bcc 9f\n" "add r11, r12, #36\n" "vldrb.8 q1, [r11], #16\n" "vldrb.8 q2, [r11]\n" \
+  "bcc 9f\n" "add r11, r12, #24\n" "vldrb.8 q1, [r11], #16\n" "vldrb.8 q2, [r11]\n" \
   "vmax.s8 q0, q0, q1\n" "vmin.s8 q0, q0, q2\n" "9:\n"
 
-/* 3x3, `count` pixels; reads 16 channels of each tap. Needs |weights| of taps 0 and 1, 2 and 3, .. of a channel to sum
- * to at most 255, so that two products fit 16 bits. */
-GLOW_MVE_FUNCTION void glow_mve_dw9(GLOW_MVE_UNUSED const glow_mve_dw_t *d) {
-  __asm__(
-      "push {r0, r4-r11, lr}\n" "vpush {d8-d15}\n" "mov r12, r0\n" "ldr r9, [r12]\n" "ldm r9, {r0-r8}\n"
-      "ldr r10, [r12, #12]\n" "ldr lr, [r12, #16]\n" "add lr, lr, r10\n"
-      "1: ldr r9, [r12, #8]\n"
-      "2:\n" GLOW_MVE_DW_BIAS
-      GLOW_MVE_DW_PAIR("r0", "r1") GLOW_MVE_DW_PAIR("r2", "r3") GLOW_MVE_DW_PAIR("r4", "r5")
-      GLOW_MVE_DW_PAIR("r6", "r7") GLOW_MVE_DW_TAP("r8") GLOW_MVE_DW_WIDEN
-      GLOW_MVE_DW_CODES
-      "sub r11, lr, r10\n" "vctp.8 r11\n" "vpst\n" "vstrbt.8 q0, [r10], #16\n" "cmp r11, #16\n" "bhi 2b\n"
-      "ldr r11, [r12, #24]\n" "subs r11, r11, #1\n" "beq 4f\n" "str r11, [r12, #24]\n"
-      "ldr r10, [r12, #16]\n" "sub r10, lr, r10\n" "ldr r11, [r12, #20]\n" "add r10, r10, r11\n" "add lr, lr, r11\n"
-      "ldr r11, [r12, #28]\n" "cmp r11, #0\n" "beq 1b\n"
-      "add r0, r0, r11\n" "add r1, r1, r11\n" "add r2, r2, r11\n" "add r3, r3, r11\n" "add r4, r4, r11\n"
-      "add r5, r5, r11\n" "add r6, r6, r11\n" "add r7, r7, r11\n" "add r8, r8, r11\n" "b 1b\n"
-      "4: vpop {d8-d15}\n" "pop {r0, r4-r11, pc}\n");
-}
-
-/* Any taps and weights, one pixel. */
+/* One pixel. */
 GLOW_MVE_FUNCTION void glow_mve_dw(GLOW_MVE_UNUSED const glow_mve_dw_t *d) {
   __asm__(
       "push {r0, r4-r11, lr}\n" "vpush {d8-d15}\n" "mov r12, r0\n" "movs r3, #0\n" "ldr r9, [r12, #8]\n"

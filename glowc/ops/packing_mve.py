@@ -1,5 +1,5 @@
 """Constants of the `mve` variants, each as one stream that the kernel reads once (runtime_c/glow_mve_dot.h,
-glow_mve_run.h, glow_mve_dw.h).
+glow_mve_run.h, glow_mve_planes.h, glow_mve_dw.h).
 
 The zero point of the input is folded into the biases: a kernel multiplies the codes as they are, and padding holds
 the zero point.
@@ -22,6 +22,7 @@ _GROUP = 4  # output channels
 _VECTOR = 16  # bytes
 _SEGMENTS = 7  # GLOW_MVE_SEGMENTS
 _TAPS = 64  # GLOW_MVE_TAPS
+_PLANES_DILATION = 4  # the columns of some pixels fit GLOW_MVE_PLANES_BYTES
 _ORDER = [*range(0, 16, 4), *range(2, 16, 4), *range(1, 16, 4), *range(3, 16, 4)]
 _HARD = 2.0**-8  # near enough to a rounding boundary for float32 to go wrong
 _PADDING = 128  # bytes of zeros that a layer may spend on whole vectors
@@ -141,45 +142,57 @@ def accepts_fc(instr: Instr) -> bool:
     return _codes(instr) and _int(instr, "out_n") < 1 << 15
 
 
-def merged(instr: Instr) -> int:
-    """How many neighbouring pixels of few channels fill a vector and are computed as one."""
-    channels, dense = _int(instr, "out_c"), _int(instr, "in_col") == _int(instr, "out_c")
-    nine = _int(instr, "k_h") == _int(instr, "k_w") == 3
-    fills = channels < _VECTOR and _VECTOR % channels == 0
-    return _VECTOR // channels if nine and fills and dense and _int(instr, "stride_w") == 1 else 1
-
-
 def accepts_depthwise(instr: Instr) -> bool:
     """Accept int8 layers with one output channel per input channel, channels adjacent."""
     same = _int(instr, "in_c") == _int(instr, "out_c") == _int(instr, "groups") and _int(instr, "in_ch") == 1
     return _codes(instr) and same and _int(instr, "k_h") * _int(instr, "k_w") <= _TAPS
 
 
+def depthwise_plan(instr: Instr) -> Mapping[str, ParamValue]:
+    """Choose planes, for 3x3 kernels with strides up to 2, or any."""
+    k_h, k_w, stride = (_int(instr, key) for key in ("k_h", "k_w", "stride_w"))
+    taps: dict[str, ParamValue] = {"taps": k_h * k_w, "k_h": k_h, "k_w": k_w}
+    if k_h != 3 or k_w != 3 or stride > 2 or _int(instr, "dil_w") > _PLANES_DILATION:
+        return {"path": "any", **taps}
+    pitch = 32 if _int(instr, "out_c") == _int(instr, "in_col") == 8 else 64
+    clamped = "_clamped" if _int(instr, "out_min") > -128 or _int(instr, "out_max") < 127 else ""
+    return {"path": "planes", **taps, "pitch": pitch, "run": f"glow_mve_planes{stride * pitch}{clamped}"}
+
+
 def pack_depthwise(constants: Arrays, instr: Instr) -> Arrays:
     """Pack the constants of dwconv_s8."""
-    channels, taps, in_zp = _int(instr, "out_c"), _int(instr, "k_h") * _int(instr, "k_w"), _int(instr, "in_zp")
-    repeat = merged(instr)
-    weights = np.tile(constants["weights"].reshape(taps, channels), (1, repeat))
-    bias = folded_bias(constants["bias"], weights[:, :channels].astype(np.int64).sum(0), in_zp)
-    blocks = -(-channels * repeat // _VECTOR)
+    channels, in_zp = _int(instr, "out_c"), _int(instr, "in_zp")
+    weights = constants["weights"].reshape(-1, channels)
+    bias = folded_bias(constants["bias"], weights.astype(np.int64).sum(0), in_zp)
+    scale = _per_channel(constants["scale"], channels)
+    any_ = depthwise_plan(instr)["path"] == "any"
+    packed = any_depthwise(weights, bias, scale, in_zp) if any_ else planes(weights, bias, scale)
+    return {"weights": packed, **_EMPTY}
+
+
+def planes(weights: np.ndarray, bias: np.ndarray, scale: np.ndarray) -> np.ndarray:
+    """Return the constants of glow_mve_planes.h for weights[9, C]."""
+    channels = bias.size
+    numbers = [np.zeros(-(-channels // _GROUP) * _GROUP, kind) for kind in (np.int32, np.float32)]
+    numbers[0][:channels], numbers[1][:channels] = bias, scale
+    groups = np.concatenate([a.view(np.int8).reshape(-1, 4 * _GROUP) for a in numbers], axis=1)
+    by_column = weights.reshape(3, 3, channels).transpose(1, 0, 2).reshape(9, channels)
+    blocks = [by_column[:, c : c + _VECTOR].reshape(-1) for c in range(0, channels, _VECTOR)]
+    return np.concatenate((groups.reshape(-1), *blocks))
+
+
+def any_depthwise(weights: np.ndarray, bias: np.ndarray, scale: np.ndarray, in_zp: int) -> np.ndarray:
+    """Return the constants of glow_mve_dw.h for weights[taps, C]."""
+    taps, channels = weights.shape
+    blocks = -(-channels // _VECTOR)
     w = np.zeros((taps, blocks * _VECTOR), np.int8)
-    w[:, : channels * repeat] = weights
+    w[:, :channels] = weights
     biases, scales = np.zeros(blocks * _VECTOR, np.int32), np.zeros(blocks * _VECTOR, np.float32)
-    biases[: channels * repeat] = np.tile(bias, repeat)
-    scales[: channels * repeat] = np.tile(_per_channel(constants["scale"], channels), repeat)
+    biases[:channels], scales[:channels] = bias, scale
     numbers = [a.reshape(blocks, _VECTOR)[:, _ORDER].copy().view(np.int8).reshape(blocks, -1) for a in (biases, scales)]
     rows = w.reshape(taps, blocks, _VECTOR).transpose(1, 0, 2).reshape(blocks, -1)
-    sums = np.abs(w.astype(np.int64))
-    pairs = taps == 9 and bool((sums[0:8:2] + sums[1:8:2] <= 255).all())
-    head = np.asarray([pairs], np.int32).view(np.int8), np.full(blocks * _VECTOR, in_zp, np.int8)
     body = np.concatenate((numbers[0], rows, numbers[1]), axis=1).reshape(-1)
-    return {"weights": np.concatenate((*head, body)), **_EMPTY}
-
-
-def depthwise_plan(instr: Instr) -> Mapping[str, ParamValue]:
-    """Print the taps, and how many pixels count as one."""
-    k_h = _int(instr, "k_h")
-    return {"taps": k_h * _int(instr, "k_w"), "k_h": k_h, "k_w": _int(instr, "k_w"), "merged": merged(instr)}
+    return np.concatenate((np.full(blocks * _VECTOR, in_zp, np.int8), body))
 
 
 def accepts_add(instr: Instr) -> bool:
@@ -273,7 +286,9 @@ CONV = replace(
     _FAST, accepts=accepts_conv, pack=pack_conv, scratch_bytes=conv_scratch, plan=conv_plan, streams=True,
     header="glow_mve_gather.h",
 )  # fmt: skip
-DEPTHWISE = replace(_FAST, accepts=accepts_depthwise, pack=pack_depthwise, plan=depthwise_plan, header="glow_mve_dw.h")
+DEPTHWISE = replace(
+    _FAST, accepts=accepts_depthwise, pack=pack_depthwise, plan=depthwise_plan, header="glow_mve_planes.h"
+)
 ADD = replace(_IN_PLACE, accepts=accepts_add, plan=add_plan)
 ADD_FUSED = replace(_IN_PLACE, accepts=accepts_add, plan=fused_plan)
 MAXIMUM = replace(_FAST, accepts=accepts_pool)

@@ -18,6 +18,7 @@ def kernel_cases() -> Iterator[Case]:
     rng = np.random.default_rng(8)
     yield from pixel_runs(rng)
     yield from packed_pixels(rng)
+    yield from planes(rng)
 
 
 def pixel_runs(rng: np.random.Generator) -> Iterator[Case]:
@@ -48,6 +49,22 @@ def packed_pixels(rng: np.random.Generator) -> Iterator[Case]:
     yield geometry(rng, h=4, w=4, c=3, out_c=4, label="one pixel held", rows=(0, 1), stride=(1, 3))
 
 
+def planes(rng: np.random.Generator) -> Iterator[Case]:
+    """Depthwise 3x3: rows longer than the buffer, every share of 16 and of 4 channels, odd rows, dilations."""
+    for c, stride in itertools.product((2, 7, 8, 9, 16, 30, 35), (1, 2)):
+        for w in (1, 2, 5, 16, 33, 61):
+            base = {"h": 4, "w": w, "c": c, "out_c": c, "group": c, "stride": (stride, stride)}
+            yield geometry(rng, **base, pads=(1, 1, 1, 1), label=f"planes, {w} x {c}")  # type: ignore[arg-type]
+    for c, dilation in itertools.product((8, 20), ((1, 1), (2, 2), (3, 4), (1, 5))):
+        base = {"h": 9, "w": 19, "c": c, "out_c": c, "group": c, "dilation": dilation, "batch": 2}
+        yield geometry(rng, **base, pads=(2, 3, 2, 1), label="planes, dilation")  # type: ignore[arg-type]
+        yield geometry(rng, **base, extreme=True, x_zp=127, clamp=(-100, 20), label="planes, extreme")  # type: ignore[arg-type]
+        yield geometry(rng, **base, stride=(2, 3), label="stride 3")  # type: ignore[arg-type]
+    for down in (0, 1):
+        part = {"rows": (1, 4), "in_ring": 5, "out_ring": 3, "descending": down, "pads": (1, 1, 1, 1)}
+        yield geometry(rng, h=7, w=18, c=24, out_c=24, group=24, **part, label="planes, ring")  # type: ignore[arg-type]
+
+
 def test_cases_reach_every_path_of_a_convolution() -> None:
     plans = [
         packing_mve.conv_plan(case.instr)
@@ -67,3 +84,10 @@ def test_the_last_group_is_filled_with_copies_of_its_last_channel(out_n: int) ->
     group = packed.reshape(-1, 4 * 8 + 32)[-1]
     assert (group[:32].reshape(4, 8)[(out_n - 1) % 4 :] == weights[-1, 0]).all()
     assert (group[32:48].view(np.int32)[(out_n - 1) % 4 :] == out_n - 1).all()
+
+
+def test_depthwise_constants_hold_each_weight_once() -> None:
+    rng = np.random.default_rng(3)
+    weights = rng.integers(-127, 128, (9, 21)).astype(np.int8)
+    packed = packing_mve.planes(weights, np.zeros(21, np.int32), np.ones(21, np.float32))
+    assert packed.size == 6 * 32 + 9 * 21
