@@ -4,9 +4,12 @@
 
 #include "glow_numeric.h"
 
-#if defined(__GNUC__)
+#if defined(__clang__)
 #define GLOW_THUMB_INLINE static inline __attribute__((always_inline))
 #define GLOW_THUMB_NOINLINE __attribute__((unused, noinline))
+#elif defined(__GNUC__)
+#define GLOW_THUMB_INLINE static inline __attribute__((always_inline))
+#define GLOW_THUMB_NOINLINE __attribute__((unused, noinline, noclone))
 #else
 #define GLOW_THUMB_INLINE static inline
 #define GLOW_THUMB_NOINLINE
@@ -46,7 +49,7 @@ static inline int32_t glow_thumb_factor(uint32_t bits) {
 #define GLOW_M3_ROUND(a) \
   "smull %[t], " a ", " a ", %[factor]\n\t" \
   "add %[bad], %[t], %[near]\n\t" \
-  "cmp %[bad], %[width]\n\t" \
+  "cmp %[bad], %[near], lsl #1\n\t" \
   "blo 1f\n\t" \
   "add " a ", " a ", %[t], lsr #31\n\t" \
   "add " a ", " a ", %[zp]\n\t" \
@@ -56,7 +59,7 @@ static inline int32_t glow_thumb_factor(uint32_t bits) {
   int32_t bad; \
   __asm__(text "1:\n\tsbc %[bad], %[bad], %[bad]\n\t" \
           : __VA_ARGS__, [t] "=&r"(t), [bad] "=&r"(bad) \
-          : [factor] "r"(factor), [near] "r"(near_tie + 0x80000000u), [width] "r"(2u * near_tie), [zp] "r"(zp) \
+          : [factor] "r"(factor), [near] "r"(near_tie + 0x80000000u), [zp] "r"(zp) \
           : "cc"); \
   return bad == 0
 /* clang-format on */

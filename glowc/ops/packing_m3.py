@@ -102,7 +102,7 @@ def cut_row(in_w: int, out_w: int, k_w: int, stride: int, dilation: int, pad: in
 
     def cost(outputs: int) -> float:
         columns = (outputs - 1) * stride + (k_w - 1) * dilation + 1
-        per_tile = k_w * (outputs * k_w + min(columns, k_w * outputs) + k_w + columns // 4 + 5) + 12 * outputs + 30
+        per_tile = k_w * (outputs * k_w + min(columns, k_w * outputs) + k_w + columns // 2 + 4) + 12 * outputs + 30
         return -(-out_w // outputs) * per_tile * (0.93 if outputs == _USUAL_OUTPUTS else 1.0)
 
     outputs = min(range(1, most + 1), key=cost)
