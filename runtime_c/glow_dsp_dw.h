@@ -66,12 +66,12 @@ static inline void glow_dsp_dw_twin(const glow_dsp_dw_t *d, const glow_dsp_tile_
     for (const int8_t *w = d->stream; w < d->stream_end; w += 4 * s->k_h * s->k_w + 32, out += 4) {
       for (int32_t i = 0; i < 4 * s->outputs; i++) {
         const int32_t c = i % 4;
-        const int8_t *own = w + (c % 2) * (4 * s->k_h * s->k_w + 16) + 2 * (c & 2);
+        const int8_t *own = w + 8 * (c % 2) + 2 * (c & 2);
         int32_t sum;
         float scale;
         memcpy(&sum, own, sizeof sum);
-        memcpy(&scale, own + 8 + (c % 2 == 0 ? 4 * s->k_h * s->k_w : 0), sizeof scale);
-        sum = glow_dsp_dw_sum(d, s, w + 8, in, i / 4, c, sum);
+        memcpy(&scale, own + 16 + 4 * s->k_h * s->k_w, sizeof scale);
+        sum = glow_dsp_dw_sum(d, s, w + 16, in, i / 4, c, sum);
         sum = glow_requant(sum, scale, d->out_zp, glow_first8(d->low), glow_first8(d->high));
         out[(i / 4) * d->out_step + c] = (int8_t)sum;
       }

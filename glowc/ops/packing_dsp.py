@@ -240,10 +240,28 @@ def depthwise_plan(instr: Instr) -> Mapping[str, ParamValue]:
     tiles = _tiles(instr)
     plan: dict[str, ParamValue] = {key: _int(instr, key) for key in ("k_h", "k_w", "stride_w", "dil_w")}
     plain = (_int(instr, "out_zp"), _int(instr, "out_min"), _int(instr, "out_max")) == (-128, -128, 127)
+    late = [int(_begins_late(kind, instr)) for kind in tiles.kinds]
     return plan | {
-        "tiles": ";".join(",".join(map(str, kind)) for kind in tiles.kinds), "middle": tiles.middle,
+        "tiles": ";".join(f"{n},{a},{b},{c}" for (n, a, b), c in zip(tiles.kinds, late, strict=True)), "middle": tiles.middle,
         "left": tiles.left, "right": tiles.right, "u8": int(plain),
     }  # fmt: skip
+
+
+def _begins_late(kind: tuple[int, int, int], instr: Instr) -> bool:
+    """Say whether in a row of the window the first output's sums change after those of all others.
+
+    The columns come in the order of the template: of those that are 0, 1, 2, 4 or 8 behind a base the last one first,
+    then the base moves by one; of a column the last output first.
+    """
+    outputs, first, end = kind
+    stride, dilation = _int(instr, "stride_w"), _int(instr, "dil_w")
+    uses = [(x * stride + kx * dilation, x) for x in range(outputs) for kx in range(_int(instr, "k_w"))]
+    left, order = sorted({column for column, _ in uses if first <= column < end}), list[int]()
+    for base in range(first, end):
+        now = [column for column in left if column - base in (0, 1, 2, 4, 8)]
+        order += [x for column in reversed(now) for x in range(outputs - 1, -1, -1) if (column, x) in uses]
+        left = [column for column in left if column not in now]
+    return set(order[: order.index(0)] if 0 in order else ()) == set(range(1, outputs))
 
 
 def accepts_depthwise(instr: Instr) -> bool:
@@ -269,7 +287,7 @@ def pack_depthwise(constants: Arrays, instr: Instr) -> Arrays:
     for c in starts:
         word = np.ascontiguousarray(weights[:, c : c + _GROUP]).view(np.int32).reshape(-1)
         b, s = bias[c : c + _GROUP], np.ascontiguousarray(scale[c : c + _GROUP]).view(np.int32)
-        parts += [b[0::2], word, s[0::2], b[1::2], s[1::2]]
+        parts += [b[0::2], b[1::2], word, s[0::2], s[1::2]]
     return {"weights": np.concatenate(parts), **EMPTY}
 
 
