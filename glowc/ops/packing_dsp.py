@@ -240,9 +240,9 @@ def depthwise_plan(instr: Instr) -> Mapping[str, ParamValue]:
     tiles = _tiles(instr)
     plan: dict[str, ParamValue] = {key: _int(instr, key) for key in ("k_h", "k_w", "stride_w", "dil_w")}
     plain = (_int(instr, "out_zp"), _int(instr, "out_min"), _int(instr, "out_max")) == (-128, -128, 127)
-    late = [int(_begins_late(kind, instr)) for kind in tiles.kinds]
+    texts = (",".join(map(str, (*kind, int(_begins_late(kind, instr))))) for kind in tiles.kinds)
     return plan | {
-        "tiles": ";".join(f"{n},{a},{b},{c}" for (n, a, b), c in zip(tiles.kinds, late, strict=True)), "middle": tiles.middle,
+        "tiles": ";".join(texts), "middle": tiles.middle,
         "left": tiles.left, "right": tiles.right, "u8": int(plain),
     }  # fmt: skip
 
