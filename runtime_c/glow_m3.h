@@ -187,13 +187,15 @@ GLOW_THUMB_INLINE const int8_t *glow_thumb_dot4(glow_thumb_sums_t *a, const uint
 #else
 static inline const int8_t *glow_thumb_dot4(glow_thumb_sums_t *a, const uint32_t *x, const int8_t *w, int32_t k) {
   for (; k > 0; k -= 2, x += 4, w += 2) {
-    uint32_t word[2] = {GLOW_THUMB_APART + x[0] * (uint32_t)(int32_t)w[0], GLOW_THUMB_APART + x[1] * (uint32_t)(int32_t)w[0]};
+    const uint32_t first = (uint32_t)(int32_t)w[0];
+    uint32_t word[2] = {GLOW_THUMB_APART + x[0] * first, GLOW_THUMB_APART + x[1] * first};
     if (k == 1) {
       glow_thumb_grow(a, word);
       return w + 1;
     }
-    word[0] += x[2] * (uint32_t)(int32_t)w[1];
-    word[1] += x[3] * (uint32_t)(int32_t)w[1];
+    const uint32_t second = (uint32_t)(int32_t)w[1];
+    word[0] += x[2] * second;
+    word[1] += x[3] * second;
     glow_thumb_grow(a, word);
   }
   return w;

@@ -61,7 +61,7 @@ def linear_form(kernel: str, params: tuple[tuple[str, ParamValue], ...]) -> Form
     sums = codes[:, None] * a_mul + codes[None, :] * b_mul + round((fixed + 0.5) * step)
     wrong = np.clip(sums >> shift, low, high) != want
     beyond = sums & (step - 1)
-    near = int(np.minimum(beyond, step - beyond)[wrong].max()) + 1
+    near = int(np.minimum(beyond, step - beyond)[wrong].max()) + 1 if wrong.any() else 0
     fits = near * _RARE < step and np.abs(sums).max() + near < 1 << 31
     return (a_mul, b_mul, round((fixed + 0.5) * step), shift, near) if fits else None
 
