@@ -23,6 +23,7 @@ from glowc.ops import (
     packing_a64,
     packing_dsp,
     packing_dsp_quad,
+    packing_dsp_small,
     packing_lane,
     packing_m3,
     packing_mve,
@@ -307,6 +308,7 @@ _FAST = {
     "dwconv_s8": (
         packing_m3.DEPTHWISE,
         packing_dsp.DEPTHWISE,
+        packing_dsp_small.DEPTHWISE,
         packing_a32.DEPTHWISE,
         packing_neon.DEPTHWISE,
         packing_neon.DEPTHWISE_DOT,

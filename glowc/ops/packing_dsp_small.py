@@ -1,0 +1,21 @@
+"""The `dsps` variant of dwconv_s8: little code where the `dsp` one prints tiles; constants as those of `ref`."""
+
+from __future__ import annotations
+
+from glowc.graph.types import DType
+from glowc.instr.ir import Instr
+from glowc.ops.base import KernelVariant
+from glowc.ops.packing_dsp import NEEDS
+
+_GROUP = 4  # channels of a word
+
+
+def accepts(instr: Instr) -> bool:
+    """Accept int8, one output channel per input channel, at least four adjacent channels, weights around 0."""
+    if any(instr.operand(role).type.dtype is not DType.S8 for role in ("in", "weights", "out")):
+        return False
+    p = {key: int(value) for key, value in instr.params.items() if not isinstance(value, str)}
+    return p["in_c"] == p["out_c"] == p["groups"] >= _GROUP and p["in_ch"] == 1 and p["w_zp"] == 0
+
+
+DEPTHWISE = KernelVariant("dsps", NEEDS, rank=7, header="glow_dsp_small.h", accepts=accepts)
