@@ -148,14 +148,18 @@ def execute(
     marks: bool = False,
     profile: bool = False,
     timeout_s: int | None = None,
+    keep: Path | None = None,
+    extra_flags: Sequence[str] = (),
 ) -> Execution:
     """Build the bundle for `board`, run it on every sample of `inputs` and return what it gave.
+
+    What was built stays in the folder `keep`.
 
     Raises ToolError when a compiler or QEMU is missing or fails, BoardError when the board cannot run.
     """
     with tempfile.TemporaryDirectory(prefix="glowc-run-") as folder:
-        work = Path(folder)
-        elf = build_bundle(info, board, work, profile=profile)
+        work = keep or Path(folder)
+        elf = build_bundle(info, board, work, profile=profile, extra_flags=extra_flags)
         count = len(next(iter(inputs.values()))) if inputs else 1
         _write_samples(work / "in.bin", info, inputs, count)
         result: RunResult = run_elf(elf.path, board, cwd=work, marks=marks, timeout_s=timeout_s)
@@ -247,9 +251,12 @@ def bench(info: BundleInfo, board: Board, inputs: Mapping[str, np.ndarray] | Non
     return report
 
 
-def count_layers(info: BundleInfo, board: Board, inputs: Mapping[str, np.ndarray]) -> list[int]:
+def count_layers(
+    info: BundleInfo, board: Board, inputs: Mapping[str, np.ndarray], keep: Path | None = None,
+    extra_flags: Sequence[str] = (),
+) -> list[int]:  # fmt: skip
     """Return the instructions of each layer of a bundle in one inference; for a board that counts them."""
-    counted = execute(info, board, inputs, marks=True, profile=True).marks
+    counted = execute(info, board, inputs, marks=True, profile=True, keep=keep, extra_flags=extra_flags).marks
     cost, count = counted[1] - counted[0], len(info.report["layers"])
     order = info.report.get("profile_order") or range(count)
     inner = counted[3 : 3 + 2 * len(order)]

@@ -46,7 +46,8 @@ BOARDS = (
 )  # fmt: skip
 OPTS = ("size", "balanced", "speed")
 LAYERS_PER_MODEL = 48
-MOST_TERMS, GOOD = 6, 0.002  # of a fit; an error that needs no further term
+MOST_TERMS, FOLDS = 6, 6  # of a fit
+GOOD = 0.002  # an error that needs no further term
 CLONE = re.compile(r"\.(constprop|isra|part|cold|lto_priv)(\.\d+)?")
 
 
@@ -76,24 +77,32 @@ def measure(samples: Sequence[Sample], board: Board, measured: Measured) -> None
         folder = Path(name)
         onnx.save(model_of(samples), folder / "layers.onnx")
         layout = "exported" if samples[0].planar else "nhwc"
-        start = compile_model(folder / "layers.onnx", board, CompileOptions(io_layout=layout))
+
+        def compiled(opt: str, isa: str) -> Compiled:
+            # Buffers of the caller and no overlap: nothing to plan.
+            options = CompileOptions(io_layout=layout, opt=opt, plan="plain", io_buffers="caller")
+            return compile_model(folder / "layers.onnx", board, options, order=first(isa))
+
+        start = compiled("balanced", "ref")
         variants = sorted({f.isa for x in start.selection.layers if len(x.forms) > 1 for f in x.forms})
         for isa in variants or ["ref"]:
             for opt in OPTS:
-                options = CompileOptions(io_layout=layout, opt=opt)
-                compiled = compile_model(folder / "layers.onnx", board, options, order=first(isa))
-                count(compiled, board, folder / f"{isa}-{opt}", isa, measured)
+                count(compiled(opt, isa), board, folder / f"{isa}-{opt}", isa, measured)
 
 
 def count(compiled: Compiled, board: Board, folder: Path, isa: str, measured: Measured) -> None:
     """Count one compiled model; layers without a choice are counted once, with the variant `ref`."""
     write_bundle(compiled, folder)
     info = load_bundle(folder)
-    counts = count_layers(info, board, random_inputs(info))
+    flags = ("-fno-inline-functions-called-once",)  # so that each function has a size
+    counts = count_layers(info, board, random_inputs(info), folder, flags)
     program, opt = strip_markers(compiled.program), compiled.options.opt
     literal = literal_kernels(program, opt)
     calls = [layer.call.partition("(")[0] for layer in compiled.bundle.layers]
-    own, uses = function_sizes(folder, board, compiled, set(calls), measured)
+    own, uses = function_sizes(folder / "model.obj" / f"{info.name}.o", board, set(calls), measured)
+    if isa == "ref" and opt == "balanced":
+        build_bundle(info, board, folder, link=False, extra_flags=flags)
+        measured.base.append((len(calls), bytes_besides(folder / "model.obj" / f"{info.name}.o", set(calls))))
     for instr, insns, fn in zip(program.instrs, counts, calls, strict=True):
         if instr.isa not in (isa, "ref"):
             continue
@@ -113,38 +122,37 @@ def lines_of(instr: Instr, literal: bool) -> int:
 
 
 def function_sizes(
-    folder: Path, board: Board, compiled: Compiled, names: set[str], measured: Measured
+    path: Path, board: Board, names: set[str], measured: Measured
 ) -> tuple[dict[str, int], dict[str, set[str]]]:
     """Return bytes of the kernels' functions in the model's object, and the runtime's functions that each calls."""
-    info = load_bundle(folder)
-    build_bundle(info, board, folder, link=False, extra_flags=("-fno-inline-functions-called-once",))
-    path = folder / "model.obj" / f"{info.name}.o"
     own: dict[str, int] = defaultdict(int)
-    rest = 0
-    for section in sections(path):
-        if section.kind != "text":
-            continue
-        fn = plain(section.name)
+    for fn, size in functions_in(path):
         owner = owner_of(fn, names)
         if owner is not None:
-            own[owner] += section.size
+            own[owner] += size
         elif fn.startswith("glow_"):
-            measured.functions[fn] = max(measured.functions.get(fn, 0), section.size)
-        else:
-            rest += section.size
-    measured.base.append((len(compiled.bundle.layers), rest))
+            measured.functions[fn] = max(measured.functions.get(fn, 0), size)
     calls = call_graph(path, board)
     uses = {}
     for name in names:
         seen: set[str] = set()
         todo = [fn for fn in calls if owner_of(fn, {name}) is not None]
         while todo:
-            for callee in calls.get(todo.pop(), ()):
-                if callee not in seen:
-                    seen.add(callee)
-                    todo.append(callee)
+            new = calls.get(todo.pop(), set()) - seen
+            seen |= new
+            todo += new
         uses[name] = {fn for fn in seen if fn.startswith("glow_")}
     return dict(own), uses
+
+
+def functions_in(path: Path) -> list[tuple[str, int]]:
+    """Return the functions of an object file and their bytes."""
+    return [(plain(s.name), s.size) for s in sections(path) if s.kind == "text"]
+
+
+def bytes_besides(path: Path, names: set[str]) -> int:
+    """Return the bytes of what is neither a kernel's function nor the runtime's."""
+    return sum(size for fn, size in functions_in(path) if owner_of(fn, names) is None and not fn.startswith("glow_"))
 
 
 def plain(section: str) -> str:
@@ -211,13 +219,15 @@ def fit(samples: Sequence[tuple[Mapping[str, float], int]]) -> dict[str, Any]:
         scale = np.linalg.norm(matrix, axis=0) + 1e-300
         return nnls(matrix / scale, np.ones(rows.sum())) / scale
 
+    fold = np.arange(len(insns)) % min(len(insns), FOLDS)
+
     def errors(names: Sequence[str]) -> np.ndarray:
-        found = []
-        for i in range(len(insns)):
-            rows = np.arange(len(insns)) != i if len(insns) > 1 else np.ones(1, bool)
-            x = solve(names, rows)
-            found.append(sum(c * columns[f][i] for c, f in zip(x, names, strict=True)) / insns[i] - 1)
-        return np.array(found)
+        found = np.zeros(len(insns))
+        for i in range(int(fold.max()) + 1):
+            out = fold == i
+            x = solve(names, ~out if len(insns) > 1 else out)
+            found[out] = sum(c * columns[f][out] for c, f in zip(x, names, strict=True)) / insns[out] - 1
+        return found
 
     def rms(names: Sequence[str]) -> float:
         return float(np.sqrt(np.mean(errors(names) ** 2)))
@@ -225,13 +235,14 @@ def fit(samples: Sequence[tuple[Mapping[str, float], int]]) -> dict[str, Any]:
     def grow(chosen: list[str]) -> tuple[float, list[str]]:
         best = rms(chosen)
         while len(chosen) < min(MOST_TERMS, len(samples)) and best > GOOD:
-            error, _, name = min((rms([*chosen, f]), i, f) for i, f in enumerate(usable) if f not in chosen)
+            options = [(rms([*chosen, f]), i, f) for i, f in enumerate(usable) if f not in chosen]
+            error, _, name = min(options, default=(np.inf, 0, ""))
             if error > 0.97 * best:
                 break
             best, chosen = error, [*chosen, name]
         return best, chosen
 
-    starts = sorted((rms([f]), i, f) for i, f in enumerate(usable))[:3]
+    starts = sorted((rms([f]), i, f) for i, f in enumerate(usable))[:2]
     best, chosen = min(grow([f]) for _, _, f in starts)
     x = solve(chosen, np.ones(len(insns), bool))
     terms = {f: float(f"{c:.5g}") for f, c in zip(chosen, x, strict=True) if c > 0}
@@ -303,9 +314,10 @@ def main() -> int:
         except GlowcError as error:
             print(f"{type(error).__name__}: {error}", file=sys.stderr)
             return 1
+        seconds = time.perf_counter() - begin
         table = table_of(board, measured)
         show(table)
-        print(f"  {time.perf_counter() - begin:.0f} s")
+        print(f"  {seconds:.0f} s of measuring, {time.perf_counter() - begin - seconds:.0f} s of fitting", flush=True)
         if not args.kinds:
             write(table, cost_file(board.cpu.name))
     return 0
