@@ -23,6 +23,7 @@ NEEDS = frozenset({"thumb2"})
 _HEADER = "glow_m3.h"
 _REGISTERS = 8  # for the sums of a depthwise tile and the weights of a kernel row
 _MAX_OUTPUTS, _USUAL_OUTPUTS = 5, 4  # of a tile; layers with tiles alike share a function
+_FC_OUTPUTS = 8
 _MAX_ROWS, _MAX_SPAN, _MAX_KINDS = 10, 24, 8
 _ALWAYS = 1 << 31
 _EXACT_SUM = 1 << 24  # float32 holds every integer up to it
@@ -58,9 +59,18 @@ def _wrapped(values: np.ndarray) -> np.ndarray:
     return ((values + (1 << 31)) % (1 << 32) - (1 << 31)).astype(np.int32)
 
 
-def pack(constants: Arrays, instr: Instr) -> Arrays:
-    """Fold the zero point into the bias of fc_s8."""
-    return {"bias": fold(constants["weights"].reshape(constants["bias"].size, -1), constants, instr)}
+def pack_fc(constants: Arrays, instr: Instr) -> Arrays:
+    """Return weights of eight outputs in turn, those of the last ones as rows; fold the zero point into the bias."""
+    weights = constants["weights"].reshape(_int(instr, "out_n"), _int(instr, "in_k"))
+    blocks = len(weights) - len(weights) % _FC_OUTPUTS
+    turns = weights[:blocks].reshape(-1, _FC_OUTPUTS, weights.shape[1]).transpose(0, 2, 1)
+    flat = np.concatenate((turns.reshape(-1), weights[blocks:].reshape(-1)))
+    return {"weights": flat, "bias": fold(weights, constants, instr)}
+
+
+def fc_plan(instr: Instr) -> Mapping[str, ParamValue]:
+    """Tell whether all int8 codes are allowed."""
+    return {"full": int((_int(instr, "out_min"), _int(instr, "out_max")) == (-128, 127))}
 
 
 def pack_conv(constants: Arrays, instr: Instr) -> Arrays:
@@ -159,4 +169,4 @@ CONV = KernelVariant(
 DEPTHWISE = KernelVariant(
     "m3", NEEDS, rank=5, header="glow_thumb_dw.h", accepts=accepts_depthwise, pack=pack_depthwise, plan=depthwise_plan
 )
-FC = KernelVariant("m3", NEEDS, rank=5, header=_HEADER, accepts=accepts_matrix, pack=pack)
+FC = KernelVariant("m3", NEEDS, rank=5, header="glow_m3_fc.h", accepts=accepts_matrix, pack=pack_fc, plan=fc_plan)
