@@ -318,6 +318,18 @@ def headers_of(instrs: Sequence[Instr]) -> list[str]:
     return sorted(found)
 
 
+_CORE_MACROS = {
+    "a32": "__arm__", "a64": "__aarch64__", "neon": "__ARM_NEON", "dot": "__ARM_FEATURE_DOTPROD",
+    "i8mm": "__ARM_FEATURE_MATMUL_INT8", "mve": "__ARM_FEATURE_MVE",
+}  # fmt: skip
+
+
+def core_macros(program: Program) -> list[str]:
+    """Return what a compiler defines for cores with the instructions of the chosen variants (ACLE, section 5)."""
+    needs = {need for i in program.instrs if not i.is_marker for need in variant_of(i).needs}
+    return sorted(_CORE_MACROS[need] for need in needs & set(_CORE_MACROS))
+
+
 def caller_names(program: Program, *views: Sequence[TensorView]) -> dict[str, str]:
     """Return the C names of the roots that are buffers of the caller."""
     operands = (*program.inputs, *program.outputs)

@@ -114,6 +114,17 @@ def test_changed_option_compiles_the_model_again(project: Path) -> None:
     assert "100% tests passed" in run(project, "ctest", "--test-dir", "build")
 
 
+def test_c_for_another_core_says_so(tmp_path: Path) -> None:
+    require_tool("cmake", "make", "aarch64-linux-gnu-gcc")
+    folder = tmp_path / "firmware"
+    shutil.copytree(EXAMPLE, folder, ignore=shutil.ignore_patterns("build"))
+    lists = folder / "CMakeLists.txt"
+    lists.write_text(lists.read_text().replace("BOARD linux-aarch64", "BOARD linux-aarch64 OPTIONS --cpu cortex-a76"))
+    configure(folder, f"-DGLOWC_EXECUTABLE={GLOWC}")
+    output = run(folder, "cmake", "--build", "build", ok=False)
+    assert "sine is made for cortex-a76: compile it for that core, or make it for yours with glowc --cpu" in output
+
+
 def test_missing_glowc_stops_the_configuration(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     require_tool("cmake", "make", "aarch64-linux-gnu-gcc")
     folder = tmp_path / "firmware"
