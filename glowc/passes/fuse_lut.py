@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import replace
 from typing import ClassVar
 
@@ -21,6 +21,7 @@ from glowc.passes.base import GraphPass, PassCtx
 _CODES = frozenset(("QuantizeLinear", "DequantizeLinear", "Requantize", "Lut", "Identity"))
 _FUNCTIONS = frozenset(op.name for op in UNARY_OPS) - {"Not"}
 _ARITHMETIC = frozenset(("Add", "Sub", "Mul", "Div", "Min", "Max", "Pow", "PRelu"))
+Accepts = Callable[[str, GraphEditor], bool]
 
 
 class FuseLut(GraphPass):
@@ -37,67 +38,77 @@ class FuseLut(GraphPass):
         order = {node.name: index for index, node in enumerate(graph.nodes)}
         for node in reversed(graph.nodes):
             out = node.outputs[0]  # "" when nobody reads the first output
-            if out and node.name in editor.nodes and _is_int8(editor.types[out]) and _elementwise(node, editor):
+            if out and node.name in editor.nodes and is_int8(editor.types[out]):
                 _replace(node, editor, order)
         return editor.finish()
 
 
 def _replace(node: Node, editor: GraphEditor, order: Mapping[str, int]) -> None:
-    found = _group(node, editor, order)
-    if found is None:
+    found = tuple(groups(node, editor, order, _number))
+    if not found:
         return
-    root, group = found
-    table = _table(root, group, node.outputs[0], editor)
+    root, group = found[-1]
+    table = results(root, group, editor, np.arange(-128, 128, dtype=np.int8))
     if table is None:
         return
-    name = editor.add_const(f"{node.outputs[0]}.lut", table)
+    name = editor.add_const(f"{node.outputs[0]}.lut", np.broadcast_to(table, (256,)).astype(np.int8))
+    put(node, group, editor, "Lut", (root, name), {})
+
+
+def put(
+    node: Node, group: list[Node], editor: GraphEditor, op: str, inputs: tuple[str, ...], attrs: Mapping[str, int]
+) -> None:
+    """Let `op` stand for a group that ends with `node`."""
     origin = tuple(dict.fromkeys(o for member in group for o in member.origin))
-    editor.update(node, op="Lut", inputs=(root, name), attrs={}, origin=origin)
+    editor.update(node, op=op, inputs=inputs, attrs=dict(attrs), origin=origin)
     for member in reversed(group[:-1]):
         if not any(editor.users(out) or out in editor.outputs for out in member.outputs):
             editor.remove(member)
 
 
-def _group(node: Node, editor: GraphEditor, order: Mapping[str, int]) -> tuple[str, list[Node]] | None:
-    """Return the int8 tensor that `node` is a function of, and the nodes in between, in order; as many as possible."""
+def groups(
+    node: Node, editor: GraphEditor, order: Mapping[str, int], accepts: Accepts
+) -> Iterator[tuple[str, list[Node]]]:
+    """Yield the int8 tensors that `node` is a function of, with the nodes in between, in order; the nearest first.
+
+    `accepts` says which constants may take part.
+    """
     group: dict[str, Node] = {}
     frontier = {node.outputs[0]}
-    best: tuple[str, list[Node]] | None = None
-    while True:
+    while frontier:
         latest = max(frontier, key=lambda name: _position(editor.producer(name), order))
         source = editor.producer(latest)
-        if source is None or source.name not in order or not _elementwise(source, editor):
-            return best
+        if source is None or source.name not in order or not _elementwise(source, editor, accepts):
+            return
         group[source.name] = source
         frontier.discard(latest)
         frontier.update(name for name in source.inputs if name and name not in editor.consts)
-        if not frontier:
-            return best
         members = sorted(group.values(), key=lambda n: order[n.name])
         if len(frontier) == 1 and len(group) > 1 and _closed(members, node, editor):
             (root,) = frontier
             type_, out = editor.types[root], editor.types[node.outputs[0]]
-            if _is_int8(type_) and type_.shape == out.shape:
-                best = root, members
+            if is_int8(type_) and type_.shape == out.shape:
+                yield root, members
 
 
 def _position(node: Node | None, order: Mapping[str, int]) -> int:
     return -1 if node is None else order.get(node.name, -1)
 
 
-def _elementwise(node: Node, editor: GraphEditor) -> bool:
+def _elementwise(node: Node, editor: GraphEditor, accepts: Accepts) -> bool:
     if node.op not in _CODES | _ARITHMETIC | _FUNCTIONS or len(node.outputs) != 1:
         return False
     data = node.inputs[:1] if node.op == "Lut" else node.inputs
     values = [name for name in (*data, *node.outputs) if name]
-    return all(_number(name, editor) if name in editor.consts else _known(editor.types[name]) for name in values)
+    return all(accepts(name, editor) if name in editor.consts else _known(editor.types[name]) for name in values)
 
 
 def _known(type_: TensorType) -> bool:
-    return type_.dtype == DType.F32 or _is_int8(type_)
+    return type_.dtype == DType.F32 or is_int8(type_)
 
 
-def _is_int8(type_: TensorType) -> bool:
+def is_int8(type_: TensorType) -> bool:
+    """Say whether a type is int8 codes with one scale and zero point."""
     return type_.dtype == DType.S8 and type_.quant is not None and not type_.quant.per_axis
 
 
@@ -119,27 +130,29 @@ def _closed(group: Iterable[Node], last: Node, editor: GraphEditor) -> bool:
     return True
 
 
-def _table(root: str, group: Iterable[Node], out: str, editor: GraphEditor) -> np.ndarray | None:
-    """Evaluate the group for every code of `root`; None when an operator has no such form."""
-    values: dict[str, np.ndarray] = {root: np.arange(-128, 128, dtype=np.int8)}
+def results(root: str, group: Iterable[Node], editor: GraphEditor, x: np.ndarray) -> np.ndarray | None:
+    """Evaluate the group for codes `x` of `root`; None when an operator has no such form."""
+    values: dict[str, np.ndarray] = {root: x}
+    out = root
     for node in group:
         arrays = tuple(values[name] if name in values else _const_array(name, editor) for name in node.inputs)
+        out = node.outputs[0]
         try:
-            values[node.outputs[0]] = _evaluate(node, arrays, editor)
+            values[out] = _evaluate(node, arrays, editor)
         except OpError:
             return None
-    return values[out].astype(np.int8)
+    return values[out]
 
 
 def _const_array(name: str, editor: GraphEditor) -> np.ndarray | None:
     if not name:
         return None
     array = editor.consts[name]
-    return array.reshape(()) if array.size == 1 else array
+    return array.reshape(()) if array.size == 1 else array.reshape(-1)
 
 
 def _evaluate(node: Node, arrays: tuple[np.ndarray | None, ...], editor: GraphEditor) -> np.ndarray:
-    """Return 256 results: functions in float64, rounded once; everything else by the operator's reference."""
+    """Return the results of codes: functions in float64, rounded once; everything else by the operator's reference."""
     first, out = arrays[0], editor.types[node.outputs[0]]
     if node.op in _FUNCTIONS and first is not None and out.dtype.is_float:
         name = function_of(node, node.op)
@@ -151,5 +164,7 @@ def _evaluate(node: Node, arrays: tuple[np.ndarray | None, ...], editor: GraphEd
         replace(editor.types[name], shape=array.shape, layout="") if array is not None else None
         for name, array in zip(node.inputs, arrays, strict=True)
     )
-    (y,) = get_op(node.op).reference(Call(node, arrays, types, (replace(out, shape=(256,), layout=""),)))
-    return np.broadcast_to(y, (256,))
+    data = arrays[:1] if node.op == "Lut" else arrays
+    shape = np.broadcast_shapes(*(array.shape for array in data if array is not None))
+    (y,) = get_op(node.op).reference(Call(node, arrays, types, (replace(out, shape=shape, layout=""),)))
+    return np.broadcast_to(y, shape)

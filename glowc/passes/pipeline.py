@@ -30,6 +30,7 @@ from glowc.passes.fold_qdq_norm import FoldQdqNorm
 from glowc.passes.fold_requantize import FoldRequantize
 from glowc.passes.fold_transpose import FoldTranspose
 from glowc.passes.fuse_activation import FuseActivation
+from glowc.passes.fuse_channel_lines import FuseChannelLines
 from glowc.passes.fuse_dynamic import FuseDynamic
 from glowc.passes.fuse_gelu import FuseGelu
 from glowc.passes.fuse_layer_norm import FuseLayerNorm
@@ -116,6 +117,7 @@ PIPELINE: tuple[Step, ...] = (
     PlanarInput(),  # the Transpose that is left before the first Conv
     Repeat((DeadChannels(), DuplicateChannels())),  # after the layout: channels are the last axis now
     FuseLut(),  # last: no other pass looks into a table
+    FuseChannelLines(),  # behind fuse-lut, which takes what is the same for all channels
     Repeat((Cse(), DropIdentity(), DeadCode())),  # what the rewrites above made twice or left behind
 )
 

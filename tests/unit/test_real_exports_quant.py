@@ -95,3 +95,45 @@ def test_mask_of_minus_infinity_is_named_with_what_to_do() -> None:
     with pytest.raises(ModelError, match="mask_q") as caught:
         import_model(proto.SerializeToString())
     assert "nodes_to_exclude" in str(caught.value.hint)
+
+
+def batch_norm(net: Net, x: str, channels: int, out: str) -> str:
+    """Add a BatchNormalization with statistics of its own."""
+    for key, array in (("g", normal(channels)), ("b", normal(channels)), ("m", normal(channels))):
+        net.const(f"{out}_{key}", array)
+    net.const(f"{out}_v", np.abs(normal(channels)) + np.float32(0.1))
+    return net.op("BatchNormalization", f"{x} {out}_g {out}_b {out}_m {out}_v", out)
+
+
+@pytest.mark.parametrize("relu", [False, True])
+@pytest.mark.parametrize("kind", [S8, U8])
+def test_batch_normalisation_that_no_convolution_takes(kind: type, relu: bool) -> None:
+    """Networks with pre-activation, or Conv-Relu-BatchNormalization: the quantiser leaves it in float."""
+    text, zero = ("s8", S8(-9)) if kind is S8 else ("u8", U8(119))
+    net = Net()
+    net.input("x", f"{text}[1,12,9,7]")
+    net.dq("x", 0.031, zero)
+    y = batch_norm(net, "x_r", 12, "n")
+    y = net.op("Relu", y, "r") if relu else y
+    y = net.qdq(y, 0.04, kind(zero if not relu else np.iinfo(kind).min))
+    net.const("w", codes(5, 12, 3, 3))
+    net.dq("w", 0.01, S8(0))
+    net.q(net.op("Conv", f"{y} w_r", "c"), 0.3, zero, "y")
+    graph = same_as_onnxruntime(net.build({"y": text}), {"x": codes(1, 12, 9, 7, dtype=kind)}, in_c=True)
+    assert not any(t.dtype.is_float for t in graph.types.values())
+    assert "ChannelLines" in {n.op for n in graph.nodes}
+
+
+def test_prelu_of_channels_and_batch_normalisation_of_a_signal() -> None:
+    """Face recognition and ECG networks: PRelu with a slope per channel, on an image and on [N, C, T]."""
+    net = Net()
+    net.input("x", "s8[1,10,40]")
+    net.dq("x", 0.05, S8(3))
+    net.const("w", codes(8, 10, 5))
+    net.const("slope", np.linspace(-0.2, 0.4, 8, dtype=np.float32).reshape(8, 1))
+    net.dq("w", 0.01, S8(0))
+    first = net.qdq(net.op("Conv", "x_r w_r", "c", kernel_shape=[5]), 0.2, S8(-2))
+    second = net.qdq(net.op("PRelu", f"{first} slope", "p"), 0.15, S8(-20))
+    net.q(net.op("Relu", batch_norm(net, second, 8, "n"), "r"), 0.11, S8(-128), "y")
+    graph = same_as_onnxruntime(net.build({"y": "s8"}), {"x": codes(1, 10, 40)}, in_c=True)
+    assert not any(t.dtype.is_float for t in graph.types.values())

@@ -1,0 +1,82 @@
+"""ChannelLines: a function of an int8 tensor that differs from channel to channel, as straight lines in integers.
+
+y = clamp((m[c] * x + b[c]) >> s[c], out_min, out_max), rounded down. `lines` is int32[channels, 3] of (m, b, s), or
+int32[channels, 7] of two such lines and the first code of the second one, for slopes that change (PRelu). Pass
+fuse-channel-lines makes them, so that all 256 codes of every channel give what float arithmetic gives. Attribute
+`axis`: of the channels. Every m * x + b fits int32; the right shift of a negative number is arithmetic, as with all
+compilers of docs/BOARDS.md.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+
+import numpy as np
+
+from glowc.graph.graph import Node
+from glowc.graph.types import DType, TensorType
+from glowc.instr.ir import ParamValue
+from glowc.ops.base import REF_IN_PLACE, Arrays, Call, KernelDef, LowerCtx, MaybeTypes, OpDef, OpError, Types
+from glowc.ops.strided import axis_of, present
+
+ONE, TWO = 3, 7
+
+
+def infer(node: Node, in_types: MaybeTypes) -> Types:
+    """Type of x; the lines belong to the channels."""
+    x, lines = present(in_types[:2])
+    if x.dtype != DType.S8 or lines.dtype != DType.S32 or lines.rank != 2 or lines.shape[1] not in (ONE, TWO):
+        raise OpError(f"lines {lines} for {x}")
+    if lines.shape[0] != x.shape[axis_of(node.int_("axis"), x.rank)]:
+        raise OpError(f"{lines.shape[0]} lines along axis {node.int_('axis')} of {x}")
+    return (TensorType(x.shape, DType.S8, None, x.layout),)
+
+
+def on_lines(x: np.ndarray, lines: np.ndarray, low: int, high: int) -> np.ndarray:
+    """Return the results of int64 codes x[..., channels] that broadcast with lines[channels, 3 or 7]."""
+    m, b, shift = (lines[:, i].astype(np.int64) for i in range(3))
+    if lines.shape[1] == TWO:
+        second = x >= lines[:, 6]
+        m, b, shift = (np.where(second, lines[:, 3 + i], v) for i, v in enumerate((m, b, shift)))
+    return np.asarray(np.clip((m * x + b) >> shift, low, high))
+
+
+def reference(call: Call) -> tuple[np.ndarray, ...]:
+    """Evaluate the lines."""
+    x, node = call.array(0), call.node
+    axis = axis_of(node.int_("axis"), x.ndim)
+    y = on_lines(np.moveaxis(x, axis, -1).astype(np.int64), call.array(1), node.int_("out_min"), node.int_("out_max"))
+    return (np.ascontiguousarray(np.moveaxis(y, -1, axis)).astype(np.int8),)
+
+
+def lower(node: Node, ctx: LowerCtx) -> None:
+    """Emit lines_s8; `rank` 2 says that a part of the tensor does not begin at channel 0."""
+    x, lines, y = ctx.read(node.inputs[0]), ctx.read(node.inputs[1]), ctx.write(node.outputs[0])
+    axis = axis_of(node.int_("axis"), x.type.rank)
+    inner = math.prod(x.type.shape[axis + 1 :])
+    params: dict[str, ParamValue] = {
+        "n": x.type.elements, "channels": x.type.shape[axis], "inner": inner, "rank": 1 if inner == 1 else 2,
+        "two": int(lines.type.shape[1] == TWO), "out_min": node.int_("out_min"), "out_max": node.int_("out_max"),
+    }  # fmt: skip
+    ctx.emit("lines_s8", {"in": x, "lines": lines, "out": y}, params)
+
+
+def _interpret(arrays: Arrays, p: Mapping[str, ParamValue]) -> None:
+    n, channels, inner = (int(p[key]) for key in ("n", "channels", "inner"))
+    x = arrays["in"].reshape(-1)[:n].reshape(-1, channels, inner).astype(np.int64)
+    lines = arrays["lines"].reshape(channels, -1)
+    y = on_lines(x.transpose(0, 2, 1), lines, int(p["out_min"]), int(p["out_max"]))
+    arrays["out"].reshape(-1)[:n] = y.transpose(0, 2, 1).reshape(-1)
+
+
+KERNELS = (
+    KernelDef("lines_s8", ("in in", "in lines", "out out"), ("n", "channels", "inner", "out_min", "out_max"),
+              _interpret, print_params=("rank", "two"), in_place=("in",), variants=REF_IN_PLACE, length="n",
+              doc="straight lines per channel on int8 codes"),
+)  # fmt: skip
+
+OP = OpDef(
+    "ChannelLines", infer, reference, lower, attrs=frozenset({"axis", "out_min", "out_max"}), int8=True,
+    doc="function of int8 codes per channel as straight lines (internal)",
+)  # fmt: skip
