@@ -118,7 +118,7 @@ def split_axis(graph: Graph, node: Node, axis: int) -> tuple[int, int] | None:
 _RULES: dict[str, Rule] = {
     **dict.fromkeys(UNARY | {"Lut", "Dropout", "FlipSign"}, _same),
     **dict.fromkeys(NARY, _elementwise),
-    **dict.fromkeys(("Softmax", "LogSoftmax", "Hardmax", "Concat", "Split"), _beside),
+    **dict.fromkeys(("Softmax", "LogSoftmax", "Hardmax", "Concat", "Split", "ChannelLines"), _beside),
     **dict.fromkeys(("LayerNormalization", "RMSNormalization"), _in_front),
     **dict.fromkeys(REDUCE, _reduce),
     "FullyConnected": _not_last,
