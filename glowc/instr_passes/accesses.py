@@ -4,12 +4,13 @@ It decides which buffers lie in the fastest memory, so what matters is which byt
 
     kind                         a buffer that is not constant is accessed
     products (conv, fc, matmul)  each input once per multiply-accumulate; a variant for an instruction set reads it once
-                                 for four outputs, and a depthwise convolution has but one output
-      with scratch               inputs once per window to fill the scratch, which is then read in their place; where a
-                                 variant reads rows in place (path "rows"), only at the edges of the image
+                                 for several outputs (`_AT_ONCE`), a depthwise convolution has but one
+      with scratch               inputs once per window to fill the scratch, which is then read in their place; where
+                                 Helium reads rows in place (path "rows"), only at the edges of the image
     pooling, windows             input: once per output and tap
     elementwise                  every operand once per output element, broadcast ones included
-    lstm, gru, rnn               input and state once per multiply-accumulate with them; scratch twice per step
+    lstm, gru, rnn               input and state once per element of the next state (all gates at once); scratch twice
+                                 per step
     softmax, layer_norm          input three times: maximum or mean, sum or variance, result
     interpolation                input once per output and tap, four taps where the kernel is bilinear
     top_k                        input k times
@@ -17,6 +18,7 @@ It decides which buffers lie in the fastest memory, so what matters is which byt
     anything else                every operand once, an inout one twice
 
 Besides, the caller writes the inputs and reads the outputs. Rows of a streamed segment are counted like the whole.
+Measured by QEMU's memory callbacks on Cortex-M3, M4 and M55, bytes by buffer: docs/MEMORY.md has the comparison.
 """
 
 from __future__ import annotations
@@ -25,13 +27,18 @@ import math
 from collections import Counter
 from collections.abc import Mapping
 
-from glowc.instr.ir import Access, BufferKind, Instr, Operand, Program
+from glowc.instr.ir import Access, BufferKind, Instr, Operand, ParamValue, Program
 from glowc.instr.lifetimes import strip_markers
 from glowc.instr.rows import variant_of
 from glowc.ops.registry import get_kernel
 
-_OUTPUTS_AT_ONCE = 4
-_GATES = {"lstm": 4, "gru": 3, "rnn": 1}
+# Outputs for which a variant reads an input once, by (kind, variant) or by variant; others: four.
+_AT_ONCE = {"ref": 1, ("conv", "m3"): 1, ("conv", "dsp4"): 2}
+# Bytes of a value in the scratch of a product, where it is not the input's own type.
+_SCRATCH_BYTES = {"m3": 2, "dsp": 2, "dsp4": 2}
+# Paths on which Helium reads the inputs of a window from the image; others collect them in registers first.
+_IN_PLACE = ("rows", "point", "run")
+_RECURRENT = ("lstm", "gru", "rnn")
 _PASSES = {"softmax": 3, "layer": 3, "bilinear": 4, "grid": 4}
 _PRODUCTS = ("conv", "dwconv", "fc", "matmul")
 _PROGRESS_BYTES = 16  # of a model that is fed by rows: step and row, read and written, per step
@@ -63,9 +70,9 @@ def elements_touched(instr: Instr, steps: int = 1) -> dict[str, int]:
         once["out"] = math.prod(int(instr.params[key]) for key in ("batch", "out_h", "out_w", "out_c"))
     kind = kernel.name.split("_")[0]
     if kind in _PRODUCTS and instr.macs:
-        return once | _products(instr, depthwise=kind == "dwconv")
-    if kind in _GATES:
-        return once | _recurrent(instr, _GATES[kind])
+        return once | _products(instr, kind)
+    if kind in _RECURRENT:
+        return once | _recurrent(instr)
     if kernel.length:
         length = int(instr.params[kernel.length]) if int(instr.params.get("rank", 1)) == 1 else 0
         return dict.fromkeys(once, steps * max(length, 0) or instr.operand("out").type.elements)
@@ -79,41 +86,72 @@ def _elements(operand: Operand) -> int:
     return operand.type.elements * (2 if operand.access is Access.INOUT else 1)
 
 
-def _products(instr: Instr, *, depthwise: bool) -> dict[str, int]:
+def _products(instr: Instr, kind: str) -> dict[str, int]:
     """Inputs, and the scratch that holds the inputs of a window."""
-    variant = variant_of(instr)
-    at_once = 1 if depthwise or variant is None or variant.isa == "ref" else _OUTPUTS_AT_ONCE
-    reads = -(-instr.macs // at_once)
+    p, variant = instr.params, variant_of(instr)
+    isa, path = (variant.isa, variant.plan(instr).get("path", "")) if variant is not None else ("ref", "")
+    windows, reads = _windows(instr, kind), instr.macs / _at_once(p, kind, isa, path)
+    inside = _share_inside(p) if "k_h" in p else 1.0
     inputs = [o for o in instr.operands if o.role in ("in", "a", "b")]
     scratch = next((o for o in instr.operands if o.role == "scratch"), None)
     if scratch is None:
-        return {o.role: reads for o in inputs}
+        gathered = isa == "mve" and kind == "conv" and path not in _IN_PLACE
+        return {o.role: round(inside * (windows if gathered else reads)) for o in inputs}
+    value_bytes = _SCRATCH_BYTES.get(isa, inputs[0].type.dtype.bytes) / scratch.type.dtype.bytes
+    if isa == "mve" and path == "rows":
+        edge = _edge_share(p)
+        direct = edge * windows + (1 - edge) * reads
+        return {o.role: round(direct) for o in inputs} | {"scratch": round(edge * value_bytes * (windows + reads))}
+    return {o.role: round(inside * windows) for o in inputs} | {"scratch": round(value_bytes * (windows + reads))}
+
+
+def _windows(instr: Instr, kind: str) -> int:
+    """Return the inputs of all windows: what is left of the multiplications when each window has one output."""
     p = instr.params
-    windows = instr.macs if depthwise else instr.macs // max(1, int(p.get("out_c", p.get("out_n", p.get("n", 1)))))
-    path = variant.plan(instr).get("path", "") if variant is not None else ""
-    share = _edge_share(p) if path in ("rows", "point") else 1.0
-    through = share * inputs[0].type.dtype.bytes / scratch.type.dtype.bytes
-    direct = {o.role: int(share * windows + (1 - share) * reads) for o in inputs}
-    return direct | {"scratch": int(through * (windows + reads))}
+    return instr.macs if kind == "dwconv" else instr.macs // max(1, int(p.get("out_c", p.get("out_n", p.get("n", 1)))))
 
 
-def _edge_share(p: Mapping[str, int | float | str]) -> float:
+def _at_once(p: Mapping[str, ParamValue], kind: str, isa: str, path: ParamValue) -> float:
+    """Return for how many multiply-accumulates an input is read once."""
+    if kind == "dwconv":  # some keep a row of the window in registers while they go along it
+        return max(1.0, int(p["k_w"]) / int(p["stride_w"])) if isa == "m3" or path == "planes" else 1.0
+    return _AT_ONCE.get((kind, isa), _AT_ONCE.get(isa, 4))
+
+
+def _axis(p: Mapping[str, ParamValue], axis: str) -> tuple[range, int, int]:
+    """Return where the windows along an axis begin, the distance of their taps, and the size of the image."""
+    before, stride = int(p["pad_top" if axis == "h" else "pad_left"]), int(p[f"stride_{axis}"])
+    begins = range(-before, int(p[f"out_{axis}"]) * stride - before, stride)
+    return begins, int(p[f"dil_{axis}"]), int(p[f"in_{axis}"])
+
+
+def _share_inside(p: Mapping[str, ParamValue]) -> float:
+    """Return the share of taps that lie inside of the image."""
+    share = 1.0
+    for axis in "hw":
+        begins, step, size = _axis(p, axis)
+        taps = int(p[f"k_{axis}"])
+        share *= sum(0 <= at + k * step < size for at in begins for k in range(taps)) / max(1, len(begins) * taps)
+    return share
+
+
+def _edge_share(p: Mapping[str, ParamValue]) -> float:
     """Return the share of outputs whose windows reach over the image's edge."""
     inside = 1.0
-    for axis, pad in (("h", "pad_top"), ("w", "pad_left")):
-        out, stride, before = int(p[f"out_{axis}"]), int(p[f"stride_{axis}"]), int(p[pad])
-        last = int(p[f"in_{axis}"]) - 1 - (int(p[f"k_{axis}"]) - 1) * int(p[f"dil_{axis}"])
-        inside *= sum(0 <= i * stride - before <= last for i in range(out)) / max(out, 1)
+    for axis in "hw":
+        begins, step, size = _axis(p, axis)
+        reach = (int(p[f"k_{axis}"]) - 1) * step
+        inside *= sum(at >= 0 and at + reach < size for at in begins) / max(1, len(begins))
     return 1 - inside
 
 
-def _recurrent(instr: Instr, gates: int) -> dict[str, int]:
+def _recurrent(instr: Instr) -> dict[str, int]:
     p = {key: int(instr.params[key]) for key in ("seq", "batch", "dirs", "hidden", "in_k")}
-    outputs = p["seq"] * p["batch"] * p["dirs"] * p["hidden"]
+    steps = p["seq"] * p["batch"] * p["dirs"]
     scratch = instr.operand("scratch").type.elements
     return {
-        "in": outputs * gates * p["in_k"], "h": outputs * (gates * p["hidden"] + 1),
-        "scratch": 2 * scratch * p["seq"] * p["batch"] * p["dirs"],
+        "in": steps * p["hidden"] * p["in_k"], "h": steps * p["hidden"] * (p["hidden"] + 1),
+        "scratch": 2 * scratch * steps,
     }  # fmt: skip
 
 
@@ -124,7 +162,8 @@ def _repeated(instr: Instr, kind: str, outputs: int) -> dict[str, int]:
         return {}
     p = instr.params
     if "k_h" in p:
-        return {"in": outputs * math.prod(int(p.get(f"k_{axis}", 1)) for axis in "dhw")}
+        share = _share_inside(p) if "pad_top" in p else 1.0
+        return {"in": round(share * outputs * math.prod(int(p.get(f"k_{axis}", 1)) for axis in "dhw"))}
     if kind == "interpolate":
         return {"in": outputs * int(p["taps"])}
     if kind == "top":

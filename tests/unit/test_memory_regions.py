@@ -15,8 +15,9 @@ from stream_nets import ImageNet, random_net
 
 from glowc.codegen.places import ArenaPart, check_parts
 from glowc.errors import BoardError, GlowcError, InputError, InternalError
+from glowc.graph.types import DType, TensorType
 from glowc.instr.interp import run_program
-from glowc.instr.ir import Instr, Program
+from glowc.instr.ir import Access, Instr, Operand, Program
 from glowc.instr_passes.accesses import accesses, elements_touched
 from glowc.memory import Block, Lifetime, MemoryPlan, Overlap, Room, check, placement, split
 from glowc.memory.regions import joined
@@ -328,12 +329,19 @@ def test_accesses_of_products_follow_from_the_multiplications() -> None:
     x = net.input((8, 8, 3))
     net.conv(x, 5, 3)
     macs = 8 * 8 * 5 * 3 * 3 * 3
-    assert elements_touched(instr_of(net, macs=macs))["in"] == macs
-    assert elements_touched(instr_of(net, macs=macs, isa="dsp"))["in"] == -(-macs // 4)
+    inside = (8 * 3 - 2) ** 2 * 3  # taps in the image, of all windows
+    assert elements_touched(instr_of(net, macs=macs))["in"] == 5 * inside
+    assert elements_touched(instr_of(net, macs=macs, isa="dsp"))["in"] == pytest.approx(5 * inside / 4, abs=1)
     assert elements_touched(instr_of(net, macs=macs))["out"] == 8 * 8 * 5
+    scratch = Operand("scratch", "s", Access.OUT, TensorType((54,), DType.U8))
+    packed = instr_of(net, macs=macs, isa="dsp", operands=(*net.instrs[-1].operands, scratch))
+    found = elements_touched(packed)
+    assert found["in"] == inside
+    assert found["scratch"] == 2 * (macs / 5 + macs / 4)
     net.conv(x, 3, 3, depthwise=True)
     macs = 8 * 8 * 3 * 9
-    assert elements_touched(instr_of(net, macs=macs, isa="dsp"))["in"] == macs
+    assert elements_touched(instr_of(net, macs=macs, isa="dsp"))["in"] == inside
+    assert elements_touched(instr_of(net, macs=macs, isa="m3"))["in"] == pytest.approx(inside / 3, abs=1)
 
 
 def test_accesses_of_pools_and_elements() -> None:
