@@ -169,18 +169,13 @@ static inline void glow_a64_gather4(int8_t *to, const int8_t *const *from, int32
   }
 }
 
-/* a step of inputs and weights: addresses with post-increment; inputs at a base register and offsets */
-#define GLOW_A64_STEP                    \
-  "ldp q0, q1, [%[at]], #64\n"           \
-  "ldp q4, q5, [%[w]], #64\n"            \
-  "ldp q2, q3, [%[at], #-32]\n"          \
-  "ldp q6, q7, [%[w], #-32]\n"
-
-#define GLOW_A64_STEP_AT(base, low, high)             \
-  "ldp q0, q1, [" #base ", #" #low "]\n"              \
-  "ldp q4, q5, [%[w]], #64\n"                         \
-  "ldp q2, q3, [" #base ", #" #high "]\n"             \
-  "ldp q6, q7, [%[w], #-32]\n"
+/* a step of inputs and weights: the cursor of the inputs goes on by a step, or stays, or goes on by a pixel */
+#define GLOW_A64_STEP GLOW_A64_GET("0", "1", "2", "3", "[%[at]], #64") GLOW_A64_STEP_WEIGHTS
+#define GLOW_A64_STEP_STAY(base) GLOW_A64_GET("0", "1", "2", "3", "[" base "]") GLOW_A64_STEP_WEIGHTS
+#define GLOW_A64_STEP_NEXT(base) GLOW_A64_GET("0", "1", "2", "3", "[" base "], %[grain]") GLOW_A64_STEP_WEIGHTS
+#define GLOW_A64_STEP_WEIGHTS GLOW_A64_GET("4", "5", "6", "7", "[%[w]], #64")
+#define GLOW_A64_GET(a, b, c, d, from) \
+  "ld1 {v" a ".16b, v" b ".16b, v" c ".16b, v" d ".16b}, " from "\n"
 
 #if defined(__ARM_FEATURE_DOTPROD)
 
