@@ -99,7 +99,7 @@ def _variant(isa: str, needs: set[str], rank: int, header: str) -> KernelVariant
     return KernelVariant(
         f"{isa}_lane", frozenset(needs), rank=rank, accepts=lambda instr: _accepts(isa, instr), header=header,
         template_isa="lane", pack=lambda constants, instr: pack(isa, constants, instr),
-        scratch_bytes=lambda instr: scratch(isa, instr), plan=lambda instr: plan(isa, instr),
+        scratch_bytes=lambda instr: scratch(isa, instr), plan=lambda instr: plan(isa, instr), streams=True,
     )  # fmt: skip
 
 
