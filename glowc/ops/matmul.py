@@ -17,7 +17,8 @@ from glowc.graph.graph import Node
 from glowc.graph.numerics import act_range, requant_scale, requantize
 from glowc.graph.types import DType, TensorType
 from glowc.instr.ir import ParamValue
-from glowc.ops.base import Arrays, Call, KernelDef, LowerCtx, MaybeTypes, OpDef, OpError, Types
+from glowc.ops import packing_mve_activations
+from glowc.ops.base import REF, Arrays, Call, KernelDef, LowerCtx, MaybeTypes, OpDef, OpError, Types
 from glowc.ops.strided import collapse, dense_strides, present
 
 Ints = tuple[int, ...]
@@ -231,7 +232,7 @@ KERNELS = (
         KernelDef(
             f"matmul_{dtype.value}", ("in a", "in b", "out out"),
             (*_SHAPE, "a_zp", "b_zp", "out_zp", "out_min", "out_max"), interpret, float_params=("scale",),
-            template="matmul_s8",
+            template="matmul_s8", variants=(*REF, packing_mve_activations.MATMUL) if dtype is DType.S8 else REF,
         )
         for dtype in (DType.S8, DType.S16)
     ),
