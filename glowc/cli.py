@@ -222,6 +222,9 @@ def compile_(
     ] = False,
     arena_split: SplitOpt = False,
     region: RegionOpt = None,
+    tuned: Annotated[
+        Path | None, typer.Option("--tuned", help="measured kernel choices: a file written by `glowc tune`")
+    ] = None,
     plugin: PluginOpt = None,
     as_json: JsonOpt = False,
 ) -> None:
@@ -234,7 +237,7 @@ def compile_(
         name, entry_name, batch_size, _symbols(define_symbol), opt.value, io_type.value, io_layout.value, ram_limit,
         flash_limit, passes, stop_after, dump_ir, golden, stateful, require_int8, plan.value, verify_plan,
         input_stream.value, io_buffers.value, memory_map, hop=hop, time_axis=time_axis,
-        arena_split=arena_split, regions=parse_regions(region),
+        arena_split=arena_split, regions=parse_regions(region), tuned=tuned,
     )  # fmt: skip
     if stop_after is not None:
         _stop_after(model, options)
@@ -386,6 +389,44 @@ def bench(
         from glowc.show import bench_tables
 
         bench_tables(report)
+
+
+@app.command(
+    help="Measure the kernels that each layer may have, for `glowc compile --tuned`.\n\n"
+    "Example: glowc tune kws.onnx --board mps2-an386 -o kws.tune.json"
+)
+def tune(
+    model: ModelArg,
+    output: Annotated[Path, typer.Option("--output", "-o", help="file of measured layers; known ones are kept")],
+    board: BoardOpt,
+    cpu: CpuOpt = None,
+    batch_size: BatchOpt = None,
+    define_symbol: SymbolOpt = None,
+    opt: OptOpt = Opt.BALANCED,
+    io_type: IoTypeOpt = IoType.MODEL,
+    io_layout: IoLayoutOpt = IoLayout.EXPORTED,
+    plugin: PluginOpt = None,
+    as_json: JsonOpt = False,
+) -> None:
+    """Measure kernels."""
+    from dataclasses import asdict
+
+    from glowc.driver import CompileOptions
+    from glowc.tune import tune_model
+
+    _plugins(plugin)
+    options = CompileOptions(
+        batch_size=batch_size, symbols=_symbols(define_symbol), opt=opt.value, io_type=io_type.value,
+        io_layout=io_layout.value,
+    )  # fmt: skip
+    with _progress(as_json) as progress:
+        choices = tune_model(model, _board(board, cpu), options, output, progress)
+    if as_json:
+        typer.echo(json.dumps({"layers": [asdict(c) for c in choices], "output": str(output)}))
+        return
+    from glowc.show import tuned_table
+
+    tuned_table(choices, output)
 
 
 @app.command(

@@ -145,7 +145,7 @@ def compile_model(
     if options.require_int8:
         require_int8(graph)
 
-    tuned = read_tuned(options.tuned, board.cpu) if options.tuned is not None else None
+    tuned = read_tuned(options.tuned, board.cpu, options.opt) if options.tuned is not None else None
     selection = select_variants(graph, board.cpu, options.opt, tuned)
     if order is not None:
         selection = replace(selection, order=order(selection.layers))
@@ -341,7 +341,7 @@ def _add_estimates(report: dict[str, object], selection: Selection, program: Pro
         layer["insns_estimate"] = insns
     report["insns_estimate"] = sum(i or 0 for i in estimates) if None not in estimates else None
     if selection.tuned:
-        report["tuned_layers"] = selection.tuned
+        report["tuned_layers"] = len(selection.tuned)
 
 
 def plans_of(compiled: Compiled) -> list[Planned]:

@@ -8,7 +8,8 @@ balanced  the same, as long as scratch does not make the arena grow by more than
 size      a kilobyte of code must save 3 % of the instructions, and the code should stay below 12 KB
 tiny RAM  (`lean`) least scratch first: used when the arena would not fit
 
-A layer with a variant that was never measured keeps the order of `rank`.
+A layer with a variant that was never measured keeps the order of `rank`. Where `glowc tune` measured all variants of a
+layer itself, its instructions replace the predicted ones.
 """
 
 from __future__ import annotations
@@ -36,6 +37,9 @@ _MAX_STEPS = 200
 
 Order = Mapping[str, tuple[str, ...]]
 """Variants by name of the instruction, the wanted one first."""
+
+Tuned = Mapping[str, Mapping[str, int]]
+"""Measured instructions by name of the instruction and variant."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -83,7 +87,7 @@ def chooser(order: Order) -> Choose:
 
 @dataclass(frozen=True, slots=True)
 class Selection:
-    """The variants chosen for a graph on a CPU; `tuned` counts the layers whose choice was measured."""
+    """The variants chosen for a graph on a CPU."""
 
     graph: Graph
     cpu: Cpu
@@ -91,7 +95,7 @@ class Selection:
     layers: tuple[Layer, ...]
     costs: Costs
     order: Order
-    tuned: int = 0
+    tuned: Tuned
 
     def lower(self, streaming: Callable[[str], bool]) -> Program:
         """Return the program with the chosen variants; those named by `streaming` stream rows."""
@@ -106,18 +110,26 @@ class Selection:
         instrs = [i for i in program.instrs if not i.is_marker]
         literal = literal_kernels(program, self.opt)
         modes = ["size" if self.opt == "size" else "literal" if family(i) in literal else "shared" for i in instrs]
-        return [self.costs.insns(i, mode) for i, mode in zip(instrs, modes, strict=True)]
+        return [_insns(self.costs, self.tuned, i, mode) for i, mode in zip(instrs, modes, strict=True)]
 
 
-def select_variants(graph: Graph, cpu: Cpu, opt: str, tuned: Callable[[Layer], str | None] | None = None) -> Selection:
-    """Return the selection for a graph; `tuned` tells the measured best variant of a layer where it is known."""
+def select_variants(
+    graph: Graph, cpu: Cpu, opt: str, measured: Callable[[Layer], Mapping[str, int]] | None = None
+) -> Selection:
+    """Return the selection for a graph; `measured` tells the instructions of a layer by variant, if known."""
     layers, costs = collect(graph, cpu), load_costs(cpu)
-    measured: dict[str, tuple[str, ...]] = {}
+    tuned: dict[str, Mapping[str, int]] = {}
     for layer in layers:
-        best = tuned(layer) if tuned is not None else None
-        if best is not None and any(f.isa == best for f in layer.forms):
-            measured[layer.name] = (best,)
-    return Selection(graph, cpu, opt, layers, costs, select(layers, costs, opt, measured), len(measured))
+        insns = measured(layer) if measured is not None else {}
+        if {f.isa for f in layer.forms} <= insns.keys():
+            tuned[layer.name] = insns
+    return Selection(graph, cpu, opt, layers, costs, select(layers, costs, opt, tuned), tuned)
+
+
+def _insns(costs: Costs, tuned: Tuned, instr: Instr, mode: str) -> int | None:
+    """Return the measured, else the predicted instructions of a call."""
+    found = tuned.get(instr.name, {}).get(instr.isa)
+    return costs.insns(instr, mode) if found is None else found
 
 
 def lean(layers: Sequence[Layer]) -> Order:
@@ -125,21 +137,23 @@ def lean(layers: Sequence[Layer]) -> Order:
     return {x.name: tuple(f.isa for f in sorted(x.forms, key=scratch_bytes)) for x in layers}
 
 
-def select(layers: Sequence[Layer], costs: Costs, opt: str, tuned: Order | None = None) -> Order:
-    """Return the order of variants for every instruction; `tuned` are measured choices, which come first."""
+def select(layers: Sequence[Layer], costs: Costs, opt: str, tuned: Tuned | None = None) -> Order:
+    """Return the order of variants for every instruction."""
     mode = {"size": "size", "balanced": "shared", "speed": "literal"}[opt]
-    orders: Order = {x.name: _by_speed(x, costs, mode) for x in layers}
-    if opt != "speed":
-        allowed = _affordable(layers)
-        orders = {name: tuple(sorted(isas, key=lambda isa: isa not in allowed[name])) for name, isas in orders.items()}
-        orders = _fit_code(layers, orders, costs, opt, mode)
-    first = tuned or {}
-    return {name: tuple(dict.fromkeys((*first.get(name, ()), *isas))) for name, isas in orders.items()}
+    tuned = tuned or {}
+    orders: Order = {x.name: _by_speed(x, costs, mode, tuned.get(x.name)) for x in layers}
+    if opt == "speed":
+        return orders
+    allowed = _affordable(layers)
+    orders = {name: tuple(sorted(isas, key=lambda isa: isa not in allowed[name])) for name, isas in orders.items()}
+    return _fit_code(layers, orders, Pricing(costs, tuned, opt, mode))
 
 
-def _by_speed(layer: Layer, costs: Costs, mode: str) -> tuple[str, ...]:
-    """Return the variants by predicted instructions; one of lower rank must be faster beyond the error of the fits."""
+def _by_speed(layer: Layer, costs: Costs, mode: str, measured: Mapping[str, int] | None) -> tuple[str, ...]:
+    """Return the variants by instructions; predicted ones must be fewer beyond the error to beat the rank."""
     isas = [f.isa for f in layer.forms]
+    if measured is not None:
+        return tuple(sorted(isas, key=lambda isa: measured[isa]))
     insns = {f.isa: costs.insns(f, mode) for f in layer.forms}
     if len(isas) < 2 or None in insns.values():
         return tuple(isas)
@@ -180,8 +194,8 @@ class Facts:
 class Pricing:
     """Predicts instructions and code of a choice of variants; what was found out once is remembered."""
 
-    def __init__(self, costs: Costs, opt: str, mode: str) -> None:
-        self.costs, self.opt, self.mode = costs, opt, mode
+    def __init__(self, costs: Costs, tuned: Tuned, opt: str, mode: str) -> None:
+        self.costs, self.tuned, self.opt, self.mode = costs, tuned, opt, mode
         self._facts: dict[int, tuple[Instr, Facts]] = {}
         self._texts: dict[Identity, tuple[str, float]] = {}
 
@@ -189,7 +203,7 @@ class Pricing:
         """Return what is known of an instruction."""
         if id(instr) not in self._facts:
             keys = identity(instr, literal=True), identity(instr, literal=False)
-            insns = self.costs.insns(instr, self.mode) or 0
+            insns = _insns(self.costs, self.tuned, instr, self.mode) or 0
             self._facts[id(instr)] = instr, Facts(insns, family(instr), *keys, self.costs.callees(instr))
         return self._facts[id(instr)][1]
 
@@ -223,15 +237,14 @@ def count_lines(code: str) -> int:
     return sum(bool(line.strip()) for line in code.splitlines())
 
 
-def _fit_code(layers: Sequence[Layer], orders: Order, costs: Costs, opt: str, mode: str) -> Order:
+def _fit_code(layers: Sequence[Layer], orders: Order, pricing: Pricing) -> Order:
     """Return the order in which code is saved where it costs the fewest instructions, until it is small enough."""
-    if not costs.kernels or not layers:
+    if not pricing.costs.kernels or not layers:
         return orders
-    pricing = Pricing(costs, opt, mode)
     chosen = {x.name: orders[x.name][0] for x in layers}
     instrs = [x.form(chosen[x.name]) for x in layers]
-    limit = CODE_LIMITS[opt] * _MARGIN
-    price = pricing.insns(instrs) * _KB_WORTH / KB if opt == "size" else 0.0
+    limit = CODE_LIMITS[pricing.opt] * _MARGIN
+    price = pricing.insns(instrs) * _KB_WORTH / KB if pricing.opt == "size" else 0.0
     if price == 0.0 and pricing.code(instrs) <= limit:
         return orders
     while True:

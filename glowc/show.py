@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import platform
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -13,6 +13,7 @@ from rich.table import Table
 
 if TYPE_CHECKING:
     from glowc.driver import Compiled
+    from glowc.tune import Choice
 
 _MISSING = "-"
 
@@ -97,7 +98,7 @@ def bench_tables(report: dict[str, Any]) -> None:
         for region in report.get("regions", []) if key == "arena_bytes" else []:
             totals.add_row(f"  in {region['name']}", _count(region["arena_bytes"]))
     console.print(totals)
-    names = ("insns", "MACs", "insns/MAC", "live bytes")
+    names = ("insns", "estimate", "MACs", "insns/MAC", "live bytes")
     table = _table("#", "layer", "op", "kernel", *names, numbers=("#", *names))
     for index, layer in enumerate(report["layers"]):
         table.add_row(
@@ -115,10 +116,21 @@ def bench_tables(report: dict[str, Any]) -> None:
         console.print(f"{report['board']} does not count instructions; boards under QEMU do")
 
 
-def _cost(entry: dict[str, Any]) -> tuple[str, str, str]:
+def _cost(entry: dict[str, Any]) -> tuple[str, str, str, str]:
     insns, macs = entry["insns"], entry["macs"]
     ratio = f"{insns / macs:.2f}" if insns is not None and macs else _MISSING
-    return _count(insns), _count(macs), ratio
+    return _count(insns), _count(entry.get("insns_estimate")), _count(macs), ratio
+
+
+def tuned_table(choices: Sequence[Choice], path: Path) -> None:
+    """Print the measured layers: what was chosen, and what the other variants need."""
+    console = _console()
+    table = _table("layer", "kernel", "chosen", "insns", "other variants", "", numbers=("insns",))
+    for c in choices:
+        others = ", ".join(f"{isa} {insns:,}" for isa, insns in c.insns.items() if isa != c.chosen)
+        table.add_row(c.layer, c.kernel, c.chosen, _count(c.insns[c.chosen]), others, "" if c.measured else "known")
+    console.print(table)
+    console.print(f"{len(choices)} layers with a choice; use them by `glowc compile --tuned {path}`")
 
 
 def validation_table(result: dict[str, Any]) -> None:

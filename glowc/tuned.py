@@ -1,8 +1,8 @@
-"""Measured choices of kernel variants: the file that `glowc tune` writes and `glowc compile --tuned` reads.
+"""Measured instructions of kernel variants: the file that `glowc tune` writes and `glowc compile --tuned` reads.
 
-A layer is found by a hash of what decides its speed: the C that every variant prints for it, the runtime headers, and
-the compiler's flags. When any of them changes the entry is not found, and the cost model chooses again. The compiler's
-version stands beside the entry: a compiler is not needed to read the file.
+A layer is found by a hash of what decides its speed: the C that every variant prints for it, the runtime headers, the
+way of optimising and the compiler's flags. When any of them changes the entry is not found, and the cost model predicts
+again. The compiler's version stands beside the entry: a compiler is not needed to read the file.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ _HINT = "write it with `glowc tune MODEL.onnx --board B -o FILE`"
 
 @dataclass(frozen=True, slots=True)
 class Entry:
-    """One measured layer: instructions by variant, the first is the best; `compiler` is its version."""
+    """One measured layer: instructions by variant; `compiler` is what built it, with its version."""
 
     layer: str
     kernel: str
@@ -34,15 +34,10 @@ class Entry:
     compiler: str
     insns: Mapping[str, int] = field(default_factory=dict)
 
-    @property
-    def best(self) -> str:
-        """The fastest variant; of equals the one that was measured first."""
-        return min(self.insns, key=lambda isa: self.insns[isa])
 
-
-def layer_key(layer: Layer, cpu: Cpu) -> str:
+def layer_key(layer: Layer, cpu: Cpu, opt: str) -> str:
     """Return the hash of everything that decides how fast the variants of a layer are."""
-    digest = hashlib.sha256(json.dumps([_VERSION, cpu.name, cpu.cflags]).encode())
+    digest = hashlib.sha256(json.dumps([_VERSION, cpu.name, cpu.cflags, opt]).encode())
     for form in layer.forms:
         digest.update(f"{form.isa}|{form.rows}|{form.macs}|{render_kernel(form, 'fn')}".encode())
     for name in (*RUNTIME_FILES, *headers_of(layer.forms)):
@@ -80,14 +75,12 @@ def save_entries(path: Path, entries: Mapping[str, Entry]) -> None:
         raise GlowcError(f"cannot write {path}: {error.strerror}", hint="choose another file with -o FILE") from error
 
 
-def read_tuned(path: Path, cpu: Cpu) -> Callable[[Layer], str | None]:
-    """Return the function that tells the measured best variant of a layer, None for a layer that was not measured."""
+def read_tuned(path: Path, cpu: Cpu, opt: str) -> Callable[[Layer], Mapping[str, int]]:
+    """Return the function that tells the measured instructions of a layer by variant; empty when there are none."""
     entries = load_entries(path)
 
-    def best(layer: Layer) -> str | None:
-        if len(layer.forms) < 2:
-            return None
-        entry = entries.get(layer_key(layer, cpu))
-        return None if entry is None else entry.best
+    def measured(layer: Layer) -> Mapping[str, int]:
+        entry = entries.get(layer_key(layer, cpu, opt)) if len(layer.forms) > 1 else None
+        return {} if entry is None else entry.insns
 
-    return best
+    return measured

@@ -307,9 +307,9 @@ def main() -> int:
         begin = time.perf_counter()
         try:
             board = load_board(board_name, cpu or None)
-            room = board.memory[board.arena_region].size_bytes * 3 // 4 if board.bare_metal else 1 << 20
+            rams = [r.size_bytes for r in board.memory.values() if r.kind == "ram"]
             measured = Measured()
-            for group in groups(samples, min(room, 1 << 20), LAYERS_PER_MODEL):
+            for group in groups(samples, min([*(n // 2 for n in rams), 1 << 18]), LAYERS_PER_MODEL):
                 measure(group, board, measured)
         except GlowcError as error:
             print(f"{type(error).__name__}: {error}", file=sys.stderr)

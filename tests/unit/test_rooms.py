@@ -15,8 +15,8 @@ PACKAGE = ROOT / "glowc"
 WORKING = {"frontend", "passes", "lower", "codegen", "build", "run", "memory", "instr_passes"}
 VOCABULARY = {"graph", "instr", "ops", "target", "errors", "paths", "__init__"}
 COMBINING = {
-    "driver", "planning", "regions", "costs", "selection", "tuned", "plugins", "execute", "validate", "show", "cli",
-    "__main__", "time_form",
+    "driver", "planning", "regions", "costs", "selection", "tuned", "tune", "plugins", "execute", "validate", "show",
+    "cli", "__main__", "time_form",
 }  # fmt: skip
 HEAVY = {"numpy", "onnx", "jinja2", "google", "rich.console", "onnxruntime"}
 # The vocabulary among itself: what each room may know of the others.
