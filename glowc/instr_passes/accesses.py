@@ -33,7 +33,7 @@ from glowc.instr.rows import variant_of
 from glowc.ops.registry import get_kernel
 
 # Outputs for which a variant reads an input once, by (kind, variant) or by variant; others: four.
-_AT_ONCE = {"ref": 1, ("conv", "m3"): 1, ("conv", "dsp4"): 2}
+_AT_ONCE = {"ref": 1, ("conv", "m3"): 1, ("conv", "dsp4"): 2, ("fc", "m3"): 8}
 # Bytes of a value in the scratch of a product, where it is not the input's own type.
 _SCRATCH_BYTES = {"m3": 2, "dsp": 2, "dsp4": 2}
 # Paths on which Helium reads the inputs of a window from the image; others collect them in registers first.
