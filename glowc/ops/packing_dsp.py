@@ -41,11 +41,14 @@ class Padded:
 
 
 def padded_layer(weights: np.ndarray, constants: Arrays, instr: Instr, channels: int, unit: int = 1) -> Padded:
-    """Fill weights[O, K] up to whole blocks of `channels` and units of groups; simplify constant channels."""
+    """Fill weights[O, K], less their zero point, up to whole blocks of `channels` and units of groups.
+
+    Constant channels are simplified.
+    """
     out_n, k = weights.shape
     blocks, groups = -(-out_n // channels), -(-k // (unit * _GROUP)) * unit
     padded = np.zeros((blocks * channels, groups * _GROUP), np.int64)
-    padded[:out_n, :k] = weights
+    padded[:out_n, :k] = weights.astype(np.int64) - _int(instr, "w_zp")
     biases, scales = np.zeros(blocks * channels, np.int64), np.zeros(blocks * channels, np.float32)
     biases[:out_n] = constants["bias"]
     scales[:out_n] = constants["scale"]
@@ -95,7 +98,9 @@ def _simplify_constant_channels(weights: np.ndarray, biases: np.ndarray, scales:
 def _is_dual(weights: np.ndarray, biases: np.ndarray, instr: Instr) -> bool:
     low, high = _sums(weights[0::2], biases[0::2], instr)
     half = 256 * weights[0::2] + weights[1::2]
+    odd = weights[1::2]
     fits = half.min(initial=0) >= -(1 << 15) and half.max(initial=0) < 1 << 15
+    fits = fits and odd.min(initial=0) >= -128 and odd.max(initial=0) <= 127
     return bool(fits and low.min(initial=0) > -_MAX_EVEN_SUM and high.max(initial=0) < _MAX_EVEN_SUM)
 
 
@@ -157,9 +162,14 @@ def _three(weights: np.ndarray) -> np.ndarray:
 
 def accepts_matrix(instr: Instr) -> bool:
     """Accept int8 layers without groups whose weights have zero point 0."""
+    return accepts_any_zero(instr) and _int(instr, "w_zp") == 0
+
+
+def accepts_any_zero(instr: Instr) -> bool:
+    """Accept int8 layers without groups; weights less their zero point may need a halfword each."""
     if any(instr.operand(role).type.dtype is not DType.S8 for role in ("in", "weights", "out")):
         return False
-    return int(instr.params.get("groups", 1)) == 1 and _int(instr, "w_zp") == 0
+    return int(instr.params.get("groups", 1)) == 1
 
 
 def conv_plan(instr: Instr) -> Mapping[str, ParamValue]:
@@ -313,7 +323,7 @@ FC = KernelVariant(
     NEEDS,
     rank=10,
     header="glow_dsp_fc.h",
-    accepts=accepts_matrix,
+    accepts=accepts_any_zero,
     pack=pack_fc,
     scratch_bytes=fc_scratch,
     plan=fc_plan,
@@ -323,7 +333,7 @@ CONV = KernelVariant(
     NEEDS,
     rank=10,
     header="glow_dsp_gemm.h",
-    accepts=accepts_matrix,
+    accepts=accepts_any_zero,
     pack=pack_conv,
     scratch_bytes=conv_scratch,
     plan=conv_plan,

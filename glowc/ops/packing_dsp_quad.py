@@ -11,7 +11,7 @@ from glowc.ops.base import Arrays, KernelVariant
 from glowc.ops.packing_dsp import (
     EMPTY,
     NEEDS,
-    accepts_matrix,
+    accepts_any_zero,
     collected,
     conv_plan,
     conv_scratch,
@@ -63,7 +63,7 @@ def _pays(instr: Instr) -> bool:
 def accepts(instr: Instr) -> bool:
     """Accept what pays and whose scratch is at most three input rows, or two pixels, as int16."""
     if (
-        not accepts_matrix(instr)
+        not accepts_any_zero(instr)
         or _int(instr, "out_c") < 2
         or conv_plan(instr)["path"] not in ("point", "rows", "three")
     ):

@@ -195,6 +195,8 @@ def vector_cases(rng: np.random.Generator) -> Iterator[Case]:
         for group, out_c in ((c, c), (1, 6)):
             base = {"h": 6, "w": 9, "c": c, "out_c": out_c, "group": group, "descending": down}
             yield geometry(rng, **base, **edge, **part, label=f"ring {c}")  # type: ignore[arg-type]
+    for c, k, w_zp in itertools.product((16, 18), ((1, 1), (3, 3)), (-128, 9, 127)):
+        yield geometry(rng, h=4, w=8, c=c, out_c=7, k=k, w_zp=w_zp, label=f"weights from {w_zp}")
     for clamp, zp in itertools.product((None, (-128, 60), (-20, 127), (-20, 60)), (-128, 5)):
         for c, k in ((48, (1, 1)), (50, (1, 1)), (12, (3, 3)), (3, (3, 3))):  # every ending of four pixels' products
             base = {"h": 4, "w": 8, "c": c, "out_c": 6, "k": k, "clamp": clamp, "y_zp": zp, "planar": c == 3}

@@ -78,7 +78,9 @@ def kernel_cases() -> Iterator[Case]:
     for clamp in (None, (-128, 60), (-20, 127), (-20, 60)):
         yield layer(rng, 75, 10, y_zp=-128, clamp=clamp)
         yield layer(rng, 136, 9, y_zp=5, clamp=clamp, extreme=True)
-    yield layer(rng, 20, 7, w_zp=11)
+    for w_zp in (-128, 11, 127):
+        yield layer(rng, 20, 7, w_zp=w_zp)
+        yield layer(rng, 43, 14, w_zp=w_zp, extreme=True)
     yield layer(rng, 20, 7, per_channel=False)
     yield layer(rng, 20, 7, clamp=(-4, 30))
     yield layer(rng, 20, 7, w_dtype=DType.S16)
