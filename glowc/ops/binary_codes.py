@@ -25,7 +25,7 @@ from glowc.graph.graph import Node
 from glowc.graph.numerics import F32, act_range, round_clamp
 from glowc.graph.types import QuantParams
 from glowc.instr.ir import ParamValue
-from glowc.ops import packing_a32, packing_dsp, packing_m3_add, packing_mve, packing_neon
+from glowc.ops import packing_a32, packing_dsp, packing_m3_add, packing_mve, packing_mve_activations, packing_neon
 from glowc.ops.base import REF_IN_PLACE, Arrays, Call, KernelDef, LowerCtx, OpError, Ref
 from glowc.ops.requant_shift import SHIFT_PARAMS, kernel_codes, shift_of, shift_operands, shift_params, shifted_codes
 from glowc.ops.strided import AXES, access, strided
@@ -197,7 +197,8 @@ KERNELS = (
     ),
     *(
         KernelDef(f"mul_{kind}", _OPERANDS, _CODES, _interpret_mul, float_params=("scale",), print_params=("rank",),
-                  in_place=("a", "b"), variants=REF_IN_PLACE, template="mul_s8", length="d0",
+                  in_place=("a", "b"), template="mul_s8", length="d0",
+                  variants=(*REF_IN_PLACE, packing_mve_activations.MULTIPLY) if kind == "s8" else REF_IN_PLACE,
                   doc="quantised product")
         for kind in ("s8", "s16")
     ),

@@ -196,8 +196,9 @@ def any_depthwise(weights: np.ndarray, bias: np.ndarray, scale: np.ndarray, in_z
 
 
 def accepts_add(instr: Instr) -> bool:
-    """Accept operands without broadcasting."""
-    return int(instr.params["rank"]) == 1 and _int(instr, "a0") == _int(instr, "b0") == 1
+    """Accept adjacent operands, and rows of them of which one may be the same for all rows of the output."""
+    rank = _int(instr, "rank")
+    return rank in (1, 2) and _int(instr, f"a{rank - 1}") == _int(instr, f"b{rank - 1}") == 1
 
 
 def add_plan(instr: Instr) -> Mapping[str, ParamValue]:
@@ -205,7 +206,8 @@ def add_plan(instr: Instr) -> Mapping[str, ParamValue]:
     scales = tuple(float(instr.params[key]) for key in ("a_scale", "b_scale", "out_scale"))
     codes = tuple(_int(instr, key) for key in ("a_zp", "b_zp", "out_zp", "out_min", "out_max"))
     form = short_sum(scales, codes, str(instr.params["sign"]))
-    return {"short": 0} if form is None else {"short": 1, **dict(zip(("va", "vb", "vc"), form, strict=True))}
+    rank: dict[str, ParamValue] = {"rank": _int(instr, "rank")}
+    return rank | ({"short": 0} if form is None else {"short": 1, **dict(zip(("va", "vb", "vc"), form, strict=True))})
 
 
 @cache
@@ -271,7 +273,7 @@ def accepts_bytes(instr: Instr) -> bool:
 
 def fused_plan(instr: Instr) -> Mapping[str, ParamValue]:
     """Print what is added to the codes."""
-    return {"half": _int(instr, "half")}
+    return {"half": _int(instr, "half"), "rank": _int(instr, "rank")}
 
 
 def accepts_mean(instr: Instr) -> bool:

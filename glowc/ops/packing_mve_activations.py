@@ -8,7 +8,9 @@ from dataclasses import replace
 from glowc.graph.types import DType
 from glowc.instr.ir import Instr, ParamValue
 from glowc.ops.base import KernelVariant
+from glowc.ops.packing_mve import accepts_add
 
+_LEAST = 2.0**-40
 _STEPS = 1 << 13  # bytes between elements of a column: eight of them fit a 16-bit offset
 _FAST = KernelVariant("mve", frozenset({"mve", "mve-fp"}), rank=20)
 
@@ -43,6 +45,44 @@ def matmul_plan(instr: Instr) -> Mapping[str, ParamValue]:
     return {"packed": int(_is_packed(instr))}
 
 
+def accepts_softmax(instr: Instr) -> bool:
+    """Accept an axis whose elements are adjacent."""
+    return _int(instr, "inner") == 1
+
+
+def _is_moderate(*scales: float) -> bool:
+    """Say whether quotients of products of codes and scales are far from the ends of float32."""
+    return all(_LEAST < abs(scale) < 1 / _LEAST for scale in scales)
+
+
+def accepts_quantize(instr: Instr) -> bool:
+    """Accept float32 to bytes."""
+    bytes_ = instr.operand("out").type.dtype in (DType.S8, DType.U8)
+    return bytes_ and instr.operand("in").type.dtype is DType.F32 and _is_moderate(float(instr.params["scale"]))
+
+
+def accepts_requantize(instr: Instr) -> bool:
+    """Accept bytes to bytes."""
+    bytes_ = all(instr.operand(role).type.dtype in (DType.S8, DType.U8) for role in ("in", "out"))
+    return bytes_ and _is_moderate(float(instr.params["in_scale"]), float(instr.params["out_scale"]))
+
+
+def accepts_mul(instr: Instr) -> bool:
+    """Accept adjacent int8 operands, and rows of them of which one may be the same for all rows of the output."""
+    return _are_codes(instr, "a", "b", "out") and accepts_add(instr)
+
+
+def mul_plan(instr: Instr) -> Mapping[str, ParamValue]:
+    """Print the rank."""
+    return {"rank": _int(instr, "rank")}
+
+
+_REALS = replace(_FAST, in_place=True, header="glow_mve_reals.h")
+SOFTMAX = replace(_REALS, accepts=accepts_softmax)
+LAYER_NORM = _REALS
+QUANTIZE = replace(_REALS, accepts=accepts_quantize)
+REQUANTIZE = replace(_REALS, accepts=accepts_requantize)
+MULTIPLY = replace(_REALS, accepts=accepts_mul, plan=mul_plan)
 MATMUL = replace(
     _FAST, accepts=accepts_matmul, scratch_bytes=matmul_scratch, plan=matmul_plan, header="glow_mve_matmul.h"
 )

@@ -16,7 +16,7 @@ from glowc.graph.graph import Node
 from glowc.graph.numerics import dequantize, lut_s8, quantize
 from glowc.graph.types import DType, QuantParams, TensorType
 from glowc.instr.ir import ParamValue
-from glowc.ops import packing_mve
+from glowc.ops import packing_mve, packing_mve_activations
 from glowc.ops.base import REF_IN_PLACE, Arrays, Call, KernelDef, LowerCtx, MaybeTypes, OpDef, OpError, Ref, Types
 from glowc.ops.strided import present
 
@@ -209,7 +209,8 @@ KERNELS = (
               variants=(*REF_IN_PLACE, packing_mve.FLIP),
               length="n", doc="x ^ sign bit"),
     KernelDef("quantize", _UNARY, ("n", "zp"), _interpret_quantize, float_params=("scale",), needs_math=True,
-              in_place=("in",), variants=REF_IN_PLACE, length="n", doc="saturate(rne(x / scale) + zp)"),
+              in_place=("in",), variants=(*REF_IN_PLACE, packing_mve_activations.QUANTIZE),
+              length="n", doc="saturate(rne(x / scale) + zp)"),
     KernelDef("dequantize", _UNARY, ("n", "zp"), _interpret_dequantize, float_params=("scale",),
               in_place=("in",), variants=(*REF_IN_PLACE, packing_mve.DEQUANTIZE), length="n", doc="(x - zp) * scale"),
     KernelDef("quantize_axis", _AXIS, _AXIS_DIMS, _interpret_quantize_axis, needs_math=True,
@@ -217,7 +218,8 @@ KERNELS = (
     KernelDef("dequantize_axis", _AXIS, _AXIS_DIMS, _interpret_dequantize_axis,
               doc="dequantize with a scale and zero point per channel"),
     KernelDef("requantize", _UNARY, ("n", "in_zp", "out_zp"), _interpret_requantize, needs_math=True,
-              float_params=("in_scale", "out_scale"), in_place=("in",), variants=REF_IN_PLACE, length="n",
+              float_params=("in_scale", "out_scale"), in_place=("in",),
+              variants=(*REF_IN_PLACE, packing_mve_activations.REQUANTIZE), length="n",
               doc="saturate(rne((x - in_zp) * in_scale / out_scale) + out_zp)"),
 )  # fmt: skip
 

@@ -8,8 +8,10 @@ from collections.abc import Iterator
 import numpy as np
 import pytest
 
+from glowc.graph.numerics import softmax_exp_table
+from glowc.graph.types import DType
 from glowc.ops import packing_mve
-from tests.kernels.case import Case
+from tests.kernels.case import Case, make_case
 from tests.ops.test_conv import geometry
 
 
@@ -19,6 +21,7 @@ def kernel_cases() -> Iterator[Case]:
     yield from pixel_runs(rng)
     yield from packed_pixels(rng)
     yield from planes(rng)
+    yield from quotients(rng)
 
 
 def pixel_runs(rng: np.random.Generator) -> Iterator[Case]:
@@ -63,6 +66,28 @@ def planes(rng: np.random.Generator) -> Iterator[Case]:
     for down in (0, 1):
         part = {"rows": (1, 4), "in_ring": 5, "out_ring": 3, "descending": down, "pads": (1, 1, 1, 1)}
         yield geometry(rng, h=7, w=18, c=24, out_c=24, group=24, **part, label="planes, ring")  # type: ignore[arg-type]
+
+
+def quotients(rng: np.random.Generator) -> Iterator[Case]:
+    """Every code by scales that make ties and near ties; reals on, above and below the middle of two codes."""
+    codes = np.arange(-128, 128).astype(np.int8)
+    for i in range(12):
+        scales = rng.choice([0.05, 0.1, 0.3, 0.15, 0.025, 0.6, 0.07], 2) * (1 if i % 2 else rng.uniform(0.5, 2))
+        p = {"n": 256, "in_zp": int(rng.integers(-128, 128)), "out_zp": int(rng.integers(-128, 128))}
+        p |= {"in_scale": float(np.float32(scales[0])), "out_scale": float(np.float32(scales[1]))}  # type: ignore[dict-item]
+        yield make_case("requantize", {"in": codes}, p, out={"out": ((256,), DType.S8)})
+    for scale in (0.1, 0.037, 1 / 3, 7e-4, 1e30):
+        middle = ((np.arange(-300, 300) + 0.5) * np.float32(scale)).astype(np.float32)
+        reals = np.concatenate([np.nextafter(middle, np.float32(to)) for to in (-np.inf, np.inf)] + [middle])
+        reals = np.concatenate([reals, np.asarray([np.nan, np.inf, -np.inf, 3e38, -3e38, 1e-42, 0.0], np.float32)])
+        for kind, zp in ((DType.S8, -128), (DType.S8, 7), (DType.U8, 200)):
+            p = {"n": reals.size, "zp": zp, "scale": float(np.float32(scale))}  # type: ignore[dict-item]
+            yield make_case("quantize", {"in": reals}, p, out={"out": (reals.shape, kind)})
+    for n in (16, 31, 257):
+        x = rng.integers(-128, 128, (3, n)).astype(np.int8)
+        p = {"outer": 3, "n": n, "inner": 1, "out_zp": -128, "steps": 256.0}  # type: ignore[dict-item]
+        table = {"in": x, "table": softmax_exp_table(0.05, n)}
+        yield make_case("softmax_s8", table, p, out={"out": (x.shape, DType.S8)})
 
 
 def test_cases_reach_every_path_of_a_convolution() -> None:

@@ -1,0 +1,149 @@
+/* Codes by way of float32 (MVE): conversions, products, softmax, normalised rows. Every operation is rounded by itself.
+ *
+ * A quotient x / s is x * (1 / s), brought to the correctly rounded one by two steps with fused remainders.
+ */
+#ifndef GLOW_MVE_REALS_H
+#define GLOW_MVE_REALS_H
+
+#if defined(__ARM_FEATURE_MVE) && (__ARM_FEATURE_MVE & 2)
+#include "glow_mve.h"
+
+/* clang-format off */
+/* q1 = q0 / s; uses q2 */
+#define GLOW_MVE_QUOTIENT \
+  "vmul.f32 q1, q0, %[inverse]\nvmov q2, q0\nvfma.f32 q2, q1, %[minus]\nvfma.f32 q1, q2, %[inverse]\n" \
+  "vfma.f32 q0, q1, %[minus]\nvfma.f32 q1, q0, %[inverse]\n"
+#define GLOW_MVE_STORE_CODES(q) \
+  "vcvtn.s32.f32 " q ", " q "\nvqadd.s32 " q ", " q ", %[zp]\nvmax.s32 " q ", " q ", %q[least]\n" \
+  "vmin.s32 " q ", " q ", %q[most]\nvstrb.32 " q ", [%[out]], #4\n"
+/* clang-format on */
+
+static inline int32_t glow_mve_bits(float x) {
+  int32_t bits;
+  memcpy(&bits, &x, sizeof bits);
+  return bits;
+}
+
+/* out[i] = clamp(rne(in[i] / scale) + zp); not a number counts as 0. Larger values than 1024 steps are cut first. */
+static inline void glow_mve_quantize(const float *in, void *out, int32_t n, float scale, int32_t zp, int32_t low,
+                                     int32_t high) {
+  const float32x4_t above = vdupq_n_f32(1024.0f * scale);
+  const float32x4_t below = vnegq_f32(above);
+  __asm__ volatile("wlstp.32 lr, %[n], 2f\n1: vldrw.32 q0, [%[in]], #16\nvpt.f32 ne, q0, q0\nvmovt.i32 q0, #0\n"
+                   "vmaxnm.f32 q0, q0, %q[below]\nvminnm.f32 q0, q0, %q[above]\n" GLOW_MVE_QUOTIENT
+                   GLOW_MVE_STORE_CODES("q1") "letp lr, 1b\n2:"
+                   : [in] "+r"(in), [out] "+l"(out)
+                   : [n] "r"(n), [minus] "r"(glow_mve_bits(-scale)), [inverse] "r"(glow_mve_bits(1.0f / scale)),
+                     [zp] "r"(zp), [above] "w"(above), [below] "w"(below), [least] "w"(vdupq_n_s32(low)),
+                     [most] "w"(vdupq_n_s32(high))
+                   : "lr", "q0", "q1", "q2", "cc", "memory");
+}
+
+typedef struct {
+  float in_scale;
+  float out_scale;
+  int32_t in_zp;
+  int32_t out_zp;
+  int32_t low;
+  int32_t high;
+} glow_mve_requantize_t;
+
+/* out[i] = clamp(rne((in[i] - in_zp) * in_scale / out_scale) + out_zp) */
+#define GLOW_MVE_REQUANTIZE(load)                                                                                    \
+  __asm__ volatile("wlstp.32 lr, %[n], 2f\n1: " load " q0, [%[in]], #4\nvsub.i32 q0, q0, %[from]\n"                  \
+                   "vcvt.f32.s32 q0, q0\nvmul.f32 q0, q0, %[scale]\n" GLOW_MVE_QUOTIENT GLOW_MVE_STORE_CODES("q1")   \
+                   "letp lr, 1b\n2:"                                                                                 \
+                   : [in] "+l"(in), [out] "+l"(out)                                                                  \
+                   : [n] "r"(n), [from] "r"(d->in_zp), [scale] "r"(glow_mve_bits(d->in_scale)),                      \
+                     [minus] "r"(glow_mve_bits(-d->out_scale)), [inverse] "r"(glow_mve_bits(1.0f / d->out_scale)),   \
+                     [zp] "r"(d->out_zp), [least] "w"(vdupq_n_s32(d->low)), [most] "w"(vdupq_n_s32(d->high))         \
+                   : "lr", "q0", "q1", "q2", "cc", "memory")
+static inline void glow_mve_requantize(const void *in, int is_signed, void *out, int32_t n,
+                                       const glow_mve_requantize_t *d) {
+  if (is_signed != 0) {
+    GLOW_MVE_REQUANTIZE("vldrb.s32");
+  } else {
+    GLOW_MVE_REQUANTIZE("vldrb.u32");
+  }
+}
+
+typedef struct {
+  int32_t a_zp;
+  int32_t b_zp;
+  float scale;
+  float zp;
+  int32_t low;
+  int32_t high;
+} glow_mve_product_t;
+
+/* out[i] = clamp(rne((a - a_zp) * (b - b_zp) * scale + zp)) */
+static inline void glow_mve_multiply(const int8_t *a, const int8_t *b, int8_t *out, int32_t n,
+                                     const glow_mve_product_t *d) {
+  __asm__ volatile("wlstp.32 lr, %[n], 2f\n1: vldrb.s32 q0, [%[a]], #4\nvldrb.s32 q1, [%[b]], #4\n"
+                   "vsub.i32 q0, q0, %[a_zp]\nvsub.i32 q1, q1, %[b_zp]\nvmul.i32 q0, q0, q1\nvcvt.f32.s32 q0, q0\n"
+                   "vmul.f32 q0, q0, %[scale]\nvadd.f32 q0, q0, %[zp]\nvcvtn.s32.f32 q0, q0\n"
+                   "vmax.s32 q0, q0, %q[least]\nvmin.s32 q0, q0, %q[most]\nvstrb.32 q0, [%[out]], #4\nletp lr, 1b\n2:"
+                   : [a] "+l"(a), [b] "+l"(b), [out] "+l"(out)
+                   : [n] "r"(n), [a_zp] "r"(d->a_zp), [b_zp] "r"(d->b_zp), [scale] "r"(glow_mve_bits(d->scale)),
+                     [zp] "r"(glow_mve_bits(d->zp)), [least] "w"(vdupq_n_s32(d->low)), [most] "w"(vdupq_n_s32(d->high))
+                   : "lr", "q0", "q1", "cc", "memory");
+}
+
+/* One row of softmax: e = table[max - in], out = clamp(rne(e * steps / sum) + zp), the sum in index order. */
+GLOW_MVE_UNUSED __attribute__((noinline)) static void glow_mve_softmax(const int8_t *in, const float *table, int8_t *out,
+                                                                      int32_t n, float steps, int32_t zp) {
+  const int8_t *x = in;
+  int32_t max = -128;
+  float sum = 0.0f;
+  __asm__ volatile("wlstp.8 lr, %[n], 2f\n1: vldrb.8 q0, [%[x]], #16\nvmaxv.s8 %[max], q0\nletp lr, 1b\n2:"
+                   : [x] "+r"(x), [max] "+r"(max)
+                   : [n] "r"(n)
+                   : "lr", "q0", "cc", "memory");
+  const int32x4_t from = vdupq_n_s32(max);
+  x = in;
+  __asm__ volatile("wlstp.32 lr, %[n], 2f\n1: vldrb.s32 q0, [%[x]], #4\nvsub.i32 q0, %q[from], q0\n"
+                   "vldrw.u32 q1, [%[table], q0, uxtw #2]\nvadd.f32 %[sum], %[sum], s4\nvadd.f32 %[sum], %[sum], s5\n"
+                   "vadd.f32 %[sum], %[sum], s6\nvadd.f32 %[sum], %[sum], s7\nletp lr, 1b\n2:"
+                   : [x] "+l"(x), [sum] "+t"(sum)
+                   : [n] "r"(n), [table] "r"(table), [from] "w"(from)
+                   : "lr", "q0", "q1", "cc", "memory");
+  __asm__ volatile("wlstp.32 lr, %[n], 2f\n1: vldrb.s32 q0, [%[in]], #4\nvsub.i32 q0, %q[from], q0\n"
+                   "vldrw.u32 q1, [%[table], q0, uxtw #2]\nvmul.f32 q0, q1, %[steps]\n" GLOW_MVE_QUOTIENT
+                   GLOW_MVE_STORE_CODES("q1") "letp lr, 1b\n2:"
+                   : [in] "+l"(in), [out] "+l"(out)
+                   : [n] "r"(n), [table] "r"(table), [steps] "r"(glow_mve_bits(steps)),
+                     [minus] "r"(glow_mve_bits(-sum)), [inverse] "r"(glow_mve_bits(1.0f / sum)), [zp] "r"(zp),
+                     [from] "w"(from), [least] "w"(vdupq_n_s32(-128)), [most] "w"(vdupq_n_s32(127))
+                   : "lr", "q0", "q1", "q2", "cc", "memory");
+}
+
+typedef struct {
+  int32_t sum;
+  int32_t squares;
+} glow_mve_moments_t;
+
+static inline glow_mve_moments_t glow_mve_moments(const int8_t *x, int32_t n) {
+  glow_mve_moments_t m = {0, 0};
+  __asm__ volatile("wlstp.8 lr, %[n], 2f\n1: vldrb.8 q0, [%[x]], #16\nvaddva.s8 %[sum], q0\n"
+                   "vmladava.s8 %[squares], q0, q0\nletp lr, 1b\n2:"
+                   : [sum] "+Te"(m.sum), [squares] "+Te"(m.squares), [x] "+r"(x)
+                   : [n] "r"(n)
+                   : "lr", "q0", "cc", "memory");
+  return m;
+}
+
+/* out[i] = clamp(rne(((n * in[i] - centre) * r) * gain[i] + shift[i]) + zp) */
+static inline void glow_mve_normalise(const int8_t *in, const float *gain, const float *shift, int8_t *out, int32_t n,
+                                      int32_t centre, float r, int32_t zp) {
+  __asm__ volatile("wlstp.32 lr, %[n], 2f\n1: vldrb.s32 q0, [%[in]], #4\nvmul.i32 q0, q0, %[n]\n"
+                   "vsub.i32 q0, q0, %[centre]\nvcvt.f32.s32 q0, q0\nvldrw.32 q1, [%[gain]], #16\n"
+                   "vmul.f32 q0, q0, %[r]\nvldrw.32 q2, [%[shift]], #16\nvmul.f32 q0, q0, q1\nvadd.f32 q0, q0, q2\n"
+                   GLOW_MVE_STORE_CODES("q0") "letp lr, 1b\n2:"
+                   : [in] "+l"(in), [out] "+l"(out), [gain] "+r"(gain), [shift] "+r"(shift)
+                   : [n] "r"(n), [centre] "r"(centre), [r] "r"(glow_mve_bits(r)), [zp] "r"(zp),
+                     [least] "w"(vdupq_n_s32(-128)), [most] "w"(vdupq_n_s32(127))
+                   : "lr", "q0", "q1", "q2", "cc", "memory");
+}
+#endif
+
+#endif
