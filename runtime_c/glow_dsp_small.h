@@ -4,48 +4,125 @@
 
 #include "glow_dsp.h"
 
-/* sum + low halfword of a x low halfword of b; and of the high ones. */
-static inline int32_t glow_smlabb(uint32_t a, uint32_t b, int32_t sum) {
-#if GLOW_DSP_ASM
-  __asm__("smlabb %0, %1, %2, %0" : "+r"(sum) : "r"(a), "r"(b));
-  return sum;
-#else
-  return sum + glow_low16(a) * glow_low16(b);
-#endif
-}
+#define GLOW_DSP_SMALL_ROWS 16
 
-static inline int32_t glow_smlatt(uint32_t a, uint32_t b, int32_t sum) {
-#if GLOW_DSP_ASM
-  __asm__("smlatt %0, %1, %2, %0" : "+r"(sum) : "r"(a), "r"(b));
-  return sum;
-#else
-  return sum + glow_low16(a >> 16) * glow_low16(b >> 16);
-#endif
-}
+/* One pixel, channels four by four. The kernel copies these 20 words to its stack and works on them there. */
+typedef struct {
+  const int8_t *const *row; /* the next row of the window */
+  const int8_t *const *rows;
+  const int8_t *const *rows_end;
+  int32_t cols;   /* taps of a row */
+  int32_t offset; /* from a row to its first tap */
+  int32_t next_row; /* bytes of weights from behind a row's last tap to the next row */
+  int32_t unused;
+  const int8_t *weights;
+  const int32_t *bias;
+  const float *scale;
+  int32_t scale_step; /* bytes from four scales to the next four */
+  int8_t *out;
+  int8_t *out_end;
+  int32_t out_zp;
+  uint32_t low; /* limits of the output, in all four bytes */
+  uint32_t high;
+  int32_t in_step;
+  int32_t weight_step;
+  uint32_t neg_zp;
+  int32_t unused_too;
+} glow_dsp_small_t;
 
-/* Adds the products of a row of `cols` taps to the sums of four channels; steps are bytes from tap to tap. */
-static inline void glow_dsp_taps(int32_t *sums, const int8_t *in, int32_t in_step, const int8_t *weights,
-                                 int32_t weight_step, int32_t cols, uint32_t neg_zp) {
-  int32_t s0 = sums[0];
-  int32_t s1 = sums[1];
-  int32_t s2 = sums[2];
-  int32_t s3 = sums[3];
-  for (; cols > 0; cols--, in += in_step, weights += weight_step) {
-    const uint32_t x = glow_load4(in);
-    const uint32_t w = glow_load4(weights);
-    const uint32_t x0 = glow_sxtab16(neg_zp, x);
-    const uint32_t x1 = glow_sxtab16_odd(neg_zp, x);
-    const uint32_t w0 = glow_sxtab16(0u, w);
-    const uint32_t w1 = glow_sxtab16_odd(0u, w);
-    s0 = glow_smlabb(x0, w0, s0);
-    s1 = glow_smlabb(x1, w1, s1);
-    s2 = glow_smlatt(x0, w0, s2);
-    s3 = glow_smlatt(x1, w1, s3);
+#if GLOW_DSP_ASM
+GLOW_DSP_FUNCTION glow_dsp_small(GLOW_DSP_UNUSED const glow_dsp_small_t *d) {
+  /* clang-format off */
+  __asm__ volatile(
+      ".syntax unified\n"
+      "push {r4-r11, lr}\n"
+      "sub sp, sp, #80\n"
+      "mov r12, sp\n"
+      "ldmia r0!, {r1-r10}\n"
+      "stmia r12!, {r1-r10}\n"
+      "ldmia r0!, {r1-r10}\n"
+      "stmia r12!, {r1-r10}\n"
+      "ldrd r10, r11, [sp, #64]\n"
+      "ldr r12, [sp, #72]\n"
+      "1:\n"
+      "ldrd r1, r2, [sp, #28]\n"
+      "add r3, r1, #4\n"
+      "ldmia r2!, {r4-r7}\n"
+      "strd r3, r2, [sp, #28]\n"
+      "ldrd r2, r3, [sp, #4]\n"
+      "cmp r2, r3\n"
+      "beq.w 4f\n"
+      "2:\n"
+      "ldr r0, [r2], #4\n"
+      "str r2, [sp]\n"
+      "ldrd lr, r3, [sp, #12]\n"
+      "add r0, r0, r3\n"
+      "3:\n"
+      "ldr r2, [r0]\n"
+      "ldr r8, [r1]\n"
+      "add r0, r0, r10\n"
+      "add r1, r1, r11\n"
+      "sxtab16 r3, r12, r2, ror #8\n"
+      "sxtab16 r2, r12, r2\n"
+      "sxtb16 r9, r8, ror #8\n"
+      "sxtb16 r8, r8\n"
+      "smlabb r4, r2, r8, r4\n"
+      "smlabb r5, r3, r9, r5\n"
+      "smlatt r6, r2, r8, r6\n"
+      "smlatt r7, r3, r9, r7\n"
+      "subs lr, lr, #1\n"
+      "bne.n 3b\n"
+      "ldr r3, [sp, #20]\n"
+      "add r1, r1, r3\n"
+      "ldr r2, [sp]\n"
+      "ldr r3, [sp, #8]\n"
+      "cmp r2, r3\n"
+      "bne.n 2b\n"
+      "4:\n"
+      "vmov s0, s1, r4, r5\n"
+      "vmov s2, s3, r6, r7\n"
+      "ldrd r1, r2, [sp, #36]\n"
+      "vldmia r1, {s4-s7}\n"
+      "add r1, r1, r2\n"
+      "str r1, [sp, #36]\n"
+      "vcvt.f32.s32 s0, s0\n" "vcvt.f32.s32 s1, s1\n" "vcvt.f32.s32 s2, s2\n" "vcvt.f32.s32 s3, s3\n"
+      "vmul.f32 s0, s0, s4\n" "vmul.f32 s1, s1, s5\n" "vmul.f32 s2, s2, s6\n" "vmul.f32 s3, s3, s7\n"
+      "vcvtr.s32.f32 s0, s0\n" "vcvtr.s32.f32 s1, s1\n" "vcvtr.s32.f32 s2, s2\n" "vcvtr.s32.f32 s3, s3\n"
+      "vmov r4, r5, s0, s1\n"
+      "vmov r6, r7, s2, s3\n"
+      "ldrd r1, r2, [sp, #52]\n"
+      "ldr r3, [sp, #60]\n"
+      "qadd r4, r4, r1\n" "qadd r5, r5, r1\n" "qadd r6, r6, r1\n" "qadd r7, r7, r1\n"
+      "ssat r4, #8, r4\n" "ssat r5, #8, r5\n" "ssat r6, #8, r6\n" "ssat r7, #8, r7\n"
+      "bfi r4, r5, #8, #8\n" "bfi r4, r6, #16, #8\n" "bfi r4, r7, #24, #8\n"
+      "ssub8 r5, r4, r2\n" "sel r4, r4, r2\n" "ssub8 r5, r3, r4\n" "sel r4, r4, r3\n"
+      "ldr r5, [sp, #16]\n" /* the next four channels of the rows */
+      "adds r5, r5, #4\n"
+      "str r5, [sp, #16]\n"
+      "ldrd r1, r2, [sp, #44]\n"
+      "str r4, [r1], #4\n"
+      "str r1, [sp, #44]\n"
+      "cmp r1, r2\n"
+      "bne.w 1b\n"
+      "add sp, sp, #80\n"
+      "pop {r4-r11, pc}\n");
+  /* clang-format on */
+}
+#else
+static inline void glow_dsp_small(const glow_dsp_small_t *d) {
+  for (int32_t c = 0; d->out + c != d->out_end; c++) {
+    const int8_t *w = d->weights + c;
+    int32_t sum = d->bias[c];
+    for (const int8_t *const *row = d->rows; row != d->rows_end; row++, w += d->next_row) {
+      const int8_t *x = *row + d->offset + c;
+      for (int32_t k = 0; k < d->cols; k++, x += d->in_step, w += d->weight_step) {
+        sum += (*x + glow_low16(d->neg_zp)) * *w;
+      }
+    }
+    const float scale = d->scale[d->scale_step != 0 ? c : c % 4];
+    d->out[c] = (int8_t)glow_requant(sum, scale, d->out_zp, glow_first8(d->low), glow_first8(d->high));
   }
-  sums[0] = s0;
-  sums[1] = s1;
-  sums[2] = s2;
-  sums[3] = s3;
 }
+#endif
 
 #endif

@@ -8,6 +8,7 @@ from glowc.ops.base import KernelVariant
 from glowc.ops.packing_dsp import NEEDS
 
 _GROUP = 4  # channels of a word
+_MAX_ROWS = 16  # of a window (GLOW_DSP_SMALL_ROWS)
 
 
 def accepts(instr: Instr) -> bool:
@@ -15,7 +16,8 @@ def accepts(instr: Instr) -> bool:
     if any(instr.operand(role).type.dtype is not DType.S8 for role in ("in", "weights", "out")):
         return False
     p = {key: int(value) for key, value in instr.params.items() if not isinstance(value, str)}
-    return p["in_c"] == p["out_c"] == p["groups"] >= _GROUP and p["in_ch"] == 1 and p["w_zp"] == 0
+    alike = p["in_c"] == p["out_c"] == p["groups"] >= _GROUP and p["k_h"] <= _MAX_ROWS
+    return alike and p["in_ch"] == 1 and p["w_zp"] == 0
 
 
 DEPTHWISE = KernelVariant("dsps", NEEDS, rank=7, header="glow_dsp_small.h", accepts=accepts)
