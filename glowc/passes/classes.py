@@ -41,7 +41,7 @@ _MOVING: dict[str, tuple[int, ...] | None] = {
     **dict.fromkeys(
         _words(
             "Reshape Flatten Squeeze Unsqueeze Transpose MaxPool Slice Pad Gather Expand Tile Split Resize "
-            "DepthToSpace SpaceToDepth Identity ReduceMax ReduceMin"
+            "DepthToSpace SpaceToDepth Identity ReduceMax ReduceMin GatherElements GatherND ReverseSequence"
         ),
         (0,),
     ),

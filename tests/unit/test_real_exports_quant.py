@@ -137,3 +137,17 @@ def test_prelu_of_channels_and_batch_normalisation_of_a_signal() -> None:
     net.q(net.op("Relu", batch_norm(net, second, 8, "n"), "r"), 0.11, S8(-128), "y")
     graph = same_as_onnxruntime(net.build({"y": "s8"}), {"x": codes(1, 10, 40)}, in_c=True)
     assert not any(t.dtype.is_float for t in graph.types.values())
+
+
+@pytest.mark.parametrize("op", ["GatherND", "GatherElements", "ReverseSequence"])
+def test_picked_codes_change_their_scale(op: str) -> None:
+    """Indexing with a list exports as GatherND; the result has a scale of its own."""
+    net = Net()
+    net.input("x", "s8[5,4]")
+    net.dq("x", 0.02, S8(11))
+    index = {"GatherND": [[4], [0], [2]], "GatherElements": [[3, 0], [1, 1]], "ReverseSequence": [2, 3, 1, 5]}[op]
+    net.const("i", np.asarray(index, np.int64))
+    attrs = {"GatherElements": {"axis": 1}, "ReverseSequence": {"time_axis": 0, "batch_axis": 1}}.get(op, {})
+    net.q(net.op(op, "x_r i", "g", **attrs), 0.017, S8(-3), "y")
+    graph = same_as_onnxruntime(net.build({"y": "s8"}), {"x": codes(5, 4)}, in_c=True)
+    assert not any(t.dtype.is_float for t in graph.types.values())
