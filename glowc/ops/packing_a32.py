@@ -13,6 +13,7 @@ from glowc.ops.packing_neon import (
     depthwise_variant,
     float_variants,
     fused_plan,
+    matmul_variant,
 )
 
 HEADER = "glow_a32.h"
@@ -22,6 +23,7 @@ FC = fc_variant("a32", _NEEDS, 30, HEADER)
 DEPTHWISE = depthwise_variant("a32", _NEEDS, HEADER)
 FLOAT = float_variants("a32", _NEEDS, "glow_neon_f32.h")
 AVERAGE = average_variant("a32", _NEEDS, HEADER)
+MATMUL = matmul_variant("a32", _NEEDS, HEADER)
 
 
 def _accepts_agreed(instr: Instr) -> bool:

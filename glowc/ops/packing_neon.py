@@ -210,8 +210,17 @@ def _accepts_fc_f32(instr: Instr) -> bool:
 
 
 def _accepts_matmul_f32(instr: Instr) -> bool:
-    adjacent = _int(instr, "b_col") == _int(instr, "out_col") == 1 and _int(instr, "n") >= 4
-    return _is_f32(instr, "a", "b", "bias", "out") and adjacent
+    suits = _int(instr, "b_col") == 1 or _is_dots(instr)
+    return _is_f32(instr, "a", "b", "bias", "out") and suits and _int(instr, "out_col") == 1 and _int(instr, "n") >= 4
+
+
+def _is_dots(instr: Instr) -> bool:
+    """Say whether the inputs of a row and of a column are adjacent."""
+    return _int(instr, "a_col") == _int(instr, "b_row") == 1 and _int(instr, "k") >= 4
+
+
+def _matmul_f32_plan(instr: Instr) -> Mapping[str, ParamValue]:
+    return {"path": "columns" if _int(instr, "b_col") == 1 else "dots"}
 
 
 def float_variants(isa: str, needs: set[str], header: str) -> Mapping[str, KernelVariant]:
@@ -229,8 +238,25 @@ def float_variants(isa: str, needs: set[str], header: str) -> Mapping[str, Kerne
         "dwconv_f32w8": depthwise,
         "fc_f32": dense,
         "fc_f32w8": dense,
-        "matmul_f32": replace(shared, accepts=_accepts_matmul_f32),
+        "matmul_f32": replace(shared, accepts=_accepts_matmul_f32, plan=_matmul_f32_plan),
     }
 
 
 FLOAT = float_variants("neon", {"a64", "neon"}, "glow_neon_f32.h")
+
+
+def _matmul_scratch(instr: Instr) -> int:
+    """Bytes: the right operand of one product and four rows of the left, in 16 bits (matmul_s8__neon.c.j2)."""
+    depth = -(-_int(instr, "k") // 4) * 4
+    return 2 * depth * (-(-_int(instr, "n") // 8) * 8 + 4)
+
+
+def matmul_variant(isa: str, needs: set[str], header: str) -> KernelVariant:
+    """Return a variant of matmul_s8."""
+    return KernelVariant(
+        isa, frozenset(needs), rank=30, header=header, template_isa="neon", scratch_bytes=_matmul_scratch,
+        accepts=lambda instr: _int(instr, "n") >= 4 and _int(instr, "k") >= 4, plan=lambda _: {"isa": isa},
+    )  # fmt: skip
+
+
+MATMUL = matmul_variant("neon", {"a64", "neon"}, "glow_neon.h")

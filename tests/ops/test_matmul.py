@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import math
 from collections.abc import Iterator
 
@@ -19,10 +20,10 @@ from tests.ops.one_node import check
 def product(
     rng: np.random.Generator, m: int, k: int, n: int, *, batch: tuple[int, int] = (1, 1), dtype: DType = DType.S8,
     broadcast_b: bool = False, trans: bool = False, bias: int = 0, zp: tuple[int, int] = (3, -5),
-    heads_out: bool = False,
+    heads_out: bool = False, turned: bool = False,
 ) -> Case:  # fmt: skip
     """Return one product of two activations; `bias` is 0 (none), 1 (row) or 2 (full); `heads_out` writes row m of
-    batch j to out[i, m, j, :]."""
+    batch j to out[i, m, j, :]; `turned` stores a and out column by column."""
     count = batch[0] * batch[1]
     b_count = 1 if broadcast_b else count
     params = {
@@ -32,6 +33,8 @@ def product(
         "out_batch_0": batch[1] * m * n, "out_batch_1": n if heads_out else m * n,
         "out_row": batch[1] * n if heads_out else n, "out_col": 1,
     }  # fmt: skip
+    if turned:
+        params |= {"a_row": 1, "a_col": m, "out_row": 1, "out_col": m}
     out = {"out": ((count, m, n), dtype)}
     if dtype.is_float:
         shape = {0: (1,), 1: (n,), 2: (m, n)}[bias]
@@ -72,6 +75,11 @@ def kernel_cases() -> Iterator[Case]:
         yield product(rng, 4, 6, 5, batch=(2, 3), dtype=dtype, broadcast_b=True, bias=1)
         yield product(rng, 1, 6, 5, dtype=dtype, trans=True, bias=2)
         yield product(rng, 4, 6, 5, batch=(2, 3), dtype=dtype, heads_out=True)
+    for m, k, n, trans in itertools.product((1, 4, 6), (8, 13, 16), (4, 9, 16), (False, True)):
+        for dtype in (DType.S8, DType.F32):
+            yield product(rng, m, k, n, batch=(2, 1), trans=trans, dtype=dtype, heads_out=m == 6)
+    for m, n in ((4, 8), (5, 11)):
+        yield product(rng, m, 18, n, batch=(2, 2), turned=True)
     for zp in ((-128, 127), (127, -128), (0, 0)):
         yield product(rng, 3, 17, 4, zp=zp)
 
