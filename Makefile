@@ -71,7 +71,7 @@ budgets: setup  ## record better sizes and instruction counts in tests/budgets.t
 docs: setup-quick  ## rewrite the generated tables of docs/
 	$(PY) scripts/make_docs.py
 
-.PHONY: bench bench-kernels bench-memory codegen-diff
+.PHONY: bench bench-kernels bench-memory costs codegen-diff
 bench: setup  ## measure the sample models on the boards
 	$(PY) scripts/bench.py
 
@@ -80,6 +80,9 @@ bench-kernels: setup  ## instructions per multiply-accumulate of single layers, 
 
 bench-memory: setup-quick  ## arena of the sample models under every memory plan
 	$(PY) scripts/bench_memory.py
+
+costs: setup  ## measure single layers and fit what kernels cost: boards/_costs
+	$(PY) scripts/fit_costs.py
 
 codegen-diff: setup-quick  ## show how the generated C differs from BASE=main
 	scripts/codegen_diff.sh $(BASE)

@@ -1,0 +1,46 @@
+"""`glowc tune` on a board: every variant is counted, the file is used and reused, code keeps its size limits."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from glowc.driver import CompileOptions, compile_model, write_bundle
+from glowc.execute import bench, load_bundle
+from glowc.target import load_board
+from glowc.tune import tune_model
+from tests.conftest import require_tool
+from tests.e2e.models import DIGITS, MLPERF, board_tools, model_path
+
+BOARD = "mps2-an386"
+LIMITS = {"size": 12 * 1024, "balanced": 24 * 1024}
+
+
+@pytest.mark.qemu
+def test_tuned_layers_are_those_that_were_measured_fastest(tmp_path: Path) -> None:
+    board_tools(BOARD)
+    require_tool("gcc")
+    board, path = load_board(BOARD), tmp_path / "tune.json"
+    choices = tune_model(model_path(DIGITS), board, CompileOptions(), path, lambda _: None)
+    assert choices
+    for choice in choices:
+        assert len(choice.insns) > 1
+        assert choice.measured
+        assert choice.insns[choice.chosen] == min(choice.insns.values())
+    again = tune_model(model_path(DIGITS), board, CompileOptions(), path, lambda _: None)
+    assert not any(c.measured for c in again)
+    assert [(c.chosen, c.insns) for c in again] == [(c.chosen, c.insns) for c in choices]
+
+
+@pytest.mark.qemu
+@pytest.mark.shared
+@pytest.mark.parametrize("opt", sorted(LIMITS))
+@pytest.mark.parametrize("name", MLPERF)
+def test_code_of_the_benchmark_models_stays_small(name: str, opt: str, tmp_path: Path, shared_models: Path) -> None:
+    board_tools(BOARD)
+    write_bundle(compile_model(model_path(name), load_board(BOARD), CompileOptions(opt=opt)), tmp_path)
+    report = bench(load_bundle(tmp_path), load_board(BOARD))
+    assert report["text_bytes"] <= LIMITS[opt]
+    if report["insns_estimate"] is not None:
+        assert report["insns_estimate"] == pytest.approx(report["insns"], rel=0.15)

@@ -1,0 +1,242 @@
+"""The cost model and the choice of variants by it: features, fallbacks, order, scratch, code, and how it is fitted."""
+
+from __future__ import annotations
+
+import importlib.util
+import json
+import sys
+from collections.abc import Iterator
+from dataclasses import replace
+from pathlib import Path
+from types import ModuleType
+
+import numpy as np
+import pytest
+
+from glowc import costs as costs_module
+from glowc.costs import MODES, Costs, Fit, features, key_of, load_costs, parse_costs
+from glowc.graph.types import DType, TensorType
+from glowc.instr.ir import Access, Instr, Operand
+from glowc.ops.registry import get_kernel
+from glowc.selection import Layer, lean, scratch_bytes, select
+from glowc.target import cpu_names, load_cpu
+from tests.conftest import ROOT
+
+
+def conv(isa: str = "ref", *, size: int = 8, scratch: int = 0, name: str = "conv.0", pad: int = 1) -> Instr:
+    """A 3x3 convolution from 4 to 8 channels at size x size."""
+
+    def tensor(*shape: int) -> TensorType:
+        return TensorType(shape, DType.S8)
+
+    operands = [
+        Operand("in", "x", Access.IN, tensor(1, size, size, 4)),
+        Operand("weights", "w", Access.IN, tensor(8, 3, 3, 4)),
+        Operand("bias", "b", Access.IN, TensorType((8,), DType.S32)),
+        Operand("scale", "s", Access.IN, TensorType((8,), DType.F32)),
+        Operand("out", "y", Access.OUT, tensor(1, size, size, 8)),
+    ]
+    if scratch:
+        operands.append(Operand("scratch", "t", Access.OUT, TensorType((scratch,), DType.U8)))
+    params = dict.fromkeys(get_kernel("conv_s8").params, 0) | {
+        "batch": 1, "in_h": size, "in_w": size, "in_c": 4, "out_h": size, "out_w": size, "out_c": 8, "in_ch": 1,
+        "in_col": 4, "in_row": 4 * size, "in_ring": size, "out_row": 8 * size, "out_ring": size, "k_h": 3, "k_w": 3,
+        "stride_h": 1, "stride_w": 1, "dil_h": 1, "dil_w": 1, "pad_top": pad, "pad_left": pad, "groups": 1,
+        "out_min": -128, "out_max": 127, "scale_step": 1,
+    }  # fmt: skip
+    macs = size * size * 8 * 36
+    return Instr("conv_s8", isa, tuple(operands), params, (0, size), name, (name,), "Conv", macs)
+
+
+def costs_of(per_mac: dict[str, float], text: dict[str, float] | None = None, error: float = 0.01) -> Costs:
+    """Costs that are a number of instructions per MAC, and of bytes, for each variant of the convolution."""
+    kernels = {}
+    for isa, cost in per_mac.items():
+        fit = Fit({"macs": cost}, ((text or {}).get(isa, 100.0), 0.0), error, 5)
+        kernels[key_of(conv(isa))] = dict.fromkeys(MODES, fit)
+    return Costs("test", kernels)
+
+
+def layer(*forms: Instr, live: int = 1000) -> Layer:
+    return Layer(forms[0].name, forms, live)
+
+
+def test_features_of_a_convolution() -> None:
+    found = features(conv(size=8))
+    assert (found["call"], found["pixels"], found["rows"], found["outputs"]) == (1, 64, 8, 512)
+    assert (found["blocks"], found["vectors"], found["taps"], found["kernel_rows"]) == (128, 64, 576, 192)
+    assert found["macs"] == 64 * 8 * 36
+    assert found["padding"] == pytest.approx(found["macs"] * (1 - (22 / 24) ** 2))
+    assert found["edges"] == pytest.approx(64 - 36)
+    assert features(conv(size=8, pad=0))["edges"] > 0  # the last rows and columns still look beyond the input
+
+
+def test_features_only_grow_with_the_layer() -> None:
+    small, large = features(conv(size=6)), features(conv(size=12))
+    assert all(large[name] >= small[name] for name in small)
+
+
+def test_prediction_is_the_sum_of_terms_and_unknown_kernels_have_none() -> None:
+    costs = costs_of({"ref": 2.0})
+    assert costs.insns(conv("ref"), "shared") == 2 * 64 * 8 * 36
+    assert costs.insns(conv("m3"), "shared") is None
+    assert Costs().insns(conv("ref"), "literal") is None
+
+
+def test_another_way_of_printing_stands_in() -> None:
+    costs = costs_of({"ref": 2.0})
+    key = key_of(conv("ref"))
+    only = replace(costs, kernels={key: {"literal": costs.kernels[key]["literal"]}})
+    assert only.insns(conv("ref"), "size") == costs.insns(conv("ref"), "size")
+
+
+def test_fewest_predicted_instructions_win_over_rank() -> None:
+    forms = (conv("dsp"), conv("m3"), conv("ref"))
+    orders = select([layer(*forms)], costs_of({"dsp": 3.0, "m3": 2.0, "ref": 9.0}), "speed")
+    assert orders["conv.0"] == ("m3", "dsp", "ref")
+
+
+def test_rank_wins_within_the_error_of_the_fits() -> None:
+    forms = (conv("dsp"), conv("m3"))
+    costs = costs_of({"dsp": 3.0, "m3": 2.9}, error=0.05)
+    assert select([layer(*forms)], costs, "speed")["conv.0"] == ("dsp", "m3")
+
+
+@pytest.mark.parametrize("opt", ["size", "balanced", "speed"])
+def test_a_variant_that_was_not_measured_leaves_the_order_to_rank(opt: str) -> None:
+    forms = (conv("dsp"), conv("m3"), conv("ref"))
+    assert select([layer(*forms)], costs_of({"m3": 1.0, "ref": 9.0}), opt)["conv.0"][0] == "dsp"
+    assert select([layer(*forms)], Costs(), opt)["conv.0"] == ("dsp", "m3", "ref")
+
+
+def test_measured_instructions_replace_predicted_ones() -> None:
+    forms = (conv("dsp"), conv("m3"))
+    costs = costs_of({"dsp": 1.0, "m3": 9.0})
+    assert select([layer(*forms)], costs, "balanced", {"conv.0": {"dsp": 500, "m3": 400}})["conv.0"][0] == "m3"
+
+
+def test_large_scratch_is_for_speed_only() -> None:
+    forms = (conv("dsp", scratch=9000), conv("m3", scratch=100))
+    costs = costs_of({"dsp": 1.0, "m3": 9.0})
+    layers = [layer(*forms, live=10_000)]
+    assert select(layers, costs, "speed")["conv.0"][0] == "dsp"
+    assert select(layers, costs, "balanced")["conv.0"][0] == "m3"
+    assert lean(layers)["conv.0"] == ("m3", "dsp")
+
+
+def test_scratch_beside_few_live_bytes_is_free() -> None:
+    """Where another layer needs more arena anyway, scratch does not make it grow."""
+    forms = (conv("dsp", scratch=9000), conv("m3"))
+    costs = costs_of({"dsp": 1.0, "m3": 9.0})
+    layers = [layer(*forms, live=1000), layer(conv("ref", name="big.1"), live=20_000)]
+    assert select(layers, costs, "balanced")["conv.0"][0] == "dsp"
+    assert scratch_bytes(forms[0]) == 9000
+
+
+def test_size_gives_up_speed_that_costs_too_much_code() -> None:
+    forms = (conv("dsp"), conv("m3"))
+    costs = costs_of({"dsp": 1.0, "m3": 1.2}, {"dsp": 9000.0, "m3": 300.0})
+    layers = [layer(*forms)]
+    assert select(layers, costs, "balanced")["conv.0"][0] == "dsp"
+    assert select(layers, costs, "size")["conv.0"][0] == "m3"
+    worth = costs_of({"dsp": 1.0, "m3": 4.0}, {"dsp": 2000.0, "m3": 300.0})
+    assert select(layers, worth, "size")["conv.0"][0] == "dsp"
+
+
+def test_code_limit_of_balanced_is_kept_where_it_costs_least() -> None:
+    costs = costs_of({"dsp": 1.0, "m3": 4.0}, {"dsp": 30_000.0, "m3": 300.0})
+    assert select([layer(conv("dsp"), conv("m3"))], costs, "balanced")["conv.0"][0] == "m3"
+    assert select([layer(conv("dsp"), conv("m3"))], costs, "speed")["conv.0"][0] == "dsp"
+
+
+def test_choice_is_the_same_each_time() -> None:
+    layers = [layer(*(conv(isa, name=f"conv.{n}", size=5 + n) for isa in ("dsp", "m3", "ref"))) for n in range(6)]
+    costs = costs_of({"dsp": 1.0, "m3": 1.1, "ref": 1.2}, {"dsp": 9000.0, "m3": 4000.0, "ref": 300.0})
+    assert len({json.dumps(select(layers, costs, "size")) for _ in range(3)}) == 1
+
+
+@pytest.fixture
+def tables(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
+    """A folder of cost files that stands for the installed one."""
+    (tmp_path / "_costs").mkdir()
+    monkeypatch.setattr(costs_module, "data_dir", lambda name: tmp_path)
+    costs_module._tables.cache_clear()
+    yield tmp_path / "_costs"
+    costs_module._tables.cache_clear()
+
+
+def table(folder: Path, cpu: str) -> None:
+    known = load_cpu(cpu)
+    data = {"cpu": cpu, "family": known.family, "features": sorted(known.features), "base": [1, 2], "functions": {},
+            "kernels": {}}  # fmt: skip
+    (folder / f"{cpu}.json").write_text(json.dumps(data))
+
+
+@pytest.mark.parametrize(
+    ("cpu", "used"),
+    [("cortex-m4", "cortex-m4"), ("cortex-m7", "cortex-m4"), ("cortex-m33", "cortex-m4"),
+     ("cortex-m0plus", "cortex-m0"), ("cortex-m55", "cortex-m4"), ("cortex-a76", "cortex-a53"),
+     ("cortex-a7", ""), ("host", "")],
+)  # fmt: skip
+def test_cpu_without_a_file_takes_the_most_similar_one_of_its_family(tables: Path, cpu: str, used: str) -> None:
+    for name in ("cortex-m0", "cortex-m4", "cortex-a53"):
+        table(tables, name)
+    assert load_costs(load_cpu(cpu)).cpu == used
+
+
+def test_every_file_is_of_a_known_cpu_and_complete() -> None:
+    for path in sorted((ROOT / "boards" / "_costs").glob("*.json")):
+        data = json.loads(path.read_text())
+        assert data["cpu"] == path.stem
+        assert data["cpu"] in cpu_names()
+        costs = parse_costs(data)
+        for key, modes in costs.kernels.items():
+            assert set(modes) <= set(MODES), key
+            for fit in modes.values():
+                assert all(c > 0 for c in fit.insns.values()), key
+                assert set(fit.insns) <= set(costs_module.FEATURES), key
+            assert costs.uses[key] <= costs.functions.keys(), key
+
+
+@pytest.fixture(scope="module")
+def fitting() -> ModuleType:
+    """scripts/fit_costs.py as a module."""
+    sys.path.insert(0, str(ROOT / "scripts"))
+    try:
+        spec = importlib.util.spec_from_file_location("fit_costs", ROOT / "scripts" / "fit_costs.py")
+        assert spec is not None
+        assert spec.loader is not None
+        module = importlib.util.module_from_spec(spec)
+        sys.modules["fit_costs"] = module
+        spec.loader.exec_module(module)
+    finally:
+        sys.path.remove(str(ROOT / "scripts"))
+    return module
+
+
+def test_nnls_is_never_negative_and_optimal(fitting: ModuleType) -> None:
+    rng = np.random.default_rng(3)
+    for _ in range(20):
+        a, b = rng.standard_normal((12, 5)), rng.standard_normal(12)
+        x = fitting.nnls(a, b)
+        slope = a.T @ (a @ x - b)
+        assert (x >= 0).all()
+        assert (slope[x == 0] > -1e-6).all()
+        assert np.abs(slope[x > 0]).max(initial=0) < 1e-6
+
+
+def test_fit_finds_the_terms_that_made_the_numbers(fitting: ModuleType) -> None:
+    samples = [(f := features(conv(size=n)), round(50 + 3 * f["macs"] + 20 * f["rows"])) for n in range(4, 16)]
+    found = fitting.fit(samples)
+    assert found["error"] < 0.005
+    costs = Fit(found["insns"], (0, 0), found["error"], 12)
+    unseen = features(conv(size=24))
+    assert costs.predict(unseen) == pytest.approx(50 + 3 * unseen["macs"] + 20 * unseen["rows"], rel=0.02)
+
+
+def test_clones_and_parts_belong_to_their_function(fitting: ModuleType) -> None:
+    assert fitting.plain(".text.glow_x.constprop.0.isra.0") == "glow_x"
+    names = {"m_conv_s8__dsp", "m_conv_s8_2__dsp"}
+    assert fitting.owner_of("m_conv_s8_2__dsp_tile0", names) == "m_conv_s8_2__dsp"
+    assert fitting.owner_of("m_conv_s8__dsp", names) == "m_conv_s8__dsp"
+    assert fitting.owner_of("glow_x", names) is None

@@ -1,0 +1,102 @@
+"""Measured choices: the file, the hash of a layer, and what `glowc tune` says when it cannot measure."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from glowc import tuned as tuned_module
+from glowc.driver import CompileOptions, compile_model
+from glowc.errors import BoardError, InputError
+from glowc.selection import collect
+from glowc.target import load_board, load_cpu
+from glowc.tune import tune_model
+from glowc.tuned import Entry, layer_key, load_entries, read_tuned, save_entries
+from tests.conftest import ROOT
+
+DIGITS = ROOT / "examples/digits/digits.onnx"
+
+
+@pytest.fixture(scope="module")
+def layers() -> list[object]:
+    compiled = compile_model(DIGITS, load_board("mps2-an386"))
+    return [x for x in collect(compiled.graph, load_cpu("cortex-m4")) if len(x.forms) > 1]
+
+
+def test_key_depends_on_cpu_way_of_optimising_and_variants(layers: list) -> None:
+    m4, m7, layer = load_cpu("cortex-m4"), load_cpu("cortex-m7"), layers[0]
+    keys = {
+        layer_key(layer, m4, "balanced"), layer_key(layer, m4, "size"), layer_key(layer, m7, "balanced"),
+        layer_key(replace(layer, forms=layer.forms[:1]), m4, "balanced"),
+        layer_key(replace(layer, forms=tuple(replace(f, params={**f.params, "out_zp": 99}) for f in layer.forms)), m4,
+                  "balanced"),
+    }  # fmt: skip
+    assert len(keys) == 5
+    assert layer_key(replace(layer, name="other"), m4, "balanced") in keys
+
+
+def test_key_depends_on_the_runtime(layers: list, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    cpu = load_cpu("cortex-m4")
+    before = layer_key(layers[0], cpu, "balanced")
+    for path in (ROOT / "runtime_c").glob("*.h"):
+        (tmp_path / path.name).write_text(path.read_text() + "/* changed */\n")
+    monkeypatch.setattr(tuned_module, "data_dir", lambda _: tmp_path)
+    assert layer_key(layers[0], cpu, "balanced") != before
+
+
+def test_measured_layer_decides_and_the_report_says_so(layers: list, tmp_path: Path) -> None:
+    cpu, path = load_cpu("cortex-m4"), tmp_path / "tune.json"
+    entries = {}
+    for layer in layers:
+        insns = {f.isa: 1000 - n for n, f in enumerate(layer.forms)}  # the last is the best
+        entries[layer_key(layer, cpu, "balanced")] = Entry(layer.name, layer.forms[0].kernel, cpu.name, "cc 1", insns)
+    save_entries(path, entries)
+    assert load_entries(path) == entries
+    assert read_tuned(path, cpu, "size")(layers[0]) == {}
+    compiled = compile_model(DIGITS, load_board("mps2-an386"), CompileOptions(tuned=path))
+    chosen = {i.name: i.isa for i in compiled.program.instrs}
+    assert all(chosen[x.name] == x.forms[-1].isa for x in layers)
+    assert compiled.report["tuned_layers"] == len(layers)
+    assert "--tuned tune.json" in str(compiled.report["options"])
+
+
+NO_INSNS = {"layer": "a", "kernel": "b", "cpu": "c", "compiler": "d", "insns": {}}
+BROKEN = (
+    "", "[]", "{}", '{"glowc_tune": 1}', '{"glowc_tune": 9, "layers": {}}', '{"glowc_tune": 1, "layers": {"k": 3}}',
+    json.dumps({"glowc_tune": 1, "layers": {"k": NO_INSNS}}),
+)  # fmt: skip
+
+
+@pytest.mark.parametrize("text", BROKEN)
+def test_file_that_is_none_is_an_error_with_a_hint(tmp_path: Path, text: str) -> None:
+    path = tmp_path / "x.json"
+    path.write_text(text)
+    with pytest.raises(InputError, match=r"x\.json"):
+        load_entries(path)
+
+
+def test_missing_file_is_named(tmp_path: Path) -> None:
+    with pytest.raises(InputError, match=r"no file .*nothing\.json"):
+        compile_model(DIGITS, load_board("host"), CompileOptions(tuned=tmp_path / "nothing.json"))
+
+
+@pytest.mark.parametrize("board", ["host", "rpi-pico"])
+def test_board_that_cannot_count_is_an_error_before_anything_is_written(board: str, tmp_path: Path) -> None:
+    path = tmp_path / "tune.json"
+    with pytest.raises(BoardError, match="cannot count instructions"):
+        tune_model(DIGITS, load_board(board), CompileOptions(), path, lambda _: None)
+    assert not path.exists()
+
+
+def test_file_is_the_same_for_the_same_measurements(tmp_path: Path) -> None:
+    entries = {
+        "b": Entry("y", "conv_s8", "cortex-m4", "cc 1", {"ref": 3}),
+        "a": Entry("x", "fc_s8", "m", "c", {"ref": 1}),
+    }
+    save_entries(tmp_path / "1.json", entries)
+    save_entries(tmp_path / "2.json", dict(reversed(entries.items())))
+    assert (tmp_path / "1.json").read_bytes() == (tmp_path / "2.json").read_bytes()
+    assert list(json.loads((tmp_path / "1.json").read_text())["layers"]) == ["a", "b"]
