@@ -113,7 +113,7 @@ GLOW_THUMB_NOINLINE static void glow_thumb_gemm(const glow_thumb_gemm_t *g, cons
   const float *scale = g->scale;
   const int32_t *bias = g->bias;
   const uint32_t near_tie = (uint32_t)bias[g->channels];
-  const uint32_t span = near_tie < 0x80000000u ? GLOW_M3_SPAN : 0u;
+  const uint32_t span = near_tie < 0x80000000u ? GLOW_THUMB_SPAN : 0u;
   const uint32_t groups = (uint32_t)(g->k + 1) / 2u;
   const int narrow = g->lo != -128 || g->hi != 127;
   for (int32_t o = 0; o < g->channels; o++, scale += g->scale_step) {
@@ -130,7 +130,7 @@ GLOW_THUMB_NOINLINE static void glow_thumb_gemm(const glow_thumb_gemm_t *g, cons
     const int32_t sum[4] = {a, b, c, d};
     uint32_t bits;
     memcpy(&bits, scale, sizeof bits);
-    if (bits - GLOW_M3_LEAST >= span || !glow_thumb_round4(&a, &b, &c, &d, glow_thumb_factor(bits), near_tie, g->zp)) {
+    if (bits - GLOW_THUMB_LEAST >= span || !glow_thumb_round4(&a, &b, &c, &d, glow_thumb_factor(bits), near_tie, g->zp)) {
       glow_thumb_slow4(g, sum, o, to);
       continue;
     }
@@ -144,6 +144,89 @@ GLOW_THUMB_NOINLINE static void glow_thumb_gemm(const glow_thumb_gemm_t *g, cons
     to[1][o] = (int8_t)b;
     to[2][o] = (int8_t)c;
     to[3][o] = (int8_t)d;
+  }
+}
+
+/* sum += x[k] * w[k] */
+GLOW_THUMB_NOINLINE static int32_t glow_thumb_fc1(int32_t sum, const int8_t *x, const int8_t *w, int32_t k) {
+  for (; k >= 4; k -= 4, x += 4, w += 4) {
+    sum += x[0] * w[0] + x[1] * w[1] + x[2] * w[2] + x[3] * w[3];
+  }
+  for (; k > 0; k--) {
+    sum += *x++ * *w++;
+  }
+  return sum;
+}
+
+/* Codes of n sums; `near_tie` as in glow_thumb_gemm_t. */
+GLOW_THUMB_NOINLINE static void glow_thumb_fc_store(int8_t *y, const int32_t *sum, int32_t n, const float *scale,
+                                                    int32_t scale_step, uint32_t near_tie, int32_t zp) {
+  const uint32_t span = near_tie < 0x80000000u ? GLOW_THUMB_SPAN : 0u;
+  for (const int32_t *end = sum + n; sum != end; sum++, scale += scale_step) {
+    uint32_t bits;
+    memcpy(&bits, scale, sizeof bits);
+    int32_t code = *sum;
+    if (bits - GLOW_THUMB_LEAST >= span || !glow_thumb_round1(&code, glow_thumb_factor(bits), near_tie, zp)) {
+      code = glow_thumb_slow(*sum, *scale, zp);
+    }
+    *y++ = (int8_t)code;
+  }
+}
+
+#define GLOW_THUMB_DW_ROWS 10
+
+/* A tile: adjacent outputs of a row, for all channels. The zero point is in the bias, which ends with the distance from
+ * a tie (glow_thumb_gemm_t); weights stand channel by channel. */
+typedef struct {
+  const int8_t *row[GLOW_THUMB_DW_ROWS]; /* the kernel's rows that exist, at the first column that exists */
+  int32_t rows;
+  int32_t above; /* weights of a channel in rows above the input, and below it */
+  int32_t below;
+  int32_t left; /* column of the first output's window */
+  int32_t in_w;
+  int32_t in_col;
+  const int8_t *weights;
+  const int32_t *bias;
+  const float *scale;
+  int32_t scale_step;
+  int32_t channels;
+  int32_t in_zp;
+  int32_t out_zp;
+  int32_t out_min;
+  int32_t out_max;
+  int32_t k_w;
+  int32_t stride_w;
+  int32_t dil_w;
+} glow_thumb_dw_t;
+
+/* What the rows outside of the input add to a channel's sums. */
+static inline int32_t glow_thumb_dw_pad(const glow_thumb_dw_t *d, const int8_t *w) {
+  int32_t sum = 0;
+  for (int32_t i = 0; i < d->above; i++) {
+    sum += *w++;
+  }
+  w += d->rows * d->k_w;
+  for (int32_t i = 0; i < d->below; i++) {
+    sum += *w++;
+  }
+  return sum * d->in_zp;
+}
+
+/* Channel c of `outputs` outputs, one of which may be near a tie. */
+GLOW_THUMB_NOINLINE static void glow_thumb_dw_slow(const glow_thumb_dw_t *d, int32_t c, int8_t *to, int32_t outputs) {
+  const int32_t taps = d->above + d->below + d->rows * d->k_w;
+  const int32_t first = d->left > 0 ? d->left : 0;
+  for (int32_t i = 0; i < outputs; i++, to += d->channels) {
+    const int8_t *w = d->weights + c * taps;
+    int32_t acc = d->bias[c] + glow_thumb_dw_pad(d, w);
+    w += d->above;
+    for (int32_t r = 0; r < d->rows; r++) {
+      for (int32_t kx = 0; kx < d->k_w; kx++) {
+        const int32_t x = d->left + i * d->stride_w + kx * d->dil_w;
+        acc += *w++ * (x >= 0 && x < d->in_w ? d->row[r][(x - first) * d->in_col + c] : d->in_zp);
+      }
+    }
+    *to = (int8_t)glow_requant(acc, d->scale[c * d->scale_step], d->out_zp, d->out_min, d->out_max);
   }
 }
 

@@ -297,7 +297,7 @@ _SHIFT_OPERANDS = ("in in", "in weights", "in mul", "in offset", "out out")
 
 _FAST = {
     "conv_s8": (
-        packing_m3.CONV,
+        *packing_m3.CONV,
         packing_dsp.CONV,
         packing_dsp_quad.CONV,
         packing_a32.CONV,
@@ -306,7 +306,7 @@ _FAST = {
         packing_mve.CONV,
     ),
     "dwconv_s8": (
-        packing_m3.DEPTHWISE,
+        *packing_m3.DEPTHWISE,
         packing_dsp.DEPTHWISE,
         packing_dsp_small.DEPTHWISE,
         packing_a32.DEPTHWISE,

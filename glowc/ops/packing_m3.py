@@ -9,7 +9,7 @@ distance as its last element; 2^31 (always) when float32(s) may round.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
@@ -151,22 +151,30 @@ def pack_depthwise(constants: Arrays, instr: Instr) -> Arrays:
 
 
 def depthwise_plan(instr: Instr) -> Mapping[str, ParamValue]:
-    """What the tiles are printed for."""
+    """What the tiles are printed for; `thumb2`: their inner loops are assembly for Armv7-M."""
     tiles = _cut(instr)
     plan: dict[str, ParamValue] = {key: _int(instr, key) for key in ("k_h", "k_w", "stride_w", "dil_w")}
     full = (_int(instr, "out_min"), _int(instr, "out_max")) == (-128, 127)
     return plan | {
         "n": tiles.outputs, "kinds": ";".join(f"{left},{right}" for left, right in tiles.kinds),
         "first": ",".join(map(str, tiles.first)), "middle": tiles.middle, "last": ",".join(map(str, tiles.last)),
-        "full": int(full),
+        "full": int(full), "thumb2": int(instr.isa == "m3"),
     }  # fmt: skip
 
 
-CONV = KernelVariant(
-    "m3", NEEDS, rank=5, header=_HEADER, accepts=accepts_matrix, pack=pack_conv, plan=plan, scratch_bytes=scratch,
-    streams=True,
+def _both(variant: KernelVariant) -> tuple[KernelVariant, KernelVariant]:
+    """Return a variant for Armv7-M and, from the same template, for Armv6-M."""
+    return variant, replace(variant, isa="m0", needs=frozenset({"thumb1"}), header="glow_m0.h", template_isa="m3")
+
+
+CONV = _both(
+    KernelVariant("m3", NEEDS, rank=5, header=_HEADER, accepts=accepts_matrix, pack=pack_conv, plan=plan,
+                  scratch_bytes=scratch, streams=True)
 )  # fmt: skip
-DEPTHWISE = KernelVariant(
-    "m3", NEEDS, rank=5, header="glow_thumb_dw.h", accepts=accepts_depthwise, pack=pack_depthwise, plan=depthwise_plan
-)
-FC = KernelVariant("m3", NEEDS, rank=5, header="glow_m3_fc.h", accepts=accepts_matrix, pack=pack_fc, plan=fc_plan)
+DEPTHWISE = _both(
+    KernelVariant("m3", NEEDS, rank=5, header=_HEADER, accepts=accepts_depthwise, pack=pack_depthwise,
+                  plan=depthwise_plan)
+)  # fmt: skip
+FC = _both(
+    KernelVariant("m3", NEEDS, rank=5, header=_HEADER, accepts=accepts_matrix, pack=pack_fc, plan=fc_plan)
+)  # fmt: skip

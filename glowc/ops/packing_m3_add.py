@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Mapping
+from dataclasses import replace
 from functools import cache
 
 import numpy as np
@@ -100,6 +101,7 @@ def plan(instr: Instr) -> Mapping[str, ParamValue]:
     return dict(zip(("a_mul", "b_mul", "offset", "shift", "near"), form, strict=True)) | {"full": int(full)}
 
 
-ADD = KernelVariant(
+_M3 = KernelVariant(
     "m3", frozenset({"thumb2"}), rank=5, header="glow_m3.h", in_place=True, accepts=accepts, plan=plan,
 )  # fmt: skip
+ADD = (_M3, replace(_M3, isa="m0", needs=frozenset({"thumb1"}), header="glow_m0.h", template_isa="m3"))

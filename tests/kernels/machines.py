@@ -30,7 +30,8 @@ class Machine:
 
     `twins` are features whose instructions runtime_c replaces by exact C twins. With `beyond`, only variants
     run for which the machine of that name has not the features. `programs` is how many images the cases are
-    spread over: all functions together need not fit the board's code memory.
+    spread over: all functions together need not fit the board's code memory. `code_for` names a board for whose CPU
+    the code is, where this one's runs it as well.
     """
 
     name: str
@@ -44,11 +45,14 @@ class Machine:
     twins: frozenset[str] = frozenset()
     beyond: str | None = None
     programs: int = 1
+    code_for: str | None = None
 
     @property
     def board(self) -> Board:
         """The board, with this machine's CPU and compiler."""
         board = _board(self.board_name, self.cpu)
+        if self.code_for:
+            board = replace(board, cpu=_board(self.code_for, None).cpu)
         return replace(board, cpu=replace(board.cpu, cc=self.cc)) if self.cc else board
 
     @property
@@ -75,6 +79,7 @@ MACHINES = (
     Machine("host-clang", "host", "page", cc="clang", twins=_TWINS),
     Machine("host-soft-requant", "host", "page", defines=("GLOW_SOFT_REQUANT=1",), twins=_TWINS),
     Machine("mps2-an385", "mps2-an385", "mpu"),
+    Machine("mps2-an385-m0", "mps2-an385", "mpu", code_for="microbit", beyond="mps2-an385"),
     Machine("mps2-an386", "mps2-an386", "mpu"),
     Machine("mps3-an547", "mps3-an547", "mpu", programs=3),
     Machine(_AARCH64, "linux-aarch64", "page"),

@@ -1,0 +1,55 @@
+/* What the int8 kernels for cores without SIMD share, whatever the instruction set. */
+#ifndef GLOW_THUMB_BASE_H
+#define GLOW_THUMB_BASE_H
+
+#include "glow_numeric.h"
+
+#if defined(__clang__)
+#define GLOW_THUMB_INLINE static inline __attribute__((always_inline))
+#define GLOW_THUMB_NOINLINE __attribute__((unused, noinline))
+#elif defined(__GNUC__)
+#define GLOW_THUMB_INLINE static inline __attribute__((always_inline))
+#define GLOW_THUMB_NOINLINE __attribute__((unused, noinline, noclone))
+#else
+#define GLOW_THUMB_INLINE static inline
+#define GLOW_THUMB_NOINLINE
+#endif
+
+#if defined(__GNUC__) && defined(__thumb__)
+#define GLOW_THUMB_ASM 1
+#else
+#define GLOW_THUMB_ASM 0
+#endif
+
+GLOW_THUMB_NOINLINE static int32_t glow_thumb_slow(int32_t acc, float scale, int32_t zp) {
+  return glow_requant(acc, scale, zp, -128, 127);
+}
+
+#define GLOW_THUMB_LEAST 0x2F800000u /* bits of 2^-32 */
+
+/* The bits of a float32 scale in [2^-32, 0.5) as a factor of 2^-32, rounded down. */
+static inline int32_t glow_thumb_factor(uint32_t bits) {
+  return (int32_t)((bits << 8 | 0x80000000u) >> (126u - (bits >> 23)));
+}
+
+/* Sums of two words, two pixels each; see glow_thumb.h. */
+typedef struct {
+  uint32_t low0;
+  uint32_t low1;
+  uint32_t high0;
+  uint32_t high1;
+} glow_thumb_sums_t;
+
+#define GLOW_THUMB_APART 0xFF007F80u /* 32640 - 256 * 65536 */
+
+/* Add a word to the sums of each pair of pixels. */
+static inline void glow_thumb_grow(glow_thumb_sums_t *a, const uint32_t word[2]) {
+  a->low0 += word[0];
+  a->high0 += (word[0] >> 16) - ((word[0] & 0x80000000u) >> 15);
+  a->low1 += word[1];
+  a->high1 += (word[1] >> 16) - ((word[1] & 0x80000000u) >> 15);
+}
+
+#define GLOW_THUMB_FC 8 /* outputs of a fully connected layer whose weights alternate */
+
+#endif
