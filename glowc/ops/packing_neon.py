@@ -204,6 +204,12 @@ def _accepts_depthwise_f32(instr: Instr) -> bool:
     return _is_f32(instr, "in", "out") and _plain_weights(instr) and dense and same
 
 
+def _depthwise_f32_plan(isa: str, instr: Instr) -> Mapping[str, ParamValue]:
+    """Up to nine taps are unrolled; A32 has registers for the weights of four channels."""
+    k_h, k_w = _int(instr, "k_h"), _int(instr, "k_w")
+    return {"k_h": k_h, "k_w": k_w, "fast": int(k_h * k_w <= 9), "vectors": 1 if isa == "a32" else 2}
+
+
 def _accepts_fc_f32(instr: Instr) -> bool:
     enough = _int(instr, "in_k") >= 4 and _int(instr, "out_n") >= 4
     return _is_f32(instr, "in", "out") and _plain_weights(instr) and enough
@@ -230,7 +236,8 @@ def float_variants(isa: str, needs: set[str], header: str) -> Mapping[str, Kerne
         shared, accepts=_accepts_conv_f32, scratch_bytes=float_scratch, streams=True,
         plan=lambda instr: {"point": int(_float_point(instr)), "path": "point" if _float_point(instr) else "windows"},
     )  # fmt: skip
-    depthwise, dense = replace(shared, accepts=_accepts_depthwise_f32), replace(shared, accepts=_accepts_fc_f32)
+    depthwise = replace(shared, accepts=_accepts_depthwise_f32, plan=lambda instr: _depthwise_f32_plan(isa, instr))
+    dense = replace(shared, accepts=_accepts_fc_f32)
     return {
         "conv_f32": conv,
         "conv_f32w8": conv,
