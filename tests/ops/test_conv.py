@@ -197,6 +197,15 @@ def vector_cases(rng: np.random.Generator) -> Iterator[Case]:
             yield geometry(rng, **base, **edge, **part, label=f"ring {c}")  # type: ignore[arg-type]
     for c, k, w_zp in itertools.product((16, 18), ((1, 1), (3, 3)), (-128, 9, 127)):
         yield geometry(rng, h=4, w=8, c=c, out_c=7, k=k, w_zp=w_zp, label=f"weights from {w_zp}")
+    for c, k, stride, (planar, w) in itertools.product(
+        (1, 3, 9), ((1, 1), (3, 3), (2, 4)), (1, 2), ((False, 9), (True, 10))
+    ):
+        base = {"h": 5, "w": w, "c": c, "out_c": 6, "k": k, "stride": (stride, stride), "dtype": DType.F32}
+        yield geometry(rng, **base, **edge, planar=planar, batch=2, label="float blocks")  # type: ignore[arg-type]
+    for c, k, stride in itertools.product((8, 19), ((3, 3), (2, 2)), (1, 2)):
+        base = {"h": 6, "w": 7, "c": c, "out_c": c, "group": c, "k": k, "stride": (stride, stride), "dtype": DType.F32}
+        yield geometry(rng, **base, **edge, label=f"float depthwise {c}", dilation=(1, 3))  # type: ignore[arg-type]
+        yield geometry(rng, **base, **edge, **part, descending=1, label="float rows")  # type: ignore[arg-type]
     for clamp, zp in itertools.product((None, (-128, 60), (-20, 127), (-20, 60)), (-128, 5)):
         for c, k in ((48, (1, 1)), (50, (1, 1)), (12, (3, 3)), (3, (3, 3))):  # every ending of four pixels' products
             base = {"h": 4, "w": 8, "c": c, "out_c": 6, "k": k, "clamp": clamp, "y_zp": zp, "planar": c == 3}

@@ -86,6 +86,8 @@ def kernel_cases() -> Iterator[Case]:
     yield layer(rng, 20, 7, w_dtype=DType.S16)
     yield layer(rng, 20, 7, dtype=DType.S16, x_zp=0)
     yield layer(rng, 20, 7, dtype=DType.S16, w_dtype=DType.S16, x_zp=3)
+    for k, n in ((4, 4), (15, 5), (16, 8), (22, 7), (37, 6)):
+        yield layer(rng, k, n, rows=3, dtype=DType.F32)
     for dtype in (DType.F32, DType.F64):
         yield layer(rng, 13, 6, rows=2, dtype=dtype)
         yield layer(rng, 8, 6, dtype=dtype, clamp=(0, 0))

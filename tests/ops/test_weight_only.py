@@ -18,9 +18,11 @@ from tests.kernels.case import Case, make_case
 TOLERANCE = {"atol": 1e-4, "rtol": 1e-5, "why": "the sum runs in another order than numpy's matrix product"}
 
 
-def convolution(rng: np.random.Generator, group: int, planar: bool, step: int, w_zp: int) -> Case:
+def convolution(
+    rng: np.random.Generator, group: int, planar: bool, step: int, w_zp: int, w: int = 6, c: int = 3
+) -> Case:
     """Return one convolution with int8 weights; depthwise when group > 1."""
-    c, out_c, h, w = (4, 4, 5, 6) if group > 1 else (3, 5, 5, 6)
+    c, out_c, h = (4, 4, 5) if group > 1 else (c, 5, 5)
     shape, out = (1, c, h, w) if planar else (1, h, w, c), TensorType((1, h, w, out_c), DType.F32)
     params = row_params(TensorType(shape, DType.F32), out, planar=planar) | {
         "k_h": 3, "k_w": 3, "stride_h": 1, "stride_w": 1, "dil_h": 1, "dil_w": 1, "pad_top": 1, "pad_left": 1,
@@ -36,24 +38,24 @@ def convolution(rng: np.random.Generator, group: int, planar: bool, step: int, w
     return make_case(name, arrays, params, rows=(0, h), out={"out": (out.shape, DType.F32)}, **TOLERANCE)  # type: ignore[arg-type]
 
 
-def layer(rng: np.random.Generator, k: int, step: int) -> Case:
+def layer(rng: np.random.Generator, k: int, step: int, rows: int = 2, w_zp: int = 0) -> Case:
     """Return one fc_f32w8."""
     arrays = {
-        "in": rng.standard_normal((2, k)).astype(np.float32),
+        "in": rng.standard_normal((rows, k)).astype(np.float32),
         "weights": rng.integers(-127, 128, (5, k)).astype(np.int8),
         "scale": rng.uniform(0.001, 0.02, 5 if step else 1).astype(np.float32),
         "bias": rng.standard_normal(5).astype(np.float32),
     }  # fmt: skip
     params = {
-        "rows": 2,
+        "rows": rows,
         "in_k": k,
         "out_n": 5,
-        "w_zp": 3 * step,
+        "w_zp": w_zp,
         "scale_step": step,
         "act_min": -1.0,
         "act_max": math.inf,
     }
-    return make_case("fc_f32w8", arrays, params, out={"out": ((2, 5), DType.F32)}, **TOLERANCE)  # type: ignore[arg-type]
+    return make_case("fc_f32w8", arrays, params, out={"out": ((rows, 5), DType.F32)}, **TOLERANCE)  # type: ignore[arg-type]
 
 
 def blocked(rng: np.random.Generator, bits: int, k: int, block: int, step: int) -> Case:
@@ -78,8 +80,12 @@ def kernel_cases() -> Iterator[Case]:
     rng = np.random.default_rng(7)
     for group, planar, step in itertools.product((1, 4), (False, True), (0, 1)):
         yield convolution(rng, group, planar, step, 11 * step)
+    for c, planar, w in itertools.product((1, 3, 6), (False, True), (5, 9)):
+        yield convolution(rng, 1, planar, 1, 0, w, c)
+    for k, rows in itertools.product((4, 9, 16, 19), (1, 5)):
+        yield layer(rng, k, 1, rows)
     for k, step in itertools.product((1, 8, 33), (0, 1)):
-        yield layer(rng, k, step)
+        yield layer(rng, k, step, w_zp=3 * step)
     for bits, (k, block), step in itertools.product((2, 4, 8), ((32, 16), (40, 16), (7, 16), (64, 32)), (0, 1)):
         yield blocked(rng, bits, k, block, step)
 

@@ -1,0 +1,76 @@
+"""The `fpu` variants: float32 kernels whose sums stay in the FPU's registers (runtime_c/glow_fpu.h)."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import replace
+
+import numpy as np
+
+from glowc.instr.ir import Instr, ParamValue
+from glowc.ops.base import Arrays, KernelVariant
+
+NEEDS = frozenset({"dsp", "fpu", "unaligned"})  # Cortex-M4F, M7, M33, M55
+_BLOCK = 4  # outputs
+
+
+def _int(instr: Instr, key: str) -> int:
+    return int(instr.params[key])
+
+
+def _is_planar(instr: Instr) -> bool:
+    return _int(instr, "in_ch") != 1 and _int(instr, "in_c") > 1
+
+
+def _conv_plan(instr: Instr) -> Mapping[str, ParamValue]:
+    return {"path": "planar" if _is_planar(instr) else "rows"}
+
+
+def _accepts_conv(instr: Instr) -> bool:
+    """Accept a window whose rows lie in the input as they are, and at least four outputs."""
+    if _int(instr, "groups") != 1 or _int(instr, "out_c") < _BLOCK:
+        return False
+    adjacent = _int(instr, "in_col") == (1 if _is_planar(instr) else _int(instr, "in_c"))
+    return adjacent and (_int(instr, "dil_w") == 1 or _int(instr, "k_w") == 1)
+
+
+def _pack_conv(constants: Arrays, instr: Instr) -> Arrays:
+    """Order the weights of a planar input by channel first."""
+    if not _is_planar(instr):
+        return {}
+    weights = constants["weights"].reshape([_int(instr, key) for key in ("out_c", "k_h", "k_w", "in_c")])
+    return {"weights": np.ascontiguousarray(weights.transpose(0, 3, 1, 2)).reshape(-1)}
+
+
+def _zero_at_zero(instr: Instr) -> bool:
+    """Say whether int8 weights have zero point 0."""
+    return _int(instr, "w_zp") == 0
+
+
+def _accepts_depthwise(instr: Instr) -> bool:
+    """Accept one output a channel, at least eight adjacent channels."""
+    dense = _int(instr, "in_ch") == 1 and _int(instr, "in_col") == _int(instr, "in_c")
+    return dense and _int(instr, "groups") == _int(instr, "out_c") == _int(instr, "in_c") >= 8
+
+
+def _accepts_fc(instr: Instr) -> bool:
+    return _int(instr, "in_k") >= _BLOCK and _int(instr, "out_n") >= _BLOCK
+
+
+def _matmul_plan(instr: Instr) -> Mapping[str, ParamValue]:
+    return {"path": "outer" if _int(instr, "b_col") == 1 else "dots"}
+
+
+def _accepts_matmul(instr: Instr) -> bool:
+    """Accept adjacent columns of a, adjacent columns or rows of b, and at least two rows and four columns."""
+    adjacent = _int(instr, "a_col") == 1 and 1 in (_int(instr, "b_col"), _int(instr, "b_row"))
+    return adjacent and _int(instr, "m") >= 2 and _int(instr, "n") >= _BLOCK
+
+
+_SHARED = KernelVariant("fpu", NEEDS, rank=10, header="glow_fpu.h")
+CONV = replace(_SHARED, accepts=_accepts_conv, plan=_conv_plan, pack=_pack_conv)
+CONV_W8 = replace(CONV, header="glow_fpu_w8.h", accepts=lambda instr: _zero_at_zero(instr) and _accepts_conv(instr))
+DEPTHWISE = replace(_SHARED, accepts=_accepts_depthwise)
+FC = replace(_SHARED, accepts=_accepts_fc)
+FC_W8 = replace(FC, header="glow_fpu_w8.h", accepts=lambda instr: _zero_at_zero(instr) and _accepts_fc(instr))
+MATMUL = replace(_SHARED, accepts=_accepts_matmul, plan=_matmul_plan)
