@@ -24,9 +24,11 @@ from glowc.ops import (
     packing_dsp,
     packing_dsp_quad,
     packing_dsp_small,
+    packing_fpu,
     packing_lane,
     packing_m3,
     packing_mve,
+    packing_mve_f32,
     packing_neon,
 )
 from glowc.ops.base import REF, Arrays, Call, KernelDef, LowerCtx, MaybeTypes, OpDef, OpError, Types
@@ -335,7 +337,12 @@ KERNELS = (
             f"{base}_f32w8", ("in in", "in weights", "in scale", "in bias", "out out"),
             (*GEOMETRY, "w_zp", "scale_step"), interpret, float_params=("act_min", "act_max"), rows=True,
             needs_math=True, doc="float convolution with int8 weights",
-            variants=(*REF, packing_a32.FLOAT[f"{base}_f32w8"], packing_neon.FLOAT[f"{base}_f32w8"]),
+            variants=(
+                *REF,
+                *((packing_fpu.CONV_W8,) if base == "conv" else ()),
+                packing_a32.FLOAT[f"{base}_f32w8"],
+                packing_neon.FLOAT[f"{base}_f32w8"],
+            ),
         )
         for base in ("conv", "dwconv")
     ),
@@ -343,7 +350,13 @@ KERNELS = (
         KernelDef(
             f"{base}_{dtype.value}", _FLOAT_OPERANDS, GEOMETRY, interpret, float_params=("act_min", "act_max"),
             rows=True, row_window=window_rows, template=f"{base}_f32", needs_math=True,
-            variants=(*REF, packing_a32.FLOAT[f"{base}_f32"], packing_neon.FLOAT[f"{base}_f32"])
+            variants=(
+                *REF,
+                packing_fpu.CONV if base == "conv" else packing_fpu.DEPTHWISE,
+                packing_a32.FLOAT[f"{base}_f32"],
+                packing_neon.FLOAT[f"{base}_f32"],
+                packing_mve_f32.CONV if base == "conv" else packing_mve_f32.DEPTHWISE,
+            )
             if dtype is DType.F32 else REF,
         )
         for base in ("conv", "dwconv")

@@ -15,7 +15,16 @@ from glowc.graph.graph import Node
 from glowc.graph.numerics import act_range, dequantize, requant_scale, requantize
 from glowc.graph.types import DType, TensorType
 from glowc.instr.ir import ParamValue
-from glowc.ops import packing_a32, packing_a64, packing_dsp, packing_m3, packing_mve, packing_neon
+from glowc.ops import (
+    packing_a32,
+    packing_a64,
+    packing_dsp,
+    packing_fpu,
+    packing_m3,
+    packing_mve,
+    packing_mve_f32,
+    packing_neon,
+)
 from glowc.ops.base import REF, Arrays, Call, KernelDef, LowerCtx, MaybeTypes, OpDef, OpError, Types
 from glowc.ops.conv import INTEGER, emit_integer, emit_shift
 from glowc.ops.integer import fold_weights, weight_codes
@@ -122,13 +131,15 @@ KERNELS = (
     KernelDef(
         "fc_f32w8", ("in in", "in weights", "in scale", "in bias", "out out"), (*_SHAPE, "w_zp", "scale_step"),
         interpret, float_params=("act_min", "act_max"), needs_math=True,
-        variants=(*REF, packing_a32.FLOAT["fc_f32w8"], packing_neon.FLOAT["fc_f32w8"]),
+        variants=(*REF, packing_fpu.FC_W8, packing_a32.FLOAT["fc_f32w8"], packing_neon.FLOAT["fc_f32w8"]),
     ),
     *(
         KernelDef(
             f"fc_{dtype.value}", ("in in", "in weights", "in bias", "out out"), _SHAPE, interpret,
             float_params=("act_min", "act_max"), template="fc_f32", needs_math=True,
-            variants=(*REF, packing_a32.FLOAT["fc_f32"], packing_neon.FLOAT["fc_f32"]) if dtype is DType.F32 else REF,
+            variants=(*REF, packing_fpu.FC, packing_a32.FLOAT["fc_f32"], packing_neon.FLOAT["fc_f32"],
+                      packing_mve_f32.FC)
+            if dtype is DType.F32 else REF,
         )
         for dtype in (DType.F32, DType.F64)
     ),

@@ -17,7 +17,7 @@ from glowc.graph.graph import Node
 from glowc.graph.numerics import act_range, requant_scale, requantize
 from glowc.graph.types import DType, TensorType
 from glowc.instr.ir import ParamValue
-from glowc.ops import packing_a32, packing_mve_activations, packing_neon
+from glowc.ops import packing_a32, packing_fpu, packing_mve_activations, packing_mve_f32, packing_neon
 from glowc.ops.base import REF, Arrays, Call, KernelDef, LowerCtx, MaybeTypes, OpDef, OpError, Types
 from glowc.ops.strided import collapse, dense_strides, present
 
@@ -241,7 +241,8 @@ KERNELS = (
         KernelDef(
             f"matmul_{dtype.value}", ("in a", "in b", "in bias", "out out"), (*_SHAPE, "bias_row", "bias_col"),
             interpret, float_params=("alpha", "beta", "act_min", "act_max"), template="matmul_f32", needs_math=True,
-            variants=(*REF, packing_a32.FLOAT["matmul_f32"], packing_neon.FLOAT["matmul_f32"])
+            variants=(*REF, packing_fpu.MATMUL, packing_a32.FLOAT["matmul_f32"], packing_neon.FLOAT["matmul_f32"],
+                      packing_mve_f32.MATMUL)
             if dtype is DType.F32
             else REF,
         )

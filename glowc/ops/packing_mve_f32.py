@@ -1,0 +1,60 @@
+"""Helium variants of float32 kernels, which read weights as they are (runtime_c/glow_mve_f32.h)."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import replace
+
+from glowc.graph.types import DType
+from glowc.instr.ir import Instr, ParamValue
+from glowc.ops.base import KernelVariant
+
+_GROUP = 4
+_FAST = KernelVariant("mve", frozenset({"mve", "mve-fp"}), rank=25, header="glow_mve_f32.h")
+
+
+def _int(instr: Instr, key: str) -> int:
+    return int(instr.params[key])
+
+
+def _are_floats(instr: Instr, *roles: str) -> bool:
+    return all(instr.operand(role).type.dtype is DType.F32 for role in roles)
+
+
+def accepts_conv(instr: Instr) -> bool:
+    """Accept one group of float32 with four outputs or more."""
+    plain = _are_floats(instr, "in", "weights", "out") and _int(instr, "groups") == 1
+    return plain and _int(instr, "out_c") >= _GROUP
+
+
+def conv_scratch(instr: Instr) -> int:
+    """Bytes of four windows."""
+    return 16 * _int(instr, "k_h") * _int(instr, "k_w") * _int(instr, "in_c")
+
+
+def conv_plan(instr: Instr) -> Mapping[str, ParamValue]:
+    """Say whether the rows of a window can be read in place."""
+    dense = _int(instr, "in_ch") == 1 and _int(instr, "in_col") == _int(instr, "in_c")
+    return {"direct": int(dense and (_int(instr, "dil_w") == 1 or _int(instr, "k_w") == 1))}
+
+
+def accepts_depthwise(instr: Instr) -> bool:
+    """Accept one output channel per input channel, channels adjacent."""
+    same = _int(instr, "in_c") == _int(instr, "out_c") == _int(instr, "groups")
+    return _are_floats(instr, "in", "weights", "out") and same and _int(instr, "in_ch") == 1
+
+
+def accepts_fc(instr: Instr) -> bool:
+    """Accept four outputs or more."""
+    return _are_floats(instr, "in", "weights", "out") and _int(instr, "out_n") >= _GROUP
+
+
+def accepts_matmul(instr: Instr) -> bool:
+    """Accept adjacent columns on the left."""
+    return _are_floats(instr, "a", "b", "out") and (_int(instr, "a_col") == 1 or _int(instr, "k") == 1)
+
+
+CONV = replace(_FAST, accepts=accepts_conv, scratch_bytes=conv_scratch, plan=conv_plan)
+DEPTHWISE = replace(_FAST, accepts=accepts_depthwise)
+FC = replace(_FAST, accepts=accepts_fc)
+MATMUL = replace(_FAST, accepts=accepts_matmul)

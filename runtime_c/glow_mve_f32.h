@@ -1,0 +1,112 @@
+/* Float32 products (MVE): the weights of four outputs, fetched by gathering loads, times one input each. Fused
+ * multiply-adds in the order of the reference.
+ */
+#ifndef GLOW_MVE_F32_H
+#define GLOW_MVE_F32_H
+
+#if defined(__ARM_FEATURE_MVE) && (__ARM_FEATURE_MVE & 2)
+#include "glow_mve_elementwise.h"
+
+/* Addresses of four outputs' weights `step` elements apart; the lanes from `lanes` on are those of the last output. */
+static inline uint32x4_t glow_mve_f32_weights(const float *w, int32_t step, int32_t lanes) {
+  const uint32x4_t lane = vminq_u32(vidupq_n_u32(0u, 1), vdupq_n_u32((uint32_t)(lanes - 1)));
+  return vmlaq_n_u32(vdupq_n_u32((uint32_t)(uintptr_t)w), lane, 4u * (uint32_t)step);
+}
+
+/* clang-format off */
+#define GLOW_MVE_F32_LOAD(to) "vldrw.u32 " to ", [%q[w], #0]\nvadd.i32 %q[w], %q[w], %[bytes]\n"
+#define GLOW_MVE_F32_TWO(sum, x) \
+  "ldrd %[t], %[u], [" x "], #8\nvfma.f32 " sum ", q4, %[t]\nvfma.f32 " sum ", q5, %[u]\n"
+#define GLOW_MVE_F32_ONE(sum, x) "ldr %[t], [" x "], #4\nvfma.f32 " sum ", q4, %[t]\n"
+/* clang-format on */
+
+/* sums[i] += weights times the k inputs at x[i]; the next input's weights are `step` elements behind. */
+static inline void glow_mve_f32_rows(float32x4_t *sums, const float *const *x, uint32x4_t w, int32_t step, int32_t k) {
+  float32x4_t s0 = sums[0];
+  float32x4_t s1 = sums[1];
+  float32x4_t s2 = sums[2];
+  float32x4_t s3 = sums[3];
+  const float *x0 = x[0];
+  const float *x1 = x[1];
+  const float *x2 = x[2];
+  const float *x3 = x[3];
+  int32_t t;
+  int32_t u;
+  __asm__ volatile("lsrs %[t], %[k], #1\nwls lr, %[t], 2f\n"
+                   "1: " GLOW_MVE_F32_LOAD("q4") GLOW_MVE_F32_LOAD("q5")
+                   GLOW_MVE_F32_TWO("%q[s0]", "%[x0]") GLOW_MVE_F32_TWO("%q[s1]", "%[x1]")
+                   GLOW_MVE_F32_TWO("%q[s2]", "%[x2]") GLOW_MVE_F32_TWO("%q[s3]", "%[x3]") "le lr, 1b\n"
+                   "2: lsls %[t], %[k], #31\nbeq 3f\n" GLOW_MVE_F32_LOAD("q4")
+                   GLOW_MVE_F32_ONE("%q[s0]", "%[x0]") GLOW_MVE_F32_ONE("%q[s1]", "%[x1]")
+                   GLOW_MVE_F32_ONE("%q[s2]", "%[x2]") GLOW_MVE_F32_ONE("%q[s3]", "%[x3]") "3:"
+                   : [s0] "+w"(s0), [s1] "+w"(s1), [s2] "+w"(s2), [s3] "+w"(s3), [x0] "+r"(x0), [x1] "+r"(x1),
+                     [x2] "+r"(x2), [x3] "+r"(x3), [w] "+w"(w), [t] "=&r"(t), [u] "=&r"(u)
+                   : [k] "r"(k), [bytes] "r"(4 * step)
+                   : "lr", "q4", "q5", "cc", "memory");
+  sums[0] = s0;
+  sums[1] = s1;
+  sums[2] = s2;
+  sums[3] = s3;
+}
+
+/* sum + weights times the k inputs at x; the next input's weights are adjacent. */
+static inline float32x4_t glow_mve_f32_row(float32x4_t sum, const float *x, uint32x4_t w, int32_t k) {
+  float32x4_t other = vdupq_n_f32(0.0f);
+  uint32x4_t before = vsubq_n_u32(w, 4u);
+  int32_t t;
+  int32_t u;
+  __asm__ volatile("lsrs %[t], %[k], #1\nwls lr, %[t], 2f\n"
+                   "1: ldrd %[t], %[u], [%[x]], #8\nvldrw.u32 q4, [%q[w], #4]!\nvldrw.u32 q5, [%q[w], #4]!\n"
+                   "vfma.f32 %q[sum], q4, %[t]\nvfma.f32 %q[other], q5, %[u]\nle lr, 1b\n"
+                   "2: lsls %[t], %[k], #31\nbeq 3f\nldr %[t], [%[x]]\nvldrw.u32 q4, [%q[w], #4]!\n"
+                   "vfma.f32 %q[sum], q4, %[t]\n3:"
+                   : [sum] "+w"(sum), [other] "+w"(other), [x] "+r"(x), [w] "+w"(before), [t] "=&r"(t), [u] "=&r"(u)
+                   : [k] "r"(k)
+                   : "lr", "q4", "q5", "cc", "memory");
+  return vaddq_f32(sum, other);
+}
+
+/* The first `lanes` of four results, `step` elements apart, between two bounds. */
+static inline void glow_mve_f32_store(float *out, int32_t step, float32x4_t v, float low, float high, int32_t lanes) {
+  const uint32x4_t offsets = vmulq_n_u32(vidupq_n_u32(0u, 1), (uint32_t)step);
+  const float32x4_t bounded = vminnmq_f32(vmaxnmq_f32(v, vdupq_n_f32(low)), vdupq_n_f32(high));
+  __asm__ volatile("vctp.32 %[lanes]\nvpst\nvstrwt.32 %q[v], [%[out], %q[offsets], uxtw #2]"
+                   :
+                   : [lanes] "r"(lanes), [v] "w"(bounded), [out] "r"(out), [offsets] "w"(offsets)
+                   : "cc", "memory");
+}
+
+/* to[0 .. n) = from[i * step], and 0 */
+static inline void glow_mve_f32_copy(float *to, const float *from, int32_t step, int32_t n) {
+  const uint32x4_t offsets = vmulq_n_u32(vidupq_n_u32(0u, 1), (uint32_t)step);
+  __asm__ volatile("wlstp.32 lr, %[n], 2f\n1: vldrw.u32 q0, [%[from], %q[offsets], uxtw #2]\n"
+                   "add %[from], %[from], %[bytes]\nvstrw.32 q0, [%[to]], #16\nletp lr, 1b\n2:"
+                   : [to] "+r"(to), [from] "+r"(from)
+                   : [n] "r"(n), [offsets] "w"(offsets), [bytes] "r"(16 * step)
+                   : "lr", "q0", "cc", "memory");
+}
+
+static inline void glow_mve_f32_zero(float *to, int32_t n) {
+  __asm__ volatile("vmov.i32 q0, #0\nwlstp.32 lr, %[n], 2f\n1: vstrw.32 q0, [%[to]], #16\nletp lr, 1b\n2:"
+                   : [to] "+r"(to)
+                   : [n] "r"(n)
+                   : "lr", "q0", "cc", "memory");
+}
+
+/* sum + the products of `count` positions of four channels, x_step and w_step elements apart */
+static inline float32x4_t glow_mve_f32_channels(float32x4_t sum, const float *x, int32_t x_step, const float *w,
+                                                int32_t w_step, int32_t count, int32_t lanes) {
+  __asm__ volatile("vctp.32 %[lanes]\nwls lr, %[count], 2f\n1: vpstt\nvldrwt.32 q0, [%[x]]\nvldrwt.32 q1, [%[w]]\n"
+                   "add %[x], %[x], %[x_step]\nadd %[w], %[w], %[w_step]\nvfma.f32 %q[sum], q0, q1\nle lr, 1b\n2:"
+                   : [sum] "+w"(sum), [x] "+r"(x), [w] "+r"(w)
+                   : [lanes] "r"(lanes), [count] "r"(count), [x_step] "r"(4 * x_step), [w_step] "r"(4 * w_step)
+                   : "lr", "q0", "q1", "cc", "memory");
+  return sum;
+}
+
+static inline float32x4_t glow_mve_f32_load(const float *from, int32_t lanes) {
+  return vldrwq_z_f32(from, vctp32q((uint32_t)lanes));
+}
+#endif
+
+#endif
