@@ -310,7 +310,9 @@ def _request(options: CompileOptions, board: Board) -> Request:
     if options.input_stream == "rows" and options.io_buffers == "caller":
         raise InputError("--input-stream rows keeps what it needs of the input itself", hint="leave out --io-buffers")
     room, rooms = board.memory[board.arena_region].size_bytes if board.bare_metal else None, _rooms(options, board)
-    room = sum(r.capacity_bytes for r in rooms) if rooms else room
+    if rooms:
+        offered = sum(r.capacity_bytes for r in rooms)
+        room = offered if room is None or board.arena_regions else min(room, offered)
     fed, caller_io = options.input_stream == "rows", options.io_buffers == "caller"
     return Request(options.plan, options.ram_limit, room, fed, caller_io, rooms if len(rooms) > 1 else ())
 
@@ -367,7 +369,8 @@ def _check_fit(
         bound = min((b for b in (limit, has) if b is not None), default=None)
         if bound is None or need <= bound:
             continue
-        place = f"{named(rooms)} allow" if rooms and kind == "RAM" else f"board {board.name} allows"
+        offered = kind == "RAM" and rooms and has == sum(r.capacity_bytes for r in rooms)
+        place = f"{named(rooms)} allow" if offered else f"board {board.name} allows"
         source = f"{flag} {limit} allows" if bound == limit else place
         details = _peak(program, plan) if kind == "RAM" else _largest_constants(program)
         hint = f"choose a board with more {kind} (`glowc boards`) or a smaller model"

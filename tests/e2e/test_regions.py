@@ -251,6 +251,8 @@ def test_regions_that_are_too_small_name_the_peak_and_the_sizes() -> None:
         made(IC, "host", (("a", 15_000), ("b", 15_000), ("c", 15_000)))
     assert "cannot be divided among the regions a (15000 bytes)" in str(caught.value)
     assert "--plan auto" in str(caught.value)
+    with pytest.raises(BoardError, match="board microbit allows 16384"):
+        made(IC, "microbit", (("a", 50_000), ("b", 50_000)))  # the board has 16 KB
     options = CompileOptions(regions=(("a", 6_000), ("b", 12_000)))  # too small for layers as a whole
     assert compile_model(model_path(IC), load_board("host"), options).planned.kind == "stream"
 
@@ -275,6 +277,8 @@ def test_command_line_compiles_runs_and_validates_with_regions(tmp_path: Path) -
     argv = [*glowc, "run", model, *split, "-i", tmp_path / "in.npz", "-o", tmp_path / "out.npz", "--json"]
     subprocess.run(argv, check=True, capture_output=True)
     assert_same_bytes(dict(np.load(tmp_path / "out.npz")), {k: a[:2] for k, a in case.golden.items()})
+    argv = [*glowc, "validate", model, *split, "-i", tmp_path / "in.npz", "--json"]
+    assert json.loads(subprocess.run(argv, check=True, capture_output=True, text=True).stdout)["ok"]
     done = subprocess.run([*glowc, "bench", model, *split, "--json"], check=True, capture_output=True, text=True)
     assert [r["name"] for r in json.loads(done.stdout)["regions"]] == ["dtcm", "sram"]
     done = subprocess.run([*glowc, "compile", model, "-o", tmp_path / "no", "--board", BOARD, "--region", "dtmc=1",
