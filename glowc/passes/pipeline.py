@@ -44,6 +44,7 @@ from glowc.passes.planar_input import PlanarInput
 from glowc.passes.propagate_quant import PropagateQuant
 from glowc.passes.quantize_weights import QuantizeWeights
 from glowc.passes.sink_transpose import SinkTranspose
+from glowc.passes.split_conv_transpose import SplitConvTranspose
 from glowc.passes.split_heads import SplitHeads
 from glowc.passes.transpose_to_reshape import TransposeToReshape
 from glowc.passes.transpose_weights import TransposeWeights
@@ -86,6 +87,8 @@ PIPELINE: tuple[Step, ...] = (
         )
     ),
     QuantizeWeights(),  # behind fold-batchnorm: on the weights as onnxruntime sees them; before fold-qdq
+    SplitConvTranspose(),  # behind quantize-weights, which may give its weights
+    Repeat((MoveQdq(), FuseActivation())),  # Q up through what split-conv-transpose added
     U8ToS8(),  # before fold-qdq: an operator may read u8 and write s8, but its kernel knows one kind
     FoldQdq(),  # everything between DQ and Q is one operator now
     FoldQdqNorm(),  # likewise, with scale and bias that stay real numbers
