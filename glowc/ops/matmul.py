@@ -17,7 +17,14 @@ from glowc.graph.graph import Node
 from glowc.graph.numerics import act_range, requant_scale, requantize
 from glowc.graph.types import DType, TensorType
 from glowc.instr.ir import ParamValue
-from glowc.ops import packing_a32, packing_fpu, packing_mve_activations, packing_mve_f32, packing_neon
+from glowc.ops import (
+    packing_a32,
+    packing_dsp_activations,
+    packing_fpu,
+    packing_mve_activations,
+    packing_mve_f32,
+    packing_neon,
+)
 from glowc.ops.base import REF, Arrays, Call, KernelDef, LowerCtx, MaybeTypes, OpDef, OpError, Types
 from glowc.ops.strided import collapse, dense_strides, present
 
@@ -227,7 +234,13 @@ _SHAPE = (
     "batch_0", "batch_1", "a_batch_0", "a_batch_1", "b_batch_0", "b_batch_1", "out_batch_0", "out_batch_1",
     "m", "k", "n", "a_row", "a_col", "b_row", "b_col", "out_row", "out_col",
 )  # fmt: skip
-_FAST = (*REF, packing_a32.MATMUL, packing_neon.MATMUL, packing_mve_activations.MATMUL)
+_FAST = (
+    *REF,
+    packing_dsp_activations.MATMUL,
+    packing_a32.MATMUL,
+    packing_neon.MATMUL,
+    packing_mve_activations.MATMUL,
+)
 KERNELS = (
     *(
         KernelDef(

@@ -80,6 +80,8 @@ def kernel_cases() -> Iterator[Case]:
             yield product(rng, m, k, n, batch=(2, 1), trans=trans, dtype=dtype, heads_out=m == 6)
     for m, n in ((4, 8), (5, 11)):
         yield product(rng, m, 18, n, batch=(2, 2), turned=True)
+    for k, n in ((40, 33), (200, 70)):  # columns in several parts
+        yield product(rng, 6, k, n, trans=n % 2 == 1)
     for zp in ((-128, 127), (127, -128), (0, 0)):
         yield product(rng, 3, 17, 4, zp=zp)
 

@@ -1,0 +1,47 @@
+"""The `dsp` variants of kernels that have no weights."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from glowc.graph.types import DType
+from glowc.instr.ir import Instr, ParamValue
+from glowc.ops.base import KernelVariant
+from glowc.ops.packing_dsp import NEEDS
+
+_COLUMN_BYTES = 4096  # of scratch for the columns of a product at a time, where one pair does not need more
+_SKIPPED_BYTES = 88  # at most 11 steps of two words before the first column
+
+
+def _int(instr: Instr, key: str) -> int:
+    return int(instr.params[key])
+
+
+def _groups(instr: Instr) -> int:
+    return -(-_int(instr, "k") // 4)
+
+
+def _pairs(instr: Instr) -> int:
+    return max(1, min(-(-_int(instr, "n") // 2), _COLUMN_BYTES // (16 + 16 * _groups(instr))))
+
+
+def _plan(instr: Instr) -> Mapping[str, ParamValue]:
+    """Pairs of columns that are prepared at a time; whether a column's elements are adjacent."""
+    return {"pairs": _pairs(instr), "path": "rows" if _int(instr, "b_row") == 1 else "columns"}
+
+
+def _scratch(instr: Instr) -> int:
+    """Four rows of the left operand and the columns as int16."""
+    return 32 * _groups(instr) + _SKIPPED_BYTES + _pairs(instr) * (16 + 16 * _groups(instr))
+
+
+def _accepts(instr: Instr) -> bool:
+    """Accept int8 with adjacent columns on the left and in the output."""
+    if any(instr.operand(role).type.dtype is not DType.S8 for role in ("a", "b", "out")):
+        return False
+    return _int(instr, "a_col") == _int(instr, "out_col") == 1 and _int(instr, "m") >= 2 and _int(instr, "n") >= 2
+
+
+MATMUL = KernelVariant(
+    "dsp", NEEDS, rank=10, header="glow_dsp_quad.h", accepts=_accepts, scratch_bytes=_scratch, plan=_plan
+)
