@@ -33,6 +33,11 @@ static inline float32x4_t glow_fma_f32x4(float32x4_t acc, float32x4_t a, float32
 }
 #endif
 
+/* the sum of the lanes */
+static inline float glow_sum_f32x4(float32x4_t x) {
+  return vgetq_lane_f32(glow_sums_f32x4(x, x, x, x), 0);
+}
+
 /* the last k % 4 lanes set: what the last vector of k >= 4 elements adds to the whole ones before */
 static inline uint32x4_t glow_rest_f32x4(int32_t k) {
   static const int32_t lanes[4] = {4, 3, 2, 1};

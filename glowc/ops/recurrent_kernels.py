@@ -9,6 +9,7 @@ inferences needs nothing else. Weights lie as in ONNX, the biases of input and r
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
 
 import numpy as np
 
@@ -150,12 +151,20 @@ def _scratch_bytes(instr: Instr) -> int:
     return scratch_elements(cell, int(instr.params["hidden"])) * instr.operand("h").type.dtype.bytes
 
 
-_VARIANTS = (KernelVariant("ref", scratch_bytes=_scratch_bytes),)
+_REF = KernelVariant("ref", scratch_bytes=_scratch_bytes)
+_VECTOR = (
+    _REF,
+    *(
+        replace(_REF, isa=isa, needs=frozenset({core, "neon"}), rank=30, header="glow_neon_f32.h", template_isa="ref",
+                plan=lambda _: {"vector": 1})
+        for isa, core in (("neon", "a64"), ("a32", "a32"))
+    ),
+)  # fmt: skip
 KERNELS = tuple(
     KernelDef(
         f"{kind}_{dtype.value}", operands(kind), PARAMS, _interpreter(kind), float_params=("clip",),
-        print_params=FLAGS[kind], template=f"{kind}_f32", variants=_VARIANTS, needs_math=True,
-        doc=f"{kind.upper()} layer over time",
+        print_params=FLAGS[kind], template=f"{kind}_f32", needs_math=True,
+        variants=_VECTOR if dtype is DType.F32 else (_REF,), doc=f"{kind.upper()} layer over time",
     )
     for kind in GATES
     for dtype in (DType.F32, DType.F64)
