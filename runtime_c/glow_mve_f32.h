@@ -14,39 +14,62 @@ static inline uint32x4_t glow_mve_f32_weights(const float *w, int32_t step, int3
 }
 
 /* clang-format off */
-#define GLOW_MVE_F32_LOAD(to) "vldrw.u32 " to ", [%q[w], #0]\nvadd.i32 %q[w], %q[w], %[bytes]\n"
+#define GLOW_MVE_F32_LOAD(to) "vldrw.u32 " to ", [%q[w], #0]\nvadd.i32 %q[w], %q[w], %[next]\n"
+#define GLOW_MVE_F32_LOAD_S8(to) \
+  "vldrb.s32 " to ", [%[next], %q[w]]\nadd %[next], %[next], #1\nvcvt.f32.s32 " to ", " to "\n"
 #define GLOW_MVE_F32_TWO(sum, x) \
   "ldrd %[t], %[u], [" x "], #8\nvfma.f32 " sum ", q4, %[t]\nvfma.f32 " sum ", q5, %[u]\n"
 #define GLOW_MVE_F32_ONE(sum, x) "ldr %[t], [" x "], #4\nvfma.f32 " sum ", q4, %[t]\n"
+#define GLOW_MVE_F32_ROWS(load) \
+  __asm__ volatile("lsrs %[t], %[k], #1\nwls lr, %[t], 2f\n1: " load("q4") load("q5") \
+                   GLOW_MVE_F32_TWO("%q[s0]", "%[x0]") GLOW_MVE_F32_TWO("%q[s1]", "%[x1]") \
+                   GLOW_MVE_F32_TWO("%q[s2]", "%[x2]") GLOW_MVE_F32_TWO("%q[s3]", "%[x3]") "le lr, 1b\n" \
+                   "2: lsls %[t], %[k], #31\nbeq 3f\n" load("q4") \
+                   GLOW_MVE_F32_ONE("%q[s0]", "%[x0]") GLOW_MVE_F32_ONE("%q[s1]", "%[x1]") \
+                   GLOW_MVE_F32_ONE("%q[s2]", "%[x2]") GLOW_MVE_F32_ONE("%q[s3]", "%[x3]") "3:" \
+                   : [s0] "+w"(sums[0]), [s1] "+w"(sums[1]), [s2] "+w"(sums[2]), [s3] "+w"(sums[3]), [x0] "+r"(x0), \
+                     [x1] "+r"(x1), [x2] "+r"(x2), [x3] "+r"(x3), [w] "+w"(w), [t] "=&r"(t), [u] "=&r"(u), \
+                     [next] "+r"(next) \
+                   : [k] "r"(k) \
+                   : "lr", "q4", "q5", "cc", "memory")
 /* clang-format on */
 
 /* sums[i] += weights times the k inputs at x[i]; the next input's weights are `step` elements behind. */
 static inline void glow_mve_f32_rows(float32x4_t *sums, const float *const *x, uint32x4_t w, int32_t step, int32_t k) {
-  float32x4_t s0 = sums[0];
-  float32x4_t s1 = sums[1];
-  float32x4_t s2 = sums[2];
-  float32x4_t s3 = sums[3];
+  const float *x0 = x[0];
+  const float *x1 = x[1];
+  const float *x2 = x[2];
+  const float *x3 = x[3];
+  int32_t next = 4 * step;
+  int32_t t;
+  int32_t u;
+  GLOW_MVE_F32_ROWS(GLOW_MVE_F32_LOAD);
+}
+
+/* The same with int8 weights at `next` plus the offsets `w`; the next input's weights are adjacent. */
+static inline void glow_mve_f32_rows_s8(float32x4_t *sums, const float *const *x, const int8_t *next, uint32x4_t w,
+                                        int32_t k) {
   const float *x0 = x[0];
   const float *x1 = x[1];
   const float *x2 = x[2];
   const float *x3 = x[3];
   int32_t t;
   int32_t u;
-  __asm__ volatile("lsrs %[t], %[k], #1\nwls lr, %[t], 2f\n"
-                   "1: " GLOW_MVE_F32_LOAD("q4") GLOW_MVE_F32_LOAD("q5")
-                   GLOW_MVE_F32_TWO("%q[s0]", "%[x0]") GLOW_MVE_F32_TWO("%q[s1]", "%[x1]")
-                   GLOW_MVE_F32_TWO("%q[s2]", "%[x2]") GLOW_MVE_F32_TWO("%q[s3]", "%[x3]") "le lr, 1b\n"
-                   "2: lsls %[t], %[k], #31\nbeq 3f\n" GLOW_MVE_F32_LOAD("q4")
-                   GLOW_MVE_F32_ONE("%q[s0]", "%[x0]") GLOW_MVE_F32_ONE("%q[s1]", "%[x1]")
-                   GLOW_MVE_F32_ONE("%q[s2]", "%[x2]") GLOW_MVE_F32_ONE("%q[s3]", "%[x3]") "3:"
-                   : [s0] "+w"(s0), [s1] "+w"(s1), [s2] "+w"(s2), [s3] "+w"(s3), [x0] "+r"(x0), [x1] "+r"(x1),
-                     [x2] "+r"(x2), [x3] "+r"(x3), [w] "+w"(w), [t] "=&r"(t), [u] "=&r"(u)
-                   : [k] "r"(k), [bytes] "r"(4 * step)
-                   : "lr", "q4", "q5", "cc", "memory");
-  sums[0] = s0;
-  sums[1] = s1;
-  sums[2] = s2;
-  sums[3] = s3;
+  GLOW_MVE_F32_ROWS(GLOW_MVE_F32_LOAD_S8);
+}
+
+/* Offsets of four outputs' weights `step` bytes apart; the lanes from `lanes` on are those of the last output. */
+static inline uint32x4_t glow_mve_f32_offsets(int32_t step, int32_t lanes) {
+  const uint32x4_t lane = vminq_u32(vidupq_n_u32(0u, 1), vdupq_n_u32((uint32_t)(lanes - 1)));
+  return vmulq_n_u32(lane, (uint32_t)step);
+}
+
+/* sum * scale + bias; scale_step 0: the same scale for all outputs */
+static inline float32x4_t glow_mve_f32_scaled(float32x4_t sum, const float *scale, int32_t scale_step, const float *bias,
+                                              int32_t lanes) {
+  const mve_pred16_t some = vctp32q((uint32_t)lanes);
+  const float32x4_t factor = scale_step != 0 ? vldrwq_z_f32(scale, some) : vdupq_n_f32(*scale);
+  return vaddq_f32(vmulq_f32(sum, factor), vldrwq_z_f32(bias, some));
 }
 
 /* sum + weights times the k inputs at x; the next input's weights are adjacent. */
@@ -62,6 +85,23 @@ static inline float32x4_t glow_mve_f32_row(float32x4_t sum, const float *x, uint
                    "vfma.f32 %q[sum], q4, %[t]\n3:"
                    : [sum] "+w"(sum), [other] "+w"(other), [x] "+r"(x), [w] "+w"(before), [t] "=&r"(t), [u] "=&r"(u)
                    : [k] "r"(k)
+                   : "lr", "q4", "q5", "cc", "memory");
+  return vaddq_f32(sum, other);
+}
+
+/* The same with int8 weights at `next` plus the offsets `w`. */
+static inline float32x4_t glow_mve_f32_row_s8(float32x4_t sum, const float *x, const int8_t *next, uint32x4_t w,
+                                              int32_t k) {
+  float32x4_t other = vdupq_n_f32(0.0f);
+  int32_t t;
+  int32_t u;
+  __asm__ volatile("lsrs %[t], %[k], #1\nwls lr, %[t], 2f\n"
+                   "1: ldrd %[t], %[u], [%[x]], #8\n" GLOW_MVE_F32_LOAD_S8("q4") GLOW_MVE_F32_LOAD_S8("q5")
+                   "vfma.f32 %q[sum], q4, %[t]\nvfma.f32 %q[other], q5, %[u]\nle lr, 1b\n"
+                   "2: lsls %[t], %[k], #31\nbeq 3f\nldr %[t], [%[x]]\n" GLOW_MVE_F32_LOAD_S8("q4")
+                   "vfma.f32 %q[sum], q4, %[t]\n3:"
+                   : [sum] "+w"(sum), [other] "+w"(other), [x] "+r"(x), [next] "+r"(next), [t] "=&r"(t), [u] "=&r"(u)
+                   : [k] "r"(k), [w] "w"(w)
                    : "lr", "q4", "q5", "cc", "memory");
   return vaddq_f32(sum, other);
 }

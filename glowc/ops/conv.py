@@ -342,6 +342,7 @@ KERNELS = (
                 *((packing_fpu.CONV_W8,) if base == "conv" else ()),
                 packing_a32.FLOAT[f"{base}_f32w8"],
                 packing_neon.FLOAT[f"{base}_f32w8"],
+                *((packing_mve_f32.CONV,) if base == "conv" else ()),
             ),
         )
         for base in ("conv", "dwconv")

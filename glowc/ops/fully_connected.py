@@ -19,6 +19,7 @@ from glowc.ops import (
     packing_a32,
     packing_a64,
     packing_dsp,
+    packing_dsp_quad,
     packing_fpu,
     packing_m3,
     packing_mve,
@@ -123,7 +124,7 @@ KERNELS = (
         KernelDef(
             name, ("in in", "in weights", "in bias", "in scale", "out out"), (*_SHAPE, *INTEGER), interpret,
             template="fc_s8",
-            variants=(*REF, *packing_m3.FC, packing_dsp.FC, packing_a32.FC, *packing_a64.FC, packing_mve.FC)
+            variants=(*REF, *packing_m3.FC, packing_dsp.FC, packing_dsp_quad.FC, packing_a32.FC, *packing_a64.FC, packing_mve.FC)
             if name == "fc_s8" else REF,
         )
         for name in ("fc_s8", "fc_s8w16", "fc_s16", "fc_s16w16")
@@ -131,7 +132,8 @@ KERNELS = (
     KernelDef(
         "fc_f32w8", ("in in", "in weights", "in scale", "in bias", "out out"), (*_SHAPE, "w_zp", "scale_step"),
         interpret, float_params=("act_min", "act_max"), needs_math=True,
-        variants=(*REF, packing_fpu.FC_W8, packing_a32.FLOAT["fc_f32w8"], packing_neon.FLOAT["fc_f32w8"]),
+        variants=(*REF, packing_fpu.FC_W8, packing_a32.FLOAT["fc_f32w8"], packing_neon.FLOAT["fc_f32w8"],
+                  packing_mve_f32.FC),
     ),
     *(
         KernelDef(

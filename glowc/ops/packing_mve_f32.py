@@ -17,14 +17,20 @@ def _int(instr: Instr, key: str) -> int:
     return int(instr.params[key])
 
 
+def _has_weights(instr: Instr) -> bool:
+    """Say whether the weights are float32, or int8 with zero point 0."""
+    kind = instr.operand("weights").type.dtype
+    return kind is DType.F32 or (kind is DType.S8 and _int(instr, "w_zp") == 0)
+
+
 def _are_floats(instr: Instr, *roles: str) -> bool:
     return all(instr.operand(role).type.dtype is DType.F32 for role in roles)
 
 
 def accepts_conv(instr: Instr) -> bool:
     """Accept one group of float32 with four outputs or more."""
-    plain = _are_floats(instr, "in", "weights", "out") and _int(instr, "groups") == 1
-    return plain and _int(instr, "out_c") >= _GROUP
+    plain = _are_floats(instr, "in", "out") and _int(instr, "groups") == 1
+    return plain and _has_weights(instr) and _int(instr, "out_c") >= _GROUP
 
 
 def conv_scratch(instr: Instr) -> int:
@@ -46,7 +52,7 @@ def accepts_depthwise(instr: Instr) -> bool:
 
 def accepts_fc(instr: Instr) -> bool:
     """Accept four outputs or more."""
-    return _are_floats(instr, "in", "weights", "out") and _int(instr, "out_n") >= _GROUP
+    return _are_floats(instr, "in", "out") and _has_weights(instr) and _int(instr, "out_n") >= _GROUP
 
 
 def accepts_matmul(instr: Instr) -> bool:
