@@ -25,6 +25,7 @@ from glowc.memory.simulate import Action, Touch, simulate
 from glowc.planning import Planned, Request, make_plan, pareto, verify_plan
 from glowc.regions import parse_regions, plan_maps
 from glowc.target import arena_rooms, load_board
+from tests.kernels.collect import all_cases
 from tests.unit.test_target import VALID, own_board
 
 
@@ -352,6 +353,17 @@ def test_accesses_of_pools_and_elements() -> None:
     net.add(y, y)
     assert elements_touched(net.instrs[-1]) == dict.fromkeys(("a", "b", "out"), 4 * 4 * 3)
     assert elements_touched(net.instrs[-1], steps=4)["out"] == 4 * 4 * 4 * 3
+
+
+def test_every_kernel_has_an_estimate_for_every_operand() -> None:
+    """On the cases of the kernel tests: all operands, no negative count, an output no less than its elements."""
+    for case in all_cases():
+        found = elements_touched(case.instr)
+        assert set(found) == {o.role for o in case.instr.operands}, case.instr.kernel
+        assert min(found.values()) >= 0
+        whole = case.instr.rows is None
+        written = [o for o in case.instr.operands if o.access is Access.OUT and o.role != "scratch"]
+        assert all(found[o.role] >= o.type.elements for o in written if whole), case.instr.kernel
 
 
 def test_accesses_of_a_program_count_the_caller_and_leave_out_constants() -> None:
