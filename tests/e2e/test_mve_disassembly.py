@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import re
 import subprocess
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -15,13 +15,15 @@ import numpy as np
 import pytest
 
 from glowc.codegen.kernels import render_kernel, variant_of
+from glowc.graph.types import DType
+from glowc.ops.registry import get_kernel
 from glowc.paths import data_dir
 from glowc.target import load_board
 from tests.conftest import require_tool
 from tests.kernels.case import Case
 from tests.kernels.machines import Machine
 from tests.kernels.program import make_jobs
-from tests.ops import test_conv, test_fully_connected
+from tests.ops import test_conv, test_fully_connected, test_layer_norm, test_matmul, test_quantize, test_softmax
 
 _OBJDUMP = "arm-none-eabi-objdump"
 _MACHINE = Machine("mps3-an547", "mps3-an547", "pool")
@@ -80,7 +82,7 @@ def disassemble(case: Case, folder: Path) -> dict[str, list[Insn]]:
     header = variant_of(job.instr).header
     code = render_kernel(job.instr, "kernel", None)
     source = folder / "kernel.c"
-    includes = f'#include "glow_numeric.h"\n#include "{header}"\n'
+    includes = f'#include <math.h>\n#include "glow_numeric.h"\n#include "{header}"\n'
     source.write_text(f"{includes}{code}\nvoid *used(void);\nvoid *used(void) {{\n  return (void *)kernel;\n}}\n")
     cpu = load_board("mps3-an547").cpu
     compile_ = [cpu.cc, *cpu.cflags, "-std=c11", "-O2", f"-I{data_dir('runtime_c')}", "-c", str(source)]
@@ -97,6 +99,12 @@ def _is_long_fc(case: Case) -> bool:
     return case.instr.kernel == "fc_s8" and int(case.instr.params["in_k"]) > 64
 
 
+def _first(cases: Callable[[], Iterable[Case]], kernel: str) -> Callable[[], Case]:
+    """Return the first case of a kernel that its mve variant accepts."""
+    (mve,) = [v for v in get_kernel(kernel).variants if v.isa == "mve"]
+    return lambda: next(c for c in cases() if c.instr.kernel == kernel and mve.accepts(c.instr))
+
+
 _PADS = (1, 1, 1, 1)
 _CASES: dict[str, Callable[[], Case]] = {
     "conv3x3": _conv(h=8, w=8, c=32, out_c=8, pads=_PADS),
@@ -109,9 +117,18 @@ _CASES: dict[str, Callable[[], Case]] = {
     "depthwise 3x3, 8 channels": _conv(h=9, w=9, c=8, out_c=8, group=8, stride=(2, 2)),
     "depthwise 5x5": _conv(h=9, w=9, c=16, out_c=16, group=16, k=(5, 5)),
     "fully connected": lambda: next(case for case in test_fully_connected.kernel_cases() if _is_long_fc(case)),
+    "conv, float": _conv(h=8, w=8, c=16, out_c=8, pads=_PADS, dtype=DType.F32),
+    "depthwise, float": _conv(h=8, w=8, c=16, out_c=16, group=16, pads=_PADS, dtype=DType.F32),
+    "product": lambda: test_matmul.product(np.random.default_rng(0), 8, 32, 16),
+    "product, float": lambda: test_matmul.product(np.random.default_rng(0), 8, 32, 16, dtype=DType.F32),
+    "softmax": _first(test_softmax.kernel_cases, "softmax_s8"),
+    "normalised rows": _first(test_layer_norm.kernel_cases, "layer_norm_s8"),
+    "quantise": _first(test_quantize.kernel_cases, "quantize"),
+    "table": _first(test_quantize.kernel_cases, "lut_s8"),
 }  # fmt: skip
 
 
+_ASSEMBLY = tuple(_CASES)[: 1 + tuple(_CASES).index("fully connected")]
 _BRANCHES = ("pointwise 8", "pointwise 32")  # all products in one function, which counts in a core register
 
 
@@ -126,7 +143,7 @@ def test_inner_loops_keep_vectors_and_predicates_where_they_are(name: str, tmp_p
 
 
 @pytest.mark.qemu
-@pytest.mark.parametrize("name", _CASES)
+@pytest.mark.parametrize("name", _ASSEMBLY)
 def test_assembly_functions_spill_nothing_but_at_their_ends(name: str, tmp_path: Path) -> None:
     """The products jump by tables, so that their loops are no loops to a disassembler."""
     found = disassemble(_CASES[name](), tmp_path)
