@@ -306,6 +306,12 @@ def accepts_add(instr: Instr) -> bool:
     return int(instr.params["rank"]) == 1 and _int(instr, "a0") == _int(instr, "b0") == 1
 
 
+def accepts_add_rows(instr: Instr) -> bool:
+    """Accept operands without broadcasting, or with adjacent elements in rows of at least eight."""
+    dense = int(instr.params["rank"]) == 2 and _int(instr, "a1") == _int(instr, "b1") == 1
+    return accepts_add(instr) or (dense and _int(instr, "d1") >= 8)
+
+
 def accepts_average(instr: Instr) -> bool:
     """Accept windows whose sums fit halfwords, and adjacent channels."""
     return (
@@ -313,7 +319,7 @@ def accepts_average(instr: Instr) -> bool:
     )
 
 
-ADD = KernelVariant("dsp", NEEDS, rank=10, header="glow_dsp_add.h", in_place=True, accepts=accepts_add)
+ADD = KernelVariant("dsp", NEEDS, rank=10, header="glow_dsp_add.h", in_place=True, accepts=accepts_add_rows)
 AVERAGE = KernelVariant("dsp", NEEDS, rank=10, header="glow_dsp.h", accepts=accepts_average)
 DEPTHWISE = KernelVariant(
     "dsp", NEEDS, rank=10, header="glow_dsp_dw.h", accepts=accepts_depthwise, pack=pack_depthwise, plan=depthwise_plan

@@ -1,4 +1,7 @@
-"""Constants of conv_s8's `dsp4` variant: four pixels times pairs of channels (runtime_c/glow_dsp_quad.h)."""
+"""Constants of the `dsp4` variants of conv_s8 and fc_s8: four pixels or rows times pairs of channels.
+
+runtime_c/glow_dsp_quad.h tells the form.
+"""
 
 from __future__ import annotations
 
@@ -22,6 +25,7 @@ from glowc.ops.packing_dsp import (
 
 _WORDS = 24  # GLOW_DSP_QUAD_WORDS
 _PIXELS = 4
+_FC_BYTES = 4096  # of scratch for four rows
 _GROUP = 4
 _QUAD_COST, _PAIR_COST, _BLOCK_COST = 0.70, 0.75, 9.0  # instructions per multiply-accumulate, and per output
 
@@ -73,8 +77,13 @@ def accepts(instr: Instr) -> bool:
 
 
 def pack(constants: Arrays, instr: Instr) -> Arrays:
+    """Pack the constants of conv_s8."""
+    return _packed(collected(constants["weights"], instr), constants, instr)
+
+
+def _packed(weights: np.ndarray, constants: Arrays, instr: Instr) -> Arrays:
     """Return the stream: per pair of channels two biases, the steps' words, two scales; int16 when wide."""
-    layer = padded_layer(collected(constants["weights"], instr), constants, instr, channels=2)
+    layer = padded_layer(weights, constants, instr, channels=2)
     blocks = len(layer.weights) // 2
     pairs = halfwords(layer.weights)  # [channels, steps, 2]
     steps = pairs.shape[1]
@@ -93,6 +102,32 @@ def pack(constants: Arrays, instr: Instr) -> Arrays:
     return {"weights": stream if layer.dual else stream.view(np.int16), **EMPTY}
 
 
+def _fc_scratch(instr: Instr) -> int:
+    """Four rows of inputs as int16."""
+    return 8 * _PIXELS * -(-_int(instr, "in_k") // _GROUP)
+
+
+def _accepts_fc(instr: Instr) -> bool:
+    """Accept at least three rows, of which at most one in four is computed in vain."""
+    rows = _int(instr, "rows")
+    few = rows < 3 or 4 * -(-rows // 4) * 3 > 4 * rows
+    return not few and accepts_any_zero(instr) and _int(instr, "out_n") >= 2 and _fc_scratch(instr) <= _FC_BYTES
+
+
+def _pack_fc(constants: Arrays, instr: Instr) -> Arrays:
+    return _packed(constants["weights"].reshape(_int(instr, "out_n"), -1), constants, instr)
+
+
+FC = KernelVariant(
+    "dsp4",
+    NEEDS,
+    rank=11,
+    header="glow_dsp_quad.h",
+    accepts=_accepts_fc,
+    pack=_pack_fc,
+    scratch_bytes=_fc_scratch,
+    plan=lambda instr: {"end": ending(instr)},
+)
 CONV = KernelVariant(
     "dsp4",
     NEEDS,

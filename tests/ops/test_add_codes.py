@@ -32,6 +32,11 @@ def kernel_cases() -> Iterator[Case]:
             params = axes | {"d0": 400, "a0": 1, "b0": step, "rank": 1, "half": half, "out_min": low, "out_max": 127}
             params |= {"a_ratio": ra, "b_ratio": rb, "fixed": fixed}
             yield make_case("add_s8f", {"a": codes[0], "b": codes[1]}, params, out={"out": ((400,), DType.S8)})
+    for n in (8, 13):
+        params = axes | {"d0": 6, "d1": n, "a0": n, "a1": 1, "b0": 0, "b1": 1, "rank": 2, "half": 0, "out_min": -128}
+        params |= {"out_max": 127, "a_ratio": 0.7732463, "b_ratio": 2.045217, "fixed": -37.205345}
+        arrays = {"a": codes[0, : 6 * n], "b": codes[1, :n]}
+        yield make_case("add_s8f", arrays, params, out={"out": ((6 * n,), DType.S8)})
     for n in (1, 2, 3, 5, 7):
         params = axes | {"d0": n, "a0": 1, "b0": 1, "rank": 1, "half": 0, "out_min": -128, "out_max": 127}
         params |= {"a_ratio": 0.7732463, "b_ratio": 2.045217, "fixed": -37.205345}

@@ -179,7 +179,8 @@ def access(a: tuple[int, ...], b: tuple[int, ...]) -> tuple[dict[str, ParamValue
 
 def kernel_cases() -> Iterator[Case]:
     six = ((2, 1, 2, 1, 2, 3), (1, 2, 1, 3, 1, 3))
-    for shapes in [*SHAPES, *(((n,), (n,)) for n in (2, 7, 16, 17)), six]:
+    rows = (((3, 16), (16,)), ((13,), (4, 13)), ((5, 1, 19), (5, 2, 19)))
+    for shapes in [*SHAPES, *(((n,), (n,)) for n in (2, 7, 16, 17)), six, *rows]:
         p, out = access(*shapes)
         for kind in (DType.S8, DType.S16):
             edge = [kind.qmin, kind.qmax, 0]

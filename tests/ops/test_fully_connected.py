@@ -91,6 +91,11 @@ def kernel_cases() -> Iterator[Case]:
     yield layer(rng, 20, 7, w_dtype=DType.S16)
     yield layer(rng, 20, 7, dtype=DType.S16, x_zp=0)
     yield layer(rng, 20, 7, dtype=DType.S16, w_dtype=DType.S16, x_zp=3)
+    for rows, k, clamp in itertools.product((3, 4, 7), (3, 12, 50, 101), (None, (-128, 60), (-20, 60))):
+        yield layer(rng, k, 7, rows=rows, y_zp=-128 if k % 2 else 6, clamp=clamp)
+    yield layer(rng, 24, 6, rows=4, extreme=True)
+    for k, n in ((4, 4), (15, 5), (16, 8), (22, 7), (37, 6)):
+        yield layer(rng, k, n, rows=3, dtype=DType.F32)
     for dtype in (DType.F32, DType.F64):
         yield layer(rng, 13, 6, rows=2, dtype=dtype)
         yield layer(rng, 8, 6, dtype=dtype, clamp=(0, 0))
