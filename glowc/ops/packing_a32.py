@@ -11,6 +11,7 @@ from glowc.ops.packing_neon import (
     add_plan,
     average_variant,
     depthwise_variant,
+    dynamic_variant,
     float_variants,
     fused_plan,
     matmul_variant,
@@ -23,6 +24,7 @@ FC = fc_variant("a32", _NEEDS, 30, HEADER)
 DEPTHWISE = depthwise_variant("a32", _NEEDS, HEADER)
 FLOAT = float_variants("a32", _NEEDS, "glow_neon_f32.h")
 AVERAGE = average_variant("a32", _NEEDS, HEADER)
+FC_DYNAMIC = dynamic_variant("a32", _NEEDS)
 MATMUL = matmul_variant("a32", _NEEDS, HEADER)
 
 

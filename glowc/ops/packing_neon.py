@@ -267,3 +267,15 @@ def matmul_variant(isa: str, needs: set[str], header: str) -> KernelVariant:
 
 
 MATMUL = matmul_variant("neon", {"a64", "neon"}, "glow_neon.h")
+
+
+def dynamic_variant(isa: str, needs: set[str]) -> KernelVariant:
+    """Return a variant of fc_dynamic; its scratch are two rows in 16 bits."""
+    return KernelVariant(
+        isa, frozenset(needs), rank=30, header="glow_neon_f32.h", template_isa="neon",
+        accepts=lambda instr: instr.operand("in").type.dtype.bits == 8 and _int(instr, "out_n") >= 4,
+        scratch_bytes=lambda instr: 4 * _int(instr, "in_k"),
+    )  # fmt: skip
+
+
+FC_DYNAMIC = dynamic_variant("neon", {"a64", "neon"})
