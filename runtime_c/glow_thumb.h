@@ -24,6 +24,7 @@ typedef struct {
   int32_t zp;
   int32_t lo;
   int32_t hi;
+  int32_t w_zp; /* of the weights */
 } glow_thumb_gemm_t;
 
 /* How inputs are collected: `planes` groups of `run` channels, plane_step apart; a pad pixel reads `pad`. */
@@ -107,6 +108,23 @@ GLOW_THUMB_NOINLINE static void glow_thumb_slow4(const glow_thumb_gemm_t *g, con
   }
 }
 
+/* The sums of k inputs of four pixels, times the weights' zero point. */
+GLOW_THUMB_NOINLINE static void glow_thumb_inputs(int32_t *sum, const uint32_t *x, int32_t k, int32_t w_zp) {
+  uint32_t words[2] = {0u, 0u};
+  uint32_t high[2] = {0u, 0u};
+  for (; k > 0; k--) {
+    for (int32_t i = 0; i < 2; i++) {
+      const uint32_t word = *x++;
+      words[i] += word;
+      high[i] += ((word + 0x8000u) >> 16 ^ 0x8000u) - 0x8000u;
+    }
+  }
+  for (int32_t i = 0; i < 2; i++) {
+    sum[2 * i] = (int32_t)(words[i] - (high[i] << 16)) * w_zp;
+    sum[2 * i + 1] = (int32_t)high[i] * w_zp;
+  }
+}
+
 /* All channels of four pixels whose words are at x. */
 GLOW_THUMB_NOINLINE static void glow_thumb_gemm(const glow_thumb_gemm_t *g, const uint32_t *x, int8_t *const *to) {
   const int8_t *w = g->weights;
@@ -116,6 +134,10 @@ GLOW_THUMB_NOINLINE static void glow_thumb_gemm(const glow_thumb_gemm_t *g, cons
   const uint32_t span = near_tie < 0x80000000u ? GLOW_THUMB_SPAN : 0u;
   const uint32_t groups = (uint32_t)(g->k + 1) / 2u;
   const int narrow = g->lo != -128 || g->hi != 127;
+  int32_t inputs[4];
+  if (g->w_zp != 0) {
+    glow_thumb_inputs(inputs, x, g->k, g->w_zp);
+  }
   for (int32_t o = 0; o < g->channels; o++, scale += g->scale_step) {
     glow_thumb_sums_t sums;
     sums.high0 = (uint32_t)*bias + 256u * groups;
@@ -127,6 +149,12 @@ GLOW_THUMB_NOINLINE static void glow_thumb_gemm(const glow_thumb_gemm_t *g, cons
     int32_t b = (int32_t)sums.high0;
     int32_t c = (int32_t)(sums.low1 - (sums.high1 << 16));
     int32_t d = (int32_t)sums.high1;
+    if (g->w_zp != 0) {
+      a -= inputs[0];
+      b -= inputs[1];
+      c -= inputs[2];
+      d -= inputs[3];
+    }
     const int32_t sum[4] = {a, b, c, d};
     uint32_t bits;
     memcpy(&bits, scale, sizeof bits);
@@ -200,7 +228,7 @@ typedef struct {
 } glow_thumb_dw_t;
 
 /* What the rows outside of the input add to a channel's sums. */
-static inline int32_t glow_thumb_dw_pad(const glow_thumb_dw_t *d, const int8_t *w) {
+GLOW_THUMB_NOINLINE static int32_t glow_thumb_dw_pad(const glow_thumb_dw_t *d, const int8_t *w) {
   int32_t sum = 0;
   for (int32_t i = 0; i < d->above; i++) {
     sum += *w++;

@@ -17,7 +17,7 @@ from glowc.graph.numerics import requantize
 from glowc.graph.types import DType
 from glowc.instr.ir import Instr, ParamValue
 from glowc.ops.base import Arrays, KernelVariant
-from glowc.ops.packing_dsp import accepts_matrix, conv_plan
+from glowc.ops.packing_dsp import conv_plan
 
 NEEDS = frozenset({"thumb2"})
 _HEADER = "glow_m3.h"
@@ -40,7 +40,7 @@ def near_tie(sums: int) -> int:
 
 def fold(weights: np.ndarray, constants: Arrays, instr: Instr) -> np.ndarray:
     """Return the biases of weights[O, taps] with the zero point folded in (modulo 2^32), and `near_tie`."""
-    weights = weights.astype(np.int64)
+    weights = weights.astype(np.int64) - _int(instr, "w_zp")
     bias = constants["bias"].astype(np.int64) - _int(instr, "in_zp") * weights.sum(1)
     _shrink_constant_channels(weights, bias, constants["scale"], instr)
     most = int((np.abs(bias) + 128 * np.abs(weights).sum(1)).max(initial=0))
@@ -69,8 +69,15 @@ def pack_fc(constants: Arrays, instr: Instr) -> Arrays:
 
 
 def fc_plan(instr: Instr) -> Mapping[str, ParamValue]:
-    """Tell whether all int8 codes are allowed."""
-    return {"full": int((_int(instr, "out_min"), _int(instr, "out_max")) == (-128, 127))}
+    """Tell whether all int8 codes are allowed; if the weights have a zero point."""
+    full = (_int(instr, "out_min"), _int(instr, "out_max")) == (-128, 127)
+    return {"full": int(full), "offset": int(_int(instr, "w_zp") != 0)}
+
+
+def accepts_matrix(instr: Instr) -> bool:
+    """Accept int8 layers without groups; the zero point of weights takes part in sums of 32 bits."""
+    bytes_only = all(instr.operand(role).type.dtype is DType.S8 for role in ("in", "weights", "out"))
+    return bytes_only and int(instr.params.get("groups", 1)) == 1
 
 
 def pack_conv(constants: Arrays, instr: Instr) -> Arrays:
