@@ -3,7 +3,8 @@
 Quantised maximum: of the codes (input and output quantised alike; else requantised afterwards). Quantised
 average over the N counted positions of a window: rne((sum((q - zx) * sx) / N) / sy + zy), every operation in float32
 in the order of the window, with zy of the model's own codes (attribute `unsigned`: uint8 codes, here minus 128, which
-decides near-ties); of a window that is the whole image rne(float32(sum(q - zx)) * (sx / (sy * N))) + zy.
+decides near-ties); of a window that is the whole image rne(float32(sum(q - zx)) * (sx / (sy * N))) + zy, unless
+attribute `part` says that the model's image is longer than the steps that are here (pass time-stream).
 Evidence: QLinearAveragePool of onnxruntime 1.31, NCHW and channels_last, scales that make ties: 25,920 outputs of
 windows and 11,520 of whole images, 0 differ; the whole-image form differs in 556 outputs of windows, the other one in
 198 of whole images. N leaves out padding unless count_include_pad, and never counts what ceil_mode adds behind it.
@@ -239,7 +240,7 @@ def reference_average(call: Call) -> tuple[np.ndarray, ...]:
         centred = x.astype(np.int64) - qx.zero_point[0]
         scales = (F32(qx.scale[0]), F32(qy.scale[0]))
         parts, zero = taps(centred, window, 0), qy.zero_point[0]
-        if is_whole(window):
+        if is_whole(window) and not node.int_("part"):
             y = average_codes(parts, count, scales, zero, *bounds)
         else:
             y = average_real(parts, count, scales, zero, *bounds, _half(node))
@@ -301,7 +302,8 @@ def lower_average(node: Node, ctx: LowerCtx) -> None:
         out_min, out_max = act_range(low, high, qy, y.type.dtype)
         params |= {"in_zp": qx.zero_point[0], "out_zp": qy.zero_point[0], "out_min": out_min, "out_max": out_max,
                    "in_scale": qx.scale[0], "out_scale": qy.scale[0]}  # fmt: skip
-    form = "" if qx is None or is_whole(window_of(node, x.type)) else "w"
+    whole_image = is_whole(window_of(node, x.type)) and not node.int_("part")
+    form = "" if qx is None or whole_image else "w"
     params |= {"half": _half(node)} if form else {}
     ctx.emit(f"avg_pool_{x.type.dtype.value}{form}", {"in": x, "out": y}, params, rows=(0, int(params["out_h"])))
 
@@ -388,7 +390,7 @@ OPS = (
     OpDef("MaxPool", infer, reference_max, lower_max, _ATTRS | {"storage_order"}, max_version=22, int8=True,
           doc="maximum of windows"),
     OpDef("AveragePool", infer, reference_average, lower_average,
-          _ATTRS | {"count_include_pad", "act_min", "act_max", "unsigned"}, max_version=22, int8=True,
+          _ATTRS | {"count_include_pad", "act_min", "act_max", "unsigned", "part"}, max_version=22, int8=True,
           doc="average of windows"),
     OpDef("LpPool", infer, reference_lp, lower_lp, (_ATTRS - {"layout"}) | {"p"}, max_version=22,
           doc="p-norm of windows"),

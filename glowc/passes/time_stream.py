@@ -264,7 +264,8 @@ class _Streamer:
         source = self._with_past(node.inputs[0], x, moved.keep, fill)
         pads = list(node.ints("pads", (0,) * (2 * len(inner))))
         pads[index] = pads[index + len(inner)] = 0
-        self._update(node, inputs=(source, *node.inputs[1:]), attrs={**node.attrs, "pads": tuple(pads)})
+        part: dict[str, AttrValue] = {"part": 1} if node.op == "AveragePool" else {}
+        self._update(node, inputs=(source, *node.inputs[1:]), attrs={**node.attrs, "pads": tuple(pads), **part})
         self._set(node.outputs[0], replace(moved.out, axis=outer[index]))
         self.computing.append(node.name)
         return True

@@ -85,6 +85,32 @@ class TimeNet(Net):
         self.value = self.between(self.op("Add", f"{x} {self.value}", self.name("add")))
         return self
 
+    def transpose(self) -> TimeNet:
+        """Channels and time change places; conv() wants them back."""
+        self.value = self.op("Transpose", self.value, self.name("transpose"), perm=[0, 2, 1])
+        return self
+
+    def per_step(self, out: int) -> TimeNet:
+        """A product for each step."""
+        self.transpose()
+        product = self.op("MatMul", f"{self.value} {self.weights(self.channels, out)}", self.name("matmul"))
+        self.value, self.channels = self.between(product), out
+        return self.transpose()
+
+    def branches(self) -> TimeNet:
+        """Two layers on one input; the one with fewer taps loses its first steps."""
+        x, channels, steps = self.value, self.channels, self.steps
+        short = self.conv(3, 3).value
+        self.value, self.channels, self.steps = x, channels, steps
+        self.conv(2, 5, relu=False)
+        both = f"{self.cut(short, 2, 2**31)} {self.value}"
+        self.value, self.channels = self.between(self.op("Concat", both, self.name("concat"), axis=1)), 5
+        return self
+
+    def softmax(self, axis: int = 1) -> TimeNet:
+        self.value = self.between(self.op("Softmax", self.value, self.name("softmax"), axis=axis), -128)
+        return self
+
     def mean(self) -> TimeNet:
         self.value = self.between(self.op("GlobalAveragePool", self.value, self.name("mean")))
         self.steps = 1
@@ -123,30 +149,65 @@ def random_net(seed: int, steps: int = 48) -> tuple[onnx.ModelProto, int]:
     net = TimeNet(steps, seed=seed)
     rng, stride = net.rng, 1
     for _ in range(int(rng.integers(1, 6))):
-        kind = int(rng.integers(0, 7))
-        if net.steps < 12:
+        kind = int(rng.integers(0, 11))
+        if net.steps < 14:
             break
-        if kind == 0:
+        if kind < 2:
             net.conv(int(rng.integers(2, 7)), int(rng.integers(1, 5)), dilation=int(rng.integers(1, 3)))
-        elif kind == 1:
+        elif kind == 2:
             net.conv(0, 3, depthwise=True)
-        elif kind == 2 and stride < 4:
+        elif kind == 3 and stride < 4:
             step = int(rng.integers(2, 4))
             net.conv(5, int(rng.integers(1, 5)), stride=step)
             stride *= step
-        elif kind == 3 and stride < 4:
+        elif kind == 4 and stride < 4:
             net.pool(["MaxPool", "AveragePool"][seed % 2], int(rng.integers(2, 4)), 2)
             stride *= 2
-        elif kind == 4:
-            net.residual(int(rng.integers(2, 4)), int(rng.integers(1, 3)))
         elif kind == 5:
+            net.residual(int(rng.integers(2, 4)), int(rng.integers(1, 3)))
+        elif kind == 6:
             net.unary()
+        elif kind == 7:
+            net.per_step(int(rng.integers(2, 6)))
+        elif kind == 8:
+            net.branches()
+        elif kind == 9:
+            net.chomp(int(rng.integers(1, 3)))
         else:
-            net.conv(int(rng.integers(2, 7)), 1)
+            net.softmax()
     net.conv(4, 2, relu=False)
-    head = seed % 4
+    head = seed % 5
     if head == 0:
         return net.mean().classes(), stride
     if head == 1:
         return net.last().classes(), stride
-    return (net.classes() if head == 2 else net.done()), stride
+    if head == 2:
+        net.softmax(axis=2)
+    return (net.classes() if head == 3 else net.done()), stride
+
+
+def causal_net(seed: int, steps: int) -> tuple[onnx.ModelProto, int, int]:
+    """A network with padding in front, a result per step; its stride, and how many steps stand before the padding."""
+    net = TimeNet(steps, seed=seed)
+    rng, stride = net.rng, 1
+    lead = int(rng.integers(0, 3)) if seed % 3 == 0 else 0
+    if lead:
+        net.conv(5, lead + 1)
+    for _ in range(int(rng.integers(1, 6))):
+        kind, taps = int(rng.integers(0, 6)), int(rng.integers(2, 5))
+        dilation, out = int(rng.integers(1, 4)), int(rng.integers(2, 7))
+        lost = (taps - 1) * dilation
+        if kind == 0:
+            net.conv(out, taps, dilation=dilation, pads=(lost, 0))
+        elif kind == 1:
+            net.conv(out, taps, dilation=dilation, pads=(lost, lost)).chomp(lost)
+        elif kind == 2:
+            net.residual(taps, dilation, causal=True)
+        elif kind == 3 and stride < 4 and not lead:
+            net.conv(out, 3, stride=2, pads=(int(rng.integers(1, 3)), 0))
+            stride *= 2
+        elif kind == 4:
+            net.per_step(out)
+        elif not lead:
+            net.pool("MaxPool", 2, 1, (1, 0))
+    return net.conv(4, 2, pads=(1, 0), relu=False).done(), stride, lead
