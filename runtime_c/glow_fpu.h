@@ -20,12 +20,15 @@
 #define GLOW_FPU_UNUSED
 #endif
 
-/* x[i] and w + j * stride are read `k` floats long. */
+/* x[i] and w + j * stride are read `k` elements long, `times` times: x goes on `skip` elements further, w `w_skip`. */
 typedef struct {
   const float *x[4];
   const float *w;
   int32_t stride; /* floats from row to row of w */
   int32_t k;
+  int32_t times; /* dots_4x4 and sums_1x4 only */
+  int32_t skip;
+  int32_t w_skip;
 } glow_fpu_dots_t;
 
 /* As above; the rows of w are one behind another, four of their floats wanted: sums[j][i] += x[i][n] * w[n][j]. */
@@ -64,15 +67,28 @@ static inline float glow_limited(float x, float low, float high) { return x < lo
   GLOW_FPU_FOUR("r8", 0, 1, 2, 3) GLOW_FPU_FOUR("r9", 4, 5, 6, 7) \
   GLOW_FPU_FOUR("r10", 8, 9, 10, 11) GLOW_FPU_FOUR("r11", 12, 13, 14, 15)
 #define GLOW_FPU_BEGIN \
-  "push {r4-r11, lr}\n" \
+  "push {r0, r4-r11, lr}\n" \
   "vpush {s16-s31}\n" \
   "vldmia r0, {s0-s15}\n" \
   "ldm r1, {r4-r8}\n" \
   "ldrd r2, r3, [r1, #20]\n" \
   "add r9, r8, r2, lsl #2\n" "add r10, r9, r2, lsl #2\n" "add r11, r10, r2, lsl #2\n"
+#define GLOW_FPU_TIMES "ldr r2, [r1, #28]\n"
+#define GLOW_FPU_SKIP \
+  "ldrd r0, r12, [r1, #32]\n" \
+  "add r4, r4, r0, lsl #2\n" "add r5, r5, r0, lsl #2\n" "add r6, r6, r0, lsl #2\n" "add r7, r7, r0, lsl #2\n"
+#define GLOW_FPU_AGAIN \
+  "subs r2, r2, #1\n" \
+  "beq.w 6f\n" \
+  GLOW_FPU_SKIP \
+  "add r8, r8, r12, lsl #2\n" "add r9, r9, r12, lsl #2\n" "add r10, r10, r12, lsl #2\n" "add r11, r11, r12, lsl #2\n" \
+  "b.w 5b\n" \
+  "6:\n"
 #define GLOW_FPU_END \
+  "ldr r0, [sp, #64]\n" \
   "vstmia r0, {s0-s15}\n" \
   "vpop {s16-s31}\n" \
+  "add sp, sp, #4\n" \
   "pop {r4-r11, pc}\n"
 #define GLOW_FPU_OUTER \
   "vldmia r4!, {s16}\n" "vldmia r5!, {s17}\n" "vldmia r6!, {s18}\n" "vldmia r7!, {s19}\n" \
@@ -85,6 +101,8 @@ GLOW_FPU_FUNCTION glow_fpu_dots_4x4(GLOW_FPU_UNUSED float *sums, GLOW_FPU_UNUSED
   __asm__ volatile(
       ".syntax unified\n"
       GLOW_FPU_BEGIN
+      GLOW_FPU_TIMES
+      "5:\n"
       "asrs r12, r3, #2\n"
       "beq.w 2f\n"
       "1:\n"
@@ -92,13 +110,14 @@ GLOW_FPU_FUNCTION glow_fpu_dots_4x4(GLOW_FPU_UNUSED float *sums, GLOW_FPU_UNUSED
       "subs r12, r12, #1\n"
       "bne.w 1b\n"
       "2:\n"
-      "ands r3, r3, #3\n"
+      "ands r0, r3, #3\n"
       "beq.w 4f\n"
       "3:\n"
       GLOW_FPU_ONE
-      "subs r3, r3, #1\n"
+      "subs r0, r0, #1\n"
       "bne.w 3b\n"
       "4:\n"
+      GLOW_FPU_AGAIN
       GLOW_FPU_END);
 }
 
@@ -126,6 +145,8 @@ GLOW_FPU_FUNCTION glow_fpu_sums_1x4(GLOW_FPU_UNUSED float *sums, GLOW_FPU_UNUSED
   __asm__ volatile(
       ".syntax unified\n"
       GLOW_FPU_BEGIN
+      GLOW_FPU_TIMES
+      "5:\n"
       "asrs r12, r3, #2\n"
       "beq.w 2f\n"
       "1:\n"
@@ -135,14 +156,15 @@ GLOW_FPU_FUNCTION glow_fpu_sums_1x4(GLOW_FPU_UNUSED float *sums, GLOW_FPU_UNUSED
       "subs r12, r12, #1\n"
       "bne.w 1b\n"
       "2:\n"
-      "ands r3, r3, #3\n"
+      "ands r0, r3, #3\n"
       "beq.w 4f\n"
       "3:\n"
       "vldmia r4!, {s16}\n" "vldmia r8!, {s20}\n" "vldmia r9!, {s21}\n" "vldmia r10!, {s22}\n" "vldmia r11!, {s23}\n"
       "vmla.f32 s0, s16, s20\n" "vmla.f32 s4, s16, s21\n" "vmla.f32 s8, s16, s22\n" "vmla.f32 s12, s16, s23\n"
-      "subs r3, r3, #1\n"
+      "subs r0, r0, #1\n"
       "bne.w 3b\n"
       "4:\n"
+      GLOW_FPU_AGAIN
       GLOW_FPU_END);
 }
 
@@ -193,10 +215,10 @@ GLOW_FPU_FUNCTION glow_fpu_taps_8(GLOW_FPU_UNUSED float *acc, GLOW_FPU_UNUSED co
 #else /* the same in C */
 
 GLOW_FPU_UNUSED static void glow_fpu_dots_4x4(float *sums, const glow_fpu_dots_t *d) {
-  for (int32_t j = 0; j < 4; j++) {
-    for (int32_t i = 0; i < 4; i++) {
-      for (int32_t n = 0; n < d->k; n++) {
-        sums[4 * j + i] += glow_rounded(d->x[i][n] * d->w[j * d->stride + n]);
+  for (int32_t at = 0; at < 16; at++) {
+    for (int32_t t = 0; t < d->times; t++) {
+      for (int32_t n = t * d->k; n < (t + 1) * d->k; n++) {
+        sums[at] += glow_rounded(d->x[at % 4][n + t * d->skip] * d->w[at / 4 * d->stride + n + t * d->w_skip]);
       }
     }
   }
@@ -204,8 +226,10 @@ GLOW_FPU_UNUSED static void glow_fpu_dots_4x4(float *sums, const glow_fpu_dots_t
 
 GLOW_FPU_UNUSED static void glow_fpu_sums_1x4(float *sums, const glow_fpu_dots_t *d) {
   for (int32_t j = 0; j < 4; j++) {
-    for (int32_t n = 0; n < d->k; n++) {
-      sums[4 * j] += glow_rounded(d->x[0][n] * d->w[j * d->stride + n]);
+    for (int32_t t = 0; t < d->times; t++) {
+      for (int32_t n = t * d->k; n < (t + 1) * d->k; n++) {
+        sums[4 * j] += glow_rounded(d->x[0][n + t * d->skip] * d->w[j * d->stride + n + t * d->w_skip]);
+      }
     }
   }
 }

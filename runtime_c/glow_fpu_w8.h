@@ -9,6 +9,9 @@ typedef struct {
   const int8_t *w;
   int32_t stride;
   int32_t k;
+  int32_t times;
+  int32_t skip;
+  int32_t w_skip;
 } glow_fpu_dots_w8_t;
 
 #if GLOW_FPU_ASM
@@ -35,30 +38,40 @@ typedef struct {
 #define GLOW_FPU_SINGLE_W8 \
   "vldmia r4!, {s16}\n" GLOW_FPU_ONES_W8 \
   "vmla.f32 s0, s16, s24\n" "vmla.f32 s4, s16, s25\n" "vmla.f32 s8, s16, s26\n" "vmla.f32 s12, s16, s27\n"
+#define GLOW_FPU_AGAIN_W8 \
+  "subs r2, r2, #1\n" \
+  "beq.w 6f\n" \
+  GLOW_FPU_SKIP \
+  "add r8, r8, r12\n" "add r9, r9, r12\n" "add r10, r10, r12\n" "add r11, r11, r12\n" \
+  "b.w 5b\n" \
+  "6:\n"
 #define GLOW_FPU_BEGIN_W8 \
-  "push {r4-r11, lr}\n" \
+  "push {r0, r4-r11, lr}\n" \
   "vpush {s16-s31}\n" \
   "vldmia r0, {s0-s15}\n" \
   "ldm r1, {r4-r8}\n" \
   "ldrd r2, r3, [r1, #20]\n" \
-  "add r9, r8, r2\n" "add r10, r9, r2\n" "add r11, r10, r2\n"
+  "add r9, r8, r2\n" "add r10, r9, r2\n" "add r11, r10, r2\n" \
+  GLOW_FPU_TIMES
 
 /* sums[4 * j + i] += sum over n of x[i][n] * w[j][n], in the order of n. */
 GLOW_FPU_FUNCTION glow_fpu_dots_w8_4x4(GLOW_FPU_UNUSED float *sums, GLOW_FPU_UNUSED const glow_fpu_dots_w8_t *d) {
   __asm__ volatile(
       ".syntax unified\n"
       GLOW_FPU_BEGIN_W8
-      "asrs r2, r3, #1\n"
+      "5:\n"
+      "asrs r0, r3, #1\n"
       "beq.w 2f\n"
       "1:\n"
       GLOW_FPU_PAIRS_W8
-      "subs r2, r2, #1\n"
+      "subs r0, r0, #1\n"
       "bne.w 1b\n"
       "2:\n"
       "tst r3, #1\n"
       "beq.w 3f\n"
       GLOW_FPU_ONE_W8
       "3:\n"
+      GLOW_FPU_AGAIN_W8
       GLOW_FPU_END);
 }
 
@@ -67,20 +80,22 @@ GLOW_FPU_FUNCTION glow_fpu_sums_w8_1x4(GLOW_FPU_UNUSED float *sums, GLOW_FPU_UNU
   __asm__ volatile(
       ".syntax unified\n"
       GLOW_FPU_BEGIN_W8
-      "asrs r2, r3, #2\n"
+      "5:\n"
+      "asrs r0, r3, #2\n"
       "beq.w 2f\n"
       "1:\n"
       GLOW_FPU_SINGLE_W8 GLOW_FPU_SINGLE_W8 GLOW_FPU_SINGLE_W8 GLOW_FPU_SINGLE_W8
-      "subs r2, r2, #1\n"
+      "subs r0, r0, #1\n"
       "bne.w 1b\n"
       "2:\n"
-      "ands r3, r3, #3\n"
+      "ands r0, r3, #3\n"
       "beq.w 4f\n"
       "3:\n"
       GLOW_FPU_SINGLE_W8
-      "subs r3, r3, #1\n"
+      "subs r0, r0, #1\n"
       "bne.w 3b\n"
       "4:\n"
+      GLOW_FPU_AGAIN_W8
       GLOW_FPU_END);
 }
 /* clang-format on */
@@ -88,10 +103,11 @@ GLOW_FPU_FUNCTION glow_fpu_sums_w8_1x4(GLOW_FPU_UNUSED float *sums, GLOW_FPU_UNU
 #else /* the same in C */
 
 GLOW_FPU_UNUSED static void glow_fpu_dots_w8_4x4(float *sums, const glow_fpu_dots_w8_t *d) {
-  for (int32_t j = 0; j < 4; j++) {
-    for (int32_t i = 0; i < 4; i++) {
-      for (int32_t n = 0; n < d->k; n++) {
-        sums[4 * j + i] += glow_rounded(d->x[i][n] * (float)d->w[j * d->stride + n]);
+  for (int32_t at = 0; at < 16; at++) {
+    for (int32_t t = 0; t < d->times; t++) {
+      for (int32_t n = t * d->k; n < (t + 1) * d->k; n++) {
+        const float w = (float)d->w[at / 4 * d->stride + n + t * d->w_skip];
+        sums[at] += glow_rounded(d->x[at % 4][n + t * d->skip] * w);
       }
     }
   }
@@ -99,8 +115,11 @@ GLOW_FPU_UNUSED static void glow_fpu_dots_w8_4x4(float *sums, const glow_fpu_dot
 
 GLOW_FPU_UNUSED static void glow_fpu_sums_w8_1x4(float *sums, const glow_fpu_dots_w8_t *d) {
   for (int32_t j = 0; j < 4; j++) {
-    for (int32_t n = 0; n < d->k; n++) {
-      sums[4 * j] += glow_rounded(d->x[0][n] * (float)d->w[j * d->stride + n]);
+    for (int32_t t = 0; t < d->times; t++) {
+      for (int32_t n = t * d->k; n < (t + 1) * d->k; n++) {
+        const float w = (float)d->w[j * d->stride + n + t * d->w_skip];
+        sums[4 * j] += glow_rounded(d->x[0][n + t * d->skip] * w);
+      }
     }
   }
 }

@@ -211,6 +211,17 @@ def vector_cases(rng: np.random.Generator) -> Iterator[Case]:
             yield geometry(rng, **base, **edge, **part, label=f"ring {c}")  # type: ignore[arg-type]
     for c, k, w_zp in itertools.product((16, 18), ((1, 1), (3, 3)), (-128, 9, 127)):
         yield geometry(rng, h=4, w=8, c=c, out_c=7, k=k, w_zp=w_zp, label=f"weights from {w_zp}")
+    for c, k, stride, (planar, w) in itertools.product(
+        (1, 3, 9), ((1, 1), (3, 3), (2, 4)), (1, 2), ((False, 9), (True, 10))
+    ):
+        base = {"h": 5, "w": w, "c": c, "out_c": 6, "k": k, "stride": (stride, stride), "dtype": DType.F32}
+        yield geometry(rng, **base, **edge, planar=planar, batch=2, label="float blocks")  # type: ignore[arg-type]
+        if not planar and stride == 1 and k == (3, 3):
+            yield geometry(rng, **base, **edge, **part, label="float, ring")  # type: ignore[arg-type]
+    for c, k, stride in itertools.product((8, 19), ((3, 3), (2, 2)), (1, 2)):
+        base = {"h": 6, "w": 7, "c": c, "out_c": c, "group": c, "k": k, "stride": (stride, stride), "dtype": DType.F32}
+        yield geometry(rng, **base, **edge, label=f"float depthwise {c}", dilation=(1, 3))  # type: ignore[arg-type]
+        yield geometry(rng, **base, **edge, **part, descending=1, label="float rows")  # type: ignore[arg-type]
     for clamp, zp in itertools.product((None, (-128, 60), (-20, 127), (-20, 60)), (-128, 5)):
         for c, k in ((48, (1, 1)), (50, (1, 1)), (12, (3, 3)), (3, (3, 3))):  # every ending of four pixels' products
             base = {"h": 4, "w": 8, "c": c, "out_c": 6, "k": k, "clamp": clamp, "y_zp": zp, "planar": c == 3}
@@ -236,6 +247,10 @@ def few_input_cases(rng: np.random.Generator) -> Iterator[Case]:
         yield geometry(rng, h=5, w=29, stride=(2, 2), **base, y_zp=-128, label=f"few inputs, stride, {c}")
         yield geometry(rng, h=6, w=8, **base, **ring, clamp=(-100, 88), label=f"few inputs, ring, {c}")
         yield geometry(rng, h=2, w=8, **base, extreme=True, x_zp=127, y_zp=7, label=f"few inputs, extreme, {c}")
+    for c, k, w_zp in itertools.product((6, 20, 40), ((1, 1), (3, 3)), (-128, 127)):
+        far: dict[str, Any] = {"c": c, "out_c": 9, "k": k, "w_zp": w_zp, "batch": 2}
+        yield geometry(rng, h=4, w=11, **far, extreme=True, pads=(1, 1, 1, 1), label=f"weights from {w_zp}")
+        yield geometry(rng, h=6, w=21, **far, stride=(2, 2), label=f"weights from {w_zp}, stride")
     for k, stride in itertools.product(((2, 2), (3, 2), (2, 3), (4, 3)), (1, 2)):
         small: dict[str, Any] = {"c": 25, "out_c": 25, "group": 25, "k": k, "stride": (stride, stride)}
         yield geometry(rng, h=7, w=9, **small, pads=(2, 1, 2, 2), clamp=(-90, 80), label=f"depthwise window {k}")
