@@ -26,7 +26,7 @@ MODES = ("size", "shared", "literal")
 
 FEATURES = (
     "call", "outputs", "inputs", "macs", "pixels", "rows", "blocks", "products", "vectors", "strips", "taps",
-    "kernel_rows", "steps", "padding", "edges",
+    "visits", "kernel_rows", "steps", "padding", "edges",
 )  # fmt: skip
 
 
@@ -35,8 +35,8 @@ def features(instr: Instr) -> dict[str, float]:
 
     outputs, inputs: elements; pixels, rows: of the output; blocks, vectors: groups of 4 and of 16 output channels of
     all pixels; products: of a block with four inputs; strips: three pixels of a block; taps, kernel_rows: of the
-    windows of all pixels; steps: groups of 16 inputs over all sums; padding: multiply-accumulates beside the input;
-    edges: pixels whose window is not whole.
+    windows of all pixels; visits: taps of all outputs; steps: groups of 16 inputs over all sums; padding:
+    multiply-accumulates beside the input; edges: pixels whose window is not whole.
     """
     p = {key: int(v) for key, v in instr.params.items() if isinstance(v, int) and not isinstance(v, bool)}
     out = sum(o.type.elements for o in instr.operands if o.access is not Access.IN and o.role != "scratch")
@@ -55,6 +55,7 @@ def features(instr: Instr) -> dict[str, float]:
     found["strips"] = rows * math.ceil(p["out_w"] / 3) * blocks
     if "k_h" in p and "k_w" in p:
         found |= {"taps": pixels * p["k_h"] * p["k_w"], "kernel_rows": pixels * p["k_h"]}
+        found["visits"] = float(out * p["k_h"] * p["k_w"])
         inside, whole = _window(p, "h"), _window(p, "w")
         share = inside[0] * whole[0]
         found |= {"padding": instr.macs * (1 - share), "edges": pixels * (1 - inside[1] * whole[1])}

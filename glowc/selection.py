@@ -34,6 +34,7 @@ _KB_WORTH = 0.03  # share of the instructions that a kilobyte of code must save 
 _MARGIN = 0.95  # of the limits: the code is estimated
 _ARENA_SHARE, _ARENA_BYTES = 0.15, 8 * KB
 _MAX_STEPS = 200
+_DOUBLINGS, _HALVINGS = 20, 4  # of the price of code, until it fits
 
 Order = Mapping[str, tuple[str, ...]]
 """Variants by name of the instruction, the wanted one first."""
@@ -247,11 +248,23 @@ def _fit_code(layers: Sequence[Layer], orders: Order, pricing: Pricing) -> Order
     price = pricing.insns(instrs) * _KB_WORTH / KB if pricing.opt == "size" else 0.0
     if price == 0.0 and pricing.code(instrs) <= limit:
         return orders
-    while True:
-        chosen = _cheapest(layers, orders, chosen, pricing, price)
-        if pricing.code([x.form(chosen[x.name]) for x in layers]) <= limit or price > 1e6:
-            return {name: tuple(dict.fromkeys((chosen[name], *isas))) for name, isas in orders.items()}
-        price = max(2 * price, pricing.insns(instrs) * 1e-3 / KB, 1e-3)
+
+    def priced(value: float) -> tuple[bool, dict[str, str]]:
+        found = _cheapest(layers, orders, chosen, pricing, value)
+        return pricing.code([x.form(found[x.name]) for x in layers]) <= limit, found
+
+    low, step = price, max(pricing.insns(instrs) * _KB_WORTH / 16 / KB, 1e-3)
+    fits, best = priced(price)
+    for _ in range(_DOUBLINGS):
+        if fits:
+            break
+        low, price, step = price, price + step, 2 * step
+        fits, best = priced(price)
+    for _ in range(_HALVINGS if price > low else 0):
+        middle = (low + price) / 2
+        fits, found = priced(middle)
+        low, price, best = (low, middle, found) if fits else (middle, price, best)
+    return {name: tuple(dict.fromkeys((best[name], *isas))) for name, isas in orders.items()}
 
 
 def _cheapest(

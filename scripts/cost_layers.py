@@ -88,16 +88,13 @@ def _others() -> Iterator[Sample]:
         (5, 5, 32, 24, 3, PLAIN), (7, 9, 30, 20, 1, PLAIN),
     ):  # fmt: skip
         yield Sample("conv_f32", (h, w, c), out_c, (k, k), 1, pads)
+    kinds = "add sub mul sigmoid softmax quantize dequantize relu_f32 add_f32 softmax_f32"
     for n in (64, 500, 1001, 4096):
-        for kind in ("add", "sigmoid", "softmax", "quantize", "dequantize", "relu_f32", "add_f32", "softmax_f32"):
-            yield Sample(kind, (n,))
+        yield from (Sample(kind, (n,)) for kind in kinds.split())
     for h, w, c, k, stride in (
-        (8, 8, 64, 8, 1),
-        (6, 6, 32, 2, 2),
-        (25, 5, 64, 5, 1),
-        (9, 9, 12, 3, 2),
-        (3, 3, 256, 3, 1),
-    ):
+        (8, 8, 64, 8, 1), (6, 6, 32, 2, 2), (25, 5, 64, 5, 1), (9, 9, 12, 3, 2), (3, 3, 256, 3, 1), (12, 12, 16, 3, 1),
+        (16, 16, 8, 2, 2),
+    ):  # fmt: skip
         for kind in ("avg_pool", "max_pool", "avg_pool_f32", "max_pool_f32"):
             yield Sample(kind, (h, w, c), 0, (min(h, k), min(w, k)), stride)
         yield Sample("mean", (h, w, c))
@@ -173,11 +170,11 @@ class _Builder:
         out = f"y{at}"
         if kind in ("conv", "dwconv", "fc"):
             return self._weighted(at, sample, kind, x, is_float), 0.02 * 0.01 * 60
-        if kind == "add":
+        if kind in ("add", "sub", "mul"):
             other = f"z{at}"
             self.input(other, shape, TensorProto.FLOAT if is_float else TensorProto.INT8)
             z = other if is_float else self.dequantized(other, 0.03, -7, np.int8)
-            return self.node("Add", (x, z), out), 0.04
+            return self.node(kind.capitalize(), (x, z), out), 0.04
         if kind in ("avg_pool", "max_pool"):
             op = "AveragePool" if kind == "avg_pool" else "MaxPool"
             return self.node(op, (x,), out, kernel_shape=sample.k, strides=(sample.stride,) * 2), 0.02

@@ -20,7 +20,7 @@ import sys
 import tempfile
 import time
 from collections import defaultdict
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -62,11 +62,12 @@ class Measured:
     base: list[tuple[int, int]] = field(default_factory=list)  # (layers, bytes besides functions)
 
 
-def first(isa: str) -> Any:
-    """Return the order that puts one variant first where a layer has it."""
+def nth(number: int) -> Callable[[Sequence[Layer]], Order]:
+    """Return the order that puts the n-th variant of each layer first."""
 
     def order(layers: Sequence[Layer]) -> Order:
-        return {x.name: tuple(sorted((f.isa for f in x.forms), key=lambda i: i != isa)) for x in layers}
+        isas = {x.name: [f.isa for f in x.forms] for x in layers}
+        return {name: (*found[number:], *found[:number]) for name, found in isas.items()}
 
     return order
 
@@ -74,24 +75,25 @@ def first(isa: str) -> Any:
 def measure(samples: Sequence[Sample], board: Board, measured: Measured) -> None:
     """Count the layers of one model with every variant and every way of printing."""
     with tempfile.TemporaryDirectory(prefix="glowc-costs-") as name:
-        folder = Path(name)
-        onnx.save(model_of(samples), folder / "layers.onnx")
-        layout = "exported" if samples[0].planar else "nhwc"
-
-        def compiled(opt: str, isa: str) -> Compiled:
-            # Buffers of the caller and no overlap: nothing to plan.
-            options = CompileOptions(io_layout=layout, opt=opt, plan="plain", io_buffers="caller")
-            return compile_model(folder / "layers.onnx", board, options, order=first(isa))
-
-        start = compiled("balanced", "ref")
-        variants = sorted({f.isa for x in start.selection.layers if len(x.forms) > 1 for f in x.forms})
-        for isa in variants or ["ref"]:
+        number, left = 0, list(samples)
+        while left:
+            folder = Path(name) / str(number)
+            folder.mkdir()
+            onnx.save(model_of(left), folder / "layers.onnx")
+            layout = "exported" if left[0].planar else "nhwc"
             for opt in OPTS:
-                count(compiled(opt, isa), board, folder / f"{isa}-{opt}", isa, measured)
+                # Buffers of the caller and no overlap: nothing to plan.
+                options = CompileOptions(io_layout=layout, opt=opt, plan="plain", io_buffers="caller")
+                compiled = compile_model(folder / "layers.onnx", board, options, order=nth(number))
+                count(compiled, board, folder / opt, measured)
+            number += 1
+            choices = {int(m[1]): len(x.forms) for x in compiled.selection.layers
+                       if len(x.forms) > number and (m := re.search(r"n_[xyz](\d+)", x.name))}  # fmt: skip
+            left = [sample for at, sample in enumerate(left) if at in choices]
 
 
-def count(compiled: Compiled, board: Board, folder: Path, isa: str, measured: Measured) -> None:
-    """Count one compiled model; layers without a choice are counted once, with the variant `ref`."""
+def count(compiled: Compiled, board: Board, folder: Path, measured: Measured) -> None:
+    """Count one compiled model."""
     write_bundle(compiled, folder)
     info = load_bundle(folder)
     flags = ("-fno-inline-functions-called-once",)  # so that each function has a size
@@ -99,13 +101,9 @@ def count(compiled: Compiled, board: Board, folder: Path, isa: str, measured: Me
     program, opt = strip_markers(compiled.program), compiled.options.opt
     literal = literal_kernels(program, opt)
     calls = [layer.call.partition("(")[0] for layer in compiled.bundle.layers]
-    own, uses = function_sizes(folder / "model.obj" / f"{info.name}.o", board, set(calls), measured)
-    if isa == "ref" and opt == "balanced":
-        build_bundle(info, board, folder, link=False, extra_flags=flags)
-        measured.base.append((len(calls), bytes_besides(folder / "model.obj" / f"{info.name}.o", set(calls))))
+    path = folder / "model.obj" / f"{info.name}.o"
+    own, uses = function_sizes(path, board, set(calls), measured)
     for instr, insns, fn in zip(program.instrs, counts, calls, strict=True):
-        if instr.isa not in (isa, "ref"):
-            continue
         mode = "size" if opt == "size" else "literal" if family(instr) in literal else "shared"
         key = key_of(instr)
         sample = features(instr), insns
@@ -114,6 +112,9 @@ def count(compiled: Compiled, board: Board, folder: Path, isa: str, measured: Me
         if fn in own:
             measured.text[key, mode].add((lines_of(instr, family(instr) in literal), own[fn]))
             measured.uses[key] |= uses[fn]
+    if opt == "balanced":  # once more without profiling: what the calls take
+        build_bundle(info, board, folder, link=False, extra_flags=flags)
+        measured.base.append((len(calls), bytes_besides(path, set(calls))))
 
 
 def lines_of(instr: Instr, literal: bool) -> int:
@@ -309,7 +310,7 @@ def main() -> int:
             board = load_board(board_name, cpu or None)
             rams = [r.size_bytes for r in board.memory.values() if r.kind == "ram"]
             measured = Measured()
-            for group in groups(samples, min([*(n // 2 for n in rams), 1 << 18]), LAYERS_PER_MODEL):
+            for group in groups(samples, min([*(n // 2 for n in rams), 1 << 20]), LAYERS_PER_MODEL):
                 measure(group, board, measured)
         except GlowcError as error:
             print(f"{type(error).__name__}: {error}", file=sys.stderr)
