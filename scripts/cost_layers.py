@@ -154,7 +154,8 @@ class _Builder:
             self.quantized(self.input(name, shape, TensorProto.FLOAT), 0.02, 3)
             return
         self.input(name, shape, TensorProto.FLOAT if is_float else TensorProto.INT8)
-        x = name if is_float else self.dequantized(name, 0.02, -128 if at % 2 else 5, np.int8)
+        zero = -128 if at % 2 or kind in ("avg_pool", "max_pool", "mean") else 5
+        x = name if is_float else self.dequantized(name, 0.02, zero, np.int8)
         if kind == "dequantize":
             self.output(x, TensorProto.FLOAT)
             return
