@@ -220,12 +220,12 @@ def _pack(isa: str, constants: Arrays, weights: np.ndarray, steps: np.ndarray, i
     return {"weights": marked(words, bounded=is_bounded(weights, bias, scale), pairs=pairs), **EMPTY}
 
 
-def accepts(instr: Instr) -> bool:
-    """Accept int8 layers without groups or column dilation whose weights have zero point 0."""
+def accepts(instr: Instr, *, any_zero_point: bool = False) -> bool:
+    """Accept int8 layers without groups or column dilation whose weights have zero point 0, if it matters."""
     if any(instr.operand(role).type.dtype is not DType.S8 for role in ("in", "weights", "out")):
         return False
     dilated = int(instr.params.get("dil_w", 1)) > 1 and int(instr.params.get("k_w", 1)) > 1
-    return int(instr.params.get("groups", 1)) == 1 and _int(instr, "w_zp") == 0 and not dilated
+    return int(instr.params.get("groups", 1)) == 1 and (any_zero_point or _int(instr, "w_zp") == 0) and not dilated
 
 
 def fc_plan(isa: str, instr: Instr) -> Mapping[str, ParamValue]:

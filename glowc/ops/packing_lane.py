@@ -3,6 +3,7 @@
 A block is `pixels` x 8 outputs, an input is one lane of a vector (runtime_c/glow_a64_lane.h, glow_a32_lane.h). A block
 of outputs is one stream: biases with the input's zero point folded in, scales, then 8 weights of 16 bits for each
 input; `dot`: for each four inputs, four bytes of each output, where a pixel of an image is padded to four channels.
+Weights of 16 bits hold any difference to their zero point: layers with one are taken whatever their size.
 """
 
 from __future__ import annotations
@@ -43,6 +44,8 @@ def _int(instr: Instr, key: str) -> int:
 def _windows(isa: str, instr: Instr) -> bool:
     """Say whether padded rows suit: what packing_a64 would copy window by window, and not too much of it."""
     k_h, k_w, in_c, stride = (_int(instr, key) for key in ("k_h", "k_w", "in_c", "stride_w"))
+    if isa != "dot" and _int(instr, "w_zp") != 0:
+        return True
     if path("neon" if isa == "dot" else isa, instr) != "pixels":
         return False
     if isa == "dot":
@@ -51,12 +54,12 @@ def _windows(isa: str, instr: Instr) -> bool:
 
 
 def _accepts(isa: str, instr: Instr) -> bool:
-    if not accepts(instr):
+    out_w, pixels, shifted = _int(instr, "out_w"), PIXELS[isa], _int(instr, "w_zp") != 0
+    if not accepts(instr, any_zero_point=isa != "dot") or out_w < pixels:
         return False
-    out_w, pixels = _int(instr, "out_w"), PIXELS[isa]
-    if out_w < pixels or padded(out_w, pixels) * 4 > out_w * 5:
+    if padded(out_w, pixels) * 4 > out_w * 5 and not shifted:
         return False
-    return _int(instr, "in_c") <= POINT_INPUTS[isa] if is_dense_point(instr) else _windows(isa, instr)
+    return shifted or _int(instr, "in_c") <= POINT_INPUTS[isa] if is_dense_point(instr) else _windows(isa, instr)
 
 
 def plan(isa: str, instr: Instr) -> Mapping[str, ParamValue]:
@@ -67,8 +70,15 @@ def plan(isa: str, instr: Instr) -> Mapping[str, ParamValue]:
     }  # fmt: skip
     if is_dense_point(instr):
         adjacent = in_c == OUTPUTS == _int(instr, "in_col") * stride
-        return {"path": "lane-point", "rest": in_c % 8, "adjacent": int(adjacent), **shared}
-    rows = {"k_h": k_h, "k_w": k_w, "stride": stride, "slots": row_slots(instr), "run": k_w * in_c}
+        return {"path": "lane-point", "rest": in_c % 8, "adjacent": int(adjacent), "looped": 0, **shared}
+    rows = {
+        "k_h": k_h,
+        "k_w": k_w,
+        "stride": stride,
+        "slots": row_slots(instr),
+        "run": k_w * in_c,
+        "looped": int(k_w * in_c > RUN),
+    }
     return {"path": "lane-rows", "adjacent": 0, "spare": _SPARE, **rows, **shared}
 
 
@@ -84,13 +94,13 @@ def scratch(isa: str, instr: Instr) -> int:
 def pack(isa: str, constants: Arrays, instr: Instr) -> Arrays:
     """Pack the constants."""
     out_c, in_c = _int(instr, "out_c"), _int(instr, "in_c")
-    weights = constants["weights"].reshape(out_c, -1, in_c)
+    weights = constants["weights"].reshape(out_c, -1, in_c).astype(np.int16) - _int(instr, "w_zp")
     bias, scale = folded(weights, constants, _int(instr, "in_zp"))
     if isa == "dot":
         steps = np.zeros((*weights.shape[:2], 4), np.int8)
         steps[..., :in_c] = weights
     else:
-        steps = weights.reshape(out_c, -1, 1).astype(np.int16)
+        steps = weights.reshape(out_c, -1, 1)
     words = stream(steps, bias, scale, OUTPUTS, isa="")
     return {"weights": marked(words, bounded=is_bounded(weights, bias, scale), pairs=False), **EMPTY}
 

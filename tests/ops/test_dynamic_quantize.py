@@ -28,6 +28,8 @@ def kernel_cases() -> Iterator[Case]:
     for k in (1, 3, 16, 33, 64):
         yield dynamic(rng, k, 5, rows=2)
     yield dynamic(rng, 20, 6, low=0.0)
+    for k, n, rows in ((8, 4, 1), (17, 9, 3), (31, 6, 2)):
+        yield dynamic(rng, k, n, rows, kind=np.int8)
 
 
 def codes(rng: np.random.Generator, shape: tuple[int, ...], dtype: type) -> np.ndarray:
@@ -59,11 +61,13 @@ def product(
     return make_case("matmul_integer", arrays, params, out={"out": ((batch, rows, n), DType.S32)})
 
 
-def dynamic(rng: np.random.Generator, k: int, n: int, rows: int = 1, low: float = -math.inf) -> Case:
+def dynamic(
+    rng: np.random.Generator, k: int, n: int, rows: int = 1, low: float = -math.inf, kind: type = np.uint8
+) -> Case:
     """Return one fc_dynamic; its roundings are fixed, so results are equal bit for bit."""
     arrays = {
-        "in": codes(rng, (rows, k), np.uint8), "in_scale": np.asarray(0.013, np.float32),
-        "in_zp": np.asarray(117, np.uint8), "weights": codes(rng, (n, k), np.int8),
+        "in": codes(rng, (rows, k), kind), "in_scale": np.asarray(0.013, np.float32),
+        "in_zp": np.asarray(117, kind), "weights": codes(rng, (n, k), np.int8),
         "scale": rng.uniform(0.001, 0.01, n).astype(np.float32), "w_zp": rng.integers(-9, 9, n).astype(np.int32),
         "bias": rng.standard_normal(n).astype(np.float32),
     }  # fmt: skip
