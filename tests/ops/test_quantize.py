@@ -106,6 +106,12 @@ def kernel_cases() -> Iterator[Case]:
                 q = {"n": codes.size, "in_zp": zero, "out_zp": 0 if to == DType.S32 else to.qmax, "in_scale": 0.037}
                 case = {"in": codes}, {**q, "out_scale": 0.0219}
                 yield make_case("requantize", *case, out={"out": (codes.shape, to)})
+        for scale in (0.037, 0.25, 1.0, 3e-5, 700.0, 1e-20):
+            codes_and_half = np.float32(scale) * np.arange(-300, 300, 0.5, np.float32)
+            near = np.concatenate([np.nextafter(codes_and_half, np.float32(end)) for end in (-1e38, 1e38)])
+            reals = np.concatenate((codes_and_half, near, np.float32(min(scale, 1.0)) * REALS))
+            p = {"n": reals.size, "zp": kind.qmin + 9, "scale": scale}
+            yield make_case("quantize", {"in": reals}, p, out={"out": (reals.shape, kind)}, name="near ties")
         scale, zp = np.asarray([0.5, 0.031, 3.0], np.float32), np.asarray([0, 1, kind.qmax // 2], np.int32)
         for outer, inner in ((1, 1), (2, 1), (1, 5), (3, 4)):
             dims, shape = {"outer": outer, "channels": 3, "inner": inner}, (outer, 3, inner)
