@@ -85,8 +85,12 @@ DEPTHWISE_DOT = KernelVariant(
 
 
 def accepts_dense(instr: Instr) -> bool:
-    """Accept two dense operands of one length."""
-    return instr.params["rank"] == 1 and instr.params["a0"] == instr.params["b0"] == 1 and _int(instr, "d0") >= 8
+    """Accept one or more rows, dense in both operands."""
+    rank = _int(instr, "rank")
+    if rank not in (1, 2):
+        return False
+    dense = instr.params[f"a{rank - 1}"] == instr.params[f"b{rank - 1}"] == 1
+    return dense and _int(instr, f"d{rank - 1}") >= 8
 
 
 def accepts_fused(instr: Instr) -> bool:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Iterator
 
 import numpy as np
@@ -37,6 +38,12 @@ def kernel_cases() -> Iterator[Case]:
         params |= {"out_max": 127, "a_ratio": 0.7732463, "b_ratio": 2.045217, "fixed": -37.205345}
         arrays = {"a": codes[0, : 6 * n], "b": codes[1, :n]}
         yield make_case("add_s8f", arrays, params, out={"out": ((6 * n,), DType.S8)})
+    for n, b_row, (ratio, low) in itertools.product((8, 21), (0, 1), ((0.4, -128), (0.5, -60))):
+        params = axes | {"d0": 5, "d1": n, "a0": n, "a1": 1, "b0": n * b_row, "b1": 1, "rank": 2, "sign": "+"}
+        params |= {"a_zp": -4, "b_zp": 9, "out_zp": 3, "out_min": low, "out_max": 100}
+        params |= {"a_scale": 0.021, "b_scale": 0.021 * ratio, "out_scale": 0.042}
+        arrays = {"a": codes[0, : 5 * n], "b": codes[1, : n * (4 * b_row + 1)]}
+        yield make_case("add_s8", arrays, params, out={"out": ((5 * n,), DType.S8)})
     for n in (1, 2, 3, 5, 7):
         params = axes | {"d0": n, "a0": 1, "b0": 1, "rank": 1, "half": 0, "out_min": -128, "out_max": 127}
         params |= {"a_ratio": 0.7732463, "b_ratio": 2.045217, "fixed": -37.205345}
