@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import replace
 
 from glowc.graph.types import DType
 from glowc.instr.ir import Instr, ParamValue
@@ -42,6 +43,20 @@ def _accepts(instr: Instr) -> bool:
     return _int(instr, "a_col") == _int(instr, "out_col") == 1 and _int(instr, "m") >= 2 and _int(instr, "n") >= 2
 
 
+def _accepts_maximum(instr: Instr) -> bool:
+    """Accept adjacent channels, at least four."""
+    return _int(instr, "in_ch") == 1 and _int(instr, "in_c") >= 4
+
+
+def _accepts_quantize(instr: Instr) -> bool:
+    """Accept float32 to int8."""
+    return (instr.operand("in").type.dtype, instr.operand("out").type.dtype) == (DType.F32, DType.S8)
+
+
+_ROUND = KernelVariant("dsp", NEEDS, rank=10, header="glow_dsp_round.h")
+MAXIMUM = replace(_ROUND, accepts=_accepts_maximum)
+QUANTIZE = replace(_ROUND, accepts=_accepts_quantize, in_place=True)
+LAYER_NORM = replace(_ROUND, in_place=True)
 MATMUL = KernelVariant(
     "dsp", NEEDS, rank=10, header="glow_dsp_quad.h", accepts=_accepts, scratch_bytes=_scratch, plan=_plan
 )

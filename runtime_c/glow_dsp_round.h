@@ -1,0 +1,45 @@
+/* Rounding and comparing of codes by the FPU's and the DSP extension's own instructions, with the same in C. */
+#ifndef GLOW_DSP_ROUND_H
+#define GLOW_DSP_ROUND_H
+
+#include "glow_dsp.h"
+
+/* saturate(rne(v) + zp) to int8; NaN gives zp. */
+static inline int8_t glow_round_s8(float v, int32_t zp) {
+#if GLOW_DSP_ASM
+  int32_t code;
+  __asm__("vcvtr.s32.f32 %1, %1\n\tvmov %0, %1\n\tqadd %0, %0, %2\n\tssat %0, #8, %0" : "=&r"(code), "+t"(v) : "r"(zp));
+  return (int8_t)code;
+#else
+  return (int8_t)glow_round_clamp(v != v ? 0.0f : v, zp, -128, 127);
+#endif
+}
+
+/* The greater of each of four int8. */
+static inline uint32_t glow_max4(uint32_t a, uint32_t b) {
+#if GLOW_DSP_ASM
+  uint32_t most;
+  __asm__("ssub8 %0, %1, %2\n\tsel %0, %1, %2" : "=&r"(most) : "r"(a), "r"(b));
+  return most;
+#else
+  uint32_t most = 0u;
+  for (uint32_t shift = 0u; shift < 32u; shift += 8u) {
+    const uint32_t x = (a >> shift) & 0xFFu;
+    const uint32_t y = (b >> shift) & 0xFFu;
+    most |= ((x ^ 0x80u) > (y ^ 0x80u) ? x : y) << shift;
+  }
+  return most;
+#endif
+}
+
+/* sum + a0 * b0 + a1 * b1 of halfwords. */
+static inline int32_t glow_dual_mac(uint32_t a, uint32_t b, int32_t sum) {
+#if GLOW_DSP_ASM
+  __asm__("smlad %0, %1, %2, %0" : "+r"(sum) : "r"(a), "r"(b));
+  return sum;
+#else
+  return glow_dsp_smlad(a, b, sum);
+#endif
+}
+
+#endif
