@@ -31,7 +31,6 @@ from glowc.target import Cpu
 KB = 1024
 CODE_LIMITS = {"size": 12 * KB, "balanced": 24 * KB}
 _KB_WORTH = 0.03  # share of the instructions that a kilobyte of code must save at `size`
-_MARGIN = 0.95  # of the limits: the code is estimated
 _ARENA_SHARE, _ARENA_BYTES = 0.15, 8 * KB
 _MAX_STEPS = 200
 _DOUBLINGS, _HALVINGS = 20, 4  # of the price of code, until it fits
@@ -244,7 +243,7 @@ def _fit_code(layers: Sequence[Layer], orders: Order, pricing: Pricing) -> Order
         return orders
     chosen = {x.name: orders[x.name][0] for x in layers}
     instrs = [x.form(chosen[x.name]) for x in layers]
-    limit = CODE_LIMITS[pricing.opt] * _MARGIN
+    limit = CODE_LIMITS[pricing.opt]
     price = pricing.insns(instrs) * _KB_WORTH / KB if pricing.opt == "size" else 0.0
     if price == 0.0 and pricing.code(instrs) <= limit:
         return orders

@@ -44,7 +44,8 @@ BOARDS = (
     "microbit", "mps2-an385", "mps2-an386", "mps3-an547", "linux-aarch64/cortex-a53", "linux-aarch64/cortex-a76",
     "linux-aarch64/armv8.6-i8mm", "linux-armhf/cortex-a7",
 )  # fmt: skip
-OPTS = ("size", "balanced", "speed")
+OPTS = {"cortex-m": ("size", "balanced", "speed")}  # of a family; size stands for -Os
+OTHER_OPTS = ("balanced", "speed")
 LAYERS_PER_MODEL = 48
 MOST_TERMS, FOLDS = 6, 6  # of a fit
 GOOD = 0.002  # an error that needs no further term
@@ -81,7 +82,7 @@ def measure(samples: Sequence[Sample], board: Board, measured: Measured) -> None
             folder.mkdir()
             onnx.save(model_of(left), folder / "layers.onnx")
             layout = "exported" if left[0].planar else "nhwc"
-            for opt in OPTS:
+            for opt in OPTS.get(board.cpu.family, OTHER_OPTS):
                 # Buffers of the caller and no overlap: nothing to plan.
                 options = CompileOptions(io_layout=layout, opt=opt, plan="plain", io_buffers="caller")
                 compiled = compile_model(folder / "layers.onnx", board, options, order=nth(number))
@@ -302,7 +303,7 @@ def main() -> int:
     parser.add_argument("--boards", nargs="+", default=BOARDS, metavar="BOARD[/CPU]")
     parser.add_argument("--kinds", nargs="+", help="only these kinds of layers; the file is not written")
     args = parser.parse_args()
-    samples = [s for s in SAMPLES if not args.kinds or s.kind in args.kinds]
+    wanted = [s for s in SAMPLES if not args.kinds or s.kind in args.kinds]
     for name in args.boards:
         board_name, _, cpu = name.partition("/")
         begin = time.perf_counter()
@@ -310,6 +311,8 @@ def main() -> int:
             board = load_board(board_name, cpu or None)
             rams = [r.size_bytes for r in board.memory.values() if r.kind == "ram"]
             measured = Measured()
+            two_forms = board.cpu.has("dsp") and not board.cpu.has("mve")  # of packed weights
+            samples = [s for s in wanted if two_forms or not s.wide]
             for group in groups(samples, min([*(n // 2 for n in rams), 1 << 20]), LAYERS_PER_MODEL):
                 measure(group, board, measured)
         except GlowcError as error:
