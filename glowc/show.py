@@ -47,6 +47,7 @@ def compile_summary(compiled: Compiled, out: Path) -> str:
         f"  RAM        {report['arena_bytes']:>10,} bytes of arena ({proven}), and the stack",
         *_regions(report),
         *_streaming(compiled),
+        *_time(report),
         f"  constants  {report['weights_bytes']:>10,} bytes",
         *_removed(report),
         f"  written to {out}",
@@ -57,6 +58,16 @@ def compile_summary(compiled: Compiled, out: Path) -> str:
             plural = "layers stay" if len(floats) > 1 else "layer stays"
             lines.insert(3 + len(_regions(report)), f"  float      {len(floats)} {plural} float: {', '.join(floats)}")
     return "\n".join(lines)
+
+
+def _time(report: Mapping[str, Any]) -> list[str]:
+    """Return a line about calls that take steps of time."""
+    time = report.get("time")
+    if time is None:
+        return []
+    early = f"; the first {time['warmup_calls']} results are early" if time["warmup_calls"] else ""
+    what = "one sequence since a reset" if time["results_of"] == "sequence" else "the latest window"
+    return [f"  time       {time['hop_steps']:>10,} of {time['window_steps']:,} steps a call, results of {what}{early}"]
 
 
 def _regions(report: Mapping[str, Any]) -> list[str]:
