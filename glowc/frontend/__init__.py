@@ -3,6 +3,7 @@
 What is fused, folded or laid out afterwards is decided by `glowc.passes`.
 """
 
+from glowc.frontend.half import is_half
 from glowc.frontend.importer import import_model
 
-__all__ = ["import_model"]
+__all__ = ["import_model", "is_half"]

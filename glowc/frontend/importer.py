@@ -15,6 +15,7 @@ import onnx
 from glowc.frontend.builder import Builder
 from glowc.frontend.fold import can_evaluate, evaluate, infer_onnx
 from glowc.frontend.functions import inline, inline_graph, schema_function
+from glowc.frontend.half import computes_in_half, widened_model, widened_node
 from glowc.frontend.loops import unroll_loop, unroll_scan
 from glowc.frontend.normalize import SAME_IN_MICROSOFT, find_normalizer
 from glowc.frontend.onnx_model import OnnxModel, OnnxNode, read_model
@@ -56,9 +57,11 @@ def import_model(
     loaded = load(source, name)
     problems = Problems(loaded.source)
     model = read_model(loaded.proto, problems)
+    half = computes_in_half(model)
+    model = widened_model(model) if half else model
     types = resolve_inputs(model.inputs, symbols or {}, batch_size, problems, _unread(model))
     problems.check()
-    importer = _Importer(model, problems, keep_unknown)
+    importer = _Importer(model, problems, keep_unknown, half)
     importer.builder.types.update(types)
     for array_name, array in model.consts.items():
         importer.builder.set_const(array_name, array)
@@ -79,9 +82,9 @@ def _unread(model: OnnxModel) -> frozenset[str]:
 
 
 class _Importer:
-    def __init__(self, model: OnnxModel, problems: Problems, keep_unknown: bool) -> None:
+    def __init__(self, model: OnnxModel, problems: Problems, keep_unknown: bool, half: bool) -> None:
         names = {n for node in model.nodes for n in (*node.inputs, *node.outputs)} | set(model.consts)
-        self.model, self.problems = model, problems
+        self.model, self.problems, self.half = model, problems, half
         self.builder = Builder(names | {i.name for i in model.inputs}, keep_unknown=keep_unknown)
         self.failed: set[str] = set()
 
@@ -137,6 +140,7 @@ class _Importer:
 
     def _import(self, node: OnnxNode) -> None:
         b = self.builder
+        node = widened_node(node) if self.half else node
         b.current, before = node, len(b.nodes)
         if self._fold(node):
             return

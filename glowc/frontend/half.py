@@ -1,0 +1,62 @@
+"""float16 models: half floats become float32, which holds all their values; C11 has no type for them.
+
+A model converted to float16 (weights, or everything) computes in float32 then, as onnxruntime does on CPUs without
+float16 arithmetic; its float16 inputs and outputs become float32. A model that only moves float16 values keeps them.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+from onnx import TensorProto
+
+from glowc.frontend.onnx_model import OnnxModel, OnnxNode, read_model
+from glowc.frontend.problems import Problems
+from glowc.frontend.reader import Source, load
+
+_MOVE = frozenset({
+    "BitCast", "Concat", "Constant", "DequantizeLinear", "Expand", "Flatten", "Gather", "Identity", "Pad",
+    "QuantizeLinear", "Reshape", "Slice", "Split", "Squeeze", "Tile", "Transpose", "Unsqueeze",
+})  # fmt: skip
+_KINDS = ("to", "dtype", "output_dtype")
+
+
+def computes_in_half(model: OnnxModel) -> bool:
+    """Say whether a model has float16 values and does more than moving them."""
+    held = any(array.dtype == np.float16 for array in model.consts.values())
+    given = any(i.elem_type == TensorProto.FLOAT16 for i in model.inputs)
+    cast = any(node.attrs.get("to") == TensorProto.FLOAT16 for node in model.nodes)
+    constant = any(_widened(v) is not v for n in model.nodes if n.op == "Constant" for v in n.attrs.values())
+    return (held or given or cast or constant) and any(node.op not in _MOVE for node in model.nodes)
+
+
+def is_half(source: Source) -> bool:
+    """Say of a file whether `computes_in_half` is true of it."""
+    loaded = load(source)
+    return computes_in_half(read_model(loaded.proto, Problems(loaded.source)))
+
+
+def widened_model(model: OnnxModel) -> OnnxModel:
+    """Return the model with float32 constants and inputs; its nodes follow one by one (`widened_node`)."""
+    inputs = tuple(
+        replace(i, elem_type=TensorProto.FLOAT) if i.elem_type == TensorProto.FLOAT16 else i for i in model.inputs
+    )
+    return replace(model, inputs=inputs, consts={name: _widened(array) for name, array in model.consts.items()})
+
+
+def widened_node(node: OnnxNode) -> OnnxNode:
+    """Return a node whose tensors and element kinds are float32 instead of float16."""
+    attrs = {key: _kind(value) if key in _KINDS else _widened(value) for key, value in node.attrs.items()}
+    return replace(node, attrs=attrs)
+
+
+def _kind(value: Any) -> Any:
+    return int(TensorProto.FLOAT) if value == TensorProto.FLOAT16 else value
+
+
+def _widened(value: Any) -> Any:
+    if isinstance(value, np.ndarray) and value.dtype == np.float16:
+        return value.astype(np.float32)
+    return value
