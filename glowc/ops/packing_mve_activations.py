@@ -77,12 +77,25 @@ def mul_plan(instr: Instr) -> Mapping[str, ParamValue]:
     return {"rank": _int(instr, "rank")}
 
 
+def accepts_dynamic(instr: Instr) -> bool:
+    """Accept rows of bytes and int8 weights."""
+    bytes_ = instr.operand("in").type.dtype in (DType.S8, DType.U8)
+    return bytes_ and _are_codes(instr, "weights") and instr.operand("w_zp").type.dtype is DType.S32
+
+
+def dynamic_scratch(instr: Instr) -> int:
+    """Bytes of a sum per output, and of one row of inputs."""
+    return -(-_int(instr, "out_n") // 4) * 16 + _int(instr, "in_k")
+
+
 _REALS = replace(_FAST, in_place=True, header="glow_mve_reals.h")
 SOFTMAX = replace(_REALS, accepts=accepts_softmax)
 LAYER_NORM = _REALS
 QUANTIZE = replace(_REALS, accepts=accepts_quantize)
 REQUANTIZE = replace(_REALS, accepts=accepts_requantize)
 MULTIPLY = replace(_REALS, accepts=accepts_mul, plan=mul_plan)
+DYNAMIC_QUANTIZE = replace(_FAST, header="glow_mve_dynamic.h")
+DYNAMIC_FC = replace(_FAST, accepts=accepts_dynamic, scratch_bytes=dynamic_scratch, header="glow_mve_dynamic.h")
 MATMUL = replace(
     _FAST, accepts=accepts_matmul, scratch_bytes=matmul_scratch, plan=matmul_plan, header="glow_mve_matmul.h"
 )
