@@ -283,3 +283,12 @@ def dynamic_variant(isa: str, needs: set[str]) -> KernelVariant:
 
 
 FC_DYNAMIC = dynamic_variant("neon", {"a64", "neon"})
+
+
+_ELEMENTWISE = KernelVariant("neon", frozenset({"a64", "neon"}), rank=30, header="glow_neon.h", in_place=True)
+LUT = replace(_ELEMENTWISE, accepts=lambda instr: _int(instr, "n") >= 32)
+LAYER_NORM = replace(_ELEMENTWISE, accepts=lambda instr: _int(instr, "n") >= 8)
+SOFTMAX = replace(
+    _ELEMENTWISE, accepts=lambda instr: _int(instr, "inner") == 1 and _int(instr, "n") >= 8,
+    scratch_bytes=lambda instr: 4 * _int(instr, "n"),
+)  # fmt: skip

@@ -87,7 +87,7 @@ def test_the_default_kind_is_u8() -> None:
 
 
 def kernel_cases() -> Iterator[Case]:
-    for n in (1, 7, 16, 33):
+    for n in (1, 7, 16, 33, 256, 301):
         x = RNG.integers(-128, 127, n, endpoint=True).astype(np.int8)
         x[:2] = [-128, 127][: x[:2].size]
         lut = lut_s8(lambda v: v * v, quant(0.1, 3), quant(0.2, -100))
