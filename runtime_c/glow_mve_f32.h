@@ -147,6 +147,21 @@ static inline float32x4_t glow_mve_f32_channels(float32x4_t sum, const float *x,
 static inline float32x4_t glow_mve_f32_load(const float *from, int32_t lanes) {
   return vldrwq_z_f32(from, vctp32q((uint32_t)lanes));
 }
+
+/* out[i] = a[i] op b[i] between two bounds; what is not a number stays so. */
+#define GLOW_MVE_F32_BINARY(name, op)                                                                               \
+  static inline void glow_mve_f32_##name(const float *a, const float *b, float *out, int32_t n, float low,          \
+                                         float high) {                                                              \
+    __asm__ volatile("wlstp.32 lr, %[n], 2f\n1: vldrw.32 q0, [%[a]], #16\nvldrw.32 q1, [%[b]], #16\n" op           \
+                     " q0, q0, q1\nvpt.f32 gt, %q[low], q0\nvmovt q0, %q[low]\nvpt.f32 gt, q0, %q[high]\n"          \
+                     "vmovt q0, %q[high]\nvstrw.32 q0, [%[out]], #16\nletp lr, 1b\n2:"                              \
+                     : [a] "+r"(a), [b] "+r"(b), [out] "+r"(out)                                                    \
+                     : [n] "r"(n), [low] "w"(vdupq_n_f32(low)), [high] "w"(vdupq_n_f32(high))                       \
+                     : "lr", "q0", "q1", "cc", "memory");                                                           \
+  }
+GLOW_MVE_F32_BINARY(add, "vadd.f32")
+GLOW_MVE_F32_BINARY(sub, "vsub.f32")
+GLOW_MVE_F32_BINARY(mul, "vmul.f32")
 #endif
 
 #endif

@@ -8,6 +8,7 @@ from dataclasses import replace
 from glowc.graph.types import DType
 from glowc.instr.ir import Instr, ParamValue
 from glowc.ops.base import KernelVariant
+from glowc.ops.packing_mve import accepts_add
 
 _GROUP = 4
 _FAST = KernelVariant("mve", frozenset({"mve", "mve-fp"}), rank=25, header="glow_mve_f32.h")
@@ -60,6 +61,17 @@ def accepts_matmul(instr: Instr) -> bool:
     return _are_floats(instr, "a", "b", "out") and (_int(instr, "a_col") == 1 or _int(instr, "k") == 1)
 
 
+def accepts_binary(instr: Instr) -> bool:
+    """Accept sums, differences and products of adjacent elements, of which rows may be repeated."""
+    return instr.params["op"] in ("add", "sub", "mul") and _are_floats(instr, "a", "b", "out") and accepts_add(instr)
+
+
+def rank_plan(instr: Instr) -> Mapping[str, ParamValue]:
+    """Print the rank."""
+    return {"rank": _int(instr, "rank")}
+
+
+BINARY = replace(_FAST, in_place=True, accepts=accepts_binary, plan=rank_plan)
 CONV = replace(_FAST, accepts=accepts_conv, scratch_bytes=conv_scratch, plan=conv_plan)
 DEPTHWISE = replace(_FAST, accepts=accepts_depthwise)
 FC = replace(_FAST, accepts=accepts_fc)
