@@ -90,6 +90,9 @@ def key_of(instr: Instr) -> str:
     return f"{instr.kernel}.{instr.isa}.{path}.{weights}"
 
 
+_FEW, _DOUBT = 4, 0.25
+
+
 @dataclass(frozen=True, slots=True)
 class Fit:
     """One fitted kernel. `error` is the largest relative error of a sample, `text` (a, b) of bytes a + b x lines."""
@@ -98,6 +101,11 @@ class Fit:
     text: tuple[float, float]
     error: float
     samples: int
+
+    @property
+    def doubt(self) -> float:
+        """The relative error to expect of a layer that was not measured; few samples do not show it."""
+        return self.error if self.samples >= _FEW else max(self.error, _DOUBT)
 
     def predict(self, values: Mapping[str, float]) -> float:
         """Return the instructions of a call."""

@@ -158,7 +158,7 @@ def _by_speed(layer: Layer, costs: Costs, mode: str, measured: Mapping[str, int]
     insns = {f.isa: costs.insns(f, mode) for f in layer.forms}
     if len(isas) < 2 or None in insns.values():
         return tuple(isas)
-    errors = {f.isa: fit.error for f in layer.forms if (fit := costs.fit(f, mode)) is not None}
+    errors = {f.isa: fit.doubt for f in layer.forms if (fit := costs.fit(f, mode)) is not None}
     left, order = list(isas), []
     while left:
         best = left[0]
