@@ -124,6 +124,7 @@ class _Streamer:
         self._kept: dict[str, _Kept] = {}
         self._windows: dict[tuple[str, int, float | None], str] = {}
         self._anchors: list[_Anchor] = []
+        self._of_window: list[str] = []
         self._producers = graph.producers()
 
     @property
@@ -172,6 +173,8 @@ class _Streamer:
     def _step_by_step(self, node: Node) -> bool:
         """Rewrite a node so that it computes new steps; False when it needs the whole window."""
         x = self.steps.get(node.inputs[0])
+        if any(name and name not in self.steps and name not in self.graph.consts for name in node.inputs):
+            return False  # what comes from the whole window changes what older steps give
         if node.op in ("Slice", "Gather") and x is not None:
             return self._select(node, x)
         if x is not None and x.late:
@@ -354,6 +357,7 @@ class _Streamer:
             )
         if x.seen:
             raise _RefusalError(self._sees_padding(node, x))
+        self._of_window.append(node.label)
         return self._with_past(name, x, x.length - x.new, None)
 
     def _sees_padding(self, node: Node, x: Steps) -> str:
@@ -412,6 +416,10 @@ class _Streamer:
         """All layers that know where the sequence begins must agree on it."""
         self.problems += [a.problem for a in self._anchors if a.problem]
         first = self._anchors[0]
+        self.problems += [
+            f"{label}: needs the latest window, but what {first.label} gives depends on all steps since a reset"
+            for label in dict.fromkeys(self._of_window)
+        ]
         self.problems += [
             f"{a.label}: begins {abs(a.offset - first.offset)} input steps away from where {first.label} begins: "
             "layers without padding stand before one of them"

@@ -70,6 +70,16 @@ def test_mean_of_two_steps_is_rounded_as_in_the_longer_image(seed: int, tmp_path
     assert_windows(proto, tmp_path, 2, 46, calls=100)
 
 
+def test_gate_from_the_whole_window_scales_old_steps_anew(tmp_path: Path) -> None:
+    """Squeeze and excite: the mean over the window changes, and with it what every kept step is worth."""
+    net = TimeNet(32, seed=3).conv(6, 3)
+    x = net.value
+    gate = net.mean().conv(6, 1, relu=False).unary().value
+    net.value, net.steps = net.between(net.op("Mul", f"{x} {gate}", "gated")), 30
+    done = assert_windows(net.conv(4, 3, relu=False).mean().classes(), tmp_path, 2, 32, calls=20)
+    assert done.report["time"]["results_of"] == "window"  # type: ignore[index]
+
+
 def test_multiplications_and_ram_fall_with_the_hop(tmp_path: Path) -> None:
     def net() -> onnx.ModelProto:
         return TimeNet(64).conv(16).conv(0, depthwise=True).conv(16, 1).conv(16, 3, stride=2).mean().classes()
@@ -234,6 +244,18 @@ def test_recurrent_layers_carry_their_state(op: str, take: str, tmp_path: Path) 
     got = streamed(done, x.reshape(12, 2, 1, 4))
     want = whole(compiled(recurrent(op, 24, take=take), tmp_path), x[None])[0]
     np.testing.assert_allclose(np.concatenate(list(got)) if take == "y" else got[-1], want, rtol=1e-5, atol=1e-6)
+
+
+def test_window_and_sequence_do_not_mix(tmp_path: Path) -> None:
+    proto = recurrent("GRU", 8, take="h")
+    proto.graph.node.append(node("ReduceMean", "x axes", "mean", name="mean", keepdims=0))
+    proto.graph.initializer.append(onnx.numpy_helper.from_array(np.array([0]), "axes"))
+    proto.graph.output.append(onnx.helper.make_tensor_value_info("mean", 1, None))
+    with pytest.raises(ModelError) as error:
+        compiled(proto, tmp_path, **_time(2, time_axis=0))
+    assert 'ReduceMean "mean": needs the latest window, but what GRU "cell" gives depends on all steps' in str(
+        error.value
+    )
 
 
 @pytest.mark.parametrize("last", [False, True])
