@@ -63,6 +63,8 @@ static inline int32_t glow_dsp_quad_skip(int32_t steps, int32_t words) {
 #define GLOW_DSP_SECOND_WIDE "vmov lr, s5\n"
 #define GLOW_DSP_QUAD_SPLIT_DUAL "sub r4, r4, r8\n" "sub r5, r5, r9\n" "sub r6, r6, r10\n" "sub r7, r7, r11\n"
 #define GLOW_DSP_QUAD_SPLIT_WIDE
+#define GLOW_DSP_QUAD_WHOLE_DUAL "asr r4, r4, #8\n" "asr r5, r5, #8\n" "asr r6, r6, #8\n" "asr r7, r7, #8\n"
+#define GLOW_DSP_QUAD_WHOLE_WIDE
 #define GLOW_DSP_QUAD_BACK_DUAL "lsl r2, r5, #2\n"
 #define GLOW_DSP_QUAD_BACK_WIDE "lsl r2, r5, #3\n"
 
@@ -91,7 +93,33 @@ static inline int32_t glow_dsp_quad_skip(int32_t steps, int32_t words) {
   GLOW_DSP_QUAD_LEAST("r4") GLOW_DSP_QUAD_LEAST("r8") GLOW_DSP_QUAD_MOST("r4") GLOW_DSP_QUAD_MOST("r8") \
   GLOW_DSP_QUAD_PART
 
-#define GLOW_DSP_QUAD(form, end) \
+/* The sums of eight outputs to codes, or as they are (even channel of four pixels, then odd) to where out[1] points. */
+#define GLOW_DSP_QUAD_CODES(form, end) \
+  GLOW_DSP_QUAD_SPLIT_##form \
+  "vldmia r1!, {s16-s17}\n" \
+  "vmov s8, s9, r4, r8\n" "vmov s10, s11, r5, r9\n" "vmov s12, s13, r6, r10\n" "vmov s14, s15, r7, r11\n" \
+  "vcvt.f32.s32 s8, s8" GLOW_DSP_EVEN_##form "vcvt.f32.s32 s9, s9\n" \
+  "vcvt.f32.s32 s10, s10" GLOW_DSP_EVEN_##form "vcvt.f32.s32 s11, s11\n" \
+  "vcvt.f32.s32 s12, s12" GLOW_DSP_EVEN_##form "vcvt.f32.s32 s13, s13\n" \
+  "vcvt.f32.s32 s14, s14" GLOW_DSP_EVEN_##form "vcvt.f32.s32 s15, s15\n" \
+  "vmul.f32 s8, s8, s16\n" "vmul.f32 s9, s9, s17\n" "vmul.f32 s10, s10, s16\n" "vmul.f32 s11, s11, s17\n" \
+  "vmul.f32 s12, s12, s16\n" "vmul.f32 s13, s13, s17\n" "vmul.f32 s14, s14, s16\n" "vmul.f32 s15, s15, s17\n" \
+  "vcvtr.s32.f32 s8, s8\n" "vcvtr.s32.f32 s9, s9\n" "vcvtr.s32.f32 s10, s10\n" "vcvtr.s32.f32 s11, s11\n" \
+  "vcvtr.s32.f32 s12, s12\n" "vcvtr.s32.f32 s13, s13\n" "vcvtr.s32.f32 s14, s14\n" "vcvtr.s32.f32 s15, s15\n" \
+  "vmov r4, r5, s8, s9\n" "vmov r6, r7, s10, s11\n" "vmov r8, r9, s12, s13\n" "vmov r10, r11, s14, s15\n" \
+  GLOW_DSP_QUAD_END_##end \
+  "ldm sp, {r0, r2, r3, r12}\n" \
+  "strh r4, [r0], #2\n" "strh r6, [r2], #2\n" "strh r8, [r3], #2\n" "strh r10, [r12], #2\n" \
+  "stm sp, {r0, r2, r3, r12}\n"
+#define GLOW_DSP_QUAD_SUMS(form) \
+  GLOW_DSP_QUAD_SPLIT_##form GLOW_DSP_QUAD_WHOLE_##form \
+  "add r1, r1, #8\n" \
+  "ldrd r0, r2, [sp]\n" \
+  "stmia.w r2!, {r4-r11}\n" \
+  "add r0, r0, #2\n" \
+  "strd r0, r2, [sp]\n"
+
+#define GLOW_DSP_QUAD(form, finish) \
   __asm__ volatile( \
       ".syntax unified\n" \
       "push {r4-r11, lr}\n" \
@@ -136,22 +164,7 @@ static inline int32_t glow_dsp_quad_skip(int32_t steps, int32_t words) {
       "vmov s0, r1\n" \
       "b.w 2b\n" \
       "3:\n" \
-      GLOW_DSP_QUAD_SPLIT_##form \
-      "vldmia r1!, {s16-s17}\n" \
-      "vmov s8, s9, r4, r8\n" "vmov s10, s11, r5, r9\n" "vmov s12, s13, r6, r10\n" "vmov s14, s15, r7, r11\n" \
-      "vcvt.f32.s32 s8, s8" GLOW_DSP_EVEN_##form "vcvt.f32.s32 s9, s9\n" \
-      "vcvt.f32.s32 s10, s10" GLOW_DSP_EVEN_##form "vcvt.f32.s32 s11, s11\n" \
-      "vcvt.f32.s32 s12, s12" GLOW_DSP_EVEN_##form "vcvt.f32.s32 s13, s13\n" \
-      "vcvt.f32.s32 s14, s14" GLOW_DSP_EVEN_##form "vcvt.f32.s32 s15, s15\n" \
-      "vmul.f32 s8, s8, s16\n" "vmul.f32 s9, s9, s17\n" "vmul.f32 s10, s10, s16\n" "vmul.f32 s11, s11, s17\n" \
-      "vmul.f32 s12, s12, s16\n" "vmul.f32 s13, s13, s17\n" "vmul.f32 s14, s14, s16\n" "vmul.f32 s15, s15, s17\n" \
-      "vcvtr.s32.f32 s8, s8\n" "vcvtr.s32.f32 s9, s9\n" "vcvtr.s32.f32 s10, s10\n" "vcvtr.s32.f32 s11, s11\n" \
-      "vcvtr.s32.f32 s12, s12\n" "vcvtr.s32.f32 s13, s13\n" "vcvtr.s32.f32 s14, s14\n" "vcvtr.s32.f32 s15, s15\n" \
-      "vmov r4, r5, s8, s9\n" "vmov r6, r7, s10, s11\n" "vmov r8, r9, s12, s13\n" "vmov r10, r11, s14, s15\n" \
-      GLOW_DSP_QUAD_END_##end \
-      "ldm sp, {r0, r2, r3, r12}\n" \
-      "strh r4, [r0], #2\n" "strh r6, [r2], #2\n" "strh r8, [r3], #2\n" "strh r10, [r12], #2\n" \
-      "stm sp, {r0, r2, r3, r12}\n" \
+      finish \
       "ldr lr, [sp, #16]\n" \
       "cmp r0, lr\n" \
       "bne.w 1b\n" \
@@ -167,13 +180,15 @@ static inline int32_t glow_dsp_quad_skip(int32_t steps, int32_t words) {
   "stmia.w r0!, {r4-r11}\n"
 /* clang-format on */
 
-#define GLOW_DSP_QUAD_FUNCTION(name, form, end) \
-  GLOW_DSP_FUNCTION name(GLOW_DSP_UNUSED const glow_dsp_quad_t *q) { GLOW_DSP_QUAD(form, end); }
-GLOW_DSP_QUAD_FUNCTION(glow_dsp_quad_dual_u8, DUAL, U8)
-GLOW_DSP_QUAD_FUNCTION(glow_dsp_quad_dual_v8, DUAL, V8)
-GLOW_DSP_QUAD_FUNCTION(glow_dsp_quad_dual_n8, DUAL, N8)
-GLOW_DSP_QUAD_FUNCTION(glow_dsp_quad_dual_s8, DUAL, S8)
-GLOW_DSP_QUAD_FUNCTION(glow_dsp_quad_wide, WIDE, S8)
+#define GLOW_DSP_QUAD_FUNCTION(name, form, finish) \
+  GLOW_DSP_FUNCTION name(GLOW_DSP_UNUSED const glow_dsp_quad_t *q) { GLOW_DSP_QUAD(form, finish); }
+GLOW_DSP_QUAD_FUNCTION(glow_dsp_quad_dual_u8, DUAL, GLOW_DSP_QUAD_CODES(DUAL, U8))
+GLOW_DSP_QUAD_FUNCTION(glow_dsp_quad_dual_v8, DUAL, GLOW_DSP_QUAD_CODES(DUAL, V8))
+GLOW_DSP_QUAD_FUNCTION(glow_dsp_quad_dual_n8, DUAL, GLOW_DSP_QUAD_CODES(DUAL, N8))
+GLOW_DSP_QUAD_FUNCTION(glow_dsp_quad_dual_s8, DUAL, GLOW_DSP_QUAD_CODES(DUAL, S8))
+GLOW_DSP_QUAD_FUNCTION(glow_dsp_quad_wide, WIDE, GLOW_DSP_QUAD_CODES(WIDE, S8))
+GLOW_DSP_QUAD_FUNCTION(glow_dsp_quad_sums_dual, DUAL, GLOW_DSP_QUAD_SUMS(DUAL))
+GLOW_DSP_QUAD_FUNCTION(glow_dsp_quad_sums_wide, WIDE, GLOW_DSP_QUAD_SUMS(WIDE))
 
 /* Expands groups (at least one) of four inputs of four pixels; returns the place behind them. */
 __attribute__((naked, noinline)) GLOW_DSP_UNUSED static uint32_t *glow_expand_quad(
@@ -242,6 +257,16 @@ static inline void glow_dsp_quad_twin(const glow_dsp_quad_t *q, int32_t words) {
   }
 }
 
+static inline void glow_dsp_quad_sums_twin(const glow_dsp_quad_t *q, int32_t words) {
+  const int32_t steps = (int32_t)((q->acts_end - q->acts) / 4);
+  for (int32_t i = 0; i < 8 * q->blocks; i++) {
+    const int32_t sum = glow_dsp_quad_sum(q, q->stream + i / 8 * (4 + steps * words), words, i % 4, i / 4 % 2);
+    memcpy(q->out[1] + 4 * i, &sum, sizeof sum);
+  }
+}
+
+GLOW_DSP_UNUSED static void glow_dsp_quad_sums_dual(const glow_dsp_quad_t *q) { glow_dsp_quad_sums_twin(q, 1); }
+GLOW_DSP_UNUSED static void glow_dsp_quad_sums_wide(const glow_dsp_quad_t *q) { glow_dsp_quad_sums_twin(q, 2); }
 GLOW_DSP_UNUSED static void glow_dsp_quad_dual_u8(const glow_dsp_quad_t *q) { glow_dsp_quad_twin(q, 1); }
 GLOW_DSP_UNUSED static void glow_dsp_quad_dual_v8(const glow_dsp_quad_t *q) { glow_dsp_quad_twin(q, 1); }
 GLOW_DSP_UNUSED static void glow_dsp_quad_dual_n8(const glow_dsp_quad_t *q) { glow_dsp_quad_twin(q, 1); }

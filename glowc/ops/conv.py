@@ -322,6 +322,7 @@ KERNELS = (
     *(
         KernelDef(f"{base}_{kind}rs", _SHIFT_OPERANDS, (*GEOMETRY, "w_zp", *SHIFT_PARAMS), interpret, rows=True,
                   row_window=window_rows, template=f"{base}_s8rs",
+                  variants=(*REF, packing_dsp_quad.SHIFT) if (base, kind) == ("conv", "s8") else REF,
                   doc="convolution that ends in a multiplication and a shift")
         for base in ("conv", "dwconv")
         for kind in ("s8", "s16")

@@ -6,6 +6,7 @@ runtime_c/glow_dsp_quad.h tells the form.
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import replace
 
 import numpy as np
 
@@ -26,6 +27,7 @@ from glowc.ops.packing_dsp import (
 _WORDS = 24  # GLOW_DSP_QUAD_WORDS
 _PIXELS = 4
 _FC_BYTES = 4096  # of scratch for four rows
+_SHIFT_BYTES = 8192  # of scratch for four pixels and their sums
 _GROUP = 4
 _QUAD_COST, _PAIR_COST, _BLOCK_COST = 0.70, 0.75, 9.0  # instructions per multiply-accumulate, and per output
 
@@ -66,14 +68,16 @@ def _pays(instr: Instr) -> bool:
 
 def accepts(instr: Instr) -> bool:
     """Accept what pays and whose scratch is at most three input rows, or two pixels, as int16."""
-    if (
-        not accepts_any_zero(instr)
-        or _int(instr, "out_c") < 2
-        or conv_plan(instr)["path"] not in ("point", "rows", "three")
-    ):
+    if not _is_possible(instr):
         return False
     rows = 2 * 3 * _int(instr, "in_w") * _int(instr, "in_c")
     return scratch_bytes(instr) <= max(rows, 2 * 8 * _groups(instr)) and _pays(instr)
+
+
+def _is_possible(instr: Instr) -> bool:
+    if not accepts_any_zero(instr) or _int(instr, "out_c") < 2:
+        return False
+    return conv_plan(instr)["path"] in ("point", "rows", "three")
 
 
 def pack(constants: Arrays, instr: Instr) -> Arrays:
@@ -118,6 +122,23 @@ def _pack_fc(constants: Arrays, instr: Instr) -> Arrays:
     return _packed(constants["weights"].reshape(_int(instr, "out_n"), -1), constants, instr)
 
 
+def _shift_scratch(instr: Instr) -> int:
+    """As `scratch_bytes`, and the sums of four pixels."""
+    return scratch_bytes(instr) + 4 * _PIXELS * 2 * -(-_int(instr, "out_c") // 2)
+
+
+def _accepts_shift(instr: Instr) -> bool:
+    """Accept any number of pixels: no variant for two of them stands behind this one."""
+    return _is_possible(instr) and _shift_scratch(instr) <= _SHIFT_BYTES
+
+
+def _pack_shift(constants: Arrays, instr: Instr) -> Arrays:
+    """Pack the weights of conv_s8rs; the bias is in its constant `offset`."""
+    channels = _int(instr, "out_c")
+    plain = {"bias": np.zeros(channels, np.int64), "scale": np.ones(channels, np.float32)}
+    return {"weights": _packed(collected(constants["weights"], instr), plain, instr)["weights"]}
+
+
 FC = KernelVariant(
     "dsp4",
     NEEDS,
@@ -138,4 +159,12 @@ CONV = KernelVariant(
     scratch_bytes=scratch_bytes,
     plan=plan,
     streams=True,
+    row_block=4,
+)
+SHIFT = replace(
+    CONV,
+    accepts=_accepts_shift,
+    pack=_pack_shift,
+    scratch_bytes=_shift_scratch,
+    plan=lambda instr: {**conv_plan(instr), "end": ""},
 )

@@ -25,17 +25,21 @@ def constants(rng: np.random.Generator, channels: int, bits: int = 16) -> dict[s
     }
 
 
-def conv_case(rng: np.random.Generator, dtype: DType, *, group: int = 1, planar: bool = False, pad: int = 1) -> Case:
-    """Return one convolution that ends in a shift; depthwise when group > 1."""
-    c, out_c, h, w = (4, 4, 6, 5) if group > 1 else (3, 5, 6, 5)
-    shape = (1, c, h, w) if planar else (1, h, w, c)
-    out = TensorType((1, h + 2 * pad - 2, w + 2 * pad - 2, out_c), DType.S8)
-    params = row_params(TensorType(shape, dtype), out, planar=planar) | {
-        "k_h": 3, "k_w": 3, "stride_h": 1, "stride_w": 1, "dil_h": 1, "dil_w": 1, "pad_top": pad, "pad_left": pad,
-        "groups": group, "w_zp": 0, "in_zp": -128 if dtype is DType.S8 else 0, **ENDS,
+def conv_case(
+    rng: np.random.Generator, dtype: DType, *, group: int = 1, planar: bool = False, pad: int = 1, k: int = 3,
+    shape: tuple[int, int, int, int] = (3, 5, 6, 5), w_zp: int = 0,
+) -> Case:  # fmt: skip
+    """Return one convolution that ends in a shift; depthwise when group > 1. `shape` is in_c, out_c, height, width."""
+    c, out_c, h, w = (4, 4, 6, 5) if group > 1 else shape
+    in_shape = (1, c, h, w) if planar else (1, h, w, c)
+    out = TensorType((1, h + 2 * pad + 1 - k, w + 2 * pad + 1 - k, out_c), DType.S8)
+    params = row_params(TensorType(in_shape, dtype), out, planar=planar) | {
+        "k_h": k, "k_w": k, "stride_h": 1, "stride_w": 1, "dil_h": 1, "dil_w": 1, "pad_top": pad, "pad_left": pad,
+        "groups": group, "w_zp": w_zp, "in_zp": -128 if dtype is DType.S8 else 0, **ENDS,
     }  # fmt: skip
-    weights = rng.integers(-127, 128, (3, 3, out_c) if group > 1 else (out_c, 3, 3, c)).astype(np.int8)
-    x = rng.integers(dtype.qmin, dtype.qmax + 1, shape) if dtype is DType.S8 else rng.integers(-128, 256, shape)
+    weights = rng.integers(-127, 128, (k, k, out_c) if group > 1 else (out_c, k, k, c)).astype(np.int8)
+    low, high = (dtype.qmin, dtype.qmax + 1) if dtype is DType.S8 else (-128, 256)
+    x = rng.integers(low, high, in_shape)
     arrays = {"in": x.astype(dtype.numpy), "weights": weights, **constants(rng, out_c)}
     name = f"{'dwconv' if group > 1 else 'conv'}_{dtype.value}rs"
     return make_case(name, arrays, params, rows=(0, out.shape[1]), out={"out": (out.shape, DType.S8)})
@@ -58,6 +62,9 @@ def kernel_cases() -> Iterator[Case]:
     rng = np.random.default_rng(5)
     for dtype, group, planar in itertools.product((DType.S8, DType.S16), (1, 4), (False, True)):
         yield conv_case(rng, dtype, group=group, planar=planar, pad=int(not planar))
+    for c, k, w_zp in itertools.product((4, 16, 18), (1, 3), (0, 5)):
+        yield conv_case(rng, DType.S8, pad=k // 2, k=k, shape=(c, 7, 4, 8), w_zp=w_zp)
+    yield conv_case(rng, DType.S8, planar=True, shape=(3, 6, 5, 12))
     for dtype, k in itertools.product((DType.S8, DType.S16), (1, 7, 16, 33)):
         yield fc_case(rng, dtype, k, 6, rows=2)
     axes = dict.fromkeys(axis_keys("d"), 1) | dict.fromkeys((*axis_keys("a"), *axis_keys("b")), 0)
