@@ -7,7 +7,14 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 
-from glowc.frontend import rewrites_blocks, rewrites_dynamic, rewrites_math, rewrites_qoperator, rewrites_transformer
+from glowc.frontend import (
+    rewrites_blocks,
+    rewrites_dynamic,
+    rewrites_fused,
+    rewrites_math,
+    rewrites_qoperator,
+    rewrites_transformer,
+)
 from glowc.frontend.builder import Builder
 from glowc.frontend.onnx_model import OnnxNode
 
@@ -19,4 +26,5 @@ REWRITES: Mapping[tuple[str, str], Rewrite] = {
     **rewrites_dynamic.REWRITES,
     **rewrites_blocks.REWRITES,
     **rewrites_transformer.REWRITES,
+    **rewrites_fused.REWRITES,
 }

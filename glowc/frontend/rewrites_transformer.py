@@ -22,7 +22,7 @@ OPSET = 20
 """The version of ONNX's operators that the new nodes have."""
 
 
-class _Chain:
+class Chain:
     """Collects the nodes that replace one node."""
 
     def __init__(self, node: OnnxNode, b: Builder) -> None:
@@ -54,7 +54,7 @@ def skip_norm(op: str) -> Callable[[OnnxNode, Builder], list[OnnxNode]]:
     """SkipLayerNormalization(input, skip, gamma, beta, bias); the simplified one has no beta."""
 
     def rewrite(node: OnnxNode, b: Builder) -> list[OnnxNode]:
-        chain, simple = _Chain(node, b), op == "RMSNormalization"
+        chain, simple = Chain(node, b), op == "RMSNormalization"
         bias = node.input(3 if simple else 4)
         sum_out = node.outputs[3] if len(node.outputs) > 3 else ""
         total = chain.add("Add", node.inputs[0], node.inputs[1], out="" if bias else sum_out)
@@ -77,7 +77,7 @@ def gelu(kind: str) -> Callable[[OnnxNode, Builder], list[OnnxNode]]:
     """FastGelu(X, bias) by tanh; BiasGelu(A, B) by erf."""
 
     def rewrite(node: OnnxNode, b: Builder) -> list[OnnxNode]:
-        chain = _Chain(node, b)
+        chain = Chain(node, b)
         x = chain.add("Add", node.inputs[0], node.inputs[1]) if node.input(1) else node.inputs[0]
         chain.add("Gelu", x, out=node.outputs[0], approximate=kind)
         return chain.nodes
@@ -94,7 +94,7 @@ def _refuse(node: OnnxNode, *, inputs: Mapping[int, str] | None = None, used_out
         raise NodeError("outputs besides the first are not supported")
 
 
-def _attend(chain: _Chain, q: str, k: str, v: str, sizes: Sequence[int], bias: str = "") -> list[OnnxNode]:
+def _attend(chain: Chain, q: str, k: str, v: str, sizes: Sequence[int], bias: str = "") -> list[OnnxNode]:
     """Add softmax(q k^T * scale + bias) v of [batch, length, heads, size] and return all nodes.
 
     `sizes` are batch, queries, keys, heads, and the lengths of a key and of a value.
@@ -121,7 +121,7 @@ def multi_head_attention(node: OnnxNode, b: Builder) -> list[OnnxNode]:
     """MultiHeadAttention(query, key, value, bias, -, attention_bias), each [batch, length, hidden]."""
     caches = {4: "key_padding_mask", 6: "past_key", 7: "past_value", 8: "past_sequence_length"}
     _refuse(node, inputs=caches)
-    chain, heads = _Chain(node, b), node.int_("num_heads", 1)
+    chain, heads = Chain(node, b), node.int_("num_heads", 1)
     if not (node.input(1) and node.input(2)) or any(b.type(n).rank != 3 for n in node.inputs[:3]):
         raise NodeError("query, key and value must be three tensors of rank 3")
     parts = list(node.inputs[:3])
@@ -141,7 +141,7 @@ def multi_head_attention(node: OnnxNode, b: Builder) -> list[OnnxNode]:
 def attention(node: OnnxNode, b: Builder) -> list[OnnxNode]:
     """Attention(input, weights, bias, -, -, attention_bias): one projection to query, key and value."""
     _refuse(node, inputs={3: "mask_index", 4: "past", 6: "past_sequence_length"})
-    chain, weights = _Chain(node, b), b.need_value(node.inputs[1], "the weights")
+    chain, weights = Chain(node, b), b.need_value(node.inputs[1], "the weights")
 
     def part_of(part: slice) -> str:
         return chain.const(weights[:, part])
@@ -152,7 +152,7 @@ def attention(node: OnnxNode, b: Builder) -> list[OnnxNode]:
 def quantised_attention(node: OnnxNode, b: Builder) -> list[OnnxNode]:
     """QAttention(input, weight, bias, input_scale, weight_scale, mask_index, zero points)."""
     _refuse(node, inputs={5: "mask_index", 8: "past"})
-    chain, weights = _Chain(node, b), b.need_value(node.inputs[1], "the weights")
+    chain, weights = Chain(node, b), b.need_value(node.inputs[1], "the weights")
     scale = b.need_value(node.inputs[4], "the scale").reshape(-1)
     zero = b.need_value(node.inputs[7], "the zero point").reshape(-1) if node.input(7) else np.zeros(1, weights.dtype)
     columns = max(scale.size, zero.size) > 1
@@ -169,7 +169,7 @@ def quantised_attention(node: OnnxNode, b: Builder) -> list[OnnxNode]:
     return _projected(chain, x, real, weights.shape[1], "")
 
 
-def _projected(chain: _Chain, x: str, weights: Callable[[slice], str], width: int, scores_bias: str) -> list[OnnxNode]:
+def _projected(chain: Chain, x: str, weights: Callable[[slice], str], width: int, scores_bias: str) -> list[OnnxNode]:
     """Add the three projections, each with its part of the weights and of the bias, and the attention."""
     node, b = chain.node, chain.b
     shape, heads = b.type(node.inputs[0]).shape, node.int_("num_heads", 1)

@@ -1,0 +1,65 @@
+"""Models that onnxruntime saved behind its optimiser: fused operators of its own domain."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import onnx
+import pytest
+
+from glowc.errors import ModelError
+from glowc.frontend import import_model
+from tests.unit.onnx_builders import model, node
+from tests.unit.quirk_models import same_as_onnxruntime
+
+MS = "com.microsoft"
+RNG = np.random.default_rng(3)
+
+
+def normal(*shape: int) -> np.ndarray:
+    return RNG.standard_normal(shape).astype(np.float32)
+
+
+def check(fused: onnx.NodeProto, shapes: dict[str, tuple[int, ...]], consts: dict[str, np.ndarray]) -> None:
+    inputs = {name: f"f32[{','.join(map(str, shape))}]" for name, shape in shapes.items()}
+    proto = model([fused], inputs, "y", consts, opset=17, domains=(MS,))
+    same_as_onnxruntime(proto, {name: normal(*shape) for name, shape in shapes.items()}, tolerance=1e-5)
+
+
+@pytest.mark.parametrize(("activation", "parameters"), [
+    ("Relu", ()), ("LeakyRelu", (0.1,)), ("Clip", (-0.5, 1.5)), ("HardSigmoid", (1 / 6, 0.5)), ("Sigmoid", ()),
+    ("Tanh", ()),
+])  # fmt: skip
+@pytest.mark.parametrize("added", [False, True])
+def test_fused_convolution(activation: str, parameters: tuple[float, ...], added: bool) -> None:
+    attrs: dict[str, Any] = {"activation": activation, "pads": [1, 1, 1, 1], "kernel_shape": [3, 3]}
+    attrs |= {"activation_params": parameters} if parameters else {}
+    fused = node("FusedConv", "x w b z" if added else "x w b", "y", domain=MS, **attrs)
+    shapes = {"x": (1, 3, 6, 5)} | ({"z": (1, 4, 6, 5)} if added else {})
+    check(fused, shapes, {"w": normal(4, 3, 3, 3), "b": normal(4)})
+
+
+@pytest.mark.parametrize("activation", ["Relu", "LeakyRelu"])
+def test_fused_dense_layer(activation: str) -> None:
+    attrs: dict[str, Any] = {"activation_alpha": 0.2} if activation == "LeakyRelu" else {}
+    fused = node("FusedGemm", "x w b", "y", domain=MS, activation=activation, transB=1, alpha=0.5, **attrs)
+    check(fused, {"x": (2, 7)}, {"w": normal(5, 7), "b": normal(5)})
+
+
+@pytest.mark.parametrize(("a", "b", "attrs"), [
+    ((2, 3, 4), (2, 4, 5), {"alpha": 0.25}),
+    ((2, 4, 3), (2, 5, 4), {"transA": 1, "transB": 1, "alpha": 2.0}),
+    ((6, 2, 3, 4), (5, 2, 3, 4), {"transBatchA": 1, "transBatchB": 1, "transB": 1, "alpha": 0.3535}),
+    ((2, 3, 6, 4), (4, 2, 3, 5), {"transBatchB": 1}),
+])  # fmt: skip
+def test_fused_product(a: tuple[int, ...], b: tuple[int, ...], attrs: dict[str, Any]) -> None:
+    check(node("FusedMatMul", "x z", "y", domain=MS, **attrs), {"x": a, "z": b}, {})
+
+
+def test_other_operators_of_the_optimiser_are_named_with_what_to_do() -> None:
+    fused = node("NhwcMaxPool", "x", "y", domain=MS, name="pool7")
+    proto = model([fused], {"x": "u8[1,4,4,3]"}, {"y": "u8"}, {}, domains=(MS,))
+    with pytest.raises(ModelError, match=r'com.microsoft::NhwcMaxPool \(1 node\): "pool7"') as caught:
+        import_model(proto.SerializeToString())
+    assert "as it was exported" in str(caught.value.hint)
