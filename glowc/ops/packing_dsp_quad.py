@@ -135,7 +135,7 @@ def _accepts_shift(instr: Instr) -> bool:
 def _pack_shift(constants: Arrays, instr: Instr) -> Arrays:
     """Pack the weights of conv_s8rs; the bias is in its constant `offset`."""
     channels = _int(instr, "out_c")
-    plain = {"bias": np.zeros(channels, np.int64), "scale": np.ones(channels, np.float32)}
+    plain: Arrays = {"bias": np.zeros(channels, np.int64), "scale": np.ones(channels, np.float32)}
     return {"weights": _packed(collected(constants["weights"], instr), plain, instr)["weights"]}
 
 
