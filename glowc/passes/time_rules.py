@@ -74,7 +74,8 @@ def _matmul(graph: Graph, node: Node, axis: int) -> int | None:
 def _beside(graph: Graph, node: Node, axis: int) -> int | None:
     """Operators with attribute `axis`: time must be another one."""
     rank = graph.types[node.inputs[0]].rank
-    return axis if node.int_("axis", -1) % rank != axis else None
+    default = 0 if node.op == "Split" else -1
+    return axis if node.int_("axis", default) % rank != axis else None
 
 
 def _in_front(graph: Graph, node: Node, axis: int) -> int | None:

@@ -11,8 +11,11 @@ import pytest
 
 from glowc.driver import Compiled, CompileOptions, compile_model
 from glowc.errors import GlowcError, InputError, ModelError
+from glowc.graph.graph import Graph, Node
 from glowc.graph.interp import run_graph
+from glowc.graph.types import DType, TensorType
 from glowc.instr.interp import Memory, run_program
+from glowc.passes.time_rules import out_axis
 from glowc.passes.time_steps import Slide, Steps, Window, slide
 from glowc.target import load_board
 from tests.unit.onnx_builders import model, node
@@ -78,6 +81,23 @@ def test_gate_from_the_whole_window_scales_old_steps_anew(tmp_path: Path) -> Non
     net.value, net.steps = net.between(net.op("Mul", f"{x} {gate}", "gated")), 30
     done = assert_windows(net.conv(4, 3, relu=False).mean().classes(), tmp_path, 2, 32, calls=20)
     assert done.report["time"]["results_of"] == "window"  # type: ignore[index]
+
+
+@pytest.mark.parametrize(
+    ("op", "attrs", "axis", "out"),
+    [
+        ("Split", {}, 0, None), ("Split", {}, 1, 1), ("Split", {"axis": 1}, 1, None), ("Softmax", {}, 1, 1),
+        ("Softmax", {}, 2, None), ("Transpose", {"perm": (2, 0, 1)}, 1, 2), ("ReduceMean", {"axes": (2,)}, 1, 1),
+        ("ReduceMean", {"axes": (0,), "keepdims": 0}, 1, 0), ("ReduceMean", {"axes": (-2,)}, 1, None),
+        ("ReduceMean", {}, 1, None), ("LayerNormalization", {"axis": 2}, 1, 1),
+        ("LayerNormalization", {"axis": 1}, 1, None),
+        ("FullyConnected", {}, 1, 1), ("FullyConnected", {}, 2, None), ("Resize", {}, 1, None),
+    ],
+)  # fmt: skip
+def test_where_the_time_axis_goes(op: str, attrs: dict[str, Any], axis: int, out: int | None) -> None:
+    type_ = TensorType((2, 6, 4), DType.F32)
+    one = Node("n", op, ("x",), ("y",), attrs)
+    assert out_axis(Graph("g", ("x",), ("y",), (one,), {"x": type_, "y": type_}, {}), one, axis) == out
 
 
 def test_multiplications_and_ram_fall_with_the_hop(tmp_path: Path) -> None:
