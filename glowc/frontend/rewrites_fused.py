@@ -29,7 +29,8 @@ def _activate(chain: Chain, x: str, parameters: Sequence[float]) -> None:
     keys = _PARAMETERS.get(name)
     if name and keys is None:
         raise NodeError(f"activation {name!r} is not supported ({', '.join(_PARAMETERS)} and Clip are)")
-    chain.add(name or "Identity", x, out=out, **dict(zip(keys or (), parameters, strict=False)))
+    attrs: dict[str, Any] = dict(zip(keys or (), parameters, strict=False))
+    chain.add(name or "Identity", x, out=out, **attrs)
 
 
 def _own(node: OnnxNode) -> dict[str, Any]:
