@@ -106,13 +106,14 @@ static inline float32x4_t glow_mve_f32_row_s8(float32x4_t sum, const float *x, c
   return vaddq_f32(sum, other);
 }
 
-/* The first `lanes` of four results, `step` elements apart, between two bounds. */
+/* The first `lanes` of four results, `step` elements apart, between two bounds; what is not a number stays so. */
 static inline void glow_mve_f32_store(float *out, int32_t step, float32x4_t v, float low, float high, int32_t lanes) {
   const uint32x4_t offsets = vmulq_n_u32(vidupq_n_u32(0u, 1), (uint32_t)step);
-  const float32x4_t bounded = vminnmq_f32(vmaxnmq_f32(v, vdupq_n_f32(low)), vdupq_n_f32(high));
-  __asm__ volatile("vctp.32 %[lanes]\nvpst\nvstrwt.32 %q[v], [%[out], %q[offsets], uxtw #2]"
-                   :
-                   : [lanes] "r"(lanes), [v] "w"(bounded), [out] "r"(out), [offsets] "w"(offsets)
+  __asm__ volatile("vpt.f32 gt, %q[low], %q[v]\nvmovt %q[v], %q[low]\nvpt.f32 gt, %q[v], %q[high]\n"
+                   "vmovt %q[v], %q[high]\nvctp.32 %[lanes]\nvpst\nvstrwt.32 %q[v], [%[out], %q[offsets], uxtw #2]"
+                   : [v] "+w"(v)
+                   : [lanes] "r"(lanes), [out] "r"(out), [offsets] "w"(offsets), [low] "w"(vdupq_n_f32(low)),
+                     [high] "w"(vdupq_n_f32(high))
                    : "cc", "memory");
 }
 
@@ -162,6 +163,20 @@ static inline float32x4_t glow_mve_f32_load(const float *from, int32_t lanes) {
 GLOW_MVE_F32_BINARY(add, "vadd.f32")
 GLOW_MVE_F32_BINARY(sub, "vsub.f32")
 GLOW_MVE_F32_BINARY(mul, "vmul.f32")
+
+/* `so_far` and `count` positions of four channels, `step` elements apart, put together. */
+#define GLOW_MVE_F32_FOLD(name, op)                                                                                   \
+  static inline float32x4_t glow_mve_f32_##name(float32x4_t so_far, const float *x, int32_t step, int32_t count,      \
+                                                int32_t lanes) {                                                      \
+    __asm__ volatile("vctp.32 %[lanes]\nwls lr, %[count], 2f\n1: vpst\nvldrwt.32 q0, [%[x]]\nadd %[x], %[x], %[step]\n" \
+                     op " %q[so_far], %q[so_far], q0\nle lr, 1b\n2:"                                                  \
+                     : [so_far] "+w"(so_far), [x] "+r"(x)                                                             \
+                     : [lanes] "r"(lanes), [count] "r"(count), [step] "r"(4 * step)                                   \
+                     : "lr", "q0", "cc", "memory");                                                                   \
+    return so_far;                                                                                                    \
+  }
+GLOW_MVE_F32_FOLD(sum, "vadd.f32")
+GLOW_MVE_F32_FOLD(greatest, "vmaxnm.f32")
 #endif
 
 #endif

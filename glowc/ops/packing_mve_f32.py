@@ -71,6 +71,12 @@ def rank_plan(instr: Instr) -> Mapping[str, ParamValue]:
     return {"rank": _int(instr, "rank")}
 
 
+def accepts_pool(instr: Instr) -> bool:
+    """Accept adjacent channels."""
+    return _int(instr, "in_ch") == 1
+
+
+MAXIMUM = AVERAGE = replace(_FAST, accepts=accepts_pool)
 BINARY = replace(_FAST, in_place=True, accepts=accepts_binary, plan=rank_plan)
 CONV = replace(_FAST, accepts=accepts_conv, scratch_bytes=conv_scratch, plan=conv_plan)
 DEPTHWISE = replace(_FAST, accepts=accepts_depthwise)
