@@ -28,6 +28,7 @@ from glowc.instr.text import dump_program
 from glowc.instr.verify import verify_program
 from glowc.memory import Room
 from glowc.memory.types import MemoryPlan
+from glowc.ops.base import guessed_insns
 from glowc.passes.base import PassCtx
 from glowc.passes.dead_channels import removed_channels
 from glowc.passes.edge import Edge, change_edge
@@ -319,17 +320,20 @@ def _request(options: CompileOptions, board: Board) -> Request:
 
 def _plan(selection: Selection, request: Request) -> tuple[Selection, Planned]:
     """Plan the memory; when it does not fit without streaming, weigh the variants with the least scratch."""
-    planned = make_plan(selection.lower, request)
+    planned = make_plan(selection.lower, request, selection.predict)
     bounded = request.limit_bytes is not None or request.room_bytes is not None
     if not bounded or (planned.kind != "stream" and fits(planned, request)):
         return selection, planned
     leaner = selection.leaner()
     if leaner.order == selection.order:
         return selection, planned
-    other = make_plan(leaner.lower, request)
+    other = make_plan(leaner.lower, request, leaner.predict)
 
     def cost(chosen: Selection, plan: Planned) -> tuple[bool, int]:
-        return not fits(plan, request), plan.extra_insns + sum(i or 0 for i in chosen.estimates(plan.program))
+        whole = chosen.lower(lambda _: False)  # what the plan's extra instructions come on top of
+        estimates = zip(whole.instrs, chosen.estimates(whole), strict=True)
+        insns = sum(guessed_insns(i) if known is None else known for i, known in estimates)
+        return not fits(plan, request), plan.extra_insns + insns
 
     return (leaner, other) if cost(leaner, other) < cost(selection, planned) else (selection, planned)
 
@@ -348,7 +352,8 @@ def _add_estimates(report: dict[str, object], selection: Selection, program: Pro
 
 def plans_of(compiled: Compiled) -> list[Planned]:
     """Return the plans of a compiled model that no other beats in bytes and instructions, the cheapest first."""
-    return pareto(compiled.selection.lower, _request(compiled.options, compiled.board))
+    selection = compiled.selection
+    return pareto(selection.lower, _request(compiled.options, compiled.board), selection.predict)
 
 
 def _check_fit(

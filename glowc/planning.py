@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 
 from glowc import memory
 from glowc.errors import InputError, InternalError
-from glowc.instr.ir import Program
+from glowc.instr.ir import Instr, Program
 from glowc.instr.lifetimes import root_lifetimes, strip_markers
 from glowc.instr.verify import verify_program
 from glowc.instr_passes.accesses import accesses
@@ -24,6 +24,9 @@ from glowc.memory.types import MemoryPlan
 
 Lower = Callable[[Callable[[str], bool]], Program]
 """Lowers the model; its argument says by name which instructions need a variant that streams rows."""
+
+Insns = Callable[[Instr], int | None]
+"""Predicts the instructions of a call, None where nothing is known of the kernel."""
 
 KINDS = ("auto", "plain", "overlap", "stream")
 
@@ -98,11 +101,16 @@ def _touches(parts: Sequence[Bytes]) -> tuple[Touch, ...]:
     return tuple(Touch(b.root, b.begin, b.size, b.tag) for b in parts)
 
 
-def make_plan(lower: Lower, request: Request) -> Planned:
+def _unknown(_: Instr) -> int | None:
+    return None
+
+
+def make_plan(lower: Lower, request: Request, insns: Insns = _unknown) -> Planned:
     """Return the cheapest plan of the wanted kind that fits, else the smallest.
 
     "auto" takes the overlapped plan before streamed ones; "stream" and an input that is fed by rows take the
-    smallest one when no limit is given. InputError when the input cannot be fed by rows.
+    smallest one when no limit is given. `insns` is for the price of streaming. InputError when the input cannot be fed
+    by rows.
     """
     if request.fed:
         _check_feedable(lower(_no))
@@ -110,7 +118,7 @@ def make_plan(lower: Lower, request: Request) -> Planned:
         done = _whole(lower, request)
         if request.kind != "auto" or fits(done, request):
             return done
-    plans = pareto(lower, request)
+    plans = pareto(lower, request, insns)
     if request.limit_bytes is None and (request.fed or request.kind == "stream"):
         return plans[-1]
     fitting = [p for p in plans if fits(p, request)]
@@ -136,10 +144,10 @@ def _check_feedable(program: Program) -> None:
         )
 
 
-def pareto(lower: Lower, request: Request) -> list[Planned]:
+def pareto(lower: Lower, request: Request, insns: Insns = _unknown) -> list[Planned]:
     """Return the plans that no other beats in bytes and instructions, the cheapest first."""
     plans = [] if request.fed else [_whole(lower, replace(request, kind="overlap"))]
-    for planned in _streamed_plans(lower, request):
+    for planned in _streamed_plans(lower, request, insns):
         if not plans or _rank(planned, request) < _rank(plans[-1], request):
             plans.append(planned)
     return plans
@@ -153,10 +161,10 @@ def _whole(lower: Lower, request: Request) -> Planned:
     return Planned(kind, set_directions(program, plan.offsets_bytes), plan, overlaps)
 
 
-def _streamed_plans(lower: Lower, request: Request) -> list[Planned]:
+def _streamed_plans(lower: Lower, request: Request, insns: Insns) -> list[Planned]:
     every = ordered(replace(lower(_yes), caller_io=request.caller_io))
     streamer = Streamer(every, fed=request.fed, whole={i.name: i for i in lower(_no).instrs})
-    cuts = frontier(streamer)
+    cuts = frontier(streamer, insns)
     if request.fed and not cuts:
         name = every.inputs[0].role
         raise InputError(

@@ -25,7 +25,7 @@ from glowc.graph.graph import Graph
 from glowc.instr.ir import Instr, Program
 from glowc.instr.lifetimes import live_bytes
 from glowc.lower.lowering import Choose, Finish, by_rank, lower_graph
-from glowc.ops.base import KernelVariant
+from glowc.ops.base import KernelVariant, guessed_insns, row_waste
 from glowc.target import Cpu
 
 KB = 1024
@@ -100,7 +100,23 @@ class Selection:
 
     def lower(self, streaming: Callable[[str], bool]) -> Program:
         """Return the program with the chosen variants; those named by `streaming` stream rows."""
-        return lower_graph(self.graph, self.cpu, streaming, chooser(self.order))
+        whole = chooser(self.order)
+        forms = {x.name: {f.isa: f for f in x.forms} for x in self.layers}
+
+        def choose(instr: Instr, variants: Sequence[KernelVariant], finish: Finish) -> KernelVariant:
+            if not streaming(instr.name) or instr.macs == 0:
+                return whole(instr, variants, finish)
+            rows = [forms[instr.name][v.isa] for v in variants]
+            known = [self.predict(form) for form in rows]
+            insns = [guessed_insns(form) if None in known else n or 0 for form, n in zip(rows, known, strict=True)]
+            keys = [(n * row_waste(v, instr), -v.rank) for n, v in zip(insns, variants, strict=True)]
+            return variants[keys.index(min(keys))]
+
+        return lower_graph(self.graph, self.cpu, streaming, choose)
+
+    def predict(self, instr: Instr) -> int | None:
+        """Return the predicted instructions of a call, None where the kernel was not measured."""
+        return _insns(self.costs, self.tuned, instr, "size" if self.opt == "size" else "shared")
 
     def leaner(self) -> Selection:
         """Return the selection with the least scratch."""

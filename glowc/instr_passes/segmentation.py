@@ -6,17 +6,17 @@ extra instructions. `frontier` returns the cuts that no other beats in both, the
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 
-from glowc.instr.ir import BufferKind, Program
+from glowc.instr.ir import BufferKind, Instr, Program
+from glowc.instr.rows import variant_of
 from glowc.instr_passes.row_overlap import operand_distances
 from glowc.instr_passes.stream import Streamed, Streamer
+from glowc.ops.base import guessed_insns, row_waste
 
 # Executed instructions that a step costs besides its kernel's work: table, counter, dispatch, call, prologue.
 INSNS_PER_STEP = 60
-# What the reference kernel takes more than a fast one for a multiply-accumulate.
-SLOW_INSNS_PER_MAC = 25
 # Segments worked out for one model: more would take seconds, and the promising ones come first.
 _MOST_SEGMENTS = 400
 
@@ -39,9 +39,12 @@ class _Piece:
     segment: Streamed | None = field(default=None)
 
 
-def frontier(streamer: Streamer) -> list[Cut]:
-    """Return the cuts with ever lower peaks and ever higher prices; empty when a fed input cannot be streamed."""
-    pieces = _pieces(streamer)
+def frontier(streamer: Streamer, insns: Callable[[Instr], int | None] = lambda _: None) -> list[Cut]:
+    """Return the cuts with ever lower peaks and ever higher prices; empty when a fed input cannot be streamed.
+
+    `insns` predicts the instructions of a call, None where nothing is known of the kernel.
+    """
+    pieces = _pieces(streamer, insns)
     cuts: list[Cut] = []
     limit = 1 << 60
     while True:
@@ -74,7 +77,7 @@ def _cheapest(streamer: Streamer, pieces: Sequence[Sequence[_Piece]], limit: int
     return Cut(end[1], end[0], end[2]) if end is not None else None
 
 
-def _pieces(streamer: Streamer) -> list[list[_Piece]]:
+def _pieces(streamer: Streamer, insns: Callable[[Instr], int | None]) -> list[list[_Piece]]:
     """Return, for each instruction, the pieces that may begin there."""
     count = len(streamer.program.instrs)
     pieces: list[list[_Piece]] = [[] for _ in range(count)]
@@ -87,16 +90,25 @@ def _pieces(streamer: Streamer) -> list[list[_Piece]]:
             segment = streamer.segment(begin, end)
             left -= 1
             if segment is not None:
-                price = INSNS_PER_STEP * len(segment.steps) + _slower(streamer, begin, end)
+                price = INSNS_PER_STEP * len(segment.steps) + _slower(streamer, begin, end, insns)
                 pieces[begin].append(_Piece(begin, end, segment.peak_bytes, price, segment))
     return pieces
 
 
-def _slower(streamer: Streamer, begin: int, end: int) -> int:
-    """Return what it costs that some instructions have no fast variant for single rows."""
-    instrs = streamer.program.instrs[begin:end]
-    slow = (i for i in instrs if streamer.whole.get(i.name, i).isa != i.isa)
-    return sum(SLOW_INSNS_PER_MAC * i.macs for i in slow)
+def _slower(streamer: Streamer, begin: int, end: int, insns: Callable[[Instr], int | None]) -> int:
+    """Return what it costs that rows are computed one by one, by variants that can; less than 0 where it saves."""
+    more = 0
+    for instr in streamer.program.instrs[begin:end]:
+        variant = variant_of(instr) if instr.macs else None
+        if variant is not None:
+            more += round(_guess(instr, insns) * row_waste(variant, instr))
+            more -= _guess(streamer.whole.get(instr.name, instr), insns)
+    return more
+
+
+def _guess(instr: Instr, insns: Callable[[Instr], int | None]) -> int:
+    found = insns(instr)
+    return guessed_insns(instr) if found is None else found
 
 
 def _promising(streamer: Streamer) -> list[tuple[int, int]]:

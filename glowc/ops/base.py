@@ -178,6 +178,7 @@ class KernelVariant:
     `rows_in_order` keeps the kernel's row contract (`KernelDef.row_window`, `length`), so that the output may be
     planned over input that is dead by then; `streams` says of a variant with scratch that calls for single rows
     give what one call for all gives at little more cost, and that no scratch lives from one call to the next.
+    `row_block` are the pixels that it computes together: a row of a call costs as much as one of a whole multiple.
     """
 
     isa: str
@@ -191,6 +192,7 @@ class KernelVariant:
     plan: Callable[[Instr], Mapping[str, ParamValue]] = no_plan
     rows_in_order: bool = True
     streams: bool = False
+    row_block: int = 1
     template_isa: str = ""
     header: str = ""
 
@@ -198,6 +200,17 @@ class KernelVariant:
 def streams_rows(variant: KernelVariant, instr: Instr) -> bool:
     """Say whether a variant may compute the rows of an instruction one call at a time, in rings."""
     return variant.rows_in_order and (variant.streams or variant.scratch_bytes(instr) == 0)
+
+
+def row_waste(variant: KernelVariant, instr: Instr) -> float:
+    """Return what calls for single rows cost, as a multiple of one call for all rows."""
+    width = int(instr.params.get("out_w", 0)) if instr.rows is not None else 0
+    return -(-width // variant.row_block) * variant.row_block / width if width else 1.0
+
+
+def guessed_insns(instr: Instr) -> int:
+    """Return what a call takes, roughly, where nothing was measured: fast kernels, and the slow reference."""
+    return instr.macs * (25 if instr.isa == "ref" else 1)
 
 
 REF = (KernelVariant("ref"),)

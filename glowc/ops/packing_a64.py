@@ -245,6 +245,7 @@ def conv_variant(isa: str, needs: set[str], rank: int, header: str = HEADER) -> 
         isa, frozenset(needs), rank=rank, accepts=accepts, header=header, template_isa="a64",
         pack=lambda constants, instr: pack_conv(isa, constants, instr),
         scratch_bytes=lambda instr: conv_scratch(isa, instr), plan=lambda instr: conv_plan(isa, instr), streams=True,
+        row_block=BLOCKS[isa].pixels,
     )  # fmt: skip
 
 

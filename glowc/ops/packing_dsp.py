@@ -344,4 +344,5 @@ CONV = KernelVariant(
     scratch_bytes=conv_scratch,
     plan=conv_plan,
     streams=True,
+    row_block=2,
 )

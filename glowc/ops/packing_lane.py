@@ -97,7 +97,7 @@ def pack(isa: str, constants: Arrays, instr: Instr) -> Arrays:
     weights = constants["weights"].reshape(out_c, -1, in_c).astype(np.int16) - _int(instr, "w_zp")
     bias, scale = folded(weights, constants, _int(instr, "in_zp"))
     if isa == "dot":
-        steps = np.zeros((*weights.shape[:2], 4), np.int8)
+        steps: np.ndarray = np.zeros((*weights.shape[:2], 4), np.int8)
         steps[..., :in_c] = weights
     else:
         steps = weights.reshape(out_c, -1, 1)
@@ -110,6 +110,7 @@ def _variant(isa: str, needs: set[str], rank: int, header: str) -> KernelVariant
         f"{isa}_lane", frozenset(needs), rank=rank, accepts=lambda instr: _accepts(isa, instr), header=header,
         template_isa="lane", pack=lambda constants, instr: pack(isa, constants, instr),
         scratch_bytes=lambda instr: scratch(isa, instr), plan=lambda instr: plan(isa, instr), streams=True,
+        row_block=PIXELS[isa],
     )  # fmt: skip
 
 

@@ -176,7 +176,7 @@ def _both(variant: KernelVariant) -> tuple[KernelVariant, KernelVariant]:
 
 CONV = _both(
     KernelVariant("m3", NEEDS, rank=5, header=_HEADER, accepts=accepts_matrix, pack=pack_conv, plan=plan,
-                  scratch_bytes=scratch, streams=True)
+                  scratch_bytes=scratch, streams=True, row_block=4)
 )  # fmt: skip
 DEPTHWISE = _both(
     KernelVariant("m3", NEEDS, rank=5, header=_HEADER, accepts=accepts_depthwise, pack=pack_depthwise,
