@@ -57,6 +57,7 @@ _ROUND = KernelVariant("dsp", NEEDS, rank=10, header="glow_dsp_round.h")
 MAXIMUM = replace(_ROUND, accepts=_accepts_maximum)
 QUANTIZE = replace(_ROUND, accepts=_accepts_quantize, in_place=True)
 LAYER_NORM = replace(_ROUND, in_place=True)
+SOFTMAX = replace(_ROUND, in_place=True, accepts=lambda instr: _int(instr, "inner") == 1)
 MATMUL = KernelVariant(
     "dsp", NEEDS, rank=10, header="glow_dsp_quad.h", accepts=_accepts, scratch_bytes=_scratch, plan=_plan
 )

@@ -21,7 +21,7 @@ from glowc.graph.graph import Node
 from glowc.graph.numerics import F32, round_clamp, softmax_exp_table, softmax_steps
 from glowc.graph.types import DType
 from glowc.instr.ir import ParamValue
-from glowc.ops import packing_mve_activations
+from glowc.ops import packing_dsp_activations, packing_mve_activations, packing_neon
 from glowc.ops.base import REF_IN_PLACE, Arrays, Call, KernelDef, LowerCtx, MaybeTypes, OpDef, OpError, Types
 from glowc.ops.strided import axis_of, present
 
@@ -117,7 +117,9 @@ def _interpret_float(a: Arrays, p: Mapping[str, ParamValue]) -> None:
 _DIMS = ("outer", "n", "inner")
 KERNELS = (
     KernelDef("softmax_s8", ("in in", "in table", "out out"), (*_DIMS, "out_zp"), _interpret_s8,
-              float_params=("steps",), in_place=("in",), variants=(*REF_IN_PLACE, packing_mve_activations.SOFTMAX),
+              float_params=("steps",), in_place=("in",),
+              variants=(*REF_IN_PLACE, packing_dsp_activations.SOFTMAX, packing_neon.SOFTMAX,
+                        packing_mve_activations.SOFTMAX),
               doc="int8 softmax by table"),
     *(
         KernelDef(f"softmax_{t.value}", ("in in", "out out"), _DIMS, _interpret_float, print_params=("log",),
