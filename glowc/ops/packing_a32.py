@@ -15,6 +15,7 @@ from glowc.ops.packing_neon import (
     float_variants,
     fused_plan,
     matmul_variant,
+    maximum_variant,
 )
 
 HEADER = "glow_a32.h"
@@ -25,6 +26,7 @@ DEPTHWISE = depthwise_variant("a32", _NEEDS, HEADER)
 FLOAT = float_variants("a32", _NEEDS, "glow_neon_f32.h")
 AVERAGE = average_variant("a32", _NEEDS, HEADER)
 FC_DYNAMIC = dynamic_variant("a32", _NEEDS)
+MAXIMUM = maximum_variant("a32", _NEEDS)
 MATMUL = matmul_variant("a32", _NEEDS, HEADER)
 
 

@@ -292,3 +292,21 @@ SOFTMAX = replace(
     _ELEMENTWISE, accepts=lambda instr: _int(instr, "inner") == 1 and _int(instr, "n") >= 8,
     scratch_bytes=lambda instr: 4 * _int(instr, "n"),
 )  # fmt: skip
+
+
+def _accepts_quantize(instr: Instr) -> bool:
+    return _is_f32(instr, "in") and instr.operand("out").type.dtype.bits == 8 and _int(instr, "n") >= 8
+
+
+QUANTIZE = replace(_ELEMENTWISE, accepts=_accepts_quantize)
+
+
+def maximum_variant(isa: str, needs: set[str]) -> KernelVariant:
+    """Return a variant of max_pool_s8 for at least eight adjacent channels."""
+    return KernelVariant(
+        isa, frozenset(needs), rank=30, header="glow_neon_f32.h", template_isa="neon",
+        accepts=lambda instr: _int(instr, "in_ch") == 1 and _int(instr, "in_c") >= 8,
+    )  # fmt: skip
+
+
+MAXIMUM = maximum_variant("neon", {"a64", "neon"})
