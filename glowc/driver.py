@@ -319,23 +319,29 @@ def _request(options: CompileOptions, board: Board) -> Request:
 
 
 def _plan(selection: Selection, request: Request) -> tuple[Selection, Planned]:
-    """Plan the memory; when it does not fit without streaming, weigh the variants with the least scratch."""
-    planned = make_plan(selection.lower, request, selection.predict)
+    """Plan the memory; when it does not fit without streaming, weigh variants with less scratch."""
+    best = selection, make_plan(selection.lower, request, selection.predict)
     bounded = request.limit_bytes is not None or request.room_bytes is not None
-    if not bounded or (planned.kind != "stream" and fits(planned, request)):
-        return selection, planned
-    leaner = selection.leaner()
-    if leaner.order == selection.order:
-        return selection, planned
-    other = make_plan(leaner.lower, request, leaner.predict)
+    if not bounded or (best[1].kind != "stream" and fits(best[1], request)):
+        return best
+    sizes = selection.scratch_sizes()[:-1]
+    low, high = 0, 1 if fits(best[1], request) else len(sizes)
+    while low < high:  # the largest limit with which the plan fits
+        middle = (low + high) // 2
+        limited = selection.limited(sizes[middle])
+        other = limited, make_plan(limited.lower, request, limited.predict)
+        if _price(*other, request) < _price(*best, request):
+            best = other
+        low, high = (middle + 1, high) if fits(other[1], request) else (low, middle)
+    return best
 
-    def cost(chosen: Selection, plan: Planned) -> tuple[bool, int]:
-        whole = chosen.lower(lambda _: False)  # what the plan's extra instructions come on top of
-        estimates = zip(whole.instrs, chosen.estimates(whole), strict=True)
-        insns = sum(guessed_insns(i) if known is None else known for i, known in estimates)
-        return not fits(plan, request), plan.extra_insns + insns
 
-    return (leaner, other) if cost(leaner, other) < cost(selection, planned) else (selection, planned)
+def _price(selection: Selection, planned: Planned, request: Request) -> tuple[bool, int]:
+    """Return what is worse the larger it is: no room, instructions."""
+    whole = selection.lower(lambda _: False)  # what the plan's extra instructions come on top of
+    estimates = zip(whole.instrs, selection.estimates(whole), strict=True)
+    insns = sum(guessed_insns(i) if known is None else known for i, known in estimates)
+    return not fits(planned, request), planned.extra_insns + insns
 
 
 def _add_estimates(report: dict[str, object], selection: Selection, program: Program) -> None:

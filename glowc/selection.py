@@ -6,7 +6,7 @@ speed     fewest predicted instructions
 balanced  the same, as long as scratch does not make the arena grow by more than 15 % or 8 KB, and the code stays below
           24 KB; else code is saved where it costs the fewest instructions
 size      a kilobyte of code must save 3 % of the instructions, and the code should stay below 12 KB
-tiny RAM  (`lean`) least scratch first: used when the arena would not fit
+tiny RAM  (`Selection.limited`) variants with little scratch first: used when the arena would not fit
 
 A layer with a variant that was never measured keeps the order of `rank`. Where `glowc tune` measured all variants of a
 layer itself, its instructions replace the predicted ones.
@@ -17,6 +17,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 
 from glowc.codegen.kernels import Identity, args_struct, identity, render_kernel
 from glowc.codegen.view import Family, family, literal_families, literal_kernels
@@ -97,6 +98,7 @@ class Selection:
     costs: Costs
     order: Order
     tuned: Tuned
+    scratch_limit: int = 1 << 62
 
     def lower(self, streaming: Callable[[str], bool]) -> Program:
         """Return the program with the chosen variants; those named by `streaming` stream rows."""
@@ -107,9 +109,13 @@ class Selection:
             if not streaming(instr.name) or instr.macs == 0:
                 return whole(instr, variants, finish)
             rows = [forms[instr.name][v.isa] for v in variants]
+            least = max(self.scratch_limit, min(map(scratch_bytes, rows)))
             known = [self.predict(form) for form in rows]
             insns = [guessed_insns(form) if None in known else n or 0 for form, n in zip(rows, known, strict=True)]
-            keys = [(n * row_waste(v, instr), -v.rank) for n, v in zip(insns, variants, strict=True)]
+            keys = [
+                (scratch_bytes(form) > least, n * row_waste(v, instr), -v.rank)
+                for form, n, v in zip(rows, insns, variants, strict=True)
+            ]
             return variants[keys.index(min(keys))]
 
         return lower_graph(self.graph, self.cpu, streaming, choose)
@@ -118,9 +124,13 @@ class Selection:
         """Return the predicted instructions of a call, None where the kernel was not measured."""
         return _insns(self.costs, self.tuned, instr, "size" if self.opt == "size" else "shared")
 
-    def leaner(self) -> Selection:
-        """Return the selection with the least scratch."""
-        return replace(self, order=lean(self.layers))
+    def scratch_sizes(self) -> list[int]:
+        """Return the bytes of scratch that a limit may be set to, ascending; the largest limits nothing."""
+        return sorted({scratch_bytes(f) for x in self.layers for f in x.forms})
+
+    def limited(self, limit: int) -> Selection:
+        """Return the selection in which layers take no more than `limit` bytes of scratch where they can."""
+        return replace(self, order=lean(self.layers, self.order, limit), scratch_limit=limit)
 
     def estimates(self, program: Program) -> list[int | None]:
         """Return the predicted instructions of each call of a program, None where the kernel was not measured."""
@@ -149,9 +159,18 @@ def _insns(costs: Costs, tuned: Tuned, instr: Instr, mode: str) -> int | None:
     return costs.insns(instr, mode) if found is None else found
 
 
-def lean(layers: Sequence[Layer]) -> Order:
-    """Return the order with the least scratch first."""
-    return {x.name: tuple(f.isa for f in sorted(x.forms, key=scratch_bytes)) for x in layers}
+def lean(layers: Sequence[Layer], order: Order, limit: int) -> Order:
+    """Return the order with the variants first that need at most `limit` bytes of scratch, or the fewest of all."""
+    found = {}
+    for layer in layers:
+        least = max(limit, min(map(scratch_bytes, layer.forms)))
+        isas = order.get(layer.name, tuple(f.isa for f in layer.forms))
+        found[layer.name] = tuple(sorted(isas, key=partial(_exceeds, layer, least)))
+    return found
+
+
+def _exceeds(layer: Layer, limit: int, isa: str) -> bool:
+    return scratch_bytes(layer.form(isa)) > limit
 
 
 def select(layers: Sequence[Layer], costs: Costs, opt: str, tuned: Tuned | None = None) -> Order:

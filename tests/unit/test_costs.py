@@ -121,7 +121,7 @@ def test_large_scratch_is_for_speed_only() -> None:
     layers = [layer(*forms, live=10_000)]
     assert select(layers, costs, "speed")["conv.0"][0] == "dsp"
     assert select(layers, costs, "balanced")["conv.0"][0] == "m3"
-    assert lean(layers)["conv.0"] == ("m3", "dsp")
+    assert lean(layers, {}, 0)["conv.0"] == ("m3", "dsp")
 
 
 def test_scratch_beside_few_live_bytes_is_free() -> None:
