@@ -6,8 +6,8 @@
  * and the sums grow by the word (`low`) and by its upper half (`high`). In the end high is the sum of q, and
  * low - 65536 * high that of p. Everything is modulo 2^32.
  *
- * The header that includes this one brings glow_thumb_dot4 (the loop over the taps), glow_thumb_narrow (to int8) and
- * glow_thumb_scaled (the rounding).
+ * The header that includes this one brings glow_thumb_dot4 (the loop over the taps), glow_thumb_fc8 and
+ * glow_thumb_round1 to 5 (to int8).
  */
 #ifndef GLOW_THUMB_H
 #define GLOW_THUMB_H
@@ -62,39 +62,60 @@ static inline uint32_t *glow_thumb_pack(uint32_t *to, const int8_t *p, const int
   return to;
 }
 
+/* The first column of input row y, NULL above and below the input. */
+static inline const int8_t *glow_thumb_row(const glow_thumb_window_t *g, const int8_t *image, int32_t y) {
+  if (y < 0 || y >= g->in_h) {
+    return NULL;
+  }
+  return image + (y < g->in_ring ? y : y % g->in_ring) * g->in_row;
+}
+
+/* Column x of a row, or the pad pixel. */
+static inline const int8_t *glow_thumb_column(const glow_thumb_window_t *g, const int8_t *row, int32_t x) {
+  return row != NULL && (uint32_t)x < (uint32_t)g->in_w ? row + x * g->in_col : g->pad;
+}
+
+/* The words of a kernel row of four pixels that lies inside of the input: p, q, r and s are its first columns. */
+static inline uint32_t *glow_thumb_fill_inside(uint32_t *to, const glow_thumb_window_t *g, const int8_t *p,
+                                               const int8_t *q, const int8_t *r, const int8_t *s) {
+  const int32_t n = g->k_w * g->run;
+  for (int32_t c = 0; c < g->planes; c++) {
+    const int32_t plane = c * g->plane_step;
+    to = glow_thumb_pack(to, p + plane, q + plane, r + plane, s + plane, n);
+  }
+  return to;
+}
+
 /* The words of the windows of four pixels. */
 GLOW_THUMB_NOINLINE static void glow_thumb_fill(uint32_t *to, const glow_thumb_window_t *g, const int8_t *image,
-                                             const glow_thumb_pixel_t *at) {
+                                                const glow_thumb_pixel_t *at) {
+  const int32_t most = g->in_w - g->k_w;
+  const int32_t x[4] = {at[0].left, at[1].left, at[2].left, at[3].left};
   int inside = g->dense;
   for (int32_t i = 0; i < 4; i++) {
-    inside &= at[i].left >= 0 && at[i].left + g->k_w <= g->in_w;
+    inside &= x[i] >= 0 && x[i] <= most;
   }
   for (int32_t ky = 0; ky < g->k_h; ky++) {
-    const int8_t *row[4];
-    int whole = inside;
-    for (int32_t i = 0; i < 4; i++) {
-      const int32_t y = at[i].top + ky * g->dil_h;
-      const int exists = y >= 0 && y < g->in_h;
-      row[i] = exists ? image + (y < g->in_ring ? y : y % g->in_ring) * g->in_row : NULL;
-      whole &= exists;
+    const int32_t down = ky * g->dil_h;
+    const int8_t *row[4] = {glow_thumb_row(g, image, at[0].top + down), NULL, NULL, NULL};
+    for (int32_t i = 1; i < 4; i++) {
+      row[i] = at[i].top == at[i - 1].top ? row[i - 1] : glow_thumb_row(g, image, at[i].top + down);
+    }
+    if (inside && row[0] != NULL && row[1] != NULL && row[2] != NULL && row[3] != NULL) {
+      const int32_t col = g->in_col;
+      to = glow_thumb_fill_inside(to, g, row[0] + x[0] * col, row[1] + x[1] * col, row[2] + x[2] * col,
+                                  row[3] + x[3] * col);
+      continue;
     }
     for (int32_t c = 0; c < g->planes; c++) {
-      const int32_t plane = c * g->plane_step;
-      if (whole) {
-        const int8_t *from[4];
-        for (int32_t i = 0; i < 4; i++) {
-          from[i] = row[i] + plane + at[i].left * g->in_col;
-        }
-        to = glow_thumb_pack(to, from[0], from[1], from[2], from[3], g->k_w * g->run);
-        continue;
-      }
       for (int32_t kx = 0; kx < g->k_w; kx++) {
-        const int8_t *from[4];
-        for (int32_t i = 0; i < 4; i++) {
-          const int32_t x = at[i].left + kx * g->dil_w;
-          from[i] = row[i] != NULL && x >= 0 && x < g->in_w ? row[i] + plane + x * g->in_col : g->pad;
-        }
-        to = glow_thumb_pack(to, from[0], from[1], from[2], from[3], g->run);
+        const int32_t right = kx * g->dil_w;
+        to = glow_thumb_pack(to, glow_thumb_column(g, row[0], x[0] + right), glow_thumb_column(g, row[1], x[1] + right),
+                             glow_thumb_column(g, row[2], x[2] + right), glow_thumb_column(g, row[3], x[3] + right),
+                             g->run);
+      }
+      for (int32_t i = 0; i < 4 && c + 1 < g->planes; i++) {
+        row[i] = row[i] != NULL ? row[i] + g->plane_step : NULL;
       }
     }
   }
