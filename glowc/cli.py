@@ -9,14 +9,27 @@ import json
 import sys
 from collections.abc import Callable
 from contextlib import contextmanager
-from enum import StrEnum
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from glowc import __version__
-from glowc.errors import GlowcError, InputError, InternalError
+from glowc.cli_options import (
+    BoardOpt,
+    CpuOpt,
+    EntryOpt,
+    InputOpt,
+    InputStream,
+    IoBuffers,
+    JsonOpt,
+    ModelArg,
+    NameOpt,
+    OutOpt,
+    SourceArg,
+    compiles,
+)
+from glowc.errors import GlowcError, InternalError
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -36,86 +49,6 @@ app = typer.Typer(
 _debug = False
 
 
-class Opt(StrEnum):
-    """Code size against speed."""
-
-    SIZE = "size"
-    BALANCED = "balanced"
-    SPEED = "speed"
-
-
-class IoType(StrEnum):
-    """Element type at the network's edge."""
-
-    MODEL = "model"
-    INT8 = "int8"
-    FLOAT = "float"
-
-
-class Plan(StrEnum):
-    """How the arena is planned."""
-
-    AUTO = "auto"
-    PLAIN = "plain"
-    OVERLAP = "overlap"
-    STREAM = "stream"
-
-
-class InputStream(StrEnum):
-    """How the input arrives."""
-
-    WHOLE = "whole"
-    ROWS = "rows"
-    TIME = "time"
-
-
-class IoBuffers(StrEnum):
-    """Where inputs and outputs are."""
-
-    ARENA = "arena"
-    CALLER = "caller"
-
-
-class IoLayout(StrEnum):
-    """Order of image data at the network's edge."""
-
-    EXPORTED = "exported"
-    NHWC = "nhwc"
-
-
-ModelArg = Annotated[Path, typer.Argument(help="an ONNX file", show_default=False)]
-SourceArg = Annotated[
-    Path, typer.Argument(help="an ONNX file, or a folder written by `glowc compile`", show_default=False)
-]
-BoardOpt = Annotated[str, typer.Option("--board", "-b", help="a name from `glowc boards`, or a board folder")]
-CpuOpt = Annotated[str | None, typer.Option("--cpu", help="another CPU of the board's family")]
-OutOpt = Annotated[Path, typer.Option("--output", "-o", help="folder for the generated sources")]
-NameOpt = Annotated[str | None, typer.Option("--name", help="model name: prefix of files and C symbols")]
-EntryOpt = Annotated[str | None, typer.Option("--entry-name", help="C name of the inference function")]
-BatchOpt = Annotated[int | None, typer.Option("--batch-size", min=1, help="value of a symbolic first dimension")]
-SymbolOpt = Annotated[
-    list[str] | None,
-    typer.Option("--define-symbol", metavar="S=N", help="value of a symbolic dimension; repeatable"),
-]
-OptOpt = Annotated[Opt, typer.Option("--opt", help="size: shared functions; speed: one per layer shape")]
-IoTypeOpt = Annotated[IoType, typer.Option("--io-type", help="element type of inputs and outputs")]
-IoLayoutOpt = Annotated[IoLayout, typer.Option("--io-layout", help="nhwc: interleaved pixels, as cameras deliver them")]
-RamOpt = Annotated[int | None, typer.Option("--ram-limit", help="fail when the arena needs more bytes")]
-FlashOpt = Annotated[int | None, typer.Option("--flash-limit", help="fail when the constants need more bytes")]
-PassesOpt = Annotated[str | None, typer.Option("--passes", help="edit the pipeline: +name,-name,name{limit=2}")]
-PluginOpt = Annotated[
-    list[Path] | None,
-    typer.Option("--plugin", help="a Python file with operators of your own (docs/PLUGINS.md); repeatable"),
-]
-SplitOpt = Annotated[bool, typer.Option("--arena-split", help="split the arena among the board's arena_regions")]
-RegionOpt = Annotated[
-    list[str] | None,
-    typer.Option("--region", metavar="NAME=BYTES", help="a memory region for the arena, the fastest first; repeatable"),
-]
-JsonOpt = Annotated[bool, typer.Option("--json", help="print JSON for scripts")]
-InputOpt = Annotated[Path, typer.Option("--input", "-i", help=".npz: one array per input, leading sample axis")]
-
-
 def _version(value: bool) -> None:
     if value:
         typer.echo(f"glowc {__version__}")
@@ -131,19 +64,6 @@ def _global(
     _debug = debug
 
 
-def _symbols(pairs: list[str] | None) -> dict[str, int]:
-    symbols, wrong = {}, []
-    for pair in pairs or []:
-        key, _, value = pair.partition("=")
-        if key and value.isdigit() and int(value) > 0:
-            symbols[key] = int(value)
-        else:
-            wrong.append(f"--define-symbol {pair}")
-    if wrong:
-        raise InputError("a symbol is defined as NAME=NUMBER", details=wrong, hint="--define-symbol N=1")
-    return symbols
-
-
 @contextmanager
 def _progress(quiet: bool) -> Iterator[Callable[[str], None]]:
     """Yield a function that shows the current step on a terminal's standard error."""
@@ -156,13 +76,6 @@ def _progress(quiet: bool) -> Iterator[Callable[[str], None]]:
         yield lambda text: status.update(text)
 
 
-def _plugins(paths: list[Path] | None) -> None:
-    if paths:
-        from glowc.plugins import load_plugins
-
-        load_plugins(paths)
-
-
 def _board(name: str, cpu: str | None) -> Board:
     from glowc.target import load_board
 
@@ -173,21 +86,15 @@ def _board(name: str, cpu: str | None) -> Board:
     "compile",
     help="Write C sources for a model.\n\nExample: glowc compile kws.onnx --board mps2-an386 -o build/kws",
 )
+@compiles
 def compile_(
     model: ModelArg,
     out: OutOpt,
+    options: CompileOptions,
     board: BoardOpt = "host",
     cpu: CpuOpt = None,
     name: NameOpt = None,
     entry_name: EntryOpt = None,
-    batch_size: BatchOpt = None,
-    define_symbol: SymbolOpt = None,
-    opt: OptOpt = Opt.BALANCED,
-    io_type: IoTypeOpt = IoType.MODEL,
-    io_layout: IoLayoutOpt = IoLayout.EXPORTED,
-    ram_limit: RamOpt = None,
-    flash_limit: FlashOpt = None,
-    passes: PassesOpt = None,
     golden: Annotated[
         Path | None,
         typer.Option("--golden", help=".npz of inputs: adds NAME_golden.c, test vectors for firmware"),
@@ -200,9 +107,6 @@ def compile_(
     require_int8: Annotated[
         bool, typer.Option("--require-int8", help="fail when a layer between quantised parts would compute in float")
     ] = False,
-    plan: Annotated[
-        Plan, typer.Option("--plan", help="overlap: outputs over used-up inputs; stream: least RAM, row by row")
-    ] = Plan.AUTO,
     input_stream: Annotated[
         InputStream, typer.Option("--input-stream", help="rows: by NAME_push_rows(); time: the next steps at each call")
     ] = InputStream.WHOLE,
@@ -220,24 +124,18 @@ def compile_(
     pareto: Annotated[
         bool, typer.Option("--pareto", help="also list the plans with less RAM and what they cost in instructions")
     ] = False,
-    arena_split: SplitOpt = False,
-    region: RegionOpt = None,
-    tuned: Annotated[
-        Path | None, typer.Option("--tuned", help="measured kernel choices: a file written by `glowc tune`")
-    ] = None,
-    plugin: PluginOpt = None,
     as_json: JsonOpt = False,
 ) -> None:
     """Compile a model."""
-    _plugins(plugin)
-    from glowc.driver import CompileOptions, compile_model, write_bundle
-    from glowc.regions import map_text, parse_regions
+    from dataclasses import replace
 
-    options = CompileOptions(
-        name, entry_name, batch_size, _symbols(define_symbol), opt.value, io_type.value, io_layout.value, ram_limit,
-        flash_limit, passes, stop_after, dump_ir, golden, stateful, require_int8, plan.value, verify_plan,
-        input_stream.value, io_buffers.value, memory_map, hop=hop, time_axis=time_axis,
-        arena_split=arena_split, regions=parse_regions(region), tuned=tuned,
+    from glowc.driver import compile_model, write_bundle
+    from glowc.regions import map_text
+
+    options = replace(
+        options, name=name, entry_name=entry_name, golden=golden, dump_dir=dump_ir, stop_after=stop_after,
+        stateful=stateful, require_int8=require_int8, input_stream=input_stream.value, hop=hop, time_axis=time_axis,
+        io_buffers=io_buffers.value, verify_plan=verify_plan, memory_map=memory_map,
     )  # fmt: skip
     if stop_after is not None:
         _stop_after(model, options)
@@ -275,10 +173,7 @@ def _stop_after(model: Path, options: CompileOptions) -> None:
 
 
 @contextmanager
-def _bundle(
-    source: Path, board: Board, symbols: list[str] | None, batch: int | None, opt: Opt, quiet: bool,
-    arena_split: bool, region: list[str] | None,
-) -> Iterator[BundleInfo]:  # fmt: skip
+def _bundle(source: Path, board: Board, options: CompileOptions, quiet: bool) -> Iterator[BundleInfo]:
     """Yield the bundle in a folder, or compile a model into a temporary one."""
     import tempfile
 
@@ -287,15 +182,10 @@ def _bundle(
     if source.is_dir():
         yield load_bundle(source)
         return
-    from glowc.driver import CompileOptions, compile_model, write_bundle
-    from glowc.regions import parse_regions
+    from glowc.driver import compile_model, write_bundle
 
     with tempfile.TemporaryDirectory(prefix="glowc-") as folder:
         with _progress(quiet) as progress:
-            options = CompileOptions(
-                batch_size=batch, symbols=_symbols(symbols), opt=opt.value, arena_split=arena_split,
-                regions=parse_regions(region),
-            )  # fmt: skip
             write_bundle(compile_model(source, board, options, progress), Path(folder))
         yield load_bundle(Path(folder))
 
@@ -304,27 +194,22 @@ def _bundle(
     help="Run a model on the host or under QEMU.\n\n"
     "Example: glowc run build/kws --board mps2-an386 --input in.npz --output out.npz"
 )
+@compiles
 def run(
     source: SourceArg,
     input_: InputOpt,
     output: Annotated[Path, typer.Option("--output", "-o", help=".npz with one array per output")],
+    options: CompileOptions,
     board: BoardOpt = "host",
     cpu: CpuOpt = None,
-    batch_size: BatchOpt = None,
-    define_symbol: SymbolOpt = None,
-    opt: OptOpt = Opt.BALANCED,
-    arena_split: SplitOpt = False,
-    region: RegionOpt = None,
-    plugin: PluginOpt = None,
     as_json: JsonOpt = False,
 ) -> None:
     """Run a bundle or model on samples."""
 
     from glowc.execute import execute, read_inputs
 
-    _plugins(plugin)
     target = _board(board, cpu)
-    with _bundle(source, target, define_symbol, batch_size, opt, as_json, arena_split, region) as info:
+    with _bundle(source, target, options, as_json) as info:
         inputs = read_inputs(info, input_)
         with _progress(as_json) as progress:
             progress(f"building and running on {target.name}")
@@ -354,17 +239,13 @@ def _save(path: Path, arrays: dict[str, Any]) -> None:
 
 
 @app.command(help="Measure instructions, arena, flash and stack.\n\nExample: glowc bench kws.onnx --board mps2-an386")
+@compiles
 def bench(
     source: SourceArg,
+    options: CompileOptions,
     board: BoardOpt = "host",
     cpu: CpuOpt = None,
     input_: Annotated[Path | None, typer.Option("--input", "-i", help=".npz of inputs (default: random)")] = None,
-    batch_size: BatchOpt = None,
-    define_symbol: SymbolOpt = None,
-    opt: OptOpt = Opt.BALANCED,
-    arena_split: SplitOpt = False,
-    region: RegionOpt = None,
-    plugin: PluginOpt = None,
     as_json: JsonOpt = False,
 ) -> None:
     """Measure one inference."""
@@ -373,10 +254,9 @@ def bench(
     from glowc.execute import bench as measure
     from glowc.execute import read_inputs
 
-    _plugins(plugin)
     target = _board(board, cpu)
     start = time.perf_counter()
-    with _bundle(source, target, define_symbol, batch_size, opt, as_json, arena_split, region) as info:
+    with _bundle(source, target, options, as_json) as info:
         compile_s = None if source.is_dir() else round(time.perf_counter() - start, 3)
         inputs = read_inputs(info, input_) if input_ is not None else None
         with _progress(as_json) as progress:
@@ -395,30 +275,20 @@ def bench(
     help="Measure the kernels that each layer may have, for `glowc compile --tuned`.\n\n"
     "Example: glowc tune kws.onnx --board mps2-an386 -o kws.tune.json"
 )
+@compiles
 def tune(
     model: ModelArg,
     output: Annotated[Path, typer.Option("--output", "-o", help="file of measured layers; known ones are kept")],
     board: BoardOpt,
+    options: CompileOptions,
     cpu: CpuOpt = None,
-    batch_size: BatchOpt = None,
-    define_symbol: SymbolOpt = None,
-    opt: OptOpt = Opt.BALANCED,
-    io_type: IoTypeOpt = IoType.MODEL,
-    io_layout: IoLayoutOpt = IoLayout.EXPORTED,
-    plugin: PluginOpt = None,
     as_json: JsonOpt = False,
 ) -> None:
     """Measure kernels."""
     from dataclasses import asdict
 
-    from glowc.driver import CompileOptions
     from glowc.tune import tune_model
 
-    _plugins(plugin)
-    options = CompileOptions(
-        batch_size=batch_size, symbols=_symbols(define_symbol), opt=opt.value, io_type=io_type.value,
-        io_layout=io_layout.value,
-    )  # fmt: skip
     with _progress(as_json) as progress:
         choices = tune_model(model, _board(board, cpu), options, output, progress)
     if as_json:
@@ -433,32 +303,21 @@ def tune(
     help="Compare a model on a board with onnxruntime, or with the interpreter.\n\n"
     "Example: glowc validate kws.onnx --board mps2-an386 --input in.npz"
 )
+@compiles
 def validate(
     model: ModelArg,
     input_: InputOpt,
+    options: CompileOptions,
     board: BoardOpt = "host",
     cpu: CpuOpt = None,
     golden: Annotated[Path | None, typer.Option("--golden", help=".npz of expected outputs")] = None,
     layers: Annotated[bool, typer.Option("--layers", help="find the first instruction that differs")] = False,
-    batch_size: BatchOpt = None,
-    define_symbol: SymbolOpt = None,
-    opt: OptOpt = Opt.BALANCED,
-    arena_split: SplitOpt = False,
-    region: RegionOpt = None,
-    plugin: PluginOpt = None,
     as_json: JsonOpt = False,
 ) -> None:
     """Compare outputs."""
-    from glowc.driver import CompileOptions
-    from glowc.regions import parse_regions
     from glowc.validate import validate_model
 
-    _plugins(plugin)
     target = _board(board, cpu)
-    options = CompileOptions(
-        batch_size=batch_size, symbols=_symbols(define_symbol), opt=opt.value, arena_split=arena_split,
-        regions=parse_regions(region),
-    )  # fmt: skip
     with _progress(as_json) as progress:
         result = validate_model(model, target, options, input_, golden, find_layer=layers, progress=progress)
     if as_json:

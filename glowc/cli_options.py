@@ -1,0 +1,173 @@
+"""The options that commands share: their types and texts, and the ones that say how a model is compiled."""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Callable
+from enum import StrEnum
+from functools import wraps
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from glowc.errors import InputError
+
+if TYPE_CHECKING:
+    from glowc.driver import CompileOptions
+
+
+class Opt(StrEnum):
+    """Code size against speed."""
+
+    SIZE = "size"
+    BALANCED = "balanced"
+    SPEED = "speed"
+
+
+class IoType(StrEnum):
+    """Element type at the network's edge."""
+
+    MODEL = "model"
+    INT8 = "int8"
+    FLOAT = "float"
+
+
+class Plan(StrEnum):
+    """How the arena is planned."""
+
+    AUTO = "auto"
+    PLAIN = "plain"
+    OVERLAP = "overlap"
+    STREAM = "stream"
+
+
+class InputStream(StrEnum):
+    """How the input arrives."""
+
+    WHOLE = "whole"
+    ROWS = "rows"
+    TIME = "time"
+
+
+class IoBuffers(StrEnum):
+    """Where inputs and outputs are."""
+
+    ARENA = "arena"
+    CALLER = "caller"
+
+
+class IoLayout(StrEnum):
+    """Order of image data at the network's edge."""
+
+    EXPORTED = "exported"
+    NHWC = "nhwc"
+
+
+ModelArg = Annotated[Path, typer.Argument(help="an ONNX file", show_default=False)]
+SourceArg = Annotated[
+    Path, typer.Argument(help="an ONNX file, or a folder written by `glowc compile`", show_default=False)
+]
+BoardOpt = Annotated[str, typer.Option("--board", "-b", help="a name from `glowc boards`, or a board folder")]
+CpuOpt = Annotated[str | None, typer.Option("--cpu", help="another CPU of the board's family")]
+OutOpt = Annotated[Path, typer.Option("--output", "-o", help="folder for the generated sources")]
+NameOpt = Annotated[str | None, typer.Option("--name", help="model name: prefix of files and C symbols")]
+EntryOpt = Annotated[str | None, typer.Option("--entry-name", help="C name of the inference function")]
+BatchOpt = Annotated[int | None, typer.Option("--batch-size", min=1, help="value of a symbolic first dimension")]
+SymbolOpt = Annotated[
+    list[str] | None,
+    typer.Option("--define-symbol", metavar="S=N", help="value of a symbolic dimension; repeatable"),
+]
+OptOpt = Annotated[Opt, typer.Option("--opt", help="size: shared functions; speed: one per layer shape")]
+IoTypeOpt = Annotated[IoType, typer.Option("--io-type", help="element type of inputs and outputs")]
+IoLayoutOpt = Annotated[IoLayout, typer.Option("--io-layout", help="nhwc: interleaved pixels, as cameras deliver them")]
+RamOpt = Annotated[int | None, typer.Option("--ram-limit", help="fail when the arena needs more bytes")]
+FlashOpt = Annotated[int | None, typer.Option("--flash-limit", help="fail when the constants need more bytes")]
+PassesOpt = Annotated[str | None, typer.Option("--passes", help="edit the pipeline: +name,-name,name{limit=2}")]
+PlanOpt = Annotated[
+    Plan, typer.Option("--plan", help="overlap: outputs over used-up inputs; stream: least RAM, row by row")
+]
+TunedOpt = Annotated[
+    Path | None, typer.Option("--tuned", help="measured kernel choices: a file written by `glowc tune`")
+]
+PluginOpt = Annotated[
+    list[Path] | None,
+    typer.Option("--plugin", help="a Python file with operators of your own (docs/PLUGINS.md); repeatable"),
+]
+SplitOpt = Annotated[bool, typer.Option("--arena-split", help="split the arena among the board's arena_regions")]
+RegionOpt = Annotated[
+    list[str] | None,
+    typer.Option("--region", metavar="NAME=BYTES", help="a memory region for the arena, the fastest first; repeatable"),
+]
+JsonOpt = Annotated[bool, typer.Option("--json", help="print JSON for scripts")]
+InputOpt = Annotated[Path, typer.Option("--input", "-i", help=".npz: one array per input, leading sample axis")]
+
+
+def parse_symbols(pairs: list[str] | None) -> dict[str, int]:
+    """Return the values of --define-symbol; InputError that lists every wrong one."""
+    symbols, wrong = {}, []
+    for pair in pairs or []:
+        key, _, value = pair.partition("=")
+        if key and value.isdigit() and int(value) > 0:
+            symbols[key] = int(value)
+        else:
+            wrong.append(f"--define-symbol {pair}")
+    if wrong:
+        raise InputError("a symbol is defined as NAME=NUMBER", details=wrong, hint="--define-symbol N=1")
+    return symbols
+
+
+def _compile_options(
+    batch_size: BatchOpt = None,
+    define_symbol: SymbolOpt = None,
+    opt: OptOpt = Opt.BALANCED,
+    io_type: IoTypeOpt = IoType.MODEL,
+    io_layout: IoLayoutOpt = IoLayout.EXPORTED,
+    ram_limit: RamOpt = None,
+    flash_limit: FlashOpt = None,
+    passes: PassesOpt = None,
+    plan: PlanOpt = Plan.AUTO,
+    arena_split: SplitOpt = False,
+    region: RegionOpt = None,
+    tuned: TunedOpt = None,
+    plugin: PluginOpt = None,
+) -> CompileOptions:
+    """Load the plugins, and return what the options of all commands that compile say."""
+    if plugin:
+        from glowc.plugins import load_plugins
+
+        load_plugins(plugin)
+    from glowc.driver import CompileOptions
+    from glowc.regions import parse_regions
+
+    return CompileOptions(
+        batch_size=batch_size, symbols=parse_symbols(define_symbol), opt=opt.value, io_type=io_type.value,
+        io_layout=io_layout.value, ram_limit=ram_limit, flash_limit=flash_limit, passes=passes, plan=plan.value,
+        arena_split=arena_split, regions=parse_regions(region), tuned=tuned,
+    )  # fmt: skip
+
+
+def compiles(command: Callable[..., None]) -> Callable[..., None]:
+    """Give a command the options that say how a model is compiled; it takes what they say as `options`."""
+    shared, own = _parameters(_compile_options), _parameters(command)
+
+    @wraps(command)
+    def run(**values: Any) -> None:
+        how = {p.name: values.pop(p.name) for p in shared}
+        command(**values, options=_compile_options(**how))
+
+    first = [p for p in own if p.default is p.empty or p.name in ("board", "cpu")]
+    parameters = [*first, *shared, *(p for p in own if p not in first)]
+    run.__signature__ = inspect.Signature(parameters)  # type: ignore[attr-defined]
+    run.__annotations__ = {p.name: p.annotation for p in parameters}
+    return run
+
+
+def _parameters(function: Callable[..., object]) -> list[inspect.Parameter]:
+    """Return the parameters but `options`, with what their annotations stand for; its type is known to mypy alone."""
+    names = function.__globals__
+    return [
+        p.replace(kind=p.KEYWORD_ONLY, annotation=eval(p.annotation, names))
+        for p in inspect.signature(function).parameters.values()
+        if p.name != "options"
+    ]
