@@ -35,7 +35,10 @@ _KB_WORTH = 0.03  # share of the instructions that a kilobyte of code must save 
 _INLINED = 0.92  # of code measured function by function is left when functions called once become parts of their caller
 _ARENA_SHARE, _ARENA_BYTES = 0.15, 8 * KB
 _MAX_STEPS = 200
-_DOUBLINGS, _HALVINGS = 20, 4  # of the price of code, until it fits
+_DOUBLINGS, _HALVINGS = (
+    7,
+    4,
+)  # of the price of code, until it fits: at most a quarter of the instructions for a kilobyte
 
 Order = Mapping[str, tuple[str, ...]]
 """Variants by name of the instruction, the wanted one first."""

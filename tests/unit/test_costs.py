@@ -149,6 +149,12 @@ def test_code_limit_of_balanced_is_kept_where_it_costs_least() -> None:
     assert select([layer(conv("dsp"), conv("m3"))], costs, "speed")["conv.0"][0] == "dsp"
 
 
+@pytest.mark.parametrize("opt", ["size", "balanced"])
+def test_code_limit_is_not_kept_at_any_price(opt: str) -> None:
+    costs = costs_of({"dsp": 1.0, "m3": 40.0}, {"dsp": 30_000.0, "m3": 300.0})
+    assert select([layer(conv("dsp"), conv("m3"))], costs, opt)["conv.0"][0] == "dsp"
+
+
 def test_choice_is_the_same_each_time() -> None:
     layers = [layer(*(conv(isa, name=f"conv.{n}", size=5 + n) for isa in ("dsp", "m3", "ref"))) for n in range(6)]
     costs = costs_of({"dsp": 1.0, "m3": 1.1, "ref": 1.2}, {"dsp": 9000.0, "m3": 4000.0, "ref": 300.0})
