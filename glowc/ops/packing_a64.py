@@ -152,6 +152,7 @@ def conv_plan(isa: str, instr: Instr) -> Mapping[str, ParamValue]:
         "path": chosen, "isa": isa, "pixels": block.pixels, "outputs": block.outputs, "grain": _grain(isa, instr),
         "span": int(chosen in ("point", "pixels") and _spans(isa, instr)),
         "narrow": int(_int(instr, "out_c") < block.outputs), **limits(instr),
+        "twice": int(isa == "a32" and chosen in ("point", "pixels") and _steps(isa, instr) % 2 == 0),
     }  # fmt: skip
     if chosen == "rows":
         plan |= {"k_w": k_w, "stride": stride, "k_h": k_h, "groups": padded(in_c, block.grain) // block.grain,
