@@ -71,7 +71,8 @@ GLOW_THUMB_INLINE int32_t glow_m0_round(int32_t sum, const glow_m0_scale_t *s) {
 }
 
 static inline glow_m0_scale_t glow_m0_scale(int32_t factor, uint32_t near_tie, int32_t zp) {
-  const glow_m0_scale_t s = {(uint32_t)factor >> 16, (uint32_t)factor & 0xFFFFu, near_tie + 0x80000000u, 2u * near_tie, zp};
+  const uint32_t halves[2] = {(uint32_t)factor >> 16, (uint32_t)factor & 0xFFFFu};
+  const glow_m0_scale_t s = {halves[0], halves[1], near_tie + 0x80000000u, 2u * near_tie, zp};
   return s;
 }
 

@@ -49,12 +49,14 @@ static inline int glow_thumb_round3(int32_t *a, int32_t *b, int32_t *c, int32_t 
 
 static inline int glow_thumb_round4(int32_t *a, int32_t *b, int32_t *c, int32_t *d, int32_t factor,
                                     uint32_t near_tie, int32_t zp) {
-  GLOW_M3_ROUNDS(GLOW_M3_ROUND("%0") GLOW_M3_ROUND("%1") GLOW_M3_ROUND("%2") GLOW_M3_ROUND("%3"), "+r"(*a), "+r"(*b), "+r"(*c), "+r"(*d));
+  GLOW_M3_ROUNDS(GLOW_M3_ROUND("%0") GLOW_M3_ROUND("%1") GLOW_M3_ROUND("%2") GLOW_M3_ROUND("%3"), "+r"(*a),
+                 "+r"(*b), "+r"(*c), "+r"(*d));
 }
 
 static inline int glow_thumb_round5(int32_t *a, int32_t *b, int32_t *c, int32_t *d, int32_t *e, int32_t factor,
                                     uint32_t near_tie, int32_t zp) {
-  GLOW_M3_ROUNDS(GLOW_M3_ROUND("%0") GLOW_M3_ROUND("%1") GLOW_M3_ROUND("%2") GLOW_M3_ROUND("%3") GLOW_M3_ROUND("%4"), "+r"(*a), "+r"(*b), "+r"(*c), "+r"(*d), "+r"(*e));
+  GLOW_M3_ROUNDS(GLOW_M3_ROUND("%0") GLOW_M3_ROUND("%1") GLOW_M3_ROUND("%2") GLOW_M3_ROUND("%3") GLOW_M3_ROUND("%4"),
+                 "+r"(*a), "+r"(*b), "+r"(*c), "+r"(*d), "+r"(*e));
 }
 
 /* clang-format off */

@@ -51,8 +51,8 @@ typedef struct {
   int32_t left;
 } glow_thumb_pixel_t;
 
-static inline uint32_t *glow_thumb_pack(uint32_t *to, const int8_t *p, const int8_t *q, const int8_t *r, const int8_t *s,
-                                        int32_t n) {
+static inline uint32_t *glow_thumb_pack(uint32_t *to, const int8_t *p, const int8_t *q, const int8_t *r,
+                                        const int8_t *s, int32_t n) {
   for (const int8_t *end = p + n; p != end; to += 2) {
     const int32_t low = *p++;
     const int32_t high = *r++;
@@ -179,7 +179,8 @@ GLOW_THUMB_NOINLINE static void glow_thumb_gemm(const glow_thumb_gemm_t *g, cons
     const int32_t sum[4] = {a, b, c, d};
     uint32_t bits;
     memcpy(&bits, scale, sizeof bits);
-    if (bits - GLOW_THUMB_LEAST >= span || !glow_thumb_round4(&a, &b, &c, &d, glow_thumb_factor(bits), near_tie, g->zp)) {
+    if (bits - GLOW_THUMB_LEAST >= span ||
+        !glow_thumb_round4(&a, &b, &c, &d, glow_thumb_factor(bits), near_tie, g->zp)) {
       glow_thumb_slow4(g, sum, o, to);
       continue;
     }
