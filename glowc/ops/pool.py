@@ -7,7 +7,8 @@ decides near-ties); of a window that is the whole image rne(float32(sum(q - zx))
 attribute `part` says that the model's image is longer than the steps that are here (pass time-stream).
 Evidence: QLinearAveragePool of onnxruntime 1.31, NCHW and channels_last, scales that make ties: 25,920 outputs of
 windows and 11,520 of whole images, 0 differ; the whole-image form differs in 556 outputs of windows, the other one in
-198 of whole images. N leaves out padding unless count_include_pad, and never counts what ceil_mode adds behind it.
+198 of whole images. N leaves out padding unless count_include_pad, and does not count what ceil_mode adds behind it (of
+codes it does, with count_include_pad: pass fold-qdq makes it padding).
 Float: the sum runs over window rows, then columns, and is divided by N; onnxruntime's order may differ, hence a
 relative tolerance of 1e-6. A window without any input gives the lowest value (maximum) or 0 (average).
 Clamped by attrs act_min and act_max. Source: ONNX MaxPool-22, AveragePool-22.

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import replace
 from typing import ClassVar
 
 import numpy as np
 
-from glowc.graph.graph import GraphEditor, Node
+from glowc.graph.graph import AttrValue, GraphEditor, Node
 from glowc.graph.types import DType, TensorType
 from glowc.ops.integer import largest_sum, reach
 from glowc.ops.registry import find_op
@@ -49,7 +50,8 @@ class FoldQdq(RewritePass):
             ctx.warn(f"{op.label}: its sums may leave int32; it stays float")
             return False
         editor.remove(node)
-        editor.update(op, inputs=_ordered(op, inputs, editor), outputs=(out,))
+        attrs = _counted_overhang(op, editor) if op.op == "AveragePool" else op.attrs
+        editor.update(op, inputs=_ordered(op, inputs, editor), outputs=(out,), attrs=attrs)
         return True
 
 
@@ -123,6 +125,22 @@ def _ordered(op: Node, inputs: tuple[str, ...], editor: GraphEditor) -> tuple[st
     pairs = [pair for pair in zip(reversed(left), reversed(right), strict=False) if max(pair) > 1]
     a, b = pairs[0] if pairs else (len(left), len(right))
     return inputs[::-1] if a < b else inputs
+
+
+def _counted_overhang(op: Node, editor: GraphEditor) -> Mapping[str, AttrValue]:
+    """Return the attributes with what ceil_mode adds behind the padding as padding.
+
+    With count_include_pad, onnxruntime's QLinearAveragePool divides by the whole window there, its float one does not.
+    """
+    sizes, out = (editor.types[name].shape[2:] for name in (op.inputs[0], op.outputs[0]))
+    rank = len(sizes)
+    if not (op.int_("ceil_mode") and op.int_("count_include_pad")) or op.str_("layout", "nchw") != "nchw":
+        return op.attrs
+    ones, pads = (1,) * rank, op.ints("pads", (0,) * (2 * rank))
+    geometry = zip(op.ints("kernel_shape"), op.ints("strides", ones), op.ints("dilations", ones), strict=True)
+    needed = [(o - 1) * s + (k - 1) * d + 1 for o, (k, s, d) in zip(out, geometry, strict=True)]
+    ends = (max(pads[rank + i], needed[i] - sizes[i] - pads[i]) for i in range(rank))
+    return {**op.attrs, "pads": (*pads[:rank], *ends), "ceil_mode": 0}
 
 
 def _sums_fit(op: Node, inputs: tuple[str, ...], editor: GraphEditor) -> bool:

@@ -151,3 +151,16 @@ def test_picked_codes_change_their_scale(op: str) -> None:
     net.q(net.op(op, "x_r i", "g", **attrs), 0.017, S8(-3), "y")
     graph = same_as_onnxruntime(net.build({"y": "s8"}), {"x": codes(5, 4)}, in_c=True)
     assert not any(t.dtype.is_float for t in graph.types.values())
+
+
+@pytest.mark.parametrize("counted", [0, 1])
+@pytest.mark.parametrize(("kernel", "stride", "pad"), [(3, 2, 1), (3, 2, 0), (2, 2, 0), (3, 3, 1)])
+def test_average_over_windows_that_ceil_mode_adds(kernel: int, stride: int, pad: int, counted: int) -> None:
+    """PyTorch exports count_include_pad=1 always; onnxruntime's integer pool then counts what lies behind the image."""
+    net = Net()
+    net.input("x", "s8[1,5,8,9]")
+    net.dq("x", 0.021, S8(-11))
+    attrs = {"kernel_shape": [kernel] * 2, "strides": [stride] * 2, "pads": [pad] * 4}
+    net.q(net.op("AveragePool", "x_r", "a", ceil_mode=1, count_include_pad=counted, **attrs), 0.019, S8(4), "y")
+    proto = net.build({"y": "s8"})
+    same_as_onnxruntime(proto, {"x": codes(1, 5, 8, 9)}, in_c=True, imported_steps=128)
