@@ -105,8 +105,16 @@ static inline int8x8_t glow_a32_requant_s8x8(int32x4_t acc0, int32x4_t acc1, flo
   return glow_a32_round_s8x8(vmulq_f32(vcvtq_f32_s32(acc0), scale0), vmulq_f32(vcvtq_f32_s32(acc1), scale1), k, odd);
 }
 
+/* acc + a * b: fused where the CPU can */
+static inline float32x4_t glow_a32_mac(float32x4_t acc, float32x4_t a, float32x4_t b) {
 #if defined(__ARM_FEATURE_FMA)
-/* eight of fma(a, a_ratio, fma(b, b_ratio, fixed)), rounded, clamped */
+  return vfmaq_f32(acc, a, b);
+#else
+  return vmlaq_f32(acc, a, b);
+#endif
+}
+
+/* eight of a * a_ratio + (b * b_ratio + fixed) by `glow_a32_mac`, rounded, clamped */
 static inline int8x8_t glow_a32_sum_s8x8(const int8_t *from_a, const int8_t *from_b, float a_ratio, float b_ratio,
                                          float fixed, const glow_a32_limits_t *k) {
   const float32x4_t ra = vdupq_n_f32(a_ratio);
@@ -114,10 +122,10 @@ static inline int8x8_t glow_a32_sum_s8x8(const int8_t *from_a, const int8_t *fro
   const float32x4_t start = vdupq_n_f32(fixed);
   const int16x8_t a = vmovl_s8(vld1_s8(from_a));
   const int16x8_t b = vmovl_s8(vld1_s8(from_b));
-  const float32x4_t v0 = vfmaq_f32(start, vcvtq_f32_s32(vmovl_s16(vget_low_s16(b))), rb);
-  const float32x4_t v1 = vfmaq_f32(start, vcvtq_f32_s32(vmovl_s16(vget_high_s16(b))), rb);
-  return glow_a32_round_s8x8(vfmaq_f32(v0, vcvtq_f32_s32(vmovl_s16(vget_low_s16(a))), ra),
-                             vfmaq_f32(v1, vcvtq_f32_s32(vmovl_s16(vget_high_s16(a))), ra), k, 0);
+  const float32x4_t v0 = glow_a32_mac(start, vcvtq_f32_s32(vmovl_s16(vget_low_s16(b))), rb);
+  const float32x4_t v1 = glow_a32_mac(start, vcvtq_f32_s32(vmovl_s16(vget_high_s16(b))), rb);
+  return glow_a32_round_s8x8(glow_a32_mac(v0, vcvtq_f32_s32(vmovl_s16(vget_low_s16(a))), ra),
+                             glow_a32_mac(v1, vcvtq_f32_s32(vmovl_s16(vget_high_s16(a))), ra), k, 0);
 }
 
 /* the same of codes plus 128 */
@@ -129,12 +137,11 @@ static inline int8x8_t glow_a32_sum_u8x8(const int8_t *from_a, const int8_t *fro
   const uint8x8_t sign = vdup_n_u8(0x80);
   const uint16x8_t a = vmovl_u8(veor_u8(vreinterpret_u8_s8(vld1_s8(from_a)), sign));
   const uint16x8_t b = vmovl_u8(veor_u8(vreinterpret_u8_s8(vld1_s8(from_b)), sign));
-  const float32x4_t v0 = vfmaq_f32(start, vcvtq_f32_u32(vmovl_u16(vget_low_u16(b))), rb);
-  const float32x4_t v1 = vfmaq_f32(start, vcvtq_f32_u32(vmovl_u16(vget_high_u16(b))), rb);
-  return glow_a32_round_s8x8(vfmaq_f32(v0, vcvtq_f32_u32(vmovl_u16(vget_low_u16(a))), ra),
-                             vfmaq_f32(v1, vcvtq_f32_u32(vmovl_u16(vget_high_u16(a))), ra), k, 0);
+  const float32x4_t v0 = glow_a32_mac(start, vcvtq_f32_u32(vmovl_u16(vget_low_u16(b))), rb);
+  const float32x4_t v1 = glow_a32_mac(start, vcvtq_f32_u32(vmovl_u16(vget_high_u16(b))), rb);
+  return glow_a32_round_s8x8(glow_a32_mac(v0, vcvtq_f32_u32(vmovl_u16(vget_low_u16(a))), ra),
+                             glow_a32_mac(v1, vcvtq_f32_u32(vmovl_u16(vget_high_u16(a))), ra), k, 0);
 }
-#endif
 
 #define GLOW_A32_CLOBBERS                                                                                     \
   "cc", "memory", "q0", "q1", "q2", "q3", "q4", "q5", "q6", "q7", "q8", "q9", "q10", "q11", "q12", "q13", \

@@ -2,7 +2,13 @@
 
 from __future__ import annotations
 
-from glowc.instr.ir import Instr
+from collections.abc import Mapping
+from functools import lru_cache
+from itertools import product
+
+import numpy as np
+
+from glowc.instr.ir import Instr, ParamValue
 from glowc.ops.base import KernelVariant
 from glowc.ops.packing_a64 import conv_variant, fc_variant
 from glowc.ops.packing_neon import (
@@ -35,9 +41,56 @@ def _accepts_agreed(instr: Instr) -> bool:
     return accepts_dense(instr) and add_plan(instr)["form"] == "agreed"
 
 
+@lru_cache(maxsize=256)
+def _plain(a_ratio: float, b_ratio: float, fixed: float, half: int) -> tuple[float, float, float] | None:
+    """Return constants with which products and sums rounded one by one give the codes of the fused form, if any do.
+
+    All pairs of codes are evaluated, for constants some units in the last place from those of the fused form.
+    """
+    a = np.arange(-128 + half, 128 + half, dtype=np.float64)[:, None]
+    b = np.arange(-128 + half, 128 + half, dtype=np.float64)[None, :]
+    low, high = -128 + half, 127 + half
+    inner = (b * _single(b_ratio) + _single(fixed)).astype(np.float32)
+    wanted = np.clip(np.rint((a * _single(a_ratio) + inner).astype(np.float32)), low, high)
+    x, y = a.astype(np.float32), b.astype(np.float32)
+    for steps in sorted(product((0, -1, 1, -2, 2), repeat=3), key=lambda s: sum(map(abs, s))):
+        ra, rb, start = (_moved(v, n) for v, n in zip((a_ratio, b_ratio, fixed), steps, strict=True))
+        if np.array_equal(np.clip(np.rint(x * ra + (y * rb + start)), low, high), wanted):
+            return float(ra), float(rb), float(start)
+    return None
+
+
+def _single(value: float) -> float:
+    """Return the float32 nearest to `value`."""
+    return float(np.float32(value))
+
+
+def _moved(value: float, steps: int) -> np.float32:
+    """Return the float32 `steps` units in the last place from `value`."""
+    return np.float32(np.float32(value) + np.float32(steps) * np.spacing(np.float32(value)))
+
+
+def _with_plain(plan: Mapping[str, ParamValue], terms: tuple[float, float, float], half: int) -> dict[str, ParamValue]:
+    plain = _plain(*terms, half)
+    if plain is None:
+        return {**plan, "plain": 0}
+    return {**plan, "plain": 1, "plain_a": plain[0], "plain_b": plain[1], "plain_fixed": plain[2]}
+
+
+def _agreed_plan(instr: Instr) -> Mapping[str, ParamValue]:
+    plan = add_plan(instr)
+    terms = float(plan["a_ratio"]), float(plan["b_ratio"]), float(plan["fixed"])
+    return _with_plain(plan, terms, 0)
+
+
+def _fused_plan(instr: Instr) -> Mapping[str, ParamValue]:
+    terms = (float(instr.params["a_ratio"]), float(instr.params["b_ratio"]), float(instr.params["fixed"]))
+    return _with_plain(fused_plan(instr), terms, int(instr.params["half"]))
+
+
 ADD = KernelVariant(
-    "a32", frozenset(_NEEDS), rank=30, in_place=True, accepts=_accepts_agreed, header=HEADER, plan=add_plan
+    "a32", frozenset(_NEEDS), rank=30, in_place=True, accepts=_accepts_agreed, header=HEADER, plan=_agreed_plan
 )
 ADD_FUSED = KernelVariant(
-    "a32", frozenset(_NEEDS), rank=30, in_place=True, accepts=accepts_fused, header=HEADER, plan=fused_plan
+    "a32", frozenset(_NEEDS), rank=30, in_place=True, accepts=accepts_fused, header=HEADER, plan=_fused_plan
 )
