@@ -27,6 +27,7 @@ from glowc.instr.ir import Instr, Program
 from glowc.instr.lifetimes import live_bytes
 from glowc.lower.lowering import Choose, Finish, by_rank, lower_graph
 from glowc.ops.base import KernelVariant, guessed_insns, row_waste
+from glowc.ops.registry import get_kernel
 from glowc.target import Cpu
 
 KB = 1024
@@ -183,7 +184,7 @@ def select(layers: Sequence[Layer], costs: Costs, opt: str, tuned: Tuned | None 
     orders: Order = {x.name: _by_speed(x, costs, mode, tuned.get(x.name)) for x in layers}
     if opt == "speed":
         return orders
-    allowed = _affordable(layers)
+    allowed = _affordable([replace(x, forms=_frugal(x.forms)) for x in layers])
     orders = {name: tuple(sorted(isas, key=lambda isa: isa not in allowed[name])) for name, isas in orders.items()}
     return _fit_code(layers, orders, Pricing(costs, tuned, opt, mode))
 
@@ -206,6 +207,12 @@ def _by_speed(layer: Layer, costs: Costs, mode: str, measured: Mapping[str, int]
         order.append(best)
         left.remove(best)
     return tuple(order)
+
+
+def _frugal(forms: Sequence[Instr]) -> tuple[Instr, ...]:
+    """Return the forms that are not for speed only, if there are any."""
+    fast = {v.isa for f in forms[:1] for v in get_kernel(f.kernel).variants if v.speed_only}
+    return tuple(f for f in forms if f.isa not in fast) or tuple(forms)
 
 
 def _affordable(layers: Sequence[Layer]) -> dict[str, set[str]]:

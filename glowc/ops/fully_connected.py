@@ -124,7 +124,7 @@ KERNELS = (
         KernelDef(
             name, ("in in", "in weights", "in bias", "in scale", "out out"), (*_SHAPE, *INTEGER), interpret,
             template="fc_s8",
-            variants=(*REF, *packing_m3.FC, packing_dsp.FC, packing_dsp_quad.FC, packing_a32.FC, *packing_a64.FC,
+            variants=(*REF, *packing_m3.FC, *packing_dsp.FC, packing_dsp_quad.FC, packing_a32.FC, *packing_a64.FC,
                       packing_mve.FC)
             if name == "fc_s8" else REF,
         )

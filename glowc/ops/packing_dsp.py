@@ -109,23 +109,30 @@ def _words(halves: np.ndarray) -> np.ndarray:
     return np.ascontiguousarray(halves.astype(np.int16)).view(np.int32).reshape(len(halves), -1)
 
 
-def pack_fc(constants: Arrays, instr: Instr) -> Arrays:
-    """Pack the constants of fc_s8."""
+def pack_fc(constants: Arrays, instr: Instr, groups: int = 1) -> Arrays:
+    """Pack the constants of fc_s8; a unit are so many groups of inputs."""
     weights = constants["weights"].reshape(_int(instr, "out_n"), _int(instr, "in_k"))
-    unit = 2 if fc_plan(instr)["path"] == "units" else 1
-    return {"weights": stream(weights, constants, instr, unit), **EMPTY}
+    return {"weights": stream(weights, constants, instr, groups), **EMPTY}
 
 
-def fc_plan(instr: Instr) -> Mapping[str, ParamValue]:
-    """Choose where the inputs of a row are expanded: once, into scratch (units), or for every block (direct)."""
-    if _int(instr, "in_k") > _MAX_EXPANDED or _int(instr, "out_n") <= _GROUP:
-        return {"path": "direct", "end": ""}
+def direct_plan(_: Instr) -> Mapping[str, ParamValue]:
+    """Print fc_s8 with inputs that are expanded again for every block."""
+    return {"path": "direct", "end": ""}
+
+
+def units_plan(instr: Instr) -> Mapping[str, ParamValue]:
+    """Print fc_s8 with inputs that are expanded once, in units of eight."""
     return {"path": "units", "end": ending(instr)}
 
 
-def fc_scratch(instr: Instr) -> int:
-    """A row of inputs as int16, in units of eight, where it is expanded once."""
-    return -(-_int(instr, "in_k") // 8) * 16 if fc_plan(instr)["path"] == "units" else 0
+def accepts_units(instr: Instr) -> bool:
+    """Accept what is more than one block, of inputs that may take two bytes of scratch each."""
+    return accepts_any_zero(instr) and _int(instr, "in_k") <= _MAX_EXPANDED and _int(instr, "out_n") > _GROUP
+
+
+def units_scratch(instr: Instr) -> int:
+    """A row of inputs as int16."""
+    return -(-_int(instr, "in_k") // 8) * 16
 
 
 def ending(instr: Instr) -> str:
@@ -324,16 +331,15 @@ AVERAGE = KernelVariant("dsp", NEEDS, rank=10, header="glow_dsp.h", accepts=acce
 DEPTHWISE = KernelVariant(
     "dsp", NEEDS, rank=10, header="glow_dsp_dw.h", accepts=accepts_depthwise, pack=pack_depthwise, plan=depthwise_plan
 )
-FC = KernelVariant(
-    "dsp",
-    NEEDS,
-    rank=10,
-    header="glow_dsp_fc.h",
-    accepts=accepts_any_zero,
-    pack=pack_fc,
-    scratch_bytes=fc_scratch,
-    plan=fc_plan,
-)
+FC = (
+    KernelVariant(
+        "dsp", NEEDS, rank=10, header="glow_dsp_fc.h", accepts=accepts_any_zero, pack=pack_fc, plan=direct_plan,
+    ),
+    KernelVariant(
+        "dsp_units", NEEDS, rank=11, header="glow_dsp_fc.h", template_isa="dsp", speed_only=True, accepts=accepts_units,
+        pack=lambda constants, instr: pack_fc(constants, instr, 2), scratch_bytes=units_scratch, plan=units_plan,
+    ),
+)  # fmt: skip
 CONV = KernelVariant(
     "dsp",
     NEEDS,
