@@ -2,7 +2,7 @@
 
 A line is (m, b, s) with y = (m * x + b) >> s for all 256 codes x. It gives y exactly when y * 2^s <= m * x + b
 < (y + 1) * 2^s; where y is clamped, one side is free. For a given m the range of b is max(low - m * x) .. min(high -
-m * x): its width is concave in m, so that a ternary search over integers finds the best m of every channel.
+m * x): its width is concave in m, so that halving an interval finds an m of every channel that has one.
 """
 
 from __future__ import annotations
@@ -68,18 +68,23 @@ def _bounds(table: np.ndarray, low: int, high: int, used: np.ndarray, shift: int
 
 
 def _best(floor: np.ndarray, ceiling: np.ndarray, reach: int) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """Return m with the widest range of b, the middle of that range, and its width (negative: there is none)."""
+    """Return m with a range of b, the middle of that range, and its width; negative where no m has one.
+
+    The codes at which both ends of the range are reached say on which side of m the range is wider.
+    """
+    rows = np.arange(len(floor))
     left, right = np.full(len(floor), -reach, np.int64), np.full(len(floor), reach, np.int64)
-
-    def width(m: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        lowest = (floor - m[:, None] * CODES).max(axis=1)
-        highest = (ceiling - m[:, None] * CODES).min(axis=1)
-        return lowest, highest
-
-    while np.any(left < right):
-        middle = (left + right) >> 1
-        here, there = width(middle), width(middle + 1)
-        rises = there[1] - there[0] > here[1] - here[0]
-        left, right = np.where(rises, np.minimum(middle + 1, right), left), np.where(rises, right, middle)
-    lowest, highest = width(left)
-    return left, (lowest + highest) >> 1, highest - lowest
+    m, middle, width = (np.full(len(floor), value, np.int64) for value in (0, 0, -1))
+    while (open_ := rows[left <= right]).size:
+        here = (left[open_] + right[open_]) >> 1
+        low, high = floor[open_] - here[:, None] * CODES, ceiling[open_] - here[:, None] * CODES
+        at, to = low.argmax(axis=1), high.argmin(axis=1)
+        lowest, highest = (np.take_along_axis(v, i[:, None], 1)[:, 0] for v, i in ((low, at), (high, to)))
+        found = highest >= lowest
+        done = open_[found]
+        m[done], middle[done] = here[found], ((lowest + highest) >> 1)[found]
+        width[done] = (highest - lowest)[found]
+        left[open_] = np.where(at > to, here + 1, left[open_])
+        right[open_] = np.where(at < to, here - 1, right[open_])
+        left[open_[found | (at == to)]] = reach + 1
+    return m, middle, width
