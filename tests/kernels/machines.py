@@ -86,6 +86,7 @@ MACHINES = (
     Machine(f"{_AARCH64}-a76", "linux-aarch64", "page", cpu="cortex-a76", beyond=_AARCH64),
     Machine(f"{_AARCH64}-i8mm", "linux-aarch64", "page", cpu="armv8.6-i8mm", beyond=f"{_AARCH64}-a76"),
     Machine("linux-armhf", "linux-armhf", "page"),
+    Machine("linux-armhf-a9", "linux-armhf", "page", cpu="cortex-a9"),
 )
 
 
