@@ -2,55 +2,20 @@ static void dense_fc_s8__m3(const int8_t *restrict in, const int8_t *restrict we
   for (int32_t r = 0; r < 1; r++) {
     const int8_t *x = in + r * 8;
     int8_t *y = out + r * 3;
-    for (int32_t n = 0; n < 3; n += 4) {
-      const int32_t many = 3 - n < 4 ? 3 - n : 4;
-      const int8_t *w0 = weights + n * 8;
-      const int8_t *w1 = w0 + (many > 1 ? 1 : 0) * 8;
-      const int8_t *w2 = w0 + (many > 2 ? 2 : 0) * 8;
-      const int8_t *w3 = w0 + (many > 3 ? 3 : 0) * 8;
-      int32_t sum[4] = {0, 0, 0, 0};
-      int32_t a = 0;
-      int32_t b = 0;
-      int32_t c = 0;
-      int32_t d = 0;
-      int32_t k = 0;
-      for (; k + 4 <= 8; k += 4, w0 += 4, w1 += 4, w2 += 4, w3 += 4) {
-        const int32_t v0 = x[k + 0];
-        a += v0 * w0[0];
-        b += v0 * w1[0];
-        c += v0 * w2[0];
-        d += v0 * w3[0];
-        const int32_t v1 = x[k + 1];
-        a += v1 * w0[1];
-        b += v1 * w1[1];
-        c += v1 * w2[1];
-        d += v1 * w3[1];
-        const int32_t v2 = x[k + 2];
-        a += v2 * w0[2];
-        b += v2 * w1[2];
-        c += v2 * w2[2];
-        d += v2 * w3[2];
-        const int32_t v3 = x[k + 3];
-        a += v3 * w0[3];
-        b += v3 * w1[3];
-        c += v3 * w2[3];
-        d += v3 * w3[3];
+    const int8_t *w = weights;
+    for (int32_t n = 0; n < 3; n += GLOW_THUMB_FC) {
+      const int32_t many = 3 - n < GLOW_THUMB_FC ? 3 - n : GLOW_THUMB_FC;
+      int32_t sum[GLOW_THUMB_FC];
+      memcpy(sum, bias + n, (size_t)many * sizeof sum[0]);
+      if (many == GLOW_THUMB_FC) {
+        glow_thumb_fc8(sum, x, w, 8);
+      } else {
+        for (int32_t i = 0; i < many; i++) {
+          sum[i] = glow_thumb_fc1(sum[i], x, w + i * 8, 8);
+        }
       }
-      for (; k < 8; k++) {
-        const int32_t v = x[k];
-        a += v * *w0++;
-        b += v * *w1++;
-        c += v * *w2++;
-        d += v * *w3++;
-      }
-      sum[0] = a;
-      sum[1] = b;
-      sum[2] = c;
-      sum[3] = d;
-      for (int32_t i = 0; i < many; i++) {
-        const float s = scale[(n + i) * 0];
-        y[n + i] = (int8_t)glow_m3_requant(sum[i] + bias[n + i], glow_m3_factor(s), s, 4, (-128), 127);
-      }
+      w += many * 8;
+      glow_thumb_fc_store(y + n, sum, many, scale + n * 0, 0, (uint32_t)bias[3], 4);
     }
   }
 }
@@ -80,7 +45,7 @@ static void dense_softmax_s8__ref(const int8_t *in, const float *restrict table,
 static void dense_infer(uint8_t *arena) {
   /* 0: FullyConnected fc */
   glow_profile_begin(0u);
-  dense_fc_s8__m3((const int8_t *)(arena + 0), dense_w_fc_weights, dense_w_fc_bias_m3, dense_w_fc_scale, (int8_t *)(arena + 8));
+  dense_fc_s8__m3((const int8_t *)(arena + 0), dense_w_fc_weights_m3, dense_w_fc_bias_m3, dense_w_fc_scale, (int8_t *)(arena + 8));
   glow_profile_end(0u);
   GLOW_LAYER_BARRIER();
   /* 1: Softmax soft */

@@ -1,92 +1,183 @@
 static void depthwise_conv_s8__m3(const int8_t *in, const int8_t *restrict weights, const int32_t *restrict bias, const float *restrict scale, int8_t *out, uint8_t *restrict scratch, int32_t y_begin, int32_t y_end) {
   const int32_t taps = 1 * 1 * 2;
-  const glow_m3_gemm_t g = {weights, bias, scale, taps, 4, 0, 5, (-128), 127};
+  const glow_thumb_gemm_t g = {weights, bias, scale, taps, 4, 0, 5, (-128), 127, 0};
+  uint32_t *const words = (uint32_t *)(void *)scratch;
+  int8_t *const pad = (int8_t *)(words + 2 * taps);
+  const glow_thumb_window_t window = {pad, 2, 25, 1, 5, 5, 5, 1, 5, 1, 1, 1, 1, 1};
+  for (int32_t c = 0; c < window.run; c++) {
+    pad[c] = (int8_t)(1);
+  }
   for (int32_t n = 0; n < 1; n++) {
     const int8_t *image = in + n * 50;
-    const int8_t *from[2] = {in, in};
-    int8_t *to[2] = {out, out};
+    glow_thumb_pixel_t from[4] = { {0, 0}, {0, 0}, {0, 0}, {0, 0} };
+    int8_t *to[4] = {out, out, out, out};
     int32_t held = 0;
     for (int32_t i = 0; i < y_end - y_begin; i++) {
       const int32_t y = 0 != 0 ? y_end - 1 - i : y_begin + i;
       int8_t *line = out + n * 100 + (y % 5) * 20;
       for (int32_t x = 0; x < 5; x++, line += 4) {
         to[held] = line;
-        int8_t *bytes = (int8_t *)scratch + held * taps;
-        from[held] = bytes;
-        const int32_t left = x * 1 - 0;
-        for (int32_t ky = 0; ky < 1; ky++) {
-          const int32_t iy = y * 1 - 0 + ky * 1;
-          const int inside = iy >= 0 && iy < 5;
-          const int8_t *row = image + (inside ? iy % 5 : 0) * 5;
-          for (int32_t kx = 0; kx < 1; kx++) {
-            const int32_t ix = left + kx * 1;
-            if (inside && ix >= 0 && ix < 5) {
-              const int8_t *source = row + ix * 1;
-              for (int32_t c = 0; c < 2; c++, source += 25) {
-                *bytes++ = *source;
-              }
-            } else {
-              for (int32_t c = 0; c < 2; c++) {
-                *bytes++ = (int8_t)(1);
-              }
-            }
-          }
+        from[held].top = y * 1 - 0;
+        from[held].left = x * 1 - 0;
+        held++;
+        const int last = i + 1 == y_end - y_begin && x + 1 == 5;
+        if (held < 4 && !last) {
+          continue;
         }
-        if (held == 1) {
-          glow_m3_gemm(&g, from[0], from[1], to[0], to[1]);
+        for (int32_t k = held; k < 4; k++) {
+          from[k] = from[held - 1];
+          to[k] = line;
         }
-        held ^= 1;
+        held = 0;
+        glow_thumb_fill(words, &window, image, from);
+        glow_thumb_gemm(&g, words, to);
       }
-    }
-    if (held == 1) {
-      glow_m3_gemm(&g, from[0], from[0], to[0], to[0]);
     }
   }
 }
 
+GLOW_THUMB_NOINLINE static void depthwise_dwconv_s8__m3_tile0(const glow_thumb_dw_t *d, int8_t *to) {
+  const int8_t *w = d->weights;
+  const int32_t *bias = d->bias;
+  const int32_t *const bias_end = bias + d->channels;
+  const float *scale = d->scale;
+  const uint32_t near_tie = (uint32_t)*bias_end;
+  const uint32_t span = near_tie < 0x80000000u ? GLOW_THUMB_SPAN : 0u;
+  const int32_t step = d->in_col;
+  const int32_t out_step = d->channels;
+  const int32_t scale_step = d->scale_step;
+  const int32_t zp = d->in_zp;
+  const int32_t out_zp = d->out_zp;
+  const int32_t outside = d->above + d->below;
+  const int8_t *const *const rows_end = d->row + d->rows;
+  for (int32_t c = 0; bias != bias_end; c++, to++, bias++, scale += scale_step) {
+    int32_t s0 = *bias;
+    if (outside != 0) {
+      s0 += glow_thumb_dw_pad(d, w);
+      w += d->above;
+    }
+    int32_t s1 = s0;
+    int32_t s2 = s0;
+    for (const int8_t *const *row = d->row; row != rows_end; row++) {
+      const int8_t *p = *row + c;
+#if GLOW_THUMB_ASM
+      int32_t x;
+      int32_t v0;
+      int32_t v1;
+      int32_t v2;
+      __asm__ volatile(
+        "ldrsb %[v0], [%[w]], #1\n\t"
+        "ldrsb %[v1], [%[w]], #1\n\t"
+        "ldrsb %[v2], [%[w]], #1\n\t"
+        "ldr %[x], %[zp]\n\t"
+        "mla %[s0], %[x], %[v0], %[s0]\n\t"
+        "ldrsb %[x], [%[p]]\n\t"
+        "mla %[s0], %[x], %[v1], %[s0]\n\t"
+        "ldrsb %[x], [%[p], %[step]]\n\t"
+        "mla %[s0], %[x], %[v2], %[s0]\n\t"
+        "mla %[s1], %[x], %[v0], %[s1]\n\t"
+        "ldrsb %[x], [%[p], %[step], lsl #1]\n\t"
+        "mla %[s1], %[x], %[v1], %[s1]\n\t"
+        "add %[p], %[p], %[step], lsl #1\n\t"
+        "ldrsb %[x], [%[p], %[step]]\n\t"
+        "mla %[s1], %[x], %[v2], %[s1]\n\t"
+        "mla %[s2], %[x], %[v0], %[s2]\n\t"
+        "ldrsb %[x], [%[p], %[step], lsl #1]\n\t"
+        "mla %[s2], %[x], %[v1], %[s2]\n\t"
+        "ldr %[x], %[zp]\n\t"
+        "mla %[s2], %[x], %[v2], %[s2]\n\t"
+: [s0] "+r"(s0), [s1] "+r"(s1), [s2] "+r"(s2), [v0] "=&r"(v0), [v1] "=&r"(v1), [v2] "=&r"(v2), [x] "=&r"(x), [p] "+r"(p), [w] "+r"(w)
+      : [step] "r"(step), [zp] "m"(zp)
+      : "memory");
+#else
+      const int32_t v0 = w[0];
+      const int32_t v1 = w[1];
+      const int32_t v2 = w[2];
+      w += 3;
+      (void)zp;
+      (void)step;
+      const int32_t x0 = zp;
+      s0 += x0 * v0;
+      const int32_t x1 = *p;
+      s0 += x1 * v1;
+      p += step;
+      const int32_t x2 = *p;
+      s0 += x2 * v2; s1 += x2 * v0;
+      p += step;
+      const int32_t x3 = *p;
+      s1 += x3 * v1;
+      p += step;
+      const int32_t x4 = *p;
+      s1 += x4 * v2; s2 += x4 * v0;
+      p += step;
+      const int32_t x5 = *p;
+      s2 += x5 * v1;
+      const int32_t x6 = zp;
+      s2 += x6 * v2;
+#endif
+    }
+    if (outside != 0) {
+      w += d->below;
+    }
+    uint32_t bits;
+    memcpy(&bits, scale, sizeof bits);
+    int good = bits - GLOW_THUMB_LEAST < span;
+    if (good) {
+      good = glow_thumb_round3(&s0, &s1, &s2, glow_thumb_factor(bits), near_tie, out_zp);
+    }
+    if (!good) {
+      glow_thumb_dw_slow(d, c, to, 3);
+      continue;
+    }
+    to[0 * out_step] = (int8_t)s0;
+    to[1 * out_step] = (int8_t)s1;
+    to[2 * out_step] = (int8_t)s2;
+  }
+}
+
 static void depthwise_dwconv_s8__m3(const int8_t *in, const int8_t *restrict weights, const int32_t *restrict bias, const float *restrict scale, int8_t *out, int32_t y_begin, int32_t y_end) {
+  glow_thumb_dw_t d;
+  d.weights = weights;
+  d.bias = bias;
+  d.scale = scale;
+  d.scale_step = 1;
+  d.channels = 4;
+  d.in_w = 5;
+  d.in_col = 4;
+  d.in_zp = 5;
+  d.out_zp = (-7);
+  d.out_min = (-128);
+  d.out_max = 127;
+  d.k_w = 3;
+  d.stride_w = 2;
+  d.dil_w = 1;
   for (int32_t n = 0; n < 1; n++) {
     for (int32_t i = 0; i < y_end - y_begin; i++) {
       const int32_t y = 1 != 0 ? y_end - 1 - i : y_begin + i;
-      int8_t *to = out + n * 36 + (y % 3) * 12;
+      int8_t *line = out + n * 36 + (y % 3) * 12;
       const int8_t *rows[3];
+      d.rows = 0;
+      d.above = 0;
       for (int32_t ky = 0; ky < 3; ky++) {
         const int32_t iy = y * 2 - 1 + ky * 1;
-        rows[ky] = iy >= 0 && iy < 5 ? in + n * 100 + (iy % 5) * 20 : NULL;
+        if (iy >= 0 && iy < 5) {
+          rows[d.rows++] = in + n * 100 + (iy % 5) * 20;
+        } else if (d.rows == 0) {
+          d.above += 3;
+        }
       }
-      for (int32_t x = 0; x < 3; x++) {
-        const int32_t left = x * 2 - 1;
-        int32_t first = 0;
-        int32_t end = 3;
-        while (first < end && left + first * 1 < 0) {
-          first++;
+      d.below = 9 - d.above - d.rows * 3;
+      const int32_t tiles = (3 + 2) / 3;
+      for (int32_t t = 0; t < tiles; t++) {
+        const int32_t x = t + 1 < tiles ? t * 3 : 3 - 3;
+        d.left = x * 2 - 1;
+        for (int32_t r = 0; r < d.rows; r++) {
+          d.row[r] = rows[r] + (d.left > 0 ? d.left : 0) * 4;
         }
-        while (end > first && left + (end - 1) * 1 >= 5) {
-          end--;
+        int8_t *to = line + x * 4;
+        if (t == 0) {
+          depthwise_dwconv_s8__m3_tile0(&d, to);
         }
-        const int32_t step = 1 * 4;
-        for (int32_t c = 0; c < 4; c++) {
-          int32_t acc = bias[c];
-          for (int32_t ky = 0; ky < 3; ky++) {
-            if (rows[ky] == NULL) {
-              continue;
-            }
-            const int8_t *from = rows[ky] + left * 4 + first * step + c;
-            const int8_t *w = weights + (ky * 3 + first) * 4 + c;
-            if (end - first == 3) {
-              acc += (from[0 * step] - 5) * w[0 * 4];
-              acc += (from[1 * step] - 5) * w[1 * 4];
-              acc += (from[2 * step] - 5) * w[2 * 4];
-              continue;
-            }
-            for (int32_t kx = first; kx < end; kx++, from += step, w += 4) {
-              acc += (*from - 5) * *w;
-            }
-          }
-          const float s = scale[c * 1];
-          to[c] = (int8_t)glow_m3_requant(acc, glow_m3_factor(s), s, (-7), (-128), 127);
-        }
-        to += 4;
       }
     }
   }
@@ -109,17 +200,17 @@ static void depthwise_reduce_mean_s8__ref(const int8_t *restrict in, int8_t *res
 static void depthwise_infer(uint8_t *arena) {
   /* 0: Conv point */
   glow_profile_begin(0u);
-  depthwise_conv_s8__m3((const int8_t *)(arena + 84), depthwise_w_point_weights, depthwise_w_point_bias_m3, depthwise_w_point_scale, (int8_t *)(arena + 4), (uint8_t *)(arena + 0), 0, 5);
+  depthwise_conv_s8__m3((const int8_t *)(arena + 80), depthwise_w_point_weights_m3, depthwise_w_point_bias_m3, depthwise_w_point_scale, (int8_t *)(arena + 0), (uint8_t *)(arena + 132), 0, 5);
   glow_profile_end(0u);
   GLOW_LAYER_BARRIER();
   /* 1: Conv depth */
   glow_profile_begin(1u);
-  depthwise_dwconv_s8__m3((const int8_t *)(arena + 4), depthwise_w_depth_weights, depthwise_w_point_bias, depthwise_w_depth_scale, (int8_t *)(arena + 80), 0, 3);
+  depthwise_dwconv_s8__m3((const int8_t *)(arena + 0), depthwise_w_depth_weights_m3, depthwise_w_point_bias_m3_1, depthwise_w_depth_scale, (int8_t *)(arena + 76), 0, 3);
   glow_profile_end(1u);
   GLOW_LAYER_BARRIER();
   /* 2: ReduceMean mean */
   glow_profile_begin(2u);
-  depthwise_reduce_mean_s8__ref((const int8_t *)(arena + 80), (int8_t *)(arena + 0));
+  depthwise_reduce_mean_s8__ref((const int8_t *)(arena + 76), (int8_t *)(arena + 0));
   glow_profile_end(2u);
   GLOW_LAYER_BARRIER();
 }
