@@ -90,7 +90,7 @@ def key_of(instr: Instr) -> str:
     return f"{instr.kernel}.{instr.isa}.{path}.{weights}"
 
 
-_FEW, _DOUBT = 4, 0.25
+_ENOUGH = 5
 
 
 @dataclass(frozen=True, slots=True)
@@ -103,9 +103,9 @@ class Fit:
     samples: int
 
     @property
-    def doubt(self) -> float:
-        """The relative error to expect of a layer that was not measured; few samples do not show it."""
-        return self.error if self.samples >= _FEW else max(self.error, _DOUBT)
+    def trusted(self) -> bool:
+        """Whether enough was measured to choose by: a fit of few samples says nothing of other shapes."""
+        return self.samples >= _ENOUGH
 
     def predict(self, values: Mapping[str, float]) -> float:
         """Return the instructions of a call."""

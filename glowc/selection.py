@@ -125,8 +125,10 @@ class Selection:
         return lower_graph(self.graph, self.cpu, streaming, choose)
 
     def predict(self, instr: Instr) -> int | None:
-        """Return the predicted instructions of a call, None where the kernel was not measured."""
-        return _insns(self.costs, self.tuned, instr, "size" if self.opt == "size" else "shared")
+        """Return the predicted instructions of a call, None where too little was measured."""
+        mode = "size" if self.opt == "size" else "shared"
+        fit = self.costs.fit(instr, mode)
+        return _insns(self.costs if fit is not None and fit.trusted else Costs(), self.tuned, instr, mode)
 
     def scratch_sizes(self) -> list[int]:
         """Return the bytes of scratch that a limit may be set to, ascending; the largest limits nothing."""
@@ -197,7 +199,10 @@ def _by_speed(layer: Layer, costs: Costs, mode: str, measured: Mapping[str, int]
     insns = {f.isa: costs.insns(f, mode) for f in layer.forms}
     if len(isas) < 2 or None in insns.values():
         return tuple(isas)
-    errors = {f.isa: fit.doubt for f in layer.forms if (fit := costs.fit(f, mode)) is not None}
+    fits = {f.isa: fit for f in layer.forms if (fit := costs.fit(f, mode)) is not None}
+    if not all(fit.trusted for fit in fits.values()):
+        return tuple(isas)
+    errors = {isa: fit.error for isa, fit in fits.items()}
     left, order = list(isas), []
     while left:
         best = left[0]

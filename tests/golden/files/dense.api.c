@@ -9,11 +9,6 @@
 
 #include "glow_numeric.h"
 #include "glow_runtime.h"
-#include "glow_m3.h"
-#include "glow_thumb.h"
-#include "glow_thumb_base.h"
-#include "glow_thumb_plain.h"
-#include "glow_thumb_rounds.h"
 #include "dense_weights.h"
 
 /* ... */
