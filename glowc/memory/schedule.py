@@ -63,7 +63,7 @@ def schedule(
     in_place: Iterable[tuple[str, str]],
     graph_inputs: Collection[str],
     graph_outputs: Collection[str],
-    state_cap: int = 200_000,
+    state_cap: int = 30_000,
 ) -> Schedule:
     """Order `tasks`, given in one legal order, for the lowest peak in bytes.
 

@@ -22,7 +22,7 @@ class Case:
     alias_of: dict[str, str] = field(default_factory=dict)
     in_place: tuple[tuple[str, str], ...] = ()
 
-    def run(self, state_cap: int = 200_000) -> Schedule:
+    def run(self, state_cap: int = 30_000) -> Schedule:
         return schedule(
             self.tasks,
             self.sizes,
