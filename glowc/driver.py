@@ -325,7 +325,7 @@ def _plan(selection: Selection, request: Request) -> tuple[Selection, Planned]:
     if not bounded or (best[1].kind != "stream" and fits(best[1], request)):
         return best
     sizes = selection.scratch_sizes()[:-1]
-    low, high = 0, 1 if fits(best[1], request) else len(sizes)
+    low, high = 0, min(1, len(sizes)) if fits(best[1], request) else len(sizes)
     while low < high:  # the largest limit with which the plan fits
         middle = (low + high) // 2
         limited = selection.limited(sizes[middle])
