@@ -187,8 +187,10 @@ def select(layers: Sequence[Layer], costs: Costs, opt: str, tuned: Tuned | None 
     if opt == "speed":
         return orders
     allowed = _affordable([replace(x, forms=_frugal(x.forms)) for x in layers])
-    orders = {name: tuple(sorted(isas, key=lambda isa: isa not in allowed[name])) for name, isas in orders.items()}
-    return _fit_code(layers, orders, Pricing(costs, tuned, opt, mode))
+    kept = {name: tuple(isa for isa in isas if isa in allowed[name]) for name, isas in orders.items()}
+    small = [replace(x, forms=tuple(f for f in x.forms if f.isa in allowed[x.name])) for x in layers]
+    fitted = _fit_code(small, kept, Pricing(costs, tuned, opt, mode))
+    return {name: tuple(dict.fromkeys((*fitted[name], *isas))) for name, isas in orders.items()}
 
 
 def _by_speed(layer: Layer, costs: Costs, mode: str, measured: Mapping[str, int] | None) -> tuple[str, ...]:
