@@ -15,9 +15,8 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
-from glowc.errors import InternalError
+from glowc.codegen.kernels import variant_of
 from glowc.instr.ir import Access, Instr
-from glowc.ops.registry import get_kernel
 from glowc.paths import data_dir
 from glowc.target import Cpu
 
@@ -81,10 +80,7 @@ def _window(p: Mapping[str, int], axis: str) -> tuple[float, float]:
 
 def key_of(instr: Instr) -> str:
     """Return the name of the costs of an instruction: kernel, variant, path, element type of the packed weights."""
-    variant = next((v for v in get_kernel(instr.kernel).variants if v.isa == instr.isa), None)
-    if variant is None:
-        raise InternalError(f"kernel {instr.kernel} has no variant {instr.isa}")
-    plan = variant.plan(instr)
+    plan = variant_of(instr).plan(instr)
     path = plan.get("path", f"point{plan['point']}" if "point" in plan else "")
     weights = next((o.type.dtype.value for o in instr.operands if o.role == "weights"), "")
     return f"{instr.kernel}.{instr.isa}.{path}.{weights}"

@@ -28,7 +28,6 @@ from glowc.instr.text import dump_program
 from glowc.instr.verify import verify_program
 from glowc.memory import Room
 from glowc.memory.types import MemoryPlan
-from glowc.ops.base import guessed_insns
 from glowc.passes.base import PassCtx
 from glowc.passes.dead_channels import removed_channels
 from glowc.passes.edge import Edge, change_edge
@@ -36,9 +35,9 @@ from glowc.passes.float_layers import require_int8
 from glowc.passes.pipeline import run_pipeline
 from glowc.passes.propagate_quant import PropagateQuant
 from glowc.passes.stateful import Stateful
-from glowc.planning import Planned, Request, fits, local_offsets, make_plan, pareto, verify_plan
+from glowc.planning import Planned, Request, local_offsets, pareto, verify_plan
 from glowc.regions import draw_plans, named, parts_of, region_report, require_split, rooms_of
-from glowc.selection import Layer, Order, Selection, select_variants
+from glowc.selection import Layer, Order, Selection, plan_selection, select_variants
 from glowc.target import Board
 from glowc.time_form import form_in_time
 from glowc.tuned import read_tuned
@@ -150,7 +149,7 @@ def compile_model(
     selection = select_variants(graph, board.cpu, options.opt, tuned)
     if order is not None:
         selection = replace(selection, order=order(selection.layers))
-    selection, planned = _plan(selection, _request(options, board))
+    selection, planned = plan_selection(selection, _request(options, board))
     program, plan = place_markers(planned.program), planned.plan
     if options.verify_plan:
         verify_plan(program, plan)
@@ -316,32 +315,6 @@ def _request(options: CompileOptions, board: Board) -> Request:
         room = offered if room is None or board.arena_regions else min(room, offered)
     fed, caller_io = options.input_stream == "rows", options.io_buffers == "caller"
     return Request(options.plan, options.ram_limit, room, fed, caller_io, rooms if len(rooms) > 1 else ())
-
-
-def _plan(selection: Selection, request: Request) -> tuple[Selection, Planned]:
-    """Plan the memory; when it does not fit without streaming, weigh variants with less scratch."""
-    best = selection, make_plan(selection.lower, request, selection.predict)
-    bounded = request.limit_bytes is not None or request.room_bytes is not None
-    if not bounded or (best[1].kind != "stream" and fits(best[1], request)):
-        return best
-    sizes = selection.scratch_sizes()[:-1]
-    low, high = 0, min(1, len(sizes)) if fits(best[1], request) else len(sizes)
-    while low < high:  # the largest limit with which the plan fits
-        middle = (low + high) // 2
-        limited = selection.limited(sizes[middle])
-        other = limited, make_plan(limited.lower, request, limited.predict)
-        if _price(*other, request) < _price(*best, request):
-            best = other
-        low, high = (middle + 1, high) if fits(other[1], request) else (low, middle)
-    return best
-
-
-def _price(selection: Selection, planned: Planned, request: Request) -> tuple[bool, int]:
-    """Return what is worse the larger it is: no room, instructions."""
-    whole = selection.lower(lambda _: False)  # what the plan's extra instructions come on top of
-    estimates = zip(whole.instrs, selection.estimates(whole), strict=True)
-    insns = sum(guessed_insns(i) if known is None else known for i, known in estimates)
-    return not fits(planned, request), planned.extra_insns + insns
 
 
 def _add_estimates(report: dict[str, object], selection: Selection, program: Program) -> None:

@@ -19,7 +19,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 
-from glowc.codegen.kernels import Identity, args_struct, identity, render_kernel
+from glowc.codegen.kernels import Identity, args_struct, identity, render_kernel, variant_of
 from glowc.codegen.view import Family, family, literal_families, literal_kernels
 from glowc.costs import Costs, load_costs
 from glowc.graph.graph import Graph
@@ -27,7 +27,7 @@ from glowc.instr.ir import Instr, Program
 from glowc.instr.lifetimes import live_bytes
 from glowc.lower.lowering import Choose, Finish, by_rank, lower_graph
 from glowc.ops.base import KernelVariant, guessed_insns, row_waste
-from glowc.ops.registry import get_kernel
+from glowc.planning import Planned, Request, fits, make_plan
 from glowc.target import Cpu
 
 KB = 1024
@@ -159,6 +159,36 @@ def select_variants(
     return Selection(graph, cpu, opt, layers, costs, select(layers, costs, opt, tuned), tuned)
 
 
+def plan_selection(selection: Selection, request: Request) -> tuple[Selection, Planned]:
+    """Plan the memory; when it does not fit without streaming, weigh variants with less scratch.
+
+    The plan's extra instructions are those over the whole layers of the selection that was given.
+    """
+    best = selection, make_plan(selection.lower, request, selection.predict)
+    bounded = request.limit_bytes is not None or request.room_bytes is not None
+    if not bounded or (best[1].kind != "stream" and fits(best[1], request)):
+        return best
+    base = _whole_insns(selection)
+    sizes = selection.scratch_sizes()[:-1]
+    low, high = 0, min(1, len(sizes)) if fits(best[1], request) else len(sizes)
+    while low < high:  # the largest limit with which the plan fits
+        middle = (low + high) // 2
+        limited = selection.limited(sizes[middle])
+        done = make_plan(limited.lower, request, limited.predict)
+        done = replace(done, extra_insns=done.extra_insns + _whole_insns(limited) - base)
+        if (not fits(done, request), done.extra_insns) < (not fits(best[1], request), best[1].extra_insns):
+            best = limited, done
+        low, high = (middle + 1, high) if fits(done, request) else (low, middle)
+    return best
+
+
+def _whole_insns(selection: Selection) -> int:
+    """Return the predicted instructions of an inference without streaming, guessed where nothing was measured."""
+    whole = selection.lower(lambda _: False)
+    estimates = zip(whole.instrs, selection.estimates(whole), strict=True)
+    return sum(guessed_insns(i) if known is None else known for i, known in estimates)
+
+
 def _insns(costs: Costs, tuned: Tuned, instr: Instr, mode: str) -> int | None:
     """Return the measured, else the predicted instructions of a call."""
     found = tuned.get(instr.name, {}).get(instr.isa)
@@ -186,7 +216,7 @@ def select(layers: Sequence[Layer], costs: Costs, opt: str, tuned: Tuned | None 
     orders: Order = {x.name: _by_speed(x, costs, mode, tuned.get(x.name)) for x in layers}
     if opt == "speed":
         return orders
-    allowed = _affordable([replace(x, forms=_frugal(x.forms)) for x in layers])
+    allowed = _affordable(layers)
     kept = {name: tuple(isa for isa in isas if isa in allowed[name]) for name, isas in orders.items()}
     small = [replace(x, forms=tuple(f for f in x.forms if f.isa in allowed[x.name])) for x in layers]
     fitted = _fit_code(small, kept, Pricing(costs, tuned, opt, mode))
@@ -216,19 +246,17 @@ def _by_speed(layer: Layer, costs: Costs, mode: str, measured: Mapping[str, int]
     return tuple(order)
 
 
-def _frugal(forms: Sequence[Instr]) -> tuple[Instr, ...]:
-    """Return the forms that are not for speed only, if there are any."""
-    fast = {v.isa for f in forms[:1] for v in get_kernel(f.kernel).variants if v.speed_only}
-    return tuple(f for f in forms if f.isa not in fast) or tuple(forms)
-
-
 def _affordable(layers: Sequence[Layer]) -> dict[str, set[str]]:
-    """Return the variants of each layer whose scratch lets the arena grow by no more than is allowed."""
+    """Return the variants of each layer that are not for speed only and let the arena grow no more than is allowed."""
     least = {x.name: min(map(scratch_bytes, x.forms)) for x in layers}
     peak = max((x.live_bytes + least[x.name] for x in layers), default=0)
     growth = max(int(peak * _ARENA_SHARE), _ARENA_BYTES)
     return {
-        x.name: {f.isa for f in x.forms if scratch_bytes(f) <= max(least[x.name], peak - x.live_bytes, 0) + growth}
+        x.name: {
+            f.isa
+            for f in x.forms
+            if scratch_bytes(f) <= max(least[x.name], peak - x.live_bytes, 0) + growth and not variant_of(f).speed_only
+        }
         for x in layers
     }
 
