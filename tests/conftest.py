@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import importlib
 import os
 import shutil
 import sys
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -29,6 +31,15 @@ def require_tool(*names: str) -> None:
     """Skip, naming the first program that is not installed; fail instead when GLOWC_REQUIRE_TOOLS=1."""
     for name in names:
         require(shutil.which(name) is not None, f"{name} is not installed")
+
+
+def require_module(name: str) -> Any:
+    """Return a module; as `require_tool` when it is not installed."""
+    try:
+        return importlib.import_module(name)
+    except ImportError:
+        require(False, f"{name} is not installed")
+        raise
 
 
 @pytest.fixture(name="require_tool", scope="session")

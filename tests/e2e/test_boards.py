@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import itertools
-import os
 import struct
 import subprocess
 from pathlib import Path
@@ -13,7 +12,8 @@ import pytest
 from glowc.build import Elf, build_elf
 from glowc.errors import BoardError, ToolError
 from glowc.run import RunResult, run_elf
-from glowc.target import Board, board_names, cpu_names, find_tool, load_board, load_cpu, sections, symbols
+from glowc.target import Board, board_names, cpu_names, load_board, load_cpu, sections, symbols
+from tests.conftest import require_tool
 
 pytestmark = pytest.mark.qemu
 
@@ -89,18 +89,8 @@ int main(void) {
 """
 
 
-def need(*tools: str) -> None:
-    """Skip, naming the tool that is missing; fail where everything must be there."""
-    missing = [tool for tool in tools if find_tool(tool) is None]
-    if missing:
-        message = f"needs {', '.join(missing)}"
-        if os.environ.get("GLOWC_REQUIRE_TOOLS") == "1":
-            pytest.fail(message)
-        pytest.skip(message)
-
-
 def build(folder: Path, text: str, board: Board, name: str = "probe") -> Elf:
-    need(board.cpu.cc)
+    require_tool(board.cpu.cc)
     folder.mkdir(parents=True, exist_ok=True)
     source = folder / f"{name}.c"
     source.write_text(text)
@@ -109,7 +99,7 @@ def build(folder: Path, text: str, board: Board, name: str = "probe") -> Elf:
 
 def run(elf: Elf, board: Board, folder: Path, *, marks: bool = False, check: bool = True) -> RunResult:
     if board.run_argv[0] != "{elf}":
-        need(board.run_argv[0])
+        require_tool(board.run_argv[0])
     return run_elf(elf.path, board, cwd=folder, marks=marks, check=check)
 
 
@@ -155,7 +145,7 @@ def test_marks_count_instructions_exactly(name: str, cpu: str, tmp_path: Path) -
     board = load_board(name, cpu)
     elf = build(tmp_path, PROGRAM, board)
     (tmp_path / "in.bin").write_bytes(input_bytes())
-    need("gcc")
+    require_tool("gcc")
     first, again = (run(elf, board, tmp_path, marks=True).marks for _ in range(2))
     assert len(first) == 4
     spans = [b - a for a, b in itertools.pairwise(first)]
@@ -220,7 +210,7 @@ def test_endless_program_is_stopped_at_the_time_limit(tmp_path: Path) -> None:
         board,
         "endless",
     )
-    need(board.run_argv[0])
+    require_tool(board.run_argv[0])
     with pytest.raises(ToolError, match="did not end within 1 s") as caught:
         run_elf(elf.path, board, cwd=tmp_path, timeout_s=1)
     assert "alive" in str(caught.value)
@@ -263,13 +253,13 @@ STRICT = ["-Wconversion", "-Wshadow", "-Wundef", "-Werror"]
 @pytest.mark.parametrize("name", [*IO_BOARDS, "linux-armhf"])
 def test_io_and_start_up_compile_without_warnings_by_gcc(name: str, tmp_path: Path) -> None:
     board = load_board(name)
-    need(board.cpu.cc)
+    require_tool(board.cpu.cc)
     build_elf(board.sources, board, tmp_path / "io.elf", extra_flags=STRICT, link=False)
 
 
 @pytest.mark.parametrize("name", IO_BOARDS)
 def test_io_and_start_up_compile_without_warnings_by_clang(name: str, tmp_path: Path) -> None:
-    need("clang")
+    require_tool("clang")
     board = load_board(name)
     triple = CLANG_TRIPLES[board.cpu.family]
     target = [f"--target={triple}", "-ffreestanding", "-nostdlibinc"] if triple else []
@@ -356,7 +346,7 @@ def test_claimed_feature_exists_in_the_machine(name: str, cpu: str, feature: str
 
 def test_weights_file_without_attributes_goes_to_the_weights_region(tmp_path: Path) -> None:
     board = load_board("mps3-an547")
-    need(board.cpu.cc)
+    require_tool(board.cpu.cc)
     (tmp_path / "net_weights.c").write_text("extern const char w[9]; const char w[9] = {4};\n")
     (tmp_path / "main.c").write_text("extern const char w[9]; int main(void) { return w[0] - 4; }\n")
     elf = build_elf([tmp_path / "main.c", tmp_path / "net_weights.c"], board, tmp_path / "net.elf")

@@ -9,8 +9,9 @@ from typing import Any
 
 import numpy as np
 import onnx
-import pytest
 from onnx import TensorProto, helper, numpy_helper
+
+from tests.conftest import require_module
 
 
 @dataclass(frozen=True)
@@ -123,7 +124,7 @@ def save(block: Block, folder: Path) -> Path:
 
 def quantized(block: Block, folder: Path, *, unsigned: bool, calibration: int = 8) -> Path:
     """Write the model quantised to QDQ by onnxruntime."""
-    tool = pytest.importorskip("onnxruntime.quantization")
+    tool = require_module("onnxruntime.quantization")
 
     class Reader(tool.CalibrationDataReader):  # type: ignore[misc, name-defined]
         def __init__(self) -> None:
@@ -144,7 +145,7 @@ def quantized(block: Block, folder: Path, *, unsigned: bool, calibration: int = 
 
 def answers(path: Path, inputs: np.ndarray) -> np.ndarray:
     """Return what onnxruntime's integer kernels give for each sample."""
-    ort = pytest.importorskip("onnxruntime")
+    ort = require_module("onnxruntime")
     options = ort.SessionOptions()
     options.add_session_config_entry("session.qdqisint8allowed", "1")
     options.intra_op_num_threads = 1

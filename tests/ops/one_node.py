@@ -6,7 +6,6 @@ from collections.abc import Mapping, Sequence
 
 import numpy as np
 import onnx
-import pytest
 from onnx import helper
 from onnx.reference import ReferenceEvaluator
 
@@ -19,6 +18,7 @@ from glowc.lower.lowering import lower_graph
 from glowc.ops.base import Call
 from glowc.ops.registry import get_op
 from glowc.target import load_cpu
+from tests.conftest import require_module
 
 Quants = Sequence[QuantParams | None]
 
@@ -90,7 +90,7 @@ def check(
 
 def ort_run(op: str, inputs: Sequence[np.ndarray], attrs: Mapping[str, object] | None = None) -> np.ndarray:
     """Evaluate a one-node ONNX model of one output with onnxruntime; skips when that is not installed."""
-    ort = pytest.importorskip("onnxruntime")
+    ort = require_module("onnxruntime")
     names = [f"x{i}" for i in range(len(inputs))]
     infos = [
         helper.make_tensor_value_info(n, helper.np_dtype_to_tensor_dtype(a.dtype), a.shape)

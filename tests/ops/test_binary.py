@@ -14,6 +14,7 @@ from glowc.instr.ir import ParamValue
 from glowc.ops.base import OpError
 from glowc.ops.binary import TABLE, expression
 from glowc.ops.strided import axis_params, broadcast_strides, collapse
+from tests.conftest import require_module
 from tests.kernels.case import Case, make_case
 from tests.ops.one_node import check, graph_of, onnx_run
 
@@ -131,7 +132,7 @@ def test_int8_difference_is_the_formula(zeros: tuple[int, int, int]) -> None:
 
 @pytest.mark.parametrize("dtype", ["int8", "uint8"])
 def test_int8_product_equals_onnxruntime(dtype: str) -> None:
-    ort = pytest.importorskip("onnxruntime")
+    ort = require_module("onnxruntime")
     from onnx import helper
 
     a, b = all_pairs(dtype)

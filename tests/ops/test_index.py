@@ -11,6 +11,7 @@ import pytest
 from glowc.graph.types import NARROW, DType
 from glowc.ops.base import OpError
 from glowc.ops.cast import KINDS, expression
+from tests.conftest import require_module
 from tests.kernels.case import Case, make_case
 from tests.ops.one_node import check, graph_of, onnx_run
 from tests.ops.test_pool import geometry
@@ -52,7 +53,7 @@ NEAR_TIES = {("half_pixel_symmetric", "floor"), ("asymmetric", "round_prefer_cei
 @pytest.mark.parametrize("transform", TRANSFORMS)
 @pytest.mark.parametrize("rounding", ROUNDINGS)
 def test_resize_nearest_equals_onnxruntime(transform: str, rounding: str) -> None:
-    ort = pytest.importorskip("onnxruntime")
+    ort = require_module("onnxruntime")
     from onnx import helper
 
     quiet = ort.SessionOptions()

@@ -15,6 +15,7 @@ from glowc.graph.types import DType, TensorType, quant
 from glowc.ops.base import OpError
 from glowc.ops.layer_norm import folded, on_codes
 from glowc.ops.registry import get_op
+from tests.conftest import require_module
 from tests.kernels.case import Case, make_case
 from tests.ops.one_node import check, onnx_run
 
@@ -89,7 +90,7 @@ def test_constant_rows_give_the_bias() -> None:
 
 def ort_codes(x: np.ndarray, scale: np.ndarray, bias: np.ndarray, sx: float, sy: float) -> np.ndarray:
     """Return onnxruntime's DequantizeLinear - LayerNormalization - QuantizeLinear."""
-    ort = pytest.importorskip("onnxruntime")
+    ort = require_module("onnxruntime")
     consts = {"sx": np.float32(sx), "zx": np.int8(3), "sy": np.float32(sy), "zy": np.int8(-6), "w": scale, "b": bias}
     nodes = [
         helper.make_node("DequantizeLinear", ["x", "sx", "zx"], ["r"]),

@@ -25,6 +25,7 @@ from glowc.ops.recurrent_cell import ACTIVATIONS
 from glowc.ops.recurrent_kernels import cell_params, operands, scratch_elements
 from glowc.ops.recurrent_spec import cell_of, shape_of
 from glowc.target import load_cpu
+from tests.conftest import require_module
 from tests.kernels.case import Case, make_case
 from tests.ops.recurrent_models import OPS, Layer, by_onnxruntime, feeds_of, layer, model_of
 
@@ -58,7 +59,7 @@ def check(one: Layer, want: dict[str, np.ndarray], **options: object) -> None:
 
 
 def check_with_onnxruntime(one: Layer, **options: object) -> None:
-    pytest.importorskip("onnxruntime")
+    require_module("onnxruntime")
     check(one, by_onnxruntime(model_of(one, **options), feeds_of(one)), **options)  # type: ignore[arg-type]
 
 

@@ -25,7 +25,7 @@ from glowc.ops.recurrent_dynamic import pack
 from glowc.ops.recurrent_kernels import cell_params
 from glowc.ops.recurrent_spec import cell_of, shape_of
 from glowc.target import load_board, load_cpu
-from tests.conftest import require_tool
+from tests.conftest import require_module, require_tool
 from tests.kernels.case import Case, make_case
 
 NAMES = ("x", "w", "r", "b", "lens", "h0", "c0", "p", "w_scale", "w_zero", "r_scale", "r_zero")
@@ -76,7 +76,7 @@ def model_of(inputs: Inputs, outputs: tuple[str, ...] = ("y", "y_h", "y_c"), **a
 
 def check(inputs: Inputs, **attrs: object) -> None:
     """Compare reference and program with onnxruntime on one thread."""
-    ort = pytest.importorskip("onnxruntime")
+    ort = require_module("onnxruntime")
     model, x = model_of(inputs, **attrs), inputs["x"]  # type: ignore[arg-type]
     options = ort.SessionOptions()
     options.intra_op_num_threads = 1

@@ -13,6 +13,7 @@ from glowc.graph.numerics import F32, softmax_exp_table, softmax_steps
 from glowc.graph.types import DType, quant
 from glowc.ops.base import OpError
 from glowc.ops.softmax import softmax_codes
+from tests.conftest import require_module
 from tests.kernels.case import Case, make_case
 from tests.ops.one_node import check, graph_of, onnx_run, reference
 
@@ -47,7 +48,7 @@ def test_int8_is_the_formula(scale: float, axis: int) -> None:
 
 def ort_softmax(x: np.ndarray, sx: float, sy: float) -> np.ndarray:
     """Return com.microsoft QLinearSoftmax of int8 codes along the last axis."""
-    ort = pytest.importorskip("onnxruntime")
+    ort = require_module("onnxruntime")
     names = ["x", "sx", "zx", "sy", "zy"]
     node = helper.make_node("QLinearSoftmax", names, ["y"], domain="com.microsoft", axis=-1, opset=13)
     consts = (np.float32(sx), np.int8(3), np.float32(sy), np.int8(-128))

@@ -13,6 +13,7 @@ from glowc.errors import ModelError
 from glowc.frontend import import_model
 from glowc.graph.interp import run_graph
 from glowc.passes.pipeline import run_pipeline
+from tests.conftest import require_module
 
 RNG = np.random.default_rng(12)
 MICROSOFT = "com.microsoft"
@@ -26,7 +27,7 @@ def agrees(
     op: str, arrays: Mapping[str, np.ndarray], outputs: str = "y", run_time: Sequence[str] = ("x",), **attrs: Any
 ) -> None:
     """Compare the outputs before and after the passes with onnxruntime's."""
-    ort = pytest.importorskip("onnxruntime")
+    ort = require_module("onnxruntime")
     domain = "" if op == "SimplifiedLayerNormalization" else MICROSOFT
     kinds = {"float32": "f32", "int8": "s8", "uint8": "u8"}
     given = {n: f"{kinds[arrays[n].dtype.name]}[{','.join(map(str, arrays[n].shape))}]" for n in run_time}
