@@ -6,9 +6,11 @@ import importlib
 import os
 import shutil
 import sys
+import zlib
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 
 ROOT = Path(__file__).resolve().parent.parent
@@ -68,3 +70,14 @@ def _session_cache(tmp_path_factory: pytest.TempPathFactory) -> object:
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("GLOWC_CACHE_DIR", str(folder))
         yield
+
+
+@pytest.fixture(autouse=True)
+def _own_random_numbers(request: pytest.FixtureRequest) -> None:
+    """Seed the generators that a test module shares by the test's name: its data depend on no test before it."""
+    fresh = np.random.default_rng(zlib.crc32(request.node.name.encode())).bit_generator.state
+    shared = sys.modules.get("tests.unit.quirk_models")
+    for module in (request.module, shared):
+        generator = getattr(module, "RNG", None)
+        if isinstance(generator, np.random.Generator):
+            generator.bit_generator.state = fresh
