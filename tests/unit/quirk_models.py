@@ -128,3 +128,31 @@ class Net:
     def build(self, outputs: Mapping[str, str]) -> onnx.ModelProto:
         """Return the model."""
         return model(self.nodes, self.inputs, outputs, self.consts, opset=self.opset)
+
+
+def conv_net(act: tuple[str, dict[str, Any]] | None = None, zero: int = -3, **bias: Any) -> Net:
+    """Return DQ -> Conv -> (act) -> Q on x[1,3,6,6] with per-channel weights."""
+    net = Net()
+    net.input("x", "s8[1,3,6,6]")
+    net.const("w", codes(4, 3, 3, 3))
+    net.dq("x", 0.03, np.int8(5))
+    net.dq("w", [0.01, 0.02, 0.015, 0.005], np.zeros(4, np.int8), axis=0)
+    net.const("b", bias.get("values", RNG.integers(-900, 900, 4).astype(np.int32)))
+    net.dq(
+        "b", bias.get("scale", f32(0.0003, 0.0006, 0.00045, 0.00015)), bias.get("zero", np.zeros(4, np.int32)), axis=0
+    )
+    y = net.op("Conv", "x_r w_r b_r", "c", pads=[1, 1, 1, 1])
+    if act is not None:
+        y = net.op(act[0], f"{y} {act[1].get('inputs', '')}", "a")
+    net.q(y, 0.09, np.int8(zero), "y")
+    return net
+
+
+def feed(text: str, dtype: type = np.int8) -> dict[str, np.ndarray]:
+    """Return random codes for input x of the shape in `text`."""
+    return {"x": codes(*map(int, text.split(",")), dtype=dtype)}
+
+
+def ops(graph: Graph) -> list[str]:
+    """Return the operators of the graph, in order."""
+    return [n.op for n in graph.nodes]
