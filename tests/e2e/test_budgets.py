@@ -1,9 +1,9 @@
-"""Budgets: arena, code size and executed instructions of whole models may only fall.
+"""Budgets: arena, constants, stack, code size and executed instructions of whole models may only fall.
 
 tests/budgets.toml holds the best values so far. A worse one fails; one that is better by over 1 % is a warning
 that asks to record it: `make budgets` (GLOWC_UPDATE_BUDGETS=1) rewrites the file with what is measured now.
-The arena depends on glowc alone; code size and instructions also on the compiler, so they are compared only with
-the version that they were recorded with.
+The arena and the constants depend on glowc alone; the others also on the C compiler, so they are compared only with the
+version that they were recorded with.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ import pytest
 
 from glowc.driver import write_bundle
 from glowc.execute import bench, load_bundle
-from glowc.target import load_board
+from glowc.target import Board, load_board
 from tests.conftest import ROOT, require_tool
 from tests.e2e.models import DIGITS, MLPERF, TINYMAIX, board_tools, compiled, model_path, sample
 
@@ -29,33 +29,45 @@ FILE = ROOT / "tests" / "budgets.toml"
 UPDATE = os.environ.get("GLOWC_UPDATE_BUDGETS") == "1"
 MODELS = (DIGITS, *MLPERF, *TINYMAIX)
 BOARDS = ("mps2-an386", "mps3-an547", "linux-aarch64")
-KEYS = ("arena_bytes", "text_bytes", "insns")
+CPUS = ("mps2-an385", "linux-aarch64/cortex-a76", "linux-aarch64/armv8.6-i8mm", "linux-armhf/cortex-a7")
+TARGETS = (*BOARDS, *CPUS)  # a board, or a board and one of its CPUs
+CASES = [*((m, b) for m in MODELS for b in BOARDS), *((m, c) for m in MLPERF for c in CPUS)]
+OWN_KEYS = ("arena_bytes", "weights_bytes")  # whatever the C compiler
+KEYS = (*OWN_KEYS, "stack_bytes", "text_bytes", "insns")
 WORTH_RECORDING = 0.01
 Budgets = dict[str, dict[str, dict[str, int]]]
 
 HEADER = """\
 # The best values so far of each model on each board; written by `make budgets`, checked by tests/e2e/test_budgets.py.
-# text_bytes is the code of the bundle itself, insns one inference as QEMU counts it (first sample, --opt balanced).
+# weights_bytes are all constants, text_bytes is the code of the bundle itself, stack_bytes and insns are those of one
+# inference as QEMU counts them (first sample, --opt balanced).
 """
 
 
+def load(target: str) -> Board:
+    """Return `board` or `board/cpu`."""
+    board, _, cpu = target.partition("/")
+    return load_board(board, cpu or None)
+
+
 @cache
-def compiler_version(board: str) -> str:
-    cc = load_board(board).cpu.cc
+def compiler_version(target: str) -> str:
+    cc = load(target).cpu.cc
     argv = [cc, "-dumpfullversion"]
     return f"{cc} {subprocess.run(argv, capture_output=True, text=True, check=True).stdout.strip()}"
 
 
-def measure(name: str, board: str) -> dict[str, int]:
+def measure(name: str, target: str) -> dict[str, int]:
     """Return what the budgets limit, measured now."""
-    board_tools(board)
+    board = load(target)
+    board_tools(board.name)
     require_tool("gcc")  # builds the plugin that counts
-    result = compiled(name, board)
+    result = compiled(name, board.name, board.cpu.name)
     with tempfile.TemporaryDirectory(prefix="glowc-test-") as folder:
         write_bundle(result, Path(folder))
         info = load_bundle(Path(folder))
         inputs = sample(name).first(1)
-        report = bench(info, load_board(board), {p.name: p.to_bundle(inputs[p.name]) for p in info.inputs})
+        report = bench(info, board, {p.name: p.to_bundle(inputs[p.name]) for p in info.inputs})
     return {key: int(report[key]) for key in KEYS}
 
 
@@ -67,44 +79,46 @@ def read() -> tuple[dict[str, str], Budgets]:
 
 def render(compilers: dict[str, str], budgets: Budgets) -> str:
     """Return the text of the file: the same for the same values, whatever their order."""
-    lines = [HEADER, "[compilers]", *(f'{board} = "{compilers[board]}"' for board in sorted(compilers))]
-    for model in sorted(budgets, key=lambda m: (MODELS.index(m) if m in MODELS else len(MODELS), m)):
-        for board in sorted(budgets[model], key=lambda b: (BOARDS.index(b) if b in BOARDS else len(BOARDS), b)):
-            lines += ["", f"[{model}.{board}]", *(f"{key} = {budgets[model][board][key]}" for key in KEYS)]
+    lines = [HEADER, "[compilers]", *(f'"{target}" = "{compilers[target]}"' for target in sorted(compilers))]
+    for model in sorted(budgets, key=MODELS.index):
+        for target in sorted(budgets[model], key=TARGETS.index):
+            lines += ["", f'[{model}."{target}"]' if "/" in target else f"[{model}.{target}]"]
+            lines += [f"{key} = {budgets[model][target][key]}" for key in KEYS]
     return "\n".join([*lines, ""])
 
 
-def record(name: str, board: str, values: dict[str, int]) -> None:
+def record(name: str, target: str, values: dict[str, int]) -> None:
     """Put one measurement into the file; other workers may do so at the same time."""
     with Path(f"{tempfile.gettempdir()}/glowc-budgets-{os.getuid()}.lock").open("w") as lock:
         fcntl.flock(lock, fcntl.LOCK_EX)
         compilers, budgets = read()
-        compilers[board] = compiler_version(board)
-        budgets.setdefault(name, {})[board] = values
+        compilers[target] = compiler_version(target)
+        budgets.setdefault(name, {})[target] = values
         FILE.write_text(render(compilers, budgets), encoding="utf-8")
 
 
 @pytest.mark.qemu
-@pytest.mark.parametrize("board", BOARDS)
-@pytest.mark.parametrize("name", [pytest.param(m, marks=[] if m == DIGITS else [pytest.mark.shared]) for m in MODELS])
-def test_budget_holds(name: str, board: str) -> None:
+@pytest.mark.parametrize(
+    ("name", "target"), [pytest.param(m, t, marks=[] if m == DIGITS else [pytest.mark.shared]) for m, t in CASES]
+)
+def test_budget_holds(name: str, target: str) -> None:
     model_path(name)
-    values = measure(name, board)
+    values = measure(name, target)
     if UPDATE:
-        record(name, board, values)
+        record(name, target, values)
         return
     compilers, budgets = read()
-    limits = budgets.get(name, {}).get(board)
+    limits = budgets.get(name, {}).get(target)
     if limits is None:
-        pytest.fail(f"tests/budgets.toml has no [{name}.{board}]; record it: make budgets", pytrace=False)
-    same_compiler = compilers.get(board) == compiler_version(board)
-    worse, better = compare(values, limits, KEYS if same_compiler else KEYS[:1])
+        pytest.fail(f"tests/budgets.toml has nothing of {name} on {target}; record it: make budgets", pytrace=False)
+    same_compiler = compilers.get(target) == compiler_version(target)
+    worse, better = compare(values, limits, KEYS if same_compiler else OWN_KEYS)
     if worse:
-        pytest.fail(f"{name} on {board} is over its budget: {'; '.join(worse)}", pytrace=False)
+        pytest.fail(f"{name} on {target} is over its budget: {'; '.join(worse)}", pytrace=False)
     if better:
-        warnings.warn(f"{name} on {board} is better: {'; '.join(better)}; record it: make budgets", stacklevel=1)
+        warnings.warn(f"{name} on {target} is better: {'; '.join(better)}; record it: make budgets", stacklevel=1)
     if not same_compiler:
-        pytest.skip(f"size and instructions are recorded with {compilers.get(board)}, not {compiler_version(board)}")
+        pytest.skip(f"size and instructions are recorded with {compilers.get(target)}, not {compiler_version(target)}")
 
 
 def compare(values: dict[str, int], limits: dict[str, int], keys: tuple[str, ...]) -> tuple[list[str], list[str]]:
@@ -120,13 +134,13 @@ def compare(values: dict[str, int], limits: dict[str, int], keys: tuple[str, ...
 
 
 def test_one_byte_over_the_budget_is_worse_and_one_percent_below_is_better() -> None:
-    limits = {"arena_bytes": 1000, "text_bytes": 1000, "insns": 1000}
-    assert compare({"arena_bytes": 1001, "text_bytes": 1000, "insns": 990}, limits, KEYS) == (
+    limits = dict.fromkeys(KEYS, 1000)
+    assert compare({**limits, "arena_bytes": 1001, "insns": 990}, limits, KEYS) == (
         ["arena_bytes 1,001, recorded 1,000 (+0.10%)"],
         [],
     )
     assert compare({**limits, "insns": 989}, limits, KEYS) == ([], ["insns 989, recorded 1,000 (-1.10%)"])
-    assert compare({**limits, "insns": 2000}, limits, KEYS[:1]) == ([], [])
+    assert compare({**limits, "insns": 2000}, limits, OWN_KEYS) == ([], [])
 
 
 def test_file_is_written_in_one_way_only() -> None:
