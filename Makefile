@@ -66,7 +66,7 @@ golden: setup-quick  ## rewrite the golden files, then test against them
 	$(PYTEST) tests/golden
 
 budgets: setup  ## record better sizes and instruction counts in tests/budgets.toml
-	GLOWC_UPDATE_BUDGETS=1 GLOWC_REQUIRE_TOOLS=1 $(PY) -m pytest -q tests/e2e
+	GLOWC_UPDATE_BUDGETS=1 GLOWC_REQUIRE_TOOLS=1 $(PY) -m pytest -q tests/e2e/test_budgets.py
 
 docs: setup-quick  ## rewrite the generated tables of docs/
 	$(PY) scripts/make_docs.py
