@@ -25,6 +25,7 @@ typedef struct {
   int32_t lo;
   int32_t hi;
   int32_t w_zp; /* of the weights */
+  const glow_thumb_shift_t *shift; /* NULL: codes are rounded half to even */
 } glow_thumb_gemm_t;
 
 /* How inputs are collected: `planes` groups of `run` channels, plane_step apart; a pad pixel reads `pad`. */
@@ -125,7 +126,8 @@ GLOW_THUMB_NOINLINE static void glow_thumb_fill(uint32_t *to, const glow_thumb_w
 GLOW_THUMB_NOINLINE static void glow_thumb_slow4(const glow_thumb_gemm_t *g, const int32_t *sum, int32_t o,
                                                  int8_t *const *to) {
   for (int32_t i = 0; i < 4; i++) {
-    to[i][o] = (int8_t)glow_requant(sum[i], g->scale[o * g->scale_step], g->zp, g->lo, g->hi);
+    const int32_t code = glow_thumb_slow(sum[i], g->scale + o * g->scale_step, g->shift, o, g->zp);
+    to[i][o] = (int8_t)glow_clamp(code, g->lo, g->hi);
   }
 }
 
@@ -208,16 +210,17 @@ GLOW_THUMB_NOINLINE static int32_t glow_thumb_fc1(int32_t sum, const int8_t *x, 
   return sum;
 }
 
-/* Codes of n sums; `near_tie` as in glow_thumb_gemm_t. */
+/* Codes of n sums, of the channels from `first` on; `near_tie` as in glow_thumb_gemm_t. */
 GLOW_THUMB_NOINLINE static void glow_thumb_fc_store(int8_t *y, const int32_t *sum, int32_t n, const float *scale,
-                                                    int32_t scale_step, uint32_t near_tie, int32_t zp) {
+                                                    int32_t scale_step, uint32_t near_tie, int32_t zp,
+                                                    const glow_thumb_shift_t *shift, int32_t first) {
   const uint32_t span = near_tie < 0x80000000u ? GLOW_THUMB_SPAN : 0u;
   for (const int32_t *end = sum + n; sum != end; sum++, scale += scale_step) {
     uint32_t bits;
     memcpy(&bits, scale, sizeof bits);
     int32_t code = *sum;
     if (bits - GLOW_THUMB_LEAST >= span || !glow_thumb_round1(&code, glow_thumb_factor(bits), near_tie, zp)) {
-      code = glow_thumb_slow(*sum, *scale, zp);
+      code = glow_thumb_slow(*sum, scale, shift, first + n - (int32_t)(end - sum), zp);
     }
     *y++ = (int8_t)code;
   }
@@ -247,6 +250,7 @@ typedef struct {
   int32_t k_w;
   int32_t stride_w;
   int32_t dil_w;
+  const glow_thumb_shift_t *shift; /* NULL: codes are rounded half to even */
 } glow_thumb_dw_t;
 
 /* What the rows outside of the input add to a channel's sums. */
@@ -276,7 +280,8 @@ GLOW_THUMB_NOINLINE static void glow_thumb_dw_slow(const glow_thumb_dw_t *d, int
         acc += *w++ * (x >= 0 && x < d->in_w ? d->row[r][(x - first) * d->in_col + c] : d->in_zp);
       }
     }
-    *to = (int8_t)glow_requant(acc, d->scale[c * d->scale_step], d->out_zp, d->out_min, d->out_max);
+    const int32_t code = glow_thumb_slow(acc, d->scale + c * d->scale_step, d->shift, c, d->out_zp);
+    *to = (int8_t)glow_clamp(code, d->out_min, d->out_max);
   }
 }
 

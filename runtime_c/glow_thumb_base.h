@@ -21,8 +21,22 @@
 #define GLOW_THUMB_ASM 0
 #endif
 
-GLOW_THUMB_NOINLINE static int32_t glow_thumb_slow(int32_t acc, float scale, int32_t zp) {
-  return glow_requant(acc, scale, zp, -128, 127);
+/* Of layers that end in a multiplication and a shift: what the definition needs where the product with a scale may not be
+ * enough (packing_m3_shift). */
+typedef struct {
+  const int32_t *mul;
+  const int64_t *rest;
+  int32_t shift;
+} glow_thumb_shift_t;
+
+/* The code of channel o by the definition: clamp((sum * mul + rest) >> shift), or, without `shift`, glow_requant. */
+GLOW_THUMB_NOINLINE static int32_t glow_thumb_slow(int32_t sum, const float *scale, const glow_thumb_shift_t *shift,
+                                                   int32_t o, int32_t zp) {
+  if (shift == NULL) {
+    return glow_requant(sum, *scale, zp, -128, 127);
+  }
+  const int64_t code = (((int64_t)sum * shift->mul[o] + shift->rest[o]) >> shift->shift) + zp;
+  return code < -128 ? -128 : (code > 127 ? 127 : (int32_t)code);
 }
 
 #define GLOW_THUMB_LEAST 0x2F800000u /* bits of 2^-32 */

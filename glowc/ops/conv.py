@@ -27,6 +27,7 @@ from glowc.ops import (
     packing_fpu,
     packing_lane,
     packing_m3,
+    packing_m3_shift,
     packing_mve,
     packing_mve_f32,
     packing_neon,
@@ -318,11 +319,16 @@ _FAST = {
     ),
 }
 
+_SHIFTED = {
+    "conv_s8": (*packing_m3_shift.CONV, packing_dsp_quad.SHIFT),
+    "dwconv_s8": packing_m3_shift.DEPTHWISE,
+}
+
 KERNELS = (
     *(
         KernelDef(f"{base}_{kind}rs", _SHIFT_OPERANDS, (*GEOMETRY, "w_zp", *SHIFT_PARAMS), interpret, rows=True,
                   row_window=window_rows, template=f"{base}_s8rs",
-                  variants=(*REF, packing_dsp_quad.SHIFT) if (base, kind) == ("conv", "s8") else REF,
+                  variants=(*REF, *_SHIFTED.get(f"{base}_{kind}", ())),
                   doc="convolution that ends in a multiplication and a shift")
         for base in ("conv", "dwconv")
         for kind in ("s8", "s16")

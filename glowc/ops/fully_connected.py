@@ -22,6 +22,7 @@ from glowc.ops import (
     packing_dsp_quad,
     packing_fpu,
     packing_m3,
+    packing_m3_shift,
     packing_mve,
     packing_mve_f32,
     packing_neon,
@@ -117,6 +118,7 @@ KERNELS = (
         KernelDef(
             f"fc_{kind}rs", ("in in", "in weights", "in mul", "in offset", "out out"),
             (*_SHAPE, "w_zp", *SHIFT_PARAMS), interpret, template="fc_s8rs",
+            variants=(*REF, *packing_m3_shift.FC) if kind == "s8" else REF,
         )
         for kind in ("s8", "s16")
     ),

@@ -44,7 +44,7 @@ def fold(weights: np.ndarray, constants: Arrays, instr: Instr) -> np.ndarray:
     bias = constants["bias"].astype(np.int64) - _int(instr, "in_zp") * weights.sum(1)
     _shrink_constant_channels(weights, bias, constants["scale"], instr)
     most = int((np.abs(bias) + 128 * np.abs(weights).sum(1)).max(initial=0))
-    return _wrapped(np.append(bias, near_tie(most)))
+    return wrapped(np.append(bias, near_tie(most)))
 
 
 def _shrink_constant_channels(weights: np.ndarray, bias: np.ndarray, scale: np.ndarray, instr: Instr) -> None:
@@ -55,17 +55,22 @@ def _shrink_constant_channels(weights: np.ndarray, bias: np.ndarray, scale: np.n
     bias[alike] = small[alike]
 
 
-def _wrapped(values: np.ndarray) -> np.ndarray:
+def wrapped(values: np.ndarray) -> np.ndarray:
+    """Return values modulo 2^32 as int32."""
     return ((values + (1 << 31)) % (1 << 32) - (1 << 31)).astype(np.int32)
 
 
 def pack_fc(constants: Arrays, instr: Instr) -> Arrays:
     """Return weights of eight outputs in turn, those of the last ones as rows; fold the zero point into the bias."""
     weights = constants["weights"].reshape(_int(instr, "out_n"), _int(instr, "in_k"))
+    return {"weights": fc_order(weights), "bias": fold(weights, constants, instr)}
+
+
+def fc_order(weights: np.ndarray) -> np.ndarray:
+    """Return weights[O, K] of eight outputs in turn, those of the last ones as rows."""
     blocks = len(weights) - len(weights) % _FC_OUTPUTS
     turns = weights[:blocks].reshape(-1, _FC_OUTPUTS, weights.shape[1]).transpose(0, 2, 1)
-    flat = np.concatenate((turns.reshape(-1), weights[blocks:].reshape(-1)))
-    return {"weights": flat, "bias": fold(weights, constants, instr)}
+    return np.concatenate((turns.reshape(-1), weights[blocks:].reshape(-1)))
 
 
 def fc_plan(instr: Instr) -> Mapping[str, ParamValue]:
@@ -82,11 +87,18 @@ def accepts_matrix(instr: Instr) -> bool:
 
 def pack_conv(constants: Arrays, instr: Instr) -> Arrays:
     """Fold the zero point into the bias; weights of a planar input stand in the order kernel row, channel, column."""
-    weights = constants["weights"].reshape([_int(instr, key) for key in ("out_c", "k_h", "k_w", "in_c")])
-    packed = {"bias": fold(weights.reshape(len(weights), -1), constants, instr)}
-    if _int(instr, "in_ch") != 1:
-        packed["weights"] = np.ascontiguousarray(weights.transpose(0, 1, 3, 2))
-    return packed
+    weights = conv_weights(constants["weights"], instr)
+    return {"bias": fold(weights.reshape(len(weights), -1), constants, instr)} | conv_order(weights, instr)
+
+
+def conv_weights(weights: np.ndarray, instr: Instr) -> np.ndarray:
+    """Return the weights [O, kH, kW, I] of a convolution."""
+    return weights.reshape([_int(instr, key) for key in ("out_c", "k_h", "k_w", "in_c")])
+
+
+def conv_order(weights: np.ndarray, instr: Instr) -> Arrays:
+    """Return the `weights` of a planar input in the order kernel row, channel, column."""
+    return {"weights": np.ascontiguousarray(weights.transpose(0, 1, 3, 2))} if _int(instr, "in_ch") != 1 else {}
 
 
 def plan(instr: Instr) -> Mapping[str, ParamValue]:
@@ -153,8 +165,13 @@ def accepts_depthwise(instr: Instr) -> bool:
 
 def pack_depthwise(constants: Arrays, instr: Instr) -> Arrays:
     """Return weights channel by channel, and the biases with the zero point folded in."""
-    weights = np.ascontiguousarray(constants["weights"].reshape(-1, _int(instr, "in_c")).T)
+    weights = depthwise_weights(constants["weights"], instr)
     return {"weights": weights, "bias": fold(weights, constants, instr)}
+
+
+def depthwise_weights(weights: np.ndarray, instr: Instr) -> np.ndarray:
+    """Return weights [channels, taps]."""
+    return np.ascontiguousarray(weights.reshape(-1, _int(instr, "in_c")).T)
 
 
 def depthwise_plan(instr: Instr) -> Mapping[str, ParamValue]:

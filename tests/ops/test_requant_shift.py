@@ -25,9 +25,16 @@ def constants(rng: np.random.Generator, channels: int, bits: int = 16) -> dict[s
     }
 
 
+def scales(rng: np.random.Generator, channels: int, *, rest: int) -> dict[str, np.ndarray]:
+    """Return positive multipliers, and offsets whose part below a multiplier is under `rest`; many ties."""
+    mul = rng.choice([256, 257, 514, 4096], channels).astype(np.int32)
+    offset = mul * rng.integers(-3000, 3000, channels) + 32768 + rng.integers(0, rest, channels)
+    return {"mul": mul, "offset": offset.astype(np.int64)}
+
+
 def conv_case(
     rng: np.random.Generator, dtype: DType, *, group: int = 1, planar: bool = False, pad: int = 1, k: int = 3,
-    shape: tuple[int, int, int, int] = (3, 5, 6, 5), w_zp: int = 0,
+    shape: tuple[int, int, int, int] = (3, 5, 6, 5), w_zp: int = 0, rest: int = 0,
 ) -> Case:  # fmt: skip
     """Return one convolution that ends in a shift; depthwise when group > 1. `shape` is in_c, out_c, height, width."""
     c, out_c, h, w = (4, 4, 6, 5) if group > 1 else shape
@@ -41,17 +48,19 @@ def conv_case(
     low, high = (dtype.qmin, dtype.qmax + 1) if dtype is DType.S8 else (-128, 256)
     x = rng.integers(low, high, in_shape)
     arrays = {"in": x.astype(dtype.numpy), "weights": weights, **constants(rng, out_c)}
+    if rest:
+        arrays |= scales(rng, out_c, rest=rest)
     name = f"{'dwconv' if group > 1 else 'conv'}_{dtype.value}rs"
     return make_case(name, arrays, params, rows=(0, out.shape[1]), out={"out": (out.shape, DType.S8)})
 
 
-def fc_case(rng: np.random.Generator, dtype: DType, k: int, n: int, rows: int = 1) -> Case:
+def fc_case(rng: np.random.Generator, dtype: DType, k: int, n: int, rows: int = 1, rest: int = 0) -> Case:
     """Return one fc_*rs case."""
     x = rng.integers(dtype.qmin, dtype.qmax + 1, (rows, k)) // (1 if dtype is DType.S8 else 100)
     arrays = {
         "in": x.astype(dtype.numpy),
         "weights": rng.integers(-127, 128, (n, k)).astype(np.int8),
-        **constants(rng, n),
+        **(scales(rng, n, rest=rest) if rest else constants(rng, n)),
     }
     params = {"rows": rows, "in_k": k, "out_n": n, "w_zp": 0, "in_zp": -3, **ENDS}
     return make_case(f"fc_{dtype.value}rs", arrays, params, out={"out": ((rows, n), DType.S8)})
@@ -65,6 +74,9 @@ def kernel_cases() -> Iterator[Case]:
     for c, k, w_zp in itertools.product((4, 16, 18), (1, 3), (0, 5)):
         yield conv_case(rng, DType.S8, pad=k // 2, k=k, shape=(c, 7, 4, 8), w_zp=w_zp)
     yield conv_case(rng, DType.S8, planar=True, shape=(3, 6, 5, 12))
+    for rest, group in itertools.product((1, 200), (1, 4)):
+        yield conv_case(rng, DType.S8, group=group, shape=(6, 9, 7, 7), rest=rest)
+        yield fc_case(rng, DType.S8, 21, 19, rows=5, rest=rest)
     for dtype, k in itertools.product((DType.S8, DType.S16), (1, 7, 16, 33)):
         yield fc_case(rng, dtype, k, 6, rows=2)
     axes = dict.fromkeys(axis_keys("d"), 1) | dict.fromkeys((*axis_keys("a"), *axis_keys("b")), 0)

@@ -1,0 +1,72 @@
+"""Variants for cores without FPU and DSP of int8 layers that end in a multiplication and a shift (RequantShift).
+
+(sum * mul + offset) >> shift is a sum rounded half up after a product with the scale mul / 2^shift, once the offset's
+multiples of mul are in the bias: the kernels of the ordinary layers (packing_m3), whose factor is exact here.
+What is left of an offset, below mul, matters where the product is that near below a half; there, and in channels whose
+multiplier is no such scale, the definition is computed (glow_thumb_slow).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+
+import numpy as np
+
+from glowc.instr.ir import Instr
+from glowc.ops import packing_m3
+from glowc.ops.base import Arrays, KernelVariant
+
+_LEAST, _BELOW = 2.0**-32, 0.25  # of a scale: factors for both instruction sets
+_EXACT = 1 << 24  # sums and multipliers below it
+
+
+def _int(instr: Instr, key: str) -> int:
+    return int(instr.params[key])
+
+
+def fold_shift(weights: np.ndarray, constants: Arrays, instr: Instr) -> Arrays:
+    """Return `mul`: bits of the scales (0: by the definition), biases, the distance from a tie, multipliers; and
+    `offset`: what is left of it. `weights` are [O, taps]."""
+    channels, shift = len(weights), _int(instr, "shift")
+    apart = weights.astype(np.int64) - _int(instr, "w_zp")
+    start = -_int(instr, "in_zp") * apart.sum(1)
+    mul, offset = (np.broadcast_to(constants[key], (channels,)).astype(np.int64) for key in ("mul", "offset"))
+    half = 1 << shift >> 1
+    scale = mul / 2.0**shift
+    whole = np.floor_divide(offset - half, np.maximum(mul, 1))
+    sums = np.abs(start) + np.abs(whole) + 128 * np.abs(apart).sum(1)
+    fast = (scale >= _LEAST) & (scale < _BELOW) & (mul < _EXACT) & (sums < _EXACT) & (0 < shift <= 32)
+    whole[~fast] = 0
+    rest = offset - whole * mul
+    near = int(((rest - half) << max(32 - shift, 0))[fast].max(initial=0))
+    bits = np.where(fast, scale, 0.0).astype(np.float32).view(np.int32)
+    words = np.concatenate((bits, packing_m3.wrapped(start + whole), [near], mul)).astype(np.int32)
+    return {"mul": words, "offset": np.ascontiguousarray(rest)}
+
+
+def pack_conv(constants: Arrays, instr: Instr) -> Arrays:
+    """Return the constants of conv_s8rs."""
+    weights = packing_m3.conv_weights(constants["weights"], instr)
+    return fold_shift(weights.reshape(len(weights), -1), constants, instr) | packing_m3.conv_order(weights, instr)
+
+
+def pack_depthwise(constants: Arrays, instr: Instr) -> Arrays:
+    """Return the constants of dwconv_s8rs."""
+    weights = packing_m3.depthwise_weights(constants["weights"], instr)
+    return {"weights": weights} | fold_shift(weights, constants, instr)
+
+
+def pack_fc(constants: Arrays, instr: Instr) -> Arrays:
+    """Return the constants of fc_s8rs."""
+    weights = constants["weights"].reshape(_int(instr, "out_n"), _int(instr, "in_k"))
+    return {"weights": packing_m3.fc_order(weights)} | fold_shift(weights, constants, instr)
+
+
+def _both(variants: tuple[KernelVariant, ...], pack: Callable[[Arrays, Instr], Arrays]) -> tuple[KernelVariant, ...]:
+    return tuple(replace(variant, pack=pack) for variant in variants)
+
+
+CONV = _both(packing_m3.CONV, pack_conv)
+DEPTHWISE = _both(packing_m3.DEPTHWISE, pack_depthwise)
+FC = _both(packing_m3.FC, pack_fc)
