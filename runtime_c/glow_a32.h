@@ -261,9 +261,14 @@ static inline int8x8_t glow_a32_sum_u8x8(const int8_t *from_a, const int8_t *fro
   "vst1.32 {d0[0]}, [%[to]], %[next]\n"                                                    \
   "vst1.32 {d0[1]}, [%[to]], %[next]\n"
 
-/* one row x 8 outputs: accumulators q8..q15 */
-#define GLOW_A32_TWO_ANY(a, c)             \
-  "vld1.8 {d4-d7}, [%[w]]!\n"              \
+/* one row x 8 outputs, or 4: accumulators q8..q15 */
+#define GLOW_A32_ROW_GET "vld1.8 {d4-d7}, [%[w]]!\n"
+/* the weights of a step of less than 16 inputs, `rest`: what a vector holds behind them meets inputs of 0 */
+#define GLOW_A32_ROW_GET_REST              \
+  "vld1.8 {d4-d5}, [%[w]], %[rest]\n"      \
+  "vld1.8 {d6-d7}, [%[w]], %[rest]\n"
+
+#define GLOW_A32_ROW_TWO_ANY(a, c)         \
   "vmull.s8 q4, d0, d4\n"                  \
   "vmull.s8 q5, d0, d6\n"                  \
   "vmull.s8 q6, d1, d5\n"                  \
@@ -273,8 +278,7 @@ static inline int8x8_t glow_a32_sum_u8x8(const int8_t *from_a, const int8_t *fro
   "vpadal.s16 q" #a ", q6\n"               \
   "vpadal.s16 q" #c ", q7\n"
 
-#define GLOW_A32_TWO_PAIRS(a, c)           \
-  "vld1.8 {d4-d7}, [%[w]]!\n"              \
+#define GLOW_A32_ROW_TWO_PAIRS(a, c)       \
   "vmull.s8 q4, d0, d4\n"                  \
   "vmull.s8 q5, d0, d6\n"                  \
   "vmlal.s8 q4, d1, d5\n"                  \
@@ -282,11 +286,19 @@ static inline int8x8_t glow_a32_sum_u8x8(const int8_t *from_a, const int8_t *fro
   "vpadal.s16 q" #a ", q4\n"               \
   "vpadal.s16 q" #c ", q5\n"
 
-#define GLOW_A32_ROW_STEP(W)                                                             \
-  "vld1.8 {d0-d1}, [%[at]]!\n" GLOW_A32_TWO_##W(8, 9) GLOW_A32_TWO_##W(10, 11)           \
-      GLOW_A32_TWO_##W(12, 13) GLOW_A32_TWO_##W(14, 15)
+#define GLOW_A32_ROW_MACS_4(W, GET) GET GLOW_A32_ROW_TWO_##W(8, 9) GET GLOW_A32_ROW_TWO_##W(10, 11)
+#define GLOW_A32_ROW_MACS_8(W, GET) \
+  GLOW_A32_ROW_MACS_4(W, GET) GET GLOW_A32_ROW_TWO_##W(12, 13) GET GLOW_A32_ROW_TWO_##W(14, 15)
 
-#define GLOW_A32_ROW_END(K, ZP, BOUND)                                                     \
+#define GLOW_A32_ROW_END_4(K, ZP, BOUND)                                                   \
+  GLOW_A32_SUM(16, 17, 18, 19, 20, 21, 22, 23)                                             \
+  "vld1.32 {d0-d3}, [%[head]]\n" GLOW_A32_LOAD_##K                                         \
+  "vadd.i32 q8, q8, q0\n" GLOW_A32_ROUND(K, 8, 1)                                          \
+  "vmovn.i32 d0, q8\n" GLOW_A32_ZP_##ZP                                                    \
+  "vqmovn.s16 d0, q0\n" GLOW_A32_BOUND_##BOUND                                             \
+  "vst1.32 {d0[0]}, [%[to]]\n"
+
+#define GLOW_A32_ROW_END_8(K, ZP, BOUND)                                                   \
   GLOW_A32_SUM(16, 17, 18, 19, 20, 21, 22, 23)                                             \
   GLOW_A32_SUM(24, 25, 26, 27, 28, 29, 30, 31)                                             \
   "vld1.32 {d0-d3}, [%[head]]!\n"                                                          \

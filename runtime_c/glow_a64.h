@@ -1,4 +1,4 @@
-/* Blocks for A64: 8 pixels x 8 outputs by SDOT or SMMLA, 4 x 4 by SMULL, 1 x 16 and 1 x 8 for one row.
+/* Blocks for A64: 8 pixels x 8 outputs by SDOT or SMMLA, 4 x 4 by SMULL, 1 x 8 for one row.
  *
  * The inputs of a block come in steps of 64 bytes (8 inputs of each of 8 pixels, or 16 of 4), the weights of a block
  * are one stream: biases (s32), scales (f32), then 64 bytes a step (glowc/ops/packing_a64.py). The macros are parts of
@@ -176,6 +176,12 @@ static inline void glow_a64_gather4(int8_t *to, const int8_t *const *from, int32
 #define GLOW_A64_STEP_WEIGHTS GLOW_A64_GET("4", "5", "6", "7", "[%[w]], #64")
 #define GLOW_A64_GET(a, b, c, d, from) \
   "ld1 {v" a ".16b, v" b ".16b, v" c ".16b, v" d ".16b}, " from "\n"
+/* the weights of a step of less than 16 inputs, `rest`: what a vector holds behind them meets inputs of 0 */
+#define GLOW_A64_GET_REST(a, b, c, d)          \
+  "ld1 {v" #a ".16b}, [%[w]], %[rest]\n"       \
+  "ld1 {v" #b ".16b}, [%[w]], %[rest]\n"       \
+  "ld1 {v" #c ".16b}, [%[w]], %[rest]\n"       \
+  "ld1 {v" #d ".16b}, [%[w]], %[rest]\n"
 
 #if defined(__ARM_FEATURE_DOTPROD)
 
@@ -192,38 +198,6 @@ static inline void glow_a64_gather4(int8_t *to, const int8_t *const *from, int32
   GLOW_DOT_PIXEL(1, 2, 3, 22, 23)                                                                     \
   GLOW_DOT_PIXEL(2, 0, 1, 24, 25)                                                                     \
   GLOW_DOT_PIXEL(2, 2, 3, 26, 27) GLOW_DOT_PIXEL(3, 0, 1, 28, 29) GLOW_DOT_PIXEL(3, 2, 3, 30, 31)
-
-/* one row x 16 outputs: accumulators v16..v19 */
-#define GLOW_DOT_ROW_BEGIN               \
-  "ldp q16, q17, [%[w]]\n"               \
-  "ldp q18, q19, [%[w], #32]\n"          \
-  "ldp q8, q9, [%[w], #64]\n"            \
-  "ldp q10, q11, [%[w], #96]\n"          \
-  "add %[w], %[w], #128\n"
-
-#define GLOW_DOT_ROW_FOUR(j, a, c, d, e)                \
-  "sdot v16.4s, v" #a ".16b, v0.4b[" #j "]\n"           \
-  "sdot v17.4s, v" #c ".16b, v0.4b[" #j "]\n"           \
-  "sdot v18.4s, v" #d ".16b, v0.4b[" #j "]\n"           \
-  "sdot v19.4s, v" #e ".16b, v0.4b[" #j "]\n"
-
-#define GLOW_DOT_ROW_STEP                                                                       \
-  "ldr q0, [%[at]], #16\n"                                                                      \
-  "ldp q20, q21, [%[w]], #64\n"                                                                 \
-  "ldp q22, q23, [%[w], #-32]\n"                                                                \
-  "ldp q24, q25, [%[w]], #64\n"                                                                 \
-  "ldp q26, q27, [%[w], #-32]\n"                                                                \
-  "ldp q28, q29, [%[w]], #64\n"                                                                 \
-  "ldp q30, q31, [%[w], #-32]\n"                                                                \
-  "ldp q2, q3, [%[w]], #64\n"                                                                   \
-  "ldp q4, q5, [%[w], #-32]\n"                                                                  \
-  GLOW_DOT_ROW_FOUR(0, 20, 21, 22, 23)                                                          \
-  GLOW_DOT_ROW_FOUR(1, 24, 25, 26, 27) GLOW_DOT_ROW_FOUR(2, 28, 29, 30, 31) GLOW_DOT_ROW_FOUR(3, 2, 3, 4, 5)
-
-#define GLOW_DOT_ROW_END(K, ZP, LOW, HIGH)                                                                        \
-  GLOW_A64_ROUND_##K(16, 8) GLOW_A64_ROUND_##K(17, 9) GLOW_A64_ROUND_##K(18, 10) GLOW_A64_ROUND_##K(19, 11)       \
-      GLOW_A64_PACK_##K(0, 16, 17) GLOW_A64_PACK_##K(1, 18, 19) GLOW_A64_ZP_##ZP(0) GLOW_A64_ZP_##ZP(1)           \
-          GLOW_A64_BYTES(2) GLOW_A64_##LOW(2) GLOW_A64_##HIGH(2) "str q2, [%[to]]\n"
 #endif
 
 #if defined(__ARM_FEATURE_MATMUL_INT8)
@@ -356,8 +330,14 @@ static inline void glow_a64_gather4(int8_t *to, const int8_t *const *from, int32
           GLOW_A64_BYTES(2) GLOW_A64_##LOW(2) GLOW_A64_##HIGH(2) GLOW_A64_PUT4(2, 0) GLOW_A64_PUT4(2, 1)          \
               GLOW_A64_PUT4(2, 2) GLOW_A64_PUT4(2, 3)
 
-/* one row x 8 outputs: accumulators v16..v23, lanes of one output */
-#define GLOW_NEON_ROW_BEGIN              \
+/* one row x 8 outputs, or 4: accumulators v16..v23, lanes of one output; weights v4..v7, v24..v27 */
+#define GLOW_NEON_ROW_BEGIN_4            \
+  "ldp s16, s17, [%[w]]\n"               \
+  "ldp s18, s19, [%[w], #8]\n"           \
+  "ldr q10, [%[w], #16]\n"               \
+  "add %[w], %[w], #32\n"
+
+#define GLOW_NEON_ROW_BEGIN_8            \
   "ldp s16, s17, [%[w]]\n"               \
   "ldp s18, s19, [%[w], #8]\n"           \
   "ldp s20, s21, [%[w], #16]\n"          \
@@ -365,23 +345,26 @@ static inline void glow_a64_gather4(int8_t *to, const int8_t *const *from, int32
   "ldp q10, q11, [%[w], #32]\n"          \
   "add %[w], %[w], #64\n"
 
-#define GLOW_NEON_ROW_LOADS              \
-  "ldr q0, [%[at]], #16\n"               \
-  "ldp q1, q2, [%[w]], #64\n"            \
-  "ldp q3, q4, [%[w], #-32]\n"           \
-  "ldp q5, q6, [%[w]], #64\n"            \
-  "ldp q7, q24, [%[w], #-32]\n"
+#define GLOW_NEON_ROW_GET_4 GLOW_A64_GET("4", "5", "6", "7", "[%[w]], #64")
+#define GLOW_NEON_ROW_GET_8 GLOW_NEON_ROW_GET_4 GLOW_A64_GET("24", "25", "26", "27", "[%[w]], #64")
 
-#define GLOW_NEON_ROW_STEP_ANY                                                                           \
-  GLOW_NEON_ROW_LOADS GLOW_NEON_MAC(0, 1, 16) GLOW_NEON_MAC(0, 2, 17) GLOW_NEON_MAC(0, 3, 18)            \
-      GLOW_NEON_MAC(0, 4, 19) GLOW_NEON_MAC(0, 5, 20) GLOW_NEON_MAC(0, 6, 21) GLOW_NEON_MAC(0, 7, 22)    \
-          GLOW_NEON_MAC(0, 24, 23)
+#define GLOW_NEON_ROW_GET_REST_4 GLOW_A64_GET_REST(4, 5, 6, 7)
+#define GLOW_NEON_ROW_GET_REST_8 GLOW_NEON_ROW_GET_REST_4 GLOW_A64_GET_REST(24, 25, 26, 27)
 
-#define GLOW_NEON_ROW_STEP_PAIRS                                                            \
-  GLOW_NEON_ROW_LOADS GLOW_NEON_MAC2(0, 1, 2, 16, 17) GLOW_NEON_MAC2(0, 3, 4, 18, 19)       \
-      GLOW_NEON_MAC2(0, 5, 6, 20, 21) GLOW_NEON_MAC2(0, 7, 24, 22, 23)
+#define GLOW_NEON_ROW_MACS_4_ANY GLOW_NEON_PIXEL_ANY(0, 16, 17, 18, 19)
+#define GLOW_NEON_ROW_MACS_4_PAIRS GLOW_NEON_PIXEL_PAIRS(0, 16, 17, 18, 19)
+#define GLOW_NEON_ROW_MACS_8_ANY                                                                            \
+  GLOW_NEON_ROW_MACS_4_ANY GLOW_NEON_MAC(0, 24, 20) GLOW_NEON_MAC(0, 25, 21) GLOW_NEON_MAC(0, 26, 22)       \
+      GLOW_NEON_MAC(0, 27, 23)
+#define GLOW_NEON_ROW_MACS_8_PAIRS \
+  GLOW_NEON_ROW_MACS_4_PAIRS GLOW_NEON_MAC2(0, 24, 25, 20, 21) GLOW_NEON_MAC2(0, 26, 27, 22, 23)
 
-#define GLOW_NEON_ROW_END(K, ZP, LOW, HIGH)                                                                   \
+#define GLOW_NEON_ROW_END_4(K, ZP, LOW, HIGH)                                                \
+  GLOW_NEON_SUM(16, 17, 18, 19)                                                              \
+  GLOW_A64_ROUND_##K(16, 10) GLOW_A64_PACK_##K(0, 16, 16) GLOW_A64_ZP_##ZP(0)                \
+  "sqxtn v2.8b, v0.8h\n" GLOW_A64_##LOW(2) GLOW_A64_##HIGH(2) "str s2, [%[to]]\n"
+
+#define GLOW_NEON_ROW_END_8(K, ZP, LOW, HIGH)                                                                 \
   GLOW_NEON_SUM(16, 17, 18, 19)                                                                               \
   GLOW_NEON_SUM(20, 21, 22, 23)                                                                               \
   GLOW_A64_ROUND_##K(16, 10) GLOW_A64_ROUND_##K(20, 11) GLOW_A64_PACK_##K(0, 16, 20) GLOW_A64_ZP_##ZP(0)      \

@@ -65,22 +65,37 @@ def is_bounded(weights: np.ndarray, bias: np.ndarray, scale: np.ndarray) -> bool
     return bool(np.all(largest.astype(np.float64) * np.abs(scale.astype(np.float64)) <= 32000.0))
 
 
-def stream(steps: np.ndarray, bias: np.ndarray, scale: np.ndarray, outputs: int, isa: str) -> np.ndarray:
-    """Return the stream of weights[O, steps, grain] in blocks of `outputs`, as int32 words."""
-    out_n, step_n, grain = steps.shape
-    begins = [min(start, max(out_n - outputs, 0)) for start in range(0, out_n, outputs)]
-    w = np.zeros((len(begins), outputs, step_n, grain), steps.dtype)
-    biases, scales = np.zeros((len(begins), outputs), np.int32), np.zeros((len(begins), outputs), np.float32)
-    for i, begin in enumerate(begins):
-        part = steps[begin : begin + outputs]
-        w[i, : len(part)] = part
-        biases[i, : len(part)] = bias[begin : begin + outputs]
-        scales[i, : len(part)] = scale[begin : begin + outputs]
-    w = w.transpose(0, 2, 1, 3)
-    if isa == "dot":
-        w = w.reshape(len(begins), step_n, outputs, grain // 4, 4).transpose(0, 1, 3, 2, 4)
-    words = np.ascontiguousarray(w).reshape(len(begins), -1).view(np.int32)
-    return np.concatenate((biases, scales.view(np.int32), words), axis=1).reshape(-1)
+def blocks(out_n: int, outputs: int, narrow: tuple[int, ...] = ()) -> list[tuple[int, int]]:
+    """Return (first output, outputs) of each block.
+
+    The last block is the narrowest of `narrow` and `outputs` that holds what is left; it ends with the last output,
+    where there are so many.
+    """
+    rest = out_n % outputs
+    full = [(begin, outputs) for begin in range(0, out_n - rest, outputs)]
+    width = min((n for n in narrow if n >= rest), default=outputs)
+    return [*full, (max(out_n - width, 0), width)] if rest else full
+
+
+def stream(
+    weights: np.ndarray, bias: np.ndarray, scale: np.ndarray, parts: list[tuple[int, int]], grain: int, spare: int = 0
+) -> np.ndarray:
+    """Return the stream of weights[O, K] in blocks `parts`, as int32 words.
+
+    A block holds its steps: `grain` weights of each output; then what is left of each output. Vectors may read `spare`
+    bytes behind the last block.
+    """
+    whole, pieces = weights.shape[1] // grain * grain, []
+    for begin, width in parts:
+        rows = np.zeros((width, weights.shape[1]), weights.dtype)
+        words = np.zeros((2, width), np.int32)
+        part = slice(begin, begin + width)
+        left = len(weights[part])
+        rows[:left], words[0, :left], words[1, :left] = weights[part], bias[part], scale[part].view(np.int32)
+        steps = rows[:, :whole].reshape(width, -1, grain).transpose(1, 0, 2)
+        pieces += [words.tobytes(), steps.tobytes(), rows[:, whole:].tobytes()]
+    data = b"".join(pieces) + bytes(spare)
+    return np.frombuffer(data + bytes(-len(data) % 4), np.int32)
 
 
 def marked(words: np.ndarray, *, bounded: bool, pairs: bool) -> np.ndarray:
@@ -197,26 +212,33 @@ def pack_conv(isa: str, constants: Arrays, instr: Instr) -> Arrays:
         planes = np.zeros((out_c, k_h, k_w, padded(in_c, grain)), np.int8)
         planes[..., :in_c] = weights
         taps = planes.reshape(out_c, k_h, k_w, -1, grain)[:, :, _columns(instr)]
-        steps = taps.transpose(0, 1, 3, 2, 4).reshape(out_c, -1, grain)
+        rows = taps.transpose(0, 1, 3, 2, 4).reshape(out_c, -1)
     else:
-        windows = np.zeros((out_c, padded(k_h * k_w * in_c, grain)), np.int8)
-        windows[:, : k_h * k_w * in_c] = weights.reshape(out_c, -1)
-        steps = windows.reshape(out_c, -1, grain)
-    return _pack(isa, constants, weights, steps, instr, BLOCKS[isa].outputs)
+        rows = np.zeros((out_c, padded(k_h * k_w * in_c, grain)), np.int8)
+        rows[:, : k_h * k_w * in_c] = weights.reshape(out_c, -1)
+    return _pack(isa, constants, weights, rows, instr, blocks(out_c, BLOCKS[isa].outputs), 4 if isa == "dot" else grain)
+
+
+def _fc_blocks(isa: str, instr: Instr) -> list[tuple[int, int]]:
+    return blocks(_int(instr, "out_n"), _ROW_OUTPUTS[isa], (4, 8, 12) if isa == "dot" else (4,))
 
 
 def pack_fc(isa: str, constants: Arrays, instr: Instr) -> Arrays:
-    """Pack the constants of fc_s8."""
+    """Pack the constants of fc_s8: whole steps of 16 inputs, then what is left (dot: always steps of 4)."""
     out_n, in_k = _int(instr, "out_n"), _int(instr, "in_k")
     weights = constants["weights"].reshape(out_n, in_k)
-    steps = np.zeros((out_n, padded(in_k, CHUNK)), np.int8)
-    steps[:, :in_k] = weights
-    return _pack(isa, constants, weights, steps.reshape(out_n, -1, CHUNK), instr, _ROW_OUTPUTS[isa])
+    columns, grain = (padded(in_k, 4), 4) if isa == "dot" else (in_k, CHUNK)
+    rows = np.zeros((out_n, columns), np.int8)
+    rows[:, :in_k] = weights
+    return _pack(isa, constants, weights, rows, instr, _fc_blocks(isa, instr), grain, -columns % grain)
 
 
-def _pack(isa: str, constants: Arrays, weights: np.ndarray, steps: np.ndarray, instr: Instr, outputs: int) -> Arrays:
+def _pack(
+    isa: str, constants: Arrays, weights: np.ndarray, rows: np.ndarray, instr: Instr, parts: list[tuple[int, int]],
+    grain: int, spare: int = 0,
+) -> Arrays:  # fmt: skip
     bias, scale = folded(weights, constants, _int(instr, "in_zp"))
-    words = stream(steps, bias, scale, outputs, isa)
+    words = stream(rows, bias, scale, parts, grain, spare)
     pairs = isa in ("neon", "a32") and int(weights.min(initial=0)) > -128
     return {"weights": marked(words, bounded=is_bounded(weights, bias, scale), pairs=pairs), **EMPTY}
 
@@ -231,13 +253,13 @@ def accepts(instr: Instr, *, any_zero_point: bool = False) -> bool:
 
 def fc_plan(isa: str, instr: Instr) -> Mapping[str, ParamValue]:
     """Return what the template prints with."""
-    return {"isa": isa, "outputs": _ROW_OUTPUTS[isa], **limits(instr)}
-
-
-def fc_scratch(instr: Instr) -> int:
-    """The last row, padded, where its last chunk would over-read."""
-    k = _int(instr, "in_k")
-    return padded(k, CHUNK) * -(-(CHUNK - 1) // k) if k % CHUNK else 0
+    outputs, out_n, rest = _ROW_OUTPUTS[isa], _int(instr, "out_n"), _int(instr, "in_k") % CHUNK
+    width = _fc_blocks(isa, instr)[-1][1]
+    return {
+        "isa": isa, "outputs": outputs, "whole": int(out_n >= outputs), "few": int(out_n < width),
+        "narrow": width if out_n % outputs else 0, "steps": int(_int(instr, "in_k") >= CHUNK),
+        "rest": -(-rest // 4) if isa == "dot" else int(rest > 0), **limits(instr),
+    }  # fmt: skip
 
 
 def conv_variant(isa: str, needs: set[str], rank: int, header: str = HEADER) -> KernelVariant:
@@ -253,7 +275,7 @@ def conv_variant(isa: str, needs: set[str], rank: int, header: str = HEADER) -> 
 def fc_variant(isa: str, needs: set[str], rank: int, header: str = HEADER) -> KernelVariant:
     """Return a variant of fc_s8."""
     return KernelVariant(
-        isa, frozenset(needs), rank=rank, accepts=accepts, header=header, template_isa="a64", scratch_bytes=fc_scratch,
+        isa, frozenset(needs), rank=rank, accepts=accepts, header=header, template_isa="a64",
         pack=lambda constants, instr: pack_fc(isa, constants, instr), plan=lambda instr: fc_plan(isa, instr),
     )  # fmt: skip
 

@@ -17,6 +17,7 @@ from glowc.ops.base import Arrays, KernelVariant
 from glowc.ops.packing_a64 import (
     EMPTY,
     accepts,
+    blocks,
     folded,
     is_bounded,
     is_dense_point,
@@ -97,11 +98,11 @@ def pack(isa: str, constants: Arrays, instr: Instr) -> Arrays:
     weights = constants["weights"].reshape(out_c, -1, in_c).astype(np.int16) - _int(instr, "w_zp")
     bias, scale = folded(weights, constants, _int(instr, "in_zp"))
     if isa == "dot":
-        steps: np.ndarray = np.zeros((*weights.shape[:2], 4), np.int8)
-        steps[..., :in_c] = weights
+        rows: np.ndarray = np.zeros((*weights.shape[:2], 4), np.int8)
+        rows[..., :in_c] = weights
     else:
-        steps = weights.reshape(out_c, -1, 1)
-    words = stream(steps, bias, scale, OUTPUTS, isa="")
+        rows = weights
+    words = stream(rows.reshape(out_c, -1), bias, scale, blocks(out_c, OUTPUTS), 4 if isa == "dot" else 1)
     return {"weights": marked(words, bounded=is_bounded(weights, bias, scale), pairs=False), **EMPTY}
 
 

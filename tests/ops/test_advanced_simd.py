@@ -1,0 +1,40 @@
+"""Constants of the kernels for Advanced SIMD (packing_a64), and more shapes of their blocks."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import numpy as np
+
+from glowc.ops.packing_a64 import blocks, stream
+from tests.kernels.case import Case
+from tests.ops.test_fully_connected import layer
+
+
+def kernel_cases() -> Iterator[Case]:
+    """Blocks of fewer outputs behind whole ones, and inputs behind whole steps."""
+    rng = np.random.default_rng(11)
+    for n in (*range(20, 36), 40, 44):
+        for k in (16, 25, 44):
+            yield layer(rng, k, n, extreme=n % 2 == 0)
+    for k, rows in ((1, 5), (7, 3), (16, 2), (31, 4)):
+        yield layer(rng, k, 12, rows=rows, per_channel=False)
+
+
+def test_last_block_is_the_narrowest_that_holds_the_rest() -> None:
+    assert blocks(16, 8, (2, 4)) == [(0, 8), (8, 8)]
+    assert blocks(18, 8, (2, 4)) == [(0, 8), (8, 8), (16, 2)]
+    assert blocks(19, 8, (2, 4)) == [(0, 8), (8, 8), (15, 4)]
+    assert blocks(21, 8, (2, 4)) == [(0, 8), (8, 8), (13, 8)]
+    assert blocks(3, 8) == [(0, 8)]
+
+
+def test_stream_holds_no_input_twice() -> None:
+    weights = np.arange(5 * 10, dtype=np.int8).reshape(5, 10)
+    bias, scale = np.arange(5, dtype=np.int32), np.ones(5, np.float32)
+    data = stream(weights, bias, scale, [(0, 4), (4, 1)], 4).tobytes()
+    assert len(data) == 5 * (4 + 4 + 10) + 2  # to whole words
+    assert data[:16] == bias[:4].tobytes()
+    assert data[32:64] == weights[:4, :4].tobytes() + weights[:4, 4:8].tobytes()
+    assert data[64:72] == weights[:4, 8:].tobytes()
+    assert data[72 + 8 :][:10] == weights[4].tobytes()
