@@ -16,7 +16,7 @@ from glowc.ops.base import LowerCtx, OpError, Ref
 
 @dataclass(frozen=True, slots=True)
 class Folded:
-    """Constants of an integer layer: weights (zero point inside when it varies), bias, scale, parameters."""
+    """Constants of an integer layer: weights (zero points inside when they vary or fit), bias, scale, parameters."""
 
     weights: np.ndarray
     bias: np.ndarray
@@ -34,8 +34,12 @@ def fold_weights(node: Node, ctx: LowerCtx, x: TensorType, y: TensorType) -> Fol
         raise OpError(f"quantised and float tensors mixed: {x}, {w_type} -> {y}")
     points = np.asarray(w_type.quant.zero_point, np.int64)
     w_zp = int(points[0])
-    if not (points == w_zp).all():
-        weights, w_zp = subtract_zero_points(weights, points, w_type.quant), 0
+    if points.any():
+        centred = subtract_zero_points(weights, points, w_type.quant)
+        if np.array_equal(centred, centred.astype(np.int8)):  # the kernels without a zero point serve
+            weights, w_zp = centred.astype(np.int8), 0
+        elif not (points == w_zp).all():
+            weights, w_zp = centred, 0
     params = out_params(node, x.quant, y)
     scale = requant_scale(x.quant, w_type.quant, y.quant)
     params |= {"w_zp": w_zp, "scale_step": int(scale.size > 1)}
@@ -43,7 +47,7 @@ def fold_weights(node: Node, ctx: LowerCtx, x: TensorType, y: TensorType) -> Fol
 
 
 def subtract_zero_points(weights: np.ndarray, points: np.ndarray, quant: QuantParams) -> np.ndarray:
-    """Return weights - zero point as int16: the rare case of zero points that differ between channels."""
+    """Return weights - zero point as int16."""
     shape = [1] * weights.ndim
     shape[quant.axis or 0] = points.size
     return np.asarray(weights.astype(np.int64) - points.reshape(shape)).astype(np.int16)

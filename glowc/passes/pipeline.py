@@ -45,6 +45,7 @@ from glowc.passes.propagate_quant import PropagateQuant
 from glowc.passes.quantize_weights import QuantizeWeights
 from glowc.passes.sink_transpose import SinkTranspose
 from glowc.passes.split_conv_transpose import SplitConvTranspose
+from glowc.passes.split_groups import SplitGroups
 from glowc.passes.split_heads import SplitHeads
 from glowc.passes.transpose_to_reshape import TransposeToReshape
 from glowc.passes.transpose_weights import TransposeWeights
@@ -118,6 +119,7 @@ PIPELINE: tuple[Step, ...] = (
     FoldTranspose(),  # what ended at a MatMul becomes its strides
     Repeat((TransposeToReshape(), MergeReshape(), DropIdentity())),  # last: a Reshape would stop the sinking
     PlanarInput(),  # the Transpose that is left before the first Conv
+    SplitGroups(),  # behind planar-input; before dead-channels, which looks at the groups one by one
     Repeat((DeadChannels(), DuplicateChannels())),  # after the layout: channels are the last axis now
     FuseLut(),  # last: no other pass looks into a table
     FuseChannelLines(),  # behind fuse-lut, which takes what is the same for all channels
