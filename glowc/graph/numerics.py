@@ -77,17 +77,21 @@ def act_range(attrs_min: float, attrs_max: float, y: QuantParams, dtype: DType) 
     return low, high
 
 
-def softmax_exp_table(scale: float, n: int) -> np.ndarray:
-    """Return float32 exponentials, times one factor, for the differences d = 0..255 to the largest of n codes.
+def softmax_exponentials(scale: float, n: int) -> list[float]:
+    """Return the exponentials, times one factor, for the differences d = 0..255 to the largest of n codes.
 
-    The factor is onnxruntime's, so that every entry rounds as it does there (then 2^-64, which is exact, lest
-    products overflow): exp(log(largest float32 / n) - 5), with the logarithm in float32.
+    The factor is onnxruntime's, so that every entry rounds to float32 as it does there (then 2^-64, which is exact,
+    lest products overflow): exp(log(largest float32 / n) - 5), with the logarithm in float32.
     """
     step = float(F32(scale))
     most = float(F32(np.finfo(F32).max) / F32(n))
     shift = max(0.0, float(F32(math.log(most))) - 5.0) / step
-    entries = [math.exp((shift - d) * step) * 2.0**-64 for d in range(256)]
-    return np.asarray(entries, np.float64).astype(F32)
+    return [math.exp((shift - d) * step) * 2.0**-64 for d in range(256)]
+
+
+def softmax_exp_table(scale: float, n: int) -> np.ndarray:
+    """Return `softmax_exponentials` as float32."""
+    return np.asarray(softmax_exponentials(scale, n), np.float64).astype(F32)
 
 
 def softmax_steps(scale: float) -> np.float32:

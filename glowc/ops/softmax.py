@@ -7,6 +7,8 @@ onnxruntime 1.31 on x86-64, 24 million outputs over 60 random lengths, scales an
 over 1 it gives only zeros; ONNX's definition stands there.
 Float: exp(x - max) / sum with the sum in index order; libm's exp and other orders of the sum differ, hence a relative
 tolerance of 1e-5 (LogSoftmax: absolute 1e-5).
+The table takes 1,024 bytes, and as products of two entries of small tables (glowc/graph/exp_factors.py) 136. Small
+tensors, the heads of classifiers, have the products (softmax_s8p): a dozen instructions more per element.
 The tensor is seen as [outer, n, inner]. Source: ONNX Softmax-13, LogSoftmax-13.
 """
 
@@ -17,6 +19,7 @@ from collections.abc import Callable, Mapping
 
 import numpy as np
 
+from glowc.graph.exp_factors import exp_entries, exp_factors
 from glowc.graph.graph import Node
 from glowc.graph.numerics import F32, round_clamp, softmax_exp_table, softmax_steps
 from glowc.graph.types import DType
@@ -24,6 +27,8 @@ from glowc.instr.ir import ParamValue
 from glowc.ops import packing_dsp_activations, packing_mve_activations, packing_neon
 from glowc.ops.base import REF_IN_PLACE, Arrays, Call, KernelDef, LowerCtx, MaybeTypes, OpDef, OpError, Types
 from glowc.ops.strided import axis_of, present
+
+_MANY_ELEMENTS = 1024  # from here on the whole table is worth its bytes
 
 
 def infer(node: Node, in_types: MaybeTypes) -> Types:
@@ -94,9 +99,12 @@ def lower(log: bool) -> Callable[[Node, LowerCtx], None]:
             return
         if log or x.type.dtype != DType.S8:
             raise OpError(f"no integer form of {node.op} for {x.type}")
-        table = ctx.const(softmax_exp_table(qx.scale[0], dims[1]), f"{node.name}_exp")
+        factors = exp_factors(qx.scale[0], dims[1]) if x.type.elements < _MANY_ELEMENTS else None
+        entries = softmax_exp_table(qx.scale[0], dims[1]) if factors is None else factors
+        table = ctx.const(entries, f"{node.name}_exp")
         params |= {"out_zp": qy.zero_point[0], "steps": float(softmax_steps(qy.scale[0]))}
-        ctx.emit("softmax_s8", {"in": x, "table": table, "out": y}, params)
+        kernel = "softmax_s8" if factors is None else "softmax_s8p"
+        ctx.emit(kernel, {"in": x, "table": table, "out": y}, params)
 
     return emit
 
@@ -106,7 +114,8 @@ def _view(array: np.ndarray, p: Mapping[str, ParamValue]) -> np.ndarray:
 
 
 def _interpret_s8(a: Arrays, p: Mapping[str, ParamValue]) -> None:
-    y = softmax_codes(_view(a["in"], p), a["table"], F32(p["steps"]), int(p["out_zp"]), DType.S8)
+    table = a["table"] if a["table"].dtype == F32 else exp_entries(a["table"])
+    y = softmax_codes(_view(a["in"], p), table, F32(p["steps"]), int(p["out_zp"]), DType.S8)
     _view(a["out"], p)[:] = y
 
 
@@ -121,6 +130,9 @@ KERNELS = (
               variants=(*REF_IN_PLACE, packing_dsp_activations.SOFTMAX, packing_neon.SOFTMAX,
                         packing_mve_activations.SOFTMAX),
               doc="int8 softmax by table"),
+    KernelDef("softmax_s8p", ("in in", "in table", "out out"), (*_DIMS, "out_zp"), _interpret_s8,
+              float_params=("steps",), in_place=("in",), variants=REF_IN_PLACE, template="softmax_s8",
+              doc="int8 softmax by products of two table entries"),
     *(
         KernelDef(f"softmax_{t.value}", ("in in", "out out"), _DIMS, _interpret_float, print_params=("log",),
                   in_place=("in",), variants=REF_IN_PLACE, template="softmax_f32", needs_math=True,

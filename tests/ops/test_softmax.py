@@ -9,10 +9,13 @@ import onnx
 import pytest
 from onnx import TensorProto, helper
 
+from glowc.graph.exp_factors import exp_entries, exp_factors
 from glowc.graph.numerics import F32, softmax_exp_table, softmax_steps
 from glowc.graph.types import DType, quant
+from glowc.lower.lowering import lower_graph
 from glowc.ops.base import OpError
 from glowc.ops.softmax import softmax_codes
+from glowc.target import load_board
 from tests.conftest import require_module
 from tests.kernels.case import Case, make_case
 from tests.ops.one_node import check, graph_of, onnx_run, reference
@@ -88,6 +91,32 @@ def test_int8_logarithm_is_an_error() -> None:
         check("LogSoftmax", [np.zeros((1, 4), np.int8)], quants=[q], out_quants=[q])
 
 
+@pytest.mark.parametrize("scale", [1e-4, 0.004, 1 / 17, 0.1, 0.1718849539756775, 0.3, 0.487, 0.5, 0.55, 0.9, 2.0, 5.0])
+@pytest.mark.parametrize("n", [1, 2, 10, 12, 1000, 1023])
+def test_products_of_two_entries_are_the_table_bit_for_bit(scale: float, n: int) -> None:
+    factors = exp_factors(scale, n)
+    assert factors is not None
+    assert factors.nbytes == 136
+    assert exp_entries(factors).tobytes() == softmax_exp_table(scale, n).tobytes()
+
+
+def test_scales_whose_exponents_leave_the_range_have_no_products() -> None:
+    assert exp_factors(8.0, 10) is None
+
+
+@pytest.mark.parametrize(
+    ("shape", "scale", "kernel", "nbytes"),
+    [((1, 10), 0.1, "softmax_s8p", 136), ((3, 341), 0.1, "softmax_s8p", 136),
+     ((4, 256), 0.1, "softmax_s8", 1024), ((1, 10), 8.0, "softmax_s8", 1024)],
+)  # fmt: skip
+def test_small_tensors_have_the_small_table(shape: tuple[int, int], scale: float, kernel: str, nbytes: int) -> None:
+    x = np.zeros(shape, np.int8)
+    graph = graph_of("Softmax", [x], quants=[quant(scale, 0)], out_quants=[quant(1 / 256, -128)])
+    program = lower_graph(graph, load_board("mps2-an385").cpu)
+    assert [i.kernel for i in program.instrs] == [kernel]
+    assert sum(c.nbytes for c in program.consts.values()) == nbytes
+
+
 def kernel_cases() -> Iterator[Case]:
     libm = "libm's exp and log differ between C libraries by units in the last place"
     for outer, n, inner in ((1, 1, 1), (1, 10, 1), (3, 12, 1), (2, 7, 5), (1, 100, 1)):
@@ -95,9 +124,17 @@ def kernel_cases() -> Iterator[Case]:
         sets = ((0.0001, 1 / 256, -128), (0.1, 1 / 256, -128), (2.0, 0.01, 127), (0.05, 0.003, 0))
         for scale, out_scale, zero in sets:
             x = RNG.integers(-128, 127, shape, endpoint=True).astype(np.int8)
-            ops = {"in": x, "table": softmax_exp_table(scale, n)}
             p = {**dims, "out_zp": zero, "steps": float(softmax_steps(out_scale))}
-            yield make_case("softmax_s8", ops, p, out={"out": (shape, DType.S8)})
+            tables = {"softmax_s8": softmax_exp_table(scale, n), "softmax_s8p": exp_factors(scale, n)}
+            for kernel, table in tables.items():
+                assert table is not None
+                yield make_case(kernel, {"in": x, "table": table}, p, out={"out": (shape, DType.S8)})
+    for scale in (0.3, 0.5, 0.55, 0.9, 5.0):  # ever more entries that are denormal or 0
+        x = np.arange(128, -128, -1, dtype=np.int64).clip(-128, 127).astype(np.int8)[None]
+        table = exp_factors(scale, x.size)
+        assert table is not None
+        p = {"outer": 1, "n": x.size, "inner": 1, "out_zp": -128, "steps": float(softmax_steps(1e-6))}
+        yield make_case("softmax_s8p", {"in": x, "table": table}, p, out={"out": (x.shape, DType.S8)})
         for kind in (DType.F32, DType.F64):
             for log in (0, 1):
                 x = (RNG.normal(size=shape) * 8).astype(kind.numpy)
