@@ -14,6 +14,8 @@ static inline int32_t glow_thumb_sat8(int32_t x) {
   return glow_clamp(x, -128, 127);
 }
 
+#define GLOW_THUMB_SAT8_ASR(x, shift) glow_thumb_sat8((x) >> (shift))
+
 /* What glow_m0_round scales by, in the order that it reads: the halves of the factor, the distance from a tie. */
 typedef struct {
   uint32_t high;
@@ -231,6 +233,7 @@ GLOW_THUMB_NOINLINE static void glow_thumb_fc8(int32_t *sum, const int8_t *x, co
 #endif
 
 #include "glow_thumb.h"
+#include "glow_thumb_codes.h"
 #endif
 
 #endif

@@ -14,6 +14,14 @@ static inline int32_t glow_thumb_sat8(int32_t x) {
   return x;
 }
 
+/* Shift right by a constant, saturate to int8. */
+#define GLOW_THUMB_SAT8_ASR(x, shift) \
+  __extension__({ \
+    int32_t glow_sat_; \
+    __asm__("ssat %0, #8, %1, asr %2" : "=r"(glow_sat_) : "r"(x), "i"(shift) : "cc"); \
+    glow_sat_; \
+  })
+
 /* glow_thumb_roundN: glow_requant to int8 of N sums in place; 0: a sum's fraction is within `near_tie` of a tie, and
  * nothing is of use. */
 /* clang-format off */
@@ -137,6 +145,7 @@ GLOW_THUMB_NOINLINE static void glow_thumb_fc8(int32_t *sum, const int8_t *x, co
 #endif
 
 #include "glow_thumb.h"
+#include "glow_thumb_codes.h"
 #endif
 
 #endif

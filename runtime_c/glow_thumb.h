@@ -210,17 +210,40 @@ GLOW_THUMB_NOINLINE static int32_t glow_thumb_fc1(int32_t sum, const int8_t *x, 
   return sum;
 }
 
-/* Codes of n sums, of the channels from `first` on; `near_tie` as in glow_thumb_gemm_t. */
-GLOW_THUMB_NOINLINE static void glow_thumb_fc_store(int8_t *y, const int32_t *sum, int32_t n, const float *scale,
-                                                    int32_t scale_step, uint32_t near_tie, int32_t zp,
-                                                    const glow_thumb_shift_t *shift, int32_t first) {
-  const uint32_t span = near_tie < 0x80000000u ? GLOW_THUMB_SPAN : 0u;
-  for (const int32_t *end = sum + n; sum != end; sum++, scale += scale_step) {
+/* How the sums of a row of outputs become codes; `near_tie` and `shift` as in glow_thumb_gemm_t. */
+typedef struct {
+  const float *scale;
+  int32_t scale_step;
+  uint32_t near_tie;
+  int32_t zp;
+  const glow_thumb_shift_t *shift;
+  const int8_t *out;
+} glow_thumb_fc_t;
+
+/* The code of an output near a tie. */
+GLOW_THUMB_NOINLINE static int32_t glow_thumb_fc_slow(const glow_thumb_fc_t *f, int32_t sum, const int8_t *y) {
+  const int32_t o = (int32_t)(y - f->out);
+  return glow_thumb_slow(sum, f->scale + o * f->scale_step, f->shift, o, f->zp);
+}
+
+/* Codes of n sums. */
+GLOW_THUMB_NOINLINE static void glow_thumb_fc_store(const glow_thumb_fc_t *f, int8_t *y, const int32_t *sum, int32_t n) {
+  const int32_t scale_step = f->scale_step;
+  const float *scale = f->scale + (y - f->out) * scale_step;
+  const uint32_t near_tie = f->near_tie;
+  const int32_t zp = f->zp;
+  const int32_t *const end = sum + n;
+  while (near_tie >= 0x80000000u && sum != end) {
+    *y = (int8_t)glow_thumb_fc_slow(f, *sum++, y);
+    y++;
+  }
+  for (; sum != end; sum++, scale += scale_step) {
     uint32_t bits;
     memcpy(&bits, scale, sizeof bits);
     int32_t code = *sum;
-    if (bits - GLOW_THUMB_LEAST >= span || !glow_thumb_round1(&code, glow_thumb_factor(bits), near_tie, zp)) {
-      code = glow_thumb_slow(*sum, scale, shift, first + n - (int32_t)(end - sum), zp);
+    if (bits - GLOW_THUMB_LEAST >= GLOW_THUMB_SPAN ||
+        !glow_thumb_round1(&code, glow_thumb_factor(bits), near_tie, zp)) {
+      code = glow_thumb_fc_slow(f, *sum, y);
     }
     *y++ = (int8_t)code;
   }

@@ -13,6 +13,8 @@ static inline int32_t glow_thumb_sat8(int32_t x) {
   return glow_clamp(x, -128, 127);
 }
 
+#define GLOW_THUMB_SAT8_ASR(x, shift) glow_thumb_sat8((x) >> (shift))
+
 static inline int glow_thumb_rounds(int32_t *const *sums, int32_t n, int32_t factor, uint32_t near_tie, int32_t zp) {
   int good = 1;
   for (int32_t i = 0; i < n; i++) {

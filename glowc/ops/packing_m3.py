@@ -88,7 +88,8 @@ def accepts_matrix(instr: Instr) -> bool:
 def pack_conv(constants: Arrays, instr: Instr) -> Arrays:
     """Fold the zero point into the bias; weights of a planar input stand in the order kernel row, channel, column."""
     weights = conv_weights(constants["weights"], instr)
-    return {"bias": fold(weights.reshape(len(weights), -1), constants, instr)} | conv_order(weights, instr)
+    bias = fold(weights.reshape(len(weights), -1), constants, instr)
+    return {"bias": bias, **conv_order(weights, instr)}
 
 
 def conv_weights(weights: np.ndarray, instr: Instr) -> np.ndarray:

@@ -1,7 +1,9 @@
-"""Sums of int8 tensors without FPU: out = clamp((a * a_mul + b * b_mul + offset) >> shift) in 32 bits.
+"""Sums and products of int8 tensors without FPU, on rows of adjacent or repeated codes.
 
-The factors are found, and proved on all 65536 pairs of codes against the kernel's own meaning, at compile time. Where
-no linear form gives every code, those whose sum is within `near` of a rounding boundary are computed by the definition.
+Sums: out = clamp((a * a_mul + b * b_mul + offset) >> shift) in 32 bits. The factors are found, and proved on all 65536
+pairs of codes against the kernel's own meaning, at compile time. Where no linear form gives every code, those whose sum
+is within `near` of a rounding boundary are computed by the definition. Products: one multiplication by the scale as a
+factor of 2^-32, as packing_m3.
 """
 
 from __future__ import annotations
@@ -13,15 +15,18 @@ from functools import cache
 
 import numpy as np
 
+from glowc.graph.types import DType
 from glowc.instr.ir import Instr, ParamValue
-from glowc.ops.base import KernelVariant
-from glowc.ops.packing_dsp import accepts_add
+from glowc.ops.base import Arrays, KernelVariant
 from glowc.ops.strided import AXES
 
 _MOST_STEPS = 6  # the factors' neighbours that are tried
 _MAX_SHIFT = 24
 _RARE = 64  # a boundary's surroundings may be one part in so many of a step
 _HALF = 128
+_PRODUCT_NEAR = 3 << 16
+"""How near to a tie, in 2^-32, products may be misjudged: the factor is cut off (products are below 2^16), the float32
+product is rounded by at most 2^-16 where the code is no bound, the sum with the zero point by 2^-17."""
 
 Form = tuple[int, int, int, int, int]
 """(a_mul, b_mul, offset, shift, near)."""
@@ -88,20 +93,63 @@ def _form(instr: Instr) -> Form | None:
     return linear_form(instr.kernel, tuple(sorted((k, v) for k, v in instr.params.items() if k not in axes)))
 
 
+def _steps(instr: Instr) -> tuple[int, int]:
+    """Return the steps of both operands along the last axis."""
+    last = int(instr.params["rank"]) - 1
+    return int(instr.params[f"a{last}"]), int(instr.params[f"b{last}"])
+
+
+def _rows(instr: Instr) -> Mapping[str, ParamValue]:
+    """What the loops over rows are printed for; `full`: all int8 codes are allowed."""
+    full = (int(instr.params["out_min"]), int(instr.params["out_max"])) == (-128, 127)
+    return {**dict(zip(("a_step", "b_step"), _steps(instr), strict=True)), "full": int(full)}
+
+
+def accepts_rows(instr: Instr) -> bool:
+    """Accept rows of adjacent codes; those of one operand may be one code each."""
+    return _steps(instr) in ((1, 1), (1, 0), (0, 1))
+
+
 def accepts(instr: Instr) -> bool:
-    """Accept dense operands whose sum has a linear form."""
-    return accepts_add(instr) and _form(instr) is not None
+    """Accept operands whose sum has a linear form."""
+    return accepts_rows(instr) and _form(instr) is not None
 
 
 def plan(instr: Instr) -> Mapping[str, ParamValue]:
-    """Print the linear form; `full`: all int8 codes are allowed."""
+    """Print the linear form."""
     form = _form(instr)
     assert form is not None
-    full = (int(instr.params["out_min"]), int(instr.params["out_max"])) == (-128, 127)
-    return dict(zip(("a_mul", "b_mul", "offset", "shift", "near"), form, strict=True)) | {"full": int(full)}
+    return {**dict(zip(("a_mul", "b_mul", "offset", "shift", "near"), form, strict=True)), **_rows(instr)}
+
+
+def _accepts_product(instr: Instr) -> bool:
+    """Accept scales that are factors for both instruction sets."""
+    return accepts_rows(instr) and 2.0**-32 <= float(instr.params["scale"]) < 0.25
+
+
+def _accepts_shift(instr: Instr) -> bool:
+    return accepts_rows(instr) and all(
+        operand.type.dtype is DType.S8 for operand in map(instr.operand, ("a", "b", "out"))
+    )
+
+
+def _pack_shift(constants: Arrays, instr: Instr) -> Arrays:
+    """Return `mul`: the multiplier, the offset with all zero points, and whether 32 bits hold every sum."""
+    p = instr.params
+    mul, offset = int(constants["mul"].reshape(-1)[0]), int(constants["offset"].reshape(-1)[0])
+    zeros = int(p["a_zp"]) + int(p["b_zp"]) * (-1 if p["sign"] == "-" else 1)
+    fixed = offset - mul * zeros + (int(p["out_zp"]) << int(p["shift"]))
+    narrow = 256 * abs(mul) + abs(fixed) < 1 << 31 and int(p["shift"]) < 32
+    return {"mul": np.asarray([mul, fixed if narrow else 0, narrow], np.int32)}
+
+
+def _both(variant: KernelVariant) -> tuple[KernelVariant, KernelVariant]:
+    return variant, replace(variant, isa="m0", needs=frozenset({"thumb1"}), header="glow_m0.h", template_isa="m3")
 
 
 _M3 = KernelVariant(
     "m3", frozenset({"thumb2"}), rank=5, header="glow_m3.h", in_place=True, accepts=accepts, plan=plan,
 )  # fmt: skip
-ADD = (_M3, replace(_M3, isa="m0", needs=frozenset({"thumb1"}), header="glow_m0.h", template_isa="m3"))
+ADD = _both(_M3)
+MULTIPLY = _both(replace(_M3, accepts=_accepts_product, plan=lambda instr: {"near": _PRODUCT_NEAR, **_rows(instr)}))
+ADD_SHIFT = _both(replace(_M3, accepts=_accepts_shift, plan=_rows, pack=_pack_shift))

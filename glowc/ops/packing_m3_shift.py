@@ -38,7 +38,7 @@ def fold_shift(weights: np.ndarray, constants: Arrays, instr: Instr) -> Arrays:
     sums = np.abs(start) + np.abs(whole) + 128 * np.abs(apart).sum(1)
     fast = (scale >= _LEAST) & (scale < _BELOW) & (mul < _EXACT) & (sums < _EXACT) & (0 < shift <= 32)
     whole[~fast] = 0
-    rest = offset - whole * mul
+    rest = (offset - whole * mul).astype(np.int64)
     near = int(((rest - half) << max(32 - shift, 0))[fast].max(initial=0))
     bits = np.where(fast, scale, 0.0).astype(np.float32).view(np.int32)
     words = np.concatenate((bits, packing_m3.wrapped(start + whole), [near], mul)).astype(np.int32)
@@ -48,19 +48,20 @@ def fold_shift(weights: np.ndarray, constants: Arrays, instr: Instr) -> Arrays:
 def pack_conv(constants: Arrays, instr: Instr) -> Arrays:
     """Return the constants of conv_s8rs."""
     weights = packing_m3.conv_weights(constants["weights"], instr)
-    return fold_shift(weights.reshape(len(weights), -1), constants, instr) | packing_m3.conv_order(weights, instr)
+    folded = fold_shift(weights.reshape(len(weights), -1), constants, instr)
+    return {**folded, **packing_m3.conv_order(weights, instr)}
 
 
 def pack_depthwise(constants: Arrays, instr: Instr) -> Arrays:
     """Return the constants of dwconv_s8rs."""
     weights = packing_m3.depthwise_weights(constants["weights"], instr)
-    return {"weights": weights} | fold_shift(weights, constants, instr)
+    return {"weights": weights, **fold_shift(weights, constants, instr)}
 
 
 def pack_fc(constants: Arrays, instr: Instr) -> Arrays:
     """Return the constants of fc_s8rs."""
     weights = constants["weights"].reshape(_int(instr, "out_n"), _int(instr, "in_k"))
-    return {"weights": packing_m3.fc_order(weights)} | fold_shift(weights, constants, instr)
+    return {"weights": packing_m3.fc_order(weights), **fold_shift(weights, constants, instr)}
 
 
 def _both(variants: tuple[KernelVariant, ...], pack: Callable[[Arrays, Instr], Arrays]) -> tuple[KernelVariant, ...]:

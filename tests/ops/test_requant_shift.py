@@ -95,6 +95,8 @@ def kernel_cases() -> Iterator[Case]:
         }
         arrays = {"a": codes[0], "b": codes[1], **constants(rng, 1, 9)}
         yield make_case("add_s8rs", arrays, loops, out={"out": ((30,), DType.S8)})
+        wide = {"mul": np.asarray([1 << 24], np.int32), "offset": np.asarray([5 << 24], np.int64)}
+        yield make_case("add_s8rs", arrays | wide, loops | {"shift": 25, "out_max": 90}, out={"out": ((30,), DType.S8)})
     for dtype, to in ((DType.S32, DType.S8), (DType.S8, DType.S8), (DType.S16, DType.S16)):
         wide = rng.integers(-200000, 200000, (2, 3, 7)) if dtype is DType.S32 else rng.integers(-128, 128, (2, 3, 7))
         arrays = {"in": wide.astype(dtype.numpy), **constants(rng, 3)}
