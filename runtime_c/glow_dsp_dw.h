@@ -26,7 +26,8 @@ typedef struct {
   int32_t tiles;
   uint32_t low; /* limits of the output, in all four bytes */
   uint32_t high;
-  int32_t unused[2];
+  uint32_t neg_w_zp; /* of tiles whose weights have a zero point */
+  int32_t unused;
   glow_dsp_row_t rows[GLOW_DSP_MAX_ROWS];
 } glow_dsp_dw_t;
 
@@ -40,16 +41,18 @@ typedef struct {
   int32_t dilation;
   int32_t first;
   int32_t end;
+  int32_t offset; /* 1: weights have a zero point */
 } glow_dsp_tile_t;
 
 static inline int32_t glow_dsp_dw_sum(const glow_dsp_dw_t *d, const glow_dsp_tile_t *s, const int8_t *weights,
                                       const int8_t *const *in, int32_t output, int32_t channel, int32_t sum) {
+  const int32_t less = s->offset != 0 ? glow_low16(d->neg_w_zp) : 0;
   for (int32_t ky = 0; ky < s->k_h; ky++) {
     for (int32_t kx = 0; kx < s->k_w; kx++) {
       const int32_t column = output * s->stride + kx * s->dilation;
       if (column >= s->first && column < s->end) {
         const int32_t x = in[ky][(column - s->first) * d->rows[ky].step + channel];
-        sum += (x + (int32_t)(int16_t)(d->neg_zp & 0xFFFFu)) * weights[(ky * s->k_w + kx) * 4 + channel];
+        sum += (x + (int32_t)(int16_t)(d->neg_zp & 0xFFFFu)) * (weights[(ky * s->k_w + kx) * 4 + channel] + less);
       }
     }
   }

@@ -27,101 +27,113 @@ typedef struct {
   int32_t in_step;
   int32_t weight_step;
   uint32_t neg_zp;
-  int32_t unused_too;
+  uint32_t neg_w_zp; /* of glow_dsp_small_offset */
 } glow_dsp_small_t;
 
 #if GLOW_DSP_ASM
+/* clang-format off */
+/* `expand` turns the weights in r8 into halfwords: 1 and 3 in r9, 0 and 2 in r8. */
+#define GLOW_DSP_SMALL(expand) \
+  ".syntax unified\n" \
+  "push {r4-r11, lr}\n" \
+  "sub sp, sp, #80\n" \
+  "mov r12, sp\n" \
+  "ldmia r0!, {r1-r10}\n" \
+  "stmia r12!, {r1-r10}\n" \
+  "ldmia r0!, {r1-r10}\n" \
+  "stmia r12!, {r1-r10}\n" \
+  "ldrd r10, r11, [sp, #64]\n" \
+  "ldr r12, [sp, #72]\n" \
+  "1:\n" \
+  "ldrd r1, r2, [sp, #28]\n" \
+  "add r3, r1, #4\n" \
+  "ldmia r2!, {r4-r7}\n" \
+  "strd r3, r2, [sp, #28]\n" \
+  "ldrd r2, r3, [sp, #4]\n" \
+  "cmp r2, r3\n" \
+  "beq.w 4f\n" \
+  "2:\n" \
+  "ldr r0, [r2], #4\n" \
+  "str r2, [sp]\n" \
+  "ldrd lr, r3, [sp, #12]\n" \
+  "add r0, r0, r3\n" \
+  "3:\n" \
+  "ldr r2, [r0]\n" \
+  "ldr r8, [r1]\n" \
+  "add r0, r0, r10\n" \
+  "add r1, r1, r11\n" \
+  expand \
+  "sxtab16 r3, r12, r2, ror #8\n" \
+  "sxtab16 r2, r12, r2\n" \
+  "smlabb r4, r2, r8, r4\n" \
+  "smlabb r5, r3, r9, r5\n" \
+  "smlatt r6, r2, r8, r6\n" \
+  "smlatt r7, r3, r9, r7\n" \
+  "subs lr, lr, #1\n" \
+  "bne.n 3b\n" \
+  "ldr r3, [sp, #20]\n" \
+  "add r1, r1, r3\n" \
+  "ldr r2, [sp]\n" \
+  "ldr r3, [sp, #8]\n" \
+  "cmp r2, r3\n" \
+  "bne.n 2b\n" \
+  "4:\n" \
+  "vmov s0, s1, r4, r5\n" \
+  "vmov s2, s3, r6, r7\n" \
+  "ldrd r1, r2, [sp, #36]\n" \
+  "vldmia r1, {s4-s7}\n" \
+  "add r1, r1, r2\n" \
+  "str r1, [sp, #36]\n" \
+  "vcvt.f32.s32 s0, s0\n" "vcvt.f32.s32 s1, s1\n" "vcvt.f32.s32 s2, s2\n" "vcvt.f32.s32 s3, s3\n" \
+  "vmul.f32 s0, s0, s4\n" "vmul.f32 s1, s1, s5\n" "vmul.f32 s2, s2, s6\n" "vmul.f32 s3, s3, s7\n" \
+  "vcvtr.s32.f32 s0, s0\n" "vcvtr.s32.f32 s1, s1\n" "vcvtr.s32.f32 s2, s2\n" "vcvtr.s32.f32 s3, s3\n" \
+  "vmov r4, r5, s0, s1\n" \
+  "vmov r6, r7, s2, s3\n" \
+  "ldrd r1, r2, [sp, #52]\n" \
+  "ldr r3, [sp, #60]\n" \
+  "qadd r4, r4, r1\n" "qadd r5, r5, r1\n" "qadd r6, r6, r1\n" "qadd r7, r7, r1\n" \
+  "ssat r4, #8, r4\n" "ssat r5, #8, r5\n" "ssat r6, #8, r6\n" "ssat r7, #8, r7\n" \
+  "bfi r4, r5, #8, #8\n" "bfi r4, r6, #16, #8\n" "bfi r4, r7, #24, #8\n" \
+  "ssub8 r5, r4, r2\n" "sel r4, r4, r2\n" "ssub8 r5, r3, r4\n" "sel r4, r4, r3\n" \
+  "ldr r5, [sp, #16]\n" /* the next four channels of the rows */ \
+  "adds r5, r5, #4\n" \
+  "str r5, [sp, #16]\n" \
+  "ldrd r1, r2, [sp, #44]\n" \
+  "str r4, [r1], #4\n" \
+  "str r1, [sp, #44]\n" \
+  "cmp r1, r2\n" \
+  "bne.w 1b\n" \
+  "add sp, sp, #80\n" \
+  "pop {r4-r11, pc}\n"
+/* clang-format on */
+
 GLOW_DSP_FUNCTION glow_dsp_small(GLOW_DSP_UNUSED const glow_dsp_small_t *d) {
-  /* clang-format off */
-  __asm__ volatile(
-      ".syntax unified\n"
-      "push {r4-r11, lr}\n"
-      "sub sp, sp, #80\n"
-      "mov r12, sp\n"
-      "ldmia r0!, {r1-r10}\n"
-      "stmia r12!, {r1-r10}\n"
-      "ldmia r0!, {r1-r10}\n"
-      "stmia r12!, {r1-r10}\n"
-      "ldrd r10, r11, [sp, #64]\n"
-      "ldr r12, [sp, #72]\n"
-      "1:\n"
-      "ldrd r1, r2, [sp, #28]\n"
-      "add r3, r1, #4\n"
-      "ldmia r2!, {r4-r7}\n"
-      "strd r3, r2, [sp, #28]\n"
-      "ldrd r2, r3, [sp, #4]\n"
-      "cmp r2, r3\n"
-      "beq.w 4f\n"
-      "2:\n"
-      "ldr r0, [r2], #4\n"
-      "str r2, [sp]\n"
-      "ldrd lr, r3, [sp, #12]\n"
-      "add r0, r0, r3\n"
-      "3:\n"
-      "ldr r2, [r0]\n"
-      "ldr r8, [r1]\n"
-      "add r0, r0, r10\n"
-      "add r1, r1, r11\n"
-      "sxtab16 r3, r12, r2, ror #8\n"
-      "sxtab16 r2, r12, r2\n"
-      "sxtb16 r9, r8, ror #8\n"
-      "sxtb16 r8, r8\n"
-      "smlabb r4, r2, r8, r4\n"
-      "smlabb r5, r3, r9, r5\n"
-      "smlatt r6, r2, r8, r6\n"
-      "smlatt r7, r3, r9, r7\n"
-      "subs lr, lr, #1\n"
-      "bne.n 3b\n"
-      "ldr r3, [sp, #20]\n"
-      "add r1, r1, r3\n"
-      "ldr r2, [sp]\n"
-      "ldr r3, [sp, #8]\n"
-      "cmp r2, r3\n"
-      "bne.n 2b\n"
-      "4:\n"
-      "vmov s0, s1, r4, r5\n"
-      "vmov s2, s3, r6, r7\n"
-      "ldrd r1, r2, [sp, #36]\n"
-      "vldmia r1, {s4-s7}\n"
-      "add r1, r1, r2\n"
-      "str r1, [sp, #36]\n"
-      "vcvt.f32.s32 s0, s0\n" "vcvt.f32.s32 s1, s1\n" "vcvt.f32.s32 s2, s2\n" "vcvt.f32.s32 s3, s3\n"
-      "vmul.f32 s0, s0, s4\n" "vmul.f32 s1, s1, s5\n" "vmul.f32 s2, s2, s6\n" "vmul.f32 s3, s3, s7\n"
-      "vcvtr.s32.f32 s0, s0\n" "vcvtr.s32.f32 s1, s1\n" "vcvtr.s32.f32 s2, s2\n" "vcvtr.s32.f32 s3, s3\n"
-      "vmov r4, r5, s0, s1\n"
-      "vmov r6, r7, s2, s3\n"
-      "ldrd r1, r2, [sp, #52]\n"
-      "ldr r3, [sp, #60]\n"
-      "qadd r4, r4, r1\n" "qadd r5, r5, r1\n" "qadd r6, r6, r1\n" "qadd r7, r7, r1\n"
-      "ssat r4, #8, r4\n" "ssat r5, #8, r5\n" "ssat r6, #8, r6\n" "ssat r7, #8, r7\n"
-      "bfi r4, r5, #8, #8\n" "bfi r4, r6, #16, #8\n" "bfi r4, r7, #24, #8\n"
-      "ssub8 r5, r4, r2\n" "sel r4, r4, r2\n" "ssub8 r5, r3, r4\n" "sel r4, r4, r3\n"
-      "ldr r5, [sp, #16]\n" /* the next four channels of the rows */
-      "adds r5, r5, #4\n"
-      "str r5, [sp, #16]\n"
-      "ldrd r1, r2, [sp, #44]\n"
-      "str r4, [r1], #4\n"
-      "str r1, [sp, #44]\n"
-      "cmp r1, r2\n"
-      "bne.w 1b\n"
-      "add sp, sp, #80\n"
-      "pop {r4-r11, pc}\n");
-  /* clang-format on */
+  __asm__ volatile(GLOW_DSP_SMALL("sxtb16 r9, r8, ror #8\n" "sxtb16 r8, r8\n"));
+}
+
+/* The same with the weights' zero point. */
+GLOW_DSP_FUNCTION glow_dsp_small_offset(GLOW_DSP_UNUSED const glow_dsp_small_t *d) {
+  __asm__ volatile(GLOW_DSP_SMALL("ldr r3, [sp, #76]\n" "sxtab16 r9, r3, r8, ror #8\n" "sxtab16 r8, r3, r8\n"));
 }
 #else
-static inline void glow_dsp_small(const glow_dsp_small_t *d) {
+static inline void glow_dsp_small_twin(const glow_dsp_small_t *d, int32_t less) {
   for (int32_t c = 0; d->out + c != d->out_end; c++) {
     const int8_t *w = d->weights + c;
     int32_t sum = d->bias[c];
     for (const int8_t *const *row = d->rows; row != d->rows_end; row++, w += d->next_row) {
       const int8_t *x = *row + d->offset + c;
       for (int32_t k = 0; k < d->cols; k++, x += d->in_step, w += d->weight_step) {
-        sum += (*x + glow_low16(d->neg_zp)) * *w;
+        sum += (*x + glow_low16(d->neg_zp)) * (*w + less);
       }
     }
     const float scale = d->scale[d->scale_step != 0 ? c : c % 4];
     d->out[c] = (int8_t)glow_requant(sum, scale, d->out_zp, glow_first8(d->low), glow_first8(d->high));
   }
+}
+
+static inline void glow_dsp_small(const glow_dsp_small_t *d) { glow_dsp_small_twin(d, 0); }
+GLOW_DSP_UNUSED static inline void glow_dsp_small_offset(const glow_dsp_small_t *d) {
+  glow_dsp_small_twin(d, glow_low16(d->neg_w_zp));
 }
 #endif
 

@@ -260,7 +260,7 @@ def depthwise_plan(instr: Instr) -> Mapping[str, ParamValue]:
     texts = (",".join(map(str, (*kind, int(_begins_late(kind, instr))))) for kind in tiles.kinds)
     return plan | {
         "tiles": ";".join(texts), "middle": tiles.middle,
-        "left": tiles.left, "right": tiles.right, "u8": int(plain),
+        "left": tiles.left, "right": tiles.right, "u8": int(plain), "offset": int(_int(instr, "w_zp") != 0),
     }  # fmt: skip
 
 
@@ -286,7 +286,7 @@ def accepts_depthwise(instr: Instr) -> bool:
     p = {key: int(value) for key, value in instr.params.items() if not isinstance(value, str)}
     if any(instr.operand(role).type.dtype is not DType.S8 for role in ("in", "weights", "out")):
         return False
-    alike = p["in_c"] == p["out_c"] == p["groups"] >= _GROUP and p["in_ch"] == 1 and p["w_zp"] == 0
+    alike = p["in_c"] == p["out_c"] == p["groups"] >= _GROUP and p["in_ch"] == 1
     if not alike or p["k_w"] > 7 or p["k_h"] > _MAX_ROWS or p["k_h"] * p["k_w"] > _MAX_TAPS:
         return False
     kinds = _tiles(instr).kinds

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+
 from glowc.graph.types import DType
-from glowc.instr.ir import Instr
+from glowc.instr.ir import Instr, ParamValue
 from glowc.ops.base import KernelVariant
 from glowc.ops.packing_dsp import NEEDS
 
@@ -12,12 +14,17 @@ _MAX_ROWS = 16  # of a window (GLOW_DSP_SMALL_ROWS)
 
 
 def accepts(instr: Instr) -> bool:
-    """Accept int8, one output channel per input channel, at least four adjacent channels, weights around 0."""
+    """Accept int8, one output channel per input channel, at least four adjacent channels."""
     if any(instr.operand(role).type.dtype is not DType.S8 for role in ("in", "weights", "out")):
         return False
     p = {key: int(value) for key, value in instr.params.items() if not isinstance(value, str)}
     alike = p["in_c"] == p["out_c"] == p["groups"] >= _GROUP and p["k_h"] <= _MAX_ROWS
-    return alike and p["in_ch"] == 1 and p["w_zp"] == 0
+    return alike and p["in_ch"] == 1
 
 
-DEPTHWISE = KernelVariant("dsps", NEEDS, rank=7, header="glow_dsp_small.h", accepts=accepts)
+def plan(instr: Instr) -> Mapping[str, ParamValue]:
+    """Tell whether the weights have a zero point."""
+    return {"offset": int(instr.params["w_zp"] != 0)}
+
+
+DEPTHWISE = KernelVariant("dsps", NEEDS, rank=7, header="glow_dsp_small.h", accepts=accepts, plan=plan)

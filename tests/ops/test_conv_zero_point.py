@@ -1,0 +1,51 @@
+"""Kernel cases of layers whose weights have a zero point, and of depthwise windows wider than the tiles' registers."""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Iterator
+from typing import Any
+
+import numpy as np
+
+from tests.kernels.case import Case
+from tests.ops.test_conv import geometry
+
+_EDGE: dict[str, Any] = {"pads": (1, 1, 1, 1)}
+
+
+def depthwise_cases(rng: np.random.Generator) -> Iterator[Case]:
+    """Zero points at both ends, windows, strides, dilations, tails, rings."""
+    for c, w_zp in itertools.product((3, 4, 5, 8, 17, 20, 33, 70), (-128, 11, 127)):
+        base: dict[str, Any] = {"h": 4, "w": 7, "c": c, "out_c": c, "group": c, "w_zp": w_zp}
+        yield geometry(rng, **base, **_EDGE, label=f"depthwise {c}, weights from {w_zp}")
+        yield geometry(rng, **base, k=(1, 1), batch=2, clamp=(-90, 80), label=f"depthwise points, {w_zp}")
+    for w_zp, x_zp, y_zp in itertools.product((-128, 127), (-128, 0, 127), (-128, 9)):
+        base = {"c": 12, "out_c": 12, "group": 12, "w_zp": w_zp, "x_zp": x_zp, "y_zp": y_zp, "extreme": True}
+        yield geometry(rng, **base, **_EDGE, label=f"depthwise extreme, {w_zp}")
+    for k, stride in itertools.product(((3, 3), (5, 5), (2, 7), (7, 1), (8, 8)), (1, 2, 3)):
+        base = {"h": 11, "w": 14, "c": 18, "out_c": 18, "group": 18, "k": k, "stride": (stride, stride)}
+        yield geometry(rng, **base, pads=(2, 1, 2, 3), w_zp=-77, batch=2, label=f"depthwise window {k}")
+        yield geometry(rng, **base, w_zp=100, per_channel=False, y_zp=-128, label=f"depthwise {k}, no edge")
+    for dilation, down in itertools.product(((2, 1), (1, 3), (2, 2)), (0, 1)):
+        base = {"h": 9, "w": 13, "c": 9, "out_c": 9, "group": 9, "dilation": dilation, "descending": down}
+        yield geometry(rng, **base, pads=(2, 2, 1, 3), w_zp=60, label=f"depthwise dilation {dilation}, zero point")
+        yield geometry(rng, **base, w_zp=-60, rows=(1, 4), in_ring=7, out_ring=3, label="depthwise ring, zero point")
+
+
+def wide_cases(rng: np.random.Generator) -> Iterator[Case]:
+    """Signals: kernels of one row and many columns."""
+    for k_w, stride, w_zp in itertools.product((8, 9, 11, 16), (1, 2), (0, -99)):
+        base: dict[str, Any] = {"h": 1, "c": 10, "out_c": 10, "group": 10, "stride": (1, stride), "w_zp": w_zp}
+        for w in (k_w, 9, 31):
+            pads = (0, k_w // 2, 0, (k_w - 1) // 2)
+            yield geometry(rng, **base, w=w, k=(1, k_w), pads=pads, label=f"signal {k_w}, {w}")
+    yield geometry(rng, h=3, w=29, c=6, out_c=6, group=6, k=(2, 9), dilation=(1, 2), pads=(0, 9, 1, 7), label="signal")
+    yield geometry(rng, h=1, w=30, c=6, out_c=6, group=6, k=(1, 9), extreme=True, batch=2, label="signal, extreme")
+    yield geometry(rng, h=12, w=12, c=5, out_c=5, group=5, k=(11, 11), pads=(5, 5, 5, 5), label="large window")
+
+
+def kernel_cases() -> Iterator[Case]:
+    """All of them."""
+    yield from depthwise_cases(np.random.default_rng(21))
+    yield from wide_cases(np.random.default_rng(22))
