@@ -2,7 +2,8 @@
 
 int8: a table of 256 codes made at compile time: the function in float64, rounded to float32, then quantised; exact
 by construction. HardSigmoid and HardSwish: each operation in float32, as onnxruntime does, whose ties are many
-(evidence: 150 random pairs of scales, all 38,400 codes equal; in float64 7 and 10 differ). int16: dequantised, computed in float32 and quantised again.
+(evidence: 150 random pairs of scales, all 38,400 codes equal; in float64 7 and 10 differ). int16: dequantised,
+computed in float32 and quantised again.
 Float: one C expression per function in the element type, with libm where the mathematics needs it; numpy, glibc,
 newlib and onnxruntime differ in the last places of libm's functions, hence a relative and absolute tolerance
 of 1e-5 (1e-6 of the largest intermediate). Rounding of Round: half to even. Functions of integers: Relu, Clip,
