@@ -188,9 +188,13 @@ static inline int8x8_t glow_a32_sum_u8x8(const int8_t *from_a, const int8_t *fro
   "vpadal.s16 q" #d ", q6\n"               \
   "vpadal.s16 q" #e ", q7\n"
 
-#define GLOW_A32_MACS(W)                                                                    \
-  "vld1.8 {d4-d7}, [%[w]]!\n" GLOW_A32_FOUR_##W(8, 9, 12, 13) "vld1.8 {d4-d7}, [%[w]]!\n"   \
-      GLOW_A32_FOUR_##W(10, 11, 14, 15)
+/* weights of 16 inputs of two outputs; of less than 16, `rest`: what a vector holds behind them meets inputs of 0 */
+#define GLOW_A32_GET "vld1.8 {d4-d7}, [%[w]]!\n"
+#define GLOW_A32_GET_REST                  \
+  "vld1.8 {d4-d5}, [%[w]], %[rest]\n"      \
+  "vld1.8 {d6-d7}, [%[w]], %[rest]\n"
+
+#define GLOW_A32_MACS(W, GET) GET GLOW_A32_FOUR_##W(8, 9, 12, 13) GET GLOW_A32_FOUR_##W(10, 11, 14, 15)
 
 /* half a step: 8 inputs of each pixel */
 #define GLOW_A32_HALF_STEP       \
@@ -262,12 +266,6 @@ static inline int8x8_t glow_a32_sum_u8x8(const int8_t *from_a, const int8_t *fro
   "vst1.32 {d0[1]}, [%[to]], %[next]\n"
 
 /* one row x 8 outputs, or 4: accumulators q8..q15 */
-#define GLOW_A32_ROW_GET "vld1.8 {d4-d7}, [%[w]]!\n"
-/* the weights of a step of less than 16 inputs, `rest`: what a vector holds behind them meets inputs of 0 */
-#define GLOW_A32_ROW_GET_REST              \
-  "vld1.8 {d4-d5}, [%[w]], %[rest]\n"      \
-  "vld1.8 {d6-d7}, [%[w]], %[rest]\n"
-
 #define GLOW_A32_ROW_TWO_ANY(a, c)         \
   "vmull.s8 q4, d0, d4\n"                  \
   "vmull.s8 q5, d0, d6\n"                  \

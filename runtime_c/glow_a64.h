@@ -1,4 +1,4 @@
-/* Blocks for A64: 8 pixels x 8 outputs by SDOT or SMMLA, 4 x 4 by SMULL, 1 x 8 for one row.
+/* Blocks for A64: 8 pixels x 8 outputs (or 4, 2) by SDOT or SMMLA, 4 x 4 by SMULL, 1 x 8 and 1 x 4 for one row.
  *
  * The inputs of a block come in steps of 64 bytes (8 inputs of each of 8 pixels, or 16 of 4), the weights of a block
  * are one stream: biases (s32), scales (f32), then 64 bytes a step (glowc/ops/packing_a64.py). The macros are parts of
@@ -57,6 +57,7 @@
 
 #define GLOW_A64_PUT8(v, lane) "st1 {v" #v ".d}[" #lane "], [%[to]], %[next]\n"
 #define GLOW_A64_PUT4(v, lane) "st1 {v" #v ".s}[" #lane "], [%[to]], %[next]\n"
+#define GLOW_A64_PUT2(v, lane) "st1 {v" #v ".h}[" #lane "], [%[to]], %[next]\n"
 
 /* 8 x 8: accumulators v16..v31, outputs 0..3 and 4..7 of each pixel; `head` is the stream's begin */
 #define GLOW_A64_BEGIN_8X8               \
@@ -78,6 +79,14 @@
   "ldp q8, q9, [%[head], #32]\n" GLOW_A64_TWO(K, ZP, LOW, HIGH, 16, 17, 18, 19)                         \
       GLOW_A64_TWO(K, ZP, LOW, HIGH, 20, 21, 22, 23) GLOW_A64_TWO(K, ZP, LOW, HIGH, 24, 25, 26, 27)     \
           GLOW_A64_TWO(K, ZP, LOW, HIGH, 28, 29, 30, 31)
+
+/* four pixels of four outputs, scales v<s> -> bytes of v2 */
+#define GLOW_A64_FOUR_PIXELS(K, ZP, LOW, HIGH, s, a, c, d, e)                                                  \
+  GLOW_A64_ROUND_##K(a, s) GLOW_A64_ROUND_##K(c, s) GLOW_A64_ROUND_##K(d, s) GLOW_A64_ROUND_##K(e, s)          \
+      GLOW_A64_PACK_##K(0, a, c) GLOW_A64_PACK_##K(1, d, e) GLOW_A64_ZP_##ZP(0) GLOW_A64_ZP_##ZP(1)            \
+          GLOW_A64_BYTES(2) GLOW_A64_##LOW(2) GLOW_A64_##HIGH(2)
+#define GLOW_A64_PUT_FOURS GLOW_A64_PUT4(2, 0) GLOW_A64_PUT4(2, 1) GLOW_A64_PUT4(2, 2) GLOW_A64_PUT4(2, 3)
+#define GLOW_A64_PUT_TWOS GLOW_A64_PUT2(2, 0) GLOW_A64_PUT2(2, 2) GLOW_A64_PUT2(2, 4) GLOW_A64_PUT2(2, 6)
 
 /* sums[i] += a[i] * b[i] */
 static inline void glow_a64_add_products8(int32_t *sums, int8x8_t a, int8x8_t b) {
@@ -169,11 +178,13 @@ static inline void glow_a64_gather4(int8_t *to, const int8_t *const *from, int32
   }
 }
 
-/* a step of inputs and weights: the cursor of the inputs goes on by a step, or stays, or goes on by a pixel */
-#define GLOW_A64_STEP GLOW_A64_GET("0", "1", "2", "3", "[%[at]], #64") GLOW_A64_STEP_WEIGHTS
-#define GLOW_A64_STEP_STAY(base) GLOW_A64_GET("0", "1", "2", "3", "[" base "]") GLOW_A64_STEP_WEIGHTS
-#define GLOW_A64_STEP_NEXT(base) GLOW_A64_GET("0", "1", "2", "3", "[" base "], %[grain]") GLOW_A64_STEP_WEIGHTS
-#define GLOW_A64_STEP_WEIGHTS GLOW_A64_GET("4", "5", "6", "7", "[%[w]], #64")
+/* the inputs of a step: the cursor goes on by a step, or stays, or goes on by a pixel; its weights */
+#define GLOW_A64_STEP GLOW_A64_GET("0", "1", "2", "3", "[%[at]], #64")
+#define GLOW_A64_STEP_STAY(base) GLOW_A64_GET("0", "1", "2", "3", "[" base "]")
+#define GLOW_A64_STEP_NEXT(base) GLOW_A64_GET("0", "1", "2", "3", "[" base "], %[grain]")
+#define GLOW_A64_WEIGHTS GLOW_A64_GET("4", "5", "6", "7", "[%[w]], #64")
+#define GLOW_A64_WEIGHTS_4 "ld1 {v4.16b, v5.16b}, [%[w]], #32\n"
+#define GLOW_A64_WEIGHTS_2 "ld1 {v4.8b, v5.8b}, [%[w]], #16\n"
 #define GLOW_A64_GET(a, b, c, d, from) \
   "ld1 {v" a ".16b, v" b ".16b, v" c ".16b, v" d ".16b}, " from "\n"
 /* the weights of a step of less than 16 inputs, `rest`: what a vector holds behind them meets inputs of 0 */
@@ -198,6 +209,37 @@ static inline void glow_a64_gather4(int8_t *to, const int8_t *const *from, int32
   GLOW_DOT_PIXEL(1, 2, 3, 22, 23)                                                                     \
   GLOW_DOT_PIXEL(2, 0, 1, 24, 25)                                                                     \
   GLOW_DOT_PIXEL(2, 2, 3, 26, 27) GLOW_DOT_PIXEL(3, 0, 1, 28, 29) GLOW_DOT_PIXEL(3, 2, 3, 30, 31)
+
+/* 8 x 4 and 8 x 2: accumulators v16..v23, one for a pixel */
+#define GLOW_DOT_BEGIN_NARROW(q)         \
+  "ldr " q "16, [%[head]]\n"             \
+  "ldr " q "17, [%[head]]\n"             \
+  "ldr " q "18, [%[head]]\n"             \
+  "ldr " q "19, [%[head]]\n"             \
+  "ldr " q "20, [%[head]]\n"             \
+  "ldr " q "21, [%[head]]\n"             \
+  "ldr " q "22, [%[head]]\n"             \
+  "ldr " q "23, [%[head]]\n"
+#define GLOW_DOT_BEGIN_4 GLOW_DOT_BEGIN_NARROW("q")
+#define GLOW_DOT_BEGIN_2 GLOW_DOT_BEGIN_NARROW("d")
+
+#define GLOW_DOT_FOURS(w, j, k)                                \
+  "sdot v16.4s, v" #w ".16b, v0.4b[" #j "]\n"                  \
+  "sdot v17.4s, v" #w ".16b, v0.4b[" #k "]\n"                  \
+  "sdot v18.4s, v" #w ".16b, v1.4b[" #j "]\n"                  \
+  "sdot v19.4s, v" #w ".16b, v1.4b[" #k "]\n"                  \
+  "sdot v20.4s, v" #w ".16b, v2.4b[" #j "]\n"                  \
+  "sdot v21.4s, v" #w ".16b, v2.4b[" #k "]\n"                  \
+  "sdot v22.4s, v" #w ".16b, v3.4b[" #j "]\n"                  \
+  "sdot v23.4s, v" #w ".16b, v3.4b[" #k "]\n"
+#define GLOW_DOT_MACS_NARROW GLOW_DOT_FOURS(4, 0, 2) GLOW_DOT_FOURS(5, 1, 3)
+
+#define GLOW_DOT_END_4(K, ZP, LOW, HIGH)                                                                       \
+  "ldr q8, [%[head], #16]\n" GLOW_A64_FOUR_PIXELS(K, ZP, LOW, HIGH, 8, 16, 17, 18, 19) GLOW_A64_PUT_FOURS      \
+      GLOW_A64_FOUR_PIXELS(K, ZP, LOW, HIGH, 8, 20, 21, 22, 23) GLOW_A64_PUT_FOURS
+#define GLOW_DOT_END_2(K, ZP, LOW, HIGH)                                                                       \
+  "ldr d8, [%[head], #8]\n" GLOW_A64_FOUR_PIXELS(K, ZP, LOW, HIGH, 8, 16, 17, 18, 19) GLOW_A64_PUT_TWOS        \
+      GLOW_A64_FOUR_PIXELS(K, ZP, LOW, HIGH, 8, 20, 21, 22, 23) GLOW_A64_PUT_TWOS
 #endif
 
 #if defined(__ARM_FEATURE_MATMUL_INT8)
@@ -247,6 +289,40 @@ static inline void glow_a64_gather4(int8_t *to, const int8_t *const *from, int32
 #define GLOW_I8MM_END(K, ZP, LOW, HIGH)                                     \
   GLOW_I8MM_FOUR(K, ZP, LOW, HIGH, 16, 17, 18, 19, 20, 21, 22, 23)          \
   GLOW_I8MM_FOUR(K, ZP, LOW, HIGH, 24, 25, 26, 27, 28, 29, 30, 31)
+
+/* the weights of a step of less than 8 inputs, `rest`: what a vector holds behind them meets inputs of 0 */
+#define GLOW_I8MM_REST_TWO(v)                      \
+  "ld1 {v" #v ".d}[0], [%[w]], %[rest]\n"          \
+  "ld1 {v" #v ".d}[1], [%[w]], %[rest]\n"
+#define GLOW_I8MM_REST_4 GLOW_I8MM_REST_TWO(4) GLOW_I8MM_REST_TWO(5)
+#define GLOW_I8MM_REST GLOW_I8MM_REST_4 GLOW_I8MM_REST_TWO(6) GLOW_I8MM_REST_TWO(7)
+
+/* 8 x 4: accumulators v16..v23, two for a pair of pixels */
+#define GLOW_I8MM_BEGIN_4                \
+  "ld1r {v16.2d}, [%[w]], #8\n"          \
+  "ld1r {v17.2d}, [%[w]], #8\n"          \
+  "ld1r {v8.2d}, [%[w]], #8\n"           \
+  "ld1r {v9.2d}, [%[w]], #8\n"           \
+  "mov v18.16b, v16.16b\n"               \
+  "mov v19.16b, v17.16b\n" GLOW_I8MM_COPY(20, 21, 22, 23)
+
+#define GLOW_I8MM_PAIR_4(x, a, c)                      \
+  "smmla v" #a ".4s, v" #x ".16b, v4.16b\n"            \
+  "smmla v" #c ".4s, v" #x ".16b, v5.16b\n"
+
+#define GLOW_I8MM_MACS_4 \
+  GLOW_I8MM_PAIR_4(0, 16, 17) GLOW_I8MM_PAIR_4(1, 18, 19) GLOW_I8MM_PAIR_4(2, 20, 21) GLOW_I8MM_PAIR_4(3, 22, 23)
+
+/* two pairs of pixels: halves of pixels 0, 1, 0, 1 and 2, 3, 2, 3 */
+#define GLOW_I8MM_FOUR_4(K, ZP, LOW, HIGH, a, c, d, e)                                                      \
+  GLOW_A64_ROUND_##K(a, 8) GLOW_A64_ROUND_##K(c, 9) GLOW_A64_ROUND_##K(d, 8) GLOW_A64_ROUND_##K(e, 9)       \
+      GLOW_A64_PACK_##K(0, a, c) GLOW_A64_PACK_##K(1, d, e) GLOW_A64_ZP_##ZP(0) GLOW_A64_ZP_##ZP(1)         \
+          GLOW_A64_BYTES(2) GLOW_A64_##LOW(2) GLOW_A64_##HIGH(2)                                            \
+  "uzp1 v4.8h, v2.8h, v2.8h\n"                                                                              \
+  "uzp2 v5.8h, v2.8h, v2.8h\n" GLOW_A64_PUT4(4, 0) GLOW_A64_PUT4(5, 0) GLOW_A64_PUT4(4, 1) GLOW_A64_PUT4(5, 1)
+
+#define GLOW_I8MM_END_4(K, ZP, LOW, HIGH) \
+  GLOW_I8MM_FOUR_4(K, ZP, LOW, HIGH, 16, 17, 18, 19) GLOW_I8MM_FOUR_4(K, ZP, LOW, HIGH, 20, 21, 22, 23)
 #endif
 
 /* accumulators v16..v31, four to a pixel: lanes of one output, summed across at the end; the bias starts lane 0 */
@@ -325,10 +401,7 @@ static inline void glow_a64_gather4(int8_t *to, const int8_t *const *from, int32
   GLOW_NEON_SUM(20, 21, 22, 23)                                                                                       \
   GLOW_NEON_SUM(24, 25, 26, 27)                                                                                       \
   GLOW_NEON_SUM(28, 29, 30, 31)                                                                                       \
-  GLOW_A64_ROUND_##K(16, 10) GLOW_A64_ROUND_##K(20, 10) GLOW_A64_ROUND_##K(24, 10) GLOW_A64_ROUND_##K(28, 10)         \
-      GLOW_A64_PACK_##K(0, 16, 20) GLOW_A64_PACK_##K(1, 24, 28) GLOW_A64_ZP_##ZP(0) GLOW_A64_ZP_##ZP(1)               \
-          GLOW_A64_BYTES(2) GLOW_A64_##LOW(2) GLOW_A64_##HIGH(2) GLOW_A64_PUT4(2, 0) GLOW_A64_PUT4(2, 1)          \
-              GLOW_A64_PUT4(2, 2) GLOW_A64_PUT4(2, 3)
+  GLOW_A64_FOUR_PIXELS(K, ZP, LOW, HIGH, 10, 16, 20, 24, 28) GLOW_A64_PUT_FOURS
 
 /* one row x 8 outputs, or 4: accumulators v16..v23, lanes of one output; weights v4..v7, v24..v27 */
 #define GLOW_NEON_ROW_BEGIN_4            \

@@ -25,6 +25,7 @@ CHUNK = 16
 HEADER = "glow_a64.h"
 EMPTY = {"bias": np.zeros(1, np.int32), "scale": np.zeros(1, np.float32)}
 _ROW_OUTPUTS = {"neon": 8, "dot": 16, "a32": 8}
+_NARROW = {"neon": (), "dot": (2, 4), "i8mm": (4,), "a32": ()}
 
 
 @dataclass(frozen=True, slots=True)
@@ -145,6 +146,15 @@ def _steps(isa: str, instr: Instr) -> int:
     return taps * padded(in_c, grain) // grain if chosen == "rows" else padded(taps * in_c, grain) // grain
 
 
+def _conv_blocks(isa: str, instr: Instr) -> list[tuple[int, int]]:
+    return blocks(_int(instr, "out_c"), BLOCKS[isa].outputs, _NARROW[isa])
+
+
+def _rest(isa: str, instr: Instr) -> int:
+    """Return the inputs behind the last whole step, where a gathered block ends with zeros."""
+    return _int(instr, "in_c") % BLOCKS[isa].grain if path(isa, instr) == "point" else 0
+
+
 def row_slots(instr: Instr) -> int:
     """Padded rows held at a time: those of one window."""
     return (_int(instr, "k_h") - 1) * _int(instr, "dil_h") + 1
@@ -161,13 +171,15 @@ def limits(instr: Instr) -> Mapping[str, ParamValue]:
 
 def conv_plan(isa: str, instr: Instr) -> Mapping[str, ParamValue]:
     """Return what the template prints with."""
-    block, chosen = BLOCKS[isa], path(isa, instr)
+    block, chosen, rest, (_, width) = BLOCKS[isa], path(isa, instr), _rest(isa, instr), _conv_blocks(isa, instr)[-1]
     k_h, k_w, in_c, stride = (_int(instr, key) for key in ("k_h", "k_w", "in_c", "stride_w"))
+    whole = in_c // block.grain if rest else _steps(isa, instr)
     plan: dict[str, ParamValue] = {
         "path": chosen, "isa": isa, "pixels": block.pixels, "outputs": block.outputs, "grain": _grain(isa, instr),
-        "span": int(chosen in ("point", "pixels") and _spans(isa, instr)),
-        "narrow": int(_int(instr, "out_c") < block.outputs), **limits(instr),
-        "twice": int(isa == "a32" and chosen in ("point", "pixels") and _steps(isa, instr) % 2 == 0),
+        "span": int(chosen in ("point", "pixels") and _spans(isa, instr)), **limits(instr),
+        "few": int(_int(instr, "out_c") < width), "narrow": width % block.outputs,
+        "rest": int(0 < rest <= 4 if isa == "dot" else rest > 0),
+        "twice": int(isa == "a32" and chosen in ("point", "pixels") and whole % 2 == 0),
     }  # fmt: skip
     if chosen == "rows":
         plan |= {"k_w": k_w, "stride": stride, "k_h": k_h, "groups": padded(in_c, block.grain) // block.grain,
@@ -208,15 +220,19 @@ def pack_conv(isa: str, constants: Arrays, instr: Instr) -> Arrays:
     """Pack the constants of conv_s8."""
     out_c, k_h, k_w, in_c = (_int(instr, key) for key in ("out_c", "k_h", "k_w", "in_c"))
     weights, grain = constants["weights"].reshape(out_c, k_h, k_w, in_c), _grain(isa, instr)
+    rest = _rest(isa, instr)
     if path(isa, instr) == "rows":
         planes = np.zeros((out_c, k_h, k_w, padded(in_c, grain)), np.int8)
         planes[..., :in_c] = weights
         taps = planes.reshape(out_c, k_h, k_w, -1, grain)[:, :, _columns(instr)]
         rows = taps.transpose(0, 1, 3, 2, 4).reshape(out_c, -1)
     else:
-        rows = np.zeros((out_c, padded(k_h * k_w * in_c, grain)), np.int8)
-        rows[:, : k_h * k_w * in_c] = weights.reshape(out_c, -1)
-    return _pack(isa, constants, weights, rows, instr, blocks(out_c, BLOCKS[isa].outputs), 4 if isa == "dot" else grain)
+        taps, unit = k_h * k_w * in_c, 4 if isa == "dot" else 1
+        rows = np.zeros((out_c, padded(taps, unit if rest else grain)), np.int8)
+        rows[:, :taps] = weights.reshape(out_c, -1)
+    parts = _conv_blocks(isa, instr)
+    spare = -rows.shape[1] % grain * (parts[-1][1] if isa == "dot" else 1)
+    return _pack(isa, constants, weights, rows, instr, parts, 4 if isa == "dot" else grain, spare)
 
 
 def _fc_blocks(isa: str, instr: Instr) -> list[tuple[int, int]]:
