@@ -31,4 +31,24 @@ static inline int32_t glow_thumb_factor_of(float scale) {
   return glow_thumb_factor(bits);
 }
 
+/* The sum of n adjacent codes. */
+GLOW_THUMB_NOINLINE static int32_t glow_thumb_sum(const int8_t *x, int32_t n) {
+  int32_t sum = 0;
+  for (const int8_t *const end = x + n; x != end; x++) {
+    sum += *x;
+  }
+  return sum;
+}
+
+/* Copy n codes, `step` apart, and return their sum. */
+GLOW_THUMB_NOINLINE static int32_t glow_thumb_gather(int8_t *to, const int8_t *x, int32_t n, int32_t step) {
+  int32_t sum = 0;
+  for (const int8_t *const end = to + n; to != end; x += step) {
+    const int32_t code = *x;
+    *to++ = (int8_t)code;
+    sum += code;
+  }
+  return sum;
+}
+
 #endif

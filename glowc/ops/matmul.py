@@ -21,6 +21,7 @@ from glowc.ops import (
     packing_a32,
     packing_dsp_activations,
     packing_fpu,
+    packing_m3_matmul,
     packing_mve_activations,
     packing_mve_f32,
     packing_neon,
@@ -236,6 +237,7 @@ _SHAPE = (
 )  # fmt: skip
 _FAST = (
     *REF,
+    *packing_m3_matmul.MATMUL,
     packing_dsp_activations.MATMUL,
     packing_a32.MATMUL,
     packing_neon.MATMUL,
