@@ -5,8 +5,8 @@
  *         256 * even + odd, then, after SXTB16, odd alone. The compiler proved that |even sum with bias| < 2^23;
  *   wide: two words, one per channel.
  * Weights wait in the FPU's registers, loaded 24 words at a time, so that the core's hold the sums. The stream has, per
- * pair of channels: two biases (dual: 256 * even + odd, odd), the words of the steps, two scales; before all of it at
- * least `skip` steps that are loaded with the first words and not used.
+ * pair of channels: two scales, two biases (dual: 256 * even + odd, odd), the words of the steps; before all of it
+ * glow_dsp_quad_before() words that are loaded with the first ones and not used.
  */
 #ifndef GLOW_DSP_QUAD_H
 #define GLOW_DSP_QUAD_H
@@ -28,10 +28,32 @@ typedef struct {
 
 #define GLOW_DSP_QUAD_WORDS 24
 
+/* Steps for `inputs` inputs, at least two; of the last one to three inputs two are a step. */
+static inline int32_t glow_dsp_quad_steps(int32_t inputs) {
+  const int32_t steps = (inputs + 1) / 2;
+  return steps < 2 ? 2 : steps;
+}
+
 /* Steps to skip for `steps` steps of `words` words each. */
 static inline int32_t glow_dsp_quad_skip(int32_t steps, int32_t words) {
   const int32_t chunk = GLOW_DSP_QUAD_WORDS / words;
   return chunk - 1 - (steps - 2) % chunk;
+}
+
+/* Words before the first pair: what is skipped beyond the scales, the biases and the first step. */
+static inline int32_t glow_dsp_quad_before(int32_t skip, int32_t words) {
+  const int32_t before = skip * words - 4 - words;
+  return before < 0 ? 0 : before;
+}
+
+/* The last one to three inputs of a pixel: one or two are a step of their own, three a group. */
+static inline void glow_dsp_quad_tail(uint32_t *to, const int8_t *from, int32_t n, uint32_t neg_zp) {
+  uint32_t word = glow_load_tail(from, n);
+  if (n < 3) {
+    word = (word & 0xFFu) | (word & 0xFF00u) << 8;
+  }
+  to[0] = glow_sxtab16(neg_zp, word);
+  to[4] = glow_sxtab16_odd(neg_zp, word);
 }
 
 #if GLOW_DSP_ASM
@@ -57,8 +79,9 @@ static inline int32_t glow_dsp_quad_skip(int32_t steps, int32_t words) {
   GLOW_DSP_STEP_WIDE(16, 17) GLOW_DSP_STEP_WIDE(18, 19) GLOW_DSP_STEP_WIDE(20, 21) GLOW_DSP_STEP_WIDE(22, 23) \
   GLOW_DSP_STEP_WIDE(24, 25) GLOW_DSP_STEP_WIDE(26, 27) GLOW_DSP_STEP_WIDE(28, 29) GLOW_DSP_STEP_WIDE(30, 31)
 /* The first step: its sums start from the biases in r7 and r11. */
-#define GLOW_DSP_HEAD_DUAL "ldmia.w r1!, {r7, r11, lr}\n"
-#define GLOW_DSP_HEAD_WIDE "ldmia.w r1!, {r7, r11, r12, lr}\n" "vmov s5, lr\n" "mov lr, r12\n"
+#define GLOW_DSP_HEAD_DUAL "vldmia r1!, {s6-s7}\n" "ldmia.w r1!, {r7, r11, lr}\n"
+#define GLOW_DSP_HEAD_WIDE \
+  "vldmia r1!, {s6-s7}\n" "ldmia.w r1!, {r7, r11, r12, lr}\n" "vmov s5, lr\n" "mov lr, r12\n"
 #define GLOW_DSP_SECOND_DUAL "sxtb16 lr, lr\n"
 #define GLOW_DSP_SECOND_WIDE "vmov lr, s5\n"
 #define GLOW_DSP_QUAD_SPLIT_DUAL "sub r4, r4, r8\n" "sub r5, r5, r9\n" "sub r6, r6, r10\n" "sub r7, r7, r11\n"
@@ -96,14 +119,13 @@ static inline int32_t glow_dsp_quad_skip(int32_t steps, int32_t words) {
 /* The sums of eight outputs to codes, or as they are (even channel of four pixels, then odd) to where out[1] points. */
 #define GLOW_DSP_QUAD_CODES(form, end) \
   GLOW_DSP_QUAD_SPLIT_##form \
-  "vldmia r1!, {s16-s17}\n" \
   "vmov s8, s9, r4, r8\n" "vmov s10, s11, r5, r9\n" "vmov s12, s13, r6, r10\n" "vmov s14, s15, r7, r11\n" \
   "vcvt.f32.s32 s8, s8" GLOW_DSP_EVEN_##form "vcvt.f32.s32 s9, s9\n" \
   "vcvt.f32.s32 s10, s10" GLOW_DSP_EVEN_##form "vcvt.f32.s32 s11, s11\n" \
   "vcvt.f32.s32 s12, s12" GLOW_DSP_EVEN_##form "vcvt.f32.s32 s13, s13\n" \
   "vcvt.f32.s32 s14, s14" GLOW_DSP_EVEN_##form "vcvt.f32.s32 s15, s15\n" \
-  "vmul.f32 s8, s8, s16\n" "vmul.f32 s9, s9, s17\n" "vmul.f32 s10, s10, s16\n" "vmul.f32 s11, s11, s17\n" \
-  "vmul.f32 s12, s12, s16\n" "vmul.f32 s13, s13, s17\n" "vmul.f32 s14, s14, s16\n" "vmul.f32 s15, s15, s17\n" \
+  "vmul.f32 s8, s8, s6\n" "vmul.f32 s9, s9, s7\n" "vmul.f32 s10, s10, s6\n" "vmul.f32 s11, s11, s7\n" \
+  "vmul.f32 s12, s12, s6\n" "vmul.f32 s13, s13, s7\n" "vmul.f32 s14, s14, s6\n" "vmul.f32 s15, s15, s7\n" \
   "vcvtr.s32.f32 s8, s8\n" "vcvtr.s32.f32 s9, s9\n" "vcvtr.s32.f32 s10, s10\n" "vcvtr.s32.f32 s11, s11\n" \
   "vcvtr.s32.f32 s12, s12\n" "vcvtr.s32.f32 s13, s13\n" "vcvtr.s32.f32 s14, s14\n" "vcvtr.s32.f32 s15, s15\n" \
   "vmov r4, r5, s8, s9\n" "vmov r6, r7, s10, s11\n" "vmov r8, r9, s12, s13\n" "vmov r10, r11, s14, s15\n" \
@@ -113,7 +135,6 @@ static inline int32_t glow_dsp_quad_skip(int32_t steps, int32_t words) {
   "stm sp, {r0, r2, r3, r12}\n"
 #define GLOW_DSP_QUAD_SUMS(form) \
   GLOW_DSP_QUAD_SPLIT_##form GLOW_DSP_QUAD_WHOLE_##form \
-  "add r1, r1, #8\n" \
   "ldrd r0, r2, [sp]\n" \
   "stmia.w r2!, {r4-r11}\n" \
   "add r0, r0, #2\n" \
@@ -155,15 +176,14 @@ static inline int32_t glow_dsp_quad_skip(int32_t steps, int32_t words) {
       "vmov lr, s3\n" \
       "bx lr\n" \
       ".balign 4\n" \
+      "3:\n" \
+      "vldmia r1!, {s8-s31}\n" \
+      "vmov s0, r1\n" \
       "2:\n" \
       GLOW_DSP_STEPS_##form \
       "vmov r1, r2, s0, s1\n" \
       "cmp r0, r2\n" \
-      "beq.w 3f\n" \
-      "vldmia r1!, {s8-s31}\n" \
-      "vmov s0, r1\n" \
-      "b.w 2b\n" \
-      "3:\n" \
+      "bne.w 3b\n" \
       finish \
       "ldr lr, [sp, #16]\n" \
       "cmp r0, lr\n" \
@@ -229,9 +249,9 @@ __attribute__((naked, noinline)) GLOW_DSP_UNUSED static uint32_t *glow_expand_qu
 static inline int32_t glow_dsp_quad_sum(const glow_dsp_quad_t *q, const uint32_t *w, int32_t words, int32_t pixel,
                                         int32_t channel) {
   const int32_t dual = words == 1 ? 1 : 0;
-  int32_t odd = (int32_t)w[1];
-  int32_t sum = (int32_t)w[channel];
-  w += 2;
+  int32_t odd = (int32_t)w[3];
+  int32_t sum = (int32_t)w[2 + channel];
+  w += 4;
   for (const uint32_t *acts = q->acts; acts != q->acts_end; acts += 4, w += words) {
     const uint32_t low = dual ? glow_sxtab16(0u, w[0]) : w[1];
     odd = glow_dsp_smlad(acts[pixel], low, odd);
@@ -249,7 +269,7 @@ static inline void glow_dsp_quad_twin(const glow_dsp_quad_t *q, int32_t words) {
   for (int32_t b = 0; b < q->blocks; b++, w += 4 + steps * words) {
     for (int32_t i = 0; i < 8; i++) {
       float scale;
-      memcpy(&scale, &w[2 + steps * words + i % 2], sizeof scale);
+      memcpy(&scale, &w[i % 2], sizeof scale);
       const int32_t sum = glow_dsp_quad_sum(q, w, words, i / 2, i % 2);
       q->out[i / 2][2 * b + i % 2] =
           (int8_t)glow_requant(sum, scale, q->out_zp, glow_first8(q->low), glow_first8(q->high));

@@ -86,10 +86,10 @@ def pack(constants: Arrays, instr: Instr) -> Arrays:
 
 
 def _packed(weights: np.ndarray, constants: Arrays, instr: Instr) -> Arrays:
-    """Return the stream: per pair of channels two biases, the steps' words, two scales; int16 when wide."""
+    """Return the stream: per pair of channels two scales, two biases, the steps' words; int16 when wide."""
     layer = padded_layer(weights, constants, instr, channels=2)
     blocks = len(layer.weights) // 2
-    pairs = halfwords(layer.weights)  # [channels, steps, 2]
+    pairs = _steps(layer.weights, weights.shape[1])
     steps = pairs.shape[1]
     biases, scales = layer.biases.reshape(blocks, 2).copy(), layer.scales.view(np.int32).reshape(blocks, 2)
     if layer.dual:
@@ -99,11 +99,23 @@ def _packed(weights: np.ndarray, constants: Arrays, instr: Instr) -> Arrays:
         halves = pairs.reshape(blocks, 2, steps, 2).transpose(0, 2, 1, 3)
     biases = ((biases + (1 << 31)) % (1 << 32) - (1 << 31)).astype(np.int32)  # as the sums, modulo 2^32
     words = np.ascontiguousarray(halves.astype(np.int16)).view(np.int32).reshape(blocks, -1)
-    body = np.concatenate((biases, words, scales), axis=1).reshape(-1)
+    body = np.concatenate((scales, biases, words), axis=1).reshape(-1)
     chunk = _WORDS // (1 if layer.dual else 2)
-    skip = chunk - 1 - (steps - 2) % chunk
-    stream = np.concatenate((np.zeros(skip * (_WORDS // chunk), np.int32), body))
+    each = _WORDS // chunk
+    before = max(0, (chunk - 1 - (steps - 2) % chunk) * each - 4 - each)
+    stream = np.concatenate((np.zeros(before, np.int32), body))
     return {"weights": stream if layer.dual else stream.view(np.int16), **EMPTY}
+
+
+def _steps(weights: np.ndarray, inputs: int) -> np.ndarray:
+    """Return weights[O, K], K filled up to groups, as steps [O, S, 2]; the last one or two inputs are one step."""
+    pairs = halfwords(weights)
+    if inputs % _GROUP in (1, 2) and inputs > _GROUP:
+        whole = inputs // _GROUP * _GROUP
+        pairs = np.concatenate((pairs[:, : whole // 2], weights[:, None, whole : whole + 2]), axis=1)
+    elif inputs <= 2:
+        pairs = np.stack((weights[:, :2], 0 * weights[:, :2]), axis=1)
+    return pairs
 
 
 def _fc_scratch(instr: Instr) -> int:
