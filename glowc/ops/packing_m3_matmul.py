@@ -1,8 +1,8 @@
 """matmul_s8 for cores without FPU and DSP: four rows of a at a time, two in a word (runtime_c/glow_thumb.h).
 
 The columns of b are what weights are to a convolution: a block of them is copied to scratch, one after the other,
-unless they lie so. Both zero points are in the biases and in what is subtracted for the sums of the rows, as of weights with a
-zero point. Sums fit float32 without rounding, so that codes are rounded as packing_m3 tells.
+unless they lie so. Both zero points are in the biases and in what is subtracted for the sums of the rows, as where
+weights have a zero point. Sums fit float32 without rounding, so that codes are rounded as packing_m3 tells.
 """
 
 from __future__ import annotations

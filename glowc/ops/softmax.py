@@ -24,7 +24,7 @@ from glowc.graph.graph import Node
 from glowc.graph.numerics import F32, round_clamp, softmax_exp_table, softmax_steps
 from glowc.graph.types import DType
 from glowc.instr.ir import ParamValue
-from glowc.ops import packing_dsp_activations, packing_mve_activations, packing_neon
+from glowc.ops import packing_dsp_activations, packing_m3_reals, packing_mve_activations, packing_neon
 from glowc.ops.base import REF_IN_PLACE, Arrays, Call, KernelDef, LowerCtx, MaybeTypes, OpDef, OpError, Types
 from glowc.ops.strided import axis_of, present
 
@@ -127,7 +127,7 @@ _DIMS = ("outer", "n", "inner")
 KERNELS = (
     KernelDef("softmax_s8", ("in in", "in table", "out out"), (*_DIMS, "out_zp"), _interpret_s8,
               float_params=("steps",), in_place=("in",),
-              variants=(*REF_IN_PLACE, packing_dsp_activations.SOFTMAX, packing_neon.SOFTMAX,
+              variants=(*REF_IN_PLACE, *packing_m3_reals.SOFTMAX, packing_dsp_activations.SOFTMAX, packing_neon.SOFTMAX,
                         packing_mve_activations.SOFTMAX),
               doc="int8 softmax by table"),
     KernelDef("softmax_s8p", ("in in", "in table", "out out"), (*_DIMS, "out_zp"), _interpret_s8,

@@ -1,0 +1,38 @@
+"""Kernels on codes whose definition is in float32, for cores without FPU (runtime_c/glow_thumb_reals.h).
+
+softmax_s8: the sum of the exponentials is computed as float32 would, in integers. The quotient is a product with the
+sum's reciprocal of 16 bits, at most 2^-13 of itself too small; only quotients that near below a tie are divided.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import replace
+
+from glowc.instr.ir import Instr, ParamValue
+from glowc.ops.base import KernelVariant
+from glowc.ops.packing_m3 import NEEDS
+
+_MOST_STEPS = 1 << 15
+_HEADER = "glow_thumb_reals.h"
+
+
+def _accepts_softmax(instr: Instr) -> bool:
+    """Accept a whole number of steps."""
+    return 1.0 <= float(instr.params["steps"]) < _MOST_STEPS
+
+
+def _softmax_plan(instr: Instr) -> Mapping[str, ParamValue]:
+    """Return the steps, and the bits that stay for the fraction of a code."""
+    steps = int(float(instr.params["steps"]))
+    return {"steps": steps, "fraction": 30 - steps.bit_length()}
+
+
+def _both(variant: KernelVariant) -> tuple[KernelVariant, KernelVariant]:
+    """Return a variant for Armv7-M and, from the same template, for Armv6-M."""
+    return variant, replace(variant, isa="m0", needs=frozenset({"thumb1"}), template_isa="m3")
+
+
+SOFTMAX = _both(
+    KernelVariant("m3", NEEDS, rank=5, header=_HEADER, in_place=True, accepts=_accepts_softmax, plan=_softmax_plan)
+)
