@@ -25,7 +25,16 @@ from glowc.graph.graph import Node
 from glowc.graph.numerics import F32, act_range, round_clamp
 from glowc.graph.types import QuantParams
 from glowc.instr.ir import ParamValue
-from glowc.ops import packing_a32, packing_dsp, packing_m3_add, packing_mve, packing_mve_activations, packing_neon
+from glowc.ops import (
+    packing_a32,
+    packing_dsp,
+    packing_dsp_codes,
+    packing_m3_add,
+    packing_mve,
+    packing_mve_activations,
+    packing_neon,
+    packing_neon_mul,
+)
 from glowc.ops.base import REF_IN_PLACE, Arrays, Call, KernelDef, LowerCtx, OpError, Ref
 from glowc.ops.requant_shift import SHIFT_PARAMS, kernel_codes, shift_of, shift_operands, shift_params, shifted_codes
 from glowc.ops.strided import AXES, access, strided
@@ -184,7 +193,7 @@ KERNELS = (
               doc="quantised sum by fused multiply-add"),
     KernelDef("add_s8rs", ("in a", "in b", "in mul", "in offset", "out out"),
               (*AXES, "a_zp", "b_zp", *SHIFT_PARAMS[1:]), _interpret_shift, print_params=("rank", "sign"),
-              in_place=("a", "b"), variants=REF_IN_PLACE,
+              in_place=("a", "b"), variants=(*REF_IN_PLACE, *packing_m3_add.ADD_SHIFT),
               length="d0", doc="sum or difference that ends in a multiplication and a shift"),
     *(
         KernelDef(f"add_{kind}", _OPERANDS, _CODES, _interpret_add, float_params=("a_scale", "b_scale", "out_scale"),
@@ -198,7 +207,9 @@ KERNELS = (
     *(
         KernelDef(f"mul_{kind}", _OPERANDS, _CODES, _interpret_mul, float_params=("scale",), print_params=("rank",),
                   in_place=("a", "b"), template="mul_s8", length="d0",
-                  variants=(*REF_IN_PLACE, packing_mve_activations.MULTIPLY) if kind == "s8" else REF_IN_PLACE,
+                  variants=(*REF_IN_PLACE, *packing_m3_add.MULTIPLY, *packing_neon_mul.MULTIPLY,
+                            packing_dsp_codes.MULTIPLY, packing_mve_activations.MULTIPLY)
+                  if kind == "s8" else REF_IN_PLACE,
                   doc="quantised product")
         for kind in ("s8", "s16")
     ),
