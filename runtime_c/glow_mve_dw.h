@@ -1,4 +1,7 @@
-/* Depthwise convolution (MVE).
+/* Depthwise convolution of adjacent channels, 16 at a time (MVE).
+ *
+ * VMULLB and VMULLT give 16-bit products of the even and the odd channels, VMOVLB and VMOVLT widen them: biases and
+ * scales of 16 channels are in the order 0, 4, 8, 12, 2, 6, .., 1, 5, .., 3, 7, .. in which that leaves them.
  */
 #ifndef GLOW_MVE_DW_H
 #define GLOW_MVE_DW_H
@@ -6,61 +9,219 @@
 #if defined(__ARM_FEATURE_MVE) && (__ARM_FEATURE_MVE & 2)
 #include "glow_mve.h"
 
-/* 16 channels at a time. The stream: one pixel of the zero point (channels rounded up to 16), then per 16 channels 16
- * biases, 16 weights per tap, 16 scales; biases and scales in the order 0, 4, 8, 12, 2, 6, .., 1, 5, .., 3, 7, .. in
- * which VMULLB, VMULLT, VMOVLB and VMOVLT leave the channels. The assembly knows the offsets. */
-enum { GLOW_MVE_TAPS = 64 };
-typedef struct {
-  const int8_t *const *taps; /* 0 */
-  int32_t n;                 /* 4 */
-  const void *stream;        /* 8 */
-  int8_t *out;               /* 12 */
-  int32_t channels;          /* 16 */
-  int32_t zp_clamp;          /* 20: 2 * zero point + (1 when low or high is no bound of int8) */
-  int8_t low[16];            /* 24 */
-  int8_t high[16];           /* 40 */
-} glow_mve_dw_t;
-
 /* clang-format off */
+/* products of 16 bits in q4, q5 to the sums q0 .. q3, by way of q6 */
 #define GLOW_MVE_DW_WIDEN \
   "vmovlb.s16 q6, q4\n" "vmovlt.s16 q4, q4\n" "vadd.i32 q0, q0, q6\n" "vadd.i32 q1, q1, q4\n" \
   "vmovlb.s16 q6, q5\n" "vmovlt.s16 q5, q5\n" "vadd.i32 q2, q2, q6\n" "vadd.i32 q3, q3, q5\n"
-#define GLOW_MVE_DW_BIAS \
-  "vldrw.32 q0, [r9], #16\n" "vldrw.32 q1, [r9], #16\n" "vldrw.32 q2, [r9], #16\n" "vldrw.32 q3, [r9], #16\n"
-/* q0 .. q3 to bytes in q0, by way of r11 */
-#define GLOW_MVE_DW_CODES \
-  "vldrw.32 q4, [r9], #16\n" "vcvt.f32.s32 q0, q0\n" "vldrw.32 q5, [r9], #16\n" "vcvt.f32.s32 q1, q1\n" \
-  "vldrw.32 q6, [r9], #16\n" "vcvt.f32.s32 q2, q2\n" "vldrw.32 q7, [r9], #16\n" "vcvt.f32.s32 q3, q3\n" \
-  "ldr r11, [r12, #20]\n" \
+/* q0 .. q3 times the scales q4 .. q7 to bytes in q0; zp: a register */
+#define GLOW_MVE_DW_CODES(zp, clamp) \
+  "vcvt.f32.s32 q0, q0\n" "vcvt.f32.s32 q1, q1\n" "vcvt.f32.s32 q2, q2\n" "vcvt.f32.s32 q3, q3\n" \
   "vmul.f32 q0, q0, q4\n" "vmul.f32 q1, q1, q5\n" "vmul.f32 q2, q2, q6\n" "vmul.f32 q3, q3, q7\n" \
   "vcvtn.s32.f32 q0, q0\n" "vcvtn.s32.f32 q1, q1\n" "vcvtn.s32.f32 q2, q2\n" "vcvtn.s32.f32 q3, q3\n" \
-  "vqmovnb.s32 q0, q0\n" "vqmovnt.s32 q0, q1\n" "asrs r11, r11, #1\n" "vqmovnb.s32 q2, q2\n" "vqmovnt.s32 q2, q3\n" \
-  "vqadd.s16 q0, q0, r11\n" "vqadd.s16 q2, q2, r11\n" "vqmovnb.s16 q0, q0\n" "vqmovnt.s16 q0, q2\n" \
-  "bcc 9f\n" "add r11, r12, #24\n" "vldrb.8 q1, [r11], #16\n" "vldrb.8 q2, [r11]\n" \
-  "vmax.s8 q0, q0, q1\n" "vmin.s8 q0, q0, q2\n" "9:\n"
-
-/* One pixel. */
-GLOW_MVE_FUNCTION void glow_mve_dw(GLOW_MVE_UNUSED const glow_mve_dw_t *d) {
-  __asm__(
-      "push {r0, r4-r11, lr}\n" "vpush {d8-d15}\n" "mov r12, r0\n" "movs r3, #0\n" "ldr r9, [r12, #8]\n"
-      "ldr r10, [r12, #12]\n" "ldr r8, [r12, #16]\n"
-      "1:\n" GLOW_MVE_DW_BIAS
-      "ldrd r1, r2, [r12]\n" "vctp.8 r8\n" "dls lr, r2\n"
-      "2: ldr r4, [r1], #4\n" "add r4, r4, r3\n" "vpst\n" "vldrbt.8 q6, [r4]\n" "vldrb.8 q7, [r9], #16\n"
-      "vmullb.s8 q4, q6, q7\n" "vmullt.s8 q5, q6, q7\n" GLOW_MVE_DW_WIDEN "le lr, 2b\n"
-      GLOW_MVE_DW_CODES
-      "vpst\n" "vstrbt.8 q0, [r10], #16\n" "add r3, r3, #16\n" "subs r8, r8, #16\n" "bgt 1b\n"
-      "vpop {d8-d15}\n" "pop {r0, r4-r11, pc}\n");
-}
+  "vqmovnb.s32 q0, q0\n" "vqmovnt.s32 q0, q1\n" "vqmovnb.s32 q2, q2\n" "vqmovnt.s32 q2, q3\n" \
+  "vqadd.s16 q0, q0, " zp "\n" "vqadd.s16 q2, q2, " zp "\n" "vqmovnb.s16 q0, q0\n" "vqmovnt.s16 q0, q2\n" clamp
+#define GLOW_MVE_DW_FREE ""
+#define GLOW_MVE_DW_CLAMP \
+  "vldrb.8 q1, [r12, #0]\n" "vldrb.8 q2, [r12, #16]\n" "vmax.s8 q0, q0, q1\n" "vmin.s8 q0, q0, q2\n"
 /* clang-format on */
 
-GLOW_MVE_UNUSED static void glow_mve_dw_init(glow_mve_dw_t *d, const int8_t *const *taps, int32_t n, int32_t zp,
-                                             int32_t low, int32_t high) {
-  d->taps = taps;
-  d->n = n;
-  d->zp_clamp = 2 * zp + (low > -128 || high < 127 ? 1 : 0);
+/* Kernels of nine taps. The constants: per 16 channels 16 biases, 16 scales, 16 weights per tap; of the last, fewer
+ * channels the same, where each of the four parts of the biases and scales has as many as the first one. Two products
+ * are summed in 16 bits: no channel has two weights of -128 at the taps 0 and 1, 2 and 3, 4 and 5, 6 and 7. The
+ * assembly knows the offsets. */
+typedef struct {
+  int8_t low[16];         /* 0 */
+  int8_t high[16];        /* 16 */
+  const int8_t *taps[9]; /* 32: of the first pixel */
+  int32_t steps[3];      /* 68: by row of the kernel, to the next pixel from 16 bytes behind the last block */
+  int32_t lanes;         /* 80: channels that are left */
+  int32_t part;          /* 84: bytes of a quarter of their biases */
+  int32_t weights;       /* 88: bytes of their weights of a tap */
+  int32_t zp;            /* 92 */
+  const int8_t *stream;  /* 96 */
+  int32_t blocks;        /* 100: of 16 channels */
+  int8_t *out;           /* 104 */
+  const int8_t *end;     /* 108: of the output of the last pixel */
+  int32_t more;          /* 112: 0: no channels are left and no steps to be made */
+} glow_mve_dw9_t;
+
+typedef void glow_mve_dw9_fn(glow_mve_dw9_t *);
+
+/* clang-format off */
+#define GLOW_MVE_DW9_FIRST(x) \
+  "vldrb.8 q6, [" x "], #16\n" "vldrb.8 q7, [r9], #16\n" "vmullb.s8 q4, q6, q7\n" "vmullt.s8 q5, q6, q7\n"
+#define GLOW_MVE_DW9_SECOND(x) \
+  "vldrb.8 q6, [" x "], #16\n" "vldrb.8 q7, [r9]\n" "vmullb.s8 q7, q6, q7\n" "vadd.i16 q4, q4, q7\n" \
+  "vldrb.8 q7, [r9], #16\n" "vmullt.s8 q6, q6, q7\n" "vadd.i16 q5, q5, q6\n" GLOW_MVE_DW_WIDEN
+#define GLOW_MVE_DW9_FIRST_LEFT(x) \
+  "vpstt\n" "vldrbt.8 q6, [" x "], #16\n" "vldrbt.8 q7, [r9]\n" "add r9, r9, lr\n" \
+  "vmullb.s8 q4, q6, q7\n" "vmullt.s8 q5, q6, q7\n"
+#define GLOW_MVE_DW9_SECOND_LEFT(x) \
+  "vpstt\n" "vldrbt.8 q6, [" x "], #16\n" "vldrbt.8 q7, [r9]\n" "vmullb.s8 q7, q6, q7\n" "vadd.i16 q4, q4, q7\n" \
+  "vpst\n" "vldrbt.8 q7, [r9]\n" "add r9, r9, lr\n" "vmullt.s8 q6, q6, q7\n" "vadd.i16 q5, q5, q6\n" GLOW_MVE_DW_WIDEN
+#define GLOW_MVE_DW9_TAPS(first, second) \
+  first("r0") second("r1") first("r2") second("r3") first("r4") second("r5") first("r6") second("r7") \
+  first("r8") GLOW_MVE_DW_WIDEN
+#define GLOW_MVE_DW9_PARTS(a, b, c, d, at) \
+  "vldrw.32 " a ", [" at "]\n" "add " at ", " at ", lr\n" "vldrw.32 " b ", [" at "]\n" "add " at ", " at ", lr\n" \
+  "vldrw.32 " c ", [" at "]\n" "add " at ", " at ", lr\n" "vldrw.32 " d ", [" at "]\n" "add " at ", " at ", lr\n"
+#define GLOW_MVE_DW9(clamp) \
+  "push {r0, r4-r11, lr}\n" "vpush {d8-d15}\n" "mov r12, r0\n" "ldr r10, [r12, #104]\n" \
+  "add r9, r12, #32\n" "ldm r9, {r0-r8}\n" \
+  "1: ldrd r9, r11, [r12, #96]\n" "cmp r11, #0\n" "beq 4f\n" \
+  "2: vldrw.32 q1, [r9, #16]\n" "vldrw.32 q2, [r9, #32]\n" "vldrw.32 q3, [r9, #48]\n" "vldrw.32 q0, [r9], #128\n" \
+  GLOW_MVE_DW9_TAPS(GLOW_MVE_DW9_FIRST, GLOW_MVE_DW9_SECOND) \
+  "vldrw.32 q4, [r9, #-208]\n" "vldrw.32 q5, [r9, #-192]\n" "vldrw.32 q6, [r9, #-176]\n" "vldrw.32 q7, [r9, #-160]\n" \
+  "ldr lr, [r12, #92]\n" GLOW_MVE_DW_CODES("lr", clamp) "subs r11, r11, #1\n" "vstrb.8 q0, [r10], #16\n" "bne 2b\n" \
+  "ldrd lr, r11, [r12, #108]\n" "cmp r11, #0\n" "bne 4f\n" \
+  "3: cmp r10, lr\n" "bne 1b\n" "vpop {d8-d15}\n" "pop {r0, r4-r11, pc}\n" \
+  "4: ldrd r11, lr, [r12, #80]\n" "cmp r11, #0\n" "beq 5f\n" "vctp.8 r11\n" \
+  GLOW_MVE_DW9_PARTS("q0", "q1", "q2", "q3", "r9") "mov r11, r9\n" "add r9, r9, lr, lsl #2\n" "ldr lr, [r12, #88]\n" \
+  GLOW_MVE_DW9_TAPS(GLOW_MVE_DW9_FIRST_LEFT, GLOW_MVE_DW9_SECOND_LEFT) "ldr lr, [r12, #84]\n" \
+  GLOW_MVE_DW9_PARTS("q4", "q5", "q6", "q7", "r11") "ldr lr, [r12, #92]\n" GLOW_MVE_DW_CODES("lr", clamp) \
+  "ldr lr, [r12, #80]\n" "vpst\n" "vstrbt.8 q0, [r10]\n" "add r10, r10, lr\n" \
+  "5: ldrd r9, r11, [r12, #68]\n" "ldr lr, [r12, #76]\n" "add r0, r0, r9\n" "add r1, r1, r9\n" "add r2, r2, r9\n" \
+  "add r3, r3, r11\n" "add r4, r4, r11\n" "add r5, r5, r11\n" "add r6, r6, lr\n" "add r7, r7, lr\n" \
+  "add r8, r8, lr\n" "ldr lr, [r12, #108]\n" "b 3b\n"
+/* clang-format on */
+
+/* Pixels in a row, up to `end`. */
+GLOW_MVE_FUNCTION void glow_mve_dw9(GLOW_MVE_UNUSED glow_mve_dw9_t *d) { __asm__(GLOW_MVE_DW9(GLOW_MVE_DW_FREE)); }
+GLOW_MVE_FUNCTION void glow_mve_dw9_clamped(GLOW_MVE_UNUSED glow_mve_dw9_t *d) {
+  __asm__(GLOW_MVE_DW9(GLOW_MVE_DW_CLAMP));
+}
+
+/* A row of the output. */
+typedef struct {
+  const int8_t *rows[3];
+  int32_t columns[3];  /* how far the columns of a row are apart: 0 outside of the image */
+  const int8_t *zeros; /* zero points of all channels */
+  int32_t in_w;
+  int32_t stride;
+  int32_t dilation;
+  int32_t pad;
+  int32_t out_w;
+  int32_t channels;
+  int32_t doubled; /* 8 channels, whose constants are there twice: two pixels that follow each other in the input */
+} glow_mve_dw9_row_t;
+
+GLOW_MVE_UNUSED __attribute__((noinline)) static void glow_mve_dw9_init(glow_mve_dw9_t *d, const int8_t *stream, int32_t channels, int32_t zp,
+                                              int32_t low, int32_t high) {
   vst1q_s8(d->low, vdupq_n_s8((int8_t)low));
   vst1q_s8(d->high, vdupq_n_s8((int8_t)high));
+  d->stream = stream;
+  d->zp = zp;
+  d->blocks = channels / 16;
+  d->lanes = channels % 16;
+  d->part = (d->lanes + 3) / 4 * 4;
+  d->weights = d->lanes;
+}
+
+static inline void glow_mve_dw9_column(const int8_t **tap, const glow_mve_dw9_row_t *r, int32_t column) {
+  const int32_t is_inside = (uint32_t)column < (uint32_t)r->in_w;
+  tap[0] = is_inside ? r->rows[0] + column * r->columns[0] : r->zeros;
+  tap[3] = is_inside ? r->rows[1] + column * r->columns[1] : r->zeros;
+  tap[6] = is_inside ? r->rows[2] + column * r->columns[2] : r->zeros;
+}
+
+/* The pixels [x, x + count), of which no window but that of the first leaves the image on a side. */
+GLOW_MVE_UNUSED __attribute__((noinline)) static void glow_mve_dw9_pixels(glow_mve_dw9_t *d, glow_mve_dw9_fn *run,
+                                                                         const glow_mve_dw9_row_t *r, int32_t x,
+                                                                         int32_t count) {
+  const int32_t left = x * r->stride - r->pad;
+  glow_mve_dw9_column(d->taps, r, left);
+  glow_mve_dw9_column(d->taps + 1, r, left + r->dilation);
+  glow_mve_dw9_column(d->taps + 2, r, left + 2 * r->dilation);
+  d->end = d->out + count * r->channels;
+  run(d);
+  d->out += count * r->channels;
+}
+
+GLOW_MVE_UNUSED __attribute__((noinline)) static void glow_mve_dw9_row(glow_mve_dw9_t *d, glow_mve_dw9_fn *run,
+                                                                      const glow_mve_dw9_row_t *r, int8_t *out) {
+  const int32_t reach = r->in_w + r->pad - 2 * r->dilation - 1;
+  const int32_t passed = (r->channels + 15) / 16 * 16;
+  const int32_t next = r->doubled != 0 ? 2 : r->stride;
+  int32_t first = (r->pad + r->stride - 1) / r->stride;
+  int32_t last = reach < 0 ? 0 : reach / r->stride + 1;
+  last = last < r->out_w ? last : r->out_w;
+  d->more = r->doubled != 0 ? 0 : d->lanes;
+  for (int32_t ky = 0; ky < 3; ky++) {
+    d->steps[ky] = next * r->columns[ky] - passed;
+    d->more |= d->steps[ky];
+  }
+  d->out = out;
+  for (int32_t x = 0; x < r->out_w;) {
+    int32_t count = x == first && last > first ? last - first : 1;
+    if (r->doubled != 0) {
+      const int32_t is_one = count == 1;
+      count -= is_one != 0 ? 0 : count % 2;
+      first += is_one != 0 ? 0 : count; /* an odd one is left */
+      d->blocks = !is_one;
+      d->lanes = 8 * is_one;
+    }
+    glow_mve_dw9_pixels(d, run, r, x, count);
+    x += count;
+  }
+}
+
+/* Any kernel. The constants: per 16 channels 16 biases, for glow_mve_dw_gathered 16 numbers of channels of the input, 16
+ * weights per tap, 16 scales. The assembly knows the offsets. */
+enum { GLOW_MVE_DW_ROWS = 16 };
+typedef struct {
+  int8_t low[16];            /* 0 */
+  int8_t high[16];           /* 16 */
+  const int8_t *const *rows; /* 32: NULL: outside of the image */
+  int32_t row_count;         /* 36 */
+  int32_t left;              /* 40: bytes from the begin of a row to the window */
+  int32_t row_bytes;         /* 44: of the image */
+  int32_t columns;           /* 48: of the kernel */
+  int32_t column_step;       /* 52 */
+  const int8_t *zeros;       /* 56 */
+  const int8_t *stream;      /* 60 */
+  int8_t *out;               /* 64 */
+  int32_t channels;          /* 68 */
+  int32_t zp;                /* 72 */
+  int32_t pixels;            /* 76 */
+  int32_t pixel_step;        /* 80 */
+} glow_mve_dw_t;
+
+/* clang-format off */
+#define GLOW_MVE_DW(begin, row, load, block) \
+  "push {r0, r4-r11, lr}\n" "vpush {d8-d15}\n" "mov r12, r0\n" "ldr r2, [r12, #52]\n" "ldr r10, [r12, #64]\n" \
+  "1: ldr r9, [r12, #60]\n" "ldr r8, [r12, #68]\n" "ldr r0, [r12, #56]\n" "movs r3, #0\n" \
+  "2: vldrw.32 q0, [r9], #16\n" "vldrw.32 q1, [r9], #16\n" "vldrw.32 q2, [r9], #16\n" "vldrw.32 q3, [r9], #16\n" \
+  begin "vctp.8 r8\n" "ldrd r1, r11, [r12, #32]\n" \
+  "3: ldr r4, [r1], #4\n" "ldrd r5, r6, [r12, #40]\n" "cmp r4, #0\n" "it eq\n" "moveq r6, #0\n" row \
+  "ldr r7, [r12, #48]\n" "dls lr, r7\n" \
+  "4: cmp r5, r6\n" "add r7, r4, r5\n" "csel r7, r7, r0, lo\n" load "vldrb.8 q7, [r9], #16\n" \
+  "vmullb.s8 q4, q6, q7\n" "vmullt.s8 q5, q6, q7\n" GLOW_MVE_DW_WIDEN "add r5, r5, r2\n" "le lr, 4b\n" \
+  "subs r11, r11, #1\n" "bne 3b\n" \
+  "vldrw.32 q4, [r9], #16\n" "vldrw.32 q5, [r9], #16\n" "vldrw.32 q6, [r9], #16\n" "vldrw.32 q7, [r9], #16\n" \
+  "ldr lr, [r12, #72]\n" GLOW_MVE_DW_CODES("lr", GLOW_MVE_DW_CLAMP) \
+  "vpst\n" "vstrbt.8 q0, [r10]\n" "cmp r8, #16\n" "ite lt\n" "addlt r10, r10, r8\n" "addge r10, r10, #16\n" block \
+  "subs r8, r8, #16\n" "bgt 2b\n" \
+  "ldr r4, [r12, #40]\n" "ldrd r5, r6, [r12, #76]\n" "add r4, r4, r6\n" "str r4, [r12, #40]\n" "subs r5, r5, #1\n" \
+  "str r5, [r12, #76]\n" "bne 1b\n" "vpop {d8-d15}\n" "pop {r0, r4-r11, pc}\n"
+/* clang-format on */
+
+/* `pixels` in a row, of as many channels as the input has. */
+GLOW_MVE_FUNCTION void glow_mve_dw(GLOW_MVE_UNUSED glow_mve_dw_t *d) {
+  __asm__(GLOW_MVE_DW("", "add r4, r4, r3\n", "vpst\nvldrbt.8 q6, [r7]\n", "add r3, r3, #16\nadd r0, r0, #16\n"));
+}
+/* Of more than the input has. */
+GLOW_MVE_FUNCTION void glow_mve_dw_gathered(GLOW_MVE_UNUSED glow_mve_dw_t *d) {
+  __asm__(GLOW_MVE_DW("mov r3, r9\nadd r9, r9, #16\n", "", "vldrb.8 q7, [r3]\nvpst\nvldrbt.u8 q6, [r7, q7]\n", ""));
+}
+
+GLOW_MVE_UNUSED __attribute__((noinline)) static void glow_mve_dw_init(glow_mve_dw_t *d, const int8_t *stream, int32_t channels, int32_t zp,
+                                             int32_t low, int32_t high) {
+  vst1q_s8(d->low, vdupq_n_s8((int8_t)low));
+  vst1q_s8(d->high, vdupq_n_s8((int8_t)high));
+  d->stream = stream;
+  d->channels = channels;
+  d->zp = zp;
 }
 
 #endif

@@ -1,5 +1,5 @@
 """Constants of the `mve` variants, each as one stream that the kernel reads once (runtime_c/glow_mve_dot.h,
-glow_mve_run.h, glow_mve_planes.h, glow_mve_dw.h).
+glow_mve_run.h, glow_mve_dw.h).
 
 The zero point of the input is folded into the biases: a kernel multiplies the codes as they are, and padding holds
 the zero point.
@@ -21,8 +21,8 @@ _EMPTY = {"bias": np.zeros(1, np.int32), "scale": np.zeros(1, np.float32)}
 _GROUP = 4  # output channels
 _VECTOR = 16  # bytes
 _SEGMENTS = 7  # GLOW_MVE_SEGMENTS
-_TAPS = 64  # GLOW_MVE_TAPS
-_PLANES_DILATION = 4  # the columns of some pixels fit GLOW_MVE_PLANES_BYTES
+_ROWS = 16  # GLOW_MVE_DW_ROWS
+_OUTSIDE = 64  # bytes: layers of about as many channels share the pixel outside of the image
 _ORDER = [*range(0, 16, 4), *range(2, 16, 4), *range(1, 16, 4), *range(3, 16, 4)]
 _HARD = 2.0**-8  # near enough to a rounding boundary for float32 to go wrong
 _PADDING = 128  # bytes of zeros that a layer may spend on whole vectors
@@ -143,46 +143,66 @@ def accepts_fc(instr: Instr) -> bool:
 
 
 def accepts_depthwise(instr: Instr) -> bool:
-    """Accept int8 layers with one output channel per input channel, channels adjacent."""
-    same = _int(instr, "in_c") == _int(instr, "out_c") == _int(instr, "groups") and _int(instr, "in_ch") == 1
-    return _codes(instr) and same and _int(instr, "k_h") * _int(instr, "k_w") <= _TAPS
+    """Accept int8 layers whose input channels are adjacent; fewer than output channels if a byte can number them."""
+    in_c, out_c, groups = (_int(instr, key) for key in ("in_c", "out_c", "groups"))
+    plain = in_c == groups and (in_c == out_c or in_c <= 1 << 8) and _int(instr, "in_ch") == 1
+    return _codes(instr) and plain and _int(instr, "k_h") <= _ROWS
+
+
+def _doubled(instr: Instr) -> bool:
+    """Say whether two pixels of 8 channels fill a vector."""
+    return _int(instr, "out_c") == _int(instr, "in_col") == _VECTOR // 2 and _int(instr, "stride_w") == 1
 
 
 def depthwise_plan(instr: Instr) -> Mapping[str, ParamValue]:
-    """Choose planes, for 3x3 kernels with strides up to 2, or any."""
-    k_h, k_w, stride = (_int(instr, key) for key in ("k_h", "k_w", "stride_w"))
-    taps: dict[str, ParamValue] = {"taps": k_h * k_w, "k_h": k_h, "k_w": k_w}
-    if k_h != 3 or k_w != 3 or stride > 2 or _int(instr, "dil_w") > _PLANES_DILATION:
-        return {"path": "any", **taps}
-    pitch = 32 if _int(instr, "out_c") == _int(instr, "in_col") == 8 else 64
+    """Choose the kernel for nine taps, or any; weights packed for that one have two dimensions."""
+    k_h, k_w = _int(instr, "k_h"), _int(instr, "k_w")
+    one = _int(instr, "in_c") == _int(instr, "out_c")
+    if not one or k_h != 3 or k_w != 3 or instr.operand("weights").type.rank == 2:
+        return {"path": "any", "k_h": k_h, "run": "glow_mve_dw" if one else "glow_mve_dw_gathered"}
     clamped = "_clamped" if _int(instr, "out_min") > -128 or _int(instr, "out_max") < 127 else ""
-    return {"path": "planes", **taps, "pitch": pitch, "run": f"glow_mve_planes{stride * pitch}{clamped}"}
+    return {"path": "nine", "k_h": k_h, "run": f"glow_mve_dw9{clamped}", "doubled": int(_doubled(instr))}
 
 
 def pack_depthwise(constants: Arrays, instr: Instr) -> Arrays:
-    """Pack the constants of dwconv_s8."""
+    """Pack the constants of dwconv_s8; `bias` becomes a pixel outside of the image, of 64 bytes or a multiple."""
     channels, in_zp = _int(instr, "out_c"), _int(instr, "in_zp")
     weights = constants["weights"].reshape(-1, channels)
     bias = folded_bias(constants["bias"], weights.astype(np.int64).sum(0), in_zp)
-    scale = _per_channel(constants["scale"], channels)
-    any_ = depthwise_plan(instr)["path"] == "any"
-    packed = any_depthwise(weights, bias, scale, in_zp) if any_ else planes(weights, bias, scale)
-    return {"weights": packed, **_EMPTY}
+    scale = _per_channel(constants["scale"], channels).astype(np.float32)
+    outside = np.full(-(-_int(instr, "in_c") // _OUTSIDE) * _OUTSIDE, in_zp, np.int8).view(np.int32)
+    if depthwise_plan(instr)["path"] == "nine" and _pairs_fit(weights):
+        packed = nine_taps(weights, bias, scale, doubled=_doubled(instr))
+    else:
+        packed = any_depthwise(weights, bias, scale, _int(instr, "in_c"))
+    return {**_EMPTY, "weights": packed, "bias": outside}
 
 
-def planes(weights: np.ndarray, bias: np.ndarray, scale: np.ndarray) -> np.ndarray:
-    """Return the constants of glow_mve_planes.h for weights[9, C]."""
-    channels = bias.size
-    numbers = [np.zeros(-(-channels // _GROUP) * _GROUP, kind) for kind in (np.int32, np.float32)]
-    numbers[0][:channels], numbers[1][:channels] = bias, scale
-    groups = np.concatenate([a.view(np.int8).reshape(-1, 4 * _GROUP) for a in numbers], axis=1)
-    by_column = weights.reshape(3, 3, channels).transpose(1, 0, 2).reshape(9, channels)
-    blocks = [by_column[:, c : c + _VECTOR].reshape(-1) for c in range(0, channels, _VECTOR)]
-    return np.concatenate((groups.reshape(-1), *blocks))
+def _pairs_fit(weights: np.ndarray) -> bool:
+    """Say whether the products of two taps of weights[9, C] always fit 16 bits: not those of two weights -128."""
+    return not (weights[:8].reshape(4, 2, -1) == -128).all(1).any()
 
 
-def any_depthwise(weights: np.ndarray, bias: np.ndarray, scale: np.ndarray, in_zp: int) -> np.ndarray:
-    """Return the constants of glow_mve_dw.h for weights[taps, C]."""
+def nine_taps(weights: np.ndarray, bias: np.ndarray, scale: np.ndarray, *, doubled: bool = False) -> np.ndarray:
+    """Return the constants of glow_mve_dw9 for weights[9, C]."""
+    if doubled:
+        weights, bias, scale = np.tile(weights, 2), np.tile(bias, 2), np.tile(scale, 2)
+    blocks = []
+    for c in range(0, bias.size, _VECTOR):
+        w = weights[:, c : c + _VECTOR]
+        whole = -(-w.shape[1] // _GROUP) * _GROUP
+        for numbers in (bias, scale):
+            block = np.zeros(whole, numbers.dtype)
+            block[: w.shape[1]] = numbers[c : c + _VECTOR]
+            blocks.append(block.reshape(-1, 4).T[[0, 2, 1, 3]].reshape(-1).view(np.int8))
+        blocks.append(w.reshape(-1))
+    if bias.size % _VECTOR == 1:
+        blocks.append(np.zeros(3, np.int8))  # the last vector of scales is read as a whole
+    return np.concatenate(blocks)
+
+
+def any_depthwise(weights: np.ndarray, bias: np.ndarray, scale: np.ndarray, in_c: int) -> np.ndarray:
+    """Return the constants of glow_mve_dw, or glow_mve_dw_gathered, for weights[taps, C]; by block of channels."""
     taps, channels = weights.shape
     blocks = -(-channels // _VECTOR)
     w = np.zeros((taps, blocks * _VECTOR), np.int8)
@@ -191,8 +211,9 @@ def any_depthwise(weights: np.ndarray, bias: np.ndarray, scale: np.ndarray, in_z
     biases[:channels], scales[:channels] = bias, scale
     numbers = [a.reshape(blocks, _VECTOR)[:, _ORDER].copy().view(np.int8).reshape(blocks, -1) for a in (biases, scales)]
     rows = w.reshape(taps, blocks, _VECTOR).transpose(1, 0, 2).reshape(blocks, -1)
-    body = np.concatenate((numbers[0], rows, numbers[1]), axis=1).reshape(-1)
-    return np.concatenate((np.full(blocks * _VECTOR, in_zp, np.int8), body))
+    sources = np.arange(blocks * _VECTOR) * in_c // channels
+    gathered = [sources.astype(np.uint8).view(np.int8).reshape(blocks, -1)] if in_c != channels else []
+    return np.concatenate((numbers[0], *gathered, rows, numbers[1]), axis=1)
 
 
 def accepts_add(instr: Instr) -> bool:
@@ -288,9 +309,7 @@ CONV = replace(
     _FAST, accepts=accepts_conv, pack=pack_conv, scratch_bytes=conv_scratch, plan=conv_plan, streams=True,
     header="glow_mve_gather.h",
 )  # fmt: skip
-DEPTHWISE = replace(
-    _FAST, accepts=accepts_depthwise, pack=pack_depthwise, plan=depthwise_plan, header="glow_mve_planes.h"
-)
+DEPTHWISE = replace(_FAST, accepts=accepts_depthwise, pack=pack_depthwise, plan=depthwise_plan, header="glow_mve_dw.h")
 ADD = replace(_IN_PLACE, accepts=accepts_add, plan=add_plan)
 ADD_FUSED = replace(_IN_PLACE, accepts=accepts_add, plan=fused_plan)
 MAXIMUM = replace(_FAST, accepts=accepts_pool)

@@ -129,7 +129,7 @@ _CASES: dict[str, Callable[[], Case]] = {
 
 
 _ASSEMBLY = tuple(_CASES)[: 1 + tuple(_CASES).index("fully connected")]
-_BRANCHES = ("pointwise 8", "pointwise 32")  # all products in one function, which counts in a core register
+_BRANCHES = ("pointwise 8", "pointwise 32", "depthwise 3x3", "depthwise 3x3, 8 channels")  # no low-overhead loops
 
 
 @pytest.mark.qemu

@@ -114,5 +114,5 @@ def test_the_last_group_is_filled_with_copies_of_its_last_channel(out_n: int) ->
 def test_depthwise_constants_hold_each_weight_once() -> None:
     rng = np.random.default_rng(3)
     weights = rng.integers(-127, 128, (9, 21)).astype(np.int8)
-    packed = packing_mve.planes(weights, np.zeros(21, np.int32), np.ones(21, np.float32))
+    packed = packing_mve.nine_taps(weights, np.zeros(21, np.int32), np.ones(21, np.float32))
     assert packed.size == 6 * 32 + 9 * 21
