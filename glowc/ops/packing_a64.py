@@ -25,7 +25,7 @@ CHUNK = 16
 HEADER = "glow_a64.h"
 EMPTY = {"bias": np.zeros(1, np.int32), "scale": np.zeros(1, np.float32)}
 _ROW_OUTPUTS = {"neon": 8, "dot": 16, "a32": 8}
-_NARROW = {"neon": (), "dot": (2, 4), "i8mm": (4,), "a32": ()}
+_NARROW = {"neon": 0, "dot": 2, "i8mm": 4, "a32": 0}  # outputs of the blocks behind whole ones, for up to four
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,16 +66,14 @@ def is_bounded(weights: np.ndarray, bias: np.ndarray, scale: np.ndarray) -> bool
     return bool(np.all(largest.astype(np.float64) * np.abs(scale.astype(np.float64)) <= 32000.0))
 
 
-def blocks(out_n: int, outputs: int, narrow: tuple[int, ...] = ()) -> list[tuple[int, int]]:
-    """Return (first output, outputs) of each block.
+def blocks(out_n: int, outputs: int, last: int = 0) -> list[tuple[int, int]]:
+    """Return (first output, outputs) of each block: whole ones, and one of `last` (or `outputs`) for what is left.
 
-    The last block is the narrowest of `narrow` and `outputs` that holds what is left; it ends with the last output,
-    where there are so many.
+    It ends with the last output, where there are so many.
     """
-    rest = out_n % outputs
+    rest, last = out_n % outputs, last or outputs
     full = [(begin, outputs) for begin in range(0, out_n - rest, outputs)]
-    width = min((n for n in narrow if n >= rest), default=outputs)
-    return [*full, (max(out_n - width, 0), width)] if rest else full
+    return [*full, (max(out_n - last, 0), last)] if rest else full
 
 
 def stream(
@@ -147,7 +145,13 @@ def _steps(isa: str, instr: Instr) -> int:
 
 
 def _conv_blocks(isa: str, instr: Instr) -> list[tuple[int, int]]:
-    return blocks(_int(instr, "out_c"), BLOCKS[isa].outputs, _NARROW[isa])
+    """Return whole blocks, and narrow ones where up to four outputs are left that they can end with."""
+    out_c, outputs, narrow = _int(instr, "out_c"), BLOCKS[isa].outputs, _NARROW[isa]
+    left = padded(out_c % outputs, narrow) if narrow else 0
+    if not 0 < left <= min(4, out_c):
+        return blocks(out_c, outputs)
+    whole = out_c - out_c % outputs
+    return [*blocks(whole, outputs), *((begin, narrow) for begin in range(out_c - left, out_c, narrow))]
 
 
 def _rest(isa: str, instr: Instr) -> int:
@@ -172,13 +176,14 @@ def limits(instr: Instr) -> Mapping[str, ParamValue]:
 def conv_plan(isa: str, instr: Instr) -> Mapping[str, ParamValue]:
     """Return what the template prints with."""
     block, chosen, rest, (_, width) = BLOCKS[isa], path(isa, instr), _rest(isa, instr), _conv_blocks(isa, instr)[-1]
+    narrow = width < block.outputs
     k_h, k_w, in_c, stride = (_int(instr, key) for key in ("k_h", "k_w", "in_c", "stride_w"))
     whole = in_c // block.grain if rest else _steps(isa, instr)
     plan: dict[str, ParamValue] = {
         "path": chosen, "isa": isa, "pixels": block.pixels, "outputs": block.outputs, "grain": _grain(isa, instr),
         "span": int(chosen in ("point", "pixels") and _spans(isa, instr)), **limits(instr),
-        "few": int(_int(instr, "out_c") < width), "narrow": width % block.outputs,
-        "rest": int(0 < rest <= 4 if isa == "dot" else rest > 0),
+        "few": int(_int(instr, "out_c") < width), "narrow": _NARROW[isa] if narrow or rest else 0,
+        "rest": int(rest > 0 or (narrow and chosen == "point")),
         "twice": int(isa == "a32" and chosen in ("point", "pixels") and whole % 2 == 0),
     }  # fmt: skip
     if chosen == "rows":
@@ -227,16 +232,17 @@ def pack_conv(isa: str, constants: Arrays, instr: Instr) -> Arrays:
         taps = planes.reshape(out_c, k_h, k_w, -1, grain)[:, :, _columns(instr)]
         rows = taps.transpose(0, 1, 3, 2, 4).reshape(out_c, -1)
     else:
-        taps, unit = k_h * k_w * in_c, 4 if isa == "dot" else 1
-        rows = np.zeros((out_c, padded(taps, unit if rest else grain)), np.int8)
-        rows[:, :taps] = weights.reshape(out_c, -1)
+        inputs, unit = k_h * k_w * in_c, 4 if isa == "dot" else 1
+        rows = np.zeros((out_c, padded(inputs, unit if rest else grain)), np.int8)
+        rows[:, :inputs] = weights.reshape(out_c, -1)
     parts = _conv_blocks(isa, instr)
     spare = -rows.shape[1] % grain * (parts[-1][1] if isa == "dot" else 1)
     return _pack(isa, constants, weights, rows, instr, parts, 4 if isa == "dot" else grain, spare)
 
 
 def _fc_blocks(isa: str, instr: Instr) -> list[tuple[int, int]]:
-    return blocks(_int(instr, "out_n"), _ROW_OUTPUTS[isa], (4, 8, 12) if isa == "dot" else (4,))
+    out_n, outputs = _int(instr, "out_n"), _ROW_OUTPUTS[isa]
+    return blocks(out_n, outputs, padded(out_n % outputs, 4))
 
 
 def pack_fc(isa: str, constants: Arrays, instr: Instr) -> Arrays:

@@ -21,11 +21,10 @@ def kernel_cases() -> Iterator[Case]:
         yield layer(rng, k, 12, rows=rows, per_channel=False)
 
 
-def test_last_block_is_the_narrowest_that_holds_the_rest() -> None:
-    assert blocks(16, 8, (2, 4)) == [(0, 8), (8, 8)]
-    assert blocks(18, 8, (2, 4)) == [(0, 8), (8, 8), (16, 2)]
-    assert blocks(19, 8, (2, 4)) == [(0, 8), (8, 8), (15, 4)]
-    assert blocks(21, 8, (2, 4)) == [(0, 8), (8, 8), (13, 8)]
+def test_last_block_ends_with_the_last_output() -> None:
+    assert blocks(16, 8) == [(0, 8), (8, 8)]
+    assert blocks(18, 8, 4) == [(0, 8), (8, 8), (14, 4)]
+    assert blocks(21, 8) == [(0, 8), (8, 8), (13, 8)]
     assert blocks(3, 8) == [(0, 8)]
 
 
