@@ -4,15 +4,44 @@
 
 #include "glow_dsp.h"
 
-/* saturate(rne(v) + zp) to int8; NaN gives zp. */
-static inline int8_t glow_round_s8(float v, int32_t zp) {
+/* rne(v), saturated to 32 bits; NaN gives 0. The twin saturates earlier, beyond every code. */
+static inline int32_t glow_rne(float v) {
 #if GLOW_DSP_ASM
   int32_t code;
-  __asm__("vcvtr.s32.f32 %1, %1\n\tvmov %0, %1\n\tqadd %0, %0, %2\n\tssat %0, #8, %0" : "=&r"(code), "+t"(v) : "r"(zp));
-  return (int8_t)code;
+  __asm__("vcvtr.s32.f32 %1, %1\n\tvmov %0, %1" : "=r"(code), "+t"(v));
+  return code;
 #else
-  return (int8_t)glow_round_clamp(v != v ? 0.0f : v, zp, -128, 127);
+  return glow_round_clamp(v != v ? 0.0f : v, 0, -4194304, 4194303);
 #endif
+}
+
+/* a + b, saturated to 32 bits. */
+static inline int32_t glow_qadd(int32_t a, int32_t b) {
+#if GLOW_DSP_ASM
+  __asm__("qadd %0, %0, %1" : "+r"(a) : "r"(b));
+  return a;
+#else
+  const int64_t sum = (int64_t)a + b;
+  return (int32_t)(sum < INT32_MIN ? INT32_MIN : (sum > INT32_MAX ? INT32_MAX : sum));
+#endif
+}
+
+static inline int32_t glow_saturate8(int32_t x) {
+#if GLOW_DSP_ASM
+  __asm__("ssat %0, #8, %0" : "+r"(x));
+  return x;
+#else
+  return glow_clamp(x, -128, 127);
+#endif
+}
+
+/* saturate(rne(v) + zp) to eight bits; NaN gives zp. */
+static inline int32_t glow_round8(float v, int32_t zp) { return glow_saturate8(glow_qadd(glow_rne(v), zp)); }
+static inline int8_t glow_round_s8(float v, int32_t zp) { return (int8_t)glow_round8(v, zp); }
+
+/* clamp(rne(v) + zp, lo, hi). */
+static inline int32_t glow_round_fpu(float v, int32_t zp, int32_t lo, int32_t hi) {
+  return glow_clamp(glow_qadd(glow_rne(v), zp), lo, hi);
 }
 
 /* The greater of each of four int8. */
@@ -29,6 +58,17 @@ static inline uint32_t glow_max4(uint32_t a, uint32_t b) {
     most |= ((x ^ 0x80u) > (y ^ 0x80u) ? x : y) << shift;
   }
   return most;
+#endif
+}
+
+/* The lesser of each of four int8. */
+static inline uint32_t glow_min4(uint32_t a, uint32_t b) {
+#if GLOW_DSP_ASM
+  uint32_t least;
+  __asm__("ssub8 %0, %2, %1\n\tsel %0, %1, %2" : "=&r"(least) : "r"(a), "r"(b));
+  return least;
+#else
+  return ~glow_max4(~a, ~b);
 #endif
 }
 

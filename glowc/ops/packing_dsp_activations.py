@@ -43,19 +43,7 @@ def _accepts(instr: Instr) -> bool:
     return _int(instr, "a_col") == _int(instr, "out_col") == 1 and _int(instr, "m") >= 2 and _int(instr, "n") >= 2
 
 
-def _accepts_maximum(instr: Instr) -> bool:
-    """Accept adjacent channels, at least four."""
-    return _int(instr, "in_ch") == 1 and _int(instr, "in_c") >= 4
-
-
-def _accepts_quantize(instr: Instr) -> bool:
-    """Accept float32 to int8."""
-    return (instr.operand("in").type.dtype, instr.operand("out").type.dtype) == (DType.F32, DType.S8)
-
-
 _ROUND = KernelVariant("dsp", NEEDS, rank=10, header="glow_dsp_round.h")
-MAXIMUM = replace(_ROUND, accepts=_accepts_maximum)
-QUANTIZE = replace(_ROUND, accepts=_accepts_quantize, in_place=True)
 LAYER_NORM = replace(_ROUND, in_place=True)
 SOFTMAX = replace(_ROUND, in_place=True, accepts=lambda instr: _int(instr, "inner") == 1)
 MATMUL = KernelVariant(

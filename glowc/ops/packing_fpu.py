@@ -12,6 +12,7 @@ from glowc.ops.base import Arrays, KernelVariant
 
 NEEDS = frozenset({"dsp", "fpu", "unaligned"})  # Cortex-M4F, M7, M33, M55
 _BLOCK = 4  # outputs
+_LARGE = 9  # positions of a window
 
 
 def _int(instr: Instr, key: str) -> int:
@@ -67,6 +68,16 @@ def _accepts_matmul(instr: Instr) -> bool:
     return adjacent and _int(instr, "m") >= 2 and _int(instr, "n") >= _BLOCK
 
 
+def _accepts_maximum(instr: Instr) -> bool:
+    """Accept adjacent channels, at least four."""
+    return _int(instr, "in_ch") == 1 and _int(instr, "in_c") >= _BLOCK
+
+
+def _accepts_average(instr: Instr) -> bool:
+    """Accept as of a maximum, and windows that are worth a loop of their own."""
+    return _accepts_maximum(instr) and _int(instr, "k_h") * _int(instr, "k_w") >= _LARGE
+
+
 _SHARED = KernelVariant("fpu", NEEDS, rank=10, header="glow_fpu.h")
 CONV = replace(_SHARED, accepts=_accepts_conv, plan=_conv_plan, pack=_pack_conv)
 CONV_W8 = replace(CONV, header="glow_fpu_w8.h", accepts=lambda instr: _zero_at_zero(instr) and _accepts_conv(instr))
@@ -74,3 +85,5 @@ DEPTHWISE = replace(_SHARED, accepts=_accepts_depthwise)
 FC = replace(_SHARED, accepts=_accepts_fc)
 FC_W8 = replace(FC, header="glow_fpu_w8.h", accepts=lambda instr: _zero_at_zero(instr) and _accepts_fc(instr))
 MATMUL = replace(_SHARED, accepts=_accepts_matmul, plan=_matmul_plan)
+MAXIMUM = replace(_SHARED, needs=NEEDS | {"vcvtn"}, accepts=_accepts_maximum, header="glow_fpu_pool.h")  # has VMAXNM
+AVERAGE = replace(_SHARED, accepts=_accepts_average, header="glow_fpu_pool.h")

@@ -27,7 +27,15 @@ from glowc.graph.graph import Node
 from glowc.graph.numerics import F32, act_range, round_clamp
 from glowc.graph.types import DType, QuantParams, TensorType
 from glowc.instr.ir import ParamValue
-from glowc.ops import packing_a32, packing_dsp, packing_dsp_activations, packing_mve, packing_mve_f32, packing_neon
+from glowc.ops import (
+    packing_a32,
+    packing_dsp,
+    packing_dsp_codes,
+    packing_fpu,
+    packing_mve,
+    packing_mve_f32,
+    packing_neon,
+)
 from glowc.ops.base import REF, Arrays, Call, KernelDef, LowerCtx, MaybeTypes, OpDef, OpError, Types
 from glowc.ops.quantize import emit_requantize, requantized
 from glowc.ops.spatial import ROW_PARAMS, row_params, rows_of, store_rows, window_rows
@@ -359,9 +367,9 @@ KERNELS = (
     *(
         KernelDef(f"max_pool_{t.value}", _OPERANDS, GEOMETRY, interpret_max, rows=True, row_window=window_rows,
                   template="max_pool", needs_math=t.is_float, doc="maximum of windows",
-                  variants=(*REF, packing_dsp_activations.MAXIMUM, packing_a32.MAXIMUM, packing_neon.MAXIMUM,
+                  variants=(*REF, packing_dsp_codes.MAXIMUM, packing_a32.MAXIMUM, packing_neon.MAXIMUM,
                             packing_mve.MAXIMUM) if t is DType.S8
-                  else (*REF, packing_mve_f32.MAXIMUM) if t is DType.F32 else REF)
+                  else (*REF, packing_fpu.MAXIMUM, packing_mve_f32.MAXIMUM) if t is DType.F32 else REF)
         for t in (DType.S8, DType.U8, DType.S16, DType.F32, DType.F64)
     ),
     *(
@@ -377,13 +385,14 @@ KERNELS = (
         KernelDef(f"avg_pool_{t.value}w", _OPERANDS,
                   (*GEOMETRY, "include_pad", "in_zp", "out_zp", "out_min", "out_max", "half"), interpret_average_real,
                   float_params=("in_scale", "out_scale"), rows=True, template="avg_pool_s8w",
+                  variants=(*REF, packing_dsp_codes.AVERAGE_REAL) if t is DType.S8 else REF,
                   doc="quantised average of windows")
         for t in (DType.S8, DType.S16)
     ),
     *(
         KernelDef(f"avg_pool_{t.value}", _OPERANDS, (*GEOMETRY, "include_pad"), interpret_average, rows=True,
                   float_params=("act_min", "act_max"), row_window=window_rows, template="avg_pool_f32", needs_math=True,
-                  variants=(*REF, packing_mve_f32.AVERAGE) if t is DType.F32 else REF,
+                  variants=(*REF, packing_fpu.AVERAGE, packing_mve_f32.AVERAGE) if t is DType.F32 else REF,
                   doc="average of windows")
         for t in (DType.F32, DType.F64)
     ),

@@ -16,7 +16,14 @@ from glowc.graph.graph import Node
 from glowc.graph.numerics import dequantize, lut_s8, quantize
 from glowc.graph.types import DType, QuantParams, TensorType
 from glowc.instr.ir import ParamValue
-from glowc.ops import packing_dsp_activations, packing_mve, packing_mve_activations, packing_neon, packing_soft
+from glowc.ops import (
+    packing_dsp_codes,
+    packing_m3_lut,
+    packing_mve,
+    packing_mve_activations,
+    packing_neon,
+    packing_soft,
+)
 from glowc.ops.base import REF_IN_PLACE, Arrays, Call, KernelDef, LowerCtx, MaybeTypes, OpDef, OpError, Ref, Types
 from glowc.ops.strided import present
 
@@ -204,23 +211,26 @@ _UNARY, _AXIS = ("in in", "out out"), ("in in", "in scale", "in zp", "out out")
 _AXIS_DIMS = ("outer", "channels", "inner")
 KERNELS = (
     KernelDef("lut_s8", ("in in", "in lut", "out out"), ("n",), _interpret_lut, in_place=("in",),
-              variants=(*REF_IN_PLACE, packing_neon.LUT, packing_mve.LUT), length="n", doc="out = lut[in + 128]"),
+              variants=(*REF_IN_PLACE, *packing_m3_lut.LUT, packing_dsp_codes.LUT, packing_neon.LUT, packing_mve.LUT),
+              length="n",
+              doc="out = lut[in + 128]"),
     KernelDef("flip_sign", _UNARY, ("n",), _interpret_flip, in_place=("in",),
-              variants=(*REF_IN_PLACE, packing_mve.FLIP),
+              variants=(*REF_IN_PLACE, packing_dsp_codes.FLIP, packing_mve.FLIP),
               length="n", doc="x ^ sign bit"),
     KernelDef("quantize", _UNARY, ("n", "zp"), _interpret_quantize, float_params=("scale",), needs_math=True,
-              in_place=("in",), variants=(*REF_IN_PLACE, packing_soft.QUANTIZE, packing_dsp_activations.QUANTIZE,
+              in_place=("in",), variants=(*REF_IN_PLACE, packing_soft.QUANTIZE, packing_dsp_codes.QUANTIZE,
                                          packing_mve_activations.QUANTIZE, packing_neon.QUANTIZE),
               length="n", doc="saturate(rne(x / scale) + zp)"),
     KernelDef("dequantize", _UNARY, ("n", "zp"), _interpret_dequantize, float_params=("scale",),
-              in_place=("in",), variants=(*REF_IN_PLACE, packing_mve.DEQUANTIZE), length="n", doc="(x - zp) * scale"),
+              in_place=("in",), variants=(*REF_IN_PLACE, packing_dsp_codes.DEQUANTIZE, packing_mve.DEQUANTIZE),
+              length="n", doc="(x - zp) * scale"),
     KernelDef("quantize_axis", _AXIS, _AXIS_DIMS, _interpret_quantize_axis, needs_math=True,
               doc="quantize with a scale and zero point per channel"),
     KernelDef("dequantize_axis", _AXIS, _AXIS_DIMS, _interpret_dequantize_axis,
               doc="dequantize with a scale and zero point per channel"),
     KernelDef("requantize", _UNARY, ("n", "in_zp", "out_zp"), _interpret_requantize, needs_math=True,
               float_params=("in_scale", "out_scale"), in_place=("in",),
-              variants=(*REF_IN_PLACE, packing_mve_activations.REQUANTIZE), length="n",
+              variants=(*REF_IN_PLACE, packing_dsp_codes.REQUANTIZE, packing_mve_activations.REQUANTIZE), length="n",
               doc="saturate(rne((x - in_zp) * in_scale / out_scale) + out_zp)"),
 )  # fmt: skip
 
