@@ -12,7 +12,6 @@ from glowc.instr.ir import Instr, ParamValue
 from glowc.ops.base import KernelVariant
 from glowc.ops.packing_a64 import conv_variant, fc_variant
 from glowc.ops.packing_neon import (
-    accepts_dense,
     accepts_fused,
     add_plan,
     average_variant,
@@ -23,6 +22,7 @@ from glowc.ops.packing_neon import (
     matmul_variant,
     maximum_variant,
 )
+from glowc.ops.packing_neon_mul import accepts_long_rows
 
 HEADER = "glow_a32.h"
 _NEEDS = {"a32", "neon"}
@@ -37,8 +37,8 @@ MATMUL = matmul_variant("a32", _NEEDS, HEADER)
 
 
 def _accepts_agreed(instr: Instr) -> bool:
-    """Accept dense sums in the fused form: A32 has no vector division."""
-    return accepts_dense(instr) and add_plan(instr)["form"] == "agreed"
+    """Accept sums in the fused form: A32 has no vector division."""
+    return accepts_long_rows(instr) and add_plan(instr)["form"] == "agreed"
 
 
 @lru_cache(maxsize=256)

@@ -93,7 +93,7 @@ def _form(instr: Instr) -> Form | None:
     return linear_form(instr.kernel, tuple(sorted((k, v) for k, v in instr.params.items() if k not in axes)))
 
 
-def _steps(instr: Instr) -> tuple[int, int]:
+def steps(instr: Instr) -> tuple[int, int]:
     """Return the steps of both operands along the last axis."""
     last = int(instr.params["rank"]) - 1
     return int(instr.params[f"a{last}"]), int(instr.params[f"b{last}"])
@@ -102,12 +102,12 @@ def _steps(instr: Instr) -> tuple[int, int]:
 def _rows(instr: Instr) -> Mapping[str, ParamValue]:
     """What the loops over rows are printed for; `full`: all int8 codes are allowed."""
     full = (int(instr.params["out_min"]), int(instr.params["out_max"])) == (-128, 127)
-    return {**dict(zip(("a_step", "b_step"), _steps(instr), strict=True)), "full": int(full)}
+    return {**dict(zip(("a_step", "b_step"), steps(instr), strict=True)), "full": int(full)}
 
 
 def accepts_rows(instr: Instr) -> bool:
     """Accept rows of adjacent codes; those of one operand may be one code each."""
-    return _steps(instr) in ((1, 1), (1, 0), (0, 1))
+    return steps(instr) in ((1, 1), (1, 0), (0, 1))
 
 
 def accepts(instr: Instr) -> bool:

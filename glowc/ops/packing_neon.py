@@ -12,6 +12,7 @@ from glowc.graph.types import DType
 from glowc.instr.ir import Instr, ParamValue
 from glowc.ops.base import Arrays, KernelVariant
 from glowc.ops.packing_a64 import HEADER, folded, is_bounded, limits
+from glowc.ops.packing_neon_mul import accepts_long_rows, row_plan
 
 
 def _int(instr: Instr, key: str) -> int:
@@ -66,11 +67,11 @@ def _accepts_depthwise_dot(instr: Instr) -> bool:
 
 
 def _pack_depthwise_dot(constants: Arrays, instr: Instr) -> Arrays:
-    """Pack as `_pack_depthwise`, the weights as [k_w, channels, 4]: the rows of a column, then zeros."""
+    """Pack as `_pack_depthwise`, the weights as [k_w, channels, k_h]: a column's rows are adjacent."""
     k_h, k_w, channels = (_int(instr, key) for key in ("k_h", "k_w", "out_c"))
-    weights = np.zeros((k_w, channels, 4), np.int8)
-    weights[..., :k_h] = constants["weights"].reshape(k_h, k_w, channels).transpose(1, 2, 0)
-    return {**_pack_depthwise(constants, instr), "weights": weights.reshape(-1)}
+    packed = _pack_depthwise(constants, instr)
+    columns = packed["weights"].reshape(k_h, k_w, channels).transpose(1, 2, 0)
+    return {**packed, "weights": np.ascontiguousarray(columns).reshape(-1)}
 
 
 def _depthwise_dot_plan(instr: Instr) -> Mapping[str, ParamValue]:
@@ -84,25 +85,17 @@ DEPTHWISE_DOT = KernelVariant(
 )  # fmt: skip
 
 
-def accepts_dense(instr: Instr) -> bool:
-    """Accept one or more rows, dense in both operands."""
-    rank = _int(instr, "rank")
-    if rank not in (1, 2):
-        return False
-    dense = instr.params[f"a{rank - 1}"] == instr.params[f"b{rank - 1}"] == 1
-    return dense and _int(instr, f"d{rank - 1}") >= 8
-
-
 def accepts_fused(instr: Instr) -> bool:
-    """Accept dense sums whose value before the rounding stays below 32000."""
-    if not accepts_dense(instr) or _int(instr, "half") not in (0, 128):
+    """Accept sums whose value before the rounding stays below 32000."""
+    if not accepts_long_rows(instr) or _int(instr, "half") not in (0, 128):
         return False
     ratios = abs(float(instr.params["a_ratio"])) + abs(float(instr.params["b_ratio"]))
     return 255.0 * ratios + abs(float(instr.params["fixed"])) <= 32000.0
 
 
-def _range(instr: Instr) -> Mapping[str, ParamValue]:
-    return {"low": int(_int(instr, "out_min") > -128), "high": int(_int(instr, "out_max") < 127)}
+def _rows(instr: Instr) -> Mapping[str, ParamValue]:
+    """Return the operands' steps along a row, and which limits are inside int8."""
+    return {**row_plan(instr), "low": int(_int(instr, "out_min") > -128), "high": int(_int(instr, "out_max") < 127)}
 
 
 @lru_cache(maxsize=256)
@@ -115,8 +108,9 @@ def _as_fused(sign: str, codes: tuple[int, ...], scales: tuple[float, ...]) -> t
     a = (np.arange(-128, 128, dtype=np.float32) - np.float32(codes[0]))[:, None]
     b = (np.arange(-128, 128, dtype=np.float32) - np.float32(codes[1]))[None, :]
     sa, sb, sy = (np.float32(scale) for scale in scales)
-    if sign != "+" or not sy > 0:
+    if not sy > 0:
         return None
+    sb = sb if sign == "+" else -sb
     with np.errstate(all="ignore"):
         wanted = np.clip(np.rint((a * sa + b * sb) / sy) + codes[2], -128, 127)
         ra, rb = np.float32(sa / sy), np.float32(sb / sy)
@@ -136,17 +130,17 @@ def add_plan(instr: Instr) -> Mapping[str, ParamValue]:
     scales = tuple(float(instr.params[key]) for key in ("a_scale", "b_scale", "out_scale"))
     fused = _as_fused(str(instr.params["sign"]), codes, scales)
     if fused is None:
-        return {"form": "sub", "half": 0, **_range(instr)}
-    return {"form": "agreed", "half": 0, "a_ratio": fused[0], "b_ratio": fused[1], "fixed": fused[2], **_range(instr)}
+        return {"form": "sub", "half": 0, **_rows(instr)}
+    return {"form": "agreed", "half": 0, "a_ratio": fused[0], "b_ratio": fused[1], "fixed": fused[2], **_rows(instr)}
 
 
 def fused_plan(instr: Instr) -> Mapping[str, ParamValue]:
     """Return what the template of add_s8f prints with."""
-    return {"form": "fused", "half": _int(instr, "half"), **_range(instr)}
+    return {"form": "fused", "half": _int(instr, "half"), **_rows(instr)}
 
 
 ADD = KernelVariant(
-    "neon", frozenset({"a64", "neon"}), rank=30, in_place=True, accepts=accepts_dense, header="glow_neon.h",
+    "neon", frozenset({"a64", "neon"}), rank=30, in_place=True, accepts=accepts_long_rows, header="glow_neon.h",
     plan=add_plan,
 )  # fmt: skip
 ADD_FUSED = KernelVariant(

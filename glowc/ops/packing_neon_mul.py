@@ -7,26 +7,23 @@ from dataclasses import replace
 
 from glowc.instr.ir import Instr, ParamValue
 from glowc.ops.base import KernelVariant
-from glowc.ops.packing_m3_add import accepts_rows
+from glowc.ops.packing_m3_add import accepts_rows, steps
 
 _LEAST_ROW = 8
 
 
-def _last(instr: Instr, letter: str) -> int:
-    """Return a parameter of the last axis."""
-    return int(instr.params[f"{letter}{int(instr.params['rank']) - 1}"])
+def accepts_long_rows(instr: Instr) -> bool:
+    """Accept rows of at least eight codes; those of one operand may be one code each."""
+    return accepts_rows(instr) and int(instr.params[f"d{int(instr.params['rank']) - 1}"]) >= _LEAST_ROW
 
 
-def _accepts(instr: Instr) -> bool:
-    """Accept rows of at least eight codes."""
-    return accepts_rows(instr) and _last(instr, "d") >= _LEAST_ROW
-
-
-def _plan(instr: Instr) -> Mapping[str, ParamValue]:
-    return {"a_step": _last(instr, "a"), "b_step": _last(instr, "b")}
+def row_plan(instr: Instr) -> Mapping[str, ParamValue]:
+    """Return the operands' steps along a row."""
+    return dict(zip(("a_step", "b_step"), steps(instr), strict=True))
 
 
 _A64 = KernelVariant(
-    "neon", frozenset({"a64", "neon"}), rank=30, header="glow_neon_mul.h", in_place=True, accepts=_accepts, plan=_plan,
+    "neon", frozenset({"a64", "neon"}), rank=30, header="glow_neon_mul.h", in_place=True, accepts=accepts_long_rows,
+    plan=row_plan,
 )  # fmt: skip
 MULTIPLY = (_A64, replace(_A64, isa="a32", needs=frozenset({"a32", "neon"}), template_isa="neon"))
