@@ -26,6 +26,7 @@ from glowc.instr.ir import Program
 from glowc.instr.lifetimes import live_bytes, place_markers, root_lifetimes, strip_markers
 from glowc.instr.text import dump_program
 from glowc.instr.verify import verify_program
+from glowc.layers import Layer, Order
 from glowc.memory import Room
 from glowc.memory.types import MemoryPlan
 from glowc.passes.base import PassCtx
@@ -37,7 +38,7 @@ from glowc.passes.propagate_quant import PropagateQuant
 from glowc.passes.stateful import Stateful
 from glowc.planning import Planned, Request, local_offsets, pareto, verify_plan
 from glowc.regions import draw_plans, named, parts_of, region_report, require_split, rooms_of
-from glowc.selection import Layer, Order, Selection, plan_selection, select_variants
+from glowc.selection import Selection, plan_selection, select_variants
 from glowc.target import Board
 from glowc.time_form import form_in_time
 from glowc.tuned import read_tuned
@@ -146,9 +147,9 @@ def compile_model(
         require_int8(graph)
 
     tuned = read_tuned(options.tuned, board.cpu, options.opt) if options.tuned is not None else None
-    selection = select_variants(graph, board.cpu, options.opt, tuned)
+    selection = select_variants(graph, board.cpu, options.opt, tuned, _flash_room(options, board))
     if order is not None:
-        selection = replace(selection, order=order(selection.layers))
+        selection = selection.ordered(order(selection.layers))
     selection, planned = plan_selection(selection, _request(options, board))
     program, plan = place_markers(planned.program), planned.plan
     if options.verify_plan:
@@ -300,6 +301,17 @@ def read_arrays(
         hint = f"numpy.savez(path, ...) with {names}"
         raise InputError(f"{path} does not fit the model", details=problems, hint=hint)
     return found
+
+
+_CODE_ROOM = 64 * 1024  # of flash, left to code where the user sets no limit
+
+
+def _flash_room(options: CompileOptions, board: Board) -> int | None:
+    """Return the bytes that constants may take where a kernel would spend them for speed."""
+    flash = board.bytes_of("flash") if board.bare_metal else None
+    if options.flash_limit is not None:
+        return options.flash_limit if flash is None else min(flash, options.flash_limit)
+    return None if flash is None else max(flash - _CODE_ROOM, 0)
 
 
 def _rooms(options: CompileOptions, board: Board) -> tuple[Room, ...]:

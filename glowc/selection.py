@@ -1,8 +1,9 @@
 """Which kernel variant each layer gets: the costs of the CPU, the wish for speed or size, and measured choices.
 
-The candidates of every layer are collected by one lowering (`collect`), and ordered, the wanted one first, by `select`:
+The candidates of every layer (`layers.collect`) are ordered, the wanted one first, by `select`:
 
-speed     fewest predicted instructions
+speed     fewest predicted instructions; variants that spend flash for it (`speed_only`) while there is room, those that
+          save most for a byte first
 balanced  the same, as long as scratch does not make the arena grow by more than 15 % or 8 KB, and the code stays below
           24 KB; else code is saved where it costs the fewest instructions
 size      a kilobyte of code must save 3 % of the instructions, and the code should stay below 12 KB
@@ -22,9 +23,10 @@ from functools import partial
 from glowc.codegen.kernels import Identity, args_struct, identity, render_kernel, variant_of
 from glowc.codegen.view import Family, family, literal_families, literal_kernels
 from glowc.costs import Costs, load_costs
+from glowc.flash import within_flash
 from glowc.graph.graph import Graph
 from glowc.instr.ir import Instr, Program
-from glowc.instr.lifetimes import live_bytes
+from glowc.layers import Layer, Order, Tuned, collect, scratch_bytes
 from glowc.lower.lowering import Choose, Finish, by_rank, lower_graph
 from glowc.ops.base import KernelVariant, guessed_insns, row_waste
 from glowc.planning import Planned, Request, fits, make_plan
@@ -41,44 +43,6 @@ _DOUBLINGS, _HALVINGS = (
     4,
 )  # of the price of code, until it fits: at most a quarter of the instructions for a kilobyte
 
-Order = Mapping[str, tuple[str, ...]]
-"""Variants by name of the instruction, the wanted one first."""
-
-Tuned = Mapping[str, Mapping[str, int]]
-"""Measured instructions by name of the instruction and variant."""
-
-
-@dataclass(frozen=True, slots=True)
-class Layer:
-    """An instruction as it would be with each variant, the highest rank first; `live_bytes` is the arena beside it."""
-
-    name: str
-    forms: tuple[Instr, ...]
-    live_bytes: int = 0
-
-    def form(self, isa: str) -> Instr:
-        """Return the instruction with that variant."""
-        return next(f for f in self.forms if f.isa == isa)
-
-
-def scratch_bytes(instr: Instr) -> int:
-    """Return the bytes of scratch of an instruction."""
-    return sum(o.type.size_bytes for o in instr.operands if o.role == "scratch")
-
-
-def collect(graph: Graph, cpu: Cpu) -> tuple[Layer, ...]:
-    """Return every instruction of the lowered graph with all variants that the CPU has and that accept it."""
-    forms: dict[str, tuple[Instr, ...]] = {}
-
-    def record(instr: Instr, variants: Sequence[KernelVariant], finish: Finish) -> KernelVariant:
-        ranked = sorted(variants, key=lambda v: -v.rank)
-        forms[instr.name] = tuple(finish(v) for v in ranked)
-        return ranked[0]
-
-    program = lower_graph(graph, cpu, choose=record)
-    live = live_bytes(program)
-    return tuple(Layer(i.name, forms[i.name], live[n] - scratch_bytes(i)) for n, i in enumerate(program.instrs))
-
 
 def chooser(order: Order) -> Choose:
     """Return the choice for a lowering: of the variants that may be had, the first in the order."""
@@ -93,7 +57,7 @@ def chooser(order: Order) -> Choose:
 
 @dataclass(frozen=True, slots=True)
 class Selection:
-    """The variants chosen for a graph on a CPU."""
+    """The variants chosen for a graph on a CPU; all constants together should need at most `flash_bytes`."""
 
     graph: Graph
     cpu: Cpu
@@ -102,6 +66,7 @@ class Selection:
     costs: Costs
     order: Order
     tuned: Tuned
+    flash_bytes: int | None = None
     scratch_limit: int = 1 << 62
 
     def lower(self, streaming: Callable[[str], bool]) -> Program:
@@ -138,6 +103,18 @@ class Selection:
         """Return the selection in which layers take no more than `limit` bytes of scratch where they can."""
         return replace(self, order=lean(self.layers, self.order, limit), scratch_limit=limit)
 
+    def ordered(self, order: Order) -> Selection:
+        """Return the selection with another order, in which variants that the flash has no room for stand last."""
+        known: Order = {
+            x.name: tuple(dict.fromkeys((*order.get(x.name, ()), *(f.isa for f in x.forms)))) for x in self.layers
+        }
+        if self.flash_bytes is not None:
+            known = within_flash(self.layers, known, self._literal_insns, self.flash_bytes)
+        return replace(self, order=known)
+
+    def _literal_insns(self, instr: Instr) -> int | None:
+        return _insns(self.costs, self.tuned, instr, "literal")
+
     def estimates(self, program: Program) -> list[int | None]:
         """Return the predicted instructions of each call of a program, None where the kernel was not measured."""
         instrs = [i for i in program.instrs if not i.is_marker]
@@ -147,7 +124,11 @@ class Selection:
 
 
 def select_variants(
-    graph: Graph, cpu: Cpu, opt: str, measured: Callable[[Layer], Mapping[str, int]] | None = None
+    graph: Graph,
+    cpu: Cpu,
+    opt: str,
+    measured: Callable[[Layer], Mapping[str, int]] | None = None,
+    flash_bytes: int | None = None,
 ) -> Selection:
     """Return the selection for a graph; `measured` tells the instructions of a layer by variant, if known."""
     layers, costs = collect(graph, cpu), load_costs(cpu)
@@ -156,7 +137,8 @@ def select_variants(
         insns = measured(layer) if measured is not None else {}
         if {f.isa for f in layer.forms} <= insns.keys():
             tuned[layer.name] = insns
-    return Selection(graph, cpu, opt, layers, costs, select(layers, costs, opt, tuned), tuned)
+    order = select(layers, costs, opt, tuned)
+    return Selection(graph, cpu, opt, layers, costs, order, tuned, flash_bytes).ordered(order)
 
 
 def plan_selection(selection: Selection, request: Request) -> tuple[Selection, Planned]:
@@ -213,7 +195,8 @@ def select(layers: Sequence[Layer], costs: Costs, opt: str, tuned: Tuned | None 
     """Return the order of variants for every instruction."""
     mode = {"size": "size", "balanced": "shared", "speed": "literal"}[opt]
     tuned = tuned or {}
-    orders: Order = {x.name: _by_speed(x, costs, mode, tuned.get(x.name)) for x in layers}
+    known = layers if opt == "speed" else [_without_speed_only(x) for x in layers]
+    orders: Order = {x.name: _by_speed(x, costs, mode, tuned.get(x.name)) for x in known}
     if opt == "speed":
         return orders
     allowed = _affordable(layers)
@@ -221,6 +204,10 @@ def select(layers: Sequence[Layer], costs: Costs, opt: str, tuned: Tuned | None 
     small = [replace(x, forms=tuple(f for f in x.forms if f.isa in allowed[x.name])) for x in layers]
     fitted = _fit_code(small, kept, Pricing(costs, tuned, opt, mode))
     return {name: tuple(dict.fromkeys((*fitted[name], *isas))) for name, isas in orders.items()}
+
+
+def _without_speed_only(layer: Layer) -> Layer:
+    return replace(layer, forms=tuple(f for f in layer.forms if not variant_of(f).speed_only))
 
 
 def _by_speed(layer: Layer, costs: Costs, mode: str, measured: Mapping[str, int] | None) -> tuple[str, ...]:

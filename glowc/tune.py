@@ -16,7 +16,7 @@ from glowc.driver import Compiled, CompileOptions, compile_model, write_bundle
 from glowc.errors import BoardError
 from glowc.execute import count_layers, load_bundle, random_inputs
 from glowc.instr.lifetimes import strip_markers
-from glowc.selection import Layer, Order
+from glowc.layers import Layer, Order
 from glowc.target import Board, require_tool
 from glowc.tuned import Entry, layer_key, load_entries, save_entries
 

@@ -16,8 +16,8 @@ from pathlib import Path
 from glowc.codegen.kernels import render_kernel
 from glowc.codegen.view import RUNTIME_FILES, headers_of
 from glowc.errors import GlowcError, InputError
+from glowc.layers import Layer
 from glowc.paths import data_dir
-from glowc.selection import Layer
 from glowc.target import Cpu
 
 _VERSION = 1

@@ -37,7 +37,8 @@ from glowc.errors import GlowcError
 from glowc.execute import build_bundle, count_layers, load_bundle, random_inputs
 from glowc.instr.ir import Instr
 from glowc.instr.lifetimes import strip_markers
-from glowc.selection import Layer, Order, count_lines
+from glowc.layers import Layer, Order
+from glowc.selection import count_lines
 from glowc.target import Board, find_tool, load_board, sections
 
 BOARDS = (

@@ -178,7 +178,7 @@ class KernelVariant:
     `rows_in_order` keeps the kernel's row contract (`KernelDef.row_window`, `length`), so that the output may be
     planned over input that is dead by then; `streams` says of a variant with scratch that calls for single rows
     give what one call for all gives at little more cost, and that no scratch lives from one call to the next.
-    `speed_only` variants spend RAM that only `--opt speed` is for.
+    `speed_only` variants spend RAM or flash that only `--opt speed` is for.
     `row_block` are the pixels that it computes together: a row of a call costs as much as one of a whole multiple.
     """
 

@@ -17,8 +17,9 @@ from glowc import costs as costs_module
 from glowc.costs import MODES, Costs, Fit, features, key_of, load_costs, parse_costs
 from glowc.graph.types import DType, TensorType
 from glowc.instr.ir import Access, Instr, Operand
+from glowc.layers import Layer, scratch_bytes
 from glowc.ops.registry import get_kernel
-from glowc.selection import Layer, lean, scratch_bytes, select
+from glowc.selection import lean, select
 from glowc.target import cpu_names, load_cpu
 from tests.conftest import ROOT
 

@@ -11,7 +11,7 @@ import pytest
 from glowc import tuned as tuned_module
 from glowc.driver import CompileOptions, compile_model
 from glowc.errors import BoardError, InputError
-from glowc.selection import collect
+from glowc.layers import collect
 from glowc.target import load_board, load_cpu
 from glowc.tune import tune_model
 from glowc.tuned import Entry, layer_key, load_entries, read_tuned, save_entries
