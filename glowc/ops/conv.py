@@ -31,6 +31,7 @@ from glowc.ops import (
     packing_mve,
     packing_mve_f32,
     packing_neon,
+    packing_winograd,
 )
 from glowc.ops.base import REF, Arrays, Call, KernelDef, LowerCtx, MaybeTypes, OpDef, OpError, Types
 from glowc.ops.integer import Folded, fold_weights, weight_codes
@@ -303,6 +304,7 @@ _FAST = {
         *packing_m3.CONV,
         packing_dsp.CONV,
         packing_dsp_quad.CONV,
+        packing_winograd.CONV,
         packing_a32.CONV,
         *packing_a64.CONV,
         *packing_lane.CONV,
