@@ -7,7 +7,7 @@
 #if !defined(__thumb2__)
 #if GLOW_THUMB_ASM
 
-#define GLOW_THUMB_SPAN 0x0F000000u /* from 2^-32 up to the bits of 0.25: the products below fit 32 bits */
+#define GLOW_THUMB_SPAN 0x0F000001u /* from 2^-32 to the bits of 0.25: the products below fit 32 bits */
 #define GLOW_M0_NEAR 0x40000000 /* no code: a sum near a tie */
 
 static inline int32_t glow_thumb_sat8(int32_t x) {
@@ -234,6 +234,7 @@ GLOW_THUMB_NOINLINE static void glow_thumb_fc8(int32_t *sum, const int8_t *x, co
 
 #include "glow_thumb.h"
 #include "glow_thumb_codes.h"
+#include "glow_thumb_pool.h"
 #endif
 
 #endif

@@ -146,6 +146,7 @@ GLOW_THUMB_NOINLINE static void glow_thumb_fc8(int32_t *sum, const int8_t *x, co
 
 #include "glow_thumb.h"
 #include "glow_thumb_codes.h"
+#include "glow_thumb_pool.h"
 #endif
 
 #endif

@@ -1,0 +1,52 @@
+"""Averages of int8 codes for cores without FPU and DSP (runtime_c/glow_thumb_pool.h): integer sums, one product a code.
+
+avg_pool_s8w is defined by float32 sums in the order of the window. They differ from the exact average, in codes, by
+less than (taps + 6) * 2^-24 of the largest average, and the code by 2^-15 more: what is that near to a tie is computed
+by the definition.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import replace
+
+from glowc.instr.ir import Instr, ParamValue
+from glowc.ops.base import KernelVariant
+from glowc.ops.packing_m3 import NEEDS, near_tie
+
+_MOST_ROWS = 32
+_EXACT_SUM = 1 << 24
+_SPAN = 255  # of a code without its zero point
+_RARE = 1 << 27  # one part in 16, in 2^-32
+
+
+def _int(instr: Instr, key: str) -> int:
+    return int(instr.params[key])
+
+
+def _taps(instr: Instr) -> int:
+    return _int(instr, "k_h") * _int(instr, "k_w") if "k_h" in instr.params else _int(instr, "n")
+
+
+def _near(instr: Instr) -> int:
+    """Return how near to a tie, in 2^-32, codes may be misjudged."""
+    taps = _taps(instr)
+    near = near_tie(_SPAN * taps)
+    if "half" not in instr.params:
+        return near
+    largest = _SPAN * float(instr.params["in_scale"]) / float(instr.params["out_scale"])
+    return near + int((taps + 6) * largest * 256) + (1 << 17) + 1
+
+
+def _accepts(instr: Instr) -> bool:
+    """Accept exact sums, and adjacent channels in windows of at most 32 rows."""
+    window = "k_h" not in instr.params or (_int(instr, "in_ch") == 1 and _int(instr, "k_h") <= _MOST_ROWS)
+    return window and _SPAN * _taps(instr) <= _EXACT_SUM and _near(instr) < _RARE
+
+
+def _plan(instr: Instr) -> Mapping[str, ParamValue]:
+    return {"near": _near(instr)}
+
+
+_M3 = KernelVariant("m3", NEEDS, rank=5, header="glow_m3.h", accepts=_accepts, plan=_plan)
+AVERAGE = (_M3, replace(_M3, isa="m0", needs=frozenset({"thumb1"}), header="glow_m0.h", template_isa="m3"))

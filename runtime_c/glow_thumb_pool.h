@@ -1,0 +1,137 @@
+/* Averages of int8 windows for cores without SIMD: sums of four adjacent channels in the halves of two words. */
+#ifndef GLOW_THUMB_POOL_H
+#define GLOW_THUMB_POOL_H
+
+#include "glow_thumb_base.h"
+
+#define GLOW_THUMB_POOL_ROWS 32
+#define GLOW_THUMB_POOL_TAPS 257 /* bytes whose sum fits a half */
+
+/* What exists of a window: `taps` pixels, `step` apart, in each of `rows` rows. */
+typedef struct {
+  const int8_t *row[GLOW_THUMB_POOL_ROWS];
+  int32_t rows;
+  int32_t taps;
+  int32_t step;
+} glow_thumb_pool_t;
+
+/* The part [begin, end) of a window of k positions, `dil` apart, that lies in 0 .. n. */
+typedef struct {
+  int32_t begin;
+  int32_t end;
+} glow_thumb_range_t;
+
+static inline glow_thumb_range_t glow_thumb_clip(int32_t first, int32_t k, int32_t dil, int32_t n) {
+  glow_thumb_range_t range = {0, k};
+  while (range.begin < k && first + range.begin * dil < 0) {
+    range.begin++;
+  }
+  while (range.end > range.begin && first + (range.end - 1) * dil >= n) {
+    range.end--;
+  }
+  return range;
+}
+
+/* The sums of the four channels from c on. */
+GLOW_THUMB_NOINLINE static void glow_thumb_pool4(const glow_thumb_pool_t *w, int32_t c, int32_t *sum) {
+  const int32_t step = w->step;
+  sum[0] = 0;
+  sum[1] = 0;
+  sum[2] = 0;
+  sum[3] = 0;
+  for (int32_t r = 0; r < w->rows; r++) {
+    const int8_t *from = w->row[r] + c;
+    for (int32_t left = w->taps; left > 0; left -= GLOW_THUMB_POOL_TAPS) {
+      const int32_t taps = left < GLOW_THUMB_POOL_TAPS ? left : GLOW_THUMB_POOL_TAPS;
+      uint32_t even = 0u;
+      uint32_t odd = 0u;
+      for (const int8_t *const end = from + taps * step; from != end; from += step) {
+        uint32_t four;
+        memcpy(&four, from, sizeof four);
+        four ^= 0x80808080u;
+        even += four & 0x00FF00FFu;
+        odd += four >> 8 & 0x00FF00FFu;
+      }
+      sum[0] += (int32_t)(even & 0xFFFFu) - 128 * taps;
+      sum[1] += (int32_t)(odd & 0xFFFFu) - 128 * taps;
+      sum[2] += (int32_t)(even >> 16) - 128 * taps;
+      sum[3] += (int32_t)(odd >> 16) - 128 * taps;
+    }
+  }
+}
+
+/* The sum of channel c. */
+GLOW_THUMB_NOINLINE static int32_t glow_thumb_pool1(const glow_thumb_pool_t *w, int32_t c) {
+  int32_t sum = 0;
+  for (int32_t r = 0; r < w->rows; r++) {
+    const int8_t *from = w->row[r] + c;
+    for (int32_t i = 0; i < w->taps; i++, from += w->step) {
+      sum += *from;
+    }
+  }
+  return sum;
+}
+
+/* How sums of windows become codes. With `real`, near a tie, the definition of avg_pool_s8w:
+ * rne((sum((v - in_zp) * in_scale) / count) / out_scale + zp + half) - half; else that of glow_requant. */
+typedef struct {
+  float scale; /* in_scale / (out_scale * count) */
+  float in_scale;
+  float out_scale;
+  int32_t count;
+  int32_t in_zp;
+  int32_t zp;
+  int32_t lo;
+  int32_t hi;
+  int32_t half;
+  uint32_t near_tie; /* as of glow_thumb_gemm_t; here of `real` also what float32 sums may differ by */
+  int32_t real;
+} glow_thumb_mean_t;
+
+GLOW_THUMB_NOINLINE static int32_t glow_thumb_mean_slow(const glow_thumb_mean_t *m, const glow_thumb_pool_t *w,
+                                                        int32_t c, int32_t sum) {
+  if (m->real == 0) {
+    return glow_requant(sum, m->scale, m->zp, m->lo, m->hi);
+  }
+  float acc = 0.0f;
+  for (int32_t r = 0; r < w->rows; r++) {
+    const int8_t *from = w->row[r] + c;
+    for (int32_t i = 0; i < w->taps; i++, from += w->step) {
+      acc += glow_rounded((float)(*from - m->in_zp) * m->in_scale);
+    }
+  }
+  const float code = glow_rounded(acc / (float)m->count / m->out_scale) + (float)(m->zp + m->half);
+  return glow_round_clamp(code, -m->half, m->lo, m->hi);
+}
+
+/* The code of channel c. */
+static inline int32_t glow_thumb_mean(const glow_thumb_mean_t *m, const glow_thumb_pool_t *w, int32_t c, int32_t sum,
+                                      uint32_t bits) {
+  int32_t code = sum;
+  if (bits - GLOW_THUMB_LEAST >= GLOW_THUMB_SPAN ||
+      !glow_thumb_round1(&code, glow_thumb_factor(bits), m->near_tie, m->zp)) {
+    return glow_thumb_mean_slow(m, w, c, sum);
+  }
+  return glow_clamp(code, m->lo, m->hi);
+}
+
+/* The averages of all channels of a window; the last four of them overlap those before. */
+GLOW_THUMB_NOINLINE static void glow_thumb_means(const glow_thumb_mean_t *m, const glow_thumb_pool_t *w,
+                                                 int32_t channels, int8_t *out) {
+  uint32_t bits;
+  memcpy(&bits, &m->scale, sizeof bits);
+  const int32_t zeros = w->rows * w->taps * m->in_zp;
+  for (int32_t c = 0; channels < 4 && c < channels; c++) {
+    out[c] = (int8_t)glow_thumb_mean(m, w, c, glow_thumb_pool1(w, c) - zeros, bits);
+  }
+  for (int32_t start = 0; channels >= 4 && start < channels; start += 4) {
+    const int32_t c = start + 4 <= channels ? start : channels - 4;
+    int32_t sum[4];
+    glow_thumb_pool4(w, c, sum);
+    for (int32_t i = 0; i < 4; i++) {
+      out[c + i] = (int8_t)glow_thumb_mean(m, w, c + i, sum[i] - zeros, bits);
+    }
+  }
+}
+
+#endif
