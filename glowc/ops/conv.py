@@ -31,6 +31,7 @@ from glowc.ops import (
     packing_mve,
     packing_mve_f32,
     packing_neon,
+    packing_taps,
     packing_winograd,
 )
 from glowc.ops.base import REF, Arrays, Call, KernelDef, LowerCtx, MaybeTypes, OpDef, OpError, Types
@@ -317,8 +318,10 @@ _FAST = {
         packing_a32.DEPTHWISE,
         packing_neon.DEPTHWISE,
         packing_neon.DEPTHWISE_DOT,
+        *packing_taps.DEPTHWISE,
         packing_mve.DEPTHWISE,
     ),
+    "dwconv_s8w16": packing_taps.DEPTHWISE,
 }
 
 _SHIFTED = {
