@@ -32,6 +32,7 @@ from glowc.ops import (
     packing_dsp,
     packing_dsp_codes,
     packing_fpu,
+    packing_m3_pool,
     packing_mve,
     packing_mve_f32,
     packing_neon,
@@ -376,7 +377,8 @@ KERNELS = (
         KernelDef(f"avg_pool_{t.value}", _OPERANDS,
                   (*GEOMETRY, "include_pad", "in_zp", "out_zp", "out_min", "out_max"), interpret_average,
                   float_params=("in_scale", "out_scale"), rows=True, row_window=window_rows, template="avg_pool_s8",
-                  variants=(*REF, packing_dsp.AVERAGE, packing_a32.AVERAGE, packing_neon.AVERAGE, packing_mve.AVERAGE)
+                  variants=(*REF, *packing_m3_pool.AVERAGE, packing_dsp.AVERAGE, packing_a32.AVERAGE,
+                            packing_neon.AVERAGE, packing_mve.AVERAGE)
                   if t is DType.S8 else REF,
                   doc="quantised average of the whole image")
         for t in (DType.S8, DType.S16)
@@ -385,7 +387,7 @@ KERNELS = (
         KernelDef(f"avg_pool_{t.value}w", _OPERANDS,
                   (*GEOMETRY, "include_pad", "in_zp", "out_zp", "out_min", "out_max", "half"), interpret_average_real,
                   float_params=("in_scale", "out_scale"), rows=True, template="avg_pool_s8w",
-                  variants=(*REF, packing_dsp_codes.AVERAGE_REAL) if t is DType.S8 else REF,
+                  variants=(*REF, *packing_m3_pool.AVERAGE, packing_dsp_codes.AVERAGE_REAL) if t is DType.S8 else REF,
                   doc="quantised average of windows")
         for t in (DType.S8, DType.S16)
     ),
