@@ -267,12 +267,14 @@ typedef struct {
   int32_t scale_step;
   int32_t channels;
   int32_t in_zp;
+  int32_t w_zp;
   int32_t out_zp;
   int32_t out_min;
   int32_t out_max;
   int32_t k_w;
   int32_t stride_w;
   int32_t dil_w;
+  int32_t outputs; /* of a tile */
   const glow_thumb_shift_t *shift; /* NULL: codes are rounded half to even */
 } glow_thumb_dw_t;
 
@@ -280,27 +282,28 @@ typedef struct {
 GLOW_THUMB_NOINLINE static int32_t glow_thumb_dw_pad(const glow_thumb_dw_t *d, const int8_t *w) {
   int32_t sum = 0;
   for (int32_t i = 0; i < d->above; i++) {
-    sum += *w++;
+    sum += *w++ - d->w_zp;
   }
   w += d->rows * d->k_w;
   for (int32_t i = 0; i < d->below; i++) {
-    sum += *w++;
+    sum += *w++ - d->w_zp;
   }
   return sum * d->in_zp;
 }
 
-/* Channel c of `outputs` outputs, one of which may be near a tie. */
-GLOW_THUMB_NOINLINE static void glow_thumb_dw_slow(const glow_thumb_dw_t *d, int32_t c, int8_t *to, int32_t outputs) {
+/* Channel c, from input channel `from`, of a tile's outputs, one of which may be near a tie. */
+GLOW_THUMB_NOINLINE static void glow_thumb_dw_slow(const glow_thumb_dw_t *d, int32_t c, int32_t from, int8_t *to) {
   const int32_t taps = d->above + d->below + d->rows * d->k_w;
   const int32_t first = d->left > 0 ? d->left : 0;
-  for (int32_t i = 0; i < outputs; i++, to += d->channels) {
+  for (int32_t i = 0; i < d->outputs; i++, to += d->channels) {
     const int8_t *w = d->weights + c * taps;
     int32_t acc = d->bias[c] + glow_thumb_dw_pad(d, w);
     w += d->above;
     for (int32_t r = 0; r < d->rows; r++) {
       for (int32_t kx = 0; kx < d->k_w; kx++) {
         const int32_t x = d->left + i * d->stride_w + kx * d->dil_w;
-        acc += *w++ * (x >= 0 && x < d->in_w ? d->row[r][(x - first) * d->in_col + c] : d->in_zp);
+        const int32_t in = x >= 0 && x < d->in_w ? d->row[r][(x - first) * d->in_col + from] : d->in_zp;
+        acc += (*w++ - d->w_zp) * in;
       }
     }
     const int32_t code = glow_thumb_slow(acc, d->scale + c * d->scale_step, d->shift, c, d->out_zp);

@@ -22,6 +22,7 @@ from glowc.ops.packing_dsp import conv_plan
 NEEDS = frozenset({"thumb2"})
 _HEADER = "glow_m3.h"
 _REGISTERS = 8  # for the sums of a depthwise tile and the weights of a kernel row
+_HELD = 3  # weights of a row that is too wide for them
 _MAX_OUTPUTS, _USUAL_OUTPUTS = 5, 4  # of a tile; layers with tiles alike share a function
 _FC_OUTPUTS = 8
 _MAX_ROWS, _MAX_SPAN, _MAX_KINDS = 10, 24, 8
@@ -126,12 +127,18 @@ class Tiles:
     last: tuple[int, ...]
 
 
+def held_weights(k_w: int) -> int:
+    """Return how many columns of a kernel row are taken at a time."""
+    return k_w if k_w < _REGISTERS else _HELD
+
+
 def cut_row(in_w: int, out_w: int, k_w: int, stride: int, dilation: int, pad: int) -> Tiles:
     """Return the cheapest tiles of a row of out_w outputs; the last one ends with the row and may overlap others."""
-    most = min(_MAX_OUTPUTS, _REGISTERS - k_w, out_w)
+    held = held_weights(k_w)
+    most = min(_MAX_OUTPUTS, _REGISTERS - held, out_w)
 
     def cost(outputs: int) -> float:
-        columns = (outputs - 1) * stride + (k_w - 1) * dilation + 1
+        columns = (outputs - 1) * stride + (held - 1) * dilation + 1
         per_tile = k_w * (outputs * k_w + min(columns, k_w * outputs) + k_w + columns // 2 + 4) + 12 * outputs + 30
         return -(-out_w // outputs) * per_tile * (0.93 if outputs == _USUAL_OUTPUTS else 1.0)
 
@@ -153,12 +160,10 @@ def _cut(instr: Instr) -> Tiles:
 
 
 def accepts_depthwise(instr: Instr) -> bool:
-    """Accept int8, one output channel per input channel, adjacent channels, and windows that fit the registers."""
+    """Accept int8, channels of their own, which are adjacent, and windows that unrolled code serves."""
     if any(instr.operand(role).type.dtype is not DType.S8 for role in ("in", "weights", "out")):
         return False
-    alike = _int(instr, "in_c") == _int(instr, "out_c") == _int(instr, "groups")
-    small = _int(instr, "k_h") <= _MAX_ROWS and _int(instr, "k_w") < _REGISTERS
-    if not (alike and small and _int(instr, "in_ch") == 1 and _int(instr, "w_zp") == 0):
+    if _int(instr, "k_h") > _MAX_ROWS or _int(instr, "in_ch") != 1:
         return False
     span = (_int(instr, "k_w") - 1) * _int(instr, "dil_w") + 1
     return span <= _MAX_SPAN and len(_cut(instr).kinds) <= _MAX_KINDS
@@ -172,7 +177,7 @@ def pack_depthwise(constants: Arrays, instr: Instr) -> Arrays:
 
 def depthwise_weights(weights: np.ndarray, instr: Instr) -> np.ndarray:
     """Return weights [channels, taps]."""
-    return np.ascontiguousarray(weights.reshape(-1, _int(instr, "in_c")).T)
+    return np.ascontiguousarray(weights.reshape(-1, _int(instr, "out_c")).T)
 
 
 def depthwise_plan(instr: Instr) -> Mapping[str, ParamValue]:
@@ -183,7 +188,8 @@ def depthwise_plan(instr: Instr) -> Mapping[str, ParamValue]:
     return plan | {
         "n": tiles.outputs, "kinds": ";".join(f"{left},{right}" for left, right in tiles.kinds),
         "first": ",".join(map(str, tiles.first)), "middle": tiles.middle, "last": ",".join(map(str, tiles.last)),
-        "full": int(full), "thumb2": int(instr.isa == "m3"),
+        "full": int(full), "thumb2": int(instr.isa == "m3"), "held": held_weights(_int(instr, "k_w")),
+        "offset": int(_int(instr, "w_zp") != 0), "mult": _int(instr, "out_c") // _int(instr, "in_c"),
     }  # fmt: skip
 
 

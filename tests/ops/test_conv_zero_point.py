@@ -1,4 +1,7 @@
-"""Kernel cases of layers whose weights have a zero point, and of depthwise windows wider than the tiles' registers."""
+"""Kernel cases of layers whose weights have a zero point, and of depthwise layers out of the ordinary.
+
+Those have windows wider than the registers of a tile, or several output channels of an input channel.
+"""
 
 from __future__ import annotations
 
@@ -45,7 +48,23 @@ def wide_cases(rng: np.random.Generator) -> Iterator[Case]:
     yield geometry(rng, h=12, w=12, c=5, out_c=5, group=5, k=(11, 11), pads=(5, 5, 5, 5), label="large window")
 
 
+def multiplied_cases(rng: np.random.Generator) -> Iterator[Case]:
+    """Several output channels of every input channel."""
+    for (c, mult), stride, w_zp in itertools.product(
+        ((4, 2), (3, 3), (8, 2), (5, 4), (17, 2), (16, 4), (2, 19)), (1, 2), (0, 99)
+    ):
+        base: dict[str, Any] = {"c": c, "out_c": mult * c, "group": c, "stride": (stride, stride), "w_zp": w_zp}
+        yield geometry(rng, h=5, w=9, **base, **_EDGE, label=f"{mult} channels of {c}")
+        yield geometry(rng, h=6, w=8, **base, batch=2, clamp=(-90, 80), k=(2, 5), label=f"{mult} channels of {c}")
+    base = {"c": 6, "out_c": 12, "group": 6, "h": 6, "w": 11, "pads": (2, 2, 2, 2)}
+    yield geometry(rng, **base, dilation=(2, 2), extreme=True, x_zp=127, label="two channels, dilation")
+    yield geometry(rng, **base, per_channel=False, y_zp=-128, x_zp=0, label="two channels, one scale")
+    yield geometry(rng, **base, rows=(1, 4), in_ring=5, out_ring=3, descending=1, label="two channels, ring")
+    yield geometry(rng, **base, k=(1, 9), label="two channels, signal")
+
+
 def kernel_cases() -> Iterator[Case]:
     """All of them."""
     yield from depthwise_cases(np.random.default_rng(21))
     yield from wide_cases(np.random.default_rng(22))
+    yield from multiplied_cases(np.random.default_rng(23))
