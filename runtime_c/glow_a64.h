@@ -100,14 +100,6 @@ static inline void glow_a64_add_products16(int32_t *sums, int8x16_t a, int8x16_t
   glow_a64_add_products8(sums + 8, vget_high_s8(a), vget_high_s8(b));
 }
 
-/* rne(float32(acc) * scale) + zp of eight accumulators, saturated to 16 bits */
-static inline int16x8_t glow_a64_requant(int32x4_t acc0, int32x4_t acc1, float32x4_t scale0, float32x4_t scale1,
-                                         int16x8_t zp) {
-  const int32x4_t v0 = vcvtnq_s32_f32(vmulq_f32(vcvtq_f32_s32(acc0), scale0));
-  const int32x4_t v1 = vcvtnq_s32_f32(vmulq_f32(vcvtq_f32_s32(acc1), scale1));
-  return vqaddq_s16(vcombine_s16(vqmovn_s32(v0), vqmovn_s32(v1)), zp);
-}
-
 /* the last count % 8 bytes of count >= 8 at `from`, then zeros */
 static inline uint64_t glow_a64_tail(const int8_t *from, int32_t count) {
   uint64_t bytes;

@@ -42,16 +42,21 @@ def _pack_depthwise(constants: Arrays, instr: Instr) -> Arrays:
 
 
 def _depthwise_plan(isa: str, instr: Instr) -> Mapping[str, ParamValue]:
-    k_h, k_w, stride = _int(instr, "k_h"), _int(instr, "k_w"), _int(instr, "stride_w")
-    rotate = k_h * k_w <= 9 and _int(instr, "dil_w") == 1 and stride <= k_w
-    shape = {"k_h": k_h, "k_w": k_w, "stride": stride if rotate else 0, "rotate": int(rotate)}
+    shape = {"k_h": _int(instr, "k_h"), "k_w": _int(instr, "k_w"), "stride": _int(instr, "stride_w")}
     return {"isa": isa, **shape, **limits(instr)}
+
+
+def _accepts_nine(instr: Instr) -> bool:
+    """Accept windows of at most nine taps: they stay in registers; packing_taps takes the larger ones."""
+    k_h, k_w = _int(instr, "k_h"), _int(instr, "k_w")
+    small = k_h * k_w <= 9 and _int(instr, "dil_w") == 1 and _int(instr, "stride_w") <= k_w
+    return _accepts_depthwise(instr) and small
 
 
 def depthwise_variant(isa: str, needs: set[str], header: str = HEADER) -> KernelVariant:
     """Return a variant of dwconv_s8."""
     return KernelVariant(
-        isa, frozenset(needs), rank=30, accepts=_accepts_depthwise, header=header, template_isa="neon",
+        isa, frozenset(needs), rank=30, accepts=_accepts_nine, header=header, template_isa="neon",
         pack=_pack_depthwise, plan=lambda instr: _depthwise_plan(isa, instr),
     )  # fmt: skip
 
