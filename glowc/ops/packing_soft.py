@@ -42,4 +42,6 @@ def quantize_plan(instr: Instr) -> Mapping[str, ParamValue]:
     return {"mantissa": str(mantissa), "shift": 126 - exponent}
 
 
-QUANTIZE = KernelVariant("soft", NEEDS, rank=5, in_place=True, accepts=accepts_quantize, plan=quantize_plan)
+QUANTIZE = KernelVariant(
+    "soft", NEEDS, rank=5, header="glow_thumb_reals.h", in_place=True, accepts=accepts_quantize, plan=quantize_plan
+)
