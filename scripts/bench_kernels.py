@@ -41,7 +41,10 @@ DSP = ("cortex-m4", "cortex-m7", "cortex-m33")
 
 @dataclass(frozen=True)
 class Layer:
-    """A layer shape, and instructions per MAC: of the peer, wanted (`must`) and best known, by CPU."""
+    """A layer shape, and instructions per MAC: of the peer, wanted (`must`) and best known, by CPU.
+
+    `opt` is how it is compiled whatever --opt says.
+    """
 
     name: str
     in_hwc: tuple[int, int, int]
@@ -54,6 +57,7 @@ class Layer:
     must: tuple[float, float] = (0.0, 0.0)  # DSP, cortex-m55
     best: tuple[float, float] = (0.0, 0.0)
     xnnpack: float = 0.0  # on cortex-a53
+    opt: str = ""
 
     @property
     def is_fc(self) -> bool:
@@ -106,6 +110,15 @@ LAYERS = (
           must=(1.15, 0.0), best=(0.963, 0.0)),
     Layer("AD FC 128->640", (1, 1, 128), 640, peer=(6.19, 3.68, 2.33, 2.33, 2.33, 0.596),
           must=(1.15, 0.0), best=(0.950, 0.0)),
+    *(
+        Layer(f"conv3x3 {c}->{c} @{size}, speed", (size, size, c), c, (3, 3), 1, SAME, peer=peer, must=(must, 0.0),
+              best=(best, 0.0), opt="speed")
+        for c, size, peer, must, best in (
+            (16, 32, (7.55, 3.34, 2.33, 2.35, 2.34, 0.399), 1.0, 0.794),
+            (32, 16, (6.70, 2.87, 1.93, 1.93, 1.93, 0.256), 0.6, 0.561),
+            (64, 8, (6.33, 2.67, 1.76, 1.76, 1.76, 0.207), 0.45, 0.431),
+        )
+    ),
 )  # fmt: skip
 
 
@@ -150,7 +163,8 @@ def measure(layer: Layer, board: Board, opt: str) -> dict[str, Any]:
         onnx.save(model_of(layer), path)
         # A first convolution reads the planar image of the camera; the others stand between layers, in NHWC.
         planar = layer.is_fc or layer.in_hwc[2] <= 3
-        compiled = compile_model(path, board, CompileOptions(opt=opt, io_layout="exported" if planar else "nhwc"))
+        options = CompileOptions(opt=layer.opt or opt, io_layout="exported" if planar else "nhwc")
+        compiled = compile_model(path, board, options)
         write_bundle(compiled, Path(folder) / "bundle")
         info = load_bundle(Path(folder) / "bundle")
         shape = compiled.imported.types["x_q"].shape
@@ -169,13 +183,15 @@ def measure(layer: Layer, board: Board, opt: str) -> dict[str, Any]:
         "scratch_bytes": sum(
             o.type.size_bytes for i in compiled.program.instrs for o in i.operands if o.role == "scratch"
         ),
+        "weights_bytes": report["weights_bytes"],
     }  # fmt: skip
 
 
 def show(rows: Sequence[dict[str, Any]], board: Board, console: Console) -> None:
     """Print one board's table."""
     table = Table(title=f"instructions per MAC on {board.name} ({board.cpu.name})", box=None)
-    for column in ("layer", "kernel", "MACs", "insns/MAC", "peer", "ratio", "must", "best known", "scratch", "code"):
+    for column in ("layer", "kernel", "MACs", "insns/MAC", "peer", "ratio", "must", "best known", "scratch", "code",
+                   "constants"):  # fmt: skip
         table.add_column(column, justify="left" if column in ("layer", "kernel") else "right")
     for r in rows:
         ok = "" if not r["must"] else "green" if r["insns_per_mac"] <= r["must"] else "red"
@@ -185,6 +201,7 @@ def show(rows: Sequence[dict[str, Any]], board: Board, console: Console) -> None
             f"{r['peer']:.2f}" if r["peer"] else "-",
             f"{r['insns_per_mac'] / r['peer']:.2f}" if r["peer"] else "-", f"{r['must']:.2f}" if r["must"] else "-",
             f"{r['best']:.2f}" if r["best"] else "-", str(r["scratch_bytes"]), f"{r['text_bytes']:,}",
+            f"{r['weights_bytes']:,}",
         )  # fmt: skip
     console.print(table)
 
