@@ -23,6 +23,7 @@ from glowc.ops import (
     packing_a64,
     packing_dsp,
     packing_dsp_quad,
+    packing_dsp_sixteen,
     packing_dsp_small,
     packing_fpu,
     packing_lane,
@@ -311,6 +312,7 @@ _FAST = {
         *packing_lane.CONV,
         packing_mve.CONV,
     ),
+    "conv_s16": (packing_dsp_sixteen.CONV,),
     "dwconv_s8": (
         *packing_m3.DEPTHWISE,
         packing_dsp.DEPTHWISE,
@@ -326,6 +328,7 @@ _FAST = {
 
 _SHIFTED = {
     "conv_s8": (*packing_m3_shift.CONV, packing_dsp_quad.SHIFT),
+    "conv_s16": (packing_dsp_sixteen.CONV,),
     "dwconv_s8": packing_m3_shift.DEPTHWISE,
 }
 

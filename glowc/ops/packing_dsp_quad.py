@@ -23,6 +23,7 @@ from glowc.ops.packing_dsp import (
     halfwords,
     padded_layer,
 )
+from glowc.ops.packing_dsp_shift import short_offset, sums
 
 _WORDS = 24  # GLOW_DSP_QUAD_WORDS
 _PIXELS = 4
@@ -97,14 +98,18 @@ def _packed(weights: np.ndarray, constants: Arrays, instr: Instr) -> Arrays:
         halves = 256 * pairs[0::2] + pairs[1::2]
     else:
         halves = pairs.reshape(blocks, 2, steps, 2).transpose(0, 2, 1, 3)
-    biases = ((biases + (1 << 31)) % (1 << 32) - (1 << 31)).astype(np.int32)  # as the sums, modulo 2^32
-    words = np.ascontiguousarray(halves.astype(np.int16)).view(np.int32).reshape(blocks, -1)
-    body = np.concatenate((scales, biases, words), axis=1).reshape(-1)
-    chunk = _WORDS // (1 if layer.dual else 2)
-    each = _WORDS // chunk
-    before = max(0, (chunk - 1 - (steps - 2) % chunk) * each - 4 - each)
-    stream = np.concatenate((np.zeros(before, np.int32), body))
+    stream = quad_stream(scales, biases, halves, steps)
     return {"weights": stream if layer.dual else stream.view(np.int16), **EMPTY}
+
+
+def quad_stream(scales: np.ndarray, biases: np.ndarray, halves: np.ndarray, steps: int) -> np.ndarray:
+    """Return the words of glow_dsp_quad.h: scales[B, 2], biases[B, 2], the halfwords of `steps` steps [B, ...]."""
+    biases = ((biases + (1 << 31)) % (1 << 32) - (1 << 31)).astype(np.int32)  # as the sums, modulo 2^32
+    words = np.ascontiguousarray(halves.astype(np.int16)).view(np.int32).reshape(len(biases), -1)
+    each = words.shape[1] // steps
+    chunk = _WORDS // each
+    before = max(0, (chunk - 1 - (steps - 2) % chunk) * each - 4 - each)
+    return np.concatenate((np.zeros(before, np.int32), np.concatenate((scales, biases, words), axis=1).reshape(-1)))
 
 
 def _steps(weights: np.ndarray, inputs: int) -> np.ndarray:
@@ -148,7 +153,9 @@ def _pack_shift(constants: Arrays, instr: Instr) -> Arrays:
     """Pack the weights of conv_s8rs; the bias is in its constant `offset`."""
     channels = _int(instr, "out_c")
     plain: Arrays = {"bias": np.zeros(channels, np.int64), "scale": np.ones(channels, np.float32)}
-    return {"weights": _packed(collected(constants["weights"], instr), plain, instr)["weights"]}
+    weights = collected(constants["weights"], instr)
+    less = weights.astype(np.int64) - _int(instr, "w_zp")
+    return {"weights": _packed(weights, plain, instr)["weights"], **short_offset(*sums(less, instr), constants, instr)}
 
 
 FC = KernelVariant(
@@ -178,5 +185,6 @@ SHIFT = replace(
     accepts=_accepts_shift,
     pack=_pack_shift,
     scratch_bytes=_shift_scratch,
-    plan=lambda instr: {**conv_plan(instr), "end": ""},
+    plan=plan,
+    header="glow_dsp_shift.h",
 )

@@ -1,0 +1,90 @@
+"""The `dsp16` variants of conv_s16 and conv_s16rs: inputs of 16 bits are SMLAD's own, four pixels at a time.
+
+Weights take a halfword each, those of a run of adjacent inputs (a kernel row; of a planar input one per channel) filled
+up to an even number, in the stream of runtime_c/glow_dsp_quad.h; sums are ended as their kernel defines.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+import numpy as np
+
+from glowc.graph.types import DType
+from glowc.instr.ir import Instr, ParamValue
+from glowc.ops.base import Arrays, KernelVariant
+from glowc.ops.packing_dsp import NEEDS
+from glowc.ops.packing_dsp_quad import quad_stream
+from glowc.ops.packing_dsp_shift import short_offset, sums
+
+_PIXELS = 4
+_CHANNELS = 16  # whose sums are in scratch at a time
+_SCRATCH_BYTES = 8192
+
+
+def _int(instr: Instr, key: str) -> int:
+    return int(instr.params[key])
+
+
+def _is_planar(instr: Instr) -> bool:
+    return _int(instr, "in_ch") != 1 and _int(instr, "in_c") > 1
+
+
+def _run(instr: Instr) -> int:
+    """Adjacent inputs under a window."""
+    return _int(instr, "k_w") * (1 if _is_planar(instr) else _int(instr, "in_c"))
+
+
+def _inputs(instr: Instr) -> int:
+    """Inputs of a pixel, every run an even number of them, at least two steps."""
+    runs = _int(instr, "k_h") * (_int(instr, "in_c") if _is_planar(instr) else 1)
+    return max(4, runs * -(-_run(instr) // 2) * 2)
+
+
+def _scratch(instr: Instr) -> int:
+    """Four pixels of inputs, and sums of some channels."""
+    return 2 * _PIXELS * _inputs(instr) + 4 * _PIXELS * _CHANNELS
+
+
+def _plan(instr: Instr) -> Mapping[str, ParamValue]:
+    full = (_int(instr, "out_min"), _int(instr, "out_max")) == (-128, 127)
+    return {"path": "planar" if _is_planar(instr) else "rows", "full": int(full), "channels": _CHANNELS}
+
+
+def _accepts(instr: Instr) -> bool:
+    """Accept inputs with zero point 0, adjacent under the window; weights less their zero point fit a halfword."""
+    kinds = [instr.operand(role).type.dtype for role in ("in", "weights")]
+    if kinds != [DType.S16, DType.S8] or _int(instr, "groups") != 1 or _int(instr, "in_zp") != 0:
+        return False
+    adjacent = _int(instr, "in_col") == (1 if _is_planar(instr) else _int(instr, "in_c"))
+    dense = adjacent and (_int(instr, "dil_w") == 1 or _int(instr, "k_w") == 1)
+    return dense and _int(instr, "out_c") >= 2 and _scratch(instr) <= _SCRATCH_BYTES
+
+
+def _pack(constants: Arrays, instr: Instr) -> Arrays:
+    """Return the stream of weights and biases; of a shift the short offset, too."""
+    channels = _int(instr, "out_c")
+    weights = constants["weights"].reshape([_int(instr, key) for key in ("out_c", "k_h", "k_w", "in_c")])
+    weights = weights.astype(np.int64) - _int(instr, "w_zp")
+    flat = weights.reshape(channels, -1)
+    if _is_planar(instr):
+        weights = weights.transpose(0, 3, 1, 2)
+    runs = weights.reshape(channels, -1, _run(instr))
+    runs = np.pad(runs, ((0, channels % 2), (0, 0), (0, runs.shape[2] % 2))).reshape(channels + channels % 2, -1)
+    runs = np.pad(runs, ((0, 0), (0, _inputs(instr) - runs.shape[1])))
+    steps = runs.shape[1] // 2
+    halves = runs.reshape(-1, 2, steps, 2).transpose(0, 2, 1, 3)
+    biases = np.zeros(len(runs), np.int64)
+    if "bias" in constants:
+        biases[:channels] = constants["bias"]
+    none = np.zeros((len(runs) // 2, 2), np.int32)
+    packed: dict[str, np.ndarray] = {"weights": quad_stream(none, biases.reshape(-1, 2), halves, steps).view(np.int16)}
+    if "bias" in constants:
+        return {**packed, "bias": np.zeros(1, np.int32)}
+    return {**packed, **short_offset(*sums(flat, instr), constants, instr)}
+
+
+CONV = KernelVariant(
+    "dsp16", NEEDS, rank=11, header="glow_dsp_shift.h", accepts=_accepts, pack=_pack, scratch_bytes=_scratch,
+    plan=_plan, streams=True, row_block=4,
+)  # fmt: skip

@@ -1,0 +1,39 @@
+/* Inputs of 16 bits for four pixels' products, and endings of their sums by multiplication and shift in 32 bits. */
+#ifndef GLOW_DSP_SHIFT_H
+#define GLOW_DSP_SHIFT_H
+
+#include "glow_dsp_quad.h"
+#include "glow_dsp_round.h"
+
+/* The sum limited to 22 bits: beyond them the compiler proved that the code is the same. */
+static inline int32_t glow_short_sum(int32_t sum) {
+#if GLOW_DSP_ASM
+  __asm__("ssat %0, #22, %0" : "+r"(sum));
+  return sum;
+#else
+  return glow_clamp(sum, -0x200000, 0x1FFFFF);
+#endif
+}
+
+/* (sum * mul + offset) >> shift as eight bits; the right shift of a negative number is arithmetic. */
+static inline int32_t glow_short_code(int32_t sum, int32_t mul, int32_t offset, int32_t shift) {
+  return glow_saturate8((glow_short_sum(sum) * mul + offset) >> shift);
+}
+
+/* Collects `count` inputs of one pixel, two a step; only those in [begin, end) exist, the others count as zero. */
+static inline uint32_t *glow_collect16(uint32_t *to, const int16_t *from, int32_t begin, int32_t end, int32_t count) {
+  int32_t j = 0;
+  if (begin == 0 && end == count) {
+    for (; j + 1 < count; j += 2, to += 4) {
+      memcpy(to, from + j, sizeof *to);
+    }
+  }
+  for (; j < count; j += 2, to += 4) {
+    const uint32_t low = j >= begin && j < end ? (uint16_t)from[j] : 0u;
+    const uint32_t high = j + 1 >= begin && j + 1 < end ? (uint16_t)from[j + 1] : 0u;
+    *to = low | (high << 16);
+  }
+  return to;
+}
+
+#endif

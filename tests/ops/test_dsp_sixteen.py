@@ -1,0 +1,45 @@
+"""Kernel cases of convolutions of 16-bit inputs: edges, odd runs, rings, few channels; long and short endings."""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Iterator
+from dataclasses import replace
+
+import numpy as np
+
+from glowc.graph.types import DType
+from tests.kernels.case import Case
+from tests.ops.test_conv import geometry
+from tests.ops.test_requant_shift import conv_case
+
+
+def kernel_cases() -> Iterator[Case]:
+    """Windows of every kind with both endings."""
+    rng = np.random.default_rng(12)
+    for (c, k), stride, planar in itertools.product(
+        ((1, (1, 1)), (1, (10, 4)), (2, (1, 1)), (3, (3, 3)), (4, (2, 5)), (7, (3, 2))), (1, 2, 3), (False, True)
+    ):
+        pads = (k[0] // 2, k[1] // 2, k[0] // 2, k[1] - 1)
+        yield geometry(
+            rng, h=11, w=9, c=c, out_c=5, k=k, stride=(stride, stride), pads=pads, planar=planar, dtype=DType.S16,
+            x_zp=0, y_zp=-77, w_zp=stride - 1, per_channel=planar,
+        )  # fmt: skip
+    wide = {"c": 3, "h": 6, "w": 7, "dtype": DType.S16, "x_zp": 0, "y_zp": 12}
+    for out_c, batch in ((2, 1), (16, 2), (17, 1), (37, 1)):
+        yield geometry(rng, **wide, out_c=out_c, batch=batch, pads=(1, 1, 1, 1), clamp=(-9000, 20000))  # type: ignore[arg-type]
+    for rows, ring, out_ring, down in (((0, 2), 3, 1, 0), ((2, 5), 4, 2, 0), ((3, 6), 6, 6, 1), ((1, 2), 3, 1, 1)):
+        part = {"rows": rows, "in_ring": ring, "out_ring": out_ring, "descending": down}
+        yield geometry(rng, **wide, out_c=6, pads=(1, 1, 1, 1), **part)  # type: ignore[arg-type]
+        yield geometry(rng, **wide, out_c=6, pads=(2, 2, 2, 2), dilation=(2, 1), **part)  # type: ignore[arg-type]
+    yield from shifted_cases(rng)
+
+
+def shifted_cases(rng: np.random.Generator) -> Iterator[Case]:
+    """Multipliers for which 32 bits are enough, and larger ones; limits within eight bits."""
+    shapes = ((1, 7, 5, 6), (3, 16, 6, 5), (16, 18, 4, 9), (4, 33, 3, 4))
+    for kind, shape, planar, size in itertools.product((DType.S8, DType.S16), shapes, (False, True), (514, 90000)):
+        case = conv_case(rng, kind, planar=planar, shape=shape)
+        case.arrays["mul"][:] = rng.integers(size // 2, size, shape[1]) * rng.choice((-1, 1, 1), shape[1])
+        limits = {"out_min": -100, "out_max": 90} if shape[0] == 3 else {}
+        yield replace(case, instr=replace(case.instr, params={**case.instr.params, **limits}))
