@@ -69,24 +69,23 @@ def scratch_bytes(instr: Instr) -> int:
 
 
 def transformed(weights: np.ndarray) -> np.ndarray:
-    """Return U[O, C, 4, 4] of weights[O, 3, 3, C], four times that of the formula; float32 holds it exactly."""
-    half = np.tensordot(weights.astype(np.float32), _DOUBLED, (1, 1))  # [O, 3, C, 4]
-    return np.tensordot(half, _DOUBLED, (1, 1)).astype(np.int16)
+    """Return the 16 products' U[O, 16, C] of weights[O, 3, 3, C], four times that of the formula; float32 is exact."""
+    both = np.kron(_DOUBLED, _DOUBLED).reshape(4, 4, 9)[:, _COLUMNS].transpose(1, 0, 2).reshape(_PRODUCTS, 9)
+    return np.asarray(both @ weights.astype(np.float32).reshape(len(weights), 9, -1))
 
 
 def pack(constants: Arrays, instr: Instr) -> Arrays:
     """Return the stream of conv_s8: per block of four channels the products' words, biases and scales."""
     out_c, in_c = _int(instr, "out_c"), _int(instr, "in_c")
-    weights = constants["weights"].reshape(out_c, 3, 3, in_c).astype(np.int64) - _int(instr, "w_zp")
+    weights = constants["weights"].reshape(out_c, 9, in_c).astype(np.int32) - _int(instr, "w_zp")
     blocks = -(-out_c // _CHANNELS)
-    u = np.zeros((blocks * _CHANNELS, _PRODUCTS, in_c), np.int16)
-    u[:out_c] = transformed(weights)[..., _COLUMNS].transpose(0, 3, 2, 1).reshape(out_c, _PRODUCTS, in_c)
+    u = np.zeros((blocks * _CHANNELS, _PRODUCTS * in_c), np.int16)
+    u[:out_c] = transformed(halfwords(weights.reshape(out_c, -1))).reshape(out_c, -1)
+    words = u.view(np.int32).reshape(blocks, _CHANNELS, -1).transpose(0, 2, 1).reshape(blocks, -1)
     ends = np.zeros((blocks * _CHANNELS, 2), np.int32)
-    bias = constants["bias"].astype(np.int64) - _int(instr, "in_zp") * weights.sum((1, 2, 3))
+    bias = constants["bias"].astype(np.int64) - _int(instr, "in_zp") * weights.sum((1, 2), dtype=np.int64)
     ends[:out_c, 0] = ((bias + (1 << 31)) % (1 << 32) - (1 << 31)).astype(np.int32)  # as the sums, modulo 2^32
     ends[:out_c, 1] = np.broadcast_to(constants["scale"].astype(np.float32), out_c).view(np.int32)
-    halves = halfwords(u.reshape(-1, in_c)).reshape(blocks, _CHANNELS, -1, 2).transpose(0, 2, 1, 3)
-    words = np.ascontiguousarray(halves).view(np.int32).reshape(blocks, -1)
     body = np.concatenate((words, ends.reshape(blocks, -1)), axis=1)
     return {"weights": body.reshape(-1).view(np.int16), **EMPTY}
 

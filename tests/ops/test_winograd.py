@@ -56,7 +56,8 @@ def test_sums_of_a_tile_are_four_times_those_of_the_definition() -> None:
     rng = np.random.default_rng(1)
     w, d = rng.integers(-255, 256, (5, 3, 3, 7)), rng.integers(-128, 128, (4, 4, 7))
     v = np.einsum("ia,abc,jb->ijc", B, d, B)
-    m = np.einsum("ocij,ijc->oij", transformed(w).astype(np.int64), v)
+    u = transformed(w).astype(np.int64).reshape(5, 4, 4, 7)  # product (row, column) in the order columns 1, 2, 0, 3
+    m = np.einsum("ojic,ijc->oij", u[:, (2, 0, 1, 3)], v)
     sums = np.einsum("yi,oij,xj->oyx", A, m, A)
     for y, x in itertools.product(range(2), range(2)):
         assert (sums[:, y, x] == 4 * np.einsum("oabc,abc->o", w, d[y : y + 3, x : x + 3])).all()
