@@ -25,7 +25,7 @@ from glowc.graph.graph import Node
 from glowc.graph.numerics import F32, round_clamp
 from glowc.graph.types import DType, QuantParams, TensorType
 from glowc.instr.ir import ParamValue
-from glowc.ops import packing_dsp_activations, packing_mve_activations, packing_neon
+from glowc.ops import packing_dsp_activations, packing_m3_reals, packing_mve_activations, packing_neon
 from glowc.ops.base import REF_IN_PLACE, Arrays, Call, KernelDef, LowerCtx, MaybeTypes, OpDef, OpError, Ref, Types
 from glowc.ops.strided import axis_of, present
 
@@ -195,8 +195,8 @@ KERNELS = (
     *(
         KernelDef(f"layer_norm_{t.value}", _CODED, ("rows", "n", "in_zp", "out_zp"), _interpret_codes,
                   float_params=("e",), print_params=("centre",), in_place=("in",),
-                  variants=(*REF_IN_PLACE, packing_dsp_activations.LAYER_NORM, packing_mve_activations.LAYER_NORM,
-                            packing_neon.LAYER_NORM)
+                  variants=(*REF_IN_PLACE, *packing_m3_reals.LAYER_NORM, packing_dsp_activations.LAYER_NORM,
+                            packing_mve_activations.LAYER_NORM, packing_neon.LAYER_NORM)
                   if t is DType.S8 else REF_IN_PLACE,
                   template="layer_norm_s8", needs_math=True, doc="normalised rows of codes")
         for t in CODES
