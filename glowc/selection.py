@@ -5,7 +5,8 @@ The candidates of every layer (`layers.collect`) are ordered, the wanted one fir
 speed     fewest predicted instructions; variants that spend flash for it (`speed_only`) while there is room, those that
           save most for a byte first
 balanced  the same, as long as scratch does not make the arena grow by more than 15 % or 8 KB, and the code stays below
-          24 KB; else code is saved where it costs the fewest instructions
+          24 KB; else code is saved where it costs the fewest instructions. Constants over their bound give way too
+          (glowc/constants.py)
 size      a kilobyte of code must save 3 % of the instructions, and the code should stay below 12 KB
 tiny RAM  (`Selection.limited`) variants with little scratch first: used when the arena would not fit
 
@@ -22,6 +23,7 @@ from functools import partial
 
 from glowc.codegen.kernels import Identity, args_struct, identity, render_kernel, variant_of
 from glowc.codegen.view import Family, family, literal_families, literal_kernels
+from glowc.constants import Choice, Price, bound_bytes, constants_bytes, single_moves, within_bound
 from glowc.costs import Costs, load_costs
 from glowc.flash import within_flash
 from glowc.graph.graph import Graph
@@ -202,7 +204,8 @@ def select(layers: Sequence[Layer], costs: Costs, opt: str, tuned: Tuned | None 
     allowed = _affordable(layers)
     kept = {name: tuple(isa for isa in isas if isa in allowed[name]) for name, isas in orders.items()}
     small = [replace(x, forms=tuple(f for f in x.forms if f.isa in allowed[x.name])) for x in layers]
-    fitted = _fit_code(small, kept, Pricing(costs, tuned, opt, mode))
+    pricing = Pricing(costs, tuned, opt, mode)
+    fitted = _fit_constants(small, _fit_code(small, kept, pricing), pricing)
     return {name: tuple(dict.fromkeys((*fitted[name], *isas))) for name, isas in orders.items()}
 
 
@@ -275,6 +278,11 @@ class Pricing:
             self._facts[id(instr)] = instr, Facts(insns, family(instr), *keys, self.costs.callees(instr))
         return self._facts[id(instr)][1]
 
+    def trusts(self, instr: Instr) -> bool:
+        """Say whether the instructions of a call are known well enough to weigh bytes against them."""
+        fit = self.costs.fit(instr, self.mode)
+        return instr.isa in self.tuned.get(instr.name, {}) or (fit is not None and fit.trusted)
+
     def insns(self, instrs: Sequence[Instr]) -> int:
         """Return the predicted instructions of those calls whose kernels were measured."""
         return sum(self.facts(i).insns for i in instrs)
@@ -331,6 +339,23 @@ def _fit_code(layers: Sequence[Layer], orders: Order, pricing: Pricing) -> Order
         middle = (low + price) / 2
         fits, found = priced(middle)
         low, price, best = (low, middle, found) if fits else (middle, price, best)
+    return {name: tuple(dict.fromkeys((best[name], *isas))) for name, isas in orders.items()}
+
+
+def _fit_constants(layers: Sequence[Layer], orders: Order, pricing: Pricing) -> Order:
+    """Return the order in which the constants are cut to what the weights need, as far as that costs little."""
+    trusted = [replace(x, forms=tuple(f for f in x.forms if pricing.trusts(f))) for x in layers]
+    known = [x for x in trusted if any(f.isa == orders[x.name][0] for f in x.forms)]
+    chosen = {name: isas[0] for name, isas in orders.items()}
+
+    def moves(choice: Choice) -> Sequence[Choice]:
+        return [*single_moves(known, choice), *_moves(known, orders, choice, pricing)]
+
+    def weigh(choice: Choice) -> Price:
+        instrs = [x.form(choice[x.name]) for x in layers]
+        return Price(pricing.insns(instrs), pricing.code(instrs), constants_bytes(layers, choice))
+
+    best = within_bound(chosen, bound_bytes(layers), moves, weigh)
     return {name: tuple(dict.fromkeys((best[name], *isas))) for name, isas in orders.items()}
 
 

@@ -16,7 +16,7 @@ WORKING = {"frontend", "passes", "lower", "codegen", "build", "run", "memory", "
 VOCABULARY = {"graph", "instr", "ops", "target", "errors", "paths", "__init__"}
 COMBINING = {
     "driver", "planning", "regions", "costs", "selection", "tuned", "tune", "plugins", "execute", "validate", "show",
-    "cli", "cli_options", "__main__", "time_form", "layers", "flash",
+    "cli", "cli_options", "__main__", "time_form", "layers", "flash", "constants",
 }  # fmt: skip
 HEAVY = {"numpy", "onnx", "jinja2", "google", "rich.console", "onnxruntime"}
 # The vocabulary among itself: what each room may know of the others.

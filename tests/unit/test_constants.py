@@ -1,0 +1,71 @@
+"""Constants held to a bound: what the bound is, and which layers give way to it."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+import pytest
+
+from glowc.constants import Choice, Price, bound_bytes, constants_bytes, single_moves, within_bound
+from glowc.graph.types import DType, TensorType
+from glowc.instr.ir import Access, Instr, Operand
+from glowc.layers import Layer
+
+# By layer and variant: instructions, bytes of constants.
+FORMS = {"a": {"fast": (100, 90), "lean": (108, 50)}, "b": {"fast": (400, 80), "lean": (401, 70)}}
+
+
+def layer(name: str, sizes: Mapping[str, int]) -> Layer:
+    weights = Operand("weights", f"{name}.w", Access.IN, TensorType((6, 5), DType.S8))
+    forms = tuple(Instr("fc_s8", isa, (weights,), {"out_n": 6}, name=name) for isa in sizes)
+    return Layer(name, forms, constants={isa: {f"{name}.{isa}": size} for isa, size in sizes.items()})
+
+
+LAYERS = [layer(name, {isa: size for isa, (_, size) in forms.items()}) for name, forms in FORMS.items()]
+FAST = {"a": "fast", "b": "fast"}
+
+
+def chosen(bound: int, code: Mapping[str, int] | None = None, insns: int = 0) -> Choice:
+    """Return the choice for a bound; `code` are bytes of code by variant, `insns` those of other layers."""
+
+    def weigh(choice: Choice) -> Price:
+        taken = sum(FORMS[name][isa][0] for name, isa in choice.items())
+        return Price(
+            insns + taken, sum((code or {}).get(isa, 0) for isa in choice.values()), constants_bytes(LAYERS, choice)
+        )
+
+    return within_bound(FAST, bound, lambda choice: single_moves(LAYERS, choice), weigh)
+
+
+def test_the_bound_is_weights_biases_five_bytes_a_channel_and_a_percent() -> None:
+    assert bound_bytes(LAYERS) == int(1.01 * 2 * (30 + 6 * 9))
+
+
+def test_layers_without_weights_add_nothing_to_the_bound() -> None:
+    table = Operand("table", "t", Access.IN, TensorType((256,), DType.F32))
+    plain = Layer("s", (Instr("softmax_s8", "ref", (table,), {"n": 10}, name="s"),))
+    assert bound_bytes([plain]) == 0
+
+
+def test_a_constant_of_two_layers_counts_once() -> None:
+    shared = [Layer(n, (), constants={"ref": {"w": 40, n: 2}}) for n in ("x", "y")]
+    assert constants_bytes(shared, {"x": "ref", "y": "ref"}) == 44
+
+
+@pytest.mark.parametrize(
+    ("bound", "want"), [(170, FAST), (165, {**FAST, "b": "lean"}), (130, {"a": "lean", "b": "lean"})]
+)
+def test_the_fewest_instructions_a_byte_are_paid_until_in_bound(bound: int, want: Choice) -> None:
+    assert chosen(bound, insns=10_000) == want
+
+
+def test_what_costs_more_than_a_percent_stays() -> None:
+    assert chosen(120) == {**FAST, "b": "lean"}  # "a" would take 8 instructions for 40 of 50 bytes; all may take 5
+
+
+def test_flash_does_not_grow() -> None:
+    assert chosen(130, code={"lean": 41}, insns=10_000) == FAST
+
+
+def test_no_layer_changes_where_nothing_saves() -> None:
+    assert single_moves(LAYERS, {"a": "lean", "b": "lean"}) == []
