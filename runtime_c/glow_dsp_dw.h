@@ -42,6 +42,7 @@ typedef struct {
   int32_t first;
   int32_t end;
   int32_t offset; /* 1: weights have a zero point */
+  int32_t mult;   /* output channels of an input channel */
 } glow_dsp_tile_t;
 
 static inline int32_t glow_dsp_dw_sum(const glow_dsp_dw_t *d, const glow_dsp_tile_t *s, const int8_t *weights,
@@ -66,7 +67,7 @@ static inline void glow_dsp_dw_twin(const glow_dsp_dw_t *d, const glow_dsp_tile_
     in[ky] = d->rows[ky].in;
   }
   for (int32_t tile = 0; tile < d->tiles; tile++) {
-    for (const int8_t *w = d->stream; w < d->stream_end; w += 4 * s->k_h * s->k_w + 32, out += 4) {
+    for (const int8_t *w = d->stream; w < d->stream_end; w += 4 * s->k_h * s->k_w + 32, out += 4 * s->mult) {
       for (int32_t i = 0; i < 4 * s->outputs; i++) {
         const int32_t c = i % 4;
         const int8_t *own = w + 8 * (c % 2) + 2 * (c & 2);
@@ -76,7 +77,7 @@ static inline void glow_dsp_dw_twin(const glow_dsp_dw_t *d, const glow_dsp_tile_
         memcpy(&scale, own + 16 + 4 * s->k_h * s->k_w, sizeof scale);
         sum = glow_dsp_dw_sum(d, s, w + 16, in, i / 4, c, sum);
         sum = glow_requant(sum, scale, d->out_zp, glow_first8(d->low), glow_first8(d->high));
-        out[(i / 4) * d->out_step + c] = (int8_t)sum;
+        out[(i / 4) * d->out_step + c * s->mult] = (int8_t)sum;
       }
       for (int32_t ky = 0; ky < s->k_h; ky++) {
         in[ky] += d->rows[ky].next_quad;

@@ -261,6 +261,7 @@ def depthwise_plan(instr: Instr) -> Mapping[str, ParamValue]:
     return plan | {
         "tiles": ";".join(texts), "middle": tiles.middle,
         "left": tiles.left, "right": tiles.right, "u8": int(plain), "offset": int(_int(instr, "w_zp") != 0),
+        "mult": depthwise_multiplier(instr),
     }  # fmt: skip
 
 
@@ -282,30 +283,41 @@ def _begins_late(kind: tuple[int, int, int], instr: Instr) -> bool:
 
 
 def accepts_depthwise(instr: Instr) -> bool:
-    """Accept one output channel per input channel, at least four of them, and windows that fit the registers."""
+    """Accept channels of their own, at least four of them, and windows that fit the registers."""
     p = {key: int(value) for key, value in instr.params.items() if not isinstance(value, str)}
     if any(instr.operand(role).type.dtype is not DType.S8 for role in ("in", "weights", "out")):
         return False
-    alike = p["in_c"] == p["out_c"] == p["groups"] >= _GROUP and p["in_ch"] == 1
-    if not alike or p["k_w"] > 7 or p["k_h"] > _MAX_ROWS or p["k_h"] * p["k_w"] > _MAX_TAPS:
+    if p["in_c"] < _GROUP or p["in_ch"] != 1 or p["k_w"] > 7 or p["k_h"] > _MAX_ROWS or p["k_h"] * p["k_w"] > _MAX_TAPS:
         return False
     kinds = _tiles(instr).kinds
     return len(kinds) <= _MAX_KINDS and all(first < end <= first + _MAX_COLUMNS for _, first, end in kinds)
 
 
 def pack_depthwise(constants: Arrays, instr: Instr) -> Arrays:
-    """Pack the constants of dwconv_s8: per four channels bias, weights and scale in the order they are read."""
-    channels = _int(instr, "in_c")
-    weights = constants["weights"].reshape(-1, channels).astype(np.int8)
-    scale = np.broadcast_to(constants["scale"].reshape(-1).astype(np.float32), channels)
+    """Pack the constants of dwconv_s8: one stream for the first output channels of all inputs, then for the second .."""
+    out_c, mult = _int(instr, "out_c"), depthwise_multiplier(instr)
+    weights = constants["weights"].reshape(-1, out_c).astype(np.int8)
+    scale = np.broadcast_to(constants["scale"].reshape(-1).astype(np.float32), out_c)
     bias = constants["bias"].reshape(-1).astype(np.int32)
+    parts = [_depthwise_stream(weights[:, j::mult], bias[j::mult], scale[j::mult]) for j in range(mult)]
+    return {"weights": np.concatenate(parts), **EMPTY}
+
+
+def depthwise_multiplier(instr: Instr) -> int:
+    """Return how many output channels an input channel has."""
+    return _int(instr, "out_c") // _int(instr, "in_c")
+
+
+def _depthwise_stream(weights: np.ndarray, bias: np.ndarray, scale: np.ndarray) -> np.ndarray:
+    """Return, per four channels, bias, weights[taps, C] and scale in the order they are read."""
+    channels = bias.size
     starts = [*range(0, channels - 3, _GROUP), *([channels - _GROUP] if channels % _GROUP else [])]
     parts = []
     for c in starts:
         word = np.ascontiguousarray(weights[:, c : c + _GROUP]).view(np.int32).reshape(-1)
         b, s = bias[c : c + _GROUP], np.ascontiguousarray(scale[c : c + _GROUP]).view(np.int32)
         parts += [b[0::2], b[1::2], word, s[0::2], s[1::2]]
-    return {"weights": np.concatenate(parts), **EMPTY}
+    return np.concatenate(parts)
 
 
 def accepts_add(instr: Instr) -> bool:
