@@ -1,7 +1,7 @@
 /* Blocks of 4 pixels x 8 outputs for A32: products with one lane of a vector of inputs, in 32 bits from the start.
  *
  * Nothing is summed across lanes at the end, which pays where a window holds few inputs. The weights of a block are one
- * stream: biases (s32), scales (f32), then for each input eight weights of 16 bits (glowc/ops/packing_lane.py).
+ * stream: biases (s32), scales (f32), then for each input eight weights of 16 bits, points: 8 (glowc/ops/packing_lane.py).
  * Operands: w, to, k, next, head as in glow_a32.h; from (a cursor), step (bytes from a pixel's inputs to the next's).
  */
 #ifndef GLOW_A32_LANE_H
@@ -41,6 +41,20 @@
 #define GLOW_A32_LANE_W1 "vld1.16 {d8-d9}, [%[w]]!\n"
 #define GLOW_A32_LANE_W2 "vld1.16 {d8-d11}, [%[w]]!\n"
 #define GLOW_A32_LANE_W4 GLOW_A32_LANE_W2 "vld1.16 {d12-d15}, [%[w]]!\n"
+/* the same of weights of 8 bits */
+#define GLOW_A32_LANE_W1_S8       \
+  "vld1.8 {d9}, [%[w]]!\n"        \
+  "vmovl.s8 q4, d9\n"
+#define GLOW_A32_LANE_W2_S8       \
+  "vld1.8 {d10-d11}, [%[w]]!\n"   \
+  "vmovl.s8 q4, d10\n"            \
+  "vmovl.s8 q5, d11\n"
+#define GLOW_A32_LANE_W4_S8       \
+  "vld1.8 {d12-d15}, [%[w]]!\n"   \
+  "vmovl.s8 q4, d12\n"            \
+  "vmovl.s8 q5, d13\n"            \
+  "vmovl.s8 q6, d14\n"            \
+  "vmovl.s8 q7, d15\n"
 
 /* weights d<u>, d<v> of the input that is lane j of d<p> of each pixel (p: 0, or 1 for inputs 4 to 7) */
 #define GLOW_A32_LANE_MAC_LOW(u, v, j) GLOW_A32_LANE_MAC(u, v, "0[" #j "]", "2[" #j "]", "4[" #j "]", "6[" #j "]")

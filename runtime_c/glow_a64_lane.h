@@ -1,7 +1,7 @@
 /* Blocks of 8 pixels x 8 outputs for A64 from one lane of a vector of inputs: SMLAL by element, or SDOT of four bytes.
  *
  * Nothing is summed across lanes at the end, which pays where a window holds few inputs. The weights of a block are one
- * stream: biases (s32), scales (f32), then for each input eight weights of 16 bits, or for each four inputs four bytes
+ * stream: biases (s32), scales (f32), then for each input eight weights of 16 bits (points: 8), or for each four inputs four bytes
  * of each output (glowc/ops/packing_lane.py). Operands: w, to, next, magic, zp, lo, hi as in glow_a64.h; head (the
  * stream's begin), from (a cursor), step (bytes from a pixel's inputs to the next's).
  */
@@ -37,6 +37,20 @@
 #define GLOW_A64_LANE_W1 "ldr q8, [%[w]], #16\n"
 #define GLOW_A64_LANE_W2 "ldp q8, q9, [%[w]], #32\n"
 #define GLOW_A64_LANE_W4 "ld1 {v8.8h, v9.8h, v10.8h, v11.8h}, [%[w]], #64\n"
+/* the same of weights of 8 bits */
+#define GLOW_A64_LANE_W1_S8       \
+  "ldr d8, [%[w]], #8\n"          \
+  "sxtl v8.8h, v8.8b\n"
+#define GLOW_A64_LANE_W2_S8       \
+  "ldr q9, [%[w]], #16\n"         \
+  "sxtl v8.8h, v9.8b\n"           \
+  "sxtl2 v9.8h, v9.16b\n"
+#define GLOW_A64_LANE_W4_S8       \
+  "ldp q10, q11, [%[w]], #32\n"   \
+  "sxtl v8.8h, v10.8b\n"          \
+  "sxtl2 v9.8h, v10.16b\n"        \
+  "sxtl v10.8h, v11.8b\n"         \
+  "sxtl2 v11.8h, v11.16b\n"
 
 /* weights v<u> of input j of each pixel */
 #define GLOW_A64_LANE_MAC(u, j)                        \

@@ -2,8 +2,9 @@
 
 A block is `pixels` x 8 outputs, an input is one lane of a vector (runtime_c/glow_a64_lane.h, glow_a32_lane.h). A block
 of outputs is one stream: biases with the input's zero point folded in, scales, then 8 weights of 16 bits for each
-input; `dot`: for each four inputs, four bytes of each output, where a pixel of an image is padded to four channels.
-Weights of 16 bits hold any difference to their zero point: layers with one are taken whatever their size.
+input (of 8 bits for points, if they have no zero point); `dot`: for each four inputs, four bytes of each output, where
+a pixel of an image is padded to four channels. Weights of 16 bits hold any difference to their zero point: layers with
+one are taken whatever their size.
 """
 
 from __future__ import annotations
@@ -71,7 +72,8 @@ def plan(isa: str, instr: Instr) -> Mapping[str, ParamValue]:
     }  # fmt: skip
     if is_dense_point(instr):
         adjacent = in_c == OUTPUTS == _int(instr, "in_col") * stride
-        return {"path": "lane-point", "rest": in_c % 8, "adjacent": int(adjacent), "looped": 0, **shared}
+        point = {"rest": in_c % 8, "adjacent": int(adjacent), "looped": 0, "small": int(_int(instr, "w_zp") == 0)}
+        return {"path": "lane-point", **point, **shared}
     rows = {
         "k_h": k_h,
         "k_w": k_w,
@@ -80,7 +82,7 @@ def plan(isa: str, instr: Instr) -> Mapping[str, ParamValue]:
         "run": k_w * in_c,
         "looped": int(k_w * in_c > RUN),
     }
-    return {"path": "lane-rows", "adjacent": 0, "spare": _SPARE, **rows, **shared}
+    return {"path": "lane-rows", "adjacent": 0, "spare": _SPARE, "small": 0, **rows, **shared}
 
 
 def scratch(isa: str, instr: Instr) -> int:
@@ -101,7 +103,7 @@ def pack(isa: str, constants: Arrays, instr: Instr) -> Arrays:
         rows: np.ndarray = np.zeros((*weights.shape[:2], 4), np.int8)
         rows[..., :in_c] = weights
     else:
-        rows = weights
+        rows = weights.astype(np.int8) if is_dense_point(instr) and _int(instr, "w_zp") == 0 else weights
     words = stream(rows.reshape(out_c, -1), bias, scale, blocks(out_c, OUTPUTS), 4 if isa == "dot" else 1)
     return {"weights": marked(words, bounded=is_bounded(weights, bias, scale), pairs=False), **EMPTY}
 
