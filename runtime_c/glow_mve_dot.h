@@ -207,16 +207,26 @@ static inline void glow_mve_dot_places(glow_mve_dot_t *d, int32_t apart) {
   }
 }
 
-/* Steps for pixels that lie in a buffer, written once and followed by glow_mve_dot_two or glow_mve_dot_one. */
+/* Steps for pixels that lie in a buffer, written once and followed by glow_mve_dot_two or glow_mve_dot_one: at most 3
+ * when the segments have no tail. */
 GLOW_MVE_UNUSED __attribute__((noinline)) static glow_mve_step_t *glow_mve_dot_fix(glow_mve_dot_t *d,
                                                                                   glow_mve_step_t *list,
                                                                                   const int8_t *at, int32_t bytes,
                                                                                   int32_t apart, int pair) {
   const int8_t *rows[GLOW_MVE_SEGMENTS];
-  for (int32_t s = 0; s < d->segments; s++) {
+  const int32_t segments = d->segments;
+  const int32_t blocks = d->blocks;
+  for (int32_t s = 0; s < segments; s++) {
     rows[s] = at + s * bytes;
   }
-  return glow_mve_dot_steps(d, list, pair != 0 ? glow_mve_dot2(NULL) : glow_mve_dot1(NULL), rows, apart, pair);
+  if (d->tail == 0) {
+    d->segments = 1;
+    d->blocks = segments * blocks;
+  }
+  list = glow_mve_dot_steps(d, list, pair != 0 ? glow_mve_dot2(NULL) : glow_mve_dot1(NULL), rows, apart, pair);
+  d->segments = segments;
+  d->blocks = blocks;
+  return list;
 }
 
 GLOW_MVE_UNUSED static void glow_mve_dot_two(glow_mve_dot_t *d, glow_mve_step_t *list, glow_mve_step_t *again,
@@ -267,6 +277,42 @@ GLOW_MVE_UNUSED __attribute__((noinline)) static void glow_mve_dot_row(glow_mve_
     d->last = rest;
     (void)glow_mve_dot1(d);
   }
+}
+
+/* Pixels whose inputs are copied: two of them are multiplied together, wherever their results go. */
+typedef struct {
+  glow_mve_dot_t *dot;
+  glow_mve_step_t *list;  /* of a pair, if `again` says so: 4, or 3 * segments + 2 when there is a tail */
+  glow_mve_step_t *again; /* NULL: to be written */
+  int8_t *pixels;
+  int32_t pitch;
+  int32_t bytes; /* of a segment */
+  int8_t *out[2];
+  int32_t held;
+} glow_mve_pairs_t;
+
+/* Multiplies what is held. */
+GLOW_MVE_UNUSED __attribute__((noinline)) static void glow_mve_pairs_flush(glow_mve_pairs_t *p) {
+  if (p->held == 2) {
+    if (p->again == NULL) {
+      p->again = glow_mve_dot_fix(p->dot, p->list, p->pixels, p->bytes, p->pitch, 1);
+    }
+    glow_mve_dot_two(p->dot, p->list, p->again, p->out[0], (int32_t)(p->out[1] - p->out[0]));
+  } else if (p->held == 1) {
+    (void)glow_mve_dot_fix(p->dot, p->list, p->pixels, p->bytes, 0, 0);
+    p->again = NULL;
+    glow_mve_dot_one(p->dot, p->list, p->out[0]);
+  }
+  p->held = 0;
+}
+
+/* Returns where the inputs of the pixel go whose results go to `out`; multiplies two before them. */
+GLOW_MVE_UNUSED __attribute__((noinline)) static int8_t *glow_mve_pairs_next(glow_mve_pairs_t *p, int8_t *out) {
+  if (p->held == 2 || (p->held == 1 && (out < p->out[0] || out - p->out[0] >= 1 << 15))) {
+    glow_mve_pairs_flush(p);
+  }
+  p->out[p->held] = out;
+  return p->pixels + p->held++ * p->pitch;
 }
 
 #endif

@@ -126,9 +126,8 @@ static inline void glow_mve_dw9_column(const int8_t **tap, const glow_mve_dw9_ro
 }
 
 /* The pixels [x, x + count), of which no window but that of the first leaves the image on a side. */
-GLOW_MVE_UNUSED __attribute__((noinline)) static void glow_mve_dw9_pixels(glow_mve_dw9_t *d, glow_mve_dw9_fn *run,
-                                                                         const glow_mve_dw9_row_t *r, int32_t x,
-                                                                         int32_t count) {
+static inline void glow_mve_dw9_pixels(glow_mve_dw9_t *d, glow_mve_dw9_fn *run, const glow_mve_dw9_row_t *r, int32_t x,
+                                       int32_t count) {
   const int32_t left = x * r->stride - r->pad;
   glow_mve_dw9_column(d->taps, r, left);
   glow_mve_dw9_column(d->taps + 1, r, left + r->dilation);

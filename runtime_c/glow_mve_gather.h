@@ -21,28 +21,33 @@ GLOW_MVE_UNUSED static void glow_mve_copy_columns(int8_t *to, const int8_t *row,
 /* Where the inputs of a pixel are, relative to the first one, and in which row and column of the kernel; with room
  * for a multiple of 8. */
 typedef struct {
-  uint16_t *offset;
-  uint8_t *row;
-  uint8_t *column;
+  const uint16_t *offset;
+  const uint8_t *row;
+  const uint8_t *column;
 } glow_mve_gather_t;
 
-GLOW_MVE_UNUSED static void glow_mve_gather_init(const glow_mve_gather_t *g, int32_t k_h, int32_t k_w, int32_t in_c,
-                                                 int32_t dil_h, int32_t dil_w, int32_t in_row, int32_t in_col,
-                                                 int32_t in_ch) {
-  int32_t i = 0;
+/* A table of n inputs: offsets, rows, columns. */
+static inline glow_mve_gather_t glow_mve_gather_table(const void *table, int32_t n) {
+  const int32_t whole = (n + 7) / 8 * 8;
+  const uint8_t *rows = (const uint8_t *)table + 2 * whole;
+  return (glow_mve_gather_t){(const uint16_t *)table, rows, rows + whole};
+}
+
+GLOW_MVE_UNUSED static void glow_mve_gather_init(void *table, int32_t k_h, int32_t k_w, int32_t in_c, int32_t dil_h,
+                                                 int32_t dil_w, int32_t in_row, int32_t in_col, int32_t in_ch) {
+  const int32_t whole = (k_h * k_w * in_c + 7) / 8 * 8;
+  uint16_t *offset = (uint16_t *)table;
+  uint8_t *row = (uint8_t *)(offset + whole);
+  uint8_t *column = row + whole;
+  memset(table, 0, (size_t)(4 * whole));
   for (int32_t ky = 0; ky < k_h; ky++) {
     for (int32_t kx = 0; kx < k_w; kx++) {
-      for (int32_t c = 0; c < in_c; c++, i++) {
-        g->offset[i] = (uint16_t)(ky * dil_h * in_row + kx * dil_w * in_col + c * in_ch);
-        g->row[i] = (uint8_t)(ky * dil_h);
-        g->column[i] = (uint8_t)(kx * dil_w);
+      for (int32_t c = 0; c < in_c; c++) {
+        *offset++ = (uint16_t)(ky * dil_h * in_row + kx * dil_w * in_col + c * in_ch);
+        *row++ = (uint8_t)(ky * dil_h);
+        *column++ = (uint8_t)(kx * dil_w);
       }
     }
-  }
-  for (; i % 8 != 0; i++) {
-    g->offset[i] = 0u;
-    g->row[i] = 0u;
-    g->column[i] = 0u;
   }
 }
 
@@ -65,17 +70,6 @@ GLOW_MVE_UNUSED static void glow_mve_gather_edge(int8_t *to, uintptr_t from, con
       : [n] "r"(n + 7), [from] "r"(from), [top] "r"(top), [left] "r"(left), [rows] "w"(rows), [columns] "w"(columns),
         [other] "w"(other)
       : "lr", "q0", "q1", "q2", "q3", "cc", "memory");
-}
-
-/* Of two pixels `step` bytes apart; at `to` and behind it at `to + pitch`. */
-static inline void glow_mve_gather2(int8_t *to, int32_t pitch, const int8_t *from, int32_t step, const uint16_t *offset,
-                                    int32_t n) {
-  int8_t *second = to + pitch;
-  __asm__ volatile("dls lr, %[n]\n1: vldrh.16 q0, [%[offset]], #16\nvldrb.u16 q1, [%[from], q0]\n"
-                   "vldrb.u16 q2, [%[more], q0]\nvstrb.16 q1, [%[to]], #8\nvstrb.16 q2, [%[second]], #8\nle lr, 1b"
-                   : [to] "+l"(to), [second] "+l"(second), [offset] "+r"(offset)
-                   : [from] "r"(from), [more] "r"(from + step), [n] "r"((n + 7) / 8)
-                   : "lr", "q0", "q1", "q2", "memory");
 }
 
 /* to: room for n rounded up to 8 */

@@ -29,7 +29,9 @@ _PADDING = 128  # bytes of zeros that a layer may spend on whole vectors
 _GATHERED = 128  # inputs of a pixel that a table of offsets serves
 _RUNS = (16, 24, 32, 40, 48)  # inputs of a pixel for which there is a glow_mve_run
 _RUN_PIXELS = 8  # fewer in a row are not worth the start of glow_mve_run
-_RUN_BYTES = 512  # of pixels that are gathered before they are multiplied
+_MOST_PIXELS = 32  # that are gathered before they are multiplied
+_PACKED_PIXELS = 6  # fewer are multiplied faster as pairs
+_STEP = 16  # bytes of glow_mve_step_t
 
 
 def _int(instr: Instr, key: str) -> int:
@@ -73,53 +75,109 @@ def pack_fc(constants: Arrays, instr: Instr) -> Arrays:
     return {"weights": stream(weights, constants["bias"], constants["scale"], _int(instr, "in_zp")), **_EMPTY}
 
 
+def _numbers(instr: Instr) -> dict[str, int]:
+    return {key: int(value) for key, value in instr.params.items() if not isinstance(value, str)}
+
+
+def _room(p: Mapping[str, int]) -> int:
+    """Bytes that a convolution may take of the arena: three rows of its input or the inputs of two pixels."""
+    return max(3 * p["in_w"] * p["in_c"], 2 * _vectors(p["k_h"] * p["k_w"] * p["in_c"]))
+
+
+def _vectors(count: int) -> int:
+    return -(-count // _VECTOR) * _VECTOR
+
+
 def conv_plan(instr: Instr) -> Mapping[str, ParamValue]:
-    """Choose how the inputs of a pixel are read.
+    """Choose how the inputs of a pixel are read, and what is in the scratch.
 
     run, point: a pixel's inputs in place, for all pixels of a row per group of outputs or the other way round; rows:
-    kernel rows in place, at the edges through the scratch; packed, gather: by a table of offsets, several pixels on
-    the stack or two in the scratch; any: byte by byte into the scratch.
+    kernel rows in place, at the edges through the scratch; packed, gather: by a table of offsets, several pixels or
+    two of them; any: byte by byte, two pixels.
+    table: a table of offsets is in the scratch, else a constant; listed: steps are in the scratch, else on the stack.
     """
-    p = {key: int(value) for key, value in instr.params.items() if not isinstance(value, str)}
-    clamped = "_clamped" if p["out_min"] > -128 or p["out_max"] < 127 else ""
-    taps = p["k_h"] * p["k_w"] * p["in_c"]
+    p = _numbers(instr)
     dense = p["in_ch"] == 1 and p["in_col"] == p["in_c"] and (p["dil_w"] == 1 or p["k_w"] == 1)
     if dense and p["k_h"] <= _SEGMENTS and (p["k_w"] * p["in_c"] >= _VECTOR or p["k_h"] == 1):
-        inside = (p["out_h"] - 1) * p["stride_h"] < p["in_h"] and (p["out_w"] - 1) * p["stride_w"] < p["in_w"]
-        point = p["k_h"] == p["k_w"] == 1 and p["pad_top"] == p["pad_left"] == 0 and inside
-        steps = p["k_h"] * (2 if p["k_w"] * p["in_c"] % _VECTOR == 0 else 3) + 2
-        if not point:
-            return {"path": "rows", "steps": steps}
-        adjacent = p["stride_h"] == p["stride_w"] == 1 and p["in_col"] == p["in_c"]
-        if adjacent and p["in_c"] in (8, 16, 32) and p["out_w"] >= _RUN_PIXELS:
-            return {"path": "run", "run": f"glow_mve_run{p['in_c']}{clamped}", "held": p["in_c"]}
-        whole = adjacent and p["in_row"] == p["in_w"] * p["in_c"] and p["out_row"] == p["out_w"] * p["out_c"]
-        unrung = p["in_ring"] >= p["in_h"] and p["out_ring"] >= p["out_h"] and p["descending"] == 0
-        # the last pixel of a row goes with the first of the next, whose output must not lie on the inputs of the other
-        return {"path": "point", "merged": int(whole and unrung and p["out_c"] <= (p["in_w"] - 1) * p["in_c"])}
-    reach = (
-        (p["k_h"] - 1) * p["dil_h"] * p["in_row"]
-        + (p["k_w"] - 1) * p["dil_w"] * p["in_col"]
-        + (p["in_c"] - 1) * p["in_ch"]
-    )
+        return _in_place_plan(p)
+    return _copied_plan(p)
+
+
+def _clamped(p: Mapping[str, int]) -> str:
+    return "_clamped" if p["out_min"] > -128 or p["out_max"] < 127 else ""
+
+
+def _with_steps(
+    p: Mapping[str, int], plan: dict[str, ParamValue], steps: int, two: int, more: int = 0
+) -> dict[str, ParamValue]:
+    """Add the number of steps, the last `two` for pairs of copied pixels, and where they are."""
+    held = 2 * _vectors(p["k_h"] * p["k_w"] * p["in_c"]) + more
+    return plan | {"steps": steps, "two": two, "listed": int(held + _STEP * steps <= _room(p))}
+
+
+def _in_place_plan(p: Mapping[str, int]) -> dict[str, ParamValue]:
+    inside = (p["out_h"] - 1) * p["stride_h"] < p["in_h"] and (p["out_w"] - 1) * p["stride_w"] < p["in_w"]
+    if not (p["k_h"] == p["k_w"] == 1 and p["pad_top"] == p["pad_left"] == 0 and inside):
+        if p["k_w"] * p["in_c"] % _VECTOR == 0:
+            return _with_steps(p, {"path": "rows"}, 2 * p["k_h"] + 6, 4)
+        return _with_steps(p, {"path": "rows"}, 6 * p["k_h"] + 4, 3 * p["k_h"] + 2)
+    adjacent = p["stride_h"] == p["stride_w"] == 1 and p["in_col"] == p["in_c"]
+    if adjacent and p["in_c"] in (8, 16, 32) and p["out_w"] >= _RUN_PIXELS:
+        return {"path": "run", "run": f"glow_mve_run{p['in_c']}{_clamped(p)}", "held": p["in_c"]}
+    whole = adjacent and p["in_row"] == p["in_w"] * p["in_c"] and p["out_row"] == p["out_w"] * p["out_c"]
+    unrung = p["in_ring"] >= p["in_h"] and p["out_ring"] >= p["out_h"] and p["descending"] == 0
+    # the last pixel of a row goes with the first of the next, whose output must not lie on the inputs of the other
+    return {"path": "point", "merged": int(whole and unrung and p["out_c"] <= (p["in_w"] - 1) * p["in_c"])}
+
+
+def _copied_plan(p: Mapping[str, int]) -> dict[str, ParamValue]:
+    taps = p["k_h"] * p["k_w"] * p["in_c"]
     spans = (p["k_h"] - 1) * p["dil_h"], (p["k_w"] - 1) * p["dil_w"]
-    if taps <= _GATHERED and reach < 1 << 16 and max(spans) < 1 << 8 and max(p["in_h"], p["in_w"]) < 1 << 15:
-        for held in _RUNS:
-            if taps <= held and (held - taps) * p["out_c"] <= _PADDING:
-                pitch = -(-held // _VECTOR) * _VECTOR
-                pixels = min(_RUN_BYTES // pitch, 32) // 2 * 2
-                shape: dict[str, ParamValue] = {"taps": taps, "held": held, "pitch": pitch, "pixels": pixels}
-                return {"path": "packed", "run": f"glow_mve_run{held}{clamped}", **shape}
-        padding = -taps % _VECTOR
-        held = taps + (padding if padding * p["out_c"] <= _PADDING else 0)
-        return {"path": "gather", "taps": taps, "held": held, "steps": 4}
-    return {"path": "any", "steps": 4}
+    reach = spans[0] * p["in_row"] + spans[1] * p["in_col"] + (p["in_c"] - 1) * p["in_ch"]
+    if taps > _GATHERED or reach >= 1 << 16 or max(spans) >= 1 << 8 or max(p["in_h"], p["in_w"]) >= 1 << 15:
+        return _with_steps(p, {"path": "any"}, 4, 4)
+    table = _table_bytes(taps)
+    for held in _RUNS:
+        if taps <= held and (held - taps) * p["out_c"] <= _PADDING:
+            pitch = _vectors(held)
+            plan: dict[str, ParamValue] = {"path": "packed", "taps": taps, "held": held, "pitch": pitch}
+            for rest in (table, 0):
+                pixels = min((_room(p) - rest) // pitch, _MOST_PIXELS) // 2 * 2
+                if pixels >= _PACKED_PIXELS:
+                    return plan | {
+                        "run": f"glow_mve_run{held}{_clamped(p)}", "pixels": pixels, "table": int(rest > 0),
+                    }  # fmt: skip
+    padding = -taps % _VECTOR
+    held = taps + (padding if padding * p["out_c"] <= _PADDING else 0)
+    in_scratch = 2 * _vectors(taps) + table <= _room(p)
+    plan = {"path": "gather", "taps": taps, "held": held, "table": int(in_scratch)}
+    return _with_steps(p, plan, 4, 4, table if in_scratch else 0)
+
+
+def _table_bytes(taps: int) -> int:
+    return -(-taps // 8) * 32
+
+
+def gather_table(p: Mapping[str, int]) -> np.ndarray:
+    """Return what glow_mve_gather_init would write, as int32."""
+    ky, kx, c = (i.reshape(-1) for i in np.indices((p["k_h"], p["k_w"], p["in_c"])))
+    offsets = ky * p["dil_h"] * p["in_row"] + kx * p["dil_w"] * p["in_col"] + c * p["in_ch"]
+    whole = _table_bytes(ky.size) // 4
+    columns = ((offsets, np.uint16), (ky * p["dil_h"], np.uint8), (kx * p["dil_w"], np.uint8))
+    padded = (np.pad(values, (0, whole - ky.size)).astype(kind).view(np.int8) for values, kind in columns)
+    return np.concatenate(list(padded)).view(np.int32)
 
 
 def conv_scratch(instr: Instr) -> int:
-    """Return the bytes of two pixels of inputs, where they are copied there."""
-    taps = _int(instr, "k_h") * _int(instr, "k_w") * _int(instr, "in_c")
-    return 0 if conv_plan(instr)["path"] in ("run", "point", "packed") else 2 * -(-taps // _VECTOR) * _VECTOR
+    """Return the bytes of pixels, of a table and of steps."""
+    p, plan = _numbers(instr), conv_plan(instr)
+    if plan["path"] in ("run", "point"):
+        return 0
+    table = _table_bytes(int(plan["taps"])) if plan.get("table") else 0
+    if plan["path"] == "packed":
+        return int(plan["pixels"]) * int(plan["pitch"]) + table
+    steps = int(plan["steps"]) if plan["listed"] else 0
+    return 2 * _vectors(p["k_h"] * p["k_w"] * p["in_c"]) + table + _STEP * steps
 
 
 def accepts_conv(instr: Instr) -> bool:
@@ -134,7 +192,8 @@ def pack_conv(constants: Arrays, instr: Instr) -> Arrays:
     weights = constants["weights"].reshape(_int(instr, "out_c"), segments, -1)
     if "held" in plan:
         weights = np.pad(weights, ((0, 0), (0, 0), (0, int(plan["held"]) - weights.shape[2])))
-    return {"weights": stream(weights, constants["bias"], constants["scale"], _int(instr, "in_zp")), **_EMPTY}
+    packed = {**_EMPTY, "weights": stream(weights, constants["bias"], constants["scale"], _int(instr, "in_zp"))}
+    return packed | ({"bias": gather_table(_numbers(instr))} if plan.get("table") == 0 else {})
 
 
 def accepts_fc(instr: Instr) -> bool:
