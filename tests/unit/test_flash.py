@@ -5,15 +5,12 @@ from __future__ import annotations
 from dataclasses import replace
 from pathlib import Path
 
-import numpy as np
-import onnx
-import onnx.helper as oh
 import pytest
-from onnx import TensorProto
 
 from glowc.driver import Compiled, CompileOptions, compile_model
 from glowc.flash import Trade, affordable
 from glowc.target import Board, load_board
+from tests.unit.conv_chain import conv_chain
 
 
 def trade(name: str, insns: int, small: int, large: int) -> Trade:
@@ -42,41 +39,10 @@ def test_what_needs_no_more_is_allowed_where_there_is_no_room() -> None:
     assert affordable([trade("a", 5, 40, 40), trade("b", 5, 40, 41)], [], 0) == {"a"}
 
 
-SHAPES = ((16, 16), (8, 16), (4, 16))  # image and channels of the layers, 3x3, one behind the other
-
-
-def three_convolutions(path: Path) -> Path:
-    """Three equal convolutions with pools between them; the first one has most pixels."""
-    rng, nodes, consts = np.random.default_rng(0), [], {}
-    consts |= {"s": np.float32(0.02), "ws": np.float32(0.01), "bs": np.float32(0.0002)}
-    consts |= {"z": np.int8(-128), "z8": np.int8(0), "z32": np.int32(0)}
-    value = "x_q"
-    for n, _ in enumerate(SHAPES):
-        consts[f"w{n}_q"] = rng.integers(-127, 128, (16, 16, 3, 3), dtype=np.int8)
-        consts[f"b{n}_q"] = rng.integers(-500, 500, 16, dtype=np.int32)
-        nodes += [
-            oh.make_node("DequantizeLinear", [value, "s", "z"], [f"x{n}"]),
-            oh.make_node("DequantizeLinear", [f"w{n}_q", "ws", "z8"], [f"w{n}"]),
-            oh.make_node("DequantizeLinear", [f"b{n}_q", "bs", "z32"], [f"b{n}"]),
-            oh.make_node("Conv", [f"x{n}", f"w{n}", f"b{n}"], [f"c{n}"], kernel_shape=(3, 3), pads=(1, 1, 1, 1)),
-            oh.make_node("MaxPool", [f"c{n}"], [f"p{n}"], kernel_shape=(2, 2), strides=(2, 2)),
-            oh.make_node("QuantizeLinear", [f"p{n}", "s", "z"], [f"y{n}_q"]),
-        ]
-        value = f"y{n}_q"
-    graph = oh.make_graph(
-        nodes,
-        "three",
-        [oh.make_tensor_value_info("x_q", TensorProto.INT8, (1, 16, 16, 16))],
-        [oh.make_tensor_value_info(value, TensorProto.INT8, None)],
-        [onnx.numpy_helper.from_array(np.asarray(array), name) for name, array in consts.items()],
-    )
-    onnx.save(oh.make_model(graph, opset_imports=[oh.make_opsetid("", 17)], ir_version=9), path)
-    return path
-
-
 @pytest.fixture(scope="module")
 def model(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    return three_convolutions(tmp_path_factory.mktemp("flash") / "three.onnx")
+    """Three equal convolutions of 16, 8 and 4 rows."""
+    return conv_chain(tmp_path_factory.mktemp("flash") / "three.onnx", (16, 16), (16, 16, 16, 16), pooled=True)
 
 
 def small_board(flash_bytes: int) -> Board:

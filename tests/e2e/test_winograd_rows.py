@@ -1,0 +1,44 @@
+"""Winograd computes two rows at a time, and still its output may lie over input rows that are used up."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from glowc.driver import CompileOptions, compile_model, write_bundle
+from glowc.execute import execute, load_bundle
+from glowc.graph.interp import run_graph
+from glowc.instr.lifetimes import strip_markers
+from glowc.target import load_board
+from tests.conftest import require_tool
+from tests.unit.conv_chain import conv_chain
+
+BOARDS = ("mps2-an386", "mps2-an500", "mps2-an505")
+
+
+@pytest.mark.qemu
+@pytest.mark.parametrize("board_name", BOARDS)
+@pytest.mark.parametrize("hw", [(8, 8), (7, 12)], ids=["even", "odd"])
+def test_output_over_used_input_rows(board_name: str, hw: tuple[int, int], tmp_path: Path) -> None:
+    board = load_board(board_name)
+    require_tool(board.cpu.cc, board.run_argv[0])
+    path = conv_chain(tmp_path / "chain.onnx", hw, (16, 32, 32, 16, 24, 32))
+    compiled = compile_model(path, board, CompileOptions(opt="speed", io_layout="nhwc", verify_plan=True))
+    instrs, plan = strip_markers(compiled.program).instrs, compiled.plan
+    assert [i.isa for i in instrs] == ["dsp_winograd"] * len(instrs)
+    over = set()
+    for instr in instrs:
+        x, y = (plan.offsets_bytes[instr.operand(role).buffer] for role in ("in", "out"))
+        if x < y + instr.operand("out").type.size_bytes and y < x + instr.operand("in").type.size_bytes:
+            over.add(int(instr.params["descending"]))
+    assert over == {0, 1}, "upwards and downwards"
+    write_bundle(compiled, tmp_path / "bundle")
+    info = load_bundle(tmp_path / "bundle")
+    x = np.random.default_rng(1).integers(-128, 128, (2, *hw, 16), dtype=np.int8)
+    got = execute(info, board, {"x_q": x}).outputs["y4_q"]
+    for sample, output in zip(x, got, strict=True):
+        want = run_graph(compiled.graph, {"x_q": sample[None]})["y4_q"]
+        assert len(np.unique(want)) > 30
+        assert (output.reshape(-1) == want.reshape(-1)).all()

@@ -1,0 +1,41 @@
+"""A model of 3x3 convolutions, one behind the other."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from itertools import pairwise
+from pathlib import Path
+
+import numpy as np
+import onnx
+import onnx.helper as oh
+from onnx import TensorProto
+
+
+def conv_chain(path: Path, hw: tuple[int, int], channels: Sequence[int], *, pooled: bool = False) -> Path:
+    """Write convolutions from each number of channels to the next one, int8 in QDQ form; `pooled`: halved each time."""
+    rng, nodes, value = np.random.default_rng(0), [], "x_q"
+    consts = {"s": np.float32(0.02), "ws": np.float32(0.01), "bs": np.float32(0.0002)}
+    consts |= {"z": np.int8(-128), "z8": np.int8(0), "z32": np.int32(0)}
+    for n, (c, out_c) in enumerate(pairwise(channels)):
+        consts[f"w{n}_q"] = rng.integers(-12, 13, (out_c, c, 3, 3), dtype=np.int8)
+        consts[f"b{n}_q"] = rng.integers(-500, 500, out_c, dtype=np.int32)
+        nodes += [
+            oh.make_node("DequantizeLinear", [value, "s", "z"], [f"x{n}"]),
+            oh.make_node("DequantizeLinear", [f"w{n}_q", "ws", "z8"], [f"w{n}"]),
+            oh.make_node("DequantizeLinear", [f"b{n}_q", "bs", "z32"], [f"b{n}"]),
+            oh.make_node("Conv", [f"x{n}", f"w{n}", f"b{n}"], [f"c{n}"], kernel_shape=(3, 3), pads=(1, 1, 1, 1)),
+        ]
+        if pooled:
+            nodes.append(oh.make_node("MaxPool", [f"c{n}"], [f"p{n}"], kernel_shape=(2, 2), strides=(2, 2)))
+        value = f"y{n}_q"
+        nodes.append(oh.make_node("QuantizeLinear", [f"p{n}" if pooled else f"c{n}", "s", "z"], [value]))
+    graph = oh.make_graph(
+        nodes,
+        "chain",
+        [oh.make_tensor_value_info("x_q", TensorProto.INT8, (1, channels[0], *hw))],
+        [oh.make_tensor_value_info(value, TensorProto.INT8, None)],
+        [onnx.numpy_helper.from_array(np.asarray(array), name) for name, array in consts.items()],
+    )
+    onnx.save(oh.make_model(graph, opset_imports=[oh.make_opsetid("", 17)], ir_version=9), path)
+    return path
