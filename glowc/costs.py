@@ -25,7 +25,7 @@ MODES = ("size", "shared", "literal")
 
 FEATURES = (
     "call", "outputs", "inputs", "macs", "pixels", "rows", "blocks", "products", "vectors", "strips", "taps",
-    "visits", "kernel_rows", "steps", "padding", "edges",
+    "visits", "kernel_rows", "steps", "padding", "edges", "tiles", "tile_products", "tile_inputs",
 )  # fmt: skip
 
 
@@ -35,7 +35,8 @@ def features(instr: Instr) -> dict[str, float]:
     outputs, inputs: elements; pixels, rows: of the output; blocks, vectors: groups of 4 and of 16 output channels of
     all pixels; products: of a block with four inputs; strips: three pixels of a block; taps, kernel_rows: of the
     windows of all pixels; visits: taps of all outputs; steps: groups of 16 inputs over all sums; padding:
-    multiply-accumulates beside the input; edges: pixels whose window is not whole.
+    multiply-accumulates beside the input; edges: pixels whose window is not whole; tiles: 2x4 pixels of four output
+    channels; tile_products, tile_inputs: input channels of tiles, and of 2x4 pixels.
     """
     p = {key: int(v) for key, v in instr.params.items() if isinstance(v, int) and not isinstance(v, bool)}
     out = sum(o.type.elements for o in instr.operands if o.access is not Access.IN and o.role != "scratch")
@@ -52,6 +53,8 @@ def features(instr: Instr) -> dict[str, float]:
     blocks, rows = math.ceil(channels / 4), p.get("batch", 1) * p["out_h"]
     found |= {"pixels": pixels, "rows": rows, "blocks": pixels * blocks, "vectors": pixels * math.ceil(channels / 16)}
     found["strips"] = rows * math.ceil(p["out_w"] / 3) * blocks
+    tiles, inputs = p.get("batch", 1) * math.ceil(p["out_h"] / 2) * math.ceil(p["out_w"] / 4), p.get("in_c", 0)
+    found |= {"tiles": tiles * blocks, "tile_products": tiles * blocks * inputs, "tile_inputs": tiles * inputs}
     if "k_h" in p and "k_w" in p:
         found |= {"taps": pixels * p["k_h"] * p["k_w"], "kernel_rows": pixels * p["k_h"]}
         found["visits"] = float(out * p["k_h"] * p["k_w"])
