@@ -12,6 +12,7 @@
 #include <string.h>
 
 #define GLOW_MVE_UNUSED __attribute__((unused))
+#define GLOW_MVE_APART __attribute__((noinline)) /* so that what calls it has no room for its variables on the stack */
 #define GLOW_MVE_FUNCTION GLOW_MVE_UNUSED __attribute__((naked, noinline, noclone)) static
 
 /* to[0 .. n) = from[0 .. n), and = value. */

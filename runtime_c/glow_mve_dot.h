@@ -164,18 +164,18 @@ GLOW_MVE_UNUSED static void glow_mve_dot_init(glow_mve_dot_t *d, const void *str
   d->apart = -1;
 }
 
-/* Writes at most 2 * segments + 2 steps, or 3 * segments + 1 when there is a tail: segment s of the first pixel at
- * rows[s], of the second `apart` bytes behind. Returns where the groups begin but the first. */
+/* Writes at most 2 * segments + 2 steps, or 3 * segments + 1 when there is a tail: segment s of the first pixel `at`
+ * bytes behind rows[s], of the second `apart` bytes behind that. Returns where the groups begin but the first. */
 static inline glow_mve_step_t *glow_mve_dot_steps(glow_mve_dot_t *d, glow_mve_step_t *list, const uint32_t *code,
-                                                  const int8_t *const *rows, int32_t apart, int pair) {
+                                                  const int8_t *const *rows, int32_t at, int32_t apart, int pair) {
   glow_mve_step_t *step = list;
   if (pair != 0 && d->segments == 1 && (d->blocks * 16 + d->tail == 16 || d->blocks * 16 + d->tail == 8)) {
-    *step++ = (glow_mve_step_t){rows[0], rows[0] + apart, d->blocks != 0 ? 16 : 8, code[GLOW_MVE_KEEP]};
+    *step++ = (glow_mve_step_t){rows[0] + at, rows[0] + at + apart, d->blocks != 0 ? 16 : 8, code[GLOW_MVE_KEEP]};
     *step++ = (glow_mve_step_t){NULL, NULL, 0, code[d->blocks != 0 ? GLOW_MVE_KEPT_16 : GLOW_MVE_KEPT_8]};
     list++;
   } else {
     for (int32_t s = 0; s < d->segments; s++) {
-      const int8_t *x = rows[s];
+      const int8_t *x = rows[s] + at;
       int32_t blocks = d->blocks;
       if (s == 0 && blocks != 0) {
         *step++ = (glow_mve_step_t){x, x + apart, 0, code[GLOW_MVE_FIRST]};
@@ -223,7 +223,7 @@ GLOW_MVE_UNUSED __attribute__((noinline)) static glow_mve_step_t *glow_mve_dot_f
     d->segments = 1;
     d->blocks = segments * blocks;
   }
-  list = glow_mve_dot_steps(d, list, pair != 0 ? glow_mve_dot2(NULL) : glow_mve_dot1(NULL), rows, apart, pair);
+  list = glow_mve_dot_steps(d, list, pair != 0 ? glow_mve_dot2(NULL) : glow_mve_dot1(NULL), rows, 0, apart, pair);
   d->segments = segments;
   d->blocks = blocks;
   return list;
@@ -258,7 +258,7 @@ GLOW_MVE_UNUSED __attribute__((noinline)) static void glow_mve_dot_row(glow_mve_
   d->out = out;
   if (count > 1) {
     glow_mve_dot_places(d, out_step);
-    d->again = glow_mve_dot_steps(d, list, glow_mve_dot2(NULL), rows, x_step, 1);
+    d->again = glow_mve_dot_steps(d, list, glow_mve_dot2(NULL), rows, 0, x_step, 1);
     d->used += (int32_t)(d->again - list);
     d->count = count / 2;
     d->out_step = 2 * out_step;
@@ -267,11 +267,7 @@ GLOW_MVE_UNUSED __attribute__((noinline)) static void glow_mve_dot_row(glow_mve_
     (void)glow_mve_dot2(d);
   }
   if ((count & 1) != 0) {
-    const int8_t *last[GLOW_MVE_SEGMENTS];
-    for (int32_t s = 0; s < d->segments; s++) {
-      last[s] = rows[s] + (count - 1) * x_step;
-    }
-    d->again = glow_mve_dot_steps(d, list, glow_mve_dot1(NULL), last, 0, 0);
+    d->again = glow_mve_dot_steps(d, list, glow_mve_dot1(NULL), rows, (count - 1) * x_step, 0, 0);
     d->out = out + (count - 1) * out_step;
     d->count = 1;
     d->last = rest;

@@ -230,14 +230,14 @@ def pack_depthwise(constants: Arrays, instr: Instr) -> Arrays:
     bias = folded_bias(constants["bias"], weights.astype(np.int64).sum(0), in_zp)
     scale = _per_channel(constants["scale"], channels).astype(np.float32)
     outside = np.full(-(-_int(instr, "in_c") // _OUTSIDE) * _OUTSIDE, in_zp, np.int8).view(np.int32)
-    if depthwise_plan(instr)["path"] == "nine" and _pairs_fit(weights):
+    if depthwise_plan(instr)["path"] == "nine" and pairs_fit(weights):
         packed = nine_taps(weights, bias, scale, doubled=_doubled(instr))
     else:
         packed = any_depthwise(weights, bias, scale, _int(instr, "in_c"))
     return {**_EMPTY, "weights": packed, "bias": outside}
 
 
-def _pairs_fit(weights: np.ndarray) -> bool:
+def pairs_fit(weights: np.ndarray) -> bool:
     """Say whether the products of two taps of weights[9, C] always fit 16 bits: not those of two weights -128."""
     return not (weights[:8].reshape(4, 2, -1) == -128).all(1).any()
 

@@ -116,3 +116,22 @@ def test_depthwise_constants_hold_each_weight_once() -> None:
     weights = rng.integers(-127, 128, (9, 21)).astype(np.int8)
     packed = packing_mve.nine_taps(weights, np.zeros(21, np.int32), np.ones(21, np.float32))
     assert packed.size == 6 * 32 + 9 * 21
+
+
+def test_scratch_is_at_most_three_rows_or_two_pixels() -> None:
+    convolutions = [
+        c.instr for c in kernel_cases() if c.instr.kernel == "conv_s8" and packing_mve.accepts_conv(c.instr)
+    ]
+    used = [packing_mve.conv_scratch(instr) for instr in convolutions]
+    assert any(used)
+    for instr, scratch in zip(convolutions, used, strict=True):
+        p = {key: int(instr.params[key]) for key in ("in_w", "in_c", "k_h", "k_w")}
+        pixel = -(-p["k_h"] * p["k_w"] * p["in_c"] // 16) * 16
+        assert scratch <= max(3 * p["in_w"] * p["in_c"], 2 * pixel)
+
+
+def test_two_weights_of_minus_128_do_not_share_16_bits() -> None:
+    weights = np.full((9, 3), -128, np.int8)
+    weights[::2, 1:] = -127
+    assert packing_mve.pairs_fit(weights[:, 1:])
+    assert not packing_mve.pairs_fit(weights)
