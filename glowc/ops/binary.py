@@ -18,7 +18,7 @@ from glowc.graph.graph import Node
 from glowc.graph.numerics import F32
 from glowc.graph.types import DType, TensorType
 from glowc.instr.ir import ParamValue
-from glowc.ops import packing_mve_f32
+from glowc.ops import packing_fpu, packing_mve_f32
 from glowc.ops.base import REF_IN_PLACE, Arrays, Call, KernelDef, LowerCtx, MaybeTypes, OpDef, OpError, Ref, Types
 from glowc.ops.binary_codes import bounds, emit_codes, reference_codes
 from glowc.ops.binary_table import TABLE, expression
@@ -123,7 +123,7 @@ def _interpret(a: Arrays, p: Mapping[str, ParamValue]) -> None:
 KERNELS = (
     KernelDef("binary", ("in a", "in b", "out out"), AXES, _interpret, float_params=("act_min", "act_max"),
               in_place=("a", "b"), print_params=("rank", "op", "expr", "clamp"),
-              variants=(*REF_IN_PLACE, packing_mve_f32.BINARY),
+              variants=(*REF_IN_PLACE, packing_fpu.BINARY, packing_mve_f32.BINARY),
               needs_math=True, length="d0", doc="elementwise function of two tensors"),
 )  # fmt: skip
 

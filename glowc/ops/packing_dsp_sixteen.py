@@ -70,14 +70,14 @@ def _pack(constants: Arrays, instr: Instr) -> Arrays:
     if _is_planar(instr):
         weights = weights.transpose(0, 3, 1, 2)
     runs = weights.reshape(channels, -1, _run(instr))
-    runs = np.pad(runs, ((0, channels % 2), (0, 0), (0, runs.shape[2] % 2))).reshape(channels + channels % 2, -1)
-    runs = np.pad(runs, ((0, 0), (0, _inputs(instr) - runs.shape[1])))
-    steps = runs.shape[1] // 2
-    halves = runs.reshape(-1, 2, steps, 2).transpose(0, 2, 1, 3)
-    biases = np.zeros(len(runs), np.int64)
+    even = np.pad(runs, ((0, channels % 2), (0, 0), (0, runs.shape[2] % 2))).reshape(channels + channels % 2, -1)
+    padded = np.pad(even, ((0, 0), (0, _inputs(instr) - even.shape[1])))
+    steps = padded.shape[1] // 2
+    halves = padded.reshape(-1, 2, steps, 2).transpose(0, 2, 1, 3)
+    biases = np.zeros(len(padded), np.int64)
     if "bias" in constants:
         biases[:channels] = constants["bias"]
-    none = np.zeros((len(runs) // 2, 2), np.int32)
+    none = np.zeros((len(padded) // 2, 2), np.int32)
     packed: dict[str, np.ndarray] = {"weights": quad_stream(none, biases.reshape(-1, 2), halves, steps).view(np.int16)}
     if "bias" in constants:
         return {**packed, "bias": np.zeros(1, np.int32)}

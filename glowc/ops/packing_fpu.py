@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
 from dataclasses import replace
 
 import numpy as np
 
+from glowc.graph.types import DType
 from glowc.instr.ir import Instr, ParamValue
 from glowc.ops.base import Arrays, KernelVariant
 
@@ -78,6 +80,23 @@ def _accepts_average(instr: Instr) -> bool:
     return _accepts_maximum(instr) and _int(instr, "k_h") * _int(instr, "k_w") >= _LARGE
 
 
+def _binary_plan(instr: Instr) -> Mapping[str, ParamValue]:
+    """Which bounds there are, and whether an operand goes on along the last axis or is one number for all."""
+    last = int(instr.params["rank"]) - 1
+    bounds = [_int(instr, "clamp") and abs(float(instr.params[key])) < math.inf for key in ("act_min", "act_max")]
+    limit = "" if not any(bounds) else "_between" if bounds[1] else "_from"
+    return {"limit": limit, **{f"{name}_step": _int(instr, f"{name}{last}") for name in "ab"}}
+
+
+def _accepts_binary(instr: Instr) -> bool:
+    """Accept float32 arithmetic on rows of at least eight."""
+    if instr.params["op"] not in ("add", "sub", "mul", "div") or instr.operand("out").type.dtype is not DType.F32:
+        return False
+    last = int(instr.params["rank"]) - 1
+    steps = {_int(instr, f"{name}{last}") for name in "ab"}
+    return last >= 0 and 1 in steps and steps <= {0, 1} and _int(instr, f"d{last}") >= 2 * _BLOCK
+
+
 _SHARED = KernelVariant("fpu", NEEDS, rank=10, header="glow_fpu.h")
 CONV = replace(_SHARED, accepts=_accepts_conv, plan=_conv_plan, pack=_pack_conv)
 CONV_W8 = replace(CONV, header="glow_fpu_w8.h", accepts=lambda instr: _zero_at_zero(instr) and _accepts_conv(instr))
@@ -86,4 +105,5 @@ FC = replace(_SHARED, accepts=_accepts_fc)
 FC_W8 = replace(FC, header="glow_fpu_w8.h", accepts=lambda instr: _zero_at_zero(instr) and _accepts_fc(instr))
 MATMUL = replace(_SHARED, accepts=_accepts_matmul, plan=_matmul_plan)
 MAXIMUM = replace(_SHARED, needs=NEEDS | {"vcvtn"}, accepts=_accepts_maximum, header="glow_fpu_pool.h")  # has VMAXNM
+BINARY = replace(_SHARED, in_place=True, accepts=_accepts_binary, plan=_binary_plan, header="glow_fpu_binary.h")
 AVERAGE = replace(_SHARED, accepts=_accepts_average, header="glow_fpu_pool.h")

@@ -46,8 +46,8 @@ def product_cases(rng: np.random.Generator) -> Iterator[Case]:
     axes = dict.fromkeys(axis_keys("d"), 1) | dict.fromkeys((*axis_keys("a"), *axis_keys("b")), 0)
     a, b = (v.reshape(-1).astype(np.int8) for v in np.meshgrid(np.arange(-128, 128), np.arange(-128, 128)))
     for scale, (a_zp, out_zp), low in ((0.0625, ZEROS[0], -128), (0.0071, ZEROS[1], -100), (3.5, ZEROS[2], -128)):
-        params: dict[str, ParamValue] = {**axes, "d0": a.size, "a0": 1, "b0": 1, "rank": 1, "a_zp": a_zp, "b_zp": 9, "out_zp": out_zp}
-        params |= {"out_min": low, "out_max": 127, "scale": scale}
+        params: dict[str, ParamValue] = {**axes, "d0": a.size, "a0": 1, "b0": 1, "rank": 1}
+        params |= {"a_zp": a_zp, "b_zp": 9, "out_zp": out_zp, "out_min": low, "out_max": 127, "scale": scale}
         yield make_case("mul_s8", {"a": a, "b": b}, params, out={"out": (a.shape, DType.S8)}, name="all pairs")
     for n, step in itertools.product((8, 11, 64), (0, 1)):
         params = {**axes, "d0": 5, "d1": n, "a0": n, "a1": 1, "b0": step * n, "b1": 1, "rank": 2, "scale": 0.013}
