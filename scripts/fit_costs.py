@@ -165,9 +165,9 @@ def plain(section: str) -> str:
 
 def owner_of(fn: str, names: set[str]) -> str | None:
     """Return the layer function that a function is or belongs to (`<function>_tile0`)."""
-    end = fn.find("__")
-    stem = fn if end < 0 else fn[:end] + "__" + fn[end + 2 :].split("_")[0]
-    return stem if stem in names else None
+    words = fn.split("_")
+    stems = ("_".join(words[:count]) for count in range(len(words), 0, -1))
+    return next((stem for stem in stems if stem in names), None)
 
 
 def call_graph(path: Path, board: Board) -> dict[str, set[str]]:

@@ -247,3 +247,5 @@ def test_clones_and_parts_belong_to_their_function(fitting: ModuleType) -> None:
     assert fitting.owner_of("m_conv_s8_2__dsp_tile0", names) == "m_conv_s8_2__dsp"
     assert fitting.owner_of("m_conv_s8__dsp", names) == "m_conv_s8__dsp"
     assert fitting.owner_of("glow_x", names) is None
+    names |= {"m_conv_s8__dsp_winograd"}
+    assert fitting.owner_of("m_conv_s8__dsp_winograd", names) == "m_conv_s8__dsp_winograd"
