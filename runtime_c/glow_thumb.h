@@ -280,13 +280,13 @@ typedef struct {
 
 /* What the rows outside of the input add to a channel's sums. */
 GLOW_THUMB_NOINLINE static int32_t glow_thumb_dw_pad(const glow_thumb_dw_t *d, const int8_t *w) {
-  int32_t sum = 0;
+  int32_t sum = -d->w_zp * (d->above + d->below);
   for (int32_t i = 0; i < d->above; i++) {
-    sum += *w++ - d->w_zp;
+    sum += *w++;
   }
   w += d->rows * d->k_w;
   for (int32_t i = 0; i < d->below; i++) {
-    sum += *w++ - d->w_zp;
+    sum += *w++;
   }
   return sum * d->in_zp;
 }
