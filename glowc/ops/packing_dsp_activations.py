@@ -11,7 +11,7 @@ from glowc.ops.base import KernelVariant
 from glowc.ops.packing_dsp import NEEDS
 
 _COLUMN_BYTES = 4096  # of scratch for the columns of a product at a time, where one pair does not need more
-_SKIPPED_BYTES = 88  # at most 11 steps of two words before the first column
+_SKIPPED_BYTES = 64  # before the first column: glow_dsp_quad_before()
 
 
 def _int(instr: Instr, key: str) -> int:
