@@ -143,6 +143,26 @@ static inline int8x8_t glow_a32_sum_u8x8(const int8_t *from_a, const int8_t *fro
                              glow_a32_mac(v1, vcvtq_f32_u32(vmovl_u16(vget_high_u16(a))), ra), k, 0);
 }
 
+/* eight codes in lanes of 32 bits, moved by 22, times the factor */
+static inline int32x4x2_t glow_a32_products(const int8_t *from, int32_t factor) {
+  const int16x8_t codes = vshll_n_s8(vld1_s8(from), 7);
+  int32x4x2_t products;
+  products.val[0] = vqrdmulhq_n_s32(vshll_n_s16(vget_low_s16(codes), 15), factor);
+  products.val[1] = vqrdmulhq_n_s32(vshll_n_s16(vget_high_s16(codes), 15), factor);
+  return products;
+}
+
+/* eight sums in fixed point: start + the products, five bits behind the point (glowc/ops/packing_neon_add.py) */
+static inline int8x8_t glow_a32_fixed_s8x8(const int8_t *from_a, const int8_t *from_b, int32_t a_factor,
+                                           int32_t b_factor, int32_t start) {
+  const int32x4x2_t a = glow_a32_products(from_a, a_factor);
+  const int32x4x2_t b = glow_a32_products(from_b, b_factor);
+  const int32x4_t first = vdupq_n_s32(start);
+  const int16x4_t low = vaddhn_s32(vaddq_s32(first, a.val[0]), b.val[0]);
+  const int16x4_t high = vaddhn_s32(vaddq_s32(first, a.val[1]), b.val[1]);
+  return vqrshrn_n_s16(vcombine_s16(low, high), 5);
+}
+
 #define GLOW_A32_CLOBBERS                                                                                     \
   "cc", "memory", "q0", "q1", "q2", "q3", "q4", "q5", "q6", "q7", "q8", "q9", "q10", "q11", "q12", "q13", \
       "q14", "q15"

@@ -35,8 +35,58 @@ static inline int8x8_t glow_requant_s8x8(int32x4_t acc0, int32x4_t acc1, float32
   return vmin_s8(vmax_s8(vqmovn_s16(glow_round_s16x8(v0, v1, zp)), lo), hi);
 }
 
+/* table indices: bytes 4i .. 4i + 3 to the tops of four lanes, zeros below */
+static inline void glow_neon_tops(uint8x16_t *tops) {
+  static const uint32_t lanes[4] = {0x00FFFFFFu, 0x01FFFFFFu, 0x02FFFFFFu, 0x03FFFFFFu};
+  const uint32x4_t first = vld1q_u32(lanes);
+  for (uint32_t i = 0; i < 4u; i++) {
+    tops[i] = vreinterpretq_u8_u32(vaddq_u32(first, vdupq_n_u32(i << 26)));
+  }
+}
+
 typedef struct {
-  uint8x16_t tops[4]; /* table indices: bytes 4i .. 4i + 3 to the tops of four lanes, zeros below */
+  uint8x16_t tops[4];
+  int32x4_t start;
+  int32x4_t a_factor;
+  int32x4_t b_factor;
+} glow_neon_fixed_t;
+
+static inline glow_neon_fixed_t glow_neon_fixed(int32_t a_factor, int32_t b_factor, int32_t start) {
+  glow_neon_fixed_t s;
+  glow_neon_tops(s.tops);
+  s.start = vdupq_n_s32(start);
+  s.a_factor = vdupq_n_s32(a_factor);
+  s.b_factor = vdupq_n_s32(b_factor);
+  return s;
+}
+
+/* eight sums in fixed point: start + the products, the upper 16 of 32 bits (glowc/ops/packing_neon_add.py) */
+static inline int16x8_t glow_neon_fixed_s16x8(const glow_neon_fixed_t *s, uint8x16_t a, uint8x16_t b, int i) {
+  const int32x4_t a0 = vreinterpretq_s32_u8(vqtbl1q_u8(a, s->tops[i]));
+  const int32x4_t a1 = vreinterpretq_s32_u8(vqtbl1q_u8(a, s->tops[i + 1]));
+  const int32x4_t b0 = vreinterpretq_s32_u8(vqtbl1q_u8(b, s->tops[i]));
+  const int32x4_t b1 = vreinterpretq_s32_u8(vqtbl1q_u8(b, s->tops[i + 1]));
+#if defined(__ARM_FEATURE_QRDMX)
+  const int32x4_t v0 = vqrdmlahq_s32(vqrdmlahq_s32(s->start, a0, s->a_factor), b0, s->b_factor);
+  const int32x4_t v1 = vqrdmlahq_s32(vqrdmlahq_s32(s->start, a1, s->a_factor), b1, s->b_factor);
+  return vuzp2q_s16(vreinterpretq_s16_s32(v0), vreinterpretq_s16_s32(v1));
+#else
+  const int32x4_t v0 = vaddq_s32(s->start, vqrdmulhq_s32(a0, s->a_factor));
+  const int32x4_t v1 = vaddq_s32(s->start, vqrdmulhq_s32(a1, s->a_factor));
+  const int16x4_t low = vaddhn_s32(v0, vqrdmulhq_s32(b0, s->b_factor));
+  return vaddhn_high_s32(low, v1, vqrdmulhq_s32(b1, s->b_factor));
+#endif
+}
+
+static inline int8x16_t glow_neon_fixed_s8x16(const glow_neon_fixed_t *s, const int8_t *from_a, const int8_t *from_b) {
+  const uint8x16_t a = vreinterpretq_u8_s8(vld1q_s8(from_a));
+  const uint8x16_t b = vreinterpretq_u8_s8(vld1q_s8(from_b));
+  const int16x8_t low = glow_neon_fixed_s16x8(s, a, b, 0);
+  return vqrshrn_high_n_s16(vqrshrn_n_s16(low, 5), glow_neon_fixed_s16x8(s, a, b, 2), 5);
+}
+
+typedef struct {
+  uint8x16_t tops[4];
   float32x4_t fixed;
   float32x4_t magic;
   float a_ratio;
@@ -45,12 +95,8 @@ typedef struct {
 
 /* rne(fma(a, a_ratio, fma(b, b_ratio, fixed))) - half by an even half; |the sum| <= 32000 */
 static inline glow_neon_sum_t glow_neon_sum(float a_ratio, float b_ratio, float fixed, int32_t half) {
-  static const uint32_t lanes[4] = {0x00FFFFFFu, 0x01FFFFFFu, 0x02FFFFFFu, 0x03FFFFFFu};
-  const uint32x4_t first = vld1q_u32(lanes);
   glow_neon_sum_t s;
-  for (uint32_t i = 0; i < 4u; i++) {
-    s.tops[i] = vreinterpretq_u8_u32(vaddq_u32(first, vdupq_n_u32(i << 26)));
-  }
+  glow_neon_tops(s.tops);
   s.fixed = vdupq_n_f32(fixed);
   s.magic = vdupq_n_f32((float)(12582912 - half));
   s.a_ratio = a_ratio;

@@ -32,7 +32,7 @@ from glowc.ops import (
     packing_m3_add,
     packing_mve,
     packing_mve_activations,
-    packing_neon,
+    packing_neon_add,
     packing_neon_mul,
 )
 from glowc.ops.base import REF_IN_PLACE, Arrays, Call, KernelDef, LowerCtx, OpError, Ref
@@ -188,7 +188,7 @@ _CODES = (*AXES, "a_zp", "b_zp", "out_zp", "out_min", "out_max")
 KERNELS = (
     KernelDef("add_s8f", _OPERANDS, (*AXES, "half", "out_min", "out_max"), _interpret_fused, in_place=("a", "b"),
               float_params=("a_ratio", "b_ratio", "fixed"), print_params=("rank",), length="d0",
-              variants=(*REF_IN_PLACE, packing_a32.ADD_FUSED, packing_neon.ADD_FUSED, *packing_m3_add.ADD,
+              variants=(*REF_IN_PLACE, packing_a32.ADD_FUSED, packing_neon_add.ADD_FUSED, *packing_m3_add.ADD,
                         packing_dsp.ADD, packing_mve.ADD_FUSED),
               doc="quantised sum by fused multiply-add"),
     KernelDef("add_s8rs", ("in a", "in b", "in mul", "in offset", "out out"),
@@ -198,7 +198,7 @@ KERNELS = (
     *(
         KernelDef(f"add_{kind}", _OPERANDS, _CODES, _interpret_add, float_params=("a_scale", "b_scale", "out_scale"),
                   print_params=("rank", "sign"), in_place=("a", "b"), template="add_s8", length="d0",
-                  variants=(*REF_IN_PLACE, packing_a32.ADD, packing_neon.ADD, *packing_m3_add.ADD, packing_dsp.ADD,
+                  variants=(*REF_IN_PLACE, packing_a32.ADD, packing_neon_add.ADD, *packing_m3_add.ADD, packing_dsp.ADD,
                             packing_mve.ADD)
                   if kind == "s8" else REF_IN_PLACE,
                   doc="quantised sum or difference")

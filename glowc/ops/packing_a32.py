@@ -12,16 +12,14 @@ from glowc.instr.ir import Instr, ParamValue
 from glowc.ops.base import KernelVariant
 from glowc.ops.packing_a64 import conv_variant, fc_variant
 from glowc.ops.packing_neon import (
-    accepts_fused,
-    add_plan,
     average_variant,
     depthwise_variant,
     dynamic_variant,
     float_variants,
-    fused_plan,
     matmul_variant,
     maximum_variant,
 )
+from glowc.ops.packing_neon_add import accepts_fused, add_plan, fused_plan
 from glowc.ops.packing_neon_mul import accepts_long_rows
 
 HEADER = "glow_a32.h"
@@ -37,8 +35,8 @@ MATMUL = matmul_variant("a32", _NEEDS, HEADER)
 
 
 def _accepts_agreed(instr: Instr) -> bool:
-    """Accept sums in the fused form: A32 has no vector division."""
-    return accepts_long_rows(instr) and add_plan(instr)["form"] == "agreed"
+    """Accept sums in fixed point or in the fused form: A32 has no vector division."""
+    return accepts_long_rows(instr) and add_plan("a32", instr)["form"] != "sub"
 
 
 @lru_cache(maxsize=256)
@@ -78,14 +76,19 @@ def _with_plain(plan: Mapping[str, ParamValue], terms: tuple[float, float, float
 
 
 def _agreed_plan(instr: Instr) -> Mapping[str, ParamValue]:
-    plan = add_plan(instr)
+    plan = add_plan("a32", instr)
+    if plan["form"] == "fixed":
+        return plan
     terms = float(plan["a_ratio"]), float(plan["b_ratio"]), float(plan["fixed"])
     return _with_plain(plan, terms, 0)
 
 
 def _fused_plan(instr: Instr) -> Mapping[str, ParamValue]:
+    plan = fused_plan("a32", instr)
+    if plan["form"] == "fixed":
+        return plan
     terms = (float(instr.params["a_ratio"]), float(instr.params["b_ratio"]), float(instr.params["fixed"]))
-    return _with_plain(fused_plan(instr), terms, int(instr.params["half"]))
+    return _with_plain(plan, terms, int(instr.params["half"]))
 
 
 ADD = KernelVariant(

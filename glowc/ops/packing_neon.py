@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import replace
-from functools import lru_cache
 
 import numpy as np
 
@@ -12,7 +11,6 @@ from glowc.graph.types import DType
 from glowc.instr.ir import Instr, ParamValue
 from glowc.ops.base import Arrays, KernelVariant
 from glowc.ops.packing_a64 import HEADER, folded, is_bounded, limits
-from glowc.ops.packing_neon_mul import accepts_long_rows, row_plan
 
 
 def _int(instr: Instr, key: str) -> int:
@@ -87,70 +85,6 @@ def _depthwise_dot_plan(instr: Instr) -> Mapping[str, ParamValue]:
 DEPTHWISE_DOT = KernelVariant(
     "dot", frozenset({"a64", "neon", "dot"}), rank=31, accepts=_accepts_depthwise_dot, header=HEADER,
     pack=_pack_depthwise_dot, plan=_depthwise_dot_plan,
-)  # fmt: skip
-
-
-def accepts_fused(instr: Instr) -> bool:
-    """Accept sums whose value before the rounding stays below 32000."""
-    if not accepts_long_rows(instr) or _int(instr, "half") not in (0, 128):
-        return False
-    ratios = abs(float(instr.params["a_ratio"])) + abs(float(instr.params["b_ratio"]))
-    return 255.0 * ratios + abs(float(instr.params["fixed"])) <= 32000.0
-
-
-def _rows(instr: Instr) -> Mapping[str, ParamValue]:
-    """Return the operands' steps along a row, and which limits are inside int8."""
-    return {**row_plan(instr), "low": int(_int(instr, "out_min") > -128), "high": int(_int(instr, "out_max") < 127)}
-
-
-@lru_cache(maxsize=256)
-def _as_fused(sign: str, codes: tuple[int, ...], scales: tuple[float, ...]) -> tuple[float, float, float] | None:
-    """Return (a_ratio, b_ratio, fixed) of the fused form of a sum where both forms agree on all pairs of codes.
-
-    Every pair of int8 codes is evaluated in both forms (float32, the fused steps exactly in float64 and rounded
-    once): as functions of two bytes they then are the same.
-    """
-    a = (np.arange(-128, 128, dtype=np.float32) - np.float32(codes[0]))[:, None]
-    b = (np.arange(-128, 128, dtype=np.float32) - np.float32(codes[1]))[None, :]
-    sa, sb, sy = (np.float32(scale) for scale in scales)
-    if not sy > 0:
-        return None
-    sb = sb if sign == "+" else -sb
-    with np.errstate(all="ignore"):
-        wanted = np.clip(np.rint((a * sa + b * sb) / sy) + codes[2], -128, 127)
-        ra, rb = np.float32(sa / sy), np.float32(sb / sy)
-        fixed = np.float32(codes[2] - float(codes[0]) * float(ra) - float(codes[1]) * float(rb))
-        bytes_ = np.arange(-128, 128, dtype=np.float64)
-        inner = (bytes_[None, :] * float(rb) + float(fixed)).astype(np.float32)
-        value = (bytes_[:, None] * float(ra) + inner.astype(np.float64)).astype(np.float32)
-        if not np.all(np.abs(value) <= 32000.0):
-            return None
-        same = np.array_equal(np.clip(np.rint(value), -128, 127), wanted)
-    return (float(ra), float(rb), float(fixed)) if same else None
-
-
-def add_plan(instr: Instr) -> Mapping[str, ParamValue]:
-    """Return what the template of add_s8 prints with: which of its forms, and the constants of the fused one."""
-    codes = tuple(_int(instr, key) for key in ("a_zp", "b_zp", "out_zp"))
-    scales = tuple(float(instr.params[key]) for key in ("a_scale", "b_scale", "out_scale"))
-    fused = _as_fused(str(instr.params["sign"]), codes, scales)
-    if fused is None:
-        return {"form": "sub", "half": 0, **_rows(instr)}
-    return {"form": "agreed", "half": 0, "a_ratio": fused[0], "b_ratio": fused[1], "fixed": fused[2], **_rows(instr)}
-
-
-def fused_plan(instr: Instr) -> Mapping[str, ParamValue]:
-    """Return what the template of add_s8f prints with."""
-    return {"form": "fused", "half": _int(instr, "half"), **_rows(instr)}
-
-
-ADD = KernelVariant(
-    "neon", frozenset({"a64", "neon"}), rank=30, in_place=True, accepts=accepts_long_rows, header="glow_neon.h",
-    plan=add_plan,
-)  # fmt: skip
-ADD_FUSED = KernelVariant(
-    "neon", frozenset({"a64", "neon"}), rank=30, in_place=True, accepts=accepts_fused, header="glow_neon.h",
-    plan=fused_plan,
 )  # fmt: skip
 
 
