@@ -143,24 +143,34 @@ static inline int8x8_t glow_a32_sum_u8x8(const int8_t *from_a, const int8_t *fro
                              glow_a32_mac(v1, vcvtq_f32_u32(vmovl_u16(vget_high_u16(a))), ra), k, 0);
 }
 
-/* eight codes in lanes of 32 bits, moved by 22, times the factor */
-static inline int32x4x2_t glow_a32_products(const int8_t *from, int32_t factor) {
-  const int16x8_t codes = vshll_n_s8(vld1_s8(from), 7);
-  int32x4x2_t products;
-  products.val[0] = vqrdmulhq_n_s32(vshll_n_s16(vget_low_s16(codes), 15), factor);
-  products.val[1] = vqrdmulhq_n_s32(vshll_n_s16(vget_high_s16(codes), 15), factor);
-  return products;
+typedef struct {
+  int32x4_t start;
+  int32x4_t a_factor;
+  int32x4_t b_factor;
+} glow_a32_fixed_t;
+
+static inline glow_a32_fixed_t glow_a32_fixed(int32_t a_factor, int32_t b_factor, int32_t start) {
+  glow_a32_fixed_t s;
+  s.start = vdupq_n_s32(start);
+  s.a_factor = vdupq_n_s32(a_factor);
+  s.b_factor = vdupq_n_s32(b_factor);
+  __asm__("" : "+w"(s.a_factor), "+w"(s.b_factor)); /* else gcc 12 moves them from integers again and again */
+  return s;
 }
 
-/* eight sums in fixed point: start + the products, five bits behind the point (glowc/ops/packing_neon_add.py) */
-static inline int8x8_t glow_a32_fixed_s8x8(const int8_t *from_a, const int8_t *from_b, int32_t a_factor,
-                                           int32_t b_factor, int32_t start) {
-  const int32x4x2_t a = glow_a32_products(from_a, a_factor);
-  const int32x4x2_t b = glow_a32_products(from_b, b_factor);
-  const int32x4_t first = vdupq_n_s32(start);
-  const int16x4_t low = vaddhn_s32(vaddq_s32(first, a.val[0]), b.val[0]);
-  const int16x4_t high = vaddhn_s32(vaddq_s32(first, a.val[1]), b.val[1]);
-  return vqrshrn_n_s16(vcombine_s16(low, high), 5);
+/* four sums of codes moved by 7, the upper 16 of 32 bits */
+static inline int16x4_t glow_a32_fixed_s16x4(const glow_a32_fixed_t *s, int16x4_t a, int16x4_t b) {
+  const int32x4_t left = vaddq_s32(s->start, vqrdmulhq_s32(vshll_n_s16(a, 15), s->a_factor));
+  return vaddhn_s32(left, vqrdmulhq_s32(vshll_n_s16(b, 15), s->b_factor));
+}
+
+/* eight sums in fixed point: start + the products, 20 bits behind the point (glowc/ops/packing_neon_add.py) */
+static inline int8x8_t glow_a32_fixed_s8x8(const glow_a32_fixed_t *s, const int8_t *from_a, const int8_t *from_b) {
+  const int16x8_t a = vshll_n_s8(vld1_s8(from_a), 7);
+  const int16x8_t b = vshll_n_s8(vld1_s8(from_b), 7);
+  const int16x4_t low = glow_a32_fixed_s16x4(s, vget_low_s16(a), vget_low_s16(b));
+  const int16x4_t high = glow_a32_fixed_s16x4(s, vget_high_s16(a), vget_high_s16(b));
+  return vqrshrn_n_s16(vcombine_s16(low, high), 4);
 }
 
 #define GLOW_A32_CLOBBERS                                                                                     \

@@ -7,6 +7,7 @@ products of 32 bits (SQRDMULH), those are taken.
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import dataclass
 from functools import lru_cache
 from itertools import product
 
@@ -16,9 +17,18 @@ from glowc.instr.ir import Instr, ParamValue
 from glowc.ops.base import KernelVariant
 from glowc.ops.packing_neon_mul import accepts_long_rows, row_plan
 
-FRACTION = 21  # bits behind the point of a fixed sum; the upper 16 of its 32 bits have 5
 _UNBOUNDED = 1 << 60
-_SHIFTS = {"neon": 24, "a32": 22}  # where codes stand in a lane before they are multiplied
+
+
+@dataclass(frozen=True, slots=True)
+class Point:
+    """Where codes stand in a lane before they are multiplied, and bits behind the point of a fixed sum."""
+
+    shift: int
+    fraction: int
+
+
+POINTS = {"neon": Point(24, 21), "a32": Point(22, 20)}
 
 Terms = tuple[float, float, float]
 
@@ -73,17 +83,18 @@ def _products(factor: int, shift: int) -> np.ndarray:
     return (codes * factor + (1 << 30)) >> 31
 
 
-def fixed_terms(wanted: np.ndarray, ratios: tuple[float, float], shift: int) -> tuple[int, int, int] | None:
+def fixed_terms(wanted: np.ndarray, ratios: tuple[float, float], point: Point) -> tuple[int, int, int] | None:
     """Return (a, b, start) of the fixed sum that gives the codes wanted[a, b], if there are any.
 
-    code = floor((start + products(a) + products(b)) / 2^21 + 1/2), saturated: each pair bounds `start`.
+    code = floor((start + products(a) + products(b)) / 2^fraction + 1/2), saturated: each pair bounds `start`.
     """
-    if not np.all(np.isfinite(wanted)) or not all(abs(r) < 2.0 ** (shift - FRACTION) for r in ratios):
+    shift, fraction = point.shift, point.fraction
+    if not np.all(np.isfinite(wanted)) or not all(abs(r) < 2.0 ** (shift - fraction) for r in ratios):
         return None
-    codes, half = wanted.astype(np.int64) << FRACTION, 1 << (FRACTION - 1)
+    codes, half = wanted.astype(np.int64) << fraction, 1 << (fraction - 1)
     low = np.where(wanted > -128, codes - half, -_UNBOUNDED)
     high = np.where(wanted < 127, codes + half - 1, _UNBOUNDED)
-    nearest = [round(r * 2.0 ** (31 + FRACTION - shift)) for r in ratios]
+    nearest = [round(r * 2.0 ** (31 + fraction - shift)) for r in ratios]
     for steps in sorted(product((0, -1, 1), repeat=2), key=lambda s: abs(s[0]) + abs(s[1])):
         a, b = (n + step for n, step in zip(nearest, steps, strict=True))
         left, right = _products(a, shift)[:, None], _products(b, shift)[None, :]
@@ -96,14 +107,14 @@ def fixed_terms(wanted: np.ndarray, ratios: tuple[float, float], shift: int) -> 
 
 
 @lru_cache(maxsize=256)
-def _fixed_plain(sign: str, zero: tuple[int, ...], scales: Terms, shift: int) -> tuple[int, int, int] | None:
+def _fixed_plain(sign: str, zero: tuple[int, ...], scales: Terms, point: Point) -> tuple[int, int, int] | None:
     wanted, _, terms = _plain_sum(sign, zero, scales)
-    return fixed_terms(wanted, terms[:2], shift)
+    return fixed_terms(wanted, terms[:2], point)
 
 
 @lru_cache(maxsize=256)
-def _fixed_fused(terms: Terms, half: int, shift: int) -> tuple[int, int, int] | None:
-    return fixed_terms(_fused_codes(terms, half)[0], terms[:2], shift)
+def _fixed_fused(terms: Terms, half: int, point: Point) -> tuple[int, int, int] | None:
+    return fixed_terms(_fused_codes(terms, half)[0], terms[:2], point)
 
 
 def _fixed_plan(instr: Instr, fixed: tuple[int, int, int]) -> Mapping[str, ParamValue]:
@@ -114,7 +125,7 @@ def add_plan(isa: str, instr: Instr) -> Mapping[str, ParamValue]:
     """Return what the template of add_s8 prints with: which of its forms, and the constants."""
     zero = tuple(_int(instr, key) for key in ("a_zp", "b_zp", "out_zp"))
     scales = (float(instr.params["a_scale"]), float(instr.params["b_scale"]), float(instr.params["out_scale"]))
-    fixed = _fixed_plain(str(instr.params["sign"]), zero, scales, _SHIFTS[isa])
+    fixed = _fixed_plain(str(instr.params["sign"]), zero, scales, POINTS[isa])
     if fixed is not None:
         return _fixed_plan(instr, fixed)
     fused = _plain_sum(str(instr.params["sign"]), zero, scales)[1]
@@ -126,7 +137,7 @@ def add_plan(isa: str, instr: Instr) -> Mapping[str, ParamValue]:
 def fused_plan(isa: str, instr: Instr) -> Mapping[str, ParamValue]:
     """Return what the template of add_s8f prints with."""
     terms = (float(instr.params["a_ratio"]), float(instr.params["b_ratio"]), float(instr.params["fixed"]))
-    fixed = _fixed_fused(terms, _int(instr, "half"), _SHIFTS[isa])
+    fixed = _fixed_fused(terms, _int(instr, "half"), POINTS[isa])
     if fixed is not None:
         return _fixed_plan(instr, fixed)
     return {"form": "fused", "half": _int(instr, "half"), **_rows(instr)}

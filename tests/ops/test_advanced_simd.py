@@ -1,12 +1,14 @@
-"""Constants of the kernels for Advanced SIMD (packing_a64), and more shapes of their blocks."""
+"""Constants of the kernels for Advanced SIMD (packing_a64, packing_neon_add), and more shapes of their blocks."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
 
 import numpy as np
+import pytest
 
 from glowc.ops.packing_a64 import blocks, stream
+from glowc.ops.packing_neon_add import POINTS, fixed_terms
 from tests.kernels.case import Case
 from tests.ops.test_fully_connected import layer
 
@@ -37,3 +39,22 @@ def test_stream_holds_no_input_twice() -> None:
     assert data[32:64] == weights[:4, :4].tobytes() + weights[:4, 4:8].tobytes()
     assert data[64:72] == weights[:4, 8:].tobytes()
     assert data[72 + 8 :][:10] == weights[4].tobytes()
+
+
+@pytest.mark.parametrize("isa", sorted(POINTS))
+def test_fixed_sums_are_the_codes_of_all_pairs(isa: str) -> None:
+    point = POINTS[isa]
+    a, b = np.arange(-128, 128)[:, None], np.arange(-128, 128)[None, :]
+    for ratios, zero in (((0.77324, 2.0452), -37.2), ((-0.1123, 0.9317), 5.3), ((1e-4, 0.7312), 0.25)):
+        wanted = np.clip(np.rint(a * ratios[0] + b * ratios[1] + zero), -128, 127)
+        found = fixed_terms(wanted, ratios, point)
+        assert found is not None
+        codes = [(np.arange(-128, 128, dtype=object) << point.shift) * f + (1 << 30) >> 31 for f in found[:2]]
+        sums = codes[0][:, None] + codes[1][None, :] + found[2]
+        rounded = (sums + (1 << (point.fraction - 1))) >> point.fraction
+        assert np.array_equal(np.clip(rounded.astype(np.int64), -128, 127), wanted)
+
+
+def test_sums_with_ties_to_both_sides_have_no_fixed_form() -> None:
+    a, b = np.arange(-128, 128)[:, None], np.arange(-128, 128)[None, :]
+    assert fixed_terms(np.clip(np.rint(a + 0.5 * b), -128, 127), (1.0, 0.5), POINTS["neon"]) is None
