@@ -32,6 +32,7 @@ from glowc.ops import (
     packing_m3_add,
     packing_mve,
     packing_mve_activations,
+    packing_mve_shift,
     packing_neon_add,
     packing_neon_mul,
 )
@@ -193,7 +194,7 @@ KERNELS = (
               doc="quantised sum by fused multiply-add"),
     KernelDef("add_s8rs", ("in a", "in b", "in mul", "in offset", "out out"),
               (*AXES, "a_zp", "b_zp", *SHIFT_PARAMS[1:]), _interpret_shift, print_params=("rank", "sign"),
-              in_place=("a", "b"), variants=(*REF_IN_PLACE, *packing_m3_add.ADD_SHIFT),
+              in_place=("a", "b"), variants=(*REF_IN_PLACE, *packing_m3_add.ADD_SHIFT, packing_mve_shift.ADD),
               length="d0", doc="sum or difference that ends in a multiplication and a shift"),
     *(
         KernelDef(f"add_{kind}", _OPERANDS, _CODES, _interpret_add, float_params=("a_scale", "b_scale", "out_scale"),

@@ -31,6 +31,7 @@ from glowc.ops import (
     packing_m3_shift,
     packing_mve,
     packing_mve_f32,
+    packing_mve_shift,
     packing_neon,
     packing_taps,
     packing_winograd,
@@ -327,9 +328,10 @@ _FAST = {
 }
 
 _SHIFTED = {
-    "conv_s8": (*packing_m3_shift.CONV, packing_dsp_quad.SHIFT),
+    "conv_s8": (*packing_m3_shift.CONV, packing_dsp_quad.SHIFT, packing_mve_shift.CONV),
     "conv_s16": (packing_dsp_sixteen.CONV,),
-    "dwconv_s8": packing_m3_shift.DEPTHWISE,
+    "conv_s16": (packing_m3_shift.CONV_WIDE,),
+    "dwconv_s8": (*packing_m3_shift.DEPTHWISE, packing_mve_shift.DEPTHWISE),
 }
 
 KERNELS = (

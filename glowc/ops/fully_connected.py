@@ -25,6 +25,7 @@ from glowc.ops import (
     packing_m3_shift,
     packing_mve,
     packing_mve_f32,
+    packing_mve_shift,
     packing_neon,
 )
 from glowc.ops.base import REF, Arrays, Call, KernelDef, LowerCtx, MaybeTypes, OpDef, OpError, Types
@@ -118,7 +119,7 @@ KERNELS = (
         KernelDef(
             f"fc_{kind}rs", ("in in", "in weights", "in mul", "in offset", "out out"),
             (*_SHAPE, "w_zp", *SHIFT_PARAMS), interpret, template="fc_s8rs",
-            variants=(*REF, *packing_m3_shift.FC) if kind == "s8" else REF,
+            variants=(*REF, *packing_m3_shift.FC, packing_mve_shift.FC) if kind == "s8" else REF,
         )
         for kind in ("s8", "s16")
     ),

@@ -4,15 +4,19 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Iterator
+from dataclasses import replace
 
 import numpy as np
 import pytest
 
-from glowc.graph.numerics import softmax_exp_table
+from glowc.graph.numerics import requantize, softmax_exp_table
 from glowc.graph.types import DType
-from glowc.ops import packing_mve
+from glowc.instr.ir import Instr
+from glowc.ops import packing_mve, packing_mve_shift
+from glowc.ops.strided import axis_keys
 from tests.kernels.case import Case, make_case
 from tests.ops.test_conv import geometry
+from tests.ops.test_requant_shift import ENDS, conv_case, fc_case
 
 
 def kernel_cases() -> Iterator[Case]:
@@ -22,6 +26,7 @@ def kernel_cases() -> Iterator[Case]:
     yield from packed_pixels(rng)
     yield from planes(rng)
     yield from quotients(rng)
+    yield from shifts(rng)
 
 
 def pixel_runs(rng: np.random.Generator) -> Iterator[Case]:
@@ -88,6 +93,54 @@ def quotients(rng: np.random.Generator) -> Iterator[Case]:
         p = {"outer": 3, "n": n, "inner": 1, "out_zp": -128, "steps": 256.0}  # type: ignore[dict-item]
         table = {"in": x, "table": softmax_exp_table(0.05, n)}
         yield make_case("softmax_s8", table, p, out={"out": (x.shape, DType.S8)})
+
+
+def shifts(rng: np.random.Generator) -> Iterator[Case]:
+    """Layers that end in a shift, with constants for which there is a scale."""
+    shapes = ((16, 5, 6, 7), (3, 6, 5, 40), (6, 9, 7, 7), (64, 8, 3, 3))
+    cases = [conv_case(rng, DType.S8, shape=shape) for shape in shapes]
+    cases += [conv_case(rng, DType.S8, shape=shape, k=1, pad=0) for shape in shapes]
+    cases += [conv_case(rng, DType.S8, group=4, k=k, pad=k // 2) for k in (1, 3, 5)]
+    cases += [fc_case(rng, DType.S8, k, n, rows=rows) for k, n, rows in ((33, 6, 1), (64, 19, 3))]
+    for case, mul in itertools.product(cases, (257, 514, 701)):
+        count = case.arrays["mul"].size
+        offset = mul * rng.integers(-9000, 9000, count) + (1 << 15)
+        arrays = dict(case.arrays) | {"mul": np.full(count, mul, np.int32), "offset": offset.astype(np.int64)}
+        yield replace(case, arrays=arrays)
+    codes = rng.integers(-128, 128, (2, 3, 31)).astype(np.int8)
+    loops = axes(a=(31, 1), b=(0, 1), d=(3, 31)) | {"rank": 2, "a_zp": -128, "b_zp": 5, **ENDS}
+    for sign, mul, out_zp in itertools.product("+-", (257, 1 << 17, 40000), (-128, 3)):
+        numbers = {"mul": np.asarray([mul], np.int32), "offset": np.asarray([1 << 15])}
+        operands = {"a": codes[0], "b": codes[1][:1], **numbers}
+        params = loops | {"sign": sign, "out_zp": out_zp}
+        yield make_case("add_s8rs", operands, params, out={"out": ((3, 31), DType.S8)})
+
+
+def axes(**steps: tuple[int, int]) -> dict[str, int]:
+    """Return the parameters of two loops of a strided kernel."""
+    keys = {f"{role}{i}": value for role, pair in steps.items() for i, value in enumerate(pair)}
+    return dict.fromkeys(axis_keys("d"), 1) | dict.fromkeys((*axis_keys("a"), *axis_keys("b")), 0) | keys
+
+
+@pytest.mark.parametrize(
+    ("mul", "offset", "zp", "found"),
+    [(257, 32768, 0, True), (514, 72346, -128, True), (701, 67818, 5, True), (512, 32768, 0, False)],
+)
+def test_a_scale_gives_the_codes_of_a_shift(mul: int, offset: int, zp: int, found: bool) -> None:
+    instr = Instr("conv_s8rs", "mve", (), {"out_zp": zp, "out_min": -128, "out_max": 127, "shift": 16})
+    sums = np.arange(-70000, 70000)
+    ends = sums[:1], sums[-1:]
+    form = packing_mve_shift.float_form(np.asarray([mul]), np.asarray([offset]), *ends, instr)
+    assert (form is not None) == found  # 512 / 2^16 makes ties, which a shift rounds up
+    if form is not None:
+        want = np.clip((sums * mul + offset >> 16) + zp, -128, 127)
+        assert np.array_equal(requantize(sums + form[0], form[1], zp, -128, 127), want)
+
+
+def test_most_layers_that_end_in_a_shift_have_a_scale() -> None:
+    instrs = [case for case in shifts(np.random.default_rng(1)) if case.instr.kernel.startswith("conv")]
+    packed = [packing_mve_shift.CONV.pack(case.arrays, case.instr) for case in instrs if packing_mve_shift.CONV.pack]
+    assert sum(bool(constants) for constants in packed) > len(packed) / 2
 
 
 def test_cases_reach_every_path_of_a_convolution() -> None:
