@@ -11,7 +11,7 @@ import pytest
 
 from glowc.graph.numerics import requantize, softmax_exp_table
 from glowc.graph.types import DType
-from glowc.instr.ir import Instr
+from glowc.instr.ir import Instr, ParamValue
 from glowc.ops import packing_mve, packing_mve_shift
 from glowc.ops.strided import axis_keys
 from tests.kernels.case import Case, make_case
@@ -112,7 +112,7 @@ def shifts(rng: np.random.Generator) -> Iterator[Case]:
     for sign, mul, out_zp in itertools.product("+-", (257, 1 << 17, 40000), (-128, 3)):
         numbers = {"mul": np.asarray([mul], np.int32), "offset": np.asarray([1 << 15])}
         operands = {"a": codes[0], "b": codes[1][:1], **numbers}
-        params = loops | {"sign": sign, "out_zp": out_zp}
+        params: dict[str, ParamValue] = {**loops, "sign": sign, "out_zp": out_zp}
         yield make_case("add_s8rs", operands, params, out={"out": ((3, 31), DType.S8)})
 
 
