@@ -148,6 +148,32 @@ GLOW_THUMB_NOINLINE static void glow_thumb_inputs(int32_t *sum, const uint32_t *
   }
 }
 
+/* Codes of channel o of four pixels. */
+GLOW_THUMB_INLINE void glow_thumb_codes4(const glow_thumb_gemm_t *g, const int32_t *sum, int32_t o, const float *scale,
+                                         uint32_t span, uint32_t near_tie, int narrow, int8_t *const *to) {
+  int32_t a = sum[0];
+  int32_t b = sum[1];
+  int32_t c = sum[2];
+  int32_t d = sum[3];
+  uint32_t bits;
+  memcpy(&bits, scale, sizeof bits);
+  if (bits - GLOW_THUMB_LEAST >= span ||
+      !glow_thumb_round4(&a, &b, &c, &d, glow_thumb_factor(bits), near_tie, g->zp)) {
+    glow_thumb_slow4(g, sum, o, to);
+    return;
+  }
+  if (narrow) {
+    a = glow_clamp(a, g->lo, g->hi);
+    b = glow_clamp(b, g->lo, g->hi);
+    c = glow_clamp(c, g->lo, g->hi);
+    d = glow_clamp(d, g->lo, g->hi);
+  }
+  to[0][o] = (int8_t)a;
+  to[1][o] = (int8_t)b;
+  to[2][o] = (int8_t)c;
+  to[3][o] = (int8_t)d;
+}
+
 /* All channels of four pixels whose words are at x. */
 GLOW_THUMB_NOINLINE static void glow_thumb_gemm(const glow_thumb_gemm_t *g, const uint32_t *x, int8_t *const *to) {
   const int8_t *w = g->weights;
@@ -179,23 +205,7 @@ GLOW_THUMB_NOINLINE static void glow_thumb_gemm(const glow_thumb_gemm_t *g, cons
       d -= inputs[3];
     }
     const int32_t sum[4] = {a, b, c, d};
-    uint32_t bits;
-    memcpy(&bits, scale, sizeof bits);
-    if (bits - GLOW_THUMB_LEAST >= span ||
-        !glow_thumb_round4(&a, &b, &c, &d, glow_thumb_factor(bits), near_tie, g->zp)) {
-      glow_thumb_slow4(g, sum, o, to);
-      continue;
-    }
-    if (narrow) {
-      a = glow_clamp(a, g->lo, g->hi);
-      b = glow_clamp(b, g->lo, g->hi);
-      c = glow_clamp(c, g->lo, g->hi);
-      d = glow_clamp(d, g->lo, g->hi);
-    }
-    to[0][o] = (int8_t)a;
-    to[1][o] = (int8_t)b;
-    to[2][o] = (int8_t)c;
-    to[3][o] = (int8_t)d;
+    glow_thumb_codes4(g, sum, o, scale, span, near_tie, narrow, to);
   }
 }
 

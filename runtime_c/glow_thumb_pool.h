@@ -32,9 +32,43 @@ static inline glow_thumb_range_t glow_thumb_clip(int32_t first, int32_t k, int32
   return range;
 }
 
+/* The sum of channel c. */
+GLOW_THUMB_NOINLINE static int32_t glow_thumb_pool1(const glow_thumb_pool_t *w, int32_t c) {
+  int32_t sum = 0;
+  for (int32_t r = 0; r < w->rows; r++) {
+    const int8_t *from = w->row[r] + c;
+    for (int32_t i = 0; i < w->taps; i++, from += w->step) {
+      sum += *from;
+    }
+  }
+  return sum;
+}
+
+#if GLOW_THUMB_ASM && !defined(__thumb2__)
+#define GLOW_THUMB_WORD(p) __builtin_assume_aligned(p, 4)
+
+/* Say whether the four channels from c on are a word in every pixel. */
+static inline int glow_thumb_is_aligned(const glow_thumb_pool_t *w, int32_t c) {
+  uintptr_t bits = (uintptr_t)w->step;
+  for (int32_t r = 0; r < w->rows; r++) {
+    bits |= (uintptr_t)(w->row[r] + c);
+  }
+  return (bits & 3u) == 0u;
+}
+#else
+#define GLOW_THUMB_WORD(p) (p)
+#define glow_thumb_is_aligned(w, c) 1
+#endif
+
 /* The sums of the four channels from c on. */
 GLOW_THUMB_NOINLINE static void glow_thumb_pool4(const glow_thumb_pool_t *w, int32_t c, int32_t *sum) {
   const int32_t step = w->step;
+  if (!glow_thumb_is_aligned(w, c)) {
+    for (int32_t i = 0; i < 4; i++) {
+      sum[i] = glow_thumb_pool1(w, c + i);
+    }
+    return;
+  }
   sum[0] = 0;
   sum[1] = 0;
   sum[2] = 0;
@@ -47,7 +81,7 @@ GLOW_THUMB_NOINLINE static void glow_thumb_pool4(const glow_thumb_pool_t *w, int
       uint32_t odd = 0u;
       for (const int8_t *const end = from + taps * step; from != end; from += step) {
         uint32_t four;
-        memcpy(&four, from, sizeof four);
+        memcpy(&four, GLOW_THUMB_WORD(from), sizeof four);
         four ^= 0x80808080u;
         even += four & 0x00FF00FFu;
         odd += four >> 8 & 0x00FF00FFu;
@@ -58,18 +92,6 @@ GLOW_THUMB_NOINLINE static void glow_thumb_pool4(const glow_thumb_pool_t *w, int
       sum[3] += (int32_t)(odd >> 16) - 128 * taps;
     }
   }
-}
-
-/* The sum of channel c. */
-GLOW_THUMB_NOINLINE static int32_t glow_thumb_pool1(const glow_thumb_pool_t *w, int32_t c) {
-  int32_t sum = 0;
-  for (int32_t r = 0; r < w->rows; r++) {
-    const int8_t *from = w->row[r] + c;
-    for (int32_t i = 0; i < w->taps; i++, from += w->step) {
-      sum += *from;
-    }
-  }
-  return sum;
 }
 
 /* How sums of windows become codes. With `real`, near a tie, the definition of avg_pool_s8w:

@@ -8,17 +8,20 @@ multiplier is no such scale, the definition is computed (glow_thumb_slow).
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import replace
 
 import numpy as np
 
-from glowc.instr.ir import Instr
+from glowc.graph.types import DType
+from glowc.instr.ir import Instr, ParamValue
 from glowc.ops import packing_m3
 from glowc.ops.base import Arrays, KernelVariant
 
+_WIDE_BYTES = 2048
 _LEAST, _BELOW = 2.0**-32, 0.25  # of a scale: factors for both instruction sets
-_EXACT = 1 << 24  # sums and multipliers below it
+_EXACT = 1 << 24  # multipliers below it; and sums, for Armv6-M
+_WIDE_SUM = 1 << 30  # of int16 inputs, for Armv7-M
 
 
 def _int(instr: Instr, key: str) -> int:
@@ -35,8 +38,10 @@ def fold_shift(weights: np.ndarray, constants: Arrays, instr: Instr) -> Arrays:
     half = 1 << shift >> 1
     scale = mul / 2.0**shift
     whole = np.floor_divide(offset - half, np.maximum(mul, 1))
-    sums = np.abs(start) + np.abs(whole) + 128 * np.abs(apart).sum(1)
-    fast = (scale >= _LEAST) & (scale < _BELOW) & (mul < _EXACT) & (sums < _EXACT) & (0 < shift <= 32)
+    wide = instr.operand("in").type.dtype is DType.S16
+    sums = np.abs(start) + np.abs(whole) + (1 << 15 if wide else 128) * np.abs(apart).sum(1)
+    bounded = sums < (_WIDE_SUM if wide else _EXACT)
+    fast = (scale >= _LEAST) & (scale < _BELOW) & (mul < _EXACT) & bounded & (0 < shift <= 32)
     whole[~fast] = 0
     rest = (offset - whole * mul).astype(np.int64)
     near = int(((rest - half) << max(32 - shift, 0))[fast].max(initial=0))
@@ -68,6 +73,29 @@ def _both(variants: tuple[KernelVariant, ...], pack: Callable[[Arrays, Instr], A
     return tuple(replace(variant, pack=pack) for variant in variants)
 
 
+def _accepts_wide(instr: Instr) -> bool:
+    """Accept int16 inputs without groups, weights without zero point, and windows of which the scratch is small."""
+    kinds = tuple(instr.operand(role).type.dtype for role in ("in", "weights", "out"))
+    plain = _int(instr, "groups") == 1 and _int(instr, "w_zp") == 0
+    return kinds == (DType.S16, DType.S8, DType.S8) and plain and _wide_scratch(instr) <= _WIDE_BYTES
+
+
+def _wide_scratch(instr: Instr) -> int:
+    """Four words per tap."""
+    return 16 * _int(instr, "k_h") * _int(instr, "k_w") * _int(instr, "in_c")
+
+
+def _wide_plan(instr: Instr) -> Mapping[str, ParamValue]:
+    return {"point": 0, "dense": 0, "planar": int(_int(instr, "in_ch") != 1)}
+
+
 CONV = _both(packing_m3.CONV, pack_conv)
+CONV_WIDE = replace(
+    CONV[0],
+    header="glow_thumb_wide.h",
+    accepts=_accepts_wide,
+    plan=_wide_plan,
+    scratch_bytes=_wide_scratch,
+)
 DEPTHWISE = _both(packing_m3.DEPTHWISE, pack_depthwise)
 FC = _both(packing_m3.FC, pack_fc)

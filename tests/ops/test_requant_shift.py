@@ -77,6 +77,8 @@ def kernel_cases() -> Iterator[Case]:
     for rest, group in itertools.product((1, 200), (1, 4)):
         yield conv_case(rng, DType.S8, group=group, shape=(6, 9, 7, 7), rest=rest)
         yield fc_case(rng, DType.S8, 21, 19, rows=5, rest=rest)
+    for rest, planar, k in itertools.product((1, 200), (False, True), (1, 3)):
+        yield conv_case(rng, DType.S16, planar=planar, pad=k // 2, k=k, shape=(3, 9, 7, 7), rest=rest)
     for dtype, k in itertools.product((DType.S8, DType.S16), (1, 7, 16, 33)):
         yield fc_case(rng, dtype, k, 6, rows=2)
     axes = dict.fromkeys(axis_keys("d"), 1) | dict.fromkeys((*axis_keys("a"), *axis_keys("b")), 0)
