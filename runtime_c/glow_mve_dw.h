@@ -104,18 +104,29 @@ typedef struct {
   int32_t out_w;
   int32_t channels;
   int32_t doubled; /* 8 channels, whose constants are there twice: two pixels that follow each other in the input */
+  int32_t first;   /* pixels [first, last) have their windows inside of the row */
+  int32_t last;
+  int32_t passed; /* bytes by which the taps move on in a pixel */
+  int32_t next;   /* columns from a pixel, or two, to the next */
 } glow_mve_dw9_row_t;
 
-GLOW_MVE_UNUSED __attribute__((noinline)) static void glow_mve_dw9_init(glow_mve_dw9_t *d, const int8_t *stream, int32_t channels, int32_t zp,
-                                              int32_t low, int32_t high) {
+GLOW_MVE_UNUSED __attribute__((noinline)) static void glow_mve_dw9_init(glow_mve_dw9_t *d, glow_mve_dw9_row_t *r,
+                                                                       const int8_t *stream, int32_t zp, int32_t low,
+                                                                       int32_t high) {
+  const int32_t reach = r->in_w + r->pad - 2 * r->dilation - 1;
+  const int32_t last = reach < 0 ? 0 : reach / r->stride + 1;
+  r->first = (r->pad + r->stride - 1) / r->stride;
+  r->last = last < r->out_w ? last : r->out_w;
+  r->passed = (r->channels + 15) / 16 * 16;
+  r->next = r->doubled != 0 ? 2 : r->stride;
   vst1q_s8(d->low, vdupq_n_s8((int8_t)low));
   vst1q_s8(d->high, vdupq_n_s8((int8_t)high));
   d->stream = stream;
   d->zp = zp;
-  d->blocks = channels / 16;
-  d->lanes = channels % 16;
-  d->part = (d->lanes + 3) / 4 * 4;
-  d->weights = d->lanes;
+  d->blocks = r->channels / 16;
+  d->lanes = r->channels % 16;
+  d->part = r->doubled != 0 ? 16 : (d->lanes + 3) / 4 * 4;
+  d->weights = r->doubled != 0 ? 16 : d->lanes;
 }
 
 static inline void glow_mve_dw9_column(const int8_t **tap, const glow_mve_dw9_row_t *r, int32_t column) {
@@ -139,20 +150,14 @@ static inline void glow_mve_dw9_pixels(glow_mve_dw9_t *d, glow_mve_dw9_fn *run, 
 
 GLOW_MVE_UNUSED __attribute__((noinline)) static void glow_mve_dw9_row(glow_mve_dw9_t *d, glow_mve_dw9_fn *run,
                                                                       const glow_mve_dw9_row_t *r, int8_t *out) {
-  const int32_t reach = r->in_w + r->pad - 2 * r->dilation - 1;
-  const int32_t passed = (r->channels + 15) / 16 * 16;
-  const int32_t next = r->doubled != 0 ? 2 : r->stride;
-  int32_t first = (r->pad + r->stride - 1) / r->stride;
-  int32_t last = reach < 0 ? 0 : reach / r->stride + 1;
-  last = last < r->out_w ? last : r->out_w;
-  d->more = r->doubled != 0 ? 0 : d->lanes;
-  for (int32_t ky = 0; ky < 3; ky++) {
-    d->steps[ky] = next * r->columns[ky] - passed;
-    d->more |= d->steps[ky];
-  }
+  int32_t first = r->first;
+  d->steps[0] = r->next * r->columns[0] - r->passed;
+  d->steps[1] = r->next * r->columns[1] - r->passed;
+  d->steps[2] = r->next * r->columns[2] - r->passed;
+  d->more = d->steps[0] | d->steps[1] | d->steps[2] | (r->doubled != 0 ? 0 : d->lanes);
   d->out = out;
   for (int32_t x = 0; x < r->out_w;) {
-    int32_t count = x == first && last > first ? last - first : 1;
+    int32_t count = x == first && r->last > first ? r->last - first : 1;
     if (r->doubled != 0) {
       const int32_t is_one = count == 1;
       count -= is_one != 0 ? 0 : count % 2;
