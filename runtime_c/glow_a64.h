@@ -152,6 +152,35 @@ static inline void glow_a64_gather8(int8_t *to, const int8_t *const *from, int32
   }
 }
 
+/* 16 inputs of `count` pixels, apart by `next` -> two planes of eight a pixel, apart by `plane` */
+static inline void glow_a64_planes(int8_t *to, const int8_t *from, int32_t count, int64_t next, int32_t plane) {
+  int8_t *second = to + plane;
+  int64_t fours = count / 4;
+  if (fours > 0) {
+    __asm__ volatile(
+        "1:\n"
+        "ld1 {v0.2d}, [%[from]], %[next]\n"
+        "ld1 {v1.2d}, [%[from]], %[next]\n"
+        "ld1 {v2.2d}, [%[from]], %[next]\n"
+        "ld1 {v3.2d}, [%[from]], %[next]\n"
+        "zip1 v4.2d, v0.2d, v1.2d\n"
+        "zip1 v5.2d, v2.2d, v3.2d\n"
+        "zip2 v6.2d, v0.2d, v1.2d\n"
+        "zip2 v7.2d, v2.2d, v3.2d\n"
+        "subs %[n], %[n], #1\n"
+        "stp q4, q5, [%[to]], #32\n"
+        "stp q6, q7, [%[second]], #32\n"
+        "b.ne 1b\n"
+        : [from] "+&r"(from), [to] "+&r"(to), [second] "+&r"(second), [n] "+&r"(fours)
+        : [next] "r"(next)
+        : "cc", "memory", "v0", "v1", "v2", "v3", "v4", "v5", "v6", "v7");
+  }
+  for (int32_t x = 0; x < count % 4; x++, from += next) {
+    memcpy(to + 8 * x, from, 8);
+    memcpy(second + 8 * x, from + 8, 8);
+  }
+}
+
 /* four pixels of `count` >= 8 inputs -> steps of 16 inputs of each */
 static inline void glow_a64_gather4(int8_t *to, const int8_t *const *from, int32_t count) {
   const int8_t *f0 = from[0], *f1 = from[1], *f2 = from[2], *f3 = from[3];

@@ -187,8 +187,9 @@ def conv_plan(isa: str, instr: Instr) -> Mapping[str, ParamValue]:
         "twice": int(isa == "a32" and chosen in ("point", "pixels") and whole % 2 == 0),
     }  # fmt: skip
     if chosen == "rows":
-        plan |= {"k_w": k_w, "stride": stride, "k_h": k_h, "groups": padded(in_c, block.grain) // block.grain,
-                 "slots": row_slots(instr)}  # fmt: skip
+        groups = padded(in_c, block.grain) // block.grain
+        plan |= {"k_w": k_w, "stride": stride, "k_h": k_h, "groups": groups, "slots": row_slots(instr),
+                 "twice": int(isa in ("dot", "i8mm") and k_h * groups % 2 == 0)}  # fmt: skip
     if chosen == "pixels":
         plan |= {"k_h": k_h, "slots": row_slots(instr), "run": k_w * in_c, "width": padded(k_h * k_w * in_c, CHUNK),
                  "steps": _steps(isa, instr)}  # fmt: skip
