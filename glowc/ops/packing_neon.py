@@ -227,13 +227,6 @@ SOFTMAX = replace(
 )  # fmt: skip
 
 
-def _accepts_quantize(instr: Instr) -> bool:
-    return _is_f32(instr, "in") and instr.operand("out").type.dtype.bits == 8 and _int(instr, "n") >= 8
-
-
-QUANTIZE = replace(_ELEMENTWISE, accepts=_accepts_quantize)
-
-
 def maximum_variant(isa: str, needs: set[str]) -> KernelVariant:
     """Return a variant of max_pool_s8 for at least eight adjacent channels."""
     return KernelVariant(

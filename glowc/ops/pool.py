@@ -36,6 +36,7 @@ from glowc.ops import (
     packing_mve,
     packing_mve_f32,
     packing_neon,
+    packing_neon_codes,
 )
 from glowc.ops.base import REF, Arrays, Call, KernelDef, LowerCtx, MaybeTypes, OpDef, OpError, Types
 from glowc.ops.quantize import emit_requantize, requantized
@@ -370,7 +371,8 @@ KERNELS = (
                   template="max_pool", needs_math=t.is_float, doc="maximum of windows",
                   variants=(*REF, packing_dsp_codes.MAXIMUM, packing_a32.MAXIMUM, packing_neon.MAXIMUM,
                             packing_mve.MAXIMUM) if t is DType.S8
-                  else (*REF, packing_fpu.MAXIMUM, packing_mve_f32.MAXIMUM) if t is DType.F32 else REF)
+                  else (*REF, packing_fpu.MAXIMUM, packing_mve_f32.MAXIMUM,
+                        *packing_neon_codes.MAXIMUM_F32) if t is DType.F32 else REF)
         for t in (DType.S8, DType.U8, DType.S16, DType.F32, DType.F64)
     ),
     *(
@@ -387,14 +389,16 @@ KERNELS = (
         KernelDef(f"avg_pool_{t.value}w", _OPERANDS,
                   (*GEOMETRY, "include_pad", "in_zp", "out_zp", "out_min", "out_max", "half"), interpret_average_real,
                   float_params=("in_scale", "out_scale"), rows=True, template="avg_pool_s8w",
-                  variants=(*REF, *packing_m3_pool.AVERAGE, packing_dsp_codes.AVERAGE_REAL) if t is DType.S8 else REF,
+                  variants=(*REF, *packing_m3_pool.AVERAGE, packing_dsp_codes.AVERAGE_REAL,
+                            *packing_neon_codes.AVERAGE_REAL) if t is DType.S8 else REF,
                   doc="quantised average of windows")
         for t in (DType.S8, DType.S16)
     ),
     *(
         KernelDef(f"avg_pool_{t.value}", _OPERANDS, (*GEOMETRY, "include_pad"), interpret_average, rows=True,
                   float_params=("act_min", "act_max"), row_window=window_rows, template="avg_pool_f32", needs_math=True,
-                  variants=(*REF, packing_fpu.AVERAGE, packing_mve_f32.AVERAGE) if t is DType.F32 else REF,
+                  variants=(*REF, packing_fpu.AVERAGE, packing_mve_f32.AVERAGE, *packing_neon_codes.AVERAGE_F32)
+                  if t is DType.F32 else REF,
                   doc="average of windows")
         for t in (DType.F32, DType.F64)
     ),

@@ -22,6 +22,7 @@ from glowc.ops import (
     packing_mve,
     packing_mve_activations,
     packing_neon,
+    packing_neon_codes,
     packing_soft,
 )
 from glowc.ops.base import REF_IN_PLACE, Arrays, Call, KernelDef, LowerCtx, MaybeTypes, OpDef, OpError, Ref, Types
@@ -219,10 +220,11 @@ KERNELS = (
               length="n", doc="x ^ sign bit"),
     KernelDef("quantize", _UNARY, ("n", "zp"), _interpret_quantize, float_params=("scale",), needs_math=True,
               in_place=("in",), variants=(*REF_IN_PLACE, packing_soft.QUANTIZE, packing_dsp_codes.QUANTIZE,
-                                         packing_mve_activations.QUANTIZE, packing_neon.QUANTIZE),
+                                         packing_mve_activations.QUANTIZE, *packing_neon_codes.QUANTIZE),
               length="n", doc="saturate(rne(x / scale) + zp)"),
     KernelDef("dequantize", _UNARY, ("n", "zp"), _interpret_dequantize, float_params=("scale",),
-              in_place=("in",), variants=(*REF_IN_PLACE, packing_dsp_codes.DEQUANTIZE, packing_mve.DEQUANTIZE),
+              in_place=("in",), variants=(*REF_IN_PLACE, packing_dsp_codes.DEQUANTIZE, packing_mve.DEQUANTIZE,
+                                         *packing_neon_codes.DEQUANTIZE),
               length="n", doc="(x - zp) * scale"),
     KernelDef("quantize_axis", _AXIS, _AXIS_DIMS, _interpret_quantize_axis, needs_math=True,
               doc="quantize with a scale and zero point per channel"),
@@ -230,7 +232,8 @@ KERNELS = (
               doc="dequantize with a scale and zero point per channel"),
     KernelDef("requantize", _UNARY, ("n", "in_zp", "out_zp"), _interpret_requantize, needs_math=True,
               float_params=("in_scale", "out_scale"), in_place=("in",),
-              variants=(*REF_IN_PLACE, packing_dsp_codes.REQUANTIZE, packing_mve_activations.REQUANTIZE), length="n",
+              variants=(*REF_IN_PLACE, packing_dsp_codes.REQUANTIZE, packing_mve_activations.REQUANTIZE,
+                        *packing_neon_codes.REQUANTIZE), length="n",
               doc="saturate(rne((x - in_zp) * in_scale / out_scale) + out_zp)"),
 )  # fmt: skip
 

@@ -20,7 +20,7 @@ from glowc.graph.graph import Node
 from glowc.graph.numerics import F32, act_range, requantize
 from glowc.graph.types import QuantParams, TensorType
 from glowc.instr.ir import ParamValue
-from glowc.ops import packing_dsp_codes, packing_m3_pool, packing_mve
+from glowc.ops import packing_dsp_codes, packing_m3_pool, packing_mve, packing_neon_codes
 from glowc.ops.base import REF, Arrays, Call, KernelDef, LowerCtx, MaybeTypes, OpDef, OpError, Ref, Types
 from glowc.ops.quantize import requantized
 from glowc.ops.strided import Walk, axis_of, dense_strides, emit_copy, present
@@ -222,7 +222,8 @@ KERNELS = (
     *(
         KernelDef(f"reduce_mean_{kind}", ("in in", "out out"), (*_DIMS, "in_zp", "out_zp", "out_min", "out_max"),
                   _interpret_mean, float_params=("scale",), template="reduce_mean_s8", doc="quantised mean of an axis",
-                  variants=(*REF, *packing_m3_pool.AVERAGE, packing_dsp_codes.MEAN, packing_mve.MEAN)
+                  variants=(*REF, *packing_m3_pool.AVERAGE, packing_dsp_codes.MEAN, packing_mve.MEAN,
+                            *packing_neon_codes.MEAN)
                   if kind == "s8" else REF)
         for kind in ("s8", "s16")
     ),
