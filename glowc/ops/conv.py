@@ -32,6 +32,7 @@ from glowc.ops import (
     packing_mve,
     packing_mve_f32,
     packing_mve_shift,
+    packing_mve_zero,
     packing_neon,
     packing_taps,
     packing_winograd,
@@ -312,6 +313,7 @@ _FAST = {
         *packing_a64.CONV,
         *packing_lane.CONV,
         packing_mve.CONV,
+        packing_mve_zero.CONV,
     ),
     "conv_s16": (packing_dsp_sixteen.CONV,),
     "dwconv_s8": (

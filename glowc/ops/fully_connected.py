@@ -26,6 +26,7 @@ from glowc.ops import (
     packing_mve,
     packing_mve_f32,
     packing_mve_shift,
+    packing_mve_zero,
     packing_neon,
 )
 from glowc.ops.base import REF, Arrays, Call, KernelDef, LowerCtx, MaybeTypes, OpDef, OpError, Types
@@ -128,7 +129,7 @@ KERNELS = (
             name, ("in in", "in weights", "in bias", "in scale", "out out"), (*_SHAPE, *INTEGER), interpret,
             template="fc_s8",
             variants=(*REF, *packing_m3.FC, *packing_dsp.FC, packing_dsp_quad.FC, packing_a32.FC, *packing_a64.FC,
-                      packing_mve.FC)
+                      packing_mve.FC, packing_mve_zero.FC)
             if name == "fc_s8" else REF,
         )
         for name in ("fc_s8", "fc_s8w16", "fc_s16", "fc_s16w16")

@@ -194,11 +194,12 @@ def conv_plan(instr: Instr) -> Mapping[str, ParamValue]:
     dense = p["in_ch"] == 1 and p["in_col"] == p["in_c"] and (p["dil_w"] == 1 or p["k_w"] == 1)
     if dense and run % _GROUP == 0:
         return {"path": "rows", "words": int(p["in_c"] % _GROUP == 0), "run": _GROUP if run == _GROUP else 0}
-    if p["in_ch"] != 1 and p["in_c"] > 1:
-        few = p["in_c"] * p["k_h"] <= _MAX_PLANAR_ROWS
-        if few and p["k_w"] == 3 and p["dil_w"] == p["in_col"] == 1 and p["stride_w"] in (1, 2):
-            rows = p["in_c"] * p["k_h"]
+    planar = p["in_ch"] != 1 or p["in_c"] == 1
+    if planar and p["k_w"] == 3 and p["dil_w"] == p["in_col"] == 1 and p["stride_w"] in (1, 2):
+        rows = p["in_c"] * p["k_h"]
+        if rows <= _MAX_PLANAR_ROWS:
             return {"path": "three", "k_h": p["k_h"], "in_c": p["in_c"], "rows": rows, "stride_w": p["stride_w"]}
+    if p["in_ch"] != 1 and p["in_c"] > 1:
         return {"path": "planar"}
     return {"path": "gather", "run": run if dense else 0}
 
@@ -214,7 +215,12 @@ def conv_scratch(instr: Instr) -> int:
 
 def tile_outputs(k_w: int) -> int:
     """Outputs of a depthwise tile: nine registers hold the weights of a row and two sums per output."""
-    return min(3, (9 - k_w) // 2)
+    return min(3, (9 - held_columns(k_w)) // 2)
+
+
+def held_columns(k_w: int) -> int:
+    """Return how many columns of a row's weights the registers hold."""
+    return k_w if k_w <= 7 else 3
 
 
 @dataclass(frozen=True, slots=True)
@@ -261,7 +267,7 @@ def depthwise_plan(instr: Instr) -> Mapping[str, ParamValue]:
     return plan | {
         "tiles": ";".join(texts), "middle": tiles.middle,
         "left": tiles.left, "right": tiles.right, "u8": int(plain), "offset": int(_int(instr, "w_zp") != 0),
-        "mult": depthwise_multiplier(instr),
+        "mult": depthwise_multiplier(instr), "held": held_columns(_int(instr, "k_w")),
     }  # fmt: skip
 
 
@@ -272,6 +278,8 @@ def _begins_late(kind: tuple[int, int, int], instr: Instr) -> bool:
     then the base moves by one; of a column the last output first.
     """
     outputs, first, end = kind
+    if held_columns(_int(instr, "k_w")) < _int(instr, "k_w"):
+        return False
     stride, dilation = _int(instr, "stride_w"), _int(instr, "dil_w")
     uses = [(x * stride + kx * dilation, x) for x in range(outputs) for kx in range(_int(instr, "k_w"))]
     left, order = sorted({column for column, _ in uses if first <= column < end}), list[int]()
@@ -287,14 +295,14 @@ def accepts_depthwise(instr: Instr) -> bool:
     p = {key: int(value) for key, value in instr.params.items() if not isinstance(value, str)}
     if any(instr.operand(role).type.dtype is not DType.S8 for role in ("in", "weights", "out")):
         return False
-    if p["in_c"] < _GROUP or p["in_ch"] != 1 or p["k_w"] > 7 or p["k_h"] > _MAX_ROWS or p["k_h"] * p["k_w"] > _MAX_TAPS:
+    if p["in_c"] < _GROUP or p["in_ch"] != 1 or p["k_h"] > _MAX_ROWS or p["k_h"] * p["k_w"] > _MAX_TAPS:
         return False
     kinds = _tiles(instr).kinds
     return len(kinds) <= _MAX_KINDS and all(first < end <= first + _MAX_COLUMNS for _, first, end in kinds)
 
 
 def pack_depthwise(constants: Arrays, instr: Instr) -> Arrays:
-    """Pack the constants of dwconv_s8: one stream for the first output channels of all inputs, then for the second .."""
+    """Pack the constants of dwconv_s8: a stream of the first output channels of all inputs, then of the second"""
     out_c, mult = _int(instr, "out_c"), depthwise_multiplier(instr)
     weights = constants["weights"].reshape(-1, out_c).astype(np.int8)
     scale = np.broadcast_to(constants["scale"].reshape(-1).astype(np.float32), out_c)

@@ -40,9 +40,11 @@ def _int(instr: Instr, key: str) -> int:
 
 def _codes(instr: Instr) -> bool:
     """Accept int8 layers whose weights have zero point 0."""
-    if any(instr.operand(role).type.dtype is not DType.S8 for role in ("in", "weights", "out")):
-        return False
-    return _int(instr, "w_zp") == 0
+    return _bytes(instr) and _int(instr, "w_zp") == 0
+
+
+def _bytes(instr: Instr) -> bool:
+    return all(instr.operand(role).type.dtype is DType.S8 for role in ("in", "weights", "out"))
 
 
 def _per_channel(values: np.ndarray, count: int) -> np.ndarray:
@@ -205,7 +207,7 @@ def accepts_depthwise(instr: Instr) -> bool:
     """Accept int8 layers whose input channels are adjacent; fewer than output channels if a byte can number them."""
     in_c, out_c, groups = (_int(instr, key) for key in ("in_c", "out_c", "groups"))
     plain = in_c == groups and (in_c == out_c or in_c <= 1 << 8) and _int(instr, "in_ch") == 1
-    return _codes(instr) and plain and _int(instr, "k_h") <= _ROWS
+    return _bytes(instr) and plain and _int(instr, "k_h") <= _ROWS
 
 
 def _doubled(instr: Instr) -> bool:
@@ -216,9 +218,10 @@ def _doubled(instr: Instr) -> bool:
 def depthwise_plan(instr: Instr) -> Mapping[str, ParamValue]:
     """Choose the kernel for nine taps, or any; weights packed for that one have two dimensions."""
     k_h, k_w = _int(instr, "k_h"), _int(instr, "k_w")
-    one = _int(instr, "in_c") == _int(instr, "out_c")
-    if not one or k_h != 3 or k_w != 3 or instr.operand("weights").type.rank == 2:
-        return {"path": "any", "k_h": k_h, "run": "glow_mve_dw" if one else "glow_mve_dw_gathered"}
+    one, offset = _int(instr, "in_c") == _int(instr, "out_c"), _int(instr, "w_zp") != 0
+    if not one or offset or k_h != 3 or k_w != 3 or instr.operand("weights").type.rank == 2:
+        run = f"glow_mve_dw{'' if one else '_gathered'}{'_offset' if offset else ''}"
+        return {"path": "any", "k_h": k_h, "run": run, "offset": int(offset)}
     clamped = "_clamped" if _int(instr, "out_min") > -128 or _int(instr, "out_max") < 127 else ""
     return {"path": "nine", "k_h": k_h, "run": f"glow_mve_dw9{clamped}", "doubled": int(_doubled(instr))}
 
@@ -227,7 +230,7 @@ def pack_depthwise(constants: Arrays, instr: Instr) -> Arrays:
     """Pack the constants of dwconv_s8; `bias` becomes a pixel outside of the image, of 64 bytes or a multiple."""
     channels, in_zp = _int(instr, "out_c"), _int(instr, "in_zp")
     weights = constants["weights"].reshape(-1, channels)
-    bias = folded_bias(constants["bias"], weights.astype(np.int64).sum(0), in_zp)
+    bias = folded_bias(constants["bias"], (weights.astype(np.int64) - _int(instr, "w_zp")).sum(0), in_zp)
     scale = _per_channel(constants["scale"], channels).astype(np.float32)
     outside = np.full(-(-_int(instr, "in_c") // _OUTSIDE) * _OUTSIDE, in_zp, np.int8).view(np.int32)
     if depthwise_plan(instr)["path"] == "nine" and pairs_fit(weights):

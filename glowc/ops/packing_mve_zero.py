@@ -1,0 +1,72 @@
+"""The `mve_zero` variants of conv_s8 and fc_s8: weights with a zero point on Helium (runtime_c/glow_mve_zero.h).
+
+sum (x - zx) * (w - zw) = [bias - zx * sum (w - zw)] - zw * sum x + sum x * w: the first part is a constant of a
+channel, the second one number of a pixel.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+import numpy as np
+
+from glowc.graph.types import DType
+from glowc.instr.ir import Instr, ParamValue
+from glowc.ops.base import Arrays, KernelVariant
+from glowc.ops.packing_dsp import EMPTY, conv_plan
+from glowc.ops.packing_mve import stream
+
+_NEEDS, _HEADER = frozenset({"mve", "mve-fp"}), "glow_mve_zero.h"
+
+
+def _int(instr: Instr, key: str) -> int:
+    return int(instr.params[key])
+
+
+def _accepts(instr: Instr) -> bool:
+    """Accept int8 layers whose weights have a zero point."""
+    return _int(instr, "w_zp") != 0 and all(
+        instr.operand(role).type.dtype is DType.S8 for role in ("in", "weights", "out")
+    )
+
+
+def _taps(instr: Instr) -> int:
+    return _int(instr, "k_h") * _int(instr, "k_w") * _int(instr, "in_c")
+
+
+def accepts_conv(instr: Instr) -> bool:
+    """Accept dense convolutions; results of a pair are stored by 16-bit offsets."""
+    return _accepts(instr) and _int(instr, "groups") == 1 and _int(instr, "out_c") < 1 << 15
+
+
+def accepts_fc(instr: Instr) -> bool:
+    """Accept layers whose results of two rows are stored by 16-bit offsets."""
+    return _accepts(instr) and _int(instr, "out_n") < 1 << 15
+
+
+def plan(instr: Instr) -> Mapping[str, ParamValue]:
+    """Tell whether pixels are read in place."""
+    return {"path": "point" if conv_plan(instr)["path"] == "point" else "any"}
+
+
+def scratch_bytes(instr: Instr) -> int:
+    """Two pixels of inputs, where they are copied."""
+    return 0 if plan(instr)["path"] == "point" else 2 * _taps(instr)
+
+
+def _pack(constants: Arrays, instr: Instr, outputs: int) -> Arrays:
+    """Pack the constants of `outputs` channels."""
+    weights = constants["weights"].reshape(outputs, 1, -1)
+    in_zp = _int(instr, "in_zp")
+    bias = constants["bias"].astype(np.int64) + in_zp * _int(instr, "w_zp") * weights.shape[2]
+    return {"weights": stream(weights, bias, constants["scale"], in_zp), **EMPTY}
+
+
+CONV = KernelVariant(
+    "mve_zero", _NEEDS, rank=20, header=_HEADER, accepts=accepts_conv, plan=plan, scratch_bytes=scratch_bytes,
+    streams=True, row_block=2, pack=lambda constants, instr: _pack(constants, instr, _int(instr, "out_c")),
+)  # fmt: skip
+FC = KernelVariant(
+    "mve_zero", _NEEDS, rank=20, header=_HEADER, accepts=accepts_fc,
+    pack=lambda constants, instr: _pack(constants, instr, _int(instr, "out_n")),
+)  # fmt: skip

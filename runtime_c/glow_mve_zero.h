@@ -1,0 +1,173 @@
+/* Convolutions and fully connected layers whose weights have a zero point, by VMLADAVA (MVE).
+ *
+ * The sum of x * (w - zero point) is that of x * w, which VMLADAVA computes, less the zero point times the sum of x: that
+ * is the same for all outputs of a pixel, and the sums of its products begin with it. Pixels lie in memory as a whole;
+ * the constants are the stream of glow_mve_dot.h with one segment, and biases for weights less their zero point.
+ */
+#ifndef GLOW_MVE_ZERO_H
+#define GLOW_MVE_ZERO_H
+
+#if defined(__ARM_FEATURE_MVE) && (__ARM_FEATURE_MVE & 2)
+#include "glow_mve_gather.h"
+
+/* The assembly knows the offsets of the members up to `places`. */
+typedef struct {
+  const int8_t *x0;         /* 0 */
+  const int8_t *x1;         /* 4 */
+  int32_t first0;           /* 8: what the sums begin with */
+  int32_t first1;           /* 12 */
+  int32_t blocks;           /* 16 */
+  int32_t tail;             /* 20 */
+  const int8_t *stream;     /* 24 */
+  const int8_t *stream_end; /* 28 */
+  int8_t *out;              /* 32 */
+  int32_t zp;               /* 36 */
+  int32_t last;             /* 40: lanes of the last group */
+  int32_t low;              /* 44 */
+  int32_t high;             /* 48 */
+  uint16_t places[8];       /* 52: where the results of a pair go */
+  int32_t inputs;
+  int32_t rest; /* channels of the last group */
+  int32_t neg_w_zp;
+} glow_mve_zero_t;
+
+/* clang-format off */
+/* Per group of four channels: `begin`, blocks of 16 inputs, a tail, bias in q2 and scale in q3, `codes` to q0, `store`; `to` is
+ * the output. */
+#define GLOW_MVE_ZERO(to, begin, block, tail, codes, lanes, store) \
+  "push {r3-r11, lr}\n" "vpush {d8-d15}\n" "mov r9, r0\n" "ldrd r1, r2, [r0, #44]\n" "vdup.16 q6, r1\n" \
+  "vdup.16 q7, r2\n" "vldrh.16 q5, [r0, #52]\n" "ldr r5, [r9, #24]\n" "ldr " to ", [r9, #32]\n" \
+  "1: ldrd r1, r3, [r9]\n" "ldrd r0, r2, [r9, #8]\n" "ldr r7, [r9, #16]\n" begin "cmp r7, #0\n" "beq 3f\n" \
+  "2:\n" block "subs r7, r7, #1\n" "bne 2b\n" \
+  "3: ldr r7, [r9, #20]\n" "cmp r7, #0\n" "beq 4f\n" tail \
+  "4: vldrw.32 q2, [r5], #16\n" "vldrw.32 q3, [r5], #16\n" "ldrd r1, r3, [r9, #24]\n" "ldr r7, [r9, #36]\n" \
+  codes "vqadd.s16 q0, q0, r7\n" "vmax.s16 q0, q0, q6\n" "cmp r5, r3\n" "vmin.s16 q0, q0, q7\n" \
+  "beq 5f\n" store("") "add " to ", " to ", #4\n" "b 1b\n" \
+  "5: ldr r0, [r9, #40]\n" lanes " r0\n" "vpst\n" store("t") "vpop {d8-d15}\n" "pop {r3-r11, pc}\n"
+#define GLOW_MVE_ZERO_PAIR_STORE(when) "vstrb" when ".16 q0, [r11, q5]\n"
+#define GLOW_MVE_ZERO_ONE_STORE(when) "vstrb" when ".32 q0, [r4]\n"
+#define GLOW_MVE_ZERO_ONE_CODES \
+  "vmov d0, r0, r2\n" "vmov d1, r8, r10\n" "vadd.i32 q0, q0, q2\n" "vcvt.f32.s32 q0, q0\n" "vmul.f32 q0, q0, q3\n" \
+  "vcvtn.s32.f32 q0, q0\n" "vqmovnb.s32 q0, q0\n"
+
+GLOW_MVE_FUNCTION void glow_mve_zero2(GLOW_MVE_UNUSED const glow_mve_zero_t *d) {
+  __asm__(GLOW_MVE_ZERO(
+      "r11", "mov r4, r0\n" "mov r6, r2\n" "mov r8, r0\n" "mov r10, r2\n" "mov r12, r0\n" "mov lr, r2\n",
+      GLOW_MVE_PAIR_BLOCK("vmladava.s8"), GLOW_MVE_PAIR_TAIL("vmladava.s8"), GLOW_MVE_RUN_CODES("q2", "q3"),
+      "vctp.16", GLOW_MVE_ZERO_PAIR_STORE));
+}
+
+GLOW_MVE_FUNCTION void glow_mve_zero1(GLOW_MVE_UNUSED const glow_mve_zero_t *d) {
+  __asm__(GLOW_MVE_ZERO(
+      "r4", "mov r2, r0\n" "mov r8, r0\n" "mov r10, r0\n", GLOW_MVE_ONE_BLOCK("vmladava.s8"),
+      GLOW_MVE_ONE_TAIL("vmladava.s8"), GLOW_MVE_ZERO_ONE_CODES, "vctp.32", GLOW_MVE_ZERO_ONE_STORE));
+}
+/* clang-format on */
+
+/* Pixels of `inputs`; results of the second pixel of a pair go out_c bytes behind those of the first. */
+GLOW_MVE_UNUSED static void glow_mve_zero_init(glow_mve_zero_t *d, const int8_t *stream, int32_t out_c, int32_t inputs,
+                                               int32_t w_zp, int32_t zp, int32_t low, int32_t high) {
+  const uint16x8_t index = vidupq_n_u16(0u, 1);
+  const uint16x8_t second = vandq_u16(index, vdupq_n_u16(1u));
+  vst1q_u16(d->places, vmlaq_n_u16(vshrq_n_u16(index, 1), second, (uint16_t)out_c));
+  d->stream = stream;
+  d->stream_end = stream + (out_c + 3) / 4 * (4 * inputs + 32);
+  d->blocks = inputs / 16;
+  d->tail = inputs % 16;
+  d->inputs = inputs;
+  d->rest = (out_c + 3) % 4 + 1;
+  d->neg_w_zp = -w_zp;
+  d->zp = zp;
+  d->low = low;
+  d->high = high;
+}
+
+/* What the sums of a pixel begin with. */
+GLOW_MVE_UNUSED static int32_t glow_mve_zero_first(const glow_mve_zero_t *d, const int8_t *x) {
+  int32_t sum = 0;
+  for (int32_t left = d->inputs; left > 0; left -= 16, x += 16) {
+    const mve_pred16_t lanes = vctp8q((uint32_t)left);
+    sum = vaddvaq_p_s8(sum, vldrbq_z_s8(x, lanes), lanes);
+  }
+  return sum * d->neg_w_zp;
+}
+
+/* One pixel, or, where x1 is not NULL, two. */
+GLOW_MVE_UNUSED __attribute__((noinline)) static void glow_mve_zero(glow_mve_zero_t *d, const int8_t *x0,
+                                                                   const int8_t *x1, int8_t *out) {
+  d->x0 = x0;
+  d->x1 = x1;
+  d->first0 = glow_mve_zero_first(d, x0);
+  d->out = out;
+  d->last = d->rest;
+  if (x1 != NULL) {
+    d->first1 = glow_mve_zero_first(d, x1);
+    d->last = 2 * d->rest;
+    glow_mve_zero2(d);
+  } else {
+    glow_mve_zero1(d);
+  }
+}
+
+/* `count` pixels in a row. */
+GLOW_MVE_UNUSED __attribute__((noinline)) static void glow_mve_zero_row(glow_mve_zero_t *d, const int8_t *x,
+                                                                       int32_t x_step, int8_t *out, int32_t out_step,
+                                                                       int32_t count) {
+  for (; count > 0; count -= 2, x += 2 * x_step, out += 2 * out_step) {
+    glow_mve_zero(d, x, count > 1 ? x + x_step : NULL, out);
+  }
+}
+
+/* An image, whose row r is at r mod in_ring, and a kernel. */
+typedef struct {
+  int32_t in_h;
+  int32_t in_w;
+  int32_t in_c;
+  int32_t in_row;
+  int32_t in_col;
+  int32_t in_ch;
+  int32_t in_ring;
+  int32_t in_zp;
+  int32_t k_h;
+  int32_t k_w;
+  int32_t dil_h;
+  int32_t dil_w;
+} glow_mve_zero_window_t;
+
+/* The inputs of a window, one behind the other; outside of the image the zero point. */
+GLOW_MVE_UNUSED __attribute__((noinline)) static void glow_mve_zero_collect(int8_t *to, const int8_t *image,
+                                                                           const glow_mve_zero_window_t *g, int32_t top,
+                                                                           int32_t left) {
+  const int32_t run = g->k_w * g->in_c;
+  const int32_t is_dense = g->in_ch == 1 && g->in_col == g->in_c && g->dil_w == 1;
+  for (int32_t ky = 0; ky < g->k_h; ky++, to += run) {
+    const int32_t y = top + ky * g->dil_h;
+    const int8_t *row = image + (y >= 0 ? y % g->in_ring : 0) * g->in_row;
+    if (y < 0 || y >= g->in_h) {
+      glow_mve_fill(to, g->in_zp, run);
+      continue;
+    }
+    if (is_dense != 0) {
+      glow_mve_copy_columns(to, row, left, g->k_w, g->in_w, g->in_c, g->in_zp);
+      continue;
+    }
+    int8_t *tap = to;
+    for (int32_t kx = 0; kx < g->k_w; kx++, tap += g->in_c) {
+      const int32_t x = left + kx * g->dil_w;
+      const int8_t *from = row + x * g->in_col;
+      if (x < 0 || x >= g->in_w) {
+        glow_mve_fill(tap, g->in_zp, g->in_c);
+      } else if (g->in_ch == 1) {
+        glow_mve_copy(tap, from, g->in_c);
+      } else {
+        for (int32_t c = 0; c < g->in_c; c++) {
+          tap[c] = from[c * g->in_ch];
+        }
+      }
+    }
+  }
+}
+
+#endif
+
+#endif
