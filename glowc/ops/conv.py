@@ -331,8 +331,7 @@ _FAST = {
 
 _SHIFTED = {
     "conv_s8": (*packing_m3_shift.CONV, packing_dsp_quad.SHIFT, packing_mve_shift.CONV),
-    "conv_s16": (packing_dsp_sixteen.CONV,),
-    "conv_s16": (packing_m3_shift.CONV_WIDE,),
+    "conv_s16": (packing_m3_shift.CONV_WIDE, packing_dsp_sixteen.CONV),
     "dwconv_s8": (*packing_m3_shift.DEPTHWISE, packing_mve_shift.DEPTHWISE),
 }
 
