@@ -30,10 +30,10 @@ def reciprocal(scale: float) -> tuple[int, int]:
 
 
 def accepts_quantize(instr: Instr) -> bool:
-    """Accept float32 to bytes."""
+    """Accept float32 to codes of at most 16 bits."""
     kinds = instr.operand("in").type.dtype, instr.operand("out").type.dtype
     usual = _SCALES[0] < float(instr.params["scale"]) < _SCALES[1]
-    return kinds[0] is DType.F32 and kinds[1] in (DType.S8, DType.U8) and usual
+    return kinds[0] is DType.F32 and kinds[1] in (DType.S8, DType.U8, DType.S16) and usual
 
 
 def quantize_plan(instr: Instr) -> Mapping[str, ParamValue]:
