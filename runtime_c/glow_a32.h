@@ -22,6 +22,8 @@
 #include <stdint.h>
 #include <string.h>
 
+#include "glow_window_sums.h"
+
 typedef struct {
   float magic[4];
   int16_t zp[8];

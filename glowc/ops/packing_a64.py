@@ -20,6 +20,7 @@ import numpy as np
 from glowc.graph.types import DType
 from glowc.instr.ir import Instr, ParamValue
 from glowc.ops.base import Arrays, KernelVariant
+from glowc.ops.packing_shift import in_blocks, shifted
 
 CHUNK = 16
 HEADER = "glow_a64.h"
@@ -110,6 +111,16 @@ def is_dense_point(instr: Instr) -> bool:
     return one and inside and p["in_ch"] == 1 and p["in_c"] >= 8
 
 
+def is_spread(instr: Instr) -> bool:
+    """Say whether the columns of a window lie apart."""
+    return _int(instr, "dil_w") > 1 and _int(instr, "k_w") > 1
+
+
+def _reach(instr: Instr) -> int:
+    """Return the columns from the first of a window to its last."""
+    return (_int(instr, "k_w") - 1) * _int(instr, "dil_w")
+
+
 def path(isa: str, instr: Instr) -> str:
     """Choose where a block of pixels reads its inputs.
 
@@ -123,7 +134,7 @@ def path(isa: str, instr: Instr) -> str:
         adjacent = p["in_c"] == p["in_col"] * p["stride_w"] and p["in_c"] in (8, block.grain)
         return "direct" if adjacent and not _spans(isa, instr) else "point"
     waste = padded(p["in_c"], block.grain) - p["in_c"]
-    planes = dense and waste * 5 <= p["in_c"] and p["k_w"] <= 7 and p["stride_w"] <= 4
+    planes = dense and waste * 5 <= p["in_c"] and p["k_w"] <= 7 and p["stride_w"] <= (1 if is_spread(instr) else 4)
     return "rows" if planes and p["out_w"] >= block.pixels else "pixels"
 
 
@@ -185,14 +196,17 @@ def conv_plan(isa: str, instr: Instr) -> Mapping[str, ParamValue]:
         "few": int(_int(instr, "out_c") < width), "narrow": _NARROW[isa] if narrow or rest else 0,
         "rest": int(rest > 0 or (narrow and chosen == "point")),
         "twice": int(isa == "a32" and chosen in ("point", "pixels") and whole % 2 == 0),
+        "shifted": int(_int(instr, "w_zp") != 0),
     }  # fmt: skip
+    if chosen in ("rows", "pixels"):
+        plan |= {"k_w": k_w, "k_h": k_h, "slots": row_slots(instr), "reach": _reach(instr)}
     if chosen == "rows":
         groups = padded(in_c, block.grain) // block.grain
-        plan |= {"k_w": k_w, "stride": stride, "k_h": k_h, "groups": groups, "slots": row_slots(instr),
-                 "twice": int(isa in ("dot", "i8mm") and k_h * groups % 2 == 0)}  # fmt: skip
+        plan |= {"stride": stride, "groups": groups, "twice": int(isa in ("dot", "i8mm") and k_h * groups % 2 == 0),
+                 "apart": (_int(instr, "dil_w") if is_spread(instr) else 1) * block.grain}  # fmt: skip
     if chosen == "pixels":
-        plan |= {"k_h": k_h, "slots": row_slots(instr), "run": k_w * in_c, "width": padded(k_h * k_w * in_c, CHUNK),
-                 "steps": _steps(isa, instr)}  # fmt: skip
+        plan |= {"pieces": k_w if is_spread(instr) else 1, "piece": in_c if is_spread(instr) else k_w * in_c,
+                 "width": padded(k_h * k_w * in_c, CHUNK), "steps": _steps(isa, instr)}  # fmt: skip
     return plan
 
 
@@ -200,20 +214,22 @@ def row_bytes(isa: str, instr: Instr) -> int:
     """Bytes of one padded row in scratch; a copy of 16 bytes may read behind the last window."""
     grain, stride = BLOCKS[isa].grain, _int(instr, "stride_w")
     if path(isa, instr) == "rows":
-        columns = _int(instr, "out_w") + (_int(instr, "k_w") - 1) // stride
+        columns = _int(instr, "out_w") + _reach(instr) // stride
         return columns * stride * padded(_int(instr, "in_c"), grain)
-    columns = (_int(instr, "out_w") - 1) * stride + _int(instr, "k_w")
+    columns = (_int(instr, "out_w") - 1) * stride + _reach(instr) + 1
     return padded(columns * _int(instr, "in_c") + CHUNK, CHUNK)
 
 
 def conv_scratch(isa: str, instr: Instr) -> int:
-    """Bytes: a block of outputs, a block of inputs, the windows of a block, padded rows; in this order."""
+    """Bytes: a block of outputs, of inputs, the windows of a block, padded rows, their sums; in this order."""
     plan, block = conv_plan(isa, instr), BLOCKS[isa]
     size = padded(block.pixels * _int(instr, "out_c"), CHUNK) if plan["span"] else 0
     if plan["path"] in ("point", "pixels"):
         size += _steps(isa, instr) * block.grain * block.pixels
     if plan["path"] == "pixels":
         size += block.pixels * int(plan["width"]) + CHUNK
+    if plan["path"] == "rows" and plan["shifted"]:
+        size += 4 * row_slots(instr) * ((_int(instr, "out_w") - 1) * _int(instr, "stride_w") + _reach(instr) + 1)
     return size + (row_slots(instr) * row_bytes(isa, instr) if plan["path"] in ("rows", "pixels") else 0)
 
 
@@ -225,8 +241,8 @@ def _columns(instr: Instr) -> list[int]:
 def pack_conv(isa: str, constants: Arrays, instr: Instr) -> Arrays:
     """Pack the constants of conv_s8."""
     out_c, k_h, k_w, in_c = (_int(instr, key) for key in ("out_c", "k_h", "k_w", "in_c"))
-    weights, grain = constants["weights"].reshape(out_c, k_h, k_w, in_c), _grain(isa, instr)
-    rest = _rest(isa, instr)
+    grain, rest = _grain(isa, instr), _rest(isa, instr)
+    weights, shift = shifted(constants["weights"].reshape(out_c, k_h, k_w, in_c), _int(instr, "w_zp"))
     if path(isa, instr) == "rows":
         planes = np.zeros((out_c, k_h, k_w, padded(in_c, grain)), np.int8)
         planes[..., :in_c] = weights
@@ -238,7 +254,7 @@ def pack_conv(isa: str, constants: Arrays, instr: Instr) -> Arrays:
         rows[:, :inputs] = weights.reshape(out_c, -1)
     parts = _conv_blocks(isa, instr)
     spare = -rows.shape[1] % grain * (parts[-1][1] if isa == "dot" else 1)
-    return _pack(isa, constants, weights, rows, instr, parts, 4 if isa == "dot" else grain, spare)
+    return _pack(isa, constants, (weights, shift), rows, instr, parts, 4 if isa == "dot" else grain, spare)
 
 
 def _fc_blocks(isa: str, instr: Instr) -> list[tuple[int, int]]:
@@ -249,29 +265,32 @@ def _fc_blocks(isa: str, instr: Instr) -> list[tuple[int, int]]:
 def pack_fc(isa: str, constants: Arrays, instr: Instr) -> Arrays:
     """Pack the constants of fc_s8: whole steps of 16 inputs, then what is left (dot: always steps of 4)."""
     out_n, in_k = _int(instr, "out_n"), _int(instr, "in_k")
-    weights = constants["weights"].reshape(out_n, in_k)
+    weights, shift = shifted(constants["weights"].reshape(out_n, in_k), _int(instr, "w_zp"))
     columns, grain = (padded(in_k, 4), 4) if isa == "dot" else (in_k, CHUNK)
     rows = np.zeros((out_n, columns), np.int8)
     rows[:, :in_k] = weights
-    return _pack(isa, constants, weights, rows, instr, _fc_blocks(isa, instr), grain, -columns % grain)
+    return _pack(isa, constants, (weights, shift), rows, instr, _fc_blocks(isa, instr), grain, -columns % grain)
 
 
 def _pack(
-    isa: str, constants: Arrays, weights: np.ndarray, rows: np.ndarray, instr: Instr, parts: list[tuple[int, int]],
-    grain: int, spare: int = 0,
+    isa: str, constants: Arrays, coded: tuple[np.ndarray, np.ndarray], rows: np.ndarray, instr: Instr,
+    parts: list[tuple[int, int]], grain: int, spare: int = 0,
 ) -> Arrays:  # fmt: skip
+    """Return the stream of rows[O, K], the codes in the order of the kernel; the shifts of the codes as `bias`."""
+    codes, shift = coded
+    weights = codes.reshape(len(codes), -1) + shift[:, None]
     bias, scale = folded(weights, constants, _int(instr, "in_zp"))
     words = stream(rows, bias, scale, parts, grain, spare)
-    pairs = isa in ("neon", "a32") and int(weights.min(initial=0)) > -128
-    return {"weights": marked(words, bounded=is_bounded(weights, bias, scale), pairs=pairs), **EMPTY}
+    pairs = isa in ("neon", "a32") and int(codes.min(initial=0)) > -128
+    packed = {"weights": marked(words, bounded=is_bounded(weights, bias, scale), pairs=pairs), **EMPTY}
+    return packed | ({"bias": in_blocks(shift, parts)} if _int(instr, "w_zp") else {})
 
 
-def accepts(instr: Instr, *, any_zero_point: bool = False) -> bool:
-    """Accept int8 layers without groups or column dilation whose weights have zero point 0, if it matters."""
+def accepts(instr: Instr) -> bool:
+    """Accept int8 layers without groups."""
     if any(instr.operand(role).type.dtype is not DType.S8 for role in ("in", "weights", "out")):
         return False
-    dilated = int(instr.params.get("dil_w", 1)) > 1 and int(instr.params.get("k_w", 1)) > 1
-    return int(instr.params.get("groups", 1)) == 1 and (any_zero_point or _int(instr, "w_zp") == 0) and not dilated
+    return int(instr.params.get("groups", 1)) == 1
 
 
 def fc_plan(isa: str, instr: Instr) -> Mapping[str, ParamValue]:
@@ -282,6 +301,7 @@ def fc_plan(isa: str, instr: Instr) -> Mapping[str, ParamValue]:
         "isa": isa, "outputs": outputs, "whole": int(out_n >= outputs), "few": int(out_n < width),
         "narrow": width if out_n % outputs else 0, "steps": int(_int(instr, "in_k") >= CHUNK),
         "rest": -(-rest // 4) if isa == "dot" else int(rest > 0), **limits(instr),
+        "shifted": int(_int(instr, "w_zp") != 0),
     }  # fmt: skip
 
 

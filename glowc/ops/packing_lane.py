@@ -3,8 +3,7 @@
 A block is `pixels` x 8 outputs, an input is one lane of a vector (runtime_c/glow_a64_lane.h, glow_a32_lane.h). A block
 of outputs is one stream: biases with the input's zero point folded in, scales, then 8 weights of 16 bits for each
 input (of 8 bits for points, if they have no zero point); `dot`: for each four inputs, four bytes of each output, where
-a pixel of an image is padded to four channels. Weights of 16 bits hold any difference to their zero point: layers with
-one are taken whatever their size.
+a pixel of an image is padded to four channels. Weights of 16 bits hold any difference to their zero point.
 """
 
 from __future__ import annotations
@@ -22,6 +21,7 @@ from glowc.ops.packing_a64 import (
     folded,
     is_bounded,
     is_dense_point,
+    is_spread,
     limits,
     marked,
     padded,
@@ -46,8 +46,6 @@ def _int(instr: Instr, key: str) -> int:
 def _windows(isa: str, instr: Instr) -> bool:
     """Say whether padded rows suit: what packing_a64 would copy window by window, and not too much of it."""
     k_h, k_w, in_c, stride = (_int(instr, key) for key in ("k_h", "k_w", "in_c", "stride_w"))
-    if isa != "dot" and _int(instr, "w_zp") != 0:
-        return True
     if path("neon" if isa == "dot" else isa, instr) != "pixels":
         return False
     if isa == "dot":
@@ -56,12 +54,12 @@ def _windows(isa: str, instr: Instr) -> bool:
 
 
 def _accepts(isa: str, instr: Instr) -> bool:
-    out_w, pixels, shifted = _int(instr, "out_w"), PIXELS[isa], _int(instr, "w_zp") != 0
-    if not accepts(instr, any_zero_point=isa != "dot") or out_w < pixels:
+    out_w, pixels = _int(instr, "out_w"), PIXELS[isa]
+    if not accepts(instr) or is_spread(instr) or (isa == "dot" and _int(instr, "w_zp") != 0):
         return False
-    if padded(out_w, pixels) * 4 > out_w * 5 and not shifted:
+    if out_w < pixels or padded(out_w, pixels) * 4 > out_w * 5:
         return False
-    return shifted or _int(instr, "in_c") <= POINT_INPUTS[isa] if is_dense_point(instr) else _windows(isa, instr)
+    return _int(instr, "in_c") <= POINT_INPUTS[isa] if is_dense_point(instr) else _windows(isa, instr)
 
 
 def plan(isa: str, instr: Instr) -> Mapping[str, ParamValue]:
@@ -72,7 +70,7 @@ def plan(isa: str, instr: Instr) -> Mapping[str, ParamValue]:
     }  # fmt: skip
     if is_dense_point(instr):
         adjacent = in_c == OUTPUTS == _int(instr, "in_col") * stride
-        point = {"rest": in_c % 8, "adjacent": int(adjacent), "looped": 0, "small": int(_int(instr, "w_zp") == 0)}
+        point = {"rest": in_c % 8, "adjacent": int(adjacent), "small": int(_int(instr, "w_zp") == 0)}
         return {"path": "lane-point", **point, **shared}
     rows = {
         "k_h": k_h,
@@ -80,7 +78,6 @@ def plan(isa: str, instr: Instr) -> Mapping[str, ParamValue]:
         "stride": stride,
         "slots": row_slots(instr),
         "run": k_w * in_c,
-        "looped": int(k_w * in_c > RUN),
     }
     return {"path": "lane-rows", "adjacent": 0, "spare": _SPARE, "small": 0, **rows, **shared}
 

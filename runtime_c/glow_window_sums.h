@@ -1,0 +1,44 @@
+/* Sums of inputs, for A64 and A32: where a weight is int8 plus the shift of its output, sum x * w is the sum of the
+ * products with int8 plus shift * sum x, which accumulators start with. */
+#ifndef GLOW_WINDOW_SUMS_H
+#define GLOW_WINDOW_SUMS_H
+
+#if defined(__ARM_NEON)
+
+#include <arm_neon.h>
+#include <stdint.h>
+
+/* the sum of count codes */
+static inline int32_t glow_sum_s8(const int8_t *from, int32_t count) {
+  int32x4_t sums = vdupq_n_s32(0);
+  int32_t left = count;
+  for (; left >= 16; left -= 16, from += 16) {
+    sums = vpadalq_s16(sums, vpaddlq_s8(vld1q_s8(from)));
+  }
+  int32x2_t two = vadd_s32(vget_low_s32(sums), vget_high_s32(sums));
+  if (left >= 8) {
+    two = vpadal_s16(two, vpaddl_s8(vld1_s8(from)));
+    left -= 8;
+    from += 8;
+  }
+  int32_t sum = vget_lane_s32(vpadd_s32(two, two), 0);
+  for (; left > 0; left--) {
+    sum += *from++;
+  }
+  return sum;
+}
+
+/* to[pixel][output] = bias[output] + shift[output] * sums[pixel], four outputs */
+static inline void glow_starts(int32_t *to, const int32_t *bias, const int32_t *shift, const int32_t *sums,
+                               int32_t pixels) {
+  const int32x4_t start = vld1q_s32(bias);
+  const int32x4_t shifts = vld1q_s32(shift);
+  for (int32_t i = 0; i < pixels; i += 2) {
+    const int32x2_t two = vld1_s32(sums + i);
+    vst1q_s32(to + 4 * i, vmlaq_lane_s32(start, shifts, two, 0));
+    vst1q_s32(to + 4 * i + 4, vmlaq_lane_s32(start, shifts, two, 1));
+  }
+}
+
+#endif
+#endif
