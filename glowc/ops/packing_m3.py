@@ -25,6 +25,7 @@ _REGISTERS = 8  # for the sums of a depthwise tile and the weights of a kernel r
 _HELD = 3  # weights of a row that is too wide for them
 _MAX_OUTPUTS, _USUAL_OUTPUTS = 5, 4  # of a tile; layers with tiles alike share a function
 _FC_OUTPUTS = 8
+_ROWS_BYTES = 4096  # of scratch for four rows
 _MAX_ROWS, _MAX_SPAN, _MAX_KINDS = 10, 24, 8
 _ALWAYS = 1 << 31
 _EXACT_SUM = 1 << 24  # float32 holds every integer up to it
@@ -72,6 +73,24 @@ def fc_order(weights: np.ndarray) -> np.ndarray:
     blocks = len(weights) - len(weights) % _FC_OUTPUTS
     turns = weights[:blocks].reshape(-1, _FC_OUTPUTS, weights.shape[1]).transpose(0, 2, 1)
     return np.concatenate((turns.reshape(-1), weights[blocks:].reshape(-1)))
+
+
+def pack_fc_rows(constants: Arrays, instr: Instr) -> Arrays:
+    """Fold the zero point into the bias; the weights stay."""
+    weights = constants["weights"].reshape(_int(instr, "out_n"), _int(instr, "in_k"))
+    return {"bias": fold(weights, constants, instr)}
+
+
+def rows_scratch(instr: Instr) -> int:
+    """Two words per input of four rows."""
+    return 8 * _int(instr, "in_k")
+
+
+def accepts_rows(instr: Instr) -> bool:
+    """Accept at least three rows, of which at most one in four is computed in vain."""
+    rows = _int(instr, "rows")
+    few = rows < 3 or -(-rows // 4) * 3 > rows
+    return not few and accepts_matrix(instr) and rows_scratch(instr) <= _ROWS_BYTES
 
 
 def fc_plan(instr: Instr) -> Mapping[str, ParamValue]:
@@ -195,7 +214,8 @@ def depthwise_plan(instr: Instr) -> Mapping[str, ParamValue]:
 
 def _both(variant: KernelVariant) -> tuple[KernelVariant, KernelVariant]:
     """Return a variant for Armv7-M and, from the same template, for Armv6-M."""
-    return variant, replace(variant, isa="m0", needs=frozenset({"thumb1"}), header="glow_m0.h", template_isa="m3")
+    isa, template = variant.isa.replace("m3", "m0"), variant.template_isa or variant.isa
+    return variant, replace(variant, isa=isa, needs=frozenset({"thumb1"}), header="glow_m0.h", template_isa=template)
 
 
 CONV = _both(
@@ -206,6 +226,8 @@ DEPTHWISE = _both(
     KernelVariant("m3", NEEDS, rank=5, header=_HEADER, accepts=accepts_depthwise, pack=pack_depthwise,
                   plan=depthwise_plan)
 )  # fmt: skip
-FC = _both(
-    KernelVariant("m3", NEEDS, rank=5, header=_HEADER, accepts=accepts_matrix, pack=pack_fc, plan=fc_plan)
+FC = (
+    *_both(KernelVariant("m3", NEEDS, rank=5, header=_HEADER, accepts=accepts_matrix, pack=pack_fc, plan=fc_plan)),
+    *_both(KernelVariant("m3_rows", NEEDS, rank=6, header=_HEADER, accepts=accepts_rows, pack=pack_fc_rows,
+                         scratch_bytes=rows_scratch)),
 )  # fmt: skip

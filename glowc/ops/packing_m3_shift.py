@@ -69,6 +69,11 @@ def pack_fc(constants: Arrays, instr: Instr) -> Arrays:
     return {"weights": packing_m3.fc_order(weights), **fold_shift(weights, constants, instr)}
 
 
+def pack_fc_rows(constants: Arrays, instr: Instr) -> Arrays:
+    """Return the constants of fc_s8rs of several rows."""
+    return fold_shift(constants["weights"].reshape(_int(instr, "out_n"), _int(instr, "in_k")), constants, instr)
+
+
 def _both(variants: tuple[KernelVariant, ...], pack: Callable[[Arrays, Instr], Arrays]) -> tuple[KernelVariant, ...]:
     return tuple(replace(variant, pack=pack) for variant in variants)
 
@@ -98,4 +103,4 @@ CONV_WIDE = replace(
     scratch_bytes=_wide_scratch,
 )
 DEPTHWISE = _both(packing_m3.DEPTHWISE, pack_depthwise)
-FC = _both(packing_m3.FC, pack_fc)
+FC = (*_both(packing_m3.FC[:2], pack_fc), *_both(packing_m3.FC[2:], pack_fc_rows))

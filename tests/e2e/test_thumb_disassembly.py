@@ -102,7 +102,7 @@ def disassemble(name: str, folder: Path) -> dict[str, list[Insn]]:
     jobs = [
         job
         for job in make_jobs(all_cases(), tested)
-        if job.instr.isa in _MACHINES[name] and not job.literal and not job.in_place
+        if job.instr.isa.split("_")[0] in _MACHINES[name] and not job.literal and not job.in_place
     ]
     sources, headers = [], set()
     for kernel in sorted({job.instr.kernel for job in jobs}):
