@@ -27,6 +27,19 @@
 /* 256 times the sum of an even channel to float, exactly. */
 #define GLOW_DSP_EVEN_DUAL ", #8\n"
 #define GLOW_DSP_EVEN_WIDE "\n"
+/* clang-format off */
+/* Four sums in s0-s3 times s4-s7, rounded, in r4-r7; `even`: how 0 and 2 are converted. */
+#define GLOW_DSP_SCALE4(even) \
+  "vcvt.f32.s32 s0, s0" even "vcvt.f32.s32 s1, s1\n" "vcvt.f32.s32 s2, s2" even "vcvt.f32.s32 s3, s3\n" \
+  "vmul.f32 s0, s0, s4\n" "vmul.f32 s1, s1, s5\n" "vmul.f32 s2, s2, s6\n" "vmul.f32 s3, s3, s7\n" \
+  "vcvtr.s32.f32 s0, s0\n" "vcvtr.s32.f32 s1, s1\n" "vcvtr.s32.f32 s2, s2\n" "vcvtr.s32.f32 s3, s3\n" \
+  "vmov r4, r5, s0, s1\n" "vmov r6, r7, s2, s3\n"
+/* r4-r7 with a zero point to bytes of r4. */
+#define GLOW_DSP_BYTES4(zp) \
+  "qadd r4, r4, " zp "\n" "qadd r5, r5, " zp "\n" "qadd r6, r6, " zp "\n" "qadd r7, r7, " zp "\n" \
+  "ssat r4, #8, r4\n" "ssat r5, #8, r5\n" "ssat r6, #8, r6\n" "ssat r7, #8, r7\n" \
+  "bfi r4, r5, #8, #8\n" "bfi r4, r6, #16, #8\n" "bfi r4, r7, #24, #8\n"
+/* clang-format on */
 #endif
 
 static inline uint32_t glow_four8(int32_t x) { return ((uint32_t)x & 0xFFu) * 0x01010101u; }
@@ -171,13 +184,21 @@ GLOW_DSP_UNUSED static void glow_clamp_bytes(int8_t *p, int32_t n, int32_t lo, i
   }
 }
 
+/* clamp(rne(v) + zp, lo, hi); NaN gives zp. */
+static inline int32_t glow_round_fpu(float v, int32_t zp, int32_t lo, int32_t hi) {
+#if GLOW_DSP_ASM
+  int32_t sum;
+  __asm__("vcvtr.s32.f32 %1, %1\n\tvmov %0, %1\n\tqadd %0, %0, %2" : "=&r"(sum), "+t"(v) : "r"(zp));
+  return glow_clamp(sum, lo, hi);
+#else
+  return glow_round_clamp(v != v ? 0.0f : v, zp, lo, hi);
+#endif
+}
+
 /* clamp(rne(float32(acc) * scale) + zp, lo, hi) by the FPU. */
 static inline int32_t glow_requant_fpu(int32_t acc, float scale, int32_t zp, int32_t lo, int32_t hi) {
 #if GLOW_DSP_ASM
-  float real = (float)acc * scale;
-  int32_t sum;
-  __asm__("vcvtr.s32.f32 %1, %1\n\tvmov %0, %1\n\tqadd %0, %0, %2" : "=&r"(sum), "+t"(real) : "r"(zp));
-  return glow_clamp(sum, lo, hi);
+  return glow_round_fpu((float)acc * scale, zp, lo, hi);
 #else
   return glow_requant(acc, scale, zp, lo, hi);
 #endif

@@ -108,27 +108,29 @@ GLOW_DSP_INLINE uint32_t glow_dsp_add_limit(const glow_dsp_four_t *f, uint32_t c
   return codes;
 }
 
-GLOW_DSP_INLINE uint32_t glow_dsp_add_four(const glow_dsp_four_t *f, uint32_t t0, uint32_t t2) {
-  uint32_t t1;
-  uint32_t t3;
-  if (f->shift == 0u) {
-    GLOW_DSP_ADD_FOUR(GLOW_DSP_ADD_LOAD GLOW_DSP_ADD_SUM GLOW_DSP_ADD_ROUND GLOW_DSP_ADD_PACK);
-  } else {
-    GLOW_DSP_ADD_FOUR(GLOW_DSP_ADD_LOAD GLOW_DSP_ADD_SUM GLOW_DSP_ADD_ROUND GLOW_DSP_ADD_SHIFT GLOW_DSP_ADD_PACK);
+/* Four codes of a and b to their sum's: what is added up and how it is rounded. */
+#define GLOW_DSP_ADD_FUNCTION(name, value, round) \
+  GLOW_DSP_INLINE uint32_t name(const glow_dsp_four_t *f, uint32_t t0, uint32_t t2) { \
+    uint32_t t1; \
+    uint32_t t3; \
+    if (f->shift == 0u) { \
+      GLOW_DSP_ADD_FOUR(GLOW_DSP_ADD_LOAD value round GLOW_DSP_ADD_PACK); \
+    } else { \
+      GLOW_DSP_ADD_FOUR(GLOW_DSP_ADD_LOAD value round GLOW_DSP_ADD_SHIFT GLOW_DSP_ADD_PACK); \
+    } \
+    return glow_dsp_add_limit(f, t0); \
   }
-  return glow_dsp_add_limit(f, t0);
-}
+GLOW_DSP_ADD_FUNCTION(glow_dsp_add_four, GLOW_DSP_ADD_SUM, GLOW_DSP_ADD_ROUND)
+GLOW_DSP_ADD_FUNCTION(glow_dsp_add_fused_four, GLOW_DSP_ADD_FUSED, GLOW_DSP_ADD_ROUND_FUSED)
 
-GLOW_DSP_INLINE uint32_t glow_dsp_add_fused_four(const glow_dsp_four_t *f, uint32_t t0, uint32_t t2) {
-  uint32_t t1;
-  uint32_t t3;
-  if (f->shift == 0u) {
-    GLOW_DSP_ADD_FOUR(GLOW_DSP_ADD_LOAD GLOW_DSP_ADD_FUSED GLOW_DSP_ADD_ROUND_FUSED GLOW_DSP_ADD_PACK);
-  } else {
-    GLOW_DSP_ADD_FOUR(
-        GLOW_DSP_ADD_LOAD GLOW_DSP_ADD_FUSED GLOW_DSP_ADD_ROUND_FUSED GLOW_DSP_ADD_SHIFT GLOW_DSP_ADD_PACK);
+GLOW_DSP_INLINE void glow_dsp_add_words(const glow_dsp_four_t *f, const int8_t *a, const int8_t *b, int8_t *out,
+                                        int32_t n, int fused) {
+  for (const int8_t *end = a + n; a != end; a += 4, b += 4, out += 4) {
+    const uint32_t x = glow_load4(a);
+    const uint32_t y = glow_load4(b);
+    const uint32_t codes = fused != 0 ? glow_dsp_add_fused_four(f, x, y) : glow_dsp_add_four(f, x, y);
+    memcpy(out, &codes, sizeof codes);
   }
-  return glow_dsp_add_limit(f, t0);
 }
 
 static inline float glow_dsp_size(float x) { return x < 0.0f ? -x : x; }
@@ -137,9 +139,6 @@ static inline float glow_dsp_size(float x) { return x < 0.0f ? -x : x; }
 static inline void glow_dsp_add(const glow_dsp_add_t *s, int minus) {
   int32_t i = 0;
 #if GLOW_DSP_ASM
-  const int8_t *a = s->a;
-  const int8_t *b = s->b;
-  int8_t *out = s->out;
   const float sign = minus != 0 ? -s->b_scale : s->b_scale; /* a - b is a + -b, bit for bit */
   const glow_dsp_four_t four = {glow_twice16(-s->a_zp),
                                 glow_twice16(-s->b_zp),
@@ -150,10 +149,7 @@ static inline void glow_dsp_add(const glow_dsp_add_t *s, int minus) {
                                 s->out_min > -128 || s->out_max < 127};
   const int fits = 256.0f * (glow_dsp_size(s->a_scale) + glow_dsp_size(sign)) < 32000.0f * s->out_scale;
   const int32_t whole = fits ? s->n & ~3 : 0;
-  for (const int8_t *end = s->a + whole; a != end; a += 4, b += 4, out += 4) {
-    const uint32_t codes = glow_dsp_add_four(&four, glow_load4(a), glow_load4(b));
-    memcpy(out, &codes, sizeof codes);
-  }
+  glow_dsp_add_words(&four, s->a, s->b, s->out, whole, 0);
   i = whole;
 #endif
   for (; i < s->n; i++) {
@@ -164,9 +160,6 @@ static inline void glow_dsp_add(const glow_dsp_add_t *s, int minus) {
 static inline void glow_dsp_add_fused(const glow_dsp_add_fused_t *s) {
   int32_t i = 0;
 #if GLOW_DSP_ASM
-  const int8_t *a = s->a;
-  const int8_t *b = s->b;
-  int8_t *out = s->out;
   const glow_dsp_four_t four = {glow_twice16(s->half),
                                 glow_twice16(s->half),
                                 glow_twice16(128 - s->half),
@@ -176,10 +169,7 @@ static inline void glow_dsp_add_fused(const glow_dsp_add_fused_t *s) {
                                 s->out_min > -128 || s->out_max < 127};
   const float size = 256.0f * (glow_dsp_size(s->a_ratio) + glow_dsp_size(s->b_ratio)) + glow_dsp_size(s->fixed);
   const int32_t whole = size < 32000.0f ? s->n & ~3 : 0;
-  for (const int8_t *end = s->a + whole; a != end; a += 4, b += 4, out += 4) {
-    const uint32_t codes = glow_dsp_add_fused_four(&four, glow_load4(a), glow_load4(b));
-    memcpy(out, &codes, sizeof codes);
-  }
+  glow_dsp_add_words(&four, s->a, s->b, s->out, whole, 1);
   i = whole;
 #endif
   for (; i < s->n; i++) {

@@ -23,6 +23,10 @@
   "smlad r4, r2, r8, r4\n" "smlad r6, r2, r9, r6\n" "smlad r5, r2, r10, r5\n" "smlad r7, r2, r11, r7\n"
 #define GLOW_DSP_FC_SPLIT_DUAL "sub r4, r4, r6\n" "sub r5, r5, r7\n"
 #define GLOW_DSP_FC_SPLIT_WIDE
+/* The sums of four outputs, rounded, in r4-r7. */
+#define GLOW_DSP_FC_ROUND(form) \
+  GLOW_DSP_FC_SPLIT_##form \
+  "vldmia r1!, {s4-s7}\n" "vmov s0, s1, r4, r6\n" "vmov s2, s3, r5, r7\n" GLOW_DSP_SCALE4(GLOW_DSP_EVEN_##form)
 #define GLOW_DSP_FC_LOAD "ldr.w r2, [r0], #4\n"
 
 #define GLOW_DSP_FC(form, group_bytes) \
@@ -68,18 +72,9 @@
       "beq.w 3f\n" \
       GLOW_DSP_FC_##form \
       "3:\n" \
-      GLOW_DSP_FC_SPLIT_##form \
-      "vldmia r1!, {s4-s7}\n" \
-      "vmov s0, s1, r4, r6\n" "vmov s2, s3, r5, r7\n" \
-      "vcvt.f32.s32 s0, s0" GLOW_DSP_EVEN_##form "vcvt.f32.s32 s1, s1\n" \
-      "vcvt.f32.s32 s2, s2" GLOW_DSP_EVEN_##form "vcvt.f32.s32 s3, s3\n" \
-      "vmul.f32 s0, s0, s4\n" "vmul.f32 s1, s1, s5\n" "vmul.f32 s2, s2, s6\n" "vmul.f32 s3, s3, s7\n" \
-      "vcvtr.s32.f32 s0, s0\n" "vcvtr.s32.f32 s1, s1\n" "vcvtr.s32.f32 s2, s2\n" "vcvtr.s32.f32 s3, s3\n" \
-      "vmov r4, r5, s0, s1\n" "vmov r6, r7, s2, s3\n" \
+      GLOW_DSP_FC_ROUND(form) \
       "ldr r3, [sp, #4]\n" \
-      "qadd r4, r4, r3\n" "qadd r5, r5, r3\n" "qadd r6, r6, r3\n" "qadd r7, r7, r3\n" \
-      "ssat r4, #8, r4\n" "ssat r5, #8, r5\n" "ssat r6, #8, r6\n" "ssat r7, #8, r7\n" \
-      "bfi r4, r5, #8, #8\n" "bfi r4, r6, #16, #8\n" "bfi r4, r7, #24, #8\n" \
+      GLOW_DSP_BYTES4("r3") \
       "vmov r2, s8\n" \
       "str r4, [r2], #4\n" \
       "vmov s8, r2\n" \
@@ -147,14 +142,7 @@
       "vmov r2, s12\n" \
       "cmp r0, r2\n" \
       "bne.w 2b\n" \
-      GLOW_DSP_FC_SPLIT_##form \
-      "vldmia r1!, {s4-s7}\n" \
-      "vmov s0, s1, r4, r6\n" "vmov s2, s3, r5, r7\n" \
-      "vcvt.f32.s32 s0, s0" GLOW_DSP_EVEN_##form "vcvt.f32.s32 s1, s1\n" \
-      "vcvt.f32.s32 s2, s2" GLOW_DSP_EVEN_##form "vcvt.f32.s32 s3, s3\n" \
-      "vmul.f32 s0, s0, s4\n" "vmul.f32 s1, s1, s5\n" "vmul.f32 s2, s2, s6\n" "vmul.f32 s3, s3, s7\n" \
-      "vcvtr.s32.f32 s0, s0\n" "vcvtr.s32.f32 s1, s1\n" "vcvtr.s32.f32 s2, s2\n" "vcvtr.s32.f32 s3, s3\n" \
-      "vmov r4, r5, s0, s1\n" "vmov r6, r7, s2, s3\n" \
+      GLOW_DSP_FC_ROUND(form) \
       GLOW_DSP_END_##end \
       "vmov r2, r3, s8, s9\n" \
       "str r4, [r2], #4\n" \

@@ -39,11 +39,6 @@ static inline int32_t glow_saturate8(int32_t x) {
 static inline int32_t glow_round8(float v, int32_t zp) { return glow_saturate8(glow_qadd(glow_rne(v), zp)); }
 static inline int8_t glow_round_s8(float v, int32_t zp) { return (int8_t)glow_round8(v, zp); }
 
-/* clamp(rne(v) + zp, lo, hi). */
-static inline int32_t glow_round_fpu(float v, int32_t zp, int32_t lo, int32_t hi) {
-  return glow_clamp(glow_qadd(glow_rne(v), zp), lo, hi);
-}
-
 /* The greater of each of four int8. */
 static inline uint32_t glow_max4(uint32_t a, uint32_t b) {
 #if GLOW_DSP_ASM

@@ -84,16 +84,10 @@ typedef struct {
   "vldmia r1, {s4-s7}\n" \
   "add r1, r1, r2\n" \
   "str r1, [sp, #36]\n" \
-  "vcvt.f32.s32 s0, s0\n" "vcvt.f32.s32 s1, s1\n" "vcvt.f32.s32 s2, s2\n" "vcvt.f32.s32 s3, s3\n" \
-  "vmul.f32 s0, s0, s4\n" "vmul.f32 s1, s1, s5\n" "vmul.f32 s2, s2, s6\n" "vmul.f32 s3, s3, s7\n" \
-  "vcvtr.s32.f32 s0, s0\n" "vcvtr.s32.f32 s1, s1\n" "vcvtr.s32.f32 s2, s2\n" "vcvtr.s32.f32 s3, s3\n" \
-  "vmov r4, r5, s0, s1\n" \
-  "vmov r6, r7, s2, s3\n" \
+  GLOW_DSP_SCALE4("\n") \
   "ldrd r1, r2, [sp, #52]\n" \
   "ldr r3, [sp, #60]\n" \
-  "qadd r4, r4, r1\n" "qadd r5, r5, r1\n" "qadd r6, r6, r1\n" "qadd r7, r7, r1\n" \
-  "ssat r4, #8, r4\n" "ssat r5, #8, r5\n" "ssat r6, #8, r6\n" "ssat r7, #8, r7\n" \
-  "bfi r4, r5, #8, #8\n" "bfi r4, r6, #16, #8\n" "bfi r4, r7, #24, #8\n" \
+  GLOW_DSP_BYTES4("r1") \
   "ssub8 r5, r4, r2\n" "sel r4, r4, r2\n" "ssub8 r5, r3, r4\n" "sel r4, r4, r3\n" \
   "ldr r5, [sp, #16]\n" /* the next four channels of the rows */ \
   "adds r5, r5, #4\n" \

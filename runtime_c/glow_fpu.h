@@ -96,29 +96,41 @@ static inline float glow_limited(float x, float low, float high) { return x < lo
   GLOW_FPU_MLA(0, 1, 2, 3, 16, 17, 18, 19, 20) GLOW_FPU_MLA(4, 5, 6, 7, 16, 17, 18, 19, 21) \
   GLOW_FPU_MLA(8, 9, 10, 11, 16, 17, 18, 19, 22) GLOW_FPU_MLA(12, 13, 14, 15, 16, 17, 18, 19, 23)
 
+/* One row of x for all four rows of w: four products of a sum, and one. */
+#define GLOW_FPU_ROW \
+  "vldmia r4!, {s16-s19}\n" \
+  GLOW_FPU_FOUR("r8", 0, 0, 0, 0) GLOW_FPU_FOUR("r9", 4, 4, 4, 4) \
+  GLOW_FPU_FOUR("r10", 8, 8, 8, 8) GLOW_FPU_FOUR("r11", 12, 12, 12, 12)
+#define GLOW_FPU_ROW_ONE \
+  "vldmia r4!, {s16}\n" "vldmia r8!, {s20}\n" "vldmia r9!, {s21}\n" "vldmia r10!, {s22}\n" "vldmia r11!, {s23}\n" \
+  "vmla.f32 s0, s16, s20\n" "vmla.f32 s4, s16, s21\n" "vmla.f32 s8, s16, s22\n" "vmla.f32 s12, s16, s23\n"
+/* Runs of products: four at a time by `fours`, the rest by `one`. */
+#define GLOW_FPU_RUNS(fours, one) \
+  __asm__ volatile( \
+        ".syntax unified\n" \
+        GLOW_FPU_BEGIN \
+        GLOW_FPU_TIMES \
+        "5:\n" \
+        "asrs r12, r3, #2\n" \
+        "beq.w 2f\n" \
+        "1:\n" \
+        fours \
+        "subs r12, r12, #1\n" \
+        "bne.w 1b\n" \
+        "2:\n" \
+        "ands r0, r3, #3\n" \
+        "beq.w 4f\n" \
+        "3:\n" \
+        one \
+        "subs r0, r0, #1\n" \
+        "bne.w 3b\n" \
+        "4:\n" \
+        GLOW_FPU_AGAIN \
+        GLOW_FPU_END)
+
 /* sums[j][i] += sum over n of x[i][n] * w[j][n], in the order of n. */
 GLOW_FPU_FUNCTION glow_fpu_dots_4x4(GLOW_FPU_UNUSED float *sums, GLOW_FPU_UNUSED const glow_fpu_dots_t *d) {
-  __asm__ volatile(
-      ".syntax unified\n"
-      GLOW_FPU_BEGIN
-      GLOW_FPU_TIMES
-      "5:\n"
-      "asrs r12, r3, #2\n"
-      "beq.w 2f\n"
-      "1:\n"
-      GLOW_FPU_PAIRS GLOW_FPU_PAIRS
-      "subs r12, r12, #1\n"
-      "bne.w 1b\n"
-      "2:\n"
-      "ands r0, r3, #3\n"
-      "beq.w 4f\n"
-      "3:\n"
-      GLOW_FPU_ONE
-      "subs r0, r0, #1\n"
-      "bne.w 3b\n"
-      "4:\n"
-      GLOW_FPU_AGAIN
-      GLOW_FPU_END);
+  GLOW_FPU_RUNS(GLOW_FPU_PAIRS GLOW_FPU_PAIRS, GLOW_FPU_ONE);
 }
 
 /* parts[j][n % 4] += x[0][n] * w[j][n]; k is a multiple of four, at least four. */
@@ -142,30 +154,7 @@ GLOW_FPU_FUNCTION glow_fpu_dots_1x4(GLOW_FPU_UNUSED float *parts, GLOW_FPU_UNUSE
 
 /* sums[4 * j] += sum over n of x[0][n] * w[j][n], in the order of n. */
 GLOW_FPU_FUNCTION glow_fpu_sums_1x4(GLOW_FPU_UNUSED float *sums, GLOW_FPU_UNUSED const glow_fpu_dots_t *d) {
-  __asm__ volatile(
-      ".syntax unified\n"
-      GLOW_FPU_BEGIN
-      GLOW_FPU_TIMES
-      "5:\n"
-      "asrs r12, r3, #2\n"
-      "beq.w 2f\n"
-      "1:\n"
-      "vldmia r4!, {s16-s19}\n"
-      GLOW_FPU_FOUR("r8", 0, 0, 0, 0) GLOW_FPU_FOUR("r9", 4, 4, 4, 4)
-      GLOW_FPU_FOUR("r10", 8, 8, 8, 8) GLOW_FPU_FOUR("r11", 12, 12, 12, 12)
-      "subs r12, r12, #1\n"
-      "bne.w 1b\n"
-      "2:\n"
-      "ands r0, r3, #3\n"
-      "beq.w 4f\n"
-      "3:\n"
-      "vldmia r4!, {s16}\n" "vldmia r8!, {s20}\n" "vldmia r9!, {s21}\n" "vldmia r10!, {s22}\n" "vldmia r11!, {s23}\n"
-      "vmla.f32 s0, s16, s20\n" "vmla.f32 s4, s16, s21\n" "vmla.f32 s8, s16, s22\n" "vmla.f32 s12, s16, s23\n"
-      "subs r0, r0, #1\n"
-      "bne.w 3b\n"
-      "4:\n"
-      GLOW_FPU_AGAIN
-      GLOW_FPU_END);
+  GLOW_FPU_RUNS(GLOW_FPU_ROW, GLOW_FPU_ROW_ONE);
 }
 
 /* sums[j][i] += sum over n of x[i][n] * w[n][j], in the order of n. */
@@ -214,23 +203,24 @@ GLOW_FPU_FUNCTION glow_fpu_taps_8(GLOW_FPU_UNUSED float *acc, GLOW_FPU_UNUSED co
 
 #else /* the same in C */
 
+static inline float glow_fpu_dot(float sum, const float *x, const float *w, const glow_fpu_dots_t *d) {
+  for (int32_t t = 0; t < d->times; t++) {
+    for (int32_t n = t * d->k; n < (t + 1) * d->k; n++) {
+      sum += glow_rounded(x[n + t * d->skip] * w[n + t * d->w_skip]);
+    }
+  }
+  return sum;
+}
+
 GLOW_FPU_UNUSED static void glow_fpu_dots_4x4(float *sums, const glow_fpu_dots_t *d) {
   for (int32_t at = 0; at < 16; at++) {
-    for (int32_t t = 0; t < d->times; t++) {
-      for (int32_t n = t * d->k; n < (t + 1) * d->k; n++) {
-        sums[at] += glow_rounded(d->x[at % 4][n + t * d->skip] * d->w[at / 4 * d->stride + n + t * d->w_skip]);
-      }
-    }
+    sums[at] = glow_fpu_dot(sums[at], d->x[at % 4], d->w + at / 4 * d->stride, d);
   }
 }
 
 GLOW_FPU_UNUSED static void glow_fpu_sums_1x4(float *sums, const glow_fpu_dots_t *d) {
   for (int32_t j = 0; j < 4; j++) {
-    for (int32_t t = 0; t < d->times; t++) {
-      for (int32_t n = t * d->k; n < (t + 1) * d->k; n++) {
-        sums[4 * j] += glow_rounded(d->x[0][n + t * d->skip] * d->w[j * d->stride + n + t * d->w_skip]);
-      }
-    }
+    sums[4 * j] = glow_fpu_dot(sums[4 * j], d->x[0], d->w + j * d->stride, d);
   }
 }
 
