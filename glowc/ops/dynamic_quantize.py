@@ -16,7 +16,7 @@ from glowc.graph.graph import Node
 from glowc.graph.numerics import F32
 from glowc.graph.types import DType, TensorType
 from glowc.instr.ir import ParamValue
-from glowc.ops import packing_mve_activations
+from glowc.ops import packing_dsp_dynamic, packing_mve_activations
 from glowc.ops.base import REF, Arrays, Call, KernelDef, LowerCtx, MaybeTypes, OpDef, OpError, Types
 from glowc.ops.strided import present
 
@@ -67,7 +67,7 @@ def _interpret(a: Arrays, p: Mapping[str, ParamValue]) -> None:
 
 KERNELS = (
     KernelDef("dynamic_quantize", ("in in", "out out", "out scale", "out zp"), ("n",), _interpret,
-              variants=(*REF, packing_mve_activations.DYNAMIC_QUANTIZE),
+              variants=(*REF, packing_dsp_dynamic.QUANTIZE, packing_mve_activations.DYNAMIC_QUANTIZE),
               doc="codes with a scale and zero point found at run time"),
 )  # fmt: skip
 

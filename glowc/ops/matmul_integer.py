@@ -17,7 +17,7 @@ from glowc.graph.graph import Node
 from glowc.graph.numerics import F32
 from glowc.graph.types import DType, TensorType
 from glowc.instr.ir import ParamValue
-from glowc.ops import packing_a32, packing_mve_activations, packing_neon
+from glowc.ops import packing_a32, packing_dsp_dynamic, packing_mve_activations, packing_neon
 from glowc.ops.base import REF, Arrays, Call, KernelDef, LowerCtx, MaybeTypes, OpDef, OpError, Ref, Types
 from glowc.ops.matmul import infer_matmul
 from glowc.ops.strided import axis_keys, axis_params, broadcast_strides, collapse, present, strided
@@ -149,7 +149,8 @@ KERNELS = (
               print_params=("rank",), doc="s32 product of codes with zero points given at run time"),
     KernelDef("fc_dynamic", (*(f"in {role}" for role in _ROLES), "out out"), ("rows", "in_k", "out_n"),
               _interpret_dynamic, float_params=("act_min", "act_max"), needs_math=True,
-              variants=(*REF, packing_a32.FC_DYNAMIC, packing_neon.FC_DYNAMIC, packing_mve_activations.DYNAMIC_FC),
+              variants=(*REF, packing_dsp_dynamic.FC, packing_a32.FC_DYNAMIC,
+                        packing_neon.FC_DYNAMIC, packing_mve_activations.DYNAMIC_FC),
               doc="float product of dynamically quantised rows and int8 weights"),
 )  # fmt: skip
 

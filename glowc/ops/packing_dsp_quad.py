@@ -90,7 +90,7 @@ def _packed(weights: np.ndarray, constants: Arrays, instr: Instr) -> Arrays:
     """Return the stream: per pair of channels two scales, two biases, the steps' words; int16 when wide."""
     layer = padded_layer(weights, constants, instr, channels=2)
     blocks = len(layer.weights) // 2
-    pairs = _steps(layer.weights, weights.shape[1])
+    pairs = quad_steps(layer.weights, weights.shape[1])
     steps = pairs.shape[1]
     biases, scales = layer.biases.reshape(blocks, 2).copy(), layer.scales.view(np.int32).reshape(blocks, 2)
     if layer.dual:
@@ -112,7 +112,7 @@ def quad_stream(scales: np.ndarray, biases: np.ndarray, halves: np.ndarray, step
     return np.concatenate((np.zeros(before, np.int32), np.concatenate((scales, biases, words), axis=1).reshape(-1)))
 
 
-def _steps(weights: np.ndarray, inputs: int) -> np.ndarray:
+def quad_steps(weights: np.ndarray, inputs: int) -> np.ndarray:
     """Return weights[O, K], K filled up to groups, as steps [O, S, 2]; the last one or two inputs are one step."""
     pairs = halfwords(weights)
     if inputs % _GROUP in (1, 2) and inputs > _GROUP:
