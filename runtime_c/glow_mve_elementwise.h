@@ -5,6 +5,7 @@
 
 #if defined(__ARM_FEATURE_MVE) && (__ARM_FEATURE_MVE & 2)
 #include "glow_mve.h"
+#include "glow_reach.h"
 
 /* out = clamp(rne((a + half) * va + ((b + half) * vb + vc)) + zp) with fused multiply-adds; out may be a or b. */
 #define GLOW_MVE_ADD(moved) \
@@ -69,24 +70,6 @@ GLOW_MVE_UNUSED __attribute__((noinline)) static void glow_mve_add_exact(const i
       : [s] "r"(s)
       : "r4", "r5", "r6", "r8", "r9", "r10", "r12", "lr", "q0", "q1", "q2", "q4", "q5", "cc", "memory");
 }
-/* The positions [first, end) of a window of `count` that starts at `from` and lie in [0, size). */
-typedef struct {
-  int32_t first;
-  int32_t end;
-} glow_mve_range_t;
-
-static inline glow_mve_range_t glow_mve_range(int32_t from, int32_t count, int32_t dilation, int32_t size) {
-  glow_mve_range_t r = {0, 0};
-  while (r.first < count && from + r.first * dilation < 0) {
-    r.first++;
-  }
-  r.end = r.first;
-  while (r.end < count && from + r.end * dilation < size) {
-    r.end++;
-  }
-  return r;
-}
-
 /* sum + `count` times 8 codes `step` bytes apart, of which `lanes` count. */
 static inline int16x8_t glow_mve_sum(int16x8_t sum, const int8_t *p, int32_t step, int32_t count, int32_t lanes) {
   __asm__ volatile("vctp.16 %[lanes]\nwls lr, %[count], 2f\n1: vpst\nvldrbt.s16 q0, [%[p]]\nadd %[p], %[p], %[step]\n"

@@ -77,6 +77,12 @@ def mul_plan(instr: Instr) -> Mapping[str, ParamValue]:
     return {"rank": _int(instr, "rank")}
 
 
+def accepts_average(instr: Instr) -> bool:
+    """Accept adjacent channels, and scales whose quotients are exact."""
+    scales = float(instr.params["in_scale"]), float(instr.params["out_scale"])
+    return _are_codes(instr, "in", "out") and _int(instr, "in_ch") == 1 and _is_moderate(*scales)
+
+
 def accepts_dynamic(instr: Instr) -> bool:
     """Accept rows of bytes and int8 weights."""
     bytes_ = instr.operand("in").type.dtype in (DType.S8, DType.U8)
@@ -94,6 +100,7 @@ LAYER_NORM = _REALS
 QUANTIZE = replace(_REALS, accepts=accepts_quantize)
 REQUANTIZE = replace(_REALS, accepts=accepts_requantize)
 MULTIPLY = replace(_REALS, accepts=accepts_mul, plan=mul_plan)
+AVERAGE_REAL = replace(_FAST, accepts=accepts_average, header="glow_mve_pool.h")
 DYNAMIC_QUANTIZE = replace(_FAST, header="glow_mve_dynamic.h")
 DYNAMIC_FC = replace(_FAST, accepts=accepts_dynamic, scratch_bytes=dynamic_scratch, header="glow_mve_dynamic.h")
 MATMUL = replace(

@@ -34,6 +34,7 @@ from glowc.ops import (
     packing_fpu,
     packing_m3_pool,
     packing_mve,
+    packing_mve_activations,
     packing_mve_f32,
     packing_neon,
     packing_neon_codes,
@@ -390,7 +391,8 @@ KERNELS = (
                   (*GEOMETRY, "include_pad", "in_zp", "out_zp", "out_min", "out_max", "half"), interpret_average_real,
                   float_params=("in_scale", "out_scale"), rows=True, template="avg_pool_s8w",
                   variants=(*REF, *packing_m3_pool.AVERAGE, packing_dsp_codes.AVERAGE_REAL,
-                            *packing_neon_codes.AVERAGE_REAL) if t is DType.S8 else REF,
+                            *packing_neon_codes.AVERAGE_REAL, packing_mve_activations.AVERAGE_REAL)
+                  if t is DType.S8 else REF,
                   doc="quantised average of windows")
         for t in (DType.S8, DType.S16)
     ),
