@@ -15,6 +15,7 @@ import numpy as np
 
 from glowc.graph.types import DType
 from glowc.instr.ir import Instr, ParamValue
+from glowc.ops import packing_fpu
 from glowc.ops.base import Arrays, KernelDef, KernelVariant
 from glowc.ops.recurrent_cell import Cell, Step, Weights, float_steps, fold_bias, parse_chosen, run
 from glowc.ops.recurrent_spec import GATES, Shape
@@ -154,6 +155,8 @@ def _scratch_bytes(instr: Instr) -> int:
 _REF = KernelVariant("ref", scratch_bytes=_scratch_bytes)
 _VECTOR = (
     _REF,
+    replace(_REF, isa="fpu", needs=packing_fpu.NEEDS, rank=10, header="glow_fpu_row.h", template_isa="ref",
+            plan=lambda _: {"fpu": 1}),
     *(
         replace(_REF, isa=isa, needs=frozenset({core, "neon"}), rank=30, header="glow_neon_f32.h", template_isa="ref",
                 plan=lambda _: {"vector": 1})
