@@ -8,12 +8,17 @@
 #include "glow_reach.h"
 
 /* out = clamp(rne((a + half) * va + ((b + half) * vb + vc)) + zp) with fused multiply-adds; out may be a or b. */
+/* clang-format off */
 #define GLOW_MVE_ADD(moved) \
-  "wlstp.32 lr, %[n], 2f\n" \
-  "1: vldrb.s32 q0, [%[b]], #4\nvldrb.s32 q1, [%[a]], #4\n" moved "vcvt.f32.s32 q0, q0\nvmov q2, %q[start]\n" \
-  "vfma.f32 q2, q0, %[vb]\nvcvt.f32.s32 q1, q1\nvfma.f32 q2, q1, %[va]\nvcvtn.s32.f32 q2, q2\n" \
-  "vqadd.s32 q2, q2, %[zp]\nvmax.s32 q2, q2, %q[least]\nvmin.s32 q2, q2, %q[most]\nvstrb.32 q2, [%[out]], #4\n" \
-  "letp lr, 1b\n2:"
+  __asm__ volatile("wlstp.32 lr, %[n], 2f\n1: vldrb.s32 q0, [%[b]], #4\nvldrb.s32 q1, [%[a]], #4\n" moved \
+                   "vcvt.f32.s32 q0, q0\nvmov q2, %q[start]\nvfma.f32 q2, q0, %[vb]\nvcvt.f32.s32 q1, q1\n" \
+                   "vfma.f32 q2, q1, %[va]\nvcvtn.s32.f32 q2, q2\nvqadd.s32 q2, q2, %[zp]\n" \
+                   "vmax.s32 q2, q2, %q[least]\nvmin.s32 q2, q2, %q[most]\nvstrb.32 q2, [%[out]], #4\nletp lr, 1b\n2:" \
+                   : [a] "+l"(a), [b] "+l"(b), [out] "+l"(out) \
+                   : [n] "r"(n), [va] "r"(factor_a), [vb] "r"(factor_b), [zp] "r"(zp), [halves] "w"(halves), \
+                     [start] "w"(start), [least] "w"(least), [most] "w"(most) \
+                   : "lr", "q0", "q1", "q2", "cc", "memory")
+/* clang-format on */
 static inline void glow_mve_add(const int8_t *a, const int8_t *b, int8_t *out, int32_t n, int32_t half, float va,
                                 float vb, float vc, int32_t zp, int32_t low, int32_t high) {
   int32_t factor_a;
@@ -21,21 +26,13 @@ static inline void glow_mve_add(const int8_t *a, const int8_t *b, int8_t *out, i
   memcpy(&factor_a, &va, sizeof factor_a);
   memcpy(&factor_b, &vb, sizeof factor_b);
   const float32x4_t start = vdupq_n_f32(vc);
+  const int32x4_t halves = vdupq_n_s32(half);
   const int32x4_t least = vdupq_n_s32(low);
   const int32x4_t most = vdupq_n_s32(high);
   if (half == 0) {
-    __asm__ volatile(GLOW_MVE_ADD("")
-                     : [a] "+l"(a), [b] "+l"(b), [out] "+l"(out)
-                     : [n] "r"(n), [va] "r"(factor_a), [vb] "r"(factor_b), [zp] "r"(zp), [start] "w"(start),
-                       [least] "w"(least), [most] "w"(most)
-                     : "lr", "q0", "q1", "q2", "cc", "memory");
+    GLOW_MVE_ADD("");
   } else {
-    const int32x4_t halves = vdupq_n_s32(half);
-    __asm__ volatile(GLOW_MVE_ADD("vadd.i32 q0, q0, %q[halves]\nvadd.i32 q1, q1, %q[halves]\n")
-                     : [a] "+l"(a), [b] "+l"(b), [out] "+l"(out)
-                     : [n] "r"(n), [va] "r"(factor_a), [vb] "r"(factor_b), [zp] "r"(zp), [halves] "w"(halves),
-                       [start] "w"(start), [least] "w"(least), [most] "w"(most)
-                     : "lr", "q0", "q1", "q2", "cc", "memory");
+    GLOW_MVE_ADD("vadd.i32 q0, q0, %q[halves]\nvadd.i32 q1, q1, %q[halves]\n");
   }
 }
 
@@ -70,25 +67,26 @@ GLOW_MVE_UNUSED __attribute__((noinline)) static void glow_mve_add_exact(const i
       : [s] "r"(s)
       : "r4", "r5", "r6", "r8", "r9", "r10", "r12", "lr", "q0", "q1", "q2", "q4", "q5", "cc", "memory");
 }
-/* sum + `count` times 8 codes `step` bytes apart, of which `lanes` count. */
-static inline int16x8_t glow_mve_sum(int16x8_t sum, const int8_t *p, int32_t step, int32_t count, int32_t lanes) {
-  __asm__ volatile("vctp.16 %[lanes]\nwls lr, %[count], 2f\n1: vpst\nvldrbt.s16 q0, [%[p]]\nadd %[p], %[p], %[step]\n"
-                   "vadd.i16 %q[sum], %q[sum], q0\nle lr, 1b\n2:"
-                   : [sum] "+w"(sum), [p] "+l"(p)
-                   : [lanes] "r"(lanes), [count] "r"(count), [step] "r"(step)
-                   : "lr", "q0", "cc", "memory");
-  return sum;
-}
+/* `so_far` and `count` positions of the channels of a vector, `step` elements apart, of which `lanes` count, put
+ * together; what is in the other lanes is of no use. */
+#define GLOW_MVE_FOLD(name, element, vector, bits, load, op)                                                           \
+  static inline vector name(vector so_far, const element *p, int32_t step, int32_t count, int32_t lanes) {             \
+    __asm__ volatile("vctp." bits " %[lanes]\nwls lr, %[count], 2f\n1: vpst\n" load " q0, [%[p]]\n"                    \
+                     "add %[p], %[p], %[step]\n" op " %q[so_far], %q[so_far], q0\nle lr, 1b\n2:"                       \
+                     : [so_far] "+w"(so_far), [p] "+l"(p)                                                              \
+                     : [lanes] "r"(lanes), [count] "r"(count), [step] "r"(step * (int32_t)sizeof(element))             \
+                     : "lr", "q0", "cc", "memory");                                                                    \
+    return so_far;                                                                                                     \
+  }
+GLOW_MVE_FOLD(glow_mve_sum, int8_t, int16x8_t, "16", "vldrbt.s16", "vadd.i16")
+GLOW_MVE_FOLD(glow_mve_max, int8_t, int8x16_t, "8", "vldrbt.8", "vmax.s8")
 
-/* max, and 16 codes `count` times. */
-static inline int8x16_t glow_mve_max(int8x16_t best, const int8_t *p, int32_t step, int32_t count, int32_t lanes) {
-  __asm__ volatile("vctp.8 %[lanes]\nwls lr, %[count], 2f\n1: vpst\nvldrbt.8 q0, [%[p]]\nadd %[p], %[p], %[step]\n"
-                   "vpst\nvmaxt.s8 %q[best], %q[best], q0\nle lr, 1b\n2:"
-                   : [best] "+w"(best), [p] "+l"(p)
-                   : [lanes] "r"(lanes), [count] "r"(count), [step] "r"(step)
-                   : "lr", "q0", "cc", "memory");
-  return best;
-}
+/* to[i] = from[i * step] by gathering loads, whose `offsets` are those of a vector's elements */
+#define GLOW_MVE_STRIDED(bits, load, store, per_vector)                                                                \
+  __asm__ volatile("wlstp." bits " lr, %[n], 2f\n1: " load "\nadd %[from], %[from], %[step]\n" store "\nletp lr, 1b\n2:" \
+                   : [to] "+l"(to), [from] "+r"(from)                                                                  \
+                   : [n] "r"(n), [offsets] "w"(offsets), [step] "r"((per_vector) * step)                               \
+                   : "lr", "q0", "cc", "memory")
 
 static inline void glow_mve_store(int8_t *out, int8x16_t codes, int32_t lanes) {
   __asm__ volatile("vctp.8 %[lanes]\nvpst\nvstrbt.8 %q[codes], [%[out]]"
@@ -142,22 +140,19 @@ static inline void glow_mve_lut(const int8_t *in, const int8_t *lut, int8_t *out
 }
 
 /* out[i] = (float)(in[i] - zp) * scale */
-#define GLOW_MVE_DEQUANTIZE(load, size) \
-  "wlstp.32 lr, %[n], 2f\n1: " load " q0, [%[in]], #" size "\nvsub.i32 q0, q0, %[zp]\nvcvt.f32.s32 q0, q0\n" \
-  "vmul.f32 q0, q0, %[scale]\nvstrw.32 q0, [%[out]], #16\nletp lr, 1b\n2:"
+#define GLOW_MVE_DEQUANTIZE(load)                                                                                \
+  __asm__ volatile("wlstp.32 lr, %[n], 2f\n1: " load " q0, [%[in]], #4\nvsub.i32 q0, q0, %[zp]\n"                \
+                   "vcvt.f32.s32 q0, q0\nvmul.f32 q0, q0, %[scale]\nvstrw.32 q0, [%[out]], #16\nletp lr, 1b\n2:" \
+                   : [in] "+l"(in), [out] "+r"(out)                                                              \
+                   : [n] "r"(n), [zp] "r"(zp), [scale] "r"(factor)                                               \
+                   : "lr", "q0", "cc", "memory")
 static inline void glow_mve_dequantize(const void *in, int is_signed, float *out, int32_t n, int32_t zp, float scale) {
   int32_t factor;
   memcpy(&factor, &scale, sizeof factor);
   if (is_signed != 0) {
-    __asm__ volatile(GLOW_MVE_DEQUANTIZE("vldrb.s32", "4")
-                     : [in] "+l"(in), [out] "+r"(out)
-                     : [n] "r"(n), [zp] "r"(zp), [scale] "r"(factor)
-                     : "lr", "q0", "cc", "memory");
+    GLOW_MVE_DEQUANTIZE("vldrb.s32");
   } else {
-    __asm__ volatile(GLOW_MVE_DEQUANTIZE("vldrb.u32", "4")
-                     : [in] "+l"(in), [out] "+r"(out)
-                     : [n] "r"(n), [zp] "r"(zp), [scale] "r"(factor)
-                     : "lr", "q0", "cc", "memory");
+    GLOW_MVE_DEQUANTIZE("vldrb.u32");
   }
 }
 

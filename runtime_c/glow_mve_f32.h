@@ -120,11 +120,7 @@ static inline void glow_mve_f32_store(float *out, int32_t step, float32x4_t v, f
 /* to[0 .. n) = from[i * step], and 0 */
 static inline void glow_mve_f32_copy(float *to, const float *from, int32_t step, int32_t n) {
   const uint32x4_t offsets = vmulq_n_u32(vidupq_n_u32(0u, 1), (uint32_t)step);
-  __asm__ volatile("wlstp.32 lr, %[n], 2f\n1: vldrw.u32 q0, [%[from], %q[offsets], uxtw #2]\n"
-                   "add %[from], %[from], %[bytes]\nvstrw.32 q0, [%[to]], #16\nletp lr, 1b\n2:"
-                   : [to] "+r"(to), [from] "+r"(from)
-                   : [n] "r"(n), [offsets] "w"(offsets), [bytes] "r"(16 * step)
-                   : "lr", "q0", "cc", "memory");
+  GLOW_MVE_STRIDED("32", "vldrw.u32 q0, [%[from], %q[offsets], uxtw #2]", "vstrw.32 q0, [%[to]], #16", 16);
 }
 
 static inline void glow_mve_f32_zero(float *to, int32_t n) {
@@ -164,19 +160,8 @@ GLOW_MVE_F32_BINARY(add, "vadd.f32")
 GLOW_MVE_F32_BINARY(sub, "vsub.f32")
 GLOW_MVE_F32_BINARY(mul, "vmul.f32")
 
-/* `so_far` and `count` positions of four channels, `step` elements apart, put together. */
-#define GLOW_MVE_F32_FOLD(name, op)                                                                                   \
-  static inline float32x4_t glow_mve_f32_##name(float32x4_t so_far, const float *x, int32_t step, int32_t count,      \
-                                                int32_t lanes) {                                                      \
-    __asm__ volatile("vctp.32 %[lanes]\nwls lr, %[count], 2f\n1: vpst\nvldrwt.32 q0, [%[x]]\nadd %[x], %[x], %[step]\n" \
-                     op " %q[so_far], %q[so_far], q0\nle lr, 1b\n2:"                                                  \
-                     : [so_far] "+w"(so_far), [x] "+r"(x)                                                             \
-                     : [lanes] "r"(lanes), [count] "r"(count), [step] "r"(4 * step)                                   \
-                     : "lr", "q0", "cc", "memory");                                                                   \
-    return so_far;                                                                                                    \
-  }
-GLOW_MVE_F32_FOLD(sum, "vadd.f32")
-GLOW_MVE_F32_FOLD(greatest, "vmaxnm.f32")
+GLOW_MVE_FOLD(glow_mve_f32_sum, float, float32x4_t, "32", "vldrwt.32", "vadd.f32")
+GLOW_MVE_FOLD(glow_mve_f32_greatest, float, float32x4_t, "32", "vldrwt.32", "vmaxnm.f32")
 #endif
 
 #endif

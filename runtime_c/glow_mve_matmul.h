@@ -8,11 +8,7 @@
 /* to[i] = from[i * step]; step below 8192 */
 static inline void glow_mve_column(int8_t *to, const int8_t *from, int32_t step, int32_t n) {
   const uint16x8_t offsets = vmulq_n_u16(vidupq_n_u16(0u, 1), (uint16_t)step);
-  __asm__ volatile("wlstp.16 lr, %[n], 2f\n1: vldrb.u16 q0, [%[from], %q[offsets]]\nadd %[from], %[from], %[step]\n"
-                   "vstrb.16 q0, [%[to]], #8\nletp lr, 1b\n2:"
-                   : [to] "+l"(to), [from] "+r"(from)
-                   : [n] "r"(n), [offsets] "w"(offsets), [step] "r"(8 * step)
-                   : "lr", "q0", "cc", "memory");
+  GLOW_MVE_STRIDED("16", "vldrb.u16 q0, [%[from], %q[offsets]]", "vstrb.16 q0, [%[to]], #8", 8);
 }
 
 static inline int32_t glow_mve_total(const int8_t *x, int32_t n) {
