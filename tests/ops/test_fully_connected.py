@@ -81,6 +81,8 @@ def kernel_cases() -> Iterator[Case]:
     for w_zp in (-128, 11, 127):
         yield layer(rng, 20, 7, w_zp=w_zp)
         yield layer(rng, 43, 14, w_zp=w_zp, extreme=True)
+        yield layer(rng, 43, 9, rows=5, w_zp=w_zp, extreme=w_zp == 11)
+        yield layer(rng, 22, 5, rows=8, w_zp=w_zp)
     for n in (5, 24):  # ties, scales of 0.5 and more
         case = layer(rng, 12, n)
         case.arrays["in"][:] //= 16
