@@ -5,8 +5,8 @@ The candidates of every layer (`layers.collect`) are ordered, the wanted one fir
 speed     fewest predicted instructions; variants that spend flash for it (`speed_only`) while there is room, those that
           save most for a byte first
 balanced  the same, as long as scratch does not make the arena grow by more than 15 % or 8 KB, and the code stays below
-          24 KB; else code is saved where it costs the fewest instructions. Constants over their bound give way too
-          (glowc/constants.py)
+          24 KB (CPUs with Advanced SIMD: 96 KB); else code is saved where it costs the fewest instructions. Constants
+          over their bound give way too (glowc/constants.py)
 size      a kilobyte of code must save 3 % of the instructions, and the code should stay below 12 KB
 tiny RAM  (`Selection.limited`) variants with little scratch first: used when the arena would not fit
 
@@ -36,6 +36,7 @@ from glowc.target import Cpu
 
 KB = 1024
 CODE_LIMITS = {"size": 12 * KB, "balanced": 24 * KB}
+_LARGE_LIMIT = 96 * KB  # balanced, for CPUs that run from caches and megabytes of memory
 _KB_WORTH = 0.03  # share of the instructions that a kilobyte of code must save at `size`
 _INLINED = 0.92  # of code measured function by function is left when functions called once become parts of their caller
 _ARENA_SHARE, _ARENA_BYTES = 0.15, 8 * KB
@@ -139,8 +140,13 @@ def select_variants(
         insns = measured(layer) if measured is not None else {}
         if {f.isa for f in layer.forms} <= insns.keys():
             tuned[layer.name] = insns
-    order = select(layers, costs, opt, tuned)
+    order = select(layers, costs, opt, tuned, _code_limit(cpu, opt))
     return Selection(graph, cpu, opt, layers, costs, order, tuned, flash_bytes).ordered(order)
+
+
+def _code_limit(cpu: Cpu, opt: str) -> int:
+    """Return the bytes of code that `opt` aims at on a CPU, 0 for no limit."""
+    return _LARGE_LIMIT if opt == "balanced" and "neon" in cpu.features else CODE_LIMITS.get(opt, 0)
 
 
 def plan_selection(selection: Selection, request: Request) -> tuple[Selection, Planned]:
@@ -193,8 +199,10 @@ def _exceeds(layer: Layer, limit: int, isa: str) -> bool:
     return scratch_bytes(layer.form(isa)) > limit
 
 
-def select(layers: Sequence[Layer], costs: Costs, opt: str, tuned: Tuned | None = None) -> Order:
-    """Return the order of variants for every instruction."""
+def select(
+    layers: Sequence[Layer], costs: Costs, opt: str, tuned: Tuned | None = None, code_limit: int = 0
+) -> Order:  # fmt: skip
+    """Return the order of variants for every instruction; code aims at `code_limit` bytes, 0: at those of `opt`."""
     mode = {"size": "size", "balanced": "shared", "speed": "literal"}[opt]
     tuned = tuned or {}
     known = layers if opt == "speed" else [_without_speed_only(x) for x in layers]
@@ -205,7 +213,8 @@ def select(layers: Sequence[Layer], costs: Costs, opt: str, tuned: Tuned | None 
     kept = {name: tuple(isa for isa in isas if isa in allowed[name]) for name, isas in orders.items()}
     small = [replace(x, forms=tuple(f for f in x.forms if f.isa in allowed[x.name])) for x in layers]
     pricing = Pricing(costs, tuned, opt, mode)
-    fitted = _fit_constants(small, _fit_code(small, kept, pricing), pricing)
+    code = _fit_code(small, kept, pricing, code_limit or CODE_LIMITS[opt])
+    fitted = _fit_constants(small, code, pricing)
     return {name: tuple(dict.fromkeys((*fitted[name], *isas))) for name, isas in orders.items()}
 
 
@@ -313,13 +322,12 @@ def count_lines(code: str) -> int:
     return sum(bool(line.strip()) for line in code.splitlines())
 
 
-def _fit_code(layers: Sequence[Layer], orders: Order, pricing: Pricing) -> Order:
+def _fit_code(layers: Sequence[Layer], orders: Order, pricing: Pricing, limit: int) -> Order:
     """Return the order in which code is saved where it costs the fewest instructions, until it is small enough."""
     if not pricing.costs.kernels or not layers:
         return orders
     chosen = {x.name: orders[x.name][0] for x in layers}
     instrs = [x.form(chosen[x.name]) for x in layers]
-    limit = CODE_LIMITS[pricing.opt]
     price = pricing.insns(instrs) * _KB_WORTH / KB if pricing.opt == "size" else 0.0
     if price == 0.0 and pricing.code(instrs) <= limit:
         return orders
