@@ -1,4 +1,5 @@
-/* Averages of int8 windows for cores without SIMD: sums of four adjacent channels in the halves of two words. */
+/* Windows of int8 codes for cores without SIMD: averages by sums of four adjacent channels in the halves of two words;
+ * maxima of four codes in a word. */
 #ifndef GLOW_THUMB_POOL_H
 #define GLOW_THUMB_POOL_H
 
@@ -14,6 +15,21 @@ typedef struct {
   int32_t taps;
   int32_t step;
 } glow_thumb_pool_t;
+
+/* Four codes, at any address. */
+static inline uint32_t glow_thumb_word(const int8_t *x) {
+  uint32_t word;
+  memcpy(&word, x, sizeof word);
+  return word;
+}
+
+/* The larger of each pair of signed bytes. */
+static inline uint32_t glow_thumb_max4(uint32_t a, uint32_t b) {
+  const uint32_t apart = a ^ b;
+  const uint32_t low = (a | 0x80808080u) - (b & 0x7F7F7F7Fu); /* sign bit: a's lower bits are not below b's */
+  const uint32_t first = ((apart & b) | (low & ~apart)) & 0x80808080u;
+  return b ^ (apart & (first | (first - (first >> 7))));
+}
 
 /* The part [begin, end) of a window of k positions, `dil` apart, that lies in 0 .. n. */
 typedef struct {

@@ -1,4 +1,6 @@
-"""Averages of int8 codes for cores without FPU and DSP (runtime_c/glow_thumb_pool.h): integer sums, one product a code.
+"""Averages and maxima of int8 codes for cores without FPU and DSP (runtime_c/glow_thumb_pool.h).
+
+Averages are integer sums and one product a code; maxima of small windows are those of words of four codes.
 
 avg_pool_s8w is defined by float32 sums in the order of the window. They differ from the exact average, in codes, by
 less than (taps + 6) * 2^-24 of the largest average, and the code by 2^-15 more: what is that near to a tie is computed
@@ -16,6 +18,7 @@ from glowc.ops.packing_m3 import NEEDS, near_tie
 
 _MOST_ROWS = 32
 _EXACT_SUM = 1 << 24
+_MOST_TAPS = 9
 _SPAN = 255  # of a code without its zero point
 _RARE = 1 << 27  # one part in 16, in 2^-32
 
@@ -48,5 +51,22 @@ def _plan(instr: Instr) -> Mapping[str, ParamValue]:
     return {"near": _near(instr)}
 
 
+def _accepts_maximum(instr: Instr) -> bool:
+    """Accept windows of at most nine positions that all lie inside, at least four adjacent channels."""
+    if _int(instr, "in_ch") != 1 or _int(instr, "in_c") < 4 or _taps(instr) > _MOST_TAPS:
+        return False
+    for axis, pads in (("h", ("pad_top", "pad_bottom")), ("w", ("pad_left", "pad_right"))):
+        last = (_int(instr, f"out_{axis}") - 1) * _int(instr, f"stride_{axis}")
+        span = (_int(instr, f"k_{axis}") - 1) * _int(instr, f"dil_{axis}")
+        if any(_int(instr, pad) for pad in pads) or last + span >= _int(instr, f"in_{axis}"):
+            return False
+    return True
+
+
+def _maximum_plan(instr: Instr) -> Mapping[str, ParamValue]:
+    return {"k_h": _int(instr, "k_h"), "k_w": _int(instr, "k_w")}
+
+
 _M3 = KernelVariant("m3", NEEDS, rank=5, header="glow_m3.h", accepts=_accepts, plan=_plan)
 AVERAGE = (_M3, replace(_M3, isa="m0", needs=frozenset({"thumb1"}), header="glow_m0.h", template_isa="m3"))
+MAXIMUM = replace(_M3, accepts=_accepts_maximum, plan=_maximum_plan)

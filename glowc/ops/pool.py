@@ -370,8 +370,8 @@ KERNELS = (
     *(
         KernelDef(f"max_pool_{t.value}", _OPERANDS, GEOMETRY, interpret_max, rows=True, row_window=window_rows,
                   template="max_pool", needs_math=t.is_float, doc="maximum of windows",
-                  variants=(*REF, packing_dsp_codes.MAXIMUM, packing_a32.MAXIMUM, packing_neon.MAXIMUM,
-                            packing_mve.MAXIMUM) if t is DType.S8
+                  variants=(*REF, packing_m3_pool.MAXIMUM, packing_dsp_codes.MAXIMUM, packing_a32.MAXIMUM,
+                            packing_neon.MAXIMUM, packing_mve.MAXIMUM) if t is DType.S8
                   else (*REF, packing_fpu.MAXIMUM, packing_mve_f32.MAXIMUM,
                         *packing_neon_codes.MAXIMUM_F32) if t is DType.F32 else REF)
         for t in (DType.S8, DType.U8, DType.S16, DType.F32, DType.F64)

@@ -153,6 +153,9 @@ def kernel_cases() -> Iterator[Case]:
         yield from pool_cases(kind, {**ring, "out_ring": 3, "descending": 1}, (4, 6))
         for channels in (7, 8, 11, 16, 21, 64):
             yield from pool_cases(kind, geometry(5, 5, channels, 5, 1, 0, 1, ring=5), (0, 1))
+        for shape in ((6, 7, 4, 2, 2, 0, 1), (6, 6, 7, 2, 1, 0, 2), (7, 9, 18, 3, 2, 0, 1), (5, 4, 11, 1, 2, 0, 1)):
+            p = geometry(*shape, ring=shape[0])
+            yield from pool_cases(kind, p, (0, int(p["out_h"])))
         planar = geometry(5, 6, 3, 2, 2, 0, 1, ring=5) | {"in_row": 6, "in_col": 1, "in_ch": 30}
         yield from pool_cases(kind, planar, (0, 2))
         two = geometry(4, 4, 2, 2, 2, 0, 1, ring=4) | {"batch": 2}
