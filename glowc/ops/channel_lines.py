@@ -18,6 +18,7 @@ from glowc.graph.graph import Node
 from glowc.graph.types import DType, TensorType
 from glowc.instr.ir import ParamValue
 from glowc.ops.base import REF_IN_PLACE, Arrays, Call, KernelDef, LowerCtx, MaybeTypes, OpDef, OpError, Types
+from glowc.ops.packing_lines import LINES
 from glowc.ops.strided import axis_of, present
 
 ONE, TWO = 3, 7
@@ -50,14 +51,23 @@ def reference(call: Call) -> tuple[np.ndarray, ...]:
     return (np.ascontiguousarray(np.moveaxis(y, -1, axis)).astype(np.int8),)
 
 
+def _limits(node: Node, lines: np.ndarray | None) -> tuple[int, int]:
+    """Return the limits of the results: those of int8, where the lines do not leave the node's own."""
+    own, full = (node.int_("out_min"), node.int_("out_max")), (DType.S8.qmin, DType.S8.qmax)
+    codes = np.arange(-128, 128, dtype=np.int64)[:, None]
+    same = lines is not None and np.array_equal(on_lines(codes, lines, *own), on_lines(codes, lines, *full))
+    return full if same else own
+
+
 def lower(node: Node, ctx: LowerCtx) -> None:
     """Emit lines_s8; `rank` 2 says that a part of the tensor does not begin at channel 0."""
     x, lines, y = ctx.read(node.inputs[0]), ctx.read(node.inputs[1]), ctx.write(node.outputs[0])
     axis = axis_of(node.int_("axis"), x.type.rank)
     inner = math.prod(x.type.shape[axis + 1 :])
+    low, high = _limits(node, ctx.const_value(node.inputs[1]))
     params: dict[str, ParamValue] = {
         "n": x.type.elements, "channels": x.type.shape[axis], "inner": inner, "rank": 1 if inner == 1 else 2,
-        "two": int(lines.type.shape[1] == TWO), "out_min": node.int_("out_min"), "out_max": node.int_("out_max"),
+        "two": int(lines.type.shape[1] == TWO), "out_min": low, "out_max": high,
     }  # fmt: skip
     ctx.emit("lines_s8", {"in": x, "lines": lines, "out": y}, params)
 
@@ -72,7 +82,7 @@ def _interpret(arrays: Arrays, p: Mapping[str, ParamValue]) -> None:
 
 KERNELS = (
     KernelDef("lines_s8", ("in in", "in lines", "out out"), ("n", "channels", "inner", "out_min", "out_max"),
-              _interpret, print_params=("rank", "two"), in_place=("in",), variants=REF_IN_PLACE, length="n",
+              _interpret, print_params=("rank", "two"), in_place=("in",), variants=(*REF_IN_PLACE, *LINES), length="n",
               doc="straight lines per channel on int8 codes"),
 )  # fmt: skip
 

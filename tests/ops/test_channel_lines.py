@@ -35,6 +35,11 @@ def kernel_cases() -> Iterator[Case]:
         for outer, inner in ((1, 1), (17, 1), (1, 5), (3, 4)):
             yield case(lines, outer, inner)
         yield case(lines[:1], 33, 1, -7, 90)
+        for channels in (2, 3, 13, 16, 70):
+            many = lines[RNG.integers(0, len(lines), channels)]
+            yield case(many, 5, 1)
+            yield case(many, 2, 1, -100, 101)
+            yield case(many, 2, channels)
 
 
 @pytest.mark.parametrize("lines", [ONE, TWO])

@@ -1,0 +1,75 @@
+"""Straight lines per channel on Helium, Advanced SIMD and Thumb-2: how (m, b, s) lie, and which layers take them.
+
+Where the channels are the last axis (`rank` 1) a table of whole pixels is packed, long enough for vectors: in blocks of
+`width` channels, of each block [m, b, s] or [first, m, b, s, m', b', s']. Else of one channel after the other.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from dataclasses import replace
+from functools import partial
+
+import numpy as np
+
+from glowc.instr.ir import Instr, ParamValue
+from glowc.ops.base import Arrays, KernelVariant
+
+_LONGEST = 32  # channels of a table that repeats them to fill vectors
+_LEAST = 16
+_VECTOR = 8
+_ORDER = {3: [0, 1, 2], 7: [6, 0, 1, 2, 3, 4, 5]}
+_SHIFTS = {3: [2], 7: [3, 6]}
+
+
+def _int(instr: Instr, key: str) -> int:
+    return int(instr.params[key])
+
+
+def period(instr: Instr) -> int:
+    """Return the lines of the packed table: whole pixels where the channels are the last axis."""
+    channels = _int(instr, "channels")
+    if _int(instr, "rank") != 1:
+        return channels
+    whole = math.lcm(channels, _VECTOR)
+    return whole if _LEAST <= whole <= _LONGEST else -(-_LEAST // channels) * channels
+
+
+def _pack(width: int, constants: Arrays, instr: Instr) -> Arrays:
+    """Return the lines in blocks of `width` channels; vectors shift to the left by a negative number."""
+    lines = constants["lines"]
+    columns = lines.shape[1]
+    table = np.tile(lines[:, _ORDER[columns]], (period(instr) // len(lines), 1))
+    if width > 1:
+        table[:, _SHIFTS[columns]] *= -1
+    if _int(instr, "rank") == 1:
+        table = np.pad(table, ((0, -len(table) % width), (0, 0)))
+        table = table.reshape(-1, width, columns).transpose(0, 2, 1)
+    return {"lines": np.ascontiguousarray(table).reshape(-1, columns)}
+
+
+def _plan(instr: Instr) -> Mapping[str, ParamValue]:
+    return {"period": period(instr)}
+
+
+def _is_long(least: int, instr: Instr) -> bool:
+    """Accept adjacent channels, and rows of at least `least` codes of one channel."""
+    return _int(instr, "rank") == 1 or _int(instr, "inner") >= least
+
+
+def _is_full(instr: Instr) -> bool:
+    """Accept results that are limited to int8 and nothing narrower."""
+    return (_int(instr, "out_min"), _int(instr, "out_max")) == (-128, 127) and _is_long(3, instr)
+
+
+_BASE = KernelVariant("m3", in_place=True, plan=_plan)
+_NEON = replace(_BASE, isa="neon", needs=frozenset({"a64", "neon"}), rank=30, header="glow_neon_lines.h",
+                accepts=partial(_is_long, _VECTOR), pack=partial(_pack, 4))  # fmt: skip
+LINES = (
+    replace(_BASE, needs=frozenset({"thumb2"}), rank=5, header="glow_m3_lines.h", accepts=_is_full,
+            pack=partial(_pack, 1)),
+    replace(_BASE, isa="mve", needs=frozenset({"mve"}), rank=20, header="glow_mve_lines.h",
+            accepts=partial(_is_long, 4), pack=partial(_pack, 4)),
+    _NEON, replace(_NEON, isa="a32", needs=frozenset({"a32", "neon"}), template_isa="neon"),
+)  # fmt: skip
