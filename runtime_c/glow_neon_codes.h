@@ -5,7 +5,6 @@
 #if defined(__ARM_NEON)
 
 #include <arm_neon.h>
-#include <math.h>
 #include <stdint.h>
 #include <string.h>
 

@@ -35,6 +35,7 @@ from glowc.ops import (
     packing_mve_shift,
     packing_neon_add,
     packing_neon_mul,
+    packing_neon_shift,
 )
 from glowc.ops.base import REF_IN_PLACE, Arrays, Call, KernelDef, LowerCtx, OpError, Ref
 from glowc.ops.requant_shift import SHIFT_PARAMS, kernel_codes, shift_of, shift_operands, shift_params, shifted_codes
@@ -194,7 +195,8 @@ KERNELS = (
               doc="quantised sum by fused multiply-add"),
     KernelDef("add_s8rs", ("in a", "in b", "in mul", "in offset", "out out"),
               (*AXES, "a_zp", "b_zp", *SHIFT_PARAMS[1:]), _interpret_shift, print_params=("rank", "sign"),
-              in_place=("a", "b"), variants=(*REF_IN_PLACE, *packing_m3_add.ADD_SHIFT, packing_mve_shift.ADD),
+              in_place=("a", "b"), variants=(*REF_IN_PLACE, *packing_m3_add.ADD_SHIFT, packing_mve_shift.ADD,
+                                                *packing_neon_shift.ADD),
               length="d0", doc="sum or difference that ends in a multiplication and a shift"),
     *(
         KernelDef(f"add_{kind}", _OPERANDS, _CODES, _interpret_add, float_params=("a_scale", "b_scale", "out_scale"),

@@ -34,6 +34,7 @@ from glowc.ops import (
     packing_mve_shift,
     packing_mve_zero,
     packing_neon,
+    packing_neon_shift,
     packing_taps,
     packing_winograd,
 )
@@ -327,12 +328,14 @@ _FAST = {
         packing_mve.DEPTHWISE,
     ),
     "dwconv_s8w16": packing_taps.DEPTHWISE,
+    "dwconv_s16": (packing_dsp_sixteen.DEPTHWISE,),
 }
 
 _SHIFTED = {
-    "conv_s8": (*packing_m3_shift.CONV, packing_dsp_quad.SHIFT, packing_mve_shift.CONV),
+    "conv_s8": (*packing_m3_shift.CONV, packing_dsp_quad.SHIFT, packing_mve_shift.CONV, *packing_neon_shift.CONV),
     "conv_s16": (packing_m3_shift.CONV_WIDE, packing_dsp_sixteen.CONV),
-    "dwconv_s8": (*packing_m3_shift.DEPTHWISE, packing_mve_shift.DEPTHWISE),
+    "dwconv_s16": (packing_dsp_sixteen.DEPTHWISE,),
+    "dwconv_s8": (*packing_m3_shift.DEPTHWISE, packing_mve_shift.DEPTHWISE, *packing_neon_shift.DEPTHWISE),
 }
 
 KERNELS = (

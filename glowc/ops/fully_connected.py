@@ -20,6 +20,7 @@ from glowc.ops import (
     packing_a64,
     packing_dsp,
     packing_dsp_quad,
+    packing_dsp_sixteen,
     packing_fpu,
     packing_m3,
     packing_m3_shift,
@@ -28,6 +29,7 @@ from glowc.ops import (
     packing_mve_shift,
     packing_mve_zero,
     packing_neon,
+    packing_neon_shift,
 )
 from glowc.ops.base import REF, Arrays, Call, KernelDef, LowerCtx, MaybeTypes, OpDef, OpError, Types
 from glowc.ops.conv import INTEGER, emit_integer, emit_shift
@@ -120,7 +122,8 @@ KERNELS = (
         KernelDef(
             f"fc_{kind}rs", ("in in", "in weights", "in mul", "in offset", "out out"),
             (*_SHAPE, "w_zp", *SHIFT_PARAMS), interpret, template="fc_s8rs",
-            variants=(*REF, *packing_m3_shift.FC, packing_mve_shift.FC) if kind == "s8" else REF,
+            variants=(*REF, *packing_m3_shift.FC, packing_mve_shift.FC, *packing_neon_shift.FC)
+            if kind == "s8" else (*REF, packing_dsp_sixteen.FC),
         )
         for kind in ("s8", "s16")
     ),
@@ -130,7 +133,7 @@ KERNELS = (
             template="fc_s8",
             variants=(*REF, *packing_m3.FC, *packing_dsp.FC, packing_dsp_quad.FC, packing_a32.FC, *packing_a64.FC,
                       packing_mve.FC, packing_mve_zero.FC)
-            if name == "fc_s8" else REF,
+            if name == "fc_s8" else (*REF, packing_dsp_sixteen.FC) if name == "fc_s16" else REF,
         )
         for name in ("fc_s8", "fc_s8w16", "fc_s16", "fc_s16w16")
     ),

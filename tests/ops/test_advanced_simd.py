@@ -7,10 +7,28 @@ from collections.abc import Iterator
 import numpy as np
 import pytest
 
+from glowc.graph.types import DType, TensorType
 from glowc.ops.packing_a64 import blocks, stream
 from glowc.ops.packing_neon_add import POINTS, fixed_terms
-from tests.kernels.case import Case
+from glowc.ops.spatial import row_params
+from tests.kernels.case import Case, make_case
 from tests.ops.test_fully_connected import layer
+from tests.ops.test_requant_shift import ENDS, conv_case, fc_case, scales
+
+
+def depthwise_shift(rng: np.random.Generator, channels: int, width: int, k: int, rest: int) -> Case:
+    """Return one dwconv_s8rs case of padded k x k windows on four rows."""
+    image = TensorType((1, 4, width, channels), DType.S8)
+    params = row_params(image, image) | {
+        "k_h": k, "k_w": k, "stride_h": 1, "stride_w": 1, "dil_h": 1, "dil_w": 1, "pad_top": k // 2,
+        "pad_left": k // 2, "groups": channels, "w_zp": 0, "in_zp": 7, **ENDS,
+    }  # fmt: skip
+    arrays = {
+        "in": rng.integers(-128, 128, image.shape).astype(np.int8),
+        "weights": rng.integers(-127, 128, (k, k, channels)).astype(np.int8),
+        **scales(rng, channels, rest=rest),
+    }
+    return make_case("dwconv_s8rs", arrays, params, rows=(0, 4), out={"out": (image.shape, DType.S8)})
 
 
 def kernel_cases() -> Iterator[Case]:
@@ -21,6 +39,14 @@ def kernel_cases() -> Iterator[Case]:
             yield layer(rng, k, n, extreme=n % 2 == 0)
     for k, rows in ((1, 5), (7, 3), (16, 2), (31, 4)):
         yield layer(rng, k, 12, rows=rows, per_channel=False)
+    for channels, width, rest in ((8, 6, 1), (21, 9, 1), (16, 5, 200)):
+        for k in (3, 5):
+            yield depthwise_shift(rng, channels, width, k, rest)
+    for shape in ((9, 10, 3, 9), (16, 19, 5, 8), (21, 8, 3, 7), (24, 33, 4, 16)):
+        for k in (1, 3):
+            yield conv_case(rng, DType.S8, pad=k // 2, k=k, shape=shape, rest=1)
+    for k, n in ((16, 12), (45, 21)):
+        yield fc_case(rng, DType.S8, k, n, rest=1)
 
 
 def test_last_block_ends_with_the_last_output() -> None:

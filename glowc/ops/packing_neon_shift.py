@@ -1,0 +1,102 @@
+"""A64 and A32 variants of int8 layers and sums that end in a multiplication and a shift (RequantShift).
+
+They are the kernels of the ordinary layers, with a bias and a float32 scale per channel that give every code for every
+sum that the layer can have (packing_mve_shift.float_form); the bits of the scales are the multipliers. Sums of two
+tensors are those in fixed point (packing_neon_add). Where there are no such numbers the template prints the definition:
+packing leaves the constants as they are, and the plan tells it by their dimensions.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import replace
+
+import numpy as np
+
+from glowc.graph.types import DType
+from glowc.instr.ir import Instr, ParamValue
+from glowc.ops import packing_a32, packing_a64, packing_neon, packing_neon_add
+from glowc.ops.base import Arrays, KernelVariant
+from glowc.ops.packing_dsp_shift import sums
+from glowc.ops.packing_mve_shift import float_form
+from glowc.ops.packing_neon_mul import accepts_long_rows, row_plan
+
+
+def _int(instr: Instr, key: str) -> int:
+    return int(instr.params[key])
+
+
+def _rows(weights: np.ndarray) -> np.ndarray:
+    return weights.reshape(len(weights), -1)
+
+
+def _columns(weights: np.ndarray) -> np.ndarray:
+    return weights.reshape(-1, weights.shape[-1]).T
+
+
+def _variant(plain: KernelVariant, rank: int, by_channel: Callable[[np.ndarray], np.ndarray]) -> KernelVariant:
+    """Return a variant that packs and plans as `plain`; weights of a model have `rank` dimensions, packed ones one.
+
+    `by_channel` turns weights into [channels, inputs of a sum].
+    """
+    plain_pack = plain.pack
+    assert plain_pack is not None
+
+    def pack(constants: Arrays, instr: Instr) -> Arrays:
+        weights = constants["weights"]
+        low, high = sums(by_channel(weights).astype(np.int64), instr)
+        form = float_form(constants["mul"], constants["offset"], low, high, instr)
+        if form is None:
+            return {}
+        packed = plain_pack({"weights": weights, "bias": form[0], "scale": form[1]}, instr)
+        scale = np.ascontiguousarray(packed["scale"], np.float32).view(np.int32)
+        return {"weights": packed["weights"].reshape(-1), "mul": scale, "offset": packed["bias"]}
+
+    def plan(instr: Instr) -> Mapping[str, ParamValue]:
+        if instr.operand("weights").type.rank == rank:
+            return {"path": "ref"}
+        return {"path": "stream", **plain.plan(instr)}
+
+    return replace(plain, pack=pack, plan=plan)
+
+
+CONV = tuple(_variant(v, 4, _rows) for v in (packing_a32.CONV, *packing_a64.CONV))
+DEPTHWISE = tuple(
+    _variant(v, 3, _columns) for v in (packing_a32.DEPTHWISE, packing_neon.DEPTHWISE, packing_neon.DEPTHWISE_DOT)
+)
+FC = tuple(_variant(v, 2, _rows) for v in (packing_a32.FC, *packing_a64.FC))
+
+
+def _pack_add(isa: str, constants: Arrays, instr: Instr) -> Arrays:
+    """Return `mul` as the factors and the start of the fixed sum, or nothing when it is not the same function."""
+    mul, offset, shift = int(constants["mul"][0]), int(constants["offset"][0]), _int(instr, "shift")
+    sign = 1 if instr.params["sign"] == "+" else -1
+    a, b = (np.arange(-128, 128, dtype=object) - _int(instr, key) for key in ("a_zp", "b_zp"))
+    exact = (((a[:, None] + sign * b[None, :]) * mul + offset) >> shift) + _int(instr, "out_zp")
+    wanted = np.clip(exact, -128, 127).astype(np.float64)
+    ratio = mul / 2.0**shift
+    fixed = packing_neon_add.fixed_terms(wanted, (ratio, sign * ratio), packing_neon_add.POINTS[isa])
+    return {} if fixed is None else {"mul": np.asarray(fixed, np.int32)}
+
+
+def _plan_add(instr: Instr) -> Mapping[str, ParamValue]:
+    if instr.operand("mul").type.elements != 3:
+        return {"form": "ref"}
+    limits = {"low": int(_int(instr, "out_min") > -128), "high": int(_int(instr, "out_max") < 127)}
+    return {"form": "fixed", "a_factor": "mul[0]", "b_factor": "mul[1]", "start": "mul[2]", **row_plan(instr), **limits}
+
+
+def _accepts_add(instr: Instr) -> bool:
+    return accepts_long_rows(instr) and all(
+        instr.operand(role).type.dtype is DType.S8 for role in ("a", "b", "out")
+    )  # fmt: skip
+
+
+_ADD = replace(packing_neon_add.ADD, accepts=_accepts_add, plan=_plan_add)
+ADD = (
+    replace(_ADD, pack=lambda constants, instr: _pack_add("neon", constants, instr)),
+    replace(
+        _ADD, isa="a32", needs=frozenset({"a32", "neon"}), header=packing_a32.HEADER,
+        pack=lambda constants, instr: _pack_add("a32", constants, instr),
+    ),
+)  # fmt: skip
