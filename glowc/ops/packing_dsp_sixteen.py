@@ -1,7 +1,8 @@
-"""The `dsp16` variants of conv_s16 and conv_s16rs: inputs of 16 bits are SMLAD's own, four pixels at a time.
+"""The `dsp16` variants of layers with inputs of 16 bits, which are SMLAD's own.
 
-Weights take a halfword each, those of a run of adjacent inputs (a kernel row; of a planar input one per channel) filled
-up to an even number, in the stream of runtime_c/glow_dsp_quad.h; sums are ended as their kernel defines.
+Convolutions take four pixels at a time; their weights take a halfword each, those of a run of adjacent inputs (a kernel
+row; of a planar input one per channel) filled up to an even number, in the stream of runtime_c/glow_dsp_quad.h. Sums
+are ended as their kernel defines.
 """
 
 from __future__ import annotations
@@ -51,10 +52,26 @@ def _plan(instr: Instr) -> Mapping[str, ParamValue]:
     return {"path": "planar" if _is_planar(instr) else "rows", "full": int(full), "channels": _CHANNELS}
 
 
-def _accepts(instr: Instr) -> bool:
-    """Accept inputs with zero point 0, adjacent under the window; weights less their zero point fit a halfword."""
+def _is_possible(instr: Instr) -> bool:
+    """Say whether inputs have zero point 0 and weights less their zero point fit a halfword."""
     kinds = [instr.operand(role).type.dtype for role in ("in", "weights")]
-    if kinds != [DType.S16, DType.S8] or _int(instr, "groups") != 1 or _int(instr, "in_zp") != 0:
+    return kinds == [DType.S16, DType.S8] and _int(instr, "in_zp") == 0
+
+
+def _accepts_fc(instr: Instr) -> bool:
+    """Accept two outputs or more."""
+    return _is_possible(instr) and _int(instr, "out_n") >= 2
+
+
+def _accepts_depthwise(instr: Instr) -> bool:
+    """Accept one output channel per input channel, at least four adjacent ones."""
+    alike = _int(instr, "in_c") == _int(instr, "out_c") == _int(instr, "groups") >= 4
+    return _is_possible(instr) and alike and _int(instr, "in_ch") == 1
+
+
+def _accepts(instr: Instr) -> bool:
+    """Accept inputs that are adjacent under the window."""
+    if not _is_possible(instr) or _int(instr, "groups") != 1:
         return False
     adjacent = _int(instr, "in_col") == (1 if _is_planar(instr) else _int(instr, "in_c"))
     dense = adjacent and (_int(instr, "dil_w") == 1 or _int(instr, "k_w") == 1)
@@ -88,3 +105,5 @@ CONV = KernelVariant(
     "dsp16", NEEDS, rank=11, header="glow_dsp_shift.h", accepts=_accepts, pack=_pack, scratch_bytes=_scratch,
     plan=_plan, streams=True, row_block=4,
 )  # fmt: skip
+DEPTHWISE = KernelVariant("dsp16", NEEDS, rank=11, header="glow_dsp_sixteen.h", accepts=_accepts_depthwise)
+FC = KernelVariant("dsp16", NEEDS, rank=11, header="glow_dsp_sixteen.h", accepts=_accepts_fc)

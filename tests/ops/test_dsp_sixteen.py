@@ -9,9 +9,9 @@ from dataclasses import replace
 import numpy as np
 
 from glowc.graph.types import DType
-from tests.kernels.case import Case
+from tests.kernels.case import Case, make_case
 from tests.ops.test_conv import geometry
-from tests.ops.test_requant_shift import conv_case
+from tests.ops.test_requant_shift import conv_case, fc_case
 
 
 def kernel_cases() -> Iterator[Case]:
@@ -32,7 +32,40 @@ def kernel_cases() -> Iterator[Case]:
         part = {"rows": rows, "in_ring": ring, "out_ring": out_ring, "descending": down}
         yield geometry(rng, **wide, out_c=6, pads=(1, 1, 1, 1), **part)  # type: ignore[arg-type]
         yield geometry(rng, **wide, out_c=6, pads=(2, 2, 2, 2), dilation=(2, 1), **part)  # type: ignore[arg-type]
+    yield from depthwise_cases(rng)
     yield from shifted_cases(rng)
+    for in_k, n, count in ((1, 2, 1), (3, 5, 2), (16, 6, 1), (33, 7, 3), (64, 2, 1)):
+        yield without_zero(fc_case(rng, DType.S16, in_k, n, count))
+        for w_zp in (0, -128, 127):
+            yield plain_fc_case(rng, in_k, n, count, w_zp)
+
+
+def without_zero(case: Case) -> Case:
+    """Return the case with inputs around 0."""
+    return replace(case, instr=replace(case.instr, params={**case.instr.params, "in_zp": 0}))
+
+
+def plain_fc_case(rng: np.random.Generator, k: int, n: int, rows: int, w_zp: int) -> Case:
+    """Return one fc_s16 case."""
+    arrays: dict[str, np.ndarray] = {
+        "in": rng.integers(-32768, 32768, (rows, k)).astype(np.int16),
+        "weights": rng.integers(-128, 128, (n, k)).astype(np.int8),
+        "bias": rng.integers(-3000, 3000, n).astype(np.int32),
+        "scale": rng.uniform(0.0001, 0.01, n).astype(np.float32),
+    }
+    params = {"rows": rows, "in_k": k, "out_n": n, "in_zp": 0, "w_zp": w_zp, "out_zp": -7, "scale_step": 1}
+    params |= {"out_min": -30000, "out_max": 32767}
+    return make_case("fc_s16", arrays, params, out={"out": ((rows, n), DType.S16)})
+
+
+def depthwise_cases(rng: np.random.Generator) -> Iterator[Case]:
+    """Tails of channels, strides, dilations, rings."""
+    edge = (1, 2, 2, 1)
+    for c, stride, w_zp in itertools.product((4, 7, 16), (1, 2, 3), (0, 9)):
+        base = {"h": 7, "w": 8, "c": c, "out_c": c, "group": c, "dtype": DType.S16, "x_zp": 0, "y_zp": 5, "w_zp": w_zp}
+        yield geometry(rng, **base, stride=(stride, stride), pads=edge, batch=2)  # type: ignore[arg-type]
+        yield geometry(rng, **base, dilation=(2, stride), pads=edge, per_channel=False)  # type: ignore[arg-type]
+        yield geometry(rng, **base, pads=edge, rows=(1, 4), in_ring=5, out_ring=3, descending=1)  # type: ignore[arg-type]
 
 
 def shifted_cases(rng: np.random.Generator) -> Iterator[Case]:
