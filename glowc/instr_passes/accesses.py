@@ -6,7 +6,8 @@ It decides which buffers lie in the fastest memory, so what matters is which byt
     products (conv, fc, matmul)  each input once per multiply-accumulate; a variant for an instruction set reads it once
                                  for several outputs (`_AT_ONCE`), a depthwise convolution has but one
       with scratch               inputs once per window to fill the scratch, which is then read in their place; where
-                                 Helium reads rows in place (path "rows"), only at the edges of the image
+                                 Helium reads rows in place (path "rows"), only at the edges of the image; steps that
+                                 it keeps there, for every group of outputs of two pixels
     pooling, windows             input: once per output and tap
     elementwise                  every operand once per output element, broadcast ones included
     lstm, gru, rnn               input and state once per element of the next state (all gates at once); scratch twice
@@ -36,8 +37,7 @@ from glowc.ops.registry import get_kernel
 _AT_ONCE = {"ref": 1, ("conv", "m3"): 1, ("conv", "dsp4"): 2, ("fc", "m3"): 8}
 # Bytes of a value in the scratch of a product, where it is not the input's own type.
 _SCRATCH_BYTES = {"m3": 2, "dsp": 2, "dsp4": 2}
-# Paths on which Helium reads the inputs of a window from the image; others collect them in registers first.
-_IN_PLACE = ("rows", "point", "run")
+_STEP_BYTES, _STEP_OUTPUTS = 16, 4  # of Helium's lists of steps, and outputs of a pixel for which they are read once
 _RECURRENT = ("lstm", "gru", "rnn")
 _PASSES = {"softmax": 3, "layer": 3, "bilinear": 4, "grid": 4}
 _PRODUCTS = ("conv", "dwconv", "fc", "matmul")
@@ -89,20 +89,31 @@ def _elements(operand: Operand) -> int:
 def _products(instr: Instr, kind: str) -> dict[str, int]:
     """Inputs, and the scratch that holds the inputs of a window."""
     p, variant = instr.params, variant_of(instr)
-    isa, path = (variant.isa, variant.plan(instr).get("path", "")) if variant is not None else ("ref", "")
-    windows, reads = _windows(instr, kind), instr.macs / _at_once(p, kind, isa, path)
+    isa, plan = (variant.isa, variant.plan(instr)) if variant is not None else ("ref", {})
+    windows, reads = _windows(instr, kind), instr.macs / _at_once(p, kind, isa)
     inside = _share_inside(p) if "k_h" in p else 1.0
     inputs = [o for o in instr.operands if o.role in ("in", "a", "b")]
     scratch = next((o for o in instr.operands if o.role == "scratch"), None)
     if scratch is None:
-        gathered = isa == "mve" and kind == "conv" and path not in _IN_PLACE
-        return {o.role: round(inside * (windows if gathered else reads)) for o in inputs}
+        return {o.role: round(inside * reads) for o in inputs}
     value_bytes = _SCRATCH_BYTES.get(isa, inputs[0].type.dtype.bytes) / scratch.type.dtype.bytes
-    if isa == "mve" and path == "rows":
+    steps = _steps(instr) if plan.get("listed") else 0
+    if isa == "mve" and plan.get("path") == "rows":
         edge = _edge_share(p)
         direct = edge * windows + (1 - edge) * reads
-        return {o.role: round(direct) for o in inputs} | {"scratch": round(edge * value_bytes * (windows + reads))}
-    return {o.role: round(inside * windows) for o in inputs} | {"scratch": round(value_bytes * (windows + reads))}
+        return dict.fromkeys((o.role for o in inputs), round(direct)) | {
+            "scratch": round(edge * value_bytes * (windows + reads)) + steps
+        }
+    copied = round(value_bytes * (windows + reads)) + steps
+    return {o.role: round(inside * windows) for o in inputs} | {"scratch": copied}
+
+
+def _steps(instr: Instr) -> int:
+    """Return the bytes of steps that a convolution reads, and of those that it moves on to the next pixels."""
+    p = {key: int(instr.params[key]) for key in ("k_h", "k_w", "in_c", "out_c")}
+    steps = p["k_h"] * (1 if p["k_w"] * p["in_c"] % 16 == 0 else 2) + 2
+    pairs = instr.macs / (2 * p["k_h"] * p["k_w"] * p["in_c"] * p["out_c"])
+    return round(_STEP_BYTES * steps * pairs * (-(-p["out_c"] // _STEP_OUTPUTS) + 2))
 
 
 def _windows(instr: Instr, kind: str) -> int:
@@ -111,10 +122,10 @@ def _windows(instr: Instr, kind: str) -> int:
     return instr.macs if kind == "dwconv" else instr.macs // max(1, int(p.get("out_c", p.get("out_n", p.get("n", 1)))))
 
 
-def _at_once(p: Mapping[str, ParamValue], kind: str, isa: str, path: ParamValue) -> float:
+def _at_once(p: Mapping[str, ParamValue], kind: str, isa: str) -> float:
     """Return for how many multiply-accumulates an input is read once."""
     if kind == "dwconv":  # some keep a row of the window in registers while they go along it
-        return max(1.0, int(p["k_w"]) / int(p["stride_w"])) if isa == "m3" or path == "planes" else 1.0
+        return max(1.0, int(p["k_w"]) / int(p["stride_w"])) if isa == "m3" else 1.0
     return _AT_ONCE.get((kind, isa), _AT_ONCE.get(isa, 4))
 
 
