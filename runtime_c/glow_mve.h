@@ -13,7 +13,11 @@
 
 #define GLOW_MVE_UNUSED __attribute__((unused))
 #define GLOW_MVE_APART __attribute__((noinline)) /* so that what calls it has no room for its variables on the stack */
+#ifdef __clang__ /* has no clones, nor a name for them */
+#define GLOW_MVE_FUNCTION GLOW_MVE_UNUSED __attribute__((naked, noinline)) static
+#else
 #define GLOW_MVE_FUNCTION GLOW_MVE_UNUSED __attribute__((naked, noinline, noclone)) static
+#endif
 
 /* to[0 .. n) = from[0 .. n), and = value. */
 static inline void glow_mve_copy(int8_t *to, const int8_t *from, int32_t n) {
