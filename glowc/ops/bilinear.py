@@ -23,7 +23,8 @@ import numpy as np
 from glowc.graph.numerics import F32, round_clamp
 from glowc.graph.types import DType, QuantParams
 from glowc.instr.ir import ParamValue
-from glowc.ops.base import Arrays, KernelDef
+from glowc.ops.base import REF, Arrays, KernelDef
+from glowc.ops.packing_bilinear import BILINEAR
 from glowc.ops.spatial import ROW_PARAMS, rows_of, store_rows
 
 
@@ -117,7 +118,7 @@ KERNELS = (
     KernelDef("bilinear_f32", _OPERANDS, ROW_PARAMS, _interpret, rows=True, template="bilinear",
               doc="bilinear interpolation"),
     KernelDef("bilinear_s8", _OPERANDS, (*ROW_PARAMS, "in_zp", "out_zp"), _interpret_quantised, rows=True,
-              float_params=("in_scale", "out_scale"), template="bilinear",
+              float_params=("in_scale", "out_scale"), template="bilinear", variants=(*REF, *BILINEAR),
               doc="bilinear interpolation of the numbers that codes stand for"),
     KernelDef("bilinear_codes_s8", _OPERANDS, (*ROW_PARAMS, "half"), _interpret_codes, rows=True,
               doc="bilinear interpolation of codes"),

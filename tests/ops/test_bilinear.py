@@ -18,6 +18,7 @@ from tests.unit.quirk_models import Net, onnxruntime_outputs, optimised, same_as
 
 RNG = np.random.default_rng(17)
 TRANSFORMS = ["half_pixel", "pytorch_half_pixel", "align_corners", "asymmetric"]
+Forms = tuple[tuple[str, DType, dict[str, ParamValue]], ...]
 SCALES = [(2.0, 2.0), (1.7, 2.3), (0.6, 1.0), (4.0, 3.0)]
 
 
@@ -108,17 +109,43 @@ def kernel_cases() -> Iterator[Case]:
     places = [(np.arange(n) + 0.5) / 2 - 0.5 for n in (16, 8)]
     yield from cases(ring, places, (8, 4), (6, 9))  # rows 2..4 of the input
 
+    for (h, w, c), (out_h, out_w), scales in (
+        ((4, 4, 33), (8, 8), (0.02, 0.02)), ((3, 4, 16), (7, 9), (0.013, 0.0117)), ((5, 4, 8), (15, 12), (0.7, 0.02)),
+        ((4, 4, 70), (7, 7), (0.0031, 0.1)),
+    ):  # fmt: skip
+        p = row_params(TensorType((1, h, w, c), DType.S8), TensorType((1, out_h, out_w, c), DType.S8))
+        places = [(np.arange(n) + 0.5) * m / n - 0.5 for n, m in ((out_h, h), (out_w, w))]
+        yield from quantised_cases(p, places, (h, w), scales)
+    planar = row_params(TensorType((1, 9, 4, 5), DType.S8), TensorType((1, 10, 8, 9), DType.S8), planar=True)
+    yield from quantised_cases(planar, [np.arange(n) / 2 for n in (10, 8)], (4, 5), (0.02, 0.02))
+
+
+def quantised_cases(
+    p: dict[str, ParamValue], places: list[np.ndarray], lengths: tuple[int, int], scales: tuple[float, float]
+) -> Iterator[Case]:
+    """Zero points inside and at both ends."""
+    for in_zp, out_zp in ((5, 5), (-128, 127), (127, -128)):
+        more = {"in_scale": scales[0], "out_scale": scales[1], "in_zp": in_zp, "out_zp": out_zp}
+        yield from of_forms(p, places, lengths, (0, int(p["out_h"])), (("bilinear_s8", DType.S8, more),))
+
 
 def cases(
     p: dict[str, ParamValue], places: list[np.ndarray], lengths: tuple[int, int], rows: tuple[int, int]
 ) -> Iterator[Case]:
     """Return one case of each kernel."""
-    size, out_size = int(p["batch"]) * int(p["in_batch"]), int(p["batch"]) * int(p["out_batch"])
-    forms: tuple[tuple[str, DType, dict[str, ParamValue]], ...] = (
+    forms: Forms = (
         ("bilinear_f32", DType.F32, {}),
         ("bilinear_s8", DType.S8, {"in_scale": 0.013, "out_scale": 0.0117, "in_zp": -9, "out_zp": 40}),
         ("bilinear_codes_s8", DType.S8, {"half": 0}), ("bilinear_codes_s8", DType.S8, {"half": 128}),
     )  # fmt: skip
+    yield from of_forms(p, places, lengths, rows, forms)
+
+
+def of_forms(
+    p: dict[str, ParamValue], places: list[np.ndarray], lengths: tuple[int, int], rows: tuple[int, int], forms: Forms
+) -> Iterator[Case]:
+    """Return one case of each of the forms: kernel, kind of elements, further parameters."""
+    size, out_size = int(p["batch"]) * int(p["in_batch"]), int(p["batch"]) * int(p["out_batch"])
     for kernel, dtype, more in forms:
         table = fixed_pairs_of if "codes" in kernel else pairs_of
         arrays = {"in": codes(size) if dtype is DType.S8 else RNG.standard_normal(size).astype(np.float32)}

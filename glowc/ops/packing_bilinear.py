@@ -1,0 +1,60 @@
+"""Variants of the bilinear interpolation of int8 codes: sums in integers on Thumb, in float32 over channels on vectors.
+
+In integers an output is T / 2^F codes, T = sum of W[i] * (q[i] - in_zp), W[i] = weight * in_scale / out_scale * 2^F.
+Both T and the float32 numbers of the definition are near the real number V = sum of weight * (q - in_zp) * ratio:
+
+- W: weights are cut to 2^-31, and so is their product (3 units at most); times the factor, rounded to 2^-8 of it or
+  better, and cut: less than 1.4 units. |T - V * 2^F| < 4 * 255 * 1.4.
+- float32: eight roundings at most on the way of a term (the weight, the code, their product, three sums, the quotient,
+  the ratio here), each of 2^-24: |u - V| < 8.1 * 2^-24 * 255 * ratio, as weights sum to 1.
+
+A fraction that is further from a tie than the sum of both gives the code; the others are computed in float32.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from functools import partial
+
+from glowc.instr.ir import Instr, ParamValue
+from glowc.ops.base import KernelVariant
+
+_ROOM = 2.0**31 - 2**14  # of sums, less what W is off
+_RANGE = 2.0**-6, 2.0**6  # of the ratio of scales
+_SCALES = 2.0**-40, 2.0**40
+_FPU_CHANNELS = 6  # where the integer weights of a pixel pay off beside an FPU
+
+
+def _ratio(instr: Instr) -> float:
+    return float(instr.params["in_scale"]) / float(instr.params["out_scale"])
+
+
+def _is_moderate(instr: Instr) -> bool:
+    """Accept scales with which nothing in float32 is denormal, and outputs whose sums have a fine fraction."""
+    scales = (float(instr.params[key]) for key in ("in_scale", "out_scale"))
+    return all(_SCALES[0] < s < _SCALES[1] for s in scales) and _RANGE[0] < _ratio(instr) < _RANGE[1]
+
+
+def _accepts(channels: int, instr: Instr) -> bool:
+    return _is_moderate(instr) and int(instr.params["in_c"]) >= channels
+
+
+def _plan(instr: Instr) -> Mapping[str, ParamValue]:
+    """Return F, the factor of weights, what sums start with, and below which fraction they are near a tie."""
+    ratio = _ratio(instr)
+    shift = math.floor(math.log2(_ROOM / (255 * ratio + 130)))
+    one = 1 << shift
+    near = math.ceil(4 * 255 * 1.4 + one * 8.1 * 2.0**-24 * 255 * ratio)
+    return {
+        "shift": shift, "one": one, "factor": round(ratio * 2 * one), "start": one // 2 + near,
+        "tie": (2 * near + 1) << (32 - shift),
+    }  # fmt: skip
+
+
+BILINEAR = (
+    KernelVariant("thumb", frozenset({"thumb", "softfloat"}), rank=5, header="glow_thumb_bilinear.h", plan=_plan,
+                  accepts=partial(_accepts, 1)),
+    KernelVariant("dsp", frozenset({"dsp", "fpu"}), rank=5, header="glow_thumb_bilinear.h", plan=_plan,
+                  accepts=partial(_accepts, _FPU_CHANNELS), template_isa="thumb"),
+)  # fmt: skip
