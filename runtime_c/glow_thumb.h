@@ -237,7 +237,8 @@ GLOW_THUMB_NOINLINE static int32_t glow_thumb_fc_slow(const glow_thumb_fc_t *f, 
 }
 
 /* Codes of n sums. */
-GLOW_THUMB_NOINLINE static void glow_thumb_fc_store(const glow_thumb_fc_t *f, int8_t *y, const int32_t *sum, int32_t n) {
+GLOW_THUMB_NOINLINE static void glow_thumb_fc_store(const glow_thumb_fc_t *f, int8_t *y, const int32_t *sum,
+                                                    int32_t n) {
   const int32_t scale_step = f->scale_step;
   const float *scale = f->scale + (y - f->out) * scale_step;
   const uint32_t near_tie = f->near_tie;

@@ -21,8 +21,8 @@
 #define GLOW_THUMB_ASM 0
 #endif
 
-/* Of layers that end in a multiplication and a shift: what the definition needs where the product with a scale may not be
- * enough (packing_m3_shift). */
+/* Of layers that end in a multiplication and a shift: what the definition needs where the product with a scale may not
+ * be enough (packing_m3_shift). */
 typedef struct {
   const int32_t *mul;
   const int64_t *rest;

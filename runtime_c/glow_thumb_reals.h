@@ -164,8 +164,8 @@ GLOW_THUMB_NOINLINE static int32_t glow_thumb_norm_slow(const glow_thumb_norm_t 
 }
 
 /* A row. In 2^-fraction, float32 rounds by less than 128; the integers here by 8 and, before they are shifted, by 8. */
-GLOW_THUMB_NOINLINE static void glow_thumb_norm_row(const glow_thumb_norm_t *t, const int8_t *x, int8_t *y, int32_t base,
-                                                    float r) {
+GLOW_THUMB_NOINLINE static void glow_thumb_norm_row(const glow_thumb_norm_t *t, const int8_t *x, int8_t *y,
+                                                    int32_t base, float r) {
   const uint32_t bits = glow_thumb_bits(r);
   const int32_t mantissa = (int32_t)((bits << 7 & 0x3FFFFFFFu) | 0x40000000u);
   const int32_t fraction = t->fraction;

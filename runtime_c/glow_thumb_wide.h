@@ -1,23 +1,51 @@
-/* Convolutions of int16 inputs with int8 weights for Armv7-M cores without DSP: four pixels at a time, one in a word. */
+/* Convolutions of int16 inputs with int8 weights for Armv7-M cores without DSP: four pixels at a time, in words. */
 #ifndef GLOW_THUMB_WIDE_H
 #define GLOW_THUMB_WIDE_H
 
 #include "glow_m3.h"
 
+/* The words of n taps of four pixels, `step` apart. */
+static inline int32_t *glow_thumb_wide_pack(int32_t *to, const int16_t *p, const int16_t *q, const int16_t *r,
+                                            const int16_t *s, int32_t n, int32_t step) {
+  for (const int32_t *const end = to + 4 * n; to != end; to += 4) {
+    to[0] = *p;
+    to[1] = *q;
+    to[2] = *r;
+    to[3] = *s;
+    p += step;
+    q += step;
+    r += step;
+    s += step;
+  }
+  return to;
+}
+
 /* The words of the windows of four pixels, tap by tap; pixels outside of the input are in_zp. */
 GLOW_THUMB_NOINLINE static void glow_thumb_wide_fill(int32_t *to, const glow_thumb_window_t *g, const int16_t *image,
                                                      const glow_thumb_pixel_t *at, int32_t in_zp) {
-  for (int32_t i = 0; i < 4; i++) {
-    int32_t *tap = to + i;
-    for (int32_t ky = 0; ky < g->k_h; ky++) {
+  const int32_t most = g->in_w - 1 - (g->k_w - 1) * g->dil_w;
+  const int32_t step = g->dil_w * g->in_col;
+  for (int32_t ky = 0; ky < g->k_h; ky++) {
+    int32_t first[4]; /* where the rows begin */
+    int inside = g->run == 1;
+    for (int32_t i = 0; i < 4; i++) {
       const int32_t y = at[i].top + ky * g->dil_h;
-      const int16_t *row = y >= 0 && y < g->in_h ? image + (y < g->in_ring ? y : y % g->in_ring) * g->in_row : NULL;
-      for (int32_t c = 0; c < g->planes; c++) {
-        int32_t x = at[i].left;
-        for (int32_t kx = 0; kx < g->k_w; kx++, x += g->dil_w) {
-          const int16_t *from = row != NULL && x >= 0 && x < g->in_w ? row + x * g->in_col + c * g->plane_step : NULL;
-          for (int32_t k = 0; k < g->run; k++, tap += 4) {
-            *tap = from != NULL ? from[k] : in_zp;
+      const int exists = y >= 0 && y < g->in_h;
+      first[i] = exists ? (y < g->in_ring ? y : y % g->in_ring) * g->in_row + at[i].left * g->in_col : 0;
+      inside &= exists && at[i].left >= 0 && at[i].left <= most;
+    }
+    for (int32_t c = 0; inside && c < g->planes; c++) {
+      const int16_t *p = image + c * g->plane_step;
+      to = glow_thumb_wide_pack(to, p + first[0], p + first[1], p + first[2], p + first[3], g->k_w, step);
+    }
+    for (int32_t c = 0; !inside && c < g->planes; c++) {
+      for (int32_t kx = 0; kx < g->k_w; kx++) {
+        for (int32_t k = 0; k < g->run; k++, to += 4) {
+          for (int32_t i = 0; i < 4; i++) {
+            const int32_t y = at[i].top + ky * g->dil_h;
+            const int32_t x = at[i].left + kx * g->dil_w;
+            const int exists = y >= 0 && y < g->in_h && x >= 0 && x < g->in_w;
+            to[i] = exists ? image[first[i] + kx * step + c * g->plane_step + k] : in_zp;
           }
         }
       }
