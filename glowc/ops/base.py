@@ -211,8 +211,11 @@ def row_waste(variant: KernelVariant, instr: Instr) -> float:
 
 
 def guessed_insns(instr: Instr) -> int:
-    """Return what a call takes, roughly, where nothing was measured: fast kernels, and the slow reference."""
-    return instr.macs * (25 if instr.isa == "ref" else 1)
+    """Return what a call takes, roughly, where nothing was measured: fast kernels, the slow reference, little code."""
+    return instr.macs * _GUESSES.get(instr.isa, 1)
+
+
+_GUESSES = {"ref": 25, "m3s": 15, "m0s": 15}
 
 
 REF = (KernelVariant("ref"),)

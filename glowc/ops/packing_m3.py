@@ -179,13 +179,18 @@ def _cut(instr: Instr) -> Tiles:
 
 
 def accepts_depthwise(instr: Instr) -> bool:
-    """Accept int8, channels of their own, which are adjacent, and windows that unrolled code serves."""
-    if any(instr.operand(role).type.dtype is not DType.S8 for role in ("in", "weights", "out")):
-        return False
-    if _int(instr, "k_h") > _MAX_ROWS or _int(instr, "in_ch") != 1:
+    """Accept what `accepts_small` does, and windows that unrolled code serves."""
+    if not accepts_small(instr):
         return False
     span = (_int(instr, "k_w") - 1) * _int(instr, "dil_w") + 1
     return span <= _MAX_SPAN and len(_cut(instr).kinds) <= _MAX_KINDS
+
+
+def accepts_small(instr: Instr) -> bool:
+    """Accept int8, channels of their own, which are adjacent."""
+    if any(instr.operand(role).type.dtype is not DType.S8 for role in ("in", "weights", "out")):
+        return False
+    return _int(instr, "k_h") <= _MAX_ROWS and _int(instr, "in_ch") == 1
 
 
 def pack_depthwise(constants: Arrays, instr: Instr) -> Arrays:
@@ -199,32 +204,43 @@ def depthwise_weights(weights: np.ndarray, instr: Instr) -> np.ndarray:
     return np.ascontiguousarray(weights.reshape(-1, _int(instr, "out_c")).T)
 
 
+def _window(instr: Instr) -> dict[str, ParamValue]:
+    plan: dict[str, ParamValue] = {key: _int(instr, key) for key in ("k_h", "k_w", "stride_w", "dil_w")}
+    return plan | {"offset": int(_int(instr, "w_zp") != 0), "mult": _int(instr, "out_c") // _int(instr, "in_c")}
+
+
+def small_plan(instr: Instr) -> Mapping[str, ParamValue]:
+    """Nothing is printed for tiles."""
+    return _window(instr) | {"small": 1, "n": 1, "kinds": "", "first": "", "middle": -1, "last": ""}
+
+
 def depthwise_plan(instr: Instr) -> Mapping[str, ParamValue]:
     """What the tiles are printed for; `thumb2`: their inner loops are assembly for Armv7-M."""
     tiles = _cut(instr)
-    plan: dict[str, ParamValue] = {key: _int(instr, key) for key in ("k_h", "k_w", "stride_w", "dil_w")}
     full = (_int(instr, "out_min"), _int(instr, "out_max")) == (-128, 127)
-    return plan | {
-        "n": tiles.outputs, "kinds": ";".join(f"{left},{right}" for left, right in tiles.kinds),
+    return _window(instr) | {
+        "small": 0, "n": tiles.outputs, "kinds": ";".join(f"{left},{right}" for left, right in tiles.kinds),
         "first": ",".join(map(str, tiles.first)), "middle": tiles.middle, "last": ",".join(map(str, tiles.last)),
         "full": int(full), "thumb2": int(instr.isa == "m3"), "held": held_weights(_int(instr, "k_w")),
-        "offset": int(_int(instr, "w_zp") != 0), "mult": _int(instr, "out_c") // _int(instr, "in_c"),
     }  # fmt: skip
 
 
 def _both(variant: KernelVariant) -> tuple[KernelVariant, KernelVariant]:
     """Return a variant for Armv7-M and, from the same template, for Armv6-M."""
-    isa, template = variant.isa.replace("m3", "m0"), variant.template_isa or variant.isa
-    return variant, replace(variant, isa=isa, needs=frozenset({"thumb1"}), header="glow_m0.h", template_isa=template)
+    isa, header = (text.replace("m3", "m0") for text in (variant.isa, variant.header))
+    template = variant.template_isa or variant.isa
+    return variant, replace(variant, isa=isa, needs=frozenset({"thumb1"}), header=header, template_isa=template)
 
 
 CONV = _both(
     KernelVariant("m3", NEEDS, rank=5, header=_HEADER, accepts=accepts_matrix, pack=pack_conv, plan=plan,
                   scratch_bytes=scratch, streams=True, row_block=4)
 )  # fmt: skip
-DEPTHWISE = _both(
-    KernelVariant("m3", NEEDS, rank=5, header=_HEADER, accepts=accepts_depthwise, pack=pack_depthwise,
-                  plan=depthwise_plan)
+DEPTHWISE = (
+    *_both(KernelVariant("m3", NEEDS, rank=5, header=_HEADER, accepts=accepts_depthwise, pack=pack_depthwise,
+                         plan=depthwise_plan)),
+    *_both(KernelVariant("m3s", NEEDS, rank=4, header="glow_thumb_dw.h", template_isa="m3", accepts=accepts_small,
+                         pack=pack_depthwise, plan=small_plan)),
 )  # fmt: skip
 FC = (
     *_both(KernelVariant("m3", NEEDS, rank=5, header=_HEADER, accepts=accepts_matrix, pack=pack_fc, plan=fc_plan)),

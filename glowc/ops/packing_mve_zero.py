@@ -17,6 +17,7 @@ from glowc.ops.packing_dsp import EMPTY, conv_plan
 from glowc.ops.packing_mve import stream
 
 _NEEDS, _HEADER = frozenset({"mve", "mve-fp"}), "glow_mve_zero.h"
+_ROW_COST = 80  # multiply-accumulates that a row of a window costs to collect
 
 
 def _int(instr: Instr, key: str) -> int:
@@ -36,7 +37,13 @@ def _taps(instr: Instr) -> int:
 
 def accepts_conv(instr: Instr) -> bool:
     """Accept dense convolutions; results of a pair are stored by 16-bit offsets."""
-    return _accepts(instr) and _int(instr, "groups") == 1 and _int(instr, "out_c") < 1 << 15
+    dense = _accepts(instr) and _int(instr, "groups") == 1 and _int(instr, "out_c") < 1 << 15
+    return dense and (plan(instr)["path"] == "point" or _pays(instr))
+
+
+def _pays(instr: Instr) -> bool:
+    """Say whether the products of a pixel are worth the collection of its inputs row by row."""
+    return _taps(instr) * _int(instr, "out_c") >= _ROW_COST * (_int(instr, "k_h") + 1)
 
 
 def accepts_fc(instr: Instr) -> bool:

@@ -73,7 +73,7 @@ def dense_cases(rng: np.random.Generator) -> Iterator[Case]:
         else:
             yield geometry(rng, **base, **_EDGE, clamp=(-90, 80), label=f"windows of {c}, weights from {w_zp}")
     for c, planar in ((1, False), (3, True), (6, False)):
-        base = {"h": 7, "w": 9, "c": c, "out_c": 4, "w_zp": -77, "planar": planar, "pads": (2, 1, 2, 3)}
+        base = {"h": 7, "w": 9, "c": c, "out_c": 13, "w_zp": -77, "planar": planar, "pads": (2, 1, 2, 3)}
         yield geometry(rng, **base, dilation=(2, 3), label="dilation, zero point")
         yield geometry(rng, **base, stride=(2, 1), k=(2, 5), x_zp=127, batch=2, label="window, zero point")
         if not planar:
