@@ -15,6 +15,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
+from dataclasses import replace
 from functools import partial
 
 from glowc.instr.ir import Instr, ParamValue
@@ -40,6 +41,10 @@ def _accepts(channels: int, instr: Instr) -> bool:
     return _is_moderate(instr) and int(instr.params["in_c"]) >= channels
 
 
+def _is_adjacent(channels: int, instr: Instr) -> bool:
+    return _accepts(channels, instr) and int(instr.params["in_ch"]) == 1
+
+
 def _plan(instr: Instr) -> Mapping[str, ParamValue]:
     """Return F, the factor of weights, what sums start with, and below which fraction they are near a tie."""
     ratio = _ratio(instr)
@@ -52,9 +57,14 @@ def _plan(instr: Instr) -> Mapping[str, ParamValue]:
     }  # fmt: skip
 
 
+_VECTOR = KernelVariant("mve", frozenset({"mve", "mve-fp"}), rank=20, header="glow_mve_bilinear.h",
+                        accepts=partial(_is_adjacent, 4))  # fmt: skip
+_NEON = replace(_VECTOR, isa="neon", needs=frozenset({"a64", "neon"}), rank=30, header="glow_neon_bilinear.h",
+                accepts=partial(_is_adjacent, 8))  # fmt: skip
 BILINEAR = (
     KernelVariant("thumb", frozenset({"thumb", "softfloat"}), rank=5, header="glow_thumb_bilinear.h", plan=_plan,
                   accepts=partial(_accepts, 1)),
     KernelVariant("dsp", frozenset({"dsp", "fpu"}), rank=5, header="glow_thumb_bilinear.h", plan=_plan,
                   accepts=partial(_accepts, _FPU_CHANNELS), template_isa="thumb"),
+    _VECTOR, _NEON, replace(_NEON, isa="a32", needs=frozenset({"a32", "neon"}), template_isa="neon"),
 )  # fmt: skip

@@ -125,7 +125,7 @@ def quantised_cases(
 ) -> Iterator[Case]:
     """Zero points inside and at both ends."""
     for in_zp, out_zp in ((5, 5), (-128, 127), (127, -128)):
-        more = {"in_scale": scales[0], "out_scale": scales[1], "in_zp": in_zp, "out_zp": out_zp}
+        more: dict[str, ParamValue] = {"in_scale": scales[0], "out_scale": scales[1], "in_zp": in_zp, "out_zp": out_zp}
         yield from of_forms(p, places, lengths, (0, int(p["out_h"])), (("bilinear_s8", DType.S8, more),))
 
 

@@ -1,0 +1,40 @@
+/* Bilinear interpolation of codes (MVE): the float32 operations of the definition in its order, over adjacent channels. */
+#ifndef GLOW_MVE_BILINEAR_H
+#define GLOW_MVE_BILINEAR_H
+
+#if defined(__ARM_FEATURE_MVE) && (__ARM_FEATURE_MVE & 2)
+#include "glow_mve.h"
+
+typedef struct {
+  float weights[4]; /* the assembly knows the offsets up to `minus_out_scale` */
+  float in_scale;
+  float r; /* 1 / out_scale, rounded */
+  float minus_out_scale;
+  int32_t in_zp;
+  int32_t out_zp;
+} glow_mve_bilinear_t;
+
+#define GLOW_MVE_BILINEAR_REAL(from) \
+  "vldrb.s32 q1, [%[" from "]], #4\nvsub.i32 q1, q1, %q[in_zp]\nvcvt.f32.s32 q1, q1\nvmul.f32 q1, q1, r12\n"
+#define GLOW_MVE_BILINEAR_ADD(from, weight) \
+  GLOW_MVE_BILINEAR_REAL(from) "vmul.f32 q1, q1, " weight "\nvadd.f32 q0, q0, q1\n"
+
+/* n outputs. The quotient by out_scale is rounded correctly: two Newton steps with fused remainders. */
+GLOW_MVE_UNUSED __attribute__((noinline)) static void glow_mve_bilinear(const glow_mve_bilinear_t *q, const int8_t *a0,
+                                                                       const int8_t *a1, const int8_t *b0,
+                                                                       const int8_t *b1, int8_t *out, int32_t n) {
+  __asm__ volatile(
+      "ldrd r8, r9, [%[q]]\nldrd r10, r11, [%[q], #8]\nldr r12, [%[q], #16]\nldrd %[q], r6, [%[q], #20]\n"
+      "wlstp.32 lr, %[n], 2f\n"
+      "1: " GLOW_MVE_BILINEAR_REAL("a0") "vmul.f32 q0, q1, r8\n" GLOW_MVE_BILINEAR_ADD("a1", "r9")
+      GLOW_MVE_BILINEAR_ADD("b0", "r10") GLOW_MVE_BILINEAR_ADD("b1", "r11")
+      "vmul.f32 q1, q0, %[q]\nvmov q2, q0\nvfma.f32 q2, q1, r6\nvfma.f32 q1, q2, %[q]\nvfma.f32 q0, q1, r6\n"
+      "vfma.f32 q1, q0, %[q]\nvcvtn.s32.f32 q1, q1\nvqadd.s32 q1, q1, %q[out_zp]\nvmax.s32 q1, q1, %q[least]\n"
+      "vmin.s32 q1, q1, %q[most]\nvstrb.32 q1, [%[out]], #4\nletp lr, 1b\n2:"
+      : [a0] "+l"(a0), [a1] "+l"(a1), [b0] "+l"(b0), [b1] "+l"(b1), [out] "+l"(out), [q] "+r"(q)
+      : [n] "r"(n), [in_zp] "w"(vdupq_n_s32(q->in_zp)), [out_zp] "w"(vdupq_n_s32(q->out_zp)),
+        [least] "w"(vdupq_n_s32(-128)), [most] "w"(vdupq_n_s32(127))
+      : "r6", "r8", "r9", "r10", "r11", "r12", "lr", "q0", "q1", "q2", "cc", "memory");
+}
+#endif
+#endif
