@@ -13,7 +13,8 @@ import numpy as np
 from glowc.graph.graph import Node
 from glowc.graph.types import DType, TensorType
 from glowc.instr.ir import ParamValue
-from glowc.ops.base import Arrays, Call, KernelDef, LowerCtx, MaybeTypes, OpDef, OpError, Ref, Types
+from glowc.ops import packing_dsp_dynamic
+from glowc.ops.base import REF, Arrays, Call, KernelDef, LowerCtx, MaybeTypes, OpDef, OpError, Ref, Types
 from glowc.ops.conv import convolve
 from glowc.ops.conv import infer as infer_conv
 from glowc.ops.matmul_integer import BYTES, LONGEST_SUM
@@ -107,6 +108,7 @@ KERNELS = (
     KernelDef("conv_integer", ("in in", "in weights", "in in_zp", "in w_zp", "out out"),
               ("batch", "in_c", "in_h", "in_w", "out_c", "out_h", "out_w", "k_h", "k_w", "stride_h", "stride_w",
                "dil_h", "dil_w", "pad_top", "pad_left", "groups", "w_zp_step"), _interpret, print_params=("nhwc",),
+              variants=(*REF, packing_dsp_dynamic.CONV),
               doc="s32 convolution of codes with zero points given at run time"),
 )  # fmt: skip
 

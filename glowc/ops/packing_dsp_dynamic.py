@@ -1,7 +1,7 @@
-"""The `dsp4` variant of fc_dynamic and the `dsp` one of dynamic_quantize: codes with zero points known at run time.
+"""Variants of fc_dynamic, conv_integer and dynamic_quantize on SMLAD and VCVTR: zero points known at run time.
 
-The weights' zero points are constants and go into the weights, of which two outputs share a halfword where that is
-proved to fit (runtime_c/glow_dsp_quad.h).
+The weights' zero points of fc_dynamic are constants and go into the weights, of which two outputs share a halfword
+where that is proved to fit (runtime_c/glow_dsp_quad.h).
 """
 
 from __future__ import annotations
@@ -59,8 +59,16 @@ def _pack(constants: Arrays, instr: Instr) -> Arrays:
     return {"weights": stream if dual else stream.view(np.int16), "w_zp": np.zeros(1, np.int32)}
 
 
+def _accepts_conv(instr: Instr) -> bool:
+    """Accept NHWC without groups, two outputs or more, at least a word of adjacent inputs."""
+    plain = _int(instr, "nhwc") == _int(instr, "groups") == 1 and _int(instr, "out_c") >= 2
+    adjacent = _int(instr, "dil_w") == 1 and _int(instr, "k_w") * _int(instr, "in_c") >= 4
+    return plain and adjacent
+
+
 FC = KernelVariant(
     "dsp4", NEEDS, rank=11, header="glow_dsp_dynamic.h", accepts=_accepts, pack=_pack, plan=_plan,
     scratch_bytes=lambda instr: _row_bytes(instr) + _SUM_BYTES,
 )  # fmt: skip
 QUANTIZE = KernelVariant("dsp", NEEDS, rank=10, header="glow_dsp_codes.h")
+CONV = KernelVariant("dsp", NEEDS, rank=10, header="glow_dsp_integer.h", accepts=_accepts_conv)
