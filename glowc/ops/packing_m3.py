@@ -25,7 +25,7 @@ _REGISTERS = 8  # for the sums of a depthwise tile and the weights of a kernel r
 _HELD = 3  # weights of a row that is too wide for them
 _MAX_OUTPUTS, _USUAL_OUTPUTS = 5, 4  # of a tile; layers with tiles alike share a function
 _FC_OUTPUTS = 8
-_ROWS_BYTES = 4096  # of scratch for four rows
+_ROWS_BYTES = {"m3": 4096, "m0": 1024}  # of scratch for four rows; Armv6-M comes with little RAM
 _MAX_ROWS, _MAX_SPAN, _MAX_KINDS = 10, 24, 8
 _ALWAYS = 1 << 31
 _EXACT_SUM = 1 << 24  # float32 holds every integer up to it
@@ -90,7 +90,12 @@ def accepts_rows(instr: Instr) -> bool:
     """Accept at least three rows, of which at most one in four is computed in vain."""
     rows = _int(instr, "rows")
     few = rows < 3 or -(-rows // 4) * 3 > rows
-    return not few and accepts_matrix(instr) and rows_scratch(instr) <= _ROWS_BYTES
+    return not few and accepts_matrix(instr) and rows_scratch(instr) <= _ROWS_BYTES["m3"]
+
+
+def accepts_few_inputs(instr: Instr) -> bool:
+    """Accept rows as `accepts_rows`, with less scratch."""
+    return accepts_rows(instr) and rows_scratch(instr) <= _ROWS_BYTES["m0"]
 
 
 def fc_plan(instr: Instr) -> Mapping[str, ParamValue]:
@@ -242,8 +247,12 @@ DEPTHWISE = (
     *_both(KernelVariant("m3s", NEEDS, rank=4, header="glow_thumb_dw.h", template_isa="m3", accepts=accepts_small,
                          pack=pack_depthwise, plan=small_plan)),
 )  # fmt: skip
+_ROWS = _both(
+    KernelVariant("m3_rows", NEEDS, rank=6, header=_HEADER, accepts=accepts_rows, pack=pack_fc_rows,
+                  scratch_bytes=rows_scratch)
+)  # fmt: skip
 FC = (
     *_both(KernelVariant("m3", NEEDS, rank=5, header=_HEADER, accepts=accepts_matrix, pack=pack_fc, plan=fc_plan)),
-    *_both(KernelVariant("m3_rows", NEEDS, rank=6, header=_HEADER, accepts=accepts_rows, pack=pack_fc_rows,
-                         scratch_bytes=rows_scratch)),
-)  # fmt: skip
+    _ROWS[0],
+    replace(_ROWS[1], accepts=accepts_few_inputs),
+)
