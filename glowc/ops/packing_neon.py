@@ -11,6 +11,7 @@ from glowc.graph.types import DType
 from glowc.instr.ir import Instr, ParamValue
 from glowc.ops.base import Arrays, KernelVariant
 from glowc.ops.packing_a64 import HEADER, folded, is_bounded, limits
+from glowc.ops.packing_shift import shifted
 
 
 def _int(instr: Instr, key: str) -> int:
@@ -23,25 +24,28 @@ def _accepts_depthwise(instr: Instr) -> bool:
         return False
     same = _int(instr, "groups") == _int(instr, "out_c") == _int(instr, "in_c") >= 8
     dense = _int(instr, "in_ch") == 1 and _int(instr, "in_col") == _int(instr, "in_c")
-    return same and dense and _int(instr, "w_zp") == 0
+    return same and dense
 
 
 def _pack_depthwise(constants: Arrays, instr: Instr) -> Arrays:
     """Fold the input's zero point into the bias; repeat a single scale for every channel.
 
     Weights with a -128 are marked by the element type u8: two of their products need not fit 16 bits. A bias of type
-    u32 says that the products are bounded (`is_bounded`).
+    u32 says that the products are bounded (`is_bounded`). Shifts of the channels (packing_shift) follow in 16 bits.
     """
-    weights = constants["weights"].reshape(-1, _int(instr, "out_c"))
-    bias, scale = folded(weights.T, constants, _int(instr, "in_zp"))
-    values = constants["weights"].view(np.uint8) if weights.min(initial=0) == -128 else constants["weights"]
-    bounded = is_bounded(weights.T, bias, scale)
+    codes, shift = shifted(constants["weights"].reshape(-1, _int(instr, "out_c")).T, _int(instr, "w_zp"))
+    weights, values = codes + shift[:, None], constants["weights"]
+    bias, scale = folded(weights, constants, _int(instr, "in_zp"))
+    if _int(instr, "w_zp") != 0:
+        values = np.concatenate((codes.T.reshape(-1), shift.astype(np.int16).view(np.int8)))
+    values = values.view(np.uint8) if codes.min(initial=0) == -128 else values
+    bounded = is_bounded(weights, bias, scale)
     return {"weights": values, "bias": bias.view(np.uint32) if bounded else bias, "scale": np.ascontiguousarray(scale)}
 
 
 def _depthwise_plan(isa: str, instr: Instr) -> Mapping[str, ParamValue]:
     shape = {"k_h": _int(instr, "k_h"), "k_w": _int(instr, "k_w"), "stride": _int(instr, "stride_w")}
-    return {"isa": isa, **shape, **limits(instr)}
+    return {"isa": isa, **shape, "shifted": int(_int(instr, "w_zp") != 0), **limits(instr)}
 
 
 def _accepts_nine(instr: Instr) -> bool:
@@ -66,7 +70,7 @@ def _accepts_depthwise_dot(instr: Instr) -> bool:
     """Accept windows of at most four rows and three columns: their weights and inputs stay in registers."""
     k_w = _int(instr, "k_w")
     small = _int(instr, "k_h") in (2, 3, 4) and k_w in (2, 3) and _int(instr, "stride_w") <= k_w
-    return _accepts_depthwise(instr) and small and _int(instr, "dil_w") == 1
+    return _accepts_depthwise(instr) and small and _int(instr, "dil_w") == 1 and _int(instr, "w_zp") == 0
 
 
 def _pack_depthwise_dot(constants: Arrays, instr: Instr) -> Arrays:
