@@ -21,8 +21,11 @@ typedef struct {
 
 /* n outputs. The quotient by out_scale is rounded correctly: two Newton steps with fused remainders. */
 GLOW_MVE_UNUSED __attribute__((noinline)) static void glow_mve_bilinear(const glow_mve_bilinear_t *q, const int8_t *a0,
-                                                                       const int8_t *a1, const int8_t *b0,
-                                                                       const int8_t *b1, int8_t *out, int32_t n) {
+                                                                       int32_t right, int32_t down, int8_t *out,
+                                                                       int32_t n) {
+  const int8_t *a1 = a0 + right;
+  const int8_t *b0 = a0 + down;
+  const int8_t *b1 = b0 + right;
   __asm__ volatile(
       "ldrd r8, r9, [%[q]]\nldrd r10, r11, [%[q], #8]\nldr r12, [%[q], #16]\nldrd %[q], r6, [%[q], #20]\n"
       "wlstp.32 lr, %[n], 2f\n"

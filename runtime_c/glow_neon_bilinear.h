@@ -26,15 +26,15 @@ static inline glow_neon_reals_t glow_neon_bilinear_add(glow_neon_reals_t v, glow
   return r;
 }
 
-static inline int8x8_t glow_neon_bilinear(const glow_neon_bilinear_t *q, const int8_t *a0, const int8_t *a1,
-                                          const int8_t *b0, const int8_t *b1) {
-  glow_neon_reals_t v = glow_neon_bilinear_reals(q, a0);
+static inline int8x8_t glow_neon_bilinear(const glow_neon_bilinear_t *q, const int8_t *from, int32_t right,
+                                          int32_t down) {
+  glow_neon_reals_t v = glow_neon_bilinear_reals(q, from);
   v.low = vmulq_n_f32(v.low, q->weights[0]);
   v.high = vmulq_n_f32(v.high, q->weights[0]);
   __asm__("" : "+w"(v.low), "+w"(v.high)); /* not contracted */
-  v = glow_neon_bilinear_add(v, glow_neon_bilinear_reals(q, a1), q->weights[1]);
-  v = glow_neon_bilinear_add(v, glow_neon_bilinear_reals(q, b0), q->weights[2]);
-  v = glow_neon_bilinear_add(v, glow_neon_bilinear_reals(q, b1), q->weights[3]);
+  v = glow_neon_bilinear_add(v, glow_neon_bilinear_reals(q, from + right), q->weights[1]);
+  v = glow_neon_bilinear_add(v, glow_neon_bilinear_reals(q, from + down), q->weights[2]);
+  v = glow_neon_bilinear_add(v, glow_neon_bilinear_reals(q, from + down + right), q->weights[3]);
   const int16x8_t zp = vdupq_n_s16((int16_t)q->out_zp);
   return vqmovn_s16(glow_neon_round_s16x8(glow_neon_divided(v.low, q->out_scale),
                                           glow_neon_divided(v.high, q->out_scale), zp));

@@ -1,19 +1,20 @@
 """Variants of the bilinear interpolation of int8 codes: sums in integers on Thumb, in float32 over channels on vectors.
 
-In integers an output is T / 2^F codes, T = sum of W[i] * (q[i] - in_zp), W[i] = weight * in_scale / out_scale * 2^F.
+In integers an output is T / 2^F codes, F = 21, T = sum of W[i] * (q[i] - in_zp), W[i] = weight * ratio * 2^F with the
+ratio in_scale / out_scale.
 Both T and the float32 numbers of the definition are near the real number V = sum of weight * (q - in_zp) * ratio:
 
-- W: weights are cut to 2^-31, and so is their product (3 units at most); times the factor, rounded to 2^-8 of it or
-  better, and cut: less than 1.4 units. |T - V * 2^F| < 4 * 255 * 1.4.
+- W: weights are cut to 2^-31, and so is their product (3 units at most); times the factor, which is off by 2^-F / 4 at
+  most, and cut: less than 1.4 units. |T - V * 2^F| < 4 * 255 * 1.4.
 - float32: eight roundings at most on the way of a term (the weight, the code, their product, three sums, the quotient,
   the ratio here), each of 2^-24: |u - V| < 8.1 * 2^-24 * 255 * ratio, as weights sum to 1.
 
-A fraction that is further from a tie than the sum of both gives the code; the others are computed in float32.
+Both are less than 2^12 units for ratios up to 3.4: a fraction that is as far from a tie gives the code; the others are
+computed in float32.
 """
 
 from __future__ import annotations
 
-import math
 from collections.abc import Mapping
 from dataclasses import replace
 from functools import partial
@@ -21,7 +22,8 @@ from functools import partial
 from glowc.instr.ir import Instr, ParamValue
 from glowc.ops.base import KernelVariant
 
-_ROOM = 2.0**31 - 2**14  # of sums, less what W is off
+_ONE = 1 << 21  # 2^F
+_LARGEST = 3.4  # ratio of scales: (255 * 3.4 + 130) * 2^F < 2^31
 _RANGE = 2.0**-6, 2.0**6  # of the ratio of scales
 _SCALES = 2.0**-40, 2.0**40
 _FPU_CHANNELS = 6  # where the integer weights of a pixel pay off beside an FPU
@@ -32,7 +34,7 @@ def _ratio(instr: Instr) -> float:
 
 
 def _is_moderate(instr: Instr) -> bool:
-    """Accept scales with which nothing in float32 is denormal, and outputs whose sums have a fine fraction."""
+    """Accept scales with which nothing in float32 is denormal, and ratios of a usual size."""
     scales = (float(instr.params[key]) for key in ("in_scale", "out_scale"))
     return all(_SCALES[0] < s < _SCALES[1] for s in scales) and _RANGE[0] < _ratio(instr) < _RANGE[1]
 
@@ -45,16 +47,13 @@ def _is_adjacent(channels: int, instr: Instr) -> bool:
     return _accepts(channels, instr) and int(instr.params["in_ch"]) == 1
 
 
+def _accepts_fixed(channels: int, instr: Instr) -> bool:
+    return _accepts(channels, instr) and _ratio(instr) < _LARGEST
+
+
 def _plan(instr: Instr) -> Mapping[str, ParamValue]:
-    """Return F, the factor of weights, what sums start with, and below which fraction they are near a tie."""
-    ratio = _ratio(instr)
-    shift = math.floor(math.log2(_ROOM / (255 * ratio + 130)))
-    one = 1 << shift
-    near = math.ceil(4 * 255 * 1.4 + one * 8.1 * 2.0**-24 * 255 * ratio)
-    return {
-        "shift": shift, "one": one, "factor": round(ratio * 2 * one), "start": one // 2 + near,
-        "tie": (2 * near + 1) << (32 - shift),
-    }  # fmt: skip
+    """Return the factor of weights."""
+    return {"factor": round(_ratio(instr) * 2 * _ONE)}
 
 
 _VECTOR = KernelVariant("mve", frozenset({"mve", "mve-fp"}), rank=20, header="glow_mve_bilinear.h",
@@ -63,8 +62,8 @@ _NEON = replace(_VECTOR, isa="neon", needs=frozenset({"a64", "neon"}), rank=30, 
                 accepts=partial(_is_adjacent, 8))  # fmt: skip
 BILINEAR = (
     KernelVariant("thumb", frozenset({"thumb", "softfloat"}), rank=5, header="glow_thumb_bilinear.h", plan=_plan,
-                  accepts=partial(_accepts, 1)),
+                  accepts=partial(_accepts_fixed, 1)),
     KernelVariant("dsp", frozenset({"dsp", "fpu"}), rank=5, header="glow_thumb_bilinear.h", plan=_plan,
-                  accepts=partial(_accepts, _FPU_CHANNELS), template_isa="thumb"),
+                  accepts=partial(_accepts_fixed, _FPU_CHANNELS), template_isa="thumb"),
     _VECTOR, _NEON, replace(_NEON, isa="a32", needs=frozenset({"a32", "neon"}), template_isa="neon"),
 )  # fmt: skip
