@@ -37,10 +37,9 @@ def test_kernels_give_the_interpreters_bytes(machine: Machine, tmp_path: Path) -
 
 
 def _parts(machine: Machine) -> list[list[Case]]:
-    """Spread the cases over the machine's programs, kernel by kernel."""
-    kernels = sorted({case.instr.kernel for case in all_cases()})
-    number = {kernel: index % machine.programs for index, kernel in enumerate(kernels)}
-    return [[c for c in all_cases() if number[c.instr.kernel] == n] for n in range(machine.programs)]
+    """Deal the cases of every kernel out to the machine's programs."""
+    cases = sorted(all_cases(), key=lambda case: case.instr.kernel)
+    return [cases[n :: machine.programs] for n in range(machine.programs)]
 
 
 def test_every_kernel_and_variant_has_a_case() -> None:
