@@ -1,5 +1,5 @@
-/* Straight lines in integers on codes, on Advanced SIMD of A64 and A32: out = clamp((m * x + b) >> s), of a second line from
- * a code on. `s` is negative: a shift to the left.
+/* Straight lines in integers on codes, on Advanced SIMD of A64 and A32: out = clamp((m * x + b) >> s), of a second line
+ * from a code on. `s` is negative: a shift to the left.
  */
 #ifndef GLOW_NEON_LINES_H
 #define GLOW_NEON_LINES_H

@@ -1,5 +1,5 @@
-/* Bilinear interpolation of codes in integers, for cores that compute slowly in float32. A sum of codes times weights, which
- * are in units of 2^-21 of an output code, is right but near a tie: there the float32 arithmetic of the definition says
+/* Bilinear interpolation of codes in integers, for cores that compute slowly in float32. A sum of codes times weights,
+ * in units of 2^-21 of an output code, is right but near a tie: there the float32 arithmetic of the definition says
  * which code it is.
  */
 #ifndef GLOW_THUMB_BILINEAR_H

@@ -24,7 +24,7 @@ from glowc.graph.numerics import F32, round_clamp
 from glowc.graph.types import DType, QuantParams
 from glowc.instr.ir import ParamValue
 from glowc.ops.base import REF, Arrays, KernelDef
-from glowc.ops.packing_bilinear import BILINEAR
+from glowc.ops.packing_bilinear import BILINEAR, BILINEAR_CODES
 from glowc.ops.spatial import ROW_PARAMS, rows_of, store_rows
 
 
@@ -121,5 +121,6 @@ KERNELS = (
               float_params=("in_scale", "out_scale"), template="bilinear", variants=(*REF, *BILINEAR),
               doc="bilinear interpolation of the numbers that codes stand for"),
     KernelDef("bilinear_codes_s8", _OPERANDS, (*ROW_PARAMS, "half"), _interpret_codes, rows=True,
+              variants=(*REF, *BILINEAR_CODES),
               doc="bilinear interpolation of codes"),
 )  # fmt: skip

@@ -51,6 +51,12 @@ def _accepts_fixed(channels: int, instr: Instr) -> bool:
     return _accepts(channels, instr) and _ratio(instr) < _LARGEST
 
 
+def _accepts_codes(channels: int, instr: Instr) -> bool:
+    """Accept adjacent channels, and the two values of `half` that quantised types have."""
+    adjacent = int(instr.params["in_ch"]) == 1 and int(instr.params["in_c"]) >= channels
+    return adjacent and int(instr.params["half"]) in (0, 128)
+
+
 def _plan(instr: Instr) -> Mapping[str, ParamValue]:
     """Return the factor of weights."""
     return {"factor": round(_ratio(instr) * 2 * _ONE)}
@@ -67,3 +73,8 @@ BILINEAR = (
                   accepts=partial(_accepts_fixed, _FPU_CHANNELS), template_isa="thumb"),
     _VECTOR, _NEON, replace(_NEON, isa="a32", needs=frozenset({"a32", "neon"}), template_isa="neon"),
 )  # fmt: skip
+BILINEAR_CODES = tuple(
+    replace(v, accepts=partial(_accepts_codes, 4 if v.isa == "mve" else 8))
+    for v in BILINEAR
+    if v.isa in ("mve", "neon", "a32")
+)

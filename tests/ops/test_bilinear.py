@@ -116,6 +116,8 @@ def kernel_cases() -> Iterator[Case]:
         p = row_params(TensorType((1, h, w, c), DType.S8), TensorType((1, out_h, out_w, c), DType.S8))
         places = [(np.arange(n) + 0.5) * m / n - 0.5 for n, m in ((out_h, h), (out_w, w))]
         yield from quantised_cases(p, places, (h, w), scales)
+        halves: Forms = tuple(("bilinear_codes_s8", DType.S8, {"half": half}) for half in (0, 128))
+        yield from of_forms(p, places, (h, w), (0, out_h), halves)
     planar = row_params(TensorType((1, 9, 4, 5), DType.S8), TensorType((1, 10, 8, 9), DType.S8), planar=True)
     yield from quantised_cases(planar, [np.arange(n) / 2 for n in (10, 8)], (4, 5), (0.02, 0.02))
 
