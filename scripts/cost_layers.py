@@ -28,6 +28,7 @@ class Sample:
     pads: tuple[int, int, int, int] = PLAIN
     wide: bool = False
     planar: bool = False
+    dilation: int = 1
 
     @property
     def bytes(self) -> int:
@@ -80,6 +81,13 @@ def _others() -> Iterator[Sample]:
     ):  # fmt: skip
         yield Sample("dwconv", (h, w, c), c, (k, k), stride, pads)
         yield Sample("dwconv_f32", (h, w, c), c, (k, k), stride, pads)
+    for h, w, c, out_c, k, stride, dilation, pads in (
+        (14, 14, 24, 24, (5, 5), 1, 1, (2, 2, 2, 2)), (14, 14, 40, 40, (5, 5), 2, 1, (1, 1, 2, 2)),
+        (10, 10, 20, 20, (7, 7), 1, 1, (3, 3, 3, 3)), (14, 14, 32, 32, (3, 3), 1, 2, (2, 2, 2, 2)),
+        (1, 64, 40, 40, (1, 9), 1, 1, (0, 4, 0, 4)), (12, 12, 16, 32, (3, 3), 1, 1, SAME),
+        (7, 7, 112, 112, (3, 3), 1, 1, SAME), (24, 24, 24, 24, (3, 3), 2, 1, LATER), (16, 6, 9, 27, (3, 3), 1, 1, SAME),
+    ):  # fmt: skip
+        yield Sample("dwconv", (h, w, c), out_c, k, stride, pads, dilation=dilation)
     for n, out_n in ((640, 128), (128, 128), (128, 8), (8, 128), (64, 12), (256, 2), (100, 30), (30, 100), (400, 50)):
         yield Sample("fc", (n,), out_n)
         yield Sample("fc", (n,), out_n, wide=True)
@@ -201,6 +209,7 @@ class _Builder:
         if kind == "fc":
             return self.node("Gemm", (x, w, b), f"y{at}", transB=1)
         more = {"kernel_shape": taps, "strides": (sample.stride,) * 2, "pads": sample.pads}
+        more["dilations"] = (sample.dilation,) * 2
         return self.node("Conv", (x, w, b), f"y{at}", group=c if kind == "dwconv" else 1, **more)
 
 
