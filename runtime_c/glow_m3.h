@@ -88,7 +88,10 @@ static inline int glow_thumb_round5(int32_t *a, int32_t *b, int32_t *c, int32_t 
 
 /* Four pixels times k weights; returns the end of the weights. */
 GLOW_THUMB_INLINE const int8_t *glow_thumb_dot4(glow_thumb_sums_t *a, const uint32_t *x, const int8_t *w, int32_t k) {
-  int32_t v;
+  /* all registers but the frame's are taken: two named ones, and gcc finds the others without optimisation too */
+  glow_thumb_sums_t s = *a;
+  register uint32_t apart __asm__("r12") = GLOW_THUMB_APART;
+  register int32_t v __asm__("lr");
   __asm__ volatile("subs %[k], %[k], #8\n\t"
                    "blt 2f\n"
                    "1:\n\t" GLOW_M3_PAIR GLOW_M3_PAIR GLOW_M3_PAIR GLOW_M3_PAIR "subs %[k], %[k], #8\n\t"
@@ -104,10 +107,11 @@ GLOW_THUMB_INLINE const int8_t *glow_thumb_dot4(glow_thumb_sums_t *a, const uint
                    "adds %[k], %[k], #2\n\t"
                    "beq 5f\n\t"
                    "ldmia %[x], {r8, r9}\n\t" GLOW_M3_TAP GLOW_M3_GROW "5:\n\t"
-                   : [x] "+r"(x), [w] "+r"(w), [k] "+r"(k), [v] "=&r"(v), [low0] "+r"(a->low0), [low1] "+r"(a->low1),
-                     [high0] "+r"(a->high0), [high1] "+r"(a->high1)
-                   : [apart] "r"(GLOW_THUMB_APART)
+                   : [x] "+r"(x), [w] "+r"(w), [k] "+r"(k), [v] "=&r"(v), [low0] "+r"(s.low0), [low1] "+r"(s.low1),
+                     [high0] "+r"(s.high0), [high1] "+r"(s.high1)
+                   : [apart] "r"(apart)
                    : "r8", "r9", "r10", "r11", "cc", "memory");
+  *a = s;
   return w;
 }
 
@@ -121,6 +125,11 @@ GLOW_THUMB_INLINE const int8_t *glow_thumb_dot4(glow_thumb_sums_t *a, const uint
 
 /* sum[8] += x[k] * w[k][8] */
 GLOW_THUMB_NOINLINE static void glow_thumb_fc8(int32_t *sum, const int8_t *x, const int8_t *w, int32_t k) {
+  /* all registers but the frame's are taken: named, gcc finds them without optimisation too */
+  register int32_t *to __asm__("r0") = sum;
+  register const int8_t *from __asm__("r1") = x;
+  register const int8_t *by __asm__("r2") = w;
+  register int32_t left __asm__("r12") = k;
   __asm__ volatile("push {%[v]}\n\t"
                    "ldmia %[v], {r3, r4, r5, r6, r8, r9, r10, r11}\n\t"
                    "subs %[k], %[k], #4\n\t"
@@ -135,7 +144,7 @@ GLOW_THUMB_NOINLINE static void glow_thumb_fc8(int32_t *sum, const int8_t *x, co
                    "4:\n\t"
                    "pop {%[v]}\n\t"
                    "stmia %[v], {r3, r4, r5, r6, r8, r9, r10, r11}\n\t"
-                   : [v] "+r"(sum), [x] "+r"(x), [w] "+r"(w), [k] "+r"(k)
+                   : [v] "+r"(to), [x] "+r"(from), [w] "+r"(by), [k] "+r"(left)
                    :
                    : "r3", "r4", "r5", "r6", "r8", "r9", "r10", "r11", "lr", "cc", "memory");
 }

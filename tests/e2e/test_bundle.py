@@ -37,6 +37,7 @@ COMPILERS = {  # (board, compiler besides the board's)
     "gcc": ("host", None),
     "clang": ("host", "clang"),
     "m0": ("rpi-pico", None),
+    "m3": ("mps2-an385", None),
     "m4": ("mps2-an386", None),
     "m55": ("mps3-an547", None),
     "aarch64": ("linux-aarch64", None),
@@ -94,6 +95,14 @@ def objects(folder: Path, name: str, kind: str, flags: Sequence[str] = ("-O2",))
 def test_c_compiles_without_a_warning(name: str, kind: str, tmp_path: Path) -> None:
     folder = written(bundle(name, COMPILERS[kind][0]), tmp_path)
     objects(folder, name, kind)
+
+
+@pytest.mark.qemu
+@pytest.mark.parametrize("kind", COMPILERS)
+@pytest.mark.parametrize("name", [marked(name) for name in (DIGITS, "mlperf_ic_resnet8", "mlperf_vww_mobilenetv1")])
+def test_c_compiles_without_optimisation(name: str, kind: str, tmp_path: Path) -> None:
+    """Assembly that takes all registers must leave the frame its own."""
+    objects(written(bundle(name, COMPILERS[kind][0]), tmp_path), name, kind, ("-O0",))
 
 
 @pytest.mark.qemu
