@@ -39,6 +39,7 @@ CODE_LIMITS = {"size": 12 * KB, "balanced": 24 * KB}
 _LARGE_LIMIT = 96 * KB  # balanced, for CPUs that run from caches and megabytes of memory
 _KB_WORTH = 0.03  # share of the instructions that a kilobyte of code must save at `size`
 _INLINED = 0.92  # of code measured function by function is left when functions called once become parts of their caller
+_SURE = 0.9  # of a limit of code is aimed at: predictions are off by as much as a tenth
 _ARENA_SHARE, _ARENA_BYTES = 0.15, 8 * KB
 _MAX_STEPS = 200
 _DOUBLINGS, _HALVINGS = (
@@ -213,7 +214,7 @@ def select(
     kept = {name: tuple(isa for isa in isas if isa in allowed[name]) for name, isas in orders.items()}
     small = [replace(x, forms=tuple(f for f in x.forms if f.isa in allowed[x.name])) for x in layers]
     pricing = Pricing(costs, tuned, opt, mode)
-    code = _fit_code(small, kept, pricing, code_limit or CODE_LIMITS[opt])
+    code = _fit_code(small, kept, pricing, round(_SURE * (code_limit or CODE_LIMITS[opt])))
     fitted = _fit_constants(small, code, pricing)
     return {name: tuple(dict.fromkeys((*fitted[name], *isas))) for name, isas in orders.items()}
 
