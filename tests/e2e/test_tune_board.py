@@ -19,17 +19,20 @@ LIMITS = {"size": 12 * 1024, "balanced": 24 * 1024}
 
 
 @pytest.mark.qemu
-def test_tuned_layers_are_those_that_were_measured_fastest(tmp_path: Path) -> None:
+def test_tuned_layers_are_those_that_were_measured_fastest_but_for_constants(tmp_path: Path) -> None:
     board_tools(BOARD)
     require_tool("gcc")
     board, path = load_board(BOARD), tmp_path / "tune.json"
     choices = tune_model(model_path(DIGITS), board, CompileOptions(), path, lambda _: None)
     assert choices
+    fastest = 0
     for choice in choices:
         assert len(choice.insns) > 1
         assert choice.measured
         spends_ram = {v.isa for v in get_kernel(choice.kernel).variants if v.speed_only}
-        assert choice.insns[choice.chosen] == min(n for isa, n in choice.insns.items() if isa not in spends_ram)
+        fastest += min(n for isa, n in choice.insns.items() if isa not in spends_ram)
+    percent = 1.01  # of the instructions may go for constants over their bound
+    assert fastest <= sum(choice.insns[choice.chosen] for choice in choices) <= percent * fastest
     again = tune_model(model_path(DIGITS), board, CompileOptions(), path, lambda _: None)
     assert not any(c.measured for c in again)
     assert [(c.chosen, c.insns) for c in again] == [(c.chosen, c.insns) for c in choices]

@@ -1,9 +1,9 @@
 static void conv_pool_conv_s8__m3(const int8_t *in, const int8_t *restrict weights, const int32_t *restrict bias, const float *restrict scale, int8_t *out, uint8_t *restrict scratch, int32_t y_begin, int32_t y_end) {
   const int32_t taps = 3 * 3 * 1;
-  const glow_thumb_gemm_t g = {weights, bias, scale, taps, 2, 1, (-128), (-128), 127, 0};
+  const glow_thumb_gemm_t g = {weights, bias, scale, taps, 2, 1, (-128), (-128), 127, 0, NULL};
   uint32_t *const words = (uint32_t *)(void *)scratch;
   int8_t *const pad = (int8_t *)(words + 2 * taps);
-  const glow_thumb_window_t window = {pad, 1, 1, 1, 6, 6, 6, 1, 6, 3, 3, 1, 1, 1};
+  const glow_thumb_window_t window = { pad, 1, 1, 1, 6, 6, 6, 1, 6, 3, 3, 1, 1, 1};
   for (int32_t c = 0; c < window.run; c++) {
     pad[c] = (int8_t)(3);
   }

@@ -12,7 +12,23 @@ static void dense_fc_s8__ref(const int8_t *restrict in, const int8_t *restrict w
   }
 }
 
-static void dense_softmax_s8__ref(const int8_t *in, const float *restrict table, int8_t *out) {
+/* table: a[16], b[16], top, fall. Entry d: mantissa a[d / 16] * b[d % 16], biased exponent floor(top - d * fall). */
+static float dense_softmax_s8p__ref_exp(const uint32_t *table, uint32_t d) {
+  const uint32_t product = (uint32_t)(((uint64_t)table[d / 16u] * table[16u + d % 16u]) >> 32);
+  const int32_t power = (int32_t)(table[32] - d * table[33]) >> 20;
+  const uint32_t drop = 6u + (product >> 31);
+  uint32_t bits = 0u;
+  if (power > 0) {
+    bits = ((product >> drop) + 1u) / 2u + ((uint32_t)(power - 1) << 23);
+  } else if (power > -24) {
+    bits = ((product >> (drop + 1u - (uint32_t)power)) + 1u) / 2u; /* denormal */
+  }
+  float e;
+  memcpy(&e, &bits, sizeof e);
+  return e;
+}
+
+static void dense_softmax_s8p__ref(const int8_t *in, const uint32_t *restrict table, int8_t *out) {
   for (int32_t o = 0; o < 1; o++) {
     for (int32_t i = 0; i < 1; i++) {
       const int32_t base = o * 3 * 1 + i;
@@ -23,10 +39,10 @@ static void dense_softmax_s8__ref(const int8_t *in, const float *restrict table,
       }
       float sum = 0.0f;
       for (int32_t k = 0; k < 3; k++) {
-        sum += table[max - in[base + k * 1]];
+        sum += dense_softmax_s8p__ref_exp(table, (uint32_t)(max - in[base + k * 1]));
       }
       for (int32_t k = 0; k < 3; k++) {
-        const float part = table[max - in[base + k * 1]] * 256.0f;
+        const float part = dense_softmax_s8p__ref_exp(table, (uint32_t)(max - in[base + k * 1])) * 256.0f;
         out[base + k * 1] = (int8_t)glow_round_clamp(part / sum, (-128), -128, 127);
       }
     }
@@ -42,7 +58,7 @@ static void dense_infer(uint8_t *arena) {
   GLOW_LAYER_BARRIER();
   /* 1: Softmax soft */
   glow_profile_begin(1u);
-  dense_softmax_s8__ref((const int8_t *)(arena + 8), dense_w_soft_exp, (int8_t *)(arena + 8));
+  dense_softmax_s8p__ref((const int8_t *)(arena + 8), dense_w_soft_exp, (int8_t *)(arena + 8));
   glow_profile_end(1u);
   GLOW_LAYER_BARRIER();
 }

@@ -1,9 +1,9 @@
 static void depthwise_conv_s8__m3(const int8_t *in, const int8_t *restrict weights, const int32_t *restrict bias, const float *restrict scale, int8_t *out, uint8_t *restrict scratch, int32_t y_begin, int32_t y_end) {
   const int32_t taps = 1 * 1 * 2;
-  const glow_thumb_gemm_t g = {weights, bias, scale, taps, 4, 0, 5, (-128), 127, 0};
+  const glow_thumb_gemm_t g = {weights, bias, scale, taps, 4, 0, 5, (-128), 127, 0, NULL};
   uint32_t *const words = (uint32_t *)(void *)scratch;
   int8_t *const pad = (int8_t *)(words + 2 * taps);
-  const glow_thumb_window_t window = {pad, 2, 25, 1, 5, 5, 5, 1, 5, 1, 1, 1, 1, 1};
+  const glow_thumb_window_t window = { pad, 2, 25, 1, 5, 5, 5, 1, 5, 1, 1, 1, 1, 1};
   for (int32_t c = 0; c < window.run; c++) {
     pad[c] = (int8_t)(1);
   }
@@ -38,20 +38,16 @@ static void depthwise_conv_s8__m3(const int8_t *in, const int8_t *restrict weigh
 
 GLOW_THUMB_NOINLINE static void depthwise_dwconv_s8__m3_tile0(const glow_thumb_dw_t *d, int8_t *to) {
   const int8_t *w = d->weights;
-  const int32_t *bias = d->bias;
-  const int32_t *const bias_end = bias + d->channels;
-  const float *scale = d->scale;
-  const uint32_t near_tie = (uint32_t)*bias_end;
+  const uint32_t near_tie = (uint32_t)d->bias[d->channels];
   const uint32_t span = near_tie < 0x80000000u ? GLOW_THUMB_SPAN : 0u;
   const int32_t step = d->in_col;
   const int32_t out_step = d->channels;
-  const int32_t scale_step = d->scale_step;
   const int32_t zp = d->in_zp;
   const int32_t out_zp = d->out_zp;
   const int32_t outside = d->above + d->below;
   const int8_t *const *const rows_end = d->row + d->rows;
-  for (int32_t c = 0; bias != bias_end; c++, to++, bias++, scale += scale_step) {
-    int32_t s0 = *bias;
+  for (int32_t c = 0; c != d->channels; c++, to++) {
+    int32_t s0 = d->bias[c];
     if (outside != 0) {
       s0 += glow_thumb_dw_pad(d, w);
       w += d->above;
@@ -87,8 +83,7 @@ GLOW_THUMB_NOINLINE static void depthwise_dwconv_s8__m3_tile0(const glow_thumb_d
         "ldr %[x], %[zp]\n\t"
         "mla %[s2], %[x], %[v2], %[s2]\n\t"
 : [s0] "+r"(s0), [s1] "+r"(s1), [s2] "+r"(s2), [v0] "=&r"(v0), [v1] "=&r"(v1), [v2] "=&r"(v2), [x] "=&r"(x), [p] "+r"(p), [w] "+r"(w)
-      : [step] "r"(step), [zp] "m"(zp)
-      : "memory");
+      : [step] "r"(step), [zp] "m"(zp)      : "memory");
 #else
       const int32_t v0 = w[0];
       const int32_t v1 = w[1];
@@ -120,13 +115,13 @@ GLOW_THUMB_NOINLINE static void depthwise_dwconv_s8__m3_tile0(const glow_thumb_d
       w += d->below;
     }
     uint32_t bits;
-    memcpy(&bits, scale, sizeof bits);
+    memcpy(&bits, d->scale + c * d->scale_step, sizeof bits);
     int good = bits - GLOW_THUMB_LEAST < span;
     if (good) {
       good = glow_thumb_round3(&s0, &s1, &s2, glow_thumb_factor(bits), near_tie, out_zp);
     }
     if (!good) {
-      glow_thumb_dw_slow(d, c, to, 3);
+      glow_thumb_dw_slow(d, c, c, to);
       continue;
     }
     to[0 * out_step] = (int8_t)s0;
@@ -141,16 +136,19 @@ static void depthwise_dwconv_s8__m3(const int8_t *in, const int8_t *restrict wei
   d.bias = bias;
   d.scale = scale;
   d.scale_step = 1;
+  d.shift = NULL;
   d.channels = 4;
   d.in_w = 5;
   d.in_col = 4;
   d.in_zp = 5;
+  d.w_zp = 0;
   d.out_zp = (-7);
   d.out_min = (-128);
   d.out_max = 127;
   d.k_w = 3;
   d.stride_w = 2;
   d.dil_w = 1;
+  d.outputs = 3;
   for (int32_t n = 0; n < 1; n++) {
     for (int32_t i = 0; i < y_end - y_begin; i++) {
       const int32_t y = 1 != 0 ? y_end - 1 - i : y_begin + i;
@@ -183,16 +181,15 @@ static void depthwise_dwconv_s8__m3(const int8_t *in, const int8_t *restrict wei
   }
 }
 
-static void depthwise_reduce_mean_s8__ref(const int8_t *restrict in, int8_t *restrict out) {
+static void depthwise_reduce_mean_s8__m3(const int8_t *restrict in, int8_t *restrict out) {
+  const glow_thumb_mean_t mean = { 0.22222222f, 0.0f, 0.0f, 9, (-7), 0, (-128), 127, 0, 67832u, 0};
+  glow_thumb_pool_t window;
+  window.rows = 1;
+  window.taps = 9;
+  window.step = 4;
   for (int32_t o = 0; o < 1; o++) {
-    for (int32_t i = 0; i < 4; i++) {
-      int32_t acc = 0;
-      for (int32_t k = 0; k < 9; k++) {
-        acc += (int32_t)in[(o * 9 + k) * 4 + i] - (-7);
-      }
-      const int32_t code = glow_requant(acc, 0.22222222f, 0, (-128), 127);
-      out[o * 4 + i] = (int8_t)code;
-    }
+    window.row[0] = in + o * 9 * 4;
+    glow_thumb_means(&mean, &window, 4, out + o * 4);
   }
 }
 
@@ -210,7 +207,7 @@ static void depthwise_infer(uint8_t *arena) {
   GLOW_LAYER_BARRIER();
   /* 2: ReduceMean mean */
   glow_profile_begin(2u);
-  depthwise_reduce_mean_s8__ref((const int8_t *)(arena + 76), (int8_t *)(arena + 0));
+  depthwise_reduce_mean_s8__m3((const int8_t *)(arena + 76), (int8_t *)(arena + 0));
   glow_profile_end(2u);
   GLOW_LAYER_BARRIER();
 }

@@ -1,9 +1,9 @@
 static void residual_conv_s8__m3(const int8_t *in, const int8_t *restrict weights, const int32_t *restrict bias, const float *restrict scale, int8_t *out, uint8_t *restrict scratch, int32_t y_begin, int32_t y_end) {
   const int32_t taps = 1 * 1 * 4;
-  const glow_thumb_gemm_t g = {weights, bias, scale, taps, 4, 0, (-2), (-128), 127, 0};
+  const glow_thumb_gemm_t g = {weights, bias, scale, taps, 4, 0, (-2), (-128), 127, 0, NULL};
   uint32_t *const words = (uint32_t *)(void *)scratch;
   int8_t *const pad = (int8_t *)(words + 2 * taps);
-  const glow_thumb_window_t window = {pad, 4, 16, 1, 4, 4, 4, 1, 4, 1, 1, 1, 1, 1};
+  const glow_thumb_window_t window = { pad, 4, 16, 1, 4, 4, 4, 1, 4, 1, 1, 1, 1, 1};
   for (int32_t c = 0; c < window.run; c++) {
     pad[c] = (int8_t)(0);
   }
@@ -47,16 +47,18 @@ static void residual_copy_b1__ref(const int8_t *restrict in, int8_t *restrict ou
 }
 
 static void residual_add_s8f__m3(const int8_t *a, const int8_t *b, int8_t *out) {
+  const int8_t *const x = a;
+  const int8_t *const y = b;
+  int8_t *const to = out;
   int32_t i = 0;
   for (; i < 64; i++) {
-    const int32_t sum = a[i] * 3495253 + b[i] * 2796202 + -529181344; /* in 2^-22 */
+    const int32_t sum = x[i + 0] * 3495253 + y[i + 0] * 2796202 + -529181344; /* in 2^-22 */
     if ((((uint32_t)sum + 94u) & 4194303u) < 188u) {
-      const float inner = glow_fma((float)(b[i] + 0), 0.6666666f, (-126.666664f));
-      const float code = glow_fma((float)(a[i] + 0), 0.8333333f, inner);
-      out[i] = (int8_t)(glow_round_clamp(code, 0, (-128) + 0, 127 + 0) - 0);
+      const int32_t exact = glow_thumb_addf_slow(x[i + 0] + 0, y[i + 0] + 0, 0.8333333f, 0.6666666f, (-126.666664f), 0);
+      to[i] = (int8_t)exact;
       continue;
     }
-    out[i] = (int8_t)glow_thumb_sat8(sum >> 22);
+    to[i] = (int8_t)GLOW_THUMB_SAT8_ASR(sum, 22);
   }
 }
 
