@@ -11,9 +11,10 @@
 
 /* clang-format off */
 /* products of 16 bits in q4, q5 to the sums q0 .. q3, by way of q6 */
-#define GLOW_MVE_DW_WIDEN \
-  "vmovlb.s16 q6, q4\n" "vmovlt.s16 q4, q4\n" "vadd.i32 q0, q0, q6\n" "vadd.i32 q1, q1, q4\n" \
-  "vmovlb.s16 q6, q5\n" "vmovlt.s16 q5, q5\n" "vadd.i32 q2, q2, q6\n" "vadd.i32 q3, q3, q5\n"
+#define GLOW_MVE_DW_ADD(bottom, top, shift) \
+  bottom " q6, q4" shift top " q4, q4" shift "vadd.i32 q0, q0, q6\n" "vadd.i32 q1, q1, q4\n" \
+  bottom " q6, q5" shift top " q5, q5" shift "vadd.i32 q2, q2, q6\n" "vadd.i32 q3, q3, q5\n"
+#define GLOW_MVE_DW_WIDEN GLOW_MVE_DW_ADD("vmovlb.s16", "vmovlt.s16", "\n")
 /* q0 .. q3 times the scales q4 .. q7 to bytes in q0; zp: a register */
 #define GLOW_MVE_DW_CODES(zp, clamp) \
   "vcvt.f32.s32 q0, q0\n" "vcvt.f32.s32 q1, q1\n" "vcvt.f32.s32 q2, q2\n" "vcvt.f32.s32 q3, q3\n" \
@@ -21,6 +22,13 @@
   "vcvtn.s32.f32 q0, q0\n" "vcvtn.s32.f32 q1, q1\n" "vcvtn.s32.f32 q2, q2\n" "vcvtn.s32.f32 q3, q3\n" \
   "vqmovnb.s32 q0, q0\n" "vqmovnt.s32 q0, q1\n" "vqmovnb.s32 q2, q2\n" "vqmovnt.s32 q2, q3\n" \
   "vqadd.s16 q0, q0, " zp "\n" "vqadd.s16 q2, q2, " zp "\n" "vqmovnb.s16 q0, q0\n" "vqmovnt.s16 q0, q2\n" clamp
+/* sums of GLOW_MVE_DW_SHIFTED, with the zero point in them, to bytes in q0: times q4 .. q7 / 2^31, downwards, then
+ * shifted by 16, halves up */
+#define GLOW_MVE_DW_SHIFTED GLOW_MVE_DW_ADD("vshllb.s16", "vshllt.s16", ", #11\n")
+#define GLOW_MVE_DW_FIXED(clamp) \
+  "vqdmulh.s32 q0, q0, q4\n" "vqdmulh.s32 q1, q1, q5\n" "vqdmulh.s32 q2, q2, q6\n" "vqdmulh.s32 q3, q3, q7\n" \
+  "vqrshrnb.s32 q0, q0, #16\n" "vqrshrnt.s32 q0, q1, #16\n" "vqrshrnb.s32 q2, q2, #16\n" \
+  "vqrshrnt.s32 q2, q3, #16\n" "vqmovnb.s16 q0, q0\n" "vqmovnt.s16 q0, q2\n" clamp
 #define GLOW_MVE_DW_FREE ""
 #define GLOW_MVE_DW_CLAMP \
   "vldrb.8 q1, [r12, #0]\n" "vldrb.8 q2, [r12, #16]\n" "vmax.s8 q0, q0, q1\n" "vmin.s8 q0, q0, q2\n"
@@ -43,7 +51,7 @@ typedef struct {
   int32_t blocks;        /* 100: of 16 channels */
   int8_t *out;           /* 104 */
   const int8_t *end;     /* 108: of the output of the last pixel */
-  int32_t more;          /* 112: 0: no channels are left and no steps to be made */
+  const int8_t *straight; /* 112: as `end`, or NULL: channels are left, or there are steps to be made */
 } glow_mve_dw9_t;
 
 typedef void glow_mve_dw9_fn(glow_mve_dw9_t *);
@@ -51,45 +59,70 @@ typedef void glow_mve_dw9_fn(glow_mve_dw9_t *);
 /* clang-format off */
 #define GLOW_MVE_DW9_FIRST(x) \
   "vldrb.8 q6, [" x "], #16\n" "vldrb.8 q7, [r9], #16\n" "vmullb.s8 q4, q6, q7\n" "vmullt.s8 q5, q6, q7\n"
-#define GLOW_MVE_DW9_SECOND(x) \
+#define GLOW_MVE_DW9_SECOND(x, add) \
   "vldrb.8 q6, [" x "], #16\n" "vldrb.8 q7, [r9]\n" "vmullb.s8 q7, q6, q7\n" "vadd.i16 q4, q4, q7\n" \
-  "vldrb.8 q7, [r9], #16\n" "vmullt.s8 q6, q6, q7\n" "vadd.i16 q5, q5, q6\n" GLOW_MVE_DW_WIDEN
+  "vldrb.8 q7, [r9], #16\n" "vmullt.s8 q6, q6, q7\n" "vadd.i16 q5, q5, q6\n" add
 #define GLOW_MVE_DW9_FIRST_LEFT(x) \
   "vpstt\n" "vldrbt.8 q6, [" x "], #16\n" "vldrbt.8 q7, [r9]\n" "add r9, r9, lr\n" \
   "vmullb.s8 q4, q6, q7\n" "vmullt.s8 q5, q6, q7\n"
-#define GLOW_MVE_DW9_SECOND_LEFT(x) \
+#define GLOW_MVE_DW9_SECOND_LEFT(x, add) \
   "vpstt\n" "vldrbt.8 q6, [" x "], #16\n" "vldrbt.8 q7, [r9]\n" "vmullb.s8 q7, q6, q7\n" "vadd.i16 q4, q4, q7\n" \
-  "vpst\n" "vldrbt.8 q7, [r9]\n" "add r9, r9, lr\n" "vmullt.s8 q6, q6, q7\n" "vadd.i16 q5, q5, q6\n" GLOW_MVE_DW_WIDEN
-#define GLOW_MVE_DW9_TAPS(first, second) \
-  first("r0") second("r1") first("r2") second("r3") first("r4") second("r5") first("r6") second("r7") \
-  first("r8") GLOW_MVE_DW_WIDEN
+  "vpst\n" "vldrbt.8 q7, [r9]\n" "add r9, r9, lr\n" "vmullt.s8 q6, q6, q7\n" "vadd.i16 q5, q5, q6\n" add
+#define GLOW_MVE_DW9_TAPS(first, second, add) \
+  first("r0") second("r1", add) first("r2") second("r3", add) first("r4") second("r5", add) \
+  first("r6") second("r7", add) first("r8") add
 #define GLOW_MVE_DW9_PARTS(a, b, c, d, at) \
   "vldrw.32 " a ", [" at "]\n" "add " at ", " at ", lr\n" "vldrw.32 " b ", [" at "]\n" "add " at ", " at ", lr\n" \
   "vldrw.32 " c ", [" at "]\n" "add " at ", " at ", lr\n" "vldrw.32 " d ", [" at "]\n" "add " at ", " at ", lr\n"
-#define GLOW_MVE_DW9(clamp) \
+#define GLOW_MVE_DW9_BEGIN \
   "push {r0, r4-r11, lr}\n" "vpush {d8-d15}\n" "mov r12, r0\n" "ldr r10, [r12, #104]\n" \
-  "add r9, r12, #32\n" "ldm r9, {r0-r8}\n" \
-  "1: ldrd r9, r11, [r12, #96]\n" "cmp r11, #0\n" "beq 4f\n" \
-  "2: vldrw.32 q1, [r9, #16]\n" "vldrw.32 q2, [r9, #32]\n" "vldrw.32 q3, [r9, #48]\n" "vldrw.32 q0, [r9], #128\n" \
-  GLOW_MVE_DW9_TAPS(GLOW_MVE_DW9_FIRST, GLOW_MVE_DW9_SECOND) \
+  "add r9, r12, #32\n" "ldm r9, {r0-r8}\n"
+#define GLOW_MVE_DW9_BLOCK(add, codes) \
+  "vldrw.32 q1, [r9, #16]\n" "vldrw.32 q2, [r9, #32]\n" "vldrw.32 q3, [r9, #48]\n" "vldrw.32 q0, [r9], #128\n" \
+  GLOW_MVE_DW9_TAPS(GLOW_MVE_DW9_FIRST, GLOW_MVE_DW9_SECOND, add) \
   "vldrw.32 q4, [r9, #-208]\n" "vldrw.32 q5, [r9, #-192]\n" "vldrw.32 q6, [r9, #-176]\n" "vldrw.32 q7, [r9, #-160]\n" \
-  "ldr lr, [r12, #92]\n" GLOW_MVE_DW_CODES("lr", clamp) "subs r11, r11, #1\n" "vstrb.8 q0, [r10], #16\n" "bne 2b\n" \
-  "ldrd lr, r11, [r12, #108]\n" "cmp r11, #0\n" "bne 4f\n" \
-  "3: cmp r10, lr\n" "bne 1b\n" "vpop {d8-d15}\n" "pop {r0, r4-r11, pc}\n" \
+  codes "vstrb.8 q0, [r10], #16\n"
+#define GLOW_MVE_DW9_END "vpop {d8-d15}\n" "pop {r0, r4-r11, pc}\n"
+/* the channels that are left, and the steps to the next pixel; lr: the end */
+#define GLOW_MVE_DW9_LEFT(add, codes) \
   "4: ldrd r11, lr, [r12, #80]\n" "cmp r11, #0\n" "beq 5f\n" "vctp.8 r11\n" \
   GLOW_MVE_DW9_PARTS("q0", "q1", "q2", "q3", "r9") "mov r11, r9\n" "add r9, r9, lr, lsl #2\n" "ldr lr, [r12, #88]\n" \
-  GLOW_MVE_DW9_TAPS(GLOW_MVE_DW9_FIRST_LEFT, GLOW_MVE_DW9_SECOND_LEFT) "ldr lr, [r12, #84]\n" \
-  GLOW_MVE_DW9_PARTS("q4", "q5", "q6", "q7", "r11") "ldr lr, [r12, #92]\n" GLOW_MVE_DW_CODES("lr", clamp) \
+  GLOW_MVE_DW9_TAPS(GLOW_MVE_DW9_FIRST_LEFT, GLOW_MVE_DW9_SECOND_LEFT, add) "ldr lr, [r12, #84]\n" \
+  GLOW_MVE_DW9_PARTS("q4", "q5", "q6", "q7", "r11") codes \
   "ldr lr, [r12, #80]\n" "vpst\n" "vstrbt.8 q0, [r10]\n" "add r10, r10, lr\n" \
   "5: ldrd r9, r11, [r12, #68]\n" "ldr lr, [r12, #76]\n" "add r0, r0, r9\n" "add r1, r1, r9\n" "add r2, r2, r9\n" \
   "add r3, r3, r11\n" "add r4, r4, r11\n" "add r5, r5, r11\n" "add r6, r6, lr\n" "add r7, r7, lr\n" \
-  "add r8, r8, lr\n" "ldr lr, [r12, #108]\n" "b 3b\n"
+  "add r8, r8, lr\n" "ldr lr, [r12, #108]\n"
+#define GLOW_MVE_DW9_CODES(clamp) "ldr lr, [r12, #92]\n" GLOW_MVE_DW_CODES("lr", clamp)
+#define GLOW_MVE_DW9(clamp) \
+  GLOW_MVE_DW9_BEGIN \
+  "1: ldrd r9, r11, [r12, #96]\n" "cmp r11, #0\n" "beq 4f\n" \
+  "2: " GLOW_MVE_DW9_BLOCK(GLOW_MVE_DW_WIDEN, GLOW_MVE_DW9_CODES(clamp)) "subs r11, r11, #1\n" "bne 2b\n" \
+  "ldrd lr, r11, [r12, #108]\n" "cmp r11, #0\n" "beq 4f\n" \
+  "3: cmp r10, lr\n" "bne 1b\n" GLOW_MVE_DW9_END \
+  GLOW_MVE_DW9_LEFT(GLOW_MVE_DW_WIDEN, GLOW_MVE_DW9_CODES(clamp)) "b 3b\n"
+#define GLOW_MVE_DW9_FIXED(clamp) \
+  GLOW_MVE_DW9_BEGIN "ldr r11, [r12, #112]\n" \
+  "1: ldrd r9, lr, [r12, #96]\n" "wls lr, lr, 4f\n" \
+  "2: " GLOW_MVE_DW9_BLOCK(GLOW_MVE_DW_SHIFTED, GLOW_MVE_DW_FIXED(clamp)) "le lr, 2b\n" \
+  "cmp r10, r11\n" "blo 1b\n" "bne 4f\n" \
+  "3: " GLOW_MVE_DW9_END \
+  GLOW_MVE_DW9_LEFT(GLOW_MVE_DW_SHIFTED, GLOW_MVE_DW_FIXED(clamp)) \
+  "mov r11, #0\n" "cmp r10, lr\n" "bne 1b\n" "b 3b\n"
 /* clang-format on */
 
 /* Pixels in a row, up to `end`. */
 GLOW_MVE_FUNCTION void glow_mve_dw9(GLOW_MVE_UNUSED glow_mve_dw9_t *d) { __asm__(GLOW_MVE_DW9(GLOW_MVE_DW_FREE)); }
 GLOW_MVE_FUNCTION void glow_mve_dw9_clamped(GLOW_MVE_UNUSED glow_mve_dw9_t *d) {
   __asm__(GLOW_MVE_DW9(GLOW_MVE_DW_CLAMP));
+}
+
+/* As these, where one multiplication in integers is proved to give the codes: packing_mve_fixed.py. */
+GLOW_MVE_FUNCTION void glow_mve_dw9_fixed(GLOW_MVE_UNUSED glow_mve_dw9_t *d) {
+  __asm__(GLOW_MVE_DW9_FIXED(GLOW_MVE_DW_FREE));
+}
+GLOW_MVE_FUNCTION void glow_mve_dw9_fixed_clamped(GLOW_MVE_UNUSED glow_mve_dw9_t *d) {
+  __asm__(GLOW_MVE_DW9_FIXED(GLOW_MVE_DW_CLAMP));
 }
 
 /* A row of the output. */
@@ -144,6 +177,7 @@ static inline void glow_mve_dw9_pixels(glow_mve_dw9_t *d, glow_mve_dw9_fn *run, 
   glow_mve_dw9_column(d->taps + 1, r, left + r->dilation);
   glow_mve_dw9_column(d->taps + 2, r, left + 2 * r->dilation);
   d->end = d->out + count * r->channels;
+  d->straight = d->lanes == 0 && (count == 1 || (d->steps[0] | d->steps[1] | d->steps[2]) == 0) ? d->end : NULL;
   run(d);
   d->out += count * r->channels;
 }
@@ -154,7 +188,6 @@ GLOW_MVE_UNUSED __attribute__((noinline)) static void glow_mve_dw9_row(glow_mve_
   d->steps[0] = r->next * r->columns[0] - r->passed;
   d->steps[1] = r->next * r->columns[1] - r->passed;
   d->steps[2] = r->next * r->columns[2] - r->passed;
-  d->more = d->steps[0] | d->steps[1] | d->steps[2] | (r->doubled != 0 ? 0 : d->lanes);
   d->out = out;
   for (int32_t x = 0; x < r->out_w;) {
     int32_t count = x == first && r->last > first ? r->last - first : 1;

@@ -16,6 +16,7 @@ import numpy as np
 from glowc.graph.types import DType
 from glowc.instr.ir import Instr, ParamValue
 from glowc.ops.base import Arrays, KernelVariant
+from glowc.ops.packing_mve_fixed import fixed_form
 
 _EMPTY = {"bias": np.zeros(1, np.int32), "scale": np.zeros(1, np.float32)}
 _GROUP = 4  # output channels
@@ -216,14 +217,15 @@ def _doubled(instr: Instr) -> bool:
 
 
 def depthwise_plan(instr: Instr) -> Mapping[str, ParamValue]:
-    """Choose the kernel for nine taps, or any; weights packed for that one have two dimensions."""
+    """Choose the kernel for nine taps, or any; packed weights have two dimensions for that, by fixed_form four."""
     k_h, k_w = _int(instr, "k_h"), _int(instr, "k_w")
     one, offset = _int(instr, "in_c") == _int(instr, "out_c"), _int(instr, "w_zp") != 0
     if not one or offset or k_h != 3 or k_w != 3 or instr.operand("weights").type.rank == 2:
         run = f"glow_mve_dw{'' if one else '_gathered'}{'_offset' if offset else ''}"
         return {"path": "any", "k_h": k_h, "run": run, "offset": int(offset)}
     clamped = "_clamped" if _int(instr, "out_min") > -128 or _int(instr, "out_max") < 127 else ""
-    return {"path": "nine", "k_h": k_h, "run": f"glow_mve_dw9{clamped}", "doubled": int(_doubled(instr))}
+    fixed = "_fixed" if instr.operand("weights").type.rank == 4 else ""
+    return {"path": "nine", "k_h": k_h, "run": f"glow_mve_dw9{fixed}{clamped}", "doubled": int(_doubled(instr))}
 
 
 def pack_depthwise(constants: Arrays, instr: Instr) -> Arrays:
@@ -234,7 +236,10 @@ def pack_depthwise(constants: Arrays, instr: Instr) -> Arrays:
     scale = _per_channel(constants["scale"], channels).astype(np.float32)
     outside = np.full(-(-_int(instr, "in_c") // _OUTSIDE) * _OUTSIDE, in_zp, np.int8).view(np.int32)
     if depthwise_plan(instr)["path"] == "nine" and pairs_fit(weights):
-        packed = nine_taps(weights, bias, scale, doubled=_doubled(instr))
+        bounds = _int(instr, "out_min"), _int(instr, "out_max")
+        fixed = fixed_form(weights, bias, scale, _int(instr, "out_zp"), bounds)
+        packed = nine_taps(weights, *(fixed or (bias, scale)), doubled=_doubled(instr))
+        packed = packed.reshape(-1, 1, 1, 1) if fixed else packed
     else:
         packed = any_depthwise(weights, bias, scale, _int(instr, "in_c"))
     return {**_EMPTY, "weights": packed, "bias": outside}
