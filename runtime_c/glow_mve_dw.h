@@ -35,16 +35,16 @@
 /* clang-format on */
 
 /* Kernels of nine taps. The constants: per 16 channels 16 biases, 16 scales, 16 weights per tap; of the last, fewer
- * channels the same, where each of the four parts of the biases and scales has as many as the first one. Two products
- * are summed in 16 bits: no channel has two weights of -128 at the taps 0 and 1, 2 and 3, 4 and 5, 6 and 7. The
- * assembly knows the offsets. */
+ * channels the same, where the first three parts of the biases and of the scales have as many as the first one, the
+ * fourth as many as it holds. Two products are summed in 16 bits: no channel has two weights of -128 at the taps 0
+ * and 1, 2 and 3, 4 and 5, 6 and 7. The assembly knows the offsets. */
 typedef struct {
   int8_t low[16];         /* 0 */
   int8_t high[16];        /* 16 */
   const int8_t *taps[9]; /* 32: of the first pixel */
   int32_t steps[3];      /* 68: by row of the kernel, to the next pixel from 16 bytes behind the last block */
   int32_t lanes;         /* 80: channels that are left */
-  int32_t part;          /* 84: bytes of a quarter of their biases */
+  int32_t part;          /* 84: bytes of one of the first three parts of their biases */
   int32_t weights;       /* 88: bytes of their weights of a tap */
   int32_t zp;            /* 92 */
   const int8_t *stream;  /* 96 */
@@ -52,6 +52,7 @@ typedef struct {
   int8_t *out;           /* 104 */
   const int8_t *end;     /* 108: of the output of the last pixel */
   const int8_t *straight; /* 112: as `end`, or NULL: channels are left, or there are steps to be made */
+  int32_t numbers;        /* 116: bytes of the biases of the channels that are left */
 } glow_mve_dw9_t;
 
 typedef void glow_mve_dw9_fn(glow_mve_dw9_t *);
@@ -73,7 +74,7 @@ typedef void glow_mve_dw9_fn(glow_mve_dw9_t *);
   first("r6") second("r7", add) first("r8") add
 #define GLOW_MVE_DW9_PARTS(a, b, c, d, at) \
   "vldrw.32 " a ", [" at "]\n" "add " at ", " at ", lr\n" "vldrw.32 " b ", [" at "]\n" "add " at ", " at ", lr\n" \
-  "vldrw.32 " c ", [" at "]\n" "add " at ", " at ", lr\n" "vldrw.32 " d ", [" at "]\n" "add " at ", " at ", lr\n"
+  "vldrw.32 " c ", [" at "]\n" "add " at ", " at ", lr\n" "vldrw.32 " d ", [" at "]\n"
 #define GLOW_MVE_DW9_BEGIN \
   "push {r0, r4-r11, lr}\n" "vpush {d8-d15}\n" "mov r12, r0\n" "ldr r10, [r12, #104]\n" \
   "add r9, r12, #32\n" "ldm r9, {r0-r8}\n"
@@ -85,8 +86,9 @@ typedef void glow_mve_dw9_fn(glow_mve_dw9_t *);
 #define GLOW_MVE_DW9_END "vpop {d8-d15}\n" "pop {r0, r4-r11, pc}\n"
 /* the channels that are left, and the steps to the next pixel; lr: the end */
 #define GLOW_MVE_DW9_LEFT(add, codes) \
-  "4: ldrd r11, lr, [r12, #80]\n" "cmp r11, #0\n" "beq 5f\n" "vctp.8 r11\n" \
-  GLOW_MVE_DW9_PARTS("q0", "q1", "q2", "q3", "r9") "mov r11, r9\n" "add r9, r9, lr, lsl #2\n" "ldr lr, [r12, #88]\n" \
+  "4: ldrd r11, lr, [r12, #80]\n" "cmp r11, #0\n" "beq 5f\n" "vctp.8 r11\n" "ldr r11, [r12, #116]\n" \
+  "add r11, r11, r9\n" GLOW_MVE_DW9_PARTS("q0", "q1", "q2", "q3", "r9") "ldr r9, [r12, #116]\n" \
+  "add r9, r9, r11\n" "ldr lr, [r12, #88]\n" \
   GLOW_MVE_DW9_TAPS(GLOW_MVE_DW9_FIRST_LEFT, GLOW_MVE_DW9_SECOND_LEFT, add) "ldr lr, [r12, #84]\n" \
   GLOW_MVE_DW9_PARTS("q4", "q5", "q6", "q7", "r11") codes \
   "ldr lr, [r12, #80]\n" "vpst\n" "vstrbt.8 q0, [r10]\n" "add r10, r10, lr\n" \
@@ -159,6 +161,7 @@ GLOW_MVE_UNUSED __attribute__((noinline)) static void glow_mve_dw9_init(glow_mve
   d->blocks = r->channels / 16;
   d->lanes = r->channels % 16;
   d->part = r->doubled != 0 ? 16 : (d->lanes + 3) / 4 * 4;
+  d->numbers = r->doubled != 0 ? 64 : 3 * d->part + d->lanes / 4 * 4;
   d->weights = r->doubled != 0 ? 16 : d->lanes;
 }
 

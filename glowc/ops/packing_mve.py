@@ -23,7 +23,7 @@ _GROUP = 4  # output channels
 _VECTOR = 16  # bytes
 _SEGMENTS = 7  # GLOW_MVE_SEGMENTS
 _ROWS = 16  # GLOW_MVE_DW_ROWS
-_OUTSIDE = 64  # bytes: layers of about as many channels share the pixel outside of the image
+_OUTSIDE = 112  # bytes: layers of up to as many channels share the pixel outside of the image
 _ORDER = [*range(0, 16, 4), *range(2, 16, 4), *range(1, 16, 4), *range(3, 16, 4)]
 _HARD = 2.0**-8  # near enough to a rounding boundary for float32 to go wrong
 _PADDING = 128  # bytes of zeros that a layer may spend on whole vectors
@@ -229,7 +229,7 @@ def depthwise_plan(instr: Instr) -> Mapping[str, ParamValue]:
 
 
 def pack_depthwise(constants: Arrays, instr: Instr) -> Arrays:
-    """Pack the constants of dwconv_s8; `bias` becomes a pixel outside of the image, of 64 bytes or a multiple."""
+    """Pack the constants of dwconv_s8; `bias` becomes a pixel outside of the image, of 112 bytes or a multiple."""
     channels, in_zp = _int(instr, "out_c"), _int(instr, "in_zp")
     weights = constants["weights"].reshape(-1, channels)
     bias = folded_bias(constants["bias"], (weights.astype(np.int64) - _int(instr, "w_zp")).sum(0), in_zp)
@@ -261,10 +261,11 @@ def nine_taps(weights: np.ndarray, bias: np.ndarray, scale: np.ndarray, *, doubl
         for numbers in (bias, scale):
             block = np.zeros(whole, numbers.dtype)
             block[: w.shape[1]] = numbers[c : c + _VECTOR]
-            blocks.append(block.reshape(-1, 4).T[[0, 2, 1, 3]].reshape(-1).view(np.int8))
+            parts = block.reshape(-1, 4).T[[0, 2, 1, 3]].reshape(-1)
+            blocks.append(parts[: whole // 4 * 3 + w.shape[1] // 4].view(np.int8))
         blocks.append(w.reshape(-1))
     if bias.size % _VECTOR == 1:
-        blocks.append(np.zeros(3, np.int8))  # the last vector of scales is read as a whole
+        blocks.append(np.zeros(7, np.int8))  # the last vector of scales is read as a whole
     return np.concatenate(blocks)
 
 
