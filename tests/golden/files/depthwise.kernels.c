@@ -153,7 +153,7 @@ static void depthwise_dwconv_s8__m3(const int8_t *in, const int8_t *restrict wei
     for (int32_t i = 0; i < y_end - y_begin; i++) {
       const int32_t y = 1 != 0 ? y_end - 1 - i : y_begin + i;
       int8_t *line = out + n * 36 + (y % 3) * 12;
-      const int8_t *rows[3];
+      const int8_t *rows[3] = {0};
       d.rows = 0;
       d.above = 0;
       for (int32_t ky = 0; ky < 3; ky++) {
