@@ -321,7 +321,7 @@ def _rooms(options: CompileOptions, board: Board) -> tuple[Room, ...]:
 def _request(options: CompileOptions, board: Board) -> Request:
     if options.input_stream == "rows" and options.io_buffers == "caller":
         raise InputError("--input-stream rows keeps what it needs of the input itself", hint="leave out --io-buffers")
-    room, rooms = board.memory[board.arena_region].size_bytes if board.bare_metal else None, _rooms(options, board)
+    room, rooms = board.arena_room, _rooms(options, board)
     if rooms:
         offered = sum(r.capacity_bytes for r in rooms)
         room = offered if room is None or board.arena_regions else min(room, offered)

@@ -58,6 +58,9 @@ class Region:
         return self.origin <= address and address + size_bytes <= self.end
 
 
+_STATIC_BYTES = 128  # of start-up code and glow_io
+
+
 @dataclass(frozen=True, slots=True)
 class ArenaRegion:
     """A memory region that may hold a part of the arena; `reserve_bytes` stay free for stack and firmware data."""
@@ -105,6 +108,15 @@ class Board:
     def counts_insns(self) -> bool:
         """Say whether `run_elf(marks=True)` can count executed instructions."""
         return "{plugin}" in self.run_argv
+
+    @property
+    def arena_room(self) -> int | None:
+        """Return the bytes that an arena may have; stack and start-up code's data share an only RAM with it."""
+        if not self.bare_metal:
+            return None
+        whole = self.memory[self.arena_region].size_bytes
+        shared = sum(region.kind == "ram" for region in self.memory.values()) == 1
+        return whole - (self.stack_bytes or 0) - _STATIC_BYTES if shared else whole
 
     @property
     def arena_rooms(self) -> dict[str, int]:

@@ -229,7 +229,7 @@ def large() -> onnx.ModelProto:
 def test_model_too_large_for_the_board_names_the_peak(glowc: Glowc) -> None:
     save(large())
     argv = ("compile", "net.onnx", "--board", "microbit", "-o", "out")
-    says = ["bytes of RAM for its arena", "board microbit allows 16384", 'at Conv "block/conv"', " x\n"]
+    says = ["bytes of RAM for its arena", "board microbit allows 14208", 'at Conv "block/conv"', " x\n"]
     refused(glowc, *argv, says=[*says, "the peak"], hint="glowc boards")
     result = refused(glowc, *argv, "--plan", "plain", says=says, hint="glowc boards")
     peak = re.search(r"the peak of (\d+) bytes", result.err)

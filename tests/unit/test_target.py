@@ -243,3 +243,10 @@ def test_import_is_light() -> None:
     code = "import sys, glowc.target, glowc.build, glowc.run; print(*{'numpy', 'onnx'} & set(sys.modules))"
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert done.stdout.strip() == ""
+
+
+def test_arena_shares_an_only_ram_with_the_stack() -> None:
+    large = load_board("mps3-an547")  # its stack lies elsewhere
+    assert load_board("microbit").arena_room == 16 * 1024 - 2048 - 128
+    assert large.arena_room == large.memory[large.arena_region].size_bytes
+    assert load_board("host").arena_room is None
