@@ -81,7 +81,7 @@ MACHINES = (
     Machine("mps2-an385", "mps2-an385", "mpu"),
     Machine("mps2-an385-m0", "mps2-an385", "mpu", code_for="microbit", beyond="mps2-an385"),
     Machine("mps2-an386", "mps2-an386", "mpu"),
-    Machine("mps3-an547", "mps3-an547", "mpu", programs=24),
+    Machine("mps3-an547", "mps3-an547", "mpu", beyond="mps2-an385", programs=16),
     Machine(_AARCH64, "linux-aarch64", "page"),
     Machine(f"{_AARCH64}-a76", "linux-aarch64", "page", cpu="cortex-a76", beyond=_AARCH64),
     Machine(f"{_AARCH64}-i8mm", "linux-aarch64", "page", cpu="armv8.6-i8mm", beyond=f"{_AARCH64}-a76"),
