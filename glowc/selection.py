@@ -401,8 +401,9 @@ def _moves(layers: Sequence[Layer], orders: Order, chosen: Mapping[str, str], pr
             groups.setdefault(key, []).append(layer)
     found: dict[tuple[tuple[str, str], ...], dict[str, str]] = {}
     for members in groups.values():
-        for isa in sorted({f.isa for x in members for f in x.forms}):
-            move = {x.name: isa for x in members if isa in orders[x.name] and chosen[x.name] != isa}
+        forms = {x.name: {f.isa for f in x.forms} & set(orders[x.name]) for x in members}
+        for isa in sorted(set().union(*forms.values())):
+            move = {x.name: isa for x in members if isa in forms[x.name] and chosen[x.name] != isa}
             if move:
                 found[tuple(sorted(move.items()))] = {**chosen, **move}
     return list(found.values())

@@ -1,0 +1,21 @@
+"""Moves of the code and constants search: layers change together, each to a form that it has."""
+
+from __future__ import annotations
+
+from types import SimpleNamespace
+from typing import Any, cast
+
+from glowc.layers import Layer
+from glowc.selection import _moves
+
+
+def layer(name: str, *isas: str) -> Layer:
+    return Layer(name, tuple(cast("Any", SimpleNamespace(kernel="fc_s8", isa=isa)) for isa in isas))
+
+
+def test_a_layer_moves_only_to_a_form_that_it_has() -> None:
+    pricing: Any = SimpleNamespace(facts=lambda _: SimpleNamespace(shared="shared", family="family"))
+    layers = [layer("a", "x", "y"), layer("b", "x", "z")]  # the others of b are not weighed
+    orders = dict.fromkeys("ab", ("x", "y", "z"))
+    found = _moves(layers, orders, dict.fromkeys("ab", "x"), pricing)
+    assert found == [{"a": "y", "b": "x"}, {"a": "x", "b": "z"}]
