@@ -71,6 +71,10 @@ class Instr:
     op: str = ""
     macs: int = 0
 
+    def int_(self, key: str) -> int:
+        """Return a parameter that is a whole number; KeyError when there is none."""
+        return int(self.params[key])
+
     def operand(self, role: str) -> Operand:
         """Return the operand of that role; KeyError when there is none."""
         for operand in self.operands:

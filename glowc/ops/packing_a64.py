@@ -41,10 +41,6 @@ class Block:
 BLOCKS = {"neon": Block(4, 4, 16), "dot": Block(8, 8, 8), "i8mm": Block(8, 8, 8), "a32": Block(2, 4, 16)}
 
 
-def _int(instr: Instr, key: str) -> int:
-    return int(instr.params[key])
-
-
 def padded(count: int, grain: int) -> int:
     """Return `count` rounded up to a multiple of `grain`."""
     return -(-count // grain) * grain
@@ -113,12 +109,12 @@ def is_dense_point(instr: Instr) -> bool:
 
 def is_spread(instr: Instr) -> bool:
     """Say whether the columns of a window lie apart."""
-    return _int(instr, "dil_w") > 1 and _int(instr, "k_w") > 1
+    return instr.int_("dil_w") > 1 and instr.int_("k_w") > 1
 
 
 def _reach(instr: Instr) -> int:
     """Return the columns from the first of a window to its last."""
-    return (_int(instr, "k_w") - 1) * _int(instr, "dil_w")
+    return (instr.int_("k_w") - 1) * instr.int_("dil_w")
 
 
 def path(isa: str, instr: Instr) -> str:
@@ -140,24 +136,24 @@ def path(isa: str, instr: Instr) -> str:
 
 def _spans(isa: str, instr: Instr) -> bool:
     """Say whether a block may hold pixels of several rows: where whole blocks do not fill a row well."""
-    pixels, out_w = BLOCKS[isa].pixels, _int(instr, "out_w")
+    pixels, out_w = BLOCKS[isa].pixels, instr.int_("out_w")
     return out_w < pixels or (padded(out_w, pixels) - out_w) * 10 > out_w
 
 
 def _grain(isa: str, instr: Instr) -> int:
     """Return the inputs of a pixel in one step."""
-    return min(BLOCKS[isa].grain, _int(instr, "in_c")) if path(isa, instr) == "direct" else BLOCKS[isa].grain
+    return min(BLOCKS[isa].grain, instr.int_("in_c")) if path(isa, instr) == "direct" else BLOCKS[isa].grain
 
 
 def _steps(isa: str, instr: Instr) -> int:
     grain, chosen = _grain(isa, instr), path(isa, instr)
-    taps, in_c = _int(instr, "k_h") * _int(instr, "k_w"), _int(instr, "in_c")
+    taps, in_c = instr.int_("k_h") * instr.int_("k_w"), instr.int_("in_c")
     return taps * padded(in_c, grain) // grain if chosen == "rows" else padded(taps * in_c, grain) // grain
 
 
 def _conv_blocks(isa: str, instr: Instr) -> list[tuple[int, int]]:
     """Return whole blocks, and narrow ones where up to four outputs are left that they can end with."""
-    out_c, outputs, narrow = _int(instr, "out_c"), BLOCKS[isa].outputs, _NARROW[isa]
+    out_c, outputs, narrow = instr.int_("out_c"), BLOCKS[isa].outputs, _NARROW[isa]
     left = padded(out_c % outputs, narrow) if narrow else 0
     if not 0 < left <= min(4, out_c):
         return blocks(out_c, outputs)
@@ -167,20 +163,20 @@ def _conv_blocks(isa: str, instr: Instr) -> list[tuple[int, int]]:
 
 def _rest(isa: str, instr: Instr) -> int:
     """Return the inputs behind the last whole step, where a gathered block ends with zeros."""
-    return _int(instr, "in_c") % BLOCKS[isa].grain if path(isa, instr) == "point" else 0
+    return instr.int_("in_c") % BLOCKS[isa].grain if path(isa, instr) == "point" else 0
 
 
 def row_slots(instr: Instr) -> int:
     """Padded rows held at a time: those of one window."""
-    return (_int(instr, "k_h") - 1) * _int(instr, "dil_h") + 1
+    return (instr.int_("k_h") - 1) * instr.int_("dil_h") + 1
 
 
 def limits(instr: Instr) -> Mapping[str, ParamValue]:
     """Return what the end of a block needs: is the zero point odd, is the range narrower than int8."""
     return {
-        "odd": _int(instr, "out_zp") % 2,
-        "low": int(_int(instr, "out_min") > -128),
-        "high": int(_int(instr, "out_max") < 127),
+        "odd": instr.int_("out_zp") % 2,
+        "low": int(instr.int_("out_min") > -128),
+        "high": int(instr.int_("out_max") < 127),
     }
 
 
@@ -188,22 +184,22 @@ def conv_plan(isa: str, instr: Instr) -> Mapping[str, ParamValue]:
     """Return what the template prints with."""
     block, chosen, rest, (_, width) = BLOCKS[isa], path(isa, instr), _rest(isa, instr), _conv_blocks(isa, instr)[-1]
     narrow = width < block.outputs
-    k_h, k_w, in_c, stride = (_int(instr, key) for key in ("k_h", "k_w", "in_c", "stride_w"))
+    k_h, k_w, in_c, stride = (instr.int_(key) for key in ("k_h", "k_w", "in_c", "stride_w"))
     whole = in_c // block.grain if rest else _steps(isa, instr)
     plan: dict[str, ParamValue] = {
         "path": chosen, "isa": isa, "pixels": block.pixels, "outputs": block.outputs, "grain": _grain(isa, instr),
         "span": int(chosen in ("point", "pixels") and _spans(isa, instr)), **limits(instr),
-        "few": int(_int(instr, "out_c") < width), "narrow": _NARROW[isa] if narrow or rest else 0,
+        "few": int(instr.int_("out_c") < width), "narrow": _NARROW[isa] if narrow or rest else 0,
         "rest": int(rest > 0 or (narrow and chosen == "point")),
         "twice": int(isa == "a32" and chosen in ("point", "pixels") and whole % 2 == 0),
-        "shifted": int(_int(instr, "w_zp") != 0),
+        "shifted": int(instr.int_("w_zp") != 0),
     }  # fmt: skip
     if chosen in ("rows", "pixels"):
         plan |= {"k_w": k_w, "k_h": k_h, "slots": row_slots(instr), "reach": _reach(instr)}
     if chosen == "rows":
         groups = padded(in_c, block.grain) // block.grain
         plan |= {"stride": stride, "groups": groups, "twice": int(isa in ("dot", "i8mm") and k_h * groups % 2 == 0),
-                 "apart": (_int(instr, "dil_w") if is_spread(instr) else 1) * block.grain}  # fmt: skip
+                 "apart": (instr.int_("dil_w") if is_spread(instr) else 1) * block.grain}  # fmt: skip
     if chosen == "pixels":
         plan |= {"pieces": k_w if is_spread(instr) else 1, "piece": in_c if is_spread(instr) else k_w * in_c,
                  "width": padded(k_h * k_w * in_c, CHUNK), "steps": _steps(isa, instr)}  # fmt: skip
@@ -212,37 +208,37 @@ def conv_plan(isa: str, instr: Instr) -> Mapping[str, ParamValue]:
 
 def row_bytes(isa: str, instr: Instr) -> int:
     """Bytes of one padded row in scratch; a copy of 16 bytes may read behind the last window."""
-    grain, stride = BLOCKS[isa].grain, _int(instr, "stride_w")
+    grain, stride = BLOCKS[isa].grain, instr.int_("stride_w")
     if path(isa, instr) == "rows":
-        columns = _int(instr, "out_w") + _reach(instr) // stride
-        return columns * stride * padded(_int(instr, "in_c"), grain)
-    columns = (_int(instr, "out_w") - 1) * stride + _reach(instr) + 1
-    return padded(columns * _int(instr, "in_c") + CHUNK, CHUNK)
+        columns = instr.int_("out_w") + _reach(instr) // stride
+        return columns * stride * padded(instr.int_("in_c"), grain)
+    columns = (instr.int_("out_w") - 1) * stride + _reach(instr) + 1
+    return padded(columns * instr.int_("in_c") + CHUNK, CHUNK)
 
 
 def conv_scratch(isa: str, instr: Instr) -> int:
     """Bytes: a block of outputs, of inputs, the windows of a block, padded rows, their sums; in this order."""
     plan, block = conv_plan(isa, instr), BLOCKS[isa]
-    size = padded(block.pixels * _int(instr, "out_c"), CHUNK) if plan["span"] else 0
+    size = padded(block.pixels * instr.int_("out_c"), CHUNK) if plan["span"] else 0
     if plan["path"] in ("point", "pixels"):
         size += _steps(isa, instr) * block.grain * block.pixels
     if plan["path"] == "pixels":
         size += block.pixels * int(plan["width"]) + CHUNK
     if plan["path"] == "rows" and plan["shifted"]:
-        size += 4 * row_slots(instr) * ((_int(instr, "out_w") - 1) * _int(instr, "stride_w") + _reach(instr) + 1)
+        size += 4 * row_slots(instr) * ((instr.int_("out_w") - 1) * instr.int_("stride_w") + _reach(instr) + 1)
     return size + (row_slots(instr) * row_bytes(isa, instr) if plan["path"] in ("rows", "pixels") else 0)
 
 
 def _columns(instr: Instr) -> list[int]:
     """Return the columns of a window in the order of the inner loop: those of one phase of the stride are adjacent."""
-    return sorted(range(_int(instr, "k_w")), key=lambda kx: kx % _int(instr, "stride_w"))
+    return sorted(range(instr.int_("k_w")), key=lambda kx: kx % instr.int_("stride_w"))
 
 
 def pack_conv(isa: str, constants: Arrays, instr: Instr) -> Arrays:
     """Pack the constants of conv_s8."""
-    out_c, k_h, k_w, in_c = (_int(instr, key) for key in ("out_c", "k_h", "k_w", "in_c"))
+    out_c, k_h, k_w, in_c = (instr.int_(key) for key in ("out_c", "k_h", "k_w", "in_c"))
     grain, rest = _grain(isa, instr), _rest(isa, instr)
-    weights, shift = shifted(constants["weights"].reshape(out_c, k_h, k_w, in_c), _int(instr, "w_zp"))
+    weights, shift = shifted(constants["weights"].reshape(out_c, k_h, k_w, in_c), instr.int_("w_zp"))
     if path(isa, instr) == "rows":
         planes = np.zeros((out_c, k_h, k_w, padded(in_c, grain)), np.int8)
         planes[..., :in_c] = weights
@@ -258,14 +254,14 @@ def pack_conv(isa: str, constants: Arrays, instr: Instr) -> Arrays:
 
 
 def _fc_blocks(isa: str, instr: Instr) -> list[tuple[int, int]]:
-    out_n, outputs = _int(instr, "out_n"), _ROW_OUTPUTS[isa]
+    out_n, outputs = instr.int_("out_n"), _ROW_OUTPUTS[isa]
     return blocks(out_n, outputs, padded(out_n % outputs, 4))
 
 
 def pack_fc(isa: str, constants: Arrays, instr: Instr) -> Arrays:
     """Pack the constants of fc_s8: whole steps of 16 inputs, then what is left (dot: always steps of 4)."""
-    out_n, in_k = _int(instr, "out_n"), _int(instr, "in_k")
-    weights, shift = shifted(constants["weights"].reshape(out_n, in_k), _int(instr, "w_zp"))
+    out_n, in_k = instr.int_("out_n"), instr.int_("in_k")
+    weights, shift = shifted(constants["weights"].reshape(out_n, in_k), instr.int_("w_zp"))
     columns, grain = (padded(in_k, 4), 4) if isa == "dot" else (in_k, CHUNK)
     rows = np.zeros((out_n, columns), np.int8)
     rows[:, :in_k] = weights
@@ -279,11 +275,11 @@ def _pack(
     """Return the stream of rows[O, K], the codes in the order of the kernel; the shifts of the codes as `bias`."""
     codes, shift = coded
     weights = codes.reshape(len(codes), -1) + shift[:, None]
-    bias, scale = folded(weights, constants, _int(instr, "in_zp"))
+    bias, scale = folded(weights, constants, instr.int_("in_zp"))
     words = stream(rows, bias, scale, parts, grain, spare)
     pairs = isa in ("neon", "a32") and int(codes.min(initial=0)) > -128
     packed = {"weights": marked(words, bounded=is_bounded(weights, bias, scale), pairs=pairs), **EMPTY}
-    return packed | ({"bias": in_blocks(shift, parts)} if _int(instr, "w_zp") else {})
+    return packed | ({"bias": in_blocks(shift, parts)} if instr.int_("w_zp") else {})
 
 
 def accepts(instr: Instr) -> bool:
@@ -295,13 +291,13 @@ def accepts(instr: Instr) -> bool:
 
 def fc_plan(isa: str, instr: Instr) -> Mapping[str, ParamValue]:
     """Return what the template prints with."""
-    outputs, out_n, rest = _ROW_OUTPUTS[isa], _int(instr, "out_n"), _int(instr, "in_k") % CHUNK
+    outputs, out_n, rest = _ROW_OUTPUTS[isa], instr.int_("out_n"), instr.int_("in_k") % CHUNK
     width = _fc_blocks(isa, instr)[-1][1]
     return {
         "isa": isa, "outputs": outputs, "whole": int(out_n >= outputs), "few": int(out_n < width),
-        "narrow": width if out_n % outputs else 0, "steps": int(_int(instr, "in_k") >= CHUNK),
+        "narrow": width if out_n % outputs else 0, "steps": int(instr.int_("in_k") >= CHUNK),
         "rest": -(-rest // 4) if isa == "dot" else int(rest > 0), **limits(instr),
-        "shifted": int(_int(instr, "w_zp") != 0),
+        "shifted": int(instr.int_("w_zp") != 0),
     }  # fmt: skip
 
 

@@ -26,10 +26,6 @@ _MAX_PLANAR_ROWS = 16  # channels x kernel rows of a planar input that are print
 _MAX_KINDS, _MAX_COLUMNS = 6, 24
 
 
-def _int(instr: Instr, key: str) -> int:
-    return int(instr.params[key])
-
-
 @dataclass(frozen=True, slots=True)
 class Padded:
     """A layer filled up to whole blocks of channels and whole groups of inputs."""
@@ -48,7 +44,7 @@ def padded_layer(weights: np.ndarray, constants: Arrays, instr: Instr, channels:
     out_n, k = weights.shape
     blocks, groups = -(-out_n // channels), -(-k // (unit * _GROUP)) * unit
     padded = np.zeros((blocks * channels, groups * _GROUP), np.int64)
-    padded[:out_n, :k] = weights.astype(np.int64) - _int(instr, "w_zp")
+    padded[:out_n, :k] = weights.astype(np.int64) - instr.int_("w_zp")
     biases, scales = np.zeros(blocks * channels, np.int64), np.zeros(blocks * channels, np.float32)
     biases[:out_n] = constants["bias"]
     scales[:out_n] = constants["scale"]
@@ -81,7 +77,7 @@ def stream(weights: np.ndarray, constants: Arrays, instr: Instr, unit: int = 1) 
 
 def _sums(weights: np.ndarray, biases: np.ndarray, instr: Instr) -> tuple[np.ndarray, np.ndarray]:
     """Return the least and the greatest sum of each channel over all int8 inputs."""
-    ends = [weights * (x - _int(instr, "in_zp")) for x in (-128, 127)]
+    ends = [weights * (x - instr.int_("in_zp")) for x in (-128, 127)]
     return np.minimum(*ends).sum(1) + biases, np.maximum(*ends).sum(1) + biases
 
 
@@ -89,7 +85,7 @@ def _simplify_constant_channels(weights: np.ndarray, biases: np.ndarray, scales:
     """Replace, in place, channels whose sums are large and whose output is one code by a small bias."""
     low, high = _sums(weights, biases, instr)
     small = np.clip(low, 1 - _MAX_EVEN_SUM, _MAX_EVEN_SUM - 1)
-    args = scales, _int(instr, "out_zp"), _int(instr, "out_min"), _int(instr, "out_max")
+    args = scales, instr.int_("out_zp"), instr.int_("out_min"), instr.int_("out_max")
     codes = [requantize(sums, *args) for sums in (low, high, small)]
     one = (codes[0] == codes[1]) & (codes[0] == codes[2]) & (np.maximum(-low, high) >= _MAX_EVEN_SUM)
     weights[one], biases[one] = 0, small[one]
@@ -111,7 +107,7 @@ def _words(halves: np.ndarray) -> np.ndarray:
 
 def pack_fc(constants: Arrays, instr: Instr, groups: int = 1) -> Arrays:
     """Pack the constants of fc_s8; a unit are so many groups of inputs."""
-    weights = constants["weights"].reshape(_int(instr, "out_n"), _int(instr, "in_k"))
+    weights = constants["weights"].reshape(instr.int_("out_n"), instr.int_("in_k"))
     return {"weights": stream(weights, constants, instr, groups), **EMPTY}
 
 
@@ -127,18 +123,18 @@ def units_plan(instr: Instr) -> Mapping[str, ParamValue]:
 
 def accepts_units(instr: Instr) -> bool:
     """Accept what is more than one block, of inputs that may take two bytes of scratch each."""
-    return accepts_any_zero(instr) and _int(instr, "in_k") <= _MAX_EXPANDED and _int(instr, "out_n") > _GROUP
+    return accepts_any_zero(instr) and instr.int_("in_k") <= _MAX_EXPANDED and instr.int_("out_n") > _GROUP
 
 
 def units_scratch(instr: Instr) -> int:
     """A row of inputs as int16."""
-    return -(-_int(instr, "in_k") // 8) * 16
+    return -(-instr.int_("in_k") // 8) * 16
 
 
 def ending(instr: Instr) -> str:
     """Tell how codes are ended: u8, v8: zero point -128; u8, n8: without limits; v8: with an upper one only."""
-    limits = _int(instr, "out_min") > -128, _int(instr, "out_max") < 127
-    if _int(instr, "out_zp") == -128 and not limits[0]:
+    limits = instr.int_("out_min") > -128, instr.int_("out_max") < 127
+    if instr.int_("out_zp") == -128 and not limits[0]:
         return "v8" if limits[1] else "u8"
     return "s8" if any(limits) else "n8"
 
@@ -150,7 +146,7 @@ def pack_conv(constants: Arrays, instr: Instr) -> Arrays:
 
 def collected(weights: np.ndarray, instr: Instr) -> np.ndarray:
     """Return conv_s8's weights[O, K] in the order in which the inputs are collected."""
-    weights = weights.reshape([_int(instr, key) for key in ("out_c", "k_h", "k_w", "in_c")])
+    weights = weights.reshape([instr.int_(key) for key in ("out_c", "k_h", "k_w", "in_c")])
     path = conv_plan(instr)["path"]
     if path == "three":
         return _three(weights.transpose(0, 1, 3, 2))
@@ -169,7 +165,7 @@ def _three(weights: np.ndarray) -> np.ndarray:
 
 def accepts_matrix(instr: Instr) -> bool:
     """Accept int8 layers without groups whose weights have zero point 0."""
-    return accepts_any_zero(instr) and _int(instr, "w_zp") == 0
+    return accepts_any_zero(instr) and instr.int_("w_zp") == 0
 
 
 def accepts_any_zero(instr: Instr) -> bool:
@@ -207,7 +203,7 @@ def conv_plan(instr: Instr) -> Mapping[str, ParamValue]:
 def conv_scratch(instr: Instr) -> int:
     """Two pixels of inputs as int16, and as bytes where they are gathered."""
     plan = conv_plan(instr)
-    groups = -(-_int(instr, "k_h") * _int(instr, "k_w") * _int(instr, "in_c") // _GROUP)
+    groups = -(-instr.int_("k_h") * instr.int_("k_w") * instr.int_("in_c") // _GROUP)
     if plan["path"] == "three":
         groups = -(-(int(plan["rows"]) + -(-int(plan["rows"]) // 2)) // 2)
     return groups * (24 if plan["path"] in ("gather", "planar") else 16)
@@ -255,19 +251,19 @@ def plan_tiles(in_w: int, out_w: int, k_w: int, stride: int, dilation: int, pad:
 
 
 def _tiles(instr: Instr) -> Tiles:
-    return plan_tiles(*(_int(instr, key) for key in ("in_w", "out_w", "k_w", "stride_w", "dil_w", "pad_left")))
+    return plan_tiles(*(instr.int_(key) for key in ("in_w", "out_w", "k_w", "stride_w", "dil_w", "pad_left")))
 
 
 def depthwise_plan(instr: Instr) -> Mapping[str, ParamValue]:
     """What the tiles are printed for."""
     tiles = _tiles(instr)
-    plan: dict[str, ParamValue] = {key: _int(instr, key) for key in ("k_h", "k_w", "stride_w", "dil_w")}
-    plain = (_int(instr, "out_zp"), _int(instr, "out_min"), _int(instr, "out_max")) == (-128, -128, 127)
+    plan: dict[str, ParamValue] = {key: instr.int_(key) for key in ("k_h", "k_w", "stride_w", "dil_w")}
+    plain = (instr.int_("out_zp"), instr.int_("out_min"), instr.int_("out_max")) == (-128, -128, 127)
     texts = (",".join(map(str, (*kind, int(_begins_late(kind, instr))))) for kind in tiles.kinds)
     return plan | {
         "tiles": ";".join(texts), "middle": tiles.middle,
-        "left": tiles.left, "right": tiles.right, "u8": int(plain), "offset": int(_int(instr, "w_zp") != 0),
-        "mult": depthwise_multiplier(instr), "held": held_columns(_int(instr, "k_w")),
+        "left": tiles.left, "right": tiles.right, "u8": int(plain), "offset": int(instr.int_("w_zp") != 0),
+        "mult": depthwise_multiplier(instr), "held": held_columns(instr.int_("k_w")),
     }  # fmt: skip
 
 
@@ -278,10 +274,10 @@ def _begins_late(kind: tuple[int, int, int], instr: Instr) -> bool:
     then the base moves by one; of a column the last output first.
     """
     outputs, first, end = kind
-    if held_columns(_int(instr, "k_w")) < _int(instr, "k_w"):
+    if held_columns(instr.int_("k_w")) < instr.int_("k_w"):
         return False
-    stride, dilation = _int(instr, "stride_w"), _int(instr, "dil_w")
-    uses = [(x * stride + kx * dilation, x) for x in range(outputs) for kx in range(_int(instr, "k_w"))]
+    stride, dilation = instr.int_("stride_w"), instr.int_("dil_w")
+    uses = [(x * stride + kx * dilation, x) for x in range(outputs) for kx in range(instr.int_("k_w"))]
     left, order = sorted({column for column, _ in uses if first <= column < end}), list[int]()
     for base in range(first, end):
         now = [column for column in left if column - base in (0, 1, 2, 4, 8)]
@@ -303,7 +299,7 @@ def accepts_depthwise(instr: Instr) -> bool:
 
 def pack_depthwise(constants: Arrays, instr: Instr) -> Arrays:
     """Pack the constants of dwconv_s8: a stream of the first output channels of all inputs, then of the second"""
-    out_c, mult = _int(instr, "out_c"), depthwise_multiplier(instr)
+    out_c, mult = instr.int_("out_c"), depthwise_multiplier(instr)
     weights = constants["weights"].reshape(-1, out_c).astype(np.int8)
     scale = np.broadcast_to(constants["scale"].reshape(-1).astype(np.float32), out_c)
     bias = constants["bias"].reshape(-1).astype(np.int32)
@@ -313,7 +309,7 @@ def pack_depthwise(constants: Arrays, instr: Instr) -> Arrays:
 
 def depthwise_multiplier(instr: Instr) -> int:
     """Return how many output channels an input channel has."""
-    return _int(instr, "out_c") // _int(instr, "in_c")
+    return instr.int_("out_c") // instr.int_("in_c")
 
 
 def _depthwise_stream(weights: np.ndarray, bias: np.ndarray, scale: np.ndarray) -> np.ndarray:
@@ -330,20 +326,18 @@ def _depthwise_stream(weights: np.ndarray, bias: np.ndarray, scale: np.ndarray) 
 
 def accepts_add(instr: Instr) -> bool:
     """Accept operands without broadcasting."""
-    return int(instr.params["rank"]) == 1 and _int(instr, "a0") == _int(instr, "b0") == 1
+    return int(instr.params["rank"]) == 1 and instr.int_("a0") == instr.int_("b0") == 1
 
 
 def accepts_add_rows(instr: Instr) -> bool:
     """Accept operands without broadcasting, or with adjacent elements in rows of at least eight."""
-    dense = int(instr.params["rank"]) == 2 and _int(instr, "a1") == _int(instr, "b1") == 1
-    return accepts_add(instr) or (dense and _int(instr, "d1") >= 8)
+    dense = int(instr.params["rank"]) == 2 and instr.int_("a1") == instr.int_("b1") == 1
+    return accepts_add(instr) or (dense and instr.int_("d1") >= 8)
 
 
 def accepts_average(instr: Instr) -> bool:
     """Accept windows whose sums fit halfwords, and adjacent channels."""
-    return (
-        _int(instr, "k_h") * _int(instr, "k_w") <= 255 and _int(instr, "in_ch") == 1 and _int(instr, "in_c") >= _GROUP
-    )
+    return instr.int_("k_h") * instr.int_("k_w") <= 255 and instr.int_("in_ch") == 1 and instr.int_("in_c") >= _GROUP
 
 
 ADD = KernelVariant("dsp", NEEDS, rank=10, header="glow_dsp_add.h", in_place=True, accepts=accepts_add_rows)

@@ -14,21 +14,17 @@ _COLUMN_BYTES = 4096  # of scratch for the columns of a product at a time, where
 _SKIPPED_BYTES = 64  # before the first column: glow_dsp_quad_before()
 
 
-def _int(instr: Instr, key: str) -> int:
-    return int(instr.params[key])
-
-
 def _groups(instr: Instr) -> int:
-    return -(-_int(instr, "k") // 4)
+    return -(-instr.int_("k") // 4)
 
 
 def _pairs(instr: Instr) -> int:
-    return max(1, min(-(-_int(instr, "n") // 2), _COLUMN_BYTES // (16 + 16 * _groups(instr))))
+    return max(1, min(-(-instr.int_("n") // 2), _COLUMN_BYTES // (16 + 16 * _groups(instr))))
 
 
 def _plan(instr: Instr) -> Mapping[str, ParamValue]:
     """Pairs of columns that are prepared at a time; whether a column's elements are adjacent."""
-    return {"pairs": _pairs(instr), "path": "rows" if _int(instr, "b_row") == 1 else "columns"}
+    return {"pairs": _pairs(instr), "path": "rows" if instr.int_("b_row") == 1 else "columns"}
 
 
 def _scratch(instr: Instr) -> int:
@@ -40,12 +36,12 @@ def _accepts(instr: Instr) -> bool:
     """Accept int8 with adjacent columns on the left and in the output."""
     if any(instr.operand(role).type.dtype is not DType.S8 for role in ("a", "b", "out")):
         return False
-    return _int(instr, "a_col") == _int(instr, "out_col") == 1 and _int(instr, "m") >= 2 and _int(instr, "n") >= 2
+    return instr.int_("a_col") == instr.int_("out_col") == 1 and instr.int_("m") >= 2 and instr.int_("n") >= 2
 
 
 _ROUND = KernelVariant("dsp", NEEDS, rank=10, header="glow_dsp_round.h")
 LAYER_NORM = replace(_ROUND, in_place=True)
-SOFTMAX = replace(_ROUND, in_place=True, accepts=lambda instr: _int(instr, "inner") == 1)
+SOFTMAX = replace(_ROUND, in_place=True, accepts=lambda instr: instr.int_("inner") == 1)
 MATMUL = KernelVariant(
     "dsp", NEEDS, rank=10, header="glow_dsp_quad.h", accepts=_accepts, scratch_bytes=_scratch, plan=_plan
 )

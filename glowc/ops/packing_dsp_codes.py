@@ -15,16 +15,12 @@ _NARROW = (*_BYTES, DType.S16, DType.U16)
 _LEAST = 8  # elements for which a loop over words pays
 
 
-def _int(instr: Instr, key: str) -> int:
-    return int(instr.params[key])
-
-
 def _kind(instr: Instr, role: str) -> DType:
     return instr.operand(role).type.dtype
 
 
 def _is_long(instr: Instr) -> bool:
-    return _int(instr, "n") >= _LEAST
+    return instr.int_("n") >= _LEAST
 
 
 def _accepts_dequantize(instr: Instr) -> bool:
@@ -44,16 +40,16 @@ def _accepts_requantize(instr: Instr) -> bool:
 
 def _accepts_pool(instr: Instr) -> bool:
     """Accept adjacent channels, at least four."""
-    return _int(instr, "in_ch") == 1 and _int(instr, "in_c") >= 4
+    return instr.int_("in_ch") == 1 and instr.int_("in_c") >= 4
 
 
 def _accepts_mean(instr: Instr) -> bool:
     """Accept four adjacent sums, or a long one over adjacent codes."""
-    return _int(instr, "inner") >= 4 or (_int(instr, "inner") == 1 and _is_long(instr))
+    return instr.int_("inner") >= 4 or (instr.int_("inner") == 1 and _is_long(instr))
 
 
 def _mean_plan(instr: Instr) -> Mapping[str, ParamValue]:
-    return {"path": "row" if _int(instr, "inner") == 1 else "columns"}
+    return {"path": "row" if instr.int_("inner") == 1 else "columns"}
 
 
 _CODES = KernelVariant("dsp", NEEDS, rank=10, header="glow_dsp_codes.h")

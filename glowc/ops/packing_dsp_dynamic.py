@@ -23,18 +23,14 @@ _MAX_EVEN_SUM = 1 << 23
 _MOST = 255  # a code less its zero point
 
 
-def _int(instr: Instr, key: str) -> int:
-    return int(instr.params[key])
-
-
 def _row_bytes(instr: Instr) -> int:
     """Four rows of inputs as int16."""
-    return 32 * -(-_int(instr, "in_k") // 4)
+    return 32 * -(-instr.int_("in_k") // 4)
 
 
 def _accepts(instr: Instr) -> bool:
     """Accept at least three rows."""
-    return _int(instr, "rows") >= 3 and _row_bytes(instr) <= _ROW_BYTES
+    return instr.int_("rows") >= 3 and _row_bytes(instr) <= _ROW_BYTES
 
 
 def _plan(instr: Instr) -> Mapping[str, ParamValue]:
@@ -44,7 +40,7 @@ def _plan(instr: Instr) -> Mapping[str, ParamValue]:
 
 def _pack(constants: Arrays, instr: Instr) -> Arrays:
     """Return the stream; the element type of the weights tells whether two outputs share a halfword."""
-    k, n = _int(instr, "in_k"), _int(instr, "out_n")
+    k, n = instr.int_("in_k"), instr.int_("out_n")
     weights = constants["weights"].reshape(n, k).astype(np.int64) - constants["w_zp"].astype(np.int64).reshape(n, 1)
     padded = np.pad(weights, ((0, n % 2), (0, -k % 4)))
     even, odd = padded[0::2], padded[1::2]
@@ -61,8 +57,8 @@ def _pack(constants: Arrays, instr: Instr) -> Arrays:
 
 def _accepts_conv(instr: Instr) -> bool:
     """Accept NHWC without groups, two outputs or more, at least a word of adjacent inputs."""
-    plain = _int(instr, "nhwc") == _int(instr, "groups") == 1 and _int(instr, "out_c") >= 2
-    adjacent = _int(instr, "dil_w") == 1 and _int(instr, "k_w") * _int(instr, "in_c") >= 4
+    plain = instr.int_("nhwc") == instr.int_("groups") == 1 and instr.int_("out_c") >= 2
+    adjacent = instr.int_("dil_w") == 1 and instr.int_("k_w") * instr.int_("in_c") >= 4
     return plain and adjacent
 
 

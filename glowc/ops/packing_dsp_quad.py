@@ -33,10 +33,6 @@ _GROUP = 4
 _QUAD_COST, _PAIR_COST, _BLOCK_COST = 0.70, 0.75, 9.0  # instructions per multiply-accumulate, and per output
 
 
-def _int(instr: Instr, key: str) -> int:
-    return int(instr.params[key])
-
-
 def _groups(instr: Instr) -> int:
     return conv_scratch(instr) // 16
 
@@ -48,7 +44,7 @@ def plan(instr: Instr) -> Mapping[str, ParamValue]:
 
 def _span(instr: Instr) -> int:
     """Bytes of one row under the windows of four pixels."""
-    return (3 * _int(instr, "stride_w") + _int(instr, "k_w")) * _int(instr, "in_c")
+    return (3 * instr.int_("stride_w") + instr.int_("k_w")) * instr.int_("in_c")
 
 
 def scratch_bytes(instr: Instr) -> int:
@@ -58,7 +54,7 @@ def scratch_bytes(instr: Instr) -> int:
 
 def _pays(instr: Instr) -> bool:
     """Say whether four pixels at a time need fewer instructions than two, the last ones of a row included."""
-    width, height = _int(instr, "out_w"), _int(instr, "out_h")
+    width, height = instr.int_("out_w"), instr.int_("out_h")
     if plan(instr)["path"] != "rows":
         width, height = width * height, 1
     inputs = _GROUP * _groups(instr)
@@ -71,12 +67,12 @@ def accepts(instr: Instr) -> bool:
     """Accept what pays and whose scratch is at most three input rows, or two pixels, as int16."""
     if not _is_possible(instr):
         return False
-    rows = 2 * 3 * _int(instr, "in_w") * _int(instr, "in_c")
+    rows = 2 * 3 * instr.int_("in_w") * instr.int_("in_c")
     return scratch_bytes(instr) <= max(rows, 2 * 8 * _groups(instr)) and _pays(instr)
 
 
 def _is_possible(instr: Instr) -> bool:
-    if not accepts_any_zero(instr) or _int(instr, "out_c") < 2:
+    if not accepts_any_zero(instr) or instr.int_("out_c") < 2:
         return False
     return conv_plan(instr)["path"] in ("point", "rows", "three")
 
@@ -125,23 +121,23 @@ def quad_steps(weights: np.ndarray, inputs: int) -> np.ndarray:
 
 def _fc_scratch(instr: Instr) -> int:
     """Four rows of inputs as int16."""
-    return 8 * _PIXELS * -(-_int(instr, "in_k") // _GROUP)
+    return 8 * _PIXELS * -(-instr.int_("in_k") // _GROUP)
 
 
 def _accepts_fc(instr: Instr) -> bool:
     """Accept at least three rows, of which at most one in four is computed in vain."""
-    rows = _int(instr, "rows")
+    rows = instr.int_("rows")
     few = rows < 3 or 4 * -(-rows // 4) * 3 > 4 * rows
-    return not few and accepts_any_zero(instr) and _int(instr, "out_n") >= 2 and _fc_scratch(instr) <= _FC_BYTES
+    return not few and accepts_any_zero(instr) and instr.int_("out_n") >= 2 and _fc_scratch(instr) <= _FC_BYTES
 
 
 def _pack_fc(constants: Arrays, instr: Instr) -> Arrays:
-    return _packed(constants["weights"].reshape(_int(instr, "out_n"), -1), constants, instr)
+    return _packed(constants["weights"].reshape(instr.int_("out_n"), -1), constants, instr)
 
 
 def _shift_scratch(instr: Instr) -> int:
     """As `scratch_bytes`, and the sums of four pixels."""
-    return scratch_bytes(instr) + 4 * _PIXELS * 2 * -(-_int(instr, "out_c") // 2)
+    return scratch_bytes(instr) + 4 * _PIXELS * 2 * -(-instr.int_("out_c") // 2)
 
 
 def _accepts_shift(instr: Instr) -> bool:
@@ -151,10 +147,10 @@ def _accepts_shift(instr: Instr) -> bool:
 
 def _pack_shift(constants: Arrays, instr: Instr) -> Arrays:
     """Pack the weights of conv_s8rs; the bias is in its constant `offset`."""
-    channels = _int(instr, "out_c")
+    channels = instr.int_("out_c")
     plain: Arrays = {"bias": np.zeros(channels, np.int64), "scale": np.ones(channels, np.float32)}
     weights = collected(constants["weights"], instr)
-    less = weights.astype(np.int64) - _int(instr, "w_zp")
+    less = weights.astype(np.int64) - instr.int_("w_zp")
     return {"weights": _packed(weights, plain, instr)["weights"], **short_offset(*sums(less, instr), constants, instr)}
 
 

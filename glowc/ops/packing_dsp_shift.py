@@ -15,27 +15,23 @@ _LOW, _HIGH = -(1 << 21), (1 << 21) - 1  # glow_short_sum
 _WORD = 1 << 31
 
 
-def _int(instr: Instr, key: str) -> int:
-    return int(instr.params[key])
-
-
 def sums(weights: np.ndarray, instr: Instr) -> tuple[np.ndarray, np.ndarray]:
     """Return the least and the greatest sum of weights[O, K], less their zero point, over all inputs."""
     kind = instr.operand("in").type.dtype
-    ends = [weights * (x - _int(instr, "in_zp")) for x in (kind.qmin, kind.qmax)]
+    ends = [weights * (x - instr.int_("in_zp")) for x in (kind.qmin, kind.qmax)]
     return np.minimum(*ends).sum(1), np.maximum(*ends).sum(1)
 
 
 def short_offset(low: np.ndarray, high: np.ndarray, constants: Arrays, instr: Instr) -> Arrays:
     """Return the offset with the zero point in it as int32, or nothing; sums lie between `low` and `high`."""
-    shift = _int(instr, "shift")
-    offset = constants["offset"].astype(object) + (_int(instr, "out_zp") << shift)
+    shift = instr.int_("shift")
+    offset = constants["offset"].astype(object) + (instr.int_("out_zp") << shift)
     if not 0 < shift < 32:
         return {}
     ends = [low.astype(object), np.clip(low, _LOW, _HIGH).astype(object)]
     ends += [high.astype(object), np.clip(high, _LOW, _HIGH).astype(object)]
     products = [end * constants["mul"].astype(object) + offset for end in ends]
-    codes = [np.clip(product >> shift, _int(instr, "out_min"), _int(instr, "out_max")) for product in products]
+    codes = [np.clip(product >> shift, instr.int_("out_min"), instr.int_("out_max")) for product in products]
     same = all(np.array_equal(codes[i], codes[i + 1]) for i in (0, 2))
     fits = all(-_WORD <= value < _WORD for i in (1, 3) for value in products[i])
     fits = fits and all(-_WORD <= value < _WORD for value in offset)

@@ -23,22 +23,18 @@ _CHANNELS = 16  # whose sums are in scratch at a time
 _SCRATCH_BYTES = 8192
 
 
-def _int(instr: Instr, key: str) -> int:
-    return int(instr.params[key])
-
-
 def _is_planar(instr: Instr) -> bool:
-    return _int(instr, "in_ch") != 1 and _int(instr, "in_c") > 1
+    return instr.int_("in_ch") != 1 and instr.int_("in_c") > 1
 
 
 def _run(instr: Instr) -> int:
     """Adjacent inputs under a window."""
-    return _int(instr, "k_w") * (1 if _is_planar(instr) else _int(instr, "in_c"))
+    return instr.int_("k_w") * (1 if _is_planar(instr) else instr.int_("in_c"))
 
 
 def _inputs(instr: Instr) -> int:
     """Inputs of a pixel, every run an even number of them, at least two steps."""
-    runs = _int(instr, "k_h") * (_int(instr, "in_c") if _is_planar(instr) else 1)
+    runs = instr.int_("k_h") * (instr.int_("in_c") if _is_planar(instr) else 1)
     return max(4, runs * -(-_run(instr) // 2) * 2)
 
 
@@ -48,41 +44,41 @@ def _scratch(instr: Instr) -> int:
 
 
 def _plan(instr: Instr) -> Mapping[str, ParamValue]:
-    full = (_int(instr, "out_min"), _int(instr, "out_max")) == (-128, 127)
+    full = (instr.int_("out_min"), instr.int_("out_max")) == (-128, 127)
     return {"path": "planar" if _is_planar(instr) else "rows", "full": int(full), "channels": _CHANNELS}
 
 
 def _is_possible(instr: Instr) -> bool:
     """Say whether inputs have zero point 0 and weights less their zero point fit a halfword."""
     kinds = [instr.operand(role).type.dtype for role in ("in", "weights")]
-    return kinds == [DType.S16, DType.S8] and _int(instr, "in_zp") == 0
+    return kinds == [DType.S16, DType.S8] and instr.int_("in_zp") == 0
 
 
 def _accepts_fc(instr: Instr) -> bool:
     """Accept two outputs or more."""
-    return _is_possible(instr) and _int(instr, "out_n") >= 2
+    return _is_possible(instr) and instr.int_("out_n") >= 2
 
 
 def _accepts_depthwise(instr: Instr) -> bool:
     """Accept one output channel per input channel, at least four adjacent ones."""
-    alike = _int(instr, "in_c") == _int(instr, "out_c") == _int(instr, "groups") >= 4
-    return _is_possible(instr) and alike and _int(instr, "in_ch") == 1
+    alike = instr.int_("in_c") == instr.int_("out_c") == instr.int_("groups") >= 4
+    return _is_possible(instr) and alike and instr.int_("in_ch") == 1
 
 
 def _accepts(instr: Instr) -> bool:
     """Accept inputs that are adjacent under the window."""
-    if not _is_possible(instr) or _int(instr, "groups") != 1:
+    if not _is_possible(instr) or instr.int_("groups") != 1:
         return False
-    adjacent = _int(instr, "in_col") == (1 if _is_planar(instr) else _int(instr, "in_c"))
-    dense = adjacent and (_int(instr, "dil_w") == 1 or _int(instr, "k_w") == 1)
-    return dense and _int(instr, "out_c") >= 2 and _scratch(instr) <= _SCRATCH_BYTES
+    adjacent = instr.int_("in_col") == (1 if _is_planar(instr) else instr.int_("in_c"))
+    dense = adjacent and (instr.int_("dil_w") == 1 or instr.int_("k_w") == 1)
+    return dense and instr.int_("out_c") >= 2 and _scratch(instr) <= _SCRATCH_BYTES
 
 
 def _pack(constants: Arrays, instr: Instr) -> Arrays:
     """Return the stream of weights and biases; of a shift the short offset, too."""
-    channels = _int(instr, "out_c")
-    weights = constants["weights"].reshape([_int(instr, key) for key in ("out_c", "k_h", "k_w", "in_c")])
-    weights = weights.astype(np.int64) - _int(instr, "w_zp")
+    channels = instr.int_("out_c")
+    weights = constants["weights"].reshape([instr.int_(key) for key in ("out_c", "k_h", "k_w", "in_c")])
+    weights = weights.astype(np.int64) - instr.int_("w_zp")
     flat = weights.reshape(channels, -1)
     if _is_planar(instr):
         weights = weights.transpose(0, 3, 1, 2)

@@ -17,12 +17,8 @@ _BLOCK = 4  # outputs
 _LARGE = 9  # positions of a window
 
 
-def _int(instr: Instr, key: str) -> int:
-    return int(instr.params[key])
-
-
 def _is_planar(instr: Instr) -> bool:
-    return _int(instr, "in_ch") != 1 and _int(instr, "in_c") > 1
+    return instr.int_("in_ch") != 1 and instr.int_("in_c") > 1
 
 
 def _conv_plan(instr: Instr) -> Mapping[str, ParamValue]:
@@ -31,61 +27,61 @@ def _conv_plan(instr: Instr) -> Mapping[str, ParamValue]:
 
 def _accepts_conv(instr: Instr) -> bool:
     """Accept a window whose rows lie in the input as they are, and at least four outputs."""
-    if _int(instr, "groups") != 1 or _int(instr, "out_c") < _BLOCK:
+    if instr.int_("groups") != 1 or instr.int_("out_c") < _BLOCK:
         return False
-    adjacent = _int(instr, "in_col") == (1 if _is_planar(instr) else _int(instr, "in_c"))
-    return adjacent and (_int(instr, "dil_w") == 1 or _int(instr, "k_w") == 1)
+    adjacent = instr.int_("in_col") == (1 if _is_planar(instr) else instr.int_("in_c"))
+    return adjacent and (instr.int_("dil_w") == 1 or instr.int_("k_w") == 1)
 
 
 def _pack_conv(constants: Arrays, instr: Instr) -> Arrays:
     """Order the weights of a planar input by channel first."""
     if not _is_planar(instr):
         return {}
-    weights = constants["weights"].reshape([_int(instr, key) for key in ("out_c", "k_h", "k_w", "in_c")])
+    weights = constants["weights"].reshape([instr.int_(key) for key in ("out_c", "k_h", "k_w", "in_c")])
     return {"weights": np.ascontiguousarray(weights.transpose(0, 3, 1, 2)).reshape(-1)}
 
 
 def _zero_at_zero(instr: Instr) -> bool:
     """Say whether int8 weights have zero point 0."""
-    return _int(instr, "w_zp") == 0
+    return instr.int_("w_zp") == 0
 
 
 def _accepts_depthwise(instr: Instr) -> bool:
     """Accept one output a channel, at least eight adjacent channels."""
-    dense = _int(instr, "in_ch") == 1 and _int(instr, "in_col") == _int(instr, "in_c")
-    return dense and _int(instr, "groups") == _int(instr, "out_c") == _int(instr, "in_c") >= 8
+    dense = instr.int_("in_ch") == 1 and instr.int_("in_col") == instr.int_("in_c")
+    return dense and instr.int_("groups") == instr.int_("out_c") == instr.int_("in_c") >= 8
 
 
 def _accepts_fc(instr: Instr) -> bool:
-    return _int(instr, "in_k") >= _BLOCK and _int(instr, "out_n") >= _BLOCK
+    return instr.int_("in_k") >= _BLOCK and instr.int_("out_n") >= _BLOCK
 
 
 def _matmul_plan(instr: Instr) -> Mapping[str, ParamValue]:
-    return {"path": "outer" if _int(instr, "b_col") == 1 else "dots"}
+    return {"path": "outer" if instr.int_("b_col") == 1 else "dots"}
 
 
 def _accepts_matmul(instr: Instr) -> bool:
     """Accept adjacent columns of a, adjacent columns or rows of b, and at least two rows and four columns."""
-    adjacent = _int(instr, "a_col") == 1 and 1 in (_int(instr, "b_col"), _int(instr, "b_row"))
-    return adjacent and _int(instr, "m") >= 2 and _int(instr, "n") >= _BLOCK
+    adjacent = instr.int_("a_col") == 1 and 1 in (instr.int_("b_col"), instr.int_("b_row"))
+    return adjacent and instr.int_("m") >= 2 and instr.int_("n") >= _BLOCK
 
 
 def _accepts_maximum(instr: Instr) -> bool:
     """Accept adjacent channels, at least four."""
-    return _int(instr, "in_ch") == 1 and _int(instr, "in_c") >= _BLOCK
+    return instr.int_("in_ch") == 1 and instr.int_("in_c") >= _BLOCK
 
 
 def _accepts_average(instr: Instr) -> bool:
     """Accept as of a maximum, and windows that are worth a loop of their own."""
-    return _accepts_maximum(instr) and _int(instr, "k_h") * _int(instr, "k_w") >= _LARGE
+    return _accepts_maximum(instr) and instr.int_("k_h") * instr.int_("k_w") >= _LARGE
 
 
 def _binary_plan(instr: Instr) -> Mapping[str, ParamValue]:
     """Which bounds there are, and whether an operand goes on along the last axis or is one number for all."""
     last = int(instr.params["rank"]) - 1
-    bounds = [_int(instr, "clamp") and abs(float(instr.params[key])) < math.inf for key in ("act_min", "act_max")]
+    bounds = [instr.int_("clamp") and abs(float(instr.params[key])) < math.inf for key in ("act_min", "act_max")]
     limit = "" if not any(bounds) else "_between" if bounds[1] else "_from"
-    return {"limit": limit, **{f"{name}_step": _int(instr, f"{name}{last}") for name in "ab"}}
+    return {"limit": limit, **{f"{name}_step": instr.int_(f"{name}{last}") for name in "ab"}}
 
 
 def _accepts_binary(instr: Instr) -> bool:
@@ -93,8 +89,8 @@ def _accepts_binary(instr: Instr) -> bool:
     if instr.params["op"] not in ("add", "sub", "mul", "div") or instr.operand("out").type.dtype is not DType.F32:
         return False
     last = int(instr.params["rank"]) - 1
-    steps = {_int(instr, f"{name}{last}") for name in "ab"}
-    return last >= 0 and 1 in steps and steps <= {0, 1} and _int(instr, f"d{last}") >= 2 * _BLOCK
+    steps = {instr.int_(f"{name}{last}") for name in "ab"}
+    return last >= 0 and 1 in steps and steps <= {0, 1} and instr.int_(f"d{last}") >= 2 * _BLOCK
 
 
 _SHARED = KernelVariant("fpu", NEEDS, rank=10, header="glow_fpu.h")

@@ -39,13 +39,9 @@ _DOT_REGISTERS = 6
 _SPARE = 16  # bytes that the last vector of a row may read behind its last window
 
 
-def _int(instr: Instr, key: str) -> int:
-    return int(instr.params[key])
-
-
 def _windows(isa: str, instr: Instr) -> bool:
     """Say whether padded rows suit: what packing_a64 would copy window by window, and not too much of it."""
-    k_h, k_w, in_c, stride = (_int(instr, key) for key in ("k_h", "k_w", "in_c", "stride_w"))
+    k_h, k_w, in_c, stride = (instr.int_(key) for key in ("k_h", "k_w", "in_c", "stride_w"))
     if path("neon" if isa == "dot" else isa, instr) != "pixels":
         return False
     if isa == "dot":
@@ -54,23 +50,23 @@ def _windows(isa: str, instr: Instr) -> bool:
 
 
 def _accepts(isa: str, instr: Instr) -> bool:
-    out_w, pixels = _int(instr, "out_w"), PIXELS[isa]
-    if not accepts(instr) or is_spread(instr) or (isa == "dot" and _int(instr, "w_zp") != 0):
+    out_w, pixels = instr.int_("out_w"), PIXELS[isa]
+    if not accepts(instr) or is_spread(instr) or (isa == "dot" and instr.int_("w_zp") != 0):
         return False
     if out_w < pixels or padded(out_w, pixels) * 4 > out_w * 5:
         return False
-    return _int(instr, "in_c") <= POINT_INPUTS[isa] if is_dense_point(instr) else _windows(isa, instr)
+    return instr.int_("in_c") <= POINT_INPUTS[isa] if is_dense_point(instr) else _windows(isa, instr)
 
 
 def plan(isa: str, instr: Instr) -> Mapping[str, ParamValue]:
     """Return what the template prints with."""
-    k_h, k_w, in_c, stride = (_int(instr, key) for key in ("k_h", "k_w", "in_c", "stride_w"))
+    k_h, k_w, in_c, stride = (instr.int_(key) for key in ("k_h", "k_w", "in_c", "stride_w"))
     shared: dict[str, ParamValue] = {
-        "isa": isa, "pixels": PIXELS[isa], "narrow": int(_int(instr, "out_c") < OUTPUTS), **limits(instr),
+        "isa": isa, "pixels": PIXELS[isa], "narrow": int(instr.int_("out_c") < OUTPUTS), **limits(instr),
     }  # fmt: skip
     if is_dense_point(instr):
-        adjacent = in_c == OUTPUTS == _int(instr, "in_col") * stride
-        point = {"rest": in_c % 8, "adjacent": int(adjacent), "small": int(_int(instr, "w_zp") == 0)}
+        adjacent = in_c == OUTPUTS == instr.int_("in_col") * stride
+        point = {"rest": in_c % 8, "adjacent": int(adjacent), "small": int(instr.int_("w_zp") == 0)}
         return {"path": "lane-point", **point, **shared}
     rows = {
         "k_h": k_h,
@@ -86,21 +82,21 @@ def scratch(isa: str, instr: Instr) -> int:
     """Bytes: the padded rows of one window, and what vectors read behind the last."""
     if is_dense_point(instr):
         return 0
-    columns = (_int(instr, "out_w") - 1) * _int(instr, "stride_w") + _int(instr, "k_w")
-    pixel = 4 if isa == "dot" else 2 * _int(instr, "in_c")
+    columns = (instr.int_("out_w") - 1) * instr.int_("stride_w") + instr.int_("k_w")
+    pixel = 4 if isa == "dot" else 2 * instr.int_("in_c")
     return row_slots(instr) * padded(columns * pixel + _SPARE, 16)
 
 
 def pack(isa: str, constants: Arrays, instr: Instr) -> Arrays:
     """Pack the constants."""
-    out_c, in_c = _int(instr, "out_c"), _int(instr, "in_c")
-    weights = constants["weights"].reshape(out_c, -1, in_c).astype(np.int16) - _int(instr, "w_zp")
-    bias, scale = folded(weights, constants, _int(instr, "in_zp"))
+    out_c, in_c = instr.int_("out_c"), instr.int_("in_c")
+    weights = constants["weights"].reshape(out_c, -1, in_c).astype(np.int16) - instr.int_("w_zp")
+    bias, scale = folded(weights, constants, instr.int_("in_zp"))
     if isa == "dot":
         rows: np.ndarray = np.zeros((*weights.shape[:2], 4), np.int8)
         rows[..., :in_c] = weights
     else:
-        rows = weights.astype(np.int8) if is_dense_point(instr) and _int(instr, "w_zp") == 0 else weights
+        rows = weights.astype(np.int8) if is_dense_point(instr) and instr.int_("w_zp") == 0 else weights
     words = stream(rows.reshape(out_c, -1), bias, scale, blocks(out_c, OUTPUTS), 4 if isa == "dot" else 1)
     return {"weights": marked(words, bounded=is_bounded(weights, bias, scale), pairs=False), **EMPTY}
 

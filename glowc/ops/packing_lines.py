@@ -23,14 +23,10 @@ _ORDER = {3: [0, 1, 2], 7: [6, 0, 1, 2, 3, 4, 5]}
 _SHIFTS = {3: [2], 7: [3, 6]}
 
 
-def _int(instr: Instr, key: str) -> int:
-    return int(instr.params[key])
-
-
 def period(instr: Instr) -> int:
     """Return the lines of the packed table: whole pixels where the channels are the last axis."""
-    channels = _int(instr, "channels")
-    if _int(instr, "rank") != 1:
+    channels = instr.int_("channels")
+    if instr.int_("rank") != 1:
         return channels
     whole = math.lcm(channels, _VECTOR)
     return whole if _LEAST <= whole <= _LONGEST else -(-_LEAST // channels) * channels
@@ -43,7 +39,7 @@ def _pack(width: int, constants: Arrays, instr: Instr) -> Arrays:
     table = np.tile(lines[:, _ORDER[columns]], (period(instr) // len(lines), 1))
     if width > 1:
         table[:, _SHIFTS[columns]] *= -1
-    if _int(instr, "rank") == 1:
+    if instr.int_("rank") == 1:
         table = np.pad(table, ((0, -len(table) % width), (0, 0)))
         table = table.reshape(-1, width, columns).transpose(0, 2, 1)
     return {"lines": np.ascontiguousarray(table).reshape(-1, columns)}
@@ -55,12 +51,12 @@ def _plan(instr: Instr) -> Mapping[str, ParamValue]:
 
 def _is_long(least: int, instr: Instr) -> bool:
     """Accept adjacent channels, and rows of at least `least` codes of one channel."""
-    return _int(instr, "rank") == 1 or _int(instr, "inner") >= least
+    return instr.int_("rank") == 1 or instr.int_("inner") >= least
 
 
 def _is_full(instr: Instr) -> bool:
     """Accept results that are limited to int8 and nothing narrower."""
-    return (_int(instr, "out_min"), _int(instr, "out_max")) == (-128, 127) and _is_long(3, instr)
+    return (instr.int_("out_min"), instr.int_("out_max")) == (-128, 127) and _is_long(3, instr)
 
 
 _BASE = KernelVariant("m3", in_place=True, plan=_plan)

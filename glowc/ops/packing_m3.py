@@ -31,10 +31,6 @@ _ALWAYS = 1 << 31
 _EXACT_SUM = 1 << 24  # float32 holds every integer up to it
 
 
-def _int(instr: Instr, key: str) -> int:
-    return int(instr.params[key])
-
-
 def near_tie(sums: int) -> int:
     """Return how near to a tie, in 2^-32, codes of sums up to `sums` in magnitude may be misjudged."""
     return sums + (1 << 16) + 1 if sums <= _EXACT_SUM else _ALWAYS
@@ -42,8 +38,8 @@ def near_tie(sums: int) -> int:
 
 def fold(weights: np.ndarray, constants: Arrays, instr: Instr) -> np.ndarray:
     """Return the biases of weights[O, taps] with the zero point folded in (modulo 2^32), and `near_tie`."""
-    weights = weights.astype(np.int64) - _int(instr, "w_zp")
-    bias = constants["bias"].astype(np.int64) - _int(instr, "in_zp") * weights.sum(1)
+    weights = weights.astype(np.int64) - instr.int_("w_zp")
+    bias = constants["bias"].astype(np.int64) - instr.int_("in_zp") * weights.sum(1)
     _shrink_constant_channels(weights, bias, constants["scale"], instr)
     most = int((np.abs(bias) + 128 * np.abs(weights).sum(1)).max(initial=0))
     return wrapped(np.append(bias, near_tie(most)))
@@ -52,7 +48,7 @@ def fold(weights: np.ndarray, constants: Arrays, instr: Instr) -> np.ndarray:
 def _shrink_constant_channels(weights: np.ndarray, bias: np.ndarray, scale: np.ndarray, instr: Instr) -> None:
     """Replace, in place, the large bias of a channel without weights by a smaller one of the same code."""
     small = np.clip(bias, 1 - _EXACT_SUM, _EXACT_SUM - 1)
-    args = np.broadcast_to(scale, bias.shape), _int(instr, "out_zp"), _int(instr, "out_min"), _int(instr, "out_max")
+    args = np.broadcast_to(scale, bias.shape), instr.int_("out_zp"), instr.int_("out_min"), instr.int_("out_max")
     alike = ~weights.any(1) & (requantize(bias, *args) == requantize(small, *args))
     bias[alike] = small[alike]
 
@@ -64,7 +60,7 @@ def wrapped(values: np.ndarray) -> np.ndarray:
 
 def pack_fc(constants: Arrays, instr: Instr) -> Arrays:
     """Return weights of eight outputs in turn, those of the last ones as rows; fold the zero point into the bias."""
-    weights = constants["weights"].reshape(_int(instr, "out_n"), _int(instr, "in_k"))
+    weights = constants["weights"].reshape(instr.int_("out_n"), instr.int_("in_k"))
     return {"weights": fc_order(weights), "bias": fold(weights, constants, instr)}
 
 
@@ -77,18 +73,18 @@ def fc_order(weights: np.ndarray) -> np.ndarray:
 
 def pack_fc_rows(constants: Arrays, instr: Instr) -> Arrays:
     """Fold the zero point into the bias; the weights stay."""
-    weights = constants["weights"].reshape(_int(instr, "out_n"), _int(instr, "in_k"))
+    weights = constants["weights"].reshape(instr.int_("out_n"), instr.int_("in_k"))
     return {"bias": fold(weights, constants, instr)}
 
 
 def rows_scratch(instr: Instr) -> int:
     """Two words per input of four rows."""
-    return 8 * _int(instr, "in_k")
+    return 8 * instr.int_("in_k")
 
 
 def accepts_rows(instr: Instr) -> bool:
     """Accept at least three rows, of which at most one in four is computed in vain."""
-    rows = _int(instr, "rows")
+    rows = instr.int_("rows")
     few = rows < 3 or -(-rows // 4) * 3 > rows
     return not few and accepts_matrix(instr) and rows_scratch(instr) <= _ROWS_BYTES["m3"]
 
@@ -100,8 +96,8 @@ def accepts_few_inputs(instr: Instr) -> bool:
 
 def fc_plan(instr: Instr) -> Mapping[str, ParamValue]:
     """Tell whether all int8 codes are allowed; if the weights have a zero point."""
-    full = (_int(instr, "out_min"), _int(instr, "out_max")) == (-128, 127)
-    return {"full": int(full), "offset": int(_int(instr, "w_zp") != 0)}
+    full = (instr.int_("out_min"), instr.int_("out_max")) == (-128, 127)
+    return {"full": int(full), "offset": int(instr.int_("w_zp") != 0)}
 
 
 def accepts_matrix(instr: Instr) -> bool:
@@ -119,25 +115,25 @@ def pack_conv(constants: Arrays, instr: Instr) -> Arrays:
 
 def conv_weights(weights: np.ndarray, instr: Instr) -> np.ndarray:
     """Return the weights [O, kH, kW, I] of a convolution."""
-    return weights.reshape([_int(instr, key) for key in ("out_c", "k_h", "k_w", "in_c")])
+    return weights.reshape([instr.int_(key) for key in ("out_c", "k_h", "k_w", "in_c")])
 
 
 def conv_order(weights: np.ndarray, instr: Instr) -> Arrays:
     """Return the `weights` of a planar input in the order kernel row, channel, column."""
-    return {"weights": np.ascontiguousarray(weights.transpose(0, 1, 3, 2))} if _int(instr, "in_ch") != 1 else {}
+    return {"weights": np.ascontiguousarray(weights.transpose(0, 1, 3, 2))} if instr.int_("in_ch") != 1 else {}
 
 
 def plan(instr: Instr) -> Mapping[str, ParamValue]:
     """Tell whether pixels are read in place; if a row of a window is dense; if channels are planes."""
-    point, planar = conv_plan(instr)["path"] == "point", _int(instr, "in_ch") != 1
-    dense = _int(instr, "in_col") == (1 if planar else _int(instr, "in_c")) and _int(instr, "dil_w") == 1
+    point, planar = conv_plan(instr)["path"] == "point", instr.int_("in_ch") != 1
+    dense = instr.int_("in_col") == (1 if planar else instr.int_("in_c")) and instr.int_("dil_w") == 1
     return {"point": 1} if point else {"point": 0, "dense": int(dense), "planar": int(planar)}
 
 
 def scratch(instr: Instr) -> int:
     """Two words per tap for four pixels, and one run of zero points."""
-    taps = _int(instr, "k_h") * _int(instr, "k_w") * _int(instr, "in_c")
-    return 8 * taps + (0 if plan(instr)["point"] else _int(instr, "in_c"))
+    taps = instr.int_("k_h") * instr.int_("k_w") * instr.int_("in_c")
+    return 8 * taps + (0 if plan(instr)["point"] else instr.int_("in_c"))
 
 
 @dataclass(frozen=True, slots=True)
@@ -180,14 +176,14 @@ def cut_row(in_w: int, out_w: int, k_w: int, stride: int, dilation: int, pad: in
 
 
 def _cut(instr: Instr) -> Tiles:
-    return cut_row(*(_int(instr, key) for key in ("in_w", "out_w", "k_w", "stride_w", "dil_w", "pad_left")))
+    return cut_row(*(instr.int_(key) for key in ("in_w", "out_w", "k_w", "stride_w", "dil_w", "pad_left")))
 
 
 def accepts_depthwise(instr: Instr) -> bool:
     """Accept what `accepts_small` does, and windows that unrolled code serves."""
     if not accepts_small(instr):
         return False
-    span = (_int(instr, "k_w") - 1) * _int(instr, "dil_w") + 1
+    span = (instr.int_("k_w") - 1) * instr.int_("dil_w") + 1
     return span <= _MAX_SPAN and len(_cut(instr).kinds) <= _MAX_KINDS
 
 
@@ -195,7 +191,7 @@ def accepts_small(instr: Instr) -> bool:
     """Accept int8, channels of their own, which are adjacent."""
     if any(instr.operand(role).type.dtype is not DType.S8 for role in ("in", "weights", "out")):
         return False
-    return _int(instr, "k_h") <= _MAX_ROWS and _int(instr, "in_ch") == 1
+    return instr.int_("k_h") <= _MAX_ROWS and instr.int_("in_ch") == 1
 
 
 def pack_depthwise(constants: Arrays, instr: Instr) -> Arrays:
@@ -206,12 +202,12 @@ def pack_depthwise(constants: Arrays, instr: Instr) -> Arrays:
 
 def depthwise_weights(weights: np.ndarray, instr: Instr) -> np.ndarray:
     """Return weights [channels, taps]."""
-    return np.ascontiguousarray(weights.reshape(-1, _int(instr, "out_c")).T)
+    return np.ascontiguousarray(weights.reshape(-1, instr.int_("out_c")).T)
 
 
 def _window(instr: Instr) -> dict[str, ParamValue]:
-    plan: dict[str, ParamValue] = {key: _int(instr, key) for key in ("k_h", "k_w", "stride_w", "dil_w")}
-    return plan | {"offset": int(_int(instr, "w_zp") != 0), "mult": _int(instr, "out_c") // _int(instr, "in_c")}
+    plan: dict[str, ParamValue] = {key: instr.int_(key) for key in ("k_h", "k_w", "stride_w", "dil_w")}
+    return plan | {"offset": int(instr.int_("w_zp") != 0), "mult": instr.int_("out_c") // instr.int_("in_c")}
 
 
 def small_plan(instr: Instr) -> Mapping[str, ParamValue]:
@@ -222,11 +218,11 @@ def small_plan(instr: Instr) -> Mapping[str, ParamValue]:
 def depthwise_plan(instr: Instr) -> Mapping[str, ParamValue]:
     """What the tiles are printed for; `thumb2`: their inner loops are assembly for Armv7-M."""
     tiles = _cut(instr)
-    full = (_int(instr, "out_min"), _int(instr, "out_max")) == (-128, 127)
+    full = (instr.int_("out_min"), instr.int_("out_max")) == (-128, 127)
     return _window(instr) | {
         "small": 0, "n": tiles.outputs, "kinds": ";".join(f"{left},{right}" for left, right in tiles.kinds),
         "first": ",".join(map(str, tiles.first)), "middle": tiles.middle, "last": ",".join(map(str, tiles.last)),
-        "full": int(full), "thumb2": int(instr.isa == "m3"), "held": held_weights(_int(instr, "k_w")),
+        "full": int(full), "thumb2": int(instr.isa == "m3"), "held": held_weights(instr.int_("k_w")),
     }  # fmt: skip
 
 

@@ -20,35 +20,31 @@ _DIRECT_COLUMNS = 64
 _EXACT_SUM = 1 << 24
 
 
-def _int(instr: Instr, key: str) -> int:
-    return int(instr.params[key])
-
-
 def _most(instr: Instr) -> int:
     """Return the largest sum of products without zero points."""
-    spans = [max(127 - _int(instr, key), 128 + _int(instr, key)) for key in ("a_zp", "b_zp")]
-    return _int(instr, "k") * spans[0] * spans[1]
+    spans = [max(127 - instr.int_(key), 128 + instr.int_(key)) for key in ("a_zp", "b_zp")]
+    return instr.int_("k") * spans[0] * spans[1]
 
 
 def _accepts(instr: Instr) -> bool:
     """Accept adjacent elements in rows of a and out, exact sums, and scales that both instruction sets take."""
-    adjacent = _int(instr, "a_col") == _int(instr, "out_col") == 1
+    adjacent = instr.int_("a_col") == instr.int_("out_col") == 1
     bytes_only = all(instr.operand(role).type.dtype is DType.S8 for role in ("a", "b", "out"))
     scaled = 2.0**-32 <= float(instr.params["scale"]) < 0.25
-    return adjacent and bytes_only and scaled and 0 < _most(instr) <= _EXACT_SUM and _int(instr, "k") <= _BLOCK_BYTES
+    return adjacent and bytes_only and scaled and 0 < _most(instr) <= _EXACT_SUM and instr.int_("k") <= _BLOCK_BYTES
 
 
 def _plan(instr: Instr) -> Mapping[str, ParamValue]:
     """Tell whether columns are multiplied where they lie; how many at a time; and `near_tie` of the sums."""
-    k, n = _int(instr, "k"), _int(instr, "n")
-    direct = _int(instr, "b_row") == 1 and _int(instr, "b_col") == k
+    k, n = instr.int_("k"), instr.int_("n")
+    direct = instr.int_("b_row") == 1 and instr.int_("b_col") == k
     columns = min(n, _DIRECT_COLUMNS if direct else _BLOCK_BYTES // k)
     return {"direct": int(direct), "columns": columns, "near": near_tie(_most(instr))}
 
 
 def _scratch(instr: Instr) -> int:
     """Two words per element of a row, biases, and the columns that are copied."""
-    k, plan = _int(instr, "k"), _plan(instr)
+    k, plan = instr.int_("k"), _plan(instr)
     columns = int(plan["columns"])
     return 8 * k + 4 * (columns + 1) + (0 if plan["direct"] else columns * k)
 

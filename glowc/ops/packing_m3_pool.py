@@ -23,12 +23,8 @@ _SPAN = 255  # of a code without its zero point
 _RARE = 1 << 27  # one part in 16, in 2^-32
 
 
-def _int(instr: Instr, key: str) -> int:
-    return int(instr.params[key])
-
-
 def _taps(instr: Instr) -> int:
-    return _int(instr, "k_h") * _int(instr, "k_w") if "k_h" in instr.params else _int(instr, "n")
+    return instr.int_("k_h") * instr.int_("k_w") if "k_h" in instr.params else instr.int_("n")
 
 
 def _near(instr: Instr) -> int:
@@ -43,7 +39,7 @@ def _near(instr: Instr) -> int:
 
 def _accepts(instr: Instr) -> bool:
     """Accept exact sums, and adjacent channels in windows of at most 32 rows."""
-    window = "k_h" not in instr.params or (_int(instr, "in_ch") == 1 and _int(instr, "k_h") <= _MOST_ROWS)
+    window = "k_h" not in instr.params or (instr.int_("in_ch") == 1 and instr.int_("k_h") <= _MOST_ROWS)
     return window and _SPAN * _taps(instr) <= _EXACT_SUM and _near(instr) < _RARE
 
 
@@ -53,18 +49,18 @@ def _plan(instr: Instr) -> Mapping[str, ParamValue]:
 
 def _accepts_maximum(instr: Instr) -> bool:
     """Accept windows of at most nine positions that all lie inside, at least four adjacent channels."""
-    if _int(instr, "in_ch") != 1 or _int(instr, "in_c") < 4 or _taps(instr) > _MOST_TAPS:
+    if instr.int_("in_ch") != 1 or instr.int_("in_c") < 4 or _taps(instr) > _MOST_TAPS:
         return False
     for axis, pads in (("h", ("pad_top", "pad_bottom")), ("w", ("pad_left", "pad_right"))):
-        last = (_int(instr, f"out_{axis}") - 1) * _int(instr, f"stride_{axis}")
-        span = (_int(instr, f"k_{axis}") - 1) * _int(instr, f"dil_{axis}")
-        if any(_int(instr, pad) for pad in pads) or last + span >= _int(instr, f"in_{axis}"):
+        last = (instr.int_(f"out_{axis}") - 1) * instr.int_(f"stride_{axis}")
+        span = (instr.int_(f"k_{axis}") - 1) * instr.int_(f"dil_{axis}")
+        if any(instr.int_(pad) for pad in pads) or last + span >= instr.int_(f"in_{axis}"):
             return False
     return True
 
 
 def _maximum_plan(instr: Instr) -> Mapping[str, ParamValue]:
-    return {"k_h": _int(instr, "k_h"), "k_w": _int(instr, "k_w")}
+    return {"k_h": instr.int_("k_h"), "k_w": instr.int_("k_w")}
 
 
 _M3 = KernelVariant("m3", NEEDS, rank=5, header="glow_m3.h", accepts=_accepts, plan=_plan)

@@ -24,16 +24,12 @@ _EXACT = 1 << 24  # multipliers below it; and sums, for Armv6-M
 _WIDE_SUM = 1 << 30  # of int16 inputs, for Armv7-M
 
 
-def _int(instr: Instr, key: str) -> int:
-    return int(instr.params[key])
-
-
 def fold_shift(weights: np.ndarray, constants: Arrays, instr: Instr) -> Arrays:
     """Return `mul`: bits of the scales (0: by the definition), biases, the distance from a tie, multipliers; and
     `offset`: what is left of it. `weights` are [O, taps]."""
-    channels, shift = len(weights), _int(instr, "shift")
-    apart = weights.astype(np.int64) - _int(instr, "w_zp")
-    start = -_int(instr, "in_zp") * apart.sum(1)
+    channels, shift = len(weights), instr.int_("shift")
+    apart = weights.astype(np.int64) - instr.int_("w_zp")
+    start = -instr.int_("in_zp") * apart.sum(1)
     mul, offset = (np.broadcast_to(constants[key], (channels,)).astype(np.int64) for key in ("mul", "offset"))
     half = 1 << shift >> 1
     scale = mul / 2.0**shift
@@ -65,13 +61,13 @@ def pack_depthwise(constants: Arrays, instr: Instr) -> Arrays:
 
 def pack_fc(constants: Arrays, instr: Instr) -> Arrays:
     """Return the constants of fc_s8rs."""
-    weights = constants["weights"].reshape(_int(instr, "out_n"), _int(instr, "in_k"))
+    weights = constants["weights"].reshape(instr.int_("out_n"), instr.int_("in_k"))
     return {"weights": packing_m3.fc_order(weights), **fold_shift(weights, constants, instr)}
 
 
 def pack_fc_rows(constants: Arrays, instr: Instr) -> Arrays:
     """Return the constants of fc_s8rs of several rows."""
-    return fold_shift(constants["weights"].reshape(_int(instr, "out_n"), _int(instr, "in_k")), constants, instr)
+    return fold_shift(constants["weights"].reshape(instr.int_("out_n"), instr.int_("in_k")), constants, instr)
 
 
 def _both(variants: tuple[KernelVariant, ...], pack: Callable[[Arrays, Instr], Arrays]) -> tuple[KernelVariant, ...]:
@@ -81,17 +77,17 @@ def _both(variants: tuple[KernelVariant, ...], pack: Callable[[Arrays, Instr], A
 def _accepts_wide(instr: Instr) -> bool:
     """Accept int16 inputs without groups, weights without zero point, and windows of which the scratch is small."""
     kinds = tuple(instr.operand(role).type.dtype for role in ("in", "weights", "out"))
-    plain = _int(instr, "groups") == 1 and _int(instr, "w_zp") == 0
+    plain = instr.int_("groups") == 1 and instr.int_("w_zp") == 0
     return kinds == (DType.S16, DType.S8, DType.S8) and plain and _wide_scratch(instr) <= _WIDE_BYTES
 
 
 def _wide_scratch(instr: Instr) -> int:
     """Four words per tap."""
-    return 16 * _int(instr, "k_h") * _int(instr, "k_w") * _int(instr, "in_c")
+    return 16 * instr.int_("k_h") * instr.int_("k_w") * instr.int_("in_c")
 
 
 def _wide_plan(instr: Instr) -> Mapping[str, ParamValue]:
-    return {"point": 0, "dense": 0, "planar": int(_int(instr, "in_ch") != 1)}
+    return {"point": 0, "dense": 0, "planar": int(instr.int_("in_ch") != 1)}
 
 
 CONV = _both(packing_m3.CONV, pack_conv)

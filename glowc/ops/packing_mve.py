@@ -35,13 +35,9 @@ _PACKED_PIXELS = 6  # fewer are multiplied faster as pairs
 _STEP = 16  # bytes of glow_mve_step_t
 
 
-def _int(instr: Instr, key: str) -> int:
-    return int(instr.params[key])
-
-
 def _codes(instr: Instr) -> bool:
     """Accept int8 layers whose weights have zero point 0."""
-    return _bytes(instr) and _int(instr, "w_zp") == 0
+    return _bytes(instr) and instr.int_("w_zp") == 0
 
 
 def _bytes(instr: Instr) -> bool:
@@ -74,8 +70,8 @@ def folded_bias(bias: np.ndarray, sums: np.ndarray, in_zp: int) -> np.ndarray:
 
 def pack_fc(constants: Arrays, instr: Instr) -> Arrays:
     """Pack the constants of fc_s8."""
-    weights = constants["weights"].reshape(_int(instr, "out_n"), 1, _int(instr, "in_k"))
-    return {"weights": stream(weights, constants["bias"], constants["scale"], _int(instr, "in_zp")), **_EMPTY}
+    weights = constants["weights"].reshape(instr.int_("out_n"), 1, instr.int_("in_k"))
+    return {"weights": stream(weights, constants["bias"], constants["scale"], instr.int_("in_zp")), **_EMPTY}
 
 
 def _numbers(instr: Instr) -> dict[str, int]:
@@ -185,63 +181,63 @@ def conv_scratch(instr: Instr) -> int:
 
 def accepts_conv(instr: Instr) -> bool:
     """Accept dense int8 convolutions whose rows the 16-bit offsets of a store reach."""
-    return _codes(instr) and _int(instr, "groups") == 1 and _int(instr, "out_w") * _int(instr, "out_c") < 1 << 16
+    return _codes(instr) and instr.int_("groups") == 1 and instr.int_("out_w") * instr.int_("out_c") < 1 << 16
 
 
 def pack_conv(constants: Arrays, instr: Instr) -> Arrays:
     """Pack the constants of conv_s8."""
     plan = conv_plan(instr)
-    segments = _int(instr, "k_h") if plan["path"] in ("run", "point", "rows") else 1
-    weights = constants["weights"].reshape(_int(instr, "out_c"), segments, -1)
+    segments = instr.int_("k_h") if plan["path"] in ("run", "point", "rows") else 1
+    weights = constants["weights"].reshape(instr.int_("out_c"), segments, -1)
     if "held" in plan:
         weights = np.pad(weights, ((0, 0), (0, 0), (0, int(plan["held"]) - weights.shape[2])))
-    packed = {**_EMPTY, "weights": stream(weights, constants["bias"], constants["scale"], _int(instr, "in_zp"))}
+    packed = {**_EMPTY, "weights": stream(weights, constants["bias"], constants["scale"], instr.int_("in_zp"))}
     return packed | ({"bias": gather_table(_numbers(instr))} if plan.get("table") == 0 else {})
 
 
 def accepts_fc(instr: Instr) -> bool:
     """Accept int8 layers whose outputs the 16-bit offsets of a store reach."""
-    return _codes(instr) and _int(instr, "out_n") < 1 << 15
+    return _codes(instr) and instr.int_("out_n") < 1 << 15
 
 
 def accepts_depthwise(instr: Instr) -> bool:
     """Accept int8 layers whose input channels are adjacent; fewer than output channels if a byte can number them."""
-    in_c, out_c, groups = (_int(instr, key) for key in ("in_c", "out_c", "groups"))
-    plain = in_c == groups and (in_c == out_c or in_c <= 1 << 8) and _int(instr, "in_ch") == 1
-    return _bytes(instr) and plain and _int(instr, "k_h") <= _ROWS
+    in_c, out_c, groups = (instr.int_(key) for key in ("in_c", "out_c", "groups"))
+    plain = in_c == groups and (in_c == out_c or in_c <= 1 << 8) and instr.int_("in_ch") == 1
+    return _bytes(instr) and plain and instr.int_("k_h") <= _ROWS
 
 
 def _doubled(instr: Instr) -> bool:
     """Say whether two pixels of 8 channels fill a vector."""
-    return _int(instr, "out_c") == _int(instr, "in_col") == _VECTOR // 2 and _int(instr, "stride_w") == 1
+    return instr.int_("out_c") == instr.int_("in_col") == _VECTOR // 2 and instr.int_("stride_w") == 1
 
 
 def depthwise_plan(instr: Instr) -> Mapping[str, ParamValue]:
     """Choose the kernel for nine taps, or any; packed weights have two dimensions for that, by fixed_form four."""
-    k_h, k_w = _int(instr, "k_h"), _int(instr, "k_w")
-    one, offset = _int(instr, "in_c") == _int(instr, "out_c"), _int(instr, "w_zp") != 0
+    k_h, k_w = instr.int_("k_h"), instr.int_("k_w")
+    one, offset = instr.int_("in_c") == instr.int_("out_c"), instr.int_("w_zp") != 0
     if not one or offset or k_h != 3 or k_w != 3 or instr.operand("weights").type.rank == 2:
         run = f"glow_mve_dw{'' if one else '_gathered'}{'_offset' if offset else ''}"
         return {"path": "any", "k_h": k_h, "run": run, "offset": int(offset)}
-    clamped = "_clamped" if _int(instr, "out_min") > -128 or _int(instr, "out_max") < 127 else ""
+    clamped = "_clamped" if instr.int_("out_min") > -128 or instr.int_("out_max") < 127 else ""
     fixed = "_fixed" if instr.operand("weights").type.rank == 4 else ""
     return {"path": "nine", "k_h": k_h, "run": f"glow_mve_dw9{fixed}{clamped}", "doubled": int(_doubled(instr))}
 
 
 def pack_depthwise(constants: Arrays, instr: Instr) -> Arrays:
     """Pack the constants of dwconv_s8; `bias` becomes a pixel outside of the image, of 112 bytes or a multiple."""
-    channels, in_zp = _int(instr, "out_c"), _int(instr, "in_zp")
+    channels, in_zp = instr.int_("out_c"), instr.int_("in_zp")
     weights = constants["weights"].reshape(-1, channels)
-    bias = folded_bias(constants["bias"], (weights.astype(np.int64) - _int(instr, "w_zp")).sum(0), in_zp)
+    bias = folded_bias(constants["bias"], (weights.astype(np.int64) - instr.int_("w_zp")).sum(0), in_zp)
     scale = _per_channel(constants["scale"], channels).astype(np.float32)
-    outside = np.full(-(-_int(instr, "in_c") // _OUTSIDE) * _OUTSIDE, in_zp, np.int8).view(np.int32)
+    outside = np.full(-(-instr.int_("in_c") // _OUTSIDE) * _OUTSIDE, in_zp, np.int8).view(np.int32)
     if depthwise_plan(instr)["path"] == "nine" and pairs_fit(weights):
-        bounds = _int(instr, "out_min"), _int(instr, "out_max")
-        fixed = fixed_form(weights, bias, scale, _int(instr, "out_zp"), bounds)
+        bounds = instr.int_("out_min"), instr.int_("out_max")
+        fixed = fixed_form(weights, bias, scale, instr.int_("out_zp"), bounds)
         packed = nine_taps(weights, *(fixed or (bias, scale)), doubled=_doubled(instr))
         packed = packed.reshape(-1, 1, 1, 1) if fixed else packed
     else:
-        packed = any_depthwise(weights, bias, scale, _int(instr, "in_c"))
+        packed = any_depthwise(weights, bias, scale, instr.int_("in_c"))
     return {**_EMPTY, "weights": packed, "bias": outside}
 
 
@@ -286,16 +282,16 @@ def any_depthwise(weights: np.ndarray, bias: np.ndarray, scale: np.ndarray, in_c
 
 def accepts_add(instr: Instr) -> bool:
     """Accept adjacent operands, and rows of them of which one may be the same for all rows of the output."""
-    rank = _int(instr, "rank")
-    return rank in (1, 2) and _int(instr, f"a{rank - 1}") == _int(instr, f"b{rank - 1}") == 1
+    rank = instr.int_("rank")
+    return rank in (1, 2) and instr.int_(f"a{rank - 1}") == instr.int_(f"b{rank - 1}") == 1
 
 
 def add_plan(instr: Instr) -> Mapping[str, ParamValue]:
     """Return the factors of rne(a * va + (b * vb + vc)); short = 0 when no such form is exact."""
     scales = tuple(float(instr.params[key]) for key in ("a_scale", "b_scale", "out_scale"))
-    codes = tuple(_int(instr, key) for key in ("a_zp", "b_zp", "out_zp", "out_min", "out_max"))
+    codes = tuple(instr.int_(key) for key in ("a_zp", "b_zp", "out_zp", "out_min", "out_max"))
     form = short_sum(scales, codes, str(instr.params["sign"]))
-    rank: dict[str, ParamValue] = {"rank": _int(instr, "rank")}
+    rank: dict[str, ParamValue] = {"rank": instr.int_("rank")}
     return rank | ({"short": 0} if form is None else {"short": 1, **dict(zip(("va", "vb", "vc"), form, strict=True))})
 
 
@@ -347,12 +343,12 @@ def _bounded(real: np.ndarray, zp: int, low: int, high: int) -> np.ndarray:
 
 def accepts_pool(instr: Instr) -> bool:
     """Accept adjacent channels."""
-    return _int(instr, "in_ch") == 1
+    return instr.int_("in_ch") == 1
 
 
 def accepts_average(instr: Instr) -> bool:
     """Accept windows whose sums fit 16 bits, and adjacent channels."""
-    return accepts_pool(instr) and _int(instr, "k_h") * _int(instr, "k_w") <= 255
+    return accepts_pool(instr) and instr.int_("k_h") * instr.int_("k_w") <= 255
 
 
 def accepts_bytes(instr: Instr) -> bool:
@@ -362,12 +358,12 @@ def accepts_bytes(instr: Instr) -> bool:
 
 def fused_plan(instr: Instr) -> Mapping[str, ParamValue]:
     """Print what is added to the codes."""
-    return {"half": _int(instr, "half"), "rank": _int(instr, "rank")}
+    return {"half": instr.int_("half"), "rank": instr.int_("rank")}
 
 
 def accepts_mean(instr: Instr) -> bool:
     """Accept rows that fill half a vector."""
-    return _int(instr, "inner") >= 4
+    return instr.int_("inner") >= 4
 
 
 _FAST = KernelVariant("mve", frozenset({"mve", "mve-fp"}), rank=20, header="glow_mve_elementwise.h")

@@ -15,29 +15,25 @@ _STEPS = 1 << 13  # bytes between elements of a column: eight of them fit a 16-b
 _FAST = KernelVariant("mve", frozenset({"mve", "mve-fp"}), rank=20)
 
 
-def _int(instr: Instr, key: str) -> int:
-    return int(instr.params[key])
-
-
 def _are_codes(instr: Instr, *roles: str) -> bool:
     return all(instr.operand(role).type.dtype is DType.S8 for role in roles)
 
 
 def _is_packed(instr: Instr) -> bool:
     """Say whether the columns of the right operand must be copied to lie in rows."""
-    return _int(instr, "b_row") != 1 and _int(instr, "k") > 1
+    return instr.int_("b_row") != 1 and instr.int_("k") > 1
 
 
 def accepts_matmul(instr: Instr) -> bool:
     """Accept int8 products whose left operand has adjacent columns."""
-    adjacent = _int(instr, "a_col") == 1 or _int(instr, "k") == 1
-    return _are_codes(instr, "a", "b", "out") and adjacent and _int(instr, "b_row") < _STEPS
+    adjacent = instr.int_("a_col") == 1 or instr.int_("k") == 1
+    return _are_codes(instr, "a", "b", "out") and adjacent and instr.int_("b_row") < _STEPS
 
 
 def matmul_scratch(instr: Instr) -> int:
     """Bytes of a sum per column, and of the columns where they are copied."""
-    columns = -(-_int(instr, "n") // 4) * 4
-    return columns * (4 + (_int(instr, "k") if _is_packed(instr) else 0))
+    columns = -(-instr.int_("n") // 4) * 4
+    return columns * (4 + (instr.int_("k") if _is_packed(instr) else 0))
 
 
 def matmul_plan(instr: Instr) -> Mapping[str, ParamValue]:
@@ -47,7 +43,7 @@ def matmul_plan(instr: Instr) -> Mapping[str, ParamValue]:
 
 def accepts_softmax(instr: Instr) -> bool:
     """Accept an axis whose elements are adjacent."""
-    return _int(instr, "inner") == 1
+    return instr.int_("inner") == 1
 
 
 def _is_moderate(*scales: float) -> bool:
@@ -74,13 +70,13 @@ def accepts_mul(instr: Instr) -> bool:
 
 def mul_plan(instr: Instr) -> Mapping[str, ParamValue]:
     """Print the rank."""
-    return {"rank": _int(instr, "rank")}
+    return {"rank": instr.int_("rank")}
 
 
 def accepts_average(instr: Instr) -> bool:
     """Accept adjacent channels, and scales whose quotients are exact."""
     scales = float(instr.params["in_scale"]), float(instr.params["out_scale"])
-    return _are_codes(instr, "in", "out") and _int(instr, "in_ch") == 1 and _is_moderate(*scales)
+    return _are_codes(instr, "in", "out") and instr.int_("in_ch") == 1 and _is_moderate(*scales)
 
 
 def accepts_dynamic(instr: Instr) -> bool:
@@ -91,7 +87,7 @@ def accepts_dynamic(instr: Instr) -> bool:
 
 def dynamic_scratch(instr: Instr) -> int:
     """Bytes of a sum per output, and of one row of inputs."""
-    return -(-_int(instr, "out_n") // 4) * 16 + _int(instr, "in_k")
+    return -(-instr.int_("out_n") // 4) * 16 + instr.int_("in_k")
 
 
 _REALS = replace(_FAST, in_place=True, header="glow_mve_reals.h")

@@ -14,14 +14,10 @@ _GROUP = 4
 _FAST = KernelVariant("mve", frozenset({"mve", "mve-fp"}), rank=25, header="glow_mve_f32.h")
 
 
-def _int(instr: Instr, key: str) -> int:
-    return int(instr.params[key])
-
-
 def _has_weights(instr: Instr) -> bool:
     """Say whether the weights are float32, or int8 with zero point 0."""
     kind = instr.operand("weights").type.dtype
-    return kind is DType.F32 or (kind is DType.S8 and _int(instr, "w_zp") == 0)
+    return kind is DType.F32 or (kind is DType.S8 and instr.int_("w_zp") == 0)
 
 
 def _are_floats(instr: Instr, *roles: str) -> bool:
@@ -30,35 +26,35 @@ def _are_floats(instr: Instr, *roles: str) -> bool:
 
 def accepts_conv(instr: Instr) -> bool:
     """Accept one group of float32 with four outputs or more."""
-    plain = _are_floats(instr, "in", "out") and _int(instr, "groups") == 1
-    return plain and _has_weights(instr) and _int(instr, "out_c") >= _GROUP
+    plain = _are_floats(instr, "in", "out") and instr.int_("groups") == 1
+    return plain and _has_weights(instr) and instr.int_("out_c") >= _GROUP
 
 
 def conv_scratch(instr: Instr) -> int:
     """Bytes of four windows."""
-    return 16 * _int(instr, "k_h") * _int(instr, "k_w") * _int(instr, "in_c")
+    return 16 * instr.int_("k_h") * instr.int_("k_w") * instr.int_("in_c")
 
 
 def conv_plan(instr: Instr) -> Mapping[str, ParamValue]:
     """Say whether the rows of a window can be read in place."""
-    dense = _int(instr, "in_ch") == 1 and _int(instr, "in_col") == _int(instr, "in_c")
-    return {"direct": int(dense and (_int(instr, "dil_w") == 1 or _int(instr, "k_w") == 1))}
+    dense = instr.int_("in_ch") == 1 and instr.int_("in_col") == instr.int_("in_c")
+    return {"direct": int(dense and (instr.int_("dil_w") == 1 or instr.int_("k_w") == 1))}
 
 
 def accepts_depthwise(instr: Instr) -> bool:
     """Accept one output channel per input channel, channels adjacent."""
-    same = _int(instr, "in_c") == _int(instr, "out_c") == _int(instr, "groups")
-    return _are_floats(instr, "in", "weights", "out") and same and _int(instr, "in_ch") == 1
+    same = instr.int_("in_c") == instr.int_("out_c") == instr.int_("groups")
+    return _are_floats(instr, "in", "weights", "out") and same and instr.int_("in_ch") == 1
 
 
 def accepts_fc(instr: Instr) -> bool:
     """Accept four outputs or more."""
-    return _are_floats(instr, "in", "out") and _has_weights(instr) and _int(instr, "out_n") >= _GROUP
+    return _are_floats(instr, "in", "out") and _has_weights(instr) and instr.int_("out_n") >= _GROUP
 
 
 def accepts_matmul(instr: Instr) -> bool:
     """Accept adjacent columns on the left."""
-    return _are_floats(instr, "a", "b", "out") and (_int(instr, "a_col") == 1 or _int(instr, "k") == 1)
+    return _are_floats(instr, "a", "b", "out") and (instr.int_("a_col") == 1 or instr.int_("k") == 1)
 
 
 def accepts_binary(instr: Instr) -> bool:
@@ -68,12 +64,12 @@ def accepts_binary(instr: Instr) -> bool:
 
 def rank_plan(instr: Instr) -> Mapping[str, ParamValue]:
     """Print the rank."""
-    return {"rank": _int(instr, "rank")}
+    return {"rank": instr.int_("rank")}
 
 
 def accepts_pool(instr: Instr) -> bool:
     """Accept adjacent channels."""
-    return _int(instr, "in_ch") == 1
+    return instr.int_("in_ch") == 1
 
 
 MAXIMUM = AVERAGE = replace(_FAST, accepts=accepts_pool)

@@ -25,10 +25,6 @@ Plan = Callable[[Instr], Mapping[str, ParamValue]]
 Pack = Callable[[Arrays, Instr], Arrays]
 
 
-def _int(instr: Instr, key: str) -> int:
-    return int(instr.params[key])
-
-
 def float_form(
     mul: np.ndarray, offset: np.ndarray, low: np.ndarray, high: np.ndarray, instr: Instr
 ) -> tuple[np.ndarray, np.ndarray] | None:
@@ -37,8 +33,8 @@ def float_form(
     rne(float32(sum + bias) * scale) rises with the sum as the definition does, so that both agree everywhere when they
     agree at the ends and on both sides of each sum where the code of the definition changes.
     """
-    shift, zp = _int(instr, "shift"), _int(instr, "out_zp")
-    bounds = _int(instr, "out_min"), _int(instr, "out_max")
+    shift, zp = instr.int_("shift"), instr.int_("out_zp")
+    bounds = instr.int_("out_min"), instr.int_("out_max")
     mul, offset = (np.broadcast_to(v, low.shape).astype(np.int64)[:, None] for v in (mul, offset))
     if shift < 1 or mul.min() < 1 or mul.min() / 2.0**shift < _LEAST:
         return None
@@ -101,8 +97,8 @@ FC = _variant(packing_mve.FC, 2, _rows)
 def _pack_add(constants: Arrays, instr: Instr) -> Arrays:
     """Return `mul` as the bits of float32 (v, start): a * v + (b * v + start), half to even, is the code less the zero
     point, or nothing when that is not so for all pairs of codes."""
-    shift, mul, offset = _int(instr, "shift"), int(constants["mul"][0]), int(constants["offset"][0])
-    a_zp, b_zp, zp, low, high = (_int(instr, key) for key in ("a_zp", "b_zp", "out_zp", "out_min", "out_max"))
+    shift, mul, offset = instr.int_("shift"), int(constants["mul"][0]), int(constants["offset"][0])
+    a_zp, b_zp, zp, low, high = (instr.int_(key) for key in ("a_zp", "b_zp", "out_zp", "out_min", "out_max"))
     sign = 1 if instr.params["sign"] == "+" else -1
     a, b = (v.reshape(-1) for v in np.meshgrid(np.arange(-128, 128), np.arange(-128, 128)))
     want = np.clip(((((a - a_zp) + sign * (b - b_zp)) * mul + offset) >> shift) + zp, low, high)
@@ -119,7 +115,7 @@ def _pack_add(constants: Arrays, instr: Instr) -> Arrays:
 
 def _plan_add(instr: Instr) -> Mapping[str, ParamValue]:
     packed = instr.operand("mul").type.elements == 2
-    return {"path": "fused" if packed else "ref", "rank": _int(instr, "rank")}
+    return {"path": "fused" if packed else "ref", "rank": instr.int_("rank")}
 
 
 def _accepts_add(instr: Instr) -> bool:

@@ -20,35 +20,31 @@ _NEEDS, _HEADER = frozenset({"mve", "mve-fp"}), "glow_mve_zero.h"
 _ROW_COST = 80  # multiply-accumulates that a row of a window costs to collect
 
 
-def _int(instr: Instr, key: str) -> int:
-    return int(instr.params[key])
-
-
 def _accepts(instr: Instr) -> bool:
     """Accept int8 layers whose weights have a zero point."""
-    return _int(instr, "w_zp") != 0 and all(
+    return instr.int_("w_zp") != 0 and all(
         instr.operand(role).type.dtype is DType.S8 for role in ("in", "weights", "out")
     )
 
 
 def _taps(instr: Instr) -> int:
-    return _int(instr, "k_h") * _int(instr, "k_w") * _int(instr, "in_c")
+    return instr.int_("k_h") * instr.int_("k_w") * instr.int_("in_c")
 
 
 def accepts_conv(instr: Instr) -> bool:
     """Accept dense convolutions; results of a pair are stored by 16-bit offsets."""
-    dense = _accepts(instr) and _int(instr, "groups") == 1 and _int(instr, "out_c") < 1 << 15
+    dense = _accepts(instr) and instr.int_("groups") == 1 and instr.int_("out_c") < 1 << 15
     return dense and (plan(instr)["path"] == "point" or _pays(instr))
 
 
 def _pays(instr: Instr) -> bool:
     """Say whether the products of a pixel are worth the collection of its inputs row by row."""
-    return _taps(instr) * _int(instr, "out_c") >= _ROW_COST * (_int(instr, "k_h") + 1)
+    return _taps(instr) * instr.int_("out_c") >= _ROW_COST * (instr.int_("k_h") + 1)
 
 
 def accepts_fc(instr: Instr) -> bool:
     """Accept layers whose results of two rows are stored by 16-bit offsets."""
-    return _accepts(instr) and _int(instr, "out_n") < 1 << 15
+    return _accepts(instr) and instr.int_("out_n") < 1 << 15
 
 
 def plan(instr: Instr) -> Mapping[str, ParamValue]:
@@ -64,16 +60,16 @@ def scratch_bytes(instr: Instr) -> int:
 def _pack(constants: Arrays, instr: Instr, outputs: int) -> Arrays:
     """Pack the constants of `outputs` channels."""
     weights = constants["weights"].reshape(outputs, 1, -1)
-    in_zp = _int(instr, "in_zp")
-    bias = constants["bias"].astype(np.int64) + in_zp * _int(instr, "w_zp") * weights.shape[2]
+    in_zp = instr.int_("in_zp")
+    bias = constants["bias"].astype(np.int64) + in_zp * instr.int_("w_zp") * weights.shape[2]
     return {"weights": stream(weights, bias, constants["scale"], in_zp), **EMPTY}
 
 
 CONV = KernelVariant(
     "mve_zero", _NEEDS, rank=20, header=_HEADER, accepts=accepts_conv, plan=plan, scratch_bytes=scratch_bytes,
-    streams=True, row_block=2, pack=lambda constants, instr: _pack(constants, instr, _int(instr, "out_c")),
+    streams=True, row_block=2, pack=lambda constants, instr: _pack(constants, instr, instr.int_("out_c")),
 )  # fmt: skip
 FC = KernelVariant(
     "mve_zero", _NEEDS, rank=20, header=_HEADER, accepts=accepts_fc,
-    pack=lambda constants, instr: _pack(constants, instr, _int(instr, "out_n")),
+    pack=lambda constants, instr: _pack(constants, instr, instr.int_("out_n")),
 )  # fmt: skip

@@ -14,16 +14,12 @@ from glowc.ops.packing_a64 import HEADER, folded, is_bounded, limits
 from glowc.ops.packing_shift import shifted
 
 
-def _int(instr: Instr, key: str) -> int:
-    return int(instr.params[key])
-
-
 def _accepts_depthwise(instr: Instr) -> bool:
     """Accept at least eight channels of int8, one output an input channel."""
     if any(instr.operand(role).type.dtype is not DType.S8 for role in ("in", "weights", "out")):
         return False
-    same = _int(instr, "groups") == _int(instr, "out_c") == _int(instr, "in_c") >= 8
-    dense = _int(instr, "in_ch") == 1 and _int(instr, "in_col") == _int(instr, "in_c")
+    same = instr.int_("groups") == instr.int_("out_c") == instr.int_("in_c") >= 8
+    dense = instr.int_("in_ch") == 1 and instr.int_("in_col") == instr.int_("in_c")
     return same and dense
 
 
@@ -33,10 +29,10 @@ def _pack_depthwise(constants: Arrays, instr: Instr) -> Arrays:
     Weights with a -128 are marked by the element type u8: two of their products need not fit 16 bits. A bias of type
     u32 says that the products are bounded (`is_bounded`). Shifts of the channels (packing_shift) follow in 16 bits.
     """
-    codes, shift = shifted(constants["weights"].reshape(-1, _int(instr, "out_c")).T, _int(instr, "w_zp"))
+    codes, shift = shifted(constants["weights"].reshape(-1, instr.int_("out_c")).T, instr.int_("w_zp"))
     weights, values = codes + shift[:, None], constants["weights"]
-    bias, scale = folded(weights, constants, _int(instr, "in_zp"))
-    if _int(instr, "w_zp") != 0:
+    bias, scale = folded(weights, constants, instr.int_("in_zp"))
+    if instr.int_("w_zp") != 0:
         values = np.concatenate((codes.T.reshape(-1), shift.astype(np.int16).view(np.int8)))
     values = values.view(np.uint8) if codes.min(initial=0) == -128 else values
     bounded = is_bounded(weights, bias, scale)
@@ -44,14 +40,14 @@ def _pack_depthwise(constants: Arrays, instr: Instr) -> Arrays:
 
 
 def _depthwise_plan(isa: str, instr: Instr) -> Mapping[str, ParamValue]:
-    shape = {"k_h": _int(instr, "k_h"), "k_w": _int(instr, "k_w"), "stride": _int(instr, "stride_w")}
-    return {"isa": isa, **shape, "shifted": int(_int(instr, "w_zp") != 0), **limits(instr)}
+    shape = {"k_h": instr.int_("k_h"), "k_w": instr.int_("k_w"), "stride": instr.int_("stride_w")}
+    return {"isa": isa, **shape, "shifted": int(instr.int_("w_zp") != 0), **limits(instr)}
 
 
 def _accepts_nine(instr: Instr) -> bool:
     """Accept windows of at most nine taps: they stay in registers; packing_taps takes the larger ones."""
-    k_h, k_w = _int(instr, "k_h"), _int(instr, "k_w")
-    small = k_h * k_w <= 9 and _int(instr, "dil_w") == 1 and _int(instr, "stride_w") <= k_w
+    k_h, k_w = instr.int_("k_h"), instr.int_("k_w")
+    small = k_h * k_w <= 9 and instr.int_("dil_w") == 1 and instr.int_("stride_w") <= k_w
     return _accepts_depthwise(instr) and small
 
 
@@ -68,21 +64,21 @@ DEPTHWISE = depthwise_variant("neon", {"a64", "neon"})
 
 def _accepts_depthwise_dot(instr: Instr) -> bool:
     """Accept windows of at most four rows and three columns: their weights and inputs stay in registers."""
-    k_w = _int(instr, "k_w")
-    small = _int(instr, "k_h") in (2, 3, 4) and k_w in (2, 3) and _int(instr, "stride_w") <= k_w
-    return _accepts_depthwise(instr) and small and _int(instr, "dil_w") == 1 and _int(instr, "w_zp") == 0
+    k_w = instr.int_("k_w")
+    small = instr.int_("k_h") in (2, 3, 4) and k_w in (2, 3) and instr.int_("stride_w") <= k_w
+    return _accepts_depthwise(instr) and small and instr.int_("dil_w") == 1 and instr.int_("w_zp") == 0
 
 
 def _pack_depthwise_dot(constants: Arrays, instr: Instr) -> Arrays:
     """Pack as `_pack_depthwise`, the weights as [k_w, channels, k_h]: a column's rows are adjacent."""
-    k_h, k_w, channels = (_int(instr, key) for key in ("k_h", "k_w", "out_c"))
+    k_h, k_w, channels = (instr.int_(key) for key in ("k_h", "k_w", "out_c"))
     packed = _pack_depthwise(constants, instr)
     columns = packed["weights"].reshape(k_h, k_w, channels).transpose(1, 2, 0)
     return {**packed, "weights": np.ascontiguousarray(columns).reshape(-1)}
 
 
 def _depthwise_dot_plan(instr: Instr) -> Mapping[str, ParamValue]:
-    shape = {"k_h": _int(instr, "k_h"), "k_w": _int(instr, "k_w"), "stride": _int(instr, "stride_w")}
+    shape = {"k_h": instr.int_("k_h"), "k_w": instr.int_("k_w"), "stride": instr.int_("stride_w")}
     return {**shape, **limits(instr)}
 
 
@@ -106,7 +102,7 @@ def average_variant(isa: str, needs: set[str], header: str) -> KernelVariant:
     """Return a variant of avg_pool_s8."""
     return KernelVariant(
         isa, frozenset(needs), rank=30, accepts=_accepts_average, header=header, template_isa="neon",
-        plan=lambda instr: {"isa": isa, "odd": _int(instr, "out_zp") % 2},
+        plan=lambda instr: {"isa": isa, "odd": instr.int_("out_zp") % 2},
     )  # fmt: skip
 
 
@@ -125,49 +121,49 @@ def _float_point(instr: Instr) -> bool:
 
 def float_scratch(instr: Instr) -> int:
     """Bytes: the windows of four pixels, where they are not the tensor itself."""
-    return 0 if _float_point(instr) else 16 * _int(instr, "k_h") * _int(instr, "k_w") * _int(instr, "in_c")
+    return 0 if _float_point(instr) else 16 * instr.int_("k_h") * instr.int_("k_w") * instr.int_("in_c")
 
 
 def _plain_weights(instr: Instr) -> bool:
     """Say whether weights are float32, or int8 with zero point 0."""
     kind = instr.operand("weights").type.dtype
-    return kind is DType.F32 or (kind is DType.S8 and _int(instr, "w_zp") == 0)
+    return kind is DType.F32 or (kind is DType.S8 and instr.int_("w_zp") == 0)
 
 
 def _accepts_conv_f32(instr: Instr) -> bool:
-    enough = _int(instr, "k_h") * _int(instr, "k_w") * _int(instr, "in_c") >= 4 and _int(instr, "out_c") >= 4
-    return _is_f32(instr, "in", "out") and _plain_weights(instr) and _int(instr, "groups") == 1 and enough
+    enough = instr.int_("k_h") * instr.int_("k_w") * instr.int_("in_c") >= 4 and instr.int_("out_c") >= 4
+    return _is_f32(instr, "in", "out") and _plain_weights(instr) and instr.int_("groups") == 1 and enough
 
 
 def _accepts_depthwise_f32(instr: Instr) -> bool:
-    dense = _int(instr, "in_ch") == 1 and _int(instr, "in_col") == _int(instr, "in_c")
-    same = _int(instr, "groups") == _int(instr, "out_c") == _int(instr, "in_c") >= 4
+    dense = instr.int_("in_ch") == 1 and instr.int_("in_col") == instr.int_("in_c")
+    same = instr.int_("groups") == instr.int_("out_c") == instr.int_("in_c") >= 4
     return _is_f32(instr, "in", "out") and _plain_weights(instr) and dense and same
 
 
 def _depthwise_f32_plan(isa: str, instr: Instr) -> Mapping[str, ParamValue]:
     """Up to nine taps are unrolled; A32 has registers for the weights of four channels."""
-    k_h, k_w = _int(instr, "k_h"), _int(instr, "k_w")
+    k_h, k_w = instr.int_("k_h"), instr.int_("k_w")
     return {"k_h": k_h, "k_w": k_w, "fast": int(k_h * k_w <= 9), "vectors": 1 if isa == "a32" else 2}
 
 
 def _accepts_fc_f32(instr: Instr) -> bool:
-    enough = _int(instr, "in_k") >= 4 and _int(instr, "out_n") >= 4
+    enough = instr.int_("in_k") >= 4 and instr.int_("out_n") >= 4
     return _is_f32(instr, "in", "out") and _plain_weights(instr) and enough
 
 
 def _accepts_matmul_f32(instr: Instr) -> bool:
-    suits = _int(instr, "b_col") == 1 or _is_dots(instr)
-    return _is_f32(instr, "a", "b", "bias", "out") and suits and _int(instr, "out_col") == 1 and _int(instr, "n") >= 4
+    suits = instr.int_("b_col") == 1 or _is_dots(instr)
+    return _is_f32(instr, "a", "b", "bias", "out") and suits and instr.int_("out_col") == 1 and instr.int_("n") >= 4
 
 
 def _is_dots(instr: Instr) -> bool:
     """Say whether the inputs of a row and of a column are adjacent."""
-    return _int(instr, "a_col") == _int(instr, "b_row") == 1 and _int(instr, "k") >= 4
+    return instr.int_("a_col") == instr.int_("b_row") == 1 and instr.int_("k") >= 4
 
 
 def _matmul_f32_plan(instr: Instr) -> Mapping[str, ParamValue]:
-    return {"path": "columns" if _int(instr, "b_col") == 1 else "dots"}
+    return {"path": "columns" if instr.int_("b_col") == 1 else "dots"}
 
 
 def float_variants(isa: str, needs: set[str], header: str) -> Mapping[str, KernelVariant]:
@@ -195,15 +191,15 @@ FLOAT = float_variants("neon", {"a64", "neon"}, "glow_neon_f32.h")
 
 def _matmul_scratch(instr: Instr) -> int:
     """Bytes: the right operand of one product and four rows of the left, in 16 bits (matmul_s8__neon.c.j2)."""
-    depth = -(-_int(instr, "k") // 4) * 4
-    return 2 * depth * (-(-_int(instr, "n") // 8) * 8 + 4)
+    depth = -(-instr.int_("k") // 4) * 4
+    return 2 * depth * (-(-instr.int_("n") // 8) * 8 + 4)
 
 
 def matmul_variant(isa: str, needs: set[str], header: str) -> KernelVariant:
     """Return a variant of matmul_s8."""
     return KernelVariant(
         isa, frozenset(needs), rank=30, header=header, template_isa="neon", scratch_bytes=_matmul_scratch,
-        accepts=lambda instr: _int(instr, "n") >= 4 and _int(instr, "k") >= 4, plan=lambda _: {"isa": isa},
+        accepts=lambda instr: instr.int_("n") >= 4 and instr.int_("k") >= 4, plan=lambda _: {"isa": isa},
     )  # fmt: skip
 
 
@@ -214,8 +210,8 @@ def dynamic_variant(isa: str, needs: set[str]) -> KernelVariant:
     """Return a variant of fc_dynamic; its scratch are two rows in 16 bits."""
     return KernelVariant(
         isa, frozenset(needs), rank=30, header="glow_neon_f32.h", template_isa="neon",
-        accepts=lambda instr: instr.operand("in").type.dtype.bits == 8 and _int(instr, "out_n") >= 4,
-        scratch_bytes=lambda instr: 4 * _int(instr, "in_k"),
+        accepts=lambda instr: instr.operand("in").type.dtype.bits == 8 and instr.int_("out_n") >= 4,
+        scratch_bytes=lambda instr: 4 * instr.int_("in_k"),
     )  # fmt: skip
 
 
@@ -223,11 +219,11 @@ FC_DYNAMIC = dynamic_variant("neon", {"a64", "neon"})
 
 
 _ELEMENTWISE = KernelVariant("neon", frozenset({"a64", "neon"}), rank=30, header="glow_neon.h", in_place=True)
-LUT = replace(_ELEMENTWISE, accepts=lambda instr: _int(instr, "n") >= 32)
-LAYER_NORM = replace(_ELEMENTWISE, accepts=lambda instr: _int(instr, "n") >= 8)
+LUT = replace(_ELEMENTWISE, accepts=lambda instr: instr.int_("n") >= 32)
+LAYER_NORM = replace(_ELEMENTWISE, accepts=lambda instr: instr.int_("n") >= 8)
 SOFTMAX = replace(
-    _ELEMENTWISE, accepts=lambda instr: _int(instr, "inner") == 1 and _int(instr, "n") >= 8,
-    scratch_bytes=lambda instr: 4 * _int(instr, "n"),
+    _ELEMENTWISE, accepts=lambda instr: instr.int_("inner") == 1 and instr.int_("n") >= 8,
+    scratch_bytes=lambda instr: 4 * instr.int_("n"),
 )  # fmt: skip
 
 
@@ -235,7 +231,7 @@ def maximum_variant(isa: str, needs: set[str]) -> KernelVariant:
     """Return a variant of max_pool_s8 for at least eight adjacent channels."""
     return KernelVariant(
         isa, frozenset(needs), rank=30, header="glow_neon_f32.h", template_isa="neon",
-        accepts=lambda instr: _int(instr, "in_ch") == 1 and _int(instr, "in_c") >= 8,
+        accepts=lambda instr: instr.int_("in_ch") == 1 and instr.int_("in_c") >= 8,
     )  # fmt: skip
 
 

@@ -33,13 +33,9 @@ POINTS = {"neon": Point(24, 21), "a32": Point(22, 20)}
 Terms = tuple[float, float, float]
 
 
-def _int(instr: Instr, key: str) -> int:
-    return int(instr.params[key])
-
-
 def accepts_fused(instr: Instr) -> bool:
     """Accept sums whose value before the rounding stays below 32000."""
-    if not accepts_long_rows(instr) or _int(instr, "half") not in (0, 128):
+    if not accepts_long_rows(instr) or instr.int_("half") not in (0, 128):
         return False
     ratios = abs(float(instr.params["a_ratio"])) + abs(float(instr.params["b_ratio"]))
     return 255.0 * ratios + abs(float(instr.params["fixed"])) <= 32000.0
@@ -47,7 +43,7 @@ def accepts_fused(instr: Instr) -> bool:
 
 def _rows(instr: Instr) -> Mapping[str, ParamValue]:
     """Return the operands' steps along a row, and which limits are inside int8."""
-    return {**row_plan(instr), "low": int(_int(instr, "out_min") > -128), "high": int(_int(instr, "out_max") < 127)}
+    return {**row_plan(instr), "low": int(instr.int_("out_min") > -128), "high": int(instr.int_("out_max") < 127)}
 
 
 def _fused_codes(terms: Terms, half: int) -> tuple[np.ndarray, bool]:
@@ -123,7 +119,7 @@ def _fixed_plan(instr: Instr, fixed: tuple[int, int, int]) -> Mapping[str, Param
 
 def add_plan(isa: str, instr: Instr) -> Mapping[str, ParamValue]:
     """Return what the template of add_s8 prints with: which of its forms, and the constants."""
-    zero = tuple(_int(instr, key) for key in ("a_zp", "b_zp", "out_zp"))
+    zero = tuple(instr.int_(key) for key in ("a_zp", "b_zp", "out_zp"))
     scales = (float(instr.params["a_scale"]), float(instr.params["b_scale"]), float(instr.params["out_scale"]))
     fixed = _fixed_plain(str(instr.params["sign"]), zero, scales, POINTS[isa])
     if fixed is not None:
@@ -137,10 +133,10 @@ def add_plan(isa: str, instr: Instr) -> Mapping[str, ParamValue]:
 def fused_plan(isa: str, instr: Instr) -> Mapping[str, ParamValue]:
     """Return what the template of add_s8f prints with."""
     terms = (float(instr.params["a_ratio"]), float(instr.params["b_ratio"]), float(instr.params["fixed"]))
-    fixed = _fixed_fused(terms, _int(instr, "half"), POINTS[isa])
+    fixed = _fixed_fused(terms, instr.int_("half"), POINTS[isa])
     if fixed is not None:
         return _fixed_plan(instr, fixed)
-    return {"form": "fused", "half": _int(instr, "half"), **_rows(instr)}
+    return {"form": "fused", "half": instr.int_("half"), **_rows(instr)}
 
 
 ADD = KernelVariant(

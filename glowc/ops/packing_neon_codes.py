@@ -14,10 +14,6 @@ _LEAST = 8  # elements of a vector of codes
 _SMALLEST = 2.0**-100  # scales with which no product of a code is denormal: A32 would make it 0
 
 
-def _int(instr: Instr, key: str) -> int:
-    return int(instr.params[key])
-
-
 def _kind(instr: Instr, role: str) -> DType:
     return instr.operand(role).type.dtype
 
@@ -28,38 +24,38 @@ def _is_normal(instr: Instr, *scales: str) -> bool:
 
 def _accepts_quantize(instr: Instr) -> bool:
     """Accept float32 to bytes."""
-    return _kind(instr, "in") is DType.F32 and _kind(instr, "out") in _BYTES and _int(instr, "n") >= _LEAST
+    return _kind(instr, "in") is DType.F32 and _kind(instr, "out") in _BYTES and instr.int_("n") >= _LEAST
 
 
 def _accepts_dequantize(instr: Instr) -> bool:
     """Accept bytes to float32."""
-    return _kind(instr, "in") in _BYTES and _int(instr, "n") >= _LEAST and _is_normal(instr, "scale")
+    return _kind(instr, "in") in _BYTES and instr.int_("n") >= _LEAST and _is_normal(instr, "scale")
 
 
 def _accepts_requantize(instr: Instr) -> bool:
     """Accept bytes to bytes."""
     bytes_ = _kind(instr, "in") in _BYTES and _kind(instr, "out") in _BYTES
-    return bytes_ and _int(instr, "n") >= _LEAST and _is_normal(instr, "in_scale", "out_scale")
+    return bytes_ and instr.int_("n") >= _LEAST and _is_normal(instr, "in_scale", "out_scale")
 
 
 def _accepts_mean(instr: Instr) -> bool:
     """Accept eight adjacent sums, or a long one over adjacent codes."""
-    return _int(instr, "inner") >= _LEAST or (_int(instr, "inner") == 1 and _int(instr, "n") >= 2 * _LEAST)
+    return instr.int_("inner") >= _LEAST or (instr.int_("inner") == 1 and instr.int_("n") >= 2 * _LEAST)
 
 
 def _mean_plan(instr: Instr) -> Mapping[str, ParamValue]:
-    return {"path": "row" if _int(instr, "inner") == 1 else "columns"}
+    return {"path": "row" if instr.int_("inner") == 1 else "columns"}
 
 
 def _accepts_average(instr: Instr) -> bool:
     """Accept eight adjacent channels."""
-    adjacent = _int(instr, "in_ch") == 1 and _int(instr, "in_c") >= _LEAST
+    adjacent = instr.int_("in_ch") == 1 and instr.int_("in_c") >= _LEAST
     return adjacent and _is_normal(instr, "in_scale", "out_scale")
 
 
 def _accepts_floats(instr: Instr) -> bool:
     """Accept four adjacent channels."""
-    return _int(instr, "in_ch") == 1 and _int(instr, "in_c") >= 4
+    return instr.int_("in_ch") == 1 and instr.int_("in_c") >= 4
 
 
 _A64 = KernelVariant("neon", frozenset({"a64", "neon"}), rank=30, header="glow_neon_codes.h")

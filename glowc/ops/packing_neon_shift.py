@@ -22,10 +22,6 @@ from glowc.ops.packing_mve_shift import float_form
 from glowc.ops.packing_neon_mul import accepts_long_rows, row_plan
 
 
-def _int(instr: Instr, key: str) -> int:
-    return int(instr.params[key])
-
-
 def _rows(weights: np.ndarray) -> np.ndarray:
     return weights.reshape(len(weights), -1)
 
@@ -69,10 +65,10 @@ FC = tuple(_variant(v, 2, _rows) for v in (packing_a32.FC, *packing_a64.FC))
 
 def _pack_add(isa: str, constants: Arrays, instr: Instr) -> Arrays:
     """Return `mul` as the factors and the start of the fixed sum, or nothing when it is not the same function."""
-    mul, offset, shift = int(constants["mul"][0]), int(constants["offset"][0]), _int(instr, "shift")
+    mul, offset, shift = int(constants["mul"][0]), int(constants["offset"][0]), instr.int_("shift")
     sign = 1 if instr.params["sign"] == "+" else -1
-    a, b = (np.arange(-128, 128, dtype=object) - _int(instr, key) for key in ("a_zp", "b_zp"))
-    exact = (((a[:, None] + sign * b[None, :]) * mul + offset) >> shift) + _int(instr, "out_zp")
+    a, b = (np.arange(-128, 128, dtype=object) - instr.int_(key) for key in ("a_zp", "b_zp"))
+    exact = (((a[:, None] + sign * b[None, :]) * mul + offset) >> shift) + instr.int_("out_zp")
     wanted = np.clip(exact, -128, 127).astype(np.float64)
     ratio = mul / 2.0**shift
     fixed = packing_neon_add.fixed_terms(wanted, (ratio, sign * ratio), packing_neon_add.POINTS[isa])
@@ -82,7 +78,7 @@ def _pack_add(isa: str, constants: Arrays, instr: Instr) -> Arrays:
 def _plan_add(instr: Instr) -> Mapping[str, ParamValue]:
     if instr.operand("mul").type.elements != 3:
         return {"form": "ref"}
-    limits = {"low": int(_int(instr, "out_min") > -128), "high": int(_int(instr, "out_max") < 127)}
+    limits = {"low": int(instr.int_("out_min") > -128), "high": int(instr.int_("out_max") < 127)}
     return {"form": "fixed", "a_factor": "mul[0]", "b_factor": "mul[1]", "start": "mul[2]", **row_plan(instr), **limits}
 
 

@@ -21,15 +21,11 @@ _CHUNK = {"a32": 5, "neon": 8}  # taps of a kernel row whose weights stay in reg
 _UNROLLED = 16  # columns of a kernel row; wider ones take one tap at a time
 
 
-def _int(instr: Instr, key: str) -> int:
-    return int(instr.params[key])
-
-
 def _accepts(instr: Instr) -> bool:
     """Accept int8 inputs with adjacent channels, one input channel an output."""
     codes = all(instr.operand(role).type.dtype is DType.S8 for role in ("in", "out"))
     weights = instr.operand("weights").type.dtype in (DType.S8, DType.S16)
-    return codes and weights and _int(instr, "in_ch") == 1 and _int(instr, "groups") == _int(instr, "in_c")
+    return codes and weights and instr.int_("in_ch") == 1 and instr.int_("groups") == instr.int_("in_c")
 
 
 def _chunks(isa: str, k_w: int) -> list[int]:
@@ -44,11 +40,11 @@ def _is_wide(instr: Instr) -> bool:
 
 def plan(isa: str, instr: Instr) -> Mapping[str, ParamValue]:
     """Return what the template prints with."""
-    k_h, k_w, in_c, out_c = (_int(instr, key) for key in ("k_h", "k_w", "in_c", "out_c"))
+    k_h, k_w, in_c, out_c = (instr.int_(key) for key in ("k_h", "k_w", "in_c", "out_c"))
     multiplier = out_c // in_c
     return {
-        "isa": isa, "k_h": k_h, "k_w": k_w, "stride": _int(instr, "stride_w"), "dil": _int(instr, "dil_w"),
-        "pixels": min(PIXELS, _int(instr, "out_w")), "looped": int(k_w > _UNROLLED),
+        "isa": isa, "k_h": k_h, "k_w": k_w, "stride": instr.int_("stride_w"), "dil": instr.int_("dil_w"),
+        "pixels": min(PIXELS, instr.int_("out_w")), "looped": int(k_w > _UNROLLED),
         "chunks": " ".join(map(str, _chunks(isa, k_w))), "wide": int(_is_wide(instr)),
         "few": in_c if in_c < OUTPUTS else 0, "narrow": out_c if out_c < OUTPUTS else 0,
         "lookup": multiplier if multiplier > 1 else 0,
@@ -58,7 +54,7 @@ def plan(isa: str, instr: Instr) -> Mapping[str, ParamValue]:
 
 def pack(constants: Arrays, instr: Instr) -> Arrays:
     """Pack the constants."""
-    out_c = _int(instr, "out_c")
+    out_c = instr.int_("out_c")
     taps = constants["weights"].reshape(-1, out_c).T
     scale = np.broadcast_to(constants["scale"].reshape(-1), (out_c,)).astype(np.float32)
     return {"weights": stream(taps, constants["bias"], scale, blocks(out_c, OUTPUTS), 1), **EMPTY}

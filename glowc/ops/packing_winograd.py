@@ -26,45 +26,41 @@ _STEP_COST, _PRODUCT_COST, _OUTPUT_COST, _BLOCK_COST = 11, 7, 17, 60
 _INPUT_COST, _TILES_COST = 100, 100  # of an input of two tiles, and besides
 
 
-def _int(instr: Instr, key: str) -> int:
-    return int(instr.params[key])
-
-
 def accepts(instr: Instr) -> bool:
     """Accept 3x3 kernels, stride 1, channels of whole words, where it needs fewer instructions than `dsp4`."""
-    if not accepts_any_zero(instr) or any(_int(instr, key) != 3 for key in ("k_h", "k_w")):
+    if not accepts_any_zero(instr) or any(instr.int_(key) != 3 for key in ("k_h", "k_w")):
         return False
-    if any(_int(instr, key) != 1 for key in ("stride_h", "stride_w", "dil_h", "dil_w", "in_ch")):
+    if any(instr.int_(key) != 1 for key in ("stride_h", "stride_w", "dil_h", "dil_w", "in_ch")):
         return False
-    inputs = _int(instr, "in_c")
-    dense = _int(instr, "in_col") == inputs and inputs % _CHANNELS == 0
+    inputs = instr.int_("in_c")
+    dense = instr.int_("in_col") == inputs and inputs % _CHANNELS == 0
     return dense and inputs <= _MAX_INPUTS and _predicted(instr) < _direct(instr)
 
 
 def _direct(instr: Instr) -> float:
     """Instructions for a row of outputs with dsp4."""
-    outputs = _int(instr, "out_w") * _int(instr, "out_c")
-    return outputs * (_DIRECT_COST * 9 * _int(instr, "in_c") + _DIRECT_OUTPUT)
+    outputs = instr.int_("out_w") * instr.int_("out_c")
+    return outputs * (_DIRECT_COST * 9 * instr.int_("in_c") + _DIRECT_OUTPUT)
 
 
 def _predicted(instr: Instr) -> float:
     """Instructions for a row of outputs, half a row of tiles."""
-    height = _int(instr, "out_h")
-    pairs = -(-_int(instr, "out_w") // _WIDTH) * -(-height // _HEIGHT) / height
+    height = instr.int_("out_h")
+    pairs = -(-instr.int_("out_w") // _WIDTH) * -(-height // _HEIGHT) / height
     outputs = _CHANNELS * _WIDTH * _HEIGHT
-    block = _PRODUCTS * (_STEP_COST * _int(instr, "in_c") / 2 + _PRODUCT_COST) + _OUTPUT_COST * outputs + _BLOCK_COST
-    blocks = -(-_int(instr, "out_c") // _CHANNELS)
-    return pairs * (blocks * block + _INPUT_COST * _int(instr, "in_c") + _TILES_COST)
+    block = _PRODUCTS * (_STEP_COST * instr.int_("in_c") / 2 + _PRODUCT_COST) + _OUTPUT_COST * outputs + _BLOCK_COST
+    blocks = -(-instr.int_("out_c") // _CHANNELS)
+    return pairs * (blocks * block + _INPUT_COST * instr.int_("in_c") + _TILES_COST)
 
 
 def _row_bytes(instr: Instr) -> int:
-    return -(-_int(instr, "out_w") // _WIDTH) * _WIDTH * _int(instr, "out_c")
+    return -(-instr.int_("out_w") // _WIDTH) * _WIDTH * instr.int_("out_c")
 
 
 def scratch_bytes(instr: Instr) -> int:
     """Inputs of the products of two tiles; their sums or the codes below; a row of outputs, four pixels of another."""
-    inputs = _int(instr, "in_c")
-    own = _row_bytes(instr) + _WIDTH * _int(instr, "out_c")
+    inputs = instr.int_("in_c")
+    own = _row_bytes(instr) + _WIDTH * instr.int_("out_c")
     return 4 * _PRODUCTS * inputs + max(4 * 8 * _PRODUCTS, _PIECE * inputs) + own
 
 
@@ -76,14 +72,14 @@ def transformed(weights: np.ndarray) -> np.ndarray:
 
 def pack(constants: Arrays, instr: Instr) -> Arrays:
     """Return the stream of conv_s8: per block of four channels the products' words, biases and scales."""
-    out_c, in_c = _int(instr, "out_c"), _int(instr, "in_c")
-    weights = constants["weights"].reshape(out_c, 9, in_c).astype(np.int32) - _int(instr, "w_zp")
+    out_c, in_c = instr.int_("out_c"), instr.int_("in_c")
+    weights = constants["weights"].reshape(out_c, 9, in_c).astype(np.int32) - instr.int_("w_zp")
     blocks = -(-out_c // _CHANNELS)
     u = np.zeros((blocks * _CHANNELS, _PRODUCTS * in_c), np.int16)
     u[:out_c] = transformed(halfwords(weights.reshape(out_c, -1))).reshape(out_c, -1)
     words = u.view(np.int32).reshape(blocks, _CHANNELS, -1).transpose(0, 2, 1).reshape(blocks, -1)
     ends = np.zeros((blocks * _CHANNELS, 2), np.int32)
-    bias = constants["bias"].astype(np.int64) - _int(instr, "in_zp") * weights.sum((1, 2), dtype=np.int64)
+    bias = constants["bias"].astype(np.int64) - instr.int_("in_zp") * weights.sum((1, 2), dtype=np.int64)
     ends[:out_c, 0] = ((bias + (1 << 31)) % (1 << 32) - (1 << 31)).astype(np.int32)  # as the sums, modulo 2^32
     ends[:out_c, 1] = np.broadcast_to(constants["scale"].astype(np.float32), out_c).view(np.int32)
     body = np.concatenate((words, ends.reshape(blocks, -1)), axis=1)
@@ -93,7 +89,7 @@ def pack(constants: Arrays, instr: Instr) -> Arrays:
 def plan(instr: Instr) -> Mapping[str, ParamValue]:
     """How codes are ended, and whether a product takes more steps than are printed."""
     end = ending(instr)
-    return {"end": end if end in ("u8", "n8") else "s8", "long": int(_int(instr, "in_c") > 64)}
+    return {"end": end if end in ("u8", "n8") else "s8", "long": int(instr.int_("in_c") > 64)}
 
 
 CONV = KernelVariant(
