@@ -42,10 +42,8 @@ _INLINED = 0.92  # of code measured function by function is left when functions 
 _SURE = 0.9  # of a limit of code is aimed at: predictions are off by as much as a tenth
 _ARENA_SHARE, _ARENA_BYTES = 0.15, 8 * KB
 _MAX_STEPS = 200
-_DOUBLINGS, _HALVINGS = (
-    7,
-    4,
-)  # of the price of code, until it fits: at most a quarter of the instructions for a kilobyte
+# of the price of code, until it fits: at most a quarter of the instructions for a kilobyte
+_DOUBLINGS, _HALVINGS = 7, 4
 
 
 def chooser(order: Order) -> Choose:

@@ -1,14 +1,8 @@
-"""Helium variants of int8 layers that end in a multiplication and a shift (RequantShift): the kernels of the ordinary
-layers, with a bias and a float32 scale per channel that give every code for every sum that the layer can have.
-
-Where a channel has no such pair the template prints the definition: packing leaves the constants as they are, and the
-plan tells it by the dimensions of the weights.
-"""
+"""Helium variants of int8 layers and sums that end in a multiplication and a shift: packing_float_shift."""
 
 from __future__ import annotations
 
-import itertools
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import replace
 
 import numpy as np
@@ -16,82 +10,18 @@ import numpy as np
 from glowc.graph.types import DType
 from glowc.instr.ir import Instr, ParamValue
 from glowc.ops import packing_mve
-from glowc.ops.base import Arrays, KernelVariant
-from glowc.ops.packing_dsp_shift import sums
-
-_LEAST = 2.0**-40  # of a scale
-
-Plan = Callable[[Instr], Mapping[str, ParamValue]]
-Pack = Callable[[Arrays, Instr], Arrays]
+from glowc.ops.base import Arrays
+from glowc.ops.packing_float_shift import as_scaled, columns, rows
 
 
-def float_form(
-    mul: np.ndarray, offset: np.ndarray, low: np.ndarray, high: np.ndarray, instr: Instr
-) -> tuple[np.ndarray, np.ndarray] | None:
-    """Return (bias int32[C], scale float32[C]) for sums between low[C] and high[C]; None when a channel has none.
-
-    rne(float32(sum + bias) * scale) rises with the sum as the definition does, so that both agree everywhere when they
-    agree at the ends and on both sides of each sum where the code of the definition changes.
-    """
-    shift, zp = instr.int_("shift"), instr.int_("out_zp")
-    bounds = instr.int_("out_min"), instr.int_("out_max")
-    mul, offset = (np.broadcast_to(v, low.shape).astype(np.int64)[:, None] for v in (mul, offset))
-    if shift < 1 or mul.min() < 1 or mul.min() / 2.0**shift < _LEAST:
-        return None
-    codes = np.arange(bounds[0] + 1, bounds[1] + 1)
-    changes = -((offset - ((codes - zp) << shift)) // mul)
-    at = np.concatenate((changes - 1, changes, low[:, None], high[:, None]), axis=1)
-    at = np.clip(at, low[:, None], high[:, None]).astype(np.int64)
-    want = np.clip(((at * mul + offset) >> shift) + zp, *bounds)
-    exact = (mul / 2.0**shift).astype(np.float32)
-    whole = (offset - (1 << shift >> 1)) // mul
-    bias, scale, found = whole.copy(), exact.copy(), np.zeros(low.size, bool)
-    for more, steps in itertools.product((0, 1), (0, 1, -1)):
-        factor, acc = exact + np.float32(steps) * np.spacing(exact), at + whole + more
-        got = np.clip(np.rint((acc.astype(np.float32) * factor).astype(np.float64)) + zp, *bounds)
-        fits = ((got == want) & (np.abs(acc) < 1 << 31)).all(1) & ~found
-        bias[fits], scale[fits], found = (whole + more)[fits], factor[fits], found | fits
-    return (bias[:, 0].astype(np.int32), scale[:, 0]) if found.all() else None
+def _streamed(packed: Arrays) -> Arrays:
+    """Biases and scales are in the stream of weights."""
+    return {"weights": packed["weights"], "mul": np.zeros(1, np.int32), "offset": packed["bias"]}
 
 
-def _packed(by_channel: Callable[[np.ndarray], np.ndarray], pack: Pack) -> Pack:
-    """Pack as an ordinary layer; `by_channel` turns its weights into [channels, inputs of a sum]."""
-
-    def convert(constants: Arrays, instr: Instr) -> Arrays:
-        weights = constants["weights"]
-        low, high = sums(by_channel(weights).astype(np.int64), instr)
-        form = float_form(constants["mul"], constants["offset"], low, high, instr)
-        if form is None:
-            return {}
-        plain = pack({"weights": weights, "bias": form[0], "scale": form[1]}, instr)
-        return {"weights": plain["weights"], "mul": np.zeros(1, np.int32), "offset": plain["bias"]}
-
-    return convert
-
-
-def _planned(rank: int, plan: Plan) -> Plan:
-    """Plan as an ordinary layer when the weights were packed: when they have not their `rank` any more."""
-    return lambda instr: (
-        {"path": "ref"} if instr.operand("weights").type.rank == rank else {"path": "stream", **plan(instr)}
-    )
-
-
-def _variant(plain: KernelVariant, rank: int, by_channel: Callable[[np.ndarray], np.ndarray]) -> KernelVariant:
-    assert plain.pack is not None
-    return replace(plain, pack=_packed(by_channel, plain.pack), plan=_planned(rank, plain.plan))
-
-
-def _rows(weights: np.ndarray) -> np.ndarray:
-    return weights.reshape(len(weights), -1)
-
-
-def _columns(weights: np.ndarray) -> np.ndarray:
-    return weights.reshape(-1, weights.shape[-1]).T
-
-
-CONV = _variant(packing_mve.CONV, 4, _rows)
-DEPTHWISE = _variant(packing_mve.DEPTHWISE, 3, _columns)
-FC = _variant(packing_mve.FC, 2, _rows)
+CONV = as_scaled(packing_mve.CONV, 4, rows, _streamed)
+DEPTHWISE = as_scaled(packing_mve.DEPTHWISE, 3, columns, _streamed)
+FC = as_scaled(packing_mve.FC, 2, rows, _streamed)
 
 
 def _pack_add(constants: Arrays, instr: Instr) -> Arrays:

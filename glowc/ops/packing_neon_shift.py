@@ -1,14 +1,12 @@
 """A64 and A32 variants of int8 layers and sums that end in a multiplication and a shift (RequantShift).
 
-They are the kernels of the ordinary layers, with a bias and a float32 scale per channel that give every code for every
-sum that the layer can have (packing_mve_shift.float_form); the bits of the scales are the multipliers. Sums of two
-tensors are those in fixed point (packing_neon_add). Where there are no such numbers the template prints the definition:
-packing leaves the constants as they are, and the plan tells it by their dimensions.
+Layers are as packing_float_shift has them; sums of two tensors are those in fixed point (packing_neon_add), or the
+definition where there are no such numbers: packing leaves the constants as they are, and the plan sees it.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import replace
 
 import numpy as np
@@ -16,51 +14,23 @@ import numpy as np
 from glowc.graph.types import DType
 from glowc.instr.ir import Instr, ParamValue
 from glowc.ops import packing_a32, packing_a64, packing_neon, packing_neon_add
-from glowc.ops.base import Arrays, KernelVariant
-from glowc.ops.packing_dsp_shift import sums
-from glowc.ops.packing_mve_shift import float_form
+from glowc.ops.base import Arrays
+from glowc.ops.packing_float_shift import as_scaled, columns, rows
 from glowc.ops.packing_neon_mul import accepts_long_rows, row_plan
 
 
-def _rows(weights: np.ndarray) -> np.ndarray:
-    return weights.reshape(len(weights), -1)
+def _with_bits(packed: Arrays) -> Arrays:
+    """The bits of the scales are the multipliers."""
+    scale = np.ascontiguousarray(packed["scale"], np.float32).view(np.int32)
+    return {"weights": packed["weights"].reshape(-1), "mul": scale, "offset": packed["bias"]}
 
 
-def _columns(weights: np.ndarray) -> np.ndarray:
-    return weights.reshape(-1, weights.shape[-1]).T
-
-
-def _variant(plain: KernelVariant, rank: int, by_channel: Callable[[np.ndarray], np.ndarray]) -> KernelVariant:
-    """Return a variant that packs and plans as `plain`; weights of a model have `rank` dimensions, packed ones one.
-
-    `by_channel` turns weights into [channels, inputs of a sum].
-    """
-    plain_pack = plain.pack
-    assert plain_pack is not None
-
-    def pack(constants: Arrays, instr: Instr) -> Arrays:
-        weights = constants["weights"]
-        low, high = sums(by_channel(weights).astype(np.int64), instr)
-        form = float_form(constants["mul"], constants["offset"], low, high, instr)
-        if form is None:
-            return {}
-        packed = plain_pack({"weights": weights, "bias": form[0], "scale": form[1]}, instr)
-        scale = np.ascontiguousarray(packed["scale"], np.float32).view(np.int32)
-        return {"weights": packed["weights"].reshape(-1), "mul": scale, "offset": packed["bias"]}
-
-    def plan(instr: Instr) -> Mapping[str, ParamValue]:
-        if instr.operand("weights").type.rank == rank:
-            return {"path": "ref"}
-        return {"path": "stream", **plain.plan(instr)}
-
-    return replace(plain, pack=pack, plan=plan)
-
-
-CONV = tuple(_variant(v, 4, _rows) for v in (packing_a32.CONV, *packing_a64.CONV))
+CONV = tuple(as_scaled(v, 4, rows, _with_bits) for v in (packing_a32.CONV, *packing_a64.CONV))
 DEPTHWISE = tuple(
-    _variant(v, 3, _columns) for v in (packing_a32.DEPTHWISE, packing_neon.DEPTHWISE, packing_neon.DEPTHWISE_DOT)
+    as_scaled(v, 3, columns, _with_bits)
+    for v in (packing_a32.DEPTHWISE, packing_neon.DEPTHWISE, packing_neon.DEPTHWISE_DOT)
 )
-FC = tuple(_variant(v, 2, _rows) for v in (packing_a32.FC, *packing_a64.FC))
+FC = tuple(as_scaled(v, 2, rows, _with_bits) for v in (packing_a32.FC, *packing_a64.FC))
 
 
 def _pack_add(isa: str, constants: Arrays, instr: Instr) -> Arrays:

@@ -12,7 +12,7 @@ import pytest
 from glowc.graph.numerics import requantize, softmax_exp_table
 from glowc.graph.types import DType
 from glowc.instr.ir import Instr, ParamValue
-from glowc.ops import packing_mve, packing_mve_shift
+from glowc.ops import packing_float_shift, packing_mve
 from glowc.ops.strided import axis_keys
 from tests.kernels.case import Case, make_case
 from tests.ops.test_conv import geometry
@@ -130,7 +130,7 @@ def test_a_scale_gives_the_codes_of_a_shift(mul: int, offset: int, zp: int, foun
     instr = Instr("conv_s8rs", "mve", (), {"out_zp": zp, "out_min": -128, "out_max": 127, "shift": 16})
     sums = np.arange(-70000, 70000)
     ends = sums[:1], sums[-1:]
-    form = packing_mve_shift.float_form(np.asarray([mul]), np.asarray([offset]), *ends, instr)
+    form = packing_float_shift.float_form(np.asarray([mul]), np.asarray([offset]), *ends, instr)
     assert (form is not None) == found  # 512 / 2^16 makes ties, which a shift rounds up
     if form is not None:
         want = np.clip((sums * mul + offset >> 16) + zp, -128, 127)
@@ -139,7 +139,9 @@ def test_a_scale_gives_the_codes_of_a_shift(mul: int, offset: int, zp: int, foun
 
 def test_most_layers_that_end_in_a_shift_have_a_scale() -> None:
     instrs = [case for case in shifts(np.random.default_rng(1)) if case.instr.kernel.startswith("conv")]
-    packed = [packing_mve_shift.CONV.pack(case.arrays, case.instr) for case in instrs if packing_mve_shift.CONV.pack]
+    packed = [
+        packing_float_shift.CONV.pack(case.arrays, case.instr) for case in instrs if packing_float_shift.CONV.pack
+    ]
     assert sum(bool(constants) for constants in packed) > len(packed) / 2
 
 
