@@ -20,15 +20,13 @@ from glowc.ops.registry import get_kernel
 from glowc.paths import data_dir
 from glowc.target import load_board
 from tests.conftest import require_tool
+from tests.e2e.disassembly import OBJDUMP, bodies, insn_of
 from tests.kernels.case import Case
 from tests.kernels.machines import Machine
 from tests.kernels.program import make_jobs
 from tests.ops import test_conv, test_fully_connected, test_layer_norm, test_matmul, test_quantize, test_softmax
 
-_OBJDUMP = "arm-none-eabi-objdump"
 _MACHINE = Machine("mps3-an547", "mps3-an547", "pool")
-_FUNCTION = re.compile(r"^[0-9a-f]+ <(.+)>:$")
-_LINE = re.compile(r"^\s*([0-9a-f]+):\s+(?:[0-9a-f]{4} ?)+\s+(\S.*)$")
 _LOOP_END = re.compile(r"^le(?:tp)? .*\b([0-9a-f]+) <")
 _SPILL = re.compile(r"^v(ldr|str|push|pop|ldm|stm)\S*\s.*(\[sp|\{d)")
 _PREDICATE = re.compile(r"^v(msr|mrs)\s.*\bp0\b|^v(msr|mrs)\s.*\bvpr\b")
@@ -51,14 +49,10 @@ class Insn:
 
 def functions(listing: str) -> dict[str, list[Insn]]:
     """Return the instructions of each function of `objdump -d`."""
-    found: dict[str, list[Insn]] = {}
-    body: list[Insn] = []
-    for line in listing.splitlines():
-        if name := _FUNCTION.match(line):
-            body = found.setdefault(name[1], [])
-        elif insn := _LINE.match(line):
-            body.append(Insn(int(insn[1], 16), insn[2].replace("\t", " ")))
-    return found
+    return {
+        name: [Insn(*found) for found in map(insn_of, lines) if found is not None]
+        for name, lines in bodies(listing).items()
+    }
 
 
 def inner_loops(body: list[Insn]) -> Iterator[list[Insn]]:
@@ -75,7 +69,7 @@ def faults(loop: list[Insn]) -> list[str]:
 
 def disassemble(case: Case, folder: Path) -> dict[str, list[Insn]]:
     """Compile the mve variant of a case, with its sizes as literals, and return its functions."""
-    require_tool(_MACHINE.board.cpu.cc, _OBJDUMP)
+    require_tool(_MACHINE.board.cpu.cc, OBJDUMP)
     (job,) = [
         job for job in make_jobs([case], _MACHINE) if job.instr.isa == "mve" and not job.literal and not job.in_place
     ]
@@ -87,7 +81,7 @@ def disassemble(case: Case, folder: Path) -> dict[str, list[Insn]]:
     cpu = load_board("mps3-an547").cpu
     compile_ = [cpu.cc, *cpu.cflags, "-std=c11", "-O2", f"-I{data_dir('runtime_c')}", "-c", str(source)]
     subprocess.run([*compile_, "-o", str(folder / "kernel.o")], check=True, timeout=120)
-    dump = [_OBJDUMP, "-d", "-marmv8.1-m.main", str(folder / "kernel.o")]
+    dump = [OBJDUMP, "-d", "-marmv8.1-m.main", str(folder / "kernel.o")]
     return functions(subprocess.run(dump, check=True, capture_output=True, text=True, timeout=60).stdout)
 
 

@@ -7,6 +7,7 @@ Quotients of 32 bits are allowed: a row of a window is found in a ring by one.
 
 from __future__ import annotations
 
+import itertools
 import re
 import subprocess
 from collections.abc import Iterator
@@ -19,18 +20,17 @@ from glowc.codegen.kernels import render_kernel, variant_of
 from glowc.ops.registry import get_kernel
 from glowc.paths import data_dir
 from tests.conftest import require_tool
+from tests.e2e.disassembly import OBJDUMP, bodies, insn_of
 from tests.kernels.collect import all_cases
 from tests.kernels.machines import machine
 from tests.kernels.program import Job, make_jobs
 
-_OBJDUMP = "arm-none-eabi-objdump"
 _VARIANTS = ("m3", "m0", "soft")
 _MACHINES = {"mps2-an385": ("m3", "soft"), "mps2-an385-m0": ("m0",)}
 _SAMPLES = 3  # cases of a kernel
-_FUNCTION = re.compile(r"^[0-9a-f]+ <(.+)>:$")
-_LINE = re.compile(r"^\s*([0-9a-f]+):\s+(?:[0-9a-f]{4} ?)+\s+(\S.*)$")
 _CALL = re.compile(r"R_ARM_THM_(?:CALL|JUMP24)\s+(\S+)$")
 _BRANCH = re.compile(r"^(?:b|cbn?z)(?!l|x|ic)\S*\s.*?\b([0-9a-f]+) <")
+_LOCAL = re.compile(r"^bl\s.*<([^+>]+)>$")
 _LIBRARY = re.compile(r"^(?:__(?!aeabi_u?idiv)|sqrt|rint|exp|log|pow|glow_(?:requant|round_clamp|fma|shift_rne)$)")
 _SLOW = re.compile(r"slow|^glow_(?:requant|round_clamp|fma|shift_rne)$")
 
@@ -46,18 +46,17 @@ class Insn:
 
 def functions(listing: str) -> dict[str, list[Insn]]:
     """Return the instructions of each function of `objdump -dr`."""
-    found: dict[str, list[Insn]] = {}
-    body: list[Insn] = []
-    for line in listing.splitlines():
-        if name := _FUNCTION.match(line):
-            body = found.setdefault(name[1], [])
-        elif call := _CALL.search(line):
-            body[-1] = Insn(body[-1].address, None, call[1])
-        elif insn := _LINE.match(line):
-            jump = _BRANCH.match(insn[2].replace("\t", " "))
-            local = re.match(r"^bl\s.*<([^+>]+)>$", insn[2].replace("\t", " "))
-            body.append(Insn(int(insn[1], 16), int(jump[1], 16) if jump else None, local[1] if local else ""))
-    return found
+    return {name: list(insns(lines)) for name, lines in bodies(listing).items()}
+
+
+def insns(lines: list[str]) -> Iterator[Insn]:
+    """Yield the instructions of a function; a relocation names the callee of the one before it."""
+    for line, after in itertools.pairwise([*lines, ""]):
+        if found := insn_of(line):
+            address, text = found
+            jump, local, call = _BRANCH.match(text), _LOCAL.match(text), _CALL.search(after)
+            callee = call[1] if call else local[1] if local else ""
+            yield Insn(address, int(jump[1], 16) if jump and not call else None, callee)
 
 
 def inner_loops(body: list[Insn]) -> Iterator[list[Insn]]:
@@ -98,7 +97,7 @@ def disassemble(name: str, folder: Path) -> dict[str, list[Insn]]:
     """Compile the kernels of a machine for a sample of their cases, sizes as literals; return all functions."""
     tested = machine(name)
     cpu = tested.board.cpu
-    require_tool(cpu.cc, _OBJDUMP)
+    require_tool(cpu.cc, OBJDUMP)
     jobs = [
         job
         for job in make_jobs(all_cases(), tested)
@@ -118,7 +117,7 @@ def disassemble(name: str, folder: Path) -> dict[str, list[Insn]]:
     obj = folder / "kernels.o"
     flags = [*cpu.cflags, "-std=c11", "-O2", "-ffunction-sections", f"-I{data_dir('runtime_c')}"]
     subprocess.run([cpu.cc, *flags, "-c", str(folder / "kernels.c"), "-o", str(obj)], check=True, timeout=300)
-    dump = subprocess.run([_OBJDUMP, "-dr", str(obj)], check=True, capture_output=True, text=True, timeout=60)
+    dump = subprocess.run([OBJDUMP, "-dr", str(obj)], check=True, capture_output=True, text=True, timeout=60)
     return functions(dump.stdout)
 
 

@@ -12,7 +12,7 @@ import pytest
 from glowc.graph.numerics import requantize, softmax_exp_table
 from glowc.graph.types import DType
 from glowc.instr.ir import Instr, ParamValue
-from glowc.ops import packing_float_shift, packing_mve
+from glowc.ops import packing_float_shift, packing_mve, packing_mve_shift
 from glowc.ops.strided import axis_keys
 from tests.kernels.case import Case, make_case
 from tests.ops.test_conv import geometry
@@ -139,9 +139,7 @@ def test_a_scale_gives_the_codes_of_a_shift(mul: int, offset: int, zp: int, foun
 
 def test_most_layers_that_end_in_a_shift_have_a_scale() -> None:
     instrs = [case for case in shifts(np.random.default_rng(1)) if case.instr.kernel.startswith("conv")]
-    packed = [
-        packing_float_shift.CONV.pack(case.arrays, case.instr) for case in instrs if packing_float_shift.CONV.pack
-    ]
+    packed = [packing_mve_shift.CONV.pack(case.arrays, case.instr) for case in instrs if packing_mve_shift.CONV.pack]
     assert sum(bool(constants) for constants in packed) > len(packed) / 2
 
 
