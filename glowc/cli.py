@@ -30,6 +30,7 @@ from glowc.cli_options import (
     compiles,
 )
 from glowc.errors import GlowcError, InternalError
+from glowc.terminal import accept_any_text, say, visible
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -51,7 +52,7 @@ _debug = False
 
 def _version(value: bool) -> None:
     if value:
-        typer.echo(f"glowc {__version__}")
+        say(f"glowc {__version__}")
         raise typer.Exit
 
 
@@ -71,9 +72,10 @@ def _progress(quiet: bool) -> Iterator[Callable[[str], None]]:
         yield lambda _: None
         return
     from rich.console import Console
+    from rich.text import Text
 
     with Console(stderr=True).status("starting") as status:
-        yield lambda text: status.update(text)
+        yield lambda text: status.update(Text(visible(text)))
 
 
 def _board(name: str, cpu: str | None) -> Board:
@@ -144,17 +146,17 @@ def compile_(
         compiled = compile_model(model, _board(board, cpu), options, progress)
         write_bundle(compiled, out)
     if as_json:
-        typer.echo(json.dumps(compiled.report | ({"pareto": _frontier(compiled)} if pareto else {})))
+        say(json.dumps(compiled.report | ({"pareto": _frontier(compiled)} if pareto else {})))
         return
     from glowc.show import compile_summary
 
-    typer.echo(compile_summary(compiled, out))
+    say(compile_summary(compiled, out))
     if pareto:
-        typer.echo("plans, the cheapest first (instructions besides the layers' own, estimated):")
+        say("plans, the cheapest first (instructions besides the layers' own, estimated):")
         for entry in _frontier(compiled):
-            typer.echo(f"  {entry['arena_bytes']:>10,} bytes  {entry['extra_insns']:>+10,}  {entry['plan']}")
+            say(f"  {entry['arena_bytes']:>10,} bytes  {entry['extra_insns']:>+10,}  {entry['plan']}")
     if memory_map:
-        typer.echo(map_text(compiled.planned), nl=False)
+        say(map_text(compiled.planned), nl=False)
 
 
 def _frontier(compiled: Compiled) -> list[dict[str, Any]]:
@@ -169,7 +171,7 @@ def _stop_after(model: Path, options: CompileOptions) -> None:
     from glowc.driver import optimise
     from glowc.graph.text import dump
 
-    typer.echo(dump(optimise(model, options)), nl=False)
+    say(dump(optimise(model, options)), nl=False)
 
 
 @contextmanager
@@ -207,7 +209,9 @@ def run(
     """Run a bundle or model on samples."""
 
     from glowc.execute import execute, read_inputs
+    from glowc.files import check_output
 
+    check_output(output)
     target = _board(board, cpu)
     with _bundle(source, target, options, as_json) as info:
         inputs = read_inputs(info, input_)
@@ -218,24 +222,18 @@ def run(
     _save(output, arrays)
     count = len(next(iter(arrays.values())))
     if as_json:
-        typer.echo(json.dumps({"samples": count, "stack_bytes": done.stack_bytes, "output": str(output)}))
+        say(json.dumps({"samples": count, "stack_bytes": done.stack_bytes, "output": str(output)}))
     else:
         shapes = ", ".join(f"{n} {a.dtype}{list(a.shape)}" for n, a in arrays.items())
-        typer.echo(f"{count} inferences on {target.name} ({target.cpu.name}); {output}: {shapes}")
+        say(f"{count} inferences on {target.name} ({target.cpu.name}); {output}: {shapes}")
 
 
 def _save(path: Path, arrays: dict[str, Any]) -> None:
-    import os
-
     import numpy as np
 
-    temporary = path.with_name(f".{path.name}.tmp")
-    try:
-        with temporary.open("wb") as file:
-            np.savez(file, **arrays)
-        os.replace(temporary, path)
-    except OSError as error:
-        raise GlowcError(f"cannot write {path}: {error.strerror}", hint="choose another file with --output") from error
+    from glowc.files import write_file
+
+    write_file(path, lambda file: np.savez(file, **arrays))
 
 
 @app.command(help="Measure instructions, arena, flash and stack.\n\nExample: glowc bench kws.onnx --board mps2-an386")
@@ -264,7 +262,7 @@ def bench(
             report = measure(info, target, inputs)
     report["compile_s"] = compile_s
     if as_json:
-        typer.echo(json.dumps(report))
+        say(json.dumps(report))
     else:
         from glowc.show import bench_tables
 
@@ -287,12 +285,14 @@ def tune(
     """Measure kernels."""
     from dataclasses import asdict
 
+    from glowc.files import check_output
     from glowc.tune import tune_model
 
+    check_output(output, makes_folders=True)
     with _progress(as_json) as progress:
         choices = tune_model(model, _board(board, cpu), options, output, progress)
     if as_json:
-        typer.echo(json.dumps({"layers": [asdict(c) for c in choices], "output": str(output)}))
+        say(json.dumps({"layers": [asdict(c) for c in choices], "output": str(output)}))
         return
     from glowc.show import tuned_table
 
@@ -321,7 +321,7 @@ def validate(
     with _progress(as_json) as progress:
         result = validate_model(model, target, options, input_, golden, find_layer=layers, progress=progress)
     if as_json:
-        typer.echo(json.dumps(result))
+        say(json.dumps(result))
     else:
         from glowc.show import validation_table
 
@@ -336,7 +336,7 @@ def boards(as_json: JsonOpt = False) -> None:
     from glowc.show import board_table, boards_data
 
     data = boards_data()
-    typer.echo(json.dumps(data)) if as_json else board_table(data)
+    say(json.dumps(data)) if as_json else board_table(data)
 
 
 @app.command(
@@ -348,7 +348,7 @@ def make_include() -> None:
     """Print the path of the Makefile fragment."""
     from glowc.paths import data_dir
 
-    typer.echo(data_dir("runtime_c") / "make" / "glowc.mk")
+    say(str(data_dir("runtime_c") / "make" / "glowc.mk"))
 
 
 @app.command(help="List the supported operators and the kernels a CPU needs.\n\nExample: glowc ops")
@@ -357,7 +357,7 @@ def ops(as_json: JsonOpt = False) -> None:
     from glowc.show import ops_data, ops_tables
 
     data = ops_data()
-    typer.echo(json.dumps(data)) if as_json else ops_tables(data)
+    say(json.dumps(data)) if as_json else ops_tables(data)
 
 
 @app.command(help="Show which tools are installed and how to install the rest.\n\nExample: glowc doctor")
@@ -366,29 +366,47 @@ def doctor(as_json: JsonOpt = False) -> None:
     from glowc.show import doctor_data, doctor_table
 
     data = doctor_data()
-    typer.echo(json.dumps(data)) if as_json else doctor_table(data)
+    say(json.dumps(data)) if as_json else doctor_table(data)
     if data["missing"]:
         raise typer.Exit(1)
 
 
+INTERRUPTED = 130  # 128 and the number of SIGINT, as shells have it
+
+
 def main() -> None:
-    """Run the command line: exit status 0, 1 (the user's input) or 2 (a bug in glowc)."""
+    """Run the command line; docs/OUTPUT.md lists the exit statuses."""
+    accept_any_text()
     try:
         app()
     except SystemExit as stop:
+        if stop.code == INTERRUPTED:
+            say("interrupted", err=True)
         sys.exit(1 if stop.code == 2 else stop.code)  # typer's own 2: a wrong option, so the user's input
     except GlowcError as error:
         if _debug:
             raise
         kind = "internal error" if isinstance(error, InternalError) else "error"
-        typer.echo(f"{kind}: {error}", err=True)
+        say(f"{kind}: {error}", err=True)
         sys.exit(error.exit_status)
+    except OSError as error:
+        if _debug:
+            raise
+        where = f"{error.filename}: " if error.filename is not None else ""
+        say(f"error: {where}{error.strerror or error}\n  hint: look at the file, its folder and the disk", err=True)
+        sys.exit(GlowcError.exit_status)
     except Exception as error:
         if _debug:
             raise
-        typer.echo(
-            f"internal error: {type(error).__name__}: {error}\n"
-            "  hint: this is a bug in glowc; run again with `glowc --debug ...` and report what it prints",
-            err=True,
-        )
-        sys.exit(2)
+        say(f"internal error: {_bug(error)}", err=True)
+        sys.exit(InternalError.exit_status)
+
+
+def _bug(error: Exception) -> str:
+    """Return what to say of an exception that nobody expected; a plugin that it comes from is named."""
+    plugins = sys.modules.get("glowc.plugins")
+    plugin = plugins.plugin_in(error) if plugins is not None else None
+    whose = f"plugin {plugin}" if plugin is not None else "glowc"
+    return f"{type(error).__name__}: {error}\n  hint: this is a bug in {whose}; run again with `glowc --debug ...`" + (
+        " to see where" if plugin is not None else " and report what it prints"
+    )

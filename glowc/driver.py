@@ -6,7 +6,6 @@ import hashlib
 import json
 import os
 import tempfile
-import zipfile
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -38,6 +37,7 @@ from glowc.passes.propagate_quant import PropagateQuant
 from glowc.passes.stateful import Stateful
 from glowc.planning import Planned, Request, local_offsets, pareto, verify_plan
 from glowc.regions import draw_plans, named, parts_of, region_report, require_split, rooms_of
+from glowc.samples import load_samples
 from glowc.selection import Selection, plan_selection, select_variants
 from glowc.target import Board
 from glowc.time_form import form_in_time
@@ -246,61 +246,6 @@ def _golden(options: CompileOptions, imported: Graph, edge: Edge) -> Golden | No
         {n: np.stack([edge.to_bundle(n, s) for s in a]) for n, a in samples.items()},
         {n: np.stack([edge.to_bundle(n, s) for s in a]) for n, a in outputs.items()},
     )
-
-
-_SAVEZ = "write it with numpy.savez(path, **{name: array})"
-
-
-def load_samples(path: Path, graph: Graph) -> dict[str, np.ndarray]:
-    """Return the model's inputs from an .npz: one array per input, with a leading sample axis.
-
-    Raises InputError that names every array which is missing, of another type, or does not fit.
-    """
-    wanted = {name: (graph.types[name].shape, graph.types[name].dtype.numpy) for name in graph.inputs}
-    return read_arrays(path, wanted)
-
-
-def read_arrays(
-    path: Path, wanted: Mapping[str, tuple[tuple[int, ...], np.dtype[np.generic]]]
-) -> dict[str, np.ndarray]:
-    """Return the arrays of an .npz checked against (shape of one sample, dtype) by name.
-
-    A sample may lack the leading axis of the file when the file holds just one.
-    """
-    try:
-        with np.load(path, allow_pickle=False) as archive:
-            arrays = {name: archive[name] for name in archive.files}
-    except FileNotFoundError:
-        raise InputError(f"input file {path} does not exist", hint=_SAVEZ) from None
-    except (OSError, ValueError, EOFError, AttributeError, zipfile.BadZipFile) as error:
-        raise InputError(
-            f"{path} is not an .npz file that numpy can read",
-            details=[str(error)],
-            hint=_SAVEZ,
-        ) from error
-    found, problems = {}, []
-    for name, (shape, dtype) in wanted.items():
-        array = arrays.get(name)
-        if array is None:
-            problems.append(f"no array named {name!r} (the file has {', '.join(map(repr, arrays)) or 'none'})")
-            continue
-        if array.shape == shape:
-            array = array[None]
-        if array.shape[1:] != shape or array.dtype != dtype:
-            problems.append(
-                f"{name}: {array.dtype}{list(array.shape)}, the model takes {dtype}{list(shape)} "
-                "with a leading sample axis"
-            )
-            continue
-        found[name] = array
-    counts = {len(a) for a in found.values()}
-    if not problems and (len(counts) != 1 or 0 in counts):
-        problems.append(f"arrays hold {sorted(counts)} samples; every input needs the same number, at least one")
-    if problems:
-        names = ", ".join(f"{name}={dtype}{[1, *shape]}" for name, (shape, dtype) in wanted.items())
-        hint = f"numpy.savez(path, ...) with {names}"
-        raise InputError(f"{path} does not fit the model", details=problems, hint=hint)
-    return found
 
 
 _CODE_ROOM = 64 * 1024  # of flash, left to code where the user sets no limit

@@ -14,11 +14,11 @@ import numpy as np
 from glowc.build import Elf, build_elf
 from glowc.codegen.bundle import render_main
 from glowc.codegen.names import c_ident
-from glowc.driver import read_arrays
 from glowc.errors import InputError
 from glowc.graph.numerics import dequantize, quantize
 from glowc.graph.types import DType, QuantParams
 from glowc.run import RunResult, run_elf
+from glowc.samples import read_arrays
 from glowc.target import ARENA_SECTION, Board
 
 _TO_NHWC, _TO_NCHW = (0, 2, 3, 1), (0, 3, 1, 2)

@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import os
+import stat
+import tempfile
+from functools import cache
 from pathlib import Path
 
 _PKG = Path(__file__).resolve().parent
@@ -15,9 +18,28 @@ def data_dir(name: str) -> Path:
 
 
 def cache_dir() -> Path:
-    """Return the user's cache folder for compiled templates, plugins and measurements; made if absent."""
+    """Return the user's cache folder for compiled templates and QEMU plugins; made if absent.
+
+    What lies there is executed. Where the folder cannot be used, or somebody else may write to it, it is a folder of
+    this process that goes with it.
+    """
     root = os.environ.get("GLOWC_CACHE_DIR") or os.environ.get("XDG_CACHE_HOME")
-    base = Path(root) if root else Path.home() / ".cache"
-    path = base / "glowc"
-    path.mkdir(parents=True, exist_ok=True)
-    return path
+    try:
+        path = (Path(root) if root else Path.home() / ".cache") / "glowc"
+        path.mkdir(mode=0o700, parents=True, exist_ok=True)
+        if _is_own(path) and os.access(path, os.R_OK | os.W_OK | os.X_OK):
+            return path
+    except (OSError, RuntimeError):  # RuntimeError: there is no home
+        pass
+    return Path(_process_folder().name)
+
+
+def _is_own(path: Path) -> bool:
+    """Say whether only this user may write to a folder."""
+    found = path.stat()
+    return found.st_uid == os.geteuid() and not found.st_mode & (stat.S_IWGRP | stat.S_IWOTH)
+
+
+@cache
+def _process_folder() -> tempfile.TemporaryDirectory[str]:
+    return tempfile.TemporaryDirectory(prefix="glowc-cache-")

@@ -9,6 +9,7 @@ from __future__ import annotations
 import hashlib
 import importlib.util
 import sys
+import traceback
 from collections.abc import Iterable, Sequence
 from pathlib import Path
 from types import ModuleType
@@ -22,6 +23,15 @@ from glowc.ops.registry import all_kernels, all_ops, register
 Kind = TypeVar("Kind")
 MANUAL = "docs/PLUGINS.md shows a plugin"
 _loaded: dict[Path, str] = {}
+
+
+def plugin_in(error: BaseException) -> Path | None:
+    """Return the plugin whose code an exception passed through, None for glowc's own."""
+    for frame, _ in traceback.walk_tb(error.__traceback__):
+        path = Path(frame.f_code.co_filename)
+        if path in _loaded:
+            return path
+    return None
 
 
 def load_plugins(paths: Iterable[Path]) -> None:
@@ -67,7 +77,7 @@ def _register(path: Path, file: Path, module: ModuleType) -> None:
     _check_names(path, ops, kernels)
     _check_c(path, file.parent, kernels)
     add_templates(file.parent)
-    register(ops, kernels, file.parent)
+    register(ops, kernels, file.parent, str(path))
 
 
 def _list(path: Path, module: ModuleType, name: str) -> tuple[object, ...]:

@@ -10,6 +10,9 @@ from typing import TYPE_CHECKING, Any
 from rich import box
 from rich.console import Console
 from rich.table import Table
+from rich.text import Text
+
+from glowc.terminal import visible
 
 if TYPE_CHECKING:
     from glowc.driver import Compiled
@@ -18,9 +21,20 @@ if TYPE_CHECKING:
 _MISSING = "-"
 
 
+class _Plain(Console):
+    """A console on which text is only text: whatever a name holds, it is neither markup nor an escape sequence."""
+
+    def __init__(self, width: int | None = None) -> None:
+        super().__init__(highlight=False, markup=False, emoji=False, width=width)
+
+    def render_str(self, text: str, **how: Any) -> Text:
+        """Return the text of a cell, a title or a line."""
+        return super().render_str(visible(text), **how)
+
+
 def _console() -> Console:
-    console = Console(highlight=False)
-    return console if console.is_terminal else Console(highlight=False, width=160)
+    console = _Plain()
+    return console if console.is_terminal else _Plain(width=160)
 
 
 def _table(*columns: str, title: str = "", numbers: tuple[str, ...] = ()) -> Table:

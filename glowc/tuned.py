@@ -15,7 +15,8 @@ from pathlib import Path
 
 from glowc.codegen.kernels import render_kernel
 from glowc.codegen.view import RUNTIME_FILES, headers_of
-from glowc.errors import GlowcError, InputError
+from glowc.errors import InputError
+from glowc.files import check_output, write_file
 from glowc.layers import Layer
 from glowc.paths import data_dir
 from glowc.target import Cpu
@@ -68,11 +69,10 @@ def _entry(value: Mapping[str, object]) -> Entry:
 def save_entries(path: Path, entries: Mapping[str, Entry]) -> None:
     """Write the measured layers, sorted by key."""
     layers = {key: asdict(entries[key]) for key in sorted(entries)}
-    try:
-        path.parent.mkdir(parents=True, exist_ok=True)
-        path.write_text(json.dumps({"glowc_tune": _VERSION, "layers": layers}, indent=1) + "\n", encoding="utf-8")
-    except OSError as error:
-        raise GlowcError(f"cannot write {path}: {error.strerror}", hint="choose another file with -o FILE") from error
+    text = json.dumps({"glowc_tune": _VERSION, "layers": layers}, indent=1) + "\n"
+    check_output(path, makes_folders=True)
+    path.parent.mkdir(parents=True, exist_ok=True)
+    write_file(path, lambda file: file.write(text.encode()))
 
 
 def read_tuned(path: Path, cpu: Cpu, opt: str) -> Callable[[Layer], Mapping[str, int]]:

@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from glowc.driver import Compiled, CompileOptions, compile_model, load_samples, read_arrays, write_bundle
+from glowc.driver import Compiled, CompileOptions, compile_model, write_bundle
 from glowc.errors import InputError
 from glowc.execute import execute, load_bundle
 from glowc.frontend import is_half
@@ -19,6 +19,7 @@ from glowc.graph.types import TensorType
 from glowc.instr.interp import Memory, run_instr
 from glowc.instr.lifetimes import strip_markers
 from glowc.planning import schedule
+from glowc.samples import load_samples, read_arrays
 from glowc.target import Board
 
 Arrays = dict[str, np.ndarray]

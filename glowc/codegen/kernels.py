@@ -8,19 +8,22 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
+from contextlib import suppress
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
 
 import jinja2
 import numpy as np
+from jinja2.bccache import Bucket
 
+from glowc.cache import load_cached, store_cached
 from glowc.errors import InternalError
 from glowc.graph.types import DType
 from glowc.instr.ir import Access, Instr, ParamValue, Program
 from glowc.ops.base import KernelDef, KernelVariant
 from glowc.ops.registry import get_kernel, kernel_folder
-from glowc.paths import cache_dir, data_dir
+from glowc.paths import data_dir
 
 Identity = tuple[object, ...]
 
@@ -43,14 +46,27 @@ def c_int(value: int) -> str:
     return f"({value})" if value < 0 else str(value)
 
 
+class _TemplateCache(jinja2.BytecodeCache):
+    """Compiled templates in the user's cache."""
+
+    def load_bytecode(self, bucket: Bucket) -> None:
+        """Fill the bucket when the cache has its template."""
+        code = load_cached(f"template-{bucket.key}")
+        if code is not None:
+            bucket.bytecode_from_string(code)
+
+    def dump_bytecode(self, bucket: Bucket) -> None:
+        """Keep a compiled template; a cache that takes nothing more is no error."""
+        with suppress(OSError):
+            store_cached(f"template-{bucket.key}", bucket.bytecode_to_string())
+
+
 @cache
 def environment() -> jinja2.Environment:
     """The Jinja2 environment of templates/, with compiled templates cached in the user's cache folder."""
-    folder = cache_dir() / "jinja2"
-    folder.mkdir(exist_ok=True)
     env = jinja2.Environment(
         loader=jinja2.FileSystemLoader(data_dir("templates")),
-        bytecode_cache=jinja2.FileSystemBytecodeCache(str(folder)),
+        bytecode_cache=_TemplateCache(),
         undefined=jinja2.StrictUndefined,
         trim_blocks=True,
         lstrip_blocks=True,

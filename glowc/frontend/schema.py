@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from functools import cache
 from typing import Any
 
 import onnx
@@ -17,10 +18,14 @@ from glowc.ops.base import OpDef
 
 
 def check_schema(node: OnnxNode) -> None:
-    """Raise NodeError for attributes that ONNX's definition of the operator does not have."""
+    """Raise NodeError for inputs that are missing and attributes that ONNX's definition of the operator lacks."""
     schema = find_schema(node) if node.domain == "" else None
     if schema is None:
         return
+    missing = [i for i in range(_fewest_inputs(node.op)) if i >= len(node.inputs) or not node.inputs[i]]
+    if missing:
+        names = [f"{i} ({schema.inputs[min(i, len(schema.inputs) - 1)].name})" for i in missing]
+        raise NodeError(f"input {', '.join(names)} is missing")
     unknown = [key for key in node.attrs if key not in schema.attributes]
     # An attribute of a neighbouring opset (axes of Squeeze-13, say) still has its plain meaning.
     newest = onnx.defs.get_schema(node.op)
@@ -67,6 +72,17 @@ _KINDS = {
     DType.U16: "tensor(uint16)", DType.S32: "tensor(int32)", DType.U32: "tensor(uint32)", DType.S64: "tensor(int64)",
     DType.U64: "tensor(uint64)", DType.BOOL: "tensor(bool)", DType.S2: "tensor(int2)", DType.U2: "tensor(uint2)",
 }  # fmt: skip
+
+
+@cache
+def _fewest_inputs(op: str) -> int:
+    """Return the inputs that an operator of ONNX has in all its versions."""
+    return min(s.min_input for s in _every_version() if s.name == op and s.domain == "")
+
+
+@cache
+def _every_version() -> tuple[onnx.defs.OpSchema, ...]:
+    return tuple(onnx.defs.get_all_schemas_with_history())
 
 
 def _ever_known(op: str, key: str) -> bool:

@@ -50,12 +50,11 @@ from glowc.ops.requant_shift import (
     shifted_codes,
 )
 from glowc.ops.spatial import ROW_PARAMS, row_params, rows_of, store_rows, window_rows
+from glowc.ops.strided import present
 
 
 def infer(node: Node, in_types: MaybeTypes) -> Types:
-    x, w = in_types[0], in_types[1]
-    assert x is not None
-    assert w is not None
+    x, w = present(in_types[:2])
     if x.rank != 4 or w.rank != 4:
         raise OpError(f"2-D convolution of {x} with weights {w}: needs rank 4")
     nhwc = node.str_("layout", "nchw") == "nhwc"
@@ -85,6 +84,8 @@ def out_size(node: Node, in_hw: tuple[int, ...], kernel: tuple[int, ...]) -> tup
     rank = len(in_hw)
     strides, dilations = node.ints("strides", (1,) * rank), node.ints("dilations", (1,) * rank)
     pads = node.ints("pads", (0,) * (2 * rank))
+    if (len(strides), len(dilations), len(pads)) != (rank, rank, 2 * rank) or min((1, *strides, *dilations)) < 1:
+        raise OpError(f"strides {list(strides)} dilations {list(dilations)} pads {list(pads)} of {rank} axes")
     return tuple(
         (in_hw[i] + pads[i] + pads[i + rank] - (dilations[i] * (kernel[i] - 1) + 1)) // strides[i] + 1
         for i in range(rank)

@@ -27,7 +27,7 @@ from glowc.ops import (
     packing_neon,
 )
 from glowc.ops.base import REF, Arrays, Call, KernelDef, LowerCtx, MaybeTypes, OpDef, OpError, Types
-from glowc.ops.strided import collapse, dense_strides, present
+from glowc.ops.strided import broadcast_shape, collapse, dense_strides, present
 
 Ints = tuple[int, ...]
 F32 = np.float32
@@ -67,7 +67,7 @@ def infer_gemm(node: Node, in_types: MaybeTypes) -> Types:
     if k != k2:
         raise OpError(f"inner dimensions do not match: {a} times {b}")
     bias = in_types[2] if len(in_types) > 2 else None
-    if bias is not None and np.broadcast_shapes(bias.shape, (m, n)) != (m, n):
+    if bias is not None and broadcast_shape((bias, bias.with_shape((m, n)))) != (m, n):
         raise OpError(f"bias {bias} does not broadcast to [{m},{n}]")
     return (TensorType((m, n), a.dtype),)
 

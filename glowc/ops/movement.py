@@ -60,6 +60,8 @@ def infer_concat(node: Node, in_types: MaybeTypes) -> Types:
         fits = t.rank == first.rank and t.dtype == first.dtype
         if not fits or any(a != b for i, (a, b) in enumerate(zip(t.shape, first.shape, strict=True)) if i != axis):
             raise OpError(f"inputs differ besides axis {axis}: " + ", ".join(map(str, types)))
+    if first.rank == 0:
+        raise OpError("scalars have no axis to be joined along")
     shape = list(first.shape)
     shape[axis] = sum(t.shape[axis] for t in types)
     return (first.with_shape(shape),)
@@ -90,7 +92,7 @@ def slice_ranges(node: Node, shape: Sequence[int]) -> list[range]:
     starts, ends = node.ints("starts"), node.ints("ends")
     axes = node.ints("axes", tuple(range(len(starts))))
     steps = node.ints("steps", (1,) * len(starts))
-    if not len(starts) == len(ends) == len(axes) == len(steps) or 0 in steps:
+    if not len(starts) == len(ends) == len(axes) == len(steps) or 0 in steps or (axes and not shape):
         raise OpError(f"starts {list(starts)} ends {list(ends)} axes {list(axes)} steps {list(steps)}")
     ranges = [range(d) for d in shape]
     for start, end, axis, step in zip(starts, ends, axes, steps, strict=True):
@@ -120,6 +122,8 @@ def lower_slice(node: Node, ctx: LowerCtx) -> None:
 def split_sizes(node: Node, dim: int) -> tuple[int, ...]:
     """Return the lengths of the parts: attr `split`, or equal parts (the last may be shorter)."""
     count = node.int_("num_outputs", len(node.outputs))
+    if count < 1:
+        raise OpError(f"num_outputs is {count}")
     chunk = -(-dim // count)
     sizes = node.ints("split", tuple(max(0, min(chunk, dim - i * chunk)) for i in range(count)))
     if sum(sizes) != dim or len(sizes) != len(node.outputs):
@@ -129,6 +133,8 @@ def split_sizes(node: Node, dim: int) -> tuple[int, ...]:
 
 def infer_split(node: Node, in_types: MaybeTypes) -> Types:
     (x,) = present(in_types[:1])
+    if x.rank == 0:
+        raise OpError("a scalar has no axis to be split along")
     axis = axis_of(node.int_("axis"), x.rank)
     sizes = split_sizes(node, x.shape[axis])
     return tuple(x.with_shape([*x.shape[:axis], n, *x.shape[axis + 1 :]]) for n in sizes)

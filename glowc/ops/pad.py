@@ -27,6 +27,8 @@ def pad_amounts(node: Node, rank: int) -> list[tuple[int, int]]:
     if len(pads) != 2 * len(axes):
         raise OpError(f"pads {list(pads)} for {len(axes)} axes")
     amounts = [(0, 0)] * rank
+    if rank == 0 and axes:
+        raise OpError(f"axes {list(axes)} of a scalar")
     for k, axis in enumerate(axes):
         amounts[axis_of(axis, rank)] = (pads[k], pads[k + len(axes)])
     return amounts

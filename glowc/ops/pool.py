@@ -70,7 +70,8 @@ def window_of(node: Node, x: TensorType) -> Window:
     size = x.shape[1:-1] if node.str_("layout", "nchw") == "nhwc" else x.shape[2:]
     stride, dilation = node.ints("strides", (1,) * rank), node.ints("dilations", (1,) * rank)
     pads = node.ints("pads", (0,) * (2 * rank))
-    if len(stride) != rank or len(dilation) != rank or len(pads) != 2 * rank or min(*stride, *dilation, *kernel) < 1:
+    lengths = len(stride), len(dilation), len(pads)
+    if lengths != (rank, rank, 2 * rank) or min((1, *stride, *dilation, *kernel)) < 1:
         raise OpError(f"kernel {list(kernel)} strides {list(stride)} dilations {list(dilation)} pads {list(pads)}")
     span = tuple(d * (k - 1) + 1 for d, k in zip(dilation, kernel, strict=True))
     begin, end = _padding(node.str_("auto_pad", "NOTSET"), pads, size, span, stride)

@@ -4,13 +4,19 @@ from __future__ import annotations
 
 import importlib
 import pkgutil
-from collections.abc import Iterable
-from functools import cache
+from collections.abc import Callable, Iterable
+from dataclasses import replace
+from functools import cache, wraps
 from pathlib import Path
+from typing import Any, ParamSpec, TypeVar
 
 import glowc.ops
-from glowc.errors import InternalError
-from glowc.ops.base import KernelDef, OpDef
+from glowc.errors import GlowcError, InternalError
+from glowc.graph.graph import Node
+from glowc.ops.base import Call, KernelDef, OpDef, OpError
+
+P = ParamSpec("P")
+R = TypeVar("R")
 
 
 @cache
@@ -23,7 +29,7 @@ def _load() -> tuple[dict[str, OpDef], dict[str, KernelDef]]:
         for op in (*((single,) if single else ()), *getattr(module, "OPS", ())):
             if op.name in ops:
                 raise InternalError(f"two definitions of operator {op.name}")
-            ops[op.name] = op
+            ops[op.name] = _blamed(op, "glowc")
         for kernel in getattr(module, "KERNELS", ()):
             if kernel.name in kernels:
                 raise InternalError(f"two definitions of kernel {kernel.name}")
@@ -31,13 +37,46 @@ def _load() -> tuple[dict[str, OpDef], dict[str, KernelDef]]:
     return dict(sorted(ops.items())), dict(sorted(kernels.items()))
 
 
+def _blamed(op: OpDef, whose: str) -> OpDef:
+    """Return the operator with functions that name it, the node and whose it is when they fail as none should."""
+    return replace(
+        op,
+        infer=_named(op.infer, "infer", op.name, whose),
+        reference=_named(op.reference, "reference", op.name, whose),
+        lower=_named(op.lower, "lower", op.name, whose),
+    )
+
+
+def _named(function: Callable[P, R], what: str, op: str, whose: str) -> Callable[P, R]:
+    @wraps(function)
+    def call(*args: P.args, **kwargs: P.kwargs) -> R:
+        try:
+            return function(*args, **kwargs)
+        except (GlowcError, OpError):
+            raise
+        except Exception as error:
+            raise InternalError(
+                f"{_label(args)}: {what} of operator {op} fails: {type(error).__name__}: {error}",
+                hint=f"this is a bug in {whose}; run again with `glowc --debug ...` to see where",
+            ) from error
+
+    return call
+
+
+def _label(args: tuple[Any, ...]) -> str:
+    """Return the label of the node that a function of an operator was called for."""
+    subject = args[0] if args else None
+    node = subject.node if isinstance(subject, Call) else subject
+    return node.label if isinstance(node, Node) else "a node"
+
+
 _folders: dict[str, Path] = {}
 
 
-def register(ops: Iterable[OpDef], kernels: Iterable[KernelDef], folder: Path) -> None:
+def register(ops: Iterable[OpDef], kernels: Iterable[KernelDef], folder: Path, plugin: str) -> None:
     """Add the operators and kernels of a plugin, whose C lies in `folder`; the caller has checked the names."""
     known_ops, known_kernels = _load()
-    known_ops.update((op.name, op) for op in ops)
+    known_ops.update((op.name, _blamed(op, f"plugin {plugin}")) for op in ops)
     for kernel in kernels:
         known_kernels[kernel.name] = kernel
         _folders[kernel.name] = folder

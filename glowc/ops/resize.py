@@ -37,6 +37,8 @@ def infer(node: Node, in_types: MaybeTypes) -> Types:
     """Attr `sizes` is the output shape."""
     (x,) = present(in_types[:1])
     sizes = node.ints("sizes")
+    if 0 in x.shape and 0 not in sizes:
+        raise OpError(f"{x} has no element to take a value from")
     if len(sizes) != x.rank or len(_scales(node, x.shape, sizes)) != x.rank:
         raise OpError(f"sizes {list(sizes)} scales {node.attrs.get('scales')} for {x}")
     if _computes(node) and x.quant is None and x.dtype not in FLOATS:
@@ -47,7 +49,7 @@ def infer(node: Node, in_types: MaybeTypes) -> Types:
 def _scales(node: Node, shape: tuple[int, ...], sizes: tuple[int, ...]) -> tuple[float, ...]:
     given = node.attrs.get("scales", ())
     assert isinstance(given, tuple)
-    return tuple(float(s) for s in given) or tuple(n / d for n, d in zip(sizes, shape, strict=True))
+    return tuple(float(s) for s in given) or tuple(n / d if d else 1.0 for n, d in zip(sizes, shape, strict=False))
 
 
 def coordinates(mode: str, length: int, out: int, scale: float) -> np.ndarray:

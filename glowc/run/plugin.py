@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import hashlib
-import os
 import subprocess
 import tempfile
 from pathlib import Path
 
+from glowc.cache import find_cached, store_cached
 from glowc.errors import ToolError
-from glowc.paths import cache_dir, data_dir
+from glowc.paths import data_dir
 from glowc.target import require_tool
 
 _FLAGS = ("-std=c11", "-O2", "-fPIC", "-shared", "-fvisibility=hidden")
@@ -24,22 +24,16 @@ def counting_plugin() -> Path:
     """
     source = data_dir("boards") / "_common" / "plugin" / "glow_count.c"
     key = hashlib.sha256(source.read_bytes() + " ".join(_FLAGS).encode()).hexdigest()[:16]
-    library = cache_dir() / f"glow_count-{key}.so"
-    if not library.exists():
-        _compile(source, library)
-    return library
+    name = f"glow_count-{key}.so"
+    return find_cached(name) or _compile(source, name)
 
 
-def _compile(source: Path, library: Path) -> None:
+def _compile(source: Path, name: str) -> Path:
     cc = require_tool("gcc")
-    handle, name = tempfile.mkstemp(dir=library.parent, prefix=f"{library.stem}.", suffix=".tmp")
-    os.close(handle)
-    partial = Path(name)
-    try:
-        argv = [str(cc), *_FLAGS, str(source), "-o", str(partial)]
+    with tempfile.TemporaryDirectory(prefix="glowc-") as folder:
+        library = Path(folder) / "glow_count.so"
+        argv = [str(cc), *_FLAGS, str(source), "-o", str(library)]
         done = subprocess.run(argv, capture_output=True, text=True, check=False)
         if done.returncode != 0:
             raise ToolError("cannot compile the instruction counter", details=done.stderr.splitlines())
-        partial.replace(library)
-    finally:
-        partial.unlink(missing_ok=True)
+        return store_cached(name, library.read_bytes())

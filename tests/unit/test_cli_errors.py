@@ -5,9 +5,7 @@ from __future__ import annotations
 import json
 import os
 import re
-import sys
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping
 from pathlib import Path
 
 import numpy as np
@@ -16,77 +14,10 @@ import pytest
 from onnx import helper
 
 from glowc import cli
-from glowc.driver import compile_model, write_bundle
-from glowc.target import load_board
-from tests.conftest import ROOT
+from glowc.ops.registry import all_ops
 from tests.golden.nets import dense, float_mlp
+from tests.unit.cli_calls import DIGITS, GOOD, Glowc, images, refused, save, tree
 from tests.unit.onnx_builders import model, node
-
-DIGITS = ROOT / "examples/digits/digits.onnx"
-
-
-@dataclass(frozen=True)
-class Result:
-    """What one call of the program left behind."""
-
-    status: int
-    out: str
-    err: str
-
-
-Glowc = Callable[..., Result]
-
-
-@pytest.fixture
-def glowc(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], tmp_path: Path) -> Glowc:
-    """Run the command line in this process, in a folder of its own."""
-    monkeypatch.chdir(tmp_path)
-    monkeypatch.setattr(cli, "_debug", False)
-
-    def call(*argv: object) -> Result:
-        monkeypatch.setattr(sys, "argv", ["glowc", *map(str, argv)])
-        capsys.readouterr()
-        status: object = 0
-        try:
-            cli.main()
-        except SystemExit as stop:
-            status = stop.code
-        printed = capsys.readouterr()
-        return Result(int(str(status or 0)), printed.out, printed.err)
-
-    return call
-
-
-def tree(folder: Path) -> dict[str, bytes | None]:
-    """Everything below a folder: bytes of files, None for folders."""
-    return {
-        path.relative_to(folder).as_posix(): path.read_bytes() if path.is_file() else None
-        for path in sorted(folder.rglob("*"))
-    }
-
-
-def refused(glowc: Glowc, *argv: object, says: Sequence[str], hint: str = "") -> Result:
-    """The call fails as it should: status 1, `error:` first, every text of `says`, a hint, no trace of it on disk."""
-    before = tree(Path.cwd())
-    result = glowc(*argv)
-    assert tree(Path.cwd()) == before
-    assert result.status == 1, result.err
-    assert result.out == ""
-    assert result.err.startswith("error: ")
-    assert len(re.findall("^error: ", result.err, re.MULTILINE)) == 1
-    assert "Traceback" not in result.err
-    assert 'File "' not in result.err
-    for text in says:
-        assert text in result.err
-    assert "\n  hint: " in result.err, result.err
-    assert hint in result.err.rpartition("hint: ")[2]
-    return result
-
-
-def save(proto: onnx.ModelProto, name: str = "net.onnx") -> Path:
-    path = Path.cwd() / name
-    path.write_bytes(proto.SerializeToString())
-    return path
 
 
 def unsupported() -> onnx.ModelProto:
@@ -294,19 +225,6 @@ def test_dump_folder_is_a_file(glowc: Glowc) -> None:
 # ---- run, bench, validate ----
 
 
-@pytest.fixture(scope="session")
-def bundle(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    folder = tmp_path_factory.mktemp("digits") / "bundle"
-    write_bundle(compile_model(DIGITS, load_board("host")), folder)
-    return folder
-
-
-def images(**arrays: np.ndarray) -> Path:
-    np.savez("in.npz", **arrays)
-    return Path("in.npz")
-
-
-GOOD = np.zeros((2, 1, 1, 8, 8), np.int8)
 BAD_INPUTS: Mapping[str, tuple[dict[str, np.ndarray], str]] = {
     "missing array": ({"picture": GOOD}, "no array named 'image' (the file has 'picture')"),
     "no array": ({}, "no array named 'image' (the file has none)"),
@@ -436,6 +354,53 @@ def test_unexpected_exception_is_status_two_and_tells_how_to_see_more(
     assert "Traceback" not in result.err
     with pytest.raises(ZeroDivisionError):
         glowc("--debug", "compile", DIGITS, "-o", "out")
+
+
+def test_file_error_that_no_command_expects_names_the_file(glowc: Glowc, monkeypatch: pytest.MonkeyPatch) -> None:
+    from glowc import driver
+
+    def full(*_: object, **__: object) -> None:
+        raise OSError(28, "No space left on device", "somewhere/file")
+
+    monkeypatch.setattr(driver, "compile_model", full)
+    refused(glowc, "compile", DIGITS, "-o", "out", says=["somewhere/file: No space left on device"])
+
+
+def test_interrupted_run_has_a_status_of_its_own(glowc: Glowc, monkeypatch: pytest.MonkeyPatch) -> None:
+    from glowc import driver
+
+    def stopped(*_: object, **__: object) -> None:
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(driver, "compile_model", stopped)
+    result = glowc("compile", DIGITS, "-o", "out")
+    assert (result.status, result.out) == (130, "")
+    assert "interrupted" in result.err
+
+
+PLUGIN = """
+from glowc.ops.base import OpDef
+def bad(*_):
+    return [][1]
+def good(node, in_types):
+    return (in_types[0],)
+OP = OpDef("Odd", INFER, bad, bad, domain="com.acme")
+"""
+
+
+@pytest.mark.parametrize("infer", ["good", "bad"])
+def test_bug_in_a_plugin_is_no_mistake_of_the_user(glowc: Glowc, infer: str) -> None:
+    """A type rule or a lowering that fails with an exception of Python's: status 2, the node and the plugin named."""
+    Path("odd.py").write_text(PLUGIN.replace('"Odd", INFER', f'"Odd{infer}", {infer}'))
+    nodes = [helper.make_node(f"Odd{infer}", ["x"], ["y"], name="block/odd", domain="com.acme")]
+    save(model(nodes, {"x": "f32[1,4]"}, {"y": "f32[1,4]"}, domains=["com.acme"]))
+    result = glowc("compile", "net.onnx", "-o", "out", "--plugin", "odd.py")
+    all_ops().pop(f"Odd{infer}")
+    assert result.status == 2
+    assert result.err.startswith("internal error: ")
+    for text in ("block/odd", "IndexError", "bug in plugin odd.py"):
+        assert text in result.err, result.err
+    assert not Path("out").exists()
 
 
 def test_errors_leave_standard_output_free_for_json(glowc: Glowc) -> None:

@@ -262,7 +262,7 @@ def test_several_problems_are_shown_at_once() -> None:
 
 def test_missing_inputs_are_a_message_not_a_traceback() -> None:
     text = str(error([node("Conv", "x", "y", name="c")], {"x": "f32[1,3,8,8]"}, "y"))
-    assert 'Conv "c": no weights are given' in text
+    assert 'Conv "c": input 1 (W) is missing' in text
     text = str(error([node("DequantizeLinear", "x", "y", name="d")], {"x": "s8[2]"}, "y"))
     assert 'DequantizeLinear "d"' in text
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import subprocess
 from pathlib import Path
+from typing import Any
 
 import pytest
 from pytest_subprocess import FakeProcess
@@ -137,7 +138,11 @@ def test_program_without_marks_cannot_be_counted(monkeypatch: pytest.MonkeyPatch
 
 def test_plugin_is_compiled_once(fp: FakeProcess, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     monkeypatch.setenv("GLOWC_CACHE_DIR", str(tmp_path))
-    fp.register(["/tools/gcc", fp.any()])
+
+    def write(process: Any) -> None:
+        Path(list(process.args)[-1]).write_bytes(b"a library")
+
+    fp.register(["/tools/gcc", fp.any()], callback=write)
     first = counting_plugin()
     assert first == counting_plugin()
     assert len(fp.calls) == 1
