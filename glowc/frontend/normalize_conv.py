@@ -11,6 +11,7 @@ from dataclasses import replace
 
 import numpy as np
 
+from glowc.frontend.auto_pad import LOWER, UPPER, cut_negative, same_pads
 from glowc.frontend.builder import Builder
 from glowc.frontend.normalize_shape import emit_reshape
 from glowc.frontend.onnx_model import OnnxNode
@@ -78,13 +79,14 @@ def _transpose_pads(node: OnnxNode, sizes: Ints, attrs: Mapping[str, Ints]) -> I
 def max_pool(node: OnnxNode, b: Builder) -> None:
     """MaxPool: geometry explicit."""
     x = b.type(node.inputs[0])
-    attrs: dict[str, AttrValue] = {**_geometry(node, x.shape[2:], _kernel(node, x, (), most=3))}
+    geometry = _geometry(node, x.shape[2:], _kernel(node, x, (), most=3))
     extra = {"ceil_mode": node.int_("ceil_mode", 0)}
     if any(out and out in b.read for out in node.outputs[1:]):
+        node, geometry = cut_negative(node, b, geometry)
         order = {"storage_order": node.int_("storage_order", 0)}
-        b.emit("MaxPool", node.inputs, {**attrs, **extra, **order}, node.outputs)
+        b.emit("MaxPool", node.inputs, {**geometry, **extra, **order}, node.outputs)
         return
-    _emit_spatial(node, b, "MaxPool", _geometry(node, x.shape[2:], _kernel(node, x, (), most=3)), extra)
+    _emit_spatial(node, b, "MaxPool", geometry, extra)
 
 
 def average_pool(node: OnnxNode, b: Builder) -> None:
@@ -92,13 +94,15 @@ def average_pool(node: OnnxNode, b: Builder) -> None:
     x = b.type(node.inputs[0])
     attrs = _geometry(node, x.shape[2:], _kernel(node, x, (), most=3))
     flags = {"ceil_mode": node.int_("ceil_mode", 0), "count_include_pad": node.int_("count_include_pad", 0)}
+    if min(attrs["pads"]) < 0:
+        flags["part"] = 1  # a window over all that is left is not one over the model's whole image
     _emit_spatial(node, b, "AveragePool", attrs, flags)
 
 
 def lp_pool(node: OnnxNode, b: Builder) -> None:
     """LpPool: geometry and p explicit; it keeps its layout."""
     x = b.type(node.inputs[0])
-    attrs = _geometry(node, x.shape[2:], _kernel(node, x, (), most=3))
+    node, attrs = cut_negative(node, b, _geometry(node, x.shape[2:], _kernel(node, x, (), most=3)))
     flags = {"ceil_mode": node.int_("ceil_mode", 0), "p": node.int_("p", 2)}
     b.emit("LpPool", node.inputs, {**attrs, **flags}, node.outputs)
 
@@ -177,16 +181,15 @@ def _pads(node: OnnxNode, sizes: Ints, attrs: Mapping[str, Ints]) -> Ints:
         return pads
     if auto == "VALID":
         return (0,) * (2 * rank)
-    if auto not in ("SAME_UPPER", "SAME_LOWER"):
+    if auto not in (UPPER, LOWER):
         raise NodeError(f"auto_pad {auto} is not supported")
     begins, ends = [], []
-    for i in range(rank):
-        stride = attrs["strides"][i]
-        span = (attrs["kernel_shape"][i] - 1) * attrs["dilations"][i] + 1
-        total = max(0, (-(-sizes[i] // stride) - 1) * stride + span - sizes[i])
-        small, large = total // 2, total - total // 2
-        begins.append(small if auto == "SAME_UPPER" else large)
-        ends.append(large if auto == "SAME_UPPER" else small)
+    for size, stride, kernel, dilation in zip(
+        sizes, attrs["strides"], attrs["kernel_shape"], attrs["dilations"], strict=True
+    ):
+        begin, end = same_pads(auto, size, stride, (kernel - 1) * dilation + 1, conv="Conv" in node.op)
+        begins.append(begin)
+        ends.append(end)
     return (*begins, *ends)
 
 
@@ -200,6 +203,7 @@ def _emit_spatial(
     weights: bool = False,
 ) -> None:
     """Append the operator; with one spatial axis in 2-D, between Reshapes."""
+    node, geometry = cut_negative(node, b, geometry)
     attrs: dict[str, AttrValue] = {k: v for k, v in geometry.items() if k != "group"}
     attrs.update(extra)
     if len(geometry["kernel_shape"]) >= 2:

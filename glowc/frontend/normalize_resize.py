@@ -66,13 +66,16 @@ def _roi(roi: tuple[float, ...], rank: int, axes: tuple[int, ...] | None) -> dic
 
 
 def _floats(b: Builder, name: str) -> tuple[float, ...]:
+    """Return the values of a constant input; () where there is none."""
     return tuple(float(v) for v in b.need_value(name, "sizes or scales").reshape(-1)) if name else ()
 
 
 def _full_scales(scales: tuple[float, ...], axes: tuple[int, ...] | None, x: TensorType) -> list[float]:
     wanted = range(x.rank) if axes is None else [axis_of(a, x.rank) for a in axes]
-    if len(scales) != len(wanted) or any(s <= 0 for s in scales):
+    if len(scales) != len(wanted):
         raise NodeError(f"scales {list(scales)} for {x}")
+    if not all(0 < s < math.inf for s in scales):
+        raise NodeError(f"scales {list(scales)} must be positive numbers")
     full = [1.0] * x.rank
     for axis, scale in zip(wanted, scales, strict=True):
         full[axis] = scale

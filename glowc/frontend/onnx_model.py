@@ -123,6 +123,8 @@ def _check_versions(proto: onnx.ModelProto, opsets: Mapping[str, int], problems:
             f"opset {opset} is newer than {newest}, the newest opset of the onnx package {onnx.__version__}",
             f"export with opset_version={newest}, or upgrade the onnx package",
         )
+    elif opset < 0:
+        problems.add(f"opset {opset} is not a version of ONNX", "export the model again")
     elif 0 < opset < OLDEST_OPSET:
         problems.add(
             f"opset {opset} is older than {OLDEST_OPSET}",

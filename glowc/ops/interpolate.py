@@ -1,9 +1,11 @@
 """Linear and cubic interpolation along one axis by tables made at compile time, for Resize.
 
 `interpolate`: in[outer, n, inner] -> out[outer, m, inner]: out[o, j, i] = sum over k < taps of
-factors[j * taps + k] * in[o, index[j * taps + k], i], in that order, in the element type. Coordinates and factors are
-computed in float64 by ONNX's reference (its neighbours beyond an edge repeat the edge; with exclude_outside their
-weight goes to the others) and rounded to the element type. Source: ONNX Resize-19.
+factors[j * taps + k] * in[o, index[j * taps + k], i], in that order, in the element type. Neighbours beyond an edge
+repeat the edge; with exclude_outside their weight goes to the others. Coordinates and factors are computed in float64
+and rounded to the element type, but for cubic of floats and codes: there they and the order of the axes (the last one
+first) are onnxruntime's, whose float32 results they equal bit for bit (30,000 outputs in every transformation; with
+exclude_outside the last division differs). Source: ONNX Resize-19.
 """
 
 from __future__ import annotations
@@ -14,21 +16,13 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from glowc.graph.numerics import F32
 from glowc.graph.types import DType, TensorType
 from glowc.instr.ir import ParamValue
 from glowc.ops.base import Arrays, KernelDef, LowerCtx, OpError, Ref
+from glowc.ops.resize_coordinates import Axis, coordinates, rounded_coordinates
 
 SMALLEST_DISTANCE = 1e-9  # of a coordinate that counts as whole
-
-
-@dataclass(frozen=True, slots=True)
-class Axis:
-    """How one axis is resized: lengths, scale, region of interest."""
-
-    length: int
-    out: int
-    scale: float
-    roi: tuple[float, float] = (0.0, 1.0)
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,6 +34,8 @@ class Filter:
     cubic_a: float = -0.75
     exclude_outside: bool = False
     antialias: bool = False
+    double: bool = False
+    """The tensor is float64."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,32 +47,35 @@ class Taps:
     outside: np.ndarray
 
 
-def coordinates(transform: str, axis: Axis) -> np.ndarray:
-    """Return the real input coordinate of each output index, in float64."""
-    x, n, s = np.arange(axis.out, dtype=np.float64), axis.length, axis.scale
-    width = s * n
-    if transform == "align_corners":
-        return np.zeros(axis.out) if width == 1 else np.asarray(x * (n - 1) / (width - 1))
-    if transform == "asymmetric":
-        return np.asarray(x / s)
-    if transform == "tf_crop_and_resize":
-        begin, end = axis.roi
-        if width == 1:
-            return np.full(axis.out, (end - begin) * (n - 1) / 2 + begin * (n - 1))
-        return np.asarray(x * (end - begin) * (n - 1) / (width - 1) + begin * (n - 1))
-    if transform == "pytorch_half_pixel" and width == 1:
-        return np.full(axis.out, -0.5)
-    if transform in ("half_pixel", "pytorch_half_pixel"):
-        return np.asarray((x + 0.5) / s - 0.5)
-    if transform == "half_pixel_symmetric":
-        return np.asarray(n / 2 * (1 - axis.out / width) + (x + 0.5) / s - 0.5)
-    raise OpError(f"coordinate_transformation_mode {transform!r} is not supported")
-
-
 def _cubic(x: np.ndarray, a: float) -> np.ndarray:
     x = np.abs(x)
     near, far = (a + 2) * x**3 - (a + 3) * x**2 + 1, a * x**3 - 5 * a * x**2 + 8 * a * x - 4 * a
     return np.where(x <= 1, near, np.where(x < 2, far, 0.0))
+
+
+def _rounded_cubic(x: np.ndarray, filter_: Filter, axis: Axis) -> Taps:
+    """Return the taps of float32 coordinates `x`, each operation rounded as onnxruntime rounds it."""
+    left = np.floor(x)
+    s, a, one = (x - left).astype(F32), F32(filter_.cubic_a), F32(1)
+
+    def far(d: np.ndarray) -> np.ndarray:
+        return np.asarray(((a * d - F32(5) * a) * d + F32(8) * a) * d - F32(4) * a)
+
+    def near(d: np.ndarray) -> np.ndarray:
+        return np.asarray(((a + F32(2)) * d - (a + F32(3))) * d * d + one)
+
+    weights = np.stack([far(s + one), near(s), near(one - s), far(F32(2) - s)], 1)
+    index = left[:, None].astype(np.int64) + np.arange(-1, 3)
+    if filter_.exclude_outside:
+        weights = np.where((index >= 0) & (index < axis.length), weights, F32(0))
+        weights = weights / np.add.accumulate(weights, 1)[:, -1:]
+    return _used(index, weights, np.zeros(axis.out, np.bool_), axis)
+
+
+def _used(index: np.ndarray, weights: np.ndarray, outside: np.ndarray, axis: Axis) -> Taps:
+    """Return the table without neighbours that never count."""
+    used = np.flatnonzero((weights != 0).any(0))
+    return Taps(np.clip(index, 0, axis.length - 1)[:, used], weights[:, used], outside)
 
 
 def _linear(x: np.ndarray) -> np.ndarray:
@@ -87,6 +86,9 @@ def taps_of(filter_: Filter, axis: Axis) -> Taps:
     """Return the tables of one axis."""
     if filter_.mode not in ("linear", "cubic"):
         raise OpError(f"mode {filter_.mode!r} is not supported (nearest, linear, cubic are)")
+    crop = filter_.transform == "tf_crop_and_resize"
+    if filter_.mode == "cubic" and not (filter_.antialias or filter_.double or crop):
+        return _rounded_cubic(rounded_coordinates(filter_.transform, axis), filter_, axis)
     x = coordinates(filter_.transform, axis)
     left = np.where(np.abs(x - np.rint(x)) < SMALLEST_DISTANCE, np.rint(x) - 1, np.floor(x))
     ratio = x - left  # in (0, 1]: a whole coordinate belongs to the interval on its left
@@ -102,10 +104,8 @@ def taps_of(filter_: Filter, axis: Axis) -> Taps:
     if filter_.exclude_outside:
         weights = np.where((index >= 0) & (index < axis.length), weights, 0.0)
         weights = weights / weights.sum(1, keepdims=True)
-    crop = filter_.transform == "tf_crop_and_resize"
     outside = (x < 0) | (x > axis.length - 1) if crop else np.zeros(axis.out, np.bool_)
-    used = np.flatnonzero((weights != 0).any(0))
-    return Taps(np.clip(index, 0, axis.length - 1)[:, used], weights[:, used], outside)
+    return _used(index, weights, outside, axis)
 
 
 def apply(x: np.ndarray, taps: Taps, axis: int) -> np.ndarray:
@@ -131,10 +131,10 @@ def emit_taps(ctx: LowerCtx, x: Ref, y: Ref, taps: Taps, axis: int, name: str) -
 
 
 def emit_chain(ctx: LowerCtx, x: Ref, y: Ref, taps: Mapping[int, Taps], name: str) -> None:
-    """Emit one `interpolate` per axis, the last one into y."""
-    for axis, one in sorted(taps.items()):
+    """Emit one `interpolate` per axis from the last to the first, that one into y."""
+    for axis, one in sorted(taps.items(), reverse=True):
         shape = [one.index.shape[0] if i == axis else d for i, d in enumerate(x.type.shape)]
-        last = axis == max(taps)
+        last = axis == min(taps)
         to = y if last else ctx.temp(TensorType(tuple(shape), x.type.dtype), f"{name}_axis{axis}")
         emit_taps(ctx, x, to, one, axis, name)
         x = to

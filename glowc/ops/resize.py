@@ -1,9 +1,10 @@
 """Resize: every coordinate transformation, rounding and filter, by tables made at compile time.
 
 Attributes after import: `sizes` and `scales` of every axis, mode, coordinate_transformation_mode, nearest_mode.
-Coordinates are computed in float32; onnxruntime 1.31 gives the same indices for all lengths 1..11 to 1..23 in every
-mode, but for near-ties of half_pixel_symmetric with floor and asymmetric with round_prefer_ceil (17 of 5,060
-tables). The index is clamped to the axis. Attribute layout only names the axes: sizes and scales are per axis.
+Coordinates of nearest neighbours are computed in float32 (half_pixel_symmetric in float64 and rounded once), and a part
+within `TIE` of a half counts as one: onnxruntime 1.31 gives the same indices for all lengths 1..23 to 1..31 and for
+longer ones of up to 1001, in every mode. The index is clamped to the axis. Attribute layout only names the axes: sizes
+and scales are per axis.
 A resize of the rows and columns of [N, H, W, C] is one `remap2d_b<N>`:
 out[n, y, x, :] = in[n, rows[y], cols[x], :], which works on row ranges and rings; other axes are copies or gathers.
 Linear interpolation of rows and columns of float32 and int8 is one `bilinear_*` (`glowc.ops.bilinear`; with attribute
@@ -22,15 +23,18 @@ import numpy as np
 
 from glowc.graph.graph import Node
 from glowc.graph.numerics import F32, dequantize, quantize
-from glowc.graph.types import DType, TensorType
+from glowc.graph.types import DType, TensorType, type_of
 from glowc.instr.ir import ParamValue
 from glowc.ops import bilinear
 from glowc.ops.base import Arrays, Call, KernelDef, LowerCtx, MaybeTypes, OpDef, OpError, Ref, Types
-from glowc.ops.interpolate import FLOATS, Axis, Filter, Taps, apply, emit_chain, taps_of
-from glowc.ops.interpolate import coordinates as crop_coordinates
+from glowc.ops.interpolate import FLOATS, Filter, Taps, apply, emit_chain, taps_of
+from glowc.ops.resize_coordinates import Axis, rounded_coordinates
+from glowc.ops.resize_coordinates import coordinates as crop_coordinates
 from glowc.ops.select import emit_where
 from glowc.ops.spatial import ROW_PARAMS, row_params, rows_of, store_rows
 from glowc.ops.strided import emit_copy, emit_indexed, present, whole
+
+TIE = 1e-6  # as onnxruntime's rounding of nearest neighbours has it
 
 
 def infer(node: Node, in_types: MaybeTypes) -> Types:
@@ -52,36 +56,12 @@ def _scales(node: Node, shape: tuple[int, ...], sizes: tuple[int, ...]) -> tuple
     return tuple(float(s) for s in given) or tuple(n / d if d else 1.0 for n, d in zip(sizes, shape, strict=False))
 
 
-def coordinates(mode: str, length: int, out: int, scale: float) -> np.ndarray:
-    """Return the real input coordinate of each output index, in float32.
-
-    `align_corners` aligns with the real end, scale * length - 1, as ONNX says; onnxruntime with the last whole index.
-    """
-    x, s, half = np.arange(out, dtype=F32), F32(scale), F32(0.5)
-    if mode == "align_corners":
-        real = scale * length
-        end = F32(out - 1 if abs(real - out) < 1e-4 * out else real - 1)
-        return np.asarray(x * F32(length - 1) / end) if end > 0 else np.zeros(out, F32)
-    if mode == "asymmetric":
-        return np.asarray(x / s)
-    if mode == "tf_half_pixel_for_nn":
-        return np.asarray((x + half) / s)
-    if mode == "pytorch_half_pixel" and out <= 1:
-        return np.zeros(out, F32)
-    if mode == "half_pixel_symmetric":
-        adjustment = F32(out) / (s * F32(length))
-        return np.asarray(F32(length) * half * (F32(1) - adjustment) + (x + half) / s - half)
-    if mode in ("half_pixel", "pytorch_half_pixel"):
-        return np.asarray((x + half) / s - half)
-    raise OpError(f"coordinate_transformation_mode {mode!r} is not supported")
-
-
 def nearest(mode: str, x: np.ndarray) -> np.ndarray:
     """Return the integer coordinates."""
-    rounded = {
-        "floor": np.floor(x), "ceil": np.ceil(x), "round_prefer_floor": np.ceil(x - F32(0.5)),
-        "round_prefer_ceil": np.floor(x + F32(0.5)),
-    }.get(mode)  # fmt: skip
+    low = np.floor(x)
+    part = np.asarray(x - low, np.float64)
+    above = {"round_prefer_floor": part > 0.5 + TIE, "round_prefer_ceil": part > 0.5 - TIE}.get(mode)
+    rounded = {"floor": np.floor(x), "ceil": np.ceil(x)}.get(mode) if above is None else low + above
     if rounded is None:
         raise OpError(f"nearest_mode {mode!r} is not supported")
     return np.asarray(rounded.astype(np.int64))
@@ -96,7 +76,7 @@ def tables(node: Node, shape: tuple[int, ...], sizes: tuple[int, ...]) -> list[n
     result = []
     for length, out, scale in zip(shape, sizes, _scales(node, shape, sizes), strict=True):
         same = length == out and scale == 1.0
-        index = np.arange(out) if same else nearest(rounding, coordinates(transform, length, out, scale))
+        index = np.arange(out) if same else nearest(rounding, rounded_coordinates(transform, Axis(length, out, scale)))
         result.append(np.clip(index, 0, length - 1))
     return result
 
@@ -114,14 +94,15 @@ def _floats(node: Node, key: str, default: float, rank: int) -> tuple[float, ...
     return tuple(float(str(v)) for v in values)
 
 
-def _filters(node: Node, shape: tuple[int, ...], sizes: tuple[int, ...]) -> dict[int, Taps]:
+def _filters(node: Node, x: TensorType, sizes: tuple[int, ...]) -> dict[int, Taps]:
     """Return the tables of every axis that changes, for the modes that compute."""
     chosen = Filter(
         node.str_("mode"), node.str_("coordinate_transformation_mode", "half_pixel"),
         node.float_("cubic_coeff_a", -0.75), node.int_("exclude_outside") == 1, node.int_("antialias") == 1,
+        x.dtype is DType.F64,
     )  # fmt: skip
     result = {}
-    for i, axis in enumerate(axes_of(node, shape, sizes)):
+    for i, axis in enumerate(axes_of(node, x.shape, sizes)):
         taps = _nearest_taps(node, axis) if chosen.mode == "nearest" else taps_of(chosen, axis)
         same = taps.index.shape == (axis.length, 1) and np.array_equal(taps.index[:, 0], np.arange(axis.length))
         if not same or not (taps.weights == 1).all():
@@ -157,7 +138,7 @@ def _bilinear(node: Node, x: TensorType, y: TensorType) -> tuple[bilinear.Pairs,
     rows, cols = (
         table(
             np.arange(y.shape[i], dtype=F32) if scales[i] == 1.0
-            else coordinates(transform, x.shape[i], y.shape[i], scales[i]), x.shape[i],
+            else rounded_coordinates(transform, Axis(x.shape[i], y.shape[i], scales[i])), x.shape[i],
         ) for i in (first, first + 1)
     )  # fmt: skip
     return rows, cols
@@ -206,9 +187,9 @@ def _outside(filters: Mapping[int, Taps], shape: tuple[int, ...]) -> np.ndarray:
 
 def _interpolated(call: Call) -> np.ndarray:
     x, out, qx = call.array(0), call.out_types[0], call.quant(0)
-    filters = _filters(call.node, x.shape, out.shape)
+    filters = _filters(call.node, type_of(x, qx), out.shape)
     y = x if qx is None else dequantize(x, qx)
-    for axis, taps in sorted(filters.items()):
+    for axis, taps in sorted(filters.items(), reverse=True):
         y = apply(y, taps, axis)
     fill = y.dtype.type(call.node.float_("extrapolation_value"))
     y = np.where(_outside(filters, out.shape), fill, y)
@@ -245,7 +226,7 @@ def lower(node: Node, ctx: LowerCtx) -> None:
 
 
 def _lower_interpolation(node: Node, ctx: LowerCtx, x: Ref, y: Ref) -> None:
-    filters = _filters(node, x.type.shape, y.type.shape)
+    filters = _filters(node, x.type, y.type.shape)
     n: dict[str, ParamValue] = {"n": x.type.elements}
     if x.type.quant is not None and y.type.quant is not None:
         real = ctx.temp(TensorType(x.type.shape, DType.F32), f"{node.name}_real")

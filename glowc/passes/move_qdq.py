@@ -43,14 +43,13 @@ def _sink(node: Node, editor: GraphEditor) -> bool:
     inputs = list(node.inputs)
     for index, source in zip(moved, sources, strict=True):
         inputs[index] = source or ""
-    outputs = []
-    for out in node.outputs:
-        real = editor.types[out]
-        codes = editor.add_value(f"{out}.q", replace(real, dtype=types[0].dtype, quant=quant))
-        outputs.append(codes)
-    editor.update(node, inputs=tuple(inputs), outputs=tuple(outputs))
-    for codes, out in zip(outputs, node.outputs, strict=True):
-        editor.add_node("DequantizeLinear", (codes,), (out,), origin=node.origin)
+    codes_of = {}
+    for out in filter(None, node.outputs):  # "" is a part of a Split that nobody reads
+        codes = replace(editor.types[out], dtype=types[0].dtype, quant=quant)
+        codes_of[out] = editor.add_value(f"{out}.q", codes)
+    editor.update(node, inputs=tuple(inputs), outputs=tuple(codes_of.get(out, "") for out in node.outputs))
+    for out, name in codes_of.items():
+        editor.add_node("DequantizeLinear", (name,), (out,), origin=node.origin)
     return True
 
 

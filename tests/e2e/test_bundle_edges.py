@@ -127,3 +127,12 @@ def test_odd_names_compile_and_run(cc: str, tmp_path: Path) -> None:
     outputs = exported_outputs(info, "host", None, inputs)
     expected = [run_graph(result.imported, {n: a[i] for n, a in inputs.items()}) for i in range(2)]
     assert_same_bytes(outputs, {name: np.stack([e[name] for e in expected]) for name in ("return", "Return")})
+
+
+def test_model_without_a_layer_compiles_without_warnings(tmp_path: Path) -> None:
+    path = tmp_path / "same.onnx"
+    path.write_bytes(model([], {"x": "f32[1,4]"}, {"x": "f32[1,4]"}).SerializeToString())
+    info = load_bundle(written(compile_model(path, load_board("host")), tmp_path / "out"))
+    objects(info.folder, info.name, "gcc", ("-O1", "-Wtype-limits"))
+    x = np.arange(8, dtype=np.float32).reshape(2, 1, 4)
+    assert_same_bytes(exported_outputs(info, "host", None, {"x": x}), {"x": x})

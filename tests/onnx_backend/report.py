@@ -10,7 +10,7 @@ from pathlib import Path
 
 import onnx
 
-from tests.onnx_backend.build import PASS, REFUSED, Result
+from tests.onnx_backend.build import OTHER, PASS, REFUSED, Result
 from tests.onnx_backend.cases import LEVELS
 from tests.onnx_backend.suite import MUST_BE_ZERO, reason_class
 
@@ -27,7 +27,7 @@ def counts(results: Sequence[Result]) -> dict[str, dict[str, int]]:
         row = {"tests": len(mine), "passed": sum(r.outcome == PASS for r in mine)}
         for level, name in enumerate(LEVELS):
             row[f"passed {name}"] = sum(r.outcome == PASS and r.level == level for r in mine)
-        for outcome in (REFUSED, *MUST_BE_ZERO):
+        for outcome in (OTHER, REFUSED, *MUST_BE_ZERO):
             row[outcome] = sum(r.outcome == outcome for r in mine)
         table[group] = row
     return table
@@ -68,9 +68,10 @@ def record(results: Sequence[Result]) -> None:
     COUNTS.write_text("".join(lines))
     refused: dict[str, dict[str, int]] = {}
     for r in results:
-        if r.outcome == REFUSED:
+        if r.outcome in (REFUSED, OTHER):
+            why = reason_class(r) if r.outcome == REFUSED else OTHER
             reasons = refused.setdefault(r.op or "(none)", {})
-            reasons[reason_class(r)] = reasons.get(reason_class(r), 0) + 1
+            reasons[why] = reasons.get(why, 0) + 1
     data = {
         "onnx": onnx.__version__, "counts": counts(results), "refused": dict(sorted(refusals(results).items())),
         "operators": per_operator(results), "reasons": dict(sorted(refused.items())),

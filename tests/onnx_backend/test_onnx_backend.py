@@ -9,10 +9,10 @@ import pytest
 
 from glowc.execute import execute, load_bundle
 from glowc.target import load_board
-from tests.conftest import require_tool
+from tests.conftest import require_module, require_tool
 from tests.onnx_backend import report, suite
 from tests.onnx_backend.build import REFUSED, Built, Result, compile_test, differences
-from tests.onnx_backend.cases import NodeTest, all_tests, plain_array
+from tests.onnx_backend.cases import OTHER_ANSWERS, NodeTest, all_tests, plain_array
 
 SAMPLE = tuple((Path(__file__).parent / "sample.txt").read_text().split())
 
@@ -32,6 +32,17 @@ def test_every_refusal_has_a_reason() -> None:
     (result,) = suite.run_all([test], jobs=1)
     assert result.outcome == REFUSED
     assert suite.reason_class(result) == "shapes that depend on data"
+
+
+def test_other_answers_are_onnxruntimes() -> None:
+    ort = require_module("onnxruntime")
+    tests = {t.name: t for t in all_tests()}
+    for name in OTHER_ANSWERS:
+        session = ort.InferenceSession(tests[name].model.SerializeToString(), providers=["CPUExecutionProvider"])
+        inputs, (want,) = tests[name].data[0]
+        names = [i.name for i in session.get_inputs()]
+        (got,) = session.run(None, dict(zip(names, inputs, strict=True)))
+        np.testing.assert_allclose(got, want, rtol=1e-6)
 
 
 def test_only_parameters_become_constants() -> None:

@@ -13,7 +13,6 @@ from glowc.instr.ir import ParamValue
 from glowc.ops.bilinear import fixed_pairs_of, pairs_of
 from glowc.ops.spatial import row_params
 from tests.kernels.case import Case, make_case
-from tests.ops.one_node import check, onnx_run
 from tests.unit.quirk_models import Net, onnxruntime_outputs, optimised, same_as_onnxruntime
 
 RNG = np.random.default_rng(17)
@@ -22,8 +21,7 @@ Forms = tuple[tuple[str, DType, dict[str, ParamValue]], ...]
 SCALES = [(2.0, 2.0), (1.7, 2.3), (0.6, 1.0), (4.0, 3.0)]
 
 
-FORMS = [(t, s) for t in TRANSFORMS for s in SCALES if t != "align_corners" or s not in SCALES[1:3]]
-"""Where a scaled length is no whole number, onnxruntime's align_corners is not ONNX's."""
+FORMS = [(t, s) for t in TRANSFORMS for s in SCALES]
 
 
 def codes(*shape: int, dtype: type = np.int8) -> np.ndarray:
@@ -32,14 +30,17 @@ def codes(*shape: int, dtype: type = np.int8) -> np.ndarray:
     return RNG.integers(info.min, info.max + 1, shape).astype(dtype)
 
 
-def test_align_corners_with_a_part_of_an_element() -> None:
-    """ONNX: x * (length - 1) / (scale * length - 1), the scaled length not rounded."""
-    x = np.asarray([1, 2, 3, 4], np.float32).reshape(1, 1, 1, 4)
-    scales = np.asarray([1, 1, 1, 0.6], np.float32)
-    attrs = {"mode": "linear", "coordinate_transformation_mode": "align_corners"}
-    (want,) = onnx_run("Resize", [x, None, scales], attrs)
-    (y,) = check("Resize", [x], {**attrs, "sizes": (1, 1, 1, 2), "scales": tuple(scales.tolist())})
-    np.testing.assert_allclose(y, want, rtol=1e-6)
+@pytest.mark.parametrize("mode", ["linear", "nearest", "cubic"])
+def test_align_corners_ends_on_the_last_input_where_a_scaled_length_is_no_whole_number(mode: str) -> None:
+    """As in ONNX's words, onnxruntime and PyTorch; ONNX's reference evaluator divides by scale * length - 1."""
+    net = Net()
+    net.input("x", "f32[1,1,5,9]")
+    net.const("scales", np.asarray([1, 1, 1.5, 2.5], np.float32))
+    net.op("Resize", "x _ scales", "y", mode=mode, coordinate_transformation_mode="align_corners")
+    x = RNG.normal(size=(1, 1, 5, 9)).astype(np.float32)
+    graph = same_as_onnxruntime(net.build({"y": "f32"}), {"x": x}, tolerance=1e-6)
+    y = run_graph(graph, {"x": x})["y"]
+    np.testing.assert_array_equal(y[0, 0, [0, 0, -1, -1], [0, -1, 0, -1]], x[0, 0, [0, 0, -1, -1], [0, -1, 0, -1]])
 
 
 def kinds(dtype: type) -> str:

@@ -189,6 +189,14 @@ def test_opset_newer_than_onnx_and_too_old() -> None:
     assert "opset 999 is newer than" in text
     assert "upgrade the onnx package" in text
     assert "opset 5 is older than 7" in str(error([node("Relu", "x", "y")], {"x": "f32[2]"}, "y", opset=5))
+    text = str(error([node("Relu", "x", "y")], {"x": "f32[2]"}, "y", opset=-1))
+    assert "opset -1 is not a version of ONNX" in text
+
+
+def test_resize_by_an_infinite_scale() -> None:
+    consts = {"s": np.asarray([1, 1, np.inf, 2], np.float32)}
+    text = str(error([node("Resize", "x _ s", "y", name="up")], {"x": "f32[1,1,4,4]"}, "y", consts))
+    assert 'Resize "up": scales [1.0, 1.0, inf, 2.0] must be positive numbers' in text
 
 
 def test_missing_value_names_node_and_value() -> None:
