@@ -21,6 +21,7 @@ from glowc.frontend import import_model
 from glowc.graph.graph import Graph
 from glowc.graph.interp import run_graph
 from glowc.graph.text import dump
+from glowc.graph.types import LARGEST_TENSOR_BYTES
 from glowc.instr.ir import Program
 from glowc.instr.lifetimes import live_bytes, place_markers, root_lifetimes, strip_markers
 from glowc.instr.text import dump_program
@@ -152,6 +153,7 @@ def compile_model(
         selection = selection.ordered(order(selection.layers))
     selection, planned = plan_selection(selection, _request(options, board))
     program, plan = place_markers(planned.program), planned.plan
+    _check_arena(planned)
     if options.verify_plan:
         verify_plan(program, plan)
     verify_program(program, "planning")
@@ -290,6 +292,17 @@ def plans_of(compiled: Compiled) -> list[Planned]:
     """Return the plans of a compiled model that no other beats in bytes and instructions, the cheapest first."""
     selection = compiled.selection
     return pareto(selection.lower, _request(compiled.options, compiled.board), selection.predict)
+
+
+def _check_arena(planned: Planned) -> None:
+    """Raise BoardError for an arena beyond what the generated code can address."""
+    if planned.plan.arena_bytes > LARGEST_TENSOR_BYTES:
+        raise BoardError(
+            f"the model needs {planned.plan.arena_bytes:,} bytes of RAM for its arena; "
+            f"an arena has at most {LARGEST_TENSOR_BYTES:,} bytes",
+            details=_peak(planned.program, planned.plan),
+            hint="give its inputs smaller sizes, or choose a smaller model",
+        )
 
 
 def _check_fit(

@@ -9,7 +9,12 @@ import json
 import sys
 from pathlib import Path
 
+from glowc.frontend.importer import LARGEST_CONSTANT_ELEMENTS, MOST_EXPANDED_NODES, MOST_LEVELS
+from glowc.frontend.loops import MOST_NODES
+from glowc.frontend.schema import LARGEST_EXTENT
+from glowc.graph.types import LARGEST_TENSOR_BYTES
 from glowc.ops.registry import all_kernels, all_ops
+from glowc.ops.strided import LARGEST_TABLE_AXIS
 from glowc.show import boards_data, ops_data
 from glowc.target import load_board
 
@@ -42,7 +47,22 @@ def operators_page() -> str:
     for kernel in all_kernels().values():
         variants = ", ".join(v.isa for v in kernel.variants)
         lines.append(f"| {kernel.name} | {variants} | {kernel.doc.replace('|', chr(92) + '|')} |")
-    return "\n".join([*lines, *node_tests(), ""])
+    return "\n".join([*lines, *limits(), *node_tests(), ""])
+
+
+def limits() -> list[str]:
+    """Return the section about sizes and depths beyond which a model is refused."""
+    rows = {
+        "bytes of one tensor, and of the arena": LARGEST_TENSOR_BYTES,
+        "elements of a constant that is computed from smaller ones": LARGEST_CONSTANT_ELEMENTS,
+        "elements along an axis that Pad or Resize writes": LARGEST_TABLE_AXIS,
+        "size, stride, dilation and padding of a window": LARGEST_EXTENT,
+        "operators that functions, branches and loops expand to": MOST_EXPANDED_NODES,
+        "levels of functions, branches and loops in each other": MOST_LEVELS,
+        "operators of one unrolled loop": MOST_NODES,
+    }
+    head = ["", "## Limits", "", "A model beyond one of these is refused with the name of the node.", ""]
+    return [*head, "| what | at most |", "|---|---|", *(f"| {what} | {most:,} |" for what, most in rows.items())]
 
 
 def node_tests() -> list[str]:

@@ -18,7 +18,7 @@ from glowc.frontend.onnx_model import OnnxNode
 from glowc.frontend.problems import NodeError, UnsupportedOpError
 from glowc.graph.graph import AttrValue, Node
 from glowc.graph.numerics import dequantize
-from glowc.graph.types import QuantParams, TensorType, type_of
+from glowc.graph.types import LARGEST_TENSOR_BYTES, QuantParams, TensorType, type_of
 from glowc.ops.registry import find_op
 
 MOVES = frozenset({
@@ -36,6 +36,23 @@ HARMLESS: Mapping[str, object] = {
 }  # fmt: skip
 
 
+class _Names:
+    """Names in use; a new one is its base with the first number that is free."""
+
+    def __init__(self, names: Iterable[str]) -> None:
+        self._used = set(names)
+        self._next: dict[str, int] = {}  # where the search for a number goes on: names are never given back
+
+    def fresh(self, base: str) -> str:
+        """Return `base`, or `base.N` when that is in use."""
+        name, index = base, self._next.get(base, 1)
+        while name in self._used:
+            name, index = f"{base}.{index}", index + 1
+        self._used.add(name)
+        self._next[base] = index
+        return name
+
+
 class Builder:
     """Collects the nodes of the new graph; `current` is the ONNX node being imported."""
 
@@ -47,8 +64,7 @@ class Builder:
         self.keep_unknown = keep_unknown
         self.current: OnnxNode | None = None
         self.read: set[str] = set()
-        self._names = set(names)
-        self._node_names: set[str] = set()
+        self._names, self._node_names = _Names(names), _Names(())
         self._producer: dict[str, Node] = {}
         self._known: dict[str, np.ndarray] = {}
         self.twins: dict[tuple[str, TensorType], str] = {}
@@ -88,11 +104,7 @@ class Builder:
 
     def fresh(self, base: str) -> str:
         """Return a value name not in use."""
-        name, index = base, 1
-        while name in self._names:
-            name, index = f"{base}.{index}", index + 1
-        self._names.add(name)
-        return name
+        return self._names.fresh(base)
 
     def set_const(self, name: str, array: np.ndarray) -> None:
         """Define the value `name` as a constant."""
@@ -193,11 +205,7 @@ class Builder:
 
     def _node_name(self, op: str) -> str:
         base = self.current.origin if self.current else op.lower()
-        name, index = base, 1
-        while name in self._node_names:
-            name, index = f"{base}.{index}", index + 1
-        self._node_names.add(name)
-        return name
+        return self._node_names.fresh(base)
 
     def _plain_inputs(self, op: str, inputs: tuple[str, ...]) -> tuple[str, ...]:
         """Take the quantisation off inputs whose codes the operator would read as numbers."""
@@ -233,6 +241,8 @@ class Builder:
 def _check_size(type_: TensorType) -> None:
     if 0 in type_.shape:
         raise NodeError(f"the result {type_} has no elements")
+    if type_.size_bytes > LARGEST_TENSOR_BYTES:
+        raise NodeError(f"the result {type_} is too large: a tensor has at most {LARGEST_TENSOR_BYTES:,} bytes")
 
 
 def _known_attrs(op: str, attrs: dict[str, AttrValue], known: frozenset[str]) -> dict[str, AttrValue]:

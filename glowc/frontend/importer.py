@@ -20,22 +20,26 @@ from glowc.frontend.loops import unroll_loop, unroll_scan
 from glowc.frontend.normalize import SAME_IN_MICROSOFT, find_normalizer
 from glowc.frontend.onnx_model import OnnxModel, OnnxNode, read_model
 from glowc.frontend.order import order_nodes
-from glowc.frontend.problems import NodeError, Problems, UnsupportedOpError
+from glowc.frontend.problems import NodeError, Problems, UnsupportedOpError, problem_error
 from glowc.frontend.prune import finish
 from glowc.frontend.reader import Source, load
 from glowc.frontend.rewrites import REWRITES
 from glowc.frontend.schema import check_schema, check_types, check_version, defaults
 from glowc.frontend.symbols import resolve_inputs
 from glowc.graph.graph import AttrValue, Graph
-from glowc.graph.types import TensorType
+from glowc.graph.types import LARGEST_TENSOR_BYTES
 from glowc.ops.base import OpDef, OpError
 from glowc.ops.registry import find_op
 
 # A fold that makes a constant this much larger than its inputs stays an operator where glowc has one.
 FOLD_LIMIT_ELEMENTS, FOLD_GROWTH = 4096, 4
-# Operators whose constant result may be far larger than their inputs, and the most elements it may have.
-GROWING = frozenset({"ConstantOfShape", "Expand", "EyeLike", "OneHot", "Pad", "Range", "Resize", "Tile", "Upsample"})
-LARGEST_CONSTANT = 1 << 26
+# Operators whose result has at most the elements of their inputs; any other result is measured before it is computed.
+NOT_GROWING = frozenset({
+    "Abs", "Cast", "Ceil", "Concat", "DequantizeLinear", "Exp", "Flatten", "Floor", "Identity", "Log", "Neg", "Not",
+    "QuantizeLinear", "Reshape", "Round", "Slice", "Split", "Sqrt", "Squeeze", "Transpose", "Unsqueeze",
+})  # fmt: skip
+LARGEST_CONSTANT_ELEMENTS = 1 << 24
+MOST_EXPANDED_NODES, MOST_LEVELS = 50_000, 64
 QDQ = frozenset({"QuantizeLinear", "DequantizeLinear"})
 
 
@@ -87,6 +91,7 @@ class _Importer:
         self.model, self.problems, self.half = model, problems, half
         self.builder = Builder(names | {i.name for i in model.inputs}, keep_unknown=keep_unknown)
         self.failed: set[str] = set()
+        self.expanded = self.level = 0
 
     def run(self) -> None:
         """Import all nodes, going on after a problem with whatever does not depend on it."""
@@ -133,7 +138,7 @@ class _Importer:
         b = self.builder
         found = infer_onnx(node, b.types, b.consts)
         names = [name for name in node.outputs if name]
-        if found is None or len(found) != len(names):
+        if found is None or len(found) != len(names) or any(t.size_bytes > LARGEST_TENSOR_BYTES for t in found):
             self.failed.update(names)
         else:
             b.types.update(zip(names, found, strict=True))
@@ -186,12 +191,28 @@ class _Importer:
 
     def _import_all(self, nodes: list[OnnxNode], call: OnnxNode) -> None:
         b = self.builder
+        self._check_expansion(len(nodes), call)
         b.read |= {name for node in nodes for name in node.inputs}
-        for node in nodes:
-            try:
+        self.level += 1
+        try:
+            for node in nodes:
                 self._import(node)
-            except UnsupportedOpError as problem:
-                raise UnsupportedOpError(call.full_op) from problem
+        except UnsupportedOpError as problem:
+            raise UnsupportedOpError(call.full_op) from problem
+        finally:
+            self.level -= 1
+
+    def _check_expansion(self, count: int, call: OnnxNode) -> None:
+        """Raise ModelError when functions, branches and loops expand to more than any network has."""
+        self.expanded += count
+        if self.expanded > MOST_EXPANDED_NODES:
+            what = f"the model's functions, branches and loops expand to over {MOST_EXPANDED_NODES:,} operators"
+        elif self.level >= MOST_LEVELS:
+            what = f"functions, branches and loops are nested over {MOST_LEVELS} levels deep"
+        else:
+            return
+        hint = "look for a function that calls itself; inline the functions when exporting"
+        raise problem_error(self.problems.source, [f"{call.label}: {what}"], [hint])
 
     def _plain(self, node: OnnxNode) -> None:
         """An operator as it is, with its defaults filled in from ONNX's definition."""
@@ -223,8 +244,8 @@ class _Importer:
         plain = all((name in b.consts and b.types[name].quant is None) or name in b.exotic for name in names)
         if not plain or not can_evaluate(node) or (node.domain, node.op, node.overload) in self.model.functions:
             return False
-        if node.op in GROWING:
-            _check_growth(node, infer_onnx(node, b.types, b.consts))
+        if node.op not in NOT_GROWING and self._is_huge(node):
+            return False
         results = evaluate(node, [b.value(name) if name else None for name in node.inputs])
         size = sum(int(b.consts[n].size) for n in names if n in b.consts)
         grown = sum(r.size for r in results) > max(FOLD_LIMIT_ELEMENTS, FOLD_GROWTH * size)
@@ -242,6 +263,19 @@ class _Importer:
         self._set_results(node, evaluate(node, values))
         return True
 
+    def _is_huge(self, node: OnnxNode) -> bool:
+        """Say that a constant result stays an operator for its size; NodeError where glowc lacks the operator."""
+        b = self.builder
+        types = infer_onnx(node, b.types, b.consts) or ()
+        largest = max(types, key=lambda t: t.elements, default=None)
+        if largest is None or largest.elements <= LARGEST_CONSTANT_ELEMENTS:
+            return False
+        if self._opdef(node) is None:
+            raise NodeError(
+                f"its constant result {largest} is too large: at most {LARGEST_CONSTANT_ELEMENTS:,} elements are folded"
+            )
+        return True
+
     def _set_results(self, node: OnnxNode, results: tuple[np.ndarray, ...]) -> None:
         for out, array in zip(filter(None, node.outputs), results, strict=True):
             self.builder.set_const(out, array)
@@ -257,11 +291,6 @@ class _Importer:
         condition = self.builder.need_value(node.inputs[0], "the condition")
         graph = node.attrs["then_branch" if condition.reshape(-1)[0] else "else_branch"]
         return inline_graph(graph, node, self.model.opsets, self.builder.fresh)
-
-
-def _check_growth(node: OnnxNode, types: tuple[TensorType, ...] | None) -> None:
-    if types is not None and max(t.elements for t in types) > LARGEST_CONSTANT:
-        raise NodeError(f"its constant result {types[0]} is too large")
 
 
 def _constant(node: OnnxNode) -> np.ndarray:

@@ -3,16 +3,14 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
 import onnx
 from google.protobuf.message import DecodeError  # type: ignore[import-untyped]
-from onnx import external_data_helper
 
 from glowc.errors import InputError, ModelError
-from glowc.frontend.problems import Problems
+from glowc.frontend.external import load_external
 
 Source = Path | bytes | onnx.ModelProto
 
@@ -56,7 +54,7 @@ def load(source: Source, name: str | None = None) -> Loaded:
     else:
         label, folder = str(source), source.parent
         proto = parse_bytes(_read(source), label)
-    _load_external(proto, folder, label)
+    load_external(proto, folder, label)
     default = source.stem if isinstance(source, Path) else proto.graph.name or "model"
     # protobuf hands over a name that is no UTF-8 as bytes
     return Loaded(proto, label, name or c_identifier(default if isinstance(default, str) else "model"))
@@ -147,34 +145,3 @@ def _varint(data: bytes, position: int) -> tuple[int, int]:
         if not byte & 0x80:
             return value, position
     return value, position + 1
-
-
-def _load_external(proto: onnx.ModelProto, folder: Path | None, label: str) -> None:
-    tensors = [t for t in _all_tensors(proto) if external_data_helper.uses_external_data(t)]
-    problems = Problems(label)
-    for tensor in tensors:
-        location = external_data_helper.ExternalDataInfo(tensor).location
-        if folder is None:
-            problems.add(
-                f'tensor "{tensor.name}" is kept in the file "{location}"',
-                "give the path of the model, so that its external data can be found",
-            )
-            continue
-        try:
-            external_data_helper.load_external_data_for_tensor(tensor, str(folder))
-            tensor.data_location = onnx.TensorProto.DEFAULT
-        except (OSError, ValueError, onnx.checker.ValidationError):
-            there = "is too short" if (folder / location).is_file() else "is missing"
-            problems.add(
-                f'weights file "{location}" of tensor "{tensor.name}" {there}',
-                f"copy {location} beside the model",
-            )
-    problems.check()
-
-
-def _all_tensors(proto: onnx.ModelProto) -> Iterator[onnx.TensorProto]:
-    yield from proto.graph.initializer
-    for node in proto.graph.node:
-        for attribute in node.attribute:
-            if attribute.type == onnx.AttributeProto.TENSOR:
-                yield attribute.t

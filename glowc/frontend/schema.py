@@ -16,6 +16,12 @@ from glowc.graph.graph import AttrValue
 from glowc.graph.types import DType, TensorType
 from glowc.ops.base import OpDef
 
+LARGEST_EXTENT = 1 << 24
+"""Of a window's size, stride, dilation or padding: sums and products with positions stay inside of int32_t."""
+_EXTENTS = frozenset({
+    "kernel_shape", "strides", "dilations", "pads", "output_padding", "output_shape", "blocksize", "group", "repeats",
+})  # fmt: skip
+
 
 def check_schema(node: OnnxNode) -> None:
     """Raise NodeError for inputs that are missing and attributes that ONNX's definition of the operator lacks."""
@@ -30,8 +36,18 @@ def check_schema(node: OnnxNode) -> None:
     # An attribute of a neighbouring opset (axes of Squeeze-13, say) still has its plain meaning.
     newest = onnx.defs.get_schema(node.op)
     unknown = [key for key in unknown if key not in newest.attributes and not _ever_known(node.op, key)]
+    _check_extents(node)
     if unknown:
         raise NodeError(f"unknown attribute {', '.join(unknown)}", "export the model with a standard exporter")
+
+
+def _check_extents(node: OnnxNode) -> None:
+    """Raise NodeError for windows, steps and paddings that leave what int32_t addresses in the generated code."""
+    for key in _EXTENTS & node.attrs.keys():
+        value = node.attrs[key]
+        numbers = value if isinstance(value, tuple) else (value,)
+        if any(isinstance(v, int) and abs(v) > LARGEST_EXTENT for v in numbers):
+            raise NodeError(f"attribute {key} = {node.attrs[key]}: at most {LARGEST_EXTENT:,} is supported")
 
 
 def check_types(node: OnnxNode, types: Mapping[str, TensorType]) -> None:

@@ -12,7 +12,7 @@ import onnx
 from glowc.errors import InputError
 from glowc.frontend.onnx_model import Dim, OnnxInput
 from glowc.frontend.problems import Problems
-from glowc.graph.types import DType, TensorType
+from glowc.graph.types import LARGEST_TENSOR_BYTES, DType, TensorType
 
 _P = onnx.TensorProto
 ELEMENT_TYPES: dict[int, DType] = {
@@ -97,7 +97,10 @@ def _type(
         elif size == 0 and not empty:
             problems.add(f"{what}: dimension {axis} is 0, there is nothing to compute")
         shape.append(1 if size is None else size)
-    return TensorType(tuple(shape), kind)
+    type_ = TensorType(tuple(shape), kind)
+    if type_.size_bytes > LARGEST_TENSOR_BYTES:
+        problems.add(f"{what} {type_} is too large: a tensor has at most {LARGEST_TENSOR_BYTES:,} bytes")
+    return type_
 
 
 def _hint(symbol: str, axis: int) -> str:

@@ -77,6 +77,9 @@ class DType(Enum):
         return _CTYPE[self]
 
 
+LARGEST_TENSOR_BYTES = (1 << 31) - 1
+"""Of one tensor: generated loops count elements and bytes in int32_t."""
+
 NARROW = frozenset((DType.S2, DType.U2, DType.S4, DType.U4))
 """Kinds of less than a byte, kept one per byte."""
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from itertools import accumulate
 
 from glowc.graph.types import DType, TensorType
 from glowc.instr.ir import Access, BufferKind, Instr, Operand, Program
@@ -71,9 +72,8 @@ def _marker(program: Program, kind: str, root: str) -> Instr:
 def live_bytes(program: Program) -> tuple[int, ...]:
     """Return the bytes alive at each instruction (markers not counted as instructions)."""
     plain = strip_markers(program)
-    spans = root_lifetimes(plain)
-    sizes = {root: plain.buffers[root].size_bytes for root in spans}
-    return tuple(
-        sum(sizes[root] for root, (first, last) in spans.items() if first <= index < last)
-        for index in range(len(plain.instrs))
-    )
+    changes = [0] * (len(plain.instrs) + 1)
+    for root, (first, last) in root_lifetimes(plain).items():
+        changes[first] += plain.buffers[root].size_bytes
+        changes[last] -= plain.buffers[root].size_bytes
+    return tuple(accumulate(changes[:-1]))

@@ -40,7 +40,11 @@ def steps_of(program: Program, pairs: Sequence[tuple[str, str]] = ()) -> Steps:
     alias_of: dict[str, str] = {}
     events: dict[str, list[str]] = {}
     steps = []
-    tokens = _overwritten(program)
+    before: dict[int, list[int]] = {}
+    read_first: set[int] = set()
+    for reader, writer in _overwritten(program):
+        before.setdefault(writer, []).append(reader)
+        read_first.add(reader)
     for operand in program.inputs:
         root, _ = program.root(operand.buffer)
         events[root] = [root]
@@ -66,8 +70,8 @@ def steps_of(program: Program, pairs: Sequence[tuple[str, str]] = ()) -> Steps:
             alias_of[event] = root
             sizes[event] = sizes[root]
             events.setdefault(root, []).append(event)
-        inputs.update(dict.fromkeys(f"{reader}:read" for reader, writer in tokens if writer == index))
-        reads = [f"{index}:read"] if any(reader == index for reader, _ in tokens) else []
+        inputs.update(dict.fromkeys(f"{reader}:read" for reader in before.get(index, [])))
+        reads = [f"{index}:read"] if index in read_first else []
         sizes.update(dict.fromkeys(reads, 0))
         steps.append(Step(instr.name, tuple(inputs), (*(e for _, e in outputs), *reads), scratch))
     input_roots, output_roots = (

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import replace
 
 from glowc.instr.ir import Buffer, BufferKind, Instr, Program
@@ -21,15 +22,25 @@ def in_place_pairs(program: Program) -> tuple[tuple[str, str], ...]:
 
 
 def share_in_place(program: Program) -> Program:
-    """Return the program with outputs put over dying inputs where the kernel variant allows it."""
+    """Return the program with outputs put over dying inputs where the kernel variant allows it.
+
+    Lifetimes are found once and merged with every pair that shares, so that the time is linear in the layers.
+    """
+    buffers = dict(program.buffers)
+    shared = replace(program, buffers=buffers)
+    spans = root_lifetimes(program)
     streamed = program.streamed
     for index, instr in enumerate(program.instrs):
         for role in _roles(instr) if index not in streamed else ():
-            shared = _share(program, index, instr, role)
-            if shared is not None:
-                program = shared
+            pair = _pair(shared, spans, index, instr, role)
+            if pair is not None:
+                view, base = pair
+                buffers[view.name] = replace(view, alias_of=base.name, alias_offset_bytes=0)
+                buffers[base.name] = replace(base, align_bytes=max(view.align_bytes, base.align_bytes))
+                (begin, end), (first, last) = spans.pop(view.name), spans[base.name]
+                spans[base.name] = min(begin, first), max(end, last)
                 break
-    return program
+    return shared if buffers != program.buffers else program
 
 
 def _roles(instr: Instr) -> tuple[str, ...]:
@@ -69,18 +80,15 @@ def _reads_whole(program: Program, instr: Instr, src: Buffer) -> bool:
     return all(o.type.size_bytes == src.size_bytes and o.type.elements == n for o in reads)
 
 
-def _share(program: Program, index: int, instr: Instr, role: str) -> Program | None:
+def _pair(
+    program: Program, spans: Mapping[str, tuple[int, int]], index: int, instr: Instr, role: str
+) -> tuple[Buffer, Buffer] | None:
+    """Return (the buffer that becomes a view, the buffer that keeps its bytes), None where nothing is shared."""
     src, dst = (_whole_root(program, instr.operand(r).buffer) for r in (role, "out"))
     if not _fits(src, dst) or src.name == dst.name or not _reads_whole(program, instr, src):
         return None
     if _is_constant(program, src):
         return None
-    spans = root_lifetimes(program)
     if spans[src.name][1] != index + 1 or spans[dst.name][0] != index:
         return None
-    view, base = (dst, src) if dst.kind is not BufferKind.OUTPUT else (src, dst)
-    align = max(view.align_bytes, base.align_bytes)
-    buffers = dict(program.buffers)
-    buffers[view.name] = replace(view, alias_of=base.name, alias_offset_bytes=0)
-    buffers[base.name] = replace(base, align_bytes=align)
-    return replace(program, buffers=buffers)
+    return (dst, src) if dst.kind is not BufferKind.OUTPUT else (src, dst)

@@ -44,9 +44,7 @@ class TaskGraph:
         self._tasks = tasks
         self.count = len(tasks)
         self.needs = _dependencies(tasks)
-        self._readers = [
-            [t for t in range(first + 1, self.count) if self.needs[t] >> first & 1] for first in range(self.count)
-        ]
+        self._readers = _readers(self.needs)
         self._class_of = _classes(sizes, alias_of)
         self._storage = _storages(tasks, sizes, self._class_of, graph_inputs, graph_outputs)
         self._touched = [
@@ -143,6 +141,17 @@ def _dependencies(tasks: Sequence[Task]) -> list[int]:
     if wrong:
         raise InternalError("the tasks handed to the scheduler are not in a legal order", details=wrong)
     return needs
+
+
+def _readers(needs: Sequence[int]) -> list[list[int]]:
+    """Per task the later tasks that read what it writes."""
+    readers: list[list[int]] = [[] for _ in needs]
+    for task, mask in enumerate(needs):
+        while mask:
+            first = mask.bit_length() - 1
+            readers[first].append(task)
+            mask ^= 1 << first
+    return readers
 
 
 def _classes(sizes: Mapping[str, int], alias_of: Mapping[str, str]) -> dict[str, str]:

@@ -15,7 +15,7 @@ from glowc.graph.numerics import quantize
 from glowc.graph.types import TensorType
 from glowc.ops.base import Call, LowerCtx, MaybeTypes, OpDef, OpError, Types
 from glowc.ops.copy import emit_fill
-from glowc.ops.strided import axis_of, emit_indexed, present
+from glowc.ops.strided import axis_of, check_table_axes, emit_indexed, present
 
 MODES = ("constant", "reflect", "edge", "wrap")
 
@@ -76,6 +76,7 @@ def infer(node: Node, in_types: MaybeTypes) -> Types:
     shape = [d + b + e for d, (b, e) in zip(x.shape, pad_amounts(node, x.rank), strict=True)]
     if any(d < 0 for d in shape):
         raise OpError(f"pads {list(node.ints('pads'))} crop more than {x} has")
+    check_table_axes(shape)
     return (x.with_shape(shape),)
 
 

@@ -32,7 +32,7 @@ from glowc.ops.resize_coordinates import Axis, rounded_coordinates
 from glowc.ops.resize_coordinates import coordinates as crop_coordinates
 from glowc.ops.select import emit_where
 from glowc.ops.spatial import ROW_PARAMS, row_params, rows_of, store_rows
-from glowc.ops.strided import emit_copy, emit_indexed, present, whole
+from glowc.ops.strided import check_table_axes, emit_copy, emit_indexed, present, whole
 
 TIE = 1e-6  # as onnxruntime's rounding of nearest neighbours has it
 
@@ -47,6 +47,7 @@ def infer(node: Node, in_types: MaybeTypes) -> Types:
         raise OpError(f"sizes {list(sizes)} scales {node.attrs.get('scales')} for {x}")
     if _computes(node) and x.quant is None and x.dtype not in FLOATS:
         raise OpError(f"mode {node.str_('mode')!r} of {x}, which is not quantised")
+    check_table_axes(sizes)
     return (TensorType(sizes, x.dtype, None, node.str_("layout") or x.layout),)
 
 

@@ -18,6 +18,7 @@ from glowc.instr.ir import ParamValue
 from glowc.ops.base import LowerCtx, OpError, Ref
 
 MAX_RANK = 6
+LARGEST_TABLE_AXIS = 1 << 24
 Ints = tuple[int, ...]
 
 
@@ -33,6 +34,12 @@ def axis_of(axis: int, rank: int) -> int:
     if not -rank <= axis < max(rank, 1):
         raise OpError(f"axis {axis} of a tensor of rank {rank}")
     return axis % max(rank, 1)
+
+
+def check_table_axes(shape: Sequence[int]) -> None:
+    """Raise OpError for an axis so long that a table of its indices at compile time would not fit in memory."""
+    if max(shape, default=0) > LARGEST_TABLE_AXIS:
+        raise OpError(f"the result {list(shape)} has an axis of more than {LARGEST_TABLE_AXIS:,} elements")
 
 
 def dense_strides(shape: Sequence[int]) -> Ints:
@@ -149,6 +156,8 @@ class Run:
 
 def runs_of(source: Sequence[int]) -> list[Run]:
     """Cut the source indices of an axis (-1: none) into arithmetic progressions."""
+    if isinstance(source, range):
+        return [Run(0, len(source), source.start, source.step if len(source) > 1 else 1)] if source else []
     runs: list[Run] = []
     for out, begin in enumerate(source):
         last = runs[-1] if runs else None
