@@ -27,6 +27,7 @@
 /* 256 times the sum of an even channel to float, exactly. */
 #define GLOW_DSP_EVEN_DUAL ", #8\n"
 #define GLOW_DSP_EVEN_WIDE "\n"
+#define GLOW_DSP_EVEN_BYTES "\n"
 /* clang-format off */
 /* Four sums in s0-s3 times s4-s7, rounded, in r4-r7; `even`: how 0 and 2 are converted. */
 #define GLOW_DSP_SCALE4(even) \

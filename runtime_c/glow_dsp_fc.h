@@ -21,8 +21,17 @@
   "smlad r4, r3, r8, r4\n" "smlad r6, r3, r9, r6\n" "smlad r5, r3, r10, r5\n" "smlad r7, r3, r11, r7\n" \
   "ldmia r1!, {r8-r11}\n" \
   "smlad r4, r2, r8, r4\n" "smlad r6, r2, r9, r6\n" "smlad r5, r2, r10, r5\n" "smlad r7, r2, r11, r7\n"
+#define GLOW_DSP_FC_FOUR_EVEN \
+  "sxtb16 r8, r8, ror #8\n" "sxtb16 r9, r9, ror #8\n" "sxtb16 r10, r10, ror #8\n" "sxtb16 r11, r11, ror #8\n"
+#define GLOW_DSP_FC_FOUR_ODD "sxtb16 r8, r8\n" "sxtb16 r9, r9\n" "sxtb16 r10, r10\n" "sxtb16 r11, r11\n"
+#define GLOW_DSP_FC_BYTES \
+  "ldmia r1!, {r8-r11}\n" "sxtab16 r3, r12, r2\n" "sxtab16 r2, r12, r2, ror #8\n" GLOW_DSP_FC_FOUR_EVEN \
+  "smlad r4, r3, r8, r4\n" "smlad r5, r3, r9, r5\n" "smlad r4, r2, r10, r4\n" "smlad r5, r2, r11, r5\n" \
+  "ldmdb r1, {r8-r11}\n" GLOW_DSP_FC_FOUR_ODD \
+  "smlad r6, r3, r8, r6\n" "smlad r7, r3, r9, r7\n" "smlad r6, r2, r10, r6\n" "smlad r7, r2, r11, r7\n"
 #define GLOW_DSP_FC_SPLIT_DUAL "sub r4, r4, r6\n" "sub r5, r5, r7\n"
 #define GLOW_DSP_FC_SPLIT_WIDE
+#define GLOW_DSP_FC_SPLIT_BYTES
 /* The sums of four outputs, rounded, in r4-r7. */
 #define GLOW_DSP_FC_ROUND(form) \
   GLOW_DSP_FC_SPLIT_##form \
@@ -93,6 +102,13 @@
   "smlad r4, r12, r8, r4\n" "smlad r5, r12, r9, r5\n" "smlad r4, lr, r10, r4\n" "smlad r5, lr, r11, r5\n" \
   "sxtb16 r8, r8\n" "sxtb16 r9, r9\n" "sxtb16 r10, r10\n" "sxtb16 r11, r11\n" \
   "smlad r6, r12, r8, r6\n" "smlad r7, r12, r9, r7\n" "smlad r6, lr, r10, r6\n" "smlad r7, lr, r11, r7\n"
+#define GLOW_DSP_FOUR_BYTES(a, b) \
+  "ldmia.w r1!, {r8-r11}\n" GLOW_DSP_FC_FOUR_EVEN \
+  "smlad r4, " a ", r8, r4\n" "smlad r5, " a ", r9, r5\n" "smlad r4, " b ", r10, r4\n" "smlad r5, " b ", r11, r5\n" \
+  "ldmdb r1, {r8-r11}\n" GLOW_DSP_FC_FOUR_ODD \
+  "smlad r6, " a ", r8, r6\n" "smlad r7, " a ", r9, r7\n" "smlad r6, " b ", r10, r6\n" "smlad r7, " b ", r11, r7\n"
+#define GLOW_DSP_UNIT_BYTES \
+  "ldmia.w r0!, {r2, r3, r12, lr}\n" GLOW_DSP_FOUR_BYTES("r2", "r3") GLOW_DSP_FOUR_BYTES("r12", "lr")
 #define GLOW_DSP_FOUR_WIDE(a) \
   "ldmia.w r1!, {r8-r11}\n" \
   "smlad r4, " a ", r8, r4\n" "smlad r6, " a ", r9, r6\n" "smlad r5, " a ", r10, r5\n" "smlad r7, " a ", r11, r7\n"
@@ -159,8 +175,10 @@ GLOW_DSP_FC_FUNCTION(glow_dsp_fc_units_dual_v8, DUAL, V8, "108")
 GLOW_DSP_FC_FUNCTION(glow_dsp_fc_units_dual_n8, DUAL, N8, "108")
 GLOW_DSP_FC_FUNCTION(glow_dsp_fc_units_dual_s8, DUAL, S8, "108")
 GLOW_DSP_FC_FUNCTION(glow_dsp_fc_units_wide, WIDE, S8, "84")
+GLOW_DSP_FC_FUNCTION(glow_dsp_fc_units_bytes, BYTES, S8, "148")
 GLOW_DSP_FUNCTION glow_dsp_fc_dual(GLOW_DSP_UNUSED const glow_dsp_gemm_t *g) { GLOW_DSP_FC(DUAL, "64"); }
 GLOW_DSP_FUNCTION glow_dsp_fc_wide(GLOW_DSP_UNUSED const glow_dsp_gemm_t *g) { GLOW_DSP_FC(WIDE, "52"); }
+GLOW_DSP_FUNCTION glow_dsp_fc_bytes(GLOW_DSP_UNUSED const glow_dsp_gemm_t *g) { GLOW_DSP_FC(BYTES, "84"); }
 
 /* Expands a row: inputs 0 and 2, then 1 and 3 of every group. */
 __attribute__((naked, noinline)) GLOW_DSP_UNUSED static void glow_expand_row(
@@ -194,13 +212,15 @@ __attribute__((naked, noinline)) GLOW_DSP_UNUSED static void glow_expand_row(
 
 #else /* the same in C */
 
-GLOW_DSP_UNUSED static void glow_dsp_fc_units_dual_u8(const glow_dsp_gemm_t *g) { glow_dsp_twin(g, 0, -2); }
-GLOW_DSP_UNUSED static void glow_dsp_fc_units_dual_v8(const glow_dsp_gemm_t *g) { glow_dsp_twin(g, 0, -2); }
-GLOW_DSP_UNUSED static void glow_dsp_fc_units_dual_n8(const glow_dsp_gemm_t *g) { glow_dsp_twin(g, 0, -2); }
-GLOW_DSP_UNUSED static void glow_dsp_fc_units_dual_s8(const glow_dsp_gemm_t *g) { glow_dsp_twin(g, 0, -2); }
-GLOW_DSP_UNUSED static void glow_dsp_fc_units_wide(const glow_dsp_gemm_t *g) { glow_dsp_twin(g, 1, -2); }
-GLOW_DSP_UNUSED static void glow_dsp_fc_dual(const glow_dsp_gemm_t *g) { glow_dsp_twin(g, 0, -1); }
-GLOW_DSP_UNUSED static void glow_dsp_fc_wide(const glow_dsp_gemm_t *g) { glow_dsp_twin(g, 1, -1); }
+GLOW_DSP_UNUSED static void glow_dsp_fc_units_dual_u8(const glow_dsp_gemm_t *g) { glow_dsp_twin(g, GLOW_DSP_DUAL, -2); }
+GLOW_DSP_UNUSED static void glow_dsp_fc_units_dual_v8(const glow_dsp_gemm_t *g) { glow_dsp_twin(g, GLOW_DSP_DUAL, -2); }
+GLOW_DSP_UNUSED static void glow_dsp_fc_units_dual_n8(const glow_dsp_gemm_t *g) { glow_dsp_twin(g, GLOW_DSP_DUAL, -2); }
+GLOW_DSP_UNUSED static void glow_dsp_fc_units_dual_s8(const glow_dsp_gemm_t *g) { glow_dsp_twin(g, GLOW_DSP_DUAL, -2); }
+GLOW_DSP_UNUSED static void glow_dsp_fc_units_wide(const glow_dsp_gemm_t *g) { glow_dsp_twin(g, GLOW_DSP_WIDE, -2); }
+GLOW_DSP_UNUSED static void glow_dsp_fc_dual(const glow_dsp_gemm_t *g) { glow_dsp_twin(g, GLOW_DSP_DUAL, -1); }
+GLOW_DSP_UNUSED static void glow_dsp_fc_wide(const glow_dsp_gemm_t *g) { glow_dsp_twin(g, GLOW_DSP_WIDE, -1); }
+GLOW_DSP_UNUSED static void glow_dsp_fc_bytes(const glow_dsp_gemm_t *g) { glow_dsp_twin(g, GLOW_DSP_BYTES, -1); }
+GLOW_DSP_UNUSED static void glow_dsp_fc_units_bytes(const glow_dsp_gemm_t *g) { glow_dsp_twin(g, GLOW_DSP_BYTES, -2); }
 
 GLOW_DSP_UNUSED static void glow_expand_row(uint32_t *to, const int8_t *a, int32_t groups, uint32_t neg_zp) {
   for (; groups > 0; groups--, to += 2, a += 4) {

@@ -5,7 +5,9 @@
  *         inputs 1 and 3) x (channels 0 and 1, 2 and 3), whose halfwords are 256 * weight of the even channel +
  *         weight of the odd one; 4 scales. One SMLAD sums 256 * even + odd; the odd sum alone, from one SXTB16,
  *         splits them at the end. The compiler proved that |even sum with bias| < 2^23.
+ *   bytes: bias 0, 2, 1, 3; four words as of dual, whose halfwords are the bytes of both channels' weights; 4 scales.
  *   wide: bias 0, 2, 1, 3; per group eight words, (inputs 0 and 2, inputs 1 and 3) x channels 0 .. 3; 4 scales.
+ * A mixed stream begins with the number of its runs of blocks and a word for each: 2 * blocks, and 1 when in bytes.
  * Requantisation is float32 product, VCVTR (half to even), zero point, saturation: exact by construction.
  */
 #ifndef GLOW_DSP_GEMM_H
@@ -41,10 +43,16 @@ typedef struct {
   "smlad r4, r2, r12, r4\n" "smlad r5, r3, r12, r5\n" "smlad r8, r2, lr, r8\n" "smlad r9, r3, lr, r9\n" \
   "ldrd r12, lr, [r1], #8\n" \
   "smlad r6, r2, r12, r6\n" "smlad r7, r3, r12, r7\n" "smlad r10, r2, lr, r10\n" "smlad r11, r3, lr, r11\n"
+#define GLOW_DSP_PAIR_BYTES \
+  "ldrd r2, r3, [r0], #8\n" "ldrd r12, lr, [r1]\n" "sxtb16 r12, r12, ror #8\n" "sxtb16 lr, lr, ror #8\n" \
+  "smlad r4, r2, r12, r4\n" "smlad r5, r3, r12, r5\n" "smlad r6, r2, lr, r6\n" "smlad r7, r3, lr, r7\n" \
+  "ldrd r12, lr, [r1], #8\n" "sxtb16 r12, r12\n" "sxtb16 lr, lr\n" \
+  "smlad r8, r2, r12, r8\n" "smlad r9, r3, r12, r9\n" "smlad r10, r2, lr, r10\n" "smlad r11, r3, lr, r11\n"
 #define GLOW_DSP_BEGIN \
   "ldmia.w r1!, {r4, r6, r8, r10}\n" "mov r5, r4\n" "mov r7, r6\n" "mov r9, r8\n" "mov r11, r10\n"
 #define GLOW_DSP_SPLIT_DUAL "sub r4, r4, r8\n" "sub r5, r5, r9\n" "sub r6, r6, r10\n" "sub r7, r7, r11\n"
 #define GLOW_DSP_SPLIT_WIDE
+#define GLOW_DSP_SPLIT_BYTES
 /* Saturates four rounded values in a, b, c, d and packs them into a; the zero point is r12. */
 #define GLOW_DSP_PACK_S8(a, b, c, d) \
   "qadd " a ", " a ", r12\n" "qadd " b ", " b ", r12\n" "qadd " c ", " c ", r12\n" "qadd " d ", " d ", r12\n" \
@@ -140,6 +148,7 @@ GLOW_DSP_FUNCTION glow_dsp_gemm_dual_s8(GLOW_DSP_UNUSED const glow_dsp_gemm_t *g
 GLOW_DSP_FUNCTION glow_dsp_gemm_dual_u8(GLOW_DSP_UNUSED const glow_dsp_gemm_t *g) { GLOW_DSP_GEMM(DUAL, U8, "96"); }
 GLOW_DSP_FUNCTION glow_dsp_gemm_dual_v8(GLOW_DSP_UNUSED const glow_dsp_gemm_t *g) { GLOW_DSP_GEMM(DUAL, V8, "96"); }
 GLOW_DSP_FUNCTION glow_dsp_gemm_wide_s8(GLOW_DSP_UNUSED const glow_dsp_gemm_t *g) { GLOW_DSP_GEMM(WIDE, S8, "88"); }
+GLOW_DSP_FUNCTION glow_dsp_gemm_bytes_s8(GLOW_DSP_UNUSED const glow_dsp_gemm_t *g) { GLOW_DSP_GEMM(BYTES, S8, "120"); }
 
 #else /* the same in C */
 
@@ -154,9 +163,20 @@ static inline uint32_t glow_dsp_acts(const glow_dsp_gemm_t *g, int32_t pixel, in
   return half != 0 ? glow_sxtab16_odd(g->neg_zp, word) : glow_sxtab16(g->neg_zp, word);
 }
 
+typedef enum { GLOW_DSP_DUAL, GLOW_DSP_BYTES, GLOW_DSP_WIDE } glow_dsp_form_t;
+
+/* The weights of channel c in the words of a step, which are two or, when wide, four. */
+static inline uint32_t glow_dsp_weights(const uint32_t *w, glow_dsp_form_t form, int32_t c) {
+  const uint32_t word = w[form == GLOW_DSP_WIDE ? c : c >> 1];
+  if (form == GLOW_DSP_WIDE || (form == GLOW_DSP_DUAL && (c & 1) == 0)) {
+    return word;
+  }
+  return (c & 1) != 0 ? glow_sxtab16(0u, word) : glow_sxtab16_odd(0u, word);
+}
+
 /* Four channels of one pixel; returns the next block of the stream. */
-static inline const uint32_t *glow_dsp_block(const glow_dsp_gemm_t *g, const uint32_t *w, int wide, int32_t pixel,
-                                             int8_t *out) {
+static inline const uint32_t *glow_dsp_block(const glow_dsp_gemm_t *g, const uint32_t *w, glow_dsp_form_t form,
+                                             int32_t pixel, int8_t *out) {
   const int32_t groups = g->groups + (pixel == -1 && g->has_tail != 0u ? 1 : 0);
   int32_t sum[4];
   for (int32_t c = 0; c < 4; c++) {
@@ -166,12 +186,11 @@ static inline const uint32_t *glow_dsp_block(const glow_dsp_gemm_t *g, const uin
   for (int32_t i = 0; i < 2 * groups; i++) {
     const uint32_t acts = glow_dsp_acts(g, pixel, i >> 1, i & 1);
     for (int32_t c = 0; c < 4; c++) {
-      const uint32_t word = wide ? w[c] : w[c >> 1];
-      sum[c] = glow_dsp_smlad(acts, !wide && (c & 1) != 0 ? glow_sxtab16(0u, word) : word, sum[c]);
+      sum[c] = glow_dsp_smlad(acts, glow_dsp_weights(w, form, c), sum[c]);
     }
-    w += wide ? 4 : 2;
+    w += form == GLOW_DSP_WIDE ? 4 : 2;
   }
-  if (!wide) {
+  if (form == GLOW_DSP_DUAL) {
     for (int32_t c = 0; c < 4; c += 2) {
       sum[c] = (int32_t)((uint32_t)sum[c] - (uint32_t)sum[c + 1]) / 256; /* without remainder */
     }
@@ -184,20 +203,21 @@ static inline const uint32_t *glow_dsp_block(const glow_dsp_gemm_t *g, const uin
   return w + 4;
 }
 
-static inline void glow_dsp_twin(const glow_dsp_gemm_t *g, int wide, int32_t pixel) {
+static inline void glow_dsp_twin(const glow_dsp_gemm_t *g, glow_dsp_form_t form, int32_t pixel) {
   const uint32_t *w = (const uint32_t *)g->stream;
   for (int32_t b = 0; b < g->blocks; b++) {
     if (pixel == 0) {
-      (void)glow_dsp_block(g, w, wide, 1, g->out1 + 4 * b);
+      (void)glow_dsp_block(g, w, form, 1, g->out1 + 4 * b);
     }
-    w = glow_dsp_block(g, w, wide, pixel, g->out0 + 4 * b);
+    w = glow_dsp_block(g, w, form, pixel, g->out0 + 4 * b);
   }
 }
 
-GLOW_DSP_UNUSED static void glow_dsp_gemm_dual_s8(const glow_dsp_gemm_t *g) { glow_dsp_twin(g, 0, 0); }
-GLOW_DSP_UNUSED static void glow_dsp_gemm_dual_u8(const glow_dsp_gemm_t *g) { glow_dsp_twin(g, 0, 0); }
-GLOW_DSP_UNUSED static void glow_dsp_gemm_dual_v8(const glow_dsp_gemm_t *g) { glow_dsp_twin(g, 0, 0); }
-GLOW_DSP_UNUSED static void glow_dsp_gemm_wide_s8(const glow_dsp_gemm_t *g) { glow_dsp_twin(g, 1, 0); }
+GLOW_DSP_UNUSED static void glow_dsp_gemm_dual_s8(const glow_dsp_gemm_t *g) { glow_dsp_twin(g, GLOW_DSP_DUAL, 0); }
+GLOW_DSP_UNUSED static void glow_dsp_gemm_dual_u8(const glow_dsp_gemm_t *g) { glow_dsp_twin(g, GLOW_DSP_DUAL, 0); }
+GLOW_DSP_UNUSED static void glow_dsp_gemm_dual_v8(const glow_dsp_gemm_t *g) { glow_dsp_twin(g, GLOW_DSP_DUAL, 0); }
+GLOW_DSP_UNUSED static void glow_dsp_gemm_wide_s8(const glow_dsp_gemm_t *g) { glow_dsp_twin(g, GLOW_DSP_WIDE, 0); }
+GLOW_DSP_UNUSED static void glow_dsp_gemm_bytes_s8(const glow_dsp_gemm_t *g) { glow_dsp_twin(g, GLOW_DSP_BYTES, 0); }
 #endif
 
 /* The product for dual weights; the limits and the zero point choose the instructions that end it. */
@@ -208,6 +228,36 @@ static inline glow_dsp_gemm_fn glow_dsp_gemm_dual(int32_t out_zp, int32_t lo, in
     return glow_dsp_gemm_dual_s8;
   }
   return hi < 127 ? glow_dsp_gemm_dual_v8 : glow_dsp_gemm_dual_u8;
+}
+
+/* The products of a mixed stream, `g->stream` behind its table `runs`; the last block may have fewer than four channels. */
+static inline void glow_dsp_gemm_runs(const glow_dsp_gemm_t *g, const uint32_t *runs, int32_t block_bytes,
+                                      int32_t channels, glow_dsp_gemm_fn dual, glow_dsp_gemm_fn bytes) {
+  glow_dsp_gemm_t part = *g;
+  for (uint32_t r = 1u; r <= runs[0]; r++) {
+    const glow_dsp_gemm_fn product = (runs[r] & 1u) != 0u ? bytes : dual;
+    part.blocks = (int32_t)(runs[r] >> 1);
+    if (channels < 4) {
+      int8_t last[8];
+      int8_t *const out0 = part.out0;
+      int8_t *const out1 = part.out1;
+      part.out0 = last;
+      part.out1 = last + 4;
+      product(&part);
+      for (int32_t c = 0; c < channels; c++) {
+        out0[c] = last[c];
+        if (out1 != out0) {
+          out1[c] = last[4 + c];
+        }
+      }
+      return;
+    }
+    product(&part);
+    part.stream = (const int8_t *)part.stream + part.blocks * block_bytes;
+    part.out0 += 4 * part.blocks;
+    part.out1 += 4 * part.blocks;
+    channels -= 4 * part.blocks;
+  }
 }
 
 #endif

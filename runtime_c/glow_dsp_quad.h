@@ -3,10 +3,12 @@
  * A step is two inputs of every pixel: four words of activations (glow_expand_quad), and of the weights
  *   dual: one word, whose halfwords are 256 * weight of the even channel + weight of the odd one: SMLAD sums
  *         256 * even + odd, then, after SXTB16, odd alone. The compiler proved that |even sum with bias| < 2^23;
+ *   bytes: one word, whose halfwords are the bytes of the odd and the even channel's weight: SXTB16 takes out each;
  *   wide: two words, one per channel.
  * Weights wait in the FPU's registers, loaded 24 words at a time, so that the core's hold the sums. The stream has, per
  * pair of channels: two scales, two biases (dual: 256 * even + odd, odd), the words of the steps; before all of it
- * glow_dsp_quad_before() words that are loaded with the first ones and not used.
+ * glow_dsp_quad_before() words that are loaded with the first ones and not used. A mixed stream begins with the number
+ * of its runs of pairs and a word for each: 2 * pairs, and 1 when in bytes.
  */
 #ifndef GLOW_DSP_QUAD_H
 #define GLOW_DSP_QUAD_H
@@ -65,30 +67,41 @@ static inline void glow_dsp_quad_tail(uint32_t *to, const int8_t *from, int32_t 
   "smlad r8, r1, lr, r8\n" "smlad r9, r2, lr, r9\n" "smlad r10, r3, lr, r10\n" "smlad r11, r12, lr, r11\n"
 #define GLOW_DSP_STEP_DUAL(a) \
   GLOW_DSP_QUAD_ACTS "vmov lr, s" #a "\n" GLOW_DSP_QUAD_EVEN "sxtb16 lr, lr\n" GLOW_DSP_QUAD_ODD
+#define GLOW_DSP_STEP_BYTES(a) \
+  GLOW_DSP_QUAD_ACTS "vmov lr, s" #a "\n" "sxtb16 lr, lr, ror #8\n" GLOW_DSP_QUAD_EVEN \
+  "vmov lr, s" #a "\n" "sxtb16 lr, lr\n" GLOW_DSP_QUAD_ODD
 #define GLOW_DSP_STEP_WIDE(a, b) \
   GLOW_DSP_QUAD_ACTS "vmov lr, s" #a "\n" GLOW_DSP_QUAD_EVEN "vmov lr, s" #b "\n" GLOW_DSP_QUAD_ODD
-#define GLOW_DSP_STEPS_DUAL \
-  GLOW_DSP_STEP_DUAL(8) GLOW_DSP_STEP_DUAL(9) GLOW_DSP_STEP_DUAL(10) GLOW_DSP_STEP_DUAL(11) \
-  GLOW_DSP_STEP_DUAL(12) GLOW_DSP_STEP_DUAL(13) GLOW_DSP_STEP_DUAL(14) GLOW_DSP_STEP_DUAL(15) \
-  GLOW_DSP_STEP_DUAL(16) GLOW_DSP_STEP_DUAL(17) GLOW_DSP_STEP_DUAL(18) GLOW_DSP_STEP_DUAL(19) \
-  GLOW_DSP_STEP_DUAL(20) GLOW_DSP_STEP_DUAL(21) GLOW_DSP_STEP_DUAL(22) GLOW_DSP_STEP_DUAL(23) \
-  GLOW_DSP_STEP_DUAL(24) GLOW_DSP_STEP_DUAL(25) GLOW_DSP_STEP_DUAL(26) GLOW_DSP_STEP_DUAL(27) \
-  GLOW_DSP_STEP_DUAL(28) GLOW_DSP_STEP_DUAL(29) GLOW_DSP_STEP_DUAL(30) GLOW_DSP_STEP_DUAL(31)
+#define GLOW_DSP_STEPS_ONE(step) \
+  step(8) step(9) step(10) step(11) step(12) step(13) step(14) step(15) step(16) step(17) step(18) step(19) \
+  step(20) step(21) step(22) step(23) step(24) step(25) step(26) step(27) step(28) step(29) step(30) step(31)
+#define GLOW_DSP_STEPS_DUAL GLOW_DSP_STEPS_ONE(GLOW_DSP_STEP_DUAL)
+#define GLOW_DSP_STEPS_BYTES GLOW_DSP_STEPS_ONE(GLOW_DSP_STEP_BYTES)
 #define GLOW_DSP_STEPS_WIDE \
   GLOW_DSP_STEP_WIDE(8, 9) GLOW_DSP_STEP_WIDE(10, 11) GLOW_DSP_STEP_WIDE(12, 13) GLOW_DSP_STEP_WIDE(14, 15) \
   GLOW_DSP_STEP_WIDE(16, 17) GLOW_DSP_STEP_WIDE(18, 19) GLOW_DSP_STEP_WIDE(20, 21) GLOW_DSP_STEP_WIDE(22, 23) \
   GLOW_DSP_STEP_WIDE(24, 25) GLOW_DSP_STEP_WIDE(26, 27) GLOW_DSP_STEP_WIDE(28, 29) GLOW_DSP_STEP_WIDE(30, 31)
+/* Bytes of a step's code. */
+#define GLOW_DSP_QUAD_STEP_DUAL "44"
+#define GLOW_DSP_QUAD_STEP_BYTES "52"
+#define GLOW_DSP_QUAD_STEP_WIDE "44"
 /* The first step: its sums start from the biases in r7 and r11. */
 #define GLOW_DSP_HEAD_DUAL "vldmia r1!, {s6-s7}\n" "ldmia.w r1!, {r7, r11, lr}\n"
+#define GLOW_DSP_HEAD_BYTES \
+  "vldmia r1!, {s6-s7}\n" "ldmia.w r1!, {r7, r11, lr}\n" "vmov s5, lr\n" "sxtb16 lr, lr, ror #8\n"
 #define GLOW_DSP_HEAD_WIDE \
   "vldmia r1!, {s6-s7}\n" "ldmia.w r1!, {r7, r11, r12, lr}\n" "vmov s5, lr\n" "mov lr, r12\n"
 #define GLOW_DSP_SECOND_DUAL "sxtb16 lr, lr\n"
+#define GLOW_DSP_SECOND_BYTES "vmov lr, s5\n" "sxtb16 lr, lr\n"
 #define GLOW_DSP_SECOND_WIDE "vmov lr, s5\n"
 #define GLOW_DSP_QUAD_SPLIT_DUAL "sub r4, r4, r8\n" "sub r5, r5, r9\n" "sub r6, r6, r10\n" "sub r7, r7, r11\n"
+#define GLOW_DSP_QUAD_SPLIT_BYTES
 #define GLOW_DSP_QUAD_SPLIT_WIDE
 #define GLOW_DSP_QUAD_WHOLE_DUAL "asr r4, r4, #8\n" "asr r5, r5, #8\n" "asr r6, r6, #8\n" "asr r7, r7, #8\n"
+#define GLOW_DSP_QUAD_WHOLE_BYTES
 #define GLOW_DSP_QUAD_WHOLE_WIDE
 #define GLOW_DSP_QUAD_BACK_DUAL "lsl r2, r5, #2\n"
+#define GLOW_DSP_QUAD_BACK_BYTES GLOW_DSP_QUAD_BACK_DUAL
 #define GLOW_DSP_QUAD_BACK_WIDE "lsl r2, r5, #3\n"
 
 /* Rounded values of a pixel's two channels in (r4, r5), (r6, r7), (r8, r9), (r10, r11) to two bytes of r4, r6, r8, r10.
@@ -153,7 +166,7 @@ static inline void glow_dsp_quad_tail(uint32_t *to, const int8_t *from, int32_t 
       "str r6, [sp, #20]\n" \
       "strd r7, r8, [sp, #24]\n" \
       "mov r1, r3\n" \
-      "mov r6, #44\n" \
+      "mov r6, #" GLOW_DSP_QUAD_STEP_##form "\n" \
       "mul r6, r6, r5\n" \
       "adr.w r3, 2f\n" \
       "add r3, r3, r6\n" \
@@ -206,8 +219,10 @@ GLOW_DSP_QUAD_FUNCTION(glow_dsp_quad_dual_u8, DUAL, GLOW_DSP_QUAD_CODES(DUAL, U8
 GLOW_DSP_QUAD_FUNCTION(glow_dsp_quad_dual_v8, DUAL, GLOW_DSP_QUAD_CODES(DUAL, V8))
 GLOW_DSP_QUAD_FUNCTION(glow_dsp_quad_dual_n8, DUAL, GLOW_DSP_QUAD_CODES(DUAL, N8))
 GLOW_DSP_QUAD_FUNCTION(glow_dsp_quad_dual_s8, DUAL, GLOW_DSP_QUAD_CODES(DUAL, S8))
+GLOW_DSP_QUAD_FUNCTION(glow_dsp_quad_bytes, BYTES, GLOW_DSP_QUAD_CODES(BYTES, S8))
 GLOW_DSP_QUAD_FUNCTION(glow_dsp_quad_wide, WIDE, GLOW_DSP_QUAD_CODES(WIDE, S8))
 GLOW_DSP_QUAD_FUNCTION(glow_dsp_quad_sums_dual, DUAL, GLOW_DSP_QUAD_SUMS(DUAL))
+GLOW_DSP_QUAD_FUNCTION(glow_dsp_quad_sums_bytes, BYTES, GLOW_DSP_QUAD_SUMS(BYTES))
 GLOW_DSP_QUAD_FUNCTION(glow_dsp_quad_sums_wide, WIDE, GLOW_DSP_QUAD_SUMS(WIDE))
 
 /* Expands groups (at least one) of four inputs of four pixels; returns the place behind them. */
@@ -246,52 +261,62 @@ __attribute__((naked, noinline)) GLOW_DSP_UNUSED static uint32_t *glow_expand_qu
 
 #else /* the same in C */
 
-static inline int32_t glow_dsp_quad_sum(const glow_dsp_quad_t *q, const uint32_t *w, int32_t words, int32_t pixel,
-                                        int32_t channel) {
-  const int32_t dual = words == 1 ? 1 : 0;
+typedef enum { GLOW_DSP_QUAD_AS_DUAL, GLOW_DSP_QUAD_AS_BYTES, GLOW_DSP_QUAD_AS_WIDE } glow_dsp_quad_form_t;
+
+static inline int32_t glow_dsp_quad_words(glow_dsp_quad_form_t form) { return form == GLOW_DSP_QUAD_AS_WIDE ? 2 : 1; }
+
+static inline int32_t glow_dsp_quad_sum(const glow_dsp_quad_t *q, const uint32_t *w, glow_dsp_quad_form_t form,
+                                        int32_t pixel, int32_t channel) {
+  const int32_t dual = form == GLOW_DSP_QUAD_AS_DUAL ? 1 : 0;
   int32_t odd = (int32_t)w[3];
   int32_t sum = (int32_t)w[2 + channel];
   w += 4;
-  for (const uint32_t *acts = q->acts; acts != q->acts_end; acts += 4, w += words) {
-    const uint32_t low = dual ? glow_sxtab16(0u, w[0]) : w[1];
-    odd = glow_dsp_smlad(acts[pixel], low, odd);
-    sum = glow_dsp_smlad(acts[pixel], w[dual ? 0 : channel], sum);
+  for (const uint32_t *acts = q->acts; acts != q->acts_end; acts += 4, w += glow_dsp_quad_words(form)) {
+    const uint32_t low = glow_sxtab16(0u, w[0]);
+    const uint32_t even = form == GLOW_DSP_QUAD_AS_BYTES ? glow_sxtab16_odd(0u, w[0]) : w[0];
+    odd = glow_dsp_smlad(acts[pixel], form == GLOW_DSP_QUAD_AS_WIDE ? w[1] : low, odd);
+    sum = glow_dsp_smlad(acts[pixel], even, sum);
   }
-  if (dual) {
-    return channel != 0 ? odd : (int32_t)((uint32_t)sum - (uint32_t)odd) / 256; /* without remainder */
+  if (channel != 0) {
+    return odd;
   }
-  return sum;
+  return dual ? (int32_t)((uint32_t)sum - (uint32_t)odd) / 256 : sum; /* without remainder */
 }
 
-static inline void glow_dsp_quad_twin(const glow_dsp_quad_t *q, int32_t words) {
+static inline void glow_dsp_quad_twin(const glow_dsp_quad_t *q, glow_dsp_quad_form_t form) {
   const uint32_t *w = q->stream;
   const int32_t steps = (int32_t)((q->acts_end - q->acts) / 4);
-  for (int32_t b = 0; b < q->blocks; b++, w += 4 + steps * words) {
+  for (int32_t b = 0; b < q->blocks; b++, w += 4 + steps * glow_dsp_quad_words(form)) {
     for (int32_t i = 0; i < 8; i++) {
       float scale;
       memcpy(&scale, &w[i % 2], sizeof scale);
-      const int32_t sum = glow_dsp_quad_sum(q, w, words, i / 2, i % 2);
+      const int32_t sum = glow_dsp_quad_sum(q, w, form, i / 2, i % 2);
       q->out[i / 2][2 * b + i % 2] =
           (int8_t)glow_requant(sum, scale, q->out_zp, glow_first8(q->low), glow_first8(q->high));
     }
   }
 }
 
-static inline void glow_dsp_quad_sums_twin(const glow_dsp_quad_t *q, int32_t words) {
+static inline void glow_dsp_quad_sums_twin(const glow_dsp_quad_t *q, glow_dsp_quad_form_t form) {
+  const int32_t words = glow_dsp_quad_words(form);
   const int32_t steps = (int32_t)((q->acts_end - q->acts) / 4);
   for (int32_t i = 0; i < 8 * q->blocks; i++) {
-    const int32_t sum = glow_dsp_quad_sum(q, q->stream + i / 8 * (4 + steps * words), words, i % 4, i / 4 % 2);
+    const int32_t sum = glow_dsp_quad_sum(q, q->stream + i / 8 * (4 + steps * words), form, i % 4, i / 4 % 2);
     memcpy(q->out[1] + 4 * i, &sum, sizeof sum);
   }
 }
 
-GLOW_DSP_UNUSED static void glow_dsp_quad_sums_dual(const glow_dsp_quad_t *q) { glow_dsp_quad_sums_twin(q, 1); }
-GLOW_DSP_UNUSED static void glow_dsp_quad_sums_wide(const glow_dsp_quad_t *q) { glow_dsp_quad_sums_twin(q, 2); }
-GLOW_DSP_UNUSED static void glow_dsp_quad_dual_u8(const glow_dsp_quad_t *q) { glow_dsp_quad_twin(q, 1); }
-GLOW_DSP_UNUSED static void glow_dsp_quad_dual_v8(const glow_dsp_quad_t *q) { glow_dsp_quad_twin(q, 1); }
-GLOW_DSP_UNUSED static void glow_dsp_quad_dual_n8(const glow_dsp_quad_t *q) { glow_dsp_quad_twin(q, 1); }
-GLOW_DSP_UNUSED static void glow_dsp_quad_dual_s8(const glow_dsp_quad_t *q) { glow_dsp_quad_twin(q, 1); }
-GLOW_DSP_UNUSED static void glow_dsp_quad_wide(const glow_dsp_quad_t *q) { glow_dsp_quad_twin(q, 2); }
+#define GLOW_DSP_QUAD_TWIN(name, twin, form) \
+  GLOW_DSP_UNUSED static void name(const glow_dsp_quad_t *q) { twin(q, GLOW_DSP_QUAD_AS_##form); }
+GLOW_DSP_QUAD_TWIN(glow_dsp_quad_sums_dual, glow_dsp_quad_sums_twin, DUAL)
+GLOW_DSP_QUAD_TWIN(glow_dsp_quad_sums_bytes, glow_dsp_quad_sums_twin, BYTES)
+GLOW_DSP_QUAD_TWIN(glow_dsp_quad_sums_wide, glow_dsp_quad_sums_twin, WIDE)
+GLOW_DSP_QUAD_TWIN(glow_dsp_quad_dual_u8, glow_dsp_quad_twin, DUAL)
+GLOW_DSP_QUAD_TWIN(glow_dsp_quad_dual_v8, glow_dsp_quad_twin, DUAL)
+GLOW_DSP_QUAD_TWIN(glow_dsp_quad_dual_n8, glow_dsp_quad_twin, DUAL)
+GLOW_DSP_QUAD_TWIN(glow_dsp_quad_dual_s8, glow_dsp_quad_twin, DUAL)
+GLOW_DSP_QUAD_TWIN(glow_dsp_quad_bytes, glow_dsp_quad_twin, BYTES)
+GLOW_DSP_QUAD_TWIN(glow_dsp_quad_wide, glow_dsp_quad_twin, WIDE)
 
 GLOW_DSP_UNUSED static uint32_t *glow_expand_quad(uint32_t *to, const int8_t *const *from, int32_t groups,
                                                   uint32_t neg_zp) {
@@ -305,5 +330,53 @@ GLOW_DSP_UNUSED static uint32_t *glow_expand_quad(uint32_t *to, const int8_t *co
   return to;
 }
 #endif
+
+typedef void (*glow_dsp_quad_fn)(const glow_dsp_quad_t *q);
+
+/* The products of a mixed stream, `q->stream` behind its table `runs`, of `channels` channels. */
+static inline void glow_dsp_quad_runs(const glow_dsp_quad_t *q, const uint32_t *runs, int32_t channels,
+                                      glow_dsp_quad_fn dual) {
+  glow_dsp_quad_t part = *q;
+  const int32_t words = 4 + (int32_t)((q->acts_end - q->acts) / 4);
+  for (uint32_t r = 1u; r <= runs[0]; r++) {
+    const glow_dsp_quad_fn product = (runs[r] & 1u) != 0u ? glow_dsp_quad_bytes : dual;
+    part.blocks = (int32_t)(runs[r] >> 1);
+    if (channels == 1) { /* half of the last pair */
+      int8_t codes[8];
+      for (int32_t i = 0; i < 4; i++) {
+        part.out[i] = codes + 2 * i;
+      }
+      product(&part);
+      for (int32_t i = 0; i < 4; i++) {
+        q->out[i][2 * ((part.stream - q->stream) / words)] = codes[2 * i];
+      }
+      return;
+    }
+    product(&part);
+    part.stream += part.blocks * words;
+    for (int32_t i = 0; i < 4; i++) {
+      part.out[i] += 2 * part.blocks;
+    }
+    channels -= 2 * part.blocks;
+  }
+}
+
+/* The sums of a mixed stream, as glow_dsp_quad_sums_dual. */
+static inline void glow_dsp_quad_sums_runs(const glow_dsp_quad_t *q, const uint32_t *runs) {
+  glow_dsp_quad_t part = *q;
+  const int32_t words = 4 + (int32_t)((q->acts_end - q->acts) / 4);
+  for (uint32_t r = 1u; r <= runs[0]; r++) {
+    part.blocks = (int32_t)(runs[r] >> 1);
+    if ((runs[r] & 1u) != 0u) {
+      glow_dsp_quad_sums_bytes(&part);
+    } else {
+      glow_dsp_quad_sums_dual(&part);
+    }
+    part.stream += part.blocks * words;
+    for (int32_t i = 0; i < 4; i++) {
+      part.out[i] += 32 * part.blocks;
+    }
+  }
+}
 
 #endif

@@ -59,7 +59,10 @@ class Operand:
 
 @dataclass(frozen=True, slots=True)
 class Instr:
-    """One call of a kernel variant; `rows` is the output row range of a spatial kernel, else None."""
+    """One call of a kernel variant; `rows` is the output row range of a spatial kernel, else None.
+
+    `facts` are what the variant's packing found out about the constants (`KernelVariant.pack`).
+    """
 
     kernel: str
     isa: str
@@ -70,6 +73,7 @@ class Instr:
     origin: tuple[str, ...] = ()
     op: str = ""
     macs: int = 0
+    facts: Mapping[str, ParamValue] = field(default_factory=dict)
 
     def int_(self, key: str) -> int:
         """Return a parameter that is a whole number; KeyError when there is none."""

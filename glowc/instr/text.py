@@ -86,6 +86,8 @@ def _instr(i: Instr) -> str:
         "params": dict(i.params), "rows": list(i.rows) if i.rows else None, "name": i.name,
         "origin": list(i.origin), "op": i.op, "macs": i.macs,
     }  # fmt: skip
+    if i.facts:
+        record["facts"] = dict(i.facts)
     return f"{i.kernel}__{i.isa} {operands} ; {json.dumps(record)}"
 
 
@@ -177,5 +179,6 @@ def _parse_instr(part: str, buffers: Mapping[str, Buffer]) -> Instr:
     rows = tuple(extra["rows"]) if extra["rows"] else None
     kernel, _, isa = head.rpartition("__")
     return Instr(
-        kernel, isa, tuple(operands), params, rows, extra["name"], tuple(extra["origin"]), extra["op"], extra["macs"]
-    )
+        kernel, isa, tuple(operands), params, rows, extra["name"], tuple(extra["origin"]), extra["op"], extra["macs"],
+        extra.get("facts", {}),
+    )  # fmt: skip

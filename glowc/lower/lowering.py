@@ -13,7 +13,7 @@ from glowc.errors import InternalError, ModelError
 from glowc.graph.graph import Graph, Node
 from glowc.graph.types import DType, TensorType, type_of
 from glowc.instr.ir import Access, Buffer, BufferKind, Instr, Operand, ParamValue, Program
-from glowc.ops.base import KernelDef, KernelVariant, OpError, Ref, streams_rows
+from glowc.ops.base import KernelDef, KernelVariant, OpError, Ref, pack_constants, streams_rows
 from glowc.ops.registry import find_op, get_kernel
 from glowc.ops.strided import emit_copy, whole
 from glowc.target import Cpu
@@ -177,19 +177,15 @@ class Lowering:
 
     def _packed(self, instr: Instr, variant: KernelVariant) -> Instr:
         constants = {o.role: self.consts[o.buffer] for o in instr.operands if o.buffer in self.consts}
-        replaced: dict[str, np.ndarray] = {}
-        if variant.pack_weights is not None:
-            replaced["weights"] = variant.pack_weights(constants["weights"], instr)
-        if variant.pack is not None:
-            replaced |= variant.pack(constants, instr)
+        packed = pack_constants(variant, constants, instr)
         operands = []
         for operand in instr.operands:
-            if operand.role in replaced:
-                packed = self.const(replaced[operand.role], f"{operand.buffer}.{variant.isa}")
+            if operand.role in packed.arrays:
+                ref = self.const(packed.arrays[operand.role], f"{operand.buffer}.{variant.isa}")
                 self.unpacked[f"{instr.name}:{operand.role}"] = constants[operand.role]
-                operand = replace(operand, buffer=packed.buffer, type=packed.type)
+                operand = replace(operand, buffer=ref.buffer, type=ref.type)
             operands.append(operand)
-        return replace(instr, operands=tuple(operands))
+        return replace(instr, operands=tuple(operands), facts=packed.facts)
 
     def _with_scratch(self, instr: Instr, variant: KernelVariant) -> Instr:
         size = variant.scratch_bytes(instr)

@@ -150,6 +150,14 @@ class OpDef:
 Arrays = Mapping[str, np.ndarray]
 
 
+@dataclass(frozen=True, slots=True)
+class Packed:
+    """What packing made of the constants: arrays by role, and facts that it found, which the plan may print with."""
+
+    arrays: Arrays
+    facts: Mapping[str, ParamValue] = field(default_factory=dict)
+
+
 def always(_: Instr) -> bool:
     """Accept every instruction."""
     return True
@@ -172,7 +180,8 @@ class KernelVariant:
     `needs` are CPU features; `in_place` allows the output to have the same address as the first input
     named in the kernel's `in_place`; the variant with the highest `rank` among the accepted is chosen.
     `pack_weights` rearranges the constant operand `weights` at compile time; `pack` takes all constant operands
-    by role and returns those that it replaces (weights with the bias folded in, an empty bias ...). `plan` gives
+    by role and returns those that it replaces (weights with the bias folded in, an empty bias ...), with what it found
+    out about them as `Packed`: `plan` and `scratch_bytes` see that in `Instr.facts`. `plan` gives
     further values that the template prints as `v.<key>`; they belong to the function's identity. `template_isa`
     names the template file when variants share one; `header` is the runtime header that it needs.
     `rows_in_order` keeps the kernel's row contract (`KernelDef.row_window`, `length`), so that the output may be
@@ -189,7 +198,7 @@ class KernelVariant:
     accepts: Callable[[Instr], bool] = always
     scratch_bytes: Callable[[Instr], int] = no_scratch
     pack_weights: Callable[[np.ndarray, Instr], np.ndarray] | None = None
-    pack: Callable[[Arrays, Instr], Arrays] | None = None
+    pack: Callable[[Arrays, Instr], Arrays | Packed] | None = None
     plan: Callable[[Instr], Mapping[str, ParamValue]] = no_plan
     rows_in_order: bool = True
     streams: bool = False
@@ -197,6 +206,16 @@ class KernelVariant:
     speed_only: bool = False
     template_isa: str = ""
     header: str = ""
+
+
+def pack_constants(variant: KernelVariant, constants: Arrays, instr: Instr) -> Packed:
+    """Return the constants that a variant replaces, and what it found out about them."""
+    replaced: dict[str, np.ndarray] = {}
+    if variant.pack_weights is not None:
+        replaced["weights"] = variant.pack_weights(constants["weights"], instr)
+    found = variant.pack(constants, instr) if variant.pack is not None else Packed({})
+    packed = found if isinstance(found, Packed) else Packed(found)
+    return Packed({**replaced, **packed.arrays}, packed.facts)
 
 
 def streams_rows(variant: KernelVariant, instr: Instr) -> bool:

@@ -1,7 +1,6 @@
 """Constants of the `dsp` variants: weights, biases and scales as one stream (runtime_c/glow_dsp_gemm.h tells its form).
 
-Two output channels share a halfword, 256 * even + odd, when the weights allow it (`dual`, no byte more than the
-weights); else every weight takes a halfword (`wide`). The element type of the stream, s32 or s16, tells which.
+The forms of its blocks, and when two channels share a halfword, are told in packing_dsp_forms.
 """
 
 from __future__ import annotations
@@ -11,93 +10,47 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from glowc.graph.numerics import requantize
 from glowc.graph.types import DType
 from glowc.instr.ir import Instr, ParamValue
-from glowc.ops.base import Arrays, KernelVariant
+from glowc.ops.base import Arrays, KernelVariant, Packed
+from glowc.ops.packing_dsp_forms import GROUP, dual_blocks, form_of, joined, padded_layer, run_table, runs
 
 NEEDS = frozenset({"dsp", "fpu", "unaligned"})
 EMPTY = {"bias": np.zeros(1, np.int32), "scale": np.zeros(1, np.float32)}
-_GROUP = 4  # inputs that one word of int8 holds; also output channels of a block
-_MAX_EVEN_SUM = 1 << 23
+_BYTES_COST = 3  # instructions that a block in bytes takes more for two inputs of two pixels
 _MAX_EXPANDED = 1024  # inputs of a fully connected layer that may take two bytes of scratch each
 _MAX_ROWS, _MAX_TAPS = 10, 36  # of a depthwise window (GLOW_DSP_MAX_ROWS; code size)
 _MAX_PLANAR_ROWS = 16  # channels x kernel rows of a planar input that are printed one by one
 _MAX_KINDS, _MAX_COLUMNS = 6, 24
 
 
-@dataclass(frozen=True, slots=True)
-class Padded:
-    """A layer filled up to whole blocks of channels and whole groups of inputs."""
-
-    weights: np.ndarray  # int64 [O, K]
-    biases: np.ndarray  # int64 [O]
-    scales: np.ndarray  # float32 [O]
-    dual: bool  # two channels fit a halfword
-
-
-def padded_layer(weights: np.ndarray, constants: Arrays, instr: Instr, channels: int, unit: int = 1) -> Padded:
-    """Fill weights[O, K], less their zero point, up to whole blocks of `channels` and units of groups.
-
-    Constant channels are simplified.
-    """
-    out_n, k = weights.shape
-    blocks, groups = -(-out_n // channels), -(-k // (unit * _GROUP)) * unit
-    padded = np.zeros((blocks * channels, groups * _GROUP), np.int64)
-    padded[:out_n, :k] = weights.astype(np.int64) - instr.int_("w_zp")
-    biases, scales = np.zeros(blocks * channels, np.int64), np.zeros(blocks * channels, np.float32)
-    biases[:out_n] = constants["bias"]
-    scales[:out_n] = constants["scale"]
-    _simplify_constant_channels(padded, biases, scales, instr)
-    return Padded(padded, biases, scales, _is_dual(padded, biases, instr))
-
-
 def halfwords(weights: np.ndarray) -> np.ndarray:
     """Return weights[O, K] as [O, K / 2, 2] in the order of SXTB16: of four inputs 0 and 2, then 1 and 3."""
-    pairs = weights.reshape(len(weights), -1, _GROUP)[..., (0, 2, 1, 3)]
+    pairs = weights.reshape(len(weights), -1, GROUP)[..., (0, 2, 1, 3)]
     return pairs.reshape(len(weights), -1, 2)
 
 
-def stream(weights: np.ndarray, constants: Arrays, instr: Instr, unit: int = 1) -> np.ndarray:
-    """Return the stream of weights[O, K], K filled up to units of groups; int32 when dual, int16 when wide."""
-    layer = padded_layer(weights, constants, instr, _GROUP, unit)
-    blocks = len(layer.weights) // _GROUP
-    pairs = halfwords(layer.weights)
-    pairs = pairs.reshape(blocks, _GROUP, -1, 2).transpose(0, 2, 1, 3)
-    first = layer.biases.reshape(blocks, _GROUP)[:, (0, 2, 1, 3)]
-    scale_words = layer.scales.view(np.int32).reshape(blocks, _GROUP)
-    if not layer.dual:
-        parts = (first.astype(np.int32), _words(pairs), scale_words)
-        return np.concatenate(parts, axis=1).reshape(-1).view(np.int16)
-    first[:, :2] = 256 * first[:, :2] + first[:, 2:]
+def stream(weights: np.ndarray, constants: Arrays, instr: Instr, unit: int = 1) -> Packed:
+    """Return the stream of weights[O, K], K filled up to units of groups: int16 when wide, else int32."""
+    layer = padded_layer(weights, constants, instr, GROUP, unit)
+    blocks, steps = len(layer.weights) // GROUP, layer.weights.shape[1] // 2
+    whole = np.asarray(layer.dual.reshape(blocks, 2).all(1))
+    found = runs(whole, _BYTES_COST * steps, rest=len(weights) % GROUP != 0)
+    kind, dual = form_of(layer.narrow, found), dual_blocks(found) & layer.narrow
+    layer = layer.negated(dual)
+    pairs = halfwords(layer.weights).reshape(blocks, GROUP, -1, 2).transpose(0, 2, 1, 3)
+    first = layer.biases.reshape(blocks, GROUP)[:, (0, 2, 1, 3)]
+    first[dual, :2] = 256 * first[dual, :2] + first[dual, 2:]
     first = ((first + (1 << 31)) % (1 << 32) - (1 << 31)).astype(np.int32)  # as the sums, modulo 2^32
-    words = _words(256 * pairs[:, :, 0::2] + pairs[:, :, 1::2])
-    return np.concatenate((first, words, scale_words), axis=1).reshape(-1)
+    halves = pairs if kind == "wide" else joined(pairs[:, :, 0::2], pairs[:, :, 1::2], dual)
+    parts = np.concatenate((first, _words(halves), layer.scales.view(np.int32).reshape(blocks, GROUP)), axis=1)
+    words = np.concatenate((run_table(kind, found), parts.reshape(-1)))
+    return Packed({"weights": words.view(np.int16) if kind == "wide" else words, **EMPTY}, {"form": kind})
 
 
-def _sums(weights: np.ndarray, biases: np.ndarray, instr: Instr) -> tuple[np.ndarray, np.ndarray]:
-    """Return the least and the greatest sum of each channel over all int8 inputs."""
-    ends = [weights * (x - instr.int_("in_zp")) for x in (-128, 127)]
-    return np.minimum(*ends).sum(1) + biases, np.maximum(*ends).sum(1) + biases
-
-
-def _simplify_constant_channels(weights: np.ndarray, biases: np.ndarray, scales: np.ndarray, instr: Instr) -> None:
-    """Replace, in place, channels whose sums are large and whose output is one code by a small bias."""
-    low, high = _sums(weights, biases, instr)
-    small = np.clip(low, 1 - _MAX_EVEN_SUM, _MAX_EVEN_SUM - 1)
-    args = scales, instr.int_("out_zp"), instr.int_("out_min"), instr.int_("out_max")
-    codes = [requantize(sums, *args) for sums in (low, high, small)]
-    one = (codes[0] == codes[1]) & (codes[0] == codes[2]) & (np.maximum(-low, high) >= _MAX_EVEN_SUM)
-    weights[one], biases[one] = 0, small[one]
-
-
-def _is_dual(weights: np.ndarray, biases: np.ndarray, instr: Instr) -> bool:
-    low, high = _sums(weights[0::2], biases[0::2], instr)
-    half = 256 * weights[0::2] + weights[1::2]
-    odd = weights[1::2]
-    fits = half.min(initial=0) >= -(1 << 15) and half.max(initial=0) < 1 << 15
-    fits = fits and odd.min(initial=0) >= -128 and odd.max(initial=0) <= 127
-    return bool(fits and low.min(initial=0) > -_MAX_EVEN_SUM and high.max(initial=0) < _MAX_EVEN_SUM)
+def form(instr: Instr) -> str:
+    """Return the form that packing found for a layer's weights: dual, mixed or wide."""
+    return str(instr.facts.get("form", "dual"))
 
 
 def _words(halves: np.ndarray) -> np.ndarray:
@@ -105,25 +58,25 @@ def _words(halves: np.ndarray) -> np.ndarray:
     return np.ascontiguousarray(halves.astype(np.int16)).view(np.int32).reshape(len(halves), -1)
 
 
-def pack_fc(constants: Arrays, instr: Instr, groups: int = 1) -> Arrays:
+def pack_fc(constants: Arrays, instr: Instr, groups: int = 1) -> Packed:
     """Pack the constants of fc_s8; a unit are so many groups of inputs."""
     weights = constants["weights"].reshape(instr.int_("out_n"), instr.int_("in_k"))
-    return {"weights": stream(weights, constants, instr, groups), **EMPTY}
+    return stream(weights, constants, instr, groups)
 
 
-def direct_plan(_: Instr) -> Mapping[str, ParamValue]:
+def direct_plan(instr: Instr) -> Mapping[str, ParamValue]:
     """Print fc_s8 with inputs that are expanded again for every block."""
-    return {"path": "direct", "end": ""}
+    return {"path": "direct", "end": "", "form": form(instr)}
 
 
 def units_plan(instr: Instr) -> Mapping[str, ParamValue]:
     """Print fc_s8 with inputs that are expanded once, in units of eight."""
-    return {"path": "units", "end": ending(instr)}
+    return {"path": "units", "end": ending(instr), "form": form(instr)}
 
 
 def accepts_units(instr: Instr) -> bool:
     """Accept what is more than one block, of inputs that may take two bytes of scratch each."""
-    return accepts_any_zero(instr) and instr.int_("in_k") <= _MAX_EXPANDED and instr.int_("out_n") > _GROUP
+    return accepts_any_zero(instr) and instr.int_("in_k") <= _MAX_EXPANDED and instr.int_("out_n") > GROUP
 
 
 def units_scratch(instr: Instr) -> int:
@@ -139,9 +92,14 @@ def ending(instr: Instr) -> str:
     return "s8" if any(limits) else "n8"
 
 
-def pack_conv(constants: Arrays, instr: Instr) -> Arrays:
+def pack_conv(constants: Arrays, instr: Instr) -> Packed:
     """Pack the constants of conv_s8."""
-    return {"weights": stream(collected(constants["weights"], instr), constants, instr), **EMPTY}
+    return stream(collected(constants["weights"], instr), constants, instr)
+
+
+def pairs_plan(instr: Instr) -> Mapping[str, ParamValue]:
+    """How the inputs of a pixel are collected, and the form of the weights."""
+    return {**conv_plan(instr), "form": form(instr)}
 
 
 def collected(weights: np.ndarray, instr: Instr) -> np.ndarray:
@@ -186,10 +144,10 @@ def conv_plan(instr: Instr) -> Mapping[str, ParamValue]:
     one = p["k_h"] == p["k_w"] == 1 and p["pad_top"] == p["pad_left"] == 0
     inside = (p["out_h"] - 1) * p["stride_h"] < p["in_h"] and (p["out_w"] - 1) * p["stride_w"] < p["in_w"]
     if one and inside and p["in_ch"] == 1:
-        return {"path": "point", "tail": int(p["in_c"] % _GROUP != 0)}
+        return {"path": "point", "tail": int(p["in_c"] % GROUP != 0)}
     dense = p["in_ch"] == 1 and p["in_col"] == p["in_c"] and (p["dil_w"] == 1 or p["k_w"] == 1)
-    if dense and run % _GROUP == 0:
-        return {"path": "rows", "words": int(p["in_c"] % _GROUP == 0), "run": _GROUP if run == _GROUP else 0}
+    if dense and run % GROUP == 0:
+        return {"path": "rows", "words": int(p["in_c"] % GROUP == 0), "run": GROUP if run == GROUP else 0}
     planar = p["in_ch"] != 1 or p["in_c"] == 1
     if planar and p["k_w"] == 3 and p["dil_w"] == p["in_col"] == 1 and p["stride_w"] in (1, 2):
         rows = p["in_c"] * p["k_h"]
@@ -203,7 +161,7 @@ def conv_plan(instr: Instr) -> Mapping[str, ParamValue]:
 def conv_scratch(instr: Instr) -> int:
     """Two pixels of inputs as int16, and as bytes where they are gathered."""
     plan = conv_plan(instr)
-    groups = -(-instr.int_("k_h") * instr.int_("k_w") * instr.int_("in_c") // _GROUP)
+    groups = -(-instr.int_("k_h") * instr.int_("k_w") * instr.int_("in_c") // GROUP)
     if plan["path"] == "three":
         groups = -(-(int(plan["rows"]) + -(-int(plan["rows"]) // 2)) // 2)
     return groups * (24 if plan["path"] in ("gather", "planar") else 16)
@@ -291,7 +249,7 @@ def accepts_depthwise(instr: Instr) -> bool:
     p = {key: int(value) for key, value in instr.params.items() if not isinstance(value, str)}
     if any(instr.operand(role).type.dtype is not DType.S8 for role in ("in", "weights", "out")):
         return False
-    if p["in_c"] < _GROUP or p["in_ch"] != 1 or p["k_h"] > _MAX_ROWS or p["k_h"] * p["k_w"] > _MAX_TAPS:
+    if p["in_c"] < GROUP or p["in_ch"] != 1 or p["k_h"] > _MAX_ROWS or p["k_h"] * p["k_w"] > _MAX_TAPS:
         return False
     kinds = _tiles(instr).kinds
     return len(kinds) <= _MAX_KINDS and all(first < end <= first + _MAX_COLUMNS for _, first, end in kinds)
@@ -315,11 +273,11 @@ def depthwise_multiplier(instr: Instr) -> int:
 def _depthwise_stream(weights: np.ndarray, bias: np.ndarray, scale: np.ndarray) -> np.ndarray:
     """Return, per four channels, bias, weights[taps, C] and scale in the order they are read."""
     channels = bias.size
-    starts = [*range(0, channels - 3, _GROUP), *([channels - _GROUP] if channels % _GROUP else [])]
+    starts = [*range(0, channels - 3, GROUP), *([channels - GROUP] if channels % GROUP else [])]
     parts = []
     for c in starts:
-        word = np.ascontiguousarray(weights[:, c : c + _GROUP]).view(np.int32).reshape(-1)
-        b, s = bias[c : c + _GROUP], np.ascontiguousarray(scale[c : c + _GROUP]).view(np.int32)
+        word = np.ascontiguousarray(weights[:, c : c + GROUP]).view(np.int32).reshape(-1)
+        b, s = bias[c : c + GROUP], np.ascontiguousarray(scale[c : c + GROUP]).view(np.int32)
         parts += [b[0::2], b[1::2], word, s[0::2], s[1::2]]
     return np.concatenate(parts)
 
@@ -337,7 +295,7 @@ def accepts_add_rows(instr: Instr) -> bool:
 
 def accepts_average(instr: Instr) -> bool:
     """Accept windows whose sums fit halfwords, and adjacent channels."""
-    return instr.int_("k_h") * instr.int_("k_w") <= 255 and instr.int_("in_ch") == 1 and instr.int_("in_c") >= _GROUP
+    return instr.int_("k_h") * instr.int_("k_w") <= 255 and instr.int_("in_ch") == 1 and instr.int_("in_c") >= GROUP
 
 
 ADD = KernelVariant("dsp", NEEDS, rank=10, header="glow_dsp_add.h", in_place=True, accepts=accepts_add_rows)
@@ -362,7 +320,7 @@ CONV = KernelVariant(
     accepts=accepts_any_zero,
     pack=pack_conv,
     scratch_bytes=conv_scratch,
-    plan=conv_plan,
+    plan=pairs_plan,
     streams=True,
     row_block=2,
 )

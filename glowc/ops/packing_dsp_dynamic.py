@@ -1,7 +1,7 @@
 """Variants of fc_dynamic, conv_integer and dynamic_quantize on SMLAD and VCVTR: zero points known at run time.
 
 The weights' zero points of fc_dynamic are constants and go into the weights, of which two outputs share a halfword
-where that is proved to fit (runtime_c/glow_dsp_quad.h).
+where that is proved to fit (packing_dsp_forms, runtime_c/glow_dsp_quad.h).
 """
 
 from __future__ import annotations
@@ -12,14 +12,14 @@ from collections.abc import Mapping
 import numpy as np
 
 from glowc.instr.ir import Instr, ParamValue
-from glowc.ops.base import Arrays, KernelVariant
+from glowc.ops.base import Arrays, KernelVariant, Packed
 from glowc.ops.packing_dsp import NEEDS
+from glowc.ops.packing_dsp_forms import dual_pairs, joined
 from glowc.ops.packing_dsp_quad import quad_steps, quad_stream
 
 _OUTPUTS = 16  # whose sums are in scratch at a time
 _SUM_BYTES = 16 * _OUTPUTS
 _ROW_BYTES = 4096  # of scratch for four rows
-_MAX_EVEN_SUM = 1 << 23
 _MOST = 255  # a code less its zero point
 
 
@@ -35,24 +35,26 @@ def _accepts(instr: Instr) -> bool:
 
 def _plan(instr: Instr) -> Mapping[str, ParamValue]:
     limited = any(abs(float(instr.params[key])) < math.inf for key in ("act_min", "act_max"))
-    return {"outputs": _OUTPUTS, "limited": int(limited)}
+    return {"outputs": _OUTPUTS, "limited": int(limited), "form": str(instr.facts.get("form", "dual"))}
 
 
-def _pack(constants: Arrays, instr: Instr) -> Arrays:
-    """Return the stream; the element type of the weights tells whether two outputs share a halfword."""
+def _pack(constants: Arrays, instr: Instr) -> Packed:
+    """Return the stream, all pairs of outputs in one form: dual where every proof holds, wide beyond int8."""
     k, n = instr.int_("in_k"), instr.int_("out_n")
     weights = constants["weights"].reshape(n, k).astype(np.int64) - constants["w_zp"].astype(np.int64).reshape(n, 1)
     padded = np.pad(weights, ((0, n % 2), (0, -k % 4)))
-    even, odd = padded[0::2], padded[1::2]
-    joined = 256 * even + odd
-    fits = joined.min() >= -(1 << 15) and joined.max() < 1 << 15 and odd.min() >= -128 and odd.max() <= 127
-    dual = bool(fits and _MOST * np.abs(even).sum(1).max() < _MAX_EVEN_SUM)
+    most = _MOST * np.abs(padded[0::2]).sum(1)
+    narrow = padded.min() >= -128 and padded.max() <= 127
+    form = "wide" if not narrow else "dual" if dual_pairs(padded, -most, most).all() else "bytes"
     pairs = quad_steps(padded, k)
     steps = pairs.shape[1]
-    halves = 256 * pairs[0::2] + pairs[1::2] if dual else pairs.reshape(-1, 2, steps, 2).transpose(0, 2, 1, 3)
-    none = np.zeros((len(even), 2), np.int32)
+    wide = pairs.reshape(-1, 2, steps, 2).transpose(0, 2, 1, 3)
+    none = np.zeros((len(padded) // 2, 2), np.int32)
+    dual = np.full(len(none), form == "dual")
+    halves = wide if form == "wide" else joined(pairs[0::2], pairs[1::2], dual)
     stream = quad_stream(none, none.astype(np.int64), halves, steps)
-    return {"weights": stream if dual else stream.view(np.int16), "w_zp": np.zeros(1, np.int32)}
+    words = stream.view(np.int16) if form == "wide" else stream
+    return Packed({"weights": words, "w_zp": np.zeros(1, np.int32)}, {"form": form})
 
 
 def _accepts_conv(instr: Instr) -> bool:

@@ -11,7 +11,7 @@ from dataclasses import replace
 import numpy as np
 
 from glowc.instr.ir import Instr, ParamValue
-from glowc.ops.base import Arrays, KernelVariant
+from glowc.ops.base import Arrays, KernelVariant, Packed
 from glowc.ops.packing_dsp import (
     EMPTY,
     NEEDS,
@@ -20,9 +20,10 @@ from glowc.ops.packing_dsp import (
     conv_plan,
     conv_scratch,
     ending,
+    form,
     halfwords,
-    padded_layer,
 )
+from glowc.ops.packing_dsp_forms import dual_blocks, form_of, joined, padded_layer, run_table, runs
 from glowc.ops.packing_dsp_shift import short_offset, sums
 
 _WORDS = 24  # GLOW_DSP_QUAD_WORDS
@@ -30,6 +31,7 @@ _PIXELS = 4
 _FC_BYTES = 4096  # of scratch for four rows
 _SHIFT_BYTES = 8192  # of scratch for four pixels and their sums
 _GROUP = 4
+_BYTES_COST = 2  # instructions that a pair in bytes takes more for a step of four pixels
 _QUAD_COST, _PAIR_COST, _BLOCK_COST = 0.70, 0.75, 9.0  # instructions per multiply-accumulate, and per output
 
 
@@ -38,8 +40,8 @@ def _groups(instr: Instr) -> int:
 
 
 def plan(instr: Instr) -> Mapping[str, ParamValue]:
-    """How the inputs are collected, and how codes are ended."""
-    return {**conv_plan(instr), "end": ending(instr)}
+    """How the inputs are collected, the form of the weights, and how codes are ended."""
+    return {**conv_plan(instr), "form": form(instr), "end": ending(instr)}
 
 
 def _span(instr: Instr) -> int:
@@ -77,25 +79,27 @@ def _is_possible(instr: Instr) -> bool:
     return conv_plan(instr)["path"] in ("point", "rows", "three")
 
 
-def pack(constants: Arrays, instr: Instr) -> Arrays:
+def pack(constants: Arrays, instr: Instr) -> Packed:
     """Pack the constants of conv_s8."""
     return _packed(collected(constants["weights"], instr), constants, instr)
 
 
-def _packed(weights: np.ndarray, constants: Arrays, instr: Instr) -> Arrays:
+def _packed(weights: np.ndarray, constants: Arrays, instr: Instr, *, signed: bool = True) -> Packed:
     """Return the stream: per pair of channels two scales, two biases, the steps' words; int16 when wide."""
-    layer = padded_layer(weights, constants, instr, channels=2)
-    blocks = len(layer.weights) // 2
+    layer = padded_layer(weights, constants, instr, channels=2, signed=signed)
+    blocks, steps = len(layer.weights) // 2, quad_steps(layer.weights, weights.shape[1]).shape[1]
+    found = runs(layer.dual, _BYTES_COST * steps, rest=len(weights) % 2 != 0)
+    kind, dual = form_of(layer.narrow, found), dual_blocks(found) & layer.narrow
+    layer = layer.negated(dual)
     pairs = quad_steps(layer.weights, weights.shape[1])
-    steps = pairs.shape[1]
-    biases, scales = layer.biases.reshape(blocks, 2).copy(), layer.scales.view(np.int32).reshape(blocks, 2)
-    if layer.dual:
-        biases[:, 0] = 256 * biases[:, 0] + biases[:, 1]
-        halves = 256 * pairs[0::2] + pairs[1::2]
-    else:
+    biases, scales = layer.biases.reshape(blocks, 2), layer.scales.view(np.int32).reshape(blocks, 2)
+    biases[dual, 0] = 256 * biases[dual, 0] + biases[dual, 1]
+    if kind == "wide":
         halves = pairs.reshape(blocks, 2, steps, 2).transpose(0, 2, 1, 3)
-    stream = quad_stream(scales, biases, halves, steps)
-    return {"weights": stream if layer.dual else stream.view(np.int16), **EMPTY}
+    else:
+        halves = joined(pairs[0::2], pairs[1::2], dual)
+    words = np.concatenate((run_table(kind, found), quad_stream(scales, biases, halves, steps)))
+    return Packed({"weights": words.view(np.int16) if kind == "wide" else words, **EMPTY}, {"form": kind})
 
 
 def quad_stream(scales: np.ndarray, biases: np.ndarray, halves: np.ndarray, steps: int) -> np.ndarray:
@@ -131,7 +135,7 @@ def _accepts_fc(instr: Instr) -> bool:
     return not few and accepts_any_zero(instr) and instr.int_("out_n") >= 2 and _fc_scratch(instr) <= _FC_BYTES
 
 
-def _pack_fc(constants: Arrays, instr: Instr) -> Arrays:
+def _pack_fc(constants: Arrays, instr: Instr) -> Packed:
     return _packed(constants["weights"].reshape(instr.int_("out_n"), -1), constants, instr)
 
 
@@ -145,13 +149,15 @@ def _accepts_shift(instr: Instr) -> bool:
     return _is_possible(instr) and _shift_scratch(instr) <= _SHIFT_BYTES
 
 
-def _pack_shift(constants: Arrays, instr: Instr) -> Arrays:
+def _pack_shift(constants: Arrays, instr: Instr) -> Packed:
     """Pack the weights of conv_s8rs; the bias is in its constant `offset`."""
     channels = instr.int_("out_c")
     plain: Arrays = {"bias": np.zeros(channels, np.int64), "scale": np.ones(channels, np.float32)}
     weights = collected(constants["weights"], instr)
     less = weights.astype(np.int64) - instr.int_("w_zp")
-    return {"weights": _packed(weights, plain, instr)["weights"], **short_offset(*sums(less, instr), constants, instr)}
+    packed = _packed(weights, plain, instr, signed=False)
+    offset = short_offset(*sums(less, instr), constants, instr)
+    return Packed({"weights": packed.arrays["weights"], **offset}, packed.facts)
 
 
 FC = KernelVariant(
@@ -162,7 +168,7 @@ FC = KernelVariant(
     accepts=_accepts_fc,
     pack=_pack_fc,
     scratch_bytes=_fc_scratch,
-    plan=lambda instr: {"end": ending(instr)},
+    plan=lambda instr: {"form": form(instr), "end": ending(instr)},
 )
 CONV = KernelVariant(
     "dsp4",

@@ -14,7 +14,7 @@ from dataclasses import replace
 import numpy as np
 
 from glowc.instr.ir import Instr, ParamValue
-from glowc.ops.base import Arrays, KernelVariant
+from glowc.ops.base import Arrays, KernelVariant, Packed, pack_constants
 from glowc.ops.packing_dsp_shift import sums
 
 _LEAST = 2.0**-40  # of a scale
@@ -60,16 +60,15 @@ def as_scaled(
     `by_channel` turns weights into [channels, inputs of a sum], `converted` the constants of `plain` into weights, mul
     and offset.
     """
-    plain_pack = plain.pack
-    assert plain_pack is not None
 
-    def pack(constants: Arrays, instr: Instr) -> Arrays:
+    def pack(constants: Arrays, instr: Instr) -> Packed:
         weights = constants["weights"]
         low, high = sums(by_channel(weights).astype(np.int64), instr)
         form = float_form(constants["mul"], constants["offset"], low, high, instr)
         if form is None:
-            return {}
-        return converted(plain_pack({"weights": weights, "bias": form[0], "scale": form[1]}, instr))
+            return Packed({})
+        packed = pack_constants(plain, {"weights": weights, "bias": form[0], "scale": form[1]}, instr)
+        return Packed(converted(packed.arrays), packed.facts)
 
     def plan(instr: Instr) -> Mapping[str, ParamValue]:
         if instr.operand("weights").type.rank == rank:

@@ -12,7 +12,7 @@ import numpy as np
 from glowc.codegen.kernels import ArgsStruct, args_struct, environment, identity, render_kernel, variant_of
 from glowc.graph.types import DType, TensorType, type_of
 from glowc.instr.ir import Access, Instr, Operand
-from glowc.ops.base import KernelDef, KernelVariant
+from glowc.ops.base import KernelDef, KernelVariant, pack_constants
 from glowc.ops.registry import get_kernel
 from glowc.paths import data_dir
 from tests.kernels.case import Case, filled
@@ -76,6 +76,8 @@ def make_jobs(cases: Iterable[Case], machine: Machine) -> list[Job]:
 
 def _for_variant(case: Case, instr: Instr, variant: KernelVariant) -> tuple[Instr, Mapping[str, np.ndarray]]:
     arrays = dict(case.arrays)
+    packed = pack_constants(variant, case.arrays, instr)
+    instr = replace(instr, facts=packed.facts)
     operands = []
     for operand in instr.operands:
         if operand.role.startswith("scratch"):
@@ -88,11 +90,8 @@ def _for_variant(case: Case, instr: Instr, variant: KernelVariant) -> tuple[Inst
     if size and not any(o.role.startswith("scratch") for o in operands):
         arrays["scratch"] = filled((size,), DType.U8)
         operands.append(Operand("scratch", "scratch", Access.OUT, TensorType((size,), DType.U8)))
-    packed = dict(variant.pack(case.arrays, instr)) if variant.pack is not None else {}
-    if variant.pack_weights is not None:
-        packed["weights"] = variant.pack_weights(arrays["weights"], instr)
-    arrays |= {role: np.ascontiguousarray(array) for role, array in packed.items()}
-    operands = [replace(o, type=type_of(arrays[o.role])) if o.role in packed else o for o in operands]
+    arrays |= {role: np.ascontiguousarray(array) for role, array in packed.arrays.items()}
+    operands = [replace(o, type=type_of(arrays[o.role])) if o.role in packed.arrays else o for o in operands]
     return replace(instr, operands=tuple(operands)), arrays
 
 
