@@ -43,6 +43,10 @@ test-kernels: setup  ## every kernel variant on every machine, against numpy
 test-e2e: setup  ## models x boards under QEMU
 	GLOWC_REQUIRE_TOOLS=1 $(PYTEST) tests/e2e
 
+.PHONY: test-real
+test-real: setup  ## pretrained models that Python packages ship, compiled and compared with onnxruntime (10 minutes)
+	$(PY) scripts/real_models.py
+
 .PHONY: onnx-backend
 onnx-backend: setup  ## ONNX's own node tests: counts, wrong answers, what is not supported
 	$(PY) scripts/onnx_backend.py --show reasons

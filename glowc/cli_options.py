@@ -78,6 +78,14 @@ SymbolOpt = Annotated[
     list[str] | None,
     typer.Option("--define-symbol", metavar="S=N", help="value of a symbolic dimension; repeatable"),
 ]
+ShapeOpt = Annotated[
+    list[str] | None,
+    typer.Option("--input-shape", metavar="NAME=1x3x96x96", help="whole shape of one input; repeatable"),
+]
+SetOpt = Annotated[
+    list[str] | None,
+    typer.Option("--set-input", metavar="NAME=VALUE", help="make an input a constant and fold it; repeatable"),
+]
 OptOpt = Annotated[Opt, typer.Option("--opt", help="size: shared functions; speed: one per layer shape")]
 IoTypeOpt = Annotated[IoType, typer.Option("--io-type", help="element type of inputs and outputs")]
 IoLayoutOpt = Annotated[IoLayout, typer.Option("--io-layout", help="nhwc: interleaved pixels, as cameras deliver them")]
@@ -117,9 +125,56 @@ def parse_symbols(pairs: list[str] | None) -> dict[str, int]:
     return symbols
 
 
+def parse_shapes(pairs: list[str] | None) -> dict[str, tuple[int, ...]]:
+    """Return the shapes of --input-shape; InputError that lists every wrong one."""
+    shapes: dict[str, tuple[int, ...]] = {}
+    wrong = []
+    for pair in pairs or []:
+        name, _, text = pair.rpartition("=")
+        sizes = [int(t) if t.isdecimal() else 0 for t in text.split("x")]
+        if name and min(sizes) > 0:
+            shapes[name] = tuple(sizes)
+        else:
+            wrong.append(f"--input-shape {pair}")
+    if wrong:
+        raise InputError("a shape is NAME=SIZExSIZE...", details=wrong, hint="--input-shape image=1x3x96x96")
+    return shapes
+
+
+def parse_values(pairs: list[str] | None) -> dict[str, tuple[int | float, ...]]:
+    """Return the values of --set-input; InputError that lists every wrong one."""
+    values: dict[str, tuple[int | float, ...]] = {}
+    wrong = []
+    for pair in pairs or []:
+        name, _, text = pair.rpartition("=")
+        numbers = [_number(t.strip()) for t in text.split(",")]
+        found = tuple(n for n in numbers if n is not None)
+        if name and len(found) == len(numbers):
+            values[name] = found
+        else:
+            wrong.append(f"--set-input {pair}")
+    if wrong:
+        hint = "--set-input sr=16000, or --set-input state=0 (every element), or --set-input sizes=1,2,3"
+        raise InputError("a value is NAME=NUMBER or NAME=NUMBER,NUMBER...", details=wrong, hint=hint)
+    return values
+
+
+def _number(text: str) -> int | float | None:
+    if text.lower() in ("true", "false"):
+        return int(text.lower() == "true")
+    for kind in (int, float):
+        try:
+            return kind(text)
+        except ValueError:
+            continue
+    return None
+
+
 def _compile_options(
     batch_size: BatchOpt = None,
     define_symbol: SymbolOpt = None,
+    input_shape: ShapeOpt = None,
+    set_input: SetOpt = None,
     opt: OptOpt = Opt.BALANCED,
     io_type: IoTypeOpt = IoType.MODEL,
     io_layout: IoLayoutOpt = IoLayout.EXPORTED,
@@ -141,7 +196,8 @@ def _compile_options(
     from glowc.regions import parse_regions
 
     return CompileOptions(
-        batch_size=batch_size, symbols=parse_symbols(define_symbol), opt=opt.value, io_type=io_type.value,
+        batch_size=batch_size, symbols=parse_symbols(define_symbol), input_shapes=parse_shapes(input_shape),
+        set_inputs=parse_values(set_input), opt=opt.value, io_type=io_type.value,
         io_layout=io_layout.value, ram_limit=ram_limit, flash_limit=flash_limit, passes=passes, plan=plan.value,
         arena_split=arena_split, regions=parse_regions(region), tuned=tuned,
     )  # fmt: skip

@@ -59,6 +59,8 @@ class CompileOptions:
     entry_name: str | None = None
     batch_size: int | None = None
     symbols: Mapping[str, int] = field(default_factory=dict)
+    input_shapes: Mapping[str, tuple[int, ...]] = field(default_factory=dict)
+    set_inputs: Mapping[str, tuple[int | float, ...]] = field(default_factory=dict)
     opt: str = "balanced"
     io_type: str = "model"
     io_layout: str = "exported"
@@ -104,6 +106,8 @@ class CompileOptions:
         if self.arena_split or len(self.regions) > 1:  # one region alone changes nothing in the generated code
             parts += [f"--region {name}" + (f"={size}" if size else "") for name, size in self.regions]
         parts += [f"--define-symbol {key}={value}" for key, value in sorted(self.symbols.items())]
+        parts += [f"--input-shape {key}={'x'.join(map(str, s))}" for key, s in sorted(self.input_shapes.items())]
+        parts += [f"--set-input {key}={','.join(map(str, v))}" for key, v in sorted(self.set_inputs.items())]
         return " ".join(parts)
 
 
@@ -182,7 +186,10 @@ def optimise(source: Path, options: CompileOptions) -> Graph:
 
 
 def _import(source: Path, options: CompileOptions) -> Graph:
-    return import_model(source, name=options.name, batch_size=options.batch_size, symbols=options.symbols or None)
+    return import_model(
+        source, name=options.name, batch_size=options.batch_size, symbols=options.symbols,
+        input_shapes=options.input_shapes, set_inputs=options.set_inputs,
+    )  # fmt: skip
 
 
 def _edge(imported: Graph, options: CompileOptions) -> tuple[Graph, Edge]:

@@ -12,7 +12,7 @@ import numpy as np
 from glowc.driver import Compiled, CompileOptions, compile_model, write_bundle
 from glowc.errors import InputError
 from glowc.execute import execute, load_bundle
-from glowc.frontend import is_half
+from glowc.frontend import given_arrays, is_half
 from glowc.graph.graph import Graph
 from glowc.graph.interp import run_graph
 from glowc.graph.types import TensorType
@@ -75,13 +75,12 @@ def compare(name: str, got: np.ndarray, want: np.ndarray, type_: TensorType, rel
     difference = np.abs(a - b)
     norm = float(np.linalg.norm(a) * np.linalg.norm(b))
     flat_a, flat_b = a.reshape(len(a), -1), b.reshape(len(b), -1)
-    bound = 0.0
-    if type_.dtype.is_float:
-        bound = relative * float(np.abs(b).max(initial=0.0))
+    largest = float(np.abs(b).max(initial=0.0))
+    bound = relative * largest if type_.dtype.is_float else 0.0
     max_abs = float(difference.max(initial=0.0))
     return {
         "name": name, "samples": len(a), "equal_share": float((got == want).mean()) if got.size else 1.0,
-        "max_abs": max_abs, "max_steps": max_abs if type_.dtype.is_integer else None,
+        "max_abs": max_abs, "largest": largest, "max_steps": max_abs if type_.dtype.is_integer else None,
         "rmse": float(np.sqrt((difference**2).mean())) if got.size else 0.0,
         "cosine": float((a * b).sum() / norm) if norm else 1.0,
         "argmax_agree": int((flat_a.argmax(1) == flat_b.argmax(1)).sum()),
@@ -109,10 +108,11 @@ def _expected(model: Path, compiled: Compiled, samples: Arrays, golden: Path | N
     options.add_session_config_entry("session.qdq_matmulnbits_accuracy_level", "1")
     try:
         session = onnxruntime.InferenceSession(str(model), options, providers=["CPUExecutionProvider"])
+        fixed = given_arrays(model, compiled.options.input_shapes, compiled.options.set_inputs)
         half = {i.name for i in session.get_inputs() if i.type == "tensor(float16)"}
 
         def run(feed: Arrays) -> Arrays:
-            given = {name: a.astype(np.float16) if name in half else a for name, a in feed.items()}
+            given = {name: a.astype(np.float16) if name in half else a for name, a in {**feed, **fixed}.items()}
             return dict(zip(graph.outputs, session.run(list(graph.outputs), given), strict=True))
 
         outputs = _per_sample(samples, run)

@@ -27,6 +27,8 @@ MOVES = frozenset({
 })  # fmt: skip
 # Read the codes as what they are: the quantisation itself, or an order that it does not change.
 QUANT_READERS = frozenset({"DequantizeLinear", "AssignQuant", "ArgMax", "ArgMin"})
+# Inputs of more elements than this are data, not settings that `--set-input` would fix.
+SETTABLE = 16
 # Attributes with this value mean nothing, whether the operator knows them or not.
 HARMLESS: Mapping[str, object] = {
     "storage_order": 0, "antialias": 0, "stash_type": 1, "saturate": 1, "noop_with_empty_axes": 0,
@@ -92,11 +94,22 @@ class Builder:
         """The array of a constant input; NodeError when it is computed at run time."""
         value = self.value(name)
         if value is None:
-            raise NodeError(
-                f'{what} "{name}" is computed at run time; glowc needs a constant',
-                "simplify the model with fixed input shapes, e.g. with onnxsim",
-            )
+            text = f'{what} "{name}" is computed at run time; glowc needs a constant'
+            raise NodeError(text, self._constant_hint(name))
         return value
+
+    def _constant_hint(self, name: str) -> str:
+        """Say which inputs a value depends on: where it is one or a few numbers, they may be known beforehand."""
+        seen, front = {name}, [name]
+        for value in front:
+            node = self._producer.get(value)
+            front += [i for i in node.inputs if i and i not in seen and i not in self.consts] if node else []
+            seen.update(front)
+        inputs = [v for v in front if v not in self._producer]
+        if not inputs or any(self.types[v].elements > SETTABLE for v in inputs):
+            return "simplify the model with fixed input shapes, e.g. with onnxsim"
+        options = " ".join(f"--set-input {v}=NUMBER" for v in dict.fromkeys(inputs))
+        return f"{options} makes a constant of what your program always passes"
 
     def producer(self, name: str) -> Node | None:
         """The node that computes a value."""

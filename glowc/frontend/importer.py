@@ -15,6 +15,7 @@ import onnx
 from glowc.frontend.builder import Builder
 from glowc.frontend.fold import can_evaluate, evaluate, infer_onnx
 from glowc.frontend.functions import inline, inline_graph, schema_function
+from glowc.frontend.given import with_shapes, with_values
 from glowc.frontend.half import computes_in_half, widened_model, widened_node
 from glowc.frontend.loops import unroll_loop, unroll_scan
 from glowc.frontend.normalize import SAME_IN_MICROSOFT, find_normalizer
@@ -49,18 +50,22 @@ def import_model(
     name: str | None = None,
     batch_size: int | None = None,
     symbols: Mapping[str, int] | None = None,
+    input_shapes: Mapping[str, tuple[int, ...]] | None = None,
+    set_inputs: Mapping[str, tuple[int | float, ...]] | None = None,
     keep_unknown: bool = False,
 ) -> Graph:
     """Read an ONNX model and return its graph with static types.
 
     `name` is the C identifier of the network (default: from the file name). `symbols` gives values to
-    symbolic dimensions, `batch_size` to symbolic first dimensions of inputs. With `keep_unknown`, operators
-    that glowc lacks stay in the graph (typed by ONNX, or like their first input) instead of being an error.
+    symbolic dimensions, `batch_size` to symbolic first dimensions of inputs, `input_shapes` gives inputs their whole
+    shape; those in `set_inputs` become constants of these elements (one fills the shape). With `keep_unknown`,
+    operators that glowc lacks stay in the graph (typed by ONNX, or like their first input) instead of being an error.
     Raises ModelError with everything that is wrong with the model, InputError for options that do not fit it.
     """
     loaded = load(source, name)
     problems = Problems(loaded.source)
     model = read_model(loaded.proto, problems)
+    model = with_values(with_shapes(model, input_shapes or {}), set_inputs or {})
     half = computes_in_half(model)
     model = widened_model(model) if half else model
     types = resolve_inputs(model.inputs, symbols or {}, batch_size, problems, _unread(model))

@@ -37,7 +37,12 @@ class Problems:
         """Record one problem."""
         if text not in self._texts:
             self._texts.append(text)
-        if hint and hint not in self._hints:
+        if hint:
+            self.add_hint(hint)
+
+    def add_hint(self, hint: str) -> None:
+        """Record what else to try."""
+        if hint not in self._hints:
             self._hints.append(hint)
 
     def add_unsupported(self, op: str, node: str) -> None:

@@ -1,5 +1,7 @@
 """Symbolic dimensions of graph inputs -> static shapes, by `--define-symbol`, `--batch-size` and one default.
 
+`--input-shape` has given its inputs their shapes before (`glowc.frontend.given`).
+
 The default: when the first dimension is the only one of an input without a value, it is the batch, and 1.
 """
 
@@ -86,7 +88,7 @@ def _type(
         problems.add(f"{what} is {name}: not supported", "supported: float32, int8, uint8, int16, int32, int64, bool")
         return None
     if dims is None:
-        problems.add(f"{what} has no shape", "export the model again with input shapes")
+        problems.add(f"{what} has no shape", f"--input-shape {value.name}=1x16 (with the shape that your data have)")
         return None
     shape: list[int] = []
     for axis, dim in enumerate(dims):
@@ -97,6 +99,9 @@ def _type(
         elif size == 0 and not empty:
             problems.add(f"{what}: dimension {axis} is 0, there is nothing to compute")
         shape.append(1 if size is None else size)
+    if any(isinstance(dim, str) and dim not in known for dim in dims):
+        sizes = "x".join(map(str, shape))
+        problems.add_hint(f"--input-shape {value.name}={sizes}, with the sizes that your data have, says it at once")
     type_ = TensorType(tuple(shape), kind)
     if type_.size_bytes > LARGEST_TENSOR_BYTES:
         problems.add(f"{what} {type_} is too large: a tensor has at most {LARGEST_TENSOR_BYTES:,} bytes")
@@ -105,4 +110,4 @@ def _type(
 
 def _hint(symbol: str, axis: int) -> str:
     option = f"--define-symbol {symbol}=1"
-    return f"{option} or --batch-size 1" if axis == 0 else f"{option} (with the size that your data have)"
+    return f"{option} or --batch-size 1" if axis == 0 else option

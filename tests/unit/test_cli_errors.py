@@ -107,6 +107,26 @@ def test_symbol_that_the_model_does_not_have(glowc: Glowc) -> None:
     refused(glowc, *argv, says=["no symbolic dimension 'M'"], hint="N")
 
 
+@pytest.mark.parametrize("pair", ["x", "x=", "x=1x", "x=1x0", "x=1,2", "=4", "x=axb"])
+def test_bad_input_shape(glowc: Glowc, pair: str) -> None:
+    save(symbolic())
+    argv = ("compile", "net.onnx", "-o", "out", "--input-shape", pair)
+    refused(glowc, *argv, says=[f"--input-shape {pair}"], hint="--input-shape")
+
+
+@pytest.mark.parametrize("pair", ["x", "x=", "x=1,", "x=one", "=4"])
+def test_bad_set_input(glowc: Glowc, pair: str) -> None:
+    save(symbolic())
+    argv = ("compile", "net.onnx", "-o", "out", "--set-input", pair)
+    refused(glowc, *argv, says=[f"--set-input {pair}"], hint="--set-input sr=16000")
+
+
+def test_whole_shape_of_an_input(glowc: Glowc) -> None:
+    save(symbolic())
+    assert glowc("compile", "net.onnx", "-o", "out", "--input-shape", "x=1x5x4").status == 0
+    assert "--input-shape x=1x5x4" in Path("out/net.c").read_text()
+
+
 # ---- names and boards ----
 
 
