@@ -5,8 +5,10 @@
 #if defined(__thumb2__)
 #include <stdint.h>
 
-#define GLOW_LINES_STORE "ssat r3, #8, r3\nstrb r3, [%[out]], #1\n"
-#define GLOW_LINES_LOAD "ldrsb r3, [%[in]], #1\n"
+/* Without optimisation the compiler has but low registers for operands, one of them for its frame: what these loops hold
+ * is as far as possible in the high ones. */
+#define GLOW_LINES_STORE(code) "ssat " code ", #8, " code "\nstrb " code ", [%[out]], #1\n"
+#define GLOW_LINES_LOAD(code) "ldrsb " code ", [%[in]], #1\n"
 
 /* Two rounds of `element` and a last one, n times in all. */
 #define GLOW_LINES_TWICE(element) \
@@ -15,39 +17,39 @@
 
 /* A line for each code: lines[n] = {m, b, s}. */
 static inline void glow_m3_lines1(const int8_t *in, const int32_t *lines, int8_t *out, int32_t n) {
-  __asm__ volatile(GLOW_LINES_TWICE("ldm %[l]!, {r4, r5, r6}\n" GLOW_LINES_LOAD "mla r3, r3, r4, r5\nasr r3, r3, r6\n"
-                                    GLOW_LINES_STORE)
+  __asm__ volatile(GLOW_LINES_TWICE("ldm %[l]!, {r4, r5, r6}\n" GLOW_LINES_LOAD("r12") "mla r12, r12, r4, r5\nasr r12, r12, r6\n"
+                                    GLOW_LINES_STORE("r12"))
                    : [in] "+r"(in), [out] "+r"(out), [l] "+r"(lines)
                    : [n] "r"(n)
-                   : "r3", "r4", "r5", "r6", "r8", "cc", "memory");
+                   : "r4", "r5", "r6", "r8", "r12", "cc", "memory");
 }
 
 /* Two lines for each code: lines[n] = {first, m, b, s, m', b', s'}. */
 static inline void glow_m3_lines2(const int8_t *in, const int32_t *lines, int8_t *out, int32_t n) {
-  __asm__ volatile(GLOW_LINES_TWICE("ldm %[l]!, {r4, r5, r6, r9}\n" GLOW_LINES_LOAD
-                                    "cmp r3, r4\nit ge\nldmge %[l], {r5, r6, r9}\nadds %[l], %[l], #12\n"
-                                    "mla r3, r3, r5, r6\nasr r3, r3, r9\n" GLOW_LINES_STORE)
+  __asm__ volatile(GLOW_LINES_TWICE("ldm %[l]!, {r4, r5, r6, r9}\n" GLOW_LINES_LOAD("r12")
+                                    "cmp r12, r4\nit ge\nldmge %[l], {r5, r6, r9}\nadds %[l], %[l], #12\n"
+                                    "mla r12, r12, r5, r6\nasr r12, r12, r9\n" GLOW_LINES_STORE("r12"))
                    : [in] "+r"(in), [out] "+r"(out), [l] "+r"(lines)
                    : [n] "r"(n)
-                   : "r3", "r4", "r5", "r6", "r8", "r9", "cc", "memory");
+                   : "r4", "r5", "r6", "r8", "r9", "r12", "cc", "memory");
 }
 
 /* One line for n codes. */
 static inline void glow_m3_line1(const int8_t *in, const int32_t *line, int8_t *out, int32_t n) {
-  __asm__ volatile(GLOW_LINES_TWICE(GLOW_LINES_LOAD "mla r3, r3, %[m], %[b]\nasr r3, r3, %[s]\n" GLOW_LINES_STORE)
+  __asm__ volatile(GLOW_LINES_TWICE(GLOW_LINES_LOAD("r12") "mla r12, r12, %[m], %[b]\nasr r12, r12, %[s]\n" GLOW_LINES_STORE("r12"))
                    : [in] "+r"(in), [out] "+r"(out)
                    : [n] "r"(n), [m] "r"(line[0]), [b] "r"(line[1]), [s] "r"(line[2])
-                   : "r3", "r8", "cc", "memory");
+                   : "r8", "r12", "cc", "memory");
 }
 
 /* Two lines for n codes. */
 static inline void glow_m3_line2(const int8_t *in, const int32_t *line, int8_t *out, int32_t n) {
   __asm__ volatile("ldm %[l], {r4, r5, r6, r9, r10, r11, r12}\n" GLOW_LINES_TWICE(
-                       GLOW_LINES_LOAD "cmp r3, r4\nitete ge\nmlage r3, r3, r10, r11\nmlalt r3, r3, r5, r6\n"
-                                       "asrge r3, r3, r12\nasrlt r3, r3, r9\n" GLOW_LINES_STORE)
+                       GLOW_LINES_LOAD("lr") "cmp lr, r4\nitete ge\nmlage lr, lr, r10, r11\nmlalt lr, lr, r5, r6\n"
+                                       "asrge lr, lr, r12\nasrlt lr, lr, r9\n" GLOW_LINES_STORE("lr"))
                    : [in] "+r"(in), [out] "+r"(out)
                    : [n] "r"(n), [l] "r"(line)
-                   : "r3", "r4", "r5", "r6", "r8", "r9", "r10", "r11", "r12", "cc", "memory");
+                   : "r4", "r5", "r6", "r8", "r9", "r10", "r11", "r12", "lr", "cc", "memory");
 }
 #endif
 #endif

@@ -29,17 +29,17 @@ GLOW_MVE_UNUSED __attribute__((noinline)) static void glow_mve_bilinear(const gl
   const int8_t *b0 = a0 + down;
   const int8_t *b1 = b0 + right;
   __asm__ volatile(
-      "ldrd r8, r9, [%[q]]\nldrd r10, r11, [%[q], #8]\nldr r12, [%[q], #16]\nldrd %[q], r6, [%[q], #20]\n"
-      "wlstp.32 lr, %[n], 2f\n"
+      "ldrd r8, r9, [%[q]]\nldrd r10, r11, [%[q], #8]\nldr r12, [%[q], #16]\nmov lr, %[n]\n"
+      "ldrd %[q], %[n], [%[q], #20]\nwlstp.32 lr, lr, 2f\n"
       "1: " GLOW_MVE_BILINEAR_REAL("a0") "vmul.f32 q0, q1, r8\n" GLOW_MVE_BILINEAR_ADD("a1", "r9")
       GLOW_MVE_BILINEAR_ADD("b0", "r10") GLOW_MVE_BILINEAR_ADD("b1", "r11")
-      "vmul.f32 q1, q0, %[q]\nvmov q2, q0\nvfma.f32 q2, q1, r6\nvfma.f32 q1, q2, %[q]\nvfma.f32 q0, q1, r6\n"
+      "vmul.f32 q1, q0, %[q]\nvmov q2, q0\nvfma.f32 q2, q1, %[n]\nvfma.f32 q1, q2, %[q]\nvfma.f32 q0, q1, %[n]\n"
       "vfma.f32 q1, q0, %[q]\nvcvtn.s32.f32 q1, q1\nvqadd.s32 q1, q1, %q[out_zp]\nvmax.s32 q1, q1, %q[least]\n"
       "vmin.s32 q1, q1, %q[most]\nvstrb.32 q1, [%[out]], #4\nletp lr, 1b\n2:"
-      : [a0] "+l"(a0), [a1] "+l"(a1), [b0] "+l"(b0), [b1] "+l"(b1), [out] "+l"(out), [q] "+r"(q)
-      : [n] "r"(n), [in_zp] "w"(vdupq_n_s32(q->in_zp)), [out_zp] "w"(vdupq_n_s32(q->out_zp)),
+      : [a0] "+l"(a0), [a1] "+l"(a1), [b0] "+l"(b0), [b1] "+l"(b1), [out] "+l"(out), [q] "+r"(q), [n] "+r"(n)
+      : [in_zp] "w"(vdupq_n_s32(q->in_zp)), [out_zp] "w"(vdupq_n_s32(q->out_zp)),
         [least] "w"(vdupq_n_s32(-128)), [most] "w"(vdupq_n_s32(127))
-      : "r6", "r8", "r9", "r10", "r11", "r12", "lr", "q0", "q1", "q2", "cc", "memory");
+      : "r8", "r9", "r10", "r11", "r12", "lr", "q0", "q1", "q2", "cc", "memory");
 }
 
 #define GLOW_MVE_BILINEAR_CODE(from, first, weight) \

@@ -45,15 +45,16 @@ static inline void glow_mve_line1(const int8_t *in, const int32_t *line, int8_t 
                    : "lr", "q0", "cc", "memory");
 }
 
-/* Two lines {first, m, b, s, m', b', s'} for n codes. */
+/* Two lines {first, m, b, s, m', b', s'} for n codes. Four of its numbers are in high registers: without optimisation
+ * the compiler would look for low ones for all, and has not got them. */
 static inline void glow_mve_line2(const int8_t *in, const int32_t *line, int8_t *out, int32_t n, int32x4_t least,
                                   int32x4_t most) {
   __asm__ volatile("wlstp.32 lr, %[n], 2f\n1: vldrb.s32 q0, [%[in]], #4\nvpttee.s32 ge, q0, %[first]\n"
                    "vmlast.s32 q0, %q[m2], %[b2]\nvshlt.s32 q0, %[s2]\nvmlase.s32 q0, %q[m], %[b]\nvshle.s32 q0, %[s]\n"
                    GLOW_MVE_LINES_STORE
                    : [in] "+l"(in), [out] "+l"(out)
-                   : [n] "r"(n), [first] "r"(line[0]), [m] "w"(vdupq_n_s32(line[1])), [b] "r"(line[2]),
-                     [s] "r"(line[3]), [m2] "w"(vdupq_n_s32(line[4])), [b2] "r"(line[5]), [s2] "r"(line[6]),
+                   : [n] "r"(n), [first] "r"(line[0]), [m] "w"(vdupq_n_s32(line[1])), [b] "h"(line[2]),
+                     [s] "h"(line[3]), [m2] "w"(vdupq_n_s32(line[4])), [b2] "h"(line[5]), [s2] "h"(line[6]),
                      [least] "w"(least), [most] "w"(most)
                    : "lr", "q0", "cc", "memory");
 }

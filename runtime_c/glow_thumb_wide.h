@@ -70,7 +70,7 @@ GLOW_THUMB_NOINLINE static const int8_t *glow_thumb_wide_dot4(int32_t *sum, cons
   int32_t b = sum[1];
   int32_t c = sum[2];
   int32_t d = sum[3];
-#if GLOW_THUMB_ASM
+#if GLOW_THUMB_ASM && defined(__thumb2__)
   __asm__ volatile("subs %[k], %[k], #4\n\t"
                    "blt 2f\n"
                    "1:\n\t" GLOW_THUMB_WIDE_TAP GLOW_THUMB_WIDE_TAP GLOW_THUMB_WIDE_TAP GLOW_THUMB_WIDE_TAP

@@ -128,7 +128,8 @@ class Function:
     headers: tuple[str, ...]
 
 
-def _function(job: Job, number: int) -> Function:
+def printed_function(job: Job, number: int) -> Function:
+    """Return the C function of a job, named after its `number`."""
     kernel = get_kernel(job.instr.kernel)
     name = f"fn{number}_{job.instr.kernel}__{job.instr.isa}"
     fields = None if job.literal else args_struct(job.instr, f"fn{number}_args_t")
@@ -166,18 +167,22 @@ def write_program(jobs: Sequence[Job], folder: Path) -> Program:
         key = identity(job.instr, literal=job.literal)
         if key not in numbers:
             numbers[key] = len(functions)
-            functions.append(_function(job, len(functions)))
+            functions.append(printed_function(job, len(functions)))
         entries.append(numbers[key])
-    own = sorted(path.name for path in data_dir("runtime_c").glob("*.h"))
     sources = []
     for start in range(0, len(functions), FUNCTIONS_PER_FILE):
         part = functions[start : start + FUNCTIONS_PER_FILE]
         system = sorted({header for f in part for header in f.headers})
-        headers = ["<stddef.h>", "<stdint.h>", "<string.h>", *system, *(f'"{name}"' for name in own)]
+        headers = ["<stddef.h>", "<stdint.h>", "<string.h>", *system, *runtime_headers()]
         path = folder / f"functions_{start // FUNCTIONS_PER_FILE}.c"
         sources.append(_render("functions.c.j2", path, functions=part, headers=headers))
     sources.append(_render("table.c.j2", folder / "table.c", functions=functions))
     return Program(tuple(sources), tuple(jobs), tuple(entries))
+
+
+def runtime_headers() -> list[str]:
+    """Return the headers of runtime_c as a source includes them."""
+    return [f'"{path.name}"' for path in sorted(data_dir("runtime_c").glob("*.h"))]
 
 
 def _render(template: str, path: Path, **values: object) -> Path:
