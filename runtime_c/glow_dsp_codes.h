@@ -193,31 +193,40 @@ static inline int32_t glow_scaled_product(int32_t product, float scale, float zp
   return glow_saturate8(glow_rne(glow_rounded((float)product * scale) + zp));
 }
 
-GLOW_DSP_UNUSED static void glow_dsp_mul(const glow_dsp_mul_t *m, const int8_t *a, const int8_t *b, int8_t *out,
-                                         int32_t n) {
-  const uint32_t a_zp = glow_twice16(-m->a_zp);
-  const uint32_t b_zp = glow_twice16(-m->b_zp);
-  const uint32_t low = glow_four8(m->out_min);
-  const uint32_t high = glow_four8(m->out_max);
-  const float scale = m->scale;
-  const float zp = m->out_zp;
-  for (; n >= 4; n -= 4, a += 4, b += 4, out += 4) {
-    const uint32_t x = glow_load4(a);
-    const uint32_t y = glow_load4(b);
-    const uint32_t even_x = glow_sxtab16(a_zp, x);
-    const uint32_t even_y = glow_sxtab16(b_zp, y);
-    const uint32_t odd_x = glow_sxtab16_odd(a_zp, x);
-    const uint32_t odd_y = glow_sxtab16_odd(b_zp, y);
-    const int32_t code0 = glow_scaled_product(glow_mul_low(even_x, even_y), scale, zp);
-    const int32_t code1 = glow_scaled_product(glow_mul_low(odd_x, odd_y), scale, zp);
-    const int32_t code2 = glow_scaled_product(glow_mul_high(even_x, even_y), scale, zp);
-    const int32_t code3 = glow_scaled_product(glow_mul_high(odd_x, odd_y), scale, zp);
-    glow_store4(out, glow_min4(glow_max4(glow_bytes4(code0, code1, code2, code3), low), high));
-  }
-  for (; n > 0; n--) {
-    const int32_t code = glow_scaled_product((*a++ - m->a_zp) * (*b++ - m->b_zp), scale, zp);
-    *out++ = (int8_t)glow_clamp(code, m->out_min, m->out_max);
-  }
+/* The code of an uint8 tensor minus 128; zp is that tensor's. */
+static inline int32_t glow_scaled_product_u8(int32_t product, float scale, float zp) {
+  return glow_round8(glow_rounded((float)product * scale) + zp, -128);
 }
+
+/* clang-format off */
+#define GLOW_DSP_PRODUCTS(name, code_of) \
+  GLOW_DSP_UNUSED static void name(const glow_dsp_mul_t *m, const int8_t *a, const int8_t *b, int8_t *out, int32_t n) { \
+    const uint32_t a_zp = glow_twice16(-m->a_zp); \
+    const uint32_t b_zp = glow_twice16(-m->b_zp); \
+    const uint32_t low = glow_four8(m->out_min); \
+    const uint32_t high = glow_four8(m->out_max); \
+    const float scale = m->scale; \
+    const float zp = m->out_zp; \
+    for (; n >= 4; n -= 4, a += 4, b += 4, out += 4) { \
+      const uint32_t x = glow_load4(a); \
+      const uint32_t y = glow_load4(b); \
+      const uint32_t even_x = glow_sxtab16(a_zp, x); \
+      const uint32_t even_y = glow_sxtab16(b_zp, y); \
+      const uint32_t odd_x = glow_sxtab16_odd(a_zp, x); \
+      const uint32_t odd_y = glow_sxtab16_odd(b_zp, y); \
+      const int32_t code0 = code_of(glow_mul_low(even_x, even_y), scale, zp); \
+      const int32_t code1 = code_of(glow_mul_low(odd_x, odd_y), scale, zp); \
+      const int32_t code2 = code_of(glow_mul_high(even_x, even_y), scale, zp); \
+      const int32_t code3 = code_of(glow_mul_high(odd_x, odd_y), scale, zp); \
+      glow_store4(out, glow_min4(glow_max4(glow_bytes4(code0, code1, code2, code3), low), high)); \
+    } \
+    for (; n > 0; n--) { \
+      const int32_t code = code_of((*a++ - m->a_zp) * (*b++ - m->b_zp), scale, zp); \
+      *out++ = (int8_t)glow_clamp(code, m->out_min, m->out_max); \
+    } \
+  }
+/* clang-format on */
+GLOW_DSP_PRODUCTS(glow_dsp_mul, glow_scaled_product)
+GLOW_DSP_PRODUCTS(glow_dsp_mul_u8, glow_scaled_product_u8)
 
 #endif

@@ -77,16 +77,25 @@ typedef struct {
 } glow_mve_product_t;
 
 /* out[i] = clamp(rne((a - a_zp) * (b - b_zp) * scale + zp)) */
+#define GLOW_MVE_MULTIPLY(moved, ...)                                                                                 \
+  __asm__ volatile("wlstp.32 lr, %[n], 2f\n1: vldrb.s32 q0, [%[a]], #4\nvldrb.s32 q1, [%[b]], #4\n"                   \
+                   "vsub.i32 q0, q0, %[a_zp]\nvsub.i32 q1, q1, %[b_zp]\nvmul.i32 q0, q0, q1\nvcvt.f32.s32 q0, q0\n"   \
+                   "vmul.f32 q0, q0, %[scale]\nvadd.f32 q0, q0, %[zp]\nvcvtn.s32.f32 q0, q0\n"                        \
+                   "vmax.s32 q0, q0, %q[least]\nvmin.s32 q0, q0, %q[most]\n" moved                                   \
+                   "vstrb.32 q0, [%[out]], #4\nletp lr, 1b\n2:"                                                      \
+                   : [a] "+l"(a), [b] "+l"(b), [out] "+l"(out)                                                       \
+                   : [n] "r"(n), [a_zp] "r"(d->a_zp), [b_zp] "r"(d->b_zp), [scale] "r"(glow_mve_bits(d->scale)),     \
+                     [zp] "r"(glow_mve_bits(d->zp)), [least] "w"(vdupq_n_s32(d->low)), __VA_ARGS__                   \
+                   : "lr", "q0", "q1", "cc", "memory")
 static inline void glow_mve_multiply(const int8_t *a, const int8_t *b, int8_t *out, int32_t n,
                                      const glow_mve_product_t *d) {
-  __asm__ volatile("wlstp.32 lr, %[n], 2f\n1: vldrb.s32 q0, [%[a]], #4\nvldrb.s32 q1, [%[b]], #4\n"
-                   "vsub.i32 q0, q0, %[a_zp]\nvsub.i32 q1, q1, %[b_zp]\nvmul.i32 q0, q0, q1\nvcvt.f32.s32 q0, q0\n"
-                   "vmul.f32 q0, q0, %[scale]\nvadd.f32 q0, q0, %[zp]\nvcvtn.s32.f32 q0, q0\n"
-                   "vmax.s32 q0, q0, %q[least]\nvmin.s32 q0, q0, %q[most]\nvstrb.32 q0, [%[out]], #4\nletp lr, 1b\n2:"
-                   : [a] "+l"(a), [b] "+l"(b), [out] "+l"(out)
-                   : [n] "r"(n), [a_zp] "r"(d->a_zp), [b_zp] "r"(d->b_zp), [scale] "r"(glow_mve_bits(d->scale)),
-                     [zp] "r"(glow_mve_bits(d->zp)), [least] "w"(vdupq_n_s32(d->low)), [most] "w"(vdupq_n_s32(d->high))
-                   : "lr", "q0", "q1", "cc", "memory");
+  GLOW_MVE_MULTIPLY("", [most] "w"(vdupq_n_s32(d->high)));
+}
+
+/* The same for codes of an uint8 tensor minus 128: zero point and limits are those of that tensor. */
+static inline void glow_mve_multiply_u8(const int8_t *a, const int8_t *b, int8_t *out, int32_t n,
+                                        const glow_mve_product_t *d) {
+  GLOW_MVE_MULTIPLY("veor q0, q0, %q[sign]\n", [most] "w"(vdupq_n_s32(d->high)), [sign] "w"(vdupq_n_s32(128)));
 }
 
 /* One row of softmax: e = table[max - in], out = clamp(rne(e * steps / sum) + zp), the sum in index order. */

@@ -32,6 +32,11 @@ static inline int8x8_t glow_neon_mul_s8x8(const glow_neon_mul_t *m, int8x8_t a, 
                                 glow_neon_mul_s16x4(m, vget_high_s16(qa), vget_high_s16(qb))));
 }
 
+/* The same for codes of an uint8 tensor minus 128: zero point and limits are those of that tensor. */
+static inline int8x8_t glow_neon_mul_u8x8(const glow_neon_mul_t *m, int8x8_t a, int8x8_t b) {
+  return veor_s8(glow_neon_mul_s8x8(m, a, b), vdup_n_s8(-128));
+}
+
 /* the last `count` < 8 codes, then zeros */
 static inline int8x8_t glow_neon_mul_last(const int8_t *from, int32_t count) {
   int8_t bytes[8] = {0};

@@ -24,6 +24,11 @@ GLOW_THUMB_NOINLINE static int32_t glow_thumb_mul_slow(int32_t product, float sc
   return glow_round_clamp(glow_rounded((float)product * scale) + (float)zp, 0, -128, 127);
 }
 
+/* The same of an uint8 tensor whose codes are kept minus 128. */
+GLOW_THUMB_NOINLINE static int32_t glow_thumb_mul_slow_u8(int32_t product, float scale, int32_t zp) {
+  return glow_round_clamp(glow_rounded((float)product * scale) + (float)(zp + 128), 0, 0, 255) - 128;
+}
+
 /* The bits of a scale in [2^-32, 0.25) as a factor (glow_thumb_factor). */
 static inline int32_t glow_thumb_factor_of(float scale) {
   uint32_t bits;

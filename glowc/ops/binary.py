@@ -143,7 +143,8 @@ _ATTRS = {"Mod": ("fmod",), "BitShift": ("direction",)}
 def _op(name: str) -> OpDef:
     entry, version, swap = _ONNX[name]
     attrs = FUSED if name in ("Add", "Sub", "Mul", "Div") else frozenset(_ATTRS.get(name, ()))
-    attrs |= SHIFT_ATTRS | {"unsigned"} if name in ("Add", "Sub") else frozenset()
+    attrs |= SHIFT_ATTRS if name in ("Add", "Sub") else frozenset()
+    attrs |= {"unsigned", "mixed"} if name in ("Add", "Sub", "Mul") else frozenset()
     return OpDef(
         name, infer(entry), reference(entry, swap=swap), lower(entry, swap=swap), attrs, max_version=version,
         int8=name in ("Add", "Sub", "Mul"), doc=f"elementwise {entry.replace('_', ' ')} with broadcasting",

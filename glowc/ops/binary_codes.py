@@ -1,4 +1,4 @@
-"""Add, Sub and Mul of quantised tensors: formulas, lowering and the kernels add_s8, add_s16, mul_s8, mul_s16.
+"""Add, Sub and Mul of quantised tensors: formulas, lowering and the kernels add_s8*, add_s16, mul_s8, mul_s8u, mul_s16.
 
 Sub, and Add of int16: rne(((a - za) * sa +- (b - zb) * sb) / sy) + zy, every operation in float32, left to right.
 Add of int8: rne(fma(a, ra, fma(b, rb, zy - fma(za, ra, zb * rb)))) in float32 with ra = sa / sy, rb = sb / sy, on the
@@ -6,11 +6,16 @@ codes as the model has them (attribute `unsigned`: uint8 codes, here minus 128).
 onnxruntime 1.31 on x86-64 with FMA, int8 and uint8: 600,000 outputs with scales that make ties and 120,000 with random
 ones, 0 differ; the form of Sub differs in 14,200 of the 600,000. Where both forms agree on all 65,536 pairs of codes,
 the kernel add_s8 of the form of Sub is emitted, which has fast variants, else add_s8f.
+Of operands and a result that are not of one type (attribute `mixed`, uint8 and int8), onnxruntime computes sums and
+products in float32: Add by the form of Sub, Mul rne(((a - za) * sa) * ((b - zb) * sb) / sy) + zy. Evidence: all pairs
+of codes of the 6 combinations of types, 8 scales with ties each.
 Mul: rne(float32(p) * s + float32(zy)) with the exact integer product p = (a - za) * (b - zb) and
 s = (sa * sb) / sy, every operation in float32: the zero point is added before the rounding, so that ties go to the
-even code. Evidence: com.microsoft QLinearMul of onnxruntime 1.31 on x86-64 over every pair of codes, 600
+even code; it is that of the codes as the model has them (`unsigned`), for the sum is rounded to float32 as well. Where
+that makes no difference on any of the pairs of codes the kernel is mul_s8, else mul_s8u; a mixed product that neither
+computes stays in float. Evidence: com.microsoft QLinearMul of onnxruntime 1.31 on x86-64 over every pair of codes, 600
 random scales and zero points, int8 and uint8 (39 million outputs): this form is equal everywhere; adding zy after
-the rounding differs in 197 outputs (tests/ops/test_binary.py repeats a part).
+the rounding differs in 197 outputs (tests/ops/test_binary.py and test_pairs_of_codes.py repeat a part).
 The result is clamped to the codes of attributes act_min and act_max.
 """
 
@@ -18,6 +23,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
+from dataclasses import replace
 
 import numpy as np
 
@@ -37,9 +43,11 @@ from glowc.ops import (
     packing_neon_mul,
     packing_neon_shift,
 )
-from glowc.ops.base import REF_IN_PLACE, Arrays, Call, KernelDef, LowerCtx, OpError, Ref
+from glowc.ops.base import REF_IN_PLACE, Arrays, Call, KernelDef, KernelVariant, LowerCtx, OpError, Ref
 from glowc.ops.requant_shift import SHIFT_PARAMS, kernel_codes, shift_of, shift_operands, shift_params, shifted_codes
 from glowc.ops.strided import AXES, access, strided
+
+_HALF = 128  # from codes of an uint8 tensor to the int8 ones that stand for them
 
 
 def bounds(node: Node) -> tuple[float, float]:
@@ -84,16 +92,33 @@ def forms_agree(qa: QuantParams, qb: QuantParams, qy: QuantParams, half: int, lo
 
 
 def mul_codes(
-    a: np.ndarray, b: np.ndarray, qa: QuantParams, qb: QuantParams, qy: QuantParams, low: int, high: int
+    a: np.ndarray, b: np.ndarray, qa: QuantParams, qb: QuantParams, qy: QuantParams, low: int, high: int, half: int
 ) -> np.ndarray:
-    """Return the integer product."""
+    """Return the integer product, whose zero point is added to the codes moved by `half`."""
     product = (a.astype(np.int64) - qa.zero_point[0]) * (b.astype(np.int64) - qb.zero_point[0])
-    return scaled_product(product, mul_scale(qa, qb, qy), qy.zero_point[0], low, high)
+    return scaled_product(product, mul_scale(qa, qb, qy), qy.zero_point[0], low, high, half)
 
 
-def scaled_product(product: np.ndarray, scale: F32, zero: int, low: int, high: int) -> np.ndarray:
-    """Return clamp(rne(float32(product) * scale + float32(zero))), in float32."""
-    return round_clamp(product.astype(F32) * scale + F32(zero), 0, low, high)
+def scaled_product(product: np.ndarray, scale: F32, zero: int, low: int, high: int, half: int = 0) -> np.ndarray:
+    """Return clamp(rne(float32(product) * scale + float32(zero))), in float32, of codes moved by `half`."""
+    with np.errstate(over="ignore"):
+        value = product.astype(F32) * scale + F32(zero + half)
+    return np.asarray(round_clamp(value, 0, low + half, high + half) - half)
+
+
+def _mixed_product(a: np.ndarray, b: np.ndarray, qa: QuantParams, qb: QuantParams, qy: QuantParams) -> np.ndarray:
+    """Return the int8 codes of the product of real numbers, in float32."""
+    (sa, za), (sb, zb), (sy, zy) = qa.scalar, qb.scalar, qy.scalar
+    value = ((a.astype(np.int64) - za).astype(F32) * sa) * ((b.astype(np.int64) - zb).astype(F32) * sb)
+    return round_clamp(value / sy, zy, -128, 127)
+
+
+def product_half(node: Node, qa: QuantParams, qb: QuantParams, qy: QuantParams) -> int | None:
+    """Return by how much codes are moved in a product of int8 codes that gives the node's; None: none does."""
+    a, b = np.arange(-128, 128)[:, None], np.arange(-128, 128)[None, :]
+    forms = {half: mul_codes(a, b, qa, qb, qy, -128, 127, half) for half in (0, _HALF)}
+    want = _mixed_product(a, b, qa, qb, qy) if node.int_("mixed") else forms[_HALF * node.int_("unsigned")]
+    return next((half for half, codes in forms.items() if np.array_equal(codes, want)), None)
 
 
 def mul_scale(qa: QuantParams, qb: QuantParams, qy: QuantParams) -> F32:
@@ -112,9 +137,10 @@ def reference_codes(name: str, call: Call, low: float, high: float) -> np.ndarra
         return shifted_codes(shift, left + right if name == "add" else left - right, call.out_types[0], -1)
     lo, hi = act_range(low, high, qy, call.out_types[0].dtype)
     if name == "mul":
-        return mul_codes(call.array(0), call.array(1), qa, qb, qy, lo, hi)
-    if name == "add" and call.out_types[0].dtype.bits == 8:
-        half = 128 * call.node.int_("unsigned")
+        half = product_half(call.node, qa, qb, qy) if call.out_types[0].dtype.bits == 8 else 0
+        return mul_codes(call.array(0), call.array(1), qa, qb, qy, lo, hi, half or 0)
+    if name == "add" and call.out_types[0].dtype.bits == 8 and not call.node.int_("mixed"):
+        half = _HALF * call.node.int_("unsigned")
         return fused_sum(call.array(0), call.array(1), fused_terms(qa, qb, qy, half), half, lo, hi)
     return add_codes(call.array(0), call.array(1), qa, qb, qy, lo, hi, 1 if name == "add" else -1)
 
@@ -131,8 +157,9 @@ def emit_codes(node: Node, ctx: LowerCtx, name: str, a: Ref, b: Ref, y: Ref) -> 
         ctx.emit("add_s8rs", {"a": a, "b": b, **shift_operands(ctx, node, shift, None), "out": y}, params)
         return
     low, high = act_range(*bounds(node), qy, y.type.dtype)
-    half = 128 * node.int_("unsigned")
-    if name == "add" and y.type.dtype.bits == 8 and not forms_agree(qa, qb, qy, half, low, high):
+    half = _HALF * node.int_("unsigned")
+    fused_form = name == "add" and y.type.dtype.bits == 8 and not node.int_("mixed")
+    if fused_form and not forms_agree(qa, qb, qy, half, low, high):
         ra, rb, fixed = fused_terms(qa, qb, qy, half)
         fused: dict[str, ParamValue] = {"half": half, "out_min": low, "out_max": high}
         fused |= {"a_ratio": float(ra), "b_ratio": float(rb), "fixed": float(fixed)}
@@ -147,8 +174,10 @@ def emit_codes(node: Node, ctx: LowerCtx, name: str, a: Ref, b: Ref, y: Ref) -> 
     else:
         params |= {"a_scale": qa.scale[0], "b_scale": qb.scale[0], "out_scale": qy.scale[0]}
         params["sign"] = "+" if name == "add" else "-"
-    family = "mul" if name == "mul" else "add"
-    ctx.emit(f"{family}_{y.type.dtype.value}", {"a": a, "b": b, "out": y}, params)
+    family, kind = "mul" if name == "mul" else "add", y.type.dtype.value
+    if name == "mul" and y.type.dtype.bits == 8 and product_half(node, qa, qb, qy):
+        kind = "s8u"
+    ctx.emit(f"{family}_{kind}", {"a": a, "b": b, "out": y}, params)
 
 
 def _quants(p: Mapping[str, ParamValue]) -> list[QuantParams]:
@@ -185,7 +214,22 @@ def _interpret_mul(a: Arrays, p: Mapping[str, ParamValue]) -> None:
     a["out"].reshape(-1)[: y.size] = y.reshape(-1)
 
 
+def _interpret_unsigned_mul(a: Arrays, p: Mapping[str, ParamValue]) -> None:
+    left, right = (strided(a[k], p, k).astype(np.int64) - int(p[f"{k}_zp"]) for k in ("a", "b"))
+    y = scaled_product(left * right, F32(p["scale"]), int(p["out_zp"]), int(p["out_min"]), int(p["out_max"]), _HALF)
+    a["out"].reshape(-1)[: y.size] = y.reshape(-1)
+
+
+def _unsigned(variant: KernelVariant) -> KernelVariant:
+    """Return the variant of mul_s8 for codes that are those of an uint8 tensor minus 128."""
+    return replace(variant, plan=lambda instr: {**variant.plan(instr), "half": _HALF})
+
+
 _OPERANDS = ("in a", "in b", "out out")
+_PRODUCTS = (
+    *REF_IN_PLACE, *packing_m3_add.MULTIPLY, *packing_neon_mul.MULTIPLY, packing_dsp_codes.MULTIPLY,
+    packing_mve_activations.MULTIPLY,
+)  # fmt: skip
 _CODES = (*AXES, "a_zp", "b_zp", "out_zp", "out_min", "out_max")
 KERNELS = (
     KernelDef("add_s8f", _OPERANDS, (*AXES, "half", "out_min", "out_max"), _interpret_fused, in_place=("a", "b"),
@@ -207,12 +251,13 @@ KERNELS = (
                   doc="quantised sum or difference")
         for kind in ("s8", "s16")
     ),
+    KernelDef("mul_s8u", _OPERANDS, _CODES, _interpret_unsigned_mul, float_params=("scale",), print_params=("rank",),
+              in_place=("a", "b"), template="mul_s8", length="d0", variants=tuple(map(_unsigned, _PRODUCTS)),
+              doc="quantised product, rounded as the uint8 codes that its codes were"),
     *(
         KernelDef(f"mul_{kind}", _OPERANDS, _CODES, _interpret_mul, float_params=("scale",), print_params=("rank",),
                   in_place=("a", "b"), template="mul_s8", length="d0",
-                  variants=(*REF_IN_PLACE, *packing_m3_add.MULTIPLY, *packing_neon_mul.MULTIPLY,
-                            packing_dsp_codes.MULTIPLY, packing_mve_activations.MULTIPLY)
-                  if kind == "s8" else REF_IN_PLACE,
+                  variants=_PRODUCTS if kind == "s8" else REF_IN_PLACE,
                   doc="quantised product")
         for kind in ("s8", "s16")
     ),

@@ -10,6 +10,7 @@ import numpy as np
 
 from glowc.graph.graph import AttrValue, GraphEditor, Node
 from glowc.graph.types import DType, TensorType
+from glowc.ops.binary_codes import product_half
 from glowc.ops.integer import largest_sum, reach
 from glowc.ops.registry import find_op
 from glowc.passes.base import PassCtx, RewritePass
@@ -44,7 +45,7 @@ class FoldQdq(RewritePass):
         inputs = _weighted(op, editor, ctx) if op.op in WEIGHTED else _plain(op, editor)
         if inputs is None or editor.types[inputs[0]].dtype.bits != editor.types[out].dtype.bits:
             return False
-        if not _accepted(op, inputs, out, editor):
+        if not _accepted(op, inputs, out, editor) or not _has_product(op, inputs, out, editor):
             return False
         if not _sums_fit(op, inputs, editor):
             ctx.warn(f"{op.label}: its sums may leave int32; it stays float")
@@ -153,6 +154,12 @@ def _sums_fit(op: Node, inputs: tuple[str, ...], editor: GraphEditor) -> bool:
         length = types[0].shape[-1]
         return length * reach(types[0]) * reach(types[1]) <= DType.S32.qmax
     return True
+
+
+def _has_product(op: Node, inputs: tuple[str, ...], out: str, editor: GraphEditor) -> bool:
+    """Say whether a product of operands that were not of one type is one of int8 codes."""
+    qa, qb, qy = (editor.types[name].quant for name in (*inputs[:2], out)) if op.int_("mixed") else (None,) * 3
+    return op.op != "Mul" or qa is None or qb is None or qy is None or product_half(op, qa, qb, qy) is not None
 
 
 def _accepted(op: Node, inputs: tuple[str, ...], out: str, editor: GraphEditor) -> bool:

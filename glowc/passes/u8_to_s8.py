@@ -17,8 +17,11 @@ _READ_BITS = frozenset(("AssignQuant", "Cast", "FlipSign", "BitShift", "BitwiseA
 """Operators to which a typed value is a plain number: they keep the unsigned one."""
 
 
-_ROUNDED_WITH_ZERO = frozenset(("Add", "AveragePool"))
+_ROUNDED_WITH_ZERO = frozenset(("Add", "Mul", "AveragePool"))
 """Operators that add the zero point before they round."""
+
+_OF_ONE_TYPE = frozenset(("Add", "Mul"))
+"""Operators that onnxruntime computes in float32 where operands and result are not all of one type."""
 
 
 class U8ToS8(GraphPass):
@@ -56,10 +59,20 @@ class U8ToS8(GraphPass):
 
 
 def _mark_sum(node: Node, editor: GraphEditor) -> None:
-    """Let an operator whose result becomes uint8 codes remember it where onnxruntime's last rounding depends on it."""
-    source = editor.producer(node.inputs[0])
-    if source is not None and source.op in _ROUNDED_WITH_ZERO and editor.types[node.outputs[0]].dtype == DType.U8:
+    """Let an operator remember that its codes are uint8, or mixed, where onnxruntime's last rounding depends on it."""
+    source, kind = editor.producer(node.inputs[0]), editor.types[node.outputs[0]].dtype
+    if source is None or source.op not in _ROUNDED_WITH_ZERO:
+        return
+    if source.op in _OF_ONE_TYPE and _kinds(source, editor) - {kind}:
+        editor.update(source, attrs={**source.attrs, "mixed": 1})
+    elif kind == DType.U8:
         editor.update(source, attrs={**source.attrs, "unsigned": 1})
+
+
+def _kinds(node: Node, editor: GraphEditor) -> set[DType]:
+    """Return the types of the codes that the operands of an operator are dequantised from."""
+    sources = (editor.producer(name) for name in node.inputs)
+    return {editor.types[s.inputs[0]].dtype for s in sources if s is not None and s.op == "DequantizeLinear"}
 
 
 def signed_type(type_: TensorType) -> TensorType:
