@@ -26,6 +26,7 @@ from glowc.cli_options import (
     ModelArg,
     NameOpt,
     OutOpt,
+    RunBoardOpt,
     SourceArg,
     compiles,
 )
@@ -84,6 +85,15 @@ def _board(name: str, cpu: str | None) -> Board:
     return load_board(name, cpu)
 
 
+def _target(source: Path, board: str | None, cpu: str | None) -> Board:
+    """Return the board to run on: the one named, else that of a bundle, else the host."""
+    if board is None and source.is_dir():
+        from glowc.execute import bundle_board, load_bundle
+
+        return bundle_board(load_bundle(source), cpu)
+    return _board(board or "host", cpu)
+
+
 @app.command(
     "compile",
     help="Write C sources for a model.\n\nExample: glowc compile kws.onnx --board mps2-an386 -o build/kws",
@@ -123,6 +133,9 @@ def compile_(
     memory_map: Annotated[
         bool, typer.Option("--memory-map", help="draw the arena over time: in the terminal, and NAME_memory.svg")
     ] = False,
+    force: Annotated[
+        bool, typer.Option("--force", help="write also into a folder that holds files of others, and over them")
+    ] = False,
     pareto: Annotated[
         bool, typer.Option("--pareto", help="also list the plans with less RAM and what they cost in instructions")
     ] = False,
@@ -131,6 +144,7 @@ def compile_(
     """Compile a model."""
     from dataclasses import replace
 
+    from glowc.bundle_folder import check_folder
     from glowc.driver import compile_model, write_bundle
     from glowc.regions import map_text
 
@@ -142,9 +156,10 @@ def compile_(
     if stop_after is not None:
         _stop_after(model, options)
         return
+    check_folder(out, force=force)
     with _progress(as_json) as progress:
         compiled = compile_model(model, _board(board, cpu), options, progress)
-        write_bundle(compiled, out)
+        write_bundle(compiled, out, force=force)
     if as_json:
         say(json.dumps(compiled.report | ({"pareto": _frontier(compiled)} if pareto else {})))
         return
@@ -202,7 +217,7 @@ def run(
     input_: InputOpt,
     output: Annotated[Path, typer.Option("--output", "-o", help=".npz with one array per output")],
     options: CompileOptions,
-    board: BoardOpt = "host",
+    board: RunBoardOpt = None,
     cpu: CpuOpt = None,
     as_json: JsonOpt = False,
 ) -> None:
@@ -212,7 +227,7 @@ def run(
     from glowc.files import check_output
 
     check_output(output)
-    target = _board(board, cpu)
+    target = _target(source, board, cpu)
     with _bundle(source, target, options, as_json) as info:
         inputs = read_inputs(info, input_)
         with _progress(as_json) as progress:
@@ -241,7 +256,7 @@ def _save(path: Path, arrays: dict[str, Any]) -> None:
 def bench(
     source: SourceArg,
     options: CompileOptions,
-    board: BoardOpt = "host",
+    board: RunBoardOpt = None,
     cpu: CpuOpt = None,
     input_: Annotated[Path | None, typer.Option("--input", "-i", help=".npz of inputs (default: random)")] = None,
     as_json: JsonOpt = False,
@@ -252,7 +267,7 @@ def bench(
     from glowc.execute import bench as measure
     from glowc.execute import read_inputs
 
-    target = _board(board, cpu)
+    target = _target(source, board, cpu)
     start = time.perf_counter()
     with _bundle(source, target, options, as_json) as info:
         compile_s = None if source.is_dir() else round(time.perf_counter() - start, 3)
@@ -289,8 +304,13 @@ def tune(
     from glowc.tune import tune_model
 
     check_output(output, makes_folders=True)
-    with _progress(as_json) as progress:
-        choices = tune_model(model, _board(board, cpu), options, output, progress)
+    try:
+        with _progress(as_json) as progress:
+            choices = tune_model(model, _board(board, cpu), options, output, progress)
+    except KeyboardInterrupt:
+        if output.is_file():
+            say(f"what was measured is in {output}; the same command goes on from there", err=True)
+        raise
     if as_json:
         say(json.dumps({"layers": [asdict(c) for c in choices], "output": str(output)}))
         return
@@ -300,26 +320,32 @@ def tune(
 
 
 @app.command(
-    help="Compare a model on a board with onnxruntime, or with the interpreter.\n\n"
+    help="Compare a model or bundle on a board with onnxruntime, or with the interpreter.\n\n"
     "Example: glowc validate kws.onnx --board mps2-an386 --input in.npz"
 )
 @compiles
 def validate(
-    model: ModelArg,
+    source: SourceArg,
     input_: InputOpt,
     options: CompileOptions,
-    board: BoardOpt = "host",
+    board: RunBoardOpt = None,
     cpu: CpuOpt = None,
     golden: Annotated[Path | None, typer.Option("--golden", help=".npz of expected outputs")] = None,
+    model: Annotated[
+        Path | None, typer.Option("--model", help="of a bundle: the ONNX file that it was compiled from")
+    ] = None,
     layers: Annotated[bool, typer.Option("--layers", help="find the first instruction that differs")] = False,
     as_json: JsonOpt = False,
 ) -> None:
     """Compare outputs."""
-    from glowc.validate import validate_model
+    from glowc.validate import validate_bundle, validate_model
 
-    target = _board(board, cpu)
+    target = _target(source, board, cpu)
     with _progress(as_json) as progress:
-        result = validate_model(model, target, options, input_, golden, find_layer=layers, progress=progress)
+        if source.is_dir():
+            result = validate_bundle(source, target, options, input_, golden, model, progress)
+        else:
+            result = validate_model(source, target, options, input_, golden, find_layer=layers, progress=progress)
     if as_json:
         say(json.dumps(result))
     else:

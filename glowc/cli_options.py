@@ -69,6 +69,10 @@ SourceArg = Annotated[
     Path, typer.Argument(help="an ONNX file, or a folder written by `glowc compile`", show_default=False)
 ]
 BoardOpt = Annotated[str, typer.Option("--board", "-b", help="a name from `glowc boards`, or a board folder")]
+RunBoardOpt = Annotated[
+    str | None,
+    typer.Option("--board", "-b", help="a name from `glowc boards`, or a board folder (default: the bundle's; host)"),
+]
 CpuOpt = Annotated[str | None, typer.Option("--cpu", help="another CPU of the board's family")]
 OutOpt = Annotated[Path, typer.Option("--output", "-o", help="folder for the generated sources")]
 NameOpt = Annotated[str | None, typer.Option("--name", help="model name: prefix of files and C symbols")]

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import hashlib
 import json
-import os
-import tempfile
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -13,11 +11,12 @@ from pathlib import Path
 import numpy as np
 
 from glowc import __version__
+from glowc.bundle_folder import REPORT, write_folder
 from glowc.codegen.bundle import Bundle, BundleSpec, Golden, render_bundle
 from glowc.codegen.places import Places
 from glowc.codegen.segments import profile_order
-from glowc.errors import BoardError, GlowcError, InputError
-from glowc.frontend import import_model
+from glowc.errors import BoardError, InputError
+from glowc.frontend import import_model, is_half
 from glowc.graph.graph import Graph
 from glowc.graph.interp import run_graph
 from glowc.graph.text import dump
@@ -142,7 +141,7 @@ def compile_model(
     """
     options = options or CompileOptions()
     progress("reading the model")
-    imported = _import(source, options)
+    imported = import_graph(source, options)
     graph, edge = _edge(imported, options)
     progress("optimising the graph")
     form = form_in_time(_optimise(graph, options), edge, options.input_stream, options.hop, options.time_axis)
@@ -176,16 +175,18 @@ def compile_model(
     report |= region_report(planned, _rooms(options, board), bundle)
     report["removed_channels"] = removed_channels(imported, graph)
     report |= form.report
+    report["float_tolerance"] = _float_tolerance(source, imported, graph)
     return Compiled(board, options, imported, graph, program, planned, selection, bundle, edge, report)
 
 
 def optimise(source: Path, options: CompileOptions) -> Graph:
     """Return the graph of `source` behind the passes, or behind `options.stop_after`."""
-    graph, _ = _edge(_import(source, options), options)
+    graph, _ = _edge(import_graph(source, options), options)
     return _optimise(graph, options)
 
 
-def _import(source: Path, options: CompileOptions) -> Graph:
+def import_graph(source: Path, options: CompileOptions) -> Graph:
+    """Return the graph of the ONNX file `source` as the file has it. Raises ModelError and InputError."""
     return import_model(
         source, name=options.name, batch_size=options.batch_size, symbols=options.symbols,
         input_shapes=options.input_shapes, set_inputs=options.set_inputs,
@@ -213,28 +214,33 @@ def _optimise(graph: Graph, options: CompileOptions) -> Graph:
     return Stateful().run(graph, ctx) if options.stateful and options.stop_after is None else graph
 
 
-def write_bundle(compiled: Compiled, out_dir: Path) -> None:
-    """Write the bundle to `out_dir`; files appear only when all of them could be written."""
-    files = {**compiled.bundle.files, "report.json": json.dumps(compiled.report, indent=1) + "\n"}
-    try:
-        out_dir.mkdir(parents=True, exist_ok=True)
-        with tempfile.TemporaryDirectory(prefix=".glowc-", dir=out_dir) as temporary:
-            for name, text in files.items():
-                (Path(temporary) / name).write_text(text, encoding="utf-8")
-            for name in files:
-                os.replace(Path(temporary) / name, out_dir / name)
-    except OSError as error:
-        raise GlowcError(
-            f"cannot write the bundle to {out_dir}: {error.strerror}",
-            hint="choose another folder with -o DIR",
-        ) from error
+def write_bundle(compiled: Compiled, out_dir: Path, *, force: bool = False) -> None:
+    """Write the bundle to `out_dir`; files appear only when all of them could be written.
+
+    Raises GlowcError when files of others are in the way, unless `force` says to write beside and over them.
+    """
+    report = json.dumps(compiled.report, indent=1) + "\n"
+    write_folder(out_dir, {**compiled.bundle.files, REPORT: report}, force=force)
+
+
+def model_hash(source: Path) -> str:
+    """Return what a bundle says of the file that it was compiled from."""
+    return f"sha256:{hashlib.sha256(source.read_bytes()).hexdigest()[:16]}"
+
+
+def _float_tolerance(source: Path, imported: Graph, graph: Graph) -> float:
+    """Return by how much of the largest magnitude a float output may differ from the reference (glowc.validate)."""
+    if not any(imported.types[name].dtype.is_float for name in imported.outputs):
+        return 0.0
+    if is_half(source):
+        return 1e-2
+    return 1e-3 if any(t.quant is not None for t in graph.types.values()) else 1e-5
 
 
 def _spec(source: Path, graph: Graph, board: Board, options: CompileOptions, edge: Edge) -> BundleSpec:
-    digest = hashlib.sha256(source.read_bytes()).hexdigest()[:16]
     entry = options.entry_name or ""
     return BundleSpec(
-        graph.name, board.cpu.name, board.cpu.align_bytes, options.opt, f"sha256:{digest}", options.text(), entry,
+        graph.name, board.cpu.name, board.cpu.align_bytes, options.opt, model_hash(source), options.text(), entry,
         edge.exported,
     )  # fmt: skip
 
@@ -420,6 +426,6 @@ def _report(
         "weights_bytes": bundle.weights_bytes, **unmeasured,
         "macs": sum(layer.macs for layer in bundle.layers), "insns": None, **tensors,
         "states": [{"name": s.name, "offset_bytes": s.offset_bytes, "size_bytes": s.size_bytes} for s in bundle.states],
-        "files": sorted([*bundle.files, "report.json"]), "layers": layers,
+        "files": sorted([*bundle.files, REPORT]), "layers": layers,
         **({"extern_sources": sorted(bundle.extern_sources)} if bundle.extern_sources else {}),
     }  # fmt: skip

@@ -14,12 +14,12 @@ import numpy as np
 from glowc.build import Elf, build_elf
 from glowc.codegen.bundle import render_main
 from glowc.codegen.names import c_ident
-from glowc.errors import InputError
+from glowc.errors import BoardError, InputError
 from glowc.graph.numerics import dequantize, quantize
 from glowc.graph.types import DType, QuantParams
-from glowc.run import RunResult, run_elf
+from glowc.run import RunResult, require_runnable, run_elf
 from glowc.samples import read_arrays
-from glowc.target import ARENA_SECTION, Board
+from glowc.target import ARENA_SECTION, Board, load_board
 
 _TO_NHWC, _TO_NCHW = (0, 2, 3, 1), (0, 3, 1, 2)
 
@@ -87,6 +87,20 @@ def load_bundle(folder: Path) -> BundleInfo:
     except (OSError, ValueError, KeyError, TypeError) as error:
         raise InputError(f"{path} cannot be read: {error}", hint="compile the model again") from error
     return BundleInfo(folder, report, ports["inputs"], ports["outputs"])
+
+
+def bundle_board(info: BundleInfo, cpu: str | None = None) -> Board:
+    """Return the board that a bundle was made for, with its CPU or `cpu`. Raises BoardError when it is unknown."""
+    name = str(info.report.get("board", "host"))
+    try:
+        board = load_board(name)
+    except BoardError as error:
+        raise BoardError(
+            f"{info.folder} was made for board {name!r}, which glowc does not know",
+            hint="name the folder of that board, or another board, with --board",
+        ) from error
+    wanted = cpu or info.report.get("cpu")
+    return load_board(name, wanted) if wanted in board.cpus or cpu is not None else board
 
 
 def _port(entry: Mapping[str, Any]) -> Port:
@@ -157,6 +171,7 @@ def execute(
 
     Raises ToolError when a compiler or QEMU is missing or fails, BoardError when the board cannot run.
     """
+    require_runnable(board, marks=marks)
     with tempfile.TemporaryDirectory(prefix="glowc-run-") as folder:
         work = keep or Path(folder)
         elf = build_bundle(info, board, work, profile=profile, extra_flags=extra_flags)

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import subprocess
 import tempfile
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
@@ -37,6 +37,8 @@ def tune_model(
 ) -> list[Choice]:
     """Measure the layers of a model that have a choice, add them to the file `path`, and return what is chosen.
 
+    The file is written behind each program that was counted: what was measured before an interruption stays.
+
     Raises BoardError when the board cannot run and count, and whatever compiling and running raises.
     """
     if not board.counts_insns:
@@ -51,14 +53,15 @@ def tune_model(
     names = {i.name for i in start.program.instrs}
     layers = [x for x in start.selection.layers if x.name in names and len(x.forms) > 1]
     keys = {x.name: layer_key(x, board.cpu, options.opt) for x in layers}
-    todo: dict[str, Layer] = {}
-    for layer in layers:
-        if keys[layer.name] not in entries or entries[keys[layer.name]].compiler != compiler:
-            todo.setdefault(keys[layer.name], layer)
-    found = _measure(model, board, options, start, list(todo.values()), progress)
-    for key, layer in todo.items():
-        title = _title(start, layer.name)
-        entries[key] = Entry(title, layer.forms[0].kernel, board.cpu.name, compiler, found[layer.name])
+    todo = _unknown(layers, keys, entries, compiler)
+    found = {key: dict(entries[key].insns) if _started(entries.get(key), compiler) else {} for key in todo}
+    for complete, counts in _measure(model, board, options, start, todo, found, progress):
+        for key, insns in counts.items():
+            layer = todo[key]
+            found[key] |= insns
+            title = _title(start, layer.name)
+            entries[key] = Entry(title, layer.forms[0].kernel, board.cpu.name, compiler, dict(found[key]), complete)
+        save_entries(path, {key: entry for key, entry in entries.items() if entry.insns})
     save_entries(path, entries)
     done = compile_model(model, board, replace(options, tuned=path))
     chosen = {i.name: i.isa for i in done.program.instrs}
@@ -69,26 +72,50 @@ def tune_model(
     ]  # fmt: skip
 
 
+def _unknown(
+    layers: Sequence[Layer], keys: Mapping[str, str], entries: Mapping[str, Entry], compiler: str
+) -> dict[str, Layer]:
+    """Return a layer of each key that is not measured yet, or was by another compiler, or not to the end."""
+    todo: dict[str, Layer] = {}
+    for layer in layers:
+        entry = entries.get(keys[layer.name])
+        if entry is None or entry.compiler != compiler or not entry.complete:
+            todo.setdefault(keys[layer.name], layer)
+    return todo
+
+
+def _started(entry: Entry | None, compiler: str) -> bool:
+    """Say whether variants of an entry that was interrupted need no second measurement."""
+    return entry is not None and entry.compiler == compiler and not entry.complete
+
+
 def _measure(
-    model: Path, board: Board, options: CompileOptions, start: Compiled, todo: Sequence[Layer],
-    progress: Callable[[str], None],
-) -> dict[str, dict[str, int]]:  # fmt: skip
-    """Return the instructions of the layers, by name and variant; a variant that does not fit the board is left out."""
-    found: dict[str, dict[str, int]] = {x.name: {} for x in todo}
-    rounds = max((len(x.forms) for x in todo), default=0)
+    model: Path, board: Board, options: CompileOptions, start: Compiled, todo: Mapping[str, Layer],
+    known: Mapping[str, Mapping[str, int]], progress: Callable[[str], None],
+) -> Iterator[tuple[bool, dict[str, dict[str, int]]]]:  # fmt: skip
+    """Yield per program the instructions of the layers, by key and variant, and whether it was the last.
+
+    A variant that does not fit the board is left out; those that are `known` are not measured again.
+    """
+    missing = {key: [f.isa for f in layer.forms if f.isa not in known[key]] for key, layer in todo.items()}
+    keys = {layer.name: key for key, layer in todo.items()}
+    rounds = max((len(isas) for isas in missing.values()), default=0)
+    if todo and not rounds:
+        yield True, {key: {} for key in todo}
     for number in range(rounds):
         progress(f"measuring, program {number + 1} of {rounds}")
-        wanted = {x.name: x.forms[number].isa for x in todo if number < len(x.forms)}
+        wanted = {layer.name: missing[key][number] for key, layer in todo.items() if number < len(missing[key])}
 
         def order(_: Sequence[Layer], wanted: dict[str, str] = wanted) -> Order:
             orders = dict(start.selection.order)
             return orders | {n: tuple(dict.fromkeys((isa, *orders[n]))) for n, isa in wanted.items()}
 
         compiled = compile_model(model, board, replace(options, tuned=None), order=order)
+        counts: dict[str, dict[str, int]] = {key: {} for key in todo}
         for name, isa, insns in _count(compiled, board):
             if wanted.get(name) == isa:
-                found[name][isa] = insns
-    return found
+                counts[keys[name]][isa] = insns
+        yield number == rounds - 1, counts
 
 
 def _count(compiled: Compiled, board: Board) -> list[tuple[str, str, int]]:

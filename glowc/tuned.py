@@ -27,13 +27,17 @@ _HINT = "write it with `glowc tune MODEL.onnx --board B -o FILE`"
 
 @dataclass(frozen=True, slots=True)
 class Entry:
-    """One measured layer: instructions by variant; `compiler` is what built it, with its version."""
+    """One measured layer: instructions by variant; `compiler` is what built it, with its version.
+
+    One that is not `complete` lacks variants, because measuring was interrupted; it decides nothing yet.
+    """
 
     layer: str
     kernel: str
     cpu: str
     compiler: str
     insns: Mapping[str, int] = field(default_factory=dict)
+    complete: bool = True
 
 
 def layer_key(layer: Layer, cpu: Cpu, opt: str) -> str:
@@ -81,6 +85,6 @@ def read_tuned(path: Path, cpu: Cpu, opt: str) -> Callable[[Layer], Mapping[str,
 
     def measured(layer: Layer) -> Mapping[str, int]:
         entry = entries.get(layer_key(layer, cpu, opt)) if len(layer.forms) > 1 else None
-        return {} if entry is None else entry.insns
+        return {} if entry is None or not entry.complete else entry.insns
 
     return measured

@@ -3,19 +3,18 @@
 from __future__ import annotations
 
 import tempfile
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
-from glowc.driver import Compiled, CompileOptions, compile_model, write_bundle
+from glowc.driver import Compiled, CompileOptions, compile_model, import_graph, model_hash, write_bundle
 from glowc.errors import InputError
-from glowc.execute import execute, load_bundle
-from glowc.frontend import given_arrays, is_half
+from glowc.execute import BundleInfo, Port, execute, load_bundle
+from glowc.frontend import given_arrays
 from glowc.graph.graph import Graph
 from glowc.graph.interp import run_graph
-from glowc.graph.types import TensorType
 from glowc.instr.interp import Memory, run_instr
 from glowc.instr.lifetimes import strip_markers
 from glowc.planning import schedule
@@ -44,29 +43,74 @@ def validate_model(
     compiled = compile_model(model, board, options, progress)
     samples = load_samples(input_path, compiled.imported)
     progress("computing the reference")
-    expected, reference = _expected(model, compiled, samples, golden)
+    expected, reference = _expected(model, compiled.imported, options, samples, golden)
     progress(f"building and running on {board.name}")
     with tempfile.TemporaryDirectory(prefix="glowc-") as folder:
         write_bundle(compiled, Path(folder))
         info = load_bundle(Path(folder))
-        done = execute(info, board, {p.name: p.to_bundle(samples[p.name]) for p in info.inputs})
-    quantised = any(t.quant is not None for t in compiled.graph.types.values())
-    relative = 1e-2 if is_half(model) else 1e-3 if quantised else 1e-5
-    rows = []
-    for port in info.outputs:
-        got = port.to_exported(done.outputs[port.name])
-        type_ = compiled.imported.types[port.name]
-        rows.append(compare(port.name, got, expected[port.name], type_, relative))
-    result = {
-        "model": info.name, "board": board.name, "reference": reference, "outputs": rows,
-        "ok": all(row["ok"] for row in rows),
-    }  # fmt: skip
+        result = _compared(info, board, samples, expected, reference)
     if find_layer and not result["ok"]:
         result["first_difference"] = first_difference(compiled, {n: a[0] for n, a in samples.items()})
     return result
 
 
-def compare(name: str, got: np.ndarray, want: np.ndarray, type_: TensorType, relative: float) -> dict[str, Any]:
+def validate_bundle(
+    folder: Path,
+    board: Board,
+    options: CompileOptions,
+    input_path: Path,
+    golden: Path | None = None,
+    model: Path | None = None,
+    progress: Callable[[str], None] = lambda _: None,
+) -> dict[str, Any]:
+    """Compare a bundle as it is with stored outputs, or with its model; what is allowed as in `validate_model`.
+
+    Raises InputError when neither is given, or the model is not the one that the bundle was compiled from.
+    """
+    info = load_bundle(folder)
+    if golden is None and model is None:
+        raise InputError(
+            f"{folder} is a bundle: it holds no model to compare with",
+            hint="add --golden OUTPUTS.npz, or --model MODEL.onnx",
+        )
+    if model is None:
+        assert golden is not None
+        samples = _exported(info.inputs, input_path)
+        expected, reference = _exported(info.outputs, golden), str(golden)
+        _check_counts(golden, expected, samples)
+    else:
+        if model_hash(model) != info.report.get("model_hash"):
+            raise InputError(f"{folder} was not compiled from {model}", hint="compile the model again")
+        graph = import_graph(model, options)
+        samples = load_samples(input_path, graph)
+        progress("computing the reference")
+        expected, reference = _expected(model, graph, options, samples, golden)
+    progress(f"building and running on {board.name}")
+    return _compared(info, board, samples, expected, reference)
+
+
+def _exported(ports: Sequence[Port], path: Path) -> Arrays:
+    """Return arrays from a file in the form in which the model was exported."""
+    return read_arrays(path, {p.name: (p.exported_shape, p.exported_dtype.numpy) for p in ports})
+
+
+def _compared(info: BundleInfo, board: Board, samples: Arrays, expected: Arrays, reference: str) -> dict[str, Any]:
+    """Run a bundle and return the comparison with the expected outputs."""
+    done = execute(info, board, {p.name: p.to_bundle(samples[p.name]) for p in info.inputs})
+    relative = float(info.report.get("float_tolerance", 0.0))
+    rows = [compare(p.name, p.to_exported(done.outputs[p.name]), expected[p.name], relative) for p in info.outputs]
+    return {
+        "model": info.name, "board": board.name, "reference": reference, "outputs": rows,
+        "ok": all(row["ok"] for row in rows),
+    }  # fmt: skip
+
+
+def _check_counts(golden: Path, expected: Arrays, samples: Arrays) -> None:
+    if any(len(a) != len(next(iter(samples.values()))) for a in expected.values()):
+        raise InputError(f"{golden} holds another number of samples than the inputs")
+
+
+def compare(name: str, got: np.ndarray, want: np.ndarray, relative: float) -> dict[str, Any]:
     """Return exact share, largest difference, RMSE, cosine and argmax agreement of one output.
 
     Floats may differ by `relative` of the largest magnitude.
@@ -75,12 +119,13 @@ def compare(name: str, got: np.ndarray, want: np.ndarray, type_: TensorType, rel
     difference = np.abs(a - b)
     norm = float(np.linalg.norm(a) * np.linalg.norm(b))
     flat_a, flat_b = a.reshape(len(a), -1), b.reshape(len(b), -1)
+    is_float = np.issubdtype(want.dtype, np.floating)
     largest = float(np.abs(b).max(initial=0.0))
-    bound = relative * largest if type_.dtype.is_float else 0.0
+    bound = relative * largest if is_float else 0.0
     max_abs = float(difference.max(initial=0.0))
     return {
         "name": name, "samples": len(a), "equal_share": float((got == want).mean()) if got.size else 1.0,
-        "max_abs": max_abs, "largest": largest, "max_steps": max_abs if type_.dtype.is_integer else None,
+        "max_abs": max_abs, "largest": largest, "max_steps": None if is_float else max_abs,
         "rmse": float(np.sqrt((difference**2).mean())) if got.size else 0.0,
         "cosine": float((a * b).sum() / norm) if norm else 1.0,
         "argmax_agree": int((flat_a.argmax(1) == flat_b.argmax(1)).sum()),
@@ -88,13 +133,13 @@ def compare(name: str, got: np.ndarray, want: np.ndarray, type_: TensorType, rel
     }  # fmt: skip
 
 
-def _expected(model: Path, compiled: Compiled, samples: Arrays, golden: Path | None) -> tuple[Arrays, str]:
-    graph = compiled.imported
+def _expected(
+    model: Path, graph: Graph, how: CompileOptions, samples: Arrays, golden: Path | None
+) -> tuple[Arrays, str]:
     if golden is not None:
         wanted = {n: (graph.types[n].shape, graph.types[n].dtype.numpy) for n in graph.outputs}
         arrays = read_arrays(golden, wanted)
-        if any(len(arrays[n]) != len(next(iter(samples.values()))) for n in graph.outputs):
-            raise InputError(f"{golden} holds another number of samples than the inputs")
+        _check_counts(golden, arrays, samples)
         return arrays, str(golden)
     try:
         import onnxruntime
@@ -108,7 +153,7 @@ def _expected(model: Path, compiled: Compiled, samples: Arrays, golden: Path | N
     options.add_session_config_entry("session.qdq_matmulnbits_accuracy_level", "1")
     try:
         session = onnxruntime.InferenceSession(str(model), options, providers=["CPUExecutionProvider"])
-        fixed = given_arrays(model, compiled.options.input_shapes, compiled.options.set_inputs)
+        fixed = given_arrays(model, how.input_shapes, how.set_inputs)
         half = {i.name for i in session.get_inputs() if i.type == "tensor(float16)"}
 
         def run(feed: Arrays) -> Arrays:

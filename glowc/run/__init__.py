@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from glowc.run.elf import RunResult, run_argv, run_elf
+from glowc.run.elf import RunResult, require_runnable, run_argv, run_elf
 from glowc.run.plugin import counting_plugin
 
-__all__ = ["RunResult", "counting_plugin", "run_argv", "run_elf"]
+__all__ = ["RunResult", "counting_plugin", "require_runnable", "run_argv", "run_elf"]

@@ -44,7 +44,7 @@ def run_elf(
     missing, the time is up (`timeout_s`, or the board's own limit), or, unless `check` is false, the
     program ends with a status other than 0.
     """
-    _require_runnable(board, marks)
+    require_runnable(board, marks=marks, elf=elf)
     if not marks:
         return _run(elf, board, (), cwd, timeout_s, check)
     with tempfile.TemporaryDirectory(prefix="glowc-") as folder:
@@ -54,9 +54,10 @@ def run_elf(
         return RunResult(result.exit_status, result.stdout, result.stderr, counts)
 
 
-def _require_runnable(board: Board, marks: bool) -> None:
+def require_runnable(board: Board, *, marks: bool = False, elf: Path = Path("firmware.elf")) -> None:
+    """Raise BoardError if the board cannot run `elf`, telling how to flash it, or cannot count instructions."""
     if not board.runs:
-        how = f"flash it: {board.flash}" if board.flash else "flash it with your own tools"
+        how = f"flash it: {board.flash.replace('{elf}', str(elf))}" if board.flash else "flash it with your own tools"
         raise BoardError(
             f'board "{board.name}" is real hardware: glowc builds for it and cannot run it',
             hint=f"{how}; or run on a QEMU board with the same CPU ({board.cpu.name}), see `glowc boards`",

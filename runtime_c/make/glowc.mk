@@ -26,6 +26,9 @@
 # A bundle is written again when its .onnx, its _test.npz or its options change, or when a file of it is
 # missing; nothing else runs glowc. The stamp holds the options, and is older than the files that it vouches for.
 
+# The rules below are no goals: what stands first in the including Makefile is what `make` alone makes.
+glowc_goal := $(.DEFAULT_GOAL)
+
 GLOWC           ?= glowc
 GLOWC_MODEL_DIR ?= models
 GLOWC_DIR       ?= build/models
@@ -53,9 +56,9 @@ GLOWC_STAMPS      := $(foreach m,$(GLOWC_MODELS),$(call glowc_stamp,$m))
 
 $(GLOWC_STAMPS): $(GLOWC_DIR)/%/bundle.stamp: $(GLOWC_MODEL_DIR)/%.onnx
 	@mkdir -p $(@D)
-	@printf '%s\n' '$(subst ','\'',$(call glowc_args,$*))' > $@.tmp
+	@printf '%s\n' '$(subst ','\'',$(call glowc_args,$*))' > $(@D)/.bundle.stamp
 	$(GLOWC) compile $< -o $(@D) $(call glowc_args,$*)
-	@mv -f $@.tmp $@
+	@mv -f $(@D)/.bundle.stamp $@
 
 define glowc_rules
 $(glowc_stamp): $(glowc_npz) $(glowc_stale)
@@ -64,3 +67,5 @@ endef
 $(foreach m,$(GLOWC_MODELS),$(eval $(call glowc_rules,$m)))
 
 .PHONY: glowc-force
+
+.DEFAULT_GOAL := $(glowc_goal)

@@ -18,6 +18,8 @@ from pathlib import Path
 
 import pytest
 
+from tests.conftest import require_tool
+
 ROOT = Path(__file__).resolve().parents[2]
 BASICS = ("awk", "bash", "cat", "cmp", "cp", "dirname", "env", "mkdir", "paste", "rm", "sh", "sort", "tr")
 COMPILERS = ("arm-none-eabi-gcc", "aarch64-linux-gnu-gcc", "arm-linux-gnueabihf-gcc", "gcc")
@@ -278,3 +280,25 @@ def test_codegen_diff_of_a_broken_tree_is_not_no_difference(repository: Path) ->
     done = codegen_diff(repository, "refused")
     assert done.returncode == 2
     assert "error: no such board" in done.stderr
+
+
+def test_included_rules_of_models_are_not_what_make_alone_makes(tmp_path: Path) -> None:
+    """glowc.mk before the first rule of a Makefile, as its head shows it, with a glowc that only writes files."""
+    require_tool("make")
+    shutil.copy(ROOT / "runtime_c/make/glowc.mk", tmp_path / "glowc.mk")
+    (tmp_path / "models").mkdir()
+    (tmp_path / "models/net.onnx").touch()
+    glowc = tmp_path / "glowc"
+    glowc.write_text("#!/bin/sh\nfor f in net.c net_weights.c net.h net_weights.h; do : > $4/$f; done\n")
+    glowc.chmod(0o755)
+    rule = "all: $(GLOWC_SRCS)\n\t@echo made $(notdir $^)\n"
+    later = rule.replace("$(GLOWC_SRCS)", "build/models/net/net.c")
+    for text in (f"include glowc.mk\n{rule}", f"{later}include glowc.mk\n"):
+        (tmp_path / "Makefile").write_text("GLOWC := ./glowc\nGLOWC_MODELS := net\n" + text)
+        env = {k: v for k, v in os.environ.items() if k not in ("MAKEFLAGS", "MFLAGS", "MAKELEVEL", "GLOWC")}
+        done = subprocess.run(["make"], cwd=tmp_path, env=env, capture_output=True, text=True, check=False)
+        assert done.returncode == 0, done.stderr
+        assert "made net.c" in done.stdout
+        assert {p.name for p in (tmp_path / "build/models/net").iterdir()} == {
+            "net.c", "net_weights.c", "net.h", "net_weights.h", "bundle.stamp"
+        }  # fmt: skip

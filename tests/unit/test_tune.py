@@ -8,11 +8,13 @@ from pathlib import Path
 
 import pytest
 
+from glowc import tune as tune_module
 from glowc import tuned as tuned_module
-from glowc.driver import CompileOptions, compile_model
+from glowc.driver import Compiled, CompileOptions, compile_model
 from glowc.errors import BoardError, InputError
+from glowc.instr.lifetimes import strip_markers
 from glowc.layers import collect
-from glowc.target import load_board, load_cpu
+from glowc.target import Board, load_board, load_cpu
 from glowc.tune import tune_model
 from glowc.tuned import Entry, layer_key, load_entries, read_tuned, save_entries
 from tests.conftest import ROOT
@@ -100,3 +102,30 @@ def test_file_is_the_same_for_the_same_measurements(tmp_path: Path) -> None:
     save_entries(tmp_path / "2.json", dict(reversed(entries.items())))
     assert (tmp_path / "1.json").read_bytes() == (tmp_path / "2.json").read_bytes()
     assert list(json.loads((tmp_path / "1.json").read_text())["layers"]) == ["a", "b"]
+
+
+def test_interrupted_tuning_keeps_what_it_measured_and_goes_on_from_there(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Ctrl-C while the third program is counted: the file has two, and the next run measures the rest only."""
+    path, board, programs = tmp_path / "tune.json", load_board("mps2-an386"), []
+
+    def count(compiled: Compiled, _: Board) -> list[tuple[str, str, int]]:
+        if len(programs) == 2:
+            programs.append("interrupted")
+            raise KeyboardInterrupt
+        programs.append("counted")
+        return [(i.name, i.isa, 1000 + n) for n, i in enumerate(strip_markers(compiled.program).instrs)]
+
+    monkeypatch.setattr(tune_module, "_count", count)
+    monkeypatch.setattr(tune_module, "_version", lambda _: "cc 1")
+    with pytest.raises(KeyboardInterrupt):
+        tune_model(DIGITS, board, CompileOptions(), path, lambda _: None)
+    kept = load_entries(path)
+    assert {len(e.insns) for e in kept.values()} == {2}
+    assert all(not e.complete for e in kept.values() if len(e.insns) < 3)
+    undecided = compile_model(DIGITS, board, CompileOptions(tuned=path)).report
+    assert undecided.get("tuned_layers", 0) == sum(e.complete for e in kept.values())
+    choices = tune_model(DIGITS, board, CompileOptions(), path, lambda _: None)
+    assert len(programs) == 1 + max(len(c.insns) for c in choices)
+    assert all(e.complete for e in load_entries(path).values())

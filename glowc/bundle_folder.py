@@ -1,0 +1,87 @@
+"""The folder of a bundle: what glowc wrote there before is replaced, what others put there is never touched."""
+
+from __future__ import annotations
+
+import json
+import os
+import tempfile
+from collections.abc import Iterable, Mapping
+from contextlib import suppress
+from pathlib import Path
+
+from glowc.errors import GlowcError, InputError
+
+REPORT = "report.json"
+_SHOWN = 5
+
+
+def check_folder(folder: Path, *, force: bool = False) -> None:
+    """Raise GlowcError when a bundle would lie among files that are not glowc's; nothing is touched.
+
+    A folder may be absent, empty (hidden files do not count) or hold an earlier bundle.
+    """
+    if folder.exists() and not folder.is_dir():
+        raise _cannot_write(folder, "it is a file")
+    if force or not folder.is_dir() or earlier_files(folder) is not None:
+        return
+    others = sorted(path.name for path in folder.iterdir() if not path.name.startswith("."))
+    if others:
+        raise _not_ours(folder, others, "holds files and is no bundle of glowc")
+
+
+def earlier_files(folder: Path) -> frozenset[str] | None:
+    """Return the names of the files of the bundle in a folder, None when there is no bundle."""
+    try:
+        report = json.loads((folder / REPORT).read_text(encoding="utf-8"))
+        names = report["files"] if "glowc" in report and "model" in report else None
+    except (OSError, ValueError, KeyError, TypeError):
+        return None
+    if not isinstance(names, list) or not all(isinstance(name, str) and _is_plain(name) for name in names):
+        return None
+    return frozenset(names)
+
+
+def _is_plain(name: str) -> bool:
+    return name == Path(name).name and name not in ("", ".", "..")
+
+
+def write_folder(folder: Path, files: Mapping[str, str], *, force: bool = False) -> None:
+    """Write a bundle's files (report.json among them): all that can be written, or none.
+
+    Files of an earlier bundle that this one does not have are removed. Raises GlowcError when a file of somebody else
+    is in the way, unless `force` says to replace it, and when the disk does not take them.
+    """
+    earlier = earlier_files(folder) or frozenset()
+    try:
+        taken = sorted(name for name in files if name not in earlier and os.path.lexists(folder / name))
+        if taken and not force:
+            raise _not_ours(folder, taken, "holds files that the bundle would replace and that are not glowc's")
+        folder.mkdir(parents=True, exist_ok=True)
+        with tempfile.TemporaryDirectory(prefix=".glowc-", dir=folder) as temporary:
+            for name, text in files.items():
+                (Path(temporary) / name).write_text(text, encoding="utf-8")
+            # the report first: a folder that was left half-way is known as a bundle
+            for name in sorted(files, key=lambda name: name != REPORT):
+                os.replace(Path(temporary) / name, folder / name)
+        _remove(folder / name for name in sorted(earlier - files.keys()))
+    except OSError as error:
+        raise _cannot_write(folder, error.strerror or str(error)) from error
+
+
+def _remove(paths: Iterable[Path]) -> None:
+    for path in paths:
+        if path.is_file() and not path.is_symlink():
+            with suppress(OSError):
+                path.unlink()
+
+
+def _cannot_write(folder: Path, reason: str) -> GlowcError:
+    return GlowcError(f"cannot write the bundle to {folder}: {reason}", hint="choose another folder with -o DIR")
+
+
+def _not_ours(folder: Path, names: list[str], what: str) -> InputError:
+    more = [f"... and {len(names) - _SHOWN} more"] if len(names) > _SHOWN else []
+    return InputError(
+        f"folder {folder} {what}", details=[*names[:_SHOWN], *more],
+        hint="choose another folder with -o DIR, or let glowc write into this one with --force",
+    )  # fmt: skip
