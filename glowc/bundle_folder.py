@@ -7,6 +7,7 @@ import os
 import tempfile
 from collections.abc import Iterable, Mapping
 from contextlib import suppress
+from dataclasses import dataclass
 from pathlib import Path
 
 from glowc.errors import GlowcError, InputError
@@ -22,38 +23,54 @@ def check_folder(folder: Path, *, force: bool = False) -> None:
     """
     if folder.exists() and not folder.is_dir():
         raise _cannot_write(folder, "it is a file")
-    if force or not folder.is_dir() or earlier_files(folder) is not None:
+    if force or not folder.is_dir() or read_earlier(folder) is not None:
         return
     others = sorted(path.name for path in folder.iterdir() if not path.name.startswith("."))
     if others:
         raise _not_ours(folder, others, "holds files and is no bundle of glowc")
 
 
-def earlier_files(folder: Path) -> frozenset[str] | None:
-    """Return the names of the files of the bundle in a folder, None when there is no bundle."""
+@dataclass(frozen=True, slots=True)
+class Earlier:
+    """What glowc wrote into a folder before: the files of the bundle of `model`, and those of other models."""
+
+    model: str = ""
+    files: frozenset[str] = frozenset()
+    others: frozenset[str] = frozenset()
+
+
+def read_earlier(folder: Path) -> Earlier | None:
+    """Return what the report in a folder says of it, None when there is no bundle."""
     try:
         report = json.loads((folder / REPORT).read_text(encoding="utf-8"))
-        names = report["files"] if "glowc" in report and "model" in report else None
+        names = [report["files"], report.get("other_files", [])] if "glowc" in report else []
+        return Earlier(str(report["model"]), *(frozenset(map(_plain, part)) for part in names)) if names else None
     except (OSError, ValueError, KeyError, TypeError):
         return None
-    if not isinstance(names, list) or not all(isinstance(name, str) and _is_plain(name) for name in names):
-        return None
-    return frozenset(names)
 
 
-def _is_plain(name: str) -> bool:
-    return name == Path(name).name and name not in ("", ".", "..")
+def _plain(name: object) -> str:
+    """Return the name of a file of the folder itself; ValueError for what leads elsewhere."""
+    if not isinstance(name, str) or name != Path(name).name or name in ("", ".", ".."):
+        raise ValueError(f"{name!r} is no file name")
+    return name
 
 
 def write_folder(folder: Path, files: Mapping[str, str], *, force: bool = False) -> None:
     """Write a bundle's files (report.json among them): all that can be written, or none.
 
-    Files of an earlier bundle that this one does not have are removed. Raises GlowcError when a file of somebody else
-    is in the way, unless `force` says to replace it, and when the disk does not take them.
+    Files of an earlier bundle of the model that this one does not have are removed; those of other models stay.
+    Raises GlowcError when a file of somebody else is in the way, unless `force` says to replace it, and when the disk
+    does not take them.
     """
-    earlier = earlier_files(folder) or frozenset()
+    earlier = read_earlier(folder) or Earlier()
+    ours = earlier.files | earlier.others
+    stale = frozenset[str]()
+    if earlier.model == _model(files):
+        stale = earlier.files - files.keys()
+    files = _with_others(files, ours - stale - files.keys())
     try:
-        taken = sorted(name for name in files if name not in earlier and os.path.lexists(folder / name))
+        taken = sorted(name for name in files if name not in ours and os.path.lexists(folder / name))
         if taken and not force:
             raise _not_ours(folder, taken, "holds files that the bundle would replace and that are not glowc's")
         folder.mkdir(parents=True, exist_ok=True)
@@ -63,9 +80,21 @@ def write_folder(folder: Path, files: Mapping[str, str], *, force: bool = False)
             # the report first: a folder that was left half-way is known as a bundle
             for name in sorted(files, key=lambda name: name != REPORT):
                 os.replace(Path(temporary) / name, folder / name)
-        _remove(folder / name for name in sorted(earlier - files.keys()))
+        _remove(folder / name for name in sorted(stale))
     except OSError as error:
         raise _cannot_write(folder, error.strerror or str(error)) from error
+
+
+def _model(files: Mapping[str, str]) -> str:
+    return str(json.loads(files[REPORT])["model"])
+
+
+def _with_others(files: Mapping[str, str], others: frozenset[str]) -> dict[str, str]:
+    """Return the files with a report that also lists what belongs to other models of the folder."""
+    if not others:
+        return dict(files)
+    report = {**json.loads(files[REPORT]), "other_files": sorted(others)}
+    return {**files, REPORT: json.dumps(report, indent=1) + "\n"}
 
 
 def _remove(paths: Iterable[Path]) -> None:

@@ -72,6 +72,16 @@ def test_file_of_others_that_a_bundle_would_replace_is_in_the_way(glowc: Glowc) 
     assert tree(Path("out")) == before
 
 
+def test_two_models_share_a_folder_and_each_may_be_compiled_again(glowc: Glowc) -> None:
+    for name in ("one", "two", "one", "two"):
+        assert glowc("compile", DIGITS, "-o", "out", "--name", name).status == 0
+        assert Path(f"out/{name}.c").exists()
+    assert Path("out/one.c").exists()
+    report = json.loads(Path("out/report.json").read_text())
+    assert {"one.c", "one.h"} <= set(report["other_files"])
+    assert not set(report["files"]) & set(report["other_files"])
+
+
 @pytest.mark.parametrize("name", ["../precious", "/precious", "..", "", "a/../../precious"])
 def test_report_that_lists_files_elsewhere_removes_none(glowc: Glowc, name: str) -> None:
     Path("precious").write_text("mine")
