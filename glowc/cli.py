@@ -207,6 +207,13 @@ def _bundle(source: Path, board: Board, options: CompileOptions, quiet: bool) ->
         yield load_bundle(Path(folder))
 
 
+def _note_core(info: BundleInfo, board: Board) -> None:
+    """Say on standard error that a bundle runs on a core that its kernels are not made for."""
+    made_for = info.report.get("cpu")
+    if made_for != board.cpu.name:
+        say(f"note: {info.folder} is made for {made_for}; on {board.cpu.name} it runs, if at all, slower", err=True)
+
+
 @app.command(
     help="Run a model on the host or under QEMU.\n\n"
     "Example: glowc run build/kws --board mps2-an386 --input in.npz --output out.npz"
@@ -229,6 +236,7 @@ def run(
     check_output(output)
     target = _target(source, board, cpu)
     with _bundle(source, target, options, as_json) as info:
+        _note_core(info, target)
         inputs = read_inputs(info, input_)
         with _progress(as_json) as progress:
             progress(f"building and running on {target.name}")
@@ -270,6 +278,7 @@ def bench(
     target = _target(source, board, cpu)
     start = time.perf_counter()
     with _bundle(source, target, options, as_json) as info:
+        _note_core(info, target)
         compile_s = None if source.is_dir() else round(time.perf_counter() - start, 3)
         inputs = read_inputs(info, input_) if input_ is not None else None
         with _progress(as_json) as progress:

@@ -241,7 +241,7 @@ def _spec(source: Path, graph: Graph, board: Board, options: CompileOptions, edg
     entry = options.entry_name or ""
     return BundleSpec(
         graph.name, board.cpu.name, board.cpu.align_bytes, options.opt, model_hash(source), options.text(), entry,
-        edge.exported,
+        edge.exported, features=board.cpu.features, cpu_flags=board.cpu.core_flags,
     )  # fmt: skip
 
 

@@ -194,6 +194,8 @@ def build_bundle(
     main.write_text(render_main(info.name, idents[0], idents[1], mode, info.report.get("entry_name") or ""))
     prefix = c_ident(info.name)
     defines = ["GLOW_PROFILE"] if profile else []
+    if board.cpu.name != info.report.get("cpu"):
+        defines.append("GLOW_ANY_CORE")
     if board.bare_metal:
         defines += _arena_sections(prefix.upper(), info, board)
     sources = [main, info.folder / f"{info.name}.c", info.folder / f"{info.name}_weights.c"]

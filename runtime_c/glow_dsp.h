@@ -9,7 +9,7 @@
 
 #include "glow_numeric.h"
 
-#if defined(__GNUC__) && defined(__thumb2__) && defined(__ARM_FEATURE_DSP) && defined(__ARM_FP)
+#if defined(__GNUC__) && defined(__thumb2__) && defined(__ARM_FEATURE_DSP) && defined(__ARM_FP) && !defined(GLOW_NO_ASM)
 #define GLOW_DSP_ASM 1
 #else
 #define GLOW_DSP_ASM 0

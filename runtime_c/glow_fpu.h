@@ -8,7 +8,7 @@
 
 #include "glow_numeric.h"
 
-#if defined(__GNUC__) && defined(__thumb2__) && defined(__ARM_FP)
+#if defined(__GNUC__) && defined(__thumb2__) && defined(__ARM_FP) && !defined(GLOW_NO_ASM)
 #define GLOW_FPU_ASM 1
 #else
 #define GLOW_FPU_ASM 0

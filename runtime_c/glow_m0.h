@@ -4,7 +4,7 @@
 
 #include "glow_thumb_base.h"
 
-#if !defined(__thumb2__)
+#if !GLOW_THUMB_ASM || !defined(__thumb2__)
 #if GLOW_THUMB_ASM
 
 #define GLOW_THUMB_SPAN 0x0F000001u /* from 2^-32 to the bits of 0.25: the products below fit 32 bits */

@@ -15,7 +15,7 @@
 #define GLOW_THUMB_NOINLINE
 #endif
 
-#if defined(__GNUC__) && defined(__thumb__)
+#if defined(__GNUC__) && defined(__thumb__) && !defined(GLOW_NO_ASM)
 #define GLOW_THUMB_ASM 1
 #else
 #define GLOW_THUMB_ASM 0

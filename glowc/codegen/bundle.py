@@ -20,7 +20,7 @@ from glowc.codegen.view import (
     TensorView,
     caller_names,
     const_views,
-    core_macros,
+    core_guard,
     kernel_headers,
     layer_views,
     literal_kernels,
@@ -48,6 +48,8 @@ class BundleSpec:
     entry_name: str = ""
     exported: Mapping[str, tuple[tuple[int, ...], str]] = field(default_factory=dict)
     macros: Mapping[str, tuple[int, str]] = field(default_factory=dict)
+    features: frozenset[str] = frozenset()
+    cpu_flags: tuple[str, ...] = ()  # of a compiler with gcc's options, for that core
 
 
 @dataclass(frozen=True, slots=True)
@@ -143,7 +145,8 @@ def render_bundle(
         "consts": list(consts.values()),
         "consts_need_math": any("INFINITY" in c.text or "NAN" in c.text for c in consts.values()),
         "needs_math": needs_math(program),
-        "core_macros": core_macros(program),
+        "guard": core_guard(program, spec.features),
+        "cpu_flags": " ".join(spec.cpu_flags),
         "kernel_headers": [*headers, *extern_headers],
         "extern_sources": list(extern_sources),
         "runtime_files": [*RUNTIME_FILES, *headers, *extern_headers],

@@ -318,16 +318,42 @@ def headers_of(instrs: Sequence[Instr]) -> list[str]:
     return sorted(found)
 
 
-_CORE_MACROS = {
-    "a32": "__arm__", "a64": "__aarch64__", "neon": "__ARM_NEON", "dot": "__ARM_FEATURE_DOTPROD",
-    "i8mm": "__ARM_FEATURE_MATMUL_INT8", "mve": "__ARM_FEATURE_MVE",
+# What is true, to a compiler, where a core lacks a feature (ACLE, section 5).
+_LACKING = {
+    "a32": "!defined(__arm__)", "a64": "!defined(__aarch64__)", "neon": "!defined(__ARM_NEON)",
+    "dot": "!defined(__ARM_FEATURE_DOTPROD)", "i8mm": "!defined(__ARM_FEATURE_MATMUL_INT8)",
+    "mve": "!defined(__ARM_FEATURE_MVE)",
+}  # fmt: skip
+# The same of features whose kernels have twins in portable C.
+_LACKING_TWINNED = {
+    "dsp": "!defined(__ARM_FEATURE_DSP)", "fpu": "!defined(__ARM_FP)", "thumb": "!defined(__thumb__)",
+    "thumb1": "defined(__thumb2__)", "thumb2": "!defined(__thumb2__)",
+    "vcvtn": "!defined(__ARM_FEATURE_DIRECTED_ROUNDING)",
 }  # fmt: skip
 
 
-def core_macros(program: Program) -> list[str]:
-    """Return what a compiler defines for cores with the instructions of the chosen variants (ACLE, section 5)."""
+@dataclass(frozen=True, slots=True)
+class Guard:
+    """What keeps a bundle from a core that it is not made for: conditions of the preprocessor, any of which is wrong.
+
+    Without `twins` the C cannot be compiled there; with them it can, and computes the same bytes slower.
+    """
+
+    lacking: tuple[str, ...] = ()
+    twins: bool = False
+
+
+def core_guard(program: Program, features: frozenset[str]) -> Guard:
+    """Return the guard of the chosen variants, for a CPU with these features; empty where all of them are plain C."""
     needs = {need for i in program.instrs if not i.is_marker for need in variant_of(i).needs}
-    return sorted(_CORE_MACROS[need] for need in needs & set(_CORE_MACROS))
+    hard = sorted(_LACKING[need] for need in needs & set(_LACKING))
+    if hard:
+        return Guard(tuple(hard))
+    if "dsp" in needs:  # the assembly of these kernels scales sums by the FPU
+        needs |= {"fpu"} & features
+    if {"thumb1", "thumb2"} & needs:
+        needs |= {"thumb"}
+    return Guard(tuple(sorted(_LACKING_TWINNED[need] for need in needs & set(_LACKING_TWINNED))), twins=True)
 
 
 def caller_names(program: Program, *views: Sequence[TensorView]) -> dict[str, str]:

@@ -34,6 +34,11 @@ class Cpu:
         return self.features.issuperset(features)
 
     @property
+    def core_flags(self) -> tuple[str, ...]:
+        """Return the compiler flags that name the core: those that are not about arithmetic."""
+        return tuple(flag for flag in self.cflags if flag.startswith("-m"))
+
+    @property
     def tool_prefix(self) -> str:
         """Return what precedes `gcc`, `nm` and the like: "arm-none-eabi-", or "" natively."""
         return self.cc.removesuffix("gcc")
