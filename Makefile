@@ -75,7 +75,7 @@ budgets: setup  ## record better sizes and instruction counts in tests/budgets.t
 docs: setup-quick  ## rewrite the generated tables of docs/
 	$(PY) scripts/make_docs.py
 
-.PHONY: bench bench-kernels bench-memory costs codegen-diff
+.PHONY: bench bench-kernels bench-memory costs stack codegen-diff
 bench: setup  ## measure the sample models on the boards
 	$(PY) scripts/bench.py
 
@@ -84,6 +84,9 @@ bench-kernels: setup  ## instructions per multiply-accumulate of single layers, 
 
 bench-memory: setup-quick  ## arena of the sample models under every memory plan
 	$(PY) scripts/bench_memory.py
+
+stack: setup  ## compare the computed worst case of the stack with the painted mark, all sample models
+	$(PY) scripts/stack.py
 
 costs: setup  ## measure single layers and fit what kernels cost: boards/_costs
 	$(PY) scripts/fit_costs.py

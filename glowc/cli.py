@@ -236,12 +236,12 @@ def run(
     check_output(output)
     target = _target(source, board, cpu)
     with _bundle(source, target, options, as_json) as info:
-        _note_core(info, target)
         inputs = read_inputs(info, input_)
         with _progress(as_json) as progress:
             progress(f"building and running on {target.name}")
             done = execute(info, target, inputs)
         arrays = {p.name: p.to_exported(done.outputs[p.name]) for p in info.outputs}
+    _note_core(info, target)
     _save(output, arrays)
     count = len(next(iter(arrays.values())))
     if as_json:
@@ -278,12 +278,12 @@ def bench(
     target = _target(source, board, cpu)
     start = time.perf_counter()
     with _bundle(source, target, options, as_json) as info:
-        _note_core(info, target)
         compile_s = None if source.is_dir() else round(time.perf_counter() - start, 3)
         inputs = read_inputs(info, input_) if input_ is not None else None
         with _progress(as_json) as progress:
             progress(f"building and counting on {target.name}")
             report = measure(info, target, inputs)
+    _note_core(info, target)
     report["compile_s"] = compile_s
     if as_json:
         say(json.dumps(report))

@@ -402,7 +402,9 @@ def _report(
 ) -> dict[str, object]:
     exported_dtypes = {name: change.exported.dtype.value for name, change in edge.changes.items()}
     live = live_bytes(program)
-    unmeasured = dict.fromkeys(("text_bytes", "rodata_bytes", "data_bytes", "bss_bytes", "stack_bytes"))
+    unmeasured = dict.fromkeys(
+        ("text_bytes", "rodata_bytes", "data_bytes", "bss_bytes", "stack_bytes", "stack_bound_bytes")
+    )
     layers = [
         {"name": layer.name, "op": layer.op, "kernel": layer.kernel, "macs": layer.macs, "insns": None,
          "arena_live_bytes": live[layer.index]}

@@ -5,13 +5,14 @@ from __future__ import annotations
 import json
 import tempfile
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
-from glowc.build import Elf, build_elf
+from glowc.build import Elf, UnboundedError, build_elf, stack_bounds
 from glowc.codegen.bundle import render_main
 from glowc.codegen.names import c_ident
 from glowc.errors import BoardError, InputError
@@ -252,13 +253,15 @@ def bench(info: BundleInfo, board: Board, inputs: Mapping[str, np.ndarray] | Non
     report: dict[str, Any] = json.loads(json.dumps(info.report))
     report["board"], report["run_cpu"] = board.name, board.cpu.name
     one = {name: a[:1] for name, a in (inputs or random_inputs(info)).items()}
-    if not board.runs:
-        with tempfile.TemporaryDirectory(prefix="glowc-bench-") as folder:
-            _add_sizes(report, build_bundle(info, board, Path(folder)), info)
-        return report
-    plain = execute(info, board, one, marks=board.counts_insns)
-    _add_sizes(report, plain.elf, info)
-    report["stack_bytes"] = plain.stack_bytes
+    with tempfile.TemporaryDirectory(prefix="glowc-bench-") as folder:
+        work, flags = Path(folder), _kept_entries(info, board)
+        if not board.runs:
+            elf = build_bundle(info, board, work, extra_flags=flags)
+            _add_sizes(report, elf, info)
+            return report | stack_report(info, board, elf)
+        plain = execute(info, board, one, marks=board.counts_insns, keep=work, extra_flags=flags)
+        _add_sizes(report, plain.elf, info)
+        report |= {"stack_bytes": plain.stack_bytes} | stack_report(info, board, plain.elf)
     if board.counts_insns:
         marks = plain.marks
         cost = marks[1] - marks[0]
@@ -266,6 +269,39 @@ def bench(info: BundleInfo, board: Board, inputs: Mapping[str, np.ndarray] | Non
         for layer, insns in zip(report["layers"], count_layers(info, board, one), strict=True):
             layer["insns"] = insns
     return report
+
+
+def entry_points(info: BundleInfo) -> tuple[str, ...]:
+    """Return the names of the functions that firmware may call to compute; a bundle has some of them."""
+    prefix = c_ident(info.name).lower()
+    entry = info.report.get("entry_name") or f"{prefix}_invoke"
+    names = (entry, *(f"{prefix}_{what}" for what in ("run", "begin", "push_rows", "reset")))
+    return tuple(name + end for name in names for end in ("", "_in"))
+
+
+def _kept_entries(info: BundleInfo, board: Board) -> list[str]:
+    """Return the flags that keep entry points in the image which the sample-feeding program does not call."""
+    return [f"-Wl,-u,{name}" for name in entry_points(info)] if board.cpu.family == "cortex-m" else []
+
+
+def bundle_entry(info: BundleInfo) -> str:
+    """Return the name of the function that the sample-feeding program calls to compute."""
+    prefix = c_ident(info.name).lower()
+    if info.report.get("input_stream") == "rows":
+        return f"{prefix}_push_rows"
+    if info.report.get("io_buffers") == "caller":
+        return str(info.report.get("entry_name") or f"{prefix}_invoke")
+    return f"{prefix}_run"
+
+
+def stack_report(info: BundleInfo, board: Board, elf: Elf) -> dict[str, Any]:
+    """Return the worst stack of any entry point, and of each; null where none can be computed."""
+    found: dict[str, int] = {}
+    if board.cpu.family == "cortex-m":
+        with suppress(UnboundedError):
+            found = stack_bounds(elf.path, board, entry_points(info))
+    points = [{"name": name, "stack_bound_bytes": bound} for name, bound in found.items()]
+    return {"stack_bound_bytes": max(found.values(), default=None), "entry_points": points}
 
 
 def count_layers(

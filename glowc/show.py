@@ -115,7 +115,8 @@ def bench_tables(report: dict[str, Any]) -> None:
         "", "bytes", title=f"{report['model']} on {report['board']} ({report['run_cpu']})", numbers=("bytes",)
     )
     for label, key in (
-        ("arena (RAM)", "arena_bytes"), ("stack high-water mark", "stack_bytes"), ("code", "text_bytes"),
+        ("arena (RAM)", "arena_bytes"), ("stack high-water mark", "stack_bytes"),
+        ("stack, worst case", "stack_bound_bytes"), ("code", "text_bytes"),
         ("constants of the model", "weights_bytes"), ("all read-only data", "rodata_bytes"),
         ("initialised data", "data_bytes"),
     ):  # fmt: skip

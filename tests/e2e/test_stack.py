@@ -1,0 +1,46 @@
+"""The computed worst case of the stack holds on boards: never below the painted mark, at most a quarter above it."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from glowc.build.listing import read_functions
+from glowc.build.stack import Bounds
+from glowc.driver import compile_model, write_bundle
+from glowc.execute import bundle_entry, execute, load_bundle, random_inputs, stack_report
+from glowc.target import load_board
+from tests.conftest import ROOT
+from tests.e2e.models import board_tools
+
+DIGITS = ROOT / "examples/digits/digits.onnx"
+
+
+@pytest.mark.qemu
+@pytest.mark.parametrize("name", ["microbit", "mps2-an385", "mps2-an386", "mps3-an547"])
+def test_bound_of_the_stack_is_true_and_tight(name: str, tmp_path: Path) -> None:
+    """`make stack` does the same with all sample models. Frames of plain C are those that gcc reports."""
+    board_tools(name)
+    board = load_board(name)
+    write_bundle(compile_model(DIGITS, board), tmp_path / "bundle")
+    info, work = load_bundle(tmp_path / "bundle"), tmp_path / "work"
+    work.mkdir()
+    done = execute(info, board, random_inputs(info), keep=work, extra_flags=["-fstack-usage"])
+    report = stack_report(info, board, done.elf)
+    bounds = {point["name"]: point["stack_bound_bytes"] for point in report["entry_points"]}
+    assert done.stack_bytes <= bounds[bundle_entry(info)] <= 1.25 * done.stack_bytes
+    functions = read_functions(done.elf.path, board)
+    frames = dict(line.rsplit(":", 1)[-1].split("\t")[:2] for line in _usage(work))
+    compared = 0
+    for function, insns in functions.items():
+        if function not in frames or any(i.is_call or (i.is_branch and i.target[1] != function) for i in insns.insns):
+            continue
+        own = Bounds(functions, [function]).of(function)
+        assert own >= int(frames[function]), function  # more where inline assembly pushes
+        compared += own == int(frames[function])
+    assert compared >= 3
+
+
+def _usage(work: Path) -> list[str]:
+    return [line for path in (work / "model.obj").glob("digits*.su") for line in path.read_text().splitlines()]
