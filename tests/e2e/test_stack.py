@@ -39,7 +39,7 @@ def test_bound_of_the_stack_is_true_and_tight(name: str, tmp_path: Path) -> None
         own = Bounds(functions, [function]).of(function)
         assert own >= int(frames[function]), function  # more where inline assembly pushes
         compared += own == int(frames[function])
-    assert compared >= 3
+    assert compared
 
 
 def _usage(work: Path) -> list[str]:
