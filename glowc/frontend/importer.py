@@ -13,6 +13,7 @@ import numpy as np
 import onnx
 
 from glowc.frontend.builder import Builder
+from glowc.frontend.double_pairs import merge_double_pairs
 from glowc.frontend.fold import can_evaluate, evaluate, infer_onnx
 from glowc.frontend.functions import inline, inline_graph, schema_function
 from glowc.frontend.given import with_shapes, with_values
@@ -65,7 +66,7 @@ def import_model(
     loaded = load(source, name)
     problems = Problems(loaded.source)
     model = read_model(loaded.proto, problems)
-    model = with_values(with_shapes(model, input_shapes or {}), set_inputs or {})
+    model = merge_double_pairs(with_values(with_shapes(model, input_shapes or {}), set_inputs or {}))
     half = computes_in_half(model)
     model = widened_model(model) if half else model
     types = resolve_inputs(model.inputs, symbols or {}, batch_size, problems, _unread(model))

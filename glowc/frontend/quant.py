@@ -96,7 +96,7 @@ def _emit_blocks(node: OnnxNode, b: Builder, array: np.ndarray) -> None:
     bits = 4 if kind in _WIDER else 8
     scale = b.need_value(node.inputs[1], "the scale").astype(np.float32)
     zero = b.need_value(node.input(2), "the zero point") if node.input(2) else np.zeros(scale.shape, array.dtype)
-    _check_scale(scale)
+    _check_finite(scale)
     axis, block, half = _axis(node, 2), node.int_("block_size", 0), (1 << (bits - 1)) if kind.is_signed else 0
     wanted = tuple(-(-d // block) if i == axis else d for i, d in enumerate(array.shape))
     if scale.shape != wanted or zero.shape != wanted:
@@ -118,7 +118,7 @@ def _must_fold(node: OnnxNode, array: np.ndarray) -> bool:
 def _fold(node: OnnxNode, b: Builder, array: np.ndarray) -> np.ndarray:
     scale = b.need_value(node.inputs[1], "the scale").astype(np.float32)
     zero = b.need_value(node.input(2), "the zero point") if node.input(2) else None
-    _check_scale(scale)
+    _check_finite(scale)
     block = node.int_("block_size", 0)
     if not block:
         return evaluate(node, [array, scale, zero])[0].astype(np.float32)
@@ -157,14 +157,26 @@ def make_params(scale: np.ndarray, zero: np.ndarray | None, x: TensorType, dtype
     return QuantParams(tuple(map(float, scales)), tuple(map(int, points)), axis)
 
 
+def _check_finite(scale: np.ndarray) -> None:
+    """Scales that only multiply constants may be 0 (of a block of zeros) or negative: onnxruntime's symmetric 4-bit
+    quantiser gives the sign to blocks whose largest weight is positive, because there are more negative codes.
+    """
+    bad = scale[~np.isfinite(scale)].reshape(-1)
+    if bad.size:
+        raise NodeError(f"scale {bad[0]} must be a number ({bad.size} of {scale.size} scales)")
+
+
 def _check_scale(scale: np.ndarray) -> None:
     bad = scale[~(np.isfinite(scale) & (scale > 0))].reshape(-1)
     if bad.size:
         where = f" ({bad.size} of {scale.size} scales)" if scale.size > 1 else ""
         hint = "quantise the model again; calibration data of zeros give such scales"
         if np.isinf(bad[0]):
-            hint = "the calibration met infinite values, such as a mask of -inf: use a finite mask (-10000), or leave"
-            hint += " the node out (nodes_to_exclude), and quantise the model again"
+            hint = "every number has the same code then, in onnxruntime too: the calibration met infinite values,"
+            hint += " such as a mask of -inf. Use a finite mask (-10000), or leave the node out (nodes_to_exclude),"
+            hint += " and quantise the model again"
+        elif bad[0] < 0:
+            hint = "only weights by blocks have scales of either sign; quantise the model again"
         raise NodeError(f"scale {bad[0]} must be a positive number{where}", hint)
 
 

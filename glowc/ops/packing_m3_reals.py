@@ -22,7 +22,8 @@ _HEADER = "glow_thumb_reals.h"
 
 def _accepts_softmax(instr: Instr) -> bool:
     """Accept a whole number of steps."""
-    return 1.0 <= float(instr.params["steps"]) < _MOST_STEPS
+    steps = float(instr.params["steps"])
+    return 1.0 <= steps < _MOST_STEPS and steps.is_integer()
 
 
 def _softmax_plan(instr: Instr) -> Mapping[str, ParamValue]:

@@ -3,8 +3,10 @@
 int8: e[q] = exp((q - max) * sx) from a float32 table over the 256 differences, summed in index order in float32;
 y = rne((e * floor(1 / sy)) / sum) + zy, each operation in float32. Evidence: com.microsoft QLinearSoftmax of
 onnxruntime 1.31 on x86-64, 24 million outputs over 60 random lengths, scales and output scales, all equal
-(tests/ops/test_softmax.py repeats a part). Where floor(1 / sy) is over 148 * n onnxruntime overflows, and where sy is
-over 1 it gives only zeros; ONNX's definition stands there.
+(tests/ops/test_softmax.py repeats a part). Between int8 and uint8 codes (attribute `mixed`) onnxruntime has no
+integer kernel, and 1 / sy in the place of floor(1 / sy) gives what it computes in float: 32,528 outputs, all equal.
+Where floor(1 / sy) is over 148 * n onnxruntime overflows, and where sy is over 1 it gives only zeros; ONNX's
+definition stands there.
 Float: exp(x - max) / sum with the sum in index order; libm's exp and other orders of the sum differ, hence a relative
 tolerance of 1e-5 (LogSoftmax: absolute 1e-5).
 The table takes 1,024 bytes, and as products of two entries of small tables (glowc/graph/exp_factors.py) 136. Small
@@ -38,6 +40,10 @@ def infer(node: Node, in_types: MaybeTypes) -> Types:
     if not (x.dtype.is_float or x.dtype in (DType.S8, DType.U8)):
         raise OpError(f"softmax of {x}")
     return (x,)
+
+
+def _steps(node: Node, out_scale: float) -> F32:
+    return F32(1) / F32(out_scale) if node.int_("mixed") else softmax_steps(out_scale)
 
 
 def _running_sum(e: np.ndarray) -> np.ndarray:
@@ -79,7 +85,7 @@ def reference(log: bool) -> Callable[[Call], tuple[np.ndarray, ...]]:
         elif log or x.itemsize != 1:
             raise OpError(f"no integer form of {call.node.op} for {call.in_types[0]}")
         else:
-            table, steps = softmax_exp_table(qx.scale[0], x.shape[1]), softmax_steps(qy.scale[0])
+            table, steps = softmax_exp_table(qx.scale[0], x.shape[1]), _steps(call.node, qy.scale[0])
             y = softmax_codes(x, table, steps, qy.zero_point[0], out.dtype)
         return (y.reshape(out.shape).astype(out.dtype.numpy),)
 
@@ -102,7 +108,7 @@ def lower(log: bool) -> Callable[[Node, LowerCtx], None]:
         factors = exp_factors(qx.scale[0], dims[1]) if x.type.elements < _MANY_ELEMENTS else None
         entries = softmax_exp_table(qx.scale[0], dims[1]) if factors is None else factors
         table = ctx.const(entries, f"{node.name}_exp")
-        params |= {"out_zp": qy.zero_point[0], "steps": float(softmax_steps(qy.scale[0]))}
+        params |= {"out_zp": qy.zero_point[0], "steps": float(_steps(node, qy.scale[0]))}
         kernel = "softmax_s8" if factors is None else "softmax_s8p"
         ctx.emit(kernel, {"in": x, "table": table, "out": y}, params)
 
@@ -142,8 +148,8 @@ KERNELS = (
 )  # fmt: skip
 
 OPS = (
-    OpDef("Softmax", infer, reference(False), lower(False), attrs=frozenset({"axis"}), max_version=13, int8=True,
-          doc="exp(x) / sum(exp(x)) along an axis"),
+    OpDef("Softmax", infer, reference(False), lower(False), attrs=frozenset({"axis", "mixed"}), max_version=13,
+          int8=True, doc="exp(x) / sum(exp(x)) along an axis"),
     OpDef("LogSoftmax", infer, reference(True), lower(True), attrs=frozenset({"axis"}), max_version=13,
           doc="logarithm of Softmax"),
 )  # fmt: skip

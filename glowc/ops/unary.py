@@ -1,9 +1,9 @@
 """Elementwise operators of one input: Relu, Clip, Sigmoid, Tanh, HardSwish, Gelu, Exp, ... (table FUNCTIONS).
 
 int8: a table of 256 codes made at compile time: the function in float64, rounded to float32, then quantised; exact
-by construction. HardSigmoid and HardSwish: each operation in float32, as onnxruntime does, whose ties are many
-(evidence: 150 random pairs of scales, all 38,400 codes equal; in float64 7 and 10 differ). int16: dequantised,
-computed in float32 and quantised again.
+by construction. HardSigmoid, HardSwish and Softsign: each operation in float32, as onnxruntime does, as their ties are
+many (evidence: 150 random pairs of scales, all 38,400 codes equal; in float64 7 and 10 differ; Softsign 396 pairs).
+int16: dequantised, computed in float32 and quantised again.
 Float: one C expression per function in the element type, with libm where the mathematics needs it; numpy, glibc,
 newlib and onnxruntime differ in the last places of libm's functions, hence a relative and absolute tolerance
 of 1e-5 (1e-6 of the largest intermediate). Rounding of Round: half to even. Functions of integers: Relu, Clip,
@@ -28,7 +28,7 @@ from glowc.ops.quantize import emit_lut
 from glowc.ops.strided import present
 from glowc.ops.unary_table import FUNCTIONS, Unary
 
-_SINGLE = frozenset({"hard_sigmoid", "hard_swish"})
+_SINGLE = frozenset({"hard_sigmoid", "hard_swish", "softsign"})
 INTEGERS = frozenset({"relu", "clip", "abs", "neg", "sign", "not", "bit_not"})
 
 

@@ -104,7 +104,9 @@ FUNCTIONS: Mapping[str, Unary] = {
     "thresholded_relu": Unary(
         "x above alpha, else 0", "x > a ? x : 0", lambda x, a, b: np.where(x > a, x, 0), (("alpha", 1.0),)),
     "softplus": Unary("log(1 + exp(x))", "fmaxF(x, K(0.0)) + log1pF(expF(-fabsF(x)))", _softplus),
-    "softsign": Unary("x / (1 + |x|)", "x / (K(1.0) + fabsF(x))", lambda x, a, b: x / (_kind(x)(1) + np.abs(x))),
+    "softsign": Unary(  # the product is onnxruntime's, which decides ties of codes
+        "x / (1 + |x|)", "x * (K(1.0) / (K(1.0) + fabsF(x)))",
+        lambda x, a, b: x * (_kind(x)(1) / (_kind(x)(1) + np.abs(x)))),
     "mish": Unary(
         "x * tanh(softplus(x))", "x * tanhF(fmaxF(x, K(0.0)) + log1pF(expF(-fabsF(x))))",
         lambda x, a, b: x * np.tanh(_softplus(x))),

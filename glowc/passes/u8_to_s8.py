@@ -20,7 +20,7 @@ _READ_BITS = frozenset(("AssignQuant", "Cast", "FlipSign", "BitShift", "BitwiseA
 _ROUNDED_WITH_ZERO = frozenset(("Add", "Mul", "AveragePool"))
 """Operators that add the zero point before they round."""
 
-_OF_ONE_TYPE = frozenset(("Add", "Mul"))
+_OF_ONE_TYPE = frozenset(("Add", "Mul", "Softmax"))
 """Operators that onnxruntime computes in float32 where operands and result are not all of one type."""
 
 
@@ -39,7 +39,7 @@ class U8ToS8(GraphPass):
             return graph
         editor = GraphEditor(graph)
         for node in editor.each("QuantizeLinear"):
-            _mark_sum(node, editor)
+            _mark_kinds(node, editor)
         for node in editor.each("Resize"):
             if node.int_("truncate") and editor.types[node.outputs[0]].dtype == DType.U8:
                 editor.update(node, attrs={**node.attrs, "unsigned": 1})
@@ -58,14 +58,14 @@ class U8ToS8(GraphPass):
         return editor.finish()
 
 
-def _mark_sum(node: Node, editor: GraphEditor) -> None:
+def _mark_kinds(node: Node, editor: GraphEditor) -> None:
     """Let an operator remember that its codes are uint8, or mixed, where onnxruntime's last rounding depends on it."""
     source, kind = editor.producer(node.inputs[0]), editor.types[node.outputs[0]].dtype
-    if source is None or source.op not in _ROUNDED_WITH_ZERO:
+    if source is None:
         return
     if source.op in _OF_ONE_TYPE and _kinds(source, editor) - {kind}:
         editor.update(source, attrs={**source.attrs, "mixed": 1})
-    elif kind == DType.U8:
+    elif source.op in _ROUNDED_WITH_ZERO and kind == DType.U8:
         editor.update(source, attrs={**source.attrs, "unsigned": 1})
 
 
