@@ -44,6 +44,8 @@ from glowc.time_form import form_in_time
 from glowc.tuned import read_tuned
 
 Progress = Callable[[str], None]
+# Scales of any size are computed with as the target computes: an overflow is infinity, and no warning to anybody.
+SILENT = np.errstate(all="ignore")
 
 
 def _silent(_: str) -> None:
@@ -131,6 +133,7 @@ class Compiled:
         return self.planned.plan
 
 
+@SILENT
 def compile_model(
     source: Path, board: Board, options: CompileOptions | None = None, progress: Progress = _silent,
     order: Callable[[Sequence[Layer]], Order] | None = None,
@@ -179,6 +182,7 @@ def compile_model(
     return Compiled(board, options, imported, graph, program, planned, selection, bundle, edge, report)
 
 
+@SILENT
 def optimise(source: Path, options: CompileOptions) -> Graph:
     """Return the graph of `source` behind the passes, or behind `options.stop_after`."""
     graph, _ = _edge(import_graph(source, options), options)

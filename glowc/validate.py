@@ -24,6 +24,7 @@ from glowc.target import Board
 Arrays = dict[str, np.ndarray]
 
 
+@np.errstate(all="ignore")
 def validate_model(
     model: Path,
     board: Board,

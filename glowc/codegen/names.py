@@ -57,7 +57,7 @@ def c_values(array: np.ndarray) -> list[str]:
     """Return the elements as C literals, in row-major order."""
     flat = np.ascontiguousarray(array).reshape(-1)
     if flat.dtype.kind == "f":
-        return [_float(v, flat.dtype.itemsize) for v in flat]
+        return _floats(flat)
     if flat.dtype.kind == "b":
         return ["1" if v else "0" for v in flat]
     values = flat.tolist()
@@ -74,15 +74,21 @@ def _integer(value: int, dtype: np.dtype[np.generic]) -> str:
     return "INT32_MIN" if value == -(2**31) else str(value)
 
 
-def _float(value: np.floating, bytes_: int) -> str:
-    suffix = "f" if bytes_ == 4 else ""
-    if bytes_ == 2:
-        return str(int(np.asarray(value, np.float16).view(np.uint16)))
-    if np.isnan(value):
+def _floats(flat: np.ndarray) -> list[str]:
+    """Return the shortest literals of the same numbers; millions of weights, hence no test for each of them."""
+    if flat.dtype.itemsize == 2:
+        return [str(v) for v in flat.view(np.uint16).tolist()]
+    suffix = "f" if flat.dtype.itemsize == 4 else ""
+    texts = [np.format_float_scientific(v, unique=True, trim="0") + suffix for v in flat]
+    for i in np.flatnonzero((flat == 0) | ~np.isfinite(flat)):
+        texts[i] = _special(float(flat[i]), suffix)
+    return texts
+
+
+def _special(value: float, suffix: str) -> str:
+    if value != value:
         return "NAN"
-    if np.isinf(value):
-        return "INFINITY" if value > 0 else "-INFINITY"
-    return np.format_float_scientific(value, unique=True, trim="0") + suffix if value else f"0.0{suffix}"
+    return ("INFINITY" if value > 0 else "-INFINITY") if value else f"0.0{suffix}"
 
 
 def c_lines(array: np.ndarray, width: int = 108) -> str:

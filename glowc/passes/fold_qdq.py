@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
 from dataclasses import replace
 from typing import ClassVar
@@ -20,6 +21,10 @@ WEIGHTED = ("Conv", "ConvTranspose", "FullyConnected")
 _WEIGHT_AXIS = {"Conv": 0, "FullyConnected": 0, "ConvTranspose": 1}
 _CODES = (DType.S8, DType.U8, DType.S16, DType.U16)
 SCALE_TOLERANCE = 1e-3
+# Operators that multiply by quotients of scales; sums times a larger quotient than this could leave float32.
+_PRODUCTS = ("Conv", "ConvTranspose", "FullyConnected", "MatMul", "Mul")
+_SUMS = ("Add", "Sub", "AveragePool", "ReduceMean", "ReduceSum", "Resize")
+LARGEST_QUOTIENT = 2.0**90
 
 
 class FoldQdq(RewritePass):
@@ -45,7 +50,7 @@ class FoldQdq(RewritePass):
         inputs = _weighted(op, editor, ctx) if op.op in WEIGHTED else _plain(op, editor)
         if inputs is None or editor.types[inputs[0]].dtype.bits != editor.types[out].dtype.bits:
             return False
-        if not _accepted(op, inputs, out, editor) or not _has_product(op, inputs, out, editor):
+        if not all(fits(op, inputs, out, editor) for fits in (_accepted, _has_product, _quotients_fit)):
             return False
         if not _sums_fit(op, inputs, editor):
             ctx.warn(f"{op.label}: its sums may leave int32; it stays float")
@@ -158,8 +163,20 @@ def _sums_fit(op: Node, inputs: tuple[str, ...], editor: GraphEditor) -> bool:
 
 def _has_product(op: Node, inputs: tuple[str, ...], out: str, editor: GraphEditor) -> bool:
     """Say whether a product of operands that were not of one type is one of int8 codes."""
-    qa, qb, qy = (editor.types[name].quant for name in (*inputs[:2], out)) if op.int_("mixed") else (None,) * 3
-    return op.op != "Mul" or qa is None or qb is None or qy is None or product_half(op, qa, qb, qy) is not None
+    if op.op != "Mul" or not op.int_("mixed"):
+        return True
+    qa, qb, qy = (editor.types[name].quant for name in (*inputs[:2], out))
+    return qa is None or qb is None or qy is None or product_half(op, qa, qb, qy) is not None
+
+
+def _quotients_fit(op: Node, inputs: tuple[str, ...], out: str, editor: GraphEditor) -> bool:
+    """Say whether quotients of scales are finite in float32; calibration of huge values may give others."""
+    scales = [max(q.scale) for name in inputs[:2] if name and (q := editor.types[name].quant) is not None]
+    quant = editor.types[out].quant
+    if quant is None or op.op not in (*_PRODUCTS, *_SUMS):
+        return True
+    largest = math.prod(scales) if op.op in _PRODUCTS else max(scales, default=0.0)
+    return largest / min(quant.scale) < LARGEST_QUOTIENT
 
 
 def _accepted(op: Node, inputs: tuple[str, ...], out: str, editor: GraphEditor) -> bool:

@@ -2,13 +2,18 @@
 
 from __future__ import annotations
 
+import re
+from pathlib import Path
+
 import numpy as np
 import onnx
 import pytest
 
+from glowc.driver import CompileOptions, compile_model
 from glowc.errors import ModelError
 from glowc.frontend import import_model
 from glowc.graph.interp import run_graph
+from glowc.target import load_board
 from tests.unit.quirk_models import Net, codes, feed, ops, optimised, same_as_onnxruntime
 
 S8 = np.int8
@@ -187,3 +192,25 @@ def test_infinite_scale_is_refused_with_what_it_means() -> None:
         import_model(net.build({"y": "s8"}))
     assert "scale inf must be a positive number" in str(caught.value)
     assert "every number has the same code then" in str(caught.value.hint)
+
+
+@pytest.mark.parametrize("op", ["Add", "Sub", "Mul", "MatMul", "Softmax", "AveragePool"])
+@pytest.mark.parametrize(
+    ("scale", "out_scale"), [(1.0, 1e-45), (3e38, 1e-20), (1e-45, 1e-40), (1e-40, 0.1), (2.7e36, 1 / 256)]
+)
+@pytest.mark.filterwarnings("error")
+def test_scales_near_the_ends_of_float32_compile_in_silence(
+    op: str, scale: float, out_scale: float, tmp_path: Path
+) -> None:
+    net = Net()
+    net.input("x", "s8[1,1,8,8]")
+    net.dq("x", scale, S8(3))
+    two = {"inputs": "x_r x_r"} if op in ("Add", "Sub", "Mul", "MatMul") else {"inputs": "x_r"}
+    net.op(op, two["inputs"], "p", **({"kernel_shape": [2, 2]} if op == "AveragePool" else {}))
+    net.q("p", out_scale, S8(-7), "y")
+    path = tmp_path / "net.onnx"
+    onnx.save(net.build({"y": "s8"}), path)
+    for board in ("mps2-an385", "mps3-an547"):
+        compiled = compile_model(path, load_board(board), CompileOptions(plan="plain"))
+        text = "".join(compiled.bundle.files.values())
+        assert not re.search(r"\b(inf|nan)f?\b", text)
