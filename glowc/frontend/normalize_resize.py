@@ -35,8 +35,7 @@ def resize(node: OnnxNode, b: Builder) -> None:
         attrs |= _roi(_floats(b, node.input(1)), x.rank, axes)
         attrs["extrapolation_value"] = node.float_("extrapolation_value", 0.0)
     if sizes:
-        full = _sizes(node, x, [round(s) for s in sizes], axes)
-        scale = [n / d for n, d in zip(full, x.shape, strict=True)]
+        full, scale = _sizes(node, x, [round(s) for s in sizes], axes)
         _emit(node, b, x, scale, full, attrs)
         return
     _emit(node, b, x, _full_scales(scales, axes, x), None, attrs)
@@ -82,19 +81,22 @@ def _full_scales(scales: tuple[float, ...], axes: tuple[int, ...] | None, x: Ten
     return full
 
 
-def _sizes(node: OnnxNode, x: TensorType, sizes: list[int], axes: tuple[int, ...] | None) -> list[int]:
+def _sizes(
+    node: OnnxNode, x: TensorType, sizes: list[int], axes: tuple[int, ...] | None
+) -> tuple[list[int], list[float]]:
+    """Return the size and the scale of every axis; axes that keep their ratio have one scale, before rounding."""
     wanted = list(range(x.rank)) if axes is None else [axis_of(a, x.rank) for a in axes]
     if len(sizes) != len(wanted):
         raise NodeError(f"sizes {sizes} for {x}")
     policy = node.str_("keep_aspect_ratio_policy", "stretch")
-    if policy != "stretch":
-        ratios = [n / x.shape[a] for n, a in zip(sizes, wanted, strict=True)]
-        ratio = min(ratios) if policy == "not_larger" else max(ratios)
-        sizes = [math.floor(ratio * x.shape[a] + 0.5) for a in wanted]
-    full = list(x.shape)
-    for axis, size in zip(wanted, sizes, strict=True):
-        full[axis] = size
-    return full
+    ratios = [n / x.shape[a] for n, a in zip(sizes, wanted, strict=True)]
+    if policy != "stretch" and ratios:
+        ratios = [min(ratios) if policy == "not_larger" else max(ratios)] * len(ratios)
+        sizes = [math.floor(ratio * x.shape[a] + 0.5) for ratio, a in zip(ratios, wanted, strict=True)]
+    full, scales = list(x.shape), [1.0] * x.rank
+    for axis, size, ratio in zip(wanted, sizes, ratios, strict=True):
+        full[axis], scales[axis] = size, ratio
+    return full, scales
 
 
 def _emit(
@@ -106,7 +108,9 @@ def _emit(
     attrs: dict[str, AttrValue],
 ) -> None:
     final = sizes or [math.floor(d * s) for d, s in zip(x.shape, scales, strict=True)]
-    if tuple(final) == x.shape and all(s == 1.0 for s in scales):
+    crop = attrs["coordinate_transformation_mode"] == "tf_crop_and_resize"
+    # onnxruntime and PyTorch copy what keeps its shape, also where a scale is not 1.
+    if tuple(final) == x.shape and (not crop or all(s == 1.0 for s in scales)):
         b.emit("Identity", node.inputs[:1], {}, node.outputs)
         return
     if attrs["mode"] == "linear" and x.dtype in (DType.S8, DType.U8):

@@ -194,6 +194,29 @@ def test_infinite_scale_is_refused_with_what_it_means() -> None:
     assert "every number has the same code then" in str(caught.value.hint)
 
 
+@pytest.mark.parametrize("mode", ["linear", "nearest", "cubic"])
+def test_resize_to_the_same_shape_copies_whatever_the_scale(mode: str) -> None:
+    net = Net()
+    net.input("x", "f32[1,2,4,7]")
+    net.const("scales", np.asarray([1, 1, 1.1, 1.05], np.float32))
+    net.op("Resize", "x _ scales", "y", mode=mode)
+    x = {"x": RNG.normal(size=(1, 2, 4, 7)).astype(np.float32)}
+    same_as_onnxruntime(net.build({"y": "f32"}), x)
+
+
+@pytest.mark.parametrize("policy", ["not_larger", "not_smaller"])
+@pytest.mark.parametrize("mode", ["linear", "nearest", "cubic"])
+def test_resize_that_keeps_the_ratio_has_one_scale(mode: str, policy: str) -> None:
+    """The ratio itself, not the rounded size by the old one."""
+    net = Net(19)
+    net.input("x", "f32[1,2,4,7]")
+    net.const("sizes", np.asarray([9, 6]))
+    attrs = {"mode": mode, "keep_aspect_ratio_policy": policy, "coordinate_transformation_mode": "asymmetric"}
+    net.op("Resize", "x _ _ sizes", "y", axes=[2, 3], **attrs)
+    x = {"x": RNG.normal(size=(1, 2, 4, 7)).astype(np.float32)}
+    same_as_onnxruntime(net.build({"y": "f32"}), x, tolerance=1e-6)
+
+
 @pytest.mark.parametrize("op", ["Add", "Sub", "Mul", "MatMul", "Softmax", "AveragePool"])
 @pytest.mark.parametrize(
     ("scale", "out_scale"), [(1.0, 1e-45), (3e38, 1e-20), (1e-45, 1e-40), (1e-40, 0.1), (2.7e36, 1 / 256)]
