@@ -47,6 +47,17 @@ test-e2e: setup  ## models x boards under QEMU
 test-real: setup  ## pretrained models that Python packages ship, compiled and compared with onnxruntime (10 minutes)
 	$(PY) scripts/real_models.py
 
+.PHONY: fuzz fuzz-import fuzz-bytes
+fuzz: setup  ## new random networks against onnxruntime: SECONDS=600, SEED=the first one, BOARD=also run there
+	$(PY) scripts/fuzz.py --seconds $(or $(SECONDS),600) $(if $(SEED),--first $(SEED)) $(if $(BOARD),--board $(BOARD))
+
+fuzz-import: setup  ## mutated models through the compiler: SECONDS=600, SEED=the first one
+	$(PY) scripts/fuzz_import.py --seconds $(or $(SECONDS),600) $(if $(SEED),--first $(SEED))
+
+fuzz-bytes: setup  ## bytes as models, guided by coverage (atheris): SECONDS=600
+	$(PY) -m pip install -q atheris
+	$(PY) scripts/fuzz_bytes.py -max_total_time=$(or $(SECONDS),600) -timeout=10 -rss_limit_mb=1500
+
 .PHONY: onnx-backend
 onnx-backend: setup  ## ONNX's own node tests: counts, wrong answers, what is not supported
 	$(PY) scripts/onnx_backend.py --show reasons

@@ -161,10 +161,11 @@ def _print(value: ParamValue, is_float: bool) -> str:
 def signature(instr: Instr, fn: str, struct: ArgsStruct | None) -> str:
     """Return `static void fn(...)`: operands in order, argument struct, output rows.
 
-    Operands that may overlap, in place or row by row, are not `restrict`.
+    Operands that may overlap, in place or row by row, or begin at one address are not `restrict`.
     """
     kernel, variant = get_kernel(instr.kernel), variant_of(instr)
-    shared = {*kernel.in_place, "in"} if variant.in_place or kernel.row_window is not None else set()
+    overlaps = variant.in_place or kernel.row_window is not None or kernel.one_buffer
+    shared = {*kernel.in_place, "in"} if overlaps else set()
     shared |= {r for r, a in kernel.roles if a is not Access.IN} if shared else set()
     args = []
     for operand in instr.operands:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any
@@ -13,6 +14,7 @@ from onnx import numpy_helper
 from glowc.frontend.problems import NodeError, Problems
 
 DEFAULT_DOMAINS = ("", "ai.onnx")
+LARGEST_SPARSE_ELEMENTS = 1 << 24
 OLDEST_IR, OLDEST_OPSET = 3, 7
 
 Dim = int | str | None
@@ -145,7 +147,10 @@ def read_consts(graph: onnx.GraphProto, problems: Problems) -> dict[str, np.ndar
         except (ValueError, TypeError, NodeError) as error:
             problems.add(f'initialiser "{tensor.name}" of shape {list(tensor.dims)}: {error}', "export the model again")
     for sparse in graph.sparse_initializer:
-        result[sparse.values.name] = dense(sparse)
+        try:
+            result[sparse.values.name] = dense(sparse)
+        except NodeError as error:
+            problems.add(f'sparse initialiser "{sparse.values.name}": {error}', "export the model again")
     return result
 
 
@@ -162,13 +167,18 @@ def to_array(tensor: onnx.TensorProto) -> np.ndarray:
 
 
 def dense(sparse: onnx.SparseTensorProto) -> np.ndarray:
-    """Return a sparse tensor as an ordinary array."""
+    """Return a sparse tensor as an ordinary array. Raises NodeError when it is damaged or too large."""
     values, indices = to_array(sparse.values), to_array(sparse.indices)
+    if any(d < 0 for d in sparse.dims) or math.prod(sparse.dims) > LARGEST_SPARSE_ELEMENTS:
+        raise NodeError(f"its shape {list(sparse.dims)} is no shape of at most {LARGEST_SPARSE_ELEMENTS:,} elements")
     result = np.zeros(tuple(sparse.dims), values.dtype)
-    if indices.ndim == 1:
-        result.reshape(-1)[indices] = values
-    else:
-        result[tuple(indices.T)] = values
+    try:
+        if indices.ndim == 1:
+            result.reshape(-1)[indices] = values
+        else:
+            result[tuple(indices.T)] = values
+    except (IndexError, ValueError) as error:
+        raise NodeError(f"its indices do not fit its shape {list(sparse.dims)}") from error
     return result
 
 

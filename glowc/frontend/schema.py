@@ -6,6 +6,7 @@ from collections.abc import Callable, Mapping
 from functools import cache
 from typing import Any
 
+import numpy as np
 import onnx
 
 from glowc.frontend.fold import find_schema
@@ -62,7 +63,7 @@ def check_types(node: OnnxNode, types: Mapping[str, TensorType]) -> None:
     for key, value in node.attrs.items():
         wanted = str(kinds[key].type.name) if key in kinds else ""
         if wanted in _ATTRIBUTES and not _ATTRIBUTES[wanted](value):
-            raise NodeError(f"attribute {key} = {value!r} is not of the type {wanted.lower()}")
+            raise NodeError(f"attribute {key} = {_shown(value)} is not of the type {wanted.lower()}")
     allowed = {c.type_param_str: c.allowed_type_strs for c in schema.type_constraints}
     bound: dict[str, str] = {}
     for index, name in enumerate(node.inputs):
@@ -76,11 +77,17 @@ def check_types(node: OnnxNode, types: Mapping[str, TensorType]) -> None:
             raise NodeError(f'input {index} ("{name}") is {types[name]}, but other inputs are {bound[variable][7:-1]}')
 
 
+def _shown(value: object) -> str:
+    text = repr(value)
+    return text if len(text) < 80 else f"{text[:76]} ..."
+
+
 _ATTRIBUTES: Mapping[str, Callable[[object], bool]] = {
     "INT": lambda v: isinstance(v, int), "FLOAT": lambda v: isinstance(v, float | int),
     "STRING": lambda v: isinstance(v, str),
     "INTS": lambda v: isinstance(v, tuple) and all(isinstance(i, int) for i in v),
     "FLOATS": lambda v: isinstance(v, tuple) and all(isinstance(i, float | int) for i in v),
+    "GRAPH": lambda v: isinstance(v, onnx.GraphProto), "TENSOR": lambda v: isinstance(v, np.ndarray),
 }  # fmt: skip
 _KINDS = {
     DType.F16: "tensor(float16)", DType.F32: "tensor(float)", DType.F64: "tensor(double)", DType.S4: "tensor(int4)",

@@ -252,7 +252,8 @@ class KernelDef:
     fills the output arrays in numpy. `template` names the template file when several kernels share one.
     `row_window(params, y)` are the rows [first, last) of operand `in` that output row y reads: set where a spatial
     kernel reads no others. `length` is the parameter that counts the elements of an elementwise kernel, which
-    reads and writes in index order; it then also works on a part of its tensors. A plugin's kernel may be the C
+    reads and writes in index order; it then also works on a part of its tensors. `one_buffer`: operands may begin at
+    the same address, of which the kernel reads and writes different parts. A plugin's kernel may be the C
     function `extern` instead of a template: operands, then params and float_params; `extern_header` declares it, and
     `extern_sources`, which go into the bundle, define it.
     """
@@ -270,6 +271,7 @@ class KernelDef:
     needs_math: bool = False
     row_window: Callable[[Mapping[str, ParamValue], int], tuple[int, int]] | None = None
     length: str = ""
+    one_buffer: bool = False
     extern: str = ""
     extern_header: str = ""
     extern_sources: tuple[str, ...] = ()

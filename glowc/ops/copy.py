@@ -48,7 +48,7 @@ KERNELS = (
     *(
         KernelDef(
             f"copy_b{n}", ("in in", "out out"), _COPY_PARAMS, interpret_copy, print_params=("rank", "contiguous"),
-            template="copy", doc="strided copy",
+            template="copy", one_buffer=True, doc="strided copy",
         )
         for n in SIZES
     ),

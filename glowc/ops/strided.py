@@ -18,6 +18,7 @@ from glowc.instr.ir import ParamValue
 from glowc.ops.base import LowerCtx, OpError, Ref
 
 MAX_RANK = 6
+MOST_COPIES = 16  # that one axis becomes where a copy has more axes than MAX_RANK
 LARGEST_TABLE_AXIS = 1 << 24
 Ints = tuple[int, ...]
 
@@ -64,6 +65,13 @@ def broadcast_strides(shape: Sequence[int], out: Sequence[int]) -> Ints:
 
 def collapse(dims: Sequence[int], *strides: Sequence[int]) -> tuple[Ints, tuple[Ints, ...]]:
     """Drop axes of length 1 and merge neighbours that every operand walks alike; at least one axis remains."""
+    merged, steps = _merge(dims, *strides)
+    if len(merged) > MAX_RANK:
+        raise OpError(f"{len(merged)} axes that cannot be merged, at most {MAX_RANK}: {list(merged)}")
+    return merged, steps
+
+
+def _merge(dims: Sequence[int], *strides: Sequence[int]) -> tuple[Ints, tuple[Ints, ...]]:
     axes: list[tuple[int, Ints]] = []
     for d, *steps in zip(dims, *strides, strict=True):
         if d == 1:
@@ -74,8 +82,6 @@ def collapse(dims: Sequence[int], *strides: Sequence[int]) -> tuple[Ints, tuple[
             axes.append((d, tuple(steps)))
     if not axes:
         axes = [(1, (1,) * len(strides))]
-    if len(axes) > MAX_RANK:
-        raise OpError(f"{len(axes)} axes that cannot be merged, at most {MAX_RANK}: {[d for d, _ in axes]}")
     return tuple(d for d, _ in axes), tuple(tuple(s[i] for _, s in axes) for i in range(len(strides)))
 
 
@@ -121,8 +127,19 @@ class Walk:
 
 
 def emit_copy(ctx: LowerCtx, src: Ref, dst: Ref, walk: Walk) -> None:
-    """Emit `copy_b<bytes>` for a walk; nothing when it has no elements."""
+    """Emit `copy_b<bytes>` for a walk; nothing when it has no elements.
+
+    A walk of more axes than a kernel loops over becomes one copy per index of its shortest axis.
+    """
     if 0 in walk.dims:
+        return
+    dims, (in_strides, out_strides) = _merge(walk.dims, walk.in_strides, walk.out_strides)
+    if len(dims) > MAX_RANK and min(dims) <= MOST_COPIES:
+        k = dims.index(min(dims))
+        rest = [values[:k] + values[k + 1 :] for values in (dims, in_strides, out_strides)]
+        for x in range(dims[k]):
+            offsets = walk.in_offset + x * in_strides[k], walk.out_offset + x * out_strides[k]
+            emit_copy(ctx, src, dst, Walk(rest[0], rest[1], rest[2], *offsets))
         return
     dims, (in_strides, out_strides) = collapse(walk.dims, walk.in_strides, walk.out_strides)
     params: dict[str, ParamValue] = {

@@ -23,7 +23,7 @@ from glowc.errors import GlowcError, InternalError
 from glowc.target import Board, load_board
 from tests.onnx_backend.cases import LEVELS, OTHER_ANSWERS, NodeTest, plain_array
 
-FLAGS = ("-std=c11", "-O1", "-Wall", "-Wextra", "-Wconversion", "-Wshadow", "-Wundef", "-Werror", "-fPIC", "-shared")
+FLAGS = ("-std=c11", "-Wall", "-Wextra", "-Wconversion", "-Wshadow", "-Wundef", "-Werror", "-fPIC", "-shared")
 SECONDS = 60  # before a test counts as a crash
 PASS, REFUSED, WRONG, CC_ERROR, CRASH = "pass", "refused", "wrong", "C error", "crash"
 OTHER = "as onnxruntime"  # right, but not by the test's own arrays: table OTHER_ANSWERS
@@ -85,13 +85,13 @@ def _compile(test: NodeTest, level: int, work: Path, board: Board) -> Built | Re
         path.unlink()
 
 
-def run_batch(tests: Sequence[NodeTest], work: Path) -> list[Result]:
-    """Return the result of each test, in order."""
+def run_batch(tests: Sequence[NodeTest], work: Path, flags: Sequence[str] = ("-O1",)) -> list[Result]:
+    """Return the result of each test, in order; `flags` go to gcc beside the warnings."""
     work.mkdir(parents=True, exist_ok=True)
     board = load_board("host")
     made = [compile_test(test, work, board) for test in tests]
     built = [m for m in made if isinstance(m, Built)]
-    libraries, failed = _link(built, work, board)
+    libraries, failed = _link(built, work, board, flags)
     results = {m.name: m for m in made if isinstance(m, Result)}
     for entry, text in failed:
         results[entry.test.name] = _result(entry, CC_ERROR, text)
@@ -107,7 +107,9 @@ def _result(entry: Built, outcome: str, reason: str = "") -> Result:
 Libraries = list[tuple[Path, list[Built]]]
 
 
-def _link(built: list[Built], work: Path, board: Board) -> tuple[Libraries, list[tuple[Built, str]]]:
+def _link(
+    built: list[Built], work: Path, board: Board, flags: Sequence[str]
+) -> tuple[Libraries, list[tuple[Built, str]]]:
     """Compile all of them as one unit; when that fails, halve it until the culprits stand alone."""
     if not built:
         return [], []
@@ -116,14 +118,14 @@ def _link(built: list[Built], work: Path, board: Board) -> tuple[Libraries, list
     main.write_text("".join(parts))
     library = main.with_suffix(".so")
     folders = [f"-I{b.folder}" for b in built]
-    argv = ["gcc", *FLAGS, *board.cpu.cflags, *folders, str(main), "-o", str(library), "-lm"]
+    argv = ["gcc", *FLAGS, *flags, *board.cpu.cflags, *folders, str(main), "-o", str(library), "-lm"]
     done = subprocess.run(argv, capture_output=True, text=True, check=False)
     if done.returncode == 0:
         return [(library, built)], []
     if len(built) == 1:
         return [], [(built[0], done.stderr)]
     half = len(built) // 2
-    left, right = _link(built[:half], work, board), _link(built[half:], work, board)
+    left, right = (_link(part, work, board, flags) for part in (built[:half], built[half:]))
     return left[0] + right[0], left[1] + right[1]
 
 

@@ -68,7 +68,7 @@ static void conv_pool_max_pool_s8__ref(const int8_t *in, int8_t *out, int32_t y_
   }
 }
 
-static void conv_pool_copy_b1__ref(const int8_t *restrict in, int8_t *restrict out) {
+static void conv_pool_copy_b1__ref(const int8_t *in, int8_t *out) {
   for (int32_t x0 = 0; x0 < 2; x0++) {
     for (int32_t x1 = 0; x1 < 9; x1++) {
       const int32_t i = 0 + x0 * 1 + x1 * 2;

@@ -36,7 +36,7 @@ static void residual_conv_s8__m3(const int8_t *in, const int8_t *restrict weight
   }
 }
 
-static void residual_copy_b1__ref(const int8_t *restrict in, int8_t *restrict out) {
+static void residual_copy_b1__ref(const int8_t *in, int8_t *out) {
   for (int32_t x0 = 0; x0 < 4; x0++) {
     for (int32_t x1 = 0; x1 < 16; x1++) {
       const int32_t i = 0 + x0 * 1 + x1 * 4;

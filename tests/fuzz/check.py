@@ -1,0 +1,132 @@
+"""One network against onnxruntime: equal, or where and why not; then its C against the same codes."""
+
+from __future__ import annotations
+
+import traceback
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import onnx
+
+from glowc.errors import GlowcError, InternalError
+from glowc.frontend import import_model
+from glowc.graph.interp import run_graph
+from glowc.passes.pipeline import run_pipeline
+from tests.fuzz.build import model_of, samples_of
+from tests.fuzz.oracle import onnxruntime_answers, steps_apart
+from tests.fuzz.recipe import Layer, Recipe
+from tests.onnx_backend.build import PASS, REFUSED, run_batch
+from tests.onnx_backend.cases import NodeTest
+
+EQUAL, EXPLAINED, DIFFERENT, BUG, C_DIFFERS = "equal", "explained", "different", "bug", "C differs"
+NO_ANSWER, NOT_TAKEN = "onnxruntime refuses", "glowc refuses"
+UNEXPECTED = frozenset({DIFFERENT, BUG, C_DIFFERS, NOT_TAKEN})
+# Rows of the table of residuals in docs/QUANTIZATION.md: operators that onnxruntime computes in float between the
+# codes, in an order or with functions of its own. At most one step, in at most this share of a layer's elements.
+RESIDUALS = frozenset({
+    "ReduceMean", "ReduceSum", "Tanh", "Erf", "Gelu", "Selu", "ConvTranspose", "LayerNormalization",
+})  # fmt: skip
+MOST_RESIDUALS, MOST_RESIDUALS_OF_SIXTEEN_BITS = 0.25, 0.05
+
+Arrays = Mapping[str, np.ndarray]
+
+
+@dataclass(frozen=True)
+class Finding:
+    """What became of a network; `codes` are what its C must give, None where it has no C to test."""
+
+    kind: str
+    text: str = ""
+    model: onnx.ModelProto | None = None
+    samples: Arrays | None = None
+    codes: Arrays | None = None
+
+
+def examine(recipe: Recipe) -> Finding:
+    """Compare the network in numpy, as glowc compiles it, with onnxruntime."""
+    model = model_of(recipe)
+    samples = samples_of(recipe, model)
+    try:
+        want = onnxruntime_answers(model, samples)
+    except Exception as error:  # it has several kinds of its own
+        return Finding(NO_ANSWER, str(error).splitlines()[0])
+    try:
+        got = interpreted(model, samples)
+    except InternalError as error:
+        return Finding(BUG, str(error))
+    except GlowcError as error:
+        return Finding(NOT_TAKEN, str(error))
+    except Exception:
+        return Finding(BUG, traceback.format_exc())
+    if not steps_apart(got, want):
+        return Finding(EQUAL, "", model, samples, got)
+    kind, text = _explain(recipe)
+    return Finding(kind, text, model, samples, got)
+
+
+def interpreted(model: onnx.ModelProto, samples: Arrays) -> dict[str, np.ndarray]:
+    """Return the outputs of the graph behind the passes, computed in numpy."""
+    graph = run_pipeline(import_model(model))
+    count = len(next(iter(samples.values())))
+    with np.errstate(all="ignore"):
+        rows = [run_graph(graph, {name: array[n] for name, array in samples.items()}) for n in range(count)]
+    return {name: np.stack([row[name] for row in rows]) for name in graph.outputs}
+
+
+def _explain(recipe: Recipe) -> tuple[str, str]:
+    """Find the first layer whose codes differ, each with only what it needs; say whether that is a known residual."""
+    number = len(recipe.inputs)
+    for layer in recipe.layers:
+        for k in range(len(layer.outputs)):
+            if k in layer.unused:
+                continue
+            found = _difference(recipe, layer, number + k)
+            if found is not None:
+                return found
+        number += len(layer.outputs)
+    return DIFFERENT, "only with all layers together"
+
+
+def _difference(recipe: Recipe, layer: Layer, number: int) -> tuple[str, str] | None:
+    model = model_of(recipe, [number])
+    samples = samples_of(recipe, model)
+    try:
+        apart = steps_apart(interpreted(model, samples), onnxruntime_answers(model, samples))
+    except Exception as error:
+        return DIFFERENT, f"{layer.op} alone: {error}"
+    if not apart:
+        return None
+    (steps,) = apart.values()
+    share = float((steps > 0).mean())
+    text = f"{layer.op} ({layer.form}): {share:.2%} of the codes differ, by at most {steps.max()}"
+    wide = any(recipe.values[i].dtype == "s16" for i in (*layer.inputs, number))
+    most = MOST_RESIDUALS if layer.op in RESIDUALS else MOST_RESIDUALS_OF_SIXTEEN_BITS if wide else 0.0
+    known = steps.max() <= 1 and share <= most
+    return (EXPLAINED if known else DIFFERENT), text
+
+
+def check_c(findings: Mapping[int, Finding], work: Path) -> dict[int, Finding]:
+    """Compile the C of all networks as one program, run it, and return the findings where it differs, by number."""
+    tests = {n: _as_test(n, f) for n, f in findings.items() if f.codes is not None}
+    wrong = {}
+    for n, result in zip(tests, run_batch(list(tests.values()), work, ("-O0",)), strict=True):
+        if result.outcome != PASS:
+            kind = NOT_TAKEN if result.outcome == REFUSED else C_DIFFERS
+            wrong[n] = Finding(kind, f"{result.outcome}: {result.reason}")
+    return wrong
+
+
+def _as_test(number: int, finding: Finding) -> NodeTest:
+    model, samples, codes = finding.model, finding.samples, finding.codes
+    assert model is not None and samples is not None and codes is not None  # noqa: PT018
+    ins, outs = ([v.name for v in part] for part in (model.graph.input, model.graph.output))
+    count = len(next(iter(codes.values())))
+    data: Any = tuple((_row(samples, ins, n), _row(codes, outs, n)) for n in range(count))
+    return NodeTest(f"net{number}", "network", "fuzz", model, data, 0.0, 0.0)
+
+
+def _row(arrays: Arrays, names: Sequence[str], n: int) -> list[np.ndarray]:
+    return [arrays[name][n] for name in names]

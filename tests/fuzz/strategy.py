@@ -1,0 +1,63 @@
+"""Random recipes, from a seed or as a hypothesis strategy: every drawn number shrinks towards a plainer network."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Callable
+
+from hypothesis import strategies as st
+
+from tests.fuzz.computing import (
+    draw_binary,
+    draw_conv,
+    draw_conv_transpose,
+    draw_dense,
+    draw_normalised,
+    draw_pool,
+    draw_product,
+    draw_reduce,
+    draw_softmax,
+    draw_unary,
+)  # fmt: skip
+from tests.fuzz.dice import Dice, Net, scale_for
+from tests.fuzz.moving import draw_concat, draw_move, draw_split
+from tests.fuzz.recipe import Recipe, Value
+
+MOST_LAYERS = 9
+Draw = Callable[[Net, int], bool]
+KINDS: tuple[Draw, ...] = (
+    draw_conv, draw_binary, draw_dense, draw_unary, draw_pool, draw_move, draw_conv, draw_concat, draw_split,
+    draw_softmax, draw_reduce, draw_product, draw_binary, draw_move, draw_normalised, draw_conv_transpose, draw_unary,
+)  # fmt: skip
+
+
+def seeded(seed: int) -> tuple[Recipe, list[int]]:
+    """Return the network of a seed, and the numbers that were drawn for it."""
+    dice = Dice(random.Random(seed).randint)
+    return draw_recipe(dice), dice.rolled
+
+
+@st.composite
+def recipes(draw: st.DrawFn) -> Recipe:
+    """Return a strategy of the same networks."""
+    return draw_recipe(Dice(lambda low, high: draw(st.integers(low, high))))
+
+
+def draw_recipe(dice: Dice) -> Recipe:
+    """Return a network of one to nine layers."""
+    dtype = "s16" if dice.chance(12) else dice.pick(["s8", "u8", "s8"])
+    rank = dice.pick([4, 2, 3, 4])
+    shape = {
+        2: lambda: (1, dice.pick([8, 16, 5, 33])),
+        3: lambda: (1, dice.pick([4, 8, 3]), dice.pick([8, 12, 5])),
+        4: lambda: (1, dice.pick([4, 3, 8, 1, 16]), dice.pick([6, 8, 5, 4]), dice.pick([6, 8, 7, 4])),
+    }[rank]()
+    reach = dice.pick([1.0, 8.0, 128.0])
+    inputs = [Value(shape, dtype, *scale_for(dice, dtype, reach)) for _ in range(1 + dice.chance(4))]
+    net = Net(dice, inputs, [])
+    for _ in range(dice.whole(1, MOST_LAYERS)):
+        numbers = [n for n in range(len(net.values)) if n not in net.unused]
+        i = numbers[-1 - min(dice.whole(0, 4), len(numbers) - 1)] if dice.chance(3) else numbers[-1]
+        if not dice.pick(KINDS)(net, i):
+            draw_unary(net, i)
+    return Recipe(tuple(net.inputs), tuple(net.layers), dice.chance(3), not dice.chance(3), dice.seed())
