@@ -204,8 +204,7 @@ class _Rewriter:
         for part in segment.parts:
             if part.buffer is not None:
                 buffers[part.buffer.name] = replace(part.buffer, align_bytes=self._align(part))
-        views = [n for n in buffers if n in program.buffers and program.root(n)[0] in self.ring_of]
-        for name in views:  # all of them see whole tensors
+        for name in self._whole_views():
             buffers[name] = replace(buffers[name], size_bytes=self.ring_of[program.root(name)[0]].size_bytes)
         for name, ring in self.ring_of.items():
             buffers[name] = replace(buffers[name], size_bytes=ring.size_bytes)
@@ -215,6 +214,16 @@ class _Rewriter:
             names = [n for n, r in self.ring_of.items() if r is ring]
             align = max(buffers[n].align_bytes for n in names)
             buffers[ring.buffer] = replace(buffers[ring.buffer], align_bytes=align)
+
+    def _whole_views(self) -> list[str]:
+        """Return the views of whole tensors; those of parts are used outside of the segment, when all rows are there."""
+        found = []
+        for name in self.buffers.keys() & self.program.buffers.keys():
+            root, offset = self.program.root(name)
+            size = self.program.buffers[root].size_bytes
+            if root in self.ring_of and (offset, self.program.buffers[name].size_bytes) == (0, size):
+                found.append(name)
+        return sorted(found)
 
     def _align(self, part: Part) -> int:
         source = part.instr.operand("in").buffer

@@ -163,7 +163,9 @@ class Lowering:
         self.instrs.append(self._choose(definition, instr))
 
     def _choose(self, kernel: KernelDef, instr: Instr) -> Instr:
-        candidates = [v for v in kernel.variants if v.needs <= self._cpu.features and v.accepts(instr)]
+        fixed = {o.role for o in instr.operands if o.buffer in self.consts}
+        known = [v for v in kernel.variants if v.needs <= self._cpu.features and v.packed_roles(instr) <= fixed]
+        candidates = [v for v in known if v.accepts(instr)]
         if self._streaming(instr.name):
             candidates = [v for v in candidates if streams_rows(v, instr)] or candidates
         if not candidates:

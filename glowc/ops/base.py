@@ -168,6 +168,9 @@ def no_scratch(_: Instr) -> int:
     return 0
 
 
+_ACTIVATIONS = frozenset({"in", "in_scale", "in_zp", "a", "b", "scratch"})
+
+
 def no_plan(_: Instr) -> Mapping[str, ParamValue]:
     """Print with the kernel's own parameters only."""
     return {}
@@ -183,7 +186,9 @@ class KernelVariant:
     by role and returns those that it replaces (weights with the bias folded in, an empty bias ...), with what it found
     out about them as `Packed`: `plan` and `scratch_bytes` see that in `Instr.facts`. `plan` gives
     further values that the template prints as `v.<key>`; they belong to the function's identity. `template_isa`
-    names the template file when variants share one; `header` is the runtime header that it needs.
+    names the template file when variants share one; `header` is the runtime header that it needs. `packs` are the
+    operands that `pack` reads, by default all but the activations: where one of them is computed or an input of the
+    model, the variant is not for the instruction.
     `rows_in_order` keeps the kernel's row contract (`KernelDef.row_window`, `length`), so that the output may be
     planned over input that is dead by then; `streams` says of a variant with scratch that calls for single rows
     give what one call for all gives at little more cost, and that no scratch lives from one call to the next.
@@ -206,6 +211,14 @@ class KernelVariant:
     speed_only: bool = False
     template_isa: str = ""
     header: str = ""
+    packs: frozenset[str] | None = None
+
+    def packed_roles(self, instr: Instr) -> frozenset[str]:
+        """Return the operands of an instruction that must be constants for this variant to prepare them."""
+        if self.pack is None and self.pack_weights is None:
+            return frozenset()
+        read = frozenset(o.role for o in instr.operands if o.access is Access.IN) - _ACTIVATIONS
+        return read if self.packs is None else self.packs
 
 
 def pack_constants(variant: KernelVariant, constants: Arrays, instr: Instr) -> Packed:

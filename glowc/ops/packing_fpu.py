@@ -94,7 +94,7 @@ def _accepts_binary(instr: Instr) -> bool:
 
 
 _SHARED = KernelVariant("fpu", NEEDS, rank=10, header="glow_fpu.h")
-CONV = replace(_SHARED, accepts=_accepts_conv, plan=_conv_plan, pack=_pack_conv)
+CONV = replace(_SHARED, accepts=_accepts_conv, plan=_conv_plan, pack=_pack_conv, packs=frozenset({"weights"}))
 CONV_W8 = replace(CONV, header="glow_fpu_w8.h", accepts=lambda instr: _zero_at_zero(instr) and _accepts_conv(instr))
 DEPTHWISE = replace(_SHARED, accepts=_accepts_depthwise)
 FC = replace(_SHARED, accepts=_accepts_fc)

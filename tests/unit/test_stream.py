@@ -198,3 +198,20 @@ def test_a_plan_that_fits_no_longer_is_found_by_the_simulator() -> None:
     shrunk = MemoryPlan(dict.fromkeys(done.plan.offsets_bytes, 0), done.plan.arena_bytes, 0, "broken")
     with pytest.raises(InternalError, match="does not keep the data"):
         verify_plan(done.program, shrunk)
+
+
+@pytest.mark.parametrize("part", [0, 1])
+def test_a_layer_behind_a_segment_may_read_a_part_of_what_it_made(part: int) -> None:
+    """As the groups of a convolution do behind a mean: their views keep their size and place."""
+    net = ImageNet(5)
+    x = net.input((9, 8, 4))
+    y = net.mean(net.conv(net.conv(x, 8), 8))
+    half = net.value((1, 1, 4))
+    net.buffers[half] = replace(net.buffers[half], alias_of=y, alias_offset_bytes=4 * part)
+    program = net.program(net.lut(y), net.conv(half, 6, 1))
+    feed = net.feed(program)
+    wanted = run_program(program, feed)
+    done = plans(program)
+    assert any(plan.kind == "stream" for plan in done)
+    for plan in done:
+        holds(plan, feed, wanted)
