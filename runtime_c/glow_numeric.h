@@ -41,13 +41,25 @@ static inline float glow_rounded(float x) {
   return x;
 }
 
-/* x * factor + term, rounded once. Without the instruction in double, where the product of a code is exact and so is,
- * for scales that occur, the sum. */
+/* x * factor + term, rounded once; x is a code. Without the instruction in double, where the product is exact: a sum
+ * halfway between two floats is moved to the side of what double left out of it. */
 static inline float glow_fma(float x, float factor, float term) {
 #if defined(__ARM_FEATURE_FMA) || defined(__FMA__)
   return __builtin_fmaf(x, factor, term);
 #else
-  return (float)((double)x * (double)factor + (double)term);
+  const double product = (double)x * (double)factor;
+  double sum = product + (double)term;
+  uint64_t bits;
+  memcpy(&bits, &sum, sizeof bits);
+  if ((bits & 0x1FFFFFFFu) == 0x10000000u) {
+    const double part = sum - product;
+    const double rest = (product - (sum - part)) + ((double)term - part);
+    if (rest > 0.0 || rest < 0.0) {
+      bits = (rest > 0.0) == (sum > 0.0) ? bits + 1u : bits - 1u;
+      memcpy(&sum, &bits, sizeof sum);
+    }
+  }
+  return (float)sum;
 #endif
 }
 

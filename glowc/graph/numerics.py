@@ -98,3 +98,18 @@ def softmax_steps(scale: float) -> np.float32:
     """Return by how many steps of the output a probability of 1 is above 0: a whole number, as in onnxruntime."""
     steps = F32(1) / F32(scale)
     return F32(np.floor(steps) if steps >= 1 else steps)
+
+
+def fma(x: np.ndarray, factor: float | F32, term: np.ndarray | float | F32) -> np.ndarray:
+    """Return float32(x * factor + term), rounded once; x are codes, factor and term float32 numbers.
+
+    The product is exact in float64. The sum is rounded to odd there: then float32 rounds it as it would the exact one.
+    """
+    product = np.asarray(x, np.float64) * np.float64(factor)
+    other = np.asarray(term, np.float64)
+    total = np.asarray(product + other)
+    part = total - product
+    rest = (product - (total - part)) + (other - part)
+    even = (rest != 0) & (total.view(np.int64) & 1 == 0)
+    total = np.where(even, np.nextafter(total, np.where(rest > 0, np.inf, -np.inf)), total)
+    return np.asarray(total.astype(F32))

@@ -216,7 +216,7 @@ class _Rewriter:
             buffers[ring.buffer] = replace(buffers[ring.buffer], align_bytes=align)
 
     def _whole_views(self) -> list[str]:
-        """Return the views of whole tensors; those of parts are used outside of the segment, when all rows are there."""
+        """Return the views of whole tensors; those of parts are used outside of the segment, where rows are whole."""
         found = []
         for name in self.buffers.keys() & self.program.buffers.keys():
             root, offset = self.program.root(name)

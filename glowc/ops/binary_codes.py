@@ -28,7 +28,7 @@ from dataclasses import replace
 import numpy as np
 
 from glowc.graph.graph import Node
-from glowc.graph.numerics import F32, act_range, round_clamp
+from glowc.graph.numerics import F32, act_range, fma, round_clamp
 from glowc.graph.types import QuantParams
 from glowc.instr.ir import ParamValue
 from glowc.ops import (
@@ -64,23 +64,18 @@ def add_codes(
     return round_clamp((left + right if sign > 0 else left - right) / sy, zy, low, high)
 
 
-def _fma(x: np.ndarray, factor: F32, term: np.ndarray | F32) -> np.ndarray:
-    """Return x * factor + term rounded once: products of a code and the sum are exact in float64."""
-    return (x.astype(np.float64) * np.float64(factor) + np.asarray(term, np.float64)).astype(F32)
-
-
 def fused_terms(qa: QuantParams, qb: QuantParams, qy: QuantParams, half: int) -> tuple[F32, F32, F32]:
     """Return ra, rb and the constant term of the int8 sum on codes moved by `half`."""
     (sa, za), (sb, zb), (sy, zy) = qa.scalar, qb.scalar, qy.scalar
     ra, rb = F32(sa / sy), F32(sb / sy)
-    inner = _fma(np.asarray(za + half), ra, F32(rb * F32(zb + half)))
+    inner = fma(np.asarray(za + half), ra, F32(rb * F32(zb + half)))
     return ra, rb, F32(F32(zy + half) - inner)
 
 
 def fused_sum(a: np.ndarray, b: np.ndarray, terms: tuple[F32, F32, F32], half: int, low: int, high: int) -> np.ndarray:
     """Return the int8 sum as onnxruntime computes it."""
     ra, rb, fixed = terms
-    value = _fma(a.astype(np.int64) + half, ra, _fma(b.astype(np.int64) + half, rb, fixed))
+    value = fma(a.astype(np.int64) + half, ra, fma(b.astype(np.int64) + half, rb, fixed))
     return round_clamp(value, 0, low + half, high + half) - half
 
 

@@ -13,6 +13,7 @@ from functools import cache
 
 import numpy as np
 
+from glowc.graph.numerics import fma
 from glowc.graph.types import DType
 from glowc.instr.ir import Instr, ParamValue
 from glowc.ops.base import Arrays, KernelVariant
@@ -319,7 +320,7 @@ def short_sum(scales: tuple[float, ...], codes: tuple[int, ...], sign: str) -> t
     right_ones = (_bounded(_fused(a[hard], b[hard], *grid), *bounds) == want[hard]).all(1)
     for index in np.flatnonzero(right_ones)[:4]:
         form = (float(grid[0][index, 0]), float(grid[1][index, 0]), float(grid[2][index, 0]))
-        if (_bounded(_fused(a, b, *form), *bounds) == want).all():
+        if (_bounded(fma(a, form[0], fma(b, form[1], form[2])), *bounds) == want).all():
             return form
     return None
 
@@ -332,7 +333,7 @@ def _next(value: float, steps: int) -> np.float32:
 def _fused(
     a: np.ndarray, b: np.ndarray, va: np.ndarray | float, vb: np.ndarray | float, vc: np.ndarray | float
 ) -> np.ndarray:
-    """Two fused multiply-adds in float32: the product and sum of each are exact in float64."""
+    """Two fused multiply-adds in float32, but for what float64 leaves out of a sum."""
     inner = np.asarray(b.astype(np.float64) * vb + vc).astype(np.float32).astype(np.float64)
     return np.asarray(a.astype(np.float64) * va + inner).astype(np.float32)
 

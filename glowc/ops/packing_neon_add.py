@@ -13,6 +13,7 @@ from itertools import product
 
 import numpy as np
 
+from glowc.graph.numerics import fma
 from glowc.instr.ir import Instr, ParamValue
 from glowc.ops.base import KernelVariant
 from glowc.ops.packing_neon_mul import accepts_long_rows, row_plan
@@ -47,13 +48,9 @@ def _rows(instr: Instr) -> Mapping[str, ParamValue]:
 
 
 def _fused_codes(terms: Terms, half: int) -> tuple[np.ndarray, bool]:
-    """Return the codes of the fused form for all pairs of int8 codes, and whether none of its values leaves +-32000.
-
-    Fused steps are exact in float64 and rounded once.
-    """
+    """Return the codes of the fused form for all pairs of int8 codes, and whether none of its values leaves +-32000."""
     codes = np.arange(-128 + half, 128 + half, dtype=np.float64)
-    inner = (codes[None, :] * terms[1] + terms[2]).astype(np.float32)
-    value = (codes[:, None] * terms[0] + inner.astype(np.float64)).astype(np.float32)
+    value = fma(codes[:, None], terms[0], fma(codes[None, :], terms[1], terms[2]))
     return np.clip(np.rint(value) - half, -128, 127), bool(np.all(np.abs(value) <= 32000.0))
 
 

@@ -21,9 +21,9 @@ OPS = Path(__file__).resolve().parent.parent / "ops"
 
 @cache
 def all_cases() -> tuple[Case, ...]:
-    """Return every case. GLOWC_KERNELS ("conv_*,fc_s8") keeps only the kernels whose name fits."""
+    """Return every case. GLOWC_KERNELS ("conv_*,fc_s8") keeps only kernels whose name fits, GLOWC_CASES such files."""
     cases = []
-    for path in sorted(OPS.glob("test_*.py")):
+    for path in sorted(path for path in OPS.glob("test_*.py") if _fits(path.stem, "GLOWC_CASES")):
         module = importlib.import_module(f"tests.ops.{path.stem}")
         if hasattr(module, "kernel_cases"):
             cases += list(module.kernel_cases())
@@ -41,4 +41,8 @@ def _parts_of_rows(cases: Iterable[Case]) -> Iterator[Case]:
 
 def wants(kernel: str) -> bool:
     """Say whether GLOWC_KERNELS includes a kernel."""
-    return any(fnmatch(kernel, name) for name in os.environ.get("GLOWC_KERNELS", "*").split(","))
+    return _fits(kernel, "GLOWC_KERNELS")
+
+
+def _fits(name: str, variable: str) -> bool:
+    return any(fnmatch(name, pattern) for pattern in os.environ.get(variable, "*").split(","))

@@ -1,0 +1,200 @@
+"""Layers just inside and just outside of the bounds of proofs: a faster path that is taken too early gives other bytes.
+
+The proofs are those of packings: that sums or products fit a narrower type, that a multiplication in integers rounds as
+float32 does, that a layer may be simplified. Each case is run by every variant on every machine.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import numpy as np
+import pytest
+
+from glowc.graph.numerics import fma, requantize
+from glowc.graph.types import DType, TensorType
+from glowc.ops import packing_a64, packing_m3
+from glowc.ops.spatial import row_params
+from glowc.ops.strided import axis_keys
+from tests.kernels.case import Case, make_case
+
+F32 = np.float32
+EVEN = 1 << 23  # sums of the upper channel of a pair stay below it
+SHORT = 1 << 21  # sums that end in 32 bits are limited to it
+
+
+def fc(weights: np.ndarray, bias: np.ndarray, scale: np.ndarray, x: np.ndarray, *, zp: int = 0, name: str) -> Case:
+    """Return a fully connected layer of weights[N, K] on the rows of x, input zero point 0."""
+    (n, k), rows = weights.shape, len(x)
+    params = {"rows": rows, "in_k": k, "out_n": n, "in_zp": 0, "w_zp": 0, "out_zp": zp, "out_min": -128}
+    arrays = {"in": x.astype(np.int8), "weights": weights.astype(np.int8), "bias": bias.astype(np.int32)}
+    arrays["scale"] = np.broadcast_to(scale, (n,)).astype(F32)
+    params |= {"out_max": 127, "scale_step": 1}
+    return make_case("fc_s8", arrays, params, out={"out": ((rows, n), DType.S8)}, name=name)
+
+
+def shifted(weights: np.ndarray, mul: np.ndarray, offset: np.ndarray, shift: int, x: np.ndarray, name: str) -> Case:
+    """Return a fully connected layer that ends in a multiplication and a shift."""
+    (n, k), rows = weights.shape, len(x)
+    params = {"rows": rows, "in_k": k, "out_n": n, "in_zp": 0, "w_zp": 0, "out_zp": -1, "out_min": -128}
+    arrays = {"in": x.astype(np.int8), "weights": weights.astype(np.int8), "mul": mul.astype(np.int32)}
+    params |= {"out_max": 127, "shift": shift}
+    arrays["offset"] = offset.astype(np.int64)
+    return make_case("fc_s8rs", arrays, params, out={"out": ((rows, n), DType.S8)}, name=name)
+
+
+def as_conv(case: Case) -> Case:
+    """Return a fully connected layer as a convolution of 1 x 1 over its rows."""
+    p, arrays = case.instr.params, dict(case.arrays)
+    rows, k, n = (int(p[key]) for key in ("rows", "in_k", "out_n"))
+    shapes = (1, 1, rows, k), (1, 1, rows, n)
+    params = row_params(*(TensorType(shape, DType.S8) for shape in shapes))
+    params |= dict.fromkeys(("k_h", "k_w", "stride_h", "stride_w", "dil_h", "dil_w", "groups"), 1)
+    params |= {"pad_top": 0, "pad_left": 0}
+    params |= {key: value for key, value in p.items() if key not in ("rows", "in_k", "out_n")}
+    arrays["in"], arrays["weights"] = arrays["in"].reshape(shapes[0]), arrays["weights"].reshape(n, 1, 1, k)
+    del arrays["out"]
+    out = {"out": (shapes[1], DType.S8)}
+    kernel = case.instr.kernel.replace("fc_", "conv_")
+    return make_case(kernel, arrays, params, rows=(0, 1), out=out, name=case.instr.name)
+
+
+def layers() -> Iterator[Case]:
+    """Yield the fully connected layers."""
+    yield from narrow_products()
+    yield from near_ties()
+    yield from pairs_of_channels()
+    yield from short_sums()
+    yield constant_channels()
+
+
+def fused_sums() -> Iterator[Case]:
+    """A sum that lies beyond a tie by less than float64 holds, and one that does not."""
+    x = np.arange(-128, 128).astype(np.int8)
+    axes = dict.fromkeys((*axis_keys("d"), *axis_keys("a"), *axis_keys("b")), 0) | dict.fromkeys(axis_keys("d"), 1)
+    axes |= {"d0": 256, "a0": 1, "b0": 1, "rank": 1, "half": 128, "out_min": -128, "out_max": 127}
+    for mantissa, fixed in ((5237765, 64.5), (5237765, 65.5), (5237763, 64.5)):
+        for ratio in (F32(mantissa * 2.0**-48), F32(-mantissa * 2.0**-48)):
+            params = axes | {"a_ratio": float(ratio), "b_ratio": 0.0, "fixed": fixed}
+            yield make_case("add_s8f", {"a": x, "b": x}, params, out={"out": ((256,), DType.S8)}, name="fused ties")
+
+
+def kernel_cases() -> Iterator[Case]:
+    """Yield each layer, as a fully connected one and as a convolution."""
+    yield from fused_sums()
+    for case in layers():
+        yield case
+        yield as_conv(case)
+
+
+def narrow_products() -> Iterator[Case]:
+    """Products of sums and scales up to 32000 pass through 16 bits with the zero point, larger ones saturate there."""
+    k, n = 16, 8
+    x = np.stack([np.full(k, code) for code in (-128, 127, -128, 1)])
+    for product, zp in ((31990.0, 127), (31990.0, -128), (32700.0, 127), (32700.0, -128), (65541.0, 3), (300e6, 9)):
+        weights = np.full((n, k), 127)
+        weights[1::2] *= -1
+        yield fc(weights, np.zeros(n), F32(product / (128 * 127 * k)), x, zp=zp, name=f"products of {product}")
+        few = np.zeros((n, k))
+        few[:, 0] = 1
+        bias = (1 << 20) * np.where(np.arange(n) % 2, -1, 1)
+        yield fc(few, bias, F32(product / (1 << 20)), x, zp=zp, name=f"biases give {product}")
+
+
+def near_ties() -> Iterator[Case]:
+    """Sums whose code is decided by the rounding of float32, or by what a factor of 2^-32 leaves out of the scale."""
+    for name, sums, scale in (
+        ("ties", np.arange(-62, 64, 4), F32(0.25)),
+        ("rounded onto a tie", *_rounded_onto_a_tie()),
+        ("cut off", *_cut_off()),
+        ("sums that float32 rounds", (1 << 24) + np.arange(-9, 10) * 3, F32(2.0**-18)),
+    ):
+        weights = np.zeros((len(sums), 4))
+        weights[:, 0] = 1
+        yield fc(weights, np.asarray(sums), scale, np.zeros((4, 4)), name=name)
+
+
+def _rounded_onto_a_tie() -> tuple[np.ndarray, np.float32]:
+    """Return sums, each less than 2^12, whose float32 product with a scale is a tie and the exact one is none."""
+    rng = np.random.default_rng(5)
+    sums = np.arange(256, 1024)
+    while True:
+        scale = F32(rng.uniform(0.1, 0.2))
+        exact = sums * np.float64(scale)
+        beyond = (sums.astype(F32) * scale).astype(np.float64) % 1 == 0.5
+        wrong = beyond & (exact % 1 != 0.5) & (np.floor(exact + 0.5) != np.rint(sums.astype(F32) * scale))
+        if (wrong & (exact < 127)).sum() >= 1:
+            found = sums[wrong & (exact < 127)][:4]
+            return np.repeat(found, 4)[:8], scale
+
+
+def _cut_off() -> tuple[np.ndarray, np.float32]:
+    """Return large sums whose product with floor(scale * 2^32) lies on the other side of a tie, 2^-15 off or more."""
+    scale = F32(2.0**-17 * 1.2345678)
+    sums = np.arange(1 << 22, (1 << 22) + (1 << 20))
+    factor = int(np.floor(np.float64(scale) * 2.0**32))
+    want = requantize(sums, scale, 0, -128, 127)
+    got = (sums * factor + (1 << 31)) >> 32
+    return sums[want != got][:8], scale
+
+
+def pairs_of_channels() -> Iterator[Case]:
+    """The upper one of two channels in a word has 24 bits: sums on both sides of 2^23, of both signs."""
+    k, n = 8, 8
+    x = np.stack([np.full(k, 127), np.full(k, -128), np.zeros(k)])
+    weights = np.ones((n, k))
+    weights[1::2] = -3
+    most = 128 * k
+    for gap in (1, 0, -1, -(1 << 22)):
+        for sign in (1, -1):
+            bias = np.where(np.arange(n) % 2 == 0, sign * (EVEN - most - gap), 7)
+            yield fc(weights, bias, F32(100 / EVEN / 2), x, zp=-50, name=f"even sums {gap} below 2^23, sign {sign}")
+    for even, odd in ((-128, 1), (-128, -1), (127, 127), (-128, -128), (1, 128 - 256), (127, -128)):
+        weights[0::2], weights[1::2] = even, odd
+        yield fc(weights, np.arange(n) * 900, F32(0.0005), x, name=f"weights {even} and {odd}")
+
+
+def short_sums() -> Iterator[Case]:
+    """Endings in 32 bits: sums around 2^21, products and offsets around 2^31."""
+    n = 8
+    for k, mul, shift in ((64, 1, 14), (128, 1, 13), (129, 1, 14), (140, 1, 15), (300, 1, 16), (128, 3, 15)):
+        x = np.stack([np.full(k, -128), np.full(k, 127), np.arange(k) % 256 - 128])
+        weights = np.full((n, k), -128)
+        weights[1::2] = 127
+        yield shifted(weights, np.full(n, mul), np.full(n, 1 << shift >> 1), shift, x, f"{k} inputs, shift {shift}")
+    x = np.stack([np.full(8, code) for code in (-128, -1, 0, 1, 127)])
+    for mul in (1 << 15, (1 << 16) - 1, 1 << 17, (1 << 24) - 1, 1 << 24):
+        weights = np.full((n, 8), 64)
+        offset = (1 << 22) + np.arange(n) * 77 - 5
+        yield shifted(weights, np.full(n, mul), offset, 23 if mul < 1 << 20 else 31, x, f"multiplier {mul}")
+
+
+def constant_channels() -> Case:
+    """Channels without weights: a large bias is replaced by a smaller one only where the code stays."""
+    weights = np.zeros((8, 8))
+    weights[3] = 1
+    bias = np.array([1 << 30, -(1 << 30), 1 << 30, 5, 1 << 25, 1 << 24, (1 << 24) - 1, -(1 << 31)])
+    scale = np.array([50, 50, 1e6, 1e6, 60, 60, 60, 20]) / float(1 << 30)
+    return fc(weights, bias, scale.astype(F32), np.stack([np.full(8, 3)] * 4), name="constant channels")
+
+
+@pytest.mark.parametrize(("product", "inside"), [(31999.0, True), (32001.0, False)])
+def test_products_are_bounded_up_to_32000(product: float, inside: bool) -> None:
+    weights, bias = np.full((1, 4), 10), np.array([300])
+    scale = np.array([product / (300 + 128 * 40)], F32)
+    assert packing_a64.is_bounded(weights, bias, scale) is inside
+    assert packing_a64.is_bounded(weights, -bias, -scale) is inside
+
+
+def test_distance_from_a_tie_grows_with_the_sums_until_float32_rounds_them() -> None:
+    assert packing_m3.near_tie(0) == (1 << 16) + 1
+    assert packing_m3.near_tie(1 << 24) == (1 << 24) + (1 << 16) + 1
+    assert packing_m3.near_tie((1 << 24) + 1) == 1 << 31
+
+
+def test_fused_sums_are_rounded_once() -> None:
+    """205 * 5237765 is 2^30 + 1: the sum lies beyond a tie of float32 by less than float64 holds."""
+    tie = fma(np.array([205, -205]), F32(5237765 * 2.0**-48), np.array([64.5, -64.5], F32))
+    assert tie.tolist() == [64.5 + 2.0**-17, -64.5 - 2.0**-17]
+    below = fma(np.array([205]), F32(5237763 * 2.0**-48), np.array([64.5], F32))
+    assert below.tolist() == [64.5]
