@@ -362,7 +362,7 @@ def validate(
 
         validation_table(result)
     if not result["ok"]:
-        raise typer.Exit(1)
+        raise typer.Exit(MISMATCH)
 
 
 @app.command(help="List the boards.\n\nExample: glowc boards --json")
@@ -406,6 +406,7 @@ def doctor(as_json: JsonOpt = False) -> None:
         raise typer.Exit(1)
 
 
+MISMATCH = 3  # a comparison, or a limit, says no (glowc.errors)
 INTERRUPTED = 130  # 128 and the number of SIGINT, as shells have it
 
 

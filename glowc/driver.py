@@ -11,11 +11,12 @@ from pathlib import Path
 import numpy as np
 
 from glowc import __version__
+from glowc.bom import bill_of_materials
 from glowc.bundle_folder import REPORT, write_folder
 from glowc.codegen.bundle import Bundle, BundleSpec, Golden, render_bundle
 from glowc.codegen.places import Places
 from glowc.codegen.segments import profile_order
-from glowc.errors import BoardError, InputError
+from glowc.errors import InputError, LimitError
 from glowc.frontend import import_model, is_half
 from glowc.graph.graph import Graph
 from glowc.graph.interp import run_graph
@@ -178,6 +179,7 @@ def compile_model(
     report |= region_report(planned, _rooms(options, board), bundle)
     report["removed_channels"] = removed_channels(imported, graph)
     report |= form.report
+    report["sbom"] = bill_of_materials(source, bundle.files, bundle.foreign)
     report["float_tolerance"] = _float_tolerance(source, imported, graph)
     return Compiled(board, options, imported, graph, program, planned, selection, bundle, edge, report)
 
@@ -312,9 +314,9 @@ def plans_of(compiled: Compiled) -> list[Planned]:
 
 
 def _check_arena(planned: Planned) -> None:
-    """Raise BoardError for an arena beyond what the generated code can address."""
+    """Raise LimitError for an arena beyond what the generated code can address."""
     if planned.plan.arena_bytes > LARGEST_TENSOR_BYTES:
-        raise BoardError(
+        raise LimitError(
             f"the model needs {planned.plan.arena_bytes:,} bytes of RAM for its arena; "
             f"an arena has at most {LARGEST_TENSOR_BYTES:,} bytes",
             details=_peak(planned.program, planned.plan),
@@ -352,7 +354,7 @@ def _check_fit(
                 details.append(f"the smallest plan, {smallest.title}, needs {smallest.plan.arena_bytes} bytes")
             if smallest.plan.arena_bytes <= bound:
                 hint = "use --plan auto"
-        raise BoardError(
+        raise LimitError(
             f"the model needs {need} bytes of {kind} for its {what}, {source} {bound}",
             details=details,
             hint=hint,

@@ -1,7 +1,7 @@
 """The errors glowc raises, with the fields that every message shows.
 
-A user's mistake is a `GlowcError` (exit status 1, never a traceback); a broken invariant of glowc
-itself is an `InternalError` (exit status 2).
+A user's mistake is a `GlowcError` (exit status 1, never a traceback); a limit that a model exceeds is a `LimitError`
+(exit status 3); a broken invariant of glowc itself is an `InternalError` (exit status 2).
 """
 
 from __future__ import annotations
@@ -34,12 +34,24 @@ class ModelError(GlowcError):
     """The model file cannot be read, is not valid ONNX, or uses something glowc does not support."""
 
 
+class FloatLayerError(ModelError):
+    """The model is right, and --require-int8 says no: layers between quantised parts would compute in float."""
+
+    exit_status = 3
+
+
 class InputError(GlowcError):
     """The arrays or options that came with a command do not fit the model."""
 
 
 class BoardError(GlowcError):
     """The board is unknown, its description is wrong, or the model does not fit it."""
+
+
+class LimitError(BoardError):
+    """The model is right, and a limit says no: RAM or flash, of the board or of an option."""
+
+    exit_status = 3
 
 
 class ToolError(GlowcError):

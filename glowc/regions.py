@@ -7,7 +7,7 @@ from typing import Any
 
 from glowc.codegen.bundle import Bundle
 from glowc.codegen.places import ArenaPart
-from glowc.errors import BoardError, InputError
+from glowc.errors import InputError, LimitError
 from glowc.instr.lifetimes import strip_markers
 from glowc.memory import Block, MemoryPlan, Room, render_svg, render_text
 from glowc.planning import Planned
@@ -49,9 +49,9 @@ def named(rooms: Sequence[Room]) -> str:
 
 
 def require_split(planned: Planned, rooms: Sequence[Room], peak: Sequence[str], kind: str) -> None:
-    """Raise BoardError when buffers are too large for regions that have enough bytes in total."""
+    """Raise LimitError when buffers are too large for regions that have enough bytes in total."""
     if len(rooms) > 1 and not planned.plan.regions:
-        raise BoardError(
+        raise LimitError(
             f"the arena of {planned.plan.arena_bytes} bytes cannot be divided among the {named(rooms)}",
             details=[f"the plan is {planned.title}", *peak],
             hint="make a region larger, as a buffer lies in one of them as a whole"

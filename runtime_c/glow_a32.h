@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT-0 */
 /* Blocks for A32 with Advanced SIMD: 2 pixels x 4 outputs by VMULL.S8, 1 x 8 for one row, depthwise of 8 channels.
  *
  * The inputs of a block come in steps of 32 bytes (16 inputs of each of 2 pixels), the weights of a block are one

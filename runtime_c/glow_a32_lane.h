@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT-0 */
 /* Blocks of 4 pixels x 8 outputs for A32: products with one lane of a vector of inputs, in 32 bits from the start.
  *
  * Nothing is summed across lanes at the end, which pays where a window holds few inputs. The weights of a block are one

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT-0 */
 /* Blocks for A64: 8 pixels x 8 outputs (or 4, 2) by SDOT or SMMLA, 4 x 4 by SMULL, 1 x 8 and 1 x 4 for one row.
  *
  * The inputs of a block come in steps of 64 bytes (8 inputs of each of 8 pixels, or 16 of 4), the weights of a block

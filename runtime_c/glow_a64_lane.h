@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT-0 */
 /* Blocks of 8 pixels x 8 outputs for A64 from one lane of a vector of inputs: SMLAL by element, or SDOT of four bytes.
  *
  * Nothing is summed across lanes at the end, which pays where a window holds few inputs. The weights of a block are one

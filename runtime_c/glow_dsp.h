@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT-0 */
 /* Building blocks of the kernels for CPUs with the DSP extension and an FPU (Cortex-M4, M7, M33), with exact C twins.
  *
  * Activations are expanded from int8 to int16, zero point taken off, in the order in which SXTB16 yields them: of four

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT-0 */
 /* Sum of two tensors of codes on CPUs with the DSP extension and an FPU, four codes at a time. */
 #ifndef GLOW_DSP_ADD_H
 #define GLOW_DSP_ADD_H

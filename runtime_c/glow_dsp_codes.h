@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT-0 */
 /* Tables, products, sums and conversions of codes, four at a time, for CPUs with the DSP extension and an FPU, with the
  * same in C. Floats: the operations of the reference kernels in the same order.
  */

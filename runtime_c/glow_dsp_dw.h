@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT-0 */
 /* Depthwise convolution: tiles of neighbouring outputs, four channels at a time. */
 #ifndef GLOW_DSP_DW_H
 #define GLOW_DSP_DW_H

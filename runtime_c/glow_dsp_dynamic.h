@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT-0 */
 /* Rows of codes whose zero point is known at run time, for the products of glow_dsp_quad.h. */
 #ifndef GLOW_DSP_DYNAMIC_H
 #define GLOW_DSP_DYNAMIC_H

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT-0 */
 /* Fully connected layer: a row of inputs times blocks of four outputs; the stream is that of glow_dsp_gemm.h.
  *
  * direct: inputs as they are (int8), expanded on the fly; expanded: `acts` is int16 (glow_expand_row), a whole number

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT-0 */
 /* Matrix product of two pixels with blocks of four output channels.
  *
  * Weights are a stream of blocks of four output channels. With `groups` = inputs / 4:

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT-0 */
 /* Products of codes whose zero points are known at run time, for CPUs with the DSP extension and an FPU. */
 #ifndef GLOW_DSP_INTEGER_H
 #define GLOW_DSP_INTEGER_H

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT-0 */
 /* Matrix product of four pixels with pairs of output channels, for CPUs with the DSP extension and an FPU.
  *
  * A step is two inputs of every pixel: four words of activations (glow_expand_quad), and of the weights

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT-0 */
 /* Rounding and comparing of codes by the FPU's and the DSP extension's own instructions, with the same in C. */
 #ifndef GLOW_DSP_ROUND_H
 #define GLOW_DSP_ROUND_H

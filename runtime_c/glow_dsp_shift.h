@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT-0 */
 /* Inputs of 16 bits for four pixels' products, and endings of their sums by multiplication and shift in 32 bits. */
 #ifndef GLOW_DSP_SHIFT_H
 #define GLOW_DSP_SHIFT_H

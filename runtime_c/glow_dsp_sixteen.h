@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT-0 */
 /* Products of 16-bit inputs with int8 weights, two and four at a time, for CPUs with the DSP extension and an FPU. */
 #ifndef GLOW_DSP_SIXTEEN_H
 #define GLOW_DSP_SIXTEEN_H

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT-0 */
 /* Depthwise convolution in little code: four channels of one pixel at a time. */
 #ifndef GLOW_DSP_SMALL_H
 #define GLOW_DSP_SMALL_H

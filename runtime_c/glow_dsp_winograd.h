@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT-0 */
 /* Winograd's F(2x2, 3x3) in integers, for CPUs with the DSP extension and an FPU: two tiles of 2x2 outputs at a time.
  *
  * Per output channel a tile's four sums are A' M A, M = sum over inputs of U * V (16 products, not 36), with

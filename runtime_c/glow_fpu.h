@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT-0 */
 /* Sums of float32 products in blocks that stay in the FPU's registers (Cortex-M with FPU), with the same in C.
  *
  * VMLA rounds the product, then the sum: the bits of acc + x * w in C without contraction. Each sum adds its products in

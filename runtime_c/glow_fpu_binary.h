@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT-0 */
 /* Sums, differences, products and quotients of floats, eight at a time (Cortex-M with FPU), with the same in C. */
 #ifndef GLOW_FPU_BINARY_H
 #define GLOW_FPU_BINARY_H

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT-0 */
 /* Four adjacent floats of a window's columns at a time (Cortex-M with FPU), with the same in C. */
 #ifndef GLOW_FPU_POOL_H
 #define GLOW_FPU_POOL_H

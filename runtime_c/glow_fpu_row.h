@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT-0 */
 /* Sum of the float32 products of two rows in the FPU's registers (Cortex-M with FPU), with the same in C. */
 #ifndef GLOW_FPU_ROW_H
 #define GLOW_FPU_ROW_H

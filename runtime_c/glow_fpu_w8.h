@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT-0 */
 /* The sums of glow_fpu.h with int8 weights, which become float32 on the way: exactly. */
 #ifndef GLOW_FPU_W8_H
 #define GLOW_FPU_W8_H

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT-0 */
 /* Padded rows of an image of few channels, for A64 and A32: widened to 16 bits, or four bytes a pixel. */
 #ifndef GLOW_LANE_ROWS_H
 #define GLOW_LANE_ROWS_H

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT-0 */
 /* Integer kernels' building blocks for Armv6-M cores (Cortex-M0, M0+): no long products, eight low registers. */
 #ifndef GLOW_M0_H
 #define GLOW_M0_H

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT-0 */
 /* Integer kernels' building blocks for Armv7-M cores without FPU and DSP (Cortex-M3). */
 #ifndef GLOW_M3_H
 #define GLOW_M3_H

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT-0 */
 /* Straight lines in integers on codes, for Thumb-2: out = ssat8((m * x + b) >> s), of a second line from a code on. */
 #ifndef GLOW_M3_LINES_H
 #define GLOW_M3_LINES_H

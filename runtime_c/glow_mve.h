@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT-0 */
 /* What all headers with building blocks for CPUs with Helium (MVE, Cortex-M55 and M85) share.
  *
  * Requantisation: VCVT, VMUL, VCVTN (half to even), saturating narrowing and zero point, clamp: exact.

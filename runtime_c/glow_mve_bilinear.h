@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT-0 */
 /* Bilinear interpolation of codes over adjacent channels (MVE): the float32 operations of the definition in its order,
  * and that of codes as they are in integers.
  */

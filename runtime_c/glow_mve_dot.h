@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT-0 */
 /* Matrix products by VMLADAVA (MVE).
  *
  * They read their constants as one stream of groups of four output channels. With the inputs of a pixel

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT-0 */
 /* Depthwise convolution of adjacent channels, 16 at a time (MVE).
  *
  * VMULLB and VMULLT give 16-bit products of the even and the odd channels, VMOVLB and VMOVLT widen them: biases and

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT-0 */
 /* Layers whose input is quantised at run time (MVE). */
 #ifndef GLOW_MVE_DYNAMIC_H
 #define GLOW_MVE_DYNAMIC_H

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT-0 */
 /* Sums, pools, tables and conversions of codes (MVE).
  */
 #ifndef GLOW_MVE_ELEMENTWISE_H

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT-0 */
 /* Float32 products (MVE): the weights of four outputs, fetched by gathering loads, times one input each. Fused
  * multiply-adds in the order of the reference.
  */

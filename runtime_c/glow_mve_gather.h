@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT-0 */
 /* Inputs of a pixel, copied together (MVE).
  */
 #ifndef GLOW_MVE_GATHER_H

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT-0 */
 /* Products of two int8 activations (MVE): columns of the right one are made rows, where they are not yet. */
 #ifndef GLOW_MVE_MATMUL_H
 #define GLOW_MVE_MATMUL_H

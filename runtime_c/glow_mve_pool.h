@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT-0 */
 /* Averages of codes summed as reals (MVE): four channels at a time, every operation rounded by itself. */
 #ifndef GLOW_MVE_POOL_H
 #define GLOW_MVE_POOL_H

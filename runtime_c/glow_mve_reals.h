@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT-0 */
 /* Codes by way of float32 (MVE): conversions, products, softmax, normalised rows. Every operation is rounded by itself.
  *
  * A quotient x / s is x * (1 / s), brought to the correctly rounded one by two steps with fused remainders.

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT-0 */
 /* Products of many pixels of few inputs (MVE).
  *
  * A group of four output channels takes all pixels before the next group follows, so that its biases and scales, and

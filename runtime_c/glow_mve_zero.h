@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT-0 */
 /* Convolutions and fully connected layers whose weights have a zero point, by VMLADAVA (MVE).
  *
  * The sum of x * (w - zero point) is that of x * w, which VMLADAVA computes, less the zero point times the sum of x: that

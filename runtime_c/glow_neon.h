@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT-0 */
 /* Exact scaling on Advanced SIMD: float32 products rounded half to even, offset, saturated. */
 #ifndef GLOW_NEON_H
 #define GLOW_NEON_H

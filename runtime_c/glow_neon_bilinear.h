@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT-0 */
 /* Bilinear interpolation of codes on Advanced SIMD of A64 and A32: the float32 operations of the definition in its
  * order, and that of codes as they are in integers; eight adjacent channels at a time.
  */

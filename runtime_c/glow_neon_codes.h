@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT-0 */
 /* Codes to reals and back, sums and windows on Advanced SIMD of A64 and A32. */
 #ifndef GLOW_NEON_CODES_H
 #define GLOW_NEON_CODES_H

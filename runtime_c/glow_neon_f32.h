@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT-0 */
 /* Float32 blocks for Advanced SIMD of A64 and A32: sums run in another order than the reference, within the stated
  * tolerance. */
 #ifndef GLOW_NEON_F32_H

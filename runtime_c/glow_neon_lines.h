@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT-0 */
 /* Straight lines in integers on codes, on Advanced SIMD of A64 and A32: out = clamp((m * x + b) >> s), of a second line
  * from a code on. `s` is negative: a shift to the left.
  */

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT-0 */
 /* Products of int8 codes on Advanced SIMD of A64 and A32: clamp(rne(float32(a * b) * scale + float32(zp))). */
 #ifndef GLOW_NEON_MUL_H
 #define GLOW_NEON_MUL_H

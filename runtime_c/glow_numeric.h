@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT-0 */
 /* Exact scaling of integers: float32 product, round half to even, zero point, saturation.
  *
  * Every function gives the same bits on every CPU. With an FPU the float32 product is rounded by adding

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT-0 */
 /* The taps of a window that lie inside an image. */
 #ifndef GLOW_REACH_H
 #define GLOW_REACH_H

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT-0 */
 /* What generated code needs besides arithmetic: layer hooks and a compiler barrier. */
 #ifndef GLOW_RUNTIME_H
 #define GLOW_RUNTIME_H

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT-0 */
 /* What every generated entry point returns. */
 #ifndef GLOW_STATUS_H
 #define GLOW_STATUS_H

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT-0 */
 /* Convolutions of int8 for cores without SIMD: four pixels at a time, two in a word.
  *
  * The inputs of four pixels p, q, r, s stand in scratch as two words per tap, p + 65536 * q and r + 65536 * s (signed

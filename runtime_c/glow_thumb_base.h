@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT-0 */
 /* What the int8 kernels for cores without SIMD share, whatever the instruction set. */
 #ifndef GLOW_THUMB_BASE_H
 #define GLOW_THUMB_BASE_H

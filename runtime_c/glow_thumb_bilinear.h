@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT-0 */
 /* Bilinear interpolation of codes in integers, for cores that compute slowly in float32. A sum of codes times weights,
  * in units of 2^-21 of an output code, is right but near a tie: there the float32 arithmetic of the definition says
  * which code it is.

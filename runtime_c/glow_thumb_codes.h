@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT-0 */
 /* Elementwise int8 kernels for cores without FPU: what is computed by the definition, near a tie. */
 #ifndef GLOW_THUMB_CODES_H
 #define GLOW_THUMB_CODES_H

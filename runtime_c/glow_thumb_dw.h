@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT-0 */
 /* Depthwise convolution on cores without SIMD in little code. */
 #ifndef GLOW_THUMB_DW_H
 #define GLOW_THUMB_DW_H

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT-0 */
 /* The inner loops of the int8 kernels for cores without SIMD in plain C, for compilers without GNU assembly. */
 #ifndef GLOW_THUMB_PLAIN_H
 #define GLOW_THUMB_PLAIN_H

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT-0 */
 /* Windows of int8 codes for cores without SIMD: averages by sums of four adjacent channels in the halves of two words;
  * maxima of four codes in a word. */
 #ifndef GLOW_THUMB_POOL_H

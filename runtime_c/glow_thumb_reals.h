@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT-0 */
 /* Kernels on codes whose definition is in float32, for cores without FPU: integers that bound what float32 gives. */
 #ifndef GLOW_THUMB_REALS_H
 #define GLOW_THUMB_REALS_H

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT-0 */
 /* glow_thumb_roundN: glow_requant to int8 of N sums in place; 0: a sum's fraction is within `near_tie` of a tie, and
  * nothing is of use. By glow_thumb_rounds, where the header
  * that includes this one brings it and defines GLOW_THUMB_ROUNDS. */

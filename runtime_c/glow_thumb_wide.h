@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT-0 */
 /* Convolutions of int16 inputs with int8 weights for Armv7-M cores without DSP: four pixels at a time, in words. */
 #ifndef GLOW_THUMB_WIDE_H
 #define GLOW_THUMB_WIDE_H

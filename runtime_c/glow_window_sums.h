@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT-0 */
 /* Sums of inputs, for A64 and A32: where a weight is int8 plus the shift of its output, sum x * w is the sum of the
  * products with int8 plus shift * sum x, which accumulators start with. */
 #ifndef GLOW_WINDOW_SUMS_H

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT-0 */
 /* What a bare-metal A64 board does on an exception: name it, print where, exit with status 3. */
 #include "glow_io.h"
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT-0 */
 /* Reset and exceptions for a bare-metal A64 core that starts in EL1 (qemu-system-aarch64 -M virt).
  *
  * The MMU is switched on with an identity map of normal memory, because with the MMU off all data

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT-0 */
 /* The string.h functions that compilers call on their own, for bare-metal A64. The Linux C library
  * has them as IFUNCs, which need a loader to resolve; its plain math functions are linked as they are. */
 #include <stddef.h>

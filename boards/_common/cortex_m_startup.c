@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT-0 */
 /* Reset and fault handling for every Cortex-M (Armv6-M to Armv8.1-M). No interrupt is enabled, so
  * the 16 system vectors are the whole table. On QEMU boards (GLOW_SEMIHOSTING) a fault prints its
  * name and address and exits with status 3; on silicon it stops for the debugger. */

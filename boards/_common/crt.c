@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT-0 */
 /* The C start-up shared by all bare-metal boards: initialised data, zeroed data, main, exit.
  * Called with a valid stack and the FPU already on, as the compiler may vectorise these loops. */
 #include <stdint.h>

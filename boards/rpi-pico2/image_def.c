@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT-0 */
 /* The smallest IMAGE_DEF block that the RP2350 ROM starts: Arm, Secure, executable, a loop of one block
  * (RP2350 datasheet, section 5.9.5.1). It must lie in the first 4 KB, right after the vector table. */
 #include <stdint.h>

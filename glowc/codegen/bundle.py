@@ -71,6 +71,7 @@ class Bundle:
     weights_bytes: int
     states: tuple[StateView, ...] = ()
     extern_sources: tuple[str, ...] = ()
+    foreign: frozenset[str] = frozenset()  # files that plugins brought along
 
 
 def render_bundle(
@@ -170,7 +171,16 @@ def render_bundle(
     for name in (*RUNTIME_FILES, *headers):
         files[name] = (data_dir("runtime_c") / name).read_text()
     files |= extern_headers | extern_sources
-    return Bundle(files, layers, inputs, outputs, weights_bytes, states, tuple(extern_sources))
+    return Bundle(
+        files,
+        layers,
+        inputs,
+        outputs,
+        weights_bytes,
+        states,
+        tuple(extern_sources),
+        frozenset(extern_headers | extern_sources),
+    )
 
 
 def _check_extern(spec: BundleSpec, names: Iterable[str]) -> None:

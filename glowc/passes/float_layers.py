@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from glowc.errors import ModelError
+from glowc.errors import FloatLayerError
 from glowc.graph.graph import Graph, Node
 from glowc.ops.registry import find_op
 
@@ -39,14 +39,14 @@ def has_quantized_activations(graph: Graph) -> bool:
 
 
 def require_int8(graph: Graph) -> None:
-    """Raise ModelError naming every float layer between quantised parts, with the reason.
+    """Raise FloatLayerError naming every float layer between quantised parts, with the reason.
 
     A float tail, from the last DequantizeLinear to the outputs, is the model's own.
     """
     islands = [layer for layer in float_layers(graph) if layer.island]
     if not islands:
         return
-    raise ModelError(
+    raise FloatLayerError(
         f"{len(islands)} layer{'s' if len(islands) > 1 else ''} of model {graph.name!r} would compute in float",
         details=[f'{layer.op} "{layer.name}": {layer.reason}' for layer in islands],
         hint="quantise these layers, inputs and outputs, or compile without --require-int8",

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT-0 */
 /* Memory for the operands of one kernel call, fenced on both sides. Four implementations, one is linked:
  *   glow_guard_page.c    ends at a page without access: one byte of over-read stops the program (Linux)
  *   glow_guard_malloc.c  a block of the exact size: AddressSanitizer reports what strays (host)

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT-0 */
 /* Blocks of the exact size from malloc: built with AddressSanitizer, which watches both ends. */
 #include "glow_guard.h"
 

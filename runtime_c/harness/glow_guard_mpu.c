@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT-0 */
 /* Blocks from a static pool; where one ends, the memory protection unit of Armv7-M or Armv8-M forbids access, so that
  * one byte of over-read is a fault. A block aligned to more than its size allows leaves a gap before that place, which
  * is pattern, like the band before the block. With more blocks than regions, the call runs with the patterns only. */

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT-0 */
 /* Each block ends where a page without access begins; pattern bytes before it show an under-write.
  * A block aligned to more than its size allows leaves a gap before that page, which is pattern too. */
 #define _DEFAULT_SOURCE /* MAP_ANONYMOUS, sysconf */

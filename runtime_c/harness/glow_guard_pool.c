@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT-0 */
 /* Blocks from a static pool, between bands of a pattern. A block without alignment lies at an odd address. */
 #include "glow_guard.h"
 

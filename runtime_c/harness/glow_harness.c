@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT-0 */
 /* Runs kernel calls recorded in cases.bin and writes what they produced to results.bin.
  *
  * A record is, in 32-bit words of the machine's (little) endianness:

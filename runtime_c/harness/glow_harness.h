@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT-0 */
 /* Between the printed kernels and the harness's main: a table of functions with one calling convention. */
 #ifndef GLOW_HARNESS_H
 #define GLOW_HARNESS_H

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT-0 */
 /* What a test program needs from the machine it runs on: files, text, an exit status, the stack's
  * high-water mark and a marker for the instruction counter. One implementation per machine:
  * glow_io_stdio.c (Linux), glow_io_semihost.c (Cortex-M and bare-metal A64 under QEMU or a debugger).

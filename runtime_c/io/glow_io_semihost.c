@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT-0 */
 /* glow_io.h by Arm semihosting (Arm IHI 0100, "Semihosting for AArch32 and AArch64"): Cortex-M and
  * bare-metal A64, under QEMU or a debugger. Uses no libc: newlib's rdimon wants a heap, and finds
  * none on mps3-an547. The linker script supplies __stack_limit. */

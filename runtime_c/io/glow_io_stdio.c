@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT-0 */
 /* glow_io.h on a hosted system (Linux, natively or under qemu-user). */
 #include "glow_io.h"
 

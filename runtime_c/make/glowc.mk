@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: MIT-0
 # glowc.mk: ONNX models as C sources of your Makefile project. GNU make 3.82 or newer.
 #
 #   GLOWC_MODELS := digits sine                 # models/digits.onnx, models/sine.onnx

@@ -181,8 +181,8 @@ def test_model_too_large_for_the_board_names_the_peak(glowc: Glowc) -> None:
     save(large())
     argv = ("compile", "net.onnx", "--board", "microbit", "-o", "out")
     says = ["bytes of RAM for its arena", "board microbit allows 14208", 'at Conv "block/conv"', " x\n"]
-    refused(glowc, *argv, says=[*says, "the peak"], hint="glowc boards")
-    result = refused(glowc, *argv, "--plan", "plain", says=says, hint="glowc boards")
+    refused(glowc, *argv, says=[*says, "the peak"], hint="glowc boards", status=3)
+    result = refused(glowc, *argv, "--plan", "plain", says=says, hint="glowc boards", status=3)
     peak = re.search(r"the peak of (\d+) bytes", result.err)
     assert peak is not None
     assert int(peak[1]) == 24 * 24 * 4 * (1 + 8)
@@ -190,13 +190,13 @@ def test_model_too_large_for_the_board_names_the_peak(glowc: Glowc) -> None:
 
 def test_ram_limit(glowc: Glowc) -> None:
     argv = ("compile", DIGITS, "-o", "out", "--ram-limit", "100")
-    refused(glowc, *argv, says=["bytes of RAM", "--ram-limit 100 allows 100", "the peak is at"], hint="RAM")
+    refused(glowc, *argv, says=["bytes of RAM", "--ram-limit 100 allows 100", "the peak is at"], hint="RAM", status=3)
 
 
 def test_flash_limit(glowc: Glowc) -> None:
     argv = ("compile", DIGITS, "-o", "out", "--flash-limit", "1000")
     says = ["bytes of flash for its constants", "--flash-limit 1000 allows 1000", "largest constants"]
-    refused(glowc, *argv, says=says, hint="flash")
+    refused(glowc, *argv, says=says, hint="flash", status=3)
 
 
 def test_limits_that_hold_change_nothing(glowc: Glowc) -> None:

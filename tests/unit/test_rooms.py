@@ -17,7 +17,7 @@ VOCABULARY = {"graph", "instr", "ops", "target", "errors", "paths", "cache", "__
 COMBINING = {
     "driver", "planning", "regions", "costs", "selection", "tuned", "tune", "plugins", "execute", "validate", "show",
     "cli", "cli_options", "__main__", "time_form", "layers", "flash", "constants",
-    "files", "samples", "terminal", "bundle_folder",
+    "files", "samples", "terminal", "bundle_folder", "bom",
 }  # fmt: skip
 HEAVY = {"numpy", "onnx", "jinja2", "google", "rich.console", "onnxruntime"}
 # The vocabulary among itself: what each room may know of the others.

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT-0 */
 /* A QEMU TCG plugin that counts executed guest instructions exactly and writes the running count,
  * one decimal per line, each time the instruction at address `mark` (glow_mark) executes.
  * Arguments: mark=ADDRESS,out=FILE. For one vCPU, as all boards here have.

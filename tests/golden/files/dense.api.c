@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT-0 */
 /* dense, compiled by glowc for cortex-m3: one C function per kernel, one call per layer.
  *
  * model   sha256:...

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT-0 */
 /* dense: a neural network compiled by glowc for cortex-m3.
  *
  * model   sha256:...

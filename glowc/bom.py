@@ -1,0 +1,25 @@
+"""The bill of materials of a bundle: what it was made by and from, each file with its hash and its licence."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Collection, Mapping
+from pathlib import Path
+
+from glowc import __version__
+
+GENERATED = "MIT-0"  # of templates/ and runtime_c/; LICENSES/MIT-0.txt
+UNKNOWN = "NOASSERTION"  # SPDX's word for files whose licence nobody has said
+
+
+def bill_of_materials(model: Path, files: Mapping[str, str], foreign: Collection[str]) -> dict[str, object]:
+    """Return what report.json says under "sbom"; `foreign` are the files that a plugin brought along."""
+    return {
+        "tool": {"name": "glowc", "version": __version__},
+        "model": {"name": model.name, "sha256": hashlib.sha256(model.read_bytes()).hexdigest()},
+        "files": [
+            {"name": name, "sha256": hashlib.sha256(files[name].encode()).hexdigest(),
+             "license": UNKNOWN if name in foreign else GENERATED}
+            for name in sorted(files)
+        ],
+    }  # fmt: skip
