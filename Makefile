@@ -105,6 +105,11 @@ costs: setup  ## measure single layers and fit what kernels cost: boards/_costs
 codegen-diff: setup-quick  ## show how the generated C differs from BASE=main
 	scripts/codegen_diff.sh $(BASE)
 
+.PHONY: analyze
+analyze:  ## gcc -fanalyzer, clang --analyze and cppcheck with MISRA over generated code: docs/MISRA.md
+	@scripts/setup.sh analyze
+	$(PY) scripts/analyze.py
+
 .PHONY: wheel clean
 wheel: setup-quick  ## build the wheel and the source archive into dist/
 	$(PY) -m hatchling build -d dist

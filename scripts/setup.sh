@@ -4,6 +4,7 @@
 #   scripts/setup.sh demo    Arm compiler, QEMU, glowc             (make demo)
 #   scripts/setup.sh quick   host compiler, glowc[test]            (make test-quick, lint, types, ...)
 #   scripts/setup.sh test    every compiler and emulator, glowc[test]   (make test)
+#   scripts/setup.sh analyze what test needs, and cppcheck              (make analyze)
 #
 # VENV=DIR puts the environment elsewhere; PYTHON=python3.12 makes it with another interpreter.
 set -euo pipefail
@@ -17,7 +18,9 @@ say() { printf 'setup: %s\n' "$*" >&2; }
 die() { say "$*"; exit 1; }
 have() { command -v "$1" >/dev/null 2>&1; }
 
-case $mode in demo | quick | test) ;; *) die "unknown mode '$mode'; one of: demo quick test" ;; esac
+# What analyses code needs all that tests it.
+[[ $mode != analyze ]] || { extra=cppcheck mode=test; }
+case $mode in demo | quick | test) ;; *) die "unknown mode '$mode'; one of: demo quick test analyze" ;; esac
 
 # A compiler without its C library is no compiler: gcc prints the whole path of a file that it has.
 have_file() { have "$1" && [[ $("$@" 2>/dev/null) == /* ]]; }
@@ -30,6 +33,7 @@ has_venv() { "$venv/bin/python" -c 'import pip' >/dev/null 2>&1; }
 
 # Echoes the Debian packages that this mode needs and this machine has not.
 missing_packages() {
+  [[ -z ${extra:-} ]] || have "$extra" || echo "$extra"
   has_venv || "$python" -c 'import ensurepip, venv' >/dev/null 2>&1 || echo python3 python3-venv
   case $mode in demo | test)
     have arm-none-eabi-gcc || echo gcc-arm-none-eabi

@@ -40,3 +40,10 @@ def test_commands_named_in_the_text_exist(page: Path) -> None:
     targets = set(re.findall(r"`make ([a-z][a-z-]*)", text))
     wrong = [t for t in targets if not re.search(rf"^{t}:", makefile, re.M)]
     assert not wrong
+
+
+def test_page_of_static_analysis_is_fresh() -> None:
+    """The tools themselves run by `make analyze`."""
+    argv = [sys.executable, str(ROOT / "scripts" / "analyze.py"), "--check"]
+    done = subprocess.run(argv, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stdout + done.stderr
