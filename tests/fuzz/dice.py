@@ -11,6 +11,7 @@ from tests.fuzz.build import RANGE
 from tests.fuzz.recipe import Const, Layer, Value
 
 T = TypeVar("T")
+Span = tuple[float, float]
 # Beyond these onnxruntime drops a Clip, or converts a float above 2^31 to an integer: see docs/QUANTIZATION.md.
 SMALLEST_SCALE, LARGEST_SCALE = 1e-7, 1e4
 MOST_ELEMENTS = 4096
@@ -53,46 +54,59 @@ class Net:
     dice: Dice
     inputs: list[Value]
     layers: list[Layer]
+    spans: list[Span]  # where most of the real numbers of every tensor lie
     unused: set[int] = field(default_factory=set)  # outputs that no layer may read
 
     @property
     def values(self) -> list[Value]:
         return [*self.inputs, *(v for layer in self.layers for v in layer.outputs)]
 
-    @property
-    def ranges(self) -> list[float]:
-        """About the largest magnitude of the real numbers of every tensor."""
-        return [v.scale * (RANGE[v.dtype][1] - RANGE[v.dtype][0]) / 2 for v in self.values]
-
-    def add(self, layer: Layer) -> None:
-        """Append a layer; codes of 16 bits have no QLinear operators."""
+    def add(self, layer: Layer, span: Span) -> None:
+        """Append a layer whose outputs have numbers in `span`; codes of 16 bits have no QLinear operators."""
         if layer.form == "qop" and any(v.dtype == "s16" for v in layer.outputs):
             attrs = {k: v for k, v in layer.attrs.items() if k not in ("channels_last", "opset")}
             layer = replace(layer, form="qdq", attrs=attrs)
         self.layers.append(layer)
+        self.spans += [clipped(span, value) for value in layer.outputs]
 
 
-def scale_for(dice: Dice, dtype: str, reach: float) -> tuple[float, int]:
-    """Return (scale, zero point) of a tensor whose real numbers reach to about +-`reach`."""
+def clipped(span: Span, value: Value) -> Span:
+    """Return the part of a span that the codes of a tensor can express."""
+    low, high = ((code - value.zero_point) * value.scale for code in RANGE[value.dtype])
+    first, last = min(max(span[0], low), high), max(min(span[1], high), low)
+    return (first, last) if last - first > value.scale else (first - value.scale, first + value.scale)
+
+
+def moments(span: Span) -> tuple[float, float]:
+    """Return about the mean and the standard deviation of numbers in a span."""
+    return (span[0] + span[1]) / 2, (span[1] - span[0]) / 4
+
+
+def scale_for(dice: Dice, dtype: str, span: Span) -> tuple[float, int]:
+    """Return (scale, zero point) that fit a span as a calibrated quantiser would; now and then quite others."""
     low, high = RANGE[dtype]
-    stretch = dice.pick([1.0, 0.5, 2.0, 0.25, 4.0, 1 / 64, 64.0, 1e-5, 1e5]) if dice.chance(3) else 1.0
+    stretch = dice.pick([1.0, 0.5, 2.0, 0.7, 1.5, 0.25, 4.0]) if dice.chance(4) else 1.0
+    if dice.chance(40):
+        stretch = dice.pick([1 / 64, 64.0, 1e-5, 1e5])
     if dtype == "s16":  # a sum in float32 is good for one step of 65,536, not of a part of that
         stretch = max(stretch, 0.25)
-    scale = reach * 2 / (high - low) * stretch * (1 + dice.whole(0, 100) / 131.7)
+    width = max(span[1] - span[0], 1e-20)
+    scale = width / (high - low) * stretch * (1 + dice.whole(0, 100) / 531.7)
     if dice.chance(12):
         scale = 2.0 ** round(math.log2(max(scale, 1e-30)))
-    kind = dice.whole(0, 4)
+    scale = min(max(scale, 1e-5 if dtype == "s16" else SMALLEST_SCALE), LARGEST_SCALE)
+    kind = dice.whole(0, 15)
     middle = 0 if dtype[0] == "s" else 128
-    zero = {0: middle, 1: low, 2: high}.get(kind, low + dice.whole(0, 127) * (high - low) // 127)
-    smallest = 1e-5 if dtype == "s16" else SMALLEST_SCALE
-    return min(max(scale, smallest), LARGEST_SCALE), zero
+    fitting = round(min(max(low - span[0] / scale, low), high))
+    others = {12: middle, 13: low, 14: high, 15: low + dice.whole(0, 127) * (high - low) // 127}
+    return scale, others.get(kind, fitting)
 
 
-def value_like(dice: Dice, shape: Sequence[int], dtype: str, reach: float, *, mixed: bool = True) -> Value:
+def value_like(dice: Dice, shape: Sequence[int], dtype: str, span: Span, *, mixed: bool = True) -> Value:
     """Return a tensor of the same element kind (mostly, where `mixed`) with a fitting quantisation."""
     if mixed and dtype in ("s8", "u8") and dice.chance(10):
         dtype = "u8" if dtype == "s8" else "s8"
-    scale, zero = scale_for(dice, dtype, reach)
+    scale, zero = scale_for(dice, dtype, span)
     return Value(tuple(shape), dtype, scale, zero)
 
 
@@ -124,3 +138,19 @@ def activation(dice: Dice, reach: float) -> tuple[float, ...] | None:
     """Return what follows a layer in float: nothing, Relu or Clip."""
     kind = dice.whole(0, 5)
     return () if kind == 4 else (0.0, reach * dice.pick([0.25, 0.5, 1.0])) if kind == 5 else None
+
+
+def products(x: Span, weights: Const, taps: int) -> Span:
+    """Return the span of sums of `taps` products of numbers in a span by random weights."""
+    codes = {"random": 74, "large": 90, "extreme": 128, "sparse": 33, "small": 2}[weights.fill]
+    scale = max([weights.value.scale, *weights.scales])
+    mean, deviation = moments(x)
+    reach = 2.5 * scale * codes * math.sqrt(taps) * math.hypot(mean, deviation)
+    return -reach, reach
+
+
+def bounded(span: Span, act: tuple[float, ...] | None) -> Span:
+    """Return what an activation leaves of a span."""
+    if act is None:
+        return span
+    return max(span[0], 0.0), min(span[1], act[1]) if act else span[1]

@@ -15,8 +15,8 @@ def moved(net: Net, i: int, op: str, shape: Sequence[int], attrs: dict[str, Any]
     x = net.values[i]
     y = Value(tuple(shape), x.dtype, x.scale, x.zero_point)
     if net.dice.chance(6):
-        y = value_like(net.dice, shape, x.dtype, net.ranges[i])
-    net.add(Layer(op, (i,), (y,), "qdq", attrs))
+        y = value_like(net.dice, shape, x.dtype, net.spans[i])
+    net.add(Layer(op, (i,), (y,), "qdq", attrs), net.spans[i])
     return True
 
 
@@ -86,11 +86,11 @@ def draw_resize(net: Net, i: int) -> bool:
     if mode == "nearest":
         attrs["nearest_mode"] = dice.pick(["floor", "round_prefer_floor"])
     y = (
-        value_like(dice, dims, x.dtype, net.ranges[i])
+        value_like(dice, dims, x.dtype, net.spans[i])
         if mode == "linear"
         else Value(tuple(dims), x.dtype, x.scale, x.zero_point)
     )
-    net.add(Layer("Resize", (i,), (y,), "qdq", attrs))
+    net.add(Layer("Resize", (i,), (y,), "qdq", attrs), net.spans[i])
     return True
 
 
@@ -116,7 +116,7 @@ def draw_split(net: Net, i: int) -> bool:
     outs = tuple(Value((*x.shape[:axis], p, *x.shape[axis + 1 :]), x.dtype, x.scale, x.zero_point) for p in parts)
     unused = (dice.whole(0, 1),) if dice.chance(4) else ()
     net.unused |= {len(net.values) + k for k in unused}
-    net.add(Layer("Split", (i,), outs, "qdq", {"axis": axis, "_i0": parts}, unused=unused))
+    net.add(Layer("Split", (i,), outs, "qdq", {"axis": axis, "_i0": parts}, unused=unused), net.spans[i])
     return True
 
 
@@ -138,7 +138,7 @@ def draw_concat(net: Net, i: int) -> bool:
     if math.prod(shape) > MOST_ELEMENTS:
         return False
     form = "qop" if dice.chance(3) else "qdq"
-    reach = max(net.ranges[j] for j in chosen)
-    y = Value(shape, x.dtype, *scale_for(dice, x.dtype, reach))
-    net.add(Layer("Concat", tuple(chosen), (y,), form, {"axis": axis}))
+    span = min(net.spans[j][0] for j in chosen), max(net.spans[j][1] for j in chosen)
+    y = Value(shape, x.dtype, *scale_for(dice, x.dtype, span))
+    net.add(Layer("Concat", tuple(chosen), (y,), form, {"axis": axis}), span)
     return True

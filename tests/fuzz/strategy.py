@@ -7,6 +7,7 @@ from collections.abc import Callable
 
 from hypothesis import strategies as st
 
+from tests.fuzz.build import RANGE
 from tests.fuzz.computing import (
     draw_binary,
     draw_conv,
@@ -53,8 +54,11 @@ def draw_recipe(dice: Dice) -> Recipe:
         4: lambda: (1, dice.pick([4, 3, 8, 1, 16]), dice.pick([6, 8, 5, 4]), dice.pick([6, 8, 7, 4])),
     }[rank]()
     reach = dice.pick([1.0, 8.0, 128.0])
-    inputs = [Value(shape, dtype, *scale_for(dice, dtype, reach)) for _ in range(1 + dice.chance(4))]
-    net = Net(dice, inputs, [])
+    spans = [(-reach, reach)] * (1 + dice.chance(4))
+    inputs = [Value(shape, dtype, *scale_for(dice, dtype, span)) for span in spans]
+    spans = [((low - v.zero_point) * v.scale, (high - v.zero_point) * v.scale)
+             for v in inputs for low, high in (RANGE[dtype],)]  # fmt: skip
+    net = Net(dice, inputs, [], spans)
     for _ in range(dice.whole(1, MOST_LAYERS)):
         numbers = [n for n in range(len(net.values)) if n not in net.unused]
         i = numbers[-1 - min(dice.whole(0, 4), len(numbers) - 1)] if dice.chance(3) else numbers[-1]
