@@ -86,7 +86,7 @@ budgets: setup  ## record better sizes and instruction counts in tests/budgets.t
 docs: setup-quick  ## rewrite the generated tables of docs/
 	$(PY) scripts/make_docs.py
 
-.PHONY: bench bench-kernels bench-memory costs stack codegen-diff
+.PHONY: bench bench-kernels bench-memory constants costs stack codegen-diff
 bench: setup  ## measure the sample models on the boards
 	$(PY) scripts/bench.py
 
@@ -98,6 +98,11 @@ bench-memory: setup-quick  ## arena of the sample models under every memory plan
 
 stack: setup  ## compare the computed worst case of the stack with the painted mark, all sample models
 	$(PY) scripts/stack.py
+
+constants: setup-quick  ## constants of the sample models on every CPU beside their bound; as they are and mutated
+	$(PY) scripts/constants.py
+	$(PY) scripts/constants.py --mutate least
+	$(PY) scripts/constants.py --mutate large
 
 costs: setup  ## measure single layers and fit what kernels cost: boards/_costs
 	$(PY) scripts/fit_costs.py

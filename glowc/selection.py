@@ -23,7 +23,17 @@ from functools import partial
 
 from glowc.codegen.kernels import Identity, args_struct, identity, render_kernel, variant_of
 from glowc.codegen.view import Family, family, literal_families, literal_kernels
-from glowc.constants import Choice, Price, bound_bytes, constants_bytes, single_moves, within_bound
+from glowc.constants import (
+    SPARE_WORDS,
+    Choice,
+    Price,
+    all_moves,
+    bound_bytes,
+    constants_bytes,
+    forced_within_bound,
+    single_moves,
+    within_bound,
+)
 from glowc.costs import Costs, load_costs
 from glowc.flash import within_flash
 from glowc.graph.graph import Graph
@@ -38,6 +48,8 @@ KB = 1024
 CODE_LIMITS = {"size": 12 * KB, "balanced": 24 * KB}
 _LARGE_LIMIT = 96 * KB  # balanced, for CPUs that run from caches and megabytes of memory
 _KB_WORTH = 0.03  # share of the instructions that a kilobyte of code must save at `size`
+_KB_WORTH_FORCED = 0.003  # the same at `balanced`, where constants give way to their bound
+_DOUBT = 3  # times what is guessed of a kernel that was never measured, where it would replace another one
 _INLINED = 0.92  # of code measured function by function is left when functions called once become parts of their caller
 _SURE = 0.9  # of a limit of code is aimed at: predictions are off by as much as a tenth
 _ARENA_SHARE, _ARENA_BYTES = 0.15, 8 * KB
@@ -204,7 +216,7 @@ def select(
     """Return the order of variants for every instruction; code aims at `code_limit` bytes, 0: at those of `opt`."""
     mode = {"size": "size", "balanced": "shared", "speed": "literal"}[opt]
     tuned = tuned or {}
-    known = layers if opt == "speed" else [_without_speed_only(x) for x in layers]
+    known = [_without(x, lambda v: v.like != "" or (opt != "speed" and v.speed_only)) for x in layers]
     orders: Order = {x.name: _by_speed(x, costs, mode, tuned.get(x.name)) for x in known}
     if opt == "speed":
         return orders
@@ -212,13 +224,15 @@ def select(
     kept = {name: tuple(isa for isa in isas if isa in allowed[name]) for name, isas in orders.items()}
     small = [replace(x, forms=tuple(f for f in x.forms if f.isa in allowed[x.name])) for x in layers]
     pricing = Pricing(costs, tuned, opt, mode)
-    code = _fit_code(small, kept, pricing, round(_SURE * (code_limit or CODE_LIMITS[opt])))
-    fitted = _fit_constants(small, code, pricing)
+    usual = [_without(x, lambda v: v.like != "") for x in small]
+    code = _fit_code(usual, kept, pricing, round(_SURE * (code_limit or CODE_LIMITS[opt])))
+    cheap = _fit_constants(usual, code, pricing)
+    fitted = _force_constants(small, cheap, pricing)
     return {name: tuple(dict.fromkeys((*fitted[name], *isas))) for name, isas in orders.items()}
 
 
-def _without_speed_only(layer: Layer) -> Layer:
-    return replace(layer, forms=tuple(f for f in layer.forms if not variant_of(f).speed_only))
+def _without(layer: Layer, left_out: Callable[[KernelVariant], bool]) -> Layer:
+    return replace(layer, forms=tuple(f for f in layer.forms if not left_out(variant_of(f))))
 
 
 def _by_speed(layer: Layer, costs: Costs, mode: str, measured: Mapping[str, int] | None) -> tuple[str, ...]:
@@ -291,6 +305,10 @@ class Pricing:
         fit = self.costs.fit(instr, self.mode)
         return instr.isa in self.tuned.get(instr.name, {}) or (fit is not None and fit.trusted)
 
+    def guess(self, instr: Instr) -> int:
+        """Return the instructions of a call, predicted or, of a kernel that was not measured, guessed."""
+        return self.facts(instr).insns or _DOUBT * guessed_insns(instr)
+
     def insns(self, instrs: Sequence[Instr]) -> int:
         """Return the predicted instructions of those calls whose kernels were measured."""
         return sum(self.facts(i).insns for i in instrs)
@@ -353,17 +371,36 @@ def _fit_constants(layers: Sequence[Layer], orders: Order, pricing: Pricing) -> 
     """Return the order in which the constants are cut to what the weights need, as far as that costs little."""
     trusted = [replace(x, forms=tuple(f for f in x.forms if pricing.trusts(f))) for x in layers]
     known = [x for x in trusted if any(f.isa == orders[x.name][0] for f in x.forms)]
-    chosen = {name: isas[0] for name, isas in orders.items()}
 
     def moves(choice: Choice) -> Sequence[Choice]:
         return [*single_moves(known, choice), *_moves(known, orders, choice, pricing)]
 
     def weigh(choice: Choice) -> Price:
-        instrs = [x.form(choice[x.name]) for x in layers]
-        return Price(pricing.insns(instrs), pricing.code(instrs), constants_bytes(layers, choice))
+        return _price(layers, choice, pricing, pricing.insns)
 
-    best = within_bound(chosen, bound_bytes(layers), moves, weigh)
+    best = within_bound({name: isas[0] for name, isas in orders.items()}, bound_bytes(layers), moves, weigh)
     return {name: tuple(dict.fromkeys((best[name], *isas))) for name, isas in orders.items()}
+
+
+def _force_constants(layers: Sequence[Layer], orders: Order, pricing: Pricing) -> Order:
+    """Return the order in which the constants are no more than what the weights need, if any variants have so few."""
+    chosen, bound = {name: isas[0] for name, isas in orders.items()}, bound_bytes(layers)
+    if constants_bytes(layers, chosen) <= bound + SPARE_WORDS:
+        return orders
+    worth = _KB_WORTH if pricing.opt == "size" else _KB_WORTH_FORCED
+
+    def weigh(choice: Choice) -> Price:
+        return _price(layers, choice, pricing, lambda instrs: sum(map(pricing.guess, instrs)))
+
+    best = forced_within_bound(chosen, bound, lambda choice: all_moves(layers, choice), weigh, worth)
+    return {name: tuple(dict.fromkeys((best[name], *isas))) for name, isas in orders.items()}
+
+
+def _price(
+    layers: Sequence[Layer], choice: Choice, pricing: Pricing, insns: Callable[[Sequence[Instr]], int]
+) -> Price:  # fmt: skip
+    instrs = [x.form(choice[x.name]) for x in layers]
+    return Price(insns(instrs), pricing.code(instrs), constants_bytes(layers, choice))
 
 
 def _cheapest(

@@ -188,7 +188,8 @@ class KernelVariant:
     further values that the template prints as `v.<key>`; they belong to the function's identity. `template_isa`
     names the template file when variants share one; `header` is the runtime header that it needs. `packs` are the
     operands that `pack` reads, by default all but the activations: where one of them is computed or an input of the
-    model, the variant is not for the instruction.
+    model, the variant is not for the instruction. `like` names the variant whose costs it has, where it is not measured
+    by itself.
     `rows_in_order` keeps the kernel's row contract (`KernelDef.row_window`, `length`), so that the output may be
     planned over input that is dead by then; `streams` says of a variant with scratch that calls for single rows
     give what one call for all gives at little more cost, and that no scratch lives from one call to the next.
@@ -212,6 +213,7 @@ class KernelVariant:
     template_isa: str = ""
     header: str = ""
     packs: frozenset[str] | None = None
+    like: str = ""
 
     def packed_roles(self, instr: Instr) -> frozenset[str]:
         """Return the operands of an instruction that must be constants for this variant to prepare them."""

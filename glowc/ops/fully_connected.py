@@ -131,8 +131,9 @@ KERNELS = (
         KernelDef(
             name, ("in in", "in weights", "in bias", "in scale", "out out"), (*_SHAPE, *INTEGER), interpret,
             template="fc_s8",
-            variants=(*REF, *packing_m3.FC, *packing_dsp.FC, packing_dsp_quad.FC, packing_a32.FC, *packing_a64.FC,
-                      packing_mve.FC, packing_mve_zero.FC)
+            variants=(*REF, *packing_m3.FC, *packing_dsp.FC, packing_dsp.FC_SINGLE, packing_dsp_quad.FC, packing_a32.FC,
+                      packing_a32.FC_SINGLE, *packing_a64.FC, *packing_a64.FC_SINGLE, packing_mve.FC,
+                      packing_mve.FC_SINGLE, packing_mve_zero.FC, packing_mve_zero.FC_SINGLE)
             if name == "fc_s8" else (*REF, packing_dsp_sixteen.FC) if name == "fc_s16" else REF,
         )
         for name in ("fc_s8", "fc_s8w16", "fc_s16", "fc_s16w16")

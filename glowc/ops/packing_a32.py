@@ -10,7 +10,7 @@ import numpy as np
 
 from glowc.instr.ir import Instr, ParamValue
 from glowc.ops.base import KernelVariant
-from glowc.ops.packing_a64 import conv_variant, fc_variant
+from glowc.ops.packing_a64 import conv_variant, fc_variant, tight_variant
 from glowc.ops.packing_neon import (
     average_variant,
     depthwise_variant,
@@ -21,11 +21,14 @@ from glowc.ops.packing_neon import (
 )
 from glowc.ops.packing_neon_add import accepts_fused, add_plan, fused_plan
 from glowc.ops.packing_neon_mul import accepts_long_rows
+from glowc.ops.packing_singles import with_singles
 
 HEADER = "glow_a32.h"
 _NEEDS = {"a32", "neon"}
 CONV = conv_variant("a32", _NEEDS, 30, HEADER)
+CONV_TIGHT = tight_variant(CONV)
 FC = fc_variant("a32", _NEEDS, 30, HEADER)
+FC_SINGLE = with_singles(FC, "glow_neon_dot_s8", "glow_a32_single.h")
 DEPTHWISE = depthwise_variant("a32", _NEEDS, HEADER)
 FLOAT = float_variants("a32", _NEEDS, "glow_neon_f32.h")
 AVERAGE = average_variant("a32", _NEEDS, HEADER)

@@ -13,7 +13,7 @@ The last block of outputs ends with the last output: where they do not divide, s
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
@@ -21,6 +21,7 @@ from glowc.graph.types import DType
 from glowc.instr.ir import Instr, ParamValue
 from glowc.ops.base import Arrays, KernelVariant
 from glowc.ops.packing_shift import in_blocks, shifted
+from glowc.ops.packing_singles import with_singles
 
 CHUNK = 16
 HEADER = "glow_a64.h"
@@ -161,9 +162,17 @@ def _conv_blocks(isa: str, instr: Instr) -> list[tuple[int, int]]:
     return [*blocks(whole, outputs), *((begin, narrow) for begin in range(out_c - left, out_c, narrow))]
 
 
-def _rest(isa: str, instr: Instr) -> int:
-    """Return the inputs behind the last whole step, where a gathered block ends with zeros."""
-    return instr.int_("in_c") % BLOCKS[isa].grain if path(isa, instr) == "point" else 0
+def _rest(isa: str, instr: Instr, *, tight: bool) -> int:
+    """Return the inputs behind the last whole step, where a gathered block ends with zeros; of windows if `tight`."""
+    chosen = path(isa, instr)
+    if chosen == "pixels" and tight:
+        return instr.int_("k_h") * instr.int_("k_w") * instr.int_("in_c") % BLOCKS[isa].grain
+    return instr.int_("in_c") % BLOCKS[isa].grain if chosen == "point" else 0
+
+
+def _accepts_tight(isa: str, instr: Instr) -> bool:
+    """Accept windows whose inputs do not fill the last step."""
+    return accepts(instr) and path(isa, instr) == "pixels" and _rest(isa, instr, tight=True) > 0
 
 
 def row_slots(instr: Instr) -> int:
@@ -180,12 +189,14 @@ def limits(instr: Instr) -> Mapping[str, ParamValue]:
     }
 
 
-def conv_plan(isa: str, instr: Instr) -> Mapping[str, ParamValue]:
+def conv_plan(isa: str, instr: Instr, *, tight: bool = False) -> Mapping[str, ParamValue]:
     """Return what the template prints with."""
-    block, chosen, rest, (_, width) = BLOCKS[isa], path(isa, instr), _rest(isa, instr), _conv_blocks(isa, instr)[-1]
+    block, chosen, rest = BLOCKS[isa], path(isa, instr), _rest(isa, instr, tight=tight)
+    width = _conv_blocks(isa, instr)[-1][1]
     narrow = width < block.outputs
     k_h, k_w, in_c, stride = (instr.int_(key) for key in ("k_h", "k_w", "in_c", "stride_w"))
-    whole = in_c // block.grain if rest else _steps(isa, instr)
+    inputs = in_c if chosen == "point" else k_h * k_w * in_c
+    whole = inputs // block.grain if rest else _steps(isa, instr)
     plan: dict[str, ParamValue] = {
         "path": chosen, "isa": isa, "pixels": block.pixels, "outputs": block.outputs, "grain": _grain(isa, instr),
         "span": int(chosen in ("point", "pixels") and _spans(isa, instr)), **limits(instr),
@@ -234,10 +245,10 @@ def _columns(instr: Instr) -> list[int]:
     return sorted(range(instr.int_("k_w")), key=lambda kx: kx % instr.int_("stride_w"))
 
 
-def pack_conv(isa: str, constants: Arrays, instr: Instr) -> Arrays:
+def pack_conv(isa: str, constants: Arrays, instr: Instr, *, tight: bool = False) -> Arrays:
     """Pack the constants of conv_s8."""
     out_c, k_h, k_w, in_c = (instr.int_(key) for key in ("out_c", "k_h", "k_w", "in_c"))
-    grain, rest = _grain(isa, instr), _rest(isa, instr)
+    grain, rest = _grain(isa, instr), _rest(isa, instr, tight=tight)
     weights, shift = shifted(constants["weights"].reshape(out_c, k_h, k_w, in_c), instr.int_("w_zp"))
     if path(isa, instr) == "rows":
         planes = np.zeros((out_c, k_h, k_w, padded(in_c, grain)), np.int8)
@@ -311,6 +322,16 @@ def conv_variant(isa: str, needs: set[str], rank: int, header: str = HEADER) -> 
     )  # fmt: skip
 
 
+def tight_variant(plain: KernelVariant) -> KernelVariant:
+    """Return `plain` for windows whose weights fill no whole step with zeros."""
+    isa = plain.isa
+    return replace(
+        plain, isa=f"{isa}_tight", rank=plain.rank - 4, like=isa, accepts=lambda instr: _accepts_tight(isa, instr),
+        pack=lambda constants, instr: pack_conv(isa, constants, instr, tight=True),
+        plan=lambda instr: conv_plan(isa, instr, tight=True),
+    )  # fmt: skip
+
+
 def fc_variant(isa: str, needs: set[str], rank: int, header: str = HEADER) -> KernelVariant:
     """Return a variant of fc_s8."""
     return KernelVariant(
@@ -324,4 +345,6 @@ CONV = (
     conv_variant("dot", {"a64", "neon", "dot"}, 32),
     conv_variant("i8mm", {"a64", "neon", "dot", "i8mm"}, 33),
 )
-FC = (fc_variant("neon", {"a64", "neon"}, 30), fc_variant("dot", {"a64", "neon", "dot"}, 31))
+CONV_TIGHT = tuple(tight_variant(variant) for variant in CONV[:2])
+FC = (fc_variant("neon", {"a64", "neon"}, 30), fc_variant("dot", {"a64", "neon", "dot"}, 32))
+FC_SINGLE = tuple(with_singles(variant, "glow_neon_dot_s8", "glow_a64_single.h") for variant in FC)

@@ -14,6 +14,7 @@ from glowc.graph.types import DType
 from glowc.instr.ir import Instr, ParamValue
 from glowc.ops.base import Arrays, KernelVariant, Packed
 from glowc.ops.packing_dsp_forms import GROUP, dual_blocks, form_of, joined, padded_layer, run_table, runs
+from glowc.ops.packing_singles import with_singles
 
 NEEDS = frozenset({"dsp", "fpu", "unaligned"})
 EMPTY = {"bias": np.zeros(1, np.int32), "scale": np.zeros(1, np.float32)}
@@ -312,6 +313,7 @@ FC = (
         pack=lambda constants, instr: pack_fc(constants, instr, 2), scratch_bytes=units_scratch, plan=units_plan,
     ),
 )  # fmt: skip
+FC_SINGLE = with_singles(FC[0], "glow_dsp_dot_s8", "glow_dsp_single.h")
 CONV = KernelVariant(
     "dsp",
     NEEDS,

@@ -39,7 +39,10 @@ def _plan(instr: Instr) -> Mapping[str, ParamValue]:
 
 
 def _pack(constants: Arrays, instr: Instr) -> Packed:
-    """Return the stream, all pairs of outputs in one form: dual where every proof holds, wide beyond int8."""
+    """Return the stream, all pairs of outputs in one form: dual where every proof holds, wide beyond int8.
+
+    Where a stream has scales, this one has the biases, which are added when a sum is a float.
+    """
     k, n = instr.int_("in_k"), instr.int_("out_n")
     weights = constants["weights"].reshape(n, k).astype(np.int64) - constants["w_zp"].astype(np.int64).reshape(n, 1)
     padded = np.pad(weights, ((0, n % 2), (0, -k % 4)))
@@ -52,9 +55,12 @@ def _pack(constants: Arrays, instr: Instr) -> Packed:
     none = np.zeros((len(padded) // 2, 2), np.int32)
     dual = np.full(len(none), form == "dual")
     halves = wide if form == "wide" else joined(pairs[0::2], pairs[1::2], dual)
-    stream = quad_stream(none, none.astype(np.int64), halves, steps)
+    bias = np.zeros(len(padded), np.float32)
+    bias[:n] = constants["bias"]
+    stream = quad_stream(bias.view(np.int32).reshape(-1, 2), none.astype(np.int64), halves, steps)
     words = stream.view(np.int16) if form == "wide" else stream
-    return Packed({"weights": words, "w_zp": np.zeros(1, np.int32)}, {"form": form})
+    empty = {"w_zp": np.zeros(1, np.int32), "bias": np.zeros(1, np.float32)}
+    return Packed({"weights": words, **empty}, {"form": form})
 
 
 def _accepts_conv(instr: Instr) -> bool:

@@ -18,6 +18,7 @@ from glowc.graph.types import DType
 from glowc.instr.ir import Instr, ParamValue
 from glowc.ops.base import Arrays, KernelVariant
 from glowc.ops.packing_mve_fixed import fixed_form
+from glowc.ops.packing_singles import with_singles
 
 _EMPTY = {"bias": np.zeros(1, np.int32), "scale": np.zeros(1, np.float32)}
 _GROUP = 4  # output channels
@@ -370,6 +371,7 @@ def accepts_mean(instr: Instr) -> bool:
 _FAST = KernelVariant("mve", frozenset({"mve", "mve-fp"}), rank=20, header="glow_mve_elementwise.h")
 _IN_PLACE = replace(_FAST, in_place=True)
 FC = replace(_FAST, accepts=accepts_fc, pack=pack_fc, header="glow_mve_dot.h")
+FC_SINGLE = with_singles(FC, "glow_mve_dot_s8", "glow_mve_single.h")
 CONV = replace(
     _FAST, accepts=accepts_conv, pack=pack_conv, scratch_bytes=conv_scratch, plan=conv_plan, streams=True,
     header="glow_mve_gather.h",

@@ -7,6 +7,7 @@ channel, the second one number of a pixel.
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import replace
 
 import numpy as np
 
@@ -15,6 +16,7 @@ from glowc.instr.ir import Instr, ParamValue
 from glowc.ops.base import Arrays, KernelVariant
 from glowc.ops.packing_dsp import EMPTY, conv_plan
 from glowc.ops.packing_mve import stream
+from glowc.ops.packing_singles import with_singles
 
 _NEEDS, _HEADER = frozenset({"mve", "mve-fp"}), "glow_mve_zero.h"
 _ROW_COST = 80  # multiply-accumulates that a row of a window costs to collect
@@ -73,3 +75,7 @@ FC = KernelVariant(
     "mve_zero", _NEEDS, rank=20, header=_HEADER, accepts=accepts_fc,
     pack=lambda constants, instr: _pack(constants, instr, instr.int_("out_n")),
 )  # fmt: skip
+_ROW = replace(
+    FC, accepts=lambda instr: instr.int_("rows") == 1 and accepts_fc(instr)
+)  # of two the offsets would differ
+FC_SINGLE = with_singles(_ROW, "glow_mve_dot_s8", "glow_mve_single.h")

@@ -1,17 +1,21 @@
-"""Constants of the MLPerf Tiny models on every CPU: weights, biases, five bytes per output channel and one percent.
+"""Constants of sample models on every CPU: weights, biases, five bytes per output channel and one percent.
 
-Computed from the graph: of IC, KWS and AD as the models have it, of VWW of the channels that are left when those that
-nothing reads are gone.
+Computed from the graph: of IC, KWS and AD of MLPerf Tiny as the models have it, of VWW of the channels that are left
+when those that nothing reads are gone. Others, and weights that are hard to pack, by scripts/constants.py, which `make
+constants` runs for all models and CPUs.
 """
 
 from __future__ import annotations
 
+import importlib.util
 from functools import cache
+from types import ModuleType
 
 import pytest
 
 from glowc.driver import CompileOptions, optimise
 from glowc.graph.graph import Graph
+from tests.conftest import ROOT
 from tests.e2e.models import MLPERF, compiled, model_path
 
 TARGETS = (
@@ -76,3 +80,46 @@ def test_constants_hold_the_bound_on_the_smallest_board(name: str) -> None:
 def test_live_channels_take_a_fifth_of_the_models_own_weights(board: str, cpu: str | None) -> None:
     name = "mlperf_vww_mobilenetv1"
     assert compiled(name, board, cpu).bundle.weights_bytes < bound_bytes(name, "-dead-channels") / 5
+
+
+HARD = (
+    "torch_simplecnn_qdq",
+    "torch_resnet_tiny_qdq_u8",
+    "mlperf_kws_dscnn",
+    "tinymaix_mnist_dw",
+    "deeploy_mlperf_kws",
+)
+
+
+@cache
+def script() -> ModuleType:
+    """scripts/constants.py as a module."""
+    spec = importlib.util.spec_from_file_location("constants_script", ROOT / "scripts" / "constants.py")
+    assert spec is not None
+    assert spec.loader is not None
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module
+
+
+@cache
+def graph_of(name: str) -> Graph:
+    """Return the graph of a model behind the passes."""
+    return optimise(model_path(name), CompileOptions())
+
+
+@pytest.mark.shared
+@pytest.mark.parametrize("kind", ["", "least", "large"])
+@pytest.mark.parametrize("name", HARD)
+def test_constants_hold_the_bound_whatever_the_weights_are(name: str, kind: str) -> None:
+    graph = script().mutated(graph_of(name), kind) if kind else graph_of(name)
+    for cpu in ("cortex-m0", "cortex-m4", "cortex-m55", "cortex-a53"):
+        size, bound = script().measured(graph, cpu, "size" if kind == "least" else "balanced")
+        assert size <= bound, cpu
+
+
+@pytest.mark.shared
+def test_channels_that_nothing_reads_do_not_double_the_constants() -> None:
+    graph = optimise(model_path("mlperf_vww_mobilenetv1"), CompileOptions(passes="-dead-channels"))
+    size, bound = script().measured(graph, "cortex-m4", "balanced")
+    assert size <= bound

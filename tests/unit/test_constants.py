@@ -6,7 +6,16 @@ from collections.abc import Mapping
 
 import pytest
 
-from glowc.constants import Choice, Price, bound_bytes, constants_bytes, single_moves, within_bound
+from glowc.constants import (
+    Choice,
+    Price,
+    all_moves,
+    bound_bytes,
+    constants_bytes,
+    forced_within_bound,
+    single_moves,
+    within_bound,
+)
 from glowc.graph.types import DType, TensorType
 from glowc.instr.ir import Access, Instr, Operand
 from glowc.layers import Layer
@@ -69,3 +78,37 @@ def test_flash_does_not_grow() -> None:
 
 def test_no_layer_changes_where_nothing_saves() -> None:
     assert single_moves(LAYERS, {"a": "lean", "b": "lean"}) == []
+
+
+def forced(bound: int, code: Mapping[str, int] | None = None) -> Choice:
+    """Return the choice that the bound forces."""
+
+    def weigh(choice: Choice) -> Price:
+        insns = sum(FORMS[name][isa][0] for name, isa in choice.items())
+        return Price(insns, sum((code or {}).get(isa, 0) for isa in choice.values()), constants_bytes(LAYERS, choice))
+
+    return forced_within_bound(FAST, bound, lambda choice: all_moves(LAYERS, choice), weigh, 0.03)
+
+
+@pytest.mark.parametrize(
+    ("bound", "want"),
+    [(170, FAST), (165, {**FAST, "b": "lean"}), (130, {**FAST, "a": "lean"}), (119, {"a": "lean", "b": "lean"})],
+)
+def test_constants_over_the_bound_give_way_at_any_cost_and_no_further(bound: int, want: Choice) -> None:
+    assert forced(bound, code={"lean": 500}) == want
+
+
+def test_a_bound_that_nothing_holds_takes_the_least_constants() -> None:
+    assert forced(10) == {"a": "lean", "b": "lean"}
+
+
+def test_tables_and_operands_are_in_the_bound() -> None:
+    table = Operand("table", "t", Access.IN, TensorType((256,), DType.S8))
+    plain = Instr("lut_s8", "ref", (table,), {"n": 10}, name="s")
+    layers = [Layer(name, (plain,), constants={"ref": {"t": 256}}) for name in ("s", "r")]
+    assert bound_bytes(layers) == int(256 * 1.01)
+
+
+def test_parameters_of_a_plain_kernel_beyond_nine_bytes_a_channel_are_in_the_bound() -> None:
+    wide = layer("c", {"ref": 30 + 6 * 12})
+    assert bound_bytes([wide]) == int(1.01 * (30 + 6 * 12))
