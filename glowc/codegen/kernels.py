@@ -31,6 +31,8 @@ Identity = tuple[object, ...]
 def c_float(value: float) -> str:
     """Return a C float literal that reads back as the same float32."""
     single = np.float32(value)
+    if math.isnan(single):
+        return "NAN"
     if math.isinf(single):
         return "INFINITY" if single > 0 else "(-INFINITY)"
     text = np.format_float_scientific(single, unique=True, trim="0")

@@ -1,0 +1,79 @@
+"""Models that fuzzing the importer found: each ends in a message, or in C that compiles."""
+
+from __future__ import annotations
+
+import subprocess
+from pathlib import Path
+
+import numpy as np
+import onnx
+import pytest
+from onnx import TensorProto, helper
+
+from glowc.codegen.kernels import c_float
+from glowc.driver import compile_model, write_bundle
+from glowc.errors import ModelError
+from glowc.frontend import import_model
+from glowc.target import load_board
+from tests.conftest import require_tool
+from tests.unit.onnx_builders import model, node
+
+
+def refusal(proto: onnx.ModelProto) -> str:
+    with pytest.raises(ModelError) as caught:
+        import_model(proto)
+    return str(caught.value)
+
+
+def test_branch_that_is_no_graph() -> None:
+    proto = model([node("If", "c", "y", name="fork", else_branch=1.5)], {"x": "f32[4]"}, "y")
+    proto.graph.initializer.append(helper.make_tensor("c", TensorProto.BOOL, [], [True]))
+    assert 'If "fork": attribute else_branch = 1.5 is not of the type graph' in refusal(proto)
+
+
+def sparse(dims: list[int], indices: list[int]) -> onnx.ModelProto:
+    proto = model([node("Add", "x w", "y")], {"x": "f32[4]"}, "y")
+    values = helper.make_tensor("w", TensorProto.FLOAT, [len(indices)], [1.0] * len(indices))
+    places = helper.make_tensor("w_at", TensorProto.INT64, [len(indices)], indices)
+    proto.graph.sparse_initializer.append(helper.make_sparse_tensor(values, places, dims))
+    return proto
+
+
+@pytest.mark.parametrize(
+    ("dims", "indices", "words"),
+    [
+        ([2**40], [0], "is no shape of at most"),
+        ([-4], [0], "is no shape of at most"),
+        ([4], [9], "its indices do not fit its shape [4]"),
+    ],
+)
+def test_damaged_sparse_initialiser(dims: list[int], indices: list[int], words: str) -> None:
+    text = refusal(sparse(dims, indices))
+    assert 'sparse initialiser "w"' in text
+    assert words in text
+
+
+def test_sparse_initialiser_is_read() -> None:
+    graph = import_model(sparse([4], [2]))
+    assert any(np.array_equal(c, [0, 0, 1, 0]) for c in graph.consts.values())
+
+
+@pytest.mark.parametrize("value", [float("nan"), float("inf"), float("-inf"), 1e-45, 3.4e38])
+def test_attribute_at_the_ends_of_float32_compiles(value: float, tmp_path: Path) -> None:
+    require_tool("gcc")
+    path = tmp_path / "net.onnx"
+    onnx.save(model([node("Shrink", "x", "y", lambd=value)], {"x": "f32[4]"}, "y"), path)
+    write_bundle(compile_model(path, load_board("host")), tmp_path / "out")
+    files = [str(p) for p in (tmp_path / "out").glob("*.c")]
+    flags = ["-std=c11", "-pedantic", "-Wall", "-Wextra", "-Wconversion", "-Werror", "-fsyntax-only"]
+    done = subprocess.run(["gcc", *flags, *files], capture_output=True, text=True, check=False)
+    assert done.stderr == ""
+
+
+def test_nan_is_printed_as_c_has_it() -> None:
+    assert c_float(float("nan")) == "NAN"
+
+
+def test_tile_of_four_axes_at_once() -> None:
+    graph = import_model(model([node("Tile", "x t", "y")], {"x": "f32[2,3,2,3]"}, "y", {"t": [2, 2, 2, 2]}))
+    assert graph.types["y"].shape == (4, 6, 4, 6)
