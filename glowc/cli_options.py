@@ -111,6 +111,10 @@ RegionOpt = Annotated[
     list[str] | None,
     typer.Option("--region", metavar="NAME=BYTES", help="a memory region for the arena, the fastest first; repeatable"),
 ]
+GuardOpt = Annotated[
+    bool,
+    typer.Option("--guard", help="watch the bytes around tensors: a status names the layer that writes there"),
+]
 JsonOpt = Annotated[bool, typer.Option("--json", help="print JSON for scripts")]
 InputOpt = Annotated[Path, typer.Option("--input", "-i", help=".npz: one array per input, leading sample axis")]
 
@@ -190,6 +194,7 @@ def _compile_options(
     region: RegionOpt = None,
     tuned: TunedOpt = None,
     plugin: PluginOpt = None,
+    guard: GuardOpt = False,
 ) -> CompileOptions:
     """Load the plugins, and return what the options of all commands that compile say."""
     if plugin:
@@ -203,7 +208,7 @@ def _compile_options(
         batch_size=batch_size, symbols=parse_symbols(define_symbol), input_shapes=parse_shapes(input_shape),
         set_inputs=parse_values(set_input), opt=opt.value, io_type=io_type.value,
         io_layout=io_layout.value, ram_limit=ram_limit, flash_limit=flash_limit, passes=passes, plan=plan.value,
-        arena_split=arena_split, regions=parse_regions(region), tuned=tuned,
+        arena_split=arena_split, regions=parse_regions(region), tuned=tuned, guard=guard,
     )  # fmt: skip
 
 

@@ -84,6 +84,7 @@ class CompileOptions:
     regions: tuple[tuple[str, int | None], ...] = ()
     hop: int | None = None
     time_axis: int | None = None
+    guard: bool = False
 
     @property
     def edge_layout(self) -> str:
@@ -103,6 +104,7 @@ class CompileOptions:
             if value != default:
                 parts.append(f"{flag} {value}")
         parts += ["--stateful"] if self.stateful else []
+        parts += ["--guard"] if self.guard else []
         parts += [f"--tuned {self.tuned.name}"] if self.tuned is not None else []
         parts += ["--arena-split"] if self.arena_split else []
         if self.arena_split or len(self.regions) > 1:  # one region alone changes nothing in the generated code
@@ -247,7 +249,8 @@ def _spec(source: Path, graph: Graph, board: Board, options: CompileOptions, edg
     entry = options.entry_name or ""
     return BundleSpec(
         graph.name, board.cpu.name, board.cpu.align_bytes, options.opt, model_hash(source), options.text(), entry,
-        edge.exported, features=board.cpu.features, cpu_flags=board.cpu.core_flags,
+        edge.exported, guard_bytes=_request(options, board).guard_bytes, features=board.cpu.features,
+        cpu_flags=board.cpu.core_flags,
     )  # fmt: skip
 
 
@@ -287,12 +290,17 @@ def _rooms(options: CompileOptions, board: Board) -> tuple[Room, ...]:
 def _request(options: CompileOptions, board: Board) -> Request:
     if options.input_stream == "rows" and options.io_buffers == "caller":
         raise InputError("--input-stream rows keeps what it needs of the input itself", hint="leave out --io-buffers")
+    if options.guard and (options.plan not in ("auto", "plain") or options.input_stream == "rows"):
+        raise InputError("--guard keeps every tensor apart: --plan plain", hint="leave out --plan and --input-stream")
     room, rooms = board.arena_room, _rooms(options, board)
+    if options.guard and len(rooms) > 1:
+        raise InputError("--guard needs an arena in one region", hint="leave out --arena-split and --region")
     if rooms:
         offered = sum(r.capacity_bytes for r in rooms)
         room = offered if room is None or board.arena_regions else min(room, offered)
     fed, caller_io = options.input_stream == "rows", options.io_buffers == "caller"
-    return Request(options.plan, options.ram_limit, room, fed, caller_io, rooms if len(rooms) > 1 else ())
+    kind = "plain" if options.guard else options.plan
+    return Request(kind, options.ram_limit, room, fed, caller_io, rooms if len(rooms) > 1 else (), options.guard)
 
 
 def _add_estimates(report: dict[str, object], selection: Selection, program: Program) -> None:

@@ -28,6 +28,7 @@ Lower = Callable[[Callable[[str], bool]], Program]
 Insns = Callable[[Instr], int | None]
 """Predicts the instructions of a call, None where nothing is known of the kernel."""
 
+GUARD_BYTES = 16
 KINDS = ("auto", "plain", "overlap", "stream")
 
 
@@ -44,6 +45,12 @@ class Request:
     fed: bool = False
     caller_io: bool = False
     rooms: tuple[memory.Room, ...] = ()
+    guard: bool = False
+
+    @property
+    def guard_bytes(self) -> int:
+        """Bytes that stay free before and behind every buffer; a multiple of every alignment."""
+        return GUARD_BYTES if self.guard else 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -156,7 +163,7 @@ def pareto(lower: Lower, request: Request, insns: Insns = _unknown) -> list[Plan
 def _whole(lower: Lower, request: Request) -> Planned:
     program = schedule(replace(lower(_no), caller_io=request.caller_io))
     overlaps = () if request.kind == "plain" else tuple(memory_overlaps(program))
-    plan = plan_memory(program, overlaps, request.rooms)
+    plan = plan_memory(program, overlaps, request.rooms, request.guard_bytes)
     kind = "plain" if request.kind == "plain" else "overlap"
     return Planned(kind, set_directions(program, plan.offsets_bytes), plan, overlaps)
 
@@ -236,18 +243,18 @@ def ordered(program: Program) -> Program:
 
 
 def plan_memory(
-    program: Program, overlaps: Sequence[memory.Overlap] = (), rooms: Sequence[memory.Room] = ()
+    program: Program, overlaps: Sequence[memory.Overlap] = (), rooms: Sequence[memory.Room] = (), guard_bytes: int = 0
 ) -> MemoryPlan:
     """Return the proven place of every root buffer; an independent checker runs each time.
 
     With `rooms` the arena is split, and the buffers that are touched most lie in the first one; a plan without
-    regions, as for one arena, says that they do not fit.
+    regions, as for one arena, says that they do not fit. `guard_bytes` stay free before and behind each buffer.
     """
-    blocks = memory_blocks(program)
+    blocks = [replace(b, size_bytes=b.size_bytes + 2 * guard_bytes) for b in memory_blocks(program)]
     plan = memory.split(blocks, overlaps, rooms, accesses(program)) if rooms else None
     plan = plan or memory.plan(blocks, overlaps)
     memory.check(plan, blocks, overlaps)
-    return plan
+    return replace(plan, offsets_bytes={name: at + guard_bytes for name, at in plan.offsets_bytes.items()})
 
 
 def memory_overlaps(program: Program) -> list[memory.Overlap]:

@@ -8,6 +8,7 @@ from dataclasses import dataclass, field, replace
 import numpy as np
 
 from glowc import __version__
+from glowc.codegen.guard import guard_zones
 from glowc.codegen.kernels import environment, extern_files
 from glowc.codegen.names import c_lines, in_comment, is_ident
 from glowc.codegen.places import Places, check_parts, unused_pointers
@@ -48,6 +49,7 @@ class BundleSpec:
     entry_name: str = ""
     exported: Mapping[str, tuple[tuple[int, ...], str]] = field(default_factory=dict)
     macros: Mapping[str, tuple[int, str]] = field(default_factory=dict)
+    guard_bytes: int = 0
     features: frozenset[str] = frozenset()
     cpu_flags: tuple[str, ...] = ()  # of a compiler with gcc's options, for that core
 
@@ -146,6 +148,8 @@ def render_bundle(
         "consts": list(consts.values()),
         "consts_need_math": any("INFINITY" in c.text or "NAN" in c.text for c in consts.values()),
         "needs_math": needs_math(program),
+        "zones": guard_zones(program, places, spec.guard_bytes),
+        "guard_bytes": spec.guard_bytes,
         "guard": core_guard(program, spec.features),
         "cpu_flags": " ".join(spec.cpu_flags),
         "kernel_headers": [*headers, *extern_headers],
