@@ -86,7 +86,7 @@ budgets: setup  ## record better sizes and instruction counts in tests/budgets.t
 docs: setup-quick  ## rewrite the generated tables of docs/
 	$(PY) scripts/make_docs.py
 
-.PHONY: bench bench-kernels bench-memory constants costs stack codegen-diff
+.PHONY: bench bench-kernels bench-memory constants costs flips stack codegen-diff
 bench: setup  ## measure the sample models on the boards
 	$(PY) scripts/bench.py
 
@@ -95,6 +95,9 @@ bench-kernels: setup  ## instructions per multiply-accumulate of single layers, 
 
 bench-memory: setup-quick  ## arena of the sample models under every memory plan
 	$(PY) scripts/bench_memory.py
+
+flips: setup  ## flip 10,000 bits in arena and constants of two models, under the address sanitizer
+	GLOWC_FLIPS=10000 $(PY) -m pytest -q tests/e2e/test_bit_flips.py
 
 stack: setup  ## compare the computed worst case of the stack with the painted mark, all sample models
 	$(PY) scripts/stack.py
