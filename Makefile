@@ -3,6 +3,7 @@
 VENV   ?= .venv
 PY     := $(VENV)/bin/python
 JOBS   ?= 2
+COVERED = tests/unit tests/golden tests/ops
 PYTEST  = $(PY) -m pytest -n $(JOBS) $(PYTEST_ARGS)
 BASE   ?= main
 
@@ -112,6 +113,20 @@ costs: setup  ## measure single layers and fit what kernels cost: boards/_costs
 
 codegen-diff: setup-quick  ## show how the generated C differs from BASE=main
 	scripts/codegen_diff.sh $(BASE)
+
+.PHONY: lock pythons coverage
+lock: setup-quick  ## refresh requirements.lock: versions and hashes of what the tests run with
+	$(PY) -m venv build/uv
+	build/uv/bin/python -m pip install -q --disable-pip-version-check uv
+	build/uv/bin/uv pip compile pyproject.toml --extra test --universal --python-version 3.11 --generate-hashes \
+	  --no-emit-index-url --no-header --no-annotate -q --upgrade -o build/uv/requirements.lock
+	(head -1 requirements.lock; cat build/uv/requirements.lock) > build/uv/new.lock && mv build/uv/new.lock requirements.lock
+
+pythons: setup-quick  ## source archive, wheel, tests: on every Python from 3.11 on that is installed
+	scripts/pythons.sh
+
+coverage: setup-quick  ## lines of glowc/ that unit, golden and operator tests run; below 92 % is a failure
+	$(PY) -m pytest -q -n $(JOBS) --cov=glowc --cov-report=term:skip-covered --cov-fail-under=92 $(COVERED)
 
 .PHONY: analyze
 analyze:  ## gcc -fanalyzer, clang --analyze and cppcheck with MISRA over generated code: docs/MISRA.md
