@@ -111,7 +111,7 @@ RATE = {**SOUND, "set_inputs": {"sr": (16000,)}}
 
 
 # Layers that choose their scales while they run: a last bit of Sigmoid moves codes, see docs/QUANTIZATION.md.
-DYNAMIC = 5e-2
+DYNAMIC = 0.2
 
 
 def _page(package: str, file: str, name: str, *shape: int, relative: float = 1e-4) -> RealModel:

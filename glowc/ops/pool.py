@@ -412,7 +412,7 @@ OPS = (
     OpDef("MaxPool", infer, reference_max, lower_max, _ATTRS | {"storage_order"}, max_version=22, int8=True,
           doc="maximum of windows"),
     OpDef("AveragePool", infer, reference_average, lower_average,
-          _ATTRS | {"count_include_pad", "act_min", "act_max", "unsigned", "part"}, max_version=22, int8=True,
+          _ATTRS | {"count_include_pad", "act_min", "act_max", "unsigned", "mixed", "part"}, max_version=22, int8=True,
           doc="average of windows"),
     OpDef("LpPool", infer, reference_lp, lower_lp, (_ATTRS - {"layout"}) | {"p"}, max_version=22,
           doc="p-norm of windows"),

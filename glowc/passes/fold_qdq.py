@@ -50,7 +50,7 @@ class FoldQdq(RewritePass):
         inputs = _weighted(op, editor, ctx) if op.op in WEIGHTED else _plain(op, editor)
         if inputs is None or editor.types[inputs[0]].dtype.bits != editor.types[out].dtype.bits:
             return False
-        if not all(fits(op, inputs, out, editor) for fits in (_accepted, _has_product, _quotients_fit)):
+        if not all(fits(op, inputs, out, editor) for fits in (_accepted, _has_integer_form, _quotients_fit)):
             return False
         if not _sums_fit(op, inputs, editor):
             ctx.warn(f"{op.label}: its sums may leave int32; it stays float")
@@ -161,8 +161,12 @@ def _sums_fit(op: Node, inputs: tuple[str, ...], editor: GraphEditor) -> bool:
     return True
 
 
-def _has_product(op: Node, inputs: tuple[str, ...], out: str, editor: GraphEditor) -> bool:
-    """Say whether a product of operands that were not of one type is one of int8 codes."""
+def _has_integer_form(op: Node, inputs: tuple[str, ...], out: str, editor: GraphEditor) -> bool:
+    """Say whether a product or average of operands that were not of one type is one of int8 codes."""
+    if op.op == "AveragePool":
+        return not op.int_(
+            "mixed"
+        )  # as a float its zero point is added behind the rounding; no kernel of codes does so
     if op.op != "Mul" or not op.int_("mixed"):
         return True
     qa, qb, qy = (editor.types[name].quant for name in (*inputs[:2], out))

@@ -66,7 +66,7 @@ def _pass_through(node: Node, editor: GraphEditor, inputs: Sequence[str], attrs:
     """Let `node` compute transposed outputs from `inputs`, and transpose each output back by its `perms`."""
     outputs, late = [], []
     for out, perm in zip(node.outputs, perms, strict=True):
-        if not out or is_identity(perm):
+        if not out or is_identity(perm):  # "" is a part of a Split that nobody reads
             outputs.append(out)
             continue
         inner = editor.add_value(f"{out}.t", permuted(editor.types[out], inverse(perm)))

@@ -20,7 +20,7 @@ _READ_BITS = frozenset(("AssignQuant", "Cast", "FlipSign", "BitShift", "BitwiseA
 _ROUNDED_WITH_ZERO = frozenset(("Add", "Mul", "AveragePool"))
 """Operators that add the zero point before they round."""
 
-_OF_ONE_TYPE = frozenset(("Add", "Mul", "Softmax"))
+_OF_ONE_TYPE = frozenset(("Add", "Mul", "AveragePool", "Softmax"))
 """Operators that onnxruntime computes in float32 where operands and result are not all of one type."""
 
 

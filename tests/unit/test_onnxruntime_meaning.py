@@ -32,6 +32,21 @@ def test_part_of_a_split_between_dequantise_and_quantise_that_nobody_reads(part:
     assert ops(graph) == ["Split"]
 
 
+def test_part_of_a_split_behind_a_transpose_that_nobody_reads() -> None:
+    """The Transpose sinks through the Split, which has a part without a name."""
+    net = Net()
+    net.input("x", "s8[1,5,7,6]")
+    net.dq("x", 0.25, S8(-3))
+    net.op("Transpose", "x_r", "t", perm=[0, 2, 3, 1])
+    net.q("t", 0.25, S8(-3), "tq")
+    net.dq("tq", 0.25, S8(-3), "tr")
+    net.const("lengths", np.asarray([4, 3]))
+    net.op("Split", "tr lengths", "a b", axis=1)
+    net.op("MaxPool", "a", "p", kernel_shape=[2, 2])
+    net.q("p", 0.25, S8(-3), "y")
+    same_as_onnxruntime(net.build({"y": "s8"}), feed("1,5,7,6"))
+
+
 CUT = [
     ("AveragePool", [1, 1], [3, 3]), ("AveragePool", [2, 2], [6, 5]), ("LpPool", [2, 1], [5, 7]),
     ("Conv", [1, 1], [3, 4]), ("Conv", [2, 2], [7, 6]), ("Conv", [3, 3], [2, 2]),
@@ -146,6 +161,18 @@ def test_softmax_between_two_kinds_of_codes_is_that_of_floats(kind: type, other:
     net.q(net.op("Softmax", "x_r", "p", axis=-1), 0.0037, other(3), "y")
     graph = same_as_onnxruntime(net.build({"y": names[other]}), {"x": codes(40, length, dtype=kind)}, in_c=True)
     assert "DequantizeLinear" not in ops(graph)
+
+
+@pytest.mark.parametrize(("kind", "other"), [(np.int8, np.uint8), (np.uint8, np.int8)])
+def test_average_from_one_kind_of_codes_to_another_is_that_of_floats(kind: type, other: type) -> None:
+    """Its zero point is added behind the rounding, which decides ties."""
+    names = {np.int8: "s8", np.uint8: "u8"}
+    net = Net()
+    net.input("x", f"{names[kind]}[1,4,9,8]")
+    net.dq("x", 2**-5, kind(73))
+    net.op("AveragePool", "x_r", "p", kernel_shape=[2, 2], strides=[2, 2])
+    net.q("p", 2**-5, other(75), "y")
+    same_as_onnxruntime(net.build({"y": names[other]}), {"x": codes(1, 4, 9, 8, dtype=kind)})
 
 
 @pytest.mark.parametrize("out_scale", [2 / 255, 1 / 255, 4 / 255])
