@@ -72,8 +72,8 @@ def _marker(program: Program, kind: str, root: str) -> Instr:
 def live_bytes(program: Program) -> tuple[int, ...]:
     """Return the bytes alive at each instruction (markers not counted as instructions)."""
     plain = strip_markers(program)
-    changes = [0] * (len(plain.instrs) + 1)
+    changes = [0] * (len(plain.instrs) + 2)  # a program without instructions has lifetimes as one with a single one
     for root, (first, last) in root_lifetimes(plain).items():
         changes[first] += plain.buffers[root].size_bytes
         changes[last] -= plain.buffers[root].size_bytes
-    return tuple(accumulate(changes[:-1]))
+    return tuple(accumulate(changes))[: len(plain.instrs)]
