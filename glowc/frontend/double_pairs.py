@@ -47,16 +47,16 @@ class _Merger:
     def __init__(self, model: OnnxModel) -> None:
         self._model = model
         self._consts = dict(model.consts)
-        self._consts |= {
-            n.outputs[0]: n.attrs["value"] for n in model.nodes if n.op == "Constant" and "value" in n.attrs
-        }
+        known = [n for n in model.nodes if n.op == "Constant" and n.outputs]
+        self._consts |= {n.outputs[0]: v for n in known if isinstance(v := n.attrs.get("value"), np.ndarray)}
         self._nodes = {id(node): node for node in model.nodes}
-        self._same = {n.outputs[0]: n.inputs[0] for n in model.nodes if n.op == "Identity" and len(n.inputs) == 1}
+        same = [n for n in model.nodes if n.op == "Identity" and len(n.inputs) == len(n.outputs) == 1]
+        self._same = {n.outputs[0]: n.inputs[0] for n in same}
         self._maker: dict[str, int] = {}
         self._readers: dict[str, list[int]] = {name: [0] for name in map(self._source, model.outputs)}
         for key, node in self._nodes.items():
             self._maker.update((out, key) for out in node.outputs)
-            if node.outputs[0] not in self._same:
+            if not self._same.keys() & set(node.outputs):
                 for name in node.inputs:
                     self._readers.setdefault(self._source(name), []).append(key)
 
@@ -78,24 +78,30 @@ class _Merger:
         dq = self._nodes.get(key)
         if dq is None or not _is(dq, "DequantizeLinear"):
             return []
-        q1, q2 = self._maker.get(self._source(dq.inputs[0]), 0), self._only_reader(dq.outputs[0])
-        ends = self._readers.get(self._nodes[q2].outputs[0], []) if q2 else []
-        if not (q1 and q2 and ends) or self._only_reader(self._nodes[q1].outputs[0]) != key:
+        q1_key, q2_key = self._maker.get(self._source(dq.inputs[0]), 0), self._only_reader(dq.outputs[0])
+        q1, q2 = self._nodes.get(q1_key), self._nodes.get(q2_key)
+        if q1 is None or q2 is None or q1 is q2 or not (_is(q1, "QuantizeLinear") and _is(q2, "QuantizeLinear")):
             return []
-        params = self._common(self._nodes[q1], dq, self._nodes[q2], [self._nodes[e] for e in ends if e])
-        if params is None or 0 in ends:
+        ends = [e for e in self._readers.get(q2.outputs[0], [0]) if e in self._nodes or not e]
+        if 0 in ends or not ends or self._only_reader(q1.outputs[0]) != key:
             return []
-        codes = self._nodes[q1].outputs[0]
+        params = self._common(q1, dq, q2, [self._nodes[e] for e in ends])
+        if params is None:
+            return []
+        codes = q1.outputs[0]
         names = self._constants(codes, params)
-        self._nodes[q1] = replace(self._nodes[q1], inputs=(self._nodes[q1].inputs[0], *names))
+        self._nodes[q1_key] = replace(q1, inputs=(q1.inputs[0], *names))
         for end in ends:
             self._nodes[end] = replace(self._nodes[end], inputs=(codes, *names))
         self._readers[codes] = ends
-        del self._nodes[key], self._nodes[q2]
+        del self._nodes[key], self._nodes[q2_key]
         return ends
 
     def _source(self, name: str) -> str:
-        while name in self._same:
+        """Return what Identity nodes pass on as `name`; a damaged model may have a ring of them."""
+        seen: set[str] = set()
+        while name in self._same and name not in seen:
+            seen.add(name)
             name = self._same[name]
         return name
 
@@ -115,8 +121,6 @@ class _Merger:
 
     def _common(self, q1: OnnxNode, dq: OnnxNode, q2: OnnxNode, ends: Sequence[OnnxNode]) -> _Params | None:
         """Return the parameters of the one pair; None where there are two."""
-        if not (_is(q1, "QuantizeLinear") and _is(q2, "QuantizeLinear")):
-            return None
         if not all(_is(end, "DequantizeLinear") for end in ends):
             return None
         before, after = self._params(dq), self._params(q2)
@@ -136,7 +140,7 @@ class _Merger:
 
 
 def _is(node: OnnxNode, op: str) -> bool:
-    return node.op == op and node.domain in DOMAINS
+    return node.op == op and node.domain in DOMAINS and bool(node.inputs) and len(node.outputs) == 1
 
 
 def intersection(a: _Params, b: _Params) -> _Params | None:
