@@ -65,9 +65,10 @@ def batches(first: int, count: int | None, seconds: float) -> Iterator[range]:
 
 def run(seeds: range, board: str | None) -> dict[int, Finding]:
     """Return what became of each network: in numpy, in C on the host, on the board."""
-    findings = {seed: examine(seeded(seed)[0]) for seed in seeds}
+    recipes = {seed: seeded(seed)[0] for seed in seeds}
+    findings = {seed: examine(recipe) for seed, recipe in recipes.items()}
     with tempfile.TemporaryDirectory(prefix="glowc-fuzz-") as work:
-        findings |= check_c(findings, Path(work))
+        findings |= check_c(recipes, findings, Path(work))
         for seed, finding in findings.items() if board is not None else ():
             if finding.codes is not None:
                 findings[seed] = check_board(finding, board or "", Path(work)) or finding

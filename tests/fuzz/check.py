@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import traceback
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -18,7 +18,7 @@ from glowc.passes.pipeline import run_pipeline
 from tests.fuzz.build import model_of, samples_of
 from tests.fuzz.oracle import onnxruntime_answers, steps_apart
 from tests.fuzz.recipe import Layer, Recipe
-from tests.onnx_backend.build import PASS, REFUSED, run_batch
+from tests.onnx_backend.build import PASS, REFUSED, WRONG, run_batch
 from tests.onnx_backend.cases import NodeTest
 
 EQUAL, EXPLAINED, DIFFERENT, BUG, C_DIFFERS = "equal", "explained", "different", "bug", "C differs"
@@ -29,6 +29,7 @@ UNEXPECTED = frozenset({DIFFERENT, BUG, C_DIFFERS, NOT_TAKEN})
 RESIDUALS = frozenset({
     "ReduceMean", "ReduceSum", "Tanh", "Erf", "Gelu", "Selu", "ConvTranspose", "LayerNormalization",
 })  # fmt: skip
+FLAGS = ("-O0",)
 MOST_RESIDUALS, MOST_RESIDUALS_OF_SIXTEEN_BITS = 0.25, 0.05
 
 Arrays = Mapping[str, np.ndarray]
@@ -78,15 +79,11 @@ def interpreted(model: onnx.ModelProto, samples: Arrays) -> dict[str, np.ndarray
 
 def _explain(recipe: Recipe) -> tuple[str, str]:
     """Find the first layer whose codes differ, each with only what it needs; say whether that is a known residual."""
-    number = len(recipe.inputs)
-    for layer in recipe.layers:
-        for k in range(len(layer.outputs)):
-            if k in layer.unused:
-                continue
-            found = _difference(recipe, layer, number + k)
+    for layer, numbers in _numbered(recipe):
+        for number in numbers:
+            found = _difference(recipe, layer, number)
             if found is not None:
                 return found
-        number += len(layer.outputs)
     return DIFFERENT, "only with all layers together"
 
 
@@ -102,30 +99,62 @@ def _difference(recipe: Recipe, layer: Layer, number: int) -> tuple[str, str] | 
     (steps,) = apart.values()
     share = float((steps > 0).mean())
     text = f"{layer.op} ({layer.form}): {share:.2%} of the codes differ, by at most {steps.max()}"
-    wide = any(recipe.values[i].dtype == "s16" for i in (*layer.inputs, number))
+    wide = _is_wide(recipe, layer, number)
     most = MOST_RESIDUALS if layer.op in RESIDUALS else MOST_RESIDUALS_OF_SIXTEEN_BITS if wide else 0.0
     known = steps.max() <= 1 and share <= most
     return (EXPLAINED if known else DIFFERENT), text
 
 
-def check_c(findings: Mapping[int, Finding], work: Path) -> dict[int, Finding]:
+def check_c(recipes: Mapping[int, Recipe], findings: Mapping[int, Finding], work: Path) -> dict[int, Finding]:
     """Compile the C of all networks as one program, run it, and return the findings where it differs, by number."""
-    tests = {n: _as_test(n, f) for n, f in findings.items() if f.codes is not None}
-    wrong = {}
-    for n, result in zip(tests, run_batch(list(tests.values()), work, ("-O0",)), strict=True):
-        if result.outcome != PASS:
+    tests = {n: _as_test(f"net{n}", f) for n, f in findings.items() if f.codes is not None}
+    found = {}
+    for n, result in zip(tests, run_batch(list(tests.values()), work, FLAGS), strict=True):
+        if result.outcome == WRONG:
+            found[n] = _explain_c(recipes[n], work / f"layers{n}") or Finding(C_DIFFERS, result.reason)
+        elif result.outcome != PASS:
             kind = NOT_TAKEN if result.outcome == REFUSED else C_DIFFERS
-            wrong[n] = Finding(kind, f"{result.outcome}: {result.reason}")
-    return wrong
+            found[n] = Finding(kind, f"{result.outcome}: {result.reason}")
+    return found
 
 
-def _as_test(number: int, finding: Finding) -> NodeTest:
+def _explain_c(recipe: Recipe, work: Path) -> Finding | None:
+    """Say so when the first layer whose C differs computes 16-bit codes in float: libm or another order of a sum."""
+    layers = [(number, layer) for layer, numbers in _numbered(recipe) for number in numbers]
+    made = [_alone(recipe, number) for number, _ in layers]
+    results = run_batch([_as_test(f"layer{n}", f) for n, f in enumerate(made)], work, FLAGS)
+    first = next((n for n, result in enumerate(results) if result.outcome != PASS), None)
+    if first is None or not _is_wide(recipe, layers[first][1], layers[first][0]):
+        return None
+    close = run_batch([_as_test("close", made[first], atol=1.0)], work / "close", FLAGS)
+    return Finding(EXPLAINED, f"{layers[first][1].op} in C: one step") if close[0].outcome == PASS else None
+
+
+def _alone(recipe: Recipe, number: int) -> Finding:
+    model = model_of(recipe, [number])
+    samples = samples_of(recipe, model)
+    return Finding(EQUAL, "", model, samples, interpreted(model, samples))
+
+
+def _is_wide(recipe: Recipe, layer: Layer, number: int) -> bool:
+    return any(recipe.values[i].dtype == "s16" for i in (*layer.inputs, number))
+
+
+def _numbered(recipe: Recipe) -> Iterator[tuple[Layer, list[int]]]:
+    """Yield every layer with the numbers of its outputs, but for those that are unused."""
+    number = len(recipe.inputs)
+    for layer in recipe.layers:
+        yield layer, [number + k for k in range(len(layer.outputs)) if k not in layer.unused]
+        number += len(layer.outputs)
+
+
+def _as_test(name: str, finding: Finding, atol: float = 0.0) -> NodeTest:
     model, samples, codes = finding.model, finding.samples, finding.codes
     assert model is not None and samples is not None and codes is not None  # noqa: PT018
     ins, outs = ([v.name for v in part] for part in (model.graph.input, model.graph.output))
     count = len(next(iter(codes.values())))
     data: Any = tuple((_row(samples, ins, n), _row(codes, outs, n)) for n in range(count))
-    return NodeTest(f"net{number}", "network", "fuzz", model, data, 0.0, 0.0)
+    return NodeTest(name, "network", "fuzz", model, data, 0.0, atol)
 
 
 def _row(arrays: Arrays, names: Sequence[str], n: int) -> list[np.ndarray]:

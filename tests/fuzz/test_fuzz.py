@@ -27,7 +27,7 @@ def unexpected(recipes: dict[str, Recipe], work: Path) -> dict[str, str]:
     require_module("onnxruntime")
     numbered = dict(enumerate(recipes.values()))
     findings = {n: examine(recipe) for n, recipe in numbered.items()}
-    findings |= check_c(findings, work)
+    findings |= check_c(numbered, findings, work)
     names = list(recipes)
     return {names[n]: f"{f.kind}: {f.text[-500:]}" for n, f in findings.items() if f.kind in UNEXPECTED}
 
