@@ -94,7 +94,7 @@ OptOpt = Annotated[Opt, typer.Option("--opt", help="size: shared functions; spee
 IoTypeOpt = Annotated[IoType, typer.Option("--io-type", help="element type of inputs and outputs")]
 IoLayoutOpt = Annotated[IoLayout, typer.Option("--io-layout", help="nhwc: interleaved pixels, as cameras deliver them")]
 RamOpt = Annotated[int | None, typer.Option("--ram-limit", help="fail when the arena needs more bytes")]
-FlashOpt = Annotated[int | None, typer.Option("--flash-limit", help="fail when the constants need more bytes")]
+FlashOpt = Annotated[int | None, typer.Option("--flash-limit", help="fail when constants and code need more bytes")]
 PassesOpt = Annotated[str | None, typer.Option("--passes", help="edit the pipeline: +name,-name,name{limit=2}")]
 PlanOpt = Annotated[
     Plan, typer.Option("--plan", help="overlap: outputs over used-up inputs; stream: least RAM, row by row")

@@ -39,7 +39,7 @@ from glowc.passes.stateful import Stateful
 from glowc.planning import Planned, Request, local_offsets, pareto, verify_plan
 from glowc.regions import draw_plans, named, parts_of, region_report, require_split, rooms_of
 from glowc.samples import load_samples
-from glowc.selection import Selection, plan_selection, select_variants
+from glowc.selection import CODE_OF_ANY, Selection, plan_selection, select_variants
 from glowc.target import Board
 from glowc.time_form import form_in_time
 from glowc.tuned import read_tuned
@@ -160,6 +160,8 @@ def compile_model(
     selection = select_variants(graph, board.cpu, options.opt, tuned, _flash_room(options, board))
     if order is not None:
         selection = selection.ordered(order(selection.layers))
+    elif (flash := _flash_limit(options, board)) is not None:
+        selection = selection.within(flash)
     selection, planned = plan_selection(selection, _request(options, board))
     program, plan = place_markers(planned.program), planned.plan
     _check_arena(planned)
@@ -175,7 +177,8 @@ def compile_model(
     bundle = render_bundle(program, places, plan.arena_bytes, spec, _golden(options, imported, edge))
     if options.memory_map:
         bundle = replace(bundle, files={**bundle.files, **draw_plans(planned, spec.name)})
-    _check_fit(planned, bundle, board, options, selection.lower)
+    _check_fit(planned, board, options, selection.lower)
+    _check_flash(program, bundle, board, options, selection)
     report = _report(spec, board, program, plan, bundle, edge) | _plan_report(planned, options)
     _add_estimates(report, selection, program)
     report |= region_report(planned, _rooms(options, board), bundle)
@@ -275,6 +278,15 @@ def _golden(options: CompileOptions, imported: Graph, edge: Edge) -> Golden | No
 _CODE_ROOM = 64 * 1024  # of flash, left to code where the user sets no limit
 
 
+_SURE = 0.9  # of the predicted code is needed: it is off by as much as a tenth
+
+
+def _flash_limit(options: CompileOptions, board: Board) -> int | None:
+    """Return the bytes of flash that constants and code may take, None for any number."""
+    flash = board.bytes_of("flash") if board.bare_metal else None
+    return min((b for b in (options.flash_limit, flash) if b is not None), default=None)
+
+
 def _flash_room(options: CompileOptions, board: Board) -> int | None:
     """Return the bytes that constants may take where a kernel would spend them for speed."""
     flash = board.bytes_of("flash") if board.bare_metal else None
@@ -333,41 +345,48 @@ def _check_arena(planned: Planned) -> None:
 
 
 def _check_fit(
-    planned: Planned,
-    bundle: Bundle,
-    board: Board,
-    options: CompileOptions,
-    lower: Callable[[Callable[[str], bool]], Program],
-) -> None:
+    planned: Planned, board: Board, options: CompileOptions, lower: Callable[[Callable[[str], bool]], Program]
+) -> None:  # fmt: skip
     program, plan = planned.program, planned.plan
     ram, rooms = _request(options, board).room_bytes, _rooms(options, board)
-    flash = board.bytes_of("flash") if board.bare_metal else None
-    limits = (
-        ("RAM", "arena", plan.arena_bytes, options.ram_limit, ram, "--ram-limit"),
-        ("flash", "constants", bundle.weights_bytes, options.flash_limit, flash, "--flash-limit"),
-    )
-    for kind, what, need, limit, has, flag in limits:
-        bound = min((b for b in (limit, has) if b is not None), default=None)
-        if bound is None or need <= bound:
-            continue
-        offered = kind == "RAM" and rooms and has == sum(r.capacity_bytes for r in rooms)
+    bound = min((b for b in (options.ram_limit, ram) if b is not None), default=None)
+    need = plan.arena_bytes
+    if bound is not None and need > bound:
+        offered = rooms and ram == sum(r.capacity_bytes for r in rooms)
         place = f"{named(rooms)} allow" if offered else f"board {board.name} allows"
-        source = f"{flag} {limit} allows" if bound == limit else place
-        details = _peak(program, plan) if kind == "RAM" else _largest_constants(program)
-        hint = f"choose a board with more {kind} (`glowc boards`) or a smaller model"
-        if kind == "RAM":
-            details = [f"the plan is {planned.title}", *details]
-            smallest = pareto(lower, _request(options, board))[-1] if planned.kind in ("plain", "overlap") else planned
-            if smallest.plan.arena_bytes < need:
-                details.append(f"the smallest plan, {smallest.title}, needs {smallest.plan.arena_bytes} bytes")
-            if smallest.plan.arena_bytes <= bound:
-                hint = "use --plan auto"
+        source = f"--ram-limit {bound} allows" if bound == options.ram_limit else place
+        details = [f"the plan is {planned.title}", *_peak(program, plan)]
+        smallest = pareto(lower, _request(options, board))[-1] if planned.kind in ("plain", "overlap") else planned
+        if smallest.plan.arena_bytes < need:
+            details.append(f"the smallest plan, {smallest.title}, needs {smallest.plan.arena_bytes} bytes")
+        hint = "use --plan auto" if smallest.plan.arena_bytes <= bound else _larger("RAM")
         raise LimitError(
-            f"the model needs {need} bytes of {kind} for its {what}, {source} {bound}",
-            details=details,
-            hint=hint,
+            f"the model needs {need} bytes of RAM for its arena, {source} {bound}", details=details, hint=hint
         )
     require_split(planned, rooms, _peak(program, plan), options.plan)
+
+
+def _check_flash(program: Program, bundle: Bundle, board: Board, options: CompileOptions, selection: Selection) -> None:
+    """Refuse what does not fit although `selection` has the smallest kernels; the code is predicted."""
+    bound, constants = _flash_limit(options, board), bundle.weights_bytes
+    if bound is None or constants + CODE_OF_ANY <= bound:
+        return
+    code = round(_SURE * selection.code_bytes(program))
+    if constants + code <= bound:
+        return
+    source = f"--flash-limit {bound} allows" if bound == options.flash_limit else f"board {board.name} allows"
+    raise LimitError(
+        f"the model needs {constants + code} bytes of flash for its constants and its code, {source} {bound}",
+        details=[
+            f"the constants take {constants} bytes, the code about {code}, with the smallest kernels there are",
+            *_largest_constants(program),
+        ],
+        hint=_larger("flash"),
+    )
+
+
+def _larger(kind: str) -> str:
+    return f"choose a board with more {kind} (`glowc boards`) or a smaller model"
 
 
 def _peak(program: Program, plan: MemoryPlan) -> list[str]:
@@ -390,8 +409,16 @@ def _peak(program: Program, plan: MemoryPlan) -> list[str]:
 
 
 def _largest_constants(program: Program) -> list[str]:
-    sizes = sorted(((a.nbytes, name) for name, a in program.consts.items()), reverse=True)[:5]
-    return ["largest constants:", *(f"  {size:>10} {name}" for size, name in sizes)]
+    """Return lines with the bytes of constants of the layers that have most; what several read counts for the first."""
+    counted: set[str] = set()
+    sizes: dict[str, int] = {}
+    for instr in strip_markers(program).instrs:
+        own = {o.buffer for o in instr.operands if o.buffer in program.consts} - counted
+        counted |= own
+        label = f'{instr.op} "{instr.origin[0] if instr.origin else instr.name}"'
+        sizes[label] = sizes.get(label, 0) + sum(program.consts[name].nbytes for name in own)
+    most = sorted(((size, label) for label, size in sizes.items() if size), key=lambda s: -s[0])[:8]
+    return ["largest constants, by layer:", *(f"  {size:>10} {label}" for size, label in most)]
 
 
 def _edge_quant(name: str, scale: float | None, zero_point: int | None, edge: Edge) -> dict[str, object]:

@@ -1,4 +1,7 @@
-"""Which layers may spend flash for speed: those that save most instructions for a byte, until the room is used up."""
+"""Flash: which layers may spend it for speed, and which give some back where constants and code do not fit.
+
+Those may spend that save most instructions for a byte, until the room is used up; those give back that it costs least.
+"""
 
 from __future__ import annotations
 
@@ -6,6 +9,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 from glowc.codegen.kernels import variant_of
+from glowc.constants import Choice, Moves, Weigh
 from glowc.instr.ir import Instr
 from glowc.layers import Constants, Layer, Order
 
@@ -56,6 +60,25 @@ def affordable(trades: Sequence[Trade], others: Sequence[Constants], room_bytes:
         if need <= max(room_bytes, now):
             chosen, now = tried, need
     return {t.layer for t in trades if chosen[t.layer] is t.large}
+
+
+def shrunk(choice: Choice, limit: int, moves: Moves, weigh: Weigh) -> Choice:
+    """Return the choice behind the moves that cost the fewest instructions for a byte of flash, until it fits `limit`.
+
+    Where none makes it smaller, that is the smallest which was found.
+    """
+    now = weigh(choice)
+    while now.flash > limit:
+        better = []
+        for n, move in enumerate(moves(choice)):
+            then = weigh(move)
+            saved = min(now.flash - then.flash, now.flash - limit)
+            if saved > 0:
+                better.append((max(then.insns - now.insns, 0) / saved, n, then, move))
+        if not better:
+            break
+        *_, now, choice = min(better, key=lambda b: b[:2])
+    return choice
 
 
 def _total(parts: Sequence[Constants]) -> int:

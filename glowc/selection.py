@@ -35,7 +35,7 @@ from glowc.constants import (
     within_bound,
 )
 from glowc.costs import Costs, load_costs
-from glowc.flash import within_flash
+from glowc.flash import shrunk, within_flash
 from glowc.graph.graph import Graph
 from glowc.instr.ir import Instr, Program
 from glowc.layers import Layer, Order, Tuned, collect, scratch_bytes
@@ -52,6 +52,7 @@ _KB_WORTH_FORCED = 0.003  # the same at `balanced`, where constants give way to 
 _DOUBT = 3  # times what is guessed of a kernel that was never measured, where it would replace another one
 _INLINED = 0.92  # of code measured function by function is left when functions called once become parts of their caller
 _SURE = 0.9  # of a limit of code is aimed at: predictions are off by as much as a tenth
+CODE_OF_ANY = 128 * KB  # no model's code takes more
 _ARENA_SHARE, _ARENA_BYTES = 0.15, 8 * KB
 _MAX_STEPS = 200
 # of the price of code, until it fits: at most a quarter of the instructions for a kilobyte
@@ -129,6 +130,37 @@ class Selection:
     def _literal_insns(self, instr: Instr) -> int | None:
         return _insns(self.costs, self.tuned, instr, "literal")
 
+    def code_bytes(self, program: Program) -> int:
+        """Return the predicted bytes of code of a program, the runtime's functions included."""
+        return math.ceil(self._pricing().code([i for i in program.instrs if not i.is_marker]))
+
+    def within(self, limit: int) -> Selection:
+        """Return the selection with smaller kernels, those first that cost least, until the flash is at most `limit`.
+
+        The flash are the constants and the predicted code. If nothing is that small, it is as small as was found.
+        """
+        pricing, chosen = self._pricing(), {name: isas[0] for name, isas in self.order.items()}
+        if constants_bytes(self.layers, chosen) + CODE_OF_ANY <= limit:
+            return self
+
+        def weigh(choice: Choice) -> Price:
+            return _price(self.layers, choice, pricing, lambda instrs: sum(map(pricing.guess, instrs)))
+
+        def moves(choice: Choice) -> Sequence[Choice]:
+            single = [
+                {**choice, x.name: form.isa} for x in self.layers for form in x.forms if form.isa != choice[x.name]
+            ]
+            return [*single, *_moves(self.layers, self.order, choice, pricing)]
+
+        least = {x.name: min(x.forms, key=partial(_constants_of, x)).isa for x in self.layers}
+        tried = [shrunk(start, limit, moves, weigh) for start in (chosen, least)]
+        best = min(tried, key=lambda c: (max(weigh(c).flash - limit, 0), weigh(c).insns))
+        return replace(self, order={name: tuple(dict.fromkeys((best[name], *i))) for name, i in self.order.items()})
+
+    def _pricing(self) -> Pricing:
+        mode = {"size": "size", "balanced": "shared", "speed": "literal"}[self.opt]
+        return Pricing(self.costs, self.tuned, self.opt, mode)
+
     def estimates(self, program: Program) -> list[int | None]:
         """Return the predicted instructions of each call of a program, None where the kernel was not measured."""
         instrs = [i for i in program.instrs if not i.is_marker]
@@ -204,6 +236,10 @@ def lean(layers: Sequence[Layer], order: Order, limit: int) -> Order:
         isas = order.get(layer.name, tuple(f.isa for f in layer.forms))
         found[layer.name] = tuple(sorted(isas, key=partial(_exceeds, layer, least)))
     return found
+
+
+def _constants_of(layer: Layer, form: Instr) -> int:
+    return sum(layer.constants.get(form.isa, {}).values())
 
 
 def _exceeds(layer: Layer, limit: int, isa: str) -> bool:

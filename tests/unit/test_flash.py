@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
+from glowc.constants import Price
 from glowc.driver import Compiled, CompileOptions, compile_model
-from glowc.flash import Trade, affordable
+from glowc.errors import LimitError
+from glowc.flash import Trade, affordable, shrunk
 from glowc.target import Board, load_board
 from tests.unit.conv_chain import conv_chain
 
@@ -70,14 +73,59 @@ def test_flash_is_spent_at_speed_only(model: Path) -> None:
     assert winograd_layers(limited(model, opt="size")) == []
 
 
+def flash(compiled: Compiled) -> int:
+    """Bytes of constants and predicted code."""
+    return int(str(compiled.report["weights_bytes"])) + compiled.selection.code_bytes(compiled.program)
+
+
 def test_flash_limit_leaves_it_to_the_layers_with_most_pixels(model: Path) -> None:
-    least = int(str(limited(model, opt="balanced").report["weights_bytes"]))
-    most = int(str(limited(model).report["weights_bytes"]))
-    each = (most - least) // 3
-    for count, heights in ((3, [16, 8, 4]), (2, [16, 8]), (1, [16]), (0, [])):
-        compiled = limited(model, least + count * each + 16)
-        assert winograd_layers(compiled) == heights
-        assert int(str(compiled.report["weights_bytes"])) <= least + count * each + 16
+    most = flash(limited(model))
+    step = int(str(limited(model).report["weights_bytes"])) // 16
+    found = []
+    for limit in range(most, most - 18 * step, -step):
+        compiled = limited(model, limit)
+        assert flash(compiled) <= limit
+        found.append(winograd_layers(compiled))
+        if not found[-1]:
+            break
+    assert found[0] == [16, 8, 4]
+    assert found[-1] == []
+    assert [16, 8] in found
+    assert all(heights == [16, 8, 4][: len(heights)] for heights in found)
+    assert sorted(found, key=len, reverse=True) == found
+
+
+def test_smaller_kernels_are_taken_until_constants_and_code_fit(model: Path) -> None:
+    whole = limited(model, opt="balanced")
+    limit = flash(whole) - 3000
+    compiled = limited(model, limit, opt="balanced")
+    assert flash(compiled) <= limit
+    assert {i.isa for i in compiled.program.instrs} != {i.isa for i in whole.program.instrs}
+    assert int(str(compiled.report["insns_estimate"])) > int(str(whole.report["insns_estimate"]))
+
+
+def test_the_boards_flash_is_such_a_limit(model: Path) -> None:
+    limit = flash(limited(model, opt="balanced")) - 3000
+    assert flash(limited(model, board=small_board(limit), opt="balanced")) <= limit
+
+
+def test_a_model_is_refused_only_if_the_smallest_kernels_do_not_fit(model: Path) -> None:
+    constants = int(str(limited(model, opt="balanced").report["weights_bytes"]))
+    with pytest.raises(LimitError, match=r"bytes of flash for its constants and its code, --flash-limit") as caught:
+        limited(model, constants + 500, opt="balanced")
+    shown = "\n".join(caught.value.details)
+    assert "the code about" in shown
+    sizes = [int(line.split()[0]) for line in caught.value.details[2:]]
+    assert sizes == sorted(sizes, reverse=True)
+    least = flash(limited(model, 1 << 20, opt="size"))
+    for limit in range(least, constants, -600):
+        try:
+            compiled = limited(model, limit, opt="balanced")
+        except LimitError:
+            break
+        assert flash(compiled) <= 1.12 * limit  # the prediction is trusted to nine tenths
+    else:
+        pytest.fail("nothing was refused")
 
 
 def test_without_a_limit_the_boards_flash_keeps_room_for_code(model: Path) -> None:
@@ -85,4 +133,21 @@ def test_without_a_limit_the_boards_flash_keeps_room_for_code(model: Path) -> No
     assert winograd_layers(limited(model, board=small_board(most + 64 * 1024))) == [16, 8, 4]
     assert winograd_layers(limited(model, board=small_board(most + 64 * 1024 - 1))) == [16, 8]
     assert winograd_layers(limited(model, board=small_board(64 * 1024))) == []
-    assert winograd_layers(limited(model, most, small_board(most))) == [16, 8, 4]
+
+
+COSTS = {"a": {"fast": (100, 90), "lean": (108, 50)}, "b": {"fast": (400, 80), "lean": (401, 70)}}
+
+
+@pytest.mark.parametrize(
+    ("limit", "want"),
+    [(170, ("fast", "fast")), (165, ("fast", "lean")), (125, ("lean", "lean")), (9, ("lean", "lean"))],
+)
+def test_what_costs_least_for_a_byte_gives_flash_back_first(limit: int, want: tuple[str, str]) -> None:
+    def weigh(choice: Mapping[str, str]) -> Price:
+        taken = [COSTS[name][isa] for name, isa in choice.items()]
+        return Price(sum(t[0] for t in taken), 0, sum(t[1] for t in taken))
+
+    def moves(choice: Mapping[str, str]) -> list[dict[str, str]]:
+        return [{**choice, name: isa} for name in choice for isa in ("fast", "lean")]
+
+    assert tuple(shrunk({"a": "fast", "b": "fast"}, limit, moves, weigh).values()) == want
