@@ -91,10 +91,10 @@ done
 packages=$(wanted)
 [[ -z $packages ]] || die "still missing after the installation: $packages"
 
-# The stamp is a copy of the pyproject.toml that was installed; `test` installs more than `demo` needs.
-fresh() { [[ -f $venv/.setup-$1 ]] && cmp -s pyproject.toml "$venv/.setup-$1"; }
+# The stamp is a copy of what was installed; `test` installs more than `demo` needs.
+fresh() { [[ -f $venv/.setup-$1 ]] && cat pyproject.toml requirements.lock | cmp -s - "$venv/.setup-$1"; }
 
-if [[ $mode == demo ]]; then target=. stamp=demo; else target='.[test]' stamp=test; fi
+if [[ $mode == demo ]]; then stamp=demo; else stamp=test; fi
 if "$venv/bin/python" -c '' 2>/dev/null && { fresh test || fresh "$stamp"; }; then exit 0; fi
 
 if ! has_venv; then
@@ -103,6 +103,13 @@ if ! has_venv; then
   say "creating $venv"
   "$python" -m venv --clear "$venv"
 fi
+pip_install() { "$venv/bin/python" -m pip install -q --disable-pip-version-check "$@" >&2; }
+
 say "installing glowc into $venv"
-"$venv/bin/python" -m pip install -q --disable-pip-version-check -e "$target" >&2
-cp pyproject.toml "$venv/.setup-$stamp"
+if [[ $stamp == demo ]]; then
+  pip_install -e .
+else # the versions that the tests passed with: a new release of a dependency is tried by `make lock`
+  pip_install --require-hashes -r requirements.lock
+  pip_install --no-deps --no-build-isolation -e .
+fi
+cat pyproject.toml requirements.lock >"$venv/.setup-$stamp"
