@@ -56,7 +56,8 @@ class FoldQdq(RewritePass):
             ctx.warn(f"{op.label}: its sums may leave int32; it stays float")
             return False
         editor.remove(node)
-        attrs = _counted_overhang(op, editor) if op.op == "AveragePool" else op.attrs
+        counted = op.op == "AveragePool" and editor.types[out].dtype.bits == 8
+        attrs = _counted_overhang(op, editor) if counted else op.attrs
         editor.update(op, inputs=_ordered(op, inputs, editor), outputs=(out,), attrs=attrs)
         return True
 
@@ -136,7 +137,8 @@ def _ordered(op: Node, inputs: tuple[str, ...], editor: GraphEditor) -> tuple[st
 def _counted_overhang(op: Node, editor: GraphEditor) -> Mapping[str, AttrValue]:
     """Return the attributes with what ceil_mode adds behind the padding as padding.
 
-    With count_include_pad, onnxruntime's QLinearAveragePool divides by the whole window there, its float one does not.
+    With count_include_pad, onnxruntime's QLinearAveragePool divides by the whole window there; its float one, which
+    16-bit codes take, does not.
     """
     sizes, out = (editor.types[name].shape[2:] for name in (op.inputs[0], op.outputs[0]))
     rank = len(sizes)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+from collections.abc import Callable
 from itertools import pairwise
 from pathlib import Path
 
@@ -120,10 +121,19 @@ def chain(count: int) -> onnx.ModelProto:
     return model(nodes, {"x": "f32[1,8]"}, names[-1])
 
 
-def steps_of_compiler(count: int, folder: Path) -> int:
-    """Return how many Python functions are entered while a chain of `count` layers is compiled."""
-    path, entered = folder / f"chain{count}.onnx", 0
-    onnx.save(chain(count), path)
+def fan(count: int) -> onnx.ModelProto:
+    """Return a tensor split into `count` parts, each with a layer of its own, and joined again."""
+    parts, made = ([f"{name}{i}" for i in range(count)] for name in "pr")
+    nodes = [node("Split", "x", " ".join(parts), axis=1, num_outputs=count)]
+    nodes += [node("Relu", p, r) for p, r in zip(parts, made, strict=True)]
+    nodes.append(node("Concat", " ".join(made), "y", axis=1))
+    return model(nodes, {"x": f"f32[1,{4 * count}]"}, "y", opset=18)
+
+
+def steps_of_compiler(proto: onnx.ModelProto, folder: Path) -> int:
+    """Return how many Python functions are entered while a model is compiled."""
+    path, entered = folder / "net.onnx", 0
+    onnx.save(proto, path)
 
     def count_call(_: object, event: str, __: object) -> None:
         nonlocal entered
@@ -137,7 +147,10 @@ def steps_of_compiler(count: int, folder: Path) -> int:
     return entered
 
 
-def test_work_of_the_compiler_grows_in_proportion_to_the_layers(tmp_path: Path) -> None:
-    steps_of_compiler(20, tmp_path)  # loads modules and caches
-    short, long = (steps_of_compiler(count, tmp_path) for count in (50, 200))
+@pytest.mark.parametrize("shape", [chain, fan])
+def test_work_of_the_compiler_grows_in_proportion_to_the_layers(
+    shape: Callable[[int], onnx.ModelProto], tmp_path: Path
+) -> None:
+    steps_of_compiler(shape(20), tmp_path)  # loads modules and caches
+    short, long = (steps_of_compiler(shape(count), tmp_path) for count in (50, 200))
     assert long < 4.2 * short

@@ -158,17 +158,22 @@ def test_picked_codes_change_their_scale(op: str) -> None:
     assert not any(t.dtype.is_float for t in graph.types.values())
 
 
+@pytest.mark.parametrize("kind", [S8, np.int16])
 @pytest.mark.parametrize("counted", [0, 1])
 @pytest.mark.parametrize(("kernel", "stride", "pad"), [(3, 2, 1), (3, 2, 0), (2, 2, 0), (3, 3, 1)])
-def test_average_over_windows_that_ceil_mode_adds(kernel: int, stride: int, pad: int, counted: int) -> None:
-    """PyTorch exports count_include_pad=1 always; onnxruntime's integer pool then counts what lies behind the image."""
-    net = Net()
-    net.input("x", "s8[1,5,8,9]")
-    net.dq("x", 0.021, S8(-11))
+def test_average_over_windows_that_ceil_mode_adds(
+    kernel: int, stride: int, pad: int, counted: int, kind: type[np.signedinteger]
+) -> None:
+    """PyTorch exports count_include_pad=1 always; onnxruntime's int8 pool then counts what lies behind the image."""
+    dtype = f"s{np.iinfo(kind).bits}"
+    net = Net(opset=21)
+    net.input("x", f"{dtype}[1,5,8,9]")
+    net.dq("x", 0.021, kind(-11))
     attrs = {"kernel_shape": [kernel] * 2, "strides": [stride] * 2, "pads": [pad] * 4}
-    net.q(net.op("AveragePool", "x_r", "a", ceil_mode=1, count_include_pad=counted, **attrs), 0.019, S8(4), "y")
-    proto = net.build({"y": "s8"})
-    same_as_onnxruntime(proto, {"x": codes(1, 5, 8, 9)}, in_c=True, imported_steps=None)
+    net.q(net.op("AveragePool", "x_r", "a", ceil_mode=1, count_include_pad=counted, **attrs), 0.019, kind(4), "y")
+    proto = net.build({"y": dtype})
+    x = codes(1, 5, 8, 9, dtype=kind)
+    same_as_onnxruntime(proto, {"x": x}, in_c=True, imported_steps=None)
 
 
 def test_every_code_through_batch_normalisation_is_that_of_onnxruntime() -> None:
