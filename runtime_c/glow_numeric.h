@@ -80,70 +80,66 @@ static inline int32_t glow_round_clamp(float v, int32_t zp, int32_t lo, int32_t 
 }
 
 #if GLOW_SOFT_REQUANT
-static inline uint32_t glow_bit_length(uint64_t x) {
-  const uint32_t high = (uint32_t)(x >> 32);
-  const uint32_t low = (uint32_t)x;
+static inline uint32_t glow_bit_length(uint32_t x) {
 #if defined(__GNUC__)
-  if (high != 0u) {
-    return 64u - (uint32_t)__builtin_clz(high);
-  }
-  return low != 0u ? 32u - (uint32_t)__builtin_clz(low) : 0u;
+  return x != 0u ? 32u - (uint32_t)__builtin_clz(x) : 0u;
 #else
   uint32_t n = 0u;
-  for (uint64_t rest = ((uint64_t)high << 32) | low; rest != 0u; rest >>= 1) {
+  for (; x != 0u; x >>= 1) {
     n++;
   }
   return n;
 #endif
 }
 
-/* x / 2^shift, rounded half to even; shift may be 0 and more than 63. */
-static inline uint64_t glow_shift_rne(uint64_t x, uint32_t shift) {
+/* x / 2^shift for x up to 2^31, rounded half to even; shift may be 0 and more than 31. */
+static inline uint32_t glow_shift_rne(uint32_t x, uint32_t shift) {
   if (shift == 0u) {
     return x;
   }
-  if (shift > 63u) {
+  if (shift > 31u) {
     return 0u;
   }
-  const uint64_t half = (uint64_t)1 << (shift - 1u);
-  const uint64_t rest = x & ((half << 1) - 1u);
-  const uint64_t whole = x >> shift;
-  return whole + (uint64_t)(rest > half || (rest == half && (whole & 1u) != 0u));
+  const uint32_t half = (uint32_t)1 << (shift - 1u);
+  const uint32_t rest = x & ((half << 1) - 1u);
+  const uint32_t whole = x >> shift;
+  return whole + (uint32_t)(rest > half || (rest == half && (whole & 1u) != 0u));
 }
 
 /* rne(float32(acc) * scale) + zp, saturated: the float32 conversion and product are rounded to 24 bits. */
 static inline int32_t glow_requant(int32_t acc, float scale, int32_t zp, int32_t lo, int32_t hi) {
   uint32_t bits;
   memcpy(&bits, &scale, sizeof bits);
-  const int32_t sign = (acc < 0) != ((bits >> 31) != 0u);
-  uint64_t a = acc < 0 ? (uint64_t)0 - (uint64_t)(int64_t)acc : (uint64_t)acc;
-  if (a > 0x1000000u) {
-    const uint32_t over = glow_bit_length(a) - 24u;
-    a = glow_shift_rne(a, over) << over;
-  }
   const uint32_t biased = (bits >> 23) & 0xFFu;
-  const uint64_t mantissa = (bits & 0x7FFFFFu) | (biased != 0u ? 0x800000u : 0u);
-  const int32_t exponent = (biased != 0u ? (int32_t)biased : 1) - 150; /* scale = mantissa * 2^exponent */
-  uint32_t drop = 0u;
-  if (a >= 0x1000000u) { /* at most 24 significant bits: keep the product below 2^48 */
-    drop = glow_bit_length(a) - 24u;
-    a >>= drop;
+  const uint32_t mantissa = (bits & 0x7FFFFFu) | (biased != 0u ? 0x800000u : 0u);
+  int32_t power = (biased != 0u ? (int32_t)biased : 1) - 150; /* scale = mantissa * 2^power */
+  uint32_t a = acc < 0 ? 0u - (uint32_t)acc : (uint32_t)acc;
+  if (a >= 0x1000000u) {
+    const uint32_t over = glow_bit_length(a) - 24u;
+    a = glow_shift_rne(a, over);
+    power += (int32_t)over;
   }
-  uint64_t product = a * mantissa;
-  const uint32_t length = glow_bit_length(product);
-  if (length > 24u) {
-    product = glow_shift_rne(product, length - 24u) << (length - 24u);
+  const uint64_t product = (uint64_t)a * mantissa;
+  const uint32_t high = (uint32_t)(product >> 32);
+  uint32_t top = (uint32_t)product;
+  if (high != 0u) { /* the upper 32 bits, the last of which says whether one below is set */
+    const uint32_t down = glow_bit_length(high);
+    const uint32_t lost = top << (32u - down);
+    top = high << (32u - down) | top >> down | (uint32_t)(lost != 0u);
+    power += (int32_t)down;
   }
-  const int32_t power = exponent + (int32_t)drop;
-  int32_t magnitude;
-  if (power >= 0) {
-    const int too_large = (uint32_t)power + length > 30u;
-    magnitude = product == 0u ? 0 : (too_large ? 0x3FFFFFFF : (int32_t)(product << power));
+  if (top >= 0x1000000u) {
+    const uint32_t over = glow_bit_length(top) - 24u;
+    top = glow_shift_rne(top, over);
+    power += (int32_t)over;
+  }
+  if (power < 0) {
+    top = glow_shift_rne(top, (uint32_t)-power);
   } else {
-    const uint64_t whole = glow_shift_rne(product, (uint32_t)-power);
-    magnitude = whole > 0x3FFFFFFFu ? 0x3FFFFFFF : (int32_t)whole;
+    top = power > 29 || top > 0x3FFFFFFFu >> power ? (top != 0u ? 0x3FFFFFFFu : 0u) : top << power;
   }
-  return glow_clamp((sign ? -magnitude : magnitude) + zp, lo, hi);
+  const int32_t whole = (int32_t)top;
+  return glow_clamp(((acc < 0) != ((bits >> 31) != 0u) ? -whole : whole) + zp, lo, hi);
 }
 #else
 /* clamp(rne(float32(acc) * scale) + zp, lo, hi) */

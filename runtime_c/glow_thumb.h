@@ -232,7 +232,7 @@ typedef struct {
 } glow_thumb_fc_t;
 
 /* The code of an output near a tie. */
-GLOW_THUMB_NOINLINE static int32_t glow_thumb_fc_slow(const glow_thumb_fc_t *f, int32_t sum, const int8_t *y) {
+GLOW_THUMB_INLINE int32_t glow_thumb_fc_slow(const glow_thumb_fc_t *f, int32_t sum, const int8_t *y) {
   const int32_t o = (int32_t)(y - f->out);
   return glow_thumb_slow(sum, f->scale + o * f->scale_step, f->shift, o, f->zp);
 }

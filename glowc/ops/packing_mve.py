@@ -76,6 +76,11 @@ def pack_fc(constants: Arrays, instr: Instr) -> Arrays:
     return {"weights": stream(weights, constants["bias"], constants["scale"], instr.int_("in_zp")), **_EMPTY}
 
 
+def fc_plan(instr: Instr) -> Mapping[str, ParamValue]:
+    """Say whether there is one row: its function then takes no stack for pairs of rows."""
+    return {"one_row": int(instr.int_("rows") == 1)}
+
+
 def _numbers(instr: Instr) -> dict[str, int]:
     return {key: int(value) for key, value in instr.params.items() if not isinstance(value, str)}
 
@@ -370,7 +375,7 @@ def accepts_mean(instr: Instr) -> bool:
 
 _FAST = KernelVariant("mve", frozenset({"mve", "mve-fp"}), rank=20, header="glow_mve_elementwise.h")
 _IN_PLACE = replace(_FAST, in_place=True)
-FC = replace(_FAST, accepts=accepts_fc, pack=pack_fc, header="glow_mve_dot.h")
+FC = replace(_FAST, accepts=accepts_fc, pack=pack_fc, plan=fc_plan, header="glow_mve_dot.h")
 FC_SINGLE = with_singles(FC, "glow_mve_dot_s8", "glow_mve_single.h")
 CONV = replace(
     _FAST, accepts=accepts_conv, pack=pack_conv, scratch_bytes=conv_scratch, plan=conv_plan, streams=True,
