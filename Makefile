@@ -87,7 +87,7 @@ budgets: setup  ## record better sizes and instruction counts in tests/budgets.t
 docs: setup-quick  ## rewrite the generated tables of docs/
 	$(PY) scripts/make_docs.py
 
-.PHONY: bench bench-kernels bench-memory constants costs flips stack codegen-diff
+.PHONY: bench bench-kernels bench-memory constants costs flips stack house codegen-diff
 bench: setup  ## measure the sample models on the boards
 	$(PY) scripts/bench.py
 
@@ -110,6 +110,9 @@ constants: setup-quick  ## constants of the sample models on every CPU beside th
 
 costs: setup  ## measure single layers and fit what kernels cost: boards/_costs
 	$(PY) scripts/fit_costs.py
+
+house: setup-quick  ## count what keeps the code from being one way through the rooms
+	$(PY) scripts/house.py
 
 codegen-diff: setup-quick  ## show how the generated C differs from BASE=main
 	scripts/codegen_diff.sh $(BASE)

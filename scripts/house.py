@@ -1,0 +1,179 @@
+"""Count what keeps the code from being one straight way through the rooms: `make house`.
+
+A line for each figure, with what there is now and what is wanted. `--list FIGURE` names the places.
+"""
+
+from __future__ import annotations
+
+import argparse
+import ast
+import re
+import sys
+from collections.abc import Callable, Iterator, Mapping
+from itertools import chain
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parent.parent
+PACKAGE, TEMPLATES, RUNTIME = (ROOT / name for name in ("glowc", "templates", "runtime_c"))
+UNTYPED = re.compile(r"(?:Mapping|dict)\[str, (?:object|ParamValue)\]")
+WIDTH = 140
+
+Places = list[str]
+
+
+def python_files() -> list[Path]:
+    """Return the modules of glowc."""
+    return sorted(PACKAGE.rglob("*.py"))
+
+
+def templates() -> list[Path]:
+    """Return the templates."""
+    return sorted(TEMPLATES.rglob("*.j2"))
+
+
+def lines_with(files: list[Path], found: Callable[[str], object]) -> Places:
+    """Return file:line of every line for which `found` is true."""
+    return [
+        f"{path.relative_to(ROOT)}:{number}"
+        for path in files
+        for number, line in enumerate(path.read_text(encoding="utf-8").splitlines(), 1)
+        if found(line)
+    ]
+
+
+def module_name(path: Path) -> str:
+    """Return the dotted name of a module."""
+    parts = path.relative_to(ROOT).with_suffix("").parts
+    return ".".join(parts[:-1] if parts[-1] == "__init__" else parts)
+
+
+def imports(path: Path, modules: frozenset[str]) -> Iterator[str]:
+    """Yield the modules of glowc that a file imports, functions included; one of each statement and name."""
+    for statement in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+        if isinstance(statement, ast.Import):
+            yield from (alias.name for alias in statement.names if alias.name in modules)
+        elif isinstance(statement, ast.ImportFrom) and statement.module in modules:
+            inner = [f"{statement.module}.{alias.name}" for alias in statement.names]
+            yield from ([name for name in inner if name in modules] or [statement.module])
+
+
+def import_graph() -> dict[str, set[str]]:
+    """Return which modules each module of glowc imports."""
+    files = python_files()
+    modules = frozenset(map(module_name, files))
+    return {module_name(path): set(imports(path, modules)) - {module_name(path)} for path in files}
+
+
+def circles(graph: Mapping[str, set[str]]) -> list[list[str]]:
+    """Return the sets of modules that import each other, by Tarjan's algorithm (SIAM J. Comput. 1, 1972)."""
+    order: dict[str, int] = {}
+    low: dict[str, int] = {}
+    stack: Places = []
+    found: list[list[str]] = []
+
+    def visit(name: str) -> None:
+        order[name] = low[name] = len(order)
+        stack.append(name)
+        for other in sorted(graph[name]):
+            if other not in order:
+                visit(other)
+                low[name] = min(low[name], low[other])
+            elif other in stack:
+                low[name] = min(low[name], order[other])
+        if low[name] == order[name]:
+            at = stack.index(name)
+            found.append(sorted(stack[at:]))
+            del stack[at:]
+
+    for name in sorted(graph):
+        if name not in order:
+            visit(name)
+    return [group for group in found if len(group) > 1]
+
+
+def root_modules() -> Places:
+    """Return the modules that lie at the root of glowc."""
+    return [path.name for path in sorted(PACKAGE.glob("*.py"))]
+
+
+def packings_of_operators() -> Places:
+    """Return which operator imports which packing, functions of packings one by one."""
+    return [
+        f"{path.name}: {name}"
+        for path in sorted((PACKAGE / "ops").glob("*.py"))
+        if "packing" not in path.name
+        for statement in ast.walk(ast.parse(path.read_text(encoding="utf-8")))
+        if isinstance(statement, ast.ImportFrom) and (statement.module or "").startswith("glowc.ops")
+        for name in (f"{statement.module}.{alias.name}" for alias in statement.names)
+        if ".packing" in name
+    ]
+
+
+def exempt_modules() -> Places:
+    """Return the rooms and modules that no rule of imports binds."""
+    tree = ast.parse((ROOT / "tests" / "unit" / "test_rooms.py").read_text(encoding="utf-8"))
+    assigned = {ast.unparse(s.targets[0]): s.value for s in tree.body if isinstance(s, ast.Assign)}
+    return sorted(ast.literal_eval(assigned["COMBINING"])) if "COMBINING" in assigned else []
+
+
+def untyped_mappings() -> Places:
+    """Return the mappings whose values may be anything."""
+    return lines_with(python_files(), UNTYPED.search)
+
+
+def split_in_templates() -> Places:
+    """Return where templates take strings apart."""
+    return lines_with(templates(), lambda line: ".split(" in line)
+
+
+def types_asked_for_in_templates() -> Places:
+    """Return where templates ask for the type or presence of a constant to learn a fact."""
+    asked = re.compile(r"""["']\w+["'] (?:not )?in T\b|T\[["']?\w+["']?\]\s*==|T\.\w+\s*==""")
+    return lines_with(templates(), asked.search)
+
+
+def wide_lines() -> Places:
+    """Return the lines over 140 columns."""
+    files = [*python_files(), *templates(), *sorted(RUNTIME.rglob("*.[ch]"))]
+    return lines_with(files, lambda line: len(line) > WIDTH)
+
+
+def kernel_lines() -> Places:
+    """Return the lines of templates of kernels and of the headers that they include."""
+    headers = [path for path in sorted(RUNTIME.rglob("*.h")) if "io" not in path.relative_to(RUNTIME).parts]
+    return lines_with([*sorted((TEMPLATES / "kernels").rglob("*.j2")), *headers], lambda _: True)
+
+
+def modules_in_circles() -> Places:
+    """Return the modules that import each other, a line for each circle."""
+    return [" ".join(group) for group in circles(import_graph())]
+
+
+FIGURES: Mapping[str, tuple[Callable[[], Places], int]] = {
+    "root-modules": (root_modules, 4),
+    "packings-of-operators": (packings_of_operators, 0),
+    "exempt-modules": (exempt_modules, 0),
+    "untyped-mappings": (untyped_mappings, 40),
+    "split-in-templates": (split_in_templates, 0),
+    "types-asked-for": (types_asked_for_in_templates, 0),
+    "wide-lines": (wide_lines, 0),
+    "kernel-lines": (kernel_lines, 12_500),
+    "import-circles": (modules_in_circles, 0),
+}
+
+
+def main() -> int:
+    """Print the figures, or the places of some."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--list", action="append", choices=FIGURES, metavar="FIGURE", help=", ".join(FIGURES))
+    args = parser.parse_args()
+    if args.list:
+        print("\n".join(chain.from_iterable(FIGURES[name][0]() for name in args.list)))
+        return 0
+    for name, (places, wanted) in FIGURES.items():
+        print(f"{name:24} {len(places()):7,}   wanted {wanted:,}")
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
