@@ -25,7 +25,7 @@ def c_ident(text: str) -> str:
 def c_string(text: str) -> str:
     """Return a C string literal of `text`; what is not printable ASCII becomes a question mark."""
     plain = re.sub(r"[^ -~]", "?", text).replace("\\", "\\\\").replace('"', '\\"')
-    return '"' + plain.replace("??", "?\\?") + '"'
+    return '"' + re.sub(r"\?(?=\?)", r"?\\", plain) + '"'  # two in a row may begin a trigraph
 
 
 def in_comment(text: str) -> str:

@@ -212,7 +212,7 @@ class Builder:
                 raise NodeError(f'output {i} ("{out}") is not supported')
             else:
                 outs[i] = ""
-        node = Node(self._node_name(op), op, inputs, tuple(outs), attrs, self._origin())
+        node = Node(self._node_name(op), op, inputs, tuple(outs[: len(types)]), attrs, self._origin())
         self.nodes.append(node)
         self._producer.update((out, node) for out in outs if out)
 

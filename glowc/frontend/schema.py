@@ -25,7 +25,7 @@ _EXTENTS = frozenset({
 
 
 def check_schema(node: OnnxNode) -> None:
-    """Raise NodeError for inputs that are missing and attributes that ONNX's definition of the operator lacks."""
+    """Raise NodeError for inputs that are missing, outputs and attributes that ONNX's definition does not have."""
     schema = find_schema(node) if node.domain == "" else None
     if schema is None:
         return
@@ -38,6 +38,10 @@ def check_schema(node: OnnxNode) -> None:
     newest = onnx.defs.get_schema(node.op)
     unknown = [key for key in unknown if key not in newest.attributes and not _ever_known(node.op, key)]
     _check_extents(node)
+    most = max(schema.max_output, newest.max_output)
+    extra = [name for name in node.outputs[most:] if name]
+    if extra:
+        raise NodeError(f"output {', '.join(extra)} is one too many: {node.op} has at most {most}")
     if unknown:
         raise NodeError(f"unknown attribute {', '.join(unknown)}", "export the model with a standard exporter")
 

@@ -58,16 +58,26 @@ def test_sparse_initialiser_is_read() -> None:
     assert any(np.array_equal(c, [0, 0, 1, 0]) for c in graph.consts.values())
 
 
-@pytest.mark.parametrize("value", [float("nan"), float("inf"), float("-inf"), 1e-45, 3.4e38])
-def test_attribute_at_the_ends_of_float32_compiles(value: float, tmp_path: Path) -> None:
+def compiles(proto: onnx.ModelProto, folder: Path) -> None:
+    """Compile the model and its C without a warning."""
     require_tool("gcc")
-    path = tmp_path / "net.onnx"
-    onnx.save(model([node("Shrink", "x", "y", lambd=value)], {"x": "f32[4]"}, "y"), path)
-    write_bundle(compile_model(path, load_board("host")), tmp_path / "out")
-    files = [str(p) for p in (tmp_path / "out").glob("*.c")]
+    path = folder / "net.onnx"
+    onnx.save(proto, path)
+    write_bundle(compile_model(path, load_board("host")), folder / "out")
+    files = [str(p) for p in (folder / "out").glob("*.c")]
     flags = ["-std=c11", "-pedantic", "-Wall", "-Wextra", "-Wconversion", "-Werror", "-fsyntax-only"]
     done = subprocess.run(["gcc", *flags, *files], capture_output=True, text=True, check=False)
     assert done.stderr == ""
+
+
+@pytest.mark.parametrize("value", [float("nan"), float("inf"), float("-inf"), 1e-45, 3.4e38])
+def test_attribute_at_the_ends_of_float32_compiles(value: float, tmp_path: Path) -> None:
+    compiles(model([node("Shrink", "x", "y", lambd=value)], {"x": "f32[4]"}, "y"), tmp_path)
+
+
+@pytest.mark.parametrize("name", ["??/", "????/", "?????=", '"??!"', "\u65e5\u672c??/", "%s\\", "*/ /*"])
+def test_name_of_a_node_that_c_could_misread(name: str, tmp_path: Path) -> None:
+    compiles(model([node("Relu", "x", "y", name=name)], {"x": "f32[4]"}, "y"), tmp_path)
 
 
 def test_nan_is_printed_as_c_has_it() -> None:
@@ -77,3 +87,8 @@ def test_nan_is_printed_as_c_has_it() -> None:
 def test_tile_of_four_axes_at_once() -> None:
     graph = import_model(model([node("Tile", "x t", "y")], {"x": "f32[2,3,2,3]"}, "y", {"t": [2, 2, 2, 2]}))
     assert graph.types["y"].shape == (4, 6, 4, 6)
+
+
+def test_output_that_the_operator_does_not_have() -> None:
+    proto = model([node("ReduceSum", "x", "y z", name="sum"), node("Relu", "y", "out")], {"x": "f32[4]"}, "out")
+    assert 'ReduceSum "sum": output z is one too many: ReduceSum has at most 1' in refusal(proto)
