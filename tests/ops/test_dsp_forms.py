@@ -151,6 +151,18 @@ def test_every_pair_of_weights_is_told_apart_or_negated(even: int) -> None:
         assert int(half[0]) - second == 256 * first
 
 
+def test_pairs_of_two_weights_are_dual_only_if_both_are_told_apart() -> None:
+    numbers = (-128, -127, -3, -1, 0, 1, 3, 127)
+    for weights in itertools.product(numbers, repeat=4):
+        pair = np.array(weights).reshape(2, 2)
+        first, second = pair * pair_signs(pair, np.ones(2, bool))[:, None]
+        none = np.zeros(1, np.int64)
+        if dual_pairs(np.stack((first, second)), none, none)[0]:
+            halves = joined(first[None], second[None], np.array([True])).astype(np.int16)[0]
+            assert np.array_equal(halves.view(np.int8)[0::2], second), weights
+            assert np.array_equal(halves.astype(np.int64), 256 * first + second), weights
+
+
 def test_bytes_hold_both_weights_as_they_are() -> None:
     even, odd = (a.reshape(1, -1) for a in np.meshgrid(np.arange(-128, 128), np.arange(-128, 128)))
     halves = joined(even, odd, np.array([False])).astype(np.int16)

@@ -9,10 +9,11 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from glowc.graph.numerics import requantize, softmax_exp_table
-from glowc.graph.types import DType
+from glowc.graph.numerics import fma, requantize, softmax_exp_table
+from glowc.graph.types import DType, quant
 from glowc.instr.ir import Instr, ParamValue
 from glowc.ops import packing_float_shift, packing_mve, packing_mve_shift
+from glowc.ops.binary_codes import add_codes
 from glowc.ops.strided import axis_keys
 from tests.kernels.case import Case, make_case
 from tests.ops.test_conv import geometry
@@ -55,6 +56,8 @@ def packed_pixels(rng: np.random.Generator) -> Iterator[Case]:
         yield geometry(rng, **base, rows=(2, 4), in_ring=5, label="packed, ring")  # type: ignore[arg-type]
         yield geometry(rng, **base, rows=(0, 2), extreme=True, y_zp=-128, label="packed, extreme")  # type: ignore[arg-type]
     yield geometry(rng, h=4, w=4, c=3, out_c=4, label="one pixel held", rows=(0, 1), stride=(1, 3))
+    far = {"h": 7, "w": 5, "c": 3, "out_c": 6, "dilation": (2, 2)}
+    yield geometry(rng, **far, pads=(2, 2, 2, 2), label="constant table, dilated")  # type: ignore[arg-type]
 
 
 def planes(rng: np.random.Generator) -> Iterator[Case]:
@@ -169,6 +172,37 @@ def test_depthwise_constants_hold_each_weight_once() -> None:
     weights = rng.integers(-127, 128, (9, 21)).astype(np.int8)
     packed = packing_mve.nine_taps(weights, np.zeros(21, np.int32), np.ones(21, np.float32))
     assert packed.size == 2 * (64 + 28) + 9 * 21
+
+
+@pytest.mark.parametrize(("width", "path"), [(256, "gather"), (257, "any")])
+def test_offsets_of_a_window_beyond_16_bits_have_no_table(width: int, path: str) -> None:
+    far = {"h": 257, "w": width, "c": 1, "k": (2, 2), "dilation": (255, 255)}
+    instr = geometry(np.random.default_rng(0), **far, out_c=200).instr  # type: ignore[arg-type]
+    assert 255 * 256 + 255 == (1 << 16) - 1
+    assert packing_mve.conv_plan(instr)["path"] == path
+
+
+@pytest.mark.parametrize(
+    ("scales", "zeros"),
+    [
+        ((0.197547957, 0.123126063, 0.194144845), (12, 125, 118)),
+        ((0.173022062, 0.068436749, 0.136854351), (-29, 100, -80)),
+    ],
+)
+def test_two_fused_additions_give_the_codes_of_the_definition(
+    scales: tuple[float, ...], zeros: tuple[int, ...]
+) -> None:
+    """Of exact sums, one or two pairs of codes have another code: float32 rounds theirs onto or over a tie."""
+    sa, sb, sy = (float(np.float32(scale)) for scale in scales)
+    za, zb, zy = zeros
+    a, b = (codes.reshape(-1) for codes in np.meshgrid(*[np.arange(-128, 128, dtype=np.int8)] * 2))
+    want = add_codes(a, b, quant(sa, za), quant(sb, zb), quant(sy, zy), -128, 127, 1)
+    exact = ((a - float(za)) * sa + (b - float(zb)) * sb) / sy
+    assert 1 <= (np.clip(np.rint(exact) + zy, -128, 127) != want).sum() <= 2
+    form = packing_mve.short_sum((sa, sb, sy), (*zeros, -128, 127), "+")
+    assert form is not None
+    codes = np.rint(fma(a, form[0], fma(b, form[1], form[2]))) + zy
+    assert np.array_equal(np.clip(codes, -128, 127), want)
 
 
 def test_scratch_is_at_most_three_rows_or_two_pixels() -> None:

@@ -33,10 +33,12 @@ def fc(weights: np.ndarray, bias: np.ndarray, scale: np.ndarray, x: np.ndarray, 
     return make_case("fc_s8", arrays, params, out={"out": ((rows, n), DType.S8)}, name=name)
 
 
-def shifted(weights: np.ndarray, mul: np.ndarray, offset: np.ndarray, shift: int, x: np.ndarray, name: str) -> Case:
+def shifted(
+    weights: np.ndarray, mul: np.ndarray, offset: np.ndarray, shift: int, x: np.ndarray, name: str, *, in_zp: int = 0
+) -> Case:
     """Return a fully connected layer that ends in a multiplication and a shift."""
     (n, k), rows = weights.shape, len(x)
-    params = {"rows": rows, "in_k": k, "out_n": n, "in_zp": 0, "w_zp": 0, "out_zp": -1, "out_min": -128}
+    params = {"rows": rows, "in_k": k, "out_n": n, "in_zp": in_zp, "w_zp": 0, "out_zp": -1, "out_min": -128}
     arrays = {"in": x.astype(np.int8), "weights": weights.astype(np.int8), "mul": mul.astype(np.int32)}
     params |= {"out_max": 127, "shift": shift}
     arrays["offset"] = offset.astype(np.int64)
@@ -65,7 +67,9 @@ def layers() -> Iterator[Case]:
     yield from near_ties()
     yield from pairs_of_channels()
     yield from short_sums()
+    yield from products_beyond_floats()
     yield constant_channels()
+    yield large_biases_with_weights()
 
 
 def fused_sums() -> Iterator[Case]:
@@ -107,11 +111,12 @@ def near_ties() -> Iterator[Case]:
         ("ties", np.arange(-62, 64, 4), F32(0.25)),
         ("rounded onto a tie", *_rounded_onto_a_tie()),
         ("cut off", *_cut_off()),
-        ("sums that float32 rounds", (1 << 24) + np.arange(-9, 10) * 3, F32(2.0**-18)),
+        ("sums that float32 rounds", (129 << 17) + np.arange(-9, 10), F32(2.0**-18)),
     ):
         weights = np.zeros((len(sums), 4))
         weights[:, 0] = 1
         yield fc(weights, np.asarray(sums), scale, np.zeros((4, 4)), name=name)
+    yield _cut_off_inputs()
 
 
 def _rounded_onto_a_tie() -> tuple[np.ndarray, np.float32]:
@@ -136,6 +141,19 @@ def _cut_off() -> tuple[np.ndarray, np.float32]:
     want = requantize(sums, scale, 0, -128, 127)
     got = (sums * factor + (1 << 31)) >> 32
     return sums[want != got][:8], scale
+
+
+def _cut_off_inputs() -> Case:
+    """Return a layer as of `_cut_off` whose sums come from its inputs; the ties are more than half of them away."""
+    k = 256
+    factor = 40453 + 255 / 256  # 2^32 times the scale
+    biases = np.arange(-(1 << 17), 1 << 17)
+    sums = 127 * 127 * k + biases
+    fraction = (sums * 40453 + (1 << 31)) % (1 << 32)
+    missing = (1 << 32) - fraction
+    found = biases[(missing < sums * 0.95) & (missing > sums * 0.65)][:8]
+    scale = F32(factor * 2.0**-32)
+    return fc(np.full((len(found), k), 127), found, scale, np.full((4, k), 127), name="cut off, of inputs")
 
 
 def pairs_of_channels() -> Iterator[Case]:
@@ -167,6 +185,20 @@ def short_sums() -> Iterator[Case]:
         weights = np.full((n, 8), 64)
         offset = (1 << 22) + np.arange(n) * 77 - 5
         yield shifted(weights, np.full(n, mul), offset, 23 if mul < 1 << 20 else 31, x, f"multiplier {mul}")
+    x = np.stack([np.full(200, -128), np.full(200, 127), np.arange(200) - 128])
+    ones, weights = np.full(n, 1), np.full((n, 200), 64)  # sums beyond 2^21 with the zero point of the input only
+    yield shifted(weights, ones, np.full(n, 1 << 14), 15, x, "inputs from -128", in_zp=-128)
+    yield shifted(weights, ones, np.full(n, 1 << 14), 15, x, "inputs from 127", in_zp=127)
+
+
+def products_beyond_floats() -> Iterator[Case]:
+    """A multiplier of 25 bits where float32's nearest one makes a tie, and an offset that leaves 32 bits."""
+    n, mul = 8, (1 << 24) + 1
+    x = np.stack([np.full(8, code) for code in (-128, -3, -1, 0, 1, 127)])
+    weights = np.full((n, 8), 64)
+    offset = (1 << 30) - 64 * (2 * np.arange(n) + 1) * mul
+    yield shifted(weights, np.full(n, mul), offset, 31, x, f"multiplier {mul}")
+    yield shifted(weights, np.full(n, 1), np.full(n, (1 << 33) + (1 << 27)), 28, x, "offset of 34 bits")
 
 
 def constant_channels() -> Case:
@@ -176,6 +208,13 @@ def constant_channels() -> Case:
     bias = np.array([1 << 30, -(1 << 30), 1 << 30, 5, 1 << 25, 1 << 24, (1 << 24) - 1, -(1 << 31)])
     scale = np.array([50, 50, 1e6, 1e6, 60, 60, 60, 20]) / float(1 << 30)
     return fc(weights, bias, scale.astype(F32), np.stack([np.full(8, 3)] * 4), name="constant channels")
+
+
+def large_biases_with_weights() -> Case:
+    """Channels that saturate by their bias: with a smaller one of the same code the inputs would show."""
+    weights = np.full((8, 8), -127)
+    bias = np.full(8, 1 << 30)
+    return fc(weights, bias, F32(127.1 / (1 << 24)), np.stack([np.full(8, 127), np.zeros(8)]), name="large biases")
 
 
 @pytest.mark.parametrize(("product", "inside"), [(31999.0, True), (32001.0, False)])
