@@ -64,6 +64,7 @@ def as_conv(case: Case) -> Case:
 def layers() -> Iterator[Case]:
     """Yield the fully connected layers."""
     yield from narrow_products()
+    yield least_weights()
     yield from near_ties()
     yield from pairs_of_channels()
     yield from short_sums()
@@ -103,6 +104,12 @@ def narrow_products() -> Iterator[Case]:
         few[:, 0] = 1
         bias = (1 << 20) * np.where(np.arange(n) % 2, -1, 1)
         yield fc(few, bias, F32(product / (1 << 20)), x, zp=zp, name=f"biases give {product}")
+
+
+def least_weights() -> Case:
+    """Weights and inputs of -128 side by side: two of their products do not fit 16 bits."""
+    weights, x = np.full((8, 40), -128), np.stack([np.full(40, code) for code in (-128, 127, -128, -127)])
+    return fc(weights, np.zeros(8), F32(1 / 6000), x, name="weights of -128")
 
 
 def near_ties() -> Iterator[Case]:

@@ -23,6 +23,20 @@ def body_of(graph: Graph) -> str:
     return "\n".join(line.strip() for line in dump(graph).splitlines()[1:-1])
 
 
+def after(one: GraphPass, body: str) -> Graph:
+    """Return the graph of `body` behind the pass `one`."""
+    graph = graph_of(body)
+    verify(graph)
+    result = one.run(graph, PassCtx())
+    verify(result, one.name)
+    return result
+
+
+def ops(graph: Graph) -> list[str]:
+    """Return the operators in their order."""
+    return [node.op for node in graph.nodes]
+
+
 def check(one: GraphPass, before: str, after: str) -> None:
     """Run `one` on `before` and compare with `after`; both are lines of the text form."""
     graph = graph_of(before)

@@ -12,6 +12,7 @@ from glowc.graph.interp import run_graph
 from glowc.graph.types import DType, QuantParams, TensorType, quant
 from glowc.graph.verify import verify
 from glowc.passes.base import PassCtx
+from glowc.passes.channel_ranges import channel_ranges
 from glowc.passes.dead_channels import DeadChannels
 
 
@@ -128,6 +129,34 @@ def test_random_networks_give_the_same_bytes_with_fewer_weights(seed: int) -> No
 def test_random_networks_do_lose_channels() -> None:
     lost = sum(macs(DeadChannels().run(g, PassCtx())) < macs(g) for g in map(random_net, range(40)))
     assert lost > 20
+
+
+def test_codes_lie_in_their_ranges_behind_padding_and_curves_with_a_bottom() -> None:
+    """A channel of -20 becomes -180 inside of the image and -80 in its corners; |x| is least between the ends."""
+    codes = TensorType((1, 4, 4, 1), DType.S8, quant(1.0, 0), "nhwc")
+    editor = GraphEditor(Graph("net", ("x",), ("low", "sums", "abs"), (), {"x": codes}, {}))
+    one = QuantParams((1.0,), (0,), 0)
+    for name, k, weight, bias, scale in (("low", 1, 0, -20, 1.0), ("sums", 3, 1, 0, 2.0)):
+        weights = np.full((1, k, k, 1), weight, np.int8)
+        w = editor.add_const(f"{name}.w", weights, TensorType(weights.shape, DType.S8, one))
+        b = editor.add_const(f"{name}.b", np.array([bias], np.int32))
+        out = editor.add_value(name, TensorType(codes.shape, DType.S8, quant(scale, 0), "nhwc"))
+        attrs = {
+            "kernel_shape": (k, k),
+            "pads": (k // 2,) * 4,
+            "strides": (1, 1),
+            "dilations": (1, 1),
+            "layout": "nhwc",
+        }
+        editor.add_node("Conv", ("x" if name == "low" else "low", w, b), (out,), attrs)
+    editor.add_node("Abs", ("x",), (editor.add_value("abs", codes),))
+    graph = editor.finish()
+    ranges = channel_ranges(graph)
+    found = run_graph(graph, {"x": np.arange(-8, 8, dtype=np.int8).reshape(codes.shape)})
+    for name, values in found.items():
+        assert ranges[name].low[0] <= values.min(), name
+        assert ranges[name].high[0] >= values.max(), name
+    assert (found["sums"].min(), found["sums"].max(), found["abs"].min()) == (-90, -40, 0)
 
 
 def test_network_without_dead_channels_is_the_same_object() -> None:

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import itertools
+from dataclasses import replace
 
+import numpy as np
 import pytest
 
 from glowc import memory
-from glowc.instr.ir import Program
+from glowc.instr.ir import BufferKind, Program
 from glowc.instr.lifetimes import live_bytes, place_markers, root_lifetimes, strip_markers
 from glowc.instr.verify import verify_program
 from glowc.instr_passes.dead_stores import remove_dead_stores
@@ -157,8 +159,6 @@ def test_fill_around_a_copy_does_not_erase_what_was_computed_before() -> None:
 
 
 def test_view_that_would_be_misaligned_stays_a_copy() -> None:
-    from dataclasses import replace
-
     before = chain("relu", "slice", "relu")
     (copy,) = (i for i in before.instrs if i.kernel == "copy_b4")
     # The same bytes seen as int8, from an odd offset on: the floats behind the view would be misaligned.
@@ -236,6 +236,35 @@ def test_variant_that_may_not_run_in_place_is_not_shared() -> None:
     assert not any(set(pair) == ends for pair in in_place_pairs(before))
 
 
+def test_output_that_was_begun_before_is_not_put_over_an_input() -> None:
+    m = Maker()
+    m.input("x", 2)
+    m.relu("x", "a")
+    m.fill(m.value("h", 2))
+    m.relu("a", "h")
+    m.relu("h", "y")
+    before = m.program("y")
+    after = share_in_place(before)
+    assert after.root("h")[0] != after.root("a")[0]
+    same(before, after, plan_memory(after))
+
+
+def test_input_of_the_caller_is_not_overwritten() -> None:
+    before = chain("relu", "slice", "relu")
+    assert share_in_place(before).root("t0") == ("x", 0)
+    assert share_in_place(replace(before, caller_io=True)).root("t0") == ("t0", 0)
+
+
+def test_shared_bytes_have_the_larger_alignment() -> None:
+    m = Maker()
+    m.input("x", 2)
+    m.relu("x", m.value("h", 2, align=16))
+    m.relu("h", "y")
+    after = share_in_place(m.program("y"))
+    assert after.root("h") == ("x", 0)
+    assert after.buffers["x"].align_bytes == 16
+
+
 def test_sum_with_a_part_of_itself_is_not_written_over_it() -> None:
     """h + h[0]: in place, the first row would be new before the last row reads it."""
     m = Maker()
@@ -271,6 +300,15 @@ def test_result_that_nobody_reads_goes_away_with_its_buffers_and_constants() -> 
 
 def test_live_program_is_returned_as_it_is() -> None:
     program = chain("relu", "relu")
+    assert remove_dead_stores(program) is program
+
+
+def test_state_that_only_the_next_inference_reads_is_written() -> None:
+    m = Maker()
+    m.input("x", 2)
+    m.relu("x", "y")
+    m.copy("x", m.value("state", 2, BufferKind.STATE), 2)
+    program = replace(m.program("y"), states={"state": np.zeros((2, 2), np.float32)})
     assert remove_dead_stores(program) is program
 
 
@@ -345,8 +383,6 @@ def test_write_depends_on_earlier_reads_of_the_same_bytes() -> None:
 
 
 def test_scratch_is_counted_with_its_step() -> None:
-    from dataclasses import replace
-
     from glowc.graph.types import DType, TensorType
     from glowc.instr.ir import Access, Buffer, BufferKind, Operand
 

@@ -15,6 +15,7 @@ from stream_nets import ImageNet, random_net
 from glowc.errors import InternalError
 from glowc.instr.ir import Advance, Instr, Program, Segment
 from glowc.memory import MemoryPlan, check, plan
+from glowc.memory.simulate import Action, Touch, simulate
 from glowc.planning import Planned, Request, actions_of, make_plan, memory_blocks, pareto, verify_plan
 
 
@@ -202,6 +203,21 @@ def test_error_is_caught(mutant: Mutant) -> None:
             verify_plan(mutant.planned.program, mutant.planned.plan)
     else:
         assert caught(mutant)
+
+
+@pytest.mark.parametrize(("at", "size", "wrong"), [(8, 4, 0), (7, 4, 0), (9, 4, 1), (8, 8, 1), (5, 8, 0), (6, 8, 1)])
+def test_an_element_is_read_before_it_is_overwritten(at: int, size: int, wrong: int) -> None:
+    """Four elements of an input at byte 8; an output of one byte each may start there, one of two at 5."""
+    x, y = Touch("x", 0, 4, 1), Touch("y", 0, size, 11)
+    actions = [Action("make", (), (x,)), Action("use", (x,), (y,), (("x", 0, 4),), elements=4)]
+    assert len(simulate(actions, {"x": 8, "y": at}, 24)) == wrong
+
+
+@pytest.mark.parametrize(("size", "wrong"), [(4, 0), (8, 1)])
+def test_an_output_over_its_input_has_its_size(size: int, wrong: int) -> None:
+    x, y = Touch("x", 0, 4, 1), Touch("y", 0, size, 11)
+    actions = [Action("make", (), (x,)), Action("use", (x,), (y,), (("x", 0, 4),), in_place=True)]
+    assert len(simulate(actions, {"x": 0, "y": 0}, 24)) == wrong
 
 
 @pytest.mark.parametrize("fed", [False, True])

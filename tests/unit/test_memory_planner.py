@@ -120,6 +120,18 @@ def test_overlap_lets_the_output_start_below_its_input() -> None:
     assert found.offsets_bytes["y"] - found.offsets_bytes["x"] == -12
 
 
+@pytest.mark.parametrize(("floor", "found"), [(6, 6), (7, 20)])
+def test_overlap_ends_at_its_distance_and_not_a_byte_beyond(floor: int, found: int) -> None:
+    """`y` may start four bytes below `x`: above a floor of six bytes it does, above one of seven it does not fit."""
+    blocks = [
+        Block("floor", Lifetime(0, 1), floor, 1),
+        Block("x", Lifetime(0, 1), 10, 1),
+        Block("y", Lifetime(0, 1), 7, 1),
+    ]
+    plan = checked(blocks, [Overlap("y", "x", -4, 10)], fixed={"floor": 0, "x": 10})
+    assert plan.offsets_bytes["y"] == found
+
+
 def test_empty_forbidden_interval_is_full_in_place() -> None:
     blocks = [Block("x", Lifetime(0, 1), 100, 4), Block("y", Lifetime(0, 1), 100, 4)]
     assert checked(blocks, [Overlap("x", "y", 0, 0)]).arena_bytes == 100

@@ -200,6 +200,8 @@ def broken_plans() -> Iterator[tuple[str, MemoryPlan]]:
         with_regions(fast, replace(slow, plan=replace(slow.plan, offsets_bytes={**slow.plan.offsets_bytes, "x": 0}))),
     )
     yield "there are 1", with_regions(replace(fast, capacity_bytes=1), slow)
+    less = fast.plan.arena_bytes - 1
+    yield f"there are {less}", with_regions(replace(fast, capacity_bytes=less), slow)
     yield "is given 2 times", with_regions(fast, replace(slow, name=fast.name))
     same = replace(slow.plan, offsets_bytes=dict.fromkeys(slow.plan.offsets_bytes, 0))
     yield "too close", with_regions(fast, replace(slow, plan=same))

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from passes_text import CTX, check, check_same, graph_of
+import pytest
+from passes_text import CTX, after, check, check_same, graph_of, ops
 
 from glowc.passes.base import PassCtx
 from glowc.passes.fold_qdq import FoldQdq
@@ -271,6 +272,20 @@ def test_fold_requantize_pairs() -> None:
         output %flip
         """,
     )
+
+
+@pytest.mark.parametrize(("zero", "op"), [(131, "FlipSign"), (130, "Requantize"), (3, "Requantize")])
+def test_fold_requantize_flips_only_between_zero_points_128_apart(zero: int, op: str) -> None:
+    graph = after(
+        FoldRequantize(),
+        f"""
+        input %x : s8[2] q(0.5, 3)
+        %f : f32[2] = DequantizeLinear(%x)
+        %y : u8[2] q(0.5, {zero}) = QuantizeLinear(%f) {{dtype="u8"}}
+        output %y
+        """,
+    )
+    assert op in ops(graph)
 
 
 def test_fold_requantize_keeps_two_roundings() -> None:

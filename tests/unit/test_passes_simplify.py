@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import pytest
-from passes_text import check, check_same
+from passes_text import after, check, check_same, ops
 
 from glowc.passes.canonicalize_fc import CanonicalizeFc
 from glowc.passes.cse import Cse
@@ -212,6 +212,24 @@ def test_fold_batchnorm_into_conv() -> None:
     )
 
 
+def test_fold_batchnorm_keeps_a_layer_that_others_read() -> None:
+    graph = after(
+        FoldBatchNorm(),
+        """
+        input %x : f32[1,1,2,2]
+        const %w : f32[1,1,1,1] = [[[[1.0]]]]
+        const %b : f32[1] = [1.0]
+        const %var : f32[1] = [4.0]
+        %c : f32[1,1,2,2] = Conv(%x, %w, %b)
+        %y : f32[1,1,2,2] = BatchNormalization(%c, %b, %b, %b, %var) {epsilon=0.0}
+        output %c
+        output %y
+        """,
+    )
+    assert ops(graph) == ["Conv", "Mul", "Add"]
+    assert graph.consts["w"].item() == 1.0
+
+
 def test_fold_batchnorm_alone_is_mul_and_add() -> None:
     check(
         FoldBatchNorm(),
@@ -323,6 +341,20 @@ def test_fold_pad_into_pools(op: str, value: str, folded: str) -> None:
     before = PAD.format(c=1, pc=0, value=value, op=op.format(x="p", pads="", more=""))
     after = op.format(x="x", pads=pads, more=", pads=[1, 0, 1, 1]")
     check(FoldPad(), before, f"input %x : f32[1,1,2,2]\n%y : f32[1,1,4,3] = {after}\noutput %y")
+
+
+@pytest.mark.parametrize(("value", "folded"), [("-64.0", True), ("-63.5", False), ("0.0", False)])
+def test_fold_pad_of_codes_into_max_pool_only_with_the_lowest_code(value: str, folded: bool) -> None:
+    graph = after(
+        FoldPad(),
+        f"""
+        input %x : s8[1,1,2,2] q(0.5, 0)
+        %p : s8[1,1,4,3] q(0.5, 0) = Pad(%x) {{pads=[0, 0, 1, 0, 0, 0, 1, 1], value={value}}}
+        %y : s8[1,1,4,3] q(0.5, 0) = MaxPool(%p) {{kernel_shape=[1, 1]}}
+        output %y
+        """,
+    )
+    assert ops(graph) == (["MaxPool"] if folded else ["Pad", "MaxPool"])
 
 
 def test_fold_pad_into_conv_adds_to_its_pads() -> None:

@@ -9,11 +9,15 @@ import numpy as np
 import pytest
 from stream_nets import ImageNet, random_net
 
+from glowc.graph.types import DType
 from glowc.instr.interp import run_program
-from glowc.instr.ir import BufferKind, Program
+from glowc.instr.ir import Buffer, BufferKind, Program
+from glowc.instr.rows import RowInput
+from glowc.instr_passes import row_overlap
 from glowc.instr_passes.row_overlap import row_overlaps, set_directions
 from glowc.memory import check
 from glowc.planning import Planned, Request, actions_of, make_plan, verify_plan
+from tests.kernels.case import make_case
 
 
 def planned(program: Program, kind: str = "overlap") -> Planned:
@@ -111,14 +115,28 @@ def test_no_overlap_with_what_lives_on() -> None:
 
 
 def test_no_overlap_when_a_variant_does_not_keep_the_rows_in_order(monkeypatch: pytest.MonkeyPatch) -> None:
-    from glowc.instr_passes import row_overlap
-
     net = ImageNet(6)
     program = net.program(net.conv(net.input((6, 4, 2)), 2))
     wild = row_overlap.variant_of(program.instrs[0])
     assert wild is not None
     monkeypatch.setattr(row_overlap, "variant_of", lambda _: replace(wild, rows_in_order=False))
     assert row_overlaps(program) == ()
+
+
+@pytest.mark.parametrize("planes", [1, 3])
+def test_rows_of_a_planar_input_are_needed_in_its_last_plane(planes: int) -> None:
+    """Five rows of 8 bytes a plane, windows of two rows: output row y of 4 bytes is written above row y + 1."""
+    source = RowInput("in", 5, 8, tuple((y, y + 2) for y in range(4)), planes)
+    assert row_overlap._high(source, 4) == (planes - 1) * 40 + 5 * 8 - 3 * 4
+
+
+def test_wider_elements_end_with_their_input() -> None:
+    x = np.zeros(12, np.int8)
+    case = make_case("dequantize", {"in": x}, {"n": 12, "zp": 3, "scale": 0.5}, out={"out": ((12,), DType.F32)})
+    buffers = {"in": Buffer("in", BufferKind.INPUT, 12, 4), "out": Buffer("out", BufferKind.OUTPUT, 48, 4)}
+    source, out = case.instr.operands
+    program = Program("p", (source,), (out,), buffers, {}, (replace(case.instr, isa="mve"),))
+    assert [(o.low, o.high) for o in row_overlaps(program)] == [(12 - 48, 12)]
 
 
 def test_images_of_a_batch_are_no_rows() -> None:

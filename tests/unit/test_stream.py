@@ -11,12 +11,13 @@ import pytest
 from stream_nets import ImageNet, random_net
 
 from glowc.errors import InputError, InternalError
+from glowc.graph.types import DType, TensorType
 from glowc.instr.interp import run_program
-from glowc.instr.ir import Program
+from glowc.instr.ir import Access, Buffer, BufferKind, Operand, Program
 from glowc.instr.text import dump_program, parse_program
 from glowc.instr.verify import verify_program
 from glowc.instr_passes.segmentation import frontier
-from glowc.instr_passes.stream import Streamed, Streamer
+from glowc.instr_passes.stream import Streamed, Streamer, scratch_of, share_scratch
 from glowc.memory import MemoryPlan, check
 from glowc.planning import Planned, Request, make_plan, ordered, pareto, verify_plan
 
@@ -129,6 +130,21 @@ def test_a_shortcut_runs_beside_the_branch_that_needs_the_same_rows() -> None:
     segment = whole(residual(shortcut=True))
     skip = next(r for r in segment.rings if r.buffer == "v1")
     assert skip.rows == 3
+
+
+def test_instructions_of_a_segment_share_the_largest_scratch() -> None:
+    net = ImageNet(5)
+    program = net.program(net.conv(net.conv(net.input((8, 4, 2)), 3), 2))
+    buffers, instrs = dict(program.buffers), []
+    for instr, size in zip(program.instrs, (64, 16), strict=True):
+        name = f"{instr.name}.scratch"
+        buffers[name] = Buffer(name, BufferKind.SCRATCH, size, 4)
+        scratch = Operand("scratch", name, Access.OUT, TensorType((size,), DType.S8))
+        instrs.append(replace(instr, operands=(*instr.operands, scratch)))
+    largest = scratch_of(replace(program, buffers=buffers, instrs=tuple(instrs)), 0, 2)
+    assert largest is not None
+    assert largest.size_bytes == 64
+    assert {i.operand("scratch").buffer for i in share_scratch(instrs, largest)} == {largest.name}
 
 
 def test_whoever_sees_rows_in_another_way_is_not_streamed() -> None:
