@@ -174,6 +174,20 @@ def test_depthwise_constants_hold_each_weight_once() -> None:
     assert packed.size == 2 * (64 + 28) + 9 * 21
 
 
+def test_a_table_holds_offset_row_and_column_of_every_input() -> None:
+    """Two columns three apart of one row, two channels each, filled up to a group of eight."""
+    shape = {"k_h": 1, "k_w": 2, "in_c": 2, "dil_h": 1, "dil_w": 3, "in_row": 50, "in_col": 2, "in_ch": 1}
+    raw = packing_mve.gather_table(shape).tobytes()
+    assert np.frombuffer(raw[:16], np.uint16).tolist() == [0, 1, 6, 7, 0, 0, 0, 0]
+    assert [list(raw[16:24]), list(raw[24:32])] == [[0] * 8, [0, 0, 3, 3, 0, 0, 0, 0]]
+
+
+def test_the_zero_point_is_in_the_bias_once_for_each_weight() -> None:
+    bias, sums = np.array([5, -5, 1 << 30]), np.array([7, -7, 1 << 24])
+    folded = [5 + 128 * 7, -5 - 128 * 7, (1 << 30) + (1 << 31) - (1 << 32)]  # modulo 2^32, as the sums
+    assert packing_mve.folded_bias(bias, sums, -128).tolist() == folded
+
+
 @pytest.mark.parametrize(("width", "path"), [(256, "gather"), (257, "any")])
 def test_offsets_of_a_window_beyond_16_bits_have_no_table(width: int, path: str) -> None:
     far = {"h": 257, "w": width, "c": 1, "k": (2, 2), "dilation": (255, 255)}

@@ -6,6 +6,7 @@ float32 does, that a layer may be simplified. Each case is run by every variant 
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Iterator
 
 import numpy as np
@@ -13,7 +14,7 @@ import pytest
 
 from glowc.graph.numerics import fma, requantize
 from glowc.graph.types import DType, TensorType
-from glowc.ops import packing_a64, packing_m3
+from glowc.ops import packing_a64, packing_dsp, packing_m3
 from glowc.ops.spatial import row_params
 from glowc.ops.strided import axis_keys
 from tests.kernels.case import Case, make_case
@@ -244,3 +245,41 @@ def test_fused_sums_are_rounded_once() -> None:
     assert tie.tolist() == [64.5 + 2.0**-17, -64.5 - 2.0**-17]
     below = fma(np.array([205]), F32(5237763 * 2.0**-48), np.array([64.5], F32))
     assert below.tolist() == [64.5]
+
+
+def rows_of_windows() -> Iterator[tuple[int, int, int, int, int, int]]:
+    """Yield (in_w, out_w, k_w, stride, dilation, pad) of all small rows."""
+    for in_w, k_w, stride, dilation in itertools.product((1, 2, 5, 8, 13), (1, 2, 3, 5, 9), (1, 2, 3), (1, 2)):
+        span = (k_w - 1) * dilation + 1
+        for pad in {0, 1, span // 2, span - 1}:
+            if in_w + 2 * pad >= span:
+                yield in_w, (in_w + 2 * pad - span) // stride + 1, k_w, stride, dilation, pad
+
+
+def test_tiles_know_which_of_their_columns_are_padding() -> None:
+    for row in rows_of_windows():
+        in_w, out_w, k_w, stride, dilation, pad = row
+        tiles = packing_m3.cut_row(*row)
+        count = -(-out_w // tiles.outputs)
+        middle = (tiles.middle,) * (count - len(tiles.first) - len(tiles.last))
+        for n, kind in enumerate((*tiles.first, *middle, *tiles.last)):
+            begin = min(n * tiles.outputs, out_w - tiles.outputs) * stride - pad
+            columns = range(begin, begin + (tiles.outputs - 1) * stride + (k_w - 1) * dilation + 1)
+            missing = sum(c < 0 for c in columns), sum(c >= in_w for c in columns)
+            assert tiles.kinds[kind] == missing, (row, n)
+
+
+def test_tiles_of_registers_cover_a_row_and_read_nothing_beside_it() -> None:
+    for row in rows_of_windows():
+        in_w, out_w, k_w, stride, dilation, pad = row
+        tiles, x = packing_dsp.plan_tiles(*row), 0
+        for n, (outputs, first, end) in enumerate(tiles.kinds):
+            repeated = n == tiles.middle
+            assert not repeated or x == tiles.left, row
+            for _ in range((out_w - tiles.left - tiles.right) // outputs if repeated else 1):
+                width = (outputs - 1) * stride + (k_w - 1) * dilation + 1
+                inside = [c for c in range(width) if 0 <= x * stride - pad + c < in_w]
+                assert (first, end) == (inside[0], inside[-1] + 1) if inside else first >= end, (row, x)
+                assert not repeated or len(inside) == width, (row, x)
+                x += outputs
+        assert x == out_w, row
