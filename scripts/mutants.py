@@ -19,7 +19,7 @@ import sys
 import tempfile
 import time
 import tomllib
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from pathlib import Path
@@ -35,15 +35,26 @@ CHOSEN = {"kernels": "GLOWC_KERNELS", "cases": "GLOWC_CASES"}  # of tests/kernel
 
 @dataclass(frozen=True, slots=True)
 class Call:
-    """Arguments of pytest, and which kernels and cases tests/kernels takes."""
+    """Files or nodes of tests, the expression of `-k` (all when empty), which kernels and cases tests/kernels takes."""
 
-    args: tuple[str, ...]
+    nodes: tuple[str, ...]
+    chosen: str = ""
     env: tuple[tuple[str, str], ...] = ()
 
     @property
-    def is_plain(self) -> bool:
-        """Say whether it can be one call with others."""
-        return not self.env and not any(arg.startswith("-") for arg in self.args)
+    def args(self) -> tuple[str, ...]:
+        """Arguments of pytest."""
+        return (*self.nodes, "-k", self.chosen) if self.chosen else self.nodes
+
+
+def parse_call(text: str, env: tuple[tuple[str, str], ...]) -> Call:
+    """Return the call of a text as `tests/a.py tests/b.py -k 'one or two'`; ValueError for other options."""
+    nodes = shlex.split(text)
+    chosen = nodes.pop() if nodes[-2:-1] == ["-k"] else ""
+    nodes = nodes[:-1] if chosen else nodes
+    if not nodes or any(node.startswith("-") for node in nodes):
+        raise ValueError(f"not files of tests with at most one -k behind them: {text!r}")
+    return Call(tuple(nodes), chosen, env)
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,7 +93,7 @@ def read_mutants(path: Path = LIST) -> list[Mutant]:
         if not FIELDS <= entry.keys() <= FIELDS | CHOSEN.keys():
             raise ValueError(f"{path.name}: fields {sorted(entry)} of {entry.get('why', entry.get('file'))!r}")
         env = tuple((CHOSEN[key], entry[key]) for key in CHOSEN if key in entry)
-        calls = tuple(Call(tuple(shlex.split(text)), env) for text in entry["tests"])
+        calls = tuple(parse_call(text, env) for text in entry["tests"])
         mutants.append(Mutant(entry["file"], entry["old"], entry["new"], calls, entry["why"]))
     return mutants
 
@@ -125,7 +136,7 @@ def imports_own(tree: Path) -> bool:
     return Path(found).resolve() == (tree / "glowc" / "__init__.py").resolve()
 
 
-def run_tests(tree: Path, call: Call) -> tuple[int, str]:
+def run_tests(tree: Path, call: Call, timeout_s: int = TIMEOUT_S) -> tuple[int, str]:
     """Return pytest's status (1 beyond the time limit) and what it says: the test that failed, else the last line."""
     command = [sys.executable, *PYTEST, f"--basetemp={tree.parent / tree.name}.tmp", *call.args]
     process = subprocess.Popen(
@@ -133,11 +144,11 @@ def run_tests(tree: Path, call: Call) -> tuple[int, str]:
         start_new_session=True,
     )  # fmt: skip
     try:
-        lines = process.communicate(timeout=TIMEOUT_S)[0].splitlines()
+        lines = process.communicate(timeout=timeout_s)[0].splitlines()
     except subprocess.TimeoutExpired:
         os.killpg(process.pid, signal.SIGKILL)
         process.communicate()
-        return 1, f"no end within {TIMEOUT_S} s: {shlex.join(call.args)}"
+        return 1, f"no end within {timeout_s} s: {shlex.join(call.args)}"
     failed = [line for line in lines if line.startswith(("FAILED ", "ERROR "))]
     return process.returncode, (failed or lines or [""])[0 if failed else -1].split(" - ")[0]
 
@@ -160,10 +171,21 @@ def judge(mutant: Mutant, tree: Path) -> Result:
 
 
 def all_calls(mutants: Sequence[Mutant]) -> list[Call]:
-    """Return the tests of all mutants, those that can in one call."""
+    """Return calls that run the tests of all mutants at least once, each with all that one file or node needs."""
     calls = dict.fromkeys(call for mutant in mutants for call in mutant.calls)
-    plain = Call(tuple(dict.fromkeys(arg for call in calls if call.is_plain for arg in call.args)))
-    return [*([plain] if plain.args else []), *(call for call in calls if not call.is_plain)]
+    whole = dict.fromkeys(node for call in calls if not call.chosen and not call.env for node in call.nodes)
+    parts: dict[tuple[str, tuple[tuple[str, str], ...]], dict[str, None]] = {}
+    for call in calls:
+        for node in call.nodes:
+            if call.env or node not in whole:
+                parts.setdefault((node, call.env), {})[call.chosen] = None
+    joined = [Call((node,), _either(words), env) for (node, env), words in parts.items()]
+    return [*([Call(tuple(whole))] if whole else []), *joined]
+
+
+def _either(words: Collection[str]) -> str:
+    """Return an expression of `-k` for what any of these chooses; an empty one chooses everything."""
+    return "" if "" in words else " or ".join(f"({word})" for word in words)
 
 
 def run_all(mutants: Sequence[Mutant], jobs: int, folder: Path) -> int:
@@ -178,7 +200,7 @@ def run_all(mutants: Sequence[Mutant], jobs: int, folder: Path) -> int:
 
     def unchanged(call: Call) -> str:
         tree = trees.get()
-        status, said = run_tests(tree, call)
+        status, said = run_tests(tree, call, 10 * TIMEOUT_S)
         trees.put(tree)
         return f"without a mutant: {said}" if status else ""
 

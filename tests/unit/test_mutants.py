@@ -63,3 +63,22 @@ def test_an_entry_with_an_unknown_or_missing_field_is_refused(script: ModuleType
     path.write_text('[[mutant]]\nfile = "a"\nold = "b"\nnew = "c"\ntests = ["t"]\nreason = "d"\n')
     with pytest.raises(ValueError, match="reason"):
         script.read_mutants(path)
+
+
+def test_calls_on_one_file_are_joined_without_a_mutant(script: ModuleType) -> None:
+    texts = ("tests/a.py -k one", "tests/a.py -k 'two or three'", "tests/b.py", "tests/b.py -k four")
+    plain = tuple(script.parse_call(text, ()) for text in texts)
+    kernels = script.parse_call("tests/a.py -k one", (("GLOWC_KERNELS", "fc_s8"),))
+    mutant = script.Mutant("a.py", "a", "b", (*plain, kernels), "why")
+    calls = [(call.args, call.env) for call in script.all_calls([mutant, mutant])]
+    assert calls == [
+        (("tests/b.py",), ()),
+        (("tests/a.py", "-k", "(one) or (two or three)"), ()),
+        (("tests/a.py", "-k", "(one)"), kernels.env),
+    ]
+
+
+@pytest.mark.parametrize("text", ["", "-k one", "tests/a.py -x", "tests/a.py -k one -x"])
+def test_other_options_of_pytest_are_refused(script: ModuleType, text: str) -> None:
+    with pytest.raises(ValueError, match="at most one -k"):
+        script.parse_call(text, ())
