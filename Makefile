@@ -60,7 +60,7 @@ fuzz-bytes: setup  ## bytes as models, guided by coverage (atheris): SECONDS=600
 	$(PY) scripts/fuzz_bytes.py -max_total_time=$(or $(SECONDS),600) -timeout=10 -rss_limit_mb=1500
 
 .PHONY: mutants
-mutants: setup  ## break proofs, packings and planners one by one; tests must notice: ONLY=text (9 minutes)
+mutants: setup  ## break proofs, packings and planners one by one; tests must notice: ONLY=text (14 minutes)
 	$(PY) scripts/mutants.py --jobs $(JOBS) $(if $(ONLY),--only "$(ONLY)")
 
 .PHONY: onnx-backend
