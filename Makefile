@@ -118,7 +118,7 @@ costs: setup  ## measure single layers and fit what kernels cost: boards/_costs
 house: setup-quick  ## count what keeps the code from being one way through the rooms
 	$(PY) scripts/house.py
 
-codegen-diff: setup-quick  ## show how the generated C differs from BASE=main
+codegen-diff: setup-quick  ## show how the generated C differs from BASE=main (CPUS=, MODELS=: some)
 	scripts/codegen_diff.sh $(BASE)
 
 .PHONY: lock pythons coverage

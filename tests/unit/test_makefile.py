@@ -228,11 +228,12 @@ def test_setup_refuses_an_unknown_mode(machine: Machine) -> None:
 
 FAKE_GLOWC = """
 import pathlib, sys
-board, out = (sys.argv[sys.argv.index(option) + 1] for option in ("--board", "-o"))
-if board == "refused":
-    sys.exit("error: no such board")
-pathlib.Path(out).mkdir()
-pathlib.Path(out, "model.c").write_text("int answer = 41;\\n")
+board, out = (pathlib.Path(sys.argv[sys.argv.index(option) + 1]) for option in ("--board", "-o"))
+if board.name == "refused":
+    print(f"error: {pathlib.Path.cwd()} has no {board.name}", file=sys.stderr)
+    sys.exit(1)
+out.mkdir()
+(out / "model.c").write_text(f"/* {(board / 'board.toml').read_text()} */\\nint answer = 41;\\n")
 """
 
 
@@ -240,9 +241,13 @@ pathlib.Path(out, "model.c").write_text("int answer = 41;\\n")
 def repository(tmp_path: Path) -> Path:
     """A git repository with one model and a glowc that prints one line of C."""
     path = tmp_path / "repository"
-    for folder in ("scripts", "examples/one", "glowc", ".venv/bin"):
+    for folder in ("scripts", "examples/one", "glowc", ".venv/bin", "boards/_cpu", "boards/host"):
         (path / folder).mkdir(parents=True)
-    shutil.copy(ROOT / "scripts" / "codegen_diff.sh", path / "scripts")
+    for name in ("codegen_diff.sh", "compile_all.py"):
+        shutil.copy(ROOT / "scripts" / name, path / "scripts")
+    for cpu in ("host", "big", "small"):
+        (path / "boards" / "_cpu" / f"{cpu}.toml").touch()
+    (path / "boards" / "host" / "board.toml").write_text('cpu = "host"')
     (path / "examples" / "one" / "one.onnx").touch()
     (path / "glowc" / "__main__.py").write_text(FAKE_GLOWC)
     (path / ".venv" / "bin" / "python").symlink_to(sys.executable)
@@ -253,9 +258,9 @@ def repository(tmp_path: Path) -> Path:
     return path
 
 
-def codegen_diff(repository: Path, boards: str) -> subprocess.CompletedProcess[str]:
+def codegen_diff(repository: Path, cpus: str, jobs: str = "2") -> subprocess.CompletedProcess[str]:
     env = {key: value for key, value in os.environ.items() if not key.startswith("GIT_")}
-    env |= {"BOARDS": boards, "VENV": ".venv", "TMPDIR": str(repository.parent)}
+    env |= {"CPUS": cpus, "JOBS": jobs, "VENV": ".venv", "TMPDIR": str(repository.parent)}
     command = [str(repository / "scripts" / "codegen_diff.sh"), "main"]
     done = subprocess.run(command, env=env, capture_output=True, text=True, check=False)
     worktrees = subprocess.run(["git", "worktree", "list"], cwd=repository, capture_output=True, text=True, check=True)
@@ -279,10 +284,35 @@ def test_codegen_diff_shows_the_changed_line(repository: Path) -> None:
     assert "-int answer = 41;\n+int answer = 42;\n" in done.stdout
 
 
+@pytest.mark.parametrize("jobs", ["1", "2"])
+def test_codegen_diff_compiles_for_every_cpu(repository: Path, jobs: str) -> None:
+    source = FAKE_GLOWC.replace("41", "{42 if 'small' in (board / 'board.toml').read_text() else 41}")
+    (repository / "glowc" / "__main__.py").write_text(source)
+    done = codegen_diff(repository, "", jobs)
+    assert done.returncode == 1, done.stderr
+    assert re.findall(r"^[+]+ this/(\S+)/bundle", done.stdout, re.M) == ["examples-one-one-small"]
+    (repository / "glowc" / "__main__.py").write_text(FAKE_GLOWC)
+    assert "no difference to main in 3 bundles" in codegen_diff(repository, "", jobs).stdout
+
+
+def test_codegen_diff_shows_a_model_that_only_one_tree_refuses(repository: Path) -> None:
+    (repository / "glowc" / "__main__.py").write_text(FAKE_GLOWC.replace('"refused"', '"small"'))
+    done = codegen_diff(repository, "host small")
+    assert done.returncode == 1
+    assert "+error: TREE has no small\n" in done.stdout
+
+
+def test_codegen_diff_of_a_tree_that_python_cannot_read_is_not_no_difference(repository: Path) -> None:
+    (repository / "glowc" / "__main__.py").write_text("import no_such_module")
+    done = codegen_diff(repository, "host")
+    assert done.returncode == 2
+    assert "no_such_module" in done.stderr
+
+
 def test_codegen_diff_of_a_broken_tree_is_not_no_difference(repository: Path) -> None:
     done = codegen_diff(repository, "refused")
     assert done.returncode == 2
-    assert "error: no such board" in done.stderr
+    assert "error: TREE has no refused" in done.stderr
 
 
 def test_included_rules_of_models_are_not_what_make_alone_makes(tmp_path: Path) -> None:
