@@ -6,6 +6,7 @@ from collections.abc import Mapping
 
 import numpy as np
 
+from glowc.graph.attrs import Float
 from glowc.graph.graph import Node
 from glowc.graph.types import DType, TensorType
 from glowc.instr.ir import ParamValue
@@ -31,12 +32,12 @@ def soft_threshold(x: np.ndarray, t: float) -> np.ndarray:
 
 
 def reference_threshold(call: Call) -> tuple[np.ndarray, ...]:
-    return (soft_threshold(call.array(0), call.node.float_("threshold", 0.5)),)
+    return (soft_threshold(call.array(0), call.node.float_("threshold")),)
 
 
 def lower_threshold(node: Node, ctx: LowerCtx) -> None:
     x = ctx.read(node.inputs[0])
-    params: dict[str, ParamValue] = {"n": x.type.elements, "threshold": node.float_("threshold", 0.5)}
+    params: dict[str, ParamValue] = {"n": x.type.elements, "threshold": node.float_("threshold")}
     ctx.emit("soft_threshold", {"in": x, "out": ctx.write(node.outputs[0])}, params)
 
 
@@ -84,7 +85,7 @@ KERNELS = (
     ),
 )  # fmt: skip
 OPS = (
-    OpDef("SoftThreshold", infer_threshold, reference_threshold, lower_threshold, attrs=frozenset({"threshold"}),
+    OpDef("SoftThreshold", infer_threshold, reference_threshold, lower_threshold, attrs={"threshold": Float(0.5)},
           domain="my.dsp", max_version=1, doc="sign(x) * max(|x| - threshold, 0)"),
     OpDef("FrameEnergy", infer_energy, reference_energy, lower_energy, domain="my.dsp", max_version=1,
           doc="sum of squares along the last axis"),

@@ -16,9 +16,11 @@ import onnx
 from glowc.frontend.fold import ONNX_TYPES, infer_onnx
 from glowc.frontend.onnx_model import OnnxNode
 from glowc.frontend.problems import NodeError, UnsupportedOpError
+from glowc.graph.attrs import Attr, Str
 from glowc.graph.graph import AttrValue, Node
 from glowc.graph.numerics import dequantize
 from glowc.graph.types import LARGEST_TENSOR_BYTES, QuantParams, TensorType, type_of
+from glowc.ops.base import OpDef
 from glowc.ops.registry import find_op
 
 MOVES = frozenset({
@@ -171,9 +173,10 @@ class Builder:
         kept = dict(attrs or {})
         outs = tuple(outputs) if outputs is not None else (self.fresh(f"{self._base()}.{op.lower()}"),)
         if types is None and opdef is not None:
-            kept = _known_attrs(op, kept, opdef.attrs)
+            kept = _known_attrs(opdef, kept)
             draft = Node(self._base(), op, names, outs, kept, self._origin())
             types = opdef.infer(draft, tuple(self.type(n) if n else None for n in names))
+            _check_words(kept, opdef.attrs)
             types = self._moved(op, names, types)
         if types is None:
             types = self._unknown_types(op, names, outs)
@@ -258,15 +261,30 @@ def _check_size(type_: TensorType) -> None:
         raise NodeError(f"the result {type_} is too large: a tensor has at most {LARGEST_TENSOR_BYTES:,} bytes")
 
 
-def _known_attrs(op: str, attrs: dict[str, AttrValue], known: frozenset[str]) -> dict[str, AttrValue]:
-    """Drop unknown attributes whose value means nothing; NodeError for any other unknown one."""
+def _known_attrs(op: OpDef, attrs: dict[str, AttrValue]) -> dict[str, AttrValue]:
+    """Drop unknown attributes whose value means nothing; NodeError for what the operator's declaration excludes."""
     result: dict[str, AttrValue] = {}
     for key, value in attrs.items():
-        if key in known:
+        known = op.attrs.get(key)
+        if known is not None:
+            if not isinstance(known, Str):  # the type rule says more of a word
+                _check_kind(key, value, known)
             result[key] = value
-        elif not _is_default(op, key, value):
+        elif not _is_default(op.name, key, value):
             raise NodeError(f"attribute {key} = {_shown(value)} is not supported")
+    if not op.required <= result.keys():
+        raise NodeError(f"attribute {', '.join(sorted(op.required - result.keys()))} is missing")
     return result
+
+
+def _check_words(attrs: Mapping[str, AttrValue], known: Mapping[str, Attr]) -> None:
+    for key, value in attrs.items():
+        _check_kind(key, value, known[key])
+
+
+def _check_kind(key: str, value: AttrValue, known: Attr) -> None:
+    if not known.accepts(value):
+        raise NodeError(f"attribute {key} = {_shown(value)}: needs {known.wanted()}")
 
 
 def _is_default(op: str, key: str, value: AttrValue) -> bool:

@@ -24,33 +24,61 @@ class Node:
     attrs: Mapping[str, AttrValue] = field(default_factory=dict)
     origin: tuple[str, ...] = ()
 
-    def ints(self, key: str, default: tuple[int, ...] = ()) -> tuple[int, ...]:
-        """Return an attribute that is a list of integers."""
-        value = self.attrs.get(key, default)
+    def ints(self, key: str, count: int = 0) -> tuple[int, ...]:
+        """Return an attribute that is a list of integers; `count` is how many a default has."""
+        value = self._value(key, count)
         if isinstance(value, tuple):
             return tuple(int(v) for v in value)
         raise InternalError(f"{self.op} {self.name!r}: attribute {key} is not a list: {value!r}")
 
-    def int_(self, key: str, default: int = 0) -> int:
+    def floats(self, key: str, count: int = 0) -> tuple[float, ...]:
+        """Return an attribute that is a list of numbers; `count` is how many a default has."""
+        value = self._value(key, count)
+        if isinstance(value, tuple):
+            return tuple(float(v) for v in value)
+        raise InternalError(f"{self.op} {self.name!r}: attribute {key} is not a list: {value!r}")
+
+    def strs(self, key: str) -> tuple[str, ...]:
+        """Return an attribute that is a list of strings."""
+        value = self._value(key)
+        if isinstance(value, tuple):
+            return tuple(str(v) for v in value)
+        raise InternalError(f"{self.op} {self.name!r}: attribute {key} is not a list: {value!r}")
+
+    def int_(self, key: str) -> int:
         """Return an integer attribute."""
-        value = self.attrs.get(key, default)
+        value = self._value(key)
         if isinstance(value, int):
             return value
         raise InternalError(f"{self.op} {self.name!r}: attribute {key} is not an integer: {value!r}")
 
-    def float_(self, key: str, default: float = 0.0) -> float:
+    def float_(self, key: str) -> float:
         """Return a float attribute."""
-        value = self.attrs.get(key, default)
+        value = self._value(key)
         if isinstance(value, int | float):
             return float(value)
         raise InternalError(f"{self.op} {self.name!r}: attribute {key} is not a number: {value!r}")
 
-    def str_(self, key: str, default: str = "") -> str:
+    def str_(self, key: str) -> str:
         """Return a string attribute."""
-        value = self.attrs.get(key, default)
+        value = self._value(key)
         if isinstance(value, str):
             return value
         raise InternalError(f"{self.op} {self.name!r}: attribute {key} is not a string: {value!r}")
+
+    def _value(self, key: str, count: int = 0) -> AttrValue | None:
+        """Return an attribute; where the node lacks it, the default that its operator declares."""
+        value = self.attrs.get(key)
+        if value is not None:
+            return value
+        from glowc.ops.registry import declared
+
+        return declared(self, key).default_of(count)
+
+    @property
+    def is_nhwc(self) -> bool:
+        """True for an operator on images whose channels come last."""
+        return self.attrs.get("layout") == "nhwc"
 
     @property
     def label(self) -> str:

@@ -80,6 +80,8 @@ class DType(Enum):
 LARGEST_TENSOR_BYTES = (1 << 31) - 1
 """Of one tensor: generated loops count elements and bytes in int32_t."""
 
+DTYPES = tuple(kind.value for kind in DType)
+
 NARROW = frozenset((DType.S2, DType.U2, DType.S4, DType.U4))
 """Kinds of less than a byte, kept one per byte."""
 

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+
 from glowc.errors import InternalError
+from glowc.graph.attrs import Attr
 from glowc.graph.graph import Graph, Node
 from glowc.graph.types import TensorType
 
@@ -57,9 +60,27 @@ def _check_nodes(graph: Graph) -> list[str]:
         twice = [name for name in node.outputs if name in defined]
         problems += [f"{node.label}: writes {name}, which already has a value" for name in twice]
         defined.update(name for name in node.outputs if name)
-        if not missing and find_op(node.op) is not None:
+        op = find_op(node.op)
+        if op is None:
+            continue
+        wrong = _check_attrs(node, op.attrs, op.required)
+        problems += wrong
+        if not missing and not wrong:
             problems += _check_types(graph, node)
     problems += [f"output {name} is never computed" for name in graph.outputs if name not in defined]
+    return problems
+
+
+def _check_attrs(node: Node, known: Mapping[str, Attr], required: frozenset[str]) -> list[str]:
+    problems = []
+    if not required <= node.attrs.keys():
+        problems = [f"{node.label}: lacks attribute {key}" for key in sorted(required - node.attrs.keys())]
+    for key, value in node.attrs.items():
+        attr = known.get(key)
+        if attr is None:
+            problems.append(f"{node.label}: unknown attribute {key}")
+        elif not attr.accepts(value):
+            problems.append(f"{node.label}: attribute {key} = {value!r}: needs {attr.wanted()}")
     return problems
 
 

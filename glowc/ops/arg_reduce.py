@@ -11,6 +11,7 @@ from collections.abc import Mapping
 
 import numpy as np
 
+from glowc.graph.attrs import Int
 from glowc.graph.graph import Node
 from glowc.graph.types import DType, TensorType
 from glowc.instr.ir import ParamValue
@@ -26,7 +27,7 @@ def infer_arg(node: Node, in_types: MaybeTypes) -> Types:
     """int64; the axis becomes 1, or vanishes without keepdims."""
     (x,) = present(in_types[:1])
     axis = axis_of(node.int_("axis"), x.rank)
-    keep = node.int_("keepdims", 1) == 1
+    keep = node.int_("keepdims") == 1
     shape = [1 if i == axis else d for i, d in enumerate(x.shape) if keep or i != axis]
     return (TensorType(tuple(shape), DType.S64),)
 
@@ -67,14 +68,14 @@ def _emit_arg(ctx: LowerCtx, x: Ref, y: Ref, axis: int, *, largest: bool, last: 
 def infer_hardmax(node: Node, in_types: MaybeTypes) -> Types:
     """The type of the input."""
     (x,) = present(in_types[:1])
-    axis_of(node.int_("axis", -1), x.rank)
+    axis_of(node.int_("axis"), x.rank)
     return (x,)
 
 
 def reference_hardmax(call: Call) -> tuple[np.ndarray, ...]:
     """1 where ArgMax is, else 0."""
     x = call.array(0)
-    view = x.reshape(dims_of(x.shape, call.node.int_("axis", -1)))
+    view = x.reshape(dims_of(x.shape, call.node.int_("axis")))
     hit = find(view, largest=True, last=False)[:, None] == np.arange(view.shape[1])[None, :, None]
     return (hit.astype(x.dtype).reshape(x.shape),)
 
@@ -82,9 +83,9 @@ def reference_hardmax(call: Call) -> tuple[np.ndarray, ...]:
 def lower_hardmax(node: Node, ctx: LowerCtx) -> None:
     """`arg_reduce`, then `one_hot`."""
     x, y = ctx.read(node.inputs[0]), ctx.write(node.outputs[0])
-    outer, n, inner = dims_of(x.type.shape, node.int_("axis", -1))
+    outer, n, inner = dims_of(x.type.shape, node.int_("axis"))
     where = ctx.temp(TensorType((outer, 1, inner), DType.S64), f"{node.name}_where")
-    _emit_arg(ctx, x, where, node.int_("axis", -1), largest=True)
+    _emit_arg(ctx, x, where, node.int_("axis"), largest=True)
     values = ctx.const(np.asarray([0, 1], x.type.dtype.numpy), f"{node.name}_values")
     emit_one_hot(ctx, where, values, y, (outer, n, inner))
 
@@ -92,7 +93,7 @@ def lower_hardmax(node: Node, ctx: LowerCtx) -> None:
 def infer_top_k(node: Node, in_types: MaybeTypes) -> Types:
     """Values and int64 indices; the axis becomes k."""
     (x,) = present(in_types[:1])
-    axis, k = axis_of(node.int_("axis", -1), x.rank), node.int_("k")
+    axis, k = axis_of(node.int_("axis"), x.rank), node.int_("k")
     if x.rank == 0 or not 0 < k <= x.shape[axis]:
         raise OpError(f"the {k} largest along axis {axis} of {x}")
     y = x.with_shape([k if i == axis else d for i, d in enumerate(x.shape)])
@@ -111,8 +112,8 @@ def top_k(x: np.ndarray, k: int, *, largest: bool) -> tuple[np.ndarray, np.ndarr
 def reference_top_k(call: Call) -> tuple[np.ndarray, ...]:
     """Stable sort."""
     x, node = call.array(0), call.node
-    view = x.reshape(dims_of(x.shape, node.int_("axis", -1)))
-    values, where = top_k(view, node.int_("k"), largest=node.int_("largest", 1) == 1)
+    view = x.reshape(dims_of(x.shape, node.int_("axis")))
+    values, where = top_k(view, node.int_("k"), largest=node.int_("largest") == 1)
     return tuple(a.reshape(call.out_types[0].shape) for a in (values, where))[: len(call.out_types)]
 
 
@@ -125,8 +126,8 @@ def lower_top_k(node: Node, ctx: LowerCtx) -> None:
         ctx.write(name) if name else ctx.temp(t, f"{node.name}_unused{i}")
         for i, (name, t) in enumerate(zip(names, types, strict=False))
     )
-    params = {**_dims(x.type.shape, node.int_("axis", -1)), "k": node.int_("k")}
-    compare = ">" if node.int_("largest", 1) else "<"
+    params = {**_dims(x.type.shape, node.int_("axis")), "k": node.int_("k")}
+    compare = ">" if node.int_("largest") else "<"
     ctx.emit("top_k", {"in": x, "values": values, "indices": indices}, {**params, "compare": compare})
 
 
@@ -153,12 +154,13 @@ KERNELS = (
               print_params=("compare",), doc="the k largest or smallest of an axis"),
 )  # fmt: skip
 
-_ARG = frozenset({"axis", "keepdims", "select_last_index"})
+_ARG = {"axis": Int(0), "keepdims": Int(1), "select_last_index": Int(0)}
 OPS = (
     OpDef("ArgMax", infer_arg, reference_arg, lower_arg, attrs=_ARG, max_version=13, doc="index of the largest"),
     OpDef("ArgMin", infer_arg, reference_arg, lower_arg, attrs=_ARG, max_version=13, doc="index of the smallest"),
-    OpDef("Hardmax", infer_hardmax, reference_hardmax, lower_hardmax, attrs=frozenset({"axis"}), max_version=13,
+    OpDef("Hardmax", infer_hardmax, reference_hardmax, lower_hardmax, attrs={"axis": Int(-1)}, max_version=13,
           doc="1 at the largest, else 0"),
     OpDef("TopK", infer_top_k, reference_top_k, lower_top_k, max_version=24,
-          attrs=frozenset({"axis", "k", "largest", "sorted"}), doc="the k largest or smallest with their indices"),
+          attrs={"axis": Int(-1), "k": Int(), "largest": Int(1), "sorted": Int(1)},
+          doc="the k largest or smallest with their indices"),
 )  # fmt: skip

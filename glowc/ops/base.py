@@ -6,12 +6,14 @@ listed in sorted order by `registry`; nothing else has to be edited.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Protocol
 
 import numpy as np
 
+from glowc.graph.attrs import Attr, Float, Str
 from glowc.graph.graph import AttrValue, Node
 from glowc.graph.types import QuantParams, TensorType
 from glowc.instr.ir import Access, Instr, ParamValue
@@ -131,20 +133,38 @@ class OpDef:
 
     `infer(node, in_types)` returns the output types (shape and dtype are binding; quantisation is the
     graph's) and raises OpError; `reference(call)` evaluates it in numpy, by the formula that the kernels
-    must meet bit for bit on integers; `lower(node, ctx)` emits instructions. `attrs` are the attribute names
-    the operator knows: an unknown one is an error at import. `opsets` are the ONNX opset versions whose
-    definition is known (since_version of the newest one). `int8` says that QDQ around it folds to integers.
+    must meet bit for bit on integers; `lower(node, ctx)` emits instructions. `attrs` are the attributes that the
+    operator knows, those that passes put on it included, with kind and default: `{"alpha": Float(0.01)}`. Another
+    one is an error at import and behind every pass. `max_version` is the newest ONNX opset version whose
+    definition is known (its since_version). `int8` says that QDQ around it folds to integers.
     """
 
     name: str
     infer: Callable[[Node, MaybeTypes], Types]
     reference: Callable[[Call], tuple[np.ndarray, ...]]
     lower: Callable[[Node, LowerCtx], None]
-    attrs: frozenset[str] = frozenset()
+    attrs: Mapping[str, Attr] = field(default_factory=dict)
     domain: str = ""
     max_version: int = 0
     int8: bool = False
     doc: str = ""
+    required: frozenset[str] = field(init=False)
+
+    def __post_init__(self) -> None:
+        """Refuse a mere set of names; note the attributes that every node must have."""
+        if not isinstance(self.attrs, Mapping):
+            raise TypeError(f"operator {self.name}: attrs needs kinds and defaults, {{'alpha': Float(0.01)}}")
+        object.__setattr__(self, "required", frozenset(key for key, attr in self.attrs.items() if attr.required))
+
+
+CLAMP: Mapping[str, Attr] = {"act_min": Float(-math.inf), "act_max": Float(math.inf)}
+"""Attributes of an operator that can clamp its result."""
+LAYOUT = Str("nchw", words=("nchw", "nhwc"))
+
+
+def clamp_of(node: Node) -> tuple[float, float]:
+    """Return the bounds that a node clamps its result to."""
+    return node.float_("act_min"), node.float_("act_max")
 
 
 Arrays = Mapping[str, np.ndarray]

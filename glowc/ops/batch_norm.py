@@ -11,17 +11,18 @@ from collections.abc import Sequence
 
 import numpy as np
 
+from glowc.graph.attrs import Float, Int
 from glowc.graph.graph import Node
 from glowc.graph.types import DType, TensorType
 from glowc.instr.ir import ParamValue
-from glowc.ops.base import Call, LowerCtx, MaybeTypes, OpDef, OpError, Types
+from glowc.ops.base import LAYOUT, Call, LowerCtx, MaybeTypes, OpDef, OpError, Types
 from glowc.ops.binary_table import expression
 from glowc.ops.strided import access, present
 
 
 def channel_axis(node: Node, x: TensorType) -> int:
     """Return the axis of the channels."""
-    return x.rank - 1 if node.str_("layout", "nchw") == "nhwc" else 1
+    return x.rank - 1 if node.is_nhwc else 1
 
 
 def infer(node: Node, in_types: MaybeTypes) -> Types:
@@ -51,7 +52,7 @@ def reference(call: Call) -> tuple[np.ndarray, ...]:
     """x * f + g."""
     x, node, t = call.array(0), call.node, call.out_types[0]
     given = [call.array(i) for i in range(1, 5)]
-    f, g = factors(given, node.float_("epsilon", 1e-5), t.dtype)
+    f, g = factors(given, node.float_("epsilon"), t.dtype)
     return (np.asarray(x * _shaped(node, t, f) + _shaped(node, t, g)).astype(x.dtype),)
 
 
@@ -62,7 +63,7 @@ def lower(node: Node, ctx: LowerCtx) -> None:
     known = [v for v in given if v is not None]
     if len(known) != 4:
         raise OpError("parameters that are computed at run time")
-    f, g = factors(known, node.float_("epsilon", 1e-5), x.type.dtype)
+    f, g = factors(known, node.float_("epsilon"), x.type.dtype)
     product = ctx.temp(x.type, f"{node.name}_product")
     for op, left, right, to in (("mul", x, f, product), ("add", product, g, y)):
         other = ctx.const(_shaped(node, x.type, right), f"{node.name}_{op}")
@@ -73,5 +74,6 @@ def lower(node: Node, ctx: LowerCtx) -> None:
 
 OP = OpDef(
     "BatchNormalization", infer, reference, lower, max_version=15,
-    attrs=frozenset({"epsilon", "momentum", "training_mode", "layout"}), doc="normalisation by stored statistics",
+    attrs={"epsilon": Float(1e-5), "momentum": Float(0.9), "training_mode": Int(0), "layout": LAYOUT},
+    doc="normalisation by stored statistics",
 )  # fmt: skip

@@ -14,18 +14,29 @@ from collections.abc import Callable, Mapping
 
 import numpy as np
 
+from glowc.graph.attrs import Attr, Int, Str
 from glowc.graph.graph import Node
 from glowc.graph.numerics import F32
 from glowc.graph.types import DType, TensorType
 from glowc.instr.ir import ParamValue
 from glowc.ops import packing_fpu, packing_mve_f32
-from glowc.ops.base import REF_IN_PLACE, Arrays, Call, KernelDef, LowerCtx, MaybeTypes, OpDef, OpError, Ref, Types
+from glowc.ops.base import (
+    CLAMP,
+    REF_IN_PLACE,
+    Arrays,
+    Call,
+    KernelDef,
+    LowerCtx,
+    MaybeTypes,
+    OpDef,
+    OpError,
+    Ref,
+    Types,
+)
 from glowc.ops.binary_codes import bounds, emit_codes, reference_codes
 from glowc.ops.binary_table import TABLE, expression
-from glowc.ops.requant_shift import SHIFT_ATTRS
+from glowc.ops.requant_shift import SHIFT_ATTRS, shift_dtype
 from glowc.ops.strided import AXES, access, broadcast_shape, emit_copy, present, strided, whole
-
-FUSED = frozenset({"act_min", "act_max"})
 
 
 def infer(name: str) -> Callable[[Node, MaybeTypes], Types]:
@@ -38,7 +49,7 @@ def infer(name: str) -> Callable[[Node, MaybeTypes], Types]:
         if name == "shift_left" and (not types[0].dtype.is_integer):
             raise OpError(f"shifts integers, not {types[0]}")
         layout = next((t.layout for t in types if t.layout), "")
-        dtype = DType.BOOL if TABLE[name].boolean else DType(node.str_("shift_dtype", types[0].dtype.value))
+        dtype = DType.BOOL if TABLE[name].boolean else shift_dtype(node, types[0])
         shape = broadcast_shape(types)
         return (TensorType(shape, dtype, None, layout if len(shape) == 4 else ""),)
 
@@ -51,7 +62,7 @@ def _entry(name: str, node: Node) -> str:
         if direction not in ("LEFT", "RIGHT"):
             raise OpError(f"direction {direction!r}: neither LEFT nor RIGHT")
         return f"shift_{direction.lower()}"
-    return "fmod" if node.int_("fmod") else name
+    return "fmod" if node.op == "Mod" and node.int_("fmod") else name
 
 
 def reference(name: str, *, swap: bool = False) -> Callable[[Call], tuple[np.ndarray, ...]]:
@@ -137,17 +148,19 @@ _ONNX: Mapping[str, tuple[str, int, bool]] = {
     "Or": ("or", 7, False), "Xor": ("xor", 7, False), "BitwiseAnd": ("bit_and", 18, False),
     "BitwiseOr": ("bit_or", 18, False), "BitwiseXor": ("bit_xor", 18, False), "BitShift": ("shift_left", 28, False),
 }  # fmt: skip
-_ATTRS = {"Mod": ("fmod",), "BitShift": ("direction",)}
+_CODES = {"unsigned": Int(0), "mixed": Int(0)}
+_ATTRS: Mapping[str, Mapping[str, Attr]] = {
+    "Add": {**CLAMP, **SHIFT_ATTRS, **_CODES}, "Sub": {**CLAMP, **SHIFT_ATTRS, **_CODES}, "Mul": {**CLAMP, **_CODES},
+    "Div": CLAMP, "Mod": {"fmod": Int(0)}, "BitShift": {"direction": Str(words=("LEFT", "RIGHT"))},
+}  # fmt: skip
 
 
 def _op(name: str) -> OpDef:
     entry, version, swap = _ONNX[name]
-    attrs = FUSED if name in ("Add", "Sub", "Mul", "Div") else frozenset(_ATTRS.get(name, ()))
-    attrs |= SHIFT_ATTRS if name in ("Add", "Sub") else frozenset()
-    attrs |= {"unsigned", "mixed"} if name in ("Add", "Sub", "Mul") else frozenset()
     return OpDef(
-        name, infer(entry), reference(entry, swap=swap), lower(entry, swap=swap), attrs, max_version=version,
-        int8=name in ("Add", "Sub", "Mul"), doc=f"elementwise {entry.replace('_', ' ')} with broadcasting",
+        name, infer(entry), reference(entry, swap=swap), lower(entry, swap=swap), _ATTRS.get(name, {}),
+        max_version=version, int8=name in ("Add", "Sub", "Mul"),
+        doc=f"elementwise {entry.replace('_', ' ')} with broadcasting",
     )  # fmt: skip
 
 

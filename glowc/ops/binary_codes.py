@@ -43,16 +43,17 @@ from glowc.ops import (
     packing_neon_mul,
     packing_neon_shift,
 )
-from glowc.ops.base import REF_IN_PLACE, Arrays, Call, KernelDef, KernelVariant, LowerCtx, OpError, Ref
+from glowc.ops.base import REF_IN_PLACE, Arrays, Call, KernelDef, KernelVariant, LowerCtx, OpError, Ref, clamp_of
 from glowc.ops.requant_shift import SHIFT_PARAMS, kernel_codes, shift_of, shift_operands, shift_params, shifted_codes
 from glowc.ops.strided import AXES, access, strided
 
 _HALF = 128  # from codes of an uint8 tensor to the int8 ones that stand for them
+CLAMPING = ("Add", "Sub", "Mul", "Div")
 
 
 def bounds(node: Node) -> tuple[float, float]:
-    """Return the fused clamp in real units."""
-    return node.float_("act_min", -math.inf), node.float_("act_max", math.inf)
+    """Return the fused clamp in real units; of what cannot clamp, no bounds."""
+    return clamp_of(node) if node.op in CLAMPING else (-math.inf, math.inf)
 
 
 def add_codes(

@@ -6,6 +6,7 @@ from dataclasses import replace
 
 import numpy as np
 
+from glowc.graph.attrs import Int
 from glowc.graph.graph import Node
 from glowc.graph.types import NARROW, TensorType
 from glowc.ops.base import Call, LowerCtx, MaybeTypes, OpDef, OpError, Types
@@ -34,4 +35,4 @@ def lower(node: Node, ctx: LowerCtx) -> None:
     emit_copy(ctx, replace(x, type=replace(x.type, dtype=y.type.dtype)), y, whole(x.type.shape))
 
 
-OP = OpDef("BitCast", infer, reference, lower, attrs=frozenset({"to"}), max_version=28, doc="bytes of another kind")
+OP = OpDef("BitCast", infer, reference, lower, attrs={"to": Int()}, max_version=28, doc="bytes of another kind")

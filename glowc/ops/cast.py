@@ -11,6 +11,7 @@ from collections.abc import Mapping
 
 import numpy as np
 
+from glowc.graph.attrs import Int, Str
 from glowc.graph.graph import Node
 from glowc.graph.types import NARROW, DType, TensorType, dtype_of
 from glowc.instr.ir import ParamValue
@@ -95,6 +96,6 @@ KERNELS = (
 )  # fmt: skip
 
 OP = OpDef(
-    "Cast", infer, reference, lower, attrs=frozenset({"to", "saturate", "round_mode"}), max_version=28,
+    "Cast", infer, reference, lower, attrs={"to": Int(), "saturate": Int(1), "round_mode": Str("up")}, max_version=28,
     doc="change of element kind",
 )  # fmt: skip

@@ -14,6 +14,7 @@ from collections.abc import Mapping
 
 import numpy as np
 
+from glowc.graph.attrs import Int
 from glowc.graph.graph import Node
 from glowc.graph.types import DType, TensorType
 from glowc.instr.ir import ParamValue
@@ -87,6 +88,6 @@ KERNELS = (
 )  # fmt: skip
 
 OP = OpDef(
-    "ChannelLines", infer, reference, lower, attrs=frozenset({"axis", "out_min", "out_max"}), int8=True,
+    "ChannelLines", infer, reference, lower, attrs={"axis": Int(), "out_min": Int(), "out_max": Int()}, int8=True,
     doc="function of int8 codes per channel as straight lines (internal)",
 )  # fmt: skip

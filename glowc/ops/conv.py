@@ -8,12 +8,12 @@ kernel row, kernel column, input channel; onnxruntime sums in another order, hen
 
 from __future__ import annotations
 
-import math
 from collections.abc import Mapping
 from dataclasses import replace
 
 import numpy as np
 
+from glowc.graph.attrs import Int, IntList
 from glowc.graph.graph import Node
 from glowc.graph.numerics import act_range, dequantize, requant_scale, requantize
 from glowc.graph.types import DType, TensorType
@@ -38,34 +38,53 @@ from glowc.ops import (
     packing_taps,
     packing_winograd,
 )
-from glowc.ops.base import REF, Arrays, Call, KernelDef, LowerCtx, MaybeTypes, OpDef, OpError, Types
+from glowc.ops.base import (
+    CLAMP,
+    LAYOUT,
+    REF,
+    Arrays,
+    Call,
+    KernelDef,
+    LowerCtx,
+    MaybeTypes,
+    OpDef,
+    OpError,
+    Types,
+    clamp_of,
+)
 from glowc.ops.integer import Folded, fold_weights, weight_codes
 from glowc.ops.requant_shift import (
     SHIFT_ATTRS,
     SHIFT_PARAMS,
     kernel_codes,
+    shift_dtype,
     shift_of,
     shift_operands,
     shift_params,
     shifted_codes,
 )
-from glowc.ops.spatial import ROW_PARAMS, row_params, rows_of, store_rows, window_rows
+from glowc.ops.spatial import ROW_PARAMS, WINDOW, row_params, rows_of, store_rows, window_rows
 from glowc.ops.strided import present
+
+
+def is_planar(node: Node) -> bool:
+    """True for a Conv that reads its image one channel after the other."""
+    return node.op == "Conv" and node.int_("planar") == 1
 
 
 def infer(node: Node, in_types: MaybeTypes) -> Types:
     x, w = present(in_types[:2])
     if x.rank != 4 or w.rank != 4:
         raise OpError(f"2-D convolution of {x} with weights {w}: needs rank 4")
-    nhwc = node.str_("layout", "nchw") == "nhwc"
-    planar = not nhwc or node.int_("planar") == 1
+    nhwc = node.is_nhwc
+    planar = not nhwc or is_planar(node)
     batch, (in_h, in_w) = x.shape[0], (x.shape[2:] if planar else x.shape[1:3])
     in_c = x.shape[1] if planar else x.shape[3]
     out_c, kernel, per_group = (w.shape[0], w.shape[1:3], w.shape[3]) if nhwc else (w.shape[0], w.shape[2:], w.shape[1])
-    group = node.int_("group", 1)
+    group = node.int_("group")
     if in_c != per_group * group or out_c % group:
         raise OpError(f"{in_c} input channels, {group} groups and weights {w} do not fit")
-    wanted = node.ints("kernel_shape", tuple(kernel))
+    wanted = node.ints("kernel_shape") or tuple(kernel)
     if wanted != tuple(kernel):
         raise OpError(f"kernel_shape {list(wanted)} but weights {w}")
     out_h, out_w = out_size(node, (in_h, in_w), tuple(kernel))
@@ -75,15 +94,15 @@ def infer(node: Node, in_types: MaybeTypes) -> Types:
     if bias is not None and bias.shape != (out_c,):
         raise OpError(f"bias {bias} but {out_c} output channels")
     shape = (batch, out_h, out_w, out_c) if nhwc else (batch, out_c, out_h, out_w)
-    dtype = DType(node.str_("shift_dtype", x.dtype.value))
+    dtype = shift_dtype(node, x)
     return (TensorType(shape, dtype, None, "nhwc" if nhwc else ""),)
 
 
 def out_size(node: Node, in_hw: tuple[int, ...], kernel: tuple[int, ...]) -> tuple[int, ...]:
     """Return the output height and width by the node's strides, dilations and pads (floor)."""
     rank = len(in_hw)
-    strides, dilations = node.ints("strides", (1,) * rank), node.ints("dilations", (1,) * rank)
-    pads = node.ints("pads", (0,) * (2 * rank))
+    strides, dilations = node.ints("strides", rank), node.ints("dilations", rank)
+    pads = node.ints("pads", 2 * rank)
     if (len(strides), len(dilations), len(pads)) != (rank, rank, 2 * rank) or min((1, *strides, *dilations)) < 1:
         raise OpError(f"strides {list(strides)} dilations {list(dilations)} pads {list(pads)} of {rank} axes")
     return tuple(
@@ -136,19 +155,19 @@ def _taps(first: int, count: int, stride: int, dilation: int, pad: int, kernel: 
 
 def reference(call: Call) -> tuple[np.ndarray, ...]:
     node, out = call.node, call.out_types[0]
-    nhwc = node.str_("layout", "nchw") == "nhwc"
+    nhwc = node.is_nhwc
     x, w = call.array(0), call.array(1)
-    if not nhwc or node.int_("planar"):
+    if not nhwc or is_planar(node):
         x = x.transpose(0, 2, 3, 1)
     w = w if nhwc else w.transpose(0, 2, 3, 1)
     bias = call.optional(2)
-    pads = node.ints("pads", (0, 0, 0, 0))
+    pads = node.ints("pads", 4)
     shape = out.shape[1:3] if nhwc else out.shape[2:]
     geometry = {
-        "out_hw": (shape[0], shape[1]), "stride": node.ints("strides", (1, 1)), "pad": pads[:2],
-        "dilation": node.ints("dilations", (1, 1)), "group": node.int_("group", 1),
+        "out_hw": (shape[0], shape[1]), "stride": node.ints("strides", 2), "pad": pads[:2],
+        "dilation": node.ints("dilations", 2), "group": node.int_("group"),
     }  # fmt: skip
-    low, high = node.float_("act_min", -math.inf), node.float_("act_max", math.inf)
+    low, high = clamp_of(node)
     qx, qw, qy = call.quant(0), call.quant(1), call.out_quant
     if qx is None or qw is None or qy is None:
         w = w if qw is None else dequantize(w, replace(qw, axis=0) if qw.per_axis else qw)
@@ -169,9 +188,9 @@ def reference(call: Call) -> tuple[np.ndarray, ...]:
 
 def lower(node: Node, ctx: LowerCtx) -> None:
     x, y = ctx.read(node.inputs[0]), ctx.write(node.outputs[0])
-    if node.str_("layout", "nchw") != "nhwc":
+    if not node.is_nhwc:
         raise OpError("convolution was not brought to NHWC")
-    w_type, group = ctx.type(node.inputs[1]), node.int_("group", 1)
+    w_type, group = ctx.type(node.inputs[1]), node.int_("group")
     params = _geometry(node, x.type, w_type, y.type)
     fixed = x.type.quant is not None or ctx.const_value(node.inputs[1]) is not None
     depthwise = w_type.shape[3] == 1 and group > 1 and fixed  # its kernel wants the weights the other way round
@@ -188,7 +207,7 @@ def lower(node: Node, ctx: LowerCtx) -> None:
         if weights is None and depthwise:
             raise OpError("depthwise weights must be constant")
         clamp: dict[str, ParamValue] = {
-            "act_min": node.float_("act_min", -math.inf), "act_max": node.float_("act_max", math.inf),
+            "act_min": node.float_("act_min"), "act_max": node.float_("act_max"),
         }  # fmt: skip
         suffix = "w8" if w_type.quant is not None else ""
         if w_type.quant is not None:
@@ -254,13 +273,13 @@ def _weights(w: np.ndarray | None, depthwise: bool) -> np.ndarray | None:
 
 
 def _geometry(node: Node, x: TensorType, w: TensorType, y: TensorType) -> dict[str, ParamValue]:
-    pads, strides = node.ints("pads", (0, 0, 0, 0)), node.ints("strides", (1, 1))
-    dilations = node.ints("dilations", (1, 1))
-    params = row_params(x, y, planar=node.int_("planar") == 1)
+    pads, strides = node.ints("pads", 4), node.ints("strides", 2)
+    dilations = node.ints("dilations", 2)
+    params = row_params(x, y, planar=is_planar(node))
     return params | {
         "k_h": w.shape[1], "k_w": w.shape[2], "stride_h": strides[0], "stride_w": strides[1],
         "dil_h": dilations[0], "dil_w": dilations[1], "pad_top": pads[0], "pad_left": pads[1],
-        "groups": node.int_("group", 1),
+        "groups": node.int_("group"),
     }  # fmt: skip
 
 
@@ -391,7 +410,7 @@ KERNELS = (
 
 OP = OpDef(
     "Conv", infer, reference, lower, int8=True, max_version=22,
-    attrs=frozenset({"auto_pad", "dilations", "group", "kernel_shape", "pads", "strides", "layout", "planar",
-                     "act_min", "act_max"}) | SHIFT_ATTRS,
+    attrs={**WINDOW, "kernel_shape": IntList(()), "group": Int(1), "layout": LAYOUT, "planar": Int(0), **CLAMP,
+           **SHIFT_ATTRS},
     doc="2-D convolution (1-D as height 1), grouped and depthwise",
 )  # fmt: skip

@@ -10,14 +10,16 @@ from collections.abc import Mapping
 
 import numpy as np
 
+from glowc.graph.attrs import Int, IntList
 from glowc.graph.graph import Node
 from glowc.graph.types import DType, TensorType
 from glowc.instr.ir import ParamValue
 from glowc.ops import packing_dsp_dynamic
-from glowc.ops.base import REF, Arrays, Call, KernelDef, LowerCtx, MaybeTypes, OpDef, OpError, Ref, Types
+from glowc.ops.base import LAYOUT, REF, Arrays, Call, KernelDef, LowerCtx, MaybeTypes, OpDef, OpError, Ref, Types
 from glowc.ops.conv import convolve
 from glowc.ops.conv import infer as infer_conv
 from glowc.ops.matmul_integer import BYTES, LONGEST_SUM
+from glowc.ops.spatial import WINDOW
 from glowc.ops.strided import present
 
 TO_NHWC, TO_NCHW = (0, 2, 3, 1), (0, 3, 1, 2)
@@ -48,14 +50,14 @@ def _sum(x: np.ndarray, w: np.ndarray, out_hw: tuple[int, int], p: Mapping[str, 
 
 
 def _is_nhwc(node: Node) -> bool:
-    return node.str_("layout", "nchw") == "nhwc"
+    return node.is_nhwc
 
 
 def _geometry(node: Node) -> dict[str, int]:
-    pads, strides, dilations = node.ints("pads", (0,) * 4), node.ints("strides", (1, 1)), node.ints("dilations", (1, 1))
+    pads, strides, dilations = node.ints("pads", 4), node.ints("strides", 2), node.ints("dilations", 2)
     return {
         "stride_h": strides[0], "stride_w": strides[1], "dil_h": dilations[0], "dil_w": dilations[1],
-        "pad_top": pads[0], "pad_left": pads[1], "groups": node.int_("group", 1),
+        "pad_top": pads[0], "pad_left": pads[1], "groups": node.int_("group"),
     }  # fmt: skip
 
 
@@ -114,5 +116,5 @@ KERNELS = (
 
 OP = OpDef(
     "ConvInteger", infer, reference, lower, max_version=10, doc="s32 convolution of 8-bit codes",
-    attrs=frozenset({"auto_pad", "dilations", "group", "kernel_shape", "pads", "strides", "layout"}),
+    attrs={**WINDOW, "kernel_shape": IntList(()), "group": Int(1), "layout": LAYOUT},
 )  # fmt: skip

@@ -15,10 +15,11 @@ from dataclasses import replace
 
 import numpy as np
 
+from glowc.graph.attrs import Int, IntList
 from glowc.graph.graph import Node
 from glowc.graph.types import DType, TensorType
 from glowc.instr.ir import ParamValue
-from glowc.ops.base import Arrays, Call, KernelDef, LowerCtx, MaybeTypes, OpDef, OpError, Types
+from glowc.ops.base import LAYOUT, Arrays, Call, KernelDef, LowerCtx, MaybeTypes, OpDef, OpError, Types
 from glowc.ops.strided import present
 
 TO_NHWC, TO_NCHW = (0, 2, 3, 1), (0, 3, 1, 2)
@@ -29,10 +30,9 @@ _WINDOW = tuple(f"{key}_{axis}" for key in ("k", "stride", "dil", "pad") for axi
 
 def geometry(node: Node, rank: int) -> tuple[Ints, Ints, Ints, Ints]:
     """Return strides, dilations, pads and output_padding."""
-    ones, zeros = (1,) * rank, (0,) * rank
     found = (
-        node.ints("strides", ones), node.ints("dilations", ones), node.ints("pads", zeros + zeros),
-        node.ints("output_padding", zeros),
+        node.ints("strides", rank), node.ints("dilations", rank), node.ints("pads", 2 * rank),
+        node.ints("output_padding", rank),
     )  # fmt: skip
     if [len(f) for f in found] != [rank, rank, 2 * rank, rank]:
         raise OpError(f"strides, dilations, pads, output_padding {found} for {rank} spatial axes")
@@ -42,7 +42,7 @@ def geometry(node: Node, rank: int) -> tuple[Ints, Ints, Ints, Ints]:
 def infer(node: Node, in_types: MaybeTypes) -> Types:
     """ONNX's output size."""
     x, w = (_planar(t, node) for t in present(in_types[:2]))
-    rank, group = x.rank - 2, node.int_("group", 1)
+    rank, group = x.rank - 2, node.int_("group")
     kernel = w.shape[2:]
     fits = rank in (1, 2, 3) and w.rank == x.rank and w.shape[0] == x.shape[1] and x.shape[1] % group == 0
     if not fits or x.dtype not in (DType.F32, DType.F64) or w.dtype != x.dtype:
@@ -64,7 +64,7 @@ def infer(node: Node, in_types: MaybeTypes) -> Types:
 
 
 def _is_nhwc(node: Node) -> bool:
-    return node.str_("layout", "nchw") == "nhwc"
+    return node.is_nhwc
 
 
 def _planar(type_: TensorType, node: Node) -> TensorType:
@@ -106,7 +106,7 @@ def reference(call: Call) -> tuple[np.ndarray, ...]:
     out = _planar(call.out_types[0], node).shape
     strides, dilations, pads, _ = geometry(node, x.ndim - 2)
     zeros = np.zeros(out[1], x.dtype) if bias is None else bias
-    y = convolve(x, w, zeros, out[2:], strides, dilations, pads, node.int_("group", 1))
+    y = convolve(x, w, zeros, out[2:], strides, dilations, pads, node.int_("group"))
     return (np.ascontiguousarray(y.transpose(TO_NHWC)) if nhwc else y,)
 
 
@@ -114,7 +114,7 @@ def lower(node: Node, ctx: LowerCtx) -> None:
     """One `conv_transpose`; missing axes have length 1."""
     x, w, y = ctx.read(node.inputs[0]), ctx.read(node.inputs[1]), ctx.write(node.outputs[0])
     x_type, w_type, y_type = (_planar(ref.type, node) for ref in (x, w, y))
-    rank, group = x_type.rank - 2, node.int_("group", 1)
+    rank, group = x_type.rank - 2, node.int_("group")
     fill = (1,) * (3 - rank)
     strides, dilations, pads, _ = geometry(node, rank)
     bias = (
@@ -157,6 +157,7 @@ KERNELS = (
 
 OP = OpDef(
     "ConvTranspose", infer, reference, lower, max_version=22,
-    attrs=frozenset({"kernel_shape", "strides", "dilations", "pads", "output_padding", "group", "layout"}),
+    attrs={"kernel_shape": IntList(()), "strides": IntList(each=1), "dilations": IntList(each=1),
+           "pads": IntList(each=0), "output_padding": IntList(each=0), "group": Int(1), "layout": LAYOUT},
     doc="transposed convolution, 1 to 3 spatial axes",
 )  # fmt: skip

@@ -11,6 +11,7 @@ from collections.abc import Callable, Mapping
 
 import numpy as np
 
+from glowc.graph.attrs import Int
 from glowc.graph.graph import Node
 from glowc.graph.types import DType
 from glowc.instr.ir import ParamValue
@@ -89,7 +90,7 @@ KERNELS = (
               doc="running sum or product"),
 )  # fmt: skip
 
-_ATTRS = frozenset({"axis", "exclusive", "reverse"})
+_ATTRS = {"axis": Int(), "exclusive": Int(0), "reverse": Int(0)}
 OPS = (
     OpDef("CumSum", infer, reference("add"), lower("add"), attrs=_ATTRS, max_version=14, doc="running sum"),
     OpDef("CumProd", infer, reference("mul"), lower("mul"), attrs=_ATTRS, max_version=28, doc="running product"),

@@ -13,6 +13,7 @@ from collections.abc import Mapping, Sequence
 
 import numpy as np
 
+from glowc.graph.attrs import Int
 from glowc.graph.graph import Node
 from glowc.graph.types import DType, TensorType
 from glowc.instr.ir import ParamValue
@@ -148,8 +149,8 @@ KERNELS = (
 )  # fmt: skip
 
 OPS = (
-    OpDef("GatherElements", infer_elements, reference_elements, lower_elements, attrs=frozenset({"axis"}),
+    OpDef("GatherElements", infer_elements, reference_elements, lower_elements, attrs={"axis": Int(0)},
           max_version=13, int8=True, doc="elements picked along an axis by an index tensor"),
-    OpDef("GatherND", infer_nd, reference_nd, lower_nd, attrs=frozenset({"batch_dims"}), max_version=13, int8=True,
+    OpDef("GatherND", infer_nd, reference_nd, lower_nd, attrs={"batch_dims": Int(0)}, max_version=13, int8=True,
           doc="rows picked by coordinates"),
 )  # fmt: skip

@@ -31,10 +31,10 @@ from glowc.ops import (
     packing_neon,
     packing_neon_shift,
 )
-from glowc.ops.base import REF, Arrays, Call, KernelDef, LowerCtx, MaybeTypes, OpDef, OpError, Types
+from glowc.ops.base import CLAMP, REF, Arrays, Call, KernelDef, LowerCtx, MaybeTypes, OpDef, OpError, Types, clamp_of
 from glowc.ops.conv import INTEGER, emit_integer, emit_shift
 from glowc.ops.integer import fold_weights, weight_codes
-from glowc.ops.requant_shift import SHIFT_ATTRS, SHIFT_PARAMS, kernel_codes, shift_of, shifted_codes
+from glowc.ops.requant_shift import SHIFT_ATTRS, SHIFT_PARAMS, kernel_codes, shift_dtype, shift_of, shifted_codes
 
 
 def infer(node: Node, in_types: MaybeTypes) -> Types:
@@ -46,13 +46,13 @@ def infer(node: Node, in_types: MaybeTypes) -> Types:
     bias = in_types[2] if len(in_types) > 2 else None
     if bias is not None and bias.shape != (w.shape[0],):
         raise OpError(f"bias {bias} but {w.shape[0]} outputs")
-    return (TensorType((*x.shape[:-1], w.shape[0]), DType(node.str_("shift_dtype", x.dtype.value))),)
+    return (TensorType((*x.shape[:-1], w.shape[0]), shift_dtype(node, x)),)
 
 
 def reference(call: Call) -> tuple[np.ndarray, ...]:
     node, out = call.node, call.out_types[0]
     x, w, bias = call.array(0), call.array(1), call.optional(2)
-    low, high = node.float_("act_min", -math.inf), node.float_("act_max", math.inf)
+    low, high = clamp_of(node)
     qx, qw, qy = call.quant(0), call.quant(1), call.out_quant
     if qx is None or qw is None or qy is None:
         w = w if qw is None else dequantize(w, qw)
@@ -79,7 +79,7 @@ def lower(node: Node, ctx: LowerCtx) -> None:
     if x.quant is None:
         operands = {role: ctx.read(name) for role, name in zip(("in", "weights", "bias"), node.inputs, strict=True)}
         operands["out"] = ctx.write(node.outputs[0])
-        params |= {"act_min": node.float_("act_min", -math.inf), "act_max": node.float_("act_max", math.inf)}
+        params |= {"act_min": node.float_("act_min"), "act_max": node.float_("act_max")}
         suffix, quant = "", ctx.type(node.inputs[1]).quant
         if quant is not None:
             operands["scale"], codes = weight_codes(node, ctx, quant)
@@ -157,6 +157,6 @@ KERNELS = (
 )  # fmt: skip
 
 OP = OpDef(
-    "FullyConnected", infer, reference, lower, attrs=frozenset({"act_min", "act_max"}) | SHIFT_ATTRS, int8=True,
+    "FullyConnected", infer, reference, lower, attrs={**CLAMP, **SHIFT_ATTRS}, int8=True,
     doc="matrix product with constant weights (from Gemm, MatMul)",
 )  # fmt: skip

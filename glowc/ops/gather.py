@@ -12,10 +12,11 @@ from collections.abc import Mapping
 
 import numpy as np
 
+from glowc.graph.attrs import Int, Str
 from glowc.graph.graph import Node
 from glowc.graph.types import DType, TensorType
 from glowc.instr.ir import ParamValue
-from glowc.ops.base import Arrays, Call, KernelDef, LowerCtx, MaybeTypes, OpDef, OpError, Types
+from glowc.ops.base import LAYOUT, Arrays, Call, KernelDef, LowerCtx, MaybeTypes, OpDef, OpError, Types
 from glowc.ops.strided import Walk, axis_of, dense_strides, emit_copy, emit_indexed, present
 
 
@@ -73,7 +74,7 @@ def _interpret(arrays: Arrays, p: Mapping[str, ParamValue]) -> None:
 def infer_blocks(node: Node, in_types: MaybeTypes) -> Types:
     """DepthToSpace and SpaceToDepth of [N, C, H, W] or [N, H, W, C]."""
     (x,) = present(in_types[:1])
-    b, nhwc = node.int_("blocksize"), node.str_("layout", "nchw") == "nhwc"
+    b, nhwc = node.int_("blocksize"), node.is_nhwc
     if x.rank != 4 or b < 1:
         raise OpError(f"blocks of {b} of {x}")
     n, c, h, w = (x.shape[i] for i in ((0, 3, 1, 2) if nhwc else (0, 1, 2, 3)))
@@ -86,8 +87,8 @@ def infer_blocks(node: Node, in_types: MaybeTypes) -> Types:
 
 def _blocks(node: Node, shape: tuple[int, ...]) -> tuple[tuple[int, ...], tuple[int, ...]]:
     """Return the input's split shape and the permutation of it that is the output."""
-    b, crd = node.int_("blocksize"), node.str_("mode", "DCR") == "CRD"
-    if node.str_("layout", "nchw") == "nhwc":
+    b, crd = node.int_("blocksize"), node.str_("mode") == "CRD"
+    if node.is_nhwc:
         n, h, w, c = shape
         if node.op == "SpaceToDepth":
             return (n, h // b, b, w // b, b, c), (0, 1, 3, 5, 2, 4) if crd else (0, 1, 3, 2, 4, 5)
@@ -121,9 +122,9 @@ KERNELS = tuple(
     for n in (1, 2, 4, 8)
 )  # fmt: skip
 
-_BLOCKS = frozenset({"blocksize", "mode", "layout"})
+_BLOCKS = {"blocksize": Int(), "mode": Str("DCR", words=("DCR", "CRD")), "layout": LAYOUT}
 OPS = (
-    OpDef("Gather", infer, reference, lower, attrs=frozenset({"axis"}), max_version=13, int8=True,
+    OpDef("Gather", infer, reference, lower, attrs={"axis": Int(0)}, max_version=13, int8=True,
           doc="picks along an axis by index"),
     OpDef("DepthToSpace", infer_blocks, reference_blocks, lower_blocks, attrs=_BLOCKS, max_version=28, int8=True,
           doc="moves channels to rows and columns"),

@@ -14,6 +14,7 @@ from collections.abc import Mapping
 
 import numpy as np
 
+from glowc.graph.attrs import Int, Str
 from glowc.graph.graph import Node
 from glowc.graph.types import DType
 from glowc.instr.ir import ParamValue
@@ -28,7 +29,7 @@ FAR = 1e6
 
 def words_of(node: Node) -> tuple[str, str, int]:
     """Return mode, padding and align_corners; OpError for values that ONNX does not define."""
-    mode, padding = MODES.get(node.str_("mode", "linear")), node.str_("padding_mode", "zeros")
+    mode, padding = MODES.get(node.str_("mode")), node.str_("padding_mode")
     if mode is None or padding not in PADDINGS:
         raise OpError(f"mode {node.str_('mode')!r}, padding_mode {padding!r}")
     return mode, padding, int(node.int_("align_corners") != 0)
@@ -147,5 +148,9 @@ KERNELS = (
               doc="interpolation at given coordinates"),
 )  # fmt: skip
 
-OP = OpDef("GridSample", infer, reference, lower, attrs=frozenset({"mode", "padding_mode", "align_corners"}),
-           max_version=22, doc="interpolation at given coordinates")  # fmt: skip
+OP = OpDef(
+    "GridSample", infer, reference, lower, max_version=22,
+    attrs={"mode": Str("linear", words=tuple(MODES)), "padding_mode": Str("zeros", words=tuple(PADDINGS)),
+           "align_corners": Int(0)},
+    doc="interpolation at given coordinates",
+)  # fmt: skip

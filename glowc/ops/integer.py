@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from dataclasses import dataclass
 
 import numpy as np
@@ -11,7 +10,7 @@ from glowc.graph.graph import Node
 from glowc.graph.numerics import act_range, requant_scale
 from glowc.graph.types import QuantParams, TensorType
 from glowc.instr.ir import ParamValue
-from glowc.ops.base import LowerCtx, OpError, Ref
+from glowc.ops.base import LowerCtx, OpError, Ref, clamp_of
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,7 +55,7 @@ def subtract_zero_points(weights: np.ndarray, points: np.ndarray, quant: QuantPa
 def out_params(node: Node, x_quant: QuantParams, y: TensorType) -> dict[str, ParamValue]:
     """Return in_zp, out_zp and the output clamp of an integer layer."""
     assert y.quant is not None
-    low, high = node.float_("act_min", -math.inf), node.float_("act_max", math.inf)
+    low, high = clamp_of(node)
     out_min, out_max = act_range(low, high, y.quant, y.dtype)
     return {
         "in_zp": x_quant.zero_point[0], "out_zp": y.quant.zero_point[0], "out_min": out_min, "out_max": out_max,

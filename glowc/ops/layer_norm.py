@@ -21,6 +21,7 @@ from collections.abc import Mapping
 
 import numpy as np
 
+from glowc.graph.attrs import Float, Int
 from glowc.graph.graph import Node
 from glowc.graph.numerics import F32, round_clamp
 from glowc.graph.types import DType, QuantParams, TensorType
@@ -36,13 +37,13 @@ LONGEST = 16_383
 
 def row_length(node: Node, shape: tuple[int, ...]) -> int:
     """Return the number of elements that are normalised together."""
-    return math.prod(shape[axis_of(node.int_("axis", -1), len(shape)) :])
+    return math.prod(shape[axis_of(node.int_("axis"), len(shape)) :])
 
 
 def infer(node: Node, in_types: MaybeTypes) -> Types:
     """Type of x; scale and bias are float and broadcast to a row; the mean and the inverse deviation are float32."""
     x, scale = present(in_types[:2])
-    axis = axis_of(node.int_("axis", -1), x.rank)
+    axis = axis_of(node.int_("axis"), x.rank)
     bias = in_types[2] if len(in_types) > 2 else None
     if x.dtype not in (DType.F32, DType.F64, DType.S8, DType.S16, DType.U8, DType.U16) or x.rank == 0:
         raise OpError(f"normalises {x}")
@@ -61,7 +62,7 @@ def infer(node: Node, in_types: MaybeTypes) -> Types:
 
 def row_of(part: np.ndarray, node: Node, shape: tuple[int, ...]) -> np.ndarray:
     """Return scale or bias as one flat row."""
-    axis = axis_of(node.int_("axis", -1), len(shape))
+    axis = axis_of(node.int_("axis"), len(shape))
     trailing = shape[axis:]
     padded = part.reshape((1,) * (len(shape) - part.ndim) + part.shape).reshape(part.shape[-len(trailing) :] or (1,))
     return np.ascontiguousarray(np.broadcast_to(padded, trailing)).reshape(-1)
@@ -106,7 +107,7 @@ def on_codes(
 def reference(call: Call) -> tuple[np.ndarray, ...]:
     """numpy evaluation, float or by the integer formula."""
     node, out, centre = call.node, call.out_types[0], call.node.op == "LayerNormalization"
-    n, epsilon = row_length(node, out.shape), node.float_("epsilon", 1e-5)
+    n, epsilon = row_length(node, out.shape), node.float_("epsilon")
     x = call.array(0).reshape(-1, n)
     scale, bias = row_of(call.array(1), node, out.shape), call.optional(2)
     bias = None if bias is None else row_of(bias, node, out.shape)
@@ -125,7 +126,7 @@ def reference(call: Call) -> tuple[np.ndarray, ...]:
 def lower(node: Node, ctx: LowerCtx) -> None:
     """Emit layer_norm_<kind>, or layer_norm_stats_<kind> when the mean or the inverse deviation is read."""
     x, y = ctx.read(node.inputs[0]), ctx.write(node.outputs[0])
-    n, epsilon, centre = row_length(node, x.type.shape), node.float_("epsilon", 1e-5), node.op == "LayerNormalization"
+    n, epsilon, centre = row_length(node, x.type.shape), node.float_("epsilon"), node.op == "LayerNormalization"
     params: dict[str, ParamValue] = {"rows": x.type.elements // max(n, 1), "n": n, "centre": int(centre)}
     bias = node.inputs[2] if len(node.inputs) > 2 else ""
     qx, qy = x.type.quant, y.type.quant
@@ -156,7 +157,7 @@ def lower(node: Node, ctx: LowerCtx) -> None:
 
 
 def _stats_type(x: TensorType, node: Node) -> TensorType:
-    axis = axis_of(node.int_("axis", -1), x.rank)
+    axis = axis_of(node.int_("axis"), x.rank)
     return TensorType((*x.shape[:axis], *(1,) * (x.rank - axis)), DType.F32)
 
 
@@ -215,7 +216,7 @@ KERNELS = (
     ),
 )  # fmt: skip
 
-_ATTRS = frozenset({"axis", "epsilon", "stash_type"})
+_ATTRS = {"axis": Int(-1), "epsilon": Float(1e-5), "stash_type": Int(1)}
 OPS = (
     OpDef("LayerNormalization", infer, reference, lower, attrs=_ATTRS, max_version=17, int8=True,
           doc="rows with mean 0 and variance 1, times scale plus bias"),

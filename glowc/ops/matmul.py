@@ -8,11 +8,11 @@ Sources: ONNX MatMul-13, Gemm-13, QLinearMatMul-21.
 
 from __future__ import annotations
 
-import math
 from collections.abc import Mapping, Sequence
 
 import numpy as np
 
+from glowc.graph.attrs import Float, Int, IntList
 from glowc.graph.graph import Node
 from glowc.graph.numerics import act_range, requant_scale, requantize
 from glowc.graph.types import DType, TensorType
@@ -26,7 +26,7 @@ from glowc.ops import (
     packing_mve_f32,
     packing_neon,
 )
-from glowc.ops.base import REF, Arrays, Call, KernelDef, LowerCtx, MaybeTypes, OpDef, OpError, Types
+from glowc.ops.base import CLAMP, REF, Arrays, Call, KernelDef, LowerCtx, MaybeTypes, OpDef, OpError, Types, clamp_of
 from glowc.ops.strided import broadcast_shape, collapse, dense_strides, present
 
 Ints = tuple[int, ...]
@@ -50,9 +50,14 @@ def infer_matmul(node: Node, in_types: MaybeTypes) -> Types:
     return (TensorType(_permuted((*lead, *tail), node, "perm_y"), a.dtype),)
 
 
+def operand_perm(node: Node, key: str, rank: int) -> Ints:
+    """Return an attribute that permutes axes; they stay as they are where the node lacks it."""
+    return node.ints(key) if key in node.attrs else tuple(range(rank))
+
+
 def _permuted(shape: Ints, node: Node, key: str) -> Ints:
     """Return the shape permuted by an attribute, when the node has it."""
-    perm = node.ints(key, tuple(range(len(shape))))
+    perm = operand_perm(node, key, len(shape))
     if sorted(perm) != list(range(len(shape))):
         raise OpError(f"{key} {list(perm)} does not permute {list(shape)}")
     return tuple(shape[axis] for axis in perm)
@@ -72,10 +77,15 @@ def infer_gemm(node: Node, in_types: MaybeTypes) -> Types:
     return (TensorType((m, n), a.dtype),)
 
 
+def _factors(node: Node) -> tuple[float, float]:
+    """Return alpha and beta of a Gemm."""
+    return (node.float_("alpha"), node.float_("beta")) if node.op == "Gemm" else (1.0, 1.0)
+
+
 def _product(call: Call, a: np.ndarray, b: np.ndarray, bias: np.ndarray | None) -> np.ndarray:
     node, out = call.node, call.out_types[0]
-    low, high = node.float_("act_min", -math.inf), node.float_("act_max", math.inf)
-    alpha, beta = node.float_("alpha", 1.0), node.float_("beta", 1.0)
+    low, high = clamp_of(node)
+    alpha, beta = _factors(node)
     qa, qb, qy = call.quant(0), call.quant(1), call.out_quant
     if qa is None or qb is None or qy is None:
         y = np.matmul(a, b)
@@ -90,9 +100,9 @@ def _product(call: Call, a: np.ndarray, b: np.ndarray, bias: np.ndarray | None) 
 
 
 def reference_matmul(call: Call) -> tuple[np.ndarray, ...]:
-    a, b = (x.transpose(call.node.ints(key, tuple(range(x.ndim)))) for x, key in _operands(call))
+    a, b = (x.transpose(operand_perm(call.node, key, x.ndim)) for x, key in _operands(call))
     y = _product(call, a, b, None)
-    return (np.ascontiguousarray(y.transpose(call.node.ints("perm_y", tuple(range(y.ndim))))).reshape(y_shape(call)),)
+    return (np.ascontiguousarray(y.transpose(operand_perm(call.node, "perm_y", y.ndim))).reshape(y_shape(call)),)
 
 
 def _operands(call: Call) -> tuple[tuple[np.ndarray, str], ...]:
@@ -136,7 +146,7 @@ def matmul_params(node: Node, a: Ints, b: Ints) -> dict[str, ParamValue]:
         right, right_steps = (*right, 1), (*right_steps, 0)
     lead = tuple(np.broadcast_shapes(left[:-2], right[:-2]))
     shape = (*lead, left[-2], right[-1])
-    perm = node.ints("perm_y", tuple(range(len(shape))))
+    perm = operand_perm(node, "perm_y", len(shape))
     dense = dense_strides([shape[axis] for axis in perm])
     out = tuple(dense[perm.index(axis)] for axis in range(len(shape)))
     steps = (_broadcast(left, left_steps, lead), _broadcast(right, right_steps, lead), out[:-2])
@@ -150,7 +160,7 @@ def matmul_params(node: Node, a: Ints, b: Ints) -> dict[str, ParamValue]:
 
 def _walked(shape: Ints, node: Node, key: str) -> tuple[Ints, Ints]:
     """Return the transposed shape of a dense operand, and the strides with which it is read."""
-    perm, dense = node.ints(key, tuple(range(len(shape)))), dense_strides(shape)
+    perm, dense = operand_perm(node, key, len(shape)), dense_strides(shape)
     return tuple(shape[axis] for axis in perm), tuple(dense[axis] for axis in perm)
 
 
@@ -186,7 +196,7 @@ def _emit(node: Node, ctx: LowerCtx, params: dict[str, ParamValue]) -> None:
     if qa is not None and qb is not None and qy is not None:
         if qb.axis is not None or any(node.inputs[2:]):
             raise OpError("a product of two activations takes per-tensor quantisation and no bias")
-        low, high = node.float_("act_min", -math.inf), node.float_("act_max", math.inf)
+        low, high = clamp_of(node)
         out_min, out_max = act_range(low, high, qy, y.type.dtype)
         params |= {
             "a_zp": qa.zero_point[0], "b_zp": qb.zero_point[0], "out_zp": qy.zero_point[0], "out_min": out_min,
@@ -195,15 +205,16 @@ def _emit(node: Node, ctx: LowerCtx, params: dict[str, ParamValue]) -> None:
         ctx.emit(f"matmul_{a.type.dtype.value}", operands, params, macs=macs)
         return
     bias = ctx.type(node.inputs[2]) if len(node.inputs) > 2 and node.inputs[2] else None
-    has_bias = bias is not None and node.float_("beta", 1.0) != 0.0
+    alpha, beta = _factors(node)
+    has_bias = bias is not None and beta != 0.0
     shape = _pad(bias.shape, 2) if bias is not None else (1, 1)
     operands["bias"] = (
         ctx.read(node.inputs[2]) if has_bias else ctx.const(np.zeros(1, a.type.dtype.numpy), f"{node.name}_zero")
     )
     params |= {
         "bias_row": shape[1] if has_bias and shape[0] > 1 else 0, "bias_col": int(has_bias and shape[1] > 1),
-        "alpha": node.float_("alpha", 1.0), "beta": node.float_("beta", 1.0),
-        "act_min": node.float_("act_min", -math.inf), "act_max": node.float_("act_max", math.inf),
+        "alpha": alpha, "beta": beta,
+        "act_min": node.float_("act_min"), "act_max": node.float_("act_max"),
     }  # fmt: skip
     ctx.emit(f"matmul_{a.type.dtype.value}", operands, params, macs=macs)
 
@@ -265,10 +276,11 @@ KERNELS = (
     ),
 )  # fmt: skip
 
-_ACT = frozenset({"act_min", "act_max"})
+_PERMS = {key: IntList(optional=True) for key in ("perm_a", "perm_b", "perm_y")}
+_GEMM = {"alpha": Float(1.0), "beta": Float(1.0), "transA": Int(0), "transB": Int(0)}
 OPS = (
     OpDef("MatMul", infer_matmul, reference_matmul, lower_matmul, int8=True, max_version=13,
-          attrs=_ACT | {"perm_a", "perm_b", "perm_y"}, doc="matrix product of two tensors, batched"),
+          attrs={**CLAMP, **_PERMS}, doc="matrix product of two tensors, batched"),
     OpDef("Gemm", infer_gemm, reference_gemm, lower_gemm, int8=True, max_version=13,
-          attrs=_ACT | {"alpha", "beta", "transA", "transB"}, doc="alpha * A @ B + beta * C"),
+          attrs={**CLAMP, **_GEMM}, doc="alpha * A @ B + beta * C"),
 )  # fmt: skip

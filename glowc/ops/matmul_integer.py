@@ -8,7 +8,6 @@ operators Cast, Mul and Add. Sources: ONNX MatMulInteger-10, onnxruntime's Dynam
 
 from __future__ import annotations
 
-import math
 from collections.abc import Mapping
 
 import numpy as np
@@ -18,7 +17,20 @@ from glowc.graph.numerics import F32
 from glowc.graph.types import DType, TensorType
 from glowc.instr.ir import ParamValue
 from glowc.ops import packing_a32, packing_dsp_dynamic, packing_mve_activations, packing_neon
-from glowc.ops.base import REF, Arrays, Call, KernelDef, LowerCtx, MaybeTypes, OpDef, OpError, Ref, Types
+from glowc.ops.base import (
+    CLAMP,
+    REF,
+    Arrays,
+    Call,
+    KernelDef,
+    LowerCtx,
+    MaybeTypes,
+    OpDef,
+    OpError,
+    Ref,
+    Types,
+    clamp_of,
+)
 from glowc.ops.matmul import infer_matmul
 from glowc.ops.strided import axis_keys, axis_params, broadcast_strides, collapse, present, strided
 
@@ -116,7 +128,7 @@ def reference_dynamic(call: Call) -> tuple[np.ndarray, ...]:
     x, scale, zero, w, w_scale, w_zero, bias = (call.array(i) for i in range(7))
     flat = x.reshape(-1, x.shape[-1])
     y = dynamic_product(flat, F32(scale.reshape(-1)[0]), int(zero.reshape(-1)[0]), w, w_scale, w_zero, bias)
-    low, high = call.node.float_("act_min", -math.inf), call.node.float_("act_max", math.inf)
+    low, high = clamp_of(call.node)
     return (np.clip(y, F32(low), F32(high)).reshape(call.out_types[0].shape),)
 
 
@@ -129,8 +141,8 @@ def lower_dynamic(node: Node, ctx: LowerCtx) -> None:
     operands["out"] = y = ctx.write(node.outputs[0])
     n, k = operands["weights"].type.shape
     params: dict[str, ParamValue] = {
-        "rows": y.type.elements // n, "in_k": k, "out_n": n, "act_min": node.float_("act_min", -math.inf),
-        "act_max": node.float_("act_max", math.inf),
+        "rows": y.type.elements // n, "in_k": k, "out_n": n, "act_min": node.float_("act_min"),
+        "act_max": node.float_("act_max"),
     }  # fmt: skip
     ctx.emit("fc_dynamic", operands, params, macs=y.type.elements * k)
 
@@ -157,5 +169,5 @@ KERNELS = (
 OPS = (
     OpDef("MatMulInteger", infer, reference, lower, max_version=10, doc="s32 product of 8-bit codes"),
     OpDef("FullyConnectedDynamic", infer_dynamic, reference_dynamic, lower_dynamic,
-          attrs=frozenset({"act_min", "act_max"}), doc="dynamically quantised layer with int8 weights"),
+          attrs=CLAMP, doc="dynamically quantised layer with int8 weights"),
 )  # fmt: skip

@@ -12,6 +12,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
+from glowc.graph.attrs import Int, IntList
 from glowc.graph.graph import Node
 from glowc.ops.base import Call, LowerCtx, MaybeTypes, OpDef, OpError, Types
 from glowc.ops.quantize import emit_requantize, requantized
@@ -29,7 +30,7 @@ from glowc.ops.strided import (
 
 def permutation(node: Node, rank: int) -> tuple[int, ...]:
     """Return attr `perm`, reversed axes when it is absent."""
-    perm = node.ints("perm", tuple(reversed(range(rank))))
+    perm = node.ints("perm") or tuple(reversed(range(rank)))
     if sorted(perm) != list(range(rank)):
         raise OpError(f"perm {list(perm)} of a tensor of rank {rank}")
     return perm
@@ -90,8 +91,8 @@ def lower_concat(node: Node, ctx: LowerCtx) -> None:
 def slice_ranges(node: Node, shape: Sequence[int]) -> list[range]:
     """Return the indices that Slice keeps of each axis."""
     starts, ends = node.ints("starts"), node.ints("ends")
-    axes = node.ints("axes", tuple(range(len(starts))))
-    steps = node.ints("steps", (1,) * len(starts))
+    axes = node.ints("axes") or tuple(range(len(starts)))
+    steps = node.ints("steps", len(starts))
     if not len(starts) == len(ends) == len(axes) == len(steps) or 0 in steps or (axes and not shape):
         raise OpError(f"starts {list(starts)} ends {list(ends)} axes {list(axes)} steps {list(steps)}")
     ranges = [range(d) for d in shape]
@@ -121,11 +122,11 @@ def lower_slice(node: Node, ctx: LowerCtx) -> None:
 
 def split_sizes(node: Node, dim: int) -> tuple[int, ...]:
     """Return the lengths of the parts: attr `split`, or equal parts (the last may be shorter)."""
-    count = node.int_("num_outputs", len(node.outputs))
+    count = node.int_("num_outputs") if "num_outputs" in node.attrs else len(node.outputs)
     if count < 1:
         raise OpError(f"num_outputs is {count}")
     chunk = -(-dim // count)
-    sizes = node.ints("split", tuple(max(0, min(chunk, dim - i * chunk)) for i in range(count)))
+    sizes = node.ints("split") or tuple(max(0, min(chunk, dim - i * chunk)) for i in range(count))
     if sum(sizes) != dim or len(sizes) != len(node.outputs):
         raise OpError(f"split {list(sizes)} of an axis of {dim} into {len(node.outputs)} outputs")
     return sizes
@@ -198,16 +199,18 @@ def lower_tile(node: Node, ctx: LowerCtx) -> None:
 
 
 OPS = (
-    OpDef("Transpose", infer_transpose, reference_transpose, lower_transpose, attrs=frozenset({"perm"}),
+    OpDef("Transpose", infer_transpose, reference_transpose, lower_transpose, attrs={"perm": IntList(())},
           max_version=25, int8=True, doc="permutes axes"),
-    OpDef("Concat", infer_concat, reference_concat, lower_concat, attrs=frozenset({"axis"}), max_version=13,
+    OpDef("Concat", infer_concat, reference_concat, lower_concat, attrs={"axis": Int()}, max_version=13,
           int8=True, doc="joins tensors along an axis"),
     OpDef("Slice", infer_slice, reference_slice, lower_slice, max_version=13, int8=True,
-          attrs=frozenset({"starts", "ends", "axes", "steps"}), doc="cuts ranges with steps out of axes"),
+          attrs={"starts": IntList(), "ends": IntList(), "axes": IntList(()), "steps": IntList(each=1)},
+          doc="cuts ranges with steps out of axes"),
     OpDef("Split", infer_split, reference_split, lower_split, max_version=18, int8=True,
-          attrs=frozenset({"axis", "split", "num_outputs"}), doc="cuts an axis into parts"),
-    OpDef("Expand", infer_expand, reference_expand, lower_expand, attrs=frozenset({"shape"}), max_version=13,
+          attrs={"axis": Int(0), "split": IntList(()), "num_outputs": Int(optional=True)},
+          doc="cuts an axis into parts"),
+    OpDef("Expand", infer_expand, reference_expand, lower_expand, attrs={"shape": IntList()}, max_version=13,
           int8=True, doc="broadcasts to a shape"),
-    OpDef("Tile", infer_tile, reference_tile, lower_tile, attrs=frozenset({"repeats"}), max_version=13, int8=True,
+    OpDef("Tile", infer_tile, reference_tile, lower_tile, attrs={"repeats": IntList()}, max_version=13, int8=True,
           doc="repeats along axes"),
 )  # fmt: skip

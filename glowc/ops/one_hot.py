@@ -10,6 +10,7 @@ from collections.abc import Mapping
 
 import numpy as np
 
+from glowc.graph.attrs import Int
 from glowc.graph.graph import Node
 from glowc.graph.types import DType
 from glowc.instr.ir import ParamValue
@@ -20,7 +21,7 @@ from glowc.ops.strided import axis_of, present
 def infer(node: Node, in_types: MaybeTypes) -> Types:
     """The shape of the indices with `depth` put in at `axis`; the kind of the values."""
     indices, values = present(in_types[:2])
-    axis, depth = axis_of(node.int_("axis", -1), indices.rank + 1), node.int_("depth")
+    axis, depth = axis_of(node.int_("axis"), indices.rank + 1), node.int_("depth")
     if values.shape != (2,) or depth < 1 or indices.dtype == DType.BOOL:
         raise OpError(f"depth {depth}, indices {indices}, values {values}")
     return (values.with_shape([*indices.shape[:axis], depth, *indices.shape[axis:]]),)
@@ -40,14 +41,14 @@ def _dims(shape: tuple[int, ...], axis: int) -> tuple[int, int, int]:
 def reference(call: Call) -> tuple[np.ndarray, ...]:
     """Compare with 0 .. depth - 1."""
     shape = call.out_types[0].shape
-    outer, depth, inner = _dims(shape, axis_of(call.node.int_("axis", -1), len(shape)))
+    outer, depth, inner = _dims(shape, axis_of(call.node.int_("axis"), len(shape)))
     return (one_hot(call.array(0).reshape(outer, inner), call.array(1), depth).reshape(shape),)
 
 
 def lower(node: Node, ctx: LowerCtx) -> None:
     """One `one_hot_b<N>`."""
     indices, values, y = ctx.read(node.inputs[0]), ctx.read(node.inputs[1]), ctx.write(node.outputs[0])
-    emit_one_hot(ctx, indices, values, y, _dims(y.type.shape, axis_of(node.int_("axis", -1), y.type.rank)))
+    emit_one_hot(ctx, indices, values, y, _dims(y.type.shape, axis_of(node.int_("axis"), y.type.rank)))
 
 
 def emit_one_hot(ctx: LowerCtx, indices: Ref, values: Ref, y: Ref, dims: tuple[int, int, int]) -> None:
@@ -69,4 +70,6 @@ KERNELS = tuple(
     for n in (1, 2, 4, 8)
 )  # fmt: skip
 
-OP = OpDef("OneHot", infer, reference, lower, attrs=frozenset({"axis", "depth"}), max_version=28, doc="one-hot coding")
+OP = OpDef(
+    "OneHot", infer, reference, lower, attrs={"axis": Int(-1), "depth": Int()}, max_version=28, doc="one-hot coding"
+)

@@ -10,6 +10,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
+from glowc.graph.attrs import Float, IntList, Str
 from glowc.graph.graph import Node
 from glowc.graph.numerics import quantize
 from glowc.graph.types import TensorType
@@ -22,7 +23,7 @@ MODES = ("constant", "reflect", "edge", "wrap")
 
 def pad_amounts(node: Node, rank: int) -> list[tuple[int, int]]:
     """Return (begin, end) of every axis; attr `axes` may name fewer axes."""
-    axes = node.ints("axes", tuple(range(rank)))
+    axes = node.ints("axes") if "axes" in node.attrs else tuple(range(rank))
     pads = node.ints("pads")
     if len(pads) != 2 * len(axes):
         raise OpError(f"pads {list(pads)} for {len(axes)} axes")
@@ -55,7 +56,7 @@ def source_indices(mode: str, dim: int, begin: int, end: int) -> list[int]:
 
 def axis_sources(node: Node, shape: Sequence[int]) -> list[list[int]]:
     """Return the source indices of every axis."""
-    mode = node.str_("mode", "constant")
+    mode = node.str_("mode")
     if mode not in MODES:
         raise OpError(f"mode {mode!r}: not one of {', '.join(MODES)}")
     amounts = pad_amounts(node, len(shape))
@@ -64,7 +65,7 @@ def axis_sources(node: Node, shape: Sequence[int]) -> list[list[int]]:
 
 def fill_value(node: Node, out: TensorType) -> np.ndarray:
     """Return the padding constant in the output's element kind."""
-    value = node.float_("value", 0.0)
+    value = node.float_("value")
     if out.quant is not None:
         return quantize(np.asarray(value, np.float32), out.quant, out.dtype)
     return np.asarray(value).astype(out.dtype.numpy)
@@ -103,6 +104,8 @@ def lower(node: Node, ctx: LowerCtx) -> None:
 
 
 OP = OpDef(
-    "Pad", infer, reference, lower, attrs=frozenset({"pads", "mode", "value", "axes"}), max_version=25, int8=True,
+    "Pad", infer, reference, lower, max_version=25, int8=True,
+    attrs={"pads": IntList(()), "mode": Str("constant", words=MODES), "value": Float(0.0),
+           "axes": IntList(optional=True)},
     doc="grows or crops axes: constant, reflect, edge, wrap",
 )  # fmt: skip

@@ -23,6 +23,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from glowc.graph.attrs import Attr, Int, IntList
 from glowc.graph.graph import Node
 from glowc.graph.numerics import F32, act_range, round_clamp
 from glowc.graph.types import DType, QuantParams, TensorType
@@ -39,9 +40,22 @@ from glowc.ops import (
     packing_neon,
     packing_neon_codes,
 )
-from glowc.ops.base import REF, Arrays, Call, KernelDef, LowerCtx, MaybeTypes, OpDef, OpError, Types
+from glowc.ops.base import (
+    CLAMP,
+    LAYOUT,
+    REF,
+    Arrays,
+    Call,
+    KernelDef,
+    LowerCtx,
+    MaybeTypes,
+    OpDef,
+    OpError,
+    Types,
+    clamp_of,
+)
 from glowc.ops.quantize import emit_requantize, requantized
-from glowc.ops.spatial import ROW_PARAMS, row_params, rows_of, store_rows, window_rows
+from glowc.ops.spatial import ROW_PARAMS, WINDOW, row_params, rows_of, store_rows, window_rows
 from glowc.ops.strided import present
 from glowc.ops.window import argument, emit_window, emit_window_arg, pooled, window_params
 
@@ -67,14 +81,14 @@ def window_of(node: Node, x: TensorType) -> Window:
     rank = len(kernel)
     if x.rank != rank + 2:
         raise OpError(f"kernel {list(kernel)} needs rank {rank + 2}, seen {x}")
-    size = x.shape[1:-1] if node.str_("layout", "nchw") == "nhwc" else x.shape[2:]
-    stride, dilation = node.ints("strides", (1,) * rank), node.ints("dilations", (1,) * rank)
-    pads = node.ints("pads", (0,) * (2 * rank))
+    size = x.shape[1:-1] if node.is_nhwc else x.shape[2:]
+    stride, dilation = node.ints("strides", rank), node.ints("dilations", rank)
+    pads = node.ints("pads", 2 * rank)
     lengths = len(stride), len(dilation), len(pads)
     if lengths != (rank, rank, 2 * rank) or min((1, *stride, *dilation, *kernel)) < 1:
         raise OpError(f"kernel {list(kernel)} strides {list(stride)} dilations {list(dilation)} pads {list(pads)}")
     span = tuple(d * (k - 1) + 1 for d, k in zip(dilation, kernel, strict=True))
-    begin, end = _padding(node.str_("auto_pad", "NOTSET"), pads, size, span, stride)
+    begin, end = _padding(node.str_("auto_pad"), pads, size, span, stride)
     out = []
     for i in range(rank):
         free = size[i] + begin[i] + end[i] - span[i]
@@ -100,7 +114,7 @@ def infer(node: Node, in_types: MaybeTypes) -> Types:
     """Output [N, C, spatial...] or [N, spatial..., C]."""
     (x,) = present(in_types[:1])
     window = window_of(node, x)
-    nhwc = node.str_("layout", "nchw") == "nhwc"
+    nhwc = node.is_nhwc
     if nhwc and any(node.outputs[1:]):
         raise OpError("indices of an NHWC image")
     shape = (x.shape[0], *window.out_size, x.shape[-1]) if nhwc else (*x.shape[:2], *window.out_size)
@@ -196,13 +210,9 @@ def average_floats(parts: Sequence[np.ndarray], count: np.ndarray) -> np.ndarray
 
 
 def _moved(x: np.ndarray, node: Node, *, back: bool = False) -> np.ndarray:
-    if node.str_("layout", "nchw") == "nhwc":
+    if node.is_nhwc:
         return x
     return np.moveaxis(x, -1, 1) if back else np.moveaxis(x, 1, -1)
-
-
-def _bounds(node: Node) -> tuple[float, float]:
-    return node.float_("act_min", -math.inf), node.float_("act_max", math.inf)
 
 
 def reference_max(call: Call) -> tuple[np.ndarray, ...]:
@@ -225,18 +235,18 @@ def reference_lp(call: Call) -> tuple[np.ndarray, ...]:
     assert call.in_types[0] is not None
     planes = x.reshape(math.prod(x.shape[:2]), -1)
     p = window_params(window_of(node, call.in_types[0]), planes.shape[0])
-    y = pooled(planes, p | {"op": "lp", "p": node.int_("p", 2), "include_pad": 0})
+    y = pooled(planes, p | {"op": "lp", "p": node.int_("p"), "include_pad": 0})
     return (y.reshape(call.out_types[0].shape),)
 
 
 def lower_lp(node: Node, ctx: LowerCtx) -> None:
     """One `window`."""
     x, y = ctx.read(node.inputs[0]), ctx.write(node.outputs[0])
-    emit_window(ctx, x, y, window_of(node, x.type), "lp", p=node.int_("p", 2))
+    emit_window(ctx, x, y, window_of(node, x.type), "lp", p=node.int_("p"))
 
 
 def _planar(node: Node) -> bool:
-    return node.str_("layout", "nchw") != "nhwc"
+    return not node.is_nhwc
 
 
 def reference_average(call: Call) -> tuple[np.ndarray, ...]:
@@ -247,9 +257,9 @@ def reference_average(call: Call) -> tuple[np.ndarray, ...]:
     window = window_of(node, call.in_types[0])
     count = counts(window, node.int_("count_include_pad") == 1)
     if qx is None or qy is None:
-        y = np.clip(average_floats(taps(x, window, 0), count), *_bounds(node))
+        y = np.clip(average_floats(taps(x, window, 0), count), *clamp_of(node))
     else:
-        bounds = act_range(*_bounds(node), qy, out.dtype)
+        bounds = act_range(*clamp_of(node), qy, out.dtype)
         centred = x.astype(np.int64) - qx.zero_point[0]
         scales = (F32(qx.scale[0]), F32(qy.scale[0]))
         parts, zero = taps(centred, window, 0), qy.zero_point[0]
@@ -266,7 +276,7 @@ def _half(node: Node) -> int:
 
 def geometry(node: Node, x: TensorType, y: TensorType) -> dict[str, ParamValue]:
     """Return the parameters of a pooling kernel for x[N,H,W,C]; one spatial axis counts as W."""
-    if node.str_("layout", "nchw") != "nhwc":
+    if not node.is_nhwc:
         raise OpError("pooling was not brought to NHWC")
     w = window_of(node, x)
     if len(w.kernel) > 2:
@@ -303,11 +313,11 @@ def lower_max(node: Node, ctx: LowerCtx) -> None:
 def lower_average(node: Node, ctx: LowerCtx) -> None:
     """One `avg_pool`."""
     x, y = ctx.read(node.inputs[0]), ctx.write(node.outputs[0])
-    if _planar(node) and x.type.quant is None and _bounds(node) == (-math.inf, math.inf):
+    if _planar(node) and x.type.quant is None and clamp_of(node) == (-math.inf, math.inf):
         emit_window(ctx, x, y, window_of(node, x.type), "average", include_pad=node.int_("count_include_pad"))
         return
     params = geometry(node, x.type, y.type) | {"include_pad": node.int_("count_include_pad")}
-    low, high = _bounds(node)
+    low, high = clamp_of(node)
     qx, qy = x.type.quant, y.type.quant
     if qx is None or qy is None:
         params |= {"act_min": low, "act_max": high}
@@ -407,13 +417,13 @@ KERNELS = (
     ),
 )  # fmt: skip
 
-_ATTRS = frozenset({"auto_pad", "ceil_mode", "dilations", "kernel_shape", "pads", "strides", "layout"})
+_ATTRS: Mapping[str, Attr] = {**WINDOW, "kernel_shape": IntList(), "ceil_mode": Int(0)}
+_AVERAGE = {"count_include_pad": Int(0), "unsigned": Int(0), "mixed": Int(0), "part": Int(0)}
 OPS = (
-    OpDef("MaxPool", infer, reference_max, lower_max, _ATTRS | {"storage_order"}, max_version=22, int8=True,
-          doc="maximum of windows"),
-    OpDef("AveragePool", infer, reference_average, lower_average,
-          _ATTRS | {"count_include_pad", "act_min", "act_max", "unsigned", "mixed", "part"}, max_version=22, int8=True,
-          doc="average of windows"),
-    OpDef("LpPool", infer, reference_lp, lower_lp, (_ATTRS - {"layout"}) | {"p"}, max_version=22,
+    OpDef("MaxPool", infer, reference_max, lower_max, {**_ATTRS, "layout": LAYOUT, "storage_order": Int(0)},
+          max_version=22, int8=True, doc="maximum of windows"),
+    OpDef("AveragePool", infer, reference_average, lower_average, {**_ATTRS, **CLAMP, **_AVERAGE, "layout": LAYOUT},
+          max_version=22, int8=True, doc="average of windows"),
+    OpDef("LpPool", infer, reference_lp, lower_lp, {**_ATTRS, "p": Int(2)}, max_version=22,
           doc="p-norm of windows"),
 )  # fmt: skip

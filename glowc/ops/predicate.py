@@ -6,6 +6,7 @@ from collections.abc import Mapping
 
 import numpy as np
 
+from glowc.graph.attrs import Int
 from glowc.graph.graph import Node
 from glowc.graph.types import DType, TensorType
 from glowc.instr.ir import ParamValue
@@ -23,7 +24,7 @@ def kind_of(node: Node) -> str:
     """Return the key in EXPRESSIONS."""
     if node.op == "IsNaN":
         return "nan"
-    up, down = node.int_("detect_positive", 1), node.int_("detect_negative", 1)
+    up, down = node.int_("detect_positive"), node.int_("detect_negative")
     return ("inf" if down else "positive") if up else ("negative" if down else "none")
 
 
@@ -68,6 +69,6 @@ KERNELS = (
 
 OPS = (
     OpDef("IsNaN", infer, reference, lower, max_version=20, doc="true for NaN"),
-    OpDef("IsInf", infer, reference, lower, attrs=frozenset({"detect_positive", "detect_negative"}), max_version=20,
-          doc="true for infinities"),
+    OpDef("IsInf", infer, reference, lower, max_version=20,
+          attrs={"detect_positive": Int(1), "detect_negative": Int(1)}, doc="true for infinities"),
 )  # fmt: skip

@@ -12,9 +12,10 @@ from collections.abc import Callable, Mapping
 
 import numpy as np
 
+from glowc.graph.attrs import Int, Str
 from glowc.graph.graph import Node
 from glowc.graph.numerics import dequantize, lut_s8, quantize
-from glowc.graph.types import DType, QuantParams, TensorType
+from glowc.graph.types import DTYPES, DType, QuantParams, TensorType
 from glowc.instr.ir import ParamValue
 from glowc.ops import (
     packing_dsp_codes,
@@ -74,7 +75,7 @@ def infer_quantize(node: Node, in_types: MaybeTypes) -> Types:
     if not x.dtype.is_float:
         raise OpError(f"quantises floats, not {x}")
     number = node.int_("output_dtype")
-    dtype = DType(node.str_("dtype", _ONNX.get(number, DType.U8).value))
+    dtype = DType(node.str_("dtype") or _ONNX.get(number, DType.U8).value)
     if dtype not in CODES or (number and number not in _ONNX):
         raise OpError(f"cannot quantise to {dtype.value} (output_dtype {number})")
     return (TensorType(x.shape, dtype, None, x.layout),)
@@ -128,7 +129,7 @@ def _emit_linear(ctx: LowerCtx, kernel: str, x: Ref, y: Ref, coded: TensorType) 
 def infer_requantize(node: Node, in_types: MaybeTypes) -> Types:
     """Element kind from attr `dtype`, the input's by default."""
     (x,) = present(in_types[:1])
-    dtype = DType(node.str_("dtype", x.dtype.value))
+    dtype = DType(node.str_("dtype") or x.dtype.value)
     if x.dtype not in CODES or dtype not in CODES:
         raise OpError(f"requantises integers, not {x} to {dtype.value}")
     return (TensorType(x.shape, dtype, None, x.layout),)
@@ -239,11 +240,12 @@ KERNELS = (
 
 OPS = (
     OpDef("QuantizeLinear", infer_quantize, reference_quantize, lower_quantize, max_version=28,
-          attrs=frozenset({"axis", "saturate", "output_dtype", "block_size", "precision", "dtype"}),
+          attrs={"axis": Int(1), "saturate": Int(1), "output_dtype": Int(0), "block_size": Int(0), "precision": Int(0),
+                 "dtype": Str("", words=DTYPES)},
           doc="float to codes"),
     OpDef("DequantizeLinear", infer_dequantize, reference_dequantize, lower_dequantize, max_version=28,
-          attrs=frozenset({"axis", "block_size", "output_dtype"}), doc="codes to float"),
-    OpDef("Requantize", infer_requantize, reference_requantize, lower_requantize, attrs=frozenset({"dtype"}),
-          doc="codes to codes of another quantisation"),
+          attrs={"axis": Int(1), "block_size": Int(0), "output_dtype": Int(0)}, doc="codes to float"),
+    OpDef("Requantize", infer_requantize, reference_requantize, lower_requantize,
+          attrs={"dtype": Str("", words=DTYPES)}, doc="codes to codes of another quantisation"),
     OpDef("FlipSign", infer_flip, reference_flip, lower_flip, doc="u8 to s8 and back, exactly"),
 )  # fmt: skip

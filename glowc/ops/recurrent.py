@@ -12,17 +12,19 @@ the recurrence does not contract. Source: ONNX LSTM-22, GRU-22, RNN-22.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping, Sequence
 
 import numpy as np
 
+from glowc.graph.attrs import Attr, Float, FloatList, Int, Str, StrList
 from glowc.graph.graph import Node
 from glowc.graph.types import TensorType
 from glowc.ops.base import Call, LowerCtx, MaybeTypes, OpDef, OpError, Ref, Types
 from glowc.ops.copy import emit_fill
 from glowc.ops.recurrent_cell import Cell, Step, Weights, float_steps, fold_bias, run
 from glowc.ops.recurrent_kernels import cell_params, scratch_elements
-from glowc.ops.recurrent_spec import C0, GATES, H0, LENS, B, P, R, Shape, W, X, cell_of, kind_of, shape_of
+from glowc.ops.recurrent_spec import C0, DIRECTIONS, GATES, H0, LENS, B, P, R, Shape, W, X, cell_of, kind_of, shape_of
 from glowc.ops.strided import emit_copy, whole
 
 
@@ -175,13 +177,15 @@ def emit_kept(node: Node, ctx: LowerCtx, operands: dict[str, Ref], stateful: boo
             emit_copy(ctx, operands[role], ctx.write(out), whole(ctx.type(out).shape))
 
 
-COMMON = frozenset({
-    "activations", "activation_alpha", "activation_beta", "clip", "direction", "hidden_size", "batch_first", "stateful",
-})  # fmt: skip
+COMMON: Mapping[str, Attr] = {
+    "activations": StrList(()), "activation_alpha": FloatList(()), "activation_beta": FloatList(()),
+    "clip": Float(math.inf), "direction": Str("forward", words=DIRECTIONS), "hidden_size": Int(optional=True),
+    "batch_first": Int(0), "stateful": Int(0),
+}  # fmt: skip
 OPS = (
-    OpDef("LSTM", infer, reference, lower, attrs=COMMON | {"input_forget"}, max_version=22,
+    OpDef("LSTM", infer, reference, lower, attrs={**COMMON, "input_forget": Int(0)}, max_version=22,
           doc="long short-term memory over time"),
-    OpDef("GRU", infer, reference, lower, attrs=COMMON | {"linear_before_reset"}, max_version=22,
+    OpDef("GRU", infer, reference, lower, attrs={**COMMON, "linear_before_reset": Int(0)}, max_version=22,
           doc="gated recurrent unit over time"),
     OpDef("RNN", infer, reference, lower, attrs=COMMON, max_version=22, doc="simple recurrence over time"),
 )  # fmt: skip

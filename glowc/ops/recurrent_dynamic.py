@@ -17,6 +17,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from glowc.graph.attrs import Int
 from glowc.graph.graph import Node
 from glowc.graph.numerics import F32
 from glowc.graph.types import DType, TensorType
@@ -176,6 +177,6 @@ KERNELS = (
     ),
 )  # fmt: skip
 OP = OpDef(
-    DYNAMIC, infer, reference, lower, attrs=COMMON | {"input_forget"}, domain="com.microsoft",
+    DYNAMIC, infer, reference, lower, attrs={**COMMON, "input_forget": Int(0)}, domain="com.microsoft",
     doc="LSTM with int8 weights, quantised while it runs",
 )  # fmt: skip

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass
 
 from glowc.graph.graph import Node
@@ -61,7 +61,7 @@ def shape_of(node: Node, in_types: MaybeTypes) -> Shape:
     batch_first = node.int_("batch_first") == 1
     batch, seq = x.shape[:2] if batch_first else x.shape[1::-1]
     dynamic = node.op == DYNAMIC
-    hidden = node.int_("hidden_size", r.shape[1 if dynamic else 2])
+    hidden = node.int_("hidden_size") if "hidden_size" in node.attrs else r.shape[1 if dynamic else 2]
     shape = Shape(seq, batch, x.shape[2], hidden, len(_directions(node)), batch_first)
     gates = GATES[kind] * hidden
     for index, name, columns in ((W, "W", shape.in_k), (R, "R", hidden)):
@@ -77,7 +77,7 @@ def shape_of(node: Node, in_types: MaybeTypes) -> Shape:
 
 
 def _directions(node: Node) -> range:
-    direction = node.str_("direction", "forward")
+    direction = node.str_("direction")
     if direction not in DIRECTIONS:
         raise OpError(f"direction {direction!r}: needs one of {', '.join(DIRECTIONS)}")
     return range(2 if direction == "bidirectional" else 1)
@@ -99,25 +99,26 @@ def _check(in_types: MaybeTypes, index: int, name: str, shape: tuple[int, ...], 
 def cell_of(node: Node) -> Cell:
     """Return the cell: activations per direction, clip and the switches."""
     kind, directions = kind_of(node), _directions(node)
-    clip = node.float_("clip", math.inf)
+    clip = node.float_("clip")
     if not clip > 0:
         raise OpError(f"clip {clip}: needs a positive number")
     return Cell(
         kind, _functions(node, kind, len(directions)), clip if clip < math.inf else None,
-        coupled=node.int_("input_forget") != 0, linear_before_reset=node.int_("linear_before_reset") != 0,
-        reverse=node.str_("direction", "forward") == "reverse",
+        coupled=kind == "lstm" and node.int_("input_forget") != 0,
+        linear_before_reset=kind == "gru" and node.int_("linear_before_reset") != 0,
+        reverse=node.str_("direction") == "reverse",
     )  # fmt: skip
 
 
 def _functions(node: Node, kind: str, dirs: int) -> tuple[tuple[Chosen, ...], ...]:
     """Alpha and beta are consumed, in order, by those activations that have them."""
     per_dir = len(DEFAULTS[kind])
-    names = [str(v) for v in _list(node, "activations")] or [*DEFAULTS[kind]] * dirs
+    names = list(node.strs("activations")) or [*DEFAULTS[kind]] * dirs
     if kind == "rnn":
         names = names[:dirs]  # exporters write ONNX's default, which has two whatever the direction
     if len(names) != per_dir * dirs:
         raise OpError(f"{len(names)} activations {names}: needs {per_dir} for each of {dirs} directions")
-    alphas, betas = _numbers(node, "activation_alpha"), _numbers(node, "activation_beta")
+    alphas, betas = list(node.floats("activation_alpha")), list(node.floats("activation_beta"))
     chosen = []
     for name in names:
         entry = ACTIVATIONS.get(name.lower())
@@ -142,15 +143,6 @@ def _choose(name: str, entry: Activation, alphas: list[float], betas: list[float
             raise OpError(f"activation_{key} {value} of {name}")
         values.append(value)
     return Chosen(name.lower(), *values)
-
-
-def _list(node: Node, key: str) -> Sequence[object]:
-    value = node.attrs.get(key, ())
-    return value if isinstance(value, tuple) else (value,)
-
-
-def _numbers(node: Node, key: str) -> list[float]:
-    return [float(v) for v in _list(node, key) if isinstance(v, int | float)]
 
 
 def _text(value: object) -> str:

@@ -16,12 +16,26 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from glowc.graph.attrs import Int, IntList
 from glowc.graph.graph import Node
 from glowc.graph.numerics import F32, act_range, requantize
 from glowc.graph.types import QuantParams, TensorType
 from glowc.instr.ir import ParamValue
 from glowc.ops import packing_dsp_codes, packing_m3_pool, packing_mve, packing_neon_codes
-from glowc.ops.base import REF, Arrays, Call, KernelDef, LowerCtx, MaybeTypes, OpDef, OpError, Ref, Types
+from glowc.ops.base import (
+    CLAMP,
+    REF,
+    Arrays,
+    Call,
+    KernelDef,
+    LowerCtx,
+    MaybeTypes,
+    OpDef,
+    OpError,
+    Ref,
+    Types,
+    clamp_of,
+)
 from glowc.ops.quantize import requantized
 from glowc.ops.strided import Walk, axis_of, dense_strides, emit_copy, present
 
@@ -71,7 +85,7 @@ def infer(node: Node, in_types: MaybeTypes) -> Types:
     """The named axes become 1, or vanish without keepdims."""
     (x,) = present(in_types[:1])
     axes = axes_of(node, x.rank)
-    keep = node.int_("keepdims", 1) == 1
+    keep = node.int_("keepdims") == 1
     shape = [1 if i in axes else d for i, d in enumerate(x.shape) if keep or i not in axes]
     return (TensorType(tuple(shape), x.dtype, None, x.layout if keep else ""),)
 
@@ -105,10 +119,6 @@ def _gathered(x: np.ndarray, axes: Sequence[int]) -> np.ndarray:
     return x.transpose(*rest, *axes).reshape(-1, n, 1) if x.ndim else x.reshape(1, 1, 1)
 
 
-def _bounds(node: Node) -> tuple[float, float]:
-    return node.float_("act_min", -math.inf), node.float_("act_max", math.inf)
-
-
 def reference(name: str) -> Callable[[Call], tuple[np.ndarray, ...]]:
     """Return the numpy evaluation."""
 
@@ -120,9 +130,9 @@ def reference(name: str) -> Callable[[Call], tuple[np.ndarray, ...]]:
         if qx is None or qy is None:
             y = array if not axes and name in ("sum", "mean", "max", "min", "prod") else fold(name, x)
             if out.dtype.is_float:
-                y = np.clip(y, *_bounds(call.node))
+                y = np.clip(y, *clamp_of(call.node))
         elif name == "mean":
-            bounds = act_range(*_bounds(call.node), qy, out.dtype)
+            bounds = act_range(*clamp_of(call.node), qy, out.dtype)
             y = mean_codes(x, qx.zero_point[0], mean_scale(qx, qy, x.shape[1]), qy.zero_point[0], *bounds)
         elif name in ("max", "min"):
             y = requantized(fold(name, x), qx, out)
@@ -143,7 +153,7 @@ def lower(name: str) -> Callable[[Node, LowerCtx], None]:
         params: dict[str, ParamValue] = dict(zip(("outer", "n", "inner"), dims, strict=True))
         qx, qy = x.type.quant, y.type.quant
         if qx is not None and qy is not None and name == "mean":
-            low, high = act_range(*_bounds(node), qy, y.type.dtype)
+            low, high = act_range(*clamp_of(node), qy, y.type.dtype)
             scale = float(mean_scale(qx, qy, dims[1]))
             params |= {"in_zp": qx.zero_point[0], "out_zp": qy.zero_point[0], "out_min": low, "out_max": high,
                        "scale": scale}  # fmt: skip
@@ -157,7 +167,7 @@ def lower(name: str) -> Callable[[Node, LowerCtx], None]:
 
 
 def _clamp(node: Node) -> dict[str, ParamValue]:
-    low, high = _bounds(node)
+    low, high = clamp_of(node)
     return {"clamp": int((low, high) != (-math.inf, math.inf)), "act_min": low, "act_max": high}
 
 
@@ -237,7 +247,7 @@ _ONNX = {
 OPS = tuple(
     OpDef(
         op, infer, reference(name), lower(name), max_version=version, int8=name in ("mean", "max", "min"),
-        attrs=frozenset({"axes", "keepdims", "noop_with_empty_axes", "act_min", "act_max"}),
+        attrs={"axes": IntList(()), "keepdims": Int(1), "noop_with_empty_axes": Int(0), **CLAMP},
         doc=f"{name.replace('_', ' ')} over axes",
     )
     for op, (name, version) in _ONNX.items()

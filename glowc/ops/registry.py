@@ -12,6 +12,7 @@ from typing import Any, ParamSpec, TypeVar
 
 import glowc.ops
 from glowc.errors import GlowcError, InternalError
+from glowc.graph.attrs import Attr
 from glowc.graph.graph import Node
 from glowc.ops.base import Call, KernelDef, OpDef, OpError
 
@@ -108,6 +109,14 @@ def get_op(name: str) -> OpDef:
     if op is None:
         raise InternalError(f"no operator named {name}")
     return op
+
+
+def declared(node: Node, key: str) -> Attr:
+    """Return what a node's operator declares of an attribute; InternalError when it knows none of that name."""
+    attr = get_op(node.op).attrs.get(key)
+    if attr is None:
+        raise InternalError(f"{node.label}: operator {node.op} declares no attribute {key}")
+    return attr
 
 
 def get_kernel(name: str) -> KernelDef:

@@ -16,13 +16,17 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from glowc.graph.attrs import Attr, Float, Int, IntList, Str
 from glowc.graph.graph import AttrValue, Node
-from glowc.graph.types import DType, QuantParams, TensorType
+from glowc.graph.types import DTYPES, DType, QuantParams, TensorType
 from glowc.instr.ir import ParamValue
-from glowc.ops.base import Arrays, Call, KernelDef, LowerCtx, MaybeTypes, OpDef, OpError, Ref, Types
+from glowc.ops.base import CLAMP, Arrays, Call, KernelDef, LowerCtx, MaybeTypes, OpDef, OpError, Ref, Types, clamp_of
 from glowc.ops.strided import present
 
-SHIFT_ATTRS = frozenset({"shift_mul", "shift_add", "shift_div", "shift_min", "shift_max", "shift_dtype"})
+SHIFT_ATTRS: Mapping[str, Attr] = {
+    "shift_mul": IntList(optional=True), "shift_add": IntList(optional=True), "shift_div": Int(optional=True),
+    "shift_min": Int(optional=True), "shift_max": Int(optional=True), "shift_dtype": Str("", words=DTYPES),
+}  # fmt: skip
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,12 +80,17 @@ def shift_of(node: Node) -> Shift | None:
     """Return the requantisation that `node` ends in, None for an ordinary operator."""
     if "shift_div" not in node.attrs:
         return None
-    low, high = node.float_("act_min", -math.inf), node.float_("act_max", math.inf)
+    low, high = clamp_of(node)
     return Shift(
         node.ints("shift_mul"), node.ints("shift_add"), node.int_("shift_div"),
         max(node.int_("shift_min"), math.ceil(max(low, -(2.0**31)))),
         min(node.int_("shift_max"), math.floor(min(high, 2.0**31))),
     )  # fmt: skip
+
+
+def shift_dtype(node: Node, x: TensorType) -> DType:
+    """Return the element kind of what a node computes: that of x, unless it ends in a requantisation to another."""
+    return DType(node.str_("shift_dtype")) if "shift_dtype" in node.attrs else x.dtype
 
 
 def shifted_codes(shift: Shift, acc: np.ndarray, out: TensorType, axis: int) -> np.ndarray:
@@ -118,21 +127,21 @@ def infer(node: Node, in_types: MaybeTypes) -> Types:
     for t in (mul, add):
         if t.elements not in (1, channels) or (t.elements > 1 and t.shape[0] != channels and t.shape[-1] != channels):
             raise OpError(f"multiplier or addend {t} for {x}")
-    if node.float_("div", 1.0) <= 0 or node.float_("n_levels_out", 256.0) < 2:
+    if node.float_("div") <= 0 or node.float_("n_levels_out") < 2:
         raise OpError(f"div {node.float_('div')} and n_levels_out {node.float_('n_levels_out')} must be positive")
-    dtype = node.str_("dtype", x.dtype.value)
+    dtype = node.str_("dtype") or x.dtype.value
     return (TensorType(x.shape, DType(dtype), None, x.layout),)
 
 
 def bounds_of(node: Node) -> tuple[int, int]:
     """Return the range of the result."""
-    levels = int(node.float_("n_levels_out", 256.0))
-    return (-(levels // 2), (levels + 1) // 2 - 1) if node.float_("signed", 1.0) else (0, levels - 1)
+    levels = int(node.float_("n_levels_out"))
+    return (-(levels // 2), (levels + 1) // 2 - 1) if node.float_("signed") else (0, levels - 1)
 
 
 def make_shift(node: Node, mul: np.ndarray, add: np.ndarray) -> Shift | None:
     """Return the integer form of a RequantShift with these constants; None when they are no integers."""
-    div = node.float_("div", 1.0)
+    div = node.float_("div")
     if not (_whole(mul) and _whole(add) and div == int(div) and div > 0):
         return None
     low, high = bounds_of(node)
@@ -155,7 +164,7 @@ def reference(call: Call) -> tuple[np.ndarray, ...]:
         y = shift.apply(x.astype(np.int64) - (quant.zero_point[0] if quant else 0), 1)
     else:
         mul, add = _per_channel(mul, x.ndim), _per_channel(add, x.ndim)
-        y = float_formula(x, mul, add, call.node.float_("div", 1.0), low, high)
+        y = float_formula(x, mul, add, call.node.float_("div"), low, high)
     zp = call.out_quant.zero_point[0] if call.out_quant is not None else 0
     return ((y + zp).astype(out.dtype.numpy),)
 
@@ -191,7 +200,7 @@ def lower(node: Node, ctx: LowerCtx) -> None:
             key: ctx.const(np.broadcast_to(a.astype(np.float64).reshape(-1), (channels,)), f"{node.name}_{key}")
             for key, a in (("mul", mul), ("add", add))
         }
-        params |= {"div": node.float_("div", 1.0), "out_min": low, "out_max": high, "out_zp": zp}
+        params |= {"div": node.float_("div"), "out_min": low, "out_max": high, "out_zp": zp}
         ctx.emit(f"requant_shift_{x.type.dtype.value}", {"in": x, **wide, "out": y}, params)
         return
     shift = make_shift(node, mul, add)
@@ -261,8 +270,9 @@ KERNELS = (
 )  # fmt: skip
 
 OPS = (
-    OpDef("RequantShift", infer, reference, lower, attrs=frozenset({"div", "n_levels_out", "signed", "dtype"}),
-          max_version=1, doc="clip(floor((x * mul + add) / div + 0.5)) of integers in floats"),
-    OpDef("ShiftCodes", infer_codes, reference_codes, lower_codes, attrs=SHIFT_ATTRS | {"act_min", "act_max"},
+    OpDef("RequantShift", infer, reference, lower, max_version=1,
+          attrs={"div": Float(1.0), "n_levels_out": Float(256.0), "signed": Float(1.0), "dtype": Str("", words=DTYPES)},
+          doc="clip(floor((x * mul + add) / div + 0.5)) of integers in floats"),
+    OpDef("ShiftCodes", infer_codes, reference_codes, lower_codes, attrs={**SHIFT_ATTRS, **CLAMP},
           doc="RequantShift of codes with one multiplier"),
 )  # fmt: skip

@@ -21,12 +21,13 @@ from collections.abc import Mapping
 
 import numpy as np
 
+from glowc.graph.attrs import Float, FloatList, Int, IntList, Str
 from glowc.graph.graph import Node
 from glowc.graph.numerics import F32, dequantize, quantize
 from glowc.graph.types import DType, TensorType, type_of
 from glowc.instr.ir import ParamValue
 from glowc.ops import bilinear
-from glowc.ops.base import Arrays, Call, KernelDef, LowerCtx, MaybeTypes, OpDef, OpError, Ref, Types
+from glowc.ops.base import LAYOUT, Arrays, Call, KernelDef, LowerCtx, MaybeTypes, OpDef, OpError, Ref, Types
 from glowc.ops.interpolate import FLOATS, Filter, Taps, apply, emit_chain, taps_of
 from glowc.ops.resize_coordinates import Axis, rounded_coordinates
 from glowc.ops.resize_coordinates import coordinates as crop_coordinates
@@ -44,17 +45,15 @@ def infer(node: Node, in_types: MaybeTypes) -> Types:
     if 0 in x.shape and 0 not in sizes:
         raise OpError(f"{x} has no element to take a value from")
     if len(sizes) != x.rank or len(_scales(node, x.shape, sizes)) != x.rank:
-        raise OpError(f"sizes {list(sizes)} scales {node.attrs.get('scales')} for {x}")
+        raise OpError(f"sizes {list(sizes)} scales {list(node.floats('scales'))} for {x}")
     if _computes(node) and x.quant is None and x.dtype not in FLOATS:
         raise OpError(f"mode {node.str_('mode')!r} of {x}, which is not quantised")
     check_table_axes(sizes)
-    return (TensorType(sizes, x.dtype, None, node.str_("layout") or x.layout),)
+    return (TensorType(sizes, x.dtype, None, "nhwc" if node.is_nhwc else x.layout),)
 
 
 def _scales(node: Node, shape: tuple[int, ...], sizes: tuple[int, ...]) -> tuple[float, ...]:
-    given = node.attrs.get("scales", ())
-    assert isinstance(given, tuple)
-    return tuple(float(s) for s in given) or tuple(n / d if d else 1.0 for n, d in zip(sizes, shape, strict=False))
+    return node.floats("scales") or tuple(n / d if d else 1.0 for n, d in zip(sizes, shape, strict=False))
 
 
 def nearest(mode: str, x: np.ndarray) -> np.ndarray:
@@ -70,10 +69,10 @@ def nearest(mode: str, x: np.ndarray) -> np.ndarray:
 
 def tables(node: Node, shape: tuple[int, ...], sizes: tuple[int, ...]) -> list[np.ndarray]:
     """Return the source index of every output index of every axis."""
-    if node.str_("mode", "nearest") != "nearest":
+    if node.str_("mode") != "nearest":
         raise OpError(f"mode {node.str_('mode')!r} is not supported (nearest is)")
-    transform = node.str_("coordinate_transformation_mode", "half_pixel")
-    rounding = node.str_("nearest_mode", "round_prefer_floor")
+    transform = node.str_("coordinate_transformation_mode")
+    rounding = node.str_("nearest_mode")
     result = []
     for length, out, scale in zip(shape, sizes, _scales(node, shape, sizes), strict=True):
         same = length == out and scale == 1.0
@@ -84,22 +83,16 @@ def tables(node: Node, shape: tuple[int, ...], sizes: tuple[int, ...]) -> list[n
 
 def axes_of(node: Node, shape: tuple[int, ...], sizes: tuple[int, ...]) -> list[Axis]:
     """Return lengths, scale and region of interest of every axis."""
-    begin, end = _floats(node, "roi_begin", 0.0, len(shape)), _floats(node, "roi_end", 1.0, len(shape))
+    begin, end = node.floats("roi_begin", len(shape)), node.floats("roi_end", len(shape))
     scales = _scales(node, shape, sizes)
     return [Axis(n, out, s, (b, e)) for n, out, s, b, e in zip(shape, sizes, scales, begin, end, strict=True)]
-
-
-def _floats(node: Node, key: str, default: float, rank: int) -> tuple[float, ...]:
-    values = node.attrs.get(key, (default,) * rank)
-    assert isinstance(values, tuple)
-    return tuple(float(str(v)) for v in values)
 
 
 def _filters(node: Node, x: TensorType, sizes: tuple[int, ...]) -> dict[int, Taps]:
     """Return the tables of every axis that changes, for the modes that compute."""
     chosen = Filter(
-        node.str_("mode"), node.str_("coordinate_transformation_mode", "half_pixel"),
-        node.float_("cubic_coeff_a", -0.75), node.int_("exclude_outside") == 1, node.int_("antialias") == 1,
+        node.str_("mode"), node.str_("coordinate_transformation_mode"),
+        node.float_("cubic_coeff_a"), node.int_("exclude_outside") == 1, node.int_("antialias") == 1,
         x.dtype is DType.F64,
     )  # fmt: skip
     result = {}
@@ -113,24 +106,24 @@ def _filters(node: Node, x: TensorType, sizes: tuple[int, ...]) -> dict[int, Tap
 
 def _nearest_taps(node: Node, axis: Axis) -> Taps:
     x = crop_coordinates("tf_crop_and_resize", axis)
-    index = nearest(node.str_("nearest_mode", "round_prefer_floor"), x)
+    index = nearest(node.str_("nearest_mode"), x)
     index = np.clip(index, 0, axis.length - 1)[:, None]
     return Taps(index, np.ones(index.shape), (x < 0) | (x > axis.length - 1))
 
 
 def _computes(node: Node) -> bool:
-    crop = node.str_("coordinate_transformation_mode", "half_pixel") == "tf_crop_and_resize"
-    return node.str_("mode", "nearest") != "nearest" or crop
+    crop = node.str_("coordinate_transformation_mode") == "tf_crop_and_resize"
+    return node.str_("mode") != "nearest" or crop
 
 
 def _bilinear(node: Node, x: TensorType, y: TensorType) -> tuple[bilinear.Pairs, bilinear.Pairs] | None:
     """Return the tables of rows and columns where one `bilinear_*` does it all."""
     kinds = (DType.S8,) if x.quant is not None else (DType.F32,)
-    transform = node.str_("coordinate_transformation_mode", "half_pixel")
-    plain = node.str_("mode", "nearest") == "linear" and not node.int_("antialias") and not node.int_("exclude_outside")
+    transform = node.str_("coordinate_transformation_mode")
+    plain = node.str_("mode") == "linear" and not node.int_("antialias") and not node.int_("exclude_outside")
     if not plain or transform == "tf_crop_and_resize" or x.rank != 4 or x.dtype not in kinds or y.dtype is not x.dtype:
         return None
-    scales, first = _scales(node, x.shape, y.shape), 1 if node.str_("layout") == "nhwc" else 2
+    scales, first = _scales(node, x.shape, y.shape), 1 if node.is_nhwc else 2
     others = {0, 1, 2, 3} - {first, first + 1}
     if any(x.shape[i] != y.shape[i] or scales[i] != 1.0 for i in others):
         return None
@@ -147,7 +140,7 @@ def _bilinear(node: Node, x: TensorType, y: TensorType) -> tuple[bilinear.Pairs,
 
 def _blended(call: Call, tables: tuple[bilinear.Pairs, bilinear.Pairs]) -> np.ndarray:
     node, out, qx, qy = call.node, call.out_types[0], call.quant(0), call.out_quant
-    nhwc = node.str_("layout") == "nhwc"
+    nhwc = node.is_nhwc
     x = call.array(0) if nhwc else call.array(0).transpose(0, 2, 3, 1)
     if qx is None or qy is None:
         y = bilinear.blend(x, *tables)
@@ -160,10 +153,7 @@ def _blended(call: Call, tables: tuple[bilinear.Pairs, bilinear.Pairs]) -> np.nd
 
 def _lower_bilinear(node: Node, ctx: LowerCtx, x: Ref, y: Ref, tables: tuple[bilinear.Pairs, bilinear.Pairs]) -> None:
     """Planar images are many images of one channel."""
-    flat = [
-        t if node.str_("layout") == "nhwc" else t.with_shape((t.shape[0] * t.shape[1], *t.shape[2:], 1))
-        for t in (x.type, y.type)
-    ]
+    flat = [t if node.is_nhwc else t.with_shape((t.shape[0] * t.shape[1], *t.shape[2:], 1)) for t in (x.type, y.type)]
     operands = {"in": x, "out": y}
     for key, table in zip(("rows", "cols"), tables, strict=True):
         operands[key] = ctx.const(table.index, f"{node.name}_{key}")
@@ -291,8 +281,10 @@ KERNELS = tuple(
 
 OP = OpDef(
     "Resize", infer, reference, lower, max_version=19, int8=True,
-    attrs=frozenset({"mode", "coordinate_transformation_mode", "nearest_mode", "cubic_coeff_a", "exclude_outside",
-                     "antialias", "sizes", "scales", "layout", "roi_begin", "roi_end", "extrapolation_value", "axes",
-                     "keep_aspect_ratio_policy", "truncate", "unsigned"}),
+    attrs={"mode": Str("nearest"), "coordinate_transformation_mode": Str("half_pixel"),
+           "nearest_mode": Str("round_prefer_floor"), "cubic_coeff_a": Float(-0.75), "exclude_outside": Int(0),
+           "antialias": Int(0), "sizes": IntList(), "scales": FloatList(()), "layout": LAYOUT,
+           "roi_begin": FloatList(each=0.0), "roi_end": FloatList(each=1.0), "extrapolation_value": Float(0.0),
+           "truncate": Int(0), "unsigned": Int(0)},
     doc="resize: nearest, linear, cubic",
 )  # fmt: skip

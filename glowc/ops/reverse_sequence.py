@@ -10,6 +10,7 @@ from collections.abc import Mapping
 
 import numpy as np
 
+from glowc.graph.attrs import Int
 from glowc.graph.graph import Node
 from glowc.graph.types import DType
 from glowc.instr.ir import ParamValue
@@ -22,7 +23,7 @@ _PARAMS = ("time", "batch", "inner", "time_stride", "batch_stride")
 def infer(node: Node, in_types: MaybeTypes) -> Types:
     """The type of the input."""
     x, lens = present(in_types[:2])
-    axes = (node.int_("time_axis"), node.int_("batch_axis", 1))
+    axes = (node.int_("time_axis"), node.int_("batch_axis"))
     if x.rank < 2 or sorted(axes) != [0, 1] or lens.shape != (x.shape[axes[1]],) or lens.dtype != DType.S64:
         raise OpError(f"time_axis {axes[0]}, batch_axis {axes[1]} of {x}, lengths {lens}")
     return (x,)
@@ -72,5 +73,5 @@ KERNELS = tuple(
     for n in (1, 2, 4, 8)
 )  # fmt: skip
 
-OP = OpDef("ReverseSequence", infer, reference, lower, attrs=frozenset({"time_axis", "batch_axis"}), max_version=28,
-           doc="reverses sequences of given lengths")  # fmt: skip
+OP = OpDef("ReverseSequence", infer, reference, lower, max_version=28,
+           attrs={"time_axis": Int(0), "batch_axis": Int(1)}, doc="reverses sequences of given lengths")  # fmt: skip

@@ -13,6 +13,7 @@ from collections.abc import Mapping, Sequence
 
 import numpy as np
 
+from glowc.graph.attrs import Int, Str
 from glowc.graph.graph import Node
 from glowc.instr.ir import ParamValue
 from glowc.ops.base import Arrays, Call, KernelDef, LowerCtx, MaybeTypes, OpDef, OpError, Ref, Types
@@ -23,10 +24,12 @@ from glowc.ops.strided import axis_keys, axis_of, axis_params, collapse, dense_s
 
 REDUCTIONS = ("none", "add", "mul", "min", "max")
 
+_REDUCTION = Str("none", words=REDUCTIONS)
+
 
 def reduction_of(node: Node) -> str:
     """Return attr `reduction`."""
-    name = node.str_("reduction", "none")
+    name = node.str_("reduction")
     if name not in REDUCTIONS:
         raise OpError(f"reduction {name!r}: not one of {', '.join(REDUCTIONS)}")
     return name
@@ -141,7 +144,7 @@ KERNELS = (
 
 OPS = (
     OpDef("ScatterElements", infer_elements, reference_elements, lower_elements, max_version=18,
-          attrs=frozenset({"axis", "reduction"}), doc="elements replaced along an axis by an index tensor"),
-    OpDef("ScatterND", infer_nd, reference_nd, lower_nd, attrs=frozenset({"reduction"}), max_version=18,
+          attrs={"axis": Int(0), "reduction": _REDUCTION}, doc="elements replaced along an axis by an index tensor"),
+    OpDef("ScatterND", infer_nd, reference_nd, lower_nd, attrs={"reduction": _REDUCTION}, max_version=18,
           doc="rows replaced by coordinates"),
 )  # fmt: skip

@@ -21,6 +21,7 @@ from collections.abc import Callable, Mapping
 
 import numpy as np
 
+from glowc.graph.attrs import Int
 from glowc.graph.exp_factors import exp_entries, exp_factors
 from glowc.graph.graph import Node
 from glowc.graph.numerics import F32, round_clamp, softmax_exp_table, softmax_steps
@@ -36,7 +37,7 @@ _MANY_ELEMENTS = 1024  # from here on the whole table is worth its bytes
 def infer(node: Node, in_types: MaybeTypes) -> Types:
     """Same type; the axis must exist."""
     (x,) = present(in_types[:1])
-    axis_of(node.int_("axis", -1), x.rank)
+    axis_of(node.int_("axis"), x.rank)
     if not (x.dtype.is_float or x.dtype in (DType.S8, DType.U8)):
         raise OpError(f"softmax of {x}")
     return (x,)
@@ -79,7 +80,7 @@ def reference(log: bool) -> Callable[[Call], tuple[np.ndarray, ...]]:
 
     def evaluate(call: Call) -> tuple[np.ndarray, ...]:
         out, qx, qy = call.out_types[0], call.quant(0), call.out_quant
-        x = call.array(0).reshape(_dims(out.shape, call.node.int_("axis", -1)))
+        x = call.array(0).reshape(_dims(out.shape, call.node.int_("axis")))
         if qx is None or qy is None:
             y = softmax_floats(x, log=log)
         elif log or x.itemsize != 1:
@@ -97,7 +98,7 @@ def lower(log: bool) -> Callable[[Node, LowerCtx], None]:
 
     def emit(node: Node, ctx: LowerCtx) -> None:
         x, y = ctx.read(node.inputs[0]), ctx.write(node.outputs[0])
-        dims = _dims(x.type.shape, node.int_("axis", -1))
+        dims = _dims(x.type.shape, node.int_("axis"))
         params: dict[str, ParamValue] = dict(zip(("outer", "n", "inner"), dims, strict=True))
         qx, qy = x.type.quant, y.type.quant
         if qx is None or qy is None:
@@ -148,8 +149,8 @@ KERNELS = (
 )  # fmt: skip
 
 OPS = (
-    OpDef("Softmax", infer, reference(False), lower(False), attrs=frozenset({"axis", "mixed"}), max_version=13,
+    OpDef("Softmax", infer, reference(False), lower(False), attrs={"axis": Int(-1), "mixed": Int(0)}, max_version=13,
           int8=True, doc="exp(x) / sum(exp(x)) along an axis"),
-    OpDef("LogSoftmax", infer, reference(True), lower(True), attrs=frozenset({"axis"}), max_version=13,
+    OpDef("LogSoftmax", infer, reference(True), lower(True), attrs={"axis": Int(-1)}, max_version=13,
           doc="logarithm of Softmax"),
 )  # fmt: skip

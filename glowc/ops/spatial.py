@@ -12,8 +12,15 @@ from collections.abc import Mapping
 
 import numpy as np
 
+from glowc.graph.attrs import Attr, IntList, Str
 from glowc.graph.types import TensorType
 from glowc.instr.ir import ParamValue
+
+WINDOW: Mapping[str, Attr] = {
+    "auto_pad": Str("NOTSET", words=("NOTSET", "VALID", "SAME_UPPER", "SAME_LOWER")), "strides": IntList(each=1),
+    "dilations": IntList(each=1), "pads": IntList(each=0),
+}  # fmt: skip
+"""Attributes of an operator that moves a window over images."""
 
 ROW_PARAMS = (
     "batch", "in_h", "in_w", "in_c", "out_h", "out_w", "out_c", "in_batch", "in_row", "in_col", "in_ch", "in_ring",

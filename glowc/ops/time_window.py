@@ -12,6 +12,7 @@ from collections.abc import Mapping
 
 import numpy as np
 
+from glowc.graph.attrs import Int
 from glowc.graph.graph import Node
 from glowc.instr.ir import ParamValue
 from glowc.ops.base import Arrays, Call, KernelDef, LowerCtx, MaybeTypes, OpDef, OpError, Types
@@ -72,6 +73,6 @@ KERNELS = tuple(
     for n in SIZES
 )  # fmt: skip
 OPS = (
-    OpDef("TimeWindow", infer, reference, lower, attrs=frozenset({"axis"}), int8=True, domain="glowc",
+    OpDef("TimeWindow", infer, reference, lower, attrs={"axis": Int()}, int8=True, domain="glowc",
           doc="the last time steps, kept between inferences"),
 )  # fmt: skip

@@ -19,6 +19,7 @@ from collections.abc import Callable, Mapping
 
 import numpy as np
 
+from glowc.graph.attrs import Attr, Float, Str
 from glowc.graph.graph import Node
 from glowc.graph.numerics import F32, dequantize, exact_f32, quantize
 from glowc.graph.types import DType, QuantParams, TensorType
@@ -34,7 +35,7 @@ INTEGERS = frozenset({"relu", "clip", "abs", "neg", "sign", "not", "bit_not"})
 
 def parameters(node: Node, f: Unary) -> tuple[float, float]:
     """Return the function's two parameters from the node's attributes."""
-    values = [float(F32(node.float_(key, default))) for key, default in f.params]
+    values = [float(F32(node.float_(key))) for key, _ in f.params]
     a, b = (*values, 0.0, 0.0)[:2]
     return a, b
 
@@ -42,7 +43,7 @@ def parameters(node: Node, f: Unary) -> tuple[float, float]:
 def function_of(node: Node, onnx_name: str) -> str:
     """Return the name in FUNCTIONS; Gelu has two."""
     name = _ONNX[onnx_name][0]
-    if name == "gelu" and node.str_("approximate", "none") == "tanh":
+    if name == "gelu" and node.str_("approximate") == "tanh":
         return "gelu_tanh"
     return name
 
@@ -156,27 +157,28 @@ KERNELS = (
 )  # fmt: skip
 
 # ONNX operator -> entry of FUNCTIONS, newest known version, attributes besides the function's parameters
-_ONNX: Mapping[str, tuple[str, int, tuple[str, ...]]] = {
-    "Relu": ("relu", 14, ()), "Clip": ("clip", 13, ()), "Sigmoid": ("sigmoid", 13, ()), "Tanh": ("tanh", 13, ()),
-    "HardSwish": ("hard_swish", 22, ()), "HardSigmoid": ("hard_sigmoid", 22, ()),
-    "LeakyRelu": ("leaky_relu", 16, ()), "Elu": ("elu", 22, ()), "Selu": ("selu", 22, ()),
-    "Celu": ("celu", 28, ()), "ThresholdedRelu": ("thresholded_relu", 22, ()), "Softplus": ("softplus", 22, ()),
-    "Softsign": ("softsign", 22, ()), "Mish": ("mish", 22, ()), "Gelu": ("gelu", 20, ("approximate",)),
-    "QuickGelu": ("quick_gelu", 1, ()), "Swish": ("swish", 24, ()), "Erf": ("erf", 13, ()),
-    "Exp": ("exp", 13, ()), "Log": ("log", 13, ()), "Sqrt": ("sqrt", 13, ()), "Reciprocal": ("reciprocal", 13, ()),
-    "Abs": ("abs", 13, ()), "Neg": ("neg", 13, ()), "Floor": ("floor", 13, ()), "Ceil": ("ceil", 13, ()),
-    "Round": ("round", 22, ()), "Sign": ("sign", 13, ()), "Sin": ("sin", 22, ()), "Cos": ("cos", 22, ()),
-    "Tan": ("tan", 22, ()), "Asin": ("asin", 22, ()), "Acos": ("acos", 22, ()), "Atan": ("atan", 22, ()),
-    "Sinh": ("sinh", 22, ()), "Cosh": ("cosh", 22, ()), "Asinh": ("asinh", 22, ()), "Acosh": ("acosh", 22, ()),
-    "Atanh": ("atanh", 22, ()), "Not": ("not", 1, ()),
-    "BitwiseNot": ("bit_not", 18, ()), "Shrink": ("shrink", 9, ()),
+_ONNX: Mapping[str, tuple[str, int, Mapping[str, Attr]]] = {
+    "Relu": ("relu", 14, {}), "Clip": ("clip", 13, {}), "Sigmoid": ("sigmoid", 13, {}), "Tanh": ("tanh", 13, {}),
+    "HardSwish": ("hard_swish", 22, {}), "HardSigmoid": ("hard_sigmoid", 22, {}),
+    "LeakyRelu": ("leaky_relu", 16, {}), "Elu": ("elu", 22, {}), "Selu": ("selu", 22, {}),
+    "Celu": ("celu", 28, {}), "ThresholdedRelu": ("thresholded_relu", 22, {}), "Softplus": ("softplus", 22, {}),
+    "Softsign": ("softsign", 22, {}), "Mish": ("mish", 22, {}),
+    "Gelu": ("gelu", 20, {"approximate": Str("none", words=("none", "tanh"))}),
+    "QuickGelu": ("quick_gelu", 1, {}), "Swish": ("swish", 24, {}), "Erf": ("erf", 13, {}),
+    "Exp": ("exp", 13, {}), "Log": ("log", 13, {}), "Sqrt": ("sqrt", 13, {}), "Reciprocal": ("reciprocal", 13, {}),
+    "Abs": ("abs", 13, {}), "Neg": ("neg", 13, {}), "Floor": ("floor", 13, {}), "Ceil": ("ceil", 13, {}),
+    "Round": ("round", 22, {}), "Sign": ("sign", 13, {}), "Sin": ("sin", 22, {}), "Cos": ("cos", 22, {}),
+    "Tan": ("tan", 22, {}), "Asin": ("asin", 22, {}), "Acos": ("acos", 22, {}), "Atan": ("atan", 22, {}),
+    "Sinh": ("sinh", 22, {}), "Cosh": ("cosh", 22, {}), "Asinh": ("asinh", 22, {}), "Acosh": ("acosh", 22, {}),
+    "Atanh": ("atanh", 22, {}), "Not": ("not", 1, {}),
+    "BitwiseNot": ("bit_not", 18, {}), "Shrink": ("shrink", 9, {}),
 }  # fmt: skip
 
 
 OPS = tuple(
     OpDef(
         op, infer, reference(op), lower(op), max_version=version, int8=op not in ("Not", "BitwiseNot"),
-        attrs=frozenset({*(key for key, _ in FUNCTIONS[name].params), *more}),
+        attrs={**{key: Float(value) for key, value in FUNCTIONS[name].params}, **more},
         domain="com.microsoft" if op == "QuickGelu" else "", doc=FUNCTIONS[name].doc,
     )
     for op, (name, version, more) in _ONNX.items()

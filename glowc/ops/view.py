@@ -11,6 +11,7 @@ import math
 
 import numpy as np
 
+from glowc.graph.attrs import Float, Int, IntList
 from glowc.graph.graph import Node
 from glowc.ops.base import Call, LowerCtx, MaybeTypes, OpDef, OpError, Types
 from glowc.ops.strided import emit_copy, present, whole
@@ -20,7 +21,7 @@ def infer_reshape(node: Node, in_types: MaybeTypes) -> Types:
     """Output shape from attr `shape`."""
     (x,) = present(in_types[:1])
     keep = node.int_("allowzero") == 0
-    wanted = node.ints("shape", (-1,))
+    wanted = node.ints("shape")
     dims = [x.shape[i] if d == 0 and keep and i < x.rank else d for i, d in enumerate(wanted)]
     if dims.count(-1) == 1:
         rest = math.prod(d for d in dims if d != -1)
@@ -54,10 +55,10 @@ def infer_dropout(node: Node, in_types: MaybeTypes) -> Types:
 
 
 OPS = (
-    OpDef("Reshape", infer_reshape, reference, lower, attrs=frozenset({"shape", "allowzero"}), max_version=25,
-          int8=True, doc="same bytes, another shape"),
+    OpDef("Reshape", infer_reshape, reference, lower, max_version=25, int8=True,
+          attrs={"shape": IntList((-1,)), "allowzero": Int(0)}, doc="same bytes, another shape"),
     OpDef("AssignQuant", infer_same, reference, lower, int8=True, doc="same bytes, read as quantised"),
     OpDef("Identity", infer_same, reference, lower, max_version=25, int8=True, doc="same tensor"),
-    OpDef("Dropout", infer_dropout, reference, lower, attrs=frozenset({"seed", "ratio", "training_mode"}),
-          max_version=22, int8=True, doc="identity at inference"),
+    OpDef("Dropout", infer_dropout, reference, lower, max_version=22, int8=True,
+          attrs={"seed": Int(0), "ratio": Float(0.5), "training_mode": Int(0)}, doc="identity at inference"),
 )  # fmt: skip

@@ -8,16 +8,16 @@ tolerance of 1e-5 (of the largest sum of magnitudes). Source: com.microsoft MatM
 
 from __future__ import annotations
 
-import math
 from collections.abc import Mapping
 
 import numpy as np
 
+from glowc.graph.attrs import Int
 from glowc.graph.graph import Node
 from glowc.graph.numerics import F32
 from glowc.graph.types import DType, TensorType
 from glowc.instr.ir import ParamValue
-from glowc.ops.base import Arrays, Call, KernelDef, LowerCtx, MaybeTypes, OpDef, OpError, Types
+from glowc.ops.base import CLAMP, Arrays, Call, KernelDef, LowerCtx, MaybeTypes, OpDef, OpError, Types, clamp_of
 from glowc.ops.strided import axis_of, present
 
 BITS = (2, 4, 8)
@@ -55,11 +55,7 @@ def reference(call: Call) -> tuple[np.ndarray, ...]:
     x, packed, scale, zero, bias = (call.array(i) for i in range(5))
     codes = unpack(packed, node.int_("bits"), node.int_("k"))
     y = x @ real_weights(codes, scale, zero, node.int_("block_size")).T + bias
-    return (np.clip(y, *_bounds(node)).astype(F32),)
-
-
-def _bounds(node: Node) -> tuple[float, float]:
-    return node.float_("act_min", -math.inf), node.float_("act_max", math.inf)
+    return (np.clip(y, *clamp_of(node)).astype(F32),)
 
 
 def lower(node: Node, ctx: LowerCtx) -> None:
@@ -67,7 +63,7 @@ def lower(node: Node, ctx: LowerCtx) -> None:
     roles = ("in", "weights", "scale", "zero", "bias")
     operands = {role: ctx.read(name) for role, name in zip(roles, node.inputs, strict=True)}
     operands["out"] = y = ctx.write(node.outputs[0])
-    n, k, (low, high) = y.type.shape[-1], node.int_("k"), _bounds(node)
+    n, k, (low, high) = y.type.shape[-1], node.int_("k"), clamp_of(node)
     zeros = ctx.const_value(node.inputs[3])
     alike = zeros is not None and bool((zeros == zeros.reshape(-1)[0]).all())
     if alike and zeros is not None:
@@ -121,8 +117,8 @@ KERNELS = (
 
 OPS = (
     OpDef("FullyConnectedBlocks", infer, reference, lower,
-          attrs=frozenset({"k", "block_size", "bits", "act_min", "act_max"}),
+          attrs={"k": Int(), "block_size": Int(), "bits": Int(), **CLAMP},
           doc="layer with weights quantised by blocks"),
     OpDef("DequantizeBlocks", infer_blocks, reference_blocks, lower_blocks,
-          attrs=frozenset({"axis", "block_size", "bits"}), doc="constant codes with a scale per block"),
+          attrs={"axis": Int(), "block_size": Int(), "bits": Int()}, doc="constant codes with a scale per block"),
 )  # fmt: skip

@@ -54,7 +54,7 @@ def permuted_quant(quant: QuantParams | None, perm: Sequence[int]) -> QuantParam
 
 def perm_of(node: Node, rank: int) -> Perm:
     """Return the permutation of a Transpose; ONNX reverses the axes when it has none."""
-    return node.ints("perm", tuple(reversed(range(rank))))
+    return node.ints("perm") or tuple(reversed(range(rank)))
 
 
 def add_transpose(editor: GraphEditor, value: str, perm: Sequence[int], origin: tuple[str, ...] = ()) -> str:

@@ -60,14 +60,14 @@ def _add_bias(node: Node, editor: GraphEditor) -> bool:
     if len(node.inputs) > 2 and node.inputs[2]:
         return False
     shape = editor.types[node.outputs[0]].shape
-    length = shape[-1] if node.op == "FullyConnected" or node.str_("layout") == "nhwc" else shape[1]
+    length = shape[-1] if node.op == "FullyConnected" or node.is_nhwc else shape[1]
     bias = _zero_bias(editor, node, length)
     editor.update(node, inputs=(*node.inputs[:2], bias))
     return True
 
 
 def _rewrite_gemm(node: Node, editor: GraphEditor) -> bool:
-    alpha, beta = node.float_("alpha", 1.0), node.float_("beta", 1.0)
+    alpha, beta = node.float_("alpha"), node.float_("beta")
     quantized = editor.types[node.outputs[0]].quantized
     if quantized and (alpha, beta) != (1.0, 1.0):
         return False

@@ -7,11 +7,14 @@ from collections.abc import Mapping
 import numpy as np
 
 from glowc.graph.graph import Graph, Node
+from glowc.ops.conv import is_planar
+from glowc.ops.reduce import axes_of
 from glowc.passes.channel_ranges import (
     BINARY,
     POOLS,
     Range,
     flatten_positions,
+    groups_of,
     is_channel_vector,
     is_code,
     is_depthwise,
@@ -91,11 +94,11 @@ class ChannelGroups:
         x = node.inputs[0] if node.inputs else ""
         known = x in self._channels and out in self._channels and len(node.outputs) == 1
         if is_weighted(graph, node):
-            if is_depthwise(graph, node) and known and not node.int_("planar"):
+            if is_depthwise(graph, node) and known and not is_planar(node):
                 self._tie_all(x, out)
-            elif is_depthwise(graph, node) or node.int_("group", 1) > 1 or not known:
+            elif is_depthwise(graph, node) or groups_of(node) > 1 or not known:
                 self._freeze(node)
-            elif node.int_("planar"):
+            elif is_planar(node):
                 self.frozen.add(x)
             return
         if known and keeps_channels(graph, node):
@@ -122,10 +125,10 @@ def keeps_channels(graph: Graph, node: Node) -> bool:
     if node.op in UNARY:
         return True
     if node.op in POOLS:
-        return node.str_("layout") == "nhwc"
+        return node.is_nhwc
     if node.op == "ReduceMean":
-        last = graph.types[node.inputs[0]].rank - 1
-        return last not in node.ints("axes") and 0 not in node.ints("axes")
+        rank = graph.types[node.inputs[0]].rank
+        return not {0, rank - 1} & {*axes_of(node, rank)}
     if node.op in BINARY:
         return all(
             (name not in graph.consts and is_code(graph.types[name]) and graph.types[name].shape == out.shape)

@@ -16,7 +16,9 @@ import numpy as np
 from glowc.graph.graph import Graph, Node
 from glowc.graph.numerics import act_range, requant_scale, requantize
 from glowc.graph.types import DType, TensorType
-from glowc.ops.base import Call
+from glowc.ops.base import Call, clamp_of
+from glowc.ops.conv import is_planar
+from glowc.ops.reduce import axes_of
 from glowc.ops.registry import get_op
 from glowc.passes.classes import UNARY
 
@@ -72,7 +74,7 @@ def _range_of(graph: Graph, node: Node, ranges: Mapping[str, Range]) -> Range:
         return full_range(out)
     if node.op in ("Conv", "FullyConnected") and is_weighted(graph, node):
         return _weighted(graph, node, first)
-    if (node.op in POOLS and node.str_("layout") == "nhwc") or node.op in UNARY or _spatial_mean(graph, node):
+    if (node.op in POOLS and node.is_nhwc) or node.op in UNARY or _spatial_mean(graph, node):
         return _corners(graph, node, [(first.low, first.high)])
     if node.op in BINARY:
         return _binary(graph, node, known)
@@ -89,7 +91,7 @@ def is_weighted(graph: Graph, node: Node) -> bool:
     types = graph.in_types(node)
     if "shift_div" in node.attrs:  # its multipliers are attributes, which this pass does not cut
         return False
-    nhwc = node.op == "FullyConnected" or node.str_("layout") == "nhwc"
+    nhwc = node.op == "FullyConnected" or (node.op == "Conv" and node.is_nhwc)
     constant = len(node.inputs) > 2 and all(name in graph.consts for name in node.inputs[1:3])
     weights = types[1] if len(types) > 1 else None
     return nhwc and constant and is_code(types[0]) and weights is not None and weights.quant is not None
@@ -97,9 +99,14 @@ def is_weighted(graph: Graph, node: Node) -> bool:
 
 def is_depthwise(graph: Graph, node: Node) -> bool:
     """True for a depthwise Conv with one output channel an input channel."""
-    group = node.int_("group", 1) if node.op == "Conv" else 1
+    group = groups_of(node)
     weights = graph.types[node.inputs[1]]
     return group > 1 and weights.shape[-1] == 1 and weights.shape[0] == group
+
+
+def groups_of(node: Node) -> int:
+    """Return the groups of a Conv; a FullyConnected has one."""
+    return node.int_("group") if node.op == "Conv" else 1
 
 
 def centred(graph: Graph, node: Node) -> np.ndarray:
@@ -114,7 +121,7 @@ def centred(graph: Graph, node: Node) -> np.ndarray:
 
 def pads_reach(node: Node) -> bool:
     """True when a window may lie partly on padding."""
-    return node.op == "Conv" and any(node.ints("pads", (0, 0, 0, 0)))
+    return node.op == "Conv" and any(node.ints("pads", 4))
 
 
 def _weighted(graph: Graph, node: Node, x: Range) -> Range:
@@ -122,9 +129,9 @@ def _weighted(graph: Graph, node: Node, x: Range) -> Range:
     w_type, bias = graph.types[node.inputs[1]], graph.consts[node.inputs[2]].astype(np.int64)
     if x_type.quant is None or w_type.quant is None or y_type.quant is None:
         return full_range(y_type)
-    planar = node.int_("planar") == 1
+    planar = is_planar(node)
     weights, zero = centred(graph, node), x_type.quant.zero_point[0]
-    group = node.int_("group", 1) if node.op == "Conv" else 1
+    group = groups_of(node)
     if planar or (group > 1 and not is_depthwise(graph, node)):
         low = np.full(weights.shape[-1], -128 - zero)
         high = np.full(weights.shape[-1], 127 - zero)
@@ -135,7 +142,7 @@ def _weighted(graph: Graph, node: Node, x: Range) -> Range:
     shape = (-1, 1, 1) if is_depthwise(graph, node) and not planar else (1, 1, -1)
     ends = weights * low.reshape(shape), weights * high.reshape(shape)
     sums = [np.asarray(f(*ends)).sum(axis=(1, 2)) + bias for f in (np.minimum, np.maximum)]
-    bounds = act_range(node.float_("act_min", -math.inf), node.float_("act_max", math.inf), y_type.quant, y_type.dtype)
+    bounds = act_range(*clamp_of(node), y_type.quant, y_type.dtype)
     scale = requant_scale(x_type.quant, w_type.quant, y_type.quant)
     codes = [requantize(s, scale if scale.size > 1 else scale[0], y_type.quant.zero_point[0], *bounds) for s in sums]
     return Range(codes[0], codes[1])
@@ -154,7 +161,7 @@ def _spatial_mean(graph: Graph, node: Node) -> bool:
     if node.op != "ReduceMean":
         return False
     rank = graph.types[node.inputs[0]].rank
-    return rank - 1 not in node.ints("axes") and 0 not in node.ints("axes")
+    return not {0, rank - 1} & {*axes_of(node, rank)}
 
 
 def _binary(graph: Graph, node: Node, known: list[Range | None]) -> Range:

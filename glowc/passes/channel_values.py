@@ -11,11 +11,13 @@ from collections.abc import Hashable, Mapping
 import numpy as np
 
 from glowc.graph.graph import Graph, Node
+from glowc.ops.conv import is_planar
 from glowc.passes.channel_groups import keeps_channels
 from glowc.passes.channel_ranges import (
     Range,
     centred,
     flatten_positions,
+    groups_of,
     is_code,
     is_depthwise,
     is_weighted,
@@ -96,13 +98,13 @@ def _weighted(graph: Graph, node: Node, x: np.ndarray) -> list[Hashable]:
     assert quant is not None
     outputs = weights.shape[0]
     scales = quant.scale if len(quant.scale) == outputs else quant.scale * outputs
-    group = node.int_("group", 1) if node.op == "Conv" else 1
+    group = groups_of(node)
     sources: list[Hashable] = [node.inputs[0]] * outputs
-    if is_depthwise(graph, node) and not node.int_("planar"):
+    if is_depthwise(graph, node) and not is_planar(node):
         sources = x.tolist()
     elif group > 1:
         sources = [(node.inputs[0], o // (outputs // group)) for o in range(outputs)]
-    elif not node.int_("planar"):
+    elif not is_planar(node):
         distinct, index = np.unique(x, return_inverse=True)
         sources = [tuple(distinct.tolist())] * outputs
         weights = _summed(weights, index, distinct.size)

@@ -70,7 +70,7 @@ def clamps(op: str) -> bool:
 
 def _only_moves(node: Node) -> bool:
     if node.op == "Resize":
-        return node.str_("mode", "nearest") == "nearest"
+        return node.str_("mode") == "nearest"
     if node.op == "MaxPool":
         return not any(node.outputs[1:])  # not with the positions of the largest elements
     return True

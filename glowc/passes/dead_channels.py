@@ -15,6 +15,7 @@ import numpy as np
 
 from glowc.graph.graph import Graph, GraphEditor, Node
 from glowc.graph.types import TensorType
+from glowc.ops.conv import is_planar
 from glowc.passes.base import GraphPass, PassCtx
 from glowc.passes.channel_groups import ChannelGroups
 from glowc.passes.channel_ranges import (
@@ -22,6 +23,7 @@ from glowc.passes.channel_ranges import (
     Range,
     centred,
     channel_ranges,
+    groups_of,
     is_channel_vector,
     is_depthwise,
     is_weighted,
@@ -62,7 +64,7 @@ def foldable(graph: Graph, node: Node, x: Range) -> np.ndarray:
     """Return the input channels of a weighted node that are constants its bias can hold."""
     type_ = graph.types[node.inputs[0]]
     assert type_.quant is not None
-    if is_depthwise(graph, node) or node.int_("planar") or node.int_("group", 1) > 1:
+    if is_depthwise(graph, node) or is_planar(node) or groups_of(node) > 1:
         return np.zeros(x.low.size, bool)
     at_zero = x.low == type_.quant.zero_point[0]
     return np.asarray(x.constant & (at_zero if pads_reach(node) else True))
@@ -88,7 +90,7 @@ def _node_needs(
     if not is_weighted(graph, node) or is_depthwise(graph, node) or node.inputs[0] not in keep:
         return {}
     name = node.inputs[0]
-    if node.int_("planar") or node.int_("group", 1) > 1:
+    if is_planar(node) or groups_of(node) > 1:
         return {name: np.ones(keep[name].size, bool)}
     alive = keep.get(node.outputs[0], np.ones(graph.types[node.outputs[0]].shape[-1], bool))
     used = centred(graph, node)[alive].any(axis=(0, 1))
@@ -128,7 +130,7 @@ def _rewrite_weighted(
     rows = keep.get(node.outputs[0], np.ones(type_.shape[0], bool))
     columns = np.ones(type_.shape[-1], bool)
     depthwise = is_depthwise(graph, node)
-    if not depthwise and node.inputs[0] in keep and not node.int_("planar") and node.int_("group", 1) == 1:
+    if not depthwise and node.inputs[0] in keep and not is_planar(node) and groups_of(node) == 1:
         columns = keep[node.inputs[0]]
     if rows.all() and columns.all():
         return

@@ -46,7 +46,7 @@ def _is_noop(node: Node, type_: TensorType) -> bool:
         case "Slice":
             return all(step > 0 for step in node.ints("steps"))
         case "Resize":
-            return node.str_("mode", "nearest") == "nearest" and "roi" not in node.attrs
+            return node.str_("mode") == "nearest" and "roi" not in node.attrs
         case "MaxPool" | "AveragePool":
             kernel, strides = node.ints("kernel_shape"), node.ints("strides")
             return {*kernel, *strides} <= {1} and not any(node.ints("pads")) and not _clamps(node)

@@ -26,7 +26,7 @@ class FoldBatchNorm(RewritePass):
         if any(p is None for p in params) or node.int_("training_mode"):
             return False
         scale, bias, mean, var = (p.real().astype(np.float64) for p in params if p is not None)
-        a = scale / np.sqrt(var + node.float_("epsilon", 1e-5))
+        a = scale / np.sqrt(var + node.float_("epsilon"))
         b = bias - mean * a
         layer = editor.producer(node.inputs[0])
         if layer is None or not _fold(node, layer, editor, a, b):
@@ -37,7 +37,7 @@ class FoldBatchNorm(RewritePass):
 def _in_float32(params: list[np.ndarray], node: Node) -> tuple[np.ndarray, np.ndarray]:
     """Return a and b as onnxruntime computes them, step by step in float32."""
     scale, bias, mean, var = params
-    a = np.float32(1) / np.sqrt(var + np.float32(node.float_("epsilon", 1e-5))) * scale
+    a = np.float32(1) / np.sqrt(var + np.float32(node.float_("epsilon"))) * scale
     return a, bias - mean * a
 
 
@@ -48,7 +48,7 @@ def _weight_axis(layer: Node, editor: GraphEditor) -> int | None:
     if layer.op == "FullyConnected":
         return 0 if editor.types[layer.outputs[0]].rank == 2 else None
     if layer.op == "ConvTranspose":
-        return 1 if layer.int_("group", 1) == 1 else None
+        return 1 if layer.int_("group") == 1 else None
     return None
 
 
@@ -57,7 +57,7 @@ def _fold(node: Node, layer: Node, editor: GraphEditor, a: np.ndarray, b: np.nda
     if axis is None or editor.sole_user(node.inputs[0]) is None or len(layer.inputs) < 3:
         return False
     weights, bias = (editor.consts.get(name) for name in layer.inputs[1:3])
-    closed = any(key.startswith("act_") for key in layer.attrs) or layer.str_("layout") == "nhwc"
+    closed = any(key.startswith("act_") for key in layer.attrs) or layer.is_nhwc
     if weights is None or bias is None or weights.dtype != np.float32 or closed:
         return False
     shape = [1] * weights.ndim

@@ -56,7 +56,7 @@ def _layer(editor: GraphEditor, value: str) -> Node | None:
 
 def _new_bias(editor: GraphEditor, layer: Node, term: ConstOperand) -> ConstOperand | None:
     shape = editor.types[layer.outputs[0]].shape
-    channel = len(shape) - 1 if layer.op == "FullyConnected" or layer.str_("layout") == "nhwc" else 1
+    channel = len(shape) - 1 if layer.op == "FullyConnected" or layer.is_nhwc else 1
     padded = (1,) * (len(shape) - term.type.rank) + term.type.shape
     if len(padded) > len(shape) or any(d != 1 for axis, d in enumerate(padded) if axis != channel):
         return None

@@ -27,17 +27,17 @@ class FoldPad(RewritePass):
         pad = editor.producer(node.inputs[0])
         reshape = pad if pad is not None and pad.op == "Reshape" else None
         pad = editor.producer(reshape.inputs[0]) if reshape is not None else pad
-        if pad is None or pad.op != "Pad" or pad.str_("mode", "constant") != "constant" or len(pad.inputs) > 1:
+        if pad is None or pad.op != "Pad" or pad.str_("mode") != "constant" or len(pad.inputs) > 1:
             return False
         source, rank = pad.inputs[0], editor.types[pad.inputs[0]].rank
-        if node.str_("layout", "nchw") != "nchw" or editor.types[source].quant != editor.types[node.inputs[0]].quant:
+        if node.is_nhwc or editor.types[source].quant != editor.types[node.inputs[0]].quant:
             return False
         extra = _spatial_pads(pad, rank)
         if reshape is not None and extra is not None:
             extra = _of_one_row(extra, editor.types[reshape.inputs[0]].shape, editor.types[node.inputs[0]].shape)
         if extra is None or max(extra) > self.limit or not _fits(node, pad, editor):
             return False
-        old = node.ints("pads", (0,) * len(extra))
+        old = node.ints("pads", len(extra))
         attrs = {**node.attrs, "pads": tuple(a + b for a, b in zip(old, extra, strict=True))}
         if node.op == "AveragePool":
             attrs["count_include_pad"] = 1

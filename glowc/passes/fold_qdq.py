@@ -142,10 +142,10 @@ def _counted_overhang(op: Node, editor: GraphEditor) -> Mapping[str, AttrValue]:
     """
     sizes, out = (editor.types[name].shape[2:] for name in (op.inputs[0], op.outputs[0]))
     rank = len(sizes)
-    if not (op.int_("ceil_mode") and op.int_("count_include_pad")) or op.str_("layout", "nchw") != "nchw":
+    if not (op.int_("ceil_mode") and op.int_("count_include_pad")) or op.is_nhwc:
         return op.attrs
-    ones, pads = (1,) * rank, op.ints("pads", (0,) * (2 * rank))
-    geometry = zip(op.ints("kernel_shape"), op.ints("strides", ones), op.ints("dilations", ones), strict=True)
+    pads = op.ints("pads", 2 * rank)
+    geometry = zip(op.ints("kernel_shape"), op.ints("strides", rank), op.ints("dilations", rank), strict=True)
     needed = [(o - 1) * s + (k - 1) * d + 1 for o, (k, s, d) in zip(out, geometry, strict=True)]
     ends = (max(pads[rank + i], needed[i] - sizes[i] - pads[i]) for i in range(rank))
     return {**op.attrs, "pads": (*pads[:rank], *ends), "ceil_mode": 0}

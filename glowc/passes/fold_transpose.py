@@ -7,7 +7,7 @@ from typing import ClassVar
 
 from glowc.graph.graph import AttrValue, GraphEditor, Node
 from glowc.ops.base import OpError
-from glowc.ops.matmul import matmul_params
+from glowc.ops.matmul import matmul_params, operand_perm
 from glowc.passes.axes import compose, perm_of
 from glowc.passes.base import PassCtx, RewritePass
 
@@ -40,7 +40,7 @@ def _fold_operand(node: Node, editor: GraphEditor, index: int) -> bool:
         return False
     perm = perm_of(source, editor.types[value].rank)
     key = _OPERANDS[index]
-    total = compose(perm, node.ints(key, tuple(range(len(perm)))))
+    total = compose(perm, operand_perm(node, key, len(perm)))
     inputs = tuple(source.inputs[0] if i == index else name for i, name in enumerate(node.inputs))
     return _update(node, editor, replace(node, inputs=inputs, attrs=_with(node, key, total)))
 
@@ -50,7 +50,7 @@ def _fold_result(node: Node, editor: GraphEditor) -> bool:
     if user is None or user.op != "Transpose":
         return False
     perm = perm_of(user, editor.types[node.outputs[0]].rank)
-    total = compose(node.ints("perm_y", tuple(range(len(perm)))), perm)
+    total = compose(operand_perm(node, "perm_y", len(perm)), perm)
     new = replace(node, outputs=user.outputs, attrs=_with(node, "perm_y", total), origin=(*node.origin, *user.origin))
     if not _fits(new, editor):
         return False

@@ -6,6 +6,7 @@ import math
 from typing import ClassVar
 
 from glowc.graph.graph import AttrValue, GraphEditor, Node
+from glowc.ops.base import clamp_of
 from glowc.passes.base import PassCtx, RewritePass
 from glowc.passes.classes import CLAMPS, clamps
 from glowc.passes.operands import clamp_bounds
@@ -33,7 +34,7 @@ class FuseActivation(RewritePass):
             return False
         if source.op in CLAMPS:
             return _merge_clamps(source, node, bounds, editor)
-        old = source.float_("act_min", -math.inf), source.float_("act_max", math.inf)
+        old = clamp_of(source)
         attrs = {**source.attrs, **_attrs(_clamp_of_clamp(old, bounds), "act_min", "act_max")}
         _replace(source, node, editor, source.op, source.inputs, attrs)
         return True

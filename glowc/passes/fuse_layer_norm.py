@@ -7,6 +7,7 @@ from typing import ClassVar
 import numpy as np
 
 from glowc.graph.graph import AttrValue, GraphEditor, Node
+from glowc.ops.reduce import axes_of
 from glowc.passes.base import PassCtx, RewritePass
 from glowc.passes.chains import inner, is_clamped, number, shared, with_number
 
@@ -76,8 +77,8 @@ def _is_square(editor: GraphEditor, value: str, apart: str) -> bool:
 
 def _first_axis(mean: Node, rank: int) -> int | None:
     """Return the first of the axes of a mean when they are the last ones of the tensor and stay."""
-    axes = sorted(axis % rank for axis in mean.ints("axes", tuple(range(rank))))
-    if not axes or axes != list(range(axes[0], rank)) or not mean.int_("keepdims", 1):
+    axes = axes_of(mean, rank)
+    if not axes or axes != list(range(axes[0], rank)) or not mean.int_("keepdims"):
         return None
     return axes[0]
 
@@ -102,7 +103,7 @@ def _take_constant(node: Node, editor: GraphEditor) -> bool:
         if norm is None or array is None or any(norm.outputs[1:]) or len(norm.inputs) != 2:
             continue
         type_ = editor.types[norm.outputs[0]]
-        row = type_.shape[norm.int_("axis", -1) % type_.rank :]
+        row = type_.shape[norm.int_("axis") % type_.rank :]
         shape = array.shape if array.ndim <= len(row) else array.shape[array.ndim - len(row) :]
         if array.size != int(np.prod(shape)) or editor.types[node.outputs[0]].shape != type_.shape:
             continue

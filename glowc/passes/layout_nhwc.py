@@ -28,7 +28,7 @@ class LayoutNhwc(RewritePass):
     def rewrite(self, node: Node, editor: GraphEditor, ctx: PassCtx) -> bool:
         """Convert one operator."""
         outs = [out for out in node.outputs if out]
-        if node.str_("layout", "nchw") == "nhwc" or not ctx.has_attr(node.op, "layout") or len(outs) != 1:
+        if node.is_nhwc or not ctx.has_attr(node.op, "layout") or len(outs) != 1:
             return False
         if editor.types[node.inputs[0]].rank != 4 or editor.types[outs[0]].rank != 4:
             return False

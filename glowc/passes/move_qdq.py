@@ -62,7 +62,7 @@ def _moved_quant(node: Node, type_: TensorType) -> QuantParams | None:
 
 def _pads_exactly(node: Node, type_: TensorType) -> bool:
     """Say whether the value that a Pad inserts is one that its input's codes can express."""
-    if node.op != "Pad" or node.str_("mode", "constant") != "constant":
+    if node.op != "Pad" or node.str_("mode") != "constant":
         return True
     value = np.asarray([node.float_("value")], np.float32)
     quant = type_.quant

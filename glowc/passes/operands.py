@@ -82,7 +82,7 @@ def clamp_bounds(node: Node) -> tuple[float, float] | None:
         return 0.0, np.inf
     if any(node.inputs[1:]):
         return None
-    return node.float_("min", -np.inf), node.float_("max", np.inf)
+    return node.float_("min"), node.float_("max")
 
 
 def dequantized_from(editor: GraphEditor, value: str) -> str | None:

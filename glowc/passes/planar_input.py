@@ -32,4 +32,4 @@ class PlanarInput(RewritePass):
 
 def _can_read_planar(reader: Node, value: str, ctx: PassCtx) -> bool:
     is_input = reader.inputs[0] == value and value not in reader.inputs[1:]
-    return reader.op == "Conv" and reader.str_("layout") == "nhwc" and is_input and ctx.has_attr("Conv", "planar")
+    return reader.op == "Conv" and reader.is_nhwc and is_input and ctx.has_attr("Conv", "planar")

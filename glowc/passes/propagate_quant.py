@@ -124,6 +124,6 @@ def _down(node: Node, editor: GraphEditor) -> bool:
 def _real_attrs(node: Node, quant: QuantParams) -> dict[str, AttrValue]:
     """Return the attributes with the value of a Pad as a real number instead of a code."""
     attrs = dict(node.attrs)
-    if node.op == "Pad" and node.str_("mode", "constant") == "constant":
+    if node.op == "Pad" and node.str_("mode") == "constant":
         attrs["value"] = (node.float_("value") - quant.zero_point[0]) * quant.scale[0]
     return attrs

@@ -7,6 +7,7 @@ from dataclasses import replace
 from typing import ClassVar
 
 from glowc.graph.graph import AttrValue, GraphEditor, Node
+from glowc.ops.reduce import axes_of
 from glowc.passes.axes import (
     TO_NCHW,
     Perm,
@@ -164,8 +165,7 @@ def _along_axis(node: Node, editor: GraphEditor) -> bool:
     if found is None or len(node.inputs) != 1:
         return False
     source, perm = found
-    default = 0 if node.op == "Split" else -1
-    axis = node.int_("axis", default) % len(perm)
+    axis = node.int_("axis") % len(perm)
     if node.op != "Split" and axis == len(perm) - 1 != perm[axis]:
         return False  # along the last axis it runs over adjacent elements; that is worth more
     return _pass_through(node, editor, (source,), {**node.attrs, "axis": perm[axis]}, [perm] * len(node.outputs))
@@ -177,7 +177,7 @@ def _arg_reduce(node: Node, editor: GraphEditor) -> bool:
         return False
     source, perm = found
     axis = node.int_("axis") % len(perm)
-    out_perm = perm if node.int_("keepdims", 1) else _without(perm, (axis,))
+    out_perm = perm if node.int_("keepdims") else _without(perm, (axis,))
     return _pass_through(node, editor, (source,), {**node.attrs, "axis": perm[axis]}, [out_perm])
 
 
@@ -186,9 +186,9 @@ def _reduce(node: Node, editor: GraphEditor) -> bool:
     if found is None or len(node.inputs) != 1:
         return False
     source, perm = found
-    axes = tuple(axis % len(perm) for axis in node.ints("axes", tuple(range(len(perm)))))
+    axes = axes_of(node, len(perm))
     attrs = {**node.attrs, "axes": tuple(sorted(perm[axis] for axis in axes))}
-    out_perm = perm if node.int_("keepdims", 1) else _without(perm, axes)
+    out_perm = perm if node.int_("keepdims") else _without(perm, axes)
     return _pass_through(node, editor, (source,), attrs, [out_perm])
 
 
@@ -217,7 +217,7 @@ def _slice(node: Node, editor: GraphEditor) -> bool:
     if found is None or len(node.inputs) != 1:
         return False
     source, perm = found
-    axes = node.ints("axes", tuple(range(len(node.ints("starts")))))
+    axes = node.ints("axes") or tuple(range(len(node.ints("starts"))))
     moved = tuple(perm[axis % len(perm)] for axis in axes)
     return _pass_through(node, editor, (source,), {**node.attrs, "axes": moved}, [perm])
 

@@ -52,7 +52,7 @@ class SplitConvTranspose(RewritePass):
         if not weights.dequantized or quant is None or quant.axis not in (None, 1) or rank not in (1, 2):
             return False
         strides, dilations, _, _ = geometry(node, rank)
-        if node.int_("group", 1) != 1 or set(dilations) != {1} or node.str_("layout", "nchw") != "nchw":
+        if node.int_("group") != 1 or set(dilations) != {1} or node.is_nhwc:
             return False
         phases = _phases(node, editor, strides)
         if any(p.pad < 0 or p.end < 0 for axis in phases for p in axis):

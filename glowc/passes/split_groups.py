@@ -26,9 +26,9 @@ class SplitGroups(RewritePass):
 
     def rewrite(self, node: Node, editor: GraphEditor, ctx: PassCtx) -> bool:
         """Split one layer whose weights and bias are constants in the kernels' layout."""
-        groups = node.int_("group", 1)
+        groups = node.int_("group")
         constants = [name for name in node.inputs[1:] if name]
-        if groups == 1 or groups > _MOST_GROUPS or node.str_("layout") != "nhwc" or "shift_div" in node.attrs:
+        if groups == 1 or groups > _MOST_GROUPS or not node.is_nhwc or "shift_div" in node.attrs:
             return False
         if any(name not in editor.consts for name in constants):
             return False

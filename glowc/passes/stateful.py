@@ -41,7 +41,7 @@ def _can_keep(node: Node) -> bool:
 
 def state_problems(graph: Graph, node: Node) -> list[str]:
     problems = []
-    direction = node.str_("direction", "forward")
+    direction = node.str_("direction")
     if direction != "forward":
         problems.append(f"{node.label}: direction {direction} begins at a window's end, which no state leads up to")
     initial = [node.inputs[i] for i in (H0, C0) if i < len(node.inputs) and node.inputs[i]]

@@ -9,6 +9,9 @@ import math
 from collections.abc import Callable
 
 from glowc.graph.graph import Graph, Node
+from glowc.ops.conv import is_planar
+from glowc.ops.reduce import axes_of
+from glowc.passes.axes import perm_of
 from glowc.passes.classes import NARY, REDUCE, UNARY
 from glowc.passes.time_steps import Window
 
@@ -30,9 +33,9 @@ def spatial_axes(graph: Graph, node: Node) -> tuple[tuple[int, ...], tuple[int, 
     """Return the spatial axes of a convolution's or pool's input and of its output."""
     rank = graph.types[node.inputs[0]].rank
     inner, outer = tuple(range(1, rank - 1)), tuple(range(2, rank))
-    if node.str_("layout", "nchw") != "nhwc":
+    if not node.is_nhwc:
         return outer, outer
-    return (outer if node.int_("planar") else inner), inner
+    return (outer if is_planar(node) else inner), inner
 
 
 def window_along(graph: Graph, node: Node, index: int) -> Window:
@@ -40,13 +43,12 @@ def window_along(graph: Graph, node: Node, index: int) -> Window:
     count = len(spatial_axes(graph, node)[0])
     if node.op == "Conv":
         weights = graph.types[node.inputs[1]].shape
-        taps = weights[1 + index] if node.str_("layout", "nchw") == "nhwc" else weights[2 + index]
+        taps = weights[1 + index] if node.is_nhwc else weights[2 + index]
     else:
         taps = node.ints("kernel_shape")[index]
-    ones = (1,) * count
-    pads = node.ints("pads", (0,) * (2 * count))
-    kernel = (taps - 1) * node.ints("dilations", ones)[index] + 1
-    return Window(kernel, node.ints("strides", ones)[index], pads[index], pads[index + count])
+    pads = node.ints("pads", 2 * count)
+    kernel = (taps - 1) * node.ints("dilations", count)[index] + 1
+    return Window(kernel, node.ints("strides", count)[index], pads[index], pads[index + count])
 
 
 def _same(graph: Graph, node: Node, axis: int) -> int | None:
@@ -74,27 +76,26 @@ def _matmul(graph: Graph, node: Node, axis: int) -> int | None:
 def _beside(graph: Graph, node: Node, axis: int) -> int | None:
     """Operators with attribute `axis`: time must be another one."""
     rank = graph.types[node.inputs[0]].rank
-    default = 0 if node.op == "Split" else -1
-    return axis if node.int_("axis", default) % rank != axis else None
+    return axis if node.int_("axis") % rank != axis else None
 
 
 def _in_front(graph: Graph, node: Node, axis: int) -> int | None:
     """Normalisations over `axis` and all behind it."""
     rank = graph.types[node.inputs[0]].rank
-    return axis if axis < node.int_("axis", -1) % rank else None
+    return axis if axis < node.int_("axis") % rank else None
 
 
 def _reduce(graph: Graph, node: Node, axis: int) -> int | None:
     rank = graph.types[node.inputs[0]].rank
-    axes = {a % rank for a in node.ints("axes", tuple(range(rank)))}
+    axes = axes_of(node, rank)
     if axis in axes:
         return None
-    return axis if node.int_("keepdims", 1) else axis - sum(a < axis for a in axes)
+    return axis if node.int_("keepdims") else axis - sum(a < axis for a in axes)
 
 
 def _transpose(graph: Graph, node: Node, axis: int) -> int | None:
     rank = graph.types[node.inputs[0]].rank
-    return node.ints("perm", tuple(reversed(range(rank)))).index(axis)
+    return perm_of(node, rank).index(axis)
 
 
 def _reshape(graph: Graph, node: Node, axis: int) -> int | None:

@@ -47,6 +47,6 @@ def sliced(node: Node, rank: int, time: int, begin: int, end: int) -> dict[str, 
 def _ranges(node: Node, rank: int) -> list[tuple[int, int, int, int]]:
     """Return start, end, step and axis for each range of a Slice."""
     starts, ends = node.ints("starts"), node.ints("ends")
-    steps = node.ints("steps", (1,) * len(starts))
-    axes = [axis % rank for axis in node.ints("axes", tuple(range(len(starts))))]
+    steps = node.ints("steps", len(starts))
+    axes = [axis % rank for axis in node.ints("axes") or tuple(range(len(starts)))]
     return list(zip(starts, ends, steps, axes, strict=True))

@@ -256,7 +256,8 @@ class _Streamer:
                 f"brings it; take a multiple of {x.stride * window.stride}"
             )
         padded = window.begin > 0 or window.end > 0
-        if padded and node.op in POOLED and node.op != "MaxPool" and not node.int_("count_include_pad"):
+        counted = node.op == "AveragePool" and node.int_("count_include_pad")
+        if padded and node.op in POOLED and node.op != "MaxPool" and not counted:
             raise _RefusalError(f"{node.label}: takes the mean over fewer steps where there is padding")
         moved = slide(x, window, out_length, node.label)
         if moved is None:
@@ -265,7 +266,7 @@ class _Streamer:
         if window.begin:
             self._anchor_padding(node, x, window, moved.keep)
         source = self._with_past(node.inputs[0], x, moved.keep, fill)
-        pads = list(node.ints("pads", (0,) * (2 * len(inner))))
+        pads = list(node.ints("pads", 2 * len(inner)))
         pads[index] = pads[index + len(inner)] = 0
         part: dict[str, AttrValue] = {"part": 1} if node.op == "AveragePool" else {}
         self._update(node, inputs=(source, *node.inputs[1:]), attrs={**node.attrs, "pads": tuple(pads), **part})

@@ -34,7 +34,7 @@ def grouped(case: Case, *, weights: type = np.int8, **attrs: Any) -> Net:
 
 
 def groups_of(graph: Graph) -> list[int]:
-    return [node.int_("group", 1) for node in graph.nodes if node.op == "Conv"]
+    return [node.int_("group") for node in graph.nodes if node.op == "Conv"]
 
 
 @pytest.mark.parametrize("case", [(16, 24, 2, 3), (12, 6, 3, 2), (32, 32, 4, 1), (8, 16, 4, 3)])

@@ -9,21 +9,25 @@ from contextlib import suppress
 import onnx
 import pytest
 
-from glowc.graph.graph import Node
+from glowc.graph.attrs import Attr, Float, FloatList, Int, IntList, Str, StrList
+from glowc.graph.graph import AttrValue, Node
 from glowc.graph.types import DType, TensorType
 from glowc.ops.base import OpDef, OpError
 from glowc.ops.registry import all_ops
+from glowc.ops.requant_shift import SHIFT_ATTRS
 
 CASES = 150
 KINDS = (DType.F32, DType.F32, DType.F32, DType.S8, DType.U8, DType.S32, DType.S64)
-VALUES: Mapping[str, tuple[object, ...]] = {
-    "INT": (0, 1, -1, 2, 3, -5, 7),
-    "FLOAT": (0.0, 1.5, -1.0),
-    "STRING": ("NOTSET", "SAME_UPPER", "VALID", "constant", "edge", "nearest", "x"),
-    "INTS": ((), (1,), (0, 1), (1, 1), (2, 2), (-1, 9), (0, 0, 0, 0), (1, 1, 1, 1)),
+VALUES: Mapping[type[Attr], tuple[AttrValue, ...]] = {
+    Int: (0, 1, -1, 2, 3, -5, 7),
+    Float: (0.0, 1.5, -1.0),
+    Str: ("NOTSET", "SAME_UPPER", "VALID", "constant", "edge", "nearest", "x"),
+    IntList: ((), (1,), (0, 1), (1, 1), (2, 2), (-1, 9), (0, 0, 0, 0), (1, 1, 1, 1)),
+    FloatList: ((), (1.0,), (0.5, 2.0), (0.0, -1.0, 1.0)),
+    StrList: ((), ("Tanh",), ("x", "y")),
 }
-# What glowc keeps as attributes of a node though ONNX now has them as inputs.
-LISTS = frozenset({"axes", "repeats", "shape", "split", "starts", "ends", "steps", "pads", "sizes"})
+# What passes put on nodes that fit it: a quantised type comes with them.
+PASSES = frozenset(SHIFT_ATTRS) | {"layout", "planar", "dtype"}
 OPS = {name: op for name, op in all_ops().items() if op.domain == "" and onnx.defs.has(name)}
 
 
@@ -32,13 +36,9 @@ def some_type(rng: random.Random) -> TensorType:
     return TensorType(shape, rng.choice(KINDS))
 
 
-def some_attrs(op: OpDef, schema: onnx.defs.OpSchema, rng: random.Random) -> dict[str, object]:
-    found = {}
-    for key in sorted(op.attrs):
-        kind = schema.attributes[key].type.name if key in schema.attributes else "INTS" if key in LISTS else ""
-        if kind in VALUES and rng.random() < 0.6:
-            found[key] = rng.choice(VALUES[kind])
-    return found
+def some_attrs(op: OpDef, rng: random.Random) -> dict[str, AttrValue]:
+    some = {key: attr for key, attr in sorted(op.attrs.items()) if attr.required or rng.random() < 0.6}
+    return {key: rng.choice(VALUES[type(attr)]) for key, attr in some.items() if key not in PASSES}
 
 
 @pytest.mark.parametrize("name", OPS)
@@ -46,6 +46,6 @@ def test_type_rule_refuses_what_does_not_fit_by_an_error_of_its_own(name: str) -
     schema, rng = onnx.defs.get_schema(name), random.Random(name)
     for _ in range(CASES):
         count = rng.randint(schema.min_input, min(schema.max_input, 5))
-        node = Node("n", name, tuple(f"x{i}" for i in range(count)), ("y",), some_attrs(OPS[name], schema, rng), ("n",))
+        node = Node("n", name, tuple(f"x{i}" for i in range(count)), ("y",), some_attrs(OPS[name], rng), ("n",))
         with suppress(OpError):
             OPS[name].infer(node, tuple(some_type(rng) for _ in range(count)))
