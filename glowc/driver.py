@@ -167,7 +167,7 @@ def compile_model(
     _check_arena(planned)
     if options.verify_plan:
         verify_plan(program, plan)
-    verify_program(program, "planning")
+    verify_program(program, "planning", planned.program)
     if options.dump_dir is not None:
         (options.dump_dir / "98-graph.txt").write_text(dump(graph))
         (options.dump_dir / "99-program.txt").write_text(dump_program(program))

@@ -165,7 +165,7 @@ def _whole(lower: Lower, request: Request) -> Planned:
     overlaps = () if request.kind == "plain" else tuple(memory_overlaps(program))
     plan = plan_memory(program, overlaps, request.rooms, request.guard_bytes)
     kind = "plain" if request.kind == "plain" else "overlap"
-    return Planned(kind, set_directions(program, plan.offsets_bytes), plan, overlaps)
+    return Planned(kind, _directed(program, plan), plan, overlaps)
 
 
 def _streamed_plans(lower: Lower, request: Request, insns: Insns) -> list[Planned]:
@@ -188,19 +188,18 @@ def _streamed(lower: Lower, request: Request, every: Program, cut: Cut) -> Plann
     names = {i.name for s in cut.segments for i in every.instrs[s.begin : s.end]}
     program = replace(lower(names.__contains__), caller_io=request.caller_io)
     if program.instrs != every.instrs:
-        program = remove_dead_stores(eliminate_copies(program))
+        program = _without_copies(program)
         position = {i.name: at for at, i in enumerate(program.instrs)}
-        program = reorder(program, [position[i.name] for i in every.instrs])
+        program = _verified("reordering", program, reorder(program, [position[i.name] for i in every.instrs]))
     streamer = Streamer(program, fed=request.fed)
     segments = [streamer.segment(s.begin, s.end) for s in cut.segments]
     done = [s for s in segments if s is not None]
     assert len(done) == len(segments)
-    program = share_in_place(streamer.apply(done))
-    verify_program(program, "streaming")
+    program = _shared(_verified("streaming", program, streamer.apply(done)))
     near = [_overlap(program, d) for s in done for d in distances(s)]
     overlaps = (*memory_overlaps(program), *(o for o in near if o is not None))
     plan = plan_memory(program, overlaps, request.rooms)
-    return Planned("stream", set_directions(program, plan.offsets_bytes), plan, overlaps, cut.extra_insns)
+    return Planned("stream", _directed(program, plan), plan, overlaps, cut.extra_insns)
 
 
 def _overlap(program: Program, distance: Distance) -> memory.Overlap | None:
@@ -224,22 +223,40 @@ def _yes(_: str) -> bool:
 
 def schedule(program: Program) -> Program:
     """Return the program with copies made views, the best order, and elementwise results in place."""
-    program = share_in_place(ordered(program))
-    verify_program(program, "buffer sharing")
-    return program
+    return _shared(ordered(program))
 
 
 def ordered(program: Program) -> Program:
     """Return the program with copies made views and the instructions in the best order."""
-    program = remove_dead_stores(eliminate_copies(program))
-    verify_program(program, "copy elimination")
+    program = _without_copies(program)
     steps = steps_of(program, in_place_pairs(program))
     tasks = [memory.Task(s.name, s.inputs, s.outputs, s.scratch_bytes) for s in steps.steps]
     best = memory.schedule(
         tasks, steps.sizes, alias_of=steps.alias_of, in_place=steps.in_place, graph_inputs=steps.inputs,
         graph_outputs=steps.outputs,
     )  # fmt: skip
-    return reorder(program, best.order)
+    return _verified("reordering", program, reorder(program, best.order))
+
+
+def _without_copies(lowered: Program) -> Program:
+    verify_program(lowered, "lowering")
+    program = _verified("copy elimination", lowered, eliminate_copies(lowered))
+    return _verified("removal of dead stores", program, remove_dead_stores(program))
+
+
+def _shared(program: Program) -> Program:
+    return _verified("buffer sharing", program, share_in_place(program))
+
+
+def _directed(program: Program, plan: MemoryPlan) -> Program:
+    return _verified("choice of directions", program, set_directions(program, plan.offsets_bytes))
+
+
+def _verified(name: str, before: Program, after: Program) -> Program:
+    """Return what a pass made, verified where it changed anything."""
+    if after is not before:
+        verify_program(after, name, before)
+    return after
 
 
 def plan_memory(

@@ -11,7 +11,12 @@ import numpy as np
 
 
 class DType(Enum):
-    """Element kinds; the value is the spelling used in dumps, file names and C names."""
+    """Element kinds; the value is the spelling used in dumps, file names and C names.
+
+    `bits` is what one element occupies in memory: sub-byte kinds are kept one per byte until packed.
+    """
+
+    bits: int
 
     F16 = "f16"
     F32 = "f32"
@@ -30,10 +35,8 @@ class DType(Enum):
     U64 = "u64"
     BOOL = "bool"
 
-    @property
-    def bits(self) -> int:
-        """Bits that one element occupies in memory (sub-byte kinds are kept one per byte until packed)."""
-        return 8 if self is DType.BOOL or self in NARROW else int(self.value[1:])
+    def __init__(self, text: str) -> None:
+        self.bits = 8 if text in ("bool", "s2", "u2", "s4", "u4") else int(text[1:])
 
     @property
     def bytes(self) -> int:
@@ -43,7 +46,7 @@ class DType(Enum):
     @property
     def is_float(self) -> bool:
         """True for f16, f32 and f64."""
-        return self.value.startswith("f")
+        return bool(self.value.startswith("f"))
 
     @property
     def is_integer(self) -> bool:

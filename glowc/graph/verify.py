@@ -3,11 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from typing import TYPE_CHECKING
 
 from glowc.errors import InternalError
 from glowc.graph.attrs import Attr
 from glowc.graph.graph import Graph, Node
 from glowc.graph.types import TensorType
+
+if TYPE_CHECKING:
+    from glowc.ops.base import OpDef
 
 
 def verify(graph: Graph, where: str = "") -> None:
@@ -66,7 +70,7 @@ def _check_nodes(graph: Graph) -> list[str]:
         wrong = _check_attrs(node, op.attrs, op.required)
         problems += wrong
         if not missing and not wrong:
-            problems += _check_types(graph, node)
+            problems += _check_types(graph, node, op)
     problems += [f"output {name} is never computed" for name in graph.outputs if name not in defined]
     return problems
 
@@ -84,13 +88,11 @@ def _check_attrs(node: Node, known: Mapping[str, Attr], required: frozenset[str]
     return problems
 
 
-def _check_types(graph: Graph, node: Node) -> list[str]:
-    from glowc.ops.registry import get_op
-
+def _check_types(graph: Graph, node: Node, op: OpDef) -> list[str]:
     if any(name and name not in graph.types for name in (*node.inputs, *node.outputs)):
         return [f"{node.label}: a value has no type"]
     try:
-        expected = get_op(node.op).infer(node, graph.in_types(node))
+        expected = op.infer(node, graph.in_types(node))
     except Exception as error:
         return [f"{node.label}: {error}"]
     problems = []

@@ -41,14 +41,16 @@ def row_overlaps(program: Program) -> tuple[RowOverlap, ...]:
 
 def set_directions(program: Program, offsets: Mapping[str, int]) -> Program:
     """Return the program with `descending` rows where the output was placed above its input."""
-    instrs = list(program.instrs)
+    turned: dict[int, Instr] = {}
     for overlap in _overlaps(program):
-        instr = instrs[overlap.index]
+        instr = program.instrs[overlap.index]
         distance = offsets[overlap.out] - offsets[overlap.source]
         apart = distance >= program.buffers[overlap.source].size_bytes
         if "descending" in instr.params and overlap.low < distance and not apart:
-            instrs[overlap.index] = replace(instr, params={**instr.params, "descending": 1})
-    return replace(program, instrs=tuple(instrs))
+            turned[overlap.index] = replace(instr, params={**instr.params, "descending": 1})
+    if not turned:
+        return program
+    return replace(program, instrs=tuple(turned.get(i, instr) for i, instr in enumerate(program.instrs)))
 
 
 def _overlaps(program: Program) -> Iterator[RowOverlap]:

@@ -148,9 +148,9 @@ def _interpret_top_k(a: Arrays, p: Mapping[str, ParamValue]) -> None:
 
 
 KERNELS = (
-    KernelDef("arg_reduce", ("in in", "out out"), _DIMS, _interpret_arg, print_params=("compare",),
+    KernelDef("arg_reduce", ("in in", "out out:s64"), _DIMS, _interpret_arg, print_params=("compare",),
               doc="index of the largest or smallest of an axis"),
-    KernelDef("top_k", ("in in", "out values", "out indices"), (*_DIMS, "k"), _interpret_top_k,
+    KernelDef("top_k", ("in in", "out values", "out indices:s64"), (*_DIMS, "k"), _interpret_top_k,
               print_params=("compare",), doc="the k largest or smallest of an axis"),
 )  # fmt: skip
 

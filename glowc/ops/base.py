@@ -9,13 +9,14 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
+from functools import cache
 from typing import Protocol
 
 import numpy as np
 
 from glowc.graph.attrs import Attr, Float, Str
 from glowc.graph.graph import AttrValue, Node
-from glowc.graph.types import QuantParams, TensorType
+from glowc.graph.types import DType, QuantParams, TensorType
 from glowc.instr.ir import Access, Instr, ParamValue
 from glowc.target import Cpu
 
@@ -277,12 +278,38 @@ REF_IN_PLACE = (KernelVariant("ref", in_place=True),)
 
 
 @dataclass(frozen=True, slots=True)
+class Formal:
+    """What a kernel says of one operand: role, access and the element kinds that it may have."""
+
+    role: str
+    access: Access
+    kinds: frozenset[DType]
+
+
+def _formal(text: str, kind: str) -> Formal:
+    access, operand = text.split()
+    role, _, own = operand.partition(":")
+    return Formal(role, Access(access), _kinds(own or kind))
+
+
+@cache
+def _kinds(text: str) -> frozenset[DType]:
+    """Return the element kinds of a text: s8|u8, b4 (all of four bytes) or * (all)."""
+    if text == "*":
+        return frozenset(DType)
+    if text.startswith("b") and text[1:].isdigit():
+        return frozenset(kind for kind in DType if kind.bytes == int(text[1:]))
+    return frozenset(map(DType, text.split("|")))
+
+
+@dataclass(frozen=True, slots=True)
 class KernelDef:
     """One instruction kind: operands in C argument order, parameters, meaning and variants.
 
-    `operands` are "in x", "out y" or "inout z". `params` are integers, `float_params` float32 numbers,
-    `print_params` numbers or words that the template prints with (unrolling, an expression; never function
-    arguments, so they are part of the function's identity). A spatial kernel
+    `operands` are "in x", "out y" or "inout z", with the element kinds that they may have, "in w:s8|u8", where those
+    are not the kernel's `kind`: "s8|s16", "b4" for all of four bytes, "*" for all. `params` are integers,
+    `float_params` float32 numbers, `print_params` numbers or words that the template prints with (unrolling, an
+    expression; never function arguments, so they are part of the function's identity). A spatial kernel
     (`rows`) takes the output rows [y_begin, y_end) as run-time arguments. `interpret(arrays, params)`
     fills the output arrays in numpy. `template` names the template file when several kernels share one.
     `row_window(params, y)` are the rows [first, last) of operand `in` that output row y reads: set where a spatial
@@ -307,16 +334,22 @@ class KernelDef:
     row_window: Callable[[Mapping[str, ParamValue], int], tuple[int, int]] | None = None
     length: str = ""
     one_buffer: bool = False
+    kind: str = "*"
     extern: str = ""
     extern_header: str = ""
     extern_sources: tuple[str, ...] = ()
     doc: str = ""
+    signature: tuple[Formal, ...] = field(init=False)
+    roles: tuple[tuple[str, Access], ...] = field(init=False)
+    param_names: frozenset[str] = field(init=False)
 
-    @property
-    def roles(self) -> tuple[tuple[str, Access], ...]:
-        """(role, access) of each operand in argument order."""
-        pairs = (text.split() for text in self.operands)
-        return tuple((role, Access(access)) for access, role in pairs)
+    def __post_init__(self) -> None:
+        """Read the texts of the operands once."""
+        signature = tuple(_formal(text, self.kind) for text in self.operands)
+        names = frozenset((*self.params, *self.float_params, *self.print_params))
+        object.__setattr__(self, "signature", signature)
+        object.__setattr__(self, "roles", tuple((formal.role, formal.access) for formal in signature))
+        object.__setattr__(self, "param_names", names)
 
 
 @dataclass(frozen=True, slots=True)

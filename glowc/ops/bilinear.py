@@ -113,14 +113,15 @@ def _interpret_codes(arrays: Arrays, p: Mapping[str, ParamValue]) -> None:
     store_rows(arrays["out"], blend_codes(rows_of(arrays["in"], p), int(p["half"]), _tables(arrays, p)), p)
 
 
-_OPERANDS = ("in in", "in rows", "in rows_weights", "in cols", "in cols_weights", "out out")
+_REAL = ("in in", "in rows:s32", "in rows_weights:f32", "in cols:s32", "in cols_weights:f32", "out out")
+_WHOLE = ("in in", "in rows:s32", "in rows_weights:s32", "in cols:s32", "in cols_weights:s32", "out out")
 KERNELS = (
-    KernelDef("bilinear_f32", _OPERANDS, ROW_PARAMS, _interpret, rows=True, template="bilinear",
+    KernelDef("bilinear_f32", _REAL, ROW_PARAMS, _interpret, rows=True, kind="f32", template="bilinear",
               doc="bilinear interpolation"),
-    KernelDef("bilinear_s8", _OPERANDS, (*ROW_PARAMS, "in_zp", "out_zp"), _interpret_quantised, rows=True,
+    KernelDef("bilinear_s8", _REAL, (*ROW_PARAMS, "in_zp", "out_zp"), _interpret_quantised, rows=True, kind="s8",
               float_params=("in_scale", "out_scale"), template="bilinear", variants=(*REF, *BILINEAR),
               doc="bilinear interpolation of the numbers that codes stand for"),
-    KernelDef("bilinear_codes_s8", _OPERANDS, (*ROW_PARAMS, "half"), _interpret_codes, rows=True,
+    KernelDef("bilinear_codes_s8", _WHOLE, (*ROW_PARAMS, "half"), _interpret_codes, rows=True, kind="s8",
               variants=(*REF, *BILINEAR_CODES),
               doc="bilinear interpolation of codes"),
 )  # fmt: skip

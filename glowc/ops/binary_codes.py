@@ -229,18 +229,18 @@ _PRODUCTS = (
 _CODES = (*AXES, "a_zp", "b_zp", "out_zp", "out_min", "out_max")
 KERNELS = (
     KernelDef("add_s8f", _OPERANDS, (*AXES, "half", "out_min", "out_max"), _interpret_fused, in_place=("a", "b"),
-              float_params=("a_ratio", "b_ratio", "fixed"), print_params=("rank",), length="d0",
+              float_params=("a_ratio", "b_ratio", "fixed"), print_params=("rank",), length="d0", kind="s8",
               variants=(*REF_IN_PLACE, packing_a32.ADD_FUSED, packing_neon_add.ADD_FUSED, *packing_m3_add.ADD,
                         packing_dsp.ADD, packing_mve.ADD_FUSED),
               doc="quantised sum by fused multiply-add"),
-    KernelDef("add_s8rs", ("in a", "in b", "in mul", "in offset", "out out"),
+    KernelDef("add_s8rs", ("in a", "in b", "in mul:s32", "in offset:s64", "out out"),
               (*AXES, "a_zp", "b_zp", *SHIFT_PARAMS[1:]), _interpret_shift, print_params=("rank", "sign"),
               in_place=("a", "b"), variants=(*REF_IN_PLACE, *packing_m3_add.ADD_SHIFT, packing_mve_shift.ADD,
                                                 *packing_neon_shift.ADD),
-              length="d0", doc="sum or difference that ends in a multiplication and a shift"),
+              length="d0", kind="s8", doc="sum or difference that ends in a multiplication and a shift"),
     *(
         KernelDef(f"add_{kind}", _OPERANDS, _CODES, _interpret_add, float_params=("a_scale", "b_scale", "out_scale"),
-                  print_params=("rank", "sign"), in_place=("a", "b"), template="add_s8", length="d0",
+                  print_params=("rank", "sign"), in_place=("a", "b"), template="add_s8", length="d0", kind=kind,
                   variants=(*REF_IN_PLACE, packing_a32.ADD, packing_neon_add.ADD, *packing_m3_add.ADD, packing_dsp.ADD,
                             packing_mve.ADD)
                   if kind == "s8" else REF_IN_PLACE,
@@ -248,11 +248,12 @@ KERNELS = (
         for kind in ("s8", "s16")
     ),
     KernelDef("mul_s8u", _OPERANDS, _CODES, _interpret_unsigned_mul, float_params=("scale",), print_params=("rank",),
-              in_place=("a", "b"), template="mul_s8", length="d0", variants=tuple(map(_unsigned, _PRODUCTS)),
+              in_place=("a", "b"), template="mul_s8", length="d0", kind="s8",
+              variants=tuple(map(_unsigned, _PRODUCTS)),
               doc="quantised product, rounded as the uint8 codes that its codes were"),
     *(
         KernelDef(f"mul_{kind}", _OPERANDS, _CODES, _interpret_mul, float_params=("scale",), print_params=("rank",),
-                  in_place=("a", "b"), template="mul_s8", length="d0",
+                  in_place=("a", "b"), template="mul_s8", length="d0", kind=kind,
                   variants=_PRODUCTS if kind == "s8" else REF_IN_PLACE,
                   doc="quantised product")
         for kind in ("s8", "s16")

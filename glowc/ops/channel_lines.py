@@ -82,9 +82,9 @@ def _interpret(arrays: Arrays, p: Mapping[str, ParamValue]) -> None:
 
 
 KERNELS = (
-    KernelDef("lines_s8", ("in in", "in lines", "out out"), ("n", "channels", "inner", "out_min", "out_max"),
+    KernelDef("lines_s8", ("in in", "in lines:s32", "out out"), ("n", "channels", "inner", "out_min", "out_max"),
               _interpret, print_params=("rank", "two"), in_place=("in",), variants=(*REF_IN_PLACE, *LINES), length="n",
-              doc="straight lines per channel on int8 codes"),
+              kind="s8",               doc="straight lines per channel on int8 codes"),
 )  # fmt: skip
 
 OP = OpDef(

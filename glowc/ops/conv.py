@@ -319,10 +319,12 @@ GEOMETRY = (
     *ROW_PARAMS, "k_h", "k_w", "stride_h", "stride_w", "dil_h", "dil_w", "pad_top", "pad_left", "groups",
 )  # fmt: skip
 INTEGER = ("in_zp", "w_zp", "out_zp", "out_min", "out_max", "scale_step")
-_INT_OPERANDS = ("in in", "in weights", "in bias", "in scale", "out out")
+CODES = (("s8", "s8", ""), ("s8", "s16", "w16"), ("s16", "s8", ""), ("s16", "s16", "w16"))
+"""Element kinds of input and weights of the kernels on codes, and the end of their names."""
+_INT_OPERANDS = {w: ("in in", f"in weights:{w}", "in bias:s32", "in scale:f32", "out out") for w in ("s8", "s16")}
 _FLOAT_OPERANDS = ("in in", "in weights", "in bias", "out out")
 
-_SHIFT_OPERANDS = ("in in", "in weights", "in mul", "in offset", "out out")
+_SHIFT_OPERANDS = ("in in", "in weights:s8", "in mul:s32", "in offset:s64", "out out:s8|s16")
 
 _FAST = {
     "conv_s8": (
@@ -363,23 +365,24 @@ _SHIFTED = {
 KERNELS = (
     *(
         KernelDef(f"{base}_{kind}rs", _SHIFT_OPERANDS, (*GEOMETRY, "w_zp", *SHIFT_PARAMS), interpret, rows=True,
-                  row_window=window_rows, template=f"{base}_s8rs",
+                  row_window=window_rows, template=f"{base}_s8rs", kind=kind,
                   variants=(*REF, *_SHIFTED.get(f"{base}_{kind}", ())),
                   doc="convolution that ends in a multiplication and a shift")
         for base in ("conv", "dwconv")
         for kind in ("s8", "s16")
     ),
     *(
-        KernelDef(name, _INT_OPERANDS, (*GEOMETRY, *INTEGER), interpret, rows=True, row_window=window_rows,
-                  template=template, variants=(*REF, *_FAST.get(name, ())))
-        for template in ("conv_s8", "dwconv_s8")
-        for name in (template, f"{template}w16", template.replace("s8", "s16"), template.replace("s8", "s16w16"))
+        KernelDef(f"{base}_{x}{end}", _INT_OPERANDS[w], (*GEOMETRY, *INTEGER), interpret, rows=True,
+                  row_window=window_rows, template=f"{base}_s8", kind=x,
+                  variants=(*REF, *_FAST.get(f"{base}_{x}{end}", ())))
+        for base in ("conv", "dwconv")
+        for x, w, end in CODES
     ),
     *(
         KernelDef(
-            f"{base}_f32w8", ("in in", "in weights", "in scale", "in bias", "out out"),
+            f"{base}_f32w8", ("in in", "in weights:s8", "in scale", "in bias", "out out"),
             (*GEOMETRY, "w_zp", "scale_step"), interpret, float_params=("act_min", "act_max"), rows=True,
-            needs_math=True, doc="float convolution with int8 weights",
+            needs_math=True, kind="f32", doc="float convolution with int8 weights",
             variants=(
                 *REF,
                 *((packing_fpu.CONV_W8,) if base == "conv" else ()),
@@ -393,7 +396,7 @@ KERNELS = (
     *(
         KernelDef(
             f"{base}_{dtype.value}", _FLOAT_OPERANDS, GEOMETRY, interpret, float_params=("act_min", "act_max"),
-            rows=True, row_window=window_rows, template=f"{base}_f32", needs_math=True,
+            rows=True, row_window=window_rows, template=f"{base}_f32", needs_math=True, kind=dtype.value,
             variants=(
                 *REF,
                 packing_fpu.CONV if base == "conv" else packing_fpu.DEPTHWISE,

@@ -107,10 +107,10 @@ def _interpret(a: Arrays, p: Mapping[str, ParamValue]) -> None:
 
 
 KERNELS = (
-    KernelDef("conv_integer", ("in in", "in weights", "in in_zp", "in w_zp", "out out"),
+    KernelDef("conv_integer", ("in in", "in weights", "in in_zp", "in w_zp", "out out:s32"),
               ("batch", "in_c", "in_h", "in_w", "out_c", "out_h", "out_w", "k_h", "k_w", "stride_h", "stride_w",
                "dil_h", "dil_w", "pad_top", "pad_left", "groups", "w_zp_step"), _interpret, print_params=("nhwc",),
-              variants=(*REF, packing_dsp_dynamic.CONV),
+              kind="s8|u8", variants=(*REF, packing_dsp_dynamic.CONV),
               doc="s32 convolution of codes with zero points given at run time"),
 )  # fmt: skip
 

@@ -152,7 +152,7 @@ def _interpret(arrays: Arrays, p: Mapping[str, ParamValue]) -> None:
 KERNELS = (
     KernelDef("conv_transpose", ("in in", "in factors", "in bias", "out out"),
               ("batch", "group", "per_in", "per_out", *_SIZES, *_WINDOW), _interpret,
-              print_params=("nhwc",), doc="transposed convolution"),
+              print_params=("nhwc",), kind="f32|f64", doc="transposed convolution"),
 )  # fmt: skip
 
 OP = OpDef(

@@ -48,12 +48,12 @@ KERNELS = (
     *(
         KernelDef(
             f"copy_b{n}", ("in in", "out out"), _COPY_PARAMS, interpret_copy, print_params=("rank", "contiguous"),
-            template="copy", one_buffer=True, doc="strided copy",
+            template="copy", one_buffer=True, kind=f"b{n}", doc="strided copy",
         )
         for n in SIZES
     ),
     *(
-        KernelDef(f"fill_b{n}", ("out out",), ("n", "value", "value_hi"), interpret_fill, template="fill",
+        KernelDef(f"fill_b{n}", ("out out",), ("n", "value", "value_hi"), interpret_fill, template="fill", kind=f"b{n}",
                   doc="fill with one value")
         for n in SIZES
     ),

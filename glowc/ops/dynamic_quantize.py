@@ -66,7 +66,7 @@ def _interpret(a: Arrays, p: Mapping[str, ParamValue]) -> None:
 
 
 KERNELS = (
-    KernelDef("dynamic_quantize", ("in in", "out out", "out scale", "out zp"), ("n",), _interpret,
+    KernelDef("dynamic_quantize", ("in in:f32", "out out:u8", "out scale:f32", "out zp:u8"), ("n",), _interpret,
               variants=(*REF, packing_dsp_dynamic.QUANTIZE, packing_mve_activations.DYNAMIC_QUANTIZE),
               doc="codes with a scale and zero point found at run time"),
 )  # fmt: skip

@@ -138,12 +138,12 @@ def interpret_nd_index(arrays: Arrays, p: Mapping[str, ParamValue]) -> None:
 
 KERNELS = (
     *(
-        KernelDef(f"pick_b{n}", ("in in", "in indices", "out out"),
+        KernelDef(f"pick_b{n}", ("in in", "in indices:s32|s64", "out out"),
                   (*axis_keys("d"), *axis_keys("a"), *axis_keys("c"), "axis_n", "axis_stride"), interpret_pick,
-                  print_params=("rank",), template="pick", doc="elements picked by an index tensor")
+                  print_params=("rank",), template="pick", kind=f"b{n}", doc="elements picked by an index tensor")
         for n in (1, 2, 4, 8)
     ),
-    KernelDef("nd_index", ("in indices", "out out"),
+    KernelDef("nd_index", ("in indices:s32|s64", "out out:s32"),
               ("n", "per_batch", "batch_rows", *axis_keys("d"), *axis_keys("s")), interpret_nd_index,
               print_params=("k",), doc="coordinates to row numbers"),
 )  # fmt: skip

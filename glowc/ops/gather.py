@@ -117,8 +117,8 @@ def lower_blocks(node: Node, ctx: LowerCtx) -> None:
 
 
 KERNELS = tuple(
-    KernelDef(f"gather_b{n}", ("in in", "in indices", "out out"), ("outer", "axis_n", "index_n", "inner"), _interpret,
-              template="gather", doc="rows of an axis picked by index")
+    KernelDef(f"gather_b{n}", ("in in", "in indices:s32|s64", "out out"), ("outer", "axis_n", "index_n", "inner"),
+              _interpret, template="gather", kind=f"b{n}", doc="rows of an axis picked by index")
     for n in (1, 2, 4, 8)
 )  # fmt: skip
 

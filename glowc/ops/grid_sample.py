@@ -144,7 +144,7 @@ def _interpret(arrays: Arrays, p: Mapping[str, ParamValue]) -> None:
 
 KERNELS = (
     KernelDef("grid_sample", ("in in", "in grid", "out out"), ("batch", "channels", "in_d", "in_h", "in_w", "points"),
-              _interpret, print_params=("dims", "mode", "padding", "align"), needs_math=True,
+              _interpret, print_params=("dims", "mode", "padding", "align"), needs_math=True, kind="f32|f64",
               doc="interpolation at given coordinates"),
 )  # fmt: skip
 

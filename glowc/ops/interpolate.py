@@ -149,7 +149,7 @@ def _interpret(arrays: Arrays, p: Mapping[str, ParamValue]) -> None:
 
 
 KERNELS = (
-    KernelDef("interpolate", ("in in", "in index", "in factors", "out out"), ("outer", "n", "m", "inner", "taps"),
-              _interpret, doc="weighted sums along an axis"),
+    KernelDef("interpolate", ("in in", "in index:s32", "in factors", "out out"), ("outer", "n", "m", "inner", "taps"),
+              _interpret, kind="f32|f64", doc="weighted sums along an axis"),
 )  # fmt: skip
 FLOATS = (DType.F32, DType.F64)

@@ -190,7 +190,7 @@ def _interpret_codes(a: Arrays, p: Mapping[str, ParamValue]) -> None:
     a["out"].reshape(x.shape)[:] = y
 
 
-_CODED = ("in in", "in gain", "in shift", "out out")
+_CODED = ("in in", "in gain:f32", "in shift:f32", "out out")
 _FLOAT = ("in in", "in scale", "in bias", "out out")
 KERNELS = (
     *(
@@ -199,17 +199,18 @@ KERNELS = (
                   variants=(*REF_IN_PLACE, *packing_m3_reals.LAYER_NORM, packing_dsp_activations.LAYER_NORM,
                             packing_mve_activations.LAYER_NORM, packing_neon.LAYER_NORM)
                   if t is DType.S8 else REF_IN_PLACE,
-                  template="layer_norm_s8", needs_math=True, doc="normalised rows of codes")
+                  template="layer_norm_s8", needs_math=True, kind=t.value, doc="normalised rows of codes")
         for t in CODES
     ),
     *(
         KernelDef(f"layer_norm_{t.value}", _FLOAT, ("rows", "n"), _interpret_float, float_params=("epsilon",),
                   print_params=("centre", "biased"), in_place=("in",), variants=REF_IN_PLACE, template="layer_norm_f32",
-                  needs_math=True, doc="normalised rows")
+                  needs_math=True, kind=t.value, doc="normalised rows")
         for t in (DType.F32, DType.F64)
     ),
     *(
-        KernelDef(f"layer_norm_stats_{t.value}", (*_FLOAT, "out mean", "out inverse"), ("rows", "n"), _interpret_float,
+        KernelDef(f"layer_norm_stats_{t.value}", (*_FLOAT, "out mean:f32", "out inverse:f32"), ("rows", "n"),
+                  _interpret_float, kind=t.value,
                   float_params=("epsilon",), print_params=("centre", "biased"), in_place=("in",), needs_math=True,
                   variants=REF_IN_PLACE, template="layer_norm_f32", doc="normalised rows, means, inverse deviations")
         for t in (DType.F32, DType.F64)

@@ -259,7 +259,7 @@ KERNELS = (
         KernelDef(
             f"matmul_{dtype.value}", ("in a", "in b", "out out"),
             (*_SHAPE, "a_zp", "b_zp", "out_zp", "out_min", "out_max"), interpret, float_params=("scale",),
-            template="matmul_s8", variants=_FAST if dtype is DType.S8 else REF,
+            template="matmul_s8", kind=dtype.value, variants=_FAST if dtype is DType.S8 else REF,
         )
         for dtype in (DType.S8, DType.S16)
     ),
@@ -267,6 +267,7 @@ KERNELS = (
         KernelDef(
             f"matmul_{dtype.value}", ("in a", "in b", "in bias", "out out"), (*_SHAPE, "bias_row", "bias_col"),
             interpret, float_params=("alpha", "beta", "act_min", "act_max"), template="matmul_f32", needs_math=True,
+            kind=dtype.value,
             variants=(*REF, packing_fpu.MATMUL, packing_a32.FLOAT["matmul_f32"], packing_neon.FLOAT["matmul_f32"],
                       packing_mve_f32.MATMUL)
             if dtype is DType.F32

@@ -155,12 +155,15 @@ def _interpret_dynamic(a: Arrays, p: Mapping[str, ParamValue]) -> None:
     a["out"].reshape(rows, n)[:] = np.clip(dynamic_product(*shaped), F32(p["act_min"]), F32(p["act_max"]))
 
 
+_DYNAMIC = (
+    "in in:s8|u8", "in in_scale", "in in_zp:s8|u8", "in weights:s8", "in scale", "in w_zp:s32", "in bias", "out out",
+)  # fmt: skip
 KERNELS = (
-    KernelDef("matmul_integer", ("in a", "in b", "in a_zp", "in b_zp", "out out"),
+    KernelDef("matmul_integer", ("in a", "in b", "in a_zp", "in b_zp", "out out:s32"),
               (*axis_keys("d"), *axis_keys("a"), *axis_keys("b"), "m", "k", "n", "a_zp_step", "b_zp_step"), _interpret,
-              print_params=("rank",), doc="s32 product of codes with zero points given at run time"),
-    KernelDef("fc_dynamic", (*(f"in {role}" for role in _ROLES), "out out"), ("rows", "in_k", "out_n"),
-              _interpret_dynamic, float_params=("act_min", "act_max"), needs_math=True,
+              print_params=("rank",), kind="s8|u8", doc="s32 product of codes with zero points given at run time"),
+    KernelDef("fc_dynamic", _DYNAMIC, ("rows", "in_k", "out_n"),
+              _interpret_dynamic, float_params=("act_min", "act_max"), needs_math=True, kind="f32",
               variants=(*REF, packing_dsp_dynamic.FC, packing_a32.FC_DYNAMIC,
                         packing_neon.FC_DYNAMIC, packing_mve_activations.DYNAMIC_FC),
               doc="float product of dynamically quantised rows and int8 weights"),

@@ -65,8 +65,8 @@ def _interpret(arrays: Arrays, p: Mapping[str, ParamValue]) -> None:
 
 
 KERNELS = tuple(
-    KernelDef(f"one_hot_b{n}", ("in indices", "in values", "out out"), ("outer", "depth", "inner"), _interpret,
-              template="one_hot", doc="a value at an index, another elsewhere")
+    KernelDef(f"one_hot_b{n}", ("in indices:*", "in values", "out out"), ("outer", "depth", "inner"), _interpret,
+              template="one_hot", kind=f"b{n}", doc="a value at an index, another elsewhere")
     for n in (1, 2, 4, 8)
 )  # fmt: skip
 

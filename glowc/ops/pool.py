@@ -380,7 +380,7 @@ _OPERANDS = ("in in", "out out")
 KERNELS = (
     *(
         KernelDef(f"max_pool_{t.value}", _OPERANDS, GEOMETRY, interpret_max, rows=True, row_window=window_rows,
-                  template="max_pool", needs_math=t.is_float, doc="maximum of windows",
+                  template="max_pool", needs_math=t.is_float, kind=t.value, doc="maximum of windows",
                   variants=(*REF, packing_m3_pool.MAXIMUM, packing_dsp_codes.MAXIMUM, packing_a32.MAXIMUM,
                             packing_neon.MAXIMUM, packing_mve.MAXIMUM) if t is DType.S8
                   else (*REF, packing_fpu.MAXIMUM, packing_mve_f32.MAXIMUM,
@@ -391,6 +391,7 @@ KERNELS = (
         KernelDef(f"avg_pool_{t.value}", _OPERANDS,
                   (*GEOMETRY, "include_pad", "in_zp", "out_zp", "out_min", "out_max"), interpret_average,
                   float_params=("in_scale", "out_scale"), rows=True, row_window=window_rows, template="avg_pool_s8",
+                  kind=t.value,
                   variants=(*REF, *packing_m3_pool.AVERAGE, packing_dsp.AVERAGE, packing_a32.AVERAGE,
                             packing_neon.AVERAGE, packing_mve.AVERAGE)
                   if t is DType.S8 else REF,
@@ -400,7 +401,7 @@ KERNELS = (
     *(
         KernelDef(f"avg_pool_{t.value}w", _OPERANDS,
                   (*GEOMETRY, "include_pad", "in_zp", "out_zp", "out_min", "out_max", "half"), interpret_average_real,
-                  float_params=("in_scale", "out_scale"), rows=True, template="avg_pool_s8w",
+                  float_params=("in_scale", "out_scale"), rows=True, template="avg_pool_s8w", kind=t.value,
                   variants=(*REF, *packing_m3_pool.AVERAGE, packing_dsp_codes.AVERAGE_REAL,
                             *packing_neon_codes.AVERAGE_REAL, packing_mve_activations.AVERAGE_REAL)
                   if t is DType.S8 else REF,
@@ -410,6 +411,7 @@ KERNELS = (
     *(
         KernelDef(f"avg_pool_{t.value}", _OPERANDS, (*GEOMETRY, "include_pad"), interpret_average, rows=True,
                   float_params=("act_min", "act_max"), row_window=window_rows, template="avg_pool_f32", needs_math=True,
+                  kind=t.value,
                   variants=(*REF, packing_fpu.AVERAGE, packing_mve_f32.AVERAGE, *packing_neon_codes.AVERAGE_F32)
                   if t is DType.F32 else REF,
                   doc="average of windows")

@@ -63,8 +63,8 @@ def _interpret(arrays: Arrays, p: Mapping[str, ParamValue]) -> None:
 
 
 KERNELS = (
-    KernelDef("predicate", ("in in", "out out"), ("n",), _interpret, print_params=("op", "expr"), template="cast",
-              needs_math=True, doc="test of every element"),
+    KernelDef("predicate", ("in in:f32|f64", "out out:bool"), ("n",), _interpret, print_params=("op", "expr"),
+              template="cast", needs_math=True, doc="test of every element"),
 )  # fmt: skip
 
 OPS = (

@@ -209,29 +209,31 @@ def _interpret_dequantize_axis(a: Arrays, p: Mapping[str, ParamValue]) -> None:
     a["out"].reshape(x.shape)[:] = dequantize(x, _axis_quant(a))
 
 
-_UNARY, _AXIS = ("in in", "out out"), ("in in", "in scale", "in zp", "out out")
+_UNARY, _CODES = ("in in", "out out"), "s8|u8|s16|u16|s32"
+_QUANTIZE, _DEQUANTIZE = ("in in:f32", "out out"), ("in in", "out out:f32")
+_PER_AXIS = ("in scale:f32", "in zp:s32")
 _AXIS_DIMS = ("outer", "channels", "inner")
 KERNELS = (
-    KernelDef("lut_s8", ("in in", "in lut", "out out"), ("n",), _interpret_lut, in_place=("in",),
+    KernelDef("lut_s8", ("in in", "in lut", "out out"), ("n",), _interpret_lut, in_place=("in",), kind="s8",
               variants=(*REF_IN_PLACE, *packing_m3_lut.LUT, packing_dsp_codes.LUT, packing_neon.LUT, packing_mve.LUT),
               length="n",
               doc="out = lut[in + 128]"),
-    KernelDef("flip_sign", _UNARY, ("n",), _interpret_flip, in_place=("in",),
+    KernelDef("flip_sign", _UNARY, ("n",), _interpret_flip, in_place=("in",), kind="s8|u8|s16|u16",
               variants=(*REF_IN_PLACE, packing_dsp_codes.FLIP, packing_mve.FLIP),
               length="n", doc="x ^ sign bit"),
-    KernelDef("quantize", _UNARY, ("n", "zp"), _interpret_quantize, float_params=("scale",), needs_math=True,
-              in_place=("in",), variants=(*REF_IN_PLACE, packing_soft.QUANTIZE, packing_dsp_codes.QUANTIZE,
+    KernelDef("quantize", _QUANTIZE, ("n", "zp"), _interpret_quantize, float_params=("scale",), needs_math=True,
+              kind=_CODES, in_place=("in",), variants=(*REF_IN_PLACE, packing_soft.QUANTIZE, packing_dsp_codes.QUANTIZE,
                                          packing_mve_activations.QUANTIZE, *packing_neon_codes.QUANTIZE),
               length="n", doc="saturate(rne(x / scale) + zp)"),
-    KernelDef("dequantize", _UNARY, ("n", "zp"), _interpret_dequantize, float_params=("scale",),
+    KernelDef("dequantize", _DEQUANTIZE, ("n", "zp"), _interpret_dequantize, float_params=("scale",), kind=_CODES,
               in_place=("in",), variants=(*REF_IN_PLACE, packing_dsp_codes.DEQUANTIZE, packing_mve.DEQUANTIZE,
                                          *packing_neon_codes.DEQUANTIZE),
               length="n", doc="(x - zp) * scale"),
-    KernelDef("quantize_axis", _AXIS, _AXIS_DIMS, _interpret_quantize_axis, needs_math=True,
-              doc="quantize with a scale and zero point per channel"),
-    KernelDef("dequantize_axis", _AXIS, _AXIS_DIMS, _interpret_dequantize_axis,
-              doc="dequantize with a scale and zero point per channel"),
-    KernelDef("requantize", _UNARY, ("n", "in_zp", "out_zp"), _interpret_requantize, needs_math=True,
+    KernelDef("quantize_axis", (_QUANTIZE[0], *_PER_AXIS, _QUANTIZE[1]), _AXIS_DIMS, _interpret_quantize_axis,
+              needs_math=True, kind=_CODES,               doc="quantize with a scale and zero point per channel"),
+    KernelDef("dequantize_axis", (_DEQUANTIZE[0], *_PER_AXIS, _DEQUANTIZE[1]), _AXIS_DIMS, _interpret_dequantize_axis,
+              kind=_CODES,               doc="dequantize with a scale and zero point per channel"),
+    KernelDef("requantize", _UNARY, ("n", "in_zp", "out_zp"), _interpret_requantize, needs_math=True, kind=_CODES,
               float_params=("in_scale", "out_scale"), in_place=("in",),
               variants=(*REF_IN_PLACE, packing_dsp_codes.REQUANTIZE, packing_mve_activations.REQUANTIZE,
                         *packing_neon_codes.REQUANTIZE), length="n",

@@ -168,12 +168,12 @@ def _scratch_bytes(instr: Instr) -> int:
     return 2 * (int(instr.params["in_k"]) + int(instr.params["hidden"]))
 
 
-WEIGHTS = ("in w", "in r", "in w_scale", "in r_scale", "in zero_points")
+WEIGHTS = ("in w:s8", "in r:s8", "in w_scale", "in r_scale", "in zero_points:s32")
 KERNELS = (
     KernelDef(
         "lstm_dynamic", operands("lstm", WEIGHTS), PARAMS, interpret, float_params=("clip",),
         print_params=FLAGS["lstm"], variants=(KernelVariant("ref", scratch_bytes=_scratch_bytes),), needs_math=True,
-        doc="LSTM layer over time, int8 products of dynamically quantised floats",
+        kind="f32",         doc="LSTM layer over time, int8 products of dynamically quantised floats",
     ),
 )  # fmt: skip
 OP = OpDef(

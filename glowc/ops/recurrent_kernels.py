@@ -141,10 +141,10 @@ def _interpreter(kind: str) -> Callable[[Arrays, Mapping[str, ParamValue]], None
 
 def operands(kind: str, weights: tuple[str, ...] = ("in w", "in r")) -> tuple[str, ...]:
     """Return the operands of a kernel in argument order."""
-    first = ("in in", *weights, "in bias", "in lens")
+    first = ("in in", *weights, "in bias", "in lens:s32")
     extra = ("in peephole",) if kind == "lstm" else ()
     cell_state = ("inout c",) if kind == "lstm" else ()
-    return (*first, *extra, "inout h", *cell_state, "out y", "out scratch")
+    return (*first, *extra, "inout h", *cell_state, "out y", "out scratch:*")
 
 
 def _scratch_bytes(instr: Instr) -> int:
@@ -166,7 +166,7 @@ _VECTOR = (
 KERNELS = tuple(
     KernelDef(
         f"{kind}_{dtype.value}", operands(kind), PARAMS, _interpreter(kind), float_params=("clip",),
-        print_params=FLAGS[kind], template=f"{kind}_f32", needs_math=True,
+        print_params=FLAGS[kind], template=f"{kind}_f32", needs_math=True, kind=dtype.value,
         variants=_VECTOR if dtype is DType.F32 else (_REF,), doc=f"{kind.upper()} layer over time",
     )
     for kind in GATES

@@ -231,7 +231,8 @@ KERNELS = (
               print_params=("op", "init", "step", "finish", "clamp"), needs_math=True, doc="reduction of an axis"),
     *(
         KernelDef(f"reduce_mean_{kind}", ("in in", "out out"), (*_DIMS, "in_zp", "out_zp", "out_min", "out_max"),
-                  _interpret_mean, float_params=("scale",), template="reduce_mean_s8", doc="quantised mean of an axis",
+                  _interpret_mean, float_params=("scale",), template="reduce_mean_s8", kind=kind,
+                  doc="quantised mean of an axis",
                   variants=(*REF, *packing_m3_pool.AVERAGE, packing_dsp_codes.MEAN, packing_mve.MEAN,
                             *packing_neon_codes.MEAN)
                   if kind == "s8" else REF)

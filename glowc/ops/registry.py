@@ -119,9 +119,14 @@ def declared(node: Node, key: str) -> Attr:
     return attr
 
 
+def find_kernel(name: str) -> KernelDef | None:
+    """Return the instruction kind of that name, or None."""
+    return _load()[1].get(name)
+
+
 def get_kernel(name: str) -> KernelDef:
     """Return the instruction kind of that name; InternalError when there is none."""
-    kernel = _load()[1].get(name)
+    kernel = find_kernel(name)
     if kernel is None:
         raise InternalError(f"no kernel named {name}")
     return kernel

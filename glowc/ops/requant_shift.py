@@ -259,12 +259,13 @@ def _interpret_float(a: Arrays, p: Mapping[str, ParamValue]) -> None:
 _DIMS = ("outer", "channels", "inner")
 SHIFT_PARAMS = ("in_zp", "out_zp", "out_min", "out_max", "shift")
 KERNELS = (
-    KernelDef("requant_shift", ("in in", "in mul", "in offset", "out out"), (*_DIMS, *SHIFT_PARAMS), _interpret,
-              doc="clamp((x * mul + offset) >> shift) of integers"),
+    KernelDef("requant_shift", ("in in", "in mul:s32", "in offset:s64", "out out"), (*_DIMS, *SHIFT_PARAMS), _interpret,
+              kind="s8|u8|s16|u16|s32", doc="clamp((x * mul + offset) >> shift) of integers"),
     *(
-        KernelDef(f"requant_shift_{t.value}", ("in in", "in mul", "in add", "out out"),
+        KernelDef(f"requant_shift_{t.value}", ("in in", "in mul:f64", "in add:f64", "out out"),
                   (*_DIMS, "out_min", "out_max", "out_zp"), _interpret_float, float_params=("div",),
-                  template="requant_shift_f32", needs_math=True, doc="RequantShift of integers in floats")
+                  template="requant_shift_f32", needs_math=True, kind=t.value,
+                   doc="RequantShift of integers in floats")
         for t in (DType.F32, DType.F64)
     ),
 )  # fmt: skip

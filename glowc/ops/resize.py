@@ -274,8 +274,8 @@ def _interpret(arrays: Arrays, p: Mapping[str, ParamValue]) -> None:
 
 
 KERNELS = tuple(
-    KernelDef(f"remap2d_b{n}", ("in in", "in rows", "in cols", "out out"), ROW_PARAMS, _interpret, rows=True,
-              template="remap2d", doc="rows and columns picked by tables")
+    KernelDef(f"remap2d_b{n}", ("in in", "in rows:s32", "in cols:s32", "out out"), ROW_PARAMS, _interpret, rows=True,
+              template="remap2d", kind=f"b{n}", doc="rows and columns picked by tables")
     for n in (1, 2, 4, 8)
 )  # fmt: skip
 

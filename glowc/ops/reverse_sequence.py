@@ -68,8 +68,8 @@ def _interpret(arrays: Arrays, p: Mapping[str, ParamValue]) -> None:
 
 
 KERNELS = tuple(
-    KernelDef(f"reverse_sequence_b{n}", ("in in", "in lens", "out out"), _PARAMS, _interpret,
-              template="reverse_sequence", doc="first steps of each sequence reversed")
+    KernelDef(f"reverse_sequence_b{n}", ("in in", "in lens:s32|s64", "out out"), _PARAMS, _interpret,
+              template="reverse_sequence", kind=f"b{n}", doc="first steps of each sequence reversed")
     for n in (1, 2, 4, 8)
 )  # fmt: skip
 

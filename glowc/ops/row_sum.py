@@ -34,13 +34,14 @@ def _interpret_requant(a: Arrays, p: Mapping[str, ParamValue]) -> None:
 
 KERNELS = (
     *(
-        KernelDef(f"sum_rows_{kind}", ("in in", "out acc"), ("in_w", "in_c", "in_row", "in_ring", "in_zp"),
-                  _interpret_sum, rows=True, template="sum_rows", doc="adds rows to one sum per channel")
+        KernelDef(f"sum_rows_{kind}", ("in in", "out acc:s32"), ("in_w", "in_c", "in_row", "in_ring", "in_zp"),
+                  _interpret_sum, rows=True, template="sum_rows", kind=kind, doc="adds rows to one sum per channel")
         for kind in ("s8", "s16")
     ),
     *(
-        KernelDef(f"requant_sums_{kind}", ("in in", "out out"), ("n", "out_zp", "out_min", "out_max"),
-                  _interpret_requant, float_params=("scale",), template="requant_sums", doc="codes of int32 sums")
+        KernelDef(f"requant_sums_{kind}", ("in in:s32", "out out"), ("n", "out_zp", "out_min", "out_max"),
+                  _interpret_requant, float_params=("scale",), template="requant_sums", kind=kind,
+                  doc="codes of int32 sums")
         for kind in ("s8", "s16")
     ),
 )  # fmt: skip

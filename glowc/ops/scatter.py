@@ -137,7 +137,7 @@ def _interpret(arrays: Arrays, p: Mapping[str, ParamValue]) -> None:
 
 
 KERNELS = (
-    KernelDef("scatter", ("in updates", "in indices", "inout out"),
+    KernelDef("scatter", ("in updates", "in indices:s32|s64", "inout out"),
               (*axis_keys("d"), *axis_keys("o"), *axis_keys("c"), "axis_n", "axis_stride"), _interpret,
               print_params=("rank", "op", "expr"), needs_math=True, doc="elements put where an index tensor says"),
 )  # fmt: skip

@@ -70,8 +70,8 @@ def _interpret(arrays: Arrays, p: Mapping[str, ParamValue]) -> None:
 
 
 KERNELS = tuple(
-    KernelDef(f"where_b{n}", ("in pick", "in a", "in b", "out out"), (*AXES, *axis_keys("c")), _interpret,
-              print_params=("rank",), template="where", doc="choice between two tensors")
+    KernelDef(f"where_b{n}", ("in pick:bool", "in a", "in b", "out out"), (*AXES, *axis_keys("c")), _interpret,
+              print_params=("rank",), template="where", kind=f"b{n}", doc="choice between two tensors")
     for n in (1, 2, 4, 8)
 )  # fmt: skip
 

@@ -132,18 +132,18 @@ def _interpret_float(a: Arrays, p: Mapping[str, ParamValue]) -> None:
 
 _DIMS = ("outer", "n", "inner")
 KERNELS = (
-    KernelDef("softmax_s8", ("in in", "in table", "out out"), (*_DIMS, "out_zp"), _interpret_s8,
-              float_params=("steps",), in_place=("in",),
+    KernelDef("softmax_s8", ("in in", "in table:f32", "out out"), (*_DIMS, "out_zp"), _interpret_s8,
+              float_params=("steps",), in_place=("in",), kind="s8",
               variants=(*REF_IN_PLACE, *packing_m3_reals.SOFTMAX, packing_dsp_activations.SOFTMAX, packing_neon.SOFTMAX,
                         packing_mve_activations.SOFTMAX),
               doc="int8 softmax by table"),
-    KernelDef("softmax_s8p", ("in in", "in table", "out out"), (*_DIMS, "out_zp"), _interpret_s8,
-              float_params=("steps",), in_place=("in",), variants=REF_IN_PLACE, template="softmax_s8",
+    KernelDef("softmax_s8p", ("in in", "in table:u32", "out out"), (*_DIMS, "out_zp"), _interpret_s8,
+              float_params=("steps",), in_place=("in",), kind="s8", variants=REF_IN_PLACE, template="softmax_s8",
               doc="int8 softmax by products of two table entries"),
     *(
         KernelDef(f"softmax_{t.value}", ("in in", "out out"), _DIMS, _interpret_float, print_params=("log",),
                   in_place=("in",), variants=REF_IN_PLACE, template="softmax_f32", needs_math=True,
-                  doc="softmax or its logarithm")
+                  kind=t.value,                   doc="softmax or its logarithm")
         for t in (DType.F32, DType.F64)
     ),
 )  # fmt: skip

@@ -67,7 +67,7 @@ def interpret(arrays: Arrays, p: Mapping[str, ParamValue]) -> None:
 
 KERNELS = tuple(
     KernelDef(
-        f"push_b{n}", ("inout window", "in in"), ("outer", "keep", "fresh"), interpret, template="push",
+        f"push_b{n}", ("inout window", "in in"), ("outer", "keep", "fresh"), interpret, template="push", kind=f"b{n}",
         doc="shift a window of time steps",
     )
     for n in SIZES

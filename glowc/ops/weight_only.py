@@ -110,9 +110,10 @@ def lower_blocks(node: Node, ctx: LowerCtx) -> None:
 
 
 KERNELS = (
-    KernelDef("fc_f32_blocks", ("in in", "in weights", "in scale", "in zero", "in bias", "out out"),
+    KernelDef("fc_f32_blocks", ("in in", "in weights:u8", "in scale", "in zero:u8", "in bias", "out out"),
               ("rows", "in_k", "out_n", "block", "blocks", "zero_step"), _interpret, print_params=("bits",),
-              float_params=("act_min", "act_max"), needs_math=True, doc="float product with packed codes by blocks"),
+              float_params=("act_min", "act_max"), needs_math=True, kind="f32",
+              doc="float product with packed codes by blocks"),
 )  # fmt: skip
 
 OPS = (

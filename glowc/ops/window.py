@@ -126,6 +126,6 @@ def _interpret_arg(arrays: Arrays, p: Mapping[str, ParamValue]) -> None:
 KERNELS = (
     KernelDef("window", ("in in", "out out"), ("planes", *KEYS, "include_pad"), _interpret, print_params=("op", "p"),
               needs_math=True, doc="planar pooling of up to three axes"),
-    KernelDef("window_arg", ("in in", "out out"), ("planes", *KEYS), _interpret_arg, print_params=("column_major",),
+    KernelDef("window_arg", ("in in", "out out:s64"), ("planes", *KEYS), _interpret_arg, print_params=("column_major",),
               doc="where the maximum of each window is"),
 )  # fmt: skip

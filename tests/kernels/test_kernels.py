@@ -9,6 +9,7 @@ import pytest
 
 from glowc.codegen.kernels import args_struct
 from glowc.errors import ToolError
+from glowc.instr.verify import call_problems
 from glowc.ops.registry import all_kernels
 from tests.conftest import require_tool
 from tests.kernels.case import Case, compared
@@ -52,6 +53,21 @@ def test_every_kernel_and_variant_has_a_case() -> None:
 def test_every_case_checks_an_output() -> None:
     blind = [case.label for case in all_cases() if not compared(case)]
     assert not blind
+
+
+def _only_of_a_case(problem: str) -> bool:
+    """A case has no scratch before a variant is chosen, and may be the middle rows of a larger output."""
+    return "scratch" in problem or problem.startswith("rows ")
+
+
+def test_every_case_is_a_call_as_its_kernel_declares_it() -> None:
+    """The element kinds above all: what a kernel is tested with is what the verifier of programs lets through."""
+    wrong = {}
+    for case in all_cases():
+        problems = [text for text in call_problems(case.instr) if not _only_of_a_case(text)]
+        if problems:
+            wrong[case.label] = problems
+    assert not wrong
 
 
 def test_a_tolerance_has_a_reason() -> None:

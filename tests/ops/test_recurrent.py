@@ -22,8 +22,9 @@ from glowc.lower.lowering import lower_graph
 from glowc.ops.base import OpError
 from glowc.ops.recurrent import folded_bias, infer
 from glowc.ops.recurrent_cell import ACTIVATIONS
-from glowc.ops.recurrent_kernels import cell_params, operands, scratch_elements
+from glowc.ops.recurrent_kernels import cell_params, scratch_elements
 from glowc.ops.recurrent_spec import cell_of, shape_of
+from glowc.ops.registry import get_kernel
 from glowc.target import load_cpu
 from tests.conftest import require_module
 from tests.kernels.case import Case, make_case
@@ -260,7 +261,7 @@ def kernel_case(one: Layer, *, has_y: bool = True, raw_bias: bool = False) -> Ca
         "bias": b if raw_bias and b is not None else folded_bias(cell, shape, b, x.dtype),
         "peephole": np.zeros(1, x.dtype) if peephole is None else peephole,
     }  # fmt: skip
-    roles = {text.split()[1] for text in operands(cell.kind)}
+    roles = {role for role, _ in get_kernel(f"{cell.kind}_{dtype.value}").roles}
     params = cell_params(
         cell, shape, dtype, has_lens=lens is not None, has_y=has_y, clears=shape.batch_first,
         has_peephole=peephole is not None, raw_bias=raw_bias,

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
 from dataclasses import replace
 
@@ -13,6 +14,10 @@ from glowc.memory import MemoryPlan
 from glowc.ops.strided import axis_params
 
 COLS = 2
+RELU: Mapping[str, ParamValue] = {"op": "relu", "expr": "x", "uses": 0, "a": 0.0, "b": 0.0}
+SUM: Mapping[str, ParamValue] = {
+    "op": "add", "expr": "a + b", "clamp": 0, "rank": 2, "act_min": -math.inf, "act_max": math.inf,
+}  # fmt: skip
 
 
 class Maker:
@@ -38,14 +43,14 @@ class Maker:
 
     def relu(self, x: str, out: str) -> str:
         self.value(out, self.rows[x]) if out not in self.rows else None
-        return self._emit("unary", {"in": x, "out": out}, {"n": self.rows[x] * COLS, "op": "relu"})
+        return self._emit("unary", {"in": x, "out": out}, {"n": self.rows[x] * COLS, **RELU})
 
     def add(self, a: str, b: str, out: str) -> str:
         """The sum of two values; `b` may have one row, which is added to each row of `a`."""
         self.value(out, self.rows[a]) if out not in self.rows else None
         step = COLS if self.rows[b] == self.rows[a] else 0
         params = axis_params("d", (self.rows[a], COLS), 1) | axis_params("a", (COLS, 1), 0)
-        return self._emit("binary", {"a": a, "b": b, "out": out}, params | axis_params("b", (step, 1), 0))
+        return self._emit("binary", {"a": a, "b": b, "out": out}, params | axis_params("b", (step, 1), 0) | SUM)
 
     def copy(self, x: str, out: str, rows: int, begin: int = 0, out_begin: int = 0) -> str:
         n = rows * COLS
