@@ -284,7 +284,7 @@ def _check_words(attrs: Mapping[str, AttrValue], known: Mapping[str, Attr]) -> N
 
 def _check_kind(key: str, value: AttrValue, known: Attr) -> None:
     if not known.accepts(value):
-        raise NodeError(f"attribute {key} = {_shown(value)}: needs {known.wanted()}")
+        raise NodeError(f"attribute {key} = {_shown(value)}: needs {known.wanted}")
 
 
 def _is_default(op: str, key: str, value: AttrValue) -> bool:

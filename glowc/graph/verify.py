@@ -84,7 +84,7 @@ def _check_attrs(node: Node, known: Mapping[str, Attr], required: frozenset[str]
         if attr is None:
             problems.append(f"{node.label}: unknown attribute {key}")
         elif not attr.accepts(value):
-            problems.append(f"{node.label}: attribute {key} = {value!r}: needs {attr.wanted()}")
+            problems.append(f"{node.label}: attribute {key} = {value!r}: needs {attr.wanted}")
     return problems
 
 
