@@ -210,7 +210,7 @@ def _interpret_dequantize_axis(a: Arrays, p: Mapping[str, ParamValue]) -> None:
 
 
 _UNARY, _CODES = ("in in", "out out"), "s8|u8|s16|u16|s32"
-_QUANTIZE, _DEQUANTIZE = ("in in:f32", "out out"), ("in in", "out out:f32")
+_QUANTIZE, _DEQUANTIZE = ("in in:f32|f64", "out out"), ("in in", "out out:f32")
 _PER_AXIS = ("in scale:f32", "in zp:s32")
 _AXIS_DIMS = ("outer", "channels", "inner")
 KERNELS = (

@@ -262,7 +262,7 @@ KERNELS = (
     KernelDef("requant_shift", ("in in", "in mul:s32", "in offset:s64", "out out"), (*_DIMS, *SHIFT_PARAMS), _interpret,
               kind="s8|u8|s16|u16|s32", doc="clamp((x * mul + offset) >> shift) of integers"),
     *(
-        KernelDef(f"requant_shift_{t.value}", ("in in", "in mul:f64", "in add:f64", "out out"),
+        KernelDef(f"requant_shift_{t.value}", ("in in", "in mul:f64", "in add:f64", f"out out:{t.value}|s8|s16"),
                   (*_DIMS, "out_min", "out_max", "out_zp"), _interpret_float, float_params=("div",),
                   template="requant_shift_f32", needs_math=True, kind=t.value,
                    doc="RequantShift of integers in floats")

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 from pathlib import Path
 
+import numpy as np
 import onnx
 import pytest
 
@@ -18,6 +19,7 @@ from glowc.lower.lowering import lower_graph
 from glowc.ops.registry import get_kernel
 from glowc.target import cpu_names, load_cpu
 from tests.golden.nets import NETS
+from tests.unit.onnx_builders import model, node
 
 RECORD = '; {"params": {"n": 2}, "rows": null, "name": "NAME", "origin": [], "op": "", "macs": 0}'
 GOOD = f"""
@@ -165,6 +167,16 @@ def test_only_constants_that_a_variant_packs_may_be_of_another_kind(tmp_path: Pa
 def test_programs_of_sample_nets_are_what_their_kernels_declare(net: str, cpu: str, tmp_path: Path) -> None:
     for streaming in (False, True):
         verify_program(lowered(net, cpu, tmp_path, streaming=streaming), "lowering")
+
+
+def test_quantising_kernel_takes_doubles(tmp_path: Path) -> None:
+    """A model may quantise them, and the plain C reads any kind of real numbers."""
+    inputs = {"s": np.float32(0.1), "z": np.int8(3)}
+    net = model([node("QuantizeLinear", "x s z", "y")], {"x": "f64[1,8]"}, {"y": "s8[1,8]"}, inputs)
+    onnx.save(net, tmp_path / "net.onnx")
+    graph = optimise(tmp_path / "net.onnx", CompileOptions(name="net"))
+    for cpu in cpu_names():
+        verify_program(lower_graph(graph, load_cpu(cpu)), "lowering")
 
 
 def test_constant_without_a_buffer_is_found() -> None:
