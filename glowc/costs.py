@@ -15,6 +15,8 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+
 from glowc.codegen.kernels import variant_of
 from glowc.instr.ir import Access, Instr
 from glowc.paths import data_dir
@@ -77,8 +79,10 @@ def _window(p: Mapping[str, int], axis: str) -> tuple[float, float]:
     pad = p.get("pad_top" if axis == "h" else "pad_left", 0)
     size, count, kernel = p[f"in_{axis}"], p[f"out_{axis}"], p[f"k_{axis}"]
     stride, dilation = p.get(f"stride_{axis}", 1), p.get(f"dil_{axis}", 1)
-    inside = [sum(0 <= y * stride - pad + k * dilation < size for k in range(kernel)) for y in range(count)]
-    return sum(inside) / max(count * kernel, 1), sum(n == kernel for n in inside) / max(count, 1)
+    start = np.arange(count, dtype=np.int64) * stride - pad  # of a window; taps are counted before and inside the input
+    before, until = (np.clip(-((start - end) // dilation), 0, kernel) for end in (0, size))
+    inside = until - before
+    return int(inside.sum()) / max(count * kernel, 1), int((inside == kernel).sum()) / max(count, 1)
 
 
 def key_of(instr: Instr) -> str:

@@ -7,9 +7,11 @@ Known of spatial kernels that declare their window (`KernelDef.row_window`) and 
 from __future__ import annotations
 
 import math
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from functools import lru_cache
 
-from glowc.instr.ir import BufferKind, Instr, Program
+from glowc.instr.ir import BufferKind, Instr, ParamValue, Program
 from glowc.ops.base import KernelDef, KernelVariant
 from glowc.ops.registry import get_kernel
 
@@ -59,11 +61,22 @@ def _spatial(kernel: KernelDef, instr: Instr) -> RowForm:
     assert kernel.row_window is not None
     p = instr.params
     rows, in_h = int(p["out_h"]), int(p["in_h"])
-    windows = tuple(kernel.row_window(p, y) for y in range(rows))
+    windows = _windows(kernel.row_window, tuple(sorted(p.items())), rows)
     planar = int(p["in_ch"]) != 1 and int(p["in_c"]) > 1
     sizes = {role: instr.operand(role).type.dtype.bytes for role in ("in", "out")}
     source = RowInput("in", in_h, int(p["in_row"]) * sizes["in"], windows, int(p["in_c"]) if planar else 1)
     return RowForm(rows, int(p["out_row"]) * sizes["out"], (source,), elementwise=False)
+
+
+@lru_cache(maxsize=64)
+def _windows(
+    row_window: Callable[[Mapping[str, ParamValue], int], tuple[int, int]],
+    params: tuple[tuple[str, ParamValue], ...],
+    rows: int,
+) -> tuple[tuple[int, int], ...]:
+    """Return the window of every row; the variants of a layer have the same ones."""
+    p = dict(params)
+    return tuple(row_window(p, y) for y in range(rows))
 
 
 def _elementwise(program: Program, kernel: KernelDef, instr: Instr) -> RowForm | None:

@@ -17,6 +17,8 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 
+import numpy as np
+
 from glowc.instr.ir import BufferKind, Instr, Program
 from glowc.instr.lifetimes import root_lifetimes
 from glowc.instr.rows import RowInput, is_dense, row_form, variant_of, walked_roles
@@ -108,17 +110,15 @@ def _distances(program: Program, instr: Instr) -> Iterator[tuple[str, int, int]]
 
 
 def _low(source: RowInput, out_row: int) -> int:
-    needed, worst = source.rows, 0
-    for y, (first, last) in reversed(list(enumerate(source.windows))):
-        needed = min(needed, first) if first < last else needed
-        worst = max(worst, (y + 1) * out_row - needed * source.row_bytes)
-    return -worst
+    first, last = np.asarray(source.windows, np.int64).reshape(-1, 2).T
+    needed = np.minimum.accumulate(np.where(first < last, first, source.rows)[::-1])[::-1]
+    ends = np.arange(1, len(needed) + 1) * out_row
+    return -int((ends - needed * source.row_bytes).max(initial=0))
 
 
 def _high(source: RowInput, out_row: int) -> int:
-    needed, worst = 0, 0
     before = (source.planes - 1) * source.rows * source.row_bytes
-    for y, (first, last) in enumerate(source.windows):
-        needed = max(needed, last) if first < last else needed
-        worst = max(worst, before + needed * source.row_bytes - y * out_row)
-    return worst
+    first, last = np.asarray(source.windows, np.int64).reshape(-1, 2).T
+    needed = np.maximum.accumulate(np.where(first < last, last, 0))
+    begins = np.arange(len(needed)) * out_row
+    return int((before + needed * source.row_bytes - begins).max(initial=0))
