@@ -8,13 +8,14 @@ from typing import ClassVar
 import numpy as np
 
 from glowc.graph.graph import GraphEditor, Node
+from glowc.graph.types import DType
 from glowc.passes.base import PassCtx, RewritePass
-from glowc.passes.operands import find_const
+from glowc.passes.operands import ConstOperand, find_const
 
 
 class FoldBatchNorm(RewritePass):
     """Inference form: y = x * a + b with a = scale / sqrt(var + epsilon), b = bias - mean * a: in float64 for weights,
-    in float32 for Mul and Add. Evidence for the latter: tests/unit/test_real_exports_quant.py.
+    in float32 for Mul and Add of float32. Evidence for the latter: tests/unit/test_real_exports_quant.py.
     """
 
     name: ClassVar[str] = "fold-batchnorm"
@@ -25,13 +26,18 @@ class FoldBatchNorm(RewritePass):
         params = [find_const(editor, name) for name in node.inputs[1:5]]
         if any(p is None for p in params) or node.int_("training_mode"):
             return False
-        scale, bias, mean, var = (p.real().astype(np.float64) for p in params if p is not None)
+        scale, bias, mean, var = (_doubles(p) for p in params if p is not None)
         a = scale / np.sqrt(var + node.float_("epsilon"))
         b = bias - mean * a
         layer = editor.producer(node.inputs[0])
         if layer is None or not _fold(node, layer, editor, a, b):
-            _as_arithmetic(node, editor, *_in_float32([p.real() for p in params if p is not None], node))
+            exact = editor.types[node.outputs[0]].dtype is DType.F64
+            _as_arithmetic(node, editor, *((a, b) if exact else _in_float32([p.real() for p in params if p], node)))
         return True
+
+
+def _doubles(operand: ConstOperand) -> np.ndarray:
+    return operand.array if operand.type.dtype is DType.F64 else operand.real().astype(np.float64)
 
 
 def _in_float32(params: list[np.ndarray], node: Node) -> tuple[np.ndarray, np.ndarray]:
@@ -74,8 +80,9 @@ def _as_arithmetic(node: Node, editor: GraphEditor, a: np.ndarray, b: np.ndarray
     out = node.outputs[0]
     type_ = editor.types[out]
     shape = (1, -1) + (1,) * (type_.rank - 2)
-    factor = editor.add_const(f"{out}.scale", a.reshape(shape).astype(np.float32))
-    term = editor.add_const(f"{out}.shift", b.reshape(shape).astype(np.float32))
+    dtype = np.float64 if type_.dtype is DType.F64 else np.float32
+    factor = editor.add_const(f"{out}.scale", a.reshape(shape).astype(dtype))
+    term = editor.add_const(f"{out}.shift", b.reshape(shape).astype(dtype))
     product = editor.add_value(f"{out}.product", replace(type_))
     editor.update(node, op="Mul", inputs=(node.inputs[0], factor), outputs=(product,), attrs={})
     editor.add_node("Add", (product, term), (out,), origin=node.origin)

@@ -14,6 +14,8 @@ from glowc.codegen.kernels import c_float
 from glowc.driver import compile_model, write_bundle
 from glowc.errors import ModelError
 from glowc.frontend import import_model
+from glowc.graph.interp import run_graph
+from glowc.passes.pipeline import run_pipeline
 from glowc.target import load_board
 from tests.conftest import require_tool
 from tests.unit.onnx_builders import model, node
@@ -92,3 +94,14 @@ def test_tile_of_four_axes_at_once() -> None:
 def test_output_that_the_operator_does_not_have() -> None:
     proto = model([node("ReduceSum", "x", "y z", name="sum"), node("Relu", "y", "out")], {"x": "f32[4]"}, "out")
     assert 'ReduceSum "sum": output z is one too many: ReduceSum has at most 1' in refusal(proto)
+
+
+def test_batch_normalisation_of_doubles() -> None:
+    params = {"s": [0.1, 3], "b": [1 / 3, -2], "m": [0.7, 5], "v": [2, 1e-3]}
+    consts = {name: np.array(values, np.float64) for name, values in params.items()}
+    batch_norm = node("BatchNormalization", "x s b m v", "y", epsilon=0.5)
+    graph = run_pipeline(import_model(model([batch_norm], {"x": "f64[1,2,3]"}, {"y": "f64"}, consts)))
+    x = np.linspace(-4, 4, 6).reshape(1, 2, 3)
+    s, b, m, v = (consts[name][:, None] for name in "sbmv")
+    wanted = (x - m) / np.sqrt(v + 0.5) * s + b
+    np.testing.assert_allclose(run_graph(graph, {"x": x})["y"], wanted, rtol=1e-13)
