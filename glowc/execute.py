@@ -323,8 +323,3 @@ def _add_sizes(report: dict[str, Any], elf: Elf, info: BundleInfo) -> None:
     own = [sizes for name, sizes in elf.object_sizes.items() if name.startswith(info.name)]
     for key in ("text", "rodata", "data", "bss"):
         report[f"{key}_bytes"] = sum(getattr(sizes, key) for sizes in own)
-
-
-def model_stem(path: Path) -> str:
-    """Return the C name that a model file gets when the user names none."""
-    return c_ident(path.stem).lower()

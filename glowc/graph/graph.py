@@ -250,7 +250,6 @@ class GraphEditor:
             if source is None or value in self.outputs:
                 return False
             self.remove(node)
-            self.replace_uses(out, out)
             self.replace_uses(value, out)
             renamed = tuple(out if name == value else name for name in source.outputs)
             self.update(self.nodes[source.name], outputs=renamed)

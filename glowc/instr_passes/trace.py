@@ -48,7 +48,6 @@ class _Tracer:
         self.program = program
         self.next_tag = 1
         self.now: dict[str, list[Bytes]] = {}
-        self.row_tags: dict[str, int] = {}
 
     def run(self) -> Iterator[Event]:
         program = self.program

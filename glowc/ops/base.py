@@ -350,12 +350,3 @@ class KernelDef:
         object.__setattr__(self, "signature", signature)
         object.__setattr__(self, "roles", tuple((formal.role, formal.access) for formal in signature))
         object.__setattr__(self, "param_names", names)
-
-
-@dataclass(frozen=True, slots=True)
-class OpModule:
-    """What one file of this folder contributes."""
-
-    ops: tuple[OpDef, ...] = ()
-    kernels: tuple[KernelDef, ...] = ()
-    aliases: Mapping[str, str] = field(default_factory=dict)

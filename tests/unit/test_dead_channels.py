@@ -160,12 +160,9 @@ def test_codes_lie_in_their_ranges_behind_padding_and_curves_with_a_bottom() -> 
 
 
 def test_network_without_dead_channels_is_the_same_object() -> None:
-    net = Net(1)
-    graph = net.conv(6, sparsity=0.0).conv(5, 1, 0, sparsity=0.0).head(False)
-    types = graph.types[graph.nodes[0].outputs[0]]
-    assert types.shape[-1] == 6
-    dense = DeadChannels().run(graph, PassCtx())
-    assert macs(dense) <= macs(graph)
+    graph = Net(5).conv(6, sparsity=0.0).conv(5, 1, 0, sparsity=0.0).head(False)
+    assert graph.types[graph.nodes[0].outputs[0]].shape[-1] == 6
+    assert DeadChannels().run(graph, PassCtx()) is graph
 
 
 @pytest.mark.shared

@@ -7,7 +7,6 @@ import pytest
 from passes_text import body_of, graph_of
 
 from glowc.errors import GlowcError, InternalError
-from glowc.graph.dot import to_dot
 from glowc.graph.graph import GraphEditor
 from glowc.graph.text import dump, parse
 
@@ -115,12 +114,3 @@ def test_editor_bypass_keeps_the_name_of_an_output() -> None:
     editor = GraphEditor(graph)
     assert editor.bypass(next(editor.each("Identity")), "a")
     assert body_of(editor.finish()) == "input %x : f32[2]\n%b : f32[2] = Relu(%x)\noutput %b"
-
-
-def test_dot_has_every_node_and_edge() -> None:
-    text = to_dot(graph_of(BODIES["quantised"]))
-    assert text.startswith('digraph "t" {')
-    assert '"in x" -> "fullyconnected_0"' in text
-    assert '"fullyconnected_0" -> "out y"' in text
-    assert "scale 0.25 zero 0" in text
-    assert "w: s8[2,4]" in text
