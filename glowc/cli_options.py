@@ -196,11 +196,7 @@ def _compile_options(
     plugin: PluginOpt = None,
     guard: GuardOpt = False,
 ) -> CompileOptions:
-    """Load the plugins, and return what the options of all commands that compile say."""
-    if plugin:
-        from glowc.plugins import load_plugins
-
-        load_plugins(plugin)
+    """Return what the options of all commands that compile say."""
     from glowc.driver import CompileOptions
     from glowc.regions import parse_regions
 
@@ -209,6 +205,7 @@ def _compile_options(
         set_inputs=parse_values(set_input), opt=opt.value, io_type=io_type.value,
         io_layout=io_layout.value, ram_limit=ram_limit, flash_limit=flash_limit, passes=passes, plan=plan.value,
         arena_split=arena_split, regions=parse_regions(region), tuned=tuned, guard=guard,
+        plugins=tuple(plugin or ()),
     )  # fmt: skip
 
 

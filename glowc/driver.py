@@ -37,6 +37,7 @@ from glowc.passes.pipeline import run_pipeline
 from glowc.passes.propagate_quant import PropagateQuant
 from glowc.passes.stateful import Stateful
 from glowc.planning import Planned, Request, local_offsets, pareto, verify_plan
+from glowc.plugins import load_plugins
 from glowc.regions import draw_plans, named, parts_of, region_report, require_split, rooms_of
 from glowc.samples import load_samples
 from glowc.selection import CODE_OF_ANY, Selection, plan_selection, select_variants
@@ -85,6 +86,7 @@ class CompileOptions:
     hop: int | None = None
     time_axis: int | None = None
     guard: bool = False
+    plugins: tuple[Path, ...] = ()
 
     @property
     def edge_layout(self) -> str:
@@ -197,7 +199,11 @@ def optimise(source: Path, options: CompileOptions) -> Graph:
 
 
 def import_graph(source: Path, options: CompileOptions) -> Graph:
-    """Return the graph of the ONNX file `source` as the file has it. Raises ModelError and InputError."""
+    """Return the graph of the ONNX file `source` as the file has it. Raises ModelError and InputError.
+
+    The operators known from here on are glowc's own and those of `options.plugins`.
+    """
+    load_plugins(options.plugins)
     return import_model(
         source, name=options.name, batch_size=options.batch_size, symbols=options.symbols,
         input_shapes=options.input_shapes, set_inputs=options.set_inputs,

@@ -15,14 +15,15 @@ from pathlib import Path
 from types import ModuleType
 from typing import TypeVar
 
-from glowc.codegen.kernels import add_templates, has_template
+from glowc.codegen.kernels import add_templates, forget_templates, has_template
 from glowc.errors import InputError
 from glowc.ops.base import KernelDef, OpDef
-from glowc.ops.registry import all_kernels, all_ops, register
+from glowc.ops.registry import all_kernels, all_ops, forget_plugins, register
 
 Kind = TypeVar("Kind")
 MANUAL = "docs/PLUGINS.md shows a plugin"
-_loaded: dict[Path, str] = {}
+_loaded: dict[Path, tuple[str, ModuleType]] = {}
+"""Digest and module of each file that was run; a file that has changed since is run again."""
 
 
 def plugin_in(error: BaseException) -> Path | None:
@@ -35,21 +36,22 @@ def plugin_in(error: BaseException) -> Path | None:
 
 
 def load_plugins(paths: Iterable[Path]) -> None:
-    """Register the operators and kernels of each file; a file that was loaded before is left alone.
+    """Register the operators and kernels of these files, and of no others: those of an earlier call are forgotten.
 
     Raises InputError for a file that is missing, fails, defines nothing, clashes or lacks its C.
     """
-    for path in paths:
+    forget_plugins()
+    forget_templates()
+    for path in dict.fromkeys(paths):
         file = path.resolve()
         if not file.is_file():
             raise InputError(f"plugin {path} does not exist", hint=MANUAL)
         digest = hashlib.sha256(file.read_bytes()).hexdigest()
-        if _loaded.get(file) == digest:
-            continue
-        if file in _loaded:
-            raise InputError(f"plugin {path} was loaded before and has changed since", hint="start glowc again")
-        _register(path, file, _execute(path, file, digest))
-        _loaded[file] = digest
+        known, module = _loaded.get(file, ("", None))
+        if module is None or known != digest:
+            module = _execute(path, file, digest)
+        _register(path, file, module)
+        _loaded[file] = digest, module
 
 
 def _execute(path: Path, file: Path, digest: str) -> ModuleType:

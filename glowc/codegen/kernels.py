@@ -95,6 +95,11 @@ def add_templates(folder: Path) -> None:
         _plugin_templates.setdefault(path.name, path)
 
 
+def forget_templates() -> None:
+    """Leave glowc's own templates only."""
+    _plugin_templates.clear()
+
+
 def has_template(name: str) -> bool:
     """Say whether glowc has a template file of that name."""
     return name in _template_paths()

@@ -22,6 +22,13 @@ R = TypeVar("R")
 
 @cache
 def _load() -> tuple[dict[str, OpDef], dict[str, KernelDef]]:
+    """Return operators and kernels by name: glowc's own, and those that `register` adds."""
+    ops, kernels = _own()
+    return dict(ops), dict(kernels)
+
+
+@cache
+def _own() -> tuple[dict[str, OpDef], dict[str, KernelDef]]:
     ops: dict[str, OpDef] = {}
     kernels: dict[str, KernelDef] = {}
     for info in sorted(pkgutil.iter_modules(glowc.ops.__path__), key=lambda m: m.name):
@@ -81,6 +88,13 @@ def register(ops: Iterable[OpDef], kernels: Iterable[KernelDef], folder: Path, p
     for kernel in kernels:
         known_kernels[kernel.name] = kernel
         _folders[kernel.name] = folder
+
+
+def forget_plugins() -> None:
+    """Leave glowc's own operators and kernels only."""
+    if _folders or len(all_ops()) > len(_own()[0]):
+        _load.cache_clear()
+        _folders.clear()
 
 
 def kernel_folder(name: str) -> Path | None:

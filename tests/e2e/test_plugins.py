@@ -87,6 +87,21 @@ def test_bad_plugin_is_refused_naming_the_cause(text: str, tmp_path: Path) -> No
     assert "bad.py" in str(caught.value)
 
 
+def test_compiles_in_one_process_do_not_share_plugins() -> None:
+    from glowc.driver import CompileOptions, compile_model
+    from glowc.errors import ModelError
+    from glowc.ops.registry import all_kernels, all_ops
+    from glowc.target import load_board
+
+    own, host, model = (set(all_ops()), set(all_kernels())), load_board("host"), EXAMPLE / "model.onnx"
+    options = CompileOptions(plugins=(EXAMPLE / "my_ops.py",))
+    first = compile_model(model, host, options).bundle.files
+    with pytest.raises(ModelError, match="SoftThreshold"):
+        compile_model(model, host)
+    assert (set(all_ops()), set(all_kernels())) == own
+    assert compile_model(model, host, options).bundle.files == first
+
+
 def test_missing_plugin_is_refused(tmp_path: Path) -> None:
     done = glowc("compile", str(EXAMPLE / "model.onnx"), "--plugin", str(tmp_path / "none.py"), "-o", str(tmp_path))
     assert done.returncode == 1
