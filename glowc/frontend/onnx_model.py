@@ -53,11 +53,11 @@ class OnnxNode:
     def ints(self, key: str) -> tuple[int, ...] | None:
         """An attribute that is a list of integers, None when absent."""
         value = self.attrs.get(key)
-        return None if value is None else tuple(int(v) for v in np.atleast_1d(value))
+        return None if value is None else tuple(_whole(key, v) for v in np.atleast_1d(value))
 
     def int_(self, key: str, default: int) -> int:
         """An integer attribute."""
-        return int(self.attrs.get(key, default))
+        return _whole(key, self.attrs.get(key, default))
 
     def float_(self, key: str, default: float) -> float:
         """A float attribute."""
@@ -70,6 +70,12 @@ class OnnxNode:
     def new(self, op: str, inputs: Iterable[str], outputs: Iterable[str], **attrs: Any) -> OnnxNode:
         """Return another node of the default domain with the same origin."""
         return replace(self, op=op, inputs=tuple(inputs), outputs=tuple(outputs), attrs=attrs, domain="")
+
+
+def _whole(key: str, value: Any) -> int:
+    if isinstance(value, float) and not value.is_integer():
+        raise NodeError(f"attribute {key} = {value} is not an integer")
+    return int(value)
 
 
 @dataclass(frozen=True, slots=True)

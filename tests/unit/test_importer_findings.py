@@ -105,3 +105,10 @@ def test_batch_normalisation_of_doubles() -> None:
     s, b, m, v = (consts[name][:, None] for name in "sbmv")
     wanted = (x - m) / np.sqrt(v + 0.5) * s + b
     np.testing.assert_allclose(run_graph(graph, {"x": x})["y"], wanted, rtol=1e-13)
+
+
+def test_number_where_an_integer_belongs() -> None:
+    consts = {"s": np.float32(0.1), "z": np.int8(0)}
+    quantize = node("QuantizeLinear", "x s z", "y", name="q", block_size=float("inf"))
+    text = refusal(model([quantize], {"x": "f32[4]"}, {"y": "s8"}, consts, opset=23))
+    assert 'QuantizeLinear "q": attribute block_size = inf is not an integer' in text
