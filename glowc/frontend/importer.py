@@ -26,7 +26,7 @@ from glowc.frontend.problems import NodeError, Problems, UnsupportedOpError, pro
 from glowc.frontend.prune import finish
 from glowc.frontend.reader import Source, load
 from glowc.frontend.rewrites import REWRITES
-from glowc.frontend.schema import check_schema, check_types, check_version, defaults
+from glowc.frontend.schema import check_outputs, check_schema, check_types, check_version, defaults
 from glowc.frontend.symbols import resolve_inputs
 from glowc.graph.graph import AttrValue, Graph
 from glowc.graph.types import LARGEST_TENSOR_BYTES
@@ -153,6 +153,7 @@ class _Importer:
         b = self.builder
         node = widened_node(node) if self.half else node
         b.current, before = node, len(b.nodes)
+        check_outputs(node)
         if self._fold(node):
             return
         try:

@@ -25,7 +25,7 @@ _EXTENTS = frozenset({
 
 
 def check_schema(node: OnnxNode) -> None:
-    """Raise NodeError for inputs that are missing, outputs and attributes that ONNX's definition does not have."""
+    """Raise NodeError for inputs that are missing and attributes that ONNX's definition of the operator lacks."""
     schema = find_schema(node) if node.domain == "" else None
     if schema is None:
         return
@@ -38,12 +38,19 @@ def check_schema(node: OnnxNode) -> None:
     newest = onnx.defs.get_schema(node.op)
     unknown = [key for key in unknown if key not in newest.attributes and not _ever_known(node.op, key)]
     _check_extents(node)
-    most = max(schema.max_output, newest.max_output)
+    if unknown:
+        raise NodeError(f"unknown attribute {', '.join(unknown)}", "export the model with a standard exporter")
+
+
+def check_outputs(node: OnnxNode) -> None:
+    """Raise NodeError for outputs that no version of ONNX's definition of the operator has."""
+    schema = find_schema(node) if node.domain == "" else None
+    if schema is None:
+        return
+    most = max(schema.max_output, onnx.defs.get_schema(node.op).max_output)
     extra = [name for name in node.outputs[most:] if name]
     if extra:
         raise NodeError(f"output {', '.join(extra)} is one too many: {node.op} has at most {most}")
-    if unknown:
-        raise NodeError(f"unknown attribute {', '.join(unknown)}", "export the model with a standard exporter")
 
 
 def _check_extents(node: OnnxNode) -> None:

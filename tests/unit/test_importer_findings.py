@@ -96,6 +96,11 @@ def test_output_that_the_operator_does_not_have() -> None:
     assert 'ReduceSum "sum": output z is one too many: ReduceSum has at most 1' in refusal(proto)
 
 
+def test_second_output_of_what_is_known_at_once() -> None:
+    proto = model([node("Size", "x", "y z", name="size")], {"x": "f32[4]"}, {"y": "s64", "z": "s64"})
+    assert 'Size "size": output z is one too many: Size has at most 1' in refusal(proto)
+
+
 def test_batch_normalisation_of_doubles() -> None:
     params = {"s": [0.1, 3], "b": [1 / 3, -2], "m": [0.7, 5], "v": [2, 1e-3]}
     consts = {name: np.array(values, np.float64) for name, values in params.items()}
