@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from dataclasses import dataclass
 
 from glowc.graph.graph import AttrValue
@@ -10,7 +11,7 @@ _WHOLE = frozenset((int, bool))
 
 
 @dataclass(frozen=True, slots=True)
-class Attr:
+class Attr(ABC):
     """One attribute. A node that lacks it has the default; without a default it must be there, unless it is optional.
 
     An optional attribute is read only where the node has it. The default of a list may be as many of `each` as the
@@ -28,13 +29,13 @@ class Attr:
         return self.default is None and self.each is None and not self.optional
 
     @property
+    @abstractmethod
     def wanted(self) -> str:
         """What a value must be, as messages have it."""
-        raise NotImplementedError
 
+    @abstractmethod
     def accepts(self, value: AttrValue) -> bool:
         """Say whether a value is of this kind."""
-        raise NotImplementedError
 
     def default_of(self, count: int) -> AttrValue | None:
         """Return the default; a list of `each` has `count` of them."""
