@@ -95,12 +95,13 @@ def _check_operands(program: Program, instr: Instr) -> list[str]:
 
 def call_problems(instr: Instr) -> list[str]:
     """Return where a call differs from what its kernel declares."""
+    from glowc.instr.rows import variant_of
     from glowc.ops.registry import find_kernel
 
     kernel = find_kernel(instr.kernel)
     if kernel is None:
         return [f"no kernel {instr.kernel}"]
-    variant = next((v for v in kernel.variants if v.isa == instr.isa), None)
+    variant = variant_of(instr)
     if variant is None:
         return [f"kernel {instr.kernel} has no variant {instr.isa}"]
     problems = _check_roles(kernel, instr) + _check_params(kernel, instr)
