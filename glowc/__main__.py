@@ -1,6 +1,6 @@
 """`python -m glowc`: the command line."""
 
-from glowc.cli import main
+from glowc.app.cli import main
 
 if __name__ == "__main__":
     main()

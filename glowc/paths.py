@@ -1,14 +1,20 @@
-"""Where templates/, runtime_c/ and boards/ are: the checkout's top level, or inside the installed wheel."""
+"""Where templates/, runtime_c/ and boards/ are: the checkout's top level, or in the wheel; the user's cache.
+
+Files of the cache end with a hash of their content: what is damaged counts as absent.
+"""
 
 from __future__ import annotations
 
+import hashlib
 import os
 import stat
 import tempfile
+from contextlib import suppress
 from functools import cache
 from pathlib import Path
 
 _PKG = Path(__file__).resolve().parent
+_HASH_BYTES = hashlib.sha256().digest_size
 
 
 def data_dir(name: str) -> Path:
@@ -43,3 +49,37 @@ def _is_own(path: Path) -> bool:
 @cache
 def _process_folder() -> tempfile.TemporaryDirectory[str]:
     return tempfile.TemporaryDirectory(prefix="glowc-cache-")
+
+
+def find_cached(name: str) -> Path | None:
+    """Return the path of a whole file of the cache, None when there is none."""
+    path = cache_dir() / name
+    return path if _content(path) is not None else None
+
+
+def load_cached(name: str) -> bytes | None:
+    """Return what was stored under `name`, None when it is absent or damaged."""
+    return _content(cache_dir() / name)
+
+
+def store_cached(name: str, content: bytes) -> Path:
+    """Store bytes under `name` and return where; the file appears as a whole. Raises OSError."""
+    path = cache_dir() / name
+    handle, temporary = tempfile.mkstemp(dir=path.parent, prefix=f"{path.stem}.", suffix=".tmp")
+    try:
+        with os.fdopen(handle, "wb") as file:
+            file.write(content + hashlib.sha256(content).digest())
+        os.replace(temporary, path)
+    finally:
+        with suppress(OSError):
+            os.unlink(temporary)
+    return path
+
+
+def _content(path: Path) -> bytes | None:
+    try:
+        data = path.read_bytes()
+    except OSError:
+        return None
+    content, digest = data[:-_HASH_BYTES], data[-_HASH_BYTES:]
+    return content if hashlib.sha256(content).digest() == digest else None

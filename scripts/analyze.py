@@ -19,9 +19,9 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from pathlib import Path
 
-from glowc.driver import CompileOptions, compile_model, write_bundle
+from glowc.board import Board, find_tool, load_board, require_tool
+from glowc.compiler.pipeline import CompileOptions, compile_model, write_bundle
 from glowc.errors import BoardError, GlowcError
-from glowc.target import Board, find_tool, load_board, require_tool
 
 ROOT = Path(__file__).resolve().parents[1]
 MODELS = (ROOT / "examples/digits/digits.onnx", ROOT / "examples/firmware-make/models/sine.onnx")

@@ -25,10 +25,10 @@ import numpy as np
 from rich.console import Console
 from rich.table import Table
 
-from glowc.driver import CompileOptions, compile_model, write_bundle
+from glowc.board import Board, load_board
+from glowc.compiler.pipeline import CompileOptions, compile_model, write_bundle
 from glowc.errors import GlowcError
-from glowc.execute import bench, load_bundle
-from glowc.target import Board, load_board
+from glowc.machine.execute import bench, load_bundle
 
 ROOT = Path(__file__).resolve().parent.parent
 MODELS = ROOT.parent / "shared" / "models"

@@ -28,11 +28,11 @@ from onnx import TensorProto
 from rich.console import Console
 from rich.table import Table
 
-from glowc.driver import CompileOptions, compile_model, write_bundle
+from glowc.board import Board, load_board
+from glowc.compiler.pipeline import CompileOptions, compile_model, write_bundle
 from glowc.errors import GlowcError
-from glowc.execute import bench, execute, load_bundle, read_inputs
 from glowc.graph.interp import run_graph
-from glowc.target import Board, load_board
+from glowc.machine.execute import bench, execute, load_bundle, read_inputs
 
 ROOT = Path(__file__).resolve().parent.parent
 CPUS = ("cortex-m0", "cortex-m3", "cortex-m4", "cortex-m7", "cortex-m33", "cortex-m55")

@@ -16,12 +16,12 @@ from pathlib import Path
 from rich.console import Console
 from rich.table import Table
 
-from glowc.driver import CompileOptions, optimise
+from glowc.board import Cpu, load_board, load_cpu
+from glowc.compiler.pipeline import CompileOptions, optimise
 from glowc.errors import GlowcError, InputError
 from glowc.graph.graph import Graph
 from glowc.lower.lowering import lower_graph
-from glowc.planning import Planned, Request, make_plan, verify_plan
-from glowc.target import Cpu, load_board, load_cpu
+from glowc.place.planning import Planned, Request, make_plan, verify_plan
 
 MODELS = Path(__file__).resolve().parents[2] / "shared" / "models"
 NAMES = ("mlperf_ic_resnet8", "mlperf_kws_dscnn", "mlperf_vww_mobilenetv1", "mlperf_ad_autoencoder")

@@ -1,9 +1,9 @@
 """Print the constants of sample models on every CPU, with their bound: `make constants`.
 
-A line for each model: its bound (glowc/constants.py), the most bytes at `balanced` and at `size`, on which CPU, and how
-many of the CPUs are above the bound. `--mutate least` gives every channel of an int8 layer a weight of -128 beside a
-negative one first, `--mutate large` every second channel weights of 127. Ends with 1 when one is above. MODEL...: other
-.onnx files.
+A line for each model: its bound (glowc/select/constants_budget.py), the most bytes at `balanced` and at `size`, on
+which CPU, and how many of the CPUs are above the bound. `--mutate least` gives every channel of an
+int8 layer a weight of -128 beside a negative one first, `--mutate large` every second channel weights of 127. Ends with
+1 when one is above. MODEL...: other .onnx files.
 """
 
 from __future__ import annotations
@@ -18,11 +18,11 @@ import numpy as np
 from rich.console import Console
 from rich.table import Table
 
-from glowc.constants import bound_bytes
-from glowc.driver import CompileOptions, optimise
+from glowc.board import cpu_names, load_cpu
+from glowc.compiler.pipeline import CompileOptions, optimise
 from glowc.graph.graph import Graph
-from glowc.selection import select_variants
-from glowc.target import cpu_names, load_cpu
+from glowc.select.choose import select_variants
+from glowc.select.constants_budget import bound_bytes
 
 MODELS = Path(__file__).resolve().parents[2] / "shared" / "models"
 OPTS = ("balanced", "size")

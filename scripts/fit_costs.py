@@ -6,7 +6,8 @@
 
 Every variant of every layer of scripts/cost_layers.py is counted under QEMU (exact), once printed for each shape and
 once shared, by -O2 and by -Os; code is measured function by function. Per kernel, variant, path and way of printing a
-sum of few features is fitted by non-negative least squares of the relative error (glowc/costs.py tells the features).
+sum of few features is fitted by non-negative least squares of the relative error (glowc/select/cost.py tells the
+features).
 Prints the error for layers that were left out of the fit.
 """
 
@@ -29,17 +30,18 @@ import numpy as np
 import onnx
 from cost_layers import SAMPLES, Sample, groups, model_of
 
+from glowc.board import Board, find_tool, load_board
 from glowc.codegen.kernels import args_struct, render_kernel
 from glowc.codegen.view import family, literal_kernels
-from glowc.costs import FEATURES, cost_file, features, key_of
-from glowc.driver import Compiled, CompileOptions, compile_model, write_bundle
+from glowc.compiler.pipeline import Compiled, CompileOptions, compile_model, write_bundle
 from glowc.errors import GlowcError
-from glowc.execute import build_bundle, count_layers, load_bundle, random_inputs
-from glowc.instr.ir import Instr
-from glowc.instr.lifetimes import strip_markers
-from glowc.layers import Layer, Order
-from glowc.selection import count_lines
-from glowc.target import Board, find_tool, load_board, sections
+from glowc.machine.elf import sections
+from glowc.machine.execute import build_bundle, count_layers, load_bundle, random_inputs
+from glowc.program.ir import Instr
+from glowc.program.lifetimes import strip_markers
+from glowc.select.candidates import Layer, Order
+from glowc.select.choose import count_lines
+from glowc.select.cost import FEATURES, cost_file, features, key_of
 
 BOARDS = (
     "microbit", "mps2-an385", "mps2-an386", "mps3-an547", "linux-aarch64/cortex-a53", "linux-aarch64/cortex-a76",

@@ -9,14 +9,14 @@ import json
 import sys
 from pathlib import Path
 
+from glowc.app.show import boards_data, ops_data
+from glowc.board import load_board
 from glowc.frontend.importer import LARGEST_CONSTANT_ELEMENTS, MOST_EXPANDED_NODES, MOST_LEVELS
 from glowc.frontend.loops import MOST_NODES
 from glowc.frontend.schema import LARGEST_EXTENT
 from glowc.graph.types import LARGEST_TENSOR_BYTES
 from glowc.ops.registry import all_kernels, all_ops
 from glowc.ops.strided import LARGEST_TABLE_AXIS
-from glowc.show import boards_data, ops_data
-from glowc.target import load_board
 
 DOCS = Path(__file__).resolve().parent.parent / "docs"
 RESULTS = DOCS.parent / "tests" / "onnx_backend" / "results.json"

@@ -24,10 +24,10 @@ import numpy as np
 ROOT = Path(__file__).resolve().parent.parent
 sys.path.insert(0, str(ROOT))
 
-from glowc.driver import CompileOptions  # noqa: E402
+from glowc.board import load_board  # noqa: E402
+from glowc.compiler.pipeline import CompileOptions  # noqa: E402
 from glowc.errors import GlowcError  # noqa: E402
-from glowc.target import load_board  # noqa: E402
-from glowc.validate import validate_model  # noqa: E402
+from glowc.machine.validate import validate_model  # noqa: E402
 
 SMALLEST = 1e-2  # an output of probabilities that are all next to 0 has no digits to compare
 CACHE = ROOT / "build" / "real"

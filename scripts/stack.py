@@ -15,11 +15,11 @@ from pathlib import Path
 from rich.console import Console
 from rich.table import Table
 
-from glowc.build import stack_bounds
-from glowc.driver import CompileOptions, compile_model, write_bundle
+from glowc.board import Board, load_board
+from glowc.compiler.pipeline import CompileOptions, compile_model, write_bundle
 from glowc.errors import BoardError, GlowcError, ToolError
-from glowc.execute import bundle_entry, execute, load_bundle, random_inputs
-from glowc.target import Board, load_board
+from glowc.machine.execute import bundle_entry, execute, load_bundle, random_inputs
+from glowc.machine.stack import stack_bounds
 
 MODELS = Path(__file__).resolve().parents[2] / "shared" / "models"
 BOARDS = ("microbit", "mps2-an385", "mps2-an386", "mps3-an547")

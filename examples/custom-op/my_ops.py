@@ -9,8 +9,8 @@ import numpy as np
 from glowc.graph.attrs import Float
 from glowc.graph.graph import Node
 from glowc.graph.types import DType, TensorType
-from glowc.instr.ir import ParamValue
 from glowc.ops.base import REF_IN_PLACE, Arrays, Call, KernelDef, LowerCtx, MaybeTypes, OpDef, OpError, Types
+from glowc.program.ir import ParamValue
 
 
 def _float(in_types: MaybeTypes) -> TensorType:

@@ -32,8 +32,8 @@ from glowc.codegen.view import (
     tensor_views,
 )
 from glowc.errors import InputError
-from glowc.instr.ir import Program
 from glowc.paths import data_dir
+from glowc.program.ir import Program
 
 
 @dataclass(frozen=True, slots=True)

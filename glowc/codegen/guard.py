@@ -5,8 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from glowc.codegen.places import Places
-from glowc.instr.ir import Program
-from glowc.instr.lifetimes import root_lifetimes, strip_markers
+from glowc.program.ir import Program
+from glowc.program.lifetimes import root_lifetimes, strip_markers
 
 
 @dataclass(frozen=True, slots=True)

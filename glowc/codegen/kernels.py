@@ -17,13 +17,12 @@ import jinja2
 import numpy as np
 from jinja2.bccache import Bucket
 
-from glowc.cache import load_cached, store_cached
 from glowc.errors import InternalError
 from glowc.graph.types import DType
-from glowc.instr.ir import Access, Instr, ParamValue, Program
 from glowc.ops.base import KernelDef, KernelVariant
 from glowc.ops.registry import get_kernel, kernel_folder
-from glowc.paths import data_dir
+from glowc.paths import data_dir, load_cached, store_cached
+from glowc.program.ir import Access, Instr, ParamValue, Program
 
 Identity = tuple[object, ...]
 

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from glowc.codegen.names import c_string
 from glowc.codegen.places import Places, unused_pointers
 from glowc.codegen.view import LayerView
-from glowc.instr.ir import Program, Segment
+from glowc.program.ir import Program, Segment
 
 
 @dataclass(frozen=True, slots=True)

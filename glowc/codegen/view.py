@@ -12,9 +12,9 @@ from glowc.codegen.kernels import ArgsStruct, Identity, args_struct, identity, r
 from glowc.codegen.names import c_ident, c_lines, in_comment, unique_idents
 from glowc.codegen.places import Places
 from glowc.graph.types import NARROW, DType, TensorType
-from glowc.instr.ir import Access, BufferKind, Instr, Operand, Program
 from glowc.ops.registry import get_kernel
 from glowc.paths import data_dir
+from glowc.program.ir import Access, BufferKind, Instr, Operand, Program
 
 RUNTIME_FILES = ("glow_numeric.h", "glow_runtime.h", "glow_status.h")
 

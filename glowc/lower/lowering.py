@@ -9,14 +9,14 @@ from dataclasses import replace
 
 import numpy as np
 
+from glowc.board import Cpu
 from glowc.errors import InternalError, ModelError
 from glowc.graph.graph import Graph, Node
 from glowc.graph.types import DType, TensorType, type_of
-from glowc.instr.ir import Access, Buffer, BufferKind, Instr, Operand, ParamValue, Program
 from glowc.ops.base import KernelDef, KernelVariant, OpError, Ref, pack_constants, streams_rows
 from glowc.ops.registry import find_op, get_kernel
 from glowc.ops.strided import emit_copy, whole
-from glowc.target import Cpu
+from glowc.program.ir import Access, Buffer, BufferKind, Instr, Operand, ParamValue, Program
 
 Finish = Callable[[KernelVariant], Instr]
 Choose = Callable[[Instr, Sequence[KernelVariant], Finish], KernelVariant]

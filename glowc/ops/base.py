@@ -14,11 +14,11 @@ from typing import Protocol
 
 import numpy as np
 
+from glowc.board import Cpu
 from glowc.graph.attrs import Attr, Float, Str
 from glowc.graph.graph import AttrValue, Node
 from glowc.graph.types import DType, QuantParams, TensorType
-from glowc.instr.ir import Access, Instr, ParamValue
-from glowc.target import Cpu
+from glowc.program.ir import Access, Instr, ParamValue
 
 Types = tuple[TensorType, ...]
 MaybeTypes = tuple[TensorType | None, ...]

@@ -14,10 +14,10 @@ import numpy as np
 from glowc.graph.attrs import Float, Int
 from glowc.graph.graph import Node
 from glowc.graph.types import DType, TensorType
-from glowc.instr.ir import ParamValue
 from glowc.ops.base import LAYOUT, Call, LowerCtx, MaybeTypes, OpDef, OpError, Types
 from glowc.ops.binary_table import expression
 from glowc.ops.strided import access, present
+from glowc.program.ir import ParamValue
 
 
 def channel_axis(node: Node, x: TensorType) -> int:

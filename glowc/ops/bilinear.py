@@ -22,10 +22,10 @@ import numpy as np
 
 from glowc.graph.numerics import F32, round_clamp
 from glowc.graph.types import DType, QuantParams
-from glowc.instr.ir import ParamValue
 from glowc.ops.base import REF, Arrays, KernelDef
 from glowc.ops.packing_bilinear import BILINEAR, BILINEAR_CODES
 from glowc.ops.spatial import ROW_PARAMS, rows_of, store_rows
+from glowc.program.ir import ParamValue
 
 
 @dataclass(frozen=True, slots=True)

@@ -18,7 +18,6 @@ from glowc.graph.attrs import Attr, Int, Str
 from glowc.graph.graph import Node
 from glowc.graph.numerics import F32
 from glowc.graph.types import DType, TensorType
-from glowc.instr.ir import ParamValue
 from glowc.ops import packing_fpu, packing_mve_f32
 from glowc.ops.base import (
     CLAMP,
@@ -37,6 +36,7 @@ from glowc.ops.binary_codes import bounds, emit_codes, reference_codes
 from glowc.ops.binary_table import TABLE, expression
 from glowc.ops.requant_shift import SHIFT_ATTRS, shift_dtype
 from glowc.ops.strided import AXES, access, broadcast_shape, emit_copy, present, strided, whole
+from glowc.program.ir import ParamValue
 
 
 def infer(name: str) -> Callable[[Node, MaybeTypes], Types]:

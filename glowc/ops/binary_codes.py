@@ -30,7 +30,6 @@ import numpy as np
 from glowc.graph.graph import Node
 from glowc.graph.numerics import F32, act_range, fma, round_clamp
 from glowc.graph.types import QuantParams
-from glowc.instr.ir import ParamValue
 from glowc.ops import (
     packing_a32,
     packing_dsp,
@@ -46,6 +45,7 @@ from glowc.ops import (
 from glowc.ops.base import REF_IN_PLACE, Arrays, Call, KernelDef, KernelVariant, LowerCtx, OpError, Ref, clamp_of
 from glowc.ops.requant_shift import SHIFT_PARAMS, kernel_codes, shift_of, shift_operands, shift_params, shifted_codes
 from glowc.ops.strided import AXES, access, strided
+from glowc.program.ir import ParamValue
 
 _HALF = 128  # from codes of an uint8 tensor to the int8 ones that stand for them
 CLAMPING = ("Add", "Sub", "Mul", "Div")

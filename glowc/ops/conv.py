@@ -17,7 +17,6 @@ from glowc.graph.attrs import Int, IntList
 from glowc.graph.graph import Node
 from glowc.graph.numerics import act_range, dequantize, requant_scale, requantize
 from glowc.graph.types import DType, TensorType
-from glowc.instr.ir import ParamValue
 from glowc.ops import (
     packing_a32,
     packing_a64,
@@ -65,6 +64,7 @@ from glowc.ops.requant_shift import (
 )
 from glowc.ops.spatial import ROW_PARAMS, WINDOW, row_params, rows_of, store_rows, window_rows
 from glowc.ops.strided import present
+from glowc.program.ir import ParamValue
 
 
 def is_planar(node: Node) -> bool:

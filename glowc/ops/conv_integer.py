@@ -13,7 +13,6 @@ import numpy as np
 from glowc.graph.attrs import Int, IntList
 from glowc.graph.graph import Node
 from glowc.graph.types import DType, TensorType
-from glowc.instr.ir import ParamValue
 from glowc.ops import packing_dsp_dynamic
 from glowc.ops.base import LAYOUT, REF, Arrays, Call, KernelDef, LowerCtx, MaybeTypes, OpDef, OpError, Ref, Types
 from glowc.ops.conv import convolve
@@ -21,6 +20,7 @@ from glowc.ops.conv import infer as infer_conv
 from glowc.ops.matmul_integer import BYTES, LONGEST_SUM
 from glowc.ops.spatial import WINDOW
 from glowc.ops.strided import present
+from glowc.program.ir import ParamValue
 
 TO_NHWC, TO_NCHW = (0, 2, 3, 1), (0, 3, 1, 2)
 

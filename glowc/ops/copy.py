@@ -14,9 +14,9 @@ from collections.abc import Mapping
 import numpy as np
 
 from glowc.graph.types import TensorType
-from glowc.instr.ir import ParamValue
 from glowc.ops.base import Arrays, KernelDef, LowerCtx, Ref
 from glowc.ops.strided import axis_keys, strided
+from glowc.program.ir import ParamValue
 
 SIZES = (1, 2, 4, 8)
 

@@ -14,10 +14,10 @@ import numpy as np
 from glowc.graph.attrs import Int
 from glowc.graph.graph import Node
 from glowc.graph.types import DType
-from glowc.instr.ir import ParamValue
 from glowc.ops.base import REF_IN_PLACE, Arrays, Call, KernelDef, LowerCtx, MaybeTypes, OpDef, OpError, Types
 from glowc.ops.binary_table import TABLE, expression
 from glowc.ops.strided import axis_of, present
+from glowc.program.ir import ParamValue
 
 START = {"add": 0, "mul": 1}
 

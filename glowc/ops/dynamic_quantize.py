@@ -15,10 +15,10 @@ import numpy as np
 from glowc.graph.graph import Node
 from glowc.graph.numerics import F32
 from glowc.graph.types import DType, TensorType
-from glowc.instr.ir import ParamValue
 from glowc.ops import packing_dsp_dynamic, packing_mve_activations
 from glowc.ops.base import REF, Arrays, Call, KernelDef, LowerCtx, MaybeTypes, OpDef, OpError, Types
 from glowc.ops.strided import present
+from glowc.program.ir import ParamValue
 
 
 def infer(_: Node, in_types: MaybeTypes) -> Types:

@@ -16,10 +16,10 @@ import numpy as np
 from glowc.graph.attrs import Int
 from glowc.graph.graph import Node
 from glowc.graph.types import DType, TensorType
-from glowc.instr.ir import ParamValue
 from glowc.ops.base import Arrays, Call, KernelDef, LowerCtx, MaybeTypes, OpDef, OpError, Ref, Types
 from glowc.ops.gather import clamped
 from glowc.ops.strided import axis_keys, axis_of, axis_params, collapse, dense_strides, present
+from glowc.program.ir import ParamValue
 
 INDEX_KINDS = (DType.S32, DType.S64)
 

@@ -14,7 +14,6 @@ import numpy as np
 from glowc.graph.graph import Node
 from glowc.graph.numerics import act_range, dequantize, requant_scale, requantize
 from glowc.graph.types import DType, TensorType
-from glowc.instr.ir import ParamValue
 from glowc.ops import (
     packing_a32,
     packing_a64,
@@ -35,6 +34,7 @@ from glowc.ops.base import CLAMP, REF, Arrays, Call, KernelDef, LowerCtx, MaybeT
 from glowc.ops.conv import CODES, INTEGER, emit_integer, emit_shift
 from glowc.ops.integer import fold_weights, weight_codes
 from glowc.ops.requant_shift import SHIFT_ATTRS, SHIFT_PARAMS, kernel_codes, shift_dtype, shift_of, shifted_codes
+from glowc.program.ir import ParamValue
 
 
 def infer(node: Node, in_types: MaybeTypes) -> Types:

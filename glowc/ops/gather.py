@@ -15,9 +15,9 @@ import numpy as np
 from glowc.graph.attrs import Int, Str
 from glowc.graph.graph import Node
 from glowc.graph.types import DType, TensorType
-from glowc.instr.ir import ParamValue
 from glowc.ops.base import LAYOUT, Arrays, Call, KernelDef, LowerCtx, MaybeTypes, OpDef, OpError, Types
 from glowc.ops.strided import Walk, axis_of, dense_strides, emit_copy, emit_indexed, present
+from glowc.program.ir import ParamValue
 
 
 def infer(node: Node, in_types: MaybeTypes) -> Types:

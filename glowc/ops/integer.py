@@ -9,8 +9,8 @@ import numpy as np
 from glowc.graph.graph import Node
 from glowc.graph.numerics import act_range, requant_scale
 from glowc.graph.types import QuantParams, TensorType
-from glowc.instr.ir import ParamValue
 from glowc.ops.base import LowerCtx, OpError, Ref, clamp_of
+from glowc.program.ir import ParamValue
 
 
 @dataclass(frozen=True, slots=True)

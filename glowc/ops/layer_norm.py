@@ -25,10 +25,10 @@ from glowc.graph.attrs import Float, Int
 from glowc.graph.graph import Node
 from glowc.graph.numerics import F32, round_clamp
 from glowc.graph.types import DType, QuantParams, TensorType
-from glowc.instr.ir import ParamValue
 from glowc.ops import packing_dsp_activations, packing_m3_reals, packing_mve_activations, packing_neon
 from glowc.ops.base import REF_IN_PLACE, Arrays, Call, KernelDef, LowerCtx, MaybeTypes, OpDef, OpError, Ref, Types
 from glowc.ops.strided import axis_of, present
+from glowc.program.ir import ParamValue
 
 CODES = (DType.S8, DType.S16)
 LONGEST = 16_383

@@ -16,7 +16,6 @@ from glowc.graph.attrs import Float, Int, IntList
 from glowc.graph.graph import Node
 from glowc.graph.numerics import act_range, requant_scale, requantize
 from glowc.graph.types import DType, TensorType
-from glowc.instr.ir import ParamValue
 from glowc.ops import (
     packing_a32,
     packing_dsp_activations,
@@ -28,6 +27,7 @@ from glowc.ops import (
 )
 from glowc.ops.base import CLAMP, REF, Arrays, Call, KernelDef, LowerCtx, MaybeTypes, OpDef, OpError, Types, clamp_of
 from glowc.ops.strided import broadcast_shape, collapse, dense_strides, present
+from glowc.program.ir import ParamValue
 
 Ints = tuple[int, ...]
 F32 = np.float32

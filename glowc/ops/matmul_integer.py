@@ -15,7 +15,6 @@ import numpy as np
 from glowc.graph.graph import Node
 from glowc.graph.numerics import F32
 from glowc.graph.types import DType, TensorType
-from glowc.instr.ir import ParamValue
 from glowc.ops import packing_a32, packing_dsp_dynamic, packing_mve_activations, packing_neon
 from glowc.ops.base import (
     CLAMP,
@@ -33,6 +32,7 @@ from glowc.ops.base import (
 )
 from glowc.ops.matmul import infer_matmul
 from glowc.ops.strided import axis_keys, axis_params, broadcast_strides, collapse, present, strided
+from glowc.program.ir import ParamValue
 
 BYTES = (DType.S8, DType.U8)
 LONGEST_SUM = (2**31 - 1) // (255 * 255)

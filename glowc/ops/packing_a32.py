@@ -8,7 +8,6 @@ from itertools import product
 
 import numpy as np
 
-from glowc.instr.ir import Instr, ParamValue
 from glowc.ops.base import KernelVariant
 from glowc.ops.packing_a64 import conv_variant, fc_variant, tight_variant
 from glowc.ops.packing_neon import (
@@ -22,6 +21,7 @@ from glowc.ops.packing_neon import (
 from glowc.ops.packing_neon_add import accepts_fused, add_plan, fused_plan
 from glowc.ops.packing_neon_mul import accepts_long_rows
 from glowc.ops.packing_singles import with_singles
+from glowc.program.ir import Instr, ParamValue
 
 HEADER = "glow_a32.h"
 _NEEDS = {"a32", "neon"}

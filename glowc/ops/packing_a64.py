@@ -18,10 +18,10 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from glowc.graph.types import DType
-from glowc.instr.ir import Instr, ParamValue
 from glowc.ops.base import Arrays, KernelVariant
 from glowc.ops.packing_shift import in_blocks, shifted
 from glowc.ops.packing_singles import with_singles
+from glowc.program.ir import Instr, ParamValue
 
 CHUNK = 16
 HEADER = "glow_a64.h"

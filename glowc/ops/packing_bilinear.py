@@ -19,8 +19,8 @@ from collections.abc import Mapping
 from dataclasses import replace
 from functools import partial
 
-from glowc.instr.ir import Instr, ParamValue
 from glowc.ops.base import KernelVariant
+from glowc.program.ir import Instr, ParamValue
 
 _ONE = 1 << 21  # 2^F
 _LARGEST = 3.4  # ratio of scales: (255 * 3.4 + 130) * 2^F < 2^31

@@ -11,10 +11,10 @@ from dataclasses import dataclass
 import numpy as np
 
 from glowc.graph.types import DType
-from glowc.instr.ir import Instr, ParamValue
 from glowc.ops.base import Arrays, KernelVariant, Packed
 from glowc.ops.packing_dsp_forms import GROUP, dual_blocks, form_of, joined, padded_layer, run_table, runs
 from glowc.ops.packing_singles import with_singles
+from glowc.program.ir import Instr, ParamValue
 
 NEEDS = frozenset({"dsp", "fpu", "unaligned"})
 EMPTY = {"bias": np.zeros(1, np.int32), "scale": np.zeros(1, np.float32)}

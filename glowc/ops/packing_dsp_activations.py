@@ -6,9 +6,9 @@ from collections.abc import Mapping
 from dataclasses import replace
 
 from glowc.graph.types import DType
-from glowc.instr.ir import Instr, ParamValue
 from glowc.ops.base import KernelVariant
 from glowc.ops.packing_dsp import NEEDS
+from glowc.program.ir import Instr, ParamValue
 
 _COLUMN_BYTES = 4096  # of scratch for the columns of a product at a time, where one pair does not need more
 _SKIPPED_BYTES = 64  # before the first column: glow_dsp_quad_before()

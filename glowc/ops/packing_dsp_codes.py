@@ -6,9 +6,9 @@ from collections.abc import Mapping
 from dataclasses import replace
 
 from glowc.graph.types import DType
-from glowc.instr.ir import Instr, ParamValue
 from glowc.ops.base import KernelVariant
 from glowc.ops.packing_dsp import NEEDS, accepts_add_rows
+from glowc.program.ir import Instr, ParamValue
 
 _BYTES = (DType.S8, DType.U8)
 _NARROW = (*_BYTES, DType.S16, DType.U16)

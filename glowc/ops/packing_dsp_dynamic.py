@@ -11,11 +11,11 @@ from collections.abc import Mapping
 
 import numpy as np
 
-from glowc.instr.ir import Instr, ParamValue
 from glowc.ops.base import Arrays, KernelVariant, Packed
 from glowc.ops.packing_dsp import NEEDS
 from glowc.ops.packing_dsp_forms import dual_pairs, joined
 from glowc.ops.packing_dsp_quad import quad_steps, quad_stream
+from glowc.program.ir import Instr, ParamValue
 
 _OUTPUTS = 16  # whose sums are in scratch at a time
 _SUM_BYTES = 16 * _OUTPUTS

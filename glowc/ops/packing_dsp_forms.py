@@ -17,8 +17,8 @@ from itertools import groupby
 import numpy as np
 
 from glowc.graph.numerics import requantize
-from glowc.instr.ir import Instr
 from glowc.ops.base import Arrays
+from glowc.program.ir import Instr
 
 GROUP = 4  # inputs that one word of int8 holds; also output channels of a block
 _MAX_EVEN_SUM = 1 << 23

@@ -10,7 +10,6 @@ from dataclasses import replace
 
 import numpy as np
 
-from glowc.instr.ir import Instr, ParamValue
 from glowc.ops.base import Arrays, KernelVariant, Packed
 from glowc.ops.packing_dsp import (
     EMPTY,
@@ -25,6 +24,7 @@ from glowc.ops.packing_dsp import (
 )
 from glowc.ops.packing_dsp_forms import dual_blocks, form_of, joined, padded_layer, run_table, runs
 from glowc.ops.packing_dsp_shift import short_offset, sums
+from glowc.program.ir import Instr, ParamValue
 
 _WORDS = 24  # GLOW_DSP_QUAD_WORDS
 _PIXELS = 4

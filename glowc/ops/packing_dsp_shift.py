@@ -8,8 +8,8 @@ from __future__ import annotations
 
 import numpy as np
 
-from glowc.instr.ir import Instr
 from glowc.ops.base import Arrays
+from glowc.program.ir import Instr
 
 _LOW, _HIGH = -(1 << 21), (1 << 21) - 1  # glow_short_sum
 _WORD = 1 << 31

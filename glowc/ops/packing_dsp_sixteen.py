@@ -12,11 +12,11 @@ from collections.abc import Mapping
 import numpy as np
 
 from glowc.graph.types import DType
-from glowc.instr.ir import Instr, ParamValue
 from glowc.ops.base import Arrays, KernelVariant
 from glowc.ops.packing_dsp import NEEDS
 from glowc.ops.packing_dsp_quad import quad_stream
 from glowc.ops.packing_dsp_shift import short_offset, sums
+from glowc.program.ir import Instr, ParamValue
 
 _PIXELS = 4
 _CHANNELS = 16  # whose sums are in scratch at a time

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from glowc.graph.types import DType
-from glowc.instr.ir import Instr, ParamValue
 from glowc.ops.base import KernelVariant
 from glowc.ops.packing_dsp import NEEDS
+from glowc.program.ir import Instr, ParamValue
 
 _GROUP = 4  # channels of a word
 _MAX_ROWS = 16  # of a window (GLOW_DSP_SMALL_ROWS)

@@ -13,9 +13,9 @@ from dataclasses import replace
 
 import numpy as np
 
-from glowc.instr.ir import Instr, ParamValue
 from glowc.ops.base import Arrays, KernelVariant, Packed, pack_constants
 from glowc.ops.packing_dsp_shift import sums
+from glowc.program.ir import Instr, ParamValue
 
 _LEAST = 2.0**-40  # of a scale
 

@@ -12,7 +12,6 @@ from collections.abc import Mapping
 
 import numpy as np
 
-from glowc.instr.ir import Instr, ParamValue
 from glowc.ops.base import Arrays, KernelVariant
 from glowc.ops.packing_a64 import (
     EMPTY,
@@ -29,6 +28,7 @@ from glowc.ops.packing_a64 import (
     row_slots,
     stream,
 )
+from glowc.program.ir import Instr, ParamValue
 
 OUTPUTS = 8
 PIXELS = {"a32": 4, "neon": 8, "dot": 8}

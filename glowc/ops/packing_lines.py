@@ -13,8 +13,8 @@ from functools import partial
 
 import numpy as np
 
-from glowc.instr.ir import Instr, ParamValue
 from glowc.ops.base import Arrays, KernelVariant
+from glowc.program.ir import Instr, ParamValue
 
 _LONGEST = 32  # channels of a table that repeats them to fill vectors
 _LEAST = 16

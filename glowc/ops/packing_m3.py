@@ -15,9 +15,9 @@ import numpy as np
 
 from glowc.graph.numerics import requantize
 from glowc.graph.types import DType
-from glowc.instr.ir import Instr, ParamValue
 from glowc.ops.base import Arrays, KernelVariant
 from glowc.ops.packing_dsp import conv_plan
+from glowc.program.ir import Instr, ParamValue
 
 NEEDS = frozenset({"thumb2"})
 _HEADER = "glow_m3.h"

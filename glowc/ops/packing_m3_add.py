@@ -16,9 +16,9 @@ from functools import cache
 import numpy as np
 
 from glowc.graph.types import DType
-from glowc.instr.ir import Instr, ParamValue
 from glowc.ops.base import Arrays, KernelVariant
 from glowc.ops.strided import AXES
+from glowc.program.ir import Instr, ParamValue
 
 _MOST_STEPS = 6  # the factors' neighbours that are tried
 _MAX_SHIFT = 24

@@ -6,8 +6,8 @@ from dataclasses import replace
 
 import numpy as np
 
-from glowc.instr.ir import Instr
 from glowc.ops.base import Arrays, KernelVariant
+from glowc.program.ir import Instr
 
 
 def _pack(constants: Arrays, _: Instr) -> Arrays:

@@ -11,9 +11,9 @@ from collections.abc import Mapping
 from dataclasses import replace
 
 from glowc.graph.types import DType
-from glowc.instr.ir import Instr, ParamValue
 from glowc.ops.base import KernelVariant
 from glowc.ops.packing_m3 import NEEDS, near_tie
+from glowc.program.ir import Instr, ParamValue
 
 _BLOCK_BYTES = 512  # of columns in scratch
 _DIRECT_COLUMNS = 64

@@ -12,9 +12,9 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import replace
 
-from glowc.instr.ir import Instr, ParamValue
 from glowc.ops.base import KernelVariant
 from glowc.ops.packing_m3 import NEEDS, near_tie
+from glowc.program.ir import Instr, ParamValue
 
 _MOST_ROWS = 32
 _EXACT_SUM = 1 << 24

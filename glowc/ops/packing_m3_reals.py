@@ -11,9 +11,9 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import replace
 
-from glowc.instr.ir import Instr, ParamValue
 from glowc.ops.base import KernelVariant
 from glowc.ops.packing_m3 import NEEDS
+from glowc.program.ir import Instr, ParamValue
 
 _MOST_STEPS = 1 << 15
 _LONGEST = 1024

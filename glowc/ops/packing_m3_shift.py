@@ -14,9 +14,9 @@ from dataclasses import replace
 import numpy as np
 
 from glowc.graph.types import DType
-from glowc.instr.ir import Instr, ParamValue
 from glowc.ops import packing_m3
 from glowc.ops.base import Arrays, KernelVariant
+from glowc.program.ir import Instr, ParamValue
 
 _WIDE_BYTES = 2048
 _LEAST, _BELOW = 2.0**-32, 0.25  # of a scale: factors for both instruction sets

@@ -15,10 +15,10 @@ import numpy as np
 
 from glowc.graph.numerics import fma
 from glowc.graph.types import DType
-from glowc.instr.ir import Instr, ParamValue
 from glowc.ops.base import Arrays, KernelVariant
 from glowc.ops.packing_mve_fixed import fixed_form
 from glowc.ops.packing_singles import with_singles
+from glowc.program.ir import Instr, ParamValue
 
 _EMPTY = {"bias": np.zeros(1, np.int32), "scale": np.zeros(1, np.float32)}
 _GROUP = 4  # output channels

@@ -6,9 +6,9 @@ from collections.abc import Mapping
 from dataclasses import replace
 
 from glowc.graph.types import DType
-from glowc.instr.ir import Instr, ParamValue
 from glowc.ops.base import KernelVariant
 from glowc.ops.packing_mve import accepts_add
+from glowc.program.ir import Instr, ParamValue
 
 _LEAST = 2.0**-40
 _STEPS = 1 << 13  # bytes between elements of a column: eight of them fit a 16-bit offset

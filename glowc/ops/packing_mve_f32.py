@@ -6,9 +6,9 @@ from collections.abc import Mapping
 from dataclasses import replace
 
 from glowc.graph.types import DType
-from glowc.instr.ir import Instr, ParamValue
 from glowc.ops.base import KernelVariant
 from glowc.ops.packing_mve import accepts_add
+from glowc.program.ir import Instr, ParamValue
 
 _GROUP = 4
 _FAST = KernelVariant("mve", frozenset({"mve", "mve-fp"}), rank=25, header="glow_mve_f32.h")

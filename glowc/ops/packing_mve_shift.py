@@ -8,10 +8,10 @@ from dataclasses import replace
 import numpy as np
 
 from glowc.graph.types import DType
-from glowc.instr.ir import Instr, ParamValue
 from glowc.ops import packing_mve
 from glowc.ops.base import Arrays
 from glowc.ops.packing_float_shift import as_scaled, columns, rows
+from glowc.program.ir import Instr, ParamValue
 
 
 def _streamed(packed: Arrays) -> Arrays:

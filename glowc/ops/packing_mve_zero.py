@@ -12,11 +12,11 @@ from dataclasses import replace
 import numpy as np
 
 from glowc.graph.types import DType
-from glowc.instr.ir import Instr, ParamValue
 from glowc.ops.base import Arrays, KernelVariant
 from glowc.ops.packing_dsp import EMPTY, conv_plan
 from glowc.ops.packing_mve import stream
 from glowc.ops.packing_singles import with_singles
+from glowc.program.ir import Instr, ParamValue
 
 _NEEDS, _HEADER = frozenset({"mve", "mve-fp"}), "glow_mve_zero.h"
 _ROW_COST = 80  # multiply-accumulates that a row of a window costs to collect

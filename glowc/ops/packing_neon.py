@@ -8,10 +8,10 @@ from dataclasses import replace
 import numpy as np
 
 from glowc.graph.types import DType
-from glowc.instr.ir import Instr, ParamValue
 from glowc.ops.base import Arrays, KernelVariant
 from glowc.ops.packing_a64 import HEADER, folded, is_bounded, limits
 from glowc.ops.packing_shift import shifted
+from glowc.program.ir import Instr, ParamValue
 
 
 def _accepts_depthwise(instr: Instr) -> bool:

@@ -14,9 +14,9 @@ from itertools import product
 import numpy as np
 
 from glowc.graph.numerics import fma
-from glowc.instr.ir import Instr, ParamValue
 from glowc.ops.base import KernelVariant
 from glowc.ops.packing_neon_mul import accepts_long_rows, row_plan
+from glowc.program.ir import Instr, ParamValue
 
 _UNBOUNDED = 1 << 60
 

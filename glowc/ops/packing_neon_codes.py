@@ -6,8 +6,8 @@ from collections.abc import Mapping
 from dataclasses import replace
 
 from glowc.graph.types import DType
-from glowc.instr.ir import Instr, ParamValue
 from glowc.ops.base import KernelVariant
+from glowc.program.ir import Instr, ParamValue
 
 _BYTES = (DType.S8, DType.U8)
 _LEAST = 8  # elements of a vector of codes

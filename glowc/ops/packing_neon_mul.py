@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import replace
 
-from glowc.instr.ir import Instr, ParamValue
 from glowc.ops.base import KernelVariant
 from glowc.ops.packing_m3_add import accepts_rows, steps
+from glowc.program.ir import Instr, ParamValue
 
 _LEAST_ROW = 8
 

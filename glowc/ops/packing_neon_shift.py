@@ -12,11 +12,11 @@ from dataclasses import replace
 import numpy as np
 
 from glowc.graph.types import DType
-from glowc.instr.ir import Instr, ParamValue
 from glowc.ops import packing_a32, packing_a64, packing_neon, packing_neon_add
 from glowc.ops.base import Arrays
 from glowc.ops.packing_float_shift import as_scaled, columns, rows
 from glowc.ops.packing_neon_mul import accepts_long_rows, row_plan
+from glowc.program.ir import Instr, ParamValue
 
 
 def _with_bits(packed: Arrays) -> Arrays:

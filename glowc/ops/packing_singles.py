@@ -11,8 +11,8 @@ from dataclasses import replace
 
 import numpy as np
 
-from glowc.instr.ir import Instr, ParamValue
 from glowc.ops.base import Arrays, KernelVariant, Packed, pack_constants
+from glowc.program.ir import Instr, ParamValue
 
 _BLOCK = 4
 

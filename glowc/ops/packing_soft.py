@@ -12,8 +12,8 @@ from fractions import Fraction
 import numpy as np
 
 from glowc.graph.types import DType
-from glowc.instr.ir import Instr, ParamValue
 from glowc.ops.base import KernelVariant
+from glowc.program.ir import Instr, ParamValue
 
 NEEDS = frozenset({"softfloat"})
 _SCALES = (2.0**-60, 2.0**60)  # of which the reciprocals' exponents are far from the ends

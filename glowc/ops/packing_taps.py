@@ -11,9 +11,9 @@ from collections.abc import Mapping
 import numpy as np
 
 from glowc.graph.types import DType
-from glowc.instr.ir import Instr, ParamValue
 from glowc.ops.base import Arrays, KernelVariant
 from glowc.ops.packing_a64 import EMPTY, blocks, stream
+from glowc.program.ir import Instr, ParamValue
 
 OUTPUTS = 8
 PIXELS = 4

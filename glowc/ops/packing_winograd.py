@@ -10,9 +10,9 @@ from collections.abc import Mapping
 
 import numpy as np
 
-from glowc.instr.ir import Instr, ParamValue
 from glowc.ops.base import Arrays, KernelVariant
 from glowc.ops.packing_dsp import EMPTY, NEEDS, accepts_any_zero, ending, halfwords
+from glowc.program.ir import Instr, ParamValue
 
 _DOUBLED = np.asarray([[2, 0, 0], [1, 1, 1], [1, -1, 1], [0, 0, 2]], np.float32)  # 2G
 _COLUMNS = (1, 2, 0, 3)  # order of the products' columns

@@ -27,7 +27,6 @@ from glowc.graph.attrs import Attr, Int, IntList
 from glowc.graph.graph import Node
 from glowc.graph.numerics import F32, act_range, round_clamp
 from glowc.graph.types import DType, QuantParams, TensorType
-from glowc.instr.ir import ParamValue
 from glowc.ops import (
     packing_a32,
     packing_dsp,
@@ -58,6 +57,7 @@ from glowc.ops.quantize import emit_requantize, requantized
 from glowc.ops.spatial import ROW_PARAMS, WINDOW, row_params, rows_of, store_rows, window_rows
 from glowc.ops.strided import present
 from glowc.ops.window import argument, emit_window, emit_window_arg, pooled, window_params
+from glowc.program.ir import ParamValue
 
 Ints = tuple[int, ...]
 

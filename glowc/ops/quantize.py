@@ -16,7 +16,6 @@ from glowc.graph.attrs import Int, Str
 from glowc.graph.graph import Node
 from glowc.graph.numerics import dequantize, lut_s8, quantize
 from glowc.graph.types import DTYPES, DType, QuantParams, TensorType
-from glowc.instr.ir import ParamValue
 from glowc.ops import (
     packing_dsp_codes,
     packing_m3_lut,
@@ -28,6 +27,7 @@ from glowc.ops import (
 )
 from glowc.ops.base import REF_IN_PLACE, Arrays, Call, KernelDef, LowerCtx, MaybeTypes, OpDef, OpError, Ref, Types
 from glowc.ops.strided import present
+from glowc.program.ir import ParamValue
 
 CODES = (DType.S8, DType.U8, DType.S16, DType.U16, DType.S32)
 FLIPPED = {DType.U8: DType.S8, DType.S8: DType.U8, DType.U16: DType.S16, DType.S16: DType.U16}

@@ -21,13 +21,13 @@ from glowc.graph.attrs import Int
 from glowc.graph.graph import Node
 from glowc.graph.numerics import F32
 from glowc.graph.types import DType, TensorType
-from glowc.instr.ir import Instr, ParamValue
 from glowc.ops.base import Arrays, Call, KernelDef, KernelVariant, LowerCtx, MaybeTypes, OpDef, OpError, Types
 from glowc.ops.recurrent import COMMON, constant, emit_layer, evaluate, folded_bias, time_first
 from glowc.ops.recurrent import infer as infer_layer
 from glowc.ops.recurrent_cell import Cell, Step, lstm_gates, steps_of
 from glowc.ops.recurrent_kernels import FLAGS, PARAMS, cell_from, input_view, interpret_layer, operands
 from glowc.ops.recurrent_spec import DYNAMIC, LENS, B, P, R, Shape, W, X, cell_of, shape_of
+from glowc.program.ir import Instr, ParamValue
 
 W_SCALE, W_ZERO, R_SCALE, R_ZERO = range(8, 12)
 LONGEST = (2**31 - 1) // (255 * 255)  # products that an int32 holds

@@ -14,11 +14,11 @@ from dataclasses import replace
 import numpy as np
 
 from glowc.graph.types import DType
-from glowc.instr.ir import Instr, ParamValue
 from glowc.ops import packing_fpu
 from glowc.ops.base import Arrays, KernelDef, KernelVariant
 from glowc.ops.recurrent_cell import Cell, Step, Weights, float_steps, fold_bias, parse_chosen, run
 from glowc.ops.recurrent_spec import GATES, Shape
+from glowc.program.ir import Instr, ParamValue
 
 # Printed C expressions, by what the cell's formula calls them.
 EXPRESSIONS: Mapping[str, tuple[str, ...]] = {"lstm": ("f", "g", "out"), "gru": ("f", "g"), "rnn": ("f",)}

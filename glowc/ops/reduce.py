@@ -20,7 +20,6 @@ from glowc.graph.attrs import Int, IntList
 from glowc.graph.graph import Node
 from glowc.graph.numerics import F32, act_range, requantize
 from glowc.graph.types import QuantParams, TensorType
-from glowc.instr.ir import ParamValue
 from glowc.ops import packing_dsp_codes, packing_m3_pool, packing_mve, packing_neon_codes
 from glowc.ops.base import (
     CLAMP,
@@ -38,6 +37,7 @@ from glowc.ops.base import (
 )
 from glowc.ops.quantize import requantized
 from glowc.ops.strided import Walk, axis_of, dense_strides, emit_copy, present
+from glowc.program.ir import ParamValue
 
 Step = Callable[[np.ndarray, np.ndarray], np.ndarray]
 

@@ -11,7 +11,6 @@ import numpy as np
 
 from glowc.graph.graph import Node
 from glowc.graph.types import DType, TensorType
-from glowc.instr.ir import ParamValue
 from glowc.ops.base import Arrays, Call, KernelDef, LowerCtx, MaybeTypes, OpDef, OpError, Ref, Types
 from glowc.ops.quantize import emit_requantize, requantized
 from glowc.ops.strided import (
@@ -24,6 +23,7 @@ from glowc.ops.strided import (
     present,
     strided,
 )
+from glowc.program.ir import ParamValue
 
 
 def infer(_: Node, in_types: MaybeTypes) -> Types:

@@ -26,10 +26,10 @@ from glowc.graph.exp_factors import exp_entries, exp_factors
 from glowc.graph.graph import Node
 from glowc.graph.numerics import F32, round_clamp, softmax_exp_table, softmax_steps
 from glowc.graph.types import DType
-from glowc.instr.ir import ParamValue
 from glowc.ops import packing_dsp_activations, packing_m3_reals, packing_mve_activations, packing_neon
 from glowc.ops.base import REF_IN_PLACE, Arrays, Call, KernelDef, LowerCtx, MaybeTypes, OpDef, OpError, Types
 from glowc.ops.strided import axis_of, present
+from glowc.program.ir import ParamValue
 
 _MANY_ELEMENTS = 1024  # from here on the whole table is worth its bytes
 

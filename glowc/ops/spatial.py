@@ -14,7 +14,7 @@ import numpy as np
 
 from glowc.graph.attrs import Attr, IntList, Str
 from glowc.graph.types import TensorType
-from glowc.instr.ir import ParamValue
+from glowc.program.ir import ParamValue
 
 WINDOW: Mapping[str, Attr] = {
     "auto_pad": Str("NOTSET", words=("NOTSET", "VALID", "SAME_UPPER", "SAME_LOWER")), "strides": IntList(each=1),

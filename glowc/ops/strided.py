@@ -14,8 +14,8 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from glowc.graph.types import TensorType
-from glowc.instr.ir import ParamValue
 from glowc.ops.base import LowerCtx, OpError, Ref
+from glowc.program.ir import ParamValue
 
 MAX_RANK = 6
 MOST_COPIES = 16  # that one axis becomes where a copy has more axes than MAX_RANK

@@ -23,11 +23,11 @@ from glowc.graph.attrs import Attr, Float, Str
 from glowc.graph.graph import Node
 from glowc.graph.numerics import F32, dequantize, exact_f32, quantize
 from glowc.graph.types import DType, QuantParams, TensorType
-from glowc.instr.ir import ParamValue
 from glowc.ops.base import REF_IN_PLACE, Arrays, Call, KernelDef, LowerCtx, MaybeTypes, OpDef, OpError, Types
 from glowc.ops.quantize import emit_lut
 from glowc.ops.strided import present
 from glowc.ops.unary_table import FUNCTIONS, Unary
+from glowc.program.ir import ParamValue
 
 _SINGLE = frozenset({"hard_sigmoid", "hard_swish", "softsign"})
 INTEGERS = frozenset({"relu", "clip", "abs", "neg", "sign", "not", "bit_not"})

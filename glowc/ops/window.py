@@ -16,8 +16,8 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from glowc.graph.types import DType
-from glowc.instr.ir import ParamValue
 from glowc.ops.base import Arrays, KernelDef, LowerCtx, OpError, Ref
+from glowc.program.ir import ParamValue
 
 if TYPE_CHECKING:
     from glowc.ops.pool import Window

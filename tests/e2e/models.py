@@ -14,9 +14,9 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from glowc.driver import Compiled, CompileOptions, compile_model, write_bundle
-from glowc.execute import BundleInfo, execute, load_bundle
-from glowc.target import load_board
+from glowc.board import load_board
+from glowc.compiler.pipeline import Compiled, CompileOptions, compile_model, write_bundle
+from glowc.machine.execute import BundleInfo, execute, load_bundle
 from tests.conftest import ROOT, SHARED_MODELS, require_tool
 
 DIGITS = "digits"

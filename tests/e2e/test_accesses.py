@@ -1,6 +1,6 @@
 """The estimate of accesses against what QEMU counts: bytes read and written in each region during one inference.
 
-When a kernel variant reads its inputs in another way than `glowc/instr_passes/accesses.py` says, this test fails: the
+When a kernel variant reads its inputs in another way than `glowc/place/rewrite/accesses.py` says, this test fails: the
 tables `_AT_ONCE`, `_SCRATCH_BYTES` and `_IN_PLACE` there have to follow.
 """
 
@@ -13,10 +13,11 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from glowc.driver import Compiled, CompileOptions, compile_model, write_bundle
-from glowc.execute import build_bundle, load_bundle, random_inputs
-from glowc.run.elf import run_argv
-from glowc.target import load_board, require_tool, symbols
+from glowc.board import load_board, require_tool
+from glowc.compiler.pipeline import Compiled, CompileOptions, compile_model, write_bundle
+from glowc.machine.elf import symbols
+from glowc.machine.execute import build_bundle, load_bundle, random_inputs
+from glowc.machine.qemu import run_argv
 from tests.e2e.models import board_tools, model_path
 
 FLAGS = ["-shared", "-fPIC", "-O2", "-Wall", "-Wextra", "-Wconversion", "-Wshadow", "-Werror"]

@@ -16,8 +16,8 @@ import onnx
 import pytest
 from onnx import TensorProto, helper, numpy_helper
 
-from glowc.driver import CompileOptions, compile_model, write_bundle
-from glowc.target import load_board
+from glowc.board import load_board
+from glowc.compiler.pipeline import CompileOptions, compile_model, write_bundle
 from tests.conftest import ROOT, require_tool
 
 FLIPS = int(os.environ.get("GLOWC_FLIPS", "200"))

@@ -9,10 +9,11 @@ from pathlib import Path
 
 import pytest
 
-from glowc.build import Elf, build_elf
+from glowc.board import Board, board_names, cpu_names, load_board, load_cpu
 from glowc.errors import BoardError, ToolError
-from glowc.run import RunResult, run_elf
-from glowc.target import Board, board_names, cpu_names, load_board, load_cpu, sections, symbols
+from glowc.machine.elf import sections, symbols
+from glowc.machine.link import Elf, build_elf
+from glowc.machine.qemu import RunResult, run_elf
 from tests.conftest import require_tool
 
 pytestmark = pytest.mark.qemu

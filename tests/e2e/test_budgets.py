@@ -19,9 +19,9 @@ from pathlib import Path
 
 import pytest
 
-from glowc.driver import write_bundle
-from glowc.execute import bench, load_bundle
-from glowc.target import Board, load_board
+from glowc.board import Board, load_board
+from glowc.compiler.pipeline import write_bundle
+from glowc.machine.execute import bench, load_bundle
 from tests.conftest import ROOT, require_tool
 from tests.e2e.models import DIGITS, MLPERF, TINYMAIX, board_tools, compiled, model_path, sample
 

@@ -17,13 +17,14 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from glowc.build import build_elf
+from glowc.board import load_board
 from glowc.codegen.bundle import render_main
 from glowc.codegen.names import c_lines
-from glowc.driver import Compiled, CompileOptions, compile_model, write_bundle
-from glowc.execute import load_bundle, random_inputs
+from glowc.compiler.pipeline import Compiled, CompileOptions, compile_model, write_bundle
 from glowc.graph.interp import run_graph
-from glowc.target import load_board, sections, symbols
+from glowc.machine.elf import sections, symbols
+from glowc.machine.execute import load_bundle, random_inputs
+from glowc.machine.link import build_elf
 from tests.conftest import ROOT, require_tool
 from tests.e2e.models import DIGITS, compiled, exported_outputs, model_path, sample
 from tests.golden.nets import NETS

@@ -7,10 +7,10 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from glowc.driver import CompileOptions, compile_model
-from glowc.execute import load_bundle
+from glowc.board import load_board
+from glowc.compiler.pipeline import CompileOptions, compile_model
 from glowc.graph.interp import run_graph
-from glowc.target import load_board
+from glowc.machine.execute import load_bundle
 from tests.e2e.models import DIGITS, assert_same_bytes, exported_outputs, model_path, sample
 from tests.e2e.test_bundle import literal, objects, run_native, written
 from tests.unit.onnx_builders import f32, model, node

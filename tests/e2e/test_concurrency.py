@@ -10,11 +10,11 @@ import numpy as np
 import onnx
 import pytest
 
-from glowc.build import build_elf
+from glowc.board import load_board
 from glowc.codegen.names import c_lines
-from glowc.driver import compile_model, write_bundle
-from glowc.run import run_elf
-from glowc.target import load_board
+from glowc.compiler.pipeline import compile_model, write_bundle
+from glowc.machine.link import build_elf
+from glowc.machine.qemu import run_elf
 from tests.conftest import ROOT, require_tool
 from tests.e2e.models import board_tools
 from tests.golden.nets import float_mlp

@@ -8,9 +8,9 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from glowc.driver import compile_model, write_bundle
-from glowc.execute import execute, load_bundle, random_inputs
-from glowc.target import load_board
+from glowc.board import load_board
+from glowc.compiler.pipeline import compile_model, write_bundle
+from glowc.machine.execute import execute, load_bundle, random_inputs
 from tests.conftest import ROOT, require_tool
 
 DIGITS = ROOT / "examples/digits/digits.onnx"

@@ -11,10 +11,10 @@ import onnx
 import pytest
 from onnx import helper
 
-from glowc.driver import CompileOptions, compile_model, write_bundle
+from glowc.board import load_board
+from glowc.compiler.pipeline import CompileOptions, compile_model, write_bundle
 from glowc.errors import InputError
-from glowc.execute import bench, execute, load_bundle, random_inputs
-from glowc.target import load_board
+from glowc.machine.execute import bench, execute, load_bundle, random_inputs
 from tests.conftest import ROOT, require_tool
 from tests.e2e.models import board_tools
 from tests.unit.onnx_builders import model

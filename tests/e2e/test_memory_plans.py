@@ -15,15 +15,15 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from glowc.driver import Compiled, CompileOptions, compile_model, optimise, write_bundle
+from glowc.board import load_board
+from glowc.compiler.pipeline import Compiled, CompileOptions, compile_model, optimise, write_bundle
 from glowc.errors import BoardError, InputError
-from glowc.execute import bench, load_bundle
-from glowc.instr.interp import run_program
-from glowc.instr.lifetimes import strip_markers
 from glowc.lower.lowering import lower_graph
+from glowc.machine.execute import bench, load_bundle
 from glowc.memory import check
-from glowc.planning import Request, make_plan, pareto, verify_plan
-from glowc.target import load_board
+from glowc.place.planning import Request, make_plan, pareto, verify_plan
+from glowc.program.interp import run_program
+from glowc.program.lifetimes import strip_markers
 from tests.conftest import require_tool
 from tests.e2e.models import DIGITS, MLPERF, TINYMAIX, assert_same_bytes, board_tools, model_path, outputs_on, sample
 

@@ -13,7 +13,7 @@ from types import ModuleType
 
 import pytest
 
-from glowc.driver import CompileOptions, optimise
+from glowc.compiler.pipeline import CompileOptions, optimise
 from glowc.graph.graph import Graph
 from tests.conftest import ROOT
 from tests.e2e.models import MLPERF, compiled, model_path
@@ -94,7 +94,7 @@ HARD = (
 @cache
 def script() -> ModuleType:
     """scripts/constants.py as a module."""
-    spec = importlib.util.spec_from_file_location("constants_script", ROOT / "scripts" / "constants.py")
+    spec = importlib.util.spec_from_file_location("constants_script", ROOT / "scripts" / "select/constants_budget.py")
     assert spec is not None
     assert spec.loader is not None
     module = importlib.util.module_from_spec(spec)

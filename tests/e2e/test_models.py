@@ -16,9 +16,9 @@ import numpy as np
 import pytest
 
 from glowc.graph.interp import run_graph
-from glowc.instr.interp import run_program
 from glowc.lower.lowering import lower_graph
-from glowc.planning import plan_memory, schedule
+from glowc.place.planning import plan_memory, schedule
+from glowc.program.interp import run_program
 from tests.e2e.models import DIGITS, MLPERF, TINYMAIX, assert_same_bytes, compiled, model_path, outputs_on, sample
 
 MACHINES = ("host", "mps2-an385", "mps2-an386", "mps3-an547", "linux-aarch64", "linux-armhf")

@@ -14,11 +14,11 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from glowc.board import load_board
 from glowc.codegen.kernels import render_kernel, variant_of
 from glowc.graph.types import DType
 from glowc.ops.registry import get_kernel
 from glowc.paths import data_dir
-from glowc.target import load_board
 from tests.conftest import require_tool
 from tests.e2e.disassembly import OBJDUMP, bodies, insn_of
 from tests.kernels.case import Case

@@ -76,8 +76,8 @@ BAD = {
 
 @pytest.mark.parametrize("text", BAD)
 def test_bad_plugin_is_refused_naming_the_cause(text: str, tmp_path: Path) -> None:
+    from glowc.compiler.plugins import load_plugins
     from glowc.errors import InputError
-    from glowc.plugins import load_plugins
 
     plugin = tmp_path / "bad.py"
     plugin.write_text(text)
@@ -88,10 +88,10 @@ def test_bad_plugin_is_refused_naming_the_cause(text: str, tmp_path: Path) -> No
 
 
 def test_compiles_in_one_process_do_not_share_plugins() -> None:
-    from glowc.driver import CompileOptions, compile_model
+    from glowc.board import load_board
+    from glowc.compiler.pipeline import CompileOptions, compile_model
     from glowc.errors import ModelError
     from glowc.ops.registry import all_kernels, all_ops
-    from glowc.target import load_board
 
     own, host, model = (set(all_ops()), set(all_kernels())), load_board("host"), EXAMPLE / "model.onnx"
     options = CompileOptions(plugins=(EXAMPLE / "my_ops.py",))

@@ -12,10 +12,11 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from glowc.driver import Compiled, CompileOptions, compile_model, write_bundle
+from glowc.board import load_board
+from glowc.compiler.pipeline import Compiled, CompileOptions, compile_model, write_bundle
 from glowc.errors import BoardError, InputError
-from glowc.execute import bench, build_bundle, load_bundle
-from glowc.target import load_board, symbols
+from glowc.machine.elf import symbols
+from glowc.machine.execute import bench, build_bundle, load_bundle
 from tests.conftest import require_tool
 from tests.e2e.models import DIGITS, assert_same_bytes, board_tools, model_path, outputs_on, sample
 from tests.ops.recurrent_models import layer, model_of

@@ -6,11 +6,11 @@ from pathlib import Path
 
 import pytest
 
-from glowc.build.listing import read_functions
-from glowc.build.stack import Bounds
-from glowc.driver import compile_model, write_bundle
-from glowc.execute import bundle_entry, execute, load_bundle, random_inputs, stack_report
-from glowc.target import load_board
+from glowc.board import load_board
+from glowc.compiler.pipeline import compile_model, write_bundle
+from glowc.machine.execute import bundle_entry, execute, load_bundle, random_inputs, stack_report
+from glowc.machine.listing import read_functions
+from glowc.machine.stack import Bounds
 from tests.conftest import ROOT
 from tests.e2e.models import board_tools
 

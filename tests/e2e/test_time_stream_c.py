@@ -10,9 +10,9 @@ import numpy as np
 import onnx
 import pytest
 
-from glowc.driver import Compiled, CompileOptions, compile_model, write_bundle
-from glowc.execute import execute, load_bundle
-from glowc.target import load_board
+from glowc.board import load_board
+from glowc.compiler.pipeline import Compiled, CompileOptions, compile_model, write_bundle
+from glowc.machine.execute import execute, load_bundle
 from tests.conftest import require_tool
 from tests.unit.time_nets import TimeNet, hops_of, signal, windows_of
 

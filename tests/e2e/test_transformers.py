@@ -9,10 +9,10 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from glowc.driver import Compiled, CompileOptions, compile_model
+from glowc.board import load_board
+from glowc.compiler.pipeline import Compiled, CompileOptions, compile_model
 from glowc.errors import ModelError
-from glowc.instr.ir import BufferKind
-from glowc.target import load_board
+from glowc.program.ir import BufferKind
 from tests.e2e.models import assert_same_bytes, compiled, model_path, outputs_on, sample
 from tests.e2e.transformer_nets import Block, answers, quantized, samples, save
 

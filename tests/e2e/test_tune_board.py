@@ -6,11 +6,11 @@ from pathlib import Path
 
 import pytest
 
-from glowc.driver import CompileOptions, compile_model, write_bundle
-from glowc.execute import bench, load_bundle
+from glowc.board import load_board
+from glowc.compiler.pipeline import CompileOptions, compile_model, write_bundle
+from glowc.machine.execute import bench, load_bundle
+from glowc.machine.tune import tune_model
 from glowc.ops.registry import get_kernel
-from glowc.target import load_board
-from glowc.tune import tune_model
 from tests.conftest import require_tool
 from tests.e2e.models import DIGITS, MLPERF, board_tools, model_path
 

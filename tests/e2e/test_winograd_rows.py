@@ -7,11 +7,11 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from glowc.driver import CompileOptions, compile_model, write_bundle
-from glowc.execute import execute, load_bundle
+from glowc.board import load_board
+from glowc.compiler.pipeline import CompileOptions, compile_model, write_bundle
 from glowc.graph.interp import run_graph
-from glowc.instr.lifetimes import strip_markers
-from glowc.target import load_board
+from glowc.machine.execute import execute, load_bundle
+from glowc.program.lifetimes import strip_markers
 from tests.conftest import require_tool
 from tests.unit.conv_chain import conv_chain
 

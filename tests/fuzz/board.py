@@ -7,11 +7,11 @@ from pathlib import Path
 import numpy as np
 import onnx
 
-from glowc.driver import CompileOptions, compile_model, write_bundle
+from glowc.board import load_board
+from glowc.compiler.pipeline import CompileOptions, compile_model, write_bundle
 from glowc.errors import GlowcError
-from glowc.execute import execute, load_bundle
 from glowc.graph.types import DType
-from glowc.target import load_board
+from glowc.machine.execute import execute, load_bundle
 from tests.fuzz.check import C_DIFFERS, Finding
 
 

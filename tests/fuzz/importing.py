@@ -19,9 +19,9 @@ from pathlib import Path
 
 import onnx
 
-from glowc.driver import CompileOptions, compile_model, write_bundle
+from glowc.board import load_board
+from glowc.compiler.pipeline import CompileOptions, compile_model, write_bundle
 from glowc.errors import GlowcError, InternalError
-from glowc.target import load_board
 from tests.conftest import SHARED_MODELS
 from tests.fuzz.build import model_of
 from tests.fuzz.mutate import mutated

@@ -14,11 +14,11 @@ from pathlib import Path
 import pytest
 
 from glowc import __version__, memory
-from glowc.driver import Compiled, CompileOptions, compile_model
+from glowc.board import load_board
+from glowc.compiler.pipeline import Compiled, CompileOptions, compile_model
 from glowc.graph.text import dump
-from glowc.instr.text import dump_program
-from glowc.planning import memory_blocks
-from glowc.target import load_board
+from glowc.place.planning import memory_blocks
+from glowc.program.text import dump_program
 from tests.golden.nets import NETS
 
 FILES = Path(__file__).parent / "files"
@@ -103,7 +103,7 @@ def test_every_golden_file_is_read_by_a_test() -> None:
 def test_text_forms_of_the_golden_files_are_read_back(net: str, models: Path) -> None:
     """The dumps are a language: what they print parses to a program and a graph that print the same."""
     from glowc.graph.text import parse
-    from glowc.instr.text import parse_program
+    from glowc.program.text import parse_program
 
     result = compiled(net, models)
     for graph in (result.imported, result.graph):

@@ -14,9 +14,9 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
+from glowc.board import Cpu
 from glowc.codegen.kernels import identity
 from glowc.paths import data_dir
-from glowc.target import Cpu
 from tests.kernels.case import Case
 from tests.kernels.machines import Machine
 from tests.kernels.program import Function, Job, make_jobs, printed_function, runtime_headers

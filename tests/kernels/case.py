@@ -18,9 +18,9 @@ from dataclasses import dataclass
 import numpy as np
 
 from glowc.graph.types import DType, TensorType, type_of
-from glowc.instr.ir import Access, Instr, Operand, ParamValue
 from glowc.ops.base import KernelDef
 from glowc.ops.registry import get_kernel
+from glowc.program.ir import Access, Instr, Operand, ParamValue
 
 FILL = 0xA5  # bytes of outputs before the kernel runs
 

@@ -8,10 +8,10 @@ from pathlib import Path
 
 import numpy as np
 
-from glowc.build import build_elf
 from glowc.graph.types import DType
+from glowc.machine.link import build_elf
+from glowc.machine.qemu import run_elf
 from glowc.paths import data_dir
-from glowc.run import run_elf
 from tests.kernels.case import Case, interpret
 from tests.kernels.machines import POOL_BYTES, WARNINGS, Machine
 from tests.kernels.program import Job, Program, make_jobs, result_types, too_large, write_program

@@ -5,9 +5,9 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from functools import cache
 
+from glowc.board import Board, load_board
 from glowc.ops.base import KernelVariant
 from glowc.ops.registry import all_kernels
-from glowc.target import Board, load_board
 
 WARNINGS = ("-Wall", "-Wextra", "-Wconversion", "-Wshadow", "-Wundef", "-Werror")
 SANITIZERS = (

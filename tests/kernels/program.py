@@ -11,10 +11,10 @@ import numpy as np
 
 from glowc.codegen.kernels import ArgsStruct, args_struct, environment, identity, render_kernel, variant_of
 from glowc.graph.types import DType, TensorType, type_of
-from glowc.instr.ir import Access, Instr, Operand
 from glowc.ops.base import KernelDef, KernelVariant, pack_constants
 from glowc.ops.registry import get_kernel
 from glowc.paths import data_dir
+from glowc.program.ir import Access, Instr, Operand
 from tests.kernels.case import Case, filled
 from tests.kernels.machines import POOL_BYTES, Machine
 

@@ -9,8 +9,8 @@ import pytest
 
 from glowc.codegen.kernels import args_struct
 from glowc.errors import ToolError
-from glowc.instr.verify import call_problems
 from glowc.ops.registry import all_kernels
+from glowc.program.verify import call_problems
 from tests.conftest import require_tool
 from tests.kernels.case import Case, compared
 from tests.kernels.collect import all_cases, wants

@@ -17,10 +17,10 @@ from pathlib import Path
 import numpy as np
 import onnx
 
+from glowc.board import Board, load_board
 from glowc.codegen.view import prefix_of
-from glowc.driver import Compiled, CompileOptions, compile_model, write_bundle
+from glowc.compiler.pipeline import Compiled, CompileOptions, compile_model, write_bundle
 from glowc.errors import GlowcError, InternalError
-from glowc.target import Board, load_board
 from tests.onnx_backend.cases import LEVELS, OTHER_ANSWERS, NodeTest, plain_array
 
 FLAGS = ("-std=c11", "-Wall", "-Wextra", "-Wconversion", "-Wshadow", "-Wundef", "-Werror", "-fPIC", "-shared")

@@ -7,8 +7,8 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from glowc.execute import execute, load_bundle
-from glowc.target import load_board
+from glowc.board import load_board
+from glowc.machine.execute import execute, load_bundle
 from tests.conftest import require_module, require_tool
 from tests.onnx_backend import report, suite
 from tests.onnx_backend.build import REFUSED, Built, Result, compile_test, differences

@@ -6,11 +6,11 @@ from collections.abc import Collection, Iterator, Mapping, Sequence
 
 import numpy as np
 
+from glowc.board import load_cpu
 from glowc.graph.graph import AttrValue
-from glowc.instr.interp import Memory, run_instr
-from glowc.instr.ir import Access
 from glowc.lower.lowering import lower_graph
-from glowc.target import load_cpu
+from glowc.program.interp import Memory, run_instr
+from glowc.program.ir import Access
 from tests.kernels.case import Case, make_case
 from tests.ops.one_node import graph_of
 

@@ -10,10 +10,10 @@ import pytest
 
 from glowc.graph.numerics import F32
 from glowc.graph.types import DType, QuantParams, quant
-from glowc.instr.ir import ParamValue
 from glowc.ops.base import OpError
 from glowc.ops.binary import TABLE, expression
 from glowc.ops.strided import axis_params, broadcast_strides, collapse
+from glowc.program.ir import ParamValue
 from tests.conftest import require_module
 from tests.kernels.case import Case, make_case
 from tests.ops.one_node import check, graph_of, onnx_run

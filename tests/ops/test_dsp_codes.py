@@ -8,8 +8,8 @@ from collections.abc import Iterator
 import numpy as np
 
 from glowc.graph.types import DType
-from glowc.instr.ir import ParamValue
 from glowc.ops.strided import axis_keys
+from glowc.program.ir import ParamValue
 from tests.kernels.case import Case, make_case
 
 ZEROS = ((-128, 127), (127, -128), (3, -5))

@@ -9,8 +9,8 @@ from collections.abc import Iterator
 import numpy as np
 
 from glowc.graph.types import DType
-from glowc.instr.ir import ParamValue
 from glowc.ops.binary_table import expression
+from glowc.program.ir import ParamValue
 from tests.kernels.case import Case, make_case
 from tests.ops.test_binary import access
 

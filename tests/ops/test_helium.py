@@ -11,10 +11,10 @@ import pytest
 
 from glowc.graph.numerics import fma, requantize, softmax_exp_table
 from glowc.graph.types import DType, quant
-from glowc.instr.ir import Instr, ParamValue
 from glowc.ops import packing_float_shift, packing_mve, packing_mve_shift
 from glowc.ops.binary_codes import add_codes
 from glowc.ops.strided import axis_keys
+from glowc.program.ir import Instr, ParamValue
 from tests.kernels.case import Case, make_case
 from tests.ops.test_conv import geometry
 from tests.ops.test_requant_shift import ENDS, conv_case, fc_case

@@ -12,8 +12,8 @@ import pytest
 from glowc.graph.graph import AttrValue
 from glowc.graph.numerics import F32
 from glowc.graph.types import DType, quant
-from glowc.instr.ir import ParamValue
 from glowc.ops.base import OpError
+from glowc.program.ir import ParamValue
 from tests.kernels.case import Case, make_case
 from tests.ops.one_node import check, graph_of, onnx_run, reference
 

@@ -10,14 +10,12 @@ import numpy as np
 import pytest
 from onnx.reference import ReferenceEvaluator
 
+from glowc.board import load_cpu
 from glowc.errors import ModelError
 from glowc.frontend import import_model
 from glowc.graph.graph import Graph, Node
 from glowc.graph.interp import run_graph
 from glowc.graph.types import DType, TensorType, type_of
-from glowc.instr.interp import run_program
-from glowc.instr.ir import Program
-from glowc.instr.verify import verify_program
 from glowc.lower.lowering import lower_graph
 from glowc.ops.base import OpError
 from glowc.ops.recurrent import folded_bias, infer
@@ -25,7 +23,9 @@ from glowc.ops.recurrent_cell import ACTIVATIONS
 from glowc.ops.recurrent_kernels import cell_params, scratch_elements
 from glowc.ops.recurrent_spec import cell_of, shape_of
 from glowc.ops.registry import get_kernel
-from glowc.target import load_cpu
+from glowc.program.interp import run_program
+from glowc.program.ir import Program
+from glowc.program.verify import verify_program
 from tests.conftest import require_module
 from tests.kernels.case import Case, make_case
 from tests.ops.recurrent_models import OPS, Layer, by_onnxruntime, feeds_of, layer, model_of

@@ -11,14 +11,14 @@ import onnx
 import pytest
 from typer.testing import CliRunner
 
-from glowc.cli import app
-from glowc.driver import Compiled, CompileOptions, compile_model, write_bundle
+from glowc.app.cli import app
+from glowc.board import load_board
+from glowc.compiler.pipeline import Compiled, CompileOptions, compile_model, write_bundle
 from glowc.errors import InputError, ModelError
-from glowc.execute import build_bundle, execute, load_bundle
 from glowc.graph.interp import run_graph
-from glowc.instr.interp import Memory, run_program
-from glowc.instr.text import dump_program, parse_program
-from glowc.target import load_board
+from glowc.machine.execute import build_bundle, execute, load_bundle
+from glowc.program.interp import Memory, run_program
+from glowc.program.text import dump_program, parse_program
 from tests.conftest import require_tool
 from tests.ops.recurrent_models import OPS, Layer, feeds_of, layer, model_of
 

@@ -9,13 +9,13 @@ import onnx
 import pytest
 from onnx import TensorProto, helper
 
+from glowc.board import load_board
 from glowc.graph.exp_factors import exp_entries, exp_factors
 from glowc.graph.numerics import F32, softmax_exp_table, softmax_steps
 from glowc.graph.types import DType, quant
 from glowc.lower.lowering import lower_graph
 from glowc.ops.base import OpError
 from glowc.ops.softmax import softmax_codes
-from glowc.target import load_board
 from tests.conftest import require_module
 from tests.kernels.case import Case, make_case
 from tests.ops.one_node import check, graph_of, onnx_run, reference

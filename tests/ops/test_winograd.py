@@ -10,8 +10,8 @@ from typing import Any
 import numpy as np
 import pytest
 
-from glowc.instr.ir import Instr
 from glowc.ops.packing_winograd import CONV, pack, transformed
+from glowc.program.ir import Instr
 from tests.kernels.case import Case
 from tests.ops.test_conv import geometry
 

@@ -7,9 +7,9 @@ from pathlib import Path
 
 import pytest
 
-from glowc import cli
-from glowc.driver import compile_model, write_bundle
-from glowc.target import load_board
+from glowc.app import cli
+from glowc.board import load_board
+from glowc.compiler.pipeline import compile_model, write_bundle
 from tests.unit.cli_calls import DIGITS, Glowc, Result
 
 

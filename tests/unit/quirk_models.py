@@ -10,12 +10,12 @@ from typing import Any
 import numpy as np
 import onnx
 
-from glowc.driver import CompileOptions, compile_model
+from glowc.board import load_board
+from glowc.compiler.pipeline import CompileOptions, compile_model
 from glowc.frontend import import_model
 from glowc.graph.graph import Graph
 from glowc.graph.interp import run_graph
 from glowc.passes.pipeline import run_pipeline
-from glowc.target import load_board
 from tests.conftest import require_module
 from tests.e2e.models import outputs_on
 from tests.unit.onnx_builders import f32, model, node

@@ -8,11 +8,12 @@ from pathlib import Path
 import pytest
 from pytest_subprocess import FakeProcess
 
-from glowc.build import build_elf
-from glowc.build.flags import compile_argv, link_argv
+from glowc.board import load_board
 from glowc.errors import ToolError
+from glowc.machine.elf import Sizes, sections, symbols
+from glowc.machine.flags import compile_argv, link_argv
+from glowc.machine.link import build_elf
 from glowc.paths import data_dir
-from glowc.target import Sizes, load_board, sections, symbols
 
 CC = Path("/tools/cc")
 COMMON = data_dir("boards") / "_common"
@@ -21,7 +22,7 @@ IO = data_dir("runtime_c") / "io"
 
 @pytest.fixture(autouse=True)
 def _tools(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("glowc.target.tools.shutil.which", lambda name: f"/tools/{name}")
+    monkeypatch.setattr("glowc.board.tools.shutil.which", lambda name: f"/tools/{name}")
 
 
 def tiny_elf(path: Path, text_bytes: int = 8) -> None:
@@ -152,7 +153,7 @@ def test_long_message_is_cut(fp: FakeProcess, tmp_path: Path) -> None:
 
 
 def test_missing_compiler_names_the_package(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    monkeypatch.setattr("glowc.target.tools.shutil.which", lambda name: None)
+    monkeypatch.setattr("glowc.board.tools.shutil.which", lambda name: None)
     with pytest.raises(ToolError, match="aarch64-linux-gnu-gcc is not installed") as caught:
         build_elf([Path("a.c")], load_board("virt-a53"), tmp_path / "out")
     assert caught.value.hint == "sudo apt-get install gcc-aarch64-linux-gnu libc6-dev-arm64-cross"

@@ -8,9 +8,9 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from glowc.driver import compile_model, write_bundle
+from glowc.board import load_board
+from glowc.compiler.pipeline import compile_model, write_bundle
 from glowc.errors import ToolError
-from glowc.target import load_board
 from tests.unit.cli_calls import DIGITS, GOOD, Glowc, images, refused, tree
 
 # ---- the folder ----
@@ -91,7 +91,7 @@ def test_report_that_lists_files_elsewhere_removes_none(glowc: Glowc, name: str)
 
 
 def test_folder_is_looked_at_before_the_model_is_compiled(glowc: Glowc, monkeypatch: pytest.MonkeyPatch) -> None:
-    from glowc import driver
+    from glowc.compiler import pipeline as driver
 
     monkeypatch.setattr(driver, "compile_model", lambda *_, **__: 1 // 0)
     Path("project").mkdir()
@@ -106,7 +106,7 @@ def test_folder_is_looked_at_before_the_model_is_compiled(glowc: Glowc, monkeypa
 def test_bundle_runs_on_the_board_that_it_was_made_for(
     glowc: Glowc, monkeypatch: pytest.MonkeyPatch, command: str
 ) -> None:
-    from glowc import execute
+    from glowc.machine import execute
 
     seen = []
 

@@ -13,7 +13,7 @@ import onnx
 import pytest
 from onnx import helper
 
-from glowc import cli
+from glowc.app import cli
 from glowc.ops.registry import all_ops
 from tests.golden.nets import dense, float_mlp
 from tests.unit.cli_calls import DIGITS, GOOD, Glowc, images, refused, save, tree
@@ -348,7 +348,7 @@ def test_board_that_cannot_be_run_from_here(glowc: Glowc, bundle: Path, require_
 
 
 def test_internal_error_is_status_two(glowc: Glowc, monkeypatch: pytest.MonkeyPatch) -> None:
-    from glowc import driver
+    from glowc.compiler import pipeline as driver
     from glowc.errors import InternalError
 
     def broken(*_: object, **__: object) -> None:
@@ -364,7 +364,7 @@ def test_internal_error_is_status_two(glowc: Glowc, monkeypatch: pytest.MonkeyPa
 def test_unexpected_exception_is_status_two_and_tells_how_to_see_more(
     glowc: Glowc, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    from glowc import driver
+    from glowc.compiler import pipeline as driver
 
     monkeypatch.setattr(driver, "compile_model", lambda *_, **__: 1 // 0)
     result = glowc("compile", DIGITS, "-o", "out")
@@ -377,7 +377,7 @@ def test_unexpected_exception_is_status_two_and_tells_how_to_see_more(
 
 
 def test_file_error_that_no_command_expects_names_the_file(glowc: Glowc, monkeypatch: pytest.MonkeyPatch) -> None:
-    from glowc import driver
+    from glowc.compiler import pipeline as driver
 
     def full(*_: object, **__: object) -> None:
         raise OSError(28, "No space left on device", "somewhere/file")
@@ -387,7 +387,7 @@ def test_file_error_that_no_command_expects_names_the_file(glowc: Glowc, monkeyp
 
 
 def test_interrupted_run_has_a_status_of_its_own(glowc: Glowc, monkeypatch: pytest.MonkeyPatch) -> None:
-    from glowc import driver
+    from glowc.compiler import pipeline as driver
 
     def stopped(*_: object, **__: object) -> None:
         raise KeyboardInterrupt

@@ -8,8 +8,8 @@ import numpy as np
 import onnx
 import pytest
 
-from glowc.driver import CompileOptions, compile_model
-from glowc.target import load_board
+from glowc.board import load_board
+from glowc.compiler.pipeline import CompileOptions, compile_model
 from tests.e2e.models import outputs_on
 from tests.unit.onnx_builders import f32, model, node
 from tests.unit.quirk_models import RNG, onnxruntime_outputs

@@ -6,7 +6,10 @@ from collections.abc import Mapping
 
 import pytest
 
-from glowc.constants import (
+from glowc.graph.types import DType, TensorType
+from glowc.program.ir import Access, Instr, Operand
+from glowc.select.candidates import Layer
+from glowc.select.constants_budget import (
     Choice,
     Price,
     all_moves,
@@ -16,9 +19,6 @@ from glowc.constants import (
     single_moves,
     within_bound,
 )
-from glowc.graph.types import DType, TensorType
-from glowc.instr.ir import Access, Instr, Operand
-from glowc.layers import Layer
 
 # By layer and variant: instructions, bytes of constants.
 FORMS = {"a": {"fast": (100, 90), "lean": (108, 50)}, "b": {"fast": (400, 80), "lean": (401, 70)}}

@@ -13,14 +13,14 @@ from types import ModuleType
 import numpy as np
 import pytest
 
-from glowc import costs as costs_module
-from glowc.costs import MODES, Costs, Fit, features, key_of, load_costs, parse_costs
+from glowc.board import cpu_names, load_cpu
 from glowc.graph.types import DType, TensorType
-from glowc.instr.ir import Access, Instr, Operand
-from glowc.layers import Layer, scratch_bytes
 from glowc.ops.registry import get_kernel
-from glowc.selection import lean, select
-from glowc.target import cpu_names, load_cpu
+from glowc.program.ir import Access, Instr, Operand
+from glowc.select import cost as costs_module
+from glowc.select.candidates import Layer, scratch_bytes
+from glowc.select.choose import lean, select
+from glowc.select.cost import MODES, Costs, Fit, features, key_of, load_costs, parse_costs
 from tests.conftest import ROOT
 
 

@@ -12,8 +12,8 @@ from glowc.graph.interp import run_graph
 from glowc.graph.types import DType, QuantParams, TensorType, quant
 from glowc.graph.verify import verify
 from glowc.passes.base import PassCtx
-from glowc.passes.channel_ranges import channel_ranges
-from glowc.passes.dead_channels import DeadChannels
+from glowc.passes.channels.dead_channels import DeadChannels
+from glowc.passes.channels.ranges import channel_ranges
 
 
 class Net:
@@ -167,7 +167,7 @@ def test_network_without_dead_channels_is_the_same_object() -> None:
 
 @pytest.mark.shared
 def test_person_detector_loses_its_dead_channels(shared_models: Path) -> None:
-    from glowc.driver import CompileOptions, optimise
+    from glowc.compiler.pipeline import CompileOptions, optimise
 
     graph = optimise(shared_models / "mlperf_vww_mobilenetv1" / "model.onnx", CompileOptions())
     assert macs(graph) <= 29_300

@@ -29,7 +29,7 @@ def test_links_lead_somewhere(page: Path) -> None:
 
 @pytest.mark.parametrize("page", PAGES, ids=lambda p: p.name)
 def test_commands_named_in_the_text_exist(page: Path) -> None:
-    from glowc.cli import app
+    from glowc.app.cli import app
 
     commands = {c.name or c.callback.__name__ for c in app.registered_commands if c.callback}
     text = page.read_text()

@@ -12,11 +12,11 @@ from glowc.graph.interp import run_graph
 from glowc.graph.types import DType, QuantParams, TensorType, quant
 from glowc.graph.verify import verify
 from glowc.passes.base import PassCtx
-from glowc.passes.channel_groups import ChannelGroups
-from glowc.passes.channel_ranges import channel_ranges
-from glowc.passes.channel_values import channel_classes
-from glowc.passes.dead_channels import DeadChannels, removed_channels
-from glowc.passes.duplicate_channels import DuplicateChannels
+from glowc.passes.channels.dead_channels import DeadChannels, removed_channels
+from glowc.passes.channels.duplicate_channels import DuplicateChannels
+from glowc.passes.channels.groups import ChannelGroups
+from glowc.passes.channels.ranges import channel_ranges
+from glowc.passes.channels.values import channel_classes
 from glowc.passes.pipeline import Repeat, run_pipeline
 from tests.unit.test_dead_channels import Net, macs
 

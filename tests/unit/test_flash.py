@@ -8,11 +8,11 @@ from pathlib import Path
 
 import pytest
 
-from glowc.constants import Price
-from glowc.driver import Compiled, CompileOptions, compile_model
+from glowc.board import Board, load_board
+from glowc.compiler.pipeline import Compiled, CompileOptions, compile_model
 from glowc.errors import LimitError
-from glowc.flash import Trade, affordable, shrunk
-from glowc.target import Board, load_board
+from glowc.select.constants_budget import Price
+from glowc.select.flash_budget import Trade, affordable, shrunk
 from tests.unit.conv_chain import conv_chain
 
 

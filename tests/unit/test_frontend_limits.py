@@ -12,10 +12,10 @@ import onnx
 import pytest
 from onnx import helper
 
-from glowc.driver import compile_model
+from glowc.board import load_board
+from glowc.compiler.pipeline import compile_model
 from glowc.errors import ModelError
 from glowc.frontend import import_model
-from glowc.target import load_board
 from tests.unit.onnx_builders import f32, model, node
 
 TALL = {"x": "f32[1,1]"}

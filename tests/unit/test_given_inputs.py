@@ -7,7 +7,7 @@ import onnx
 import pytest
 from onnx import TensorProto, helper
 
-from glowc.driver import CompileOptions
+from glowc.compiler.pipeline import CompileOptions
 from glowc.errors import InputError, ModelError
 from glowc.frontend import given_arrays, import_model
 from glowc.graph.interp import run_graph

@@ -10,13 +10,13 @@ import onnx
 import pytest
 from onnx import TensorProto, helper
 
+from glowc.board import load_board
 from glowc.codegen.kernels import c_float
-from glowc.driver import compile_model, write_bundle
+from glowc.compiler.pipeline import compile_model, write_bundle
 from glowc.errors import ModelError
 from glowc.frontend import import_model
 from glowc.graph.interp import run_graph
 from glowc.passes.pipeline import run_pipeline
-from glowc.target import load_board
 from tests.conftest import require_tool
 from tests.unit.onnx_builders import model, node
 

@@ -9,14 +9,14 @@ import numpy as np
 import pytest
 
 from glowc import memory
-from glowc.instr.ir import BufferKind, Program
-from glowc.instr.lifetimes import live_bytes, place_markers, root_lifetimes, strip_markers
-from glowc.instr.verify import verify_program
-from glowc.instr_passes.dead_stores import remove_dead_stores
-from glowc.instr_passes.eliminate_copies import eliminate_copies
-from glowc.instr_passes.reorder import reorder, steps_of
-from glowc.instr_passes.share_in_place import in_place_pairs, share_in_place
-from glowc.planning import memory_blocks, plan_memory, schedule
+from glowc.place.planning import memory_blocks, plan_memory, schedule
+from glowc.place.rewrite.dead_stores import remove_dead_stores
+from glowc.place.rewrite.eliminate_copies import eliminate_copies
+from glowc.place.rewrite.reorder import reorder, steps_of
+from glowc.place.rewrite.share_in_place import in_place_pairs, share_in_place
+from glowc.program.ir import BufferKind, Program
+from glowc.program.lifetimes import live_bytes, place_markers, root_lifetimes, strip_markers
+from glowc.program.verify import verify_program
 from tests.unit.instr_programs import Maker, random_inputs, random_program, run
 
 
@@ -384,7 +384,7 @@ def test_write_depends_on_earlier_reads_of_the_same_bytes() -> None:
 
 def test_scratch_is_counted_with_its_step() -> None:
     from glowc.graph.types import DType, TensorType
-    from glowc.instr.ir import Access, Buffer, BufferKind, Operand
+    from glowc.program.ir import Access, Buffer, BufferKind, Operand
 
     program = chain("relu")
     scratch = Operand("scratch", "s", Access.OUT, TensorType((40,), DType.U8))

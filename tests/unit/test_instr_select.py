@@ -5,15 +5,15 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
+from glowc.board import Cpu, cpu_names, load_cpu
 from glowc.errors import InternalError, ModelError
 from glowc.graph.graph import Node
 from glowc.graph.text import parse
-from glowc.instr.ir import Access, BufferKind, Instr, Program
 from glowc.lower import lowering
 from glowc.lower.lowering import lower_graph
 from glowc.ops.base import KernelDef, KernelVariant, LowerCtx, OpDef, OpError
 from glowc.ops.registry import all_kernels
-from glowc.target import Cpu, cpu_names, load_cpu
+from glowc.program.ir import Access, BufferKind, Instr, Program
 
 GRAPH = """
 graph "g" {

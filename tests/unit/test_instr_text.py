@@ -7,13 +7,13 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from glowc.driver import CompileOptions, compile_model
+from glowc.board import load_board
+from glowc.compiler.pipeline import CompileOptions, compile_model
 from glowc.errors import GlowcError
 from glowc.graph.types import DType, QuantParams, TensorType
-from glowc.instr.ir import Access, Buffer, BufferKind, Instr, Operand, Program
-from glowc.instr.text import dump_program, parse_program
-from glowc.instr.verify import verify_program
-from glowc.target import load_board
+from glowc.program.ir import Access, Buffer, BufferKind, Instr, Operand, Program
+from glowc.program.text import dump_program, parse_program
+from glowc.program.verify import verify_program
 from tests.golden.nets import NETS
 
 ODD = ("a b", 'quo"te', "back\\slash", "x : y", "p ; {q", "n = m", "größe", "%z", "in %x, @out", "two\nlines", "_")

@@ -9,15 +9,15 @@ import numpy as np
 import onnx
 import pytest
 
-from glowc.driver import CompileOptions, optimise
+from glowc.board import cpu_names, load_cpu
+from glowc.compiler.pipeline import CompileOptions, optimise
 from glowc.errors import InternalError
 from glowc.graph.types import DType, TensorType
-from glowc.instr.ir import Access, Instr, Operand, ParamValue, Program
-from glowc.instr.text import parse_program
-from glowc.instr.verify import call_problems, verify_program
 from glowc.lower.lowering import lower_graph
 from glowc.ops.registry import get_kernel
-from glowc.target import cpu_names, load_cpu
+from glowc.program.ir import Access, Instr, Operand, ParamValue, Program
+from glowc.program.text import parse_program
+from glowc.program.verify import call_problems, verify_program
 from tests.golden.nets import NETS
 from tests.unit.onnx_builders import model, node
 

@@ -13,10 +13,10 @@ import pytest
 from stream_nets import ImageNet, random_net
 
 from glowc.errors import InternalError
-from glowc.instr.ir import Advance, Instr, Program, Segment
 from glowc.memory import MemoryPlan, check, plan
 from glowc.memory.simulate import Action, Touch, simulate
-from glowc.planning import Planned, Request, actions_of, make_plan, memory_blocks, pareto, verify_plan
+from glowc.place.planning import Planned, Request, actions_of, make_plan, memory_blocks, pareto, verify_plan
+from glowc.program.ir import Advance, Instr, Program, Segment
 
 
 @dataclass(frozen=True)

@@ -13,18 +13,18 @@ import numpy as np
 import pytest
 from stream_nets import ImageNet, random_net
 
+from glowc.board import arena_rooms, load_board
 from glowc.codegen.places import ArenaPart, check_parts
 from glowc.errors import BoardError, GlowcError, InputError, InternalError
 from glowc.graph.types import DType, TensorType
-from glowc.instr.interp import run_program
-from glowc.instr.ir import Access, Instr, Operand, Program
-from glowc.instr_passes.accesses import accesses, elements_touched
 from glowc.memory import Block, Lifetime, MemoryPlan, Overlap, Room, check, placement, split
 from glowc.memory.regions import joined
 from glowc.memory.simulate import Action, Touch, simulate
-from glowc.planning import Planned, Request, make_plan, pareto, verify_plan
-from glowc.regions import parse_regions, plan_maps
-from glowc.target import arena_rooms, load_board
+from glowc.place.planning import Planned, Request, make_plan, pareto, verify_plan
+from glowc.place.regions import parse_regions, plan_maps
+from glowc.place.rewrite.accesses import accesses, elements_touched
+from glowc.program.interp import run_program
+from glowc.program.ir import Access, Instr, Operand, Program
 from tests.kernels.collect import all_cases
 from tests.unit.test_target import VALID, own_board
 

@@ -7,11 +7,11 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from glowc.build import build_elf
+from glowc.board import load_board
 from glowc.graph.numerics import requantize, round_clamp
+from glowc.machine.link import build_elf
+from glowc.machine.qemu import run_elf
 from glowc.paths import data_dir
-from glowc.run import run_elf
-from glowc.target import load_board
 from tests.conftest import require_tool
 
 I32 = np.iinfo(np.int32)

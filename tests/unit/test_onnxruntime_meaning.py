@@ -9,11 +9,11 @@ import numpy as np
 import onnx
 import pytest
 
-from glowc.driver import CompileOptions, compile_model
+from glowc.board import load_board
+from glowc.compiler.pipeline import CompileOptions, compile_model
 from glowc.errors import ModelError
 from glowc.frontend import import_model
 from glowc.graph.interp import run_graph
-from glowc.target import load_board
 from tests.unit.quirk_models import Net, codes, feed, ops, optimised, same_as_onnxruntime
 
 S8 = np.int8

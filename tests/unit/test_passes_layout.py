@@ -6,12 +6,12 @@ import pytest
 from passes_text import check, check_same
 
 from glowc.passes.axes import compose, inverse, moves_only_units
-from glowc.passes.hoist_transpose import HoistTranspose
-from glowc.passes.layout_nhwc import LayoutNhwc
-from glowc.passes.planar_input import PlanarInput
-from glowc.passes.sink_transpose import SinkTranspose
-from glowc.passes.transpose_to_reshape import TransposeToReshape
-from glowc.passes.transpose_weights import TransposeWeights
+from glowc.passes.layout.hoist_transpose import HoistTranspose
+from glowc.passes.layout.layout_nhwc import LayoutNhwc
+from glowc.passes.layout.planar_input import PlanarInput
+from glowc.passes.layout.sink_transpose import SinkTranspose
+from glowc.passes.layout.transpose_to_reshape import TransposeToReshape
+from glowc.passes.layout.transpose_weights import TransposeWeights
 
 
 def test_permutations() -> None:

@@ -6,11 +6,11 @@ import pytest
 from passes_text import CTX, after, check, check_same, graph_of, ops
 
 from glowc.passes.base import PassCtx
-from glowc.passes.fold_qdq import FoldQdq
-from glowc.passes.fold_requantize import FoldRequantize
-from glowc.passes.move_qdq import MoveQdq
-from glowc.passes.propagate_quant import PropagateQuant
-from glowc.passes.u8_to_s8 import U8ToS8
+from glowc.passes.quant.fold_qdq import FoldQdq
+from glowc.passes.quant.fold_requantize import FoldRequantize
+from glowc.passes.quant.move_qdq import MoveQdq
+from glowc.passes.quant.propagate_quant import PropagateQuant
+from glowc.passes.quant.u8_to_s8 import U8ToS8
 
 
 def test_propagate_quant_reaches_the_graph_input() -> None:

@@ -9,12 +9,12 @@ import onnx
 import pytest
 from onnx import numpy_helper
 
-from glowc.driver import CompileOptions
+from glowc.board import load_board
+from glowc.compiler.pipeline import CompileOptions
 from glowc.frontend import import_model, is_half
 from glowc.graph.interp import run_graph
 from glowc.graph.types import DType
-from glowc.target import load_board
-from glowc.validate import validate_model
+from glowc.machine.validate import validate_model
 from tests.unit.onnx_builders import model, node
 from tests.unit.quirk_models import onnxruntime_outputs, optimised
 

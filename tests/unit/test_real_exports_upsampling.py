@@ -10,10 +10,10 @@ from typing import Any
 import numpy as np
 import pytest
 
+from glowc.board import load_cpu
 from glowc.graph.interp import run_graph
-from glowc.instr.interp import run_program
 from glowc.lower.lowering import lower_graph
-from glowc.target import load_cpu
+from glowc.program.interp import run_program
 from tests.unit.quirk_models import Net, codes, onnxruntime_outputs, optimised, same_as_onnxruntime
 
 S8, U8 = np.int8, np.uint8

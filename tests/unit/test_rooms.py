@@ -83,21 +83,21 @@ def test_only_the_combining_modules_know_the_order_of_the_rooms() -> None:
 
 
 def test_command_line_loads_nothing_heavy() -> None:
-    code = "import glowc.cli, sys; print('\\n'.join(sys.modules))"
+    code = "import glowc.app.cli, sys; print('\\n'.join(sys.modules))"
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     loaded = set(done.stdout.split())
     assert loaded & HEAVY == set()
     assert {m for m in loaded if m.startswith("glowc.")} <= {
-        "glowc.cli", "glowc.cli_options", "glowc.errors", "glowc.terminal",
+        "glowc.app.cli", "glowc.app.options", "glowc.errors", "glowc.app.terminal",
     }  # fmt: skip
 
 
 def test_command_line_imports_the_compiler_inside_functions() -> None:
-    for file in ("cli.py", "cli_options.py"):
+    for file in ("app/cli.py", "app/options.py"):
         tree = ast.parse((PACKAGE / file).read_text(encoding="utf-8"))
         top = [node for node in tree.body if isinstance(node, ast.ImportFrom | ast.Import)]
         modules = {node.module if isinstance(node, ast.ImportFrom) else node.names[0].name for node in top}
-        light = {"glowc", "glowc.errors", "glowc.paths", "glowc.cli_options", "glowc.terminal"}
+        light = {"glowc", "glowc.errors", "glowc.paths", "glowc.app.options", "glowc.app.terminal"}
         assert {m for m in modules if m and m.startswith("glowc")} <= light
 
 

@@ -10,13 +10,13 @@ import pytest
 from stream_nets import ImageNet, random_net
 
 from glowc.graph.types import DType
-from glowc.instr.interp import run_program
-from glowc.instr.ir import Buffer, BufferKind, Program
-from glowc.instr.rows import RowInput
-from glowc.instr_passes import row_overlap
-from glowc.instr_passes.row_overlap import row_overlaps, set_directions
 from glowc.memory import check
-from glowc.planning import Planned, Request, actions_of, make_plan, verify_plan
+from glowc.place.planning import Planned, Request, actions_of, make_plan, verify_plan
+from glowc.place.rewrite import row_overlap
+from glowc.place.rewrite.row_overlap import row_overlaps, set_directions
+from glowc.program.interp import run_program
+from glowc.program.ir import Buffer, BufferKind, Program
+from glowc.program.rows import RowInput
 from tests.kernels.case import make_case
 
 

@@ -9,16 +9,18 @@ from typing import Any
 import pytest
 from pytest_subprocess import FakeProcess
 
+from glowc.board import load_board
 from glowc.errors import BoardError, ToolError
-from glowc.run import counting_plugin, run_argv, run_elf
-from glowc.target import Symbol, load_board
+from glowc.machine.elf import Symbol
+from glowc.machine.plugin import counting_plugin
+from glowc.machine.qemu import run_argv, run_elf
 
 ELF = Path("/b/app.elf")
 
 
 @pytest.fixture(autouse=True)
 def _tools(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("glowc.target.tools.shutil.which", lambda name: f"/tools/{name}")
+    monkeypatch.setattr("glowc.board.tools.shutil.which", lambda name: f"/tools/{name}")
 
 
 def command(board: str, cpu: str | None = None) -> str:
@@ -86,14 +88,14 @@ def test_timeout_shows_what_was_printed_before(monkeypatch: pytest.MonkeyPatch, 
         assert options["timeout"] == 7
         raise subprocess.TimeoutExpired(argv, 7, output=b"layer 3\n")  # bytes even in text mode
 
-    monkeypatch.setattr("glowc.run.elf.subprocess.run", out_of_time)
+    monkeypatch.setattr("glowc.machine.qemu.subprocess.run", out_of_time)
     with pytest.raises(ToolError, match="did not end within 7 s on board host") as caught:
         run_elf(ELF, load_board("host"), cwd=tmp_path, timeout_s=7)
     assert caught.value.details == ("layer 3",)
 
 
 def test_missing_qemu_names_the_package(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    monkeypatch.setattr("glowc.target.tools.shutil.which", lambda name: None)
+    monkeypatch.setattr("glowc.board.tools.shutil.which", lambda name: None)
     with pytest.raises(ToolError, match="qemu-aarch64 is not installed") as caught:
         run_elf(ELF, load_board("linux-aarch64"), cwd=tmp_path)
     assert caught.value.hint == "sudo apt-get install qemu-user"
@@ -114,8 +116,8 @@ def test_host_cannot_count(tmp_path: Path) -> None:
 
 @pytest.fixture
 def plugin(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("glowc.run.elf.symbols", lambda elf: {"glow_mark": Symbol(0x1234, 4, "func")})
-    monkeypatch.setattr("glowc.run.elf.counting_plugin", lambda: Path("/cache,1/count.so"))
+    monkeypatch.setattr("glowc.machine.qemu.symbols", lambda elf: {"glow_mark": Symbol(0x1234, 4, "func")})
+    monkeypatch.setattr("glowc.machine.qemu.counting_plugin", lambda: Path("/cache,1/count.so"))
 
 
 @pytest.mark.usefixtures("plugin")
@@ -131,7 +133,7 @@ def test_marks_are_read_from_the_plugin(fp: FakeProcess, tmp_path: Path) -> None
 
 
 def test_program_without_marks_cannot_be_counted(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    monkeypatch.setattr("glowc.run.elf.symbols", lambda elf: {})
+    monkeypatch.setattr("glowc.machine.qemu.symbols", lambda elf: {})
     with pytest.raises(ToolError, match="no symbol glow_mark"):
         run_elf(ELF, load_board("linux-aarch64"), cwd=tmp_path, marks=True)
 

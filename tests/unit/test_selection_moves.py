@@ -5,8 +5,8 @@ from __future__ import annotations
 from types import SimpleNamespace
 from typing import Any, cast
 
-from glowc.layers import Layer
-from glowc.selection import _moves
+from glowc.select.candidates import Layer
+from glowc.select.choose import _moves
 
 
 def layer(name: str, *isas: str) -> Layer:

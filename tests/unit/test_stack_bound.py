@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from glowc.build.listing import parse_listing
-from glowc.build.stack import Bounds, UnboundedError
+from glowc.machine.listing import parse_listing
+from glowc.machine.stack import Bounds, UnboundedError
 
 
 def bound(text: str, name: str = "f") -> int:

@@ -12,14 +12,14 @@ from stream_nets import ImageNet, random_net
 
 from glowc.errors import InputError, InternalError
 from glowc.graph.types import DType, TensorType
-from glowc.instr.interp import run_program
-from glowc.instr.ir import Access, Buffer, BufferKind, Operand, Program
-from glowc.instr.text import dump_program, parse_program
-from glowc.instr.verify import verify_program
-from glowc.instr_passes.segmentation import frontier
-from glowc.instr_passes.stream import Streamed, Streamer, scratch_of, share_scratch
 from glowc.memory import MemoryPlan, check
-from glowc.planning import Planned, Request, make_plan, ordered, pareto, verify_plan
+from glowc.place.planning import Planned, Request, make_plan, ordered, pareto, verify_plan
+from glowc.place.stream.rings import Streamed, Streamer, scratch_of, share_scratch
+from glowc.place.stream.segmentation import frontier
+from glowc.program.interp import run_program
+from glowc.program.ir import Access, Buffer, BufferKind, Operand, Program
+from glowc.program.text import dump_program, parse_program
+from glowc.program.verify import verify_program
 
 
 def plans(program: Program, **wanted: bool) -> list[Planned]:

@@ -9,9 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from glowc.errors import BoardError, ToolError
-from glowc.paths import data_dir
-from glowc.target import (
+from glowc.board import (
     Board,
     board_names,
     cpu_names,
@@ -20,9 +18,11 @@ from glowc.target import (
     load_board,
     load_cpu,
     require_tool,
-    sections,
     tool_status,
 )
+from glowc.errors import BoardError, ToolError
+from glowc.machine.elf import sections
+from glowc.paths import data_dir
 
 EXPECTED_BOARDS = {
     "host": "host",
@@ -240,7 +240,9 @@ def test_file_that_is_no_elf_is_named(tmp_path: Path) -> None:
 
 
 def test_import_is_light() -> None:
-    code = "import sys, glowc.target, glowc.build, glowc.run; print(*{'numpy', 'onnx'} & set(sys.modules))"
+    code = (
+        "import sys, glowc.board, glowc.machine.link, glowc.machine.qemu; print(*{'numpy', 'onnx'} & set(sys.modules))"
+    )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert done.stdout.strip() == ""
 

@@ -9,15 +9,15 @@ import numpy as np
 import onnx
 import pytest
 
-from glowc.driver import Compiled, CompileOptions, compile_model
+from glowc.board import load_board
+from glowc.compiler.pipeline import Compiled, CompileOptions, compile_model
 from glowc.errors import GlowcError, InputError, ModelError
 from glowc.graph.graph import Graph, Node
 from glowc.graph.interp import run_graph
 from glowc.graph.types import DType, TensorType
-from glowc.instr.interp import Memory, run_program
-from glowc.passes.time_rules import out_axis
-from glowc.passes.time_steps import Slide, Steps, Window, slide
-from glowc.target import load_board
+from glowc.passes.time.rules import out_axis
+from glowc.passes.time.steps import Slide, Steps, Window, slide
+from glowc.program.interp import Memory, run_program
 from tests.unit.onnx_builders import model, node
 from tests.unit.time_nets import CHANNELS, TimeNet, causal_net, hops_of, random_net, signal, windows_of
 

@@ -8,15 +8,15 @@ from pathlib import Path
 
 import pytest
 
-from glowc import tune as tune_module
-from glowc import tuned as tuned_module
-from glowc.driver import Compiled, CompileOptions, compile_model
+from glowc.board import Board, load_board, load_cpu
+from glowc.compiler.pipeline import Compiled, CompileOptions, compile_model
 from glowc.errors import BoardError, InputError
-from glowc.instr.lifetimes import strip_markers
-from glowc.layers import collect
-from glowc.target import Board, load_board, load_cpu
-from glowc.tune import tune_model
-from glowc.tuned import Entry, layer_key, load_entries, read_tuned, save_entries
+from glowc.machine import tune as tune_module
+from glowc.machine.tune import tune_model
+from glowc.program.lifetimes import strip_markers
+from glowc.select import measured as tuned_module
+from glowc.select.candidates import collect
+from glowc.select.measured import Entry, layer_key, load_entries, read_tuned, save_entries
 from tests.conftest import ROOT
 
 DIGITS = ROOT / "examples/digits/digits.onnx"

@@ -1,0 +1,235 @@
+"""The options that commands share: their types and texts, and the ones that say how a model is compiled."""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Callable
+from enum import StrEnum
+from functools import wraps
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from glowc.errors import InputError
+
+if TYPE_CHECKING:
+    from glowc.compiler.pipeline import CompileOptions
+
+
+class Opt(StrEnum):
+    """Code size against speed."""
+
+    SIZE = "size"
+    BALANCED = "balanced"
+    SPEED = "speed"
+
+
+class IoType(StrEnum):
+    """Element type at the network's edge."""
+
+    MODEL = "model"
+    INT8 = "int8"
+    FLOAT = "float"
+
+
+class Plan(StrEnum):
+    """How the arena is planned."""
+
+    AUTO = "auto"
+    PLAIN = "plain"
+    OVERLAP = "overlap"
+    STREAM = "stream"
+
+
+class InputStream(StrEnum):
+    """How the input arrives."""
+
+    WHOLE = "whole"
+    ROWS = "rows"
+    TIME = "time"
+
+
+class IoBuffers(StrEnum):
+    """Where inputs and outputs are."""
+
+    ARENA = "arena"
+    CALLER = "caller"
+
+
+class IoLayout(StrEnum):
+    """Order of image data at the network's edge."""
+
+    EXPORTED = "exported"
+    NHWC = "nhwc"
+
+
+ModelArg = Annotated[Path, typer.Argument(help="an ONNX file", show_default=False)]
+SourceArg = Annotated[
+    Path, typer.Argument(help="an ONNX file, or a folder written by `glowc compile`", show_default=False)
+]
+BoardOpt = Annotated[str, typer.Option("--board", "-b", help="a name from `glowc boards`, or a board folder")]
+RunBoardOpt = Annotated[
+    str | None,
+    typer.Option("--board", "-b", help="a name from `glowc boards`, or a board folder (default: the bundle's; host)"),
+]
+CpuOpt = Annotated[str | None, typer.Option("--cpu", help="another CPU of the board's family")]
+OutOpt = Annotated[Path, typer.Option("--output", "-o", help="folder for the generated sources")]
+NameOpt = Annotated[str | None, typer.Option("--name", help="model name: prefix of files and C symbols")]
+EntryOpt = Annotated[str | None, typer.Option("--entry-name", help="C name of the inference function")]
+BatchOpt = Annotated[int | None, typer.Option("--batch-size", min=1, help="value of a symbolic first dimension")]
+SymbolOpt = Annotated[
+    list[str] | None,
+    typer.Option("--define-symbol", metavar="S=N", help="value of a symbolic dimension; repeatable"),
+]
+ShapeOpt = Annotated[
+    list[str] | None,
+    typer.Option("--input-shape", metavar="NAME=1x3x96x96", help="whole shape of one input; repeatable"),
+]
+SetOpt = Annotated[
+    list[str] | None,
+    typer.Option("--set-input", metavar="NAME=VALUE", help="make an input a constant and fold it; repeatable"),
+]
+OptOpt = Annotated[Opt, typer.Option("--opt", help="size: shared functions; speed: one per layer shape")]
+IoTypeOpt = Annotated[IoType, typer.Option("--io-type", help="element type of inputs and outputs")]
+IoLayoutOpt = Annotated[IoLayout, typer.Option("--io-layout", help="nhwc: interleaved pixels, as cameras deliver them")]
+RamOpt = Annotated[int | None, typer.Option("--ram-limit", help="fail when the arena needs more bytes")]
+FlashOpt = Annotated[int | None, typer.Option("--flash-limit", help="fail when constants and code need more bytes")]
+PassesOpt = Annotated[str | None, typer.Option("--passes", help="edit the pipeline: +name,-name,name{limit=2}")]
+PlanOpt = Annotated[
+    Plan, typer.Option("--plan", help="overlap: outputs over used-up inputs; stream: least RAM, row by row")
+]
+TunedOpt = Annotated[
+    Path | None, typer.Option("--tuned", help="measured kernel choices: a file written by `glowc tune`")
+]
+PluginOpt = Annotated[
+    list[Path] | None,
+    typer.Option("--plugin", help="a Python file with operators of your own (docs/PLUGINS.md); repeatable"),
+]
+SplitOpt = Annotated[bool, typer.Option("--arena-split", help="split the arena among the board's arena_regions")]
+RegionOpt = Annotated[
+    list[str] | None,
+    typer.Option("--region", metavar="NAME=BYTES", help="a memory region for the arena, the fastest first; repeatable"),
+]
+GuardOpt = Annotated[
+    bool,
+    typer.Option("--guard", help="watch the bytes around tensors: a status names the layer that writes there"),
+]
+JsonOpt = Annotated[bool, typer.Option("--json", help="print JSON for scripts")]
+InputOpt = Annotated[Path, typer.Option("--input", "-i", help=".npz: one array per input, leading sample axis")]
+
+
+def parse_symbols(pairs: list[str] | None) -> dict[str, int]:
+    """Return the values of --define-symbol; InputError that lists every wrong one."""
+    symbols, wrong = {}, []
+    for pair in pairs or []:
+        key, _, value = pair.partition("=")
+        if key and value.isdigit() and int(value) > 0:
+            symbols[key] = int(value)
+        else:
+            wrong.append(f"--define-symbol {pair}")
+    if wrong:
+        raise InputError("a symbol is defined as NAME=NUMBER", details=wrong, hint="--define-symbol N=1")
+    return symbols
+
+
+def parse_shapes(pairs: list[str] | None) -> dict[str, tuple[int, ...]]:
+    """Return the shapes of --input-shape; InputError that lists every wrong one."""
+    shapes: dict[str, tuple[int, ...]] = {}
+    wrong = []
+    for pair in pairs or []:
+        name, _, text = pair.rpartition("=")
+        sizes = [int(t) if t.isdecimal() else 0 for t in text.split("x")]
+        if name and min(sizes) > 0:
+            shapes[name] = tuple(sizes)
+        else:
+            wrong.append(f"--input-shape {pair}")
+    if wrong:
+        raise InputError("a shape is NAME=SIZExSIZE...", details=wrong, hint="--input-shape image=1x3x96x96")
+    return shapes
+
+
+def parse_values(pairs: list[str] | None) -> dict[str, tuple[int | float, ...]]:
+    """Return the values of --set-input; InputError that lists every wrong one."""
+    values: dict[str, tuple[int | float, ...]] = {}
+    wrong = []
+    for pair in pairs or []:
+        name, _, text = pair.rpartition("=")
+        numbers = [_number(t.strip()) for t in text.split(",")]
+        found = tuple(n for n in numbers if n is not None)
+        if name and len(found) == len(numbers):
+            values[name] = found
+        else:
+            wrong.append(f"--set-input {pair}")
+    if wrong:
+        hint = "--set-input sr=16000, or --set-input state=0 (every element), or --set-input sizes=1,2,3"
+        raise InputError("a value is NAME=NUMBER or NAME=NUMBER,NUMBER...", details=wrong, hint=hint)
+    return values
+
+
+def _number(text: str) -> int | float | None:
+    if text.lower() in ("true", "false"):
+        return int(text.lower() == "true")
+    for kind in (int, float):
+        try:
+            return kind(text)
+        except ValueError:
+            continue
+    return None
+
+
+def _compile_options(
+    batch_size: BatchOpt = None,
+    define_symbol: SymbolOpt = None,
+    input_shape: ShapeOpt = None,
+    set_input: SetOpt = None,
+    opt: OptOpt = Opt.BALANCED,
+    io_type: IoTypeOpt = IoType.MODEL,
+    io_layout: IoLayoutOpt = IoLayout.EXPORTED,
+    ram_limit: RamOpt = None,
+    flash_limit: FlashOpt = None,
+    passes: PassesOpt = None,
+    plan: PlanOpt = Plan.AUTO,
+    arena_split: SplitOpt = False,
+    region: RegionOpt = None,
+    tuned: TunedOpt = None,
+    plugin: PluginOpt = None,
+    guard: GuardOpt = False,
+) -> CompileOptions:
+    """Return what the options of all commands that compile say."""
+    from glowc.compiler.pipeline import CompileOptions
+    from glowc.place.regions import parse_regions
+
+    return CompileOptions(
+        batch_size=batch_size, symbols=parse_symbols(define_symbol), input_shapes=parse_shapes(input_shape),
+        set_inputs=parse_values(set_input), opt=opt.value, io_type=io_type.value,
+        io_layout=io_layout.value, ram_limit=ram_limit, flash_limit=flash_limit, passes=passes, plan=plan.value,
+        arena_split=arena_split, regions=parse_regions(region), tuned=tuned, guard=guard,
+        plugins=tuple(plugin or ()),
+    )  # fmt: skip
+
+
+def compiles(command: Callable[..., None]) -> Callable[..., None]:
+    """Give a command the options that say how a model is compiled; it takes what they say as `options`."""
+    shared, own = _parameters(_compile_options), _parameters(command)
+
+    @wraps(command)
+    def run(**values: Any) -> None:
+        how = {p.name: values.pop(p.name) for p in shared}
+        command(**values, options=_compile_options(**how))
+
+    first = [p for p in own if p.default is p.empty or p.name in ("board", "cpu")]
+    parameters = [*first, *shared, *(p for p in own if p not in first)]
+    run.__signature__ = inspect.Signature(parameters)  # type: ignore[attr-defined]
+    run.__annotations__ = {p.name: p.annotation for p in parameters}
+    return run
+
+
+def _parameters(function: Callable[..., object]) -> list[inspect.Parameter]:
+    """Return the parameters but `options`, with what their annotations stand for; its type is known to mypy alone."""
+    names = function.__globals__
+    return [
+        p.replace(kind=p.KEYWORD_ONLY, annotation=eval(p.annotation, names))
+        for p in inspect.signature(function).parameters.values()
+        if p.name != "options"
+    ]

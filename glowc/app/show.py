@@ -1,0 +1,283 @@
+"""Tables for people: benches, comparisons, boards, operators, tools. Data first, printing by rich last."""
+
+from __future__ import annotations
+
+import platform
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from rich import box
+from rich.console import Console
+from rich.table import Table
+from rich.text import Text
+
+from glowc.app.terminal import visible
+
+if TYPE_CHECKING:
+    from glowc.compiler.pipeline import Compiled
+    from glowc.machine.tune import Choice
+
+_MISSING = "-"
+
+
+class _Plain(Console):
+    """A console on which text is only text: whatever a name holds, it is neither markup nor an escape sequence."""
+
+    def __init__(self, width: int | None = None) -> None:
+        super().__init__(highlight=False, markup=False, emoji=False, width=width)
+
+    def render_str(self, text: str, **how: Any) -> Text:
+        """Return the text of a cell, a title or a line."""
+        return super().render_str(visible(text), **how)
+
+
+def _console() -> Console:
+    console = _Plain()
+    return console if console.is_terminal else _Plain(width=160)
+
+
+def _table(*columns: str, title: str = "", numbers: tuple[str, ...] = ()) -> Table:
+    table = Table(title=title or None, box=box.SIMPLE_HEAD, title_justify="left", pad_edge=False)
+    for column in columns:
+        table.add_column(column, justify="right" if column in numbers else "left", overflow="fold")
+    return table
+
+
+def _count(value: Any) -> str:
+    return _MISSING if value is None else f"{value:,}"
+
+
+def compile_summary(compiled: Compiled, out: Path) -> str:
+    """Return what `glowc compile` says: layers, RAM, constants, what stays float, what was removed."""
+    from glowc.passes.quant.float_layers import float_layers, has_quantized_activations
+
+    report = compiled.report
+    proven = "proven minimal" if report["arena_bytes"] == report["arena_lower_bound_bytes"] else "not proven minimal"
+    if "regions_proven_best" in report:
+        proven = "split, proven best" if report["regions_proven_best"] else "split"
+    lines = [
+        f"{report['model']}: {len(compiled.bundle.layers)} layers, {report['macs']:,} multiply-accumulates",
+        f"  RAM        {report['arena_bytes']:>10,} bytes of arena ({proven}), and the stack",
+        *_regions(report),
+        *_streaming(compiled),
+        *_time(report),
+        f"  constants  {report['weights_bytes']:>10,} bytes",
+        *_removed(report),
+        f"  written to {out}",
+    ]
+    if has_quantized_activations(compiled.graph):
+        floats = list(dict.fromkeys(layer.name for layer in float_layers(compiled.graph)))
+        if floats:
+            plural = "layers stay" if len(floats) > 1 else "layer stays"
+            lines.insert(3 + len(_regions(report)), f"  float      {len(floats)} {plural} float: {', '.join(floats)}")
+    return "\n".join(lines)
+
+
+def _time(report: Mapping[str, Any]) -> list[str]:
+    """Return a line about calls that take steps of time."""
+    time = report.get("time")
+    if time is None:
+        return []
+    early = f"; the first {time['warmup_calls']} results are early" if time["warmup_calls"] else ""
+    what = "one sequence since a reset" if time["results_of"] == "sequence" else "the latest window"
+    return [f"  time       {time['hop_steps']:>10,} of {time['window_steps']:,} steps a call, results of {what}{early}"]
+
+
+def _regions(report: Mapping[str, Any]) -> list[str]:
+    """Return a line per memory region of a split arena."""
+    return [
+        f"    {r['name']:8} {r['arena_bytes']:>10,} of {r['capacity_bytes']:,} bytes, "
+        f"{100 * r['accesses_share']:.1f} % of the accesses (estimated)"
+        for r in report.get("regions", [])
+    ]
+
+
+def _streaming(compiled: Compiled) -> list[str]:
+    """Return a line about what a plan costs that computes layers row by row."""
+    if compiled.planned.kind != "stream":
+        return []
+    cost = f"about {compiled.planned.extra_insns:,} instructions more"
+    return [f"  plan       {compiled.planned.title}: {cost} for an inference"]
+
+
+def _removed(report: Mapping[str, Any]) -> list[str]:
+    """Return a line about channels that cannot matter and are gone."""
+    layers = report["removed_channels"]
+    count = sum(entry["before"] - entry["after"] for entry in layers)
+    return [f"  removed    {count:>10,} channels, dead or double, of {len(layers)} layers"] if layers else []
+
+
+def bench_tables(report: dict[str, Any]) -> None:
+    """Print one bench: totals, then a line per layer."""
+    console = _console()
+    totals = _table(
+        "", "bytes", title=f"{report['model']} on {report['board']} ({report['run_cpu']})", numbers=("bytes",)
+    )
+    for label, key in (
+        ("arena (RAM)", "arena_bytes"), ("stack high-water mark", "stack_bytes"),
+        ("stack, worst case", "stack_bound_bytes"), ("code", "text_bytes"),
+        ("constants of the model", "weights_bytes"), ("all read-only data", "rodata_bytes"),
+        ("initialised data", "data_bytes"),
+    ):  # fmt: skip
+        totals.add_row(label, _count(report.get(key)))
+        for region in report.get("regions", []) if key == "arena_bytes" else []:
+            totals.add_row(f"  in {region['name']}", _count(region["arena_bytes"]))
+    console.print(totals)
+    names = ("insns", "estimate", "MACs", "insns/MAC", "live bytes")
+    table = _table("#", "layer", "op", "kernel", *names, numbers=("#", *names))
+    for index, layer in enumerate(report["layers"]):
+        table.add_row(
+            str(index),
+            layer["name"],
+            layer["op"],
+            layer["kernel"],
+            *_cost(layer),
+            _count(layer["arena_live_bytes"]),
+        )
+    table.add_section()
+    table.add_row("", "whole inference", "", "", *_cost(report), _count(report["arena_bytes"]))
+    console.print(table)
+    if report["insns"] is None:
+        console.print(f"{report['board']} does not count instructions; boards under QEMU do")
+
+
+def _cost(entry: dict[str, Any]) -> tuple[str, str, str, str]:
+    insns, macs = entry["insns"], entry["macs"]
+    ratio = f"{insns / macs:.2f}" if insns is not None and macs else _MISSING
+    return _count(insns), _count(entry.get("insns_estimate")), _count(macs), ratio
+
+
+def tuned_table(choices: Sequence[Choice], path: Path) -> None:
+    """Print the measured layers: what was chosen, and what the other variants need."""
+    console = _console()
+    table = _table("layer", "kernel", "chosen", "insns", "other variants", "", numbers=("insns",))
+    for c in choices:
+        others = ", ".join(f"{isa} {insns:,}" for isa, insns in c.insns.items() if isa != c.chosen)
+        table.add_row(c.layer, c.kernel, c.chosen, _count(c.insns[c.chosen]), others, "" if c.measured else "known")
+    console.print(table)
+    console.print(f"{len(choices)} layers with a choice; use them by `glowc compile --tuned {path}`")
+
+
+def validation_table(result: dict[str, Any]) -> None:
+    """Print one comparison."""
+    console = _console()
+    columns = ("output", "equal", "max diff", "RMSE", "cosine", "argmax agrees", "allowed")
+    table = _table(
+        *columns,
+        title=f"{result['model']} on {result['board']} against {result['reference']}",
+        numbers=columns[1:],
+    )
+    for row in result["outputs"]:
+        step = f" ({row['max_steps']:g} steps)" if row["max_steps"] is not None else ""
+        table.add_row(
+            row["name"], f"{100 * row['equal_share']:.3f} %", f"{row['max_abs']:.4g}{step}", f"{row['rmse']:.3g}",
+            f"{row['cosine']:.6f}", f"{row['argmax_agree']} of {row['samples']}", row["allowed"],
+        )  # fmt: skip
+    console.print(table)
+    if result.get("first_difference"):
+        console.print(f"first instruction that differs: {result['first_difference']}")
+    console.print("equal within what is allowed" if result["ok"] else "NOT equal")
+
+
+def boards_data() -> list[dict[str, Any]]:
+    """Return every board: name, CPUs, memory in bytes, whether it runs here."""
+    from glowc.board import board_names, find_tool, load_board
+
+    rows = []
+    for name in board_names():
+        board = load_board(name)
+        tool = board.run_argv[0] if board.run_argv else None
+        rows.append(
+            {"name": name, "summary": board.summary, "cpus": list(board.cpus),
+             "ram_bytes": board.bytes_of("ram") or None, "flash_bytes": board.bytes_of("flash") or None,
+             "runs": board.runs, "runner_installed": bool(tool and (tool == "{elf}" or find_tool(tool)))}
+        )  # fmt: skip
+    return rows
+
+
+def board_table(rows: list[dict[str, Any]]) -> None:
+    """Print the boards."""
+    table = _table("board", "what", "CPUs", "RAM", "flash", "run", numbers=("RAM", "flash"))
+    for row in rows:
+        run = "yes" if row["runner_installed"] else ("QEMU missing" if row["runs"] else "flash it yourself")
+        table.add_row(
+            row["name"],
+            row["summary"],
+            ", ".join(row["cpus"]),
+            _size(row["ram_bytes"]),
+            _size(row["flash_bytes"]),
+            run,
+        )
+    _console().print(table)
+
+
+def _size(value: int | None) -> str:
+    if value is None:
+        return _MISSING
+    return f"{value >> 10:,} KB"
+
+
+def ops_data() -> dict[str, Any]:
+    """Return operators, and instruction kinds with their variants."""
+    from glowc.ops.registry import all_kernels, all_ops
+
+    operators = [
+        {
+            "name": op.name,
+            "domain": op.domain,
+            "int8": op.int8,
+            "opset": op.max_version or None,
+            "doc": op.doc,
+        }
+        for op in all_ops().values()
+    ]
+    kernels = [{"name": k.name, "variants": [v.isa for v in k.variants]} for k in all_kernels().values()]
+    families = {k.template or k.name for k in all_kernels().values()}
+    return {"operators": operators, "kernels": kernels, "instruction_kinds": len(families)}
+
+
+def ops_tables(data: dict[str, Any]) -> None:
+    """Print operators and the number of instruction kinds."""
+    console = _console()
+    table = _table("operator", "integers", "newest opset known", "", numbers=("newest opset known",))
+    for op in data["operators"]:
+        name = f"{op['domain']}.{op['name']}" if op["domain"] else op["name"]
+        table.add_row(name, "yes" if op["int8"] else "", str(op["opset"] or ""), op["doc"])
+    console.print(table)
+    variants = sum(len(k["variants"]) for k in data["kernels"])
+    console.print(
+        f"{len(data['operators'])} operators lower to {data['instruction_kinds']} instruction kinds "
+        f"({len(data['kernels'])} with element types, {variants} variants)"
+    )
+
+
+def doctor_data() -> dict[str, Any]:
+    """Return what is installed, what is missing, and the command that installs it."""
+    from importlib.util import find_spec
+
+    from glowc import __version__
+    from glowc.board import install_command, tool_status
+
+    tools = [
+        {"name": s.tool.name, "purpose": s.tool.purpose, "path": str(s.path) if s.path else None} for s in tool_status()
+    ]
+    packages = [{"name": n, "installed": find_spec(n) is not None} for n in ("onnx", "numpy", "jinja2", "onnxruntime")]
+    missing = [t["name"] for t in tools if t["path"] is None]
+    return {
+        "glowc": __version__, "python": platform.python_version(), "tools": tools, "packages": packages,
+        "missing": missing, "install": install_command(str(m) for m in missing) if missing else None,
+    }  # fmt: skip
+
+
+def doctor_table(data: dict[str, Any]) -> None:
+    """Print the installation."""
+    console = _console()
+    table = _table("tool", "for", "found", title=f"glowc {data['glowc']}, Python {data['python']}")
+    for tool in data["tools"]:
+        table.add_row(tool["name"], tool["purpose"], tool["path"] or "missing")
+    for package in data["packages"]:
+        purpose = "glowc validate, quantize (optional)" if package["name"] == "onnxruntime" else "glowc"
+        table.add_row(f"python: {package['name']}", purpose, "yes" if package["installed"] else "missing")
+    console.print(table)
+    console.print(f"to install what is missing:\n  {data['install']}" if data["install"] else "nothing is missing")

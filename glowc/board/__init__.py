@@ -1,0 +1,29 @@
+"""What glowc knows about machines: CPUs, boards and their tools."""
+
+from __future__ import annotations
+
+from glowc.board.load import board_names, cpu_names, load_board, load_cpu
+from glowc.board.model import ARENA_SECTION, FAMILIES, WEIGHTS_SECTION, ArenaRegion, Board, Cpu, Region
+from glowc.board.rooms import arena_rooms
+from glowc.board.tools import Tool, ToolStatus, find_tool, install_command, require_tool, tool_status
+
+__all__ = [
+    "ARENA_SECTION",
+    "FAMILIES",
+    "WEIGHTS_SECTION",
+    "ArenaRegion",
+    "Board",
+    "Cpu",
+    "Region",
+    "Tool",
+    "ToolStatus",
+    "arena_rooms",
+    "board_names",
+    "cpu_names",
+    "find_tool",
+    "install_command",
+    "load_board",
+    "load_cpu",
+    "require_tool",
+    "tool_status",
+]

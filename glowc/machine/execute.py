@@ -1,0 +1,326 @@
+"""A bundle on a machine: build it with a small main program, feed it with samples, count and measure."""
+
+from __future__ import annotations
+
+import json
+import tempfile
+from collections.abc import Mapping, Sequence
+from contextlib import suppress
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from glowc.board import ARENA_SECTION, Board, load_board
+from glowc.codegen.bundle import render_main
+from glowc.codegen.names import c_ident
+from glowc.compiler.samples import read_arrays
+from glowc.errors import BoardError, InputError
+from glowc.graph.numerics import dequantize, quantize
+from glowc.graph.types import DType, QuantParams
+from glowc.machine.link import Elf, build_elf
+from glowc.machine.qemu import RunResult, require_runnable, run_elf
+from glowc.machine.stack import UnboundedError, stack_bounds
+
+_TO_NHWC, _TO_NCHW = (0, 2, 3, 1), (0, 3, 1, 2)
+
+
+@dataclass(frozen=True, slots=True)
+class Port:
+    """One input or output of a bundle, as report.json describes it."""
+
+    name: str
+    ident: str
+    dtype: DType
+    shape: tuple[int, ...]
+    exported_shape: tuple[int, ...]
+    exported_dtype: DType
+    layout: str
+    quant: QuantParams | None
+
+    def to_bundle(self, samples: np.ndarray) -> np.ndarray:
+        """Return exported samples (leading sample axis) as the bundle takes them."""
+        if samples.dtype != self.dtype.numpy and self.quant is not None:
+            samples = (
+                quantize(samples, self.quant, self.dtype) if self.dtype.is_integer else dequantize(samples, self.quant)
+            )
+        if self.layout == "nhwc" and samples.shape[1:] == self.exported_shape:
+            samples = samples.transpose(0, *(i + 1 for i in _TO_NHWC))
+        return np.ascontiguousarray(samples)
+
+    def to_exported(self, samples: np.ndarray) -> np.ndarray:
+        """Return bundle samples in the exported layout and type."""
+        if self.layout == "nhwc":
+            samples = samples.transpose(0, *(i + 1 for i in _TO_NCHW))
+        if self.dtype is not self.exported_dtype and self.quant is not None:
+            to_int = self.exported_dtype.is_integer
+            samples = quantize(samples, self.quant, self.exported_dtype) if to_int else dequantize(samples, self.quant)
+        return np.ascontiguousarray(samples)
+
+
+@dataclass(frozen=True, slots=True)
+class BundleInfo:
+    """A bundle on disk."""
+
+    folder: Path
+    report: dict[str, Any]
+    inputs: tuple[Port, ...]
+    outputs: tuple[Port, ...]
+
+    @property
+    def name(self) -> str:
+        """The model's name, which its files start with."""
+        return str(self.report["model"])
+
+
+def load_bundle(folder: Path) -> BundleInfo:
+    """Read report.json of a bundle. Raises InputError when the folder holds none."""
+    path = folder / "report.json"
+    try:
+        report = json.loads(path.read_text(encoding="utf-8"))
+        ports = {kind: tuple(_port(entry) for entry in report[kind]) for kind in ("inputs", "outputs")}
+        str(report["model"]), report["layers"]
+    except FileNotFoundError:
+        raise InputError(
+            f"{folder} is not a bundle: it has no report.json",
+            hint="write one with `glowc compile MODEL.onnx -o DIR`",
+        ) from None
+    except (OSError, ValueError, KeyError, TypeError) as error:
+        raise InputError(f"{path} cannot be read: {error}", hint="compile the model again") from error
+    return BundleInfo(folder, report, ports["inputs"], ports["outputs"])
+
+
+def bundle_board(info: BundleInfo, cpu: str | None = None) -> Board:
+    """Return the board that a bundle was made for, with its CPU or `cpu`. Raises BoardError when it is unknown."""
+    name = str(info.report.get("board", "host"))
+    try:
+        board = load_board(name)
+    except BoardError as error:
+        raise BoardError(
+            f"{info.folder} was made for board {name!r}, which glowc does not know",
+            hint="name the folder of that board, or another board, with --board",
+        ) from error
+    wanted = cpu or info.report.get("cpu")
+    return load_board(name, wanted) if wanted in board.cpus or cpu is not None else board
+
+
+def _port(entry: Mapping[str, Any]) -> Port:
+    quant = None
+    if entry["scale"] is not None:
+        quant = QuantParams((float(entry["scale"]),), (int(entry["zero_point"]),))
+    return Port(
+        entry["name"], entry["ident"], DType(entry["dtype"]), tuple(entry["shape"]), tuple(entry["exported_shape"]),
+        DType(entry["exported_dtype"]), entry["layout"], quant,
+    )  # fmt: skip
+
+
+def read_inputs(info: BundleInfo, path: Path) -> dict[str, np.ndarray]:
+    """Return a bundle's inputs, as it takes them, from an .npz in the exported form.
+
+    Raises InputError naming every array that is missing or does not fit.
+    """
+    try:
+        wanted = {p.name: (p.exported_shape, p.exported_dtype.numpy) for p in info.inputs}
+        samples = read_arrays(path, wanted)
+    except InputError:
+        wanted = {p.name: (p.exported_shape, p.dtype.numpy) for p in info.inputs}
+        if all(p.dtype is p.exported_dtype for p in info.inputs):
+            raise
+        samples = read_arrays(path, wanted)
+    return {p.name: p.to_bundle(samples[p.name]) for p in info.inputs}
+
+
+def random_inputs(info: BundleInfo, samples: int = 1) -> dict[str, np.ndarray]:
+    """Return reproducible inputs that cover each element type's range (indices stay small)."""
+    rng = np.random.default_rng(0)
+    result = {}
+    for port in info.inputs:
+        shape = (samples, *port.shape)
+        if port.dtype.is_float:
+            result[port.name] = rng.standard_normal(shape).astype(port.dtype.numpy)
+        elif port.dtype in (DType.S8, DType.U8):
+            result[port.name] = rng.integers(port.dtype.qmin, port.dtype.qmax + 1, shape).astype(port.dtype.numpy)
+        else:
+            result[port.name] = rng.integers(0, 2, shape).astype(port.dtype.numpy)
+    return result
+
+
+@dataclass(frozen=True, slots=True)
+class Execution:
+    """Outputs by name (bundle form, leading sample axis), stack high-water mark, and marks when counted."""
+
+    outputs: dict[str, np.ndarray]
+    stack_bytes: int
+    marks: tuple[int, ...]
+    elf: Elf
+
+
+def execute(
+    info: BundleInfo,
+    board: Board,
+    inputs: Mapping[str, np.ndarray],
+    *,
+    marks: bool = False,
+    profile: bool = False,
+    timeout_s: int | None = None,
+    keep: Path | None = None,
+    extra_flags: Sequence[str] = (),
+) -> Execution:
+    """Build the bundle for `board`, run it on every sample of `inputs` and return what it gave.
+
+    What was built stays in the folder `keep`.
+
+    Raises ToolError when a compiler or QEMU is missing or fails, BoardError when the board cannot run.
+    """
+    require_runnable(board, marks=marks)
+    with tempfile.TemporaryDirectory(prefix="glowc-run-") as folder:
+        work = keep or Path(folder)
+        elf = build_bundle(info, board, work, profile=profile, extra_flags=extra_flags)
+        count = len(next(iter(inputs.values()))) if inputs else 1
+        _write_samples(work / "in.bin", info, inputs, count)
+        result: RunResult = run_elf(elf.path, board, cwd=work, marks=marks, timeout_s=timeout_s)
+        outputs = _read_samples(work / "out.bin", info, count)
+        stack_bytes = int(np.fromfile(work / "status.bin", np.uint32)[0])
+    return Execution(outputs, stack_bytes, result.marks, elf)
+
+
+def build_bundle(
+    info: BundleInfo, board: Board, work: Path, *, profile: bool = False, link: bool = True,
+    extra_flags: Sequence[str] = (),
+) -> Elf:  # fmt: skip
+    """Compile the bundle with its sample-feeding main program into `work`/model.elf."""
+    main = work / "main_run.c"
+    mode = "rows" if info.report.get("input_stream") == "rows" else info.report.get("io_buffers") or "arena"
+    idents = [[p.ident for p in ports] for ports in (info.inputs, info.outputs)]
+    main.write_text(render_main(info.name, idents[0], idents[1], mode, info.report.get("entry_name") or ""))
+    prefix = c_ident(info.name)
+    defines = ["GLOW_PROFILE"] if profile else []
+    if board.cpu.name != info.report.get("cpu"):
+        defines.append("GLOW_ANY_CORE")
+    if board.bare_metal:
+        defines += _arena_sections(prefix.upper(), info, board)
+    sources = [main, info.folder / f"{info.name}.c", info.folder / f"{info.name}_weights.c"]
+    sources += [info.folder / name for name in info.report.get("extern_sources", [])]
+    flags = ["-std=c11", *extra_flags]
+    return build_elf(
+        sources,
+        board,
+        work / "model.elf",
+        include_dirs=[info.folder],
+        defines=defines,
+        opt="-Os" if info.report.get("opt") == "size" else "-O2",
+        extra_flags=flags,
+        link=link,
+    )
+
+
+def _arena_sections(macro: str, info: BundleInfo, board: Board) -> list[str]:
+    """Return the defines that place the arena, or each part of it, in the sections of the board's linker script."""
+    regions = [entry["name"] for entry in info.report.get("regions", [])]
+    placed = [name for name in regions if name in board.arena_rooms]
+    sections = {f"_{name.upper()}": f"{ARENA_SECTION}.{name}" if name in placed else ARENA_SECTION for name in regions}
+    if len(regions) < 2:
+        sections = {"": f"{ARENA_SECTION}.{placed[0]}" if placed else ARENA_SECTION}
+    return [f'{macro}_ARENA{name}_ATTR=__attribute__((section("{section}")))' for name, section in sections.items()]
+
+
+def _write_samples(path: Path, info: BundleInfo, inputs: Mapping[str, np.ndarray], count: int) -> None:
+    with path.open("wb") as file:
+        file.write(np.uint32(count).tobytes())
+        for i in range(count):
+            for port in info.inputs:
+                file.write(np.ascontiguousarray(inputs[port.name][i]).tobytes())
+
+
+def _read_samples(path: Path, info: BundleInfo, count: int) -> dict[str, np.ndarray]:
+    data, position = path.read_bytes(), 0
+    outputs: dict[str, list[np.ndarray]] = {p.name: [] for p in info.outputs}
+    for _ in range(count):
+        for port in info.outputs:
+            size = int(np.prod(port.shape, dtype=np.int64)) * port.dtype.bytes
+            raw = np.frombuffer(data[position : position + size], port.dtype.numpy)
+            outputs[port.name].append(raw.reshape(port.shape))
+            position += size
+    return {name: np.stack(arrays) for name, arrays in outputs.items()}
+
+
+def bench(info: BundleInfo, board: Board, inputs: Mapping[str, np.ndarray] | None = None) -> dict[str, Any]:
+    """Return the bundle's report with everything measured on `board`: sizes, stack, instructions per layer.
+
+    What the board cannot measure stays null. Instructions are exact: a plugin of QEMU counts them between
+    markers, and what a marker costs is calibrated away.
+    """
+    report: dict[str, Any] = json.loads(json.dumps(info.report))
+    report["board"], report["run_cpu"] = board.name, board.cpu.name
+    one = {name: a[:1] for name, a in (inputs or random_inputs(info)).items()}
+    with tempfile.TemporaryDirectory(prefix="glowc-bench-") as folder:
+        work, flags = Path(folder), _kept_entries(info, board)
+        if not board.runs:
+            elf = build_bundle(info, board, work, extra_flags=flags)
+            _add_sizes(report, elf, info)
+            return report | stack_report(info, board, elf)
+        plain = execute(info, board, one, marks=board.counts_insns, keep=work, extra_flags=flags)
+        _add_sizes(report, plain.elf, info)
+        report |= {"stack_bytes": plain.stack_bytes} | stack_report(info, board, plain.elf)
+    if board.counts_insns:
+        marks = plain.marks
+        cost = marks[1] - marks[0]
+        report["insns"] = marks[3] - marks[2] - cost
+        for layer, insns in zip(report["layers"], count_layers(info, board, one), strict=True):
+            layer["insns"] = insns
+    return report
+
+
+def entry_points(info: BundleInfo) -> tuple[str, ...]:
+    """Return the names of the functions that firmware may call to compute; a bundle has some of them."""
+    prefix = c_ident(info.name).lower()
+    entry = info.report.get("entry_name") or f"{prefix}_invoke"
+    names = (entry, *(f"{prefix}_{what}" for what in ("run", "begin", "push_rows", "reset")))
+    return tuple(name + end for name in names for end in ("", "_in"))
+
+
+def _kept_entries(info: BundleInfo, board: Board) -> list[str]:
+    """Return the flags that keep entry points in the image which the sample-feeding program does not call."""
+    return [f"-Wl,-u,{name}" for name in entry_points(info)] if board.cpu.family == "cortex-m" else []
+
+
+def bundle_entry(info: BundleInfo) -> str:
+    """Return the name of the function that the sample-feeding program calls to compute."""
+    prefix = c_ident(info.name).lower()
+    if info.report.get("input_stream") == "rows":
+        return f"{prefix}_push_rows"
+    if info.report.get("io_buffers") == "caller":
+        return str(info.report.get("entry_name") or f"{prefix}_invoke")
+    return f"{prefix}_run"
+
+
+def stack_report(info: BundleInfo, board: Board, elf: Elf) -> dict[str, Any]:
+    """Return the worst stack of any entry point, and of each; null where none can be computed."""
+    found: dict[str, int] = {}
+    if board.cpu.family == "cortex-m":
+        with suppress(UnboundedError):
+            found = stack_bounds(elf.path, board, entry_points(info))
+    points = [{"name": name, "stack_bound_bytes": bound} for name, bound in found.items()]
+    return {"stack_bound_bytes": max(found.values(), default=None), "entry_points": points}
+
+
+def count_layers(
+    info: BundleInfo, board: Board, inputs: Mapping[str, np.ndarray], keep: Path | None = None,
+    extra_flags: Sequence[str] = (),
+) -> list[int]:  # fmt: skip
+    """Return the instructions of each layer of a bundle in one inference; for a board that counts them."""
+    counted = execute(info, board, inputs, marks=True, profile=True, keep=keep, extra_flags=extra_flags).marks
+    cost, count = counted[1] - counted[0], len(info.report["layers"])
+    order = info.report.get("profile_order") or range(count)
+    inner = counted[3 : 3 + 2 * len(order)]
+    totals = [0] * count
+    for index, begin, end in zip(order, inner[::2], inner[1::2], strict=True):
+        totals[index] += end - begin - cost
+    return totals
+
+
+def _add_sizes(report: dict[str, Any], elf: Elf, info: BundleInfo) -> None:
+    own = [sizes for name, sizes in elf.object_sizes.items() if name.startswith(info.name)]
+    for key in ("text", "rodata", "data", "bss"):
+        report[f"{key}_bytes"] = sum(getattr(sizes, key) for sizes in own)

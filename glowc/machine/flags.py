@@ -1,0 +1,85 @@
+"""The compiler's command lines, as pure functions of a board."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from pathlib import Path
+
+from glowc.board import Board
+from glowc.paths import data_dir
+
+_LANGUAGE = ("-std=c11", "-Wall", "-Wextra", "-ffunction-sections", "-fdata-sections")
+
+# Bare-metal A64 is built with the Linux compiler, whose defaults serve a loader and an unwinder.
+_BARE_A64 = ("-fno-pie", "-fno-asynchronous-unwind-tables", "-fno-stack-protector")
+
+
+def compile_argv(
+    cc: Path,
+    board: Board,
+    source: Path,
+    out: Path,
+    *,
+    include_dirs: Iterable[Path] = (),
+    defines: Iterable[str] = (),
+    opt: str = "-O2",
+    extra_flags: Iterable[str] = (),
+) -> list[str]:
+    """Return the command that compiles `source` to object file `out`; `extra_flags` come last and win."""
+    bare_a64 = board.bare_metal and board.cpu.family == "cortex-a64"
+    return [
+        str(cc),
+        *board.cpu.cflags,
+        *_LANGUAGE,
+        opt,
+        *(_BARE_A64 if bare_a64 else ()),
+        *board.cflags,
+        *(f"-I{path}" for path in (*include_dirs, *board.include_dirs)),
+        *(f"-D{define}" for define in (*board.defines, *defines)),
+        *extra_flags,
+        "-c",
+        str(source),
+        "-o",
+        str(out),
+    ]
+
+
+def link_argv(
+    cc: Path, board: Board, objects: Iterable[Path], out: Path, *, extra_flags: Iterable[str] = ()
+) -> list[str]:
+    """Return the command that links `objects` to `out`."""
+    before, after = _libraries(board)
+    return [
+        str(cc),
+        *board.cpu.cflags,
+        *before,
+        *_script(board),
+        "-Wl,--gc-sections",
+        *board.ldflags,
+        *extra_flags,
+        *(str(path) for path in objects),
+        *after,
+        "-o",
+        str(out),
+    ]
+
+
+def _script(board: Board) -> tuple[str, ...]:
+    if board.linker_script is None:
+        return ()
+    return (
+        f"-T{board.linker_script}",
+        f"-L{data_dir('boards') / '_common'}",  # where the script's INCLUDE is
+        f"-Wl,--defsym=__stack_size={board.stack_bytes}",
+    )
+
+
+def _libraries(board: Board) -> tuple[tuple[str, ...], tuple[str, ...]]:
+    """Return the flags before and the libraries after the objects. No image contains a heap or stdio."""
+    if board.bare_metal and board.cpu.family == "cortex-m":
+        return ("-nostartfiles", "--specs=nano.specs"), ("-lm", "-lc", "-lgcc")
+    if board.bare_metal:
+        return ("-nostdlib", "-static", "-no-pie"), ("-lm", "-lc", "-lgcc")
+    if board.cpu.family == "host":
+        return (), ("-lm",)
+    return ("-static",), ("-lm",)  # under qemu-user no target root file system is needed

@@ -1,0 +1,136 @@
+"""ELF + board -> exit status, output and instruction counts: on the host, under qemu-user or QEMU."""
+
+from __future__ import annotations
+
+import signal
+import subprocess
+import tempfile
+from dataclasses import dataclass
+from pathlib import Path
+
+from glowc.board import Board, require_tool
+from glowc.errors import BoardError, ToolError
+from glowc.machine.elf import symbols
+from glowc.machine.plugin import counting_plugin
+
+_LAST_LINES = 20
+
+
+@dataclass(frozen=True, slots=True)
+class RunResult:
+    """What a program left behind.
+
+    `marks` are the instructions executed since reset at each call of glow_mark; only differences
+    between them mean something, and two adjacent calls tell what a mark itself costs.
+    """
+
+    exit_status: int  # negative: ended by that signal
+    stdout: str
+    stderr: str
+    marks: tuple[int, ...] = ()
+
+
+def run_elf(
+    elf: Path,
+    board: Board,
+    *,
+    cwd: Path,
+    timeout_s: int | None = None,
+    marks: bool = False,
+    check: bool = True,
+) -> RunResult:
+    """Run `elf` on `board` with its files in `cwd`; `marks` counts executed instructions.
+
+    Raises BoardError if the board cannot run programs (or cannot count), and ToolError if QEMU is
+    missing, the time is up (`timeout_s`, or the board's own limit), or, unless `check` is false, the
+    program ends with a status other than 0.
+    """
+    require_runnable(board, marks=marks, elf=elf)
+    if not marks:
+        return _run(elf, board, (), cwd, timeout_s, check)
+    with tempfile.TemporaryDirectory(prefix="glowc-") as folder:
+        out = Path(folder) / "marks.txt"
+        result = _run(elf, board, ("-plugin", _plugin_argument(elf, out)), cwd, timeout_s, check)
+        counts = tuple(int(line) for line in out.read_text().split()) if out.exists() else ()
+        return RunResult(result.exit_status, result.stdout, result.stderr, counts)
+
+
+def require_runnable(board: Board, *, marks: bool = False, elf: Path = Path("firmware.elf")) -> None:
+    """Raise BoardError if the board cannot run `elf`, telling how to flash it, or cannot count instructions."""
+    if not board.runs:
+        how = f"flash it: {board.flash.replace('{elf}', str(elf))}" if board.flash else "flash it with your own tools"
+        raise BoardError(
+            f'board "{board.name}" is real hardware: glowc builds for it and cannot run it',
+            hint=f"{how}; or run on a QEMU board with the same CPU ({board.cpu.name}), see `glowc boards`",
+        )
+    if marks and not board.counts_insns:
+        raise BoardError(
+            f'board "{board.name}" runs natively and cannot count instructions', hint="choose a QEMU board"
+        )
+
+
+def _plugin_argument(elf: Path, out: Path) -> str:
+    """Return QEMU's `FILE,NAME=VALUE,...`, in which a comma inside a value is written twice."""
+    mark = symbols(elf).get("glow_mark")
+    if mark is None:
+        raise ToolError(f"{elf.name} has no symbol glow_mark to count at", hint="call glow_mark() in its main")
+    library, path = (str(value).replace(",", ",,") for value in (counting_plugin(), out))
+    return f"{library},mark={mark.address:#x},out={path}"
+
+
+def run_argv(elf: Path, board: Board, plugin: tuple[str, ...] = ()) -> list[str]:
+    """Return the command that runs `elf` on `board`, its template filled in."""
+    argv: list[str] = []
+    for item in board.run_argv:
+        if item == "{plugin}":
+            argv += plugin
+        else:
+            argv.append(item.replace("{elf}", str(elf)).replace("{qemu_cpu}", board.cpu.qemu_cpu or "max"))
+    return argv
+
+
+def _run(elf: Path, board: Board, plugin: tuple[str, ...], cwd: Path, timeout_s: int | None, check: bool) -> RunResult:
+    argv = run_argv(elf.resolve(), board, plugin)
+    if board.run_argv[0] != "{elf}":
+        argv[0] = str(require_tool(argv[0]))
+    limit_s = timeout_s or board.timeout_s
+    try:
+        done = subprocess.run(
+            argv,
+            cwd=cwd,
+            stdin=subprocess.DEVNULL,
+            capture_output=True,
+            encoding="utf-8",
+            errors="replace",
+            timeout=limit_s,
+            check=False,
+        )
+    except subprocess.TimeoutExpired as error:
+        raise ToolError(
+            f"{elf.name} did not end within {limit_s} s on board {board.name}",
+            details=_last_lines(_text(error.stdout), _text(error.stderr)),
+        ) from error
+    if check and done.returncode != 0:
+        raise ToolError(
+            f"{elf.name} {_how_it_ended(done.returncode)} on board {board.name}",
+            details=_last_lines(done.stdout, done.stderr),
+        )
+    return RunResult(done.returncode, done.stdout, done.stderr)
+
+
+def _how_it_ended(status: int) -> str:
+    if status >= 0:
+        return f"ended with exit status {status}"
+    try:
+        return f"crashed by signal {signal.Signals(-status).name}"
+    except ValueError:
+        return f"crashed by signal {-status}"
+
+
+def _text(output: str | bytes | None) -> str:
+    """Return partial output as text: subprocess hands it over as bytes when the time is up."""
+    return output.decode("utf-8", "replace") if isinstance(output, bytes) else output or ""
+
+
+def _last_lines(*outputs: str) -> list[str]:
+    return [line for output in outputs for line in output.splitlines()[-_LAST_LINES:]]

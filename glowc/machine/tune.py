@@ -1,0 +1,140 @@
+"""Measures the kernel variants of every layer of a model on a board: behind `glowc tune`.
+
+The layers are counted in the model itself: one program has for every layer its first variant, the next one the second,
+and so on. Only layers that the file does not know, or knows from another compiler, are measured.
+"""
+
+from __future__ import annotations
+
+import subprocess
+import tempfile
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+from glowc.board import Board, require_tool
+from glowc.compiler.pipeline import Compiled, CompileOptions, compile_model, write_bundle
+from glowc.errors import BoardError
+from glowc.machine.execute import count_layers, load_bundle, random_inputs
+from glowc.program.lifetimes import strip_markers
+from glowc.select.candidates import Layer, Order
+from glowc.select.measured import Entry, layer_key, load_entries, save_entries
+
+
+@dataclass(frozen=True, slots=True)
+class Choice:
+    """One layer as tuned: the variant that will be used, instructions of all variants; `measured` says if just now."""
+
+    layer: str
+    kernel: str
+    chosen: str
+    insns: dict[str, int]
+    measured: bool
+
+
+def tune_model(
+    model: Path, board: Board, options: CompileOptions, path: Path, progress: Callable[[str], None]
+) -> list[Choice]:
+    """Measure the layers of a model that have a choice, add them to the file `path`, and return what is chosen.
+
+    The file is written behind each program that was counted: what was measured before an interruption stays.
+
+    Raises BoardError when the board cannot run and count, and whatever compiling and running raises.
+    """
+    if not board.counts_insns:
+        raise BoardError(
+            f'board "{board.name}" cannot count instructions',
+            hint="tune on a QEMU board with the same CPU: `glowc boards`",
+        )
+    entries = load_entries(path) if path.exists() else {}
+    compiler = _version(board)
+    progress("compiling")
+    start = compile_model(model, board, replace(options, tuned=None))
+    names = {i.name for i in start.program.instrs}
+    layers = [x for x in start.selection.layers if x.name in names and len(x.forms) > 1]
+    keys = {x.name: layer_key(x, board.cpu, options.opt) for x in layers}
+    todo = _unknown(layers, keys, entries, compiler)
+    found = {key: dict(entries[key].insns) if _started(entries.get(key), compiler) else {} for key in todo}
+    for complete, counts in _measure(model, board, options, start, todo, found, progress):
+        for key, insns in counts.items():
+            layer = todo[key]
+            found[key] |= insns
+            title = _title(start, layer.name)
+            entries[key] = Entry(title, layer.forms[0].kernel, board.cpu.name, compiler, dict(found[key]), complete)
+        save_entries(path, {key: entry for key, entry in entries.items() if entry.insns})
+    save_entries(path, entries)
+    done = compile_model(model, board, replace(options, tuned=path))
+    chosen = {i.name: i.isa for i in done.program.instrs}
+    return [
+        Choice(_title(start, x.name), x.forms[0].kernel, chosen[x.name], dict(entries[keys[x.name]].insns),
+               keys[x.name] in todo)
+        for x in layers if x.name in chosen
+    ]  # fmt: skip
+
+
+def _unknown(
+    layers: Sequence[Layer], keys: Mapping[str, str], entries: Mapping[str, Entry], compiler: str
+) -> dict[str, Layer]:
+    """Return a layer of each key that is not measured yet, or was by another compiler, or not to the end."""
+    todo: dict[str, Layer] = {}
+    for layer in layers:
+        entry = entries.get(keys[layer.name])
+        if entry is None or entry.compiler != compiler or not entry.complete:
+            todo.setdefault(keys[layer.name], layer)
+    return todo
+
+
+def _started(entry: Entry | None, compiler: str) -> bool:
+    """Say whether variants of an entry that was interrupted need no second measurement."""
+    return entry is not None and entry.compiler == compiler and not entry.complete
+
+
+def _measure(
+    model: Path, board: Board, options: CompileOptions, start: Compiled, todo: Mapping[str, Layer],
+    known: Mapping[str, Mapping[str, int]], progress: Callable[[str], None],
+) -> Iterator[tuple[bool, dict[str, dict[str, int]]]]:  # fmt: skip
+    """Yield per program the instructions of the layers, by key and variant, and whether it was the last.
+
+    A variant that does not fit the board is left out; those that are `known` are not measured again.
+    """
+    missing = {key: [f.isa for f in layer.forms if f.isa not in known[key]] for key, layer in todo.items()}
+    keys = {layer.name: key for key, layer in todo.items()}
+    rounds = max((len(isas) for isas in missing.values()), default=0)
+    if todo and not rounds:
+        yield True, {key: {} for key in todo}
+    for number in range(rounds):
+        progress(f"measuring, program {number + 1} of {rounds}")
+        wanted = {layer.name: missing[key][number] for key, layer in todo.items() if number < len(missing[key])}
+
+        def order(_: Sequence[Layer], wanted: dict[str, str] = wanted) -> Order:
+            orders = dict(start.selection.order)
+            return orders | {n: tuple(dict.fromkeys((isa, *orders[n]))) for n, isa in wanted.items()}
+
+        compiled = compile_model(model, board, replace(options, tuned=None), order=order)
+        counts: dict[str, dict[str, int]] = {key: {} for key in todo}
+        for name, isa, insns in _count(compiled, board):
+            if wanted.get(name) == isa:
+                counts[keys[name]][isa] = insns
+        yield number == rounds - 1, counts
+
+
+def _count(compiled: Compiled, board: Board) -> list[tuple[str, str, int]]:
+    """Return (name, variant, instructions) of every layer of a compiled model."""
+    with tempfile.TemporaryDirectory(prefix="glowc-tune-") as folder:
+        write_bundle(compiled, Path(folder))
+        info = load_bundle(Path(folder))
+        counts = count_layers(info, board, random_inputs(info))
+    instrs = strip_markers(compiled.program).instrs
+    return [(i.name, i.isa, n) for i, n in zip(instrs, counts, strict=True)]
+
+
+def _title(compiled: Compiled, name: str) -> str:
+    instr = next(i for i in compiled.program.instrs if i.name == name)
+    return instr.origin[0] if instr.origin else name
+
+
+def _version(board: Board) -> str:
+    """Return the compiler's name and version."""
+    argv = [str(require_tool(board.cpu.cc)), "-dumpfullversion"]
+    done = subprocess.run(argv, capture_output=True, text=True, check=False)
+    return f"{board.cpu.cc} {done.stdout.strip()}"

@@ -1,0 +1,202 @@
+"""Compares a model on a board with onnxruntime's integer kernels, stored outputs, or the interpreter."""
+
+from __future__ import annotations
+
+import tempfile
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from glowc.board import Board
+from glowc.compiler.pipeline import Compiled, CompileOptions, compile_model, import_graph, model_hash, write_bundle
+from glowc.compiler.samples import load_samples, read_arrays
+from glowc.errors import InputError
+from glowc.frontend import given_arrays
+from glowc.graph.graph import Graph
+from glowc.graph.interp import run_graph
+from glowc.machine.execute import BundleInfo, Port, execute, load_bundle
+from glowc.place.planning import schedule
+from glowc.program.interp import Memory, run_instr
+from glowc.program.lifetimes import strip_markers
+
+Arrays = dict[str, np.ndarray]
+
+
+@np.errstate(all="ignore")
+def validate_model(
+    model: Path,
+    board: Board,
+    options: CompileOptions,
+    input_path: Path,
+    golden: Path | None = None,
+    *,
+    find_layer: bool = False,
+    progress: Callable[[str], None] = lambda _: None,
+) -> dict[str, Any]:
+    """Return the comparison of every output; `ok` says that all lie within what is allowed.
+
+    Allowed: integer outputs equal byte for byte; float outputs of a quantised model within one part in 1,000
+    of the largest magnitude, of a float model within 1e-5 of it (the sums of C and of the reference run in
+    different orders), of a float16 model within 1e-2 (the reference rounds every step, C computes in float32).
+    """
+    compiled = compile_model(model, board, options, progress)
+    samples = load_samples(input_path, compiled.imported)
+    progress("computing the reference")
+    expected, reference = _expected(model, compiled.imported, options, samples, golden)
+    progress(f"building and running on {board.name}")
+    with tempfile.TemporaryDirectory(prefix="glowc-") as folder:
+        write_bundle(compiled, Path(folder))
+        info = load_bundle(Path(folder))
+        result = _compared(info, board, samples, expected, reference)
+    if find_layer and not result["ok"]:
+        result["first_difference"] = first_difference(compiled, {n: a[0] for n, a in samples.items()})
+    return result
+
+
+def validate_bundle(
+    folder: Path,
+    board: Board,
+    options: CompileOptions,
+    input_path: Path,
+    golden: Path | None = None,
+    model: Path | None = None,
+    progress: Callable[[str], None] = lambda _: None,
+) -> dict[str, Any]:
+    """Compare a bundle as it is with stored outputs, or with its model; what is allowed as in `validate_model`.
+
+    Raises InputError when neither is given, or the model is not the one that the bundle was compiled from.
+    """
+    info = load_bundle(folder)
+    if golden is None and model is None:
+        raise InputError(
+            f"{folder} is a bundle: it holds no model to compare with",
+            hint="add --golden OUTPUTS.npz, or --model MODEL.onnx",
+        )
+    if model is None:
+        assert golden is not None
+        samples = _exported(info.inputs, input_path)
+        expected, reference = _exported(info.outputs, golden), str(golden)
+        _check_counts(golden, expected, samples)
+    else:
+        if model_hash(model) != info.report.get("model_hash"):
+            raise InputError(f"{folder} was not compiled from {model}", hint="compile the model again")
+        graph = import_graph(model, options)
+        samples = load_samples(input_path, graph)
+        progress("computing the reference")
+        expected, reference = _expected(model, graph, options, samples, golden)
+    progress(f"building and running on {board.name}")
+    return _compared(info, board, samples, expected, reference)
+
+
+def _exported(ports: Sequence[Port], path: Path) -> Arrays:
+    """Return arrays from a file in the form in which the model was exported."""
+    return read_arrays(path, {p.name: (p.exported_shape, p.exported_dtype.numpy) for p in ports})
+
+
+def _compared(info: BundleInfo, board: Board, samples: Arrays, expected: Arrays, reference: str) -> dict[str, Any]:
+    """Run a bundle and return the comparison with the expected outputs."""
+    done = execute(info, board, {p.name: p.to_bundle(samples[p.name]) for p in info.inputs})
+    relative = float(info.report.get("float_tolerance", 0.0))
+    rows = [compare(p.name, p.to_exported(done.outputs[p.name]), expected[p.name], relative) for p in info.outputs]
+    return {
+        "model": info.name, "board": board.name, "reference": reference, "outputs": rows,
+        "ok": all(row["ok"] for row in rows),
+    }  # fmt: skip
+
+
+def _check_counts(golden: Path, expected: Arrays, samples: Arrays) -> None:
+    if any(len(a) != len(next(iter(samples.values()))) for a in expected.values()):
+        raise InputError(f"{golden} holds another number of samples than the inputs")
+
+
+def compare(name: str, got: np.ndarray, want: np.ndarray, relative: float) -> dict[str, Any]:
+    """Return exact share, largest difference, RMSE, cosine and argmax agreement of one output.
+
+    Floats may differ by `relative` of the largest magnitude.
+    """
+    a, b = got.astype(np.float64), want.astype(np.float64)
+    difference = np.abs(a - b)
+    norm = float(np.linalg.norm(a) * np.linalg.norm(b))
+    flat_a, flat_b = a.reshape(len(a), -1), b.reshape(len(b), -1)
+    is_float = np.issubdtype(want.dtype, np.floating)
+    largest = float(np.abs(b).max(initial=0.0))
+    bound = relative * largest if is_float else 0.0
+    max_abs = float(difference.max(initial=0.0))
+    return {
+        "name": name, "samples": len(a), "equal_share": float((got == want).mean()) if got.size else 1.0,
+        "max_abs": max_abs, "largest": largest, "max_steps": None if is_float else max_abs,
+        "rmse": float(np.sqrt((difference**2).mean())) if got.size else 0.0,
+        "cosine": float((a * b).sum() / norm) if norm else 1.0,
+        "argmax_agree": int((flat_a.argmax(1) == flat_b.argmax(1)).sum()),
+        "allowed": "equal" if bound == 0.0 else f"{bound:.3g}", "ok": max_abs <= bound,
+    }  # fmt: skip
+
+
+def _expected(
+    model: Path, graph: Graph, how: CompileOptions, samples: Arrays, golden: Path | None
+) -> tuple[Arrays, str]:
+    if golden is not None:
+        wanted = {n: (graph.types[n].shape, graph.types[n].dtype.numpy) for n in graph.outputs}
+        arrays = read_arrays(golden, wanted)
+        _check_counts(golden, arrays, samples)
+        return arrays, str(golden)
+    try:
+        import onnxruntime
+    except ImportError:
+        return _interpret(graph, samples), "the interpreter (onnxruntime is not installed)"
+    options = onnxruntime.SessionOptions()
+    options.intra_op_num_threads = 1
+    options.log_severity_level = 3
+    options.add_session_config_entry("session.qdqisint8allowed", "1")
+    # onnxruntime would round the activations of weight-only products to int8; 1 asks for float32
+    options.add_session_config_entry("session.qdq_matmulnbits_accuracy_level", "1")
+    try:
+        session = onnxruntime.InferenceSession(str(model), options, providers=["CPUExecutionProvider"])
+        fixed = given_arrays(model, how.input_shapes, how.set_inputs)
+        half = {i.name for i in session.get_inputs() if i.type == "tensor(float16)"}
+
+        def run(feed: Arrays) -> Arrays:
+            given = {name: a.astype(np.float16) if name in half else a for name, a in {**feed, **fixed}.items()}
+            return dict(zip(graph.outputs, session.run(list(graph.outputs), given), strict=True))
+
+        outputs = _per_sample(samples, run)
+    except Exception as error:
+        reason = str(error).splitlines()[0]
+        return _interpret(graph, samples), f"the interpreter (onnxruntime cannot run the model: {reason})"
+    return outputs, f"onnxruntime {onnxruntime.__version__}, integer kernels"
+
+
+def _interpret(graph: Graph, samples: Arrays) -> Arrays:
+    return _per_sample(samples, lambda feed: run_graph(graph, feed))
+
+
+def _per_sample(samples: Arrays, run: Callable[[Arrays], Mapping[str, np.ndarray]]) -> Arrays:
+    count = len(next(iter(samples.values())))
+    results = [run({name: a[i] for name, a in samples.items()}) for i in range(count)]
+    return {name: np.stack([np.asarray(r[name]) for r in results]) for name in results[0]}
+
+
+def first_difference(compiled: Compiled, sample: Arrays) -> str | None:
+    """Return the first instruction whose interpreted result differs from the graph's own value.
+
+    Compares the instruction interpreter with the graph interpreter value by value, on one sample.
+    """
+    graph, program = compiled.graph, strip_markers(compiled.program)
+    if program.segments:  # whole tensors exist only where layers do not run row by row
+        program = schedule(compiled.selection.lower(lambda _: False))
+    feed = {n: compiled.edge.to_bundle(n, a) for n, a in sample.items()}
+    values = run_graph(graph, feed, keep_all=True)
+    memory = Memory(program, None, 0)
+    for operand in program.inputs:
+        memory.array(operand)[...] = feed[operand.role]
+    for instr in program.instrs:
+        run_instr(instr, memory)
+        for operand in instr.operands:
+            expected = values.get(operand.buffer)
+            if not operand.access.writes or expected is None or expected.shape != operand.type.shape:
+                continue
+            if not np.array_equal(memory.array(operand), expected):
+                return f'{instr.op} "{", ".join(instr.origin)}" ({instr.kernel}__{instr.isa})'
+    return None

@@ -1,0 +1,289 @@
+"""From a lowered program to a proven place for every buffer: order, sharing, streaming, overlap, plan, check."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+
+from glowc import memory
+from glowc.errors import InputError, InternalError
+from glowc.memory.simulate import Action, Touch, simulate
+from glowc.memory.types import MemoryPlan
+from glowc.place.rewrite.accesses import accesses
+from glowc.place.rewrite.dead_stores import remove_dead_stores
+from glowc.place.rewrite.eliminate_copies import eliminate_copies
+from glowc.place.rewrite.reorder import reorder, steps_of
+from glowc.place.rewrite.row_overlap import row_overlaps, set_directions
+from glowc.place.rewrite.share_in_place import in_place_pairs, share_in_place
+from glowc.place.stream.rings import Distance, Streamer, distances
+from glowc.place.stream.segmentation import Cut, frontier
+from glowc.place.trace import Bytes, trace
+from glowc.program.ir import Instr, Program
+from glowc.program.lifetimes import root_lifetimes, strip_markers
+from glowc.program.verify import verify_program
+
+Lower = Callable[[Callable[[str], bool]], Program]
+"""Lowers the model; its argument says by name which instructions need a variant that streams rows."""
+
+Insns = Callable[[Instr], int | None]
+"""Predicts the instructions of a call, None where nothing is known of the kernel."""
+
+GUARD_BYTES = 16
+KINDS = ("auto", "plain", "overlap", "stream")
+
+
+@dataclass(frozen=True, slots=True)
+class Request:
+    """What a plan has to be: its `kind`, the bytes that it may take, and how the model's input arrives.
+
+    `limit_bytes` is the user's wish, `room_bytes` what the board has. `rooms`, the fastest first, split the arena.
+    """
+
+    kind: str = "auto"
+    limit_bytes: int | None = None
+    room_bytes: int | None = None
+    fed: bool = False
+    caller_io: bool = False
+    rooms: tuple[memory.Room, ...] = ()
+    guard: bool = False
+
+    @property
+    def guard_bytes(self) -> int:
+        """Bytes that stay free before and behind every buffer; a multiple of every alignment."""
+        return GUARD_BYTES if self.guard else 0
+
+
+@dataclass(frozen=True, slots=True)
+class Planned:
+    """A program with the place of every buffer. `extra_insns` is what it costs over the plain plan, estimated."""
+
+    kind: str
+    program: Program
+    plan: MemoryPlan
+    overlaps: tuple[memory.Overlap, ...]
+    extra_insns: int = 0
+
+    @property
+    def title(self) -> str:
+        """The plan in words."""
+        segments = self.program.segments
+        if not segments:
+            return self.kind
+        counted = strip_markers(self.program).instrs
+        layers = ", ".join(f"{s.begin}-{s.end - 1}" for s in segments)
+        return f"{self.kind} (layers {layers} of {len(counted)})"
+
+    @property
+    def blocks(self) -> list[memory.Block]:
+        """The planner's view of the program."""
+        return memory_blocks(self.program)
+
+
+def verify_plan(program: Program, plan: MemoryPlan) -> None:
+    """Execute the plan with tagged bytes; InternalError when a read does not find what its producer wrote."""
+    if plan.regions:
+        home = {name: r.name for r in plan.regions for name in r.plan.offsets_bytes}
+        sizes = {r.name: r.plan.arena_bytes for r in plan.regions}
+        problems = simulate(actions_of(program), local_offsets(plan), sizes, home)
+    else:
+        problems = simulate(actions_of(program), plan.offsets_bytes, plan.arena_bytes)
+    if problems:
+        raise InternalError("the memory plan does not keep the data of the program", details=problems[:20])
+
+
+def local_offsets(plan: MemoryPlan) -> dict[str, int]:
+    """Return the offsets from the start of the arena or, when it is split, of the part that a buffer lies in."""
+    return dict(plan.offsets_bytes) | {name: at for r in plan.regions for name, at in r.plan.offsets_bytes.items()}
+
+
+def actions_of(program: Program) -> list[Action]:
+    """Return what a program does, for the simulator."""
+    return [
+        Action(e.name, _touches(e.reads), _touches(e.writes), tuple(e.inputs), e.elements, e.in_place)
+        for e in trace(strip_markers(program))
+    ]
+
+
+def _touches(parts: Sequence[Bytes]) -> tuple[Touch, ...]:
+    return tuple(Touch(b.root, b.begin, b.size, b.tag) for b in parts)
+
+
+def _unknown(_: Instr) -> int | None:
+    return None
+
+
+def make_plan(lower: Lower, request: Request, insns: Insns = _unknown) -> Planned:
+    """Return the cheapest plan of the wanted kind that fits, else the smallest.
+
+    "auto" takes the overlapped plan before streamed ones; "stream" and an input that is fed by rows take the
+    smallest one when no limit is given. `insns` is for the price of streaming. InputError when the input cannot be fed
+    by rows.
+    """
+    if request.fed:
+        _check_feedable(lower(_no))
+    if not request.fed and request.kind != "stream":
+        done = _whole(lower, request)
+        if request.kind != "auto" or fits(done, request):
+            return done
+    plans = pareto(lower, request, insns)
+    if request.limit_bytes is None and (request.fed or request.kind == "stream"):
+        return plans[-1]
+    fitting = [p for p in plans if fits(p, request)]
+    return fitting[0] if fitting else plans[-1]
+
+
+def fits(done: Planned, request: Request) -> bool:
+    """Say whether a plan keeps the limits of a request."""
+    bound = min((b for b in (request.limit_bytes, request.room_bytes) if b is not None), default=1 << 62)
+    return _rank(done, request) <= (False, bound)
+
+
+def _rank(done: Planned, request: Request) -> tuple[bool, int]:
+    """Return what a better plan has less of; one that does not fit into the rooms has no regions."""
+    return bool(request.rooms) and not done.plan.regions, done.plan.arena_bytes
+
+
+def _check_feedable(program: Program) -> None:
+    if len(program.inputs) != 1 or program.states:
+        raise InputError(
+            "--input-stream rows needs a model with one input and without state",
+            details=[f"inputs: {', '.join(o.role for o in program.inputs)}"],
+        )
+
+
+def pareto(lower: Lower, request: Request, insns: Insns = _unknown) -> list[Planned]:
+    """Return the plans that no other beats in bytes and instructions, the cheapest first."""
+    plans = [] if request.fed else [_whole(lower, replace(request, kind="overlap"))]
+    for planned in _streamed_plans(lower, request, insns):
+        if not plans or _rank(planned, request) < _rank(plans[-1], request):
+            plans.append(planned)
+    return plans
+
+
+def _whole(lower: Lower, request: Request) -> Planned:
+    program = schedule(replace(lower(_no), caller_io=request.caller_io))
+    overlaps = () if request.kind == "plain" else tuple(memory_overlaps(program))
+    plan = plan_memory(program, overlaps, request.rooms, request.guard_bytes)
+    kind = "plain" if request.kind == "plain" else "overlap"
+    return Planned(kind, _directed(program, plan), plan, overlaps)
+
+
+def _streamed_plans(lower: Lower, request: Request, insns: Insns) -> list[Planned]:
+    every = ordered(replace(lower(_yes), caller_io=request.caller_io))
+    streamer = Streamer(every, fed=request.fed, whole={i.name: i for i in lower(_no).instrs})
+    cuts = frontier(streamer, insns)
+    if request.fed and not cuts:
+        name = every.inputs[0].role
+        raise InputError(
+            f"the input {name!r} cannot be fed by rows",
+            details=["its first layers cannot run row by row, or need it in another layout"],
+            hint="leave out --input-stream",
+        )
+    plans = [_streamed(lower, request, every, cut) for cut in cuts if cut.segments]
+    return sorted(plans, key=lambda p: (p.extra_insns, p.plan.arena_bytes))
+
+
+def _streamed(lower: Lower, request: Request, every: Program, cut: Cut) -> Planned:
+    """Return the plan of one cut: outside of its segments the instructions may have any variant."""
+    names = {i.name for s in cut.segments for i in every.instrs[s.begin : s.end]}
+    program = replace(lower(names.__contains__), caller_io=request.caller_io)
+    if program.instrs != every.instrs:
+        program = _without_copies(program)
+        position = {i.name: at for at, i in enumerate(program.instrs)}
+        program = _verified("reordering", program, reorder(program, [position[i.name] for i in every.instrs]))
+    streamer = Streamer(program, fed=request.fed)
+    segments = [streamer.segment(s.begin, s.end) for s in cut.segments]
+    done = [s for s in segments if s is not None]
+    assert len(done) == len(segments)
+    program = _shared(_verified("streaming", program, streamer.apply(done)))
+    near = [_overlap(program, d) for s in done for d in distances(s)]
+    overlaps = (*memory_overlaps(program), *(o for o in near if o is not None))
+    plan = plan_memory(program, overlaps, request.rooms)
+    return Planned("stream", _directed(program, plan), plan, overlaps, cut.extra_insns)
+
+
+def _overlap(program: Program, distance: Distance) -> memory.Overlap | None:
+    """Return what the planner may do with two buffers of a segment."""
+    (a, a_at), (b, b_at) = program.root(distance.a), program.root(distance.b)
+    if program.is_callers(a) or program.is_callers(b):
+        return None
+    if distance.interval is None:
+        return memory.Overlap(a, b, 0, 0)
+    low, high = distance.interval
+    return memory.Overlap(a, b, low + b_at - a_at, high + b_at - a_at)
+
+
+def _no(_: str) -> bool:
+    return False
+
+
+def _yes(_: str) -> bool:
+    return True
+
+
+def schedule(program: Program) -> Program:
+    """Return the program with copies made views, the best order, and elementwise results in place."""
+    return _shared(ordered(program))
+
+
+def ordered(program: Program) -> Program:
+    """Return the program with copies made views and the instructions in the best order."""
+    program = _without_copies(program)
+    steps = steps_of(program, in_place_pairs(program))
+    tasks = [memory.Task(s.name, s.inputs, s.outputs, s.scratch_bytes) for s in steps.steps]
+    best = memory.schedule(
+        tasks, steps.sizes, alias_of=steps.alias_of, in_place=steps.in_place, graph_inputs=steps.inputs,
+        graph_outputs=steps.outputs,
+    )  # fmt: skip
+    return _verified("reordering", program, reorder(program, best.order))
+
+
+def _without_copies(lowered: Program) -> Program:
+    verify_program(lowered, "lowering")
+    program = _verified("copy elimination", lowered, eliminate_copies(lowered))
+    return _verified("removal of dead stores", program, remove_dead_stores(program))
+
+
+def _shared(program: Program) -> Program:
+    return _verified("buffer sharing", program, share_in_place(program))
+
+
+def _directed(program: Program, plan: MemoryPlan) -> Program:
+    return _verified("choice of directions", program, set_directions(program, plan.offsets_bytes))
+
+
+def _verified(name: str, before: Program, after: Program) -> Program:
+    """Return what a pass made, verified where it changed anything."""
+    if after is not before:
+        verify_program(after, name, before)
+    return after
+
+
+def plan_memory(
+    program: Program, overlaps: Sequence[memory.Overlap] = (), rooms: Sequence[memory.Room] = (), guard_bytes: int = 0
+) -> MemoryPlan:
+    """Return the proven place of every root buffer; an independent checker runs each time.
+
+    With `rooms` the arena is split, and the buffers that are touched most lie in the first one; a plan without
+    regions, as for one arena, says that they do not fit. `guard_bytes` stay free before and behind each buffer.
+    """
+    blocks = [replace(b, size_bytes=b.size_bytes + 2 * guard_bytes) for b in memory_blocks(program)]
+    plan = memory.split(blocks, overlaps, rooms, accesses(program)) if rooms else None
+    plan = plan or memory.plan(blocks, overlaps)
+    memory.check(plan, blocks, overlaps)
+    return replace(plan, offsets_bytes={name: at + guard_bytes for name, at in plan.offsets_bytes.items()})
+
+
+def memory_overlaps(program: Program) -> list[memory.Overlap]:
+    """Return how close the blocks of instructions outside of segments may come."""
+    return [memory.Overlap(o.out, o.source, o.low, o.high) for o in row_overlaps(strip_markers(program))]
+
+
+def memory_blocks(program: Program) -> list[memory.Block]:
+    """Return the planner's view of the program: name, lifetime, bytes, alignment."""
+    plain = strip_markers(program)
+    return [
+        memory.Block(root, memory.Lifetime(*span), plain.buffers[root].size_bytes, plain.buffers[root].align_bytes)
+        for root, span in root_lifetimes(plain).items()
+        if not plain.is_callers(root)
+    ]

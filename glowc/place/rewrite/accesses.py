@@ -1,0 +1,185 @@
+"""How many bytes of each buffer an inference reads and writes: an estimate from the loops of the kernels.
+
+It decides which buffers lie in the fastest memory, so what matters is which byte is touched more often than another.
+
+    kind                         a buffer that is not constant is accessed
+    products (conv, fc, matmul)  each input once per multiply-accumulate; a variant for an instruction set reads it once
+                                 for several outputs (`_AT_ONCE`), a depthwise convolution has but one
+      with scratch               inputs once per window to fill the scratch, which is then read in their place; where
+                                 Helium reads rows in place (path "rows"), only at the edges of the image; steps that
+                                 it keeps there, for every group of outputs of two pixels
+    pooling, windows             input: once per output and tap
+    elementwise                  every operand once per output element, broadcast ones included
+    lstm, gru, rnn               input and state once per element of the next state (all gates at once); scratch twice
+                                 per step
+    softmax, layer_norm          input three times: maximum or mean, sum or variance, result
+    interpolation                input once per output and tap, four taps where the kernel is bilinear
+    top_k                        input k times
+    sums by rows                 input once, sums twice per row
+    anything else                every operand once, an inout one twice
+
+Besides, the caller writes the inputs and reads the outputs. Rows of a streamed segment are counted like the whole.
+Measured by QEMU's memory callbacks on Cortex-M3, M4 and M55, bytes by buffer: docs/MEMORY.md has the comparison.
+"""
+
+from __future__ import annotations
+
+import math
+from collections import Counter
+from collections.abc import Mapping
+
+from glowc.ops.registry import get_kernel
+from glowc.program.ir import Access, BufferKind, Instr, Operand, ParamValue, Program
+from glowc.program.lifetimes import strip_markers
+from glowc.program.rows import variant_of
+
+# Outputs for which a variant reads an input once, by (kind, variant) or by variant; others: four.
+_AT_ONCE = {"ref": 1, ("conv", "m3"): 1, ("conv", "dsp4"): 2, ("fc", "m3"): 8}
+# Bytes of a value in the scratch of a product, where it is not the input's own type.
+_SCRATCH_BYTES = {"m3": 2, "dsp": 2, "dsp4": 2}
+_STEP_BYTES, _STEP_OUTPUTS = 16, 4  # of Helium's lists of steps, and outputs of a pixel for which they are read once
+_RECURRENT = ("lstm", "gru", "rnn")
+_PASSES = {"softmax": 3, "layer": 3, "bilinear": 4, "grid": 4}
+_PRODUCTS = ("conv", "dwconv", "fc", "matmul")
+_PROGRESS_BYTES = 16  # of a model that is fed by rows: step and row, read and written, per step
+
+
+def accesses(program: Program) -> dict[str, int]:
+    """Return the bytes read and written by root, constants and buffers of the caller left out."""
+    plain = strip_markers(program)
+    counts: Counter[str] = Counter()
+    steps = {s.begin + n: s.steps.count(n) for s in plain.segments for n in range(s.end - s.begin)}
+    for index, instr in enumerate(plain.instrs):
+        elements = elements_touched(instr, steps.get(index, 1))
+        for operand in instr.operands:
+            counts[plain.root(operand.buffer)[0]] += elements[operand.role] * operand.type.dtype.bytes
+    for operand in (*plain.inputs, *plain.outputs):
+        counts[plain.root(operand.buffer)[0]] += operand.type.size_bytes
+    for segment in plain.segments:
+        if segment.progress:
+            counts[plain.root(segment.progress)[0]] += _PROGRESS_BYTES * len(segment.steps)
+    kept = {r: b for r, b in plain.buffers.items() if b.kind is not BufferKind.CONST and not plain.is_callers(r)}
+    return {root: count for root, count in counts.items() if root in kept}
+
+
+def elements_touched(instr: Instr, steps: int = 1) -> dict[str, int]:
+    """Return the elements read and written by operand role; `steps` are the calls of an elementwise or sum kernel."""
+    kernel = get_kernel(instr.kernel)
+    once = {o.role: _elements(o) for o in instr.operands}
+    if kernel.rows and "out_h" in instr.params:  # in a segment the operand is a ring of a few rows
+        once["out"] = math.prod(int(instr.params[key]) for key in ("batch", "out_h", "out_w", "out_c"))
+    kind = kernel.name.split("_")[0]
+    if kind in _PRODUCTS and instr.macs:
+        return once | _products(instr, kind)
+    if kind in _RECURRENT:
+        return once | _recurrent(instr)
+    if kernel.length:
+        length = int(instr.params[kernel.length]) if int(instr.params.get("rank", 1)) == 1 else 0
+        return dict.fromkeys(once, steps * max(length, 0) or instr.operand("out").type.elements)
+    if kernel.name.startswith("sum_rows"):
+        width, channels = int(instr.params["in_w"]), int(instr.params["in_c"])
+        return once | {"in": steps * width * channels, "acc": 2 * steps * channels}
+    return once | _repeated(instr, kind, once[next(o.role for o in instr.operands if o.access.writes)])
+
+
+def _elements(operand: Operand) -> int:
+    return operand.type.elements * (2 if operand.access is Access.INOUT else 1)
+
+
+def _products(instr: Instr, kind: str) -> dict[str, int]:
+    """Inputs, and the scratch that holds the inputs of a window."""
+    p, variant = instr.params, variant_of(instr)
+    isa, plan = (variant.isa, variant.plan(instr)) if variant is not None else ("ref", {})
+    windows, reads = _windows(instr, kind), instr.macs / _at_once(p, kind, isa)
+    inside = _share_inside(p) if "k_h" in p else 1.0
+    inputs = [o for o in instr.operands if o.role in ("in", "a", "b")]
+    scratch = next((o for o in instr.operands if o.role == "scratch"), None)
+    if scratch is None:
+        return {o.role: round(inside * reads) for o in inputs}
+    value_bytes = _SCRATCH_BYTES.get(isa, inputs[0].type.dtype.bytes) / scratch.type.dtype.bytes
+    steps = _steps(instr) if plan.get("listed") else 0
+    if isa == "mve" and plan.get("path") == "rows":
+        edge = _edge_share(p)
+        direct = edge * windows + (1 - edge) * reads
+        return dict.fromkeys((o.role for o in inputs), round(direct)) | {
+            "scratch": round(edge * value_bytes * (windows + reads)) + steps
+        }
+    copied = round(value_bytes * (windows + reads)) + steps
+    return {o.role: round(inside * windows) for o in inputs} | {"scratch": copied}
+
+
+def _steps(instr: Instr) -> int:
+    """Return the bytes of steps that a convolution reads, and of those that it moves on to the next pixels."""
+    p = {key: int(instr.params[key]) for key in ("k_h", "k_w", "in_c", "out_c")}
+    steps = p["k_h"] * (1 if p["k_w"] * p["in_c"] % 16 == 0 else 2) + 2
+    pairs = instr.macs / (2 * p["k_h"] * p["k_w"] * p["in_c"] * p["out_c"])
+    return round(_STEP_BYTES * steps * pairs * (-(-p["out_c"] // _STEP_OUTPUTS) + 2))
+
+
+def _windows(instr: Instr, kind: str) -> int:
+    """Return the inputs of all windows: what is left of the multiplications when each window has one output."""
+    p = instr.params
+    return instr.macs if kind == "dwconv" else instr.macs // max(1, int(p.get("out_c", p.get("out_n", p.get("n", 1)))))
+
+
+def _at_once(p: Mapping[str, ParamValue], kind: str, isa: str) -> float:
+    """Return for how many multiply-accumulates an input is read once."""
+    if kind == "dwconv":  # some keep a row of the window in registers while they go along it
+        return max(1.0, int(p["k_w"]) / int(p["stride_w"])) if isa == "m3" else 1.0
+    return _AT_ONCE.get((kind, isa), _AT_ONCE.get(isa, 4))
+
+
+def _axis(p: Mapping[str, ParamValue], axis: str) -> tuple[range, int, int]:
+    """Return where the windows along an axis begin, the distance of their taps, and the size of the image."""
+    before, stride = int(p["pad_top" if axis == "h" else "pad_left"]), int(p[f"stride_{axis}"])
+    begins = range(-before, int(p[f"out_{axis}"]) * stride - before, stride)
+    return begins, int(p[f"dil_{axis}"]), int(p[f"in_{axis}"])
+
+
+def _share_inside(p: Mapping[str, ParamValue]) -> float:
+    """Return the share of taps that lie inside of the image."""
+    share = 1.0
+    for axis in "hw":
+        begins, step, size = _axis(p, axis)
+        taps = int(p[f"k_{axis}"])
+        share *= sum(0 <= at + k * step < size for at in begins for k in range(taps)) / max(1, len(begins) * taps)
+    return share
+
+
+def _edge_share(p: Mapping[str, ParamValue]) -> float:
+    """Return the share of outputs whose windows reach over the image's edge."""
+    inside = 1.0
+    for axis in "hw":
+        begins, step, size = _axis(p, axis)
+        reach = (int(p[f"k_{axis}"]) - 1) * step
+        inside *= sum(at >= 0 and at + reach < size for at in begins) / max(1, len(begins))
+    return 1 - inside
+
+
+def _recurrent(instr: Instr) -> dict[str, int]:
+    p = {key: int(instr.params[key]) for key in ("seq", "batch", "dirs", "hidden", "in_k")}
+    steps = p["seq"] * p["batch"] * p["dirs"]
+    scratch = instr.operand("scratch").type.elements
+    return {
+        "in": steps * p["hidden"] * p["in_k"], "h": steps * p["hidden"] * (p["hidden"] + 1),
+        "scratch": 2 * scratch * steps,
+    }  # fmt: skip
+
+
+def _repeated(instr: Instr, kind: str, outputs: int) -> dict[str, int]:
+    """Return what kernels that meet their input `in` several times read of it for so many outputs."""
+    source = next((o for o in instr.operands if o.role == "in"), None)
+    if source is None:
+        return {}
+    p = instr.params
+    if "k_h" in p:
+        share = _share_inside(p) if "pad_top" in p else 1.0
+        return {"in": round(share * outputs * math.prod(int(p.get(f"k_{axis}", 1)) for axis in "dhw"))}
+    if kind == "interpolate":
+        return {"in": outputs * int(p["taps"])}
+    if kind == "top":
+        return {"in": source.type.elements * int(p["k"])}
+    if kind in ("gather", "pick", "remap2d"):
+        return {"in": outputs}
+    of = outputs if kind in ("bilinear", "grid") else source.type.elements
+    return {"in": of * _PASSES.get(kind, 1)}

@@ -1,0 +1,66 @@
+"""The candidates of every layer: what a lowering could make of it with each variant that the CPU has."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+
+from glowc.board import Cpu
+from glowc.graph.graph import Graph
+from glowc.lower.lowering import Finish, lower_graph
+from glowc.ops.base import KernelVariant
+from glowc.program.ir import BufferKind, Instr
+from glowc.program.lifetimes import live_bytes
+
+Constants = Mapping[str, int]
+"""Bytes of constants by name; one that several layers read is stored once."""
+
+Order = Mapping[str, tuple[str, ...]]
+"""Variants by name of the instruction, the wanted one first."""
+
+Tuned = Mapping[str, Mapping[str, int]]
+"""Measured instructions by name of the instruction and variant."""
+
+
+@dataclass(frozen=True, slots=True)
+class Layer:
+    """An instruction as it would be with each variant, the highest rank first; `live_bytes` is the arena beside it.
+
+    `constants` are those of each variant.
+    """
+
+    name: str
+    forms: tuple[Instr, ...]
+    live_bytes: int = 0
+    constants: Mapping[str, Constants] = field(default_factory=dict)
+
+    def form(self, isa: str) -> Instr:
+        """Return the instruction with that variant."""
+        return next(f for f in self.forms if f.isa == isa)
+
+
+def scratch_bytes(instr: Instr) -> int:
+    """Return the bytes of scratch of an instruction."""
+    return sum(o.type.size_bytes for o in instr.operands if o.role == "scratch")
+
+
+def collect(graph: Graph, cpu: Cpu) -> tuple[Layer, ...]:
+    """Return every instruction of the lowered graph with all variants that the CPU has and that accept it."""
+    forms: dict[str, tuple[Instr, ...]] = {}
+
+    def record(instr: Instr, variants: Sequence[KernelVariant], finish: Finish) -> KernelVariant:
+        ranked = sorted(variants, key=lambda v: -v.rank)
+        forms[instr.name] = tuple(finish(v) for v in ranked)
+        return ranked[0]
+
+    program = lower_graph(graph, cpu, choose=record)
+    live = live_bytes(program)
+    written = {name for name, b in program.buffers.items() if b.kind is not BufferKind.CONST}
+
+    def constants(form: Instr) -> Constants:
+        return {o.buffer: o.type.size_bytes for o in form.operands if o.role != "scratch" and o.buffer not in written}
+
+    return tuple(
+        Layer(i.name, forms[i.name], live[n] - scratch_bytes(i), {f.isa: constants(f) for f in forms[i.name]})
+        for n, i in enumerate(program.instrs)
+    )

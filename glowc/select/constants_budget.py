@@ -1,0 +1,134 @@
+"""Constants held to what the weights need: packings that pad or widen them give way to others.
+
+The bound is weights + biases + five bytes per output channel, what the other layers have (tables, operands), what the
+parameters of a layer take beyond that in its plain form (scales of blocks, multipliers and offsets of 64 bits), and one
+percent. First gives way what costs little: what is over the bound may cost one percent of the instructions, a part of
+it that part, and the other kernels' code is no more than the constants they save. The rest gives way at any cost.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+
+from glowc.select.candidates import Layer
+
+SPARE_WORDS = 8
+"""Bytes over the bound for which no layer gets another kernel at any cost: a number or two that a kernel has itself."""
+
+_PER_CHANNEL = 9  # bias and five bytes
+_SPARE = 0.01
+_MAX_LOSS = 0.01
+_MAX_MOVES = 200
+
+Choice = Mapping[str, str]
+"""The variant of every layer by name."""
+
+
+@dataclass(frozen=True, slots=True)
+class Price:
+    """What a choice takes: predicted instructions of a whole inference, bytes of code and of constants."""
+
+    insns: float
+    code: float
+    constants: int
+
+    @property
+    def flash(self) -> float:
+        """Bytes of code and constants."""
+        return self.code + self.constants
+
+
+def bound_bytes(layers: Sequence[Layer]) -> int:
+    """Return what the constants of layers may need; one that several layers read counts once."""
+    found: dict[str, int] = {}
+    for layer in layers:
+        found |= _needed(layer)
+    return int(sum(found.values()) * (1 + _SPARE))
+
+
+def _needed(layer: Layer) -> dict[str, int]:
+    """Return what a layer needs by name: its weights and so much a channel, or what its plain form has."""
+    plain = layer.forms[-1]
+    constants = dict(layer.constants.get(plain.isa, {}))
+    channels = plain.params.get("out_c", plain.params.get("out_n"))
+    weights = next((o for o in plain.operands if o.role == "weights"), None)
+    if channels is None or weights is None:
+        return constants
+    size = weights.type.size_bytes
+    return {weights.buffer: size, layer.name: max(_PER_CHANNEL * int(channels), sum(constants.values()) - size)}
+
+
+def constants_bytes(layers: Sequence[Layer], choice: Choice) -> int:
+    """Return the bytes of constants; one that several layers read is stored once."""
+    found: dict[str, int] = {}
+    for layer in layers:
+        found |= layer.constants.get(choice[layer.name], {})
+    return sum(found.values())
+
+
+def all_moves(layers: Sequence[Layer], choice: Choice) -> list[dict[str, str]]:
+    """Return the choices in which one layer has another variant, of those whose variants differ in constants."""
+    free = [x for x in layers if len({_layer_bytes(x, f.isa) for f in x.forms}) > 1]
+    return [{**choice, x.name: form.isa} for x in free for form in x.forms if form.isa != choice[x.name]]
+
+
+def single_moves(layers: Sequence[Layer], choice: Choice) -> list[dict[str, str]]:
+    """Return the choices in which one layer has another variant with fewer bytes of constants."""
+    return [
+        {**choice, x.name: form.isa}
+        for x in layers
+        for form in x.forms
+        if _layer_bytes(x, form.isa) < _layer_bytes(x, choice[x.name])
+    ]
+
+
+Moves = Callable[[Choice], Sequence[Choice]]
+Weigh = Callable[[Choice], Price]
+
+
+def within_bound(choice: Choice, bound: int, moves: Moves, weigh: Weigh) -> Choice:
+    """Return the choice behind the moves that cost the fewest instructions a byte, until the constants are in bound."""
+    now = weigh(choice)
+    price = now.insns * _MAX_LOSS / max(now.constants - bound, 1)
+    while now.constants > bound:
+        better = []
+        for n, move in enumerate(moves(choice)):
+            then = weigh(move)
+            saved, extra = now.constants - then.constants, then.insns - now.insns
+            if saved > 0 and then.flash <= now.flash and extra <= price * min(saved, now.constants - bound):
+                better.append((extra / saved, n, then, move))
+        if not better:
+            break
+        _, _, now, choice = min(better, key=lambda b: b[:2])
+    return choice
+
+
+def forced_within_bound(choice: Choice, bound: int, moves: Moves, weigh: Weigh, kb_worth: float) -> Choice:
+    """Return the choice behind the moves that cost least for each byte over the bound; none is left out for its cost.
+
+    The cost is the share of the instructions, and what the flash grows by, a kilobyte of which counts as the share
+    `kb_worth`. Once in bound, moves that lower the cost within it are made.
+    """
+    now = weigh(choice)
+    whole = max(now.insns, 1)
+
+    def cost(then: Price) -> float:
+        return (then.insns - now.insns) / whole + kb_worth * max(then.flash - now.flash, 0) / 1024
+
+    for _ in range(_MAX_MOVES):
+        over = now.constants - bound
+        tried = [(move, weigh(move)) for move in moves(choice)]
+        if over > 0:
+            saved = [min(now.constants - then.constants, over) for _, then in tried]
+            better = [(max(cost(t[1]), 0.0) / s, n) for n, (t, s) in enumerate(zip(tried, saved, strict=True)) if s > 0]
+        else:
+            better = [(cost(t), n) for n, (_, t) in enumerate(tried) if t.constants <= bound and cost(t) < 0]
+        if not better:
+            break
+        choice, now = tried[min(better)[1]]
+    return choice
+
+
+def _layer_bytes(layer: Layer, isa: str) -> int:
+    return sum(layer.constants.get(isa, {}).values())

@@ -1,0 +1,90 @@
+"""Measured instructions of kernel variants: the file that `glowc tune` writes and `glowc compile --tuned` reads.
+
+A layer is found by a hash of what decides its speed: the C that every variant prints for it, the runtime headers, the
+way of optimising and the compiler's flags. When any of them changes the entry is not found, and the cost model predicts
+again. The compiler's version stands beside the entry: a compiler is not needed to read the file.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Callable, Mapping
+from dataclasses import asdict, dataclass, field
+from pathlib import Path
+
+from glowc.board import Cpu
+from glowc.codegen.kernels import render_kernel
+from glowc.codegen.view import RUNTIME_FILES, headers_of
+from glowc.compiler.files import check_output, write_file
+from glowc.errors import InputError
+from glowc.paths import data_dir
+from glowc.select.candidates import Layer
+
+_VERSION = 1
+_HINT = "write it with `glowc tune MODEL.onnx --board B -o FILE`"
+
+
+@dataclass(frozen=True, slots=True)
+class Entry:
+    """One measured layer: instructions by variant; `compiler` is what built it, with its version.
+
+    One that is not `complete` lacks variants, because measuring was interrupted; it decides nothing yet.
+    """
+
+    layer: str
+    kernel: str
+    cpu: str
+    compiler: str
+    insns: Mapping[str, int] = field(default_factory=dict)
+    complete: bool = True
+
+
+def layer_key(layer: Layer, cpu: Cpu, opt: str) -> str:
+    """Return the hash of everything that decides how fast the variants of a layer are."""
+    digest = hashlib.sha256(json.dumps([_VERSION, cpu.name, cpu.cflags, opt]).encode())
+    for form in layer.forms:
+        digest.update(f"{form.isa}|{form.rows}|{form.macs}|{render_kernel(form, 'fn')}".encode())
+    for name in (*RUNTIME_FILES, *headers_of(layer.forms)):
+        digest.update((data_dir("runtime_c") / name).read_bytes())
+    return digest.hexdigest()[:32]
+
+
+def load_entries(path: Path) -> dict[str, Entry]:
+    """Return the measured layers of a file by key. Raises InputError when it is none."""
+    try:
+        data = json.loads(path.read_text(encoding="utf-8"))
+        if data["glowc_tune"] != _VERSION:
+            raise InputError(f"{path} was written by another version of glowc", hint=_HINT)
+        return {key: _entry(value) for key, value in data["layers"].items()}
+    except FileNotFoundError:
+        raise InputError(f"no file {path}", hint=_HINT) from None
+    except (OSError, ValueError, KeyError, TypeError, AttributeError) as error:
+        raise InputError(f"{path} holds no measured choices: {error}", hint=_HINT) from error
+
+
+def _entry(value: Mapping[str, object]) -> Entry:
+    entry = Entry(**value)  # type: ignore[arg-type]
+    if not entry.insns or not all(isinstance(n, int) for n in entry.insns.values()):
+        raise ValueError(f"layer {entry.layer} has no instructions")
+    return entry
+
+
+def save_entries(path: Path, entries: Mapping[str, Entry]) -> None:
+    """Write the measured layers, sorted by key."""
+    layers = {key: asdict(entries[key]) for key in sorted(entries)}
+    text = json.dumps({"glowc_tune": _VERSION, "layers": layers}, indent=1) + "\n"
+    check_output(path, makes_folders=True)
+    path.parent.mkdir(parents=True, exist_ok=True)
+    write_file(path, lambda file: file.write(text.encode()))
+
+
+def read_tuned(path: Path, cpu: Cpu, opt: str) -> Callable[[Layer], Mapping[str, int]]:
+    """Return the function that tells the measured instructions of a layer by variant; empty when there are none."""
+    entries = load_entries(path)
+
+    def measured(layer: Layer) -> Mapping[str, int]:
+        entry = entries.get(layer_key(layer, cpu, opt)) if len(layer.forms) > 1 else None
+        return {} if entry is None or not entry.complete else entry.insns
+
+    return measured
