@@ -23,6 +23,16 @@ def data_dir(name: str) -> Path:
     return base / name
 
 
+@cache
+def _runtime_headers() -> dict[str, Path]:
+    return {path.name: path for path in data_dir("runtime_c").rglob("glow_*.h")}
+
+
+def runtime_header(name: str) -> Path:
+    """Return the path of a header of runtime_c, whichever folder it lies in. KeyError when there is none."""
+    return _runtime_headers()[name]
+
+
 def cache_dir() -> Path:
     """Return the user's cache folder for compiled templates and QEMU plugins; made if absent.
 

@@ -20,7 +20,8 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from glowc.board import Board, find_tool, load_board, require_tool
-from glowc.compiler.pipeline import CompileOptions, compile_model, write_bundle
+from glowc.compiler.options import CompileOptions
+from glowc.compiler.pipeline import compile_model, write_bundle
 from glowc.errors import BoardError, GlowcError
 
 ROOT = Path(__file__).resolve().parents[1]

@@ -26,7 +26,8 @@ from rich.console import Console
 from rich.table import Table
 
 from glowc.board import Board, load_board
-from glowc.compiler.pipeline import CompileOptions, compile_model, write_bundle
+from glowc.compiler.options import CompileOptions
+from glowc.compiler.pipeline import compile_model, write_bundle
 from glowc.errors import GlowcError
 from glowc.machine.execute import bench, load_bundle
 

@@ -29,10 +29,11 @@ from rich.console import Console
 from rich.table import Table
 
 from glowc.board import Board, load_board
-from glowc.compiler.pipeline import CompileOptions, compile_model, write_bundle
+from glowc.compiler.options import CompileOptions
+from glowc.compiler.pipeline import compile_model, write_bundle
 from glowc.errors import GlowcError
-from glowc.graph.interp import run_graph
 from glowc.machine.execute import bench, execute, load_bundle, read_inputs
+from glowc.ops.interp import run_graph
 
 ROOT = Path(__file__).resolve().parent.parent
 CPUS = ("cortex-m0", "cortex-m3", "cortex-m4", "cortex-m7", "cortex-m33", "cortex-m55")

@@ -17,7 +17,8 @@ from rich.console import Console
 from rich.table import Table
 
 from glowc.board import Cpu, load_board, load_cpu
-from glowc.compiler.pipeline import CompileOptions, optimise
+from glowc.compiler.options import CompileOptions
+from glowc.compiler.pipeline import optimise
 from glowc.errors import GlowcError, InputError
 from glowc.graph.graph import Graph
 from glowc.lower.lowering import lower_graph

@@ -19,7 +19,8 @@ from rich.console import Console
 from rich.table import Table
 
 from glowc.board import cpu_names, load_cpu
-from glowc.compiler.pipeline import CompileOptions, optimise
+from glowc.compiler.options import CompileOptions
+from glowc.compiler.pipeline import optimise
 from glowc.graph.graph import Graph
 from glowc.select.choose import select_variants
 from glowc.select.constants_budget import bound_bytes

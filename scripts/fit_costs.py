@@ -33,7 +33,8 @@ from cost_layers import SAMPLES, Sample, groups, model_of
 from glowc.board import Board, find_tool, load_board
 from glowc.codegen.kernels import args_struct, render_kernel
 from glowc.codegen.view import family, literal_kernels
-from glowc.compiler.pipeline import Compiled, CompileOptions, compile_model, write_bundle
+from glowc.compiler.options import CompileOptions
+from glowc.compiler.pipeline import Compiled, compile_model, write_bundle
 from glowc.errors import GlowcError
 from glowc.machine.elf import sections
 from glowc.machine.execute import build_bundle, count_layers, load_bundle, random_inputs

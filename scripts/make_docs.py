@@ -15,8 +15,10 @@ from glowc.frontend.importer import LARGEST_CONSTANT_ELEMENTS, MOST_EXPANDED_NOD
 from glowc.frontend.loops import MOST_NODES
 from glowc.frontend.schema import LARGEST_EXTENT
 from glowc.graph.types import LARGEST_TENSOR_BYTES
-from glowc.ops.registry import all_kernels, all_ops
+from glowc.kernels.registry import variants_of
+from glowc.ops.registry import all_ops
 from glowc.ops.strided import LARGEST_TABLE_AXIS
+from glowc.program.kernel import all_kernels
 
 DOCS = Path(__file__).resolve().parent.parent / "docs"
 RESULTS = DOCS.parent / "tests" / "onnx_backend" / "results.json"
@@ -45,7 +47,7 @@ def operators_page() -> str:
         lines.append(f"| {name} | {'yes' if op.int8 else ''} | {opset} | {op.doc.replace('|', chr(92) + '|')} |")
     lines += ["", "## Kernels", "", "| instruction | variants | what |", "|---|---|---|"]
     for kernel in all_kernels().values():
-        variants = ", ".join(v.isa for v in kernel.variants)
+        variants = ", ".join(v.isa for v in variants_of(kernel.name))
         lines.append(f"| {kernel.name} | {variants} | {kernel.doc.replace('|', chr(92) + '|')} |")
     return "\n".join([*lines, *limits(), *node_tests(), ""])
 

@@ -16,7 +16,8 @@ from rich.console import Console
 from rich.table import Table
 
 from glowc.board import Board, load_board
-from glowc.compiler.pipeline import CompileOptions, compile_model, write_bundle
+from glowc.compiler.options import CompileOptions
+from glowc.compiler.pipeline import compile_model, write_bundle
 from glowc.errors import BoardError, GlowcError, ToolError
 from glowc.machine.execute import bundle_entry, execute, load_bundle, random_inputs
 from glowc.machine.stack import stack_bounds

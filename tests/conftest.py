@@ -17,6 +17,10 @@ ROOT = Path(__file__).resolve().parent.parent
 if str(ROOT) not in sys.path:
     sys.path.insert(0, str(ROOT))  # `from tests.kernels.case import make_case`, with any way to start pytest
 
+_RUNTIME = ROOT / "runtime_c"
+RUNTIME_DIRS = (_RUNTIME, *sorted({path.parent for path in _RUNTIME.rglob("glow_*.h")} - {_RUNTIME / "harness"}))
+"""Where the headers lie that bundles have beside each other."""
+
 SHARED_MODELS = ROOT.parent / "shared" / "models"
 
 

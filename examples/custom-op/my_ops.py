@@ -9,8 +9,9 @@ import numpy as np
 from glowc.graph.attrs import Float
 from glowc.graph.graph import Node
 from glowc.graph.types import DType, TensorType
-from glowc.ops.base import REF_IN_PLACE, Arrays, Call, KernelDef, LowerCtx, MaybeTypes, OpDef, OpError, Types
+from glowc.ops.base import Call, LowerCtx, MaybeTypes, OpDef, OpError, Types
 from glowc.program.ir import ParamValue
+from glowc.program.kernel import Arrays, KernelDef
 
 
 def _float(in_types: MaybeTypes) -> TensorType:
@@ -77,7 +78,7 @@ def interpret_energy(arrays: Arrays, p: Mapping[str, ParamValue]) -> None:
 KERNELS = (
     KernelDef(
         "soft_threshold", ("in in", "out out"), ("n",), interpret_threshold, float_params=("threshold",),
-        in_place=("in",), variants=REF_IN_PLACE,
+        in_place=("in",),
     ),
     KernelDef(
         "frame_energy", ("in in", "out out"), ("frames", "length"), interpret_energy,

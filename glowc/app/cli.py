@@ -37,7 +37,8 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from glowc.board import Board
-    from glowc.compiler.pipeline import Compiled, CompileOptions
+    from glowc.compiler.options import CompileOptions
+    from glowc.compiler.pipeline import Compiled
     from glowc.machine.execute import BundleInfo
 
 app = typer.Typer(

@@ -14,7 +14,7 @@ import typer
 from glowc.errors import InputError
 
 if TYPE_CHECKING:
-    from glowc.compiler.pipeline import CompileOptions
+    from glowc.compiler.options import CompileOptions
 
 
 class Opt(StrEnum):
@@ -197,7 +197,7 @@ def _compile_options(
     guard: GuardOpt = False,
 ) -> CompileOptions:
     """Return what the options of all commands that compile say."""
-    from glowc.compiler.pipeline import CompileOptions
+    from glowc.compiler.options import CompileOptions
     from glowc.place.regions import parse_regions
 
     return CompileOptions(

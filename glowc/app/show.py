@@ -220,7 +220,9 @@ def _size(value: int | None) -> str:
 
 def ops_data() -> dict[str, Any]:
     """Return operators, and instruction kinds with their variants."""
-    from glowc.ops.registry import all_kernels, all_ops
+    from glowc.kernels.registry import variants_of
+    from glowc.ops.registry import all_ops
+    from glowc.program.kernel import all_kernels
 
     operators = [
         {
@@ -232,7 +234,7 @@ def ops_data() -> dict[str, Any]:
         }
         for op in all_ops().values()
     ]
-    kernels = [{"name": k.name, "variants": [v.isa for v in k.variants]} for k in all_kernels().values()]
+    kernels = [{"name": k.name, "variants": [v.isa for v in variants_of(k.name)]} for k in all_kernels().values()]
     families = {k.template or k.name for k in all_kernels().values()}
     return {"operators": operators, "kernels": kernels, "instruction_kinds": len(families)}
 

@@ -32,7 +32,7 @@ from glowc.codegen.view import (
     tensor_views,
 )
 from glowc.errors import InputError
-from glowc.paths import data_dir
+from glowc.paths import runtime_header
 from glowc.program.ir import Program
 
 
@@ -173,7 +173,7 @@ def render_bundle(
             text = env.get_template(f"golden.{suffix}.j2").render(m=model, golden=view)
             files[f"{spec.name}_golden.{suffix}"] = text
     for name in (*RUNTIME_FILES, *headers):
-        files[name] = (data_dir("runtime_c") / name).read_text()
+        files[name] = runtime_header(name).read_text()
     files |= extern_headers | extern_sources
     return Bundle(
         files,

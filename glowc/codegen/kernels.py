@@ -19,10 +19,12 @@ from jinja2.bccache import Bucket
 
 from glowc.errors import InternalError
 from glowc.graph.types import DType
-from glowc.ops.base import KernelDef, KernelVariant
-from glowc.ops.registry import get_kernel, kernel_folder
+from glowc.kernels.base import KernelVariant
+from glowc.kernels.choice import variant_of
+from glowc.ops.registry import kernel_folder
 from glowc.paths import data_dir, load_cached, store_cached
 from glowc.program.ir import Access, Instr, ParamValue, Program
+from glowc.program.kernel import KernelDef, get_kernel
 
 Identity = tuple[object, ...]
 
@@ -80,9 +82,9 @@ def environment() -> jinja2.Environment:
 
 
 @cache
-def _template_paths() -> dict[str, str]:
+def _templates() -> frozenset[str]:
     root = data_dir("templates")
-    return {path.name: path.relative_to(root).as_posix() for path in sorted((root / "kernels").rglob("*.c.j2"))}
+    return frozenset(path.relative_to(root).as_posix() for path in (root / "kernels").rglob("*.c.j2"))
 
 
 _plugin_templates: dict[str, Path] = {}
@@ -99,29 +101,30 @@ def forget_templates() -> None:
     _plugin_templates.clear()
 
 
-def has_template(name: str) -> bool:
-    """Say whether glowc has a template file of that name."""
-    return name in _template_paths()
+def template_of(kernel: KernelDef, variant: KernelVariant) -> str | None:
+    """Return the template that glowc has for a variant of a kernel, below templates/; None: it has none."""
+    pattern = variant.template if "/" in variant.template else f"{variant.folder}/{variant.template}"
+    plain = f"{variant.folder}/{{}}"
+    paths = [f"kernels/{text.format(n)}.c.j2" for text in (pattern, plain) for n in (kernel.name, kernel.template)]
+    return next((path for path in paths if path in _templates()), None)
 
 
-def kernel_template(kernel: KernelDef, isa: str) -> jinja2.Template:
+def plugin_template(kernel: KernelDef, variant: KernelVariant) -> str:
+    """Return the name of the template of a plugin's variant, in the plugin's folder."""
+    return f"{variant.template.format(kernel.template or kernel.name)}__{variant.isa}.c.j2"
+
+
+def kernel_template(kernel: KernelDef, variant: KernelVariant) -> jinja2.Template:
     """Return the template of a kernel variant; InternalError when the file is missing."""
-    shared = next((v.template_isa for v in kernel.variants if v.isa == isa), "")
-    name = f"{kernel.template or kernel.name}__{shared or isa}.c.j2"
+    name = plugin_template(kernel, variant)
     if kernel_folder(kernel.name) is not None and name in _plugin_templates:
         return environment().from_string(_plugin_templates[name].read_text(encoding="utf-8"))
-    path = _template_paths().get(name)
+    path = template_of(kernel, variant)
     if path is None:
-        raise InternalError(f"kernel {kernel.name} for {isa}: no template {name}")
+        raise InternalError(
+            f"kernel {kernel.name} for {variant.isa}: no template in templates/kernels/{variant.folder}"
+        )
     return environment().get_template(path)
-
-
-def variant_of(instr: Instr) -> KernelVariant:
-    """Return the variant that an instruction was lowered to."""
-    for variant in get_kernel(instr.kernel).variants:
-        if variant.isa == instr.isa:
-            return variant
-    raise InternalError(f"kernel {instr.kernel} has no variant {instr.isa}")
 
 
 def identity(instr: Instr, *, literal: bool) -> Identity:
@@ -201,9 +204,10 @@ def render_kernel(instr: Instr, fn: str, struct: ArgsStruct | None = None) -> st
         return f"{signature(instr, fn, struct)} {{\n  {kernel.extern}({args});\n}}\n"
     types = {o.role: o.type.dtype.ctype for o in instr.operands}
     kinds = {o.role: o.type.dtype for o in instr.operands}
-    text = kernel_template(kernel, instr.isa).render(
+    variant = variant_of(instr)
+    text = kernel_template(kernel, variant).render(
         fn=fn, signature=signature(instr, fn, struct), p=params, T=types, dtype=kinds, DType=DType,
-        v=variant_of(instr).plan(instr), has_scratch="scratch" in types,
+        v=variant.plan(instr), has_scratch="scratch" in types,
     )  # fmt: skip
     return text.strip("\n") + "\n"
 

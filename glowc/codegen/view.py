@@ -8,13 +8,14 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from glowc.codegen.kernels import ArgsStruct, Identity, args_struct, identity, render_kernel, signature, variant_of
+from glowc.codegen.kernels import ArgsStruct, Identity, args_struct, identity, render_kernel, signature
 from glowc.codegen.names import c_ident, c_lines, in_comment, unique_idents
 from glowc.codegen.places import Places
 from glowc.graph.types import NARROW, DType, TensorType
-from glowc.ops.registry import get_kernel
-from glowc.paths import data_dir
+from glowc.kernels.choice import variant_of
+from glowc.paths import runtime_header
 from glowc.program.ir import Access, BufferKind, Instr, Operand, Program
+from glowc.program.kernel import get_kernel
 
 RUNTIME_FILES = ("glow_numeric.h", "glow_runtime.h", "glow_status.h")
 
@@ -313,7 +314,7 @@ def headers_of(instrs: Sequence[Instr]) -> list[str]:
     while wanted:
         header = wanted.pop(0)
         found.append(header)
-        inner = re.findall(r'^#include "(glow_\w+\.h)"', (data_dir("runtime_c") / header).read_text(), re.M)
+        inner = re.findall(r'^#include "(glow_\w+\.h)"', runtime_header(header).read_text(), re.M)
         wanted += [name for name in inner if name not in (*found, *wanted, *RUNTIME_FILES)]
     return sorted(found)
 

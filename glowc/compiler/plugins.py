@@ -10,15 +10,18 @@ import hashlib
 import importlib.util
 import sys
 import traceback
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from types import ModuleType
 from typing import TypeVar
 
-from glowc.codegen.kernels import add_templates, forget_templates, has_template
+from glowc.codegen.kernels import add_templates, forget_templates, plugin_template, template_of
 from glowc.errors import InputError
-from glowc.ops.base import KernelDef, OpDef
-from glowc.ops.registry import all_kernels, all_ops, forget_plugins, register
+from glowc.kernels.base import KernelVariant
+from glowc.kernels.registry import plain_variant, register_variants
+from glowc.ops.base import OpDef
+from glowc.ops.registry import all_ops, forget_plugins, register
+from glowc.program.kernel import KernelDef, all_kernels
 
 Kind = TypeVar("Kind")
 MANUAL = "docs/PLUGINS.md shows a plugin"
@@ -76,10 +79,12 @@ def _register(path: Path, file: Path, module: ModuleType) -> None:
     kernels = _of_kind(path, _list(path, module, "KERNELS"), KernelDef)
     if not ops and not kernels:
         raise InputError(f"plugin {path} defines neither OP, OPS nor KERNELS", hint=MANUAL)
+    variants = _variants(path, module, kernels)
     _check_names(path, ops, kernels)
-    _check_c(path, file.parent, kernels)
+    _check_c(path, file.parent, kernels, variants)
     add_templates(file.parent)
     register(ops, kernels, file.parent, str(path))
+    register_variants(variants)
 
 
 def _list(path: Path, module: ModuleType, name: str) -> tuple[object, ...]:
@@ -98,6 +103,17 @@ def _of_kind(path: Path, values: Sequence[object], kind: type[Kind]) -> list[Kin
     return result
 
 
+def _variants(path: Path, module: ModuleType, kernels: Sequence[KernelDef]) -> dict[str, list[KernelVariant]]:
+    """Return the variants by kernel; a kernel without any has the plain one."""
+    named = getattr(module, "VARIANTS", {})
+    if not isinstance(named, Mapping):
+        raise InputError(f"plugin {path}: VARIANTS is a {type(named).__name__}, not a mapping", hint=MANUAL)
+    unknown = sorted(set(named) - {kernel.name for kernel in kernels})
+    if unknown:
+        raise InputError(f"plugin {path}: VARIANTS of {', '.join(unknown)}, which KERNELS does not define", hint=MANUAL)
+    return {name: _of_kind(path, tuple(found), KernelVariant) for name, found in named.items()}
+
+
 def _check_names(path: Path, ops: Sequence[OpDef], kernels: Sequence[KernelDef]) -> None:
     for what, values, taken in (("operator", ops, all_ops()), ("kernel", kernels, all_kernels())):
         seen: set[str] = set()
@@ -110,16 +126,18 @@ def _check_names(path: Path, ops: Sequence[OpDef], kernels: Sequence[KernelDef])
             seen.add(value.name)
 
 
-def _check_c(path: Path, folder: Path, kernels: Sequence[KernelDef]) -> None:
+def _check_c(
+    path: Path, folder: Path, kernels: Sequence[KernelDef], variants: Mapping[str, Sequence[KernelVariant]]
+) -> None:  # fmt: skip
     missing = []
     for kernel in kernels:
         if kernel.extern:
             names = [name for name in (kernel.extern_header, *kernel.extern_sources) if name]
             missing += [f"{kernel.name}: {name}" for name in names if not (folder / name).is_file()]
             continue
-        for variant in kernel.variants:
-            name = f"{kernel.template or kernel.name}__{variant.isa}.c.j2"
-            if not next(folder.rglob(name), None) and not has_template(name):
+        for variant in variants.get(kernel.name) or [plain_variant(kernel)]:
+            name = plugin_template(kernel, variant)
+            if not next(folder.rglob(name), None) and template_of(kernel, variant) is None:
                 missing.append(f"{kernel.name}: {name}")
     if missing:
         raise InputError(f"plugin {path} lacks files beside it", details=missing, hint=MANUAL)

@@ -16,8 +16,8 @@ import onnx
 from glowc.frontend.fold import ONNX_TYPES, infer_onnx
 from glowc.frontend.onnx_model import OnnxNode
 from glowc.frontend.problems import NodeError, UnsupportedOpError
-from glowc.graph.attrs import Attr, Str
-from glowc.graph.graph import AttrValue, Node
+from glowc.graph.attrs import Attr, AttrValue, Str
+from glowc.graph.graph import Node
 from glowc.graph.numerics import dequantize
 from glowc.graph.types import LARGEST_TENSOR_BYTES, QuantParams, TensorType, type_of
 from glowc.ops.base import OpDef

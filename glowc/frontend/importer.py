@@ -28,7 +28,8 @@ from glowc.frontend.reader import Source, load
 from glowc.frontend.rewrites import REWRITES
 from glowc.frontend.schema import check_outputs, check_schema, check_types, check_version, defaults
 from glowc.frontend.symbols import resolve_inputs
-from glowc.graph.graph import AttrValue, Graph
+from glowc.graph.attrs import AttrValue
+from glowc.graph.graph import Graph
 from glowc.graph.types import LARGEST_TENSOR_BYTES
 from glowc.ops.base import OpDef, OpError
 from glowc.ops.registry import find_op

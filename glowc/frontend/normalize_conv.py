@@ -16,7 +16,7 @@ from glowc.frontend.builder import Builder
 from glowc.frontend.normalize_shape import emit_reshape
 from glowc.frontend.onnx_model import OnnxNode
 from glowc.frontend.problems import NodeError
-from glowc.graph.graph import AttrValue
+from glowc.graph.attrs import AttrValue
 from glowc.graph.types import QuantParams, TensorType
 
 Ints = tuple[int, ...]

@@ -11,7 +11,7 @@ from glowc.frontend.fold import onnx_element_type
 from glowc.frontend.normalize_shape import axis_of, emit_reshape, int_list
 from glowc.frontend.onnx_model import OnnxNode
 from glowc.frontend.problems import NodeError
-from glowc.graph.graph import AttrValue
+from glowc.graph.attrs import AttrValue
 
 # From these opsets on, Softmax and its kin work along one axis; before, on a matrix that ends with that axis.
 SOFTMAX_ONE_AXIS = 13

@@ -8,7 +8,7 @@ from glowc.frontend.builder import Builder
 from glowc.frontend.normalize_shape import axis_of
 from glowc.frontend.onnx_model import OnnxNode
 from glowc.frontend.problems import NodeError
-from glowc.graph.graph import AttrValue
+from glowc.graph.attrs import AttrValue
 from glowc.graph.types import DType, TensorType
 
 _MODES = {"bilinear": "linear", "trilinear": "linear"}

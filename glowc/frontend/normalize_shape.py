@@ -9,7 +9,7 @@ import numpy as np
 from glowc.frontend.builder import Builder
 from glowc.frontend.onnx_model import OnnxNode
 from glowc.frontend.problems import NodeError
-from glowc.graph.graph import AttrValue
+from glowc.graph.attrs import AttrValue
 
 
 def axis_of(axis: int, rank: int) -> int:

@@ -13,7 +13,7 @@ from glowc.frontend.fold import find_schema
 from glowc.frontend.normalize import NEWEST_OPSET
 from glowc.frontend.onnx_model import OnnxNode
 from glowc.frontend.problems import NodeError
-from glowc.graph.graph import AttrValue
+from glowc.graph.attrs import AttrValue
 from glowc.graph.types import DType, TensorType
 from glowc.ops.base import OpDef
 

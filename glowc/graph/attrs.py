@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
+from collections.abc import Mapping
 from dataclasses import dataclass
 
-from glowc.graph.graph import AttrValue
+from glowc.errors import InternalError
+
+AttrValue = int | float | str | tuple[int, ...] | tuple[float, ...] | tuple[str, ...]
 
 _WHOLE = frozenset((int, bool))
 
@@ -103,3 +106,20 @@ class StrList(Attr):
     def accepts(self, value: AttrValue) -> bool:
         """Say whether a value is a list of texts."""
         return isinstance(value, tuple) and all(isinstance(v, str) for v in value)
+
+
+_declared: dict[str, Mapping[str, Attr]] = {}
+
+
+def declare_attrs(attrs: Mapping[str, Mapping[str, Attr]]) -> None:
+    """Make these the attributes that are declared, by operator: the operators fill this table."""
+    _declared.clear()
+    _declared.update(attrs)
+
+
+def declared_attr(op: str, key: str, label: str) -> Attr:
+    """Return what an operator declares of an attribute; InternalError, about node `label`, when it knows none."""
+    attr = _declared.get(op, {}).get(key)
+    if attr is None:
+        raise InternalError(f"{label}: operator {op} declares no attribute {key}")
+    return attr

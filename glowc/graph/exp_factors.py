@@ -47,7 +47,7 @@ def exp_factors(scale: float, n: int) -> np.ndarray | None:
 
 
 def exp_entries(factors: np.ndarray) -> np.ndarray:
-    """Return the 256 float32 entries: the arithmetic of templates/kernels/softmax/softmax_s8__ref.c.j2."""
+    """Return the 256 float32 entries: the arithmetic of templates/kernels/ref/softmax_s8.c.j2."""
     d = np.arange(256)
     words = factors.astype(np.uint64)
     high = (words[d // _SIDE] * words[_SIDE + d % _SIDE]) >> np.uint64(32)

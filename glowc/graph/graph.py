@@ -8,9 +8,8 @@ from dataclasses import dataclass, field, replace
 import numpy as np
 
 from glowc.errors import InternalError
+from glowc.graph.attrs import AttrValue, declared_attr
 from glowc.graph.types import TensorType, type_of
-
-AttrValue = int | float | str | tuple[int, ...] | tuple[float, ...] | tuple[str, ...]
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,9 +70,7 @@ class Node:
         value = self.attrs.get(key)
         if value is not None:
             return value
-        from glowc.ops.registry import declared
-
-        return declared(self, key).default_of(count)
+        return declared_attr(self.op, key, self.label).default_of(count)
 
     @property
     def is_nhwc(self) -> bool:

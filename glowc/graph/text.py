@@ -22,7 +22,8 @@ from collections.abc import Mapping
 import numpy as np
 
 from glowc.errors import GlowcError
-from glowc.graph.graph import AttrValue, Graph, Node
+from glowc.graph.attrs import AttrValue
+from glowc.graph.graph import Graph, Node
 from glowc.graph.types import DType, QuantParams, TensorType
 
 DENSE_LIMIT = 64

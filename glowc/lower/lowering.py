@@ -13,10 +13,13 @@ from glowc.board import Cpu
 from glowc.errors import InternalError, ModelError
 from glowc.graph.graph import Graph, Node
 from glowc.graph.types import DType, TensorType, type_of
-from glowc.ops.base import KernelDef, KernelVariant, OpError, Ref, pack_constants, streams_rows
-from glowc.ops.registry import find_op, get_kernel
+from glowc.kernels.base import KernelVariant, pack_constants, streams_rows
+from glowc.kernels.choice import candidates
+from glowc.ops.base import OpError, Ref
+from glowc.ops.registry import find_op
 from glowc.ops.strided import emit_copy, whole
 from glowc.program.ir import Access, Buffer, BufferKind, Instr, Operand, ParamValue, Program
+from glowc.program.kernel import KernelDef, get_kernel
 
 Finish = Callable[[KernelVariant], Instr]
 Choose = Callable[[Instr, Sequence[KernelVariant], Finish], KernelVariant]
@@ -160,22 +163,21 @@ class Lowering:
             node.op,
             macs,
         )
-        self.instrs.append(self._choose(definition, instr))
+        self.instrs.append(self._choose(instr))
 
-    def _choose(self, kernel: KernelDef, instr: Instr) -> Instr:
+    def _choose(self, instr: Instr) -> Instr:
         fixed = {o.role for o in instr.operands if o.buffer in self.consts}
-        known = [v for v in kernel.variants if v.needs <= self._cpu.features and v.packed_roles(instr) <= fixed]
-        candidates = [v for v in known if v.accepts(instr)]
+        found = candidates(instr, self._cpu.features, fixed)
         if self._streaming(instr.name):
-            candidates = [v for v in candidates if streams_rows(v, instr)] or candidates
-        if not candidates:
-            raise OpError(f"no variant of {kernel.name} for cpu {self._cpu.name}")
+            found = [v for v in found if streams_rows(v, instr)] or found
+        if not found:
+            raise OpError(f"no variant of {instr.kernel} for cpu {self._cpu.name}")
 
         def finish(variant: KernelVariant) -> Instr:
             chosen = replace(instr, isa=variant.isa)
             return self._with_scratch(self._packed(chosen, variant), variant)
 
-        return finish(self._choose_variant(instr, candidates, finish))
+        return finish(self._choose_variant(instr, found, finish))
 
     def _packed(self, instr: Instr, variant: KernelVariant) -> Instr:
         constants = {o.role: self.consts[o.buffer] for o in instr.operands if o.buffer in self.consts}

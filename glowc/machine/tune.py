@@ -6,19 +6,22 @@ and so on. Only layers that the file does not know, or knows from another compil
 
 from __future__ import annotations
 
+import json
 import subprocess
 import tempfile
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 
 from glowc.board import Board, require_tool
-from glowc.compiler.pipeline import Compiled, CompileOptions, compile_model, write_bundle
+from glowc.compiler.files import check_output, write_file
+from glowc.compiler.options import CompileOptions
+from glowc.compiler.pipeline import Compiled, compile_model, write_bundle
 from glowc.errors import BoardError
 from glowc.machine.execute import count_layers, load_bundle, random_inputs
 from glowc.program.lifetimes import strip_markers
 from glowc.select.candidates import Layer, Order
-from glowc.select.measured import Entry, layer_key, load_entries, save_entries
+from glowc.select.measured import VERSION, Entry, layer_key, load_entries
 
 
 @dataclass(frozen=True, slots=True)
@@ -138,3 +141,12 @@ def _version(board: Board) -> str:
     argv = [str(require_tool(board.cpu.cc)), "-dumpfullversion"]
     done = subprocess.run(argv, capture_output=True, text=True, check=False)
     return f"{board.cpu.cc} {done.stdout.strip()}"
+
+
+def save_entries(path: Path, entries: Mapping[str, Entry]) -> None:
+    """Write the measured layers, sorted by key."""
+    layers = {key: asdict(entries[key]) for key in sorted(entries)}
+    text = json.dumps({"glowc_tune": VERSION, "layers": layers}, indent=1) + "\n"
+    check_output(path, makes_folders=True)
+    path.parent.mkdir(parents=True, exist_ok=True)
+    write_file(path, lambda file: file.write(text.encode()))

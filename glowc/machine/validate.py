@@ -10,13 +10,14 @@ from typing import Any
 import numpy as np
 
 from glowc.board import Board
-from glowc.compiler.pipeline import Compiled, CompileOptions, compile_model, import_graph, model_hash, write_bundle
+from glowc.compiler.options import CompileOptions
+from glowc.compiler.pipeline import Compiled, compile_model, import_graph, model_hash, write_bundle
 from glowc.compiler.samples import load_samples, read_arrays
 from glowc.errors import InputError
 from glowc.frontend import given_arrays
 from glowc.graph.graph import Graph
-from glowc.graph.interp import run_graph
 from glowc.machine.execute import BundleInfo, Port, execute, load_bundle
+from glowc.ops.interp import run_graph
 from glowc.place.planning import schedule
 from glowc.program.interp import Memory, run_instr
 from glowc.program.lifetimes import strip_markers

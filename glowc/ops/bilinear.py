@@ -22,10 +22,9 @@ import numpy as np
 
 from glowc.graph.numerics import F32, round_clamp
 from glowc.graph.types import DType, QuantParams
-from glowc.ops.base import REF, Arrays, KernelDef
-from glowc.ops.packing_bilinear import BILINEAR, BILINEAR_CODES
 from glowc.ops.spatial import ROW_PARAMS, rows_of, store_rows
 from glowc.program.ir import ParamValue
+from glowc.program.kernel import Arrays, KernelDef
 
 
 @dataclass(frozen=True, slots=True)
@@ -119,9 +118,8 @@ KERNELS = (
     KernelDef("bilinear_f32", _REAL, ROW_PARAMS, _interpret, rows=True, kind="f32", template="bilinear",
               doc="bilinear interpolation"),
     KernelDef("bilinear_s8", _REAL, (*ROW_PARAMS, "in_zp", "out_zp"), _interpret_quantised, rows=True, kind="s8",
-              float_params=("in_scale", "out_scale"), template="bilinear", variants=(*REF, *BILINEAR),
+              float_params=("in_scale", "out_scale"), template="bilinear",
               doc="bilinear interpolation of the numbers that codes stand for"),
     KernelDef("bilinear_codes_s8", _WHOLE, (*ROW_PARAMS, "half"), _interpret_codes, rows=True, kind="s8",
-              variants=(*REF, *BILINEAR_CODES),
               doc="bilinear interpolation of codes"),
 )  # fmt: skip

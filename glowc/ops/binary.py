@@ -18,25 +18,14 @@ from glowc.graph.attrs import Attr, Int, Str
 from glowc.graph.graph import Node
 from glowc.graph.numerics import F32
 from glowc.graph.types import DType, TensorType
-from glowc.ops import packing_fpu, packing_mve_f32
-from glowc.ops.base import (
-    CLAMP,
-    REF_IN_PLACE,
-    Arrays,
-    Call,
-    KernelDef,
-    LowerCtx,
-    MaybeTypes,
-    OpDef,
-    OpError,
-    Ref,
-    Types,
-)
+from glowc.kernels.shapes import AXES
+from glowc.ops.base import CLAMP, Call, LowerCtx, MaybeTypes, OpDef, OpError, Ref, Types
 from glowc.ops.binary_codes import bounds, emit_codes, reference_codes
 from glowc.ops.binary_table import TABLE, expression
 from glowc.ops.requant_shift import SHIFT_ATTRS, shift_dtype
-from glowc.ops.strided import AXES, access, broadcast_shape, emit_copy, present, strided, whole
+from glowc.ops.strided import access, broadcast_shape, emit_copy, present, strided, whole
 from glowc.program.ir import ParamValue
+from glowc.program.kernel import Arrays, KernelDef
 
 
 def infer(name: str) -> Callable[[Node, MaybeTypes], Types]:
@@ -134,7 +123,6 @@ def _interpret(a: Arrays, p: Mapping[str, ParamValue]) -> None:
 KERNELS = (
     KernelDef("binary", ("in a", "in b", "out out"), AXES, _interpret, float_params=("act_min", "act_max"),
               in_place=("a", "b"), print_params=("rank", "op", "expr", "clamp"),
-              variants=(*REF_IN_PLACE, packing_fpu.BINARY, packing_mve_f32.BINARY),
               needs_math=True, length="d0", doc="elementwise function of two tensors"),
 )  # fmt: skip
 

@@ -23,29 +23,18 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
-from dataclasses import replace
 
 import numpy as np
 
 from glowc.graph.graph import Node
 from glowc.graph.numerics import F32, act_range, fma, round_clamp
 from glowc.graph.types import QuantParams
-from glowc.ops import (
-    packing_a32,
-    packing_dsp,
-    packing_dsp_codes,
-    packing_m3_add,
-    packing_mve,
-    packing_mve_activations,
-    packing_mve_shift,
-    packing_neon_add,
-    packing_neon_mul,
-    packing_neon_shift,
-)
-from glowc.ops.base import REF_IN_PLACE, Arrays, Call, KernelDef, KernelVariant, LowerCtx, OpError, Ref, clamp_of
+from glowc.kernels.shapes import AXES
+from glowc.ops.base import Call, LowerCtx, OpError, Ref, clamp_of
 from glowc.ops.requant_shift import SHIFT_PARAMS, kernel_codes, shift_of, shift_operands, shift_params, shifted_codes
-from glowc.ops.strided import AXES, access, strided
+from glowc.ops.strided import access, strided
 from glowc.program.ir import ParamValue
+from glowc.program.kernel import Arrays, KernelDef
 
 _HALF = 128  # from codes of an uint8 tensor to the int8 ones that stand for them
 CLAMPING = ("Add", "Sub", "Mul", "Div")
@@ -173,6 +162,7 @@ def emit_codes(node: Node, ctx: LowerCtx, name: str, a: Ref, b: Ref, y: Ref) -> 
     family, kind = "mul" if name == "mul" else "add", y.type.dtype.value
     if name == "mul" and y.type.dtype.bits == 8 and product_half(node, qa, qb, qy):
         kind = "s8u"
+        params["half"] = _HALF
     ctx.emit(f"{family}_{kind}", {"a": a, "b": b, "out": y}, params)
 
 
@@ -212,49 +202,35 @@ def _interpret_mul(a: Arrays, p: Mapping[str, ParamValue]) -> None:
 
 def _interpret_unsigned_mul(a: Arrays, p: Mapping[str, ParamValue]) -> None:
     left, right = (strided(a[k], p, k).astype(np.int64) - int(p[f"{k}_zp"]) for k in ("a", "b"))
-    y = scaled_product(left * right, F32(p["scale"]), int(p["out_zp"]), int(p["out_min"]), int(p["out_max"]), _HALF)
+    y = scaled_product(
+        left * right, F32(p["scale"]), int(p["out_zp"]), int(p["out_min"]), int(p["out_max"]), int(p["half"])
+    )
     a["out"].reshape(-1)[: y.size] = y.reshape(-1)
 
 
-def _unsigned(variant: KernelVariant) -> KernelVariant:
-    """Return the variant of mul_s8 for codes that are those of an uint8 tensor minus 128."""
-    return replace(variant, plan=lambda instr: {**variant.plan(instr), "half": _HALF})
-
-
 _OPERANDS = ("in a", "in b", "out out")
-_PRODUCTS = (
-    *REF_IN_PLACE, *packing_m3_add.MULTIPLY, *packing_neon_mul.MULTIPLY, packing_dsp_codes.MULTIPLY,
-    packing_mve_activations.MULTIPLY,
-)  # fmt: skip
 _CODES = (*AXES, "a_zp", "b_zp", "out_zp", "out_min", "out_max")
 KERNELS = (
     KernelDef("add_s8f", _OPERANDS, (*AXES, "half", "out_min", "out_max"), _interpret_fused, in_place=("a", "b"),
               float_params=("a_ratio", "b_ratio", "fixed"), print_params=("rank",), length="d0", kind="s8",
-              variants=(*REF_IN_PLACE, packing_a32.ADD_FUSED, packing_neon_add.ADD_FUSED, *packing_m3_add.ADD,
-                        packing_dsp.ADD, packing_mve.ADD_FUSED),
               doc="quantised sum by fused multiply-add"),
     KernelDef("add_s8rs", ("in a", "in b", "in mul:s32", "in offset:s64", "out out"),
               (*AXES, "a_zp", "b_zp", *SHIFT_PARAMS[1:]), _interpret_shift, print_params=("rank", "sign"),
-              in_place=("a", "b"), variants=(*REF_IN_PLACE, *packing_m3_add.ADD_SHIFT, packing_mve_shift.ADD,
-                                                *packing_neon_shift.ADD),
+              in_place=("a", "b"),
               length="d0", kind="s8", doc="sum or difference that ends in a multiplication and a shift"),
     *(
         KernelDef(f"add_{kind}", _OPERANDS, _CODES, _interpret_add, float_params=("a_scale", "b_scale", "out_scale"),
                   print_params=("rank", "sign"), in_place=("a", "b"), template="add_s8", length="d0", kind=kind,
-                  variants=(*REF_IN_PLACE, packing_a32.ADD, packing_neon_add.ADD, *packing_m3_add.ADD, packing_dsp.ADD,
-                            packing_mve.ADD)
-                  if kind == "s8" else REF_IN_PLACE,
                   doc="quantised sum or difference")
         for kind in ("s8", "s16")
     ),
-    KernelDef("mul_s8u", _OPERANDS, _CODES, _interpret_unsigned_mul, float_params=("scale",), print_params=("rank",),
+    KernelDef("mul_s8u", _OPERANDS, _CODES, _interpret_unsigned_mul, float_params=("scale",),
+              print_params=("rank", "half"),
               in_place=("a", "b"), template="mul_s8", length="d0", kind="s8",
-              variants=tuple(map(_unsigned, _PRODUCTS)),
               doc="quantised product, rounded as the uint8 codes that its codes were"),
     *(
         KernelDef(f"mul_{kind}", _OPERANDS, _CODES, _interpret_mul, float_params=("scale",), print_params=("rank",),
                   in_place=("a", "b"), template="mul_s8", length="d0", kind=kind,
-                  variants=_PRODUCTS if kind == "s8" else REF_IN_PLACE,
                   doc="quantised product")
         for kind in ("s8", "s16")
     ),

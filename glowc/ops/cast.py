@@ -14,9 +14,10 @@ import numpy as np
 from glowc.graph.attrs import Int, Str
 from glowc.graph.graph import Node
 from glowc.graph.types import NARROW, DType, TensorType, dtype_of
-from glowc.ops.base import Arrays, Call, KernelDef, LowerCtx, MaybeTypes, OpDef, OpError, Types
+from glowc.ops.base import Call, LowerCtx, MaybeTypes, OpDef, OpError, Types
 from glowc.ops.strided import emit_copy, present, whole
 from glowc.program.ir import ParamValue
+from glowc.program.kernel import Arrays, KernelDef
 
 KINDS = {
     1: DType.F32, 2: DType.U8, 3: DType.S8, 4: DType.U16, 5: DType.S16, 6: DType.S32, 7: DType.S64, 9: DType.BOOL,

@@ -17,10 +17,10 @@ import numpy as np
 from glowc.graph.attrs import Int
 from glowc.graph.graph import Node
 from glowc.graph.types import DType, TensorType
-from glowc.ops.base import REF_IN_PLACE, Arrays, Call, KernelDef, LowerCtx, MaybeTypes, OpDef, OpError, Types
-from glowc.ops.packing_lines import LINES
+from glowc.ops.base import Call, LowerCtx, MaybeTypes, OpDef, OpError, Types
 from glowc.ops.strided import axis_of, present
 from glowc.program.ir import ParamValue
+from glowc.program.kernel import Arrays, KernelDef
 
 ONE, TWO = 3, 7
 
@@ -83,7 +83,7 @@ def _interpret(arrays: Arrays, p: Mapping[str, ParamValue]) -> None:
 
 KERNELS = (
     KernelDef("lines_s8", ("in in", "in lines:s32", "out out"), ("n", "channels", "inner", "out_min", "out_max"),
-              _interpret, print_params=("rank", "two"), in_place=("in",), variants=(*REF_IN_PLACE, *LINES), length="n",
+              _interpret, print_params=("rank", "two"), in_place=("in",), length="n",
               kind="s8",               doc="straight lines per channel on int8 codes"),
 )  # fmt: skip
 

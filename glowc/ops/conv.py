@@ -17,40 +17,7 @@ from glowc.graph.attrs import Int, IntList
 from glowc.graph.graph import Node
 from glowc.graph.numerics import act_range, dequantize, requant_scale, requantize
 from glowc.graph.types import DType, TensorType
-from glowc.ops import (
-    packing_a32,
-    packing_a64,
-    packing_dsp,
-    packing_dsp_quad,
-    packing_dsp_sixteen,
-    packing_dsp_small,
-    packing_fpu,
-    packing_lane,
-    packing_m3,
-    packing_m3_shift,
-    packing_mve,
-    packing_mve_f32,
-    packing_mve_shift,
-    packing_mve_zero,
-    packing_neon,
-    packing_neon_shift,
-    packing_taps,
-    packing_winograd,
-)
-from glowc.ops.base import (
-    CLAMP,
-    LAYOUT,
-    REF,
-    Arrays,
-    Call,
-    KernelDef,
-    LowerCtx,
-    MaybeTypes,
-    OpDef,
-    OpError,
-    Types,
-    clamp_of,
-)
+from glowc.ops.base import CLAMP, LAYOUT, Call, LowerCtx, MaybeTypes, OpDef, OpError, Types, clamp_of
 from glowc.ops.integer import Folded, fold_weights, weight_codes
 from glowc.ops.requant_shift import (
     SHIFT_ATTRS,
@@ -65,6 +32,7 @@ from glowc.ops.requant_shift import (
 from glowc.ops.spatial import ROW_PARAMS, WINDOW, row_params, rows_of, store_rows, window_rows
 from glowc.ops.strided import present
 from glowc.program.ir import ParamValue
+from glowc.program.kernel import Arrays, KernelDef
 
 
 def is_planar(node: Node) -> bool:
@@ -326,55 +294,18 @@ _FLOAT_OPERANDS = ("in in", "in weights", "in bias", "out out")
 
 _SHIFT_OPERANDS = ("in in", "in weights:s8", "in mul:s32", "in offset:s64", "out out:s8|s16")
 
-_FAST = {
-    "conv_s8": (
-        *packing_m3.CONV,
-        packing_dsp.CONV,
-        packing_dsp_quad.CONV,
-        packing_winograd.CONV,
-        packing_a32.CONV,
-        packing_a32.CONV_TIGHT,
-        *packing_a64.CONV,
-        *packing_a64.CONV_TIGHT,
-        *packing_lane.CONV,
-        packing_mve.CONV,
-        packing_mve_zero.CONV,
-    ),
-    "conv_s16": (packing_dsp_sixteen.CONV,),
-    "dwconv_s8": (
-        *packing_m3.DEPTHWISE,
-        packing_dsp.DEPTHWISE,
-        packing_dsp_small.DEPTHWISE,
-        packing_a32.DEPTHWISE,
-        packing_neon.DEPTHWISE,
-        packing_neon.DEPTHWISE_DOT,
-        *packing_taps.DEPTHWISE,
-        packing_mve.DEPTHWISE,
-    ),
-    "dwconv_s8w16": packing_taps.DEPTHWISE,
-    "dwconv_s16": (packing_dsp_sixteen.DEPTHWISE,),
-}
-
-_SHIFTED = {
-    "conv_s8": (*packing_m3_shift.CONV, packing_dsp_quad.SHIFT, packing_mve_shift.CONV, *packing_neon_shift.CONV),
-    "conv_s16": (packing_m3_shift.CONV_WIDE, packing_dsp_sixteen.CONV),
-    "dwconv_s16": (packing_dsp_sixteen.DEPTHWISE,),
-    "dwconv_s8": (*packing_m3_shift.DEPTHWISE, packing_mve_shift.DEPTHWISE, *packing_neon_shift.DEPTHWISE),
-}
 
 KERNELS = (
     *(
         KernelDef(f"{base}_{kind}rs", _SHIFT_OPERANDS, (*GEOMETRY, "w_zp", *SHIFT_PARAMS), interpret, rows=True,
                   row_window=window_rows, template=f"{base}_s8rs", kind=kind,
-                  variants=(*REF, *_SHIFTED.get(f"{base}_{kind}", ())),
                   doc="convolution that ends in a multiplication and a shift")
         for base in ("conv", "dwconv")
         for kind in ("s8", "s16")
     ),
     *(
         KernelDef(f"{base}_{x}{end}", _INT_OPERANDS[w], (*GEOMETRY, *INTEGER), interpret, rows=True,
-                  row_window=window_rows, template=f"{base}_s8", kind=x,
-                  variants=(*REF, *_FAST.get(f"{base}_{x}{end}", ())))
+                  row_window=window_rows, template=f"{base}_s8", kind=x)
         for base in ("conv", "dwconv")
         for x, w, end in CODES
     ),
@@ -383,13 +314,6 @@ KERNELS = (
             f"{base}_f32w8", ("in in", "in weights:s8", "in scale", "in bias", "out out"),
             (*GEOMETRY, "w_zp", "scale_step"), interpret, float_params=("act_min", "act_max"), rows=True,
             needs_math=True, kind="f32", doc="float convolution with int8 weights",
-            variants=(
-                *REF,
-                *((packing_fpu.CONV_W8,) if base == "conv" else ()),
-                packing_a32.FLOAT[f"{base}_f32w8"],
-                packing_neon.FLOAT[f"{base}_f32w8"],
-                *((packing_mve_f32.CONV,) if base == "conv" else ()),
-            ),
         )
         for base in ("conv", "dwconv")
     ),
@@ -397,14 +321,6 @@ KERNELS = (
         KernelDef(
             f"{base}_{dtype.value}", _FLOAT_OPERANDS, GEOMETRY, interpret, float_params=("act_min", "act_max"),
             rows=True, row_window=window_rows, template=f"{base}_f32", needs_math=True, kind=dtype.value,
-            variants=(
-                *REF,
-                packing_fpu.CONV if base == "conv" else packing_fpu.DEPTHWISE,
-                packing_a32.FLOAT[f"{base}_f32"],
-                packing_neon.FLOAT[f"{base}_f32"],
-                packing_mve_f32.CONV if base == "conv" else packing_mve_f32.DEPTHWISE,
-            )
-            if dtype is DType.F32 else REF,
         )
         for base in ("conv", "dwconv")
         for dtype in (DType.F32, DType.F64)

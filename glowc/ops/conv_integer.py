@@ -13,14 +13,14 @@ import numpy as np
 from glowc.graph.attrs import Int, IntList
 from glowc.graph.graph import Node
 from glowc.graph.types import DType, TensorType
-from glowc.ops import packing_dsp_dynamic
-from glowc.ops.base import LAYOUT, REF, Arrays, Call, KernelDef, LowerCtx, MaybeTypes, OpDef, OpError, Ref, Types
+from glowc.ops.base import LAYOUT, Call, LowerCtx, MaybeTypes, OpDef, OpError, Ref, Types
 from glowc.ops.conv import convolve
 from glowc.ops.conv import infer as infer_conv
 from glowc.ops.matmul_integer import BYTES, LONGEST_SUM
 from glowc.ops.spatial import WINDOW
 from glowc.ops.strided import present
 from glowc.program.ir import ParamValue
+from glowc.program.kernel import Arrays, KernelDef
 
 TO_NHWC, TO_NCHW = (0, 2, 3, 1), (0, 3, 1, 2)
 
@@ -110,7 +110,7 @@ KERNELS = (
     KernelDef("conv_integer", ("in in", "in weights", "in in_zp", "in w_zp", "out out:s32"),
               ("batch", "in_c", "in_h", "in_w", "out_c", "out_h", "out_w", "k_h", "k_w", "stride_h", "stride_w",
                "dil_h", "dil_w", "pad_top", "pad_left", "groups", "w_zp_step"), _interpret, print_params=("nhwc",),
-              kind="s8|u8", variants=(*REF, packing_dsp_dynamic.CONV),
+              kind="s8|u8",
               doc="s32 convolution of codes with zero points given at run time"),
 )  # fmt: skip
 

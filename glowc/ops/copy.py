@@ -14,9 +14,11 @@ from collections.abc import Mapping
 import numpy as np
 
 from glowc.graph.types import TensorType
-from glowc.ops.base import Arrays, KernelDef, LowerCtx, Ref
-from glowc.ops.strided import axis_keys, strided
+from glowc.kernels.shapes import axis_keys
+from glowc.ops.base import LowerCtx, Ref
+from glowc.ops.strided import strided
 from glowc.program.ir import ParamValue
+from glowc.program.kernel import Arrays, KernelDef
 
 SIZES = (1, 2, 4, 8)
 

@@ -14,10 +14,11 @@ import numpy as np
 from glowc.graph.attrs import Int
 from glowc.graph.graph import Node
 from glowc.graph.types import DType
-from glowc.ops.base import REF_IN_PLACE, Arrays, Call, KernelDef, LowerCtx, MaybeTypes, OpDef, OpError, Types
+from glowc.ops.base import Call, LowerCtx, MaybeTypes, OpDef, OpError, Types
 from glowc.ops.binary_table import TABLE, expression
 from glowc.ops.strided import axis_of, present
 from glowc.program.ir import ParamValue
+from glowc.program.kernel import Arrays, KernelDef
 
 START = {"add": 0, "mul": 1}
 
@@ -86,7 +87,7 @@ def _interpret(arrays: Arrays, p: Mapping[str, ParamValue]) -> None:
 
 KERNELS = (
     KernelDef("cumulate", ("in in", "out out"), ("outer", "n", "inner"), _interpret, in_place=("in",),
-              print_params=("op", "expr", "start", "exclusive", "reverse"), variants=REF_IN_PLACE, needs_math=True,
+              print_params=("op", "expr", "start", "exclusive", "reverse"), needs_math=True,
               doc="running sum or product"),
 )  # fmt: skip
 

@@ -15,10 +15,10 @@ import numpy as np
 from glowc.graph.graph import Node
 from glowc.graph.numerics import F32
 from glowc.graph.types import DType, TensorType
-from glowc.ops import packing_dsp_dynamic, packing_mve_activations
-from glowc.ops.base import REF, Arrays, Call, KernelDef, LowerCtx, MaybeTypes, OpDef, OpError, Types
+from glowc.ops.base import Call, LowerCtx, MaybeTypes, OpDef, OpError, Types
 from glowc.ops.strided import present
 from glowc.program.ir import ParamValue
+from glowc.program.kernel import Arrays, KernelDef
 
 
 def infer(_: Node, in_types: MaybeTypes) -> Types:
@@ -67,7 +67,6 @@ def _interpret(a: Arrays, p: Mapping[str, ParamValue]) -> None:
 
 KERNELS = (
     KernelDef("dynamic_quantize", ("in in:f32", "out out:u8", "out scale:f32", "out zp:u8"), ("n",), _interpret,
-              variants=(*REF, packing_dsp_dynamic.QUANTIZE, packing_mve_activations.DYNAMIC_QUANTIZE),
               doc="codes with a scale and zero point found at run time"),
 )  # fmt: skip
 

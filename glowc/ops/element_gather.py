@@ -16,10 +16,12 @@ import numpy as np
 from glowc.graph.attrs import Int
 from glowc.graph.graph import Node
 from glowc.graph.types import DType, TensorType
-from glowc.ops.base import Arrays, Call, KernelDef, LowerCtx, MaybeTypes, OpDef, OpError, Ref, Types
+from glowc.kernels.shapes import axis_keys
+from glowc.ops.base import Call, LowerCtx, MaybeTypes, OpDef, OpError, Ref, Types
 from glowc.ops.gather import clamped
-from glowc.ops.strided import axis_keys, axis_of, axis_params, collapse, dense_strides, present
+from glowc.ops.strided import axis_of, axis_params, collapse, dense_strides, present
 from glowc.program.ir import ParamValue
+from glowc.program.kernel import Arrays, KernelDef
 
 INDEX_KINDS = (DType.S32, DType.S64)
 

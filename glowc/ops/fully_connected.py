@@ -14,27 +14,12 @@ import numpy as np
 from glowc.graph.graph import Node
 from glowc.graph.numerics import act_range, dequantize, requant_scale, requantize
 from glowc.graph.types import DType, TensorType
-from glowc.ops import (
-    packing_a32,
-    packing_a64,
-    packing_dsp,
-    packing_dsp_quad,
-    packing_dsp_sixteen,
-    packing_fpu,
-    packing_m3,
-    packing_m3_shift,
-    packing_mve,
-    packing_mve_f32,
-    packing_mve_shift,
-    packing_mve_zero,
-    packing_neon,
-    packing_neon_shift,
-)
-from glowc.ops.base import CLAMP, REF, Arrays, Call, KernelDef, LowerCtx, MaybeTypes, OpDef, OpError, Types, clamp_of
+from glowc.ops.base import CLAMP, Call, LowerCtx, MaybeTypes, OpDef, OpError, Types, clamp_of
 from glowc.ops.conv import CODES, INTEGER, emit_integer, emit_shift
 from glowc.ops.integer import fold_weights, weight_codes
 from glowc.ops.requant_shift import SHIFT_ATTRS, SHIFT_PARAMS, kernel_codes, shift_dtype, shift_of, shifted_codes
 from glowc.program.ir import ParamValue
+from glowc.program.kernel import Arrays, KernelDef
 
 
 def infer(node: Node, in_types: MaybeTypes) -> Types:
@@ -122,8 +107,6 @@ KERNELS = (
         KernelDef(
             f"fc_{kind}rs", ("in in", "in weights:s8", "in mul:s32", "in offset:s64", "out out:s8|s16"),
             (*_SHAPE, "w_zp", *SHIFT_PARAMS), interpret, template="fc_s8rs", kind=kind,
-            variants=(*REF, *packing_m3_shift.FC, packing_mve_shift.FC, *packing_neon_shift.FC)
-            if kind == "s8" else (*REF, packing_dsp_sixteen.FC),
         )
         for kind in ("s8", "s16")
     ),
@@ -131,26 +114,17 @@ KERNELS = (
         KernelDef(
             f"fc_{x}{end}", ("in in", f"in weights:{w}", "in bias:s32", "in scale:f32", "out out"), (*_SHAPE, *INTEGER),
             interpret, template="fc_s8", kind=x,
-            variants=(*REF, *packing_m3.FC, *packing_dsp.FC, packing_dsp.FC_SINGLE, packing_dsp_quad.FC, packing_a32.FC,
-                      packing_a32.FC_SINGLE, *packing_a64.FC, *packing_a64.FC_SINGLE, packing_mve.FC,
-                      packing_mve.FC_SINGLE, packing_mve_zero.FC, packing_mve_zero.FC_SINGLE)
-            if x + end == "s8" else (*REF, packing_dsp_sixteen.FC) if x + end == "s16" else REF,
         )
         for x, w, end in CODES
     ),
     KernelDef(
         "fc_f32w8", ("in in", "in weights:s8", "in scale", "in bias", "out out"), (*_SHAPE, "w_zp", "scale_step"),
         interpret, float_params=("act_min", "act_max"), needs_math=True, kind="f32",
-        variants=(*REF, packing_fpu.FC_W8, packing_a32.FLOAT["fc_f32w8"], packing_neon.FLOAT["fc_f32w8"],
-                  packing_mve_f32.FC),
     ),
     *(
         KernelDef(
             f"fc_{dtype.value}", ("in in", "in weights", "in bias", "out out"), _SHAPE, interpret,
             float_params=("act_min", "act_max"), template="fc_f32", needs_math=True, kind=dtype.value,
-            variants=(*REF, packing_fpu.FC, packing_a32.FLOAT["fc_f32"], packing_neon.FLOAT["fc_f32"],
-                      packing_mve_f32.FC)
-            if dtype is DType.F32 else REF,
         )
         for dtype in (DType.F32, DType.F64)
     ),

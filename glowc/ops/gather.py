@@ -15,9 +15,10 @@ import numpy as np
 from glowc.graph.attrs import Int, Str
 from glowc.graph.graph import Node
 from glowc.graph.types import DType, TensorType
-from glowc.ops.base import LAYOUT, Arrays, Call, KernelDef, LowerCtx, MaybeTypes, OpDef, OpError, Types
+from glowc.ops.base import LAYOUT, Call, LowerCtx, MaybeTypes, OpDef, OpError, Types
 from glowc.ops.strided import Walk, axis_of, dense_strides, emit_copy, emit_indexed, present
 from glowc.program.ir import ParamValue
+from glowc.program.kernel import Arrays, KernelDef
 
 
 def infer(node: Node, in_types: MaybeTypes) -> Types:

@@ -18,9 +18,10 @@ import numpy as np
 
 from glowc.graph.numerics import F32
 from glowc.graph.types import DType, TensorType
-from glowc.ops.base import Arrays, KernelDef, LowerCtx, OpError, Ref
+from glowc.ops.base import LowerCtx, OpError, Ref
 from glowc.ops.resize_coordinates import Axis, coordinates, rounded_coordinates
 from glowc.program.ir import ParamValue
+from glowc.program.kernel import Arrays, KernelDef
 
 SMALLEST_DISTANCE = 1e-9  # of a coordinate that counts as whole
 

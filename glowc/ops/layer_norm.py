@@ -25,10 +25,10 @@ from glowc.graph.attrs import Float, Int
 from glowc.graph.graph import Node
 from glowc.graph.numerics import F32, round_clamp
 from glowc.graph.types import DType, QuantParams, TensorType
-from glowc.ops import packing_dsp_activations, packing_m3_reals, packing_mve_activations, packing_neon
-from glowc.ops.base import REF_IN_PLACE, Arrays, Call, KernelDef, LowerCtx, MaybeTypes, OpDef, OpError, Ref, Types
+from glowc.ops.base import Call, LowerCtx, MaybeTypes, OpDef, OpError, Ref, Types
 from glowc.ops.strided import axis_of, present
 from glowc.program.ir import ParamValue
+from glowc.program.kernel import Arrays, KernelDef
 
 CODES = (DType.S8, DType.S16)
 LONGEST = 16_383
@@ -196,15 +196,12 @@ KERNELS = (
     *(
         KernelDef(f"layer_norm_{t.value}", _CODED, ("rows", "n", "in_zp", "out_zp"), _interpret_codes,
                   float_params=("e",), print_params=("centre",), in_place=("in",),
-                  variants=(*REF_IN_PLACE, *packing_m3_reals.LAYER_NORM, packing_dsp_activations.LAYER_NORM,
-                            packing_mve_activations.LAYER_NORM, packing_neon.LAYER_NORM)
-                  if t is DType.S8 else REF_IN_PLACE,
                   template="layer_norm_s8", needs_math=True, kind=t.value, doc="normalised rows of codes")
         for t in CODES
     ),
     *(
         KernelDef(f"layer_norm_{t.value}", _FLOAT, ("rows", "n"), _interpret_float, float_params=("epsilon",),
-                  print_params=("centre", "biased"), in_place=("in",), variants=REF_IN_PLACE, template="layer_norm_f32",
+                  print_params=("centre", "biased"), in_place=("in",), template="layer_norm_f32",
                   needs_math=True, kind=t.value, doc="normalised rows")
         for t in (DType.F32, DType.F64)
     ),
@@ -212,7 +209,7 @@ KERNELS = (
         KernelDef(f"layer_norm_stats_{t.value}", (*_FLOAT, "out mean:f32", "out inverse:f32"), ("rows", "n"),
                   _interpret_float, kind=t.value,
                   float_params=("epsilon",), print_params=("centre", "biased"), in_place=("in",), needs_math=True,
-                  variants=REF_IN_PLACE, template="layer_norm_f32", doc="normalised rows, means, inverse deviations")
+                  template="layer_norm_f32", doc="normalised rows, means, inverse deviations")
         for t in (DType.F32, DType.F64)
     ),
 )  # fmt: skip

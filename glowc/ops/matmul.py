@@ -16,18 +16,10 @@ from glowc.graph.attrs import Float, Int, IntList
 from glowc.graph.graph import Node
 from glowc.graph.numerics import act_range, requant_scale, requantize
 from glowc.graph.types import DType, TensorType
-from glowc.ops import (
-    packing_a32,
-    packing_dsp_activations,
-    packing_fpu,
-    packing_m3_matmul,
-    packing_mve_activations,
-    packing_mve_f32,
-    packing_neon,
-)
-from glowc.ops.base import CLAMP, REF, Arrays, Call, KernelDef, LowerCtx, MaybeTypes, OpDef, OpError, Types, clamp_of
+from glowc.ops.base import CLAMP, Call, LowerCtx, MaybeTypes, OpDef, OpError, Types, clamp_of
 from glowc.ops.strided import broadcast_shape, collapse, dense_strides, present
 from glowc.program.ir import ParamValue
+from glowc.program.kernel import Arrays, KernelDef
 
 Ints = tuple[int, ...]
 F32 = np.float32
@@ -246,20 +238,12 @@ _SHAPE = (
     "batch_0", "batch_1", "a_batch_0", "a_batch_1", "b_batch_0", "b_batch_1", "out_batch_0", "out_batch_1",
     "m", "k", "n", "a_row", "a_col", "b_row", "b_col", "out_row", "out_col",
 )  # fmt: skip
-_FAST = (
-    *REF,
-    *packing_m3_matmul.MATMUL,
-    packing_dsp_activations.MATMUL,
-    packing_a32.MATMUL,
-    packing_neon.MATMUL,
-    packing_mve_activations.MATMUL,
-)
 KERNELS = (
     *(
         KernelDef(
             f"matmul_{dtype.value}", ("in a", "in b", "out out"),
             (*_SHAPE, "a_zp", "b_zp", "out_zp", "out_min", "out_max"), interpret, float_params=("scale",),
-            template="matmul_s8", kind=dtype.value, variants=_FAST if dtype is DType.S8 else REF,
+            template="matmul_s8", kind=dtype.value,
         )
         for dtype in (DType.S8, DType.S16)
     ),
@@ -268,10 +252,6 @@ KERNELS = (
             f"matmul_{dtype.value}", ("in a", "in b", "in bias", "out out"), (*_SHAPE, "bias_row", "bias_col"),
             interpret, float_params=("alpha", "beta", "act_min", "act_max"), template="matmul_f32", needs_math=True,
             kind=dtype.value,
-            variants=(*REF, packing_fpu.MATMUL, packing_a32.FLOAT["matmul_f32"], packing_neon.FLOAT["matmul_f32"],
-                      packing_mve_f32.MATMUL)
-            if dtype is DType.F32
-            else REF,
         )
         for dtype in (DType.F32, DType.F64)
     ),

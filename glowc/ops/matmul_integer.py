@@ -15,24 +15,12 @@ import numpy as np
 from glowc.graph.graph import Node
 from glowc.graph.numerics import F32
 from glowc.graph.types import DType, TensorType
-from glowc.ops import packing_a32, packing_dsp_dynamic, packing_mve_activations, packing_neon
-from glowc.ops.base import (
-    CLAMP,
-    REF,
-    Arrays,
-    Call,
-    KernelDef,
-    LowerCtx,
-    MaybeTypes,
-    OpDef,
-    OpError,
-    Ref,
-    Types,
-    clamp_of,
-)
+from glowc.kernels.shapes import axis_keys
+from glowc.ops.base import CLAMP, Call, LowerCtx, MaybeTypes, OpDef, OpError, Ref, Types, clamp_of
 from glowc.ops.matmul import infer_matmul
-from glowc.ops.strided import axis_keys, axis_params, broadcast_strides, collapse, present, strided
+from glowc.ops.strided import axis_params, broadcast_strides, collapse, present, strided
 from glowc.program.ir import ParamValue
+from glowc.program.kernel import Arrays, KernelDef
 
 BYTES = (DType.S8, DType.U8)
 LONGEST_SUM = (2**31 - 1) // (255 * 255)
@@ -164,8 +152,6 @@ KERNELS = (
               print_params=("rank",), kind="s8|u8", doc="s32 product of codes with zero points given at run time"),
     KernelDef("fc_dynamic", _DYNAMIC, ("rows", "in_k", "out_n"),
               _interpret_dynamic, float_params=("act_min", "act_max"), needs_math=True, kind="f32",
-              variants=(*REF, packing_dsp_dynamic.FC, packing_a32.FC_DYNAMIC,
-                        packing_neon.FC_DYNAMIC, packing_mve_activations.DYNAMIC_FC),
               doc="float product of dynamically quantised rows and int8 weights"),
 )  # fmt: skip
 

@@ -27,37 +27,13 @@ from glowc.graph.attrs import Attr, Int, IntList
 from glowc.graph.graph import Node
 from glowc.graph.numerics import F32, act_range, round_clamp
 from glowc.graph.types import DType, QuantParams, TensorType
-from glowc.ops import (
-    packing_a32,
-    packing_dsp,
-    packing_dsp_codes,
-    packing_fpu,
-    packing_m3_pool,
-    packing_mve,
-    packing_mve_activations,
-    packing_mve_f32,
-    packing_neon,
-    packing_neon_codes,
-)
-from glowc.ops.base import (
-    CLAMP,
-    LAYOUT,
-    REF,
-    Arrays,
-    Call,
-    KernelDef,
-    LowerCtx,
-    MaybeTypes,
-    OpDef,
-    OpError,
-    Types,
-    clamp_of,
-)
+from glowc.ops.base import CLAMP, LAYOUT, Call, LowerCtx, MaybeTypes, OpDef, OpError, Types, clamp_of
 from glowc.ops.quantize import emit_requantize, requantized
 from glowc.ops.spatial import ROW_PARAMS, WINDOW, row_params, rows_of, store_rows, window_rows
 from glowc.ops.strided import present
 from glowc.ops.window import argument, emit_window, emit_window_arg, pooled, window_params
 from glowc.program.ir import ParamValue
+from glowc.program.kernel import Arrays, KernelDef
 
 Ints = tuple[int, ...]
 
@@ -380,11 +356,7 @@ _OPERANDS = ("in in", "out out")
 KERNELS = (
     *(
         KernelDef(f"max_pool_{t.value}", _OPERANDS, GEOMETRY, interpret_max, rows=True, row_window=window_rows,
-                  template="max_pool", needs_math=t.is_float, kind=t.value, doc="maximum of windows",
-                  variants=(*REF, packing_m3_pool.MAXIMUM, packing_dsp_codes.MAXIMUM, packing_a32.MAXIMUM,
-                            packing_neon.MAXIMUM, packing_mve.MAXIMUM) if t is DType.S8
-                  else (*REF, packing_fpu.MAXIMUM, packing_mve_f32.MAXIMUM,
-                        *packing_neon_codes.MAXIMUM_F32) if t is DType.F32 else REF)
+                  template="max_pool", needs_math=t.is_float, kind=t.value, doc="maximum of windows")
         for t in (DType.S8, DType.U8, DType.S16, DType.F32, DType.F64)
     ),
     *(
@@ -392,9 +364,6 @@ KERNELS = (
                   (*GEOMETRY, "include_pad", "in_zp", "out_zp", "out_min", "out_max"), interpret_average,
                   float_params=("in_scale", "out_scale"), rows=True, row_window=window_rows, template="avg_pool_s8",
                   kind=t.value,
-                  variants=(*REF, *packing_m3_pool.AVERAGE, packing_dsp.AVERAGE, packing_a32.AVERAGE,
-                            packing_neon.AVERAGE, packing_mve.AVERAGE)
-                  if t is DType.S8 else REF,
                   doc="quantised average of the whole image")
         for t in (DType.S8, DType.S16)
     ),
@@ -402,9 +371,6 @@ KERNELS = (
         KernelDef(f"avg_pool_{t.value}w", _OPERANDS,
                   (*GEOMETRY, "include_pad", "in_zp", "out_zp", "out_min", "out_max", "half"), interpret_average_real,
                   float_params=("in_scale", "out_scale"), rows=True, template="avg_pool_s8w", kind=t.value,
-                  variants=(*REF, *packing_m3_pool.AVERAGE, packing_dsp_codes.AVERAGE_REAL,
-                            *packing_neon_codes.AVERAGE_REAL, packing_mve_activations.AVERAGE_REAL)
-                  if t is DType.S8 else REF,
                   doc="quantised average of windows")
         for t in (DType.S8, DType.S16)
     ),
@@ -412,8 +378,6 @@ KERNELS = (
         KernelDef(f"avg_pool_{t.value}", _OPERANDS, (*GEOMETRY, "include_pad"), interpret_average, rows=True,
                   float_params=("act_min", "act_max"), row_window=window_rows, template="avg_pool_f32", needs_math=True,
                   kind=t.value,
-                  variants=(*REF, packing_fpu.AVERAGE, packing_mve_f32.AVERAGE, *packing_neon_codes.AVERAGE_F32)
-                  if t is DType.F32 else REF,
                   doc="average of windows")
         for t in (DType.F32, DType.F64)
     ),

@@ -16,18 +16,10 @@ from glowc.graph.attrs import Int, Str
 from glowc.graph.graph import Node
 from glowc.graph.numerics import dequantize, lut_s8, quantize
 from glowc.graph.types import DTYPES, DType, QuantParams, TensorType
-from glowc.ops import (
-    packing_dsp_codes,
-    packing_m3_lut,
-    packing_mve,
-    packing_mve_activations,
-    packing_neon,
-    packing_neon_codes,
-    packing_soft,
-)
-from glowc.ops.base import REF_IN_PLACE, Arrays, Call, KernelDef, LowerCtx, MaybeTypes, OpDef, OpError, Ref, Types
+from glowc.ops.base import Call, LowerCtx, MaybeTypes, OpDef, OpError, Ref, Types
 from glowc.ops.strided import present
 from glowc.program.ir import ParamValue
+from glowc.program.kernel import Arrays, KernelDef
 
 CODES = (DType.S8, DType.U8, DType.S16, DType.U16, DType.S32)
 FLIPPED = {DType.U8: DType.S8, DType.S8: DType.U8, DType.U16: DType.S16, DType.S16: DType.U16}
@@ -215,19 +207,15 @@ _PER_AXIS = ("in scale:f32", "in zp:s32")
 _AXIS_DIMS = ("outer", "channels", "inner")
 KERNELS = (
     KernelDef("lut_s8", ("in in", "in lut", "out out"), ("n",), _interpret_lut, in_place=("in",), kind="s8",
-              variants=(*REF_IN_PLACE, *packing_m3_lut.LUT, packing_dsp_codes.LUT, packing_neon.LUT, packing_mve.LUT),
               length="n",
               doc="out = lut[in + 128]"),
     KernelDef("flip_sign", _UNARY, ("n",), _interpret_flip, in_place=("in",), kind="s8|u8|s16|u16",
-              variants=(*REF_IN_PLACE, packing_dsp_codes.FLIP, packing_mve.FLIP),
               length="n", doc="x ^ sign bit"),
     KernelDef("quantize", _QUANTIZE, ("n", "zp"), _interpret_quantize, float_params=("scale",), needs_math=True,
-              kind=_CODES, in_place=("in",), variants=(*REF_IN_PLACE, packing_soft.QUANTIZE, packing_dsp_codes.QUANTIZE,
-                                         packing_mve_activations.QUANTIZE, *packing_neon_codes.QUANTIZE),
+              kind=_CODES, in_place=("in",),
               length="n", doc="saturate(rne(x / scale) + zp)"),
     KernelDef("dequantize", _DEQUANTIZE, ("n", "zp"), _interpret_dequantize, float_params=("scale",), kind=_CODES,
-              in_place=("in",), variants=(*REF_IN_PLACE, packing_dsp_codes.DEQUANTIZE, packing_mve.DEQUANTIZE,
-                                         *packing_neon_codes.DEQUANTIZE),
+              in_place=("in",),
               length="n", doc="(x - zp) * scale"),
     KernelDef("quantize_axis", (_QUANTIZE[0], *_PER_AXIS, _QUANTIZE[1]), _AXIS_DIMS, _interpret_quantize_axis,
               needs_math=True, kind=_CODES,               doc="quantize with a scale and zero point per channel"),
@@ -235,8 +223,7 @@ KERNELS = (
               kind=_CODES,               doc="dequantize with a scale and zero point per channel"),
     KernelDef("requantize", _UNARY, ("n", "in_zp", "out_zp"), _interpret_requantize, needs_math=True, kind=_CODES,
               float_params=("in_scale", "out_scale"), in_place=("in",),
-              variants=(*REF_IN_PLACE, packing_dsp_codes.REQUANTIZE, packing_mve_activations.REQUANTIZE,
-                        *packing_neon_codes.REQUANTIZE), length="n",
+              length="n",
               doc="saturate(rne((x - in_zp) * in_scale / out_scale) + out_zp)"),
 )  # fmt: skip
 

@@ -21,13 +21,14 @@ from glowc.graph.attrs import Int
 from glowc.graph.graph import Node
 from glowc.graph.numerics import F32
 from glowc.graph.types import DType, TensorType
-from glowc.ops.base import Arrays, Call, KernelDef, KernelVariant, LowerCtx, MaybeTypes, OpDef, OpError, Types
+from glowc.ops.base import Call, LowerCtx, MaybeTypes, OpDef, OpError, Types
 from glowc.ops.recurrent import COMMON, constant, emit_layer, evaluate, folded_bias, time_first
 from glowc.ops.recurrent import infer as infer_layer
 from glowc.ops.recurrent_cell import Cell, Step, lstm_gates, steps_of
 from glowc.ops.recurrent_kernels import FLAGS, PARAMS, cell_from, input_view, interpret_layer, operands
 from glowc.ops.recurrent_spec import DYNAMIC, LENS, B, P, R, Shape, W, X, cell_of, shape_of
-from glowc.program.ir import Instr, ParamValue
+from glowc.program.ir import ParamValue
+from glowc.program.kernel import Arrays, KernelDef
 
 W_SCALE, W_ZERO, R_SCALE, R_ZERO = range(8, 12)
 LONGEST = (2**31 - 1) // (255 * 255)  # products that an int32 holds
@@ -164,15 +165,11 @@ def interpret(a: Arrays, p: Mapping[str, ParamValue]) -> None:
     interpret_layer(cell, a, p, functions, codes)
 
 
-def _scratch_bytes(instr: Instr) -> int:
-    return 2 * (int(instr.params["in_k"]) + int(instr.params["hidden"]))
-
-
 WEIGHTS = ("in w:s8", "in r:s8", "in w_scale", "in r_scale", "in zero_points:s32")
 KERNELS = (
     KernelDef(
         "lstm_dynamic", operands("lstm", WEIGHTS), PARAMS, interpret, float_params=("clip",),
-        print_params=FLAGS["lstm"], variants=(KernelVariant("ref", scratch_bytes=_scratch_bytes),), needs_math=True,
+        print_params=FLAGS["lstm"], needs_math=True,
         kind="f32",         doc="LSTM layer over time, int8 products of dynamically quantised floats",
     ),
 )  # fmt: skip

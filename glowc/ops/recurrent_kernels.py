@@ -9,16 +9,14 @@ inferences needs nothing else. Weights lie as in ONNX, the biases of input and r
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import replace
 
 import numpy as np
 
 from glowc.graph.types import DType
-from glowc.ops import packing_fpu
-from glowc.ops.base import Arrays, KernelDef, KernelVariant
 from glowc.ops.recurrent_cell import Cell, Step, Weights, float_steps, fold_bias, parse_chosen, run
 from glowc.ops.recurrent_spec import GATES, Shape
-from glowc.program.ir import Instr, ParamValue
+from glowc.program.ir import ParamValue
+from glowc.program.kernel import Arrays, KernelDef
 
 # Printed C expressions, by what the cell's formula calls them.
 EXPRESSIONS: Mapping[str, tuple[str, ...]] = {"lstm": ("f", "g", "out"), "gru": ("f", "g"), "rnn": ("f",)}
@@ -147,27 +145,11 @@ def operands(kind: str, weights: tuple[str, ...] = ("in w", "in r")) -> tuple[st
     return (*first, *extra, "inout h", *cell_state, "out y", "out scratch:*")
 
 
-def _scratch_bytes(instr: Instr) -> int:
-    cell = cell_from(instr.kernel.partition("_")[0], instr.params)
-    return scratch_elements(cell, int(instr.params["hidden"])) * instr.operand("h").type.dtype.bytes
-
-
-_REF = KernelVariant("ref", scratch_bytes=_scratch_bytes)
-_VECTOR = (
-    _REF,
-    replace(_REF, isa="fpu", needs=packing_fpu.NEEDS, rank=10, header="glow_fpu_row.h", template_isa="ref",
-            plan=lambda _: {"fpu": 1}),
-    *(
-        replace(_REF, isa=isa, needs=frozenset({core, "neon"}), rank=30, header="glow_neon_f32.h", template_isa="ref",
-                plan=lambda _: {"vector": 1})
-        for isa, core in (("neon", "a64"), ("a32", "a32"))
-    ),
-)  # fmt: skip
 KERNELS = tuple(
     KernelDef(
         f"{kind}_{dtype.value}", operands(kind), PARAMS, _interpreter(kind), float_params=("clip",),
         print_params=FLAGS[kind], template=f"{kind}_f32", needs_math=True, kind=dtype.value,
-        variants=_VECTOR if dtype is DType.F32 else (_REF,), doc=f"{kind.upper()} layer over time",
+        doc=f"{kind.upper()} layer over time",
     )
     for kind in GATES
     for dtype in (DType.F32, DType.F64)

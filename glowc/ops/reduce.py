@@ -20,24 +20,11 @@ from glowc.graph.attrs import Int, IntList
 from glowc.graph.graph import Node
 from glowc.graph.numerics import F32, act_range, requantize
 from glowc.graph.types import QuantParams, TensorType
-from glowc.ops import packing_dsp_codes, packing_m3_pool, packing_mve, packing_neon_codes
-from glowc.ops.base import (
-    CLAMP,
-    REF,
-    Arrays,
-    Call,
-    KernelDef,
-    LowerCtx,
-    MaybeTypes,
-    OpDef,
-    OpError,
-    Ref,
-    Types,
-    clamp_of,
-)
+from glowc.ops.base import CLAMP, Call, LowerCtx, MaybeTypes, OpDef, OpError, Ref, Types, clamp_of
 from glowc.ops.quantize import requantized
 from glowc.ops.strided import Walk, axis_of, dense_strides, emit_copy, present
 from glowc.program.ir import ParamValue
+from glowc.program.kernel import Arrays, KernelDef
 
 Step = Callable[[np.ndarray, np.ndarray], np.ndarray]
 
@@ -232,10 +219,7 @@ KERNELS = (
     *(
         KernelDef(f"reduce_mean_{kind}", ("in in", "out out"), (*_DIMS, "in_zp", "out_zp", "out_min", "out_max"),
                   _interpret_mean, float_params=("scale",), template="reduce_mean_s8", kind=kind,
-                  doc="quantised mean of an axis",
-                  variants=(*REF, *packing_m3_pool.AVERAGE, packing_dsp_codes.MEAN, packing_mve.MEAN,
-                            *packing_neon_codes.MEAN)
-                  if kind == "s8" else REF)
+                  doc="quantised mean of an axis")
         for kind in ("s8", "s16")
     ),
 )  # fmt: skip

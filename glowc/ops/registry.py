@@ -1,10 +1,14 @@
-"""Finds every operator and kernel by listing this folder in sorted order."""
+"""Finds every operator by listing this folder in sorted order, and fills the tables of attributes and kernels.
+
+The tables belong to the rooms that know the form of a definition but no operator: `glowc.graph.attrs`,
+`glowc.program.kernel`, and `glowc.kernels.registry` for variants.
+"""
 
 from __future__ import annotations
 
 import importlib
 import pkgutil
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
 from functools import cache, wraps
 from pathlib import Path
@@ -12,25 +16,24 @@ from typing import Any, ParamSpec, TypeVar
 
 import glowc.ops
 from glowc.errors import GlowcError, InternalError
-from glowc.graph.attrs import Attr
+from glowc.graph.attrs import declare_attrs
 from glowc.graph.graph import Node
-from glowc.ops.base import Call, KernelDef, OpDef, OpError
+from glowc.kernels.registry import forget_variants
+from glowc.ops.base import Call, OpDef, OpError
+from glowc.program.kernel import KernelDef, all_kernels, define_kernels
 
 P = ParamSpec("P")
 R = TypeVar("R")
 
 
-@cache
-def _load() -> tuple[dict[str, OpDef], dict[str, KernelDef]]:
-    """Return operators and kernels by name: glowc's own, and those that `register` adds."""
-    ops, kernels = _own()
-    return dict(ops), dict(kernels)
+_ops: dict[str, OpDef] = {}
 
 
 @cache
-def _own() -> tuple[dict[str, OpDef], dict[str, KernelDef]]:
+def _own() -> tuple[dict[str, OpDef], tuple[KernelDef, ...]]:
+    """Return glowc's own operators by name, and kernels."""
     ops: dict[str, OpDef] = {}
-    kernels: dict[str, KernelDef] = {}
+    kernels: list[KernelDef] = []
     for info in sorted(pkgutil.iter_modules(glowc.ops.__path__), key=lambda m: m.name):
         module = importlib.import_module(f"glowc.ops.{info.name}")
         single = getattr(module, "OP", None)
@@ -38,11 +41,16 @@ def _own() -> tuple[dict[str, OpDef], dict[str, KernelDef]]:
             if op.name in ops:
                 raise InternalError(f"two definitions of operator {op.name}")
             ops[op.name] = _blamed(op, "glowc")
-        for kernel in getattr(module, "KERNELS", ()):
-            if kernel.name in kernels:
-                raise InternalError(f"two definitions of kernel {kernel.name}")
-            kernels[kernel.name] = kernel
-    return dict(sorted(ops.items())), dict(sorted(kernels.items()))
+        kernels += getattr(module, "KERNELS", ())
+    return ops, tuple(kernels)
+
+
+def _fill(ops: Mapping[str, OpDef], kernels: Iterable[KernelDef]) -> None:
+    """Let these be the operators and kernels that there are."""
+    _ops.clear()
+    _ops.update(sorted(ops.items()))
+    declare_attrs({name: op.attrs for name, op in _ops.items()})
+    define_kernels(kernels)
 
 
 def _blamed(op: OpDef, whose: str) -> OpDef:
@@ -81,20 +89,17 @@ def _label(args: tuple[Any, ...]) -> str:
 _folders: dict[str, Path] = {}
 
 
-def register(ops: Iterable[OpDef], kernels: Iterable[KernelDef], folder: Path, plugin: str) -> None:
+def register(ops: Iterable[OpDef], kernels: Sequence[KernelDef], folder: Path, plugin: str) -> None:
     """Add the operators and kernels of a plugin, whose C lies in `folder`; the caller has checked the names."""
-    known_ops, known_kernels = _load()
-    known_ops.update((op.name, _blamed(op, f"plugin {plugin}")) for op in ops)
-    for kernel in kernels:
-        known_kernels[kernel.name] = kernel
-        _folders[kernel.name] = folder
+    _fill({**_ops, **{op.name: _blamed(op, f"plugin {plugin}") for op in ops}}, (*all_kernels().values(), *kernels))
+    _folders.update((kernel.name, folder) for kernel in kernels)
 
 
 def forget_plugins() -> None:
-    """Leave glowc's own operators and kernels only."""
-    if _folders or len(all_ops()) > len(_own()[0]):
-        _load.cache_clear()
-        _folders.clear()
+    """Leave glowc's own operators, kernels and variants only."""
+    _folders.clear()
+    forget_variants()
+    _fill(*_own())
 
 
 def kernel_folder(name: str) -> Path | None:
@@ -102,45 +107,22 @@ def kernel_folder(name: str) -> Path | None:
     return _folders.get(name)
 
 
-def all_ops() -> dict[str, OpDef]:
+def all_ops() -> Mapping[str, OpDef]:
     """Every operator by name."""
-    return _load()[0]
-
-
-def all_kernels() -> dict[str, KernelDef]:
-    """Every instruction kind by name."""
-    return _load()[1]
+    return _ops
 
 
 def find_op(name: str) -> OpDef | None:
     """Return the operator of that name, or None."""
-    return _load()[0].get(name)
+    return _ops.get(name)
 
 
 def get_op(name: str) -> OpDef:
     """Return the operator of that name; InternalError when there is none."""
-    op = find_op(name)
+    op = _ops.get(name)
     if op is None:
         raise InternalError(f"no operator named {name}")
     return op
 
 
-def declared(node: Node, key: str) -> Attr:
-    """Return what a node's operator declares of an attribute; InternalError when it knows none of that name."""
-    attr = get_op(node.op).attrs.get(key)
-    if attr is None:
-        raise InternalError(f"{node.label}: operator {node.op} declares no attribute {key}")
-    return attr
-
-
-def find_kernel(name: str) -> KernelDef | None:
-    """Return the instruction kind of that name, or None."""
-    return _load()[1].get(name)
-
-
-def get_kernel(name: str) -> KernelDef:
-    """Return the instruction kind of that name; InternalError when there is none."""
-    kernel = find_kernel(name)
-    if kernel is None:
-        raise InternalError(f"no kernel named {name}")
-    return kernel
+_fill(*_own())

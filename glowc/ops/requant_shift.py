@@ -16,12 +16,13 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from glowc.graph.attrs import Attr, Float, Int, IntList, Str
-from glowc.graph.graph import AttrValue, Node
+from glowc.graph.attrs import Attr, AttrValue, Float, Int, IntList, Str
+from glowc.graph.graph import Node
 from glowc.graph.types import DTYPES, DType, QuantParams, TensorType
-from glowc.ops.base import CLAMP, Arrays, Call, KernelDef, LowerCtx, MaybeTypes, OpDef, OpError, Ref, Types, clamp_of
+from glowc.ops.base import CLAMP, Call, LowerCtx, MaybeTypes, OpDef, OpError, Ref, Types, clamp_of
 from glowc.ops.strided import present
 from glowc.program.ir import ParamValue
+from glowc.program.kernel import Arrays, KernelDef
 
 SHIFT_ATTRS: Mapping[str, Attr] = {
     "shift_mul": IntList(optional=True), "shift_add": IntList(optional=True), "shift_div": Int(optional=True),

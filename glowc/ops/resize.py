@@ -26,7 +26,7 @@ from glowc.graph.graph import Node
 from glowc.graph.numerics import F32, dequantize, quantize
 from glowc.graph.types import DType, TensorType, type_of
 from glowc.ops import bilinear
-from glowc.ops.base import LAYOUT, Arrays, Call, KernelDef, LowerCtx, MaybeTypes, OpDef, OpError, Ref, Types
+from glowc.ops.base import LAYOUT, Call, LowerCtx, MaybeTypes, OpDef, OpError, Ref, Types
 from glowc.ops.interpolate import FLOATS, Filter, Taps, apply, emit_chain, taps_of
 from glowc.ops.resize_coordinates import Axis, rounded_coordinates
 from glowc.ops.resize_coordinates import coordinates as crop_coordinates
@@ -34,6 +34,7 @@ from glowc.ops.select import emit_where
 from glowc.ops.spatial import ROW_PARAMS, row_params, rows_of, store_rows
 from glowc.ops.strided import check_table_axes, emit_copy, emit_indexed, present, whole
 from glowc.program.ir import ParamValue
+from glowc.program.kernel import Arrays, KernelDef
 
 TIE = 1e-6  # as onnxruntime's rounding of nearest neighbours has it
 

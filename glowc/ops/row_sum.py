@@ -12,8 +12,8 @@ from collections.abc import Mapping
 import numpy as np
 
 from glowc.graph.numerics import F32, requantize
-from glowc.ops.base import Arrays, KernelDef
 from glowc.program.ir import ParamValue
+from glowc.program.kernel import Arrays, KernelDef
 
 
 def _interpret_sum(a: Arrays, p: Mapping[str, ParamValue]) -> None:

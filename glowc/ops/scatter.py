@@ -15,12 +15,14 @@ import numpy as np
 
 from glowc.graph.attrs import Int, Str
 from glowc.graph.graph import Node
-from glowc.ops.base import Arrays, Call, KernelDef, LowerCtx, MaybeTypes, OpDef, OpError, Ref, Types
+from glowc.kernels.shapes import axis_keys
+from glowc.ops.base import Call, LowerCtx, MaybeTypes, OpDef, OpError, Ref, Types
 from glowc.ops.binary_table import TABLE, expression
 from glowc.ops.element_gather import INDEX_KINDS, along, emit_nd_index, positions
 from glowc.ops.gather import clamped
-from glowc.ops.strided import axis_keys, axis_of, axis_params, collapse, dense_strides, emit_copy, present, whole
+from glowc.ops.strided import axis_of, axis_params, collapse, dense_strides, emit_copy, present, whole
 from glowc.program.ir import ParamValue
+from glowc.program.kernel import Arrays, KernelDef
 
 REDUCTIONS = ("none", "add", "mul", "min", "max")
 

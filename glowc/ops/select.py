@@ -11,11 +11,10 @@ import numpy as np
 
 from glowc.graph.graph import Node
 from glowc.graph.types import DType, TensorType
-from glowc.ops.base import Arrays, Call, KernelDef, LowerCtx, MaybeTypes, OpDef, OpError, Ref, Types
+from glowc.kernels.shapes import AXES, axis_keys
+from glowc.ops.base import Call, LowerCtx, MaybeTypes, OpDef, OpError, Ref, Types
 from glowc.ops.quantize import emit_requantize, requantized
 from glowc.ops.strided import (
-    AXES,
-    axis_keys,
     axis_params,
     broadcast_shape,
     broadcast_strides,
@@ -24,6 +23,7 @@ from glowc.ops.strided import (
     strided,
 )
 from glowc.program.ir import ParamValue
+from glowc.program.kernel import Arrays, KernelDef
 
 
 def infer(_: Node, in_types: MaybeTypes) -> Types:

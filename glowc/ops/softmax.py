@@ -26,10 +26,10 @@ from glowc.graph.exp_factors import exp_entries, exp_factors
 from glowc.graph.graph import Node
 from glowc.graph.numerics import F32, round_clamp, softmax_exp_table, softmax_steps
 from glowc.graph.types import DType
-from glowc.ops import packing_dsp_activations, packing_m3_reals, packing_mve_activations, packing_neon
-from glowc.ops.base import REF_IN_PLACE, Arrays, Call, KernelDef, LowerCtx, MaybeTypes, OpDef, OpError, Types
+from glowc.ops.base import Call, LowerCtx, MaybeTypes, OpDef, OpError, Types
 from glowc.ops.strided import axis_of, present
 from glowc.program.ir import ParamValue
+from glowc.program.kernel import Arrays, KernelDef
 
 _MANY_ELEMENTS = 1024  # from here on the whole table is worth its bytes
 
@@ -134,15 +134,13 @@ _DIMS = ("outer", "n", "inner")
 KERNELS = (
     KernelDef("softmax_s8", ("in in", "in table:f32", "out out"), (*_DIMS, "out_zp"), _interpret_s8,
               float_params=("steps",), in_place=("in",), kind="s8",
-              variants=(*REF_IN_PLACE, *packing_m3_reals.SOFTMAX, packing_dsp_activations.SOFTMAX, packing_neon.SOFTMAX,
-                        packing_mve_activations.SOFTMAX),
               doc="int8 softmax by table"),
     KernelDef("softmax_s8p", ("in in", "in table:u32", "out out"), (*_DIMS, "out_zp"), _interpret_s8,
-              float_params=("steps",), in_place=("in",), kind="s8", variants=REF_IN_PLACE, template="softmax_s8",
+              float_params=("steps",), in_place=("in",), kind="s8", template="softmax_s8",
               doc="int8 softmax by products of two table entries"),
     *(
         KernelDef(f"softmax_{t.value}", ("in in", "out out"), _DIMS, _interpret_float, print_params=("log",),
-                  in_place=("in",), variants=REF_IN_PLACE, template="softmax_f32", needs_math=True,
+                  in_place=("in",), template="softmax_f32", needs_math=True,
                   kind=t.value,                   doc="softmax or its logarithm")
         for t in (DType.F32, DType.F64)
     ),

@@ -14,10 +14,10 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from glowc.graph.types import TensorType
+from glowc.kernels.shapes import MAX_RANK, axis_keys
 from glowc.ops.base import LowerCtx, OpError, Ref
 from glowc.program.ir import ParamValue
 
-MAX_RANK = 6
 MOST_COPIES = 16  # that one axis becomes where a copy has more axes than MAX_RANK
 LARGEST_TABLE_AXIS = 1 << 24
 Ints = tuple[int, ...]
@@ -85,18 +85,9 @@ def _merge(dims: Sequence[int], *strides: Sequence[int]) -> tuple[Ints, tuple[In
     return tuple(d for d, _ in axes), tuple(tuple(s[i] for _, s in axes) for i in range(len(strides)))
 
 
-def axis_keys(letter: str) -> tuple[str, ...]:
-    """Names of the per-axis parameters, e.g. d0 .. d5."""
-    return tuple(f"{letter}{i}" for i in range(MAX_RANK))
-
-
 def axis_params(letter: str, values: Sequence[int], default: int) -> dict[str, ParamValue]:
     """Return the per-axis parameters of a collapsed access, filled up with `default`."""
     return dict(zip(axis_keys(letter), (*values, *([default] * (MAX_RANK - len(values)))), strict=True))
-
-
-AXES = (*axis_keys("d"), *axis_keys("a"), *axis_keys("b"))
-"""Parameters of a loop nest over two broadcast operands."""
 
 
 def access(a: Ref, b: Ref, y: Ref) -> dict[str, ParamValue]:

@@ -14,10 +14,11 @@ import numpy as np
 
 from glowc.graph.attrs import Int
 from glowc.graph.graph import Node
-from glowc.ops.base import Arrays, Call, KernelDef, LowerCtx, MaybeTypes, OpDef, OpError, Types
+from glowc.ops.base import Call, LowerCtx, MaybeTypes, OpDef, OpError, Types
 from glowc.ops.copy import SIZES
 from glowc.ops.strided import axis_of, emit_copy, present, whole
 from glowc.program.ir import ParamValue
+from glowc.program.kernel import Arrays, KernelDef
 
 
 def infer(node: Node, in_types: MaybeTypes) -> Types:

@@ -23,11 +23,12 @@ from glowc.graph.attrs import Attr, Float, Str
 from glowc.graph.graph import Node
 from glowc.graph.numerics import F32, dequantize, exact_f32, quantize
 from glowc.graph.types import DType, QuantParams, TensorType
-from glowc.ops.base import REF_IN_PLACE, Arrays, Call, KernelDef, LowerCtx, MaybeTypes, OpDef, OpError, Types
+from glowc.ops.base import Call, LowerCtx, MaybeTypes, OpDef, OpError, Types
 from glowc.ops.quantize import emit_lut
 from glowc.ops.strided import present
 from glowc.ops.unary_table import FUNCTIONS, Unary
 from glowc.program.ir import ParamValue
+from glowc.program.kernel import Arrays, KernelDef
 
 _SINGLE = frozenset({"hard_sigmoid", "hard_swish", "softsign"})
 INTEGERS = frozenset({"relu", "clip", "abs", "neg", "sign", "not", "bit_not"})
@@ -152,7 +153,7 @@ def _interpret(arrays: Arrays, p: Mapping[str, ParamValue]) -> None:
 
 KERNELS = (
     KernelDef("unary", ("in in", "out out"), ("n",), _interpret, print_params=("op", "expr", "uses", "a", "b"),
-              in_place=("in",), variants=REF_IN_PLACE, needs_math=True, length="n",
+              in_place=("in",), needs_math=True, length="n",
               doc="elementwise function"),
 )  # fmt: skip
 

@@ -16,8 +16,9 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from glowc.graph.types import DType
-from glowc.ops.base import Arrays, KernelDef, LowerCtx, OpError, Ref
+from glowc.ops.base import LowerCtx, OpError, Ref
 from glowc.program.ir import ParamValue
+from glowc.program.kernel import Arrays, KernelDef
 
 if TYPE_CHECKING:
     from glowc.ops.pool import Window

@@ -12,7 +12,7 @@ from pathlib import Path
 from glowc.errors import GlowcError, InternalError
 from glowc.graph.graph import Graph
 from glowc.graph.text import dump
-from glowc.graph.verify import verify
+from glowc.ops.verify import verify
 from glowc.passes.base import GraphPass, PassCtx
 from glowc.passes.channels.dead_channels import DeadChannels
 from glowc.passes.channels.duplicate_channels import DuplicateChannels

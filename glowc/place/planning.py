@@ -7,6 +7,7 @@ from dataclasses import dataclass, replace
 
 from glowc import memory
 from glowc.errors import InputError, InternalError
+from glowc.kernels.verify import verify_program
 from glowc.memory.simulate import Action, Touch, simulate
 from glowc.memory.types import MemoryPlan
 from glowc.place.rewrite.accesses import accesses
@@ -20,7 +21,6 @@ from glowc.place.stream.segmentation import Cut, frontier
 from glowc.place.trace import Bytes, trace
 from glowc.program.ir import Instr, Program
 from glowc.program.lifetimes import root_lifetimes, strip_markers
-from glowc.program.verify import verify_program
 
 Lower = Callable[[Callable[[str], bool]], Program]
 """Lowers the model; its argument says by name which instructions need a variant that streams rows."""

@@ -10,8 +10,9 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 
-from glowc.ops.registry import get_kernel
+from glowc.kernels.choice import variant_of
 from glowc.program.ir import Access, BufferKind, Instr, Operand, Program, Segment
+from glowc.program.kernel import get_kernel
 
 
 @dataclass(frozen=True, slots=True)
@@ -118,7 +119,7 @@ class _Tracer:
             for y in reversed(rows) if instr.params["descending"] else rows:
                 yield self._spatial(instr, y, None)
             return
-        event = Event(instr.name, in_place=any(v.in_place for v in kernel.variants if v.isa == instr.isa))
+        event = Event(instr.name, in_place=variant_of(instr).in_place)
         if kernel.length and event.in_place and int(instr.params.get("rank", 1)) == 1:
             event.elements = int(instr.params[kernel.length])
         for operand in instr.operands:
@@ -165,7 +166,7 @@ class _Tracer:
             return self._spatial(instr, y, full)
         event = Event(f"{instr.name} row {y}")
         moves = {a.role: a for a in segment.advances[step]}
-        variant = next(v for v in kernel.variants if v.isa == instr.isa)
+        variant = variant_of(instr)
         if kernel.length:
             event.elements = int(instr.params[kernel.length]) if variant.in_place else 0
         for operand in instr.operands:

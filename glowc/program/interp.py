@@ -11,8 +11,8 @@ from dataclasses import replace
 import numpy as np
 
 from glowc.graph.types import DType, TensorType
-from glowc.ops.registry import get_kernel
 from glowc.program.ir import Advance, BufferKind, Instr, Operand, Program, Segment
+from glowc.program.kernel import get_kernel
 
 
 class Memory:

@@ -11,9 +11,8 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from functools import lru_cache
 
-from glowc.ops.base import KernelDef, KernelVariant
-from glowc.ops.registry import get_kernel
 from glowc.program.ir import BufferKind, Instr, ParamValue, Program
+from glowc.program.kernel import KernelDef, get_kernel
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,11 +37,6 @@ class RowForm:
     row_bytes: int
     inputs: tuple[RowInput, ...]
     elementwise: bool
-
-
-def variant_of(instr: Instr) -> KernelVariant | None:
-    """Return the variant that an instruction was lowered to."""
-    return next((v for v in get_kernel(instr.kernel).variants if v.isa == instr.isa), None)
 
 
 def row_form(program: Program, instr: Instr) -> RowForm | None:

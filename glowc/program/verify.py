@@ -1,34 +1,21 @@
-"""Checks that a program is well formed: calls as kernels declare them, bounds, reads after writes, allocation."""
+"""Checks that a program is well formed: calls as kernels declare them, bounds, reads after writes, allocation.
+
+What depends on the variant of a kernel is for `glowc.kernels.verify`, which calls this.
+"""
 
 from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Mapping
-from typing import TYPE_CHECKING
 
-from glowc.errors import InternalError
 from glowc.program.ir import Access, BufferKind, Instr, Operand, ParamValue, Program
-
-if TYPE_CHECKING:
-    from glowc.ops.base import KernelDef, KernelVariant
+from glowc.program.kernel import Formal, KernelDef
 
 
-def verify_program(program: Program, where: str = "", before: Program | None = None) -> None:
-    """Raise InternalError naming every violation; `where` names the pass that made the program.
-
-    The calls that it has from `before`, a program that was verified, are not compared with their kernels again.
-    """
+def structure_problems(program: Program) -> list[str]:
+    """Return what is wrong with the buffers, segments and operands of a program."""
     problems = _check_buffers(program) + _check_segments(program)
-    known = {id(instr) for instr in before.instrs} if before is not None else set()
-    for instr in program.instrs:
-        problems += _check_operands(program, instr)
-        if not instr.is_marker and id(instr) not in known:
-            problems += [f"{instr.name}: {problem}" for problem in call_problems(instr)]
-    if not problems:  # liveness follows aliases, which must lead somewhere
-        problems = _check_liveness(program)
-    if problems:
-        suffix = f" after {where}" if where else ""
-        raise InternalError(f"invalid program {program.name!r}{suffix}", details=problems)
+    return problems + [problem for instr in program.instrs for problem in _check_operands(program, instr)]
 
 
 def _check_buffers(program: Program) -> list[str]:
@@ -93,21 +80,10 @@ def _check_operands(program: Program, instr: Instr) -> list[str]:
     return problems
 
 
-def call_problems(instr: Instr) -> list[str]:
-    """Return where a call differs from what its kernel declares."""
-    from glowc.ops.registry import find_kernel
-    from glowc.program.rows import variant_of
-
-    kernel = find_kernel(instr.kernel)
-    if kernel is None:
-        return [f"no kernel {instr.kernel}"]
-    variant = variant_of(instr)
-    if variant is None:
-        return [f"kernel {instr.kernel} has no variant {instr.isa}"]
+def declaration_problems(kernel: KernelDef, instr: Instr) -> list[str]:
+    """Return where a call differs from what its kernel declares; the kinds of elements are for `wrong_kinds`."""
     problems = _check_roles(kernel, instr) + _check_params(kernel, instr)
-    if not problems:  # what follows reads operands and parameters
-        problems = _check_kinds(kernel, variant, instr) + _check_scratch(variant, instr) + _check_rows(kernel, instr)
-    return problems
+    return problems or _check_rows(kernel, instr)  # which read operands and parameters
 
 
 def _check_roles(kernel: KernelDef, instr: Instr) -> list[str]:
@@ -134,32 +110,21 @@ def _check_params(kernel: KernelDef, instr: Instr) -> list[str]:
     if given != kernel.param_names:
         problems = [f"parameter {key} is missing" for key in sorted(kernel.param_names - given)]
         return problems + [f"unknown parameter {key}" for key in sorted(given - kernel.param_names)]
-    whole, numbers = _wrong_kinds(kernel, instr.params)
+    whole, numbers = _wrong_numbers(kernel, instr.params)
     problems = [f"parameter {key} = {instr.params[key]!r}: needs an int32" for key in whole]
     return problems + [f"parameter {key} = {instr.params[key]!r}: needs a number" for key in numbers]
 
 
-def _wrong_kinds(kernel: KernelDef, params: Mapping[str, ParamValue]) -> tuple[list[str], list[str]]:
+def _wrong_numbers(kernel: KernelDef, params: Mapping[str, ParamValue]) -> tuple[list[str], list[str]]:
     """Return the parameters that are no int32, and those that are no number, though the kernel needs one."""
     whole = [k for k in kernel.params if not isinstance(v := params[k], int) or not -0x80000000 <= v <= 0x7FFFFFFF]
     return whole, [key for key in kernel.float_params if isinstance(params[key], str)]
 
 
-def _check_kinds(kernel: KernelDef, variant: KernelVariant, instr: Instr) -> list[str]:
-    """Check the element kinds, but of constants: a variant packs its own into any."""
-    wrong = [(o, f) for o, f in zip(instr.operands, kernel.signature, strict=False) if o.type.dtype not in f.kinds]
-    packed = variant.packed_roles(instr) if wrong else frozenset()
-    return [
-        f"operand {o.role} is {o.type}, needs {'|'.join(sorted(kind.value for kind in f.kinds))}"
-        for o, f in wrong
-        if o.role not in packed
-    ]
-
-
-def _check_scratch(variant: KernelVariant, instr: Instr) -> list[str]:
-    given = sum(o.type.size_bytes for o in instr.operands if o.role == "scratch")
-    needed = variant.scratch_bytes(instr)
-    return [f"{given} bytes of scratch, needs {needed}"] if given < needed else []
+def wrong_kinds(kernel: KernelDef, instr: Instr) -> list[tuple[Operand, Formal]]:
+    """Return the operands whose elements are of a kind that the kernel does not declare."""
+    pairs = zip(instr.operands, kernel.signature, strict=False)
+    return [(o, formal) for o, formal in pairs if o.type.dtype not in formal.kinds]
 
 
 def _check_rows(kernel: KernelDef, instr: Instr) -> list[str]:
@@ -172,7 +137,7 @@ def _check_rows(kernel: KernelDef, instr: Instr) -> list[str]:
     return [] if 0 <= begin < end <= last else [f"rows {begin}..{end} are not rows of {last}"]
 
 
-def _check_liveness(program: Program) -> list[str]:
+def liveness_problems(program: Program) -> list[str]:
     """Every root is allocated once, written before it is read and freed after its last use."""
     problems: list[str] = []
     markers = any(i.is_marker for i in program.instrs)

@@ -7,8 +7,8 @@ from dataclasses import dataclass, field
 
 from glowc.board import Cpu
 from glowc.graph.graph import Graph
+from glowc.kernels.base import KernelVariant
 from glowc.lower.lowering import Finish, lower_graph
-from glowc.ops.base import KernelVariant
 from glowc.program.ir import BufferKind, Instr
 from glowc.program.lifetimes import live_bytes
 

@@ -22,12 +22,12 @@ from dataclasses import dataclass, replace
 from functools import partial
 
 from glowc.board import Cpu
-from glowc.codegen.kernels import Identity, args_struct, identity, render_kernel, variant_of
+from glowc.codegen.kernels import Identity, args_struct, identity, render_kernel
 from glowc.codegen.view import Family, family, literal_families, literal_kernels
 from glowc.graph.graph import Graph
+from glowc.kernels.base import KernelVariant, guessed_insns, row_waste
+from glowc.kernels.choice import variant_of
 from glowc.lower.lowering import Choose, Finish, by_rank, lower_graph
-from glowc.ops.base import KernelVariant, guessed_insns, row_waste
-from glowc.place.planning import Planned, Request, fits, make_plan
 from glowc.program.ir import Instr, Program
 from glowc.select.candidates import Layer, Order, Tuned, collect, scratch_bytes
 from glowc.select.constants_budget import (
@@ -190,36 +190,6 @@ def select_variants(
 def _code_limit(cpu: Cpu, opt: str) -> int:
     """Return the bytes of code that `opt` aims at on a CPU, 0 for no limit."""
     return _LARGE_LIMIT if opt == "balanced" and "neon" in cpu.features else CODE_LIMITS.get(opt, 0)
-
-
-def plan_selection(selection: Selection, request: Request) -> tuple[Selection, Planned]:
-    """Plan the memory; when it does not fit without streaming, weigh variants with less scratch.
-
-    The plan's extra instructions are those over the whole layers of the selection that was given.
-    """
-    best = selection, make_plan(selection.lower, request, selection.predict)
-    bounded = request.limit_bytes is not None or request.room_bytes is not None
-    if not bounded or (best[1].kind != "stream" and fits(best[1], request)):
-        return best
-    base = _whole_insns(selection)
-    sizes = selection.scratch_sizes()[:-1]
-    low, high = 0, min(1, len(sizes)) if fits(best[1], request) else len(sizes)
-    while low < high:  # the largest limit with which the plan fits
-        middle = (low + high) // 2
-        limited = selection.limited(sizes[middle])
-        done = make_plan(limited.lower, request, limited.predict)
-        done = replace(done, extra_insns=done.extra_insns + _whole_insns(limited) - base)
-        if (not fits(done, request), done.extra_insns) < (not fits(best[1], request), best[1].extra_insns):
-            best = limited, done
-        low, high = (middle + 1, high) if fits(done, request) else (low, middle)
-    return best
-
-
-def _whole_insns(selection: Selection) -> int:
-    """Return the predicted instructions of an inference without streaming, guessed where nothing was measured."""
-    whole = selection.lower(lambda _: False)
-    estimates = zip(whole.instrs, selection.estimates(whole), strict=True)
-    return sum(guessed_insns(i) if known is None else known for i, known in estimates)
 
 
 def _insns(costs: Costs, tuned: Tuned, instr: Instr, mode: str) -> int | None:

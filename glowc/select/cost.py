@@ -18,7 +18,7 @@ from typing import Any
 import numpy as np
 
 from glowc.board import Cpu
-from glowc.codegen.kernels import variant_of
+from glowc.kernels.choice import variant_of
 from glowc.paths import data_dir
 from glowc.program.ir import Access, Instr
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
-from glowc.codegen.kernels import variant_of
+from glowc.kernels.choice import variant_of
 from glowc.program.ir import Instr
 from glowc.select.candidates import Constants, Layer, Order
 from glowc.select.constants_budget import Choice, Moves, Weigh

@@ -10,18 +10,17 @@ from __future__ import annotations
 import hashlib
 import json
 from collections.abc import Callable, Mapping
-from dataclasses import asdict, dataclass, field
+from dataclasses import dataclass, field
 from pathlib import Path
 
 from glowc.board import Cpu
 from glowc.codegen.kernels import render_kernel
 from glowc.codegen.view import RUNTIME_FILES, headers_of
-from glowc.compiler.files import check_output, write_file
 from glowc.errors import InputError
-from glowc.paths import data_dir
+from glowc.paths import runtime_header
 from glowc.select.candidates import Layer
 
-_VERSION = 1
+VERSION = 1
 _HINT = "write it with `glowc tune MODEL.onnx --board B -o FILE`"
 
 
@@ -42,11 +41,11 @@ class Entry:
 
 def layer_key(layer: Layer, cpu: Cpu, opt: str) -> str:
     """Return the hash of everything that decides how fast the variants of a layer are."""
-    digest = hashlib.sha256(json.dumps([_VERSION, cpu.name, cpu.cflags, opt]).encode())
+    digest = hashlib.sha256(json.dumps([VERSION, cpu.name, cpu.cflags, opt]).encode())
     for form in layer.forms:
         digest.update(f"{form.isa}|{form.rows}|{form.macs}|{render_kernel(form, 'fn')}".encode())
     for name in (*RUNTIME_FILES, *headers_of(layer.forms)):
-        digest.update((data_dir("runtime_c") / name).read_bytes())
+        digest.update(runtime_header(name).read_bytes())
     return digest.hexdigest()[:32]
 
 
@@ -54,7 +53,7 @@ def load_entries(path: Path) -> dict[str, Entry]:
     """Return the measured layers of a file by key. Raises InputError when it is none."""
     try:
         data = json.loads(path.read_text(encoding="utf-8"))
-        if data["glowc_tune"] != _VERSION:
+        if data["glowc_tune"] != VERSION:
             raise InputError(f"{path} was written by another version of glowc", hint=_HINT)
         return {key: _entry(value) for key, value in data["layers"].items()}
     except FileNotFoundError:
@@ -68,15 +67,6 @@ def _entry(value: Mapping[str, object]) -> Entry:
     if not entry.insns or not all(isinstance(n, int) for n in entry.insns.values()):
         raise ValueError(f"layer {entry.layer} has no instructions")
     return entry
-
-
-def save_entries(path: Path, entries: Mapping[str, Entry]) -> None:
-    """Write the measured layers, sorted by key."""
-    layers = {key: asdict(entries[key]) for key in sorted(entries)}
-    text = json.dumps({"glowc_tune": _VERSION, "layers": layers}, indent=1) + "\n"
-    check_output(path, makes_folders=True)
-    path.parent.mkdir(parents=True, exist_ok=True)
-    write_file(path, lambda file: file.write(text.encode()))
 
 
 def read_tuned(path: Path, cpu: Cpu, opt: str) -> Callable[[Layer], Mapping[str, int]]:

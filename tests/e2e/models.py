@@ -15,7 +15,8 @@ import numpy as np
 import pytest
 
 from glowc.board import load_board
-from glowc.compiler.pipeline import Compiled, CompileOptions, compile_model, write_bundle
+from glowc.compiler.options import CompileOptions
+from glowc.compiler.pipeline import Compiled, compile_model, write_bundle
 from glowc.machine.execute import BundleInfo, execute, load_bundle
 from tests.conftest import ROOT, SHARED_MODELS, require_tool
 

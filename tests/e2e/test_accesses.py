@@ -14,7 +14,8 @@ import numpy as np
 import pytest
 
 from glowc.board import load_board, require_tool
-from glowc.compiler.pipeline import Compiled, CompileOptions, compile_model, write_bundle
+from glowc.compiler.options import CompileOptions
+from glowc.compiler.pipeline import Compiled, compile_model, write_bundle
 from glowc.machine.elf import symbols
 from glowc.machine.execute import build_bundle, load_bundle, random_inputs
 from glowc.machine.qemu import run_argv

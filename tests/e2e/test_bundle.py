@@ -20,11 +20,12 @@ import pytest
 from glowc.board import load_board
 from glowc.codegen.bundle import render_main
 from glowc.codegen.names import c_lines
-from glowc.compiler.pipeline import Compiled, CompileOptions, compile_model, write_bundle
-from glowc.graph.interp import run_graph
+from glowc.compiler.options import CompileOptions
+from glowc.compiler.pipeline import Compiled, compile_model, write_bundle
 from glowc.machine.elf import sections, symbols
 from glowc.machine.execute import load_bundle, random_inputs
 from glowc.machine.link import build_elf
+from glowc.ops.interp import run_graph
 from tests.conftest import ROOT, require_tool
 from tests.e2e.models import DIGITS, compiled, exported_outputs, model_path, sample
 from tests.golden.nets import NETS

@@ -8,9 +8,10 @@ import numpy as np
 import pytest
 
 from glowc.board import load_board
-from glowc.compiler.pipeline import CompileOptions, compile_model
-from glowc.graph.interp import run_graph
+from glowc.compiler.options import CompileOptions
+from glowc.compiler.pipeline import compile_model
 from glowc.machine.execute import load_bundle
+from glowc.ops.interp import run_graph
 from tests.e2e.models import DIGITS, assert_same_bytes, exported_outputs, model_path, sample
 from tests.e2e.test_bundle import literal, objects, run_native, written
 from tests.unit.onnx_builders import f32, model, node

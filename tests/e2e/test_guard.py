@@ -12,7 +12,8 @@ import pytest
 from onnx import helper
 
 from glowc.board import load_board
-from glowc.compiler.pipeline import CompileOptions, compile_model, write_bundle
+from glowc.compiler.options import CompileOptions
+from glowc.compiler.pipeline import compile_model, write_bundle
 from glowc.errors import InputError
 from glowc.machine.execute import bench, execute, load_bundle, random_inputs
 from tests.conftest import ROOT, require_tool

@@ -16,7 +16,8 @@ import numpy as np
 import pytest
 
 from glowc.board import load_board
-from glowc.compiler.pipeline import Compiled, CompileOptions, compile_model, optimise, write_bundle
+from glowc.compiler.options import CompileOptions
+from glowc.compiler.pipeline import Compiled, compile_model, optimise, write_bundle
 from glowc.errors import BoardError, InputError
 from glowc.lower.lowering import lower_graph
 from glowc.machine.execute import bench, load_bundle

@@ -13,7 +13,8 @@ from types import ModuleType
 
 import pytest
 
-from glowc.compiler.pipeline import CompileOptions, optimise
+from glowc.compiler.options import CompileOptions
+from glowc.compiler.pipeline import optimise
 from glowc.graph.graph import Graph
 from tests.conftest import ROOT
 from tests.e2e.models import MLPERF, compiled, model_path

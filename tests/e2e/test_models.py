@@ -15,8 +15,8 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from glowc.graph.interp import run_graph
 from glowc.lower.lowering import lower_graph
+from glowc.ops.interp import run_graph
 from glowc.place.planning import plan_memory, schedule
 from glowc.program.interp import run_program
 from tests.e2e.models import DIGITS, MLPERF, TINYMAIX, assert_same_bytes, compiled, model_path, outputs_on, sample

@@ -15,11 +15,11 @@ import numpy as np
 import pytest
 
 from glowc.board import load_board
-from glowc.codegen.kernels import render_kernel, variant_of
+from glowc.codegen.kernels import render_kernel
 from glowc.graph.types import DType
-from glowc.ops.registry import get_kernel
-from glowc.paths import data_dir
-from tests.conftest import require_tool
+from glowc.kernels.choice import variant_of
+from glowc.kernels.registry import variants_of
+from tests.conftest import RUNTIME_DIRS, require_tool
 from tests.e2e.disassembly import OBJDUMP, bodies, insn_of
 from tests.kernels.case import Case
 from tests.kernels.machines import Machine
@@ -79,7 +79,7 @@ def disassemble(case: Case, folder: Path) -> dict[str, list[Insn]]:
     includes = f'#include <math.h>\n#include "glow_numeric.h"\n#include "{header}"\n'
     source.write_text(f"{includes}{code}\nvoid *used(void);\nvoid *used(void) {{\n  return (void *)kernel;\n}}\n")
     cpu = load_board("mps3-an547").cpu
-    compile_ = [cpu.cc, *cpu.cflags, "-std=c11", "-O2", f"-I{data_dir('runtime_c')}", "-c", str(source)]
+    compile_ = [cpu.cc, *cpu.cflags, "-std=c11", "-O2", *(f"-I{folder}" for folder in RUNTIME_DIRS), "-c", str(source)]
     subprocess.run([*compile_, "-o", str(folder / "kernel.o")], check=True, timeout=120)
     dump = [OBJDUMP, "-d", "-marmv8.1-m.main", str(folder / "kernel.o")]
     return functions(subprocess.run(dump, check=True, capture_output=True, text=True, timeout=60).stdout)
@@ -95,7 +95,7 @@ def _is_long_fc(case: Case) -> bool:
 
 def _first(cases: Callable[[], Iterable[Case]], kernel: str) -> Callable[[], Case]:
     """Return the first case of a kernel that its mve variant accepts."""
-    (mve,) = [v for v in get_kernel(kernel).variants if v.isa == "mve"]
+    (mve,) = [v for v in variants_of(kernel) if v.isa == "mve"]
     return lambda: next(c for c in cases() if c.instr.kernel == kernel and mve.accepts(c.instr))
 
 

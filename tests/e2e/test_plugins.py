@@ -89,9 +89,11 @@ def test_bad_plugin_is_refused_naming_the_cause(text: str, tmp_path: Path) -> No
 
 def test_compiles_in_one_process_do_not_share_plugins() -> None:
     from glowc.board import load_board
-    from glowc.compiler.pipeline import CompileOptions, compile_model
+    from glowc.compiler.options import CompileOptions
+    from glowc.compiler.pipeline import compile_model
     from glowc.errors import ModelError
-    from glowc.ops.registry import all_kernels, all_ops
+    from glowc.ops.registry import all_ops
+    from glowc.program.kernel import all_kernels
 
     own, host, model = (set(all_ops()), set(all_kernels())), load_board("host"), EXAMPLE / "model.onnx"
     options = CompileOptions(plugins=(EXAMPLE / "my_ops.py",))

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from glowc.graph.interp import run_graph
+from glowc.ops.interp import run_graph
 from tests.conftest import SHARED_MODELS
 from tests.e2e.models import assert_same_bytes, compiled, model_path, outputs_on, sample
 

@@ -13,7 +13,8 @@ import numpy as np
 import pytest
 
 from glowc.board import load_board
-from glowc.compiler.pipeline import Compiled, CompileOptions, compile_model, write_bundle
+from glowc.compiler.options import CompileOptions
+from glowc.compiler.pipeline import Compiled, compile_model, write_bundle
 from glowc.errors import BoardError, InputError
 from glowc.machine.elf import symbols
 from glowc.machine.execute import bench, build_bundle, load_bundle

@@ -16,10 +16,10 @@ from pathlib import Path
 
 import pytest
 
-from glowc.codegen.kernels import render_kernel, variant_of
-from glowc.ops.registry import get_kernel
-from glowc.paths import data_dir
-from tests.conftest import require_tool
+from glowc.codegen.kernels import render_kernel
+from glowc.kernels.choice import variant_of
+from glowc.kernels.registry import variants_of
+from tests.conftest import RUNTIME_DIRS, require_tool
 from tests.e2e.disassembly import OBJDUMP, bodies, insn_of
 from tests.kernels.collect import all_cases
 from tests.kernels.machines import machine
@@ -115,7 +115,7 @@ def disassemble(name: str, folder: Path) -> dict[str, list[Insn]]:
     includes = "#include <math.h>\n" + "".join(f'#include "{header}"\n' for header in sorted(headers))
     (folder / "kernels.c").write_text(includes + "\n".join(sources))
     obj = folder / "kernels.o"
-    flags = [*cpu.cflags, "-std=c11", "-O2", "-ffunction-sections", f"-I{data_dir('runtime_c')}"]
+    flags = [*cpu.cflags, "-std=c11", "-O2", "-ffunction-sections", *(f"-I{folder}" for folder in RUNTIME_DIRS)]
     subprocess.run([cpu.cc, *flags, "-c", str(folder / "kernels.c"), "-o", str(obj)], check=True, timeout=300)
     dump = subprocess.run([OBJDUMP, "-dr", str(obj)], check=True, capture_output=True, text=True, timeout=60)
     return functions(dump.stdout)
@@ -137,7 +137,7 @@ def test_every_int8_kernel_of_models_has_a_variant() -> None:
         *(f"{layer}_s8{end}" for layer in ("conv", "dwconv", "fc") for end in ("", "rs")),
     )
     for name in kernels:
-        assert {v.isa for v in get_kernel(name).variants} & set(_VARIANTS), name
+        assert {v.isa for v in variants_of(name)} & set(_VARIANTS), name
 
 
 def test_calls_in_loops_are_found() -> None:

@@ -11,7 +11,8 @@ import onnx
 import pytest
 
 from glowc.board import load_board
-from glowc.compiler.pipeline import Compiled, CompileOptions, compile_model, write_bundle
+from glowc.compiler.options import CompileOptions
+from glowc.compiler.pipeline import Compiled, compile_model, write_bundle
 from glowc.machine.execute import execute, load_bundle
 from tests.conftest import require_tool
 from tests.unit.time_nets import TimeNet, hops_of, signal, windows_of

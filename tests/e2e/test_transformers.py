@@ -10,7 +10,8 @@ import numpy as np
 import pytest
 
 from glowc.board import load_board
-from glowc.compiler.pipeline import Compiled, CompileOptions, compile_model
+from glowc.compiler.options import CompileOptions
+from glowc.compiler.pipeline import Compiled, compile_model
 from glowc.errors import ModelError
 from glowc.program.ir import BufferKind
 from tests.e2e.models import assert_same_bytes, compiled, model_path, outputs_on, sample

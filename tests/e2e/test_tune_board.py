@@ -7,10 +7,11 @@ from pathlib import Path
 import pytest
 
 from glowc.board import load_board
-from glowc.compiler.pipeline import CompileOptions, compile_model, write_bundle
+from glowc.compiler.options import CompileOptions
+from glowc.compiler.pipeline import compile_model, write_bundle
+from glowc.kernels.registry import variants_of
 from glowc.machine.execute import bench, load_bundle
 from glowc.machine.tune import tune_model
-from glowc.ops.registry import get_kernel
 from tests.conftest import require_tool
 from tests.e2e.models import DIGITS, MLPERF, board_tools, model_path
 
@@ -29,7 +30,7 @@ def test_tuned_layers_are_those_that_were_measured_fastest_but_for_constants(tmp
     for choice in choices:
         assert len(choice.insns) > 1
         assert choice.measured
-        spends_ram = {v.isa for v in get_kernel(choice.kernel).variants if v.speed_only}
+        spends_ram = {v.isa for v in variants_of(choice.kernel) if v.speed_only}
         fastest += min(n for isa, n in choice.insns.items() if isa not in spends_ram)
     percent = 1.01  # of the instructions may go for constants over their bound
     assert fastest <= sum(choice.insns[choice.chosen] for choice in choices) <= percent * fastest

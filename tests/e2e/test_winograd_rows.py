@@ -8,9 +8,10 @@ import numpy as np
 import pytest
 
 from glowc.board import load_board
-from glowc.compiler.pipeline import CompileOptions, compile_model, write_bundle
-from glowc.graph.interp import run_graph
+from glowc.compiler.options import CompileOptions
+from glowc.compiler.pipeline import compile_model, write_bundle
 from glowc.machine.execute import execute, load_bundle
+from glowc.ops.interp import run_graph
 from glowc.program.lifetimes import strip_markers
 from tests.conftest import require_tool
 from tests.unit.conv_chain import conv_chain

@@ -8,7 +8,8 @@ import numpy as np
 import onnx
 
 from glowc.board import load_board
-from glowc.compiler.pipeline import CompileOptions, compile_model, write_bundle
+from glowc.compiler.options import CompileOptions
+from glowc.compiler.pipeline import compile_model, write_bundle
 from glowc.errors import GlowcError
 from glowc.graph.types import DType
 from glowc.machine.execute import execute, load_bundle

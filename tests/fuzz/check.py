@@ -13,7 +13,7 @@ import onnx
 
 from glowc.errors import GlowcError, InternalError
 from glowc.frontend import import_model
-from glowc.graph.interp import run_graph
+from glowc.ops.interp import run_graph
 from glowc.passes.pipeline import run_pipeline
 from tests.fuzz.build import model_of, samples_of
 from tests.fuzz.oracle import multiplies_exactly, onnxruntime_answers, steps_apart

@@ -20,7 +20,8 @@ from pathlib import Path
 import onnx
 
 from glowc.board import load_board
-from glowc.compiler.pipeline import CompileOptions, compile_model, write_bundle
+from glowc.compiler.options import CompileOptions
+from glowc.compiler.pipeline import compile_model, write_bundle
 from glowc.errors import GlowcError, InternalError
 from tests.conftest import SHARED_MODELS
 from tests.fuzz.build import model_of

@@ -15,7 +15,8 @@ import pytest
 
 from glowc import __version__, memory
 from glowc.board import load_board
-from glowc.compiler.pipeline import Compiled, CompileOptions, compile_model
+from glowc.compiler.options import CompileOptions
+from glowc.compiler.pipeline import Compiled, compile_model
 from glowc.graph.text import dump
 from glowc.place.planning import memory_blocks
 from glowc.program.text import dump_program

@@ -16,7 +16,7 @@ from pathlib import Path
 
 from glowc.board import Cpu
 from glowc.codegen.kernels import identity
-from glowc.paths import data_dir
+from tests.conftest import RUNTIME_DIRS
 from tests.kernels.case import Case
 from tests.kernels.machines import Machine
 from tests.kernels.program import Function, Job, make_jobs, printed_function, runtime_headers
@@ -43,7 +43,7 @@ class AsmFunction:
 
 def compiler_argv(cpu: Cpu, compiler: str) -> list[str]:
     """Return the command of `compiler` ("gcc" or "clang") for a CPU, without what to compile."""
-    flags = ["-std=gnu11", "-w", f"-I{data_dir('runtime_c')}"]
+    flags = ["-std=gnu11", "-w", *(f"-I{folder}" for folder in RUNTIME_DIRS)]
     if compiler == "gcc":
         return [cpu.cc, *cpu.cflags, *flags]
     target = cpu.cc.removesuffix("-gcc")

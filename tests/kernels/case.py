@@ -18,9 +18,8 @@ from dataclasses import dataclass
 import numpy as np
 
 from glowc.graph.types import DType, TensorType, type_of
-from glowc.ops.base import KernelDef
-from glowc.ops.registry import get_kernel
 from glowc.program.ir import Access, Instr, Operand, ParamValue
+from glowc.program.kernel import KernelDef, get_kernel
 
 FILL = 0xA5  # bytes of outputs before the kernel runs
 

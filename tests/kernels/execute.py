@@ -12,6 +12,7 @@ from glowc.graph.types import DType
 from glowc.machine.link import build_elf
 from glowc.machine.qemu import run_elf
 from glowc.paths import data_dir
+from tests.conftest import RUNTIME_DIRS
 from tests.kernels.case import Case, interpret
 from tests.kernels.machines import POOL_BYTES, WARNINGS, Machine
 from tests.kernels.program import Job, Program, make_jobs, result_types, too_large, write_program
@@ -63,7 +64,7 @@ def build(sources: Sequence[Path], machine: Machine, folder: Path) -> Path:
         [*sources, own / "glow_harness.c", own / f"glow_guard_{machine.guard}.c"],
         machine.board,
         folder / "harness",
-        include_dirs=[own, data_dir("runtime_c"), data_dir("runtime_c") / "io"],
+        include_dirs=[own, *RUNTIME_DIRS],
         defines=[*machine.defines, f"GLOW_POOL_BYTES={POOL_BYTES}"],
         opt=machine.opt,
         extra_flags=[*WARNINGS, *machine.flags],

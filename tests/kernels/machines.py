@@ -6,8 +6,9 @@ from dataclasses import dataclass, replace
 from functools import cache
 
 from glowc.board import Board, load_board
-from glowc.ops.base import KernelVariant
-from glowc.ops.registry import all_kernels
+from glowc.kernels.base import KernelVariant
+from glowc.kernels.registry import variants_of
+from glowc.program.kernel import all_kernels
 
 WARNINGS = ("-Wall", "-Wextra", "-Wconversion", "-Wshadow", "-Wundef", "-Werror")
 SANITIZERS = (
@@ -98,5 +99,5 @@ def machine(name: str) -> Machine:
 @cache
 def used_machines() -> tuple[Machine, ...]:
     """Return the machines that have a variant to run."""
-    variants = [v for kernel in all_kernels().values() for v in kernel.variants]
+    variants = [v for kernel in all_kernels().values() for v in variants_of(kernel.name)]
     return tuple(m for m in MACHINES if any(m.runs(v) for v in variants))

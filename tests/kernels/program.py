@@ -9,12 +9,14 @@ from pathlib import Path
 
 import numpy as np
 
-from glowc.codegen.kernels import ArgsStruct, args_struct, environment, identity, render_kernel, variant_of
+from glowc.codegen.kernels import ArgsStruct, args_struct, environment, identity, render_kernel
 from glowc.graph.types import DType, TensorType, type_of
-from glowc.ops.base import KernelDef, KernelVariant, pack_constants
-from glowc.ops.registry import get_kernel
+from glowc.kernels.base import KernelVariant, pack_constants
+from glowc.kernels.choice import variant_of
+from glowc.kernels.registry import instruction_sets, variants_of
 from glowc.paths import data_dir
 from glowc.program.ir import Access, Instr, Operand
+from glowc.program.kernel import KernelDef, get_kernel
 from tests.kernels.case import Case, filled
 from tests.kernels.machines import POOL_BYTES, Machine
 
@@ -64,7 +66,7 @@ def make_jobs(cases: Iterable[Case], machine: Machine) -> list[Job]:
     """Return every call that `machine` makes: each accepted variant, in place too, and a literal sample."""
     jobs = []
     for case in cases:
-        for variant in get_kernel(case.instr.kernel).variants:
+        for variant in variants_of(case.instr.kernel):
             instr = replace(case.instr, isa=variant.isa)
             if machine.runs(variant) and variant.accepts(instr):
                 job = Job(case, *_for_variant(case, instr, variant))
@@ -182,7 +184,8 @@ def write_program(jobs: Sequence[Job], folder: Path) -> Program:
 
 def runtime_headers() -> list[str]:
     """Return the headers of runtime_c as a source includes them."""
-    return [f'"{path.name}"' for path in sorted(data_dir("runtime_c").glob("*.h"))]
+    folders = (data_dir("runtime_c"), *(data_dir("runtime_c") / isa for isa in instruction_sets()))
+    return [f'"{name}"' for name in sorted(path.name for folder in folders for path in folder.glob("*.h"))]
 
 
 def _render(template: str, path: Path, **values: object) -> Path:

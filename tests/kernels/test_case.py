@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 
 from glowc.graph.types import DType
-from glowc.ops.base import KernelDef
 from glowc.program.ir import ParamValue
+from glowc.program.kernel import KernelDef
 from tests.kernels.case import FILL, Case, compared, make_case
 
 _TOY = KernelDef(

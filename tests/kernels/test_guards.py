@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
 
@@ -11,8 +12,9 @@ import pytest
 
 from glowc.codegen import kernels
 from glowc.graph.types import DType
-from glowc.ops.base import Arrays, KernelDef, KernelVariant
-from glowc.ops.registry import all_kernels
+from glowc.kernels.base import KernelVariant
+from glowc.kernels.registry import forget_variants, register_variants
+from glowc.program.kernel import Arrays, KernelDef, all_kernels, define_kernels
 from tests.conftest import require_tool
 from tests.kernels.case import make_case
 from tests.kernels.execute import Failure, check
@@ -43,14 +45,18 @@ def _copy(arrays: Arrays, _: object) -> None:
 
 
 @pytest.fixture
-def _toy(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
+def _toy(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     """Make `toy` a kernel whose only variant is the test's parameter `mistake`."""
     mistake = request.getfixturevalue("mistake")
     template = jinja2.Environment(undefined=jinja2.StrictUndefined).from_string(_TEXT.replace("BODY", _BODIES[mistake]))
-    variants = (KernelVariant(mistake, in_place=mistake == "good"),)
-    definition = KernelDef("toy", ("in in", "out out"), ("n",), _copy, in_place=("in",), variants=variants)
+    definition = KernelDef("toy", ("in in", "out out"), ("n",), _copy, in_place=("in",))
     monkeypatch.setattr(kernels, "kernel_template", lambda _, __: template)
-    monkeypatch.setitem(all_kernels(), "toy", definition)
+    before = tuple(all_kernels().values())
+    define_kernels((*before, definition))
+    register_variants({"toy": [KernelVariant("ref", in_place=mistake == "good")]})
+    yield
+    forget_variants()
+    define_kernels(before)
 
 
 def _failures(machine_name: str, folder: Path) -> list[Failure]:
@@ -100,7 +106,7 @@ def test_a_correct_kernel_passes(machine_name: str, mistake: str, tmp_path: Path
 def test_a_mistake_is_reported(machine_name: str, mistake: str, what: str, tmp_path: Path) -> None:
     failures = _failures(machine_name, tmp_path)
     assert {failure.job.case.instr.params["n"] for failure in failures} == {5, 16, 37}  # past each crash
-    assert all(f"toy__{mistake}" in str(failure) for failure in failures)
+    assert all("toy__ref" in str(failure) for failure in failures)
     assert what in str(failures[0])
 
 

@@ -19,7 +19,8 @@ import onnx
 
 from glowc.board import Board, load_board
 from glowc.codegen.view import prefix_of
-from glowc.compiler.pipeline import Compiled, CompileOptions, compile_model, write_bundle
+from glowc.compiler.options import CompileOptions
+from glowc.compiler.pipeline import Compiled, compile_model, write_bundle
 from glowc.errors import GlowcError, InternalError
 from tests.onnx_backend.cases import LEVELS, OTHER_ANSWERS, NodeTest, plain_array
 

@@ -10,14 +10,15 @@ from onnx import helper
 from onnx.reference import ReferenceEvaluator
 
 from glowc.board import load_cpu
-from glowc.graph.graph import AttrValue, Graph, Node
+from glowc.graph.attrs import AttrValue
+from glowc.graph.graph import Graph, Node
 from glowc.graph.types import QuantParams, TensorType, type_of
-from glowc.graph.verify import verify
+from glowc.kernels.verify import verify_program
 from glowc.lower.lowering import lower_graph
 from glowc.ops.base import Call
 from glowc.ops.registry import get_op
+from glowc.ops.verify import verify
 from glowc.program.interp import run_program
-from glowc.program.verify import verify_program
 from tests.conftest import require_module
 
 Quants = Sequence[QuantParams | None]

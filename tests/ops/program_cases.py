@@ -7,7 +7,7 @@ from collections.abc import Collection, Iterator, Mapping, Sequence
 import numpy as np
 
 from glowc.board import load_cpu
-from glowc.graph.graph import AttrValue
+from glowc.graph.attrs import AttrValue
 from glowc.lower.lowering import lower_graph
 from glowc.program.interp import Memory, run_instr
 from glowc.program.ir import Access

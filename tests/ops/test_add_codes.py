@@ -8,11 +8,11 @@ from collections.abc import Iterator
 import numpy as np
 import pytest
 
-from glowc.graph.interp import run_graph
 from glowc.graph.types import DType, quant
+from glowc.kernels.shapes import axis_keys
+from glowc.kernels.thumb.add import linear_form
 from glowc.ops.binary_codes import forms_agree, fused_terms
-from glowc.ops.packing_m3_add import linear_form
-from glowc.ops.strided import axis_keys
+from glowc.ops.interp import run_graph
 from tests.kernels.case import Case, make_case
 from tests.unit.onnx_builders import f32, model, node
 from tests.unit.quirk_models import onnxruntime_outputs, optimised

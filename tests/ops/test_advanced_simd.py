@@ -8,8 +8,8 @@ import numpy as np
 import pytest
 
 from glowc.graph.types import DType, TensorType
-from glowc.ops.packing_a64 import blocks, stream
-from glowc.ops.packing_neon_add import POINTS, fixed_terms
+from glowc.kernels.simd.add import POINTS, fixed_terms
+from glowc.kernels.simd.layers import blocks, stream
 from glowc.ops.spatial import row_params
 from tests.kernels.case import Case, make_case
 from tests.ops.test_fully_connected import layer

@@ -7,9 +7,9 @@ from collections.abc import Iterator
 import numpy as np
 import pytest
 
-from glowc.graph.interp import run_graph
 from glowc.graph.types import DType, TensorType
 from glowc.ops.bilinear import fixed_pairs_of, pairs_of
+from glowc.ops.interp import run_graph
 from glowc.ops.spatial import row_params
 from glowc.program.ir import ParamValue
 from tests.kernels.case import Case, make_case

@@ -8,7 +8,7 @@ from collections.abc import Iterator
 import numpy as np
 
 from glowc.graph.types import DType
-from glowc.ops.strided import axis_keys
+from glowc.kernels.shapes import axis_keys
 from glowc.program.ir import ParamValue
 from tests.kernels.case import Case, make_case
 

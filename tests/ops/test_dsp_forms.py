@@ -12,9 +12,9 @@ import numpy as np
 import pytest
 
 from glowc.graph.types import DType
-from glowc.ops.base import Packed, pack_constants
-from glowc.ops.packing_dsp_forms import dual_pairs, joined, pair_signs, runs
-from glowc.ops.registry import get_kernel
+from glowc.kernels.base import Packed, pack_constants
+from glowc.kernels.dsp.forms import dual_pairs, joined, pair_signs, runs
+from glowc.kernels.registry import variants_of
 from tests.kernels.case import Case
 from tests.ops.test_conv import geometry
 from tests.ops.test_dynamic_quantize import dynamic
@@ -94,7 +94,7 @@ def limit_cases() -> Iterator[Case]:
 
 def packed(case: Case, isa: str) -> Packed:
     """Return the constants of a case as a variant has them."""
-    variant = next(v for v in get_kernel(case.instr.kernel).variants if v.isa == isa)
+    variant = next(v for v in variants_of(case.instr.kernel) if v.isa == isa)
     return pack_constants(variant, case.arrays, case.instr)
 
 

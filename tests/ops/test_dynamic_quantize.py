@@ -9,7 +9,7 @@ from collections.abc import Iterator
 import numpy as np
 
 from glowc.graph.types import DType
-from glowc.ops.strided import axis_keys
+from glowc.kernels.shapes import axis_keys
 from tests.kernels.case import Case, make_case
 
 

@@ -11,9 +11,11 @@ import pytest
 
 from glowc.graph.numerics import fma, requantize, softmax_exp_table
 from glowc.graph.types import DType, quant
-from glowc.ops import packing_float_shift, packing_mve, packing_mve_shift
+from glowc.kernels.common import float_shift as packing_float_shift
+from glowc.kernels.mve import layers as packing_mve
+from glowc.kernels.mve import shift as packing_mve_shift
+from glowc.kernels.shapes import axis_keys
 from glowc.ops.binary_codes import add_codes
-from glowc.ops.strided import axis_keys
 from glowc.program.ir import Instr, ParamValue
 from tests.kernels.case import Case, make_case
 from tests.ops.test_conv import geometry

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from glowc.ops.packing_mve_fixed import fixed_form
+from glowc.kernels.mve.fixed import fixed_form
 
 
 def _codes(sums: np.ndarray, scale: np.float32, zp: int, bounds: tuple[int, int]) -> np.ndarray:

@@ -9,7 +9,7 @@ from collections.abc import Iterator, Mapping
 import numpy as np
 import pytest
 
-from glowc.graph.graph import AttrValue
+from glowc.graph.attrs import AttrValue
 from glowc.graph.numerics import F32
 from glowc.graph.types import DType, quant
 from glowc.ops.base import OpError

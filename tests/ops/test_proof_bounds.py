@@ -14,9 +14,11 @@ import pytest
 
 from glowc.graph.numerics import fma, requantize
 from glowc.graph.types import DType, TensorType
-from glowc.ops import packing_a64, packing_dsp, packing_m3
+from glowc.kernels.dsp import layers as packing_dsp
+from glowc.kernels.shapes import axis_keys
+from glowc.kernels.simd import layers as packing_a64
+from glowc.kernels.thumb import layers as packing_m3
 from glowc.ops.spatial import row_params
-from glowc.ops.strided import axis_keys
 from tests.kernels.case import Case, make_case
 
 F32 = np.float32

@@ -14,18 +14,18 @@ from glowc.board import load_cpu
 from glowc.errors import ModelError
 from glowc.frontend import import_model
 from glowc.graph.graph import Graph, Node
-from glowc.graph.interp import run_graph
 from glowc.graph.types import DType, TensorType, type_of
+from glowc.kernels.verify import verify_program
 from glowc.lower.lowering import lower_graph
 from glowc.ops.base import OpError
+from glowc.ops.interp import run_graph
 from glowc.ops.recurrent import folded_bias, infer
 from glowc.ops.recurrent_cell import ACTIVATIONS
 from glowc.ops.recurrent_kernels import cell_params, scratch_elements
 from glowc.ops.recurrent_spec import cell_of, shape_of
-from glowc.ops.registry import get_kernel
 from glowc.program.interp import run_program
 from glowc.program.ir import Program
-from glowc.program.verify import verify_program
+from glowc.program.kernel import get_kernel
 from tests.conftest import require_module
 from tests.kernels.case import Case, make_case
 from tests.ops.recurrent_models import OPS, Layer, by_onnxruntime, feeds_of, layer, model_of

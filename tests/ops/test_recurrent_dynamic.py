@@ -11,20 +11,21 @@ import pytest
 from onnx import helper, numpy_helper
 
 from glowc.board import load_board, load_cpu
-from glowc.compiler.pipeline import CompileOptions, compile_model, write_bundle
+from glowc.compiler.options import CompileOptions
+from glowc.compiler.pipeline import compile_model, write_bundle
 from glowc.errors import ModelError
 from glowc.frontend import import_model
 from glowc.graph.graph import Node
-from glowc.graph.interp import run_graph
 from glowc.graph.types import DType, type_of
+from glowc.kernels.verify import verify_program
 from glowc.lower.lowering import lower_graph
 from glowc.machine.execute import execute, load_bundle
+from glowc.ops.interp import run_graph
 from glowc.ops.recurrent import folded_bias
 from glowc.ops.recurrent_dynamic import pack
 from glowc.ops.recurrent_kernels import cell_params
 from glowc.ops.recurrent_spec import cell_of, shape_of
 from glowc.program.interp import run_program
-from glowc.program.verify import verify_program
 from tests.conftest import require_module, require_tool
 from tests.kernels.case import Case, make_case
 

@@ -13,10 +13,11 @@ from typer.testing import CliRunner
 
 from glowc.app.cli import app
 from glowc.board import load_board
-from glowc.compiler.pipeline import Compiled, CompileOptions, compile_model, write_bundle
+from glowc.compiler.options import CompileOptions
+from glowc.compiler.pipeline import Compiled, compile_model, write_bundle
 from glowc.errors import InputError, ModelError
-from glowc.graph.interp import run_graph
 from glowc.machine.execute import build_bundle, execute, load_bundle
+from glowc.ops.interp import run_graph
 from glowc.program.interp import Memory, run_program
 from glowc.program.text import dump_program, parse_program
 from tests.conftest import require_tool

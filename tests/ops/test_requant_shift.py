@@ -9,9 +9,9 @@ import numpy as np
 import pytest
 
 from glowc.graph.types import DType, TensorType
+from glowc.kernels.shapes import axis_keys
 from glowc.ops.requant_shift import Shift, float_formula
 from glowc.ops.spatial import row_params
-from glowc.ops.strided import axis_keys
 from tests.kernels.case import Case, make_case
 
 ENDS = {"out_zp": -128, "out_min": -128, "out_max": 127, "shift": 16}

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from glowc.graph.types import DType
-from glowc.ops.registry import get_kernel
+from glowc.program.kernel import get_kernel
 from tests.kernels.case import Case, interpret, make_case
 
 RNG = np.random.default_rng(11)

@@ -8,7 +8,7 @@ from collections.abc import Iterator
 import numpy as np
 import pytest
 
-from glowc.graph.graph import AttrValue
+from glowc.graph.attrs import AttrValue
 from glowc.graph.numerics import F32, lut_s8
 from glowc.graph.types import DType, quant
 from glowc.ops.base import OpError

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from glowc.ops.packing_winograd import CONV, pack, transformed
+from glowc.kernels.dsp.winograd import CONV, pack, transformed
 from glowc.program.ir import Instr
 from tests.kernels.case import Case
 from tests.ops.test_conv import geometry

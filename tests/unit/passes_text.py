@@ -7,7 +7,7 @@ import textwrap
 
 from glowc.graph.graph import Graph
 from glowc.graph.text import dump, parse
-from glowc.graph.verify import verify
+from glowc.ops.verify import verify
 from glowc.passes.base import GraphPass, PassCtx
 
 CTX = PassCtx(int8_ops=frozenset(("Conv", "FullyConnected", "MatMul", "Add", "AveragePool", "Sigmoid", "Relu")))

@@ -11,10 +11,11 @@ import numpy as np
 import onnx
 
 from glowc.board import load_board
-from glowc.compiler.pipeline import CompileOptions, compile_model
+from glowc.compiler.options import CompileOptions
+from glowc.compiler.pipeline import compile_model
 from glowc.frontend import import_model
 from glowc.graph.graph import Graph
-from glowc.graph.interp import run_graph
+from glowc.ops.interp import run_graph
 from glowc.passes.pipeline import run_pipeline
 from tests.conftest import require_module
 from tests.e2e.models import outputs_on

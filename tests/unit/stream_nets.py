@@ -7,10 +7,10 @@ from random import Random
 import numpy as np
 
 from glowc.graph.types import DType, TensorType
-from glowc.ops.registry import get_kernel
 from glowc.ops.spatial import row_params
 from glowc.ops.strided import axis_params
 from glowc.program.ir import Access, Buffer, BufferKind, Instr, Operand, ParamValue, Program
+from glowc.program.kernel import get_kernel
 
 Shape = tuple[int, int, int]
 

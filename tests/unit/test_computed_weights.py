@@ -9,7 +9,8 @@ import onnx
 import pytest
 
 from glowc.board import load_board
-from glowc.compiler.pipeline import CompileOptions, compile_model
+from glowc.compiler.options import CompileOptions
+from glowc.compiler.pipeline import compile_model
 from tests.e2e.models import outputs_on
 from tests.unit.onnx_builders import f32, model, node
 from tests.unit.quirk_models import RNG, onnxruntime_outputs

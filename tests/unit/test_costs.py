@@ -15,8 +15,8 @@ import pytest
 
 from glowc.board import cpu_names, load_cpu
 from glowc.graph.types import DType, TensorType
-from glowc.ops.registry import get_kernel
 from glowc.program.ir import Access, Instr, Operand
+from glowc.program.kernel import get_kernel
 from glowc.select import cost as costs_module
 from glowc.select.candidates import Layer, scratch_bytes
 from glowc.select.choose import lean, select

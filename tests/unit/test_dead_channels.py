@@ -8,9 +8,9 @@ import numpy as np
 import pytest
 
 from glowc.graph.graph import Graph, GraphEditor
-from glowc.graph.interp import run_graph
 from glowc.graph.types import DType, QuantParams, TensorType, quant
-from glowc.graph.verify import verify
+from glowc.ops.interp import run_graph
+from glowc.ops.verify import verify
 from glowc.passes.base import PassCtx
 from glowc.passes.channels.dead_channels import DeadChannels
 from glowc.passes.channels.ranges import channel_ranges
@@ -167,7 +167,8 @@ def test_network_without_dead_channels_is_the_same_object() -> None:
 
 @pytest.mark.shared
 def test_person_detector_loses_its_dead_channels(shared_models: Path) -> None:
-    from glowc.compiler.pipeline import CompileOptions, optimise
+    from glowc.compiler.options import CompileOptions
+    from glowc.compiler.pipeline import optimise
 
     graph = optimise(shared_models / "mlperf_vww_mobilenetv1" / "model.onnx", CompileOptions())
     assert macs(graph) <= 29_300

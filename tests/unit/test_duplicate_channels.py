@@ -8,9 +8,9 @@ import numpy as np
 import pytest
 
 from glowc.graph.graph import Graph, GraphEditor
-from glowc.graph.interp import run_graph
 from glowc.graph.types import DType, QuantParams, TensorType, quant
-from glowc.graph.verify import verify
+from glowc.ops.interp import run_graph
+from glowc.ops.verify import verify
 from glowc.passes.base import PassCtx
 from glowc.passes.channels.dead_channels import DeadChannels, removed_channels
 from glowc.passes.channels.duplicate_channels import DuplicateChannels

@@ -9,7 +9,8 @@ from pathlib import Path
 import pytest
 
 from glowc.board import Board, load_board
-from glowc.compiler.pipeline import Compiled, CompileOptions, compile_model
+from glowc.compiler.options import CompileOptions
+from glowc.compiler.pipeline import Compiled, compile_model
 from glowc.errors import LimitError
 from glowc.select.constants_budget import Price
 from glowc.select.flash_budget import Trade, affordable, shrunk

@@ -14,7 +14,7 @@ from glowc.frontend import import_model
 from glowc.frontend.reader import c_identifier
 from glowc.graph.graph import Graph
 from glowc.graph.types import DType
-from glowc.graph.verify import verify
+from glowc.ops.verify import verify
 from tests.unit.onnx_builders import ELEMENTS, f32, model, node, value
 
 MODELS = Path(__file__).resolve().parents[3] / "shared" / "models"

@@ -12,7 +12,7 @@ from onnx.reference import ReferenceEvaluator
 
 from glowc.errors import ModelError
 from glowc.frontend import import_model
-from glowc.graph.interp import run_graph
+from glowc.ops.interp import run_graph
 
 RNG = np.random.default_rng(16)
 

@@ -12,11 +12,11 @@ from onnx import TensorProto, helper
 from glowc.errors import ModelError
 from glowc.frontend import import_model
 from glowc.graph.graph import Graph
-from glowc.graph.interp import run_graph
 from glowc.graph.numerics import dequantize
 from glowc.graph.text import dump
 from glowc.graph.types import DType
-from glowc.graph.verify import verify
+from glowc.ops.interp import run_graph
+from glowc.ops.verify import verify
 from tests.unit.onnx_builders import f32, model, node, qdq_conv
 
 

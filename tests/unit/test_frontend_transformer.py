@@ -11,7 +11,7 @@ from onnx_builders import model, node
 
 from glowc.errors import ModelError
 from glowc.frontend import import_model
-from glowc.graph.interp import run_graph
+from glowc.ops.interp import run_graph
 from glowc.passes.pipeline import run_pipeline
 from tests.conftest import require_module
 

@@ -7,10 +7,10 @@ import onnx
 import pytest
 from onnx import TensorProto, helper
 
-from glowc.compiler.pipeline import CompileOptions
+from glowc.compiler.options import CompileOptions
 from glowc.errors import InputError, ModelError
 from glowc.frontend import given_arrays, import_model
-from glowc.graph.interp import run_graph
+from glowc.ops.interp import run_graph
 from tests.unit.onnx_builders import model, node
 
 

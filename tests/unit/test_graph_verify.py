@@ -9,11 +9,11 @@ import pytest
 from passes_text import graph_of
 
 from glowc.errors import InternalError
-from glowc.graph.attrs import Attr, Float, FloatList, Int, IntList, Str, StrList
-from glowc.graph.graph import AttrValue, Graph, Node
-from glowc.graph.verify import verify
+from glowc.graph.attrs import Attr, AttrValue, Float, FloatList, Int, IntList, Str, StrList
+from glowc.graph.graph import Graph, Node
 from glowc.ops.base import OpDef
 from glowc.ops.registry import all_ops
+from glowc.ops.verify import verify
 
 CONV = """
     input %x : f32[1,4,4,2]

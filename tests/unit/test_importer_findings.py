@@ -15,7 +15,7 @@ from glowc.codegen.kernels import c_float
 from glowc.compiler.pipeline import compile_model, write_bundle
 from glowc.errors import ModelError
 from glowc.frontend import import_model
-from glowc.graph.interp import run_graph
+from glowc.ops.interp import run_graph
 from glowc.passes.pipeline import run_pipeline
 from tests.conftest import require_tool
 from tests.unit.onnx_builders import model, node

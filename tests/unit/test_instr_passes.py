@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 
 from glowc import memory
+from glowc.kernels.verify import verify_program
 from glowc.place.planning import memory_blocks, plan_memory, schedule
 from glowc.place.rewrite.dead_stores import remove_dead_stores
 from glowc.place.rewrite.eliminate_copies import eliminate_copies
@@ -16,7 +17,6 @@ from glowc.place.rewrite.reorder import reorder, steps_of
 from glowc.place.rewrite.share_in_place import in_place_pairs, share_in_place
 from glowc.program.ir import BufferKind, Program
 from glowc.program.lifetimes import live_bytes, place_markers, root_lifetimes, strip_markers
-from glowc.program.verify import verify_program
 from tests.unit.instr_programs import Maker, random_inputs, random_program, run
 
 

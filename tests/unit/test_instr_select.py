@@ -9,11 +9,14 @@ from glowc.board import Cpu, cpu_names, load_cpu
 from glowc.errors import InternalError, ModelError
 from glowc.graph.graph import Node
 from glowc.graph.text import parse
+from glowc.kernels import choice
+from glowc.kernels.base import KernelVariant
+from glowc.kernels.registry import variants_of
 from glowc.lower import lowering
 from glowc.lower.lowering import lower_graph
-from glowc.ops.base import KernelDef, KernelVariant, LowerCtx, OpDef, OpError
-from glowc.ops.registry import all_kernels
+from glowc.ops.base import LowerCtx, OpDef, OpError
 from glowc.program.ir import Access, BufferKind, Instr, Program
+from glowc.program.kernel import KernelDef, all_kernels
 
 GRAPH = """
 graph "g" {
@@ -33,7 +36,7 @@ def lower(
     cpu: str, n: int, variants: tuple[KernelVariant, ...], patch: pytest.MonkeyPatch, params: tuple[str, ...] = ("n",)
 ) -> Program:
     """Lower one node to one instruction of a kernel with these variants."""
-    kernel = KernelDef("test", ("in in", "in weights", "out out"), params, lambda arrays, p: None, variants=variants)
+    kernel = KernelDef("test", ("in in", "in weights", "out out"), params, lambda arrays, p: None)
 
     def lower_node(node: Node, ctx: LowerCtx) -> None:
         operands = {"in": ctx.read("x"), "weights": ctx.read("w"), "out": ctx.write("y")}
@@ -41,6 +44,7 @@ def lower(
 
     op = OpDef("Test", lambda node, types: (types[0],), lambda call: (), lower_node)  # type: ignore[return-value]
     patch.setattr(lowering, "get_kernel", lambda name: kernel)
+    patch.setattr(choice, "variants_of", lambda name: variants)
     patch.setattr(lowering, "find_op", lambda name: op)
     return lower_graph(parse(GRAPH), load_cpu(cpu))
 
@@ -125,15 +129,15 @@ def test_error_of_an_operator_reaches_the_user_with_its_node(monkeypatch: pytest
 def test_every_kernel_has_one_portable_variant_for_every_shape(name: str) -> None:
     """Each CPU can run each kernel: `ref` needs no feature, and no two variants share an instruction set."""
     kernel = all_kernels()[name]
-    isas = [v.isa for v in kernel.variants]
+    isas = [v.isa for v in variants_of(kernel.name)]
     assert len(isas) == len(set(isas))
-    (ref,) = (v for v in kernel.variants if v.isa == "ref")
+    (ref,) = (v for v in variants_of(kernel.name) if v.isa == "ref")
     assert not ref.needs
-    assert ref.rank <= min(v.rank for v in kernel.variants)
+    assert ref.rank <= min(v.rank for v in variants_of(kernel.name))
 
 
 def test_variants_need_features_that_some_cpu_has() -> None:
     cpus: list[Cpu] = [load_cpu(name) for name in cpu_names()]
     for kernel in all_kernels().values():
-        for variant in kernel.variants:
+        for variant in variants_of(kernel.name):
             assert any(variant.needs <= cpu.features for cpu in cpus), f"{kernel.name}__{variant.isa}"

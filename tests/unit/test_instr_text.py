@@ -8,12 +8,13 @@ import numpy as np
 import pytest
 
 from glowc.board import load_board
-from glowc.compiler.pipeline import CompileOptions, compile_model
+from glowc.compiler.options import CompileOptions
+from glowc.compiler.pipeline import compile_model
 from glowc.errors import GlowcError
 from glowc.graph.types import DType, QuantParams, TensorType
+from glowc.kernels.verify import verify_program
 from glowc.program.ir import Access, Buffer, BufferKind, Instr, Operand, Program
 from glowc.program.text import dump_program, parse_program
-from glowc.program.verify import verify_program
 from tests.golden.nets import NETS
 
 ODD = ("a b", 'quo"te', "back\\slash", "x : y", "p ; {q", "n = m", "größe", "%z", "in %x, @out", "two\nlines", "_")

@@ -10,14 +10,15 @@ import onnx
 import pytest
 
 from glowc.board import cpu_names, load_cpu
-from glowc.compiler.pipeline import CompileOptions, optimise
+from glowc.compiler.options import CompileOptions
+from glowc.compiler.pipeline import optimise
 from glowc.errors import InternalError
 from glowc.graph.types import DType, TensorType
+from glowc.kernels.verify import call_problems, verify_program
 from glowc.lower.lowering import lower_graph
-from glowc.ops.registry import get_kernel
 from glowc.program.ir import Access, Instr, Operand, ParamValue, Program
+from glowc.program.kernel import get_kernel
 from glowc.program.text import parse_program
-from glowc.program.verify import call_problems, verify_program
 from tests.golden.nets import NETS
 from tests.unit.onnx_builders import model, node
 

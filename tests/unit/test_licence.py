@@ -10,7 +10,8 @@ import numpy as np
 import pytest
 
 from glowc.board import load_board
-from glowc.compiler.pipeline import CompileOptions, compile_model, write_bundle
+from glowc.compiler.options import CompileOptions
+from glowc.compiler.pipeline import compile_model, write_bundle
 from tests.conftest import ROOT
 
 LINE = "SPDX-License-Identifier: MIT-0"

@@ -10,10 +10,11 @@ import onnx
 import pytest
 
 from glowc.board import load_board
-from glowc.compiler.pipeline import CompileOptions, compile_model
+from glowc.compiler.options import CompileOptions
+from glowc.compiler.pipeline import compile_model
 from glowc.errors import ModelError
 from glowc.frontend import import_model
-from glowc.graph.interp import run_graph
+from glowc.ops.interp import run_graph
 from tests.unit.quirk_models import Net, codes, feed, ops, optimised, same_as_onnxruntime
 
 S8 = np.int8

@@ -9,7 +9,7 @@ import pytest
 
 from glowc.frontend import import_model
 from glowc.graph.graph import Graph
-from glowc.graph.interp import run_graph
+from glowc.ops.interp import run_graph
 from glowc.passes.pipeline import run_pipeline
 
 pytestmark = pytest.mark.shared

@@ -11,8 +11,8 @@ from passes_text import graph_of
 
 from glowc.errors import GlowcError, InternalError
 from glowc.graph.graph import Graph, GraphEditor, Node
-from glowc.graph.interp import run_graph
 from glowc.graph.text import parse
+from glowc.ops.interp import run_graph
 from glowc.passes import pipeline
 from glowc.passes.base import PassCtx, RewritePass
 from glowc.passes.pipeline import PIPELINE, Repeat, apply_spec, flatten, pass_names, run_pipeline

@@ -9,9 +9,9 @@ import pytest
 from passes_text import after, check, check_same, graph_of, ops
 
 from glowc.errors import ModelError
-from glowc.graph.interp import run_graph
 from glowc.graph.numerics import quantize
 from glowc.graph.types import DType, quant
+from glowc.ops.interp import run_graph
 from glowc.passes.fold.exact_division import ExactDivision
 from glowc.passes.fuse.fuse_gelu import FuseGelu
 from glowc.passes.fuse.fuse_layer_norm import FuseLayerNorm

@@ -9,7 +9,7 @@ import onnx
 import pytest
 from onnx.reference import ReferenceEvaluator
 
-from glowc.graph.interp import run_graph
+from glowc.ops.interp import run_graph
 from tests.unit.onnx_builders import f32, model, node
 from tests.unit.quirk_models import (
     RNG,

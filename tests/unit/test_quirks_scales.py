@@ -6,7 +6,7 @@ import numpy as np
 import onnx
 import pytest
 
-from glowc.graph.interp import run_graph
+from glowc.ops.interp import run_graph
 from tests.unit.onnx_builders import f32
 from tests.unit.quirk_models import (
     RNG,

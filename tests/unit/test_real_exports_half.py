@@ -10,11 +10,11 @@ import pytest
 from onnx import numpy_helper
 
 from glowc.board import load_board
-from glowc.compiler.pipeline import CompileOptions
+from glowc.compiler.options import CompileOptions
 from glowc.frontend import import_model, is_half
-from glowc.graph.interp import run_graph
 from glowc.graph.types import DType
 from glowc.machine.validate import validate_model
+from glowc.ops.interp import run_graph
 from tests.unit.onnx_builders import model, node
 from tests.unit.quirk_models import onnxruntime_outputs, optimised
 

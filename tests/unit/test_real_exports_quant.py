@@ -8,8 +8,8 @@ import pytest
 from glowc.errors import ModelError
 from glowc.frontend import import_model
 from glowc.graph.graph import Graph
-from glowc.graph.interp import run_graph
 from glowc.graph.types import DType
+from glowc.ops.interp import run_graph
 from tests.unit.onnx_builders import f32, model, node
 from tests.unit.quirk_models import Net, codes, onnxruntime_outputs, optimised, same_as_onnxruntime
 

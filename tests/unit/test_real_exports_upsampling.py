@@ -11,8 +11,8 @@ import numpy as np
 import pytest
 
 from glowc.board import load_cpu
-from glowc.graph.interp import run_graph
 from glowc.lower.lowering import lower_graph
+from glowc.ops.interp import run_graph
 from glowc.program.interp import run_program
 from tests.unit.quirk_models import Net, codes, onnxruntime_outputs, optimised, same_as_onnxruntime
 

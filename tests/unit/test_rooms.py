@@ -1,4 +1,4 @@
-"""Who imports whom: the working rooms never meet, the vocabulary is everybody's, the command line starts fast."""
+"""Who imports whom: the rooms stand in one order, each knows only those before it; the command line starts fast."""
 
 from __future__ import annotations
 
@@ -9,27 +9,29 @@ from pathlib import Path
 
 import pytest
 
+from glowc.kernels.registry import instruction_sets
 from tests.conftest import ROOT
 
 PACKAGE = ROOT / "glowc"
-WORKING = {"frontend", "passes", "lower", "codegen", "build", "run", "memory", "instr_passes"}
-VOCABULARY = {"graph", "instr", "ops", "target", "errors", "paths", "cache", "__init__"}
-COMBINING = {
-    "driver", "planning", "regions", "costs", "selection", "tuned", "tune", "plugins", "execute", "validate", "show",
-    "cli", "cli_options", "__main__", "time_form", "layers", "flash", "constants",
-    "files", "samples", "terminal", "bundle_folder", "bom",
-}  # fmt: skip
+ORDER = (
+    ("__init__", "errors", "paths"),
+    ("graph", "board"),
+    ("program",),
+    ("kernels",),
+    ("ops",),
+    ("frontend", "passes", "lower", "memory", "codegen"),
+    ("place", "select"),
+    ("compiler",),
+    ("machine",),
+    ("app",),
+    ("__main__",),
+)
+"""A room imports itself and the rooms of rows above; those of one row do not know each other."""
+RANK = {room: row for row, rooms in enumerate(ORDER) for room in rooms}
+ROOT_MODULES = {"__init__.py", "__main__.py", "errors.py", "paths.py"}
+CORE_OF_KERNELS = {"base", "registry", "choice", "shapes", "verify"}
 HEAVY = {"numpy", "onnx", "jinja2", "google", "rich.console", "onnxruntime"}
-# The vocabulary among itself: what each room may know of the others.
-LOWER_ROOMS = {
-    "errors": set(),
-    "paths": set(),
-    "cache": {"paths"},
-    "graph": {"errors", "ops"},
-    "instr": {"errors", "graph", "ops"},
-    "ops": {"errors", "graph", "instr", "target"},
-    "target": {"errors", "paths"},
-}
+LIGHT = {"glowc", "glowc.errors", "glowc.paths", "glowc.app.options", "glowc.app.terminal"}
 
 
 def files() -> list[Path]:
@@ -41,45 +43,59 @@ def room_of(path: Path) -> str:
     return path.relative_to(PACKAGE).parts[0].removesuffix(".py")
 
 
-def imported_rooms(path: Path) -> set[str]:
-    """Rooms of glowc that a file imports anywhere, functions included."""
-    rooms = set()
+def imported(path: Path) -> set[str]:
+    """Modules and names of glowc that a file imports anywhere, functions included, as dotted names below glowc."""
+    found = set()
     for statement in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
-        names = []
         if isinstance(statement, ast.Import):
-            names = [alias.name for alias in statement.names]
+            found |= {alias.name for alias in statement.names}
         elif isinstance(statement, ast.ImportFrom):
             assert statement.level == 0, f"{path}: relative import"
-            module = statement.module or ""
-            names = [f"glowc.{alias.name}" for alias in statement.names] if module == "glowc" else [module]
-        for name in names:
-            first, _, rest = name.partition(".")
-            if first == "glowc":
-                rooms.add(rest.split(".")[0] or "__init__")
-    return {room if not room.startswith("__") else "__init__" for room in rooms}
+            found |= {f"{statement.module}.{alias.name}" for alias in statement.names}
+    return {name.removeprefix("glowc.") for name in found if name.startswith("glowc.")}
 
 
 @pytest.mark.parametrize("path", files(), ids=lambda p: p.relative_to(PACKAGE).as_posix())
-def test_file_imports_only_what_its_room_may_know(path: Path) -> None:
-    room, known = room_of(path), imported_rooms(path)
-    known -= {room, "__init__"}
-    if room in COMBINING or room == "__init__":
-        return
-    if room in WORKING:
-        assert known <= ({"errors"} if room == "memory" else VOCABULARY)
-    else:
-        assert known <= LOWER_ROOMS[room]
+def test_file_imports_only_rooms_before_its_own(path: Path) -> None:
+    room = room_of(path)
+    for name in imported(path):
+        other = name.split(".")[0]
+        other = "__init__" if other not in RANK else other  # a name of glowc/__init__.py
+        assert other == room or RANK[other] < RANK[room], f"{room} imports {name}"
 
 
-def test_every_room_is_known_to_this_test() -> None:
-    rooms = {room_of(path) for path in files()}
-    assert rooms == WORKING | VOCABULARY | COMBINING
+def test_every_room_stands_in_the_order() -> None:
+    assert {room_of(path) for path in files()} == set(RANK)
 
 
-def test_only_the_combining_modules_know_the_order_of_the_rooms() -> None:
-    for path in files():
-        if len(imported_rooms(path) & WORKING - {room_of(path)}) > 0:
-            assert room_of(path) in COMBINING
+def test_only_four_modules_lie_at_the_root() -> None:
+    assert {path.name for path in PACKAGE.glob("*.py")} == ROOT_MODULES
+
+
+def test_memory_knows_errors_only() -> None:
+    for path in (PACKAGE / "memory").glob("*.py"):
+        assert {name.split(".")[0] for name in imported(path)} <= {"errors", "memory"}
+
+
+@pytest.mark.parametrize("isa", instruction_sets())
+def test_instruction_set_knows_no_other(isa: str) -> None:
+    """What two of them share lies in kernels/common."""
+    for path in (PACKAGE / "kernels" / isa).glob("*.py"):
+        rooms = {name.split(".")[1] for name in imported(path) if name.startswith("kernels.")}
+        assert rooms <= {isa, "common", "base", "shapes"}, path.name
+
+
+def test_core_of_kernels_knows_no_instruction_set() -> None:
+    for path in (*(PACKAGE / "kernels").glob("*.py"), *(PACKAGE / "kernels" / "common").glob("*.py")):
+        rooms = {name.split(".")[1] for name in imported(path) if name.startswith("kernels.")}
+        assert rooms <= CORE_OF_KERNELS | {"common"}, path.name
+
+
+def test_operators_know_of_kernels_only_what_parameters_are_called() -> None:
+    for path in (PACKAGE / "ops").glob("*.py"):
+        names = {name for name in imported(path) if name.startswith("kernels.")}
+        if path.name != "registry.py":
+            assert {name.split(".")[1] for name in names} <= {"shapes"}, path.name
 
 
 def test_command_line_loads_nothing_heavy() -> None:
@@ -87,18 +103,15 @@ def test_command_line_loads_nothing_heavy() -> None:
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     loaded = set(done.stdout.split())
     assert loaded & HEAVY == set()
-    assert {m for m in loaded if m.startswith("glowc.")} <= {
-        "glowc.app.cli", "glowc.app.options", "glowc.errors", "glowc.app.terminal",
-    }  # fmt: skip
+    assert {m for m in loaded if m.startswith("glowc.")} <= LIGHT | {"glowc.app", "glowc.app.cli"}
 
 
 def test_command_line_imports_the_compiler_inside_functions() -> None:
-    for file in ("app/cli.py", "app/options.py"):
-        tree = ast.parse((PACKAGE / file).read_text(encoding="utf-8"))
+    for file in ("cli.py", "options.py"):
+        tree = ast.parse((PACKAGE / "app" / file).read_text(encoding="utf-8"))
         top = [node for node in tree.body if isinstance(node, ast.ImportFrom | ast.Import)]
         modules = {node.module if isinstance(node, ast.ImportFrom) else node.names[0].name for node in top}
-        light = {"glowc", "glowc.errors", "glowc.paths", "glowc.app.options", "glowc.app.terminal"}
-        assert {m for m in modules if m and m.startswith("glowc")} <= light
+        assert {m for m in modules if m and m.startswith("glowc")} <= LIGHT
 
 
 def test_templates_and_runtime_are_reached_through_paths_only() -> None:

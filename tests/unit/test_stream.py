@@ -12,6 +12,7 @@ from stream_nets import ImageNet, random_net
 
 from glowc.errors import InputError, InternalError
 from glowc.graph.types import DType, TensorType
+from glowc.kernels.verify import verify_program
 from glowc.memory import MemoryPlan, check
 from glowc.place.planning import Planned, Request, make_plan, ordered, pareto, verify_plan
 from glowc.place.stream.rings import Streamed, Streamer, scratch_of, share_scratch
@@ -19,7 +20,6 @@ from glowc.place.stream.segmentation import frontier
 from glowc.program.interp import run_program
 from glowc.program.ir import Access, Buffer, BufferKind, Operand, Program
 from glowc.program.text import dump_program, parse_program
-from glowc.program.verify import verify_program
 
 
 def plans(program: Program, **wanted: bool) -> list[Planned]:

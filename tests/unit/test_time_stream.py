@@ -10,11 +10,12 @@ import onnx
 import pytest
 
 from glowc.board import load_board
-from glowc.compiler.pipeline import Compiled, CompileOptions, compile_model
+from glowc.compiler.options import CompileOptions
+from glowc.compiler.pipeline import Compiled, compile_model
 from glowc.errors import GlowcError, InputError, ModelError
 from glowc.graph.graph import Graph, Node
-from glowc.graph.interp import run_graph
 from glowc.graph.types import DType, TensorType
+from glowc.ops.interp import run_graph
 from glowc.passes.time.rules import out_axis
 from glowc.passes.time.steps import Slide, Steps, Window, slide
 from glowc.program.interp import Memory, run_program

@@ -9,14 +9,15 @@ from pathlib import Path
 import pytest
 
 from glowc.board import Board, load_board, load_cpu
-from glowc.compiler.pipeline import Compiled, CompileOptions, compile_model
+from glowc.compiler.options import CompileOptions
+from glowc.compiler.pipeline import Compiled, compile_model
 from glowc.errors import BoardError, InputError
 from glowc.machine import tune as tune_module
-from glowc.machine.tune import tune_model
+from glowc.machine.tune import save_entries, tune_model
 from glowc.program.lifetimes import strip_markers
 from glowc.select import measured as tuned_module
 from glowc.select.candidates import collect
-from glowc.select.measured import Entry, layer_key, load_entries, read_tuned, save_entries
+from glowc.select.measured import Entry, layer_key, load_entries, read_tuned
 from tests.conftest import ROOT
 
 DIGITS = ROOT / "examples/digits/digits.onnx"
@@ -43,9 +44,9 @@ def test_key_depends_on_cpu_way_of_optimising_and_variants(layers: list) -> None
 def test_key_depends_on_the_runtime(layers: list, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     cpu = load_cpu("cortex-m4")
     before = layer_key(layers[0], cpu, "balanced")
-    for path in (ROOT / "runtime_c").glob("*.h"):
+    for path in (ROOT / "runtime_c").rglob("*.h"):
         (tmp_path / path.name).write_text(path.read_text() + "/* changed */\n")
-    monkeypatch.setattr(tuned_module, "data_dir", lambda _: tmp_path)
+    monkeypatch.setattr(tuned_module, "runtime_header", lambda name: tmp_path / name)
     assert layer_key(layers[0], cpu, "balanced") != before
 
 

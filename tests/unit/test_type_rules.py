@@ -9,8 +9,8 @@ from contextlib import suppress
 import onnx
 import pytest
 
-from glowc.graph.attrs import Attr, Float, FloatList, Int, IntList, Str, StrList
-from glowc.graph.graph import AttrValue, Node
+from glowc.graph.attrs import Attr, AttrValue, Float, FloatList, Int, IntList, Str, StrList
+from glowc.graph.graph import Node
 from glowc.graph.types import DType, TensorType
 from glowc.ops.base import OpDef, OpError
 from glowc.ops.registry import all_ops

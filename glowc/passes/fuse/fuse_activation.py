@@ -5,7 +5,8 @@ from __future__ import annotations
 import math
 from typing import ClassVar
 
-from glowc.graph.graph import AttrValue, GraphEditor, Node
+from glowc.graph.attrs import AttrValue
+from glowc.graph.graph import GraphEditor, Node
 from glowc.ops.base import clamp_of
 from glowc.passes.base import PassCtx, RewritePass
 from glowc.passes.classes import CLAMPS, clamps

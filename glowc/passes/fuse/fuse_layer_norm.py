@@ -6,7 +6,8 @@ from typing import ClassVar
 
 import numpy as np
 
-from glowc.graph.graph import AttrValue, GraphEditor, Node
+from glowc.graph.attrs import AttrValue
+from glowc.graph.graph import GraphEditor, Node
 from glowc.ops.reduce import axes_of
 from glowc.passes.base import PassCtx, RewritePass
 from glowc.passes.fuse.chains import inner, is_clamped, number, shared, with_number

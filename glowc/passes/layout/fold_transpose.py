@@ -5,7 +5,8 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import ClassVar
 
-from glowc.graph.graph import AttrValue, GraphEditor, Node
+from glowc.graph.attrs import AttrValue
+from glowc.graph.graph import GraphEditor, Node
 from glowc.ops.base import OpError
 from glowc.ops.matmul import matmul_params, operand_perm
 from glowc.passes.axes import compose, perm_of

@@ -5,7 +5,8 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import ClassVar
 
-from glowc.graph.graph import AttrValue, GraphEditor, Node
+from glowc.graph.attrs import AttrValue
+from glowc.graph.graph import GraphEditor, Node
 from glowc.passes.axes import TO_NCHW, TO_NHWC, add_transpose, permuted
 from glowc.passes.base import PassCtx, RewritePass
 

@@ -6,7 +6,8 @@ from collections.abc import Callable, Sequence
 from dataclasses import replace
 from typing import ClassVar
 
-from glowc.graph.graph import AttrValue, GraphEditor, Node
+from glowc.graph.attrs import AttrValue
+from glowc.graph.graph import GraphEditor, Node
 from glowc.ops.reduce import axes_of
 from glowc.passes.axes import (
     TO_NCHW,

@@ -9,7 +9,8 @@ from typing import ClassVar
 
 import numpy as np
 
-from glowc.graph.graph import AttrValue, GraphEditor, Node
+from glowc.graph.attrs import AttrValue
+from glowc.graph.graph import GraphEditor, Node
 from glowc.graph.types import DType, TensorType
 from glowc.ops.binary_codes import product_half
 from glowc.ops.integer import largest_sum, reach

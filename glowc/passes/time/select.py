@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from glowc.graph.graph import AttrValue, Graph, Node
+from glowc.graph.attrs import AttrValue
+from glowc.graph.graph import Graph, Node
 from glowc.passes.time.steps import Steps
 
 

@@ -13,11 +13,12 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from glowc.errors import InputError, ModelError
-from glowc.graph.graph import AttrValue, Graph, GraphEditor, Node
-from glowc.graph.interp import run_graph
+from glowc.graph.attrs import AttrValue
+from glowc.graph.graph import Graph, GraphEditor, Node
 from glowc.graph.types import TensorType
-from glowc.graph.verify import verify
+from glowc.ops.interp import run_graph
 from glowc.ops.recurrent_spec import LENS
+from glowc.ops.verify import verify
 from glowc.passes.classes import NARY
 from glowc.passes.time.rules import (
     COMPUTES,

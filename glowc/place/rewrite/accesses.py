@@ -28,10 +28,10 @@ import math
 from collections import Counter
 from collections.abc import Mapping
 
-from glowc.ops.registry import get_kernel
+from glowc.kernels.choice import variant_of
 from glowc.program.ir import Access, BufferKind, Instr, Operand, ParamValue, Program
+from glowc.program.kernel import get_kernel
 from glowc.program.lifetimes import strip_markers
-from glowc.program.rows import variant_of
 
 # Outputs for which a variant reads an input once, by (kind, variant) or by variant; others: four.
 _AT_ONCE = {"ref": 1, ("conv", "m3"): 1, ("conv", "dsp4"): 2, ("fc", "m3"): 8}
@@ -89,7 +89,7 @@ def _elements(operand: Operand) -> int:
 def _products(instr: Instr, kind: str) -> dict[str, int]:
     """Inputs, and the scratch that holds the inputs of a window."""
     p, variant = instr.params, variant_of(instr)
-    isa, plan = (variant.isa, variant.plan(instr)) if variant is not None else ("ref", {})
+    isa, plan = variant.isa, variant.plan(instr)
     windows, reads = _windows(instr, kind), instr.macs / _at_once(p, kind, isa)
     inside = _share_inside(p) if "k_h" in p else 1.0
     inputs = [o for o in instr.operands if o.role in ("in", "a", "b")]

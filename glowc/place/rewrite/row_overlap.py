@@ -19,10 +19,11 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from glowc.ops.registry import get_kernel
+from glowc.kernels.choice import variant_of
 from glowc.program.ir import BufferKind, Instr, Program
+from glowc.program.kernel import get_kernel
 from glowc.program.lifetimes import root_lifetimes
-from glowc.program.rows import RowInput, is_dense, row_form, variant_of, walked_roles
+from glowc.program.rows import RowInput, is_dense, row_form, walked_roles
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,7 +67,7 @@ def operand_distances(program: Program, index: int, spans: Mapping[str, tuple[in
     """Return the overlaps of one instruction; `spans` are the lifetimes of the roots."""
     instr = program.instrs[index]
     variant = variant_of(instr)
-    if variant is None or not variant.rows_in_order:
+    if not variant.rows_in_order:
         return
     for role, low, high in _distances(program, instr):
         source, source_at = program.root(instr.operand(role).buffer)
@@ -97,7 +98,7 @@ def _distances(program: Program, instr: Instr) -> Iterator[tuple[str, int, int]]
     """(role of the input, low, high) between the operands of one instruction."""
     kernel, variant = get_kernel(instr.kernel), variant_of(instr)
     if kernel.length:
-        if variant is not None and variant.in_place and is_dense(kernel, instr):
+        if variant.in_place and is_dense(kernel, instr):
             out = instr.operand("out").type.size_bytes
             for role in walked_roles(kernel, instr):
                 size = instr.operand(role).type.size_bytes

@@ -5,8 +5,9 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import replace
 
-from glowc.ops.registry import get_kernel
+from glowc.kernels.choice import variant_of
 from glowc.program.ir import Buffer, BufferKind, Instr, Program
+from glowc.program.kernel import get_kernel
 from glowc.program.lifetimes import root_lifetimes
 
 
@@ -46,9 +47,7 @@ def share_in_place(program: Program) -> Program:
 def _roles(instr: Instr) -> tuple[str, ...]:
     if instr.is_marker:
         return ()
-    kernel = get_kernel(instr.kernel)
-    variant = next((v for v in kernel.variants if v.isa == instr.isa), None)
-    return kernel.in_place if variant is not None and variant.in_place else ()
+    return get_kernel(instr.kernel).in_place if variant_of(instr).in_place else ()
 
 
 def _whole_root(program: Program, name: str) -> Buffer:

@@ -8,10 +8,11 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from glowc.graph.types import DType, TensorType
-from glowc.ops.base import streams_rows
-from glowc.ops.registry import get_kernel
+from glowc.kernels.base import streams_rows
+from glowc.kernels.choice import variant_of
 from glowc.program.ir import Access, Buffer, BufferKind, Instr, Operand, ParamValue, Program
-from glowc.program.rows import RowForm, RowInput, row_form, variant_of, walked_roles
+from glowc.program.kernel import get_kernel
+from glowc.program.rows import RowForm, RowInput, row_form, walked_roles
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,8 +37,7 @@ def parts_of(program: Program, instr: Instr, writers: Mapping[str, int]) -> tupl
 
     `writers` counts the instructions that write each root: a tensor that is put together is no stream.
     """
-    variant = variant_of(instr) if not instr.is_marker else None
-    if variant is None or not streams_rows(variant, instr):
+    if instr.is_marker or not streams_rows(variant_of(instr), instr):
         return ()
     if any(not _whole(program, o) for o in instr.operands):
         return ()
@@ -53,7 +53,7 @@ def parts_of(program: Program, instr: Instr, writers: Mapping[str, int]) -> tupl
         return (Part(instr, form),)
     walks = walked_roles(get_kernel(instr.kernel), instr)
     size = instr.operand("out").type.dtype.bytes
-    over = tuple(r for r in walks if variant.in_place and instr.operand(r).type.dtype.bytes == size)
+    over = tuple(r for r in walks if variant_of(instr).in_place and instr.operand(r).type.dtype.bytes == size)
     return (Part(instr, form, over=over, walks=(*walks, "out")),)
 
 

@@ -9,7 +9,6 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 
-from glowc.ops.registry import get_kernel
 from glowc.place.stream.model import (
     Companions,
     Model,
@@ -24,6 +23,7 @@ from glowc.place.stream.model import (
 from glowc.place.stream.parts import Part, parts_of
 from glowc.place.stream.share import best_merges, forbidden, sizes_of
 from glowc.program.ir import Advance, Buffer, BufferKind, Instr, Program, Segment
+from glowc.program.kernel import get_kernel
 from glowc.program.lifetimes import root_lifetimes
 from glowc.program.rows import RowInput
 

@@ -9,11 +9,11 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 
-from glowc.ops.base import guessed_insns, row_waste
+from glowc.kernels.base import guessed_insns, row_waste
+from glowc.kernels.choice import variant_of
 from glowc.place.rewrite.row_overlap import operand_distances
 from glowc.place.stream.rings import Streamed, Streamer
 from glowc.program.ir import BufferKind, Instr, Program
-from glowc.program.rows import variant_of
 
 # Executed instructions that a step costs besides its kernel's work: table, counter, dispatch, call, prologue.
 INSNS_PER_STEP = 60
@@ -99,9 +99,8 @@ def _slower(streamer: Streamer, begin: int, end: int, insns: Callable[[Instr], i
     """Return what it costs that rows are computed one by one, by variants that can; less than 0 where it saves."""
     more = 0
     for instr in streamer.program.instrs[begin:end]:
-        variant = variant_of(instr) if instr.macs else None
-        if variant is not None:
-            more += round(_guess(instr, insns) * row_waste(variant, instr))
+        if instr.macs:
+            more += round(_guess(instr, insns) * row_waste(variant_of(instr), instr))
             more -= _guess(streamer.whole.get(instr.name, instr), insns)
     return more
 

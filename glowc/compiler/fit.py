@@ -1,0 +1,175 @@
+"""What must fit where: the limits of options and board, the plan that keeps them, what is said when none does."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+
+from glowc.board import Board
+from glowc.codegen.bundle import Bundle
+from glowc.compiler.options import CompileOptions
+from glowc.errors import InputError, LimitError
+from glowc.graph.types import LARGEST_TENSOR_BYTES
+from glowc.kernels.base import guessed_insns
+from glowc.memory import Room
+from glowc.memory.types import MemoryPlan
+from glowc.place.planning import Planned, Request, fits, make_plan, pareto
+from glowc.place.regions import named, require_split, rooms_of
+from glowc.program.ir import Program
+from glowc.program.lifetimes import live_bytes, root_lifetimes, strip_markers
+from glowc.select.choose import CODE_OF_ANY, Selection
+
+_CODE_ROOM = 64 * 1024  # of flash, left to code where the user sets no limit
+_SURE = 0.9  # of the predicted code is needed: it is off by as much as a tenth
+
+
+def flash_limit(options: CompileOptions, board: Board) -> int | None:
+    """Return the bytes of flash that constants and code may take, None for any number."""
+    flash = board.bytes_of("flash") if board.bare_metal else None
+    return min((b for b in (options.flash_limit, flash) if b is not None), default=None)
+
+
+def flash_room(options: CompileOptions, board: Board) -> int | None:
+    """Return the bytes that constants may take where a kernel would spend them for speed."""
+    flash = board.bytes_of("flash") if board.bare_metal else None
+    if options.flash_limit is not None:
+        return options.flash_limit if flash is None else min(flash, options.flash_limit)
+    return None if flash is None else max(flash - _CODE_ROOM, 0)
+
+
+def rooms_wanted(options: CompileOptions, board: Board) -> tuple[Room, ...]:
+    return rooms_of(board, options.arena_split, options.regions)
+
+
+def request_of(options: CompileOptions, board: Board) -> Request:
+    if options.input_stream == "rows" and options.io_buffers == "caller":
+        raise InputError("--input-stream rows keeps what it needs of the input itself", hint="leave out --io-buffers")
+    if options.guard and (options.plan not in ("auto", "plain") or options.input_stream == "rows"):
+        raise InputError("--guard keeps every tensor apart: --plan plain", hint="leave out --plan and --input-stream")
+    room, rooms = board.arena_room, rooms_wanted(options, board)
+    if options.guard and len(rooms) > 1:
+        raise InputError("--guard needs an arena in one region", hint="leave out --arena-split and --region")
+    if rooms:
+        offered = sum(r.capacity_bytes for r in rooms)
+        room = offered if room is None or board.arena_regions else min(room, offered)
+    fed, caller_io = options.input_stream == "rows", options.io_buffers == "caller"
+    kind = "plain" if options.guard else options.plan
+    return Request(kind, options.ram_limit, room, fed, caller_io, rooms if len(rooms) > 1 else (), options.guard)
+
+
+def plan_selection(selection: Selection, request: Request) -> tuple[Selection, Planned]:
+    """Plan the memory; when it does not fit without streaming, weigh variants with less scratch.
+
+    The plan's extra instructions are those over the whole layers of the selection that was given.
+    """
+    best = selection, make_plan(selection.lower, request, selection.predict)
+    bounded = request.limit_bytes is not None or request.room_bytes is not None
+    if not bounded or (best[1].kind != "stream" and fits(best[1], request)):
+        return best
+    base = _whole_insns(selection)
+    sizes = selection.scratch_sizes()[:-1]
+    low, high = 0, min(1, len(sizes)) if fits(best[1], request) else len(sizes)
+    while low < high:  # the largest limit with which the plan fits
+        middle = (low + high) // 2
+        limited = selection.limited(sizes[middle])
+        done = make_plan(limited.lower, request, limited.predict)
+        done = replace(done, extra_insns=done.extra_insns + _whole_insns(limited) - base)
+        if (not fits(done, request), done.extra_insns) < (not fits(best[1], request), best[1].extra_insns):
+            best = limited, done
+        low, high = (middle + 1, high) if fits(done, request) else (low, middle)
+    return best
+
+
+def _whole_insns(selection: Selection) -> int:
+    """Return the predicted instructions of an inference without streaming, guessed where nothing was measured."""
+    whole = selection.lower(lambda _: False)
+    estimates = zip(whole.instrs, selection.estimates(whole), strict=True)
+    return sum(guessed_insns(i) if known is None else known for i, known in estimates)
+
+
+def check_arena(planned: Planned) -> None:
+    """Raise LimitError for an arena beyond what the generated code can address."""
+    if planned.plan.arena_bytes > LARGEST_TENSOR_BYTES:
+        raise LimitError(
+            f"the model needs {planned.plan.arena_bytes:,} bytes of RAM for its arena; "
+            f"an arena has at most {LARGEST_TENSOR_BYTES:,} bytes",
+            details=_peak(planned.program, planned.plan),
+            hint="give its inputs smaller sizes, or choose a smaller model",
+        )
+
+
+def check_fit(
+    planned: Planned, board: Board, options: CompileOptions, lower: Callable[[Callable[[str], bool]], Program]
+) -> None:  # fmt: skip
+    program, plan = planned.program, planned.plan
+    ram, rooms = request_of(options, board).room_bytes, rooms_wanted(options, board)
+    bound = min((b for b in (options.ram_limit, ram) if b is not None), default=None)
+    need = plan.arena_bytes
+    if bound is not None and need > bound:
+        offered = rooms and ram == sum(r.capacity_bytes for r in rooms)
+        place = f"{named(rooms)} allow" if offered else f"board {board.name} allows"
+        source = f"--ram-limit {bound} allows" if bound == options.ram_limit else place
+        details = [f"the plan is {planned.title}", *_peak(program, plan)]
+        smallest = pareto(lower, request_of(options, board))[-1] if planned.kind in ("plain", "overlap") else planned
+        if smallest.plan.arena_bytes < need:
+            details.append(f"the smallest plan, {smallest.title}, needs {smallest.plan.arena_bytes} bytes")
+        hint = "use --plan auto" if smallest.plan.arena_bytes <= bound else _larger("RAM")
+        raise LimitError(
+            f"the model needs {need} bytes of RAM for its arena, {source} {bound}", details=details, hint=hint
+        )
+    require_split(planned, rooms, _peak(program, plan), options.plan)
+
+
+def check_flash(program: Program, bundle: Bundle, board: Board, options: CompileOptions, selection: Selection) -> None:
+    """Refuse what does not fit although `selection` has the smallest kernels; the code is predicted."""
+    bound, constants = flash_limit(options, board), bundle.weights_bytes
+    if bound is None or constants + CODE_OF_ANY <= bound:
+        return
+    code = round(_SURE * selection.code_bytes(program))
+    if constants + code <= bound:
+        return
+    source = f"--flash-limit {bound} allows" if bound == options.flash_limit else f"board {board.name} allows"
+    raise LimitError(
+        f"the model needs {constants + code} bytes of flash for its constants and its code, {source} {bound}",
+        details=[
+            f"the constants take {constants} bytes, the code about {code}, with the smallest kernels there are",
+            *_largest_constants(program),
+        ],
+        hint=_larger("flash"),
+    )
+
+
+def _larger(kind: str) -> str:
+    return f"choose a board with more {kind} (`glowc boards`) or a smaller model"
+
+
+def _peak(program: Program, plan: MemoryPlan) -> list[str]:
+    plain = strip_markers(program)
+    live = live_bytes(plain)
+    if not live:
+        return []
+    at = max(range(len(live)), key=lambda i: live[i])
+    instr = plain.instrs[at]
+    spans = root_lifetimes(plain)
+    alive = [root for root, (first, last) in spans.items() if first <= at < last]
+    alive.sort(key=lambda root: -plain.buffers[root].size_bytes)
+    label = instr.origin[0] if instr.origin else instr.name
+    sharing = " and share bytes" if live[at] > plan.arena_bytes else ""
+    of = "" if sharing else f"of {live[at]} bytes "
+    return [
+        f'the peak {of}is at {instr.op} "{label}", where these are alive{sharing}:',
+        *(f"  {plain.buffers[root].size_bytes:>10} {root}" for root in alive),
+    ]
+
+
+def _largest_constants(program: Program) -> list[str]:
+    """Return lines with the bytes of constants of the layers that have most; what several read counts for the first."""
+    counted: set[str] = set()
+    sizes: dict[str, int] = {}
+    for instr in strip_markers(program).instrs:
+        own = {o.buffer for o in instr.operands if o.buffer in program.consts} - counted
+        counted |= own
+        label = f'{instr.op} "{instr.origin[0] if instr.origin else instr.name}"'
+        sizes[label] = sizes.get(label, 0) + sum(program.consts[name].nbytes for name in own)
+    most = sorted(((size, label) for label, size in sizes.items() if size), key=lambda s: -s[0])[:8]
+    return ["largest constants, by layer:", *(f"  {size:>10} {label}" for size, label in most)]

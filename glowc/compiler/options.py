@@ -1,0 +1,70 @@
+"""What the user asked for besides the model and the board."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+
+
+@dataclass(frozen=True, slots=True)
+class CompileOptions:
+    """What the user asked for besides the model and the board; the fields are the options of the command."""
+
+    name: str | None = None
+    entry_name: str | None = None
+    batch_size: int | None = None
+    symbols: Mapping[str, int] = field(default_factory=dict)
+    input_shapes: Mapping[str, tuple[int, ...]] = field(default_factory=dict)
+    set_inputs: Mapping[str, tuple[int | float, ...]] = field(default_factory=dict)
+    opt: str = "balanced"
+    io_type: str = "model"
+    io_layout: str = "exported"
+    ram_limit: int | None = None
+    flash_limit: int | None = None
+    passes: str | None = None
+    stop_after: str | None = None
+    dump_dir: Path | None = None
+    golden: Path | None = None
+    stateful: bool = False
+    require_int8: bool = False
+    plan: str = "auto"
+    verify_plan: bool = False
+    input_stream: str = "whole"
+    io_buffers: str = "arena"
+    memory_map: bool = False
+    tuned: Path | None = None
+    arena_split: bool = False
+    regions: tuple[tuple[str, int | None], ...] = ()
+    hop: int | None = None
+    time_axis: int | None = None
+    guard: bool = False
+    plugins: tuple[Path, ...] = ()
+
+    @property
+    def edge_layout(self) -> str:
+        """Layout of images at the network's edge: rows arrive as interleaved pixels."""
+        return "nhwc" if self.input_stream == "rows" else self.io_layout
+
+    def text(self) -> str:
+        """Return the options that change the generated code, as they stand in its header."""
+        parts = [f"--opt {self.opt}"]
+        for flag, value, default in (
+            ("--entry-name", self.entry_name, None), ("--batch-size", self.batch_size, None),
+            ("--io-type", self.io_type, "model"), ("--io-layout", self.io_layout, "exported"),
+            ("--passes", self.passes, None), ("--plan", self.plan, "auto"),
+            ("--input-stream", self.input_stream, "whole"), ("--io-buffers", self.io_buffers, "arena"),
+            ("--hop", self.hop, None), ("--time-axis", self.time_axis, None),
+        ):  # fmt: skip
+            if value != default:
+                parts.append(f"{flag} {value}")
+        parts += ["--stateful"] if self.stateful else []
+        parts += ["--guard"] if self.guard else []
+        parts += [f"--tuned {self.tuned.name}"] if self.tuned is not None else []
+        parts += ["--arena-split"] if self.arena_split else []
+        if self.arena_split or len(self.regions) > 1:  # one region alone changes nothing in the generated code
+            parts += [f"--region {name}" + (f"={size}" if size else "") for name, size in self.regions]
+        parts += [f"--define-symbol {key}={value}" for key, value in sorted(self.symbols.items())]
+        parts += [f"--input-shape {key}={'x'.join(map(str, s))}" for key, s in sorted(self.input_shapes.items())]
+        parts += [f"--set-input {key}={','.join(map(str, v))}" for key, v in sorted(self.set_inputs.items())]
+        return " ".join(parts)

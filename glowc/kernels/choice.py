@@ -1,0 +1,32 @@
+"""Which variants an instruction can have, and which one it has."""
+
+from __future__ import annotations
+
+from collections.abc import Set
+
+from glowc.errors import InternalError
+from glowc.kernels.base import KernelVariant
+from glowc.kernels.registry import variants_of
+from glowc.program.ir import Instr
+
+
+def find_variant(instr: Instr) -> KernelVariant | None:
+    """Return the variant that an instruction was lowered to, None when its kernel has none of that name."""
+    return next((v for v in variants_of(instr.kernel) if v.isa == instr.isa), None)
+
+
+def variant_of(instr: Instr) -> KernelVariant:
+    """Return the variant that an instruction was lowered to; InternalError when its kernel has none of that name."""
+    variant = find_variant(instr)
+    if variant is None:
+        raise InternalError(f"kernel {instr.kernel} has no variant {instr.isa}")
+    return variant
+
+
+def candidates(instr: Instr, features: Set[str], constants: Set[str]) -> list[KernelVariant]:
+    """Return the variants that a CPU with `features` has for an instruction whose operands `constants` are known."""
+    return [
+        v
+        for v in variants_of(instr.kernel)
+        if v.needs <= features and v.packed_roles(instr) <= constants and v.accepts(instr)
+    ]

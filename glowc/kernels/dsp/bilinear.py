@@ -1,0 +1,18 @@
+"""Bilinear interpolation of int8 codes in integers, beside an FPU (runtime_c/glow_thumb_bilinear.h)."""
+
+from __future__ import annotations
+
+from functools import partial
+
+from glowc.kernels.base import KernelVariant
+from glowc.kernels.common.bilinear import accepts_fixed, fixed_plan
+
+_CHANNELS = 6  # where the integer weights of a pixel pay off beside an FPU
+
+BILINEAR = KernelVariant(
+    "dsp", frozenset({"dsp", "fpu"}), rank=5, header="glow_thumb_bilinear.h",
+    template="common/bilinear_fixed", plan=fixed_plan,
+    accepts=partial(accepts_fixed, _CHANNELS),
+)  # fmt: skip
+
+VARIANTS = {"bilinear_s8": (BILINEAR,)}

@@ -1,0 +1,116 @@
+"""The `dsp16` variants of layers with inputs of 16 bits, which are SMLAD's own.
+
+Convolutions take four pixels at a time; their weights take a halfword each, those of a run of adjacent inputs (a kernel
+row; of a planar input one per channel) filled up to an even number, in the stream of glow_dsp_quad.h. Sums
+are ended as their kernel defines.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+import numpy as np
+
+from glowc.graph.types import DType
+from glowc.kernels.base import KernelVariant
+from glowc.kernels.common.sums import sums
+from glowc.kernels.dsp.layers import NEEDS
+from glowc.kernels.dsp.quad import quad_stream
+from glowc.kernels.dsp.shift import short_offset
+from glowc.program.ir import Instr, ParamValue
+from glowc.program.kernel import Arrays
+
+_PIXELS = 4
+_CHANNELS = 16  # whose sums are in scratch at a time
+_SCRATCH_BYTES = 8192
+
+
+def _is_planar(instr: Instr) -> bool:
+    return instr.int_("in_ch") != 1 and instr.int_("in_c") > 1
+
+
+def _run(instr: Instr) -> int:
+    """Adjacent inputs under a window."""
+    return instr.int_("k_w") * (1 if _is_planar(instr) else instr.int_("in_c"))
+
+
+def _inputs(instr: Instr) -> int:
+    """Inputs of a pixel, every run an even number of them, at least two steps."""
+    runs = instr.int_("k_h") * (instr.int_("in_c") if _is_planar(instr) else 1)
+    return max(4, runs * -(-_run(instr) // 2) * 2)
+
+
+def _scratch(instr: Instr) -> int:
+    """Four pixels of inputs, and sums of some channels."""
+    return 2 * _PIXELS * _inputs(instr) + 4 * _PIXELS * _CHANNELS
+
+
+def _plan(instr: Instr) -> Mapping[str, ParamValue]:
+    full = (instr.int_("out_min"), instr.int_("out_max")) == (-128, 127)
+    return {"path": "planar" if _is_planar(instr) else "rows", "full": int(full), "channels": _CHANNELS}
+
+
+def _is_possible(instr: Instr) -> bool:
+    """Say whether inputs have zero point 0 and weights less their zero point fit a halfword."""
+    kinds = [instr.operand(role).type.dtype for role in ("in", "weights")]
+    return kinds == [DType.S16, DType.S8] and instr.int_("in_zp") == 0
+
+
+def _accepts_fc(instr: Instr) -> bool:
+    """Accept two outputs or more."""
+    return _is_possible(instr) and instr.int_("out_n") >= 2
+
+
+def _accepts_depthwise(instr: Instr) -> bool:
+    """Accept one output channel per input channel, at least four adjacent ones."""
+    alike = instr.int_("in_c") == instr.int_("out_c") == instr.int_("groups") >= 4
+    return _is_possible(instr) and alike and instr.int_("in_ch") == 1
+
+
+def _accepts(instr: Instr) -> bool:
+    """Accept inputs that are adjacent under the window."""
+    if not _is_possible(instr) or instr.int_("groups") != 1:
+        return False
+    adjacent = instr.int_("in_col") == (1 if _is_planar(instr) else instr.int_("in_c"))
+    dense = adjacent and (instr.int_("dil_w") == 1 or instr.int_("k_w") == 1)
+    return dense and instr.int_("out_c") >= 2 and _scratch(instr) <= _SCRATCH_BYTES
+
+
+def _pack(constants: Arrays, instr: Instr) -> Arrays:
+    """Return the stream of weights and biases; of a shift the short offset, too."""
+    channels = instr.int_("out_c")
+    weights = constants["weights"].reshape([instr.int_(key) for key in ("out_c", "k_h", "k_w", "in_c")])
+    weights = weights.astype(np.int64) - instr.int_("w_zp")
+    flat = weights.reshape(channels, -1)
+    if _is_planar(instr):
+        weights = weights.transpose(0, 3, 1, 2)
+    runs = weights.reshape(channels, -1, _run(instr))
+    even = np.pad(runs, ((0, channels % 2), (0, 0), (0, runs.shape[2] % 2))).reshape(channels + channels % 2, -1)
+    padded = np.pad(even, ((0, 0), (0, _inputs(instr) - even.shape[1])))
+    steps = padded.shape[1] // 2
+    halves = padded.reshape(-1, 2, steps, 2).transpose(0, 2, 1, 3)
+    biases = np.zeros(len(padded), np.int64)
+    if "bias" in constants:
+        biases[:channels] = constants["bias"]
+    none = np.zeros((len(padded) // 2, 2), np.int32)
+    packed: dict[str, np.ndarray] = {"weights": quad_stream(none, biases.reshape(-1, 2), halves, steps).view(np.int16)}
+    if "bias" in constants:
+        return {**packed, "bias": np.zeros(1, np.int32)}
+    return {**packed, **short_offset(*sums(flat, instr), constants, instr)}
+
+
+CONV = KernelVariant(
+    "dsp16", NEEDS, rank=11, header="glow_dsp_shift.h", accepts=_accepts, pack=_pack, scratch_bytes=_scratch,
+    plan=_plan, streams=True, row_block=4,
+)  # fmt: skip
+DEPTHWISE = KernelVariant("dsp16", NEEDS, rank=11, header="glow_dsp_sixteen.h", accepts=_accepts_depthwise)
+FC = KernelVariant("dsp16", NEEDS, rank=11, header="glow_dsp_sixteen.h", accepts=_accepts_fc)
+
+VARIANTS = {
+    "conv_s16": (CONV,),
+    "conv_s16rs": (CONV,),
+    "dwconv_s16": (DEPTHWISE,),
+    "dwconv_s16rs": (DEPTHWISE,),
+    "fc_s16": (FC,),
+    "fc_s16rs": (FC,),
+}

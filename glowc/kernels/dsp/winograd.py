@@ -1,0 +1,112 @@
+"""The `dsp_winograd` variant of conv_s8: F(2x2, 3x3) in integers, 16 products instead of 36 (3x3 kernels, stride 1).
+
+Weights become U = (2G) g (2G)', int16 and exactly four times as large as in the formula; glow_dsp_winograd.h tells the
+form. They take 32/9 of the flash, hence `speed_only`. Source: Lavin and Gray, arXiv:1509.09308.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+import numpy as np
+
+from glowc.kernels.base import KernelVariant
+from glowc.kernels.common.constants import EMPTY
+from glowc.kernels.dsp.layers import NEEDS, accepts_any_zero, ending, halfwords
+from glowc.program.ir import Instr, ParamValue
+from glowc.program.kernel import Arrays
+
+_DOUBLED = np.asarray([[2, 0, 0], [1, 1, 1], [1, -1, 1], [0, 0, 2]], np.float32)  # 2G
+_COLUMNS = (1, 2, 0, 3)  # order of the products' columns
+_CHANNELS = 4  # of a block
+_WIDTH, _HEIGHT = 4, 2  # outputs computed together
+_PRODUCTS = 16
+_PIECE = 4 * 6  # inputs below two tiles
+_MAX_INPUTS = 1024  # 4 * 9 * 1024 * 255 * 128 < 2^31: four times a sum fits int32, whatever the weights
+_DIRECT_COST, _DIRECT_OUTPUT = 0.75, 9.0  # of dsp4: instructions per multiply-accumulate, and per output
+_STEP_COST, _PRODUCT_COST, _OUTPUT_COST, _BLOCK_COST = 11, 7, 17, 60
+_INPUT_COST, _TILES_COST = 100, 100  # of an input of two tiles, and besides
+
+
+def accepts(instr: Instr) -> bool:
+    """Accept 3x3 kernels, stride 1, channels of whole words, where it needs fewer instructions than `dsp4`."""
+    if not accepts_any_zero(instr) or any(instr.int_(key) != 3 for key in ("k_h", "k_w")):
+        return False
+    if any(instr.int_(key) != 1 for key in ("stride_h", "stride_w", "dil_h", "dil_w", "in_ch")):
+        return False
+    inputs = instr.int_("in_c")
+    dense = instr.int_("in_col") == inputs and inputs % _CHANNELS == 0
+    return dense and inputs <= _MAX_INPUTS and _predicted(instr) < _direct(instr)
+
+
+def _direct(instr: Instr) -> float:
+    """Instructions for a row of outputs with dsp4."""
+    outputs = instr.int_("out_w") * instr.int_("out_c")
+    return outputs * (_DIRECT_COST * 9 * instr.int_("in_c") + _DIRECT_OUTPUT)
+
+
+def _predicted(instr: Instr) -> float:
+    """Instructions for a row of outputs, half a row of tiles."""
+    height = instr.int_("out_h")
+    pairs = -(-instr.int_("out_w") // _WIDTH) * -(-height // _HEIGHT) / height
+    outputs = _CHANNELS * _WIDTH * _HEIGHT
+    block = _PRODUCTS * (_STEP_COST * instr.int_("in_c") / 2 + _PRODUCT_COST) + _OUTPUT_COST * outputs + _BLOCK_COST
+    blocks = -(-instr.int_("out_c") // _CHANNELS)
+    return pairs * (blocks * block + _INPUT_COST * instr.int_("in_c") + _TILES_COST)
+
+
+def _row_bytes(instr: Instr) -> int:
+    return -(-instr.int_("out_w") // _WIDTH) * _WIDTH * instr.int_("out_c")
+
+
+def scratch_bytes(instr: Instr) -> int:
+    """Inputs of the products of two tiles; their sums or the codes below; a row of outputs, four pixels of another."""
+    inputs = instr.int_("in_c")
+    own = _row_bytes(instr) + _WIDTH * instr.int_("out_c")
+    return 4 * _PRODUCTS * inputs + max(4 * 8 * _PRODUCTS, _PIECE * inputs) + own
+
+
+def transformed(weights: np.ndarray) -> np.ndarray:
+    """Return the 16 products' U[O, 16, C] of weights[O, 3, 3, C], four times that of the formula; float32 is exact."""
+    both = np.kron(_DOUBLED, _DOUBLED).reshape(4, 4, 9)[:, _COLUMNS].transpose(1, 0, 2).reshape(_PRODUCTS, 9)
+    return np.asarray(both @ weights.astype(np.float32).reshape(len(weights), 9, -1))
+
+
+def pack(constants: Arrays, instr: Instr) -> Arrays:
+    """Return the stream of conv_s8: per block of four channels the products' words, biases and scales."""
+    out_c, in_c = instr.int_("out_c"), instr.int_("in_c")
+    weights = constants["weights"].reshape(out_c, 9, in_c).astype(np.int32) - instr.int_("w_zp")
+    blocks = -(-out_c // _CHANNELS)
+    u = np.zeros((blocks * _CHANNELS, _PRODUCTS * in_c), np.int16)
+    u[:out_c] = transformed(halfwords(weights.reshape(out_c, -1))).reshape(out_c, -1)
+    words = u.view(np.int32).reshape(blocks, _CHANNELS, -1).transpose(0, 2, 1).reshape(blocks, -1)
+    ends = np.zeros((blocks * _CHANNELS, 2), np.int32)
+    bias = constants["bias"].astype(np.int64) - instr.int_("in_zp") * weights.sum((1, 2), dtype=np.int64)
+    ends[:out_c, 0] = ((bias + (1 << 31)) % (1 << 32) - (1 << 31)).astype(np.int32)  # as the sums, modulo 2^32
+    ends[:out_c, 1] = np.broadcast_to(constants["scale"].astype(np.float32), out_c).view(np.int32)
+    body = np.concatenate((words, ends.reshape(blocks, -1)), axis=1)
+    return {"weights": body.reshape(-1).view(np.int16), **EMPTY}
+
+
+def plan(instr: Instr) -> Mapping[str, ParamValue]:
+    """How codes are ended, and whether a product takes more steps than are printed."""
+    end = ending(instr)
+    return {"end": end if end in ("u8", "n8") else "s8", "long": int(instr.int_("in_c") > 64)}
+
+
+CONV = KernelVariant(
+    "dsp_winograd",
+    NEEDS,
+    template="{}_winograd",
+    rank=12,
+    header="glow_dsp_winograd.h",
+    accepts=accepts,
+    pack=pack,
+    scratch_bytes=scratch_bytes,
+    plan=plan,
+    speed_only=True,
+)
+
+VARIANTS = {
+    "conv_s8": (CONV,),
+}

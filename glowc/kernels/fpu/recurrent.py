@@ -1,0 +1,12 @@
+"""Recurrent layers of float32 by the reference's loops, with rows of weights multiplied by the FPU."""
+
+from __future__ import annotations
+
+from glowc.kernels.base import KernelVariant
+from glowc.kernels.fpu.layers import NEEDS
+
+LAYER = KernelVariant(
+    "fpu", NEEDS, rank=10, header="glow_fpu_row.h", template="ref/{}", plan=lambda _: {"fpu": 1}
+)  # fmt: skip
+
+VARIANTS = {f"{kind}_f32": (LAYER,) for kind in ("lstm", "gru", "rnn")}

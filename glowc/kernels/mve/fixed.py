@@ -1,0 +1,63 @@
+"""Endings of depthwise layers on Helium by one multiplication in integers, where every code is proved to be that of the
+definition (GLOW_MVE_DW_FIXED in runtime_c/mve/glow_mve_dw.h).
+
+The code is floor((floor((sum * 2^11 + offset) * mul / 2^31) + 2^15) / 2^16). It rises with the sum as the definition
+does: both agree everywhere when they step to each code at the same sum.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+_SHIFT, _FRACTION = 11, 16  # GLOW_MVE_DW_SHIFTED, GLOW_MVE_DW_FIXED
+_WORD = 1 << 31
+_EXACT = 1 << 24  # sums below are exact in float32
+_TRIED, _TURN = sorted(range(-24, 25), key=abs), 2.0**-25  # multipliers besides that of the scale
+_NEAR = np.arange(-2, 4)  # sums around the estimate of a step
+
+Ends = tuple[np.ndarray, np.ndarray]  # least and greatest, int64[C]
+
+
+def fixed_form(
+    weights: np.ndarray, bias: np.ndarray, scale: np.ndarray, zp: int, bounds: tuple[int, int]
+) -> tuple[np.ndarray, np.ndarray] | None:
+    """Return (offset, mul) int32[C] for weights[taps, C] and inputs of -128 to 127; None when a channel has none."""
+    ends = np.stack([weights.astype(np.int64) * x for x in (-128, 127)])
+    low, high = bias + ends.min(0).sum(0), bias + ends.max(0).sum(0)
+    exact = scale.astype(np.float64) * 2.0 ** (31 + _FRACTION - _SHIFT)
+    if exact.min() < 4 or exact.max() > _WORD - _EXACT or max(-low.min(), high.max()) >= _EXACT:
+        return None
+    codes = np.arange(bounds[0] + 1, bounds[1] + 1)
+    steps = _steps(codes - zp, scale, (low, high))
+    offset, mul, found = np.zeros_like(low), np.zeros_like(low), np.zeros(low.size, bool)
+    for more in _TRIED:
+        factor = np.rint(exact * (1 + more * _TURN)).astype(np.int64)
+        least, most = _offsets(codes, zp, factor, steps, (low, high))
+        middle = (least + most) // 2
+        reach = np.stack((low, high)) * (1 << _SHIFT) + middle
+        fits = (least <= most) & (np.abs(reach) < _WORD).all(0) & ~found
+        offset[fits], mul[fits], found = middle[fits], factor[fits], found | fits
+        if found.all():
+            return (bias.astype(np.int64) * (1 << _SHIFT) + offset).astype(np.int32), mul.astype(np.int32)
+    return None
+
+
+def _steps(codes: np.ndarray, scale: np.ndarray, ends: Ends) -> np.ndarray:
+    """Return the least sums [C, codes] with rne(float32(sum) * scale) >= code; outside of `ends` any outside."""
+    low, high = (end[:, None].astype(np.float64) for end in ends)
+    estimate = np.clip(np.floor((codes - 0.5) / scale[:, None].astype(np.float64)), low - 4, high + 4)
+    near = estimate.astype(np.int64)[..., None] + _NEAR
+    reals = near.astype(np.float32) * scale.astype(np.float32)[:, None, None]
+    return np.asarray(near[..., 0] + (np.rint(reals) >= codes[:, None]).argmax(-1))
+
+
+def _offsets(codes: np.ndarray, zp: int, mul: np.ndarray, steps: np.ndarray, ends: Ends) -> Ends:
+    """Return the least and the greatest offsets with which sums step to each code where they should."""
+    low, high = (end[:, None] for end in ends)
+    needed = -(-(((2 * codes - 1) << _FRACTION - 1) * _WORD) // mul[:, None])
+    zero = (zp << _FRACTION) * _WORD // mul
+    reached, missed = np.maximum(steps, low) * (1 << _SHIFT), np.minimum(steps - 1, high) * (1 << _SHIFT)
+    free = (zero - (1 << _SHIFT))[:, None], (zero + (1 << _SHIFT))[:, None]
+    least = np.where(steps <= high, needed - reached, free[0])
+    most = np.where(steps > low, needed - 1 - missed, free[1])
+    return np.concatenate((least, free[0]), axis=1).max(1), np.concatenate((most, free[1]), axis=1).min(1)

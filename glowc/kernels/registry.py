@@ -1,0 +1,73 @@
+"""Finds every variant by listing the folders of the instruction sets in sorted order.
+
+A module of such a folder names its variants by kernel: `VARIANTS = {"conv_s8": (KernelVariant(...),)}`. A kernel has
+a plain variant `ref` besides; one in `kernels/ref/` takes its place where that needs more than the definition says.
+"""
+
+from __future__ import annotations
+
+import importlib
+import pkgutil
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
+from functools import cache
+
+import glowc.kernels
+from glowc.kernels.base import KernelVariant
+from glowc.program.kernel import KernelDef, find_kernel
+
+Variants = Mapping[str, tuple[KernelVariant, ...]]
+PLAIN = "ref"
+_SHARED = "common"
+_foreign: dict[str, tuple[KernelVariant, ...]] = {}
+
+
+@cache
+def _own() -> Variants:
+    found: dict[str, tuple[KernelVariant, ...]] = {}
+    for folder in instruction_sets():
+        for variants in _modules(folder):
+            for kernel, more in variants.items():
+                found[kernel] = (*found.get(kernel, ()), *(replace(v, folder=folder) for v in more))
+    return found
+
+
+def instruction_sets() -> list[str]:
+    """Return the names of the folders of instruction sets."""
+    folders = (info.name for info in pkgutil.iter_modules(glowc.kernels.__path__) if info.ispkg)
+    return sorted(name for name in folders if name != _SHARED)
+
+
+def _modules(folder: str) -> Iterator[Variants]:
+    package = importlib.import_module(f"glowc.kernels.{folder}")
+    for info in sorted(pkgutil.iter_modules(package.__path__), key=lambda m: m.name):
+        yield getattr(importlib.import_module(f"{package.__name__}.{info.name}"), "VARIANTS", {})
+
+
+def register_variants(variants: Mapping[str, Sequence[KernelVariant]]) -> None:
+    """Add variants of a plugin, by kernel."""
+    for kernel, more in variants.items():
+        _foreign[kernel] = (*_foreign.get(kernel, ()), *more)
+    variants_of.cache_clear()
+
+
+def forget_variants() -> None:
+    """Leave glowc's own variants only."""
+    _foreign.clear()
+    variants_of.cache_clear()
+
+
+def plain_variant(kernel: KernelDef) -> KernelVariant:
+    """Return the variant that every kernel has for all CPUs."""
+    return KernelVariant(PLAIN, folder=PLAIN, in_place=bool(kernel.in_place))
+
+
+@cache
+def variants_of(kernel: str) -> tuple[KernelVariant, ...]:
+    """Return the variants of a kernel, the plain one first; none of a kernel that nobody defines."""
+    definition = find_kernel(kernel)
+    if definition is None:
+        return ()
+    found = (*_own().get(kernel, ()), *_foreign.get(kernel, ()))
+    refs = [v for v in found if v.isa == PLAIN]
+    return (*(refs or [plain_variant(definition)]), *(v for v in found if v.isa != PLAIN))

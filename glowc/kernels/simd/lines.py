@@ -1,0 +1,19 @@
+"""Straight lines per channel on Advanced SIMD (runtime_c/glow_neon_lines.h)."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from functools import partial
+
+from glowc.kernels.base import KernelVariant
+from glowc.kernels.common.lines import is_long, pack, plan
+
+_CODES = 8  # of a channel that are worth a vector
+
+_A64 = KernelVariant(
+    "neon", frozenset({"a64", "neon"}), rank=30, in_place=True, header="glow_neon_lines.h",
+    accepts=partial(is_long, _CODES), pack=partial(pack, 4), plan=plan,
+)  # fmt: skip
+LINES = (_A64, replace(_A64, isa="a32", needs=frozenset({"a32", "neon"})))
+
+VARIANTS = {"lines_s8": LINES}

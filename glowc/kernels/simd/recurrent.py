@@ -1,0 +1,13 @@
+"""Recurrent layers of float32 by the reference's loops, with rows of weights multiplied by vectors."""
+
+from __future__ import annotations
+
+from glowc.kernels.base import KernelVariant
+
+LAYER = tuple(
+    KernelVariant(isa, frozenset({core, "neon"}), rank=30, header="glow_neon_f32.h", template="ref/{}",
+                  plan=lambda _: {"vector": 1})
+    for isa, core in (("neon", "a64"), ("a32", "a32"))
+)  # fmt: skip
+
+VARIANTS = {f"{kind}_f32": LAYER for kind in ("lstm", "gru", "rnn")}

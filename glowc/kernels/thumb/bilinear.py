@@ -1,0 +1,16 @@
+"""Bilinear interpolation of int8 codes in integers, for cores without FPU (runtime_c/glow_thumb_bilinear.h)."""
+
+from __future__ import annotations
+
+from functools import partial
+
+from glowc.kernels.base import KernelVariant
+from glowc.kernels.common.bilinear import accepts_fixed, fixed_plan
+
+BILINEAR = KernelVariant(
+    "thumb", frozenset({"thumb", "softfloat"}), rank=5, header="glow_thumb_bilinear.h",
+    template="common/bilinear_fixed", plan=fixed_plan,
+    accepts=partial(accepts_fixed, 1),
+)  # fmt: skip
+
+VARIANTS = {"bilinear_s8": (BILINEAR,)}

@@ -1,0 +1,75 @@
+"""Averages and maxima of int8 codes for cores without FPU and DSP (runtime_c/thumb/glow_thumb_pool.h).
+
+Averages are integer sums and one product a code; maxima of small windows are those of words of four codes.
+
+avg_pool_s8w is defined by float32 sums in the order of the window. They differ from the exact average, in codes, by
+less than (taps + 6) * 2^-24 of the largest average, and the code by 2^-15 more: what is that near to a tie is computed
+by the definition.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import replace
+
+from glowc.kernels.base import KernelVariant
+from glowc.kernels.thumb.layers import NEEDS, near_tie
+from glowc.program.ir import Instr, ParamValue
+
+_MOST_ROWS = 32
+_EXACT_SUM = 1 << 24
+_MOST_TAPS = 9
+_SPAN = 255  # of a code without its zero point
+_RARE = 1 << 27  # one part in 16, in 2^-32
+
+
+def _taps(instr: Instr) -> int:
+    return instr.int_("k_h") * instr.int_("k_w") if "k_h" in instr.params else instr.int_("n")
+
+
+def _near(instr: Instr) -> int:
+    """Return how near to a tie, in 2^-32, codes may be misjudged."""
+    taps = _taps(instr)
+    near = near_tie(_SPAN * taps)
+    if "half" not in instr.params:
+        return near
+    largest = _SPAN * float(instr.params["in_scale"]) / float(instr.params["out_scale"])
+    return near + int((taps + 6) * largest * 256) + (1 << 17) + 1
+
+
+def _accepts(instr: Instr) -> bool:
+    """Accept exact sums, and adjacent channels in windows of at most 32 rows."""
+    window = "k_h" not in instr.params or (instr.int_("in_ch") == 1 and instr.int_("k_h") <= _MOST_ROWS)
+    return window and _SPAN * _taps(instr) <= _EXACT_SUM and _near(instr) < _RARE
+
+
+def _plan(instr: Instr) -> Mapping[str, ParamValue]:
+    return {"near": _near(instr)}
+
+
+def _accepts_maximum(instr: Instr) -> bool:
+    """Accept windows of at most nine positions that all lie inside, at least four adjacent channels."""
+    if instr.int_("in_ch") != 1 or instr.int_("in_c") < 4 or _taps(instr) > _MOST_TAPS:
+        return False
+    for axis, pads in (("h", ("pad_top", "pad_bottom")), ("w", ("pad_left", "pad_right"))):
+        last = (instr.int_(f"out_{axis}") - 1) * instr.int_(f"stride_{axis}")
+        span = (instr.int_(f"k_{axis}") - 1) * instr.int_(f"dil_{axis}")
+        if any(instr.int_(pad) for pad in pads) or last + span >= instr.int_(f"in_{axis}"):
+            return False
+    return True
+
+
+def _maximum_plan(instr: Instr) -> Mapping[str, ParamValue]:
+    return {"k_h": instr.int_("k_h"), "k_w": instr.int_("k_w")}
+
+
+_M3 = KernelVariant("m3", NEEDS, rank=5, header="glow_m3.h", accepts=_accepts, plan=_plan)
+AVERAGE = (_M3, replace(_M3, isa="m0", needs=frozenset({"thumb1"}), header="glow_m0.h"))
+MAXIMUM = replace(_M3, accepts=_accepts_maximum, plan=_maximum_plan)
+
+VARIANTS = {
+    "avg_pool_s8": AVERAGE,
+    "avg_pool_s8w": AVERAGE,
+    "max_pool_s8": (MAXIMUM,),
+    "reduce_mean_s8": AVERAGE,
+}

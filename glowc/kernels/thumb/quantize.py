@@ -1,0 +1,51 @@
+"""Variants for cores without FPU, whatever else they have: floats become codes by integer arithmetic.
+
+x / scale: the mantissa of x times that of 1 / scale, rounded to 32 bits, has a relative error of 2^-31; the definition
+rounds the quotient to float32. Only quotients that near to a tie need the division itself.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from fractions import Fraction
+
+import numpy as np
+
+from glowc.graph.types import DType
+from glowc.kernels.base import KernelVariant
+from glowc.program.ir import Instr, ParamValue
+
+NEEDS = frozenset({"softfloat"})
+_SCALES = (2.0**-60, 2.0**60)  # of which the reciprocals' exponents are far from the ends
+
+
+def reciprocal(scale: float) -> tuple[int, int]:
+    """Return (mantissa, exponent) of 1 / float32(scale) = mantissa * 2^exponent, mantissa in [2^31, 2^32]."""
+    exact, exponent = 1 / Fraction(float(np.float32(scale))), 0
+    while exact < 1 << 31:
+        exact, exponent = exact * 2, exponent - 1
+    while exact >= 1 << 32:
+        exact, exponent = exact / 2, exponent + 1
+    return min(round(exact), (1 << 32) - 1), exponent
+
+
+def accepts_quantize(instr: Instr) -> bool:
+    """Accept float32 to codes of at most 16 bits."""
+    kinds = instr.operand("in").type.dtype, instr.operand("out").type.dtype
+    usual = _SCALES[0] < float(instr.params["scale"]) < _SCALES[1]
+    return kinds[0] is DType.F32 and kinds[1] in (DType.S8, DType.U8, DType.S16) and usual
+
+
+def quantize_plan(instr: Instr) -> Mapping[str, ParamValue]:
+    """Give the reciprocal's mantissa, and by how many bits products are shifted when x has exponent 0."""
+    mantissa, exponent = reciprocal(float(instr.params["scale"]))
+    return {"mantissa": str(mantissa), "shift": 126 - exponent}
+
+
+QUANTIZE = KernelVariant(
+    "soft", NEEDS, rank=5, header="glow_thumb_reals.h", in_place=True, accepts=accepts_quantize, plan=quantize_plan
+)
+
+VARIANTS = {
+    "quantize": (QUANTIZE,),
+}

@@ -1,0 +1,71 @@
+/* SPDX-License-Identifier: MIT-0 */
+/* Blocks of 8 pixels x 8 outputs for A64 from one lane of a vector of inputs: SMLAL by element, or SDOT of four bytes.
+ *
+ * Nothing is summed across lanes at the end, which pays where a window holds few inputs. The weights of a block are one
+ * stream: biases (s32), scales (f32), then for each input eight weights of 16 bits (points: 8), or for each four inputs four bytes
+ * of each output (glowc/kernels/simd/lane.py). Operands: w, to, next, magic, zp, lo, hi as in glow_a64.h; head (the
+ * stream's begin), from (a cursor), step (bytes from a pixel's inputs to the next's).
+ */
+#ifndef GLOW_A64_LANE_H
+#define GLOW_A64_LANE_H
+
+#include "glow_a64.h"
+#include "glow_lane_rows.h"
+
+#if defined(__aarch64__)
+
+#define GLOW_A64_LANE_ALL(f) f(0) f(1) f(2) f(3) f(4) f(5) f(6) f(7)
+
+/* eight inputs of each pixel, of 8 or 16 bits -> v0..v7 */
+#define GLOW_A64_LANE_GET_S8(i)                        \
+  "ld1 {v" #i ".8b}, [%[from]], %[step]\n"             \
+  "sxtl v" #i ".8h, v" #i ".8b\n"
+#define GLOW_A64_LANE_GET_S16(i) "ld1 {v" #i ".8h}, [%[from]], %[step]\n"
+#define GLOW_A64_LANE_LOAD_S8 GLOW_A64_LANE_ALL(GLOW_A64_LANE_GET_S8)
+#define GLOW_A64_LANE_LOAD_S16 GLOW_A64_LANE_ALL(GLOW_A64_LANE_GET_S16)
+/* where the pixels are adjacent */
+#define GLOW_A64_LANE_LOAD_ADJACENT                              \
+  "ld1 {v8.16b, v9.16b, v10.16b, v11.16b}, [%[from]]\n"          \
+  "sxtl v0.8h, v8.8b\n"                                          \
+  "sxtl2 v1.8h, v8.16b\n"                                        \
+  "sxtl v2.8h, v9.8b\n"                                          \
+  "sxtl2 v3.8h, v9.16b\n"                                        \
+  "sxtl v4.8h, v10.8b\n"                                         \
+  "sxtl2 v5.8h, v10.16b\n"                                       \
+  "sxtl v6.8h, v11.8b\n"                                         \
+  "sxtl2 v7.8h, v11.16b\n"
+
+#define GLOW_A64_LANE_W1 "ldr q8, [%[w]], #16\n"
+#define GLOW_A64_LANE_W2 "ldp q8, q9, [%[w]], #32\n"
+#define GLOW_A64_LANE_W4 "ld1 {v8.8h, v9.8h, v10.8h, v11.8h}, [%[w]], #64\n"
+/* the same of weights of 8 bits */
+#define GLOW_A64_LANE_W1_S8       \
+  "ldr d8, [%[w]], #8\n"          \
+  "sxtl v8.8h, v8.8b\n"
+#define GLOW_A64_LANE_W2_S8       \
+  "ldr q9, [%[w]], #16\n"         \
+  "sxtl v8.8h, v9.8b\n"           \
+  "sxtl2 v9.8h, v9.16b\n"
+#define GLOW_A64_LANE_W4_S8       \
+  "ldp q10, q11, [%[w]], #32\n"   \
+  "sxtl v8.8h, v10.8b\n"          \
+  "sxtl2 v9.8h, v10.16b\n"        \
+  "sxtl v10.8h, v11.8b\n"         \
+  "sxtl2 v11.8h, v11.16b\n"
+
+/* weights v<u> of input j of each pixel */
+#define GLOW_A64_LANE_MAC(u, j)                        \
+  GLOW_A64_LANE_PIXEL(u, j, 0, 16, 17)                 \
+  GLOW_A64_LANE_PIXEL(u, j, 1, 18, 19)                 \
+  GLOW_A64_LANE_PIXEL(u, j, 2, 20, 21)                 \
+  GLOW_A64_LANE_PIXEL(u, j, 3, 22, 23)                 \
+  GLOW_A64_LANE_PIXEL(u, j, 4, 24, 25)                 \
+  GLOW_A64_LANE_PIXEL(u, j, 5, 26, 27)                 \
+  GLOW_A64_LANE_PIXEL(u, j, 6, 28, 29)                 \
+  GLOW_A64_LANE_PIXEL(u, j, 7, 30, 31)
+#define GLOW_A64_LANE_PIXEL(u, j, x, a, c)                          \
+  "smlal v" #a ".4s, v" #u ".4h, v" #x ".h[" #j "]\n"               \
+  "smlal2 v" #c ".4s, v" #u ".8h, v" #x ".h[" #j "]\n"
+
+#endif
+#endif
