@@ -9,9 +9,8 @@ import numpy as np
 from glowc.graph.attrs import Float
 from glowc.graph.graph import Node
 from glowc.graph.types import DType, TensorType
-from glowc.ops.base import Call, LowerCtx, MaybeTypes, OpDef, OpError, Types
+from glowc.ops.base import Arrays, Call, KernelDef, LowerCtx, MaybeTypes, OpDef, OpError, Types
 from glowc.program.ir import ParamValue
-from glowc.program.kernel import Arrays, KernelDef
 
 
 def _float(in_types: MaybeTypes) -> TensorType:

@@ -1,7 +1,7 @@
-"""What an operator and a kernel are to the compiler: `OpDef`, `KernelDef`, `KernelVariant`.
+"""What an operator is to the compiler: `OpDef`, and what its functions are given.
 
 An operator file in this folder defines `OP` (or `OPS`) and, when it brings kernels, `KERNELS`. The folder is
-listed in sorted order by `registry`; nothing else has to be edited.
+listed in sorted order by `registry`; nothing else has to be edited. It finds all that it needs here.
 """
 
 from __future__ import annotations
@@ -18,6 +18,8 @@ from glowc.graph.attrs import Attr, AttrValue, Float, Str
 from glowc.graph.graph import Node
 from glowc.graph.types import QuantParams, TensorType
 from glowc.program.ir import ParamValue
+from glowc.program.kernel import Arrays as Arrays
+from glowc.program.kernel import KernelDef as KernelDef
 
 Types = tuple[TensorType, ...]
 MaybeTypes = tuple[TensorType | None, ...]
