@@ -132,8 +132,7 @@ def identity(instr: Instr, *, literal: bool) -> Identity:
     kernel = get_kernel(instr.kernel)
     keys = kernel.print_params if not literal else tuple(sorted(instr.params))
     types = tuple((o.role, o.type.dtype.value) for o in instr.operands)
-    plan = tuple(sorted(variant_of(instr).plan(instr).items()))
-    return (instr.kernel, instr.isa, types, tuple((k, instr.params[k]) for k in keys), plan, literal)
+    return (instr.kernel, instr.isa, types, tuple((k, instr.params[k]) for k in keys), instr.plan, literal)
 
 
 @dataclass(frozen=True, slots=True)
@@ -204,10 +203,9 @@ def render_kernel(instr: Instr, fn: str, struct: ArgsStruct | None = None) -> st
         return f"{signature(instr, fn, struct)} {{\n  {kernel.extern}({args});\n}}\n"
     types = {o.role: o.type.dtype.ctype for o in instr.operands}
     kinds = {o.role: o.type.dtype for o in instr.operands}
-    variant = variant_of(instr)
-    text = kernel_template(kernel, variant).render(
+    text = kernel_template(kernel, variant_of(instr)).render(
         fn=fn, signature=signature(instr, fn, struct), p=params, T=types, dtype=kinds, DType=DType,
-        v=variant.plan(instr), has_scratch="scratch" in types,
+        v=instr.plan, has_scratch="scratch" in types,
     )  # fmt: skip
     return text.strip("\n") + "\n"
 

@@ -180,7 +180,7 @@ Family = tuple[str, str, str]
 
 def family(instr: Instr) -> Family:
     """Return what instructions share code by: kernel, variant, and the path that the variant takes."""
-    return instr.kernel, instr.isa, str(variant_of(instr).plan(instr).get("path", ""))
+    return instr.kernel, instr.isa, instr.plan.path
 
 
 def literal_kernels(program: Program, opt: str) -> frozenset[Family]:

@@ -3,12 +3,21 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 import numpy as np
 
-from glowc.program.ir import Access, Instr, ParamValue
+from glowc.graph.types import type_of
+from glowc.program.ir import NO_PLAN, Access, Instr, ParamValue, Plan
 from glowc.program.kernel import Arrays
+
+
+@dataclass(frozen=True, slots=True)
+class Prepared:
+    """What a variant makes of an instruction: the constants that it replaces, by role, and its plan."""
+
+    constants: Arrays = field(default_factory=dict)
+    plan: Plan = NO_PLAN
 
 
 @dataclass(frozen=True, slots=True)
@@ -17,6 +26,37 @@ class Packed:
 
     arrays: Arrays
     facts: Mapping[str, ParamValue] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LoosePlan(Plan):
+    """A plan without a type: names with values, in the order of the names."""
+
+    items: tuple[tuple[str, ParamValue], ...] = ()
+    facts: tuple[tuple[str, ParamValue], ...] = ()
+
+    @staticmethod
+    def of(values: Mapping[str, ParamValue], facts: Mapping[str, ParamValue]) -> Plan:
+        """Return the plan of these values."""
+        path = str(values.get("path", ""))
+        return LoosePlan(path=path, items=tuple(sorted(values.items())), facts=tuple(facts.items()))
+
+    @property
+    def cost_path(self) -> str:
+        """What the costs of a path are filed under."""
+        values = dict(self.items)
+        return self.path or (f"point{values['point']}" if "point" in values else "")
+
+    def get(self, key: str, default: ParamValue) -> ParamValue:
+        """Return a value, or the default."""
+        return dict(self.items).get(key, default)
+
+    def __getattr__(self, key: str) -> ParamValue:
+        """Return a value by its name."""
+        for name, value in self.items:
+            if name == key:
+                return value
+        raise AttributeError(key)
 
 
 def always(_: Instr) -> bool:
@@ -43,9 +83,12 @@ class KernelVariant:
 
     `needs` are CPU features; `in_place` allows the output to have the same address as the first input
     named in the kernel's `in_place`; the variant with the highest `rank` among the accepted is chosen.
+    `prepare` takes all constant operands by role and returns those that it replaces (weights as they are read, biases
+    with the zero point folded in ...) and the plan that the template prints by as `v`; the constants that it needs are
+    `packs`. `placed` returns the plan anew once it is known which rows the instruction reads and writes in rings.
     `pack_weights` rearranges the constant operand `weights` at compile time; `pack` takes all constant operands
     by role and returns those that it replaces (weights with the bias folded in, an empty bias ...), with what it found
-    out about them as `Packed`: `plan` and `scratch_bytes` see that in `Instr.facts`. `plan` gives
+    out about them as `Packed`: `plan` and `scratch_bytes` see that by `facts_of`. `plan` gives
     further values that the template prints as `v.<key>`; they belong to the function's identity. `template`
     names the template file, with {} for the kernel's name or that of its family (`KernelDef.template`), and the folder
     where it is not that of the instruction set; `header` is the runtime header that it needs. `packs` are the operands
@@ -68,6 +111,8 @@ class KernelVariant:
     pack_weights: Callable[[np.ndarray, Instr], np.ndarray] | None = None
     pack: Callable[[Arrays, Instr], Arrays | Packed] | None = None
     plan: Callable[[Instr], Mapping[str, ParamValue]] = no_plan
+    prepare: Callable[[Arrays, Instr], Prepared] | None = None
+    placed: Callable[[Instr], Plan] | None = None
     rows_in_order: bool = True
     streams: bool = False
     row_block: int = 1
@@ -81,9 +126,14 @@ class KernelVariant:
     def packed_roles(self, instr: Instr) -> frozenset[str]:
         """Return the operands of an instruction that must be constants for this variant to prepare them."""
         if self.pack is None and self.pack_weights is None:
-            return frozenset()
+            return self.packs or frozenset()
         read = frozenset(o.role for o in instr.operands if o.access is Access.IN) - _ACTIVATIONS
         return read if self.packs is None else self.packs
+
+
+def facts_of(instr: Instr) -> Mapping[str, ParamValue]:
+    """Return what packing found out about the constants of an instruction."""
+    return dict(instr.plan.facts) if isinstance(instr.plan, LoosePlan) else {}
 
 
 def pack_constants(variant: KernelVariant, constants: Arrays, instr: Instr) -> Packed:
@@ -94,6 +144,23 @@ def pack_constants(variant: KernelVariant, constants: Arrays, instr: Instr) -> P
     found = variant.pack(constants, instr) if variant.pack is not None else Packed({})
     packed = found if isinstance(found, Packed) else Packed(found)
     return Packed({**replaced, **packed.arrays}, packed.facts)
+
+
+def prepare(variant: KernelVariant, constants: Arrays, instr: Instr) -> Prepared:
+    """Return what a variant makes of an instruction with these constants, by role."""
+    if variant.prepare is not None:
+        return variant.prepare(constants, instr)
+    packed = pack_constants(variant, constants, instr)
+    arrays = {role: np.ascontiguousarray(array) for role, array in packed.arrays.items()}
+    seen = prepared_instr(instr, Prepared(arrays, LoosePlan.of({}, packed.facts)))
+    return Prepared(arrays, LoosePlan.of(variant.plan(seen), packed.facts))
+
+
+def prepared_instr(instr: Instr, prepared: Prepared) -> Instr:
+    """Return an instruction with its plan, and operands of the types that its prepared constants have."""
+    arrays = prepared.constants
+    operands = (replace(o, type=type_of(arrays[o.role])) if o.role in arrays else o for o in instr.operands)
+    return replace(instr, operands=tuple(operands), plan=prepared.plan)
 
 
 def streams_rows(variant: KernelVariant, instr: Instr) -> bool:

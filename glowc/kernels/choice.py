@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Set
+from dataclasses import replace
 
 from glowc.errors import InternalError
 from glowc.kernels.base import KernelVariant
 from glowc.kernels.registry import variants_of
-from glowc.program.ir import Instr
+from glowc.program.ir import Instr, Program
 
 
 def find_variant(instr: Instr) -> KernelVariant | None:
@@ -21,6 +22,15 @@ def variant_of(instr: Instr) -> KernelVariant:
     if variant is None:
         raise InternalError(f"kernel {instr.kernel} has no variant {instr.isa}")
     return variant
+
+
+def as_placed(program: Program) -> Program:
+    """Return the program with the plans that depend on rings and directions made anew, once these are settled."""
+    hooks = [None if instr.is_marker else variant_of(instr).placed for instr in program.instrs]
+    if not any(hooks):
+        return program
+    pairs = zip(program.instrs, hooks, strict=True)
+    return replace(program, instrs=tuple(i if hook is None else replace(i, plan=hook(i)) for i, hook in pairs))
 
 
 def candidates(instr: Instr, features: Set[str], constants: Set[str]) -> list[KernelVariant]:

@@ -13,17 +13,20 @@ from glowc.board import Cpu
 from glowc.errors import InternalError, ModelError
 from glowc.graph.graph import Graph, Node
 from glowc.graph.types import DType, TensorType, type_of
-from glowc.kernels.base import KernelVariant, pack_constants, streams_rows
+from glowc.kernels.base import KernelVariant, Prepared, prepare, streams_rows
 from glowc.kernels.choice import candidates
 from glowc.ops.base import OpError, Ref
 from glowc.ops.registry import find_op
 from glowc.ops.strided import emit_copy, whole
 from glowc.program.ir import Access, Buffer, BufferKind, Instr, Operand, ParamValue, Program
-from glowc.program.kernel import KernelDef, get_kernel
+from glowc.program.kernel import Arrays, KernelDef, get_kernel
 
 Finish = Callable[[KernelVariant], Instr]
 Choose = Callable[[Instr, Sequence[KernelVariant], Finish], KernelVariant]
 """Chooses among the variants that an instruction may have; the function tells how it would look with each."""
+
+Prepare = Callable[[KernelVariant, Arrays, Instr], Prepared]
+"""Prepares an instruction for a variant: `glowc.kernels.base.prepare`, or one that remembers."""
 
 
 def never(_: str) -> bool:
@@ -36,12 +39,15 @@ def by_rank(_: Instr, variants: Sequence[KernelVariant], __: Finish) -> KernelVa
     return max(variants, key=lambda v: v.rank)
 
 
-def lower_graph(graph: Graph, cpu: Cpu, streaming: Callable[[str], bool] = never, choose: Choose = by_rank) -> Program:
+def lower_graph(
+    graph: Graph, cpu: Cpu, streaming: Callable[[str], bool] = never, choose: Choose = by_rank,
+    preparing: Prepare = prepare,
+) -> Program:  # fmt: skip
     """Return the program of `graph` for `cpu`; the instructions named by `streaming` get variants that stream rows.
 
     Raises ModelError that lists every node without a lowering, all at once.
     """
-    lowering = Lowering(graph, cpu, streaming, choose)
+    lowering = Lowering(graph, cpu, streaming, choose, preparing)
     problems = []
     for node in graph.nodes:
         op = find_op(node.op)
@@ -68,9 +74,11 @@ class Lowering:
     """The context of one lowering; see `glowc.ops.base.LowerCtx`."""
 
     def __init__(
-        self, graph: Graph, cpu: Cpu, streaming: Callable[[str], bool] = never, choose: Choose = by_rank
-    ) -> None:
+        self, graph: Graph, cpu: Cpu, streaming: Callable[[str], bool] = never, choose: Choose = by_rank,
+        preparing: Prepare = prepare,
+    ) -> None:  # fmt: skip
         self.graph, self._cpu, self._streaming, self._choose_variant = graph, cpu, streaming, choose
+        self._prepare = preparing
         self.node: Node | None = None
         self.buffers: dict[str, Buffer] = {}
         self.consts: dict[str, np.ndarray] = {}
@@ -181,15 +189,15 @@ class Lowering:
 
     def _packed(self, instr: Instr, variant: KernelVariant) -> Instr:
         constants = {o.role: self.consts[o.buffer] for o in instr.operands if o.buffer in self.consts}
-        packed = pack_constants(variant, constants, instr)
+        prepared = self._prepare(variant, constants, instr)
         operands = []
         for operand in instr.operands:
-            if operand.role in packed.arrays:
-                ref = self.const(packed.arrays[operand.role], f"{operand.buffer}.{variant.isa}")
+            if operand.role in prepared.constants:
+                ref = self.const(prepared.constants[operand.role], f"{operand.buffer}.{variant.isa}")
                 self.unpacked[f"{instr.name}:{operand.role}"] = constants[operand.role]
                 operand = replace(operand, buffer=ref.buffer, type=ref.type)
             operands.append(operand)
-        return replace(instr, operands=tuple(operands), facts=packed.facts)
+        return replace(instr, operands=tuple(operands), plan=prepared.plan)
 
     def _with_scratch(self, instr: Instr, variant: KernelVariant) -> Instr:
         size = variant.scratch_bytes(instr)

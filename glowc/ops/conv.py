@@ -17,6 +17,7 @@ from glowc.graph.attrs import Int, IntList
 from glowc.graph.graph import Node
 from glowc.graph.numerics import act_range, dequantize, requant_scale, requantize
 from glowc.graph.types import DType, TensorType
+from glowc.kernels.shapes import Codes, Conv
 from glowc.ops.base import CLAMP, LAYOUT, Call, LowerCtx, MaybeTypes, OpDef, OpError, Types, clamp_of
 from glowc.ops.integer import Folded, fold_weights, weight_codes
 from glowc.ops.requant_shift import (
@@ -29,7 +30,7 @@ from glowc.ops.requant_shift import (
     shift_params,
     shifted_codes,
 )
-from glowc.ops.spatial import ROW_PARAMS, WINDOW, row_params, rows_of, store_rows, window_rows
+from glowc.ops.spatial import WINDOW, row_params, rows_of, store_rows, window_rows
 from glowc.ops.strided import present
 from glowc.program.ir import ParamValue
 from glowc.program.kernel import Arrays, KernelDef
@@ -283,10 +284,7 @@ def interpret(arrays: Arrays, p: Mapping[str, ParamValue]) -> None:
     store_rows(arrays["out"], y, p)
 
 
-GEOMETRY = (
-    *ROW_PARAMS, "k_h", "k_w", "stride_h", "stride_w", "dil_h", "dil_w", "pad_top", "pad_left", "groups",
-)  # fmt: skip
-INTEGER = ("in_zp", "w_zp", "out_zp", "out_min", "out_max", "scale_step")
+GEOMETRY, INTEGER = Conv.names(), Codes.names()
 CODES = (("s8", "s8", ""), ("s8", "s16", "w16"), ("s16", "s8", ""), ("s16", "s16", "w16"))
 """Element kinds of input and weights of the kernels on codes, and the end of their names."""
 _INT_OPERANDS = {w: ("in in", f"in weights:{w}", "in bias:s32", "in scale:f32", "out out") for w in ("s8", "s16")}

@@ -14,6 +14,7 @@ import numpy as np
 from glowc.graph.graph import Node
 from glowc.graph.numerics import act_range, dequantize, requant_scale, requantize
 from glowc.graph.types import DType, TensorType
+from glowc.kernels.shapes import FullyConnected
 from glowc.ops.base import CLAMP, Call, LowerCtx, MaybeTypes, OpDef, OpError, Types, clamp_of
 from glowc.ops.conv import CODES, INTEGER, emit_integer, emit_shift
 from glowc.ops.integer import fold_weights, weight_codes
@@ -101,7 +102,7 @@ def interpret(arrays: Arrays, p: Mapping[str, ParamValue]) -> None:
     out[:] = requantize(acc, scale, int(p["out_zp"]), int(p["out_min"]), int(p["out_max"]))
 
 
-_SHAPE = ("rows", "in_k", "out_n")
+_SHAPE = FullyConnected.names()
 KERNELS = (
     *(
         KernelDef(

@@ -16,6 +16,7 @@ from glowc.graph.attrs import Float, Int, IntList
 from glowc.graph.graph import Node
 from glowc.graph.numerics import act_range, requant_scale, requantize
 from glowc.graph.types import DType, TensorType
+from glowc.kernels.shapes import MatMul
 from glowc.ops.base import CLAMP, Call, LowerCtx, MaybeTypes, OpDef, OpError, Types, clamp_of
 from glowc.ops.strided import broadcast_shape, collapse, dense_strides, present
 from glowc.program.ir import ParamValue
@@ -234,10 +235,7 @@ def interpret(arrays: Arrays, p: Mapping[str, ParamValue]) -> None:
         out[to] = np.clip(value, p["act_min"], p["act_max"])
 
 
-_SHAPE = (
-    "batch_0", "batch_1", "a_batch_0", "a_batch_1", "b_batch_0", "b_batch_1", "out_batch_0", "out_batch_1",
-    "m", "k", "n", "a_row", "a_col", "b_row", "b_col", "out_row", "out_col",
-)  # fmt: skip
+_SHAPE = MatMul.names()
 KERNELS = (
     *(
         KernelDef(

@@ -27,9 +27,10 @@ from glowc.graph.attrs import Attr, Int, IntList
 from glowc.graph.graph import Node
 from glowc.graph.numerics import F32, act_range, round_clamp
 from glowc.graph.types import DType, QuantParams, TensorType
+from glowc.kernels.shapes import Pool
 from glowc.ops.base import CLAMP, LAYOUT, Call, LowerCtx, MaybeTypes, OpDef, OpError, Types, clamp_of
 from glowc.ops.quantize import emit_requantize, requantized
-from glowc.ops.spatial import ROW_PARAMS, WINDOW, row_params, rows_of, store_rows, window_rows
+from glowc.ops.spatial import WINDOW, row_params, rows_of, store_rows, window_rows
 from glowc.ops.strided import present
 from glowc.ops.window import argument, emit_window, emit_window_arg, pooled, window_params
 from glowc.program.ir import ParamValue
@@ -348,10 +349,7 @@ def interpret_average_real(arrays: Arrays, p: Mapping[str, ParamValue]) -> None:
     store_rows(arrays["out"], y, p)
 
 
-GEOMETRY = (
-    *ROW_PARAMS, "k_h", "k_w", "stride_h", "stride_w", "dil_h", "dil_w", "pad_top", "pad_left", "pad_bottom",
-    "pad_right",
-)  # fmt: skip
+GEOMETRY = Pool.names()
 _OPERANDS = ("in in", "out out")
 KERNELS = (
     *(

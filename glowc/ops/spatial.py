@@ -14,6 +14,7 @@ import numpy as np
 
 from glowc.graph.attrs import Attr, IntList, Str
 from glowc.graph.types import TensorType
+from glowc.kernels.shapes import Rows
 from glowc.program.ir import ParamValue
 
 WINDOW: Mapping[str, Attr] = {
@@ -22,10 +23,7 @@ WINDOW: Mapping[str, Attr] = {
 }  # fmt: skip
 """Attributes of an operator that moves a window over images."""
 
-ROW_PARAMS = (
-    "batch", "in_h", "in_w", "in_c", "out_h", "out_w", "out_c", "in_batch", "in_row", "in_col", "in_ch", "in_ring",
-    "out_batch", "out_row", "out_ring", "descending",
-)  # fmt: skip
+ROW_PARAMS = Rows.names()
 
 
 def row_params(x: TensorType, y: TensorType, *, planar: bool = False) -> dict[str, ParamValue]:

@@ -7,6 +7,7 @@ from dataclasses import dataclass, replace
 
 from glowc import memory
 from glowc.errors import InputError, InternalError
+from glowc.kernels.choice import as_placed
 from glowc.kernels.verify import verify_program
 from glowc.memory.simulate import Action, Touch, simulate
 from glowc.memory.types import MemoryPlan
@@ -249,7 +250,7 @@ def _shared(program: Program) -> Program:
 
 
 def _directed(program: Program, plan: MemoryPlan) -> Program:
-    return _verified("choice of directions", program, set_directions(program, plan.offsets_bytes))
+    return _verified("choice of directions", program, as_placed(set_directions(program, plan.offsets_bytes)))
 
 
 def _verified(name: str, before: Program, after: Program) -> Program:

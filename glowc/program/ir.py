@@ -45,6 +45,35 @@ class BufferKind(Enum):
 
 
 ParamValue = int | float | str
+_plans: dict[str, type[Plan]] = {}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Plan:
+    """What the variant of an instruction decided when it prepared the constants: what its template prints by.
+
+    Each family of kernels has its own, a frozen dataclass of numbers, words, tuples and other plans. `path` is the way
+    that a variant takes: instructions of one path share code.
+    """
+
+    path: str = ""
+
+    def __init_subclass__(cls) -> None:
+        """Remember the class by its name, which dumps show."""
+        _plans[cls.__name__] = cls
+
+    @property
+    def cost_path(self) -> str:
+        """What the costs of a path are filed under."""
+        return self.path
+
+    @staticmethod
+    def named(name: str) -> type[Plan]:
+        """Return the class of plans of that name; KeyError when there is none."""
+        return Plan if name == "Plan" else _plans[name]
+
+
+NO_PLAN = Plan()
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,7 +90,7 @@ class Operand:
 class Instr:
     """One call of a kernel variant; `rows` is the output row range of a spatial kernel, else None.
 
-    `facts` are what the variant's packing found out about the constants (`KernelVariant.pack`).
+    `plan` is what the variant decided when it prepared the constants.
     """
 
     kernel: str
@@ -73,7 +102,7 @@ class Instr:
     origin: tuple[str, ...] = ()
     op: str = ""
     macs: int = 0
-    facts: Mapping[str, ParamValue] = field(default_factory=dict)
+    plan: Plan = NO_PLAN
 
     def int_(self, key: str) -> int:
         """Return a parameter that is a whole number; KeyError when there is none."""

@@ -16,13 +16,26 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Mapping
+from dataclasses import fields
 
 import numpy as np
 
 from glowc.errors import GlowcError
 from glowc.graph.text import parse_array, parse_name, parse_type, print_array, print_name, print_type
 from glowc.graph.types import DType, TensorType, type_of
-from glowc.program.ir import Access, Advance, Buffer, BufferKind, Instr, Operand, ParamValue, Program, Segment
+from glowc.program.ir import (
+    NO_PLAN,
+    Access,
+    Advance,
+    Buffer,
+    BufferKind,
+    Instr,
+    Operand,
+    ParamValue,
+    Plan,
+    Program,
+    Segment,
+)
 
 
 def dump_program(program: Program) -> str:
@@ -86,9 +99,28 @@ def _instr(i: Instr) -> str:
         "params": dict(i.params), "rows": list(i.rows) if i.rows else None, "name": i.name,
         "origin": list(i.origin), "op": i.op, "macs": i.macs,
     }  # fmt: skip
-    if i.facts:
-        record["facts"] = dict(i.facts)
+    if i.plan != NO_PLAN:
+        record["plan"] = _plan(i.plan)
     return f"{i.kernel}__{i.isa} {operands} ; {json.dumps(record)}"
+
+
+def _plan(value: object) -> object:
+    """Return a plan as {class: fields}, its fields as they are."""
+    if isinstance(value, Plan):
+        shown = {f.name: getattr(value, f.name) for f in fields(value) if getattr(value, f.name) != f.default}
+        return {type(value).__name__: {name: _plan(item) for name, item in shown.items()}}
+    return [_plan(item) for item in value] if isinstance(value, tuple) else value
+
+
+def _parse_plan(record: Mapping[str, Mapping[str, object]]) -> Plan:
+    ((name, values),) = record.items()
+    return Plan.named(name)(**{key: _parse_field(value) for key, value in values.items()})  # type: ignore[arg-type]
+
+
+def _parse_field(value: object) -> object:
+    if isinstance(value, dict):
+        return _parse_plan(value)
+    return tuple(map(_parse_field, value)) if isinstance(value, list) else value
 
 
 _NAME = r'%(?:[A-Za-z_][A-Za-z0-9_.]*|"(?:[^"\\]|\\.)*")'
@@ -180,5 +212,5 @@ def _parse_instr(part: str, buffers: Mapping[str, Buffer]) -> Instr:
     kernel, _, isa = head.rpartition("__")
     return Instr(
         kernel, isa, tuple(operands), params, rows, extra["name"], tuple(extra["origin"]), extra["op"], extra["macs"],
-        extra.get("facts", {}),
+        _parse_plan(extra["plan"]) if "plan" in extra else NO_PLAN,
     )  # fmt: skip

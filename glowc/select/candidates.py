@@ -7,9 +7,10 @@ from dataclasses import dataclass, field
 
 from glowc.board import Cpu
 from glowc.graph.graph import Graph
-from glowc.kernels.base import KernelVariant
-from glowc.lower.lowering import Finish, lower_graph
+from glowc.kernels.base import KernelVariant, Prepared, prepare
+from glowc.lower.lowering import Finish, Prepare, lower_graph
 from glowc.program.ir import BufferKind, Instr
+from glowc.program.kernel import Arrays
 from glowc.program.lifetimes import live_bytes
 
 Constants = Mapping[str, int]
@@ -44,7 +45,23 @@ def scratch_bytes(instr: Instr) -> int:
     return sum(o.type.size_bytes for o in instr.operands if o.role == "scratch")
 
 
-def collect(graph: Graph, cpu: Cpu) -> tuple[Layer, ...]:
+class Preparer:
+    """Prepares every candidate once, however often a graph is lowered."""
+
+    def __init__(self) -> None:
+        self._done: dict[tuple[str, str], tuple[Instr, Prepared]] = {}
+
+    def __call__(self, variant: KernelVariant, constants: Arrays, instr: Instr) -> Prepared:
+        """Return what `variant` makes of an instruction of the graph."""
+        key = instr.name, variant.isa
+        known, prepared = self._done.get(key, (None, Prepared()))
+        if known != instr:
+            prepared = prepare(variant, constants, instr)
+            self._done[key] = instr, prepared
+        return prepared
+
+
+def collect(graph: Graph, cpu: Cpu, preparing: Prepare = prepare) -> tuple[Layer, ...]:
     """Return every instruction of the lowered graph with all variants that the CPU has and that accept it."""
     forms: dict[str, tuple[Instr, ...]] = {}
 
@@ -53,7 +70,7 @@ def collect(graph: Graph, cpu: Cpu) -> tuple[Layer, ...]:
         forms[instr.name] = tuple(finish(v) for v in ranked)
         return ranked[0]
 
-    program = lower_graph(graph, cpu, choose=record)
+    program = lower_graph(graph, cpu, choose=record, preparing=preparing)
     live = live_bytes(program)
     written = {name for name, b in program.buffers.items() if b.kind is not BufferKind.CONST}
 

@@ -25,11 +25,11 @@ from glowc.board import Cpu
 from glowc.codegen.kernels import Identity, args_struct, identity, render_kernel
 from glowc.codegen.view import Family, family, literal_families, literal_kernels
 from glowc.graph.graph import Graph
-from glowc.kernels.base import KernelVariant, guessed_insns, row_waste
+from glowc.kernels.base import KernelVariant, guessed_insns, prepare, row_waste
 from glowc.kernels.choice import variant_of
-from glowc.lower.lowering import Choose, Finish, by_rank, lower_graph
+from glowc.lower.lowering import Choose, Finish, Prepare, by_rank, lower_graph
 from glowc.program.ir import Instr, Program
-from glowc.select.candidates import Layer, Order, Tuned, collect, scratch_bytes
+from glowc.select.candidates import Layer, Order, Preparer, Tuned, collect, scratch_bytes
 from glowc.select.constants_budget import (
     SPARE_WORDS,
     Choice,
@@ -83,6 +83,7 @@ class Selection:
     tuned: Tuned
     flash_bytes: int | None = None
     scratch_limit: int = 1 << 62
+    preparing: Prepare = prepare
 
     def lower(self, streaming: Callable[[str], bool]) -> Program:
         """Return the program with the chosen variants; those named by `streaming` stream rows."""
@@ -102,7 +103,7 @@ class Selection:
             ]
             return variants[keys.index(min(keys))]
 
-        return lower_graph(self.graph, self.cpu, streaming, choose)
+        return lower_graph(self.graph, self.cpu, streaming, choose, self.preparing)
 
     def predict(self, instr: Instr) -> int | None:
         """Return the predicted instructions of a call, None where too little was measured."""
@@ -177,14 +178,16 @@ def select_variants(
     flash_bytes: int | None = None,
 ) -> Selection:
     """Return the selection for a graph; `measured` tells the instructions of a layer by variant, if known."""
-    layers, costs = collect(graph, cpu), load_costs(cpu)
+    preparing = Preparer()
+    layers, costs = collect(graph, cpu, preparing), load_costs(cpu)
     tuned: dict[str, Mapping[str, int]] = {}
     for layer in layers:
         insns = measured(layer) if measured is not None else {}
         if {f.isa for f in layer.forms} <= insns.keys():
             tuned[layer.name] = insns
     order = select(layers, costs, opt, tuned, _code_limit(cpu, opt))
-    return Selection(graph, cpu, opt, layers, costs, order, tuned, flash_bytes).ordered(order)
+    selection = Selection(graph, cpu, opt, layers, costs, order, tuned, flash_bytes, preparing=preparing)
+    return selection.ordered(order)
 
 
 def _code_limit(cpu: Cpu, opt: str) -> int:

@@ -87,9 +87,7 @@ def _window(p: Mapping[str, int], axis: str) -> tuple[float, float]:
 
 def key_of(instr: Instr) -> str:
     """Return the name of the costs of an instruction: kernel, variant, path, element type of the packed weights."""
-    variant = variant_of(instr)
-    plan = variant.plan(instr)
-    path = plan.get("path", f"point{plan['point']}" if "point" in plan else "")
+    variant, path = variant_of(instr), instr.plan.cost_path
     weights = next((o.type.dtype.value for o in instr.operands if o.role == "weights"), "")
     return f"{instr.kernel}.{variant.like or instr.isa}.{path}.{weights}"
 

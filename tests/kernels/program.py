@@ -10,8 +10,8 @@ from pathlib import Path
 import numpy as np
 
 from glowc.codegen.kernels import ArgsStruct, args_struct, environment, identity, render_kernel
-from glowc.graph.types import DType, TensorType, type_of
-from glowc.kernels.base import KernelVariant, pack_constants
+from glowc.graph.types import DType, TensorType
+from glowc.kernels.base import KernelVariant, prepare, prepared_instr
 from glowc.kernels.choice import variant_of
 from glowc.kernels.registry import instruction_sets, variants_of
 from glowc.paths import data_dir
@@ -77,9 +77,9 @@ def make_jobs(cases: Iterable[Case], machine: Machine) -> list[Job]:
 
 
 def _for_variant(case: Case, instr: Instr, variant: KernelVariant) -> tuple[Instr, Mapping[str, np.ndarray]]:
-    arrays = dict(case.arrays)
-    packed = pack_constants(variant, case.arrays, instr)
-    instr = replace(instr, facts=packed.facts)
+    prepared = prepare(variant, case.arrays, instr)
+    arrays = {**case.arrays, **prepared.constants}
+    instr = prepared_instr(instr, prepared)
     operands = []
     for operand in instr.operands:
         if operand.role.startswith("scratch"):
@@ -92,8 +92,6 @@ def _for_variant(case: Case, instr: Instr, variant: KernelVariant) -> tuple[Inst
     if size and not any(o.role.startswith("scratch") for o in operands):
         arrays["scratch"] = filled((size,), DType.U8)
         operands.append(Operand("scratch", "scratch", Access.OUT, TensorType((size,), DType.U8)))
-    arrays |= {role: np.ascontiguousarray(array) for role, array in packed.arrays.items()}
-    operands = [replace(o, type=type_of(arrays[o.role])) if o.role in packed.arrays else o for o in operands]
     return replace(instr, operands=tuple(operands)), arrays
 
 
@@ -219,7 +217,7 @@ def _align(job: Job, operand: Operand) -> int:
     if operand.role.startswith("scratch"):
         return SCRATCH_ALIGN
     variant = variant_of(job.instr)
-    packed = operand.role == "weights" and (variant.pack_weights is not None or variant.pack is not None)
+    packed = operand.role == "weights" and bool(variant.packed_roles(job.instr))
     return PACKED_ALIGN if packed else operand.type.dtype.bytes
 
 

@@ -11,7 +11,7 @@ from collections.abc import Mapping
 
 import numpy as np
 
-from glowc.kernels.base import KernelVariant, Packed
+from glowc.kernels.base import KernelVariant, Packed, facts_of
 from glowc.kernels.dsp.forms import dual_pairs, joined
 from glowc.kernels.dsp.layers import NEEDS
 from glowc.kernels.dsp.quad import quad_steps, quad_stream
@@ -36,7 +36,7 @@ def _accepts(instr: Instr) -> bool:
 
 def _plan(instr: Instr) -> Mapping[str, ParamValue]:
     limited = any(abs(float(instr.params[key])) < math.inf for key in ("act_min", "act_max"))
-    return {"outputs": _OUTPUTS, "limited": int(limited), "form": str(instr.facts.get("form", "dual"))}
+    return {"outputs": _OUTPUTS, "limited": int(limited), "form": str(facts_of(instr).get("form", "dual"))}
 
 
 def _pack(constants: Arrays, instr: Instr) -> Packed:

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from glowc.graph.types import DType
-from glowc.kernels.base import KernelVariant, Packed
+from glowc.kernels.base import KernelVariant, Packed, facts_of
 from glowc.kernels.common.constants import EMPTY
 from glowc.kernels.common.singles import with_singles
 from glowc.kernels.common.windows import is_point
@@ -53,7 +53,7 @@ def stream(weights: np.ndarray, constants: Arrays, instr: Instr, unit: int = 1) 
 
 def form(instr: Instr) -> str:
     """Return the form that packing found for a layer's weights: dual, mixed or wide."""
-    return str(instr.facts.get("form", "dual"))
+    return str(facts_of(instr).get("form", "dual"))
 
 
 def _words(halves: np.ndarray) -> np.ndarray:

@@ -15,7 +15,7 @@ import numpy as np
 
 from glowc.graph.numerics import fma
 from glowc.graph.types import DType
-from glowc.kernels.base import KernelVariant
+from glowc.kernels.base import KernelVariant, LoosePlan
 from glowc.kernels.common.constants import EMPTY
 from glowc.kernels.common.singles import with_singles
 from glowc.kernels.mve.fixed import fixed_form
@@ -380,6 +380,7 @@ FC = replace(_FAST, accepts=accepts_fc, pack=pack_fc, plan=fc_plan, header="glow
 FC_SINGLE = with_singles(FC, "glow_mve_dot_s8", "glow_mve_single.h")
 CONV = replace(
     _FAST, accepts=accepts_conv, pack=pack_conv, scratch_bytes=conv_scratch, plan=conv_plan, streams=True,
+    placed=lambda instr: LoosePlan.of(conv_plan(instr), {}),
     header="glow_mve_gather.h",
 )  # fmt: skip
 DEPTHWISE = replace(_FAST, accepts=accepts_depthwise, pack=pack_depthwise, plan=depthwise_plan, header="glow_mve_dw.h")

@@ -89,7 +89,7 @@ def _elements(operand: Operand) -> int:
 def _products(instr: Instr, kind: str) -> dict[str, int]:
     """Inputs, and the scratch that holds the inputs of a window."""
     p, variant = instr.params, variant_of(instr)
-    isa, plan = variant.isa, variant.plan(instr)
+    isa, plan = variant.isa, instr.plan
     windows, reads = _windows(instr, kind), instr.macs / _at_once(p, kind, isa)
     inside = _share_inside(p) if "k_h" in p else 1.0
     inputs = [o for o in instr.operands if o.role in ("in", "a", "b")]
@@ -97,8 +97,8 @@ def _products(instr: Instr, kind: str) -> dict[str, int]:
     if scratch is None:
         return {o.role: round(inside * reads) for o in inputs}
     value_bytes = _SCRATCH_BYTES.get(isa, inputs[0].type.dtype.bytes) / scratch.type.dtype.bytes
-    steps = _steps(instr) if plan.get("listed") else 0
-    if isa == "mve" and plan.get("path") == "rows":
+    steps = _steps(instr) if getattr(plan, "listed", False) else 0
+    if isa == "mve" and plan.path == "rows":
         edge = _edge_share(p)
         direct = edge * windows + (1 - edge) * reads
         return dict.fromkeys((o.role for o in inputs), round(direct)) | {
