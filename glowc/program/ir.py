@@ -59,8 +59,13 @@ class Plan:
     path: str = ""
 
     def __init_subclass__(cls) -> None:
-        """Remember the class by its name, which dumps show."""
-        _plans[cls.__name__] = cls
+        """Remember the class by the name that dumps show."""
+        _plans[cls.title()] = cls
+
+    @classmethod
+    def title(cls) -> str:
+        """Return the name of the class with that of its module: "mve.conv.ConvPlan"."""
+        return f"{cls.__module__.removeprefix('glowc.kernels.')}.{cls.__name__}"
 
     @property
     def cost_path(self) -> str:
@@ -69,8 +74,8 @@ class Plan:
 
     @staticmethod
     def named(name: str) -> type[Plan]:
-        """Return the class of plans of that name; KeyError when there is none."""
-        return Plan if name == "Plan" else _plans[name]
+        """Return the class of plans of that title; KeyError when there is none."""
+        return _plans[name]
 
 
 NO_PLAN = Plan()

@@ -108,7 +108,7 @@ def _plan(value: object) -> object:
     """Return a plan as {class: fields}, its fields as they are."""
     if isinstance(value, Plan):
         shown = {f.name: getattr(value, f.name) for f in fields(value) if getattr(value, f.name) != f.default}
-        return {type(value).__name__: {name: _plan(item) for name, item in shown.items()}}
+        return {type(value).title(): {name: _plan(item) for name, item in shown.items()}}
     return [_plan(item) for item in value] if isinstance(value, tuple) else value
 
 

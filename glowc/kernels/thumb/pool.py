@@ -9,12 +9,13 @@ by the definition.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import replace
+from dataclasses import dataclass, replace
 
-from glowc.kernels.base import KernelVariant
+from glowc.kernels.base import KernelVariant, Prepared
+from glowc.kernels.shapes import Pool
 from glowc.kernels.thumb.layers import NEEDS, near_tie
-from glowc.program.ir import Instr, ParamValue
+from glowc.program.ir import Instr, Plan
+from glowc.program.kernel import Arrays
 
 _MOST_ROWS = 32
 _EXACT_SUM = 1 << 24
@@ -43,8 +44,16 @@ def _accepts(instr: Instr) -> bool:
     return window and _SPAN * _taps(instr) <= _EXACT_SUM and _near(instr) < _RARE
 
 
-def _plan(instr: Instr) -> Mapping[str, ParamValue]:
-    return {"near": _near(instr)}
+@dataclass(frozen=True, slots=True, kw_only=True)
+class AveragePlan(Plan):
+    """`near`: how near to a tie, in 2^-32, codes are computed by the definition."""
+
+    near: int
+
+
+def prepare(_: Arrays, instr: Instr) -> Prepared:
+    """Return the plan of an average."""
+    return Prepared(plan=AveragePlan(near=_near(instr)))
 
 
 def _accepts_maximum(instr: Instr) -> bool:
@@ -59,13 +68,23 @@ def _accepts_maximum(instr: Instr) -> bool:
     return True
 
 
-def _maximum_plan(instr: Instr) -> Mapping[str, ParamValue]:
-    return {"k_h": instr.int_("k_h"), "k_w": instr.int_("k_w")}
+@dataclass(frozen=True, slots=True, kw_only=True)
+class MaximumPlan(Plan):
+    """The window, whose positions are printed one by one."""
+
+    k_h: int
+    k_w: int
 
 
-_M3 = KernelVariant("m3", NEEDS, rank=5, header="glow_m3.h", accepts=_accepts, plan=_plan)
+def prepare_maximum(_: Arrays, instr: Instr) -> Prepared:
+    """Return the plan of a maximum."""
+    shape = Pool.of(instr)
+    return Prepared(plan=MaximumPlan(k_h=shape.k_h, k_w=shape.k_w))
+
+
+_M3 = KernelVariant("m3", NEEDS, rank=5, header="glow_m3.h", accepts=_accepts, prepare=prepare)
 AVERAGE = (_M3, replace(_M3, isa="m0", needs=frozenset({"thumb1"}), header="glow_m0.h"))
-MAXIMUM = replace(_M3, accepts=_accepts_maximum, plan=_maximum_plan)
+MAXIMUM = replace(_M3, accepts=_accepts_maximum, prepare=prepare_maximum)
 
 VARIANTS = {
     "avg_pool_s8": AVERAGE,
