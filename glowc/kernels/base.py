@@ -4,12 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
+from typing import TypeVar
 
 import numpy as np
 
+from glowc.errors import InternalError
 from glowc.graph.types import type_of
 from glowc.program.ir import NO_PLAN, Access, Instr, ParamValue, Plan
 from glowc.program.kernel import Arrays
+
+P = TypeVar("P", bound=Plan)
 
 
 @dataclass(frozen=True, slots=True)
@@ -154,6 +158,13 @@ def prepare(variant: KernelVariant, constants: Arrays, instr: Instr) -> Prepared
     arrays = {role: np.ascontiguousarray(array) for role, array in packed.arrays.items()}
     seen = prepared_instr(instr, Prepared(arrays, LoosePlan.of({}, packed.facts)))
     return Prepared(arrays, LoosePlan.of(variant.plan(seen), packed.facts))
+
+
+def plan_of(instr: Instr, kind: type[P]) -> P:
+    """Return the plan of an instruction, which is of that kind; InternalError when it has another."""
+    if not isinstance(instr.plan, kind):
+        raise InternalError(f"{instr.name}: {instr.kernel}__{instr.isa} has no {kind.__name__}: {instr.plan}")
+    return instr.plan
 
 
 def prepared_instr(instr: Instr, prepared: Prepared) -> Instr:

@@ -6,13 +6,13 @@ weights filled up to words; then comes the stream that the ordinary variant has 
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import replace
+from dataclasses import dataclass, replace
 
 import numpy as np
 
-from glowc.kernels.base import KernelVariant, Packed, pack_constants
-from glowc.program.ir import Instr, ParamValue
+from glowc.kernels.base import KernelVariant, LoosePlan, Prepared, prepare
+from glowc.kernels.common.constants import WEIGHTED
+from glowc.program.ir import Instr, Plan
 from glowc.program.kernel import Arrays
 
 _BLOCK = 4
@@ -41,13 +41,21 @@ def single_rows(constants: Arrays, instr: Instr) -> np.ndarray:
     return rows.reshape(-1).view(np.int32)
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RowsPlan(Plan):
+    """Of a fully connected layer: how many outputs are computed one by one, and by which C function."""
+
+    singles: int = 0
+    dot: str = ""
+
+
 def with_singles(plain: KernelVariant, dot: str, header: str) -> KernelVariant:
     """Return `plain` for outputs in fours, the last one to three by the C function `dot`, which `header` has."""
 
     def accepts(instr: Instr) -> bool:
         return singles(instr) > 0 and instr.int_("out_n") > _BLOCK and plain.accepts(_others(instr))
 
-    def pack(constants: Arrays, instr: Instr) -> Packed:
+    def prepare_both(constants: Arrays, instr: Instr) -> Prepared:
         count = instr.int_("out_n") - singles(instr)
         wide = instr.int_("scale_step") and constants["scale"].size > 1
         others = {
@@ -55,15 +63,19 @@ def with_singles(plain: KernelVariant, dot: str, header: str) -> KernelVariant:
             "bias": constants["bias"].reshape(-1)[:count],
             "scale": constants["scale"].reshape(-1)[:count] if wide else constants["scale"],
         }
-        packed = pack_constants(plain, others, _others(instr))
-        words = packed.arrays["weights"]
+        prepared = prepare(plain, others, _others(instr))
+        words = prepared.constants["weights"]
         joined = np.concatenate((single_rows(constants, instr).view(words.dtype), words.reshape(-1)))
-        return Packed({**packed.arrays, "weights": joined}, packed.facts)
-
-    def plan(instr: Instr) -> Mapping[str, ParamValue]:
-        return {**plain.plan(_others(instr)), "singles": singles(instr), "dot": dot}
+        return Prepared({**prepared.constants, "weights": joined}, _with(prepared.plan, singles(instr), dot))
 
     return replace(
         plain, isa=f"{plain.isa}_single", rank=plain.rank - 1, like=plain.isa, header=header, accepts=accepts,
-        pack=pack, plan=plan,
+        prepare=prepare_both, packs=WEIGHTED,
     )  # fmt: skip
+
+
+def _with(plan: Plan, count: int, dot: str) -> Plan:
+    if isinstance(plan, LoosePlan):
+        return LoosePlan.of({**dict(plan.items), "singles": count, "dot": dot}, dict(plan.facts))
+    assert isinstance(plan, RowsPlan)
+    return replace(plan, singles=count, dot=dot)
