@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: MIT-0 */
-/* What generated code needs besides arithmetic: layer hooks and a compiler barrier. */
+/* What generated code needs besides arithmetic: layer hooks, a compiler barrier, and what assembly knows of C. */
 #ifndef GLOW_RUNTIME_H
 #define GLOW_RUNTIME_H
 
+#include <stddef.h>
 #include <stdint.h>
 
 /* Layer hooks: with -DGLOW_PROFILE the firmware defines these two functions and is told when each layer
@@ -21,5 +22,14 @@ void glow_profile_end(uint32_t layer);
 #else
 #define GLOW_LAYER_BARRIER() ((void)0)
 #endif
+
+/* Assembly reads members of structs at these offsets, and goes from struct to struct by these bytes. */
+#define GLOW_AT(type, member, offset) \
+  _Static_assert(offsetof(type, member) == (offset), "assembly reads " #type "." #member " at " #offset)
+#define GLOW_SIZE(type, bytes) _Static_assert(sizeof(type) == (bytes), "to assembly, " #type " has bytes: " #bytes)
+
+/* A number as assembly has it. */
+#define GLOW_TEXT(number) GLOW_TEXT_OF(number)
+#define GLOW_TEXT_OF(number) #number
 
 #endif

@@ -9,6 +9,7 @@
 #define GLOW_DSP_H
 
 #include "glow_numeric.h"
+#include "glow_runtime.h"
 
 #if defined(__GNUC__) && defined(__thumb2__) && defined(__ARM_FEATURE_DSP) && defined(__ARM_FP) && !defined(GLOW_NO_ASM)
 #define GLOW_DSP_ASM 1
@@ -25,6 +26,13 @@
 #if GLOW_DSP_ASM
 #define GLOW_DSP_INLINE static inline __attribute__((always_inline))
 #define GLOW_DSP_FUNCTION GLOW_DSP_UNUSED __attribute__((naked, noinline)) static void
+/* The code from label `from` up to here has so many bytes, by which computed jumps count. */
+#ifdef __clang__ /* cannot tell while it reads the text */
+#define GLOW_DSP_CODE_BYTES(from, bytes) ""
+#else
+#define GLOW_DSP_CODE_BYTES(from, bytes) \
+  "7:\n.if 7b - " from "b - (" bytes ")\n.error \"jumps count on other sizes of instructions\"\n.endif\n"
+#endif
 /* 256 times the sum of an even channel to float, exactly. */
 #define GLOW_DSP_EVEN_DUAL ", #8\n"
 #define GLOW_DSP_EVEN_WIDE "\n"

@@ -32,7 +32,14 @@ typedef struct {
   glow_dsp_row_t rows[GLOW_DSP_MAX_ROWS];
 } glow_dsp_dw_t;
 
-#if !GLOW_DSP_ASM
+#if GLOW_DSP_ASM /* of the printed tiles, which copy a whole glow_dsp_dw_t, as far as its rows are used */
+GLOW_AT(glow_dsp_row_t, in, 0); GLOW_AT(glow_dsp_row_t, step, 4); GLOW_AT(glow_dsp_row_t, next_quad, 8);
+GLOW_AT(glow_dsp_row_t, next_tile, 12); GLOW_SIZE(glow_dsp_row_t, 16);
+GLOW_AT(glow_dsp_dw_t, stream, 0); GLOW_AT(glow_dsp_dw_t, stream_end, 4); GLOW_AT(glow_dsp_dw_t, out, 8);
+GLOW_AT(glow_dsp_dw_t, out_step, 12); GLOW_AT(glow_dsp_dw_t, out_adv, 16); GLOW_AT(glow_dsp_dw_t, neg_zp, 20);
+GLOW_AT(glow_dsp_dw_t, out_zp, 24); GLOW_AT(glow_dsp_dw_t, tiles, 28); GLOW_AT(glow_dsp_dw_t, low, 32);
+GLOW_AT(glow_dsp_dw_t, high, 36); GLOW_AT(glow_dsp_dw_t, neg_w_zp, 40); GLOW_AT(glow_dsp_dw_t, rows, 48);
+#else
 /* What a depthwise tile is printed for: columns [first, end) exist. */
 typedef struct {
   int32_t k_h;

@@ -75,6 +75,7 @@
       GLOW_DSP_FC_LOAD GLOW_DSP_FC_##form \
       GLOW_DSP_FC_LOAD GLOW_DSP_FC_##form \
       GLOW_DSP_FC_LOAD GLOW_DSP_FC_##form \
+      GLOW_DSP_CODE_BYTES("2", "4 * " group_bytes) \
       "cmp.w r0, lr\n" \
       "bne.w 2b\n" /* the entry of a layer without whole groups is behind this */ \
       "ldrd r2, r3, [sp, #8]\n" \
@@ -156,6 +157,7 @@
       "2:\n" \
       GLOW_DSP_UNIT_##form GLOW_DSP_UNIT_##form GLOW_DSP_UNIT_##form GLOW_DSP_UNIT_##form \
       GLOW_DSP_UNIT_##form GLOW_DSP_UNIT_##form GLOW_DSP_UNIT_##form GLOW_DSP_UNIT_##form \
+      GLOW_DSP_CODE_BYTES("2", "8 * " unit_bytes) \
       "vmov r2, s12\n" \
       "cmp r0, r2\n" \
       "bne.w 2b\n" \

@@ -33,6 +33,11 @@ typedef struct {
 } glow_dsp_gemm_t;
 
 #if GLOW_DSP_ASM
+GLOW_AT(glow_dsp_gemm_t, acts, 0); GLOW_AT(glow_dsp_gemm_t, stream, 4); GLOW_AT(glow_dsp_gemm_t, out0, 8);
+GLOW_AT(glow_dsp_gemm_t, out1, 12); GLOW_AT(glow_dsp_gemm_t, blocks, 16); GLOW_AT(glow_dsp_gemm_t, groups, 20);
+GLOW_AT(glow_dsp_gemm_t, out_zp, 24); GLOW_AT(glow_dsp_gemm_t, neg_zp, 28); GLOW_AT(glow_dsp_gemm_t, tail, 32);
+GLOW_AT(glow_dsp_gemm_t, has_tail, 36); GLOW_AT(glow_dsp_gemm_t, low, 40); GLOW_AT(glow_dsp_gemm_t, high, 44);
+
 /* clang-format off */
 #define GLOW_DSP_PAIR_DUAL \
   "ldrd r2, r3, [r0], #8\n" "ldrd r12, lr, [r1], #8\n" \
@@ -115,6 +120,7 @@ typedef struct {
       GLOW_DSP_PAIR_##form GLOW_DSP_PAIR_##form \
       GLOW_DSP_PAIR_##form GLOW_DSP_PAIR_##form \
       GLOW_DSP_PAIR_##form GLOW_DSP_PAIR_##form \
+      GLOW_DSP_CODE_BYTES("2", "8 * " group_bytes) \
       "ldr r2, [sp, #8]\n" \
       "cmp r0, r2\n" \
       "bne.w 2b\n" \

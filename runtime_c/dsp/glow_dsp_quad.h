@@ -28,6 +28,11 @@ typedef struct {
   uint32_t low; /* limits of the output, in all four bytes */
   uint32_t high;
 } glow_dsp_quad_t;
+#if GLOW_DSP_ASM
+GLOW_AT(glow_dsp_quad_t, acts, 0); GLOW_AT(glow_dsp_quad_t, stream, 4); GLOW_AT(glow_dsp_quad_t, out, 8);
+GLOW_AT(glow_dsp_quad_t, blocks, 24); GLOW_AT(glow_dsp_quad_t, acts_end, 28); GLOW_AT(glow_dsp_quad_t, skip, 32);
+GLOW_AT(glow_dsp_quad_t, out_zp, 36); GLOW_AT(glow_dsp_quad_t, low, 40); GLOW_AT(glow_dsp_quad_t, high, 44);
+#endif
 
 #define GLOW_DSP_QUAD_WORDS 24
 
@@ -82,10 +87,13 @@ static inline void glow_dsp_quad_tail(uint32_t *to, const int8_t *from, int32_t 
   GLOW_DSP_STEP_WIDE(8, 9) GLOW_DSP_STEP_WIDE(10, 11) GLOW_DSP_STEP_WIDE(12, 13) GLOW_DSP_STEP_WIDE(14, 15) \
   GLOW_DSP_STEP_WIDE(16, 17) GLOW_DSP_STEP_WIDE(18, 19) GLOW_DSP_STEP_WIDE(20, 21) GLOW_DSP_STEP_WIDE(22, 23) \
   GLOW_DSP_STEP_WIDE(24, 25) GLOW_DSP_STEP_WIDE(26, 27) GLOW_DSP_STEP_WIDE(28, 29) GLOW_DSP_STEP_WIDE(30, 31)
-/* Bytes of a step's code. */
+/* Bytes of a step's code; steps of the weights that wait. */
 #define GLOW_DSP_QUAD_STEP_DUAL "44"
 #define GLOW_DSP_QUAD_STEP_BYTES "52"
 #define GLOW_DSP_QUAD_STEP_WIDE "44"
+#define GLOW_DSP_QUAD_COUNT_DUAL GLOW_TEXT(GLOW_DSP_QUAD_WORDS)
+#define GLOW_DSP_QUAD_COUNT_BYTES GLOW_DSP_QUAD_COUNT_DUAL
+#define GLOW_DSP_QUAD_COUNT_WIDE GLOW_DSP_QUAD_COUNT_DUAL " / 2"
 /* The first step: its sums start from the biases in r7 and r11. */
 #define GLOW_DSP_HEAD_DUAL "vldmia r1!, {s6-s7}\n" "ldmia.w r1!, {r7, r11, lr}\n"
 #define GLOW_DSP_HEAD_BYTES \
@@ -195,6 +203,7 @@ static inline void glow_dsp_quad_tail(uint32_t *to, const int8_t *from, int32_t 
       "vmov s0, r1\n" \
       "2:\n" \
       GLOW_DSP_STEPS_##form \
+      GLOW_DSP_CODE_BYTES("2", GLOW_DSP_QUAD_STEP_##form " * " GLOW_DSP_QUAD_COUNT_##form) \
       "vmov r1, r2, s0, s1\n" \
       "cmp r0, r2\n" \
       "bne.w 3b\n" \
@@ -253,6 +262,7 @@ __attribute__((naked, noinline)) GLOW_DSP_UNUSED static uint32_t *glow_expand_qu
       ".balign 4\n"
       "1:\n"
       GLOW_DSP_QUAD_GROUP GLOW_DSP_QUAD_GROUP GLOW_DSP_QUAD_GROUP GLOW_DSP_QUAD_GROUP
+      GLOW_DSP_CODE_BYTES("1", "4 * 52")
       "vmov r4, s0\n"
       "cmp r1, r4\n"
       "bne.w 1b\n"

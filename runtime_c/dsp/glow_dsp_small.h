@@ -32,6 +32,14 @@ typedef struct {
 } glow_dsp_small_t;
 
 #if GLOW_DSP_ASM
+GLOW_AT(glow_dsp_small_t, row, 0); GLOW_AT(glow_dsp_small_t, rows, 4); GLOW_AT(glow_dsp_small_t, rows_end, 8);
+GLOW_AT(glow_dsp_small_t, cols, 12); GLOW_AT(glow_dsp_small_t, offset, 16); GLOW_AT(glow_dsp_small_t, next_row, 20);
+GLOW_AT(glow_dsp_small_t, weights, 28); GLOW_AT(glow_dsp_small_t, bias, 32); GLOW_AT(glow_dsp_small_t, scale, 36);
+GLOW_AT(glow_dsp_small_t, scale_step, 40); GLOW_AT(glow_dsp_small_t, out, 44); GLOW_AT(glow_dsp_small_t, out_end, 48);
+GLOW_AT(glow_dsp_small_t, out_zp, 52); GLOW_AT(glow_dsp_small_t, low, 56); GLOW_AT(glow_dsp_small_t, high, 60);
+GLOW_AT(glow_dsp_small_t, in_step, 64); GLOW_AT(glow_dsp_small_t, weight_step, 68);
+GLOW_AT(glow_dsp_small_t, neg_zp, 72); GLOW_AT(glow_dsp_small_t, neg_w_zp, 76); GLOW_SIZE(glow_dsp_small_t, 80);
+
 /* clang-format off */
 /* `expand` turns the weights in r8 into halfwords: 1 and 3 in r9, 0 and 2 in r8. */
 #define GLOW_DSP_SMALL(expand) \

@@ -30,6 +30,11 @@ typedef struct {
   uint32_t low; /* limits of the output, in all four bytes */
   uint32_t high;
 } glow_winograd_t;
+#if GLOW_DSP_ASM
+GLOW_AT(glow_winograd_t, sums, 0); GLOW_AT(glow_winograd_t, ends, 4); GLOW_AT(glow_winograd_t, upper, 8);
+GLOW_AT(glow_winograd_t, lower, 12); GLOW_AT(glow_winograd_t, out_c, 16); GLOW_AT(glow_winograd_t, channels, 20);
+GLOW_AT(glow_winograd_t, out_zp, 24); GLOW_AT(glow_winograd_t, low, 28); GLOW_AT(glow_winograd_t, high, 32);
+#endif
 
 #define GLOW_WINOGRAD_PRODUCTS 16
 
@@ -71,6 +76,7 @@ typedef struct {
       ".rept 32\n" \
       GLOW_WINOGRAD_STEP(GLOW_WINOGRAD_ADD, GLOW_WINOGRAD_ADD) \
       ".endr\n" \
+      GLOW_DSP_CODE_BYTES("2", "32 * 44") \
       more \
       "vmov r2, r3, s0, s1\n" \
       "stmia.w r3!, {r4-r11}\n" \

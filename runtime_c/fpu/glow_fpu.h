@@ -8,6 +8,7 @@
 #define GLOW_FPU_H
 
 #include "glow_numeric.h"
+#include "glow_runtime.h"
 
 #if defined(__GNUC__) && defined(__thumb2__) && defined(__ARM_FP) && !defined(GLOW_NO_ASM)
 #define GLOW_FPU_ASM 1
@@ -31,6 +32,11 @@ typedef struct {
   int32_t skip;
   int32_t w_skip;
 } glow_fpu_dots_t;
+#if GLOW_FPU_ASM
+GLOW_AT(glow_fpu_dots_t, x, 0); GLOW_AT(glow_fpu_dots_t, w, 16); GLOW_AT(glow_fpu_dots_t, stride, 20);
+GLOW_AT(glow_fpu_dots_t, k, 24); GLOW_AT(glow_fpu_dots_t, times, 28); GLOW_AT(glow_fpu_dots_t, skip, 32);
+GLOW_AT(glow_fpu_dots_t, w_skip, 36);
+#endif
 
 /* As above; the rows of w are one behind another, four of their floats wanted: sums[j][i] += x[i][n] * w[n][j]. */
 typedef glow_fpu_dots_t glow_fpu_outer_t;

@@ -16,6 +16,11 @@ typedef struct {
   float low;
   float high;
 } glow_fpu_binary_t;
+#if GLOW_FPU_ASM
+GLOW_AT(glow_fpu_binary_t, out, 0); GLOW_AT(glow_fpu_binary_t, a, 4); GLOW_AT(glow_fpu_binary_t, b, 8);
+GLOW_AT(glow_fpu_binary_t, eights, 12); GLOW_AT(glow_fpu_binary_t, a_step, 16); GLOW_AT(glow_fpu_binary_t, b_step, 20);
+GLOW_AT(glow_fpu_binary_t, low, 24); GLOW_AT(glow_fpu_binary_t, high, 28);
+#endif
 
 #if GLOW_FPU_ASM
 /* clang-format off */

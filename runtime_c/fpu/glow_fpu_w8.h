@@ -14,6 +14,11 @@ typedef struct {
   int32_t skip;
   int32_t w_skip;
 } glow_fpu_dots_w8_t;
+#if GLOW_FPU_ASM
+GLOW_AT(glow_fpu_dots_w8_t, x, 0); GLOW_AT(glow_fpu_dots_w8_t, w, 16); GLOW_AT(glow_fpu_dots_w8_t, stride, 20);
+GLOW_AT(glow_fpu_dots_w8_t, k, 24); GLOW_AT(glow_fpu_dots_w8_t, times, 28); GLOW_AT(glow_fpu_dots_w8_t, skip, 32);
+GLOW_AT(glow_fpu_dots_w8_t, w_skip, 36);
+#endif
 
 #if GLOW_FPU_ASM
 /* clang-format off */

@@ -12,6 +12,8 @@
 #include <stdint.h>
 #include <string.h>
 
+#include "glow_runtime.h"
+
 #define GLOW_MVE_UNUSED __attribute__((unused))
 #define GLOW_MVE_APART __attribute__((noinline)) /* so that what calls it has no room for its variables on the stack */
 #ifdef __clang__ /* has no clones, nor a name for them */

@@ -16,6 +16,8 @@ typedef struct {
   int32_t in_zp;
   int32_t out_zp;
 } glow_mve_bilinear_t;
+GLOW_AT(glow_mve_bilinear_t, weights, 0); GLOW_AT(glow_mve_bilinear_t, in_scale, 16);
+GLOW_AT(glow_mve_bilinear_t, r, 20); GLOW_AT(glow_mve_bilinear_t, minus_out_scale, 24);
 
 #define GLOW_MVE_BILINEAR_REAL(from) \
   "vldrb.s32 q1, [%[" from "]], #4\nvsub.i32 q1, q1, %q[in_zp]\nvcvt.f32.s32 q1, q1\nvmul.f32 q1, q1, r12\n"

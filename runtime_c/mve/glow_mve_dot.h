@@ -13,7 +13,8 @@
 #if defined(__ARM_FEATURE_MVE) && (__ARM_FEATURE_MVE & 2)
 #include "glow_mve.h"
 
-enum { GLOW_MVE_SEGMENTS = 7 };
+enum { GLOW_MVE_SEGMENTS = 7 }; /* of a pixel: most rows of a kernel */
+#define GLOW_MVE_STEP_BYTES 16
 
 typedef struct {
   const void *x0;
@@ -21,6 +22,8 @@ typedef struct {
   int32_t rounds; /* of four blocks, but the first; tail: bytes; end: zero point of the output */
   uint32_t code;
 } glow_mve_step_t;
+GLOW_AT(glow_mve_step_t, x0, 0); GLOW_AT(glow_mve_step_t, x1, 4); GLOW_AT(glow_mve_step_t, rounds, 8);
+GLOW_AT(glow_mve_step_t, code, 12); GLOW_SIZE(glow_mve_step_t, GLOW_MVE_STEP_BYTES);
 
 /* The assembly knows the offsets of the members up to `places`. */
 typedef struct {
@@ -44,20 +47,23 @@ typedef struct {
   int32_t zp;
   int32_t apart; /* the pixels of a pair that `places` is for */
 } glow_mve_dot_t;
+GLOW_AT(glow_mve_dot_t, list, 0); GLOW_AT(glow_mve_dot_t, again, 4); GLOW_AT(glow_mve_dot_t, count, 8);
+GLOW_AT(glow_mve_dot_t, used, 12); GLOW_AT(glow_mve_dot_t, out, 16); GLOW_AT(glow_mve_dot_t, out_step, 20);
+GLOW_AT(glow_mve_dot_t, stream, 24); GLOW_AT(glow_mve_dot_t, last, 28); GLOW_AT(glow_mve_dot_t, x_step, 32);
+GLOW_AT(glow_mve_dot_t, low, 36); GLOW_AT(glow_mve_dot_t, high, 40); GLOW_AT(glow_mve_dot_t, places, 44);
 
-/* Offsets in the table of code addresses. */
-enum {
-  GLOW_MVE_FIRST = 0,
-  GLOW_MVE_BLOCKS = 1,
-  GLOW_MVE_TAIL = 5,
-  GLOW_MVE_FIRST_TAIL = 6,
-  GLOW_MVE_END = 7,
-  GLOW_MVE_KEEP = 8, /* loads at most 16 inputs, to be used by all groups: the next step says by how many weights */
-  GLOW_MVE_KEPT_16 = 9,
-  GLOW_MVE_KEPT_8 = 10
-};
+/* Places in the table of code addresses, where the assembly puts them by these numbers. */
+#define GLOW_MVE_FIRST 0
+#define GLOW_MVE_BLOCKS 1 /* 4, 3, 2, 1 at first, by fours from then on */
+#define GLOW_MVE_TAIL 5
+#define GLOW_MVE_FIRST_TAIL 6
+#define GLOW_MVE_END 7
+#define GLOW_MVE_KEEP 8 /* loads at most 16 inputs, to be used by all groups: the next step says by how many weights */
+#define GLOW_MVE_KEPT_16 9
+#define GLOW_MVE_KEPT_8 10
 
 /* clang-format off */
+#define GLOW_MVE_CODE(n, place, label) ".org .Lglow_mve_table" n " + 4 * (" GLOW_TEXT(place) ")\n" ".word " label "f+1\n"
 #define GLOW_MVE_NEXT "ldmia r9!, {r1, r3, r7, pc}\n"
 #define GLOW_MVE_PAIR_BLOCK(mla) \
   "vldrb.8 q0, [r1], #16\n" "vldrb.8 q2, [r5], #16\n" "vldrb.8 q1, [r3], #16\n" \
@@ -88,7 +94,11 @@ enum {
 #define GLOW_MVE_BEGIN(n, more, to) \
   "cbnz r0, 1f\n" "adr r0, .Lglow_mve_table" n "\n" "bx lr\n" \
   ".balign 4\n" ".Lglow_mve_table" n ":\n" \
-  ".word 11f+1, 14f+1, 13f+1, 12f+1, 15f+1, 16f+1, 17f+1, 18f+1" more "\n" \
+  GLOW_MVE_CODE(n, GLOW_MVE_FIRST, "11") \
+  GLOW_MVE_CODE(n, GLOW_MVE_BLOCKS, "14") GLOW_MVE_CODE(n, GLOW_MVE_BLOCKS + 1, "13") \
+  GLOW_MVE_CODE(n, GLOW_MVE_BLOCKS + 2, "12") GLOW_MVE_CODE(n, GLOW_MVE_BLOCKS + 3, "15") \
+  GLOW_MVE_CODE(n, GLOW_MVE_TAIL, "16") GLOW_MVE_CODE(n, GLOW_MVE_FIRST_TAIL, "17") \
+  GLOW_MVE_CODE(n, GLOW_MVE_END, "18") more \
   "1: push {r3-r11, lr}\n" "vpush {d8-d15}\n" \
   "ldrd r1, r2, [r0, #36]\n" "vdup.16 q6, r1\n" "vdup.16 q7, r2\n" "vldrh.16 q5, [r0, #44]\n" "mov r1, r0\n" \
   "2: ldr r9, [r1]\n" "ldr r5, [r1, #24]\n" "ldr " to ", [r1, #16]\n" GLOW_MVE_NEXT
@@ -96,14 +106,16 @@ enum {
   "ldrd r2, r0, [r1, #8]\n" "subs r2, r2, #1\n" "beq 4f\n" "str r2, [r1, #8]\n" \
   "ldrd r4, r6, [r1, #16]\n" "ldr r8, [r1, #32]\n" "vmov.i32 q0, #0\n" "add r4, r4, r6\n" "str r4, [r1, #16]\n" \
   "ldr r9, [r1]\n" "vmov d0, r8, r8\n" "dls lr, r0\n" \
-  "3: vldrw.32 q2, [r9]\n" "vadd.i32 q2, q2, q0\n" "vstrw.32 q2, [r9], #16\n" "le lr, 3b\n" \
+  "3: vldrw.32 q2, [r9]\n" "vadd.i32 q2, q2, q0\n" "vstrw.32 q2, [r9], #" GLOW_TEXT(GLOW_MVE_STEP_BYTES) "\n" \
+  "le lr, 3b\n" \
   "b 2b\n" \
   "4: vpop {d8-d15}\n" "pop {r3-r11, pc}\n"
 
 /* Two pixels, `count` times. Returns the table of code addresses for NULL. */
 GLOW_MVE_FUNCTION const uint32_t *glow_mve_dot2(GLOW_MVE_UNUSED glow_mve_dot_t *d) {
   __asm__(
-      GLOW_MVE_BEGIN("2", ", 21f+1, 22f+1, 23f+1", "r11")
+      GLOW_MVE_BEGIN("2", GLOW_MVE_CODE("2", GLOW_MVE_KEEP, "21") GLOW_MVE_CODE("2", GLOW_MVE_KEPT_16, "22")
+                     GLOW_MVE_CODE("2", GLOW_MVE_KEPT_8, "23"), "r11")
       "11:\n" GLOW_MVE_PAIR_BLOCK("vmladav.s8") GLOW_MVE_NEXT
       "14:\n" GLOW_MVE_PAIR_BLOCK("vmladava.s8")
       "13:\n" GLOW_MVE_PAIR_BLOCK("vmladava.s8")

@@ -55,6 +55,11 @@ typedef struct {
   const int8_t *straight; /* 112: as `end`, or NULL: channels are left, or there are steps to be made */
   int32_t numbers;        /* 116: bytes of the biases of the channels that are left */
 } glow_mve_dw9_t;
+GLOW_AT(glow_mve_dw9_t, low, 0); GLOW_AT(glow_mve_dw9_t, high, 16); GLOW_AT(glow_mve_dw9_t, taps, 32);
+GLOW_AT(glow_mve_dw9_t, steps, 68); GLOW_AT(glow_mve_dw9_t, lanes, 80); GLOW_AT(glow_mve_dw9_t, part, 84);
+GLOW_AT(glow_mve_dw9_t, weights, 88); GLOW_AT(glow_mve_dw9_t, zp, 92); GLOW_AT(glow_mve_dw9_t, stream, 96);
+GLOW_AT(glow_mve_dw9_t, blocks, 100); GLOW_AT(glow_mve_dw9_t, out, 104); GLOW_AT(glow_mve_dw9_t, end, 108);
+GLOW_AT(glow_mve_dw9_t, straight, 112); GLOW_AT(glow_mve_dw9_t, numbers, 116);
 
 typedef void glow_mve_dw9_fn(glow_mve_dw9_t *);
 
@@ -228,6 +233,12 @@ typedef struct {
   int32_t pixel_step;        /* 80 */
   int32_t neg_w_zp;          /* 84: of kernels for weights with a zero point */
 } glow_mve_dw_t;
+GLOW_AT(glow_mve_dw_t, low, 0); GLOW_AT(glow_mve_dw_t, high, 16); GLOW_AT(glow_mve_dw_t, rows, 32);
+GLOW_AT(glow_mve_dw_t, row_count, 36); GLOW_AT(glow_mve_dw_t, left, 40); GLOW_AT(glow_mve_dw_t, row_bytes, 44);
+GLOW_AT(glow_mve_dw_t, columns, 48); GLOW_AT(glow_mve_dw_t, column_step, 52); GLOW_AT(glow_mve_dw_t, zeros, 56);
+GLOW_AT(glow_mve_dw_t, stream, 60); GLOW_AT(glow_mve_dw_t, out, 64); GLOW_AT(glow_mve_dw_t, channels, 68);
+GLOW_AT(glow_mve_dw_t, zp, 72); GLOW_AT(glow_mve_dw_t, pixels, 76); GLOW_AT(glow_mve_dw_t, pixel_step, 80);
+GLOW_AT(glow_mve_dw_t, neg_w_zp, 84);
 
 /* clang-format off */
 #define GLOW_MVE_DW(begin, row, load, block, more) \

@@ -49,6 +49,10 @@ typedef struct {
   int32_t low;
   int32_t high;
 } glow_mve_sum_t;
+GLOW_AT(glow_mve_sum_t, n, 0); GLOW_AT(glow_mve_sum_t, a_zp, 4); GLOW_AT(glow_mve_sum_t, b_zp, 8);
+GLOW_AT(glow_mve_sum_t, sa, 12); GLOW_AT(glow_mve_sum_t, sb, 16); GLOW_AT(glow_mve_sum_t, r, 20);
+GLOW_AT(glow_mve_sum_t, minus_sy, 24); GLOW_AT(glow_mve_sum_t, zp, 28); GLOW_AT(glow_mve_sum_t, low, 32);
+GLOW_AT(glow_mve_sum_t, high, 36);
 
 /* out = clamp(rne(((a - a_zp) * sa + (b - b_zp) * sb) / sy) + zp). The quotient is rounded correctly: two Newton steps
  * with fused remainders bring x * (1 / sy) there. */

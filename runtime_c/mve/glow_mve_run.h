@@ -18,6 +18,8 @@ typedef struct {
   int16_t low[8];
   int16_t high[8];
 } glow_mve_where_t;
+GLOW_AT(glow_mve_where_t, places, 0); GLOW_AT(glow_mve_where_t, low, 16); GLOW_AT(glow_mve_where_t, high, 32);
+GLOW_SIZE(glow_mve_where_t, 48);
 
 /* The assembly knows the offsets of the members up to `where`. */
 typedef struct {
@@ -34,6 +36,9 @@ typedef struct {
   int32_t groups_all;
   int32_t rest; /* channels of the last group */
 } glow_mve_run_t;
+GLOW_AT(glow_mve_run_t, x, 0); GLOW_AT(glow_mve_run_t, out, 4); GLOW_AT(glow_mve_run_t, pairs, 8);
+GLOW_AT(glow_mve_run_t, out_step, 12); GLOW_AT(glow_mve_run_t, stream, 16); GLOW_AT(glow_mve_run_t, weights_bytes, 20);
+GLOW_AT(glow_mve_run_t, groups, 24); GLOW_AT(glow_mve_run_t, zp, 28); GLOW_AT(glow_mve_run_t, where, 32);
 
 typedef void glow_mve_run_fn(glow_mve_run_t *);
 

@@ -31,6 +31,11 @@ typedef struct {
   int32_t rest; /* channels of the last group */
   int32_t neg_w_zp;
 } glow_mve_zero_t;
+GLOW_AT(glow_mve_zero_t, x0, 0); GLOW_AT(glow_mve_zero_t, x1, 4); GLOW_AT(glow_mve_zero_t, first0, 8);
+GLOW_AT(glow_mve_zero_t, first1, 12); GLOW_AT(glow_mve_zero_t, blocks, 16); GLOW_AT(glow_mve_zero_t, tail, 20);
+GLOW_AT(glow_mve_zero_t, stream, 24); GLOW_AT(glow_mve_zero_t, stream_end, 28); GLOW_AT(glow_mve_zero_t, out, 32);
+GLOW_AT(glow_mve_zero_t, zp, 36); GLOW_AT(glow_mve_zero_t, last, 40); GLOW_AT(glow_mve_zero_t, low, 44);
+GLOW_AT(glow_mve_zero_t, high, 48); GLOW_AT(glow_mve_zero_t, places, 52);
 
 /* clang-format off */
 /* Per group of four channels: `begin`, blocks of 16 inputs, a tail, bias in q2 and scale in q3, `codes` to q0, `store`; `to` is

@@ -23,7 +23,10 @@
 #include <stdint.h>
 #include <string.h>
 
+#include "glow_runtime.h"
 #include "glow_window_sums.h"
+
+GLOW_SIZE(const int8_t *, 4); /* in lists of rows */
 
 typedef struct {
   float magic[4];
@@ -33,6 +36,8 @@ typedef struct {
   float high[4];
   float low[4];
 } glow_a32_limits_t;
+GLOW_AT(glow_a32_limits_t, magic, 0); GLOW_AT(glow_a32_limits_t, zp, 16); GLOW_AT(glow_a32_limits_t, lo, 32);
+GLOW_AT(glow_a32_limits_t, hi, 40); GLOW_AT(glow_a32_limits_t, high, 48); GLOW_AT(glow_a32_limits_t, low, 64);
 
 /* zp is added in 16 bits where `odd`, else by the magic number */
 static inline glow_a32_limits_t glow_a32_limits(int32_t zp, int32_t odd, int32_t lo, int32_t hi) {

@@ -21,7 +21,10 @@
 #include <stdint.h>
 #include <string.h>
 
+#include "glow_runtime.h"
 #include "glow_window_sums.h"
+
+GLOW_SIZE(const int8_t *, 8); /* in lists of rows */
 
 #define GLOW_A64_CLOBBERS                                                                                        \
   "cc", "memory", "v0", "v1", "v2", "v3", "v4", "v5", "v6", "v7", "v8", "v9", "v10", "v11", "v16", "v17", "v18", \

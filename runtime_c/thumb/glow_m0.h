@@ -25,6 +25,8 @@ typedef struct {
   uint32_t width;
   int32_t zp;
 } glow_m0_scale_t;
+GLOW_AT(glow_m0_scale_t, high, 0); GLOW_AT(glow_m0_scale_t, low, 4); GLOW_AT(glow_m0_scale_t, near_tie, 8);
+GLOW_AT(glow_m0_scale_t, width, 12); GLOW_AT(glow_m0_scale_t, zp, 16);
 
 /* The code of a sum below 2^24 in magnitude, by four products of halfwords; GLOW_M0_NEAR: near a tie. */
 GLOW_THUMB_INLINE int32_t glow_m0_round(int32_t sum, const glow_m0_scale_t *s) {
@@ -154,6 +156,10 @@ typedef struct {
   const uint32_t *x;
   const int8_t *w;
 } glow_m0_dot_t;
+GLOW_AT(glow_thumb_sums_t, low0, 0); GLOW_AT(glow_thumb_sums_t, low1, 4); GLOW_AT(glow_thumb_sums_t, high0, 8);
+GLOW_AT(glow_thumb_sums_t, high1, 12); GLOW_AT(glow_m0_dot_t, sums, 0); GLOW_AT(glow_m0_dot_t, apart, 16);
+GLOW_AT(glow_m0_dot_t, end8, 20); GLOW_AT(glow_m0_dot_t, end2, 24); GLOW_AT(glow_m0_dot_t, x, 28);
+GLOW_AT(glow_m0_dot_t, w, 32);
 
 /* Four pixels times k weights; returns the end of the weights. */
 GLOW_THUMB_INLINE const int8_t *glow_thumb_dot4(glow_thumb_sums_t *a, const uint32_t *x, const int8_t *w, int32_t k) {

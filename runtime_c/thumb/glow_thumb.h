@@ -7,11 +7,13 @@
  * and the sums grow by the word (`low`) and by its upper half (`high`). In the end high is the sum of q, and
  * low - 65536 * high that of p. Everything is modulo 2^32.
  *
- * The header that includes this one brings glow_thumb_dot4 (the loop over the taps), glow_thumb_fc8 and
- * glow_thumb_round1 to 5 (to int8).
+ * A header that includes this one may bring glow_thumb_dot4 (the loop over the taps), glow_thumb_fc8 and
+ * glow_thumb_round1 to 5 (to int8), and GLOW_THUMB_SPAN, the scales that these take; else they are plain C.
  */
 #ifndef GLOW_THUMB_H
 #define GLOW_THUMB_H
+
+#include "glow_thumb_plain.h"
 
 /* What four pixels are multiplied with. `bias` ends with the distance, in 2^-32, from a tie up to which the rounding by
  * a product of 32 bits may be wrong (packing_m3 proves it). */

@@ -4,6 +4,7 @@
 #define GLOW_THUMB_BASE_H
 
 #include "glow_numeric.h"
+#include "glow_runtime.h"
 
 #if defined(__clang__)
 #define GLOW_THUMB_INLINE static inline __attribute__((always_inline))

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: MIT-0 */
-/* The inner loops of the int8 kernels for cores without SIMD in plain C, for compilers without GNU assembly. */
+/* The inner loops of the int8 kernels for cores without SIMD in plain C, where no header of a core brought its own. */
 #ifndef GLOW_THUMB_PLAIN_H
 #define GLOW_THUMB_PLAIN_H
 
 #include "glow_thumb_base.h"
 
-#if !GLOW_THUMB_ASM
+#if !defined(GLOW_THUMB_SPAN)
 
 #define GLOW_THUMB_ROUNDS
 #define GLOW_THUMB_SPAN 0x0F800000u /* from 2^-32 up to the bits of 0.5 */

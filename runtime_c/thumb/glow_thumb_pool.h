@@ -4,7 +4,7 @@
 #ifndef GLOW_THUMB_POOL_H
 #define GLOW_THUMB_POOL_H
 
-#include "glow_thumb_base.h"
+#include "glow_thumb_plain.h"
 
 #define GLOW_THUMB_POOL_ROWS 32
 #define GLOW_THUMB_POOL_TAPS 257 /* bytes whose sum fits a half */

@@ -4,6 +4,7 @@
 #define GLOW_THUMB_WIDE_H
 
 #include "glow_m3.h"
+#include "glow_thumb.h"
 
 /* The words of n taps of four pixels, `step` apart. */
 static inline int32_t *glow_thumb_wide_pack(int32_t *to, const int16_t *p, const int16_t *q, const int16_t *r,
