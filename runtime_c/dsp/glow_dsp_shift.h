@@ -6,13 +6,15 @@
 #include "glow_dsp_quad.h"
 #include "glow_dsp_round.h"
 
-/* The sum limited to 22 bits: beyond them the compiler proved that the code is the same. */
+#define GLOW_SHORT_BITS 22
+
+/* The sum limited to so many bits: beyond them the compiler proved that the code is the same. */
 static inline int32_t glow_short_sum(int32_t sum) {
 #if GLOW_DSP_ASM
-  __asm__("ssat %0, #22, %0" : "+r"(sum));
+  __asm__("ssat %0, #" GLOW_TEXT(GLOW_SHORT_BITS) ", %0" : "+r"(sum));
   return sum;
 #else
-  return glow_clamp(sum, -0x200000, 0x1FFFFF);
+  return glow_clamp(sum, -(1 << (GLOW_SHORT_BITS - 1)), (1 << (GLOW_SHORT_BITS - 1)) - 1);
 #endif
 }
 

@@ -37,8 +37,11 @@ GLOW_AT(glow_winograd_t, out_zp, 24); GLOW_AT(glow_winograd_t, low, 28); GLOW_AT
 #endif
 
 #define GLOW_WINOGRAD_PRODUCTS 16
+#define GLOW_WINOGRAD_STEPS 32 /* that are printed of a product; a power of two */
 
 #if GLOW_DSP_ASM
+_Static_assert(8 * GLOW_WINOGRAD_PRODUCTS == 1 << 7, "assembly shifts the inputs' steps by 7");
+
 /* clang-format off */
 #define GLOW_WINOGRAD_STEP(first, next) \
   "ldrd r2, r3, [r0], #8\n" "ldrd r12, lr, [r1], #8\n" \
@@ -48,7 +51,7 @@ GLOW_AT(glow_winograd_t, out_zp, 24); GLOW_AT(glow_winograd_t, low, 28); GLOW_AT
 #define GLOW_WINOGRAD_BEGIN(sum, a, b) "smuad " sum ", " a ", " b "\n"
 #define GLOW_WINOGRAD_ADD(sum, a, b) "smlad " sum ", " a ", " b ", " sum "\n"
 
-/* The 16 products of two tiles with four output channels, more than one step each. Of the 32 steps that are printed
+/* The 16 products of two tiles with four output channels, more than one step each. Of the steps that are printed
  * the last ones that are needed come first; `more` repeats all of them until the product is complete. */
 #define GLOW_WINOGRAD_PRODUCT(more) \
   __asm__ volatile( \
@@ -60,7 +63,7 @@ GLOW_AT(glow_winograd_t, out_zp, 24); GLOW_AT(glow_winograd_t, low, 28); GLOW_AT
       "add r6, r0, r5\n" \
       "vmov s2, s3, r6, r5\n" /* end of the product's inputs; their bytes */ \
       "rsb r2, r2, #1\n" \
-      "and r2, r2, #31\n" \
+      "and r2, r2, #" GLOW_TEXT(GLOW_WINOGRAD_STEPS) " - 1\n" \
       "mov r4, #44\n" \
       "mul r2, r2, r4\n" \
       "adr.w r4, 2f\n" \
@@ -73,10 +76,10 @@ GLOW_AT(glow_winograd_t, out_zp, 24); GLOW_AT(glow_winograd_t, low, 28); GLOW_AT
       "bx lr\n" \
       ".balign 4\n" \
       "2:\n" \
-      ".rept 32\n" \
+      ".rept " GLOW_TEXT(GLOW_WINOGRAD_STEPS) "\n" \
       GLOW_WINOGRAD_STEP(GLOW_WINOGRAD_ADD, GLOW_WINOGRAD_ADD) \
       ".endr\n" \
-      GLOW_DSP_CODE_BYTES("2", "32 * 44") \
+      GLOW_DSP_CODE_BYTES("2", GLOW_TEXT(GLOW_WINOGRAD_STEPS) " * 44") \
       more \
       "vmov r2, r3, s0, s1\n" \
       "stmia.w r3!, {r4-r11}\n" \
@@ -176,7 +179,7 @@ GLOW_AT(glow_winograd_t, out_zp, 24); GLOW_AT(glow_winograd_t, low, 28); GLOW_AT
   }
 #define GLOW_WINOGRAD_CODES_FUNCTION(name, end) \
   GLOW_DSP_FUNCTION name(GLOW_DSP_UNUSED const glow_winograd_t *w) { GLOW_WINOGRAD_CODES(end); }
-GLOW_WINOGRAD_PRODUCT_FUNCTION(glow_winograd_short, "")                 /* 2 to 32 steps */
+GLOW_WINOGRAD_PRODUCT_FUNCTION(glow_winograd_short, "")                 /* 2 steps to those printed */
 GLOW_WINOGRAD_PRODUCT_FUNCTION(glow_winograd_long, GLOW_WINOGRAD_MORE) /* 2 steps and more */
 GLOW_WINOGRAD_CODES_FUNCTION(glow_winograd_u8, U8)
 GLOW_WINOGRAD_CODES_FUNCTION(glow_winograd_n8, N8)

@@ -23,13 +23,17 @@
   "vcvtn.s32.f32 q0, q0\n" "vcvtn.s32.f32 q1, q1\n" "vcvtn.s32.f32 q2, q2\n" "vcvtn.s32.f32 q3, q3\n" \
   "vqmovnb.s32 q0, q0\n" "vqmovnt.s32 q0, q1\n" "vqmovnb.s32 q2, q2\n" "vqmovnt.s32 q2, q3\n" \
   "vqadd.s16 q0, q0, " zp "\n" "vqadd.s16 q2, q2, " zp "\n" "vqmovnb.s16 q0, q0\n" "vqmovnt.s16 q0, q2\n" clamp
+#define GLOW_MVE_DW_SHIFT 11
+#define GLOW_MVE_DW_FRACTION 16
 /* sums of GLOW_MVE_DW_SHIFTED, with the zero point in them, to bytes in q0: times q4 .. q7 / 2^31, downwards, then
- * shifted by 16, halves up */
-#define GLOW_MVE_DW_SHIFTED GLOW_MVE_DW_ADD("vshllb.s16", "vshllt.s16", ", #11\n")
+ * shifted, halves up */
+#define GLOW_MVE_DW_SHIFTED GLOW_MVE_DW_ADD("vshllb.s16", "vshllt.s16", ", #" GLOW_TEXT(GLOW_MVE_DW_SHIFT) "\n")
+#define GLOW_MVE_DW_NARROW(half, to, from) \
+  "vqrshrn" half ".s32 " to ", " from ", #" GLOW_TEXT(GLOW_MVE_DW_FRACTION) "\n"
 #define GLOW_MVE_DW_FIXED(clamp) \
   "vqdmulh.s32 q0, q0, q4\n" "vqdmulh.s32 q1, q1, q5\n" "vqdmulh.s32 q2, q2, q6\n" "vqdmulh.s32 q3, q3, q7\n" \
-  "vqrshrnb.s32 q0, q0, #16\n" "vqrshrnt.s32 q0, q1, #16\n" "vqrshrnb.s32 q2, q2, #16\n" \
-  "vqrshrnt.s32 q2, q3, #16\n" "vqmovnb.s16 q0, q0\n" "vqmovnt.s16 q0, q2\n" clamp
+  GLOW_MVE_DW_NARROW("b", "q0", "q0") GLOW_MVE_DW_NARROW("t", "q0", "q1") \
+  GLOW_MVE_DW_NARROW("b", "q2", "q2") GLOW_MVE_DW_NARROW("t", "q2", "q3") "vqmovnb.s16 q0, q0\n" "vqmovnt.s16 q0, q2\n" clamp
 #define GLOW_MVE_DW_FREE ""
 #define GLOW_MVE_DW_CLAMP \
   "vldrb.8 q1, [r12, #0]\n" "vldrb.8 q2, [r12, #16]\n" "vmax.s8 q0, q0, q1\n" "vmin.s8 q0, q0, q2\n"
@@ -214,7 +218,6 @@ GLOW_MVE_UNUSED __attribute__((noinline)) static void glow_mve_dw9_row(glow_mve_
 
 /* Any kernel. The constants: per 16 channels 16 biases, for kernels that gather 16 numbers of channels of the input, 16
  * weights per tap, 16 scales. The assembly knows the offsets. */
-enum { GLOW_MVE_DW_ROWS = 16 };
 typedef struct {
   int8_t low[16];            /* 0 */
   int8_t high[16];           /* 16 */

@@ -93,7 +93,8 @@ typedef void glow_mve_run_fn(glow_mve_run_t *);
   GLOW_MVE_RUN_BLOCK("vmladava.s8", "48", "16", n, "0") "sub r5, r5, #" again "\n"
 /* clang-format on */
 
-/* glow_mve_run<inputs>, and the same with a clamp */
+/* glow_mve_run<inputs>, and the same with a clamp, for the multiples of the fewest inputs up to the most */
+enum { GLOW_MVE_RUN_FEWEST = 8, GLOW_MVE_RUN_MOST = 48 };
 #define GLOW_MVE_RUN_DEFINE(inputs, form, ...)                                                          \
   GLOW_MVE_FUNCTION void glow_mve_run##inputs(GLOW_MVE_UNUSED glow_mve_run_t *d) {                      \
     __asm__(form(__VA_ARGS__, GLOW_MVE_RUN_NARROW));                                                    \

@@ -17,9 +17,9 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
+from glowc.kernels.common.header_numbers import header_number
 from glowc.program.ir import Instr, ParamValue
 
-_ONE = 1 << 21  # 2^F
 _LARGEST = 3.4  # ratio of scales: (255 * 3.4 + 130) * 2^F < 2^31
 _RANGE = 2.0**-6, 2.0**6  # of the ratio of scales
 _SCALES = 2.0**-40, 2.0**40
@@ -55,4 +55,5 @@ def accepts_codes(channels: int, instr: Instr) -> bool:
 
 def fixed_plan(instr: Instr) -> Mapping[str, ParamValue]:
     """Return the factor of weights."""
-    return {"factor": round(_ratio(instr) * 2 * _ONE)}
+    one = 1 << header_number("glow_thumb_bilinear.h", "GLOW_BILINEAR_SHIFT")  # 2^F
+    return {"factor": round(_ratio(instr) * 2 * one)}

@@ -8,10 +8,10 @@ from dataclasses import replace
 from glowc.graph.types import DType
 from glowc.kernels.base import KernelVariant
 from glowc.kernels.dsp.layers import NEEDS
+from glowc.kernels.dsp.quad import words_before
 from glowc.program.ir import Instr, ParamValue
 
 _COLUMN_BYTES = 4096  # of scratch for the columns of a product at a time, where one pair does not need more
-_SKIPPED_BYTES = 64  # before the first column: glow_dsp_quad_before()
 
 
 def _groups(instr: Instr) -> int:
@@ -29,7 +29,8 @@ def _plan(instr: Instr) -> Mapping[str, ParamValue]:
 
 def _scratch(instr: Instr) -> int:
     """Four rows of the left operand and the columns as int16."""
-    return 32 * _groups(instr) + _SKIPPED_BYTES + _pairs(instr) * (16 + 16 * _groups(instr))
+    skipped = 4 * words_before(2, 2)  # at most, of two words a step
+    return 32 * _groups(instr) + skipped + _pairs(instr) * (16 + 16 * _groups(instr))
 
 
 def _accepts(instr: Instr) -> bool:

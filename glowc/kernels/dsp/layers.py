@@ -13,6 +13,7 @@ import numpy as np
 from glowc.graph.types import DType
 from glowc.kernels.base import KernelVariant, Packed, facts_of
 from glowc.kernels.common.constants import EMPTY
+from glowc.kernels.common.header_numbers import header_number
 from glowc.kernels.common.singles import with_singles
 from glowc.kernels.common.windows import is_point
 from glowc.kernels.dsp.forms import GROUP, dual_blocks, form_of, joined, padded_layer, run_table, runs
@@ -22,7 +23,7 @@ from glowc.program.kernel import Arrays
 NEEDS = frozenset({"dsp", "fpu", "unaligned"})
 _BYTES_COST = 3  # instructions that a block in bytes takes more for two inputs of two pixels
 _MAX_EXPANDED = 1024  # inputs of a fully connected layer that may take two bytes of scratch each
-_MAX_ROWS, _MAX_TAPS = 10, 36  # of a depthwise window (GLOW_DSP_MAX_ROWS; code size)
+_MAX_TAPS = 36  # of a depthwise window, for the size of code
 _MAX_PLANAR_ROWS = 16  # channels x kernel rows of a planar input that are printed one by one
 _MAX_KINDS, _MAX_COLUMNS = 6, 24
 
@@ -250,7 +251,8 @@ def accepts_depthwise(instr: Instr) -> bool:
     p = {key: int(value) for key, value in instr.params.items() if not isinstance(value, str)}
     if any(instr.operand(role).type.dtype is not DType.S8 for role in ("in", "weights", "out")):
         return False
-    if p["in_c"] < GROUP or p["in_ch"] != 1 or p["k_h"] > _MAX_ROWS or p["k_h"] * p["k_w"] > _MAX_TAPS:
+    rows = header_number("glow_dsp_dw.h", "GLOW_DSP_MAX_ROWS")
+    if p["in_c"] < GROUP or p["in_ch"] != 1 or p["k_h"] > rows or p["k_h"] * p["k_w"] > _MAX_TAPS:
         return False
     kinds = _tiles(instr).kinds
     return len(kinds) <= _MAX_KINDS and all(first < end <= first + _MAX_COLUMNS for _, first, end in kinds)

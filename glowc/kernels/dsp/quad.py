@@ -12,6 +12,7 @@ import numpy as np
 
 from glowc.kernels.base import KernelVariant, Packed
 from glowc.kernels.common.constants import EMPTY
+from glowc.kernels.common.header_numbers import header_number
 from glowc.kernels.common.sums import sums
 from glowc.kernels.dsp.forms import dual_blocks, form_of, joined, padded_layer, run_table, runs
 from glowc.kernels.dsp.layers import (
@@ -28,7 +29,6 @@ from glowc.kernels.dsp.shift import short_offset
 from glowc.program.ir import Instr, ParamValue
 from glowc.program.kernel import Arrays
 
-_WORDS = 24  # GLOW_DSP_QUAD_WORDS
 _PIXELS = 4
 _FC_BYTES = 4096  # of scratch for four rows
 _SHIFT_BYTES = 8192  # of scratch for four pixels and their sums
@@ -109,9 +109,14 @@ def quad_stream(scales: np.ndarray, biases: np.ndarray, halves: np.ndarray, step
     biases = ((biases + (1 << 31)) % (1 << 32) - (1 << 31)).astype(np.int32)  # as the sums, modulo 2^32
     words = np.ascontiguousarray(halves.astype(np.int16)).view(np.int32).reshape(len(biases), -1)
     each = words.shape[1] // steps
-    chunk = _WORDS // each
-    before = max(0, (chunk - 1 - (steps - 2) % chunk) * each - 4 - each)
-    return np.concatenate((np.zeros(before, np.int32), np.concatenate((scales, biases, words), axis=1).reshape(-1)))
+    before = np.zeros(words_before(steps, each), np.int32)
+    return np.concatenate((before, np.concatenate((scales, biases, words), axis=1).reshape(-1)))
+
+
+def words_before(steps: int, each: int) -> int:
+    """Return the words before the first pair of channels, for steps of `each` words (glow_dsp_quad_before)."""
+    chunk = header_number("glow_dsp_quad.h", "GLOW_DSP_QUAD_WORDS") // each
+    return max(0, (chunk - 1 - (steps - 2) % chunk) * each - 4 - each)
 
 
 def quad_steps(weights: np.ndarray, inputs: int) -> np.ndarray:

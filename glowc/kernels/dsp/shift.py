@@ -8,11 +8,17 @@ from __future__ import annotations
 
 import numpy as np
 
+from glowc.kernels.common.header_numbers import header_number
 from glowc.program.ir import Instr
 from glowc.program.kernel import Arrays
 
-_LOW, _HIGH = -(1 << 21), (1 << 21) - 1  # glow_short_sum
 _WORD = 1 << 31
+
+
+def _short() -> tuple[int, int]:
+    """Return the least and the greatest sum that glow_short_sum leaves as it is."""
+    half = 1 << header_number("glow_dsp_shift.h", "GLOW_SHORT_BITS") - 1
+    return -half, half - 1
 
 
 def short_offset(low: np.ndarray, high: np.ndarray, constants: Arrays, instr: Instr) -> Arrays:
@@ -21,8 +27,8 @@ def short_offset(low: np.ndarray, high: np.ndarray, constants: Arrays, instr: In
     offset = constants["offset"].astype(object) + (instr.int_("out_zp") << shift)
     if not 0 < shift < 32:
         return {}
-    ends = [low.astype(object), np.clip(low, _LOW, _HIGH).astype(object)]
-    ends += [high.astype(object), np.clip(high, _LOW, _HIGH).astype(object)]
+    ends = [low.astype(object), np.clip(low, *_short()).astype(object)]
+    ends += [high.astype(object), np.clip(high, *_short()).astype(object)]
     products = [end * constants["mul"].astype(object) + offset for end in ends]
     codes = [np.clip(product >> shift, instr.int_("out_min"), instr.int_("out_max")) for product in products]
     same = all(np.array_equal(codes[i], codes[i + 1]) for i in (0, 2))

@@ -6,11 +6,11 @@ from collections.abc import Mapping
 
 from glowc.graph.types import DType
 from glowc.kernels.base import KernelVariant
+from glowc.kernels.common.header_numbers import header_number
 from glowc.kernels.dsp.layers import NEEDS
 from glowc.program.ir import Instr, ParamValue
 
 _GROUP = 4  # channels of a word
-_MAX_ROWS = 16  # of a window (GLOW_DSP_SMALL_ROWS)
 
 
 def accepts(instr: Instr) -> bool:
@@ -18,8 +18,8 @@ def accepts(instr: Instr) -> bool:
     if any(instr.operand(role).type.dtype is not DType.S8 for role in ("in", "weights", "out")):
         return False
     p = {key: int(value) for key, value in instr.params.items() if not isinstance(value, str)}
-    alike = p["in_c"] == p["out_c"] == p["groups"] >= _GROUP and p["k_h"] <= _MAX_ROWS
-    return alike and p["in_ch"] == 1
+    alike = p["in_c"] == p["out_c"] == p["groups"] >= _GROUP and p["in_ch"] == 1
+    return alike and p["k_h"] <= header_number("glow_dsp_small.h", "GLOW_DSP_SMALL_ROWS")
 
 
 def plan(instr: Instr) -> Mapping[str, ParamValue]:

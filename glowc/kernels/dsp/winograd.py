@@ -12,6 +12,7 @@ import numpy as np
 
 from glowc.kernels.base import KernelVariant
 from glowc.kernels.common.constants import EMPTY
+from glowc.kernels.common.header_numbers import header_number
 from glowc.kernels.dsp.layers import NEEDS, accepts_any_zero, ending, halfwords
 from glowc.program.ir import Instr, ParamValue
 from glowc.program.kernel import Arrays
@@ -20,7 +21,6 @@ _DOUBLED = np.asarray([[2, 0, 0], [1, 1, 1], [1, -1, 1], [0, 0, 2]], np.float32)
 _COLUMNS = (1, 2, 0, 3)  # order of the products' columns
 _CHANNELS = 4  # of a block
 _WIDTH, _HEIGHT = 4, 2  # outputs computed together
-_PRODUCTS = 16
 _PIECE = 4 * 6  # inputs below two tiles
 _MAX_INPUTS = 1024  # 4 * 9 * 1024 * 255 * 128 < 2^31: four times a sum fits int32, whatever the weights
 _DIRECT_COST, _DIRECT_OUTPUT = 0.75, 9.0  # of dsp4: instructions per multiply-accumulate, and per output
@@ -45,12 +45,17 @@ def _direct(instr: Instr) -> float:
     return outputs * (_DIRECT_COST * 9 * instr.int_("in_c") + _DIRECT_OUTPUT)
 
 
+def _products() -> int:
+    """Return the products of a tile."""
+    return header_number("glow_dsp_winograd.h", "GLOW_WINOGRAD_PRODUCTS")
+
+
 def _predicted(instr: Instr) -> float:
     """Instructions for a row of outputs, half a row of tiles."""
     height = instr.int_("out_h")
     pairs = -(-instr.int_("out_w") // _WIDTH) * -(-height // _HEIGHT) / height
     outputs = _CHANNELS * _WIDTH * _HEIGHT
-    block = _PRODUCTS * (_STEP_COST * instr.int_("in_c") / 2 + _PRODUCT_COST) + _OUTPUT_COST * outputs + _BLOCK_COST
+    block = _products() * (_STEP_COST * instr.int_("in_c") / 2 + _PRODUCT_COST) + _OUTPUT_COST * outputs + _BLOCK_COST
     blocks = -(-instr.int_("out_c") // _CHANNELS)
     return pairs * (blocks * block + _INPUT_COST * instr.int_("in_c") + _TILES_COST)
 
@@ -63,12 +68,12 @@ def scratch_bytes(instr: Instr) -> int:
     """Inputs of the products of two tiles; their sums or the codes below; a row of outputs, four pixels of another."""
     inputs = instr.int_("in_c")
     own = _row_bytes(instr) + _WIDTH * instr.int_("out_c")
-    return 4 * _PRODUCTS * inputs + max(4 * 8 * _PRODUCTS, _PIECE * inputs) + own
+    return 4 * _products() * inputs + max(4 * 8 * _products(), _PIECE * inputs) + own
 
 
 def transformed(weights: np.ndarray) -> np.ndarray:
     """Return the 16 products' U[O, 16, C] of weights[O, 3, 3, C], four times that of the formula; float32 is exact."""
-    both = np.kron(_DOUBLED, _DOUBLED).reshape(4, 4, 9)[:, _COLUMNS].transpose(1, 0, 2).reshape(_PRODUCTS, 9)
+    both = np.kron(_DOUBLED, _DOUBLED).reshape(4, 4, 9)[:, _COLUMNS].transpose(1, 0, 2).reshape(-1, 9)
     return np.asarray(both @ weights.astype(np.float32).reshape(len(weights), 9, -1))
 
 
@@ -77,7 +82,7 @@ def pack(constants: Arrays, instr: Instr) -> Arrays:
     out_c, in_c = instr.int_("out_c"), instr.int_("in_c")
     weights = constants["weights"].reshape(out_c, 9, in_c).astype(np.int32) - instr.int_("w_zp")
     blocks = -(-out_c // _CHANNELS)
-    u = np.zeros((blocks * _CHANNELS, _PRODUCTS * in_c), np.int16)
+    u = np.zeros((blocks * _CHANNELS, _products() * in_c), np.int16)
     u[:out_c] = transformed(halfwords(weights.reshape(out_c, -1))).reshape(out_c, -1)
     words = u.view(np.int32).reshape(blocks, _CHANNELS, -1).transpose(0, 2, 1).reshape(blocks, -1)
     ends = np.zeros((blocks * _CHANNELS, 2), np.int32)
@@ -91,7 +96,8 @@ def pack(constants: Arrays, instr: Instr) -> Arrays:
 def plan(instr: Instr) -> Mapping[str, ParamValue]:
     """How codes are ended, and whether a product takes more steps than are printed."""
     end = ending(instr)
-    return {"end": end if end in ("u8", "n8") else "s8", "long": int(instr.int_("in_c") > 64)}
+    inputs = 2 * header_number("glow_dsp_winograd.h", "GLOW_WINOGRAD_STEPS")
+    return {"end": end if end in ("u8", "n8") else "s8", "long": int(instr.int_("in_c") > inputs)}
 
 
 CONV = KernelVariant(

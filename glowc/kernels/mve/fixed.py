@@ -9,7 +9,8 @@ from __future__ import annotations
 
 import numpy as np
 
-_SHIFT, _FRACTION = 11, 16  # GLOW_MVE_DW_SHIFTED, GLOW_MVE_DW_FIXED
+from glowc.kernels.common.header_numbers import header_number
+
 _WORD = 1 << 31
 _EXACT = 1 << 24  # sums below are exact in float32
 _TRIED, _TURN = sorted(range(-24, 25), key=abs), 2.0**-25  # multipliers besides that of the scale
@@ -18,13 +19,20 @@ _NEAR = np.arange(-2, 4)  # sums around the estimate of a step
 Ends = tuple[np.ndarray, np.ndarray]  # least and greatest, int64[C]
 
 
+def _ending() -> tuple[int, int]:
+    """Return by how many bits sums are shifted to the left, and how many of their products are fractions."""
+    shift, fraction = (header_number("glow_mve_dw.h", f"GLOW_MVE_DW_{name}") for name in ("SHIFT", "FRACTION"))
+    return shift, fraction
+
+
 def fixed_form(
     weights: np.ndarray, bias: np.ndarray, scale: np.ndarray, zp: int, bounds: tuple[int, int]
 ) -> tuple[np.ndarray, np.ndarray] | None:
     """Return (offset, mul) int32[C] for weights[taps, C] and inputs of -128 to 127; None when a channel has none."""
     ends = np.stack([weights.astype(np.int64) * x for x in (-128, 127)])
     low, high = bias + ends.min(0).sum(0), bias + ends.max(0).sum(0)
-    exact = scale.astype(np.float64) * 2.0 ** (31 + _FRACTION - _SHIFT)
+    shift, fraction = _ending()
+    exact = scale.astype(np.float64) * 2.0 ** (31 + fraction - shift)
     if exact.min() < 4 or exact.max() > _WORD - _EXACT or max(-low.min(), high.max()) >= _EXACT:
         return None
     codes = np.arange(bounds[0] + 1, bounds[1] + 1)
@@ -34,11 +42,11 @@ def fixed_form(
         factor = np.rint(exact * (1 + more * _TURN)).astype(np.int64)
         least, most = _offsets(codes, zp, factor, steps, (low, high))
         middle = (least + most) // 2
-        reach = np.stack((low, high)) * (1 << _SHIFT) + middle
+        reach = np.stack((low, high)) * (1 << shift) + middle
         fits = (least <= most) & (np.abs(reach) < _WORD).all(0) & ~found
         offset[fits], mul[fits], found = middle[fits], factor[fits], found | fits
         if found.all():
-            return (bias.astype(np.int64) * (1 << _SHIFT) + offset).astype(np.int32), mul.astype(np.int32)
+            return (bias.astype(np.int64) * (1 << shift) + offset).astype(np.int32), mul.astype(np.int32)
     return None
 
 
@@ -53,11 +61,12 @@ def _steps(codes: np.ndarray, scale: np.ndarray, ends: Ends) -> np.ndarray:
 
 def _offsets(codes: np.ndarray, zp: int, mul: np.ndarray, steps: np.ndarray, ends: Ends) -> Ends:
     """Return the least and the greatest offsets with which sums step to each code where they should."""
+    shift, fraction = _ending()
     low, high = (end[:, None] for end in ends)
-    needed = -(-(((2 * codes - 1) << _FRACTION - 1) * _WORD) // mul[:, None])
-    zero = (zp << _FRACTION) * _WORD // mul
-    reached, missed = np.maximum(steps, low) * (1 << _SHIFT), np.minimum(steps - 1, high) * (1 << _SHIFT)
-    free = (zero - (1 << _SHIFT))[:, None], (zero + (1 << _SHIFT))[:, None]
+    needed = -(-(((2 * codes - 1) << fraction - 1) * _WORD) // mul[:, None])
+    zero = (zp << fraction) * _WORD // mul
+    reached, missed = np.maximum(steps, low) * (1 << shift), np.minimum(steps - 1, high) * (1 << shift)
+    free = (zero - (1 << shift))[:, None], (zero + (1 << shift))[:, None]
     least = np.where(steps <= high, needed - reached, free[0])
     most = np.where(steps > low, needed - 1 - missed, free[1])
     return np.concatenate((least, free[0]), axis=1).max(1), np.concatenate((most, free[1]), axis=1).min(1)

@@ -17,6 +17,7 @@ from glowc.graph.numerics import fma
 from glowc.graph.types import DType
 from glowc.kernels.base import KernelVariant, LoosePlan
 from glowc.kernels.common.constants import EMPTY
+from glowc.kernels.common.header_numbers import header_number
 from glowc.kernels.common.singles import with_singles
 from glowc.kernels.mve.fixed import fixed_form
 from glowc.program.ir import Instr, ParamValue
@@ -24,18 +25,31 @@ from glowc.program.kernel import Arrays
 
 _GROUP = 4  # output channels
 _VECTOR = 16  # bytes
-_SEGMENTS = 7  # GLOW_MVE_SEGMENTS
-_ROWS = 16  # GLOW_MVE_DW_ROWS
+_ROWS = 16  # of a depthwise window, whose addresses are on the stack
 _OUTSIDE = 112  # bytes: layers of up to as many channels share the pixel outside of the image
 _ORDER = [*range(0, 16, 4), *range(2, 16, 4), *range(1, 16, 4), *range(3, 16, 4)]
 _HARD = 2.0**-8  # near enough to a rounding boundary for float32 to go wrong
 _PADDING = 128  # bytes of zeros that a layer may spend on whole vectors
 _GATHERED = 128  # inputs of a pixel that a table of offsets serves
-_RUNS = (16, 24, 32, 40, 48)  # inputs of a pixel for which there is a glow_mve_run
 _RUN_PIXELS = 8  # fewer in a row are not worth the start of glow_mve_run
 _MOST_PIXELS = 32  # that are gathered before they are multiplied
 _PACKED_PIXELS = 6  # fewer are multiplied faster as pairs
-_STEP = 16  # bytes of glow_mve_step_t
+
+
+def _step_bytes() -> int:
+    """Return the bytes of glow_mve_step_t."""
+    return header_number("glow_mve_dot.h", "GLOW_MVE_STEP_BYTES")
+
+
+def _segments() -> int:
+    """Return the most kernel rows that are read in place."""
+    return header_number("glow_mve_dot.h", "GLOW_MVE_SEGMENTS")
+
+
+def _runs() -> range:
+    """Return the inputs of a gathered pixel for which there is a glow_mve_run; that of the fewest is for others."""
+    fewest, most = (header_number("glow_mve_run.h", f"GLOW_MVE_RUN_{name}") for name in ("FEWEST", "MOST"))
+    return range(2 * fewest, most + 1, fewest)
 
 
 def _codes(instr: Instr) -> bool:
@@ -105,7 +119,7 @@ def conv_plan(instr: Instr) -> Mapping[str, ParamValue]:
     """
     p = _numbers(instr)
     dense = p["in_ch"] == 1 and p["in_col"] == p["in_c"] and (p["dil_w"] == 1 or p["k_w"] == 1)
-    if dense and p["k_h"] <= _SEGMENTS and (p["k_w"] * p["in_c"] >= _VECTOR or p["k_h"] == 1):
+    if dense and p["k_h"] <= _segments() and (p["k_w"] * p["in_c"] >= _VECTOR or p["k_h"] == 1):
         return _in_place_plan(p)
     return _copied_plan(p)
 
@@ -119,7 +133,7 @@ def _with_steps(
 ) -> dict[str, ParamValue]:
     """Add the number of steps, the last `two` for pairs of copied pixels, and where they are."""
     held = 2 * _vectors(p["k_h"] * p["k_w"] * p["in_c"]) + more
-    return plan | {"steps": steps, "two": two, "listed": int(held + _STEP * steps <= _room(p))}
+    return plan | {"steps": steps, "two": two, "listed": int(held + _step_bytes() * steps <= _room(p))}
 
 
 def _in_place_plan(p: Mapping[str, int]) -> dict[str, ParamValue]:
@@ -144,7 +158,7 @@ def _copied_plan(p: Mapping[str, int]) -> dict[str, ParamValue]:
     if taps > _GATHERED or reach >= 1 << 16 or max(spans) >= 1 << 8 or max(p["in_h"], p["in_w"]) >= 1 << 15:
         return _with_steps(p, {"path": "any"}, 4, 4)
     table = _table_bytes(taps)
-    for held in _RUNS:
+    for held in _runs():
         if taps <= held and (held - taps) * p["out_c"] <= _PADDING:
             pitch = _vectors(held)
             plan: dict[str, ParamValue] = {"path": "packed", "taps": taps, "held": held, "pitch": pitch}
@@ -184,7 +198,7 @@ def conv_scratch(instr: Instr) -> int:
     if plan["path"] == "packed":
         return int(plan["pixels"]) * int(plan["pitch"]) + table
     steps = int(plan["steps"]) if plan["listed"] else 0
-    return 2 * _vectors(p["k_h"] * p["k_w"] * p["in_c"]) + table + _STEP * steps
+    return 2 * _vectors(p["k_h"] * p["k_w"] * p["in_c"]) + table + _step_bytes() * steps
 
 
 def accepts_conv(instr: Instr) -> bool:

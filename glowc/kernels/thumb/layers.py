@@ -16,6 +16,7 @@ import numpy as np
 from glowc.graph.numerics import requantize
 from glowc.graph.types import DType
 from glowc.kernels.base import KernelVariant
+from glowc.kernels.common.header_numbers import header_number
 from glowc.kernels.common.windows import is_point
 from glowc.program.ir import Instr, ParamValue
 from glowc.program.kernel import Arrays
@@ -25,9 +26,8 @@ _HEADER = "glow_m3.h"
 _REGISTERS = 8  # for the sums of a depthwise tile and the weights of a kernel row
 _HELD = 3  # weights of a row that is too wide for them
 _MAX_OUTPUTS, _USUAL_OUTPUTS = 5, 4  # of a tile; layers with tiles alike share a function
-_FC_OUTPUTS = 8
 _ROWS_BYTES = {"m3": 4096, "m0": 1024}  # of scratch for four rows; Armv6-M comes with little RAM
-_MAX_ROWS, _MAX_SPAN, _MAX_KINDS = 10, 24, 8
+_MAX_SPAN, _MAX_KINDS = 24, 8
 _ALWAYS = 1 << 31
 _EXACT_SUM = 1 << 24  # float32 holds every integer up to it
 
@@ -67,8 +67,9 @@ def pack_fc(constants: Arrays, instr: Instr) -> Arrays:
 
 def fc_order(weights: np.ndarray) -> np.ndarray:
     """Return weights[O, K] of eight outputs in turn, those of the last ones as rows."""
-    blocks = len(weights) - len(weights) % _FC_OUTPUTS
-    turns = weights[:blocks].reshape(-1, _FC_OUTPUTS, weights.shape[1]).transpose(0, 2, 1)
+    outputs = header_number("glow_thumb_base.h", "GLOW_THUMB_FC")
+    blocks = len(weights) - len(weights) % outputs
+    turns = weights[:blocks].reshape(-1, outputs, weights.shape[1]).transpose(0, 2, 1)
     return np.concatenate((turns.reshape(-1), weights[blocks:].reshape(-1)))
 
 
@@ -192,7 +193,7 @@ def accepts_small(instr: Instr) -> bool:
     """Accept int8, channels of their own, which are adjacent."""
     if any(instr.operand(role).type.dtype is not DType.S8 for role in ("in", "weights", "out")):
         return False
-    return instr.int_("k_h") <= _MAX_ROWS and instr.int_("in_ch") == 1
+    return instr.int_("k_h") <= header_number("glow_thumb.h", "GLOW_THUMB_DW_ROWS") and instr.int_("in_ch") == 1
 
 
 def pack_depthwise(constants: Arrays, instr: Instr) -> Arrays:

@@ -12,12 +12,12 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 
 from glowc.kernels.base import KernelVariant, Prepared
+from glowc.kernels.common.header_numbers import header_number
 from glowc.kernels.shapes import Pool
 from glowc.kernels.thumb.layers import NEEDS, near_tie
 from glowc.program.ir import Instr, Plan
 from glowc.program.kernel import Arrays
 
-_MOST_ROWS = 32
 _EXACT_SUM = 1 << 24
 _MOST_TAPS = 9
 _SPAN = 255  # of a code without its zero point
@@ -39,8 +39,9 @@ def _near(instr: Instr) -> int:
 
 
 def _accepts(instr: Instr) -> bool:
-    """Accept exact sums, and adjacent channels in windows of at most 32 rows."""
-    window = "k_h" not in instr.params or (instr.int_("in_ch") == 1 and instr.int_("k_h") <= _MOST_ROWS)
+    """Accept exact sums, and adjacent channels in windows whose rows have room."""
+    rows = header_number("glow_thumb_pool.h", "GLOW_THUMB_POOL_ROWS")
+    window = "k_h" not in instr.params or (instr.int_("in_ch") == 1 and instr.int_("k_h") <= rows)
     return window and _SPAN * _taps(instr) <= _EXACT_SUM and _near(instr) < _RARE
 
 

@@ -29,6 +29,7 @@ from collections import Counter
 from collections.abc import Mapping
 
 from glowc.kernels.choice import variant_of
+from glowc.kernels.common.header_numbers import header_number
 from glowc.program.ir import Access, BufferKind, Instr, Operand, ParamValue, Program
 from glowc.program.kernel import get_kernel
 from glowc.program.lifetimes import strip_markers
@@ -37,7 +38,7 @@ from glowc.program.lifetimes import strip_markers
 _AT_ONCE = {"ref": 1, ("conv", "m3"): 1, ("conv", "dsp4"): 2, ("fc", "m3"): 8}
 # Bytes of a value in the scratch of a product, where it is not the input's own type.
 _SCRATCH_BYTES = {"m3": 2, "dsp": 2, "dsp4": 2}
-_STEP_BYTES, _STEP_OUTPUTS = 16, 4  # of Helium's lists of steps, and outputs of a pixel for which they are read once
+_STEP_OUTPUTS = 4  # of a pixel, for which Helium's list of steps is read once
 _RECURRENT = ("lstm", "gru", "rnn")
 _PASSES = {"softmax": 3, "layer": 3, "bilinear": 4, "grid": 4}
 _PRODUCTS = ("conv", "dwconv", "fc", "matmul")
@@ -113,7 +114,8 @@ def _steps(instr: Instr) -> int:
     p = {key: int(instr.params[key]) for key in ("k_h", "k_w", "in_c", "out_c")}
     steps = p["k_h"] * (1 if p["k_w"] * p["in_c"] % 16 == 0 else 2) + 2
     pairs = instr.macs / (2 * p["k_h"] * p["k_w"] * p["in_c"] * p["out_c"])
-    return round(_STEP_BYTES * steps * pairs * (-(-p["out_c"] // _STEP_OUTPUTS) + 2))
+    step_bytes = header_number("glow_mve_dot.h", "GLOW_MVE_STEP_BYTES")
+    return round(step_bytes * steps * pairs * (-(-p["out_c"] // _STEP_OUTPUTS) + 2))
 
 
 def _windows(instr: Instr, kind: str) -> int:
