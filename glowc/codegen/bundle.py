@@ -10,7 +10,7 @@ import numpy as np
 from glowc import __version__
 from glowc.codegen.guard import guard_zones
 from glowc.codegen.kernels import environment, extern_files
-from glowc.codegen.names import c_lines, in_comment, is_ident
+from glowc.codegen.names import c_lines, in_comment, is_ident, prints_math
 from glowc.codegen.places import Places, check_parts, unused_pointers
 from glowc.codegen.segments import PieceView, layer_dict, piece_views
 from glowc.codegen.view import (
@@ -146,7 +146,7 @@ def render_bundle(
         "bases": {region: places.base(region) for region in ("", *(part.region for part in places.parts))},
         "state_bytes": sum(s.size_bytes for s in states),
         "consts": list(consts.values()),
-        "consts_need_math": any("INFINITY" in c.text or "NAN" in c.text for c in consts.values()),
+        "consts_need_math": any(c.needs_math for c in consts.values()),
         "needs_math": needs_math(program),
         "zones": guard_zones(program, places, spec.guard_bytes),
         "guard_bytes": spec.guard_bytes,
@@ -233,7 +233,7 @@ def _unused(places: Places, pieces: Sequence[PieceView]) -> list[str]:
     called = [piece for piece in pieces if piece.feed is None]
     if any(piece.streamed for piece in called):
         return []
-    return unused_pointers(places, (str(layer["call"]) for piece in called for layer in piece.layers))
+    return unused_pointers(places, frozenset().union(*(piece.pointers for piece in called)))
 
 
 def _tensor(t: TensorView, prefix: str, places: Places) -> dict[str, object]:
@@ -268,7 +268,7 @@ def _golden_view(golden: Golden, inputs: Sequence[TensorView], outputs: Sequence
     texts = {t.ident: [c_lines(a) for a in golden.inputs[t.name]] for t in inputs}
     texts |= {t.ident: [c_lines(a) for a in golden.outputs[t.name]] for t in outputs}
     count = len(next(iter(texts.values())))
-    lines = [line for group in texts.values() for line in group]
     floats = sorted({t.ctype for t in outputs if t.type.dtype.is_float and t.ctype in ("float", "double")})
-    needs_math = any("INFINITY" in x or "NAN" in x for x in lines)
+    arrays = [*(golden.inputs[t.name] for t in inputs), *(golden.outputs[t.name] for t in outputs)]
+    needs_math = any(map(prints_math, arrays))
     return {"count": count, "texts": texts, "needs_math": needs_math, "float_types": floats}

@@ -91,6 +91,11 @@ def _special(value: float, suffix: str) -> str:
     return ("INFINITY" if value > 0 else "-INFINITY") if value else f"0.0{suffix}"
 
 
+def prints_math(array: np.ndarray) -> bool:
+    """Say whether literals of the elements are macros of math.h: infinities, and what is not a number."""
+    return array.dtype.kind == "f" and array.dtype.itemsize > 2 and not bool(np.isfinite(array).all())
+
+
 def c_lines(array: np.ndarray, width: int = 108) -> str:
     """Return the elements as lines of C literals, at most `width` characters each."""
     values = c_values(array)

@@ -5,7 +5,7 @@ A split arena is handed over as a struct NAME_arenas_t with pointer and size of 
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 
 from glowc.codegen.names import is_ident
@@ -89,10 +89,9 @@ class Places:
         }  # fmt: skip
 
 
-def unused_pointers(places: Places, calls: Iterable[str]) -> list[str]:
-    """Return the pointers to arenas that none of the calls has as an argument."""
-    texts = list(calls)
-    return [name for name in places.pointers if not any(f"({name} +" in text for text in texts)]
+def unused_pointers(places: Places, used: Collection[str]) -> list[str]:
+    """Return the pointers to arenas other than those that are `used`."""
+    return [name for name in places.pointers if name not in used]
 
 
 def check_parts(parts: Sequence[ArenaPart]) -> None:

@@ -27,7 +27,10 @@ class FeedView:
 
 @dataclass(frozen=True, slots=True)
 class PieceView:
-    """Layers that follow each other in the inference: one that runs as a whole, or those of a segment."""
+    """Layers that follow each other in the inference: one that runs as a whole, or those of a segment.
+
+    `pointers` to arenas are arguments of the layers; `unused` are those that a segment ignores.
+    """
 
     index: int
     layers: tuple[Mapping[str, object], ...]
@@ -39,18 +42,23 @@ class PieceView:
     last: int = 0
     feed: FeedView | None = None
     unused: tuple[str, ...] = ()
+    pointers: frozenset[str] = frozenset()
 
 
 def piece_views(program: Program, layers: Sequence[LayerView], places: Places) -> tuple[PieceView, ...]:
-    """Return all pieces in order; layers are numbered as in `layers`. `unused` are pointers that a segment ignores."""
+    """Return all pieces in order; layers are numbered as in `layers`."""
     pieces: list[PieceView] = []
     at = 0
     for number, segment in enumerate(program.segments):
-        pieces += [PieceView(0, (layer_dict(layer),), False) for layer in layers[at : segment.begin]]
+        pieces += map(_whole, layers[at : segment.begin])
         pieces.append(_segment(program, number, segment, layers, places))
         at = segment.end
-    pieces += [PieceView(0, (layer_dict(layer),), False) for layer in layers[at:]]
+    pieces += map(_whole, layers[at:])
     return tuple(pieces)
+
+
+def _whole(layer: LayerView) -> PieceView:
+    return PieceView(0, (layer_dict(layer),), False, pointers=layer.pointers)
 
 
 def profile_order(program: Program, count: int) -> list[int] | None:
@@ -82,10 +90,10 @@ def _segment(program: Program, number: int, segment: Segment, layers: Sequence[L
     ]  # fmt: skip
     feed = _feed(program, segment, places)
     named = {feed.pointer, feed.progress_pointer} if feed is not None else set()
-    unused = unused_pointers(places, (layer.call for layer in layers[segment.begin : segment.end]))
+    pointers = frozenset[str]().union(*(layer.pointers for layer in layers[segment.begin : segment.end]))
     return PieceView(
         number, inner, True, "\n".join(lines), "uint8_t" if len(inner) < 256 else "uint16_t", len(segment.steps),
-        segment.begin, segment.end - 1, feed, tuple(name for name in unused if name not in named),
+        segment.begin, segment.end - 1, feed, tuple(unused_pointers(places, pointers | named)), pointers,
     )  # fmt: skip
 
 

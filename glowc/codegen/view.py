@@ -2,18 +2,17 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
 
-from glowc.codegen.kernels import ArgsStruct, Identity, args_struct, identity, render_kernel, signature
-from glowc.codegen.names import c_ident, c_lines, in_comment, unique_idents
+from glowc.codegen.headers import with_included
+from glowc.codegen.kernels import ArgsStruct, Identity, args_struct, identity, render_kernel
+from glowc.codegen.names import c_ident, c_lines, in_comment, prints_math, unique_idents
 from glowc.codegen.places import Places
 from glowc.graph.types import NARROW, DType, TensorType
 from glowc.kernels.choice import variant_of
-from glowc.paths import runtime_header
 from glowc.program.ir import Access, BufferKind, Instr, Operand, Program
 from glowc.program.kernel import get_kernel
 
@@ -68,7 +67,7 @@ class StateView:
 
 @dataclass(frozen=True, slots=True)
 class ConstView:
-    """One constant array."""
+    """One constant array; `needs_math`: `text` has macros of math.h."""
 
     ident: str
     ctype: str
@@ -77,6 +76,7 @@ class ConstView:
     size_bytes: int
     text: str
     comment: str
+    needs_math: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -90,7 +90,7 @@ class FunctionView:
 
 @dataclass(frozen=True, slots=True)
 class LayerView:
-    """One call in the generated inference function."""
+    """One call in the generated inference function; `pointers` to arenas are among its arguments."""
 
     index: int
     name: str
@@ -100,6 +100,7 @@ class LayerView:
     args: tuple[str, str, str] | None
     comment: str
     macs: int
+    pointers: frozenset[str] = frozenset()
 
 
 def tensor_views(
@@ -166,7 +167,7 @@ def const_views(program: Program, prefix: str, align_bytes: int) -> dict[str, Co
         shape = "x".join(map(str, array.shape)) or "scalar"
         views[name] = ConstView(
             f"{prefix}_w_{names[name]}", kind.ctype, max(array.size, 1), align, array.nbytes, c_lines(array),
-            f"{kind.value} {shape}",
+            f"{kind.value} {shape}", prints_math(array),
         )  # fmt: skip
     return views
 
@@ -240,8 +241,7 @@ class FunctionTable:
         count = len({f.name for f in self._functions.values() if f.name.startswith(f"{self._prefix}_{instr.kernel}_")})
         base = f"{self._prefix}_{instr.kernel}" + (f"_{count + 1}" if count else "")
         name = f"{base}__{instr.isa}"
-        body = render_kernel(instr, "@", struct).partition("{")[2]
-        same = f"{signature(instr, '@', struct)}{body}"
+        same = render_kernel(instr, "@", struct)
         if same not in self._texts:
             self._texts[same] = FunctionView(name, render_kernel(instr, name, struct), struct)
         return self._texts[same]
@@ -277,9 +277,16 @@ def layer_views(
         name = instr.origin[0] if instr.origin else instr.name
         layers.append(
             LayerView(index, name, instr.op, f"{instr.kernel}__{instr.isa}",
-                      f"{function.name}({', '.join(arguments)});", args, comment, instr.macs)
+                      f"{function.name}({', '.join(arguments)});", args, comment, instr.macs,
+                      _pointers(program, instr, places, callers))
         )  # fmt: skip
     return tuple(layers)
+
+
+def _pointers(program: Program, instr: Instr, places: Places, callers: Mapping[str, str]) -> frozenset[str]:
+    """Return the pointers to arenas by which an instruction reaches its operands."""
+    roots = {program.root(o.buffer)[0] for o in instr.operands}
+    return frozenset(places.pointer(root) for root in roots if root in places.offsets and root not in callers)
 
 
 def _address(
@@ -309,14 +316,7 @@ def kernel_headers(program: Program) -> list[str]:
 
 def headers_of(instrs: Sequence[Instr]) -> list[str]:
     """Return the runtime headers that the variants of instructions need, and those that they include."""
-    found: list[str] = []
-    wanted = sorted({variant_of(i).header for i in instrs} - {""})
-    while wanted:
-        header = wanted.pop(0)
-        found.append(header)
-        inner = re.findall(r'^#include "(glow_\w+\.h)"', runtime_header(header).read_text(), re.M)
-        wanted += [name for name in inner if name not in (*found, *wanted, *RUNTIME_FILES)]
-    return sorted(found)
+    return with_included({variant_of(i).header for i in instrs} - {""})
 
 
 # What is true, to a compiler, where a core lacks a feature (ACLE, section 5).

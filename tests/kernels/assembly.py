@@ -43,14 +43,18 @@ class AsmFunction:
 
 def compiler_argv(cpu: Cpu, compiler: str) -> list[str]:
     """Return the command of `compiler` ("gcc" or "clang") for a CPU, without what to compile."""
-    flags = ["-std=gnu11", "-w", *(f"-I{folder}" for folder in RUNTIME_DIRS)]
-    if compiler == "gcc":
-        return [cpu.cc, *cpu.cflags, *flags]
+    return [*compiler_of(cpu, compiler), "-std=gnu11", "-w", *(f"-I{folder}" for folder in RUNTIME_DIRS)]
+
+
+def compiler_of(cpu: Cpu, compiler: str) -> list[str]:
+    """Return `compiler` with the flags that say which CPU."""
+    if compiler == "gcc" or cpu.family == "host":
+        return [cpu.cc if compiler == "gcc" else compiler, *cpu.cflags]
     target = cpu.cc.removesuffix("-gcc")
     found = subprocess.run([cpu.cc, "-print-file-name=include"], capture_output=True, text=True, check=True).stdout
     newlib = [f"-isystem{Path(found.strip()).parents[3] / target / 'include'}"] if target == "arm-none-eabi" else []
     known = [flag for flag in cpu.cflags if flag != "-mfpu=auto"]
-    return ["clang", f"--target={target}", *newlib, *known, *flags]
+    return ["clang", f"--target={target}", *newlib, *known]
 
 
 def asm_functions(cpu: Cpu) -> Iterator[AsmFunction]:

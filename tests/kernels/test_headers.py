@@ -1,0 +1,80 @@
+"""Each runtime header compiles alone, on every CPU, and includes what the table of glowc.codegen.headers says."""
+
+from __future__ import annotations
+
+import re
+import subprocess
+from pathlib import Path
+
+import pytest
+
+from glowc.board import cpu_names, load_cpu
+from glowc.codegen.headers import INCLUDED, with_included
+from glowc.codegen.view import RUNTIME_FILES
+from glowc.kernels.registry import variants_of
+from glowc.paths import runtime_header
+from glowc.program.kernel import all_kernels
+from tests.conftest import RUNTIME_DIRS, require_tool
+from tests.kernels.assembly import compiler_of
+from tests.kernels.machines import WARNINGS
+from tests.kernels.program import runtime_headers
+
+HEADERS = {name: runtime_header(name).read_text(encoding="utf-8") for name in (h.strip('"') for h in runtime_headers())}
+INCLUDE = [f"-I{folder}" for folder in RUNTIME_DIRS]
+CLANG = ("host", "armv8.6-i8mm", "cortex-a53", "cortex-a7", "cortex-m0", "cortex-m3", "cortex-m4", "cortex-m55")
+# What assembly reads of a struct is asserted next to it, so a check that is wrong must be an error.
+WRONG = """
+#include "glow_runtime.h"
+typedef struct { uint32_t first, second; } pair_t;
+"""
+
+
+@pytest.mark.parametrize(("name", "compiler"), [*((n, "gcc") for n in cpu_names()), *((n, "clang") for n in CLANG)])
+def test_header_compiles_alone(name: str, compiler: str, tmp_path: Path) -> None:
+    cpu = load_cpu(name)
+    require_tool(cpu.cc, compiler)
+    for header in HEADERS:
+        (tmp_path / f"{header}.c").write_text(f'#include "{header}"\ntypedef int alone;\n')
+    flags = ["-std=c11", "-pedantic", *WARNINGS]
+    flags += ["-Wno-overlength-strings"] if compiler == "clang" else []  # to gcc assembly is no string
+    argv = [*compiler_of(cpu, compiler), *flags, *INCLUDE, "-fsyntax-only"]
+    done = subprocess.run([*argv, *sorted(tmp_path.glob("*.c"))], capture_output=True, text=True, check=False)
+    assert [line for line in done.stderr.splitlines() if "error" in line] == []
+    assert done.returncode == 0
+
+
+@pytest.mark.parametrize("check", ["GLOW_AT(pair_t, second, 8);", "GLOW_SIZE(pair_t, 4);"])
+def test_wrong_offset_or_size_is_an_error(check: str, tmp_path: Path) -> None:
+    require_tool("gcc")
+    right = check.replace("8)", "4)") if "AT" in check else check.replace("4)", "8)")
+    found = []
+    for text in (right, check):
+        source = tmp_path / "check.c"
+        source.write_text(f"{WRONG}{text}\n")
+        argv = ["gcc", "-std=c11", *INCLUDE, "-fsyntax-only", source]
+        found.append(subprocess.run(argv, capture_output=True, text=True, check=False))
+    assert found[0].returncode == 0
+    assert "pair_t" in found[1].stderr
+    assert found[1].returncode != 0
+
+
+def test_table_has_the_includes_of_every_header() -> None:
+    found = {name: _included(text) for name, text in HEADERS.items()}
+    assert {name: inner for name, inner in found.items() if inner} == INCLUDED
+
+
+def _included(text: str) -> tuple[str, ...]:
+    names = dict.fromkeys(re.findall(r'^ *# *include "([^"]+)"', text, re.M))
+    return tuple(name for name in names if name not in RUNTIME_FILES)
+
+
+def test_variants_name_headers_that_exist() -> None:
+    named = {variant.header for kernel in all_kernels() for variant in variants_of(kernel)} - {""}
+    assert with_included(named) == [name for name in HEADERS if name not in RUNTIME_FILES]
+
+
+def test_included_headers_come_once_and_sorted() -> None:
+    assert with_included(["glow_mve_single.h", "glow_reach.h"]) == [
+        "glow_mve.h", "glow_mve_dot.h", "glow_mve_gather.h", "glow_mve_run.h", "glow_mve_single.h", "glow_mve_zero.h",
+        "glow_reach.h",
+    ]  # fmt: skip
