@@ -13,6 +13,7 @@ from glowc.codegen.kernels import ArgsStruct, args_struct, environment, identity
 from glowc.graph.types import DType, TensorType
 from glowc.kernels.base import KernelVariant, prepare, prepared_instr
 from glowc.kernels.choice import variant_of
+from glowc.kernels.common.header_numbers import header_number
 from glowc.kernels.registry import instruction_sets, variants_of
 from glowc.paths import data_dir
 from glowc.program.ir import Access, Instr, Operand
@@ -26,7 +27,7 @@ LITERAL_JOBS = 60
 _END = 0xFFFFFFFF
 _ACCESS = {Access.IN: 0, Access.OUT: 1, Access.INOUT: 2}
 _SCRATCH = 3
-_BAND_BYTES = 64
+_BAND_BYTES = header_number("glow_guard.h", "GLOW_GUARD_BAND_BYTES")
 _INTRINSICS = {"mve": "<arm_mve.h>", "neon": "<arm_neon.h>", "dot": "<arm_neon.h>", "i8mm": "<arm_neon.h>"}
 
 
