@@ -13,7 +13,7 @@ from glowc.board import Cpu
 from glowc.errors import InternalError, ModelError
 from glowc.graph.graph import Graph, Node
 from glowc.graph.types import DType, TensorType, type_of
-from glowc.kernels.base import KernelVariant, Prepared, prepare, streams_rows
+from glowc.kernels.base import KernelVariant, Prepared, prepare, prepared_instr, streams_rows
 from glowc.kernels.choice import candidates
 from glowc.ops.base import OpError, Ref
 from glowc.ops.registry import find_op
@@ -177,7 +177,7 @@ class Lowering:
         fixed = {o.role for o in instr.operands if o.buffer in self.consts}
         found = candidates(instr, self._cpu.features, fixed)
         if self._streaming(instr.name):
-            found = [v for v in found if streams_rows(v, instr)] or found
+            found = [v for v in found if streams_rows(v, self._seen(instr, v))] or found
         if not found:
             raise OpError(f"no variant of {instr.kernel} for cpu {self._cpu.name}")
 
@@ -187,8 +187,16 @@ class Lowering:
 
         return finish(self._choose_variant(instr, found, finish))
 
+    def _constants(self, instr: Instr) -> dict[str, np.ndarray]:
+        return {o.role: self.consts[o.buffer] for o in instr.operands if o.buffer in self.consts}
+
+    def _seen(self, instr: Instr, variant: KernelVariant) -> Instr:
+        """Return the instruction as the variant prepares it; nothing is added to the program."""
+        chosen = replace(instr, isa=variant.isa)
+        return prepared_instr(chosen, self._prepare(variant, self._constants(instr), chosen))
+
     def _packed(self, instr: Instr, variant: KernelVariant) -> Instr:
-        constants = {o.role: self.consts[o.buffer] for o in instr.operands if o.buffer in self.consts}
+        constants = self._constants(instr)
         prepared = self._prepare(variant, constants, instr)
         operands = []
         for operand in instr.operands:

@@ -17,7 +17,8 @@ from glowc.graph.types import DType, TensorType
 from glowc.kernels.dsp import layers as packing_dsp
 from glowc.kernels.shapes import axis_keys
 from glowc.kernels.simd import layers as packing_a64
-from glowc.kernels.thumb import layers as packing_m3
+from glowc.kernels.thumb import depthwise as thumb_depthwise
+from glowc.kernels.thumb import fold as thumb_fold
 from glowc.ops.spatial import row_params
 from tests.kernels.case import Case, make_case
 
@@ -236,9 +237,9 @@ def test_products_are_bounded_up_to_32000(product: float, inside: bool) -> None:
 
 
 def test_distance_from_a_tie_grows_with_the_sums_until_float32_rounds_them() -> None:
-    assert packing_m3.near_tie(0) == (1 << 16) + 1
-    assert packing_m3.near_tie(1 << 24) == (1 << 24) + (1 << 16) + 1
-    assert packing_m3.near_tie((1 << 24) + 1) == 1 << 31
+    assert thumb_fold.near_tie(0) == (1 << 16) + 1
+    assert thumb_fold.near_tie(1 << 24) == (1 << 24) + (1 << 16) + 1
+    assert thumb_fold.near_tie((1 << 24) + 1) == 1 << 31
 
 
 def test_fused_sums_are_rounded_once() -> None:
@@ -261,7 +262,7 @@ def rows_of_windows() -> Iterator[tuple[int, int, int, int, int, int]]:
 def test_tiles_know_which_of_their_columns_are_padding() -> None:
     for row in rows_of_windows():
         in_w, out_w, k_w, stride, dilation, pad = row
-        tiles = packing_m3.cut_row(*row)
+        tiles = thumb_depthwise.cut_row(*row)
         count = -(-out_w // tiles.outputs)
         middle = (tiles.middle,) * (count - len(tiles.first) - len(tiles.last))
         for n, kind in enumerate((*tiles.first, *middle, *tiles.last)):

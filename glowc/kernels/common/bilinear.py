@@ -15,10 +15,12 @@ computed in float32.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from dataclasses import dataclass
 
+from glowc.kernels.base import Prepared
 from glowc.kernels.common.header_numbers import header_number
-from glowc.program.ir import Instr, ParamValue
+from glowc.program.ir import Instr, Plan
+from glowc.program.kernel import Arrays
 
 _LARGEST = 3.4  # ratio of scales: (255 * 3.4 + 130) * 2^F < 2^31
 _RANGE = 2.0**-6, 2.0**6  # of the ratio of scales
@@ -53,7 +55,14 @@ def accepts_codes(channels: int, instr: Instr) -> bool:
     return adjacent and int(instr.params["half"]) in (0, 128)
 
 
-def fixed_plan(instr: Instr) -> Mapping[str, ParamValue]:
-    """Return the factor of weights."""
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FixedPlan(Plan):
+    """`factor` of weights."""
+
+    factor: int
+
+
+def prepare_fixed(_: Arrays, instr: Instr) -> Prepared:
+    """Return the plan of an interpolation in integers."""
     one = 1 << header_number("glow_thumb_bilinear.h", "GLOW_BILINEAR_SHIFT")  # 2^F
-    return {"factor": round(_ratio(instr) * 2 * one)}
+    return Prepared(plan=FixedPlan(factor=round(_ratio(instr) * 2 * one)))

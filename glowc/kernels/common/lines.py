@@ -7,11 +7,12 @@ Where the channels are the last axis (`rank` 1) a table of whole pixels is packe
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from dataclasses import dataclass
 
 import numpy as np
 
-from glowc.program.ir import Instr, ParamValue
+from glowc.kernels.base import Prepared
+from glowc.program.ir import Instr, Plan
 from glowc.program.kernel import Arrays
 
 _LONGEST = 32  # channels of a table that repeats them to fill vectors
@@ -30,7 +31,14 @@ def period(instr: Instr) -> int:
     return whole if _LEAST <= whole <= _LONGEST else -(-_LEAST // channels) * channels
 
 
-def pack(width: int, constants: Arrays, instr: Instr) -> Arrays:
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LinesPlan(Plan):
+    """`period`: lines of the packed table."""
+
+    period: int
+
+
+def prepare(width: int, constants: Arrays, instr: Instr) -> Prepared:
     """Return the lines in blocks of `width` channels; vectors shift to the left by a negative number."""
     lines = constants["lines"]
     columns = lines.shape[1]
@@ -40,11 +48,8 @@ def pack(width: int, constants: Arrays, instr: Instr) -> Arrays:
     if instr.int_("rank") == 1:
         table = np.pad(table, ((0, -len(table) % width), (0, 0)))
         table = table.reshape(-1, width, columns).transpose(0, 2, 1)
-    return {"lines": np.ascontiguousarray(table).reshape(-1, columns)}
-
-
-def plan(instr: Instr) -> Mapping[str, ParamValue]:
-    return {"period": period(instr)}
+    packed = np.ascontiguousarray(table).reshape(-1, columns)
+    return Prepared({"lines": packed}, LinesPlan(period=period(instr)))
 
 
 def is_long(least: int, instr: Instr) -> bool:

@@ -2,7 +2,17 @@
 
 from __future__ import annotations
 
-from glowc.program.ir import Instr
+from dataclasses import dataclass
+
+from glowc.program.ir import Instr, Plan
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LayerPlan(Plan):
+    """What multiplies rows of weights: the `fpu`'s registers, vectors, or plain C."""
+
+    fpu: bool = False
+    vector: bool = False
 
 
 def layer_scratch(instr: Instr) -> int:

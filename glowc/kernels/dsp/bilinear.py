@@ -5,13 +5,13 @@ from __future__ import annotations
 from functools import partial
 
 from glowc.kernels.base import KernelVariant
-from glowc.kernels.common.bilinear import accepts_fixed, fixed_plan
+from glowc.kernels.common.bilinear import accepts_fixed, prepare_fixed
 
 _CHANNELS = 6  # where the integer weights of a pixel pay off beside an FPU
 
 BILINEAR = KernelVariant(
     "dsp", frozenset({"dsp", "fpu"}), rank=5, header="glow_thumb_bilinear.h",
-    template="common/bilinear_fixed", plan=fixed_plan,
+    template="common/bilinear_fixed", prepare=prepare_fixed,
     accepts=partial(accepts_fixed, _CHANNELS),
 )  # fmt: skip
 

@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
-from dataclasses import replace
+from dataclasses import dataclass, replace
 
 import numpy as np
 
 from glowc.graph.types import DType
-from glowc.kernels.base import KernelVariant
-from glowc.program.ir import Instr, ParamValue
+from glowc.kernels.base import KernelVariant, Prepared
+from glowc.kernels.shapes import Conv
+from glowc.program.ir import Instr, Plan
 from glowc.program.kernel import Arrays
 
 NEEDS = frozenset({"dsp", "fpu", "unaligned"})  # Cortex-M4F, M7, M33, M55
@@ -22,8 +22,8 @@ def _is_planar(instr: Instr) -> bool:
     return instr.int_("in_ch") != 1 and instr.int_("in_c") > 1
 
 
-def _conv_plan(instr: Instr) -> Mapping[str, ParamValue]:
-    return {"path": "planar" if _is_planar(instr) else "rows"}
+def _path(instr: Instr) -> str:
+    return "planar" if _is_planar(instr) else "rows"
 
 
 def _accepts_conv(instr: Instr) -> bool:
@@ -34,12 +34,26 @@ def _accepts_conv(instr: Instr) -> bool:
     return adjacent and (instr.int_("dil_w") == 1 or instr.int_("k_w") == 1)
 
 
-def _pack_conv(constants: Arrays, instr: Instr) -> Arrays:
+@dataclass(frozen=True, slots=True, kw_only=True)
+class WeightsPlan(Plan):
+    """`codes`: weights are int8."""
+
+    codes: bool = False
+
+
+def prepare_conv(constants: Arrays, instr: Instr) -> Prepared:
     """Order the weights of a planar input by channel first."""
+    plan = WeightsPlan(path=_path(instr), codes=instr.kernel.endswith("w8"))
     if not _is_planar(instr):
-        return {}
-    weights = constants["weights"].reshape([instr.int_(key) for key in ("out_c", "k_h", "k_w", "in_c")])
-    return {"weights": np.ascontiguousarray(weights.transpose(0, 3, 1, 2)).reshape(-1)}
+        return Prepared(plan=plan)
+    shape = Conv.of(instr)
+    weights = constants["weights"].reshape(shape.out_c, shape.k_h, shape.k_w, shape.in_c)
+    return Prepared({"weights": np.ascontiguousarray(weights.transpose(0, 3, 1, 2)).reshape(-1)}, plan)
+
+
+def prepare_fc(_: Arrays, instr: Instr) -> Prepared:
+    """Weights stay as they are."""
+    return Prepared(plan=WeightsPlan(codes=instr.kernel.endswith("w8")))
 
 
 def _zero_at_zero(instr: Instr) -> bool:
@@ -57,8 +71,9 @@ def _accepts_fc(instr: Instr) -> bool:
     return instr.int_("in_k") >= _BLOCK and instr.int_("out_n") >= _BLOCK
 
 
-def _matmul_plan(instr: Instr) -> Mapping[str, ParamValue]:
-    return {"path": "outer" if instr.int_("b_col") == 1 else "dots"}
+def prepare_matmul(_: Arrays, instr: Instr) -> Prepared:
+    """Choose by where the columns of b lie."""
+    return Prepared(plan=Plan(path="outer" if instr.int_("b_col") == 1 else "dots"))
 
 
 def _accepts_matmul(instr: Instr) -> bool:
@@ -77,12 +92,21 @@ def _accepts_average(instr: Instr) -> bool:
     return _accepts_maximum(instr) and instr.int_("k_h") * instr.int_("k_w") >= _LARGE
 
 
-def _binary_plan(instr: Instr) -> Mapping[str, ParamValue]:
-    """Which bounds there are, and whether an operand goes on along the last axis or is one number for all."""
-    last = int(instr.params["rank"]) - 1
+@dataclass(frozen=True, slots=True, kw_only=True)
+class BinaryPlan(Plan):
+    """`limit`: which bounds there are; steps: an operand goes on along the last axis, or is one number for all."""
+
+    limit: str
+    a_step: int
+    b_step: int
+
+
+def prepare_binary(_: Arrays, instr: Instr) -> Prepared:
+    """Return the plan of float32 arithmetic."""
+    last = instr.int_("rank") - 1
     bounds = [instr.int_("clamp") and abs(float(instr.params[key])) < math.inf for key in ("act_min", "act_max")]
     limit = "" if not any(bounds) else "_between" if bounds[1] else "_from"
-    return {"limit": limit, **{f"{name}_step": instr.int_(f"{name}{last}") for name in "ab"}}
+    return Prepared(plan=BinaryPlan(limit=limit, a_step=instr.int_(f"a{last}"), b_step=instr.int_(f"b{last}")))
 
 
 def _accepts_binary(instr: Instr) -> bool:
@@ -95,14 +119,14 @@ def _accepts_binary(instr: Instr) -> bool:
 
 
 _SHARED = KernelVariant("fpu", NEEDS, rank=10, header="glow_fpu.h")
-CONV = replace(_SHARED, accepts=_accepts_conv, plan=_conv_plan, pack=_pack_conv, packs=frozenset({"weights"}))
+CONV = replace(_SHARED, accepts=_accepts_conv, prepare=prepare_conv, packs=frozenset({"weights"}))
 CONV_W8 = replace(CONV, header="glow_fpu_w8.h", accepts=lambda instr: _zero_at_zero(instr) and _accepts_conv(instr))
 DEPTHWISE = replace(_SHARED, accepts=_accepts_depthwise)
-FC = replace(_SHARED, accepts=_accepts_fc)
+FC = replace(_SHARED, accepts=_accepts_fc, prepare=prepare_fc)
 FC_W8 = replace(FC, header="glow_fpu_w8.h", accepts=lambda instr: _zero_at_zero(instr) and _accepts_fc(instr))
-MATMUL = replace(_SHARED, accepts=_accepts_matmul, plan=_matmul_plan)
+MATMUL = replace(_SHARED, accepts=_accepts_matmul, prepare=prepare_matmul)
 MAXIMUM = replace(_SHARED, needs=NEEDS | {"vcvtn"}, accepts=_accepts_maximum, header="glow_fpu_pool.h")  # has VMAXNM
-BINARY = replace(_SHARED, in_place=True, accepts=_accepts_binary, plan=_binary_plan, header="glow_fpu_binary.h")
+BINARY = replace(_SHARED, in_place=True, accepts=_accepts_binary, prepare=prepare_binary, header="glow_fpu_binary.h")
 AVERAGE = replace(_SHARED, accepts=_accepts_average, header="glow_fpu_pool.h")
 
 VARIANTS = {

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from glowc.kernels.base import KernelVariant
-from glowc.kernels.common.recurrent import dynamic_scratch, layer_scratch
+from glowc.kernels.base import KernelVariant, Prepared
+from glowc.kernels.common.recurrent import LayerPlan, dynamic_scratch, layer_scratch
 
-LAYER = KernelVariant("ref", scratch_bytes=layer_scratch)
+LAYER = KernelVariant("ref", scratch_bytes=layer_scratch, prepare=lambda _, __: Prepared(plan=LayerPlan()))
 
 VARIANTS = {
     "lstm_dynamic": (KernelVariant("ref", scratch_bytes=dynamic_scratch),),

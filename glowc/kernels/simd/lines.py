@@ -6,13 +6,13 @@ from dataclasses import replace
 from functools import partial
 
 from glowc.kernels.base import KernelVariant
-from glowc.kernels.common.lines import is_long, pack, plan
+from glowc.kernels.common.lines import is_long, prepare
 
 _CODES = 8  # of a channel that are worth a vector
 
 _A64 = KernelVariant(
     "neon", frozenset({"a64", "neon"}), rank=30, in_place=True, header="glow_neon_lines.h",
-    accepts=partial(is_long, _CODES), pack=partial(pack, 4), plan=plan,
+    accepts=partial(is_long, _CODES), prepare=partial(prepare, 4), packs=frozenset({"lines"}),
 )  # fmt: skip
 LINES = (_A64, replace(_A64, isa="a32", needs=frozenset({"a32", "neon"})))
 

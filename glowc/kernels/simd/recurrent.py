@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from glowc.kernels.base import KernelVariant
-from glowc.kernels.common.recurrent import layer_scratch
+from glowc.kernels.base import KernelVariant, Prepared
+from glowc.kernels.common.recurrent import LayerPlan, layer_scratch
 
 LAYER = tuple(
     KernelVariant(isa, frozenset({core, "neon"}), rank=30, header="glow_neon_f32.h", template="ref/{}",
-                  scratch_bytes=layer_scratch, plan=lambda _: {"vector": 1})
+                  scratch_bytes=layer_scratch, prepare=lambda _, __: Prepared(plan=LayerPlan(vector=True)))
     for isa, core in (("neon", "a64"), ("a32", "a32"))
 )  # fmt: skip
 

@@ -3,23 +3,24 @@
 Sums: out = clamp((a * a_mul + b * b_mul + offset) >> shift) in 32 bits. The factors are found, and proved on all 65536
 pairs of codes against the kernel's own meaning, at compile time. Where no linear form gives every code, those whose sum
 is within `near` of a rounding boundary are computed by the definition. Products: one multiplication by the scale as a
-factor of 2^-32, as packing_m3.
+factor of 2^-32, as fold.py tells.
 """
 
 from __future__ import annotations
 
 import itertools
 from collections.abc import Mapping
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from functools import cache
 
 import numpy as np
 
 from glowc.graph.types import DType
-from glowc.kernels.base import KernelVariant
+from glowc.kernels.base import KernelVariant, Prepared
 from glowc.kernels.common.rows import accepts_rows, steps
 from glowc.kernels.shapes import AXES
-from glowc.program.ir import Instr, ParamValue
+from glowc.kernels.thumb.forms import HEADER, NEEDS, both
+from glowc.program.ir import Instr, ParamValue, Plan
 from glowc.program.kernel import Arrays, get_kernel
 
 _MOST_STEPS = 6  # the factors' neighbours that are tried
@@ -93,10 +94,37 @@ def _form(instr: Instr) -> Form | None:
     return linear_form(instr.kernel, tuple(sorted((k, v) for k, v in instr.params.items() if k not in axes)))
 
 
-def _rows(instr: Instr) -> Mapping[str, ParamValue]:
-    """What the loops over rows are printed for; `full`: all int8 codes are allowed."""
-    full = (int(instr.params["out_min"]), int(instr.params["out_max"])) == (-128, 127)
-    return {**dict(zip(("a_step", "b_step"), steps(instr), strict=True)), "full": int(full)}
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RowPlan(Plan):
+    """Of loops over rows: the operands' steps; `full`: all int8 codes are allowed."""
+
+    a_step: int
+    b_step: int
+    full: bool
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LinearPlan(RowPlan):
+    """The linear form; `near`: sums as near to a rounding boundary are computed by the definition, `fused` or not."""
+
+    a_mul: int
+    b_mul: int
+    offset: int
+    shift: int
+    near: int
+    fused: bool
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ProductPlan(RowPlan):
+    """`near`: products as near to a tie, in 2^-32, are computed by the definition."""
+
+    near: int
+
+
+def _rows(instr: Instr) -> RowPlan:
+    a, b = steps(instr)
+    return RowPlan(a_step=a, b_step=b, full=(instr.int_("out_min"), instr.int_("out_max")) == (-128, 127))
 
 
 def accepts(instr: Instr) -> bool:
@@ -104,11 +132,21 @@ def accepts(instr: Instr) -> bool:
     return accepts_rows(instr) and _form(instr) is not None
 
 
-def plan(instr: Instr) -> Mapping[str, ParamValue]:
-    """Print the linear form."""
-    form = _form(instr)
+def prepare_sum(_: Arrays, instr: Instr) -> Prepared:
+    """Return the linear form of a sum."""
+    form, rows = _form(instr), _rows(instr)
     assert form is not None
-    return {**dict(zip(("a_mul", "b_mul", "offset", "shift", "near"), form, strict=True)), **_rows(instr)}
+    a_mul, b_mul, offset, shift, near = form
+    return Prepared(
+        plan=LinearPlan(a_step=rows.a_step, b_step=rows.b_step, full=rows.full, a_mul=a_mul, b_mul=b_mul, offset=offset,
+                        shift=shift, near=near, fused=instr.kernel == "add_s8f")
+    )  # fmt: skip
+
+
+def prepare_product(_: Arrays, instr: Instr) -> Prepared:
+    """Return the plan of a product."""
+    rows = _rows(instr)
+    return Prepared(plan=ProductPlan(a_step=rows.a_step, b_step=rows.b_step, full=rows.full, near=_PRODUCT_NEAR))
 
 
 def _accepts_product(instr: Instr) -> bool:
@@ -122,26 +160,24 @@ def _accepts_shift(instr: Instr) -> bool:
     )
 
 
-def _pack_shift(constants: Arrays, instr: Instr) -> Arrays:
+def prepare_shift(constants: Arrays, instr: Instr) -> Prepared:
     """Return `mul`: the multiplier, the offset with all zero points, and whether 32 bits hold every sum."""
     p = instr.params
     mul, offset = int(constants["mul"].reshape(-1)[0]), int(constants["offset"].reshape(-1)[0])
     zeros = int(p["a_zp"]) + int(p["b_zp"]) * (-1 if p["sign"] == "-" else 1)
     fixed = offset - mul * zeros + (int(p["out_zp"]) << int(p["shift"]))
     narrow = 256 * abs(mul) + abs(fixed) < 1 << 31 and int(p["shift"]) < 32
-    return {"mul": np.asarray([mul, fixed if narrow else 0, narrow], np.int32)}
+    return Prepared({"mul": np.asarray([mul, fixed if narrow else 0, narrow], np.int32)}, _rows(instr))
 
 
-def _both(variant: KernelVariant) -> tuple[KernelVariant, KernelVariant]:
-    return variant, replace(variant, isa="m0", needs=frozenset({"thumb1"}), header="glow_m0.h")
-
-
-_M3 = KernelVariant(
-    "m3", frozenset({"thumb2"}), rank=5, header="glow_m3.h", in_place=True, accepts=accepts, plan=plan,
+ADD = both(
+    KernelVariant("m3", NEEDS, rank=5, header=HEADER, in_place=True, accepts=accepts, prepare=prepare_sum)
 )  # fmt: skip
-ADD = _both(_M3)
-MULTIPLY = _both(replace(_M3, accepts=_accepts_product, plan=lambda instr: {"near": _PRODUCT_NEAR, **_rows(instr)}))
-ADD_SHIFT = _both(replace(_M3, accepts=_accepts_shift, plan=_rows, pack=_pack_shift))
+MULTIPLY = tuple(replace(variant, accepts=_accepts_product, prepare=prepare_product) for variant in ADD)
+ADD_SHIFT = tuple(
+    replace(variant, accepts=_accepts_shift, prepare=prepare_shift, packs=frozenset({"mul", "offset"}))
+    for variant in ADD
+)
 
 VARIANTS = {
     "add_s8": ADD,

@@ -5,11 +5,11 @@ from __future__ import annotations
 from functools import partial
 
 from glowc.kernels.base import KernelVariant
-from glowc.kernels.common.bilinear import accepts_fixed, fixed_plan
+from glowc.kernels.common.bilinear import accepts_fixed, prepare_fixed
 
 BILINEAR = KernelVariant(
     "thumb", frozenset({"thumb", "softfloat"}), rank=5, header="glow_thumb_bilinear.h",
-    template="common/bilinear_fixed", plan=fixed_plan,
+    template="common/bilinear_fixed", prepare=prepare_fixed,
     accepts=partial(accepts_fixed, 1),
 )  # fmt: skip
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from functools import partial
 
 from glowc.kernels.base import KernelVariant
-from glowc.kernels.common.lines import is_long, pack, plan
+from glowc.kernels.common.lines import is_long, prepare
 from glowc.program.ir import Instr
 
 
@@ -16,7 +16,7 @@ def is_full(instr: Instr) -> bool:
 
 LINES = KernelVariant(
     "m3", frozenset({"thumb2"}), rank=5, in_place=True, header="glow_m3_lines.h", accepts=is_full,
-    pack=partial(pack, 1), plan=plan,
+    prepare=partial(prepare, 1), packs=frozenset({"lines"}),
 )  # fmt: skip
 
 VARIANTS = {"lines_s8": (LINES,)}

@@ -2,21 +2,20 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
-
 import numpy as np
 
-from glowc.kernels.base import KernelVariant
+from glowc.kernels.base import KernelVariant, Prepared
+from glowc.kernels.thumb.forms import NEEDS, both
 from glowc.program.ir import Instr
 from glowc.program.kernel import Arrays
 
 
-def _pack(constants: Arrays, _: Instr) -> Arrays:
-    return {"lut": np.roll(constants["lut"].reshape(-1), 128)}
+def prepare(constants: Arrays, _: Instr) -> Prepared:
+    """Return the table in the order of the codes as unsigned bytes."""
+    return Prepared({"lut": np.roll(constants["lut"].reshape(-1), 128)})
 
 
-_M3 = KernelVariant("m3", frozenset({"thumb2"}), rank=5, in_place=True, pack=_pack)
-LUT = (_M3, replace(_M3, isa="m0", needs=frozenset({"thumb1"})))
+LUT = both(KernelVariant("m3", NEEDS, rank=5, in_place=True, prepare=prepare, packs=frozenset({"lut"})))
 
 VARIANTS = {
     "lut_s8": LUT,

@@ -2,18 +2,20 @@
 
 The columns of b are what weights are to a convolution: a block of them is copied to scratch, one after the other,
 unless they lie so. Both zero points are in the biases and in what is subtracted for the sums of the rows, as where
-weights have a zero point. Sums fit float32 without rounding, so that codes are rounded as packing_m3 tells.
+weights have a zero point. Sums fit float32 without rounding, so that codes are rounded as fold.py tells.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import replace
+from dataclasses import dataclass
 
 from glowc.graph.types import DType
-from glowc.kernels.base import KernelVariant
-from glowc.kernels.thumb.layers import NEEDS, near_tie
-from glowc.program.ir import Instr, ParamValue
+from glowc.kernels.base import KernelVariant, Prepared, plan_of
+from glowc.kernels.shapes import MatMul
+from glowc.kernels.thumb.fold import near_tie
+from glowc.kernels.thumb.forms import HEADER, NEEDS, both
+from glowc.program.ir import Instr, Plan
+from glowc.program.kernel import Arrays
 
 _BLOCK_BYTES = 512  # of columns in scratch
 _DIRECT_COLUMNS = 64
@@ -34,23 +36,32 @@ def _accepts(instr: Instr) -> bool:
     return adjacent and bytes_only and scaled and 0 < _most(instr) <= _EXACT_SUM and instr.int_("k") <= _BLOCK_BYTES
 
 
-def _plan(instr: Instr) -> Mapping[str, ParamValue]:
-    """Tell whether columns are multiplied where they lie; how many at a time; and `near_tie` of the sums."""
-    k, n = instr.int_("k"), instr.int_("n")
-    direct = instr.int_("b_row") == 1 and instr.int_("b_col") == k
-    columns = min(n, _DIRECT_COLUMNS if direct else _BLOCK_BYTES // k)
-    return {"direct": int(direct), "columns": columns, "near": near_tie(_most(instr))}
+@dataclass(frozen=True, slots=True, kw_only=True)
+class MatMulPlan(Plan):
+    """`direct`: columns are multiplied where they lie; `columns`: how many at a time; `near`: of the sums to a tie."""
+
+    direct: bool
+    columns: int
+    near: int
+
+
+def prepare(_: Arrays, instr: Instr) -> Prepared:
+    """Return how the columns of b are taken."""
+    shape = MatMul.of(instr)
+    direct = shape.b_row == 1 and shape.b_col == shape.k
+    columns = min(shape.n, _DIRECT_COLUMNS if direct else _BLOCK_BYTES // shape.k)
+    return Prepared(plan=MatMulPlan(direct=direct, columns=columns, near=near_tie(_most(instr))))
 
 
 def _scratch(instr: Instr) -> int:
     """Two words per element of a row, biases, and the columns that are copied."""
-    k, plan = instr.int_("k"), _plan(instr)
-    columns = int(plan["columns"])
-    return 8 * k + 4 * (columns + 1) + (0 if plan["direct"] else columns * k)
+    k, plan = instr.int_("k"), plan_of(instr, MatMulPlan)
+    return 8 * k + 4 * (plan.columns + 1) + (0 if plan.direct else plan.columns * k)
 
 
-_M3 = KernelVariant("m3", NEEDS, rank=5, header="glow_m3.h", accepts=_accepts, plan=_plan, scratch_bytes=_scratch)
-MATMUL = (_M3, replace(_M3, isa="m0", needs=frozenset({"thumb1"}), header="glow_m0.h"))
+MATMUL = both(
+    KernelVariant("m3", NEEDS, rank=5, header=HEADER, accepts=_accepts, prepare=prepare, scratch_bytes=_scratch)
+)
 
 VARIANTS = {
     "matmul_s8": MATMUL,

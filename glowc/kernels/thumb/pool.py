@@ -14,7 +14,8 @@ from dataclasses import dataclass, replace
 from glowc.kernels.base import KernelVariant, Prepared
 from glowc.kernels.common.header_numbers import header_number
 from glowc.kernels.shapes import Pool
-from glowc.kernels.thumb.layers import NEEDS, near_tie
+from glowc.kernels.thumb.fold import near_tie
+from glowc.kernels.thumb.forms import HEADER, NEEDS, both
 from glowc.program.ir import Instr, Plan
 from glowc.program.kernel import Arrays
 
@@ -47,14 +48,15 @@ def _accepts(instr: Instr) -> bool:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AveragePlan(Plan):
-    """`near`: how near to a tie, in 2^-32, codes are computed by the definition."""
+    """`near`: how near to a tie, in 2^-32, codes are computed by the definition, in float32 (`real`) or integers."""
 
     near: int
+    real: bool
 
 
 def prepare(_: Arrays, instr: Instr) -> Prepared:
     """Return the plan of an average."""
-    return Prepared(plan=AveragePlan(near=_near(instr)))
+    return Prepared(plan=AveragePlan(near=_near(instr), real="half" in instr.params))
 
 
 def _accepts_maximum(instr: Instr) -> bool:
@@ -83,9 +85,8 @@ def prepare_maximum(_: Arrays, instr: Instr) -> Prepared:
     return Prepared(plan=MaximumPlan(k_h=shape.k_h, k_w=shape.k_w))
 
 
-_M3 = KernelVariant("m3", NEEDS, rank=5, header="glow_m3.h", accepts=_accepts, prepare=prepare)
-AVERAGE = (_M3, replace(_M3, isa="m0", needs=frozenset({"thumb1"}), header="glow_m0.h"))
-MAXIMUM = replace(_M3, accepts=_accepts_maximum, prepare=prepare_maximum)
+AVERAGE = both(KernelVariant("m3", NEEDS, rank=5, header=HEADER, accepts=_accepts, prepare=prepare))
+MAXIMUM = replace(AVERAGE[0], accepts=_accepts_maximum, prepare=prepare_maximum)
 
 VARIANTS = {
     "avg_pool_s8": AVERAGE,

@@ -6,14 +6,15 @@ rounds the quotient to float32. Only quotients that near to a tie need the divis
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from dataclasses import dataclass
 from fractions import Fraction
 
 import numpy as np
 
 from glowc.graph.types import DType
-from glowc.kernels.base import KernelVariant
-from glowc.program.ir import Instr, ParamValue
+from glowc.kernels.base import KernelVariant, Prepared
+from glowc.program.ir import Instr, Plan
+from glowc.program.kernel import Arrays
 
 NEEDS = frozenset({"softfloat"})
 _SCALES = (2.0**-60, 2.0**60)  # of which the reciprocals' exponents are far from the ends
@@ -36,14 +37,22 @@ def accepts_quantize(instr: Instr) -> bool:
     return kinds[0] is DType.F32 and kinds[1] in (DType.S8, DType.U8, DType.S16) and usual
 
 
-def quantize_plan(instr: Instr) -> Mapping[str, ParamValue]:
-    """Give the reciprocal's mantissa, and by how many bits products are shifted when x has exponent 0."""
+@dataclass(frozen=True, slots=True, kw_only=True)
+class QuantizePlan(Plan):
+    """The reciprocal's `mantissa`, and by how many bits products are shifted when x has exponent 0, `shift`."""
+
+    mantissa: int
+    shift: int
+
+
+def prepare(_: Arrays, instr: Instr) -> Prepared:
+    """Return the plan of a product with the reciprocal of the scale."""
     mantissa, exponent = reciprocal(float(instr.params["scale"]))
-    return {"mantissa": str(mantissa), "shift": 126 - exponent}
+    return Prepared(plan=QuantizePlan(mantissa=mantissa, shift=126 - exponent))
 
 
 QUANTIZE = KernelVariant(
-    "soft", NEEDS, rank=5, header="glow_thumb_reals.h", in_place=True, accepts=accepts_quantize, plan=quantize_plan
+    "soft", NEEDS, rank=5, header="glow_thumb_reals.h", in_place=True, accepts=accepts_quantize, prepare=prepare
 )
 
 VARIANTS = {

@@ -8,12 +8,12 @@ deviation, are below the root of their number (Cauchy), which bounds every value
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import replace
+from dataclasses import dataclass
 
-from glowc.kernels.base import KernelVariant
-from glowc.kernels.thumb.layers import NEEDS
-from glowc.program.ir import Instr, ParamValue
+from glowc.kernels.base import KernelVariant, Prepared
+from glowc.kernels.thumb.forms import NEEDS, both
+from glowc.program.ir import Instr, Plan
+from glowc.program.kernel import Arrays
 
 _MOST_STEPS = 1 << 15
 _LONGEST = 1024
@@ -26,10 +26,18 @@ def _accepts_softmax(instr: Instr) -> bool:
     return 1.0 <= steps < _MOST_STEPS and steps.is_integer()
 
 
-def _softmax_plan(instr: Instr) -> Mapping[str, ParamValue]:
-    """Return the steps, and the bits that stay for the fraction of a code."""
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SoftmaxPlan(Plan):
+    """`steps` of the output, and the bits that stay for the `fraction` of a code."""
+
+    steps: int
+    fraction: int
+
+
+def prepare_softmax(_: Arrays, instr: Instr) -> Prepared:
+    """Return the plan of softmax_s8."""
     steps = int(float(instr.params["steps"]))
-    return {"steps": steps, "fraction": 30 - steps.bit_length()}
+    return Prepared(plan=SoftmaxPlan(steps=steps, fraction=30 - steps.bit_length()))
 
 
 def _accepts_norm(instr: Instr) -> bool:
@@ -37,23 +45,26 @@ def _accepts_norm(instr: Instr) -> bool:
     return int(instr.params["n"]) <= _LONGEST
 
 
-def _norm_plan(instr: Instr) -> Mapping[str, ParamValue]:
-    """Return by how many bits n * 255 stays below 2^30, and those of the root of n."""
-    n = int(instr.params["n"])
-    return {"place": 30 - (255 * n).bit_length(), "reach": -(-n.bit_length() // 2)}
+@dataclass(frozen=True, slots=True, kw_only=True)
+class NormPlan(Plan):
+    """`place`: by how many bits n * 255 stays below 2^30; `reach`: the bits of the root of n."""
+
+    place: int
+    reach: int
 
 
-def _both(variant: KernelVariant) -> tuple[KernelVariant, KernelVariant]:
-    """Return a variant for Armv7-M and, from the same template, for Armv6-M."""
-    return variant, replace(variant, isa="m0", needs=frozenset({"thumb1"}))
+def prepare_norm(_: Arrays, instr: Instr) -> Prepared:
+    """Return the plan of layer_norm_s8."""
+    n = instr.int_("n")
+    return Prepared(plan=NormPlan(place=30 - (255 * n).bit_length(), reach=-(-n.bit_length() // 2)))
 
 
-SOFTMAX = _both(
-    KernelVariant("m3", NEEDS, rank=5, header=_HEADER, in_place=True, accepts=_accepts_softmax, plan=_softmax_plan)
+SOFTMAX = both(
+    KernelVariant("m3", NEEDS, rank=5, header=_HEADER, in_place=True, accepts=_accepts_softmax, prepare=prepare_softmax)
 )
-LAYER_NORM = _both(
+LAYER_NORM = both(
     KernelVariant(
-        "m3", NEEDS, rank=5, header=_HEADER, in_place=True, accepts=_accepts_norm, plan=_norm_plan,
+        "m3", NEEDS, rank=5, header=_HEADER, in_place=True, accepts=_accepts_norm, prepare=prepare_norm,
         scratch_bytes=lambda instr: 8 * int(instr.params["n"]),
     )
 )  # fmt: skip

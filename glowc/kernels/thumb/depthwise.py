@@ -1,0 +1,167 @@
+"""dwconv_s8 and dwconv_s8rs for cores without SIMD: tiles of adjacent outputs, printed for the paddings that occur."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from glowc.graph.types import DType
+from glowc.kernels.base import KernelVariant, Prepared
+from glowc.kernels.common.constants import SHIFTED, WEIGHTED
+from glowc.kernels.common.header_numbers import header_number
+from glowc.kernels.shapes import Conv
+from glowc.kernels.thumb.fold import fold, fold_shift
+from glowc.kernels.thumb.forms import HEADER, NEEDS, both
+from glowc.program.ir import Instr, Plan
+from glowc.program.kernel import Arrays
+
+_REGISTERS = 8  # for the sums of a depthwise tile and the weights of a kernel row
+_HELD = 3  # weights of a row that is too wide for them
+_MAX_OUTPUTS, _USUAL_OUTPUTS = 5, 4  # of a tile; layers with tiles alike share a function
+_MAX_SPAN, _MAX_KINDS = 24, 8
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DepthwisePlan(Plan):
+    """The window, and the tiles of `n` adjacent outputs that are printed.
+
+    `kinds` are the (columns missing at the left, at the right) of the tiles; `first` and `last` the kinds of the first
+    and last tiles of a row, `middle` that of all between, -1: none. `small`: no tiles are printed. `held`: columns of a
+    kernel row that are taken at a time. `mult`: output channels of an input channel. `offset`: the weights have a zero
+    point. `full`: all int8 codes are allowed. `thumb2`: inner loops are assembly for Armv7-M. `shifts`: dwconv_s8rs.
+    """
+
+    k_h: int
+    k_w: int
+    stride_w: int
+    dil_w: int
+    offset: bool
+    mult: int
+    shifts: bool
+    small: bool = False
+    n: int = 1
+    kinds: tuple[tuple[int, int], ...] = ()
+    first: tuple[int, ...] = ()
+    middle: int = -1
+    last: tuple[int, ...] = ()
+    full: bool = False
+    thumb2: bool = False
+    held: int = 0
+
+    @property
+    def columns(self) -> int:
+        """Columns of the input that a tile reads."""
+        return (self.n - 1) * self.stride_w + (self.k_w - 1) * self.dil_w + 1
+
+
+@dataclass(frozen=True, slots=True)
+class Tiles:
+    """The tiles of `outputs` outputs that cover a row: kinds (columns missing left, right), by place."""
+
+    outputs: int
+    kinds: tuple[tuple[int, int], ...]
+    first: tuple[int, ...]  # kinds of the tiles before the complete ones
+    middle: int  # kind of the complete ones, -1: none
+    last: tuple[int, ...]
+
+
+def held_weights(k_w: int) -> int:
+    """Return how many columns of a kernel row are taken at a time."""
+    return k_w if k_w < _REGISTERS else _HELD
+
+
+def cut_row(in_w: int, out_w: int, k_w: int, stride: int, dilation: int, pad: int) -> Tiles:
+    """Return the cheapest tiles of a row of out_w outputs; the last one ends with the row and may overlap others."""
+    held = held_weights(k_w)
+    most = min(_MAX_OUTPUTS, _REGISTERS - held, out_w)
+
+    def cost(outputs: int) -> float:
+        columns = (outputs - 1) * stride + (held - 1) * dilation + 1
+        per_tile = k_w * (outputs * k_w + min(columns, k_w * outputs) + k_w + columns // 2 + 4) + 12 * outputs + 30
+        return -(-out_w // outputs) * per_tile * (0.93 if outputs == _USUAL_OUTPUTS else 1.0)
+
+    outputs = min(range(1, most + 1), key=cost)
+    columns = (outputs - 1) * stride + (k_w - 1) * dilation + 1
+    starts = [min(x, out_w - outputs) * stride - pad for x in range(0, out_w, outputs)]
+    missing = [(min(max(-x, 0), columns), min(max(x + columns - in_w, 0), columns)) for x in starts]
+    kinds = tuple(dict.fromkeys(missing))
+    whole = [i for i, kind in enumerate(missing) if kind == (0, 0)]
+    if not whole:
+        return Tiles(outputs, kinds, tuple(map(kinds.index, missing)), -1, ())
+    first, last = missing[: whole[0]], missing[whole[-1] + 1 :]
+    places = tuple(map(kinds.index, first)), tuple(map(kinds.index, last))
+    return Tiles(outputs, kinds, places[0], kinds.index((0, 0)), places[1])
+
+
+def _cut(shape: Conv) -> Tiles:
+    return cut_row(shape.in_w, shape.out_w, shape.k_w, shape.stride_w, shape.dil_w, shape.pad_left)
+
+
+def accepts_depthwise(instr: Instr) -> bool:
+    """Accept what `accepts_small` does, and windows that unrolled code serves."""
+    if not accepts_small(instr):
+        return False
+    shape = Conv.of(instr)
+    return (shape.k_w - 1) * shape.dil_w + 1 <= _MAX_SPAN and len(_cut(shape).kinds) <= _MAX_KINDS
+
+
+def accepts_small(instr: Instr) -> bool:
+    """Accept int8, channels of their own, which are adjacent."""
+    if any(instr.operand(role).type.dtype is not DType.S8 for role in ("in", "weights", "out")):
+        return False
+    return instr.int_("k_h") <= header_number("glow_thumb.h", "GLOW_THUMB_DW_ROWS") and instr.int_("in_ch") == 1
+
+
+def plan_small(instr: Instr, *, shifts: bool) -> DepthwisePlan:
+    """Return the plan of a layer without printed tiles."""
+    shape = Conv.of(instr)
+    return DepthwisePlan(
+        k_h=shape.k_h, k_w=shape.k_w, stride_w=shape.stride_w, dil_w=shape.dil_w, offset=instr.int_("w_zp") != 0,
+        mult=shape.out_c // shape.in_c, shifts=shifts, small=True,
+    )  # fmt: skip
+
+
+def plan_tiles(instr: Instr, *, shifts: bool) -> DepthwisePlan:
+    """Return the plan of a layer whose tiles are printed."""
+    tiles = _cut(Conv.of(instr))
+    return replace(
+        plan_small(instr, shifts=shifts), small=False, n=tiles.outputs, kinds=tiles.kinds, first=tiles.first,
+        middle=tiles.middle, last=tiles.last, full=(instr.int_("out_min"), instr.int_("out_max")) == (-128, 127),
+        thumb2=instr.isa == "m3", held=held_weights(instr.int_("k_w")),
+    )  # fmt: skip
+
+
+def weights_of(constants: Arrays, instr: Instr) -> np.ndarray:
+    """Return the weights as [channels, taps]."""
+    return np.ascontiguousarray(constants["weights"].reshape(-1, instr.int_("out_c")).T)
+
+
+def _preparing(plan: Callable[..., DepthwisePlan], *, shifts: bool) -> Callable[[Arrays, Instr], Prepared]:
+    """Return what prepares weights channel by channel, with the zero point in the biases, and this plan."""
+
+    def prepare(constants: Arrays, instr: Instr) -> Prepared:
+        weights = weights_of(constants, instr)
+        folded = fold_shift(weights, constants, instr) if shifts else {"bias": fold(weights, constants, instr)}
+        return Prepared({"weights": weights, **folded}, plan(instr, shifts=shifts))
+
+    return prepare
+
+
+def _depthwise(packs: frozenset[str], *, shifts: bool) -> tuple[KernelVariant, ...]:
+    tiles = KernelVariant(
+        "m3", NEEDS, rank=5, header=HEADER, accepts=accepts_depthwise, packs=packs,
+        prepare=_preparing(plan_tiles, shifts=shifts),
+    )  # fmt: skip
+    small = replace(
+        tiles, isa="m3s", rank=4, header="glow_thumb_dw.h", accepts=accepts_small,
+        prepare=_preparing(plan_small, shifts=shifts),
+    )  # fmt: skip
+    return *both(tiles), *both(small)
+
+
+VARIANTS = {
+    "dwconv_s8": _depthwise(WEIGHTED, shifts=False),
+    "dwconv_s8rs": _depthwise(SHIFTED, shifts=True),
+}
