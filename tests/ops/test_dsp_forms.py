@@ -1,6 +1,6 @@
 """Layers whose channels take different forms on SMLAD: -128 beside weights of both signs, sums at 24 bits, both mixed.
 
-Every case stands just inside or just outside of what the proofs of packing_dsp_forms allow, with inputs that reach it.
+Every case stands just inside or just outside of what the proofs of kernels/dsp/forms.py allow, with inputs that reach it.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 
 from glowc.graph.types import DType
-from glowc.kernels.base import Packed, pack_constants
+from glowc.kernels.base import Prepared, prepare
 from glowc.kernels.dsp.forms import dual_pairs, joined, pair_signs, runs
 from glowc.kernels.registry import variants_of
 from tests.kernels.case import Case
@@ -92,10 +92,10 @@ def limit_cases() -> Iterator[Case]:
             yield case
 
 
-def packed(case: Case, isa: str) -> Packed:
+def packed(case: Case, isa: str) -> Prepared:
     """Return the constants of a case as a variant has them."""
     variant = next(v for v in variants_of(case.instr.kernel) if v.isa == isa)
-    return pack_constants(variant, case.arrays, case.instr)
+    return prepare(variant, case.arrays, case.instr)
 
 
 @pytest.mark.parametrize(
@@ -104,7 +104,7 @@ def packed(case: Case, isa: str) -> Packed:
 @pytest.mark.parametrize("isa", ["dsp", "dsp_units"])
 def test_form_of_a_layer_is_dual_as_far_as_it_is_exact(kind: str, form: str, isa: str) -> None:
     case = spoiled(layer(np.random.default_rng(5), 270, 8), (kind,))
-    assert packed(case, isa).facts["form"] == form
+    assert packed(case, isa).plan.form == form
 
 
 @pytest.mark.parametrize("kind", SPOILS)
@@ -114,10 +114,10 @@ def test_no_weight_of_eight_bits_takes_a_halfword(kind: str, outputs: int) -> No
     plain = layer(rng, 270, outputs)
     case = spoiled(layer(rng, 270, outputs), (kind, "none", "none"))
     table = 4 * 4 if kind in ("clash", "large") else 0
-    least = sum(a.nbytes for a in packed(plain, "dsp").arrays.values())
-    assert sum(a.nbytes for a in packed(case, "dsp").arrays.values()) <= least + 4 * table
+    least = sum(a.nbytes for a in packed(plain, "dsp").constants.values())
+    assert sum(a.nbytes for a in packed(case, "dsp").constants.values()) <= least + 4 * table
     rows = spoiled(geometry(rng, h=1, w=8, c=270, out_c=outputs, k=(1, 1)), (kind, "none", "none"))
-    assert packed(rows, "dsp4").arrays["weights"].nbytes <= (270 + 2 + 9) * outputs + 24 * 4 + 4 * table
+    assert packed(rows, "dsp4").constants["weights"].nbytes <= (270 + 2 + 9) * outputs + 24 * 4 + 4 * table
 
 
 def test_one_large_channel_leaves_the_others_dual() -> None:

@@ -14,7 +14,7 @@ import pytest
 
 from glowc.graph.numerics import fma, requantize
 from glowc.graph.types import DType, TensorType
-from glowc.kernels.dsp import layers as packing_dsp
+from glowc.kernels.dsp import depthwise as dsp_depthwise
 from glowc.kernels.shapes import axis_keys
 from glowc.kernels.simd import layers as packing_a64
 from glowc.kernels.thumb import depthwise as thumb_depthwise
@@ -275,7 +275,7 @@ def test_tiles_know_which_of_their_columns_are_padding() -> None:
 def test_tiles_of_registers_cover_a_row_and_read_nothing_beside_it() -> None:
     for row in rows_of_windows():
         in_w, out_w, k_w, stride, dilation, pad = row
-        tiles, x = packing_dsp.plan_tiles(*row), 0
+        tiles, x = dsp_depthwise.plan_tiles(*row), 0
         for n, (outputs, first, end) in enumerate(tiles.kinds):
             repeated = n == tiles.middle
             assert not repeated or x == tiles.left, row

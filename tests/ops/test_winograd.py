@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from glowc.kernels.dsp.winograd import CONV, pack, transformed
+from glowc.kernels.dsp.winograd import CONV, prepare, transformed
 from glowc.program.ir import Instr
 from tests.kernels.case import Case
 from tests.ops.test_conv import geometry
@@ -88,7 +88,7 @@ def test_what_it_cannot_or_what_does_not_pay_is_not_accepted(more: dict[str, Any
 
 def test_weights_take_two_bytes_for_each_of_16_products() -> None:
     case = geometry(np.random.default_rng(0), h=8, w=8, c=32, out_c=30, pads=SAME)
-    packed = pack(case.arrays, replace(case.instr, isa=CONV.isa))["weights"]
+    packed = prepare(case.arrays, replace(case.instr, isa=CONV.isa)).constants["weights"]
     assert packed.dtype == np.int16
     assert packed.nbytes == 32 * (2 * 16 * 32 + 8)  # 30 channels are 8 blocks of 4
     assert CONV.scratch_bytes(conv()) == 2048 + 768 + 12 * 32

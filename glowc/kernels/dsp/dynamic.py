@@ -1,21 +1,21 @@
 """Variants of fc_dynamic, conv_integer and dynamic_quantize on SMLAD and VCVTR: zero points known at run time.
 
 The weights' zero points of fc_dynamic are constants and go into the weights, of which two outputs share a halfword
-where that is proved to fit (packing_dsp_forms, runtime_c/dsp/glow_dsp_quad.h).
+where that is proved to fit (forms.py, glow_dsp_quad.h).
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from dataclasses import dataclass
 
 import numpy as np
 
-from glowc.kernels.base import KernelVariant, Packed, facts_of
+from glowc.kernels.base import KernelVariant, Prepared
 from glowc.kernels.dsp.forms import dual_pairs, joined
-from glowc.kernels.dsp.layers import NEEDS
-from glowc.kernels.dsp.quad import quad_steps, quad_stream
-from glowc.program.ir import Instr, ParamValue
+from glowc.kernels.dsp.needs import NEEDS
+from glowc.kernels.dsp.stream import quad_steps, quad_stream
+from glowc.program.ir import Instr, Plan
 from glowc.program.kernel import Arrays
 
 _OUTPUTS = 16  # whose sums are in scratch at a time
@@ -34,12 +34,16 @@ def _accepts(instr: Instr) -> bool:
     return instr.int_("rows") >= 3 and _row_bytes(instr) <= _ROW_BYTES
 
 
-def _plan(instr: Instr) -> Mapping[str, ParamValue]:
-    limited = any(abs(float(instr.params[key])) < math.inf for key in ("act_min", "act_max"))
-    return {"outputs": _OUTPUTS, "limited": int(limited), "form": str(facts_of(instr).get("form", "dual"))}
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DynamicPlan(Plan):
+    """`outputs` whose sums are in scratch at a time; `limited`: results have bounds; the `form` of the stream."""
+
+    outputs: int
+    limited: bool
+    form: str
 
 
-def _pack(constants: Arrays, instr: Instr) -> Packed:
+def prepare(constants: Arrays, instr: Instr) -> Prepared:
     """Return the stream, all pairs of outputs in one form: dual where every proof holds, wide beyond int8.
 
     Where a stream has scales, this one has the biases, which are added when a sum is a float.
@@ -61,7 +65,9 @@ def _pack(constants: Arrays, instr: Instr) -> Packed:
     stream = quad_stream(bias.view(np.int32).reshape(-1, 2), none.astype(np.int64), halves, steps)
     words = stream.view(np.int16) if form == "wide" else stream
     empty = {"w_zp": np.zeros(1, np.int32), "bias": np.zeros(1, np.float32)}
-    return Packed({"weights": words, **empty}, {"form": form})
+    limited = any(abs(float(instr.params[key])) < math.inf for key in ("act_min", "act_max"))
+    plan = DynamicPlan(outputs=_OUTPUTS, limited=limited, form=form)
+    return Prepared({"weights": words, **empty}, plan)
 
 
 def _accepts_conv(instr: Instr) -> bool:
@@ -72,8 +78,8 @@ def _accepts_conv(instr: Instr) -> bool:
 
 
 FC = KernelVariant(
-    "dsp4", NEEDS, rank=11, header="glow_dsp_dynamic.h", accepts=_accepts, pack=_pack, plan=_plan,
-    scratch_bytes=lambda instr: _row_bytes(instr) + _SUM_BYTES,
+    "dsp4", NEEDS, rank=11, header="glow_dsp_dynamic.h", accepts=_accepts, prepare=prepare,
+    packs=frozenset({"weights", "scale", "w_zp", "bias"}), scratch_bytes=lambda instr: _row_bytes(instr) + _SUM_BYTES,
 )  # fmt: skip
 QUANTIZE = KernelVariant("dsp", NEEDS, rank=10, header="glow_dsp_codes.h")
 CONV = KernelVariant("dsp", NEEDS, rank=10, header="glow_dsp_integer.h", accepts=_accepts_conv)

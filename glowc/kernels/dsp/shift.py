@@ -1,7 +1,7 @@
 """Endings by multiplication and shift in 32 bits, where that is proved to give the code of the definition in 64 bits.
 
 A sum is limited to 22 bits, then (sum * mul + offset) >> shift is one multiply-accumulate and one shift, the zero point
-being in the offset. The element type of the offset, s32 or s64, tells whether it is so in all channels.
+being in the offset.
 """
 
 from __future__ import annotations
@@ -21,12 +21,12 @@ def _short() -> tuple[int, int]:
     return -half, half - 1
 
 
-def short_offset(low: np.ndarray, high: np.ndarray, constants: Arrays, instr: Instr) -> Arrays:
-    """Return the offset with the zero point in it as int32, or nothing; sums lie between `low` and `high`."""
+def short_offset(low: np.ndarray, high: np.ndarray, constants: Arrays, instr: Instr) -> np.ndarray | None:
+    """Return the offset with the zero point in it as int32, or None; sums lie between `low` and `high`."""
     shift = instr.int_("shift")
     offset = constants["offset"].astype(object) + (instr.int_("out_zp") << shift)
     if not 0 < shift < 32:
-        return {}
+        return None
     ends = [low.astype(object), np.clip(low, *_short()).astype(object)]
     ends += [high.astype(object), np.clip(high, *_short()).astype(object)]
     products = [end * constants["mul"].astype(object) + offset for end in ends]
@@ -34,4 +34,4 @@ def short_offset(low: np.ndarray, high: np.ndarray, constants: Arrays, instr: In
     same = all(np.array_equal(codes[i], codes[i + 1]) for i in (0, 2))
     fits = all(-_WORD <= value < _WORD for i in (1, 3) for value in products[i])
     fits = fits and all(-_WORD <= value < _WORD for value in offset)
-    return {"offset": offset.astype(np.int32)} if same and fits else {}
+    return offset.astype(np.int32) if same and fits else None

@@ -7,17 +7,18 @@ are ended as their kernel defines.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from dataclasses import dataclass, replace
 
 import numpy as np
 
 from glowc.graph.types import DType
-from glowc.kernels.base import KernelVariant
+from glowc.kernels.base import KernelVariant, Prepared
+from glowc.kernels.common.constants import SHIFTED, WEIGHTED
 from glowc.kernels.common.sums import sums
-from glowc.kernels.dsp.layers import NEEDS
-from glowc.kernels.dsp.quad import quad_stream
+from glowc.kernels.dsp.needs import NEEDS
 from glowc.kernels.dsp.shift import short_offset
-from glowc.program.ir import Instr, ParamValue
+from glowc.kernels.dsp.stream import quad_stream
+from glowc.program.ir import Instr, Plan
 from glowc.program.kernel import Arrays
 
 _PIXELS = 4
@@ -45,9 +46,29 @@ def _scratch(instr: Instr) -> int:
     return 2 * _PIXELS * _inputs(instr) + 4 * _PIXELS * _CHANNELS
 
 
-def _plan(instr: Instr) -> Mapping[str, ParamValue]:
+@dataclass(frozen=True, slots=True, kw_only=True)
+class WidePlan(Plan):
+    """`channels` whose sums are in scratch at a time; `full`: all int8 codes are allowed.
+
+    path: "rows", the inputs of a kernel row are adjacent; "planar", those of a kernel row and channel. `shifts`: the
+    layer ends in a multiplication and a shift, in 32 bits where `short`.
+    """
+
+    full: bool = False
+    channels: int = 0
+    shifts: bool = False
+    short: bool = False
+
+
+def _plan(instr: Instr) -> WidePlan:
     full = (instr.int_("out_min"), instr.int_("out_max")) == (-128, 127)
-    return {"path": "planar" if _is_planar(instr) else "rows", "full": int(full), "channels": _CHANNELS}
+    shifts = instr.kernel.endswith("rs")
+    return WidePlan(path="planar" if _is_planar(instr) else "rows", full=full, channels=_CHANNELS, shifts=shifts)
+
+
+def prepare_ends(_: Arrays, instr: Instr) -> Prepared:
+    """Constants stay; say how sums end."""
+    return Prepared(plan=WidePlan(shifts=instr.kernel.endswith("rs")))
 
 
 def _is_possible(instr: Instr) -> bool:
@@ -76,7 +97,7 @@ def _accepts(instr: Instr) -> bool:
     return dense and instr.int_("out_c") >= 2 and _scratch(instr) <= _SCRATCH_BYTES
 
 
-def _pack(constants: Arrays, instr: Instr) -> Arrays:
+def prepare(constants: Arrays, instr: Instr) -> Prepared:
     """Return the stream of weights and biases; of a shift the short offset, too."""
     channels = instr.int_("out_c")
     weights = constants["weights"].reshape([instr.int_(key) for key in ("out_c", "k_h", "k_w", "in_c")])
@@ -94,21 +115,27 @@ def _pack(constants: Arrays, instr: Instr) -> Arrays:
         biases[:channels] = constants["bias"]
     none = np.zeros((len(padded) // 2, 2), np.int32)
     packed: dict[str, np.ndarray] = {"weights": quad_stream(none, biases.reshape(-1, 2), halves, steps).view(np.int16)}
-    if "bias" in constants:
-        return {**packed, "bias": np.zeros(1, np.int32)}
-    return {**packed, **short_offset(*sums(flat, instr), constants, instr)}
+    plan = _plan(instr)
+    if not plan.shifts:
+        return Prepared({**packed, "bias": np.zeros(1, np.int32)}, plan)
+    offset = short_offset(*sums(flat, instr), constants, instr)
+    if offset is None:
+        return Prepared(packed, plan)
+    return Prepared({**packed, "offset": offset}, replace(plan, short=True))
 
 
 CONV = KernelVariant(
-    "dsp16", NEEDS, rank=11, header="glow_dsp_shift.h", accepts=_accepts, pack=_pack, scratch_bytes=_scratch,
-    plan=_plan, streams=True, row_block=4,
+    "dsp16", NEEDS, rank=11, header="glow_dsp_shift.h", accepts=_accepts, prepare=prepare, packs=WEIGHTED,
+    scratch_bytes=_scratch, streams=True, row_block=4,
 )  # fmt: skip
-DEPTHWISE = KernelVariant("dsp16", NEEDS, rank=11, header="glow_dsp_sixteen.h", accepts=_accepts_depthwise)
-FC = KernelVariant("dsp16", NEEDS, rank=11, header="glow_dsp_sixteen.h", accepts=_accepts_fc)
+DEPTHWISE = KernelVariant(
+    "dsp16", NEEDS, rank=11, header="glow_dsp_sixteen.h", accepts=_accepts_depthwise, prepare=prepare_ends
+)
+FC = replace(DEPTHWISE, accepts=_accepts_fc)
 
 VARIANTS = {
     "conv_s16": (CONV,),
-    "conv_s16rs": (CONV,),
+    "conv_s16rs": (replace(CONV, packs=SHIFTED),),
     "dwconv_s16": (DEPTHWISE,),
     "dwconv_s16rs": (DEPTHWISE,),
     "fc_s16": (FC,),

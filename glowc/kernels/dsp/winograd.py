@@ -6,15 +6,16 @@ form. They take 32/9 of the flash, hence `speed_only`. Source: Lavin and Gray, a
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from dataclasses import dataclass
 
 import numpy as np
 
-from glowc.kernels.base import KernelVariant
-from glowc.kernels.common.constants import EMPTY
+from glowc.kernels.base import KernelVariant, Prepared
+from glowc.kernels.common.constants import EMPTY, WEIGHTED
 from glowc.kernels.common.header_numbers import header_number
-from glowc.kernels.dsp.layers import NEEDS, accepts_any_zero, ending, halfwords
-from glowc.program.ir import Instr, ParamValue
+from glowc.kernels.dsp.needs import NEEDS
+from glowc.kernels.dsp.stream import accepts_any_zero, ending, halfwords
+from glowc.program.ir import Instr, Plan
 from glowc.program.kernel import Arrays
 
 _DOUBLED = np.asarray([[2, 0, 0], [1, 1, 1], [1, -1, 1], [0, 0, 2]], np.float32)  # 2G
@@ -77,7 +78,21 @@ def transformed(weights: np.ndarray) -> np.ndarray:
     return np.asarray(both @ weights.astype(np.float32).reshape(len(weights), 9, -1))
 
 
-def pack(constants: Arrays, instr: Instr) -> Arrays:
+@dataclass(frozen=True, slots=True, kw_only=True)
+class WinogradPlan(Plan):
+    """How codes are ended, and whether a product takes more steps than are printed, `long`."""
+
+    end: str
+    long: bool
+
+
+def _plan(instr: Instr) -> WinogradPlan:
+    end = ending(instr)
+    inputs = 2 * header_number("glow_dsp_winograd.h", "GLOW_WINOGRAD_STEPS")
+    return WinogradPlan(end=end if end in ("u8", "n8") else "s8", long=instr.int_("in_c") > inputs)
+
+
+def prepare(constants: Arrays, instr: Instr) -> Prepared:
     """Return the stream of conv_s8: per block of four channels the products' words, biases and scales."""
     out_c, in_c = instr.int_("out_c"), instr.int_("in_c")
     weights = constants["weights"].reshape(out_c, 9, in_c).astype(np.int32) - instr.int_("w_zp")
@@ -90,28 +105,13 @@ def pack(constants: Arrays, instr: Instr) -> Arrays:
     ends[:out_c, 0] = ((bias + (1 << 31)) % (1 << 32) - (1 << 31)).astype(np.int32)  # as the sums, modulo 2^32
     ends[:out_c, 1] = np.broadcast_to(constants["scale"].astype(np.float32), out_c).view(np.int32)
     body = np.concatenate((words, ends.reshape(blocks, -1)), axis=1)
-    return {"weights": body.reshape(-1).view(np.int16), **EMPTY}
-
-
-def plan(instr: Instr) -> Mapping[str, ParamValue]:
-    """How codes are ended, and whether a product takes more steps than are printed."""
-    end = ending(instr)
-    inputs = 2 * header_number("glow_dsp_winograd.h", "GLOW_WINOGRAD_STEPS")
-    return {"end": end if end in ("u8", "n8") else "s8", "long": int(instr.int_("in_c") > inputs)}
+    return Prepared({"weights": body.reshape(-1).view(np.int16), **EMPTY}, _plan(instr))
 
 
 CONV = KernelVariant(
-    "dsp_winograd",
-    NEEDS,
-    template="{}_winograd",
-    rank=12,
-    header="glow_dsp_winograd.h",
-    accepts=accepts,
-    pack=pack,
-    scratch_bytes=scratch_bytes,
-    plan=plan,
-    speed_only=True,
-)
+    "dsp_winograd", NEEDS, template="{}_winograd", rank=12, header="glow_dsp_winograd.h", accepts=accepts,
+    prepare=prepare, packs=WEIGHTED, scratch_bytes=scratch_bytes, speed_only=True,
+)  # fmt: skip
 
 VARIANTS = {
     "conv_s8": (CONV,),

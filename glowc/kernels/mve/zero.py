@@ -17,6 +17,7 @@ from glowc.kernels.common.constants import EMPTY
 from glowc.kernels.common.singles import with_singles
 from glowc.kernels.common.windows import is_point
 from glowc.kernels.mve.layers import stream
+from glowc.kernels.shapes import Conv
 from glowc.program.ir import Instr, ParamValue
 from glowc.program.kernel import Arrays
 
@@ -53,7 +54,7 @@ def accepts_fc(instr: Instr) -> bool:
 
 def plan(instr: Instr) -> Mapping[str, ParamValue]:
     """Tell whether pixels are read in place."""
-    return {"path": "point" if is_point(instr) else "any"}
+    return {"path": "point" if is_point(Conv.of(instr)) else "any"}
 
 
 def scratch_bytes(instr: Instr) -> int:

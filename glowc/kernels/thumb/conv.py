@@ -50,9 +50,9 @@ def _order(weights: np.ndarray, shape: Conv) -> Arrays:
 
 
 def _plan(instr: Instr, *, shifts: bool) -> ConvPlan:
-    if is_point(instr):
-        return ConvPlan(point=True, shifts=shifts)
     shape = Conv.of(instr)
+    if is_point(shape):
+        return ConvPlan(point=True, shifts=shifts)
     planar = shape.in_ch != 1
     dense = shape.in_col == (1 if planar else shape.in_c) and shape.dil_w == 1
     return ConvPlan(dense=int(dense), planar=planar, shifts=shifts)

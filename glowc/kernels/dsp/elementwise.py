@@ -1,14 +1,13 @@
-"""The `dsp` variants of kernels that turn codes into codes or reals, elementwise or by windows (glow_dsp_codes.h)."""
+"""The `dsp` variants of kernels that turn codes into codes or reals, one by one or by rows (glow_dsp_codes.h)."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import replace
 
 from glowc.graph.types import DType
 from glowc.kernels.base import KernelVariant
-from glowc.kernels.dsp.layers import NEEDS, accepts_add_rows
-from glowc.program.ir import Instr, ParamValue
+from glowc.kernels.dsp.needs import NEEDS
+from glowc.program.ir import Instr
 
 _BYTES = (DType.S8, DType.U8)
 _NARROW = (*_BYTES, DType.S16, DType.U16)
@@ -38,38 +37,38 @@ def _accepts_requantize(instr: Instr) -> bool:
     return _kind(instr, "in") in _NARROW and _kind(instr, "out") in _NARROW
 
 
-def _accepts_pool(instr: Instr) -> bool:
-    """Accept adjacent channels, at least four."""
-    return instr.int_("in_ch") == 1 and instr.int_("in_c") >= 4
+def accepts_add(instr: Instr) -> bool:
+    """Accept operands without broadcasting."""
+    return int(instr.params["rank"]) == 1 and instr.int_("a0") == instr.int_("b0") == 1
 
 
-def _accepts_mean(instr: Instr) -> bool:
-    """Accept four adjacent sums, or a long one over adjacent codes."""
-    return instr.int_("inner") >= 4 or (instr.int_("inner") == 1 and _is_long(instr))
+def accepts_add_rows(instr: Instr) -> bool:
+    """Accept operands without broadcasting, or with adjacent elements in rows of at least eight."""
+    dense = int(instr.params["rank"]) == 2 and instr.int_("a1") == instr.int_("b1") == 1
+    return accepts_add(instr) or (dense and instr.int_("d1") >= 8)
 
 
-def _mean_plan(instr: Instr) -> Mapping[str, ParamValue]:
-    return {"path": "row" if instr.int_("inner") == 1 else "columns"}
-
-
+ADD = KernelVariant("dsp", NEEDS, rank=10, header="glow_dsp_add.h", in_place=True, accepts=accepts_add_rows)
 _CODES = KernelVariant("dsp", NEEDS, rank=10, header="glow_dsp_codes.h")
 LUT = FLIP = replace(_CODES, in_place=True, accepts=_is_long)
 MULTIPLY = replace(_CODES, in_place=True, accepts=accepts_add_rows)
 QUANTIZE = replace(_CODES, in_place=True, accepts=_accepts_quantize)
 DEQUANTIZE = replace(_CODES, accepts=_accepts_dequantize)
 REQUANTIZE = replace(_CODES, in_place=True, accepts=_accepts_requantize)
-MEAN = replace(_CODES, accepts=_accepts_mean, plan=_mean_plan)
-MAXIMUM = AVERAGE_REAL = replace(_CODES, accepts=_accepts_pool)
+_ROUND = KernelVariant("dsp", NEEDS, rank=10, header="glow_dsp_round.h", in_place=True)
+LAYER_NORM = _ROUND
+SOFTMAX = replace(_ROUND, accepts=lambda instr: instr.int_("inner") == 1)
 
 VARIANTS = {
-    "avg_pool_s8w": (AVERAGE_REAL,),
+    "add_s8": (ADD,),
+    "add_s8f": (ADD,),
     "dequantize": (DEQUANTIZE,),
     "flip_sign": (FLIP,),
+    "layer_norm_s8": (LAYER_NORM,),
     "lut_s8": (LUT,),
-    "max_pool_s8": (MAXIMUM,),
     "mul_s8": (MULTIPLY,),
     "mul_s8u": (MULTIPLY,),
     "quantize": (QUANTIZE,),
-    "reduce_mean_s8": (MEAN,),
     "requantize": (REQUANTIZE,),
+    "softmax_s8": (SOFTMAX,),
 }

@@ -1,0 +1,203 @@
+"""conv_s8 on SMLAD: two pixels times blocks of four channels, or four pixels times pairs of channels."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from glowc.kernels.base import KernelVariant, Prepared, plan_of
+from glowc.kernels.common.constants import SHIFTED, WEIGHTED
+from glowc.kernels.common.sums import sums
+from glowc.kernels.common.windows import is_point
+from glowc.kernels.dsp.forms import GROUP
+from glowc.kernels.dsp.needs import NEEDS
+from glowc.kernels.dsp.shift import short_offset
+from glowc.kernels.dsp.stream import accepts_any_zero, ending, fours, pairs
+from glowc.kernels.shapes import Conv
+from glowc.program.ir import Instr, Plan
+from glowc.program.kernel import Arrays
+
+_MAX_PLANAR_ROWS = 16  # channels x kernel rows of a planar input that are printed one by one
+_PIXELS = 4
+_SHIFT_BYTES = 8192  # of scratch for four pixels and their sums
+_QUAD_COST, _PAIR_COST, _BLOCK_COST = 0.70, 0.75, 9.0  # instructions per multiply-accumulate, and per output
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ConvPlan(Plan):
+    """How the inputs of a pixel are collected, the `form` of the stream, and the `end` of codes.
+
+    path: "point", a 1x1 kernel reads one pixel, with a `tail` behind whole words; "rows", whole groups in every kernel
+    row, of whole `words`, or one `run` of them; "three", a planar input and a kernel three columns wide, `rows` of
+    `k_h` x `in_c` printed one by one; "gather", by bytes, or by a `run` of them; "planar", byte by byte.
+    `shifts`: the layer ends in a multiplication and a shift, in 32 bits where `short`.
+    """
+
+    form: str = ""
+    end: str = ""
+    tail: bool = False
+    words: bool = False
+    run: int = 0
+    k_h: int = 0
+    in_c: int = 0
+    rows: int = 0
+    stride_w: int = 0
+    shifts: bool = False
+    short: bool = False
+
+    @property
+    def row_groups(self) -> int:
+        """Groups of inputs on path "three": the outer columns of each row, and the middle ones of two rows."""
+        return (self.rows + (self.rows + 1) // 2 + 1) // 2
+
+
+def collecting(s: Conv) -> ConvPlan:
+    """Choose how the inputs of a pixel are collected."""
+    run = s.k_w * s.in_c
+    if is_point(s):
+        return ConvPlan(path="point", tail=s.in_c % GROUP != 0)
+    dense = s.in_ch == 1 and s.in_col == s.in_c and (s.dil_w == 1 or s.k_w == 1)
+    if dense and run % GROUP == 0:
+        return ConvPlan(path="rows", words=s.in_c % GROUP == 0, run=GROUP if run == GROUP else 0)
+    planar, rows = s.in_ch != 1 or s.in_c == 1, s.in_c * s.k_h
+    three = planar and s.k_w == 3 and s.dil_w == s.in_col == 1 and s.stride_w in (1, 2)
+    if three and rows <= _MAX_PLANAR_ROWS:
+        return ConvPlan(path="three", k_h=s.k_h, in_c=s.in_c, rows=rows, stride_w=s.stride_w)
+    if s.in_ch != 1 and s.in_c > 1:
+        return ConvPlan(path="planar")
+    return ConvPlan(path="gather", run=run if dense else 0)
+
+
+def groups_of(plan: ConvPlan, shape: Conv) -> int:
+    """Return the groups of four inputs of a pixel."""
+    return plan.row_groups if plan.path == "three" else -(-shape.inputs // GROUP)
+
+
+def collected(weights: np.ndarray, shape: Conv, path: str) -> np.ndarray:
+    """Return conv_s8's weights[O, K] in the order in which the inputs are collected."""
+    weights = weights.reshape(shape.out_c, shape.k_h, shape.k_w, shape.in_c)
+    if path == "three":
+        return _three(weights.transpose(0, 1, 3, 2))
+    return (weights.transpose(0, 3, 1, 2) if path == "planar" else weights).reshape(len(weights), -1)
+
+
+def _three(weights: np.ndarray) -> np.ndarray:
+    """Reorder weights[O, kH, C, 3]: columns 0 and 2 of every row as pairs, then columns 1, two rows a pair."""
+    rows = weights.reshape(len(weights), -1, 3)
+    count = rows.shape[1]
+    middle = np.pad(rows[:, :, 1], ((0, 0), (0, count % 2))).reshape(len(weights), -1, 2)
+    pairs = np.concatenate((rows[:, :, 0::2], middle), axis=1)
+    pairs = np.pad(pairs, ((0, 0), (0, pairs.shape[1] % 2), (0, 0)))
+    return np.ascontiguousarray(pairs.reshape(len(weights), -1, 2, 2).transpose(0, 1, 3, 2)).reshape(len(weights), -1)
+
+
+def prepare(constants: Arrays, instr: Instr) -> Prepared:
+    """Prepare conv_s8 by blocks of four channels."""
+    shape = Conv.of(instr)
+    plan = collecting(shape)
+    stream = fours(collected(constants["weights"], shape, plan.path), constants, instr)
+    return Prepared(stream.constants, replace(plan, form=stream.form))
+
+
+def scratch(instr: Instr) -> int:
+    """Two pixels of inputs as int16, and as bytes where they are gathered."""
+    plan = plan_of(instr, ConvPlan)
+    return groups_of(plan, Conv.of(instr)) * (24 if plan.path in ("gather", "planar") else 16)
+
+
+def prepare_quad(constants: Arrays, instr: Instr) -> Prepared:
+    """Prepare conv_s8 by pairs of channels."""
+    shape = Conv.of(instr)
+    plan = collecting(shape)
+    stream = pairs(collected(constants["weights"], shape, plan.path), constants, instr)
+    return Prepared(stream.constants, replace(plan, form=stream.form, end=ending(instr)))
+
+
+def prepare_shift(constants: Arrays, instr: Instr) -> Prepared:
+    """Prepare conv_s8rs by pairs of channels; the bias is in its constant `offset`."""
+    shape = Conv.of(instr)
+    plan = collecting(shape)
+    plain: Arrays = {"bias": np.zeros(shape.out_c, np.int64), "scale": np.ones(shape.out_c, np.float32)}
+    weights = collected(constants["weights"], shape, plan.path)
+    less = weights.astype(np.int64) - instr.int_("w_zp")
+    stream = pairs(weights, plain, instr, signed=False)
+    offset = short_offset(*sums(less, instr), constants, instr)
+    found = {"weights": stream.constants["weights"], **({} if offset is None else {"offset": offset})}
+    plan = replace(plan, form=stream.form, end=ending(instr), shifts=True, short=offset is not None)
+    return Prepared(found, plan)
+
+
+def _quad_bytes(plan: ConvPlan, shape: Conv) -> int:
+    """Four pixels of inputs as int16; at the edges of the input also a padded piece of a row."""
+    span = (3 * shape.stride_w + shape.k_w) * shape.in_c  # of one row under the windows of four pixels
+    return 8 * _PIXELS * groups_of(plan, shape) + (span if plan.path == "rows" else 0)
+
+
+def quad_scratch(instr: Instr) -> int:
+    """Return the bytes of inputs of four pixels."""
+    return _quad_bytes(plan_of(instr, ConvPlan), Conv.of(instr))
+
+
+def _shift_bytes(plan: ConvPlan, shape: Conv) -> int:
+    """As of `_quad_bytes`, and the sums of four pixels."""
+    return _quad_bytes(plan, shape) + 4 * _PIXELS * 2 * -(-shape.out_c // 2)
+
+
+def shift_scratch(instr: Instr) -> int:
+    """Return the bytes of inputs and sums of four pixels."""
+    return _shift_bytes(plan_of(instr, ConvPlan), Conv.of(instr))
+
+
+def _pays(plan: ConvPlan, shape: Conv) -> bool:
+    """Say whether four pixels at a time need fewer instructions than two, the last ones of a row included."""
+    width, height = shape.out_w, shape.out_h
+    if plan.path != "rows":
+        width, height = width * height, 1
+    inputs = GROUP * groups_of(plan, shape)
+    quads = height * -(-width // 4) * 4 * (_QUAD_COST * inputs + _BLOCK_COST)
+    two = -(-width * height // 2) * 2 * (_PAIR_COST * inputs + _BLOCK_COST)
+    return quads < two
+
+
+def accepts_quad(instr: Instr) -> bool:
+    """Accept what pays and whose scratch is at most three input rows, or two pixels, as int16."""
+    if not _is_possible(instr):
+        return False
+    shape = Conv.of(instr)
+    plan = collecting(shape)
+    rows = 2 * 3 * shape.in_w * shape.in_c
+    return _quad_bytes(plan, shape) <= max(rows, 2 * 8 * groups_of(plan, shape)) and _pays(plan, shape)
+
+
+def _is_possible(instr: Instr) -> bool:
+    if not accepts_any_zero(instr) or instr.int_("out_c") < 2:
+        return False
+    return collecting(Conv.of(instr)).path in ("point", "rows", "three")
+
+
+def _accepts_shift(instr: Instr) -> bool:
+    """Accept any number of pixels: no variant for two of them stands behind this one."""
+    if not _is_possible(instr):
+        return False
+    shape = Conv.of(instr)
+    return _shift_bytes(collecting(shape), shape) <= _SHIFT_BYTES
+
+
+CONV = KernelVariant(
+    "dsp", NEEDS, rank=10, header="glow_dsp_gemm.h", accepts=accepts_any_zero, prepare=prepare, packs=WEIGHTED,
+    scratch_bytes=scratch, streams=True, row_block=2,
+)  # fmt: skip
+QUAD = KernelVariant(
+    "dsp4", NEEDS, template="{}_quad", rank=11, header="glow_dsp_quad.h", accepts=accepts_quad, prepare=prepare_quad,
+    packs=WEIGHTED, scratch_bytes=quad_scratch, streams=True, row_block=4,
+)  # fmt: skip
+SHIFT = replace(
+    QUAD, accepts=_accepts_shift, prepare=prepare_shift, packs=SHIFTED, scratch_bytes=shift_scratch,
+    header="glow_dsp_shift.h",
+)  # fmt: skip
+
+VARIANTS = {
+    "conv_s8": (CONV, QUAD),
+    "conv_s8rs": (SHIFT,),
+}

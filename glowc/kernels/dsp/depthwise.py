@@ -1,0 +1,202 @@
+"""dwconv_s8 on SMLABB and SMLATT: printed tiles of up to three outputs, or loops that take little code."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from glowc.graph.types import DType
+from glowc.kernels.base import KernelVariant, Prepared
+from glowc.kernels.common.constants import EMPTY, WEIGHTED
+from glowc.kernels.common.header_numbers import header_number
+from glowc.kernels.dsp.forms import GROUP
+from glowc.kernels.dsp.needs import NEEDS
+from glowc.kernels.shapes import Codes, Conv
+from glowc.program.ir import Instr, Plan
+from glowc.program.kernel import Arrays
+
+_MAX_TAPS = 36  # of a window (code size)
+_MAX_KINDS, _MAX_COLUMNS = 6, 24
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Tile(Plan):
+    """`outputs` side by side, and the columns [first, end) that exist below them.
+
+    `late`: in a row of the window the first output's sums change after those of all others.
+    """
+
+    outputs: int
+    first: int
+    end: int
+    late: bool
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DepthwisePlan(Plan):
+    """The window, and the `tiles` of a row, of which number `middle` is repeated, -1: none.
+
+    `left`, `right`: outputs before and after it. `u8`: the output's zero point is -128, and it has no limits. `offset`:
+    1 where the weights have a zero point. `mult`: output channels of an input channel. `held`: columns of the window
+    whose weights are taken at a time.
+    """
+
+    k_h: int
+    k_w: int
+    stride_w: int
+    dil_w: int
+    tiles: tuple[Tile, ...]
+    middle: int
+    left: int
+    right: int
+    u8: bool
+    offset: int
+    mult: int
+    held: int
+
+    @property
+    def taps(self) -> int:
+        """Columns of all rows of the window."""
+        return self.k_h * self.k_w
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SmallPlan(Plan):
+    """`offset`: the weights have a zero point."""
+
+    offset: bool
+
+
+def tile_outputs(k_w: int) -> int:
+    """Outputs of a depthwise tile: nine registers hold the weights of a row and two sums per output."""
+    return min(3, (9 - held_columns(k_w)) // 2)
+
+
+def held_columns(k_w: int) -> int:
+    """Return how many columns of a row's weights the registers hold."""
+    return k_w if k_w <= 7 else 3
+
+
+@dataclass(frozen=True, slots=True)
+class Tiles:
+    """The tiles of an output row: (outputs, first, end) with the columns [first, end) that exist."""
+
+    kinds: tuple[tuple[int, int, int], ...]
+    middle: int  # index of the kind that is repeated, -1: none
+    left: int  # outputs before it
+    right: int  # outputs behind it
+
+
+def plan_tiles(in_w: int, out_w: int, k_w: int, stride: int, dilation: int, pad: int) -> Tiles:
+    """Cut a row into tiles: in the middle those without padding, which are all alike."""
+    most, span = tile_outputs(k_w), (k_w - 1) * dilation + 1
+    inside = [x for x in range(out_w) if x * stride >= pad and x * stride - pad + span <= in_w]
+
+    def kind(x: int, outputs: int) -> tuple[int, int, int]:
+        begin = x * stride - pad
+        return outputs, max(0, -begin), min((outputs - 1) * stride + span, in_w - begin)
+
+    def cut(begin: int, end: int) -> list[tuple[int, int, int]]:
+        return [kind(x, min(most, end - x)) for x in range(begin, end, most)]
+
+    left = -(-inside[0] // most) * most if inside else out_w
+    count = (inside[-1] + 1 - left) // most if inside else 0
+    if count < 1:
+        return Tiles(tuple(cut(0, out_w)), -1, 0, 0)
+    right = left + count * most
+    kinds = (*cut(0, left), kind(left, most), *cut(right, out_w))
+    return Tiles(kinds, left // most, left, out_w - right)
+
+
+def _cut(shape: Conv) -> Tiles:
+    return plan_tiles(shape.in_w, shape.out_w, shape.k_w, shape.stride_w, shape.dil_w, shape.pad_left)
+
+
+def begins_late(kind: tuple[int, int, int], shape: Conv) -> bool:
+    """Say whether in a row of the window the first output's sums change after those of all others.
+
+    The columns come in the order of the template: of those that are 0, 1, 2, 4 or 8 behind a base the last one first,
+    then the base moves by one; of a column the last output first.
+    """
+    outputs, first, end = kind
+    if held_columns(shape.k_w) < shape.k_w:
+        return False
+    uses = [(x * shape.stride_w + kx * shape.dil_w, x) for x in range(outputs) for kx in range(shape.k_w)]
+    left, order = sorted({column for column, _ in uses if first <= column < end}), list[int]()
+    for base in range(first, end):
+        now = [column for column in left if column - base in (0, 1, 2, 4, 8)]
+        order += [x for column in reversed(now) for x in range(outputs - 1, -1, -1) if (column, x) in uses]
+        left = [column for column in left if column not in now]
+    return set(order[: order.index(0)] if 0 in order else ()) == set(range(1, outputs))
+
+
+def accepts(instr: Instr) -> bool:
+    """Accept channels of their own, at least four of them, and windows that fit the registers."""
+    shape, rows = Conv.of(instr), header_number("glow_dsp_dw.h", "GLOW_DSP_MAX_ROWS")
+    if any(instr.operand(role).type.dtype is not DType.S8 for role in ("in", "weights", "out")):
+        return False
+    if shape.in_c < GROUP or shape.in_ch != 1 or shape.k_h > rows or shape.taps > _MAX_TAPS:
+        return False
+    kinds = _cut(shape).kinds
+    return len(kinds) <= _MAX_KINDS and all(first < end <= first + _MAX_COLUMNS for _, first, end in kinds)
+
+
+def _plan(instr: Instr) -> DepthwisePlan:
+    shape, codes = Conv.of(instr), Codes.of(instr)
+    tiles = _cut(shape)
+    kinds = (Tile(outputs=k[0], first=k[1], end=k[2], late=begins_late(k, shape)) for k in tiles.kinds)
+    return DepthwisePlan(
+        k_h=shape.k_h, k_w=shape.k_w, stride_w=shape.stride_w, dil_w=shape.dil_w, tiles=tuple(kinds),
+        middle=tiles.middle, left=tiles.left, right=tiles.right, u8=codes.out_zp == -128 and not codes.clamped,
+        offset=int(codes.w_zp != 0), mult=shape.out_c // shape.in_c, held=held_columns(shape.k_w),
+    )  # fmt: skip
+
+
+def prepare(constants: Arrays, instr: Instr) -> Prepared:
+    """Prepare dwconv_s8: a stream of the first output channels of all inputs, then of the second ..."""
+    shape = Conv.of(instr)
+    mult = shape.out_c // shape.in_c
+    weights = constants["weights"].reshape(-1, shape.out_c).astype(np.int8)
+    scale = np.broadcast_to(constants["scale"].reshape(-1).astype(np.float32), shape.out_c)
+    bias = constants["bias"].reshape(-1).astype(np.int32)
+    parts = [_stream(weights[:, j::mult], bias[j::mult], scale[j::mult]) for j in range(mult)]
+    return Prepared({"weights": np.concatenate(parts), **EMPTY}, _plan(instr))
+
+
+def _stream(weights: np.ndarray, bias: np.ndarray, scale: np.ndarray) -> np.ndarray:
+    """Return, per four channels, bias, weights[taps, C] and scale in the order they are read."""
+    channels = bias.size
+    starts = [*range(0, channels - 3, GROUP), *([channels - GROUP] if channels % GROUP else [])]
+    parts = []
+    for c in starts:
+        word = np.ascontiguousarray(weights[:, c : c + GROUP]).view(np.int32).reshape(-1)
+        b, s = bias[c : c + GROUP], np.ascontiguousarray(scale[c : c + GROUP]).view(np.int32)
+        parts += [b[0::2], b[1::2], word, s[0::2], s[1::2]]
+    return np.concatenate(parts)
+
+
+def accepts_small(instr: Instr) -> bool:
+    """Accept int8, one output channel per input channel, at least four adjacent channels."""
+    if any(instr.operand(role).type.dtype is not DType.S8 for role in ("in", "weights", "out")):
+        return False
+    shape = Conv.of(instr)
+    alike = shape.in_c == shape.out_c == shape.groups >= GROUP and shape.in_ch == 1
+    return alike and shape.k_h <= header_number("glow_dsp_small.h", "GLOW_DSP_SMALL_ROWS")
+
+
+def prepare_small(_: Arrays, instr: Instr) -> Prepared:
+    """Constants stay as those of `ref`."""
+    return Prepared(plan=SmallPlan(offset=instr.int_("w_zp") != 0))
+
+
+DEPTHWISE = KernelVariant(
+    "dsp", NEEDS, rank=10, header="glow_dsp_dw.h", accepts=accepts, prepare=prepare, packs=WEIGHTED
+)  # fmt: skip
+SMALL = KernelVariant(
+    "dsps", NEEDS, rank=7, header="glow_dsp_small.h", template="{}_small", accepts=accepts_small, prepare=prepare_small
+)
+
+VARIANTS = {
+    "dwconv_s8": (DEPTHWISE, SMALL),
+}

@@ -1,0 +1,88 @@
+"""fc_s8 on SMLAD: four outputs of a row at a time, or four rows times pairs of outputs."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from glowc.kernels.base import KernelVariant, Prepared
+from glowc.kernels.common.constants import WEIGHTED
+from glowc.kernels.common.singles import RowsPlan, with_singles
+from glowc.kernels.dsp.forms import GROUP
+from glowc.kernels.dsp.needs import NEEDS
+from glowc.kernels.dsp.stream import accepts_any_zero, ending, fours, pairs
+from glowc.kernels.shapes import FullyConnected
+from glowc.program.ir import Instr
+from glowc.program.kernel import Arrays
+
+_MAX_EXPANDED = 1024  # inputs that may take two bytes of scratch each
+_ROWS = 4
+_QUAD_BYTES = 4096  # of scratch for four rows
+_HEADER = "glow_dsp_fc.h"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FcPlan(RowsPlan):
+    """The `form` of the stream and the `end` of codes.
+
+    path: "direct", inputs are expanded again for every block; "units", once, in units of eight.
+    """
+
+    form: str
+    end: str = ""
+
+
+def prepare_direct(constants: Arrays, instr: Instr) -> Prepared:
+    """Prepare fc_s8 with inputs that are expanded again for every block."""
+    stream = fours(constants["weights"].reshape(instr.int_("out_n"), -1), constants, instr)
+    return Prepared(stream.constants, FcPlan(path="direct", form=stream.form))
+
+
+def prepare_units(constants: Arrays, instr: Instr) -> Prepared:
+    """Prepare fc_s8 with inputs that are expanded once."""
+    stream = fours(constants["weights"].reshape(instr.int_("out_n"), -1), constants, instr, unit=2)
+    return Prepared(stream.constants, FcPlan(path="units", form=stream.form, end=ending(instr)))
+
+
+def prepare_quad(constants: Arrays, instr: Instr) -> Prepared:
+    """Prepare fc_s8 of four rows at a time."""
+    stream = pairs(constants["weights"].reshape(instr.int_("out_n"), -1), constants, instr)
+    return Prepared(stream.constants, FcPlan(form=stream.form, end=ending(instr)))
+
+
+def accepts_units(instr: Instr) -> bool:
+    """Accept what is more than one block, of inputs that may take two bytes of scratch each."""
+    return accepts_any_zero(instr) and instr.int_("in_k") <= _MAX_EXPANDED and instr.int_("out_n") > GROUP
+
+
+def units_scratch(instr: Instr) -> int:
+    """A row of inputs as int16."""
+    return -(-instr.int_("in_k") // 8) * 16
+
+
+def quad_scratch(instr: Instr) -> int:
+    """Four rows of inputs as int16."""
+    return 8 * _ROWS * -(-instr.int_("in_k") // GROUP)
+
+
+def accepts_quad(instr: Instr) -> bool:
+    """Accept at least three rows, of which at most one in four is computed in vain."""
+    shape = FullyConnected.of(instr)
+    few = shape.rows < 3 or 4 * -(-shape.rows // 4) * 3 > 4 * shape.rows
+    return not few and accepts_any_zero(instr) and shape.out_n >= 2 and quad_scratch(instr) <= _QUAD_BYTES
+
+
+FC = KernelVariant(
+    "dsp", NEEDS, rank=10, header=_HEADER, accepts=accepts_any_zero, prepare=prepare_direct, packs=WEIGHTED
+)  # fmt: skip
+UNITS = KernelVariant(
+    "dsp_units", NEEDS, rank=11, header=_HEADER, speed_only=True, accepts=accepts_units, prepare=prepare_units,
+    packs=WEIGHTED, scratch_bytes=units_scratch,
+)  # fmt: skip
+QUAD = KernelVariant(
+    "dsp4", NEEDS, template="{}_quad", rank=11, header="glow_dsp_quad.h", accepts=accepts_quad, prepare=prepare_quad,
+    packs=WEIGHTED, scratch_bytes=quad_scratch,
+)  # fmt: skip
+
+VARIANTS = {
+    "fc_s8": (FC, UNITS, with_singles(FC, "glow_dsp_dot_s8", "glow_dsp_single.h"), QUAD),
+}

@@ -1,0 +1,59 @@
+"""matmul_s8 on SMLAD: four rows of a times pairs of columns of b, which become a stream in scratch."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from glowc.graph.types import DType
+from glowc.kernels.base import KernelVariant, Prepared
+from glowc.kernels.dsp.needs import NEEDS
+from glowc.kernels.dsp.stream import words_before
+from glowc.kernels.shapes import MatMul
+from glowc.program.ir import Instr, Plan
+from glowc.program.kernel import Arrays
+
+_COLUMN_BYTES = 4096  # of scratch for the columns of a product at a time, where one pair does not need more
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class MatMulPlan(Plan):
+    """`pairs` of columns that are prepared at a time; path: a column's elements are adjacent "rows", or "columns"."""
+
+    pairs: int
+
+
+def _groups(shape: MatMul) -> int:
+    return -(-shape.k // 4)
+
+
+def _pairs(shape: MatMul) -> int:
+    return max(1, min(-(-shape.n // 2), _COLUMN_BYTES // (16 + 16 * _groups(shape))))
+
+
+def prepare(_: Arrays, instr: Instr) -> Prepared:
+    """Return how the columns of b are taken."""
+    shape = MatMul.of(instr)
+    return Prepared(plan=MatMulPlan(pairs=_pairs(shape), path="rows" if shape.b_row == 1 else "columns"))
+
+
+def _scratch(instr: Instr) -> int:
+    """Four rows of the left operand and the columns as int16."""
+    shape = MatMul.of(instr)
+    skipped = 4 * words_before(2, 2)  # at most, of two words a step
+    return 32 * _groups(shape) + skipped + _pairs(shape) * (16 + 16 * _groups(shape))
+
+
+def _accepts(instr: Instr) -> bool:
+    """Accept int8 with adjacent columns on the left and in the output."""
+    if any(instr.operand(role).type.dtype is not DType.S8 for role in ("a", "b", "out")):
+        return False
+    return instr.int_("a_col") == instr.int_("out_col") == 1 and instr.int_("m") >= 2 and instr.int_("n") >= 2
+
+
+MATMUL = KernelVariant(
+    "dsp", NEEDS, rank=10, header="glow_dsp_quad.h", accepts=_accepts, scratch_bytes=_scratch, prepare=prepare
+)
+
+VARIANTS = {
+    "matmul_s8": (MATMUL,),
+}

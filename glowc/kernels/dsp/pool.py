@@ -1,0 +1,46 @@
+"""Pools and means of int8 codes on words of four channels (glow_dsp.h, glow_dsp_codes.h)."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from glowc.kernels.base import KernelVariant, Prepared
+from glowc.kernels.dsp.forms import GROUP
+from glowc.kernels.dsp.needs import NEEDS
+from glowc.program.ir import Instr, Plan
+from glowc.program.kernel import Arrays
+
+_LEAST = 8  # codes for which a loop over words pays
+
+
+def accepts_average(instr: Instr) -> bool:
+    """Accept windows whose sums fit halfwords, and adjacent channels."""
+    return instr.int_("k_h") * instr.int_("k_w") <= 255 and instr.int_("in_ch") == 1 and instr.int_("in_c") >= GROUP
+
+
+def _accepts_pool(instr: Instr) -> bool:
+    """Accept adjacent channels, at least four."""
+    return instr.int_("in_ch") == 1 and instr.int_("in_c") >= 4
+
+
+def _accepts_mean(instr: Instr) -> bool:
+    """Accept four adjacent sums, or a long one over adjacent codes."""
+    return instr.int_("inner") >= 4 or (instr.int_("inner") == 1 and instr.int_("n") >= _LEAST)
+
+
+def prepare_mean(_: Arrays, instr: Instr) -> Prepared:
+    """Choose by whether the codes that are summed are adjacent."""
+    return Prepared(plan=Plan(path="row" if instr.int_("inner") == 1 else "columns"))
+
+
+_CODES = KernelVariant("dsp", NEEDS, rank=10, header="glow_dsp_codes.h")
+AVERAGE = KernelVariant("dsp", NEEDS, rank=10, header="glow_dsp.h", accepts=accepts_average)
+MEAN = replace(_CODES, accepts=_accepts_mean, prepare=prepare_mean)
+MAXIMUM = AVERAGE_REAL = replace(_CODES, accepts=_accepts_pool)
+
+VARIANTS = {
+    "avg_pool_s8": (AVERAGE,),
+    "avg_pool_s8w": (AVERAGE_REAL,),
+    "max_pool_s8": (MAXIMUM,),
+    "reduce_mean_s8": (MEAN,),
+}

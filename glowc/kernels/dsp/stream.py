@@ -1,0 +1,121 @@
+"""Constants of layers on SMLAD as one stream: weights, biases and scales (glow_dsp_gemm.h, glow_dsp_quad.h).
+
+The forms of its blocks, and when two channels share a halfword, are told in forms.py.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from glowc.graph.types import DType
+from glowc.kernels.common.constants import EMPTY
+from glowc.kernels.common.header_numbers import header_number
+from glowc.kernels.dsp.forms import GROUP, dual_blocks, form_of, joined, padded_layer, run_table, runs
+from glowc.program.ir import Instr
+from glowc.program.kernel import Arrays
+
+_BYTES_COST = 3  # instructions that a block in bytes takes more for two inputs of two pixels
+_QUAD_BYTES_COST = 2  # that a pair in bytes takes more for a step of four pixels
+
+
+@dataclass(frozen=True, slots=True)
+class Stream:
+    """The words of a layer, and their form: dual, mixed, bytes or wide, whose words are shown as int16."""
+
+    words: np.ndarray
+    form: str
+
+    @property
+    def constants(self) -> Arrays:
+        """The constants of a layer that has everything in its stream."""
+        return {"weights": self.words.view(np.int16) if self.form == "wide" else self.words, **EMPTY}
+
+
+def halfwords(weights: np.ndarray) -> np.ndarray:
+    """Return weights[O, K] as [O, K / 2, 2] in the order of SXTB16: of four inputs 0 and 2, then 1 and 3."""
+    pairs = weights.reshape(len(weights), -1, GROUP)[..., (0, 2, 1, 3)]
+    return pairs.reshape(len(weights), -1, 2)
+
+
+def fours(weights: np.ndarray, constants: Arrays, instr: Instr, unit: int = 1) -> Stream:
+    """Return the stream of weights[O, K] by blocks of four channels, K filled up to units of groups."""
+    layer = padded_layer(weights, constants, instr, GROUP, unit)
+    blocks, steps = len(layer.weights) // GROUP, layer.weights.shape[1] // 2
+    whole = np.asarray(layer.dual.reshape(blocks, 2).all(1))
+    found = runs(whole, _BYTES_COST * steps, rest=len(weights) % GROUP != 0)
+    kind, dual = form_of(layer.narrow, found), dual_blocks(found) & layer.narrow
+    layer = layer.negated(dual)
+    pairs = halfwords(layer.weights).reshape(blocks, GROUP, -1, 2).transpose(0, 2, 1, 3)
+    first = layer.biases.reshape(blocks, GROUP)[:, (0, 2, 1, 3)]
+    first[dual, :2] = 256 * first[dual, :2] + first[dual, 2:]
+    first = ((first + (1 << 31)) % (1 << 32) - (1 << 31)).astype(np.int32)  # as the sums, modulo 2^32
+    halves = pairs if kind == "wide" else joined(pairs[:, :, 0::2], pairs[:, :, 1::2], dual)
+    parts = np.concatenate((first, _words(halves), layer.scales.view(np.int32).reshape(blocks, GROUP)), axis=1)
+    words = np.concatenate((run_table(kind, found), parts.reshape(-1)))
+    return Stream(words, kind)
+
+
+def _words(halves: np.ndarray) -> np.ndarray:
+    """Return pairs of halfwords along the last axis as int32 words, one row per block."""
+    return np.ascontiguousarray(halves.astype(np.int16)).view(np.int32).reshape(len(halves), -1)
+
+
+def pairs(weights: np.ndarray, constants: Arrays, instr: Instr, *, signed: bool = True) -> Stream:
+    """Return the stream of weights[O, K] by pairs of channels: two scales, two biases, the words of the steps."""
+    layer = padded_layer(weights, constants, instr, channels=2, signed=signed)
+    blocks, steps = len(layer.weights) // 2, quad_steps(layer.weights, weights.shape[1]).shape[1]
+    found = runs(layer.dual, _QUAD_BYTES_COST * steps, rest=len(weights) % 2 != 0)
+    kind, dual = form_of(layer.narrow, found), dual_blocks(found) & layer.narrow
+    layer = layer.negated(dual)
+    steps_of = quad_steps(layer.weights, weights.shape[1])
+    biases, scales = layer.biases.reshape(blocks, 2), layer.scales.view(np.int32).reshape(blocks, 2)
+    biases[dual, 0] = 256 * biases[dual, 0] + biases[dual, 1]
+    if kind == "wide":
+        halves = steps_of.reshape(blocks, 2, steps, 2).transpose(0, 2, 1, 3)
+    else:
+        halves = joined(steps_of[0::2], steps_of[1::2], dual)
+    words = np.concatenate((run_table(kind, found), quad_stream(scales, biases, halves, steps)))
+    return Stream(words, kind)
+
+
+def quad_stream(scales: np.ndarray, biases: np.ndarray, halves: np.ndarray, steps: int) -> np.ndarray:
+    """Return the words of glow_dsp_quad.h: scales[B, 2], biases[B, 2], the halfwords of `steps` steps [B, ...]."""
+    biases = ((biases + (1 << 31)) % (1 << 32) - (1 << 31)).astype(np.int32)  # as the sums, modulo 2^32
+    words = np.ascontiguousarray(halves.astype(np.int16)).view(np.int32).reshape(len(biases), -1)
+    each = words.shape[1] // steps
+    before = np.zeros(words_before(steps, each), np.int32)
+    return np.concatenate((before, np.concatenate((scales, biases, words), axis=1).reshape(-1)))
+
+
+def words_before(steps: int, each: int) -> int:
+    """Return the words before the first pair of channels, for steps of `each` words (glow_dsp_quad_before)."""
+    chunk = header_number("glow_dsp_quad.h", "GLOW_DSP_QUAD_WORDS") // each
+    return max(0, (chunk - 1 - (steps - 2) % chunk) * each - 4 - each)
+
+
+def quad_steps(weights: np.ndarray, inputs: int) -> np.ndarray:
+    """Return weights[O, K], K filled up to groups, as steps [O, S, 2]; the last one or two inputs are one step."""
+    pairs = halfwords(weights)
+    if inputs % GROUP in (1, 2) and inputs > GROUP:
+        whole = inputs // GROUP * GROUP
+        pairs = np.concatenate((pairs[:, : whole // 2], weights[:, None, whole : whole + 2]), axis=1)
+    elif inputs <= 2:
+        pairs = np.stack((weights[:, :2], 0 * weights[:, :2]), axis=1)
+    return pairs
+
+
+def ending(instr: Instr) -> str:
+    """Tell how codes are ended: u8, v8: zero point -128; u8, n8: without limits; v8: with an upper one only."""
+    limits = instr.int_("out_min") > -128, instr.int_("out_max") < 127
+    if instr.int_("out_zp") == -128 and not limits[0]:
+        return "v8" if limits[1] else "u8"
+    return "s8" if any(limits) else "n8"
+
+
+def accepts_any_zero(instr: Instr) -> bool:
+    """Accept int8 layers without groups; weights less their zero point may need a halfword each."""
+    if any(instr.operand(role).type.dtype is not DType.S8 for role in ("in", "weights", "out")):
+        return False
+    return int(instr.params.get("groups", 1)) == 1
