@@ -1,6 +1,6 @@
 """Layers whose channels take different forms on SMLAD: -128 beside weights of both signs, sums at 24 bits, both mixed.
 
-Every case stands just inside or just outside of what the proofs of kernels/dsp/forms.py allow, with inputs that reach it.
+Every case stands just inside or just outside of what the proofs of kernels/dsp/forms.py allow, and reaches it.
 """
 
 from __future__ import annotations
