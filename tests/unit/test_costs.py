@@ -15,6 +15,9 @@ import pytest
 
 from glowc.board import cpu_names, load_cpu
 from glowc.graph.types import DType, TensorType
+from glowc.kernels.base import prepare
+from glowc.kernels.choice import variant_of
+from glowc.kernels.common.constants import WEIGHTED
 from glowc.program.ir import Access, Instr, Operand
 from glowc.program.kernel import get_kernel
 from glowc.select import cost as costs_module
@@ -46,7 +49,9 @@ def conv(isa: str = "ref", *, size: int = 8, scratch: int = 0, name: str = "conv
         "out_min": -128, "out_max": 127, "scale_step": 1,
     }  # fmt: skip
     macs = size * size * 8 * 36
-    return Instr("conv_s8", isa, tuple(operands), params, (0, size), name, (name,), "Conv", macs)
+    instr = Instr("conv_s8", isa, tuple(operands), params, (0, size), name, (name,), "Conv", macs)
+    arrays = {o.role: np.ones(o.type.shape, o.type.dtype.numpy) for o in operands if o.role in WEIGHTED}
+    return replace(instr, plan=prepare(variant_of(instr), arrays, instr).plan)
 
 
 def costs_of(per_mac: dict[str, float], text: dict[str, float] | None = None, error: float = 0.01) -> Costs:
