@@ -91,7 +91,7 @@ budgets: setup  ## record better sizes and instruction counts in tests/budgets.t
 docs: setup-quick  ## rewrite the generated tables of docs/
 	$(PY) scripts/make_docs.py
 
-.PHONY: bench bench-kernels bench-memory constants costs flips stack house codegen-diff
+.PHONY: bench bench-kernels bench-memory constants costs flips stack house codegen-diff disasm-diff
 bench: setup  ## measure the sample models on the boards
 	$(PY) scripts/bench.py
 
@@ -120,6 +120,9 @@ house: setup-quick  ## count what keeps the code from being one way through the 
 
 codegen-diff: setup-quick  ## show how the generated C differs from BASE=main (CPUS=, MODELS=: some)
 	scripts/codegen_diff.sh $(BASE)
+
+disasm-diff: setup  ## the same of the machine code that gcc -O2 makes of it
+	COMPARE=code scripts/codegen_diff.sh $(BASE)
 
 .PHONY: lock pythons coverage
 lock: setup-quick  ## refresh requirements.lock: versions and hashes of what the tests run with

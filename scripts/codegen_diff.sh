@@ -2,7 +2,8 @@
 # Shows how the generated C differs between BASE and this checkout. A refactoring shows nothing: exit 0.
 #
 #   scripts/codegen_diff.sh [BASE]      BASE: any git revision, default main
-#   CPUS="host cortex-m4" MODELS="examples/digits/digits.onnx" scripts/codegen_diff.sh v0.1
+#   CPUS="host cortex-m4" MODELS="examples/digits/digits.onnx" OPTIONS="--opt speed" scripts/codegen_diff.sh v0.1
+#   COMPARE=code scripts/codegen_diff.sh          the machine code that gcc makes of it, not the text
 #
 # Both trees, at the same time, compile every sample model (examples/, and ../shared/models where it exists) for every
 # CPU of boards/_cpu, on a board with room for all of them; with JOBS=1 one tree after the other.
@@ -63,7 +64,9 @@ if [[ $refused == "$bundles" ]]; then
   exit 2
 fi
 cd "$work"
-if diff -ruN --exclude=report.json --exclude=README.md base this; then
+if [[ ${COMPARE:-text} == code ]]; then
+  "$python" "$here/scripts/disasm_diff.py" base this || exit 1
+elif diff -ruN --exclude=report.json --exclude=README.md base this; then
   echo "codegen-diff: no difference to $base in $((bundles - refused)) bundles ($refused refused by both)"
 else
   exit 1

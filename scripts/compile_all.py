@@ -3,12 +3,13 @@
     PYTHONPATH=TREE python scripts/compile_all.py OUT "BOARD ..." MODEL ...
 
 Each pair is `glowc compile` of the glowc in TREE, which starts only once. The bundle goes to OUT/MODEL-BOARD/bundle;
-where glowc refuses the model, what it says goes to error.txt beside it.
+where glowc refuses the model, what it says goes to error.txt beside it. OPTIONS in the environment are further options.
 """
 
 from __future__ import annotations
 
 import io
+import os
 import runpy
 import sys
 import traceback
@@ -19,7 +20,8 @@ from pathlib import Path
 def compiles(model: Path, board: Path, out: Path) -> str:
     """Write the bundle of a model to `out`; return what glowc says where it refuses, else nothing."""
     said = io.StringIO()
-    sys.argv = ["glowc", "compile", str(model), "--board", str(board), "-o", str(out)]
+    options = os.environ.get("OPTIONS", "").split()
+    sys.argv = ["glowc", "compile", str(model), "--board", str(board), "-o", str(out), *options]
     try:
         with redirect_stdout(said), redirect_stderr(said):
             runpy.run_module("glowc", run_name="__main__")
