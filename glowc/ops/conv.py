@@ -293,17 +293,19 @@ _FLOAT_OPERANDS = ("in in", "in weights", "in bias", "out out")
 _SHIFT_OPERANDS = ("in in", "in weights:s8", "in mul:s32", "in offset:s64", "out out:s8|s16")
 
 
+_KINDS = {"conv": "convolution", "dwconv": "depthwise convolution"}
 KERNELS = (
     *(
         KernelDef(f"{base}_{kind}rs", _SHIFT_OPERANDS, (*GEOMETRY, "w_zp", *SHIFT_PARAMS), interpret, rows=True,
                   row_window=window_rows, template=f"{base}_s8rs", kind=kind,
-                  doc="convolution that ends in a multiplication and a shift")
+                  doc=f"{_KINDS[base]} that ends in a multiplication and a shift")
         for base in ("conv", "dwconv")
         for kind in ("s8", "s16")
     ),
     *(
         KernelDef(f"{base}_{x}{end}", _INT_OPERANDS[w], (*GEOMETRY, *INTEGER), interpret, rows=True,
-                  row_window=window_rows, template=f"{base}_s8", kind=x)
+                  row_window=window_rows, template=f"{base}_s8", kind=x,
+                  doc=f"{_KINDS[base]}: clamp(rne((bias + sum (in - in_zp) * (weights - w_zp)) * scale) + out_zp)")
         for base in ("conv", "dwconv")
         for x, w, end in CODES
     ),
@@ -311,7 +313,7 @@ KERNELS = (
         KernelDef(
             f"{base}_f32w8", ("in in", "in weights:s8", "in scale", "in bias", "out out"),
             (*GEOMETRY, "w_zp", "scale_step"), interpret, float_params=("act_min", "act_max"), rows=True,
-            needs_math=True, kind="f32", doc="float convolution with int8 weights",
+            needs_math=True, kind="f32", doc=f"float {_KINDS[base]} with int8 weights",
         )
         for base in ("conv", "dwconv")
     ),
@@ -319,6 +321,7 @@ KERNELS = (
         KernelDef(
             f"{base}_{dtype.value}", _FLOAT_OPERANDS, GEOMETRY, interpret, float_params=("act_min", "act_max"),
             rows=True, row_window=window_rows, template=f"{base}_f32", needs_math=True, kind=dtype.value,
+            doc=f"{_KINDS[base]}: clamp(bias + sum in * weights)",
         )
         for base in ("conv", "dwconv")
         for dtype in (DType.F32, DType.F64)

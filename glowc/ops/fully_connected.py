@@ -108,6 +108,7 @@ KERNELS = (
         KernelDef(
             f"fc_{kind}rs", ("in in", "in weights:s8", "in mul:s32", "in offset:s64", "out out:s8|s16"),
             (*_SHAPE, "w_zp", *SHIFT_PARAMS), interpret, template="fc_s8rs", kind=kind,
+            doc="fully connected layer that ends in a multiplication and a shift",
         )
         for kind in ("s8", "s16")
     ),
@@ -115,17 +116,20 @@ KERNELS = (
         KernelDef(
             f"fc_{x}{end}", ("in in", f"in weights:{w}", "in bias:s32", "in scale:f32", "out out"), (*_SHAPE, *INTEGER),
             interpret, template="fc_s8", kind=x,
+            doc="fully connected layer: clamp(rne((bias + sum (in - in_zp) * (weights - w_zp)) * scale) + out_zp)",
         )
         for x, w, end in CODES
     ),
     KernelDef(
         "fc_f32w8", ("in in", "in weights:s8", "in scale", "in bias", "out out"), (*_SHAPE, "w_zp", "scale_step"),
         interpret, float_params=("act_min", "act_max"), needs_math=True, kind="f32",
+        doc="float fully connected layer with int8 weights",
     ),
     *(
         KernelDef(
             f"fc_{dtype.value}", ("in in", "in weights", "in bias", "out out"), _SHAPE, interpret,
             float_params=("act_min", "act_max"), template="fc_f32", needs_math=True, kind=dtype.value,
+            doc="fully connected layer: clamp(bias + sum in * weights)",
         )
         for dtype in (DType.F32, DType.F64)
     ),

@@ -242,6 +242,7 @@ KERNELS = (
             f"matmul_{dtype.value}", ("in a", "in b", "out out"),
             (*_SHAPE, "a_zp", "b_zp", "out_zp", "out_min", "out_max"), interpret, float_params=("scale",),
             template="matmul_s8", kind=dtype.value,
+            doc="matrix product: clamp(rne(sum (a - a_zp) * (b - b_zp) * scale) + out_zp)",
         )
         for dtype in (DType.S8, DType.S16)
     ),
@@ -249,7 +250,7 @@ KERNELS = (
         KernelDef(
             f"matmul_{dtype.value}", ("in a", "in b", "in bias", "out out"), (*_SHAPE, "bias_row", "bias_col"),
             interpret, float_params=("alpha", "beta", "act_min", "act_max"), template="matmul_f32", needs_math=True,
-            kind=dtype.value,
+            kind=dtype.value, doc="matrix product: clamp(alpha * sum a * b + beta * bias)",
         )
         for dtype in (DType.F32, DType.F64)
     ),
