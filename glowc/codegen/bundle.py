@@ -130,7 +130,7 @@ def render_bundle(
         "io_names": ", ".join(t.ident for t in tensors),
         "null_checks": " || ".join(f"{t.ident} == NULL" for t in tensors),
         "structs": table.structs,
-        "functions": table.functions,
+        "functions": table.definitions,
         "layers": [layer_dict(layer) for layer in layers],
         "pieces": pieces,
         "feed": next((p.feed for p in pieces if p.feed is not None), None),

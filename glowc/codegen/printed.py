@@ -1,6 +1,6 @@
 """A kernel's function as users get it: the rendered text with its literals folded, indented, its signature wrapped.
 
-What functions cost is counted in lines of the rendered text (`glowc.selection`), which knows nothing of this.
+What functions cost is counted in lines of the rendered text (`glowc.select`), which knows nothing of this.
 """
 
 from __future__ import annotations
@@ -8,7 +8,7 @@ from __future__ import annotations
 from glowc.codegen.fold import fold
 from glowc.codegen.indent import indented
 from glowc.codegen.kernels import ArgsStruct, render_kernel
-from glowc.instr.ir import Instr
+from glowc.program.ir import Instr
 
 _WIDTH = 120
 _KINDS = {"int32_t": "i", "float": "f"}

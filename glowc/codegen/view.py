@@ -7,10 +7,12 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from glowc.codegen.comments import User, commented, function_comment
 from glowc.codegen.headers import with_included
 from glowc.codegen.kernels import ArgsStruct, Identity, args_struct, identity, render_kernel
 from glowc.codegen.names import c_ident, c_lines, in_comment, prints_math, unique_idents
 from glowc.codegen.places import Places
+from glowc.codegen.printed import print_kernel
 from glowc.graph.types import NARROW, DType, TensorType
 from glowc.kernels.choice import variant_of
 from glowc.program.ir import Access, BufferKind, Instr, Operand, Program
@@ -211,6 +213,7 @@ class FunctionTable:
         self._functions: dict[Identity, FunctionView] = {}
         self._structs: dict[str, ArgsStruct] = {}
         self._texts: dict[str, FunctionView] = {}
+        self._users: dict[str, list[User]] = {}
 
     @property
     def functions(self) -> tuple[FunctionView, ...]:
@@ -218,17 +221,25 @@ class FunctionTable:
         return tuple(dict.fromkeys(self._functions.values()))
 
     @property
+    def definitions(self) -> list[str]:
+        """The functions as they are printed, each under a comment that names the layers got so far."""
+        return [commented(f.code, f.name, function_comment(self._users[f.name], f.struct)) for f in self.functions]
+
+    @property
     def structs(self) -> tuple[ArgsStruct, ...]:
         """Argument structs in the order of first use."""
         return tuple(self._structs.values())
 
     def get(self, instr: Instr) -> FunctionView:
-        """Return the function that executes `instr`."""
+        """Return the function that executes `instr`, the next layer."""
         literal = family(instr) in self._literal
         key = identity(instr, literal=literal)
         if key not in self._functions:
             self._functions[key] = self._make(instr, literal)
-        return self._functions[key]
+        function = self._functions[key]
+        layer = sum(map(len, self._users.values()))
+        self._users.setdefault(function.name, []).append(User(layer, instr))
+        return function
 
     def _make(self, instr: Instr, literal: bool) -> FunctionView:
         struct = None
@@ -243,7 +254,7 @@ class FunctionTable:
         name = f"{base}__{instr.isa}"
         same = render_kernel(instr, "@", struct)
         if same not in self._texts:
-            self._texts[same] = FunctionView(name, render_kernel(instr, name, struct), struct)
+            self._texts[same] = FunctionView(name, print_kernel(instr, name, struct), struct)
         return self._texts[same]
 
 

@@ -15,7 +15,7 @@ import numpy as np
 import pytest
 
 from glowc.board import load_board
-from glowc.codegen.kernels import render_kernel
+from glowc.codegen.printed import print_kernel
 from glowc.graph.types import DType
 from glowc.kernels.choice import variant_of
 from glowc.kernels.registry import variants_of
@@ -74,7 +74,7 @@ def disassemble(case: Case, folder: Path) -> dict[str, list[Insn]]:
         job for job in make_jobs([case], _MACHINE) if job.instr.isa == "mve" and not job.literal and not job.in_place
     ]
     header = variant_of(job.instr).header
-    code = render_kernel(job.instr, "kernel", None)
+    code = print_kernel(job.instr, "kernel", None)
     source = folder / "kernel.c"
     includes = f'#include <math.h>\n#include "glow_numeric.h"\n#include "{header}"\n'
     source.write_text(f"{includes}{code}\nvoid *used(void);\nvoid *used(void) {{\n  return (void *)kernel;\n}}\n")

@@ -16,7 +16,7 @@ from pathlib import Path
 
 import pytest
 
-from glowc.codegen.kernels import render_kernel
+from glowc.codegen.printed import print_kernel
 from glowc.kernels.choice import variant_of
 from glowc.kernels.registry import variants_of
 from tests.conftest import RUNTIME_DIRS, require_tool
@@ -111,7 +111,7 @@ def disassemble(name: str, folder: Path) -> dict[str, list[Insn]]:
             function = f"fn_{kernel}_{index}"
             headers.add(variant_of(job.instr).header or "glow_numeric.h")
             keep = f"void *used_{function}(void);\nvoid *used_{function}(void) {{\n  return (void *){function};\n}}\n"
-            sources.append(render_kernel(job.instr, function, None) + keep)
+            sources.append(print_kernel(job.instr, function, None) + keep)
     includes = "#include <math.h>\n" + "".join(f'#include "{header}"\n' for header in sorted(headers))
     (folder / "kernels.c").write_text(includes + "\n".join(sources))
     obj = folder / "kernels.o"

@@ -43,7 +43,8 @@ def source(result: Compiled, name: str) -> str:
 def kernels(result: Compiled) -> str:
     """The part of NAME.c that the network decides: functions, arguments and the calls."""
     text = source(result, f"{result.graph.name}.c")
-    return text[text.index("static ") : text.index(f"static int {result.graph.name}_check(")].rstrip() + "\n"
+    begin = text.rindex("/*", 0, text.index("static "))  # the first function's comment
+    return text[begin : text.index(f"static int {result.graph.name}_check(")].rstrip() + "\n"
 
 
 def api(result: Compiled) -> str:

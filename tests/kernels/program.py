@@ -9,7 +9,8 @@ from pathlib import Path
 
 import numpy as np
 
-from glowc.codegen.kernels import ArgsStruct, args_struct, environment, identity, render_kernel
+from glowc.codegen.kernels import ArgsStruct, args_struct, environment, identity
+from glowc.codegen.printed import print_kernel
 from glowc.graph.types import DType, TensorType
 from glowc.kernels.base import KernelVariant, prepare, prepared_instr
 from glowc.kernels.choice import variant_of
@@ -135,7 +136,7 @@ def printed_function(job: Job, number: int) -> Function:
     name = f"fn{number}_{job.instr.kernel}__{job.instr.isa}"
     fields = None if job.literal else args_struct(job.instr, f"fn{number}_args_t")
     shown = fields if fields is not None and fields.fields else None
-    definition = render_kernel(job.instr, name, fields)
+    definition = print_kernel(job.instr, name, fields)
     headers = _headers(kernel, variant_of(job.instr))
     return Function(name, job.function, definition, shown, len(job.instr.operands), kernel.rows, headers)
 

@@ -1,13 +1,17 @@
-static void dense_fc_s8__ref(const int8_t *restrict in, const int8_t *restrict weights, const int32_t *restrict bias, const float *restrict scale, int8_t *restrict out) {
+/* Fully connected layer: clamp(rne((bias + sum (in - in_zp) * (weights - w_zp)) * scale) + out_zp).
+ * Layer (FullyConnected): 0 fc.
+ * Sizes: in 1x8, out 1x3; no operand overlaps another. */
+static void dense_fc_s8__ref(const int8_t *restrict in, const int8_t *restrict weights, const int32_t *restrict bias,
+    const float *restrict scale, int8_t *restrict out) {
   for (int32_t r = 0; r < 1; r++) {
     const int8_t *x = in + r * 8;
     const int8_t *w = weights;
     for (int32_t n = 0; n < 3; n++, w += 8) {
       int32_t acc = bias[n];
       for (int32_t k = 0; k < 8; k++) {
-        acc += ((int32_t)x[k] - (-5)) * ((int32_t)w[k] - 0);
+        acc += ((int32_t)x[k] + 5) * (int32_t)w[k];
       }
-      out[r * 3 + n] = (int8_t)glow_requant(acc, scale[n * 0], 4, (-128), 127);
+      out[r * 3 + n] = (int8_t)glow_requant(acc, scale[0], 4, -128, 127);
     }
   }
 }
@@ -28,22 +32,25 @@ static float dense_softmax_s8p__ref_exp(const uint32_t *table, uint32_t d) {
   return e;
 }
 
+/* int8 softmax by products of two table entries.
+ * Layer (Softmax): 1 soft.
+ * Sizes: in 1x3, out 1x3; the output may be in. */
 static void dense_softmax_s8p__ref(const int8_t *in, const uint32_t *restrict table, int8_t *out) {
   for (int32_t o = 0; o < 1; o++) {
     for (int32_t i = 0; i < 1; i++) {
-      const int32_t base = o * 3 * 1 + i;
+      const int32_t base = o * 3 + i;
       int32_t max = -128;
       for (int32_t k = 0; k < 3; k++) {
-        const int32_t q = in[base + k * 1];
+        const int32_t q = in[base + k];
         max = q > max ? q : max;
       }
       float sum = 0.0f;
       for (int32_t k = 0; k < 3; k++) {
-        sum += dense_softmax_s8p__ref_exp(table, (uint32_t)(max - in[base + k * 1]));
+        sum += dense_softmax_s8p__ref_exp(table, (uint32_t)(max - in[base + k]));
       }
       for (int32_t k = 0; k < 3; k++) {
-        const float part = dense_softmax_s8p__ref_exp(table, (uint32_t)(max - in[base + k * 1])) * 256.0f;
-        out[base + k * 1] = (int8_t)glow_round_clamp(part / sum, (-128), -128, 127);
+        const float part = dense_softmax_s8p__ref_exp(table, (uint32_t)(max - in[base + k])) * 256.0f;
+        out[base + k] = (int8_t)glow_round_clamp(part / sum, -128, -128, 127);
       }
     }
   }

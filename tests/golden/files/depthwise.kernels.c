@@ -1,11 +1,16 @@
-static void depthwise_conv_s8__m3(const int8_t *in, const int8_t *restrict weights, const int32_t *restrict bias, const float *restrict scale, int8_t *out, uint8_t *restrict scratch, int32_t y_begin, int32_t y_end) {
-  const int32_t taps = 1 * 1 * 2;
-  const glow_thumb_gemm_t g = {weights, bias, scale, taps, 4, 0, 5, (-128), 127, 0, NULL};
+/* convolution: clamp(rne((bias + sum (in - in_zp) * (weights - w_zp)) * scale) + out_zp).
+ * Layer (Conv): 0 point.
+ * Sizes: in 1x2x5x5, out 1x5x5x4; computes output rows [y_begin, y_end); the output may lie over rows of in that no
+ * later row reads; scratch takes 18 bytes. */
+static void depthwise_conv_s8__m3(const int8_t *in, const int8_t *restrict weights, const int32_t *restrict bias,
+    const float *restrict scale, int8_t *out, uint8_t *restrict scratch, int32_t y_begin, int32_t y_end) {
+  const int32_t taps = 2;
+  const glow_thumb_gemm_t g = {weights, bias, scale, taps, 4, 0, 5, -128, 127, 0, NULL};
   uint32_t *const words = (uint32_t *)(void *)scratch;
   int8_t *const pad = (int8_t *)(words + 2 * taps);
   const glow_thumb_window_t window = { pad, 2, 25, 1, 5, 5, 5, 1, 5, 1, 1, 1, 1, 1};
   for (int32_t c = 0; c < window.run; c++) {
-    pad[c] = (int8_t)(1);
+    pad[c] = (int8_t)1;
   }
   for (int32_t n = 0; n < 1; n++) {
     const int8_t *image = in + n * 50;
@@ -13,12 +18,12 @@ static void depthwise_conv_s8__m3(const int8_t *in, const int8_t *restrict weigh
     int8_t *to[4] = {out, out, out, out};
     int32_t held = 0;
     for (int32_t i = 0; i < y_end - y_begin; i++) {
-      const int32_t y = 0 != 0 ? y_end - 1 - i : y_begin + i;
+      const int32_t y = y_begin + i;
       int8_t *line = out + n * 100 + (y % 5) * 20;
       for (int32_t x = 0; x < 5; x++, line += 4) {
         to[held] = line;
-        from[held].top = y * 1 - 0;
-        from[held].left = x * 1 - 0;
+        from[held].top = y;
+        from[held].left = x;
         held++;
         const int last = i + 1 == y_end - y_begin && x + 1 == 5;
         if (held < 4 && !last) {
@@ -82,8 +87,8 @@ GLOW_THUMB_NOINLINE static void depthwise_dwconv_s8__m3_tile0(const glow_thumb_d
         "mla %[s2], %[x], %[v1], %[s2]\n\t"
         "ldr %[x], %[zp]\n\t"
         "mla %[s2], %[x], %[v2], %[s2]\n\t"
-: [s0] "+r"(s0), [s1] "+r"(s1), [s2] "+r"(s2), [v0] "=&r"(v0), [v1] "=&r"(v1), [v2] "=&r"(v2), [x] "=&r"(x), [p] "+r"(p), [w] "+r"(w)
-      : [step] "r"(step), [zp] "m"(zp)      : "memory");
+          : [s0] "+r"(s0), [s1] "+r"(s1), [s2] "+r"(s2), [v0] "=&r"(v0), [v1] "=&r"(v1), [v2] "=&r"(v2), [x] "=&r"(x), [p] "+r"(p), [w] "+r"(w)
+          : [step] "r"(step), [zp] "m"(zp)      : "memory");
 #else
       const int32_t v0 = w[0];
       const int32_t v1 = w[1];
@@ -124,13 +129,18 @@ GLOW_THUMB_NOINLINE static void depthwise_dwconv_s8__m3_tile0(const glow_thumb_d
       glow_thumb_dw_slow(d, c, c, to);
       continue;
     }
-    to[0 * out_step] = (int8_t)s0;
-    to[1 * out_step] = (int8_t)s1;
+    to[0] = (int8_t)s0;
+    to[out_step] = (int8_t)s1;
     to[2 * out_step] = (int8_t)s2;
   }
 }
 
-static void depthwise_dwconv_s8__m3(const int8_t *in, const int8_t *restrict weights, const int32_t *restrict bias, const float *restrict scale, int8_t *out, int32_t y_begin, int32_t y_end) {
+/* Depthwise convolution: clamp(rne((bias + sum (in - in_zp) * (weights - w_zp)) * scale) + out_zp).
+ * Layer (Conv): 1 depth.
+ * Sizes: in 1x5x5x4, out 1x3x3x4; computes output rows [y_begin, y_end); the output may lie over rows of in that no
+ * later row reads. */
+static void depthwise_dwconv_s8__m3(const int8_t *in, const int8_t *restrict weights, const int32_t *restrict bias,
+    const float *restrict scale, int8_t *out, int32_t y_begin, int32_t y_end) {
   glow_thumb_dw_t d;
   d.weights = weights;
   d.bias = bias;
@@ -142,8 +152,8 @@ static void depthwise_dwconv_s8__m3(const int8_t *in, const int8_t *restrict wei
   d.in_col = 4;
   d.in_zp = 5;
   d.w_zp = 0;
-  d.out_zp = (-7);
-  d.out_min = (-128);
+  d.out_zp = -7;
+  d.out_min = -128;
   d.out_max = 127;
   d.k_w = 3;
   d.stride_w = 2;
@@ -151,13 +161,13 @@ static void depthwise_dwconv_s8__m3(const int8_t *in, const int8_t *restrict wei
   d.outputs = 3;
   for (int32_t n = 0; n < 1; n++) {
     for (int32_t i = 0; i < y_end - y_begin; i++) {
-      const int32_t y = 1 != 0 ? y_end - 1 - i : y_begin + i;
+      const int32_t y = y_end - 1 - i;
       int8_t *line = out + n * 36 + (y % 3) * 12;
       const int8_t *rows[3] = {0};
       d.rows = 0;
       d.above = 0;
       for (int32_t ky = 0; ky < 3; ky++) {
-        const int32_t iy = y * 2 - 1 + ky * 1;
+        const int32_t iy = y * 2 - 1 + ky;
         if (iy >= 0 && iy < 5) {
           rows[d.rows++] = in + n * 100 + (iy % 5) * 20;
         } else if (d.rows == 0) {
@@ -165,9 +175,9 @@ static void depthwise_dwconv_s8__m3(const int8_t *in, const int8_t *restrict wei
         }
       }
       d.below = 9 - d.above - d.rows * 3;
-      const int32_t tiles = (3 + 2) / 3;
+      const int32_t tiles = 1;
       for (int32_t t = 0; t < tiles; t++) {
-        const int32_t x = t + 1 < tiles ? t * 3 : 3 - 3;
+        const int32_t x = t + 1 < tiles ? t * 3 : 0;
         d.left = x * 2 - 1;
         for (int32_t r = 0; r < d.rows; r++) {
           d.row[r] = rows[r] + (d.left > 0 ? d.left : 0) * 4;
@@ -181,8 +191,11 @@ static void depthwise_dwconv_s8__m3(const int8_t *in, const int8_t *restrict wei
   }
 }
 
+/* Quantised mean of an axis.
+ * Layer (ReduceMean): 2 mean.
+ * Sizes: in 1x3x3x4, out 1x1x1x4; no operand overlaps another. */
 static void depthwise_reduce_mean_s8__m3(const int8_t *restrict in, int8_t *restrict out) {
-  const glow_thumb_mean_t mean = { 0.22222222f, 0.0f, 0.0f, 9, (-7), 0, (-128), 127, 0, 67832u, 0};
+  const glow_thumb_mean_t mean = { 0.22222222f, 0.0f, 0.0f, 9, -7, 0, -128, 127, 0, 67832u, 0};
   glow_thumb_pool_t window;
   window.rows = 1;
   window.taps = 9;

@@ -1,4 +1,8 @@
-static void float_mlp_fc_f32__ref(const float *restrict in, const float *restrict weights, const float *restrict bias, float *restrict out, const float_mlp_fc_f32_args_t *restrict p) {
+/* Fully connected layer: clamp(bias + sum in * weights).
+ * Layers (FullyConnected): 0 h, 1 l.
+ * Parameters: float_mlp_fc_f32_args_t; no operand overlaps another. */
+static void float_mlp_fc_f32__ref(const float *restrict in, const float *restrict weights, const float *restrict bias,
+    float *restrict out, const float_mlp_fc_f32_args_t *restrict p) {
   for (int32_t r = 0; r < p->rows; r++) {
     const float *x = in + r * p->in_k;
     const float *w = weights;
@@ -13,23 +17,26 @@ static void float_mlp_fc_f32__ref(const float *restrict in, const float *restric
   }
 }
 
+/* Softmax or its logarithm.
+ * Layer (Softmax): 2 y.
+ * Sizes: in 1x3, out 1x3; the output may be in. */
 static void float_mlp_softmax_f32__ref(const float *in, float *out) {
   for (int32_t o = 0; o < 1; o++) {
     for (int32_t i = 0; i < 1; i++) {
-      const int32_t base = o * 3 * 1 + i;
+      const int32_t base = o * 3 + i;
       float max = in[base];
       for (int32_t k = 1; k < 3; k++) {
-        const float v = in[base + k * 1];
+        const float v = in[base + k];
         max = v > max ? v : max;
       }
       float sum = 0;
       for (int32_t k = 0; k < 3; k++) {
-        const float e = expf(in[base + k * 1] - max);
-        out[base + k * 1] = e;
+        const float e = expf(in[base + k] - max);
+        out[base + k] = e;
         sum += e;
       }
       for (int32_t k = 0; k < 3; k++) {
-        out[base + k * 1] /= sum;
+        out[base + k] /= sum;
       }
     }
   }
