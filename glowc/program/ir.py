@@ -64,8 +64,9 @@ class Plan:
 
     @classmethod
     def title(cls) -> str:
-        """Return the name of the class with that of its module: "mve.conv.ConvPlan"."""
-        return f"{cls.__module__.removeprefix('glowc.kernels.')}.{cls.__name__}"
+        """Return the name of the class, with that of its module in the room of kernels: "mve.conv.ConvPlan"."""
+        module, room = cls.__module__, "glowc.kernels."
+        return f"{module.removeprefix(room)}.{cls.__name__}" if module.startswith(room) else cls.__name__
 
     @property
     def cost_path(self) -> str:
@@ -78,6 +79,7 @@ class Plan:
         return _plans[name]
 
 
+_plans[Plan.title()] = Plan
 NO_PLAN = Plan()
 
 
