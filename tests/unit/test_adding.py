@@ -54,7 +54,11 @@ def run(tree: Path, *args: str, cwd: Path | None = None) -> str:
 def test_page_shows_one_of_each() -> None:
     names = [name for name, _ in BLOCKS]
     folders = [name.split("/")[0] for name in names]
-    assert folders == ["glowc", "templates", "tests", "templates", "glowc", "boards", "boards", "glowc", "tests"]
+    operator, variant, board, graph_pass = 3, 2, 3, 2
+    assert folders[:operator] == ["glowc", "templates", "tests"]
+    assert folders[operator : operator + variant] == ["templates", "glowc"]
+    assert folders[operator + variant : -board - graph_pass] == ["glowc", "glowc", "templates", "runtime_c"]
+    assert folders[-board - graph_pass :] == [*["boards"] * board, "glowc", "tests"]
 
 
 def test_new_operator_and_variant_compile_and_pass_the_kernel_tests(tree: Path) -> None:
@@ -65,6 +69,27 @@ def test_new_operator_and_variant_compile_and_pass_the_kernel_tests(tree: Path) 
     out = run(tree, "-m", "glowc", "compile", "cube.onnx", "--board", "host", "-o", "out")
     assert "1 layers" in out
     assert "__fpu" in (tree / "out/cube.c").read_text()
+
+
+def test_new_instruction_set_is_three_folders_and_a_line(tree: Path, tmp_path: Path) -> None:
+    require_tool("gcc")
+    copy = tmp_path / "tree"
+    shutil.copytree(tree, copy)
+    cpu = copy / "boards/_cpu/host.toml"
+    cpu.write_text(cpu.read_text().replace("features = [", 'features = ["toy", ', 1))
+    harness = ("tests/kernels/test_kernels.py", "-k", "host and not clang")
+    run(copy, "-m", "pytest", "-q", "-p", "no:cacheprovider", *harness)
+    run(copy, "-m", "pytest", "-q", "-p", "no:cacheprovider", "tests/unit/test_rooms.py", "-k", "instruction_set")
+    run(copy, "-c", CUBE_MODEL)
+    run(copy, "-m", "glowc", "compile", "cube.onnx", "--board", "host", "-o", "out", "--dump-ir", "dump")
+    assert "__toy" in (copy / "out/cube.c").read_text()
+    assert (copy / "out/glow_toy.h").is_file()
+    assert "toy.cube.CubePlan" in (copy / "dump/99-program.txt").read_text()
+
+
+def test_new_board_works_in_the_repository(tree: Path) -> None:
+    run(tree, "-m", "pytest", "-q", "-p", "no:cacheprovider", "tests/unit/test_target.py")
+    run(tree, "-m", "pytest", "-q", "-p", "no:cacheprovider", "tests/unit/test_licence.py", "-k", "every_source")
 
 
 def test_new_board_builds_from_a_folder_anywhere(tree: Path) -> None:

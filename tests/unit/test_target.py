@@ -87,7 +87,8 @@ def own_board(folder: Path, text: str = VALID) -> Path:
 
 
 def test_all_boards_of_the_design_are_there_with_their_default_cpu() -> None:
-    assert {name: load_board(name).cpu.name for name in board_names()} == EXPECTED_BOARDS
+    found = {name: load_board(name).cpu.name for name in board_names()}
+    assert found.items() >= EXPECTED_BOARDS.items()
     assert list(board_names()) == sorted(board_names())
 
 
