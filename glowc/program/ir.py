@@ -73,6 +73,11 @@ class Plan:
         """What the costs of a path are filed under."""
         return self.path
 
+    @property
+    def cost_kind(self) -> str:
+        """What costs are filed under besides, where that is not the element type of the weights."""
+        return ""
+
     @staticmethod
     def named(name: str) -> type[Plan]:
         """Return the class of plans of that title; KeyError when there is none."""

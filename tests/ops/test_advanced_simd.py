@@ -1,4 +1,4 @@
-"""Constants of the kernels for Advanced SIMD (packing_a64, packing_neon_add), and more shapes of their blocks."""
+"""Constants of the kernels for Advanced SIMD (stream.py, add_terms.py), and more shapes of their blocks."""
 
 from __future__ import annotations
 
@@ -8,8 +8,8 @@ import numpy as np
 import pytest
 
 from glowc.graph.types import DType, TensorType
-from glowc.kernels.simd.add import POINTS, fixed_terms
-from glowc.kernels.simd.layers import blocks, stream
+from glowc.kernels.simd.add_terms import POINTS, fixed_terms
+from glowc.kernels.simd.stream import blocks, stream
 from glowc.ops.spatial import row_params
 from tests.kernels.case import Case, make_case
 from tests.ops.test_fully_connected import layer

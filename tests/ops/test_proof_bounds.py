@@ -16,7 +16,7 @@ from glowc.graph.numerics import fma, requantize
 from glowc.graph.types import DType, TensorType
 from glowc.kernels.dsp import depthwise as dsp_depthwise
 from glowc.kernels.shapes import axis_keys
-from glowc.kernels.simd import layers as packing_a64
+from glowc.kernels.simd.stream import is_bounded
 from glowc.kernels.thumb import depthwise as thumb_depthwise
 from glowc.kernels.thumb import fold as thumb_fold
 from glowc.ops.spatial import row_params
@@ -232,8 +232,8 @@ def large_biases_with_weights() -> Case:
 def test_products_are_bounded_up_to_32000(product: float, inside: bool) -> None:
     weights, bias = np.full((1, 4), 10), np.array([300])
     scale = np.array([product / (300 + 128 * 40)], F32)
-    assert packing_a64.is_bounded(weights, bias, scale) is inside
-    assert packing_a64.is_bounded(weights, -bias, -scale) is inside
+    assert is_bounded(weights, bias, scale) is inside
+    assert is_bounded(weights, -bias, -scale) is inside
 
 
 def test_distance_from_a_tie_grows_with_the_sums_until_float32_rounds_them() -> None:

@@ -1,8 +1,7 @@
 """int8 layers that end in a multiplication and a shift (RequantShift) as ordinary layers with a float32 scale.
 
 A bias and a scale per channel are searched that give every code for every sum that the layer can have. Where a channel
-has no such pair the template prints the definition: packing leaves the constants as they are, and the plan tells it by
-the dimensions of the weights.
+has no such pair the template prints the definition: the constants stay as they are, and the plan is DEFINITION.
 """
 
 from __future__ import annotations
@@ -13,12 +12,14 @@ from dataclasses import replace
 
 import numpy as np
 
-from glowc.kernels.base import KernelVariant, Packed, pack_constants
+from glowc.kernels.base import KernelVariant, Packed, Prepared, pack_constants, prepare
+from glowc.kernels.common.constants import SHIFTED
 from glowc.kernels.common.sums import sums
-from glowc.program.ir import Instr, ParamValue
+from glowc.program.ir import Instr, ParamValue, Plan
 from glowc.program.kernel import Arrays
 
 _LEAST = 2.0**-40  # of a scale
+DEFINITION = Plan(path="ref")
 
 
 def float_form(
@@ -48,6 +49,31 @@ def float_form(
         fits = ((got == want) & (np.abs(acc) < 1 << 31)).all(1) & ~found
         bias[fits], scale[fits], found = (whole + more)[fits], factor[fits], found | fits
     return (bias[:, 0].astype(np.int32), scale[:, 0]) if found.all() else None
+
+
+def scaled(
+    plain: KernelVariant,
+    by_channel: Callable[[np.ndarray], np.ndarray],
+    renamed: Callable[[Prepared], Prepared],
+) -> KernelVariant:
+    """Return a variant that prepares layers as `plain` does those with a float32 scale, else by DEFINITION.
+
+    `by_channel` turns weights into [channels, inputs of a sum]; `renamed` turns what `plain` prepared into weights, mul
+    and offset, and a plan that says so.
+    """
+
+    def prepare_scaled(constants: Arrays, instr: Instr) -> Prepared:
+        weights = constants["weights"]
+        low, high = sums(by_channel(weights).astype(np.int64), instr)
+        form = float_form(constants["mul"], constants["offset"], low, high, instr)
+        if form is None:
+            return Prepared(plan=DEFINITION)
+        return renamed(prepare(plain, {"weights": weights, "bias": form[0], "scale": form[1]}, instr))
+
+    def scratch_bytes(instr: Instr) -> int:
+        return 0 if instr.plan == DEFINITION else plain.scratch_bytes(instr)
+
+    return replace(plain, prepare=prepare_scaled, scratch_bytes=scratch_bytes, packs=SHIFTED)
 
 
 def as_scaled(

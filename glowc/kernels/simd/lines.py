@@ -1,4 +1,4 @@
-"""Straight lines per channel on Advanced SIMD (runtime_c/glow_neon_lines.h)."""
+"""Straight lines per channel on Advanced SIMD (runtime_c/simd/glow_neon_lines.h)."""
 
 from __future__ import annotations
 

@@ -1,30 +1,45 @@
-"""Plans of int8 products on A64 and A32: rows of adjacent codes, or of one that repeats."""
+"""int8 products on A64 and A32: rows of adjacent codes, or of one that repeats."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import replace
+from dataclasses import dataclass, replace
 
-from glowc.kernels.base import KernelVariant
+from glowc.kernels.base import KernelVariant, Prepared
 from glowc.kernels.common.rows import accepts_rows, steps
-from glowc.program.ir import Instr, ParamValue
+from glowc.program.ir import Instr, Plan
+from glowc.program.kernel import Arrays
 
 _LEAST_ROW = 8
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RowPlan(Plan):
+    """The steps of both operands along a row: 1, or 0 where one code repeats."""
+
+    a_step: int
+    b_step: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class MulPlan(RowPlan):
+    """`half`: what turns the codes into those that they are rounded as, 0 or 128."""
+
+    half: int
+
+
 def accepts_long_rows(instr: Instr) -> bool:
     """Accept rows of at least eight codes; those of one operand may be one code each."""
-    return accepts_rows(instr) and int(instr.params[f"d{int(instr.params['rank']) - 1}"]) >= _LEAST_ROW
+    return accepts_rows(instr) and instr.int_(f"d{instr.int_('rank') - 1}") >= _LEAST_ROW
 
 
-def row_plan(instr: Instr) -> Mapping[str, ParamValue]:
-    """Return the operands' steps along a row."""
-    return dict(zip(("a_step", "b_step"), steps(instr), strict=True))
+def _prepare(_: Arrays, instr: Instr) -> Prepared:
+    a_step, b_step = steps(instr)
+    return Prepared(plan=MulPlan(a_step=a_step, b_step=b_step, half=int(instr.params.get("half", 0))))
 
 
 _A64 = KernelVariant(
     "neon", frozenset({"a64", "neon"}), rank=30, header="glow_neon_mul.h", in_place=True, accepts=accepts_long_rows,
-    plan=row_plan,
+    prepare=_prepare,
 )  # fmt: skip
 MULTIPLY = (_A64, replace(_A64, isa="a32", needs=frozenset({"a32", "neon"})))
 

@@ -1,0 +1,152 @@
+"""conv_s8 on A64 and A32 for windows of few inputs: constants, paths and scratch of conv_s8_lane.c.j2.
+
+A block is `pixels` x 8 outputs, an input is one lane of a vector (glow_a64_lane.h, glow_a32_lane.h). A block
+of outputs is one stream: biases with the input's zero point folded in, scales, then 8 weights of 16 bits for each
+input (of 8 bits for points, if they have no zero point); `dot`: for each four inputs, four bytes of each output, where
+a pixel of an image is padded to four channels. Weights of 16 bits hold any difference to their zero point.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from glowc.kernels.base import KernelVariant, Prepared, plan_of
+from glowc.kernels.common.constants import EMPTY, WEIGHTED
+from glowc.kernels.shapes import Conv
+from glowc.kernels.simd.conv import accepts, is_dense_point, is_spread, path_of, row_slots
+from glowc.kernels.simd.ending import Ending
+from glowc.kernels.simd.stream import blocks, folded, is_bounded, marked, padded, stream
+from glowc.program.ir import Instr, Plan
+from glowc.program.kernel import Arrays
+
+OUTPUTS = 8
+PIXELS = {"a32": 4, "neon": 8, "dot": 8}
+POINT_INPUTS = {"a32": 48, "neon": 24, "dot": 0}  # beyond, products of two inputs in 16 bits are fewer instructions
+WINDOW_INPUTS = 160
+RUN = 40
+_DOT_REGISTERS = 6
+_SPARE = 16  # bytes that the last vector of a row may read behind its last window
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LanePlan(Plan):
+    """What the template prints by.
+
+    `path`: lane-point, pixels of the tensor itself, or lane-rows, windows of padded rows. `narrow`: there are fewer
+    than 8 outputs. lane-point: `rest` inputs behind whole eights; `adjacent`: the pixels of a block have 8 inputs each
+    and lie side by side; `short`: weights of 8 bits. lane-rows: windows of `k_h` x `k_w` with a `stride`, `run` inputs
+    of a row of a window, `slots` padded rows, `spare` bytes behind each.
+    """
+
+    isa: str
+    pixels: int
+    narrow: bool
+    ending: Ending
+    rest: int = 0
+    adjacent: bool = False
+    short: bool = False
+    k_h: int = 0
+    k_w: int = 0
+    stride: int = 0
+    slots: int = 0
+    run: int = 0
+    spare: int = 0
+
+    @property
+    def a32(self) -> bool:
+        """True on A32."""
+        return self.isa == "a32"
+
+    @property
+    def point(self) -> bool:
+        """True when pixels are read from the tensor itself."""
+        return self.path == "lane-point"
+
+    @property
+    def registers(self) -> int:
+        """Registers of four columns that a row of the windows of a block fills (dot)."""
+        return -(-(7 * self.stride + self.k_w) // 4)
+
+
+def _suits_windows(isa: str, s: Conv) -> bool:
+    """Say whether padded rows suit: what conv.py would copy window by window, and not too much of it."""
+    if path_of("neon" if isa == "dot" else isa, s) != "pixels":
+        return False
+    if isa == "dot":
+        return s.in_c in (3, 4) and 7 * s.stride_w + s.k_w <= 4 * _DOT_REGISTERS
+    return s.inputs <= WINDOW_INPUTS and s.k_w * s.in_c <= RUN
+
+
+def _accepts(isa: str, instr: Instr) -> bool:
+    """Accept rows that blocks fill well, of few inputs a window."""
+    s, pixels = Conv.of(instr), PIXELS[isa]
+    if not accepts(instr) or is_spread(s) or (isa == "dot" and instr.int_("w_zp") != 0):
+        return False
+    if s.out_w < pixels or padded(s.out_w, pixels) * 4 > s.out_w * 5:
+        return False
+    return s.in_c <= POINT_INPUTS[isa] if is_dense_point(s) else _suits_windows(isa, s)
+
+
+def _plan(isa: str, s: Conv, ending: Ending, *, point: bool, short: bool) -> LanePlan:
+    pixels, narrow = PIXELS[isa], s.out_c < OUTPUTS
+    if point:
+        adjacent = s.in_c == OUTPUTS == s.in_col * s.stride_w
+        return LanePlan(
+            path="lane-point", isa=isa, pixels=pixels, narrow=narrow, ending=ending, rest=s.in_c % 8,
+            adjacent=adjacent, short=short,
+        )  # fmt: skip
+    return LanePlan(
+        path="lane-rows", isa=isa, pixels=pixels, narrow=narrow, ending=ending, k_h=s.k_h, k_w=s.k_w,
+        stride=s.stride_w, slots=row_slots(s), run=s.k_w * s.in_c, spare=_SPARE,
+    )  # fmt: skip
+
+
+def _scratch_bytes(instr: Instr) -> int:
+    """Bytes: the padded rows of one window, and what vectors read behind the last."""
+    plan, s = plan_of(instr, LanePlan), Conv.of(instr)
+    if plan.point:
+        return 0
+    columns = (s.out_w - 1) * plan.stride + plan.k_w
+    pixel = 4 if plan.isa == "dot" else 2 * s.in_c
+    return plan.slots * padded(columns * pixel + plan.spare, 16)
+
+
+def _rows(isa: str, weights: np.ndarray, *, short: bool) -> np.ndarray:
+    """Return weights[O, taps, C] as they are in the stream."""
+    if isa != "dot":
+        return weights.astype(np.int8) if short else weights
+    rows = np.zeros((*weights.shape[:2], 4), np.int8)
+    rows[..., : weights.shape[2]] = weights
+    return rows
+
+
+def _prepare(isa: str, constants: Arrays, instr: Instr) -> Prepared:
+    s = Conv.of(instr)
+    point = is_dense_point(s)
+    short = point and instr.int_("w_zp") == 0
+    weights = constants["weights"].reshape(s.out_c, -1, s.in_c).astype(np.int16) - instr.int_("w_zp")
+    bias, scale = folded(weights, constants, instr.int_("in_zp"))
+    rows = _rows(isa, weights, short=short).reshape(s.out_c, -1)
+    words = stream(rows, bias, scale, blocks(s.out_c, OUTPUTS), 4 if isa == "dot" else 1)
+    ending = Ending.of(instr, bounded=is_bounded(weights, bias, scale))
+    arrays = {"weights": marked(words, bounded=ending.bounded, pairs=False), **EMPTY}
+    return Prepared(arrays, _plan(isa, s, ending, point=point, short=short))
+
+
+def _variant(isa: str, needs: set[str], rank: int, header: str) -> KernelVariant:
+    return KernelVariant(
+        f"{isa}_lane", frozenset(needs), rank=rank, accepts=lambda instr: _accepts(isa, instr), header=header,
+        template="{}_lane", packs=WEIGHTED, prepare=lambda constants, instr: _prepare(isa, constants, instr),
+        scratch_bytes=_scratch_bytes, streams=True, row_block=PIXELS[isa],
+    )  # fmt: skip
+
+
+LANE = (
+    _variant("a32", {"a32", "neon"}, 31, "glow_a32_lane.h"),
+    _variant("neon", {"a64", "neon"}, 31, "glow_a64_lane.h"),
+    _variant("dot", {"a64", "neon", "dot"}, 34, "glow_a64_lane.h"),
+)
+
+VARIANTS = {"conv_s8": LANE}

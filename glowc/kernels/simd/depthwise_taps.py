@@ -1,0 +1,125 @@
+"""dwconv_s8 of every shape on A64 and A32: constants and plans of dwconv_s8_taps.c.j2.
+
+A block of 8 outputs is one stream: biases, scales, then 8 weights for each tap (int8, or int16 where the layer's are).
+Zero points are subtracted from inputs and weights as they are widened to 16 bits, so nothing is folded.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+import numpy as np
+
+from glowc.graph.types import DType
+from glowc.kernels.base import KernelVariant, Prepared
+from glowc.kernels.common.constants import EMPTY, WEIGHTED
+from glowc.kernels.shapes import Conv
+from glowc.kernels.simd.stream import blocks, stream
+from glowc.program.ir import Instr, Plan
+from glowc.program.kernel import Arrays
+
+OUTPUTS = 8
+PIXELS = 4
+_CHUNK = {"a32": 5, "neon": 8}  # taps of a kernel row whose weights stay in registers
+_UNROLLED = 16  # columns of a kernel row; wider ones take one tap at a time
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TapsPlan(Plan):
+    """What the template prints by.
+
+    Windows of `k_h` x `k_w`, `pixels` of a row together; `looped`: one tap at a time, else `chunks` of taps of a row.
+    `wide`: weights of 16 bits; a block of the stream has `block_bytes`. `few` inputs, `narrow` outputs, where there are
+    fewer than 8; `lookup` outputs of an input channel, where there are several.
+    """
+
+    isa: str
+    k_h: int
+    k_w: int
+    stride: int
+    dil: int
+    pixels: int
+    looped: bool
+    chunks: tuple[int, ...]
+    wide: bool
+    few: int
+    narrow: int
+    lookup: int
+    block_bytes: int
+
+    @property
+    def a32(self) -> bool:
+        """True on A32."""
+        return self.isa == "a32"
+
+    @property
+    def reach(self) -> int:
+        """Columns from the first that a block of pixels reads to the last."""
+        return (self.pixels - 1) * self.stride + (self.k_w - 1) * self.dil
+
+    @property
+    def runs(self) -> tuple[range, ...]:
+        """The taps of each chunk."""
+        begins = (sum(self.chunks[:n]) for n in range(len(self.chunks)))
+        return tuple(range(begin, begin + count) for begin, count in zip(begins, self.chunks, strict=True))
+
+    def columns(self, taps: range) -> Iterator[tuple[int, list[tuple[int, int]]]]:
+        """Yield each column that some taps of a row read, counted from their first, with (pixel, tap) of its uses."""
+        for column in range((self.pixels - 1) * self.stride + (len(taps) - 1) * self.dil + 1):
+            reaches = ((px, column - px * self.stride) for px in range(self.pixels))
+            uses = [
+                (px, taps[reach // self.dil])
+                for px, reach in reaches
+                if reach >= 0 and reach % self.dil == 0 and reach // self.dil < len(taps)
+            ]
+            if uses:
+                yield column, uses
+
+
+def _accepts(instr: Instr) -> bool:
+    """Accept int8 inputs with adjacent channels, one input channel an output."""
+    codes = all(instr.operand(role).type.dtype is DType.S8 for role in ("in", "out"))
+    weights = instr.operand("weights").type.dtype in (DType.S8, DType.S16)
+    return codes and weights and instr.int_("in_ch") == 1 and instr.int_("groups") == instr.int_("in_c")
+
+
+def _chunks(isa: str, k_w: int) -> tuple[int, ...]:
+    """Return the taps of a kernel row in equal parts, as far as they divide."""
+    parts = -(-k_w // _CHUNK[isa])
+    return tuple(k_w // parts + (i < k_w % parts) for i in range(parts))
+
+
+def _plan(isa: str, s: Conv, *, wide: bool) -> TapsPlan:
+    multiplier = s.out_c // s.in_c
+    return TapsPlan(
+        isa=isa, k_h=s.k_h, k_w=s.k_w, stride=s.stride_w, dil=s.dil_w, pixels=min(PIXELS, s.out_w),
+        looped=s.k_w > _UNROLLED, chunks=_chunks(isa, s.k_w), wide=wide, few=s.in_c if s.in_c < OUTPUTS else 0,
+        narrow=s.out_c if s.out_c < OUTPUTS else 0, lookup=multiplier if multiplier > 1 else 0,
+        block_bytes=8 * OUTPUTS + s.taps * OUTPUTS * (2 if wide else 1),
+    )  # fmt: skip
+
+
+def _prepare(isa: str, constants: Arrays, instr: Instr) -> Prepared:
+    s, weights = Conv.of(instr), constants["weights"]
+    scale = np.broadcast_to(constants["scale"].reshape(-1), (s.out_c,)).astype(np.float32)
+    words = stream(weights.reshape(-1, s.out_c).T, constants["bias"], scale, blocks(s.out_c, OUTPUTS), 1)
+    return Prepared({"weights": words, **EMPTY}, _plan(isa, s, wide=weights.dtype == np.int16))
+
+
+def _variant(isa: str, needs: set[str], header: str) -> KernelVariant:
+    return KernelVariant(
+        f"{isa}_taps", frozenset(needs), rank=29, accepts=_accepts, header=header, template="{}_taps", packs=WEIGHTED,
+        prepare=lambda constants, instr: _prepare(isa, constants, instr), row_block=PIXELS,
+    )  # fmt: skip
+
+
+TAPS = (
+    _variant("a32", {"a32", "neon"}, "glow_a32.h"),
+    _variant("neon", {"a64", "neon"}, "glow_neon.h"),
+)
+
+VARIANTS = {
+    "dwconv_s8": TAPS,
+    "dwconv_s8w16": TAPS,
+}

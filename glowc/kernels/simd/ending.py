@@ -1,0 +1,66 @@
+"""How sums become codes on A64 and A32, as the macros of glow_a64.h and glow_a32.h are put together."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from glowc.program.ir import Instr, Plan
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Names(Plan):
+    """The C parameters that hold biases and scales, or would if the stream of the weights had them not."""
+
+    bias: str = "bias"
+    scale: str = "scale"
+
+
+SCALED = Names()
+BITS = Names(bias="offset", scale="mul")
+"""Of layers that end in a multiplication and a shift: the multipliers are the bits of the scales."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Ending(Plan):
+    """The end of a block.
+
+    `bounded`: no product of a sum and its scale leaves +-32000 (`stream.is_bounded`); `odd`: the zero point is odd;
+    `low`, `high`: the range is narrower than int8 at that end.
+    """
+
+    bounded: bool
+    odd: bool
+    low: bool
+    high: bool
+
+    @staticmethod
+    def of(instr: Instr, *, bounded: bool) -> Ending:
+        """Return the end of a layer."""
+        return Ending(
+            bounded=bounded,
+            odd=instr.int_("out_zp") % 2 == 1,
+            low=instr.int_("out_min") > -128,
+            high=instr.int_("out_max") < 127,
+        )
+
+    @property
+    def kind(self) -> str:
+        """How products are rounded to 16 bits."""
+        return "SMALL" if self.bounded else "ANY"
+
+    @property
+    def point(self) -> str:
+        """How A64 adds the zero point: bounded products take an even one in the rounding."""
+        return "ANY" if not self.bounded else "SMALL" if self.odd else "NONE"
+
+    @property
+    def a64(self) -> str:
+        """The arguments of the macros of A64."""
+        low, high = "LOW" if self.low else "FREE", "HIGH" if self.high else "FREE"
+        return f"{self.kind}, {self.point}, {low}, {high}"
+
+    @property
+    def a32(self) -> str:
+        """The arguments of the macros of A32."""
+        limits = self.kind if self.low or self.high else "FREE"
+        return f"{self.kind}, {'ODD' if self.odd else 'NONE'}, {limits}"

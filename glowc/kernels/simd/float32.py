@@ -1,0 +1,118 @@
+"""Layers and products of float32 on A64 and A32 (runtime_c/simd/glow_neon_f32.h), weights of float32 or int8."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+
+from glowc.graph.types import DType
+from glowc.kernels.base import KernelVariant, Prepared, plan_of
+from glowc.kernels.shapes import Conv
+from glowc.program.ir import Instr, Plan
+from glowc.program.kernel import Arrays
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FloatPlan(Plan):
+    """`coded`: the weights are int8 codes, with scales. `path` of a convolution: point, or windows in scratch."""
+
+    coded: bool
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DepthwiseFloatPlan(FloatPlan):
+    """Windows of `k_h` x `k_w`; `fast`: their weights stay in registers, those of `vectors` of four channels."""
+
+    k_h: int
+    k_w: int
+    fast: bool
+    vectors: int
+
+
+def _is_f32(instr: Instr, *roles: str) -> bool:
+    return all(instr.operand(role).type.dtype is DType.F32 for role in roles)
+
+
+def _is_coded(instr: Instr) -> bool:
+    return instr.operand("weights").type.dtype is DType.S8
+
+
+def _accepts_weights(instr: Instr) -> bool:
+    """Accept weights of float32, or of int8 with zero point 0."""
+    plain = _is_f32(instr, "weights") or (_is_coded(instr) and instr.int_("w_zp") == 0)
+    return _is_f32(instr, "in", "out") and plain
+
+
+def _is_point(s: Conv) -> bool:
+    """Say whether a window is one pixel of the tensor, of adjacent channels."""
+    inside = (s.out_h - 1) * s.stride_h < s.in_h and (s.out_w - 1) * s.stride_w < s.in_w
+    return s.k_h == s.k_w == 1 and s.pad_top == s.pad_left == 0 and s.in_ch == 1 and inside
+
+
+def _accepts_conv(instr: Instr) -> bool:
+    s = Conv.of(instr)
+    return _accepts_weights(instr) and s.groups == 1 and s.inputs >= 4 and s.out_c >= 4
+
+
+def _prepare_conv(_: Arrays, instr: Instr) -> Prepared:
+    path = "point" if _is_point(Conv.of(instr)) else "windows"
+    return Prepared(plan=FloatPlan(path=path, coded=_is_coded(instr)))
+
+
+def _conv_scratch(instr: Instr) -> int:
+    """Bytes: the windows of four pixels, where they are not the tensor itself."""
+    return 0 if plan_of(instr, FloatPlan).path == "point" else 16 * Conv.of(instr).inputs
+
+
+def _accepts_depthwise(instr: Instr) -> bool:
+    s = Conv.of(instr)
+    same = s.groups == s.out_c == s.in_c >= 4
+    return _accepts_weights(instr) and same and s.in_ch == 1 and s.in_col == s.in_c
+
+
+def _prepare_depthwise(_: Arrays, instr: Instr) -> Prepared:
+    """Up to nine taps are unrolled; A32 has registers for the weights of four channels."""
+    s, vectors = Conv.of(instr), 1 if instr.isa == "a32" else 2
+    plan = DepthwiseFloatPlan(coded=_is_coded(instr), k_h=s.k_h, k_w=s.k_w, fast=s.taps <= 9, vectors=vectors)
+    return Prepared(plan=plan)
+
+
+def _accepts_fc(instr: Instr) -> bool:
+    return _accepts_weights(instr) and instr.int_("in_k") >= 4 and instr.int_("out_n") >= 4
+
+
+def _prepare_fc(_: Arrays, instr: Instr) -> Prepared:
+    return Prepared(plan=FloatPlan(coded=_is_coded(instr)))
+
+
+def _accepts_matmul(instr: Instr) -> bool:
+    suits = instr.int_("b_col") == 1 or _is_dots(instr)
+    return _is_f32(instr, "a", "b", "bias", "out") and suits and instr.int_("out_col") == 1 and instr.int_("n") >= 4
+
+
+def _is_dots(instr: Instr) -> bool:
+    """Say whether the inputs of a row and of a column are adjacent."""
+    return instr.int_("a_col") == instr.int_("b_row") == 1 and instr.int_("k") >= 4
+
+
+def _prepare_matmul(_: Arrays, instr: Instr) -> Prepared:
+    return Prepared(plan=Plan(path="columns" if instr.int_("b_col") == 1 else "dots"))
+
+
+_A32 = KernelVariant("a32", frozenset({"a32", "neon"}), rank=30, header="glow_neon_f32.h")
+_BOTH = (_A32, replace(_A32, isa="neon", needs=frozenset({"a64", "neon"})))
+CONV = tuple(
+    replace(v, accepts=_accepts_conv, prepare=_prepare_conv, scratch_bytes=_conv_scratch, streams=True) for v in _BOTH
+)
+DEPTHWISE = tuple(replace(v, accepts=_accepts_depthwise, prepare=_prepare_depthwise) for v in _BOTH)
+FC = tuple(replace(v, accepts=_accepts_fc, prepare=_prepare_fc) for v in _BOTH)
+MATMUL = tuple(replace(v, accepts=_accepts_matmul, prepare=_prepare_matmul) for v in _BOTH)
+
+VARIANTS = {
+    "conv_f32": CONV,
+    "conv_f32w8": CONV,
+    "dwconv_f32": DEPTHWISE,
+    "dwconv_f32w8": DEPTHWISE,
+    "fc_f32": FC,
+    "fc_f32w8": FC,
+    "matmul_f32": MATMUL,
+}

@@ -1,0 +1,79 @@
+"""Averages and maxima of windows, and means, on A64 and A32 (runtime_c/simd/glow_neon_codes.h)."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+
+from glowc.kernels.base import KernelVariant, Prepared
+from glowc.kernels.shapes import Pool
+from glowc.kernels.simd.core import CorePlan
+from glowc.kernels.simd.quantize import A32, A64, LEAST, is_normal
+from glowc.program.ir import Instr, Plan
+from glowc.program.kernel import Arrays
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class AveragePlan(CorePlan):
+    """`odd`: the zero point of the output is odd."""
+
+    odd: bool
+
+
+def _is_inside(s: Pool) -> bool:
+    """Say whether windows never leave the input."""
+    spans = (
+        (s.out_h - 1) * s.stride_h + (s.k_h - 1) * s.dil_h < s.in_h,
+        (s.out_w - 1) * s.stride_w + (s.k_w - 1) * s.dil_w < s.in_w,
+    )
+    return not any((s.pad_top, s.pad_left, s.pad_bottom, s.pad_right)) and all(spans)
+
+
+def _accepts_average(instr: Instr) -> bool:
+    """Accept windows that never leave the input and hold at most 255 positions of at least eight channels."""
+    s = Pool.of(instr)
+    return _is_inside(s) and s.in_c >= LEAST and s.in_ch == 1 and s.taps <= 255
+
+
+def _prepare_average(_: Arrays, instr: Instr) -> Prepared:
+    return Prepared(plan=AveragePlan(a32=instr.isa == "a32", odd=instr.int_("out_zp") % 2 == 1))
+
+
+def _accepts_real_average(instr: Instr) -> bool:
+    """Accept eight adjacent channels."""
+    return _accepts_maximum(instr) and is_normal(instr, "in_scale", "out_scale")
+
+
+def _accepts_maximum(instr: Instr) -> bool:
+    """Accept eight adjacent channels."""
+    return instr.int_("in_ch") == 1 and instr.int_("in_c") >= LEAST
+
+
+def _accepts_floats(instr: Instr) -> bool:
+    """Accept four adjacent channels."""
+    return instr.int_("in_ch") == 1 and instr.int_("in_c") >= 4
+
+
+def _accepts_mean(instr: Instr) -> bool:
+    """Accept eight adjacent sums, or a long one over adjacent codes."""
+    return instr.int_("inner") >= LEAST or (instr.int_("inner") == 1 and instr.int_("n") >= 2 * LEAST)
+
+
+def _prepare_mean(_: Arrays, instr: Instr) -> Prepared:
+    return Prepared(plan=Plan(path="row" if instr.int_("inner") == 1 else "columns"))
+
+
+def _both(plain: KernelVariant) -> tuple[KernelVariant, ...]:
+    return plain, replace(plain, isa=A32.isa, needs=A32.needs)
+
+
+_AVERAGE = replace(A64, accepts=_accepts_average, prepare=_prepare_average, header="glow_neon.h")
+AVERAGE = (_AVERAGE, replace(_AVERAGE, isa=A32.isa, needs=A32.needs, header="glow_a32.h"))
+
+VARIANTS = {
+    "avg_pool_f32": _both(replace(A64, accepts=_accepts_floats)),
+    "avg_pool_s8": AVERAGE,
+    "avg_pool_s8w": _both(replace(A64, accepts=_accepts_real_average)),
+    "max_pool_f32": _both(replace(A64, accepts=_accepts_floats)),
+    "max_pool_s8": _both(replace(A64, accepts=_accepts_maximum, header="glow_neon_f32.h")),
+    "reduce_mean_s8": _both(replace(A64, accepts=_accepts_mean, prepare=_prepare_mean)),
+}
