@@ -19,14 +19,14 @@ from glowc.kernels.base import KernelVariant, Prepared, plan_of
 from glowc.kernels.common.constants import WEIGHTED
 from glowc.kernels.common.shifted import shifted
 from glowc.kernels.shapes import Conv
-from glowc.kernels.simd.ending import SCALED, Ending, Names
+from glowc.kernels.simd.conv_plan import PAIRED, ConvPlan
+from glowc.kernels.simd.ending import Ending
 from glowc.kernels.simd.stream import CHUNK, Packed, Parts, blocks, pack_rows, padded
-from glowc.program.ir import Instr, Plan
+from glowc.program.ir import Instr
 from glowc.program.kernel import Arrays
 
 HEADER = "glow_a64.h"
 _NARROW = {"neon": 0, "dot": 2, "i8mm": 4, "a32": 0}  # outputs of the blocks behind whole ones, for up to four
-_PAIRED = ("neon", "a32")  # they multiply in 16 bits
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,90 +39,6 @@ class Block:
 
 
 BLOCKS = {"neon": Block(4, 4, 16), "dot": Block(8, 8, 8), "i8mm": Block(8, 8, 8), "a32": Block(2, 4, 16)}
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ConvPlan(Plan):
-    """What the template prints by.
-
-    `path` is that of `path_of`. A step takes `grain` inputs of each of `pixels` pixels; a block has `outputs` outputs,
-    those behind whole ones `narrow`; `few`: there are fewer outputs than one block has. `span`: a block may hold pixels
-    of several rows. `rest`: behind whole steps some inputs are left. `twice`: a loop has two steps. `pairs`: two
-    products fit 16 bits. `shifted`: the weights have a zero point, the shifts of their codes stand for the biases.
-    rows and pixels: windows of `k_h` x `k_w`, `slots` padded rows, `reach` columns from the first of a window to the
-    last. rows: `groups` planes of `grain` channels, `apart` bytes between columns, of a `stride`. pixels: a row of a
-    window is gathered in `pieces` of `piece` bytes; a window has `width` bytes, its block `steps`.
-    """
-
-    isa: str
-    pixels: int
-    outputs: int
-    grain: int
-    ending: Ending
-    pairs: bool
-    shifted: bool
-    span: bool
-    few: bool
-    narrow: int
-    rest: bool
-    twice: bool
-    k_h: int = 0
-    k_w: int = 0
-    slots: int = 0
-    reach: int = 0
-    stride: int = 0
-    groups: int = 0
-    apart: int = 0
-    pieces: int = 0
-    piece: int = 0
-    width: int = 0
-    steps: int = 0
-    names: Names = SCALED
-
-    @property
-    def a32(self) -> bool:
-        """True on A32."""
-        return self.isa == "a32"
-
-    @property
-    def half(self) -> bool:
-        """True when pixels have half a step of inputs."""
-        return self.path == "direct" and self.grain == CHUNK // 2 and self.isa in _PAIRED
-
-    @property
-    def stepped(self) -> bool:
-        """True when the steps are counted at run time."""
-        return self.path == "point" or (self.path == "pixels" and self.rest)
-
-    @property
-    def starts(self) -> bool:
-        """True when accumulators start from memory: sums of windows times shifts, with the biases."""
-        return self.shifted and self.isa in _PAIRED
-
-    @property
-    def window(self) -> int:
-        """Inputs of a gathered window."""
-        return self.k_h * self.pieces * self.piece
-
-    @property
-    def panel_bytes(self) -> int:
-        """Bytes of the inputs of a block, in the order of the steps."""
-        return self.steps * self.grain * self.pixels
-
-    @property
-    def windows_bytes(self) -> int:
-        """Bytes of the windows of a block; a copy of 16 bytes may write behind the last."""
-        return self.pixels * self.width + CHUNK
-
-    @property
-    def phases(self) -> tuple[tuple[int, ...], ...]:
-        """The columns of a window by phase of the stride: those of one are adjacent in a plane."""
-        return tuple(tuple(range(phase, self.k_w, self.stride)) for phase in range(min(self.stride, self.k_w)))
-
-    @property
-    def walks(self) -> bool:
-        """True when a row of a window needs a cursor besides its start."""
-        return self.path == "rows" and (self.a32 or self.stride > 1)
 
 
 def is_dense_point(s: Conv) -> bool:
@@ -313,7 +229,7 @@ def _pack(layer: _Layer, constants: Arrays, instr: Instr) -> Packed:
     rows = (_planes if layer.path == "rows" else _windows)(layer, coded[0])
     spare = -rows.shape[1] % layer.grain * (layer.parts[-1][1] if isa == "dot" else 1)
     grain = 4 if isa == "dot" else layer.grain
-    return pack_rows(constants, coded, rows, instr, layer.parts, grain, spare, in_pairs=isa in _PAIRED)
+    return pack_rows(constants, coded, rows, instr, layer.parts, grain, spare, in_pairs=isa in PAIRED)
 
 
 def _prepare(isa: str, constants: Arrays, instr: Instr, *, tight: bool = False) -> Prepared:

@@ -1,4 +1,4 @@
-"""int8 layers that end in a multiplication and a shift on A64 and A32, as those with a float32 scale (float_shift.py)."""
+"""int8 layers that end in a multiplication and a shift on A64 and A32, as those with a float32 scale."""
 
 from __future__ import annotations
 

@@ -1,0 +1,96 @@
+"""What the template of conv_s8 prints by on A64 and A32."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from glowc.kernels.simd.ending import SCALED, Ending, Names
+from glowc.kernels.simd.stream import CHUNK
+from glowc.program.ir import Plan
+
+PAIRED = ("neon", "a32")
+"""Cores whose products are those of 16 bits."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ConvPlan(Plan):
+    """What the template prints by.
+
+    `path` is that of `conv.path_of`. A step takes `grain` inputs of each of `pixels` pixels; a block has `outputs`,
+    those behind whole ones `narrow`; `few`: there are fewer outputs than one block has. `span`: a block may hold pixels
+    of several rows. `rest`: behind whole steps some inputs are left. `twice`: a loop has two steps. `pairs`: two
+    products fit 16 bits. `shifted`: the weights have a zero point, the shifts of their codes stand for the biases.
+    rows and pixels: windows of `k_h` x `k_w`, `slots` padded rows, `reach` columns from the first of a window to the
+    last. rows: `groups` planes of `grain` channels, `apart` bytes between columns, of a `stride`. pixels: a row of a
+    window is gathered in `pieces` of `piece` bytes; a window has `width` bytes, its block `steps`.
+    """
+
+    isa: str
+    pixels: int
+    outputs: int
+    grain: int
+    ending: Ending
+    pairs: bool
+    shifted: bool
+    span: bool
+    few: bool
+    narrow: int
+    rest: bool
+    twice: bool
+    k_h: int = 0
+    k_w: int = 0
+    slots: int = 0
+    reach: int = 0
+    stride: int = 0
+    groups: int = 0
+    apart: int = 0
+    pieces: int = 0
+    piece: int = 0
+    width: int = 0
+    steps: int = 0
+    names: Names = SCALED
+
+    @property
+    def a32(self) -> bool:
+        """True on A32."""
+        return self.isa == "a32"
+
+    @property
+    def half(self) -> bool:
+        """True when pixels have half a step of inputs."""
+        return self.path == "direct" and self.grain == CHUNK // 2 and self.isa in PAIRED
+
+    @property
+    def stepped(self) -> bool:
+        """True when the steps are counted at run time."""
+        return self.path == "point" or (self.path == "pixels" and self.rest)
+
+    @property
+    def starts(self) -> bool:
+        """True when accumulators start from memory: sums of windows times shifts, with the biases."""
+        return self.shifted and self.isa in PAIRED
+
+    @property
+    def window(self) -> int:
+        """Inputs of a gathered window."""
+        return self.k_h * self.pieces * self.piece
+
+    @property
+    def panel_bytes(self) -> int:
+        """Bytes of the inputs of a block, in the order of the steps."""
+        return self.steps * self.grain * self.pixels
+
+    @property
+    def windows_bytes(self) -> int:
+        """Bytes of the windows of a block; a copy of 16 bytes may write behind the last."""
+        return self.pixels * self.width + CHUNK
+
+    @property
+    def phases(self) -> tuple[tuple[int, ...], ...]:
+        """The columns of a window by phase of the stride: those of one are adjacent in a plane."""
+        return tuple(tuple(range(phase, self.k_w, self.stride)) for phase in range(min(self.stride, self.k_w)))
+
+    @property
+    def walks(self) -> bool:
+        """True when a row of a window needs a cursor besides its start."""
+        return self.path == "rows" and (self.a32 or self.stride > 1)
