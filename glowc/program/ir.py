@@ -75,7 +75,7 @@ class Plan:
 
     @property
     def cost_kind(self) -> str:
-        """What costs are filed under besides, where that is not the element type of the weights."""
+        """What costs are filed under besides the path, where that is not the element type of the weights."""
         return ""
 
     @staticmethod

@@ -86,10 +86,10 @@ def _window(p: Mapping[str, int], axis: str) -> tuple[float, float]:
 
 
 def key_of(instr: Instr) -> str:
-    """Return the name of the costs of an instruction: kernel, variant, path, element type of the packed weights."""
+    """Return the name of the costs of an instruction: kernel, variant, path, kind or element type of the weights."""
     variant, path = variant_of(instr), instr.plan.cost_path
     weights = next((o.type.dtype.value for o in instr.operands if o.role == "weights"), "")
-    return f"{instr.kernel}.{variant.like or instr.isa}.{path}.{weights}"
+    return f"{instr.kernel}.{variant.like or instr.isa}.{path}.{instr.plan.cost_kind or weights}"
 
 
 _ENOUGH = 5

@@ -17,7 +17,7 @@ from glowc.kernels.common.constants import EMPTY, WEIGHTED
 from glowc.kernels.shapes import Conv
 from glowc.kernels.simd.conv import accepts, is_dense_point, is_spread, path_of, row_slots
 from glowc.kernels.simd.ending import Ending
-from glowc.kernels.simd.stream import blocks, folded, is_bounded, marked, padded, stream
+from glowc.kernels.simd.stream import blocks, cost_kind, folded, is_bounded, padded, stream
 from glowc.program.ir import Instr, Plan
 from glowc.program.kernel import Arrays
 
@@ -53,6 +53,11 @@ class LanePlan(Plan):
     slots: int = 0
     run: int = 0
     spare: int = 0
+
+    @property
+    def cost_kind(self) -> str:
+        """What costs are filed under: how products are added and rounded."""
+        return cost_kind(bounded=self.ending.bounded, pairs=False)
 
     @property
     def a32(self) -> bool:
@@ -129,10 +134,9 @@ def _prepare(isa: str, constants: Arrays, instr: Instr) -> Prepared:
     weights = constants["weights"].reshape(s.out_c, -1, s.in_c).astype(np.int16) - instr.int_("w_zp")
     bias, scale = folded(weights, constants, instr.int_("in_zp"))
     rows = _rows(isa, weights, short=short).reshape(s.out_c, -1)
-    words = stream(rows, bias, scale, blocks(s.out_c, OUTPUTS), 4 if isa == "dot" else 1)
+    data = stream(rows, bias, scale, blocks(s.out_c, OUTPUTS), 4 if isa == "dot" else 1)
     ending = Ending.of(instr, bounded=is_bounded(weights, bias, scale))
-    arrays = {"weights": marked(words, bounded=ending.bounded, pairs=False), **EMPTY}
-    return Prepared(arrays, _plan(isa, s, ending, point=point, short=short))
+    return Prepared({"weights": data, **EMPTY}, _plan(isa, s, ending, point=point, short=short))
 
 
 def _variant(isa: str, needs: set[str], rank: int, header: str) -> KernelVariant:

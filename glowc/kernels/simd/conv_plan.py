@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from glowc.kernels.simd.ending import SCALED, Ending, Names
-from glowc.kernels.simd.stream import CHUNK
+from glowc.kernels.simd.stream import CHUNK, cost_kind
 from glowc.program.ir import Plan
 
 PAIRED = ("neon", "a32")
@@ -49,6 +49,11 @@ class ConvPlan(Plan):
     width: int = 0
     steps: int = 0
     names: Names = SCALED
+
+    @property
+    def cost_kind(self) -> str:
+        """What costs are filed under: how products are added and rounded."""
+        return cost_kind(bounded=self.ending.bounded, pairs=self.pairs)
 
     @property
     def a32(self) -> bool:

@@ -38,6 +38,11 @@ class DepthwisePlan(Plan):
     names: Names = SCALED
 
     @property
+    def cost_kind(self) -> str:
+        """What costs are filed under: how products are added."""
+        return "s8" if self.pairs else "u8"
+
+    @property
     def a32(self) -> bool:
         """True on A32."""
         return self.isa == "a32"
@@ -82,8 +87,8 @@ def _prepare(isa: str, constants: Arrays, instr: Instr) -> Prepared:
         values = np.concatenate((codes.T.reshape(-1), shift.astype(np.int16).view(np.int8)))
     ending = Ending.of(instr, bounded=is_bounded(weights, bias, scale))
     arrays = {
-        "weights": values if pairs else values.view(np.uint8),
-        "bias": bias.view(np.uint32) if ending.bounded else bias,
+        "weights": values,
+        "bias": bias,
         "scale": np.ascontiguousarray(scale),
     }
     plan = DepthwisePlan(

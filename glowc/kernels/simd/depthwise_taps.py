@@ -49,6 +49,11 @@ class TapsPlan(Plan):
     block_bytes: int
 
     @property
+    def cost_kind(self) -> str:
+        """What costs are filed under: words, as the stream begins."""
+        return "s32"
+
+    @property
     def a32(self) -> bool:
         """True on A32."""
         return self.isa == "a32"
@@ -103,8 +108,8 @@ def _plan(isa: str, s: Conv, *, wide: bool) -> TapsPlan:
 def _prepare(isa: str, constants: Arrays, instr: Instr) -> Prepared:
     s, weights = Conv.of(instr), constants["weights"]
     scale = np.broadcast_to(constants["scale"].reshape(-1), (s.out_c,)).astype(np.float32)
-    words = stream(weights.reshape(-1, s.out_c).T, constants["bias"], scale, blocks(s.out_c, OUTPUTS), 1)
-    return Prepared({"weights": words, **EMPTY}, _plan(isa, s, wide=weights.dtype == np.int16))
+    data = stream(weights.reshape(-1, s.out_c).T, constants["bias"], scale, blocks(s.out_c, OUTPUTS), 1)
+    return Prepared({"weights": data, **EMPTY}, _plan(isa, s, wide=weights.dtype == np.int16))
 
 
 def _variant(isa: str, needs: set[str], header: str) -> KernelVariant:

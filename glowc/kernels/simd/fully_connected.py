@@ -16,7 +16,7 @@ from glowc.kernels.common.singles import RowsPlan, with_singles
 from glowc.kernels.shapes import FullyConnected
 from glowc.kernels.simd.conv import HEADER, accepts_codes
 from glowc.kernels.simd.ending import SCALED, Ending, Names
-from glowc.kernels.simd.stream import CHUNK, Packed, Parts, blocks, pack_rows, padded
+from glowc.kernels.simd.stream import CHUNK, Packed, Parts, blocks, cost_kind, pack_rows, padded
 from glowc.program.ir import Instr
 from glowc.program.kernel import Arrays
 
@@ -44,6 +44,11 @@ class FcPlan(RowsPlan):
     pairs: bool
     shifted: bool
     names: Names = SCALED
+
+    @property
+    def cost_kind(self) -> str:
+        """What costs are filed under: how products are added and rounded."""
+        return cost_kind(bounded=self.ending.bounded, pairs=self.pairs)
 
     @property
     def a32(self) -> bool:

@@ -1,4 +1,4 @@
-"""Constants of int8 layers on A64 and A32 as one stream of words for each block of outputs: biases, scales, weights.
+"""Constants of int8 layers on A64 and A32 as one stream of bytes for each block of outputs: biases, scales, weights.
 
 The input's zero point is in the biases. The last block of outputs ends with the last output: where they do not divide,
 some outputs stand in two blocks.
@@ -60,7 +60,7 @@ def blocks(out_n: int, outputs: int, last: int = 0) -> Parts:
 def stream(
     weights: np.ndarray, bias: np.ndarray, scale: np.ndarray, parts: Parts, grain: int, spare: int = 0
 ) -> np.ndarray:
-    """Return the stream of weights[O, K] in blocks `parts`, as int32 words.
+    """Return the stream of weights[O, K] in blocks `parts`, whole words long.
 
     A block holds its steps: `grain` weights of each output; then what is left of each output. Vectors may read `spare`
     bytes behind the last block.
@@ -75,7 +75,7 @@ def stream(
         steps = rows[:, :whole].reshape(width, -1, grain).transpose(1, 0, 2)
         pieces += [words.tobytes(), steps.tobytes(), rows[:, whole:].tobytes()]
     data = b"".join(pieces) + bytes(spare)
-    return np.frombuffer(data + bytes(-len(data) % 4), np.int32)
+    return np.frombuffer(data + bytes(-len(data) % 4), np.int8)
 
 
 @dataclass(frozen=True, slots=True)
@@ -87,9 +87,9 @@ class Packed:
     pairs: bool
 
 
-def marked(words: np.ndarray, *, bounded: bool, pairs: bool) -> np.ndarray:
-    """Return a stream with the element type that its costs are filed under."""
-    return words.view(("i", "u")[bounded] + ("4", "2")[pairs])
+def cost_kind(*, bounded: bool, pairs: bool) -> str:
+    """Return what the costs of a stream are filed under: an element type for each form of the products."""
+    return f"{'u' if bounded else 's'}{16 if pairs else 32}"
 
 
 def pack_rows(
@@ -103,7 +103,7 @@ def pack_rows(
     codes, shift = coded
     weights = codes.reshape(len(codes), -1) + shift[:, None]
     bias, scale = folded(weights, constants, instr.int_("in_zp"))
-    words = stream(rows, bias, scale, parts, grain, spare)
+    data = stream(rows, bias, scale, parts, grain, spare)
     bounded, pairs = is_bounded(weights, bias, scale), in_pairs and has_pairs(codes)
     shifts = {"bias": in_blocks(shift, parts)} if instr.int_("w_zp") else {}
-    return Packed({"weights": marked(words, bounded=bounded, pairs=pairs), **EMPTY, **shifts}, bounded, pairs)
+    return Packed({"weights": data, **EMPTY, **shifts}, bounded, pairs)
