@@ -2,7 +2,7 @@
 /* Blocks for A32 with Advanced SIMD: 2 pixels x 4 outputs by VMULL.S8, 1 x 8 for one row, depthwise of 8 channels.
  *
  * The inputs of a block come in steps of 32 bytes (16 inputs of each of 2 pixels), the weights of a block are one
- * stream: biases (s32), scales (f32), then 64 bytes a step (glowc/kernels/simd/a32.py). The macros are parts of one
+ * stream: biases (s32), scales (f32), then 64 bytes a step (glowc/kernels/simd/conv.py). The macros are parts of one
  * assembly text; its operands are
  *   at, w, n, to   inputs, stream, number of steps (or runs of steps), first pixel's outputs; all are advanced
  *   next           bytes from a pixel's outputs to the next pixel's
@@ -172,7 +172,7 @@ static inline int16x4_t glow_a32_fixed_s16x4(const glow_a32_fixed_t *s, int16x4_
   return vaddhn_s32(left, vqrdmulhq_s32(vshll_n_s16(b, 15), s->b_factor));
 }
 
-/* eight sums in fixed point: start + the products, 20 bits behind the point (glowc/kernels/simd/add.py) */
+/* eight sums in fixed point: start + the products, 20 bits behind the point (glowc/kernels/simd/add_terms.py) */
 static inline int8x8_t glow_a32_fixed_s8x8(const glow_a32_fixed_t *s, const int8_t *from_a, const int8_t *from_b) {
   const int16x8_t a = vshll_n_s8(vld1_s8(from_a), 7);
   const int16x8_t b = vshll_n_s8(vld1_s8(from_b), 7);

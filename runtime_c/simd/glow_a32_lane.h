@@ -2,8 +2,9 @@
 /* Blocks of 4 pixels x 8 outputs for A32: products with one lane of a vector of inputs, in 32 bits from the start.
  *
  * Nothing is summed across lanes at the end, which pays where a window holds few inputs. The weights of a block are one
- * stream: biases (s32), scales (f32), then for each input eight weights of 16 bits, points: 8 (glowc/kernels/simd/lane.py).
- * Operands: w, to, k, next, head as in glow_a32.h; from (a cursor), step (bytes from a pixel's inputs to the next's).
+ * stream: biases (s32), scales (f32), then for each input eight weights of 16 bits, points: 8
+ * (glowc/kernels/simd/conv_lane.py). Operands: w, to, k, next, head as in glow_a32.h; from (a cursor), step (bytes from a
+ * pixel's inputs to the next's).
  */
 #ifndef GLOW_A32_LANE_H
 #define GLOW_A32_LANE_H

@@ -2,7 +2,7 @@
 /* Blocks for A64: 8 pixels x 8 outputs (or 4, 2) by SDOT or SMMLA, 4 x 4 by SMULL, 1 x 8 and 1 x 4 for one row.
  *
  * The inputs of a block come in steps of 64 bytes (8 inputs of each of 8 pixels, or 16 of 4), the weights of a block
- * are one stream: biases (s32), scales (f32), then 64 bytes a step (glowc/kernels/simd/layers.py). The macros are parts of
+ * are one stream: biases (s32), scales (f32), then 64 bytes a step (glowc/kernels/simd/conv.py). The macros are parts of
  * one assembly text, because gcc 12 spills accumulators of the same code in intrinsics; its operands are
  *   at, w, n, to   inputs, stream, number of steps (or runs of steps), first pixel's outputs; all four are advanced
  *   next           bytes from a pixel's outputs to the next pixel's

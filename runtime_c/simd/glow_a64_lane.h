@@ -3,7 +3,7 @@
  *
  * Nothing is summed across lanes at the end, which pays where a window holds few inputs. The weights of a block are one
  * stream: biases (s32), scales (f32), then for each input eight weights of 16 bits (points: 8), or for each four inputs four bytes
- * of each output (glowc/kernels/simd/lane.py). Operands: w, to, next, magic, zp, lo, hi as in glow_a64.h; head (the
+ * of each output (glowc/kernels/simd/conv_lane.py). Operands: w, to, next, magic, zp, lo, hi as in glow_a64.h; head (the
  * stream's begin), from (a cursor), step (bytes from a pixel's inputs to the next's).
  */
 #ifndef GLOW_A64_LANE_H

@@ -61,7 +61,7 @@ static inline glow_neon_fixed_t glow_neon_fixed(int32_t a_factor, int32_t b_fact
   return s;
 }
 
-/* eight sums in fixed point: start + the products, the upper 16 of 32 bits (glowc/kernels/simd/add.py) */
+/* eight sums in fixed point: start + the products, the upper 16 of 32 bits (glowc/kernels/simd/add_terms.py) */
 static inline int16x8_t glow_neon_fixed_s16x8(const glow_neon_fixed_t *s, uint8x16_t a, uint8x16_t b, int i) {
   const int32x4_t a0 = vreinterpretq_s32_u8(vqtbl1q_u8(a, s->tops[i]));
   const int32x4_t a1 = vreinterpretq_s32_u8(vqtbl1q_u8(a, s->tops[i + 1]));

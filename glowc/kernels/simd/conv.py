@@ -1,7 +1,7 @@
 """conv_s8 on A64 and A32: paths, constants and scratch of `neon`, `dot`, `i8mm` and `a32` (glow_a64.h, glow_a32.h).
 
 A block is `pixels` x `outputs`. Its inputs come in steps of 64 bytes: `grain` inputs of each of its pixels. A block of
-outputs is one stream of words: biases with the input's zero point folded in, scales, then 64 bytes of weights a step:
+outputs is one stream: biases with the input's zero point folded in, scales, then 64 bytes of weights a step:
 
     neon   grain 16: for each of 4 outputs its 16 weights
     dot    grain 8: inputs 0..3 of outputs 0..3, of outputs 4..7, then inputs 4..7 of both
