@@ -2,7 +2,11 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+
 import numpy as np
+
+from glowc.program.ir import Plan
 
 EMPTY = {"bias": np.zeros(1, np.int32), "scale": np.zeros(1, np.float32)}
 
@@ -10,3 +14,14 @@ WEIGHTED = frozenset({"weights", "bias", "scale"})
 """The constants of a layer on codes."""
 SHIFTED = frozenset({"weights", "mul", "offset"})
 """The constants of a layer that ends in a multiplication and a shift."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LayerPlan(Plan):
+    """Of a layer on codes: the names of the operands that its biases and scales are, or what stands for them.
+
+    A layer that ends in a shift has two others in their place (glowc/kernels/common/float_shift.py).
+    """
+
+    biases: str = "bias"
+    scales: str = "scale"

@@ -7,19 +7,28 @@ has no such pair the template prints the definition: the constants stay as they 
 from __future__ import annotations
 
 import itertools
-from collections.abc import Callable, Mapping
-from dataclasses import replace
+from collections.abc import Callable
+from dataclasses import dataclass, replace
 
 import numpy as np
 
-from glowc.kernels.base import KernelVariant, Packed, Prepared, pack_constants, prepare
-from glowc.kernels.common.constants import SHIFTED
+from glowc.kernels.base import KernelVariant, Prepared, prepare
+from glowc.kernels.common.constants import SHIFTED, LayerPlan
 from glowc.kernels.common.sums import sums
-from glowc.program.ir import Instr, ParamValue, Plan
+from glowc.program.ir import Instr, Plan
 from glowc.program.kernel import Arrays
 
 _LEAST = 2.0**-40  # of a scale
-DEFINITION = Plan(path="ref")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DefinedPlan(Plan):
+    """Of a layer whose codes no scale gives: the template prints the definition."""
+
+    path: str = "ref"
+
+
+DEFINITION = DefinedPlan()
 
 
 def float_form(
@@ -76,33 +85,21 @@ def scaled(
     return replace(plain, prepare=prepare_scaled, scratch_bytes=scratch_bytes, packs=SHIFTED)
 
 
-def as_scaled(
-    plain: KernelVariant,
-    rank: int,
-    by_channel: Callable[[np.ndarray], np.ndarray],
-    converted: Callable[[Arrays], Arrays],
+def with_scales(
+    plain: KernelVariant, by_channel: Callable[[np.ndarray], np.ndarray], converted: Callable[[Arrays], Arrays]
 ) -> KernelVariant:
-    """Return a variant that packs and plans as `plain`; weights of a model have `rank` dimensions, packed ones fewer.
+    """Return a variant as `scaled`, of one whose plan names the operands that its biases and scales are.
 
-    `by_channel` turns weights into [channels, inputs of a sum], `converted` the constants of `plain` into weights, mul
-    and offset.
+    `converted` turns the constants of `plain` into weights, mul and offset.
     """
 
-    def pack(constants: Arrays, instr: Instr) -> Packed:
-        weights = constants["weights"]
-        low, high = sums(by_channel(weights).astype(np.int64), instr)
-        form = float_form(constants["mul"], constants["offset"], low, high, instr)
-        if form is None:
-            return Packed({})
-        packed = pack_constants(plain, {"weights": weights, "bias": form[0], "scale": form[1]}, instr)
-        return Packed(converted(packed.arrays), packed.facts)
+    def renamed(prepared: Prepared) -> Prepared:
+        plan = prepared.plan
+        assert isinstance(plan, LayerPlan)
+        shifted = replace(plan, path=plan.path or "stream", biases="offset", scales="mul")
+        return Prepared(converted(prepared.constants), shifted)
 
-    def plan(instr: Instr) -> Mapping[str, ParamValue]:
-        if instr.operand("weights").type.rank == rank:
-            return {"path": "ref"}
-        return {"path": "stream", **plain.plan(instr)}
-
-    return replace(plain, pack=pack, plan=plan)
+    return scaled(plain, by_channel, renamed)
 
 
 def rows(weights: np.ndarray) -> np.ndarray:

@@ -11,7 +11,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from glowc.kernels.base import KernelVariant, LoosePlan, Prepared, prepare
-from glowc.kernels.common.constants import WEIGHTED
+from glowc.kernels.common.constants import WEIGHTED, LayerPlan
 from glowc.program.ir import Instr, Plan
 from glowc.program.kernel import Arrays
 
@@ -42,7 +42,7 @@ def single_rows(constants: Arrays, instr: Instr) -> np.ndarray:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class RowsPlan(Plan):
+class RowsPlan(LayerPlan):
     """Of a fully connected layer: how many outputs are computed one by one, and by which C function."""
 
     singles: int = 0

@@ -2,21 +2,41 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import replace
+from dataclasses import dataclass, replace
 
 from glowc.graph.types import DType
-from glowc.kernels.base import KernelVariant
-from glowc.kernels.mve.layers import accepts_add
-from glowc.program.ir import Instr, ParamValue
+from glowc.kernels.base import Prepared
+from glowc.kernels.mve.shared import FAST, PAIRWISE, accepts_rows
+from glowc.kernels.shapes import Conv, MatMul
+from glowc.program.ir import Instr, Plan
+from glowc.program.kernel import Arrays
 
 _GROUP = 4
-_FAST = KernelVariant("mve", frozenset({"mve", "mve-fp"}), rank=25, header="glow_mve_f32.h")
+_HEADER = "glow_mve_f32.h"
+_FLOAT = replace(FAST, rank=25, header=_HEADER)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FloatPlan(Plan):
+    """`int8_weights`: weights are codes with zero point 0, whose sums are scaled."""
+
+    int8_weights: bool
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FloatConvPlan(FloatPlan):
+    """`direct`: the rows of a window are read in place, where it lies inside of the image."""
+
+    direct: bool
+
+
+def _weight_kind(instr: Instr) -> DType:
+    return instr.operand("weights").type.dtype
 
 
 def _has_weights(instr: Instr) -> bool:
     """Say whether the weights are float32, or int8 with zero point 0."""
-    kind = instr.operand("weights").type.dtype
+    kind = _weight_kind(instr)
     return kind is DType.F32 or (kind is DType.S8 and instr.int_("w_zp") == 0)
 
 
@@ -26,25 +46,33 @@ def _are_floats(instr: Instr, *roles: str) -> bool:
 
 def accepts_conv(instr: Instr) -> bool:
     """Accept one group of float32 with four outputs or more."""
-    plain = _are_floats(instr, "in", "out") and instr.int_("groups") == 1
-    return plain and _has_weights(instr) and instr.int_("out_c") >= _GROUP
+    shape = Conv.of(instr)
+    return _are_floats(instr, "in", "out") and shape.groups == 1 and _has_weights(instr) and shape.out_c >= _GROUP
 
 
 def conv_scratch(instr: Instr) -> int:
     """Bytes of four windows."""
-    return 16 * instr.int_("k_h") * instr.int_("k_w") * instr.int_("in_c")
+    return 16 * Conv.of(instr).inputs
 
 
-def conv_plan(instr: Instr) -> Mapping[str, ParamValue]:
-    """Say whether the rows of a window can be read in place."""
-    dense = instr.int_("in_ch") == 1 and instr.int_("in_col") == instr.int_("in_c")
-    return {"direct": int(dense and (instr.int_("dil_w") == 1 or instr.int_("k_w") == 1))}
+def prepare_conv(_: Arrays, instr: Instr) -> Prepared:
+    """Return whether the rows of a window can be read in place."""
+    shape = Conv.of(instr)
+    dense = shape.in_ch == 1 and shape.in_col == shape.in_c
+    direct = dense and (shape.dil_w == 1 or shape.k_w == 1)
+    return Prepared(plan=FloatConvPlan(int8_weights=_weight_kind(instr) is DType.S8, direct=direct))
+
+
+def prepare_fc(_: Arrays, instr: Instr) -> Prepared:
+    """Return what the weights are."""
+    return Prepared(plan=FloatPlan(int8_weights=_weight_kind(instr) is DType.S8))
 
 
 def accepts_depthwise(instr: Instr) -> bool:
     """Accept one output channel per input channel, channels adjacent."""
-    same = instr.int_("in_c") == instr.int_("out_c") == instr.int_("groups")
-    return _are_floats(instr, "in", "weights", "out") and same and instr.int_("in_ch") == 1
+    shape = Conv.of(instr)
+    same = shape.in_c == shape.out_c == shape.groups
+    return _are_floats(instr, "in", "weights", "out") and same and shape.in_ch == 1
 
 
 def accepts_fc(instr: Instr) -> bool:
@@ -54,17 +82,13 @@ def accepts_fc(instr: Instr) -> bool:
 
 def accepts_matmul(instr: Instr) -> bool:
     """Accept adjacent columns on the left."""
-    return _are_floats(instr, "a", "b", "out") and (instr.int_("a_col") == 1 or instr.int_("k") == 1)
+    shape = MatMul.of(instr)
+    return _are_floats(instr, "a", "b", "out") and (shape.a_col == 1 or shape.k == 1)
 
 
 def accepts_binary(instr: Instr) -> bool:
     """Accept sums, differences and products of adjacent elements, of which rows may be repeated."""
-    return instr.params["op"] in ("add", "sub", "mul") and _are_floats(instr, "a", "b", "out") and accepts_add(instr)
-
-
-def rank_plan(instr: Instr) -> Mapping[str, ParamValue]:
-    """Print the rank."""
-    return {"rank": instr.int_("rank")}
+    return instr.params["op"] in ("add", "sub", "mul") and _are_floats(instr, "a", "b", "out") and accepts_rows(instr)
 
 
 def accepts_pool(instr: Instr) -> bool:
@@ -72,21 +96,18 @@ def accepts_pool(instr: Instr) -> bool:
     return instr.int_("in_ch") == 1
 
 
-MAXIMUM = AVERAGE = replace(_FAST, accepts=accepts_pool)
-BINARY = replace(_FAST, in_place=True, accepts=accepts_binary, plan=rank_plan)
-CONV = replace(_FAST, accepts=accepts_conv, scratch_bytes=conv_scratch, plan=conv_plan)
-DEPTHWISE = replace(_FAST, accepts=accepts_depthwise)
-FC = replace(_FAST, accepts=accepts_fc)
-MATMUL = replace(_FAST, accepts=accepts_matmul)
+_POOL = replace(_FLOAT, accepts=accepts_pool)
+_CONV = replace(_FLOAT, accepts=accepts_conv, scratch_bytes=conv_scratch, prepare=prepare_conv)
+_FC = replace(_FLOAT, accepts=accepts_fc, prepare=prepare_fc)
 
 VARIANTS = {
-    "avg_pool_f32": (AVERAGE,),
-    "binary": (BINARY,),
-    "conv_f32": (CONV,),
-    "conv_f32w8": (CONV,),
-    "dwconv_f32": (DEPTHWISE,),
-    "fc_f32": (FC,),
-    "fc_f32w8": (FC,),
-    "matmul_f32": (MATMUL,),
-    "max_pool_f32": (MAXIMUM,),
+    "avg_pool_f32": (_POOL,),
+    "binary": (replace(PAIRWISE, rank=25, accepts=accepts_binary, header=_HEADER),),
+    "conv_f32": (_CONV,),
+    "conv_f32w8": (_CONV,),
+    "dwconv_f32": (replace(_FLOAT, accepts=accepts_depthwise),),
+    "fc_f32": (_FC,),
+    "fc_f32w8": (_FC,),
+    "matmul_f32": (replace(_FLOAT, accepts=accepts_matmul),),
+    "max_pool_f32": (_POOL,),
 }

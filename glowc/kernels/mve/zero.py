@@ -6,45 +6,43 @@ channel, the second one number of a pixel.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import replace
+from dataclasses import dataclass, replace
 
 import numpy as np
 
-from glowc.graph.types import DType
-from glowc.kernels.base import KernelVariant
-from glowc.kernels.common.constants import EMPTY
-from glowc.kernels.common.singles import with_singles
+from glowc.kernels.base import KernelVariant, Prepared, plan_of
+from glowc.kernels.common.constants import EMPTY, WEIGHTED
+from glowc.kernels.common.singles import RowsPlan, with_singles
 from glowc.kernels.common.windows import is_point
-from glowc.kernels.mve.layers import stream
-from glowc.kernels.shapes import Conv
-from glowc.program.ir import Instr, ParamValue
+from glowc.kernels.mve.shared import has_codes
+from glowc.kernels.mve.stream import stream
+from glowc.kernels.shapes import Conv, FullyConnected
+from glowc.program.ir import Instr, Plan
 from glowc.program.kernel import Arrays
 
-_NEEDS, _HEADER = frozenset({"mve", "mve-fp"}), "glow_mve_zero.h"
 _ROW_COST = 80  # multiply-accumulates that a row of a window costs to collect
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ZeroConvPlan(Plan):
+    """Where a pixel's inputs are: in place (path "point"), or in the scratch, of two pixels together ("any")."""
 
 
 def _accepts(instr: Instr) -> bool:
     """Accept int8 layers whose weights have a zero point."""
-    return instr.int_("w_zp") != 0 and all(
-        instr.operand(role).type.dtype is DType.S8 for role in ("in", "weights", "out")
-    )
-
-
-def _taps(instr: Instr) -> int:
-    return instr.int_("k_h") * instr.int_("k_w") * instr.int_("in_c")
+    return instr.int_("w_zp") != 0 and has_codes(instr)
 
 
 def accepts_conv(instr: Instr) -> bool:
     """Accept dense convolutions; results of a pair are stored by 16-bit offsets."""
-    dense = _accepts(instr) and instr.int_("groups") == 1 and instr.int_("out_c") < 1 << 15
-    return dense and (plan(instr)["path"] == "point" or _pays(instr))
+    shape = Conv.of(instr)
+    dense = _accepts(instr) and shape.groups == 1 and shape.out_c < 1 << 15
+    return dense and (is_point(shape) or _pays(shape))
 
 
-def _pays(instr: Instr) -> bool:
+def _pays(shape: Conv) -> bool:
     """Say whether the products of a pixel are worth the collection of its inputs row by row."""
-    return _taps(instr) * instr.int_("out_c") >= _ROW_COST * (instr.int_("k_h") + 1)
+    return shape.inputs * shape.out_c >= _ROW_COST * (shape.k_h + 1)
 
 
 def accepts_fc(instr: Instr) -> bool:
@@ -52,32 +50,36 @@ def accepts_fc(instr: Instr) -> bool:
     return _accepts(instr) and instr.int_("out_n") < 1 << 15
 
 
-def plan(instr: Instr) -> Mapping[str, ParamValue]:
-    """Tell whether pixels are read in place."""
-    return {"path": "point" if is_point(Conv.of(instr)) else "any"}
-
-
 def scratch_bytes(instr: Instr) -> int:
     """Two pixels of inputs, where they are copied."""
-    return 0 if plan(instr)["path"] == "point" else 2 * _taps(instr)
+    return 2 * Conv.of(instr).inputs if plan_of(instr, ZeroConvPlan).path == "any" else 0
 
 
-def _pack(constants: Arrays, instr: Instr, outputs: int) -> Arrays:
-    """Pack the constants of `outputs` channels."""
+def prepare_conv(constants: Arrays, instr: Instr) -> Prepared:
+    """Return the stream of constants, and whether pixels are read in place."""
+    plan = ZeroConvPlan(path="point" if is_point(Conv.of(instr)) else "any")
+    return Prepared(_packed(constants, instr, Conv.of(instr).out_c), plan)
+
+
+def prepare_fc(constants: Arrays, instr: Instr) -> Prepared:
+    """Return the stream of constants."""
+    return Prepared(_packed(constants, instr, FullyConnected.of(instr).out_n), RowsPlan())
+
+
+def _packed(constants: Arrays, instr: Instr, outputs: int) -> Arrays:
+    """Return the stream of `outputs` channels."""
     weights = constants["weights"].reshape(outputs, 1, -1)
     in_zp = instr.int_("in_zp")
     bias = constants["bias"].astype(np.int64) + in_zp * instr.int_("w_zp") * weights.shape[2]
     return {"weights": stream(weights, bias, constants["scale"], in_zp), **EMPTY}
 
 
-CONV = KernelVariant(
-    "mve_zero", _NEEDS, rank=20, header=_HEADER, template="{}_zero", accepts=accepts_conv, plan=plan,
-    scratch_bytes=scratch_bytes, streams=True, row_block=2,
-    pack=lambda constants, instr: _pack(constants, instr, instr.int_("out_c")),
-)  # fmt: skip
 FC = KernelVariant(
-    "mve_zero", _NEEDS, rank=20, header=_HEADER, template="{}_zero", accepts=accepts_fc,
-    pack=lambda constants, instr: _pack(constants, instr, instr.int_("out_n")),
+    "mve_zero", frozenset({"mve", "mve-fp"}), rank=20, header="glow_mve_zero.h", template="{}_zero",
+    accepts=accepts_fc, prepare=prepare_fc, packs=WEIGHTED,
+)  # fmt: skip
+CONV = replace(
+    FC, accepts=accepts_conv, prepare=prepare_conv, scratch_bytes=scratch_bytes, streams=True, row_block=2,
 )  # fmt: skip
 _ROW = replace(
     FC, accepts=lambda instr: instr.int_("rows") == 1 and accepts_fc(instr)

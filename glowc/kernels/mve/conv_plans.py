@@ -1,0 +1,250 @@
+"""How a convolution on Helium reads the inputs of a pixel, and what it keeps in the scratch."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from glowc.kernels.common.constants import LayerPlan
+from glowc.kernels.common.header_numbers import header_number
+from glowc.kernels.common.windows import is_point
+from glowc.kernels.mve.shared import is_clamped
+from glowc.kernels.mve.stream import VECTOR
+from glowc.kernels.shapes import Conv
+from glowc.program.ir import Instr
+
+_PADDING = 128  # bytes of zeros that a layer may spend on whole vectors
+_GATHERED = 128  # inputs of a pixel that a table of offsets serves
+_RUN_INPUTS = (8, 16, 32)  # of a pixel in place, which a glow_mve_run takes
+_RUN_PIXELS = 8  # fewer in a row are not worth the start of glow_mve_run
+_MOST_PIXELS = 32  # that are gathered before they are multiplied
+_PACKED_PIXELS = 6  # fewer are multiplied faster as pairs
+
+
+def _step_bytes() -> int:
+    """Return the bytes of glow_mve_step_t."""
+    return header_number("glow_mve_dot.h", "GLOW_MVE_STEP_BYTES")
+
+
+def _segments() -> int:
+    """Return the most kernel rows that are read in place."""
+    return header_number("glow_mve_dot.h", "GLOW_MVE_SEGMENTS")
+
+
+def _runs() -> range:
+    """Return the inputs of a gathered pixel for which there is a glow_mve_run; that of the fewest is for others."""
+    fewest, most = (header_number("glow_mve_run.h", f"GLOW_MVE_RUN_{name}") for name in ("FEWEST", "MOST"))
+    return range(2 * fewest, most + 1, fewest)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ConvPlan(LayerPlan):
+    """How a convolution reads the inputs of a pixel. Biases and scales are in the stream of weights."""
+
+    def scratch_bytes(self, _: Conv) -> int:
+        """Return the bytes of scratch."""
+        return 0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RunPlan(ConvPlan):
+    """A pixel's `held` inputs in place, by the C function `run` for all pixels of a row, per group of outputs."""
+
+    path: str = "run"
+    run: str
+    held: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PointPlan(ConvPlan):
+    """A pixel's inputs in place, for all outputs of two pixels; `merged`: rows are one, whose pixels are adjacent."""
+
+    path: str = "point"
+    merged: bool
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class StepsPlan(ConvPlan):
+    """Two pixels of inputs in the scratch, which a list of `steps` steps reads, the last `two` those of both.
+
+    `listed`: the steps are behind them in the scratch, else on the stack.
+    """
+
+    steps: int
+    two: int
+    listed: bool
+
+    @property
+    def lead(self) -> int:
+        """Steps before those of copied pixels."""
+        return self.steps - self.two
+
+    @property
+    def step_bytes(self) -> int:
+        """Bytes of steps in the scratch."""
+        return _step_bytes() * self.steps if self.listed else 0
+
+    @property
+    def table_bytes(self) -> int:
+        """Bytes of a table in the scratch, between the pixels and the steps."""
+        return 0
+
+    def scratch_bytes(self, shape: Conv) -> int:
+        """Return the bytes of two pixels, of a table and of steps."""
+        return 2 * _vectors(shape.inputs) + self.table_bytes + self.step_bytes
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class WindowRowsPlan(StepsPlan):
+    """Rows of a window in place; at the edges of the image through the scratch."""
+
+    path: str = "rows"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class BytesPlan(StepsPlan):
+    """The inputs of two pixels are copied byte by byte."""
+
+    path: str = "any"
+
+
+def _groups(taps: int) -> int:
+    return -(-taps // 8)
+
+
+def table_bytes(taps: int) -> int:
+    """Return the bytes of a table of offsets, rows and columns of so many inputs."""
+    return 32 * _groups(taps)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class GatherPlan(StepsPlan):
+    """The `taps` inputs of two pixels are gathered by a table of offsets; `held` are multiplied, zeros behind them.
+
+    The table is in the scratch (`table_in_scratch`), or a constant, in the operand `biases`.
+    """
+
+    path: str = "gather"
+    taps: int
+    held: int
+    table_in_scratch: bool
+
+    @property
+    def table_bytes(self) -> int:
+        """Bytes of a table in the scratch, between the pixels and the steps."""
+        return table_bytes(self.taps) if self.table_in_scratch else 0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PackedPlan(ConvPlan):
+    """The `taps` inputs of `pixels` pixels, `pitch` bytes apart, are gathered, then multiplied by `run`.
+
+    Of each pixel `held` are multiplied, zeros behind the others. The table of offsets is in the scratch behind the
+    pixels (`table_in_scratch`), or a constant, in the operand `biases`.
+    """
+
+    path: str = "packed"
+    run: str
+    taps: int
+    held: int
+    pitch: int
+    pixels: int
+    table_in_scratch: bool
+
+    @property
+    def groups(self) -> int:
+        """Eight inputs each, which are gathered together."""
+        return _groups(self.taps)
+
+    @property
+    def pixel_bytes(self) -> int:
+        """Bytes of the pixels."""
+        return self.pixels * self.pitch
+
+    def scratch_bytes(self, _: Conv) -> int:
+        """Return the bytes of pixels and of a table."""
+        return self.pixel_bytes + (table_bytes(self.taps) if self.table_in_scratch else 0)
+
+
+def choose_plan(instr: Instr) -> ConvPlan:
+    """Choose how the inputs of a pixel are read."""
+    shape = Conv.of(instr)
+    dense = shape.in_ch == 1 and shape.in_col == shape.in_c and (shape.dil_w == 1 or shape.k_w == 1)
+    end = "_clamped" if is_clamped(instr) else ""
+    if dense and shape.k_h <= _segments() and (shape.k_w * shape.in_c >= VECTOR or shape.k_h == 1):
+        return _in_place(shape, end) if is_point(shape) else _rows(shape)
+    if not _has_table(shape):
+        return BytesPlan(steps=4, two=4, listed=_fits(shape, 4))
+    return _packed(shape, end) or _gathered(shape)
+
+
+def _in_place(shape: Conv, end: str) -> ConvPlan:
+    adjacent = shape.stride_h == shape.stride_w == 1
+    if adjacent and shape.in_c in _RUN_INPUTS and shape.out_w >= _RUN_PIXELS:
+        return RunPlan(run=f"glow_mve_run{shape.in_c}{end}", held=shape.in_c)
+    return PointPlan(merged=rows_are_one(shape))
+
+
+def rows_are_one(shape: Conv) -> bool:
+    """Say whether the pixels of all rows follow each other, and those of the output, with nothing in rings.
+
+    The last pixel of a row goes with the first of the next, whose output must not lie on the inputs of the other.
+    """
+    s = shape
+    adjacent = s.stride_h == s.stride_w == 1 and s.in_col == s.in_c
+    whole = adjacent and s.in_row == s.in_w * s.in_c and s.out_row == s.out_w * s.out_c
+    unrung = s.in_ring >= s.in_h and s.out_ring >= s.out_h and s.descending == 0
+    return whole and unrung and s.out_c <= (s.in_w - 1) * s.in_c
+
+
+def _rows(shape: Conv) -> ConvPlan:
+    k_h = shape.k_h
+    whole = shape.k_w * shape.in_c % VECTOR == 0
+    steps, two = (2 * k_h + 6, 4) if whole else (6 * k_h + 4, 3 * k_h + 2)
+    return WindowRowsPlan(steps=steps, two=two, listed=_fits(shape, steps))
+
+
+def _has_table(shape: Conv) -> bool:
+    """Say whether the offsets of few inputs fit 16 bits, and rows and columns of the window a byte."""
+    s = shape
+    spans = (s.k_h - 1) * s.dil_h, (s.k_w - 1) * s.dil_w
+    reach = spans[0] * s.in_row + spans[1] * s.in_col + (s.in_c - 1) * s.in_ch
+    near = s.inputs <= _GATHERED and reach < 1 << 16
+    return near and max(spans) < 1 << 8 and max(s.in_h, s.in_w) < 1 << 15
+
+
+def _packed(shape: Conv, end: str) -> ConvPlan | None:
+    """Return the plan of the least `held` that wastes little and leaves room for enough pixels."""
+    taps = shape.inputs
+    for held in (h for h in _runs() if taps <= h and (h - taps) * shape.out_c <= _PADDING):
+        pitch = _vectors(held)
+        for table in (table_bytes(taps), 0):
+            pixels = min((_room(shape) - table) // pitch, _MOST_PIXELS) // 2 * 2
+            if pixels >= _PACKED_PIXELS:
+                return PackedPlan(
+                    run=f"glow_mve_run{held}{end}", taps=taps, held=held, pitch=pitch, pixels=pixels,
+                    table_in_scratch=table > 0,
+                )  # fmt: skip
+    return None
+
+
+def _gathered(shape: Conv) -> ConvPlan:
+    taps = shape.inputs
+    padding, table = -taps % VECTOR, table_bytes(taps)
+    held = taps + (padding if padding * shape.out_c <= _PADDING else 0)
+    in_scratch = 2 * _vectors(taps) + table <= _room(shape)
+    listed = _fits(shape, 4, table if in_scratch else 0)
+    return GatherPlan(steps=4, two=4, listed=listed, taps=taps, held=held, table_in_scratch=in_scratch)
+
+
+def _fits(shape: Conv, steps: int, more: int = 0) -> bool:
+    """Say whether steps have room behind two pixels and `more` bytes."""
+    return 2 * _vectors(shape.inputs) + more + _step_bytes() * steps <= _room(shape)
+
+
+def _room(shape: Conv) -> int:
+    """Bytes that a convolution may take of the arena: three rows of its input or the inputs of two pixels."""
+    return max(3 * shape.in_w * shape.in_c, 2 * _vectors(shape.inputs))
+
+
+def _vectors(count: int) -> int:
+    return -(-count // VECTOR) * VECTOR

@@ -1,0 +1,125 @@
+"""Helium variants of depthwise int8 convolutions (runtime_c/mve/glow_mve_dw.h)."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from glowc.kernels.base import Prepared
+from glowc.kernels.common.constants import EMPTY, WEIGHTED, LayerPlan
+from glowc.kernels.common.float_shift import columns, with_scales
+from glowc.kernels.mve.fixed import fixed_form
+from glowc.kernels.mve.shared import FAST, has_codes, is_clamped
+from glowc.kernels.mve.stream import GROUP, VECTOR, folded_bias, per_channel, streamed
+from glowc.kernels.shapes import Conv
+from glowc.program.ir import Instr
+from glowc.program.kernel import Arrays
+
+_ROWS = 16  # of a window, whose addresses are on the stack
+_OUTSIDE = 112  # bytes: layers of up to as many channels share the pixel outside of the image
+_ORDER = [*range(0, 16, 4), *range(2, 16, 4), *range(1, 16, 4), *range(3, 16, 4)]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DepthwisePlan(LayerPlan):
+    """Windows of `k_h` rows, which the C function `run` multiplies: of nine taps (path "nine") or of any ("any").
+
+    `doubled`: two pixels of eight channels are taken as one of sixteen; `offset`: weights have a zero point. Biases
+    and scales are in the stream of weights; in the operand `biases` is a pixel outside of the image.
+    """
+
+    k_h: int
+    run: str
+    doubled: bool = False
+    offset: bool = False
+
+
+def accepts(instr: Instr) -> bool:
+    """Accept int8 layers whose input channels are adjacent; fewer than output channels if a byte can number them."""
+    shape = Conv.of(instr)
+    plain = shape.in_c == shape.groups and (shape.in_c == shape.out_c or shape.in_c <= 1 << 8) and shape.in_ch == 1
+    return has_codes(instr) and plain and shape.k_h <= _ROWS
+
+
+def prepare(constants: Arrays, instr: Instr) -> Prepared:
+    """Return the constants of a kernel of nine taps, or any."""
+    shape, in_zp = Conv.of(instr), instr.int_("in_zp")
+    weights = constants["weights"].reshape(-1, shape.out_c)
+    bias = folded_bias(constants["bias"], (weights.astype(np.int64) - instr.int_("w_zp")).sum(0), in_zp)
+    scale = per_channel(constants["scale"], shape.out_c).astype(np.float32)
+    outside = np.full(-(-shape.in_c // _OUTSIDE) * _OUTSIDE, in_zp, np.int8).view(np.int32)
+    nine = shape.k_h == shape.k_w == 3 and shape.in_c == shape.out_c and instr.int_("w_zp") == 0
+    make = _nine if nine and pairs_fit(weights) else _any
+    packed, plan = make(instr, weights, bias, scale)
+    return Prepared({**EMPTY, "weights": packed, "bias": outside}, plan)
+
+
+def _nine(instr: Instr, weights: np.ndarray, bias: np.ndarray, scale: np.ndarray) -> tuple[np.ndarray, DepthwisePlan]:
+    bounds = instr.int_("out_min"), instr.int_("out_max")
+    fixed = fixed_form(weights, bias, scale, instr.int_("out_zp"), bounds)
+    doubled = _is_doubled(Conv.of(instr))
+    run = f"glow_mve_dw9{'_fixed' if fixed else ''}{'_clamped' if is_clamped(instr) else ''}"
+    packed = nine_taps(weights, *(fixed or (bias, scale)), doubled=doubled)
+    return packed, DepthwisePlan(path="nine", k_h=3, run=run, doubled=doubled)
+
+
+def _any(instr: Instr, weights: np.ndarray, bias: np.ndarray, scale: np.ndarray) -> tuple[np.ndarray, DepthwisePlan]:
+    shape, offset = Conv.of(instr), instr.int_("w_zp") != 0
+    run = f"glow_mve_dw{'' if shape.in_c == shape.out_c else '_gathered'}{'_offset' if offset else ''}"
+    return any_taps(weights, bias, scale, shape.in_c), DepthwisePlan(path="any", k_h=shape.k_h, run=run, offset=offset)
+
+
+def _is_doubled(shape: Conv) -> bool:
+    """Say whether two pixels of 8 channels fill a vector."""
+    return shape.out_c == shape.in_col == VECTOR // 2 and shape.stride_w == 1
+
+
+def pairs_fit(weights: np.ndarray) -> bool:
+    """Say whether the products of two taps of weights[9, C] always fit 16 bits: not those of two weights -128."""
+    return not (weights[:8].reshape(4, 2, -1) == -128).all(1).any()
+
+
+def nine_taps(weights: np.ndarray, bias: np.ndarray, scale: np.ndarray, *, doubled: bool = False) -> np.ndarray:
+    """Return the constants of glow_mve_dw9 for weights[9, C]."""
+    if doubled:
+        weights, bias, scale = np.tile(weights, 2), np.tile(bias, 2), np.tile(scale, 2)
+    blocks = []
+    for c in range(0, bias.size, VECTOR):
+        w = weights[:, c : c + VECTOR]
+        blocks += [_parted(numbers[c : c + VECTOR]) for numbers in (bias, scale)]
+        blocks.append(w.reshape(-1))
+    if bias.size % VECTOR == 1:
+        blocks.append(np.zeros(7, np.int8))  # the last vector of scales is read as a whole
+    return np.concatenate(blocks)
+
+
+def _parted(numbers: np.ndarray) -> np.ndarray:
+    """Return the numbers of up to 16 channels in the order of GLOW_MVE_DW9_PARTS, as bytes."""
+    count = numbers.size
+    whole = -(-count // GROUP) * GROUP
+    parts = np.pad(numbers, (0, whole - count)).reshape(-1, 4).T[[0, 2, 1, 3]].reshape(-1)
+    return parts[: whole // 4 * 3 + count // 4].view(np.int8)
+
+
+def any_taps(weights: np.ndarray, bias: np.ndarray, scale: np.ndarray, in_c: int) -> np.ndarray:
+    """Return the constants of glow_mve_dw, or glow_mve_dw_gathered, for weights[taps, C]; by block of channels."""
+    taps, channels = weights.shape
+    blocks = -(-channels // VECTOR)
+    w = np.zeros((taps, blocks * VECTOR), np.int8)
+    w[:, :channels] = weights
+    biases, scales = np.zeros(blocks * VECTOR, np.int32), np.zeros(blocks * VECTOR, np.float32)
+    biases[:channels], scales[:channels] = bias, scale
+    numbers = [a.reshape(blocks, VECTOR)[:, _ORDER].copy().view(np.int8).reshape(blocks, -1) for a in (biases, scales)]
+    rows = w.reshape(taps, blocks, VECTOR).transpose(1, 0, 2).reshape(blocks, -1)
+    sources = np.arange(blocks * VECTOR) * in_c // channels
+    gathered = [sources.astype(np.uint8).view(np.int8).reshape(blocks, -1)] if in_c != channels else []
+    return np.concatenate((numbers[0], *gathered, rows, numbers[1]), axis=1)
+
+
+LAYER = replace(FAST, accepts=accepts, prepare=prepare, packs=WEIGHTED, header="glow_mve_dw.h")
+
+VARIANTS = {
+    "dwconv_s8": (LAYER,),
+    "dwconv_s8rs": (with_scales(LAYER, columns, streamed),),
+}

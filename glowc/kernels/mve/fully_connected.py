@@ -1,0 +1,44 @@
+"""Helium variants of fully connected int8 layers (runtime_c/mve/glow_mve_dot.h)."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+
+from glowc.kernels.base import Prepared
+from glowc.kernels.common.constants import EMPTY, WEIGHTED
+from glowc.kernels.common.float_shift import rows, with_scales
+from glowc.kernels.common.singles import RowsPlan, with_singles
+from glowc.kernels.mve.shared import FAST, has_centred_codes
+from glowc.kernels.mve.stream import stream, streamed
+from glowc.kernels.shapes import FullyConnected
+from glowc.program.ir import Instr
+from glowc.program.kernel import Arrays
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FullyConnectedPlan(RowsPlan):
+    """`one_row`: the function takes no stack for pairs of rows."""
+
+    one_row: bool
+
+
+def accepts(instr: Instr) -> bool:
+    """Accept int8 layers whose outputs the 16-bit offsets of a store reach."""
+    return has_centred_codes(instr) and instr.int_("out_n") < 1 << 15
+
+
+def prepare(constants: Arrays, instr: Instr) -> Prepared:
+    """Return the stream of constants."""
+    shape = FullyConnected.of(instr)
+    weights = constants["weights"].reshape(shape.out_n, 1, shape.in_k)
+    packed = stream(weights, constants["bias"], constants["scale"], instr.int_("in_zp"))
+    return Prepared({"weights": packed, **EMPTY}, FullyConnectedPlan(one_row=shape.rows == 1))
+
+
+LAYER = replace(FAST, accepts=accepts, prepare=prepare, packs=WEIGHTED, header="glow_mve_dot.h")
+SINGLE = with_singles(LAYER, "glow_mve_dot_s8", "glow_mve_single.h")
+
+VARIANTS = {
+    "fc_s8": (LAYER, SINGLE),
+    "fc_s8rs": (with_scales(LAYER, rows, streamed),),
+}

@@ -1,0 +1,46 @@
+"""Helium variants of pools and means of codes, by adjacent channels (runtime_c/mve/glow_mve_elementwise.h,
+glow_mve_pool.h).
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from glowc.kernels.mve.shared import FAST, are_codes, is_moderate
+from glowc.kernels.shapes import Pool
+from glowc.program.ir import Instr
+
+_MOST_TAPS = 255  # codes whose sum fits 16 bits
+_LEAST_ROW = 4  # codes that fill half a vector
+
+
+def accepts_maximum(instr: Instr) -> bool:
+    """Accept adjacent channels."""
+    return instr.int_("in_ch") == 1
+
+
+def accepts_average(instr: Instr) -> bool:
+    """Accept windows whose sums fit 16 bits, and adjacent channels."""
+    shape = Pool.of(instr)
+    return shape.in_ch == 1 and shape.taps <= _MOST_TAPS
+
+
+def accepts_real_average(instr: Instr) -> bool:
+    """Accept adjacent channels, and scales whose quotients are exact."""
+    scales = float(instr.params["in_scale"]), float(instr.params["out_scale"])
+    return are_codes(instr, "in", "out") and instr.int_("in_ch") == 1 and is_moderate(*scales)
+
+
+def accepts_mean(instr: Instr) -> bool:
+    """Accept rows that fill half a vector."""
+    return instr.int_("inner") >= _LEAST_ROW
+
+
+_POOL = replace(FAST, header="glow_mve_elementwise.h")
+
+VARIANTS = {
+    "avg_pool_s8": (replace(_POOL, accepts=accepts_average),),
+    "avg_pool_s8w": (replace(FAST, accepts=accepts_real_average, header="glow_mve_pool.h"),),
+    "max_pool_s8": (replace(_POOL, accepts=accepts_maximum),),
+    "reduce_mean_s8": (replace(_POOL, accepts=accepts_mean),),
+}
