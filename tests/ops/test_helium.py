@@ -1,4 +1,4 @@
-"""Cases that reach the paths of the `mve` kernels of convolutions: packing_mve.conv_plan and depthwise_plan."""
+"""Cases that reach the paths of the `mve` kernels: glowc/kernels/mve/conv_plans.py, depthwise.py, add.py ..."""
 
 from __future__ import annotations
 
@@ -11,10 +11,13 @@ import pytest
 
 from glowc.graph.numerics import fma, requantize, softmax_exp_table
 from glowc.graph.types import DType, quant
-from glowc.kernels.common import float_shift as packing_float_shift
-from glowc.kernels.mve import layers as packing_mve
-from glowc.kernels.mve import shift as packing_mve_shift
-from glowc.kernels.shapes import axis_keys
+from glowc.kernels.base import prepare, prepared_instr
+from glowc.kernels.common.float_shift import DefinedPlan, float_form
+from glowc.kernels.mve import conv, conv_plans
+from glowc.kernels.mve.add import short_sum
+from glowc.kernels.mve.depthwise import nine_taps, pairs_fit
+from glowc.kernels.mve.stream import folded_bias, stream
+from glowc.kernels.shapes import Conv, axis_keys
 from glowc.ops.binary_codes import add_codes
 from glowc.program.ir import Instr, ParamValue
 from tests.kernels.case import Case, make_case
@@ -121,6 +124,11 @@ def shifts(rng: np.random.Generator) -> Iterator[Case]:
         yield make_case("add_s8rs", operands, params, out={"out": ((3, 31), DType.S8)})
 
 
+def convolutions() -> list[Case]:
+    """Return the cases of conv_s8 that have a variant here."""
+    return [case for case in kernel_cases() if case.instr.kernel == "conv_s8" and conv.accepts(case.instr)]
+
+
 def axes(**steps: tuple[int, int]) -> dict[str, int]:
     """Return the parameters of two loops of a strided kernel."""
     keys = {f"{role}{i}": value for role, pair in steps.items() for i, value in enumerate(pair)}
@@ -135,7 +143,7 @@ def test_a_scale_gives_the_codes_of_a_shift(mul: int, offset: int, zp: int, foun
     instr = Instr("conv_s8rs", "mve", (), {"out_zp": zp, "out_min": -128, "out_max": 127, "shift": 16})
     sums = np.arange(-70000, 70000)
     ends = sums[:1], sums[-1:]
-    form = packing_float_shift.float_form(np.asarray([mul]), np.asarray([offset]), *ends, instr)
+    form = float_form(np.asarray([mul]), np.asarray([offset]), *ends, instr)
     assert (form is not None) == found  # 512 / 2^16 makes ties, which a shift rounds up
     if form is not None:
         want = np.clip((sums * mul + offset >> 16) + zp, -128, 127)
@@ -143,27 +151,37 @@ def test_a_scale_gives_the_codes_of_a_shift(mul: int, offset: int, zp: int, foun
 
 
 def test_most_layers_that_end_in_a_shift_have_a_scale() -> None:
-    instrs = [case for case in shifts(np.random.default_rng(1)) if case.instr.kernel.startswith("conv")]
-    packed = [packing_mve_shift.CONV.pack(case.arrays, case.instr) for case in instrs if packing_mve_shift.CONV.pack]
-    assert sum(bool(constants) for constants in packed) > len(packed) / 2
+    cases = [case for case in shifts(np.random.default_rng(1)) if case.instr.kernel.startswith("conv")]
+    (variant,) = conv.VARIANTS["conv_s8rs"]
+    plans = [prepare(variant, case.arrays, case.instr).plan for case in cases]
+    assert sum(not isinstance(plan, DefinedPlan) for plan in plans) > len(plans) / 2
 
 
 def test_cases_reach_every_path_of_a_convolution() -> None:
-    plans = [
-        packing_mve.conv_plan(case.instr)
-        for case in kernel_cases()
-        if case.instr.kernel == "conv_s8" and packing_mve.accepts_conv(case.instr)
-    ]
-    runs = {str(plan["run"]) for plan in plans if "run" in plan}
+    plans = [conv_plans.choose_plan(case.instr) for case in convolutions()]
+    runs = {plan.run for plan in plans if isinstance(plan, conv_plans.RunPlan | conv_plans.PackedPlan)}
     assert runs == {f"glow_mve_run{n}{clamp}" for n in (8, 16, 24, 32, 40, 48) for clamp in ("", "_clamped")}
-    assert any(plan.get("merged") for plan in plans)
+    assert any(isinstance(plan, conv_plans.PointPlan) and plan.merged for plan in plans)
+
+
+def test_rings_part_the_rows_of_a_plan_that_was_made_without() -> None:
+    case = geometry(np.random.default_rng(0), h=5, w=3, c=48, out_c=20, k=(1, 1))
+    instr = prepared_instr(case.instr, prepare(conv.LAYER, case.arrays, case.instr))
+    assert conv.placed(instr) == instr.plan == conv_plans.PointPlan(merged=True)
+    ring = replace(instr, params={**instr.params, "in_ring": 2})
+    assert conv.placed(ring) == conv_plans.PointPlan(merged=False)
+
+
+def test_the_definition_stays_where_rings_are_settled() -> None:
+    instr = replace(geometry(np.random.default_rng(0), h=5, w=3, c=48, out_c=20, k=(1, 1)).instr, plan=DefinedPlan())
+    assert conv.placed(instr) == DefinedPlan()
 
 
 @pytest.mark.parametrize("out_n", [1, 3, 4, 6])
 def test_the_last_group_is_filled_with_copies_of_its_last_channel(out_n: int) -> None:
     rng = np.random.default_rng(out_n)
     weights = rng.integers(-127, 128, (out_n, 1, 8)).astype(np.int8)
-    packed = packing_mve.stream(weights, np.arange(out_n, dtype=np.int32), np.ones(out_n, np.float32), 0)
+    packed = stream(weights, np.arange(out_n, dtype=np.int32), np.ones(out_n, np.float32), 0)
     group = packed.reshape(-1, 4 * 8 + 32)[-1]
     assert (group[:32].reshape(4, 8)[(out_n - 1) % 4 :] == weights[-1, 0]).all()
     assert (group[32:48].view(np.int32)[(out_n - 1) % 4 :] == out_n - 1).all()
@@ -172,14 +190,14 @@ def test_the_last_group_is_filled_with_copies_of_its_last_channel(out_n: int) ->
 def test_depthwise_constants_hold_each_weight_once() -> None:
     rng = np.random.default_rng(3)
     weights = rng.integers(-127, 128, (9, 21)).astype(np.int8)
-    packed = packing_mve.nine_taps(weights, np.zeros(21, np.int32), np.ones(21, np.float32))
+    packed = nine_taps(weights, np.zeros(21, np.int32), np.ones(21, np.float32))
     assert packed.size == 2 * (64 + 28) + 9 * 21
 
 
 def test_a_table_holds_offset_row_and_column_of_every_input() -> None:
     """Two columns three apart of one row, two channels each, filled up to a group of eight."""
-    shape = {"k_h": 1, "k_w": 2, "in_c": 2, "dil_h": 1, "dil_w": 3, "in_row": 50, "in_col": 2, "in_ch": 1}
-    raw = packing_mve.gather_table(shape).tobytes()
+    instr = geometry(np.random.default_rng(0), h=1, w=25, c=2, out_c=1, k=(1, 2), dilation=(1, 3)).instr
+    raw = conv.gather_table(Conv.of(instr)).tobytes()
     assert np.frombuffer(raw[:16], np.uint16).tolist() == [0, 1, 6, 7, 0, 0, 0, 0]
     assert [list(raw[16:24]), list(raw[24:32])] == [[0] * 8, [0, 0, 3, 3, 0, 0, 0, 0]]
 
@@ -187,7 +205,7 @@ def test_a_table_holds_offset_row_and_column_of_every_input() -> None:
 def test_the_zero_point_is_in_the_bias_once_for_each_weight() -> None:
     bias, sums = np.array([5, -5, 1 << 30]), np.array([7, -7, 1 << 24])
     folded = [5 + 128 * 7, -5 - 128 * 7, (1 << 30) + (1 << 31) - (1 << 32)]  # modulo 2^32, as the sums
-    assert packing_mve.folded_bias(bias, sums, -128).tolist() == folded
+    assert folded_bias(bias, sums, -128).tolist() == folded
 
 
 @pytest.mark.parametrize(("width", "path"), [(256, "gather"), (257, "any")])
@@ -195,7 +213,7 @@ def test_offsets_of_a_window_beyond_16_bits_have_no_table(width: int, path: str)
     far = {"h": 257, "w": width, "c": 1, "k": (2, 2), "dilation": (255, 255)}
     instr = geometry(np.random.default_rng(0), **far, out_c=200).instr  # type: ignore[arg-type]
     assert 255 * 256 + 255 == (1 << 16) - 1
-    assert packing_mve.conv_plan(instr)["path"] == path
+    assert conv_plans.choose_plan(instr).path == path
 
 
 @pytest.mark.parametrize(
@@ -215,19 +233,17 @@ def test_two_fused_additions_give_the_codes_of_the_definition(
     want = add_codes(a, b, quant(sa, za), quant(sb, zb), quant(sy, zy), -128, 127, 1)
     exact = ((a - float(za)) * sa + (b - float(zb)) * sb) / sy
     assert 1 <= (np.clip(np.rint(exact) + zy, -128, 127) != want).sum() <= 2
-    form = packing_mve.short_sum((sa, sb, sy), (*zeros, -128, 127), "+")
+    form = short_sum((sa, sb, sy), (*zeros, -128, 127), "+")
     assert form is not None
     codes = np.rint(fma(a, form[0], fma(b, form[1], form[2]))) + zy
     assert np.array_equal(np.clip(codes, -128, 127), want)
 
 
 def test_scratch_is_at_most_three_rows_or_two_pixels() -> None:
-    convolutions = [
-        c.instr for c in kernel_cases() if c.instr.kernel == "conv_s8" and packing_mve.accepts_conv(c.instr)
-    ]
-    used = [packing_mve.conv_scratch(instr) for instr in convolutions]
+    instrs = [case.instr for case in convolutions()]
+    used = [conv.scratch_bytes(replace(instr, plan=conv_plans.choose_plan(instr))) for instr in instrs]
     assert any(used)
-    for instr, scratch in zip(convolutions, used, strict=True):
+    for instr, scratch in zip(instrs, used, strict=True):
         p = {key: int(instr.params[key]) for key in ("in_w", "in_c", "k_h", "k_w")}
         pixel = -(-p["k_h"] * p["k_w"] * p["in_c"] // 16) * 16
         assert scratch <= max(3 * p["in_w"] * p["in_c"], 2 * pixel)
@@ -236,5 +252,5 @@ def test_scratch_is_at_most_three_rows_or_two_pixels() -> None:
 def test_two_weights_of_minus_128_do_not_share_16_bits() -> None:
     weights = np.full((9, 3), -128, np.int8)
     weights[::2, 1:] = -127
-    assert packing_mve.pairs_fit(weights[:, 1:])
-    assert not packing_mve.pairs_fit(weights)
+    assert pairs_fit(weights[:, 1:])
+    assert not pairs_fit(weights)

@@ -1,4 +1,4 @@
-"""packing_mve_fixed: multiplications in integers that give the codes of the definition for every sum."""
+"""glowc/kernels/mve/fixed.py: multiplications in integers that give the codes of the definition for every sum."""
 
 from __future__ import annotations
 
