@@ -129,7 +129,7 @@ GLOW_MVE_FUNCTION void glow_mve_dw9_clamped(GLOW_MVE_UNUSED glow_mve_dw9_t *d) {
   __asm__(GLOW_MVE_DW9(GLOW_MVE_DW_CLAMP));
 }
 
-/* As these, where one multiplication in integers is proved to give the codes: packing_mve_fixed.py. */
+/* As these, where one multiplication in integers is proved to give the codes: glowc/kernels/mve/fixed.py. */
 GLOW_MVE_FUNCTION void glow_mve_dw9_fixed(GLOW_MVE_UNUSED glow_mve_dw9_t *d) {
   __asm__(GLOW_MVE_DW9_FIXED(GLOW_MVE_DW_FREE));
 }

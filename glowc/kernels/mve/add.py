@@ -12,7 +12,7 @@ import numpy as np
 from glowc.graph.numerics import fma
 from glowc.kernels.base import Prepared
 from glowc.kernels.common.float_shift import DefinedPlan
-from glowc.kernels.mve.shared import PAIRWISE, RowsPlan, accepts_rows, are_codes
+from glowc.kernels.mve.shared import PAIRWISE, PairwisePlan, accepts_rows, are_codes
 from glowc.program.ir import Instr
 from glowc.program.kernel import Arrays
 
@@ -20,7 +20,7 @@ _HARD = 2.0**-8  # near enough to a rounding boundary for float32 to go wrong
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class SumPlan(RowsPlan):
+class SumPlan(PairwisePlan):
     """`short`: codes are rne(a * va + (b * vb + vc)), else computed step by step, as no such form is exact."""
 
     short: bool = False
@@ -30,14 +30,14 @@ class SumPlan(RowsPlan):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class FusedPlan(RowsPlan):
+class FusedPlan(PairwisePlan):
     """`half`: what is added to the codes."""
 
     half: int
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class ShiftedSumPlan(RowsPlan):
+class ShiftedSumPlan(PairwisePlan):
     """A sum that ends in a shift: rne(a * v + (b * v + start)); the operand `mul` is float32 (v, start), its bits."""
 
     path: str = "fused"

@@ -48,7 +48,7 @@ def prepare(constants: Arrays, instr: Instr) -> Prepared:
     weights = constants["weights"].reshape(-1, shape.out_c)
     bias = folded_bias(constants["bias"], (weights.astype(np.int64) - instr.int_("w_zp")).sum(0), in_zp)
     scale = per_channel(constants["scale"], shape.out_c).astype(np.float32)
-    outside = np.full(-(-shape.in_c // _OUTSIDE) * _OUTSIDE, in_zp, np.int8).view(np.int32)
+    outside = np.full(-(-shape.in_c // _OUTSIDE) * _OUTSIDE, in_zp, np.int8)
     nine = shape.k_h == shape.k_w == 3 and shape.in_c == shape.out_c and instr.int_("w_zp") == 0
     make = _nine if nine and pairs_fit(weights) else _any
     packed, plan = make(instr, weights, bias, scale)

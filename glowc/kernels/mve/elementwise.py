@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 
 from glowc.graph.types import DType
 from glowc.kernels.base import Prepared
-from glowc.kernels.mve.shared import FAST, PAIRWISE, RowsPlan, accepts_rows, are_codes, is_moderate
+from glowc.kernels.mve.shared import FAST, PAIRWISE, PairwisePlan, accepts_rows, are_codes, is_moderate
 from glowc.program.ir import Instr
 from glowc.program.kernel import Arrays
 
@@ -35,7 +35,7 @@ def accepts_requantize(instr: Instr) -> bool:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class ProductPlan(RowsPlan):
+class ProductPlan(PairwisePlan):
     """`half`: what is added to the codes before they are rounded."""
 
     half: int

@@ -45,15 +45,15 @@ def accepts_rows(instr: Instr) -> bool:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class RowsPlan(Plan):
+class PairwisePlan(Plan):
     """Of a kernel with two operands: rank 1, adjacent elements, or rank 2, rows of them that may be repeated."""
 
     rank: int
 
 
-def prepare_rows(_: Arrays, instr: Instr) -> Prepared:
+def prepare_pairwise(_: Arrays, instr: Instr) -> Prepared:
     """Return the plan of a kernel with two operands."""
-    return Prepared(plan=RowsPlan(rank=instr.int_("rank")))
+    return Prepared(plan=PairwisePlan(rank=instr.int_("rank")))
 
 
-PAIRWISE = replace(FAST, in_place=True, accepts=accepts_rows, prepare=prepare_rows)
+PAIRWISE = replace(FAST, in_place=True, accepts=accepts_rows, prepare=prepare_pairwise)
