@@ -42,7 +42,7 @@ def call_problems(instr: Instr) -> list[str]:
 def _check_kinds(kernel: KernelDef, variant: KernelVariant, instr: Instr) -> list[str]:
     """Check the element kinds, but of constants: a variant packs its own into any."""
     wrong = wrong_kinds(kernel, instr)
-    packed = variant.packed_roles(instr) if wrong else frozenset()
+    packed = variant.packs if wrong else frozenset()
     return [
         f"operand {o.role} is {o.type}, needs {'|'.join(sorted(kind.value for kind in f.kinds))}"
         for o, f in wrong

@@ -219,7 +219,7 @@ def _align(job: Job, operand: Operand) -> int:
     if operand.role.startswith("scratch"):
         return SCRATCH_ALIGN
     variant = variant_of(job.instr)
-    packed = operand.role == "weights" and bool(variant.packed_roles(job.instr))
+    packed = operand.role == "weights" and operand.role in variant.packs
     return PACKED_ALIGN if packed else operand.type.dtype.bytes
 
 

@@ -10,13 +10,13 @@ from glowc.errors import InternalError, ModelError
 from glowc.graph.graph import Node
 from glowc.graph.text import parse
 from glowc.kernels import choice
-from glowc.kernels.base import KernelVariant
+from glowc.kernels.base import KernelVariant, Prepared
 from glowc.kernels.registry import variants_of
 from glowc.lower import lowering
 from glowc.lower.lowering import lower_graph
 from glowc.ops.base import LowerCtx, OpDef, OpError
 from glowc.program.ir import Access, BufferKind, Instr, Program
-from glowc.program.kernel import KernelDef, all_kernels
+from glowc.program.kernel import Arrays, KernelDef, all_kernels
 
 GRAPH = """
 graph "g" {
@@ -82,7 +82,10 @@ def test_no_variant_is_an_error_that_names_node_kernel_and_cpu(monkeypatch: pyte
 
 
 def test_packed_weights_replace_the_constant(monkeypatch: pytest.MonkeyPatch) -> None:
-    packing = KernelVariant("ref", pack_weights=lambda w, instr: w[::-1].astype(np.int16))
+    def reverse(constants: Arrays, _: Instr) -> Prepared:
+        return Prepared({"weights": constants["weights"][::-1].astype(np.int16)})
+
+    packing = KernelVariant("ref", prepare=reverse, packs=frozenset({"weights"}))
     program = lower("cortex-m4", 4, (packing,), monkeypatch)
     operand = program.instrs[0].operand("weights")
     assert program.consts[operand.buffer].tolist() == [4, 3, 2, 1]

@@ -10,7 +10,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from glowc.kernels.base import KernelVariant, LoosePlan, Prepared, prepare
+from glowc.kernels.base import KernelVariant, Prepared, prepare
 from glowc.kernels.common.constants import WEIGHTED, LayerPlan
 from glowc.program.ir import Instr, Plan
 from glowc.program.kernel import Arrays
@@ -75,7 +75,5 @@ def with_singles(plain: KernelVariant, dot: str, header: str) -> KernelVariant:
 
 
 def _with(plan: Plan, count: int, dot: str) -> Plan:
-    if isinstance(plan, LoosePlan):
-        return LoosePlan.of({**dict(plan.items), "singles": count, "dot": dot}, dict(plan.facts))
     assert isinstance(plan, RowsPlan)
     return replace(plan, singles=count, dot=dot)
