@@ -19,7 +19,6 @@ from __future__ import annotations
 import itertools
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 
 import numpy as np
 
@@ -32,24 +31,9 @@ from glowc.ops.base import CLAMP, LAYOUT, Call, LowerCtx, MaybeTypes, OpDef, OpE
 from glowc.ops.quantize import emit_requantize, requantized
 from glowc.ops.spatial import WINDOW, row_params, rows_of, store_rows, window_rows
 from glowc.ops.strided import present
-from glowc.ops.window import argument, emit_window, emit_window_arg, pooled, window_params
+from glowc.ops.window import Ints, Window, argument, emit_window, emit_window_arg, pooled, window_params
 from glowc.program.ir import ParamValue
 from glowc.program.kernel import Arrays, KernelDef
-
-Ints = tuple[int, ...]
-
-
-@dataclass(frozen=True, slots=True)
-class Window:
-    """Geometry of a pooling along its spatial axes."""
-
-    in_size: Ints
-    out_size: Ints
-    kernel: Ints
-    stride: Ints
-    dilation: Ints
-    pad_begin: Ints
-    pad_end: Ints
 
 
 def window_of(node: Node, x: TensorType) -> Window:

@@ -11,7 +11,7 @@ from __future__ import annotations
 import itertools
 import math
 from collections.abc import Mapping
-from typing import TYPE_CHECKING
+from dataclasses import dataclass
 
 import numpy as np
 
@@ -20,13 +20,23 @@ from glowc.ops.base import LowerCtx, OpError, Ref
 from glowc.program.ir import ParamValue
 from glowc.program.kernel import Arrays, KernelDef
 
-if TYPE_CHECKING:
-    from glowc.ops.pool import Window
-
 Ints = tuple[int, ...]
 AXES = ("d", "h", "w")
 _KEYS = ("in", "out", "k", "stride", "dil", "pad", "end")
 KEYS = tuple(f"{key}_{axis}" for key in _KEYS for axis in AXES)
+
+
+@dataclass(frozen=True, slots=True)
+class Window:
+    """Geometry of a pooling along its spatial axes."""
+
+    in_size: Ints
+    out_size: Ints
+    kernel: Ints
+    stride: Ints
+    dilation: Ints
+    pad_begin: Ints
+    pad_end: Ints
 
 
 def window_params(w: Window, planes: int) -> dict[str, ParamValue]:
