@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Measure whole models on emulated boards and compare with the alternatives. Behind `make bench`.
+"""Measure whole models on emulated boards and compare with the alternatives. Runs as `make bench`.
 
     scripts/bench.py
     scripts/bench.py --models mlperf_kws_dscnn --boards mps2-an386 linux-aarch64/cortex-a76
@@ -101,7 +101,7 @@ def cell(value: int | None, other: int | None) -> str:
 
 
 def show(results: Sequence[Mapping[str, Any]], console: Console) -> None:
-    """Print one table: numbers, and behind each the ratio to the alternative."""
+    """Print one table: numbers, and after each the ratio to the alternative."""
     table = Table("model", "board", "cpu", *(column.removesuffix("_bytes") for column in COMPARED), "insns/MAC")
     for column in table.columns[3:]:
         column.justify = "right"
@@ -111,7 +111,7 @@ def show(results: Sequence[Mapping[str, Any]], console: Console) -> None:
         cells = (cell(report[key], other.get(key)) for key in COMPARED)
         table.add_row(result["model"], report["board"], report["run_cpu"], *cells, per_mac)
     console.print(table)
-    console.print("behind a number: its ratio to TFLM + CMSIS-NN (Cortex-M) or XNNPACK (Cortex-A); below 1 is better.")
+    console.print("after a number: its ratio to TFLM + CMSIS-NN (Cortex-M) or XNNPACK (Cortex-A); below 1 is better.")
     console.print("text is the code of the bundle; that of TFLM contains its interpreter and runtime")
 
 

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Measure single layers on emulated boards against the kernel libraries. Behind `make bench-kernels`.
+"""Measure single layers on emulated boards against the kernel libraries. Runs as `make bench-kernels`.
 
     scripts/bench_kernels.py
     scripts/bench_kernels.py --boards mps2-an386 mps3-an547 linux-aarch64/cortex-a53 --layers pw

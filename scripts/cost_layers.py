@@ -131,7 +131,7 @@ class _Builder:
         return output
 
     def dequantized(self, name: str, scale: float | np.ndarray, zero: int | np.ndarray, dtype: type) -> str:
-        """Add a DequantizeLinear behind the value `name`."""
+        """Add a DequantizeLinear after the value `name`."""
         zeros = np.asarray(zero, dtype)
         s, z = self.const(f"{name}_s", np.asarray(scale, np.float32)), self.const(f"{name}_z", zeros)
         return self.node("DequantizeLinear", (name, s, z), f"{name}_f", **({"axis": 0} if zeros.ndim else {}))

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Measure single layers on emulated boards and fit what kernels cost: boards/_costs/<cpu>.json. Behind `make costs`.
+"""Measure single layers on emulated boards and fit what kernels cost: boards/_costs/<cpu>.json. Runs as `make costs`.
 
     scripts/fit_costs.py
     scripts/fit_costs.py --boards mps2-an386 linux-aarch64/cortex-a53 --kinds conv fc

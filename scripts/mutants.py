@@ -53,7 +53,7 @@ def parse_call(text: str, env: tuple[tuple[str, str], ...]) -> Call:
     chosen = nodes.pop() if nodes[-2:-1] == ["-k"] else ""
     nodes = nodes[:-1] if chosen else nodes
     if not nodes or any(node.startswith("-") for node in nodes):
-        raise ValueError(f"not files of tests with at most one -k behind them: {text!r}")
+        raise ValueError(f"not files of tests with at most one -k after them: {text!r}")
     return Call(tuple(nodes), chosen, env)
 
 

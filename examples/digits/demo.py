@@ -1,4 +1,4 @@
-"""The program behind `make demo`: digits.onnx -> C -> an emulated Cortex-M4 that reads handwriting.
+"""The program of `make demo`: digits.onnx -> C -> an emulated Cortex-M4 that reads handwriting.
 
 It uses glowc as a firmware developer would, through its command line: `compile` writes the C, `run`
 builds it and feeds every test image to the board under QEMU, `bench` counts. Exit status 1 when fewer

@@ -113,7 +113,7 @@ def compile_(
         typer.Option("--golden", help=".npz of inputs: adds NAME_golden.c, test vectors for firmware"),
     ] = None,
     dump_ir: Annotated[Path | None, typer.Option("--dump-ir", help="folder for the IR after each pass")] = None,
-    stop_after: Annotated[str | None, typer.Option("--stop-after", help="end behind this graph pass")] = None,
+    stop_after: Annotated[str | None, typer.Option("--stop-after", help="end after this graph pass")] = None,
     stateful: Annotated[
         bool, typer.Option("--stateful", help="keep the state of LSTM, GRU, RNN between calls; reset by NAME_reset()")
     ] = False,

@@ -24,7 +24,7 @@ _CLOSING = {"(": ")", "[": "]", "{": "}"}
 _QUALIFIERS = frozenset({"const", "restrict", "static", "volatile", "register"})
 
 # Types as the rules of folding see them: i signed with 32 bits, n narrower (promoted to i), u unsigned with 32, l and m
-# signed and unsigned with 64, z size_t, f floating point, ? unknown; * behind it for a pointer. Others: their own name.
+# signed and unsigned with 64, z size_t, f floating point, ? unknown; * after it for a pointer. Others: their own name.
 UNKNOWN = "?"
 _TYPES = {
     "int": "i", "int32_t": "i", "unsigned": "u", "uint32_t": "u", "int64_t": "l", "uint64_t": "m", "size_t": "z",
@@ -75,7 +75,7 @@ class Source:
         return len(self.tokens)
 
     def at(self, i: int) -> str:
-        """Return token `i`, nothing behind the end."""
+        """Return token `i`, nothing after the end."""
         return self.tokens[i] if i < len(self.tokens) else ""
 
     def gap(self, i: int) -> str:
@@ -235,7 +235,7 @@ class _Reader:
         return tuple(names)
 
     def _declarator(self, i: int) -> tuple[str, list[str], int]:
-        """Return the name that is declared from token `i` on, what it adds to the type, and the token behind it."""
+        """Return the name that is declared from token `i` on, what it adds to the type, and the token after it."""
         begin = i
         while self.source.at(i) == "*" or self.source.at(i) in _QUALIFIERS:
             i += 1

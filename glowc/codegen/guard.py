@@ -1,4 +1,4 @@
-"""The zones of `--guard`: bytes before and behind every tensor in the arena that hold a pattern while it is alive."""
+"""The zones of `--guard`: bytes before and after every tensor in the arena that hold a pattern while it is alive."""
 
 from __future__ import annotations
 

@@ -29,7 +29,7 @@ class _State:
     moved: int = 0
 
     def line(self, line: str) -> str:
-        """Return one line, indented; the next one stands behind it."""
+        """Return one line, indented; the next one stands after it."""
         bare = line.lstrip()
         if not bare or (bare[0] == "#" and not self.comment):
             return line

@@ -1,6 +1,6 @@
 """Folded text of functions -> the same without the variables of which folding took the last use.
 
-A declaration whose initialiser has no effects goes; another one, and a parameter, gets `(void)name;` behind it.
+A declaration whose initialiser has no effects goes; another one, and a parameter, gets `(void)name;` after it.
 """
 
 from __future__ import annotations

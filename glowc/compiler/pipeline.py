@@ -171,7 +171,7 @@ def _report(compiled: Compiled, source: Path, form: TimeForm) -> dict[str, objec
 
 @SILENT
 def optimise(source: Path, options: CompileOptions) -> Graph:
-    """Return the graph of `source` behind the passes, or behind `options.stop_after`."""
+    """Return the graph of `source` after the passes, or after `options.stop_after`."""
     graph, _ = _edge(import_graph(source, options), options)
     return _optimise(graph, options)
 

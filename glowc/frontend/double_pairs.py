@@ -5,7 +5,7 @@ point that is given and one type of codes. The new range is what both ranges hav
 low = max((qmin - z1) * s1, (qmin - z2) * s2), high likewise, s = (high - low) / (qmax - qmin),
 z = round(qmin - low / s), halves away from zero. Of several pairs in a row the first two are merged, the next two, and
 then what came of them. Evidence: the scales and zero points in models that onnxruntime 1.31
-saves behind its optimiser: 300 pairs of int8, uint8, int16 and uint16, the same bits. Ranges with nothing in common
+saves after its optimiser: 300 pairs of int8, uint8, int16 and uint16, the same bits. Ranges with nothing in common
 stay two pairs; onnxruntime makes a scale of 0 or less of them.
 """
 
@@ -66,7 +66,7 @@ class _Merger:
         return replace(self._model, nodes=tuple(self._nodes.values()), consts=kept)
 
     def one_round(self) -> bool:
-        """Merge each pair with the one behind it, in order; a pair once in a round."""
+        """Merge each pair with the one after it, in order; a pair once in a round."""
         done: set[int] = set()
         for key in list(self._nodes):
             if key not in done:
@@ -74,7 +74,7 @@ class _Merger:
         return bool(done)
 
     def _merge(self, key: int) -> list[int]:
-        """Merge the pair that ends in node `key` with the pair behind it; return the ends of the new pair."""
+        """Merge the pair that ends in node `key` with the pair after it; return the ends of the new pair."""
         dq = self._nodes.get(key)
         if dq is None or not _is(dq, "DequantizeLinear"):
             return []

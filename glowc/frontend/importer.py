@@ -263,7 +263,7 @@ class _Importer:
         return True
 
     def _fold_known(self, node: OnnxNode) -> bool:
-        """Fold a node that has no other way and whose inputs are constants behind DequantizeLinear."""
+        """Fold a node that has no other way and whose inputs are constants after DequantizeLinear."""
         values = [self.builder.value(name) if name else None for name in node.inputs]
         missing = any(value is None for value, name in zip(values, node.inputs, strict=True) if name)
         if missing or not can_evaluate(node):

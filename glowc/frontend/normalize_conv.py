@@ -226,7 +226,7 @@ def _emit_spatial(
 
 
 def with_height(b: Builder, name: str) -> str:
-    """Return 1-D weights [O, I, k] as [O, I, 1, k]; behind a DequantizeLinear the codes are reshaped."""
+    """Return 1-D weights [O, I, k] as [O, I, 1, k]; after a DequantizeLinear the codes are reshaped."""
     shape = (*b.type(name).shape[:2], 1, *b.type(name).shape[2:])
     if name in b.consts:
         return b.add_const(f"{name}.2d", b.consts[name].reshape(shape))

@@ -58,7 +58,7 @@ class Problems:
         if missing:
             hints.append("`glowc ops` lists the supported operators")
         if any(op.startswith("com.microsoft") for op in self._unsupported):
-            hints.append("if onnxruntime saved this file behind its optimiser, give the model as it was exported")
+            hints.append("if onnxruntime saved this file after its optimiser, give the model as it was exported")
         raise problem_error(self.source, [*missing, *self._texts], hints)
 
 

@@ -21,7 +21,7 @@ _PARAMETERS = {
 
 
 def _activate(chain: Chain, x: str, parameters: Sequence[float]) -> None:
-    """Add the activation of attribute `activation` behind x."""
+    """Add the activation of attribute `activation` after x."""
     name, out = chain.node.str_("activation", ""), chain.node.outputs[0]
     if name == "Clip" and len(parameters) > 1:
         chain.add("Clip", x, chain.const(parameters[0]), chain.const(parameters[1]), out=out)
@@ -57,7 +57,7 @@ def fused_gemm(node: OnnxNode, b: Builder) -> list[OnnxNode]:
 
 
 def fused_matmul(node: OnnxNode, b: Builder) -> list[OnnxNode]:
-    """FusedMatMul(A, B): alpha * A' B'; transBatch moves axis 0 behind the batch axes, trans swaps the last two."""
+    """FusedMatMul(A, B): alpha * A' B'; transBatch moves axis 0 after the batch axes, trans swaps the last two."""
     chain = Chain(node, b)
     factors = [_arranged(chain, name, letter) for name, letter in zip(node.inputs[:2], "AB", strict=True)]
     alpha, out = node.float_("alpha", 1.0), node.outputs[0]

@@ -81,7 +81,7 @@ class Conv(Windows):
 
 @dataclass(frozen=True, slots=True)
 class Pool(Windows):
-    """A pool; the padding behind the image counts for averages."""
+    """A pool; the padding after the image counts for averages."""
 
     pad_bottom: int
     pad_right: int

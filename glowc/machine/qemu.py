@@ -18,7 +18,7 @@ _LAST_LINES = 20
 
 @dataclass(frozen=True, slots=True)
 class RunResult:
-    """What a program left behind.
+    """What a program leaves when it ends.
 
     `marks` are the instructions executed since reset at each call of glow_mark; only differences
     between them mean something, and two adjacent calls tell what a mark itself costs.

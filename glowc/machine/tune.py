@@ -1,4 +1,4 @@
-"""Measures the kernel variants of every layer of a model on a board: behind `glowc tune`.
+"""Measures the kernel variants of every layer of a model on a board: the work of `glowc tune`.
 
 The layers are counted in the model itself: one program has for every layer its first variant, the next one the second,
 and so on. Only layers that the file does not know, or knows from another compiler, are measured.
@@ -40,7 +40,7 @@ def tune_model(
 ) -> list[Choice]:
     """Measure the layers of a model that have a choice, add them to the file `path`, and return what is chosen.
 
-    The file is written behind each program that was counted: what was measured before an interruption stays.
+    The file is written after each program that was counted: what was measured before an interruption stays.
 
     Raises BoardError when the board cannot run and count, and whatever compiling and running raises.
     """

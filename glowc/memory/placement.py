@@ -48,7 +48,7 @@ def place(
     if len(rooms) == 1:
         return Placement((tuple(blocks),), best=True) if problem.fits(every, rooms[0].capacity_bytes) else None
     rest_bytes = sum(room.capacity_bytes for room in rooms[1:])
-    # Every further room has a topmost block, behind which nothing has to be aligned.
+    # Every further room has a topmost block, after which nothing has to be aligned.
     loose_bytes = rest_bytes + sum(max((b.align_bytes for b in blocks), default=1) - 1 for _ in rooms[2:])
 
     def rest_of(members: _Set) -> Placement | None:

@@ -15,7 +15,7 @@ from glowc.memory.orders import orders
 from glowc.memory.packing import Packing
 from glowc.memory.types import Block, MemoryPlan, Overlap
 
-# Neighbours that one second of Python looks at on a slow machine; the unit behind `time_limit_s`.
+# Neighbours that one second of Python looks at on a slow machine; the unit after `time_limit_s`.
 _STEPS_PER_S = 2_000_000
 # The search may take this long per block, and this long at least: small networks stay below 0.1 s.
 _SEARCH_S_PER_BLOCK = 0.0008

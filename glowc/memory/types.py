@@ -58,7 +58,7 @@ class MemoryPlan:
     and never less than the largest block. `planner` names the method that found the plan.
 
     An arena that is split into several memory regions has a plan of its own for each of `regions`. The
-    offsets here then count through the regions, one behind the other in their order, `arena_bytes` and
+    offsets here then count through the regions, one after the other in their order, `arena_bytes` and
     `lower_bound_bytes` are the sums.
     """
 

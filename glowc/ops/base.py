@@ -137,7 +137,7 @@ class OpDef:
     graph's) and raises OpError; `reference(call)` evaluates it in numpy, by the formula that the kernels
     must meet bit for bit on integers; `lower(node, ctx)` emits instructions. `attrs` are the attributes that the
     operator knows, those that passes put on it included, with kind and default: `{"alpha": Float(0.01)}`. Another
-    one is an error at import and behind every pass. `max_version` is the newest ONNX opset version whose
+    one is an error at import and after every pass. `max_version` is the newest ONNX opset version whose
     definition is known (its since_version). `int8` says that QDQ around it folds to integers.
     """
 

@@ -63,7 +63,7 @@ def blend_quantised(x: np.ndarray, quants: tuple[QuantParams, QuantParams], tabl
     return round_clamp(y / sy, zy, DType.S8.qmin, DType.S8.qmax)
 
 
-FIXED = 10  # bits behind the point of a weight
+FIXED = 10  # bits after the point of a weight
 
 
 def fixed_pairs_of(x: np.ndarray, length: int) -> Pairs:

@@ -7,7 +7,7 @@ decides near-ties); of a window that is the whole image rne(float32(sum(q - zx))
 attribute `part` says that the model's image is longer than the steps that are here (pass time-stream).
 Evidence: QLinearAveragePool of onnxruntime 1.31, NCHW and channels_last, scales that make ties: 25,920 outputs of
 windows and 11,520 of whole images, 0 differ; the whole-image form differs in 556 outputs of windows, the other one in
-198 of whole images. N leaves out padding unless count_include_pad, and does not count what ceil_mode adds behind it (of
+198 of whole images. N leaves out padding unless count_include_pad, and does not count what ceil_mode adds after it (of
 codes it does, with count_include_pad: pass fold-qdq makes it padding).
 Float: the sum runs over window rows, then columns, and is divided by N; onnxruntime's order may differ, hence a
 relative tolerance of 1e-6. A window without any input gives the lowest value (maximum) or 0 (average).
@@ -55,7 +55,7 @@ def window_of(node: Node, x: TensorType) -> Window:
         free = size[i] + begin[i] + end[i] - span[i]
         steps = -(-free // stride[i]) if node.int_("ceil_mode") else free // stride[i]
         if node.int_("ceil_mode") and steps * stride[i] >= size[i] + begin[i]:
-            steps -= 1  # a window that starts behind the input is left out
+            steps -= 1  # a window that starts after the input is left out
         if free < 0 or steps < 0:
             raise OpError(f"window {list(span)} is larger than the padded input {x}")
         out.append(steps + 1)

@@ -1,7 +1,7 @@
 """TimeWindow: the last steps along an axis, of which each inference brings some; made by `--input-stream time`.
 
 Inputs: the new steps, and a constant of the output's shape: what the window holds after a reset. The output is a state:
-it drops its oldest steps, keeps the others in the arena between inferences and takes the new ones behind them. The
+it drops its oldest steps, keeps the others in the arena between inferences and takes the new ones after them. The
 reference is the first inference after a reset. `push_b<N>` is the kernel, by element size.
 """
 

@@ -1,7 +1,7 @@
 """Planar pooling of 1 to 3 spatial axes: what MaxPool and AveragePool need besides NHWC images, and LpPool, MaxUnpool.
 
 `window`: in[planes, D, H, W] -> out[planes, oD, oH, oW]: maximum, average over the counted positions (padding counts
-with include_pad, but never what ceil_mode adds behind it), or (sum |x|^p)^(1/p), in index order in the element type.
+with include_pad, but never what ceil_mode adds after it), or (sum |x|^p)^(1/p), in index order in the element type.
 `window_arg`: index of the first maximum in the flattened input; storage_order 1 counts the last two axes column by
 column. Source: ONNX MaxPool-22, AveragePool-22, LpPool-22, MaxUnpool-22.
 """

@@ -1,4 +1,4 @@
-"""Constant operands, whether stored as numbers or as quantised integers behind a DequantizeLinear."""
+"""Constant operands, whether stored as numbers or as quantised integers after a DequantizeLinear."""
 
 from __future__ import annotations
 

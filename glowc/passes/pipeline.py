@@ -83,12 +83,12 @@ PIPELINE: tuple[Step, ...] = (
             FoldBatchNorm(),  # after the bias exists, before the activation closes the operator
             FuseActivation(),  # before fold-qdq, which then sees one operator between DQ and Q
             FuseDynamic(),  # before fuse-activation of the next round: the layer can clamp
-            IntegersInFloat(),  # behind fold-bias: the shift closes the operator; its DequantizeLinear sinks next round
+            IntegersInFloat(),  # after fold-bias: the shift closes the operator; its DequantizeLinear sinks next round
             FoldPad(),  # before the layout changes, on NCHW attributes
         )
     ),
-    QuantizeWeights(),  # behind fold-batchnorm: on the weights as onnxruntime sees them; before fold-qdq
-    SplitConvTranspose(),  # behind quantize-weights, which may give its weights
+    QuantizeWeights(),  # after fold-batchnorm: on the weights as onnxruntime sees them; before fold-qdq
+    SplitConvTranspose(),  # after quantize-weights, which may give its weights
     Repeat((MoveQdq(), FuseActivation())),  # Q up through what split-conv-transpose added
     U8ToS8(),  # before fold-qdq: an operator may read u8 and write s8, but its kernel knows one kind
     FoldQdq(),  # everything between DQ and Q is one operator now
@@ -115,15 +115,15 @@ PIPELINE: tuple[Step, ...] = (
             MergeReshape(),
         )
     ),
-    HoistTranspose(),  # after sinking: one that ended behind a DequantizeLinear moves fewer bytes before it
+    HoistTranspose(),  # after sinking: one that ended after a DequantizeLinear moves fewer bytes before it
     FoldTranspose(),  # what ended at a MatMul becomes its strides
     Repeat((TransposeToReshape(), MergeReshape(), DropIdentity())),  # last: a Reshape would stop the sinking
     PlanarInput(),  # the Transpose that is left before the first Conv
-    SplitGroups(),  # behind planar-input; before dead-channels, which looks at the groups one by one
+    SplitGroups(),  # after planar-input; before dead-channels, which looks at the groups one by one
     Repeat((DeadChannels(), DuplicateChannels())),  # after the layout: channels are the last axis now
     FuseLut(),  # last: no other pass looks into a table
-    FuseChannelLines(),  # behind fuse-lut, which takes what is the same for all channels
-    Repeat((Cse(), DropIdentity(), DeadCode())),  # what the rewrites above made twice or left behind
+    FuseChannelLines(),  # after fuse-lut, which takes what is the same for all channels
+    Repeat((Cse(), DropIdentity(), DeadCode())),  # what the rewrites above made twice or left over
 )
 
 
@@ -152,9 +152,9 @@ def run_pipeline(
 ) -> Graph:
     """Run the passes on `graph` and return the result.
 
-    `passes` edits the pipeline (see `apply_spec`); `stop_after` ends behind the first place of that pass;
+    `passes` edits the pipeline (see `apply_spec`); `stop_after` ends after the first place of that pass;
     `dump_dir` receives a text file per pass that changed the graph; `on_pass(name, graph)` is called
-    behind every pass. Raises InternalError naming the pass that broke the graph.
+    after every pass. Raises InternalError naming the pass that broke the graph.
     """
     steps = apply_spec(PIPELINE, passes or "")
     if stop_after is not None:

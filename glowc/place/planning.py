@@ -50,7 +50,7 @@ class Request:
 
     @property
     def guard_bytes(self) -> int:
-        """Bytes that stay free before and behind every buffer; a multiple of every alignment."""
+        """Bytes that stay free before and after every buffer; a multiple of every alignment."""
         return GUARD_BYTES if self.guard else 0
 
 
@@ -266,7 +266,7 @@ def plan_memory(
     """Return the proven place of every root buffer; an independent checker runs each time.
 
     With `rooms` the arena is split, and the buffers that are touched most lie in the first one; a plan without
-    regions, as for one arena, says that they do not fit. `guard_bytes` stay free before and behind each buffer.
+    regions, as for one arena, says that they do not fit. `guard_bytes` stay free before and after each buffer.
     """
     blocks = [replace(b, size_bytes=b.size_bytes + 2 * guard_bytes) for b in memory_blocks(program)]
     plan = memory.split(blocks, overlaps, rooms, accesses(program)) if rooms else None

@@ -135,7 +135,7 @@ class Instr:
 
 @dataclass(frozen=True, slots=True)
 class Buffer:
-    """A range of bytes; an alias lies `alias_offset_bytes` behind the start of `alias_of`."""
+    """A range of bytes; an alias lies `alias_offset_bytes` after the start of `alias_of`."""
 
     name: str
     kind: BufferKind
@@ -147,7 +147,7 @@ class Buffer:
 
 @dataclass(frozen=True, slots=True)
 class Advance:
-    """An operand that moves with the rows: row y lies `y % ring` rows of `row_bytes` behind its buffer's start."""
+    """An operand that moves with the rows: row y lies `y % ring` rows of `row_bytes` after its buffer's start."""
 
     role: str
     row_bytes: int

@@ -415,7 +415,7 @@ def _price(
 def _cheapest(
     layers: Sequence[Layer], orders: Order, start: Mapping[str, str], pricing: Pricing, price: float
 ) -> dict[str, str]:
-    """Return the choice behind the moves that lower instructions + price x code most, one after another."""
+    """Return the choice after the moves that lower instructions + price x code most, one after another."""
     chosen = dict(start)
 
     def cost(choice: Mapping[str, str]) -> float:

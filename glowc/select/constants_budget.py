@@ -88,7 +88,7 @@ Weigh = Callable[[Choice], Price]
 
 
 def within_bound(choice: Choice, bound: int, moves: Moves, weigh: Weigh) -> Choice:
-    """Return the choice behind the moves that cost the fewest instructions a byte, until the constants are in bound."""
+    """Return the choice after the moves that cost the fewest instructions a byte, until the constants are in bound."""
     now = weigh(choice)
     price = now.insns * _MAX_LOSS / max(now.constants - bound, 1)
     while now.constants > bound:
@@ -105,7 +105,7 @@ def within_bound(choice: Choice, bound: int, moves: Moves, weigh: Weigh) -> Choi
 
 
 def forced_within_bound(choice: Choice, bound: int, moves: Moves, weigh: Weigh, kb_worth: float) -> Choice:
-    """Return the choice behind the moves that cost least for each byte over the bound; none is left out for its cost.
+    """Return the choice after the moves that cost least for each byte over the bound; none is left out for its cost.
 
     The cost is the share of the instructions, and what the flash grows by, a kilobyte of which counts as the share
     `kb_worth`. Once in bound, moves that lower the cost within it are made.

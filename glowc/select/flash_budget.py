@@ -63,7 +63,7 @@ def affordable(trades: Sequence[Trade], others: Sequence[Constants], room_bytes:
 
 
 def shrunk(choice: Choice, limit: int, moves: Moves, weigh: Weigh) -> Choice:
-    """Return the choice behind the moves that cost the fewest instructions for a byte of flash, until it fits `limit`.
+    """Return the choice after the moves that cost the fewest instructions for a byte of flash, until it fits `limit`.
 
     Where none makes it smaller, that is the smallest which was found.
     """

@@ -12,7 +12,7 @@ typedef struct {
   const int8_t *in;
   int32_t step;      /* bytes from column to column */
   int32_t next_quad; /* bytes to the next four channels */
-  int32_t next_tile; /* bytes from behind the last channel to the next tile */
+  int32_t next_tile; /* bytes from after the last channel to the next tile */
 } glow_dsp_row_t;
 
 /* Depthwise: `tiles` alike tiles of a row, all channels of the stream. */
@@ -21,7 +21,7 @@ typedef struct {
   const int8_t *stream_end;
   int8_t *out;
   int32_t out_step;
-  int32_t out_adv; /* bytes from behind the last channel to the next tile */
+  int32_t out_adv; /* bytes from after the last channel to the next tile */
   uint32_t neg_zp;
   int32_t out_zp;
   int32_t tiles;

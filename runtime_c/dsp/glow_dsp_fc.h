@@ -77,7 +77,7 @@
       GLOW_DSP_FC_LOAD GLOW_DSP_FC_##form \
       GLOW_DSP_CODE_BYTES("2", "4 * " group_bytes) \
       "cmp.w r0, lr\n" \
-      "bne.w 2b\n" /* the entry of a layer without whole groups is behind this */ \
+      "bne.w 2b\n" /* the entry of a layer without whole groups is after this */ \
       "ldrd r2, r3, [sp, #8]\n" \
       "cmp r3, #0\n" \
       "beq.w 3f\n" \

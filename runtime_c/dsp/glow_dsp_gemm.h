@@ -237,7 +237,7 @@ static inline glow_dsp_gemm_fn glow_dsp_gemm_dual(int32_t out_zp, int32_t lo, in
   return hi < 127 ? glow_dsp_gemm_dual_v8 : glow_dsp_gemm_dual_u8;
 }
 
-/* The products of a mixed stream, `g->stream` behind its table `runs`; the last block may have fewer than four channels. */
+/* The products of a mixed stream, `g->stream` after its table `runs`; the last block may have fewer than four channels. */
 static inline void glow_dsp_gemm_runs(const glow_dsp_gemm_t *g, const uint32_t *runs, int32_t block_bytes,
                                       int32_t channels, glow_dsp_gemm_fn dual, glow_dsp_gemm_fn bytes) {
   glow_dsp_gemm_t part = *g;

@@ -23,7 +23,7 @@ typedef struct {
   int8_t *out[4];
   int32_t blocks;
   const uint32_t *acts_end;
-  int32_t skip; /* the first 24 words hold the steps after the first one, behind this many others */
+  int32_t skip; /* the first 24 words hold the steps after the first one, after this many others */
   int32_t out_zp;
   uint32_t low; /* limits of the output, in all four bytes */
   uint32_t high;
@@ -235,7 +235,7 @@ GLOW_DSP_QUAD_FUNCTION(glow_dsp_quad_sums_dual, DUAL, GLOW_DSP_QUAD_SUMS(DUAL))
 GLOW_DSP_QUAD_FUNCTION(glow_dsp_quad_sums_bytes, BYTES, GLOW_DSP_QUAD_SUMS(BYTES))
 GLOW_DSP_QUAD_FUNCTION(glow_dsp_quad_sums_wide, WIDE, GLOW_DSP_QUAD_SUMS(WIDE))
 
-/* Expands groups (at least one) of four inputs of four pixels; returns the place behind them. */
+/* Expands groups (at least one) of four inputs of four pixels; returns the place after them. */
 __attribute__((naked, noinline)) GLOW_DSP_UNUSED static uint32_t *glow_expand_quad(
     GLOW_DSP_UNUSED uint32_t *to, GLOW_DSP_UNUSED const int8_t *const *from, GLOW_DSP_UNUSED int32_t groups,
     GLOW_DSP_UNUSED uint32_t neg_zp) {
@@ -344,7 +344,7 @@ GLOW_DSP_UNUSED static uint32_t *glow_expand_quad(uint32_t *to, const int8_t *co
 
 typedef void (*glow_dsp_quad_fn)(const glow_dsp_quad_t *q);
 
-/* The products of a mixed stream, `q->stream` behind its table `runs`, of `channels` channels. */
+/* The products of a mixed stream, `q->stream` after its table `runs`, of `channels` channels. */
 static inline void glow_dsp_quad_runs(const glow_dsp_quad_t *q, const uint32_t *runs, int32_t channels,
                                       glow_dsp_quad_fn dual) {
   glow_dsp_quad_t part = *q;

@@ -14,7 +14,7 @@ typedef struct {
   const int8_t *const *rows_end;
   int32_t cols;   /* taps of a row */
   int32_t offset; /* from a row to its first tap */
-  int32_t next_row; /* bytes of weights from behind a row's last tap to the next row */
+  int32_t next_row; /* bytes of weights from after a row's last tap to the next row */
   int32_t unused;
   const int8_t *weights;
   const int32_t *bias;

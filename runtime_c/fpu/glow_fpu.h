@@ -38,7 +38,7 @@ GLOW_AT(glow_fpu_dots_t, k, 24); GLOW_AT(glow_fpu_dots_t, times, 28); GLOW_AT(gl
 GLOW_AT(glow_fpu_dots_t, w_skip, 36);
 #endif
 
-/* As above; the rows of w are one behind another, four of their floats wanted: sums[j][i] += x[i][n] * w[n][j]. */
+/* As above; the rows of w are one after another, four of their floats wanted: sums[j][i] += x[i][n] * w[n][j]. */
 typedef glow_fpu_dots_t glow_fpu_outer_t;
 
 static inline float glow_limited(float x, float low, float high) { return x < low ? low : (x > high ? high : x); }

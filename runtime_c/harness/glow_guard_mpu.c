@@ -13,7 +13,7 @@ enum { GRAIN = GLOW_GUARD_BAND_BYTES }; /* a power of two, at least 32: the smal
 typedef struct {
   uint8_t *block;
   size_t bytes;
-  size_t tail; /* pattern behind it */
+  size_t tail; /* pattern after it */
 } glow_slot_t;
 
 typedef struct {

@@ -178,7 +178,7 @@ GLOW_MVE_UNUSED static void glow_mve_dot_init(glow_mve_dot_t *d, const void *str
 }
 
 /* Writes at most 2 * segments + 2 steps, or 3 * segments + 1 when there is a tail: segment s of the first pixel `at`
- * bytes behind rows[s], of the second `apart` bytes behind that. Returns where the groups begin but the first. */
+ * bytes after rows[s], of the second `apart` bytes after that. Returns where the groups begin but the first. */
 static inline glow_mve_step_t *glow_mve_dot_steps(glow_mve_dot_t *d, glow_mve_step_t *list, const uint32_t *code,
                                                   const int8_t *const *rows, int32_t at, int32_t apart, int pair) {
   glow_mve_step_t *step = list;
@@ -210,7 +210,7 @@ static inline glow_mve_step_t *glow_mve_dot_steps(glow_mve_dot_t *d, glow_mve_st
   return list;
 }
 
-/* Results of the second pixel of a pair go `apart` bytes behind those of the first. */
+/* Results of the second pixel of a pair go `apart` bytes after those of the first. */
 static inline void glow_mve_dot_places(glow_mve_dot_t *d, int32_t apart) {
   if (apart != d->apart) {
     const uint16x8_t index = vidupq_n_u16(0u, 1);
@@ -262,7 +262,7 @@ GLOW_MVE_UNUSED static void glow_mve_dot_one(glow_mve_dot_t *d, glow_mve_step_t 
   (void)glow_mve_dot1(d);
 }
 
-/* `count` pixels in a row: the inputs of the next one are x_step bytes behind, its outputs out_step bytes. */
+/* `count` pixels in a row: the inputs of the next one are x_step bytes after, its outputs out_step bytes. */
 GLOW_MVE_UNUSED __attribute__((noinline)) static void glow_mve_dot_row(glow_mve_dot_t *d, glow_mve_step_t *list,
                                                                       const int8_t *const *rows, int32_t x_step,
                                                                       int8_t *out, int32_t out_step, int32_t count) {

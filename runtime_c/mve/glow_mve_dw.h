@@ -47,7 +47,7 @@ typedef struct {
   int8_t low[16];         /* 0 */
   int8_t high[16];        /* 16 */
   const int8_t *taps[9]; /* 32: of the first pixel */
-  int32_t steps[3];      /* 68: by row of the kernel, to the next pixel from 16 bytes behind the last block */
+  int32_t steps[3];      /* 68: by row of the kernel, to the next pixel from 16 bytes after the last block */
   int32_t lanes;         /* 80: channels that are left */
   int32_t part;          /* 84: bytes of one of the first three parts of their biases */
   int32_t weights;       /* 88: bytes of their weights of a tap */

@@ -35,7 +35,7 @@ static inline uint32x4_t glow_mve_f32_weights(const float *w, int32_t step, int3
                    : "lr", "q4", "q5", "cc", "memory")
 /* clang-format on */
 
-/* sums[i] += weights times the k inputs at x[i]; the next input's weights are `step` elements behind. */
+/* sums[i] += weights times the k inputs at x[i]; the next input's weights are `step` elements after. */
 static inline void glow_mve_f32_rows(float32x4_t *sums, const float *const *x, uint32x4_t w, int32_t step, int32_t k) {
   const float *x0 = x[0];
   const float *x1 = x[1];

@@ -81,7 +81,7 @@ static inline void glow_mve_gather(int8_t *to, const int8_t *from, const uint16_
                    : "lr", "q0", "q1", "memory");
 }
 
-/* Of `count` pixels `step` bytes apart, with the offsets in registers; they are written one behind the other, each with
+/* Of `count` pixels `step` bytes apart, with the offsets in registers; they are written one after the other, each with
  * room for a multiple of 16. glow_mve_gather_run<vectors of 8 offsets>. */
 /* clang-format off */
 #define GLOW_MVE_GATHER_RUN(vectors, offsets, loads) \

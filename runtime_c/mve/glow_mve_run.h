@@ -2,8 +2,8 @@
 /* Products of many pixels of few inputs (MVE).
  *
  * A group of four output channels takes all pixels before the next group follows, so that its biases and scales, and
- * up to 16 inputs' weights, stay in registers. Pixels lie one behind the other, `pitch` bytes apart, which is a
- * multiple of 16 or the 8 inputs themselves; bytes behind the inputs are 0. The constants are the stream of
+ * up to 16 inputs' weights, stay in registers. Pixels lie one after the other, `pitch` bytes apart, which is a
+ * multiple of 16 or the 8 inputs themselves; bytes after the inputs are 0. The constants are the stream of
  * glow_mve_dot.h, where the channels that fill the last group up are copies of its last real one: they give the same
  * code for the same place.
  */
@@ -72,7 +72,7 @@ typedef void glow_mve_run_fn(glow_mve_run_t *);
   GLOW_MVE_RUN_CODES("q2", "q3") "vqadd.s16 q0, q0, r5\n" clamp \
   "vldrh.16 q1, [r3]\n" "vstrb.16 q0, [r9, q1]\n" "add r9, r9, r7\n" GLOW_MVE_RUN_END
 
-/* Two pixels, one block: the second one's inputs are `ahead` bytes behind the first one's, the next block's `back`
+/* Two pixels, one block: the second one's inputs are `ahead` bytes after the first one's, the next block's `back`
  * bytes from there. Weights are `n` bytes apart; `again` leads from the last ones to where the next pair begins. */
 #define GLOW_MVE_RUN_BLOCK(mla, ahead, back, n, again) \
   "vldrb.8 q0, [r1], #" ahead "\n" "vldrb.8 q2, [r5], #" n "\n" "vldrb.8 q1, [r1], #" back "\n" \
@@ -109,7 +109,7 @@ GLOW_MVE_RUN_DEFINE(32, GLOW_MVE_RUN_READ, GLOW_MVE_RUN_2("16", "-112"))
 GLOW_MVE_RUN_DEFINE(40, GLOW_MVE_RUN_READ, GLOW_MVE_RUN_3("8", "152"))
 GLOW_MVE_RUN_DEFINE(48, GLOW_MVE_RUN_READ, GLOW_MVE_RUN_3("16", "176"))
 
-/* `inputs` of a pixel; results of the second pixel of a pair go `apart` bytes behind those of the first. */
+/* `inputs` of a pixel; results of the second pixel of a pair go `apart` bytes after those of the first. */
 GLOW_MVE_UNUSED static void glow_mve_run_init(glow_mve_run_t *d, const int8_t *stream, int32_t out_c, int32_t inputs,
                                               int32_t zp, int32_t low, int32_t high) {
   d->stream_begin = stream;

@@ -70,7 +70,7 @@ GLOW_MVE_FUNCTION void glow_mve_zero1(GLOW_MVE_UNUSED const glow_mve_zero_t *d) 
 }
 /* clang-format on */
 
-/* Pixels of `inputs`; results of the second pixel of a pair go out_c bytes behind those of the first. */
+/* Pixels of `inputs`; results of the second pixel of a pair go out_c bytes after those of the first. */
 GLOW_MVE_UNUSED static void glow_mve_zero_init(glow_mve_zero_t *d, const int8_t *stream, int32_t out_c, int32_t inputs,
                                                int32_t w_zp, int32_t zp, int32_t low, int32_t high) {
   const uint16x8_t index = vidupq_n_u16(0u, 1);
@@ -140,7 +140,7 @@ typedef struct {
   int32_t dil_w;
 } glow_mve_zero_window_t;
 
-/* The inputs of a window, one behind the other; outside of the image the zero point. */
+/* The inputs of a window, one after the other; outside of the image the zero point. */
 GLOW_MVE_UNUSED __attribute__((noinline)) static void glow_mve_zero_collect(int8_t *to, const int8_t *image,
                                                                            const glow_mve_zero_window_t *g, int32_t top,
                                                                            int32_t left) {

@@ -172,7 +172,7 @@ static inline int16x4_t glow_a32_fixed_s16x4(const glow_a32_fixed_t *s, int16x4_
   return vaddhn_s32(left, vqrdmulhq_s32(vshll_n_s16(b, 15), s->b_factor));
 }
 
-/* eight sums in fixed point: start + the products, 20 bits behind the point (glowc/kernels/simd/add_terms.py) */
+/* eight sums in fixed point: start + the products, 20 bits after the point (glowc/kernels/simd/add_terms.py) */
 static inline int8x8_t glow_a32_fixed_s8x8(const glow_a32_fixed_t *s, const int8_t *from_a, const int8_t *from_b) {
   const int16x8_t a = vshll_n_s8(vld1_s8(from_a), 7);
   const int16x8_t b = vshll_n_s8(vld1_s8(from_b), 7);
@@ -226,7 +226,7 @@ static inline int8x8_t glow_a32_fixed_s8x8(const glow_a32_fixed_t *s, const int8
   "vpadal.s16 q" #d ", q6\n"               \
   "vpadal.s16 q" #e ", q7\n"
 
-/* weights of 16 inputs of two outputs; of less than 16, `rest`: what a vector holds behind them meets inputs of 0 */
+/* weights of 16 inputs of two outputs; of less than 16, `rest`: what a vector holds after them meets inputs of 0 */
 #define GLOW_A32_GET "vld1.8 {d4-d7}, [%[w]]!\n"
 #define GLOW_A32_GET_REST                  \
   "vld1.8 {d4-d5}, [%[w]], %[rest]\n"      \

@@ -214,7 +214,7 @@ static inline void glow_a64_gather4(int8_t *to, const int8_t *const *from, int32
 #define GLOW_A64_WEIGHTS_2 "ld1 {v4.8b, v5.8b}, [%[w]], #16\n"
 #define GLOW_A64_GET(a, b, c, d, from) \
   "ld1 {v" a ".16b, v" b ".16b, v" c ".16b, v" d ".16b}, " from "\n"
-/* the weights of a step of less than 16 inputs, `rest`: what a vector holds behind them meets inputs of 0 */
+/* the weights of a step of less than 16 inputs, `rest`: what a vector holds after them meets inputs of 0 */
 #define GLOW_A64_GET_REST(a, b, c, d)          \
   "ld1 {v" #a ".16b}, [%[w]], %[rest]\n"       \
   "ld1 {v" #b ".16b}, [%[w]], %[rest]\n"       \
@@ -317,7 +317,7 @@ static inline void glow_a64_gather4(int8_t *to, const int8_t *const *from, int32
   GLOW_I8MM_FOUR(K, ZP, LOW, HIGH, 16, 17, 18, 19, 20, 21, 22, 23)          \
   GLOW_I8MM_FOUR(K, ZP, LOW, HIGH, 24, 25, 26, 27, 28, 29, 30, 31)
 
-/* the weights of a step of less than 8 inputs, `rest`: what a vector holds behind them meets inputs of 0 */
+/* the weights of a step of less than 8 inputs, `rest`: what a vector holds after them meets inputs of 0 */
 #define GLOW_I8MM_REST_TWO(v)                      \
   "ld1 {v" #v ".d}[0], [%[w]], %[rest]\n"          \
   "ld1 {v" #v ".d}[1], [%[w]], %[rest]\n"

@@ -49,7 +49,7 @@ static inline void glow_lane_row(int16_t *to, const int8_t *from, int32_t width,
   }
 }
 
-/* the same -> four bytes a pixel; those behind the channels are not written */
+/* the same -> four bytes a pixel; those after the channels are not written */
 static inline void glow_lane_row4(int8_t *to, const int8_t *from, int32_t width, int32_t channels, int32_t plane,
                                   int32_t column) {
   const int32_t whole = channels >= 3 && column == 1 ? width / 16 * 16 : 0;

@@ -105,7 +105,7 @@ def script() -> ModuleType:
 
 @cache
 def graph_of(name: str) -> Graph:
-    """Return the graph of a model behind the passes."""
+    """Return the graph of a model after the passes."""
     return optimise(model_path(name), CompileOptions())
 
 

@@ -138,7 +138,7 @@ class _Builder:
         return self.scale(value.scale), zero
 
     def real(self, i: int) -> str:
-        """Name of the real numbers of a tensor, behind a DequantizeLinear."""
+        """Name of the real numbers of a tensor, after a DequantizeLinear."""
         if i in self._real and self.recipe.shared_dequantize:
             return self._real[i]
         name = f"r{i}" if i not in self._real else f"r{i}_{len(self.nodes)}"
@@ -172,7 +172,7 @@ class _Builder:
         if layer.attrs.get("_const_first"):
             reads.reverse()
         reads += list(self._plain(n, layer))
-        if layer.op == "Clip" and layer.act is not None:  # the operator itself, not an activation behind it
+        if layer.op == "Clip" and layer.act is not None:  # the operator itself, not an activation after it
             reads += self._bounds(n, layer.act)
         made = [f"{out}_f" for out in outs]
         self.node(layer.op, reads, made, **attrs)

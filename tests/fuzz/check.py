@@ -69,7 +69,7 @@ def examine(recipe: Recipe) -> Finding:
 
 
 def interpreted(model: onnx.ModelProto, samples: Arrays) -> dict[str, np.ndarray]:
-    """Return the outputs of the graph behind the passes, computed in numpy."""
+    """Return the outputs of the graph after the passes, computed in numpy."""
     graph = run_pipeline(import_model(model))
     count = len(next(iter(samples.values())))
     with np.errstate(all="ignore"):

@@ -88,7 +88,7 @@ def residual() -> onnx.ModelProto:
 
 
 def depthwise() -> onnx.ModelProto:
-    """int8 depthwise Conv with stride 2 behind a pointwise one, then global average pooling."""
+    """int8 depthwise Conv with stride 2 after a pointwise one, then global average pooling."""
     n = _Net(4)
     x = n.dq("x", 0.5, 1)
     n.op("Conv", f"{x} {n.weights('wp', (4, 2, 1, 1), 0.01)}", "point", kernel_shape=[1, 1])

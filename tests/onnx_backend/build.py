@@ -1,6 +1,6 @@
 """One batch of tests: model -> C in this process, one gcc for all of them, then a child process that runs them.
 
-A crash of generated code ends the child only; the test it was at is recorded, and a new child goes on behind it.
+A crash of generated code ends the child only; the test it was at is recorded, and a new child goes on after it.
 """
 
 from __future__ import annotations

@@ -32,7 +32,7 @@ def depthwise_shift(rng: np.random.Generator, channels: int, width: int, k: int,
 
 
 def kernel_cases() -> Iterator[Case]:
-    """Blocks of fewer outputs behind whole ones, and inputs behind whole steps."""
+    """Blocks of fewer outputs after whole ones, and inputs after whole steps."""
     rng = np.random.default_rng(11)
     for n in (*range(20, 36), 40, 44):
         for k in (16, 25, 44):

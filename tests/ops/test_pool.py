@@ -48,7 +48,7 @@ def test_max_pool_equals_onnx(attrs: dict[str, AttrValue], dtype: str) -> None:
 
 
 def window_sums(x: np.ndarray, attrs: Mapping[str, AttrValue], include: bool) -> tuple[np.ndarray, np.ndarray]:
-    """Plain loops: sum and count; pad cells count when `include`, cells behind the padding never."""
+    """Plain loops: sum and count; pad cells count when `include`, cells after the padding never."""
     (kh, kw), pads = attrs["kernel_shape"], attrs.get("pads", (0, 0, 0, 0))  # type: ignore[misc]
     (sh, sw), (dh, dw) = attrs.get("strides", (1, 1)), attrs.get("dilations", (1, 1))  # type: ignore[misc]
     n, c, h, w = x.shape

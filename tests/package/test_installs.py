@@ -1,6 +1,6 @@
 """Wheel, source archive, `pip install .` and `pip install -e .` find the same data files as the checkout.
 
-Everything happens in a copy of the checkout that also holds what a build leaves behind, so that a
+Everything happens in a copy of the checkout that also holds what a build leaves after, so that a
 packed leftover is seen. Each install gets a virtual environment of its own; only the dependencies are
 borrowed from the environment that runs the tests, so nothing is downloaded.
 """
@@ -117,7 +117,7 @@ def install(request: pytest.FixtureRequest, checkout: Checkout, tmp_path_factory
     empty.mkdir()
     venv.create(home, with_pip=False, symlinks=True)
     paths = {"base": str(home), "platbase": str(home)}
-    # A path file adds the dependencies behind the environment's own packages; path files in there,
+    # A path file adds the dependencies after the environment's own packages; path files in there,
     # such as the one of an editable glowc, are not followed.
     site = Path(sysconfig.get_path("purelib", "venv", vars=paths))
     (site / "zz_dependencies.pth").write_text(sysconfig.get_path("purelib") + "\n")

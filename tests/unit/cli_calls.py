@@ -18,7 +18,7 @@ GOOD = np.zeros((2, 1, 1, 8, 8), np.int8)
 
 @dataclass(frozen=True)
 class Result:
-    """What one call of the program left behind."""
+    """What one call of the program leaves."""
 
     status: int
     out: str

@@ -1,4 +1,4 @@
-"""A model of 3x3 convolutions, one behind the other."""
+"""A model of 3x3 convolutions, one after the other."""
 
 from __future__ import annotations
 

@@ -24,7 +24,7 @@ def body_of(graph: Graph) -> str:
 
 
 def after(one: GraphPass, body: str) -> Graph:
-    """Return the graph of `body` behind the pass `one`."""
+    """Return the graph of `body` after the pass `one`."""
     graph = graph_of(body)
     verify(graph)
     result = one.run(graph, PassCtx())

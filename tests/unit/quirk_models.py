@@ -36,7 +36,7 @@ def onnxruntime_outputs(proto: onnx.ModelProto, feeds: Arrays) -> dict[str, np.n
 
 
 def optimised(proto: onnx.ModelProto, **options: Any) -> Graph:
-    """Return the graph behind the passes."""
+    """Return the graph after the passes."""
     return run_pipeline(import_model(proto.SerializeToString(), name="net", **options))
 
 

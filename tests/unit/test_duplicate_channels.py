@@ -53,7 +53,7 @@ class Twins(Net):
         return self
 
     def branches(self) -> Net:
-        """Two layers on one input, behind each other in the channels."""
+        """Two layers on one input, one after another in the channels."""
         before = self.value
         parts = []
         for out in (3, 4):

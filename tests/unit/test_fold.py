@@ -123,7 +123,7 @@ def test_an_expression_that_could_change_stays(text: str) -> None:
 STATEMENTS = {
     "a block that never runs": ("  if (0 != 0) {\n    out[y] = v;\n  }\n", ""),
     "with the comment above it": ("  out[0] = v;\n  /* edge */\n  if (0 != 0) {\n    g();\n  }\n", "  out[0] = v;\n"),
-    "and the one behind it": (
+    "and the one after it": (
         "  out[0] = v;\n  if (0 != 0) { /* edge */\n    g();\n  } /* end */\n",
         "  out[0] = v;\n",
     ),

@@ -101,7 +101,7 @@ def test_names_with_colons_and_semicolons_survive() -> None:
 
 
 def test_weight_only_quantisation() -> None:
-    """Quirk 4: int8 weights behind a DequantizeLinear, float activations."""
+    """Quirk 4: int8 weights after a DequantizeLinear, float activations."""
     nodes = [node("DequantizeLinear", "w s", "wr", axis=0), node("Conv", "x wr", "y")]
     consts = {"w": np.ones((2, 3, 1, 1), np.int8), "s": f32(0.5, 0.25)}
     graph = imported(nodes, {"x": "f32[1,3,4,4]"}, "y", consts)

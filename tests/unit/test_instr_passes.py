@@ -161,7 +161,7 @@ def test_fill_around_a_copy_does_not_erase_what_was_computed_before() -> None:
 def test_view_that_would_be_misaligned_stays_a_copy() -> None:
     before = chain("relu", "slice", "relu")
     (copy,) = (i for i in before.instrs if i.kernel == "copy_b4")
-    # The same bytes seen as int8, from an odd offset on: the floats behind the view would be misaligned.
+    # The same bytes seen as int8, from an odd offset on: the floats after the view would be misaligned.
     from glowc.graph.types import DType, TensorType
 
     operands = tuple(

@@ -166,7 +166,7 @@ def test_softmax_between_two_kinds_of_codes_is_that_of_floats(kind: type, other:
 
 @pytest.mark.parametrize(("kind", "other"), [(np.int8, np.uint8), (np.uint8, np.int8)])
 def test_average_from_one_kind_of_codes_to_another_is_that_of_floats(kind: type, other: type) -> None:
-    """Its zero point is added behind the rounding, which decides ties."""
+    """Its zero point is added after the rounding, which decides ties."""
     names = {np.int8: "s8", np.uint8: "u8"}
     net = Net()
     net.input("x", f"{names[kind]}[1,4,9,8]")

@@ -12,7 +12,7 @@ SHIFT = "div=256.0, n_levels_out=256.0, signed=1.0"
 
 
 def names(one: GraphPass, body: str) -> list[str]:
-    """Return the operators behind a pass, in order."""
+    """Return the operators after a pass, in order."""
     return [node.op for node in one.run(graph_of(body), CTX).nodes]
 
 

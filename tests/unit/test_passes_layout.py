@@ -57,7 +57,7 @@ def test_layout_nhwc_leaves_converted_and_other_operators() -> None:
 
 
 def sunk(shape: str, out: str, node: str, inner: str, after: str, back: str = "[0, 3, 1, 2]") -> tuple[str, str]:
-    """Return texts: a Transpose to `shape` in front of `node`, and `after` on the input with one behind."""
+    """Return texts: a Transpose to `shape` in front of `node`, and `after` on the input with one after."""
     before = f"input %x : f32[1,4,5,3]\n%t : f32[{shape}] = Transpose(%x) {{perm=[0, 3, 1, 2]}}\n"
     before += f"%y : f32[{out}] = {node}\noutput %y"
     tag = "@nhwc" if back == "[0, 3, 1, 2]" else ""
@@ -184,7 +184,7 @@ def test_sink_transpose_stops(node: str) -> None:
 
 
 def test_sink_transpose_passes_a_reshape_that_merges_neighbours() -> None:
-    """Patches of an image become tokens: the Transpose behind the Reshape meets the one in front of it."""
+    """Patches of an image become tokens: the Transpose after the Reshape meets the one in front of it."""
     check(
         SinkTranspose(),
         """

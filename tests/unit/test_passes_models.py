@@ -39,7 +39,7 @@ EDGE = ("QuantizeLinear", "DequantizeLinear")
 
 
 def optimised(folder: Path) -> Graph:
-    """Return the graph of a model behind the pipeline."""
+    """Return the graph of a model after the pipeline."""
     return run_pipeline(import_model(folder / "model.onnx", batch_size=1))
 
 

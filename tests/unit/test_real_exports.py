@@ -117,7 +117,7 @@ def test_dynamically_quantised_convolutions_stay_interleaved() -> None:
 
 
 def test_weights_that_two_branches_share_through_identity() -> None:
-    """The quantiser takes the copy behind Identity for an activation and quantises it again."""
+    """The quantiser takes the copy after Identity for an activation and quantises it again."""
     net = Net()
     net.input("x", "s8[1,2,6,6]")
     net.input("z", "s8[1,2,6,6]")

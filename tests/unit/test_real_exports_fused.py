@@ -1,4 +1,4 @@
-"""Models that onnxruntime saved behind its optimiser: fused operators of its own domain."""
+"""Models that onnxruntime saved after its optimiser: fused operators of its own domain."""
 
 from __future__ import annotations
 

@@ -164,7 +164,7 @@ def test_picked_codes_change_their_scale(op: str) -> None:
 def test_average_over_windows_that_ceil_mode_adds(
     kernel: int, stride: int, pad: int, counted: int, kind: type[np.signedinteger]
 ) -> None:
-    """PyTorch exports count_include_pad=1 always; onnxruntime's int8 pool then counts what lies behind the image."""
+    """PyTorch exports count_include_pad=1 always; onnxruntime's int8 pool then counts what lies after the image."""
     dtype = f"s{np.iinfo(kind).bits}"
     net = Net(opset=21)
     net.input("x", f"{dtype}[1,5,8,9]")

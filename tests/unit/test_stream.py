@@ -218,7 +218,7 @@ def test_a_plan_that_fits_no_longer_is_found_by_the_simulator() -> None:
 
 @pytest.mark.parametrize("part", [0, 1])
 def test_a_layer_behind_a_segment_may_read_a_part_of_what_it_made(part: int) -> None:
-    """As the groups of a convolution do behind a mean: their views keep their size and place."""
+    """As the groups of a convolution do after a mean: their views keep their size and place."""
     net = ImageNet(5)
     x = net.input((9, 8, 4))
     y = net.mean(net.conv(net.conv(x, 8), 8))

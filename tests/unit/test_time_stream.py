@@ -305,8 +305,8 @@ def test_every_layer_in_the_way_is_named_at_once(tmp_path: Path) -> None:
     with pytest.raises(ModelError, match="--input-stream time along axis 2") as error:
         compiled(net.classes(), tmp_path, **_time(1))
     text = str(error.value)
-    assert 'Conv "Conv_conv1": pads behind the window' in text
-    assert 'Conv "Conv_conv3": pads behind the window' in text
+    assert 'Conv "Conv_conv1": pads after the window' in text
+    assert 'Conv "Conv_conv3": pads after the window' in text
     assert 'Conv "Conv_conv5": its stride 2 does not divide the 1 steps that --hop 1 brings it' in text
     assert 'Conv "Conv_conv7": its stride 2 does not divide' in text
     assert "take a multiple of 4" in text

@@ -62,7 +62,7 @@ class TimeNet(Net):
         return self
 
     def cut(self, x: str, begin: int, end: int) -> str:
-        """Slice along time; QuantizeLinear behind it keeps the codes."""
+        """Slice along time; QuantizeLinear after it keeps the codes."""
         name = self.name("slice")
         bounds = [self.const(f"{name}_{k}", np.array([v], np.int64)) for k, v in (("b", begin), ("e", end), ("a", 2))]
         return self.between(self.op("Slice", " ".join([x, *bounds]), name))

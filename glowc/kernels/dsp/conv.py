@@ -28,7 +28,7 @@ _QUAD_COST, _PAIR_COST, _BLOCK_COST = 0.70, 0.75, 9.0  # instructions per multip
 class ConvPlan(Plan):
     """How the inputs of a pixel are collected, the `form` of the stream, and the `end` of codes.
 
-    path: "point", a 1x1 kernel reads one pixel, with a `tail` behind whole words; "rows", whole groups in every kernel
+    path: "point", a 1x1 kernel reads one pixel, with a `tail` after whole words; "rows", whole groups in every kernel
     row, of whole `words`, or one `run` of them; "three", a planar input and a kernel three columns wide, `rows` of
     `k_h` x `in_c` printed one by one; "gather", by bytes, or by a `run` of them; "planar", byte by byte.
     `shifts`: the layer ends in a multiplication and a shift, in 32 bits where `short`.
@@ -177,7 +177,7 @@ def _is_possible(instr: Instr) -> bool:
 
 
 def _accepts_shift(instr: Instr) -> bool:
-    """Accept any number of pixels: no variant for two of them stands behind this one."""
+    """Accept any number of pixels: no variant for two of them stands after this one."""
     if not _is_possible(instr):
         return False
     shape = Conv.of(instr)

@@ -85,7 +85,7 @@ class Tiles:
     kinds: tuple[tuple[int, int, int], ...]
     middle: int  # index of the kind that is repeated, -1: none
     left: int  # outputs before it
-    right: int  # outputs behind it
+    right: int  # outputs after it
 
 
 def plan_tiles(in_w: int, out_w: int, k_w: int, stride: int, dilation: int, pad: int) -> Tiles:
@@ -116,7 +116,7 @@ def _cut(shape: Conv) -> Tiles:
 def begins_late(kind: tuple[int, int, int], shape: Conv) -> bool:
     """Say whether in a row of the window the first output's sums change after those of all others.
 
-    The columns come in the order of the template: of those that are 0, 1, 2, 4 or 8 behind a base the last one first,
+    The columns come in the order of the template: of those that are 0, 1, 2, 4 or 8 after a base the last one first,
     then the base moves by one; of a column the last output first.
     """
     outputs, first, end = kind

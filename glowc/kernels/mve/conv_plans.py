@@ -66,7 +66,7 @@ class PointPlan(ConvPlan):
 class StepsPlan(ConvPlan):
     """Two pixels of inputs in the scratch, which a list of `steps` steps reads, the last `two` those of both.
 
-    `listed`: the steps are behind them in the scratch, else on the stack.
+    `listed`: the steps are after them in the scratch, else on the stack.
     """
 
     steps: int
@@ -118,7 +118,7 @@ def table_bytes(taps: int) -> int:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class GatherPlan(StepsPlan):
-    """The `taps` inputs of two pixels are gathered by a table of offsets; `held` are multiplied, zeros behind them.
+    """The `taps` inputs of two pixels are gathered by a table of offsets; `held` are multiplied, zeros after them.
 
     The table is in the scratch (`table_in_scratch`), or a constant, in the operand `biases`.
     """
@@ -138,7 +138,7 @@ class GatherPlan(StepsPlan):
 class PackedPlan(ConvPlan):
     """The `taps` inputs of `pixels` pixels, `pitch` bytes apart, are gathered, then multiplied by `run`.
 
-    Of each pixel `held` are multiplied, zeros behind the others. The table of offsets is in the scratch behind the
+    Of each pixel `held` are multiplied, zeros after the others. The table of offsets is in the scratch after the
     pixels (`table_in_scratch`), or a constant, in the operand `biases`.
     """
 
@@ -237,7 +237,7 @@ def _gathered(shape: Conv) -> ConvPlan:
 
 
 def _fits(shape: Conv, steps: int, more: int = 0) -> bool:
-    """Say whether steps have room behind two pixels and `more` bytes."""
+    """Say whether steps have room after two pixels and `more` bytes."""
     return 2 * _vectors(shape.inputs) + more + _step_bytes() * steps <= _room(shape)
 
 

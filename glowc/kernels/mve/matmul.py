@@ -17,7 +17,7 @@ _SUM = 4  # bytes
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class MatMulPlan(Plan):
-    """`packed`: the columns of the right operand are copied, one behind the other."""
+    """`packed`: the columns of the right operand are copied, one after the other."""
 
     packed: bool
 

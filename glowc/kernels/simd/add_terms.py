@@ -19,7 +19,7 @@ _UNBOUNDED = 1 << 60
 
 @dataclass(frozen=True, slots=True)
 class Point:
-    """Where codes stand in a lane before they are multiplied, and bits behind the point of a fixed sum."""
+    """Where codes stand in a lane before they are multiplied, and bits after the point of a fixed sum."""
 
     shift: int
     fraction: int

@@ -26,7 +26,7 @@ from glowc.program.ir import Instr
 from glowc.program.kernel import Arrays
 
 HEADER = "glow_a64.h"
-_NARROW = {"neon": 0, "dot": 2, "i8mm": 4, "a32": 0}  # outputs of the blocks behind whole ones, for up to four
+_NARROW = {"neon": 0, "dot": 2, "i8mm": 4, "a32": 0}  # outputs of the blocks after whole ones, for up to four
 
 
 @dataclass(frozen=True, slots=True)
@@ -101,7 +101,7 @@ def _parts(isa: str, out_c: int) -> Parts:
 
 @dataclass(frozen=True, slots=True)
 class _Layer:
-    """A layer as it is cut: its path, `rest` inputs behind the last whole step, blocks of outputs."""
+    """A layer as it is cut: its path, `rest` inputs after the last whole step, blocks of outputs."""
 
     isa: str
     shape: Conv
@@ -182,7 +182,7 @@ def _windows_plan(layer: _Layer, plan: ConvPlan) -> ConvPlan:
 
 
 def _row_bytes(plan: ConvPlan, s: Conv) -> int:
-    """Bytes of one padded row in scratch; a copy of 16 bytes may read behind the last window."""
+    """Bytes of one padded row in scratch; a copy of 16 bytes may read after the last window."""
     if plan.path == "rows":
         return (s.out_w + plan.reach // s.stride_w) * s.stride_w * plan.groups * plan.grain
     return padded(_row_columns(plan, s) * s.in_c + CHUNK, CHUNK)

@@ -27,7 +27,7 @@ POINT_INPUTS = {"a32": 48, "neon": 24, "dot": 0}  # beyond, products of two inpu
 WINDOW_INPUTS = 160
 RUN = 40
 _DOT_REGISTERS = 6
-_SPARE = 16  # bytes that the last vector of a row may read behind its last window
+_SPARE = 16  # bytes that the last vector of a row may read after its last window
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -35,9 +35,9 @@ class LanePlan(Plan):
     """What the template prints by.
 
     `path`: lane-point, pixels of the tensor itself, or lane-rows, windows of padded rows. `narrow`: there are fewer
-    than 8 outputs. lane-point: `rest` inputs behind whole eights; `adjacent`: the pixels of a block have 8 inputs each
+    than 8 outputs. lane-point: `rest` inputs after whole eights; `adjacent`: the pixels of a block have 8 inputs each
     and lie side by side; `short`: weights of 8 bits. lane-rows: windows of `k_h` x `k_w` with a `stride`, `run` inputs
-    of a row of a window, `slots` padded rows, `spare` bytes behind each.
+    of a row of a window, `slots` padded rows, `spare` bytes after each.
     """
 
     isa: str
@@ -109,7 +109,7 @@ def _plan(isa: str, s: Conv, ending: Ending, *, point: bool, short: bool) -> Lan
 
 
 def _scratch_bytes(instr: Instr) -> int:
-    """Bytes: the padded rows of one window, and what vectors read behind the last."""
+    """Bytes: the padded rows of one window, and what vectors read after the last."""
     plan, s = plan_of(instr, LanePlan), Conv.of(instr)
     if plan.point:
         return 0

@@ -17,8 +17,8 @@ class ConvPlan(Plan):
     """What the template prints by.
 
     `path` is that of `conv.path_of`. A step takes `grain` inputs of each of `pixels` pixels; a block has `outputs`,
-    those behind whole ones `narrow`; `few`: there are fewer outputs than one block has. `span`: a block may hold pixels
-    of several rows. `rest`: behind whole steps some inputs are left. `twice`: a loop has two steps. `pairs`: two
+    those after whole ones `narrow`; `few`: there are fewer outputs than one block has. `span`: a block may hold pixels
+    of several rows. `rest`: after whole steps some inputs are left. `twice`: a loop has two steps. `pairs`: two
     products fit 16 bits. `shifted`: the weights have a zero point, the shifts of their codes stand for the biases.
     rows and pixels: windows of `k_h` x `k_w`, `slots` padded rows, `reach` columns from the first of a window to the
     last. rows: `groups` planes of `grain` channels, `apart` bytes between columns, of a `stride`. pixels: a row of a
@@ -87,7 +87,7 @@ class ConvPlan(Plan):
 
     @property
     def windows_bytes(self) -> int:
-        """Bytes of the windows of a block; a copy of 16 bytes may write behind the last."""
+        """Bytes of the windows of a block; a copy of 16 bytes may write after the last."""
         return self.pixels * self.width + CHUNK
 
     @property

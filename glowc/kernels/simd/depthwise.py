@@ -25,7 +25,7 @@ class DepthwisePlan(Plan):
     """What the templates print by.
 
     Windows of `k_h` x `k_w` taps with a `stride`. `pairs`: two products fit 16 bits. `shifted`: the weights have a zero
-    point, the shifts of their codes are behind them, in 16 bits.
+    point, the shifts of their codes are after them, in 16 bits.
     """
 
     isa: str

@@ -63,7 +63,7 @@ def stream(
     """Return the stream of weights[O, K] in blocks `parts`, whole words long.
 
     A block holds its steps: `grain` weights of each output; then what is left of each output. Vectors may read `spare`
-    bytes behind the last block.
+    bytes after the last block.
     """
     whole, pieces = weights.shape[1] // grain * grain, []
     for begin, width in parts:

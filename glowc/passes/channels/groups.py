@@ -77,12 +77,12 @@ class ChannelGroups:
         self.ties[b].append((a, theirs, own))
 
     def _tie_all(self, a: str, b: str, positions: int = 1) -> None:
-        """Channels of b are those of a, `positions` times behind each other."""
+        """Channels of b are those of a, `positions` times, one after another."""
         count = self._channels[a]
         self._tie(a, b, np.tile(np.arange(count), positions), np.arange(count * positions))
 
     def _tie_parts(self, node: Node) -> None:
-        """Channels of a concatenation are those of its inputs behind each other."""
+        """Channels of a concatenation are those of its inputs, one after another."""
         first = 0
         for name in node.inputs:
             count = self._channels[name]

@@ -217,7 +217,7 @@ def _table_range(graph: Graph, node: Node, ends: tuple[np.ndarray, np.ndarray]) 
 
 
 def flatten_positions(graph: Graph, node: Node) -> int | None:
-    """Return how many positions a Reshape [N,H,W,C] -> [N,H*W*C] puts behind each other, None for another one."""
+    """Return how many positions a Reshape [N,H,W,C] -> [N,H*W*C] puts one after another, None for another one."""
     x, y = graph.types[node.inputs[0]], graph.types[node.outputs[0]]
     channels = x.shape[-1] if x.rank else 0
     if not channels or y.rank < 2 or y.shape[-1] % channels or y.shape[0] != x.shape[0]:

@@ -38,7 +38,7 @@ class Cse(GraphPass):
 
 
 def _for_one_quantize(editor: GraphEditor) -> frozenset[str]:
-    """Return the float results of which all that becomes is one QuantizeLinear, behind operators with constants."""
+    """Return the float results of which all that becomes is one QuantizeLinear, after operators with constants."""
     found: set[str] = set()
     for node in reversed(list(editor.each())):
         if len(node.outputs) != 1 or not editor.types[value := node.outputs[0]].dtype.is_float:

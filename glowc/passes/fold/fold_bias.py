@@ -1,4 +1,4 @@
-"""fold-bias: an Add of a per-channel constant behind Conv or FullyConnected becomes their bias."""
+"""fold-bias: an Add of a per-channel constant after Conv or FullyConnected becomes their bias."""
 
 from __future__ import annotations
 

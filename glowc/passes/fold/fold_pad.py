@@ -1,4 +1,4 @@
-"""fold-pad: a constant Pad becomes the padding of the Conv or pool behind it, which saves the padded copy."""
+"""fold-pad: a constant Pad becomes the padding of the Conv or pool after it, which saves the padded copy."""
 
 from __future__ import annotations
 

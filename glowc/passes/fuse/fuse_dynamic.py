@@ -20,7 +20,7 @@ class FuseDynamic(RewritePass):
     ops: ClassVar[tuple[str, ...]] = ("MatMulInteger", "Add")
 
     def rewrite(self, node: Node, editor: GraphEditor, ctx: PassCtx) -> bool:
-        """Fuse one product, or the bias behind one."""
+        """Fuse one product, or the bias after one."""
         return _fuse(node, editor) if node.op == "MatMulInteger" else _add_bias(node, editor)
 
 

@@ -15,7 +15,7 @@ from glowc.passes.fuse.chains import inner, is_clamped, number, shared, with_num
 
 class FuseLayerNorm(RewritePass):
     """d = x - mean(x); d / sqrt(mean(d^2) + epsilon), or its product with the reciprocal, over the last axes. Without
-    the mean it is RMSNormalization. A Mul and an Add of constants behind it become its scale and bias.
+    the mean it is RMSNormalization. A Mul and an Add of constants after it become its scale and bias.
     """
 
     name: ClassVar[str] = "fuse-layer-norm"

@@ -35,7 +35,7 @@ def lines_through(table: np.ndarray, low: int, high: int) -> np.ndarray | None:
 
 
 def _longest(table: np.ndarray, low: int, high: int) -> np.ndarray:
-    """Return per channel the code behind the longest beginning that one line goes through, of any size."""
+    """Return per channel the code after the longest beginning that one line goes through, of any size."""
     begin, end = np.full(len(table), -127), np.full(len(table), 128)
     while np.any(begin < end):
         middle = (begin + end + 1) // 2

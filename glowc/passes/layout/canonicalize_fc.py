@@ -17,7 +17,7 @@ from glowc.passes.operands import ConstOperand, add_operand, find_const
 class CanonicalizeFc(RewritePass):
     """One form for every dense layer, and a bias for every layer that can have one.
 
-    A Gemm without constant weights becomes MatMul, Mul and Add. Weights behind a DequantizeLinear count as
+    A Gemm without constant weights becomes MatMul, Mul and Add. Weights after a DequantizeLinear count as
     constant and keep their integers; alpha and beta go into their scale.
     """
 

@@ -24,7 +24,7 @@ class FoldTranspose(RewritePass):
     ops: ClassVar[tuple[str, ...]] = ("MatMul",)
 
     def rewrite(self, node: Node, editor: GraphEditor, ctx: PassCtx) -> bool:
-        """Fold one Transpose in front of, or behind, a MatMul."""
+        """Fold one Transpose in front of, or after, a MatMul."""
         if not all(ctx.has_attr("MatMul", key) for key in (*_OPERANDS, "perm_y")):
             return False
         if any(editor.types[name].rank < 2 for name in node.inputs[:2]):

@@ -1,4 +1,4 @@
-"""hoist-transpose: a Transpose behind an operator that widens its elements moves in front of it."""
+"""hoist-transpose: a Transpose after an operator that widens its elements moves in front of it."""
 
 from __future__ import annotations
 

@@ -20,7 +20,7 @@ Ints = tuple[int, ...]
 @dataclass(frozen=True, slots=True)
 class Phase:
     """The outputs q, q + stride, ... of one axis: output v sums the weights `taps` (-1: none) over the inputs from
-    v - `pad` on; there are `count` outputs, and `end` rows of padding behind the input (negative: too many inputs).
+    v - `pad` on; there are `count` outputs, and `end` rows of padding after the input (negative: too many inputs).
     """
 
     taps: Ints

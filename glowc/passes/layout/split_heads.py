@@ -1,4 +1,4 @@
-"""split-heads: one projection to query, key and value, taken apart behind a Transpose, becomes three projections."""
+"""split-heads: one projection to query, key and value, taken apart after a Transpose, becomes three projections."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ class SplitHeads(RewritePass):
 
 
 def _layer(editor: GraphEditor, value: str) -> tuple[Node, Node | None] | None:
-    """Return the FullyConnected behind `value` and the Add of a constant in between, each with one reader."""
+    """Return the FullyConnected after `value` and the Add of a constant in between, each with one reader."""
     node = editor.producer(value)
     if node is None or editor.sole_user(value) is None:
         return None

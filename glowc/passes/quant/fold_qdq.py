@@ -136,7 +136,7 @@ def _ordered(op: Node, inputs: tuple[str, ...], editor: GraphEditor) -> tuple[st
 
 
 def _counted_overhang(op: Node, editor: GraphEditor) -> Mapping[str, AttrValue]:
-    """Return the attributes with what ceil_mode adds behind the padding as padding.
+    """Return the attributes with what ceil_mode adds after the padding as padding.
 
     With count_include_pad, onnxruntime's QLinearAveragePool divides by the whole window there; its float one, which
     16-bit codes take, does not.
@@ -167,9 +167,7 @@ def _sums_fit(op: Node, inputs: tuple[str, ...], editor: GraphEditor) -> bool:
 def _has_integer_form(op: Node, inputs: tuple[str, ...], out: str, editor: GraphEditor) -> bool:
     """Say whether a product or average of operands that were not of one type is one of int8 codes."""
     if op.op == "AveragePool":
-        return not op.int_(
-            "mixed"
-        )  # as a float its zero point is added behind the rounding; no kernel of codes does so
+        return not op.int_("mixed")  # as a float its zero point is added after the rounding; no kernel of codes does so
     if op.op != "Mul" or not op.int_("mixed"):
         return True
     qa, qb, qy = (editor.types[name].quant for name in (*inputs[:2], out))

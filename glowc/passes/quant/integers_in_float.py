@@ -18,7 +18,7 @@ _LIMIT = 2**31 - 1
 
 
 class IntegersInFloat(RewritePass):
-    """The result of a RequantShift is an integer of known range: codes of scale 1 behind a DequantizeLinear.
+    """The result of a RequantShift is an integer of known range: codes of scale 1 after a DequantizeLinear.
 
     Where that sank to the next layer with integer weights and RequantShift, the layer computes on codes.
     A float graph input of such a layer holds integers as well; it is taken as int16. What is not proven

@@ -25,7 +25,7 @@ class MoveQdq(RewritePass):
     name: ClassVar[str] = "move-qdq"
 
     def rewrite(self, node: Node, editor: GraphEditor, ctx: PassCtx) -> bool:
-        """Rewrite one moving operator, or one QuantizeLinear behind one."""
+        """Rewrite one moving operator, or one QuantizeLinear after one."""
         if node.op == "QuantizeLinear":
             return _climb(node, editor)
         return bool(moved_inputs(node)) and _sink(node, editor)
@@ -54,7 +54,7 @@ def _sink(node: Node, editor: GraphEditor) -> bool:
 
 
 def _moved_quant(node: Node, type_: TensorType) -> QuantParams | None:
-    """Return the quantisation behind `node`; None where per-axis parameters cannot follow."""
+    """Return the quantisation after `node`; None where per-axis parameters cannot follow."""
     if type_.quant is None or type_.quant.axis is None or node.op == "Identity":
         return type_.quant
     return permuted_quant(type_.quant, perm_of(node, type_.rank)) if node.op == "Transpose" else None

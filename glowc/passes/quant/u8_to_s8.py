@@ -27,7 +27,7 @@ _OF_ONE_TYPE = frozenset(("Add", "Mul", "AveragePool", "Softmax"))
 class U8ToS8(GraphPass):
     """An exact bijection: code - 128 with zero point - 128 is the same real number.
 
-    Graph inputs and outputs keep their kind, with a FlipSign behind or in front of them.
+    Graph inputs and outputs keep their kind, with a FlipSign after or in front of them.
     """
 
     name: ClassVar[str] = "u8-to-s8"

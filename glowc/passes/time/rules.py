@@ -80,7 +80,7 @@ def _beside(graph: Graph, node: Node, axis: int) -> int | None:
 
 
 def _in_front(graph: Graph, node: Node, axis: int) -> int | None:
-    """Normalisations over `axis` and all behind it."""
+    """Normalisations over `axis` and all after it."""
     rank = graph.types[node.inputs[0]].rank
     return axis if axis < node.int_("axis") % rank else None
 

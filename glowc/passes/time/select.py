@@ -24,7 +24,7 @@ def chosen_steps(graph: Graph, node: Node, x: Steps) -> tuple[int, int] | None:
 
 
 def beside_steps(graph: Graph, node: Node, x: Steps) -> int | None:
-    """Return the time axis behind a Slice or Gather along other axes, None when it takes steps in another way."""
+    """Return the time axis after a Slice or Gather along other axes, None when it takes steps in another way."""
     rank = graph.types[node.inputs[0]].rank
     if node.op == "Gather":
         axis = node.int_("axis") % rank

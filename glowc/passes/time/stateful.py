@@ -1,6 +1,6 @@
 """stateful: recurrent layers keep their state between inferences (`glowc compile --stateful`).
 
-Marks every operator that knows the attribute `stateful`. Runs behind the pipeline, when initial states that the model
+Marks every operator that knows the attribute `stateful`. Runs after the pipeline, when initial states that the model
 computes from constants have become constants: a reset writes them.
 """
 

@@ -15,7 +15,7 @@ class Steps:
 
     `length` steps belong to a whole window, an inference computes the `new` ones, `stride` input steps stand for one.
     The first `seen` steps of a whole window see padding of layer `pad_from`. The last `late` steps would see padding
-    behind the window, of layer `late_from`: they are never computed, and a Slice has to cut them off. `offset` input
+    after the window, of layer `late_from`: they are never computed, and a Slice has to cut them off. `offset` input
     steps before the first one are a part of step 0. `memory` says that a recurrent layer stands before.
     """
 

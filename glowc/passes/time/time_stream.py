@@ -1,7 +1,7 @@
 """time-stream: each inference takes the next steps of its input instead of a whole window (`--input-stream time`).
 
 Layers that treat all steps alike compute the new ones only; what they need of older steps stays in the arena (operator
-TimeWindow). The first operator that needs all steps of the window gets them from such a state. Runs behind the
+TimeWindow). The first operator that needs all steps of the window gets them from such a state. Runs after the
 pipeline. What time streaming means for the results is in docs/MEMORY.md.
 """
 
@@ -369,7 +369,7 @@ class _Streamer:
         )
 
     def _late(self, x: Steps) -> None:
-        text = f"{x.late_from}: pads behind the window, its last {x.late} steps would need steps that are still to come"
+        text = f"{x.late_from}: pads after the window, its last {x.late} steps would need steps that are still to come"
         if text not in self.problems:
             self.problems.append(text)
 
