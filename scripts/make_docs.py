@@ -1,4 +1,4 @@
-"""Writes the generated pages of docs/: OPERATORS.md from the operator registry, BOARDS.md from boards/.
+"""Writes the generated pages of docs/: OPERATORS.md from the operator registry, BOARDS.md from boards/, rooms.svg.
 
 `make docs` runs it; `--check` writes nothing and fails, naming the pages, when one is stale.
 """
@@ -8,6 +8,8 @@ from __future__ import annotations
 import json
 import sys
 from pathlib import Path
+
+from draw_rooms import rooms_svg
 
 from glowc.app.show import boards_data, ops_data
 from glowc.board import load_board
@@ -124,7 +126,7 @@ def boards_page() -> str:
 
 def main() -> int:
     """Write or check the pages."""
-    pages = {"OPERATORS.md": operators_page(), "BOARDS.md": boards_page()}
+    pages = {"OPERATORS.md": operators_page(), "BOARDS.md": boards_page(), "rooms.svg": rooms_svg()}
     if "--check" in sys.argv[1:]:
         stale = [n for n, text in pages.items() if not (DOCS / n).exists() or (DOCS / n).read_text() != text]
         if stale:
