@@ -10,7 +10,7 @@ from glowc.codegen.bundle import Bundle
 from glowc.compiler.options import CompileOptions
 from glowc.errors import InputError, LimitError
 from glowc.graph.types import LARGEST_TENSOR_BYTES
-from glowc.kernels.base import guessed_insns
+from glowc.kernels.choice import guessed_insns
 from glowc.memory import Room
 from glowc.memory.types import MemoryPlan
 from glowc.place.planning import Planned, Request, fits, make_plan, pareto

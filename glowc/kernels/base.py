@@ -33,6 +33,19 @@ def no_scratch(_: Instr) -> int:
 
 
 @dataclass(frozen=True, slots=True)
+class Reads:
+    """How often a product reads its inputs: an input once for `at_once` outputs, or several times along the window.
+
+    `along`: a row of the window stays in registers while the kernel goes along it. `value_bytes` are those of a value
+    in its scratch, 0: as many as in the input.
+    """
+
+    at_once: int = 4
+    along: bool = False
+    value_bytes: int = 0
+
+
+@dataclass(frozen=True, slots=True)
 class KernelVariant:
     """One C implementation of a kernel: for which CPUs, which shapes, and what it needs besides.
 
@@ -50,7 +63,8 @@ class KernelVariant:
     planned over input that is dead by then; `streams` says of a variant with scratch that calls for single rows
     give what one call for all gives at little more cost, and that no scratch lives from one call to the next.
     `speed_only` variants spend RAM or flash that only `--opt speed` is for.
-    `folder` is that of the instruction set; the registry sets it.
+    `folder` is that of the instruction set; the registry sets it. `reads` says how often its inputs are read, and
+    `insns_per_mac` what a multiply-accumulate takes, roughly, where nothing was measured.
     `row_block` are the pixels that it computes together: a row of a call costs as much as one of a whole multiple.
     """
 
@@ -71,6 +85,8 @@ class KernelVariant:
     packs: frozenset[str] = frozenset()
     like: str = ""
     folder: str = ""
+    reads: Reads = Reads()
+    insns_per_mac: int = 1
 
 
 def prepare(variant: KernelVariant, constants: Arrays, instr: Instr) -> Prepared:
@@ -101,11 +117,3 @@ def row_waste(variant: KernelVariant, instr: Instr) -> float:
     """Return what calls for single rows cost, as a multiple of one call for all rows."""
     width = int(instr.params.get("out_w", 0)) if instr.rows is not None else 0
     return -(-width // variant.row_block) * variant.row_block / width if width else 1.0
-
-
-def guessed_insns(instr: Instr) -> int:
-    """Return what a call takes, roughly, where nothing was measured: fast kernels, the slow reference, little code."""
-    return instr.macs * _GUESSES.get(instr.isa, 1)
-
-
-_GUESSES = {"ref": 25, "m3s": 15, "m0s": 15}

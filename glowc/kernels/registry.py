@@ -13,11 +13,12 @@ from dataclasses import replace
 from functools import cache
 
 import glowc.kernels
-from glowc.kernels.base import KernelVariant
+from glowc.kernels.base import KernelVariant, Reads
 from glowc.program.kernel import KernelDef, find_kernel
 
 Variants = Mapping[str, tuple[KernelVariant, ...]]
 PLAIN = "ref"
+PLAIN_READS = Reads(at_once=1)
 _SHARED = "common"
 _foreign: dict[str, tuple[KernelVariant, ...]] = {}
 
@@ -59,7 +60,7 @@ def forget_variants() -> None:
 
 def plain_variant(kernel: KernelDef) -> KernelVariant:
     """Return the variant that every kernel has for all CPUs."""
-    return KernelVariant(PLAIN, folder=PLAIN, in_place=bool(kernel.in_place))
+    return KernelVariant(PLAIN, folder=PLAIN, in_place=bool(kernel.in_place), reads=PLAIN_READS, insns_per_mac=25)
 
 
 @cache

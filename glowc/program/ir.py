@@ -78,6 +78,16 @@ class Plan:
         """What costs are filed under besides the path, where that is not the element type of the weights."""
         return ""
 
+    @property
+    def reads_in_place(self) -> bool:
+        """True when inputs are read where they lie, and through scratch only at the edges of the image."""
+        return False
+
+    @property
+    def lists_steps(self) -> bool:
+        """True when a list of the steps of a product is in scratch."""
+        return False
+
     @staticmethod
     def named(name: str) -> type[Plan]:
         """Return the class of plans of that title; KeyError when there is none."""

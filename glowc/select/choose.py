@@ -25,8 +25,8 @@ from glowc.board import Cpu
 from glowc.codegen.kernels import Identity, args_struct, identity, render_kernel
 from glowc.codegen.view import Family, family, literal_families, literal_kernels
 from glowc.graph.graph import Graph
-from glowc.kernels.base import KernelVariant, guessed_insns, prepare, row_waste
-from glowc.kernels.choice import variant_of
+from glowc.kernels.base import KernelVariant, prepare, row_waste
+from glowc.kernels.choice import guessed_insns, variant_of
 from glowc.lower.lowering import Choose, Finish, Prepare, by_rank, lower_graph
 from glowc.program.ir import Instr, Program
 from glowc.select.candidates import Layer, Order, Preparer, Tuned, collect, scratch_bytes

@@ -95,7 +95,7 @@ HARD = (
 @cache
 def script() -> ModuleType:
     """scripts/constants.py as a module."""
-    spec = importlib.util.spec_from_file_location("constants_script", ROOT / "scripts" / "select/constants_budget.py")
+    spec = importlib.util.spec_from_file_location("constants_script", ROOT / "scripts" / "constants.py")
     assert spec is not None
     assert spec.loader is not None
     module = importlib.util.module_from_spec(spec)

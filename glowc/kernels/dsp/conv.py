@@ -6,7 +6,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from glowc.kernels.base import KernelVariant, Prepared, plan_of
+from glowc.kernels.base import KernelVariant, Prepared, Reads, plan_of
 from glowc.kernels.common.constants import SHIFTED, WEIGHTED
 from glowc.kernels.common.sums import sums
 from glowc.kernels.common.windows import is_point
@@ -186,11 +186,11 @@ def _accepts_shift(instr: Instr) -> bool:
 
 CONV = KernelVariant(
     "dsp", NEEDS, rank=10, header="glow_dsp_gemm.h", accepts=accepts_any_zero, prepare=prepare, packs=WEIGHTED,
-    scratch_bytes=scratch, streams=True, row_block=2,
+    scratch_bytes=scratch, streams=True, row_block=2, reads=Reads(value_bytes=2),
 )  # fmt: skip
 QUAD = KernelVariant(
     "dsp4", NEEDS, template="{}_quad", rank=11, header="glow_dsp_quad.h", accepts=accepts_quad, prepare=prepare_quad,
-    packs=WEIGHTED, scratch_bytes=quad_scratch, streams=True, row_block=4,
+    packs=WEIGHTED, scratch_bytes=quad_scratch, streams=True, row_block=4, reads=Reads(at_once=2, value_bytes=2),
 )  # fmt: skip
 SHIFT = replace(
     QUAD, accepts=_accepts_shift, prepare=prepare_shift, packs=SHIFTED, scratch_bytes=shift_scratch,

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from glowc.kernels.base import KernelVariant, Prepared
+from glowc.kernels.base import KernelVariant, Prepared, Reads
 from glowc.kernels.dsp.forms import dual_pairs, joined
 from glowc.kernels.dsp.needs import NEEDS
 from glowc.kernels.dsp.stream import quad_steps, quad_stream
@@ -78,7 +78,7 @@ def _accepts_conv(instr: Instr) -> bool:
 
 
 FC = KernelVariant(
-    "dsp4", NEEDS, rank=11, header="glow_dsp_dynamic.h", accepts=_accepts, prepare=prepare,
+    "dsp4", NEEDS, reads=Reads(value_bytes=2), rank=11, header="glow_dsp_dynamic.h", accepts=_accepts, prepare=prepare,
     packs=frozenset({"weights", "scale", "w_zp", "bias"}), scratch_bytes=lambda instr: _row_bytes(instr) + _SUM_BYTES,
 )  # fmt: skip
 QUANTIZE = KernelVariant("dsp", NEEDS, rank=10, header="glow_dsp_codes.h")

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from glowc.kernels.base import KernelVariant, Prepared
+from glowc.kernels.base import KernelVariant, Prepared, Reads
 from glowc.kernels.common.constants import WEIGHTED
 from glowc.kernels.common.singles import RowsPlan, with_singles
 from glowc.kernels.dsp.forms import GROUP
@@ -80,7 +80,7 @@ UNITS = KernelVariant(
 )  # fmt: skip
 QUAD = KernelVariant(
     "dsp4", NEEDS, template="{}_quad", rank=11, header="glow_dsp_quad.h", accepts=accepts_quad, prepare=prepare_quad,
-    packs=WEIGHTED, scratch_bytes=quad_scratch,
+    packs=WEIGHTED, scratch_bytes=quad_scratch, reads=Reads(value_bytes=2),
 )  # fmt: skip
 
 VARIANTS = {

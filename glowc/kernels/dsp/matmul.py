@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from glowc.graph.types import DType
-from glowc.kernels.base import KernelVariant, Prepared
+from glowc.kernels.base import KernelVariant, Prepared, Reads
 from glowc.kernels.dsp.needs import NEEDS
 from glowc.kernels.dsp.stream import words_before
 from glowc.kernels.shapes import MatMul
@@ -51,7 +51,14 @@ def _accepts(instr: Instr) -> bool:
 
 
 MATMUL = KernelVariant(
-    "dsp", NEEDS, rank=10, header="glow_dsp_quad.h", accepts=_accepts, scratch_bytes=_scratch, prepare=prepare
+    "dsp",
+    NEEDS,
+    rank=10,
+    header="glow_dsp_quad.h",
+    accepts=_accepts,
+    scratch_bytes=_scratch,
+    prepare=prepare,
+    reads=Reads(value_bytes=2),
 )
 
 VARIANTS = {

@@ -74,6 +74,11 @@ class StepsPlan(ConvPlan):
     listed: bool
 
     @property
+    def lists_steps(self) -> bool:
+        """True when the steps are in the scratch."""
+        return self.listed
+
+    @property
     def lead(self) -> int:
         """Steps before those of copied pixels."""
         return self.steps - self.two
@@ -98,6 +103,11 @@ class WindowRowsPlan(StepsPlan):
     """Rows of a window in place; at the edges of the image through the scratch."""
 
     path: str = "rows"
+
+    @property
+    def reads_in_place(self) -> bool:
+        """True: only the edges go through the scratch."""
+        return True
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from glowc.graph.types import DType
-from glowc.kernels.base import KernelVariant, Prepared, plan_of
+from glowc.kernels.base import KernelVariant, Prepared, Reads, plan_of
 from glowc.kernels.common.constants import SHIFTED, WEIGHTED
 from glowc.kernels.common.windows import is_point
 from glowc.kernels.shapes import Conv
@@ -98,7 +98,7 @@ def _wide_scratch(instr: Instr) -> int:
 
 CONV = both(
     KernelVariant("m3", NEEDS, rank=5, header=HEADER, accepts=accepts_matrix, prepare=prepare, packs=WEIGHTED,
-                  scratch_bytes=scratch, streams=True, row_block=4)
+                  scratch_bytes=scratch, streams=True, row_block=4, reads=Reads(at_once=1, value_bytes=2))
 )  # fmt: skip
 CONV_SHIFT = tuple(replace(variant, prepare=prepare_shift, packs=SHIFTED) for variant in CONV)
 CONV_WIDE = replace(

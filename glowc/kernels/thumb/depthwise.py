@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from glowc.graph.types import DType
-from glowc.kernels.base import KernelVariant, Prepared
+from glowc.kernels.base import KernelVariant, Prepared, Reads
 from glowc.kernels.common.constants import SHIFTED, WEIGHTED
 from glowc.kernels.common.header_numbers import header_number
 from glowc.kernels.shapes import Conv
@@ -152,11 +152,11 @@ def _preparing(plan: Callable[..., DepthwisePlan], *, shifts: bool) -> Callable[
 def _depthwise(packs: frozenset[str], *, shifts: bool) -> tuple[KernelVariant, ...]:
     tiles = KernelVariant(
         "m3", NEEDS, rank=5, header=HEADER, accepts=accepts_depthwise, packs=packs,
-        prepare=_preparing(plan_tiles, shifts=shifts),
+        prepare=_preparing(plan_tiles, shifts=shifts), reads=Reads(along=True),
     )  # fmt: skip
     small = replace(
         tiles, isa="m3s", rank=4, header="glow_thumb_dw.h", accepts=accepts_small,
-        prepare=_preparing(plan_small, shifts=shifts),
+        prepare=_preparing(plan_small, shifts=shifts), reads=Reads(), insns_per_mac=15,
     )  # fmt: skip
     return *both(tiles), *both(small)
 

@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from glowc.kernels.base import KernelVariant, Prepared
+from glowc.kernels.base import KernelVariant, Prepared, Reads
 from glowc.kernels.common.constants import SHIFTED, WEIGHTED
 from glowc.kernels.common.header_numbers import header_number
 from glowc.kernels.shapes import FullyConnected
@@ -94,10 +94,11 @@ def accepts_few_inputs(instr: Instr) -> bool:
     return accepts_rows(instr) and rows_scratch(instr) <= _ROWS_BYTES["m0"]
 
 
-_PLAIN = KernelVariant("m3", NEEDS, rank=5, header=HEADER, accepts=accepts_matrix, prepare=prepare, packs=WEIGHTED)
+_PLAIN = KernelVariant("m3", NEEDS, rank=5, header=HEADER, accepts=accepts_matrix, prepare=prepare, packs=WEIGHTED,
+                       reads=Reads(at_once=8))  # fmt: skip
 _ROWS = replace(
     _PLAIN, isa="m3_rows", rank=6, template="{}_rows", accepts=accepts_rows, prepare=prepare_rows,
-    scratch_bytes=rows_scratch,
+    scratch_bytes=rows_scratch, reads=Reads(),
 )  # fmt: skip
 
 

@@ -10,7 +10,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from glowc.graph.types import DType
-from glowc.kernels.base import KernelVariant, Prepared, plan_of
+from glowc.kernels.base import KernelVariant, Prepared, Reads, plan_of
 from glowc.kernels.shapes import MatMul
 from glowc.kernels.thumb.fold import near_tie
 from glowc.kernels.thumb.forms import HEADER, NEEDS, both
@@ -60,7 +60,16 @@ def _scratch(instr: Instr) -> int:
 
 
 MATMUL = both(
-    KernelVariant("m3", NEEDS, rank=5, header=HEADER, accepts=_accepts, prepare=prepare, scratch_bytes=_scratch)
+    KernelVariant(
+        "m3",
+        NEEDS,
+        rank=5,
+        header=HEADER,
+        accepts=_accepts,
+        prepare=prepare,
+        scratch_bytes=_scratch,
+        reads=Reads(value_bytes=2),
+    )
 )
 
 VARIANTS = {

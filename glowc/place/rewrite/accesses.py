@@ -4,7 +4,7 @@ It decides which buffers lie in the fastest memory, so what matters is which byt
 
     kind                         a buffer that is not constant is accessed
     products (conv, fc, matmul)  each input once per multiply-accumulate; a variant for an instruction set reads it once
-                                 for several outputs (`_AT_ONCE`), a depthwise convolution has but one
+                                 for several outputs (`KernelVariant.reads`), a depthwise convolution has but one
       with scratch               inputs once per window to fill the scratch, which is then read in their place; where
                                  Helium reads rows in place (path "rows"), only at the edges of the image; steps that
                                  it keeps there, for every group of outputs of two pixels
@@ -28,16 +28,13 @@ import math
 from collections import Counter
 from collections.abc import Mapping
 
+from glowc.kernels.base import Reads
 from glowc.kernels.choice import variant_of
 from glowc.kernels.common.header_numbers import header_number
 from glowc.program.ir import Access, BufferKind, Instr, Operand, ParamValue, Program
 from glowc.program.kernel import get_kernel
 from glowc.program.lifetimes import strip_markers
 
-# Outputs for which a variant reads an input once, by (kind, variant) or by variant; others: four.
-_AT_ONCE = {"ref": 1, ("conv", "m3"): 1, ("conv", "dsp4"): 2, ("fc", "m3"): 8}
-# Bytes of a value in the scratch of a product, where it is not the input's own type.
-_SCRATCH_BYTES = {"m3": 2, "dsp": 2, "dsp4": 2}
 _STEP_OUTPUTS = 4  # of a pixel, for which Helium's list of steps is read once
 _RECURRENT = ("lstm", "gru", "rnn")
 _PASSES = {"softmax": 3, "layer": 3, "bilinear": 4, "grid": 4}
@@ -89,17 +86,16 @@ def _elements(operand: Operand) -> int:
 
 def _products(instr: Instr, kind: str) -> dict[str, int]:
     """Inputs, and the scratch that holds the inputs of a window."""
-    p, variant = instr.params, variant_of(instr)
-    isa, plan = variant.isa, instr.plan
-    windows, reads = _windows(instr, kind), instr.macs / _at_once(p, kind, isa)
+    p, plan, how = instr.params, instr.plan, variant_of(instr).reads
+    windows, reads = _windows(instr, kind), instr.macs / _at_once(p, kind, how)
     inside = _share_inside(p) if "k_h" in p else 1.0
     inputs = [o for o in instr.operands if o.role in ("in", "a", "b")]
     scratch = next((o for o in instr.operands if o.role == "scratch"), None)
     if scratch is None:
         return {o.role: round(inside * reads) for o in inputs}
-    value_bytes = _SCRATCH_BYTES.get(isa, inputs[0].type.dtype.bytes) / scratch.type.dtype.bytes
-    steps = _steps(instr) if getattr(plan, "listed", False) else 0
-    if isa == "mve" and plan.path == "rows":
+    value_bytes = (how.value_bytes or inputs[0].type.dtype.bytes) / scratch.type.dtype.bytes
+    steps = _steps(instr) if plan.lists_steps else 0
+    if plan.reads_in_place:
         edge = _edge_share(p)
         direct = edge * windows + (1 - edge) * reads
         return dict.fromkeys((o.role for o in inputs), round(direct)) | {
@@ -124,11 +120,11 @@ def _windows(instr: Instr, kind: str) -> int:
     return instr.macs if kind == "dwconv" else instr.macs // max(1, int(p.get("out_c", p.get("out_n", p.get("n", 1)))))
 
 
-def _at_once(p: Mapping[str, ParamValue], kind: str, isa: str) -> float:
+def _at_once(p: Mapping[str, ParamValue], kind: str, how: Reads) -> float:
     """Return for how many multiply-accumulates an input is read once."""
-    if kind == "dwconv":  # some keep a row of the window in registers while they go along it
-        return max(1.0, int(p["k_w"]) / int(p["stride_w"])) if isa == "m3" else 1.0
-    return _AT_ONCE.get((kind, isa), _AT_ONCE.get(isa, 4))
+    if kind == "dwconv":
+        return max(1.0, int(p["k_w"]) / int(p["stride_w"])) if how.along else 1.0
+    return how.at_once
 
 
 def _axis(p: Mapping[str, ParamValue], axis: str) -> tuple[range, int, int]:

@@ -9,8 +9,8 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 
-from glowc.kernels.base import guessed_insns, row_waste
-from glowc.kernels.choice import variant_of
+from glowc.kernels.base import row_waste
+from glowc.kernels.choice import guessed_insns, variant_of
 from glowc.place.rewrite.row_overlap import operand_distances
 from glowc.place.stream.rings import Streamed, Streamer
 from glowc.program.ir import BufferKind, Instr, Program
