@@ -117,3 +117,7 @@ def row_waste(variant: KernelVariant, instr: Instr) -> float:
     """Return what calls for single rows cost, as a multiple of one call for all rows."""
     width = int(instr.params.get("out_w", 0)) if instr.rows is not None else 0
     return -(-width // variant.row_block) * variant.row_block / width if width else 1.0
+
+
+# What every variant in portable C for all CPUs starts from.
+PLAIN = KernelVariant("ref", reads=Reads(at_once=1), insns_per_mac=25)

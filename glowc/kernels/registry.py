@@ -13,12 +13,10 @@ from dataclasses import replace
 from functools import cache
 
 import glowc.kernels
-from glowc.kernels.base import KernelVariant, Reads
+from glowc.kernels.base import PLAIN, KernelVariant
 from glowc.program.kernel import KernelDef, find_kernel
 
 Variants = Mapping[str, tuple[KernelVariant, ...]]
-PLAIN = "ref"
-PLAIN_READS = Reads(at_once=1)
 _SHARED = "common"
 _foreign: dict[str, tuple[KernelVariant, ...]] = {}
 
@@ -60,7 +58,7 @@ def forget_variants() -> None:
 
 def plain_variant(kernel: KernelDef) -> KernelVariant:
     """Return the variant that every kernel has for all CPUs."""
-    return KernelVariant(PLAIN, folder=PLAIN, in_place=bool(kernel.in_place), reads=PLAIN_READS, insns_per_mac=25)
+    return replace(PLAIN, folder=PLAIN.isa, in_place=bool(kernel.in_place))
 
 
 @cache
@@ -70,5 +68,5 @@ def variants_of(kernel: str) -> tuple[KernelVariant, ...]:
     if definition is None:
         return ()
     found = (*_own().get(kernel, ()), *_foreign.get(kernel, ()))
-    refs = [v for v in found if v.isa == PLAIN]
-    return (*(refs or [plain_variant(definition)]), *(v for v in found if v.isa != PLAIN))
+    refs = [v for v in found if v.isa == PLAIN.isa]
+    return (*(refs or [plain_variant(definition)]), *(v for v in found if v.isa != PLAIN.isa))
