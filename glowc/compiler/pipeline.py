@@ -103,11 +103,12 @@ def compile_model(
     program = _verified(planned, form.graph, options)
     progress("printing C")
     golden = _golden(options, imported, form.edge)
-    bundle = _printed(source, form, planned, program, board, options, golden)  # -> C
+    spec = _spec(source, form.graph, board, options, form.edge)
+    bundle = _printed(replace(spec, macros=form.macros), planned, program, options, golden)  # -> C
     check_fit(planned, board, options, selection.lower)
     check_flash(program, bundle, board, options, selection)
     compiled = Compiled(board, options, imported, form.graph, program, planned, selection, bundle, form.edge, {})
-    return replace(compiled, report=_report(compiled, source, form))
+    return replace(compiled, report=_report(compiled, source, form, spec))
 
 
 def _optimised(imported: Graph, options: CompileOptions) -> TimeForm:
@@ -145,20 +146,17 @@ def _verified(planned: Planned, graph: Graph, options: CompileOptions) -> Progra
 
 
 def _printed(
-    source: Path, form: TimeForm, planned: Planned, program: Program, board: Board, options: CompileOptions,
-    golden: Golden | None,
-) -> Bundle:  # fmt: skip
+    spec: BundleSpec, planned: Planned, program: Program, options: CompileOptions, golden: Golden | None
+) -> Bundle:
     plan = planned.plan
-    spec = replace(_spec(source, form.graph, board, options, form.edge), macros=form.macros)
     places = Places(local_offsets(plan), parts_of(plan))
     bundle = render_bundle(program, places, plan.arena_bytes, spec, golden)
     maps = draw_plans(planned, spec.name) if options.memory_map else {}
     return replace(bundle, files={**bundle.files, **maps})
 
 
-def _report(compiled: Compiled, source: Path, form: TimeForm) -> dict[str, object]:
+def _report(compiled: Compiled, source: Path, form: TimeForm, spec: BundleSpec) -> dict[str, object]:
     options, board, planned, bundle = compiled.options, compiled.board, compiled.planned, compiled.bundle
-    spec = _spec(source, form.graph, board, options, form.edge)
     report = report_of(spec, board, compiled.program, planned.plan, bundle, form.edge) | plan_report(planned, options)
     add_estimates(report, compiled.selection, compiled.program)
     report |= region_report(planned, rooms_wanted(options, board), bundle)
