@@ -2,15 +2,30 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from dataclasses import dataclass
 
 import numpy as np
 
 from glowc.graph.attrs import Float
 from glowc.graph.graph import Node
 from glowc.graph.types import DType, TensorType
-from glowc.ops.base import Arrays, Call, KernelDef, LowerCtx, MaybeTypes, OpDef, OpError, Types
-from glowc.program.ir import ParamValue
+from glowc.ops.base import Arrays, Call, KernelDef, LowerCtx, MaybeTypes, OpDef, OpError, Params, Types
+
+
+@dataclass(frozen=True)
+class Threshold(Params):
+    """Of soft_threshold: elements and threshold."""
+
+    n: int
+    threshold: float
+
+
+@dataclass(frozen=True)
+class Frames(Params):
+    """Of frame_energy: frames of `length` samples."""
+
+    frames: int
+    length: int
 
 
 def _float(in_types: MaybeTypes) -> TensorType:
@@ -37,12 +52,12 @@ def reference_threshold(call: Call) -> tuple[np.ndarray, ...]:
 
 def lower_threshold(node: Node, ctx: LowerCtx) -> None:
     x = ctx.read(node.inputs[0])
-    params: dict[str, ParamValue] = {"n": x.type.elements, "threshold": node.float_("threshold")}
+    params = Threshold(x.type.elements, node.float_("threshold"))
     ctx.emit("soft_threshold", {"in": x, "out": ctx.write(node.outputs[0])}, params)
 
 
-def interpret_threshold(arrays: Arrays, p: Mapping[str, ParamValue]) -> None:
-    arrays["out"].reshape(-1)[:] = soft_threshold(arrays["in"].reshape(-1), float(p["threshold"]))
+def interpret_threshold(arrays: Arrays, p: Threshold) -> None:
+    arrays["out"].reshape(-1)[:] = soft_threshold(arrays["in"].reshape(-1), p.threshold)
 
 
 def infer_energy(node: Node, in_types: MaybeTypes) -> Types:
@@ -66,21 +81,20 @@ def reference_energy(call: Call) -> tuple[np.ndarray, ...]:
 def lower_energy(node: Node, ctx: LowerCtx) -> None:
     x, y = ctx.read(node.inputs[0]), ctx.write(node.outputs[0])
     length = x.type.shape[-1]
-    ctx.emit("frame_energy", {"in": x, "out": y}, {"frames": x.type.elements // length, "length": length})
+    ctx.emit("frame_energy", {"in": x, "out": y}, Frames(x.type.elements // length, length))
 
 
-def interpret_energy(arrays: Arrays, p: Mapping[str, ParamValue]) -> None:
-    x = arrays["in"].reshape(int(p["frames"]), int(p["length"]))
+def interpret_energy(arrays: Arrays, p: Frames) -> None:
+    x = arrays["in"].reshape(p.frames, p.length)
     arrays["out"].reshape(-1)[:] = energy(x)
 
 
 KERNELS = (
     KernelDef(
-        "soft_threshold", ("in in", "out out"), ("n",), interpret_threshold, float_params=("threshold",),
-        in_place=("in",),
+        "soft_threshold", ("in in", "out out"), Threshold, interpret_threshold, in_place=("in",),
     ),
     KernelDef(
-        "frame_energy", ("in in", "out out"), ("frames", "length"), interpret_energy,
+        "frame_energy", ("in in", "out out"), Frames, interpret_energy,
         extern="dsp_frame_energy", extern_header="frame_energy.h", extern_sources=("frame_energy.c",),
     ),
 )  # fmt: skip

@@ -11,7 +11,7 @@ from glowc.codegen.kernels import ArgsStruct
 from glowc.codegen.names import in_comment
 from glowc.kernels.choice import variant_of
 from glowc.program.ir import Access, Instr
-from glowc.program.kernel import KernelDef, get_kernel
+from glowc.program.kernel import AnyKernel, get_kernel
 
 _WIDTH = 116
 _NAMED = 4  # layers
@@ -51,7 +51,7 @@ def commented(code: str, name: str, comment: str) -> str:
     return code[:at] + comment + code[at:]
 
 
-def _meaning(kernel: KernelDef) -> str:
+def _meaning(kernel: AnyKernel) -> str:
     text = in_comment(kernel.doc or kernel.name).rstrip(".")
     return text[0].upper() + text[1:] if re.match(r"[a-z]{2,} (?!=)", text) else text
 
@@ -64,7 +64,7 @@ def _layers(users: Sequence[User]) -> str:
     return f"Layer{'s' if len(users) > 1 else ''}{f' ({ops})' if ops else ''}: {shown}{more}"
 
 
-def _contract(kernel: KernelDef, users: Sequence[User], struct: ArgsStruct | None) -> Iterator[str]:
+def _contract(kernel: AnyKernel, users: Sequence[User], struct: ArgsStruct | None) -> Iterator[str]:
     instr = users[0].instr
     yield f"Sizes: {_shapes(instr)}" if struct is None else f"Parameters: {struct.name}"
     if kernel.rows:
@@ -81,7 +81,7 @@ def _shapes(instr: Instr) -> str:
     return ", ".join(f"{o.role} {'x'.join(map(str, o.type.shape)) or 'scalar'}" for o in [*inputs, *outputs])
 
 
-def _overlap(kernel: KernelDef, instr: Instr) -> str:
+def _overlap(kernel: AnyKernel, instr: Instr) -> str:
     """Return which operands may overlap: those that `signature` does not declare `restrict`."""
     variant = variant_of(instr)
     if variant.in_place:

@@ -24,7 +24,7 @@ from glowc.kernels.choice import variant_of
 from glowc.ops.registry import kernel_folder
 from glowc.paths import data_dir, load_cached, store_cached
 from glowc.program.ir import Access, Instr, ParamValue, Program
-from glowc.program.kernel import KernelDef, get_kernel
+from glowc.program.kernel import AnyKernel, get_kernel
 
 Identity = tuple[object, ...]
 
@@ -101,7 +101,7 @@ def forget_templates() -> None:
     _plugin_templates.clear()
 
 
-def template_of(kernel: KernelDef, variant: KernelVariant) -> str | None:
+def template_of(kernel: AnyKernel, variant: KernelVariant) -> str | None:
     """Return the template that glowc has for a variant of a kernel, below templates/; None: it has none."""
     pattern = variant.template if "/" in variant.template else f"{variant.folder}/{variant.template}"
     plain = f"{variant.folder}/{{}}"
@@ -109,12 +109,12 @@ def template_of(kernel: KernelDef, variant: KernelVariant) -> str | None:
     return next((path for path in paths if path in _templates()), None)
 
 
-def plugin_template(kernel: KernelDef, variant: KernelVariant) -> str:
+def plugin_template(kernel: AnyKernel, variant: KernelVariant) -> str:
     """Return the name of the template of a plugin's variant, in the plugin's folder."""
     return f"{variant.template.format(kernel.template or kernel.name)}__{variant.isa}.c.j2"
 
 
-def kernel_template(kernel: KernelDef, variant: KernelVariant) -> jinja2.Template:
+def kernel_template(kernel: AnyKernel, variant: KernelVariant) -> jinja2.Template:
     """Return the template of a kernel variant; InternalError when the file is missing."""
     name = plugin_template(kernel, variant)
     if kernel_folder(kernel.name) is not None and name in _plugin_templates:

@@ -21,7 +21,7 @@ from glowc.kernels.base import KernelVariant
 from glowc.kernels.registry import plain_variant, register_variants
 from glowc.ops.base import OpDef
 from glowc.ops.registry import all_ops, forget_plugins, register
-from glowc.program.kernel import KernelDef, all_kernels
+from glowc.program.kernel import AnyKernel, KernelDef, all_kernels
 
 Kind = TypeVar("Kind")
 MANUAL = "docs/PLUGINS.md shows a plugin"
@@ -103,7 +103,7 @@ def _of_kind(path: Path, values: Sequence[object], kind: type[Kind]) -> list[Kin
     return result
 
 
-def _variants(path: Path, module: ModuleType, kernels: Sequence[KernelDef]) -> dict[str, list[KernelVariant]]:
+def _variants(path: Path, module: ModuleType, kernels: Sequence[AnyKernel]) -> dict[str, list[KernelVariant]]:
     """Return the variants by kernel; a kernel without any has the plain one."""
     named = getattr(module, "VARIANTS", {})
     if not isinstance(named, Mapping):
@@ -114,7 +114,7 @@ def _variants(path: Path, module: ModuleType, kernels: Sequence[KernelDef]) -> d
     return {name: _of_kind(path, tuple(found), KernelVariant) for name, found in named.items()}
 
 
-def _check_names(path: Path, ops: Sequence[OpDef], kernels: Sequence[KernelDef]) -> None:
+def _check_names(path: Path, ops: Sequence[OpDef], kernels: Sequence[AnyKernel]) -> None:
     for what, values, taken in (("operator", ops, all_ops()), ("kernel", kernels, all_kernels())):
         seen: set[str] = set()
         for value in values:
@@ -127,7 +127,7 @@ def _check_names(path: Path, ops: Sequence[OpDef], kernels: Sequence[KernelDef])
 
 
 def _check_c(
-    path: Path, folder: Path, kernels: Sequence[KernelDef], variants: Mapping[str, Sequence[KernelVariant]]
+    path: Path, folder: Path, kernels: Sequence[AnyKernel], variants: Mapping[str, Sequence[KernelVariant]]
 ) -> None:  # fmt: skip
     missing = []
     for kernel in kernels:

@@ -14,7 +14,7 @@ from functools import cache
 
 import glowc.kernels
 from glowc.kernels.base import PLAIN, KernelVariant
-from glowc.program.kernel import KernelDef, find_kernel
+from glowc.program.kernel import AnyKernel, find_kernel
 
 Variants = Mapping[str, tuple[KernelVariant, ...]]
 _SHARED = "common"
@@ -56,7 +56,7 @@ def forget_variants() -> None:
     variants_of.cache_clear()
 
 
-def plain_variant(kernel: KernelDef) -> KernelVariant:
+def plain_variant(kernel: AnyKernel) -> KernelVariant:
     """Return the variant that every kernel has for all CPUs."""
     return replace(PLAIN, folder=PLAIN.isa, in_place=bool(kernel.in_place))
 

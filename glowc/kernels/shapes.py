@@ -9,10 +9,11 @@ from dataclasses import dataclass, fields
 from typing import Self
 
 from glowc.program.ir import Instr
+from glowc.program.params import Params
 
 
 @dataclass(frozen=True, slots=True)
-class Shape:
+class Shape(Params):
     """Whole numbers that an instruction has among its parameters."""
 
     @classmethod

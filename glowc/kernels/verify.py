@@ -6,7 +6,7 @@ from glowc.errors import InternalError
 from glowc.kernels.base import KernelVariant
 from glowc.kernels.choice import find_variant
 from glowc.program.ir import Instr, Program
-from glowc.program.kernel import KernelDef, find_kernel
+from glowc.program.kernel import AnyKernel, find_kernel
 from glowc.program.verify import declaration_problems, liveness_problems, structure_problems, wrong_kinds
 
 
@@ -39,7 +39,7 @@ def call_problems(instr: Instr) -> list[str]:
     return problems or _check_kinds(kernel, variant, instr) + _check_scratch(variant, instr)
 
 
-def _check_kinds(kernel: KernelDef, variant: KernelVariant, instr: Instr) -> list[str]:
+def _check_kinds(kernel: AnyKernel, variant: KernelVariant, instr: Instr) -> list[str]:
     """Check the element kinds, but of constants: a variant packs its own into any."""
     wrong = wrong_kinds(kernel, instr)
     packed = variant.packs if wrong else frozenset()

@@ -18,8 +18,9 @@ from glowc.kernels.choice import candidates
 from glowc.ops.base import OpError, Ref
 from glowc.ops.registry import find_op
 from glowc.ops.strided import emit_copy, whole
-from glowc.program.ir import Access, Buffer, BufferKind, Instr, Operand, ParamValue, Program
-from glowc.program.kernel import Arrays, KernelDef, get_kernel
+from glowc.program.ir import Access, Buffer, BufferKind, Instr, Operand, Program
+from glowc.program.kernel import AnyKernel, Arrays, get_kernel
+from glowc.program.params import NO_PARAMS, Params, as_mapping
 
 Finish = Callable[[KernelVariant], Instr]
 Choose = Callable[[Instr, Sequence[KernelVariant], Finish], KernelVariant]
@@ -150,15 +151,15 @@ class Lowering:
         self,
         kernel: str,
         operands: Mapping[str, Ref],
-        params: Mapping[str, ParamValue] | None = None,
+        params: Params = NO_PARAMS,
         *,
         rows: tuple[int, int] | None = None,
         macs: int = 0,
     ) -> None:
         """Append one instruction for the node being lowered."""
-        node, definition, values = self.node, get_kernel(kernel), dict(params or {})
+        node, definition, values = self.node, get_kernel(kernel), as_mapping(params)
         assert node is not None
-        _check_call(definition, operands, values, rows)
+        _check_call(definition, operands, params, rows)
         bound = tuple(Operand(r, operands[r].buffer, a, operands[r].type) for r, a in definition.roles)
         instr = Instr(
             kernel,
@@ -261,15 +262,16 @@ class Lowering:
 
 
 def _check_call(
-    kernel: KernelDef,
+    kernel: AnyKernel,
     operands: Mapping[str, Ref],
-    params: Mapping[str, ParamValue],
+    params: Params,
     rows: tuple[int, int] | None,
 ) -> None:
     roles = {role for role, _ in kernel.roles}
-    wanted = {*kernel.params, *kernel.float_params, *kernel.print_params}
-    if roles != set(operands) or wanted != set(params) or kernel.rows != (rows is not None):
+    if type(params) is not kernel.takes:
+        raise InternalError(f"kernel {kernel.name} takes {kernel.takes.__name__}, not {type(params).__name__}")
+    if roles != set(operands) or kernel.rows != (rows is not None):
         raise InternalError(
-            f"kernel {kernel.name} called with other operands or parameters than it declares",
-            details=[f"operands: {sorted(roles ^ set(operands))}", f"params: {sorted(wanted ^ set(params))}"],
+            f"kernel {kernel.name} called with other operands or rows than it declares",
+            details=[f"operands: {sorted(roles ^ set(operands))}", f"rows: {rows}"],
         )

@@ -7,7 +7,7 @@ smaller than anything. Source: ONNX ArgMax-13, ArgMin-13, TopK-24, Hardmax-13.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from dataclasses import dataclass
 
 import numpy as np
 
@@ -17,11 +17,24 @@ from glowc.graph.types import DType, TensorType
 from glowc.ops.base import Call, LowerCtx, MaybeTypes, OpDef, OpError, Ref, Types
 from glowc.ops.cumulate import dims_of
 from glowc.ops.one_hot import emit_one_hot
+from glowc.ops.params import Along
 from glowc.ops.strided import axis_of, present
-from glowc.program.ir import ParamValue
 from glowc.program.kernel import Arrays, KernelDef
 
-_DIMS = ("outer", "n", "inner")
+
+@dataclass(frozen=True, slots=True)
+class ArgParams(Along):
+    """Of `arg_reduce`: the comparison by which a later element wins, < > <= or >=."""
+
+    compare: str
+
+
+@dataclass(frozen=True, slots=True)
+class TopKParams(Along):
+    """Of `top_k`: how many, and the largest (>) or the smallest (<)."""
+
+    k: int
+    compare: str
 
 
 def infer_arg(node: Node, in_types: MaybeTypes) -> Types:
@@ -51,8 +64,8 @@ def reference_arg(call: Call) -> tuple[np.ndarray, ...]:
     return (y.reshape(call.out_types[0].shape),)
 
 
-def _dims(shape: tuple[int, ...], axis: int) -> dict[str, ParamValue]:
-    return dict(zip(_DIMS, dims_of(shape, axis) if shape else (1, 1, 1), strict=True))
+def _dims(shape: tuple[int, ...], axis: int) -> tuple[int, int, int]:
+    return dims_of(shape, axis) if shape else (1, 1, 1)
 
 
 def lower_arg(node: Node, ctx: LowerCtx) -> None:
@@ -63,7 +76,7 @@ def lower_arg(node: Node, ctx: LowerCtx) -> None:
 
 def _emit_arg(ctx: LowerCtx, x: Ref, y: Ref, axis: int, *, largest: bool, last: int = 0) -> None:
     compare = (">" if largest else "<") + ("=" if last else "")
-    ctx.emit("arg_reduce", {"in": x, "out": y}, {**_dims(x.type.shape, axis), "compare": compare})
+    ctx.emit("arg_reduce", {"in": x, "out": y}, ArgParams(*_dims(x.type.shape, axis), compare))
 
 
 def infer_hardmax(node: Node, in_types: MaybeTypes) -> Types:
@@ -127,32 +140,27 @@ def lower_top_k(node: Node, ctx: LowerCtx) -> None:
         ctx.write(name) if name else ctx.temp(t, f"{node.name}_unused{i}")
         for i, (name, t) in enumerate(zip(names, types, strict=False))
     )
-    params = {**_dims(x.type.shape, node.int_("axis")), "k": node.int_("k")}
     compare = ">" if node.int_("largest") else "<"
-    ctx.emit("top_k", {"in": x, "values": values, "indices": indices}, {**params, "compare": compare})
+    params = TopKParams(*_dims(x.type.shape, node.int_("axis")), node.int_("k"), compare)
+    ctx.emit("top_k", {"in": x, "values": values, "indices": indices}, params)
 
 
-def _view(array: np.ndarray, p: Mapping[str, ParamValue]) -> np.ndarray:
-    outer, n, inner = (int(p[key]) for key in _DIMS)
-    return array.reshape(-1)[: outer * n * inner].reshape(outer, n, inner)
-
-
-def _interpret_arg(a: Arrays, p: Mapping[str, ParamValue]) -> None:
-    y = find(_view(a["in"], p), largest=str(p["compare"])[0] == ">", last=str(p["compare"]).endswith("="))
+def _interpret_arg(a: Arrays, p: ArgParams) -> None:
+    y = find(p.view(a["in"]), largest=p.compare[0] == ">", last=p.compare.endswith("="))
     a["out"].reshape(-1)[: y.size] = y.reshape(-1)
 
 
-def _interpret_top_k(a: Arrays, p: Mapping[str, ParamValue]) -> None:
-    values, where = top_k(_view(a["in"], p), int(p["k"]), largest=p["compare"] == ">")
+def _interpret_top_k(a: Arrays, p: TopKParams) -> None:
+    values, where = top_k(p.view(a["in"]), p.k, largest=p.compare == ">")
     a["values"].reshape(-1)[: values.size] = values.reshape(-1)
     a["indices"].reshape(-1)[: where.size] = where.reshape(-1)
 
 
 KERNELS = (
-    KernelDef("arg_reduce", ("in in", "out out:s64"), _DIMS, _interpret_arg, print_params=("compare",),
+    KernelDef("arg_reduce", ("in in", "out out:s64"), ArgParams, _interpret_arg,
               doc="index of the largest or smallest of an axis"),
-    KernelDef("top_k", ("in in", "out values", "out indices:s64"), (*_DIMS, "k"), _interpret_top_k,
-              print_params=("compare",), doc="the k largest or smallest of an axis"),
+    KernelDef("top_k", ("in in", "out values", "out indices:s64"), TopKParams, _interpret_top_k,
+              doc="the k largest or smallest of an axis"),
 )  # fmt: skip
 
 _ARG = {"axis": Int(0), "keepdims": Int(1), "select_last_index": Int(0)}

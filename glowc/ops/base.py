@@ -17,9 +17,11 @@ from glowc.board import Cpu
 from glowc.graph.attrs import Attr, AttrValue, Float, Str
 from glowc.graph.graph import Node
 from glowc.graph.types import QuantParams, TensorType
-from glowc.program.ir import ParamValue
 from glowc.program.kernel import Arrays as Arrays
 from glowc.program.kernel import KernelDef as KernelDef
+from glowc.program.params import NO_PARAMS
+from glowc.program.params import Params as Params
+from glowc.program.params import Printed as Printed
 
 Types = tuple[TensorType, ...]
 MaybeTypes = tuple[TensorType | None, ...]
@@ -120,7 +122,7 @@ class LowerCtx(Protocol):
         self,
         kernel: str,
         operands: Mapping[str, Ref],
-        params: Mapping[str, ParamValue] | None = None,
+        params: Params = NO_PARAMS,
         *,
         rows: tuple[int, int] | None = None,
         macs: int = 0,

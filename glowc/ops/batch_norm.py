@@ -15,9 +15,10 @@ from glowc.graph.attrs import Float, Int
 from glowc.graph.graph import Node
 from glowc.graph.types import DType, TensorType
 from glowc.ops.base import LAYOUT, Call, LowerCtx, MaybeTypes, OpDef, OpError, Types
+from glowc.ops.binary import BinaryParams
 from glowc.ops.binary_table import expression
+from glowc.ops.params import Clamp
 from glowc.ops.strided import access, present
-from glowc.program.ir import ParamValue
 
 
 def channel_axis(node: Node, x: TensorType) -> int:
@@ -67,9 +68,8 @@ def lower(node: Node, ctx: LowerCtx) -> None:
     product = ctx.temp(x.type, f"{node.name}_product")
     for op, left, right, to in (("mul", x, f, product), ("add", product, g, y)):
         other = ctx.const(_shaped(node, x.type, right), f"{node.name}_{op}")
-        words: dict[str, ParamValue] = {"op": op, "expr": expression(op, x.type.dtype), "clamp": 0}
-        words |= {"act_min": 0.0, "act_max": 0.0}
-        ctx.emit("binary", {"a": left, "b": other, "out": to}, access(left, other, to) | words)
+        words = BinaryParams(access(left, other, to), op, expression(op, x.type.dtype), 0, Clamp(0.0, 0.0))
+        ctx.emit("binary", {"a": left, "b": other, "out": to}, words)
 
 
 OP = OpDef(

@@ -15,16 +15,17 @@ one step in up to 8 of 100 outputs (seen, on random codes) where weights are no 
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import dataclass
 
 import numpy as np
 
 from glowc.graph.numerics import F32, round_clamp
 from glowc.graph.types import DType, QuantParams
-from glowc.ops.spatial import ROW_PARAMS, rows_of, store_rows
-from glowc.program.ir import ParamValue
+from glowc.kernels.shapes import Rows
+from glowc.ops.params import one_quant
+from glowc.ops.spatial import rows_of, store_rows
 from glowc.program.kernel import Arrays, KernelDef
+from glowc.program.params import Params
 
 
 @dataclass(frozen=True, slots=True)
@@ -90,36 +91,55 @@ def blend_codes(x: np.ndarray, half: int, tables: tuple[Pairs, Pairs]) -> np.nda
     return np.asarray(np.sign(y) * (np.abs(y) >> (2 * FIXED)) - half)
 
 
-def _tables(arrays: Arrays, p: Mapping[str, ParamValue]) -> tuple[Pairs, Pairs]:
-    begin, end = int(p["y_begin"]), int(p["y_end"])
+@dataclass(frozen=True, slots=True)
+class BilinearCodes(Params):
+    """Of `bilinear_s8`: the quantisation of both sides."""
+
+    shape: Rows
+    in_zp: int
+    out_zp: int
+    in_scale: float
+    out_scale: float
+
+
+@dataclass(frozen=True, slots=True)
+class BilinearPlainCodes(Params):
+    """Of `bilinear_codes_s8`: what was taken off the model's codes."""
+
+    shape: Rows
+    half: int
+
+
+def _tables(arrays: Arrays, span: range) -> tuple[Pairs, Pairs]:
     rows, cols = (
         Pairs(arrays[key].reshape(-1, 2), arrays[f"{key}_weights"].reshape(-1, 2)) for key in ("rows", "cols")
     )
-    return Pairs(rows.index[begin:end], rows.weights[begin:end]), cols
+    chosen = slice(span.start, span.stop)
+    return Pairs(rows.index[chosen], rows.weights[chosen]), cols
 
 
-def _interpret(arrays: Arrays, p: Mapping[str, ParamValue]) -> None:
-    store_rows(arrays["out"], blend(rows_of(arrays["in"], p), *_tables(arrays, p)), p)
+def _interpret(arrays: Arrays, p: Rows, rows: range) -> None:
+    store_rows(arrays["out"], blend(rows_of(arrays["in"], p), *_tables(arrays, rows)), p, rows)
 
 
-def _interpret_quantised(arrays: Arrays, p: Mapping[str, ParamValue]) -> None:
-    quants = tuple(QuantParams((float(p[f"{k}_scale"]),), (int(p[f"{k}_zp"]),)) for k in ("in", "out"))
-    y = blend_quantised(rows_of(arrays["in"], p), (quants[0], quants[1]), _tables(arrays, p))
-    store_rows(arrays["out"], y, p)
+def _interpret_quantised(arrays: Arrays, p: BilinearCodes, rows: range) -> None:
+    quants = one_quant(p.in_scale, p.in_zp), one_quant(p.out_scale, p.out_zp)
+    y = blend_quantised(rows_of(arrays["in"], p.shape), quants, _tables(arrays, rows))
+    store_rows(arrays["out"], y, p.shape, rows)
 
 
-def _interpret_codes(arrays: Arrays, p: Mapping[str, ParamValue]) -> None:
-    store_rows(arrays["out"], blend_codes(rows_of(arrays["in"], p), int(p["half"]), _tables(arrays, p)), p)
+def _interpret_codes(arrays: Arrays, p: BilinearPlainCodes, rows: range) -> None:
+    y = blend_codes(rows_of(arrays["in"], p.shape), p.half, _tables(arrays, rows))
+    store_rows(arrays["out"], y, p.shape, rows)
 
 
 _REAL = ("in in", "in rows:s32", "in rows_weights:f32", "in cols:s32", "in cols_weights:f32", "out out")
 _WHOLE = ("in in", "in rows:s32", "in rows_weights:s32", "in cols:s32", "in cols_weights:s32", "out out")
 KERNELS = (
-    KernelDef("bilinear_f32", _REAL, ROW_PARAMS, _interpret, rows=True, kind="f32", template="bilinear",
+    KernelDef("bilinear_f32", _REAL, Rows, interpret_rows=_interpret, kind="f32", template="bilinear",
               doc="bilinear interpolation"),
-    KernelDef("bilinear_s8", _REAL, (*ROW_PARAMS, "in_zp", "out_zp"), _interpret_quantised, rows=True, kind="s8",
-              float_params=("in_scale", "out_scale"), template="bilinear",
+    KernelDef("bilinear_s8", _REAL, BilinearCodes, interpret_rows=_interpret_quantised, kind="s8", template="bilinear",
               doc="bilinear interpolation of the numbers that codes stand for"),
-    KernelDef("bilinear_codes_s8", _WHOLE, (*ROW_PARAMS, "half"), _interpret_codes, rows=True, kind="s8",
+    KernelDef("bilinear_codes_s8", _WHOLE, BilinearPlainCodes, interpret_rows=_interpret_codes, kind="s8",
               doc="bilinear interpolation of codes"),
 )  # fmt: skip

@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Mapping
+from dataclasses import dataclass
 
 import numpy as np
 
@@ -18,14 +19,25 @@ from glowc.graph.attrs import Attr, Int, Str
 from glowc.graph.graph import Node
 from glowc.graph.numerics import F32
 from glowc.graph.types import DType, TensorType
-from glowc.kernels.shapes import AXES
 from glowc.ops.base import CLAMP, Call, LowerCtx, MaybeTypes, OpDef, OpError, Ref, Types
 from glowc.ops.binary_codes import bounds, emit_codes, reference_codes
 from glowc.ops.binary_table import TABLE, expression
+from glowc.ops.params import Clamp, Pairs
 from glowc.ops.requant_shift import SHIFT_ATTRS, shift_dtype
-from glowc.ops.strided import access, broadcast_shape, emit_copy, present, strided, whole
-from glowc.program.ir import ParamValue
+from glowc.ops.strided import access, broadcast_shape, emit_copy, present, whole
 from glowc.program.kernel import Arrays, KernelDef
+from glowc.program.params import Params, Printed
+
+
+@dataclass(frozen=True, slots=True)
+class BinaryParams(Params):
+    """Of `binary`: the loops, the entry of TABLE, its C expression over x and y, and bounds that count if `clamp`."""
+
+    loops: Pairs
+    op: str
+    expr: str
+    clamp: Printed
+    bounds: Clamp
 
 
 def infer(name: str) -> Callable[[Node, MaybeTypes], Types]:
@@ -106,23 +118,21 @@ def _emit_plain(node: Node, ctx: LowerCtx, name: str, a: Ref, b: Ref, y: Ref) ->
     if y.type.elements == 0:
         return
     clamp = int(y.type.dtype.is_float and (low, high) != (-math.inf, math.inf))
-    words: dict[str, ParamValue] = {
-        "op": name, "expr": expression(name, a.type.dtype), "clamp": clamp, "act_min": low, "act_max": high,
-    }  # fmt: skip
-    ctx.emit("binary", {"a": a, "b": b, "out": y}, access(a, b, y) | words)
+    params = BinaryParams(access(a, b, y), name, expression(name, a.type.dtype), clamp, Clamp(low, high))
+    ctx.emit("binary", {"a": a, "b": b, "out": y}, params)
 
 
-def _interpret(a: Arrays, p: Mapping[str, ParamValue]) -> None:
+def _interpret(a: Arrays, p: BinaryParams) -> None:
+    loops, kind = p.loops, a["out"].dtype.type
     with np.errstate(all="ignore"):
-        y = np.asarray(TABLE[str(p["op"])].function(strided(a["a"], p, "a"), strided(a["b"], p, "b")))
-    if int(p["clamp"]):
-        y = np.clip(y, a["out"].dtype.type(F32(p["act_min"])), a["out"].dtype.type(F32(p["act_max"])))
+        y = np.asarray(TABLE[p.op].function(loops.view(a["a"], loops.a), loops.view(a["b"], loops.b)))
+    if p.clamp:
+        y = np.clip(y, kind(F32(p.bounds.act_min)), kind(F32(p.bounds.act_max)))
     a["out"].reshape(-1)[: y.size] = y.reshape(-1).astype(a["out"].dtype)
 
 
 KERNELS = (
-    KernelDef("binary", ("in a", "in b", "out out"), AXES, _interpret, float_params=("act_min", "act_max"),
-              in_place=("a", "b"), print_params=("rank", "op", "expr", "clamp"),
+    KernelDef("binary", ("in a", "in b", "out out"), BinaryParams, _interpret, in_place=("a", "b"),
               needs_math=True, length="d0", doc="elementwise function of two tensors"),
 )  # fmt: skip
 

@@ -22,19 +22,19 @@ The result is clamped to the codes of attributes act_min and act_max.
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from dataclasses import dataclass
 
 import numpy as np
 
 from glowc.graph.graph import Node
 from glowc.graph.numerics import F32, act_range, fma, round_clamp
 from glowc.graph.types import QuantParams
-from glowc.kernels.shapes import AXES
 from glowc.ops.base import Call, LowerCtx, OpError, Ref, clamp_of
-from glowc.ops.requant_shift import SHIFT_PARAMS, kernel_codes, shift_of, shift_operands, shift_params, shifted_codes
-from glowc.ops.strided import access, strided
-from glowc.program.ir import ParamValue
+from glowc.ops.params import OutCodes, Pairs, one_quant
+from glowc.ops.requant_shift import ShiftEnd, kernel_codes, shift_end, shift_of, shift_operands, shifted_codes
+from glowc.ops.strided import access
 from glowc.program.kernel import Arrays, KernelDef
+from glowc.program.params import Params, Printed
 
 _HALF = 128  # from codes of an uint8 tensor to the int8 ones that stand for them
 CLAMPING = ("Add", "Sub", "Mul", "Div")
@@ -130,108 +130,161 @@ def reference_codes(name: str, call: Call, low: float, high: float) -> np.ndarra
     return add_codes(call.array(0), call.array(1), qa, qb, qy, lo, hi, 1 if name == "add" else -1)
 
 
+@dataclass(frozen=True, slots=True)
+class Codes(Params):
+    """The loops over two tensors of codes, their zero points, and those and the bounds of the result."""
+
+    loops: Pairs
+    a_zp: int
+    b_zp: int
+    out: OutCodes
+
+    def centred(self, a: Arrays) -> tuple[np.ndarray, np.ndarray]:
+        """Return both operands less their zero points, in the shape of the loops."""
+        loops = self.loops
+        left, right = loops.view(a["a"], loops.a).astype(np.int64), loops.view(a["b"], loops.b).astype(np.int64)
+        return left - self.a_zp, right - self.b_zp
+
+
+@dataclass(frozen=True, slots=True)
+class SumOfCodes(Params):
+    """Of `add_s8`, `add_s16`: the scales, and the sign of b."""
+
+    codes: Codes
+    a_scale: float
+    b_scale: float
+    out_scale: float
+    sign: str
+
+
+@dataclass(frozen=True, slots=True)
+class FusedSum(Params):
+    """Of `add_s8f`: what was taken off the model's codes, bounds, and the terms of `fused_terms`."""
+
+    loops: Pairs
+    half: int
+    out_min: int
+    out_max: int
+    a_ratio: float
+    b_ratio: float
+    fixed: float
+
+
+@dataclass(frozen=True, slots=True)
+class ShiftSum(Params):
+    """Of `add_s8rs`: zero points, the end, and the sign of b."""
+
+    loops: Pairs
+    a_zp: int
+    b_zp: int
+    end: ShiftEnd
+    sign: str
+
+
+@dataclass(frozen=True, slots=True)
+class Product(Params):
+    """Of `mul_s8`, `mul_s16`: (sa * sb) / sy in float32."""
+
+    codes: Codes
+    scale: float
+
+
+@dataclass(frozen=True, slots=True)
+class UnsignedProduct(Product):
+    """Of `mul_s8u`: what was taken off the model's codes."""
+
+    half: Printed
+
+
 def emit_codes(node: Node, ctx: LowerCtx, name: str, a: Ref, b: Ref, y: Ref) -> None:
     """Emit add_* or mul_*."""
     qa, qb, qy = a.type.quant, b.type.quant, y.type.quant
     if name not in ("add", "sub", "mul") or qa is None or qb is None or qy is None:
         raise OpError(f"no integer form with {a.type}, {b.type} -> {y.type}")
-    shift = shift_of(node)
+    shift, sign = shift_of(node), "+" if name == "add" else "-"
     if shift is not None:
-        params = access(a, b, y) | shift_params(shift, qa, qy)
-        params |= {"a_zp": params.pop("in_zp"), "b_zp": qb.zero_point[0], "sign": "+" if name == "add" else "-"}
-        ctx.emit("add_s8rs", {"a": a, "b": b, **shift_operands(ctx, node, shift, None), "out": y}, params)
+        ends = ShiftSum(access(a, b, y), qa.zero_point[0], qb.zero_point[0], shift_end(shift, qy), sign)
+        ctx.emit("add_s8rs", {"a": a, "b": b, **shift_operands(ctx, node, shift, None), "out": y}, ends)
         return
     low, high = act_range(*bounds(node), qy, y.type.dtype)
     half = _HALF * node.int_("unsigned")
     fused_form = name == "add" and y.type.dtype.bits == 8 and not node.int_("mixed")
     if fused_form and not forms_agree(qa, qb, qy, half, low, high):
         ra, rb, fixed = fused_terms(qa, qb, qy, half)
-        fused: dict[str, ParamValue] = {"half": half, "out_min": low, "out_max": high}
-        fused |= {"a_ratio": float(ra), "b_ratio": float(rb), "fixed": float(fixed)}
-        ctx.emit("add_s8f", {"a": a, "b": b, "out": y}, access(a, b, y) | fused)
+        fused = FusedSum(access(a, b, y), half, low, high, float(ra), float(rb), float(fixed))
+        ctx.emit("add_s8f", {"a": a, "b": b, "out": y}, fused)
         return
-    params = access(a, b, y) | {
-        "a_zp": qa.zero_point[0], "b_zp": qb.zero_point[0], "out_zp": qy.zero_point[0],
-        "out_min": low, "out_max": high,
-    }  # fmt: skip
+    codes = Codes(access(a, b, y), qa.zero_point[0], qb.zero_point[0], OutCodes(qy.zero_point[0], low, high))
     if name == "mul":
-        params["scale"] = float(mul_scale(qa, qb, qy))
+        _emit_product(node, ctx, a, b, y, codes)
+        return
+    params = SumOfCodes(codes, qa.scale[0], qb.scale[0], qy.scale[0], sign)
+    ctx.emit(f"add_{y.type.dtype.value}", {"a": a, "b": b, "out": y}, params)
+
+
+def _emit_product(node: Node, ctx: LowerCtx, a: Ref, b: Ref, y: Ref, codes: Codes) -> None:
+    qa, qb, qy = a.type.quant, b.type.quant, y.type.quant
+    assert qa is not None and qb is not None and qy is not None  # noqa: PT018
+    scale, operands = float(mul_scale(qa, qb, qy)), {"a": a, "b": b, "out": y}
+    if y.type.dtype.bits == 8 and product_half(node, qa, qb, qy):
+        ctx.emit("mul_s8u", operands, UnsignedProduct(codes, scale, _HALF))
     else:
-        params |= {"a_scale": qa.scale[0], "b_scale": qb.scale[0], "out_scale": qy.scale[0]}
-        params["sign"] = "+" if name == "add" else "-"
-    family, kind = "mul" if name == "mul" else "add", y.type.dtype.value
-    if name == "mul" and y.type.dtype.bits == 8 and product_half(node, qa, qb, qy):
-        kind = "s8u"
-        params["half"] = _HALF
-    ctx.emit(f"{family}_{kind}", {"a": a, "b": b, "out": y}, params)
+        ctx.emit(f"mul_{y.type.dtype.value}", operands, Product(codes, scale))
 
 
-def _quants(p: Mapping[str, ParamValue]) -> list[QuantParams]:
-    return [QuantParams((float(p.get(f"{k}_scale", 1.0)),), (int(p[f"{k}_zp"]),)) for k in ("a", "b", "out")]
-
-
-def _interpret_add(a: Arrays, p: Mapping[str, ParamValue]) -> None:
-    left, right = strided(a["a"], p, "a"), strided(a["b"], p, "b")
-    sign = 1 if p["sign"] == "+" else -1
-    qa, qb, qy = _quants(p)
-    y = add_codes(left, right, qa, qb, qy, int(p["out_min"]), int(p["out_max"]), sign)
+def _interpret_add(a: Arrays, p: SumOfCodes) -> None:
+    codes, loops = p.codes, p.codes.loops
+    qa, qb = one_quant(p.a_scale, codes.a_zp), one_quant(p.b_scale, codes.b_zp)
+    qy, bounds = one_quant(p.out_scale, codes.out.out_zp), (codes.out.out_min, codes.out.out_max)
+    left, right = loops.view(a["a"], loops.a), loops.view(a["b"], loops.b)
+    y = add_codes(left, right, qa, qb, qy, *bounds, 1 if p.sign == "+" else -1)
     a["out"].reshape(-1)[: y.size] = y.reshape(-1)
 
 
-def _interpret_fused(a: Arrays, p: Mapping[str, ParamValue]) -> None:
-    terms = F32(p["a_ratio"]), F32(p["b_ratio"]), F32(p["fixed"])
-    bounds = int(p["half"]), int(p["out_min"]), int(p["out_max"])
-    y = fused_sum(strided(a["a"], p, "a"), strided(a["b"], p, "b"), terms, *bounds)
+def _interpret_fused(a: Arrays, p: FusedSum) -> None:
+    loops, terms = p.loops, (F32(p.a_ratio), F32(p.b_ratio), F32(p.fixed))
+    left, right = loops.view(a["a"], loops.a), loops.view(a["b"], loops.b)
+    y = fused_sum(left, right, terms, p.half, p.out_min, p.out_max)
     a["out"].reshape(-1)[: y.size] = y.reshape(-1)
 
 
-def _interpret_shift(a: Arrays, p: Mapping[str, ParamValue]) -> None:
-    left = strided(a["a"], p, "a").astype(np.int64) - int(p["a_zp"])
-    right = strided(a["b"], p, "b").astype(np.int64) - int(p["b_zp"])
-    y = kernel_codes(left + right if p["sign"] == "+" else left - right, a, p)
+def _interpret_shift(a: Arrays, p: ShiftSum) -> None:
+    left, right = Codes(p.loops, p.a_zp, p.b_zp, p.end).centred(a)
+    y = kernel_codes(left + right if p.sign == "+" else left - right, a, p.end)
     a["out"].reshape(-1)[: y.size] = y.reshape(-1)
 
 
-def _interpret_mul(a: Arrays, p: Mapping[str, ParamValue]) -> None:
-    left, right = strided(a["a"], p, "a").astype(np.int64), strided(a["b"], p, "b").astype(np.int64)
-    product = (left - int(p["a_zp"])) * (right - int(p["b_zp"]))
-    bounds = int(p["out_zp"]), int(p["out_min"]), int(p["out_max"])
-    y = scaled_product(product, F32(p["scale"]), *bounds)
+def _interpret_mul(a: Arrays, p: Product) -> None:
+    left, right = p.codes.centred(a)
+    y = scaled_product(left * right, F32(p.scale), *p.codes.out.bounds)
     a["out"].reshape(-1)[: y.size] = y.reshape(-1)
 
 
-def _interpret_unsigned_mul(a: Arrays, p: Mapping[str, ParamValue]) -> None:
-    left, right = (strided(a[k], p, k).astype(np.int64) - int(p[f"{k}_zp"]) for k in ("a", "b"))
-    y = scaled_product(
-        left * right, F32(p["scale"]), int(p["out_zp"]), int(p["out_min"]), int(p["out_max"]), int(p["half"])
-    )
+def _interpret_unsigned_mul(a: Arrays, p: UnsignedProduct) -> None:
+    left, right = p.codes.centred(a)
+    y = scaled_product(left * right, F32(p.scale), *p.codes.out.bounds, p.half)
     a["out"].reshape(-1)[: y.size] = y.reshape(-1)
 
 
 _OPERANDS = ("in a", "in b", "out out")
-_CODES = (*AXES, "a_zp", "b_zp", "out_zp", "out_min", "out_max")
 KERNELS = (
-    KernelDef("add_s8f", _OPERANDS, (*AXES, "half", "out_min", "out_max"), _interpret_fused, in_place=("a", "b"),
-              float_params=("a_ratio", "b_ratio", "fixed"), print_params=("rank",), length="d0", kind="s8",
+    KernelDef("add_s8f", _OPERANDS, FusedSum, _interpret_fused, in_place=("a", "b"), length="d0", kind="s8",
               doc="quantised sum by fused multiply-add"),
     KernelDef("add_s8rs", ("in a", "in b", "in mul:s32", "in offset:s64", "out out"),
-              (*AXES, "a_zp", "b_zp", *SHIFT_PARAMS[1:]), _interpret_shift, print_params=("rank", "sign"),
-              in_place=("a", "b"),
-              length="d0", kind="s8", doc="sum or difference that ends in a multiplication and a shift"),
+              ShiftSum, _interpret_shift, in_place=("a", "b"), length="d0", kind="s8",
+              doc="sum or difference that ends in a multiplication and a shift"),
     *(
-        KernelDef(f"add_{kind}", _OPERANDS, _CODES, _interpret_add, float_params=("a_scale", "b_scale", "out_scale"),
-                  print_params=("rank", "sign"), in_place=("a", "b"), template="add_s8", length="d0", kind=kind,
+        KernelDef(f"add_{kind}", _OPERANDS, SumOfCodes, _interpret_add, in_place=("a", "b"), template="add_s8",
+                  length="d0", kind=kind,
                   doc="quantised sum or difference")
         for kind in ("s8", "s16")
     ),
-    KernelDef("mul_s8u", _OPERANDS, _CODES, _interpret_unsigned_mul, float_params=("scale",),
-              print_params=("rank", "half"),
-              in_place=("a", "b"), template="mul_s8", length="d0", kind="s8",
+    KernelDef("mul_s8u", _OPERANDS, UnsignedProduct, _interpret_unsigned_mul, in_place=("a", "b"), template="mul_s8",
+              length="d0", kind="s8",
               doc="quantised product, rounded as the uint8 codes that its codes were"),
     *(
-        KernelDef(f"mul_{kind}", _OPERANDS, _CODES, _interpret_mul, float_params=("scale",), print_params=("rank",),
-                  in_place=("a", "b"), template="mul_s8", length="d0", kind=kind,
-                  doc="quantised product")
+        KernelDef(f"mul_{kind}", _OPERANDS, Product, _interpret_mul, in_place=("a", "b"), template="mul_s8",
+                  length="d0", kind=kind, doc="quantised product")
         for kind in ("s8", "s16")
     ),
 )  # fmt: skip

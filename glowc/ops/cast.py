@@ -7,7 +7,7 @@ anything to bool is x != 0. Codes of a quantised tensor are plain numbers here. 
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from dataclasses import dataclass
 
 import numpy as np
 
@@ -15,14 +15,21 @@ from glowc.graph.attrs import Int, Str
 from glowc.graph.graph import Node
 from glowc.graph.types import NARROW, DType, TensorType, dtype_of
 from glowc.ops.base import Call, LowerCtx, MaybeTypes, OpDef, OpError, Types
+from glowc.ops.params import Elements
 from glowc.ops.strided import emit_copy, present, whole
-from glowc.program.ir import ParamValue
 from glowc.program.kernel import Arrays, KernelDef
 
 KINDS = {
     1: DType.F32, 2: DType.U8, 3: DType.S8, 4: DType.U16, 5: DType.S16, 6: DType.S32, 7: DType.S64, 9: DType.BOOL,
     11: DType.F64, 12: DType.U32, 13: DType.U64, 21: DType.U4, 22: DType.S4, 25: DType.U2, 26: DType.S2,
 }  # fmt: skip
+
+
+@dataclass(frozen=True, slots=True)
+class CastParams(Elements):
+    """Of `cast`: the C expression over x."""
+
+    expr: str
 
 
 def infer(node: Node, in_types: MaybeTypes) -> Types:
@@ -61,8 +68,7 @@ def lower(node: Node, ctx: LowerCtx) -> None:
     if x.type.dtype == y.type.dtype:
         emit_copy(ctx, x, y, whole(x.type.shape))
         return
-    params: dict[str, ParamValue] = {"n": x.type.elements, "expr": expression(x.type.dtype, y.type.dtype)}
-    ctx.emit("cast", {"in": x, "out": y}, params)
+    ctx.emit("cast", {"in": x, "out": y}, CastParams(x.type.elements, expression(x.type.dtype, y.type.dtype)))
 
 
 def expression(source: DType, to: DType) -> str:
@@ -82,8 +88,8 @@ def expression(source: DType, to: DType) -> str:
     return f"({to.ctype})(x >= {high} ? {name}_MAX : (x > {low} ? ({to.ctype})x : (x != x ? 0 : {bottom})))"
 
 
-def _interpret(arrays: Arrays, p: Mapping[str, ParamValue]) -> None:
-    out, text = arrays["out"].reshape(-1), str(p["expr"])
+def _interpret(arrays: Arrays, p: CastParams) -> None:
+    out, text = arrays["out"].reshape(-1), p.expr
     kind = DType.BOOL if text == "(uint8_t)(x != 0)" else dtype_of(out)
     for narrow in NARROW:
         ends = f" ^ {-narrow.qmin}u) - {-narrow.qmin})" if narrow.is_signed else f" & {narrow.qmax}u)"
@@ -92,7 +98,7 @@ def _interpret(arrays: Arrays, p: Mapping[str, ParamValue]) -> None:
 
 
 KERNELS = (
-    KernelDef("cast", ("in in", "out out"), ("n",), _interpret, print_params=("expr",), needs_math=True,
+    KernelDef("cast", ("in in", "out out"), CastParams, _interpret, needs_math=True,
               doc="change of element kind"),
 )  # fmt: skip
 

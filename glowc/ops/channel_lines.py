@@ -10,7 +10,7 @@ compilers of docs/BOARDS.md.
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from dataclasses import dataclass
 
 import numpy as np
 
@@ -19,10 +19,23 @@ from glowc.graph.graph import Node
 from glowc.graph.types import DType, TensorType
 from glowc.ops.base import Call, LowerCtx, MaybeTypes, OpDef, OpError, Types
 from glowc.ops.strided import axis_of, present
-from glowc.program.ir import ParamValue
 from glowc.program.kernel import Arrays, KernelDef
+from glowc.program.params import Params, Printed
 
 ONE, TWO = 3, 7
+
+
+@dataclass(frozen=True, slots=True)
+class LinesParams(Params):
+    """Of `lines_s8`: elements, channels, elements of a channel that lie together, bounds, and whether lines are two."""
+
+    n: int
+    channels: int
+    inner: int
+    out_min: int
+    out_max: int
+    rank: Printed
+    two: Printed
 
 
 def infer(node: Node, in_types: MaybeTypes) -> Types:
@@ -66,25 +79,23 @@ def lower(node: Node, ctx: LowerCtx) -> None:
     axis = axis_of(node.int_("axis"), x.type.rank)
     inner = math.prod(x.type.shape[axis + 1 :])
     low, high = _limits(node, ctx.const_value(node.inputs[1]))
-    params: dict[str, ParamValue] = {
-        "n": x.type.elements, "channels": x.type.shape[axis], "inner": inner, "rank": 1 if inner == 1 else 2,
-        "two": int(lines.type.shape[1] == TWO), "out_min": low, "out_max": high,
-    }  # fmt: skip
+    params = LinesParams(
+        n=x.type.elements, channels=x.type.shape[axis], inner=inner, rank=1 if inner == 1 else 2,
+        two=int(lines.type.shape[1] == TWO), out_min=low, out_max=high,
+    )  # fmt: skip
     ctx.emit("lines_s8", {"in": x, "lines": lines, "out": y}, params)
 
 
-def _interpret(arrays: Arrays, p: Mapping[str, ParamValue]) -> None:
-    n, channels, inner = (int(p[key]) for key in ("n", "channels", "inner"))
-    x = arrays["in"].reshape(-1)[:n].reshape(-1, channels, inner).astype(np.int64)
-    lines = arrays["lines"].reshape(channels, -1)
-    y = on_lines(x.transpose(0, 2, 1), lines, int(p["out_min"]), int(p["out_max"]))
-    arrays["out"].reshape(-1)[:n] = y.transpose(0, 2, 1).reshape(-1)
+def _interpret(arrays: Arrays, p: LinesParams) -> None:
+    x = arrays["in"].reshape(-1)[: p.n].reshape(-1, p.channels, p.inner).astype(np.int64)
+    lines = arrays["lines"].reshape(p.channels, -1)
+    y = on_lines(x.transpose(0, 2, 1), lines, p.out_min, p.out_max)
+    arrays["out"].reshape(-1)[: p.n] = y.transpose(0, 2, 1).reshape(-1)
 
 
 KERNELS = (
-    KernelDef("lines_s8", ("in in", "in lines:s32", "out out"), ("n", "channels", "inner", "out_min", "out_max"),
-              _interpret, print_params=("rank", "two"), in_place=("in",), length="n",
-              kind="s8",               doc="straight lines per channel on int8 codes"),
+    KernelDef("lines_s8", ("in in", "in lines:s32", "out out"), LinesParams, _interpret, in_place=("in",),
+              length="n", kind="s8", doc="straight lines per channel on int8 codes"),
 )  # fmt: skip
 
 OP = OpDef(

@@ -8,8 +8,8 @@ kernel row, kernel column, input channel; onnxruntime sums in another order, hen
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import replace
+from collections.abc import Callable
+from dataclasses import asdict, dataclass, replace
 
 import numpy as np
 
@@ -19,21 +19,55 @@ from glowc.graph.numerics import act_range, dequantize, requant_scale, requantiz
 from glowc.graph.types import DType, TensorType
 from glowc.kernels.shapes import Codes, Conv
 from glowc.ops.base import CLAMP, LAYOUT, Call, LowerCtx, MaybeTypes, OpDef, OpError, Types, clamp_of
-from glowc.ops.integer import Folded, fold_weights, weight_codes
+from glowc.ops.integer import CodedWeights, Folded, fold_weights, scales, weight_codes
+from glowc.ops.params import Clamp
 from glowc.ops.requant_shift import (
     SHIFT_ATTRS,
-    SHIFT_PARAMS,
+    ShiftCodes,
     kernel_codes,
     shift_dtype,
+    shift_end,
     shift_of,
     shift_operands,
-    shift_params,
     shifted_codes,
 )
 from glowc.ops.spatial import WINDOW, row_params, rows_of, store_rows, window_rows
 from glowc.ops.strided import present
-from glowc.program.ir import ParamValue
 from glowc.program.kernel import Arrays, KernelDef
+from glowc.program.params import Params
+
+
+@dataclass(frozen=True, slots=True)
+class ConvFloat(Params):
+    """Of conv_f32, conv_f64 and their depthwise forms."""
+
+    shape: Conv
+    clamp: Clamp
+
+
+@dataclass(frozen=True, slots=True)
+class ConvCoded(Params):
+    """Of conv_f32w8, dwconv_f32w8: floats, the weights of which stay codes."""
+
+    shape: Conv
+    coded: CodedWeights
+    clamp: Clamp
+
+
+@dataclass(frozen=True, slots=True)
+class ConvCodes(Params):
+    """Of the kernels on codes that end in a float scale."""
+
+    shape: Conv
+    codes: Codes
+
+
+@dataclass(frozen=True, slots=True)
+class ConvShift(Params):
+    """Of the kernels on codes that end in a multiplication and a shift."""
+
+    shape: Conv
+    codes: ShiftCodes
 
 
 def is_planar(node: Node) -> bool:
@@ -160,38 +194,42 @@ def lower(node: Node, ctx: LowerCtx) -> None:
     if not node.is_nhwc:
         raise OpError("convolution was not brought to NHWC")
     w_type, group = ctx.type(node.inputs[1]), node.int_("group")
-    params = _geometry(node, x.type, w_type, y.type)
+    shape = _geometry(node, x.type, w_type, y.type)
     fixed = x.type.quant is not None or ctx.const_value(node.inputs[1]) is not None
     depthwise = w_type.shape[3] == 1 and group > 1 and fixed  # its kernel wants the weights the other way round
     rows, per_out = (0, y.type.shape[1]), w_type.shape[3] * w_type.shape[1] * w_type.shape[2]
     macs = y.type.elements * per_out
-    base = "dwconv" if depthwise else "conv"
+    kernel = f"{'dwconv' if depthwise else 'conv'}_{x.type.dtype.value}"
     if x.type.quant is None:
-        dtype = x.type.dtype.value
         weights = _weights(ctx.const_value(node.inputs[1]), depthwise)
-        operands = {"in": x, "bias": ctx.read(node.inputs[2]), "out": y}
-        operands["weights"] = (
-            ctx.const(weights, f"{node.name}_weights") if weights is not None else ctx.read(node.inputs[1])
-        )
         if weights is None and depthwise:
             raise OpError("depthwise weights must be constant")
-        clamp: dict[str, ParamValue] = {
-            "act_min": node.float_("act_min"), "act_max": node.float_("act_max"),
-        }  # fmt: skip
-        suffix = "w8" if w_type.quant is not None else ""
-        if w_type.quant is not None:
-            operands["scale"], codes = weight_codes(node, ctx, w_type.quant)
-            clamp |= codes
-        ctx.emit(f"{base}_{dtype}{suffix}", operands, {**params, **clamp}, rows=rows, macs=macs)
+        _emit_float(node, ctx, kernel, weights, shape, rows, macs)
         return
     if "shift_div" in node.attrs:
-        emit_shift(node, ctx, f"{base}_{x.type.dtype.value}rs", _weights(ctx.const_value(node.inputs[1]), depthwise),
-                   params, rows, macs)  # fmt: skip
+        weights = _weights(ctx.const_value(node.inputs[1]), depthwise)
+        emit_shift(node, ctx, f"{kernel}rs", weights, lambda codes: ConvShift(shape, codes), rows, macs)
         return
     folded = fold_weights(node, ctx, x.type, y.type)
     weights = _weights(folded.weights, depthwise)
     assert weights is not None
-    emit_integer(node, ctx, f"{base}_{x.type.dtype.value}", folded, weights, params, rows, macs)
+    emit_integer(node, ctx, kernel, folded, weights, ConvCodes(shape, folded.codes), rows, macs)
+
+
+def _emit_float(
+    node: Node, ctx: LowerCtx, kernel: str, weights: np.ndarray | None, shape: Conv, rows: tuple[int, int], macs: int
+) -> None:
+    """Emit a float kernel, of int8 weights where they stay codes."""
+    operands = {"in": ctx.read(node.inputs[0]), "bias": ctx.read(node.inputs[2]), "out": ctx.write(node.outputs[0])}
+    operands["weights"] = (
+        ctx.const(weights, f"{node.name}_weights") if weights is not None else ctx.read(node.inputs[1])
+    )
+    clamp, quant = Clamp(*clamp_of(node)), ctx.type(node.inputs[1]).quant
+    if quant is None:
+        ctx.emit(kernel, operands, ConvFloat(shape, clamp), rows=rows, macs=macs)
+        return
+    operands["scale"], coded = weight_codes(node, ctx, quant)
+    ctx.emit(f"{kernel}w8", operands, ConvCoded(shape, coded, clamp), rows=rows, macs=macs)
 
 
 def emit_integer(
@@ -200,7 +238,7 @@ def emit_integer(
     kernel: str,
     folded: Folded,
     weights: np.ndarray,
-    params: Mapping[str, ParamValue],
+    params: Params,
     rows: tuple[int, int] | None,
     macs: int,
 ) -> None:
@@ -213,7 +251,7 @@ def emit_integer(
         "out": ctx.write(node.outputs[0]),
     }
     suffix = "w16" if weights.dtype == np.int16 else ""
-    ctx.emit(kernel + suffix, operands, {**params, **folded.params}, rows=rows, macs=macs)
+    ctx.emit(kernel + suffix, operands, params, rows=rows, macs=macs)
 
 
 def emit_shift(
@@ -221,7 +259,7 @@ def emit_shift(
     ctx: LowerCtx,
     kernel: str,
     weights: np.ndarray | None,
-    params: Mapping[str, ParamValue],
+    params: Callable[[ShiftCodes], Params],
     rows: tuple[int, int] | None,
     macs: int,
 ) -> None:
@@ -232,8 +270,8 @@ def emit_shift(
         raise OpError("weights and bias must be constants, and all tensors integers")
     operands = {"in": x, "weights": ctx.const(weights, f"{node.name}_weights"), "out": y}
     operands |= shift_operands(ctx, node, shift, bias)
-    more: dict[str, ParamValue] = {"w_zp": 0, **shift_params(shift, x.type.quant, y.type.quant)}
-    ctx.emit(kernel, operands, {**params, **more}, rows=rows, macs=macs)
+    codes = ShiftCodes(0, x.type.quant.zero_point[0], shift_end(shift, y.type.quant))
+    ctx.emit(kernel, operands, params(codes), rows=rows, macs=macs)
 
 
 def _weights(w: np.ndarray | None, depthwise: bool) -> np.ndarray | None:
@@ -241,50 +279,66 @@ def _weights(w: np.ndarray | None, depthwise: bool) -> np.ndarray | None:
     return np.ascontiguousarray(w[..., 0].transpose(1, 2, 0)) if depthwise and w is not None else w
 
 
-def _geometry(node: Node, x: TensorType, w: TensorType, y: TensorType) -> dict[str, ParamValue]:
+def _geometry(node: Node, x: TensorType, w: TensorType, y: TensorType) -> Conv:
     pads, strides = node.ints("pads", 4), node.ints("strides", 2)
     dilations = node.ints("dilations", 2)
-    params = row_params(x, y, planar=is_planar(node))
-    return params | {
-        "k_h": w.shape[1], "k_w": w.shape[2], "stride_h": strides[0], "stride_w": strides[1],
-        "dil_h": dilations[0], "dil_w": dilations[1], "pad_top": pads[0], "pad_left": pads[1],
-        "groups": node.int_("group"),
-    }  # fmt: skip
-
-
-def interpret(arrays: Arrays, p: Mapping[str, ParamValue]) -> None:
-    """Evaluate conv_*/dwconv_* on flat arrays; `rows` in params are y_begin, y_end."""
-    x = rows_of(arrays["in"], p)
-    w, integer = arrays["weights"], "in_zp" in p
-    k_h, k_w, out_c = int(p["k_h"]), int(p["k_w"]), int(p["out_c"])
-    if "multiplier" in arrays or (w.size == k_h * k_w * out_c and int(p["groups"]) > 1):
-        w = w.reshape(k_h, k_w, out_c).transpose(2, 0, 1)[..., None]
-    else:
-        w = w.reshape(out_c, k_h, k_w, -1)
-    scaled = "scale" in arrays and not integer
-    if scaled:
-        w = w.astype(x.dtype) - int(p["w_zp"])
-    if integer:
-        x, w = x.astype(np.int64) - int(p["in_zp"]), w.astype(np.int64) - int(p["w_zp"])
-    y_begin, y_end = int(p["y_begin"]), int(p["y_end"])
-    acc = convolve(
-        x, w, out_hw=(y_end - y_begin, int(p["out_w"])), y_begin=y_begin, group=int(p["groups"]),
-        stride=(int(p["stride_h"]), int(p["stride_w"])), dilation=(int(p["dil_h"]), int(p["dil_w"])),
-        pad=(int(p["pad_top"]), int(p["pad_left"])),
+    return Conv(
+        **asdict(row_params(x, y, planar=is_planar(node))),
+        k_h=w.shape[1], k_w=w.shape[2], stride_h=strides[0], stride_w=strides[1],
+        dil_h=dilations[0], dil_w=dilations[1], pad_top=pads[0], pad_left=pads[1],
+        groups=node.int_("group"),
     )  # fmt: skip
-    acc = acc * (arrays["scale"] if int(p["scale_step"]) else arrays["scale"][0]) if scaled else acc
-    acc = acc + arrays["bias"] if "bias" in arrays else acc
-    if "mul" in arrays:
-        y = kernel_codes(acc, arrays, p)
-    elif integer:
-        scale = arrays["scale"] if int(p["scale_step"]) else arrays["scale"][0]
-        y = requantize(acc, scale, int(p["out_zp"]), int(p["out_min"]), int(p["out_max"]))
-    else:
-        y = np.clip(acc, p["act_min"], p["act_max"])
-    store_rows(arrays["out"], y, p)
 
 
-GEOMETRY, INTEGER = Conv.names(), Codes.names()
+def _filters(flat: np.ndarray, p: Conv) -> np.ndarray:
+    """Return a kernel's weights as [O,kH,kW,I]."""
+    if flat.size == p.taps * p.out_c and p.groups > 1:
+        return flat.reshape(p.k_h, p.k_w, p.out_c).transpose(2, 0, 1)[..., None]
+    return flat.reshape(p.out_c, p.k_h, p.k_w, -1)
+
+
+def _summed(x: np.ndarray, w: np.ndarray, p: Conv, rows: range) -> np.ndarray:
+    """Return the sums of products of some output rows."""
+    return convolve(
+        x, w, out_hw=(len(rows), p.out_w), y_begin=rows.start, group=p.groups,
+        stride=(p.stride_h, p.stride_w), dilation=(p.dil_h, p.dil_w), pad=(p.pad_top, p.pad_left),
+    )  # fmt: skip
+
+
+def _centred(a: Arrays, p: Conv, in_zp: int, w_zp: int, rows: range) -> np.ndarray:
+    """Return the sums of products of codes less their zero points."""
+    x, w = rows_of(a["in"], p).astype(np.int64) - in_zp, _filters(a["weights"], p).astype(np.int64) - w_zp
+    return _summed(x, w, p, rows)
+
+
+def _interpret_float(a: Arrays, p: ConvFloat, rows: range) -> None:
+    acc = _summed(rows_of(a["in"], p.shape), _filters(a["weights"], p.shape), p.shape, rows) + a["bias"]
+    store_rows(a["out"], np.clip(acc, p.clamp.act_min, p.clamp.act_max), p.shape, rows)
+
+
+def _interpret_coded(a: Arrays, p: ConvCoded, rows: range) -> None:
+    x = rows_of(a["in"], p.shape)
+    w = _filters(a["weights"], p.shape).astype(x.dtype) - p.coded.w_zp
+    acc = _summed(x, w, p.shape, rows) * scales(a, p.coded.scale_step) + a["bias"]
+    store_rows(a["out"], np.clip(acc, p.clamp.act_min, p.clamp.act_max), p.shape, rows)
+
+
+def _interpret_codes(a: Arrays, p: ConvCodes, rows: range) -> None:
+    c = p.codes
+    acc = _centred(a, p.shape, c.in_zp, c.w_zp, rows) + a["bias"]
+    y = requantize(acc, scales(a, c.scale_step), c.out_zp, c.out_min, c.out_max)
+    store_rows(a["out"], y, p.shape, rows)
+
+
+def _interpret_shift(a: Arrays, p: ConvShift, rows: range) -> None:
+    acc = _centred(a, p.shape, p.codes.in_zp, p.codes.w_zp, rows)
+    store_rows(a["out"], kernel_codes(acc, a, p.codes.end), p.shape, rows)
+
+
+def _window(p: ConvFloat | ConvCodes | ConvShift, y: int) -> tuple[int, int]:
+    return window_rows(p.shape, y)
+
+
 CODES = (("s8", "s8", ""), ("s8", "s16", "w16"), ("s16", "s8", ""), ("s16", "s16", "w16"))
 """Element kinds of input and weights of the kernels on codes, and the end of their names."""
 _INT_OPERANDS = {w: ("in in", f"in weights:{w}", "in bias:s32", "in scale:f32", "out out") for w in ("s8", "s16")}
@@ -296,31 +350,30 @@ _SHIFT_OPERANDS = ("in in", "in weights:s8", "in mul:s32", "in offset:s64", "out
 _KINDS = {"conv": "convolution", "dwconv": "depthwise convolution"}
 KERNELS = (
     *(
-        KernelDef(f"{base}_{kind}rs", _SHIFT_OPERANDS, (*GEOMETRY, "w_zp", *SHIFT_PARAMS), interpret, rows=True,
-                  row_window=window_rows, template=f"{base}_s8rs", kind=kind,
+        KernelDef(f"{base}_{kind}rs", _SHIFT_OPERANDS, ConvShift, interpret_rows=_interpret_shift,
+                  row_window=_window, template=f"{base}_s8rs", kind=kind,
                   doc=f"{_KINDS[base]} that ends in a multiplication and a shift")
         for base in ("conv", "dwconv")
         for kind in ("s8", "s16")
     ),
     *(
-        KernelDef(f"{base}_{x}{end}", _INT_OPERANDS[w], (*GEOMETRY, *INTEGER), interpret, rows=True,
-                  row_window=window_rows, template=f"{base}_s8", kind=x,
+        KernelDef(f"{base}_{x}{end}", _INT_OPERANDS[w], ConvCodes, interpret_rows=_interpret_codes,
+                  row_window=_window, template=f"{base}_s8", kind=x,
                   doc=f"{_KINDS[base]}: clamp(rne((bias + sum (in - in_zp) * (weights - w_zp)) * scale) + out_zp)")
         for base in ("conv", "dwconv")
         for x, w, end in CODES
     ),
     *(
         KernelDef(
-            f"{base}_f32w8", ("in in", "in weights:s8", "in scale", "in bias", "out out"),
-            (*GEOMETRY, "w_zp", "scale_step"), interpret, float_params=("act_min", "act_max"), rows=True,
-            needs_math=True, kind="f32", doc=f"float {_KINDS[base]} with int8 weights",
+            f"{base}_f32w8", ("in in", "in weights:s8", "in scale", "in bias", "out out"), ConvCoded,
+            interpret_rows=_interpret_coded, needs_math=True, kind="f32", doc=f"float {_KINDS[base]} with int8 weights",
         )
         for base in ("conv", "dwconv")
     ),
     *(
         KernelDef(
-            f"{base}_{dtype.value}", _FLOAT_OPERANDS, GEOMETRY, interpret, float_params=("act_min", "act_max"),
-            rows=True, row_window=window_rows, template=f"{base}_f32", needs_math=True, kind=dtype.value,
+            f"{base}_{dtype.value}", _FLOAT_OPERANDS, ConvFloat, interpret_rows=_interpret_float,
+            row_window=_window, template=f"{base}_f32", needs_math=True, kind=dtype.value,
             doc=f"{_KINDS[base]}: clamp(bias + sum in * weights)",
         )
         for base in ("conv", "dwconv")

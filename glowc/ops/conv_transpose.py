@@ -10,8 +10,7 @@ from __future__ import annotations
 
 import itertools
 import math
-from collections.abc import Mapping
-from dataclasses import replace
+from dataclasses import dataclass, replace
 
 import numpy as np
 
@@ -19,14 +18,30 @@ from glowc.graph.attrs import Int, IntList
 from glowc.graph.graph import Node
 from glowc.graph.types import DType, TensorType
 from glowc.ops.base import LAYOUT, Call, LowerCtx, MaybeTypes, OpDef, OpError, Types
+from glowc.ops.params import Spatial
 from glowc.ops.strided import present
-from glowc.program.ir import ParamValue
 from glowc.program.kernel import Arrays, KernelDef
+from glowc.program.params import Params, Printed
 
 TO_NHWC, TO_NCHW = (0, 2, 3, 1), (0, 3, 1, 2)
 Ints = tuple[int, ...]
-_SIZES = ("in_d", "in_h", "in_w", "out_d", "out_h", "out_w")
-_WINDOW = tuple(f"{key}_{axis}" for key in ("k", "stride", "dil", "pad") for axis in ("d", "h", "w"))
+
+
+@dataclass(frozen=True, slots=True)
+class ConvTransposeParams(Params):
+    """Of `conv_transpose`: sizes, windows and what lies before the image, along three axes."""
+
+    batch: int
+    group: int
+    per_in: int
+    per_out: int
+    in_: Spatial
+    out: Spatial
+    k: Spatial
+    stride: Spatial
+    dil: Spatial
+    pad: Spatial
+    nhwc: Printed
 
 
 def geometry(node: Node, rank: int) -> tuple[Ints, Ints, Ints, Ints]:
@@ -122,38 +137,29 @@ def lower(node: Node, ctx: LowerCtx) -> None:
         ctx.read(node.inputs[2]) if len(node.inputs) > 2 and node.inputs[2]
         else ctx.const(np.zeros(y_type.shape[1], x.type.dtype.numpy), f"{node.name}_bias")
     )  # fmt: skip
-    sizes = (*fill, *x_type.shape[2:], *fill, *y_type.shape[2:])
-    window = (*fill, *w_type.shape[2:], *fill, *strides, *fill, *dilations, *(0,) * (3 - rank), *pads[:rank])
-    params: dict[str, ParamValue] = {
-        "batch": x.type.shape[0], "group": group, "per_in": x_type.shape[1] // group, "per_out": w_type.shape[1],
-        **dict(zip(_SIZES, sizes, strict=True)), **dict(zip(_WINDOW, window, strict=True)),
-        "nhwc": int(_is_nhwc(node)),
-    }  # fmt: skip
+    params = ConvTransposeParams(
+        batch=x.type.shape[0], group=group, per_in=x_type.shape[1] // group, per_out=w_type.shape[1],
+        in_=(*fill, *x_type.shape[2:]), out=(*fill, *y_type.shape[2:]), k=(*fill, *w_type.shape[2:]),
+        stride=(*fill, *strides), dil=(*fill, *dilations), pad=(*(0,) * (3 - rank), *pads[:rank]),
+        nhwc=int(_is_nhwc(node)),
+    )  # fmt: skip
     macs = x.type.elements * w.type.elements // w.type.shape[0]
     ctx.emit("conv_transpose", {"in": x, "factors": w, "bias": bias, "out": y}, params, macs=macs)
 
 
-def _interpret(arrays: Arrays, p: Mapping[str, ParamValue]) -> None:
-    def three(*keys: str) -> Ints:
-        return tuple(int(p[k]) for k in keys)
-
-    batch, group, per_in, per_out = three("batch", "group", "per_in", "per_out")
-    sizes, taps, nhwc = three(*_SIZES[:3]), three(*_WINDOW[:3]), bool(p["nhwc"])
-    channels = group * per_in
-    x = arrays["in"].reshape((batch, *sizes, channels) if nhwc else (batch, channels, *sizes))
-    w = arrays["factors"].reshape((channels, *taps, per_out) if nhwc else (channels, per_out, *taps))
-    x, w = (np.moveaxis(x, -1, 1), np.moveaxis(w, -1, 1)) if nhwc else (x, w)
-    out = three(*_SIZES[3:])
-    window = (three(*_WINDOW[3:6]), three(*_WINDOW[6:9]), three(*_WINDOW[9:12]))
-    y = convolve(x, w, arrays["bias"].reshape(-1), out, *window, group)
-    y = np.moveaxis(y, 1, -1) if nhwc else y
+def _interpret(arrays: Arrays, p: ConvTransposeParams) -> None:
+    channels = p.group * p.per_in
+    x = arrays["in"].reshape((p.batch, *p.in_, channels) if p.nhwc else (p.batch, channels, *p.in_))
+    w = arrays["factors"].reshape((channels, *p.k, p.per_out) if p.nhwc else (channels, p.per_out, *p.k))
+    x, w = (np.moveaxis(x, -1, 1), np.moveaxis(w, -1, 1)) if p.nhwc else (x, w)
+    y = convolve(x, w, arrays["bias"].reshape(-1), p.out, p.stride, p.dil, p.pad, p.group)
+    y = np.moveaxis(y, 1, -1) if p.nhwc else y
     arrays["out"].reshape(-1)[: math.prod(y.shape)] = y.reshape(-1)
 
 
 KERNELS = (
     KernelDef("conv_transpose", ("in in", "in factors", "in bias", "out out"),
-              ("batch", "group", "per_in", "per_out", *_SIZES, *_WINDOW), _interpret,
-              print_params=("nhwc",), kind="f32|f64", doc="transposed convolution"),
+              ConvTransposeParams, _interpret, kind="f32|f64", doc="transposed convolution"),
 )  # fmt: skip
 
 OP = OpDef(

@@ -9,32 +9,38 @@ fill: out[0 .. n) = value, given as its bits (`value_hi`: upper half of 8-byte e
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from dataclasses import dataclass
 
 import numpy as np
 
 from glowc.graph.types import TensorType
-from glowc.kernels.shapes import axis_keys
 from glowc.ops.base import LowerCtx, Ref
-from glowc.ops.strided import strided
-from glowc.program.ir import ParamValue
+from glowc.ops.params import Elements
+from glowc.ops.strided import CopyParams
 from glowc.program.kernel import Arrays, KernelDef
 
 SIZES = (1, 2, 4, 8)
 
 
-def interpret_copy(arrays: Arrays, p: Mapping[str, ParamValue]) -> None:
+@dataclass(frozen=True, slots=True)
+class FillParams(Elements):
+    """Of `fill_b<N>`: the bits of the value."""
+
+    value: int
+    value_hi: int
+
+
+def interpret_copy(arrays: Arrays, p: CopyParams) -> None:
     """Evaluate copy_b<N>."""
-    source = strided(arrays["in"], p, "i", int(p["in_offset"]))
-    strided(arrays["out"], p, "o", int(p["out_offset"]))[...] = source
+    p.view(arrays["out"], p.o, p.out_offset)[...] = p.view(arrays["in"], p.i, p.in_offset)
 
 
-def interpret_fill(arrays: Arrays, p: Mapping[str, ParamValue]) -> None:
+def interpret_fill(arrays: Arrays, p: FillParams) -> None:
     """Evaluate fill_b<N>."""
     out = arrays["out"]
-    bits = (int(p["value"]) & 0xFFFFFFFF) | ((int(p["value_hi"]) & 0xFFFFFFFF) << 32)
+    bits = (p.value & 0xFFFFFFFF) | ((p.value_hi & 0xFFFFFFFF) << 32)
     raw = bits.to_bytes(8, "little")[: out.itemsize]
-    out.reshape(-1)[: int(p["n"])] = np.frombuffer(raw, out.dtype)[0]
+    out.reshape(-1)[: p.n] = np.frombuffer(raw, out.dtype)[0]
 
 
 def emit_fill(ctx: LowerCtx, dst: Ref, value: np.ndarray) -> None:
@@ -42,20 +48,19 @@ def emit_fill(ctx: LowerCtx, dst: Ref, value: np.ndarray) -> None:
     t: TensorType = dst.type
     raw = np.asarray(value, t.dtype.numpy).tobytes().ljust(8, b"\0")
     low, high = (int(v) for v in np.frombuffer(raw, np.int32))
-    ctx.emit(f"fill_b{t.dtype.bytes}", {"out": dst}, {"n": t.elements, "value": low, "value_hi": high})
+    ctx.emit(f"fill_b{t.dtype.bytes}", {"out": dst}, FillParams(t.elements, low, high))
 
 
-_COPY_PARAMS = (*axis_keys("d"), *axis_keys("i"), *axis_keys("o"), "in_offset", "out_offset")
 KERNELS = (
     *(
         KernelDef(
-            f"copy_b{n}", ("in in", "out out"), _COPY_PARAMS, interpret_copy, print_params=("rank", "contiguous"),
-            template="copy", one_buffer=True, kind=f"b{n}", doc="strided copy",
+            f"copy_b{n}", ("in in", "out out"), CopyParams, interpret_copy, template="copy",
+            one_buffer=True, kind=f"b{n}", doc="strided copy",
         )
         for n in SIZES
     ),
     *(
-        KernelDef(f"fill_b{n}", ("out out",), ("n", "value", "value_hi"), interpret_fill, template="fill", kind=f"b{n}",
+        KernelDef(f"fill_b{n}", ("out out",), FillParams, interpret_fill, template="fill", kind=f"b{n}",
                   doc="fill with one value")
         for n in SIZES
     ),

@@ -7,7 +7,8 @@ numpy agree to the last bit. Integers wrap. Source: ONNX CumSum-14, CumProd-26.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
+from dataclasses import dataclass
 
 import numpy as np
 
@@ -16,11 +17,23 @@ from glowc.graph.graph import Node
 from glowc.graph.types import DType
 from glowc.ops.base import Call, LowerCtx, MaybeTypes, OpDef, OpError, Types
 from glowc.ops.binary_table import TABLE, expression
+from glowc.ops.params import Along
 from glowc.ops.strided import axis_of, present
-from glowc.program.ir import ParamValue
 from glowc.program.kernel import Arrays, KernelDef
+from glowc.program.params import Printed
 
 START = {"add": 0, "mul": 1}
+
+
+@dataclass(frozen=True, slots=True)
+class CumulateParams(Along):
+    """Of `cumulate`: the entry of the table of binary functions, its C expression, and the first running value."""
+
+    op: str
+    expr: str
+    start: Printed
+    exclusive: Printed
+    reverse: Printed
 
 
 def infer(node: Node, in_types: MaybeTypes) -> Types:
@@ -68,26 +81,22 @@ def lower(name: str) -> Callable[[Node, LowerCtx], None]:
     def emit(node: Node, ctx: LowerCtx) -> None:
         x, y = ctx.read(node.inputs[0]), ctx.write(node.outputs[0])
         dims = dims_of(x.type.shape, node.int_("axis"))
-        params: dict[str, ParamValue] = {
-            **dict(zip(("outer", "n", "inner"), dims, strict=True)), "op": name,
-            "expr": expression(name, x.type.dtype), "start": START[name], "exclusive": node.int_("exclusive"),
-            "reverse": node.int_("reverse"),
-        }  # fmt: skip
+        params = CumulateParams(
+            *dims, op=name, expr=expression(name, x.type.dtype), start=START[name], exclusive=node.int_("exclusive"),
+            reverse=node.int_("reverse"),
+        )  # fmt: skip
         ctx.emit("cumulate", {"in": x, "out": y}, params)
 
     return emit
 
 
-def _interpret(arrays: Arrays, p: Mapping[str, ParamValue]) -> None:
-    shape = tuple(int(p[k]) for k in ("outer", "n", "inner"))
-    y = cumulate(arrays["in"].reshape(-1)[: math.prod(shape)].reshape(shape), str(p["op"]),
-                 exclusive=p["exclusive"] == 1, reverse=p["reverse"] == 1)  # fmt: skip
+def _interpret(arrays: Arrays, p: CumulateParams) -> None:
+    y = cumulate(p.view(arrays["in"]), p.op, exclusive=p.exclusive == 1, reverse=p.reverse == 1)
     arrays["out"].reshape(-1)[: y.size] = y.reshape(-1)
 
 
 KERNELS = (
-    KernelDef("cumulate", ("in in", "out out"), ("outer", "n", "inner"), _interpret, in_place=("in",),
-              print_params=("op", "expr", "start", "exclusive", "reverse"), needs_math=True,
+    KernelDef("cumulate", ("in in", "out out"), CumulateParams, _interpret, in_place=("in",), needs_math=True,
               doc="running sum or product"),
 )  # fmt: skip
 

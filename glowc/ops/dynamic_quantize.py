@@ -8,16 +8,14 @@ Source: ONNX DynamicQuantizeLinear-11.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-
 import numpy as np
 
 from glowc.graph.graph import Node
 from glowc.graph.numerics import F32
 from glowc.graph.types import DType, TensorType
 from glowc.ops.base import Call, LowerCtx, MaybeTypes, OpDef, OpError, Types
+from glowc.ops.params import Elements
 from glowc.ops.strided import present
-from glowc.program.ir import ParamValue
 from glowc.program.kernel import Arrays, KernelDef
 
 
@@ -56,17 +54,17 @@ def lower(node: Node, ctx: LowerCtx) -> None:
         role: ctx.write(name) if name else ctx.temp(type_, f"{node.name}_{role}")
         for role, name, type_ in zip(("out", "scale", "zp"), names, results, strict=True)
     }
-    ctx.emit("dynamic_quantize", {"in": x, **roles}, {"n": x.type.elements})
+    ctx.emit("dynamic_quantize", {"in": x, **roles}, Elements(x.type.elements))
 
 
-def _interpret(a: Arrays, p: Mapping[str, ParamValue]) -> None:
+def _interpret(a: Arrays, _: Elements) -> None:
     codes, scale, zero = quantize_dynamic(a["in"].reshape(-1))
     for role, value in (("out", codes), ("scale", scale), ("zp", zero)):
         a[role].reshape(-1)[:] = value
 
 
 KERNELS = (
-    KernelDef("dynamic_quantize", ("in in:f32", "out out:u8", "out scale:f32", "out zp:u8"), ("n",), _interpret,
+    KernelDef("dynamic_quantize", ("in in:f32", "out out:u8", "out scale:f32", "out zp:u8"), Elements, _interpret,
               doc="codes with a scale and zero point found at run time"),
 )  # fmt: skip
 

@@ -9,21 +9,45 @@ outside. Source: ONNX GatherElements-13, GatherND-13.
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
+from dataclasses import dataclass
 
 import numpy as np
 
 from glowc.graph.attrs import Int
 from glowc.graph.graph import Node
 from glowc.graph.types import DType, TensorType
-from glowc.kernels.shapes import axis_keys
+from glowc.kernels.shapes import MAX_RANK
 from glowc.ops.base import Call, LowerCtx, MaybeTypes, OpDef, OpError, Ref, Types
-from glowc.ops.gather import clamped
-from glowc.ops.strided import axis_of, axis_params, collapse, dense_strides, present
-from glowc.program.ir import ParamValue
+from glowc.ops.gather import GatherParams, clamped
+from glowc.ops.params import Nest, PerAxis, padded_dims, padded_steps
+from glowc.ops.strided import axis_of, collapse, dense_strides, present
 from glowc.program.kernel import Arrays, KernelDef
+from glowc.program.params import Params, Printed
 
 INDEX_KINDS = (DType.S32, DType.S64)
+
+
+@dataclass(frozen=True, slots=True)
+class PickParams(Nest):
+    """Of `pick_b<N>`: steps of data and indices, length and step of the axis that the indices walk."""
+
+    a: PerAxis
+    c: PerAxis
+    axis_n: int
+    axis_stride: int
+
+
+@dataclass(frozen=True, slots=True)
+class NdIndexParams(Params):
+    """Of `nd_index`: rows of k coordinates, their axes and steps, and the rows of each batch."""
+
+    n: int
+    per_batch: int
+    batch_rows: int
+    d: PerAxis
+    s: PerAxis
+    k: Printed
 
 
 def infer_elements(node: Node, in_types: MaybeTypes) -> Types:
@@ -54,27 +78,16 @@ def lower_elements(node: Node, ctx: LowerCtx) -> None:
     x, indices, y = ctx.read(node.inputs[0]), ctx.read(node.inputs[1]), ctx.write(node.outputs[0])
     axis, shape = axis_of(node.int_("axis"), x.type.rank), x.type.shape
     dims, (a, c) = collapse(indices.type.shape, along(shape, axis), dense_strides(indices.type.shape))
-    params: dict[str, ParamValue] = {
-        "rank": len(dims), "axis_n": shape[axis], "axis_stride": dense_strides(shape)[axis],
-        **axis_params("d", dims, 1), **axis_params("a", a, 0), **axis_params("c", c, 0),
-    }  # fmt: skip
+    params = PickParams(
+        len(dims), padded_dims(dims), padded_steps(a), padded_steps(c), shape[axis], dense_strides(shape)[axis]
+    )
     ctx.emit(f"pick_b{x.type.dtype.bytes}", {"in": x, "indices": indices, "out": y}, params)
 
 
-def positions(p: Mapping[str, ParamValue], letter: str) -> np.ndarray:
-    """Return sum x_k * stride_k of every loop iteration, in order."""
-    rank = int(p["rank"])
-    total = np.zeros((), np.int64)
-    for i, (d, s) in enumerate(zip(axis_keys("d")[:rank], axis_keys(letter)[:rank], strict=True)):
-        steps = np.arange(int(p[d]), dtype=np.int64) * int(p[s])
-        total = total + steps.reshape([-1 if j == i else 1 for j in range(rank)])
-    return np.asarray(total).reshape(-1)
-
-
-def interpret_pick(arrays: Arrays, p: Mapping[str, ParamValue]) -> None:
+def interpret_pick(arrays: Arrays, p: PickParams) -> None:
     """Evaluate pick_b<N>."""
-    k = clamped(arrays["indices"].reshape(-1)[positions(p, "c")], int(p["axis_n"]))
-    y = arrays["in"].reshape(-1)[positions(p, "a") + k * int(p["axis_stride"])]
+    k = clamped(arrays["indices"].reshape(-1)[p.positions(p.c)], p.axis_n)
+    y = arrays["in"].reshape(-1)[p.positions(p.a) + k * p.axis_stride]
     arrays["out"].reshape(-1)[: y.size] = y
 
 
@@ -102,17 +115,17 @@ def emit_nd_index(ctx: LowerCtx, indices: Ref, shape: Sequence[int], batch_dims:
     n = indices.type.elements // k
     named = tuple(shape[batch_dims : batch_dims + k])
     rows = ctx.temp(TensorType((n,), DType.S32), f"{name}_rows")
-    params: dict[str, ParamValue] = {
-        "n": n, "k": k, "per_batch": n // math.prod(shape[:batch_dims]), "batch_rows": math.prod(named),
-        **axis_params("d", _six(named), 1), **axis_params("s", _six(dense_strides(named)), 0),
-    }  # fmt: skip
+    params = NdIndexParams(
+        n=n, k=k, per_batch=n // math.prod(shape[:batch_dims]), batch_rows=math.prod(named),
+        d=padded_dims(_six(named)), s=padded_steps(_six(dense_strides(named))),
+    )  # fmt: skip
     ctx.emit("nd_index", {"indices": indices, "out": rows}, params)
     return rows
 
 
 def _six(values: tuple[int, ...]) -> tuple[int, ...]:
-    if len(values) > len(axis_keys("d")):
-        raise OpError(f"{len(values)} coordinates, at most {len(axis_keys('d'))}")
+    if len(values) > MAX_RANK:
+        raise OpError(f"{len(values)} coordinates, at most {MAX_RANK}")
     return values
 
 
@@ -121,33 +134,27 @@ def lower_nd(node: Node, ctx: LowerCtx) -> None:
     x, indices, y = ctx.read(node.inputs[0]), ctx.read(node.inputs[1]), ctx.write(node.outputs[0])
     b, k, shape = node.int_("batch_dims"), indices.type.shape[-1], x.type.shape
     rows = emit_nd_index(ctx, indices, shape, b, node.name)
-    params: dict[str, ParamValue] = {
-        "outer": 1, "axis_n": math.prod(shape[: b + k]), "index_n": rows.type.elements,
-        "inner": math.prod(shape[b + k :]),
-    }  # fmt: skip
+    params = GatherParams(1, math.prod(shape[: b + k]), rows.type.elements, math.prod(shape[b + k :]))
     ctx.emit(f"gather_b{x.type.dtype.bytes}", {"in": x, "indices": rows, "out": y}, params)
 
 
-def interpret_nd_index(arrays: Arrays, p: Mapping[str, ParamValue]) -> None:
+def interpret_nd_index(arrays: Arrays, p: NdIndexParams) -> None:
     """Evaluate nd_index."""
-    n, k = int(p["n"]), int(p["k"])
-    at = arrays["indices"].reshape(-1)[: n * k].reshape(n, k)
-    total = np.arange(n, dtype=np.int64) // int(p["per_batch"]) * int(p["batch_rows"])
-    for j in range(k):
-        total = total + clamped(at[:, j], int(p[f"d{j}"])) * int(p[f"s{j}"])
-    arrays["out"].reshape(-1)[:n] = total
+    at = arrays["indices"].reshape(-1)[: p.n * p.k].reshape(p.n, p.k)
+    total = np.arange(p.n, dtype=np.int64) // p.per_batch * p.batch_rows
+    for j in range(p.k):
+        total = total + clamped(at[:, j], p.d[j]) * p.s[j]
+    arrays["out"].reshape(-1)[: p.n] = total
 
 
 KERNELS = (
     *(
         KernelDef(f"pick_b{n}", ("in in", "in indices:s32|s64", "out out"),
-                  (*axis_keys("d"), *axis_keys("a"), *axis_keys("c"), "axis_n", "axis_stride"), interpret_pick,
-                  print_params=("rank",), template="pick", kind=f"b{n}", doc="elements picked by an index tensor")
+                  PickParams, interpret_pick, template="pick", kind=f"b{n}", doc="elements picked by an index tensor")
         for n in (1, 2, 4, 8)
     ),
     KernelDef("nd_index", ("in indices:s32|s64", "out out:s32"),
-              ("n", "per_batch", "batch_rows", *axis_keys("d"), *axis_keys("s")), interpret_nd_index,
-              print_params=("k",), doc="coordinates to row numbers"),
+              NdIndexParams, interpret_nd_index, doc="coordinates to row numbers"),
 )  # fmt: skip
 
 OPS = (

@@ -7,20 +7,54 @@ Source: ONNX Gemm-13, MatMul-13, QLinearMatMul-21 and onnxruntime's QGemm.
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from dataclasses import dataclass
 
 import numpy as np
 
 from glowc.graph.graph import Node
 from glowc.graph.numerics import act_range, dequantize, requant_scale, requantize
 from glowc.graph.types import DType, TensorType
-from glowc.kernels.shapes import FullyConnected
+from glowc.kernels.shapes import Codes, FullyConnected
 from glowc.ops.base import CLAMP, Call, LowerCtx, MaybeTypes, OpDef, OpError, Types, clamp_of
-from glowc.ops.conv import CODES, INTEGER, emit_integer, emit_shift
-from glowc.ops.integer import fold_weights, weight_codes
-from glowc.ops.requant_shift import SHIFT_ATTRS, SHIFT_PARAMS, kernel_codes, shift_dtype, shift_of, shifted_codes
-from glowc.program.ir import ParamValue
+from glowc.ops.conv import CODES, emit_integer, emit_shift
+from glowc.ops.integer import CodedWeights, fold_weights, scales, weight_codes
+from glowc.ops.params import Clamp
+from glowc.ops.requant_shift import SHIFT_ATTRS, ShiftCodes, kernel_codes, shift_dtype, shift_of, shifted_codes
 from glowc.program.kernel import Arrays, KernelDef
+from glowc.program.params import Params
+
+
+@dataclass(frozen=True, slots=True)
+class FcFloat(Params):
+    """Of fc_f32 and fc_f64."""
+
+    shape: FullyConnected
+    clamp: Clamp
+
+
+@dataclass(frozen=True, slots=True)
+class FcCoded(Params):
+    """Of fc_f32w8: floats, the weights of which stay codes."""
+
+    shape: FullyConnected
+    coded: CodedWeights
+    clamp: Clamp
+
+
+@dataclass(frozen=True, slots=True)
+class FcCodes(Params):
+    """Of the kernels on codes that end in a float scale."""
+
+    shape: FullyConnected
+    codes: Codes
+
+
+@dataclass(frozen=True, slots=True)
+class FcShift(Params):
+    """Of the kernels on codes that end in a multiplication and a shift."""
+
+    shape: FullyConnected
+    codes: ShiftCodes
 
 
 def infer(node: Node, in_types: MaybeTypes) -> Types:
@@ -58,77 +92,84 @@ def reference(call: Call) -> tuple[np.ndarray, ...]:
 
 def lower(node: Node, ctx: LowerCtx) -> None:
     x, y = ctx.type(node.inputs[0]), ctx.type(node.outputs[0])
-    params: dict[str, ParamValue] = {
-        "rows": math.prod(x.shape[:-1]), "in_k": x.shape[-1], "out_n": y.shape[-1],
-    }  # fmt: skip
+    shape = FullyConnected(rows=math.prod(x.shape[:-1]), in_k=x.shape[-1], out_n=y.shape[-1])
     macs = y.elements * x.shape[-1]
     if x.quant is None:
         operands = {role: ctx.read(name) for role, name in zip(("in", "weights", "bias"), node.inputs, strict=True)}
         operands["out"] = ctx.write(node.outputs[0])
-        params |= {"act_min": node.float_("act_min"), "act_max": node.float_("act_max")}
-        suffix, quant = "", ctx.type(node.inputs[1]).quant
-        if quant is not None:
-            operands["scale"], codes = weight_codes(node, ctx, quant)
-            params, suffix = params | codes, "w8"
-        ctx.emit(f"fc_{x.dtype.value}{suffix}", operands, params, macs=macs)
+        clamp, quant = Clamp(*clamp_of(node)), ctx.type(node.inputs[1]).quant
+        if quant is None:
+            ctx.emit(f"fc_{x.dtype.value}", operands, FcFloat(shape, clamp), macs=macs)
+            return
+        operands["scale"], coded = weight_codes(node, ctx, quant)
+        ctx.emit(f"fc_{x.dtype.value}w8", operands, FcCoded(shape, coded, clamp), macs=macs)
         return
     if "shift_div" in node.attrs:
         weights = ctx.const_value(node.inputs[1])
-        emit_shift(node, ctx, f"fc_{x.dtype.value}rs", weights, params, None, macs)
+        emit_shift(node, ctx, f"fc_{x.dtype.value}rs", weights, lambda codes: FcShift(shape, codes), None, macs)
         return
     folded = fold_weights(node, ctx, x, y)
-    emit_integer(node, ctx, f"fc_{x.dtype.value}", folded, folded.weights, params, None, macs)
+    emit_integer(node, ctx, f"fc_{x.dtype.value}", folded, folded.weights, FcCodes(shape, folded.codes), None, macs)
 
 
-def interpret(arrays: Arrays, p: Mapping[str, ParamValue]) -> None:
-    """Evaluate fc_* on flat arrays."""
-    rows, k, n = int(p["rows"]), int(p["in_k"]), int(p["out_n"])
-    x, w = arrays["in"].reshape(rows, k), arrays["weights"].reshape(n, k)
-    out = arrays["out"].reshape(rows, n)
-    if "in_zp" not in p:
-        if "scale" in arrays:
-            scale = arrays["scale"] if int(p["scale_step"]) else arrays["scale"][0]
-            acc = x @ (w.astype(np.float32) - int(p["w_zp"])).T * scale
-            out[:] = np.clip(acc + arrays["bias"], p["act_min"], p["act_max"])
-            return
-        out[:] = np.clip(x @ w.T + arrays["bias"], p["act_min"], p["act_max"])
-        return
-    acc = (x.astype(np.float64) - int(p["in_zp"])) @ (w.astype(np.float64) - int(p["w_zp"])).T
-    if "mul" in arrays:
-        out[:] = kernel_codes(acc, arrays, p)
-        return
-    acc = acc + arrays["bias"]
-    scale = arrays["scale"] if int(p["scale_step"]) else arrays["scale"][0]
-    out[:] = requantize(acc, scale, int(p["out_zp"]), int(p["out_min"]), int(p["out_max"]))
+def _shaped(a: Arrays, p: FullyConnected) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """Return input, weights and output as matrices."""
+    return a["in"].reshape(p.rows, p.in_k), a["weights"].reshape(p.out_n, p.in_k), a["out"].reshape(p.rows, p.out_n)
 
 
-_SHAPE = FullyConnected.names()
+def _centred(a: Arrays, p: FullyConnected, in_zp: int, w_zp: int) -> np.ndarray:
+    """Return the sums of products of codes less their zero points."""
+    x, w, _ = _shaped(a, p)
+    return np.asarray((x.astype(np.float64) - in_zp) @ (w.astype(np.float64) - w_zp).T)
+
+
+def _interpret_float(a: Arrays, p: FcFloat) -> None:
+    x, w, out = _shaped(a, p.shape)
+    out[:] = np.clip(x @ w.T + a["bias"], p.clamp.act_min, p.clamp.act_max)
+
+
+def _interpret_coded(a: Arrays, p: FcCoded) -> None:
+    x, w, out = _shaped(a, p.shape)
+    acc = x @ (w.astype(np.float32) - p.coded.w_zp).T * scales(a, p.coded.scale_step)
+    out[:] = np.clip(acc + a["bias"], p.clamp.act_min, p.clamp.act_max)
+
+
+def _interpret_codes(a: Arrays, p: FcCodes) -> None:
+    c, out = p.codes, _shaped(a, p.shape)[2]
+    acc = _centred(a, p.shape, c.in_zp, c.w_zp) + a["bias"]
+    out[:] = requantize(acc, scales(a, c.scale_step), c.out_zp, c.out_min, c.out_max)
+
+
+def _interpret_shift(a: Arrays, p: FcShift) -> None:
+    _shaped(a, p.shape)[2][:] = kernel_codes(_centred(a, p.shape, p.codes.in_zp, p.codes.w_zp), a, p.codes.end)
+
+
 KERNELS = (
     *(
         KernelDef(
             f"fc_{kind}rs", ("in in", "in weights:s8", "in mul:s32", "in offset:s64", "out out:s8|s16"),
-            (*_SHAPE, "w_zp", *SHIFT_PARAMS), interpret, template="fc_s8rs", kind=kind,
+            FcShift, _interpret_shift, template="fc_s8rs", kind=kind,
             doc="fully connected layer that ends in a multiplication and a shift",
         )
         for kind in ("s8", "s16")
     ),
     *(
         KernelDef(
-            f"fc_{x}{end}", ("in in", f"in weights:{w}", "in bias:s32", "in scale:f32", "out out"), (*_SHAPE, *INTEGER),
-            interpret, template="fc_s8", kind=x,
+            f"fc_{x}{end}", ("in in", f"in weights:{w}", "in bias:s32", "in scale:f32", "out out"), FcCodes,
+            _interpret_codes, template="fc_s8", kind=x,
             doc="fully connected layer: clamp(rne((bias + sum (in - in_zp) * (weights - w_zp)) * scale) + out_zp)",
         )
         for x, w, end in CODES
     ),
     KernelDef(
-        "fc_f32w8", ("in in", "in weights:s8", "in scale", "in bias", "out out"), (*_SHAPE, "w_zp", "scale_step"),
-        interpret, float_params=("act_min", "act_max"), needs_math=True, kind="f32",
+        "fc_f32w8", ("in in", "in weights:s8", "in scale", "in bias", "out out"), FcCoded,
+        _interpret_coded, needs_math=True, kind="f32",
         doc="float fully connected layer with int8 weights",
     ),
     *(
         KernelDef(
-            f"fc_{dtype.value}", ("in in", "in weights", "in bias", "out out"), _SHAPE, interpret,
-            float_params=("act_min", "act_max"), template="fc_f32", needs_math=True, kind=dtype.value,
+            f"fc_{dtype.value}", ("in in", "in weights", "in bias", "out out"), FcFloat, _interpret_float,
+            template="fc_f32", needs_math=True, kind=dtype.value,
             doc="fully connected layer: clamp(bias + sum in * weights)",
         )
         for dtype in (DType.F32, DType.F64)

@@ -7,8 +7,7 @@ arithmetic progressions become strided copies. Source: ONNX Gather-13, DepthToSp
 
 from __future__ import annotations
 
-import math
-from collections.abc import Mapping
+from dataclasses import dataclass
 
 import numpy as np
 
@@ -16,9 +15,20 @@ from glowc.graph.attrs import Int, Str
 from glowc.graph.graph import Node
 from glowc.graph.types import DType, TensorType
 from glowc.ops.base import LAYOUT, Call, LowerCtx, MaybeTypes, OpDef, OpError, Types
+from glowc.ops.params import Along, around
 from glowc.ops.strided import Walk, axis_of, dense_strides, emit_copy, emit_indexed, present
-from glowc.program.ir import ParamValue
 from glowc.program.kernel import Arrays, KernelDef
+from glowc.program.params import Params
+
+
+@dataclass(frozen=True, slots=True)
+class GatherParams(Params):
+    """Of `gather_b<N>`: [outer, axis_n, inner] from which `index_n` rows are taken."""
+
+    outer: int
+    axis_n: int
+    index_n: int
+    inner: int
 
 
 def infer(node: Node, in_types: MaybeTypes) -> Types:
@@ -58,17 +68,14 @@ def lower(node: Node, ctx: LowerCtx) -> None:
         indices = ctx.const(flat.astype(np.int32), f"{node.name}_indices")
     else:
         indices = ctx.read(node.inputs[1])
-    params: dict[str, ParamValue] = {
-        "outer": math.prod(shape[:axis]), "axis_n": shape[axis], "index_n": indices.type.elements,
-        "inner": math.prod(shape[axis + 1 :]),
-    }  # fmt: skip
+    outer, n, inner = around(shape, axis)
+    params = GatherParams(outer, n, indices.type.elements, inner)
     ctx.emit(f"gather_b{x.type.dtype.bytes}", {"in": x, "indices": indices, "out": y}, params)
 
 
-def _interpret(arrays: Arrays, p: Mapping[str, ParamValue]) -> None:
-    outer, n, inner = int(p["outer"]), int(p["axis_n"]), int(p["inner"])
-    data = arrays["in"].reshape(-1)[: outer * n * inner].reshape(outer, n, inner)
-    y = data[:, clamped(arrays["indices"].reshape(-1)[: int(p["index_n"])], n)]
+def _interpret(arrays: Arrays, p: GatherParams) -> None:
+    data = Along(p.outer, p.axis_n, p.inner).view(arrays["in"])
+    y = data[:, clamped(arrays["indices"].reshape(-1)[: p.index_n], p.axis_n)]
     arrays["out"].reshape(-1)[: y.size] = y.reshape(-1)
 
 
@@ -118,8 +125,8 @@ def lower_blocks(node: Node, ctx: LowerCtx) -> None:
 
 
 KERNELS = tuple(
-    KernelDef(f"gather_b{n}", ("in in", "in indices:s32|s64", "out out"), ("outer", "axis_n", "index_n", "inner"),
-              _interpret, template="gather", kind=f"b{n}", doc="rows of an axis picked by index")
+    KernelDef(f"gather_b{n}", ("in in", "in indices:s32|s64", "out out"), GatherParams, _interpret,
+              template="gather", kind=f"b{n}", doc="rows of an axis picked by index")
     for n in (1, 2, 4, 8)
 )  # fmt: skip
 

@@ -10,7 +10,7 @@ Source: ONNX GridSample-22.
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from dataclasses import dataclass
 
 import numpy as np
 
@@ -18,14 +18,29 @@ from glowc.graph.attrs import Int, Str
 from glowc.graph.graph import Node
 from glowc.graph.types import DType
 from glowc.ops.base import Call, LowerCtx, MaybeTypes, OpDef, OpError, Types
+from glowc.ops.params import Spatial
 from glowc.ops.strided import present
-from glowc.program.ir import ParamValue
 from glowc.program.kernel import Arrays, KernelDef
+from glowc.program.params import Params, Printed
 
 MODES = {"nearest": "nearest", "linear": "linear", "cubic": "cubic", "bilinear": "linear", "bicubic": "cubic"}
 TAPS = {"nearest": 1, "linear": 2, "cubic": 4}
 PADDINGS = ("zeros", "border", "reflection")
 FAR = 1e6
+
+
+@dataclass(frozen=True, slots=True)
+class GridSampleParams(Params):
+    """Of `grid_sample`: the image, the points, and the words of the operator."""
+
+    batch: int
+    channels: int
+    in_: Spatial
+    points: int
+    dims: Printed
+    mode: str
+    padding: str
+    align: Printed
 
 
 def words_of(node: Node) -> tuple[str, str, int]:
@@ -126,27 +141,23 @@ def lower(node: Node, ctx: LowerCtx) -> None:
     x, grid, y = ctx.read(node.inputs[0]), ctx.read(node.inputs[1]), ctx.write(node.outputs[0])
     mode, padding, align = words_of(node)
     size = (1,) * (5 - x.type.rank) + x.type.shape[2:]
-    params: dict[str, ParamValue] = {
-        "batch": x.type.shape[0], "channels": x.type.shape[1], "in_d": size[0], "in_h": size[1], "in_w": size[2],
-        "points": math.prod(y.type.shape[2:]), "dims": x.type.rank - 2, "mode": mode, "padding": padding,
-        "align": align,
-    }  # fmt: skip
+    params = GridSampleParams(
+        batch=x.type.shape[0], channels=x.type.shape[1], in_=size, points=math.prod(y.type.shape[2:]),
+        dims=x.type.rank - 2, mode=mode, padding=padding, align=align,
+    )  # fmt: skip
     ctx.emit("grid_sample", {"in": x, "grid": grid, "out": y}, params)
 
 
-def _interpret(arrays: Arrays, p: Mapping[str, ParamValue]) -> None:
-    dims, points, batch = int(p["dims"]), int(p["points"]), int(p["batch"])
-    size = tuple(int(p[k]) for k in ("in_d", "in_h", "in_w"))[3 - dims :]
-    x = arrays["in"].reshape(batch, int(p["channels"]), *size)
-    grid = arrays["grid"].reshape(batch, points, dims)
-    y = sample(x, grid, str(p["mode"]), str(p["padding"]), int(p["align"]))
+def _interpret(arrays: Arrays, p: GridSampleParams) -> None:
+    x = arrays["in"].reshape(p.batch, p.channels, *p.in_[3 - p.dims :])
+    grid = arrays["grid"].reshape(p.batch, p.points, p.dims)
+    y = sample(x, grid, p.mode, p.padding, p.align)
     arrays["out"].reshape(-1)[: y.size] = y.reshape(-1)
 
 
 KERNELS = (
-    KernelDef("grid_sample", ("in in", "in grid", "out out"), ("batch", "channels", "in_d", "in_h", "in_w", "points"),
-              _interpret, print_params=("dims", "mode", "padding", "align"), needs_math=True, kind="f32|f64",
-              doc="interpolation at given coordinates"),
+    KernelDef("grid_sample", ("in in", "in grid", "out out"), GridSampleParams, _interpret, needs_math=True,
+              kind="f32|f64", doc="interpolation at given coordinates"),
 )  # fmt: skip
 
 OP = OpDef(

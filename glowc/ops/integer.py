@@ -9,8 +9,10 @@ import numpy as np
 from glowc.graph.graph import Node
 from glowc.graph.numerics import act_range, requant_scale
 from glowc.graph.types import QuantParams, TensorType
+from glowc.kernels.shapes import Codes
 from glowc.ops.base import LowerCtx, OpError, Ref, clamp_of
-from glowc.program.ir import ParamValue
+from glowc.program.kernel import Arrays
+from glowc.program.params import Params
 
 
 @dataclass(frozen=True, slots=True)
@@ -20,7 +22,15 @@ class Folded:
     weights: np.ndarray
     bias: np.ndarray
     scale: np.ndarray
-    params: dict[str, ParamValue]
+    codes: Codes
+
+
+@dataclass(frozen=True, slots=True)
+class CodedWeights(Params):
+    """Weights that stay codes in a float layer; `scale_step` 0: one scale for all channels."""
+
+    w_zp: int
+    scale_step: int
 
 
 def fold_weights(node: Node, ctx: LowerCtx, x: TensorType, y: TensorType) -> Folded:
@@ -39,10 +49,13 @@ def fold_weights(node: Node, ctx: LowerCtx, x: TensorType, y: TensorType) -> Fol
             weights, w_zp = centred.astype(np.int8), 0
         elif not (points == w_zp).all():
             weights, w_zp = centred, 0
-    params = out_params(node, x.quant, y)
     scale = requant_scale(x.quant, w_type.quant, y.quant)
-    params |= {"w_zp": w_zp, "scale_step": int(scale.size > 1)}
-    return Folded(weights, bias.astype(np.int32), scale.reshape(-1), params)
+    low, high = act_range(*clamp_of(node), y.quant, y.dtype)
+    codes = Codes(
+        in_zp=x.quant.zero_point[0], w_zp=w_zp, out_zp=y.quant.zero_point[0], out_min=low, out_max=high,
+        scale_step=int(scale.size > 1),
+    )  # fmt: skip
+    return Folded(weights, bias.astype(np.int32), scale.reshape(-1), codes)
 
 
 def subtract_zero_points(weights: np.ndarray, points: np.ndarray, quant: QuantParams) -> np.ndarray:
@@ -52,22 +65,18 @@ def subtract_zero_points(weights: np.ndarray, points: np.ndarray, quant: QuantPa
     return np.asarray(weights.astype(np.int64) - points.reshape(shape)).astype(np.int16)
 
 
-def out_params(node: Node, x_quant: QuantParams, y: TensorType) -> dict[str, ParamValue]:
-    """Return in_zp, out_zp and the output clamp of an integer layer."""
-    assert y.quant is not None
-    low, high = clamp_of(node)
-    out_min, out_max = act_range(low, high, y.quant, y.dtype)
-    return {
-        "in_zp": x_quant.zero_point[0], "out_zp": y.quant.zero_point[0], "out_min": out_min, "out_max": out_max,
-    }  # fmt: skip
-
-
-def weight_codes(node: Node, ctx: LowerCtx, quant: QuantParams) -> tuple[Ref, dict[str, ParamValue]]:
-    """Return the scales (constant) and parameters of a float layer whose weights stay int8 codes."""
+def weight_codes(node: Node, ctx: LowerCtx, quant: QuantParams) -> tuple[Ref, CodedWeights]:
+    """Return the scales (constant) and zero point of a float layer whose weights stay int8 codes."""
     if len(set(quant.zero_point)) > 1:
         raise OpError("weights of a float layer need one zero point")
     scale = ctx.const(np.asarray(quant.scale, np.float32), f"{node.name}_scale")
-    return scale, {"w_zp": quant.zero_point[0], "scale_step": int(len(quant.scale) > 1)}
+    return scale, CodedWeights(quant.zero_point[0], int(len(quant.scale) > 1))
+
+
+def scales(arrays: Arrays, scale_step: int) -> np.ndarray:
+    """Return what a layer's sums are multiplied by: one number per channel, or the same for all."""
+    scale = arrays["scale"]
+    return scale if scale_step else np.asarray(scale[0])
 
 
 def reach(type_: TensorType) -> int:

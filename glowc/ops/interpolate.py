@@ -19,9 +19,10 @@ import numpy as np
 from glowc.graph.numerics import F32
 from glowc.graph.types import DType, TensorType
 from glowc.ops.base import LowerCtx, OpError, Ref
+from glowc.ops.params import Along, around
 from glowc.ops.resize_coordinates import Axis, coordinates, rounded_coordinates
-from glowc.program.ir import ParamValue
 from glowc.program.kernel import Arrays, KernelDef
+from glowc.program.params import Params
 
 SMALLEST_DISTANCE = 1e-9  # of a coordinate that counts as whole
 
@@ -119,15 +120,24 @@ def apply(x: np.ndarray, taps: Taps, axis: int) -> np.ndarray:
     return np.moveaxis(y, 0, axis)
 
 
+@dataclass(frozen=True, slots=True)
+class InterpolateParams(Params):
+    """Of `interpolate`: [outer, n, inner] to [outer, m, inner] by sums of `taps` elements."""
+
+    outer: int
+    n: int
+    m: int
+    inner: int
+    taps: int
+
+
 def emit_taps(ctx: LowerCtx, x: Ref, y: Ref, taps: Taps, axis: int, name: str) -> None:
     """Emit one `interpolate`."""
     shape, (m, count) = x.type.shape, taps.index.shape
     index = ctx.const(taps.index.astype(np.int32), f"{name}_index{axis}")
     weights = ctx.const(taps.weights.astype(x.type.dtype.numpy), f"{name}_weights{axis}")
-    params: dict[str, ParamValue] = {
-        "outer": math.prod(shape[:axis]), "n": shape[axis], "m": m, "inner": math.prod(shape[axis + 1 :]),
-        "taps": count,
-    }  # fmt: skip
+    outer, n, inner = around(shape, axis)
+    params = InterpolateParams(outer, n, m, inner, count)
     ctx.emit("interpolate", {"in": x, "index": index, "factors": weights, "out": y}, params)
 
 
@@ -141,16 +151,15 @@ def emit_chain(ctx: LowerCtx, x: Ref, y: Ref, taps: Mapping[int, Taps], name: st
         x = to
 
 
-def _interpret(arrays: Arrays, p: Mapping[str, ParamValue]) -> None:
-    outer, n, m, inner, count = (int(p[k]) for k in ("outer", "n", "m", "inner", "taps"))
-    x = arrays["in"].reshape(-1)[: outer * n * inner].reshape(outer, n, inner)
-    tables = [arrays[k].reshape(-1)[: m * count].reshape(m, count) for k in ("index", "factors")]
-    y = apply(x, Taps(tables[0], tables[1], np.zeros(m, np.bool_)), 1)
+def _interpret(arrays: Arrays, p: InterpolateParams) -> None:
+    x = Along(p.outer, p.n, p.inner).view(arrays["in"])
+    tables = [arrays[k].reshape(-1)[: p.m * p.taps].reshape(p.m, p.taps) for k in ("index", "factors")]
+    y = apply(x, Taps(tables[0], tables[1], np.zeros(p.m, np.bool_)), 1)
     arrays["out"].reshape(-1)[: y.size] = y.reshape(-1)
 
 
 KERNELS = (
-    KernelDef("interpolate", ("in in", "in index:s32", "in factors", "out out"), ("outer", "n", "m", "inner", "taps"),
+    KernelDef("interpolate", ("in in", "in index:s32", "in factors", "out out"), InterpolateParams,
               _interpret, kind="f32|f64", doc="weighted sums along an axis"),
 )  # fmt: skip
 FLOATS = (DType.F32, DType.F64)

@@ -17,7 +17,7 @@ Source: ONNX LayerNormalization-17, RMSNormalization-23.
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from dataclasses import dataclass
 
 import numpy as np
 
@@ -27,12 +27,35 @@ from glowc.graph.numerics import F32, round_clamp
 from glowc.graph.types import DType, QuantParams, TensorType
 from glowc.ops.base import Call, LowerCtx, MaybeTypes, OpDef, OpError, Ref, Types
 from glowc.ops.strided import axis_of, present
-from glowc.program.ir import ParamValue
 from glowc.program.kernel import Arrays, KernelDef
+from glowc.program.params import Params, Printed
 
 CODES = (DType.S8, DType.S16)
 LONGEST = 16_383
 """The longest row whose n * (q - zx) - s1 fits int32 for 16-bit codes."""
+
+
+@dataclass(frozen=True, slots=True)
+class LayerNormFloat(Params):
+    """Of the float kernels: rows of n; `centre`: less their mean; `biased`: there is a bias."""
+
+    rows: int
+    n: int
+    epsilon: float
+    centre: Printed
+    biased: Printed
+
+
+@dataclass(frozen=True, slots=True)
+class LayerNormCodes(Params):
+    """Of the kernels on codes; `e` is that of the integer formula."""
+
+    rows: int
+    n: int
+    in_zp: int
+    out_zp: int
+    e: float
+    centre: Printed
 
 
 def row_length(node: Node, shape: tuple[int, ...]) -> int:
@@ -127,14 +150,14 @@ def lower(node: Node, ctx: LowerCtx) -> None:
     """Emit layer_norm_<kind>, or layer_norm_stats_<kind> when the mean or the inverse deviation is read."""
     x, y = ctx.read(node.inputs[0]), ctx.write(node.outputs[0])
     n, epsilon, centre = row_length(node, x.type.shape), node.float_("epsilon"), node.op == "LayerNormalization"
-    params: dict[str, ParamValue] = {"rows": x.type.elements // max(n, 1), "n": n, "centre": int(centre)}
+    rows = x.type.elements // max(n, 1)
     bias = node.inputs[2] if len(node.inputs) > 2 else ""
     qx, qy = x.type.quant, y.type.quant
     if x.type.dtype.is_float and qy is None:
         operands = {"in": x, "scale": _row(ctx, node, node.inputs[1], n), "out": y}
         operands["bias"] = _row(ctx, node, bias, n) if bias else operands["scale"]
         stats = [ctx.write(name) if name else None for name in node.outputs[1:]]
-        params |= {"epsilon": epsilon, "biased": int(bool(bias))}
+        params = LayerNormFloat(rows, n, epsilon, int(centre), int(bool(bias)))
         if any(ref is not None for ref in stats):
             for role, ref, index in zip(("mean", "inverse"), (*stats, None)[:2], (1, 2), strict=True):
                 operands[role] = ref or ctx.temp(_stats_type(x.type, node), f"{node.name}_stat{index}")
@@ -148,12 +171,12 @@ def lower(node: Node, ctx: LowerCtx) -> None:
     shape = x.type.shape
     row = None if shift_array is None else row_of(shift_array, node, shape)
     gain, shift, e = folded(row_of(scale, node, shape), row, epsilon, n, qx, qy)
-    params |= {"in_zp": qx.zero_point[0], "out_zp": qy.zero_point[0], "e": e}
     operands = {
         "in": x, "out": y,
         "gain": ctx.const(gain, f"{node.name}_gain"), "shift": ctx.const(shift, f"{node.name}_shift"),
     }  # fmt: skip
-    ctx.emit(f"layer_norm_{x.type.dtype.value}", operands, params)
+    codes = LayerNormCodes(rows, n, qx.zero_point[0], qy.zero_point[0], e, int(centre))
+    ctx.emit(f"layer_norm_{x.type.dtype.value}", operands, codes)
 
 
 def _stats_type(x: TensorType, node: Node) -> TensorType:
@@ -172,21 +195,20 @@ def _row(ctx: LowerCtx, node: Node, name: str, n: int) -> Ref:
     return ref
 
 
-def _interpret_float(a: Arrays, p: Mapping[str, ParamValue]) -> None:
-    x = a["in"].reshape(int(p["rows"]), int(p["n"]))
-    bias = a["bias"].reshape(-1) if int(p["biased"]) else None
-    y, mean, inverse = normalised(x, a["scale"].reshape(-1), bias, float(p["epsilon"]), centre=bool(p["centre"]))
+def _interpret_float(a: Arrays, p: LayerNormFloat) -> None:
+    x = a["in"].reshape(p.rows, p.n)
+    bias = a["bias"].reshape(-1) if p.biased else None
+    y, mean, inverse = normalised(x, a["scale"].reshape(-1), bias, p.epsilon, centre=bool(p.centre))
     a["out"].reshape(x.shape)[:] = y
     if "mean" in a:
         a["mean"].reshape(-1)[:] = mean.reshape(-1)
         a["inverse"].reshape(-1)[:] = inverse.reshape(-1)
 
 
-def _interpret_codes(a: Arrays, p: Mapping[str, ParamValue]) -> None:
-    x = a["in"].reshape(int(p["rows"]), int(p["n"]))
+def _interpret_codes(a: Arrays, p: LayerNormCodes) -> None:
+    x = a["in"].reshape(p.rows, p.n)
     dtype = DType.S8 if x.itemsize == 1 else DType.S16
-    points = int(p["in_zp"]), int(p["out_zp"])
-    y = on_codes(x, a["gain"], a["shift"], float(p["e"]), *points, dtype, centre=bool(p["centre"]))
+    y = on_codes(x, a["gain"], a["shift"], p.e, p.in_zp, p.out_zp, dtype, centre=bool(p.centre))
     a["out"].reshape(x.shape)[:] = y
 
 
@@ -194,21 +216,18 @@ _CODED = ("in in", "in gain:f32", "in shift:f32", "out out")
 _FLOAT = ("in in", "in scale", "in bias", "out out")
 KERNELS = (
     *(
-        KernelDef(f"layer_norm_{t.value}", _CODED, ("rows", "n", "in_zp", "out_zp"), _interpret_codes,
-                  float_params=("e",), print_params=("centre",), in_place=("in",),
+        KernelDef(f"layer_norm_{t.value}", _CODED, LayerNormCodes, _interpret_codes, in_place=("in",),
                   template="layer_norm_s8", needs_math=True, kind=t.value, doc="normalised rows of codes")
         for t in CODES
     ),
     *(
-        KernelDef(f"layer_norm_{t.value}", _FLOAT, ("rows", "n"), _interpret_float, float_params=("epsilon",),
-                  print_params=("centre", "biased"), in_place=("in",), template="layer_norm_f32",
-                  needs_math=True, kind=t.value, doc="normalised rows")
+        KernelDef(f"layer_norm_{t.value}", _FLOAT, LayerNormFloat, _interpret_float, in_place=("in",),
+                  template="layer_norm_f32", needs_math=True, kind=t.value, doc="normalised rows")
         for t in (DType.F32, DType.F64)
     ),
     *(
-        KernelDef(f"layer_norm_stats_{t.value}", (*_FLOAT, "out mean:f32", "out inverse:f32"), ("rows", "n"),
-                  _interpret_float, kind=t.value,
-                  float_params=("epsilon",), print_params=("centre", "biased"), in_place=("in",), needs_math=True,
+        KernelDef(f"layer_norm_stats_{t.value}", (*_FLOAT, "out mean:f32", "out inverse:f32"), LayerNormFloat,
+                  _interpret_float, kind=t.value, in_place=("in",), needs_math=True,
                   template="layer_norm_f32", doc="normalised rows, means, inverse deviations")
         for t in (DType.F32, DType.F64)
     ),

@@ -7,6 +7,7 @@ import numpy as np
 from glowc.graph.graph import Node
 from glowc.graph.types import DType, TensorType
 from glowc.ops.base import Call, LowerCtx, MaybeTypes, OpDef, OpError, Types
+from glowc.ops.params import Elements
 from glowc.ops.strided import present
 
 
@@ -26,7 +27,7 @@ def reference(call: Call) -> tuple[np.ndarray, ...]:
 def lower(node: Node, ctx: LowerCtx) -> None:
     """Emit lut_s8."""
     x, table, y = ctx.read(node.inputs[0]), ctx.read(node.inputs[1]), ctx.write(node.outputs[0])
-    ctx.emit("lut_s8", {"in": x, "lut": table, "out": y}, {"n": x.type.elements})
+    ctx.emit("lut_s8", {"in": x, "lut": table, "out": y}, Elements(x.type.elements))
 
 
 OP = OpDef("Lut", infer, reference, lower, int8=True, doc="function of an int8 tensor as a table (internal)")

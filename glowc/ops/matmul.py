@@ -8,7 +8,8 @@ Sources: ONNX MatMul-13, Gemm-13, QLinearMatMul-21.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
 
 import numpy as np
 
@@ -18,12 +19,36 @@ from glowc.graph.numerics import act_range, requant_scale, requantize
 from glowc.graph.types import DType, TensorType
 from glowc.kernels.shapes import MatMul
 from glowc.ops.base import CLAMP, Call, LowerCtx, MaybeTypes, OpDef, OpError, Types, clamp_of
+from glowc.ops.params import Clamp, OutCodes
 from glowc.ops.strided import broadcast_shape, collapse, dense_strides, present
-from glowc.program.ir import ParamValue
 from glowc.program.kernel import Arrays, KernelDef
+from glowc.program.params import Params
 
 Ints = tuple[int, ...]
 F32 = np.float32
+
+
+@dataclass(frozen=True, slots=True)
+class MatMulCodes(Params):
+    """Of the kernels on codes: zero points, the result's codes, (sa * sb) / sy in float32."""
+
+    shape: MatMul
+    a_zp: int
+    b_zp: int
+    out: OutCodes
+    scale: float
+
+
+@dataclass(frozen=True, slots=True)
+class MatMulFloat(Params):
+    """Of the float kernels: the steps with which the bias is read, and factors of the product and of the bias."""
+
+    shape: MatMul
+    bias_row: int
+    bias_col: int
+    alpha: float
+    beta: float
+    clamp: Clamp
 
 
 def infer_matmul(node: Node, in_types: MaybeTypes) -> Types:
@@ -126,7 +151,7 @@ def lower_gemm(node: Node, ctx: LowerCtx) -> None:
     _emit(node, ctx, _params([], (m, k, n), a_strides, b_strides, (n, 1)))
 
 
-def matmul_params(node: Node, a: Ints, b: Ints) -> dict[str, ParamValue]:
+def matmul_params(node: Node, a: Ints, b: Ints) -> MatMul:
     """Return lengths and strides of a MatMul of shapes `a` and `b`, which may be transposed by attributes.
 
     OpError when the leading axes do not collapse to two.
@@ -165,82 +190,82 @@ def _broadcast(shape: Ints, steps: Ints, lead: Ints) -> Ints:
 
 def _params(
     batch: Sequence[Sequence[int]], sizes: tuple[int, int, int], a: Ints, b: Ints, out: Ints
-) -> dict[str, ParamValue]:
+) -> MatMul:  # fmt: skip
     """Return the parameters from up to two batch axes (length, step of a, b, out), m k n, and (row, column) steps."""
-    params: dict[str, ParamValue] = {}
-    for i, (count, *steps) in enumerate([*[(1, 0, 0, 0)] * (2 - len(batch)), *batch]):
-        params[f"batch_{i}"] = count
-        params |= {f"{name}_batch_{i}": step for name, step in zip(("a", "b", "out"), steps, strict=True)}
-    params |= dict(zip(("m", "k", "n"), sizes, strict=True))
-    for name, (row, column) in (("a", a), ("b", b), ("out", out)):
-        params |= {f"{name}_row": row, f"{name}_col": column}
-    return params
+    single: Sequence[int] = (1, 0, 0, 0)
+    first, second = [single] * (2 - len(batch)) + list(batch)
+    (m, k, n), steps = sizes, tuple(zip(first[1:], second[1:], strict=True))
+    return MatMul(
+        batch_0=first[0], batch_1=second[0], a_batch_0=steps[0][0], a_batch_1=steps[0][1],
+        b_batch_0=steps[1][0], b_batch_1=steps[1][1], out_batch_0=steps[2][0], out_batch_1=steps[2][1],
+        m=m, k=k, n=n, a_row=a[0], a_col=a[1], b_row=b[0], b_col=b[1], out_row=out[0], out_col=out[1],
+    )  # fmt: skip
 
 
 def _pad(shape: Ints, rank: int) -> Ints:
     return (1,) * (rank - len(shape)) + shape
 
 
-def _emit(node: Node, ctx: LowerCtx, params: dict[str, ParamValue]) -> None:
+def _emit(node: Node, ctx: LowerCtx, shape: MatMul) -> None:
     a, b, y = ctx.read(node.inputs[0]), ctx.read(node.inputs[1]), ctx.write(node.outputs[0])
-    k = int(params["k"])
-    macs, qa, qb, qy = y.type.elements * k, a.type.quant, b.type.quant, y.type.quant
+    macs, qa, qb, qy = y.type.elements * shape.k, a.type.quant, b.type.quant, y.type.quant
     operands = {"a": a, "b": b, "out": y}
     if qa is not None and qb is not None and qy is not None:
         if qb.axis is not None or any(node.inputs[2:]):
             raise OpError("a product of two activations takes per-tensor quantisation and no bias")
-        low, high = clamp_of(node)
-        out_min, out_max = act_range(low, high, qy, y.type.dtype)
-        params |= {
-            "a_zp": qa.zero_point[0], "b_zp": qb.zero_point[0], "out_zp": qy.zero_point[0], "out_min": out_min,
-            "out_max": out_max, "scale": float(requant_scale(qa, qb, qy)[0]),
-        }  # fmt: skip
-        ctx.emit(f"matmul_{a.type.dtype.value}", operands, params, macs=macs)
+        out = OutCodes(qy.zero_point[0], *act_range(*clamp_of(node), qy, y.type.dtype))
+        scale = float(requant_scale(qa, qb, qy)[0])
+        codes = MatMulCodes(shape, qa.zero_point[0], qb.zero_point[0], out, scale)
+        ctx.emit(f"matmul_{a.type.dtype.value}", operands, codes, macs=macs)
         return
     bias = ctx.type(node.inputs[2]) if len(node.inputs) > 2 and node.inputs[2] else None
     alpha, beta = _factors(node)
     has_bias = bias is not None and beta != 0.0
-    shape = _pad(bias.shape, 2) if bias is not None else (1, 1)
+    rows, columns = _pad(bias.shape, 2) if bias is not None else (1, 1)
     operands["bias"] = (
         ctx.read(node.inputs[2]) if has_bias else ctx.const(np.zeros(1, a.type.dtype.numpy), f"{node.name}_zero")
     )
-    params |= {
-        "bias_row": shape[1] if has_bias and shape[0] > 1 else 0, "bias_col": int(has_bias and shape[1] > 1),
-        "alpha": alpha, "beta": beta,
-        "act_min": node.float_("act_min"), "act_max": node.float_("act_max"),
-    }  # fmt: skip
+    params = MatMulFloat(
+        shape, columns if has_bias and rows > 1 else 0, int(has_bias and columns > 1), alpha, beta,
+        Clamp(*clamp_of(node)),
+    )  # fmt: skip
     ctx.emit(f"matmul_{a.type.dtype.value}", operands, params, macs=macs)
 
 
-def interpret(arrays: Arrays, p: Mapping[str, ParamValue]) -> None:
-    """Evaluate matmul_* on flat arrays."""
-    m, k, n = int(p["m"]), int(p["k"]), int(p["n"])
-    a, b, out = arrays["a"].reshape(-1), arrays["b"].reshape(-1), arrays["out"].reshape(-1)
-    index_a = np.arange(m)[:, None] * int(p["a_row"]) + np.arange(k)[None, :] * int(p["a_col"])
-    index_b = np.arange(k)[:, None] * int(p["b_row"]) + np.arange(n)[None, :] * int(p["b_col"])
-    index_out = np.arange(m)[:, None] * int(p["out_row"]) + np.arange(n)[None, :] * int(p["out_col"])
-    for i in range(int(p["batch_0"]) * int(p["batch_1"])):
-        outer, inner = divmod(i, int(p["batch_1"]))
-        x = a[index_a + outer * int(p["a_batch_0"]) + inner * int(p["a_batch_1"])]
-        y = b[index_b + outer * int(p["b_batch_0"]) + inner * int(p["b_batch_1"])]
-        to = index_out + outer * int(p["out_batch_0"]) + inner * int(p["out_batch_1"])
-        if "scale" in p:
-            acc = (x.astype(np.float64) - int(p["a_zp"])) @ (y.astype(np.float64) - int(p["b_zp"]))
-            scale = F32(p["scale"])
-            out[to] = requantize(acc, scale, int(p["out_zp"]), int(p["out_min"]), int(p["out_max"]))
-            continue
-        bias_index = np.arange(m)[:, None] * int(p["bias_row"]) + np.arange(n)[None, :] * int(p["bias_col"])
-        bias = arrays["bias"].reshape(-1)[bias_index]
-        value = x @ y * x.dtype.type(p["alpha"]) + bias * x.dtype.type(p["beta"])
-        out[to] = np.clip(value, p["act_min"], p["act_max"])
+def _grid(rows: int, columns: int, row: int, column: int) -> np.ndarray:
+    """Return where the elements of a matrix lie."""
+    return np.asarray(np.arange(rows)[:, None] * row + np.arange(columns)[None, :] * column)
 
 
-_SHAPE = MatMul.names()
+def _products(arrays: Arrays, p: MatMul) -> Iterator[tuple[np.ndarray, np.ndarray, np.ndarray]]:
+    """Yield both matrices of every product, and where its result goes."""
+    a, b = arrays["a"].reshape(-1), arrays["b"].reshape(-1)
+    at_a, at_b = _grid(p.m, p.k, p.a_row, p.a_col), _grid(p.k, p.n, p.b_row, p.b_col)
+    at_out = _grid(p.m, p.n, p.out_row, p.out_col)
+    for i in range(p.batch_0 * p.batch_1):
+        outer, inner = divmod(i, p.batch_1)
+        x = a[at_a + outer * p.a_batch_0 + inner * p.a_batch_1]
+        y = b[at_b + outer * p.b_batch_0 + inner * p.b_batch_1]
+        yield x, y, at_out + outer * p.out_batch_0 + inner * p.out_batch_1
+
+
+def _interpret_codes(arrays: Arrays, p: MatMulCodes) -> None:
+    for x, y, to in _products(arrays, p.shape):
+        acc = (x.astype(np.float64) - p.a_zp) @ (y.astype(np.float64) - p.b_zp)
+        arrays["out"].reshape(-1)[to] = requantize(acc, F32(p.scale), *p.out.bounds)
+
+
+def _interpret_float(arrays: Arrays, p: MatMulFloat) -> None:
+    bias = arrays["bias"].reshape(-1)[_grid(p.shape.m, p.shape.n, p.bias_row, p.bias_col)]
+    for x, y, to in _products(arrays, p.shape):
+        value = x @ y * x.dtype.type(p.alpha) + bias * x.dtype.type(p.beta)
+        arrays["out"].reshape(-1)[to] = np.clip(value, p.clamp.act_min, p.clamp.act_max)
+
+
 KERNELS = (
     *(
         KernelDef(
-            f"matmul_{dtype.value}", ("in a", "in b", "out out"),
-            (*_SHAPE, "a_zp", "b_zp", "out_zp", "out_min", "out_max"), interpret, float_params=("scale",),
+            f"matmul_{dtype.value}", ("in a", "in b", "out out"), MatMulCodes, _interpret_codes,
             template="matmul_s8", kind=dtype.value,
             doc="matrix product: clamp(rne(sum (a - a_zp) * (b - b_zp) * scale) + out_zp)",
         )
@@ -248,8 +273,8 @@ KERNELS = (
     ),
     *(
         KernelDef(
-            f"matmul_{dtype.value}", ("in a", "in b", "in bias", "out out"), (*_SHAPE, "bias_row", "bias_col"),
-            interpret, float_params=("alpha", "beta", "act_min", "act_max"), template="matmul_f32", needs_math=True,
+            f"matmul_{dtype.value}", ("in a", "in b", "in bias", "out out"), MatMulFloat,
+            _interpret_float, template="matmul_f32", needs_math=True,
             kind=dtype.value, doc="matrix product: clamp(alpha * sum a * b + beta * bias)",
         )
         for dtype in (DType.F32, DType.F64)

@@ -8,22 +8,43 @@ operators Cast, Mul and Add. Sources: ONNX MatMulInteger-10, onnxruntime's Dynam
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from dataclasses import dataclass
 
 import numpy as np
 
 from glowc.graph.graph import Node
 from glowc.graph.numerics import F32
 from glowc.graph.types import DType, TensorType
-from glowc.kernels.shapes import axis_keys
+from glowc.kernels.shapes import FullyConnected
 from glowc.ops.base import CLAMP, Call, LowerCtx, MaybeTypes, OpDef, OpError, Ref, Types, clamp_of
 from glowc.ops.matmul import infer_matmul
-from glowc.ops.strided import axis_params, broadcast_strides, collapse, present, strided
-from glowc.program.ir import ParamValue
+from glowc.ops.params import Clamp, Pairs, padded_dims, padded_steps
+from glowc.ops.strided import broadcast_strides, collapse, present
 from glowc.program.kernel import Arrays, KernelDef
+from glowc.program.params import Params
 
 BYTES = (DType.S8, DType.U8)
 LONGEST_SUM = (2**31 - 1) // (255 * 255)
+
+
+@dataclass(frozen=True, slots=True)
+class MatMulIntegerParams(Params):
+    """Of `matmul_integer`: the loops over products of [m, k] and [k, n]; a step 0: one zero point for all."""
+
+    loops: Pairs
+    m: int
+    k: int
+    n: int
+    a_zp_step: int
+    b_zp_step: int
+
+
+@dataclass(frozen=True, slots=True)
+class FcDynamic(Params):
+    """Of `fc_dynamic`."""
+
+    shape: FullyConnected
+    clamp: Clamp
 
 
 def infer(node: Node, in_types: MaybeTypes) -> Types:
@@ -66,10 +87,12 @@ def lower(node: Node, ctx: LowerCtx) -> None:
     lead = np.broadcast_shapes(left[:-2], right[:-2])
     dims, (sa, sb) = collapse(lead, broadcast_strides(left[:-2], lead), broadcast_strides(right[:-2], lead))
     points = [_point(node, ctx, i, ref) for i, ref in ((2, a), (3, b))]
-    params: dict[str, ParamValue] = {"rank": len(dims), "m": m, "k": k, "n": n}
-    params |= axis_params("d", dims, 1) | axis_params("a", [s * m * k for s in sa], 0)
-    params |= axis_params("b", [s * k * n for s in sb], 0)
-    params |= {"a_zp_step": int(points[0].type.elements > 1), "b_zp_step": int(points[1].type.elements > 1)}
+    loops = Pairs(
+        len(dims), padded_dims(dims), padded_steps([s * m * k for s in sa]), padded_steps([s * k * n for s in sb])
+    )
+    params = MatMulIntegerParams(
+        loops, m, k, n, int(points[0].type.elements > 1), int(points[1].type.elements > 1),
+    )  # fmt: skip
     operands = {"a": a, "b": b, "a_zp": points[0], "b_zp": points[1], "out": y}
     ctx.emit("matmul_integer", operands, params, macs=y.type.elements * k)
 
@@ -79,9 +102,9 @@ def _point(node: Node, ctx: LowerCtx, index: int, of: Ref) -> Ref:
     return ctx.read(name) if name else ctx.const(np.zeros(1, of.type.dtype.numpy), f"{node.name}_zero")
 
 
-def _interpret(a: Arrays, p: Mapping[str, ParamValue]) -> None:
-    m, k, n = int(p["m"]), int(p["k"]), int(p["n"])
-    starts = [strided(np.arange(array.size), p, letter) for array, letter in ((a["a"], "a"), (a["b"], "b"))]
+def _interpret(a: Arrays, p: MatMulIntegerParams) -> None:
+    m, k, n, loops = p.m, p.k, p.n, p.loops
+    starts = loops.view(np.arange(a["a"].size), loops.a), loops.view(np.arange(a["b"].size), loops.b)
     za = a["a_zp"].astype(np.float64).reshape(-1, 1)
     zb = a["b_zp"].astype(np.float64).reshape(1, -1)
     out = a["out"].reshape(-1, m, n)
@@ -128,19 +151,16 @@ def lower_dynamic(node: Node, ctx: LowerCtx) -> None:
     operands = {role: ctx.read(name) for role, name in zip(_ROLES, node.inputs, strict=True)}
     operands["out"] = y = ctx.write(node.outputs[0])
     n, k = operands["weights"].type.shape
-    params: dict[str, ParamValue] = {
-        "rows": y.type.elements // n, "in_k": k, "out_n": n, "act_min": node.float_("act_min"),
-        "act_max": node.float_("act_max"),
-    }  # fmt: skip
+    params = FcDynamic(FullyConnected(y.type.elements // n, k, n), Clamp(*clamp_of(node)))
     ctx.emit("fc_dynamic", operands, params, macs=y.type.elements * k)
 
 
-def _interpret_dynamic(a: Arrays, p: Mapping[str, ParamValue]) -> None:
-    rows, k, n = int(p["rows"]), int(p["in_k"]), int(p["out_n"])
+def _interpret_dynamic(a: Arrays, p: FcDynamic) -> None:
+    rows, k, n = p.shape.rows, p.shape.in_k, p.shape.out_n
     point = int(a["in_zp"].reshape(-1)[0])
     scale = F32(a["in_scale"].reshape(-1)[0])
     shaped = a["in"].reshape(rows, k), scale, point, a["weights"].reshape(n, k), a["scale"], a["w_zp"], a["bias"]
-    a["out"].reshape(rows, n)[:] = np.clip(dynamic_product(*shaped), F32(p["act_min"]), F32(p["act_max"]))
+    a["out"].reshape(rows, n)[:] = np.clip(dynamic_product(*shaped), F32(p.clamp.act_min), F32(p.clamp.act_max))
 
 
 _DYNAMIC = (
@@ -148,10 +168,9 @@ _DYNAMIC = (
 )  # fmt: skip
 KERNELS = (
     KernelDef("matmul_integer", ("in a", "in b", "in a_zp", "in b_zp", "out out:s32"),
-              (*axis_keys("d"), *axis_keys("a"), *axis_keys("b"), "m", "k", "n", "a_zp_step", "b_zp_step"), _interpret,
-              print_params=("rank",), kind="s8|u8", doc="s32 product of codes with zero points given at run time"),
-    KernelDef("fc_dynamic", _DYNAMIC, ("rows", "in_k", "out_n"),
-              _interpret_dynamic, float_params=("act_min", "act_max"), needs_math=True, kind="f32",
+              MatMulIntegerParams, _interpret, kind="s8|u8",
+              doc="s32 product of codes with zero points given at run time"),
+    KernelDef("fc_dynamic", _DYNAMIC, FcDynamic, _interpret_dynamic, needs_math=True, kind="f32",
               doc="float product of dynamically quantised rows and int8 weights"),
 )  # fmt: skip
 

@@ -5,8 +5,7 @@ A negative index counts from `depth`; one out of range names nothing. Source: ON
 
 from __future__ import annotations
 
-import math
-from collections.abc import Mapping
+from dataclasses import dataclass
 
 import numpy as np
 
@@ -14,9 +13,19 @@ from glowc.graph.attrs import Int
 from glowc.graph.graph import Node
 from glowc.graph.types import DType
 from glowc.ops.base import Call, LowerCtx, MaybeTypes, OpDef, OpError, Ref, Types
+from glowc.ops.params import around
 from glowc.ops.strided import axis_of, present
-from glowc.program.ir import ParamValue
 from glowc.program.kernel import Arrays, KernelDef
+from glowc.program.params import Params
+
+
+@dataclass(frozen=True, slots=True)
+class OneHotParams(Params):
+    """Of `one_hot_b<N>`: the result is [outer, depth, inner]."""
+
+    outer: int
+    depth: int
+    inner: int
 
 
 def infer(node: Node, in_types: MaybeTypes) -> Types:
@@ -35,38 +44,33 @@ def one_hot(indices: np.ndarray, values: np.ndarray, depth: int) -> np.ndarray:
     return np.asarray(np.where(hit, values[1], values[0]).astype(values.dtype))
 
 
-def _dims(shape: tuple[int, ...], axis: int) -> tuple[int, int, int]:
-    return math.prod(shape[:axis]), shape[axis], math.prod(shape[axis + 1 :])
-
-
 def reference(call: Call) -> tuple[np.ndarray, ...]:
     """Compare with 0 .. depth - 1."""
     shape = call.out_types[0].shape
-    outer, depth, inner = _dims(shape, axis_of(call.node.int_("axis"), len(shape)))
+    outer, depth, inner = around(shape, axis_of(call.node.int_("axis"), len(shape)))
     return (one_hot(call.array(0).reshape(outer, inner), call.array(1), depth).reshape(shape),)
 
 
 def lower(node: Node, ctx: LowerCtx) -> None:
     """One `one_hot_b<N>`."""
     indices, values, y = ctx.read(node.inputs[0]), ctx.read(node.inputs[1]), ctx.write(node.outputs[0])
-    emit_one_hot(ctx, indices, values, y, _dims(y.type.shape, axis_of(node.int_("axis"), y.type.rank)))
+    emit_one_hot(ctx, indices, values, y, around(y.type.shape, axis_of(node.int_("axis"), y.type.rank)))
 
 
 def emit_one_hot(ctx: LowerCtx, indices: Ref, values: Ref, y: Ref, dims: tuple[int, int, int]) -> None:
     """Emit `one_hot_b<N>` for [outer, depth, inner]."""
-    params: dict[str, ParamValue] = dict(zip(("outer", "depth", "inner"), dims, strict=True))
-    ctx.emit(f"one_hot_b{y.type.dtype.bytes}", {"indices": indices, "values": values, "out": y}, params)
+    operands = {"indices": indices, "values": values, "out": y}
+    ctx.emit(f"one_hot_b{y.type.dtype.bytes}", operands, OneHotParams(*dims))
 
 
-def _interpret(arrays: Arrays, p: Mapping[str, ParamValue]) -> None:
-    outer, depth, inner = (int(p[k]) for k in ("outer", "depth", "inner"))
-    indices = arrays["indices"].reshape(-1)[: outer * inner].reshape(outer, inner)
-    y = one_hot(indices, arrays["values"].reshape(-1), depth)
+def _interpret(arrays: Arrays, p: OneHotParams) -> None:
+    indices = arrays["indices"].reshape(-1)[: p.outer * p.inner].reshape(p.outer, p.inner)
+    y = one_hot(indices, arrays["values"].reshape(-1), p.depth)
     arrays["out"].reshape(-1)[: y.size] = y.reshape(-1)
 
 
 KERNELS = tuple(
-    KernelDef(f"one_hot_b{n}", ("in indices:*", "in values", "out out"), ("outer", "depth", "inner"), _interpret,
+    KernelDef(f"one_hot_b{n}", ("in indices:*", "in values", "out out"), OneHotParams, _interpret,
               template="one_hot", kind=f"b{n}", doc="a value at an index, another elsewhere")
     for n in (1, 2, 4, 8)
 )  # fmt: skip

@@ -19,21 +19,62 @@ from __future__ import annotations
 import itertools
 import math
 from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass
 
 import numpy as np
 
 from glowc.graph.attrs import Attr, Int, IntList
 from glowc.graph.graph import Node
 from glowc.graph.numerics import F32, act_range, round_clamp
-from glowc.graph.types import DType, QuantParams, TensorType
+from glowc.graph.types import DType, TensorType
 from glowc.kernels.shapes import Pool
 from glowc.ops.base import CLAMP, LAYOUT, Call, LowerCtx, MaybeTypes, OpDef, OpError, Types, clamp_of
+from glowc.ops.params import Clamp, OutCodes
 from glowc.ops.quantize import emit_requantize, requantized
 from glowc.ops.spatial import WINDOW, row_params, rows_of, store_rows, window_rows
 from glowc.ops.strided import present
-from glowc.ops.window import Ints, Window, argument, emit_window, emit_window_arg, pooled, window_params
-from glowc.program.ir import ParamValue
+from glowc.ops.window import (
+    ArgWindowParams,
+    Ints,
+    Window,
+    WindowParams,
+    argument,
+    emit_window,
+    emit_window_arg,
+    pooled,
+    window_shape,
+)
 from glowc.program.kernel import Arrays, KernelDef
+from glowc.program.params import Params
+
+
+@dataclass(frozen=True, slots=True)
+class AverageFloat(Params):
+    """Of avg_pool_f32 and avg_pool_f64."""
+
+    shape: Pool
+    include_pad: int
+    clamp: Clamp
+
+
+@dataclass(frozen=True, slots=True)
+class AverageCodes(Params):
+    """Of avg_pool_s8 and avg_pool_s16: the input's zero point, the result's codes, both scales."""
+
+    shape: Pool
+    include_pad: int
+    in_zp: int
+    out: OutCodes
+    in_scale: float
+    out_scale: float
+
+
+@dataclass(frozen=True, slots=True)
+class AverageWindows(Params):
+    """Of avg_pool_s8w and avg_pool_s16w: what was taken off the model's codes besides."""
+
+    codes: AverageCodes
+    half: int
 
 
 def window_of(node: Node, x: TensorType) -> Window:
@@ -186,8 +227,10 @@ def reference_max(call: Call) -> tuple[np.ndarray, ...]:
     if len(call.out_types) == 1:
         return (y,)
     planes = call.array(0).reshape(math.prod(y.shape[:2]), -1)
-    p = window_params(window_of(call.node, call.in_types[0]), planes.shape[0])
-    return (y, argument(planes, p | {"column_major": call.node.int_("storage_order")}).reshape(y.shape))
+    p = ArgWindowParams(
+        window_shape(window_of(call.node, call.in_types[0]), planes.shape[0]), call.node.int_("storage_order")
+    )
+    return (y, argument(planes, p).reshape(y.shape))
 
 
 def reference_lp(call: Call) -> tuple[np.ndarray, ...]:
@@ -195,8 +238,8 @@ def reference_lp(call: Call) -> tuple[np.ndarray, ...]:
     x, node = call.array(0), call.node
     assert call.in_types[0] is not None
     planes = x.reshape(math.prod(x.shape[:2]), -1)
-    p = window_params(window_of(node, call.in_types[0]), planes.shape[0])
-    y = pooled(planes, p | {"op": "lp", "p": node.int_("p"), "include_pad": 0})
+    shape = window_shape(window_of(node, call.in_types[0]), planes.shape[0])
+    y = pooled(planes, WindowParams(shape, include_pad=0, op="lp", p=node.int_("p")))
     return (y.reshape(call.out_types[0].shape),)
 
 
@@ -235,8 +278,8 @@ def _half(node: Node) -> int:
     return 128 * node.int_("unsigned")
 
 
-def geometry(node: Node, x: TensorType, y: TensorType) -> dict[str, ParamValue]:
-    """Return the parameters of a pooling kernel for x[N,H,W,C]; one spatial axis counts as W."""
+def geometry(node: Node, x: TensorType, y: TensorType) -> Pool:
+    """Return the shape of a pooling kernel for x[N,H,W,C]; one spatial axis counts as W."""
     if not node.is_nhwc:
         raise OpError("pooling was not brought to NHWC")
     w = window_of(node, x)
@@ -244,14 +287,13 @@ def geometry(node: Node, x: TensorType, y: TensorType) -> dict[str, ParamValue]:
         raise OpError(f"pooling over {len(w.kernel)} axes")
     missing = 2 - len(w.kernel)
     image = [TensorType((t.shape[0], *((1,) * missing), *t.shape[1:]), t.dtype) for t in (x, y)]
-    pairs = {
-        "k": (1,) * missing + w.kernel, "stride": (1,) * missing + w.stride, "dil": (1,) * missing + w.dilation,
-    }  # fmt: skip
-    params = row_params(image[0], image[1])
-    for key, (h, v) in pairs.items():
-        params |= {f"{key}_h": h, f"{key}_w": v}
+    kernel, stride, dilation = ((1,) * missing + sizes for sizes in (w.kernel, w.stride, w.dilation))
     begin, end = (0,) * missing + w.pad_begin, (0,) * missing + w.pad_end
-    return params | {"pad_top": begin[0], "pad_left": begin[1], "pad_bottom": end[0], "pad_right": end[1]}
+    return Pool(
+        **asdict(row_params(image[0], image[1])), k_h=kernel[0], k_w=kernel[1],
+        stride_h=stride[0], stride_w=stride[1], dil_h=dilation[0], dil_w=dilation[1],
+        pad_top=begin[0], pad_left=begin[1], pad_bottom=end[0], pad_right=end[1],
+    )  # fmt: skip
 
 
 def lower_max(node: Node, ctx: LowerCtx) -> None:
@@ -265,8 +307,8 @@ def lower_max(node: Node, ctx: LowerCtx) -> None:
             emit_window_arg(ctx, x, ctx.write(node.outputs[1]), window_of(node, x.type), column_major=order)
         return
     target = y if same else ctx.temp(TensorType(y.type.shape, x.type.dtype, x.type.quant), f"{node.name}_max")
-    params = geometry(node, x.type, y.type)
-    ctx.emit(f"max_pool_{x.type.dtype.value}", {"in": x, "out": target}, params, rows=(0, int(params["out_h"])))
+    shape = geometry(node, x.type, y.type)
+    ctx.emit(f"max_pool_{x.type.dtype.value}", {"in": x, "out": target}, shape, rows=(0, shape.out_h))
     if not same:
         emit_requantize(ctx, target, y.type, node.name, y)
 
@@ -277,89 +319,82 @@ def lower_average(node: Node, ctx: LowerCtx) -> None:
     if _planar(node) and x.type.quant is None and clamp_of(node) == (-math.inf, math.inf):
         emit_window(ctx, x, y, window_of(node, x.type), "average", include_pad=node.int_("count_include_pad"))
         return
-    params = geometry(node, x.type, y.type) | {"include_pad": node.int_("count_include_pad")}
-    low, high = clamp_of(node)
+    shape, include_pad = geometry(node, x.type, y.type), node.int_("count_include_pad")
+    kernel, operands, rows = f"avg_pool_{x.type.dtype.value}", {"in": x, "out": y}, (0, shape.out_h)
     qx, qy = x.type.quant, y.type.quant
     if qx is None or qy is None:
-        params |= {"act_min": low, "act_max": high}
+        ctx.emit(kernel, operands, AverageFloat(shape, include_pad, Clamp(*clamp_of(node))), rows=rows)
+        return
+    out = OutCodes(qy.zero_point[0], *act_range(*clamp_of(node), qy, y.type.dtype))
+    codes = AverageCodes(shape, include_pad, qx.zero_point[0], out, qx.scale[0], qy.scale[0])
+    if is_whole(window_of(node, x.type)) and not node.int_("part"):
+        ctx.emit(kernel, operands, codes, rows=rows)
     else:
-        out_min, out_max = act_range(low, high, qy, y.type.dtype)
-        params |= {"in_zp": qx.zero_point[0], "out_zp": qy.zero_point[0], "out_min": out_min, "out_max": out_max,
-                   "in_scale": qx.scale[0], "out_scale": qy.scale[0]}  # fmt: skip
-    whole_image = is_whole(window_of(node, x.type)) and not node.int_("part")
-    form = "" if qx is None or whole_image else "w"
-    params |= {"half": _half(node)} if form else {}
-    ctx.emit(f"avg_pool_{x.type.dtype.value}{form}", {"in": x, "out": y}, params, rows=(0, int(params["out_h"])))
+        ctx.emit(f"{kernel}w", operands, AverageWindows(codes, _half(node)), rows=rows)
 
 
-def _window(p: Mapping[str, ParamValue]) -> Window:
-    def pair(key: str) -> Ints:
-        return int(p[f"{key}_h"]), int(p[f"{key}_w"])
-
-    out = (int(p["y_end"]) - int(p["y_begin"]), int(p["out_w"]))
-    begin, end = (int(p["pad_top"]), int(p["pad_left"])), (int(p["pad_bottom"]), int(p["pad_right"]))
-    return Window((int(p["in_h"]), int(p["in_w"])), out, pair("k"), pair("stride"), pair("dil"), begin, end)
+def _window(p: Pool, rows: range) -> Window:
+    begin, end = (p.pad_top, p.pad_left), (p.pad_bottom, p.pad_right)
+    kernel, stride, dilation = (p.k_h, p.k_w), (p.stride_h, p.stride_w), (p.dil_h, p.dil_w)
+    return Window((p.in_h, p.in_w), (len(rows), p.out_w), kernel, stride, dilation, begin, end)
 
 
-def interpret_max(arrays: Arrays, p: Mapping[str, ParamValue]) -> None:
-    """Evaluate max_pool_* for rows y_begin .. y_end."""
+def _interpret_max(arrays: Arrays, p: Pool, rows: range) -> None:
     x = rows_of(arrays["in"], p)
-    y = maximum(taps(x, _window(p), lowest(x.dtype), int(p["y_begin"])))
-    store_rows(arrays["out"], y, p)
+    store_rows(arrays["out"], maximum(taps(x, _window(p, rows), lowest(x.dtype), rows.start)), p, rows)
 
 
-def interpret_average(arrays: Arrays, p: Mapping[str, ParamValue]) -> None:
-    """Evaluate avg_pool_* for rows y_begin .. y_end."""
-    x, window, first = rows_of(arrays["in"], p), _window(p), int(p["y_begin"])
-    count = counts(window, int(p["include_pad"]) == 1, first)
-    if "in_zp" not in p:
-        y = average_floats(taps(x, window, 0, first), count)
-        y = np.clip(y, x.dtype.type(F32(p["act_min"])), x.dtype.type(F32(p["act_max"])))
-    else:
-        quants = [QuantParams((float(p[f"{k}_scale"]),), (0,)).scalar[0] for k in ("in", "out")]
-        parts = taps(x.astype(np.int64) - int(p["in_zp"]), window, 0, first)
-        bounds = int(p["out_zp"]), int(p["out_min"]), int(p["out_max"])
-        y = average_codes(parts, count, (quants[0], quants[1]), *bounds)
-    store_rows(arrays["out"], y, p)
+def _interpret_float(arrays: Arrays, p: AverageFloat, rows: range) -> None:
+    x, window = rows_of(arrays["in"], p.shape), _window(p.shape, rows)
+    y = average_floats(taps(x, window, 0, rows.start), counts(window, p.include_pad == 1, rows.start))
+    y = np.clip(y, x.dtype.type(F32(p.clamp.act_min)), x.dtype.type(F32(p.clamp.act_max)))
+    store_rows(arrays["out"], y, p.shape, rows)
 
 
-def interpret_average_real(arrays: Arrays, p: Mapping[str, ParamValue]) -> None:
-    """Evaluate avg_pool_*w for rows y_begin .. y_end."""
-    x, window, first = rows_of(arrays["in"], p), _window(p), int(p["y_begin"])
-    count = counts(window, int(p["include_pad"]) == 1, first)
-    parts = taps(x.astype(np.int64) - int(p["in_zp"]), window, 0, first)
-    bounds = int(p["out_zp"]), int(p["out_min"]), int(p["out_max"]), int(p["half"])
-    y = average_real(parts, count, (F32(p["in_scale"]), F32(p["out_scale"])), *bounds)
-    store_rows(arrays["out"], y, p)
+def _parts(arrays: Arrays, p: AverageCodes, rows: range) -> tuple[list[np.ndarray], np.ndarray]:
+    """Return the codes of the window positions less the zero point, and how many of them count."""
+    window = _window(p.shape, rows)
+    x = rows_of(arrays["in"], p.shape).astype(np.int64) - p.in_zp
+    return taps(x, window, 0, rows.start), counts(window, p.include_pad == 1, rows.start)
 
 
-GEOMETRY = Pool.names()
+def _interpret_codes(arrays: Arrays, p: AverageCodes, rows: range) -> None:
+    y = average_codes(*_parts(arrays, p, rows), (F32(p.in_scale), F32(p.out_scale)), *p.out.bounds)
+    store_rows(arrays["out"], y, p.shape, rows)
+
+
+def _interpret_windows(arrays: Arrays, p: AverageWindows, rows: range) -> None:
+    c = p.codes
+    y = average_real(*_parts(arrays, c, rows), (F32(c.in_scale), F32(c.out_scale)), *c.out.bounds, p.half)
+    store_rows(arrays["out"], y, c.shape, rows)
+
+
+def _average_rows(p: AverageCodes | AverageFloat, y: int) -> tuple[int, int]:
+    return window_rows(p.shape, y)
+
+
 _OPERANDS = ("in in", "out out")
 KERNELS = (
     *(
-        KernelDef(f"max_pool_{t.value}", _OPERANDS, GEOMETRY, interpret_max, rows=True, row_window=window_rows,
+        KernelDef(f"max_pool_{t.value}", _OPERANDS, Pool, interpret_rows=_interpret_max, row_window=window_rows,
                   template="max_pool", needs_math=t.is_float, kind=t.value, doc="maximum of windows")
         for t in (DType.S8, DType.U8, DType.S16, DType.F32, DType.F64)
     ),
     *(
-        KernelDef(f"avg_pool_{t.value}", _OPERANDS,
-                  (*GEOMETRY, "include_pad", "in_zp", "out_zp", "out_min", "out_max"), interpret_average,
-                  float_params=("in_scale", "out_scale"), rows=True, row_window=window_rows, template="avg_pool_s8",
-                  kind=t.value,
+        KernelDef(f"avg_pool_{t.value}", _OPERANDS, AverageCodes, interpret_rows=_interpret_codes,
+                  row_window=_average_rows, template="avg_pool_s8", kind=t.value,
                   doc="quantised average of the whole image")
         for t in (DType.S8, DType.S16)
     ),
     *(
-        KernelDef(f"avg_pool_{t.value}w", _OPERANDS,
-                  (*GEOMETRY, "include_pad", "in_zp", "out_zp", "out_min", "out_max", "half"), interpret_average_real,
-                  float_params=("in_scale", "out_scale"), rows=True, template="avg_pool_s8w", kind=t.value,
+        KernelDef(f"avg_pool_{t.value}w", _OPERANDS, AverageWindows, interpret_rows=_interpret_windows,
+                  template="avg_pool_s8w", kind=t.value,
                   doc="quantised average of windows")
         for t in (DType.S8, DType.S16)
     ),
     *(
-        KernelDef(f"avg_pool_{t.value}", _OPERANDS, (*GEOMETRY, "include_pad"), interpret_average, rows=True,
-                  float_params=("act_min", "act_max"), row_window=window_rows, template="avg_pool_f32", needs_math=True,
-                  kind=t.value,
+        KernelDef(f"avg_pool_{t.value}", _OPERANDS, AverageFloat, interpret_rows=_interpret_float,
+                  row_window=_average_rows, template="avg_pool_f32", needs_math=True, kind=t.value,
                   doc="average of windows")
         for t in (DType.F32, DType.F64)
     ),

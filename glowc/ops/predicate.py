@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from dataclasses import dataclass
 
 import numpy as np
 
@@ -10,8 +10,8 @@ from glowc.graph.attrs import Int
 from glowc.graph.graph import Node
 from glowc.graph.types import DType, TensorType
 from glowc.ops.base import Call, LowerCtx, MaybeTypes, OpDef, OpError, Types
+from glowc.ops.params import Elements
 from glowc.ops.strided import present
-from glowc.program.ir import ParamValue
 from glowc.program.kernel import Arrays, KernelDef
 
 EXPRESSIONS = {
@@ -19,6 +19,14 @@ EXPRESSIONS = {
     "positive": "(uint8_t)(x == INFINITY)", "negative": "(uint8_t)(x == -INFINITY)",
     "none": "(uint8_t)(x != x && x == x)",
 }  # fmt: skip
+
+
+@dataclass(frozen=True, slots=True)
+class PredicateParams(Elements):
+    """Of `predicate`: the key in EXPRESSIONS and what it says."""
+
+    op: str
+    expr: str
 
 
 def kind_of(node: Node) -> str:
@@ -55,16 +63,15 @@ def lower(node: Node, ctx: LowerCtx) -> None:
     """One `predicate`."""
     x, y = ctx.read(node.inputs[0]), ctx.write(node.outputs[0])
     kind = kind_of(node)
-    params: dict[str, ParamValue] = {"n": x.type.elements, "op": kind, "expr": EXPRESSIONS[kind]}
-    ctx.emit("predicate", {"in": x, "out": y}, params)
+    ctx.emit("predicate", {"in": x, "out": y}, PredicateParams(x.type.elements, kind, EXPRESSIONS[kind]))
 
 
-def _interpret(arrays: Arrays, p: Mapping[str, ParamValue]) -> None:
-    arrays["out"].reshape(-1)[:] = holds(arrays["in"].reshape(-1), str(p["op"]))
+def _interpret(arrays: Arrays, p: PredicateParams) -> None:
+    arrays["out"].reshape(-1)[:] = holds(arrays["in"].reshape(-1), p.op)
 
 
 KERNELS = (
-    KernelDef("predicate", ("in in:f32|f64", "out out:bool"), ("n",), _interpret, print_params=("op", "expr"),
+    KernelDef("predicate", ("in in:f32|f64", "out out:bool"), PredicateParams, _interpret,
               template="cast", needs_math=True, doc="test of every element"),
 )  # fmt: skip
 

@@ -8,7 +8,8 @@ FlipSign: q ^ 0x80 (0x8000), the bijection between u8 (u16) with zero point z an
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
+from dataclasses import dataclass
 
 import numpy as np
 
@@ -17,13 +18,31 @@ from glowc.graph.graph import Node
 from glowc.graph.numerics import dequantize, lut_s8, quantize
 from glowc.graph.types import DTYPES, DType, QuantParams, TensorType
 from glowc.ops.base import Call, LowerCtx, MaybeTypes, OpDef, OpError, Ref, Types
+from glowc.ops.params import Channels, Elements, one_quant
 from glowc.ops.strided import present
-from glowc.program.ir import ParamValue
 from glowc.program.kernel import Arrays, KernelDef
 
 CODES = (DType.S8, DType.U8, DType.S16, DType.U16, DType.S32)
 FLIPPED = {DType.U8: DType.S8, DType.S8: DType.U8, DType.U16: DType.S16, DType.S16: DType.U16}
 _ONNX = {3: DType.S8, 2: DType.U8, 5: DType.S16, 4: DType.U16, 6: DType.S32}  # TensorProto.DataType
+
+
+@dataclass(frozen=True, slots=True)
+class LinearParams(Elements):
+    """Of `quantize` and `dequantize`: one zero point and scale."""
+
+    zp: int
+    scale: float
+
+
+@dataclass(frozen=True, slots=True)
+class RequantizeParams(Elements):
+    """Of `requantize`: zero point and scale of both sides."""
+
+    in_zp: int
+    out_zp: int
+    in_scale: float
+    out_scale: float
 
 
 def requantized(x: np.ndarray, source: QuantParams | None, out: TensorType) -> np.ndarray:
@@ -38,7 +57,7 @@ def emit_lut(ctx: LowerCtx, x: Ref, y: Ref, function: Callable[[float], float], 
     assert x.type.quant is not None
     assert y.type.quant is not None
     table = ctx.const(lut_s8(function, x.type.quant, y.type.quant), f"{name}_lut")
-    ctx.emit("lut_s8", {"in": x, "lut": table, "out": y}, {"n": x.type.elements})
+    ctx.emit("lut_s8", {"in": x, "lut": table, "out": y}, Elements(x.type.elements))
 
 
 def emit_requantize(ctx: LowerCtx, x: Ref, out: TensorType, name: str, dst: Ref | None = None) -> Ref:
@@ -48,9 +67,7 @@ def emit_requantize(ctx: LowerCtx, x: Ref, out: TensorType, name: str, dst: Ref 
         emit_lut(ctx, x, y, lambda v: v, name)
         return y
     (in_scale, in_zp), (out_scale, out_zp) = _scalar(x.type), _scalar(y.type)
-    params: dict[str, ParamValue] = {
-        "n": x.type.elements, "in_zp": in_zp, "out_zp": out_zp, "in_scale": in_scale, "out_scale": out_scale,
-    }  # fmt: skip
+    params = RequantizeParams(x.type.elements, in_zp, out_zp, in_scale, out_scale)
     ctx.emit("requantize", {"in": x, "out": y}, params)
     return y
 
@@ -108,13 +125,12 @@ def _emit_linear(ctx: LowerCtx, kernel: str, x: Ref, y: Ref, coded: TensorType) 
     if q is None:
         raise OpError(f"{coded} has no quantisation")
     if q.axis is None:
-        params: dict[str, ParamValue] = {"n": coded.elements, "zp": q.zero_point[0], "scale": q.scale[0]}
-        ctx.emit(kernel, {"in": x, "out": y}, params)
+        ctx.emit(kernel, {"in": x, "out": y}, LinearParams(coded.elements, q.zero_point[0], q.scale[0]))
         return
     outer, inner = (int(np.prod(d, dtype=np.int64)) for d in (coded.shape[: q.axis], coded.shape[q.axis + 1 :]))
     scale = ctx.const(np.asarray(q.scale, np.float32), f"{kernel}_scale")
     zero = ctx.const(np.asarray(q.zero_point, np.int32), f"{kernel}_zp")
-    dims: dict[str, ParamValue] = {"outer": outer, "channels": len(q.scale), "inner": inner}
+    dims = Channels(outer, len(q.scale), inner)
     ctx.emit(f"{kernel}_axis", {"in": x, "scale": scale, "zp": zero, "out": y}, dims)
 
 
@@ -155,19 +171,15 @@ def reference_flip(call: Call) -> tuple[np.ndarray, ...]:
 
 def lower_flip(node: Node, ctx: LowerCtx) -> None:
     x, y = ctx.read(node.inputs[0]), ctx.write(node.outputs[0])
-    ctx.emit("flip_sign", {"in": x, "out": y}, {"n": x.type.elements})
+    ctx.emit("flip_sign", {"in": x, "out": y}, Elements(x.type.elements))
 
 
-def _interpret_lut(a: Arrays, p: Mapping[str, ParamValue]) -> None:
+def _interpret_lut(a: Arrays, _: Elements) -> None:
     a["out"].reshape(-1)[:] = a["lut"].reshape(-1)[a["in"].reshape(-1).astype(np.int64) + 128]
 
 
-def _interpret_flip(a: Arrays, p: Mapping[str, ParamValue]) -> None:
+def _interpret_flip(a: Arrays, _: Elements) -> None:
     a["out"].reshape(-1)[:] = flip_sign(a["in"].reshape(-1))
-
-
-def _tensor_quant(p: Mapping[str, ParamValue], prefix: str = "") -> QuantParams:
-    return QuantParams((float(p[f"{prefix}scale"]),), (int(p[f"{prefix}zp"]),))
 
 
 def _axis_quant(a: Arrays) -> QuantParams:
@@ -178,52 +190,48 @@ def _kind(array: np.ndarray) -> DType:
     return DType(f"{'u' if array.dtype.kind == 'u' else 's'}{8 * array.itemsize}")
 
 
-def _interpret_quantize(a: Arrays, p: Mapping[str, ParamValue]) -> None:
-    a["out"].reshape(-1)[:] = quantize(a["in"].reshape(-1), _tensor_quant(p), _kind(a["out"]))
+def _interpret_quantize(a: Arrays, p: LinearParams) -> None:
+    a["out"].reshape(-1)[:] = quantize(a["in"].reshape(-1), one_quant(p.scale, p.zp), _kind(a["out"]))
 
 
-def _interpret_dequantize(a: Arrays, p: Mapping[str, ParamValue]) -> None:
-    a["out"].reshape(-1)[:] = dequantize(a["in"].reshape(-1), _tensor_quant(p))
+def _interpret_dequantize(a: Arrays, p: LinearParams) -> None:
+    a["out"].reshape(-1)[:] = dequantize(a["in"].reshape(-1), one_quant(p.scale, p.zp))
 
 
-def _interpret_requantize(a: Arrays, p: Mapping[str, ParamValue]) -> None:
-    real = dequantize(a["in"].reshape(-1), _tensor_quant(p, "in_"))
-    a["out"].reshape(-1)[:] = quantize(real, _tensor_quant(p, "out_"), _kind(a["out"]))
+def _interpret_requantize(a: Arrays, p: RequantizeParams) -> None:
+    real = dequantize(a["in"].reshape(-1), one_quant(p.in_scale, p.in_zp))
+    a["out"].reshape(-1)[:] = quantize(real, one_quant(p.out_scale, p.out_zp), _kind(a["out"]))
 
 
-def _interpret_quantize_axis(a: Arrays, p: Mapping[str, ParamValue]) -> None:
-    x = a["in"].reshape(int(p["outer"]), int(p["channels"]), int(p["inner"]))
+def _interpret_quantize_axis(a: Arrays, p: Channels) -> None:
+    x = p.view(a["in"])
     a["out"].reshape(x.shape)[:] = quantize(x, _axis_quant(a), _kind(a["out"]))
 
 
-def _interpret_dequantize_axis(a: Arrays, p: Mapping[str, ParamValue]) -> None:
-    x = a["in"].reshape(int(p["outer"]), int(p["channels"]), int(p["inner"]))
+def _interpret_dequantize_axis(a: Arrays, p: Channels) -> None:
+    x = p.view(a["in"])
     a["out"].reshape(x.shape)[:] = dequantize(x, _axis_quant(a))
 
 
 _UNARY, _CODES = ("in in", "out out"), "s8|u8|s16|u16|s32"
 _QUANTIZE, _DEQUANTIZE = ("in in:f32|f64", "out out"), ("in in", "out out:f32")
 _PER_AXIS = ("in scale:f32", "in zp:s32")
-_AXIS_DIMS = ("outer", "channels", "inner")
 KERNELS = (
-    KernelDef("lut_s8", ("in in", "in lut", "out out"), ("n",), _interpret_lut, in_place=("in",), kind="s8",
+    KernelDef("lut_s8", ("in in", "in lut", "out out"), Elements, _interpret_lut, in_place=("in",), kind="s8",
               length="n",
               doc="out = lut[in + 128]"),
-    KernelDef("flip_sign", _UNARY, ("n",), _interpret_flip, in_place=("in",), kind="s8|u8|s16|u16",
+    KernelDef("flip_sign", _UNARY, Elements, _interpret_flip, in_place=("in",), kind="s8|u8|s16|u16",
               length="n", doc="x ^ sign bit"),
-    KernelDef("quantize", _QUANTIZE, ("n", "zp"), _interpret_quantize, float_params=("scale",), needs_math=True,
-              kind=_CODES, in_place=("in",),
+    KernelDef("quantize", _QUANTIZE, LinearParams, _interpret_quantize, needs_math=True, kind=_CODES, in_place=("in",),
               length="n", doc="saturate(rne(x / scale) + zp)"),
-    KernelDef("dequantize", _DEQUANTIZE, ("n", "zp"), _interpret_dequantize, float_params=("scale",), kind=_CODES,
-              in_place=("in",),
+    KernelDef("dequantize", _DEQUANTIZE, LinearParams, _interpret_dequantize, kind=_CODES, in_place=("in",),
               length="n", doc="(x - zp) * scale"),
-    KernelDef("quantize_axis", (_QUANTIZE[0], *_PER_AXIS, _QUANTIZE[1]), _AXIS_DIMS, _interpret_quantize_axis,
-              needs_math=True, kind=_CODES,               doc="quantize with a scale and zero point per channel"),
-    KernelDef("dequantize_axis", (_DEQUANTIZE[0], *_PER_AXIS, _DEQUANTIZE[1]), _AXIS_DIMS, _interpret_dequantize_axis,
-              kind=_CODES,               doc="dequantize with a scale and zero point per channel"),
-    KernelDef("requantize", _UNARY, ("n", "in_zp", "out_zp"), _interpret_requantize, needs_math=True, kind=_CODES,
-              float_params=("in_scale", "out_scale"), in_place=("in",),
-              length="n",
+    KernelDef("quantize_axis", (_QUANTIZE[0], *_PER_AXIS, _QUANTIZE[1]), Channels, _interpret_quantize_axis,
+              needs_math=True, kind=_CODES, doc="quantize with a scale and zero point per channel"),
+    KernelDef("dequantize_axis", (_DEQUANTIZE[0], *_PER_AXIS, _DEQUANTIZE[1]), Channels, _interpret_dequantize_axis,
+              kind=_CODES, doc="dequantize with a scale and zero point per channel"),
+    KernelDef("requantize", _UNARY, RequantizeParams, _interpret_requantize, needs_math=True, kind=_CODES,
+              in_place=("in",), length="n",
               doc="saturate(rne((x - in_zp) * in_scale / out_scale) + out_zp)"),
 )  # fmt: skip
 

@@ -12,7 +12,7 @@ result depends on the number of threads, ours is that of one. Source: com.micros
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -25,9 +25,8 @@ from glowc.ops.base import Call, LowerCtx, MaybeTypes, OpDef, OpError, Types
 from glowc.ops.recurrent import COMMON, constant, emit_layer, evaluate, folded_bias, time_first
 from glowc.ops.recurrent import infer as infer_layer
 from glowc.ops.recurrent_cell import Cell, Step, lstm_gates, steps_of
-from glowc.ops.recurrent_kernels import FLAGS, PARAMS, cell_from, input_view, interpret_layer, operands
+from glowc.ops.recurrent_kernels import LstmParams, cell_from, input_view, interpret_layer, operands
 from glowc.ops.recurrent_spec import DYNAMIC, LENS, B, P, R, Shape, W, X, cell_of, shape_of
-from glowc.program.ir import ParamValue
 from glowc.program.kernel import Arrays, KernelDef
 
 W_SCALE, W_ZERO, R_SCALE, R_ZERO = range(8, 12)
@@ -151,26 +150,25 @@ def lower(node: Node, ctx: LowerCtx) -> None:
     emit_layer(node, ctx, shape, "lstm_dynamic", weights, TensorType((shape.in_k + shape.hidden,), DType.S16))
 
 
-def interpret(a: Arrays, p: Mapping[str, ParamValue]) -> None:
+def interpret(a: Arrays, p: LstmParams) -> None:
     """Evaluate lstm_dynamic on flat arrays."""
-    in_k, hidden, dirs = int(p["in_k"]), int(p["hidden"]), int(p["dirs"])
-    rows, cell = 4 * hidden, cell_from("lstm", p)
+    layer, in_k, hidden, dirs = p.layer, p.layer.in_k, p.layer.hidden, p.layer.dirs
+    rows, cell = 4 * hidden, cell_from("lstm", layer, coupled=p.coupled)
     packed = Packed(
         a["w"].reshape(dirs, rows, in_k), a["r"].reshape(dirs, rows, hidden), a["w_scale"].reshape(dirs, rows),
         a["r_scale"].reshape(dirs, rows), a["zero_points"].reshape(dirs, 2),
     )  # fmt: skip
-    peephole = a["peephole"].reshape(dirs, -1) if p["has_peephole"] else None
-    scale, codes = _used(input_view(a, p), a["lens"] if p["has_lens"] else None)
+    peephole = a["peephole"].reshape(dirs, -1) if p.has_peephole else None
+    scale, codes = _used(input_view(a, layer), a["lens"] if layer.has_lens else None)
     functions = dynamic_steps(cell, packed, a["bias"].reshape(dirs, rows), peephole, scale)
-    interpret_layer(cell, a, p, functions, codes)
+    interpret_layer(cell, a, layer, functions, codes)
 
 
 WEIGHTS = ("in w:s8", "in r:s8", "in w_scale", "in r_scale", "in zero_points:s32")
 KERNELS = (
     KernelDef(
-        "lstm_dynamic", operands("lstm", WEIGHTS), PARAMS, interpret, float_params=("clip",),
-        print_params=FLAGS["lstm"], needs_math=True,
-        kind="f32",         doc="LSTM layer over time, int8 products of dynamically quantised floats",
+        "lstm_dynamic", operands("lstm", WEIGHTS), LstmParams, interpret, needs_math=True, kind="f32",
+        doc="LSTM layer over time, int8 products of dynamically quantised floats",
     ),
 )  # fmt: skip
 OP = OpDef(

@@ -21,10 +21,11 @@ from glowc.graph.graph import Node
 from glowc.graph.numerics import F32, act_range, requantize
 from glowc.graph.types import QuantParams, TensorType
 from glowc.ops.base import CLAMP, Call, LowerCtx, MaybeTypes, OpDef, OpError, Ref, Types, clamp_of
+from glowc.ops.params import Along, Clamp, OutCodes
 from glowc.ops.quantize import requantized
 from glowc.ops.strided import Walk, axis_of, dense_strides, emit_copy, present
-from glowc.program.ir import ParamValue
 from glowc.program.kernel import Arrays, KernelDef
+from glowc.program.params import Printed
 
 Step = Callable[[np.ndarray, np.ndarray], np.ndarray]
 
@@ -54,6 +55,27 @@ TABLE: Mapping[str, Reduction] = {
     "log_sum_exp": Reduction("0", "acc + expF(v)", "logF(acc)", 0, lambda a, v: a + np.exp(v),
                              lambda a, n: np.log(a)),
 }  # fmt: skip
+
+
+@dataclass(frozen=True, slots=True)
+class ReduceParams(Along):
+    """Of `reduce`: the entry of TABLE, its expressions, and bounds that count if `clamp`."""
+
+    op: str
+    init: str
+    step: str
+    finish: str
+    clamp: Printed
+    bounds: Clamp
+
+
+@dataclass(frozen=True, slots=True)
+class MeanOfCodes(Along):
+    """Of the quantised mean: the input's zero point, the result's codes, sx / (sy * N)."""
+
+    in_zp: int
+    out: OutCodes
+    scale: float
 
 
 def _mean(acc: np.ndarray, n: int) -> np.ndarray:
@@ -137,41 +159,35 @@ def lower(name: str) -> Callable[[Node, LowerCtx], None]:
         x, y = ctx.read(node.inputs[0]), ctx.write(node.outputs[0])
         axes = axes_of(node, x.type.rank)
         x, dims = _adjacent(node, ctx, x, axes)
-        params: dict[str, ParamValue] = dict(zip(("outer", "n", "inner"), dims, strict=True))
         qx, qy = x.type.quant, y.type.quant
         if qx is not None and qy is not None and name == "mean":
-            low, high = act_range(*clamp_of(node), qy, y.type.dtype)
-            scale = float(mean_scale(qx, qy, dims[1]))
-            params |= {"in_zp": qx.zero_point[0], "out_zp": qy.zero_point[0], "out_min": low, "out_max": high,
-                       "scale": scale}  # fmt: skip
+            out = OutCodes(qy.zero_point[0], *act_range(*clamp_of(node), qy, y.type.dtype))
+            params = MeanOfCodes(*dims, qx.zero_point[0], out, float(mean_scale(qx, qy, dims[1])))
             ctx.emit(f"reduce_mean_{x.type.dtype.value}", {"in": x, "out": y}, params)
             return
         if not x.type.dtype.is_float and (name not in ("max", "min") or qx != qy):
             raise OpError(f"no integer form of {node.op} for {x.type} -> {y.type}")
-        ctx.emit("reduce", {"in": x, "out": y}, params | _words(name, x.type) | _clamp(node))
+        words, clamp = _words(name, x.type), clamp_of(node)
+        clamps = int(clamp != (-math.inf, math.inf))
+        ctx.emit("reduce", {"in": x, "out": y}, ReduceParams(*dims, name, *words, clamps, Clamp(*clamp)))
 
     return emit
 
 
-def _clamp(node: Node) -> dict[str, ParamValue]:
-    low, high = clamp_of(node)
-    return {"clamp": int((low, high) != (-math.inf, math.inf)), "act_min": low, "act_max": high}
-
-
-def _words(name: str, t: TensorType) -> dict[str, ParamValue]:
-    """Return the printed expressions for one element kind."""
+def _words(name: str, t: TensorType) -> tuple[str, str, str]:
+    """Return the printed expressions init, step and finish for one element kind."""
     entry, ctype = TABLE[name], t.dtype.ctype
     suffix = "f(" if t.dtype.bits == 32 else "("
     guard = "glow_rounded(" if t.dtype.bits == 32 else "("
-    words = {
-        key: text.replace("F(", suffix).replace("(T)", f"({ctype})").replace("ROUND(", guard)
-        for key, text in (("init", entry.init), ("step", entry.step), ("finish", entry.finish))
-    }
+    init, step, finish = (
+        text.replace("F(", suffix).replace("(T)", f"({ctype})").replace("ROUND(", guard)
+        for text in (entry.init, entry.step, entry.finish)
+    )
     if not t.dtype.is_float:
         signed = "INT" if t.dtype.is_signed else "UINT"
         lowest = f"INT{t.dtype.bits}_MIN" if t.dtype.is_signed else "0"
-        words["init"] = lowest if name == "max" else f"{signed}{t.dtype.bits}_MAX"
-    return {"op": name, **words}
+        init = lowest if name == "max" else f"{signed}{t.dtype.bits}_MAX"
+    return init, step, finish
 
 
 def _adjacent(node: Node, ctx: LowerCtx, x: Ref, axes: Sequence[int]) -> tuple[Ref, tuple[int, int, int]]:
@@ -191,34 +207,24 @@ def _adjacent(node: Node, ctx: LowerCtx, x: Ref, axes: Sequence[int]) -> tuple[R
     return moved, (x.type.elements // n, n, 1)
 
 
-def _view(a: Arrays, p: Mapping[str, ParamValue]) -> np.ndarray:
-    return (
-        a["in"]
-        .reshape(-1)[: int(p["outer"]) * int(p["n"]) * int(p["inner"])]
-        .reshape(int(p["outer"]), int(p["n"]), int(p["inner"]))
-    )
-
-
-def _interpret(a: Arrays, p: Mapping[str, ParamValue]) -> None:
-    y = fold(str(p["op"]), _view(a, p))
-    if int(p["clamp"]):
-        y = np.clip(y, y.dtype.type(F32(p["act_min"])), y.dtype.type(F32(p["act_max"])))
+def _interpret(a: Arrays, p: ReduceParams) -> None:
+    y = fold(p.op, p.view(a["in"]))
+    if p.clamp:
+        y = np.clip(y, y.dtype.type(F32(p.bounds.act_min)), y.dtype.type(F32(p.bounds.act_max)))
     a["out"].reshape(-1)[: y.size] = y.reshape(-1)
 
 
-def _interpret_mean(a: Arrays, p: Mapping[str, ParamValue]) -> None:
-    bounds = int(p["out_zp"]), int(p["out_min"]), int(p["out_max"])
-    y = mean_codes(_view(a, p), int(p["in_zp"]), F32(p["scale"]), *bounds)
+def _interpret_mean(a: Arrays, p: MeanOfCodes) -> None:
+    y = mean_codes(p.view(a["in"]), p.in_zp, F32(p.scale), *p.out.bounds)
     a["out"].reshape(-1)[: y.size] = y.reshape(-1)
 
 
-_DIMS = ("outer", "n", "inner")
 KERNELS = (
-    KernelDef("reduce", ("in in", "out out"), _DIMS, _interpret, float_params=("act_min", "act_max"),
-              print_params=("op", "init", "step", "finish", "clamp"), needs_math=True, doc="reduction of an axis"),
+    KernelDef("reduce", ("in in", "out out"), ReduceParams, _interpret, needs_math=True,
+              doc="reduction of an axis"),
     *(
-        KernelDef(f"reduce_mean_{kind}", ("in in", "out out"), (*_DIMS, "in_zp", "out_zp", "out_min", "out_max"),
-                  _interpret_mean, float_params=("scale",), template="reduce_mean_s8", kind=kind,
+        KernelDef(f"reduce_mean_{kind}", ("in in", "out out"), MeanOfCodes,
+                  _interpret_mean, template="reduce_mean_s8", kind=kind,
                   doc="quantised mean of an axis")
         for kind in ("s8", "s16")
     ),

@@ -20,7 +20,7 @@ from glowc.graph.attrs import declare_attrs
 from glowc.graph.graph import Node
 from glowc.kernels.registry import forget_variants
 from glowc.ops.base import Call, OpDef, OpError
-from glowc.program.kernel import KernelDef, all_kernels, define_kernels
+from glowc.program.kernel import AnyKernel, all_kernels, define_kernels
 
 P = ParamSpec("P")
 R = TypeVar("R")
@@ -30,10 +30,10 @@ _ops: dict[str, OpDef] = {}
 
 
 @cache
-def _own() -> tuple[dict[str, OpDef], tuple[KernelDef, ...]]:
+def _own() -> tuple[dict[str, OpDef], tuple[AnyKernel, ...]]:
     """Return glowc's own operators by name, and kernels."""
     ops: dict[str, OpDef] = {}
-    kernels: list[KernelDef] = []
+    kernels: list[AnyKernel] = []
     for info in sorted(pkgutil.iter_modules(glowc.ops.__path__), key=lambda m: m.name):
         module = importlib.import_module(f"glowc.ops.{info.name}")
         single = getattr(module, "OP", None)
@@ -45,7 +45,7 @@ def _own() -> tuple[dict[str, OpDef], tuple[KernelDef, ...]]:
     return ops, tuple(kernels)
 
 
-def _fill(ops: Mapping[str, OpDef], kernels: Iterable[KernelDef]) -> None:
+def _fill(ops: Mapping[str, OpDef], kernels: Iterable[AnyKernel]) -> None:
     """Let these be the operators and kernels that there are."""
     _ops.clear()
     _ops.update(sorted(ops.items()))
@@ -89,7 +89,7 @@ def _label(args: tuple[Any, ...]) -> str:
 _folders: dict[str, Path] = {}
 
 
-def register(ops: Iterable[OpDef], kernels: Sequence[KernelDef], folder: Path, plugin: str) -> None:
+def register(ops: Iterable[OpDef], kernels: Sequence[AnyKernel], folder: Path, plugin: str) -> None:
     """Add the operators and kernels of a plugin, whose C lies in `folder`; the caller has checked the names."""
     _fill({**_ops, **{op.name: _blamed(op, f"plugin {plugin}") for op in ops}}, (*all_kernels().values(), *kernels))
     _folders.update((kernel.name, folder) for kernel in kernels)

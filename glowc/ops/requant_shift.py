@@ -20,9 +20,10 @@ from glowc.graph.attrs import Attr, AttrValue, Float, Int, IntList, Str
 from glowc.graph.graph import Node
 from glowc.graph.types import DTYPES, DType, QuantParams, TensorType
 from glowc.ops.base import CLAMP, Call, LowerCtx, MaybeTypes, OpDef, OpError, Ref, Types, clamp_of
+from glowc.ops.params import Channels, Elements, OutCodes
 from glowc.ops.strided import present
-from glowc.program.ir import ParamValue
 from glowc.program.kernel import Arrays, KernelDef
+from glowc.program.params import Params
 
 SHIFT_ATTRS: Mapping[str, Attr] = {
     "shift_mul": IntList(optional=True), "shift_add": IntList(optional=True), "shift_div": Int(optional=True),
@@ -100,13 +101,44 @@ def shifted_codes(shift: Shift, acc: np.ndarray, out: TensorType, axis: int) -> 
     return (shift.apply(np.rint(acc), axis) + out.quant.zero_point[0]).astype(out.dtype.numpy)
 
 
-def shift_params(shift: Shift, x: QuantParams, y: QuantParams) -> dict[str, ParamValue]:
-    """Return what a kernel that ends in a shift takes besides its geometry."""
+@dataclass(frozen=True, slots=True)
+class ShiftEnd(OutCodes):
+    """How a kernel ends in a shift: clamp((x * mul + offset) >> shift) + out_zp; the bounds hold the zero point."""
+
+    shift: int
+
+
+@dataclass(frozen=True, slots=True)
+class ShiftCodes(Params):
+    """The zero points of weights and input of a layer that ends in a shift."""
+
+    w_zp: int
+    in_zp: int
+    end: ShiftEnd
+
+
+@dataclass(frozen=True, slots=True)
+class RequantShiftParams(Channels):
+    """Of `requant_shift`."""
+
+    in_zp: int
+    end: ShiftEnd
+
+
+@dataclass(frozen=True, slots=True)
+class RequantShiftFloat(Channels):
+    """Of `requant_shift_f32` and `requant_shift_f64`; the bounds are those before the zero point."""
+
+    out_min: int
+    out_max: int
+    out_zp: int
+    div: float
+
+
+def shift_end(shift: Shift, y: QuantParams) -> ShiftEnd:
+    """Return the end of a kernel whose results are quantised as y."""
     zp = y.zero_point[0]
-    return {
-        "in_zp": x.zero_point[0], "out_zp": zp, "out_min": shift.low + zp, "out_max": shift.high + zp,
-        "shift": shift.bits,
-    }  # fmt: skip
+    return ShiftEnd(zp, shift.low + zp, shift.high + zp, shift.bits)
 
 
 def shift_operands(ctx: LowerCtx, node: Node, shift: Shift, bias: np.ndarray | None) -> dict[str, Ref]:
@@ -115,10 +147,10 @@ def shift_operands(ctx: LowerCtx, node: Node, shift: Shift, bias: np.ndarray | N
     return {"mul": ctx.const(mul, f"{node.name}_mul"), "offset": ctx.const(offset, f"{node.name}_offset")}
 
 
-def kernel_codes(acc: np.ndarray, arrays: Arrays, p: Mapping[str, ParamValue]) -> np.ndarray:
+def kernel_codes(acc: np.ndarray, arrays: Arrays, end: ShiftEnd) -> np.ndarray:
     """Return what a kernel writes for accumulators [..., channels]."""
     scaled = np.rint(acc).astype(np.int64) * arrays["mul"].astype(np.int64) + arrays["offset"]
-    return np.asarray(np.clip((scaled >> int(p["shift"])) + int(p["out_zp"]), int(p["out_min"]), int(p["out_max"])))
+    return np.asarray(np.clip((scaled >> end.shift) + end.out_zp, end.out_min, end.out_max))
 
 
 def infer(node: Node, in_types: MaybeTypes) -> Types:
@@ -191,9 +223,7 @@ def lower(node: Node, ctx: LowerCtx) -> None:
         raise OpError("multiplier and addend must be constants")
     channels = max(mul.size, add.size)
     outer = x.type.shape[0] if channels > 1 else 1
-    params: dict[str, ParamValue] = {
-        "outer": outer, "channels": channels, "inner": x.type.elements // (outer * channels),
-    }  # fmt: skip
+    dims = outer, channels, x.type.elements // (outer * channels)
     low, high = bounds_of(node)
     zp = y.type.quant.zero_point[0] if y.type.quant is not None else 0
     if x.type.dtype.is_float:
@@ -201,15 +231,15 @@ def lower(node: Node, ctx: LowerCtx) -> None:
             key: ctx.const(np.broadcast_to(a.astype(np.float64).reshape(-1), (channels,)), f"{node.name}_{key}")
             for key, a in (("mul", mul), ("add", add))
         }
-        params |= {"div": node.float_("div"), "out_min": low, "out_max": high, "out_zp": zp}
+        params = RequantShiftFloat(*dims, low, high, zp, node.float_("div"))
         ctx.emit(f"requant_shift_{x.type.dtype.value}", {"in": x, **wide, "out": y}, params)
         return
     shift = make_shift(node, mul, add)
     if shift is None or y.type.quant is None:
         raise OpError("multiplier, addend and divisor must be integers")
     source = x.type.quant or QuantParams((1.0,), (0,))
-    params |= shift_params(shift, source, y.type.quant)
-    ctx.emit("requant_shift", {"in": x, **shift_operands(ctx, node, shift, None), "out": y}, params)
+    codes = RequantShiftParams(*dims, source.zero_point[0], shift_end(shift, y.type.quant))
+    ctx.emit("requant_shift", {"in": x, **shift_operands(ctx, node, shift, None), "out": y}, codes)
 
 
 def infer_codes(node: Node, in_types: MaybeTypes) -> Types:
@@ -238,35 +268,32 @@ def lower_codes(node: Node, ctx: LowerCtx) -> None:
     if x.type.dtype == DType.S8 and y.type.dtype == DType.S8:
         codes = np.arange(-128, 128) - x.type.quant.zero_point[0]
         table = ctx.const(shifted_codes(shift, codes, y.type, -1), f"{node.name}_lut")
-        ctx.emit("lut_s8", {"in": x, "lut": table, "out": y}, {"n": n})
+        ctx.emit("lut_s8", {"in": x, "lut": table, "out": y}, Elements(n))
         return
-    params: dict[str, ParamValue] = {"outer": 1, "channels": 1, "inner": n}
-    params |= shift_params(shift, x.type.quant, y.type.quant)
+    params = RequantShiftParams(1, 1, n, x.type.quant.zero_point[0], shift_end(shift, y.type.quant))
     ctx.emit("requant_shift", {"in": x, **shift_operands(ctx, node, shift, None), "out": y}, params)
 
 
-def _interpret(a: Arrays, p: Mapping[str, ParamValue]) -> None:
-    x = a["in"].reshape(int(p["outer"]), int(p["channels"]), int(p["inner"])).astype(np.int64) - int(p["in_zp"])
-    a["out"].reshape(x.shape)[:] = kernel_codes(x.transpose(0, 2, 1), a, p).transpose(0, 2, 1)
+def _interpret(a: Arrays, p: RequantShiftParams) -> None:
+    x = p.view(a["in"]).astype(np.int64) - p.in_zp
+    a["out"].reshape(x.shape)[:] = kernel_codes(x.transpose(0, 2, 1), a, p.end).transpose(0, 2, 1)
 
 
-def _interpret_float(a: Arrays, p: Mapping[str, ParamValue]) -> None:
-    x = a["in"].reshape(int(p["outer"]), int(p["channels"]), int(p["inner"]))
+def _interpret_float(a: Arrays, p: RequantShiftFloat) -> None:
+    x = p.view(a["in"])
     mul, add = (a[key].reshape(1, -1, 1) for key in ("mul", "add"))
-    y = float_formula(x, mul, add, float(p["div"]), int(p["out_min"]), int(p["out_max"]))
-    a["out"].reshape(x.shape)[:] = y + int(p["out_zp"])
+    y = float_formula(x, mul, add, p.div, p.out_min, p.out_max)
+    a["out"].reshape(x.shape)[:] = y + p.out_zp
 
 
-_DIMS = ("outer", "channels", "inner")
-SHIFT_PARAMS = ("in_zp", "out_zp", "out_min", "out_max", "shift")
 KERNELS = (
-    KernelDef("requant_shift", ("in in", "in mul:s32", "in offset:s64", "out out"), (*_DIMS, *SHIFT_PARAMS), _interpret,
+    KernelDef("requant_shift", ("in in", "in mul:s32", "in offset:s64", "out out"), RequantShiftParams, _interpret,
               kind="s8|u8|s16|u16|s32", doc="clamp((x * mul + offset) >> shift) of integers"),
     *(
         KernelDef(f"requant_shift_{t.value}", ("in in", "in mul:f64", "in add:f64", f"out out:{t.value}|s8|s16"),
-                  (*_DIMS, "out_min", "out_max", "out_zp"), _interpret_float, float_params=("div",),
+                  RequantShiftFloat, _interpret_float,
                   template="requant_shift_f32", needs_math=True, kind=t.value,
-                   doc="RequantShift of integers in floats")
+                  doc="RequantShift of integers in floats")
         for t in (DType.F32, DType.F64)
     ),
 )  # fmt: skip

@@ -16,7 +16,6 @@ Codes stay as they are. Source: ONNX Resize-19.
 
 from __future__ import annotations
 
-import math
 from collections.abc import Mapping
 
 import numpy as np
@@ -25,15 +24,18 @@ from glowc.graph.attrs import Float, FloatList, Int, IntList, Str
 from glowc.graph.graph import Node
 from glowc.graph.numerics import F32, dequantize, quantize
 from glowc.graph.types import DType, TensorType, type_of
+from glowc.kernels.shapes import Rows
 from glowc.ops import bilinear
 from glowc.ops.base import LAYOUT, Call, LowerCtx, MaybeTypes, OpDef, OpError, Ref, Types
+from glowc.ops.gather import GatherParams
 from glowc.ops.interpolate import FLOATS, Filter, Taps, apply, emit_chain, taps_of
+from glowc.ops.params import around
+from glowc.ops.quantize import LinearParams
 from glowc.ops.resize_coordinates import Axis, rounded_coordinates
 from glowc.ops.resize_coordinates import coordinates as crop_coordinates
 from glowc.ops.select import emit_where
-from glowc.ops.spatial import ROW_PARAMS, row_params, rows_of, store_rows
+from glowc.ops.spatial import row_params, rows_of, store_rows
 from glowc.ops.strided import check_table_axes, emit_copy, emit_indexed, present, whole
-from glowc.program.ir import ParamValue
 from glowc.program.kernel import Arrays, KernelDef
 
 TIE = 1e-6  # as onnxruntime's rounding of nearest neighbours has it
@@ -159,15 +161,16 @@ def _lower_bilinear(node: Node, ctx: LowerCtx, x: Ref, y: Ref, tables: tuple[bil
     for key, table in zip(("rows", "cols"), tables, strict=True):
         operands[key] = ctx.const(table.index, f"{node.name}_{key}")
         operands[f"{key}_weights"] = ctx.const(table.weights, f"{node.name}_{key}_weights")
-    params, kernel = row_params(flat[0], flat[1]), "bilinear_f32"
+    shape, rows = row_params(flat[0], flat[1]), (0, flat[1].shape[1])
     qx, qy = x.type.quant, y.type.quant
     if node.int_("truncate") and qx is not None:
-        kernel, params = "bilinear_codes_s8", params | {"half": 128 * node.int_("unsigned")}
+        plain = bilinear.BilinearPlainCodes(shape, 128 * node.int_("unsigned"))
+        ctx.emit("bilinear_codes_s8", operands, plain, rows=rows)
     elif qx is not None and qy is not None:
         (sx, zx), (sy, zy) = qx.scalar, qy.scalar
-        kernel = "bilinear_s8"
-        params |= {"in_scale": float(sx), "out_scale": float(sy), "in_zp": zx, "out_zp": zy}
-    ctx.emit(kernel, operands, params, rows=(0, flat[1].shape[1]))
+        ctx.emit("bilinear_s8", operands, bilinear.BilinearCodes(shape, zx, zy, float(sx), float(sy)), rows=rows)
+    else:
+        ctx.emit("bilinear_f32", operands, shape, rows=rows)
 
 
 def _outside(filters: Mapping[int, Taps], shape: tuple[int, ...]) -> np.ndarray:
@@ -219,15 +222,13 @@ def lower(node: Node, ctx: LowerCtx) -> None:
 
 def _lower_interpolation(node: Node, ctx: LowerCtx, x: Ref, y: Ref) -> None:
     filters = _filters(node, x.type, y.type.shape)
-    n: dict[str, ParamValue] = {"n": x.type.elements}
     if x.type.quant is not None and y.type.quant is not None:
         real = ctx.temp(TensorType(x.type.shape, DType.F32), f"{node.name}_real")
         (scale, zp), (out_scale, out_zp) = x.type.quant.scalar, y.type.quant.scalar
-        ctx.emit("dequantize", {"in": x, "out": real}, {**n, "zp": zp, "scale": float(scale)})
+        ctx.emit("dequantize", {"in": x, "out": real}, LinearParams(x.type.elements, zp, float(scale)))
         done = ctx.temp(TensorType(y.type.shape, DType.F32), f"{node.name}_resized")
         _emit_filled(node, ctx, real, done, filters)
-        words: dict[str, ParamValue] = {"n": y.type.elements, "zp": out_zp, "scale": float(out_scale)}
-        ctx.emit("quantize", {"in": done, "out": y}, words)
+        ctx.emit("quantize", {"in": done, "out": y}, LinearParams(y.type.elements, out_zp, float(out_scale)))
     elif x.type.dtype in FLOATS:
         _emit_filled(node, ctx, x, y, filters)
     else:
@@ -258,24 +259,25 @@ def _remap(node: Node, ctx: LowerCtx, x: Ref, y: Ref, rows: np.ndarray, cols: np
 def _gather_axes(node: Node, ctx: LowerCtx, x: Ref, y: Ref, index: list[np.ndarray], axes: list[int]) -> None:
     for axis in axes:
         shape = list(x.type.shape)
-        dims: dict[str, ParamValue] = {
-            "outer": math.prod(shape[:axis]), "axis_n": shape[axis], "index_n": index[axis].size,
-            "inner": math.prod(shape[axis + 1 :]),
-        }  # fmt: skip
+        outer, n, inner = around(shape, axis)
         shape[axis] = index[axis].size
         to = y if axis == axes[-1] else ctx.temp(x.type.with_shape(shape), f"{node.name}_axis{axis}")
         table = ctx.const(index[axis].astype(np.int32), f"{node.name}_index{axis}")
-        ctx.emit(f"gather_b{x.type.dtype.bytes}", {"in": x, "indices": table, "out": to}, dims)
+        ctx.emit(
+            f"gather_b{x.type.dtype.bytes}",
+            {"in": x, "indices": table, "out": to},
+            GatherParams(outer, n, index[axis].size, inner),
+        )
         x = to
 
 
-def _interpret(arrays: Arrays, p: Mapping[str, ParamValue]) -> None:
-    rows = arrays["rows"][int(p["y_begin"]) : int(p["y_end"])]
-    store_rows(arrays["out"], rows_of(arrays["in"], p)[:, rows][:, :, arrays["cols"]], p)
+def _interpret(arrays: Arrays, p: Rows, rows: range) -> None:
+    picked = arrays["rows"][rows.start : rows.stop]
+    store_rows(arrays["out"], rows_of(arrays["in"], p)[:, picked][:, :, arrays["cols"]], p, rows)
 
 
 KERNELS = tuple(
-    KernelDef(f"remap2d_b{n}", ("in in", "in rows:s32", "in cols:s32", "out out"), ROW_PARAMS, _interpret, rows=True,
+    KernelDef(f"remap2d_b{n}", ("in in", "in rows:s32", "in cols:s32", "out out"), Rows, interpret_rows=_interpret,
               template="remap2d", kind=f"b{n}", doc="rows and columns picked by tables")
     for n in (1, 2, 4, 8)
 )  # fmt: skip

@@ -6,7 +6,7 @@ A length out of 0 .. time (undefined in ONNX) is clamped. Source: ONNX ReverseSe
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from dataclasses import dataclass
 
 import numpy as np
 
@@ -15,10 +15,19 @@ from glowc.graph.graph import Node
 from glowc.graph.types import DType
 from glowc.ops.base import Call, LowerCtx, MaybeTypes, OpDef, OpError, Types
 from glowc.ops.strided import present
-from glowc.program.ir import ParamValue
 from glowc.program.kernel import Arrays, KernelDef
+from glowc.program.params import Params
 
-_PARAMS = ("time", "batch", "inner", "time_stride", "batch_stride")
+
+@dataclass(frozen=True, slots=True)
+class ReverseSequenceParams(Params):
+    """Of `reverse_sequence_b<N>`: steps of every sequence, sequences, and the elements of a step."""
+
+    time: int
+    batch: int
+    inner: int
+    time_stride: int
+    batch_stride: int
 
 
 def infer(node: Node, in_types: MaybeTypes) -> Types:
@@ -51,25 +60,22 @@ def lower(node: Node, ctx: LowerCtx) -> None:
     x, lens, y = ctx.read(node.inputs[0]), ctx.read(node.inputs[1]), ctx.write(node.outputs[0])
     inner, shape = math.prod(x.type.shape[2:]), x.type.shape
     major = node.int_("time_axis") == 0
-    params: dict[str, ParamValue] = {
-        "time": shape[0 if major else 1], "batch": shape[1 if major else 0], "inner": inner,
-        "time_stride": shape[1] * inner if major else inner, "batch_stride": inner if major else shape[1] * inner,
-    }  # fmt: skip
+    params = ReverseSequenceParams(
+        time=shape[0 if major else 1], batch=shape[1 if major else 0], inner=inner,
+        time_stride=shape[1] * inner if major else inner, batch_stride=inner if major else shape[1] * inner,
+    )  # fmt: skip
     ctx.emit(f"reverse_sequence_b{x.type.dtype.bytes}", {"in": x, "lens": lens, "out": y}, params)
 
 
-def _interpret(arrays: Arrays, p: Mapping[str, ParamValue]) -> None:
-    time, batch, inner, t, b = (int(p[k]) for k in _PARAMS)
+def _interpret(arrays: Arrays, p: ReverseSequenceParams) -> None:
     item = arrays["in"].itemsize
-    views = [
-        np.lib.stride_tricks.as_strided(arrays[k].reshape(-1), (time, batch, inner), (t * item, b * item, item))
-        for k in ("in", "out")
-    ]
+    dims, strides = (p.time, p.batch, p.inner), (p.time_stride * item, p.batch_stride * item, item)
+    views = [np.lib.stride_tricks.as_strided(arrays[k].reshape(-1), dims, strides) for k in ("in", "out")]
     views[1][...] = reverse(views[0], arrays["lens"])
 
 
 KERNELS = tuple(
-    KernelDef(f"reverse_sequence_b{n}", ("in in", "in lens:s32|s64", "out out"), _PARAMS, _interpret,
+    KernelDef(f"reverse_sequence_b{n}", ("in in", "in lens:s32|s64", "out out"), ReverseSequenceParams, _interpret,
               template="reverse_sequence", kind=f"b{n}", doc="first steps of each sequence reversed")
     for n in (1, 2, 4, 8)
 )  # fmt: skip

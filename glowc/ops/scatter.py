@@ -9,20 +9,33 @@ Source: ONNX ScatterElements-18, ScatterND-18.
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
+from dataclasses import dataclass
 
 import numpy as np
 
 from glowc.graph.attrs import Int, Str
 from glowc.graph.graph import Node
-from glowc.kernels.shapes import axis_keys
 from glowc.ops.base import Call, LowerCtx, MaybeTypes, OpDef, OpError, Ref, Types
 from glowc.ops.binary_table import TABLE, expression
-from glowc.ops.element_gather import INDEX_KINDS, along, emit_nd_index, positions
+from glowc.ops.element_gather import INDEX_KINDS, along, emit_nd_index
 from glowc.ops.gather import clamped
-from glowc.ops.strided import axis_of, axis_params, collapse, dense_strides, emit_copy, present, whole
-from glowc.program.ir import ParamValue
+from glowc.ops.params import Nest, PerAxis, padded_dims, padded_steps
+from glowc.ops.strided import axis_of, collapse, dense_strides, emit_copy, present, whole
 from glowc.program.kernel import Arrays, KernelDef
+
+
+@dataclass(frozen=True, slots=True)
+class ScatterParams(Nest):
+    """Of `scatter`: steps of output and indices, length and step of the axis that they walk, and what combines."""
+
+    o: PerAxis
+    c: PerAxis
+    axis_n: int
+    axis_stride: int
+    op: str
+    expr: str
+
 
 REDUCTIONS = ("none", "add", "mul", "min", "max")
 
@@ -124,24 +137,22 @@ def emit_scatter(
     y, name = ctx.write(node.outputs[0]), reduction_of(node)
     emit_copy(ctx, x, y, whole(x.type.shape))
     merged, (o, c) = collapse(dims, *strides)
-    params: dict[str, ParamValue] = {
-        "rank": len(merged), "op": name, "expr": "y" if name == "none" else expression(name, x.type.dtype),
-        "axis_n": axis[0], "axis_stride": axis[1],
-        **axis_params("d", merged, 1), **axis_params("o", o, 0), **axis_params("c", c, 0),
-    }  # fmt: skip
+    params = ScatterParams(
+        len(merged), padded_dims(merged), padded_steps(o), padded_steps(c), *axis, op=name,
+        expr="y" if name == "none" else expression(name, x.type.dtype),
+    )  # fmt: skip
     ctx.emit("scatter", {"updates": updates, "indices": indices, "out": y}, params)
 
 
-def _interpret(arrays: Arrays, p: Mapping[str, ParamValue]) -> None:
-    k = clamped(arrays["indices"].reshape(-1)[positions(p, "c")], int(p["axis_n"]))
-    places = positions(p, "o") + k * int(p["axis_stride"])
-    scatter(arrays["out"].reshape(-1), places, arrays["updates"].reshape(-1)[: places.size], str(p["op"]))
+def _interpret(arrays: Arrays, p: ScatterParams) -> None:
+    k = clamped(arrays["indices"].reshape(-1)[p.positions(p.c)], p.axis_n)
+    places = p.positions(p.o) + k * p.axis_stride
+    scatter(arrays["out"].reshape(-1), places, arrays["updates"].reshape(-1)[: places.size], p.op)
 
 
 KERNELS = (
     KernelDef("scatter", ("in updates", "in indices:s32|s64", "inout out"),
-              (*axis_keys("d"), *axis_keys("o"), *axis_keys("c"), "axis_n", "axis_stride"), _interpret,
-              print_params=("rank", "op", "expr"), needs_math=True, doc="elements put where an index tensor says"),
+              ScatterParams, _interpret, needs_math=True, doc="elements put where an index tensor says"),
 )  # fmt: skip
 
 OPS = (

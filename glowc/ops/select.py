@@ -5,25 +5,24 @@ Any element kind; a and b quantised otherwise than the output are requantised fi
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from dataclasses import dataclass
 
 import numpy as np
 
 from glowc.graph.graph import Node
 from glowc.graph.types import DType, TensorType
-from glowc.kernels.shapes import AXES, axis_keys
 from glowc.ops.base import Call, LowerCtx, MaybeTypes, OpDef, OpError, Ref, Types
+from glowc.ops.params import Pairs, PerAxis, padded_dims, padded_steps
 from glowc.ops.quantize import emit_requantize, requantized
-from glowc.ops.strided import (
-    axis_params,
-    broadcast_shape,
-    broadcast_strides,
-    collapse,
-    present,
-    strided,
-)
-from glowc.program.ir import ParamValue
+from glowc.ops.strided import broadcast_shape, broadcast_strides, collapse, present
 from glowc.program.kernel import Arrays, KernelDef
+
+
+@dataclass(frozen=True, slots=True)
+class WhereParams(Pairs):
+    """Of `where_b<N>`: the steps of the condition besides."""
+
+    c: PerAxis
 
 
 def infer(_: Node, in_types: MaybeTypes) -> Types:
@@ -52,9 +51,7 @@ def emit_where(ctx: LowerCtx, pick: Ref, a: Ref, b: Ref, y: Ref) -> None:
     """Emit `where_b<N>`: y = a where pick holds, else b; all three broadcast to y."""
     out = y.type.shape
     dims, (c, sa, sb) = collapse(out, *(broadcast_strides(r.type.shape, out) for r in (pick, a, b)))
-    params: dict[str, ParamValue] = {"rank": len(dims)}
-    for letter, values, default in (("d", dims, 1), ("c", c, 0), ("a", sa, 0), ("b", sb, 0)):
-        params |= axis_params(letter, values, default)
+    params = WhereParams(len(dims), padded_dims(dims), padded_steps(sa), padded_steps(sb), padded_steps(c))
     ctx.emit(f"where_b{y.type.dtype.bytes}", {"pick": pick, "a": a, "b": b, "out": y}, params)
 
 
@@ -64,14 +61,14 @@ def _same_codes(ctx: LowerCtx, x: Ref, y: Ref, name: str) -> Ref:
     return emit_requantize(ctx, x, y.type, f"{name}_choice")
 
 
-def _interpret(arrays: Arrays, p: Mapping[str, ParamValue]) -> None:
-    y = np.where(*(strided(arrays[k], p, c) for k, c in (("pick", "c"), ("a", "a"), ("b", "b"))))
+def _interpret(arrays: Arrays, p: WhereParams) -> None:
+    y = np.where(p.view(arrays["pick"], p.c), p.view(arrays["a"], p.a), p.view(arrays["b"], p.b))
     arrays["out"].reshape(-1)[: y.size] = y.reshape(-1)
 
 
 KERNELS = tuple(
-    KernelDef(f"where_b{n}", ("in pick:bool", "in a", "in b", "out out"), (*AXES, *axis_keys("c")), _interpret,
-              print_params=("rank",), template="where", kind=f"b{n}", doc="choice between two tensors")
+    KernelDef(f"where_b{n}", ("in pick:bool", "in a", "in b", "out out"), WhereParams, _interpret,
+              template="where", kind=f"b{n}", doc="choice between two tensors")
     for n in (1, 2, 4, 8)
 )  # fmt: skip
 

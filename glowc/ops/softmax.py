@@ -17,7 +17,8 @@ The tensor is seen as [outer, n, inner]. Source: ONNX Softmax-13, LogSoftmax-13.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
+from dataclasses import dataclass
 
 import numpy as np
 
@@ -27,11 +28,27 @@ from glowc.graph.graph import Node
 from glowc.graph.numerics import F32, round_clamp, softmax_exp_table, softmax_steps
 from glowc.graph.types import DType
 from glowc.ops.base import Call, LowerCtx, MaybeTypes, OpDef, OpError, Types
+from glowc.ops.params import Along
 from glowc.ops.strided import axis_of, present
-from glowc.program.ir import ParamValue
 from glowc.program.kernel import Arrays, KernelDef
+from glowc.program.params import Printed
 
 _MANY_ELEMENTS = 1024  # from here on the whole table is worth its bytes
+
+
+@dataclass(frozen=True, slots=True)
+class SoftmaxFloat(Along):
+    """Of softmax_f32 and softmax_f64; `log`: the logarithm of the result."""
+
+    log: Printed
+
+
+@dataclass(frozen=True, slots=True)
+class SoftmaxCodes(Along):
+    """Of softmax_s8 and softmax_s8p: what the exponentials are multiplied by."""
+
+    out_zp: int
+    steps: float
 
 
 def infer(node: Node, in_types: MaybeTypes) -> Types:
@@ -99,49 +116,41 @@ def lower(log: bool) -> Callable[[Node, LowerCtx], None]:
     def emit(node: Node, ctx: LowerCtx) -> None:
         x, y = ctx.read(node.inputs[0]), ctx.write(node.outputs[0])
         dims = _dims(x.type.shape, node.int_("axis"))
-        params: dict[str, ParamValue] = dict(zip(("outer", "n", "inner"), dims, strict=True))
         qx, qy = x.type.quant, y.type.quant
         if qx is None or qy is None:
-            ctx.emit(f"softmax_{x.type.dtype.value}", {"in": x, "out": y}, params | {"log": int(log)})
+            ctx.emit(f"softmax_{x.type.dtype.value}", {"in": x, "out": y}, SoftmaxFloat(*dims, int(log)))
             return
         if log or x.type.dtype != DType.S8:
             raise OpError(f"no integer form of {node.op} for {x.type}")
         factors = exp_factors(qx.scale[0], dims[1]) if x.type.elements < _MANY_ELEMENTS else None
         entries = softmax_exp_table(qx.scale[0], dims[1]) if factors is None else factors
         table = ctx.const(entries, f"{node.name}_exp")
-        params |= {"out_zp": qy.zero_point[0], "steps": float(_steps(node, qy.scale[0]))}
+        params = SoftmaxCodes(*dims, qy.zero_point[0], float(_steps(node, qy.scale[0])))
         kernel = "softmax_s8" if factors is None else "softmax_s8p"
         ctx.emit(kernel, {"in": x, "table": table, "out": y}, params)
 
     return emit
 
 
-def _view(array: np.ndarray, p: Mapping[str, ParamValue]) -> np.ndarray:
-    return array.reshape(int(p["outer"]), int(p["n"]), int(p["inner"]))
-
-
-def _interpret_s8(a: Arrays, p: Mapping[str, ParamValue]) -> None:
+def _interpret_s8(a: Arrays, p: SoftmaxCodes) -> None:
     table = a["table"] if a["table"].dtype == F32 else exp_entries(a["table"])
-    y = softmax_codes(_view(a["in"], p), table, F32(p["steps"]), int(p["out_zp"]), DType.S8)
-    _view(a["out"], p)[:] = y
+    y = softmax_codes(p.view(a["in"]), table, F32(p.steps), p.out_zp, DType.S8)
+    p.view(a["out"])[:] = y
 
 
-def _interpret_float(a: Arrays, p: Mapping[str, ParamValue]) -> None:
-    _view(a["out"], p)[:] = softmax_floats(_view(a["in"], p), log=bool(p["log"]))
+def _interpret_float(a: Arrays, p: SoftmaxFloat) -> None:
+    p.view(a["out"])[:] = softmax_floats(p.view(a["in"]), log=bool(p.log))
 
 
-_DIMS = ("outer", "n", "inner")
 KERNELS = (
-    KernelDef("softmax_s8", ("in in", "in table:f32", "out out"), (*_DIMS, "out_zp"), _interpret_s8,
-              float_params=("steps",), in_place=("in",), kind="s8",
-              doc="int8 softmax by table"),
-    KernelDef("softmax_s8p", ("in in", "in table:u32", "out out"), (*_DIMS, "out_zp"), _interpret_s8,
-              float_params=("steps",), in_place=("in",), kind="s8", template="softmax_s8",
-              doc="int8 softmax by products of two table entries"),
+    KernelDef("softmax_s8", ("in in", "in table:f32", "out out"), SoftmaxCodes, _interpret_s8, in_place=("in",),
+              kind="s8", doc="int8 softmax by table"),
+    KernelDef("softmax_s8p", ("in in", "in table:u32", "out out"), SoftmaxCodes, _interpret_s8, in_place=("in",),
+              kind="s8", template="softmax_s8", doc="int8 softmax by products of two table entries"),
     *(
-        KernelDef(f"softmax_{t.value}", ("in in", "out out"), _DIMS, _interpret_float, print_params=("log",),
-                  in_place=("in",), template="softmax_f32", needs_math=True,
-                  kind=t.value,                   doc="softmax or its logarithm")
+        KernelDef(f"softmax_{t.value}", ("in in", "out out"), SoftmaxFloat, _interpret_float,
+                  in_place=("in",), template="softmax_f32", needs_math=True, kind=t.value,
+                  doc="softmax or its logarithm")
         for t in (DType.F32, DType.F64)
     ),
 )  # fmt: skip

@@ -14,8 +14,7 @@ import numpy as np
 
 from glowc.graph.attrs import Attr, IntList, Str
 from glowc.graph.types import TensorType
-from glowc.kernels.shapes import Rows
-from glowc.program.ir import ParamValue
+from glowc.kernels.shapes import Rows, Windows
 
 WINDOW: Mapping[str, Attr] = {
     "auto_pad": Str("NOTSET", words=("NOTSET", "VALID", "SAME_UPPER", "SAME_LOWER")), "strides": IntList(each=1),
@@ -23,42 +22,39 @@ WINDOW: Mapping[str, Attr] = {
 }  # fmt: skip
 """Attributes of an operator that moves a window over images."""
 
-ROW_PARAMS = Rows.names()
 
-
-def row_params(x: TensorType, y: TensorType, *, planar: bool = False) -> dict[str, ParamValue]:
-    """Return ROW_PARAMS for whole tensors: x[N,H,W,C] (planar: x[N,C,H,W]) and y[N,H,W,C]."""
+def row_params(x: TensorType, y: TensorType, *, planar: bool = False) -> Rows:
+    """Return the rows of whole tensors: x[N,H,W,C] (planar: x[N,C,H,W]) and y[N,H,W,C]."""
     n, in_h, in_w, in_c = (x.shape[i] for i in ((0, 2, 3, 1) if planar else (0, 1, 2, 3)))
     _, out_h, out_w, out_c = y.shape
     strides = (in_w, 1, in_h * in_w) if planar else (in_w * in_c, in_c, 1)
-    return {
-        "batch": n, "in_h": in_h, "in_w": in_w, "in_c": in_c, "out_h": out_h, "out_w": out_w, "out_c": out_c,
-        "in_batch": in_h * in_w * in_c, "in_row": strides[0], "in_col": strides[1], "in_ch": strides[2],
-        "in_ring": in_h, "out_batch": out_h * out_w * out_c, "out_row": out_w * out_c, "out_ring": out_h,
-        "descending": 0,
-    }  # fmt: skip
+    return Rows(
+        batch=n, in_h=in_h, in_w=in_w, in_c=in_c, out_h=out_h, out_w=out_w, out_c=out_c,
+        in_batch=in_h * in_w * in_c, in_row=strides[0], in_col=strides[1], in_ch=strides[2],
+        in_ring=in_h, out_batch=out_h * out_w * out_c, out_row=out_w * out_c, out_ring=out_h,
+        descending=0,
+    )  # fmt: skip
 
 
-def window_rows(p: Mapping[str, ParamValue], y: int) -> tuple[int, int]:
+def window_rows(p: Windows, y: int) -> tuple[int, int]:
     """Return the input rows [first, last) in the window of output row y; padding is left out."""
-    top = y * int(p["stride_h"]) - int(p["pad_top"])
-    bottom = top + int(p["dil_h"]) * (int(p["k_h"]) - 1) + 1
-    return min(max(top, 0), int(p["in_h"])), min(max(bottom, 0), int(p["in_h"]))
+    top = y * p.stride_h - p.pad_top
+    bottom = top + p.dil_h * (p.k_h - 1) + 1
+    return min(max(top, 0), p.in_h), min(max(bottom, 0), p.in_h)
 
 
-def rows_of(flat: np.ndarray, p: Mapping[str, ParamValue]) -> np.ndarray:
+def rows_of(flat: np.ndarray, p: Rows) -> np.ndarray:
     """Return the input as [N,H,W,C]; rows that are not in the ring at this moment hold other rows' values."""
-    axes = [np.arange(int(p[key])) for key in ("batch", "in_h", "in_w", "in_c")]
-    axes[1] = axes[1] % int(p["in_ring"])
-    index = sum(np.ix_(*axes)[i] * int(p[stride]) for i, stride in enumerate(("in_batch", "in_row", "in_col", "in_ch")))
+    axes = [np.arange(n) for n in (p.batch, p.in_h, p.in_w, p.in_c)]
+    axes[1] = axes[1] % p.in_ring
+    index = sum(np.ix_(*axes)[i] * step for i, step in enumerate((p.in_batch, p.in_row, p.in_col, p.in_ch)))
     return np.asarray(flat.reshape(-1)[index])
 
 
-def store_rows(flat: np.ndarray, y: np.ndarray, p: Mapping[str, ParamValue]) -> None:
-    """Store y[N, y_end - y_begin, W, C] as output rows y_begin.. of the (ring) output."""
+def store_rows(flat: np.ndarray, y: np.ndarray, p: Rows, rows: range) -> None:
+    """Store y[N, rows, W, C] as these output rows of the (ring) output."""
     target = flat.reshape(-1)
-    ring, row_elements = int(p["out_ring"]), int(p["out_row"])
     for n in range(y.shape[0]):
-        for i in range(y.shape[1]):
-            start = n * int(p["out_batch"]) + ((int(p["y_begin"]) + i) % ring) * row_elements
+        for i, row in enumerate(rows):
+            start = n * p.out_batch + row % p.out_ring * p.out_row
             target[start : start + y.shape[2] * y.shape[3]] = y[n, i].reshape(-1)

@@ -8,15 +8,16 @@ from __future__ import annotations
 
 import itertools
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
 
 from glowc.graph.types import TensorType
-from glowc.kernels.shapes import MAX_RANK, axis_keys
+from glowc.kernels.shapes import MAX_RANK
 from glowc.ops.base import LowerCtx, OpError, Ref
-from glowc.program.ir import ParamValue
+from glowc.ops.params import Nest, Pairs, PerAxis, padded_dims, padded_steps
+from glowc.program.params import Printed
 
 MOST_COPIES = 16  # that one axis becomes where a copy has more axes than MAX_RANK
 LARGEST_TABLE_AXIS = 1 << 24
@@ -85,25 +86,11 @@ def _merge(dims: Sequence[int], *strides: Sequence[int]) -> tuple[Ints, tuple[In
     return tuple(d for d, _ in axes), tuple(tuple(s[i] for _, s in axes) for i in range(len(strides)))
 
 
-def axis_params(letter: str, values: Sequence[int], default: int) -> dict[str, ParamValue]:
-    """Return the per-axis parameters of a collapsed access, filled up with `default`."""
-    return dict(zip(axis_keys(letter), (*values, *([default] * (MAX_RANK - len(values)))), strict=True))
-
-
-def access(a: Ref, b: Ref, y: Ref) -> dict[str, ParamValue]:
-    """Return `rank` and AXES of the loops that read a and b for the dense output y."""
+def access(a: Ref, b: Ref, y: Ref) -> Pairs:
+    """Return the loops that read a and b for the dense output y."""
     out = y.type.shape
     dims, (sa, sb) = collapse(out, broadcast_strides(a.type.shape, out), broadcast_strides(b.type.shape, out))
-    params: dict[str, ParamValue] = {"rank": len(dims)}
-    return params | axis_params("d", dims, 1) | axis_params("a", sa, 0) | axis_params("b", sb, 0)
-
-
-def strided(flat: np.ndarray, p: Mapping[str, ParamValue], letter: str, offset: int = 0) -> np.ndarray:
-    """Return the view of a flat array that a kernel with `rank` loops walks."""
-    rank = int(p["rank"])
-    dims = tuple(int(p[k]) for k in axis_keys("d")[:rank])
-    steps = tuple(int(p[k]) * flat.itemsize for k in axis_keys(letter)[:rank])
-    return np.lib.stride_tricks.as_strided(flat.reshape(-1)[offset:], dims, steps)
+    return Pairs(len(dims), padded_dims(dims), padded_steps(sa), padded_steps(sb))
 
 
 @dataclass(frozen=True, slots=True)
@@ -115,6 +102,17 @@ class Walk:
     out_strides: Ints
     in_offset: int = 0
     out_offset: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class CopyParams(Nest):
+    """Of `copy_b<N>`: the steps of input and output, and where their first elements lie."""
+
+    i: PerAxis
+    o: PerAxis
+    in_offset: int
+    out_offset: int
+    contiguous: Printed
 
 
 def emit_copy(ctx: LowerCtx, src: Ref, dst: Ref, walk: Walk) -> None:
@@ -133,11 +131,10 @@ def emit_copy(ctx: LowerCtx, src: Ref, dst: Ref, walk: Walk) -> None:
             emit_copy(ctx, src, dst, Walk(rest[0], rest[1], rest[2], *offsets))
         return
     dims, (in_strides, out_strides) = collapse(walk.dims, walk.in_strides, walk.out_strides)
-    params: dict[str, ParamValue] = {
-        "in_offset": walk.in_offset, "out_offset": walk.out_offset, "rank": len(dims),
-        "contiguous": int(in_strides[-1] == 1 and out_strides[-1] == 1),
-    }  # fmt: skip
-    params |= axis_params("d", dims, 1) | axis_params("i", in_strides, 0) | axis_params("o", out_strides, 0)
+    params = CopyParams(
+        len(dims), padded_dims(dims), padded_steps(in_strides), padded_steps(out_strides),
+        walk.in_offset, walk.out_offset, contiguous=int(in_strides[-1] == 1 and out_strides[-1] == 1),
+    )  # fmt: skip
     ctx.emit(f"copy_b{src.type.dtype.bytes}", {"in": src, "out": dst}, params)
 
 

@@ -8,7 +8,7 @@ reference is the first inference after a reset. `push_b<N>` is the kernel, by el
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from dataclasses import dataclass
 
 import numpy as np
 
@@ -17,8 +17,17 @@ from glowc.graph.graph import Node
 from glowc.ops.base import Call, LowerCtx, MaybeTypes, OpDef, OpError, Types
 from glowc.ops.copy import SIZES
 from glowc.ops.strided import axis_of, emit_copy, present, whole
-from glowc.program.ir import ParamValue
 from glowc.program.kernel import Arrays, KernelDef
+from glowc.program.params import Params
+
+
+@dataclass(frozen=True, slots=True)
+class PushParams(Params):
+    """Of `push_b<N>`: the elements of every window that stay, and those that come."""
+
+    outer: int
+    keep: int
+    fresh: int
 
 
 def infer(node: Node, in_types: MaybeTypes) -> Types:
@@ -49,26 +58,23 @@ def lower(node: Node, ctx: LowerCtx) -> None:
     axis = axis_of(node.int_("axis"), x.type.rank)
     inner = math.prod(x.type.shape[axis + 1 :])
     fresh = x.type.shape[axis] * inner
-    params = {
-        "outer": math.prod(x.type.shape[:axis]), "keep": window.type.shape[axis] * inner - fresh, "fresh": fresh,
-    }  # fmt: skip
+    params = PushParams(math.prod(x.type.shape[:axis]), window.type.shape[axis] * inner - fresh, fresh)
     ctx.emit(f"push_b{x.type.dtype.bytes}", {"window": window, "in": x}, params)
     if window.buffer != out:
         emit_copy(ctx, window, ctx.write(out), whole(window.type.shape))
 
 
-def interpret(arrays: Arrays, p: Mapping[str, ParamValue]) -> None:
+def interpret(arrays: Arrays, p: PushParams) -> None:
     """Evaluate push_b<N>."""
-    outer, keep, fresh = (int(p[key]) for key in ("outer", "keep", "fresh"))
-    window = arrays["window"].reshape(outer, keep + fresh)
-    kept = window[:, fresh:].copy()
-    window[:, :keep] = kept
-    window[:, keep:] = arrays["in"].reshape(outer, fresh)
+    window = arrays["window"].reshape(p.outer, p.keep + p.fresh)
+    kept = window[:, p.fresh :].copy()
+    window[:, : p.keep] = kept
+    window[:, p.keep :] = arrays["in"].reshape(p.outer, p.fresh)
 
 
 KERNELS = tuple(
     KernelDef(
-        f"push_b{n}", ("inout window", "in in"), ("outer", "keep", "fresh"), interpret, template="push", kind=f"b{n}",
+        f"push_b{n}", ("inout window", "in in"), PushParams, interpret, template="push", kind=f"b{n}",
         doc="shift a window of time steps",
     )
     for n in SIZES

@@ -16,6 +16,7 @@ from __future__ import annotations
 import math
 import re
 from collections.abc import Callable, Mapping
+from dataclasses import dataclass
 
 import numpy as np
 
@@ -24,14 +25,26 @@ from glowc.graph.graph import Node
 from glowc.graph.numerics import F32, dequantize, exact_f32, quantize
 from glowc.graph.types import DType, QuantParams, TensorType
 from glowc.ops.base import Call, LowerCtx, MaybeTypes, OpDef, OpError, Types
-from glowc.ops.quantize import emit_lut
+from glowc.ops.params import Elements
+from glowc.ops.quantize import LinearParams, emit_lut
 from glowc.ops.strided import present
 from glowc.ops.unary_table import FUNCTIONS, Unary
-from glowc.program.ir import ParamValue
 from glowc.program.kernel import Arrays, KernelDef
+from glowc.program.params import Printed, PrintedNumber
 
 _SINGLE = frozenset({"hard_sigmoid", "hard_swish", "softsign"})
 INTEGERS = frozenset({"relu", "clip", "abs", "neg", "sign", "not", "bit_not"})
+
+
+@dataclass(frozen=True, slots=True)
+class UnaryParams(Elements):
+    """Of `unary`: the entry of FUNCTIONS, its C expression over x, and how many of the parameters a and b it uses."""
+
+    op: str
+    expr: str
+    uses: Printed
+    a: PrintedNumber
+    b: PrintedNumber
 
 
 def parameters(node: Node, f: Unary) -> tuple[float, float]:
@@ -116,23 +129,23 @@ def lower(onnx_name: str) -> Callable[[Node, LowerCtx], None]:
         name = function_of(node, onnx_name)
         a, b = parameters(node, FUNCTIONS[name])
         if x.type.quant is None or y.type.quant is None:
-            ctx.emit("unary", {"in": x, "out": y}, {"n": x.type.elements, **words(name, x.type.dtype, a, b)})
+            ctx.emit("unary", {"in": x, "out": y}, words(x.type.elements, name, x.type.dtype, a, b))
         elif x.type.dtype == DType.S8 and y.type.dtype == DType.S8:
             emit_lut(ctx, x, y, real_function(name, a, b), node.name)
         else:
             real = TensorType(x.type.shape, DType.F32)
             given, done = ctx.temp(real, f"{node.name}_in"), ctx.temp(real, f"{node.name}_out")
-            n: dict[str, ParamValue] = {"n": x.type.elements}
+            n = x.type.elements
             (in_scale, in_zp), (scale, zp) = x.type.quant.scalar, y.type.quant.scalar
-            ctx.emit("dequantize", {"in": x, "out": given}, {**n, "zp": in_zp, "scale": float(in_scale)})
-            ctx.emit("unary", {"in": given, "out": done}, {**n, **words(name, DType.F32, a, b)})
-            ctx.emit("quantize", {"in": done, "out": y}, {**n, "zp": zp, "scale": float(scale)})
+            ctx.emit("dequantize", {"in": x, "out": given}, LinearParams(n, in_zp, float(in_scale)))
+            ctx.emit("unary", {"in": given, "out": done}, words(n, name, DType.F32, a, b))
+            ctx.emit("quantize", {"in": done, "out": y}, LinearParams(n, zp, float(scale)))
 
     return emit
 
 
-def words(name: str, dtype: DType, a: float, b: float) -> dict[str, ParamValue]:
-    """Return what `unary` prints: the expression for the element kind, and the parameters it uses."""
+def words(n: int, name: str, dtype: DType, a: float, b: float) -> UnaryParams:
+    """Return what `unary` takes for n elements: the expression for the element kind, and the parameters it uses."""
     f = FUNCTIONS[name]
     if (not dtype.is_float and name not in INTEGERS) or (name == "not") != (dtype == DType.BOOL):
         raise OpError(f"{name} of {dtype.value} that is not quantised")
@@ -143,17 +156,16 @@ def words(name: str, dtype: DType, a: float, b: float) -> dict[str, ParamValue]:
     text = text.replace("F(", suffix).replace("(T)", f"({dtype.ctype})").replace("(U)", f"(uint{dtype.bits}_t)")
     text = re.sub(r"K\(([0-9.]+)\)", r"\1f" if dtype == DType.F32 else r"\1", text)
     bounds = (a, b) if dtype.is_float or name != "clip" else _int_bounds(a, b, dtype.numpy)
-    return {"op": name, "expr": text, "uses": min(len(f.params), 2), "a": bounds[0], "b": bounds[1]}
+    return UnaryParams(n, name, text, min(len(f.params), 2), *bounds)
 
 
-def _interpret(arrays: Arrays, p: Mapping[str, ParamValue]) -> None:
+def _interpret(arrays: Arrays, p: UnaryParams) -> None:
     x = arrays["in"].reshape(-1)
-    arrays["out"].reshape(-1)[:] = plain(x, str(p["op"]), float(p["a"]), float(p["b"]))
+    arrays["out"].reshape(-1)[:] = plain(x, p.op, float(p.a), float(p.b))
 
 
 KERNELS = (
-    KernelDef("unary", ("in in", "out out"), ("n",), _interpret, print_params=("op", "expr", "uses", "a", "b"),
-              in_place=("in",), needs_math=True, length="n",
+    KernelDef("unary", ("in in", "out out"), UnaryParams, _interpret, in_place=("in",), needs_math=True, length="n",
               doc="elementwise function"),
 )  # fmt: skip
 

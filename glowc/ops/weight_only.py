@@ -8,7 +8,7 @@ tolerance of 1e-5 (of the largest sum of magnitudes). Source: com.microsoft MatM
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from dataclasses import dataclass
 
 import numpy as np
 
@@ -16,12 +16,26 @@ from glowc.graph.attrs import Int
 from glowc.graph.graph import Node
 from glowc.graph.numerics import F32
 from glowc.graph.types import DType, TensorType
+from glowc.kernels.shapes import FullyConnected
 from glowc.ops.base import CLAMP, Call, LowerCtx, MaybeTypes, OpDef, OpError, Types, clamp_of
+from glowc.ops.params import Clamp
 from glowc.ops.strided import axis_of, present
-from glowc.program.ir import ParamValue
 from glowc.program.kernel import Arrays, KernelDef
+from glowc.program.params import Params, Printed
 
 BITS = (2, 4, 8)
+
+
+@dataclass(frozen=True, slots=True)
+class FcBlocks(Params):
+    """Of `fc_f32_blocks`: codes in a block, blocks of a row; `zero_step` 0: one zero point for all."""
+
+    shape: FullyConnected
+    block: int
+    blocks: int
+    zero_step: int
+    bits: Printed
+    clamp: Clamp
 
 
 def infer(node: Node, in_types: MaybeTypes) -> Types:
@@ -64,26 +78,25 @@ def lower(node: Node, ctx: LowerCtx) -> None:
     roles = ("in", "weights", "scale", "zero", "bias")
     operands = {role: ctx.read(name) for role, name in zip(roles, node.inputs, strict=True)}
     operands["out"] = y = ctx.write(node.outputs[0])
-    n, k, (low, high) = y.type.shape[-1], node.int_("k"), clamp_of(node)
+    n, k, clamp = y.type.shape[-1], node.int_("k"), Clamp(*clamp_of(node))
     zeros = ctx.const_value(node.inputs[3])
     alike = zeros is not None and bool((zeros == zeros.reshape(-1)[0]).all())
     if alike and zeros is not None:
         operands["zero"] = ctx.const(zeros.reshape(-1)[:1], f"{node.name}_zero")
-    params: dict[str, ParamValue] = {
-        "rows": y.type.elements // n, "in_k": k, "out_n": n, "block": node.int_("block_size"),
-        "blocks": -(-k // node.int_("block_size")), "zero_step": int(not alike), "bits": node.int_("bits"),
-        "act_min": low, "act_max": high,
-    }  # fmt: skip
+    block = node.int_("block_size")
+    params = FcBlocks(
+        FullyConnected(y.type.elements // n, k, n), block, -(-k // block), int(not alike), node.int_("bits"), clamp
+    )
     ctx.emit("fc_f32_blocks", operands, params, macs=y.type.elements * k)
 
 
-def _interpret(a: Arrays, p: Mapping[str, ParamValue]) -> None:
-    rows, k, n, block = int(p["rows"]), int(p["in_k"]), int(p["out_n"]), int(p["block"])
-    codes = unpack(a["weights"].reshape(n, -1), int(p["bits"]), k)
-    zero = a["zero"].reshape(n, -1) if int(p["zero_step"]) else np.full((n, int(p["blocks"])), a["zero"].reshape(-1)[0])
-    w = real_weights(codes, a["scale"].reshape(n, -1), zero, block)
+def _interpret(a: Arrays, p: FcBlocks) -> None:
+    rows, k, n = p.shape.rows, p.shape.in_k, p.shape.out_n
+    codes = unpack(a["weights"].reshape(n, -1), p.bits, k)
+    zero = a["zero"].reshape(n, -1) if p.zero_step else np.full((n, p.blocks), a["zero"].reshape(-1)[0])
+    w = real_weights(codes, a["scale"].reshape(n, -1), zero, p.block)
     y = a["in"].reshape(rows, k) @ w.T + a["bias"].reshape(n)
-    a["out"].reshape(rows, n)[:] = np.clip(y, p["act_min"], p["act_max"])
+    a["out"].reshape(rows, n)[:] = np.clip(y, p.clamp.act_min, p.clamp.act_max)
 
 
 def infer_blocks(node: Node, in_types: MaybeTypes) -> Types:
@@ -112,8 +125,7 @@ def lower_blocks(node: Node, ctx: LowerCtx) -> None:
 
 KERNELS = (
     KernelDef("fc_f32_blocks", ("in in", "in weights:u8", "in scale", "in zero:u8", "in bias", "out out"),
-              ("rows", "in_k", "out_n", "block", "blocks", "zero_step"), _interpret, print_params=("bits",),
-              float_params=("act_min", "act_max"), needs_math=True, kind="f32",
+              FcBlocks, _interpret, needs_math=True, kind="f32",
               doc="float product with packed codes by blocks"),
 )  # fmt: skip
 

@@ -8,22 +8,18 @@ column. Source: ONNX MaxPool-22, AveragePool-22, LpPool-22, MaxUnpool-22.
 
 from __future__ import annotations
 
-import itertools
 import math
-from collections.abc import Mapping
 from dataclasses import dataclass
 
 import numpy as np
 
 from glowc.graph.types import DType
 from glowc.ops.base import LowerCtx, OpError, Ref
-from glowc.program.ir import ParamValue
+from glowc.ops.params import Spatial
 from glowc.program.kernel import Arrays, KernelDef
+from glowc.program.params import Params, Printed
 
 Ints = tuple[int, ...]
-AXES = ("d", "h", "w")
-_KEYS = ("in", "out", "k", "stride", "dil", "pad", "end")
-KEYS = tuple(f"{key}_{axis}" for key in _KEYS for axis in AXES)
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,40 +35,71 @@ class Window:
     pad_end: Ints
 
 
-def window_params(w: Window, planes: int) -> dict[str, ParamValue]:
-    """Return the parameters of a pooling window; missing axes have length 1."""
+@dataclass(frozen=True, slots=True)
+class WindowShape(Params):
+    """The planes, sizes and windows along three axes; `end` is the padding after the image."""
+
+    planes: int
+    in_: Spatial
+    out: Spatial
+    k: Spatial
+    stride: Spatial
+    dil: Spatial
+    pad: Spatial
+    end: Spatial
+
+    def plane(self, arrays: Arrays) -> np.ndarray:
+        """Return the input as [planes, elements]."""
+        return arrays["in"].reshape(self.planes, math.prod(self.in_))
+
+
+@dataclass(frozen=True, slots=True)
+class WindowParams(Params):
+    """Of `window`: max, average or lp, with the p of the norm."""
+
+    shape: WindowShape
+    include_pad: int
+    op: str
+    p: Printed
+
+
+@dataclass(frozen=True, slots=True)
+class ArgWindowParams(Params):
+    """Of `window_arg`."""
+
+    shape: WindowShape
+    column_major: Printed
+
+
+def window_shape(w: Window, planes: int) -> WindowShape:
+    """Return the shape of a pooling window; missing axes have length 1."""
     missing = 3 - len(w.kernel)
     if missing < 0:
         raise OpError(f"pooling over {len(w.kernel)} axes")
     ones, zeros = (1,) * missing, (0,) * missing
-    values = (
-        (*ones, *w.in_size), (*ones, *w.out_size), (*ones, *w.kernel), (*ones, *w.stride), (*ones, *w.dilation),
-        (*zeros, *w.pad_begin), (*zeros, *w.pad_end),
+    return WindowShape(
+        planes, (*ones, *w.in_size), (*ones, *w.out_size), (*ones, *w.kernel), (*ones, *w.stride),
+        (*ones, *w.dilation), (*zeros, *w.pad_begin), (*zeros, *w.pad_end),
     )  # fmt: skip
-    return {"planes": planes, **dict(zip(KEYS, itertools.chain(*values), strict=True))}
 
 
 def emit_window(ctx: LowerCtx, x: Ref, y: Ref, w: Window, op: str, *, include_pad: int = 0, p: int = 0) -> None:
     """Emit `window` for x[N, C, spatial...]."""
     if x.type.dtype not in (DType.F32, DType.F64) and (op != "max" or x.type.dtype.bits > 8):
         raise OpError(f"planar pooling ({op}) of {x.type}")
-    params = window_params(w, math.prod(x.type.shape[:2])) | {"include_pad": include_pad, "p": p, "op": op}
+    params = WindowParams(window_shape(w, math.prod(x.type.shape[:2])), include_pad, op, p)
     ctx.emit("window", {"in": x, "out": y}, params)
 
 
 def emit_window_arg(ctx: LowerCtx, x: Ref, y: Ref, w: Window, *, column_major: int) -> None:
     """Emit `window_arg` for x[N, C, spatial...]."""
-    params = window_params(w, math.prod(x.type.shape[:2])) | {"column_major": column_major}
+    params = ArgWindowParams(window_shape(w, math.prod(x.type.shape[:2])), column_major)
     ctx.emit("window_arg", {"in": x, "out": y}, params)
 
 
-def positions(p: Mapping[str, ParamValue]) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+def positions(p: WindowShape) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     """Return, per output place and tap: index in the plane, whether inside of the input, whether counted."""
-
-    def three(key: str) -> list[int]:
-        return [int(p[f"{key}_{axis}"]) for axis in AXES]
-
-    size, out, kernel, stride, dil, pad, end = (three(key) for key in _KEYS)
+    size, out, kernel, stride, dil, pad, end = p.in_, p.out, p.k, p.stride, p.dil, p.pad, p.end
     index = np.zeros((*out, *kernel), np.int64)
     inside = np.ones((*out, *kernel), np.bool_)
     counted = np.ones((*out, *kernel), np.bool_)
@@ -86,10 +113,10 @@ def positions(p: Mapping[str, ParamValue]) -> tuple[np.ndarray, np.ndarray, np.n
     return index.reshape(shape), inside.reshape(shape), counted.reshape(shape)
 
 
-def pooled(x: np.ndarray, p: Mapping[str, ParamValue]) -> np.ndarray:
+def pooled(x: np.ndarray, p: WindowParams) -> np.ndarray:
     """Return `window` of x[planes, elements]: [planes, places]."""
-    index, inside, counted = positions(p)
-    op, norm = str(p["op"]), int(p["p"])
+    index, inside, counted = positions(p.shape)
+    op, norm = p.op, p.p
     lowest = (-math.inf if x.dtype.kind == "f" else np.iinfo(x.dtype).min) if op == "max" else 0
     acc = np.full((x.shape[0], index.shape[0]), lowest, x.dtype)
     for k in range(index.shape[1]):
@@ -99,14 +126,14 @@ def pooled(x: np.ndarray, p: Mapping[str, ParamValue]) -> np.ndarray:
         else:
             acc = acc + (v if op == "average" else np.abs(v) ** x.dtype.type(norm)).astype(x.dtype)
     if op == "average":
-        count = (counted if int(p["include_pad"]) else inside).sum(1)
+        count = (counted if p.include_pad else inside).sum(1)
         return np.asarray(acc / np.maximum(count, 1).astype(x.dtype))
     return np.asarray(acc ** x.dtype.type(1 / norm)) if op == "lp" else acc
 
 
-def argument(x: np.ndarray, p: Mapping[str, ParamValue]) -> np.ndarray:
+def argument(x: np.ndarray, p: ArgWindowParams) -> np.ndarray:
     """Return `window_arg` of x[planes, elements]."""
-    index, inside, _ = positions(p)
+    index, inside, _ = positions(p.shape)
     best = np.full((x.shape[0], index.shape[0]), -1, np.int64)
     value = np.zeros(best.shape, x.dtype)
     for k in range(index.shape[1]):
@@ -114,29 +141,25 @@ def argument(x: np.ndarray, p: Mapping[str, ParamValue]) -> np.ndarray:
         better = inside[:, k] & ((best < 0) | (v > value))
         best, value = np.where(better, index[:, k], best), np.where(better, v, value)
     best = np.maximum(best, 0)
-    if int(p["column_major"]):
-        h, w = int(p["in_h"]), int(p["in_w"])
+    if p.column_major:
+        _, h, w = p.shape.in_
         best = best // (h * w) * (h * w) + best % w * h + best // w % h
     return np.asarray(best + np.arange(x.shape[0])[:, None] * x.shape[1])
 
 
-def _plane(arrays: Arrays, p: Mapping[str, ParamValue]) -> np.ndarray:
-    return arrays["in"].reshape(int(p["planes"]), math.prod(int(p[f"in_{axis}"]) for axis in AXES))
-
-
-def _interpret(arrays: Arrays, p: Mapping[str, ParamValue]) -> None:
-    y = pooled(_plane(arrays, p), p)
+def _interpret(arrays: Arrays, p: WindowParams) -> None:
+    y = pooled(p.shape.plane(arrays), p)
     arrays["out"].reshape(-1)[: y.size] = y.reshape(-1)
 
 
-def _interpret_arg(arrays: Arrays, p: Mapping[str, ParamValue]) -> None:
-    y = argument(_plane(arrays, p), p)
+def _interpret_arg(arrays: Arrays, p: ArgWindowParams) -> None:
+    y = argument(p.shape.plane(arrays), p)
     arrays["out"].reshape(-1)[: y.size] = y.reshape(-1)
 
 
 KERNELS = (
-    KernelDef("window", ("in in", "out out"), ("planes", *KEYS, "include_pad"), _interpret, print_params=("op", "p"),
-              needs_math=True, doc="planar pooling of up to three axes"),
-    KernelDef("window_arg", ("in in", "out out:s64"), ("planes", *KEYS), _interpret_arg, print_params=("column_major",),
+    KernelDef("window", ("in in", "out out"), WindowParams, _interpret, needs_math=True,
+              doc="planar pooling of up to three axes"),
+    KernelDef("window_arg", ("in in", "out out:s64"), ArgWindowParams, _interpret_arg,
               doc="where the maximum of each window is"),
 )  # fmt: skip

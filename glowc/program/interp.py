@@ -57,12 +57,9 @@ class Memory:
 
 def run_instr(instr: Instr, memory: Memory) -> None:
     """Execute one instruction."""
-    params = dict(instr.params)
-    if instr.rows is not None:
-        params["y_begin"], params["y_end"] = instr.rows
     arrays = {operand.role: memory.unpacked(instr, operand) for operand in instr.operands}
     inputs = {role: a.copy() if role in get_kernel(instr.kernel).in_place else a for role, a in arrays.items()}
-    get_kernel(instr.kernel).interpret(inputs, params)
+    get_kernel(instr.kernel).run(inputs, instr.params, instr.rows)
 
 
 def run_segment(
@@ -91,7 +88,7 @@ def _run_row(instr: Instr, advances: Sequence[Advance], y: int, memory: Memory) 
     at = {a.role: y % a.ring * a.row_bytes for a in advances}
     arrays = {o.role: memory.unpacked(instr, o, at.get(o.role, 0)) for o in instr.operands}
     copied = {role: a.copy() if role in get_kernel(instr.kernel).in_place else a for role, a in arrays.items()}
-    get_kernel(instr.kernel).interpret(copied, instr.params)
+    get_kernel(instr.kernel).run(copied, instr.params)
 
 
 def run_program(

@@ -8,12 +8,14 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from functools import cache
+from typing import Any, Generic, TypeAlias
 
 import numpy as np
 
 from glowc.errors import InternalError
 from glowc.graph.types import DType
 from glowc.program.ir import Access, ParamValue
+from glowc.program.params import Kind, P, names_of, typed
 
 Arrays = Mapping[str, np.ndarray]
 
@@ -44,16 +46,17 @@ def _kinds(text: str) -> frozenset[DType]:
 
 
 @dataclass(frozen=True, slots=True)
-class KernelDef:
+class KernelDef(Generic[P]):
     """One instruction kind: operands in C argument order, parameters and meaning.
 
     `operands` are "in x", "out y" or "inout z", with the element kinds that they may have, "in w:s8|u8", where those
-    are not the kernel's `kind`: "s8|s16", "b4" for all of four bytes, "*" for all. `params` are integers,
-    `float_params` float32 numbers, `print_params` numbers or words that the template prints with (unrolling, an
-    expression; never function arguments, so they are part of the function's identity). A spatial kernel
-    (`rows`) takes the output rows [y_begin, y_end) as run-time arguments. `interpret(arrays, params)`
-    fills the output arrays in numpy. `template` names the template file when several kernels share one.
-    `row_window(params, y)` are the rows [first, last) of operand `in` that output row y reads: set where a spatial
+    are not the kernel's `kind`: "s8|s16", "b4" for all of four bytes, "*" for all. `takes` is the dataclass of its
+    parameters (`glowc.program.params`): from it come `params`, the names of the integers, `float_params` (float32
+    numbers) and `print_params` (numbers or words that the template prints with: unrolling, an expression; never
+    function arguments, so they are part of the function's identity). `interpret(arrays, p)` fills the output arrays in
+    numpy. A spatial kernel (`rows`) takes the output rows [y_begin, y_end) as run-time arguments and has
+    `interpret_rows(arrays, p, rows)` instead. `template` names the template file when several kernels share one.
+    `row_window(p, y)` are the rows [first, last) of operand `in` that output row y reads: set where a spatial
     kernel reads no others. `length` is the parameter that counts the elements of an elementwise kernel, which
     reads and writes in index order; it then also works on a part of its tensors. `one_buffer`: operands may begin at
     the same address, of which the kernel reads and writes different parts. A plugin's kernel may be the C
@@ -63,15 +66,13 @@ class KernelDef:
 
     name: str
     operands: tuple[str, ...]
-    params: tuple[str, ...]
-    interpret: Callable[[Arrays, Mapping[str, ParamValue]], None]
-    float_params: tuple[str, ...] = ()
-    print_params: tuple[str, ...] = ()
-    rows: bool = False
+    takes: type[P]
+    interpret: Callable[[Arrays, P], None] | None = None
+    interpret_rows: Callable[[Arrays, P, range], None] | None = None
     in_place: tuple[str, ...] = ()
     template: str = ""
     needs_math: bool = False
-    row_window: Callable[[Mapping[str, ParamValue], int], tuple[int, int]] | None = None
+    row_window: Callable[[P, int], tuple[int, int]] | None = None
     length: str = ""
     one_buffer: bool = False
     kind: str = "*"
@@ -79,25 +80,49 @@ class KernelDef:
     extern_header: str = ""
     extern_sources: tuple[str, ...] = ()
     doc: str = ""
+    rows: bool = field(init=False)
     signature: tuple[Formal, ...] = field(init=False)
     roles: tuple[tuple[str, Access], ...] = field(init=False)
+    params: tuple[str, ...] = field(init=False)
+    float_params: tuple[str, ...] = field(init=False)
+    print_params: tuple[str, ...] = field(init=False)
     param_names: frozenset[str] = field(init=False)
 
     def __post_init__(self) -> None:
-        """Read the texts of the operands once."""
+        """Read the texts of the operands and the fields of the parameters once."""
+        if (self.interpret is None) == (self.interpret_rows is None):
+            raise InternalError(f"kernel {self.name} needs one of interpret and interpret_rows")
         signature = tuple(_formal(text, self.kind) for text in self.operands)
-        names = frozenset((*self.params, *self.float_params, *self.print_params))
+        object.__setattr__(self, "rows", self.interpret_rows is not None)
         object.__setattr__(self, "signature", signature)
         object.__setattr__(self, "roles", tuple((formal.role, formal.access) for formal in signature))
+        for name, kind in (("params", Kind.INT), ("float_params", Kind.FLOAT), ("print_params", Kind.PRINTED)):
+            object.__setattr__(self, name, names_of(self.takes, kind))
+        names = frozenset((*self.params, *self.float_params, *self.print_params))
         object.__setattr__(self, "param_names", names)
 
+    def run(
+        self, arrays: Arrays, params: Mapping[str, ParamValue], rows: tuple[int, int] | None = None
+    ) -> None:  # fmt: skip
+        """Evaluate an instruction of this kind in numpy; `rows` are the output rows of a spatial kernel."""
+        p = typed(self.takes, params)
+        if self.interpret_rows is not None and rows is not None:
+            self.interpret_rows(arrays, p, range(*rows))
+        elif self.interpret is not None and rows is None:
+            self.interpret(arrays, p)
+        else:
+            raise InternalError(f"kernel {self.name} with rows {rows}")
 
-_kernels: dict[str, KernelDef] = {}
+
+AnyKernel: TypeAlias = KernelDef[Any]
+"""An instruction kind, whatever its parameters."""
+
+_kernels: dict[str, AnyKernel] = {}
 
 
-def define_kernels(kernels: Iterable[KernelDef]) -> None:
+def define_kernels(kernels: Iterable[AnyKernel]) -> None:
     """Make these the instruction kinds that there are. InternalError where two have one name."""
-    found: dict[str, KernelDef] = {}
+    found: dict[str, AnyKernel] = {}
     for kernel in kernels:
         if kernel.name in found:
             raise InternalError(f"two definitions of kernel {kernel.name}")
@@ -106,17 +131,17 @@ def define_kernels(kernels: Iterable[KernelDef]) -> None:
     _kernels.update(sorted(found.items()))
 
 
-def all_kernels() -> Mapping[str, KernelDef]:
+def all_kernels() -> Mapping[str, AnyKernel]:
     """Return every instruction kind by name."""
     return _kernels
 
 
-def find_kernel(name: str) -> KernelDef | None:
+def find_kernel(name: str) -> AnyKernel | None:
     """Return the instruction kind of that name, or None."""
     return _kernels.get(name)
 
 
-def get_kernel(name: str) -> KernelDef:
+def get_kernel(name: str) -> AnyKernel:
     """Return the instruction kind of that name; InternalError when there is none."""
     kernel = _kernels.get(name)
     if kernel is None:

@@ -7,12 +7,14 @@ Known of spatial kernels that declare their window (`KernelDef.row_window`) and 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from dataclasses import dataclass
 from functools import lru_cache
+from typing import Any
 
-from glowc.program.ir import BufferKind, Instr, ParamValue, Program
-from glowc.program.kernel import KernelDef, get_kernel
+from glowc.program.ir import BufferKind, Instr, Program
+from glowc.program.kernel import AnyKernel, get_kernel
+from glowc.program.params import Params, typed
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,11 +53,11 @@ def row_form(program: Program, instr: Instr) -> RowForm | None:
     return None
 
 
-def _spatial(kernel: KernelDef, instr: Instr) -> RowForm:
+def _spatial(kernel: AnyKernel, instr: Instr) -> RowForm:
     assert kernel.row_window is not None
     p = instr.params
     rows, in_h = int(p["out_h"]), int(p["in_h"])
-    windows = _windows(kernel.row_window, tuple(sorted(p.items())), rows)
+    windows = _windows(kernel.row_window, typed(kernel.takes, p), rows)
     planar = int(p["in_ch"]) != 1 and int(p["in_c"]) > 1
     sizes = {role: instr.operand(role).type.dtype.bytes for role in ("in", "out")}
     source = RowInput("in", in_h, int(p["in_row"]) * sizes["in"], windows, int(p["in_c"]) if planar else 1)
@@ -64,16 +66,13 @@ def _spatial(kernel: KernelDef, instr: Instr) -> RowForm:
 
 @lru_cache(maxsize=64)
 def _windows(
-    row_window: Callable[[Mapping[str, ParamValue], int], tuple[int, int]],
-    params: tuple[tuple[str, ParamValue], ...],
-    rows: int,
-) -> tuple[tuple[int, int], ...]:
+    row_window: Callable[[Any, int], tuple[int, int]], p: Params, rows: int
+) -> tuple[tuple[int, int], ...]:  # fmt: skip
     """Return the window of every row; the variants of a layer have the same ones."""
-    p = dict(params)
     return tuple(row_window(p, y) for y in range(rows))
 
 
-def _elementwise(program: Program, kernel: KernelDef, instr: Instr) -> RowForm | None:
+def _elementwise(program: Program, kernel: AnyKernel, instr: Instr) -> RowForm | None:
     out = instr.operand("out").type
     if not is_dense(kernel, instr):
         return None
@@ -91,12 +90,12 @@ def _elementwise(program: Program, kernel: KernelDef, instr: Instr) -> RowForm |
     return RowForm(rows, out.size_bytes // rows, tuple(inputs), elementwise=True)
 
 
-def is_dense(kernel: KernelDef, instr: Instr) -> bool:
+def is_dense(kernel: AnyKernel, instr: Instr) -> bool:
     """True when an elementwise instruction is one loop over the elements of its output."""
     n = math.prod(instr.operand("out").type.shape)
     return int(instr.params.get("rank", 1)) == 1 and int(instr.params[kernel.length]) == n > 0
 
 
-def walked_roles(kernel: KernelDef, instr: Instr) -> tuple[str, ...]:
+def walked_roles(kernel: AnyKernel, instr: Instr) -> tuple[str, ...]:
     """Return the inputs of a dense elementwise instruction that advance with its output."""
     return tuple(r for r in kernel.in_place if int(instr.params.get(f"{r}0", 1)) == 1)

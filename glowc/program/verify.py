@@ -9,7 +9,7 @@ from collections import Counter
 from collections.abc import Mapping
 
 from glowc.program.ir import Access, BufferKind, Instr, Operand, ParamValue, Program
-from glowc.program.kernel import Formal, KernelDef
+from glowc.program.kernel import AnyKernel, Formal
 
 
 def structure_problems(program: Program) -> list[str]:
@@ -80,13 +80,13 @@ def _check_operands(program: Program, instr: Instr) -> list[str]:
     return problems
 
 
-def declaration_problems(kernel: KernelDef, instr: Instr) -> list[str]:
+def declaration_problems(kernel: AnyKernel, instr: Instr) -> list[str]:
     """Return where a call differs from what its kernel declares; the kinds of elements are for `wrong_kinds`."""
     problems = _check_roles(kernel, instr) + _check_params(kernel, instr)
     return problems or _check_rows(kernel, instr)  # which read operands and parameters
 
 
-def _check_roles(kernel: KernelDef, instr: Instr) -> list[str]:
+def _check_roles(kernel: AnyKernel, instr: Instr) -> list[str]:
     declared = kernel.roles
     found = tuple([(o.role, o.access) for o in instr.operands])
     if found == declared or found == (*declared, ("scratch", Access.OUT)):
@@ -105,7 +105,7 @@ def _wrong_roles(declared: dict[str, Access], operands: tuple[Operand, ...]) -> 
     return problems
 
 
-def _check_params(kernel: KernelDef, instr: Instr) -> list[str]:
+def _check_params(kernel: AnyKernel, instr: Instr) -> list[str]:
     given = instr.params.keys()
     if given != kernel.param_names:
         problems = [f"parameter {key} is missing" for key in sorted(kernel.param_names - given)]
@@ -115,19 +115,19 @@ def _check_params(kernel: KernelDef, instr: Instr) -> list[str]:
     return problems + [f"parameter {key} = {instr.params[key]!r}: needs a number" for key in numbers]
 
 
-def _wrong_numbers(kernel: KernelDef, params: Mapping[str, ParamValue]) -> tuple[list[str], list[str]]:
+def _wrong_numbers(kernel: AnyKernel, params: Mapping[str, ParamValue]) -> tuple[list[str], list[str]]:
     """Return the parameters that are no int32, and those that are no number, though the kernel needs one."""
     whole = [k for k in kernel.params if not isinstance(v := params[k], int) or not -0x80000000 <= v <= 0x7FFFFFFF]
     return whole, [key for key in kernel.float_params if isinstance(params[key], str)]
 
 
-def wrong_kinds(kernel: KernelDef, instr: Instr) -> list[tuple[Operand, Formal]]:
+def wrong_kinds(kernel: AnyKernel, instr: Instr) -> list[tuple[Operand, Formal]]:
     """Return the operands whose elements are of a kind that the kernel does not declare."""
     pairs = zip(instr.operands, kernel.signature, strict=False)
     return [(o, formal) for o, formal in pairs if o.type.dtype not in formal.kinds]
 
 
-def _check_rows(kernel: KernelDef, instr: Instr) -> list[str]:
+def _check_rows(kernel: AnyKernel, instr: Instr) -> list[str]:
     if not kernel.rows:
         return [f"rows {instr.rows} of a kernel without rows"] if instr.rows is not None else []
     if instr.rows is None:

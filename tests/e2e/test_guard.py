@@ -22,18 +22,22 @@ from tests.unit.onnx_builders import model
 
 DIGITS = ROOT / "examples/digits/digits.onnx"
 SPILL = """
-from glowc.ops.base import KernelDef, OpDef
+from dataclasses import dataclass
+from glowc.ops.base import KernelDef, OpDef, Params
+@dataclass(frozen=True)
+class Spill(Params):
+    n: int
 def infer(node, in_types):
     return (in_types[0],)
 def reference(call):
     return (call.array(0),)
 def lower(node, ctx):
     x = ctx.read(node.inputs[0])
-    ctx.emit("spill", {"in": x, "out": ctx.write(node.outputs[0])}, {"n": x.type.elements})
+    ctx.emit("spill", {"in": x, "out": ctx.write(node.outputs[0])}, Spill(x.type.elements))
 def interpret(arrays, p):
     arrays["out"].reshape(-1)[:] = arrays["in"].reshape(-1)
 OP = OpDef("Spill", infer, reference, lower, domain="my")
-KERNELS = (KernelDef("spill", ("in in", "out out"), ("n",), interpret, extern="spill", extern_header="spill.h",
+KERNELS = (KernelDef("spill", ("in in", "out out"), Spill, interpret, extern="spill", extern_header="spill.h",
                      extern_sources=("spill.c",)),)
 """
 SPILL_H = "#include <stdint.h>\nvoid spill(const float *in, float *out, int32_t n);\n"

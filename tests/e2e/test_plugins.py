@@ -57,7 +57,7 @@ def test_without_the_plugin_the_operators_are_named() -> None:
     assert "my.dsp::FrameEnergy" in done.stderr
 
 
-HEAD = "from glowc.ops.base import KernelDef, OpDef\n"
+HEAD = "from glowc.ops.base import KernelDef, OpDef, Params\n"
 FUNCTIONS = "lambda *a: (), lambda *a: (), lambda *a: None"
 BAD = {
     "def infer(:\n": "line 1",
@@ -68,9 +68,10 @@ BAD = {
     "OPS = 3\n": "OPS is a int, not a tuple",
     f"{HEAD}OP = OpDef('Conv', {FUNCTIONS})\n": "operator Conv is already defined by glowc",
     f"{HEAD}OPS = (OpDef('Mine', {FUNCTIONS}),) * 2\n": "operator Mine is already defined by itself",
-    f"{HEAD}KERNELS = (KernelDef('copy_b1', (), (), print),)\n": "kernel copy_b1 is already defined by glowc",
-    f"{HEAD}KERNELS = (KernelDef('mine', (), (), print),)\n": "mine: mine__ref.c.j2",
-    f"{HEAD}KERNELS = (KernelDef('mine', (), (), print, extern='f', extern_header='f.h'),)\n": "mine: f.h",
+    f"{HEAD}KERNELS = (KernelDef('copy_b1', (), Params, print),)\n": "kernel copy_b1 is already defined by glowc",
+    f"{HEAD}KERNELS = (KernelDef('mine', (), Params, print),)\n": "mine: mine__ref.c.j2",
+    f"{HEAD}KERNELS = (KernelDef('mine', (), Params, print, extern='f', extern_header='f.h'),)\n": "mine: f.h",
+    f"{HEAD}KERNELS = (KernelDef('mine', (), ('n',), print),)\n": "parameters are ('n',), not a dataclass",
 }
 
 

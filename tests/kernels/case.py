@@ -111,10 +111,7 @@ def _same(what: str, wanted: list[str], given: list[str]) -> None:
 def interpret(case: Case) -> dict[str, np.ndarray]:
     """Return every operand's array after `KernelDef.interpret`; the case's own arrays stay as they are."""
     arrays = {role: array.copy() for role, array in case.arrays.items()}
-    params = dict(case.instr.params)
-    if case.instr.rows is not None:
-        params["y_begin"], params["y_end"] = case.instr.rows
-    get_kernel(case.instr.kernel).interpret(arrays, params)
+    get_kernel(case.instr.kernel).run(arrays, case.instr.params, case.instr.rows)
     return arrays
 
 

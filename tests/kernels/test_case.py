@@ -2,20 +2,29 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+
 import numpy as np
 import pytest
 
 from glowc.graph.types import DType
 from glowc.program.ir import ParamValue
 from glowc.program.kernel import KernelDef
+from glowc.program.params import Params
 from tests.kernels.case import FILL, Case, compared, make_case
+
+
+@dataclass(frozen=True)
+class _ToyParams(Params):
+    n: int
+    alpha: float
+
 
 _TOY = KernelDef(
     "toy",
     ("in x", "inout sum", "out scratch", "out y"),
-    ("n",),
-    lambda arrays, params: None,
-    float_params=("alpha",),
+    _ToyParams,
+    lambda arrays, p: None,
 )
 _X = np.arange(4, dtype=np.int8)
 

@@ -14,6 +14,7 @@ from glowc.codegen import kernels
 from glowc.graph.types import DType
 from glowc.kernels.base import KernelVariant
 from glowc.kernels.registry import forget_variants, register_variants
+from glowc.ops.params import Elements
 from glowc.program.kernel import Arrays, KernelDef, all_kernels, define_kernels
 from tests.conftest import require_tool
 from tests.kernels.case import make_case
@@ -49,7 +50,7 @@ def _toy(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> Ite
     """Make `toy` a kernel whose only variant is the test's parameter `mistake`."""
     mistake = request.getfixturevalue("mistake")
     template = jinja2.Environment(undefined=jinja2.StrictUndefined).from_string(_TEXT.replace("BODY", _BODIES[mistake]))
-    definition = KernelDef("toy", ("in in", "out out"), ("n",), _copy, in_place=("in",))
+    definition = KernelDef("toy", ("in in", "out out"), Elements, _copy, in_place=("in",))
     monkeypatch.setattr(kernels, "kernel_template", lambda _, __: template)
     before = tuple(all_kernels().values())
     define_kernels((*before, definition))

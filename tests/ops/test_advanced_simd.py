@@ -10,8 +10,8 @@ import pytest
 from glowc.graph.types import DType, TensorType
 from glowc.kernels.simd.add_terms import POINTS, fixed_terms
 from glowc.kernels.simd.stream import blocks, stream
-from glowc.ops.spatial import row_params
 from tests.kernels.case import Case, make_case
+from tests.kernels.params import row_params
 from tests.ops.test_fully_connected import layer
 from tests.ops.test_requant_shift import ENDS, conv_case, fc_case, scales
 

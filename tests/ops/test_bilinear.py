@@ -10,9 +10,9 @@ import pytest
 from glowc.graph.types import DType, TensorType
 from glowc.ops.bilinear import fixed_pairs_of, pairs_of
 from glowc.ops.interp import run_graph
-from glowc.ops.spatial import row_params
 from glowc.program.ir import ParamValue
 from tests.kernels.case import Case, make_case
+from tests.kernels.params import row_params
 from tests.unit.quirk_models import Net, onnxruntime_outputs, optimised, same_as_onnxruntime
 
 RNG = np.random.default_rng(17)

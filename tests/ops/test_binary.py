@@ -12,10 +12,11 @@ from glowc.graph.numerics import F32
 from glowc.graph.types import DType, QuantParams, quant
 from glowc.ops.base import OpError
 from glowc.ops.binary import TABLE, expression
-from glowc.ops.strided import axis_params, broadcast_strides, collapse
+from glowc.ops.strided import broadcast_strides, collapse
 from glowc.program.ir import ParamValue
 from tests.conftest import require_module
 from tests.kernels.case import Case, make_case
+from tests.kernels.params import axis_params
 from tests.ops.one_node import check, graph_of, onnx_run
 
 RNG = np.random.default_rng(2)

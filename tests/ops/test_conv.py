@@ -17,8 +17,8 @@ from glowc.graph.graph import Node
 from glowc.graph.types import DType, QuantParams, TensorType, quant
 from glowc.ops.base import Call, OpError
 from glowc.ops.conv import OP
-from glowc.ops.spatial import row_params
 from tests.kernels.case import Case, make_case
+from tests.kernels.params import row_params
 
 FLOAT_WHY = "the sum of a window runs in another order than numpy's matrix product"
 

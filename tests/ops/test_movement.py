@@ -10,8 +10,9 @@ import pytest
 from glowc.graph.numerics import dequantize, quantize
 from glowc.graph.types import DType, quant
 from glowc.ops.base import OpError
-from glowc.ops.strided import Run, axis_params, collapse, runs_of
+from glowc.ops.strided import Run, collapse, runs_of
 from tests.kernels.case import Case, make_case
+from tests.kernels.params import axis_params
 from tests.ops.one_node import check, graph_of, onnx_run
 
 RNG = np.random.default_rng(1)

@@ -19,8 +19,8 @@ from glowc.kernels.shapes import axis_keys
 from glowc.kernels.simd.stream import is_bounded
 from glowc.kernels.thumb import depthwise as thumb_depthwise
 from glowc.kernels.thumb import fold as thumb_fold
-from glowc.ops.spatial import row_params
 from tests.kernels.case import Case, make_case
+from tests.kernels.params import row_params
 
 F32 = np.float32
 EVEN = 1 << 23  # sums of the upper channel of a pair stay below it

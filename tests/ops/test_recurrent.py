@@ -21,13 +21,14 @@ from glowc.ops.base import OpError
 from glowc.ops.interp import run_graph
 from glowc.ops.recurrent import folded_bias, infer
 from glowc.ops.recurrent_cell import ACTIVATIONS
-from glowc.ops.recurrent_kernels import cell_params, scratch_elements
+from glowc.ops.recurrent_kernels import scratch_elements
 from glowc.ops.recurrent_spec import cell_of, shape_of
 from glowc.program.interp import run_program
 from glowc.program.ir import Program
 from glowc.program.kernel import get_kernel
 from tests.conftest import require_module
 from tests.kernels.case import Case, make_case
+from tests.kernels.params import cell_params
 from tests.ops.recurrent_models import OPS, Layer, by_onnxruntime, feeds_of, layer, model_of
 
 # Sums in another order, and onnxruntime's approximations of exp and tanh, over few steps.

@@ -23,11 +23,11 @@ from glowc.machine.execute import execute, load_bundle
 from glowc.ops.interp import run_graph
 from glowc.ops.recurrent import folded_bias
 from glowc.ops.recurrent_dynamic import pack
-from glowc.ops.recurrent_kernels import cell_params
 from glowc.ops.recurrent_spec import cell_of, shape_of
 from glowc.program.interp import run_program
 from tests.conftest import require_module, require_tool
 from tests.kernels.case import Case, make_case
+from tests.kernels.params import cell_params
 
 NAMES = ("x", "w", "r", "b", "lens", "h0", "c0", "p", "w_scale", "w_zero", "r_scale", "r_zero")
 Inputs = dict[str, np.ndarray | None]

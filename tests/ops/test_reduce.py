@@ -77,7 +77,10 @@ def kernel_cases() -> Iterator[Case]:
         for op in TABLE:
             for kind in (DType.F32, DType.F64, DType.S8) if op in ("max", "min") else (DType.F32, DType.F64):
                 x = RNG.uniform(0.5, 1.5, (outer, n, inner)) * (50 if kind == DType.S8 else 1)
-                words = _words(op, TensorType((1,), kind))
+                words = {
+                    "op": op,
+                    **dict(zip(("init", "step", "finish"), _words(op, TensorType((1,), kind)), strict=True)),
+                }
                 p = {**dims, **words, "clamp": int(op == "sum" and kind.is_float), "act_min": -1.0, "act_max": 6.0}
                 tolerance = 1e-5 if op in ("l2", "log_sum", "log_sum_exp") else 0.0
                 yield make_case(

@@ -8,8 +8,8 @@ from collections.abc import Iterator
 import numpy as np
 
 from glowc.graph.types import DType
-from glowc.ops.strided import axis_params
 from tests.kernels.case import Case, make_case
+from tests.kernels.params import axis_params
 
 SHAPES = (
     ((3, 4, 21), (84, 21, 1), (21, 0, 1)),  # rows that repeat within an image

@@ -11,8 +11,8 @@ import pytest
 from glowc.graph.types import DType, TensorType
 from glowc.kernels.shapes import axis_keys
 from glowc.ops.requant_shift import Shift, float_formula
-from glowc.ops.spatial import row_params
 from tests.kernels.case import Case, make_case
+from tests.kernels.params import row_params
 
 ENDS = {"out_zp": -128, "out_min": -128, "out_max": 127, "shift": 16}
 

@@ -43,5 +43,5 @@ def test_rows_one_by_one_in_a_ring_give_the_same_sums(shape: tuple[int, int, int
     acc, one = np.full(shape[2], 77, np.int32), sums(x[:1], 5, ring=1).instr
     for y in range(shape[0]):
         arrays = {"in": x[y : y + 1], "acc": acc}
-        get_kernel(one.kernel).interpret(arrays, {**one.params, "y_begin": y, "y_end": y + 1})
+        get_kernel(one.kernel).run(arrays, one.params, (y, y + 1))
     np.testing.assert_array_equal(acc, whole)

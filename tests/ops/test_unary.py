@@ -12,9 +12,10 @@ from glowc.graph.attrs import AttrValue
 from glowc.graph.numerics import F32, lut_s8
 from glowc.graph.types import DType, quant
 from glowc.ops.base import OpError
-from glowc.ops.unary import INTEGERS, OPS, real_function, words
+from glowc.ops.unary import INTEGERS, OPS, real_function
 from glowc.ops.unary_table import FUNCTIONS
 from tests.kernels.case import Case, make_case
+from tests.kernels.params import words
 from tests.ops.one_node import check, graph_of, onnx_run
 
 X = np.linspace(-9, 9, 73, dtype=np.float32)

@@ -10,10 +10,10 @@ import numpy as np
 import pytest
 
 from glowc.graph.types import DType, TensorType
-from glowc.ops.spatial import row_params
 from glowc.ops.weight_only import unpack
 from glowc.passes.quant.weight_only import pack_codes
 from tests.kernels.case import Case, make_case
+from tests.kernels.params import row_params
 
 TOLERANCE = {"atol": 1e-4, "rtol": 1e-5, "why": "the sum runs in another order than numpy's matrix product"}
 

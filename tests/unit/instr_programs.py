@@ -10,8 +10,8 @@ import numpy as np
 
 from glowc.graph.types import DType, TensorType
 from glowc.memory import MemoryPlan
-from glowc.ops.strided import axis_params
 from glowc.program.ir import Access, Buffer, BufferKind, Instr, Operand, ParamValue, Program
+from tests.kernels.params import axis_params
 
 COLS = 2
 RELU: Mapping[str, ParamValue] = {"op": "relu", "expr": "x", "uses": 0, "a": 0.0, "b": 0.0}

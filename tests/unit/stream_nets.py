@@ -7,10 +7,9 @@ from random import Random
 import numpy as np
 
 from glowc.graph.types import DType, TensorType
-from glowc.ops.spatial import row_params
-from glowc.ops.strided import axis_params
 from glowc.program.ir import Access, Buffer, BufferKind, Instr, Operand, ParamValue, Program
 from glowc.program.kernel import get_kernel
+from tests.kernels.params import axis_params, row_params
 
 Shape = tuple[int, int, int]
 

@@ -15,8 +15,11 @@ from glowc.kernels.registry import variants_of
 from glowc.lower import lowering
 from glowc.lower.lowering import lower_graph
 from glowc.ops.base import LowerCtx, OpDef, OpError
+from glowc.ops.cumulate import CumulateParams
+from glowc.ops.params import Elements
 from glowc.program.ir import Access, BufferKind, Instr, Program
 from glowc.program.kernel import Arrays, KernelDef, all_kernels
+from glowc.program.params import Params
 
 GRAPH = """
 graph "g" {
@@ -33,14 +36,14 @@ def wide(instr: Instr) -> bool:
 
 
 def lower(
-    cpu: str, n: int, variants: tuple[KernelVariant, ...], patch: pytest.MonkeyPatch, params: tuple[str, ...] = ("n",)
+    cpu: str, n: int, variants: tuple[KernelVariant, ...], patch: pytest.MonkeyPatch, takes: type[Params] = Elements
 ) -> Program:
     """Lower one node to one instruction of a kernel with these variants."""
-    kernel = KernelDef("test", ("in in", "in weights", "out out"), params, lambda arrays, p: None)
+    kernel = KernelDef("test", ("in in", "in weights", "out out"), takes, lambda arrays, p: None)
 
     def lower_node(node: Node, ctx: LowerCtx) -> None:
         operands = {"in": ctx.read("x"), "weights": ctx.read("w"), "out": ctx.write("y")}
-        ctx.emit("test", operands, {"n": n}, macs=7)
+        ctx.emit("test", operands, Elements(n), macs=7)
 
     op = OpDef("Test", lambda node, types: (types[0],), lambda call: (), lower_node)  # type: ignore[return-value]
     patch.setattr(lowering, "get_kernel", lambda name: kernel)
@@ -102,8 +105,8 @@ def test_scratch_becomes_an_operand_with_a_buffer_of_its_own(monkeypatch: pytest
 
 
 def test_call_with_other_parameters_than_declared_is_a_bug(monkeypatch: pytest.MonkeyPatch) -> None:
-    with pytest.raises(InternalError, match="other operands or parameters"):
-        lower("cortex-m4", 4, (REF,), monkeypatch, params=("n", "stride"))
+    with pytest.raises(InternalError, match="takes CumulateParams, not Elements"):
+        lower("cortex-m4", 4, (REF,), monkeypatch, takes=CumulateParams)
 
 
 def test_operator_without_lowering_lists_every_node() -> None:

@@ -41,7 +41,7 @@ def _codes(kernel: str, params: tuple[tuple[str, ParamValue], ...]) -> np.ndarra
     a, b = (grid.reshape(-1).astype(np.int8) for grid in np.meshgrid(*[np.arange(-128, 128)] * 2, indexing="ij"))
     out = np.zeros(a.size, np.int8)
     dense = dict.fromkeys(AXES, 1) | {"d0": a.size, "a0": 1, "b0": 1, "rank": 1}
-    get_kernel(kernel).interpret({"a": a, "b": b, "out": out}, dict(params) | dense)
+    get_kernel(kernel).run({"a": a, "b": b, "out": out}, dict(params) | dense)
     return out.reshape(256, 256).astype(np.int64)
 
 
