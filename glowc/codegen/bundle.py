@@ -12,7 +12,7 @@ from glowc.codegen.guard import guard_zones
 from glowc.codegen.kernels import environment, extern_files
 from glowc.codegen.names import c_lines, in_comment, is_ident, prints_math
 from glowc.codegen.places import Places, check_parts, unused_pointers
-from glowc.codegen.segments import PieceView, layer_dict, piece_views
+from glowc.codegen.segments import PieceView, piece_views, printed_layer
 from glowc.codegen.view import (
     RUNTIME_FILES,
     FunctionTable,
@@ -131,7 +131,7 @@ def render_bundle(
         "null_checks": " || ".join(f"{t.ident} == NULL" for t in tensors),
         "structs": table.structs,
         "functions": table.definitions,
-        "layers": [layer_dict(layer) for layer in layers],
+        "layers": [printed_layer(layer) for layer in layers],
         "pieces": pieces,
         "feed": next((p.feed for p in pieces if p.feed is not None), None),
         "feed_index": next((len(p.layers) for p in pieces if p.feed is not None), 0),
@@ -236,23 +236,46 @@ def _unused(places: Places, pieces: Sequence[PieceView]) -> list[str]:
     return unused_pointers(places, frozenset().union(*(piece.pointers for piece in called)))
 
 
-def _tensor(t: TensorView, prefix: str, places: Places) -> dict[str, object]:
+@dataclass(frozen=True, slots=True)
+class PrintedTensor:
+    """An input or output as the templates know it."""
+
+    name: str
+    ident: str
+    macro: str
+    ctype: str
+    shape: tuple[int, ...]
+    elements: int
+    size_bytes: int
+    offset_bytes: int
+    scale: float | None
+    zero_point: int | None
+    fn: str
+    title: str
+    meaning: str
+    layout_text: str
+    region: str
+    base: str
+    own: str
+
+
+def _tensor(t: TensorView, prefix: str, places: Places) -> PrintedTensor:
     shape = " x ".join(map(str, t.type.shape)) or "scalar"
     meaning = "as in the model"
     if t.scale is not None and t.zero_point is not None:
         sign = "-" if t.zero_point >= 0 else "+"
         meaning = f"real = {t.scale:.9g} * (q {sign} {abs(t.zero_point)})"
     title = in_comment(f'"{t.name}": {t.ctype} {shape}, {meaning}')
-    return {
-        "name": t.name, "ident": t.ident, "macro": t.macro, "ctype": t.ctype, "shape": t.type.shape,
-        "elements": t.type.elements, "size_bytes": t.type.size_bytes, "offset_bytes": t.offset_bytes,
-        "scale": t.scale, "zero_point": t.zero_point, "fn": f"{prefix}_{t.ident}", "title": title,
-        "meaning": meaning, "layout_text": t.layout or "as exported",
-        "region": t.region, "base": places.base(t.region), "own": places.own(prefix, t.region),
-    }  # fmt: skip
+    return PrintedTensor(
+        name=t.name, ident=t.ident, macro=t.macro, ctype=t.ctype, shape=t.type.shape,
+        elements=t.type.elements, size_bytes=t.type.size_bytes, offset_bytes=t.offset_bytes,
+        scale=t.scale, zero_point=t.zero_point, fn=f"{prefix}_{t.ident}", title=title,
+        meaning=meaning, layout_text=t.layout or "as exported",
+        region=t.region, base=places.base(t.region), own=places.own(prefix, t.region),
+    )  # fmt: skip
 
 
-def _in_arena(program: Program, tensors: Sequence[TensorView], prefix: str, places: Places) -> list[dict[str, object]]:
+def _in_arena(program: Program, tensors: Sequence[TensorView], prefix: str, places: Places) -> list[PrintedTensor]:
     """Return the inputs and outputs that lie whole in the arena."""
     fed = {o.role for o in program.inputs for s in program.segments if s.feed and s.feed.role == o.buffer}
     return [_tensor(t, prefix, places) for t in tensors if not program.caller_io and t.name not in fed]
@@ -264,11 +287,21 @@ def _infer_params(program: Program, inputs: Sequence[TensorView], outputs: Seque
     return "".join([f", const {t.ctype} *{t.ident}" for t in inputs] + [f", {t.ctype} *{t.ident}" for t in outputs])
 
 
-def _golden_view(golden: Golden, inputs: Sequence[TensorView], outputs: Sequence[TensorView]) -> dict[str, object]:
+@dataclass(frozen=True, slots=True)
+class PrintedGolden:
+    """Test vectors as the templates know them: C lines by tensor, and the float types that outputs have."""
+
+    count: int
+    texts: Mapping[str, list[str]]
+    needs_math: bool
+    float_types: list[str]
+
+
+def _golden_view(golden: Golden, inputs: Sequence[TensorView], outputs: Sequence[TensorView]) -> PrintedGolden:
     texts = {t.ident: [c_lines(a) for a in golden.inputs[t.name]] for t in inputs}
     texts |= {t.ident: [c_lines(a) for a in golden.outputs[t.name]] for t in outputs}
     count = len(next(iter(texts.values())))
     floats = sorted({t.ctype for t in outputs if t.type.dtype.is_float and t.ctype in ("float", "double")})
     arrays = [*(golden.inputs[t.name] for t in inputs), *(golden.outputs[t.name] for t in outputs)]
     needs_math = any(map(prints_math, arrays))
-    return {"count": count, "texts": texts, "needs_math": needs_math, "float_types": floats}
+    return PrintedGolden(count, texts, needs_math, floats)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 from glowc.codegen.names import c_string
@@ -26,6 +26,17 @@ class FeedView:
 
 
 @dataclass(frozen=True, slots=True)
+class PrintedLayer:
+    """A layer as the templates know it."""
+
+    index: int
+    comment: str
+    call: str
+    args: tuple[str, str, str] | None
+    c_name: str
+
+
+@dataclass(frozen=True, slots=True)
 class PieceView:
     """Layers that follow each other in the inference: one that runs as a whole, or those of a segment.
 
@@ -33,7 +44,7 @@ class PieceView:
     """
 
     index: int
-    layers: tuple[Mapping[str, object], ...]
+    layers: tuple[PrintedLayer, ...]
     streamed: bool
     steps_text: str = ""
     steps_ctype: str = ""
@@ -58,7 +69,7 @@ def piece_views(program: Program, layers: Sequence[LayerView], places: Places) -
 
 
 def _whole(layer: LayerView) -> PieceView:
-    return PieceView(0, (layer_dict(layer),), False, pointers=layer.pointers)
+    return PieceView(0, (printed_layer(layer),), False, pointers=layer.pointers)
 
 
 def profile_order(program: Program, count: int) -> list[int] | None:
@@ -74,16 +85,13 @@ def profile_order(program: Program, count: int) -> list[int] | None:
     return [*order, *range(at, count)]
 
 
-def layer_dict(layer: LayerView) -> dict[str, object]:
+def printed_layer(layer: LayerView) -> PrintedLayer:
     """Return a layer as the templates know it."""
-    return {
-        "index": layer.index, "comment": layer.comment, "call": layer.call, "args": layer.args,
-        "c_name": c_string(layer.name),
-    }  # fmt: skip
+    return PrintedLayer(layer.index, layer.comment, layer.call, layer.args, c_string(layer.name))
 
 
 def _segment(program: Program, number: int, segment: Segment, layers: Sequence[LayerView], places: Places) -> PieceView:
-    inner = tuple(layer_dict(layer) for layer in layers[segment.begin : segment.end])
+    inner = tuple(printed_layer(layer) for layer in layers[segment.begin : segment.end])
     lines = [
         "  " + ", ".join(map(str, segment.steps[i : i + 32])) + ","
         for i in range(0, len(segment.steps), 32)

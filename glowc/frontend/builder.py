@@ -32,7 +32,7 @@ QUANT_READERS = frozenset({"DequantizeLinear", "AssignQuant", "ArgMax", "ArgMin"
 # Inputs of more elements than this are data, not settings that `--set-input` would fix.
 SETTABLE = 16
 # Attributes with this value mean nothing, whether the operator knows them or not.
-HARMLESS: Mapping[str, object] = {
+HARMLESS: Mapping[str, float | str] = {
     "storage_order": 0, "antialias": 0, "stash_type": 1, "saturate": 1, "noop_with_empty_axes": 0,
     "allowzero": 0, "keep_aspect_ratio_policy": "stretch", "sorted": 1, "select_last_index": 0,
     "ceil_mode": 0, "layout": 0, "extrapolation_value": 0.0, "exclude_outside": 0, "cubic_coeff_a": -0.75,

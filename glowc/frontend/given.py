@@ -5,7 +5,7 @@ An input with a value is a constant like any initialiser: what depends on it alo
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import replace
 
 import numpy as np
@@ -111,7 +111,7 @@ def _listed(given: Values) -> str:
     return ",".join(map(str, given))
 
 
-def _known_names(model: OnnxModel, given: Mapping[str, object], option: str) -> None:
+def _known_names(model: OnnxModel, given: Iterable[str], option: str) -> None:
     names = [i.name for i in model.inputs]
     unknown = [f"{option} {name}=..." for name in given if name not in names]
     if unknown:

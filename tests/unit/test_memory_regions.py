@@ -360,6 +360,7 @@ def test_accesses_of_pools_and_elements() -> None:
 def test_every_kernel_has_an_estimate_for_every_operand() -> None:
     """On the cases of the kernel tests: all operands, no negative count, an output no less than its elements."""
     for case in all_cases():
+        assert elements_touched(replace(case.instr, macs=1000)), "layers have multiply-accumulates, which cases lack"
         found = elements_touched(case.instr)
         assert set(found) == {o.role for o in case.instr.operands}, case.instr.kernel
         assert min(found.values()) >= 0

@@ -7,6 +7,7 @@ from typing import ClassVar
 
 import numpy as np
 
+from glowc.graph.attrs import AttrValue
 from glowc.graph.graph import GraphEditor, Node
 from glowc.graph.types import DType, TensorType, type_of
 from glowc.passes.axes import add_transpose
@@ -95,7 +96,7 @@ def _rewrite_gemm(node: Node, editor: GraphEditor) -> bool:
     return True
 
 
-def _activation(node: Node) -> dict[str, object]:
+def _activation(node: Node) -> dict[str, AttrValue]:
     return {key: value for key, value in node.attrs.items() if key.startswith("act_")}
 
 
@@ -140,7 +141,7 @@ def _renamed_output(node: Node, editor: GraphEditor) -> tuple[str, str]:
 def _add_after(node: Node, editor: GraphEditor, c: str, beta: float) -> None:
     term = _scaled_value(editor, c, beta)
     inner, out = _renamed_output(node, editor)
-    editor.add_node("Add", (inner, term), (out,), _activation(node), origin=node.origin)  # type: ignore[arg-type]
+    editor.add_node("Add", (inner, term), (out,), _activation(node), origin=node.origin)
     node = editor.nodes[node.name]
     attrs = {key: value for key, value in node.attrs.items() if not key.startswith("act_")}
     editor.update(node, attrs=attrs)

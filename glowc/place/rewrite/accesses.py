@@ -26,12 +26,14 @@ from __future__ import annotations
 
 import math
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Iterator
+from dataclasses import dataclass
 
 from glowc.kernels.base import Reads
 from glowc.kernels.choice import variant_of
 from glowc.kernels.common.header_numbers import header_number
-from glowc.program.ir import Access, BufferKind, Instr, Operand, ParamValue, Program
+from glowc.kernels.shapes import Shape
+from glowc.program.ir import Access, BufferKind, Instr, Operand, Program
 from glowc.program.kernel import get_kernel
 from glowc.program.lifetimes import strip_markers
 
@@ -40,6 +42,36 @@ _RECURRENT = ("lstm", "gru", "rnn")
 _PASSES = {"softmax": 3, "layer": 3, "bilinear": 4, "grid": 4}
 _PRODUCTS = ("conv", "dwconv", "fc", "matmul")
 _PROGRESS_BYTES = 16  # of a model that is fed by rows: step and row, read and written, per step
+
+
+@dataclass(frozen=True, slots=True)
+class Sweep(Shape):
+    """What all kernels have that move a window over the rows and columns of an image."""
+
+    in_h: int
+    in_w: int
+    out_h: int
+    out_w: int
+    k_h: int
+    k_w: int
+    stride_h: int
+    stride_w: int
+    dil_h: int
+    dil_w: int
+    pad_top: int
+    pad_left: int
+
+    def axes(self) -> Iterator[tuple[range, int, int, int]]:
+        """Yield, of rows and columns, where windows begin, taps, their distance, and the size of the image."""
+        for before, stride, out, taps, step, size in (
+            (self.pad_top, self.stride_h, self.out_h, self.k_h, self.dil_h, self.in_h),
+            (self.pad_left, self.stride_w, self.out_w, self.k_w, self.dil_w, self.in_w),
+        ):
+            yield range(-before, out * stride - before, stride), taps, step, size
+
+
+def _sweep(instr: Instr) -> Sweep | None:
+    return Sweep.of(instr) if instr.params.keys() >= set(Sweep.names()) else None
 
 
 def accesses(program: Program) -> dict[str, int]:
@@ -86,17 +118,17 @@ def _elements(operand: Operand) -> int:
 
 def _products(instr: Instr, kind: str) -> dict[str, int]:
     """Inputs, and the scratch that holds the inputs of a window."""
-    p, plan, how = instr.params, instr.plan, variant_of(instr).reads
-    windows, reads = _windows(instr, kind), instr.macs / _at_once(p, kind, how)
-    inside = _share_inside(p) if "k_h" in p else 1.0
+    sweep, plan, how = _sweep(instr), instr.plan, variant_of(instr).reads
+    windows, reads = _windows(instr, kind), instr.macs / _at_once(sweep if kind == "dwconv" else None, how)
+    inside = _share_inside(sweep) if sweep is not None else 1.0
     inputs = [o for o in instr.operands if o.role in ("in", "a", "b")]
     scratch = next((o for o in instr.operands if o.role == "scratch"), None)
     if scratch is None:
         return {o.role: round(inside * reads) for o in inputs}
     value_bytes = (how.value_bytes or inputs[0].type.dtype.bytes) / scratch.type.dtype.bytes
     steps = _steps(instr) if plan.lists_steps else 0
-    if plan.reads_in_place:
-        edge = _edge_share(p)
+    if plan.reads_in_place and sweep is not None:
+        edge = _edge_share(sweep)
         direct = edge * windows + (1 - edge) * reads
         return dict.fromkeys((o.role for o in inputs), round(direct)) | {
             "scratch": round(edge * value_bytes * (windows + reads)) + steps
@@ -120,37 +152,26 @@ def _windows(instr: Instr, kind: str) -> int:
     return instr.macs if kind == "dwconv" else instr.macs // max(1, int(p.get("out_c", p.get("out_n", p.get("n", 1)))))
 
 
-def _at_once(p: Mapping[str, ParamValue], kind: str, how: Reads) -> float:
+def _at_once(depthwise: Sweep | None, how: Reads) -> float:
     """Return for how many multiply-accumulates an input is read once."""
-    if kind == "dwconv":
-        return max(1.0, int(p["k_w"]) / int(p["stride_w"])) if how.along else 1.0
+    if depthwise is not None:
+        return max(1.0, depthwise.k_w / depthwise.stride_w) if how.along else 1.0
     return how.at_once
 
 
-def _axis(p: Mapping[str, ParamValue], axis: str) -> tuple[range, int, int]:
-    """Return where the windows along an axis begin, the distance of their taps, and the size of the image."""
-    before, stride = int(p["pad_top" if axis == "h" else "pad_left"]), int(p[f"stride_{axis}"])
-    begins = range(-before, int(p[f"out_{axis}"]) * stride - before, stride)
-    return begins, int(p[f"dil_{axis}"]), int(p[f"in_{axis}"])
-
-
-def _share_inside(p: Mapping[str, ParamValue]) -> float:
+def _share_inside(sweep: Sweep) -> float:
     """Return the share of taps that lie inside of the image."""
     share = 1.0
-    for axis in "hw":
-        begins, step, size = _axis(p, axis)
-        taps = int(p[f"k_{axis}"])
+    for begins, taps, step, size in sweep.axes():
         share *= sum(0 <= at + k * step < size for at in begins for k in range(taps)) / max(1, len(begins) * taps)
     return share
 
 
-def _edge_share(p: Mapping[str, ParamValue]) -> float:
+def _edge_share(sweep: Sweep) -> float:
     """Return the share of outputs whose windows reach over the image's edge."""
     inside = 1.0
-    for axis in "hw":
-        begins, step, size = _axis(p, axis)
-        reach = (int(p[f"k_{axis}"]) - 1) * step
-        inside *= sum(at >= 0 and at + reach < size for at in begins) / max(1, len(begins))
+    for begins, taps, step, size in sweep.axes():
+        inside *= sum(at >= 0 and at + (taps - 1) * step < size for at in begins) / max(1, len(begins))
     return 1 - inside
 
 
@@ -169,9 +190,9 @@ def _repeated(instr: Instr, kind: str, outputs: int) -> dict[str, int]:
     source = next((o for o in instr.operands if o.role == "in"), None)
     if source is None:
         return {}
-    p = instr.params
+    p, sweep = instr.params, _sweep(instr)
     if "k_h" in p:
-        share = _share_inside(p) if "pad_top" in p else 1.0
+        share = _share_inside(sweep) if sweep is not None else 1.0
         return {"in": round(share * outputs * math.prod(int(p.get(f"k_{axis}", 1)) for axis in "dhw"))}
     if kind == "interpolate":
         return {"in": outputs * int(p["taps"])}

@@ -10,8 +10,11 @@ import numpy as np
 from glowc.graph.types import DType, TensorType
 from glowc.kernels.base import streams_rows
 from glowc.kernels.choice import variant_of
-from glowc.program.ir import Access, Buffer, BufferKind, Instr, Operand, ParamValue, Program
+from glowc.ops.params import OutCodes
+from glowc.ops.row_sum import RequantSums, SumRows
+from glowc.program.ir import Access, Buffer, BufferKind, Instr, Operand, Program
 from glowc.program.kernel import get_kernel
+from glowc.program.params import as_mapping, typed
 from glowc.program.rows import RowForm, RowInput, row_form, walked_roles
 
 
@@ -94,10 +97,8 @@ def _sums(instr: Instr, x: TensorType, scale: float) -> tuple[Part, ...]:
     kind, row = x.dtype.value, width * channels * x.dtype.bytes
     sums = Buffer(f"{instr.name}.sums", BufferKind.ACTIVATION, 4 * channels, 4)
     total = TensorType((channels,), DType.S32)
-    add: dict[str, ParamValue] = {
-        "in_w": width, "in_c": channels, "in_row": width * channels, "in_ring": height, "in_zp": instr.params["in_zp"],
-    }  # fmt: skip
-    end = {k: instr.params[k] for k in ("out_zp", "out_min", "out_max")} | {"n": channels, "scale": scale}
+    add = as_mapping(SumRows(width, channels, width * channels, height, instr.int_("in_zp")))
+    end = as_mapping(RequantSums(channels, typed(OutCodes, instr.params), scale))
     source, out = instr.operand("in"), instr.operand("out")
     first = replace(
         instr, kernel=f"sum_rows_{kind}", isa="ref", operands=(source, Operand("acc", sums.name, Access.OUT, total)),
