@@ -162,7 +162,7 @@ def compile_(
         compiled = compile_model(model, _board(board, cpu), options, progress)
         write_bundle(compiled, out, force=force)
     if as_json:
-        say(json.dumps(compiled.report | ({"pareto": _frontier(compiled)} if pareto else {})))
+        say(json.dumps({**compiled.report, **({"pareto": _frontier(compiled)} if pareto else {})}))
         return
     from glowc.app.show import compile_summary
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Collection, Mapping
 from pathlib import Path
+from typing import TypedDict
 
 from glowc import __version__
 
@@ -12,7 +13,35 @@ GENERATED = "MIT-0"  # of templates/ and runtime_c/; LICENSES/MIT-0.txt
 UNKNOWN = "NOASSERTION"  # SPDX's word for files whose licence nobody has said
 
 
-def bill_of_materials(model: Path, files: Mapping[str, str], foreign: Collection[str]) -> dict[str, object]:
+class Tool(TypedDict):
+    """What made the bundle."""
+
+    name: str
+    version: str
+
+
+class Source(TypedDict):
+    """What it was made from."""
+
+    name: str
+    sha256: str
+
+
+class File(Source):
+    """A file of it; the licence is an SPDX expression."""
+
+    license: str
+
+
+class Sbom(TypedDict):
+    """The bill of materials."""
+
+    tool: Tool
+    model: Source
+    files: list[File]
+
+
+def bill_of_materials(model: Path, files: Mapping[str, str], foreign: Collection[str]) -> Sbom:
     """Return what report.json says under "sbom"; `foreign` are the files that a plugin brought along."""
     return {
         "tool": {"name": "glowc", "version": __version__},

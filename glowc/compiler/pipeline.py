@@ -27,7 +27,7 @@ from glowc.compiler.fit import (
 )
 from glowc.compiler.options import CompileOptions
 from glowc.compiler.plugins import load_plugins
-from glowc.compiler.report import add_estimates, float_tolerance, plan_report, report_of
+from glowc.compiler.report import Report, estimate_report, float_tolerance, plan_report, report_of
 from glowc.compiler.samples import load_samples
 from glowc.compiler.time_form import TimeForm, form_in_time
 from glowc.errors import InputError
@@ -75,7 +75,7 @@ class Compiled:
     selection: Selection
     bundle: Bundle
     edge: Edge
-    report: dict[str, object]
+    report: Report
 
     @property
     def plan(self) -> MemoryPlan:
@@ -107,8 +107,8 @@ def compile_model(
     bundle = _printed(replace(spec, macros=form.macros), planned, program, options, golden)  # -> C
     check_fit(planned, board, options, selection.lower)
     check_flash(program, bundle, board, options, selection)
-    compiled = Compiled(board, options, imported, form.graph, program, planned, selection, bundle, form.edge, {})
-    return replace(compiled, report=_report(compiled, source, form, spec))
+    report = _report(source, board, options, imported, form, planned, program, selection, bundle, spec)
+    return Compiled(board, options, imported, form.graph, program, planned, selection, bundle, form.edge, report)
 
 
 def _optimised(imported: Graph, options: CompileOptions) -> TimeForm:
@@ -155,16 +155,19 @@ def _printed(
     return replace(bundle, files={**bundle.files, **maps})
 
 
-def _report(compiled: Compiled, source: Path, form: TimeForm, spec: BundleSpec) -> dict[str, object]:
-    options, board, planned, bundle = compiled.options, compiled.board, compiled.planned, compiled.bundle
-    report = report_of(spec, board, compiled.program, planned.plan, bundle, form.edge) | plan_report(planned, options)
-    add_estimates(report, compiled.selection, compiled.program)
-    report |= region_report(planned, rooms_wanted(options, board), bundle)
-    report["removed_channels"] = removed_channels(compiled.imported, form.graph)
-    report |= form.report
-    report["sbom"] = bill_of_materials(source, bundle.files, bundle.foreign)
-    report["float_tolerance"] = float_tolerance(source, compiled.imported, form.graph)
-    return report
+def _report(
+    source: Path, board: Board, options: CompileOptions, imported: Graph, form: TimeForm, planned: Planned,
+    program: Program, selection: Selection, bundle: Bundle, spec: BundleSpec,
+) -> Report:  # fmt: skip
+    estimates = selection.estimates(program)
+    return {
+        **report_of(spec, board, program, planned.plan, bundle, form.edge, estimates),
+        **plan_report(planned, options), **estimate_report(selection, estimates),
+        **region_report(planned, rooms_wanted(options, board), bundle),
+        "removed_channels": removed_channels(imported, form.graph), **form.report,
+        "sbom": bill_of_materials(source, bundle.files, bundle.foreign),
+        "float_tolerance": float_tolerance(source, imported, form.graph),
+    }  # fmt: skip
 
 
 @SILENT

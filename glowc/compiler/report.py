@@ -2,62 +2,168 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from pathlib import Path
+from typing import NotRequired, TypedDict
 
 from glowc import __version__
 from glowc.board import Board
 from glowc.codegen.bundle import Bundle, BundleSpec
 from glowc.codegen.segments import profile_order
+from glowc.codegen.view import TensorView
+from glowc.compiler.bom import Sbom
 from glowc.compiler.bundle_folder import REPORT
 from glowc.compiler.options import CompileOptions
+from glowc.compiler.time_form import TimeReport
 from glowc.frontend import is_half
 from glowc.graph.graph import Graph
 from glowc.memory.types import MemoryPlan
+from glowc.passes.channels.dead_channels import RemovedChannels
 from glowc.passes.layout.edge import Edge
 from glowc.place.planning import Planned
+from glowc.place.regions import RegionsReport
 from glowc.program.ir import Program
 from glowc.program.lifetimes import live_bytes, strip_markers
 from glowc.select.choose import Selection
 
 
+class TensorReport(TypedDict):
+    """An input or output; `exported_...` is what the model's file has."""
+
+    name: str
+    ident: str
+    dtype: str
+    shape: list[int]
+    exported_shape: list[int]
+    exported_dtype: str
+    layout: str
+    offset_bytes: int
+    scale: float | None
+    zero_point: int | None
+
+
+class StateReport(TypedDict):
+    """A tensor that keeps its value between inferences."""
+
+    name: str
+    offset_bytes: int
+    size_bytes: int
+
+
+class LayerReport(TypedDict):
+    """One call; `insns` is null until they are counted, the estimate where nothing is known of the kernel."""
+
+    name: str
+    op: str
+    kernel: str
+    macs: int
+    insns: int | None
+    arena_live_bytes: int
+    insns_estimate: int | None
+
+
+class BundleReport(TypedDict):
+    """The bundle: what it is made from and how large it is; null is what was not measured."""
+
+    glowc: str
+    model: str
+    model_hash: str
+    board: str
+    cpu: str
+    opt: str
+    options: str
+    entry_name: str | None
+    arena_bytes: int
+    arena_lower_bound_bytes: int
+    weights_bytes: int
+    text_bytes: int | None
+    rodata_bytes: int | None
+    data_bytes: int | None
+    bss_bytes: int | None
+    stack_bytes: int | None
+    stack_bound_bytes: int | None
+    macs: int
+    insns: int | None
+    inputs: list[TensorReport]
+    outputs: list[TensorReport]
+    states: list[StateReport]
+    files: list[str]
+    layers: list[LayerReport]
+    extern_sources: NotRequired[list[str]]
+
+
+class PlanReport(TypedDict):
+    """The plan; `profile_order` are the layers as the profile hooks see them."""
+
+    plan: str
+    plan_extra_insns_estimate: int
+    input_stream: str
+    io_buffers: str
+    profile_order: list[int] | None
+
+
+class EstimateReport(TypedDict):
+    """The predicted instructions, null where those of a layer are not known, and layers chosen by measurements."""
+
+    insns_estimate: int | None
+    tuned_layers: NotRequired[int]
+
+
+class Report(BundleReport, PlanReport, EstimateReport, RegionsReport, TimeReport):
+    """All of report.json."""
+
+    removed_channels: list[RemovedChannels]
+    sbom: Sbom
+    float_tolerance: float
+
+
 def report_of(
-    spec: BundleSpec, board: Board, program: Program, plan: MemoryPlan, bundle: Bundle, edge: Edge
-) -> dict[str, object]:
-    exported_dtypes = {name: change.exported.dtype.value for name, change in edge.changes.items()}
-    live = live_bytes(program)
-    unmeasured = dict.fromkeys(
-        ("text_bytes", "rodata_bytes", "data_bytes", "bss_bytes", "stack_bytes", "stack_bound_bytes")
-    )
-    layers = [
-        {"name": layer.name, "op": layer.op, "kernel": layer.kernel, "macs": layer.macs, "insns": None,
-         "arena_live_bytes": live[layer.index]}
-        for layer in bundle.layers
-    ]  # fmt: skip
-    tensors = {
-        kind: [
-            {"name": t.name, "ident": t.ident, "dtype": t.type.dtype.value, "shape": list(t.type.shape),
-             "exported_shape": list(t.exported_shape),
-             "exported_dtype": exported_dtypes.get(t.name, t.type.dtype.value),
-             "layout": t.layout, "offset_bytes": t.offset_bytes,
-             **_edge_quant(t.name, t.scale, t.zero_point, edge)}
-            for t in views
-        ]
-        for kind, views in (("inputs", bundle.inputs), ("outputs", bundle.outputs))
-    }  # fmt: skip
-    return {
+    spec: BundleSpec, board: Board, program: Program, plan: MemoryPlan, bundle: Bundle, edge: Edge,
+    estimates: Sequence[int | None],
+) -> BundleReport:  # fmt: skip
+    """Return what is known of a bundle before it runs; `estimates` are the predicted instructions of its layers."""
+    states: list[StateReport] = [
+        {"name": s.name, "offset_bytes": s.offset_bytes, "size_bytes": s.size_bytes} for s in bundle.states
+    ]
+    report: BundleReport = {
         "glowc": __version__, "model": spec.name, "model_hash": spec.model_hash, "board": board.name,
         "cpu": board.cpu.name, "opt": spec.opt, "options": spec.options, "entry_name": spec.entry_name or None,
         "arena_bytes": plan.arena_bytes, "arena_lower_bound_bytes": plan.lower_bound_bytes,
-        "weights_bytes": bundle.weights_bytes, **unmeasured,
-        "macs": sum(layer.macs for layer in bundle.layers), "insns": None, **tensors,
-        "states": [{"name": s.name, "offset_bytes": s.offset_bytes, "size_bytes": s.size_bytes} for s in bundle.states],
-        "files": sorted([*bundle.files, REPORT]), "layers": layers,
-        **({"extern_sources": sorted(bundle.extern_sources)} if bundle.extern_sources else {}),
+        "weights_bytes": bundle.weights_bytes, "text_bytes": None, "rodata_bytes": None, "data_bytes": None,
+        "bss_bytes": None, "stack_bytes": None, "stack_bound_bytes": None,
+        "macs": sum(layer.macs for layer in bundle.layers), "insns": None,
+        "inputs": [_tensor(t, edge) for t in bundle.inputs], "outputs": [_tensor(t, edge) for t in bundle.outputs],
+        "states": states, "files": sorted([*bundle.files, REPORT]), "layers": _layers(bundle, program, estimates),
+    }  # fmt: skip
+    if bundle.extern_sources:
+        report["extern_sources"] = sorted(bundle.extern_sources)
+    return report
+
+
+def _layers(bundle: Bundle, program: Program, estimates: Sequence[int | None]) -> list[LayerReport]:
+    live = live_bytes(program)
+    return [
+        {"name": layer.name, "op": layer.op, "kernel": layer.kernel, "macs": layer.macs, "insns": None,
+         "arena_live_bytes": live[layer.index], "insns_estimate": estimate}
+        for layer, estimate in zip(bundle.layers, estimates, strict=True)
+    ]  # fmt: skip
+
+
+def _tensor(t: TensorView, edge: Edge) -> TensorReport:
+    """Scale and zero point are those of the tensor, or of the integers that a float edge stands for."""
+    change, scale, zero_point = edge.changes.get(t.name), t.scale, t.zero_point
+    if scale is None and change is not None and change.quant is not None:
+        scale, zero_point = change.quant.scale[0], change.quant.zero_point[0]
+    return {
+        "name": t.name, "ident": t.ident, "dtype": t.type.dtype.value, "shape": list(t.type.shape),
+        "exported_shape": list(t.exported_shape),
+        "exported_dtype": (t.type if change is None else change.exported).dtype.value,
+        "layout": t.layout, "offset_bytes": t.offset_bytes, "scale": scale, "zero_point": zero_point,
     }  # fmt: skip
 
 
-def plan_report(planned: Planned, options: CompileOptions) -> dict[str, object]:
-    """Return what the report says of the plan; `profile_order` are the layers as the profile hooks see them."""
+def plan_report(planned: Planned, options: CompileOptions) -> PlanReport:
+    """Return what the report says of the plan."""
     return {
         "plan": planned.kind, "plan_extra_insns_estimate": planned.extra_insns, "input_stream": options.input_stream,
         "io_buffers": options.io_buffers,
@@ -65,24 +171,12 @@ def plan_report(planned: Planned, options: CompileOptions) -> dict[str, object]:
     }  # fmt: skip
 
 
-def add_estimates(report: dict[str, object], selection: Selection, program: Program) -> None:
-    """Add the predicted instructions of every layer, null where nothing is known of the kernel on this CPU."""
-    estimates = selection.estimates(program)
-    layers = report["layers"]
-    assert isinstance(layers, list)
-    for layer, insns in zip(layers, estimates, strict=True):
-        layer["insns_estimate"] = insns
-    report["insns_estimate"] = sum(i or 0 for i in estimates) if None not in estimates else None
+def estimate_report(selection: Selection, estimates: Sequence[int | None]) -> EstimateReport:
+    """Return what the report says of the predicted instructions of all layers."""
+    total = sum(i or 0 for i in estimates) if None not in estimates else None
     if selection.tuned:
-        report["tuned_layers"] = len(selection.tuned)
-
-
-def _edge_quant(name: str, scale: float | None, zero_point: int | None, edge: Edge) -> dict[str, object]:
-    """Scale and zero point of a tensor, or of the integers that a float edge stands for."""
-    quant = edge.changes[name].quant if name in edge.changes else None
-    if scale is None and quant is not None:
-        scale, zero_point = quant.scale[0], quant.zero_point[0]
-    return {"scale": scale, "zero_point": zero_point}
+        return {"insns_estimate": total, "tuned_layers": len(selection.tuned)}
+    return {"insns_estimate": total}
 
 
 def float_tolerance(source: Path, imported: Graph, graph: Graph) -> float:

@@ -4,11 +4,29 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
+from typing import TypedDict
 
 from glowc.errors import InputError
 from glowc.graph.graph import Graph
 from glowc.passes.layout.edge import TO_NHWC, Change, Edge
 from glowc.passes.time.time_stream import TimeStream, time_stream
+
+
+class Steps(TypedDict):
+    """How a model takes its input in time, as report.json says it."""
+
+    axis: int
+    hop_steps: int
+    window_steps: int
+    lead_steps: int
+    warmup_calls: int
+    results_of: str
+
+
+class TimeReport(TypedDict, total=False):
+    """The section of time."""
+
+    time: Steps
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,17 +53,16 @@ class TimeForm:
         }
 
     @property
-    def report(self) -> dict[str, object]:
-        """What report.json says about time."""
+    def report(self) -> TimeReport:
+        """What report.json says about time: nothing for a model that takes whole windows."""
         s = self.stream
         if s is None:
             return {}
-        return {
-            "time": {
-                "axis": self.exported_axis, "hop_steps": s.hop, "window_steps": s.window, "lead_steps": s.lead,
-                "warmup_calls": s.warmup_calls, "results_of": "sequence" if s.sequence else "window",
-            }
+        steps: Steps = {
+            "axis": self.exported_axis, "hop_steps": s.hop, "window_steps": s.window, "lead_steps": s.lead,
+            "warmup_calls": s.warmup_calls, "results_of": "sequence" if s.sequence else "window",
         }  # fmt: skip
+        return {"time": steps}
 
     @property
     def exported_axis(self) -> int:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
+from typing import NotRequired, TypedDict
 
 from glowc.board import Board, arena_rooms
 from glowc.codegen.bundle import Bundle
@@ -59,16 +59,38 @@ def require_split(planned: Planned, rooms: Sequence[Room], peak: Sequence[str], 
         )
 
 
-def region_report(planned: Planned, rooms: Sequence[Room], bundle: Bundle) -> dict[str, Any]:
+class RegionReport(TypedDict):
+    """A region of memory as report.json says it."""
+
+    name: str
+    capacity_bytes: int
+    arena_bytes: int
+    lower_bound_bytes: int
+    accessed_bytes_estimate: NotRequired[int]
+    accesses_share: float
+
+
+class RegionsReport(TypedDict, total=False):
+    """The regions, whether no better division is possible, and the region of every input, output and state."""
+
+    regions: list[RegionReport]
+    regions_proven_best: bool
+    tensor_regions: dict[str, str]
+
+
+def region_report(planned: Planned, rooms: Sequence[Room], bundle: Bundle) -> RegionsReport:
     """Return what report.json says of the regions: nothing when the user named none."""
     if not rooms:
         return {}
     plan = planned.plan
     if not plan.regions:
-        alone = {"name": rooms[0].name, "capacity_bytes": rooms[0].capacity_bytes, "arena_bytes": plan.arena_bytes}
-        return {"regions": [alone | {"lower_bound_bytes": plan.lower_bound_bytes, "accesses_share": 1.0}]}
+        alone: RegionReport = {
+            "name": rooms[0].name, "capacity_bytes": rooms[0].capacity_bytes, "arena_bytes": plan.arena_bytes,
+            "lower_bound_bytes": plan.lower_bound_bytes, "accesses_share": 1.0,
+        }  # fmt: skip
+        return {"regions": [alone]}
     total = max(1, sum(r.accesses for r in plan.regions))
-    regions = [
+    regions: list[RegionReport] = [
         {"name": r.name, "capacity_bytes": r.capacity_bytes, "arena_bytes": r.plan.arena_bytes,
          "lower_bound_bytes": r.plan.lower_bound_bytes, "accessed_bytes_estimate": r.accesses,
          "accesses_share": round(r.accesses / total, 4)}

@@ -17,6 +17,7 @@ import json
 import re
 from collections.abc import Mapping
 from dataclasses import fields
+from typing import Any, NotRequired, TypedDict
 
 import numpy as np
 
@@ -89,13 +90,25 @@ def _parse_segment(text: str) -> Segment:
     return Segment(record["begin"], record["end"], tuple(record["steps"]), advances, feed, record["progress"])
 
 
+class Record(TypedDict):
+    """What stands after the operands of an instruction, as JSON."""
+
+    params: dict[str, ParamValue]
+    rows: list[int] | None
+    name: str
+    origin: list[str]
+    op: str
+    macs: int
+    plan: NotRequired[Any]
+
+
 def _instr(i: Instr) -> str:
     if i.is_marker:
         return f"{i.kernel} {print_name(i.operands[0].buffer)}"
     operands = ", ".join(
         f"@{o.access.value} {o.role} {print_name(o.buffer)} : {print_type(o.type)}" for o in i.operands
     )
-    record: dict[str, object] = {
+    record: Record = {
         "params": dict(i.params), "rows": list(i.rows) if i.rows else None, "name": i.name,
         "origin": list(i.origin), "op": i.op, "macs": i.macs,
     }  # fmt: skip
@@ -206,11 +219,10 @@ def _parse_instr(part: str, buffers: Mapping[str, Buffer]) -> Instr:
     record = _RECORD.match(rest, position)
     if record is None:
         raise ValueError(f"cannot read from {rest[position : position + 40]!r} on")
-    extra = json.loads(record[1])
-    params: dict[str, ParamValue] = extra["params"]
-    rows = tuple(extra["rows"]) if extra["rows"] else None
+    extra: Record = json.loads(record[1])
+    rows = (extra["rows"][0], extra["rows"][1]) if extra["rows"] else None
     kernel, _, isa = head.rpartition("__")
     return Instr(
-        kernel, isa, tuple(operands), params, rows, extra["name"], tuple(extra["origin"]), extra["op"], extra["macs"],
-        _parse_plan(extra["plan"]) if "plan" in extra else NO_PLAN,
+        kernel, isa, tuple(operands), extra["params"], rows, extra["name"], tuple(extra["origin"]), extra["op"],
+        extra["macs"], _parse_plan(extra["plan"]) if "plan" in extra else NO_PLAN,
     )  # fmt: skip

@@ -9,7 +9,7 @@ position by position (elementwise operators, pools, depthwise convolutions) go t
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import ClassVar
+from typing import ClassVar, TypedDict
 
 import numpy as np
 
@@ -164,14 +164,22 @@ def _rewrite_binary(graph: Graph, editor: GraphEditor, node: Node, keep: dict[st
     editor.update(editor.nodes[node.name], inputs=tuple(inputs))
 
 
-def removed_channels(imported: Graph, graph: Graph) -> list[dict[str, object]]:
+class RemovedChannels(TypedDict):
+    """A layer of the report that lost output channels."""
+
+    name: str
+    before: int
+    after: int
+
+
+def removed_channels(imported: Graph, graph: Graph) -> list[RemovedChannels]:
     """Return name, channels before and channels after of each layer of `imported` that lost some in `graph`."""
     before = {
         node.origin[0]: imported.types[node.inputs[1]].shape[0]
         for node in imported.nodes
         if node.op == "Conv" and node.origin
     }
-    rows = []
+    rows: list[RemovedChannels] = []
     for node in graph.nodes:
         name = node.origin[0] if node.origin else ""
         after = graph.types[node.inputs[1]].shape[0] if node.op == "Conv" else 0
