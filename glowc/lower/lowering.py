@@ -157,7 +157,7 @@ class Lowering:
         macs: int = 0,
     ) -> None:
         """Append one instruction for the node being lowered."""
-        node, definition, values = self.node, get_kernel(kernel), as_mapping(params)
+        node, definition = self.node, get_kernel(kernel)
         assert node is not None
         _check_call(definition, operands, params, rows)
         bound = tuple(Operand(r, operands[r].buffer, a, operands[r].type) for r, a in definition.roles)
@@ -165,7 +165,7 @@ class Lowering:
             kernel,
             "",
             bound,
-            values,
+            as_mapping(params),
             rows,
             f"{node.name}.{len(self.instrs)}",
             node.origin or (node.name,),

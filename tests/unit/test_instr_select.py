@@ -14,6 +14,7 @@ from glowc.kernels.base import KernelVariant, Prepared
 from glowc.kernels.registry import variants_of
 from glowc.lower import lowering
 from glowc.lower.lowering import lower_graph
+from glowc.ops import params
 from glowc.ops.base import LowerCtx, OpDef, OpError
 from glowc.ops.cumulate import CumulateParams
 from glowc.ops.params import Elements
@@ -107,6 +108,12 @@ def test_scratch_becomes_an_operand_with_a_buffer_of_its_own(monkeypatch: pytest
 def test_call_with_other_parameters_than_declared_is_a_bug(monkeypatch: pytest.MonkeyPatch) -> None:
     with pytest.raises(InternalError, match="takes CumulateParams, not Elements"):
         lower("cortex-m4", 4, (REF,), monkeypatch, takes=CumulateParams)
+
+
+def test_a_mapping_in_place_of_parameters_is_a_bug_that_names_the_kernel(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(f"{__name__}.Elements", lambda n: {"n": n})
+    with pytest.raises(InternalError, match="kernel test takes Elements, not dict"):
+        lower("cortex-m4", 4, (REF,), monkeypatch, takes=params.Elements)
 
 
 def test_operator_without_lowering_lists_every_node() -> None:
