@@ -71,8 +71,8 @@ def nth(number: int) -> Callable[[Sequence[Layer]], Order]:
     """Return the order that puts the n-th variant of each layer first."""
 
     def order(layers: Sequence[Layer]) -> Order:
-        isas = {x.name: [f.isa for f in x.forms] for x in layers}
-        return {name: (*found[number:], *found[:number]) for name, found in isas.items()}
+        names = {x.name: [f.variant for f in x.forms] for x in layers}
+        return {name: (*found[number:], *found[:number]) for name, found in names.items()}
 
     return order
 

@@ -49,7 +49,7 @@ def operators_page() -> str:
         lines.append(f"| {name} | {'yes' if op.int8 else ''} | {opset} | {op.doc.replace('|', chr(92) + '|')} |")
     lines += ["", "## Kernels", "", "| instruction | variants | what |", "|---|---|---|"]
     for kernel in all_kernels().values():
-        variants = ", ".join(v.isa for v in variants_of(kernel.name))
+        variants = ", ".join(v.name for v in variants_of(kernel.name))
         lines.append(f"| {kernel.name} | {variants} | {kernel.doc.replace('|', chr(92) + '|')} |")
     return "\n".join([*lines, *limits(), *node_tests(), ""])
 

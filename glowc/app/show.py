@@ -153,7 +153,7 @@ def tuned_table(choices: Sequence[Choice], path: Path) -> None:
     console = _console()
     table = _table("layer", "kernel", "chosen", "insns", "other variants", "", numbers=("insns",))
     for c in choices:
-        others = ", ".join(f"{isa} {insns:,}" for isa, insns in c.insns.items() if isa != c.chosen)
+        others = ", ".join(f"{name} {insns:,}" for name, insns in c.insns.items() if name != c.chosen)
         table.add_row(c.layer, c.kernel, c.chosen, _count(c.insns[c.chosen]), others, "" if c.measured else "known")
     console.print(table)
     console.print(f"{len(choices)} layers with a choice; use them by `glowc compile --tuned {path}`")
@@ -234,7 +234,7 @@ def ops_data() -> dict[str, Any]:
         }
         for op in all_ops().values()
     ]
-    kernels = [{"name": k.name, "variants": [v.isa for v in variants_of(k.name)]} for k in all_kernels().values()]
+    kernels = [{"name": k.name, "variants": [v.name for v in variants_of(k.name)]} for k in all_kernels().values()]
     families = {k.template or k.name for k in all_kernels().values()}
     return {"operators": operators, "kernels": kernels, "instruction_kinds": len(families)}
 

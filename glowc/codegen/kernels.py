@@ -111,7 +111,7 @@ def template_of(kernel: AnyKernel, variant: KernelVariant) -> str | None:
 
 def plugin_template(kernel: AnyKernel, variant: KernelVariant) -> str:
     """Return the name of the template of a plugin's variant, in the plugin's folder."""
-    return f"{variant.template.format(kernel.template or kernel.name)}__{variant.isa}.c.j2"
+    return f"{variant.template.format(kernel.template or kernel.name)}__{variant.name}.c.j2"
 
 
 def kernel_template(kernel: AnyKernel, variant: KernelVariant) -> jinja2.Template:
@@ -122,7 +122,7 @@ def kernel_template(kernel: AnyKernel, variant: KernelVariant) -> jinja2.Templat
     path = template_of(kernel, variant)
     if path is None:
         raise InternalError(
-            f"kernel {kernel.name} for {variant.isa}: no template in templates/kernels/{variant.folder}"
+            f"kernel {kernel.name} for {variant.name}: no template in templates/kernels/{variant.folder}"
         )
     return environment().get_template(path)
 
@@ -132,7 +132,7 @@ def identity(instr: Instr, *, literal: bool) -> Identity:
     kernel = get_kernel(instr.kernel)
     keys = kernel.print_params if not literal else tuple(sorted(instr.params))
     types = tuple((o.role, o.type.dtype.value) for o in instr.operands)
-    return (instr.kernel, instr.isa, types, tuple((k, instr.params[k]) for k in keys), instr.plan, literal)
+    return (instr.kernel, instr.variant, types, tuple((k, instr.params[k]) for k in keys), instr.plan, literal)
 
 
 @dataclass(frozen=True, slots=True)

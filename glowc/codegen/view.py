@@ -183,7 +183,7 @@ Family = tuple[str, str, str]
 
 def family(instr: Instr) -> Family:
     """Return what instructions share code by: kernel, variant, and the path that the variant takes."""
-    return instr.kernel, instr.isa, instr.plan.path
+    return instr.kernel, instr.variant, instr.plan.path
 
 
 def literal_kernels(program: Program, opt: str) -> frozenset[Family]:
@@ -251,7 +251,7 @@ class FunctionTable:
                 struct = None
         count = len({f.name for f in self._functions.values() if f.name.startswith(f"{self._prefix}_{instr.kernel}_")})
         base = f"{self._prefix}_{instr.kernel}" + (f"_{count + 1}" if count else "")
-        name = f"{base}__{instr.isa}"
+        name = f"{base}__{instr.variant}"
         same = render_kernel(instr, "@", struct)
         if same not in self._texts:
             self._texts[same] = FunctionView(name, print_kernel(instr, name, struct), struct)
@@ -287,7 +287,7 @@ def layer_views(
         comment = in_comment(f"{index}: {instr.op} {', '.join(instr.origin)}")
         name = instr.origin[0] if instr.origin else instr.name
         layers.append(
-            LayerView(index, name, instr.op, f"{instr.kernel}__{instr.isa}",
+            LayerView(index, name, instr.op, f"{instr.kernel}__{instr.variant}",
                       f"{function.name}({', '.join(arguments)});", args, comment, instr.macs,
                       _pointers(program, instr, places, callers))
         )  # fmt: skip

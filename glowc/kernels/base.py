@@ -8,6 +8,7 @@ from typing import TypeVar
 
 from glowc.errors import InternalError
 from glowc.graph.types import type_of
+from glowc.kernels.isas import instruction_set
 from glowc.program.ir import NO_PLAN, Instr, Plan
 from glowc.program.kernel import Arrays
 
@@ -49,8 +50,9 @@ class Reads:
 class KernelVariant:
     """One C implementation of a kernel: for which CPUs, which shapes, and what it needs besides.
 
-    `needs` are CPU features; `in_place` allows the output to have the same address as the first input
-    named in the kernel's `in_place`; the variant with the highest `rank` among the accepted is chosen.
+    `isa` is one of the table of instruction sets (isas.py), `form` what tells variants of one set apart; `also` are CPU
+    features that it needs besides those of the set. `in_place` allows the output to have the same address as the first
+    input named in the kernel's `in_place`; the variant with the highest `rank` among the accepted is chosen.
     `prepare` takes all constant operands by role and returns those that it replaces (weights as they are read, biases
     with the zero point folded in ...) and the plan that the template prints by as `v`, which belongs to the function's
     identity; the constants that it needs are `packs`: where one of them is computed or an input of the model, the
@@ -63,13 +65,14 @@ class KernelVariant:
     planned over input that is dead by then; `streams` says of a variant with scratch that calls for single rows
     give what one call for all gives at little more cost, and that no scratch lives from one call to the next.
     `speed_only` variants spend RAM or flash that only `--opt speed` is for.
-    `folder` is that of the instruction set; the registry sets it. `reads` says how often its inputs are read, and
-    `insns_per_mac` what a multiply-accumulate takes, roughly, where nothing was measured.
+    `reads` says how often its inputs are read, and `insns_per_mac` what a multiply-accumulate takes, roughly, where
+    nothing was measured.
     `row_block` are the pixels that it computes together: a row of a call costs as much as one of a whole multiple.
     """
 
     isa: str
-    needs: frozenset[str] = frozenset()
+    form: str = ""
+    also: frozenset[str] = frozenset()
     rank: int = 0
     in_place: bool = False
     accepts: Callable[[Instr], bool] = always
@@ -84,9 +87,23 @@ class KernelVariant:
     header: str = ""
     packs: frozenset[str] = frozenset()
     like: str = ""
-    folder: str = ""
     reads: Reads = Reads()
     insns_per_mac: int = 1
+
+    @property
+    def name(self) -> str:
+        """The name among the variants of a kernel, and of its functions in C."""
+        return f"{self.isa}_{self.form}" if self.form else self.isa
+
+    @property
+    def needs(self) -> frozenset[str]:
+        """The CPU features without which it does not run."""
+        return instruction_set(self.isa).needs | self.also
+
+    @property
+    def folder(self) -> str:
+        """The folder of the instruction set in the three trees."""
+        return instruction_set(self.isa).folder
 
 
 def prepare(variant: KernelVariant, constants: Arrays, instr: Instr) -> Prepared:
@@ -97,7 +114,7 @@ def prepare(variant: KernelVariant, constants: Arrays, instr: Instr) -> Prepared
 def plan_of(instr: Instr, kind: type[P]) -> P:
     """Return the plan of an instruction, which is of that kind; InternalError when it has another."""
     if not isinstance(instr.plan, kind):
-        raise InternalError(f"{instr.name}: {instr.kernel}__{instr.isa} has no {kind.__name__}: {instr.plan}")
+        raise InternalError(f"{instr.name}: {instr.kernel}__{instr.variant} has no {kind.__name__}: {instr.plan}")
     return instr.plan
 
 

@@ -13,14 +13,14 @@ from glowc.program.ir import Instr, Program
 
 def find_variant(instr: Instr) -> KernelVariant | None:
     """Return the variant that an instruction was lowered to, None when its kernel has none of that name."""
-    return next((v for v in variants_of(instr.kernel) if v.isa == instr.isa), None)
+    return next((v for v in variants_of(instr.kernel) if v.name == instr.variant), None)
 
 
 def variant_of(instr: Instr) -> KernelVariant:
     """Return the variant that an instruction was lowered to; InternalError when its kernel has none of that name."""
     variant = find_variant(instr)
     if variant is None:
-        raise InternalError(f"kernel {instr.kernel} has no variant {instr.isa}")
+        raise InternalError(f"kernel {instr.kernel} has no variant {instr.variant}")
     return variant
 
 

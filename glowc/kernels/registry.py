@@ -27,7 +27,7 @@ def _own() -> Variants:
     for folder in instruction_sets():
         for variants in _modules(folder):
             for kernel, more in variants.items():
-                found[kernel] = (*found.get(kernel, ()), *(replace(v, folder=folder) for v in more))
+                found[kernel] = (*found.get(kernel, ()), *more)
     return found
 
 
@@ -58,7 +58,7 @@ def forget_variants() -> None:
 
 def plain_variant(kernel: AnyKernel) -> KernelVariant:
     """Return the variant that every kernel has for all CPUs."""
-    return replace(PLAIN, folder=PLAIN.isa, in_place=bool(kernel.in_place))
+    return replace(PLAIN, in_place=bool(kernel.in_place))
 
 
 @cache

@@ -34,7 +34,7 @@ def call_problems(instr: Instr) -> list[str]:
         return [f"no kernel {instr.kernel}"]
     variant = find_variant(instr)
     if variant is None:
-        return [f"kernel {instr.kernel} has no variant {instr.isa}"]
+        return [f"kernel {instr.kernel} has no variant {instr.variant}"]
     problems = declaration_problems(kernel, instr)
     return problems or _check_kinds(kernel, variant, instr) + _check_scratch(variant, instr)
 

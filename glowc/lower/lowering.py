@@ -183,7 +183,7 @@ class Lowering:
             raise OpError(f"no variant of {instr.kernel} for cpu {self._cpu.name}")
 
         def finish(variant: KernelVariant) -> Instr:
-            chosen = replace(instr, isa=variant.isa)
+            chosen = replace(instr, variant=variant.name)
             return self._with_scratch(self._packed(chosen, variant), variant)
 
         return finish(self._choose_variant(instr, found, finish))
@@ -193,7 +193,7 @@ class Lowering:
 
     def _seen(self, instr: Instr, variant: KernelVariant) -> Instr:
         """Return the instruction as the variant prepares it; nothing is added to the program."""
-        chosen = replace(instr, isa=variant.isa)
+        chosen = replace(instr, variant=variant.name)
         return prepared_instr(chosen, self._prepare(variant, self._constants(instr), chosen))
 
     def _packed(self, instr: Instr, variant: KernelVariant) -> Instr:
@@ -202,7 +202,7 @@ class Lowering:
         operands = []
         for operand in instr.operands:
             if operand.role in prepared.constants:
-                ref = self.const(prepared.constants[operand.role], f"{operand.buffer}.{variant.isa}")
+                ref = self.const(prepared.constants[operand.role], f"{operand.buffer}.{variant.name}")
                 self.unpacked[f"{instr.name}:{operand.role}"] = constants[operand.role]
                 operand = replace(operand, buffer=ref.buffer, type=ref.type)
             operands.append(operand)

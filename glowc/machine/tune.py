@@ -67,7 +67,7 @@ def tune_model(
         save_entries(path, {key: entry for key, entry in entries.items() if entry.insns})
     save_entries(path, entries)
     done = compile_model(model, board, replace(options, tuned=path))
-    chosen = {i.name: i.isa for i in done.program.instrs}
+    chosen = {i.name: i.variant for i in done.program.instrs}
     return [
         Choice(_title(start, x.name), x.forms[0].kernel, chosen[x.name], dict(entries[keys[x.name]].insns),
                keys[x.name] in todo)
@@ -100,9 +100,9 @@ def _measure(
 
     A variant that does not fit the board is left out; those that are `known` are not measured again.
     """
-    missing = {key: [f.isa for f in layer.forms if f.isa not in known[key]] for key, layer in todo.items()}
+    missing = {key: [f.variant for f in layer.forms if f.variant not in known[key]] for key, layer in todo.items()}
     keys = {layer.name: key for key, layer in todo.items()}
-    rounds = max((len(isas) for isas in missing.values()), default=0)
+    rounds = max((len(names) for names in missing.values()), default=0)
     if todo and not rounds:
         yield True, {key: {} for key in todo}
     for number in range(rounds):
@@ -111,13 +111,13 @@ def _measure(
 
         def order(_: Sequence[Layer], wanted: dict[str, str] = wanted) -> Order:
             orders = dict(start.selection.order)
-            return orders | {n: tuple(dict.fromkeys((isa, *orders[n]))) for n, isa in wanted.items()}
+            return orders | {n: tuple(dict.fromkeys((variant, *orders[n]))) for n, variant in wanted.items()}
 
         compiled = compile_model(model, board, replace(options, tuned=None), order=order)
         counts: dict[str, dict[str, int]] = {key: {} for key in todo}
-        for name, isa, insns in _count(compiled, board):
-            if wanted.get(name) == isa:
-                counts[keys[name]][isa] = insns
+        for name, variant, insns in _count(compiled, board):
+            if wanted.get(name) == variant:
+                counts[keys[name]][variant] = insns
         yield number == rounds - 1, counts
 
 
@@ -128,7 +128,7 @@ def _count(compiled: Compiled, board: Board) -> list[tuple[str, str, int]]:
         info = load_bundle(Path(folder))
         counts = count_layers(info, board, random_inputs(info))
     instrs = strip_markers(compiled.program).instrs
-    return [(i.name, i.isa, n) for i, n in zip(instrs, counts, strict=True)]
+    return [(i.name, i.variant, n) for i, n in zip(instrs, counts, strict=True)]
 
 
 def _title(compiled: Compiled, name: str) -> str:

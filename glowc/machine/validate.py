@@ -199,5 +199,5 @@ def first_difference(compiled: Compiled, sample: Arrays) -> str | None:
             if not operand.access.writes or expected is None or expected.shape != operand.type.shape:
                 continue
             if not np.array_equal(memory.array(operand), expected):
-                return f'{instr.op} "{", ".join(instr.origin)}" ({instr.kernel}__{instr.isa})'
+                return f'{instr.op} "{", ".join(instr.origin)}" ({instr.kernel}__{instr.variant})'
     return None

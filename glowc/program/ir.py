@@ -110,13 +110,13 @@ class Operand:
 
 @dataclass(frozen=True, slots=True)
 class Instr:
-    """One call of a kernel variant; `rows` is the output row range of a spatial kernel, else None.
+    """One call of a kernel by its `variant` of that name; `rows` is the row range of a spatial kernel, else None.
 
     `plan` is what the variant decided when it prepared the constants.
     """
 
     kernel: str
-    isa: str
+    variant: str
     operands: tuple[Operand, ...]
     params: Mapping[str, ParamValue] = field(default_factory=dict)
     rows: tuple[int, int] | None = None

@@ -114,7 +114,7 @@ def _instr(i: Instr) -> str:
     }  # fmt: skip
     if i.plan != NO_PLAN:
         record["plan"] = _plan(i.plan)
-    return f"{i.kernel}__{i.isa} {operands} ; {json.dumps(record)}"
+    return f"{i.kernel}__{i.variant} {operands} ; {json.dumps(record)}"
 
 
 def _plan(value: object) -> object:
@@ -221,8 +221,8 @@ def _parse_instr(part: str, buffers: Mapping[str, Buffer]) -> Instr:
         raise ValueError(f"cannot read from {rest[position : position + 40]!r} on")
     extra: Record = json.loads(record[1])
     rows = (extra["rows"][0], extra["rows"][1]) if extra["rows"] else None
-    kernel, _, isa = head.rpartition("__")
+    kernel, _, variant = head.rpartition("__")
     return Instr(
-        kernel, isa, tuple(operands), extra["params"], rows, extra["name"], tuple(extra["origin"]), extra["op"],
+        kernel, variant, tuple(operands), extra["params"], rows, extra["name"], tuple(extra["origin"]), extra["op"],
         extra["macs"], _parse_plan(extra["plan"]) if "plan" in extra else NO_PLAN,
     )  # fmt: skip

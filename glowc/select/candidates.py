@@ -35,9 +35,9 @@ class Layer:
     live_bytes: int = 0
     constants: Mapping[str, Constants] = field(default_factory=dict)
 
-    def form(self, isa: str) -> Instr:
+    def form(self, variant: str) -> Instr:
         """Return the instruction with that variant."""
-        return next(f for f in self.forms if f.isa == isa)
+        return next(f for f in self.forms if f.variant == variant)
 
 
 def scratch_bytes(instr: Instr) -> int:
@@ -53,7 +53,7 @@ class Preparer:
 
     def __call__(self, variant: KernelVariant, constants: Arrays, instr: Instr) -> Prepared:
         """Return what `variant` makes of an instruction of the graph."""
-        key = instr.name, variant.isa
+        key = instr.name, variant.name
         known, prepared = self._done.get(key, (None, Prepared()))
         if known != instr:
             prepared = prepare(variant, constants, instr)
@@ -78,6 +78,6 @@ def collect(graph: Graph, cpu: Cpu, preparing: Prepare = prepare) -> tuple[Layer
         return {o.buffer: o.type.size_bytes for o in form.operands if o.role != "scratch" and o.buffer not in written}
 
     return tuple(
-        Layer(i.name, forms[i.name], live[n] - scratch_bytes(i), {f.isa: constants(f) for f in forms[i.name]})
+        Layer(i.name, forms[i.name], live[n] - scratch_bytes(i), {f.variant: constants(f) for f in forms[i.name]})
         for n, i in enumerate(program.instrs)
     )

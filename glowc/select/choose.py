@@ -63,9 +63,9 @@ def chooser(order: Order) -> Choose:
     """Return the choice for a lowering: of the variants that may be had, the first in the order."""
 
     def choose(instr: Instr, variants: Sequence[KernelVariant], finish: Finish) -> KernelVariant:
-        by_isa = {v.isa: v for v in variants}
-        wanted = next((isa for isa in order.get(instr.name, ()) if isa in by_isa), None)
-        return by_rank(instr, variants, finish) if wanted is None else by_isa[wanted]
+        by_name = {v.name: v for v in variants}
+        wanted = next((variant for variant in order.get(instr.name, ()) if variant in by_name), None)
+        return by_rank(instr, variants, finish) if wanted is None else by_name[wanted]
 
     return choose
 
@@ -88,12 +88,12 @@ class Selection:
     def lower(self, streaming: Callable[[str], bool]) -> Program:
         """Return the program with the chosen variants; those named by `streaming` stream rows."""
         whole = chooser(self.order)
-        forms = {x.name: {f.isa: f for f in x.forms} for x in self.layers}
+        forms = {x.name: {f.variant: f for f in x.forms} for x in self.layers}
 
         def choose(instr: Instr, variants: Sequence[KernelVariant], finish: Finish) -> KernelVariant:
             if not streaming(instr.name) or instr.macs == 0:
                 return whole(instr, variants, finish)
-            rows = [forms[instr.name][v.isa] for v in variants]
+            rows = [forms[instr.name][v.name] for v in variants]
             least = max(self.scratch_limit, min(map(scratch_bytes, rows)))
             known = [self.predict(form) for form in rows]
             insns = [guessed_insns(form) if None in known else n or 0 for form, n in zip(rows, known, strict=True)]
@@ -122,7 +122,7 @@ class Selection:
     def ordered(self, order: Order) -> Selection:
         """Return the selection with another order, in which variants that the flash has no room for stand last."""
         known: Order = {
-            x.name: tuple(dict.fromkeys((*order.get(x.name, ()), *(f.isa for f in x.forms)))) for x in self.layers
+            x.name: tuple(dict.fromkeys((*order.get(x.name, ()), *(f.variant for f in x.forms)))) for x in self.layers
         }
         if self.flash_bytes is not None:
             known = within_flash(self.layers, known, self._literal_insns, self.flash_bytes)
@@ -140,7 +140,7 @@ class Selection:
 
         The flash are the constants and the predicted code. If nothing is that small, it is as small as was found.
         """
-        pricing, chosen = self._pricing(), {name: isas[0] for name, isas in self.order.items()}
+        pricing, chosen = self._pricing(), {name: names[0] for name, names in self.order.items()}
         if constants_bytes(self.layers, chosen) + CODE_OF_ANY <= limit:
             return self
 
@@ -149,11 +149,14 @@ class Selection:
 
         def moves(choice: Choice) -> Sequence[Choice]:
             single = [
-                {**choice, x.name: form.isa} for x in self.layers for form in x.forms if form.isa != choice[x.name]
+                {**choice, x.name: form.variant}
+                for x in self.layers
+                for form in x.forms
+                if form.variant != choice[x.name]
             ]
             return [*single, *_moves(self.layers, self.order, choice, pricing)]
 
-        least = {x.name: min(x.forms, key=partial(_constants_of, x)).isa for x in self.layers}
+        least = {x.name: min(x.forms, key=partial(_constants_of, x)).variant for x in self.layers}
         tried = [shrunk(start, limit, moves, weigh) for start in (chosen, least)]
         best = min(tried, key=lambda c: (max(weigh(c).flash - limit, 0), weigh(c).insns))
         return replace(self, order={name: tuple(dict.fromkeys((best[name], *i))) for name, i in self.order.items()})
@@ -183,7 +186,7 @@ def select_variants(
     tuned: dict[str, Mapping[str, int]] = {}
     for layer in layers:
         insns = measured(layer) if measured is not None else {}
-        if {f.isa for f in layer.forms} <= insns.keys():
+        if {f.variant for f in layer.forms} <= insns.keys():
             tuned[layer.name] = insns
     order = select(layers, costs, opt, tuned, _code_limit(cpu, opt))
     selection = Selection(graph, cpu, opt, layers, costs, order, tuned, flash_bytes, preparing=preparing)
@@ -197,7 +200,7 @@ def _code_limit(cpu: Cpu, opt: str) -> int:
 
 def _insns(costs: Costs, tuned: Tuned, instr: Instr, mode: str) -> int | None:
     """Return the measured, else the predicted instructions of a call."""
-    found = tuned.get(instr.name, {}).get(instr.isa)
+    found = tuned.get(instr.name, {}).get(instr.variant)
     return costs.insns(instr, mode) if found is None else found
 
 
@@ -206,17 +209,17 @@ def lean(layers: Sequence[Layer], order: Order, limit: int) -> Order:
     found = {}
     for layer in layers:
         least = max(limit, min(map(scratch_bytes, layer.forms)))
-        isas = order.get(layer.name, tuple(f.isa for f in layer.forms))
-        found[layer.name] = tuple(sorted(isas, key=partial(_exceeds, layer, least)))
+        names = order.get(layer.name, tuple(f.variant for f in layer.forms))
+        found[layer.name] = tuple(sorted(names, key=partial(_exceeds, layer, least)))
     return found
 
 
 def _constants_of(layer: Layer, form: Instr) -> int:
-    return sum(layer.constants.get(form.isa, {}).values())
+    return sum(layer.constants.get(form.variant, {}).values())
 
 
-def _exceeds(layer: Layer, limit: int, isa: str) -> bool:
-    return scratch_bytes(layer.form(isa)) > limit
+def _exceeds(layer: Layer, limit: int, variant: str) -> bool:
+    return scratch_bytes(layer.form(variant)) > limit
 
 
 def select(
@@ -230,14 +233,14 @@ def select(
     if opt == "speed":
         return orders
     allowed = _affordable(layers)
-    kept = {name: tuple(isa for isa in isas if isa in allowed[name]) for name, isas in orders.items()}
-    small = [replace(x, forms=tuple(f for f in x.forms if f.isa in allowed[x.name])) for x in layers]
+    kept = {name: tuple(variant for variant in names if variant in allowed[name]) for name, names in orders.items()}
+    small = [replace(x, forms=tuple(f for f in x.forms if f.variant in allowed[x.name])) for x in layers]
     pricing = Pricing(costs, tuned, opt, mode)
     usual = [_without(x, lambda v: v.like != "") for x in small]
     code = _fit_code(usual, kept, pricing, round(_SURE * (code_limit or CODE_LIMITS[opt])))
     cheap = _fit_constants(usual, code, pricing)
     fitted = _force_constants(small, cheap, pricing)
-    return {name: tuple(dict.fromkeys((*fitted[name], *isas))) for name, isas in orders.items()}
+    return {name: tuple(dict.fromkeys((*fitted[name], *names))) for name, names in orders.items()}
 
 
 def _without(layer: Layer, left_out: Callable[[KernelVariant], bool]) -> Layer:
@@ -246,22 +249,22 @@ def _without(layer: Layer, left_out: Callable[[KernelVariant], bool]) -> Layer:
 
 def _by_speed(layer: Layer, costs: Costs, mode: str, measured: Mapping[str, int] | None) -> tuple[str, ...]:
     """Return the variants by instructions; predicted ones must be fewer beyond the error to beat the rank."""
-    isas = [f.isa for f in layer.forms]
+    names = [f.variant for f in layer.forms]
     if measured is not None:
-        return tuple(sorted(isas, key=lambda isa: measured[isa]))
-    insns = {f.isa: costs.insns(f, mode) for f in layer.forms}
-    if len(isas) < 2 or None in insns.values():
-        return tuple(isas)
-    fits = {f.isa: fit for f in layer.forms if (fit := costs.fit(f, mode)) is not None}
+        return tuple(sorted(names, key=lambda variant: measured[variant]))
+    insns = {f.variant: costs.insns(f, mode) for f in layer.forms}
+    if len(names) < 2 or None in insns.values():
+        return tuple(names)
+    fits = {f.variant: fit for f in layer.forms if (fit := costs.fit(f, mode)) is not None}
     if not all(fit.trusted for fit in fits.values()):
-        return tuple(isas)
-    errors = {isa: fit.error for isa, fit in fits.items()}
-    left, order = list(isas), []
+        return tuple(names)
+    errors = {variant: fit.error for variant, fit in fits.items()}
+    left, order = list(names), []
     while left:
         best = left[0]
-        for isa in left[1:]:
-            if (insns[isa] or 0) * (1 + errors[isa]) < (insns[best] or 0) * (1 - errors[best]):
-                best = isa
+        for variant in left[1:]:
+            if (insns[variant] or 0) * (1 + errors[variant]) < (insns[best] or 0) * (1 - errors[best]):
+                best = variant
         order.append(best)
         left.remove(best)
     return tuple(order)
@@ -274,7 +277,7 @@ def _affordable(layers: Sequence[Layer]) -> dict[str, set[str]]:
     growth = max(int(peak * _ARENA_SHARE), _ARENA_BYTES)
     return {
         x.name: {
-            f.isa
+            f.variant
             for f in x.forms
             if scratch_bytes(f) <= max(least[x.name], peak - x.live_bytes, 0) + growth and not variant_of(f).speed_only
         }
@@ -312,7 +315,7 @@ class Pricing:
     def trusts(self, instr: Instr) -> bool:
         """Say whether the instructions of a call are known well enough to weigh bytes against them."""
         fit = self.costs.fit(instr, self.mode)
-        return instr.isa in self.tuned.get(instr.name, {}) or (fit is not None and fit.trusted)
+        return instr.variant in self.tuned.get(instr.name, {}) or (fit is not None and fit.trusted)
 
     def guess(self, instr: Instr) -> int:
         """Return the instructions of a call, predicted or, of a kernel that was not measured, guessed."""
@@ -373,13 +376,13 @@ def _fit_code(layers: Sequence[Layer], orders: Order, pricing: Pricing, limit: i
         middle = (low + price) / 2
         fits, found = priced(middle)
         low, price, best = (low, middle, found) if fits else (middle, price, best)
-    return {name: tuple(dict.fromkeys((best[name], *isas))) for name, isas in orders.items()}
+    return {name: tuple(dict.fromkeys((best[name], *names))) for name, names in orders.items()}
 
 
 def _fit_constants(layers: Sequence[Layer], orders: Order, pricing: Pricing) -> Order:
     """Return the order in which the constants are cut to what the weights need, as far as that costs little."""
     trusted = [replace(x, forms=tuple(f for f in x.forms if pricing.trusts(f))) for x in layers]
-    known = [x for x in trusted if any(f.isa == orders[x.name][0] for f in x.forms)]
+    known = [x for x in trusted if any(f.variant == orders[x.name][0] for f in x.forms)]
 
     def moves(choice: Choice) -> Sequence[Choice]:
         return [*single_moves(known, choice), *_moves(known, orders, choice, pricing)]
@@ -387,13 +390,13 @@ def _fit_constants(layers: Sequence[Layer], orders: Order, pricing: Pricing) -> 
     def weigh(choice: Choice) -> Price:
         return _price(layers, choice, pricing, pricing.insns)
 
-    best = within_bound({name: isas[0] for name, isas in orders.items()}, bound_bytes(layers), moves, weigh)
-    return {name: tuple(dict.fromkeys((best[name], *isas))) for name, isas in orders.items()}
+    best = within_bound({name: names[0] for name, names in orders.items()}, bound_bytes(layers), moves, weigh)
+    return {name: tuple(dict.fromkeys((best[name], *names))) for name, names in orders.items()}
 
 
 def _force_constants(layers: Sequence[Layer], orders: Order, pricing: Pricing) -> Order:
     """Return the order in which the constants are no more than what the weights need, if any variants have so few."""
-    chosen, bound = {name: isas[0] for name, isas in orders.items()}, bound_bytes(layers)
+    chosen, bound = {name: names[0] for name, names in orders.items()}, bound_bytes(layers)
     if constants_bytes(layers, chosen) <= bound + SPARE_WORDS:
         return orders
     worth = _KB_WORTH if pricing.opt == "size" else _KB_WORTH_FORCED
@@ -402,7 +405,7 @@ def _force_constants(layers: Sequence[Layer], orders: Order, pricing: Pricing) -
         return _price(layers, choice, pricing, lambda instrs: sum(map(pricing.guess, instrs)))
 
     best = forced_within_bound(chosen, bound, lambda choice: all_moves(layers, choice), weigh, worth)
-    return {name: tuple(dict.fromkeys((best[name], *isas))) for name, isas in orders.items()}
+    return {name: tuple(dict.fromkeys((best[name], *names))) for name, names in orders.items()}
 
 
 def _price(
@@ -440,14 +443,19 @@ def _moves(layers: Sequence[Layer], orders: Order, chosen: Mapping[str, str], pr
             continue
         instr = layer.form(chosen[layer.name])
         facts = pricing.facts(instr)
-        keys = (facts.shared, (facts.family, "family"), (instr.kernel, instr.isa, "variant"), (instr.kernel, "kernel"))
+        keys = (
+            facts.shared,
+            (facts.family, "family"),
+            (instr.kernel, instr.variant, "variant"),
+            (instr.kernel, "kernel"),
+        )
         for key in keys:
             groups.setdefault(key, []).append(layer)
     found: dict[tuple[tuple[str, str], ...], dict[str, str]] = {}
     for members in groups.values():
-        forms = {x.name: {f.isa for f in x.forms} & set(orders[x.name]) for x in members}
-        for isa in sorted(set().union(*forms.values())):
-            move = {x.name: isa for x in members if isa in forms[x.name] and chosen[x.name] != isa}
+        forms = {x.name: {f.variant for f in x.forms} & set(orders[x.name]) for x in members}
+        for variant in sorted(set().union(*forms.values())):
+            move = {x.name: variant for x in members if variant in forms[x.name] and chosen[x.name] != variant}
             if move:
                 found[tuple(sorted(move.items()))] = {**chosen, **move}
     return list(found.values())

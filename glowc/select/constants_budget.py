@@ -50,7 +50,7 @@ def bound_bytes(layers: Sequence[Layer]) -> int:
 def _needed(layer: Layer) -> dict[str, int]:
     """Return what a layer needs by name: its weights and so much a channel, or what its plain form has."""
     plain = layer.forms[-1]
-    constants = dict(layer.constants.get(plain.isa, {}))
+    constants = dict(layer.constants.get(plain.variant, {}))
     channels = plain.params.get("out_c", plain.params.get("out_n"))
     weights = next((o for o in plain.operands if o.role == "weights"), None)
     if channels is None or weights is None:
@@ -69,17 +69,17 @@ def constants_bytes(layers: Sequence[Layer], choice: Choice) -> int:
 
 def all_moves(layers: Sequence[Layer], choice: Choice) -> list[dict[str, str]]:
     """Return the choices in which one layer has another variant, of those whose variants differ in constants."""
-    free = [x for x in layers if len({_layer_bytes(x, f.isa) for f in x.forms}) > 1]
-    return [{**choice, x.name: form.isa} for x in free for form in x.forms if form.isa != choice[x.name]]
+    free = [x for x in layers if len({_layer_bytes(x, f.variant) for f in x.forms}) > 1]
+    return [{**choice, x.name: form.variant} for x in free for form in x.forms if form.variant != choice[x.name]]
 
 
 def single_moves(layers: Sequence[Layer], choice: Choice) -> list[dict[str, str]]:
     """Return the choices in which one layer has another variant with fewer bytes of constants."""
     return [
-        {**choice, x.name: form.isa}
+        {**choice, x.name: form.variant}
         for x in layers
         for form in x.forms
-        if _layer_bytes(x, form.isa) < _layer_bytes(x, choice[x.name])
+        if _layer_bytes(x, form.variant) < _layer_bytes(x, choice[x.name])
     ]
 
 
@@ -130,5 +130,5 @@ def forced_within_bound(choice: Choice, bound: int, moves: Moves, weigh: Weigh, 
     return choice
 
 
-def _layer_bytes(layer: Layer, isa: str) -> int:
-    return sum(layer.constants.get(isa, {}).values())
+def _layer_bytes(layer: Layer, variant: str) -> int:
+    return sum(layer.constants.get(variant, {}).values())

@@ -89,7 +89,7 @@ def key_of(instr: Instr) -> str:
     """Return the name of the costs of an instruction: kernel, variant, path, kind or element type of the weights."""
     variant, path = variant_of(instr), instr.plan.cost_path
     weights = next((o.type.dtype.value for o in instr.operands if o.role == "weights"), "")
-    return f"{instr.kernel}.{variant.like or instr.isa}.{path}.{instr.plan.cost_kind or weights}"
+    return f"{instr.kernel}.{variant.like or instr.variant}.{path}.{instr.plan.cost_kind or weights}"
 
 
 _ENOUGH = 5

@@ -34,20 +34,20 @@ def within_flash(layers: Sequence[Layer], order: Order, insns: Callable[[Instr],
 
     `insns` predicts a call; where it cannot, each multiply-accumulate counts as if it saved the same.
     """
-    spends = {x.name: {f.isa for f in x.forms if variant_of(f).speed_only} for x in layers}
+    spends = {x.name: {f.variant for f in x.forms if variant_of(f).speed_only} for x in layers}
     without = {x.name: tuple(sorted(order[x.name], key=spends[x.name].__contains__)) for x in layers}
     trades, others = [], []
     for layer in layers:
         first, second = layer.form(order[layer.name][0]), layer.form(without[layer.name][0])
-        small = layer.constants.get(second.isa, {})
+        small = layer.constants.get(second.variant, {})
         if first is second:
             others.append(small)
             continue
         after, before = insns(first), insns(second)
         saved = first.macs if before is None or after is None else before - after
-        trades.append(Trade(layer.name, saved, small, layer.constants.get(first.isa, {})))
+        trades.append(Trade(layer.name, saved, small, layer.constants.get(first.variant, {})))
     denied = {t.layer for t in trades} - affordable(trades, others, room_bytes)
-    return {name: without[name] if name in denied else isas for name, isas in order.items()}
+    return {name: without[name] if name in denied else names for name, names in order.items()}
 
 
 def affordable(trades: Sequence[Trade], others: Sequence[Constants], room_bytes: int) -> set[str]:

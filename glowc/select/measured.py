@@ -43,7 +43,7 @@ def layer_key(layer: Layer, cpu: Cpu, opt: str) -> str:
     """Return the hash of everything that decides how fast the variants of a layer are."""
     digest = hashlib.sha256(json.dumps([VERSION, cpu.name, cpu.cflags, opt]).encode())
     for form in layer.forms:
-        digest.update(f"{form.isa}|{form.rows}|{form.macs}|{render_kernel(form, 'fn')}".encode())
+        digest.update(f"{form.variant}|{form.rows}|{form.macs}|{render_kernel(form, 'fn')}".encode())
     for name in (*RUNTIME_FILES, *headers_of(layer.forms)):
         digest.update(runtime_header(name).read_bytes())
     return digest.hexdigest()[:32]

@@ -353,7 +353,7 @@ static inline void glow_a64_gather4(int8_t *to, const int8_t *const *from, int32
 #endif
 
 /* accumulators v16..v31, four to a pixel: lanes of one output, summed across at the end; the bias starts lane 0 */
-#define GLOW_NEON_BEGIN                  \
+#define GLOW_A64_BEGIN                   \
   "ldp s16, s17, [%[w]]\n"               \
   "ldp s18, s19, [%[w], #8]\n"           \
   "ldp s20, s21, [%[w]]\n"               \
@@ -367,14 +367,14 @@ static inline void glow_a64_gather4(int8_t *to, const int8_t *const *from, int32
 
 /* products of 16 inputs (v<x>) and weights (v<w>) into the four lanes of v<a>; -128 * -128 twice would leave s16,
  * so each half is added on its own */
-#define GLOW_NEON_MAC(x, w, a)                       \
+#define GLOW_A64_MAC(x, w, a)                        \
   "smull v8.8h, v" #x ".8b, v" #w ".8b\n"            \
   "smull2 v9.8h, v" #x ".16b, v" #w ".16b\n"         \
   "sadalp v" #a ".4s, v8.8h\n"                       \
   "sadalp v" #a ".4s, v9.8h\n"
 
 /* two products of two outputs where no weight is -128: two products fit s16 */
-#define GLOW_NEON_MAC2(x, w, v, a, c)                \
+#define GLOW_A64_MAC2(x, w, v, a, c)                 \
   "smull v8.8h, v" #x ".8b, v" #w ".8b\n"            \
   "smull v9.8h, v" #x ".8b, v" #v ".8b\n"            \
   "smlal2 v8.8h, v" #x ".16b, v" #w ".16b\n"         \
@@ -382,62 +382,62 @@ static inline void glow_a64_gather4(int8_t *to, const int8_t *const *from, int32
   "sadalp v" #a ".4s, v8.8h\n"                       \
   "sadalp v" #c ".4s, v9.8h\n"
 
-#define GLOW_NEON_PIXEL_ANY(x, a, c, d, e) \
-  GLOW_NEON_MAC(x, 4, a) GLOW_NEON_MAC(x, 5, c) GLOW_NEON_MAC(x, 6, d) GLOW_NEON_MAC(x, 7, e)
-#define GLOW_NEON_PIXEL_PAIRS(x, a, c, d, e) GLOW_NEON_MAC2(x, 4, 5, a, c) GLOW_NEON_MAC2(x, 6, 7, d, e)
+#define GLOW_A64_PIXEL_ANY(x, a, c, d, e)  \
+  GLOW_A64_MAC(x, 4, a) GLOW_A64_MAC(x, 5, c) GLOW_A64_MAC(x, 6, d) GLOW_A64_MAC(x, 7, e)
+#define GLOW_A64_PIXEL_PAIRS(x, a, c, d, e) GLOW_A64_MAC2(x, 4, 5, a, c) GLOW_A64_MAC2(x, 6, 7, d, e)
 
-#define GLOW_NEON_MACS(W)                                                     \
-  GLOW_NEON_PIXEL_##W(0, 16, 17, 18, 19)                                      \
-  GLOW_NEON_PIXEL_##W(1, 20, 21, 22, 23)                                      \
-  GLOW_NEON_PIXEL_##W(2, 24, 25, 26, 27) GLOW_NEON_PIXEL_##W(3, 28, 29, 30, 31)
+#define GLOW_A64_MACS(W)                                                      \
+  GLOW_A64_PIXEL_##W(0, 16, 17, 18, 19)                                       \
+  GLOW_A64_PIXEL_##W(1, 20, 21, 22, 23)                                       \
+  GLOW_A64_PIXEL_##W(2, 24, 25, 26, 27) GLOW_A64_PIXEL_##W(3, 28, 29, 30, 31)
 
 /* half a step: 8 inputs of each pixel, two pixels and two outputs to a register */
-#define GLOW_NEON_HALF_LOW(x, w, a, v, c)            \
+#define GLOW_A64_HALF_LOW(x, w, a, v, c)             \
   "smull v8.8h, v" #x ".8b, v" #w ".8b\n"            \
   "smull v9.8h, v" #x ".8b, v" #v ".8b\n"            \
   "sadalp v" #a ".4s, v8.8h\n"                       \
   "sadalp v" #c ".4s, v9.8h\n"
 
-#define GLOW_NEON_HALF_HIGH(x, w, a, v, c)           \
+#define GLOW_A64_HALF_HIGH(x, w, a, v, c)            \
   "smull2 v8.8h, v" #x ".16b, v" #w ".16b\n"         \
   "smull2 v9.8h, v" #x ".16b, v" #v ".16b\n"         \
   "sadalp v" #a ".4s, v8.8h\n"                       \
   "sadalp v" #c ".4s, v9.8h\n"
 
-#define GLOW_NEON_HALF_STEP                                                                          \
+#define GLOW_A64_HALF_STEP                                                                           \
   "ldp q0, q1, [%[at]]\n"                                                                            \
   "ldp q4, q5, [%[w]], #32\n"                                                                        \
   "ext v6.16b, v4.16b, v4.16b, #8\n"                                                                 \
   "ext v7.16b, v5.16b, v5.16b, #8\n"                                                                 \
-  GLOW_NEON_HALF_LOW(0, 4, 16, 6, 17)                                                                \
-  GLOW_NEON_HALF_LOW(0, 5, 18, 7, 19)                                                                \
-  GLOW_NEON_HALF_HIGH(0, 6, 20, 4, 21)                                                               \
-  GLOW_NEON_HALF_HIGH(0, 7, 22, 5, 23)                                                               \
-  GLOW_NEON_HALF_LOW(1, 4, 24, 6, 25)                                                                \
-  GLOW_NEON_HALF_LOW(1, 5, 26, 7, 27)                                                                \
-  GLOW_NEON_HALF_HIGH(1, 6, 28, 4, 29) GLOW_NEON_HALF_HIGH(1, 7, 30, 5, 31)
+  GLOW_A64_HALF_LOW(0, 4, 16, 6, 17)                                                                 \
+  GLOW_A64_HALF_LOW(0, 5, 18, 7, 19)                                                                 \
+  GLOW_A64_HALF_HIGH(0, 6, 20, 4, 21)                                                                \
+  GLOW_A64_HALF_HIGH(0, 7, 22, 5, 23)                                                                \
+  GLOW_A64_HALF_LOW(1, 4, 24, 6, 25)                                                                 \
+  GLOW_A64_HALF_LOW(1, 5, 26, 7, 27)                                                                 \
+  GLOW_A64_HALF_HIGH(1, 6, 28, 4, 29) GLOW_A64_HALF_HIGH(1, 7, 30, 5, 31)
 
 /* four accumulators of one pixel -> its four outputs in v<a> */
-#define GLOW_NEON_SUM(a, c, d, e)                            \
+#define GLOW_A64_SUM(a, c, d, e)                             \
   "addp v" #a ".4s, v" #a ".4s, v" #c ".4s\n"                \
   "addp v" #d ".4s, v" #d ".4s, v" #e ".4s\n"                \
   "addp v" #a ".4s, v" #a ".4s, v" #d ".4s\n"
 
-#define GLOW_NEON_END(K, ZP, LOW, HIGH)                                                                               \
-  GLOW_NEON_SUM(16, 17, 18, 19)                                                                                       \
-  GLOW_NEON_SUM(20, 21, 22, 23)                                                                                       \
-  GLOW_NEON_SUM(24, 25, 26, 27)                                                                                       \
-  GLOW_NEON_SUM(28, 29, 30, 31)                                                                                       \
+#define GLOW_A64_END(K, ZP, LOW, HIGH)                                                                                \
+  GLOW_A64_SUM(16, 17, 18, 19)                                                                                        \
+  GLOW_A64_SUM(20, 21, 22, 23)                                                                                        \
+  GLOW_A64_SUM(24, 25, 26, 27)                                                                                        \
+  GLOW_A64_SUM(28, 29, 30, 31)                                                                                        \
   GLOW_A64_FOUR_PIXELS(K, ZP, LOW, HIGH, 10, 16, 20, 24, 28) GLOW_A64_PUT_FOURS
 
 /* one row x 8 outputs, or 4: accumulators v16..v23, lanes of one output; weights v4..v7, v24..v27 */
-#define GLOW_NEON_ROW_BEGIN_4            \
+#define GLOW_A64_ROW_BEGIN_4             \
   "ldp s16, s17, [%[w]]\n"               \
   "ldp s18, s19, [%[w], #8]\n"           \
   "ldr q10, [%[w], #16]\n"               \
   "add %[w], %[w], #32\n"
 
-#define GLOW_NEON_ROW_BEGIN_8            \
+#define GLOW_A64_ROW_BEGIN_8             \
   "ldp s16, s17, [%[w]]\n"               \
   "ldp s18, s19, [%[w], #8]\n"           \
   "ldp s20, s21, [%[w], #16]\n"          \
@@ -445,28 +445,28 @@ static inline void glow_a64_gather4(int8_t *to, const int8_t *const *from, int32
   "ldp q10, q11, [%[w], #32]\n"          \
   "add %[w], %[w], #64\n"
 
-#define GLOW_NEON_ROW_GET_4 GLOW_A64_GET("4", "5", "6", "7", "[%[w]], #64")
-#define GLOW_NEON_ROW_GET_8 GLOW_NEON_ROW_GET_4 GLOW_A64_GET("24", "25", "26", "27", "[%[w]], #64")
+#define GLOW_A64_ROW_GET_4 GLOW_A64_GET("4", "5", "6", "7", "[%[w]], #64")
+#define GLOW_A64_ROW_GET_8 GLOW_A64_ROW_GET_4 GLOW_A64_GET("24", "25", "26", "27", "[%[w]], #64")
 
-#define GLOW_NEON_ROW_GET_REST_4 GLOW_A64_GET_REST(4, 5, 6, 7)
-#define GLOW_NEON_ROW_GET_REST_8 GLOW_NEON_ROW_GET_REST_4 GLOW_A64_GET_REST(24, 25, 26, 27)
+#define GLOW_A64_ROW_GET_REST_4 GLOW_A64_GET_REST(4, 5, 6, 7)
+#define GLOW_A64_ROW_GET_REST_8 GLOW_A64_ROW_GET_REST_4 GLOW_A64_GET_REST(24, 25, 26, 27)
 
-#define GLOW_NEON_ROW_MACS_4_ANY GLOW_NEON_PIXEL_ANY(0, 16, 17, 18, 19)
-#define GLOW_NEON_ROW_MACS_4_PAIRS GLOW_NEON_PIXEL_PAIRS(0, 16, 17, 18, 19)
-#define GLOW_NEON_ROW_MACS_8_ANY                                                                            \
-  GLOW_NEON_ROW_MACS_4_ANY GLOW_NEON_MAC(0, 24, 20) GLOW_NEON_MAC(0, 25, 21) GLOW_NEON_MAC(0, 26, 22)       \
-      GLOW_NEON_MAC(0, 27, 23)
-#define GLOW_NEON_ROW_MACS_8_PAIRS \
-  GLOW_NEON_ROW_MACS_4_PAIRS GLOW_NEON_MAC2(0, 24, 25, 20, 21) GLOW_NEON_MAC2(0, 26, 27, 22, 23)
+#define GLOW_A64_ROW_MACS_4_ANY GLOW_A64_PIXEL_ANY(0, 16, 17, 18, 19)
+#define GLOW_A64_ROW_MACS_4_PAIRS GLOW_A64_PIXEL_PAIRS(0, 16, 17, 18, 19)
+#define GLOW_A64_ROW_MACS_8_ANY                                                                             \
+  GLOW_A64_ROW_MACS_4_ANY GLOW_A64_MAC(0, 24, 20) GLOW_A64_MAC(0, 25, 21) GLOW_A64_MAC(0, 26, 22)           \
+      GLOW_A64_MAC(0, 27, 23)
+#define GLOW_A64_ROW_MACS_8_PAIRS  \
+  GLOW_A64_ROW_MACS_4_PAIRS GLOW_A64_MAC2(0, 24, 25, 20, 21) GLOW_A64_MAC2(0, 26, 27, 22, 23)
 
-#define GLOW_NEON_ROW_END_4(K, ZP, LOW, HIGH)                                                \
-  GLOW_NEON_SUM(16, 17, 18, 19)                                                              \
+#define GLOW_A64_ROW_END_4(K, ZP, LOW, HIGH)                                                 \
+  GLOW_A64_SUM(16, 17, 18, 19)                                                               \
   GLOW_A64_ROUND_##K(16, 10) GLOW_A64_PACK_##K(0, 16, 16) GLOW_A64_ZP_##ZP(0)                \
   "sqxtn v2.8b, v0.8h\n" GLOW_A64_##LOW(2) GLOW_A64_##HIGH(2) "str s2, [%[to]]\n"
 
-#define GLOW_NEON_ROW_END_8(K, ZP, LOW, HIGH)                                                                 \
-  GLOW_NEON_SUM(16, 17, 18, 19)                                                                               \
-  GLOW_NEON_SUM(20, 21, 22, 23)                                                                               \
+#define GLOW_A64_ROW_END_8(K, ZP, LOW, HIGH)                                                                  \
+  GLOW_A64_SUM(16, 17, 18, 19)                                                                                \
+  GLOW_A64_SUM(20, 21, 22, 23)                                                                                \
   GLOW_A64_ROUND_##K(16, 10) GLOW_A64_ROUND_##K(20, 11) GLOW_A64_PACK_##K(0, 16, 20) GLOW_A64_ZP_##ZP(0)      \
   "sqxtn v2.8b, v0.8h\n" GLOW_A64_##LOW(2) GLOW_A64_##HIGH(2) "str d2, [%[to]]\n"
 #endif

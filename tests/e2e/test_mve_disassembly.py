@@ -71,7 +71,9 @@ def disassemble(case: Case, folder: Path) -> dict[str, list[Insn]]:
     """Compile the mve variant of a case, with its sizes as literals, and return its functions."""
     require_tool(_MACHINE.board.cpu.cc, OBJDUMP)
     (job,) = [
-        job for job in make_jobs([case], _MACHINE) if job.instr.isa == "mve" and not job.literal and not job.in_place
+        job
+        for job in make_jobs([case], _MACHINE)
+        if job.instr.variant == "mve" and not job.literal and not job.in_place
     ]
     header = variant_of(job.instr).header
     code = print_kernel(job.instr, "kernel", None)
@@ -95,7 +97,7 @@ def _is_long_fc(case: Case) -> bool:
 
 def _first(cases: Callable[[], Iterable[Case]], kernel: str) -> Callable[[], Case]:
     """Return the first case of a kernel that its mve variant accepts."""
-    (mve,) = [v for v in variants_of(kernel) if v.isa == "mve"]
+    (mve,) = [v for v in variants_of(kernel) if v.name == "mve"]
     return lambda: next(c for c in cases() if c.instr.kernel == kernel and mve.accepts(c.instr))
 
 

@@ -25,8 +25,8 @@ from tests.kernels.collect import all_cases
 from tests.kernels.machines import machine
 from tests.kernels.program import Job, make_jobs
 
-_VARIANTS = ("m3", "m0", "soft")
-_MACHINES = {"mps2-an385": ("m3", "soft"), "mps2-an385-m0": ("m0",)}
+_ISAS = ("v7m", "v6m", "soft")
+_MACHINES = {"mps2-an385": ("v7m", "soft"), "mps2-an385-m0": ("v6m",)}
 _SAMPLES = 3  # cases of a kernel
 _CALL = re.compile(r"R_ARM_THM_(?:CALL|JUMP24)\s+(\S+)$")
 _BRANCH = re.compile(r"^(?:b|cbn?z)(?!l|x|ic)\S*\s.*?\b([0-9a-f]+) <")
@@ -101,7 +101,7 @@ def disassemble(name: str, folder: Path) -> dict[str, list[Insn]]:
     jobs = [
         job
         for job in make_jobs(all_cases(), tested)
-        if job.instr.isa.split("_")[0] in _MACHINES[name] and not job.literal and not job.in_place
+        if variant_of(job.instr).isa in _MACHINES[name] and not job.literal and not job.in_place
     ]
     sources, headers = [], set()
     for kernel in sorted({job.instr.kernel for job in jobs}):
@@ -137,7 +137,7 @@ def test_every_int8_kernel_of_models_has_a_variant() -> None:
         *(f"{layer}_s8{end}" for layer in ("conv", "dwconv", "fc") for end in ("", "rs")),
     )
     for name in kernels:
-        assert {v.isa for v in variants_of(name)} & set(_VARIANTS), name
+        assert {v.isa for v in variants_of(name)} & set(_ISAS), name
 
 
 def test_calls_in_loops_are_found() -> None:

@@ -30,8 +30,8 @@ def test_tuned_layers_are_those_that_were_measured_fastest_but_for_constants(tmp
     for choice in choices:
         assert len(choice.insns) > 1
         assert choice.measured
-        spends_ram = {v.isa for v in variants_of(choice.kernel) if v.speed_only}
-        fastest += min(n for isa, n in choice.insns.items() if isa not in spends_ram)
+        spends_ram = {v.name for v in variants_of(choice.kernel) if v.speed_only}
+        fastest += min(n for variant, n in choice.insns.items() if variant not in spends_ram)
     percent = 1.01  # of the instructions may go for constants over their bound
     assert fastest <= sum(choice.insns[choice.chosen] for choice in choices) <= percent * fastest
     again = tune_model(model_path(DIGITS), board, CompileOptions(), path, lambda _: None)

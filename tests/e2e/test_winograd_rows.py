@@ -28,7 +28,7 @@ def test_output_over_used_input_rows(board_name: str, hw: tuple[int, int], tmp_p
     path = conv_chain(tmp_path / "chain.onnx", hw, (16, 32, 32, 16, 24, 32))
     compiled = compile_model(path, board, CompileOptions(opt="speed", io_layout="nhwc", verify_plan=True))
     instrs, plan = strip_markers(compiled.program).instrs, compiled.plan
-    assert [i.isa for i in instrs] == ["dsp_winograd"] * len(instrs)
+    assert [i.variant for i in instrs] == ["dsp_winograd"] * len(instrs)
     over = set()
     for instr in instrs:
         x, y = (plan.offsets_bytes[instr.operand(role).buffer] for role in ("in", "out"))

@@ -144,8 +144,8 @@ def asm_kernels(cases: Iterable[Case], machine: Machine) -> str:
     """Return C with each kernel variant of a machine besides `ref` once, all called from one function."""
     chosen: dict[tuple[str, str], Job] = {}
     for job in make_jobs(cases, machine):
-        key = (job.instr.kernel, job.instr.isa)
-        if job.instr.isa != "ref" and not job.in_place:
+        key = (job.instr.kernel, job.instr.variant)
+        if job.instr.variant != "ref" and not job.in_place:
             chosen.setdefault(key, replace(job, literal=True))
     distinct = {identity(job.instr, literal=True): job for job in chosen.values()}
     functions = [(printed_function(job, n), job) for n, job in enumerate(distinct.values())]

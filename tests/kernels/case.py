@@ -56,7 +56,7 @@ def make_case(
     *,
     rows: tuple[int, int] | None = None,
     out: Mapping[str, tuple[tuple[int, ...], DType]] | None = None,
-    isa: str = "ref",
+    variant: str = "ref",
     name: str = "",
     atol: float = 0.0,
     rtol: float = 0.0,
@@ -81,7 +81,7 @@ def make_case(
         raise ValueError(f"{definition.name}: rows must {'' if definition.rows else 'not '}be given")
     instr = Instr(
         kernel=definition.name,
-        isa=isa,
+        variant=variant,
         operands=tuple(Operand(role, role, access, kinds[role]) for role, access in definition.roles),
         params={key: _param(definition, key, params[key]) for key in declared},
         rows=rows,

@@ -149,11 +149,11 @@ def _difference(case: Case, role: str, got: np.ndarray, want: np.ndarray, kind: 
 def _modes_differ(machine: Machine, jobs: Sequence[Job], outputs: dict[int, bytes]) -> list[Failure]:
     """Compare each literal function's answer with the shared function's, bit for bit (floats too)."""
     shared = {
-        (id(job.case), job.instr.isa, job.in_place): outputs.get(i) for i, job in enumerate(jobs) if not job.literal
+        (id(job.case), job.instr.variant, job.in_place): outputs.get(i) for i, job in enumerate(jobs) if not job.literal
     }
     failures = []
     for i, job in enumerate(jobs):
-        other = shared.get((id(job.case), job.instr.isa, job.in_place))
+        other = shared.get((id(job.case), job.instr.variant, job.in_place))
         if job.literal and i in outputs and other is not None and outputs[i] != other:
             failures.append(Failure(machine.name, job, "other bytes than the function with an argument struct"))
     return failures

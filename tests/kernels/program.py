@@ -50,7 +50,7 @@ class Job:
     @property
     def function(self) -> str:
         """Kernel, variant and how parameters are printed."""
-        return f"{self.instr.kernel}__{self.instr.isa} {'literal' if self.literal else 'struct'}"
+        return f"{self.instr.kernel}__{self.instr.variant} {'literal' if self.literal else 'struct'}"
 
     @property
     def aliased(self) -> tuple[str, str]:
@@ -69,7 +69,7 @@ def make_jobs(cases: Iterable[Case], machine: Machine) -> list[Job]:
     jobs = []
     for case in cases:
         for variant in variants_of(case.instr.kernel):
-            instr = replace(case.instr, isa=variant.isa)
+            instr = replace(case.instr, variant=variant.name)
             if machine.runs(variant) and variant.accepts(instr):
                 job = Job(case, *_for_variant(case, instr, variant))
                 jobs.append(job)
@@ -108,7 +108,7 @@ def _literal_sample(jobs: Sequence[Job]) -> list[Job]:
     """Return about LITERAL_JOBS jobs, spread evenly over the kernel variants, as literal functions."""
     groups: dict[tuple[str, str], list[Job]] = {}
     for job in jobs:
-        groups.setdefault((job.instr.kernel, job.instr.isa), []).append(job)
+        groups.setdefault((job.instr.kernel, job.instr.variant), []).append(job)
     share = max(1, LITERAL_JOBS // max(1, len(groups)))
     chosen = []
     for group in groups.values():
@@ -133,7 +133,7 @@ class Function:
 def printed_function(job: Job, number: int) -> Function:
     """Return the C function of a job, named after its `number`."""
     kernel = get_kernel(job.instr.kernel)
-    name = f"fn{number}_{job.instr.kernel}__{job.instr.isa}"
+    name = f"fn{number}_{job.instr.kernel}__{job.instr.variant}"
     fields = None if job.literal else args_struct(job.instr, f"fn{number}_args_t")
     shown = fields if fields is not None and fields.fields else None
     definition = print_kernel(job.instr, name, fields)

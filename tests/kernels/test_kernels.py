@@ -46,8 +46,8 @@ def _parts(machine: Machine) -> list[list[Case]]:
 
 def test_every_kernel_and_variant_has_a_case() -> None:
     jobs = [job for machine in used_machines() for job in make_jobs(all_cases(), machine)]
-    covered = {(job.instr.kernel, job.instr.isa) for job in jobs}
-    missing = [f"{k.name}__{v.isa}" for k in _KERNELS for v in variants_of(k.name) if (k.name, v.isa) not in covered]
+    covered = {(job.instr.kernel, job.instr.variant) for job in jobs}
+    missing = [f"{k.name}__{v.name}" for k in _KERNELS for v in variants_of(k.name) if (k.name, v.name) not in covered]
     assert not missing, f"no case in kernel_cases() of tests/ops/, or no machine has what it needs: {missing}"
 
 

@@ -92,19 +92,19 @@ def limit_cases() -> Iterator[Case]:
             yield case
 
 
-def packed(case: Case, isa: str) -> Prepared:
+def packed(case: Case, name: str) -> Prepared:
     """Return the constants of a case as a variant has them."""
-    variant = next(v for v in variants_of(case.instr.kernel) if v.isa == isa)
+    variant = next(v for v in variants_of(case.instr.kernel) if v.name == name)
     return prepare(variant, case.arrays, case.instr)
 
 
 @pytest.mark.parametrize(
     ("kind", "form"), list(zip(SPOILS, ("dual", "dual", "dual", "dual", "mixed", "mixed", "dual"), strict=True))
 )
-@pytest.mark.parametrize("isa", ["dsp", "dsp_units"])
-def test_form_of_a_layer_is_dual_as_far_as_it_is_exact(kind: str, form: str, isa: str) -> None:
+@pytest.mark.parametrize("variant", ["dsp", "dsp_units"])
+def test_form_of_a_layer_is_dual_as_far_as_it_is_exact(kind: str, form: str, variant: str) -> None:
     case = spoiled(layer(np.random.default_rng(5), 270, 8), (kind,))
-    assert packed(case, isa).plan.form == form
+    assert packed(case, variant).plan.form == form
 
 
 @pytest.mark.parametrize("kind", SPOILS)
@@ -117,7 +117,7 @@ def test_no_weight_of_eight_bits_takes_a_halfword(kind: str, outputs: int) -> No
     least = sum(a.nbytes for a in packed(plain, "dsp").constants.values())
     assert sum(a.nbytes for a in packed(case, "dsp").constants.values()) <= least + 4 * table
     rows = spoiled(geometry(rng, h=1, w=8, c=270, out_c=outputs, k=(1, 1)), (kind, "none", "none"))
-    assert packed(rows, "dsp4").constants["weights"].nbytes <= (270 + 2 + 9) * outputs + 24 * 4 + 4 * table
+    assert packed(rows, "dsp_quad").constants["weights"].nbytes <= (270 + 2 + 9) * outputs + 24 * 4 + 4 * table
 
 
 def test_one_large_channel_leaves_the_others_dual() -> None:

@@ -49,7 +49,7 @@ def kernel_cases() -> Iterator[Case]:
 def conv(**more: Any) -> Instr:
     """The instruction of a case, as this variant."""
     case = geometry(np.random.default_rng(0), **{"h": 8, "w": 8, "c": 32, "out_c": 32, "pads": SAME, **more})
-    return replace(case.instr, isa=CONV.isa)
+    return replace(case.instr, variant=CONV.name)
 
 
 def test_sums_of_a_tile_are_four_times_those_of_the_definition() -> None:
@@ -88,7 +88,7 @@ def test_what_it_cannot_or_what_does_not_pay_is_not_accepted(more: dict[str, Any
 
 def test_weights_take_two_bytes_for_each_of_16_products() -> None:
     case = geometry(np.random.default_rng(0), h=8, w=8, c=32, out_c=30, pads=SAME)
-    packed = prepare(case.arrays, replace(case.instr, isa=CONV.isa)).constants["weights"]
+    packed = prepare(case.arrays, replace(case.instr, variant=CONV.name)).constants["weights"]
     assert packed.dtype == np.int16
     assert packed.nbytes == 32 * (2 * 16 * 32 + 8)  # 30 channels are 8 blocks of 4
     assert CONV.scratch_bytes(conv()) == 2048 + 768 + 12 * 32

@@ -14,7 +14,9 @@ import pytest
 from tests.conftest import require_tool
 
 ROOT = Path(__file__).resolve().parents[2]
-BLOCKS = re.findall(r"^`([^`\n]+)`\n\n```\w*\n(.*?)^```$", (ROOT / "docs" / "ADDING.md").read_text(), re.M | re.S)
+PAGE = (ROOT / "docs" / "ADDING.md").read_text()
+BLOCKS = re.findall(r"^`([^`\n]+)`\n\n```\w*\n(.*?)^```$", PAGE, re.M | re.S)
+(ISA_LINE,) = re.findall(r'^    "toy": .*\n', PAGE, re.M)
 
 CUBE_MODEL = """
 import onnx, onnx.helper as oh
@@ -38,6 +40,8 @@ def tree(tmp_path_factory: pytest.TempPathFactory) -> Path:
         assert not target.exists(), f"{name} is not new"
         target.parent.mkdir(parents=True, exist_ok=True)
         target.write_text(text)
+    table = root / "glowc/kernels/isas.py"
+    table.write_text(table.read_text().replace("ISAS = {\n", f"ISAS = {{\n{ISA_LINE}", 1))
     return root
 
 

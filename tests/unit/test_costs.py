@@ -85,7 +85,7 @@ def test_features_only_grow_with_the_layer() -> None:
 def test_prediction_is_the_sum_of_terms_and_unknown_kernels_have_none() -> None:
     costs = costs_of({"ref": 2.0})
     assert costs.insns(conv("ref"), "shared") == 2 * 64 * 8 * 36
-    assert costs.insns(conv("m3"), "shared") is None
+    assert costs.insns(conv("v7m"), "shared") is None
     assert Costs().insns(conv("ref"), "literal") is None
 
 
@@ -97,73 +97,73 @@ def test_another_way_of_printing_stands_in() -> None:
 
 
 def test_fewest_predicted_instructions_win_over_rank() -> None:
-    forms = (conv("dsp"), conv("m3"), conv("ref"))
-    orders = select([layer(*forms)], costs_of({"dsp": 3.0, "m3": 2.0, "ref": 9.0}), "speed")
-    assert orders["conv.0"] == ("m3", "dsp", "ref")
+    forms = (conv("dsp"), conv("v7m"), conv("ref"))
+    orders = select([layer(*forms)], costs_of({"dsp": 3.0, "v7m": 2.0, "ref": 9.0}), "speed")
+    assert orders["conv.0"] == ("v7m", "dsp", "ref")
 
 
 def test_rank_wins_within_the_error_of_the_fits() -> None:
-    forms = (conv("dsp"), conv("m3"))
-    costs = costs_of({"dsp": 3.0, "m3": 2.9}, error=0.05)
-    assert select([layer(*forms)], costs, "speed")["conv.0"] == ("dsp", "m3")
+    forms = (conv("dsp"), conv("v7m"))
+    costs = costs_of({"dsp": 3.0, "v7m": 2.9}, error=0.05)
+    assert select([layer(*forms)], costs, "speed")["conv.0"] == ("dsp", "v7m")
 
 
 @pytest.mark.parametrize("opt", ["size", "balanced", "speed"])
 def test_a_variant_that_was_not_measured_leaves_the_order_to_rank(opt: str) -> None:
-    forms = (conv("dsp"), conv("m3"), conv("ref"))
-    assert select([layer(*forms)], costs_of({"m3": 1.0, "ref": 9.0}), opt)["conv.0"][0] == "dsp"
-    assert select([layer(*forms)], Costs(), opt)["conv.0"] == ("dsp", "m3", "ref")
+    forms = (conv("dsp"), conv("v7m"), conv("ref"))
+    assert select([layer(*forms)], costs_of({"v7m": 1.0, "ref": 9.0}), opt)["conv.0"][0] == "dsp"
+    assert select([layer(*forms)], Costs(), opt)["conv.0"] == ("dsp", "v7m", "ref")
 
 
 def test_measured_instructions_replace_predicted_ones() -> None:
-    forms = (conv("dsp"), conv("m3"))
-    costs = costs_of({"dsp": 1.0, "m3": 9.0})
-    assert select([layer(*forms)], costs, "balanced", {"conv.0": {"dsp": 500, "m3": 400}})["conv.0"][0] == "m3"
+    forms = (conv("dsp"), conv("v7m"))
+    costs = costs_of({"dsp": 1.0, "v7m": 9.0})
+    assert select([layer(*forms)], costs, "balanced", {"conv.0": {"dsp": 500, "v7m": 400}})["conv.0"][0] == "v7m"
 
 
 def test_large_scratch_is_for_speed_only() -> None:
-    forms = (conv("dsp", scratch=9000), conv("m3", scratch=100))
-    costs = costs_of({"dsp": 1.0, "m3": 9.0})
+    forms = (conv("dsp", scratch=9000), conv("v7m", scratch=100))
+    costs = costs_of({"dsp": 1.0, "v7m": 9.0})
     layers = [layer(*forms, live=10_000)]
     assert select(layers, costs, "speed")["conv.0"][0] == "dsp"
-    assert select(layers, costs, "balanced")["conv.0"][0] == "m3"
-    assert lean(layers, {}, 0)["conv.0"] == ("m3", "dsp")
+    assert select(layers, costs, "balanced")["conv.0"][0] == "v7m"
+    assert lean(layers, {}, 0)["conv.0"] == ("v7m", "dsp")
 
 
 def test_scratch_beside_few_live_bytes_is_free() -> None:
     """Where another layer needs more arena anyway, scratch does not make it grow."""
-    forms = (conv("dsp", scratch=9000), conv("m3"))
-    costs = costs_of({"dsp": 1.0, "m3": 9.0})
+    forms = (conv("dsp", scratch=9000), conv("v7m"))
+    costs = costs_of({"dsp": 1.0, "v7m": 9.0})
     layers = [layer(*forms, live=1000), layer(conv("ref", name="big.1"), live=20_000)]
     assert select(layers, costs, "balanced")["conv.0"][0] == "dsp"
     assert scratch_bytes(forms[0]) == 9000
 
 
 def test_size_gives_up_speed_that_costs_too_much_code() -> None:
-    forms = (conv("dsp"), conv("m3"))
-    costs = costs_of({"dsp": 1.0, "m3": 1.2}, {"dsp": 9000.0, "m3": 300.0})
+    forms = (conv("dsp"), conv("v7m"))
+    costs = costs_of({"dsp": 1.0, "v7m": 1.2}, {"dsp": 9000.0, "v7m": 300.0})
     layers = [layer(*forms)]
     assert select(layers, costs, "balanced")["conv.0"][0] == "dsp"
-    assert select(layers, costs, "size")["conv.0"][0] == "m3"
-    worth = costs_of({"dsp": 1.0, "m3": 4.0}, {"dsp": 2000.0, "m3": 300.0})
+    assert select(layers, costs, "size")["conv.0"][0] == "v7m"
+    worth = costs_of({"dsp": 1.0, "v7m": 4.0}, {"dsp": 2000.0, "v7m": 300.0})
     assert select(layers, worth, "size")["conv.0"][0] == "dsp"
 
 
 def test_code_limit_of_balanced_is_kept_where_it_costs_least() -> None:
-    costs = costs_of({"dsp": 1.0, "m3": 4.0}, {"dsp": 30_000.0, "m3": 300.0})
-    assert select([layer(conv("dsp"), conv("m3"))], costs, "balanced")["conv.0"][0] == "m3"
-    assert select([layer(conv("dsp"), conv("m3"))], costs, "speed")["conv.0"][0] == "dsp"
+    costs = costs_of({"dsp": 1.0, "v7m": 4.0}, {"dsp": 30_000.0, "v7m": 300.0})
+    assert select([layer(conv("dsp"), conv("v7m"))], costs, "balanced")["conv.0"][0] == "v7m"
+    assert select([layer(conv("dsp"), conv("v7m"))], costs, "speed")["conv.0"][0] == "dsp"
 
 
 @pytest.mark.parametrize("opt", ["size", "balanced"])
 def test_code_limit_is_not_kept_at_any_price(opt: str) -> None:
-    costs = costs_of({"dsp": 1.0, "m3": 40.0}, {"dsp": 30_000.0, "m3": 300.0})
-    assert select([layer(conv("dsp"), conv("m3"))], costs, opt)["conv.0"][0] == "dsp"
+    costs = costs_of({"dsp": 1.0, "v7m": 40.0}, {"dsp": 30_000.0, "v7m": 300.0})
+    assert select([layer(conv("dsp"), conv("v7m"))], costs, opt)["conv.0"][0] == "dsp"
 
 
 def test_choice_is_the_same_each_time() -> None:
-    layers = [layer(*(conv(isa, name=f"conv.{n}", size=5 + n) for isa in ("dsp", "m3", "ref"))) for n in range(6)]
-    costs = costs_of({"dsp": 1.0, "m3": 1.1, "ref": 1.2}, {"dsp": 9000.0, "m3": 4000.0, "ref": 300.0})
+    layers = [layer(*(conv(isa, name=f"conv.{n}", size=5 + n) for isa in ("dsp", "v7m", "ref"))) for n in range(6)]
+    costs = costs_of({"dsp": 1.0, "v7m": 1.1, "ref": 1.2}, {"dsp": 9000.0, "v7m": 4000.0, "ref": 300.0})
     assert len({json.dumps(select(layers, costs, "size")) for _ in range(3)}) == 1
 
 

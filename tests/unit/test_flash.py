@@ -59,7 +59,7 @@ def small_board(flash_bytes: int) -> Board:
 
 def winograd_layers(compiled: Compiled) -> list[int]:
     """Heights of the layers that spend flash."""
-    return [int(i.params["out_h"]) for i in compiled.program.instrs if i.isa == "dsp_winograd"]
+    return [int(i.params["out_h"]) for i in compiled.program.instrs if i.variant == "dsp_winograd"]
 
 
 def limited(model: Path, limit: int | None = None, board: Board | None = None, opt: str = "speed") -> Compiled:
@@ -101,7 +101,7 @@ def test_smaller_kernels_are_taken_until_constants_and_code_fit(model: Path) -> 
     limit = flash(whole) - 3000
     compiled = limited(model, limit, opt="balanced")
     assert flash(compiled) <= limit
-    assert {i.isa for i in compiled.program.instrs} != {i.isa for i in whole.program.instrs}
+    assert {i.variant for i in compiled.program.instrs} != {i.variant for i in whole.program.instrs}
     assert int(str(compiled.report["insns_estimate"])) > int(str(whole.report["insns_estimate"]))
 
 

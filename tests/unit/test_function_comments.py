@@ -16,7 +16,7 @@ ADD = Instr(
     operands=tuple(
         Operand(role, role, Access.OUT if role == "out" else Access.IN, BYTES) for role in ("a", "b", "out")
     ),
-    isa="ref",
+    variant="ref",
     name="add.0",
     origin=("sum",),
     op="Add",

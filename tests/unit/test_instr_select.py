@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import importlib
+import pkgutil
+
 import numpy as np
 import pytest
 
@@ -11,7 +14,8 @@ from glowc.graph.graph import Node
 from glowc.graph.text import parse
 from glowc.kernels import choice
 from glowc.kernels.base import KernelVariant, Prepared
-from glowc.kernels.registry import variants_of
+from glowc.kernels.isas import ISAS
+from glowc.kernels.registry import instruction_sets, variants_of
 from glowc.lower import lowering
 from glowc.lower.lowering import lower_graph
 from glowc.ops import params
@@ -21,6 +25,7 @@ from glowc.ops.params import Elements
 from glowc.program.ir import Access, BufferKind, Instr, Program
 from glowc.program.kernel import Arrays, KernelDef, all_kernels
 from glowc.program.params import Params
+from tests.conftest import ROOT
 
 GRAPH = """
 graph "g" {
@@ -54,12 +59,12 @@ def lower(
 
 
 REF = KernelVariant("ref")
-DSP = KernelVariant("dsp", needs=frozenset({"dsp"}), rank=5)
-MVE = KernelVariant("mve", needs=frozenset({"mve"}), rank=10, accepts=wide)
+DSP = KernelVariant("dsp", rank=5)
+MVE = KernelVariant("mve", rank=10, accepts=wide)
 
 
 @pytest.mark.parametrize(
-    ("cpu", "n", "isa"),
+    ("cpu", "n", "name"),
     [
         ("cortex-m0", 64, "ref"),
         ("cortex-m3", 64, "ref"),
@@ -70,11 +75,11 @@ MVE = KernelVariant("mve", needs=frozenset({"mve"}), rank=10, accepts=wide)
     ],
 )
 def test_best_variant_that_the_cpu_has_and_that_accepts_is_chosen(
-    cpu: str, n: int, isa: str, monkeypatch: pytest.MonkeyPatch
+    cpu: str, n: int, name: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     for variants in ((REF, DSP, MVE), (MVE, DSP, REF)):
         (instr,) = lower(cpu, n, variants, monkeypatch).instrs
-        assert instr.isa == isa
+        assert instr.variant == name
         assert (instr.name, instr.origin, instr.op, instr.macs) == (instr.name, ("layer",), "Test", 7)
 
 
@@ -140,11 +145,11 @@ def test_error_of_an_operator_reaches_the_user_with_its_node(monkeypatch: pytest
 
 @pytest.mark.parametrize("name", all_kernels())
 def test_every_kernel_has_one_portable_variant_for_every_shape(name: str) -> None:
-    """Each CPU can run each kernel: `ref` needs no feature, and no two variants share an instruction set."""
+    """Each CPU can run each kernel: `ref` needs no feature, and no two variants share a name."""
     kernel = all_kernels()[name]
-    isas = [v.isa for v in variants_of(kernel.name)]
-    assert len(isas) == len(set(isas))
-    (ref,) = (v for v in variants_of(kernel.name) if v.isa == "ref")
+    names = [v.name for v in variants_of(kernel.name)]
+    assert len(names) == len(set(names))
+    (ref,) = (v for v in variants_of(kernel.name) if v.name == "ref")
     assert not ref.needs
     assert ref.rank <= min(v.rank for v in variants_of(kernel.name))
 
@@ -153,4 +158,17 @@ def test_variants_need_features_that_some_cpu_has() -> None:
     cpus: list[Cpu] = [load_cpu(name) for name in cpu_names()]
     for kernel in all_kernels().values():
         for variant in variants_of(kernel.name):
-            assert any(variant.needs <= cpu.features for cpu in cpus), f"{kernel.name}__{variant.isa}"
+            assert any(variant.needs <= cpu.features for cpu in cpus), f"{kernel.name}__{variant.name}"
+
+
+def test_each_folder_is_of_an_instruction_set_and_each_variant_of_a_set_of_its_folder() -> None:
+    assert {isa.folder for isa in ISAS.values()} == set(instruction_sets())
+    for folder in instruction_sets():
+        for module in pkgutil.iter_modules([str(ROOT / "glowc" / "kernels" / folder)]):
+            named = getattr(importlib.import_module(f"glowc.kernels.{folder}.{module.name}"), "VARIANTS", {})
+            assert {v.folder for variants in named.values() for v in variants} <= {folder}, module.name
+
+
+def test_variant_of_an_unknown_instruction_set_is_an_error_that_names_the_table() -> None:
+    with pytest.raises(InternalError, match=r"avx in glowc/kernels/isas\.py"):
+        _ = KernelVariant("avx").needs

@@ -53,7 +53,7 @@ def test_every_field_is_read() -> None:
     assert dealloc.is_marker
     assert relu.params == {"n": 4, "op": "relu", "a": 0.5}
     assert relu.origin == ("a/b", "c")
-    assert (conv.kernel, conv.isa, conv.rows, conv.macs, conv.op) == ("conv_s8", "dsp", (0, 3), 12, "Conv")
+    assert (conv.kernel, conv.variant, conv.rows, conv.macs, conv.op) == ("conv_s8", "dsp", (0, 3), 12, "Conv")
     assert [o.access for o in conv.operands] == [Access.IN, Access.IN, Access.INOUT]
     assert program.consts["w"].tolist() == [[1, 2, 3, 4], [5, 6, 7, 8]]
 

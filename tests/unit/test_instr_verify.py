@@ -127,7 +127,7 @@ def test_missing_rows_are_found() -> None:
     assert call_problems(replace(pooling(), rows=None)) == ["a kernel with rows has none"]
 
 
-def softmax(scratch_bytes: int, isa: str = "neon") -> Instr:
+def softmax(scratch_bytes: int, variant: str = "a64") -> Instr:
     """A call of a variant that needs scratch."""
     x = TensorType((1, 16), DType.S8)
     params: dict[str, ParamValue] = {"outer": 1, "n": 16, "inner": 1, "out_zp": 0, "steps": 256.0}
@@ -136,7 +136,7 @@ def softmax(scratch_bytes: int, isa: str = "neon") -> Instr:
         Operand("out", "y", Access.OUT, x),
         Operand("scratch", "s", Access.OUT, TensorType((scratch_bytes,), DType.U8)),
     )  # fmt: skip
-    return Instr("softmax_s8", isa, operands, params, None, "softmax")
+    return Instr("softmax_s8", variant, operands, params, None, "softmax")
 
 
 def test_scratch_that_is_missing_or_small_is_found() -> None:
@@ -158,9 +158,9 @@ def lowered(net: str, cpu: str, folder: Path, *, streaming: bool = False) -> Pro
 
 
 def test_only_constants_that_a_variant_packs_may_be_of_another_kind(tmp_path: Path) -> None:
-    packed = next(i for i in lowered("dense", "cortex-m4", tmp_path).instrs if i.isa != "ref")
+    packed = next(i for i in lowered("dense", "cortex-m4", tmp_path).instrs if i.variant != "ref")
     assert call_problems(packed) == []
-    assert any("needs" in problem for problem in call_problems(replace(packed, isa="ref")))
+    assert any("needs" in problem for problem in call_problems(replace(packed, variant="ref")))
 
 
 @pytest.mark.parametrize("cpu", cpu_names())
@@ -200,7 +200,7 @@ def test_error_in_the_program_is_exit_status_two() -> None:
 
 def test_only_the_calls_that_a_pass_made_are_compared_with_their_kernels_again() -> None:
     good = parse_program(GOOD)
-    instrs = tuple(replace(i, isa="avx") if i.name == "second" else i for i in good.instrs)
+    instrs = tuple(replace(i, variant="avx") if i.name == "second" else i for i in good.instrs)
     broken = replace(good, instrs=instrs)
     with pytest.raises(InternalError, match="second: kernel flip_sign has no variant avx"):
         verify_program(broken, "a pass", good)

@@ -334,17 +334,17 @@ def test_accesses_of_products_follow_from_the_multiplications() -> None:
     macs = 8 * 8 * 5 * 3 * 3 * 3
     inside = (8 * 3 - 2) ** 2 * 3  # taps in the image, of all windows
     assert elements_touched(instr_of(net, macs=macs))["in"] == 5 * inside
-    assert elements_touched(instr_of(net, macs=macs, isa="dsp"))["in"] == pytest.approx(5 * inside / 4, abs=1)
+    assert elements_touched(instr_of(net, macs=macs, variant="dsp"))["in"] == pytest.approx(5 * inside / 4, abs=1)
     assert elements_touched(instr_of(net, macs=macs))["out"] == 8 * 8 * 5
     scratch = Operand("scratch", "s", Access.OUT, TensorType((54,), DType.U8))
-    packed = instr_of(net, macs=macs, isa="dsp", operands=(*net.instrs[-1].operands, scratch))
+    packed = instr_of(net, macs=macs, variant="dsp", operands=(*net.instrs[-1].operands, scratch))
     found = elements_touched(packed)
     assert found["in"] == inside
     assert found["scratch"] == 2 * (macs / 5 + macs / 4)
     net.conv(x, 3, 3, depthwise=True)
     macs = 8 * 8 * 3 * 9
-    assert elements_touched(instr_of(net, macs=macs, isa="dsp"))["in"] == inside
-    assert elements_touched(instr_of(net, macs=macs, isa="m3"))["in"] == pytest.approx(inside / 3, abs=1)
+    assert elements_touched(instr_of(net, macs=macs, variant="dsp"))["in"] == inside
+    assert elements_touched(instr_of(net, macs=macs, variant="v7m"))["in"] == pytest.approx(inside / 3, abs=1)
 
 
 def test_accesses_of_pools_and_elements() -> None:

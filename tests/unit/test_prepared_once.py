@@ -23,12 +23,12 @@ def test_each_candidate_is_prepared_once(board: str, limit: int | None, monkeypa
     calls: Counter[tuple[str, str]] = Counter()
 
     def counted(variant: KernelVariant, constants: Arrays, instr: Instr) -> Prepared:
-        calls[instr.name, variant.isa] += 1
+        calls[instr.name, variant.name] += 1
         return prepare_variant(variant, constants, instr)
 
     monkeypatch.setattr(candidates, "prepare", counted)
     model = ROOT / "examples" / "digits" / "digits.onnx"
     compiled = compile_model(model, load_board(board), CompileOptions(ram_limit=limit, plan="auto"))
-    forms = {(layer.name, form.isa) for layer in compiled.selection.layers for form in layer.forms}
+    forms = {(layer.name, form.variant) for layer in compiled.selection.layers for form in layer.forms}
     assert set(calls) == forms
     assert set(calls.values()) == {1}

@@ -135,7 +135,7 @@ def test_wider_elements_end_with_their_input() -> None:
     case = make_case("dequantize", {"in": x}, {"n": 12, "zp": 3, "scale": 0.5}, out={"out": ((12,), DType.F32)})
     buffers = {"in": Buffer("in", BufferKind.INPUT, 12, 4), "out": Buffer("out", BufferKind.OUTPUT, 48, 4)}
     source, out = case.instr.operands
-    program = Program("p", (source,), (out,), buffers, {}, (replace(case.instr, isa="mve"),))
+    program = Program("p", (source,), (out,), buffers, {}, (replace(case.instr, variant="mve"),))
     assert [(o.low, o.high) for o in row_overlaps(program)] == [(12 - 48, 12)]
 
 

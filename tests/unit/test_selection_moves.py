@@ -9,8 +9,8 @@ from glowc.select.candidates import Layer
 from glowc.select.choose import _moves
 
 
-def layer(name: str, *isas: str) -> Layer:
-    return Layer(name, tuple(cast("Any", SimpleNamespace(kernel="fc_s8", isa=isa)) for isa in isas))
+def layer(name: str, *variants: str) -> Layer:
+    return Layer(name, tuple(cast("Any", SimpleNamespace(kernel="fc_s8", variant=v)) for v in variants))
 
 
 def test_a_layer_moves_only_to_a_form_that_it_has() -> None:

@@ -54,14 +54,14 @@ def test_measured_layer_decides_and_the_report_says_so(layers: list, tmp_path: P
     cpu, path = load_cpu("cortex-m4"), tmp_path / "tune.json"
     entries = {}
     for layer in layers:
-        insns = {f.isa: 1000 - n for n, f in enumerate(layer.forms)}  # the last is the best
+        insns = {f.variant: 1000 - n for n, f in enumerate(layer.forms)}  # the last is the best
         entries[layer_key(layer, cpu, "balanced")] = Entry(layer.name, layer.forms[0].kernel, cpu.name, "cc 1", insns)
     save_entries(path, entries)
     assert load_entries(path) == entries
     assert read_tuned(path, cpu, "size")(layers[0]) == {}
     compiled = compile_model(DIGITS, load_board("mps2-an386"), CompileOptions(tuned=path))
-    chosen = {i.name: i.isa for i in compiled.program.instrs}
-    assert all(chosen[x.name] == x.forms[-1].isa for x in layers)
+    chosen = {i.name: i.variant for i in compiled.program.instrs}
+    assert all(chosen[x.name] == x.forms[-1].variant for x in layers)
     assert compiled.report["tuned_layers"] == len(layers)
     assert "--tuned tune.json" in str(compiled.report["options"])
 
@@ -116,7 +116,7 @@ def test_interrupted_tuning_keeps_what_it_measured_and_goes_on_from_there(
             programs.append("interrupted")
             raise KeyboardInterrupt
         programs.append("counted")
-        return [(i.name, i.isa, 1000 + n) for n, i in enumerate(strip_markers(compiled.program).instrs)]
+        return [(i.name, i.variant, 1000 + n) for n, i in enumerate(strip_markers(compiled.program).instrs)]
 
     monkeypatch.setattr(tune_module, "_count", count)
     monkeypatch.setattr(tune_module, "_version", lambda _: "cc 1")

@@ -69,8 +69,8 @@ def with_singles(plain: KernelVariant, dot: str, header: str) -> KernelVariant:
         return Prepared({**prepared.constants, "weights": joined}, _with(prepared.plan, singles(instr), dot))
 
     return replace(
-        plain, isa=f"{plain.isa}_single", rank=plain.rank - 1, like=plain.isa, header=header, accepts=accepts,
-        prepare=prepare_both, packs=WEIGHTED,
+        plain, form=f"{plain.form}_single".lstrip("_"), rank=plain.rank - 1, like=plain.name, header=header,
+        accepts=accepts, prepare=prepare_both, packs=WEIGHTED,
     )  # fmt: skip
 
 

@@ -11,7 +11,7 @@ from glowc.kernels.common.constants import SHIFTED, WEIGHTED
 from glowc.kernels.common.sums import sums
 from glowc.kernels.common.windows import is_point
 from glowc.kernels.dsp.forms import GROUP
-from glowc.kernels.dsp.needs import NEEDS
+from glowc.kernels.dsp.needs import FPU
 from glowc.kernels.dsp.shift import short_offset
 from glowc.kernels.dsp.stream import accepts_any_zero, ending, fours, pairs
 from glowc.kernels.shapes import Conv
@@ -185,12 +185,13 @@ def _accepts_shift(instr: Instr) -> bool:
 
 
 CONV = KernelVariant(
-    "dsp", NEEDS, rank=10, header="glow_dsp_gemm.h", accepts=accepts_any_zero, prepare=prepare, packs=WEIGHTED,
+    "dsp", also=FPU, rank=10, header="glow_dsp_gemm.h", accepts=accepts_any_zero, prepare=prepare, packs=WEIGHTED,
     scratch_bytes=scratch, streams=True, row_block=2, reads=Reads(value_bytes=2),
 )  # fmt: skip
 QUAD = KernelVariant(
-    "dsp4", NEEDS, template="{}_quad", rank=11, header="glow_dsp_quad.h", accepts=accepts_quad, prepare=prepare_quad,
-    packs=WEIGHTED, scratch_bytes=quad_scratch, streams=True, row_block=4, reads=Reads(at_once=2, value_bytes=2),
+    "dsp", form="quad", also=FPU, template="{}_quad", rank=11, header="glow_dsp_quad.h", accepts=accepts_quad,
+    prepare=prepare_quad, packs=WEIGHTED, scratch_bytes=quad_scratch, streams=True, row_block=4,
+    reads=Reads(at_once=2, value_bytes=2),
 )  # fmt: skip
 SHIFT = replace(
     QUAD, accepts=_accepts_shift, prepare=prepare_shift, packs=SHIFTED, scratch_bytes=shift_scratch,

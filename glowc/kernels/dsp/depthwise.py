@@ -11,7 +11,7 @@ from glowc.kernels.base import KernelVariant, Prepared
 from glowc.kernels.common.constants import EMPTY, WEIGHTED
 from glowc.kernels.common.header_numbers import header_number
 from glowc.kernels.dsp.forms import GROUP
-from glowc.kernels.dsp.needs import NEEDS
+from glowc.kernels.dsp.needs import FPU
 from glowc.kernels.shapes import Codes, Conv
 from glowc.program.ir import Instr, Plan
 from glowc.program.kernel import Arrays
@@ -191,11 +191,12 @@ def prepare_small(_: Arrays, instr: Instr) -> Prepared:
 
 
 DEPTHWISE = KernelVariant(
-    "dsp", NEEDS, rank=10, header="glow_dsp_dw.h", accepts=accepts, prepare=prepare, packs=WEIGHTED
+    "dsp", also=FPU, rank=10, header="glow_dsp_dw.h", accepts=accepts, prepare=prepare, packs=WEIGHTED
 )  # fmt: skip
 SMALL = KernelVariant(
-    "dsps", NEEDS, rank=7, header="glow_dsp_small.h", template="{}_small", accepts=accepts_small, prepare=prepare_small
-)
+    "dsp", form="small", also=FPU, rank=7, header="glow_dsp_small.h", template="{}_small", accepts=accepts_small,
+    prepare=prepare_small,
+)  # fmt: skip
 
 VARIANTS = {
     "dwconv_s8": (DEPTHWISE, SMALL),

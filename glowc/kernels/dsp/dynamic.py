@@ -13,7 +13,7 @@ import numpy as np
 
 from glowc.kernels.base import KernelVariant, Prepared, Reads
 from glowc.kernels.dsp.forms import dual_pairs, joined
-from glowc.kernels.dsp.needs import NEEDS
+from glowc.kernels.dsp.needs import FPU
 from glowc.kernels.dsp.stream import quad_steps, quad_stream
 from glowc.program.ir import Instr, Plan
 from glowc.program.kernel import Arrays
@@ -78,11 +78,12 @@ def _accepts_conv(instr: Instr) -> bool:
 
 
 FC = KernelVariant(
-    "dsp4", NEEDS, reads=Reads(value_bytes=2), rank=11, header="glow_dsp_dynamic.h", accepts=_accepts, prepare=prepare,
-    packs=frozenset({"weights", "scale", "w_zp", "bias"}), scratch_bytes=lambda instr: _row_bytes(instr) + _SUM_BYTES,
+    "dsp", also=FPU, reads=Reads(value_bytes=2), rank=11, header="glow_dsp_dynamic.h", accepts=_accepts,
+    prepare=prepare, packs=frozenset({"weights", "scale", "w_zp", "bias"}),
+    scratch_bytes=lambda instr: _row_bytes(instr) + _SUM_BYTES,
 )  # fmt: skip
-QUANTIZE = KernelVariant("dsp", NEEDS, rank=10, header="glow_dsp_codes.h")
-CONV = KernelVariant("dsp", NEEDS, rank=10, header="glow_dsp_integer.h", accepts=_accepts_conv)
+QUANTIZE = KernelVariant("dsp", also=FPU, rank=10, header="glow_dsp_codes.h")
+CONV = KernelVariant("dsp", also=FPU, rank=10, header="glow_dsp_integer.h", accepts=_accepts_conv)
 
 VARIANTS = {
     "conv_integer": (CONV,),

@@ -6,7 +6,7 @@ from dataclasses import replace
 
 from glowc.graph.types import DType
 from glowc.kernels.base import KernelVariant
-from glowc.kernels.dsp.needs import NEEDS
+from glowc.kernels.dsp.needs import FPU
 from glowc.program.ir import Instr
 
 _BYTES = (DType.S8, DType.U8)
@@ -48,14 +48,14 @@ def accepts_add_rows(instr: Instr) -> bool:
     return accepts_add(instr) or (dense and instr.int_("d1") >= 8)
 
 
-ADD = KernelVariant("dsp", NEEDS, rank=10, header="glow_dsp_add.h", in_place=True, accepts=accepts_add_rows)
-_CODES = KernelVariant("dsp", NEEDS, rank=10, header="glow_dsp_codes.h")
+ADD = KernelVariant("dsp", also=FPU, rank=10, header="glow_dsp_add.h", in_place=True, accepts=accepts_add_rows)
+_CODES = KernelVariant("dsp", also=FPU, rank=10, header="glow_dsp_codes.h")
 LUT = FLIP = replace(_CODES, in_place=True, accepts=_is_long)
 MULTIPLY = replace(_CODES, in_place=True, accepts=accepts_add_rows)
 QUANTIZE = replace(_CODES, in_place=True, accepts=_accepts_quantize)
 DEQUANTIZE = replace(_CODES, accepts=_accepts_dequantize)
 REQUANTIZE = replace(_CODES, in_place=True, accepts=_accepts_requantize)
-_ROUND = KernelVariant("dsp", NEEDS, rank=10, header="glow_dsp_round.h", in_place=True)
+_ROUND = KernelVariant("dsp", also=FPU, rank=10, header="glow_dsp_round.h", in_place=True)
 LAYER_NORM = _ROUND
 SOFTMAX = replace(_ROUND, accepts=lambda instr: instr.int_("inner") == 1)
 

@@ -8,7 +8,7 @@ from glowc.kernels.base import KernelVariant, Prepared, Reads
 from glowc.kernels.common.constants import WEIGHTED
 from glowc.kernels.common.singles import RowsPlan, with_singles
 from glowc.kernels.dsp.forms import GROUP
-from glowc.kernels.dsp.needs import NEEDS
+from glowc.kernels.dsp.needs import FPU
 from glowc.kernels.dsp.stream import accepts_any_zero, ending, fours, pairs
 from glowc.kernels.shapes import FullyConnected
 from glowc.program.ir import Instr
@@ -72,15 +72,15 @@ def accepts_quad(instr: Instr) -> bool:
 
 
 FC = KernelVariant(
-    "dsp", NEEDS, rank=10, header=_HEADER, accepts=accepts_any_zero, prepare=prepare_direct, packs=WEIGHTED
+    "dsp", also=FPU, rank=10, header=_HEADER, accepts=accepts_any_zero, prepare=prepare_direct, packs=WEIGHTED
 )  # fmt: skip
 UNITS = KernelVariant(
-    "dsp_units", NEEDS, rank=11, header=_HEADER, speed_only=True, accepts=accepts_units, prepare=prepare_units,
-    packs=WEIGHTED, scratch_bytes=units_scratch,
+    "dsp", form="units", also=FPU, rank=11, header=_HEADER, speed_only=True, accepts=accepts_units,
+    prepare=prepare_units, packs=WEIGHTED, scratch_bytes=units_scratch,
 )  # fmt: skip
 QUAD = KernelVariant(
-    "dsp4", NEEDS, template="{}_quad", rank=11, header="glow_dsp_quad.h", accepts=accepts_quad, prepare=prepare_quad,
-    packs=WEIGHTED, scratch_bytes=quad_scratch, reads=Reads(value_bytes=2),
+    "dsp", form="quad", also=FPU, template="{}_quad", rank=11, header="glow_dsp_quad.h", accepts=accepts_quad,
+    prepare=prepare_quad, packs=WEIGHTED, scratch_bytes=quad_scratch, reads=Reads(value_bytes=2),
 )  # fmt: skip
 
 VARIANTS = {

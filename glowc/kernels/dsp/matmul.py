@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 from glowc.graph.types import DType
 from glowc.kernels.base import KernelVariant, Prepared, Reads
-from glowc.kernels.dsp.needs import NEEDS
+from glowc.kernels.dsp.needs import FPU
 from glowc.kernels.dsp.stream import words_before
 from glowc.kernels.shapes import MatMul
 from glowc.program.ir import Instr, Plan
@@ -52,7 +52,7 @@ def _accepts(instr: Instr) -> bool:
 
 MATMUL = KernelVariant(
     "dsp",
-    NEEDS,
+    also=FPU,
     rank=10,
     header="glow_dsp_quad.h",
     accepts=_accepts,

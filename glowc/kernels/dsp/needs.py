@@ -1,5 +1,6 @@
-"""What a CPU must have for these kernels: SMLAD and the FPU that scales sums; words at any address."""
+"""What kernels of this set need besides it."""
 
 from __future__ import annotations
 
-NEEDS = frozenset({"dsp", "fpu", "unaligned"})
+FPU = frozenset({"fpu"})
+"""Sums are scaled and rounded, or codes made of floats, by the FPU."""

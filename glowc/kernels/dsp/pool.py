@@ -6,7 +6,7 @@ from dataclasses import replace
 
 from glowc.kernels.base import KernelVariant, Prepared
 from glowc.kernels.dsp.forms import GROUP
-from glowc.kernels.dsp.needs import NEEDS
+from glowc.kernels.dsp.needs import FPU
 from glowc.program.ir import Instr, Plan
 from glowc.program.kernel import Arrays
 
@@ -33,8 +33,8 @@ def prepare_mean(_: Arrays, instr: Instr) -> Prepared:
     return Prepared(plan=Plan(path="row" if instr.int_("inner") == 1 else "columns"))
 
 
-_CODES = KernelVariant("dsp", NEEDS, rank=10, header="glow_dsp_codes.h")
-AVERAGE = KernelVariant("dsp", NEEDS, rank=10, header="glow_dsp.h", accepts=accepts_average)
+_CODES = KernelVariant("dsp", also=FPU, rank=10, header="glow_dsp_codes.h")
+AVERAGE = KernelVariant("dsp", also=FPU, rank=10, header="glow_dsp.h", accepts=accepts_average)
 MEAN = replace(_CODES, accepts=_accepts_mean, prepare=prepare_mean)
 MAXIMUM = AVERAGE_REAL = replace(_CODES, accepts=_accepts_pool)
 

@@ -1,4 +1,4 @@
-"""The `dsp16` variants of layers with inputs of 16 bits, which are SMLAD's own.
+"""Variants of layers with inputs of 16 bits, which are SMLAD's own.
 
 Convolutions take four pixels at a time; their weights take a halfword each, those of a run of adjacent inputs (a kernel
 row; of a planar input one per channel) filled up to an even number, in the stream of glow_dsp_quad.h. Sums
@@ -15,7 +15,7 @@ from glowc.graph.types import DType
 from glowc.kernels.base import KernelVariant, Prepared
 from glowc.kernels.common.constants import SHIFTED, WEIGHTED
 from glowc.kernels.common.sums import sums
-from glowc.kernels.dsp.needs import NEEDS
+from glowc.kernels.dsp.needs import FPU
 from glowc.kernels.dsp.shift import short_offset
 from glowc.kernels.dsp.stream import quad_stream
 from glowc.program.ir import Instr, Plan
@@ -125,11 +125,11 @@ def prepare(constants: Arrays, instr: Instr) -> Prepared:
 
 
 CONV = KernelVariant(
-    "dsp16", NEEDS, rank=11, header="glow_dsp_shift.h", accepts=_accepts, prepare=prepare, packs=WEIGHTED,
+    "dsp", also=FPU, rank=11, header="glow_dsp_shift.h", accepts=_accepts, prepare=prepare, packs=WEIGHTED,
     scratch_bytes=_scratch, streams=True, row_block=4,
 )  # fmt: skip
 DEPTHWISE = KernelVariant(
-    "dsp16", NEEDS, rank=11, header="glow_dsp_sixteen.h", accepts=_accepts_depthwise, prepare=prepare_ends
+    "dsp", also=FPU, rank=11, header="glow_dsp_sixteen.h", accepts=_accepts_depthwise, prepare=prepare_ends
 )
 FC = replace(DEPTHWISE, accepts=_accepts_fc)
 

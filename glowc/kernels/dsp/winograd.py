@@ -1,4 +1,4 @@
-"""The `dsp_winograd` variant of conv_s8: F(2x2, 3x3) in integers, 16 products instead of 36 (3x3 kernels, stride 1).
+"""The form `winograd` of conv_s8: F(2x2, 3x3) in integers, 16 products instead of 36 (3x3 kernels, stride 1).
 
 Weights become U = (2G) g (2G)', int16 and exactly four times as large as in the formula; glow_dsp_winograd.h tells the
 form. They take 32/9 of the flash, hence `speed_only`. Source: Lavin and Gray, arXiv:1509.09308.
@@ -13,7 +13,7 @@ import numpy as np
 from glowc.kernels.base import KernelVariant, Prepared
 from glowc.kernels.common.constants import EMPTY, WEIGHTED
 from glowc.kernels.common.header_numbers import header_number
-from glowc.kernels.dsp.needs import NEEDS
+from glowc.kernels.dsp.needs import FPU
 from glowc.kernels.dsp.stream import accepts_any_zero, ending, halfwords
 from glowc.program.ir import Instr, Plan
 from glowc.program.kernel import Arrays
@@ -24,13 +24,13 @@ _CHANNELS = 4  # of a block
 _WIDTH, _HEIGHT = 4, 2  # outputs computed together
 _PIECE = 4 * 6  # inputs below two tiles
 _MAX_INPUTS = 1024  # 4 * 9 * 1024 * 255 * 128 < 2^31: four times a sum fits int32, whatever the weights
-_DIRECT_COST, _DIRECT_OUTPUT = 0.75, 9.0  # of dsp4: instructions per multiply-accumulate, and per output
+_DIRECT_COST, _DIRECT_OUTPUT = 0.75, 9.0  # of form `quad`: instructions per multiply-accumulate, and per output
 _STEP_COST, _PRODUCT_COST, _OUTPUT_COST, _BLOCK_COST = 11, 7, 17, 60
 _INPUT_COST, _TILES_COST = 100, 100  # of an input of two tiles, and besides
 
 
 def accepts(instr: Instr) -> bool:
-    """Accept 3x3 kernels, stride 1, channels of whole words, where it needs fewer instructions than `dsp4`."""
+    """Accept 3x3 kernels, stride 1, channels of whole words, where it needs fewer instructions than form `quad`."""
     if not accepts_any_zero(instr) or any(instr.int_(key) != 3 for key in ("k_h", "k_w")):
         return False
     if any(instr.int_(key) != 1 for key in ("stride_h", "stride_w", "dil_h", "dil_w", "in_ch")):
@@ -41,7 +41,7 @@ def accepts(instr: Instr) -> bool:
 
 
 def _direct(instr: Instr) -> float:
-    """Instructions for a row of outputs with dsp4."""
+    """Instructions for a row of outputs with form `quad`."""
     outputs = instr.int_("out_w") * instr.int_("out_c")
     return outputs * (_DIRECT_COST * 9 * instr.int_("in_c") + _DIRECT_OUTPUT)
 
@@ -109,7 +109,7 @@ def prepare(constants: Arrays, instr: Instr) -> Prepared:
 
 
 CONV = KernelVariant(
-    "dsp_winograd", NEEDS, template="{}_winograd", rank=12, header="glow_dsp_winograd.h", accepts=accepts,
+    "dsp", form="winograd", also=FPU, template="{}_winograd", rank=12, header="glow_dsp_winograd.h", accepts=accepts,
     prepare=prepare, packs=WEIGHTED, scratch_bytes=scratch_bytes, speed_only=True,
 )  # fmt: skip
 

@@ -13,7 +13,7 @@ from glowc.kernels.shapes import Conv
 from glowc.program.ir import Instr, Plan
 from glowc.program.kernel import Arrays
 
-NEEDS = frozenset({"dsp", "fpu", "unaligned"})  # Cortex-M4F, M7, M33, M55
+NEEDS = frozenset({"dsp", "unaligned"})  # Cortex-M4F, M7, M33, M55
 _BLOCK = 4  # outputs
 _LARGE = 9  # positions of a window
 
@@ -118,14 +118,14 @@ def _accepts_binary(instr: Instr) -> bool:
     return last >= 0 and 1 in steps and steps <= {0, 1} and instr.int_(f"d{last}") >= 2 * _BLOCK
 
 
-_SHARED = KernelVariant("fpu", NEEDS, rank=10, header="glow_fpu.h")
+_SHARED = KernelVariant("fpu", also=NEEDS, rank=10, header="glow_fpu.h")
 CONV = replace(_SHARED, accepts=_accepts_conv, prepare=prepare_conv, packs=frozenset({"weights"}))
 CONV_W8 = replace(CONV, header="glow_fpu_w8.h", accepts=lambda instr: _zero_at_zero(instr) and _accepts_conv(instr))
 DEPTHWISE = replace(_SHARED, accepts=_accepts_depthwise)
 FC = replace(_SHARED, accepts=_accepts_fc, prepare=prepare_fc)
 FC_W8 = replace(FC, header="glow_fpu_w8.h", accepts=lambda instr: _zero_at_zero(instr) and _accepts_fc(instr))
 MATMUL = replace(_SHARED, accepts=_accepts_matmul, prepare=prepare_matmul)
-MAXIMUM = replace(_SHARED, needs=NEEDS | {"vcvtn"}, accepts=_accepts_maximum, header="glow_fpu_pool.h")  # has VMAXNM
+MAXIMUM = replace(_SHARED, also=NEEDS | {"vcvtn"}, accepts=_accepts_maximum, header="glow_fpu_pool.h")  # has VMAXNM
 BINARY = replace(_SHARED, in_place=True, accepts=_accepts_binary, prepare=prepare_binary, header="glow_fpu_binary.h")
 AVERAGE = replace(_SHARED, accepts=_accepts_average, header="glow_fpu_pool.h")
 

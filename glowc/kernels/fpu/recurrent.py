@@ -7,7 +7,7 @@ from glowc.kernels.common.recurrent import LayerPlan, layer_scratch
 from glowc.kernels.fpu.layers import NEEDS
 
 LAYER = KernelVariant(
-    "fpu", NEEDS, rank=10, header="glow_fpu_row.h", template="ref/{}", scratch_bytes=layer_scratch,
+    "fpu", also=NEEDS, rank=10, header="glow_fpu_row.h", template="ref/{}", scratch_bytes=layer_scratch,
     prepare=lambda _, __: Prepared(plan=LayerPlan(fpu=True)),
 )  # fmt: skip
 

@@ -8,7 +8,7 @@ from glowc.kernels.base import KernelVariant
 from glowc.kernels.common.lines import is_long, prepare
 
 LINES = KernelVariant(
-    "mve", frozenset({"mve"}), rank=20, in_place=True, header="glow_mve_lines.h", accepts=partial(is_long, 4),
+    "mve", rank=20, in_place=True, header="glow_mve_lines.h", accepts=partial(is_long, 4),
     prepare=partial(prepare, 4), packs=frozenset({"lines"}),
 )  # fmt: skip
 

@@ -9,7 +9,7 @@ from glowc.kernels.base import KernelVariant, Prepared
 from glowc.program.ir import Instr, Plan
 from glowc.program.kernel import Arrays
 
-FAST = KernelVariant("mve", frozenset({"mve", "mve-fp"}), rank=20)
+FAST = KernelVariant("mve", also=frozenset({"mve-fp"}), rank=20)
 _LEAST = 2.0**-40
 
 

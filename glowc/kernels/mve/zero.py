@@ -1,4 +1,4 @@
-"""The `mve_zero` variants of conv_s8 and fc_s8: weights with a zero point on Helium (runtime_c/mve/glow_mve_zero.h).
+"""The forms `zero` of conv_s8 and fc_s8: weights with a zero point on Helium (runtime_c/mve/glow_mve_zero.h).
 
 sum (x - zx) * (w - zw) = [bias - zx * sum (w - zw)] - zw * sum x + sum x * w: the first part is a constant of a
 channel, the second one number of a pixel.
@@ -10,11 +10,11 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from glowc.kernels.base import KernelVariant, Prepared, plan_of
+from glowc.kernels.base import Prepared, plan_of
 from glowc.kernels.common.constants import EMPTY, WEIGHTED
 from glowc.kernels.common.singles import RowsPlan, with_singles
 from glowc.kernels.common.windows import is_point
-from glowc.kernels.mve.shared import has_codes
+from glowc.kernels.mve.shared import FAST, has_codes
 from glowc.kernels.mve.stream import stream
 from glowc.kernels.shapes import Conv, FullyConnected
 from glowc.program.ir import Instr, Plan
@@ -74,8 +74,8 @@ def _packed(constants: Arrays, instr: Instr, outputs: int) -> Arrays:
     return {"weights": stream(weights, bias, constants["scale"], in_zp), **EMPTY}
 
 
-FC = KernelVariant(
-    "mve_zero", frozenset({"mve", "mve-fp"}), rank=20, header="glow_mve_zero.h", template="{}_zero",
+FC = replace(
+    FAST, form="zero", header="glow_mve_zero.h", template="{}_zero",
     accepts=accepts_fc, prepare=prepare_fc, packs=WEIGHTED,
 )  # fmt: skip
 CONV = replace(

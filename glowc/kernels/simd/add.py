@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass, replace
+from functools import partial
 
 import numpy as np
 
@@ -10,14 +12,15 @@ from glowc.graph.types import DType
 from glowc.kernels.base import KernelVariant, Prepared
 from glowc.kernels.common.rows import steps
 from glowc.kernels.simd.add_terms import (
-    POINTS,
     Terms,
     fixed_fused,
     fixed_plain,
     fixed_terms,
     plain_sum,
+    point_of,
     rounded_twice,
 )
+from glowc.kernels.simd.core import CORES
 from glowc.kernels.simd.mul import RowPlan, accepts_long_rows
 from glowc.program.ir import Instr
 from glowc.program.kernel import Arrays
@@ -53,10 +56,6 @@ def _plan(form: str, instr: Instr) -> AddPlan:
     return AddPlan(form=form, a_step=a_step, b_step=b_step, low=low, high=high)
 
 
-def _core(instr: Instr) -> str:
-    return "a32" if instr.isa == "a32" else "neon"
-
-
 def _terms(instr: Instr, a: str, b: str, c: str) -> Terms:
     return float(instr.params[a]), float(instr.params[b]), float(instr.params[c])
 
@@ -65,30 +64,30 @@ def _texts(fixed: tuple[int, int, int]) -> tuple[str, ...]:
     return tuple(map(str, fixed))
 
 
-def _twice(plan: AddPlan, terms: Terms, instr: Instr) -> AddPlan:
-    return replace(plan, twice=rounded_twice(terms, plan.half) or ()) if instr.isa == "a32" else plan
+def _twice(plan: AddPlan, terms: Terms, *, a32: bool) -> AddPlan:
+    return replace(plan, twice=rounded_twice(terms, plan.half) or ()) if a32 else plan
 
 
-def add_plan(instr: Instr) -> AddPlan:
+def add_plan(instr: Instr, *, a32: bool) -> AddPlan:
     """Return the plan of add_s8."""
     zero = tuple(instr.int_(key) for key in ("a_zp", "b_zp", "out_zp"))
     sign, scales = str(instr.params["sign"]), _terms(instr, "a_scale", "b_scale", "out_scale")
-    fixed = fixed_plain(sign, zero, scales, POINTS[_core(instr)])
+    fixed = fixed_plain(sign, zero, scales, point_of(a32=a32))
     if fixed is not None:
         return replace(_plan("fixed", instr), fixed=_texts(fixed))
     terms = plain_sum(sign, zero, scales)[1]
     if terms is None:
         return _plan("sub", instr)
-    return _twice(replace(_plan("agreed", instr), terms=terms), terms, instr)
+    return _twice(replace(_plan("agreed", instr), terms=terms), terms, a32=a32)
 
 
-def _fused_plan(instr: Instr) -> AddPlan:
+def _fused_plan(instr: Instr, *, a32: bool) -> AddPlan:
     """Return the plan of add_s8f."""
     terms, half = _terms(instr, "a_ratio", "b_ratio", "fixed"), instr.int_("half")
-    fixed = fixed_fused(terms, half, POINTS[_core(instr)])
+    fixed = fixed_fused(terms, half, point_of(a32=a32))
     if fixed is not None:
         return replace(_plan("fixed", instr), fixed=_texts(fixed))
-    return _twice(replace(_plan("fused", instr), half=half), terms, instr)
+    return _twice(replace(_plan("fused", instr), half=half), terms, a32=a32)
 
 
 def _accepts_fused(instr: Instr) -> bool:
@@ -101,15 +100,15 @@ def _accepts_fused(instr: Instr) -> bool:
 
 def _accepts_a32(instr: Instr) -> bool:
     """Accept sums in fixed point or in the fused form: A32 has no vector division."""
-    return accepts_long_rows(instr) and add_plan(instr).form != "sub"
+    return accepts_long_rows(instr) and add_plan(instr, a32=True).form != "sub"
 
 
-def _prepare(_: Arrays, instr: Instr) -> Prepared:
-    return Prepared(plan=add_plan(instr))
+def _prepare(_: Arrays, instr: Instr, *, a32: bool) -> Prepared:
+    return Prepared(plan=add_plan(instr, a32=a32))
 
 
-def _prepare_fused(_: Arrays, instr: Instr) -> Prepared:
-    return Prepared(plan=_fused_plan(instr))
+def _prepare_fused(_: Arrays, instr: Instr, *, a32: bool) -> Prepared:
+    return Prepared(plan=_fused_plan(instr, a32=a32))
 
 
 def _accepts_shift(instr: Instr) -> bool:
@@ -118,7 +117,7 @@ def _accepts_shift(instr: Instr) -> bool:
     )  # fmt: skip
 
 
-def _prepare_shift(constants: Arrays, instr: Instr) -> Prepared:
+def _prepare_shift(constants: Arrays, instr: Instr, *, a32: bool) -> Prepared:
     """Return `mul` as the factors and the start of the fixed sum; nothing when it is not the same function."""
     mul, offset, shift = int(constants["mul"][0]), int(constants["offset"][0]), instr.int_("shift")
     sign = 1 if instr.params["sign"] == "+" else -1
@@ -126,23 +125,28 @@ def _prepare_shift(constants: Arrays, instr: Instr) -> Prepared:
     exact = (((a[:, None] + sign * b[None, :]) * mul + offset) >> shift) + instr.int_("out_zp")
     wanted = np.clip(exact, -128, 127).astype(np.float64)
     ratio = mul / 2.0**shift
-    fixed = fixed_terms(wanted, (ratio, sign * ratio), POINTS[_core(instr)])
+    fixed = fixed_terms(wanted, (ratio, sign * ratio), point_of(a32=a32))
     if fixed is None:
         return Prepared(plan=_plan("ref", instr))
     plan = replace(_plan("fixed", instr), fixed=_STORED, stored=True)
     return Prepared({"mul": np.asarray(fixed, np.int32)}, plan)
 
 
-_A64 = KernelVariant("neon", frozenset({"a64", "neon"}), rank=30, in_place=True, header="glow_neon.h")
-_A32 = replace(_A64, isa="a32", needs=frozenset({"a32", "neon"}), header="glow_a32.h", template="{}_a32")
-_BOTH = (_A32, _A64)
+_A64 = KernelVariant("a64", rank=30, in_place=True, header="glow_neon.h")
+_A32 = replace(_A64, isa="a32", header="glow_a32.h", template="{}_a32")
 _SHIFT = frozenset({"mul", "offset"})
 
+
+def _both(
+    prepare: Callable[..., Prepared], accepts: Callable[[Instr], bool], packs: frozenset[str] = frozenset()
+) -> tuple[KernelVariant, ...]:  # fmt: skip
+    return tuple(
+        replace(v, accepts=accepts, prepare=partial(prepare, a32=CORES[v.isa].a32), packs=packs) for v in (_A32, _A64)
+    )
+
+
 VARIANTS = {
-    "add_s8": (
-        replace(_A32, accepts=_accepts_a32, prepare=_prepare),
-        replace(_A64, accepts=accepts_long_rows, prepare=_prepare),
-    ),
-    "add_s8f": tuple(replace(v, accepts=_accepts_fused, prepare=_prepare_fused) for v in _BOTH),
-    "add_s8rs": tuple(replace(v, accepts=_accepts_shift, prepare=_prepare_shift, packs=_SHIFT) for v in _BOTH),
+    "add_s8": (_both(_prepare, _accepts_a32)[0], _both(_prepare, accepts_long_rows)[1]),
+    "add_s8f": _both(_prepare_fused, _accepts_fused),
+    "add_s8rs": _both(_prepare_shift, _accepts_shift, _SHIFT),
 }

@@ -25,7 +25,13 @@ class Point:
     fraction: int
 
 
-POINTS = {"neon": Point(24, 21), "a32": Point(22, 20)}
+_A64, _A32 = Point(24, 21), Point(22, 20)
+
+
+def point_of(*, a32: bool) -> Point:
+    """Return where codes stand on a core."""
+    return _A32 if a32 else _A64
+
 
 Terms = tuple[float, float, float]
 Fixed = tuple[int, int, int]

@@ -11,9 +11,9 @@ from glowc.kernels.common.bilinear import accepts_codes, is_adjacent
 _CHANNELS = 8
 
 _A64 = KernelVariant(
-    "neon", frozenset({"a64", "neon"}), rank=30, header="glow_neon_bilinear.h", accepts=partial(is_adjacent, _CHANNELS)
+    "a64", rank=30, header="glow_neon_bilinear.h", accepts=partial(is_adjacent, _CHANNELS)
 )  # fmt: skip
-BILINEAR = (_A64, replace(_A64, isa="a32", needs=frozenset({"a32", "neon"})))
+BILINEAR = (_A64, replace(_A64, isa="a32"))
 
 VARIANTS = {
     "bilinear_codes_s8": tuple(replace(v, accepts=partial(accepts_codes, _CHANNELS)) for v in BILINEAR),

@@ -1,9 +1,9 @@
-"""conv_s8 on A64 and A32: paths, constants and scratch of `neon`, `dot`, `i8mm` and `a32` (glow_a64.h, glow_a32.h).
+"""conv_s8 on A64 and A32: paths, constants and scratch of `a64`, `dot`, `i8mm` and `a32` (glow_a64.h, glow_a32.h).
 
 A block is `pixels` x `outputs`. Its inputs come in steps of 64 bytes: `grain` inputs of each of its pixels. A block of
 outputs is one stream: biases with the input's zero point folded in, scales, then 64 bytes of weights a step:
 
-    neon   grain 16: for each of 4 outputs its 16 weights
+    a64    grain 16: for each of 4 outputs its 16 weights
     dot    grain 8: inputs 0..3 of outputs 0..3, of outputs 4..7, then inputs 4..7 of both
     i8mm   grain 8: outputs (0,1), (2,3), (4,5), (6,7), 8 weights of each
 """
@@ -19,26 +19,30 @@ from glowc.kernels.base import KernelVariant, Prepared, plan_of
 from glowc.kernels.common.constants import WEIGHTED
 from glowc.kernels.common.shifted import shifted
 from glowc.kernels.shapes import Conv
-from glowc.kernels.simd.conv_plan import PAIRED, ConvPlan
+from glowc.kernels.simd.conv_plan import ConvPlan
+from glowc.kernels.simd.core import CORES, Core
 from glowc.kernels.simd.ending import Ending
 from glowc.kernels.simd.stream import CHUNK, Packed, Parts, blocks, pack_rows, padded
 from glowc.program.ir import Instr
 from glowc.program.kernel import Arrays
 
 HEADER = "glow_a64.h"
-_NARROW = {"neon": 0, "dot": 2, "i8mm": 4, "a32": 0}  # outputs of the blocks after whole ones, for up to four
 
 
 @dataclass(frozen=True, slots=True)
 class Block:
-    """What one block computes, and inputs of a pixel in one step."""
+    """What one block computes, and inputs of a pixel in one step.
+
+    `narrow`: outputs of the blocks after whole ones, for up to four, 0: there are none.
+    """
 
     pixels: int
     outputs: int
     grain: int
+    narrow: int = 0
 
 
-BLOCKS = {"neon": Block(4, 4, 16), "dot": Block(8, 8, 8), "i8mm": Block(8, 8, 8), "a32": Block(2, 4, 16)}
+BLOCKS = {"a32": Block(2, 4, 16), "a64": Block(4, 4, 16), "dot": Block(8, 8, 8, 2), "i8mm": Block(8, 8, 8, 4)}
 
 
 def is_dense_point(s: Conv) -> bool:
@@ -91,7 +95,7 @@ def _spans(isa: str, s: Conv) -> bool:
 
 def _parts(isa: str, out_c: int) -> Parts:
     """Return whole blocks, and narrow ones where up to four outputs are left that they can end with."""
-    outputs, narrow = BLOCKS[isa].outputs, _NARROW[isa]
+    outputs, narrow = BLOCKS[isa].outputs, BLOCKS[isa].narrow
     left = padded(out_c % outputs, narrow) if narrow else 0
     if not 0 < left <= min(4, out_c):
         return blocks(out_c, outputs)
@@ -123,6 +127,11 @@ class _Layer:
         return BLOCKS[self.isa]
 
     @property
+    def core(self) -> Core:
+        """How the instruction set multiplies."""
+        return CORES[self.isa]
+
+    @property
     def grain(self) -> int:
         """Inputs of a pixel in one step."""
         return min(self.block.grain, self.shape.in_c) if self.path == "direct" else self.block.grain
@@ -147,7 +156,7 @@ def _pixels_twice(layer: _Layer) -> bool:
     """Say whether A32 takes two steps of gathered pixels at a time."""
     inputs = layer.shape.in_c if layer.path == "point" else layer.shape.inputs
     whole = inputs // layer.block.grain if layer.rest else layer.steps
-    return layer.isa == "a32" and layer.path in ("point", "pixels") and whole % 2 == 0
+    return layer.core.a32 and layer.path in ("point", "pixels") and whole % 2 == 0
 
 
 def _plan(layer: _Layer, instr: Instr, packed: Packed) -> ConvPlan:
@@ -156,7 +165,7 @@ def _plan(layer: _Layer, instr: Instr, packed: Packed) -> ConvPlan:
         path=layer.path, isa=layer.isa, pixels=block.pixels, outputs=block.outputs, grain=layer.grain,
         ending=Ending.of(instr, bounded=packed.bounded), pairs=packed.pairs, shifted=instr.int_("w_zp") != 0,
         span=layer.path in ("point", "pixels") and _spans(layer.isa, s), few=s.out_c < layer.parts[-1][1],
-        narrow=_NARROW[layer.isa] if narrow or layer.rest else 0,
+        narrow=block.narrow if narrow or layer.rest else 0,
         rest=layer.rest > 0 or (narrow and layer.path == "point"), twice=_pixels_twice(layer),
     )  # fmt: skip
     if layer.path in ("rows", "pixels"):
@@ -169,7 +178,7 @@ def _rows_plan(layer: _Layer, plan: ConvPlan) -> ConvPlan:
     groups = padded(s.in_c, grain) // grain
     return replace(
         plan, stride=s.stride_w, groups=groups, apart=(s.dil_w if is_spread(s) else 1) * grain,
-        twice=layer.isa in ("dot", "i8mm") and s.k_h * groups % 2 == 0,
+        twice=not layer.core.paired and s.k_h * groups % 2 == 0,
     )  # fmt: skip
 
 
@@ -217,19 +226,19 @@ def _planes(layer: _Layer, weights: np.ndarray) -> np.ndarray:
 
 def _windows(layer: _Layer, weights: np.ndarray) -> np.ndarray:
     """Return the weights of whole windows, without the zeros of the last step where it is a rest."""
-    s, unit = layer.shape, 4 if layer.isa == "dot" else 1
+    s, unit = layer.shape, layer.core.group
     rows = np.zeros((s.out_c, padded(s.inputs, unit if layer.rest else layer.grain)), np.int8)
     rows[:, : s.inputs] = weights.reshape(s.out_c, -1)
     return rows
 
 
 def _pack(layer: _Layer, constants: Arrays, instr: Instr) -> Packed:
-    s, isa = layer.shape, layer.isa
+    s, core = layer.shape, layer.core
     coded = shifted(constants["weights"].reshape(s.out_c, s.k_h, s.k_w, s.in_c), instr.int_("w_zp"))
     rows = (_planes if layer.path == "rows" else _windows)(layer, coded[0])
-    spare = -rows.shape[1] % layer.grain * (layer.parts[-1][1] if isa == "dot" else 1)
-    grain = 4 if isa == "dot" else layer.grain
-    return pack_rows(constants, coded, rows, instr, layer.parts, grain, spare, in_pairs=isa in PAIRED)
+    spare = -rows.shape[1] % layer.grain * (layer.parts[-1][1] if core.group > 1 else 1)
+    grain = core.group if core.group > 1 else layer.grain
+    return pack_rows(constants, coded, rows, instr, layer.parts, grain, spare, in_pairs=core.paired)
 
 
 def _prepare(isa: str, constants: Arrays, instr: Instr, *, tight: bool = False) -> Prepared:
@@ -238,10 +247,10 @@ def _prepare(isa: str, constants: Arrays, instr: Instr, *, tight: bool = False) 
     return Prepared(packed.constants, _plan(layer, instr, packed))
 
 
-def conv_variant(isa: str, needs: set[str], rank: int, header: str = HEADER) -> KernelVariant:
+def conv_variant(isa: str, rank: int, header: str = HEADER) -> KernelVariant:
     """Return a variant of conv_s8."""
     return KernelVariant(
-        isa, frozenset(needs), rank=rank, accepts=accepts, header=header, packs=WEIGHTED, streams=True,
+        isa, rank=rank, accepts=accepts, header=header, packs=WEIGHTED, streams=True,
         prepare=lambda constants, instr: _prepare(isa, constants, instr), scratch_bytes=scratch_bytes,
         row_block=BLOCKS[isa].pixels,
     )  # fmt: skip
@@ -256,16 +265,16 @@ def tight_variant(plain: KernelVariant) -> KernelVariant:
         return accepts(instr) and path_of(isa, s) == "pixels" and s.inputs % BLOCKS[isa].grain > 0
 
     return replace(
-        plain, isa=f"{isa}_tight", rank=plain.rank - 4, like=isa, accepts=accepts_tight,
+        plain, form="tight", rank=plain.rank - 4, like=plain.name, accepts=accepts_tight,
         prepare=lambda constants, instr: _prepare(isa, constants, instr, tight=True),
     )  # fmt: skip
 
 
-A32 = conv_variant("a32", {"a32", "neon"}, 30, "glow_a32.h")
+A32 = conv_variant("a32", 30, "glow_a32.h")
 A64 = (
-    conv_variant("neon", {"a64", "neon"}, 30),
-    conv_variant("dot", {"a64", "neon", "dot"}, 32),
-    conv_variant("i8mm", {"a64", "neon", "dot", "i8mm"}, 33),
+    conv_variant("a64", 30),
+    conv_variant("dot", 32),
+    conv_variant("i8mm", 33),
 )
 TIGHT = tuple(tight_variant(variant) for variant in (A32, *A64[:2]))
 

@@ -16,14 +16,15 @@ from glowc.kernels.base import KernelVariant, Prepared, plan_of
 from glowc.kernels.common.constants import EMPTY, WEIGHTED
 from glowc.kernels.shapes import Conv
 from glowc.kernels.simd.conv import accepts, is_dense_point, is_spread, path_of, row_slots
-from glowc.kernels.simd.ending import Ending
-from glowc.kernels.simd.stream import blocks, cost_kind, folded, is_bounded, padded, stream
+from glowc.kernels.simd.core import CORES
+from glowc.kernels.simd.ending import Ended, Ending
+from glowc.kernels.simd.stream import blocks, folded, is_bounded, padded, stream
 from glowc.program.ir import Instr, Plan
 from glowc.program.kernel import Arrays
 
 OUTPUTS = 8
-PIXELS = {"a32": 4, "neon": 8, "dot": 8}
-POINT_INPUTS = {"a32": 48, "neon": 24, "dot": 0}  # beyond, products of two inputs in 16 bits are fewer instructions
+PIXELS = {"a32": 4, "a64": 8, "dot": 8}
+POINT_INPUTS = {"a32": 48, "a64": 24, "dot": 0}  # beyond, products of two inputs in 16 bits are fewer instructions
 WINDOW_INPUTS = 160
 RUN = 40
 _DOT_REGISTERS = 6
@@ -31,7 +32,7 @@ _SPARE = 16  # bytes that the last vector of a row may read after its last windo
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class LanePlan(Plan):
+class LanePlan(Ended, Plan):
     """What the template prints by.
 
     `path`: lane-point, pixels of the tensor itself, or lane-rows, windows of padded rows. `narrow`: there are fewer
@@ -44,6 +45,7 @@ class LanePlan(Plan):
     pixels: int
     narrow: bool
     ending: Ending
+    pairs: bool = False
     rest: int = 0
     adjacent: bool = False
     short: bool = False
@@ -53,16 +55,6 @@ class LanePlan(Plan):
     slots: int = 0
     run: int = 0
     spare: int = 0
-
-    @property
-    def cost_kind(self) -> str:
-        """What costs are filed under: how products are added and rounded."""
-        return cost_kind(bounded=self.ending.bounded, pairs=False)
-
-    @property
-    def a32(self) -> bool:
-        """True on A32."""
-        return self.isa == "a32"
 
     @property
     def point(self) -> bool:
@@ -77,9 +69,9 @@ class LanePlan(Plan):
 
 def _suits_windows(isa: str, s: Conv) -> bool:
     """Say whether padded rows suit: what conv.py would copy window by window, and not too much of it."""
-    if path_of("neon" if isa == "dot" else isa, s) != "pixels":
+    if path_of("a32" if CORES[isa].a32 else "a64", s) != "pixels":
         return False
-    if isa == "dot":
+    if not CORES[isa].paired:
         return s.in_c in (3, 4) and 7 * s.stride_w + s.k_w <= 4 * _DOT_REGISTERS
     return s.inputs <= WINDOW_INPUTS and s.k_w * s.in_c <= RUN
 
@@ -87,7 +79,7 @@ def _suits_windows(isa: str, s: Conv) -> bool:
 def _accepts(isa: str, instr: Instr) -> bool:
     """Accept rows that blocks fill well, of few inputs a window."""
     s, pixels = Conv.of(instr), PIXELS[isa]
-    if not accepts(instr) or is_spread(s) or (isa == "dot" and instr.int_("w_zp") != 0):
+    if not accepts(instr) or is_spread(s) or (not CORES[isa].paired and instr.int_("w_zp") != 0):
         return False
     if s.out_w < pixels or padded(s.out_w, pixels) * 4 > s.out_w * 5:
         return False
@@ -114,15 +106,16 @@ def _scratch_bytes(instr: Instr) -> int:
     if plan.point:
         return 0
     columns = (s.out_w - 1) * plan.stride + plan.k_w
-    pixel = 4 if plan.isa == "dot" else 2 * s.in_c
+    pixel = 2 * s.in_c if plan.core.paired else plan.core.group
     return plan.slots * padded(columns * pixel + plan.spare, 16)
 
 
 def _rows(isa: str, weights: np.ndarray, *, short: bool) -> np.ndarray:
     """Return weights[O, taps, C] as they are in the stream."""
-    if isa != "dot":
+    core = CORES[isa]
+    if core.paired:
         return weights.astype(np.int8) if short else weights
-    rows = np.zeros((*weights.shape[:2], 4), np.int8)
+    rows = np.zeros((*weights.shape[:2], core.group), np.int8)
     rows[..., : weights.shape[2]] = weights
     return rows
 
@@ -134,23 +127,23 @@ def _prepare(isa: str, constants: Arrays, instr: Instr) -> Prepared:
     weights = constants["weights"].reshape(s.out_c, -1, s.in_c).astype(np.int16) - instr.int_("w_zp")
     bias, scale = folded(weights, constants, instr.int_("in_zp"))
     rows = _rows(isa, weights, short=short).reshape(s.out_c, -1)
-    data = stream(rows, bias, scale, blocks(s.out_c, OUTPUTS), 4 if isa == "dot" else 1)
+    data = stream(rows, bias, scale, blocks(s.out_c, OUTPUTS), CORES[isa].group)
     ending = Ending.of(instr, bounded=is_bounded(weights, bias, scale))
     return Prepared({"weights": data, **EMPTY}, _plan(isa, s, ending, point=point, short=short))
 
 
-def _variant(isa: str, needs: set[str], rank: int, header: str) -> KernelVariant:
+def _variant(isa: str, rank: int, header: str) -> KernelVariant:
     return KernelVariant(
-        f"{isa}_lane", frozenset(needs), rank=rank, accepts=lambda instr: _accepts(isa, instr), header=header,
+        isa, form="lane", rank=rank, accepts=lambda instr: _accepts(isa, instr), header=header,
         template="{}_lane", packs=WEIGHTED, prepare=lambda constants, instr: _prepare(isa, constants, instr),
         scratch_bytes=_scratch_bytes, streams=True, row_block=PIXELS[isa],
     )  # fmt: skip
 
 
 LANE = (
-    _variant("a32", {"a32", "neon"}, 31, "glow_a32_lane.h"),
-    _variant("neon", {"a64", "neon"}, 31, "glow_a64_lane.h"),
-    _variant("dot", {"a64", "neon", "dot"}, 34, "glow_a64_lane.h"),
+    _variant("a32", 31, "glow_a32_lane.h"),
+    _variant("a64", 31, "glow_a64_lane.h"),
+    _variant("dot", 34, "glow_a64_lane.h"),
 )
 
 VARIANTS = {"conv_s8": LANE}

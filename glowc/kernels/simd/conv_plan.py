@@ -4,16 +4,13 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from glowc.kernels.simd.ending import SCALED, Ending, Names
-from glowc.kernels.simd.stream import CHUNK, cost_kind
-from glowc.program.ir import Plan
-
-PAIRED = ("neon", "a32")
-"""Cores whose products are those of 16 bits."""
+from glowc.kernels.common.constants import LayerPlan
+from glowc.kernels.simd.ending import Ended, Ending
+from glowc.kernels.simd.stream import CHUNK
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class ConvPlan(Plan):
+class ConvPlan(Ended, LayerPlan):
     """What the template prints by.
 
     `path` is that of `conv.path_of`. A step takes `grain` inputs of each of `pixels` pixels; a block has `outputs`,
@@ -48,22 +45,11 @@ class ConvPlan(Plan):
     piece: int = 0
     width: int = 0
     steps: int = 0
-    names: Names = SCALED
-
-    @property
-    def cost_kind(self) -> str:
-        """What costs are filed under: how products are added and rounded."""
-        return cost_kind(bounded=self.ending.bounded, pairs=self.pairs)
-
-    @property
-    def a32(self) -> bool:
-        """True on A32."""
-        return self.isa == "a32"
 
     @property
     def half(self) -> bool:
         """True when pixels have half a step of inputs."""
-        return self.path == "direct" and self.grain == CHUNK // 2 and self.isa in PAIRED
+        return self.path == "direct" and self.grain == CHUNK // 2 and self.core.paired
 
     @property
     def stepped(self) -> bool:
@@ -73,7 +59,7 @@ class ConvPlan(Plan):
     @property
     def starts(self) -> bool:
         """True when accumulators start from memory: sums of windows times shifts, with the biases."""
-        return self.shifted and self.isa in PAIRED
+        return self.shifted and self.core.paired
 
     @property
     def window(self) -> int:

@@ -10,18 +10,18 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from glowc.kernels.base import KernelVariant, Prepared
-from glowc.kernels.common.constants import WEIGHTED
+from glowc.kernels.common.constants import WEIGHTED, LayerPlan
 from glowc.kernels.common.shifted import shifted
 from glowc.kernels.shapes import Conv
 from glowc.kernels.simd.conv import HEADER, accepts_codes
-from glowc.kernels.simd.ending import SCALED, Ending, Names
+from glowc.kernels.simd.ending import Ended, Ending
 from glowc.kernels.simd.stream import folded, has_pairs, is_bounded
-from glowc.program.ir import Instr, Plan
+from glowc.program.ir import Instr
 from glowc.program.kernel import Arrays
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class DepthwisePlan(Plan):
+class DepthwisePlan(Ended, LayerPlan):
     """What the templates print by.
 
     Windows of `k_h` x `k_w` taps with a `stride`. `pairs`: two products fit 16 bits. `shifted`: the weights have a zero
@@ -35,17 +35,11 @@ class DepthwisePlan(Plan):
     ending: Ending
     pairs: bool
     shifted: bool
-    names: Names = SCALED
 
     @property
     def cost_kind(self) -> str:
         """What costs are filed under: how products are added."""
         return "s8" if self.pairs else "u8"
-
-    @property
-    def a32(self) -> bool:
-        """True on A32."""
-        return self.isa == "a32"
 
     @property
     def taps(self) -> int:
@@ -104,17 +98,17 @@ def _prepare_dot(constants: Arrays, instr: Instr) -> Prepared:
     return replace(prepared, constants={**prepared.constants, "weights": np.ascontiguousarray(columns).reshape(-1)})
 
 
-def _variant(isa: str, core: str, header: str = HEADER) -> KernelVariant:
+def _variant(isa: str, header: str = HEADER) -> KernelVariant:
     return KernelVariant(
-        isa, frozenset({core, "neon"}), rank=30, accepts=_accepts_nine, header=header, packs=WEIGHTED,
+        isa, rank=30, accepts=_accepts_nine, header=header, packs=WEIGHTED,
         prepare=lambda constants, instr: _prepare(isa, constants, instr),
     )  # fmt: skip
 
 
-A32 = _variant("a32", "a32", "glow_a32.h")
-A64 = _variant("neon", "a64")
+A32 = _variant("a32", "glow_a32.h")
+A64 = _variant("a64")
 DOT = KernelVariant(
-    "dot", frozenset({"a64", "neon", "dot"}), rank=31, accepts=_accepts_dot, header=HEADER, template="{}_dot",
+    "dot", rank=31, accepts=_accepts_dot, header=HEADER, template="{}_dot",
     packs=WEIGHTED, prepare=_prepare_dot,
 )  # fmt: skip
 

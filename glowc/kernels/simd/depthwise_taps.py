@@ -15,18 +15,19 @@ from glowc.graph.types import DType
 from glowc.kernels.base import KernelVariant, Prepared
 from glowc.kernels.common.constants import EMPTY, WEIGHTED
 from glowc.kernels.shapes import Conv
+from glowc.kernels.simd.ending import OnCore
 from glowc.kernels.simd.stream import blocks, stream
 from glowc.program.ir import Instr, Plan
 from glowc.program.kernel import Arrays
 
 OUTPUTS = 8
 PIXELS = 4
-_CHUNK = {"a32": 5, "neon": 8}  # taps of a kernel row whose weights stay in registers
+_CHUNK = {"a32": 5, "a64": 8}  # taps of a kernel row whose weights stay in registers
 _UNROLLED = 16  # columns of a kernel row; wider ones take one tap at a time
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class TapsPlan(Plan):
+class TapsPlan(OnCore, Plan):
     """What the template prints by.
 
     Windows of `k_h` x `k_w`, `pixels` of a row together; `looped`: one tap at a time, else `chunks` of taps of a row.
@@ -47,16 +48,6 @@ class TapsPlan(Plan):
     narrow: int
     lookup: int
     block_bytes: int
-
-    @property
-    def cost_kind(self) -> str:
-        """What costs are filed under: words, as the stream begins."""
-        return "s32"
-
-    @property
-    def a32(self) -> bool:
-        """True on A32."""
-        return self.isa == "a32"
 
     @property
     def reach(self) -> int:
@@ -112,16 +103,16 @@ def _prepare(isa: str, constants: Arrays, instr: Instr) -> Prepared:
     return Prepared({"weights": data, **EMPTY}, _plan(isa, s, wide=weights.dtype == np.int16))
 
 
-def _variant(isa: str, needs: set[str], header: str) -> KernelVariant:
+def _variant(isa: str, header: str) -> KernelVariant:
     return KernelVariant(
-        f"{isa}_taps", frozenset(needs), rank=29, accepts=_accepts, header=header, template="{}_taps", packs=WEIGHTED,
+        isa, form="taps", rank=29, accepts=_accepts, header=header, template="{}_taps", packs=WEIGHTED,
         prepare=lambda constants, instr: _prepare(isa, constants, instr), row_block=PIXELS,
     )  # fmt: skip
 
 
 TAPS = (
-    _variant("a32", {"a32", "neon"}, "glow_a32.h"),
-    _variant("neon", {"a64", "neon"}, "glow_neon.h"),
+    _variant("a32", "glow_a32.h"),
+    _variant("a64", "glow_neon.h"),
 )
 
 VARIANTS = {

@@ -13,7 +13,7 @@ def _accepts_softmax(instr: Instr) -> bool:
     return instr.int_("inner") == 1 and instr.int_("n") >= 8
 
 
-_A64 = KernelVariant("neon", frozenset({"a64", "neon"}), rank=30, header="glow_neon.h", in_place=True)
+_A64 = KernelVariant("a64", rank=30, header="glow_neon.h", in_place=True)
 
 VARIANTS = {
     "layer_norm_s8": (replace(_A64, accepts=lambda instr: instr.int_("n") >= 8),),

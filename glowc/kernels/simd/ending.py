@@ -4,20 +4,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from glowc.kernels.simd.core import CORES, Core
 from glowc.program.ir import Instr, Plan
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Names(Plan):
-    """The C parameters that hold biases and scales, or would if the stream of the weights had them not."""
-
-    bias: str = "bias"
-    scale: str = "scale"
-
-
-SCALED = Names()
-BITS = Names(bias="offset", scale="mul")
-"""Of layers that end in a multiplication and a shift: the multipliers are the bits of the scales."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -64,3 +52,38 @@ class Ending(Plan):
         """The arguments of the macros of A32."""
         limits = self.kind if self.low or self.high else "FREE"
         return f"{self.kind}, {'ODD' if self.odd else 'NONE'}, {limits}"
+
+
+class OnCore:
+    """What a plan knows of its instruction set, its field `isa`; costs are filed under words, as a stream begins."""
+
+    __slots__ = ()
+    isa: str
+
+    @property
+    def core(self) -> Core:
+        """How the instruction set multiplies."""
+        return CORES[self.isa]
+
+    @property
+    def a32(self) -> bool:
+        """True on A32."""
+        return self.core.a32
+
+    @property
+    def cost_kind(self) -> str:
+        """What costs are filed under."""
+        return "s32"
+
+
+class Ended(OnCore):
+    """The same of a plan with an `ending`, and `pairs` where two products fit 16 bits."""
+
+    __slots__ = ()
+    ending: Ending
+    pairs: bool
+
+    @property
+    def cost_kind(self) -> str:
+        """What costs are filed under: an element type for each way in which products are added and rounded."""
+        return f"{'u' if self.ending.bounded else 's'}{16 if self.pairs else 32}"

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from functools import partial
 
 from glowc.graph.types import DType
 from glowc.kernels.base import KernelVariant, Prepared, plan_of
 from glowc.kernels.shapes import Conv
+from glowc.kernels.simd.core import CORES
 from glowc.program.ir import Instr, Plan
 from glowc.program.kernel import Arrays
 
@@ -69,9 +71,9 @@ def _accepts_depthwise(instr: Instr) -> bool:
     return _accepts_weights(instr) and same and s.in_ch == 1 and s.in_col == s.in_c
 
 
-def _prepare_depthwise(_: Arrays, instr: Instr) -> Prepared:
+def _prepare_depthwise(_: Arrays, instr: Instr, *, a32: bool) -> Prepared:
     """Up to nine taps are unrolled; A32 has registers for the weights of four channels."""
-    s, vectors = Conv.of(instr), 1 if instr.isa == "a32" else 2
+    s, vectors = Conv.of(instr), 1 if a32 else 2
     plan = DepthwiseFloatPlan(coded=_is_coded(instr), k_h=s.k_h, k_w=s.k_w, fast=s.taps <= 9, vectors=vectors)
     return Prepared(plan=plan)
 
@@ -98,12 +100,14 @@ def _prepare_matmul(_: Arrays, instr: Instr) -> Prepared:
     return Prepared(plan=Plan(path="columns" if instr.int_("b_col") == 1 else "dots"))
 
 
-_A32 = KernelVariant("a32", frozenset({"a32", "neon"}), rank=30, header="glow_neon_f32.h")
-_BOTH = (_A32, replace(_A32, isa="neon", needs=frozenset({"a64", "neon"})))
+_A32 = KernelVariant("a32", rank=30, header="glow_neon_f32.h")
+_BOTH = (_A32, replace(_A32, isa="a64"))
 CONV = tuple(
     replace(v, accepts=_accepts_conv, prepare=_prepare_conv, scratch_bytes=_conv_scratch, streams=True) for v in _BOTH
 )
-DEPTHWISE = tuple(replace(v, accepts=_accepts_depthwise, prepare=_prepare_depthwise) for v in _BOTH)
+DEPTHWISE = tuple(
+    replace(v, accepts=_accepts_depthwise, prepare=partial(_prepare_depthwise, a32=CORES[v.isa].a32)) for v in _BOTH
+)
 FC = tuple(replace(v, accepts=_accepts_fc, prepare=_prepare_fc) for v in _BOTH)
 MATMUL = tuple(replace(v, accepts=_accepts_matmul, prepare=_prepare_matmul) for v in _BOTH)
 

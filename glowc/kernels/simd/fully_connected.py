@@ -15,16 +15,17 @@ from glowc.kernels.common.shifted import shifted
 from glowc.kernels.common.singles import RowsPlan, with_singles
 from glowc.kernels.shapes import FullyConnected
 from glowc.kernels.simd.conv import HEADER, accepts_codes
-from glowc.kernels.simd.ending import SCALED, Ending, Names
-from glowc.kernels.simd.stream import CHUNK, Packed, Parts, blocks, cost_kind, pack_rows, padded
+from glowc.kernels.simd.core import CORES
+from glowc.kernels.simd.ending import Ended, Ending
+from glowc.kernels.simd.stream import CHUNK, Packed, Parts, blocks, pack_rows, padded
 from glowc.program.ir import Instr
 from glowc.program.kernel import Arrays
 
-_OUTPUTS = {"neon": 8, "dot": 16, "a32": 8}
+_OUTPUTS = {"a32": 8, "a64": 8, "dot": 16}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class FcPlan(RowsPlan):
+class FcPlan(Ended, RowsPlan):
     """What the template prints by.
 
     `outputs` of a block; `whole`: there is a block of so many; `narrow` outputs of the last block, where it has fewer,
@@ -43,22 +44,11 @@ class FcPlan(RowsPlan):
     ending: Ending
     pairs: bool
     shifted: bool
-    names: Names = SCALED
-
-    @property
-    def cost_kind(self) -> str:
-        """What costs are filed under: how products are added and rounded."""
-        return cost_kind(bounded=self.ending.bounded, pairs=self.pairs)
-
-    @property
-    def a32(self) -> bool:
-        """True on A32."""
-        return self.isa == "a32"
 
     @property
     def starts(self) -> bool:
         """True when accumulators start from memory: the sum of a row times shifts, with the biases."""
-        return self.shifted and self.isa != "dot"
+        return self.shifted and self.core.paired
 
 
 def _parts(isa: str, out_n: int) -> Parts:
@@ -69,50 +59,51 @@ def _parts(isa: str, out_n: int) -> Parts:
 def _pack(isa: str, parts: Parts, constants: Arrays, instr: Instr) -> Packed:
     s = FullyConnected.of(instr)
     coded = shifted(constants["weights"].reshape(s.out_n, s.in_k), instr.int_("w_zp"))
-    columns, grain = (padded(s.in_k, 4), 4) if isa == "dot" else (s.in_k, CHUNK)
+    core = CORES[isa]
+    columns, grain = padded(s.in_k, core.group), CHUNK if core.paired else core.group
     rows = np.zeros((s.out_n, columns), np.int8)
     rows[:, : s.in_k] = coded[0]
-    return pack_rows(constants, coded, rows, instr, parts, grain, -columns % grain, in_pairs=isa != "dot")
+    return pack_rows(constants, coded, rows, instr, parts, grain, -columns % grain, in_pairs=core.paired)
 
 
 def _prepare(isa: str, constants: Arrays, instr: Instr) -> Prepared:
-    s, outputs = FullyConnected.of(instr), _OUTPUTS[isa]
+    s, outputs, core = FullyConnected.of(instr), _OUTPUTS[isa], CORES[isa]
     parts, rest = _parts(isa, s.out_n), s.in_k % CHUNK
     packed, width = _pack(isa, parts, constants, instr), parts[-1][1]
     plan = FcPlan(
         isa=isa, outputs=outputs, whole=s.out_n >= outputs, few=s.out_n < width,
         narrow=width if s.out_n % outputs else 0, steps=s.in_k >= CHUNK,
-        rest=-(-rest // 4) if isa == "dot" else int(rest > 0), ending=Ending.of(instr, bounded=packed.bounded),
+        rest=int(rest > 0) if core.paired else -(-rest // core.group), ending=Ending.of(instr, bounded=packed.bounded),
         pairs=packed.pairs, shifted=instr.int_("w_zp") != 0,
     )  # fmt: skip
     return Prepared(packed.constants, plan)
 
 
-def _variant(isa: str, needs: set[str], rank: int, header: str = HEADER) -> KernelVariant:
+def _variant(isa: str, rank: int, header: str = HEADER) -> KernelVariant:
     return KernelVariant(
-        isa, frozenset(needs), rank=rank, accepts=accepts_codes, header=header, packs=WEIGHTED,
+        isa, rank=rank, accepts=accepts_codes, header=header, packs=WEIGHTED,
         prepare=lambda constants, instr: _prepare(isa, constants, instr),
     )  # fmt: skip
 
 
-A32 = _variant("a32", {"a32", "neon"}, 30, "glow_a32.h")
-A64 = (_variant("neon", {"a64", "neon"}, 30), _variant("dot", {"a64", "neon", "dot"}, 32))
+A32 = _variant("a32", 30, "glow_a32.h")
+A64 = (_variant("a64", 30), _variant("dot", 32))
 SINGLE = (
     with_singles(A32, "glow_neon_dot_s8", "glow_a32_single.h"),
     *(with_singles(variant, "glow_neon_dot_s8", "glow_a64_single.h") for variant in A64),
 )
 
 
-def _dynamic(isa: str, core: str) -> KernelVariant:
+def _dynamic(isa: str) -> KernelVariant:
     """Return a variant of fc_dynamic; its scratch are two rows in 16 bits."""
     return KernelVariant(
-        isa, frozenset({core, "neon"}), rank=30, header="glow_neon_f32.h",
+        isa, rank=30, header="glow_neon_f32.h",
         accepts=lambda instr: instr.operand("in").type.dtype.bits == 8 and instr.int_("out_n") >= 4,
         scratch_bytes=lambda instr: 4 * instr.int_("in_k"),
     )  # fmt: skip
 
 
-DYNAMIC = (_dynamic("a32", "a32"), _dynamic("neon", "a64"))
+DYNAMIC = (_dynamic("a32"), _dynamic("a64"))
 
 VARIANTS = {
     "fc_dynamic": DYNAMIC,

@@ -11,9 +11,9 @@ from glowc.kernels.common.lines import is_long, prepare
 _CODES = 8  # of a channel that are worth a vector
 
 _A64 = KernelVariant(
-    "neon", frozenset({"a64", "neon"}), rank=30, in_place=True, header="glow_neon_lines.h",
+    "a64", rank=30, in_place=True, header="glow_neon_lines.h",
     accepts=partial(is_long, _CODES), prepare=partial(prepare, 4), packs=frozenset({"lines"}),
 )  # fmt: skip
-LINES = (_A64, replace(_A64, isa="a32", needs=frozenset({"a32", "neon"})))
+LINES = (_A64, replace(_A64, isa="a32"))
 
 VARIANTS = {"lines_s8": LINES}

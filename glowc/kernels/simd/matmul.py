@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from functools import partial
+
 from glowc.kernels.base import KernelVariant
 from glowc.kernels.shapes import MatMul
-from glowc.kernels.simd.core import prepare_core
+from glowc.kernels.simd.core import CORES, prepare_core
 from glowc.program.ir import Instr
 
 
@@ -20,10 +22,10 @@ def _scratch_bytes(instr: Instr) -> int:
 
 MATMUL = tuple(
     KernelVariant(
-        isa, frozenset({core, "neon"}), rank=30, header=header, scratch_bytes=_scratch_bytes, accepts=_accepts,
-        prepare=prepare_core,
+        isa, rank=30, header=header, scratch_bytes=_scratch_bytes, accepts=_accepts,
+        prepare=partial(prepare_core, a32=CORES[isa].a32),
     )
-    for isa, core, header in (("a32", "a32", "glow_a32.h"), ("neon", "a64", "glow_neon.h"))
+    for isa, header in (("a32", "glow_a32.h"), ("a64", "glow_neon.h"))
 )  # fmt: skip
 
 VARIANTS = {"matmul_s8": MATMUL}

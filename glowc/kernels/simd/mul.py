@@ -38,10 +38,10 @@ def _prepare(_: Arrays, instr: Instr) -> Prepared:
 
 
 _A64 = KernelVariant(
-    "neon", frozenset({"a64", "neon"}), rank=30, header="glow_neon_mul.h", in_place=True, accepts=accepts_long_rows,
+    "a64", rank=30, header="glow_neon_mul.h", in_place=True, accepts=accepts_long_rows,
     prepare=_prepare,
 )  # fmt: skip
-MULTIPLY = (_A64, replace(_A64, isa="a32", needs=frozenset({"a32", "neon"})))
+MULTIPLY = (_A64, replace(_A64, isa="a32"))
 
 VARIANTS = {
     "mul_s8": MULTIPLY,

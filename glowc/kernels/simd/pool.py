@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from functools import partial
 
 from glowc.kernels.base import KernelVariant, Prepared
 from glowc.kernels.shapes import Pool
-from glowc.kernels.simd.core import CorePlan
+from glowc.kernels.simd.core import CORES, CorePlan
 from glowc.kernels.simd.quantize import A32, A64, LEAST, is_normal
 from glowc.program.ir import Instr, Plan
 from glowc.program.kernel import Arrays
@@ -34,8 +35,8 @@ def _accepts_average(instr: Instr) -> bool:
     return _is_inside(s) and s.in_c >= LEAST and s.in_ch == 1 and s.taps <= 255
 
 
-def _prepare_average(_: Arrays, instr: Instr) -> Prepared:
-    return Prepared(plan=AveragePlan(a32=instr.isa == "a32", odd=instr.int_("out_zp") % 2 == 1))
+def _prepare_average(_: Arrays, instr: Instr, *, a32: bool) -> Prepared:
+    return Prepared(plan=AveragePlan(a32=a32, odd=instr.int_("out_zp") % 2 == 1))
 
 
 def _accepts_real_average(instr: Instr) -> bool:
@@ -63,11 +64,13 @@ def _prepare_mean(_: Arrays, instr: Instr) -> Prepared:
 
 
 def _both(plain: KernelVariant) -> tuple[KernelVariant, ...]:
-    return plain, replace(plain, isa=A32.isa, needs=A32.needs)
+    return plain, replace(plain, isa="a32")
 
 
-_AVERAGE = replace(A64, accepts=_accepts_average, prepare=_prepare_average, header="glow_neon.h")
-AVERAGE = (_AVERAGE, replace(_AVERAGE, isa=A32.isa, needs=A32.needs, header="glow_a32.h"))
+AVERAGE = tuple(
+    replace(v, accepts=_accepts_average, prepare=partial(_prepare_average, a32=CORES[v.isa].a32), header=header)
+    for v, header in ((A64, "glow_neon.h"), (A32, "glow_a32.h"))
+)
 
 VARIANTS = {
     "avg_pool_f32": _both(replace(A64, accepts=_accepts_floats)),

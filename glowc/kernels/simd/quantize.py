@@ -38,8 +38,8 @@ def _accepts_requantize(instr: Instr) -> bool:
     return bytes_ and instr.int_("n") >= LEAST and is_normal(instr, "in_scale", "out_scale")
 
 
-A64 = KernelVariant("neon", frozenset({"a64", "neon"}), rank=30, header="glow_neon_codes.h")
-A32 = replace(A64, isa="a32", needs=frozenset({"a32", "neon"}))
+A64 = KernelVariant("a64", rank=30, header="glow_neon_codes.h")
+A32 = replace(A64, isa="a32")
 _BOTH = (A64, A32)
 
 VARIANTS = {

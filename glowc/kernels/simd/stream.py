@@ -87,11 +87,6 @@ class Packed:
     pairs: bool
 
 
-def cost_kind(*, bounded: bool, pairs: bool) -> str:
-    """Return what the costs of a stream are filed under: an element type for each form of the products."""
-    return f"{'u' if bounded else 's'}{16 if pairs else 32}"
-
-
 def pack_rows(
     constants: Arrays, coded: tuple[np.ndarray, np.ndarray], rows: np.ndarray, instr: Instr, parts: Parts,
     grain: int, spare: int = 0, *, in_pairs: bool,

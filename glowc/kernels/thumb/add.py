@@ -19,7 +19,7 @@ from glowc.graph.types import DType
 from glowc.kernels.base import KernelVariant, Prepared
 from glowc.kernels.common.rows import accepts_rows, steps
 from glowc.kernels.shapes import AXES
-from glowc.kernels.thumb.forms import HEADER, NEEDS, both
+from glowc.kernels.thumb.forms import HEADER, both
 from glowc.program.ir import Instr, ParamValue, Plan
 from glowc.program.kernel import Arrays, get_kernel
 
@@ -171,7 +171,7 @@ def prepare_shift(constants: Arrays, instr: Instr) -> Prepared:
 
 
 ADD = both(
-    KernelVariant("m3", NEEDS, rank=5, header=HEADER, in_place=True, accepts=accepts, prepare=prepare_sum)
+    KernelVariant("v7m", rank=5, header=HEADER, in_place=True, accepts=accepts, prepare=prepare_sum)
 )  # fmt: skip
 MULTIPLY = tuple(replace(variant, accepts=_accepts_product, prepare=prepare_product) for variant in ADD)
 ADD_SHIFT = tuple(

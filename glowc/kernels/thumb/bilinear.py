@@ -8,7 +8,7 @@ from glowc.kernels.base import KernelVariant
 from glowc.kernels.common.bilinear import accepts_fixed, prepare_fixed
 
 BILINEAR = KernelVariant(
-    "thumb", frozenset({"thumb", "softfloat"}), rank=5, header="glow_thumb_bilinear.h",
+    "soft", also=frozenset({"thumb"}), rank=5, header="glow_thumb_bilinear.h",
     template="common/bilinear_fixed", prepare=prepare_fixed,
     accepts=partial(accepts_fixed, 1),
 )  # fmt: skip

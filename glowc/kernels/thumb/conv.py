@@ -12,7 +12,7 @@ from glowc.kernels.common.constants import SHIFTED, WEIGHTED
 from glowc.kernels.common.windows import is_point
 from glowc.kernels.shapes import Conv
 from glowc.kernels.thumb.fold import accepts_matrix, fold, fold_shift
-from glowc.kernels.thumb.forms import HEADER, NEEDS, both
+from glowc.kernels.thumb.forms import HEADER, both
 from glowc.program.ir import Instr, Plan
 from glowc.program.kernel import Arrays
 
@@ -97,7 +97,7 @@ def _wide_scratch(instr: Instr) -> int:
 
 
 CONV = both(
-    KernelVariant("m3", NEEDS, rank=5, header=HEADER, accepts=accepts_matrix, prepare=prepare, packs=WEIGHTED,
+    KernelVariant("v7m", rank=5, header=HEADER, accepts=accepts_matrix, prepare=prepare, packs=WEIGHTED,
                   scratch_bytes=scratch, streams=True, row_block=4, reads=Reads(at_once=1, value_bytes=2))
 )  # fmt: skip
 CONV_SHIFT = tuple(replace(variant, prepare=prepare_shift, packs=SHIFTED) for variant in CONV)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, replace
+from functools import partial
 
 import numpy as np
 
@@ -13,7 +14,7 @@ from glowc.kernels.common.constants import SHIFTED, WEIGHTED
 from glowc.kernels.common.header_numbers import header_number
 from glowc.kernels.shapes import Conv
 from glowc.kernels.thumb.fold import fold, fold_shift
-from glowc.kernels.thumb.forms import HEADER, NEEDS, both
+from glowc.kernels.thumb.forms import HEADER, both
 from glowc.program.ir import Instr, Plan
 from glowc.program.kernel import Arrays
 
@@ -123,13 +124,13 @@ def plan_small(instr: Instr, *, shifts: bool) -> DepthwisePlan:
     )  # fmt: skip
 
 
-def plan_tiles(instr: Instr, *, shifts: bool) -> DepthwisePlan:
+def plan_tiles(instr: Instr, *, shifts: bool, thumb2: bool) -> DepthwisePlan:
     """Return the plan of a layer whose tiles are printed."""
     tiles = _cut(Conv.of(instr))
     return replace(
         plan_small(instr, shifts=shifts), small=False, n=tiles.outputs, kinds=tiles.kinds, first=tiles.first,
         middle=tiles.middle, last=tiles.last, full=(instr.int_("out_min"), instr.int_("out_max")) == (-128, 127),
-        thumb2=instr.isa == "m3", held=held_weights(instr.int_("k_w")),
+        thumb2=thumb2, held=held_weights(instr.int_("k_w")),
     )  # fmt: skip
 
 
@@ -151,14 +152,16 @@ def _preparing(plan: Callable[..., DepthwisePlan], *, shifts: bool) -> Callable[
 
 def _depthwise(packs: frozenset[str], *, shifts: bool) -> tuple[KernelVariant, ...]:
     tiles = KernelVariant(
-        "m3", NEEDS, rank=5, header=HEADER, accepts=accepts_depthwise, packs=packs,
-        prepare=_preparing(plan_tiles, shifts=shifts), reads=Reads(along=True),
+        "v7m", rank=5, header=HEADER, accepts=accepts_depthwise, packs=packs,
+        prepare=_preparing(partial(plan_tiles, thumb2=True), shifts=shifts), reads=Reads(along=True),
     )  # fmt: skip
     small = replace(
-        tiles, isa="m3s", rank=4, header="glow_thumb_dw.h", accepts=accepts_small,
+        tiles, form="small", rank=4, header="glow_thumb_dw.h", accepts=accepts_small,
         prepare=_preparing(plan_small, shifts=shifts), reads=Reads(), insns_per_mac=15,
     )  # fmt: skip
-    return *both(tiles), *both(small)
+    v7m, v6m = both(tiles)
+    plain = replace(v6m, prepare=_preparing(partial(plan_tiles, thumb2=False), shifts=shifts))
+    return v7m, plain, *both(small)
 
 
 VARIANTS = {

@@ -12,11 +12,11 @@ from glowc.kernels.common.constants import SHIFTED, WEIGHTED
 from glowc.kernels.common.header_numbers import header_number
 from glowc.kernels.shapes import FullyConnected
 from glowc.kernels.thumb.fold import accepts_matrix, fold, fold_shift
-from glowc.kernels.thumb.forms import HEADER, NEEDS, both
+from glowc.kernels.thumb.forms import HEADER, both
 from glowc.program.ir import Instr, Plan
 from glowc.program.kernel import Arrays
 
-_ROWS_BYTES = {"m3": 4096, "m0": 1024}  # of scratch for four rows; Armv6-M comes with little RAM
+_ROWS_BYTES, _V6M_ROWS_BYTES = 4096, 1024  # of scratch for four rows; Armv6-M comes with little RAM
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -86,18 +86,18 @@ def accepts_rows(instr: Instr) -> bool:
     """Accept at least three rows, of which at most one in four is computed in vain."""
     rows = instr.int_("rows")
     few = rows < 3 or -(-rows // 4) * 3 > rows
-    return not few and accepts_matrix(instr) and rows_scratch(instr) <= _ROWS_BYTES["m3"]
+    return not few and accepts_matrix(instr) and rows_scratch(instr) <= _ROWS_BYTES
 
 
 def accepts_few_inputs(instr: Instr) -> bool:
     """Accept rows as `accepts_rows`, with less scratch."""
-    return accepts_rows(instr) and rows_scratch(instr) <= _ROWS_BYTES["m0"]
+    return accepts_rows(instr) and rows_scratch(instr) <= _V6M_ROWS_BYTES
 
 
-_PLAIN = KernelVariant("m3", NEEDS, rank=5, header=HEADER, accepts=accepts_matrix, prepare=prepare, packs=WEIGHTED,
+_PLAIN = KernelVariant("v7m", rank=5, header=HEADER, accepts=accepts_matrix, prepare=prepare, packs=WEIGHTED,
                        reads=Reads(at_once=8))  # fmt: skip
 _ROWS = replace(
-    _PLAIN, isa="m3_rows", rank=6, template="{}_rows", accepts=accepts_rows, prepare=prepare_rows,
+    _PLAIN, form="rows", rank=6, template="{}_rows", accepts=accepts_rows, prepare=prepare_rows,
     scratch_bytes=rows_scratch, reads=Reads(),
 )  # fmt: skip
 

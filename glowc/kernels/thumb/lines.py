@@ -15,7 +15,7 @@ def is_full(instr: Instr) -> bool:
 
 
 LINES = KernelVariant(
-    "m3", frozenset({"thumb2"}), rank=5, in_place=True, header="glow_m3_lines.h", accepts=is_full,
+    "v7m", rank=5, in_place=True, header="glow_m3_lines.h", accepts=is_full,
     prepare=partial(prepare, 1), packs=frozenset({"lines"}),
 )  # fmt: skip
 

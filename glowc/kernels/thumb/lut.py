@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from glowc.kernels.base import KernelVariant, Prepared
-from glowc.kernels.thumb.forms import NEEDS, both
+from glowc.kernels.thumb.forms import both
 from glowc.program.ir import Instr
 from glowc.program.kernel import Arrays
 
@@ -15,7 +15,7 @@ def prepare(constants: Arrays, _: Instr) -> Prepared:
     return Prepared({"lut": np.roll(constants["lut"].reshape(-1), 128)})
 
 
-LUT = both(KernelVariant("m3", NEEDS, rank=5, in_place=True, prepare=prepare, packs=frozenset({"lut"})))
+LUT = both(KernelVariant("v7m", rank=5, in_place=True, prepare=prepare, packs=frozenset({"lut"})))
 
 VARIANTS = {
     "lut_s8": LUT,

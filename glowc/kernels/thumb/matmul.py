@@ -13,7 +13,7 @@ from glowc.graph.types import DType
 from glowc.kernels.base import KernelVariant, Prepared, Reads, plan_of
 from glowc.kernels.shapes import MatMul
 from glowc.kernels.thumb.fold import near_tie
-from glowc.kernels.thumb.forms import HEADER, NEEDS, both
+from glowc.kernels.thumb.forms import HEADER, both
 from glowc.program.ir import Instr, Plan
 from glowc.program.kernel import Arrays
 
@@ -61,8 +61,7 @@ def _scratch(instr: Instr) -> int:
 
 MATMUL = both(
     KernelVariant(
-        "m3",
-        NEEDS,
+        "v7m",
         rank=5,
         header=HEADER,
         accepts=_accepts,

@@ -15,7 +15,7 @@ from glowc.kernels.base import KernelVariant, Prepared
 from glowc.kernels.common.header_numbers import header_number
 from glowc.kernels.shapes import Pool
 from glowc.kernels.thumb.fold import near_tie
-from glowc.kernels.thumb.forms import HEADER, NEEDS, both
+from glowc.kernels.thumb.forms import HEADER, both
 from glowc.program.ir import Instr, Plan
 from glowc.program.kernel import Arrays
 
@@ -85,7 +85,7 @@ def prepare_maximum(_: Arrays, instr: Instr) -> Prepared:
     return Prepared(plan=MaximumPlan(k_h=shape.k_h, k_w=shape.k_w))
 
 
-AVERAGE = both(KernelVariant("m3", NEEDS, rank=5, header=HEADER, accepts=_accepts, prepare=prepare))
+AVERAGE = both(KernelVariant("v7m", rank=5, header=HEADER, accepts=_accepts, prepare=prepare))
 MAXIMUM = replace(AVERAGE[0], accepts=_accepts_maximum, prepare=prepare_maximum)
 
 VARIANTS = {

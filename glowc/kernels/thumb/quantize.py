@@ -16,7 +16,6 @@ from glowc.kernels.base import KernelVariant, Prepared
 from glowc.program.ir import Instr, Plan
 from glowc.program.kernel import Arrays
 
-NEEDS = frozenset({"softfloat"})
 _SCALES = (2.0**-60, 2.0**60)  # of which the reciprocals' exponents are far from the ends
 
 
@@ -52,7 +51,7 @@ def prepare(_: Arrays, instr: Instr) -> Prepared:
 
 
 QUANTIZE = KernelVariant(
-    "soft", NEEDS, rank=5, header="glow_thumb_reals.h", in_place=True, accepts=accepts_quantize, prepare=prepare
+    "soft", rank=5, header="glow_thumb_reals.h", in_place=True, accepts=accepts_quantize, prepare=prepare
 )
 
 VARIANTS = {

@@ -11,7 +11,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from glowc.kernels.base import KernelVariant, Prepared
-from glowc.kernels.thumb.forms import NEEDS, both
+from glowc.kernels.thumb.forms import both
 from glowc.program.ir import Instr, Plan
 from glowc.program.kernel import Arrays
 
@@ -60,11 +60,11 @@ def prepare_norm(_: Arrays, instr: Instr) -> Prepared:
 
 
 SOFTMAX = both(
-    KernelVariant("m3", NEEDS, rank=5, header=_HEADER, in_place=True, accepts=_accepts_softmax, prepare=prepare_softmax)
+    KernelVariant("v7m", rank=5, header=_HEADER, in_place=True, accepts=_accepts_softmax, prepare=prepare_softmax)
 )
 LAYER_NORM = both(
     KernelVariant(
-        "m3", NEEDS, rank=5, header=_HEADER, in_place=True, accepts=_accepts_norm, prepare=prepare_norm,
+        "v7m", rank=5, header=_HEADER, in_place=True, accepts=_accepts_norm, prepare=prepare_norm,
         scratch_bytes=lambda instr: 8 * int(instr.params["n"]),
     )
 )  # fmt: skip

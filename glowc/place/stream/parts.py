@@ -101,11 +101,12 @@ def _sums(instr: Instr, x: TensorType, scale: float) -> tuple[Part, ...]:
     end = as_mapping(RequantSums(channels, typed(OutCodes, instr.params), scale))
     source, out = instr.operand("in"), instr.operand("out")
     first = replace(
-        instr, kernel=f"sum_rows_{kind}", isa="ref", operands=(source, Operand("acc", sums.name, Access.OUT, total)),
+        instr, kernel=f"sum_rows_{kind}", variant="ref",
+        operands=(source, Operand("acc", sums.name, Access.OUT, total)),
         params=add, rows=(0, height), name=f"{instr.name}.sum",
     )  # fmt: skip
     last = replace(
-        instr, kernel=f"requant_sums_{kind}", isa="ref", operands=(Operand("in", sums.name, Access.IN, total), out),
+        instr, kernel=f"requant_sums_{kind}", variant="ref", operands=(Operand("in", sums.name, Access.IN, total), out),
         params=end, rows=None, name=f"{instr.name}.mean", macs=0,
     )  # fmt: skip
     each = RowInput("in", height, row, tuple((y, y + 1) for y in range(height)))

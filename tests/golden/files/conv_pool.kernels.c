@@ -2,7 +2,7 @@
  * Layer (Conv): 0 conv.
  * Sizes: in 1x6x6x1, out 1x6x6x2; computes output rows [y_begin, y_end); the output may lie over rows of in that no
  * later row reads; scratch takes 73 bytes. */
-static void conv_pool_conv_s8__m3(const int8_t *in, const int8_t *restrict weights, const int32_t *restrict bias,
+static void conv_pool_conv_s8__v7m(const int8_t *in, const int8_t *restrict weights, const int32_t *restrict bias,
     const float *restrict scale, int8_t *out, uint8_t *restrict scratch, int32_t y_begin, int32_t y_end) {
   const int32_t taps = 9;
   const glow_thumb_gemm_t g = {weights, bias, scale, taps, 2, 1, -128, -128, 127, 0, NULL};
@@ -94,7 +94,7 @@ static void conv_pool_copy_b1__ref(const int8_t *in, int8_t *out) {
 static void conv_pool_infer(uint8_t *arena) {
   /* 0: Conv conv, relu */
   glow_profile_begin(0u);
-  conv_pool_conv_s8__m3((const int8_t *)(arena + 0), conv_pool_w_conv_weights, conv_pool_w_conv_bias_m3, conv_pool_w_conv_scale, (int8_t *)(arena + 12), (uint8_t *)(arena + 84), 0, 6);
+  conv_pool_conv_s8__v7m((const int8_t *)(arena + 0), conv_pool_w_conv_weights, conv_pool_w_conv_bias_v7m, conv_pool_w_conv_scale, (int8_t *)(arena + 12), (uint8_t *)(arena + 84), 0, 6);
   glow_profile_end(0u);
   GLOW_LAYER_BARRIER();
   /* 1: MaxPool pool */

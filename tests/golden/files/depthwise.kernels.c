@@ -2,7 +2,7 @@
  * Layer (Conv): 0 point.
  * Sizes: in 1x2x5x5, out 1x5x5x4; computes output rows [y_begin, y_end); the output may lie over rows of in that no
  * later row reads; scratch takes 18 bytes. */
-static void depthwise_conv_s8__m3(const int8_t *in, const int8_t *restrict weights, const int32_t *restrict bias,
+static void depthwise_conv_s8__v7m(const int8_t *in, const int8_t *restrict weights, const int32_t *restrict bias,
     const float *restrict scale, int8_t *out, uint8_t *restrict scratch, int32_t y_begin, int32_t y_end) {
   const int32_t taps = 2;
   const glow_thumb_gemm_t g = {weights, bias, scale, taps, 4, 0, 5, -128, 127, 0, NULL};
@@ -41,7 +41,7 @@ static void depthwise_conv_s8__m3(const int8_t *in, const int8_t *restrict weigh
   }
 }
 
-GLOW_THUMB_NOINLINE static void depthwise_dwconv_s8__m3_tile0(const glow_thumb_dw_t *d, int8_t *to) {
+GLOW_THUMB_NOINLINE static void depthwise_dwconv_s8__v7m_tile0(const glow_thumb_dw_t *d, int8_t *to) {
   const int8_t *w = d->weights;
   const uint32_t near_tie = (uint32_t)d->bias[d->channels];
   const uint32_t span = near_tie < 0x80000000u ? GLOW_THUMB_SPAN : 0u;
@@ -139,7 +139,7 @@ GLOW_THUMB_NOINLINE static void depthwise_dwconv_s8__m3_tile0(const glow_thumb_d
  * Layer (Conv): 1 depth.
  * Sizes: in 1x5x5x4, out 1x3x3x4; computes output rows [y_begin, y_end); the output may lie over rows of in that no
  * later row reads. */
-static void depthwise_dwconv_s8__m3(const int8_t *in, const int8_t *restrict weights, const int32_t *restrict bias,
+static void depthwise_dwconv_s8__v7m(const int8_t *in, const int8_t *restrict weights, const int32_t *restrict bias,
     const float *restrict scale, int8_t *out, int32_t y_begin, int32_t y_end) {
   glow_thumb_dw_t d;
   d.weights = weights;
@@ -184,7 +184,7 @@ static void depthwise_dwconv_s8__m3(const int8_t *in, const int8_t *restrict wei
         }
         int8_t *to = line + x * 4;
         if (t == 0) {
-          depthwise_dwconv_s8__m3_tile0(&d, to);
+          depthwise_dwconv_s8__v7m_tile0(&d, to);
         }
       }
     }
@@ -194,7 +194,7 @@ static void depthwise_dwconv_s8__m3(const int8_t *in, const int8_t *restrict wei
 /* Quantised mean of an axis.
  * Layer (ReduceMean): 2 mean.
  * Sizes: in 1x3x3x4, out 1x1x1x4; no operand overlaps another. */
-static void depthwise_reduce_mean_s8__m3(const int8_t *restrict in, int8_t *restrict out) {
+static void depthwise_reduce_mean_s8__v7m(const int8_t *restrict in, int8_t *restrict out) {
   const glow_thumb_mean_t mean = { 0.22222222f, 0.0f, 0.0f, 9, -7, 0, -128, 127, 0, 67832u, 0};
   glow_thumb_pool_t window;
   window.rows = 1;
@@ -210,17 +210,17 @@ static void depthwise_reduce_mean_s8__m3(const int8_t *restrict in, int8_t *rest
 static void depthwise_infer(uint8_t *arena) {
   /* 0: Conv point */
   glow_profile_begin(0u);
-  depthwise_conv_s8__m3((const int8_t *)(arena + 80), depthwise_w_point_weights_m3, depthwise_w_point_bias_m3, depthwise_w_point_scale, (int8_t *)(arena + 0), (uint8_t *)(arena + 132), 0, 5);
+  depthwise_conv_s8__v7m((const int8_t *)(arena + 80), depthwise_w_point_weights_v7m, depthwise_w_point_bias_v7m, depthwise_w_point_scale, (int8_t *)(arena + 0), (uint8_t *)(arena + 132), 0, 5);
   glow_profile_end(0u);
   GLOW_LAYER_BARRIER();
   /* 1: Conv depth */
   glow_profile_begin(1u);
-  depthwise_dwconv_s8__m3((const int8_t *)(arena + 0), depthwise_w_depth_weights_m3, depthwise_w_point_bias_m3_1, depthwise_w_depth_scale, (int8_t *)(arena + 76), 0, 3);
+  depthwise_dwconv_s8__v7m((const int8_t *)(arena + 0), depthwise_w_depth_weights_v7m, depthwise_w_point_bias_v7m_1, depthwise_w_depth_scale, (int8_t *)(arena + 76), 0, 3);
   glow_profile_end(1u);
   GLOW_LAYER_BARRIER();
   /* 2: ReduceMean mean */
   glow_profile_begin(2u);
-  depthwise_reduce_mean_s8__m3((const int8_t *)(arena + 76), (int8_t *)(arena + 0));
+  depthwise_reduce_mean_s8__v7m((const int8_t *)(arena + 76), (int8_t *)(arena + 0));
   glow_profile_end(2u);
   GLOW_LAYER_BARRIER();
 }

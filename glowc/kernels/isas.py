@@ -1,0 +1,42 @@
+"""The instruction sets that kernels are written for: what a CPU must have for each, and where its files lie."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from glowc.errors import InternalError
+
+
+@dataclass(frozen=True, slots=True)
+class InstructionSet:
+    """The CPU features (boards/_cpu/*.toml) of a set, and its `folder` in the three trees."""
+
+    needs: frozenset[str]
+    folder: str
+
+
+def _of(folder: str, *needs: str) -> InstructionSet:
+    return InstructionSet(frozenset(needs), folder)
+
+
+ISAS = {
+    "ref": _of("ref"),  # portable C11
+    "soft": _of("thumb", "softfloat"),  # portable C11 in integers, where floats are functions
+    "v6m": _of("thumb", "thumb1"),
+    "v7m": _of("thumb", "thumb2"),
+    "dsp": _of("dsp", "dsp", "unaligned"),
+    "fpu": _of("fpu", "fpu"),
+    "mve": _of("mve", "mve"),
+    "a32": _of("simd", "a32", "neon"),
+    "a64": _of("simd", "a64", "neon"),
+    "dot": _of("simd", "a64", "neon", "dot"),
+    "i8mm": _of("simd", "a64", "neon", "dot", "i8mm"),
+}
+"""By the name that variants have it by, and functions in C."""
+
+
+def instruction_set(name: str) -> InstructionSet:
+    """Return an instruction set; InternalError when there is none of that name."""
+    if name not in ISAS:
+        raise InternalError(f"no instruction set {name} in glowc/kernels/isas.py")
+    return ISAS[name]
