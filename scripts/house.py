@@ -101,7 +101,6 @@ def packings_of_operators() -> Places:
     return [
         f"{path.name}: {name}"
         for path in sorted((PACKAGE / "ops").glob("*.py"))
-        if path.name != "registry.py"
         for statement in ast.walk(ast.parse(path.read_text(encoding="utf-8")))
         if isinstance(statement, ast.ImportFrom) and (statement.module or "").startswith("glowc.kernels")
         for name in (f"{statement.module}.{alias.name}" for alias in statement.names)

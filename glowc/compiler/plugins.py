@@ -18,7 +18,7 @@ from typing import TypeVar
 from glowc.codegen.kernels import add_templates, forget_templates, plugin_template, template_of
 from glowc.errors import InputError
 from glowc.kernels.base import KernelVariant
-from glowc.kernels.registry import plain_variant, register_variants
+from glowc.kernels.registry import forget_variants, plain_variant, register_variants
 from glowc.ops.base import OpDef
 from glowc.ops.registry import all_ops, forget_plugins, register
 from glowc.program.kernel import AnyKernel, KernelDef, all_kernels
@@ -44,6 +44,7 @@ def load_plugins(paths: Iterable[Path]) -> None:
     Raises InputError for a file that is missing, fails, defines nothing, clashes or lacks its C.
     """
     forget_plugins()
+    forget_variants()
     forget_templates()
     for path in dict.fromkeys(paths):
         file = path.resolve()

@@ -1,7 +1,7 @@
 """Finds every operator by listing this folder in sorted order, and fills the tables of attributes and kernels.
 
-The tables belong to the rooms that know the form of a definition but no operator: `glowc.graph.attrs`,
-`glowc.program.kernel`, and `glowc.kernels.registry` for variants.
+The tables belong to the rooms that know the form of a definition but no operator: `glowc.graph.attrs`
+and `glowc.program.kernel`.
 """
 
 from __future__ import annotations
@@ -18,7 +18,6 @@ import glowc.ops
 from glowc.errors import GlowcError, InternalError
 from glowc.graph.attrs import declare_attrs
 from glowc.graph.graph import Node
-from glowc.kernels.registry import forget_variants
 from glowc.ops.base import Call, OpDef, OpError
 from glowc.program.kernel import AnyKernel, all_kernels, define_kernels
 
@@ -96,9 +95,8 @@ def register(ops: Iterable[OpDef], kernels: Sequence[AnyKernel], folder: Path, p
 
 
 def forget_plugins() -> None:
-    """Leave glowc's own operators, kernels and variants only."""
+    """Leave glowc's own operators and kernels only."""
     _folders.clear()
-    forget_variants()
     _fill(*_own())
 
 
