@@ -37,11 +37,16 @@ STYLE = (
 )
 
 
-def order() -> list[list[str]]:
-    """Return the rooms in columns: each imports only those of columns to its left."""
+def order() -> list[tuple[str, ...]]:
+    """Return the rows of rooms that tests/unit/test_rooms.py holds: each imports only those of rows before it."""
     tree = ast.parse((ROOT / "tests" / "unit" / "test_rooms.py").read_text(encoding="utf-8"))
     assigned = {ast.unparse(s.targets[0]): s.value for s in tree.body if isinstance(s, ast.Assign)}
-    columns = [[room for room in row if room in WORDS] for row in ast.literal_eval(assigned["ORDER"])]
+    return list(ast.literal_eval(assigned["ORDER"]))
+
+
+def drawn() -> list[list[str]]:
+    """Return the rooms that have words, in columns."""
+    columns = [[room for room in row if room in WORDS] for row in order()]
     return [column for column in columns if column]
 
 
@@ -70,7 +75,7 @@ def way(width: int) -> str:
 
 def rooms_svg() -> str:
     """Return docs/rooms.svg."""
-    columns = order()
+    columns = drawn()
     width = 2 * LEFT + len(columns) * BOX_W + (len(columns) - 1) * GAP_X
     height = TOP + max(map(len, columns)) * (BOX_H + GAP_Y) + 8
     boxes = [

@@ -13,6 +13,8 @@ from collections.abc import Callable, Iterator, Mapping
 from itertools import chain
 from pathlib import Path
 
+from draw_rooms import order
+
 ROOT = Path(__file__).resolve().parent.parent
 PACKAGE, TEMPLATES, RUNTIME = (ROOT / name for name in ("glowc", "templates", "runtime_c"))
 UNTYPED = re.compile(r"(?:Mapping|dict)\[str, (?:object|ParamValue)\]")
@@ -110,9 +112,7 @@ def packings_of_operators() -> Places:
 
 def exempt_modules() -> Places:
     """Return the imports that the order of the rooms does not allow."""
-    tree = ast.parse((ROOT / "tests" / "unit" / "test_rooms.py").read_text(encoding="utf-8"))
-    assigned = {ast.unparse(s.targets[0]): s.value for s in tree.body if isinstance(s, ast.Assign)}
-    rank = {room: row for row, rooms in enumerate(ast.literal_eval(assigned["ORDER"])) for room in rooms}
+    rank = {room: row for row, rooms in enumerate(order()) for room in rooms}
 
     def room(module: str) -> str:
         return module.split(".")[1] if "." in module else "__init__"
