@@ -76,3 +76,14 @@ def shifted_cases(rng: np.random.Generator) -> Iterator[Case]:
         case.arrays["mul"][:] = rng.integers(size // 2, size, shape[1]) * rng.choice((-1, 1, 1), shape[1])
         limits = {"out_min": -100, "out_max": 90} if shape[0] == 3 else {}
         yield replace(case, instr=replace(case.instr, params={**case.instr.params, **limits}))
+        if kind is DType.S16:
+            case.arrays["weights"] //= 20  # sums of one channel below 2^21
+            halfword = {"out_zp": 9, "out_min": -30000, "out_max": 32767}
+            yield to_halfwords(replace(case, instr=replace(case.instr, params={**case.instr.params, **halfword})))
+
+
+def to_halfwords(case: Case) -> Case:
+    """Return the case with codes of 16 bits."""
+    arrays = {role: array for role, array in case.arrays.items() if role != "out"}
+    out = {"out": (case.instr.operand("out").type.shape, DType.S16)}
+    return make_case(case.instr.kernel, arrays, case.instr.params, rows=case.instr.rows, out=out)

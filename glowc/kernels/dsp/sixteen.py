@@ -118,7 +118,8 @@ def prepare(constants: Arrays, instr: Instr) -> Prepared:
     plan = _plan(instr)
     if not plan.shifts:
         return Prepared({**packed, "bias": np.zeros(1, np.int32)}, plan)
-    offset = short_offset(*sums(flat, instr), constants, instr)
+    byte_codes = instr.operand("out").type.dtype.bits == 8  # as those of the short ending
+    offset = short_offset(*sums(flat, instr), constants, instr) if byte_codes else None
     if offset is None:
         return Prepared(packed, plan)
     return Prepared({**packed, "offset": offset}, replace(plan, short=True))
