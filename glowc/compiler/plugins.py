@@ -18,6 +18,7 @@ from typing import TypeVar
 from glowc.codegen.kernels import add_templates, forget_templates, plugin_template, template_of
 from glowc.errors import InputError
 from glowc.kernels.base import KernelVariant
+from glowc.kernels.isas import ISAS
 from glowc.kernels.registry import forget_variants, plain_variant, register_variants
 from glowc.ops.base import OpDef
 from glowc.ops.registry import all_ops, forget_plugins, register
@@ -89,7 +90,10 @@ def _register(path: Path, file: Path, module: ModuleType) -> None:
 
 
 def _list(path: Path, module: ModuleType, name: str) -> tuple[object, ...]:
-    value = getattr(module, name, ())
+    return _tuple(path, getattr(module, name, ()), name)
+
+
+def _tuple(path: Path, value: object, name: str) -> tuple[object, ...]:
     if not isinstance(value, tuple | list):
         raise InputError(f"plugin {path}: {name} is a {type(value).__name__}, not a tuple", hint=MANUAL)
     return tuple(value)
@@ -112,7 +116,13 @@ def _variants(path: Path, module: ModuleType, kernels: Sequence[AnyKernel]) -> d
     unknown = sorted(set(named) - {kernel.name for kernel in kernels})
     if unknown:
         raise InputError(f"plugin {path}: VARIANTS of {', '.join(unknown)}, which KERNELS does not define", hint=MANUAL)
-    return {name: _of_kind(path, tuple(found), KernelVariant) for name, found in named.items()}
+    variants = {
+        name: _of_kind(path, _tuple(path, found, f"VARIANTS of {name}"), KernelVariant) for name, found in named.items()
+    }
+    for name, isa in ((name, variant.isa) for name, found in variants.items() for variant in found):
+        if isa not in ISAS:
+            raise InputError(f"plugin {path}: {name} has a variant for {isa}", hint=f"one of {', '.join(ISAS)}")
+    return variants
 
 
 def _check_names(path: Path, ops: Sequence[OpDef], kernels: Sequence[AnyKernel]) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shutil
 import subprocess
 import sys
 from pathlib import Path
@@ -57,7 +58,8 @@ def test_without_the_plugin_the_operators_are_named() -> None:
     assert "my.dsp::FrameEnergy" in done.stderr
 
 
-HEAD = "from glowc.ops.base import KernelDef, OpDef, Params\n"
+HEAD = "from glowc.ops.base import KernelDef, OpDef, Params\nfrom glowc.kernels.base import KernelVariant\n"
+KERNEL = "KERNELS = (KernelDef('mine', (), Params, print),)\n"
 FUNCTIONS = "lambda *a: (), lambda *a: (), lambda *a: None"
 BAD = {
     "def infer(:\n": "line 1",
@@ -72,6 +74,12 @@ BAD = {
     f"{HEAD}KERNELS = (KernelDef('mine', (), Params, print),)\n": "mine: mine__ref.c.j2",
     f"{HEAD}KERNELS = (KernelDef('mine', (), Params, print, extern='f', extern_header='f.h'),)\n": "mine: f.h",
     f"{HEAD}KERNELS = (KernelDef('mine', (), ('n',), print),)\n": "parameters are ('n',), not a dataclass",
+    f"{HEAD}{KERNEL}VARIANTS = 3\n": "VARIANTS is a int, not a mapping",
+    f"{HEAD}{KERNEL}VARIANTS = {{'mine': 3}}\n": "VARIANTS of mine is a int, not a tuple",
+    f"{HEAD}{KERNEL}VARIANTS = {{'mine': ('fpu',)}}\n": "'fpu' is no KernelVariant",
+    f"{HEAD}{KERNEL}VARIANTS = {{'other': ()}}\n": "VARIANTS of other, which KERNELS does not define",
+    f"{HEAD}{KERNEL}VARIANTS = {{'mine': (KernelVariant('avx'),)}}\n": "mine has a variant for avx",
+    f"{HEAD}{KERNEL}VARIANTS = {{'mine': (KernelVariant('fpu', form='own'),)}}\n": "mine: mine__fpu_own.c.j2",
 }
 
 
@@ -86,6 +94,26 @@ def test_bad_plugin_is_refused_naming_the_cause(text: str, tmp_path: Path) -> No
         load_plugins([plugin])
     assert BAD[text] in str(caught.value)
     assert "bad.py" in str(caught.value)
+
+
+def test_variant_of_a_plugin_is_printed_for_the_cpus_that_have_its_instruction_set(tmp_path: Path) -> None:
+    from glowc.board import load_board
+    from glowc.compiler.options import CompileOptions
+    from glowc.compiler.pipeline import compile_model
+    from glowc.compiler.plugins import load_plugins
+
+    shutil.copytree(EXAMPLE, tmp_path / "op")
+    plugin, template = tmp_path / "op/my_ops.py", tmp_path / "op/soft_threshold__ref.c.j2"
+    variant = 'KernelVariant("fpu", form="own", rank=1, in_place=True)'
+    with plugin.open("a") as file:
+        file.write(f'\nfrom glowc.kernels.base import KernelVariant\nVARIANTS = {{"soft_threshold": ({variant},)}}\n')
+    template.with_name("soft_threshold__fpu_own.c.j2").write_text("/* its own */\n" + template.read_text())
+    options = CompileOptions(plugins=(plugin,))
+    for board, name in (("host", "fpu_own"), ("microbit", "ref")):
+        code = compile_model(EXAMPLE / "model.onnx", load_board(board), options).bundle.files["model.c"]
+        assert f"soft_threshold__{name}(" in str(code)
+        assert ("/* its own */" in str(code)) == (name == "fpu_own")
+    load_plugins(())
 
 
 def test_compiles_in_one_process_do_not_share_plugins() -> None:
