@@ -36,13 +36,14 @@ from glowc.codegen.view import family, literal_kernels
 from glowc.compiler.options import CompileOptions
 from glowc.compiler.pipeline import Compiled, compile_model, write_bundle
 from glowc.errors import GlowcError
+from glowc.kernels.features import FEATURES, features
 from glowc.machine.elf import sections
 from glowc.machine.execute import build_bundle, count_layers, load_bundle, random_inputs
 from glowc.program.ir import Instr
 from glowc.program.lifetimes import strip_markers
 from glowc.select.candidates import Layer, Order
 from glowc.select.choose import count_lines
-from glowc.select.cost import FEATURES, cost_file, features, key_of
+from glowc.select.cost import cost_file, key_of
 
 BOARDS = (
     "microbit", "mps2-an385", "mps2-an386", "mps3-an547", "linux-aarch64/cortex-a53", "linux-aarch64/cortex-a76",

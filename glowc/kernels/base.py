@@ -8,6 +8,7 @@ from typing import TypeVar
 
 from glowc.errors import InternalError
 from glowc.graph.types import type_of
+from glowc.kernels.features import Stated
 from glowc.kernels.isas import instruction_set
 from glowc.program.ir import NO_PLAN, Instr, Plan
 from glowc.program.kernel import Arrays
@@ -65,8 +66,9 @@ class KernelVariant:
     planned over input that is dead by then; `streams` says of a variant with scratch that calls for single rows
     give what one call for all gives at little more cost, and that no scratch lives from one call to the next.
     `speed_only` variants spend RAM or flash that only `--opt speed` is for.
-    `reads` says how often its inputs are read, and `insns_per_mac` what a multiply-accumulate takes, roughly, where
-    nothing was measured.
+    `reads` says how often its inputs are read, and `stated` what a call takes, roughly, where that is not what kernels
+    of the instruction set take: it counts where nothing was measured, and a variant that states no less than one of
+    lower rank is not tried.
     `row_block` are the pixels that it computes together: a row of a call costs as much as one of a whole multiple.
     """
 
@@ -88,7 +90,7 @@ class KernelVariant:
     packs: frozenset[str] = frozenset()
     like: str = ""
     reads: Reads = Reads()
-    insns_per_mac: int = 1
+    stated: Stated | None = None
 
     @property
     def name(self) -> str:
@@ -130,6 +132,18 @@ def streams_rows(variant: KernelVariant, instr: Instr) -> bool:
     return variant.rows_in_order and (variant.streams or variant.scratch_bytes(instr) == 0)
 
 
+def stated_insns(variant: KernelVariant, instr: Instr) -> float:
+    """Return what a call takes, roughly, by what is stated."""
+    return (variant.stated or instruction_set(variant.isa).stated).insns(instr)
+
+
+def block_waste(variant: KernelVariant, instr: Instr) -> float:
+    """Return what a call takes as a multiple of what it would if whole blocks of pixels filled the image."""
+    shape = (int(instr.params.get("out_h", 0)), int(instr.params.get("out_w", 0)))
+    pixels = shape[1] if instr.plan.ends_with_rows else shape[0] * shape[1]
+    return -(-pixels // variant.row_block) * variant.row_block / pixels if pixels else 1.0
+
+
 def row_waste(variant: KernelVariant, instr: Instr) -> float:
     """Return what calls for single rows cost, as a multiple of one call for all rows."""
     width = int(instr.params.get("out_w", 0)) if instr.rows is not None else 0
@@ -137,4 +151,4 @@ def row_waste(variant: KernelVariant, instr: Instr) -> float:
 
 
 # What every variant in portable C for all CPUs starts from.
-PLAIN = KernelVariant("ref", reads=Reads(at_once=1), insns_per_mac=25)
+PLAIN = KernelVariant("ref", reads=Reads(at_once=1))

@@ -6,7 +6,7 @@ from collections.abc import Set
 from dataclasses import replace
 
 from glowc.errors import InternalError
-from glowc.kernels.base import KernelVariant
+from glowc.kernels.base import KernelVariant, stated_insns
 from glowc.kernels.registry import variants_of
 from glowc.program.ir import Instr, Program
 
@@ -40,4 +40,4 @@ def candidates(instr: Instr, features: Set[str], constants: Set[str]) -> list[Ke
 
 def guessed_insns(instr: Instr) -> int:
     """Return what a call takes, roughly, where nothing was measured."""
-    return instr.macs * variant_of(instr).insns_per_mac
+    return round(stated_insns(variant_of(instr), instr))

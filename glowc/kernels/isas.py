@@ -5,22 +5,24 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from glowc.errors import InternalError
+from glowc.kernels.features import Stated
 
 
 @dataclass(frozen=True, slots=True)
 class InstructionSet:
-    """The CPU features (boards/_cpu/*.toml) of a set, and its `folder` in the three trees."""
+    """The CPU features (boards/_cpu/*.toml) of a set, its `folder` in the three trees, what kernels take roughly."""
 
     needs: frozenset[str]
     folder: str
+    stated: Stated
 
 
-def _of(folder: str, *needs: str) -> InstructionSet:
-    return InstructionSet(frozenset(needs), folder)
+def _of(folder: str, *needs: str, macs: float = 1.0, outputs: float = 5.0) -> InstructionSet:
+    return InstructionSet(frozenset(needs), folder, Stated(macs=macs, outputs=outputs))
 
 
 ISAS = {
-    "ref": _of("ref"),  # portable C11
+    "ref": _of("ref", macs=25.0, outputs=20.0),  # portable C11
     "soft": _of("thumb", "softfloat"),  # portable C11 in integers, where floats are functions
     "v6m": _of("thumb", "thumb1"),
     "v7m": _of("thumb", "thumb2"),

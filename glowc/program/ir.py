@@ -84,6 +84,11 @@ class Plan:
         return False
 
     @property
+    def ends_with_rows(self) -> bool:
+        """True when no block of pixels holds some of two rows."""
+        return False
+
+    @property
     def lists_steps(self) -> bool:
         """True when a list of the steps of a product is in scratch."""
         return False

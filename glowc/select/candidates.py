@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 
 from glowc.board import Cpu
 from glowc.graph.graph import Graph
-from glowc.kernels.base import KernelVariant, Prepared, prepare
+from glowc.kernels.base import KernelVariant, Prepared, block_waste, prepare, stated_insns
 from glowc.lower.lowering import Finish, Prepare, lower_graph
 from glowc.program.ir import BufferKind, Instr
 from glowc.program.kernel import Arrays
@@ -40,6 +40,16 @@ class Layer:
         return next(f for f in self.forms if f.variant == variant)
 
 
+def worth_trying(forms: Mapping[KernelVariant, Instr]) -> dict[KernelVariant, Instr]:
+    """Return the forms without those of variants that state to take no less than one of lower rank states."""
+    stated = {v: stated_insns(v, form) * block_waste(v, form) for v, form in forms.items() if v.stated is not None}
+
+    def pays(variant: KernelVariant) -> bool:
+        return all(stated[variant] < insns for other, insns in stated.items() if other.rank < variant.rank)
+
+    return {v: form for v, form in forms.items() if v not in stated or pays(v)}
+
+
 def scratch_bytes(instr: Instr) -> int:
     """Return the bytes of scratch of an instruction."""
     return sum(o.type.size_bytes for o in instr.operands if o.role == "scratch")
@@ -66,9 +76,9 @@ def collect(graph: Graph, cpu: Cpu, preparing: Prepare = prepare) -> tuple[Layer
     forms: dict[str, tuple[Instr, ...]] = {}
 
     def record(instr: Instr, variants: Sequence[KernelVariant], finish: Finish) -> KernelVariant:
-        ranked = sorted(variants, key=lambda v: -v.rank)
-        forms[instr.name] = tuple(finish(v) for v in ranked)
-        return ranked[0]
+        ranked = worth_trying({v: finish(v) for v in sorted(variants, key=lambda v: -v.rank)})
+        forms[instr.name] = tuple(ranked.values())
+        return next(iter(ranked))
 
     program = lower_graph(graph, cpu, choose=record, preparing=preparing)
     live = live_bytes(program)

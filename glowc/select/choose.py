@@ -93,6 +93,7 @@ class Selection:
         def choose(instr: Instr, variants: Sequence[KernelVariant], finish: Finish) -> KernelVariant:
             if not streaming(instr.name) or instr.macs == 0:
                 return whole(instr, variants, finish)
+            variants = [v for v in variants if v.name in forms[instr.name]]
             rows = [forms[instr.name][v.name] for v in variants]
             least = max(self.scratch_limit, min(map(scratch_bytes, rows)))
             known = [self.predict(form) for form in rows]

@@ -1,88 +1,28 @@
 """What kernels cost on a CPU: executed instructions and bytes of code, predicted from the shape of a layer.
 
 The coefficients are measured: scripts/fit_costs.py counts single layers under QEMU and writes boards/_costs/<cpu>.json.
-Instructions of a call are a sum of coefficient x feature (`features`), bytes of a function a + b x lines of its C. Both
-are fitted per kernel, variant, path of the variant and form of its weights (`key_of`), and way of printing (`MODES`).
+Instructions of a call are a sum of coefficient x feature (`glowc.kernels.features`), bytes of a function a + b x lines
+of its C. Both are fitted per kernel, variant, path of the variant and form of its weights (`key_of`), and way of
+printing (`MODES`). What variants state themselves counts where nothing was measured.
 """
 
 from __future__ import annotations
 
 import json
-import math
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from functools import cache
 from pathlib import Path
 from typing import Any
 
-import numpy as np
-
 from glowc.board import Cpu
 from glowc.kernels.choice import variant_of
+from glowc.kernels.features import features
 from glowc.paths import data_dir
-from glowc.program.ir import Access, Instr
+from glowc.program.ir import Instr
 
 MODES = ("size", "shared", "literal")
 """Functions that layers share, compiled by -Os and by -O2, and a function for each shape, by -O2."""
-
-FEATURES = (
-    "call", "outputs", "inputs", "macs", "pixels", "rows", "blocks", "products", "vectors", "strips", "taps",
-    "visits", "kernel_rows", "steps", "padding", "edges", "tiles", "tile_products", "tile_inputs",
-)  # fmt: skip
-
-
-def features(instr: Instr) -> dict[str, float]:
-    """Return what the instructions of a call may grow with.
-
-    outputs, inputs: elements; pixels, rows: of the output; blocks, vectors: groups of 4 and of 16 output channels of
-    all pixels; products: of a block with four inputs; strips: three pixels of a block; taps, kernel_rows: of the
-    windows of all pixels; visits: taps of all outputs; steps: groups of 16 inputs over all sums; padding:
-    multiply-accumulates beside the input; edges: pixels whose window is not whole; tiles: 2x4 pixels of four output
-    channels; tile_products, tile_inputs: input channels of tiles, and of 2x4 pixels.
-    """
-    p = {key: int(v) for key, v in instr.params.items() if isinstance(v, int) and not isinstance(v, bool)}
-    out = sum(o.type.elements for o in instr.operands if o.access is not Access.IN and o.role != "scratch")
-    found = {"call": 1.0, "outputs": float(out), "inputs": float(_inputs(instr)), "macs": float(instr.macs)}
-    if instr.macs and out:
-        depth, last = instr.macs / out, p.get("out_n", p.get("out_c", out))
-        groups = {n: float(out // last * math.ceil(last / n)) for n in (4, 16)}
-        found |= {"steps": float(out * math.ceil(depth / 16)), "blocks": groups[4], "vectors": groups[16]}
-        found["products"] = groups[4] * math.ceil(depth / 4)
-    if "out_h" not in p or "out_w" not in p:
-        return found
-    pixels = p.get("batch", 1) * p["out_h"] * p["out_w"]
-    channels = p.get("out_c", 0)
-    blocks, rows = math.ceil(channels / 4), p.get("batch", 1) * p["out_h"]
-    found |= {"pixels": pixels, "rows": rows, "blocks": pixels * blocks, "vectors": pixels * math.ceil(channels / 16)}
-    found["strips"] = rows * math.ceil(p["out_w"] / 3) * blocks
-    tiles, inputs = p.get("batch", 1) * math.ceil(p["out_h"] / 2) * math.ceil(p["out_w"] / 4), p.get("in_c", 0)
-    found |= {"tiles": tiles * blocks, "tile_products": tiles * blocks * inputs, "tile_inputs": tiles * inputs}
-    if "k_h" in p and "k_w" in p:
-        found |= {"taps": pixels * p["k_h"] * p["k_w"], "kernel_rows": pixels * p["k_h"]}
-        found["visits"] = float(out * p["k_h"] * p["k_w"])
-        inside, whole = _window(p, "h"), _window(p, "w")
-        share = inside[0] * whole[0]
-        found |= {"padding": instr.macs * (1 - share), "edges": pixels * (1 - inside[1] * whole[1])}
-        if instr.macs and out:
-            per_row = math.ceil(instr.macs / out / p["k_h"] / 16)
-            found["steps"] = out * p["k_h"] * per_row
-    return found
-
-
-def _inputs(instr: Instr) -> int:
-    sizes = [o.type.elements for o in instr.operands if o.access is not Access.OUT]
-    return sizes[0] if sizes else 0
-
-
-def _window(p: Mapping[str, int], axis: str) -> tuple[float, float]:
-    """Return the share of taps that lie inside the input, and of outputs all of whose taps do, along "h" or "w"."""
-    pad = p.get("pad_top" if axis == "h" else "pad_left", 0)
-    size, count, kernel = p[f"in_{axis}"], p[f"out_{axis}"], p[f"k_{axis}"]
-    stride, dilation = p.get(f"stride_{axis}", 1), p.get(f"dil_{axis}", 1)
-    start = np.arange(count, dtype=np.int64) * stride - pad  # of a window; taps are counted before and inside the input
-    before, until = (np.clip(-((start - end) // dilation), 0, kernel) for end in (0, size))
-    inside = until - before
-    return int(inside.sum()) / max(count * kernel, 1), int((inside == kernel).sum()) / max(count, 1)
 
 
 def key_of(instr: Instr) -> str:

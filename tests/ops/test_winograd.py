@@ -5,13 +5,16 @@ from __future__ import annotations
 import itertools
 from collections.abc import Iterator
 from dataclasses import replace
+from math import prod
 from typing import Any
 
 import numpy as np
 import pytest
 
 from glowc.kernels.dsp.winograd import CONV, prepare, transformed
+from glowc.kernels.registry import variants_of
 from glowc.program.ir import Instr
+from glowc.select.candidates import worth_trying
 from tests.kernels.case import Case
 from tests.ops.test_conv import geometry
 
@@ -78,12 +81,22 @@ def test_four_times_the_largest_sum_fits_int32() -> None:
     "more",
     [
         {"stride": (2, 2)}, {"stride": (1, 2)}, {"dilation": (2, 1)}, {"k": (3, 5)}, {"k": (1, 1)}, {"c": 30},
-        {"c": 32, "planar": True}, {"h": 1, "w": 1}, {"w": 1}, {"c": 4, "out_c": 4},
+        {"c": 32, "planar": True},
     ],
 )  # fmt: skip
-def test_what_it_cannot_or_what_does_not_pay_is_not_accepted(more: dict[str, Any]) -> None:
+def test_what_it_cannot_is_not_accepted(more: dict[str, Any]) -> None:
     assert CONV.accepts(conv())
     assert not CONV.accepts(conv(**more))
+
+
+@pytest.mark.parametrize("more", [{"h": 1, "w": 1}, {"w": 1}, {"c": 4, "out_c": 4}])
+def test_what_does_not_pay_is_not_tried(more: dict[str, Any]) -> None:
+    for instr, pays in ((conv(), True), (conv(**more), False)):
+        macs = 9 * prod(instr.int_(key) for key in ("out_h", "out_w", "in_c", "out_c"))
+        forms = {
+            v: replace(instr, macs=macs) for v in variants_of("conv_s8") if v.stated is not None and v.accepts(instr)
+        }
+        assert (CONV in worth_trying(forms)) == pays
 
 
 def test_weights_take_two_bytes_for_each_of_16_products() -> None:

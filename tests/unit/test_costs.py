@@ -6,7 +6,7 @@ import importlib.util
 import json
 import sys
 from collections.abc import Iterator
-from dataclasses import replace
+from dataclasses import astuple, replace
 from pathlib import Path
 from types import ModuleType
 
@@ -15,15 +15,18 @@ import pytest
 
 from glowc.board import cpu_names, load_cpu
 from glowc.graph.types import DType, TensorType
-from glowc.kernels.base import prepare
+from glowc.kernels.base import KernelVariant, prepare
 from glowc.kernels.choice import variant_of
 from glowc.kernels.common.constants import WEIGHTED
+from glowc.kernels.features import FEATURES, Stated, features
+from glowc.kernels.isas import ISAS
+from glowc.kernels.registry import variants_of
 from glowc.program.ir import Access, Instr, Operand
-from glowc.program.kernel import get_kernel
+from glowc.program.kernel import all_kernels, get_kernel
 from glowc.select import cost as costs_module
-from glowc.select.candidates import Layer, scratch_bytes
+from glowc.select.candidates import Layer, scratch_bytes, worth_trying
 from glowc.select.choose import lean, select
-from glowc.select.cost import MODES, Costs, Fit, features, key_of, load_costs, parse_costs
+from glowc.select.cost import MODES, Costs, Fit, key_of, load_costs, parse_costs
 from tests.conftest import ROOT
 
 
@@ -206,7 +209,7 @@ def test_every_file_is_of_a_known_cpu_and_complete() -> None:
             assert set(modes) <= set(MODES), key
             for fit in modes.values():
                 assert all(c > 0 for c in fit.insns.values()), key
-                assert set(fit.insns) <= set(costs_module.FEATURES), key
+                assert set(fit.insns) <= set(FEATURES), key
             assert costs.uses[key] <= costs.functions.keys(), key
 
 
@@ -254,3 +257,21 @@ def test_clones_and_parts_belong_to_their_function(fitting: ModuleType) -> None:
     assert fitting.owner_of("glow_x", names) is None
     names |= {"m_conv_s8__dsp_winograd"}
     assert fitting.owner_of("m_conv_s8__dsp_winograd", names) == "m_conv_s8__dsp_winograd"
+
+
+def test_every_variant_has_a_fitted_or_a_stated_cost() -> None:
+    for cpu in map(load_cpu, cpu_names()):
+        fitted = {tuple(key.split(".")[:2]) for key in load_costs(cpu).kernels}
+        for kernel in all_kernels():
+            for variant in variants_of(kernel):
+                stated = variant.stated or ISAS[variant.isa].stated
+                known = (kernel, variant.like or variant.name) in fitted
+                assert known or (stated != Stated() and min(astuple(stated)) >= 0), f"{kernel}__{variant.name}"
+
+
+def test_variant_that_states_no_less_than_one_of_lower_rank_is_not_tried() -> None:
+    pair = KernelVariant("dsp", rank=1, row_block=2, stated=Stated(macs=0.75))
+    four = KernelVariant("dsp", form="quad", rank=2, row_block=4, stated=Stated(macs=0.7))
+    silent = KernelVariant("mve", rank=3)
+    for size, tried in ((8, {pair, four, silent}), (3, {pair, silent})):  # 9 pixels are 10, or 12
+        assert worth_trying(dict.fromkeys((silent, four, pair), conv(size=size))).keys() == tried

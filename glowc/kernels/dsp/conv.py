@@ -14,6 +14,7 @@ from glowc.kernels.dsp.forms import GROUP
 from glowc.kernels.dsp.needs import FPU
 from glowc.kernels.dsp.shift import short_offset
 from glowc.kernels.dsp.stream import accepts_any_zero, ending, fours, pairs
+from glowc.kernels.features import Stated
 from glowc.kernels.shapes import Conv
 from glowc.program.ir import Instr, Plan
 from glowc.program.kernel import Arrays
@@ -21,7 +22,6 @@ from glowc.program.kernel import Arrays
 _MAX_PLANAR_ROWS = 16  # channels x kernel rows of a planar input that are printed one by one
 _PIXELS = 4
 _SHIFT_BYTES = 8192  # of scratch for four pixels and their sums
-_QUAD_COST, _PAIR_COST, _BLOCK_COST = 0.70, 0.75, 9.0  # instructions per multiply-accumulate, and per output
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -31,7 +31,8 @@ class ConvPlan(Plan):
     path: "point", a 1x1 kernel reads one pixel, with a `tail` after whole words; "rows", whole groups in every kernel
     row, of whole `words`, or one `run` of them; "three", a planar input and a kernel three columns wide, `rows` of
     `k_h` x `in_c` printed one by one; "gather", by bytes, or by a `run` of them; "planar", byte by byte.
-    `shifts`: the layer ends in a multiplication and a shift, in 32 bits where `short`.
+    `shifts`: the layer ends in a multiplication and a shift, in 32 bits where `short`. `row_ends`: blocks of pixels end
+    with their row.
     """
 
     form: str = ""
@@ -45,6 +46,12 @@ class ConvPlan(Plan):
     stride_w: int = 0
     shifts: bool = False
     short: bool = False
+    row_ends: bool = False
+
+    @property
+    def ends_with_rows(self) -> bool:
+        """True when no block of pixels holds some of two rows."""
+        return self.row_ends
 
     @property
     def row_groups(self) -> int:
@@ -111,7 +118,7 @@ def prepare_quad(constants: Arrays, instr: Instr) -> Prepared:
     shape = Conv.of(instr)
     plan = collecting(shape)
     stream = pairs(collected(constants["weights"], shape, plan.path), constants, instr)
-    return Prepared(stream.constants, replace(plan, form=stream.form, end=ending(instr)))
+    return Prepared(stream.constants, replace(plan, form=stream.form, end=ending(instr), row_ends=plan.path == "rows"))
 
 
 def prepare_shift(constants: Arrays, instr: Instr) -> Prepared:
@@ -149,25 +156,14 @@ def shift_scratch(instr: Instr) -> int:
     return _shift_bytes(plan_of(instr, ConvPlan), Conv.of(instr))
 
 
-def _pays(plan: ConvPlan, shape: Conv) -> bool:
-    """Say whether four pixels at a time need fewer instructions than two, the last ones of a row included."""
-    width, height = shape.out_w, shape.out_h
-    if plan.path != "rows":
-        width, height = width * height, 1
-    inputs = GROUP * groups_of(plan, shape)
-    quads = height * -(-width // 4) * 4 * (_QUAD_COST * inputs + _BLOCK_COST)
-    two = -(-width * height // 2) * 2 * (_PAIR_COST * inputs + _BLOCK_COST)
-    return quads < two
-
-
 def accepts_quad(instr: Instr) -> bool:
-    """Accept what pays and whose scratch is at most three input rows, or two pixels, as int16."""
+    """Accept layers whose scratch is at most three input rows, or two pixels, as int16."""
     if not _is_possible(instr):
         return False
     shape = Conv.of(instr)
     plan = collecting(shape)
     rows = 2 * 3 * shape.in_w * shape.in_c
-    return _quad_bytes(plan, shape) <= max(rows, 2 * 8 * groups_of(plan, shape)) and _pays(plan, shape)
+    return _quad_bytes(plan, shape) <= max(rows, 2 * 8 * groups_of(plan, shape))
 
 
 def _is_possible(instr: Instr) -> bool:
@@ -186,16 +182,16 @@ def _accepts_shift(instr: Instr) -> bool:
 
 CONV = KernelVariant(
     "dsp", also=FPU, rank=10, header="glow_dsp_gemm.h", accepts=accepts_any_zero, prepare=prepare, packs=WEIGHTED,
-    scratch_bytes=scratch, streams=True, row_block=2, reads=Reads(value_bytes=2),
+    scratch_bytes=scratch, streams=True, row_block=2, reads=Reads(value_bytes=2), stated=Stated(macs=0.75, outputs=9),
 )  # fmt: skip
 QUAD = KernelVariant(
     "dsp", form="quad", also=FPU, template="{}_quad", rank=11, header="glow_dsp_quad.h", accepts=accepts_quad,
     prepare=prepare_quad, packs=WEIGHTED, scratch_bytes=quad_scratch, streams=True, row_block=4,
-    reads=Reads(at_once=2, value_bytes=2),
+    reads=Reads(at_once=2, value_bytes=2), stated=Stated(macs=0.7, outputs=9),
 )  # fmt: skip
 SHIFT = replace(
     QUAD, accepts=_accepts_shift, prepare=prepare_shift, packs=SHIFTED, scratch_bytes=shift_scratch,
-    header="glow_dsp_shift.h",
+    header="glow_dsp_shift.h", stated=None,
 )  # fmt: skip
 
 VARIANTS = {

@@ -15,6 +15,7 @@ from glowc.kernels.common.constants import EMPTY, WEIGHTED
 from glowc.kernels.common.header_numbers import header_number
 from glowc.kernels.dsp.needs import FPU
 from glowc.kernels.dsp.stream import accepts_any_zero, ending, halfwords
+from glowc.kernels.features import Stated
 from glowc.program.ir import Instr, Plan
 from glowc.program.kernel import Arrays
 
@@ -23,42 +24,25 @@ _COLUMNS = (1, 2, 0, 3)  # order of the products' columns
 _CHANNELS = 4  # of a block
 _WIDTH, _HEIGHT = 4, 2  # outputs computed together
 _PIECE = 4 * 6  # inputs below two tiles
+# Of 16 products in 4 outputs of two tiles: 11 instructions for two inputs and 7 besides; 17 an output; 60.
+_STATED = Stated(tile_products=16 * 11 / 2, tiles=16 * 7 + 17 * _CHANNELS * _WIDTH * _HEIGHT + 60, tile_inputs=100)
 _MAX_INPUTS = 1024  # 4 * 9 * 1024 * 255 * 128 < 2^31: four times a sum fits int32, whatever the weights
-_DIRECT_COST, _DIRECT_OUTPUT = 0.75, 9.0  # of form `quad`: instructions per multiply-accumulate, and per output
-_STEP_COST, _PRODUCT_COST, _OUTPUT_COST, _BLOCK_COST = 11, 7, 17, 60
-_INPUT_COST, _TILES_COST = 100, 100  # of an input of two tiles, and besides
 
 
 def accepts(instr: Instr) -> bool:
-    """Accept 3x3 kernels, stride 1, channels of whole words, where it needs fewer instructions than form `quad`."""
+    """Accept 3x3 kernels, stride 1, channels of whole words."""
     if not accepts_any_zero(instr) or any(instr.int_(key) != 3 for key in ("k_h", "k_w")):
         return False
     if any(instr.int_(key) != 1 for key in ("stride_h", "stride_w", "dil_h", "dil_w", "in_ch")):
         return False
     inputs = instr.int_("in_c")
     dense = instr.int_("in_col") == inputs and inputs % _CHANNELS == 0
-    return dense and inputs <= _MAX_INPUTS and _predicted(instr) < _direct(instr)
-
-
-def _direct(instr: Instr) -> float:
-    """Instructions for a row of outputs with form `quad`."""
-    outputs = instr.int_("out_w") * instr.int_("out_c")
-    return outputs * (_DIRECT_COST * 9 * instr.int_("in_c") + _DIRECT_OUTPUT)
+    return dense and inputs <= _MAX_INPUTS
 
 
 def _products() -> int:
     """Return the products of a tile."""
     return header_number("glow_dsp_winograd.h", "GLOW_WINOGRAD_PRODUCTS")
-
-
-def _predicted(instr: Instr) -> float:
-    """Instructions for a row of outputs, half a row of tiles."""
-    height = instr.int_("out_h")
-    pairs = -(-instr.int_("out_w") // _WIDTH) * -(-height // _HEIGHT) / height
-    outputs = _CHANNELS * _WIDTH * _HEIGHT
-    block = _products() * (_STEP_COST * instr.int_("in_c") / 2 + _PRODUCT_COST) + _OUTPUT_COST * outputs + _BLOCK_COST
-    blocks = -(-instr.int_("out_c") // _CHANNELS)
-    return pairs * (blocks * block + _INPUT_COST * instr.int_("in_c") + _TILES_COST)
 
 
 def _row_bytes(instr: Instr) -> int:
@@ -110,7 +94,7 @@ def prepare(constants: Arrays, instr: Instr) -> Prepared:
 
 CONV = KernelVariant(
     "dsp", form="winograd", also=FPU, template="{}_winograd", rank=12, header="glow_dsp_winograd.h", accepts=accepts,
-    prepare=prepare, packs=WEIGHTED, scratch_bytes=scratch_bytes, speed_only=True,
+    prepare=prepare, packs=WEIGHTED, scratch_bytes=scratch_bytes, speed_only=True, stated=_STATED,
 )  # fmt: skip
 
 VARIANTS = {

@@ -12,6 +12,7 @@ from glowc.graph.types import DType
 from glowc.kernels.base import KernelVariant, Prepared, Reads
 from glowc.kernels.common.constants import SHIFTED, WEIGHTED
 from glowc.kernels.common.header_numbers import header_number
+from glowc.kernels.features import Stated
 from glowc.kernels.shapes import Conv
 from glowc.kernels.thumb.fold import fold, fold_shift
 from glowc.kernels.thumb.forms import HEADER, both
@@ -157,7 +158,7 @@ def _depthwise(packs: frozenset[str], *, shifts: bool) -> tuple[KernelVariant, .
     )  # fmt: skip
     small = replace(
         tiles, form="small", rank=4, header="glow_thumb_dw.h", accepts=accepts_small,
-        prepare=_preparing(plan_small, shifts=shifts), reads=Reads(), insns_per_mac=15,
+        prepare=_preparing(plan_small, shifts=shifts), reads=Reads(), stated=Stated(macs=15),
     )  # fmt: skip
     v7m, v6m = both(tiles)
     plain = replace(v6m, prepare=_preparing(partial(plan_tiles, thumb2=False), shifts=shifts))
