@@ -17,7 +17,13 @@ _DEFAULT_TIMEOUT_S = 60
 
 def cpu_names() -> tuple[str, ...]:
     """Return the names of all CPUs, sorted."""
-    return tuple(sorted(path.stem for path in (data_dir("boards") / "_cpu").glob("*.toml")))
+    return tuple(sorted(_cpu_files()))
+
+
+def _cpu_files(board: Path | None = None) -> dict[str, Path]:
+    """Return the files of CPUs by name: glowc's own, and those in the folder `_cpu` of a board."""
+    folders = [data_dir("boards"), *([] if board is None else [board])]
+    return {path.stem: path for folder in folders for path in sorted((folder / "_cpu").glob("*.toml"))}
 
 
 def board_names() -> tuple[str, ...]:
@@ -25,14 +31,15 @@ def board_names() -> tuple[str, ...]:
     return tuple(sorted(path.parent.name for path in data_dir("boards").glob("[!_]*/board.toml")))
 
 
-def load_cpu(name: str) -> Cpu:
-    """Return the CPU `name`. Raises BoardError if it is unknown or its file is wrong."""
-    if name not in cpu_names():
+def load_cpu(name: str, board: Path | None = None) -> Cpu:
+    """Return the CPU `name`, of those that the folder `board` brings too. BoardError: unknown, or its file is wrong."""
+    known = _cpu_files(board)
+    if name not in known:
         raise BoardError(
-            f'unknown CPU "{name}"{suggestion(name, cpu_names())}',
-            details=["known: " + ", ".join(cpu_names())],
+            f'unknown CPU "{name}"{suggestion(name, tuple(known))}',
+            details=["known: " + ", ".join(sorted(known))],
         )
-    path = data_dir("boards") / "_cpu" / f"{name}.toml"
+    path = known[name]
     fields = Fields(read_toml(path))
     cpu = Cpu(
         name=name,
@@ -61,7 +68,7 @@ def load_board(name_or_path: str, cpu: str | None = None) -> Board:
     folder = _board_folder(name_or_path)
     path = folder / "board.toml"
     fields = Fields(read_toml(path))
-    default, cpus = _cpus(fields)
+    default, cpus = _cpus(fields, tuple(sorted(_cpu_files(folder))))
     memory = _regions(fields)
     arena_regions = _arena_regions(fields, memory)
     script = _paths(fields, "linker_script", folder)
@@ -93,12 +100,11 @@ def load_board(name_or_path: str, cpu: str | None = None) -> Board:
             f'board "{folder.name}" has no CPU "{cpu}"{suggestion(cpu, cpus)}',
             details=["it can have: " + ", ".join(cpus)],
         )
-    return parts(cpu=load_cpu(cpu or default))
+    return parts(cpu=load_cpu(cpu or default, folder))
 
 
-def _cpus(fields: Fields) -> tuple[str, tuple[str, ...]]:
+def _cpus(fields: Fields, known: tuple[str, ...]) -> tuple[str, tuple[str, ...]]:
     """Return the default CPU and all that the board can have."""
-    known = cpu_names()
     default, cpus = fields.choice("cpu", known), fields.strings("cpus")
     for index, name in enumerate(cpus):
         if name not in known:

@@ -28,7 +28,7 @@ ISAS = {
     "v7m": _of("thumb", "thumb2"),
     "dsp": _of("dsp", "dsp", "unaligned"),
     "fpu": _of("fpu", "fpu"),
-    "mve": _of("mve", "mve"),
+    "mve": _of("mve", "mve", macs=0.5, outputs=3.0),
     "a32": _of("simd", "a32", "neon"),
     "a64": _of("simd", "a64", "neon"),
     "dot": _of("simd", "a64", "neon", "dot"),

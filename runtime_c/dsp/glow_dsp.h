@@ -11,7 +11,13 @@
 #include "glow_numeric.h"
 #include "glow_runtime.h"
 
-#if defined(__GNUC__) && defined(__thumb2__) && defined(__ARM_FEATURE_DSP) && defined(__ARM_FP) && !defined(GLOW_NO_ASM)
+/* GLOW_DSP_SIMD: single instructions of the DSP extension; GLOW_DSP_ASM: and loops that also use the FPU's registers. */
+#if defined(__GNUC__) && defined(__thumb2__) && defined(__ARM_FEATURE_DSP) && !defined(GLOW_NO_ASM)
+#define GLOW_DSP_SIMD 1
+#else
+#define GLOW_DSP_SIMD 0
+#endif
+#if GLOW_DSP_SIMD && defined(__ARM_FP)
 #define GLOW_DSP_ASM 1
 #else
 #define GLOW_DSP_ASM 0
@@ -65,7 +71,7 @@ static inline uint32_t glow_twice16(int32_t x) { return ((uint32_t)x & 0xFFFFu) 
 static inline int32_t glow_low16(uint32_t x) { return (int32_t)((x & 0xFFFFu) ^ 0x8000u) - 0x8000; }
 
 static inline uint32_t glow_sxtab16(uint32_t base, uint32_t x) {
-#if GLOW_DSP_ASM
+#if GLOW_DSP_SIMD
   uint32_t sum;
   __asm__("sxtab16 %0, %1, %2" : "=r"(sum) : "r"(base), "r"(x));
   return sum;
@@ -78,7 +84,7 @@ static inline uint32_t glow_sxtab16(uint32_t base, uint32_t x) {
 
 /* As glow_sxtab16, of bytes 1 and 3. */
 static inline uint32_t glow_sxtab16_odd(uint32_t base, uint32_t x) {
-#if GLOW_DSP_ASM
+#if GLOW_DSP_SIMD
   uint32_t sum;
   __asm__("sxtab16 %0, %1, %2, ror #8" : "=r"(sum) : "r"(base), "r"(x));
   return sum;

@@ -12,7 +12,7 @@ static inline void glow_store4(int8_t *to, uint32_t codes) { memcpy(to, &codes, 
 
 /* The low eight bits of four numbers as a word. */
 static inline uint32_t glow_bytes4(int32_t a, int32_t b, int32_t c, int32_t d) {
-#if GLOW_DSP_ASM
+#if GLOW_DSP_SIMD
   __asm__("bfi %0, %1, #8, #8\n\tbfi %0, %2, #16, #8\n\tbfi %0, %3, #24, #8" : "+&r"(a) : "r"(b), "r"(c), "r"(d));
   return (uint32_t)a;
 #else
@@ -74,7 +74,7 @@ static inline int32_t glow_sum_row(const int8_t *p, int32_t n) {
   int32_t sum = -128 * (n & ~3);
   for (; n >= 4; n -= 4, p += 4) {
     const uint32_t four = glow_load4(p) ^ 0x80808080u; /* codes + 128 */
-#if GLOW_DSP_ASM
+#if GLOW_DSP_SIMD
     __asm__("usada8 %0, %1, %2, %0" : "+r"(sum) : "r"(four), "r"(0));
 #else
     sum += (int32_t)((four & 0xFFu) + ((four >> 8) & 0xFFu) + ((four >> 16) & 0xFFu) + (four >> 24));

@@ -18,7 +18,7 @@ static inline int32_t glow_rne(float v) {
 
 /* a + b, saturated to 32 bits. */
 static inline int32_t glow_qadd(int32_t a, int32_t b) {
-#if GLOW_DSP_ASM
+#if GLOW_DSP_SIMD
   __asm__("qadd %0, %0, %1" : "+r"(a) : "r"(b));
   return a;
 #else
@@ -28,7 +28,7 @@ static inline int32_t glow_qadd(int32_t a, int32_t b) {
 }
 
 static inline int32_t glow_saturate8(int32_t x) {
-#if GLOW_DSP_ASM
+#if GLOW_DSP_SIMD
   __asm__("ssat %0, #8, %0" : "+r"(x));
   return x;
 #else
@@ -42,7 +42,7 @@ static inline int8_t glow_round_s8(float v, int32_t zp) { return (int8_t)glow_ro
 
 /* The greater of each of four int8. */
 static inline uint32_t glow_max4(uint32_t a, uint32_t b) {
-#if GLOW_DSP_ASM
+#if GLOW_DSP_SIMD
   uint32_t most;
   __asm__("ssub8 %0, %1, %2\n\tsel %0, %1, %2" : "=&r"(most) : "r"(a), "r"(b));
   return most;
@@ -59,7 +59,7 @@ static inline uint32_t glow_max4(uint32_t a, uint32_t b) {
 
 /* The lesser of each of four int8. */
 static inline uint32_t glow_min4(uint32_t a, uint32_t b) {
-#if GLOW_DSP_ASM
+#if GLOW_DSP_SIMD
   uint32_t least;
   __asm__("ssub8 %0, %2, %1\n\tsel %0, %1, %2" : "=&r"(least) : "r"(a), "r"(b));
   return least;
@@ -70,7 +70,7 @@ static inline uint32_t glow_min4(uint32_t a, uint32_t b) {
 
 /* sum + a0 * b0 + a1 * b1 of halfwords. */
 static inline int32_t glow_dual_mac(uint32_t a, uint32_t b, int32_t sum) {
-#if GLOW_DSP_ASM
+#if GLOW_DSP_SIMD
   __asm__("smlad %0, %1, %2, %0" : "+r"(sum) : "r"(a), "r"(b));
   return sum;
 #else

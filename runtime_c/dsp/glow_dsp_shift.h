@@ -10,7 +10,7 @@
 
 /* The sum limited to so many bits: beyond them the compiler proved that the code is the same. */
 static inline int32_t glow_short_sum(int32_t sum) {
-#if GLOW_DSP_ASM
+#if GLOW_DSP_SIMD
   __asm__("ssat %0, #" GLOW_TEXT(GLOW_SHORT_BITS) ", %0" : "+r"(sum));
   return sum;
 #else

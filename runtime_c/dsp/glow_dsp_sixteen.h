@@ -13,7 +13,7 @@ static inline uint32_t glow_load_pair(const int16_t *p) {
 }
 
 /* sum + the product of a halfword of a and one of b; modulo 2^32. */
-#if GLOW_DSP_ASM
+#if GLOW_DSP_SIMD
 #define GLOW_DSP_HALF_MAC(name, op, a_shift, b_shift) \
   static inline int32_t name(uint32_t a, uint32_t b, int32_t sum) { \
     __asm__(op " %0, %1, %2, %0" : "+r"(sum) : "r"(a), "r"(b)); \

@@ -32,7 +32,7 @@ _CALL = re.compile(r"R_ARM_THM_(?:CALL|JUMP24)\s+(\S+)$")
 _BRANCH = re.compile(r"^(?:b|cbn?z)(?!l|x|ic)\S*\s.*?\b([0-9a-f]+) <")
 _LOCAL = re.compile(r"^bl\s.*<([^+>]+)>$")
 _LIBRARY = re.compile(r"^(?:__(?!aeabi_u?idiv)|sqrt|rint|exp|log|pow|glow_(?:requant|round_clamp|fma|shift_rne)$)")
-_SLOW = re.compile(r"slow|^glow_(?:requant|round_clamp|fma|shift_rne)$")
+_SLOW = re.compile(r"slow|^glow_(?:bilinear_exact|requant|round_clamp|fma|shift_rne)$")
 
 
 @dataclass(frozen=True)

@@ -9,6 +9,7 @@ from glowc.board import Board, load_board
 from glowc.kernels.base import KernelVariant
 from glowc.kernels.registry import variants_of
 from glowc.program.kernel import all_kernels
+from tests.conftest import ROOT
 
 WARNINGS = ("-Wall", "-Wextra", "-Wconversion", "-Wshadow", "-Wundef", "-Werror")
 SANITIZERS = (
@@ -73,8 +74,9 @@ class Machine:
         return variant.needs <= self.features and (known is None or not variant.needs <= known)
 
 
-_TWINS = frozenset({"dsp"})
+_TWINS = frozenset({"dsp", "thumb"})  # as Cortex-M4F, M7 and M33
 _AARCH64 = "linux-aarch64"
+_PARTIAL = ROOT / "tests/e2e/boards"
 MACHINES = (
     Machine("host", "host", "malloc", opt="-O1", flags=SANITIZERS, twins=_TWINS),
     Machine("host-clang", "host", "page", cc="clang", twins=_TWINS),
@@ -82,6 +84,8 @@ MACHINES = (
     Machine("mps2-an385", "mps2-an385", "mpu"),
     Machine("mps2-an385-m0", "mps2-an385", "mpu", code_for="microbit", beyond="mps2-an385"),
     Machine("mps2-an386", "mps2-an386", "mpu"),
+    Machine("m4-nofpu", str(_PARTIAL / "m4-nofpu"), "mpu", beyond="mps2-an385"),
+    Machine("m33-nodsp", str(_PARTIAL / "m33-nodsp"), "pool", beyond="mps2-an385"),
     Machine("mps3-an547", "mps3-an547", "mpu", beyond="mps2-an385", programs=16),
     Machine(_AARCH64, "linux-aarch64", "page"),
     Machine(f"{_AARCH64}-a76", "linux-aarch64", "page", cpu="cortex-a76", beyond=_AARCH64),

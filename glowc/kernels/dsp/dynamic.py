@@ -83,7 +83,7 @@ FC = KernelVariant(
     scratch_bytes=lambda instr: _row_bytes(instr) + _SUM_BYTES,
 )  # fmt: skip
 QUANTIZE = KernelVariant("dsp", also=FPU, rank=10, header="glow_dsp_codes.h")
-CONV = KernelVariant("dsp", also=FPU, rank=10, header="glow_dsp_integer.h", accepts=_accepts_conv)
+CONV = KernelVariant("dsp", rank=10, header="glow_dsp_integer.h", accepts=_accepts_conv)
 
 VARIANTS = {
     "conv_integer": (CONV,),

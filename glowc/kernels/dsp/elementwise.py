@@ -50,7 +50,8 @@ def accepts_add_rows(instr: Instr) -> bool:
 
 ADD = KernelVariant("dsp", also=FPU, rank=10, header="glow_dsp_add.h", in_place=True, accepts=accepts_add_rows)
 _CODES = KernelVariant("dsp", also=FPU, rank=10, header="glow_dsp_codes.h")
-LUT = FLIP = replace(_CODES, in_place=True, accepts=_is_long)
+FLIP = replace(_CODES, also=frozenset(), in_place=True, accepts=_is_long)
+LUT = replace(FLIP, rank=4)  # after that for Armv7-M, which takes fewer instructions
 MULTIPLY = replace(_CODES, in_place=True, accepts=accepts_add_rows)
 QUANTIZE = replace(_CODES, in_place=True, accepts=_accepts_quantize)
 DEQUANTIZE = replace(_CODES, accepts=_accepts_dequantize)

@@ -36,7 +36,8 @@ def prepare_mean(_: Arrays, instr: Instr) -> Prepared:
 _CODES = KernelVariant("dsp", also=FPU, rank=10, header="glow_dsp_codes.h")
 AVERAGE = KernelVariant("dsp", also=FPU, rank=10, header="glow_dsp.h", accepts=accepts_average)
 MEAN = replace(_CODES, accepts=_accepts_mean, prepare=prepare_mean)
-MAXIMUM = AVERAGE_REAL = replace(_CODES, accepts=_accepts_pool)
+AVERAGE_REAL = replace(_CODES, accepts=_accepts_pool)
+MAXIMUM = replace(AVERAGE_REAL, also=frozenset())
 
 VARIANTS = {
     "avg_pool_s8": (AVERAGE,),

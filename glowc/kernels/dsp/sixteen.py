@@ -129,9 +129,7 @@ CONV = KernelVariant(
     "dsp", also=FPU, rank=11, header="glow_dsp_shift.h", accepts=_accepts, prepare=prepare, packs=WEIGHTED,
     scratch_bytes=_scratch, streams=True, row_block=4,
 )  # fmt: skip
-DEPTHWISE = KernelVariant(
-    "dsp", also=FPU, rank=11, header="glow_dsp_sixteen.h", accepts=_accepts_depthwise, prepare=prepare_ends
-)
+DEPTHWISE = KernelVariant("dsp", rank=11, header="glow_dsp_sixteen.h", accepts=_accepts_depthwise, prepare=prepare_ends)
 FC = replace(DEPTHWISE, accepts=_accepts_fc)
 
 VARIANTS = {

@@ -13,7 +13,7 @@ from glowc.kernels.shapes import Conv
 from glowc.program.ir import Instr, Plan
 from glowc.program.kernel import Arrays
 
-NEEDS = frozenset({"dsp", "unaligned"})  # Cortex-M4F, M7, M33, M55
+NEEDS = frozenset({"thumb"})  # Cortex-M4F, M7, M33, M55
 _BLOCK = 4  # outputs
 _LARGE = 9  # positions of a window
 
