@@ -6,8 +6,7 @@
 #include <stdint.h>
 
 typedef struct {
-  int32_t begin;
-  int32_t end;
+  int32_t begin, end;
 } glow_reach_t;
 
 /* Of `count` taps, `step` apart from `at` on, those whose place is in [low, high). */

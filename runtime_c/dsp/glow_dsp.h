@@ -43,7 +43,6 @@
 #define GLOW_DSP_EVEN_DUAL ", #8\n"
 #define GLOW_DSP_EVEN_WIDE "\n"
 #define GLOW_DSP_EVEN_BYTES "\n"
-/* clang-format off */
 /* Four sums in s0-s3 times s4-s7, rounded, in r4-r7; `even`: how 0 and 2 are converted. */
 #define GLOW_DSP_SCALE4(even) \
   "vcvt.f32.s32 s0, s0" even "vcvt.f32.s32 s1, s1\n" "vcvt.f32.s32 s2, s2" even "vcvt.f32.s32 s3, s3\n" \
@@ -55,7 +54,6 @@
   "qadd r4, r4, " zp "\n" "qadd r5, r5, " zp "\n" "qadd r6, r6, " zp "\n" "qadd r7, r7, " zp "\n" \
   "ssat r4, #8, r4\n" "ssat r5, #8, r5\n" "ssat r6, #8, r6\n" "ssat r7, #8, r7\n" \
   "bfi r4, r5, #8, #8\n" "bfi r4, r6, #16, #8\n" "bfi r4, r7, #24, #8\n"
-/* clang-format on */
 #endif
 
 static inline uint32_t glow_four8(int32_t x) { return ((uint32_t)x & 0xFFu) * 0x01010101u; }
@@ -119,7 +117,6 @@ static inline void glow_expand_group(uint32_t *to, uint32_t a, uint32_t b, uint3
 __attribute__((naked, noinline)) GLOW_DSP_UNUSED static void glow_expand_pair(
     GLOW_DSP_UNUSED uint32_t *to, GLOW_DSP_UNUSED const int8_t *a, GLOW_DSP_UNUSED const int8_t *b,
     GLOW_DSP_UNUSED int32_t groups, GLOW_DSP_UNUSED uint32_t neg_zp) {
-/* clang-format off */
 #define GLOW_DSP_EXPAND \
   "ldr r8, [r1], #4\n" "ldr r9, [r2], #4\n" \
   "sxtab16 r4, r12, r8\n" "sxtab16 r5, r12, r9\n" "sxtab16 r6, r12, r8, ror #8\n" "sxtab16 r7, r12, r9, ror #8\n" \
@@ -145,7 +142,6 @@ __attribute__((naked, noinline)) GLOW_DSP_UNUSED static void glow_expand_pair(
       "4:\n"
       "pop {r4-r9}\n"
       "bx lr\n");
-/* clang-format on */
 }
 #else
 static inline void glow_expand_pair(uint32_t *to, const int8_t *a, const int8_t *b, int32_t groups, uint32_t neg_zp) {

@@ -10,15 +10,8 @@ typedef struct {
   const int8_t *a;
   const int8_t *b;
   int8_t *out;
-  int32_t n;
-  int32_t a_zp;
-  int32_t b_zp;
-  int32_t out_zp;
-  int32_t out_min;
-  int32_t out_max;
-  float a_scale;
-  float b_scale;
-  float out_scale;
+  int32_t n, a_zp, b_zp, out_zp, out_min, out_max;
+  float a_scale, b_scale, out_scale;
 } glow_dsp_add_t;
 
 /* Sum of codes by two fused multiply-adds; the operations of add_s8f__ref in the same order. */
@@ -26,13 +19,8 @@ typedef struct {
   const int8_t *a;
   const int8_t *b;
   int8_t *out;
-  int32_t n;
-  int32_t half;
-  int32_t out_min;
-  int32_t out_max;
-  float a_ratio;
-  float b_ratio;
-  float fixed;
+  int32_t n, half, out_min, out_max;
+  float a_ratio, b_ratio, fixed;
 } glow_dsp_add_fused_t;
 
 static inline int8_t glow_dsp_add_one(const glow_dsp_add_t *s, int32_t qa, int32_t qb, int minus) {
@@ -49,7 +37,6 @@ static inline int8_t glow_dsp_add_fused_one(const glow_dsp_add_fused_t *s, int32
 }
 
 #if GLOW_DSP_ASM
-/* clang-format off */
 /* Four codes of a in %0 and of b in %2 to float in s0-s3 and s4-s7; %4, %5: minus their zero points, twice. */
 #define GLOW_DSP_ADD_LOAD \
   "sxtab16 %1, %4, %0, ror #8\n\tsxtab16 %0, %4, %0\n\t" \
@@ -79,15 +66,12 @@ static inline int8_t glow_dsp_add_fused_one(const glow_dsp_add_fused_t *s, int32
   "vcvtr.s32.f32 s8, s8\n\tvcvtr.s32.f32 s9, s9\n\tvcvtr.s32.f32 s10, s10\n\tvcvtr.s32.f32 s11, s11\n\t" \
   "vmov %0, %1, s8, s9\n\tvmov %2, %3, s10, s11\n\t" \
   "pkhbt %0, %0, %2, lsl #16\n\tpkhbt %1, %1, %3, lsl #16\n\t"
-/* clang-format on */
 
 /* What four codes need besides themselves; reals: the factors of a and b, then the divisor or the term. */
 typedef struct {
-  uint32_t a_zp;
-  uint32_t b_zp;
+  uint32_t a_zp, b_zp;
   uint32_t shift; /* of rounded values to codes above -128, in both halfwords */
-  uint32_t low;
-  uint32_t high;
+  uint32_t low, high;
   float reals[3];
   int limited;
 } glow_dsp_four_t;

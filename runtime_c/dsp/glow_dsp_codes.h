@@ -182,11 +182,9 @@ static inline int32_t glow_mul_high(uint32_t a, uint32_t b) {
 
 /* Product of codes; the operations of mul_s8__ref in the same order. */
 typedef struct {
-  int32_t a_zp;
-  int32_t b_zp;
+  int32_t a_zp, b_zp;
   float out_zp;
-  int32_t out_min;
-  int32_t out_max;
+  int32_t out_min, out_max;
   float scale;
 } glow_dsp_mul_t;
 
@@ -199,7 +197,6 @@ static inline int32_t glow_scaled_product_u8(int32_t product, float scale, float
   return glow_round8(glow_rounded((float)product * scale) + zp, -128);
 }
 
-/* clang-format off */
 #define GLOW_DSP_PRODUCTS(name, code_of) \
   GLOW_DSP_UNUSED static void name(const glow_dsp_mul_t *m, const int8_t *a, const int8_t *b, int8_t *out, int32_t n) { \
     const uint32_t a_zp = glow_twice16(-m->a_zp); \
@@ -226,7 +223,6 @@ static inline int32_t glow_scaled_product_u8(int32_t product, float scale, float
       *out++ = (int8_t)glow_clamp(code, m->out_min, m->out_max); \
     } \
   }
-/* clang-format on */
 GLOW_DSP_PRODUCTS(glow_dsp_mul, glow_scaled_product)
 GLOW_DSP_PRODUCTS(glow_dsp_mul_u8, glow_scaled_product_u8)
 

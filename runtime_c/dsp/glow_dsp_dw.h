@@ -23,8 +23,7 @@ typedef struct {
   int32_t out_step;
   int32_t out_adv; /* bytes from after the last channel to the next tile */
   uint32_t neg_zp;
-  int32_t out_zp;
-  int32_t tiles;
+  int32_t out_zp, tiles;
   uint32_t low; /* limits of the output, in all four bytes */
   uint32_t high;
   uint32_t neg_w_zp; /* of tiles whose weights have a zero point */
@@ -42,13 +41,7 @@ GLOW_AT(glow_dsp_dw_t, high, 36); GLOW_AT(glow_dsp_dw_t, neg_w_zp, 40); GLOW_AT(
 #else
 /* What a depthwise tile is printed for: columns [first, end) exist. */
 typedef struct {
-  int32_t k_h;
-  int32_t k_w;
-  int32_t outputs;
-  int32_t stride;
-  int32_t dilation;
-  int32_t first;
-  int32_t end;
+  int32_t k_h, k_w, outputs, stride, dilation, first, end;
   int32_t offset; /* 1: weights have a zero point */
   int32_t mult;   /* output channels of an input channel */
 } glow_dsp_tile_t;

@@ -10,7 +10,6 @@
 #include "glow_dsp_gemm.h"
 
 #if GLOW_DSP_ASM
-/* clang-format off */
 #define GLOW_DSP_FC_DUAL \
   "ldmia r1!, {r8-r11}\n" "sxtab16 r3, r12, r2\n" "sxtab16 r2, r12, r2, ror #8\n" \
   "smlad r4, r3, r8, r4\n" "smlad r5, r3, r9, r5\n" "sxtb16 r8, r8\n" "sxtb16 r9, r9\n" \
@@ -169,7 +168,6 @@
       "cmp r2, r3\n" \
       "bne.w 1b\n" \
       "pop {r4-r11, pc}\n")
-/* clang-format on */
 
 #define GLOW_DSP_FC_FUNCTION(name, form, end, unit_bytes) \
   GLOW_DSP_FUNCTION name(GLOW_DSP_UNUSED const glow_dsp_gemm_t *g) { GLOW_DSP_FC_UNITS(form, end, unit_bytes); }
@@ -187,7 +185,6 @@ GLOW_DSP_FUNCTION glow_dsp_fc_bytes(GLOW_DSP_UNUSED const glow_dsp_gemm_t *g) { 
 __attribute__((naked, noinline)) GLOW_DSP_UNUSED static void glow_expand_row(
     GLOW_DSP_UNUSED uint32_t *to, GLOW_DSP_UNUSED const int8_t *a, GLOW_DSP_UNUSED int32_t groups,
     GLOW_DSP_UNUSED uint32_t neg_zp) {
-  /* clang-format off */
   __asm__ volatile(
       ".syntax unified\n"
       "push {r4-r11}\n"
@@ -210,7 +207,6 @@ __attribute__((naked, noinline)) GLOW_DSP_UNUSED static void glow_expand_row(
       "4:\n"
       "pop {r4-r11}\n"
       "bx lr\n");
-  /* clang-format on */
 }
 
 #else /* the same in C */

@@ -22,9 +22,7 @@ typedef struct {
   const void *stream;
   int8_t *out0;
   int8_t *out1;
-  int32_t blocks;
-  int32_t groups;
-  int32_t out_zp;
+  int32_t blocks, groups, out_zp;
   uint32_t neg_zp; /* fully connected, `acts` int8: -in_zp in both halfwords */
   uint32_t tail;   /* the same: the last one to three inputs */
   uint32_t has_tail;
@@ -38,7 +36,6 @@ GLOW_AT(glow_dsp_gemm_t, out1, 12); GLOW_AT(glow_dsp_gemm_t, blocks, 16); GLOW_A
 GLOW_AT(glow_dsp_gemm_t, out_zp, 24); GLOW_AT(glow_dsp_gemm_t, neg_zp, 28); GLOW_AT(glow_dsp_gemm_t, tail, 32);
 GLOW_AT(glow_dsp_gemm_t, has_tail, 36); GLOW_AT(glow_dsp_gemm_t, low, 40); GLOW_AT(glow_dsp_gemm_t, high, 44);
 
-/* clang-format off */
 #define GLOW_DSP_PAIR_DUAL \
   "ldrd r2, r3, [r0], #8\n" "ldrd r12, lr, [r1], #8\n" \
   "smlad r4, r2, r12, r4\n" "smlad r5, r3, r12, r5\n" "smlad r6, r2, lr, r6\n" "smlad r7, r3, lr, r7\n" \
@@ -149,7 +146,6 @@ GLOW_AT(glow_dsp_gemm_t, has_tail, 36); GLOW_AT(glow_dsp_gemm_t, low, 40); GLOW_
       "bne.w 1b\n" \
       "add sp, sp, #20\n" \
       "pop {r4-r11, pc}\n")
-/* clang-format on */
 
 GLOW_DSP_FUNCTION glow_dsp_gemm_dual_s8(GLOW_DSP_UNUSED const glow_dsp_gemm_t *g) { GLOW_DSP_GEMM(DUAL, S8, "96"); }
 GLOW_DSP_FUNCTION glow_dsp_gemm_dual_u8(GLOW_DSP_UNUSED const glow_dsp_gemm_t *g) { GLOW_DSP_GEMM(DUAL, U8, "96"); }

@@ -8,11 +8,8 @@
 
 /* Zero points of inputs and of two rows of weights; flips are 0x80 for uint8 codes, whose zero points are less by 128. */
 typedef struct {
-  uint32_t x_flip;
-  uint32_t w_flip;
-  int32_t x;
-  int32_t first;
-  int32_t second;
+  uint32_t x_flip, w_flip;
+  int32_t x, first, second;
 } glow_dsp_points_t;
 
 static inline int32_t glow_signed_code(int8_t code, uint32_t flip) {

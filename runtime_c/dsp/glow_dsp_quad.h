@@ -65,7 +65,6 @@ static inline void glow_dsp_quad_tail(uint32_t *to, const int8_t *from, int32_t 
 }
 
 #if GLOW_DSP_ASM
-/* clang-format off */
 #define GLOW_DSP_QUAD_ACTS "ldmia.w r0!, {r1, r2, r3, r12}\n"
 #define GLOW_DSP_QUAD_EVEN \
   "smlad r4, r1, lr, r4\n" "smlad r5, r2, lr, r5\n" "smlad r6, r3, lr, r6\n" "smlad r7, r12, lr, r7\n"
@@ -221,7 +220,6 @@ static inline void glow_dsp_quad_tail(uint32_t *to, const int8_t *from, int32_t 
   "sxtab16 r10, lr, r6, ror #8\n" "sxtab16 r11, lr, r7, ror #8\n" \
   "sxtab16 r4, lr, r4\n" "sxtab16 r5, lr, r5\n" "sxtab16 r6, lr, r6\n" "sxtab16 r7, lr, r7\n" \
   "stmia.w r0!, {r4-r11}\n"
-/* clang-format on */
 
 #define GLOW_DSP_QUAD_FUNCTION(name, form, finish) \
   GLOW_DSP_FUNCTION name(GLOW_DSP_UNUSED const glow_dsp_quad_t *q) { GLOW_DSP_QUAD(form, finish); }
@@ -239,7 +237,6 @@ GLOW_DSP_QUAD_FUNCTION(glow_dsp_quad_sums_wide, WIDE, GLOW_DSP_QUAD_SUMS(WIDE))
 __attribute__((naked, noinline)) GLOW_DSP_UNUSED static uint32_t *glow_expand_quad(
     GLOW_DSP_UNUSED uint32_t *to, GLOW_DSP_UNUSED const int8_t *const *from, GLOW_DSP_UNUSED int32_t groups,
     GLOW_DSP_UNUSED uint32_t neg_zp) {
-  /* clang-format off */
   __asm__ volatile(
       ".syntax unified\n"
       "push {r4-r11, lr}\n"
@@ -267,7 +264,6 @@ __attribute__((naked, noinline)) GLOW_DSP_UNUSED static uint32_t *glow_expand_qu
       "cmp r1, r4\n"
       "bne.w 1b\n"
       "pop {r4-r11, pc}\n");
-  /* clang-format on */
 }
 
 #else /* the same in C */

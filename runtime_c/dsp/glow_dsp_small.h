@@ -25,8 +25,7 @@ typedef struct {
   int32_t out_zp;
   uint32_t low; /* limits of the output, in all four bytes */
   uint32_t high;
-  int32_t in_step;
-  int32_t weight_step;
+  int32_t in_step, weight_step;
   uint32_t neg_zp;
   uint32_t neg_w_zp; /* of glow_dsp_small_offset */
 } glow_dsp_small_t;
@@ -40,7 +39,6 @@ GLOW_AT(glow_dsp_small_t, out_zp, 52); GLOW_AT(glow_dsp_small_t, low, 56); GLOW_
 GLOW_AT(glow_dsp_small_t, in_step, 64); GLOW_AT(glow_dsp_small_t, weight_step, 68);
 GLOW_AT(glow_dsp_small_t, neg_zp, 72); GLOW_AT(glow_dsp_small_t, neg_w_zp, 76); GLOW_SIZE(glow_dsp_small_t, 80);
 
-/* clang-format off */
 /* `expand` turns the weights in r8 into halfwords: 1 and 3 in r9, 0 and 2 in r8. */
 #define GLOW_DSP_SMALL(expand) \
   ".syntax unified\n" \
@@ -108,7 +106,6 @@ GLOW_AT(glow_dsp_small_t, neg_zp, 72); GLOW_AT(glow_dsp_small_t, neg_w_zp, 76); 
   "bne.w 1b\n" \
   "add sp, sp, #80\n" \
   "pop {r4-r11, pc}\n"
-/* clang-format on */
 
 GLOW_DSP_FUNCTION glow_dsp_small(GLOW_DSP_UNUSED const glow_dsp_small_t *d) {
   __asm__ volatile(GLOW_DSP_SMALL("sxtb16 r9, r8, ror #8\n" "sxtb16 r8, r8\n"));

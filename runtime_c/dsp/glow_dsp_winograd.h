@@ -24,9 +24,7 @@ typedef struct {
   const uint32_t *ends; /* bias and scale of each channel */
   int8_t *upper;        /* four pixels of the upper row, out_c apart, and of the lower one */
   int8_t *lower;
-  int32_t out_c;
-  int32_t channels;
-  int32_t out_zp;
+  int32_t out_c, channels, out_zp;
   uint32_t low; /* limits of the output, in all four bytes */
   uint32_t high;
 } glow_winograd_t;
@@ -42,7 +40,6 @@ GLOW_AT(glow_winograd_t, out_zp, 24); GLOW_AT(glow_winograd_t, low, 28); GLOW_AT
 #if GLOW_DSP_ASM
 _Static_assert(8 * GLOW_WINOGRAD_PRODUCTS == 1 << 7, "assembly shifts the inputs' steps by 7");
 
-/* clang-format off */
 #define GLOW_WINOGRAD_STEP(first, next) \
   "ldrd r2, r3, [r0], #8\n" "ldrd r12, lr, [r1], #8\n" \
   first("r4", "r2", "r12") first("r5", "r3", "r12") first("r6", "r2", "lr") first("r7", "r3", "lr") \
@@ -170,7 +167,6 @@ _Static_assert(8 * GLOW_WINOGRAD_PRODUCTS == 1 << 7, "assembly shifts the inputs
       "bne.w 1b\n" \
       "add sp, sp, #8\n" \
       "pop {r4-r11, pc}\n")
-/* clang-format on */
 
 #define GLOW_WINOGRAD_PRODUCT_FUNCTION(name, more) \
   GLOW_DSP_FUNCTION name(GLOW_DSP_UNUSED const uint32_t *inputs, GLOW_DSP_UNUSED const uint32_t *stream, \

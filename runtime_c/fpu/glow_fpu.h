@@ -29,8 +29,7 @@ typedef struct {
   int32_t stride; /* floats from row to row of w */
   int32_t k;
   int32_t times; /* dots_4x4 and sums_1x4 only */
-  int32_t skip;
-  int32_t w_skip;
+  int32_t skip, w_skip;
 } glow_fpu_dots_t;
 #if GLOW_FPU_ASM
 GLOW_AT(glow_fpu_dots_t, x, 0); GLOW_AT(glow_fpu_dots_t, w, 16); GLOW_AT(glow_fpu_dots_t, stride, 20);
@@ -46,7 +45,6 @@ static inline float glow_limited(float x, float low, float high) { return x < lo
 #if GLOW_FPU_ASM
 #define GLOW_FPU_FUNCTION __attribute__((naked, noinline)) GLOW_FPU_UNUSED static void
 
-/* clang-format off */
 #define GLOW_FPU_MLA(a, b, c, d, x0, x1, x2, x3, w) \
   "vmla.f32 s" #a ", s" #x0 ", s" #w "\n" "vmla.f32 s" #b ", s" #x1 ", s" #w "\n" \
   "vmla.f32 s" #c ", s" #x2 ", s" #w "\n" "vmla.f32 s" #d ", s" #x3 ", s" #w "\n"
@@ -206,7 +204,6 @@ GLOW_FPU_FUNCTION glow_fpu_taps_8(GLOW_FPU_UNUSED float *acc, GLOW_FPU_UNUSED co
       "pop {r4, r5}\n"
       "bx lr\n");
 }
-/* clang-format on */
 
 #else /* the same in C */
 

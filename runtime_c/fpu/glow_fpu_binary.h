@@ -11,10 +11,8 @@ typedef struct {
   const float *a;
   const float *b;
   int32_t eights; /* at least one */
-  int32_t a_step;
-  int32_t b_step;
-  float low;
-  float high;
+  int32_t a_step, b_step;
+  float low, high;
 } glow_fpu_binary_t;
 #if GLOW_FPU_ASM
 GLOW_AT(glow_fpu_binary_t, out, 0); GLOW_AT(glow_fpu_binary_t, a, 4); GLOW_AT(glow_fpu_binary_t, b, 8);
@@ -23,7 +21,6 @@ GLOW_AT(glow_fpu_binary_t, low, 24); GLOW_AT(glow_fpu_binary_t, high, 28);
 #endif
 
 #if GLOW_FPU_ASM
-/* clang-format off */
 #define GLOW_FPU_LEAST(v) "vcmp.f32 s" #v ", s16\nvmrs APSR_nzcv, fpscr\nit mi\nvmovmi.f32 s" #v ", s16\n"
 #define GLOW_FPU_MOST(v) "vcmp.f32 s" #v ", s17\nvmrs APSR_nzcv, fpscr\nit gt\nvmovgt.f32 s" #v ", s17\n"
 #define GLOW_FPU_EACH(limit) limit(0) limit(1) limit(2) limit(3) limit(4) limit(5) limit(6) limit(7)
@@ -52,7 +49,6 @@ GLOW_AT(glow_fpu_binary_t, low, 24); GLOW_AT(glow_fpu_binary_t, high, 28);
         "pop {r4-r6}\n" \
         "bx lr\n"); \
   }
-/* clang-format on */
 #else
 #define GLOW_FPU_ANY(v) (v)
 #define GLOW_FPU_FROM(v) ((v) < d->low ? d->low : (v))

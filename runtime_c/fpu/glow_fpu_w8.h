@@ -8,11 +8,7 @@
 typedef struct {
   const float *x[4];
   const int8_t *w;
-  int32_t stride;
-  int32_t k;
-  int32_t times;
-  int32_t skip;
-  int32_t w_skip;
+  int32_t stride, k, times, skip, w_skip;
 } glow_fpu_dots_w8_t;
 #if GLOW_FPU_ASM
 GLOW_AT(glow_fpu_dots_w8_t, x, 0); GLOW_AT(glow_fpu_dots_w8_t, w, 16); GLOW_AT(glow_fpu_dots_w8_t, stride, 20);
@@ -21,7 +17,6 @@ GLOW_AT(glow_fpu_dots_w8_t, w_skip, 36);
 #endif
 
 #if GLOW_FPU_ASM
-/* clang-format off */
 #define GLOW_FPU_LOAD_W8(w, a, b) \
   "ldrsb r12, [" w "], #1\n" "ldrsb lr, [" w "], #1\n" "vmov s" #a ", s" #b ", r12, lr\n" \
   "vcvt.f32.s32 s" #a ", s" #a "\n" "vcvt.f32.s32 s" #b ", s" #b "\n"
@@ -104,7 +99,6 @@ GLOW_FPU_FUNCTION glow_fpu_sums_w8_1x4(GLOW_FPU_UNUSED float *sums, GLOW_FPU_UNU
       GLOW_FPU_AGAIN_W8
       GLOW_FPU_END);
 }
-/* clang-format on */
 
 #else /* the same in C */
 

@@ -13,8 +13,7 @@ typedef struct {
   float in_scale;
   float r; /* 1 / out_scale, rounded */
   float minus_out_scale;
-  int32_t in_zp;
-  int32_t out_zp;
+  int32_t in_zp, out_zp;
 } glow_mve_bilinear_t;
 GLOW_AT(glow_mve_bilinear_t, weights, 0); GLOW_AT(glow_mve_bilinear_t, in_scale, 16);
 GLOW_AT(glow_mve_bilinear_t, r, 20); GLOW_AT(glow_mve_bilinear_t, minus_out_scale, 24);

@@ -40,11 +40,7 @@ typedef struct {
   int32_t high;           /* 40 */
   uint16_t places[8];     /* 44: where the results of a pair go */
   const void *stream_end;
-  int32_t segments;
-  int32_t blocks;
-  int32_t tail;
-  int32_t out_c;
-  int32_t zp;
+  int32_t segments, blocks, tail, out_c, zp;
   int32_t apart; /* the pixels of a pair that `places` is for */
 } glow_mve_dot_t;
 GLOW_AT(glow_mve_dot_t, list, 0); GLOW_AT(glow_mve_dot_t, again, 4); GLOW_AT(glow_mve_dot_t, count, 8);
@@ -62,7 +58,6 @@ GLOW_AT(glow_mve_dot_t, low, 36); GLOW_AT(glow_mve_dot_t, high, 40); GLOW_AT(glo
 #define GLOW_MVE_KEPT_16 9
 #define GLOW_MVE_KEPT_8 10
 
-/* clang-format off */
 #define GLOW_MVE_CODE(n, place, label) ".org .Lglow_mve_table" n " + 4 * (" GLOW_TEXT(place) ")\n" ".word " label "f+1\n"
 #define GLOW_MVE_NEXT "ldmia r9!, {r1, r3, r7, pc}\n"
 #define GLOW_MVE_PAIR_BLOCK(mla) \
@@ -160,7 +155,6 @@ GLOW_MVE_FUNCTION const uint32_t *glow_mve_dot1(GLOW_MVE_UNUSED glow_mve_dot_t *
       "19: ldr r0, [r1, #28]\n" "vctp.32 r0\n" "vpst\n" "vstrbt.32 q0, [r4]\n"
       GLOW_MVE_ADVANCE);
 }
-/* clang-format on */
 
 /* Says what the stream holds: out_c channels of `segments` times `bytes` inputs. */
 GLOW_MVE_UNUSED static void glow_mve_dot_init(glow_mve_dot_t *d, const void *stream, int32_t out_c, int32_t segments,

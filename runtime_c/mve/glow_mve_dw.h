@@ -10,7 +10,6 @@
 #if defined(__ARM_FEATURE_MVE) && (__ARM_FEATURE_MVE & 2)
 #include "glow_mve.h"
 
-/* clang-format off */
 /* products of 16 bits in q4, q5 to the sums q0 .. q3, by way of q6 */
 #define GLOW_MVE_DW_ADD(bottom, top, shift) \
   bottom " q6, q4" shift top " q4, q4" shift "vadd.i32 q0, q0, q6\n" "vadd.i32 q1, q1, q4\n" \
@@ -37,7 +36,6 @@
 #define GLOW_MVE_DW_FREE ""
 #define GLOW_MVE_DW_CLAMP \
   "vldrb.8 q1, [r12, #0]\n" "vldrb.8 q2, [r12, #16]\n" "vmax.s8 q0, q0, q1\n" "vmin.s8 q0, q0, q2\n"
-/* clang-format on */
 
 /* Kernels of nine taps. The constants: per 16 channels 16 biases, 16 scales, 16 weights per tap; of the last, fewer
  * channels the same, where the first three parts of the biases and of the scales have as many as the first one, the
@@ -67,7 +65,6 @@ GLOW_AT(glow_mve_dw9_t, straight, 112); GLOW_AT(glow_mve_dw9_t, numbers, 116);
 
 typedef void glow_mve_dw9_fn(glow_mve_dw9_t *);
 
-/* clang-format off */
 #define GLOW_MVE_DW9_FIRST(x) \
   "vldrb.8 q6, [" x "], #16\n" "vldrb.8 q7, [r9], #16\n" "vmullb.s8 q4, q6, q7\n" "vmullt.s8 q5, q6, q7\n"
 #define GLOW_MVE_DW9_SECOND(x, add) \
@@ -121,7 +118,6 @@ typedef void glow_mve_dw9_fn(glow_mve_dw9_t *);
   "3: " GLOW_MVE_DW9_END \
   GLOW_MVE_DW9_LEFT(GLOW_MVE_DW_SHIFTED, GLOW_MVE_DW_FIXED(clamp)) \
   "mov r11, #0\n" "cmp r10, lr\n" "bne 1b\n" "b 3b\n"
-/* clang-format on */
 
 /* Pixels in a row, up to `end`. */
 GLOW_MVE_FUNCTION void glow_mve_dw9(GLOW_MVE_UNUSED glow_mve_dw9_t *d) { __asm__(GLOW_MVE_DW9(GLOW_MVE_DW_FREE)); }
@@ -142,12 +138,7 @@ typedef struct {
   const int8_t *rows[3];
   int32_t columns[3];  /* how far the columns of a row are apart: 0 outside of the image */
   const int8_t *zeros; /* zero points of all channels */
-  int32_t in_w;
-  int32_t stride;
-  int32_t dilation;
-  int32_t pad;
-  int32_t out_w;
-  int32_t channels;
+  int32_t in_w, stride, dilation, pad, out_w, channels;
   int32_t doubled; /* 8 channels, whose constants are there twice: two pixels that follow each other in the input */
   int32_t first;   /* pixels [first, last) have their windows inside of the row */
   int32_t last;
@@ -243,7 +234,6 @@ GLOW_AT(glow_mve_dw_t, stream, 60); GLOW_AT(glow_mve_dw_t, out, 64); GLOW_AT(glo
 GLOW_AT(glow_mve_dw_t, zp, 72); GLOW_AT(glow_mve_dw_t, pixels, 76); GLOW_AT(glow_mve_dw_t, pixel_step, 80);
 GLOW_AT(glow_mve_dw_t, neg_w_zp, 84);
 
-/* clang-format off */
 #define GLOW_MVE_DW(begin, row, load, block, more) \
   "push {r0, r4-r11, lr}\n" "vpush {d8-d15}\n" "mov r12, r0\n" "ldr r2, [r12, #52]\n" "ldr r10, [r12, #64]\n" \
   "1: ldr r9, [r12, #60]\n" "ldr r8, [r12, #68]\n" "ldr r0, [r12, #56]\n" "movs r3, #0\n" \
@@ -268,7 +258,6 @@ GLOW_AT(glow_mve_dw_t, neg_w_zp, 84);
 /* products with the weights less their zero point: they fit 16 bits */
 #define GLOW_MVE_DW_OFFSET \
   "ldr r7, [r12, #84]\n" "vmovlb.s8 q7, q6\n" "vmla.s16 q4, q7, r7\n" "vmovlt.s8 q7, q6\n" "vmla.s16 q5, q7, r7\n"
-/* clang-format on */
 
 /* `pixels` in a row, of as many channels as the input has. */
 GLOW_MVE_FUNCTION void glow_mve_dw(GLOW_MVE_UNUSED glow_mve_dw_t *d) {

@@ -9,8 +9,7 @@
 #include "glow_mve_reals.h"
 
 typedef struct {
-  float low;
-  float high;
+  float low, high;
 } glow_mve_bounds_t;
 
 /* The least and the greatest of n numbers and 0. */

@@ -9,7 +9,6 @@
 #include "glow_reach.h"
 
 /* out = clamp(rne((a + half) * va + ((b + half) * vb + vc)) + zp) with fused multiply-adds; out may be a or b. */
-/* clang-format off */
 #define GLOW_MVE_ADD(moved) \
   __asm__ volatile("wlstp.32 lr, %[n], 2f\n1: vldrb.s32 q0, [%[b]], #4\nvldrb.s32 q1, [%[a]], #4\n" moved \
                    "vcvt.f32.s32 q0, q0\nvmov q2, %q[start]\nvfma.f32 q2, q0, %[vb]\nvcvt.f32.s32 q1, q1\n" \
@@ -19,7 +18,6 @@
                    : [n] "r"(n), [va] "r"(factor_a), [vb] "r"(factor_b), [zp] "r"(zp), [halves] "w"(halves), \
                      [start] "w"(start), [least] "w"(least), [most] "w"(most) \
                    : "lr", "q0", "q1", "q2", "cc", "memory")
-/* clang-format on */
 static inline void glow_mve_add(const int8_t *a, const int8_t *b, int8_t *out, int32_t n, int32_t half, float va,
                                 float vb, float vc, int32_t zp, int32_t low, int32_t high) {
   int32_t factor_a;
@@ -41,13 +39,10 @@ typedef struct {
   int32_t n;
   int32_t a_zp; /* the assembly knows the offsets from here to `sy` */
   int32_t b_zp;
-  float sa;
-  float sb;
+  float sa, sb;
   float r; /* 1 / sy, rounded */
   float minus_sy;
-  int32_t zp;
-  int32_t low;
-  int32_t high;
+  int32_t zp, low, high;
 } glow_mve_sum_t;
 GLOW_AT(glow_mve_sum_t, n, 0); GLOW_AT(glow_mve_sum_t, a_zp, 4); GLOW_AT(glow_mve_sum_t, b_zp, 8);
 GLOW_AT(glow_mve_sum_t, sa, 12); GLOW_AT(glow_mve_sum_t, sb, 16); GLOW_AT(glow_mve_sum_t, r, 20);
@@ -102,9 +97,7 @@ static inline void glow_mve_store(int8_t *out, int8x16_t codes, int32_t lanes) {
 
 typedef struct {
   float scale;
-  int32_t zp;
-  int32_t low;
-  int32_t high;
+  int32_t zp, low, high;
 } glow_mve_codes_t;
 
 static inline int32x4_t glow_mve_codes(int32x4_t acc, const glow_mve_codes_t *q) {

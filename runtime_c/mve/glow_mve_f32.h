@@ -14,7 +14,6 @@ static inline uint32x4_t glow_mve_f32_weights(const float *w, int32_t step, int3
   return vmlaq_n_u32(vdupq_n_u32((uint32_t)(uintptr_t)w), lane, 4u * (uint32_t)step);
 }
 
-/* clang-format off */
 #define GLOW_MVE_F32_LOAD(to) "vldrw.u32 " to ", [%q[w], #0]\nvadd.i32 %q[w], %q[w], %[next]\n"
 #define GLOW_MVE_F32_LOAD_S8(to) \
   "vldrb.s32 " to ", [%[next], %q[w]]\nadd %[next], %[next], #1\nvcvt.f32.s32 " to ", " to "\n"
@@ -33,7 +32,6 @@ static inline uint32x4_t glow_mve_f32_weights(const float *w, int32_t step, int3
                      [next] "+r"(next) \
                    : [k] "r"(k) \
                    : "lr", "q4", "q5", "cc", "memory")
-/* clang-format on */
 
 /* sums[i] += weights times the k inputs at x[i]; the next input's weights are `step` elements after. */
 static inline void glow_mve_f32_rows(float32x4_t *sums, const float *const *x, uint32x4_t w, int32_t step, int32_t k) {

@@ -83,7 +83,6 @@ static inline void glow_mve_gather(int8_t *to, const int8_t *from, const uint16_
 
 /* Of `count` pixels `step` bytes apart, with the offsets in registers; they are written one after the other, each with
  * room for a multiple of 16. glow_mve_gather_run<vectors of 8 offsets>. */
-/* clang-format off */
 #define GLOW_MVE_GATHER_RUN(vectors, offsets, loads) \
   static inline void glow_mve_gather_run##vectors(int8_t *to, const int8_t *from, int32_t step, \
                                                   const uint16_t *offset, int32_t count) { \
@@ -109,7 +108,6 @@ GLOW_MVE_GATHER_RUN(5, GLOW_MVE_GATHER_OFFSETS_4 GLOW_MVE_GATHER_OFFSETS("q6", "
                     GLOW_MVE_GATHER_FOUR GLOW_MVE_GATHER_EIGHT("q6", "16"))
 GLOW_MVE_GATHER_RUN(6, GLOW_MVE_GATHER_OFFSETS_4 GLOW_MVE_GATHER_OFFSETS("q6", "64") GLOW_MVE_GATHER_OFFSETS("q7", "80"),
                     GLOW_MVE_GATHER_FOUR GLOW_MVE_GATHER_EIGHT("q6", "8") GLOW_MVE_GATHER_EIGHT("q7", "8"))
-/* clang-format on */
 
 /* Byte by byte, from an image whose row r is at r mod `ring`. */
 GLOW_MVE_UNUSED static void glow_mve_gather_bytes(int8_t *to, const int8_t *image, const glow_mve_gather_t *g, int32_t n,

@@ -23,7 +23,6 @@ static inline int32_t glow_mve_total(const int8_t *x, int32_t n) {
 
 /* Products of x with four rows `pitch` bytes apart, each of `n` codes. A function of its own: ten registers and LR are
  * more than the compiler can promise where it is inlined. */
-/* clang-format off */
 GLOW_MVE_FUNCTION int32x4_t glow_mve_dots(GLOW_MVE_UNUSED const int8_t *x, GLOW_MVE_UNUSED const int8_t *rows,
                                           GLOW_MVE_UNUSED int32_t pitch, GLOW_MVE_UNUSED int32_t n) {
   __asm__(
@@ -35,7 +34,6 @@ GLOW_MVE_FUNCTION int32x4_t glow_mve_dots(GLOW_MVE_UNUSED const int8_t *x, GLOW_
       "vldrb.8 q2, [r7], #16\n" "vmladava.s8 r8, q0, q2\n" "letp lr, 1b\n"
       "2: vmov d0, r2, r4\n" "vmov d1, r6, r8\n" "pop {r4-r8, pc}\n");
 }
-/* clang-format on */
 
 /* Stores the codes of four sums `step` bytes apart, the first `lanes` of them. */
 static inline void glow_mve_scatter_codes(int8_t *out, int32_t step, int32x4_t sums, const glow_mve_codes_t *q,

@@ -32,8 +32,7 @@ static inline float32x4_t glow_mve_quotient(float32x4_t x, float divisor) {
 typedef struct {
   float zero; /* added before rounding */
   int32_t half; /* taken off afterwards */
-  int32_t low;
-  int32_t high;
+  int32_t low, high;
 } glow_mve_ends_t;
 
 /* Stores the codes of the first `lanes` of four means. */

@@ -9,7 +9,6 @@
 #if defined(__ARM_FEATURE_MVE) && (__ARM_FEATURE_MVE & 2)
 #include "glow_mve.h"
 
-/* clang-format off */
 /* q1 = q0 / s; uses q2 */
 #define GLOW_MVE_QUOTIENT \
   "vmul.f32 q1, q0, %[inverse]\nvmov q2, q0\nvfma.f32 q2, q1, %[minus]\nvfma.f32 q1, q2, %[inverse]\n" \
@@ -17,7 +16,6 @@
 #define GLOW_MVE_STORE_CODES(q) \
   "vcvtn.s32.f32 " q ", " q "\nvqadd.s32 " q ", " q ", %[zp]\nvmax.s32 " q ", " q ", %q[least]\n" \
   "vmin.s32 " q ", " q ", %q[most]\nvstrb.32 " q ", [%[out]], #4\n"
-/* clang-format on */
 
 static inline int32_t glow_mve_bits(float x) {
   int32_t bits;
@@ -41,12 +39,8 @@ static inline void glow_mve_quantize(const float *in, void *out, int32_t n, floa
 }
 
 typedef struct {
-  float in_scale;
-  float out_scale;
-  int32_t in_zp;
-  int32_t out_zp;
-  int32_t low;
-  int32_t high;
+  float in_scale, out_scale;
+  int32_t in_zp, out_zp, low, high;
 } glow_mve_requantize_t;
 
 /* out[i] = clamp(rne((in[i] - in_zp) * in_scale / out_scale) + out_zp) */
@@ -69,12 +63,9 @@ static inline void glow_mve_requantize(const void *in, int is_signed, void *out,
 }
 
 typedef struct {
-  int32_t a_zp;
-  int32_t b_zp;
-  float scale;
-  float zp;
-  int32_t low;
-  int32_t high;
+  int32_t a_zp, b_zp;
+  float scale, zp;
+  int32_t low, high;
 } glow_mve_product_t;
 
 /* out[i] = clamp(rne((a - a_zp) * (b - b_zp) * scale + zp)) */
@@ -128,8 +119,7 @@ GLOW_MVE_UNUSED __attribute__((noinline)) static void glow_mve_softmax(const int
 }
 
 typedef struct {
-  int32_t sum;
-  int32_t squares;
+  int32_t sum, squares;
 } glow_mve_moments_t;
 
 static inline glow_mve_moments_t glow_mve_moments(const int8_t *x, int32_t n) {

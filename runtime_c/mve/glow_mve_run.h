@@ -42,7 +42,6 @@ GLOW_AT(glow_mve_run_t, groups, 24); GLOW_AT(glow_mve_run_t, zp, 28); GLOW_AT(gl
 
 typedef void glow_mve_run_fn(glow_mve_run_t *);
 
-/* clang-format off */
 #define GLOW_MVE_RUN_BEGIN \
   "push {r0, r4-r11, lr}\n" "vpush {d8-d15}\n" "ldr r7, [r0, #12]\n" \
   "1: ldr r0, [sp, #64]\n" "ldrd r5, r2, [r0, #16]\n" "ldrd r1, r9, [r0]\n" "ldr r11, [r0, #8]\n" \
@@ -91,7 +90,6 @@ typedef void glow_mve_run_fn(glow_mve_run_t *);
 #define GLOW_MVE_RUN_3(n, again) \
   GLOW_MVE_RUN_BLOCK("vmladav.s8", "48", "-32", "16", "16") GLOW_MVE_RUN_BLOCK("vmladava.s8", "48", "-32", "16", "16") \
   GLOW_MVE_RUN_BLOCK("vmladava.s8", "48", "16", n, "0") "sub r5, r5, #" again "\n"
-/* clang-format on */
 
 /* glow_mve_run<inputs>, and the same with a clamp, for the multiples of the fewest inputs up to the most */
 enum { GLOW_MVE_RUN_FEWEST = 8, GLOW_MVE_RUN_MOST = 48 };

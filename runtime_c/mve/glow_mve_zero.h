@@ -37,7 +37,6 @@ GLOW_AT(glow_mve_zero_t, stream, 24); GLOW_AT(glow_mve_zero_t, stream_end, 28); 
 GLOW_AT(glow_mve_zero_t, zp, 36); GLOW_AT(glow_mve_zero_t, last, 40); GLOW_AT(glow_mve_zero_t, low, 44);
 GLOW_AT(glow_mve_zero_t, high, 48); GLOW_AT(glow_mve_zero_t, places, 52);
 
-/* clang-format off */
 /* Per group of four channels: `begin`, blocks of 16 inputs, a tail, bias in q2 and scale in q3, `codes` to q0, `store`; `to` is
  * the output. */
 #define GLOW_MVE_ZERO(to, begin, block, tail, codes, lanes, store) \
@@ -68,7 +67,6 @@ GLOW_MVE_FUNCTION void glow_mve_zero1(GLOW_MVE_UNUSED const glow_mve_zero_t *d) 
       "r4", "mov r2, r0\n" "mov r8, r0\n" "mov r10, r0\n", GLOW_MVE_ONE_BLOCK("vmladava.s8"),
       GLOW_MVE_ONE_TAIL("vmladava.s8"), GLOW_MVE_ZERO_ONE_CODES, "vctp.32", GLOW_MVE_ZERO_ONE_STORE));
 }
-/* clang-format on */
 
 /* Pixels of `inputs`; results of the second pixel of a pair go out_c bytes after those of the first. */
 GLOW_MVE_UNUSED static void glow_mve_zero_init(glow_mve_zero_t *d, const int8_t *stream, int32_t out_c, int32_t inputs,
@@ -126,18 +124,7 @@ GLOW_MVE_UNUSED __attribute__((noinline)) static void glow_mve_zero_row(glow_mve
 
 /* An image, whose row r is at r mod in_ring, and a kernel. */
 typedef struct {
-  int32_t in_h;
-  int32_t in_w;
-  int32_t in_c;
-  int32_t in_row;
-  int32_t in_col;
-  int32_t in_ch;
-  int32_t in_ring;
-  int32_t in_zp;
-  int32_t k_h;
-  int32_t k_w;
-  int32_t dil_h;
-  int32_t dil_w;
+  int32_t in_h, in_w, in_c, in_row, in_col, in_ch, in_ring, in_zp, k_h, k_w, dil_h, dil_w;
 } glow_mve_zero_window_t;
 
 /* The inputs of a window, one after the other; outside of the image the zero point. */

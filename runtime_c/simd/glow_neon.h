@@ -90,8 +90,7 @@ typedef struct {
   uint8x16_t tops[4];
   float32x4_t fixed;
   float32x4_t magic;
-  float a_ratio;
-  float b_ratio;
+  float a_ratio, b_ratio;
 } glow_neon_sum_t;
 
 /* rne(fma(a, a_ratio, fma(b, b_ratio, fixed))) - half by an even half; |the sum| <= 32000 */
@@ -141,8 +140,7 @@ typedef struct {
   int8x8_t b_zp;
   float32x4_t out_scale;
   int16x8_t zp;
-  float a_scale;
-  float b_scale;
+  float a_scale, b_scale;
 } glow_neon_add_t;
 
 static inline float32x4_t glow_neon_add_f32x4(const glow_neon_add_t *s, int16x4_t a, int16x4_t b, int subtract) {

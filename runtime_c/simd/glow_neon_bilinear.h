@@ -9,10 +9,8 @@
 #include "glow_neon_codes.h"
 
 typedef struct {
-  float in_scale;
-  float out_scale;
-  int32_t in_zp;
-  int32_t out_zp;
+  float in_scale, out_scale;
+  int32_t in_zp, out_zp;
   float weights[4];
 } glow_neon_bilinear_t;
 

@@ -19,8 +19,7 @@ static inline int32_t glow_thumb_sat8(int32_t x) {
 
 /* What glow_m0_round scales by, in the order that it reads: the halves of the factor, the distance from a tie. */
 typedef struct {
-  uint32_t high;
-  uint32_t low;
+  uint32_t high, low;
   uint32_t near_tie; /* + 2^31 */
   uint32_t width;
   int32_t zp;
@@ -124,7 +123,6 @@ static inline int glow_thumb_round5(int32_t *a, int32_t *b, int32_t *c, int32_t 
   return *a != GLOW_M0_NEAR && *b != GLOW_M0_NEAR && *c != GLOW_M0_NEAR && *d != GLOW_M0_NEAR && *e != GLOW_M0_NEAR;
 }
 
-/* clang-format off */
 #define GLOW_M0_PAIR(at, next) \
   "ldmia r0!, {r2, r3, r4, r5}\n\t" \
   "ldrb r6, [r1, #" at "]\n\t" \
@@ -145,7 +143,6 @@ static inline int glow_thumb_round5(int32_t *a, int32_t *b, int32_t *c, int32_t 
   "asrs r3, r3, #16\n\t" \
   "add r10, r2\n\t" \
   "add r11, r3\n\t"
-/* clang-format on */
 
 /* What the loop of glow_thumb_dot4 works on, in the order that it reads. */
 typedef struct {

@@ -25,7 +25,6 @@ static inline int32_t glow_thumb_sat8(int32_t x) {
 
 /* glow_thumb_roundN: glow_requant to int8 of N sums in place; 0: a sum's fraction is within `near_tie` of a tie, and
  * nothing is of use. */
-/* clang-format off */
 #define GLOW_M3_ROUND(a) \
   "smull %[t], " a ", " a ", %[factor]\n\t" \
   "add %[bad], %[t], %[near]\n\t" \
@@ -42,7 +41,6 @@ static inline int32_t glow_thumb_sat8(int32_t x) {
           : [factor] "r"(factor), [near] "r"(near_tie + 0x80000000u), [zp] "r"(zp) \
           : "cc"); \
   return bad == 0
-/* clang-format on */
 
 static inline int glow_thumb_round1(int32_t *a, int32_t factor, uint32_t near_tie, int32_t zp) {
   GLOW_M3_ROUNDS(GLOW_M3_ROUND("%0"), "+r"(*a));
@@ -68,7 +66,6 @@ static inline int glow_thumb_round5(int32_t *a, int32_t *b, int32_t *c, int32_t 
                  "+r"(*a), "+r"(*b), "+r"(*c), "+r"(*d), "+r"(*e));
 }
 
-/* clang-format off */
 #define GLOW_M3_GROW \
   "add %[low0], %[low0], r8\n\t" \
   "add %[high0], %[high0], r8, asr #16\n\t" \
@@ -85,7 +82,6 @@ static inline int glow_thumb_round5(int32_t *a, int32_t *b, int32_t *c, int32_t 
   "mla r8, r10, %[v], r8\n\t" \
   "mla r9, r11, %[v], r9\n\t" \
   GLOW_M3_GROW
-/* clang-format on */
 
 /* Four pixels times k weights; returns the end of the weights. */
 GLOW_THUMB_INLINE const int8_t *glow_thumb_dot4(glow_thumb_sums_t *a, const uint32_t *x, const int8_t *w, int32_t k) {
@@ -116,13 +112,11 @@ GLOW_THUMB_INLINE const int8_t *glow_thumb_dot4(glow_thumb_sums_t *a, const uint
   return w;
 }
 
-/* clang-format off */
 #define GLOW_M3_FC_MAC(sum) "ldrsb lr, [%[w]], #1\n\tmla " sum ", lr, %[v], " sum "\n\t"
 #define GLOW_M3_FC_TAP \
   "ldrsb %[v], [%[x]], #1\n\t" \
   GLOW_M3_FC_MAC("r3") GLOW_M3_FC_MAC("r4") GLOW_M3_FC_MAC("r5") GLOW_M3_FC_MAC("r6") \
   GLOW_M3_FC_MAC("r8") GLOW_M3_FC_MAC("r9") GLOW_M3_FC_MAC("r10") GLOW_M3_FC_MAC("r11")
-/* clang-format on */
 
 /* sum[8] += x[k] * w[k][8] */
 GLOW_THUMB_NOINLINE static void glow_thumb_fc8(int32_t *sum, const int8_t *x, const int8_t *w, int32_t k) {

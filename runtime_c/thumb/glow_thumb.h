@@ -21,12 +21,7 @@ typedef struct {
   const int8_t *weights;
   const int32_t *bias;
   const float *scale;
-  int32_t k;
-  int32_t channels;
-  int32_t scale_step;
-  int32_t zp;
-  int32_t lo;
-  int32_t hi;
+  int32_t k, channels, scale_step, zp, lo, hi;
   int32_t w_zp; /* of the weights */
   const glow_thumb_shift_t *shift; /* NULL: codes are rounded half to even */
 } glow_thumb_gemm_t;
@@ -34,25 +29,13 @@ typedef struct {
 /* How inputs are collected: `planes` groups of `run` channels, plane_step apart; a pad pixel reads `pad`. */
 typedef struct {
   const int8_t *pad; /* run times the input's zero point */
-  int32_t planes;
-  int32_t plane_step;
-  int32_t run;
-  int32_t in_h;
-  int32_t in_w;
-  int32_t in_row;
-  int32_t in_col;
-  int32_t in_ring;
-  int32_t k_h;
-  int32_t k_w;
-  int32_t dil_h;
-  int32_t dil_w;
+  int32_t planes, plane_step, run, in_h, in_w, in_row, in_col, in_ring, k_h, k_w, dil_h, dil_w;
   int32_t dense; /* taps of a row are adjacent */
 } glow_thumb_window_t;
 
 /* Where the window of an output pixel begins: first input row and column. */
 typedef struct {
-  int32_t top;
-  int32_t left;
+  int32_t top, left;
 } glow_thumb_pixel_t;
 
 static inline uint32_t *glow_thumb_pack(uint32_t *to, const int8_t *p, const int8_t *q, const int8_t *r,
@@ -273,21 +256,11 @@ typedef struct {
   int32_t above; /* weights of a channel in rows above the input, and below it */
   int32_t below;
   int32_t left; /* column of the first output's window */
-  int32_t in_w;
-  int32_t in_col;
+  int32_t in_w, in_col;
   const int8_t *weights;
   const int32_t *bias;
   const float *scale;
-  int32_t scale_step;
-  int32_t channels;
-  int32_t in_zp;
-  int32_t w_zp;
-  int32_t out_zp;
-  int32_t out_min;
-  int32_t out_max;
-  int32_t k_w;
-  int32_t stride_w;
-  int32_t dil_w;
+  int32_t scale_step, channels, in_zp, w_zp, out_zp, out_min, out_max, k_w, stride_w, dil_w;
   int32_t outputs; /* of a tile */
   const glow_thumb_shift_t *shift; /* NULL: codes are rounded half to even */
 } glow_thumb_dw_t;

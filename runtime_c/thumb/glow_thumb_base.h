@@ -50,10 +50,7 @@ static inline int32_t glow_thumb_factor(uint32_t bits) {
 
 /* Sums of two words, two pixels each; see glow_thumb.h. */
 typedef struct {
-  uint32_t low0;
-  uint32_t low1;
-  uint32_t high0;
-  uint32_t high1;
+  uint32_t low0, low1, high0, high1;
 } glow_thumb_sums_t;
 
 #define GLOW_THUMB_APART 0xFF007F80u /* 32640 - 256 * 65536 */

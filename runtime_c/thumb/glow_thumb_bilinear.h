@@ -13,10 +13,8 @@
 #define GLOW_BILINEAR_FAR 0x1FE000u  /* bits of a fraction that is not near a tie */
 
 typedef struct {
-  float in_scale;
-  float half_out_scale;
-  int32_t in_zp;
-  int32_t out_zp;
+  float in_scale, half_out_scale;
+  int32_t in_zp, out_zp;
   uint32_t factor; /* in_scale / out_scale, 2^22 a code */
   const float *rows; /* weights of the two rows */
   const float *cols;

@@ -12,9 +12,7 @@
 /* What exists of a window: `taps` pixels, `step` apart, in each of `rows` rows. */
 typedef struct {
   const int8_t *row[GLOW_THUMB_POOL_ROWS];
-  int32_t rows;
-  int32_t taps;
-  int32_t step;
+  int32_t rows, taps, step;
 } glow_thumb_pool_t;
 
 /* Four codes, at any address. */
@@ -34,8 +32,7 @@ static inline uint32_t glow_thumb_max4(uint32_t a, uint32_t b) {
 
 /* The part [begin, end) of a window of k positions, `dil` apart, that lies in 0 .. n. */
 typedef struct {
-  int32_t begin;
-  int32_t end;
+  int32_t begin, end;
 } glow_thumb_range_t;
 
 static inline glow_thumb_range_t glow_thumb_clip(int32_t first, int32_t k, int32_t dil, int32_t n) {
@@ -115,14 +112,8 @@ GLOW_THUMB_NOINLINE static void glow_thumb_pool4(const glow_thumb_pool_t *w, int
  * rne((sum((v - in_zp) * in_scale) / count) / out_scale + zp + half) - half; else that of glow_requant. */
 typedef struct {
   float scale; /* in_scale / (out_scale * count) */
-  float in_scale;
-  float out_scale;
-  int32_t count;
-  int32_t in_zp;
-  int32_t zp;
-  int32_t lo;
-  int32_t hi;
-  int32_t half;
+  float in_scale, out_scale;
+  int32_t count, in_zp, zp, lo, hi, half;
   uint32_t near_tie; /* as of glow_thumb_gemm_t; here of `real` also what float32 sums may differ by */
   int32_t real;
 } glow_thumb_mean_t;

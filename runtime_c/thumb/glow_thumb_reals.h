@@ -61,9 +61,7 @@ static inline uint32_t glow_thumb_add_bits(uint32_t a, uint32_t b) {
 /* A softmax over n codes, `step` apart. */
 typedef struct {
   const float *table; /* exponentials, the largest first */
-  int32_t n;
-  int32_t step;
-  int32_t zp;
+  int32_t n, step, zp;
   uint32_t steps;
   uint32_t fraction; /* bits: steps * 2^fraction is below 2^30 */
 } glow_thumb_softmax_t;
@@ -132,8 +130,7 @@ typedef struct {
   const float *gain;
   const float *shift;
   int32_t *fixed; /* gains in 2^(top - 156), shifts in 2^-fraction */
-  int32_t n;
-  int32_t zp;
+  int32_t n, zp;
   int32_t place; /* bits: apart * 2^place is below 2^30 */
   int32_t top; /* exponent of the largest gain */
   int32_t fraction; /* bits; 0: only the definition will do */

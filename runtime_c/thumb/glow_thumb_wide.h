@@ -55,7 +55,6 @@ GLOW_THUMB_NOINLINE static void glow_thumb_wide_fill(int32_t *to, const glow_thu
   }
 }
 
-/* clang-format off */
 #define GLOW_THUMB_WIDE_TAP \
   "ldmia %[x]!, {r8, r9, r10, r11}\n\t" \
   "ldrsb lr, [%[w]], #1\n\t" \
@@ -63,7 +62,6 @@ GLOW_THUMB_NOINLINE static void glow_thumb_wide_fill(int32_t *to, const glow_thu
   "mla %[b], r9, lr, %[b]\n\t" \
   "mla %[c], r10, lr, %[c]\n\t" \
   "mla %[d], r11, lr, %[d]\n\t"
-/* clang-format on */
 
 /* sum[4] += k taps of four pixels times weights; returns the end of the weights. */
 GLOW_THUMB_NOINLINE static const int8_t *glow_thumb_wide_dot4(int32_t *sum, const int32_t *x, const int8_t *w,
