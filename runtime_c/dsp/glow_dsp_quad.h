@@ -179,8 +179,7 @@ static inline void glow_dsp_quad_tail(uint32_t *to, const int8_t *from, int32_t 
       "adr.w r3, 2f\n" \
       "add r3, r3, r6\n" \
       "orr r3, r3, #1\n" \
-      "vmov s1, r4\n" \
-      "vmov s2, s3, r2, r3\n" \
+      "vmov s1, r4\n" "vmov s2, s3, r2, r3\n" \
       GLOW_DSP_QUAD_BACK_##form \
       "vmov s4, r2\n" \
       "1:\n" \
@@ -188,8 +187,7 @@ static inline void glow_dsp_quad_tail(uint32_t *to, const int8_t *from, int32_t 
       "vmov r0, s4\n" \
       "sub r1, r1, r0\n" \
       "vldmia r1!, {s8-s31}\n" \
-      "vmov s0, r1\n" \
-      "vmov r0, s2\n" \
+      "vmov s0, r1\n" "vmov r0, s2\n" \
       GLOW_DSP_QUAD_ACTS \
       "smlad r4, r1, lr, r7\n" "smlad r5, r2, lr, r7\n" "smlad r6, r3, lr, r7\n" "smlad r7, r12, lr, r7\n" \
       GLOW_DSP_SECOND_##form \
@@ -251,10 +249,7 @@ __attribute__((naked, noinline)) GLOW_DSP_UNUSED static uint32_t *glow_expand_qu
       "adr.w r9, 1f\n"
       "add r8, r8, r9\n"
       "orr r8, r8, #1\n"
-      "mov r1, r4\n"
-      "mov r2, r5\n"
-      "mov r3, r6\n"
-      "mov r12, r7\n"
+      "mov r1, r4\n" "mov r2, r5\n" "mov r3, r6\n" "mov r12, r7\n"
       "bx r8\n"
       ".balign 4\n"
       "1:\n"

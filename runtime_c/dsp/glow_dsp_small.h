@@ -65,28 +65,21 @@ GLOW_AT(glow_dsp_small_t, neg_zp, 72); GLOW_AT(glow_dsp_small_t, neg_w_zp, 76); 
   "ldrd lr, r3, [sp, #12]\n" \
   "add r0, r0, r3\n" \
   "3:\n" \
-  "ldr r2, [r0]\n" \
-  "ldr r8, [r1]\n" \
-  "add r0, r0, r10\n" \
-  "add r1, r1, r11\n" \
+  "ldr r2, [r0]\n" "ldr r8, [r1]\n" \
+  "add r0, r0, r10\n" "add r1, r1, r11\n" \
   expand \
-  "sxtab16 r3, r12, r2, ror #8\n" \
-  "sxtab16 r2, r12, r2\n" \
-  "smlabb r4, r2, r8, r4\n" \
-  "smlabb r5, r3, r9, r5\n" \
-  "smlatt r6, r2, r8, r6\n" \
-  "smlatt r7, r3, r9, r7\n" \
+  "sxtab16 r3, r12, r2, ror #8\n" "sxtab16 r2, r12, r2\n" \
+  "smlabb r4, r2, r8, r4\n" "smlabb r5, r3, r9, r5\n" \
+  "smlatt r6, r2, r8, r6\n" "smlatt r7, r3, r9, r7\n" \
   "subs lr, lr, #1\n" \
   "bne.n 3b\n" \
   "ldr r3, [sp, #20]\n" \
   "add r1, r1, r3\n" \
-  "ldr r2, [sp]\n" \
-  "ldr r3, [sp, #8]\n" \
+  "ldr r2, [sp]\n" "ldr r3, [sp, #8]\n" \
   "cmp r2, r3\n" \
   "bne.n 2b\n" \
   "4:\n" \
-  "vmov s0, s1, r4, r5\n" \
-  "vmov s2, s3, r6, r7\n" \
+  "vmov s0, s1, r4, r5\n" "vmov s2, s3, r6, r7\n" \
   "ldrd r1, r2, [sp, #36]\n" \
   "vldmia r1, {s4-s7}\n" \
   "add r1, r1, r2\n" \
@@ -100,8 +93,7 @@ GLOW_AT(glow_dsp_small_t, neg_zp, 72); GLOW_AT(glow_dsp_small_t, neg_w_zp, 76); 
   "adds r5, r5, #4\n" \
   "str r5, [sp, #16]\n" \
   "ldrd r1, r2, [sp, #44]\n" \
-  "str r4, [r1], #4\n" \
-  "str r1, [sp, #44]\n" \
+  "str r4, [r1], #4\n" "str r1, [sp, #44]\n" \
   "cmp r1, r2\n" \
   "bne.w 1b\n" \
   "add sp, sp, #80\n" \

@@ -122,12 +122,8 @@ _Static_assert(8 * GLOW_WINOGRAD_PRODUCTS == 1 << 7, "assembly shifts the inputs
       ".syntax unified\n" \
       "push {r4-r11, lr}\n" \
       "ldm r0, {r0, r1, r2, r3, r4, r5, r6, r7, r8}\n" \
-      "add r5, r1, r5, lsl #3\n" \
-      "add r9, r4, r4, lsl #1\n" \
-      "vmov s10, s11, r2, r3\n" \
-      "vmov s12, s13, r4, r9\n" \
-      "vmov s14, r5\n" \
-      "vmov s9, r6\n" \
+      "add r5, r1, r5, lsl #3\n" "add r9, r4, r4, lsl #1\n" \
+      "vmov s10, s11, r2, r3\n" "vmov s12, s13, r4, r9\n" "vmov s14, r5\n" "vmov s9, r6\n" \
       "push {r7, r8}\n" \
       "1:\n" \
       GLOW_WINOGRAD_COLUMN("r4", "r5", "r6", "r7", "0", "32", "64", "96") \
@@ -155,14 +151,11 @@ _Static_assert(8 * GLOW_WINOGRAD_PRODUCTS == 1 << 7, "assembly shifts the inputs
       "vcvtr.s32.f32 s4, s4\n" "vcvtr.s32.f32 s5, s5\n" "vcvtr.s32.f32 s6, s6\n" "vcvtr.s32.f32 s7, s7\n" \
       "vmov r4, r5, s0, s1\n" "vmov r6, r7, s2, s3\n" "vmov r8, r9, s4, s5\n" "vmov r10, r11, s6, s7\n" \
       GLOW_WINOGRAD_END_##end \
-      "vmov r2, r3, s10, s11\n" \
-      "vmov r12, lr, s12, s13\n" \
+      "vmov r2, r3, s10, s11\n" "vmov r12, lr, s12, s13\n" \
       "strb r4, [r2]\n" "strb r8, [r2, r12]\n" "strb r5, [r2, r12, lsl #1]\n" "strb r9, [r2, lr]\n" \
       "strb r6, [r3]\n" "strb r10, [r3, r12]\n" "strb r7, [r3, r12, lsl #1]\n" "strb r11, [r3, lr]\n" \
-      "add r2, r2, #1\n" \
-      "add r3, r3, #1\n" \
-      "vmov s10, s11, r2, r3\n" \
-      "vmov r2, s14\n" \
+      "add r2, r2, #1\n" "add r3, r3, #1\n" \
+      "vmov s10, s11, r2, r3\n" "vmov r2, s14\n" \
       "cmp r1, r2\n" \
       "bne.w 1b\n" \
       "add sp, sp, #8\n" \

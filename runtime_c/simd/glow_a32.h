@@ -193,82 +193,42 @@ static inline int8x8_t glow_a32_fixed_s8x8(const glow_a32_fixed_t *s, const int8
 
 /* two pixels (q0, q1) x two outputs (q2, q3) -> a, c of the first pixel, d, e of the second; -128 * -128 twice would
  * leave s16, so each half is added on its own */
-#define GLOW_A32_FOUR_ANY(a, c, d, e)      \
-  "vmull.s8 q4, d0, d4\n"                  \
-  "vmull.s8 q5, d0, d6\n"                  \
-  "vmull.s8 q6, d2, d4\n"                  \
-  "vmull.s8 q7, d2, d6\n"                  \
-  "vpadal.s16 q" #a ", q4\n"               \
-  "vpadal.s16 q" #c ", q5\n"               \
-  "vpadal.s16 q" #d ", q6\n"               \
-  "vpadal.s16 q" #e ", q7\n"               \
-  "vmull.s8 q4, d1, d5\n"                  \
-  "vmull.s8 q5, d1, d7\n"                  \
-  "vmull.s8 q6, d3, d5\n"                  \
-  "vmull.s8 q7, d3, d7\n"                  \
-  "vpadal.s16 q" #a ", q4\n"               \
-  "vpadal.s16 q" #c ", q5\n"               \
-  "vpadal.s16 q" #d ", q6\n"               \
-  "vpadal.s16 q" #e ", q7\n"
+#define GLOW_A32_FOUR_ANY(a, c, d, e)                                                                         \
+  "vmull.s8 q4, d0, d4\n" "vmull.s8 q5, d0, d6\n" "vmull.s8 q6, d2, d4\n" "vmull.s8 q7, d2, d6\n"             \
+  "vpadal.s16 q" #a ", q4\n" "vpadal.s16 q" #c ", q5\n" "vpadal.s16 q" #d ", q6\n" "vpadal.s16 q" #e ", q7\n" \
+  "vmull.s8 q4, d1, d5\n" "vmull.s8 q5, d1, d7\n" "vmull.s8 q6, d3, d5\n" "vmull.s8 q7, d3, d7\n"             \
+  "vpadal.s16 q" #a ", q4\n" "vpadal.s16 q" #c ", q5\n" "vpadal.s16 q" #d ", q6\n" "vpadal.s16 q" #e ", q7\n"
 
 /* the same where no weight is -128: two products fit s16 */
-#define GLOW_A32_FOUR_PAIRS(a, c, d, e)    \
-  "vmull.s8 q4, d0, d4\n"                  \
-  "vmull.s8 q5, d0, d6\n"                  \
-  "vmull.s8 q6, d2, d4\n"                  \
-  "vmull.s8 q7, d2, d6\n"                  \
-  "vmlal.s8 q4, d1, d5\n"                  \
-  "vmlal.s8 q5, d1, d7\n"                  \
-  "vmlal.s8 q6, d3, d5\n"                  \
-  "vmlal.s8 q7, d3, d7\n"                  \
-  "vpadal.s16 q" #a ", q4\n"               \
-  "vpadal.s16 q" #c ", q5\n"               \
-  "vpadal.s16 q" #d ", q6\n"               \
-  "vpadal.s16 q" #e ", q7\n"
+#define GLOW_A32_FOUR_PAIRS(a, c, d, e)                                                           \
+  "vmull.s8 q4, d0, d4\n" "vmull.s8 q5, d0, d6\n" "vmull.s8 q6, d2, d4\n" "vmull.s8 q7, d2, d6\n" \
+  "vmlal.s8 q4, d1, d5\n" "vmlal.s8 q5, d1, d7\n" "vmlal.s8 q6, d3, d5\n" "vmlal.s8 q7, d3, d7\n" \
+  "vpadal.s16 q" #a ", q4\n" "vpadal.s16 q" #c ", q5\n" "vpadal.s16 q" #d ", q6\n" "vpadal.s16 q" #e ", q7\n"
 
 /* weights of 16 inputs of two outputs; of less than 16, `rest`: what a vector holds after them meets inputs of 0 */
 #define GLOW_A32_GET "vld1.8 {d4-d7}, [%[w]]!\n"
-#define GLOW_A32_GET_REST                  \
-  "vld1.8 {d4-d5}, [%[w]], %[rest]\n"      \
-  "vld1.8 {d6-d7}, [%[w]], %[rest]\n"
+#define GLOW_A32_GET_REST \
+  "vld1.8 {d4-d5}, [%[w]], %[rest]\n" "vld1.8 {d6-d7}, [%[w]], %[rest]\n"
 
 #define GLOW_A32_MACS(W, GET) GET GLOW_A32_FOUR_##W(8, 9, 12, 13) GET GLOW_A32_FOUR_##W(10, 11, 14, 15)
 
 /* half a step: 8 inputs of each pixel */
-#define GLOW_A32_HALF_STEP       \
-  "vld1.8 {d0-d1}, [%[at]]!\n"   \
-  "vld1.8 {d4-d7}, [%[w]]!\n"    \
-  "vmull.s8 q4, d0, d4\n"        \
-  "vmull.s8 q5, d0, d5\n"        \
-  "vmull.s8 q6, d0, d6\n"        \
-  "vmull.s8 q7, d0, d7\n"        \
-  "vpadal.s16 q8, q4\n"          \
-  "vpadal.s16 q9, q5\n"          \
-  "vpadal.s16 q10, q6\n"         \
-  "vpadal.s16 q11, q7\n"         \
-  "vmull.s8 q4, d1, d4\n"        \
-  "vmull.s8 q5, d1, d5\n"        \
-  "vmull.s8 q6, d1, d6\n"        \
-  "vmull.s8 q7, d1, d7\n"        \
-  "vpadal.s16 q12, q4\n"         \
-  "vpadal.s16 q13, q5\n"         \
-  "vpadal.s16 q14, q6\n"         \
-  "vpadal.s16 q15, q7\n"
+#define GLOW_A32_HALF_STEP                                                                        \
+  "vld1.8 {d0-d1}, [%[at]]!\n" "vld1.8 {d4-d7}, [%[w]]!\n"                                        \
+  "vmull.s8 q4, d0, d4\n" "vmull.s8 q5, d0, d5\n" "vmull.s8 q6, d0, d6\n" "vmull.s8 q7, d0, d7\n" \
+  "vpadal.s16 q8, q4\n" "vpadal.s16 q9, q5\n" "vpadal.s16 q10, q6\n" "vpadal.s16 q11, q7\n"       \
+  "vmull.s8 q4, d1, d4\n" "vmull.s8 q5, d1, d5\n" "vmull.s8 q6, d1, d6\n" "vmull.s8 q7, d1, d7\n" \
+  "vpadal.s16 q12, q4\n" "vpadal.s16 q13, q5\n" "vpadal.s16 q14, q6\n" "vpadal.s16 q15, q7\n"
 
 /* four accumulators of four lanes -> four sums in the first one */
-#define GLOW_A32_SUM(a, b, c, d, e, f, g, h)           \
-  "vpadd.i32 d" #a ", d" #a ", d" #b "\n"              \
-  "vpadd.i32 d" #c ", d" #c ", d" #d "\n"              \
-  "vpadd.i32 d" #e ", d" #e ", d" #f "\n"              \
-  "vpadd.i32 d" #g ", d" #g ", d" #h "\n"              \
-  "vpadd.i32 d" #a ", d" #a ", d" #c "\n"              \
-  "vpadd.i32 d" #b ", d" #e ", d" #g "\n"
+#define GLOW_A32_SUM(a, b, c, d, e, f, g, h)                                      \
+  "vpadd.i32 d" #a ", d" #a ", d" #b "\n" "vpadd.i32 d" #c ", d" #c ", d" #d "\n" \
+  "vpadd.i32 d" #e ", d" #e ", d" #f "\n" "vpadd.i32 d" #g ", d" #g ", d" #h "\n" \
+  "vpadd.i32 d" #a ", d" #a ", d" #c "\n" "vpadd.i32 d" #b ", d" #e ", d" #g "\n"
 
 #define GLOW_A32_LOAD_SMALL "vld1.32 {d4-d7}, [%[k]]!\n"
-#define GLOW_A32_LOAD_ANY        \
-  "vld1.32 {d4-d7}, [%[k]]!\n"   \
-  "vld1.32 {d8-d9}, [%[k]]!\n"   \
-  "vld1.32 {d12-d15}, [%[k]]!\n"
+#define GLOW_A32_LOAD_ANY \
+  "vld1.32 {d4-d7}, [%[k]]!\n" "vld1.32 {d8-d9}, [%[k]]!\n" "vld1.32 {d12-d15}, [%[k]]!\n"
 #define GLOW_A32_LIMIT_SMALL(a) ""
 #define GLOW_A32_LIMIT_ANY(a)             \
   "vmin.f32 q" #a ", q" #a ", q6\n"       \
@@ -291,36 +251,26 @@ static inline int8x8_t glow_a32_fixed_s8x8(const glow_a32_fixed_t *s, const int8
   "vmax.s8 d0, d0, d8\n"            \
   "vmin.s8 d0, d0, d9\n"
 
-#define GLOW_A32_END(K, ZP, BOUND)                                                         \
-  GLOW_A32_SUM(16, 17, 18, 19, 20, 21, 22, 23)                                             \
-  GLOW_A32_SUM(24, 25, 26, 27, 28, 29, 30, 31)                                             \
-  "vld1.32 {d0-d3}, [%[head]]\n" GLOW_A32_LOAD_##K                                         \
-  "vadd.i32 q8, q8, q0\n"                                                                  \
-  "vadd.i32 q12, q12, q0\n" GLOW_A32_ROUND(K, 8, 1) GLOW_A32_ROUND(K, 12, 1)               \
-  "vmovn.i32 d0, q8\n"                                                                     \
-  "vmovn.i32 d1, q12\n" GLOW_A32_ZP_##ZP                                                   \
-  "vqmovn.s16 d0, q0\n" GLOW_A32_BOUND_##BOUND                                             \
-  "vst1.32 {d0[0]}, [%[to]], %[next]\n"                                                    \
-  "vst1.32 {d0[1]}, [%[to]], %[next]\n"
+#define GLOW_A32_END(K, ZP, BOUND)                                           \
+  GLOW_A32_SUM(16, 17, 18, 19, 20, 21, 22, 23)                               \
+  GLOW_A32_SUM(24, 25, 26, 27, 28, 29, 30, 31)                               \
+  "vld1.32 {d0-d3}, [%[head]]\n" GLOW_A32_LOAD_##K                           \
+  "vadd.i32 q8, q8, q0\n"                                                    \
+  "vadd.i32 q12, q12, q0\n" GLOW_A32_ROUND(K, 8, 1) GLOW_A32_ROUND(K, 12, 1) \
+  "vmovn.i32 d0, q8\n"                                                       \
+  "vmovn.i32 d1, q12\n" GLOW_A32_ZP_##ZP                                     \
+  "vqmovn.s16 d0, q0\n" GLOW_A32_BOUND_##BOUND                               \
+  "vst1.32 {d0[0]}, [%[to]], %[next]\n" "vst1.32 {d0[1]}, [%[to]], %[next]\n"
 
 /* one row x 8 outputs, or 4: accumulators q8..q15 */
-#define GLOW_A32_ROW_TWO_ANY(a, c)         \
-  "vmull.s8 q4, d0, d4\n"                  \
-  "vmull.s8 q5, d0, d6\n"                  \
-  "vmull.s8 q6, d1, d5\n"                  \
-  "vmull.s8 q7, d1, d7\n"                  \
-  "vpadal.s16 q" #a ", q4\n"               \
-  "vpadal.s16 q" #c ", q5\n"               \
-  "vpadal.s16 q" #a ", q6\n"               \
-  "vpadal.s16 q" #c ", q7\n"
+#define GLOW_A32_ROW_TWO_ANY(a, c)                                                                \
+  "vmull.s8 q4, d0, d4\n" "vmull.s8 q5, d0, d6\n" "vmull.s8 q6, d1, d5\n" "vmull.s8 q7, d1, d7\n" \
+  "vpadal.s16 q" #a ", q4\n" "vpadal.s16 q" #c ", q5\n" "vpadal.s16 q" #a ", q6\n" "vpadal.s16 q" #c ", q7\n"
 
-#define GLOW_A32_ROW_TWO_PAIRS(a, c)       \
-  "vmull.s8 q4, d0, d4\n"                  \
-  "vmull.s8 q5, d0, d6\n"                  \
-  "vmlal.s8 q4, d1, d5\n"                  \
-  "vmlal.s8 q5, d1, d7\n"                  \
-  "vpadal.s16 q" #a ", q4\n"               \
-  "vpadal.s16 q" #c ", q5\n"
+#define GLOW_A32_ROW_TWO_PAIRS(a, c)              \
+  "vmull.s8 q4, d0, d4\n" "vmull.s8 q5, d0, d6\n" \
+  "vmlal.s8 q4, d1, d5\n" "vmlal.s8 q5, d1, d7\n" \
+  "vpadal.s16 q" #a ", q4\n" "vpadal.s16 q" #c ", q5\n"
 
 #define GLOW_A32_ROW_MACS_4(W, GET) GET GLOW_A32_ROW_TWO_##W(8, 9) GET GLOW_A32_ROW_TWO_##W(10, 11)
 #define GLOW_A32_ROW_MACS_8(W, GET) \
@@ -348,30 +298,26 @@ static inline int8x8_t glow_a32_fixed_s8x8(const glow_a32_fixed_t *s, const int8
 
 /* depthwise: eight sums in q0, q1 -> bytes in d0 */
 #define GLOW_A32_CHANNELS_LIMIT_SMALL ""
-#define GLOW_A32_CHANNELS_LIMIT_ANY       \
-  "vld1.32 {d4-d7}, [%[limits]]\n"        \
-  "vmin.f32 q0, q0, q2\n"                 \
-  "vmin.f32 q1, q1, q2\n"                 \
-  "vmax.f32 q0, q0, q3\n"                 \
-  "vmax.f32 q1, q1, q3\n"
+#define GLOW_A32_CHANNELS_LIMIT_ANY               \
+  "vld1.32 {d4-d7}, [%[limits]]\n"                \
+  "vmin.f32 q0, q0, q2\n" "vmin.f32 q1, q1, q2\n" \
+  "vmax.f32 q0, q0, q3\n" "vmax.f32 q1, q1, q3\n"
 #define GLOW_A32_CHANNELS_FREE ""
 #define GLOW_A32_CHANNELS_BOUND      \
   "vld1.8 {d2-d3}, [%[k]]\n"         \
   "vmax.s8 d0, d0, d2\n"             \
   "vmin.s8 d0, d0, d3\n"
 
-#define GLOW_A32_CHANNELS_END(K, ZP, BOUND)              \
-  "vld1.32 {d4-d7}, [%[scale]]\n"                        \
-  "vcvt.f32.s32 q0, q0\n"                                \
-  "vcvt.f32.s32 q1, q1\n"                                \
-  "vmul.f32 q0, q0, q2\n"                                \
-  "vmul.f32 q1, q1, q3\n" GLOW_A32_CHANNELS_LIMIT_##K    \
-  "vld1.32 {d4-d7}, [%[k]]!\n"                           \
-  "vadd.f32 q0, q0, q2\n"                                \
-  "vadd.f32 q1, q1, q2\n"                                \
-  "vmovn.i32 d0, q0\n"                                   \
-  "vmovn.i32 d1, q1\n" GLOW_A32_ZP_##ZP                  \
-  "vqmovn.s16 d0, q0\n" GLOW_A32_CHANNELS_##BOUND        \
+#define GLOW_A32_CHANNELS_END(K, ZP, BOUND)           \
+  "vld1.32 {d4-d7}, [%[scale]]\n"                     \
+  "vcvt.f32.s32 q0, q0\n" "vcvt.f32.s32 q1, q1\n"     \
+  "vmul.f32 q0, q0, q2\n"                             \
+  "vmul.f32 q1, q1, q3\n" GLOW_A32_CHANNELS_LIMIT_##K \
+  "vld1.32 {d4-d7}, [%[k]]!\n"                        \
+  "vadd.f32 q0, q0, q2\n" "vadd.f32 q1, q1, q2\n"     \
+  "vmovn.i32 d0, q0\n"                                \
+  "vmovn.i32 d1, q1\n" GLOW_A32_ZP_##ZP               \
+  "vqmovn.s16 d0, q0\n" GLOW_A32_CHANNELS_##BOUND     \
   "vst1.8 {d0}, [%[to]]\n"
 #endif
 #endif

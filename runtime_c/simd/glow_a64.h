@@ -66,15 +66,9 @@ GLOW_SIZE(const int8_t *, 8); /* in lists of rows */
 #define GLOW_A64_PUT2(v, lane) "st1 {v" #v ".h}[" #lane "], [%[to]], %[next]\n"
 
 /* 8 x 8: accumulators v16..v31, outputs 0..3 and 4..7 of each pixel; `head` is the stream's begin */
-#define GLOW_A64_BEGIN_8X8               \
-  "ldp q16, q17, [%[head]]\n"            \
-  "ldp q18, q19, [%[head]]\n"            \
-  "ldp q20, q21, [%[head]]\n"            \
-  "ldp q22, q23, [%[head]]\n"            \
-  "ldp q24, q25, [%[head]]\n"            \
-  "ldp q26, q27, [%[head]]\n"            \
-  "ldp q28, q29, [%[head]]\n"            \
-  "ldp q30, q31, [%[head]]\n"
+#define GLOW_A64_BEGIN_8X8                                                                                        \
+  "ldp q16, q17, [%[head]]\n" "ldp q18, q19, [%[head]]\n" "ldp q20, q21, [%[head]]\n" "ldp q22, q23, [%[head]]\n" \
+  "ldp q24, q25, [%[head]]\n" "ldp q26, q27, [%[head]]\n" "ldp q28, q29, [%[head]]\n" "ldp q30, q31, [%[head]]\n"
 
 #define GLOW_A64_TWO(K, ZP, LOW, HIGH, a, c, d, e)                                                             \
   GLOW_A64_ROUND_##K(a, 8) GLOW_A64_ROUND_##K(c, 9) GLOW_A64_ROUND_##K(d, 8) GLOW_A64_ROUND_##K(e, 9)          \
@@ -165,17 +159,12 @@ static inline void glow_a64_planes(int8_t *to, const int8_t *from, int32_t count
   if (fours > 0) {
     __asm__ volatile(
         "1:\n"
-        "ld1 {v0.2d}, [%[from]], %[next]\n"
-        "ld1 {v1.2d}, [%[from]], %[next]\n"
-        "ld1 {v2.2d}, [%[from]], %[next]\n"
-        "ld1 {v3.2d}, [%[from]], %[next]\n"
-        "zip1 v4.2d, v0.2d, v1.2d\n"
-        "zip1 v5.2d, v2.2d, v3.2d\n"
-        "zip2 v6.2d, v0.2d, v1.2d\n"
-        "zip2 v7.2d, v2.2d, v3.2d\n"
+        "ld1 {v0.2d}, [%[from]], %[next]\n" "ld1 {v1.2d}, [%[from]], %[next]\n"
+        "ld1 {v2.2d}, [%[from]], %[next]\n" "ld1 {v3.2d}, [%[from]], %[next]\n"
+        "zip1 v4.2d, v0.2d, v1.2d\n" "zip1 v5.2d, v2.2d, v3.2d\n"
+        "zip2 v6.2d, v0.2d, v1.2d\n" "zip2 v7.2d, v2.2d, v3.2d\n"
         "subs %[n], %[n], #1\n"
-        "stp q4, q5, [%[to]], #32\n"
-        "stp q6, q7, [%[second]], #32\n"
+        "stp q4, q5, [%[to]], #32\n" "stp q6, q7, [%[second]], #32\n"
         "b.ne 1b\n"
         : [from] "+&r"(from), [to] "+&r"(to), [second] "+&r"(second), [n] "+&r"(fours)
         : [next] "r"(next)
@@ -215,19 +204,15 @@ static inline void glow_a64_gather4(int8_t *to, const int8_t *const *from, int32
 #define GLOW_A64_GET(a, b, c, d, from) \
   "ld1 {v" a ".16b, v" b ".16b, v" c ".16b, v" d ".16b}, " from "\n"
 /* the weights of a step of less than 16 inputs, `rest`: what a vector holds after them meets inputs of 0 */
-#define GLOW_A64_GET_REST(a, b, c, d)          \
-  "ld1 {v" #a ".16b}, [%[w]], %[rest]\n"       \
-  "ld1 {v" #b ".16b}, [%[w]], %[rest]\n"       \
-  "ld1 {v" #c ".16b}, [%[w]], %[rest]\n"       \
-  "ld1 {v" #d ".16b}, [%[w]], %[rest]\n"
+#define GLOW_A64_GET_REST(a, b, c, d)                                           \
+  "ld1 {v" #a ".16b}, [%[w]], %[rest]\n" "ld1 {v" #b ".16b}, [%[w]], %[rest]\n" \
+  "ld1 {v" #c ".16b}, [%[w]], %[rest]\n" "ld1 {v" #d ".16b}, [%[w]], %[rest]\n"
 
 #if defined(__ARM_FEATURE_DOTPROD)
 
-#define GLOW_DOT_PIXEL(x, j, k, a, c)                       \
-  "sdot v" #a ".4s, v4.16b, v" #x ".4b[" #j "]\n"           \
-  "sdot v" #c ".4s, v5.16b, v" #x ".4b[" #j "]\n"           \
-  "sdot v" #a ".4s, v6.16b, v" #x ".4b[" #k "]\n"           \
-  "sdot v" #c ".4s, v7.16b, v" #x ".4b[" #k "]\n"
+#define GLOW_DOT_PIXEL(x, j, k, a, c)                                                             \
+  "sdot v" #a ".4s, v4.16b, v" #x ".4b[" #j "]\n" "sdot v" #c ".4s, v5.16b, v" #x ".4b[" #j "]\n" \
+  "sdot v" #a ".4s, v6.16b, v" #x ".4b[" #k "]\n" "sdot v" #c ".4s, v7.16b, v" #x ".4b[" #k "]\n"
 
 #define GLOW_DOT_MACS                                                                                 \
   GLOW_DOT_PIXEL(0, 0, 1, 16, 17)                                                                     \
@@ -250,15 +235,11 @@ static inline void glow_a64_gather4(int8_t *to, const int8_t *const *from, int32
 #define GLOW_DOT_BEGIN_4 GLOW_DOT_BEGIN_NARROW("q")
 #define GLOW_DOT_BEGIN_2 GLOW_DOT_BEGIN_NARROW("d")
 
-#define GLOW_DOT_FOURS(w, j, k)                                \
-  "sdot v16.4s, v" #w ".16b, v0.4b[" #j "]\n"                  \
-  "sdot v17.4s, v" #w ".16b, v0.4b[" #k "]\n"                  \
-  "sdot v18.4s, v" #w ".16b, v1.4b[" #j "]\n"                  \
-  "sdot v19.4s, v" #w ".16b, v1.4b[" #k "]\n"                  \
-  "sdot v20.4s, v" #w ".16b, v2.4b[" #j "]\n"                  \
-  "sdot v21.4s, v" #w ".16b, v2.4b[" #k "]\n"                  \
-  "sdot v22.4s, v" #w ".16b, v3.4b[" #j "]\n"                  \
-  "sdot v23.4s, v" #w ".16b, v3.4b[" #k "]\n"
+#define GLOW_DOT_FOURS(w, j, k)                                                           \
+  "sdot v16.4s, v" #w ".16b, v0.4b[" #j "]\n" "sdot v17.4s, v" #w ".16b, v0.4b[" #k "]\n" \
+  "sdot v18.4s, v" #w ".16b, v1.4b[" #j "]\n" "sdot v19.4s, v" #w ".16b, v1.4b[" #k "]\n" \
+  "sdot v20.4s, v" #w ".16b, v2.4b[" #j "]\n" "sdot v21.4s, v" #w ".16b, v2.4b[" #k "]\n" \
+  "sdot v22.4s, v" #w ".16b, v3.4b[" #j "]\n" "sdot v23.4s, v" #w ".16b, v3.4b[" #k "]\n"
 #define GLOW_DOT_MACS_NARROW GLOW_DOT_FOURS(4, 0, 2) GLOW_DOT_FOURS(5, 1, 3)
 
 #define GLOW_DOT_END_4(K, ZP, LOW, HIGH)                                                                       \
@@ -271,29 +252,20 @@ static inline void glow_a64_gather4(int8_t *to, const int8_t *const *from, int32
 
 #if defined(__ARM_FEATURE_MATMUL_INT8)
 
-#define GLOW_I8MM_COPY(a, c, d, e)       \
-  "mov v" #a ".16b, v16.16b\n"           \
-  "mov v" #c ".16b, v17.16b\n"           \
-  "mov v" #d ".16b, v18.16b\n"           \
-  "mov v" #e ".16b, v19.16b\n"
+#define GLOW_I8MM_COPY(a, c, d, e) \
+  "mov v" #a ".16b, v16.16b\n" "mov v" #c ".16b, v17.16b\n" "mov v" #d ".16b, v18.16b\n" "mov v" #e ".16b, v19.16b\n"
 
 /* accumulators v16..v31: for a pair of pixels outputs (0,1), (2,3), (4,5), (6,7), each of both pixels */
-#define GLOW_I8MM_BEGIN                  \
-  "ld1r {v16.2d}, [%[w]], #8\n"          \
-  "ld1r {v17.2d}, [%[w]], #8\n"          \
-  "ld1r {v18.2d}, [%[w]], #8\n"          \
-  "ld1r {v19.2d}, [%[w]], #8\n"          \
-  "ld1r {v8.2d}, [%[w]], #8\n"           \
-  "ld1r {v9.2d}, [%[w]], #8\n"           \
-  "ld1r {v10.2d}, [%[w]], #8\n"          \
+#define GLOW_I8MM_BEGIN                                                                       \
+  "ld1r {v16.2d}, [%[w]], #8\n" "ld1r {v17.2d}, [%[w]], #8\n" "ld1r {v18.2d}, [%[w]], #8\n"   \
+  "ld1r {v19.2d}, [%[w]], #8\n" "ld1r {v8.2d}, [%[w]], #8\n" "ld1r {v9.2d}, [%[w]], #8\n"     \
+  "ld1r {v10.2d}, [%[w]], #8\n"                                                               \
   "ld1r {v11.2d}, [%[w]], #8\n" GLOW_I8MM_COPY(20, 21, 22, 23) GLOW_I8MM_COPY(24, 25, 26, 27) \
       GLOW_I8MM_COPY(28, 29, 30, 31)
 
-#define GLOW_I8MM_PAIR(x, a, c, d, e)                  \
-  "smmla v" #a ".4s, v" #x ".16b, v4.16b\n"            \
-  "smmla v" #c ".4s, v" #x ".16b, v5.16b\n"            \
-  "smmla v" #d ".4s, v" #x ".16b, v6.16b\n"            \
-  "smmla v" #e ".4s, v" #x ".16b, v7.16b\n"
+#define GLOW_I8MM_PAIR(x, a, c, d, e)                                                 \
+  "smmla v" #a ".4s, v" #x ".16b, v4.16b\n" "smmla v" #c ".4s, v" #x ".16b, v5.16b\n" \
+  "smmla v" #d ".4s, v" #x ".16b, v6.16b\n" "smmla v" #e ".4s, v" #x ".16b, v7.16b\n"
 
 #define GLOW_I8MM_MACS                                                        \
   GLOW_I8MM_PAIR(0, 16, 17, 18, 19)                                           \
@@ -318,24 +290,20 @@ static inline void glow_a64_gather4(int8_t *to, const int8_t *const *from, int32
   GLOW_I8MM_FOUR(K, ZP, LOW, HIGH, 24, 25, 26, 27, 28, 29, 30, 31)
 
 /* the weights of a step of less than 8 inputs, `rest`: what a vector holds after them meets inputs of 0 */
-#define GLOW_I8MM_REST_TWO(v)                      \
-  "ld1 {v" #v ".d}[0], [%[w]], %[rest]\n"          \
-  "ld1 {v" #v ".d}[1], [%[w]], %[rest]\n"
+#define GLOW_I8MM_REST_TWO(v) \
+  "ld1 {v" #v ".d}[0], [%[w]], %[rest]\n" "ld1 {v" #v ".d}[1], [%[w]], %[rest]\n"
 #define GLOW_I8MM_REST_4 GLOW_I8MM_REST_TWO(4) GLOW_I8MM_REST_TWO(5)
 #define GLOW_I8MM_REST GLOW_I8MM_REST_4 GLOW_I8MM_REST_TWO(6) GLOW_I8MM_REST_TWO(7)
 
 /* 8 x 4: accumulators v16..v23, two for a pair of pixels */
-#define GLOW_I8MM_BEGIN_4                \
-  "ld1r {v16.2d}, [%[w]], #8\n"          \
-  "ld1r {v17.2d}, [%[w]], #8\n"          \
-  "ld1r {v8.2d}, [%[w]], #8\n"           \
-  "ld1r {v9.2d}, [%[w]], #8\n"           \
-  "mov v18.16b, v16.16b\n"               \
+#define GLOW_I8MM_BEGIN_4                                     \
+  "ld1r {v16.2d}, [%[w]], #8\n" "ld1r {v17.2d}, [%[w]], #8\n" \
+  "ld1r {v8.2d}, [%[w]], #8\n" "ld1r {v9.2d}, [%[w]], #8\n"   \
+  "mov v18.16b, v16.16b\n"                                    \
   "mov v19.16b, v17.16b\n" GLOW_I8MM_COPY(20, 21, 22, 23)
 
-#define GLOW_I8MM_PAIR_4(x, a, c)                      \
-  "smmla v" #a ".4s, v" #x ".16b, v4.16b\n"            \
-  "smmla v" #c ".4s, v" #x ".16b, v5.16b\n"
+#define GLOW_I8MM_PAIR_4(x, a, c) \
+  "smmla v" #a ".4s, v" #x ".16b, v4.16b\n" "smmla v" #c ".4s, v" #x ".16b, v5.16b\n"
 
 #define GLOW_I8MM_MACS_4 \
   GLOW_I8MM_PAIR_4(0, 16, 17) GLOW_I8MM_PAIR_4(1, 18, 19) GLOW_I8MM_PAIR_4(2, 20, 21) GLOW_I8MM_PAIR_4(3, 22, 23)
@@ -353,34 +321,24 @@ static inline void glow_a64_gather4(int8_t *to, const int8_t *const *from, int32
 #endif
 
 /* accumulators v16..v31, four to a pixel: lanes of one output, summed across at the end; the bias starts lane 0 */
-#define GLOW_A64_BEGIN                   \
-  "ldp s16, s17, [%[w]]\n"               \
-  "ldp s18, s19, [%[w], #8]\n"           \
-  "ldp s20, s21, [%[w]]\n"               \
-  "ldp s22, s23, [%[w], #8]\n"           \
-  "ldp s24, s25, [%[w]]\n"               \
-  "ldp s26, s27, [%[w], #8]\n"           \
-  "ldp s28, s29, [%[w]]\n"               \
-  "ldp s30, s31, [%[w], #8]\n"           \
-  "ldr q10, [%[w], #16]\n"               \
+#define GLOW_A64_BEGIN                                                                                       \
+  "ldp s16, s17, [%[w]]\n" "ldp s18, s19, [%[w], #8]\n" "ldp s20, s21, [%[w]]\n" "ldp s22, s23, [%[w], #8]\n" \
+  "ldp s24, s25, [%[w]]\n" "ldp s26, s27, [%[w], #8]\n" "ldp s28, s29, [%[w]]\n" "ldp s30, s31, [%[w], #8]\n" \
+  "ldr q10, [%[w], #16]\n"                                                                                    \
   "add %[w], %[w], #32\n"
 
 /* products of 16 inputs (v<x>) and weights (v<w>) into the four lanes of v<a>; -128 * -128 twice would leave s16,
  * so each half is added on its own */
-#define GLOW_A64_MAC(x, w, a)                        \
-  "smull v8.8h, v" #x ".8b, v" #w ".8b\n"            \
-  "smull2 v9.8h, v" #x ".16b, v" #w ".16b\n"         \
-  "sadalp v" #a ".4s, v8.8h\n"                       \
-  "sadalp v" #a ".4s, v9.8h\n"
+#define GLOW_A64_MAC(x, w, a)               \
+  "smull v8.8h, v" #x ".8b, v" #w ".8b\n"    \
+  "smull2 v9.8h, v" #x ".16b, v" #w ".16b\n" \
+  "sadalp v" #a ".4s, v8.8h\n" "sadalp v" #a ".4s, v9.8h\n"
 
 /* two products of two outputs where no weight is -128: two products fit s16 */
-#define GLOW_A64_MAC2(x, w, v, a, c)                 \
-  "smull v8.8h, v" #x ".8b, v" #w ".8b\n"            \
-  "smull v9.8h, v" #x ".8b, v" #v ".8b\n"            \
-  "smlal2 v8.8h, v" #x ".16b, v" #w ".16b\n"         \
-  "smlal2 v9.8h, v" #x ".16b, v" #v ".16b\n"         \
-  "sadalp v" #a ".4s, v8.8h\n"                       \
-  "sadalp v" #c ".4s, v9.8h\n"
+#define GLOW_A64_MAC2(x, w, v, a, c)                                                   \
+  "smull v8.8h, v" #x ".8b, v" #w ".8b\n" "smull v9.8h, v" #x ".8b, v" #v ".8b\n"       \
+  "smlal2 v8.8h, v" #x ".16b, v" #w ".16b\n" "smlal2 v9.8h, v" #x ".16b, v" #v ".16b\n" \
+  "sadalp v" #a ".4s, v8.8h\n" "sadalp v" #c ".4s, v9.8h\n"
 
 #define GLOW_A64_PIXEL_ANY(x, a, c, d, e)  \
   GLOW_A64_MAC(x, 4, a) GLOW_A64_MAC(x, 5, c) GLOW_A64_MAC(x, 6, d) GLOW_A64_MAC(x, 7, e)
@@ -392,35 +350,28 @@ static inline void glow_a64_gather4(int8_t *to, const int8_t *const *from, int32
   GLOW_A64_PIXEL_##W(2, 24, 25, 26, 27) GLOW_A64_PIXEL_##W(3, 28, 29, 30, 31)
 
 /* half a step: 8 inputs of each pixel, two pixels and two outputs to a register */
-#define GLOW_A64_HALF_LOW(x, w, a, v, c)             \
-  "smull v8.8h, v" #x ".8b, v" #w ".8b\n"            \
-  "smull v9.8h, v" #x ".8b, v" #v ".8b\n"            \
-  "sadalp v" #a ".4s, v8.8h\n"                       \
-  "sadalp v" #c ".4s, v9.8h\n"
+#define GLOW_A64_HALF_LOW(x, w, a, v, c)                                         \
+  "smull v8.8h, v" #x ".8b, v" #w ".8b\n" "smull v9.8h, v" #x ".8b, v" #v ".8b\n" \
+  "sadalp v" #a ".4s, v8.8h\n" "sadalp v" #c ".4s, v9.8h\n"
 
-#define GLOW_A64_HALF_HIGH(x, w, a, v, c)            \
-  "smull2 v8.8h, v" #x ".16b, v" #w ".16b\n"         \
-  "smull2 v9.8h, v" #x ".16b, v" #v ".16b\n"         \
-  "sadalp v" #a ".4s, v8.8h\n"                       \
-  "sadalp v" #c ".4s, v9.8h\n"
+#define GLOW_A64_HALF_HIGH(x, w, a, v, c)                                              \
+  "smull2 v8.8h, v" #x ".16b, v" #w ".16b\n" "smull2 v9.8h, v" #x ".16b, v" #v ".16b\n" \
+  "sadalp v" #a ".4s, v8.8h\n" "sadalp v" #c ".4s, v9.8h\n"
 
-#define GLOW_A64_HALF_STEP                                                                           \
-  "ldp q0, q1, [%[at]]\n"                                                                            \
-  "ldp q4, q5, [%[w]], #32\n"                                                                        \
-  "ext v6.16b, v4.16b, v4.16b, #8\n"                                                                 \
-  "ext v7.16b, v5.16b, v5.16b, #8\n"                                                                 \
-  GLOW_A64_HALF_LOW(0, 4, 16, 6, 17)                                                                 \
-  GLOW_A64_HALF_LOW(0, 5, 18, 7, 19)                                                                 \
-  GLOW_A64_HALF_HIGH(0, 6, 20, 4, 21)                                                                \
-  GLOW_A64_HALF_HIGH(0, 7, 22, 5, 23)                                                                \
-  GLOW_A64_HALF_LOW(1, 4, 24, 6, 25)                                                                 \
-  GLOW_A64_HALF_LOW(1, 5, 26, 7, 27)                                                                 \
+#define GLOW_A64_HALF_STEP                                             \
+  "ldp q0, q1, [%[at]]\n" "ldp q4, q5, [%[w]], #32\n"                   \
+  "ext v6.16b, v4.16b, v4.16b, #8\n" "ext v7.16b, v5.16b, v5.16b, #8\n" \
+  GLOW_A64_HALF_LOW(0, 4, 16, 6, 17)                                   \
+  GLOW_A64_HALF_LOW(0, 5, 18, 7, 19)                                   \
+  GLOW_A64_HALF_HIGH(0, 6, 20, 4, 21)                                  \
+  GLOW_A64_HALF_HIGH(0, 7, 22, 5, 23)                                  \
+  GLOW_A64_HALF_LOW(1, 4, 24, 6, 25)                                   \
+  GLOW_A64_HALF_LOW(1, 5, 26, 7, 27)                                   \
   GLOW_A64_HALF_HIGH(1, 6, 28, 4, 29) GLOW_A64_HALF_HIGH(1, 7, 30, 5, 31)
 
 /* four accumulators of one pixel -> its four outputs in v<a> */
-#define GLOW_A64_SUM(a, c, d, e)                             \
-  "addp v" #a ".4s, v" #a ".4s, v" #c ".4s\n"                \
-  "addp v" #d ".4s, v" #d ".4s, v" #e ".4s\n"                \
+#define GLOW_A64_SUM(a, c, d, e)                                                         \
+  "addp v" #a ".4s, v" #a ".4s, v" #c ".4s\n" "addp v" #d ".4s, v" #d ".4s, v" #e ".4s\n" \
   "addp v" #a ".4s, v" #a ".4s, v" #d ".4s\n"
 
 #define GLOW_A64_END(K, ZP, LOW, HIGH)                                                                                \
@@ -431,18 +382,14 @@ static inline void glow_a64_gather4(int8_t *to, const int8_t *const *from, int32
   GLOW_A64_FOUR_PIXELS(K, ZP, LOW, HIGH, 10, 16, 20, 24, 28) GLOW_A64_PUT_FOURS
 
 /* one row x 8 outputs, or 4: accumulators v16..v23, lanes of one output; weights v4..v7, v24..v27 */
-#define GLOW_A64_ROW_BEGIN_4             \
-  "ldp s16, s17, [%[w]]\n"               \
-  "ldp s18, s19, [%[w], #8]\n"           \
-  "ldr q10, [%[w], #16]\n"               \
+#define GLOW_A64_ROW_BEGIN_4                           \
+  "ldp s16, s17, [%[w]]\n" "ldp s18, s19, [%[w], #8]\n" \
+  "ldr q10, [%[w], #16]\n"                              \
   "add %[w], %[w], #32\n"
 
-#define GLOW_A64_ROW_BEGIN_8             \
-  "ldp s16, s17, [%[w]]\n"               \
-  "ldp s18, s19, [%[w], #8]\n"           \
-  "ldp s20, s21, [%[w], #16]\n"          \
-  "ldp s22, s23, [%[w], #24]\n"          \
-  "ldp q10, q11, [%[w], #32]\n"          \
+#define GLOW_A64_ROW_BEGIN_8                                                         \
+  "ldp s16, s17, [%[w]]\n" "ldp s18, s19, [%[w], #8]\n" "ldp s20, s21, [%[w], #16]\n" \
+  "ldp s22, s23, [%[w], #24]\n" "ldp q10, q11, [%[w], #32]\n"                         \
   "add %[w], %[w], #64\n"
 
 #define GLOW_A64_ROW_GET_4 GLOW_A64_GET("4", "5", "6", "7", "[%[w]], #64")

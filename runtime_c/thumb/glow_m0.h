@@ -127,22 +127,14 @@ static inline int glow_thumb_round5(int32_t *a, int32_t *b, int32_t *c, int32_t 
   "ldmia r0!, {r2, r3, r4, r5}\n\t" \
   "ldrb r6, [r1, #" at "]\n\t" \
   "sxtb r6, r6\n\t" \
-  "muls r2, r6, r2\n\t" \
-  "muls r3, r6, r3\n\t" \
+  "muls r2, r6, r2\n\t" "muls r3, r6, r3\n\t" \
   "ldrb r6, [r1, #" next "]\n\t" \
   "sxtb r6, r6\n\t" \
-  "muls r4, r6, r4\n\t" \
-  "muls r5, r6, r5\n\t" \
-  "adds r2, r2, r4\n\t" \
-  "adds r3, r3, r5\n\t" \
-  "add r2, lr\n\t" \
-  "add r3, lr\n\t" \
-  "add r8, r2\n\t" \
-  "add r9, r3\n\t" \
-  "asrs r2, r2, #16\n\t" \
-  "asrs r3, r3, #16\n\t" \
-  "add r10, r2\n\t" \
-  "add r11, r3\n\t"
+  "muls r4, r6, r4\n\t" "muls r5, r6, r5\n\t" \
+  "adds r2, r2, r4\n\t" "adds r3, r3, r5\n\t" \
+  "add r2, lr\n\t" "add r3, lr\n\t" "add r8, r2\n\t" "add r9, r3\n\t" \
+  "asrs r2, r2, #16\n\t" "asrs r3, r3, #16\n\t" \
+  "add r10, r2\n\t" "add r11, r3\n\t"
 
 /* What the loop of glow_thumb_dot4 works on, in the order that it reads. */
 typedef struct {
@@ -165,16 +157,11 @@ GLOW_THUMB_INLINE const int8_t *glow_thumb_dot4(glow_thumb_sums_t *a, const uint
   __asm__ volatile(".syntax unified\n\t"
                    "push {r0}\n\t"
                    "ldmia r0!, {r2, r3, r4, r5, r6}\n\t"
-                   "mov r8, r2\n\t"
-                   "mov r9, r3\n\t"
-                   "mov r10, r4\n\t"
-                   "mov r11, r5\n\t"
-                   "mov lr, r6\n\t"
+                   "mov r8, r2\n\t" "mov r9, r3\n\t" "mov r10, r4\n\t" "mov r11, r5\n\t" "mov lr, r6\n\t"
                    "ldmia r0!, {r2, r3, r4, r5}\n\t"
                    "mov r12, r2\n\t"
                    "push {r3}\n\t"
-                   "movs r0, r4\n\t"
-                   "movs r1, r5\n\t"
+                   "movs r0, r4\n\t" "movs r1, r5\n\t"
                    "cmp r1, r12\n\t"
                    "beq 2f\n"
                    "1:\n\t" GLOW_M0_PAIR("0", "1") GLOW_M0_PAIR("2", "3") GLOW_M0_PAIR("4", "5") GLOW_M0_PAIR("6", "7")
@@ -191,10 +178,7 @@ GLOW_THUMB_INLINE const int8_t *glow_thumb_dot4(glow_thumb_sums_t *a, const uint
                    "bne 3b\n"
                    "4:\n\t"
                    "pop {r6}\n\t"
-                   "mov r2, r8\n\t"
-                   "mov r3, r9\n\t"
-                   "mov r4, r10\n\t"
-                   "mov r5, r11\n\t"
+                   "mov r2, r8\n\t" "mov r3, r9\n\t" "mov r4, r10\n\t" "mov r5, r11\n\t"
                    "stmia r6!, {r2, r3, r4, r5}\n\t"
                    : "+l"(s)
                    :
