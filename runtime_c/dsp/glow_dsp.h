@@ -68,28 +68,28 @@ static inline uint32_t glow_twice16(int32_t x) { return ((uint32_t)x & 0xFFFFu) 
 
 static inline int32_t glow_low16(uint32_t x) { return (int32_t)((x & 0xFFFFu) ^ 0x8000u) - 0x8000; }
 
-static inline uint32_t glow_sxtab16(uint32_t base, uint32_t x) {
+/* name(a, b): one instruction (or two, whose result may not share a register: "=&r"), or the same in C. */
 #if GLOW_DSP_SIMD
-  uint32_t sum;
-  __asm__("sxtab16 %0, %1, %2" : "=r"(sum) : "r"(base), "r"(x));
-  return sum;
+#define GLOW_DSP_OF_TWO(type, name, text, result, plain) \
+  static inline type name(uint32_t a, uint32_t b) { \
+    type value; \
+    __asm__(text : result(value) : "r"(a), "r"(b)); \
+    return value; \
+  }
 #else
+#define GLOW_DSP_OF_TWO(type, name, text, result, plain) \
+  static inline type name(uint32_t a, uint32_t b) { return plain; }
+
+static inline uint32_t glow_plain_sxtab16(uint32_t base, uint32_t x) {
   const uint32_t low = base + ((x & 0xFFu) ^ 0x80u) - 0x80u;
   const uint32_t high = (base >> 16) + (((x >> 16) & 0xFFu) ^ 0x80u) - 0x80u;
   return (low & 0xFFFFu) | (high << 16);
-#endif
 }
+#endif
 
-/* As glow_sxtab16, of bytes 1 and 3. */
-static inline uint32_t glow_sxtab16_odd(uint32_t base, uint32_t x) {
-#if GLOW_DSP_SIMD
-  uint32_t sum;
-  __asm__("sxtab16 %0, %1, %2, ror #8" : "=r"(sum) : "r"(base), "r"(x));
-  return sum;
-#else
-  return glow_sxtab16(base, x >> 8);
-#endif
-}
+/* To the halfwords of a, bytes 0 and 2 of b are added, or 1 and 3. */
+GLOW_DSP_OF_TWO(uint32_t, glow_sxtab16, "sxtab16 %0, %1, %2", "=r", glow_plain_sxtab16(a, b))
+GLOW_DSP_OF_TWO(uint32_t, glow_sxtab16_odd, "sxtab16 %0, %1, %2, ror #8", "=r", glow_plain_sxtab16(a, b >> 8))
 
 /* The low halfwords of a and b, a below; and the high ones. */
 static inline uint32_t glow_pack_low(uint32_t a, uint32_t b) { return (a & 0xFFFFu) | (b << 16); }

@@ -160,25 +160,8 @@ GLOW_DSP_UNUSED static void glow_dsp_quantize(const float *in, int8_t *out, int3
 }
 
 /* Products of halfwords: low with low, high with high. */
-static inline int32_t glow_mul_low(uint32_t a, uint32_t b) {
-#if GLOW_DSP_ASM
-  int32_t product;
-  __asm__("smulbb %0, %1, %2" : "=r"(product) : "r"(a), "r"(b));
-  return product;
-#else
-  return glow_low16(a) * glow_low16(b);
-#endif
-}
-
-static inline int32_t glow_mul_high(uint32_t a, uint32_t b) {
-#if GLOW_DSP_ASM
-  int32_t product;
-  __asm__("smultt %0, %1, %2" : "=r"(product) : "r"(a), "r"(b));
-  return product;
-#else
-  return glow_low16(a >> 16) * glow_low16(b >> 16);
-#endif
-}
+GLOW_DSP_OF_TWO(int32_t, glow_mul_low, "smulbb %0, %1, %2", "=r", glow_low16(a) * glow_low16(b))
+GLOW_DSP_OF_TWO(int32_t, glow_mul_high, "smultt %0, %1, %2", "=r", glow_low16(a >> 16) * glow_low16(b >> 16))
 
 /* Product of codes; the operations of mul_s8__ref in the same order. */
 typedef struct {

@@ -169,17 +169,10 @@
       "bne.w 1b\n" \
       "pop {r4-r11, pc}\n")
 
-#define GLOW_DSP_FC_FUNCTION(name, form, end, unit_bytes) \
+#define GLOW_DSP_FC_OF_UNITS(name, form, end, unit_bytes) \
   GLOW_DSP_FUNCTION name(GLOW_DSP_UNUSED const glow_dsp_gemm_t *g) { GLOW_DSP_FC_UNITS(form, end, unit_bytes); }
-GLOW_DSP_FC_FUNCTION(glow_dsp_fc_units_dual_u8, DUAL, U8, "108")
-GLOW_DSP_FC_FUNCTION(glow_dsp_fc_units_dual_v8, DUAL, V8, "108")
-GLOW_DSP_FC_FUNCTION(glow_dsp_fc_units_dual_n8, DUAL, N8, "108")
-GLOW_DSP_FC_FUNCTION(glow_dsp_fc_units_dual_s8, DUAL, S8, "108")
-GLOW_DSP_FC_FUNCTION(glow_dsp_fc_units_wide, WIDE, S8, "84")
-GLOW_DSP_FC_FUNCTION(glow_dsp_fc_units_bytes, BYTES, S8, "148")
-GLOW_DSP_FUNCTION glow_dsp_fc_dual(GLOW_DSP_UNUSED const glow_dsp_gemm_t *g) { GLOW_DSP_FC(DUAL, "64"); }
-GLOW_DSP_FUNCTION glow_dsp_fc_wide(GLOW_DSP_UNUSED const glow_dsp_gemm_t *g) { GLOW_DSP_FC(WIDE, "52"); }
-GLOW_DSP_FUNCTION glow_dsp_fc_bytes(GLOW_DSP_UNUSED const glow_dsp_gemm_t *g) { GLOW_DSP_FC(BYTES, "84"); }
+#define GLOW_DSP_FC_DIRECT(name, form, group_bytes) \
+  GLOW_DSP_FUNCTION name(GLOW_DSP_UNUSED const glow_dsp_gemm_t *g) { GLOW_DSP_FC(form, group_bytes); }
 
 /* Expands a row: inputs 0 and 2, then 1 and 3 of every group. */
 __attribute__((naked, noinline)) GLOW_DSP_UNUSED static void glow_expand_row(
@@ -211,15 +204,10 @@ __attribute__((naked, noinline)) GLOW_DSP_UNUSED static void glow_expand_row(
 
 #else /* the same in C */
 
-GLOW_DSP_UNUSED static void glow_dsp_fc_units_dual_u8(const glow_dsp_gemm_t *g) { glow_dsp_twin(g, GLOW_DSP_DUAL, -2); }
-GLOW_DSP_UNUSED static void glow_dsp_fc_units_dual_v8(const glow_dsp_gemm_t *g) { glow_dsp_twin(g, GLOW_DSP_DUAL, -2); }
-GLOW_DSP_UNUSED static void glow_dsp_fc_units_dual_n8(const glow_dsp_gemm_t *g) { glow_dsp_twin(g, GLOW_DSP_DUAL, -2); }
-GLOW_DSP_UNUSED static void glow_dsp_fc_units_dual_s8(const glow_dsp_gemm_t *g) { glow_dsp_twin(g, GLOW_DSP_DUAL, -2); }
-GLOW_DSP_UNUSED static void glow_dsp_fc_units_wide(const glow_dsp_gemm_t *g) { glow_dsp_twin(g, GLOW_DSP_WIDE, -2); }
-GLOW_DSP_UNUSED static void glow_dsp_fc_dual(const glow_dsp_gemm_t *g) { glow_dsp_twin(g, GLOW_DSP_DUAL, -1); }
-GLOW_DSP_UNUSED static void glow_dsp_fc_wide(const glow_dsp_gemm_t *g) { glow_dsp_twin(g, GLOW_DSP_WIDE, -1); }
-GLOW_DSP_UNUSED static void glow_dsp_fc_bytes(const glow_dsp_gemm_t *g) { glow_dsp_twin(g, GLOW_DSP_BYTES, -1); }
-GLOW_DSP_UNUSED static void glow_dsp_fc_units_bytes(const glow_dsp_gemm_t *g) { glow_dsp_twin(g, GLOW_DSP_BYTES, -2); }
+#define GLOW_DSP_FC_OF_UNITS(name, form, end, unit_bytes) \
+  GLOW_DSP_UNUSED static void name(const glow_dsp_gemm_t *g) { glow_dsp_twin(g, GLOW_DSP_##form, -2); }
+#define GLOW_DSP_FC_DIRECT(name, form, group_bytes) \
+  GLOW_DSP_UNUSED static void name(const glow_dsp_gemm_t *g) { glow_dsp_twin(g, GLOW_DSP_##form, -1); }
 
 GLOW_DSP_UNUSED static void glow_expand_row(uint32_t *to, const int8_t *a, int32_t groups, uint32_t neg_zp) {
   for (; groups > 0; groups--, to += 2, a += 4) {
@@ -230,5 +218,15 @@ GLOW_DSP_UNUSED static void glow_expand_row(uint32_t *to, const int8_t *a, int32
 }
 
 #endif
+
+GLOW_DSP_FC_OF_UNITS(glow_dsp_fc_units_dual_u8, DUAL, U8, "108")
+GLOW_DSP_FC_OF_UNITS(glow_dsp_fc_units_dual_v8, DUAL, V8, "108")
+GLOW_DSP_FC_OF_UNITS(glow_dsp_fc_units_dual_n8, DUAL, N8, "108")
+GLOW_DSP_FC_OF_UNITS(glow_dsp_fc_units_dual_s8, DUAL, S8, "108")
+GLOW_DSP_FC_OF_UNITS(glow_dsp_fc_units_wide, WIDE, S8, "84")
+GLOW_DSP_FC_OF_UNITS(glow_dsp_fc_units_bytes, BYTES, S8, "148")
+GLOW_DSP_FC_DIRECT(glow_dsp_fc_dual, DUAL, "64")
+GLOW_DSP_FC_DIRECT(glow_dsp_fc_wide, WIDE, "52")
+GLOW_DSP_FC_DIRECT(glow_dsp_fc_bytes, BYTES, "84")
 
 #endif

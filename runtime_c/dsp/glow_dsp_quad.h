@@ -221,15 +221,8 @@ static inline void glow_dsp_quad_tail(uint32_t *to, const int8_t *from, int32_t 
 
 #define GLOW_DSP_QUAD_FUNCTION(name, form, finish) \
   GLOW_DSP_FUNCTION name(GLOW_DSP_UNUSED const glow_dsp_quad_t *q) { GLOW_DSP_QUAD(form, finish); }
-GLOW_DSP_QUAD_FUNCTION(glow_dsp_quad_dual_u8, DUAL, GLOW_DSP_QUAD_CODES(DUAL, U8))
-GLOW_DSP_QUAD_FUNCTION(glow_dsp_quad_dual_v8, DUAL, GLOW_DSP_QUAD_CODES(DUAL, V8))
-GLOW_DSP_QUAD_FUNCTION(glow_dsp_quad_dual_n8, DUAL, GLOW_DSP_QUAD_CODES(DUAL, N8))
-GLOW_DSP_QUAD_FUNCTION(glow_dsp_quad_dual_s8, DUAL, GLOW_DSP_QUAD_CODES(DUAL, S8))
-GLOW_DSP_QUAD_FUNCTION(glow_dsp_quad_bytes, BYTES, GLOW_DSP_QUAD_CODES(BYTES, S8))
-GLOW_DSP_QUAD_FUNCTION(glow_dsp_quad_wide, WIDE, GLOW_DSP_QUAD_CODES(WIDE, S8))
-GLOW_DSP_QUAD_FUNCTION(glow_dsp_quad_sums_dual, DUAL, GLOW_DSP_QUAD_SUMS(DUAL))
-GLOW_DSP_QUAD_FUNCTION(glow_dsp_quad_sums_bytes, BYTES, GLOW_DSP_QUAD_SUMS(BYTES))
-GLOW_DSP_QUAD_FUNCTION(glow_dsp_quad_sums_wide, WIDE, GLOW_DSP_QUAD_SUMS(WIDE))
+#define GLOW_DSP_QUAD_TO_CODES(name, form, end) GLOW_DSP_QUAD_FUNCTION(name, form, GLOW_DSP_QUAD_CODES(form, end))
+#define GLOW_DSP_QUAD_TO_SUMS(name, form) GLOW_DSP_QUAD_FUNCTION(name, form, GLOW_DSP_QUAD_SUMS(form))
 
 /* Expands groups (at least one) of four inputs of four pixels; returns the place after them. */
 __attribute__((naked, noinline)) GLOW_DSP_UNUSED static uint32_t *glow_expand_quad(
@@ -308,17 +301,10 @@ static inline void glow_dsp_quad_sums_twin(const glow_dsp_quad_t *q, glow_dsp_qu
   }
 }
 
-#define GLOW_DSP_QUAD_TWIN(name, twin, form) \
-  GLOW_DSP_UNUSED static void name(const glow_dsp_quad_t *q) { twin(q, GLOW_DSP_QUAD_AS_##form); }
-GLOW_DSP_QUAD_TWIN(glow_dsp_quad_sums_dual, glow_dsp_quad_sums_twin, DUAL)
-GLOW_DSP_QUAD_TWIN(glow_dsp_quad_sums_bytes, glow_dsp_quad_sums_twin, BYTES)
-GLOW_DSP_QUAD_TWIN(glow_dsp_quad_sums_wide, glow_dsp_quad_sums_twin, WIDE)
-GLOW_DSP_QUAD_TWIN(glow_dsp_quad_dual_u8, glow_dsp_quad_twin, DUAL)
-GLOW_DSP_QUAD_TWIN(glow_dsp_quad_dual_v8, glow_dsp_quad_twin, DUAL)
-GLOW_DSP_QUAD_TWIN(glow_dsp_quad_dual_n8, glow_dsp_quad_twin, DUAL)
-GLOW_DSP_QUAD_TWIN(glow_dsp_quad_dual_s8, glow_dsp_quad_twin, DUAL)
-GLOW_DSP_QUAD_TWIN(glow_dsp_quad_bytes, glow_dsp_quad_twin, BYTES)
-GLOW_DSP_QUAD_TWIN(glow_dsp_quad_wide, glow_dsp_quad_twin, WIDE)
+#define GLOW_DSP_QUAD_TO_CODES(name, form, end) \
+  GLOW_DSP_UNUSED static void name(const glow_dsp_quad_t *q) { glow_dsp_quad_twin(q, GLOW_DSP_QUAD_AS_##form); }
+#define GLOW_DSP_QUAD_TO_SUMS(name, form) \
+  GLOW_DSP_UNUSED static void name(const glow_dsp_quad_t *q) { glow_dsp_quad_sums_twin(q, GLOW_DSP_QUAD_AS_##form); }
 
 GLOW_DSP_UNUSED static uint32_t *glow_expand_quad(uint32_t *to, const int8_t *const *from, int32_t groups,
                                                   uint32_t neg_zp) {
@@ -332,6 +318,16 @@ GLOW_DSP_UNUSED static uint32_t *glow_expand_quad(uint32_t *to, const int8_t *co
   return to;
 }
 #endif
+
+GLOW_DSP_QUAD_TO_CODES(glow_dsp_quad_dual_u8, DUAL, U8)
+GLOW_DSP_QUAD_TO_CODES(glow_dsp_quad_dual_v8, DUAL, V8)
+GLOW_DSP_QUAD_TO_CODES(glow_dsp_quad_dual_n8, DUAL, N8)
+GLOW_DSP_QUAD_TO_CODES(glow_dsp_quad_dual_s8, DUAL, S8)
+GLOW_DSP_QUAD_TO_CODES(glow_dsp_quad_bytes, BYTES, S8)
+GLOW_DSP_QUAD_TO_CODES(glow_dsp_quad_wide, WIDE, S8)
+GLOW_DSP_QUAD_TO_SUMS(glow_dsp_quad_sums_dual, DUAL)
+GLOW_DSP_QUAD_TO_SUMS(glow_dsp_quad_sums_bytes, BYTES)
+GLOW_DSP_QUAD_TO_SUMS(glow_dsp_quad_sums_wide, WIDE)
 
 typedef void (*glow_dsp_quad_fn)(const glow_dsp_quad_t *q);
 

@@ -40,13 +40,8 @@ static inline int32_t glow_saturate8(int32_t x) {
 static inline int32_t glow_round8(float v, int32_t zp) { return glow_saturate8(glow_qadd(glow_rne(v), zp)); }
 static inline int8_t glow_round_s8(float v, int32_t zp) { return (int8_t)glow_round8(v, zp); }
 
-/* The greater of each of four int8. */
-static inline uint32_t glow_max4(uint32_t a, uint32_t b) {
-#if GLOW_DSP_SIMD
-  uint32_t most;
-  __asm__("ssub8 %0, %1, %2\n\tsel %0, %1, %2" : "=&r"(most) : "r"(a), "r"(b));
-  return most;
-#else
+#if !GLOW_DSP_SIMD
+static inline uint32_t glow_plain_max4(uint32_t a, uint32_t b) {
   uint32_t most = 0u;
   for (uint32_t shift = 0u; shift < 32u; shift += 8u) {
     const uint32_t x = (a >> shift) & 0xFFu;
@@ -54,19 +49,12 @@ static inline uint32_t glow_max4(uint32_t a, uint32_t b) {
     most |= ((x ^ 0x80u) > (y ^ 0x80u) ? x : y) << shift;
   }
   return most;
-#endif
 }
+#endif
 
-/* The lesser of each of four int8. */
-static inline uint32_t glow_min4(uint32_t a, uint32_t b) {
-#if GLOW_DSP_SIMD
-  uint32_t least;
-  __asm__("ssub8 %0, %2, %1\n\tsel %0, %1, %2" : "=&r"(least) : "r"(a), "r"(b));
-  return least;
-#else
-  return ~glow_max4(~a, ~b);
-#endif
-}
+/* The greater and the lesser of each of four int8. */
+GLOW_DSP_OF_TWO(uint32_t, glow_max4, "ssub8 %0, %1, %2\n\tsel %0, %1, %2", "=&r", glow_plain_max4(a, b))
+GLOW_DSP_OF_TWO(uint32_t, glow_min4, "ssub8 %0, %2, %1\n\tsel %0, %1, %2", "=&r", ~glow_plain_max4(~a, ~b))
 
 /* sum + a0 * b0 + a1 * b1 of halfwords. */
 static inline int32_t glow_dual_mac(uint32_t a, uint32_t b, int32_t sum) {

@@ -227,23 +227,10 @@ GLOW_DSP_UNUSED static void glow_winograd_n8(const glow_winograd_t *w) { glow_wi
 #define GLOW_DSP_INLINE static inline
 #endif
 
-#if GLOW_DSP_ASM
-#define GLOW_DSP_HALVES(name, op) \
-  static inline uint32_t name(uint32_t a, uint32_t b) { \
-    uint32_t out; \
-    __asm__(op " %0, %1, %2" : "=r"(out) : "r"(a), "r"(b)); \
-    return out; \
-  }
-GLOW_DSP_HALVES(glow_sadd16, "sadd16")
-GLOW_DSP_HALVES(glow_ssub16, "ssub16")
-#else
-static inline uint32_t glow_sadd16(uint32_t a, uint32_t b) {
-  return ((a + b) & 0xFFFFu) | ((a & 0xFFFF0000u) + (b & 0xFFFF0000u));
-}
-static inline uint32_t glow_ssub16(uint32_t a, uint32_t b) {
-  return ((a - b) & 0xFFFFu) | ((a & 0xFFFF0000u) - (b & 0xFFFF0000u));
-}
-#endif
+GLOW_DSP_OF_TWO(uint32_t, glow_sadd16, "sadd16 %0, %1, %2", "=r",
+                ((a + b) & 0xFFFFu) | ((a & 0xFFFF0000u) + (b & 0xFFFF0000u)))
+GLOW_DSP_OF_TWO(uint32_t, glow_ssub16, "ssub16 %0, %1, %2", "=r",
+                ((a - b) & 0xFFFFu) | ((a & 0xFFFF0000u) - (b & 0xFFFF0000u)))
 
 /* Row i of V of two tiles, from the two input rows that it combines: their difference, or with `sum` their sum.
  * `to` is the place of product (i, 1), `step` the inputs of a column, `groups` fours of them. */

@@ -22,19 +22,20 @@
 #define GLOW_FPU_UNUSED
 #endif
 
-/* x[i] and w + j * stride are read `k` elements long, `times` times: x goes on `skip` elements further, w `w_skip`. */
-typedef struct {
-  const float *x[4];
-  const float *w;
-  int32_t stride; /* floats from row to row of w */
-  int32_t k;
-  int32_t times; /* dots_4x4 and sums_1x4 only */
-  int32_t skip, w_skip;
-} glow_fpu_dots_t;
+/* x[i] and w + j * stride are read `k` elements long, `times` times: x goes on `skip` elements further, w `w_skip`.
+ * stride: elements from row to row of w; times: dots_4x4 and sums_1x4 only. */
+#define GLOW_FPU_DOTS(name, weight) \
+  typedef struct { \
+    const float *x[4]; \
+    const weight *w; \
+    int32_t stride, k, times, skip, w_skip; \
+  } name;
+GLOW_FPU_DOTS(glow_fpu_dots_t, float)
 #if GLOW_FPU_ASM
-GLOW_AT(glow_fpu_dots_t, x, 0); GLOW_AT(glow_fpu_dots_t, w, 16); GLOW_AT(glow_fpu_dots_t, stride, 20);
-GLOW_AT(glow_fpu_dots_t, k, 24); GLOW_AT(glow_fpu_dots_t, times, 28); GLOW_AT(glow_fpu_dots_t, skip, 32);
-GLOW_AT(glow_fpu_dots_t, w_skip, 36);
+#define GLOW_FPU_PLACES(name) \
+  GLOW_AT(name, x, 0); GLOW_AT(name, w, 16); GLOW_AT(name, stride, 20); GLOW_AT(name, k, 24); \
+  GLOW_AT(name, times, 28); GLOW_AT(name, skip, 32); GLOW_AT(name, w_skip, 36)
+GLOW_FPU_PLACES(glow_fpu_dots_t);
 #endif
 
 /* As above; the rows of w are one after another, four of their floats wanted: sums[j][i] += x[i][n] * w[n][j]. */
@@ -48,14 +49,14 @@ static inline float glow_limited(float x, float low, float high) { return x < lo
 #define GLOW_FPU_MLA(a, b, c, d, x0, x1, x2, x3, w) \
   "vmla.f32 s" #a ", s" #x0 ", s" #w "\n" "vmla.f32 s" #b ", s" #x1 ", s" #w "\n" \
   "vmla.f32 s" #c ", s" #x2 ", s" #w "\n" "vmla.f32 s" #d ", s" #x3 ", s" #w "\n"
-/* Two products of each sum: row j of w times four x, whose pairs are in s16-s23. */
-#define GLOW_FPU_PAIR(w, a, b, c, d, e, f) \
-  "vldmia " w "!, {s" #e ", s" #f "}\n" \
-  GLOW_FPU_MLA(a, b, c, d, 16, 18, 20, 22, e) GLOW_FPU_MLA(a, b, c, d, 17, 19, 21, 23, f)
-#define GLOW_FPU_PAIRS \
+/* Two products of each sum: row j of w, which `load` gets, times four x, whose pairs are in s16-s23. */
+#define GLOW_FPU_LOAD(w, a, b) "vldmia " w "!, {s" #a ", s" #b "}\n"
+#define GLOW_FPU_PAIR(load, w, a, b, c, d, e, f) \
+  load(w, e, f) GLOW_FPU_MLA(a, b, c, d, 16, 18, 20, 22, e) GLOW_FPU_MLA(a, b, c, d, 17, 19, 21, 23, f)
+#define GLOW_FPU_PAIRS(load) \
   "vldmia r4!, {s16, s17}\n" "vldmia r5!, {s18, s19}\n" "vldmia r6!, {s20, s21}\n" "vldmia r7!, {s22, s23}\n" \
-  GLOW_FPU_PAIR("r8", 0, 1, 2, 3, 24, 25) GLOW_FPU_PAIR("r9", 4, 5, 6, 7, 26, 27) \
-  GLOW_FPU_PAIR("r10", 8, 9, 10, 11, 28, 29) GLOW_FPU_PAIR("r11", 12, 13, 14, 15, 30, 31)
+  GLOW_FPU_PAIR(load, "r8", 0, 1, 2, 3, 24, 25) GLOW_FPU_PAIR(load, "r9", 4, 5, 6, 7, 26, 27) \
+  GLOW_FPU_PAIR(load, "r10", 8, 9, 10, 11, 28, 29) GLOW_FPU_PAIR(load, "r11", 12, 13, 14, 15, 30, 31)
 #define GLOW_FPU_ONE \
   "vldmia r4!, {s16}\n" "vldmia r5!, {s18}\n" "vldmia r6!, {s20}\n" "vldmia r7!, {s22}\n" \
   "vldmia r8!, {s24}\n" GLOW_FPU_MLA(0, 1, 2, 3, 16, 18, 20, 22, 24) \
@@ -71,22 +72,22 @@ static inline float glow_limited(float x, float low, float high) { return x < lo
   "vldmia r4!, {s16-s19}\n" \
   GLOW_FPU_FOUR("r8", 0, 1, 2, 3) GLOW_FPU_FOUR("r9", 4, 5, 6, 7) \
   GLOW_FPU_FOUR("r10", 8, 9, 10, 11) GLOW_FPU_FOUR("r11", 12, 13, 14, 15)
-#define GLOW_FPU_BEGIN \
+/* An element of w has 1 << shift bytes. */
+#define GLOW_FPU_BEGIN_OF(shift) \
   "push {r0, r4-r11, lr}\n" \
   "vpush {s16-s31}\n" \
   "vldmia r0, {s0-s15}\n" \
   "ldm r1, {r4-r8}\n" \
   "ldrd r2, r3, [r1, #20]\n" \
-  "add r9, r8, r2, lsl #2\n" "add r10, r9, r2, lsl #2\n" "add r11, r10, r2, lsl #2\n"
+  "add r9, r8, r2" shift "\n" "add r10, r9, r2" shift "\n" "add r11, r10, r2" shift "\n"
+#define GLOW_FPU_BEGIN GLOW_FPU_BEGIN_OF(", lsl #2")
 #define GLOW_FPU_TIMES "ldr r2, [r1, #28]\n"
-#define GLOW_FPU_SKIP \
-  "ldrd r0, r12, [r1, #32]\n" \
-  "add r4, r4, r0, lsl #2\n" "add r5, r5, r0, lsl #2\n" "add r6, r6, r0, lsl #2\n" "add r7, r7, r0, lsl #2\n"
-#define GLOW_FPU_AGAIN \
+#define GLOW_FPU_AGAIN(shift) \
   "subs r2, r2, #1\n" \
   "beq.w 6f\n" \
-  GLOW_FPU_SKIP \
-  "add r8, r8, r12, lsl #2\n" "add r9, r9, r12, lsl #2\n" "add r10, r10, r12, lsl #2\n" "add r11, r11, r12, lsl #2\n" \
+  "ldrd r0, r12, [r1, #32]\n" \
+  "add r4, r4, r0, lsl #2\n" "add r5, r5, r0, lsl #2\n" "add r6, r6, r0, lsl #2\n" "add r7, r7, r0, lsl #2\n" \
+  "add r8, r8, r12" shift "\n" "add r9, r9, r12" shift "\n" "add r10, r10, r12" shift "\n" "add r11, r11, r12" shift "\n" \
   "b.w 5b\n" \
   "6:\n"
 #define GLOW_FPU_END \
@@ -130,12 +131,12 @@ static inline float glow_limited(float x, float low, float high) { return x < lo
         "subs r0, r0, #1\n" \
         "bne.w 3b\n" \
         "4:\n" \
-        GLOW_FPU_AGAIN \
+        GLOW_FPU_AGAIN(", lsl #2") \
         GLOW_FPU_END)
 
 /* sums[j][i] += sum over n of x[i][n] * w[j][n], in the order of n. */
 GLOW_FPU_FUNCTION glow_fpu_dots_4x4(GLOW_FPU_UNUSED float *sums, GLOW_FPU_UNUSED const glow_fpu_dots_t *d) {
-  GLOW_FPU_RUNS(GLOW_FPU_PAIRS GLOW_FPU_PAIRS, GLOW_FPU_ONE);
+  GLOW_FPU_RUNS(GLOW_FPU_PAIRS(GLOW_FPU_LOAD) GLOW_FPU_PAIRS(GLOW_FPU_LOAD), GLOW_FPU_ONE);
 }
 
 /* parts[j][n % 4] += x[0][n] * w[j][n]; k is a multiple of four, at least four. */
@@ -207,26 +208,26 @@ GLOW_FPU_FUNCTION glow_fpu_taps_8(GLOW_FPU_UNUSED float *acc, GLOW_FPU_UNUSED co
 
 #else /* the same in C */
 
-static inline float glow_fpu_dot(float sum, const float *x, const float *w, const glow_fpu_dots_t *d) {
-  for (int32_t t = 0; t < d->times; t++) {
-    for (int32_t n = t * d->k; n < (t + 1) * d->k; n++) {
-      sum += glow_rounded(x[n + t * d->skip] * w[n + t * d->w_skip]);
-    }
+#define GLOW_FPU_TWINS(dots, sums_of_one, name) \
+  static inline float dots##_one(float sum, const float *x, int32_t row, const name *d) { \
+    for (int32_t t = 0; t < d->times; t++) { \
+      for (int32_t n = t * d->k; n < (t + 1) * d->k; n++) { \
+        sum += glow_rounded(x[n + t * d->skip] * (float)d->w[row * d->stride + n + t * d->w_skip]); \
+      } \
+    } \
+    return sum; \
+  } \
+  GLOW_FPU_UNUSED static void dots(float *sums, const name *d) { \
+    for (int32_t at = 0; at < 16; at++) { \
+      sums[at] = dots##_one(sums[at], d->x[at % 4], at / 4, d); \
+    } \
+  } \
+  GLOW_FPU_UNUSED static void sums_of_one(float *sums, const name *d) { \
+    for (int32_t j = 0; j < 4; j++) { \
+      sums[4 * j] = dots##_one(sums[4 * j], d->x[0], j, d); \
+    } \
   }
-  return sum;
-}
-
-GLOW_FPU_UNUSED static void glow_fpu_dots_4x4(float *sums, const glow_fpu_dots_t *d) {
-  for (int32_t at = 0; at < 16; at++) {
-    sums[at] = glow_fpu_dot(sums[at], d->x[at % 4], d->w + at / 4 * d->stride, d);
-  }
-}
-
-GLOW_FPU_UNUSED static void glow_fpu_sums_1x4(float *sums, const glow_fpu_dots_t *d) {
-  for (int32_t j = 0; j < 4; j++) {
-    sums[4 * j] = glow_fpu_dot(sums[4 * j], d->x[0], d->w + j * d->stride, d);
-  }
-}
+GLOW_FPU_TWINS(glow_fpu_dots_4x4, glow_fpu_sums_1x4, glow_fpu_dots_t)
 
 GLOW_FPU_UNUSED static void glow_fpu_dots_1x4(float *parts, const glow_fpu_dots_t *d) {
   for (int32_t j = 0; j < 4; j++) {
