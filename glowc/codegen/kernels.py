@@ -7,7 +7,8 @@ argument struct (one function shared by all layers of that kernel); the template
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+import re
+from collections.abc import Iterable, Mapping
 from contextlib import suppress
 from dataclasses import dataclass
 from functools import cache
@@ -207,7 +208,19 @@ def render_kernel(instr: Instr, fn: str, struct: ArgsStruct | None = None) -> st
         fn=fn, signature=signature(instr, fn, struct), p=params, T=types, dtype=kinds, DType=DType,
         v=instr.plan, has_scratch="scratch" in types,
     )  # fmt: skip
+    text = _with_unused(text, signature(instr, fn, struct), types)
     return text.strip("\n") + "\n"
+
+
+# What names an operand without reading it: comments, strings, operands of assembly, members.
+_NO_USE = re.compile(r'/\*.*?\*/|(?:\[\w+\]\s*)?"(?:\\.|[^"\\])*"|(?:\.|->)\w+', re.DOTALL)
+
+
+def _with_unused(text: str, signature: str, roles: Iterable[str]) -> str:
+    """Return a function with `(void)role;` for the operands that its body does not read."""
+    head, opening, body = text.partition(f"{signature} {{")
+    named = set(re.findall(r"\w+", _NO_USE.sub("", body)))
+    return head + opening + "".join(f"\n  (void){role};" for role in roles if role not in named) + body
 
 
 def extern_files(program: Program) -> tuple[dict[str, str], dict[str, str]]:

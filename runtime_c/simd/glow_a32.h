@@ -51,25 +51,6 @@ static inline glow_a32_limits_t glow_a32_limits(int32_t zp, int32_t odd, int32_t
   return k;
 }
 
-/* the last count % 8 bytes of count >= 8 at `from`, then zeros */
-static inline uint64_t glow_a32_tail(const int8_t *from, int32_t count) {
-  uint64_t bytes;
-  memcpy(&bytes, from + count - 8, sizeof bytes);
-  return bytes >> (8 * (8 - count % 8));
-}
-
-/* the last count % 16 bytes of count >= 8 at `from`, then zeros */
-static inline void glow_a32_tail16(int8_t *to, const int8_t *from, int32_t count) {
-  uint64_t words[2] = {0, 0};
-  if (count % 16 >= 8) {
-    memcpy(words, from + count / 16 * 16, 8);
-  }
-  if (count % 8 != 0) {
-    words[count % 16 / 8] = glow_a32_tail(from, count);
-  }
-  memcpy(to, words, sizeof words);
-}
-
 /* two pixels of `count` >= 8 inputs -> steps of 16 inputs of each */
 static inline void glow_a32_gather2(int8_t *to, const int8_t *const *from, int32_t count) {
   const int8_t *f0 = from[0];
@@ -80,13 +61,13 @@ static inline void glow_a32_gather2(int8_t *to, const int8_t *const *from, int32
     vst1q_s8(to + 16, vld1q_s8(f1 + i));
   }
   if (i < count) {
-    glow_a32_tail16(to, f0, count);
-    glow_a32_tail16(to + 16, f1, count);
+    glow_tail16(to, f0, count);
+    glow_tail16(to + 16, f1, count);
   }
 }
 
 /* sums[i] += a[i] * b[i] */
-static inline void glow_a32_add_products8(int32_t *sums, int8x8_t a, int8x8_t b) {
+static inline void glow_add_products8(int32_t *sums, int8x8_t a, int8x8_t b) {
   const int16x8_t products = vmull_s8(a, b);
   vst1q_s32(sums, vaddw_s16(vld1q_s32(sums), vget_low_s16(products)));
   vst1q_s32(sums + 4, vaddw_s16(vld1q_s32(sums + 4), vget_high_s16(products)));
@@ -251,15 +232,14 @@ static inline int8x8_t glow_a32_fixed_s8x8(const glow_a32_fixed_t *s, const int8
   "vmax.s8 d0, d0, d8\n"            \
   "vmin.s8 d0, d0, d9\n"
 
-#define GLOW_A32_END(K, ZP, BOUND)                                           \
-  GLOW_A32_SUM(16, 17, 18, 19, 20, 21, 22, 23)                               \
-  GLOW_A32_SUM(24, 25, 26, 27, 28, 29, 30, 31)                               \
-  "vld1.32 {d0-d3}, [%[head]]\n" GLOW_A32_LOAD_##K                           \
-  "vadd.i32 q8, q8, q0\n"                                                    \
-  "vadd.i32 q12, q12, q0\n" GLOW_A32_ROUND(K, 8, 1) GLOW_A32_ROUND(K, 12, 1) \
-  "vmovn.i32 d0, q8\n"                                                       \
-  "vmovn.i32 d1, q12\n" GLOW_A32_ZP_##ZP                                     \
-  "vqmovn.s16 d0, q0\n" GLOW_A32_BOUND_##BOUND                               \
+#define GLOW_A32_END(K, ZP, BOUND)                                                          \
+  GLOW_A32_SUM(16, 17, 18, 19, 20, 21, 22, 23) GLOW_A32_SUM(24, 25, 26, 27, 28, 29, 30, 31) \
+  "vld1.32 {d0-d3}, [%[head]]\n" GLOW_A32_LOAD_##K                                          \
+  "vadd.i32 q8, q8, q0\n"                                                                   \
+  "vadd.i32 q12, q12, q0\n" GLOW_A32_ROUND(K, 8, 1) GLOW_A32_ROUND(K, 12, 1)                \
+  "vmovn.i32 d0, q8\n"                                                                      \
+  "vmovn.i32 d1, q12\n" GLOW_A32_ZP_##ZP                                                    \
+  "vqmovn.s16 d0, q0\n" GLOW_A32_BOUND_##BOUND                                              \
   "vst1.32 {d0[0]}, [%[to]], %[next]\n" "vst1.32 {d0[1]}, [%[to]], %[next]\n"
 
 /* one row x 8 outputs, or 4: accumulators q8..q15 */
@@ -284,16 +264,15 @@ static inline int8x8_t glow_a32_fixed_s8x8(const glow_a32_fixed_t *s, const int8
   "vqmovn.s16 d0, q0\n" GLOW_A32_BOUND_##BOUND                                             \
   "vst1.32 {d0[0]}, [%[to]]\n"
 
-#define GLOW_A32_ROW_END_8(K, ZP, BOUND)                                                   \
-  GLOW_A32_SUM(16, 17, 18, 19, 20, 21, 22, 23)                                             \
-  GLOW_A32_SUM(24, 25, 26, 27, 28, 29, 30, 31)                                             \
-  "vld1.32 {d0-d3}, [%[head]]!\n"                                                          \
-  "vld1.32 {d20-d23}, [%[head]]\n" GLOW_A32_LOAD_##K                                       \
-  "vadd.i32 q8, q8, q0\n"                                                                  \
-  "vadd.i32 q12, q12, q1\n" GLOW_A32_ROUND(K, 8, 10) GLOW_A32_ROUND(K, 12, 11)             \
-  "vmovn.i32 d0, q8\n"                                                                     \
-  "vmovn.i32 d1, q12\n" GLOW_A32_ZP_##ZP                                                   \
-  "vqmovn.s16 d0, q0\n" GLOW_A32_BOUND_##BOUND                                             \
+#define GLOW_A32_ROW_END_8(K, ZP, BOUND)                                                    \
+  GLOW_A32_SUM(16, 17, 18, 19, 20, 21, 22, 23) GLOW_A32_SUM(24, 25, 26, 27, 28, 29, 30, 31) \
+  "vld1.32 {d0-d3}, [%[head]]!\n"                                                           \
+  "vld1.32 {d20-d23}, [%[head]]\n" GLOW_A32_LOAD_##K                                        \
+  "vadd.i32 q8, q8, q0\n"                                                                   \
+  "vadd.i32 q12, q12, q1\n" GLOW_A32_ROUND(K, 8, 10) GLOW_A32_ROUND(K, 12, 11)              \
+  "vmovn.i32 d0, q8\n"                                                                      \
+  "vmovn.i32 d1, q12\n" GLOW_A32_ZP_##ZP                                                    \
+  "vqmovn.s16 d0, q0\n" GLOW_A32_BOUND_##BOUND                                              \
   "vst1.8 {d0}, [%[to]]\n"
 
 /* depthwise: eight sums in q0, q1 -> bytes in d0 */

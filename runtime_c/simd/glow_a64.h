@@ -89,34 +89,15 @@ GLOW_SIZE(const int8_t *, 8); /* in lists of rows */
 #define GLOW_A64_PUT_TWOS GLOW_A64_PUT2(2, 0) GLOW_A64_PUT2(2, 2) GLOW_A64_PUT2(2, 4) GLOW_A64_PUT2(2, 6)
 
 /* sums[i] += a[i] * b[i] */
-static inline void glow_a64_add_products8(int32_t *sums, int8x8_t a, int8x8_t b) {
+static inline void glow_add_products8(int32_t *sums, int8x8_t a, int8x8_t b) {
   const int16x8_t products = vmull_s8(a, b);
   vst1q_s32(sums, vaddw_s16(vld1q_s32(sums), vget_low_s16(products)));
   vst1q_s32(sums + 4, vaddw_high_s16(vld1q_s32(sums + 4), products));
 }
 
-static inline void glow_a64_add_products16(int32_t *sums, int8x16_t a, int8x16_t b) {
-  glow_a64_add_products8(sums, vget_low_s8(a), vget_low_s8(b));
-  glow_a64_add_products8(sums + 8, vget_high_s8(a), vget_high_s8(b));
-}
-
-/* the last count % 8 bytes of count >= 8 at `from`, then zeros */
-static inline uint64_t glow_a64_tail(const int8_t *from, int32_t count) {
-  uint64_t bytes;
-  memcpy(&bytes, from + count - 8, sizeof bytes);
-  return bytes >> (8 * (8 - count % 8));
-}
-
-/* the last count % 16 bytes of count >= 8 at `from`, then zeros */
-static inline void glow_a64_tail16(int8_t *to, const int8_t *from, int32_t count) {
-  uint64_t words[2] = {0, 0};
-  if (count % 16 >= 8) {
-    memcpy(words, from + count / 16 * 16, 8);
-  }
-  if (count % 8 != 0) {
-    words[count % 16 / 8] = glow_a64_tail(from, count);
-  }
-  memcpy(to, words, sizeof words);
+static inline void glow_add_products16(int32_t *sums, int8x16_t a, int8x16_t b) {
+  glow_add_products8(sums, vget_low_s8(a), vget_low_s8(b));
+  glow_add_products8(sums + 8, vget_high_s8(a), vget_high_s8(b));
 }
 
 /* eight pixels of `count` >= 8 inputs -> steps of 8 inputs of each */
@@ -146,7 +127,7 @@ static inline void glow_a64_gather8(int8_t *to, const int8_t *const *from, int32
   }
   if (count % 8 != 0) {
     for (int32_t j = 0; j < 8; j++) {
-      const uint64_t bytes = glow_a64_tail(from[j], count);
+      const uint64_t bytes = glow_tail8(from[j], count);
       memcpy(to + 8 * j, &bytes, 8);
     }
   }
@@ -189,7 +170,7 @@ static inline void glow_a64_gather4(int8_t *to, const int8_t *const *from, int32
   }
   if (i < count) {
     for (int32_t j = 0; j < 4; j++) {
-      glow_a64_tail16(to + 16 * j, from[j], count);
+      glow_tail16(to + 16 * j, from[j], count);
     }
   }
 }
@@ -214,13 +195,10 @@ static inline void glow_a64_gather4(int8_t *to, const int8_t *const *from, int32
   "sdot v" #a ".4s, v4.16b, v" #x ".4b[" #j "]\n" "sdot v" #c ".4s, v5.16b, v" #x ".4b[" #j "]\n" \
   "sdot v" #a ".4s, v6.16b, v" #x ".4b[" #k "]\n" "sdot v" #c ".4s, v7.16b, v" #x ".4b[" #k "]\n"
 
-#define GLOW_DOT_MACS                                                                                 \
-  GLOW_DOT_PIXEL(0, 0, 1, 16, 17)                                                                     \
-  GLOW_DOT_PIXEL(0, 2, 3, 18, 19)                                                                     \
-  GLOW_DOT_PIXEL(1, 0, 1, 20, 21)                                                                     \
-  GLOW_DOT_PIXEL(1, 2, 3, 22, 23)                                                                     \
-  GLOW_DOT_PIXEL(2, 0, 1, 24, 25)                                                                     \
-  GLOW_DOT_PIXEL(2, 2, 3, 26, 27) GLOW_DOT_PIXEL(3, 0, 1, 28, 29) GLOW_DOT_PIXEL(3, 2, 3, 30, 31)
+#define GLOW_DOT_MACS                                                                             \
+  GLOW_DOT_PIXEL(0, 0, 1, 16, 17) GLOW_DOT_PIXEL(0, 2, 3, 18, 19) GLOW_DOT_PIXEL(1, 0, 1, 20, 21) \
+  GLOW_DOT_PIXEL(1, 2, 3, 22, 23) GLOW_DOT_PIXEL(2, 0, 1, 24, 25) GLOW_DOT_PIXEL(2, 2, 3, 26, 27) \
+  GLOW_DOT_PIXEL(3, 0, 1, 28, 29) GLOW_DOT_PIXEL(3, 2, 3, 30, 31)
 
 /* 8 x 4 and 8 x 2: accumulators v16..v23, one for a pixel */
 #define GLOW_DOT_BEGIN_NARROW(q)         \
@@ -267,9 +245,8 @@ static inline void glow_a64_gather4(int8_t *to, const int8_t *const *from, int32
   "smmla v" #a ".4s, v" #x ".16b, v4.16b\n" "smmla v" #c ".4s, v" #x ".16b, v5.16b\n" \
   "smmla v" #d ".4s, v" #x ".16b, v6.16b\n" "smmla v" #e ".4s, v" #x ".16b, v7.16b\n"
 
-#define GLOW_I8MM_MACS                                                        \
-  GLOW_I8MM_PAIR(0, 16, 17, 18, 19)                                           \
-  GLOW_I8MM_PAIR(1, 20, 21, 22, 23)                                           \
+#define GLOW_I8MM_MACS                                                \
+  GLOW_I8MM_PAIR(0, 16, 17, 18, 19) GLOW_I8MM_PAIR(1, 20, 21, 22, 23) \
   GLOW_I8MM_PAIR(2, 24, 25, 26, 27) GLOW_I8MM_PAIR(3, 28, 29, 30, 31)
 
 #define GLOW_I8MM_TWO(K, ZP, LOW, HIGH, r, a, c, d, e)                                                            \
@@ -278,11 +255,10 @@ static inline void glow_a64_gather4(int8_t *to, const int8_t *const *from, int32
           GLOW_A64_BYTES(r) GLOW_A64_##LOW(r) GLOW_A64_##HIGH(r)
 
 /* two pairs of pixels: bytes of both pixels alternate by outputs (0,1), (2,3) ... */
-#define GLOW_I8MM_FOUR(K, ZP, LOW, HIGH, a, c, d, e, f, g, h, i)                                          \
-  GLOW_I8MM_TWO(K, ZP, LOW, HIGH, 2, a, c, d, e)                                                          \
-  GLOW_I8MM_TWO(K, ZP, LOW, HIGH, 3, f, g, h, i)                                                          \
-  "uzp1 v4.8h, v2.8h, v3.8h\n"                                                                            \
-  "uzp2 v5.8h, v2.8h, v3.8h\n" GLOW_A64_PUT8(4, 0) GLOW_A64_PUT8(5, 0) GLOW_A64_PUT8(4, 1)          \
+#define GLOW_I8MM_FOUR(K, ZP, LOW, HIGH, a, c, d, e, f, g, h, i)                                \
+  GLOW_I8MM_TWO(K, ZP, LOW, HIGH, 2, a, c, d, e) GLOW_I8MM_TWO(K, ZP, LOW, HIGH, 3, f, g, h, i) \
+  "uzp1 v4.8h, v2.8h, v3.8h\n"                                                                  \
+  "uzp2 v5.8h, v2.8h, v3.8h\n" GLOW_A64_PUT8(4, 0) GLOW_A64_PUT8(5, 0) GLOW_A64_PUT8(4, 1)      \
       GLOW_A64_PUT8(5, 1)
 
 #define GLOW_I8MM_END(K, ZP, LOW, HIGH)                                     \
@@ -358,15 +334,12 @@ static inline void glow_a64_gather4(int8_t *to, const int8_t *const *from, int32
   "smull2 v8.8h, v" #x ".16b, v" #w ".16b\n" "smull2 v9.8h, v" #x ".16b, v" #v ".16b\n" \
   "sadalp v" #a ".4s, v8.8h\n" "sadalp v" #c ".4s, v9.8h\n"
 
-#define GLOW_A64_HALF_STEP                                             \
-  "ldp q0, q1, [%[at]]\n" "ldp q4, q5, [%[w]], #32\n"                   \
-  "ext v6.16b, v4.16b, v4.16b, #8\n" "ext v7.16b, v5.16b, v5.16b, #8\n" \
-  GLOW_A64_HALF_LOW(0, 4, 16, 6, 17)                                   \
-  GLOW_A64_HALF_LOW(0, 5, 18, 7, 19)                                   \
-  GLOW_A64_HALF_HIGH(0, 6, 20, 4, 21)                                  \
-  GLOW_A64_HALF_HIGH(0, 7, 22, 5, 23)                                  \
-  GLOW_A64_HALF_LOW(1, 4, 24, 6, 25)                                   \
-  GLOW_A64_HALF_LOW(1, 5, 26, 7, 27)                                   \
+#define GLOW_A64_HALF_STEP                                                 \
+  "ldp q0, q1, [%[at]]\n" "ldp q4, q5, [%[w]], #32\n"                       \
+  "ext v6.16b, v4.16b, v4.16b, #8\n" "ext v7.16b, v5.16b, v5.16b, #8\n"     \
+  GLOW_A64_HALF_LOW(0, 4, 16, 6, 17) GLOW_A64_HALF_LOW(0, 5, 18, 7, 19)   \
+  GLOW_A64_HALF_HIGH(0, 6, 20, 4, 21) GLOW_A64_HALF_HIGH(0, 7, 22, 5, 23) \
+  GLOW_A64_HALF_LOW(1, 4, 24, 6, 25) GLOW_A64_HALF_LOW(1, 5, 26, 7, 27)   \
   GLOW_A64_HALF_HIGH(1, 6, 28, 4, 29) GLOW_A64_HALF_HIGH(1, 7, 30, 5, 31)
 
 /* four accumulators of one pixel -> its four outputs in v<a> */
@@ -374,11 +347,9 @@ static inline void glow_a64_gather4(int8_t *to, const int8_t *const *from, int32
   "addp v" #a ".4s, v" #a ".4s, v" #c ".4s\n" "addp v" #d ".4s, v" #d ".4s, v" #e ".4s\n" \
   "addp v" #a ".4s, v" #a ".4s, v" #d ".4s\n"
 
-#define GLOW_A64_END(K, ZP, LOW, HIGH)                                                                                \
-  GLOW_A64_SUM(16, 17, 18, 19)                                                                                        \
-  GLOW_A64_SUM(20, 21, 22, 23)                                                                                        \
-  GLOW_A64_SUM(24, 25, 26, 27)                                                                                        \
-  GLOW_A64_SUM(28, 29, 30, 31)                                                                                        \
+#define GLOW_A64_END(K, ZP, LOW, HIGH)                       \
+  GLOW_A64_SUM(16, 17, 18, 19) GLOW_A64_SUM(20, 21, 22, 23) \
+  GLOW_A64_SUM(24, 25, 26, 27) GLOW_A64_SUM(28, 29, 30, 31) \
   GLOW_A64_FOUR_PIXELS(K, ZP, LOW, HIGH, 10, 16, 20, 24, 28) GLOW_A64_PUT_FOURS
 
 /* one row x 8 outputs, or 4: accumulators v16..v23, lanes of one output; weights v4..v7, v24..v27 */
@@ -411,10 +382,9 @@ static inline void glow_a64_gather4(int8_t *to, const int8_t *const *from, int32
   GLOW_A64_ROUND_##K(16, 10) GLOW_A64_PACK_##K(0, 16, 16) GLOW_A64_ZP_##ZP(0)                \
   "sqxtn v2.8b, v0.8h\n" GLOW_A64_##LOW(2) GLOW_A64_##HIGH(2) "str s2, [%[to]]\n"
 
-#define GLOW_A64_ROW_END_8(K, ZP, LOW, HIGH)                                                                  \
-  GLOW_A64_SUM(16, 17, 18, 19)                                                                                \
-  GLOW_A64_SUM(20, 21, 22, 23)                                                                                \
-  GLOW_A64_ROUND_##K(16, 10) GLOW_A64_ROUND_##K(20, 11) GLOW_A64_PACK_##K(0, 16, 20) GLOW_A64_ZP_##ZP(0)      \
+#define GLOW_A64_ROW_END_8(K, ZP, LOW, HIGH)                                                            \
+  GLOW_A64_SUM(16, 17, 18, 19) GLOW_A64_SUM(20, 21, 22, 23)                                            \
+  GLOW_A64_ROUND_##K(16, 10) GLOW_A64_ROUND_##K(20, 11) GLOW_A64_PACK_##K(0, 16, 20) GLOW_A64_ZP_##ZP(0) \
   "sqxtn v2.8b, v0.8h\n" GLOW_A64_##LOW(2) GLOW_A64_##HIGH(2) "str d2, [%[to]]\n"
 #endif
 #endif

@@ -26,14 +26,10 @@
 /* where the pixels are adjacent */
 #define GLOW_A64_LANE_LOAD_ADJACENT                              \
   "ld1 {v8.16b, v9.16b, v10.16b, v11.16b}, [%[from]]\n"          \
-  "sxtl v0.8h, v8.8b\n"                                          \
-  "sxtl2 v1.8h, v8.16b\n"                                        \
-  "sxtl v2.8h, v9.8b\n"                                          \
-  "sxtl2 v3.8h, v9.16b\n"                                        \
-  "sxtl v4.8h, v10.8b\n"                                         \
-  "sxtl2 v5.8h, v10.16b\n"                                       \
-  "sxtl v6.8h, v11.8b\n"                                         \
-  "sxtl2 v7.8h, v11.16b\n"
+  "sxtl v0.8h, v8.8b\n" "sxtl2 v1.8h, v8.16b\n"                  \
+  "sxtl v2.8h, v9.8b\n" "sxtl2 v3.8h, v9.16b\n"                  \
+  "sxtl v4.8h, v10.8b\n" "sxtl2 v5.8h, v10.16b\n"                \
+  "sxtl v6.8h, v11.8b\n" "sxtl2 v7.8h, v11.16b\n"
 
 #define GLOW_A64_LANE_W1 "ldr q8, [%[w]], #16\n"
 #define GLOW_A64_LANE_W2 "ldp q8, q9, [%[w]], #32\n"
@@ -54,15 +50,10 @@
   "sxtl2 v11.8h, v11.16b\n"
 
 /* weights v<u> of input j of each pixel */
-#define GLOW_A64_LANE_MAC(u, j)                        \
-  GLOW_A64_LANE_PIXEL(u, j, 0, 16, 17)                 \
-  GLOW_A64_LANE_PIXEL(u, j, 1, 18, 19)                 \
-  GLOW_A64_LANE_PIXEL(u, j, 2, 20, 21)                 \
-  GLOW_A64_LANE_PIXEL(u, j, 3, 22, 23)                 \
-  GLOW_A64_LANE_PIXEL(u, j, 4, 24, 25)                 \
-  GLOW_A64_LANE_PIXEL(u, j, 5, 26, 27)                 \
-  GLOW_A64_LANE_PIXEL(u, j, 6, 28, 29)                 \
-  GLOW_A64_LANE_PIXEL(u, j, 7, 30, 31)
+#define GLOW_A64_LANE_MAC(u, j)                                                                                  \
+  GLOW_A64_LANE_PIXEL(u, j, 0, 16, 17) GLOW_A64_LANE_PIXEL(u, j, 1, 18, 19) GLOW_A64_LANE_PIXEL(u, j, 2, 20, 21) \
+  GLOW_A64_LANE_PIXEL(u, j, 3, 22, 23) GLOW_A64_LANE_PIXEL(u, j, 4, 24, 25) GLOW_A64_LANE_PIXEL(u, j, 5, 26, 27) \
+  GLOW_A64_LANE_PIXEL(u, j, 6, 28, 29) GLOW_A64_LANE_PIXEL(u, j, 7, 30, 31)
 #define GLOW_A64_LANE_PIXEL(u, j, x, a, c)                          \
   "smlal v" #a ".4s, v" #u ".4h, v" #x ".h[" #j "]\n"               \
   "smlal2 v" #c ".4s, v" #u ".8h, v" #x ".h[" #j "]\n"

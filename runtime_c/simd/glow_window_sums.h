@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT-0 */
 /* Sums of inputs, for A64 and A32: where a weight is int8 plus the shift of its output, sum x * w is the sum of the
- * products with int8 plus shift * sum x, which accumulators start with. */
+ * products with int8 plus shift * sum x, which accumulators start with. And the ends of rows, padded with zeros. */
 #ifndef GLOW_WINDOW_SUMS_H
 #define GLOW_WINDOW_SUMS_H
 
@@ -8,6 +8,26 @@
 
 #include <arm_neon.h>
 #include <stdint.h>
+#include <string.h>
+
+/* the last count % 8 bytes of count >= 8 at `from`, then zeros */
+static inline uint64_t glow_tail8(const int8_t *from, int32_t count) {
+  uint64_t bytes;
+  memcpy(&bytes, from + count - 8, sizeof bytes);
+  return bytes >> (8 * (8 - count % 8));
+}
+
+/* the last count % 16 bytes of count >= 8 at `from`, then zeros */
+static inline void glow_tail16(int8_t *to, const int8_t *from, int32_t count) {
+  uint64_t words[2] = {0, 0};
+  if (count % 16 >= 8) {
+    memcpy(words, from + count / 16 * 16, 8);
+  }
+  if (count % 8 != 0) {
+    words[count % 16 / 8] = glow_tail8(from, count);
+  }
+  memcpy(to, words, sizeof words);
+}
 
 /* the sum of count codes */
 static inline int32_t glow_sum_s8(const int8_t *from, int32_t count) {
