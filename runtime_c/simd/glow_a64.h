@@ -70,10 +70,15 @@ GLOW_SIZE(const int8_t *, 8); /* in lists of rows */
   "ldp q16, q17, [%[head]]\n" "ldp q18, q19, [%[head]]\n" "ldp q20, q21, [%[head]]\n" "ldp q22, q23, [%[head]]\n" \
   "ldp q24, q25, [%[head]]\n" "ldp q26, q27, [%[head]]\n" "ldp q28, q29, [%[head]]\n" "ldp q30, q31, [%[head]]\n"
 
-#define GLOW_A64_TWO(K, ZP, LOW, HIGH, a, c, d, e)                                                             \
-  GLOW_A64_ROUND_##K(a, 8) GLOW_A64_ROUND_##K(c, 9) GLOW_A64_ROUND_##K(d, 8) GLOW_A64_ROUND_##K(e, 9)          \
-      GLOW_A64_PACK_##K(0, a, c) GLOW_A64_PACK_##K(1, d, e) GLOW_A64_ZP_##ZP(0) GLOW_A64_ZP_##ZP(1)            \
-          GLOW_A64_BYTES(2) GLOW_A64_##LOW(2) GLOW_A64_##HIGH(2) GLOW_A64_PUT8(2, 0) GLOW_A64_PUT8(2, 1)
+/* four times four sums v<a>, v<c>, v<d>, v<e>, each with its scales -> bytes of v<r> */
+#define GLOW_A64_SIXTEEN(K, ZP, LOW, HIGH, r, a, scale_a, c, scale_c, d, scale_d, e, scale_e)              \
+  GLOW_A64_ROUND_##K(a, scale_a) GLOW_A64_ROUND_##K(c, scale_c)                                            \
+  GLOW_A64_ROUND_##K(d, scale_d) GLOW_A64_ROUND_##K(e, scale_e)                                            \
+  GLOW_A64_PACK_##K(0, a, c) GLOW_A64_PACK_##K(1, d, e) GLOW_A64_ZP_##ZP(0) GLOW_A64_ZP_##ZP(1)            \
+  GLOW_A64_BYTES(r) GLOW_A64_##LOW(r) GLOW_A64_##HIGH(r)
+
+#define GLOW_A64_TWO(K, ZP, LOW, HIGH, a, c, d, e) \
+  GLOW_A64_SIXTEEN(K, ZP, LOW, HIGH, 2, a, 8, c, 9, d, 8, e, 9) GLOW_A64_PUT8(2, 0) GLOW_A64_PUT8(2, 1)
 
 #define GLOW_A64_END_8X8(K, ZP, LOW, HIGH)                                                              \
   "ldp q8, q9, [%[head], #32]\n" GLOW_A64_TWO(K, ZP, LOW, HIGH, 16, 17, 18, 19)                         \
@@ -81,10 +86,8 @@ GLOW_SIZE(const int8_t *, 8); /* in lists of rows */
           GLOW_A64_TWO(K, ZP, LOW, HIGH, 28, 29, 30, 31)
 
 /* four pixels of four outputs, scales v<s> -> bytes of v2 */
-#define GLOW_A64_FOUR_PIXELS(K, ZP, LOW, HIGH, s, a, c, d, e)                                                  \
-  GLOW_A64_ROUND_##K(a, s) GLOW_A64_ROUND_##K(c, s) GLOW_A64_ROUND_##K(d, s) GLOW_A64_ROUND_##K(e, s)          \
-      GLOW_A64_PACK_##K(0, a, c) GLOW_A64_PACK_##K(1, d, e) GLOW_A64_ZP_##ZP(0) GLOW_A64_ZP_##ZP(1)            \
-          GLOW_A64_BYTES(2) GLOW_A64_##LOW(2) GLOW_A64_##HIGH(2)
+#define GLOW_A64_FOUR_PIXELS(K, ZP, LOW, HIGH, s, a, c, d, e) \
+  GLOW_A64_SIXTEEN(K, ZP, LOW, HIGH, 2, a, s, c, s, d, s, e, s)
 #define GLOW_A64_PUT_FOURS GLOW_A64_PUT4(2, 0) GLOW_A64_PUT4(2, 1) GLOW_A64_PUT4(2, 2) GLOW_A64_PUT4(2, 3)
 #define GLOW_A64_PUT_TWOS GLOW_A64_PUT2(2, 0) GLOW_A64_PUT2(2, 2) GLOW_A64_PUT2(2, 4) GLOW_A64_PUT2(2, 6)
 
@@ -249,10 +252,7 @@ static inline void glow_a64_gather4(int8_t *to, const int8_t *const *from, int32
   GLOW_I8MM_PAIR(0, 16, 17, 18, 19) GLOW_I8MM_PAIR(1, 20, 21, 22, 23) \
   GLOW_I8MM_PAIR(2, 24, 25, 26, 27) GLOW_I8MM_PAIR(3, 28, 29, 30, 31)
 
-#define GLOW_I8MM_TWO(K, ZP, LOW, HIGH, r, a, c, d, e)                                                            \
-  GLOW_A64_ROUND_##K(a, 8) GLOW_A64_ROUND_##K(c, 9) GLOW_A64_ROUND_##K(d, 10) GLOW_A64_ROUND_##K(e, 11)           \
-      GLOW_A64_PACK_##K(0, a, c) GLOW_A64_PACK_##K(1, d, e) GLOW_A64_ZP_##ZP(0) GLOW_A64_ZP_##ZP(1)               \
-          GLOW_A64_BYTES(r) GLOW_A64_##LOW(r) GLOW_A64_##HIGH(r)
+#define GLOW_I8MM_TWO(K, ZP, LOW, HIGH, r, a, c, d, e) GLOW_A64_SIXTEEN(K, ZP, LOW, HIGH, r, a, 8, c, 9, d, 10, e, 11)
 
 /* two pairs of pixels: bytes of both pixels alternate by outputs (0,1), (2,3) ... */
 #define GLOW_I8MM_FOUR(K, ZP, LOW, HIGH, a, c, d, e, f, g, h, i)                                \
@@ -285,12 +285,11 @@ static inline void glow_a64_gather4(int8_t *to, const int8_t *const *from, int32
   GLOW_I8MM_PAIR_4(0, 16, 17) GLOW_I8MM_PAIR_4(1, 18, 19) GLOW_I8MM_PAIR_4(2, 20, 21) GLOW_I8MM_PAIR_4(3, 22, 23)
 
 /* two pairs of pixels: halves of pixels 0, 1, 0, 1 and 2, 3, 2, 3 */
-#define GLOW_I8MM_FOUR_4(K, ZP, LOW, HIGH, a, c, d, e)                                                      \
-  GLOW_A64_ROUND_##K(a, 8) GLOW_A64_ROUND_##K(c, 9) GLOW_A64_ROUND_##K(d, 8) GLOW_A64_ROUND_##K(e, 9)       \
-      GLOW_A64_PACK_##K(0, a, c) GLOW_A64_PACK_##K(1, d, e) GLOW_A64_ZP_##ZP(0) GLOW_A64_ZP_##ZP(1)         \
-          GLOW_A64_BYTES(2) GLOW_A64_##LOW(2) GLOW_A64_##HIGH(2)                                            \
-  "uzp1 v4.8h, v2.8h, v2.8h\n"                                                                              \
-  "uzp2 v5.8h, v2.8h, v2.8h\n" GLOW_A64_PUT4(4, 0) GLOW_A64_PUT4(5, 0) GLOW_A64_PUT4(4, 1) GLOW_A64_PUT4(5, 1)
+#define GLOW_I8MM_FOUR_4(K, ZP, LOW, HIGH, a, c, d, e)                      \
+  GLOW_A64_SIXTEEN(K, ZP, LOW, HIGH, 2, a, 8, c, 9, d, 8, e, 9)             \
+  "uzp1 v4.8h, v2.8h, v2.8h\n"                                              \
+  "uzp2 v5.8h, v2.8h, v2.8h\n"                                              \
+  GLOW_A64_PUT4(4, 0) GLOW_A64_PUT4(5, 0) GLOW_A64_PUT4(4, 1) GLOW_A64_PUT4(5, 1)
 
 #define GLOW_I8MM_END_4(K, ZP, LOW, HIGH) \
   GLOW_I8MM_FOUR_4(K, ZP, LOW, HIGH, 16, 17, 18, 19) GLOW_I8MM_FOUR_4(K, ZP, LOW, HIGH, 20, 21, 22, 23)
