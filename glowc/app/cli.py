@@ -260,23 +260,32 @@ def _save(path: Path, arrays: dict[str, Any]) -> None:
     write_file(path, lambda file: np.savez(file, **arrays))
 
 
-@app.command(help="Measure instructions, arena, flash and stack.\n\nExample: glowc bench kws.onnx --board mps2-an386")
+@app.command(
+    help="Measure instructions, cycles, arena, flash and stack.\n\nExample: glowc bench kws.onnx --chip stm32l4r5"
+)
 @compiles
 def bench(
     source: SourceArg,
     options: CompileOptions,
     board: RunBoardOpt = None,
     cpu: CpuOpt = None,
+    chip: Annotated[
+        str | None, typer.Option("--chip", help="cycles and ms on this chip (default: the board's); see `glowc chips`")
+    ] = None,
     input_: Annotated[Path | None, typer.Option("--input", "-i", help=".npz of inputs (default: random)")] = None,
     as_json: JsonOpt = False,
 ) -> None:
     """Measure one inference."""
     import time
 
+    from glowc.board import default_chip, load_chip, machine_of
+    from glowc.machine.cycles.measure import add_cycles
     from glowc.machine.execute import bench as measure
     from glowc.machine.execute import read_inputs
 
-    target = _target(source, board, cpu)
+    wanted = load_chip(chip) if chip is not None else None
+    target = machine_of(wanted) if wanted and board is None and source.is_file() else _target(source, board, cpu)
+    wanted = wanted or default_chip(target)
     start = time.perf_counter()
     with _bundle(source, target, options, as_json) as info:
         compile_s = None if source.is_dir() else round(time.perf_counter() - start, 3)
@@ -284,7 +293,10 @@ def bench(
         with _progress(as_json) as progress:
             progress(f"building and counting on {target.name}")
             report = measure(info, target, inputs)
+            note = add_cycles(report, info, target, wanted, inputs, required=chip is not None)
     _note_core(info, target)
+    if note:
+        say(f"note: {note}", err=True)
     report["compile_s"] = compile_s
     if as_json:
         say(json.dumps(report))
@@ -373,6 +385,15 @@ def boards(as_json: JsonOpt = False) -> None:
 
     data = boards_data()
     say(json.dumps(data)) if as_json else board_table(data)
+
+
+@app.command(help="List the chips whose cycles `glowc bench --chip` counts.\n\nExample: glowc chips --json")
+def chips(as_json: JsonOpt = False) -> None:
+    """List the chips."""
+    from glowc.app.show import chip_table, chips_data
+
+    data = chips_data()
+    say(json.dumps(data)) if as_json else chip_table(data)
 
 
 @app.command(

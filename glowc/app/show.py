@@ -124,7 +124,7 @@ def bench_tables(report: dict[str, Any]) -> None:
         for region in report.get("regions", []) if key == "arena_bytes" else []:
             totals.add_row(f"  in {region['name']}", _count(region["arena_bytes"]))
     console.print(totals)
-    names = ("insns", "estimate", "MACs", "insns/MAC", "live bytes")
+    names = ("insns", "estimate", *(("cycles", "ms") if "chip" in report else ()), "MACs", "insns/MAC", "live bytes")
     table = _table("#", "layer", "op", "kernel", *names, numbers=("#", *names))
     for index, layer in enumerate(report["layers"]):
         table.add_row(
@@ -138,14 +138,37 @@ def bench_tables(report: dict[str, Any]) -> None:
     table.add_section()
     table.add_row("", "whole inference", "", "", *_cost(report), _count(report["arena_bytes"]))
     console.print(table)
+    if "chip" in report:
+        console.print(*_chip_lines(report), sep="\n")
     if report["insns"] is None:
         console.print(f"{report['board']} does not count instructions; boards under QEMU do")
 
 
-def _cost(entry: dict[str, Any]) -> tuple[str, str, str, str]:
+def _cost(entry: dict[str, Any]) -> tuple[str, ...]:
     insns, macs = entry["insns"], entry["macs"]
     ratio = f"{insns / macs:.2f}" if insns is not None and macs else _MISSING
-    return _count(insns), _count(entry.get("insns_estimate")), _count(macs), ratio
+    cycles = (_count(entry["cycles"]), f"{entry['ms']:,.3f}") if "cycles" in entry else ()
+    return _count(insns), _count(entry.get("insns_estimate")), *cycles, _count(macs), ratio
+
+
+def _chip_lines(report: dict[str, Any]) -> list[str]:
+    """Return what the cycles of an inference are made of, and how far they are to be trusted."""
+    chip, cycles = report["chip"], report["cycles"]
+    causes = ", ".join(f"{k} {100 * n / cycles:.1f} %" for k, n in report["cycles_by_cause"].items() if n)
+    misses = f"{_count(report['fetch_misses'])} of fetches, {_count(report['data_misses'])} of reads"
+    times = report["weights_read_bytes"] / report["weights_bytes"] if report["weights_bytes"] else 0
+    read, arena = _count(report["weights_read_bytes"]), _count(report["arena_read_bytes"])
+    head = f"{chip['name']}, {chip['core']} at {chip['clock_mhz']} MHz (modelled)"
+    trust = f"within {chip['error_percent']} %: {chip['checked']}" if chip["error_percent"] else chip["checked"]
+    return [
+        f"{head}: {cycles:,} cycles, {report['ms']:,.3f} ms",
+        f"  cycles     {causes}",
+        f"  misses     {misses}",
+        f"  constants  {read} bytes read, {times:.1f} times the {_count(report['weights_bytes'])} that there are",
+        f"  arena      {arena} bytes read, {_count(report['arena_written_bytes'])} written",
+        f"  trust      {trust}",
+        *([f"  assumed    {chip['assumed']}"] if chip["assumed"] else []),
+    ]
 
 
 def tuned_table(choices: Sequence[Choice], path: Path) -> None:
@@ -194,6 +217,27 @@ def boards_data() -> list[dict[str, Any]]:
              "runs": board.runs, "runner_installed": bool(tool and (tool == "{elf}" or find_tool(tool)))}
         )  # fmt: skip
     return rows
+
+
+def chips_data() -> list[dict[str, Any]]:
+    """Return every chip: name, CPU, clock in MHz, how far its cycles may be off and what is assumed."""
+    from glowc.board import chip_names, load_chip
+    from glowc.machine.cycles.pipeline import TRUST, UNCHECKED
+
+    return [
+        {"name": chip.name, "summary": chip.summary, "cpu": chip.cpu, "core": chip.core, "clock_mhz": chip.clock_mhz,
+         "error_percent": TRUST.get(chip.core, UNCHECKED).percent, "assumed": chip.assumed or None}
+        for chip in map(load_chip, chip_names())
+    ]  # fmt: skip
+
+
+def chip_table(rows: list[dict[str, Any]]) -> None:
+    """Print the chips."""
+    table = _table("chip", "what", "CPU", "trust", "assumed")
+    for row in rows:
+        trust = f"±{row['error_percent']} %" if row["error_percent"] else "not checked"
+        table.add_row(row["name"], row["summary"], row["cpu"], trust, row["assumed"] or "")
+    _console().print(table)
 
 
 def board_table(rows: list[dict[str, Any]]) -> None:
@@ -262,10 +306,12 @@ def doctor_data() -> dict[str, Any]:
     from glowc.board import install_command, tool_status
 
     tools = [
-        {"name": s.tool.name, "purpose": s.tool.purpose, "path": str(s.path) if s.path else None} for s in tool_status()
-    ]
+        {"name": s.tool.name, "purpose": s.tool.purpose, "path": str(s.path) if s.path else None,
+         "optional": s.tool.optional}
+        for s in tool_status()
+    ]  # fmt: skip
     packages = [{"name": n, "installed": find_spec(n) is not None} for n in ("onnx", "numpy", "jinja2", "onnxruntime")]
-    missing = [t["name"] for t in tools if t["path"] is None]
+    missing = [t["name"] for t in tools if t["path"] is None and not t["optional"]]
     return {
         "glowc": __version__, "python": platform.python_version(), "tools": tools, "packages": packages,
         "missing": missing, "install": install_command(str(m) for m in missing) if missing else None,
@@ -277,7 +323,8 @@ def doctor_table(data: dict[str, Any]) -> None:
     console = _console()
     table = _table("tool", "for", "found", title=f"glowc {data['glowc']}, Python {data['python']}")
     for tool in data["tools"]:
-        table.add_row(tool["name"], tool["purpose"], tool["path"] or "missing")
+        absent = "missing (optional)" if tool["optional"] else "missing"
+        table.add_row(tool["name"], tool["purpose"], tool["path"] or absent)
     for package in data["packages"]:
         purpose = "glowc validate, quantize (optional)" if package["name"] == "onnxruntime" else "glowc"
         table.add_row(f"python: {package['name']}", purpose, "yes" if package["installed"] else "missing")

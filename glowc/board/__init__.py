@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from glowc.board.chips import Cache, Chip, chip_names, default_chip, load_chip, machine_of
 from glowc.board.load import board_names, cpu_names, load_board, load_cpu
 from glowc.board.model import ARENA_SECTION, FAMILIES, WEIGHTS_SECTION, ArenaRegion, Board, Cpu, Region
 from glowc.board.rooms import arena_rooms
@@ -13,17 +14,23 @@ __all__ = [
     "WEIGHTS_SECTION",
     "ArenaRegion",
     "Board",
+    "Cache",
+    "Chip",
     "Cpu",
     "Region",
     "Tool",
     "ToolStatus",
     "arena_rooms",
     "board_names",
+    "chip_names",
     "cpu_names",
+    "default_chip",
     "find_tool",
     "install_command",
     "load_board",
+    "load_chip",
     "load_cpu",
+    "machine_of",
     "require_tool",
     "tool_status",
 ]

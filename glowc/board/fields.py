@@ -81,6 +81,22 @@ class Fields:
             self.problem(key, f'"{value}" is not one of {expected}{suggestion(value, known)}')
         return value
 
+    def boolean(self, key: str) -> bool:
+        """Return true or false."""
+        value = self._get(key)
+        if isinstance(value, bool):
+            return value
+        self._wrong(key, value, "true or false")
+        return False
+
+    def table(self, key: str) -> Fields:
+        """Return the sub-table `key`, with its own problem list."""
+        value = self._get(key)
+        if isinstance(value, dict):
+            return Fields(value, f"{self._where}{key}.")
+        self._wrong(key, value, "a table")
+        return Fields({}, f"{self._where}{key}.")
+
     def tables(self, key: str) -> dict[str, Fields]:
         """Return the sub-tables of `key`, each with its own problem list."""
         value = self._get(key)

@@ -55,7 +55,7 @@ def load_cpu(name: str, board: Path | None = None) -> Cpu:
     # A fused multiply-add rounds once instead of twice: other bits than the reference.
     if "-ffp-contract=off" not in cpu.cflags:
         fields.problem("cflags", "must contain -ffp-contract=off")
-    _finish(fields, path)
+    finish(fields, path)
     return cpu
 
 
@@ -93,8 +93,9 @@ def load_board(name_or_path: str, cpu: str | None = None) -> Board:
         timeout_s=fields.integer("timeout_s", minimum=1) if fields.has("timeout_s") else _DEFAULT_TIMEOUT_S,
         flash=fields.string("flash") if fields.has("flash") else None,
         arena_regions=arena_regions,
+        chips=fields.strings("chips", optional=True),
     )
-    _finish(fields, path)
+    finish(fields, path)
     if cpu is not None and cpu not in cpus:
         raise BoardError(
             f'board "{folder.name}" has no CPU "{cpu}"{suggestion(cpu, cpus)}',
@@ -186,7 +187,8 @@ def _run_argv(fields: Fields) -> tuple[str, ...]:
     return argv
 
 
-def _finish(fields: Fields, path: Path) -> None:
+def finish(fields: Fields, path: Path) -> None:
+    """Raise BoardError with every problem that was found in the fields of a file."""
     fields.reject_unknown()
     if fields.problems:
         count = len(fields.problems)

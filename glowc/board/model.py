@@ -98,6 +98,7 @@ class Board:
     timeout_s: int
     flash: str | None = None  # the command that puts {elf} on a real board
     arena_regions: tuple[ArenaRegion, ...] = ()  # for an arena that is split, the fastest first; empty: never split
+    chips: tuple[str, ...] = ()  # that it has or stands for; the first with its CPU is the default of `glowc bench`
 
     @property
     def bare_metal(self) -> bool:

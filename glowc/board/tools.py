@@ -17,6 +17,7 @@ class Tool:
     name: str
     packages: tuple[str, ...]
     purpose: str
+    optional: bool = False  # nothing is missing without it but what `purpose` says
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,6 +47,8 @@ TOOLS: tuple[Tool, ...] = (
     Tool("qemu-system-aarch64", ("qemu-system-arm",), "running board virt-a53"),
     Tool("qemu-aarch64", ("qemu-user",), "running board linux-aarch64"),
     Tool("qemu-arm", ("qemu-user",), "running board linux-armhf"),
+    Tool("llvm-mca-19", ("llvm-19",), "cycles of Cortex-M7, M55, M85 and Cortex-A", optional=True),
+    Tool("llvm-objdump-19", ("llvm-19",), "cycles of Cortex-M7, M55, M85 and Cortex-A", optional=True),
 )
 _BY_NAME = {tool.name: tool for tool in TOOLS}
 

@@ -178,7 +178,7 @@ def execute(
         work = keep or Path(folder)
         elf = build_bundle(info, board, work, profile=profile, extra_flags=extra_flags)
         count = len(next(iter(inputs.values()))) if inputs else 1
-        _write_samples(work / "in.bin", info, inputs, count)
+        write_samples(work / "in.bin", info, inputs, count)
         result: RunResult = run_elf(elf.path, board, cwd=work, marks=marks, timeout_s=timeout_s)
         outputs = _read_samples(work / "out.bin", info, count)
         stack_bytes = int(np.fromfile(work / "status.bin", np.uint32)[0])
@@ -225,7 +225,7 @@ def _arena_sections(macro: str, info: BundleInfo, board: Board) -> list[str]:
     return [f'{macro}_ARENA{name}_ATTR=__attribute__((section("{section}")))' for name, section in sections.items()]
 
 
-def _write_samples(path: Path, info: BundleInfo, inputs: Mapping[str, np.ndarray], count: int) -> None:
+def write_samples(path: Path, info: BundleInfo, inputs: Mapping[str, np.ndarray], count: int) -> None:
     with path.open("wb") as file:
         file.write(np.uint32(count).tobytes())
         for i in range(count):

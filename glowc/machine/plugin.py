@@ -1,4 +1,4 @@
-"""The QEMU plugin that counts instructions: compiled once per version into the cache."""
+"""The QEMU plugins that count and trace: compiled once per version into the cache."""
 
 from __future__ import annotations
 
@@ -14,25 +14,26 @@ from glowc.paths import data_dir, find_cached, store_cached
 _FLAGS = ("-std=c11", "-O2", "-fPIC", "-shared", "-fvisibility=hidden")
 
 
-def counting_plugin() -> Path:
-    """Return the compiled plugin, compiling it on first use.
+def compiled_plugin(name: str) -> Path:
+    """Return the plugin `name` of boards/_common/plugin, compiling it on first use.
 
-    Its name holds a hash of source and flags, and it appears under that name only when complete, so
+    Its name holds a hash of sources and flags, and it appears under that name only when complete, so
     that parallel first uses do not disturb each other. Raises ToolError if the compiler is missing or
     fails.
     """
-    source = data_dir("boards") / "_common" / "plugin" / "glow_count.c"
-    key = hashlib.sha256(source.read_bytes() + " ".join(_FLAGS).encode()).hexdigest()[:16]
-    name = f"glow_count-{key}.so"
-    return find_cached(name) or _compile(source, name)
+    folder = data_dir("boards") / "_common" / "plugin"
+    source = folder / f"{name}.c"
+    text = b"".join(path.read_bytes() for path in (source, folder / "glow_qemu.h")) + " ".join(_FLAGS).encode()
+    library = f"{name}-{hashlib.sha256(text).hexdigest()[:16]}.so"
+    return find_cached(library) or _compile(source, library)
 
 
 def _compile(source: Path, name: str) -> Path:
     cc = require_tool("gcc")
     with tempfile.TemporaryDirectory(prefix="glowc-") as folder:
-        library = Path(folder) / "glow_count.so"
+        library = Path(folder) / name
         argv = [str(cc), *_FLAGS, str(source), "-o", str(library)]
         done = subprocess.run(argv, capture_output=True, text=True, check=False)
         if done.returncode != 0:
-            raise ToolError("cannot compile the instruction counter", details=done.stderr.splitlines())
+            raise ToolError(f"cannot compile QEMU's plugin {source.name}", details=done.stderr.splitlines())
         return store_cached(name, library.read_bytes())

@@ -5,15 +5,17 @@ from __future__ import annotations
 import signal
 import subprocess
 import tempfile
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
 from glowc.board import Board, require_tool
 from glowc.errors import BoardError, ToolError
 from glowc.machine.elf import symbols
-from glowc.machine.plugin import counting_plugin
+from glowc.machine.plugin import compiled_plugin
 
 _LAST_LINES = 20
+_TRACE_SLOWER = 5
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,9 +52,23 @@ def run_elf(
         return _run(elf, board, (), cwd, timeout_s, check)
     with tempfile.TemporaryDirectory(prefix="glowc-") as folder:
         out = Path(folder) / "marks.txt"
-        result = _run(elf, board, ("-plugin", _plugin_argument(elf, out)), cwd, timeout_s, check)
+        plugin = ("-plugin", plugin_argument("glow_count", elf, out))
+        result = _run(elf, board, plugin, cwd, timeout_s, check)
         counts = tuple(int(line) for line in out.read_text().split()) if out.exists() else ()
         return RunResult(result.exit_status, result.stdout, result.stderr, counts)
+
+
+def trace_elf(elf: Path, board: Board, *, cwd: Path, caches: Sequence[str]) -> str:
+    """Run `elf` on `board` and return what the plugin glow_trace says with these `caches` and areas of its arguments.
+
+    Raises what `run_elf` raises. Takes several times as long as counting.
+    """
+    require_runnable(board, marks=True, elf=elf)
+    with tempfile.TemporaryDirectory(prefix="glowc-") as folder:
+        out = Path(folder) / "trace.txt"
+        plugin = ("-plugin", plugin_argument("glow_trace", elf, out, caches))
+        _run(elf, board, plugin, cwd, _TRACE_SLOWER * board.timeout_s, check=True)
+        return out.read_text()
 
 
 def require_runnable(board: Board, *, marks: bool = False, elf: Path = Path("firmware.elf")) -> None:
@@ -69,13 +85,13 @@ def require_runnable(board: Board, *, marks: bool = False, elf: Path = Path("fir
         )
 
 
-def _plugin_argument(elf: Path, out: Path) -> str:
-    """Return QEMU's `FILE,NAME=VALUE,...`, in which a comma inside a value is written twice."""
+def plugin_argument(name: str, elf: Path, out: Path, more: Sequence[str] = ()) -> str:
+    """Return QEMU's `FILE,NAME=VALUE,...` for a plugin, in which a comma inside a value is written twice."""
     mark = symbols(elf).get("glow_mark")
     if mark is None:
         raise ToolError(f"{elf.name} has no symbol glow_mark to count at", hint="call glow_mark() in its main")
-    library, path = (str(value).replace(",", ",,") for value in (counting_plugin(), out))
-    return f"{library},mark={mark.address:#x},out={path}"
+    library, path = (str(value).replace(",", ",,") for value in (compiled_plugin(name), out))
+    return ",".join((library, f"mark={mark.address:#x}", f"out={path}", *more))
 
 
 def run_argv(elf: Path, board: Board, plugin: tuple[str, ...] = ()) -> list[str]:

@@ -12,7 +12,7 @@ from pytest_subprocess import FakeProcess
 from glowc.board import load_board
 from glowc.errors import BoardError, ToolError
 from glowc.machine.elf import Symbol
-from glowc.machine.plugin import counting_plugin
+from glowc.machine.plugin import compiled_plugin
 from glowc.machine.qemu import run_argv, run_elf
 
 ELF = Path("/b/app.elf")
@@ -117,7 +117,7 @@ def test_host_cannot_count(tmp_path: Path) -> None:
 @pytest.fixture
 def plugin(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("glowc.machine.qemu.symbols", lambda elf: {"glow_mark": Symbol(0x1234, 4, "func")})
-    monkeypatch.setattr("glowc.machine.qemu.counting_plugin", lambda: Path("/cache,1/count.so"))
+    monkeypatch.setattr("glowc.machine.qemu.compiled_plugin", lambda name: Path("/cache,1/count.so"))
 
 
 @pytest.mark.usefixtures("plugin")
@@ -145,8 +145,8 @@ def test_plugin_is_compiled_once(fp: FakeProcess, monkeypatch: pytest.MonkeyPatc
         Path(list(process.args)[-1]).write_bytes(b"a library")
 
     fp.register(["/tools/gcc", fp.any()], callback=write)
-    first = counting_plugin()
-    assert first == counting_plugin()
+    first = compiled_plugin("glow_count")
+    assert first == compiled_plugin("glow_count")
     assert len(fp.calls) == 1
     assert [path.name for path in first.parent.iterdir()] == [first.name]  # no partial file is left
 
@@ -154,6 +154,6 @@ def test_plugin_is_compiled_once(fp: FakeProcess, monkeypatch: pytest.MonkeyPatc
 def test_failed_plugin_leaves_nothing(fp: FakeProcess, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     monkeypatch.setenv("GLOWC_CACHE_DIR", str(tmp_path))
     fp.register(["/tools/gcc", fp.any()], stderr="error: no stdio.h\n", returncode=1)
-    with pytest.raises(ToolError, match="cannot compile the instruction counter"):
-        counting_plugin()
+    with pytest.raises(ToolError, match="cannot compile QEMU's plugin glow_count.c"):
+        compiled_plugin("glow_count")
     assert not list((tmp_path / "glowc").iterdir())

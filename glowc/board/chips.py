@@ -1,0 +1,126 @@
+"""boards/_chips/ -> Chip: what the cycles of a program depend on besides the core, its clock, flash and caches."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+
+from glowc.board.fields import Fields, read_toml, suggestion
+from glowc.board.load import finish, load_board, load_cpu
+from glowc.board.model import Board
+from glowc.errors import BoardError
+from glowc.paths import data_dir
+
+
+@dataclass(frozen=True, slots=True)
+class Cache:
+    """Lines of a cache, the least recently used replaced first; one set: any line may have any address."""
+
+    line_bytes: int
+    ways: int
+    sets: int
+
+    @property
+    def size_bytes(self) -> int:
+        """All bytes of the cache."""
+        return self.line_bytes * self.ways * self.sets
+
+
+@dataclass(frozen=True, slots=True)
+class Flash:
+    """What fetches and reads of flash wait for, in cycles of the core.
+
+    A line that follows the one which missed before has been asked for ahead: `fetch_sequential_cycles`. `unified`: one
+    cache has instructions and data.
+    """
+
+    fetch_miss_cycles: int = 0
+    fetch_sequential_cycles: int = 0
+    data_miss_cycles: int = 0
+    instruction_cache: Cache | None = None
+    data_cache: Cache | None = None
+    unified: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Chip:
+    """One chip, as `boards/_chips/<name>.toml` describes it.
+
+    `cpu` names the CPU whose code it runs and `machine` the QEMU board that runs that code; `core` is the pipeline that
+    counts the cycles. `assumed` says what no manual or measurement stands behind.
+    """
+
+    name: str
+    summary: str
+    url: str
+    cpu: str
+    core: str
+    machine: str
+    clock_mhz: int
+    flash: Flash
+    assumed: str = ""
+
+    def milliseconds(self, cycles: float) -> float:
+        """Return how long cycles take."""
+        return cycles / (1000 * self.clock_mhz)
+
+
+def chip_names() -> tuple[str, ...]:
+    """Return the names of all chips, sorted."""
+    return tuple(sorted(path.stem for path in (data_dir("boards") / "_chips").glob("*.toml")))
+
+
+def load_chip(name: str) -> Chip:
+    """Return the chip `name`. Raises BoardError if it is unknown or its file is wrong."""
+    if name not in chip_names():
+        known = ["known: " + ", ".join(chip_names())]
+        raise BoardError(f'unknown chip "{name}"{suggestion(name, chip_names())}', details=known)
+    path = data_dir("boards") / "_chips" / f"{name}.toml"
+    fields = Fields(read_toml(path))
+    cpu = fields.string("cpu")
+    chip = Chip(
+        name=name,
+        summary=fields.string("summary"),
+        url=fields.string("url"),
+        cpu=cpu,
+        core=fields.string("core") if fields.has("core") else cpu,
+        machine=fields.string("machine"),
+        clock_mhz=fields.integer("clock_mhz", minimum=1),
+        flash=_flash(fields),
+        assumed=fields.string("assumed") if fields.has("assumed") else "",
+    )
+    finish(fields, path)
+    return chip
+
+
+def _flash(fields: Fields) -> Flash:
+    if not fields.has("flash"):
+        return Flash()
+    table = fields.table("flash")
+    waits = ("fetch_miss_cycles", "fetch_sequential_cycles", "data_miss_cycles")
+    fetch, sequential, data = (table.integer(key, minimum=0) for key in waits)
+    unified = table.boolean("unified") if table.has("unified") else False
+    instruction, constants = (_cache(table, key) for key in ("instruction_cache", "data_cache"))
+    table.reject_unknown()
+    fields.problems += table.problems
+    return Flash(fetch, sequential, data, instruction, constants, unified)
+
+
+def _cache(fields: Fields, key: str) -> Cache | None:
+    if not fields.has(key):
+        return None
+    table = fields.table(key)
+    cache = Cache(*(table.integer(what, minimum=1) for what in ("line_bytes", "ways", "sets")))
+    table.reject_unknown()
+    fields.problems += table.problems
+    return cache
+
+
+def default_chip(board: Board) -> Chip | None:
+    """Return the first of a board's chips that has its CPU; None when it names none."""
+    chips = map(load_chip, board.chips)
+    return next((chip for chip in chips if chip.cpu == board.cpu.name), None)
+
+
+def machine_of(chip: Chip) -> Board:
+    """Return the QEMU board that runs code for the chip's CPU."""
+    return replace(load_board(chip.machine), cpu=load_cpu(chip.cpu))

@@ -1,0 +1,199 @@
+"""A bundle on a chip: cycles of each layer and the whole, what they wait for, and what is read from where."""
+
+from __future__ import annotations
+
+import tempfile
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, fields
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from glowc.board import Board, Cache, Chip, find_tool, machine_of
+from glowc.codegen.names import c_ident
+from glowc.errors import BoardError, ToolError
+from glowc.machine.cycles.mca import MCA
+from glowc.machine.cycles.pipeline import TRUST, UNCHECKED, Pipeline, read_pipeline
+from glowc.machine.cycles.rules import Cycles
+from glowc.machine.cycles.trace import Segment, read_trace
+from glowc.machine.elf import symbols
+from glowc.machine.execute import BundleInfo, build_bundle, random_inputs, write_samples
+from glowc.machine.qemu import trace_elf
+
+_WEIGHTS, _ARENA = 0, 1  # the first areas
+_BEFORE = 1  # segment of main_run.c between its first two marks: what a mark takes
+_INFERENCE, _FIRST_LAYER = 2, 3  # after that one: the call, and in a program that marks layers the first of them
+
+
+@dataclass(frozen=True, slots=True)
+class Count:
+    """What a layer or an inference takes: cycles by what they are spent on, and the events behind them."""
+
+    insns: int
+    pipeline: Cycles
+    fetch: float  # cycles that wait for instructions
+    data: float  # cycles that wait for constants
+    fetch_misses: int
+    data_misses: int
+    weights_read_bytes: int
+    arena_read_bytes: int
+    arena_written_bytes: int
+
+    @property
+    def cycles(self) -> float:
+        """All cycles."""
+        return self.pipeline.total + self.fetch + self.data
+
+    def stalls(self) -> dict[str, int]:
+        """Return the cycles by cause: `issue` is one for each instruction, or what llvm-mca says of the pipeline."""
+        parts = {f.name: getattr(self.pipeline, f.name) for f in fields(Cycles)}
+        return {name: round(value) for name, value in (parts | {"fetch": self.fetch, "data": self.data}).items()}
+
+    def minus(self, other: Count) -> Count:
+        """Return this count without what `other` counts; its misses stay, for what was fetched once is there."""
+        return Count(
+            self.insns - other.insns, self.pipeline + other.pipeline.times(-1), self.fetch, self.data,
+            self.fetch_misses, self.data_misses, self.weights_read_bytes, self.arena_read_bytes,
+            self.arena_written_bytes,
+        )  # fmt: skip
+
+
+@dataclass(frozen=True, slots=True)
+class Measured:
+    """The cycles of one inference, and of each layer in a program that marks where layers begin and end."""
+
+    whole: Count
+    layers: tuple[Count, ...]
+
+
+def measure_cycles(info: BundleInfo, chip: Chip, inputs: Mapping[str, np.ndarray]) -> Measured:
+    """Return the cycles of a bundle on a chip, for the first sample of `inputs`.
+
+    Raises ToolError when a compiler, QEMU or llvm-mca is missing or fails, BoardError for a core without rules.
+    """
+    order = info.report.get("profile_order") or range(len(info.report["layers"]))
+    whole = _counts(info, chip, inputs, profile=False)[_INFERENCE]
+    marked = _counts(info, chip, inputs, profile=True)[_FIRST_LAYER : _FIRST_LAYER + 2 * len(order)]
+    parts: list[list[Count]] = [[] for _ in info.report["layers"]]
+    for index, count in zip(order, marked[::2], strict=True):
+        parts[index].append(count)
+    return Measured(whole, tuple(map(_sum, parts)))
+
+
+def _sum(counts: Sequence[Count]) -> Count:
+    total = Count(0, Cycles(), 0, 0, 0, 0, 0, 0, 0)
+    for count in counts:
+        values = {f.name: getattr(total, f.name) + getattr(count, f.name) for f in fields(Count)}
+        total = Count(**values)
+    return total
+
+
+def _counts(info: BundleInfo, chip: Chip, inputs: Mapping[str, np.ndarray], *, profile: bool) -> list[Count]:
+    """Return a count of each segment of a run, what a call of glow_mark takes subtracted."""
+    board = machine_of(chip)
+    with tempfile.TemporaryDirectory(prefix="glowc-cycles-") as folder:
+        work = Path(folder)
+        elf = build_bundle(info, board, work, profile=profile).path
+        write_samples(work / "in.bin", info, inputs, 1)
+        text = trace_elf(elf, board, cwd=work, caches=(*cache_arguments(chip), *_areas(info, board, elf)))
+        segments = read_trace(text)
+        pipeline = read_pipeline(elf, board, chip.core, (block for s in segments[_BEFORE:] for block in s.blocks))
+    counts = [count_segment(segment, pipeline, chip) for segment in segments[_BEFORE:]]
+    return [count.minus(counts[0]) for count in counts]
+
+
+def cache_arguments(chip: Chip) -> Iterator[str]:
+    """Yield the arguments of the plugin glow_trace for a chip's caches."""
+    flash = chip.flash
+    for name, cache in (("icache", flash.instruction_cache), ("dcache", flash.data_cache)):
+        if cache is not None:
+            yield f"{name}={_cache(cache)}"
+    if flash.unified:
+        yield "unified=1"
+
+
+def _cache(cache: Cache) -> str:
+    return f"{cache.line_bytes}:{cache.ways}:{cache.sets}"
+
+
+def _areas(info: BundleInfo, board: Board, elf: Path) -> Iterator[str]:
+    """Yield the areas of a trace: the model's constants, its arena, then the board's memories."""
+    prefix, found = c_ident(info.name).lower(), symbols(elf)
+    for start, kind in ((f"{prefix}_w_", "f"), (f"{prefix}_arena", "t")):
+        spans = [(s.address, s.address + s.size) for name, s in found.items() if name.lower().startswith(start)]
+        begin, end = min((a for a, _ in spans), default=0), max((b for _, b in spans), default=0)
+        yield f"area={begin:#x}:{end - begin:#x}:{kind}"
+    for region in board.memory.values():
+        yield f"area={region.origin:#x}:{region.size_bytes:#x}:{'f' if region.kind == 'flash' else 't'}"
+
+
+def count_segment(segment: Segment, pipeline: Pipeline, chip: Chip) -> Count:
+    """Return the cycles of a segment whose first two areas are the constants and the arena."""
+    cycles, insns, flash = Cycles(load=pipeline.unaligned * segment.unaligned), 0, chip.flash
+    for block in segment.blocks:
+        place = (block.begin, block.end)
+        cycles += pipeline.blocks[place].times(block.runs) + Cycles(branch=pipeline.taken * block.taken)
+        insns += pipeline.insns[place] * block.runs
+    misses, sequential = (sum(getattr(b, what) for b in segment.blocks) for what in ("misses", "sequential"))
+    data_misses = sum(area.misses for area in segment.areas)
+    weights, arena = segment.areas[_WEIGHTS], segment.areas[_ARENA]
+    return Count(
+        insns,
+        cycles,
+        fetch=misses * flash.fetch_miss_cycles + sequential * flash.fetch_sequential_cycles,
+        data=data_misses * flash.data_miss_cycles,
+        fetch_misses=misses + sequential,
+        data_misses=data_misses,
+        weights_read_bytes=weights.read_bytes,
+        arena_read_bytes=arena.read_bytes,
+        arena_written_bytes=arena.written_bytes,
+    )
+
+
+def add_cycles(
+    report: dict[str, Any], info: BundleInfo, board: Board, chip: Chip | None,
+    inputs: Mapping[str, np.ndarray] | None, *, required: bool,
+) -> str:  # fmt: skip
+    """Add the cycles on a chip to the report of a bundle that runs on `board`; returns why there are none.
+
+    Raises BoardError when the chip has another CPU than the bundle was made for. Where they are `required`, so is what
+    they need: raises ToolError when it is missing.
+    """
+    if chip is None or not (required or board.counts_insns):
+        return ""
+    made_for = info.report.get("cpu", board.cpu.name)
+    if chip.cpu != made_for:
+        raise BoardError(
+            f'chip "{chip.name}" runs code for {chip.cpu}, the bundle is made for {made_for}',
+            hint="`glowc chips` lists the chips and their CPUs",
+        )
+    try:
+        measured = measure_cycles(info, chip, inputs or random_inputs(info))
+    except ToolError as error:
+        if required or find_tool(MCA) is not None:
+            raise
+        return str(error)
+    report_cycles(report, measured, chip)
+    return ""
+
+
+def report_cycles(report: dict[str, Any], measured: Measured, chip: Chip) -> None:
+    """Add what was measured on a chip to the report of a bundle; OUTPUT.md lists the keys."""
+    trust = TRUST.get(chip.core, UNCHECKED)
+    report["chip"] = {
+        "name": chip.name, "core": chip.core, "clock_mhz": chip.clock_mhz, "error_percent": trust.percent,
+        "checked": trust.checked, "assumed": chip.assumed or None,
+    }  # fmt: skip
+    report |= _entry(measured.whole, chip)
+    for layer, count in zip(report["layers"], measured.layers, strict=True):
+        layer |= _entry(count, chip)
+
+
+def _entry(count: Count, chip: Chip) -> dict[str, Any]:
+    return {
+        "cycles": round(count.cycles), "ms": round(chip.milliseconds(count.cycles), 4),
+        "cycles_by_cause": count.stalls(), "fetch_misses": count.fetch_misses, "data_misses": count.data_misses,
+        "weights_read_bytes": count.weights_read_bytes, "arena_read_bytes": count.arena_read_bytes,
+        "arena_written_bytes": count.arena_written_bytes,
+    }  # fmt: skip

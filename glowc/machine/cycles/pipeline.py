@@ -1,0 +1,92 @@
+"""Cycles of the blocks of a program on a core, without memory that makes it wait: by the manual's rules or llvm-mca."""
+
+from __future__ import annotations
+
+from bisect import bisect_left
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TypeVar
+
+from glowc.board import Board, find_tool
+from glowc.errors import BoardError, ToolError
+from glowc.machine.cycles.mca import MCA, MODELS, assembly, block_cycles
+from glowc.machine.cycles.rules import CORES, Cycles, cycles_of
+from glowc.machine.cycles.trace import Block
+from glowc.machine.listing import read_functions
+
+T = TypeVar("T")
+Place = tuple[int, int]
+
+
+@dataclass(frozen=True, slots=True)
+class Trust:
+    """How far a core's model may be off, and what it was checked against."""
+
+    percent: int | None  # None: never checked against silicon
+    checked: str
+
+
+UNCHECKED = Trust(None, "not checked against silicon")
+TRUST = {
+    "cortex-m4": Trust(8, "eight programs measured on an STM32L4R5, none of them fitted"),
+    "cortex-m33": Trust(10, "four programs measured on an STM32U575, three rules fitted to them"),
+    "cortex-m7": Trust(15, "estimated from the scheduling model of LLVM 19"),
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Pipeline:
+    """What blocks take on a core, by place; `taken` and `unaligned` are cycles for each of them."""
+
+    blocks: Mapping[Place, Cycles]
+    insns: Mapping[Place, int]
+    taken: float
+    unaligned: float
+
+
+def known_cores() -> tuple[str, ...]:
+    """Return the names of the cores whose cycles can be counted, sorted."""
+    return tuple(sorted({*CORES, *MODELS}))
+
+
+def read_pipeline(elf: Path, board: Board, core: str, blocks: Iterable[Block]) -> Pipeline:
+    """Return the cycles of blocks of an ELF on `core`.
+
+    Raises BoardError for a core that nothing is known of, ToolError when a tool is missing or fails.
+    """
+    places = sorted({(block.begin, block.end) for block in blocks})
+    if core in CORES:
+        return _by_rules(elf, board, core, places)
+    if core not in MODELS:
+        raise BoardError(f"no rules for the cycles of {core}", details=["known: " + ", ".join(known_cores())])
+    if find_tool(MCA) is None:
+        raise ToolError(
+            f"counting the cycles of {core} needs {MCA}",
+            hint="sudo apt-get install llvm-19; chips with Cortex-M0+, M3, M4 and M33 need nothing",
+        )
+    return _by_mca(elf, core, places)
+
+
+def _by_rules(elf: Path, board: Board, core: str, places: Sequence[Place]) -> Pipeline:
+    functions = read_functions(elf, board).values()
+    bodies = _bodies({insn.address: insn for f in functions for insn in f.insns}, places)
+    rules = CORES[core]
+    cycles = {place: cycles_of(body, rules) for place, body in bodies.items()}
+    return Pipeline(cycles, {p: len(body) for p, body in bodies.items()}, rules.taken, rules.unaligned)
+
+
+def _by_mca(elf: Path, core: str, places: Sequence[Place]) -> Pipeline:
+    model = MODELS[core]
+    bodies = _bodies(assembly(elf, model), places)
+    keys = dict(enumerate(bodies))
+    found = block_cycles({key: bodies[place] for key, place in keys.items()}, model)
+    cycles = {keys[key]: Cycles(issue=count) for key, count in found.items()}
+    return Pipeline(cycles, {p: len(body) for p, body in bodies.items()}, model.taken, 0)
+
+
+def _bodies(insns: Mapping[int, T], places: Sequence[Place]) -> dict[Place, list[T]]:
+    """Return the instructions between the two addresses of each place."""
+    addresses = sorted(insns)
+    spans = {p: (bisect_left(addresses, p[0]), bisect_left(addresses, p[1])) for p in places}
+    return {place: [insns[a] for a in addresses[begin:end]] for place, (begin, end) in spans.items()}
