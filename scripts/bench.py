@@ -7,7 +7,8 @@
 
 Prints executed instructions (exact, counted by QEMU), arena, code and stack of each model on each board, with the
 ratio to TensorFlow Lite Micro with CMSIS-NN (Cortex-M) or XNNPACK (Cortex-A) where ../shared/reference/baselines.json
-knows it: below 1 is better. Writes everything, per layer, to build/bench.json.
+knows it: below 1 is better. Then modelled cycles and milliseconds on chips (`--chips`), beside the best that others
+have published for them (scripts/published.toml). Writes everything, per layer, to build/bench.json.
 """
 
 from __future__ import annotations
@@ -17,7 +18,8 @@ import json
 import sys
 import tempfile
 import time
-from collections.abc import Mapping, Sequence
+import tomllib
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -25,16 +27,19 @@ import numpy as np
 from rich.console import Console
 from rich.table import Table
 
-from glowc.board import Board, load_board
+from glowc.board import Board, Chip, load_board, load_chip, machine_of
 from glowc.compiler.options import CompileOptions
 from glowc.compiler.pipeline import compile_model, write_bundle
 from glowc.errors import GlowcError
+from glowc.machine.cycles.measure import add_cycles
 from glowc.machine.execute import bench, load_bundle
 
 ROOT = Path(__file__).resolve().parent.parent
 MODELS = ROOT.parent / "shared" / "models"
 BASELINES = ROOT.parent / "shared" / "reference" / "baselines.json"
 MLPERF = ("mlperf_ic_resnet8", "mlperf_kws_dscnn", "mlperf_vww_mobilenetv1", "mlperf_ad_autoencoder")
+PUBLISHED = ROOT / "scripts" / "published.toml"
+CHIPS = ("stm32l4r5", "stm32u575", "stm32h7a3", "alif-e7", "rpi-zero2", "rpi5")
 BOARDS = ("mps2-an386", "mps3-an547", "linux-aarch64/cortex-a53", "linux-aarch64/cortex-a76")
 # Where the baselines have the numbers of a CPU: (rival, its name of the CPU).
 RIVALS = {
@@ -72,8 +77,8 @@ def first_sample(path: Path) -> Mapping[str, np.ndarray] | None:
         return {name: data[name][:1] for name in data.files}
 
 
-def measure(name: str, path: Path, board: Board, opt: str) -> dict[str, Any]:
-    """Return the report of one model on one board."""
+def measure(name: str, path: Path, board: Board, opt: str, chip: Chip | None = None) -> dict[str, Any]:
+    """Return the report of one model on one board, with the cycles on a chip."""
     start = time.perf_counter()
     compiled = compile_model(path, board, CompileOptions(name=name, opt=opt))
     compile_s = round(time.perf_counter() - start, 3)
@@ -83,6 +88,8 @@ def measure(name: str, path: Path, board: Board, opt: str) -> dict[str, Any]:
         samples = first_sample(path)
         inputs = {p.name: p.to_bundle(samples[p.name]) for p in info.inputs} if samples is not None else None
         report = bench(info, board, inputs)
+        if chip is not None:
+            add_cycles(report, info, board, chip, inputs, required=True)
     return {**report, "compile_s": compile_s}
 
 
@@ -115,31 +122,62 @@ def show(results: Sequence[Mapping[str, Any]], console: Console) -> None:
     console.print("text is the code of the bundle; that of TFLM contains its interpreter and runtime")
 
 
+def show_chips(results: Sequence[Mapping[str, Any]], console: Console) -> None:
+    """Print modelled milliseconds on chips beside the published ones."""
+    published = tomllib.loads(PUBLISHED.read_text())
+    table = Table("model", "chip", "ms", "published ms", "engine", "M cycles", "without waits", "constants read")
+    for column in (2, 3, 5, 6, 7):
+        table.columns[column].justify = "right"
+    for result in results:
+        report, best = result["report"], published.get(result["report"]["chip"]["name"], {}).get(result["model"])
+        waits = sum(report["cycles_by_cause"][cause] for cause in ("fetch", "data"))
+        ratio = f" [dim]{report['ms'] / best['ms']:5.2f}[/]" if best else ""
+        times = report["weights_read_bytes"] / report["weights_bytes"] if report["weights_bytes"] else 0
+        table.add_row(
+            result["model"], report["chip"]["name"], f"{report['ms']:.2f}{ratio}", str(best["ms"]) if best else "-",
+            best["engine"] if best else "-", f"{report['cycles'] / 1e6:.3f}", f"{(report['cycles'] - waits) / 1e6:.3f}",
+            f"{times:.1f} x",
+        )  # fmt: skip
+    console.print(table)
+    console.print("ms are modelled from what ran under QEMU (docs/CYCLES.md); published ones are measured on the chip.")
+
+
+def runs(names: Sequence[str], boards: Sequence[str], chips: Sequence[str]) -> Iterator[tuple[str, str, str]]:
+    """Yield (model, board, "") and (model, "", chip) of everything that is measured."""
+    for name in names:
+        yield from ((name, board, "") for board in boards)
+        yield from ((name, "", chip) for chip in chips)
+
+
 def main() -> int:
     parser = argparse.ArgumentParser(description="Measure models on boards against the alternatives.")
     parser.add_argument("--models", nargs="+", default=MLPERF, help="names in ../shared/models, or .onnx files")
     parser.add_argument("--boards", nargs="+", default=BOARDS, help="names from `glowc boards`, or name/cpu")
+    parser.add_argument("--chips", nargs="*", default=CHIPS, help="names from `glowc chips`")
     parser.add_argument("--opt", choices=("size", "balanced", "speed"), default="balanced")
     parser.add_argument("--output", "-o", type=Path, default=ROOT / "build" / "bench.json")
     options = parser.parse_args()
     baselines = json.loads(BASELINES.read_text())["models"] if BASELINES.is_file() else {}
     console, results, failed = Console(width=None if sys.stdout.isatty() else 140), [], 0
-    for name in options.models:
+    for name, board_name, chip_name in runs(options.models, options.boards, options.chips):
         path = model_file(name)
         if not path.is_file():
             print(f"bench: skipped {name}: no file {path}", file=sys.stderr)
             continue
         label = path.stem if path.suffix == ".onnx" and path.stem != "model" else path.parent.name
-        for board_name in options.boards:
-            try:
-                board = target(board_name)
-                report = measure(label, path, board, options.opt)
-            except GlowcError as error:
-                print(f"bench: {label} on {board_name}: {error}", file=sys.stderr)
-                failed += 1
-                continue
-            results.append({"model": label, "report": report, "rival": rival(baselines, label, board.cpu.name)})
-    show(results, console)
+        try:
+            chip = load_chip(chip_name) if chip_name else None
+            board = machine_of(chip) if chip is not None else target(board_name)
+            report = measure(label, path, board, options.opt, chip)
+        except GlowcError as error:
+            print(f"bench: {label} on {chip_name or board_name}: {error}", file=sys.stderr)
+            failed += 1
+            continue
+        results.append({"model": label, "report": report, "rival": rival(baselines, label, board.cpu.name)})
+    on_chips = [result for result in results if "chip" in result["report"]]
+    show([result for result in results if "chip" not in result["report"]], console)
+    if on_chips:
+        show_chips(on_chips, console)
     options.output.parent.mkdir(parents=True, exist_ok=True)
     options.output.write_text(json.dumps(results, indent=1) + "\n")
     console.print(f"details per layer: {options.output}")

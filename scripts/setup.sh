@@ -55,6 +55,7 @@ missing_packages() {
     have qemu-system-aarch64 || echo qemu-system-arm
     if have clang; then has_sanitizers || clang_runtime; else echo clang; fi
     have cmake || echo cmake
+    have llvm-mca-19 || echo llvm-19
   esac
 }
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from pathlib import Path
 
 from glowc.board.fields import Fields, read_toml, suggestion
 from glowc.board.load import finish, load_board, load_cpu
@@ -69,12 +70,10 @@ def chip_names() -> tuple[str, ...]:
     return tuple(sorted(path.stem for path in (data_dir("boards") / "_chips").glob("*.toml")))
 
 
-def load_chip(name: str) -> Chip:
-    """Return the chip `name`. Raises BoardError if it is unknown or its file is wrong."""
-    if name not in chip_names():
-        known = ["known: " + ", ".join(chip_names())]
-        raise BoardError(f'unknown chip "{name}"{suggestion(name, chip_names())}', details=known)
-    path = data_dir("boards") / "_chips" / f"{name}.toml"
+def load_chip(name_or_file: str) -> Chip:
+    """Return a chip by its name or its .toml file. Raises BoardError if it is unknown or its file is wrong."""
+    path = _chip_file(name_or_file)
+    name = path.stem
     fields = Fields(read_toml(path))
     cpu = fields.string("cpu")
     chip = Chip(
@@ -90,6 +89,19 @@ def load_chip(name: str) -> Chip:
     )
     finish(fields, path)
     return chip
+
+
+def _chip_file(name_or_file: str) -> Path:
+    if name_or_file in chip_names():
+        return data_dir("boards") / "_chips" / f"{name_or_file}.toml"
+    file = Path(name_or_file)
+    if file.suffix == ".toml" and file.is_file():
+        return file
+    raise BoardError(
+        f'unknown chip "{name_or_file}"{suggestion(name_or_file, chip_names())}',
+        details=["known: " + ", ".join(chip_names())],
+        hint="a chip may also be a .toml file, given as a path: docs/CYCLES.md",
+    )
 
 
 def _flash(fields: Fields) -> Flash:

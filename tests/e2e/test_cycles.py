@@ -12,8 +12,8 @@ import pytest
 
 from glowc.board import Chip, chip_names, find_tool, load_chip, machine_of
 from glowc.board.chips import Flash
-from glowc.machine.cycles.measure import Count, cache_arguments, count_segment
 from glowc.machine.cycles.mca import MCA
+from glowc.machine.cycles.measure import Count, cache_arguments, count_segment
 from glowc.machine.cycles.pipeline import read_pipeline
 from glowc.machine.cycles.trace import read_trace
 from glowc.machine.link import build_elf

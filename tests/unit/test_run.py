@@ -154,6 +154,6 @@ def test_plugin_is_compiled_once(fp: FakeProcess, monkeypatch: pytest.MonkeyPatc
 def test_failed_plugin_leaves_nothing(fp: FakeProcess, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     monkeypatch.setenv("GLOWC_CACHE_DIR", str(tmp_path))
     fp.register(["/tools/gcc", fp.any()], stderr="error: no stdio.h\n", returncode=1)
-    with pytest.raises(ToolError, match="cannot compile QEMU's plugin glow_count.c"):
+    with pytest.raises(ToolError, match="cannot compile QEMU's plugin"):
         compiled_plugin("glow_count")
     assert not list((tmp_path / "glowc").iterdir())

@@ -49,8 +49,8 @@ MODELS = {
     "cortex-m85": MachineModel(_M8, "cortex-m85", taken=1, call=2),
     "cortex-a53": MachineModel(_A64, "cortex-a53", call=2),
     "cortex-a55": MachineModel(_A64, "cortex-a55", call=2),
-    "cortex-a72": MachineModel(_A64, "cortex-a72", call=2),
-    "cortex-a76": MachineModel(_A64, "neoverse-n1", call=2),
+    "cortex-a72": MachineModel(_A64, "cortex-a72", taken=1, call=2),
+    "cortex-a76": MachineModel(_A64, "neoverse-n1", taken=1, call=2),
 }
 
 
