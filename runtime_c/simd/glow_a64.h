@@ -41,6 +41,23 @@ GLOW_SIZE(const int8_t *, 8); /* in lists of rows */
   "fmul v" #a ".4s, v" #a ".4s, v" #s ".4s\n"  \
   "fcvtns v" #a ".4s, v" #a ".4s\n"
 
+/* the same of four vectors, each step of all before the next: an in-order pipeline need not wait */
+#define GLOW_A64_SCALED(a, c, d, e, s, u, x, z)                                             \
+  "scvtf v" #a ".4s, v" #a ".4s\n" "scvtf v" #c ".4s, v" #c ".4s\n"                         \
+  "scvtf v" #d ".4s, v" #d ".4s\n" "scvtf v" #e ".4s, v" #e ".4s\n"                         \
+  "fmul v" #a ".4s, v" #a ".4s, v" #s ".4s\n" "fmul v" #c ".4s, v" #c ".4s, v" #u ".4s\n"   \
+  "fmul v" #d ".4s, v" #d ".4s, v" #x ".4s\n" "fmul v" #e ".4s, v" #e ".4s, v" #z ".4s\n"
+
+#define GLOW_A64_ROUND4_SMALL(a, c, d, e, s, u, x, z)                                             \
+  GLOW_A64_SCALED(a, c, d, e, s, u, x, z)                                                         \
+  "fadd v" #a ".4s, v" #a ".4s, %[magic].4s\n" "fadd v" #c ".4s, v" #c ".4s, %[magic].4s\n"       \
+  "fadd v" #d ".4s, v" #d ".4s, %[magic].4s\n" "fadd v" #e ".4s, v" #e ".4s, %[magic].4s\n"
+
+#define GLOW_A64_ROUND4_ANY(a, c, d, e, s, u, x, z)                        \
+  GLOW_A64_SCALED(a, c, d, e, s, u, x, z)                                  \
+  "fcvtns v" #a ".4s, v" #a ".4s\n" "fcvtns v" #c ".4s, v" #c ".4s\n"      \
+  "fcvtns v" #d ".4s, v" #d ".4s\n" "fcvtns v" #e ".4s, v" #e ".4s\n"
+
 /* v<a>, v<c> -> eight 16 bit values in v<d> */
 #define GLOW_A64_PACK_SMALL(d, a, c) "uzp1 v" #d ".8h, v" #a ".8h, v" #c ".8h\n"
 
@@ -72,8 +89,7 @@ GLOW_SIZE(const int8_t *, 8); /* in lists of rows */
 
 /* four times four sums v<a>, v<c>, v<d>, v<e>, each with its scales -> bytes of v<r> */
 #define GLOW_A64_SIXTEEN(K, ZP, LOW, HIGH, r, a, scale_a, c, scale_c, d, scale_d, e, scale_e)              \
-  GLOW_A64_ROUND_##K(a, scale_a) GLOW_A64_ROUND_##K(c, scale_c)                                            \
-  GLOW_A64_ROUND_##K(d, scale_d) GLOW_A64_ROUND_##K(e, scale_e)                                            \
+  GLOW_A64_ROUND4_##K(a, c, d, e, scale_a, scale_c, scale_d, scale_e)                                      \
   GLOW_A64_PACK_##K(0, a, c) GLOW_A64_PACK_##K(1, d, e) GLOW_A64_ZP_##ZP(0) GLOW_A64_ZP_##ZP(1)            \
   GLOW_A64_BYTES(r) GLOW_A64_##LOW(r) GLOW_A64_##HIGH(r)
 
@@ -187,6 +203,14 @@ static inline void glow_a64_gather4(int8_t *to, const int8_t *const *from, int32
 #define GLOW_A64_WEIGHTS_2 "ld1 {v4.8b, v5.8b}, [%[w]], #16\n"
 #define GLOW_A64_GET(a, b, c, d, from) \
   "ld1 {v" a ".16b, v" b ".16b, v" c ".16b, v" d ".16b}, " from "\n"
+/* The inputs of a step by two loads of pairs, which an in-order pipeline takes sooner than one of four vectors whose
+ * address moves; GO moves it, after the products. */
+#define GLOW_A64_INPUTS_STAY(base) "ldp q0, q1, [" base "]\n" "ldp q2, q3, [" base ", #32]\n"
+#define GLOW_A64_INPUTS_NEXT(base) GLOW_A64_INPUTS_STAY(base)
+#define GLOW_A64_INPUTS GLOW_A64_INPUTS_STAY("%[at]")
+#define GLOW_A64_GO_STAY(base) ""
+#define GLOW_A64_GO_NEXT(base) "add " base ", " base ", %[grain]\n"
+#define GLOW_A64_GO "add %[at], %[at], #64\n"
 /* the weights of a step of less than 16 inputs, `rest`: what a vector holds after them meets inputs of 0 */
 #define GLOW_A64_GET_REST(a, b, c, d)                                           \
   "ld1 {v" #a ".16b}, [%[w]], %[rest]\n" "ld1 {v" #b ".16b}, [%[w]], %[rest]\n" \
@@ -299,56 +323,56 @@ static inline void glow_a64_gather4(int8_t *to, const int8_t *const *from, int32
 #define GLOW_A64_BEGIN                                                                                       \
   "ldp s16, s17, [%[w]]\n" "ldp s18, s19, [%[w], #8]\n" "ldp s20, s21, [%[w]]\n" "ldp s22, s23, [%[w], #8]\n" \
   "ldp s24, s25, [%[w]]\n" "ldp s26, s27, [%[w], #8]\n" "ldp s28, s29, [%[w]]\n" "ldp s30, s31, [%[w], #8]\n" \
-  "ldr q10, [%[w], #16]\n"                                                                                    \
   "add %[w], %[w], #32\n"
 
-/* products of 16 inputs (v<x>) and weights (v<w>) into the four lanes of v<a>; -128 * -128 twice would leave s16,
- * so each half is added on its own */
-#define GLOW_A64_MAC(x, w, a)               \
-  "smull v8.8h, v" #x ".8b, v" #w ".8b\n"    \
-  "smull2 v9.8h, v" #x ".16b, v" #w ".16b\n" \
-  "sadalp v" #a ".4s, v8.8h\n" "sadalp v" #a ".4s, v9.8h\n"
+/* Products of 16 inputs (v<x>) and the weights v<w>, v<v>, v<t>, v<u> of four outputs into the four lanes of v<a>, v<c>,
+ * v<d>, v<e>, by the temporaries v<g>..v<j>: four sums on their way keep an in-order pipeline busy. ANY: -128 * -128
+ * twice would leave s16, so each half is added on its own. */
+#define GLOW_A64_MULS(op, n, x, w, v, t, u, g, h, i, j) \
+  op " v" #g ".8h, v" #x "." n "b, v" #w "." n "b\n" op " v" #h ".8h, v" #x "." n "b, v" #v "." n "b\n" \
+  op " v" #i ".8h, v" #x "." n "b, v" #t "." n "b\n" op " v" #j ".8h, v" #x "." n "b, v" #u "." n "b\n"
 
-/* two products of two outputs where no weight is -128: two products fit s16 */
-#define GLOW_A64_MAC2(x, w, v, a, c)                                                   \
-  "smull v8.8h, v" #x ".8b, v" #w ".8b\n" "smull v9.8h, v" #x ".8b, v" #v ".8b\n"       \
-  "smlal2 v8.8h, v" #x ".16b, v" #w ".16b\n" "smlal2 v9.8h, v" #x ".16b, v" #v ".16b\n" \
-  "sadalp v" #a ".4s, v8.8h\n" "sadalp v" #c ".4s, v9.8h\n"
+#define GLOW_A64_SUMS(a, c, d, e, g, h, i, j) \
+  "sadalp v" #a ".4s, v" #g ".8h\n" "sadalp v" #c ".4s, v" #h ".8h\n" \
+  "sadalp v" #d ".4s, v" #i ".8h\n" "sadalp v" #e ".4s, v" #j ".8h\n"
 
-#define GLOW_A64_PIXEL_ANY(x, a, c, d, e)  \
-  GLOW_A64_MAC(x, 4, a) GLOW_A64_MAC(x, 5, c) GLOW_A64_MAC(x, 6, d) GLOW_A64_MAC(x, 7, e)
-#define GLOW_A64_PIXEL_PAIRS(x, a, c, d, e) GLOW_A64_MAC2(x, 4, 5, a, c) GLOW_A64_MAC2(x, 6, 7, d, e)
+#define GLOW_A64_MACS_ANY(x, w, v, t, u, a, c, d, e, g, h, i, j) \
+  GLOW_A64_MULS("smull", "8", x, w, v, t, u, g, h, i, j) GLOW_A64_SUMS(a, c, d, e, g, h, i, j) \
+  GLOW_A64_MULS("smull2", "16", x, w, v, t, u, g, h, i, j) GLOW_A64_SUMS(a, c, d, e, g, h, i, j)
 
-#define GLOW_A64_MACS(W)                                                      \
-  GLOW_A64_PIXEL_##W(0, 16, 17, 18, 19)                                       \
-  GLOW_A64_PIXEL_##W(1, 20, 21, 22, 23)                                       \
-  GLOW_A64_PIXEL_##W(2, 24, 25, 26, 27) GLOW_A64_PIXEL_##W(3, 28, 29, 30, 31)
+/* the same where no weight is -128: two products fit s16 */
+#define GLOW_A64_MACS_PAIRS(x, w, v, t, u, a, c, d, e, g, h, i, j) \
+  GLOW_A64_MULS("smull", "8", x, w, v, t, u, g, h, i, j) GLOW_A64_MULS("smlal2", "16", x, w, v, t, u, g, h, i, j) \
+  GLOW_A64_SUMS(a, c, d, e, g, h, i, j)
 
-/* half a step: 8 inputs of each pixel, two pixels and two outputs to a register */
-#define GLOW_A64_HALF_LOW(x, w, a, v, c)                                         \
-  "smull v8.8h, v" #x ".8b, v" #w ".8b\n" "smull v9.8h, v" #x ".8b, v" #v ".8b\n" \
-  "sadalp v" #a ".4s, v8.8h\n" "sadalp v" #c ".4s, v9.8h\n"
+#define GLOW_A64_PIXEL(W, x, a, c, d, e) GLOW_A64_MACS_##W(x, 4, 5, 6, 7, a, c, d, e, 8, 9, 10, 11)
+#define GLOW_A64_MACS(W) \
+  GLOW_A64_PIXEL(W, 0, 16, 17, 18, 19) GLOW_A64_PIXEL(W, 1, 20, 21, 22, 23) \
+  GLOW_A64_PIXEL(W, 2, 24, 25, 26, 27) GLOW_A64_PIXEL(W, 3, 28, 29, 30, 31)
 
-#define GLOW_A64_HALF_HIGH(x, w, a, v, c)                                              \
-  "smull2 v8.8h, v" #x ".16b, v" #w ".16b\n" "smull2 v9.8h, v" #x ".16b, v" #v ".16b\n" \
-  "sadalp v" #a ".4s, v8.8h\n" "sadalp v" #c ".4s, v9.8h\n"
-
-#define GLOW_A64_HALF_STEP                                                 \
-  "ldp q0, q1, [%[at]]\n" "ldp q4, q5, [%[w]], #32\n"                       \
-  "ext v6.16b, v4.16b, v4.16b, #8\n" "ext v7.16b, v5.16b, v5.16b, #8\n"     \
-  GLOW_A64_HALF_LOW(0, 4, 16, 6, 17) GLOW_A64_HALF_LOW(0, 5, 18, 7, 19)   \
-  GLOW_A64_HALF_HIGH(0, 6, 20, 4, 21) GLOW_A64_HALF_HIGH(0, 7, 22, 5, 23) \
-  GLOW_A64_HALF_LOW(1, 4, 24, 6, 25) GLOW_A64_HALF_LOW(1, 5, 26, 7, 27)   \
-  GLOW_A64_HALF_HIGH(1, 6, 28, 4, 29) GLOW_A64_HALF_HIGH(1, 7, 30, 5, 31)
+/* half a step: 8 inputs of each pixel, two pixels (low half, high half) and two outputs to a register */
+#define GLOW_A64_HALF(x, a, c, d, e, f, g, h, i) \
+  GLOW_A64_MULS("smull", "8", x, 4, 6, 5, 7, 8, 9, 10, 11) GLOW_A64_SUMS(a, c, d, e, 8, 9, 10, 11) \
+  GLOW_A64_MULS("smull2", "16", x, 6, 4, 7, 5, 8, 9, 10, 11) GLOW_A64_SUMS(f, g, h, i, 8, 9, 10, 11)
+#define GLOW_A64_HALF_STEP \
+  "ldp q0, q1, [%[at]]\n" "ldp q4, q5, [%[w]], #32\n" \
+  "ext v6.16b, v4.16b, v4.16b, #8\n" "ext v7.16b, v5.16b, v5.16b, #8\n" \
+  GLOW_A64_HALF(0, 16, 17, 18, 19, 20, 21, 22, 23) GLOW_A64_HALF(1, 24, 25, 26, 27, 28, 29, 30, 31)
 
 /* four accumulators of one pixel -> its four outputs in v<a> */
 #define GLOW_A64_SUM(a, c, d, e)                                                         \
   "addp v" #a ".4s, v" #a ".4s, v" #c ".4s\n" "addp v" #d ".4s, v" #d ".4s, v" #e ".4s\n" \
   "addp v" #a ".4s, v" #a ".4s, v" #d ".4s\n"
 
-#define GLOW_A64_END(K, ZP, LOW, HIGH)                       \
-  GLOW_A64_SUM(16, 17, 18, 19) GLOW_A64_SUM(20, 21, 22, 23) \
-  GLOW_A64_SUM(24, 25, 26, 27) GLOW_A64_SUM(28, 29, 30, 31) \
+/* pairs of lanes of four pairs of vectors: twice, and four pixels are summed */
+#define GLOW_A64_PAIRS(a, c, d, e, g, h, i, j) \
+  "addp v" #a ".4s, v" #a ".4s, v" #c ".4s\n" "addp v" #d ".4s, v" #d ".4s, v" #e ".4s\n" \
+  "addp v" #g ".4s, v" #g ".4s, v" #h ".4s\n" "addp v" #i ".4s, v" #i ".4s, v" #j ".4s\n"
+
+#define GLOW_A64_END(K, ZP, LOW, HIGH) \
+  "ldr q10, [%[head], #16]\n" \
+  GLOW_A64_PAIRS(16, 17, 18, 19, 20, 21, 22, 23) GLOW_A64_PAIRS(24, 25, 26, 27, 28, 29, 30, 31) \
+  GLOW_A64_PAIRS(16, 18, 20, 22, 24, 26, 28, 30) \
   GLOW_A64_FOUR_PIXELS(K, ZP, LOW, HIGH, 10, 16, 20, 24, 28) GLOW_A64_PUT_FOURS
 
 /* one row x 8 outputs, or 4: accumulators v16..v23, lanes of one output; weights v4..v7, v24..v27 */
@@ -368,13 +392,9 @@ static inline void glow_a64_gather4(int8_t *to, const int8_t *const *from, int32
 #define GLOW_A64_ROW_GET_REST_4 GLOW_A64_GET_REST(4, 5, 6, 7)
 #define GLOW_A64_ROW_GET_REST_8 GLOW_A64_ROW_GET_REST_4 GLOW_A64_GET_REST(24, 25, 26, 27)
 
-#define GLOW_A64_ROW_MACS_4_ANY GLOW_A64_PIXEL_ANY(0, 16, 17, 18, 19)
-#define GLOW_A64_ROW_MACS_4_PAIRS GLOW_A64_PIXEL_PAIRS(0, 16, 17, 18, 19)
-#define GLOW_A64_ROW_MACS_8_ANY                                                                             \
-  GLOW_A64_ROW_MACS_4_ANY GLOW_A64_MAC(0, 24, 20) GLOW_A64_MAC(0, 25, 21) GLOW_A64_MAC(0, 26, 22)           \
-      GLOW_A64_MAC(0, 27, 23)
-#define GLOW_A64_ROW_MACS_8_PAIRS  \
-  GLOW_A64_ROW_MACS_4_PAIRS GLOW_A64_MAC2(0, 24, 25, 20, 21) GLOW_A64_MAC2(0, 26, 27, 22, 23)
+#define GLOW_A64_ROW_MACS_4(W) GLOW_A64_MACS_##W(0, 4, 5, 6, 7, 16, 17, 18, 19, 28, 29, 30, 31)
+#define GLOW_A64_ROW_MACS_8(W) \
+  GLOW_A64_ROW_MACS_4(W) GLOW_A64_MACS_##W(0, 24, 25, 26, 27, 20, 21, 22, 23, 28, 29, 30, 31)
 
 #define GLOW_A64_ROW_END_4(K, ZP, LOW, HIGH)                                                 \
   GLOW_A64_SUM(16, 17, 18, 19)                                                               \
@@ -382,7 +402,7 @@ static inline void glow_a64_gather4(int8_t *to, const int8_t *const *from, int32
   "sqxtn v2.8b, v0.8h\n" GLOW_A64_##LOW(2) GLOW_A64_##HIGH(2) "str s2, [%[to]]\n"
 
 #define GLOW_A64_ROW_END_8(K, ZP, LOW, HIGH)                                                            \
-  GLOW_A64_SUM(16, 17, 18, 19) GLOW_A64_SUM(20, 21, 22, 23)                                            \
+  GLOW_A64_PAIRS(16, 17, 18, 19, 20, 21, 22, 23) "addp v16.4s, v16.4s, v18.4s\n" "addp v20.4s, v20.4s, v22.4s\n" \
   GLOW_A64_ROUND_##K(16, 10) GLOW_A64_ROUND_##K(20, 11) GLOW_A64_PACK_##K(0, 16, 20) GLOW_A64_ZP_##ZP(0) \
   "sqxtn v2.8b, v0.8h\n" GLOW_A64_##LOW(2) GLOW_A64_##HIGH(2) "str d2, [%[to]]\n"
 #endif

@@ -51,6 +51,16 @@ class DepthwisePlan(Ended, LayerPlan):
         """Taps whose products are added in pairs before they are widened."""
         return self.taps // 2 * 2 if self.pairs else 0
 
+    @property
+    def groups(self) -> tuple[tuple[tuple[int, ...], ...], ...]:
+        """Return the taps in the order of their products: two sums of 16 bits at a time, of one or two taps each.
+
+        An in-order pipeline multiplies for the one sum while it waits for the other.
+        """
+        sums = [tuple(range(t, min(t + 2, self.paired))) for t in range(0, self.paired, 2)]
+        sums += [(t,) for t in range(self.paired, self.taps)]
+        return tuple(tuple(sums[i : i + 2]) for i in range(0, len(sums), 2))
+
 
 def _accepts(instr: Instr) -> bool:
     """Accept at least eight channels of int8, one output an input channel."""
