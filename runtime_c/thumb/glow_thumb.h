@@ -16,7 +16,7 @@
 #include "glow_thumb_plain.h"
 
 /* What four pixels are multiplied with. `bias` ends with the distance, in 2^-32, from a tie up to which the rounding by
- * a product of 32 bits may be wrong (packing_m3 proves it). */
+ * a product of 32 bits may be wrong (glowc/kernels/thumb/fold.py proves it). */
 typedef struct {
   const int8_t *weights;
   const int32_t *bias;
