@@ -51,6 +51,7 @@ def load_cpu(name: str, board: Path | None = None) -> Cpu:
         cflags=fields.strings("cflags"),
         align_bytes=fields.integer("align_bytes", minimum=1),
         qemu_cpu=fields.string("qemu_cpu") if fields.has("qemu_cpu") else None,
+        loop_bytes=fields.integer("loop_bytes", minimum=1) if fields.has("loop_bytes") else None,
     )
     # A fused multiply-add rounds once instead of twice: other bits than the reference.
     if "-ffp-contract=off" not in cpu.cflags:

@@ -28,6 +28,7 @@ class Cpu:
     cflags: tuple[str, ...]
     align_bytes: int  # what the arena and packed weights are aligned to
     qemu_cpu: str | None = None  # QEMU's `-cpu`; None where no QEMU models it
+    loop_bytes: int | None = None  # of hot code that chips with this core keep of their flash; None: enough
 
     def has(self, *features: str) -> bool:
         """Say whether this CPU has all of `features`."""

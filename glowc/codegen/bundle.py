@@ -52,6 +52,7 @@ class BundleSpec:
     guard_bytes: int = 0
     features: frozenset[str] = frozenset()
     cpu_flags: tuple[str, ...] = ()  # of a compiler with gcc's options, for that core
+    loop_bytes: int | None = None  # of hot code that chips with that core keep of their flash
 
 
 @dataclass(frozen=True, slots=True)
@@ -152,6 +153,7 @@ def render_bundle(
         "guard_bytes": spec.guard_bytes,
         "guard": core_guard(program, spec.features),
         "cpu_flags": " ".join(spec.cpu_flags),
+        "loop_bytes": spec.loop_bytes,
         "kernel_headers": [*headers, *extern_headers],
         "extern_sources": list(extern_sources),
         "runtime_files": [*RUNTIME_FILES, *headers, *extern_headers],

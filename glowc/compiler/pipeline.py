@@ -230,6 +230,7 @@ def _spec(source: Path, graph: Graph, board: Board, options: CompileOptions, edg
         graph.name, board.cpu.name, board.cpu.align_bytes, options.opt, model_hash(source), options.text(), entry,
         edge.exported, guard_bytes=request_of(options, board).guard_bytes, features=board.cpu.features,
         cpu_flags=board.cpu.core_flags,
+        loop_bytes=board.cpu.loop_bytes,
     )  # fmt: skip
 
 

@@ -6,7 +6,8 @@
  *         256 * even + odd, then, after SXTB16, odd alone. The compiler proved that |even sum with bias| < 2^23;
  *   bytes: one word, whose halfwords are the bytes of the odd and the even channel's weight: SXTB16 takes out each;
  *   wide: two words, one per channel.
- * Weights wait in the FPU's registers, loaded 24 words at a time, so that the core's hold the sums. The stream has, per
+ * Weights wait in the FPU's registers, loaded 24 words at a time, so that the core's hold the sums; 12 where loop and
+ * ending must fit the GLOW_LOOP_BYTES that chips with this core keep of their flash. The stream has, per
  * pair of channels: two scales, two biases (dual: 256 * even + odd, odd), the words of the steps; before all of it
  * glow_dsp_quad_before() words that are loaded with the first ones and not used. A mixed stream begins with the number
  * of its runs of pairs and a word for each: 2 * pairs, and 1 when in bytes.
@@ -23,7 +24,7 @@ typedef struct {
   int8_t *out[4];
   int32_t blocks;
   const uint32_t *acts_end;
-  int32_t skip; /* the first 24 words hold the steps after the first one, after this many others */
+  int32_t skip; /* the first words hold the steps after the first one, after this many others */
   int32_t out_zp;
   uint32_t low; /* limits of the output, in all four bytes */
   uint32_t high;
@@ -34,7 +35,14 @@ GLOW_AT(glow_dsp_quad_t, blocks, 24); GLOW_AT(glow_dsp_quad_t, acts_end, 28); GL
 GLOW_AT(glow_dsp_quad_t, out_zp, 36); GLOW_AT(glow_dsp_quad_t, low, 40); GLOW_AT(glow_dsp_quad_t, high, 44);
 #endif
 
-#define GLOW_DSP_QUAD_WORDS 24
+#define GLOW_DSP_STREAM_WORDS 24 /* the most that are loaded at a time: what a stream has before its first pair */
+#if defined(GLOW_LOOP_BYTES) && GLOW_LOOP_BYTES < 1536
+#define GLOW_DSP_QUAD_WORDS 12
+#define GLOW_DSP_QUAD_LAST "s19" /* the register of the last */
+#else
+#define GLOW_DSP_QUAD_WORDS GLOW_DSP_STREAM_WORDS
+#define GLOW_DSP_QUAD_LAST "s31"
+#endif
 
 /* Steps for `inputs` inputs, at least two; of the last one to three inputs two are a step. */
 static inline int32_t glow_dsp_quad_steps(int32_t inputs) {
@@ -42,15 +50,16 @@ static inline int32_t glow_dsp_quad_steps(int32_t inputs) {
   return steps < 2 ? 2 : steps;
 }
 
-/* Steps to skip for `steps` steps of `words` words each. */
+/* Steps to skip for `steps` steps of `words` words each, loaded `chunk` steps at a time. */
+static inline int32_t glow_dsp_quad_skipped(int32_t steps, int32_t chunk) { return chunk - 1 - (steps - 2) % chunk; }
+
 static inline int32_t glow_dsp_quad_skip(int32_t steps, int32_t words) {
-  const int32_t chunk = GLOW_DSP_QUAD_WORDS / words;
-  return chunk - 1 - (steps - 2) % chunk;
+  return glow_dsp_quad_skipped(steps, GLOW_DSP_QUAD_WORDS / words);
 }
 
-/* Words before the first pair: what is skipped beyond the scales, the biases and the first step. */
-static inline int32_t glow_dsp_quad_before(int32_t skip, int32_t words) {
-  const int32_t before = skip * words - 4 - words;
+/* Words before the first pair: the most that is skipped beyond the scales, the biases and the first step. */
+static inline int32_t glow_dsp_quad_before(int32_t steps, int32_t words) {
+  const int32_t before = glow_dsp_quad_skipped(steps, GLOW_DSP_STREAM_WORDS / words) * words - 4 - words;
   return before < 0 ? 0 : before;
 }
 
@@ -77,15 +86,22 @@ static inline void glow_dsp_quad_tail(uint32_t *to, const int8_t *from, int32_t 
   "vmov lr, s" #a "\n" "sxtb16 lr, lr\n" GLOW_DSP_QUAD_ODD
 #define GLOW_DSP_STEP_WIDE(a, b) \
   GLOW_DSP_QUAD_ACTS "vmov lr, s" #a "\n" GLOW_DSP_QUAD_EVEN "vmov lr, s" #b "\n" GLOW_DSP_QUAD_ODD
+#define GLOW_DSP_STEPS_12(step) \
+  step(8) step(9) step(10) step(11) step(12) step(13) step(14) step(15) step(16) step(17) step(18) step(19)
+#define GLOW_DSP_TWOS_12(step) step(8, 9) step(10, 11) step(12, 13) step(14, 15) step(16, 17) step(18, 19)
+#if GLOW_DSP_QUAD_WORDS == 12
+#define GLOW_DSP_STEPS_ONE(step) GLOW_DSP_STEPS_12(step)
+#define GLOW_DSP_STEPS_TWO(step) GLOW_DSP_TWOS_12(step)
+#else
 #define GLOW_DSP_STEPS_ONE(step) \
-  step(8) step(9) step(10) step(11) step(12) step(13) step(14) step(15) step(16) step(17) step(18) step(19) \
+  GLOW_DSP_STEPS_12(step) \
   step(20) step(21) step(22) step(23) step(24) step(25) step(26) step(27) step(28) step(29) step(30) step(31)
+#define GLOW_DSP_STEPS_TWO(step) \
+  GLOW_DSP_TWOS_12(step) step(20, 21) step(22, 23) step(24, 25) step(26, 27) step(28, 29) step(30, 31)
+#endif
 #define GLOW_DSP_STEPS_DUAL GLOW_DSP_STEPS_ONE(GLOW_DSP_STEP_DUAL)
 #define GLOW_DSP_STEPS_BYTES GLOW_DSP_STEPS_ONE(GLOW_DSP_STEP_BYTES)
-#define GLOW_DSP_STEPS_WIDE \
-  GLOW_DSP_STEP_WIDE(8, 9) GLOW_DSP_STEP_WIDE(10, 11) GLOW_DSP_STEP_WIDE(12, 13) GLOW_DSP_STEP_WIDE(14, 15) \
-  GLOW_DSP_STEP_WIDE(16, 17) GLOW_DSP_STEP_WIDE(18, 19) GLOW_DSP_STEP_WIDE(20, 21) GLOW_DSP_STEP_WIDE(22, 23) \
-  GLOW_DSP_STEP_WIDE(24, 25) GLOW_DSP_STEP_WIDE(26, 27) GLOW_DSP_STEP_WIDE(28, 29) GLOW_DSP_STEP_WIDE(30, 31)
+#define GLOW_DSP_STEPS_WIDE GLOW_DSP_STEPS_TWO(GLOW_DSP_STEP_WIDE)
 /* Bytes of a step's code; steps of the weights that wait. */
 #define GLOW_DSP_QUAD_STEP_DUAL "44"
 #define GLOW_DSP_QUAD_STEP_BYTES "52"
@@ -165,7 +181,7 @@ static inline void glow_dsp_quad_tail(uint32_t *to, const int8_t *from, int32_t 
   __asm__ volatile( \
       ".syntax unified\n" \
       "push {r4-r11, lr}\n" \
-      "vpush {s16-s31}\n" \
+      "vpush {s16-" GLOW_DSP_QUAD_LAST "}\n" \
       "sub sp, sp, #32\n" \
       "ldm r0!, {r2-r8}\n" /* acts, stream, out, blocks */ \
       "add r8, r4, r8, lsl #1\n" \
@@ -186,7 +202,7 @@ static inline void glow_dsp_quad_tail(uint32_t *to, const int8_t *from, int32_t 
       GLOW_DSP_HEAD_##form \
       "vmov r0, s4\n" \
       "sub r1, r1, r0\n" \
-      "vldmia r1!, {s8-s31}\n" \
+      "vldmia r1!, {s8-" GLOW_DSP_QUAD_LAST "}\n" \
       "vmov s0, r1\n" "vmov r0, s2\n" \
       GLOW_DSP_QUAD_ACTS \
       "smlad r4, r1, lr, r7\n" "smlad r5, r2, lr, r7\n" "smlad r6, r3, lr, r7\n" "smlad r7, r12, lr, r7\n" \
@@ -196,7 +212,7 @@ static inline void glow_dsp_quad_tail(uint32_t *to, const int8_t *from, int32_t 
       "bx lr\n" \
       ".balign 4\n" \
       "3:\n" \
-      "vldmia r1!, {s8-s31}\n" \
+      "vldmia r1!, {s8-" GLOW_DSP_QUAD_LAST "}\n" \
       "vmov s0, r1\n" \
       "2:\n" \
       GLOW_DSP_STEPS_##form \
@@ -209,7 +225,7 @@ static inline void glow_dsp_quad_tail(uint32_t *to, const int8_t *from, int32_t 
       "cmp r0, lr\n" \
       "bne.w 1b\n" \
       "add sp, sp, #32\n" \
-      "vpop {s16-s31}\n" \
+      "vpop {s16-" GLOW_DSP_QUAD_LAST "}\n" \
       "pop {r4-r11, pc}\n")
 
 #define GLOW_DSP_QUAD_GROUP \

@@ -60,12 +60,11 @@ GLOW_AT(glow_mve_dot_t, low, 36); GLOW_AT(glow_mve_dot_t, high, 40); GLOW_AT(glo
 
 #define GLOW_MVE_CODE(n, place, label) ".org .Lglow_mve_table" n " + 4 * (" GLOW_TEXT(place) ")\n" ".word " label "f+1\n"
 #define GLOW_MVE_NEXT "ldmia r9!, {r1, r3, r7, pc}\n"
+/* Loads alternate with products, so that each works while the other's result is on its way. */
 #define GLOW_MVE_PAIR_BLOCK(mla) \
-  "vldrb.8 q0, [r1], #16\n" "vldrb.8 q2, [r5], #16\n" "vldrb.8 q1, [r3], #16\n" \
-  mla " r0, q0, q2\n" "vldrb.8 q3, [r5], #16\n" mla " r2, q1, q2\n" \
-  mla " r4, q0, q3\n" "vldrb.8 q2, [r5], #16\n" mla " r6, q1, q3\n" \
-  mla " r8, q0, q2\n" "vldrb.8 q3, [r5], #16\n" mla " r10, q1, q2\n" \
-  mla " r12, q0, q3\n" mla " lr, q1, q3\n"
+  "vldrb.8 q2, [r5], #16\n" "vldrb.8 q1, [r3], #16\n" mla " r2, q1, q2\n" "vldrb.8 q0, [r1], #16\n" mla " r0, q0, q2\n" \
+  "vldrb.8 q3, [r5], #16\n" mla " r4, q0, q3\n" "vldrb.8 q2, [r5], #16\n" mla " r6, q1, q3\n" mla " r8, q0, q2\n" \
+  "vldrb.8 q3, [r5], #16\n" mla " r10, q1, q2\n" mla " r12, q0, q3\n" mla " lr, q1, q3\n"
 #define GLOW_MVE_PAIR_TAIL(mla) \
   "vctp.8 r7\n" "vpstt\n" "vldrbt.8 q0, [r1]\n" "vldrbt.8 q1, [r3]\n" \
   "vldrb.8 q2, [r5]\n" "add r5, r5, r7\n" mla " r0, q0, q2\n" \
@@ -73,13 +72,12 @@ GLOW_AT(glow_mve_dot_t, low, 36); GLOW_AT(glow_mve_dot_t, high, 40); GLOW_AT(glo
   "vldrb.8 q2, [r5]\n" "add r5, r5, r7\n" mla " r6, q1, q3\n" mla " r8, q0, q2\n" \
   "vldrb.8 q3, [r5]\n" "add r5, r5, r7\n" mla " r10, q1, q2\n" mla " r12, q0, q3\n" mla " lr, q1, q3\n"
 #define GLOW_MVE_PAIR_KEPT(n) \
-  "vldrb.8 q2, [r5], #" n "\n" "vldrb.8 q3, [r5], #" n "\n" "vmladav.s8 r0, q0, q2\n" "vmladav.s8 r2, q1, q2\n" \
-  "vldrb.8 q2, [r5], #" n "\n" "vmladav.s8 r4, q0, q3\n" "vmladav.s8 r6, q1, q3\n" "vldrb.8 q3, [r5], #" n "\n" \
-  "vmladav.s8 r8, q0, q2\n" "vmladav.s8 r10, q1, q2\n" "vmladav.s8 r12, q0, q3\n" "vmladav.s8 lr, q1, q3\n"
+  "vldrb.8 q2, [r5], #" n "\n" "vmladav.s8 r0, q0, q2\n" "vldrb.8 q3, [r5], #" n "\n" "vmladav.s8 r2, q1, q2\n" \
+  "vmladav.s8 r4, q0, q3\n" "vldrb.8 q2, [r5], #" n "\n" "vmladav.s8 r6, q1, q3\n" "vmladav.s8 r8, q0, q2\n" \
+  "vldrb.8 q3, [r5], #" n "\n" "vmladav.s8 r10, q1, q2\n" "vmladav.s8 r12, q0, q3\n" "vmladav.s8 lr, q1, q3\n"
 #define GLOW_MVE_ONE_BLOCK(mla) \
-  "vldrb.8 q0, [r1], #16\n" "vldrb.8 q2, [r5], #16\n" "vldrb.8 q3, [r5], #16\n" \
-  mla " r0, q0, q2\n" "vldrb.8 q2, [r5], #16\n" mla " r2, q0, q3\n" "vldrb.8 q3, [r5], #16\n" \
-  mla " r8, q0, q2\n" mla " r10, q0, q3\n"
+  "vldrb.8 q0, [r1], #16\n" "vldrb.8 q2, [r5], #16\n" mla " r0, q0, q2\n" "vldrb.8 q3, [r5], #16\n" mla " r2, q0, q3\n" \
+  "vldrb.8 q2, [r5], #16\n" mla " r8, q0, q2\n" "vldrb.8 q3, [r5], #16\n" mla " r10, q0, q3\n"
 #define GLOW_MVE_ONE_TAIL(mla) \
   "vctp.8 r7\n" "vpst\n" "vldrbt.8 q0, [r1]\n" \
   "vldrb.8 q2, [r5]\n" "add r5, r5, r7\n" "vldrb.8 q3, [r5]\n" "add r5, r5, r7\n" mla " r0, q0, q2\n" \

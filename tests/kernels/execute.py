@@ -65,7 +65,7 @@ def build(sources: Sequence[Path], machine: Machine, folder: Path) -> Path:
         machine.board,
         folder / "harness",
         include_dirs=[own, *RUNTIME_DIRS],
-        defines=[*machine.defines, f"GLOW_POOL_BYTES={POOL_BYTES}"],
+        defines=[*machine.all_defines, f"GLOW_POOL_BYTES={POOL_BYTES}"],
         opt=machine.opt,
         extra_flags=[*WARNINGS, *machine.flags],
     )

@@ -63,6 +63,12 @@ class Machine:
         return self.board.cpu.features | self.twins
 
     @property
+    def all_defines(self) -> tuple[str, ...]:
+        """What a bundle for this CPU defines, and what only this machine does."""
+        loop_bytes = self.board.cpu.loop_bytes
+        return self.defines if loop_bytes is None else (*self.defines, f"GLOW_LOOP_BYTES={loop_bytes}")
+
+    @property
     def tools(self) -> tuple[str, ...]:
         """Programs that must be installed."""
         run = self.board.run_argv[0]

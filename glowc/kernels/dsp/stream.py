@@ -91,7 +91,7 @@ def quad_stream(scales: np.ndarray, biases: np.ndarray, halves: np.ndarray, step
 
 def words_before(steps: int, each: int) -> int:
     """Return the words before the first pair of channels, for steps of `each` words (glow_dsp_quad_before)."""
-    chunk = header_number("glow_dsp_quad.h", "GLOW_DSP_QUAD_WORDS") // each
+    chunk = header_number("glow_dsp_quad.h", "GLOW_DSP_STREAM_WORDS") // each
     return max(0, (chunk - 1 - (steps - 2) % chunk) * each - 4 - each)
 
 
