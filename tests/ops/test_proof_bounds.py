@@ -15,10 +15,12 @@ import pytest
 from glowc.graph.numerics import fma, requantize
 from glowc.graph.types import DType, TensorType
 from glowc.kernels.dsp import depthwise as dsp_depthwise
+from glowc.kernels.dsp.depthwise import fits_short
 from glowc.kernels.shapes import axis_keys
 from glowc.kernels.simd.stream import is_bounded
 from glowc.kernels.thumb import depthwise as thumb_depthwise
 from glowc.kernels.thumb import fold as thumb_fold
+from glowc.ops.registry import get_op
 from tests.kernels.case import Case, make_case
 from tests.kernels.params import row_params
 
@@ -91,6 +93,7 @@ def fused_sums() -> Iterator[Case]:
 def kernel_cases() -> Iterator[Case]:
     """Yield each layer, as a fully connected one and as a convolution."""
     yield from fused_sums()
+    yield from depthwise_at_the_bound()
     for case in layers():
         yield case
         yield as_conv(case)
@@ -234,6 +237,38 @@ def test_products_are_bounded_up_to_32000(product: float, inside: bool) -> None:
     scale = np.array([product / (300 + 128 * 40)], F32)
     assert is_bounded(weights, bias, scale) is inside
     assert is_bounded(weights, -bias, -scale) is inside
+
+
+def depthwise(scale: float, name: str) -> Case:
+    """A depthwise layer whose sums reach from -255 * 9 * 10 to 0 with weights of -10: both ends occur."""
+    x = np.full((1, 3, 6, 4), -128, np.int8)
+    x[:, :, 3:] = 127
+    arrays = {
+        "in": x, "weights": np.full((3, 3, 4), -10, np.int8), "bias": np.zeros(4, np.int32),
+        "scale": np.full(1, scale, F32),
+    }  # fmt: skip
+    params = row_params(TensorType(x.shape, DType.S8), TensorType((1, 1, 4, 4), DType.S8)) | {
+        "k_h": 3, "k_w": 3, "stride_h": 1, "stride_w": 1, "dil_h": 1, "dil_w": 1, "pad_top": 0, "pad_left": 0,
+        "groups": 4, "descending": 0, "in_zp": -128, "w_zp": 0, "out_zp": -128, "out_min": -128, "out_max": 127,
+        "scale_step": 0,
+    }  # fmt: skip
+    out = {"out": ((1, 1, 4, 4), DType.S8)}
+    return make_case("dwconv_s8", arrays, params, rows=(0, 1), out=out, name=name)
+
+
+def depthwise_at_the_bound() -> list[Case]:
+    """Just inside and just outside of 32000, and where a product fits no 16 bits."""
+    largest = 255 * 9 * 10
+    return [depthwise(v / largest, f"depthwise product {v}") for v in (31999.0, -31999.0, 32001.0, 40000.0, -70000.0)]
+
+
+@pytest.mark.parametrize(("product", "inside"), [(31999.0, True), (32001.0, False), (-32001.0, False)])
+def test_depthwise_products_are_short_up_to_32000(product: float, inside: bool) -> None:
+    assert get_op("Conv")  # reading the operators defines the kernels
+    case = depthwise(product / (255 * 9 * 10), "bound")
+    weights = case.arrays["weights"].reshape(9, 4)
+    scale = np.broadcast_to(case.arrays["scale"], 4)
+    assert fits_short(weights, case.arrays["bias"].astype(np.int64), scale, case.instr) is inside
 
 
 def test_distance_from_a_tie_grows_with_the_sums_until_float32_rounds_them() -> None:

@@ -10,6 +10,7 @@ from glowc.graph.types import DType
 from glowc.kernels.base import KernelVariant, Prepared
 from glowc.kernels.common.constants import EMPTY, WEIGHTED
 from glowc.kernels.common.header_numbers import header_number
+from glowc.kernels.common.sums import sums
 from glowc.kernels.dsp.forms import GROUP
 from glowc.kernels.dsp.needs import FPU
 from glowc.kernels.shapes import Codes, Conv
@@ -18,6 +19,7 @@ from glowc.program.kernel import Arrays
 
 _MAX_TAPS = 36  # of a window (code size)
 _MAX_KINDS, _MAX_COLUMNS = 6, 24
+_SHORT = 32000.0  # rounded it fits 16 bits, and so it does when float32 has rounded the product
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -39,7 +41,7 @@ class DepthwisePlan(Plan):
 
     `left`, `right`: outputs before and after it. `u8`: the output's zero point is -128, and it has no limits. `offset`:
     1 where the weights have a zero point. `mult`: output channels of an input channel. `held`: columns of the window
-    whose weights are taken at a time.
+    whose weights are taken at a time. `short`: no rounded value leaves 16 bits, before the zero point.
     """
 
     k_h: int
@@ -54,6 +56,7 @@ class DepthwisePlan(Plan):
     offset: int
     mult: int
     held: int
+    short: bool
 
     @property
     def taps(self) -> int:
@@ -142,14 +145,21 @@ def accepts(instr: Instr) -> bool:
     return len(kinds) <= _MAX_KINDS and all(first < end <= first + _MAX_COLUMNS for _, first, end in kinds)
 
 
-def _plan(instr: Instr) -> DepthwisePlan:
+def fits_short(weights: np.ndarray, bias: np.ndarray, scale: np.ndarray, instr: Instr) -> bool:
+    """Prove that no product float32(sum) * scale of weights[taps, C] leaves +-32000, whatever the inputs."""
+    low, high = sums(weights.T.astype(np.int64) - instr.int_("w_zp"), instr)
+    largest = np.maximum(np.abs(low + bias), np.abs(high + bias)).astype(np.float64)
+    return bool(np.all(largest * np.abs(scale.astype(np.float64)) <= _SHORT))
+
+
+def _plan(instr: Instr, *, short: bool) -> DepthwisePlan:
     shape, codes = Conv.of(instr), Codes.of(instr)
     tiles = _cut(shape)
     kinds = (Tile(outputs=k[0], first=k[1], end=k[2], late=begins_late(k, shape)) for k in tiles.kinds)
     return DepthwisePlan(
         k_h=shape.k_h, k_w=shape.k_w, stride_w=shape.stride_w, dil_w=shape.dil_w, tiles=tuple(kinds),
         middle=tiles.middle, left=tiles.left, right=tiles.right, u8=codes.out_zp == -128 and not codes.clamped,
-        offset=int(codes.w_zp != 0), mult=shape.out_c // shape.in_c, held=held_columns(shape.k_w),
+        offset=int(codes.w_zp != 0), mult=shape.out_c // shape.in_c, held=held_columns(shape.k_w), short=short,
     )  # fmt: skip
 
 
@@ -161,7 +171,8 @@ def prepare(constants: Arrays, instr: Instr) -> Prepared:
     scale = np.broadcast_to(constants["scale"].reshape(-1).astype(np.float32), shape.out_c)
     bias = constants["bias"].reshape(-1).astype(np.int32)
     parts = [_stream(weights[:, j::mult], bias[j::mult], scale[j::mult]) for j in range(mult)]
-    return Prepared({"weights": np.concatenate(parts), **EMPTY}, _plan(instr))
+    plan = _plan(instr, short=fits_short(weights, bias, scale, instr))
+    return Prepared({"weights": np.concatenate(parts), **EMPTY}, plan)
 
 
 def _stream(weights: np.ndarray, bias: np.ndarray, scale: np.ndarray) -> np.ndarray:
