@@ -52,7 +52,8 @@ class KernelVariant:
     """One C implementation of a kernel: for which CPUs, which shapes, and what it needs besides.
 
     `isa` is one of the table of instruction sets (isas.py), `form` what tells variants of one set apart; `also` are CPU
-    features that it needs besides those of the set. `in_place` allows the output to have the same address as the first
+    features that it needs besides those of the set, `slow_with` those with which lower variants take fewer cycles: it
+    is not for CPUs that have one. `in_place` allows the output to have the same address as the first
     input named in the kernel's `in_place`; the variant with the highest `rank` among the accepted is chosen.
     `prepare` takes all constant operands by role and returns those that it replaces (weights as they are read, biases
     with the zero point folded in ...) and the plan that the template prints by as `v`, which belongs to the function's
@@ -75,6 +76,7 @@ class KernelVariant:
     isa: str
     form: str = ""
     also: frozenset[str] = frozenset()
+    slow_with: frozenset[str] = frozenset()
     rank: int = 0
     in_place: bool = False
     accepts: Callable[[Instr], bool] = always

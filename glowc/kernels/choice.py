@@ -35,7 +35,8 @@ def as_placed(program: Program) -> Program:
 
 def candidates(instr: Instr, features: Set[str], constants: Set[str]) -> list[KernelVariant]:
     """Return the variants that a CPU with `features` has for an instruction whose operands `constants` are known."""
-    return [v for v in variants_of(instr.kernel) if v.needs <= features and v.packs <= constants and v.accepts(instr)]
+    fits = [v for v in variants_of(instr.kernel) if v.needs <= features and not v.slow_with & features]
+    return [v for v in fits if v.packs <= constants and v.accepts(instr)]
 
 
 def guessed_insns(instr: Instr) -> int:

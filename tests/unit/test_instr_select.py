@@ -83,6 +83,13 @@ def test_best_variant_that_the_cpu_has_and_that_accepts_is_chosen(
         assert (instr.name, instr.origin, instr.op, instr.macs) == (instr.name, ("layer",), "Test", 7)
 
 
+@pytest.mark.parametrize(("cpu", "name"), [("cortex-m4", "dsp_quad"), ("cortex-m33", "dsp_quad"), ("cortex-m7", "dsp")])
+def test_variant_that_is_slow_on_a_cpu_is_not_for_it(cpu: str, name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    quad = KernelVariant("dsp", form="quad", rank=7, slow_with=frozenset({"dual-issue"}))
+    (instr,) = lower(cpu, 64, (REF, DSP, quad), monkeypatch).instrs
+    assert instr.variant == name
+
+
 def test_no_variant_is_an_error_that_names_node_kernel_and_cpu(monkeypatch: pytest.MonkeyPatch) -> None:
     with pytest.raises(ModelError) as caught:
         lower("cortex-m0", 64, (DSP, MVE), monkeypatch)
@@ -158,7 +165,9 @@ def test_variants_need_features_that_some_cpu_has() -> None:
     cpus: list[Cpu] = [load_cpu(name) for name in cpu_names()]
     for kernel in all_kernels().values():
         for variant in variants_of(kernel.name):
-            assert any(variant.needs <= cpu.features for cpu in cpus), f"{kernel.name}__{variant.name}"
+            name, known = f"{kernel.name}__{variant.name}", frozenset[str]().union(*(cpu.features for cpu in cpus))
+            assert any(variant.needs <= cpu.features and not variant.slow_with & cpu.features for cpu in cpus), name
+            assert variant.slow_with <= known, name
 
 
 def test_each_folder_is_of_an_instruction_set_and_each_variant_of_a_set_of_its_folder() -> None:

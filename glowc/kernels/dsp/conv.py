@@ -11,7 +11,7 @@ from glowc.kernels.common.constants import SHIFTED, WEIGHTED
 from glowc.kernels.common.sums import sums
 from glowc.kernels.common.windows import is_point
 from glowc.kernels.dsp.forms import GROUP
-from glowc.kernels.dsp.needs import FPU
+from glowc.kernels.dsp.needs import DUAL_ISSUE, FPU
 from glowc.kernels.dsp.shift import short_offset
 from glowc.kernels.dsp.stream import accepts_any_zero, ending, fours, pairs
 from glowc.kernels.features import Stated
@@ -185,13 +185,13 @@ CONV = KernelVariant(
     scratch_bytes=scratch, streams=True, row_block=2, reads=Reads(value_bytes=2), stated=Stated(macs=0.75, outputs=9),
 )  # fmt: skip
 QUAD = KernelVariant(
-    "dsp", form="quad", also=FPU, template="{}_quad", rank=11, header="glow_dsp_quad.h", accepts=accepts_quad,
-    prepare=prepare_quad, packs=WEIGHTED, scratch_bytes=quad_scratch, streams=True, row_block=4,
+    "dsp", form="quad", also=FPU, slow_with=DUAL_ISSUE, template="{}_quad", rank=11, header="glow_dsp_quad.h",
+    accepts=accepts_quad, prepare=prepare_quad, packs=WEIGHTED, scratch_bytes=quad_scratch, streams=True, row_block=4,
     reads=Reads(at_once=2, value_bytes=2), stated=Stated(macs=0.7, outputs=9),
 )  # fmt: skip
 SHIFT = replace(
     QUAD, accepts=_accepts_shift, prepare=prepare_shift, packs=SHIFTED, scratch_bytes=shift_scratch,
-    header="glow_dsp_shift.h", stated=None,
+    header="glow_dsp_shift.h", stated=None, slow_with=frozenset(),
 )  # fmt: skip
 
 VARIANTS = {
