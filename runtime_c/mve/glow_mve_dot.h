@@ -122,12 +122,10 @@ GLOW_MVE_FUNCTION const uint32_t *glow_mve_dot2(GLOW_MVE_UNUSED glow_mve_dot_t *
       "23:\n" GLOW_MVE_PAIR_KEPT("8") GLOW_MVE_NEXT
       "18:\n"
       "vmov d4, r0, r4\n" "vmov d5, r8, r12\n" "vldrw.32 q4, [r5], #16\n"
-      "vmov d6, r2, r6\n" "vmov d7, r10, lr\n" "vadd.i32 q2, q2, q4\n" "vadd.i32 q3, q3, q4\n"
-      "vldrw.32 q4, [r5], #16\n" "vcvt.f32.s32 q2, q2\n" "vcvt.f32.s32 q3, q3\n"
-      "vmul.f32 q2, q2, q4\n" "vmul.f32 q3, q3, q4\n"
-      "vcvtn.s32.f32 q2, q2\n" "vcvtn.s32.f32 q3, q3\n"
-      "vqmovnb.s32 q2, q2\n" "vqmovnt.s32 q2, q3\n" "vqadd.s16 q2, q2, r7\n"
-      "vmax.s16 q2, q2, q6\n" "cmp r5, r3\n" "vmin.s16 q2, q2, q7\n"
+      "vmov d6, r2, r6\n" "vmov d7, r10, lr\n" "vadd.i32 q2, q2, q4\n" "vcvt.f32.s32 q2, q2\n"
+      "vadd.i32 q3, q3, q4\n" "vldrw.32 q4, [r5], #16\n" "vcvt.f32.s32 q3, q3\n" "vmul.f32 q2, q2, q4\n"
+      "vcvtn.s32.f32 q2, q2\n" "vmul.f32 q3, q3, q4\n" "vqmovnb.s32 q2, q2\n" "vcvtn.s32.f32 q3, q3\n"
+      "vqmovnt.s32 q2, q3\n" "vqadd.s16 q2, q2, r7\n" "cmp r5, r3\n" "vmax.s16 q2, q2, q6\n" "vmin.s16 q2, q2, q7\n"
       "beq 19f\n" "vstrb.16 q2, [r11, q5]\n" "add r11, r11, #4\n" "ldr r9, [r1, #4]\n" GLOW_MVE_NEXT
       "19: ldr r0, [r1, #28]\n" "vctp.16 r0\n" "vpst\n" "vstrbt.16 q2, [r11, q5]\n"
       GLOW_MVE_ADVANCE);

@@ -15,13 +15,14 @@
   bottom " q6, q4" shift top " q4, q4" shift "vadd.i32 q0, q0, q6\n" "vadd.i32 q1, q1, q4\n" \
   bottom " q6, q5" shift top " q5, q5" shift "vadd.i32 q2, q2, q6\n" "vadd.i32 q3, q3, q5\n"
 #define GLOW_MVE_DW_WIDEN GLOW_MVE_DW_ADD("vmovlb.s16", "vmovlt.s16", "\n")
-/* q0 .. q3 times the scales q4 .. q7 to bytes in q0; zp: a register */
-#define GLOW_MVE_DW_CODES(zp, clamp) \
-  "vcvt.f32.s32 q0, q0\n" "vcvt.f32.s32 q1, q1\n" "vcvt.f32.s32 q2, q2\n" "vcvt.f32.s32 q3, q3\n" \
-  "vmul.f32 q0, q0, q4\n" "vmul.f32 q1, q1, q5\n" "vmul.f32 q2, q2, q6\n" "vmul.f32 q3, q3, q7\n" \
-  "vcvtn.s32.f32 q0, q0\n" "vcvtn.s32.f32 q1, q1\n" "vcvtn.s32.f32 q2, q2\n" "vcvtn.s32.f32 q3, q3\n" \
-  "vqmovnb.s32 q0, q0\n" "vqmovnt.s32 q0, q1\n" "vqmovnb.s32 q2, q2\n" "vqmovnt.s32 q2, q3\n" \
-  "vqadd.s16 q0, q0, " zp "\n" "vqadd.s16 q2, q2, " zp "\n" "vqmovnb.s16 q0, q0\n" "vqmovnt.s16 q0, q2\n" clamp
+/* q0 .. q3 times the scales q4 .. q7, which the texts `a` .. `d` load, to bytes in q0; zp: a register. Loads alternate
+ * with conversions and products: each works while the other's result is on its way. */
+#define GLOW_MVE_DW_CODES(a, b, c, d, zp, clamp) \
+  "vcvt.f32.s32 q0, q0\n" a "vcvt.f32.s32 q1, q1\n" b "vmul.f32 q0, q0, q4\n" c "vcvt.f32.s32 q2, q2\n" d \
+  "vmul.f32 q1, q1, q5\n" "vcvt.f32.s32 q3, q3\n" "vmul.f32 q2, q2, q6\n" "vcvtn.s32.f32 q0, q0\n" \
+  "vmul.f32 q3, q3, q7\n" "vcvtn.s32.f32 q1, q1\n" "vqmovnb.s32 q0, q0\n" "vcvtn.s32.f32 q2, q2\n" \
+  "vqmovnt.s32 q0, q1\n" "vcvtn.s32.f32 q3, q3\n" "vqmovnb.s32 q2, q2\n" "vqadd.s16 q0, q0, " zp "\n" \
+  "vqmovnt.s32 q2, q3\n" "vqmovnb.s16 q0, q0\n" "vqadd.s16 q2, q2, " zp "\n" "vqmovnt.s16 q0, q2\n" clamp
 #define GLOW_MVE_DW_SHIFT 11
 #define GLOW_MVE_DW_FRACTION 16
 /* sums of GLOW_MVE_DW_SHIFTED, with the zero point in them, to bytes in q0: times q4 .. q7 / 2^31, downwards, then
@@ -29,10 +30,10 @@
 #define GLOW_MVE_DW_SHIFTED GLOW_MVE_DW_ADD("vshllb.s16", "vshllt.s16", ", #" GLOW_TEXT(GLOW_MVE_DW_SHIFT) "\n")
 #define GLOW_MVE_DW_NARROW(half, to, from) \
   "vqrshrn" half ".s32 " to ", " from ", #" GLOW_TEXT(GLOW_MVE_DW_FRACTION) "\n"
-#define GLOW_MVE_DW_FIXED(clamp) \
-  "vqdmulh.s32 q0, q0, q4\n" "vqdmulh.s32 q1, q1, q5\n" "vqdmulh.s32 q2, q2, q6\n" "vqdmulh.s32 q3, q3, q7\n" \
-  GLOW_MVE_DW_NARROW("b", "q0", "q0") GLOW_MVE_DW_NARROW("t", "q0", "q1") \
-  GLOW_MVE_DW_NARROW("b", "q2", "q2") GLOW_MVE_DW_NARROW("t", "q2", "q3") "vqmovnb.s16 q0, q0\n" "vqmovnt.s16 q0, q2\n" clamp
+#define GLOW_MVE_DW_FIXED(a, b, c, d, clamp) \
+  a "vqdmulh.s32 q0, q0, q4\n" b GLOW_MVE_DW_NARROW("b", "q0", "q0") "vqdmulh.s32 q1, q1, q5\n" c \
+  GLOW_MVE_DW_NARROW("t", "q0", "q1") "vqdmulh.s32 q2, q2, q6\n" d GLOW_MVE_DW_NARROW("b", "q2", "q2") \
+  "vqdmulh.s32 q3, q3, q7\n" "vqmovnb.s16 q0, q0\n" GLOW_MVE_DW_NARROW("t", "q2", "q3") "vqmovnt.s16 q0, q2\n" clamp
 #define GLOW_MVE_DW_FREE ""
 #define GLOW_MVE_DW_CLAMP \
   "vldrb.8 q1, [r12, #0]\n" "vldrb.8 q2, [r12, #16]\n" "vmax.s8 q0, q0, q1\n" "vmin.s8 q0, q0, q2\n"
@@ -88,8 +89,12 @@ typedef void glow_mve_dw9_fn(glow_mve_dw9_t *);
 #define GLOW_MVE_DW9_BLOCK(add, codes) \
   "vldrw.32 q1, [r9, #16]\n" "vldrw.32 q2, [r9, #32]\n" "vldrw.32 q3, [r9, #48]\n" "vldrw.32 q0, [r9], #128\n" \
   GLOW_MVE_DW9_TAPS(GLOW_MVE_DW9_FIRST, GLOW_MVE_DW9_SECOND, add) \
-  "vldrw.32 q4, [r9, #-208]\n" "vldrw.32 q5, [r9, #-192]\n" "vldrw.32 q6, [r9, #-176]\n" "vldrw.32 q7, [r9, #-160]\n" \
   codes "vstrb.8 q0, [r10], #16\n"
+/* the scales of a whole block, and those of channels that are left, which are there */
+#define GLOW_MVE_DW9_SCALES \
+  "vldrw.32 q4, [r9, #-208]\n", "vldrw.32 q5, [r9, #-192]\n", "vldrw.32 q6, [r9, #-176]\n", "vldrw.32 q7, [r9, #-160]\n"
+#define GLOW_MVE_DW9_LOADED "", "", "", ""
+#define GLOW_MVE_DW9_GIVE(codes, ...) codes(__VA_ARGS__)
 #define GLOW_MVE_DW9_END "vpop {d8-d15}\n" "pop {r0, r4-r11, pc}\n"
 /* the channels that are left, and the steps to the next pixel; lr: the end */
 #define GLOW_MVE_DW9_LEFT(add, codes) \
@@ -102,21 +107,21 @@ typedef void glow_mve_dw9_fn(glow_mve_dw9_t *);
   "5: ldrd r9, r11, [r12, #68]\n" "ldr lr, [r12, #76]\n" "add r0, r0, r9\n" "add r1, r1, r9\n" "add r2, r2, r9\n" \
   "add r3, r3, r11\n" "add r4, r4, r11\n" "add r5, r5, r11\n" "add r6, r6, lr\n" "add r7, r7, lr\n" \
   "add r8, r8, lr\n" "ldr lr, [r12, #108]\n"
-#define GLOW_MVE_DW9_CODES(clamp) "ldr lr, [r12, #92]\n" GLOW_MVE_DW_CODES("lr", clamp)
+#define GLOW_MVE_DW9_CODES(a, b, c, d, clamp) "ldr lr, [r12, #92]\n" GLOW_MVE_DW_CODES(a, b, c, d, "lr", clamp)
 #define GLOW_MVE_DW9(clamp) \
   GLOW_MVE_DW9_BEGIN \
   "1: ldrd r9, r11, [r12, #96]\n" "cmp r11, #0\n" "beq 4f\n" \
-  "2: " GLOW_MVE_DW9_BLOCK(GLOW_MVE_DW_WIDEN, GLOW_MVE_DW9_CODES(clamp)) "subs r11, r11, #1\n" "bne 2b\n" \
+  "2: " GLOW_MVE_DW9_BLOCK(GLOW_MVE_DW_WIDEN, GLOW_MVE_DW9_GIVE(GLOW_MVE_DW9_CODES, GLOW_MVE_DW9_SCALES, clamp)) "subs r11, r11, #1\n" "bne 2b\n" \
   "ldrd lr, r11, [r12, #108]\n" "cmp r11, #0\n" "beq 4f\n" \
   "3: cmp r10, lr\n" "bne 1b\n" GLOW_MVE_DW9_END \
-  GLOW_MVE_DW9_LEFT(GLOW_MVE_DW_WIDEN, GLOW_MVE_DW9_CODES(clamp)) "b 3b\n"
+  GLOW_MVE_DW9_LEFT(GLOW_MVE_DW_WIDEN, GLOW_MVE_DW9_GIVE(GLOW_MVE_DW9_CODES, GLOW_MVE_DW9_LOADED, clamp)) "b 3b\n"
 #define GLOW_MVE_DW9_FIXED(clamp) \
   GLOW_MVE_DW9_BEGIN "ldr r11, [r12, #112]\n" \
   "1: ldrd r9, lr, [r12, #96]\n" "wls lr, lr, 4f\n" \
-  "2: " GLOW_MVE_DW9_BLOCK(GLOW_MVE_DW_SHIFTED, GLOW_MVE_DW_FIXED(clamp)) "le lr, 2b\n" \
+  "2: " GLOW_MVE_DW9_BLOCK(GLOW_MVE_DW_SHIFTED, GLOW_MVE_DW9_GIVE(GLOW_MVE_DW_FIXED, GLOW_MVE_DW9_SCALES, clamp)) "le lr, 2b\n" \
   "cmp r10, r11\n" "blo 1b\n" "bne 4f\n" \
   "3: " GLOW_MVE_DW9_END \
-  GLOW_MVE_DW9_LEFT(GLOW_MVE_DW_SHIFTED, GLOW_MVE_DW_FIXED(clamp)) \
+  GLOW_MVE_DW9_LEFT(GLOW_MVE_DW_SHIFTED, GLOW_MVE_DW9_GIVE(GLOW_MVE_DW_FIXED, GLOW_MVE_DW9_LOADED, clamp)) \
   "mov r11, #0\n" "cmp r10, lr\n" "bne 1b\n" "b 3b\n"
 
 /* Pixels in a row, up to `end`. */
@@ -244,8 +249,9 @@ GLOW_AT(glow_mve_dw_t, neg_w_zp, 84);
   "4: cmp r5, r6\n" "add r7, r4, r5\n" "csel r7, r7, r0, lo\n" load "vldrb.8 q7, [r9], #16\n" \
   "vmullb.s8 q4, q6, q7\n" "vmullt.s8 q5, q6, q7\n" more GLOW_MVE_DW_WIDEN "add r5, r5, r2\n" "le lr, 4b\n" \
   "subs r11, r11, #1\n" "bne 3b\n" \
-  "vldrw.32 q4, [r9], #16\n" "vldrw.32 q5, [r9], #16\n" "vldrw.32 q6, [r9], #16\n" "vldrw.32 q7, [r9], #16\n" \
-  "ldr lr, [r12, #72]\n" GLOW_MVE_DW_CODES("lr", GLOW_MVE_DW_CLAMP) \
+  "ldr lr, [r12, #72]\n" \
+  GLOW_MVE_DW_CODES("vldrw.32 q4, [r9], #16\n", "vldrw.32 q5, [r9], #16\n", "vldrw.32 q6, [r9], #16\n", \
+                    "vldrw.32 q7, [r9], #16\n", "lr", GLOW_MVE_DW_CLAMP) \
   "vpst\n" "vstrbt.8 q0, [r10]\n" "cmp r8, #16\n" "ite lt\n" "addlt r10, r10, r8\n" "addge r10, r10, #16\n" block \
   "subs r8, r8, #16\n" "bgt 2b\n" \
   "ldr r4, [r12, #40]\n" "ldrd r5, r6, [r12, #76]\n" "add r4, r4, r6\n" "str r4, [r12, #40]\n" "subs r5, r5, #1\n" \
