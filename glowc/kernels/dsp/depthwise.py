@@ -42,7 +42,6 @@ class DepthwisePlan(Plan):
     `left`, `right`: outputs before and after it. `u8`: the output's zero point is -128, and it has no limits. `offset`:
     1 where the weights have a zero point. `mult`: output channels of an input channel. `held`: columns of the window
     whose weights are taken at a time. `short`: no rounded value leaves 16 bits, before the zero point.
-    `loops`: the second and third row of a window of three are one text, which may be a loop.
     """
 
     k_h: int
@@ -58,7 +57,6 @@ class DepthwisePlan(Plan):
     mult: int
     held: int
     short: bool
-    loops: bool
 
     @property
     def taps(self) -> int:
@@ -162,7 +160,6 @@ def _plan(instr: Instr, *, short: bool) -> DepthwisePlan:
         k_h=shape.k_h, k_w=shape.k_w, stride_w=shape.stride_w, dil_w=shape.dil_w, tiles=tuple(kinds),
         middle=tiles.middle, left=tiles.left, right=tiles.right, u8=codes.out_zp == -128 and not codes.clamped,
         offset=int(codes.w_zp != 0), mult=shape.out_c // shape.in_c, held=held_columns(shape.k_w), short=short,
-        loops=shape.k_h == shape.k_w == 3,
     )  # fmt: skip
 
 
