@@ -1,9 +1,10 @@
 """Constants held to what the weights need: packings that pad or widen them give way to others.
 
 The bound is weights + biases + five bytes per output channel, what the other layers have (tables, operands), what the
-parameters of a layer take beyond that in its plain form (scales of blocks, multipliers and offsets of 64 bits), and one
-percent. First gives way what costs little: what is over the bound may cost one percent of the instructions, a part of
-it that part, and the other kernels' code is no more than the constants they save. The rest gives way at any cost.
+parameters of a layer take beyond that in its plain form (scales of blocks, multipliers and offsets of 64 bits), and six
+in a thousand. First gives way what costs little: what is over the bound may cost one percent of the instructions,
+a part of it that part, and the other kernels' code is no more than the constants they save. The rest gives way at any
+cost.
 """
 
 from __future__ import annotations
@@ -17,7 +18,7 @@ SPARE_WORDS = 8
 """Bytes over the bound for which no layer gets another kernel at any cost: a number or two that a kernel has itself."""
 
 _PER_CHANNEL = 9  # bias and five bytes
-_SPARE = 0.01
+_SPARE = 0.006  # so that whole models stay within one percent of their weights and channels
 _MAX_LOSS = 0.01
 _MAX_MOVES = 200
 
