@@ -111,7 +111,8 @@ typedef void glow_mve_dw9_fn(glow_mve_dw9_t *);
 #define GLOW_MVE_DW9(clamp) \
   GLOW_MVE_DW9_BEGIN \
   "1: ldrd r9, r11, [r12, #96]\n" "cmp r11, #0\n" "beq 4f\n" \
-  "2: " GLOW_MVE_DW9_BLOCK(GLOW_MVE_DW_WIDEN, GLOW_MVE_DW9_GIVE(GLOW_MVE_DW9_CODES, GLOW_MVE_DW9_SCALES, clamp)) "subs r11, r11, #1\n" "bne 2b\n" \
+  "2: " GLOW_MVE_DW9_BLOCK(GLOW_MVE_DW_WIDEN, GLOW_MVE_DW9_GIVE(GLOW_MVE_DW9_CODES, GLOW_MVE_DW9_SCALES, clamp)) \
+  "subs r11, r11, #1\n" "bne 2b\n" \
   "ldrd lr, r11, [r12, #108]\n" "cmp r11, #0\n" "beq 4f\n" \
   "3: cmp r10, lr\n" "bne 1b\n" GLOW_MVE_DW9_END \
   GLOW_MVE_DW9_LEFT(GLOW_MVE_DW_WIDEN, GLOW_MVE_DW9_GIVE(GLOW_MVE_DW9_CODES, GLOW_MVE_DW9_LOADED, clamp)) "b 3b\n"

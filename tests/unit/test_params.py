@@ -173,7 +173,6 @@ KERNELS = (
 
 
 def test_mypy_sees_a_misspelt_parameter_and_an_interpreter_of_others(tmp_path: Path) -> None:
-    pytest.importorskip("mypy")
     file = tmp_path / "gain.py"
     file.write_text(MISSPELT)
     argv = [sys.executable, "-m", "mypy", "--strict", "--no-error-summary", "--follow-imports=silent", str(file)]

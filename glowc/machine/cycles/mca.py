@@ -1,7 +1,9 @@
 """Cycles of blocks of instructions on cores whose pipelines llvm-mca models: Cortex-M7, M55, A53, A55, A72, A76.
 
 A block counts as in a steady state: the same block before and after it. llvm-mca has no branch predictor and no
-memory: taken branches and misses are counted apart. Source: https://llvm.org/docs/CommandGuide/llvm-mca.html.
+memory: taken branches, calls and misses are counted apart. An instruction that a core's model lacks takes nothing: IT,
+VMRS, the ends of loops in hardware. What a taken branch takes on M55, M85, A72 and A76 is no figure of Arm's: it makes
+whole models agree with another estimator. Source: https://llvm.org/docs/CommandGuide/llvm-mca.html.
 """
 
 from __future__ import annotations

@@ -10,11 +10,10 @@ from typing import Any
 
 import numpy as np
 
-from glowc.board import Board, Cache, Chip, find_tool, machine_of
+from glowc.board import Board, Cache, Chip, machine_of
 from glowc.codegen.names import c_ident
-from glowc.errors import BoardError, ToolError
-from glowc.machine.cycles.mca import MCA
-from glowc.machine.cycles.pipeline import TRUST, UNCHECKED, Pipeline, read_pipeline
+from glowc.errors import BoardError
+from glowc.machine.cycles.pipeline import TRUST, UNCHECKED, Pipeline, missing_tool, read_pipeline
 from glowc.machine.cycles.rules import Cycles
 from glowc.machine.cycles.trace import Segment, read_trace
 from glowc.machine.elf import symbols
@@ -168,12 +167,10 @@ def add_cycles(
             f'chip "{chip.name}" runs code for {chip.cpu}, the bundle is made for {made_for}',
             hint="`glowc chips` lists the chips and their CPUs",
         )
-    try:
-        measured = measure_cycles(info, chip, inputs or random_inputs(info))
-    except ToolError as error:
-        if required or find_tool(MCA) is not None:
-            raise
-        return str(error)
+    missing = missing_tool(chip.core)
+    if missing and not required:
+        return missing
+    measured = measure_cycles(info, chip, inputs or random_inputs(info))
     report_cycles(report, measured, chip)
     return ""
 

@@ -50,6 +50,14 @@ def known_cores() -> tuple[str, ...]:
     return tuple(sorted({*CORES, *MODELS}))
 
 
+_INSTALL = "sudo apt-get install llvm-19; chips with Cortex-M0, M0+, M3, M4 and M33 need nothing"
+
+
+def missing_tool(core: str) -> str:
+    """Return what keeps the cycles of a core from being counted here; nothing where all is installed."""
+    return f"counting the cycles of {core} needs {MCA}" if core in MODELS and find_tool(MCA) is None else ""
+
+
 def read_pipeline(elf: Path, board: Board, core: str, blocks: Iterable[Block]) -> Pipeline:
     """Return the cycles of blocks of an ELF on `core`.
 
@@ -60,11 +68,9 @@ def read_pipeline(elf: Path, board: Board, core: str, blocks: Iterable[Block]) -
         return _by_rules(elf, board, core, places)
     if core not in MODELS:
         raise BoardError(f"no rules for the cycles of {core}", details=["known: " + ", ".join(known_cores())])
-    if find_tool(MCA) is None:
-        raise ToolError(
-            f"counting the cycles of {core} needs {MCA}",
-            hint="sudo apt-get install llvm-19; chips with Cortex-M0+, M3, M4 and M33 need nothing",
-        )
+    missing = missing_tool(core)
+    if missing:
+        raise ToolError(missing, hint=_INSTALL)
     return _by_mca(elf, core, places)
 
 
