@@ -17,7 +17,7 @@ from draw_rooms import order
 
 ROOT = Path(__file__).resolve().parent.parent
 PACKAGE, TEMPLATES, RUNTIME = (ROOT / name for name in ("glowc", "templates", "runtime_c"))
-UNTYPED = re.compile(r"(?:Mapping|dict)\[str, (?:object|ParamValue)\]")
+UNTYPED = re.compile(r"(?:Mapping|dict)\[str, (?:object|Any|ParamValue)\]")
 WIDTH = 140
 
 Places = list[str]

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import platform
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypedDict
 
 from rich import box
 from rich.console import Console
@@ -16,9 +16,35 @@ from glowc.app.terminal import visible
 
 if TYPE_CHECKING:
     from glowc.compiler.pipeline import Compiled
+    from glowc.compiler.report import BenchReport, LayerReport, Report
     from glowc.machine.tune import Choice
+    from glowc.machine.validate import Comparison
 
 _MISSING = "-"
+
+
+class ChipRow(TypedDict):
+    """A chip as `glowc chips --json` says it; `error_percent` is how far its cycles may be off."""
+
+    name: str
+    summary: str
+    cpu: str
+    core: str
+    clock_mhz: int
+    error_percent: int | None
+    assumed: str | None
+
+
+class BoardRow(TypedDict):
+    """A board as `glowc boards --json` says it."""
+
+    name: str
+    summary: str
+    cpus: list[str]
+    ram_bytes: int | None
+    flash_bytes: int | None
+    runs: bool
+    runner_installed: bool
 
 
 class _Plain(Console):
@@ -74,7 +100,7 @@ def compile_summary(compiled: Compiled, out: Path) -> str:
     return "\n".join(lines)
 
 
-def _time(report: Mapping[str, Any]) -> list[str]:
+def _time(report: Report) -> list[str]:
     """Return a line about calls that take steps of time."""
     time = report.get("time")
     if time is None:
@@ -84,7 +110,7 @@ def _time(report: Mapping[str, Any]) -> list[str]:
     return [f"  time       {time['hop_steps']:>10,} of {time['window_steps']:,} steps a call, results of {what}{early}"]
 
 
-def _regions(report: Mapping[str, Any]) -> list[str]:
+def _regions(report: Report) -> list[str]:
     """Return a line per memory region of a split arena."""
     return [
         f"    {r['name']:8} {r['arena_bytes']:>10,} of {r['capacity_bytes']:,} bytes, "
@@ -101,14 +127,14 @@ def _streaming(compiled: Compiled) -> list[str]:
     return [f"  plan       {compiled.planned.title}: {cost} for an inference"]
 
 
-def _removed(report: Mapping[str, Any]) -> list[str]:
+def _removed(report: Report) -> list[str]:
     """Return a line about channels that cannot matter and are gone."""
     layers = report["removed_channels"]
     count = sum(entry["before"] - entry["after"] for entry in layers)
     return [f"  removed    {count:>10,} channels, dead or double, of {len(layers)} layers"] if layers else []
 
 
-def bench_tables(report: dict[str, Any]) -> None:
+def bench_tables(report: BenchReport) -> None:
     """Print one bench: totals, then a line per layer."""
     console = _console()
     totals = _table(
@@ -144,14 +170,14 @@ def bench_tables(report: dict[str, Any]) -> None:
         console.print(f"{report['board']} does not count instructions; boards under QEMU do")
 
 
-def _cost(entry: dict[str, Any]) -> tuple[str, ...]:
+def _cost(entry: LayerReport | BenchReport) -> tuple[str, ...]:
     insns, macs = entry["insns"], entry["macs"]
     ratio = f"{insns / macs:.2f}" if insns is not None and macs else _MISSING
     cycles = (_count(entry["cycles"]), f"{entry['ms']:,.3f}") if "cycles" in entry else ()
     return _count(insns), _count(entry.get("insns_estimate")), *cycles, _count(macs), ratio
 
 
-def _chip_lines(report: dict[str, Any]) -> list[str]:
+def _chip_lines(report: BenchReport) -> list[str]:
     """Return what the cycles of an inference are made of, and how far they are to be trusted."""
     chip, cycles = report["chip"], report["cycles"]
     causes = ", ".join(f"{k} {100 * n / cycles:.1f} %" for k, n in report["cycles_by_cause"].items() if n)
@@ -182,7 +208,7 @@ def tuned_table(choices: Sequence[Choice], path: Path) -> None:
     console.print(f"{len(choices)} layers with a choice; use them by `glowc compile --tuned {path}`")
 
 
-def validation_table(result: dict[str, Any]) -> None:
+def validation_table(result: Comparison) -> None:
     """Print one comparison."""
     console = _console()
     columns = ("output", "equal", "max diff", "RMSE", "cosine", "argmax agrees", "allowed")
@@ -203,11 +229,11 @@ def validation_table(result: dict[str, Any]) -> None:
     console.print("equal within what is allowed" if result["ok"] else "NOT equal")
 
 
-def boards_data() -> list[dict[str, Any]]:
+def boards_data() -> list[BoardRow]:
     """Return every board: name, CPUs, memory in bytes, whether it runs here."""
     from glowc.board import board_names, find_tool, load_board
 
-    rows = []
+    rows: list[BoardRow] = []
     for name in board_names():
         board = load_board(name)
         tool = board.run_argv[0] if board.run_argv else None
@@ -219,7 +245,7 @@ def boards_data() -> list[dict[str, Any]]:
     return rows
 
 
-def chips_data() -> list[dict[str, Any]]:
+def chips_data() -> list[ChipRow]:
     """Return every chip: name, CPU, clock in MHz, how far its cycles may be off and what is assumed."""
     from glowc.board import chip_names, load_chip
     from glowc.machine.cycles.pipeline import TRUST, UNCHECKED
@@ -231,7 +257,7 @@ def chips_data() -> list[dict[str, Any]]:
     ]  # fmt: skip
 
 
-def chip_table(rows: list[dict[str, Any]]) -> None:
+def chip_table(rows: list[ChipRow]) -> None:
     """Print the chips."""
     table = _table("chip", "what", "CPU", "trust", "assumed")
     for row in rows:
@@ -240,7 +266,7 @@ def chip_table(rows: list[dict[str, Any]]) -> None:
     _console().print(table)
 
 
-def board_table(rows: list[dict[str, Any]]) -> None:
+def board_table(rows: list[BoardRow]) -> None:
     """Print the boards."""
     table = _table("board", "what", "CPUs", "RAM", "flash", "run", numbers=("RAM", "flash"))
     for row in rows:

@@ -50,7 +50,38 @@ class StateReport(TypedDict):
     size_bytes: int
 
 
-class LayerReport(TypedDict):
+class CyclesReport(TypedDict, total=False):
+    """What a call, or an inference, takes on a chip (docs/CYCLES.md)."""
+
+    cycles: int
+    ms: float
+    cycles_by_cause: dict[str, int]
+    fetch_misses: int
+    data_misses: int
+    weights_read_bytes: int
+    arena_read_bytes: int
+    arena_written_bytes: int
+
+
+class ChipReport(TypedDict):
+    """The chip that the cycles are of, how far they may be off, and what they were checked against."""
+
+    name: str
+    core: str
+    clock_mhz: int
+    error_percent: int | None
+    checked: str
+    assumed: str | None
+
+
+class EntryReport(TypedDict):
+    """A function that firmware may call, and the most stack that it takes."""
+
+    name: str
+    stack_bound_bytes: int
+
+
+class LayerReport(CyclesReport):
     """One call; `insns` is null until they are counted, the estimate where nothing is known of the kernel."""
 
     name: str
@@ -115,6 +146,22 @@ class Report(BundleReport, PlanReport, EstimateReport, RegionsReport, TimeReport
     removed_channels: list[RemovedChannels]
     sbom: Sbom
     float_tolerance: float
+
+
+class StackReport(TypedDict):
+    """The most stack that any entry point takes, null where it cannot be computed, and that of each."""
+
+    stack_bound_bytes: int | None
+    entry_points: list[EntryReport]
+
+
+class BenchReport(Report, CyclesReport, total=False):
+    """What `glowc bench` prints: the report with what was measured, on which CPU and chip."""
+
+    run_cpu: str
+    entry_points: list[EntryReport]
+    chip: ChipReport
+    compile_s: float | None
 
 
 def report_of(

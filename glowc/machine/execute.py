@@ -8,13 +8,13 @@ from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 
 from glowc.board import ARENA_SECTION, Board, load_board
 from glowc.codegen.bundle import render_main
 from glowc.codegen.names import c_ident
+from glowc.compiler.report import BenchReport, Report, StackReport, TensorReport
 from glowc.compiler.samples import read_arrays
 from glowc.errors import BoardError, InputError
 from glowc.graph.numerics import dequantize, quantize
@@ -64,7 +64,7 @@ class BundleInfo:
     """A bundle on disk."""
 
     folder: Path
-    report: dict[str, Any]
+    report: Report
     inputs: tuple[Port, ...]
     outputs: tuple[Port, ...]
 
@@ -105,10 +105,9 @@ def bundle_board(info: BundleInfo, cpu: str | None = None) -> Board:
     return load_board(name, wanted) if wanted in board.cpus or cpu is not None else board
 
 
-def _port(entry: Mapping[str, Any]) -> Port:
-    quant = None
-    if entry["scale"] is not None:
-        quant = QuantParams((float(entry["scale"]),), (int(entry["zero_point"]),))
+def _port(entry: TensorReport) -> Port:
+    scale, zero_point = entry["scale"], entry["zero_point"]
+    quant = None if scale is None or zero_point is None else QuantParams((float(scale),), (int(zero_point),))
     return Port(
         entry["name"], entry["ident"], DType(entry["dtype"]), tuple(entry["shape"]), tuple(entry["exported_shape"]),
         DType(entry["exported_dtype"]), entry["layout"], quant,
@@ -245,13 +244,13 @@ def _read_samples(path: Path, info: BundleInfo, count: int) -> dict[str, np.ndar
     return {name: np.stack(arrays) for name, arrays in outputs.items()}
 
 
-def bench(info: BundleInfo, board: Board, inputs: Mapping[str, np.ndarray] | None = None) -> dict[str, Any]:
+def bench(info: BundleInfo, board: Board, inputs: Mapping[str, np.ndarray] | None = None) -> BenchReport:
     """Return the bundle's report with everything measured on `board`: sizes, stack, instructions per layer.
 
     What the board cannot measure stays null. Instructions are exact: a plugin of QEMU counts them between
     markers, and what a marker costs is calibrated away.
     """
-    report: dict[str, Any] = json.loads(json.dumps(info.report))
+    report: BenchReport = json.loads(json.dumps(info.report))
     report["board"], report["run_cpu"] = board.name, board.cpu.name
     one = {name: a[:1] for name, a in (inputs or random_inputs(info)).items()}
     with tempfile.TemporaryDirectory(prefix="glowc-bench-") as folder:
@@ -259,10 +258,12 @@ def bench(info: BundleInfo, board: Board, inputs: Mapping[str, np.ndarray] | Non
         if not board.runs:
             elf = build_bundle(info, board, work, extra_flags=flags)
             _add_sizes(report, elf, info)
-            return report | stack_report(info, board, elf)
+            _add_stack(report, stack_report(info, board, elf))
+            return report
         plain = execute(info, board, one, marks=board.counts_insns, keep=work, extra_flags=flags)
         _add_sizes(report, plain.elf, info)
-        report |= {"stack_bytes": plain.stack_bytes} | stack_report(info, board, plain.elf)
+        report["stack_bytes"] = plain.stack_bytes
+        _add_stack(report, stack_report(info, board, plain.elf))
     if board.counts_insns:
         marks = plain.marks
         cost = marks[1] - marks[0]
@@ -295,14 +296,20 @@ def bundle_entry(info: BundleInfo) -> str:
     return f"{prefix}_run"
 
 
-def stack_report(info: BundleInfo, board: Board, elf: Elf) -> dict[str, Any]:
+def stack_report(info: BundleInfo, board: Board, elf: Elf) -> StackReport:
     """Return the worst stack of any entry point, and of each; null where none can be computed."""
     found: dict[str, int] = {}
     if board.cpu.family == "cortex-m":
         with suppress(UnboundedError):
             found = stack_bounds(elf.path, board, entry_points(info))
-    points = [{"name": name, "stack_bound_bytes": bound} for name, bound in found.items()]
-    return {"stack_bound_bytes": max(found.values(), default=None), "entry_points": points}
+    return {
+        "stack_bound_bytes": max(found.values(), default=None),
+        "entry_points": [{"name": name, "stack_bound_bytes": bound} for name, bound in found.items()],
+    }
+
+
+def _add_stack(report: BenchReport, stack: StackReport) -> None:
+    report["stack_bound_bytes"], report["entry_points"] = stack["stack_bound_bytes"], stack["entry_points"]
 
 
 def count_layers(
@@ -320,7 +327,7 @@ def count_layers(
     return totals
 
 
-def _add_sizes(report: dict[str, Any], elf: Elf, info: BundleInfo) -> None:
+def _add_sizes(report: BenchReport, elf: Elf, info: BundleInfo) -> None:
     own = [sizes for name, sizes in elf.object_sizes.items() if name.startswith(info.name)]
-    for key in ("text", "rodata", "data", "bss"):
-        report[f"{key}_bytes"] = sum(getattr(sizes, key) for sizes in own)
+    report["text_bytes"], report["rodata_bytes"] = sum(s.text for s in own), sum(s.rodata for s in own)
+    report["data_bytes"], report["bss_bytes"] = sum(s.data for s in own), sum(s.bss for s in own)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import tempfile
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
-from typing import Any
+from typing import NotRequired, TypedDict
 
 import numpy as np
 
@@ -26,6 +26,33 @@ Arrays = dict[str, np.ndarray]
 
 
 @np.errstate(all="ignore")
+class OutputComparison(TypedDict):
+    """How one output differs from what is expected: shares, in its own units, in steps of its scale."""
+
+    name: str
+    samples: int
+    equal_share: float
+    max_abs: float
+    largest: float
+    max_steps: float | None
+    rmse: float
+    cosine: float
+    argmax_agree: int
+    allowed: str
+    ok: bool
+
+
+class Comparison(TypedDict):
+    """All outputs of a model against a reference; `ok`: each lies within what is allowed."""
+
+    model: str
+    board: str
+    reference: str
+    outputs: list[OutputComparison]
+    ok: bool
+    first_difference: NotRequired[str | None]
+
+
 def validate_model(
     model: Path,
     board: Board,
@@ -35,7 +62,7 @@ def validate_model(
     *,
     find_layer: bool = False,
     progress: Callable[[str], None] = lambda _: None,
-) -> dict[str, Any]:
+) -> Comparison:
     """Return the comparison of every output; `ok` says that all lie within what is allowed.
 
     Allowed: integer outputs equal byte for byte; float outputs of a quantised model within one part in 1,000
@@ -64,7 +91,7 @@ def validate_bundle(
     golden: Path | None = None,
     model: Path | None = None,
     progress: Callable[[str], None] = lambda _: None,
-) -> dict[str, Any]:
+) -> Comparison:
     """Compare a bundle as it is with stored outputs, or with its model; what is allowed as in `validate_model`.
 
     Raises InputError when neither is given, or the model is not the one that the bundle was compiled from.
@@ -96,7 +123,7 @@ def _exported(ports: Sequence[Port], path: Path) -> Arrays:
     return read_arrays(path, {p.name: (p.exported_shape, p.exported_dtype.numpy) for p in ports})
 
 
-def _compared(info: BundleInfo, board: Board, samples: Arrays, expected: Arrays, reference: str) -> dict[str, Any]:
+def _compared(info: BundleInfo, board: Board, samples: Arrays, expected: Arrays, reference: str) -> Comparison:
     """Run a bundle and return the comparison with the expected outputs."""
     done = execute(info, board, {p.name: p.to_bundle(samples[p.name]) for p in info.inputs})
     relative = float(info.report.get("float_tolerance", 0.0))
@@ -112,7 +139,7 @@ def _check_counts(golden: Path, expected: Arrays, samples: Arrays) -> None:
         raise InputError(f"{golden} holds another number of samples than the inputs")
 
 
-def compare(name: str, got: np.ndarray, want: np.ndarray, relative: float) -> dict[str, Any]:
+def compare(name: str, got: np.ndarray, want: np.ndarray, relative: float) -> OutputComparison:
     """Return exact share, largest difference, RMSE, cosine and argmax agreement of one output.
 
     Floats may differ by `relative` of the largest magnitude.

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable
 from pathlib import Path
 
@@ -64,6 +65,16 @@ def test_unknown_chip_is_refused_with_the_nearest(glowc: Glowc) -> None:
 def test_chip_with_another_cpu_than_the_bundle_is_refused(glowc: Glowc) -> None:
     says = ['chip "stm32u575" runs code for cortex-m33, the bundle is made for host']
     refused(glowc, "bench", DIGITS, "--board", "host", "--chip", "stm32u575", says=says, hint="glowc chips")
+
+
+@pytest.mark.qemu
+def test_bundle_for_another_core_is_counted_without_the_chip_of_the_board(glowc: Glowc) -> None:
+    assert glowc("compile", DIGITS, "--board", "mps2-an386", "-o", "m4").status == 0
+    result = glowc("bench", "m4", "--board", "mps2-an505", "--json")
+    assert result.status == 0, result.err
+    report = json.loads(result.out)
+    assert report["run_cpu"] == "cortex-m33"
+    assert "chip" not in report
 
 
 def test_trace_is_read_by_segments() -> None:

@@ -6,12 +6,12 @@ import tempfile
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, fields
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 
 from glowc.board import Board, Cache, Chip, machine_of
 from glowc.codegen.names import c_ident
+from glowc.compiler.report import BenchReport, CyclesReport
 from glowc.errors import BoardError
 from glowc.machine.cycles.pipeline import TRUST, UNCHECKED, Pipeline, missing_tool, read_pipeline
 from glowc.machine.cycles.rules import Cycles
@@ -151,17 +151,19 @@ def count_segment(segment: Segment, pipeline: Pipeline, chip: Chip) -> Count:
 
 
 def add_cycles(
-    report: dict[str, Any], info: BundleInfo, board: Board, chip: Chip | None,
+    report: BenchReport, info: BundleInfo, board: Board, chip: Chip | None,
     inputs: Mapping[str, np.ndarray] | None, *, required: bool,
 ) -> str:  # fmt: skip
     """Add the cycles on a chip to the report of a bundle that runs on `board`; returns why there are none.
 
-    Raises BoardError when the chip has another CPU than the bundle was made for. Where they are `required`, so is what
-    they need: raises ToolError when it is missing.
+    Where they are `required`, raises BoardError when the chip has another CPU than the bundle was made for, and
+    ToolError when what they need is missing.
     """
     if chip is None or not (required or board.counts_insns):
         return ""
     made_for = info.report.get("cpu", board.cpu.name)
+    if chip.cpu != made_for and not required:
+        return ""
     if chip.cpu != made_for:
         raise BoardError(
             f'chip "{chip.name}" runs code for {chip.cpu}, the bundle is made for {made_for}',
@@ -175,22 +177,21 @@ def add_cycles(
     return ""
 
 
-def report_cycles(report: dict[str, Any], measured: Measured, chip: Chip) -> None:
+def report_cycles(report: BenchReport, measured: Measured, chip: Chip) -> None:
     """Add what was measured on a chip to the report of a bundle; OUTPUT.md lists the keys."""
     trust = TRUST.get(chip.core, UNCHECKED)
     report["chip"] = {
         "name": chip.name, "core": chip.core, "clock_mhz": chip.clock_mhz, "error_percent": trust.percent,
         "checked": trust.checked, "assumed": chip.assumed or None,
     }  # fmt: skip
-    report |= _entry(measured.whole, chip)
+    _add(report, measured.whole, chip)
     for layer, count in zip(report["layers"], measured.layers, strict=True):
-        layer |= _entry(count, chip)
+        _add(layer, count, chip)
 
 
-def _entry(count: Count, chip: Chip) -> dict[str, Any]:
-    return {
-        "cycles": round(count.cycles), "ms": round(chip.milliseconds(count.cycles), 4),
-        "cycles_by_cause": count.stalls(), "fetch_misses": count.fetch_misses, "data_misses": count.data_misses,
-        "weights_read_bytes": count.weights_read_bytes, "arena_read_bytes": count.arena_read_bytes,
-        "arena_written_bytes": count.arena_written_bytes,
-    }  # fmt: skip
+def _add(entry: CyclesReport, count: Count, chip: Chip) -> None:
+    entry["cycles"], entry["ms"] = round(count.cycles), round(chip.milliseconds(count.cycles), 4)
+    entry["cycles_by_cause"] = count.stalls()
+    entry["fetch_misses"], entry["data_misses"] = count.fetch_misses, count.data_misses
+    entry["weights_read_bytes"] = count.weights_read_bytes
+    entry["arena_read_bytes"], entry["arena_written_bytes"] = count.arena_read_bytes, count.arena_written_bytes
