@@ -6,7 +6,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from glowc.board.fields import Fields, read_toml, suggestion
-from glowc.board.load import finish, load_board, load_cpu
+from glowc.board.load import board_names, cpu_names, finish, load_board, load_cpu
 from glowc.board.model import Board
 from glowc.errors import BoardError
 from glowc.paths import data_dir
@@ -75,14 +75,14 @@ def load_chip(name_or_file: str) -> Chip:
     path = _chip_file(name_or_file)
     name = path.stem
     fields = Fields(read_toml(path))
-    cpu = fields.string("cpu")
+    cpu = fields.choice("cpu", cpu_names())
     chip = Chip(
         name=name,
         summary=fields.string("summary"),
         url=fields.string("url"),
         cpu=cpu,
         core=fields.string("core") if fields.has("core") else cpu,
-        machine=fields.string("machine"),
+        machine=fields.choice("machine", board_names()),
         clock_mhz=fields.integer("clock_mhz", minimum=1),
         flash=_flash(fields),
         assumed=fields.string("assumed") if fields.has("assumed") else "",
