@@ -30,6 +30,8 @@ from glowc.app.options import (
     SourceArg,
     compiles,
 )
+from glowc.app.quantize import int8_saving, int8_source
+from glowc.app.quantize import register as register_quantize
 from glowc.app.terminal import accept_any_text, say, visible
 from glowc.errors import GlowcError, InternalError
 
@@ -108,6 +110,12 @@ def compile_(
     cpu: CpuOpt = None,
     name: NameOpt = None,
     entry_name: EntryOpt = None,
+    quantize_data: Annotated[
+        list[Path] | None,
+        typer.Option(
+            "--quantize-data", help="sample data: quantise a float model first, as `glowc quantize`; repeatable"
+        ),
+    ] = None,
     golden: Annotated[
         Path | None,
         typer.Option("--golden", help=".npz of inputs: adds NAME_golden.c, test vectors for firmware"),
@@ -158,8 +166,8 @@ def compile_(
         _stop_after(model, options)
         return
     check_folder(out, force=force)
-    with _progress(as_json) as progress:
-        compiled = compile_model(model, _board(board, cpu), options, progress)
+    with int8_source(model, quantize_data, quiet=as_json) as source, _progress(as_json) as progress:
+        compiled = compile_model(source, _board(board, cpu), options, progress)
         write_bundle(compiled, out, force=force)
     if as_json:
         say(json.dumps({**compiled.report, **({"pareto": _frontier(compiled)} if pareto else {})}))
@@ -167,6 +175,8 @@ def compile_(
     from glowc.app.show import compile_summary
 
     say(compile_summary(compiled, out))
+    if (saving := int8_saving(compiled, model)) is not None:
+        say(saving)
     if pareto:
         say("plans, the cheapest first (instructions besides the layers' own, estimated):")
         for entry in _frontier(compiled):
@@ -428,6 +438,7 @@ def doctor(as_json: JsonOpt = False) -> None:
         raise typer.Exit(1)
 
 
+register_quantize(app)
 MISMATCH = 3  # a comparison, or a limit, says no (glowc.errors)
 INTERRUPTED = 130  # 128 and the number of SIGINT, as shells have it
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import inspect
+import re
 from collections.abc import Callable
 from enum import StrEnum
 from functools import wraps
@@ -115,6 +116,10 @@ GuardOpt = Annotated[
     bool,
     typer.Option("--guard", help="watch the bytes around tensors: a status names the layer that writes there"),
 ]
+CodeSectionOpt = Annotated[
+    str | None,
+    typer.Option("--code-section", metavar="NAME", help="section of the kernels' code: RAM that needs no waiting"),
+]
 JsonOpt = Annotated[bool, typer.Option("--json", help="print JSON for scripts")]
 InputOpt = Annotated[Path, typer.Option("--input", "-i", help=".npz: one array per input, leading sample axis")]
 
@@ -167,6 +172,16 @@ def parse_values(pairs: list[str] | None) -> dict[str, tuple[int | float, ...]]:
     return values
 
 
+def parse_section(name: str | None) -> str | None:
+    """Return the section of --code-section; InputError where no section can have that name."""
+    if name is not None and not re.fullmatch(r"[A-Za-z_.$][A-Za-z0-9_.$]*", name):
+        raise InputError(
+            f"--code-section {name!r} is no name of a section",
+            hint="letters, digits, dots, underscores: one of your linker script, as --code-section .itcm",
+        )
+    return name
+
+
 def _number(text: str) -> int | float | None:
     if text.lower() in ("true", "false"):
         return int(text.lower() == "true")
@@ -195,6 +210,7 @@ def _compile_options(
     tuned: TunedOpt = None,
     plugin: PluginOpt = None,
     guard: GuardOpt = False,
+    code_section: CodeSectionOpt = None,
 ) -> CompileOptions:
     """Return what the options of all commands that compile say."""
     from glowc.compiler.options import CompileOptions
@@ -205,7 +221,7 @@ def _compile_options(
         set_inputs=parse_values(set_input), opt=opt.value, io_type=io_type.value,
         io_layout=io_layout.value, ram_limit=ram_limit, flash_limit=flash_limit, passes=passes, plan=plan.value,
         arena_split=arena_split, regions=parse_regions(region), tuned=tuned, guard=guard,
-        plugins=tuple(plugin or ()),
+        plugins=tuple(plugin or ()), code_section=parse_section(code_section),
     )  # fmt: skip
 
 

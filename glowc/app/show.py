@@ -200,10 +200,12 @@ def _chip_lines(report: BenchReport) -> list[str]:
 def tuned_table(choices: Sequence[Choice], path: Path) -> None:
     """Print the measured layers: what was chosen, and what the other variants need."""
     console = _console()
-    table = _table("layer", "kernel", "chosen", "insns", "other variants", "", numbers=("insns",))
+    unit = "cycles" if any(c.cycles for c in choices) else "insns"
+    table = _table("layer", "kernel", "chosen", unit, "other variants", "", numbers=(unit,))
     for c in choices:
-        others = ", ".join(f"{name} {insns:,}" for name, insns in c.insns.items() if name != c.chosen)
-        table.add_row(c.layer, c.kernel, c.chosen, _count(c.insns[c.chosen]), others, "" if c.measured else "known")
+        taken = c.cycles or c.insns
+        others = ", ".join(f"{name} {count:,}" for name, count in taken.items() if name != c.chosen)
+        table.add_row(c.layer, c.kernel, c.chosen, _count(taken[c.chosen]), others, "" if c.measured else "known")
     console.print(table)
     console.print(f"{len(choices)} layers with a choice; use them by `glowc compile --tuned {path}`")
 
@@ -324,6 +326,13 @@ def ops_tables(data: dict[str, Any]) -> None:
     )
 
 
+_PACKAGES = (
+    ("onnx", "onnx", "glowc"), ("numpy", "numpy", "glowc"), ("jinja2", "jinja2", "glowc"),
+    ("onnxruntime", "onnxruntime", "validate; faster profile and quantize"), ("pillow", "PIL", "images as data"),
+)  # fmt: skip
+"""Python packages: name, module, what for."""
+
+
 def doctor_data() -> dict[str, Any]:
     """Return what is installed, what is missing, and the command that installs it."""
     from importlib.util import find_spec
@@ -336,7 +345,10 @@ def doctor_data() -> dict[str, Any]:
          "optional": s.tool.optional}
         for s in tool_status()
     ]  # fmt: skip
-    packages = [{"name": n, "installed": find_spec(n) is not None} for n in ("onnx", "numpy", "jinja2", "onnxruntime")]
+    packages = [
+        {"name": n, "purpose": p, "optional": p != "glowc", "installed": find_spec(m) is not None}
+        for n, m, p in _PACKAGES
+    ]
     missing = [t["name"] for t in tools if t["path"] is None and not t["optional"]]
     return {
         "glowc": __version__, "python": platform.python_version(), "tools": tools, "packages": packages,
@@ -352,7 +364,7 @@ def doctor_table(data: dict[str, Any]) -> None:
         absent = "missing (optional)" if tool["optional"] else "missing"
         table.add_row(tool["name"], tool["purpose"], tool["path"] or absent)
     for package in data["packages"]:
-        purpose = "glowc validate, quantize (optional)" if package["name"] == "onnxruntime" else "glowc"
-        table.add_row(f"python: {package['name']}", purpose, "yes" if package["installed"] else "missing")
+        absent = "missing (optional: pip install 'glowc[quantize]')" if package["optional"] else "missing"
+        table.add_row(f"python: {package['name']}", package["purpose"], "yes" if package["installed"] else absent)
     console.print(table)
     console.print(f"to install what is missing:\n  {data['install']}" if data["install"] else "nothing is missing")

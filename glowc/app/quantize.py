@@ -1,0 +1,287 @@
+"""The commands `profile` and `quantize`, and quantisation as the first step of `compile`."""
+
+from __future__ import annotations
+
+import json
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from glowc.app.options import JsonOpt, ModelArg
+from glowc.app.terminal import say, visible
+from glowc.errors import InputError
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from glowc.compiler.pipeline import Compiled
+    from glowc.quantize.data import ImageFormat
+    from glowc.quantize.net import Net
+    from glowc.quantize.profile import Profile
+    from glowc.quantize.quantizer import Gathered, Quantized, QuantizeOptions
+
+DataOpt = Annotated[
+    list[Path] | None,
+    typer.Option("--data", "-d", help=".npz .npy .png .jpg .wav .csv .raw, or a folder of such; repeatable"),
+]
+MeanOpt = Annotated[
+    str, typer.Option("--mean", help="of images: subtracted from pixels 0..255; one, or per channel: 124,116,104")
+]
+StdOpt = Annotated[str, typer.Option("--std", help="of images: pixels are divided by it")]
+LayoutOpt = Annotated[str | None, typer.Option("--layout", help="of images: nchw or nhwc (default: what fits)")]
+ChannelsOpt = Annotated[str, typer.Option("--channels", help="of images: rgb or bgr")]
+
+
+@contextmanager
+def _bar(quiet: bool, total: int | None) -> Iterator[Callable[[str], None]]:
+    """Yield a function that shows a step, and moves a bar, on a terminal's standard error."""
+    if quiet or not sys.stderr.isatty():
+        yield lambda _: None
+        return
+    from rich.console import Console
+    from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
+
+    columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeElapsedColumn())
+    with Progress(*columns, console=Console(stderr=True), transient=True) as progress:
+        task = progress.add_task("starting", total=total)
+        yield lambda text: progress.update(task, description=visible(text)[:60], advance=1)
+
+
+def _images(mean: str, std: str, layout: str | None, channels: str) -> ImageFormat:
+    from glowc.quantize.data import ImageFormat
+
+    if layout not in (None, "nchw", "nhwc") or channels not in ("rgb", "bgr"):
+        raise InputError(
+            f"--layout {layout} --channels {channels}", hint="--layout nchw or nhwc, --channels rgb or bgr"
+        )
+    return ImageFormat(_numbers(mean, "--mean"), _numbers(std, "--std"), layout, channels)
+
+
+def _numbers(text: str, option: str) -> tuple[float, ...]:
+    try:
+        values = tuple(float(t) for t in text.split(","))
+    except ValueError:
+        raise InputError(f"{option} {text}: not a number", hint=f"{option} 127.5, or {option} 124,116,104") from None
+    if option == "--std" and 0 in values:
+        raise InputError("--std 0: pixels are divided by it", hint="--std 255 makes values from 0 to 1")
+    return values
+
+
+def _gather(net: Net, gathered: Gathered, data: list[Path], images: ImageFormat, quiet: bool) -> None:
+    """Profile all samples; at an interrupt, what was profiled is kept."""
+    from glowc.quantize.data import count_files, read_samples
+
+    count_files(data)
+    with _bar(quiet, None) as progress:
+        for sample in read_samples(data, net, images):
+            gathered.add(sample)
+            progress(f"profiled {gathered.profiler.samples} samples")
+
+
+def profile(
+    model: ModelArg,
+    data: DataOpt = None,
+    output: Annotated[Path, typer.Option("--output", "-o", help="the profile, YAML")] = Path("profile.yaml"),
+    mean: MeanOpt = "0",
+    std: StdOpt = "255",
+    layout: LayoutOpt = None,
+    channels: ChannelsOpt = "rgb",
+    as_json: JsonOpt = False,
+) -> None:
+    """Profile a float model."""
+    from glowc.compiler.files import check_output, write_file
+    from glowc.quantize.engine import Engine
+    from glowc.quantize.profile import Profiler, profile_text
+    from glowc.quantize.quantizer import Gathered, load_float
+
+    check_output(output)
+    engine = Engine()
+    net = load_float(model, engine)
+    gathered = Gathered(Profiler(net, engine), [])
+    stopped = False
+    try:
+        _gather(net, gathered, _given(data), _images(mean, std, layout, channels), as_json)
+    except KeyboardInterrupt:
+        if not gathered.profiler.samples:
+            raise
+        stopped = True
+    found = gathered.profiler.profile()
+    write_file(output, lambda file: file.write(profile_text(found).encode()))
+    if stopped:
+        say(f"interrupted: {output} holds the {found.samples} samples until then", err=True)
+        raise typer.Exit(130)
+    _say_profile(found, output, as_json)
+
+
+def _say_profile(found: Profile, output: Path, as_json: bool) -> None:
+    if as_json:
+        say(json.dumps({"samples": found.samples, "tensors": len(found.tensors), "graph_hash": found.graph_hash,
+                        "output": str(output)}))  # fmt: skip
+    else:
+        say(f"{found.samples} samples, {len(found.tensors)} tensors: {output}")
+
+
+def _given(data: list[Path] | None) -> list[Path]:
+    if not data:
+        raise InputError("no data is given", hint="--data FILE_OR_FOLDER, e.g. --data inputs.npz")
+    return data
+
+
+def quantize(
+    model: ModelArg,
+    output: Annotated[Path, typer.Option("--output", "-o", help="the int8 ONNX file")],
+    data: DataOpt = None,
+    profile_: Annotated[Path | None, typer.Option("--profile", help="a file written by `glowc profile`")] = None,
+    schema: Annotated[
+        str,
+        typer.Option("--schema", help="asymmetric, symmetric, symmetric_with_uint8, symmetric_with_power2_scale"),
+    ] = "asymmetric",
+    calibration: Annotated[
+        str, typer.Option("--calibration", help="auto (by measured error), minmax, percentile, entropy, mse")
+    ] = "auto",
+    io_type: Annotated[str, typer.Option("--io-type", help="of inputs and outputs: int8 or float")] = "int8",
+    keep_float: Annotated[
+        list[str] | None, typer.Option("--keep-float", help="a node, its result, or a kind of operator; repeatable")
+    ] = None,
+    equalise: Annotated[bool, typer.Option("--equalise/--no-equalise", help="make channels equally large")] = True,
+    bias: Annotated[bool, typer.Option("--bias-correction/--no-bias-correction", help="fit biases to the data")] = True,
+    rounding: Annotated[bool, typer.Option("--rounding/--no-rounding", help="fit the rounding of weights")] = True,
+    mean: MeanOpt = "0",
+    std: StdOpt = "255",
+    layout: LayoutOpt = None,
+    channels: ChannelsOpt = "rgb",
+    as_json: JsonOpt = False,
+) -> None:
+    """Quantise a float model."""
+    from glowc.compiler.files import check_output, write_file
+    from glowc.quantize.quantizer import QuantizeOptions
+
+    check_output(output)
+    options = QuantizeOptions(
+        _schema(schema),
+        _calibration(calibration),
+        tuple(keep_float or ()),
+        _float_edge(io_type),
+        equalise,
+        bias,
+        rounding,
+    )
+    done = quantized(model, data, profile_, options, _images(mean, std, layout, channels), quiet=as_json)
+    write_file(output, lambda file: file.write(done.model.SerializeToString(deterministic=True)))
+    say(json.dumps(summary(done, output)) if as_json else summary_text(done, output))
+
+
+def _schema(name: str) -> Any:
+    from glowc.quantize.scheme import Schema
+
+    if name not in list(Schema):
+        raise InputError(f"no schema {name!r}", hint=f"--schema {', '.join(Schema)}")
+    return Schema(name)
+
+
+def _calibration(name: str) -> Any:
+    from glowc.quantize.calibrate import Calibration
+
+    if name not in list(Calibration):
+        raise InputError(f"no calibration {name!r}", hint=f"--calibration {', '.join(Calibration)}")
+    return Calibration(name)
+
+
+def _float_edge(io_type: str) -> bool:
+    if io_type not in ("int8", "float"):
+        raise InputError(f"--io-type {io_type}", hint="--io-type int8 or float")
+    return io_type == "float"
+
+
+def quantized(
+    model: Path, data: list[Path] | None, profile_file: Path | None, options: QuantizeOptions, images: ImageFormat,
+    *, quiet: bool,
+) -> Quantized:  # fmt: skip
+    """Return a quantised model: by data, by a profile, or by the ranges of a profile and the samples of data."""
+    from glowc.quantize.engine import Engine
+    from glowc.quantize.profile import Profiler, check_profile, read_profile
+    from glowc.quantize.quantizer import Gathered, load_float, quantize_net
+
+    if profile_file is None:
+        _given(data)
+    engine = Engine()
+    net = load_float(model, engine)
+    known = read_profile(profile_file) if profile_file is not None else None
+    if known is not None and profile_file is not None:
+        check_profile(known, net, profile_file)
+    gathered = Gathered(Profiler(net, engine), [])
+    if data:
+        _gather(net, gathered, data, images, quiet)
+    found = known or gathered.profiler.profile()
+    with _bar(quiet, None) as progress:
+        return quantize_net(net, engine, found, gathered.kept, options, progress)
+
+
+def summary(done: Quantized, output: Path) -> dict[str, object]:
+    """Return what `quantize --json` prints."""
+    return {
+        "output": str(output), "layers": done.layers, "samples": done.samples, "equalised": done.equalised,
+        "rmse_over_largest": done.error, "notes": list(done.notes),
+        "float": [{"name": f.name, "op": f.op, "reason": f.reason} for f in done.floats],
+        "ranges": dict(done.how),
+    }  # fmt: skip
+
+
+def summary_text(done: Quantized, output: Path) -> str:
+    """Return what `quantize` prints."""
+    lines = [f"{done.layers} layers on int8, {done.samples} samples: {output}"]
+    if done.error is not None:
+        lines.append(f"  error of the outputs on this data: {100 * done.error:.2f} % of the largest (RMSE, simulated)")
+    lines += [f'  stays float: {f.op} "{f.name}": {f.reason}' for f in done.floats]
+    return "\n".join([*lines, *(f"  note: {note}" for note in done.notes)])
+
+
+@contextmanager
+def int8_source(model: Path, data: list[Path] | None, *, quiet: bool) -> Iterator[Path]:
+    """Yield the model; with data, an int8 file made of it, with the same name in a temporary folder."""
+    if not data:
+        yield model
+        return
+    import tempfile
+
+    from glowc.quantize.data import ImageFormat
+    from glowc.quantize.quantizer import QuantizeOptions
+
+    done = quantized(model, data, None, QuantizeOptions(), ImageFormat(), quiet=quiet)
+    with tempfile.TemporaryDirectory(prefix="glowc-") as folder:
+        path = Path(folder) / model.name
+        path.write_bytes(done.model.SerializeToString(deterministic=True))
+        if not quiet:
+            say(summary_text(done, Path(model.name)))
+        yield path
+
+
+def int8_saving(compiled: Compiled, model: Path) -> str | None:
+    """Return what int8 would save of a float model on a Cortex-M, and how to get it; None for any other model."""
+    from glowc.passes.quant.float_layers import has_quantized_activations
+
+    names = [*compiled.graph.inputs, *(n for node in compiled.graph.nodes for n in node.outputs if n)]
+    floats = [n for n in names if compiled.graph.types[n].dtype.is_float]
+    if not compiled.board.cpu.name.startswith("cortex-m") or has_quantized_activations(compiled.graph) or not floats:
+        return None
+    constants, arena = compiled.report["weights_bytes"], compiled.report["arena_bytes"]
+    return (
+        f"  note: float; int8 takes about {constants // 4:,} bytes of constants and {arena // 4:,} of arena: "
+        f"glowc quantize {model} --data SAMPLES.npz -o int8.onnx, or --quantize-data SAMPLES.npz here"
+    )
+
+
+def register(app: typer.Typer) -> None:
+    """Add the commands to the command line."""
+    app.command(
+        help="Run a float model on data and write ranges and histograms of its values.\n\n"
+        "Example: glowc profile kws_fp32.onnx --data in.npz -o kws.yaml"
+    )(profile)
+    app.command(
+        help="Make an int8 ONNX file of a float one, by sample data or a profile.\n\n"
+        "Example: glowc quantize kws_fp32.onnx --data in.npz -o kws.onnx"
+    )(quantize)

@@ -1,0 +1,10 @@
+"""A float ONNX model and sample data -> an int8 ONNX file with QuantizeLinear and DequantizeLinear.
+
+What the pairs mean on a machine is decided by `glowc.frontend` and `glowc.passes`, as for any other quantised model.
+"""
+
+from glowc.quantize.calibrate import Calibration
+from glowc.quantize.quantizer import Quantized, QuantizeOptions, quantize_model
+from glowc.quantize.scheme import Schema
+
+__all__ = ["Calibration", "QuantizeOptions", "Quantized", "Schema", "quantize_model"]

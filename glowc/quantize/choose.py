@@ -1,0 +1,125 @@
+"""Chooses the range of every quantised tensor: by a calibration, or each by the measured error of the outputs."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass
+
+import numpy as np
+
+from glowc.quantize.calibrate import Calibration, grid_params, range_of
+from glowc.quantize.engine import Values, run_net
+from glowc.quantize.net import Net
+from glowc.quantize.plan import Plan, sources
+from glowc.quantize.profile import Profile, Stats, merged, stats_of
+from glowc.quantize.scheme import Params, Schema, params_of
+from glowc.quantize.simulate import Simulator
+
+_GAIN = 0.995  # a candidate must make the error this much smaller
+_CUTS = (Calibration.PERCENTILE, Calibration.ENTROPY, Calibration.MSE)
+_ENOUGH = (
+    32  # samples from which on a range is cut: with fewer, what one sample has at the ends is no chance to leave out
+)
+_WIDTHS = (0.94, 0.97, 1.03, 1.06, 1.1)
+
+
+@dataclass(frozen=True, slots=True)
+class Chosen:
+    """The quantisation of every group, and how it was found, by the name of the group."""
+
+    params: Mapping[str, Params]
+    how: Mapping[str, str]
+
+
+def group_stats(net: Net, plan: Plan, profile: Profile) -> dict[str, Stats]:
+    """Return the statistics of each group: of the tensors that bring values into it."""
+    return {
+        first: merged(
+            stats_of(net.consts[n]) if n in net.consts else profile.tensors[n] for n in sources(net, names)
+        )
+        for first, names in plan.groups.items()
+    }  # fmt: skip
+
+
+def by_calibration(
+    sim: Simulator | None, net: Net, plan: Plan, profile: Profile, kind: Calibration, schema: Schema
+) -> Chosen:
+    """Return the quantisation of each group by one calibration; `auto` starts with the range and a margin."""
+    params, how = {}, {}
+    for first, stats in group_stats(net, plan, profile).items():
+        constant = all(n in net.consts for n in sources(net, plan.groups[first]))
+        if schema is Schema.ASYMMETRIC and first in plan.fixed:
+            params[first], how[first] = plan.fixed[first][0], "fixed"
+        elif schema is Schema.ASYMMETRIC and (grid := _grid_of(sim, plan.groups[first])) is not None:
+            params[first], how[first] = grid, "grid"
+        else:
+            wanted = Calibration.MINMAX if constant else kind
+            margin = 1 + 1 / profile.samples if wanted is Calibration.AUTO else 1.0
+            low, high = range_of(stats, wanted, schema)
+            params[first], how[first] = params_of(low * margin, high * margin, schema), str(wanted)
+    return Chosen(params, how)
+
+
+def _grid_of(sim: Simulator | None, names: Iterable[str]) -> Params | None:
+    """Return the quantisation that holds an input exactly, whose values are steps of one size: bytes of an image."""
+    inputs = {p.name for p in sim.net.inputs} & set(names) if sim is not None else set()
+    return grid_params(sim.exact[inputs.pop()]) if sim is not None and len(inputs) == 1 else None
+
+
+def by_measure(
+    sim: Simulator, profile: Profile, schema: Schema, start: Chosen, weights: Mapping[str, np.ndarray],
+    progress: Callable[[str], None] = lambda _: None,
+) -> Chosen:  # fmt: skip
+    """Return the quantisation of each group that gives the outputs the least error, one group after the other."""
+    params, how = dict(start.params), dict(start.how)
+    stats = group_stats(sim.net, sim.plan, profile)
+    values = sim.run(params, weights)
+    first_errors = sim.tail_errors(values)
+    best = float(len(first_errors))
+    for first in in_order(sim.net, sim.plan):
+        progress(f"choosing the range of {first}")
+        for name, tried in _alternatives(sim.plan, first, start, stats[first], profile.samples, schema):
+            new = rerun(sim, {**params, first: tried}, weights, values, first)
+            found = sum(a / max(b, 1e-30) for a, b in zip(sim.tail_errors(new), first_errors, strict=True))
+            if found < best * _GAIN:
+                params[first], how[first], best, values = tried, name, found, new
+    return Chosen(params, how)
+
+
+def _alternatives(
+    plan: Plan, first: str, start: Chosen, stats: Stats, samples: int, schema: Schema
+) -> list[tuple[str, Params]]:  # fmt: skip
+    """Return what `auto` tries instead of what a group has."""
+    if start.how[first] == "grid" or schema is Schema.SYMMETRIC_WITH_POWER2_SCALE:
+        return []
+    if start.how[first] == "fixed":
+        return [(f"fixed, scale {p.scale:.6g}", p) for p in plan.fixed[first][1:]]
+    known = start.params[first]
+    low, high = (known.low, known.high) if schema is Schema.ASYMMETRIC else (min(stats.low, 0), max(stats.high, 0))
+    found = {f"range * {w}": params_of(low * w, high * w, schema) for w in _WIDTHS}
+    if samples >= _ENOUGH:
+        found |= {str(kind): params_of(*range_of(stats, kind, schema), schema) for kind in _CUTS}
+    return [(name, params) for name, params in found.items() if params != known]
+
+
+def in_order(net: Net, plan: Plan) -> list[str]:
+    """Return the groups in the order in which values come into them."""
+    names = [*(p.name for p in net.inputs), *(n for node in net.nodes for n in (*node.input, *node.output))]
+    return list(dict.fromkeys(plan.group_of[n] for n in names if n in plan.group_of))
+
+
+def rerun(
+    sim: Simulator, params: Mapping[str, Params], weights: Mapping[str, np.ndarray], before: Values, group: str
+) -> Values:
+    """Return the values when one group has another quantisation: only what depends on it is computed again."""
+    dirty = set(sim.plan.groups[group])
+    nodes = []
+    for node in sim.net.nodes:
+        if dirty & {*node.input, *node.output}:
+            nodes.append(node)
+            dirty |= set(node.output)
+    given = {p.name: sim.rounded(params, p.name, sim.exact[p.name]) for p in sim.net.inputs}
+    consts = sim.consts(params, weights)
+    return run_net(
+        sim.engine, sim.net, {**before, **given}, lambda n, a: sim.rounded(params, n, a), nodes=nodes, consts=consts
+    )

@@ -1,0 +1,189 @@
+"""A network, its quantisation and its codes -> an ONNX model with QuantizeLinear and DequantizeLinear.
+
+Between a layer and the clamp that is fused to it there is no pair; a bias is int32 with the scale of the sums.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+import numpy as np
+import onnx
+from onnx import NodeProto, ValueInfoProto, helper
+
+from glowc.quantize.net import Net, Port, model_of
+from glowc.quantize.plan import Plan, values_of, weights_of
+from glowc.quantize.scheme import QMAX, QMIN, Params
+from glowc.quantize.weights import Weights
+
+_INT32 = 2**31 - 1
+
+
+@dataclass(slots=True)
+class _Writer:
+    """The file as it grows."""
+
+    net: Net
+    plan: Plan
+    params: Mapping[str, Params]
+    weights: Mapping[str, Weights]  # by layer
+    biases: Mapping[str, np.ndarray]  # float, by layer
+    float_edge: bool
+    nodes: list[NodeProto] = field(default_factory=list)
+    consts: dict[str, np.ndarray] = field(default_factory=dict)
+    names: set[str] = field(default_factory=set)
+
+    def named(self, name: str) -> str:
+        """Return a name that the model does not have."""
+        while name in self.names:
+            name += "_"
+        self.names.add(name)
+        return name
+
+    def const(self, name: str, array: np.ndarray) -> str:
+        """Add a constant and return its name."""
+        new = self.named(name)
+        self.consts[new] = array
+        return new
+
+    def convert(self, op: str, value: str, params: Params, output: str) -> None:
+        """Add a QuantizeLinear or DequantizeLinear."""
+        scale = self.const(f"{output}_scale", np.asarray(params.scale, np.float32))
+        zero = self.const(f"{output}_zero_point", np.asarray(params.zero_point, np.int8))
+        self.nodes.append(helper.make_node(op, [value, scale, zero], [output], name=self.named(f"{output}_{op}")))
+
+    def of(self, name: str) -> Params | None:
+        """Return the quantisation of a tensor."""
+        group = self.plan.group_of.get(name)
+        return None if group is None else self.params[group]
+
+
+def quantised_model(
+    net: Net, plan: Plan, params: Mapping[str, Params], weights: Mapping[str, Weights],
+    biases: Mapping[str, np.ndarray], *, float_edge: bool = False,
+) -> onnx.ModelProto:  # fmt: skip
+    """Return the ONNX file. Weights and biases are by the first result of their layer; `float_edge` keeps the
+    inputs and outputs float."""
+    names = {
+        *net.consts,
+        *(p.name for p in net.inputs),
+        *(n for node in net.nodes for n in (*node.input, *node.output)),
+    }
+    writer = _Writer(net, plan, params, weights, biases, float_edge, names=names)
+    renamed = {name: _constant(writer, name) for name in net.consts if name in plan.group_of}
+    inputs = tuple(_input(writer, port, renamed) for port in net.inputs)
+    for node in net.nodes:
+        _add_node(writer, node, renamed)
+    outputs = [_output(writer, port, renamed) for port in net.outputs]
+    used = {name for node in writer.nodes for name in node.input}
+    consts = {n: a for n, a in {**net.consts, **writer.consts}.items() if n in used}
+    return model_of(net, _needed(writer.nodes, [o.name for o in outputs]), inputs, outputs, consts)
+
+
+def _needed(nodes: list[NodeProto], outputs: list[str]) -> list[NodeProto]:
+    """Return the nodes that an output depends on."""
+    wanted, kept = set(outputs), []
+    for node in reversed(nodes):
+        if wanted & set(node.output):
+            kept.append(node)
+            wanted |= set(node.input)
+    return kept[::-1]
+
+
+def _constant(writer: _Writer, name: str) -> str:
+    """Store a constant operand as codes; return the name of its values."""
+    params = writer.of(name)
+    assert params is not None
+    codes = np.clip(np.rint(writer.net.consts[name] / np.float32(params.scale)) + params.zero_point, QMIN, QMAX)
+    value = writer.named(f"{name}_dequantized")
+    writer.convert("DequantizeLinear", writer.const(f"{name}_codes", codes.astype(np.int8)), params, value)
+    return value
+
+
+def _input(writer: _Writer, port: Port, renamed: dict[str, str]) -> Port:
+    """Quantise an input, or make it codes."""
+    params = writer.of(port.name)
+    if params is None:
+        return port
+    renamed[port.name] = value = writer.named(f"{port.name}_dequantized")
+    if not writer.float_edge:
+        writer.convert("DequantizeLinear", port.name, params, value)
+        return Port(port.name, port.shape, np.dtype(np.int8))
+    codes = writer.named(f"{port.name}_quantized")
+    writer.convert("QuantizeLinear", port.name, params, codes)
+    writer.convert("DequantizeLinear", codes, params, value)
+    return port
+
+
+def _output(writer: _Writer, port: Port, renamed: dict[str, str]) -> ValueInfoProto:
+    """Return an output as codes where it has a quantisation, else as it is."""
+    params = writer.of(port.name)
+    kind = port.dtype
+    if params is not None and writer.float_edge:
+        for node in writer.nodes:  # the pair's result takes the output's name
+            node.input[:] = [port.name if n == renamed[port.name] else n for n in node.input]
+            node.output[:] = [port.name if n == renamed[port.name] else n for n in node.output]
+    elif params is not None:
+        kind = np.dtype(np.int8)
+    return helper.make_tensor_value_info(port.name, helper.np_dtype_to_tensor_dtype(kind), port.shape)
+
+
+def _add_node(writer: _Writer, node: NodeProto, renamed: dict[str, str]) -> None:
+    """Add one node, with its weights as codes, and the pair of each result that is quantised."""
+    new = NodeProto()
+    new.CopyFrom(node)
+    new.input[:] = _inputs(writer, node, renamed)
+    results = {name: writer.named(f"{name}_float") for name in node.output if name and writer.of(name) is not None}
+    new.output[:] = [results.get(name, name) for name in node.output]
+    writer.nodes.append(new)
+    for name, value in results.items():
+        _add_pair(writer, name, value, renamed)
+
+
+def _add_pair(writer: _Writer, name: str, value: str, renamed: dict[str, str]) -> None:
+    params, is_output = writer.of(name), name in writer.net.output_names()
+    assert params is not None
+    codes = name if is_output and not writer.float_edge else writer.named(f"{name}_quantized")
+    renamed[name] = writer.named(f"{name}_dequantized")
+    writer.convert("QuantizeLinear", value, params, codes)
+    writer.convert("DequantizeLinear", codes, params, renamed[name])
+
+
+def _inputs(writer: _Writer, node: NodeProto, renamed: Mapping[str, str]) -> list[str]:
+    """Return the inputs of a node in the new file: operands dequantised, weights and bias from codes."""
+    weights = weights_of(writer.net, node)
+    if not writer.plan.computes_codes(node) or weights is None:
+        names = values_of(writer.net, node) if writer.plan.computes_codes(node) else None
+        return [
+            renamed.get(n, n) if names is None or n in names or n not in writer.net.consts else n for n in node.input
+        ]
+    layer = node.output[0]
+    params = writer.of(node.input[0])
+    assert params is not None
+    inputs = [renamed[node.input[0]], _weights(writer, weights, writer.weights[layer])]
+    if layer in writer.biases:
+        inputs.append(_bias(writer, layer, params))
+    return inputs
+
+
+def _weights(writer: _Writer, name: str, weights: Weights) -> str:
+    value = writer.named(f"{name}_dequantized")
+    codes = writer.const(f"{name}_codes", weights.codes)
+    scale = writer.const(f"{name}_scale", weights.scales)
+    zero = writer.const(f"{name}_zero_point", np.zeros(len(weights.scales), np.int8))
+    writer.nodes.append(
+        helper.make_node("DequantizeLinear", [codes, scale, zero], [value], name=value, axis=weights.axis)
+    )
+    return value
+
+
+def _bias(writer: _Writer, layer: str, params: Params) -> str:
+    """Store the bias of a layer as int32 in units of the input's scale times the weights'."""
+    scale = np.float32(params.scale) * writer.weights[layer].scales
+    codes = np.clip(np.rint(writer.biases[layer] / scale.astype(np.float64)), -_INT32, _INT32).astype(np.int32)
+    value = writer.named(f"{layer}_bias_dequantized")
+    names = [writer.const(f"{layer}_bias_codes", codes), writer.const(f"{layer}_bias_scale", scale)]
+    names.append(writer.const(f"{layer}_bias_zero_point", np.zeros(len(codes), np.int32)))
+    writer.nodes.append(helper.make_node("DequantizeLinear", names, [value], name=value, axis=0))
+    return value

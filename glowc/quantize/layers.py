@@ -1,0 +1,117 @@
+"""Weights and biases of all layers: the nearest codes, or codes and biases fitted to sample data, layer after layer.
+
+The second walks the quantised network, so that each layer makes up for what the layers before it did (bias correction:
+Nagel et al., "Data-Free Quantization Through Weight Equalization and Bias Correction", 2019, here with real data).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+
+import numpy as np
+from onnx import NodeProto
+
+from glowc.quantize.engine import all_samples
+from glowc.quantize.net import Net
+from glowc.quantize.plan import Plan, weights_of
+from glowc.quantize.scheme import Params, Schema
+from glowc.quantize.simulate import Simulator
+from glowc.quantize.weights import Fit, Rows, Weights, channel_axis, fitted, least_scales, nearest, rows_of
+
+_PLACES = 16  # places of one sample count as so many independent values at most, for the mean of a channel
+_FEW = 8  # a mean of so many values is believed by half
+
+
+@dataclass(frozen=True, slots=True)
+class Coded:
+    """Weights and float biases by the first result of their layer."""
+
+    weights: Mapping[str, Weights]
+    biases: Mapping[str, np.ndarray]
+
+    def consts(self, net: Net) -> dict[str, np.ndarray]:
+        """Return what the constants of the network become: weights from codes, biases."""
+        found = {}
+        for node in net.nodes:
+            if node.output[0] in self.weights:
+                found[node.input[1]] = self.weights[node.output[0]].values()
+            if node.output[0] in self.biases and len(node.input) > 2 and node.input[2]:
+                found[node.input[2]] = self.biases[node.output[0]]
+        return found
+
+
+def coded_layers(net: Net, plan: Plan) -> list[NodeProto]:
+    """Return the layers whose weights become codes."""
+    return [n for n in net.nodes if plan.computes_codes(n) and weights_of(net, n) is not None]
+
+
+def bias_of(net: Net, node: NodeProto) -> np.ndarray | None:
+    """Return the bias of a layer."""
+    return net.consts[node.input[2]] if len(node.input) > 2 and node.input[2] else None
+
+
+def nearest_layers(net: Net, plan: Plan, params: Mapping[str, Params], schema: Schema) -> Coded:
+    """Return the nearest codes of all layers, and their biases as they are."""
+    weights, biases = {}, {}
+    for node in coded_layers(net, plan):
+        array, bias = net.consts[node.input[1]], bias_of(net, node)
+        axis = channel_axis(node, array)
+        least = _least(plan, params, node, bias, array.shape[axis])
+        power2 = schema is Schema.SYMMETRIC_WITH_POWER2_SCALE
+        weights[node.output[0]] = nearest(array, axis, least, power2)
+        if bias is not None:
+            biases[node.output[0]] = bias
+    return Coded(weights, biases)
+
+
+def _least(
+    plan: Plan, params: Mapping[str, Params], node: NodeProto, bias: np.ndarray | None, count: int
+) -> np.ndarray:
+    return least_scales(bias, params[plan.group_of[node.input[0]]].scale, count)
+
+
+def fitted_layers(
+    sim: Simulator, params: Mapping[str, Params], start: Coded, fit: Fit, *, rounding: bool = True,
+    progress: Callable[[str], None] = lambda _: None,
+) -> Coded:  # fmt: skip
+    """Return codes and biases fitted to the samples; without `rounding`, the codes of `start` and fitted biases."""
+    net = sim.net
+    weights, biases = dict(start.weights), dict(start.biases)
+    values = {p.name: sim.rounded(params, p.name, sim.exact[p.name]) for p in net.inputs}
+    consts = sim.consts(params, start.consts(net))
+    for node in net.nodes:
+        layer = node.output[0]
+        if layer in weights:
+            progress(f"fitting {layer}")
+            if rounding:
+                weights[layer] = _fitted_weights(sim, params, node, values[node.input[0]], start.weights[layer], fit)
+            consts[node.input[1]] = weights[layer].values()
+            if layer in biases:
+                sums = all_samples(sim.engine, net, node, values, consts)[0]
+                biases[layer] = consts[node.input[2]] = corrected(biases[layer], sums, sim.exact[layer])
+        for name, array in zip(
+            (n for n in node.output if n), all_samples(sim.engine, net, node, values, consts), strict=True
+        ):
+            values[name] = sim.rounded(params, name, array)
+    return Coded(weights, biases)
+
+
+def _fitted_weights(
+    sim: Simulator, params: Mapping[str, Params], node: NodeProto, given: np.ndarray, start: Weights, fit: Fit
+) -> Weights:
+    """Return fitted codes of one layer; the ones of `start` where its kind has no statistics."""
+    array, bias = sim.net.consts[node.input[1]], bias_of(sim.net, node)
+    rows: Rows | None = rows_of(node, array, given, sim.exact[node.output[0]])
+    if rows is None:
+        return start
+    least = _least(sim.plan, params, node, bias, array.shape[channel_axis(node, array)])
+    return fitted(node, array, rows, least, fit)
+
+
+def corrected(bias: np.ndarray, sums: np.ndarray, exact: np.ndarray) -> np.ndarray:
+    """Return the bias that gives each channel the mean of the float network; few values are half believed."""
+    axis = 2 if sums.ndim > 3 else sums.ndim - 1  # convolutions: samples, batch, channels, places
+    lines = np.moveaxis(exact.astype(np.float64) - sums, axis, 0).reshape(len(bias), -1)
+    values = len(sums) * min(lines.shape[1] // len(sums), _PLACES)
+    return np.asarray(bias + lines.mean(axis=1) * values / (values + _FEW), np.float32)

@@ -1,0 +1,173 @@
+"""A float ONNX file -> `Net`: nodes in order, constants as arrays, static inputs. Functions are inlined.
+
+The quantiser works on ONNX nodes, not on the compiler's graph: what it writes is again an ONNX file for any runtime.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections import defaultdict
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+import numpy as np
+import onnx
+from onnx import NodeProto, helper, inliner, numpy_helper, version_converter
+
+from glowc.errors import ModelError
+from glowc.frontend.reader import load
+
+FIRST_OPSET = 13  # QuantizeLinear and DequantizeLinear know an axis from here on
+Consts = Mapping[str, np.ndarray]
+
+
+@dataclass(frozen=True, slots=True)
+class Port:
+    """An input or output of the network: its shape is known, and for inputs static."""
+
+    name: str
+    shape: tuple[int, ...]
+    dtype: np.dtype[np.generic]
+
+
+@dataclass(frozen=True, slots=True)
+class Net:
+    """A network of ONNX nodes; every constant is in `consts`."""
+
+    name: str
+    inputs: tuple[Port, ...]
+    outputs: tuple[Port, ...]
+    nodes: tuple[NodeProto, ...]
+    consts: Consts
+    opsets: Mapping[str, int]
+    ir_version: int
+
+    @property
+    def opset(self) -> int:
+        """The version of ONNX's own operators."""
+        return self.opsets[""]
+
+    def users(self) -> dict[str, list[NodeProto]]:
+        """Return the nodes that read each value."""
+        found: dict[str, list[NodeProto]] = defaultdict(list)
+        for node in self.nodes:
+            for name in dict.fromkeys(node.input):
+                found[name].append(node)
+        return found
+
+    def producers(self) -> dict[str, NodeProto]:
+        """Return the node that makes each value."""
+        return {name: node for node in self.nodes for name in node.output if name}
+
+    def output_names(self) -> frozenset[str]:
+        """Return the names of the network's outputs."""
+        return frozenset(port.name for port in self.outputs)
+
+    def with_consts(self, consts: Consts) -> Net:
+        """Return the network with further, or other, constants."""
+        return replace(self, consts={**self.consts, **consts})
+
+
+def int_of(node: NodeProto, name: str, default: int) -> int:
+    """Return an attribute that is an integer."""
+    return next((int(a.i) for a in node.attribute if a.name == name), default)
+
+
+def float_of(node: NodeProto, name: str, default: float) -> float:
+    """Return an attribute that is a number."""
+    return next((float(a.f) for a in node.attribute if a.name == name), default)
+
+
+def ints_of(node: NodeProto, name: str) -> list[int]:
+    """Return an attribute that is a list of integers; an empty one where the node has none."""
+    return next((list(a.ints) for a in node.attribute if a.name == name), [])
+
+
+def text_of(node: NodeProto, name: str, default: str) -> str:
+    """Return an attribute that is a word."""
+    return next((a.s.decode() for a in node.attribute if a.name == name), default)
+
+
+def label(node: NodeProto) -> str:
+    """Return how messages call a node."""
+    return f'{node.op_type} "{node.name or node.output[0]}"'
+
+
+def read_net(source: Path | bytes | onnx.ModelProto, shapes: Mapping[str, tuple[int, ...]] | None = None) -> Net:
+    """Read a float model. Symbolic dimensions are 1 unless `shapes` says otherwise. Raises ModelError."""
+    loaded = load(source)
+    proto = _inlined(_new_enough(loaded.proto, loaded.source))
+    consts = {i.name: numpy_helper.to_array(i) for i in proto.graph.initializer}
+    nodes = [*proto.graph.node]
+    _check_plain(nodes, loaded.source)
+    inputs = tuple(_port(v, shapes or {}) for v in proto.graph.input if v.name not in consts)
+    outputs = tuple(_port(v, {}) for v in proto.graph.output)
+    opsets = {o.domain: o.version for o in proto.opset_import}
+    return Net(loaded.name, inputs, outputs, tuple(nodes), consts, opsets, max(proto.ir_version, 7))
+
+
+def _new_enough(proto: onnx.ModelProto, source: str) -> onnx.ModelProto:
+    version = next((o.version for o in proto.opset_import if not o.domain), FIRST_OPSET)
+    if version >= FIRST_OPSET:
+        return proto
+    try:
+        return version_converter.convert_version(proto, FIRST_OPSET)
+    except Exception as error:  # the converter raises what it likes
+        raise ModelError(
+            f"{source} uses opset {version}, and ONNX's converter does not make {FIRST_OPSET} of it",
+            details=str(error).splitlines()[:2],
+            hint=f"export the model again with opset {FIRST_OPSET} or later",
+        ) from error
+
+
+def _inlined(proto: onnx.ModelProto) -> onnx.ModelProto:
+    return inliner.inline_local_functions(proto) if proto.functions else proto
+
+
+def _check_plain(nodes: Iterable[NodeProto], source: str) -> None:
+    """Raise ModelError for control flow, and for a model that is quantised already."""
+    for node in nodes:
+        if any(a.type in (onnx.AttributeProto.GRAPH, onnx.AttributeProto.GRAPHS) for a in node.attribute):
+            raise ModelError(
+                f"{source}: {label(node)} holds a graph of its own, which cannot be profiled",
+                hint="export the model without control flow (loops unrolled, branches decided)",
+            )
+        if node.op_type in ("QuantizeLinear", "DynamicQuantizeLinear") or node.op_type.startswith("QLinear"):
+            raise ModelError(
+                f"{source} is quantised already: it has {label(node)}",
+                hint="give the float model, or compile this one as it is",
+            )
+
+
+def _port(value: onnx.ValueInfoProto, shapes: Mapping[str, tuple[int, ...]]) -> Port:
+    tensor = value.type.tensor_type
+    sizes = tuple(d.dim_value if d.dim_value > 0 else 1 for d in tensor.shape.dim)
+    return Port(value.name, shapes.get(value.name, sizes), np.dtype(helper.tensor_dtype_to_np_dtype(tensor.elem_type)))
+
+
+def graph_hash(net: Net) -> str:
+    """Return a hash of what the network computes, constants included; names of values count, its own does not."""
+    digest = hashlib.sha256()
+    for port in net.inputs:
+        digest.update(f"{port.name} {port.shape} {port.dtype}\n".encode())
+    for node in net.nodes:
+        digest.update(f"{node.domain} {node.op_type} {list(node.input)} {list(node.output)}\n".encode())
+        for attribute in sorted(node.attribute, key=lambda a: a.name):
+            digest.update(attribute.SerializeToString(deterministic=True))
+    for name in sorted(net.consts):
+        digest.update(f"{name} {net.consts[name].shape}".encode() + net.consts[name].tobytes())
+    return f"sha256:{digest.hexdigest()[:16]}"
+
+
+def model_of(
+    net: Net, nodes: Iterable[NodeProto], inputs: Iterable[Port], outputs: Iterable[onnx.ValueInfoProto], consts: Consts
+) -> onnx.ModelProto:
+    """Return an ONNX model of some nodes of `net`."""
+    graph = helper.make_graph(
+        list(nodes), net.name,
+        [helper.make_tensor_value_info(p.name, helper.np_dtype_to_tensor_dtype(p.dtype), p.shape) for p in inputs],
+        list(outputs), [numpy_helper.from_array(np.asarray(a, order="C"), n) for n, a in consts.items()],
+    )  # fmt: skip
+    opsets = [helper.make_opsetid(domain, version) for domain, version in net.opsets.items()]
+    return helper.make_model(graph, opset_imports=opsets, ir_version=net.ir_version, producer_name="glowc")

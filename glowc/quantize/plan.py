@@ -1,0 +1,222 @@
+"""Which nodes of a network compute on codes, which tensors are quantised, and which of them share a quantisation.
+
+A table says what an operator demands. Precision is a property of a node (`Plan.quantised`), so that another precision
+for a layer is another entry and no other structure.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+
+import numpy as np
+from onnx import NodeProto
+
+from glowc.errors import InputError
+from glowc.quantize.net import Net, float_of, int_of, text_of
+from glowc.quantize.scheme import Params
+
+LAYERS = frozenset({"Conv", "ConvTranspose", "Gemm", "MatMul"})
+_BINARY = frozenset({"Add", "Sub", "Mul"})
+CLAMPS = frozenset({"Relu", "Clip"})
+SAME = frozenset({
+    "Concat", "DepthToSpace", "Expand", "Flatten", "Gather", "GatherElements", "GatherND", "Identity", "MaxPool", "Pad",
+    "ReduceMax", "ReduceMin", "Reshape", "Resize", "Slice", "SpaceToDepth", "Split", "Squeeze", "Tile", "Transpose",
+    "Unsqueeze",
+})  # fmt: skip
+"""Operators that hand on codes, so that inputs and outputs have one quantisation."""
+_OWN = frozenset({
+    "Abs", "AveragePool", "Celu", "Elu", "Erf", "Exp", "Gelu", "GlobalAveragePool", "HardSwish", "LayerNormalization",
+    "LeakyRelu", "Mish", "Neg", "QuickGelu", "RMSNormalization", "ReduceMean", "Selu", "Softplus", "Sqrt", "Swish",
+    "ThresholdedRelu", *CLAMPS,
+})  # fmt: skip
+ONE_BYTE, SYMMETRIC_UNIT = Params(1 / 256, -128), Params(1 / 128, 0)
+_WHOLE_BYTE = Params(float(np.nextafter(np.float32(1 / 255), np.float32(0))), -128)  # holds 1.0; 1 / scale is above 255
+FIXED = {
+    "Softmax": (ONE_BYTE, _WHOLE_BYTE), "Sigmoid": (ONE_BYTE, _WHOLE_BYTE), "HardSigmoid": (ONE_BYTE, _WHOLE_BYTE),
+    "Tanh": (SYMMETRIC_UNIT, Params(1 / 127, 0)), "Softsign": (SYMMETRIC_UNIT, Params(1 / 127, 0)),
+}  # fmt: skip
+"""Results with a range that is known: the usual quantisation first, then what may be better by measured error."""
+
+
+@dataclass(frozen=True, slots=True)
+class FloatNode:
+    """A node that stays float, and why."""
+
+    name: str
+    op: str
+    reason: str
+    result: str
+
+
+@dataclass(frozen=True, slots=True)
+class Plan:
+    """What is quantised. `groups` has the tensors of one quantisation under the name of the first; constants too."""
+
+    quantised: frozenset[str]
+    groups: Mapping[str, tuple[str, ...]]
+    group_of: Mapping[str, str]
+    fixed: Mapping[str, tuple[Params, ...]]
+    floats: tuple[FloatNode, ...]
+    fused: Mapping[str, str] = field(default_factory=dict)
+
+    def computes_codes(self, node: NodeProto) -> bool:
+        """Say whether a node is quantised."""
+        return node.output[0] in self.quantised
+
+
+def operands(node: NodeProto) -> list[str]:
+    """Return the inputs of a node that hold values, without weights, sizes, indices and bounds."""
+    if node.op_type in _BINARY or node.op_type in ("Concat", "MatMul"):
+        return list(node.input)
+    return [node.input[0]]
+
+
+def weights_of(net: Net, node: NodeProto) -> str | None:
+    """Return the constant weights of a layer, quantised per channel."""
+    return node.input[1] if node.op_type in LAYERS and node.input[1] in net.consts else None
+
+
+def values_of(net: Net, node: NodeProto) -> list[str]:
+    """Return the operands that are quantised as activations are; constants of elementwise operators among them."""
+    weights = weights_of(net, node)
+    return [name for name in operands(node) if name != weights]
+
+
+def make_plan(net: Net, dtypes: Mapping[str, np.dtype[np.generic]], keep_float: Iterable[str] = ()) -> Plan:
+    """Decide what is quantised. `dtypes` has the element type of every value. Raises InputError for unknown names."""
+    kept = _kept(net, tuple(keep_float))
+    quantised: set[str] = set()
+    floats: list[FloatNode] = []
+    for node in net.nodes:
+        reason = _why_float(net, node, dtypes, kept)
+        reason = _float_before(net, node, floats) if reason is None else reason
+        if reason is None:
+            quantised.add(node.output[0])
+        elif reason:
+            floats.append(FloatNode(node.name or node.output[0], node.op_type, reason, node.output[0]))
+    fused = _fused(net, quantised)
+    groups = _groups(net, quantised, fused)
+    group_of = {name: first for first, names in groups.items() for name in names}
+    return Plan(frozenset(quantised), groups, group_of, _fixed(net, groups, quantised), tuple(floats), fused)
+
+
+def _kept(net: Net, names: tuple[str, ...]) -> frozenset[str]:
+    """Return the nodes that the user wants float: named by node, by result, or by kind of operator."""
+    found = {n.output[0] for n in net.nodes if {n.name, n.op_type, *n.output} & set(names)}
+    known = {word for n in net.nodes for word in (n.name, n.op_type, *n.output)}
+    unknown = [name for name in names if name not in known]
+    if unknown:
+        nodes = ", ".join(n.name or n.output[0] for n in net.nodes[:20])
+        raise InputError(f"no node is called {unknown[0]!r}", details=[f"the model has {nodes}"])
+    return frozenset(found)
+
+
+def _why_float(
+    net: Net, node: NodeProto, dtypes: Mapping[str, np.dtype[np.generic]], kept: frozenset[str]
+) -> str | None:
+    """Return why a node stays float; None if it is quantised, nothing if it has no float values at all."""
+    known = [name for name in (*node.input, *node.output) if name and name in dtypes]
+    if not any(dtypes[name].kind == "f" for name in known if name not in net.consts):
+        return ""
+    if node.output[0] in kept:
+        return "--keep-float"
+    if node.op_type not in LAYERS | _BINARY | SAME | _OWN | frozenset(FIXED):
+        return f"{node.op_type} has no int8 form here"
+    if any(dtypes[name] != np.float32 for name in [*values_of(net, node), node.output[0]]):
+        return "its values are not float32"
+    return _why_not_layer(net, node)
+
+
+def _float_before(net: Net, node: NodeProto, floats: list[FloatNode]) -> str | None:
+    """Return why a node without weights stays float: it would quantise more values than the layers behind it read."""
+    if node.op_type in LAYERS | _BINARY:
+        return None
+    names, producers = {f.result for f in floats}, net.producers()
+    makers = [producers[name].output[0] for name in operands(node) if name in producers]
+    if makers and all(maker in names for maker in makers):
+        return f'its input is the float result of "{producers[makers[0]].name or makers[0]}"'
+    return None
+
+
+def _why_not_layer(net: Net, node: NodeProto) -> str | None:
+    """Return what keeps one operator from its int8 form."""
+    if node.op_type in LAYERS:
+        if node.op_type != "MatMul" and any(name not in net.consts for name in node.input[1:] if name):
+            return "its weights are computed"
+        if node.op_type == "Gemm" and (
+            int_of(node, "transA", 0) or float_of(node, "alpha", 1) != 1 or float_of(node, "beta", 1) != 1
+        ):
+            return "it scales or transposes its input"
+    if node.op_type in _BINARY and all(name in net.consts for name in node.input):
+        return "both operands are constants"
+    if node.op_type == "Resize" and text_of(node, "mode", "nearest") == "cubic":
+        return "cubic interpolation leaves the range of its input"
+    if node.op_type == "MaxPool" and len(node.output) > 1 and node.output[1]:
+        return "its indices are wanted"
+    return None
+
+
+def _fused(net: Net, quantised: set[str]) -> dict[str, str]:
+    """Return for each result that only a clamp reads the result of that clamp: no codes lie between them."""
+    fusable, users, outputs = LAYERS | _BINARY, net.users(), net.output_names()
+    found = {}
+    for node in net.nodes:
+        readers = users.get(node.output[0], [])
+        if node.op_type not in fusable or node.output[0] not in quantised or len(readers) != 1:
+            continue
+        if readers[0].op_type in CLAMPS and readers[0].output[0] in quantised and node.output[0] not in outputs:
+            found[node.output[0]] = readers[0].output[0]
+    return found
+
+
+def _groups(net: Net, quantised: set[str], fused: Mapping[str, str]) -> dict[str, tuple[str, ...]]:
+    """Return the tensors that are quantised, by common quantisation."""
+    parent: dict[str, str] = {}
+
+    def find(name: str) -> str:
+        parent.setdefault(name, name)
+        while parent[name] != name:
+            name = parent[name]
+        return name
+
+    for node in net.nodes:
+        if node.output[0] not in quantised:
+            continue
+        values = [n for n in values_of(net, node) if n not in fused]
+        results = [n for n in node.output if n and n not in fused]
+        tied = [*values, *results] if node.op_type in SAME else []
+        for name in (*values, *results):
+            find(name)
+        for name in tied[1:]:
+            parent[find(name)] = find(tied[0])
+    members: dict[str, list[str]] = defaultdict(list)
+    for name in parent:
+        members[find(name)].append(name)
+    return {names[0]: tuple(names) for names in members.values()}
+
+
+def _fixed(net: Net, groups: Mapping[str, tuple[str, ...]], quantised: set[str]) -> dict[str, tuple[Params, ...]]:
+    """Return the quantisations of groups whose values all come from operators of a known range."""
+    producers = net.producers()
+    found: dict[str, tuple[Params, ...]] = {}
+    for first, names in groups.items():
+        makers = [producers.get(name) for name in names]
+        sources = {n.op_type if n is not None and n.output[0] in quantised else "" for n in makers}
+        sources -= SAME
+        if len(sources) == 1 and (op := next(iter(sources))) in FIXED:
+            found[first] = FIXED[op]
+    return found
+
+
+def sources(net: Net, names: Iterable[str]) -> list[str]:
+    """Return the tensors of a group that bring values into it; the others are made of those."""
+    producers = net.producers()
+    chosen = [n for n in names if n not in producers or producers[n].op_type not in SAME]
+    return chosen or list(names)
+
+
+def describe(floats: Iterable[FloatNode]) -> list[str]:
+    """Return a line for each node that stays float."""
+    return [f'{node.op} "{node.name}": {node.reason}' for node in floats]

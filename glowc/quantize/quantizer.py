@@ -1,0 +1,231 @@
+"""A float network and sample data -> an int8 ONNX file: profile, equalise, choose ranges, fit weights, write.
+
+Without data, a profile alone gives the ranges; then weights go to their nearest codes and nothing is measured.
+"""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+
+import numpy as np
+import onnx
+
+from glowc.errors import InputError
+from glowc.quantize.calibrate import Calibration
+from glowc.quantize.choose import Chosen, by_calibration, by_measure
+from glowc.quantize.emit import quantised_model
+from glowc.quantize.engine import Engine, all_samples, run_net
+from glowc.quantize.equalize import best_strength, equalised, factors, find_classes, magnitudes
+from glowc.quantize.layers import Coded, fitted_layers, nearest_layers
+from glowc.quantize.net import Net, read_net
+from glowc.quantize.plan import FloatNode, Plan, make_plan
+from glowc.quantize.profile import Profile, Profiler, profile_net
+from glowc.quantize.scheme import Schema
+from glowc.quantize.simplify import simplified
+from glowc.quantize.simulate import Simulator, simulator
+from glowc.quantize.weights import Fit
+
+Sample = Mapping[str, np.ndarray]
+Progress = Callable[[str], None]
+KEPT_BYTES = 1 << 28  # of values of all kept samples: the measuring steps hold them, some twice
+MOST_KEPT = 64
+FEWEST_VALUES = 64  # of a channel, on all kept samples, to say how large it is
+
+
+@dataclass(frozen=True, slots=True)
+class QuantizeOptions:
+    """How a model is quantised."""
+
+    schema: Schema = Schema.ASYMMETRIC
+    calibration: Calibration = Calibration.AUTO
+    keep_float: tuple[str, ...] = ()
+    float_edge: bool = False
+    equalise: bool = True
+    bias_correction: bool = True
+    rounding: bool = True
+    fit: Fit = field(default_factory=Fit)
+
+
+@dataclass(frozen=True, slots=True)
+class Quantized:
+    """An int8 model, and what is known of it. `error` is the simulated error of the outputs on the kept samples."""
+
+    model: onnx.ModelProto
+    floats: tuple[FloatNode, ...]
+    how: Mapping[str, str]
+    equalised: int
+    layers: int
+    samples: int
+    error: float | None
+    notes: tuple[str, ...]
+
+
+@dataclass(slots=True)
+class Gathered:
+    """What one walk through the data leaves: a profile, and a random choice of samples."""
+
+    profiler: Profiler
+    kept: list[Sample]
+    limit: int = MOST_KEPT
+
+    def add(self, sample: Sample) -> None:
+        """Profile one sample, and keep it with the chance that every sample has (reservoir sampling)."""
+        self.profiler.add(sample)
+        seen = self.profiler.samples
+        if seen == 1:
+            self.limit = max(1, min(MOST_KEPT, KEPT_BYTES // max(1, _bytes_of(self.profiler))))
+        if len(self.kept) < self.limit:
+            self.kept.append(dict(sample))
+        elif (place := random.Random(seen).randrange(seen)) < self.limit:
+            self.kept[place] = dict(sample)
+
+
+def _bytes_of(profiler: Profiler) -> int:
+    """Return the bytes of all values of one sample."""
+    return 4 * int(sum(stats.histogram.sum() for stats in profiler.tensors.values()))
+
+
+def load_float(source: Path | bytes | onnx.ModelProto, engine: Engine) -> Net:
+    """Read a float model and simplify it."""
+    return simplified(read_net(source), engine)
+
+
+def quantize_model(
+    source: Path | bytes | onnx.ModelProto, samples: Iterable[Sample], options: QuantizeOptions | None = None,
+    progress: Progress = lambda _: None,
+) -> Quantized:  # fmt: skip
+    """Quantise a float ONNX model on samples: dicts of one array per input, of the shape the model has.
+
+    Raises ModelError for what is wrong with the model, InputError for what is wrong with the samples.
+    """
+    engine = Engine()
+    net = load_float(source, engine)
+    gathered = Gathered(Profiler(net, engine), [])
+    for sample in samples:
+        gathered.add(sample)
+        progress(f"profiling sample {gathered.profiler.samples}")
+    return quantize_net(net, engine, gathered.profiler.profile(), gathered.kept, options or QuantizeOptions(), progress)
+
+
+def quantize_net(
+    net: Net, engine: Engine, profile: Profile, kept: list[Sample], options: QuantizeOptions, progress: Progress
+) -> Quantized:  # fmt: skip
+    """Quantise a simplified network by its profile, and by samples where there are any."""
+    plan = make_plan(net, dtypes_of(net, profile), options.keep_float)
+    if not plan.quantised:
+        reasons = [f'{f.op} "{f.name}": {f.reason}' for f in plan.floats]
+        raise InputError("nothing of this model can be quantised", details=reasons[:10])
+    notes = tuple(_notes(profile, kept, options))
+    if not kept:
+        chosen, coded = _chosen(None, net, plan, profile, options, progress)
+        return _written(_Way(None, profile, 0), net, plan, chosen, coded, options, notes)
+    sim = simulator(engine, net, plan, {p.name: np.stack([s[p.name] for s in kept]) for p in net.inputs})
+    way = _Way(sim, profile, 0)
+    if options.equalise:
+        progress("equalising channels")
+        way = _equalised(sim, profile, kept)
+    chosen, coded = _chosen(way.sim, net, plan, way.profile, options, progress)
+    return _written(way, net, plan, chosen, coded, options, notes)
+
+
+@dataclass(frozen=True, slots=True)
+class _Way:
+    """A network to quantise, with its float values and profile: as it is, or with channels equalised."""
+
+    sim: Simulator | None
+    profile: Profile
+    classes: int
+
+
+def _written(
+    way: _Way, net: Net, plan: Plan, chosen: Chosen, coded: Coded, options: QuantizeOptions, notes: tuple[str, ...]
+) -> Quantized:  # fmt: skip
+    """Return the file, and what is known of it."""
+    net = way.sim.net if way.sim else net
+    model = quantised_model(net, plan, chosen.params, coded.weights, coded.biases, float_edge=options.float_edge)
+    error = way.sim.output_error(way.sim.run(chosen.params, coded.consts(net))) if way.sim else None
+    return Quantized(
+        model, plan.floats, chosen.how, way.classes, len(coded.weights), way.profile.samples, error, notes
+    )  # fmt: skip
+
+
+def dtypes_of(net: Net, profile: Profile) -> dict[str, np.dtype[np.generic]]:
+    """Return the element type of every value whose type matters: those of the profile are float32."""
+    floats = {name: np.dtype(np.float32) for name in profile.tensors}
+    return {**floats, **{n: a.dtype for n, a in net.consts.items()}, **{p.name: p.dtype for p in net.inputs}}
+
+
+def _notes(profile: Profile, kept: list[Sample], options: QuantizeOptions) -> list[str]:
+    """Return what the user should know of the data."""
+    notes = []
+    if profile.samples < 8:
+        plural = "s" if profile.samples > 1 else ""
+        notes.append(f"only {profile.samples} sample{plural}: ranges of other data may be wider; 100 are a good number")
+    constant = [name for name, s in profile.tensors.items() if s.low == s.high]
+    if constant:
+        shown = ", ".join(map(repr, constant[:3]))
+        notes.append(f"{len(constant)} value{'s' if len(constant) > 1 else ''} never changed on this data: {shown}")
+    if not kept and (options.calibration is Calibration.AUTO or options.rounding):
+        notes.append("a profile has no samples: ranges by their ends, nearest weights; --data measures and fits them")
+    return notes
+
+
+def _equalised(sim: Simulator, profile: Profile, kept: list[Sample]) -> _Way:
+    """Return the network with the channels of classes equalised where layers behind err less for it.
+
+    What changes is profiled on the kept samples.
+    """
+    net, count = sim.net, 0
+    changed: set[str] = set()
+    shapes = {name: array.shape[1:] for name, array in sim.exact.items()}
+
+    def run(other: Net, node: onnx.NodeProto, given: np.ndarray) -> np.ndarray:
+        return all_samples(sim.engine, other, node, {node.input[0]: given}, other.consts)[0]
+
+    for one in find_classes(net, shapes):
+        if not all(sim.plan.group_of.get(n) or n in sim.plan.fused for n in one.values):
+            continue
+        if max(sim.exact[n].size // shapes[n][1] for n in one.values if n in sim.exact) < FEWEST_VALUES:
+            continue
+        strength = best_strength(net, one, sim.exact, run)
+        if strength:
+            net = equalised(net, one, factors(magnitudes(sim.exact, one.values), strength))
+            count, changed = count + 1, changed | set(one.values)
+    if not count:
+        return _Way(sim, profile, 0)
+    given = {p.name: sim.exact[p.name] for p in net.inputs}
+    after = profile_net(net, sim.engine, kept)
+    tensors = {n: after.tensors[n] if n in changed else s for n, s in profile.tensors.items()}
+    exact = run_net(sim.engine, net, given)
+    equal = Profile(profile.graph_hash, profile.samples, tensors)
+    return _Way(Simulator(net, sim.plan, sim.engine, exact), equal, count)
+
+
+def _chosen(
+    sim: Simulator | None, net: Net, plan: Plan, profile: Profile, options: QuantizeOptions, progress: Progress
+) -> tuple[Chosen, Coded]:  # fmt: skip
+    """Return ranges, weights and biases: fitted and measured where there are samples."""
+    net = sim.net if sim else net
+    chosen = by_calibration(sim, net, plan, profile, options.calibration, options.schema)
+    coded = nearest_layers(net, plan, chosen.params, options.schema)
+    if sim is None:
+        return chosen, coded
+    power2 = options.schema is Schema.SYMMETRIC_WITH_POWER2_SCALE
+    if options.bias_correction or options.rounding:
+        rounding = options.rounding and not power2
+        coded = fitted_layers(sim, chosen.params, coded, options.fit, rounding=rounding, progress=progress)
+    if options.calibration is not Calibration.AUTO:
+        return chosen, coded
+    chosen = by_measure(sim, profile, options.schema, chosen, coded.consts(net), progress)
+    if options.bias_correction:
+        coded = _better(sim, chosen, coded, fitted_layers(sim, chosen.params, coded, options.fit, rounding=False))
+    return chosen, coded
+
+
+def _better(sim: Simulator, chosen: Chosen, one: Coded, other: Coded) -> Coded:
+    """Return the one with the lesser error of the outputs."""
+    errors = [sim.output_error(sim.run(chosen.params, c.consts(sim.net))) for c in (one, other)]
+    return one if errors[0] <= errors[1] else other

@@ -1,0 +1,188 @@
+#!/usr/bin/env python3
+"""Compare glowc's quantiser with onnxruntime's on the float sample models. Runs as `make quant-bench`.
+
+    scripts/quant_bench.py
+    scripts/quant_bench.py --models mlperf_kws_dscnn_fp32 --no-compile
+
+Both calibrate on the even samples and are judged on the odd ones, then on all and judged on all: RMSE over the largest
+magnitude of the float outputs, cosine, argmax agreement, in onnxruntime's integer kernels. Of onnxruntime's quantiser
+(quantize_static, QDQ, per channel, int8) each model shows the best of min-max, entropy and percentile. Then arena and
+executed instructions of both on an emulated Cortex-M4. Writes everything to build/quant_bench.json.
+"""
+
+from __future__ import annotations
+
+import argparse
+import contextlib
+import io
+import json
+import logging
+import tempfile
+import warnings
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass
+from pathlib import Path
+
+import numpy as np
+import onnx
+import onnxruntime as ort
+from onnxruntime.quantization import CalibrationDataReader, CalibrationMethod, QuantFormat, QuantType, quantize_static
+from rich.console import Console
+from rich.table import Table
+
+from glowc.board import load_board
+from glowc.compiler.options import CompileOptions
+from glowc.compiler.pipeline import compile_model, write_bundle
+from glowc.machine.execute import bench, load_bundle
+from glowc.quantize import QuantizeOptions, quantize_model
+
+ROOT = Path(__file__).resolve().parent.parent
+SHARED = ROOT.parent / "shared" / "models"
+METHODS = {
+    "min-max": (CalibrationMethod.MinMax, {}),
+    "entropy": (CalibrationMethod.Entropy, {}),
+    "percentile": (CalibrationMethod.Percentile, {"CalibPercentile": 99.999}),
+}
+SPLITS = {"odd": (slice(0, None, 2), slice(1, None, 2)), "all": (slice(None), slice(None))}
+BOARD = "mps2-an386"
+Arrays = dict[str, np.ndarray]
+
+
+@dataclass(frozen=True, slots=True)
+class Error:
+    """How far outputs are from float."""
+
+    rmse: float
+    cosine: float
+    argmax: float
+
+
+class Reader(CalibrationDataReader):
+    """Samples for onnxruntime's quantiser."""
+
+    def __init__(self, samples: Sequence[Arrays]) -> None:
+        self._left = iter(samples)
+
+    def get_next(self) -> Arrays | None:
+        return next(self._left, None)
+
+
+def samples_of(arrays: Mapping[str, np.ndarray], chosen: slice) -> list[Arrays]:
+    """Return the chosen samples as dicts."""
+    count = len(next(iter(arrays.values())))
+    return [{n: a[i] for n, a in arrays.items()} for i in range(count)[chosen]]
+
+
+def outputs_of(model: onnx.ModelProto, samples: Sequence[Arrays]) -> np.ndarray:
+    """Return the first output of all samples, with onnxruntime's integer kernels."""
+    options = ort.SessionOptions()
+    options.log_severity_level, options.intra_op_num_threads = 3, 1
+    options.add_session_config_entry("session.qdqisint8allowed", "1")
+    session = ort.InferenceSession(model.SerializeToString(), options, providers=["CPUExecutionProvider"])
+    return np.stack([session.run(None, sample)[0] for sample in samples])
+
+
+def error_of(got: np.ndarray, want: np.ndarray) -> Error:
+    """Return how far `got` is from the float outputs."""
+    a, b = (x.reshape(len(x), -1).astype(np.float64) for x in (got, want))
+    cosine = np.sum(a * b) / np.sqrt(np.sum(a * a) * np.sum(b * b))
+    rmse = np.sqrt(np.mean(np.square(a - b))) / np.abs(b).max()
+    return Error(float(rmse), float(cosine), float(np.mean(a.argmax(1) == b.argmax(1))))
+
+
+def onnxruntime_model(path: Path, samples: Sequence[Arrays], method: str) -> onnx.ModelProto:
+    """Return the model as onnxruntime's quantiser makes it."""
+    kind, extra = METHODS[method]
+    with tempfile.TemporaryDirectory() as folder, contextlib.redirect_stdout(io.StringIO()):
+        out = Path(folder) / "q.onnx"
+        quantize_static(
+            str(path), str(out), Reader(samples), quant_format=QuantFormat.QDQ, per_channel=True,
+            activation_type=QuantType.QInt8, weight_type=QuantType.QInt8, calibrate_method=kind, extra_options=extra,
+        )  # fmt: skip
+        return onnx.load(out)
+
+
+def cost_of(model: onnx.ModelProto, sample: Arrays) -> tuple[int, int]:
+    """Return arena bytes and executed instructions of one sample on the emulated Cortex-M4."""
+    board = load_board(BOARD)
+    with tempfile.TemporaryDirectory() as folder:
+        path = Path(folder) / "net.onnx"
+        path.write_bytes(model.SerializeToString())
+        write_bundle(compile_model(path, board, CompileOptions()), Path(folder) / "out")
+        info = load_bundle(Path(folder) / "out")
+        report = bench(info, board, {p.name: p.to_bundle(sample[p.name][None]) for p in info.inputs})
+    return int(report["arena_bytes"]), int(report["insns"] or 0)
+
+
+def measured(name: str, compiles: bool) -> dict[str, object]:
+    """Return everything about one model."""
+    path = SHARED / name / "model.onnx"
+    with np.load(SHARED / name / "inputs.npz") as file:
+        arrays = {n: file[n] for n in file.files}
+    row: dict[str, object] = {}
+    for split, (given, judged) in SPLITS.items():
+        calibration, samples = samples_of(arrays, given), samples_of(arrays, judged)
+        exact = outputs_of(onnx.load(path), samples)
+        theirs = {m: onnxruntime_model(path, calibration, m) for m in METHODS}
+        errors = {m: error_of(outputs_of(q, samples), exact) for m, q in theirs.items()}
+        best = min(errors, key=lambda m: errors[m].rmse)
+        judged_ours = quantize_model(path, calibration, QuantizeOptions(float_edge=True)).model
+        ours = error_of(outputs_of(judged_ours, samples), exact)
+        row[split] = {"ours": asdict(ours), "onnxruntime": {**asdict(errors[best]), "method": best}}
+    if compiles:
+        given = samples_of(arrays, slice(None))
+        models = {
+            "ours": quantize_model(path, given).model,
+            "ours, float edge": judged_ours,
+            "onnxruntime": theirs["min-max"],
+        }  # fmt: skip
+        row["cost"] = {kind: cost_of(model, given[0]) for kind, model in models.items()}
+    return row
+
+
+def table_of(rows: Mapping[str, dict[str, dict[str, dict[str, float]]]], split: str) -> Table:
+    """Return the errors of one split, the mean in the last line."""
+    table = Table("model", "RMSE", "onnxruntime", "ratio", "cosine", "onnxruntime", "argmax", "onnxruntime", "its best")
+    found = {name: (row[split]["ours"], row[split]["onnxruntime"]) for name, row in rows.items()}
+    for name, (a, b) in found.items():
+        table.add_row(
+            name, f"{a['rmse']:.5f}", f"{b['rmse']:.5f}", f"{a['rmse'] / b['rmse']:.2f}", f"{a['cosine']:.6f}",
+            f"{b['cosine']:.6f}", f"{a['argmax']:.3f}", f"{b['argmax']:.3f}", str(b["method"]),
+        )  # fmt: skip
+    ours, theirs = (float(np.mean([pair[i]["rmse"] for pair in found.values()])) for i in (0, 1))
+    table.add_row("mean", f"{ours:.5f}", f"{theirs:.5f}", f"{ours / theirs:.2f}")
+    return table
+
+
+def cost_table(rows: Mapping[str, dict[str, dict[str, tuple[int, int]]]]) -> Table:
+    """Return arena and instructions."""
+    kinds = ("ours", "ours, float edge", "onnxruntime")
+    table = Table("model", *(f"{what}: {kind}" for what in ("arena", "instructions") for kind in kinds))
+    for name, row in rows.items():
+        table.add_row(name, *(f"{row['cost'][kind][i]:,}" for i in (0, 1) for kind in kinds))
+    return table
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--models", nargs="+", help="folders of ../shared/models (default: all *_fp32)")
+    parser.add_argument("--no-compile", action="store_true", help="errors only")
+    args = parser.parse_args()
+    warnings.simplefilter("ignore")
+    logging.disable(logging.CRITICAL)
+    console = Console(width=160)
+    rows = {}
+    for name in args.models or sorted(p.name for p in SHARED.glob("*_fp32")):
+        console.print(f"{name} ...")
+        rows[name] = measured(name, not args.no_compile)
+    for split, title in (("odd", "calibrated on even samples, judged on odd ones"), ("all", "all samples")):
+        console.print(title, table_of(rows, split))  # type: ignore[arg-type]
+    if not args.no_compile:
+        console.print(f"on {BOARD}", cost_table(rows))  # type: ignore[arg-type]
+    out = ROOT / "build" / "quant_bench.json"
+    out.parent.mkdir(exist_ok=True)
+    out.write_text(json.dumps(rows, indent=1) + "\n")
+
+
+if __name__ == "__main__":
+    main()
