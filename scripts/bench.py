@@ -4,6 +4,7 @@
     scripts/bench.py
     scripts/bench.py --models mlperf_kws_dscnn --boards mps2-an386 linux-aarch64/cortex-a76
     scripts/bench.py --models examples/digits/digits.onnx --opt speed
+    scripts/bench.py --boards --chips stm32l4r5 alif-e7 --portable --models $(ls ../shared/models)
 
 Prints executed instructions (exact, counted by QEMU), arena, code and stack of each model on each board, with the
 ratio to TensorFlow Lite Micro with CMSIS-NN (Cortex-M) or XNNPACK (Cortex-A) where ../shared/reference/baselines.json
@@ -40,6 +41,7 @@ BASELINES = ROOT.parent / "shared" / "reference" / "baselines.json"
 MLPERF = ("mlperf_ic_resnet8", "mlperf_kws_dscnn", "mlperf_vww_mobilenetv1", "mlperf_ad_autoencoder")
 PUBLISHED = ROOT / "scripts" / "published.toml"
 CHIPS = ("stm32l4r5", "stm32u575", "stm32h7a3", "alif-e7", "rpi-zero2", "rpi5")
+PORTABLE_SHARE = 0.01
 BOARDS = ("mps2-an386", "mps3-an547", "linux-aarch64/cortex-a53", "linux-aarch64/cortex-a76")
 # Where the baselines have the numbers of a CPU: (rival, its name of the CPU).
 RIVALS = {
@@ -142,6 +144,20 @@ def show_chips(results: Sequence[Mapping[str, Any]], console: Console) -> None:
     console.print("ms are modelled from what ran under QEMU (docs/CYCLES.md); published ones are measured on the chip.")
 
 
+def show_portable(results: Sequence[Mapping[str, Any]], console: Console) -> None:
+    """Print the layers that run portable C and take more than `PORTABLE_SHARE` of the cycles of their model."""
+    table = Table("model", "chip", "layer", "kernel", "share")
+    for result in results:
+        report = result["report"]
+        for layer in report["layers"]:
+            share = layer["cycles"] / report["cycles"]
+            if layer["kernel"].endswith("__ref") and share > PORTABLE_SHARE:
+                chip = report["chip"]["name"]
+                table.add_row(result["model"], chip, layer["name"], layer["kernel"], f"{100 * share:.1f} %")
+    console.print(table)
+    console.print(f"layers in portable C with more than {100 * PORTABLE_SHARE:.0f} % of their model's cycles")
+
+
 def runs(names: Sequence[str], boards: Sequence[str], chips: Sequence[str]) -> Iterator[tuple[str, str, str]]:
     """Yield (model, board, "") and (model, "", chip) of everything that is measured."""
     for name in names:
@@ -152,9 +168,10 @@ def runs(names: Sequence[str], boards: Sequence[str], chips: Sequence[str]) -> I
 def main() -> int:
     parser = argparse.ArgumentParser(description="Measure models on boards against the alternatives.")
     parser.add_argument("--models", nargs="+", default=MLPERF, help="names in ../shared/models, or .onnx files")
-    parser.add_argument("--boards", nargs="+", default=BOARDS, help="names from `glowc boards`, or name/cpu")
+    parser.add_argument("--boards", nargs="*", default=BOARDS, help="names from `glowc boards`, or name/cpu")
     parser.add_argument("--chips", nargs="*", default=CHIPS, help="names from `glowc chips`")
     parser.add_argument("--opt", choices=("size", "balanced", "speed"), default="balanced")
+    parser.add_argument("--portable", action="store_true", help="list the layers in portable C too")
     parser.add_argument("--output", "-o", type=Path, default=ROOT / "build" / "bench.json")
     options = parser.parse_args()
     baselines = json.loads(BASELINES.read_text())["models"] if BASELINES.is_file() else {}
@@ -175,9 +192,13 @@ def main() -> int:
             continue
         results.append({"model": label, "report": report, "rival": rival(baselines, label, board.cpu.name)})
     on_chips = [result for result in results if "chip" in result["report"]]
-    show([result for result in results if "chip" not in result["report"]], console)
+    on_boards = [result for result in results if "chip" not in result["report"]]
+    if on_boards:
+        show(on_boards, console)
     if on_chips:
         show_chips(on_chips, console)
+    if on_chips and options.portable:
+        show_portable(on_chips, console)
     options.output.parent.mkdir(parents=True, exist_ok=True)
     options.output.write_text(json.dumps(results, indent=1) + "\n")
     console.print(f"details per layer: {options.output}")

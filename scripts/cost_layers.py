@@ -17,8 +17,9 @@ PLAIN = (0, 0, 0, 0)
 
 @dataclass(frozen=True)
 class Sample:
-    """One layer. `hwc` is the input, (elements,) where the shape does not matter; `wide`: weights that need 16 bits
-    beside another one; `planar`: an image in NCHW."""
+    """One layer. `hwc` is the input, (elements,) where the shape does not matter, (rows, columns) of a matrix, (time,
+    inputs, hidden) of a GRU, (m, k, n) of a product; `wide`: weights that need 16 bits beside another one; `planar`: an
+    image in NCHW."""
 
     kind: str
     hwc: tuple[int, ...]
@@ -92,24 +93,126 @@ def _others() -> Iterator[Sample]:
         yield Sample("fc", (n,), out_n)
         yield Sample("fc", (n,), out_n, wide=True)
         yield Sample("fc_f32", (n,), out_n)
+    for rows, n, out_n in (
+        (32, 64, 64), (32, 64, 128), (16, 128, 32), (9, 40, 20), (25, 32, 96), (5, 100, 30), (12, 96, 48), (3, 200, 64)
+    ):  # fmt: skip
+        yield Sample("fc", (rows, n), out_n)
+        yield Sample("fc_f32", (rows, n), out_n)
+        yield Sample("dynamic_f32", (rows, n), out_n)
     for h, w, c, out_c, k, pads in (
         (6, 6, 64, 64, 1, PLAIN), (10, 10, 8, 16, 1, PLAIN), (8, 8, 16, 16, 3, SAME), (12, 12, 3, 8, 3, SAME),
-        (5, 5, 32, 24, 3, PLAIN), (7, 9, 30, 20, 1, PLAIN),
+        (5, 5, 32, 24, 3, PLAIN), (7, 9, 30, 20, 1, PLAIN), (12, 12, 16, 24, 3, SAME), (10, 4, 40, 32, 1, PLAIN),
+        (6, 6, 32, 48, 3, SAME), (8, 8, 5, 10, 5, (2, 2, 2, 2)),
     ):  # fmt: skip
         yield Sample("conv_f32", (h, w, c), out_c, (k, k), 1, pads)
-    kinds = "add sub mul sigmoid softmax quantize dequantize relu_f32 add_f32 softmax_f32"
-    for n in (64, 500, 1001, 4096):
+        yield Sample("convw8_f32", (h, w, c), out_c, (k, k), 1, pads)
+    for h, w, c, out_c, k, stride, pads in (
+        (16, 16, 3, 16, 3, 1, SAME), (32, 32, 3, 8, 3, 2, LATER), (20, 20, 3, 12, 3, 1, PLAIN),
+        (12, 12, 2, 8, 5, 1, SAME), (16, 12, 3, 8, 5, 2, PLAIN), (24, 24, 3, 10, 3, 2, LATER),
+        (14, 10, 4, 6, 3, 1, SAME),
+    ):  # fmt: skip
+        yield Sample("conv_f32", (h, w, c), out_c, (k, k), stride, pads, planar=True)
+    yield from _shifted()
+    yield from _sequences()
+    kinds = "add sub add_any sub_any mul sigmoid softmax quantize dequantize relu_f32 add_f32 mul_f32 softmax_f32"
+    for n in (30, 64, 200, 500, 1001, 2048, 4096):
         yield from (Sample(kind, (n,)) for kind in kinds.split())
+    kinds = "tanh_f32 gelu_f32 sigmoid_f32 exp_f32 sqrt_f32 erf_f32"
+    for n in (30, 64, 200, 500, 1001):
+        yield from (Sample(kind, (n,)) for kind in kinds.split())
+    for rows, n in ((32, 32), (128, 32), (8, 100), (16, 64), (50, 10), (4, 250)):
+        yield from (Sample(kind, (rows, n)) for kind in ("softmax", "softmax_f32"))
     for h, w, c, k, stride in (
         (8, 8, 64, 8, 1), (6, 6, 32, 2, 2), (25, 5, 64, 5, 1), (9, 9, 12, 3, 2), (3, 3, 256, 3, 1), (12, 12, 16, 3, 1),
-        (16, 16, 8, 2, 2),
+        (16, 16, 8, 2, 2), (10, 10, 20, 3, 2), (24, 20, 12, 2, 2), (12, 10, 16, 2, 1), (7, 7, 40, 7, 1),
     ):  # fmt: skip
         for kind in ("avg_pool", "max_pool", "avg_pool_f32", "max_pool_f32"):
             yield Sample(kind, (h, w, c), 0, (min(h, k), min(w, k)), stride)
         yield Sample("mean", (h, w, c))
 
 
-SAMPLES: tuple[Sample, ...] = (*_convolutions(), *_others())
+def _shifted() -> Iterator[Sample]:
+    """Yield layers whose sums are multiplied by an integer and shifted (RequantShift)."""
+    for h, w, c, out_c, k, stride, pads in (
+        (16, 16, 16, 16, 3, 1, SAME), (12, 12, 16, 32, 3, 2, SAME), (8, 8, 32, 32, 3, 1, SAME),
+        (6, 6, 64, 64, 3, 1, SAME), (10, 10, 20, 12, 3, 1, PLAIN), (16, 16, 16, 32, 1, 2, PLAIN),
+        (8, 8, 32, 64, 1, 2, PLAIN), (20, 5, 64, 64, 1, 1, PLAIN), (10, 10, 32, 24, 1, 1, PLAIN),
+        (7, 9, 30, 20, 1, 1, PLAIN), (5, 5, 128, 32, 1, 1, PLAIN), (14, 6, 8, 16, 1, 1, PLAIN),
+    ):  # fmt: skip
+        yield Sample("convrs", (h, w, c), out_c, (k, k), stride, pads)
+    for h, w, c, out_c, k, stride in (
+        (16, 16, 3, 16, (3, 3), 1), (24, 24, 3, 8, (3, 3), 2), (20, 12, 1, 32, (5, 4), 2), (20, 20, 3, 12, (3, 3), 1),
+        (49, 13, 1, 16, (10, 4), 2), (12, 12, 2, 8, (5, 5), 1),
+    ):  # fmt: skip
+        yield Sample("convrs", (h, w, c), out_c, k, stride, planar=True)
+    for h, w, c, stride in (
+        (20, 5, 64, 1), (12, 12, 32, 1), (8, 8, 24, 2), (10, 10, 12, 1), (6, 6, 96, 1), (24, 24, 16, 2),
+        (16, 16, 40, 1),
+    ):  # fmt: skip
+        yield Sample("dwconvrs", (h, w, c), c, (3, 3), stride, SAME)
+    for n, out_n in ((64, 10), (64, 12), (128, 32), (30, 100), (400, 50), (256, 8)):
+        yield Sample("fcrs", (n,), out_n)
+    for n in (64, 500, 1001, 4096, 8192):
+        yield Sample("addrs", (n,))
+
+
+def _sequences() -> Iterator[Sample]:
+    """Yield what networks of sequences have: norms, products of activations, recurrences, lookups, transpositions."""
+    for rows, n in ((32, 64), (16, 64), (10, 96), (4, 250), (50, 20), (25, 48)):
+        yield from (Sample(kind, (rows, n)) for kind in ("layer_norm", "layer_norm_f32", "reduce_f32", "transpose_f32"))
+        yield from (Sample(kind, (rows, n)) for kind in ("transpose", "flat", "flat_f32", "gather", "gather_f32"))
+    for heads, m, k, n in (
+        (4, 32, 16, 32), (4, 32, 32, 16), (2, 16, 24, 20), (1, 40, 40, 12), (3, 10, 8, 10), (1, 24, 64, 24),
+        (2, 9, 30, 17),
+    ):  # fmt: skip
+        kinds = ("matmul", "matmult", "matmul_f32", "matmult_f32")
+        yield from (Sample(kind, (m, k, n), heads) for kind in kinds)
+    for seq, n, hidden in ((25, 32, 48), (10, 32, 48), (12, 16, 16), (8, 40, 24), (6, 20, 64), (16, 10, 32)):
+        yield from (Sample("gru_f32", (seq, n, hidden), dirs) for dirs in (1, 2))
+
+
+def _more() -> Iterator[Sample]:
+    """Yield more windows, strides and odd channels."""
+    for h, w, c, out_c, k, stride, pads in (
+        (12, 12, 24, 32, (5, 5), 2, (1, 1, 2, 2)), (16, 12, 16, 24, (5, 5), 2, (1, 1, 2, 2)),
+        (10, 10, 32, 40, (5, 5), 1, (2, 2, 2, 2)), (1, 30, 12, 16, (1, 5), 1, (0, 2, 0, 2)),
+        (1, 64, 8, 24, (1, 5), 1, (0, 2, 0, 2)), (1, 49, 10, 32, (1, 5), 1, (0, 2, 0, 2)),
+        (24, 20, 1, 16, (8, 8), 1, (3, 3, 4, 4)), (16, 30, 1, 12, (8, 4), 1, (3, 1, 4, 2)),
+        (12, 10, 16, 12, (6, 6), 1, (2, 2, 3, 3)), (12, 10, 12, 16, (4, 4), 1, (1, 1, 2, 2)),
+        (14, 14, 4, 16, (3, 3), 2, LATER), (28, 28, 1, 4, (3, 3), 2, LATER), (20, 20, 1, 8, (5, 5), 1, (2, 2, 2, 2)),
+        (16, 16, 32, 32, (3, 3), 1, SAME), (10, 10, 64, 64, (3, 3), 1, SAME), (24, 24, 16, 16, (3, 3), 1, SAME),
+        (16, 16, 32, 64, (3, 3), 2, LATER), (20, 20, 16, 32, (3, 3), 2, LATER), (8, 8, 48, 40, (3, 3), 1, SAME),
+        (6, 6, 57, 30, (1, 1), 1, PLAIN), (6, 6, 30, 19, (1, 1), 1, PLAIN), (3, 3, 25, 31, (1, 1), 1, PLAIN),
+        (12, 12, 64, 60, (1, 1), 1, PLAIN), (12, 12, 16, 32, (1, 1), 1, PLAIN), (20, 5, 64, 64, (1, 1), 1, PLAIN),
+        (6, 6, 60, 106, (1, 1), 1, PLAIN), (24, 24, 8, 16, (1, 1), 1, PLAIN), (24, 24, 16, 32, (1, 1), 1, PLAIN),
+        (16, 16, 32, 64, (1, 1), 2, PLAIN), (20, 20, 16, 32, (1, 1), 2, PLAIN), (12, 12, 24, 40, (1, 1), 2, PLAIN),
+    ):  # fmt: skip
+        yield from (Sample(kind, (h, w, c), out_c, k, stride, pads) for kind in ("conv", "conv_f32"))
+    for h, w, c, out_c, size, stride, pads in (
+        (28, 28, 3, 16, 3, 1, SAME), (48, 48, 3, 8, 3, 2, LATER), (24, 24, 3, 16, 5, 2, (1, 1, 2, 2)),
+        (20, 20, 3, 32, 5, 2, (1, 1, 2, 2)), (32, 24, 3, 16, 3, 1, SAME), (14, 14, 1, 16, 3, 1, SAME),
+        (20, 16, 3, 20, 5, 1, (2, 2, 2, 2)),
+    ):  # fmt: skip
+        kinds = ("conv", "conv_f32")
+        yield from (Sample(kind, (h, w, c), out_c, (size, size), stride, pads, planar=True) for kind in kinds)
+    for h, w, c, stride in (
+        (6, 6, 106, 1), (6, 6, 57, 1), (6, 6, 30, 1), (3, 3, 31, 1), (12, 12, 60, 2), (24, 24, 32, 1), (24, 24, 32, 2),
+        (48, 48, 16, 2), (20, 5, 64, 1), (14, 14, 4, 1), (6, 6, 25, 2), (16, 16, 48, 1), (32, 32, 8, 1),
+        (10, 14, 20, 1),
+        (5, 5, 128, 1), (20, 20, 16, 2),
+    ):  # fmt: skip
+        pads = SAME if stride == 1 else LATER
+        yield from (Sample(kind, (h, w, c), c, (3, 3), stride, pads) for kind in ("dwconv", "dwconv_f32"))
+    for h, w, c, size, stride in (
+        (14, 14, 16, 3, 3), (28, 28, 8, 2, 2), (20, 5, 64, 20, 1), (6, 6, 48, 6, 1), (4, 4, 128, 4, 1),
+        (10, 10, 20, 10, 1), (25, 5, 48, 25, 1), (3, 3, 22, 3, 1), (12, 6, 32, 12, 1), (28, 28, 16, 2, 2),
+        (20, 12, 24, 2, 2), (15, 15, 32, 3, 2),
+    ):  # fmt: skip
+        for kind in ("avg_pool", "max_pool", "avg_pool_f32", "max_pool_f32"):
+            yield Sample(kind, (h, w, c), 0, (min(h, size), min(w, size)), stride)
+
+
+SAMPLES: tuple[Sample, ...] = (*_convolutions(), *_others(), *_more())
 
 
 class _Builder:
@@ -149,16 +252,21 @@ class _Builder:
         self.output(self.node("QuantizeLinear", (value, s, z), f"{value}_q"), TensorProto.INT8)
 
     def weights(self, sample: Sample, shape: Sequence[int]) -> np.ndarray:
-        found = np.clip(self.rng.normal(0, 16, shape), -127, 127).astype(np.int8)
-        if sample.wide:
-            found[:2] = -128
-        return found
+        return np.clip(self.rng.normal(0, 16, shape), -127, 127).astype(np.int8)
 
     def add(self, at: int, sample: Sample) -> None:
         """Add the layer number `at`."""
         name, is_float = f"x{at}", sample.kind.endswith("_f32")
         kind = sample.kind.removesuffix("_f32")
         shape = (1, sample.hwc[2], *sample.hwc[:2]) if len(sample.hwc) == 3 else (1, *sample.hwc)
+        if kind == "fc" and len(sample.hwc) == 2:
+            shape = sample.hwc
+        if kind in _SPECIAL:
+            _SPECIAL[kind](self, at, sample, kind, is_float)
+            return
+        if kind.endswith("rs"):
+            self.shifted(at, sample, kind.removesuffix("rs"), shape)
+            return
         if kind == "quantize":
             self.quantized(self.input(name, shape, TensorProto.FLOAT), 0.02, 3)
             return
@@ -178,39 +286,163 @@ class _Builder:
         self, at: int, sample: Sample, kind: str, x: str, shape: Sequence[int], is_float: bool
     ) -> tuple[str, float]:
         out = f"y{at}"
-        if kind in ("conv", "dwconv", "fc"):
+        if kind in ("conv", "dwconv", "fc", "convw8"):
             return self._weighted(at, sample, kind, x, is_float), 0.02 * 0.01 * 60
-        if kind in ("add", "sub", "mul"):
-            other = f"z{at}"
+        if kind in ("add", "sub", "mul", "add_any", "sub_any"):
+            other, ties = f"z{at}", not kind.endswith("_any")  # simple ratios of scales make ties
             self.input(other, shape, TensorProto.FLOAT if is_float else TensorProto.INT8)
-            z = other if is_float else self.dequantized(other, 0.03, -7, np.int8)
-            return self.node(kind.capitalize(), (x, z), out), 0.04
+            z = other if is_float else self.dequantized(other, 0.03 if ties else 0.0217, -7, np.int8)
+            return self.node(kind.removesuffix("_any").capitalize(), (x, z), out), 0.04 if ties else 0.0371
         if kind in ("avg_pool", "max_pool"):
             op = "AveragePool" if kind == "avg_pool" else "MaxPool"
             return self.node(op, (x,), out, kernel_shape=sample.k, strides=(sample.stride,) * 2), 0.02
         if kind == "mean":
-            return self.node("ReduceMean", (x,), out, axes=[2, 3], keepdims=1), 0.02
-        op = {"sigmoid": "Sigmoid", "softmax": "Softmax", "relu": "Relu"}[kind]
+            return self.mean(x, out, (2, 3)), 0.02
+        op = {"sigmoid": "Sigmoid", "softmax": "Softmax", "relu": "Relu", "tanh": "Tanh", "gelu": "Gelu", "exp": "Exp",
+              "sqrt": "Sqrt", "erf": "Erf"}[kind]  # fmt: skip
         return self.node(op, (x,), out), 1 / 256
+
+    def mean(self, value: str, output: str, axes: tuple[int, ...]) -> str:
+        """Add the mean over `axes`, which stay with one entry."""
+        return self.node("ReduceMean", (value, self.const(f"{output}_a", np.array(axes, np.int64))), output, keepdims=1)
+
+    def edge(self, name: str, shape: Sequence[int], is_float: bool) -> str:
+        """Add an input of the model, in int8 with its DequantizeLinear where it is not `is_float`."""
+        self.input(name, shape, TensorProto.FLOAT if is_float else TensorProto.INT8)
+        return name if is_float else self.dequantized(name, 0.02, 5, np.int8)
+
+    def end(self, value: str, is_float: bool, scale: float = 0.05) -> None:
+        """End a layer in the form that it began in."""
+        if is_float:
+            self.output(value, TensorProto.FLOAT)
+        else:
+            self.quantized(value, scale, 3)
+
+    def norm(self, at: int, sample: Sample, kind: str, is_float: bool) -> None:
+        """Add a layer norm of the rows of a matrix."""
+        n = sample.hwc[1]
+        x = self.edge(f"x{at}", (1, *sample.hwc), is_float)
+        parts = [self.const(f"{v}{at}", self.rng.normal(1, 0.2, n).astype(np.float32)) for v in ("g", "b")]
+        self.end(self.node("LayerNormalization", (x, *parts), f"y{at}", axis=-1), is_float)
+
+    def product(self, at: int, sample: Sample, kind: str, is_float: bool) -> None:
+        """Add a product of two activations, the second one as it is, or transposed."""
+        (m, k, n), heads, turned = sample.hwc, sample.out_c, kind.endswith("t")
+        a = self.edge(f"x{at}", (heads, m, k), is_float)
+        b = self.edge(f"z{at}", (heads, n, k) if turned else (heads, k, n), is_float)
+        if turned:
+            b = self.node("Transpose", (b,), f"z{at}_t", perm=[0, 2, 1])
+        self.end(self.node("MatMul", (a, b), f"y{at}"), is_float, 0.2)
+
+    def moved(self, at: int, sample: Sample, kind: str, is_float: bool) -> None:
+        """Add a transposition of a matrix, or a copy of it."""
+        self.input(f"x{at}", (1, *sample.hwc), element := TensorProto.FLOAT if is_float else TensorProto.INT8)
+        if kind == "transpose":
+            y = self.node("Transpose", (f"x{at}",), f"y{at}", perm=[0, 2, 1])
+        else:
+            y = self.node("Flatten", (f"x{at}",), f"y{at}", axis=1)
+        self.output(y, element)
+
+    def gather(self, at: int, sample: Sample, kind: str, is_float: bool) -> None:
+        """Add a lookup of rows in a table of 100."""
+        rows, n = sample.hwc
+        self.input(f"x{at}", (1, rows), TensorProto.INT64)
+        table = self.rng.integers(-100, 100, (100, n)).astype(np.float32 if is_float else np.int8)
+        y = self.node("Gather", (self.const(f"w{at}", table), f"x{at}"), f"y{at}", axis=0)
+        self.output(y, TensorProto.FLOAT if is_float else TensorProto.INT8)
+
+    def reduced(self, at: int, sample: Sample, kind: str, is_float: bool) -> None:
+        """Add the mean of each column of a matrix."""
+        x = self.edge(f"x{at}", (1, *sample.hwc), is_float)
+        self.end(self.mean(x, f"y{at}", (1,)), is_float)
+
+    def gru(self, at: int, sample: Sample, kind: str, is_float: bool) -> None:
+        """Add a GRU in one or two directions."""
+        (seq, n, hidden), dirs = sample.hwc, sample.out_c
+        x = self.edge(f"x{at}", (seq, 1, n), True)
+        shapes = {"w": (dirs, 3 * hidden, n), "r": (dirs, 3 * hidden, hidden), "b": (dirs, 6 * hidden)}
+        parts = [self.const(f"{v}{at}", self.rng.normal(0, 0.3, s).astype(np.float32)) for v, s in shapes.items()]
+        more = {
+            "direction": "bidirectional" if dirs == 2 else "forward",
+            "linear_before_reset": 1,
+            "hidden_size": hidden,
+        }
+        self.output(self.node("GRU", (x, *parts), f"y{at}", **more), TensorProto.FLOAT)
+
+    def dynamic(self, at: int, sample: Sample, kind: str, is_float: bool) -> None:
+        """Add a dense layer of integers whose input is quantised as it comes."""
+        names = [f"x{at}_{part}" for part in ("q", "s", "z")]
+        x = self.edge(f"x{at}", sample.hwc, True)
+        self.nodes.append(oh.make_node("DynamicQuantizeLinear", [x], names, name=f"n_x{at}_q"))
+        w = self.const(f"w{at}", self.weights(sample, (sample.hwc[1], sample.out_c)))
+        zero = self.const(f"w{at}_z", np.int8(0))  # type: ignore[arg-type]
+        scale = self.node("Mul", (names[1], self.const(f"w{at}_s", np.float32(0.01))), f"y{at}_s")  # type: ignore[arg-type]
+        sums = self.node("MatMulInteger", (names[0], w, names[2], zero), f"y{at}_i")
+        y = self.node("Mul", (self.node("Cast", (sums,), f"y{at}_c", to=TensorProto.FLOAT), scale), f"y{at}")
+        self.output(y, TensorProto.FLOAT)
+
+    def shift(self, value: str, output: str, channels: int = 0) -> str:
+        """Add a RequantShift, of each channel of an image or of all alike."""
+        shape = (channels, 1, 1) if channels else ()
+        parts = [self.const(f"{output}_{v}", np.full(shape, n, np.float32)) for v, n in (("m", 514.0), ("a", 0.0))]
+        values = {"div": 65536.0, "n_levels_out": 256.0, "signed": 0.0}
+        tensors = {name: oh.make_tensor(name, TensorProto.FLOAT, (), [number]) for name, number in values.items()}
+        return self.node("RequantShift", (value, *parts), output, **tensors)
+
+    def shifted(self, at: int, sample: Sample, kind: str, shape: Sequence[int]) -> None:
+        """Add a layer of integers kept in floats, from codes to codes."""
+        x = self.edge(f"x{at}", shape, True)
+        if not sample.planar:
+            x = self.shift(x, f"x{at}_q")
+        if kind == "add":
+            z = self.shift(self.edge(f"z{at}", shape, True), f"z{at}_q")
+            y = self.node("Add", (x, z), f"y{at}")
+        elif kind == "fc":
+            w = self.const(f"w{at}", self.weights(sample, (sample.out_c, sample.hwc[0])).astype(np.float32) // 3)
+            y = self.node("Gemm", (x, w), f"y{at}", transB=1)
+        else:
+            group = sample.hwc[2] if kind == "dwconv" else 1
+            taps = (sample.out_c, sample.hwc[2] // group, *sample.k)
+            w = self.const(f"w{at}", (self.weights(sample, taps) // 3).astype(np.float32))
+            y = self.node("Conv", (x, w), f"y{at}", group=group, kernel_shape=sample.k, strides=(sample.stride,) * 2,
+                          pads=sample.pads)  # fmt: skip
+        self.output(self.shift(y, f"y{at}_q", sample.out_c if kind in ("conv", "dwconv") else 0), TensorProto.FLOAT)
 
     def _weighted(self, at: int, sample: Sample, kind: str, x: str, is_float: bool) -> str:
         c, taps = sample.hwc[-1], sample.k
-        shape = (sample.out_c, c) if kind == "fc" else (sample.out_c, 1 if kind == "dwconv" else c, *taps)
+        shape: tuple[int, ...] = (
+            (sample.out_c, c) if kind == "fc" else (sample.out_c, 1 if kind == "dwconv" else c, *taps)
+        )
         weights = self.weights(sample, shape)
         scale = (self.rng.uniform(0.5, 1.5, sample.out_c) * 0.01).astype(np.float32)
-        if is_float:
+        if kind == "convw8":
+            w = self.dequantized(self.const(f"w{at}", weights), np.float32(0.01), 0, np.int8)
+            b = self.const(f"b{at}", self.rng.normal(0, 1, sample.out_c).astype(np.float32))
+        elif is_float:
             w = self.const(f"w{at}", (weights * 0.01).astype(np.float32))
             b = self.const(f"b{at}", self.rng.normal(0, 1, sample.out_c).astype(np.float32))
         else:
             zeros = np.zeros(sample.out_c, np.int32)
-            w = self.dequantized(self.const(f"w{at}", weights), scale, zeros, np.int8)
+            kind_of, zero_of, bias_zero = np.int8, zeros, zeros
+            if sample.wide:  # from -120 to 135, with one zero point for all
+                weights = (weights.astype(np.int16) + 120).clip(0, 255).astype(np.uint8)
+                weights[:2] = 255
+                scale, kind_of, zero_of, bias_zero = scale[0], np.uint8, np.uint8(120), np.int32(0)
+            w = self.dequantized(self.const(f"w{at}", weights), scale, zero_of, kind_of)
             bias = self.rng.integers(-500, 500, sample.out_c, dtype=np.int32)
-            b = self.dequantized(self.const(f"b{at}", bias), np.float32(0.02) * scale, zeros, np.int32)
+            b = self.dequantized(self.const(f"b{at}", bias), np.float32(0.02) * scale, bias_zero, np.int32)
         if kind == "fc":
             return self.node("Gemm", (x, w, b), f"y{at}", transB=1)
         more = {"kernel_shape": taps, "strides": (sample.stride,) * 2, "pads": sample.pads}
         more["dilations"] = (sample.dilation,) * 2
         return self.node("Conv", (x, w, b), f"y{at}", group=c if kind == "dwconv" else 1, **more)
+
+
+_SPECIAL = {
+    "layer_norm": _Builder.norm, "matmul": _Builder.product, "matmult": _Builder.product, "transpose": _Builder.moved,
+    "flat": _Builder.moved, "gather": _Builder.gather, "reduce": _Builder.reduced, "gru": _Builder.gru,
+    "dynamic": _Builder.dynamic,
+}  # fmt: skip
 
 
 def model_of(samples: Sequence[Sample]) -> onnx.ModelProto:
@@ -219,7 +451,7 @@ def model_of(samples: Sequence[Sample]) -> onnx.ModelProto:
     for at, sample in enumerate(samples):
         builder.add(at, sample)
     graph = oh.make_graph(builder.nodes, "layers", builder.inputs, builder.outputs, builder.consts)
-    return oh.make_model(graph, opset_imports=[oh.make_opsetid("", 17)], ir_version=9)
+    return oh.make_model(graph, opset_imports=[oh.make_opsetid("", 20)], ir_version=9)
 
 
 def groups(samples: Sequence[Sample], room_bytes: int, most: int) -> list[list[Sample]]:

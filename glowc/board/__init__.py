@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from glowc.board.chips import Cache, Chip, chip_names, default_chip, load_chip, machine_of
 from glowc.board.load import board_names, cpu_names, load_board, load_cpu
-from glowc.board.model import ARENA_SECTION, FAMILIES, WEIGHTS_SECTION, ArenaRegion, Board, Cpu, Region
+from glowc.board.model import ARENA_SECTION, CODE_SECTION, FAMILIES, WEIGHTS_SECTION, ArenaRegion, Board, Cpu, Region
 from glowc.board.rooms import arena_rooms
 from glowc.board.tools import Tool, ToolStatus, find_tool, install_command, require_tool, tool_status
 
 __all__ = [
     "ARENA_SECTION",
+    "CODE_SECTION",
     "FAMILIES",
     "WEIGHTS_SECTION",
     "ArenaRegion",

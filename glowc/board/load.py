@@ -52,6 +52,10 @@ def load_cpu(name: str, board: Path | None = None) -> Cpu:
         align_bytes=fields.integer("align_bytes", minimum=1),
         qemu_cpu=fields.string("qemu_cpu") if fields.has("qemu_cpu") else None,
         loop_bytes=fields.integer("loop_bytes", minimum=1) if fields.has("loop_bytes") else None,
+        slow_flash=fields.boolean("slow_flash") if fields.has("slow_flash") else False,
+        cycles_per_100_insns=(
+            fields.integer("cycles_per_100_insns", minimum=1) if fields.has("cycles_per_100_insns") else 100
+        ),
     )
     # A fused multiply-add rounds once instead of twice: other bits than the reference.
     if "-ffp-contract=off" not in cpu.cflags:

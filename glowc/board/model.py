@@ -9,10 +9,11 @@ from pathlib import Path
 FAMILIES = ("cortex-m", "cortex-a64", "cortex-a32", "host")
 
 # Where the bare-metal linker scripts put the arena and the weights: into the board's arena_region and
-# weights_region; `<ARENA_SECTION>.<region>` into one of its arena_regions. A generated model carries them as
-# attributes; an operating system ignores them.
+# weights_region; `<ARENA_SECTION>.<region>` into one of its arena_regions; code with a section of its own into RAM. A
+# generated model carries them as attributes; an operating system ignores them.
 ARENA_SECTION = ".bss.glow_arena"
 WEIGHTS_SECTION = ".glow_weights"
+CODE_SECTION = ".glow_code"
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,6 +30,8 @@ class Cpu:
     align_bytes: int  # what the arena and packed weights are aligned to
     qemu_cpu: str | None = None  # QEMU's `-cpu`; None where no QEMU models it
     loop_bytes: int | None = None  # of hot code that chips with this core keep of their flash; None: enough
+    slow_flash: bool = False  # constants that are read again and again wait for the flash each time
+    cycles_per_100_insns: int = 100  # roughly, of kernels that were never measured on it
 
     def has(self, *features: str) -> bool:
         """Say whether this CPU has all of `features`."""

@@ -11,7 +11,7 @@ from pathlib import Path
 
 import numpy as np
 
-from glowc.board import ARENA_SECTION, Board, load_board
+from glowc.board import ARENA_SECTION, CODE_SECTION, Board, load_board
 from glowc.codegen.bundle import render_main
 from glowc.codegen.names import c_ident
 from glowc.compiler.report import BenchReport, Report, StackReport, TensorReport
@@ -199,6 +199,8 @@ def build_bundle(
         defines.append("GLOW_ANY_CORE")
     if board.bare_metal:
         defines += _arena_sections(prefix.upper(), info, board)
+        if info.report.get("code_section"):
+            defines.append(f'{prefix.upper()}_HOT_ATTR=__attribute__((section("{CODE_SECTION}")))')
     sources = [main, info.folder / f"{info.name}.c", info.folder / f"{info.name}_weights.c"]
     sources += [info.folder / name for name in info.report.get("extern_sources", [])]
     flags = ["-std=c11", *extra_flags]

@@ -53,6 +53,7 @@ class Bounds:
 
     def of(self, name: str) -> int:
         """Return the bytes that a call of the function takes below the caller's stack pointer."""
+        name = behind_veneer(name, self._functions)
         if name in self._known:
             return self._known[name]
         if name in self._open:
@@ -65,12 +66,18 @@ class Bounds:
         return self._known[name]
 
 
+def behind_veneer(name: str, functions: Mapping[str, Function]) -> str:
+    """Return the function that the linker's `__NAME_veneer` jumps to, which is too far for a call; else `name`."""
+    found = _VENEER.fullmatch(name)
+    return found[1] if found is not None and found[1] in functions else name
+
+
 def _pointed(functions: Mapping[str, Function], roots: Iterable[str]) -> tuple[str, ...]:
     """Return the functions whose addresses are constants in code that can be reached from the roots."""
     starts = {f.insns[0].address: name for name, f in functions.items() if f.insns}
     todo, seen, found = list(roots), set[str](), set[str]()
     while todo:
-        name = todo.pop()
+        name = behind_veneer(todo.pop(), functions)
         if name in seen or name not in functions:
             continue
         seen.add(name)
@@ -147,6 +154,7 @@ class _Walk:
 
 
 _LIMIT_BYTES = 1 << 24
+_VENEER = re.compile(r"__([\w.$]+)_veneer")
 _LOADED = re.compile(r"^(\w+), #(\d+)")
 
 

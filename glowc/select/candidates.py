@@ -12,6 +12,7 @@ from glowc.lower.lowering import Finish, Prepare, lower_graph
 from glowc.program.ir import BufferKind, Instr
 from glowc.program.kernel import Arrays
 from glowc.program.lifetimes import live_bytes
+from glowc.select.cost import Cost
 
 Constants = Mapping[str, int]
 """Bytes of constants by name; one that several layers read is stored once."""
@@ -19,21 +20,23 @@ Constants = Mapping[str, int]
 Order = Mapping[str, tuple[str, ...]]
 """Variants by name of the instruction, the wanted one first."""
 
-Tuned = Mapping[str, Mapping[str, int]]
-"""Measured instructions by name of the instruction and variant."""
+Tuned = Mapping[str, Mapping[str, Cost]]
+"""What was measured, by name of the instruction and variant."""
 
 
 @dataclass(frozen=True, slots=True)
 class Layer:
     """An instruction as it would be with each variant, the highest rank first; `live_bytes` is the arena beside it.
 
-    `constants` are those of each variant.
+    `constants` are those of each variant. `withheld` is the least scratch of a variant that the arena was said to have
+    no room for, 0: of none.
     """
 
     name: str
     forms: tuple[Instr, ...]
     live_bytes: int = 0
     constants: Mapping[str, Constants] = field(default_factory=dict)
+    withheld: int = 0
 
     def form(self, variant: str) -> Instr:
         """Return the instruction with that variant."""
@@ -71,12 +74,27 @@ class Preparer:
         return prepared
 
 
-def collect(graph: Graph, cpu: Cpu, preparing: Prepare = prepare) -> tuple[Layer, ...]:
-    """Return every instruction of the lowered graph with all variants that the CPU has and that accept it."""
+def is_modest(variant: KernelVariant, form: Instr, spare: int) -> bool:
+    """Say whether a form's scratch is modest, or no more than the `spare` bytes beside it."""
+    return variant.modest_bytes is None or scratch_bytes(form) <= max(variant.modest_bytes(form), spare)
+
+
+def collect(
+    graph: Graph, cpu: Cpu, preparing: Prepare = prepare, spare: Mapping[str, int] | None = None
+) -> tuple[Layer, ...]:  # fmt: skip
+    """Return every instruction of the lowered graph with all variants that the CPU has and that accept it.
+
+    `spare` are the bytes by name that a plan leaves free beside an instruction: for variants with much scratch.
+    """
     forms: dict[str, tuple[Instr, ...]] = {}
+    withheld: dict[str, int] = {}
 
     def record(instr: Instr, variants: Sequence[KernelVariant], finish: Finish) -> KernelVariant:
-        ranked = worth_trying({v: finish(v) for v in sorted(variants, key=lambda v: -v.rank)})
+        tried = {v: finish(v) for v in sorted(variants, key=lambda v: -v.rank)}
+        room = (spare or {}).get(instr.name, 0)
+        left = [scratch_bytes(form) for v, form in tried.items() if not is_modest(v, form, room)]
+        withheld[instr.name] = min(left, default=0)
+        ranked = worth_trying({v: form for v, form in tried.items() if is_modest(v, form, room)})
         forms[instr.name] = tuple(ranked.values())
         return next(iter(ranked))
 
@@ -88,6 +106,9 @@ def collect(graph: Graph, cpu: Cpu, preparing: Prepare = prepare) -> tuple[Layer
         return {o.buffer: o.type.size_bytes for o in form.operands if o.role != "scratch" and o.buffer not in written}
 
     return tuple(
-        Layer(i.name, forms[i.name], live[n] - scratch_bytes(i), {f.variant: constants(f) for f in forms[i.name]})
+        Layer(
+            i.name, forms[i.name], live[n] - scratch_bytes(i), {f.variant: constants(f) for f in forms[i.name]},
+            withheld[i.name],
+        )
         for n, i in enumerate(program.instrs)
-    )
+    )  # fmt: skip

@@ -2,16 +2,16 @@
 
 The candidates of every layer (`layers.collect`) are ordered, the wanted one first, by `select`:
 
-speed     fewest predicted instructions; variants that spend flash for it (`speed_only`) while there is room, those that
+speed     fewest predicted cycles; variants that spend flash for it (`speed_only`) while there is room, those that
           save most for a byte first
 balanced  the same, as long as scratch does not make the arena grow by more than 15 % or 8 KB, and the code stays below
-          24 KB (CPUs with Advanced SIMD: 96 KB); else code is saved where it costs the fewest instructions. Constants
+          24 KB (CPUs with Advanced SIMD: 96 KB); else code is saved where it costs the fewest cycles. Constants
           over their bound give way too (glowc/select/constants_budget.py)
-size      a kilobyte of code must save 3 % of the instructions, and the code should stay below 12 KB
+size      a kilobyte of code must save 3 % of the cycles, and the code should stay below 12 KB
 tiny RAM  (`Selection.limited`) variants with little scratch first: used when the arena would not fit
 
 A layer with a variant that was never measured keeps the order of `rank`. Where `glowc tune` measured all variants of a
-layer itself, its instructions replace the predicted ones.
+layer itself, what it measured replaces the predictions.
 """
 
 from __future__ import annotations
@@ -26,7 +26,8 @@ from glowc.codegen.kernels import Identity, args_struct, identity, render_kernel
 from glowc.codegen.view import Family, family, literal_families, literal_kernels
 from glowc.graph.graph import Graph
 from glowc.kernels.base import KernelVariant, prepare, row_waste
-from glowc.kernels.choice import guessed_insns, variant_of
+from glowc.kernels.choice import variant_of
+from glowc.kernels.features import features
 from glowc.lower.lowering import Choose, Finish, Prepare, by_rank, lower_graph
 from glowc.program.ir import Instr, Program
 from glowc.select.candidates import Layer, Order, Preparer, Tuned, collect, scratch_bytes
@@ -41,21 +42,24 @@ from glowc.select.constants_budget import (
     single_moves,
     within_bound,
 )
-from glowc.select.cost import Costs, load_costs
+from glowc.select.cost import Cost, Costs, load_costs
 from glowc.select.flash_budget import shrunk, within_flash
 
 KB = 1024
 CODE_LIMITS = {"size": 12 * KB, "balanced": 24 * KB}
 _LARGE_LIMIT = 96 * KB  # balanced, for CPUs that run from caches and megabytes of memory
-_KB_WORTH = 0.03  # share of the instructions that a kilobyte of code must save at `size`
+_KB_WORTH = 0.03  # share of the cycles that a kilobyte of code must save at `size`
 _KB_WORTH_FORCED = 0.003  # the same at `balanced`, where constants give way to their bound
 _DOUBT = 3  # times what is guessed of a kernel that was never measured, where it would replace another one
+_MOST_INSNS = (
+    1.25  # times those of another variant: chips with a CPU differ in what they wait for, not in what they run
+)
 _INLINED = 0.92  # of code measured function by function is left when functions called once become parts of their caller
 _SURE = 0.9  # of a limit of code is aimed at: predictions are off by as much as a tenth
 CODE_OF_ANY = 128 * KB  # no model's code takes more
 _ARENA_SHARE, _ARENA_BYTES = 0.15, 8 * KB
 _MAX_STEPS = 200
-# of the price of code, until it fits: at most a quarter of the instructions for a kilobyte
+# of the price of code, until it fits: at most a quarter of the cycles for a kilobyte
 _DOUBLINGS, _HALVINGS = 7, 4
 
 
@@ -96,11 +100,12 @@ class Selection:
             variants = [v for v in variants if v.name in forms[instr.name]]
             rows = [forms[instr.name][v.name] for v in variants]
             least = max(self.scratch_limit, min(map(scratch_bytes, rows)))
-            known = [self.predict(form) for form in rows]
-            insns = [guessed_insns(form) if None in known else n or 0 for form, n in zip(rows, known, strict=True)]
+            known = [self._trusted(form) for form in rows]
+            cycles = [(cost if cost and None not in known else self.costs.stated(form)).cycles
+                      for form, cost in zip(rows, known, strict=True)]  # fmt: skip
             keys = [
                 (scratch_bytes(form) > least, n * row_waste(v, instr), -v.rank)
-                for form, n, v in zip(rows, insns, variants, strict=True)
+                for form, n, v in zip(rows, cycles, variants, strict=True)
             ]
             return variants[keys.index(min(keys))]
 
@@ -108,9 +113,13 @@ class Selection:
 
     def predict(self, instr: Instr) -> int | None:
         """Return the predicted instructions of a call, None where too little was measured."""
+        cost = self._trusted(instr)
+        return None if cost is None else cost.insns
+
+    def _trusted(self, instr: Instr) -> Cost | None:
         mode = "size" if self.opt == "size" else "shared"
         fit = self.costs.fit(instr, mode)
-        return _insns(self.costs if fit is not None and fit.trusted else Costs(), self.tuned, instr, mode)
+        return _cost(self.costs if fit is not None and fit.trusted else Costs(), self.tuned, instr, mode)
 
     def scratch_sizes(self) -> list[int]:
         """Return the bytes of scratch that a limit may be set to, ascending; the largest limits nothing."""
@@ -121,16 +130,22 @@ class Selection:
         return replace(self, order=lean(self.layers, self.order, limit), scratch_limit=limit)
 
     def ordered(self, order: Order) -> Selection:
-        """Return the selection with another order, in which variants that the flash has no room for stand last."""
+        """Return the selection with another order, in which variants that the flash has no room for stand last.
+
+        Those that a layer does not have are left out.
+        """
+        has = {x.name: {f.variant: f for f in x.forms} for x in self.layers}
         known: Order = {
-            x.name: tuple(dict.fromkeys((*order.get(x.name, ()), *(f.variant for f in x.forms)))) for x in self.layers
+            name: tuple(v for v in dict.fromkeys((*order.get(name, ()), *forms)) if v in forms)
+            for name, forms in has.items()
         }
         if self.flash_bytes is not None:
-            known = within_flash(self.layers, known, self._literal_insns, self.flash_bytes)
+            known = within_flash(self.layers, known, self._literal_cycles, self.flash_bytes)
         return replace(self, order=known)
 
-    def _literal_insns(self, instr: Instr) -> int | None:
-        return _insns(self.costs, self.tuned, instr, "literal")
+    def _literal_cycles(self, instr: Instr) -> int | None:
+        cost = _cost(self.costs, self.tuned, instr, "literal")
+        return None if cost is None else cost.cycles
 
     def code_bytes(self, program: Program) -> int:
         """Return the predicted bytes of code of a program, the runtime's functions included."""
@@ -159,36 +174,43 @@ class Selection:
 
         least = {x.name: min(x.forms, key=partial(_constants_of, x)).variant for x in self.layers}
         tried = [shrunk(start, limit, moves, weigh) for start in (chosen, least)]
-        best = min(tried, key=lambda c: (max(weigh(c).flash - limit, 0), weigh(c).insns))
+        best = min(tried, key=lambda c: (max(weigh(c).flash - limit, 0), weigh(c).cycles))
         return replace(self, order={name: tuple(dict.fromkeys((best[name], *i))) for name, i in self.order.items()})
 
     def _pricing(self) -> Pricing:
-        mode = {"size": "size", "balanced": "shared", "speed": "literal"}[self.opt]
-        return Pricing(self.costs, self.tuned, self.opt, mode)
+        fastest = {x.name: x.form(self.order[x.name][0]) for x in self.layers}
+        return Pricing(self.costs, self.tuned, self.opt, likely_modes(self.layers, self.opt), fastest)
 
-    def estimates(self, program: Program) -> list[int | None]:
-        """Return the predicted instructions of each call of a program, None where the kernel was not measured."""
+    def estimates(self, program: Program) -> list[Cost]:
+        """Return what each call of a program is predicted to take, where nothing was measured as its variant states."""
         instrs = [i for i in program.instrs if not i.is_marker]
         literal = literal_kernels(program, self.opt)
         modes = ["size" if self.opt == "size" else "literal" if family(i) in literal else "shared" for i in instrs]
-        return [_insns(self.costs, self.tuned, i, mode) for i, mode in zip(instrs, modes, strict=True)]
+        known = [_cost(self.costs, self.tuned, i, mode) for i, mode in zip(instrs, modes, strict=True)]
+        return [self.costs.stated(i) if cost is None else cost for i, cost in zip(instrs, known, strict=True)]
 
 
 def select_variants(
     graph: Graph,
     cpu: Cpu,
     opt: str,
-    measured: Callable[[Layer], Mapping[str, int]] | None = None,
+    measured: Callable[[Layer], Mapping[str, Cost]] | None = None,
     flash_bytes: int | None = None,
+    spare: Mapping[str, int] | None = None,
+    preparing: Prepare | None = None,
 ) -> Selection:
-    """Return the selection for a graph; `measured` tells the instructions of a layer by variant, if known."""
-    preparing = Preparer()
-    layers, costs = collect(graph, cpu, preparing), load_costs(cpu)
-    tuned: dict[str, Mapping[str, int]] = {}
+    """Return the selection for a graph; `measured` tells what a layer takes by variant, if known.
+
+    `spare` are the bytes of the arena that a plan leaves free beside layers, by name; `preparing` prepares candidates,
+    and remembers them from one selection to the next.
+    """
+    preparing = preparing or Preparer()
+    layers, costs = collect(graph, cpu, preparing, spare), load_costs(cpu)
+    tuned: dict[str, Mapping[str, Cost]] = {}
     for layer in layers:
-        insns = measured(layer) if measured is not None else {}
-        if {f.variant for f in layer.forms} <= insns.keys():
-            tuned[layer.name] = insns
+        taken = measured(layer) if measured is not None else {}
+        if {f.variant for f in layer.forms} <= taken.keys():
+            tuned[layer.name] = taken
     order = select(layers, costs, opt, tuned, _code_limit(cpu, opt))
     selection = Selection(graph, cpu, opt, layers, costs, order, tuned, flash_bytes, preparing=preparing)
     return selection.ordered(order)
@@ -199,10 +221,10 @@ def _code_limit(cpu: Cpu, opt: str) -> int:
     return _LARGE_LIMIT if opt == "balanced" and "neon" in cpu.features else CODE_LIMITS.get(opt, 0)
 
 
-def _insns(costs: Costs, tuned: Tuned, instr: Instr, mode: str) -> int | None:
-    """Return the measured, else the predicted instructions of a call."""
+def _cost(costs: Costs, tuned: Tuned, instr: Instr, mode: str) -> Cost | None:
+    """Return what a call takes as measured, else as predicted."""
     found = tuned.get(instr.name, {}).get(instr.variant)
-    return costs.insns(instr, mode) if found is None else found
+    return costs.predict(instr, mode) if found is None else found
 
 
 def lean(layers: Sequence[Layer], order: Order, limit: int) -> Order:
@@ -227,16 +249,16 @@ def select(
     layers: Sequence[Layer], costs: Costs, opt: str, tuned: Tuned | None = None, code_limit: int = 0
 ) -> Order:  # fmt: skip
     """Return the order of variants for every instruction; code aims at `code_limit` bytes, 0: at those of `opt`."""
-    mode = {"size": "size", "balanced": "shared", "speed": "literal"}[opt]
+    mode_of = likely_modes(layers, opt)
     tuned = tuned or {}
     known = [_without(x, lambda v: v.like != "" or (opt != "speed" and v.speed_only)) for x in layers]
-    orders: Order = {x.name: _by_speed(x, costs, mode, tuned.get(x.name)) for x in known}
+    orders: Order = {x.name: _by_speed(x, costs, mode_of, tuned.get(x.name)) for x in known}
     if opt == "speed":
         return orders
     allowed = _affordable(layers)
     kept = {name: tuple(variant for variant in names if variant in allowed[name]) for name, names in orders.items()}
     small = [replace(x, forms=tuple(f for f in x.forms if f.variant in allowed[x.name])) for x in layers]
-    pricing = Pricing(costs, tuned, opt, mode)
+    pricing = Pricing(costs, tuned, opt, mode_of, {x.name: x.form(orders[x.name][0]) for x in layers})
     usual = [_without(x, lambda v: v.like != "") for x in small]
     code = _fit_code(usual, kept, pricing, round(_SURE * (code_limit or CODE_LIMITS[opt])))
     cheap = _fit_constants(usual, code, pricing)
@@ -244,27 +266,46 @@ def select(
     return {name: tuple(dict.fromkeys((*fitted[name], *names))) for name, names in orders.items()}
 
 
+Modes = Callable[[Instr], str]
+"""How a call is printed: one of MODES."""
+
+
+def likely_modes(layers: Sequence[Layer], opt: str) -> Modes:
+    """Return how calls are printed if all layers that could have a variant have it."""
+    shapes: dict[Family, set[Identity]] = {}
+    for form in (form for layer in layers for form in layer.forms):
+        shapes.setdefault(family(form), set()).add(identity(form, literal=True))
+    literal = literal_families(shapes, opt)
+    return lambda instr: "size" if opt == "size" else "literal" if family(instr) in literal else "shared"
+
+
 def _without(layer: Layer, left_out: Callable[[KernelVariant], bool]) -> Layer:
     return replace(layer, forms=tuple(f for f in layer.forms if not left_out(variant_of(f))))
 
 
-def _by_speed(layer: Layer, costs: Costs, mode: str, measured: Mapping[str, int] | None) -> tuple[str, ...]:
-    """Return the variants by instructions; predicted ones must be fewer beyond the error to beat the rank."""
+def _by_speed(layer: Layer, costs: Costs, mode_of: Modes, measured: Mapping[str, Cost] | None) -> tuple[str, ...]:
+    """Return the variants by cycles; predicted ones must be fewer beyond the error to beat the rank.
+
+    A variant that runs many more instructions than another does not replace it: its cycles are fewer on one chip only.
+    """
     names = [f.variant for f in layer.forms]
     if measured is not None:
-        return tuple(sorted(names, key=lambda variant: measured[variant]))
-    insns = {f.variant: costs.insns(f, mode) for f in layer.forms}
-    if len(names) < 2 or None in insns.values():
+        return tuple(sorted(names, key=lambda variant: measured[variant].cycles))
+    fits = {f.variant: fit for f in layer.forms if (fit := costs.fit(f, mode_of(f))) is not None and fit.trusted}
+    if len(names) < 2 or len(fits) < len(names):
         return tuple(names)
-    fits = {f.variant: fit for f in layer.forms if (fit := costs.fit(f, mode)) is not None}
-    if not all(fit.trusted for fit in fits.values()):
-        return tuple(names)
+    taken = {f.variant: fits[f.variant].predict(features(f)) for f in layer.forms}
     errors = {variant: fit.error for variant, fit in fits.items()}
+
+    def beats(one: str, other: str) -> bool:
+        fewer = taken[one].cycles * (1 + errors[one]) < taken[other].cycles * (1 - errors[other])
+        return fewer and taken[one].insns <= _MOST_INSNS * taken[other].insns
+
     left, order = list(names), []
     while left:
         best = left[0]
         for variant in left[1:]:
-            if (insns[variant] or 0) * (1 + errors[variant]) < (insns[best] or 0) * (1 - errors[best]):
+            if beats(variant, best):
                 best = variant
         order.append(best)
         left.remove(best)
@@ -288,9 +329,9 @@ def _affordable(layers: Sequence[Layer]) -> dict[str, set[str]]:
 
 @dataclass(frozen=True, slots=True)
 class Facts:
-    """What is known of one instruction with one variant: predicted instructions, and what it shares code by."""
+    """What is known of one instruction with one variant: predicted cycles, and what it shares code by."""
 
-    insns: int
+    cycles: int
     family: Family
     literal: Identity
     shared: Identity
@@ -298,10 +339,13 @@ class Facts:
 
 
 class Pricing:
-    """Predicts instructions and code of a choice of variants; what was found out once is remembered."""
+    """Predicts cycles and code of a choice of variants; what was found out once is remembered."""
 
-    def __init__(self, costs: Costs, tuned: Tuned, opt: str, mode: str) -> None:
-        self.costs, self.tuned, self.opt, self.mode = costs, tuned, opt, mode
+    def __init__(
+        self, costs: Costs, tuned: Tuned, opt: str, mode_of: Modes, fastest: Mapping[str, Instr] | None = None
+    ) -> None:  # fmt: skip
+        self.costs, self.tuned, self.opt, self.mode_of = costs, tuned, opt, mode_of
+        self._fastest = fastest or {}
         self._facts: dict[int, tuple[Instr, Facts]] = {}
         self._texts: dict[Identity, tuple[str, float]] = {}
 
@@ -309,22 +353,31 @@ class Pricing:
         """Return what is known of an instruction."""
         if id(instr) not in self._facts:
             keys = identity(instr, literal=True), identity(instr, literal=False)
-            insns = _insns(self.costs, self.tuned, instr, self.mode) or 0
-            self._facts[id(instr)] = instr, Facts(insns, family(instr), *keys, self.costs.callees(instr))
+            self._facts[id(instr)] = instr, Facts(self._cycles(instr), family(instr), *keys, self.costs.callees(instr))
         return self._facts[id(instr)][1]
 
+    def _cycles(self, instr: Instr) -> int:
+        """Return the cycles of a call, 0 where nothing is known; many more instructions than the fastest count too."""
+        cost, best = (
+            None if i is None else _cost(self.costs, self.tuned, i, self.mode_of(i))
+            for i in (instr, self._fastest.get(instr.name))
+        )
+        if cost is None or best is None or best.insns == 0:
+            return 0 if cost is None else cost.cycles
+        return max(cost.cycles, round(best.cycles * cost.insns / (_MOST_INSNS * best.insns)))
+
     def trusts(self, instr: Instr) -> bool:
-        """Say whether the instructions of a call are known well enough to weigh bytes against them."""
-        fit = self.costs.fit(instr, self.mode)
+        """Say whether the cycles of a call are known well enough to weigh bytes against them."""
+        fit = self.costs.fit(instr, self.mode_of(instr))
         return instr.variant in self.tuned.get(instr.name, {}) or (fit is not None and fit.trusted)
 
     def guess(self, instr: Instr) -> int:
-        """Return the instructions of a call, predicted or, of a kernel that was not measured, guessed."""
-        return self.facts(instr).insns or _DOUBT * guessed_insns(instr)
+        """Return the cycles of a call, predicted or, of a kernel that was not measured, guessed."""
+        return self.facts(instr).cycles or _DOUBT * self.costs.stated(instr).cycles
 
-    def insns(self, instrs: Sequence[Instr]) -> int:
-        """Return the predicted instructions of those calls whose kernels were measured."""
-        return sum(self.facts(i).insns for i in instrs)
+    def cycles(self, instrs: Sequence[Instr]) -> int:
+        """Return the predicted cycles of those calls whose kernels were measured."""
+        return sum(self.facts(i).cycles for i in instrs)
 
     def code(self, instrs: Sequence[Instr]) -> float:
         """Return the predicted bytes of code of a program of these instructions."""
@@ -342,7 +395,7 @@ class Pricing:
         key = facts.literal if literal else facts.shared
         if key not in self._texts:
             code = render_kernel(instr, "fn", None if literal else args_struct(instr, "args_t"))
-            mode = self.mode if self.opt == "size" else "literal" if literal else "shared"
+            mode = "size" if self.opt == "size" else "literal" if literal else "shared"
             self._texts[key] = code, self.costs.text(instr, mode, count_lines(code))
         return self._texts[key]
 
@@ -353,12 +406,12 @@ def count_lines(code: str) -> int:
 
 
 def _fit_code(layers: Sequence[Layer], orders: Order, pricing: Pricing, limit: int) -> Order:
-    """Return the order in which code is saved where it costs the fewest instructions, until it is small enough."""
+    """Return the order in which code is saved where it costs the fewest cycles, until it is small enough."""
     if not pricing.costs.kernels or not layers:
         return orders
     chosen = {x.name: orders[x.name][0] for x in layers}
     instrs = [x.form(chosen[x.name]) for x in layers]
-    price = pricing.insns(instrs) * _KB_WORTH / KB if pricing.opt == "size" else 0.0
+    price = pricing.cycles(instrs) * _KB_WORTH / KB if pricing.opt == "size" else 0.0
     if price == 0.0 and pricing.code(instrs) <= limit:
         return orders
 
@@ -366,7 +419,7 @@ def _fit_code(layers: Sequence[Layer], orders: Order, pricing: Pricing, limit: i
         found = _cheapest(layers, orders, chosen, pricing, value)
         return pricing.code([x.form(found[x.name]) for x in layers]) <= limit, found
 
-    low, step = price, max(pricing.insns(instrs) * _KB_WORTH / 16 / KB, 1e-3)
+    low, step = price, max(pricing.cycles(instrs) * _KB_WORTH / 16 / KB, 1e-3)
     fits, best = priced(price)
     for _ in range(_DOUBLINGS):
         if fits:
@@ -389,7 +442,7 @@ def _fit_constants(layers: Sequence[Layer], orders: Order, pricing: Pricing) -> 
         return [*single_moves(known, choice), *_moves(known, orders, choice, pricing)]
 
     def weigh(choice: Choice) -> Price:
-        return _price(layers, choice, pricing, pricing.insns)
+        return _price(layers, choice, pricing, pricing.cycles)
 
     best = within_bound({name: names[0] for name, names in orders.items()}, bound_bytes(layers), moves, weigh)
     return {name: tuple(dict.fromkeys((best[name], *names))) for name, names in orders.items()}
@@ -410,21 +463,21 @@ def _force_constants(layers: Sequence[Layer], orders: Order, pricing: Pricing) -
 
 
 def _price(
-    layers: Sequence[Layer], choice: Choice, pricing: Pricing, insns: Callable[[Sequence[Instr]], int]
+    layers: Sequence[Layer], choice: Choice, pricing: Pricing, cycles: Callable[[Sequence[Instr]], int]
 ) -> Price:  # fmt: skip
     instrs = [x.form(choice[x.name]) for x in layers]
-    return Price(insns(instrs), pricing.code(instrs), constants_bytes(layers, choice))
+    return Price(cycles(instrs), pricing.code(instrs), constants_bytes(layers, choice))
 
 
 def _cheapest(
     layers: Sequence[Layer], orders: Order, start: Mapping[str, str], pricing: Pricing, price: float
 ) -> dict[str, str]:
-    """Return the choice after the moves that lower instructions + price x code most, one after another."""
+    """Return the choice after the moves that lower cycles + price x code most, one after another."""
     chosen = dict(start)
 
     def cost(choice: Mapping[str, str]) -> float:
         instrs = [x.form(choice[x.name]) for x in layers]
-        return pricing.insns(instrs) + price * pricing.code(instrs)
+        return pricing.cycles(instrs) + price * pricing.code(instrs)
 
     best = cost(chosen)
     for _ in range(_MAX_STEPS):

@@ -2,7 +2,7 @@
 
 The bound is weights + biases + five bytes per output channel, what the other layers have (tables, operands), what the
 parameters of a layer take beyond that in its plain form (scales of blocks, multipliers and offsets of 64 bits), and six
-in a thousand. First gives way what costs little: what is over the bound may cost one percent of the instructions,
+in a thousand. First gives way what costs little: what is over the bound may cost one percent of the cycles,
 a part of it that part, and the other kernels' code is no more than the constants they save. The rest gives way at any
 cost.
 """
@@ -28,9 +28,9 @@ Choice = Mapping[str, str]
 
 @dataclass(frozen=True, slots=True)
 class Price:
-    """What a choice takes: predicted instructions of a whole inference, bytes of code and of constants."""
+    """What a choice takes: predicted cycles of a whole inference, bytes of code and of constants."""
 
-    insns: float
+    cycles: float
     code: float
     constants: int
 
@@ -89,14 +89,14 @@ Weigh = Callable[[Choice], Price]
 
 
 def within_bound(choice: Choice, bound: int, moves: Moves, weigh: Weigh) -> Choice:
-    """Return the choice after the moves that cost the fewest instructions a byte, until the constants are in bound."""
+    """Return the choice after the moves that cost the fewest cycles a byte, until the constants are in bound."""
     now = weigh(choice)
-    price = now.insns * _MAX_LOSS / max(now.constants - bound, 1)
+    price = now.cycles * _MAX_LOSS / max(now.constants - bound, 1)
     while now.constants > bound:
         better = []
         for n, move in enumerate(moves(choice)):
             then = weigh(move)
-            saved, extra = now.constants - then.constants, then.insns - now.insns
+            saved, extra = now.constants - then.constants, then.cycles - now.cycles
             if saved > 0 and then.flash <= now.flash and extra <= price * min(saved, now.constants - bound):
                 better.append((extra / saved, n, then, move))
         if not better:
@@ -108,14 +108,14 @@ def within_bound(choice: Choice, bound: int, moves: Moves, weigh: Weigh) -> Choi
 def forced_within_bound(choice: Choice, bound: int, moves: Moves, weigh: Weigh, kb_worth: float) -> Choice:
     """Return the choice after the moves that cost least for each byte over the bound; none is left out for its cost.
 
-    The cost is the share of the instructions, and what the flash grows by, a kilobyte of which counts as the share
+    The cost is the share of the cycles, and what the flash grows by, a kilobyte of which counts as the share
     `kb_worth`. Once in bound, moves that lower the cost within it are made.
     """
     now = weigh(choice)
-    whole = max(now.insns, 1)
+    whole = max(now.cycles, 1)
 
     def cost(then: Price) -> float:
-        return (then.insns - now.insns) / whole + kb_worth * max(then.flash - now.flash, 0) / 1024
+        return (then.cycles - now.cycles) / whole + kb_worth * max(then.flash - now.flash, 0) / 1024
 
     for _ in range(_MAX_MOVES):
         over = now.constants - bound

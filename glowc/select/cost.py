@@ -1,9 +1,10 @@
-"""What kernels cost on a CPU: executed instructions and bytes of code, predicted from the shape of a layer.
+"""What kernels cost on a CPU: executed instructions, cycles and bytes of code, predicted from the shape of a layer.
 
-The coefficients are measured: scripts/fit_costs.py counts single layers under QEMU and writes boards/_costs/<cpu>.json.
-Instructions of a call are a sum of coefficient x feature (`glowc.kernels.features`), bytes of a function a + b x lines
-of its C. Both are fitted per kernel, variant, path of the variant and form of its weights (`key_of`), and way of
-printing (`MODES`). What variants state themselves counts where nothing was measured.
+The coefficients are measured: scripts/fit_costs.py counts single layers under QEMU, their cycles on a chip of the CPU
+that the file names, and writes boards/_costs/<cpu>.json. Instructions and cycles of a call are sums of coefficient x
+feature (`glowc.kernels.features`), bytes of a function a + b x lines of its C. All are fitted per kernel, variant, path
+of the variant, form of its weights or operation (`key_of`), and way of printing (`MODES`). What variants state
+themselves counts where nothing was measured.
 """
 
 from __future__ import annotations
@@ -16,7 +17,7 @@ from pathlib import Path
 from typing import Any
 
 from glowc.board import Cpu
-from glowc.kernels.choice import variant_of
+from glowc.kernels.choice import guessed_insns, variant_of
 from glowc.kernels.features import features
 from glowc.paths import data_dir
 from glowc.program.ir import Instr
@@ -26,32 +27,61 @@ MODES = ("size", "shared", "literal")
 
 
 def key_of(instr: Instr) -> str:
-    """Return the name of the costs of an instruction: kernel, variant, path, kind or element type of the weights."""
+    """Return the name of the costs of an instruction: kernel, variant, path, and what tells its loops apart.
+
+    That is the plan's kind, the element type of the weights, or the operation that is done on each element.
+    """
     variant, path = variant_of(instr), instr.plan.cost_path
     weights = next((o.type.dtype.value for o in instr.operands if o.role == "weights"), "")
-    return f"{instr.kernel}.{variant.like or instr.variant}.{path}.{instr.plan.cost_kind or weights}"
+    kind = instr.plan.cost_kind or weights or _operation(instr)
+    return f"{instr.kernel}.{variant.cost_name}.{path}.{kind}"
+
+
+def _unshifted(key: str) -> str:
+    kernel, rest = key.split(".", 1)
+    return f"{kernel.removesuffix('rs')}.{rest}"
+
+
+def _operation(instr: Instr) -> str:
+    """Return the operation of a kernel that has several, and whether a copy is of bytes in a row."""
+    return "flat" if instr.params.get("contiguous") == 1 else str(instr.params.get("op", ""))
 
 
 _ENOUGH = 5
+_ROUGH = 0.2
+
+
+@dataclass(frozen=True, slots=True)
+class Cost:
+    """What a call takes: executed instructions, and cycles on the chip that stands for the CPU."""
+
+    insns: int
+    cycles: int
 
 
 @dataclass(frozen=True, slots=True)
 class Fit:
-    """One fitted kernel. `error` is the largest relative error of a sample, `text` (a, b) of bytes a + b x lines."""
+    """One fitted kernel: coefficients of the features for its instructions and its cycles.
+
+    `error` is the relative error of the cycles of a layer that was left out of the fit (root of the mean square),
+    `text` (a, b) of bytes a + b x lines.
+    """
 
     insns: Mapping[str, float]
+    cycles: Mapping[str, float]
     text: tuple[float, float]
     error: float
     samples: int
 
     @property
     def trusted(self) -> bool:
-        """Whether enough was measured to choose by: a fit of few samples says nothing of other shapes."""
-        return self.samples >= _ENOUGH
+        """Whether the fit is good enough to choose by: one of few samples says nothing of other shapes."""
+        return self.samples >= _ENOUGH and self.error <= _ROUGH
 
-    def predict(self, values: Mapping[str, float]) -> float:
-        """Return the instructions of a call."""
-        return sum(c * values.get(name, 0.0) for name, c in self.insns.items())
+    def predict(self, values: Mapping[str, float]) -> Cost:
+        """Return what a call takes."""
+        insns, cycles = (sum(c * values.get(name, 0.0) for name, c in t.items()) for t in (self.insns, self.cycles))
+        return Cost(round(insns), round(cycles))
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,16 +97,29 @@ class Costs:
     uses: Mapping[str, frozenset[str]] = field(default_factory=dict)
     functions: Mapping[str, int] = field(default_factory=dict)
     base: tuple[float, float] = (0.0, 0.0)
+    cycles_per_insn: float = 1.0
 
     def fit(self, instr: Instr, mode: str) -> Fit | None:
-        """Return the fit of an instruction's kernel, of another way of printing when that one was not measured."""
-        modes = self.kernels.get(key_of(instr), {})
+        """Return the fit of an instruction's kernel, of another way of printing when that one was not measured.
+
+        A layer that ends in a shift, where that was not measured, has the fit of one that ends in a multiplication.
+        """
+        key = key_of(instr)
+        modes = self.kernels.get(key) or self.kernels.get(_unshifted(key), {})
         return next((modes[m] for m in (mode, *MODES) if m in modes), None)
 
-    def insns(self, instr: Instr, mode: str) -> int | None:
-        """Return the predicted instructions of a call; None when the kernel was not measured."""
+    def predict(self, instr: Instr, mode: str) -> Cost | None:
+        """Return what a call is predicted to take; None when the kernel was not measured."""
         fit = self.fit(instr, mode)
-        return None if fit is None else round(fit.predict(features(instr)))
+        return None if fit is None else fit.predict(features(instr))
+
+    def stated(self, instr: Instr) -> Cost:
+        """Return what a call takes, roughly, by what its variant states."""
+        return self.of_insns(guessed_insns(instr))
+
+    def of_insns(self, insns: int) -> Cost:
+        """Return what a call of so many instructions takes, roughly."""
+        return Cost(insns, round(insns * self.cycles_per_insn))
 
     def text(self, instr: Instr, mode: str, lines: int) -> float:
         """Return the predicted bytes of a function of `lines` lines of C, without the functions that it calls."""
@@ -88,15 +131,19 @@ class Costs:
         return self.uses.get(key_of(instr), frozenset())
 
 
-def parse_costs(data: Mapping[str, Any]) -> Costs:
-    """Return the costs that a file holds."""
+def parse_costs(data: Mapping[str, Any], cycles_per_insn: float = 1.0) -> Costs:
+    """Return the costs that a file holds; where it names no chip, an instruction takes `cycles_per_insn`."""
+
+    def fit(entry: Mapping[str, Any]) -> Fit:
+        cycles = entry.get("cycles") or {name: c * cycles_per_insn for name, c in entry["insns"].items()}
+        return Fit(entry["insns"], cycles, (entry["text"][0], entry["text"][1]), entry["error"], entry["samples"])
+
     kernels = {
-        key: {mode: Fit(fit["insns"], (fit["text"][0], fit["text"][1]), fit["error"], fit["samples"])
-              for mode, fit in entry["modes"].items()}
-        for key, entry in data["kernels"].items()
-    }  # fmt: skip
+        key: {mode: fit(values) for mode, values in entry["modes"].items()} for key, entry in data["kernels"].items()
+    }
     uses = {key: frozenset(entry["uses"]) for key, entry in data["kernels"].items()}
-    return Costs(data["cpu"], kernels, uses, data["functions"], (data["base"][0], data["base"][1]))
+    base = (data["base"][0], data["base"][1])
+    return Costs(data["cpu"], kernels, uses, data["functions"], base, cycles_per_insn)
 
 
 @cache
@@ -121,4 +168,5 @@ def load_costs(cpu: Cpu) -> Costs:
         order = (table["cpu"] == cpu.name, len(has), table["cpu"])
         if best is None or order > best:
             best, chosen = order, table
-    return Costs() if chosen is None else parse_costs(chosen)
+    cycles_per_insn = cpu.cycles_per_100_insns / 100
+    return Costs(cycles_per_insn=cycles_per_insn) if chosen is None else parse_costs(chosen, cycles_per_insn)

@@ -1,6 +1,6 @@
 """Flash: which layers may spend it for speed, and which give some back where constants and code do not fit.
 
-Those may spend that save most instructions for a byte, until the room is used up; those give back that it costs least.
+Those may spend that save most cycles for a byte, until the room is used up; those give back that it costs least.
 """
 
 from __future__ import annotations
@@ -16,23 +16,25 @@ from glowc.select.constants_budget import Choice, Moves, Weigh
 
 @dataclass(frozen=True, slots=True)
 class Trade:
-    """A layer that could have other constants: it saves `insns` with `large` instead of `small` ones."""
+    """A layer that could have other constants: it saves `cycles` with `large` instead of `small` ones."""
 
     layer: str
-    insns: int
+    cycles: int
     small: Constants
     large: Constants
 
     @property
     def gain(self) -> float:
-        """Instructions saved for each byte."""
-        return self.insns / max(sum(self.large.values()) - sum(self.small.values()), 1)
+        """Cycles saved for each byte."""
+        return self.cycles / max(sum(self.large.values()) - sum(self.small.values()), 1)
 
 
-def within_flash(layers: Sequence[Layer], order: Order, insns: Callable[[Instr], int | None], room_bytes: int) -> Order:
+def within_flash(
+    layers: Sequence[Layer], order: Order, cycles: Callable[[Instr], int | None], room_bytes: int
+) -> Order:
     """Return the order with those `speed_only` variants last that the constants have no room for.
 
-    `insns` predicts a call; where it cannot, each multiply-accumulate counts as if it saved the same.
+    `cycles` predicts a call; where it cannot, each multiply-accumulate counts as if it saved the same.
     """
     spends = {x.name: {f.variant for f in x.forms if variant_of(f).speed_only} for x in layers}
     without = {x.name: tuple(sorted(order[x.name], key=spends[x.name].__contains__)) for x in layers}
@@ -43,7 +45,7 @@ def within_flash(layers: Sequence[Layer], order: Order, insns: Callable[[Instr],
         if first is second:
             others.append(small)
             continue
-        after, before = insns(first), insns(second)
+        after, before = cycles(first), cycles(second)
         saved = first.macs if before is None or after is None else before - after
         trades.append(Trade(layer.name, saved, small, layer.constants.get(first.variant, {})))
     denied = {t.layer for t in trades} - affordable(trades, others, room_bytes)
@@ -63,7 +65,7 @@ def affordable(trades: Sequence[Trade], others: Sequence[Constants], room_bytes:
 
 
 def shrunk(choice: Choice, limit: int, moves: Moves, weigh: Weigh) -> Choice:
-    """Return the choice after the moves that cost the fewest instructions for a byte of flash, until it fits `limit`.
+    """Return the choice after the moves that cost the fewest cycles for a byte of flash, until it fits `limit`.
 
     Where none makes it smaller, that is the smallest which was found.
     """
@@ -74,7 +76,7 @@ def shrunk(choice: Choice, limit: int, moves: Moves, weigh: Weigh) -> Choice:
             then = weigh(move)
             saved = min(now.flash - then.flash, now.flash - limit)
             if saved > 0:
-                better.append((max(then.insns - now.insns, 0) / saved, n, then, move))
+                better.append((max(then.cycles - now.cycles, 0) / saved, n, then, move))
         if not better:
             break
         *_, now, choice = min(better, key=lambda b: b[:2])

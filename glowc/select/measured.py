@@ -1,4 +1,4 @@
-"""Measured instructions of kernel variants: the file that `glowc tune` writes and `glowc compile --tuned` reads.
+"""Measured instructions and cycles of kernel variants, which `glowc tune` writes and `glowc compile --tuned` reads.
 
 A layer is found by a hash of what decides its speed: the C that every variant prints for it, the runtime headers, the
 way of optimising and the compiler's flags. When any of them changes the entry is not found, and the cost model predicts
@@ -19,16 +19,18 @@ from glowc.codegen.view import RUNTIME_FILES, headers_of
 from glowc.errors import InputError
 from glowc.paths import runtime_header
 from glowc.select.candidates import Layer
+from glowc.select.cost import Cost, Costs
 
-VERSION = 1
+VERSION = 2
 _HINT = "write it with `glowc tune MODEL.onnx --board B -o FILE`"
 
 
 @dataclass(frozen=True, slots=True)
 class Entry:
-    """One measured layer: instructions by variant; `compiler` is what built it, with its version.
+    """One measured layer: instructions by variant, and cycles on `chip`; `compiler` built it, with its version.
 
-    One that is not `complete` lacks variants, because measuring was interrupted; it decides nothing yet.
+    Without a chip there are no cycles. One that is not `complete` lacks variants, because measuring was interrupted; it
+    decides nothing yet.
     """
 
     layer: str
@@ -36,7 +38,14 @@ class Entry:
     cpu: str
     compiler: str
     insns: Mapping[str, int] = field(default_factory=dict)
+    cycles: Mapping[str, int] = field(default_factory=dict)
+    chip: str = ""
     complete: bool = True
+
+    def costs(self, cpu: Cpu) -> dict[str, Cost]:
+        """Return what each variant takes; without a chip, cycles are those that instructions take on the CPU."""
+        of_cpu = Costs(cycles_per_insn=cpu.cycles_per_100_insns / 100)
+        return {v: Cost(n, self.cycles[v]) if self.chip else of_cpu.of_insns(n) for v, n in self.insns.items()}
 
 
 def layer_key(layer: Layer, cpu: Cpu, opt: str) -> str:
@@ -64,17 +73,19 @@ def load_entries(path: Path) -> dict[str, Entry]:
 
 def _entry(value: Mapping[str, object]) -> Entry:
     entry = Entry(**value)  # type: ignore[arg-type]
-    if not entry.insns or not all(isinstance(n, int) for n in entry.insns.values()):
+    if not entry.insns or not all(isinstance(n, int) for n in (*entry.insns.values(), *entry.cycles.values())):
         raise ValueError(f"layer {entry.layer} has no instructions")
+    if entry.chip and entry.cycles.keys() != entry.insns.keys():
+        raise ValueError(f"layer {entry.layer} has no cycles of each variant")
     return entry
 
 
-def read_tuned(path: Path, cpu: Cpu, opt: str) -> Callable[[Layer], Mapping[str, int]]:
-    """Return the function that tells the measured instructions of a layer by variant; empty when there are none."""
+def read_tuned(path: Path, cpu: Cpu, opt: str) -> Callable[[Layer], Mapping[str, Cost]]:
+    """Return the function that tells what a layer takes as measured, by variant; empty when nothing was."""
     entries = load_entries(path)
 
-    def measured(layer: Layer) -> Mapping[str, int]:
+    def measured(layer: Layer) -> Mapping[str, Cost]:
         entry = entries.get(layer_key(layer, cpu, opt)) if len(layer.forms) > 1 else None
-        return {} if entry is None or not entry.complete else entry.insns
+        return {} if entry is None or not entry.complete else entry.costs(cpu)
 
     return measured

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import tempfile
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, fields
 from pathlib import Path
 
@@ -66,18 +66,34 @@ class Measured:
     layers: tuple[Count, ...]
 
 
+Waits = Callable[[int], bool]
+
+
+def _always(_: int) -> bool:
+    return True
+
+
 def measure_cycles(info: BundleInfo, chip: Chip, inputs: Mapping[str, np.ndarray]) -> Measured:
     """Return the cycles of a bundle on a chip, for the first sample of `inputs`.
 
     Raises ToolError when a compiler, QEMU or llvm-mca is missing or fails, BoardError for a core without rules.
     """
-    order = info.report.get("profile_order") or range(len(info.report["layers"]))
     whole = _counts(info, chip, inputs, profile=False)[_INFERENCE]
-    marked = _counts(info, chip, inputs, profile=True)[_FIRST_LAYER : _FIRST_LAYER + 2 * len(order)]
+    return Measured(whole, measure_layers(info, chip, inputs))
+
+
+def measure_layers(
+    info: BundleInfo, chip: Chip, inputs: Mapping[str, np.ndarray], keep: Path | None = None,
+    extra_flags: Sequence[str] = (),
+) -> tuple[Count, ...]:  # fmt: skip
+    """Return what each layer takes on a chip; what was built stays in the folder `keep`. Raises as `measure_cycles`."""
+    order = info.report.get("profile_order") or range(len(info.report["layers"]))
+    counts = _counts(info, chip, inputs, profile=True, keep=keep, extra_flags=extra_flags)
+    marked = counts[_FIRST_LAYER : _FIRST_LAYER + 2 * len(order)]
     parts: list[list[Count]] = [[] for _ in info.report["layers"]]
     for index, count in zip(order, marked[::2], strict=True):
         parts[index].append(count)
-    return Measured(whole, tuple(map(_sum, parts)))
+    return tuple(map(_sum, parts))
 
 
 def _sum(counts: Sequence[Count]) -> Count:
@@ -88,17 +104,25 @@ def _sum(counts: Sequence[Count]) -> Count:
     return total
 
 
-def _counts(info: BundleInfo, chip: Chip, inputs: Mapping[str, np.ndarray], *, profile: bool) -> list[Count]:
+def _counts(
+    info: BundleInfo, chip: Chip, inputs: Mapping[str, np.ndarray], *, profile: bool, keep: Path | None = None,
+    extra_flags: Sequence[str] = (),
+) -> list[Count]:  # fmt: skip
     """Return a count of each segment of a run, what a call of glow_mark takes subtracted."""
     board = machine_of(chip)
     with tempfile.TemporaryDirectory(prefix="glowc-cycles-") as folder:
-        work = Path(folder)
-        elf = build_bundle(info, board, work, profile=profile).path
+        work = keep or Path(folder)
+        elf = build_bundle(info, board, work, profile=profile, extra_flags=extra_flags).path
         write_samples(work / "in.bin", info, inputs, 1)
         text = trace_elf(elf, board, cwd=work, caches=(*cache_arguments(chip), *_areas(info, board, elf)))
         segments = read_trace(text)
         pipeline = read_pipeline(elf, board, chip.core, (block for s in segments[_BEFORE:] for block in s.blocks))
-    counts = [count_segment(segment, pipeline, chip) for segment in segments[_BEFORE:]]
+    ram = [region for region in board.memory.values() if region.kind == "ram"]
+
+    def waits(address: int) -> bool:
+        return not any(region.origin <= address < region.end for region in ram)
+
+    counts = [count_segment(segment, pipeline, chip, waits) for segment in segments[_BEFORE:]]
     return [count.minus(counts[0]) for count in counts]
 
 
@@ -127,14 +151,18 @@ def _areas(info: BundleInfo, board: Board, elf: Path) -> Iterator[str]:
         yield f"area={region.origin:#x}:{region.size_bytes:#x}:{'f' if region.kind == 'flash' else 't'}"
 
 
-def count_segment(segment: Segment, pipeline: Pipeline, chip: Chip) -> Count:
-    """Return the cycles of a segment whose first two areas are the constants and the arena."""
+def count_segment(segment: Segment, pipeline: Pipeline, chip: Chip, waits: Waits = _always) -> Count:
+    """Return the cycles of a segment whose first two areas are the constants and the arena.
+
+    `waits` says of an address whether code there waits for the flash.
+    """
     cycles, insns, flash = Cycles(load=pipeline.unaligned * segment.unaligned), 0, chip.flash
     for block in segment.blocks:
         place = (block.begin, block.end)
         cycles += pipeline.blocks[place].times(block.runs) + Cycles(branch=pipeline.taken * block.taken)
         insns += pipeline.insns[place] * block.runs
-    misses, sequential = (sum(getattr(b, what) for b in segment.blocks) for what in ("misses", "sequential"))
+    slow = [block for block in segment.blocks if waits(block.begin)]
+    misses, sequential = (sum(getattr(b, what) for b in slow) for what in ("misses", "sequential"))
     data_misses = sum(area.misses for area in segment.areas)
     weights, arena = segment.areas[_WEIGHTS], segment.areas[_ARENA]
     return Count(

@@ -1,0 +1,129 @@
+#!/usr/bin/env python3
+"""Compare predicted with counted cycles of the sample models; list kernels without a fit. Runs as `make costs-check`.
+
+    scripts/check_costs.py
+    scripts/check_costs.py --targets stm32l4r5 rpi-zero2 --models mlperf_kws_dscnn
+    scripts/check_costs.py --keys
+
+Each model of ../shared/models is compiled for the CPU of a chip (scripts/fit_costs.py has the chips that stand for
+CPUs), and its layers are counted on that chip. Layers above one percent of their model should be off by at most 10 %,
+models by 5 %. `--keys` counts nothing: it lists kernels that a layer of a model could have and nothing was fitted of.
+"""
+
+from __future__ import annotations
+
+import argparse
+import sys
+import tempfile
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from bench import MODELS, first_sample, model_file
+from fit_costs import TARGETS, Target, target_of
+
+from glowc.board import chip_names
+from glowc.compiler.pipeline import Compiled, compile_model, write_bundle
+from glowc.errors import GlowcError
+from glowc.machine.cycles.measure import measure_layers
+from glowc.machine.execute import load_bundle, random_inputs
+from glowc.program.lifetimes import strip_markers
+from glowc.select.cost import key_of
+
+MOST_OF_LAYER, MOST_OF_MODEL = 0.10, 0.05  # relative errors
+SMALL = 0.01  # of a model: a layer that does not matter
+
+
+@dataclass(frozen=True)
+class Compared:
+    """One layer: predicted and counted cycles."""
+
+    model: str
+    layer: str
+    key: str
+    fitted: bool
+    predicted: int
+    counted: int
+
+    @property
+    def error(self) -> float:
+        """Relative error of the prediction."""
+        return self.predicted / max(self.counted, 1) - 1
+
+    def line(self) -> str:
+        """Return the layer as it is printed."""
+        how = "" if self.fitted else " (stated)"
+        return f"{100 * self.error:+7.1f} %  {self.counted:>11,}  {self.model} {self.layer[:40]}  {self.key}{how}"
+
+
+def compare(name: str, path: Path, target: Target) -> list[Compared]:
+    """Compile one model for a target and count its layers."""
+    assert target.chip is not None
+    compiled = compile_model(path, target.board)
+    with tempfile.TemporaryDirectory(prefix="glowc-check-") as folder:
+        write_bundle(compiled, Path(folder))
+        info = load_bundle(Path(folder))
+        inputs = random_inputs(info)
+        sample = first_sample(path)
+        if sample is not None:
+            inputs = {p.name: p.to_bundle(sample[p.name]) for p in info.inputs}
+        counts = measure_layers(info, target.chip, inputs)
+    instrs, costs = strip_markers(compiled.program).instrs, compiled.selection.costs
+    layers = zip(instrs, compiled.report["layers"], counts, strict=True)
+    return [
+        Compared(name, i.name, key_of(i), costs.fit(i, "shared") is not None, x["cycles_estimate"], round(c.cycles))
+        for i, x, c in layers
+    ]
+
+
+def unfitted(compiled: Compiled) -> Iterator[str]:
+    """Yield the keys of all forms of all layers that have no fit."""
+    selection = compiled.selection
+    yield from (key_of(f) for x in selection.layers for f in x.forms if selection.costs.fit(f, "shared") is None)
+
+
+def show(target: Target, layers: Sequence[Compared]) -> bool:
+    """Print how far predictions are off; return whether all are near enough."""
+    models = {x.model: [y for y in layers if y.model == x.model] for x in layers}
+    totals = {name: sum(x.counted for x in found) for name, found in models.items()}
+    off = {name: sum(x.predicted for x in found) / totals[name] - 1 for name, found in models.items()}
+    weighty = [x for x in layers if x.counted > SMALL * totals[x.model]]
+    wrong = sorted((x for x in weighty if abs(x.error) > MOST_OF_LAYER), key=lambda x: -abs(x.error))
+    far = {name: error for name, error in off.items() if abs(error) > MOST_OF_MODEL}
+    print(f"{target.board.cpu.name} on {target.name}: {len(weighty)} layers, {len(wrong)} off by more than 10 %; "
+          f"{len(models)} models, {len(far)} by more than 5 %")  # fmt: skip
+    for layer in wrong:
+        print("  " + layer.line())
+    for name, error in sorted(far.items(), key=lambda item: -abs(item[1])):
+        print(f"  {100 * error:+7.1f} %  {totals[name]:>11,}  {name} (whole)")
+    sys.stdout.flush()
+    return not wrong and not far
+
+
+def main() -> int:
+    """Compare all models on all targets; exit status 1 when predictions are too far off, or keys have no fit."""
+    parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
+    parser.add_argument("--targets", nargs="+", default=[t for t in TARGETS if t in chip_names()], metavar="CHIP")
+    parser.add_argument("--models", nargs="+", default=sorted(path.parent.name for path in MODELS.glob("*/model.onnx")))
+    parser.add_argument("--keys", action="store_true", help="list kernels without a fit and count nothing")
+    args = parser.parse_args()
+    good = True
+    for target in map(target_of, args.targets):
+        found: list[Compared] = []
+        keys: set[str] = set()
+        for name in args.models:
+            try:
+                if args.keys:
+                    keys |= set(unfitted(compile_model(model_file(name), target.board)))
+                else:
+                    found += compare(name, model_file(name), target)
+            except GlowcError as error:
+                print(f"  {name}: {type(error).__name__}: {error}", file=sys.stderr)
+        if args.keys:
+            print(f"{target.board.cpu.name}: {len(keys)} kernels without a fit", *sorted(keys), sep="\n  ", flush=True)
+        good &= not keys and (args.keys or show(target, found))
+    return 0 if good else 1
+
+
+if __name__ == "__main__":
+    sys.exit(main())
