@@ -8,9 +8,17 @@
 #ifndef GLOW_NUMERIC_H
 #define GLOW_NUMERIC_H
 
+#include "glow_numeric.h"
+
 #include <stddef.h>
 #include <stdint.h>
 #include <string.h>
+
+/* Where functions lie: NAME.c defines this as the firmware's NAME_HOT_ATTR. */
+#ifndef GLOW_HOT
+#define GLOW_HOT
+#endif
+#define GLOW_INLINE GLOW_HOT static inline
 
 #ifdef __FAST_MATH__
 #error "glowc: results are exact only without -ffast-math"
@@ -26,7 +34,7 @@
 
 /* Ends a float expression: the compiler cannot contract what stands before with what follows (fused
  * multiply-add would skip a rounding). Costs no instruction. */
-static inline float glow_rounded(float x) {
+GLOW_INLINE float glow_rounded(float x) {
 #if defined(__GNUC__) && defined(__SSE__)
   __asm__("" : "+x"(x));
 #elif defined(__GNUC__) && defined(__aarch64__)
@@ -44,7 +52,7 @@ static inline float glow_rounded(float x) {
 
 /* x * factor + term, rounded once; x is a code. Without the instruction in double, where the product is exact: a sum
  * halfway between two floats is moved to the side of what double left out of it. */
-static inline float glow_fma(float x, float factor, float term) {
+GLOW_INLINE float glow_fma(float x, float factor, float term) {
 #if defined(__ARM_FEATURE_FMA) || defined(__FMA__)
   return __builtin_fmaf(x, factor, term);
 #else
@@ -64,12 +72,12 @@ static inline float glow_fma(float x, float factor, float term) {
 #endif
 }
 
-static inline int32_t glow_clamp(int32_t x, int32_t lo, int32_t hi) {
+GLOW_INLINE int32_t glow_clamp(int32_t x, int32_t lo, int32_t hi) {
   return x < lo ? lo : (x > hi ? hi : x);
 }
 
 /* clamp(rne(v) + zp, lo, hi); |lo - zp| and |hi - zp| below 2^22; v is not NaN. */
-static inline int32_t glow_round_clamp(float v, int32_t zp, int32_t lo, int32_t hi) {
+GLOW_INLINE int32_t glow_round_clamp(float v, int32_t zp, int32_t lo, int32_t hi) {
   const float low = (float)(lo - zp);
   const float high = (float)(hi - zp);
   const float bounded = v < low ? low : (v > high ? high : v);
@@ -80,7 +88,7 @@ static inline int32_t glow_round_clamp(float v, int32_t zp, int32_t lo, int32_t 
 }
 
 #if GLOW_SOFT_REQUANT
-static inline uint32_t glow_bit_length(uint32_t x) {
+GLOW_INLINE uint32_t glow_bit_length(uint32_t x) {
 #if defined(__GNUC__)
   return x != 0u ? 32u - (uint32_t)__builtin_clz(x) : 0u;
 #else
@@ -93,7 +101,7 @@ static inline uint32_t glow_bit_length(uint32_t x) {
 }
 
 /* x / 2^shift for x up to 2^31, rounded half to even; shift may be 0 and more than 31. */
-static inline uint32_t glow_shift_rne(uint32_t x, uint32_t shift) {
+GLOW_INLINE uint32_t glow_shift_rne(uint32_t x, uint32_t shift) {
   if (shift == 0u) {
     return x;
   }
@@ -107,7 +115,7 @@ static inline uint32_t glow_shift_rne(uint32_t x, uint32_t shift) {
 }
 
 /* rne(float32(acc) * scale) + zp, saturated: the float32 conversion and product are rounded to 24 bits. */
-static inline int32_t glow_requant(int32_t acc, float scale, int32_t zp, int32_t lo, int32_t hi) {
+GLOW_INLINE int32_t glow_requant(int32_t acc, float scale, int32_t zp, int32_t lo, int32_t hi) {
   uint32_t bits;
   memcpy(&bits, &scale, sizeof bits);
   const uint32_t biased = (bits >> 23) & 0xFFu;
@@ -143,7 +151,7 @@ static inline int32_t glow_requant(int32_t acc, float scale, int32_t zp, int32_t
 }
 #else
 /* clamp(rne(float32(acc) * scale) + zp, lo, hi) */
-static inline int32_t glow_requant(int32_t acc, float scale, int32_t zp, int32_t lo, int32_t hi) {
+GLOW_INLINE int32_t glow_requant(int32_t acc, float scale, int32_t zp, int32_t lo, int32_t hi) {
   return glow_round_clamp((float)acc * scale, zp, lo, hi);
 }
 #endif

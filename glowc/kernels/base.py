@@ -62,7 +62,7 @@ class KernelVariant:
     which rows the instruction reads and writes in rings. `template` names the template file, with {} for the kernel's
     name or that of its family (`KernelDef.template`), and the folder where it is not that of the instruction set;
     `header` is the runtime header that it needs. `like` names the variant whose costs it has, where it is not measured
-    by itself.
+    by itself; `costs_of` the same of a variant that is one to choose from, another order of that one's instructions.
     `rows_in_order` keeps the kernel's row contract (`KernelDef.row_window`, `length`), so that the output may be
     planned over input that is dead by then; `streams` says of a variant with scratch that calls for single rows
     give what one call for all gives at little more cost, and that no scratch lives from one call to the next.
@@ -70,6 +70,10 @@ class KernelVariant:
     `reads` says how often its inputs are read, and `stated` what a call takes, roughly, where that is not what kernels
     of the instruction set take: it counts where nothing was measured, and a variant that states no less than one of
     lower rank is not tried.
+    `modest_bytes` are those of scratch beyond which the arena is never to grow for it: with more it is for layers
+    beside which the arena has that much to spare.
+    `keeps` prepares an instruction anew that has so many bytes for its scratch: it copies weights there, which it would
+    read from flash again and again; None where that does not pay.
     `row_block` are the pixels that it computes together: a row of a call costs as much as one of a whole multiple.
     """
 
@@ -91,13 +95,21 @@ class KernelVariant:
     header: str = ""
     packs: frozenset[str] = frozenset()
     like: str = ""
+    costs_of: str = ""
     reads: Reads = Reads()
     stated: Stated | None = None
+    modest_bytes: Callable[[Instr], int] | None = None
+    keeps: Callable[[Arrays, Instr, int], Prepared | None] | None = None
 
     @property
     def name(self) -> str:
         """The name among the variants of a kernel, and of its functions in C."""
         return f"{self.isa}_{self.form}" if self.form else self.isa
+
+    @property
+    def cost_name(self) -> str:
+        """The name of the variant whose costs it has."""
+        return self.like or self.costs_of or self.name
 
     @property
     def needs(self) -> frozenset[str]:

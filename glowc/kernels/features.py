@@ -12,8 +12,15 @@ from glowc.program.ir import Access, Instr
 
 FEATURES = (
     "call", "outputs", "inputs", "macs", "pixels", "rows", "blocks", "products", "vectors", "strips", "taps",
-    "visits", "kernel_rows", "steps", "padding", "edges", "tiles", "tile_products", "tile_inputs",
+    "visits", "kernel_rows", "steps", "padding", "edges", "tiles", "tile_products", "tile_inputs", "quads",
+    "quad_products", "weights", "macs_8k", "macs_16k", "macs_32k", "patch", "block_taps", "edge_blocks", "edge_patch",
+    "strided_blocks", "tail", "tail_taps",
 )  # fmt: skip
+
+WORK = frozenset({"macs", "products", "steps", "visits", "tile_products", "quad_products"})
+"""Those that count multiply-accumulates, one by one or in groups."""
+
+_CACHES = {"macs_8k": 8 << 10, "macs_16k": 16 << 10, "macs_32k": 32 << 10}
 
 
 def features(instr: Instr) -> dict[str, float]:
@@ -23,16 +30,25 @@ def features(instr: Instr) -> dict[str, float]:
     all pixels; products: of a block with four inputs; strips: three pixels of a block; taps, kernel_rows: of the
     windows of all pixels; visits: taps of all outputs; steps: groups of 16 inputs over all sums; padding:
     multiply-accumulates beside the input; edges: pixels whose window is not whole; tiles: 2x4 pixels of four output
-    channels; tile_products, tile_inputs: input channels of tiles, and of 2x4 pixels.
+    channels; tile_products, tile_inputs: input channels of tiles, and of 2x4 pixels; quads, quad_products: four pixels
+    or rows of two output channels, and their inputs; patch: inputs of the windows of all pixels, edge_patch of those
+    that are not whole; block_taps: taps of blocks, edge_blocks: blocks whose window is not whole, strided_blocks: those
+    of layers with a stride; tail: channels beyond whole groups of four, of all pixels, and tail_taps their taps;
+    weights: bytes; macs_8k ...: multiply-accumulates with weights
+    that take more than that, so that a cache does not keep them from one pixel to the next.
     """
     p = {key: int(v) for key, v in instr.params.items() if isinstance(v, int) and not isinstance(v, bool)}
     out = sum(o.type.elements for o in instr.operands if o.access is not Access.IN and o.role != "scratch")
     found = {"call": 1.0, "outputs": float(out), "inputs": float(_inputs(instr)), "macs": float(instr.macs)}
     if instr.macs and out:
-        depth, last = instr.macs / out, p.get("out_n", p.get("out_c", out))
+        depth, last = instr.macs / out, p.get("out_n", p.get("out_c", p.get("n", out)))
         groups = {n: float(out // last * math.ceil(last / n)) for n in (4, 16)}
         found |= {"steps": float(out * math.ceil(depth / 16)), "blocks": groups[4], "vectors": groups[16]}
         found["products"] = groups[4] * math.ceil(depth / 4)
+        found["quads"] = float(math.ceil(out / last / 4) * math.ceil(last / 2))
+        found["quad_products"] = found["quads"] * depth
+        found |= _weights(instr)
+    found["rows"] = _rows(p)
     if "out_h" not in p or "out_w" not in p:
         return found
     pixels = p.get("batch", 1) * p["out_h"] * p["out_w"]
@@ -48,10 +64,37 @@ def features(instr: Instr) -> dict[str, float]:
         inside, whole = _window(p, "h"), _window(p, "w")
         share = inside[0] * whole[0]
         found |= {"padding": instr.macs * (1 - share), "edges": pixels * (1 - inside[1] * whole[1])}
+        found |= _window_features(instr, p, found)
         if instr.macs and out:
             per_row = math.ceil(instr.macs / out / p["k_h"] / 16)
             found["steps"] = out * p["k_h"] * per_row
     return found
+
+
+def _window_features(instr: Instr, p: Mapping[str, int], found: Mapping[str, float]) -> dict[str, float]:
+    taps, pixels, channels = p["k_h"] * p["k_w"], found["pixels"], p.get("out_c", 0)
+    depth, edge = instr.macs / max(found["outputs"], 1), found["edges"] / max(pixels, 1)
+    blocks, tail = found["blocks"], pixels * (channels % 4)
+    return {
+        "patch": pixels * depth, "edge_patch": found["edges"] * depth, "block_taps": blocks * taps,
+        "edge_blocks": blocks * edge, "strided_blocks": blocks if p.get("stride_h", 1) > 1 else 0.0,
+        "tail": float(tail), "tail_taps": float(tail * taps),
+    }  # fmt: skip
+
+
+def _weights(instr: Instr) -> dict[str, float]:
+    size = sum(o.type.size_bytes for o in instr.operands if o.role == "weights")
+    return {"weights": float(size)} | {name: float(instr.macs) for name, most in _CACHES.items() if size > most}
+
+
+def _rows(p: Mapping[str, int]) -> float:
+    """Return the rows of a kernel without an image: of a matrix, of a tensor that is copied, steps of a recurrence."""
+    if "rank" in p:
+        return float(math.prod(p.get(f"d{axis}", 1) for axis in range(p["rank"] - 1)))
+    if "seq" in p:
+        return float(p["seq"] * p.get("batch", 1) * p.get("dirs", 1))
+    product = p.get("batch_0", 1) * p.get("batch_1", 1) * p["m"] if "m" in p else 0
+    return float(p.get("rows", p.get("outer", p.get("index_n", product))))
 
 
 def _inputs(instr: Instr) -> int:

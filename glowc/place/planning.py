@@ -14,9 +14,11 @@ from glowc.memory.types import MemoryPlan
 from glowc.place.rewrite.accesses import accesses
 from glowc.place.rewrite.dead_stores import remove_dead_stores
 from glowc.place.rewrite.eliminate_copies import eliminate_copies
+from glowc.place.rewrite.keep_weights import keep_weights
 from glowc.place.rewrite.reorder import reorder, steps_of
 from glowc.place.rewrite.row_overlap import row_overlaps, set_directions
 from glowc.place.rewrite.share_in_place import in_place_pairs, share_in_place
+from glowc.place.spare import widest_gaps
 from glowc.place.stream.rings import Distance, Streamer, distances
 from glowc.place.stream.segmentation import Cut, frontier
 from glowc.place.trace import Bytes, trace
@@ -38,6 +40,7 @@ class Request:
     """What a plan has to be: its `kind`, the bytes that it may take, and how the model's input arrives.
 
     `limit_bytes` is the user's wish, `room_bytes` what the board has. `rooms`, the fastest first, split the arena.
+    `keeps`: weights that are read again and again from a slow flash are copied into what is free of it.
     """
 
     kind: str = "auto"
@@ -47,6 +50,7 @@ class Request:
     caller_io: bool = False
     rooms: tuple[memory.Room, ...] = ()
     guard: bool = False
+    keeps: bool = False
 
     @property
     def guard_bytes(self) -> int:
@@ -165,8 +169,20 @@ def _whole(lower: Lower, request: Request) -> Planned:
     program = schedule(replace(lower(_no), caller_io=request.caller_io))
     overlaps = () if request.kind == "plain" else tuple(memory_overlaps(program))
     plan = plan_memory(program, overlaps, request.rooms, request.guard_bytes)
-    kind = "plain" if request.kind == "plain" else "overlap"
-    return Planned(kind, _directed(program, plan), plan, overlaps)
+    if request.kind == "plain":
+        return Planned("plain", _directed(program, plan), plan, overlaps)
+    return _kept(Planned("overlap", _directed(program, plan), plan, overlaps), request)
+
+
+def _kept(planned: Planned, request: Request) -> Planned:
+    """Return the plan whose gaps hold weights that instructions would read from flash again and again."""
+    if not request.keeps or request.rooms:
+        return planned
+    gaps = widest_gaps(planned.program, planned.plan)
+    program, places = keep_weights(planned.program, gaps)
+    plan = replace(planned.plan, offsets_bytes={**planned.plan.offsets_bytes, **places})
+    memory.check(plan, memory_blocks(program), planned.overlaps)
+    return replace(planned, program=_verified("keeping of weights", planned.program, program), plan=plan)
 
 
 def _streamed_plans(lower: Lower, request: Request, insns: Insns) -> list[Planned]:

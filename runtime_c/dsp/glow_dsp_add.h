@@ -23,14 +23,14 @@ typedef struct {
   float a_ratio, b_ratio, fixed;
 } glow_dsp_add_fused_t;
 
-static inline int8_t glow_dsp_add_one(const glow_dsp_add_t *s, int32_t qa, int32_t qb, int minus) {
+GLOW_INLINE int8_t glow_dsp_add_one(const glow_dsp_add_t *s, int32_t qa, int32_t qb, int minus) {
   const float ra = glow_rounded((float)(qa - s->a_zp) * s->a_scale);
   const float rb = glow_rounded((float)(qb - s->b_zp) * s->b_scale);
   const float real = glow_rounded(minus != 0 ? ra - rb : ra + rb) / s->out_scale;
   return (int8_t)glow_round_clamp(real, s->out_zp, s->out_min, s->out_max);
 }
 
-static inline int8_t glow_dsp_add_fused_one(const glow_dsp_add_fused_t *s, int32_t qa, int32_t qb) {
+GLOW_INLINE int8_t glow_dsp_add_fused_one(const glow_dsp_add_fused_t *s, int32_t qa, int32_t qb) {
   const float inner = glow_fma((float)(qb + s->half), s->b_ratio, s->fixed);
   const float code = glow_fma((float)(qa + s->half), s->a_ratio, inner);
   return (int8_t)(glow_round_clamp(code, 0, s->out_min + s->half, s->out_max + s->half) - s->half);
@@ -118,10 +118,10 @@ GLOW_DSP_INLINE void glow_dsp_add_words(const glow_dsp_four_t *f, const int8_t *
   }
 }
 
-static inline float glow_dsp_size(float x) { return x < 0.0f ? -x : x; }
+GLOW_INLINE float glow_dsp_size(float x) { return x < 0.0f ? -x : x; }
 #endif
 
-static inline void glow_dsp_add(const glow_dsp_add_t *s, int minus) {
+GLOW_INLINE void glow_dsp_add(const glow_dsp_add_t *s, int minus) {
   int32_t i = 0;
 #if GLOW_DSP_ASM
   const float sign = minus != 0 ? -s->b_scale : s->b_scale; /* a - b is a + -b, bit for bit */
@@ -142,7 +142,7 @@ static inline void glow_dsp_add(const glow_dsp_add_t *s, int minus) {
   }
 }
 
-static inline void glow_dsp_add_fused(const glow_dsp_add_fused_t *s) {
+GLOW_INLINE void glow_dsp_add_fused(const glow_dsp_add_fused_t *s) {
   int32_t i = 0;
 #if GLOW_DSP_ASM
   const glow_dsp_four_t four = {glow_twice16(s->half),

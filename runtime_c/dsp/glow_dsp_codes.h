@@ -8,10 +8,10 @@
 #include "glow_dsp_round.h"
 #include "glow_reach.h"
 
-static inline void glow_store4(int8_t *to, uint32_t codes) { memcpy(to, &codes, sizeof codes); }
+GLOW_INLINE void glow_store4(int8_t *to, uint32_t codes) { memcpy(to, &codes, sizeof codes); }
 
 /* The low eight bits of four numbers as a word. */
-static inline uint32_t glow_bytes4(int32_t a, int32_t b, int32_t c, int32_t d) {
+GLOW_INLINE uint32_t glow_bytes4(int32_t a, int32_t b, int32_t c, int32_t d) {
 #if GLOW_DSP_SIMD
   __asm__("bfi %0, %1, #8, #8\n\tbfi %0, %2, #16, #8\n\tbfi %0, %3, #24, #8" : "+&r"(a) : "r"(b), "r"(c), "r"(d));
   return (uint32_t)a;
@@ -20,15 +20,15 @@ static inline uint32_t glow_bytes4(int32_t a, int32_t b, int32_t c, int32_t d) {
 #endif
 }
 
-static inline int32_t glow_code_at(uint32_t codes, int32_t byte) { return (int8_t)((codes >> (8 * byte)) & 0xFFu); }
+GLOW_INLINE int32_t glow_code_at(uint32_t codes, int32_t byte) { return (int8_t)((codes >> (8 * byte)) & 0xFFu); }
 
-static inline uint32_t glow_table4(const int8_t *middle, uint32_t codes) {
+GLOW_INLINE uint32_t glow_table4(const int8_t *middle, uint32_t codes) {
   return glow_bytes4(middle[glow_code_at(codes, 0)], middle[glow_code_at(codes, 1)], middle[glow_code_at(codes, 2)],
                      middle[glow_code_at(codes, 3)]);
 }
 
 /* out[i] = lut[in[i] + 128], n at least 1. */
-GLOW_DSP_UNUSED static void glow_dsp_lut(const int8_t *in, const int8_t *lut, int8_t *out, int32_t n) {
+GLOW_HOT GLOW_DSP_UNUSED static void glow_dsp_lut(const int8_t *in, const int8_t *lut, int8_t *out, int32_t n) {
   const int8_t *middle = lut + 128;
   for (; n >= 8; n -= 8, in += 8, out += 8) {
     const uint32_t first = glow_table4(middle, glow_load4(in));
@@ -42,7 +42,7 @@ GLOW_DSP_UNUSED static void glow_dsp_lut(const int8_t *in, const int8_t *lut, in
 }
 
 /* out[i] = in[i] ^ the bytes of `mask`, from the first one on. */
-GLOW_DSP_UNUSED static void glow_dsp_flip(const uint8_t *in, uint8_t *out, int32_t n, uint32_t mask) {
+GLOW_HOT GLOW_DSP_UNUSED static void glow_dsp_flip(const uint8_t *in, uint8_t *out, int32_t n, uint32_t mask) {
   for (; n >= 4; n -= 4, in += 4, out += 4) {
     uint32_t word;
     memcpy(&word, in, sizeof word);
@@ -55,7 +55,7 @@ GLOW_DSP_UNUSED static void glow_dsp_flip(const uint8_t *in, uint8_t *out, int32
 }
 
 /* Adds four codes, `count` (at most 256) times, `step` apart, to four sums. */
-static inline void glow_add_columns(int32_t *sums, const int8_t *p, int32_t step, int32_t count) {
+GLOW_INLINE void glow_add_columns(int32_t *sums, const int8_t *p, int32_t step, int32_t count) {
   uint32_t even = 0u;
   uint32_t odd = 0u;
   for (; count > 0; count--, p += step) {
@@ -70,7 +70,7 @@ static inline void glow_add_columns(int32_t *sums, const int8_t *p, int32_t step
 }
 
 /* Sum of n codes. */
-static inline int32_t glow_sum_row(const int8_t *p, int32_t n) {
+GLOW_INLINE int32_t glow_sum_row(const int8_t *p, int32_t n) {
   int32_t sum = -128 * (n & ~3);
   for (; n >= 4; n -= 4, p += 4) {
     const uint32_t four = glow_load4(p) ^ 0x80808080u; /* codes + 128 */
@@ -91,7 +91,7 @@ typedef struct {
   float real[4];
 } glow_reals_t;
 
-static inline glow_reals_t glow_reals4(uint32_t codes, uint32_t neg_zp) {
+GLOW_INLINE glow_reals_t glow_reals4(uint32_t codes, uint32_t neg_zp) {
   glow_reals_t r;
 #if GLOW_DSP_ASM
   uint32_t odd;
@@ -109,7 +109,7 @@ static inline glow_reals_t glow_reals4(uint32_t codes, uint32_t neg_zp) {
 }
 
 /* sum + a * b; product and sum are rounded. */
-static inline float glow_vmla(float sum, float a, float b) {
+GLOW_INLINE float glow_vmla(float sum, float a, float b) {
 #if GLOW_DSP_ASM
   __asm__("vmla.f32 %0, %1, %2" : "+t"(sum) : "t"(a), "t"(b));
   return sum;
@@ -119,7 +119,7 @@ static inline float glow_vmla(float sum, float a, float b) {
 }
 
 /* Adds (code - zp) * scale of four codes to four sums. */
-static inline glow_reals_t glow_add_reals(glow_reals_t sums, uint32_t codes, uint32_t neg_zp, float scale) {
+GLOW_INLINE glow_reals_t glow_add_reals(glow_reals_t sums, uint32_t codes, uint32_t neg_zp, float scale) {
   const glow_reals_t r = glow_reals4(codes, neg_zp);
   sums.real[0] = glow_vmla(sums.real[0], r.real[0], scale);
   sums.real[1] = glow_vmla(sums.real[1], r.real[1], scale);
@@ -129,7 +129,7 @@ static inline glow_reals_t glow_add_reals(glow_reals_t sums, uint32_t codes, uin
 }
 
 /* out[i] = (in[i] - zp) * scale; `flip` is 0x80 for uint8 codes, whose zp is less by 128. */
-GLOW_DSP_UNUSED static void glow_dsp_dequantize(const int8_t *in, float *out, int32_t n, uint32_t flip, int32_t zp,
+GLOW_HOT GLOW_DSP_UNUSED static void glow_dsp_dequantize(const int8_t *in, float *out, int32_t n, uint32_t flip, int32_t zp,
                                                 float scale) {
   const uint32_t neg_zp = glow_twice16(-zp);
   for (; n >= 4; n -= 4, in += 4, out += 4) {
@@ -145,7 +145,7 @@ GLOW_DSP_UNUSED static void glow_dsp_dequantize(const int8_t *in, float *out, in
 }
 
 /* out[i] = saturate(rne(in[i] / scale) + zp); NaN gives zp; `flip` as above. */
-GLOW_DSP_UNUSED static void glow_dsp_quantize(const float *in, int8_t *out, int32_t n, uint32_t flip, int32_t zp,
+GLOW_HOT GLOW_DSP_UNUSED static void glow_dsp_quantize(const float *in, int8_t *out, int32_t n, uint32_t flip, int32_t zp,
                                               float scale) {
   for (; n >= 4; n -= 4, in += 4, out += 4) {
     const int32_t a = glow_round8(in[0] / scale, zp);
@@ -171,17 +171,17 @@ typedef struct {
   float scale;
 } glow_dsp_mul_t;
 
-static inline int32_t glow_scaled_product(int32_t product, float scale, float zp) {
+GLOW_INLINE int32_t glow_scaled_product(int32_t product, float scale, float zp) {
   return glow_saturate8(glow_rne(glow_rounded((float)product * scale) + zp));
 }
 
 /* The code of an uint8 tensor minus 128; zp is that tensor's. */
-static inline int32_t glow_scaled_product_u8(int32_t product, float scale, float zp) {
+GLOW_INLINE int32_t glow_scaled_product_u8(int32_t product, float scale, float zp) {
   return glow_round8(glow_rounded((float)product * scale) + zp, -128);
 }
 
 #define GLOW_DSP_PRODUCTS(name, code_of) \
-  GLOW_DSP_UNUSED static void name(const glow_dsp_mul_t *m, const int8_t *a, const int8_t *b, int8_t *out, int32_t n) { \
+  GLOW_HOT GLOW_DSP_UNUSED static void name(const glow_dsp_mul_t *m, const int8_t *a, const int8_t *b, int8_t *out, int32_t n) { \
     const uint32_t a_zp = glow_twice16(-m->a_zp); \
     const uint32_t b_zp = glow_twice16(-m->b_zp); \
     const uint32_t low = glow_four8(m->out_min); \

@@ -38,6 +38,29 @@ GLOW_AT(glow_dsp_dw_t, stream, 0); GLOW_AT(glow_dsp_dw_t, stream_end, 4); GLOW_A
 GLOW_AT(glow_dsp_dw_t, out_step, 12); GLOW_AT(glow_dsp_dw_t, out_adv, 16); GLOW_AT(glow_dsp_dw_t, neg_zp, 20);
 GLOW_AT(glow_dsp_dw_t, out_zp, 24); GLOW_AT(glow_dsp_dw_t, tiles, 28); GLOW_AT(glow_dsp_dw_t, low, 32);
 GLOW_AT(glow_dsp_dw_t, high, 36); GLOW_AT(glow_dsp_dw_t, neg_w_zp, 40); GLOW_AT(glow_dsp_dw_t, rows, 48);
+
+/* Rows 1 and 2 of a window of three, for the even (half 0) or the odd channels: before the text of a row r0 and r2 are its
+ * place and step, r4 and r5 are free, s12 is; after it nothing but r0 has changed, and no flag. The odd channels, which
+ * come last, move the row on to the next four. Text twice, or a loop where hot code must be short. */
+#define GLOW_DSP_DW_AT_0(at) "ldrd r0, r2, [sp, #" at "]\n"
+#define GLOW_DSP_DW_AT_1(at) \
+  GLOW_DSP_DW_AT_0(at) "ldr r3, [sp, #" at " + 8]\n" "add r3, r3, r0\n" "str r3, [sp, #" at "]\n"
+#define GLOW_DSP_DW_NEXT_0 "ldrd r0, r2, [r3], #16\n"
+#define GLOW_DSP_DW_NEXT_1 "ldrd r0, r2, [r3]\n" "ldr r4, [r3, #8]\n" "add r4, r4, r0\n" "str r4, [r3], #16\n"
+#if defined(GLOW_LOOP_BYTES) && GLOW_LOOP_BYTES < 1536
+#define GLOW_DSP_DW_TWO_ROWS(half, row) \
+  "add r3, sp, #64\n" \
+  "4:\n" \
+  GLOW_DSP_DW_NEXT_##half \
+  "vmov s12, r3\n" \
+  "add r4, sp, #96\n" \
+  "cmp r3, r4\n" \
+  row \
+  "vmov r3, s12\n" \
+  "bne.w 4b\n"
+#else
+#define GLOW_DSP_DW_TWO_ROWS(half, row) GLOW_DSP_DW_AT_##half("64") row GLOW_DSP_DW_AT_##half("80") row
+#endif
 #else
 /* What a depthwise tile is printed for: columns [first, end) exist. */
 typedef struct {
@@ -46,7 +69,7 @@ typedef struct {
   int32_t mult;   /* output channels of an input channel */
 } glow_dsp_tile_t;
 
-static inline int32_t glow_dsp_dw_sum(const glow_dsp_dw_t *d, const glow_dsp_tile_t *s, const int8_t *weights,
+GLOW_INLINE int32_t glow_dsp_dw_sum(const glow_dsp_dw_t *d, const glow_dsp_tile_t *s, const int8_t *weights,
                                       const int8_t *const *in, int32_t output, int32_t channel, int32_t sum) {
   const int32_t less = s->offset != 0 ? glow_low16(d->neg_w_zp) : 0;
   for (int32_t ky = 0; ky < s->k_h; ky++) {
@@ -61,7 +84,7 @@ static inline int32_t glow_dsp_dw_sum(const glow_dsp_dw_t *d, const glow_dsp_til
   return sum;
 }
 
-static inline void glow_dsp_dw_twin(const glow_dsp_dw_t *d, const glow_dsp_tile_t *s) {
+GLOW_INLINE void glow_dsp_dw_twin(const glow_dsp_dw_t *d, const glow_dsp_tile_t *s) {
   const int8_t *in[GLOW_DSP_MAX_ROWS];
   int8_t *out = d->out;
   for (int32_t ky = 0; ky < s->k_h; ky++) {

@@ -6,7 +6,7 @@
 #include "glow_dsp_quad.h"
 
 /* Expands `inputs` codes of four rows less their zero point; `flip` is 0x80 for uint8 codes, whose zp is less by 128. */
-GLOW_DSP_UNUSED static void glow_expand_rows(uint32_t *to, const int8_t *const *from, int32_t inputs, uint32_t flip,
+GLOW_HOT GLOW_DSP_UNUSED static void glow_expand_rows(uint32_t *to, const int8_t *const *from, int32_t inputs, uint32_t flip,
                                              int32_t zp) {
   const uint32_t neg_zp = glow_twice16(-zp);
   const uint32_t flips = flip * 0x01010101u;

@@ -175,7 +175,7 @@
   GLOW_DSP_FUNCTION name(GLOW_DSP_UNUSED const glow_dsp_gemm_t *g) { GLOW_DSP_FC(form, group_bytes); }
 
 /* Expands a row: inputs 0 and 2, then 1 and 3 of every group. */
-__attribute__((naked, noinline)) GLOW_DSP_UNUSED static void glow_expand_row(
+GLOW_HOT __attribute__((naked, noinline)) GLOW_DSP_UNUSED static void glow_expand_row(
     GLOW_DSP_UNUSED uint32_t *to, GLOW_DSP_UNUSED const int8_t *a, GLOW_DSP_UNUSED int32_t groups,
     GLOW_DSP_UNUSED uint32_t neg_zp) {
   __asm__ volatile(
@@ -209,7 +209,7 @@ __attribute__((naked, noinline)) GLOW_DSP_UNUSED static void glow_expand_row(
 #define GLOW_DSP_FC_DIRECT(name, form, group_bytes) \
   GLOW_DSP_UNUSED static void name(const glow_dsp_gemm_t *g) { glow_dsp_twin(g, GLOW_DSP_##form, -1); }
 
-GLOW_DSP_UNUSED static void glow_expand_row(uint32_t *to, const int8_t *a, int32_t groups, uint32_t neg_zp) {
+GLOW_HOT GLOW_DSP_UNUSED static void glow_expand_row(uint32_t *to, const int8_t *a, int32_t groups, uint32_t neg_zp) {
   for (; groups > 0; groups--, to += 2, a += 4) {
     const uint32_t word = glow_load4(a);
     to[0] = glow_sxtab16(neg_zp, word);

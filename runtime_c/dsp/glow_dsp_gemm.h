@@ -157,7 +157,7 @@ GLOW_DSP_FUNCTION glow_dsp_gemm_bytes_s8(GLOW_DSP_UNUSED const glow_dsp_gemm_t *
 
 /* Inputs (0 and 2) or, with half 1, (1 and 3) of a group; of a row of a fully connected layer pixel is -1, or -2
  * when it is expanded. */
-static inline uint32_t glow_dsp_acts(const glow_dsp_gemm_t *g, int32_t pixel, int32_t group, int32_t half) {
+GLOW_INLINE uint32_t glow_dsp_acts(const glow_dsp_gemm_t *g, int32_t pixel, int32_t group, int32_t half) {
   if (pixel != -1) {
     const uint32_t *acts = (const uint32_t *)g->acts;
     return pixel < 0 ? acts[2 * group + half] : acts[4 * group + 2 * half + pixel];
@@ -169,7 +169,7 @@ static inline uint32_t glow_dsp_acts(const glow_dsp_gemm_t *g, int32_t pixel, in
 typedef enum { GLOW_DSP_DUAL, GLOW_DSP_BYTES, GLOW_DSP_WIDE } glow_dsp_form_t;
 
 /* The weights of channel c in the words of a step, which are two or, when wide, four. */
-static inline uint32_t glow_dsp_weights(const uint32_t *w, glow_dsp_form_t form, int32_t c) {
+GLOW_INLINE uint32_t glow_dsp_weights(const uint32_t *w, glow_dsp_form_t form, int32_t c) {
   const uint32_t word = w[form == GLOW_DSP_WIDE ? c : c >> 1];
   if (form == GLOW_DSP_WIDE || (form == GLOW_DSP_DUAL && (c & 1) == 0)) {
     return word;
@@ -178,7 +178,7 @@ static inline uint32_t glow_dsp_weights(const uint32_t *w, glow_dsp_form_t form,
 }
 
 /* Four channels of one pixel; returns the next block of the stream. */
-static inline const uint32_t *glow_dsp_block(const glow_dsp_gemm_t *g, const uint32_t *w, glow_dsp_form_t form,
+GLOW_INLINE const uint32_t *glow_dsp_block(const glow_dsp_gemm_t *g, const uint32_t *w, glow_dsp_form_t form,
                                              int32_t pixel, int8_t *out) {
   const int32_t groups = g->groups + (pixel == -1 && g->has_tail != 0u ? 1 : 0);
   int32_t sum[4];
@@ -206,7 +206,7 @@ static inline const uint32_t *glow_dsp_block(const glow_dsp_gemm_t *g, const uin
   return w + 4;
 }
 
-static inline void glow_dsp_twin(const glow_dsp_gemm_t *g, glow_dsp_form_t form, int32_t pixel) {
+GLOW_INLINE void glow_dsp_twin(const glow_dsp_gemm_t *g, glow_dsp_form_t form, int32_t pixel) {
   const uint32_t *w = (const uint32_t *)g->stream;
   for (int32_t b = 0; b < g->blocks; b++) {
     if (pixel == 0) {
@@ -216,17 +216,17 @@ static inline void glow_dsp_twin(const glow_dsp_gemm_t *g, glow_dsp_form_t form,
   }
 }
 
-GLOW_DSP_UNUSED static void glow_dsp_gemm_dual_s8(const glow_dsp_gemm_t *g) { glow_dsp_twin(g, GLOW_DSP_DUAL, 0); }
-GLOW_DSP_UNUSED static void glow_dsp_gemm_dual_u8(const glow_dsp_gemm_t *g) { glow_dsp_twin(g, GLOW_DSP_DUAL, 0); }
-GLOW_DSP_UNUSED static void glow_dsp_gemm_dual_v8(const glow_dsp_gemm_t *g) { glow_dsp_twin(g, GLOW_DSP_DUAL, 0); }
-GLOW_DSP_UNUSED static void glow_dsp_gemm_wide_s8(const glow_dsp_gemm_t *g) { glow_dsp_twin(g, GLOW_DSP_WIDE, 0); }
-GLOW_DSP_UNUSED static void glow_dsp_gemm_bytes_s8(const glow_dsp_gemm_t *g) { glow_dsp_twin(g, GLOW_DSP_BYTES, 0); }
+GLOW_HOT GLOW_DSP_UNUSED static void glow_dsp_gemm_dual_s8(const glow_dsp_gemm_t *g) { glow_dsp_twin(g, GLOW_DSP_DUAL, 0); }
+GLOW_HOT GLOW_DSP_UNUSED static void glow_dsp_gemm_dual_u8(const glow_dsp_gemm_t *g) { glow_dsp_twin(g, GLOW_DSP_DUAL, 0); }
+GLOW_HOT GLOW_DSP_UNUSED static void glow_dsp_gemm_dual_v8(const glow_dsp_gemm_t *g) { glow_dsp_twin(g, GLOW_DSP_DUAL, 0); }
+GLOW_HOT GLOW_DSP_UNUSED static void glow_dsp_gemm_wide_s8(const glow_dsp_gemm_t *g) { glow_dsp_twin(g, GLOW_DSP_WIDE, 0); }
+GLOW_HOT GLOW_DSP_UNUSED static void glow_dsp_gemm_bytes_s8(const glow_dsp_gemm_t *g) { glow_dsp_twin(g, GLOW_DSP_BYTES, 0); }
 #endif
 
 /* The product for dual weights; the limits and the zero point choose the instructions that end it. */
 typedef void (*glow_dsp_gemm_fn)(const glow_dsp_gemm_t *g);
 
-static inline glow_dsp_gemm_fn glow_dsp_gemm_dual(int32_t out_zp, int32_t lo, int32_t hi) {
+GLOW_INLINE glow_dsp_gemm_fn glow_dsp_gemm_dual(int32_t out_zp, int32_t lo, int32_t hi) {
   if (out_zp != -128 || lo > -128) {
     return glow_dsp_gemm_dual_s8;
   }
@@ -234,7 +234,7 @@ static inline glow_dsp_gemm_fn glow_dsp_gemm_dual(int32_t out_zp, int32_t lo, in
 }
 
 /* The products of a mixed stream, `g->stream` after its table `runs`; the last block may have fewer than four channels. */
-static inline void glow_dsp_gemm_runs(const glow_dsp_gemm_t *g, const uint32_t *runs, int32_t block_bytes,
+GLOW_INLINE void glow_dsp_gemm_runs(const glow_dsp_gemm_t *g, const uint32_t *runs, int32_t block_bytes,
                                       int32_t channels, glow_dsp_gemm_fn dual, glow_dsp_gemm_fn bytes) {
   glow_dsp_gemm_t part = *g;
   for (uint32_t r = 1u; r <= runs[0]; r++) {

@@ -12,12 +12,12 @@ typedef struct {
   int32_t x, first, second;
 } glow_dsp_points_t;
 
-static inline int32_t glow_signed_code(int8_t code, uint32_t flip) {
+GLOW_INLINE int32_t glow_signed_code(int8_t code, uint32_t flip) {
   return (int8_t)(uint8_t)((uint32_t)(uint8_t)code ^ flip);
 }
 
 /* Adds to two sums the products of n inputs with two rows of weights, `stride` apart. */
-GLOW_DSP_UNUSED static void glow_dsp_dots8(int32_t *sums, const int8_t *x, const int8_t *w, int32_t stride, int32_t n,
+GLOW_HOT GLOW_DSP_UNUSED static void glow_dsp_dots8(int32_t *sums, const int8_t *x, const int8_t *w, int32_t stride, int32_t n,
                                            const glow_dsp_points_t *z) {
   const uint32_t x_flip = z->x_flip * 0x01010101u;
   const uint32_t w_flip = z->w_flip * 0x01010101u;

@@ -45,26 +45,26 @@ GLOW_AT(glow_dsp_quad_t, out_zp, 36); GLOW_AT(glow_dsp_quad_t, low, 40); GLOW_AT
 #endif
 
 /* Steps for `inputs` inputs, at least two; of the last one to three inputs two are a step. */
-static inline int32_t glow_dsp_quad_steps(int32_t inputs) {
+GLOW_INLINE int32_t glow_dsp_quad_steps(int32_t inputs) {
   const int32_t steps = (inputs + 1) / 2;
   return steps < 2 ? 2 : steps;
 }
 
 /* Steps to skip for `steps` steps of `words` words each, loaded `chunk` steps at a time. */
-static inline int32_t glow_dsp_quad_skipped(int32_t steps, int32_t chunk) { return chunk - 1 - (steps - 2) % chunk; }
+GLOW_INLINE int32_t glow_dsp_quad_skipped(int32_t steps, int32_t chunk) { return chunk - 1 - (steps - 2) % chunk; }
 
-static inline int32_t glow_dsp_quad_skip(int32_t steps, int32_t words) {
+GLOW_INLINE int32_t glow_dsp_quad_skip(int32_t steps, int32_t words) {
   return glow_dsp_quad_skipped(steps, GLOW_DSP_QUAD_WORDS / words);
 }
 
 /* Words before the first pair: the most that is skipped beyond the scales, the biases and the first step. */
-static inline int32_t glow_dsp_quad_before(int32_t steps, int32_t words) {
+GLOW_INLINE int32_t glow_dsp_quad_before(int32_t steps, int32_t words) {
   const int32_t before = glow_dsp_quad_skipped(steps, GLOW_DSP_STREAM_WORDS / words) * words - 4 - words;
   return before < 0 ? 0 : before;
 }
 
 /* The last one to three inputs of a pixel: one or two are a step of their own, three a group. */
-static inline void glow_dsp_quad_tail(uint32_t *to, const int8_t *from, int32_t n, uint32_t neg_zp) {
+GLOW_INLINE void glow_dsp_quad_tail(uint32_t *to, const int8_t *from, int32_t n, uint32_t neg_zp) {
   uint32_t word = glow_load_tail(from, n);
   if (n < 3) {
     word = (word & 0xFFu) | (word & 0xFF00u) << 8;
@@ -235,13 +235,38 @@ static inline void glow_dsp_quad_tail(uint32_t *to, const int8_t *from, int32_t 
   "sxtab16 r4, lr, r4\n" "sxtab16 r5, lr, r5\n" "sxtab16 r6, lr, r6\n" "sxtab16 r7, lr, r7\n" \
   "stmia.w r0!, {r4-r11}\n"
 
+/* Copies words (at least one) of the stream; returns the place after them. */
+GLOW_HOT __attribute__((naked, noinline)) GLOW_DSP_UNUSED static uint32_t *glow_dsp_keep(
+    GLOW_DSP_UNUSED uint32_t *to, GLOW_DSP_UNUSED const uint32_t *from, GLOW_DSP_UNUSED int32_t words) {
+  __asm__ volatile(
+      ".syntax unified\n"
+      "push {r4-r10}\n"
+      "b.w 2f\n"
+      "1:\n"
+      "ldmia.w r1!, {r3-r10}\n"
+      "stmia.w r0!, {r3-r10}\n"
+      "2:\n"
+      "subs r2, r2, #8\n"
+      "bge.w 1b\n"
+      "adds r2, r2, #8\n"
+      "beq.w 4f\n"
+      "3:\n"
+      "ldr.w r3, [r1], #4\n"
+      "str.w r3, [r0], #4\n"
+      "subs r2, r2, #1\n"
+      "bne.w 3b\n"
+      "4:\n"
+      "pop {r4-r10}\n"
+      "bx lr\n");
+}
+
 #define GLOW_DSP_QUAD_FUNCTION(name, form, finish) \
   GLOW_DSP_FUNCTION name(GLOW_DSP_UNUSED const glow_dsp_quad_t *q) { GLOW_DSP_QUAD(form, finish); }
 #define GLOW_DSP_QUAD_TO_CODES(name, form, end) GLOW_DSP_QUAD_FUNCTION(name, form, GLOW_DSP_QUAD_CODES(form, end))
 #define GLOW_DSP_QUAD_TO_SUMS(name, form) GLOW_DSP_QUAD_FUNCTION(name, form, GLOW_DSP_QUAD_SUMS(form))
 
 /* Expands groups (at least one) of four inputs of four pixels; returns the place after them. */
-__attribute__((naked, noinline)) GLOW_DSP_UNUSED static uint32_t *glow_expand_quad(
+GLOW_HOT __attribute__((naked, noinline)) GLOW_DSP_UNUSED static uint32_t *glow_expand_quad(
     GLOW_DSP_UNUSED uint32_t *to, GLOW_DSP_UNUSED const int8_t *const *from, GLOW_DSP_UNUSED int32_t groups,
     GLOW_DSP_UNUSED uint32_t neg_zp) {
   __asm__ volatile(
@@ -274,9 +299,9 @@ __attribute__((naked, noinline)) GLOW_DSP_UNUSED static uint32_t *glow_expand_qu
 
 typedef enum { GLOW_DSP_QUAD_AS_DUAL, GLOW_DSP_QUAD_AS_BYTES, GLOW_DSP_QUAD_AS_WIDE } glow_dsp_quad_form_t;
 
-static inline int32_t glow_dsp_quad_words(glow_dsp_quad_form_t form) { return form == GLOW_DSP_QUAD_AS_WIDE ? 2 : 1; }
+GLOW_INLINE int32_t glow_dsp_quad_words(glow_dsp_quad_form_t form) { return form == GLOW_DSP_QUAD_AS_WIDE ? 2 : 1; }
 
-static inline int32_t glow_dsp_quad_sum(const glow_dsp_quad_t *q, const uint32_t *w, glow_dsp_quad_form_t form,
+GLOW_INLINE int32_t glow_dsp_quad_sum(const glow_dsp_quad_t *q, const uint32_t *w, glow_dsp_quad_form_t form,
                                         int32_t pixel, int32_t channel) {
   const int32_t dual = form == GLOW_DSP_QUAD_AS_DUAL ? 1 : 0;
   int32_t odd = (int32_t)w[3];
@@ -294,7 +319,7 @@ static inline int32_t glow_dsp_quad_sum(const glow_dsp_quad_t *q, const uint32_t
   return dual ? (int32_t)((uint32_t)sum - (uint32_t)odd) / 256 : sum; /* without remainder */
 }
 
-static inline void glow_dsp_quad_twin(const glow_dsp_quad_t *q, glow_dsp_quad_form_t form) {
+GLOW_INLINE void glow_dsp_quad_twin(const glow_dsp_quad_t *q, glow_dsp_quad_form_t form) {
   const uint32_t *w = q->stream;
   const int32_t steps = (int32_t)((q->acts_end - q->acts) / 4);
   for (int32_t b = 0; b < q->blocks; b++, w += 4 + steps * glow_dsp_quad_words(form)) {
@@ -308,7 +333,7 @@ static inline void glow_dsp_quad_twin(const glow_dsp_quad_t *q, glow_dsp_quad_fo
   }
 }
 
-static inline void glow_dsp_quad_sums_twin(const glow_dsp_quad_t *q, glow_dsp_quad_form_t form) {
+GLOW_INLINE void glow_dsp_quad_sums_twin(const glow_dsp_quad_t *q, glow_dsp_quad_form_t form) {
   const int32_t words = glow_dsp_quad_words(form);
   const int32_t steps = (int32_t)((q->acts_end - q->acts) / 4);
   for (int32_t i = 0; i < 8 * q->blocks; i++) {
@@ -322,7 +347,12 @@ static inline void glow_dsp_quad_sums_twin(const glow_dsp_quad_t *q, glow_dsp_qu
 #define GLOW_DSP_QUAD_TO_SUMS(name, form) \
   GLOW_DSP_UNUSED static void name(const glow_dsp_quad_t *q) { glow_dsp_quad_sums_twin(q, GLOW_DSP_QUAD_AS_##form); }
 
-GLOW_DSP_UNUSED static uint32_t *glow_expand_quad(uint32_t *to, const int8_t *const *from, int32_t groups,
+GLOW_HOT GLOW_DSP_UNUSED static uint32_t *glow_dsp_keep(uint32_t *to, const uint32_t *from, int32_t words) {
+  memcpy(to, from, (size_t)(4 * words));
+  return to + words;
+}
+
+GLOW_HOT GLOW_DSP_UNUSED static uint32_t *glow_expand_quad(uint32_t *to, const int8_t *const *from, int32_t groups,
                                                   uint32_t neg_zp) {
   for (int32_t g = 0; g < groups; g++, to += 8) {
     for (int32_t i = 0; i < 4; i++) {
@@ -347,8 +377,25 @@ GLOW_DSP_QUAD_TO_SUMS(glow_dsp_quad_sums_wide, WIDE)
 
 typedef void (*glow_dsp_quad_fn)(const glow_dsp_quad_t *q);
 
+/* The products of a stream whose first `kept` pairs, of `words` words each, are also at `copy`. */
+GLOW_INLINE void glow_dsp_quad_kept(const glow_dsp_quad_t *q, const uint32_t *copy, int32_t kept, int32_t words,
+                                      glow_dsp_quad_fn product) {
+  glow_dsp_quad_t part = *q;
+  part.stream = copy;
+  part.blocks = kept;
+  product(&part);
+  part.stream = q->stream + kept * words;
+  part.blocks = q->blocks - kept;
+  if (part.blocks > 0) {
+    for (int32_t i = 0; i < 4; i++) {
+      part.out[i] += 2 * kept;
+    }
+    product(&part);
+  }
+}
+
 /* The products of a mixed stream, `q->stream` after its table `runs`, of `channels` channels. */
-static inline void glow_dsp_quad_runs(const glow_dsp_quad_t *q, const uint32_t *runs, int32_t channels,
+GLOW_INLINE void glow_dsp_quad_runs(const glow_dsp_quad_t *q, const uint32_t *runs, int32_t channels,
                                       glow_dsp_quad_fn dual) {
   glow_dsp_quad_t part = *q;
   const int32_t words = 4 + (int32_t)((q->acts_end - q->acts) / 4);
@@ -376,7 +423,7 @@ static inline void glow_dsp_quad_runs(const glow_dsp_quad_t *q, const uint32_t *
 }
 
 /* The sums of a mixed stream, as glow_dsp_quad_sums_dual. */
-static inline void glow_dsp_quad_sums_runs(const glow_dsp_quad_t *q, const uint32_t *runs) {
+GLOW_INLINE void glow_dsp_quad_sums_runs(const glow_dsp_quad_t *q, const uint32_t *runs) {
   glow_dsp_quad_t part = *q;
   const int32_t words = 4 + (int32_t)((q->acts_end - q->acts) / 4);
   for (uint32_t r = 1u; r <= runs[0]; r++) {

@@ -6,7 +6,7 @@
 #include "glow_dsp.h"
 
 /* rne(v), saturated to 32 bits; NaN gives 0. The twin saturates earlier, beyond every code. */
-static inline int32_t glow_rne(float v) {
+GLOW_INLINE int32_t glow_rne(float v) {
 #if GLOW_DSP_ASM
   int32_t code;
   __asm__("vcvtr.s32.f32 %1, %1\n\tvmov %0, %1" : "=r"(code), "+t"(v));
@@ -17,7 +17,7 @@ static inline int32_t glow_rne(float v) {
 }
 
 /* a + b, saturated to 32 bits. */
-static inline int32_t glow_qadd(int32_t a, int32_t b) {
+GLOW_INLINE int32_t glow_qadd(int32_t a, int32_t b) {
 #if GLOW_DSP_SIMD
   __asm__("qadd %0, %0, %1" : "+r"(a) : "r"(b));
   return a;
@@ -27,7 +27,7 @@ static inline int32_t glow_qadd(int32_t a, int32_t b) {
 #endif
 }
 
-static inline int32_t glow_saturate8(int32_t x) {
+GLOW_INLINE int32_t glow_saturate8(int32_t x) {
 #if GLOW_DSP_SIMD
   __asm__("ssat %0, #8, %0" : "+r"(x));
   return x;
@@ -37,11 +37,11 @@ static inline int32_t glow_saturate8(int32_t x) {
 }
 
 /* saturate(rne(v) + zp) to eight bits; NaN gives zp. */
-static inline int32_t glow_round8(float v, int32_t zp) { return glow_saturate8(glow_qadd(glow_rne(v), zp)); }
-static inline int8_t glow_round_s8(float v, int32_t zp) { return (int8_t)glow_round8(v, zp); }
+GLOW_INLINE int32_t glow_round8(float v, int32_t zp) { return glow_saturate8(glow_qadd(glow_rne(v), zp)); }
+GLOW_INLINE int8_t glow_round_s8(float v, int32_t zp) { return (int8_t)glow_round8(v, zp); }
 
 #if !GLOW_DSP_SIMD
-static inline uint32_t glow_plain_max4(uint32_t a, uint32_t b) {
+GLOW_INLINE uint32_t glow_plain_max4(uint32_t a, uint32_t b) {
   uint32_t most = 0u;
   for (uint32_t shift = 0u; shift < 32u; shift += 8u) {
     const uint32_t x = (a >> shift) & 0xFFu;
@@ -57,7 +57,7 @@ GLOW_DSP_OF_TWO(uint32_t, glow_max4, "ssub8 %0, %1, %2\n\tsel %0, %1, %2", "=&r"
 GLOW_DSP_OF_TWO(uint32_t, glow_min4, "ssub8 %0, %2, %1\n\tsel %0, %1, %2", "=&r", ~glow_plain_max4(~a, ~b))
 
 /* sum + a0 * b0 + a1 * b1 of halfwords. */
-static inline int32_t glow_dual_mac(uint32_t a, uint32_t b, int32_t sum) {
+GLOW_INLINE int32_t glow_dual_mac(uint32_t a, uint32_t b, int32_t sum) {
 #if GLOW_DSP_SIMD
   __asm__("smlad %0, %1, %2, %0" : "+r"(sum) : "r"(a), "r"(b));
   return sum;

@@ -9,7 +9,7 @@
 #define GLOW_SHORT_BITS 22
 
 /* The sum limited to so many bits: beyond them the compiler proved that the code is the same. */
-static inline int32_t glow_short_sum(int32_t sum) {
+GLOW_INLINE int32_t glow_short_sum(int32_t sum) {
 #if GLOW_DSP_SIMD
   __asm__("ssat %0, #" GLOW_TEXT(GLOW_SHORT_BITS) ", %0" : "+r"(sum));
   return sum;
@@ -19,12 +19,12 @@ static inline int32_t glow_short_sum(int32_t sum) {
 }
 
 /* (sum * mul + offset) >> shift as eight bits; the right shift of a negative number is arithmetic. */
-static inline int32_t glow_short_code(int32_t sum, int32_t mul, int32_t offset, int32_t shift) {
+GLOW_INLINE int32_t glow_short_code(int32_t sum, int32_t mul, int32_t offset, int32_t shift) {
   return glow_saturate8((glow_short_sum(sum) * mul + offset) >> shift);
 }
 
 /* Collects `count` inputs of one pixel, two a step; only those in [begin, end) exist, the others count as zero. */
-static inline uint32_t *glow_collect16(uint32_t *to, const int16_t *from, int32_t begin, int32_t end, int32_t count) {
+GLOW_INLINE uint32_t *glow_collect16(uint32_t *to, const int16_t *from, int32_t begin, int32_t end, int32_t count) {
   int32_t j = 0;
   if (begin == 0 && end == count) {
     for (; j + 1 < count; j += 2, to += 4) {

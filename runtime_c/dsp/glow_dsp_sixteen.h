@@ -6,7 +6,7 @@
 #include "glow_dsp_round.h"
 #include "glow_reach.h"
 
-static inline uint32_t glow_load_pair(const int16_t *p) {
+GLOW_INLINE uint32_t glow_load_pair(const int16_t *p) {
   uint32_t word;
   memcpy(&word, p, sizeof word);
   return word;
@@ -15,13 +15,13 @@ static inline uint32_t glow_load_pair(const int16_t *p) {
 /* sum + the product of a halfword of a and one of b; modulo 2^32. */
 #if GLOW_DSP_SIMD
 #define GLOW_DSP_HALF_MAC(name, op, a_shift, b_shift) \
-  static inline int32_t name(uint32_t a, uint32_t b, int32_t sum) { \
+  GLOW_INLINE int32_t name(uint32_t a, uint32_t b, int32_t sum) { \
     __asm__(op " %0, %1, %2, %0" : "+r"(sum) : "r"(a), "r"(b)); \
     return sum; \
   }
 #else
 #define GLOW_DSP_HALF_MAC(name, op, a_shift, b_shift) \
-  static inline int32_t name(uint32_t a, uint32_t b, int32_t sum) { \
+  GLOW_INLINE int32_t name(uint32_t a, uint32_t b, int32_t sum) { \
     return (int32_t)((uint32_t)sum + (uint32_t)(glow_low16(a >> (a_shift)) * glow_low16(b >> (b_shift)))); \
   }
 #endif
@@ -31,7 +31,7 @@ GLOW_DSP_HALF_MAC(glow_mla_low_high, "smlabt", 0, 16)
 GLOW_DSP_HALF_MAC(glow_mla_high_high, "smlatt", 16, 16)
 
 /* Adds to two sums the products of n inputs with two rows of weights, `stride` apart, of zero point zp. */
-GLOW_DSP_UNUSED static void glow_dsp_dots16(int32_t *sums, const int16_t *x, const int8_t *w, int32_t stride, int32_t n,
+GLOW_HOT GLOW_DSP_UNUSED static void glow_dsp_dots16(int32_t *sums, const int16_t *x, const int8_t *w, int32_t stride, int32_t n,
                                             int32_t zp) {
   const uint32_t neg_zp = glow_twice16(-zp);
   int32_t first = sums[0];

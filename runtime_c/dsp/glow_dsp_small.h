@@ -108,7 +108,7 @@ GLOW_DSP_FUNCTION glow_dsp_small_offset(GLOW_DSP_UNUSED const glow_dsp_small_t *
   __asm__ volatile(GLOW_DSP_SMALL("ldr r3, [sp, #76]\n" "sxtab16 r9, r3, r8, ror #8\n" "sxtab16 r8, r3, r8\n"));
 }
 #else
-static inline void glow_dsp_small_twin(const glow_dsp_small_t *d, int32_t less) {
+GLOW_INLINE void glow_dsp_small_twin(const glow_dsp_small_t *d, int32_t less) {
   for (int32_t c = 0; d->out + c != d->out_end; c++) {
     const int8_t *w = d->weights + c;
     int32_t sum = d->bias[c];
@@ -123,8 +123,8 @@ static inline void glow_dsp_small_twin(const glow_dsp_small_t *d, int32_t less) 
   }
 }
 
-static inline void glow_dsp_small(const glow_dsp_small_t *d) { glow_dsp_small_twin(d, 0); }
-GLOW_DSP_UNUSED static inline void glow_dsp_small_offset(const glow_dsp_small_t *d) {
+GLOW_INLINE void glow_dsp_small(const glow_dsp_small_t *d) { glow_dsp_small_twin(d, 0); }
+GLOW_DSP_UNUSED GLOW_INLINE void glow_dsp_small_offset(const glow_dsp_small_t *d) {
   glow_dsp_small_twin(d, glow_low16(d->neg_w_zp));
 }
 #endif

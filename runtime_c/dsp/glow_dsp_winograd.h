@@ -176,7 +176,7 @@ GLOW_WINOGRAD_CODES_FUNCTION(glow_winograd_s8, S8)
 
 #else /* the same in C */
 
-GLOW_DSP_UNUSED static void glow_winograd_long(const uint32_t *inputs, const uint32_t *stream, int32_t steps,
+GLOW_HOT GLOW_DSP_UNUSED static void glow_winograd_long(const uint32_t *inputs, const uint32_t *stream, int32_t steps,
                                                int32_t *sums) {
   for (int32_t n = 0; n < GLOW_WINOGRAD_PRODUCTS; n++, sums += 8) {
     for (int32_t i = 0; i < 8; i++) {
@@ -190,17 +190,17 @@ GLOW_DSP_UNUSED static void glow_winograd_long(const uint32_t *inputs, const uin
   }
 }
 
-GLOW_DSP_UNUSED static void glow_winograd_short(const uint32_t *inputs, const uint32_t *stream, int32_t steps,
+GLOW_HOT GLOW_DSP_UNUSED static void glow_winograd_short(const uint32_t *inputs, const uint32_t *stream, int32_t steps,
                                                 int32_t *sums) {
   glow_winograd_long(inputs, stream, steps, sums);
 }
 
 /* Of the four values that are `step` apart, modulo 2^32: sum of the first three, or 1 less 2 less 3. */
-static inline uint32_t glow_winograd_fold(const uint32_t *m, int32_t step, int32_t lower) {
+GLOW_INLINE uint32_t glow_winograd_fold(const uint32_t *m, int32_t step, int32_t lower) {
   return lower != 0 ? m[step] - m[2 * step] - m[3 * step] : m[0] + m[step] + m[2 * step];
 }
 
-GLOW_DSP_UNUSED static void glow_winograd_s8(const glow_winograd_t *w) {
+GLOW_HOT GLOW_DSP_UNUSED static void glow_winograd_s8(const glow_winograd_t *w) {
   static const int32_t at[4] = {2, 0, 1, 3}; /* where column j of M stands */
   for (int32_t c = 0; c < w->channels; c++) {
     float scale;
@@ -219,12 +219,12 @@ GLOW_DSP_UNUSED static void glow_winograd_s8(const glow_winograd_t *w) {
   }
 }
 
-GLOW_DSP_UNUSED static void glow_winograd_u8(const glow_winograd_t *w) { glow_winograd_s8(w); }
-GLOW_DSP_UNUSED static void glow_winograd_n8(const glow_winograd_t *w) { glow_winograd_s8(w); }
+GLOW_HOT GLOW_DSP_UNUSED static void glow_winograd_u8(const glow_winograd_t *w) { glow_winograd_s8(w); }
+GLOW_HOT GLOW_DSP_UNUSED static void glow_winograd_n8(const glow_winograd_t *w) { glow_winograd_s8(w); }
 #endif
 
 #ifndef GLOW_DSP_INLINE
-#define GLOW_DSP_INLINE static inline
+#define GLOW_DSP_INLINE GLOW_INLINE
 #endif
 
 GLOW_DSP_OF_TWO(uint32_t, glow_sadd16, "sadd16 %0, %1, %2", "=r",

@@ -41,10 +41,10 @@ GLOW_FPU_PLACES(glow_fpu_dots_t);
 /* As above; the rows of w are one after another, four of their floats wanted: sums[j][i] += x[i][n] * w[n][j]. */
 typedef glow_fpu_dots_t glow_fpu_outer_t;
 
-static inline float glow_limited(float x, float low, float high) { return x < low ? low : (x > high ? high : x); }
+GLOW_INLINE float glow_limited(float x, float low, float high) { return x < low ? low : (x > high ? high : x); }
 
 #if GLOW_FPU_ASM
-#define GLOW_FPU_FUNCTION __attribute__((naked, noinline)) GLOW_FPU_UNUSED static void
+#define GLOW_FPU_FUNCTION GLOW_HOT __attribute__((naked, noinline)) GLOW_FPU_UNUSED static void
 
 #define GLOW_FPU_MLA(a, b, c, d, x0, x1, x2, x3, w) \
   "vmla.f32 s" #a ", s" #x0 ", s" #w "\n" "vmla.f32 s" #b ", s" #x1 ", s" #w "\n" \
@@ -209,7 +209,7 @@ GLOW_FPU_FUNCTION glow_fpu_taps_8(GLOW_FPU_UNUSED float *acc, GLOW_FPU_UNUSED co
 #else /* the same in C */
 
 #define GLOW_FPU_TWINS(dots, sums_of_one, name) \
-  static inline float dots##_one(float sum, const float *x, int32_t row, const name *d) { \
+  GLOW_INLINE float dots##_one(float sum, const float *x, int32_t row, const name *d) { \
     for (int32_t t = 0; t < d->times; t++) { \
       for (int32_t n = t * d->k; n < (t + 1) * d->k; n++) { \
         sum += glow_rounded(x[n + t * d->skip] * (float)d->w[row * d->stride + n + t * d->w_skip]); \
@@ -217,19 +217,19 @@ GLOW_FPU_FUNCTION glow_fpu_taps_8(GLOW_FPU_UNUSED float *acc, GLOW_FPU_UNUSED co
     } \
     return sum; \
   } \
-  GLOW_FPU_UNUSED static void dots(float *sums, const name *d) { \
+  GLOW_HOT GLOW_FPU_UNUSED static void dots(float *sums, const name *d) { \
     for (int32_t at = 0; at < 16; at++) { \
       sums[at] = dots##_one(sums[at], d->x[at % 4], at / 4, d); \
     } \
   } \
-  GLOW_FPU_UNUSED static void sums_of_one(float *sums, const name *d) { \
+  GLOW_HOT GLOW_FPU_UNUSED static void sums_of_one(float *sums, const name *d) { \
     for (int32_t j = 0; j < 4; j++) { \
       sums[4 * j] = dots##_one(sums[4 * j], d->x[0], j, d); \
     } \
   }
 GLOW_FPU_TWINS(glow_fpu_dots_4x4, glow_fpu_sums_1x4, glow_fpu_dots_t)
 
-GLOW_FPU_UNUSED static void glow_fpu_dots_1x4(float *parts, const glow_fpu_dots_t *d) {
+GLOW_HOT GLOW_FPU_UNUSED static void glow_fpu_dots_1x4(float *parts, const glow_fpu_dots_t *d) {
   for (int32_t j = 0; j < 4; j++) {
     for (int32_t n = 0; n < d->k; n++) {
       parts[4 * j + n % 4] += glow_rounded(d->x[0][n] * d->w[j * d->stride + n]);
@@ -237,7 +237,7 @@ GLOW_FPU_UNUSED static void glow_fpu_dots_1x4(float *parts, const glow_fpu_dots_
   }
 }
 
-GLOW_FPU_UNUSED static void glow_fpu_outer_4x4(float *sums, const glow_fpu_outer_t *d) {
+GLOW_HOT GLOW_FPU_UNUSED static void glow_fpu_outer_4x4(float *sums, const glow_fpu_outer_t *d) {
   for (int32_t j = 0; j < 4; j++) {
     for (int32_t i = 0; i < 4; i++) {
       for (int32_t n = 0; n < d->k; n++) {
@@ -247,7 +247,7 @@ GLOW_FPU_UNUSED static void glow_fpu_outer_4x4(float *sums, const glow_fpu_outer
   }
 }
 
-GLOW_FPU_UNUSED static void glow_fpu_taps_8(float *acc, const float *x, const float *w, int32_t taps, int32_t x_step,
+GLOW_HOT GLOW_FPU_UNUSED static void glow_fpu_taps_8(float *acc, const float *x, const float *w, int32_t taps, int32_t x_step,
                                             int32_t w_step) {
   for (int32_t n = 0; n < taps; n++) {
     for (int32_t c = 0; c < 8; c++) {

@@ -54,7 +54,7 @@ GLOW_AT(glow_fpu_binary_t, low, 24); GLOW_AT(glow_fpu_binary_t, high, 28);
 #define GLOW_FPU_FROM(v) ((v) < d->low ? d->low : (v))
 #define GLOW_FPU_BETWEEN(v) glow_limited((v), d->low, d->high)
 #define GLOW_FPU_BINARY(name, op, operation, limit) \
-  GLOW_FPU_UNUSED static void name(const glow_fpu_binary_t *d) { \
+  GLOW_HOT GLOW_FPU_UNUSED static void name(const glow_fpu_binary_t *d) { \
     for (int32_t at = 0; at < d->eights; at++) { \
       for (int32_t i = 0; i < 8; i++) { \
         const float value = d->a[at * d->a_step + i] operation d->b[at * d->b_step + i]; \

@@ -10,7 +10,7 @@
  * with s4-s7, by `joined` the floats a and b. */
 #if GLOW_FPU_ASM
 #define GLOW_FPU_COLUMNS(name, text, joined) \
-  static inline void name(float *held, const float *p, int32_t step, int32_t count) { \
+  GLOW_INLINE void name(float *held, const float *p, int32_t step, int32_t count) { \
     if (count > 0) { \
       __asm__ volatile( \
           "vldmia %2, {s0-s3}\n\t1:\n\tvldmia %0, {s4-s7}\n\tadd %0, %0, %3, lsl #2\n\t" text \
@@ -22,7 +22,7 @@
   }
 #else
 #define GLOW_FPU_COLUMNS(name, text, joined) \
-  static inline void name(float *held, const float *p, int32_t step, int32_t count) { \
+  GLOW_INLINE void name(float *held, const float *p, int32_t step, int32_t count) { \
     for (; count > 0; count--, p += step) { \
       for (int32_t i = 0; i < 4; i++) { \
         const float a = held[i]; \

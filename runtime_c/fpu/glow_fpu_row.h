@@ -6,7 +6,7 @@
 #include "glow_fpu.h"
 
 /* acc + x[0] * w[0] + x[1] * w[1] ..., in this order, products and sums rounded. */
-GLOW_FPU_UNUSED static float glow_fpu_row(float acc, const float *x, const float *w, int32_t n) {
+GLOW_HOT GLOW_FPU_UNUSED static float glow_fpu_row(float acc, const float *x, const float *w, int32_t n) {
 #if GLOW_FPU_ASM
   int32_t eights = n / 8;
   if (eights > 0) {

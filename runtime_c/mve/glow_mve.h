@@ -17,20 +17,20 @@
 #define GLOW_MVE_UNUSED __attribute__((unused))
 #define GLOW_MVE_APART __attribute__((noinline)) /* so that what calls it has no room for its variables on the stack */
 #ifdef __clang__ /* has no clones, nor a name for them */
-#define GLOW_MVE_FUNCTION GLOW_MVE_UNUSED __attribute__((naked, noinline)) static
+#define GLOW_MVE_FUNCTION GLOW_HOT GLOW_MVE_UNUSED __attribute__((naked, noinline)) static
 #else
-#define GLOW_MVE_FUNCTION GLOW_MVE_UNUSED __attribute__((naked, noinline, noclone)) static
+#define GLOW_MVE_FUNCTION GLOW_HOT GLOW_MVE_UNUSED __attribute__((naked, noinline, noclone)) static
 #endif
 
 /* to[0 .. n) = from[0 .. n), and = value. */
-static inline void glow_mve_copy(int8_t *to, const int8_t *from, int32_t n) {
+GLOW_INLINE void glow_mve_copy(int8_t *to, const int8_t *from, int32_t n) {
   __asm__ volatile("wlstp.8 lr, %2, 2f\n1: vldrb.8 q0, [%1], #16\nvstrb.8 q0, [%0], #16\nletp lr, 1b\n2:"
                    : "+l"(to), "+l"(from)
                    : "r"(n)
                    : "lr", "q0", "cc", "memory");
 }
 
-static inline void glow_mve_fill(int8_t *to, int32_t value, int32_t n) {
+GLOW_INLINE void glow_mve_fill(int8_t *to, int32_t value, int32_t n) {
   __asm__ volatile("vdup.8 q0, %1\nwlstp.8 lr, %2, 2f\n1: vstrb.8 q0, [%0], #16\nletp lr, 1b\n2:"
                    : "+l"(to)
                    : "r"(value), "r"(n)

@@ -24,7 +24,7 @@ GLOW_AT(glow_mve_bilinear_t, r, 20); GLOW_AT(glow_mve_bilinear_t, minus_out_scal
   GLOW_MVE_BILINEAR_REAL(from) "vmul.f32 q1, q1, " weight "\nvadd.f32 q0, q0, q1\n"
 
 /* n outputs. The quotient by out_scale is rounded correctly: two Newton steps with fused remainders. */
-GLOW_MVE_UNUSED __attribute__((noinline)) static void glow_mve_bilinear(const glow_mve_bilinear_t *q, const int8_t *a0,
+GLOW_HOT GLOW_MVE_UNUSED __attribute__((noinline)) static void glow_mve_bilinear(const glow_mve_bilinear_t *q, const int8_t *a0,
                                                                        int32_t right, int32_t down, int8_t *out,
                                                                        int32_t n) {
   const int8_t *a1 = a0 + right;
@@ -54,7 +54,7 @@ GLOW_MVE_UNUSED __attribute__((noinline)) static void glow_mve_bilinear(const gl
   "vstrb.32 q0, [%[out]], #4\nletp lr, 1b\n2:"
 
 /* n outputs of codes as they are: sums with weights w in units of 2^-20, rounded down, or towards zero. */
-GLOW_MVE_UNUSED __attribute__((noinline)) static void glow_mve_bilinear_codes(const int32_t *w, const int8_t *a0,
+GLOW_HOT GLOW_MVE_UNUSED __attribute__((noinline)) static void glow_mve_bilinear_codes(const int32_t *w, const int8_t *a0,
                                                                              int32_t right, int32_t down, int8_t *out,
                                                                              int32_t n, int towards_zero) {
   const int8_t *a1 = a0 + right;

@@ -5,7 +5,8 @@
  * in `segments` of `blocks` times 16 and `tail` more bytes, a group is, segment by segment: per block 4 x 16 weights,
  * then 4 x tail weights; at the end 4 biases (zero point of the input inside) and 4 scales. A run of inputs is
  * multiplied by following a list of steps: each says where the inputs of two pixels are and which code takes
- * them; LDM loads all of it and jumps. Accumulators are in even registers, as VMLADAVA wants them.
+ * them; LDM loads all of it and jumps. Accumulators are in even registers, as VMLADAVA wants them. Between steps q2
+ * holds the 16 bytes of the stream at r5, so that loads and products take turns from one block to the next.
  */
 #ifndef GLOW_MVE_DOT_H
 #define GLOW_MVE_DOT_H
@@ -39,7 +40,7 @@ typedef struct {
   int32_t low;            /* 36 */
   int32_t high;           /* 40 */
   uint16_t places[8];     /* 44: where the results of a pair go */
-  const void *stream_end;
+  const void *last_biases; /* where those of the last group are */
   int32_t segments, blocks, tail, out_c, zp;
   int32_t apart; /* the pixels of a pair that `places` is for */
 } glow_mve_dot_t;
@@ -51,50 +52,75 @@ GLOW_AT(glow_mve_dot_t, low, 36); GLOW_AT(glow_mve_dot_t, high, 40); GLOW_AT(glo
 /* Places in the table of code addresses, where the assembly puts them by these numbers. */
 #define GLOW_MVE_FIRST 0
 #define GLOW_MVE_BLOCKS 1 /* 4, 3, 2, 1 at first, by fours from then on */
-#define GLOW_MVE_TAIL 5
-#define GLOW_MVE_FIRST_TAIL 6
-#define GLOW_MVE_END 7
-#define GLOW_MVE_KEEP 8 /* loads at most 16 inputs, to be used by all groups: the next step says by how many weights */
-#define GLOW_MVE_KEPT_16 9
-#define GLOW_MVE_KEPT_8 10
+#define GLOW_MVE_FEW 5 /* 4, 3, 2, 1, where there are no more */
+#define GLOW_MVE_TAIL 9
+#define GLOW_MVE_FIRST_TAIL 10
+#define GLOW_MVE_END 11
+#define GLOW_MVE_END_FIRST 12 /* then the first step of the next group, if there is one */
+#define GLOW_MVE_KEEP 13 /* loads at most 16 inputs, to be used by all groups: the next step says by how many weights */
+#define GLOW_MVE_KEPT_16 14
+#define GLOW_MVE_KEPT_8 15
 
 #define GLOW_MVE_CODE(n, place, label) ".org .Lglow_mve_table" n " + 4 * (" GLOW_TEXT(place) ")\n" ".word " label "f+1\n"
 #define GLOW_MVE_NEXT "ldmia r9!, {r1, r3, r7, pc}\n"
 /* Loads alternate with products, so that each works while the other's result is on its way. */
-#define GLOW_MVE_PAIR_BLOCK(mla) \
-  "vldrb.8 q2, [r5], #16\n" "vldrb.8 q1, [r3], #16\n" mla " r2, q1, q2\n" "vldrb.8 q0, [r1], #16\n" mla " r0, q0, q2\n" \
-  "vldrb.8 q3, [r5], #16\n" mla " r4, q0, q3\n" "vldrb.8 q2, [r5], #16\n" mla " r6, q1, q3\n" mla " r8, q0, q2\n" \
-  "vldrb.8 q3, [r5], #16\n" mla " r10, q1, q2\n" mla " r12, q0, q3\n" mla " lr, q1, q3\n"
+#define GLOW_MVE_PAIR_BLOCK(mla) GLOW_MVE_PAIR_BLOCK_AND(mla, "")
+#define GLOW_MVE_PAIR_BLOCK_AND(mla, more) \
+  "vldrb.8 q0, [r1], #16\n" mla " r0, q0, q2\n" "vldrb.8 q1, [r3], #16\n" mla " r2, q1, q2\n" \
+  "vldrb.8 q3, [r5, #16]!\n" mla " r4, q0, q3\n" "vldrb.8 q2, [r5, #16]!\n" mla " r6, q1, q3\n" mla " r8, q0, q2\n" \
+  "vldrb.8 q3, [r5, #16]!\n" mla " r10, q1, q2\n" "vldrb.8 q2, [r5, #16]!\n" mla " r12, q0, q3\n" more \
+  mla " lr, q1, q3\n"
 #define GLOW_MVE_PAIR_TAIL(mla) \
-  "vctp.8 r7\n" "vpstt\n" "vldrbt.8 q0, [r1]\n" "vldrbt.8 q1, [r3]\n" \
-  "vldrb.8 q2, [r5]\n" "add r5, r5, r7\n" mla " r0, q0, q2\n" \
-  "vldrb.8 q3, [r5]\n" "add r5, r5, r7\n" mla " r2, q1, q2\n" mla " r4, q0, q3\n" \
-  "vldrb.8 q2, [r5]\n" "add r5, r5, r7\n" mla " r6, q1, q3\n" mla " r8, q0, q2\n" \
-  "vldrb.8 q3, [r5]\n" "add r5, r5, r7\n" mla " r10, q1, q2\n" mla " r12, q0, q3\n" mla " lr, q1, q3\n"
+  "vctp.8 r7\n" "vpstt\n" "vldrbt.8 q0, [r1]\n" "vldrbt.8 q1, [r3]\n" "add r5, r5, r7\n" mla " r0, q0, q2\n" \
+  "vldrb.8 q3, [r5]\n" "add r5, r5, r7\n" mla " r2, q1, q2\n" "vldrb.8 q2, [r5]\n" mla " r4, q0, q3\n" \
+  "add r5, r5, r7\n" mla " r6, q1, q3\n" "vldrb.8 q3, [r5]\n" mla " r8, q0, q2\n" "add r5, r5, r7\n" \
+  mla " r10, q1, q2\n" "vldrb.8 q2, [r5]\n" mla " r12, q0, q3\n" mla " lr, q1, q3\n"
 #define GLOW_MVE_PAIR_KEPT(n) \
-  "vldrb.8 q2, [r5], #" n "\n" "vmladav.s8 r0, q0, q2\n" "vldrb.8 q3, [r5], #" n "\n" "vmladav.s8 r2, q1, q2\n" \
-  "vmladav.s8 r4, q0, q3\n" "vldrb.8 q2, [r5], #" n "\n" "vmladav.s8 r6, q1, q3\n" "vmladav.s8 r8, q0, q2\n" \
-  "vldrb.8 q3, [r5], #" n "\n" "vmladav.s8 r10, q1, q2\n" "vmladav.s8 r12, q0, q3\n" "vmladav.s8 lr, q1, q3\n"
+  "vmladav.s8 r0, q0, q2\n" "vldrb.8 q3, [r5, #" n "]!\n" "vmladav.s8 r2, q1, q2\n" "vldrb.8 q2, [r5, #" n "]!\n" \
+  "vmladav.s8 r4, q0, q3\n" "vmladav.s8 r6, q1, q3\n" "vldrb.8 q3, [r5, #" n "]!\n" "vmladav.s8 r8, q0, q2\n" \
+  "vmladav.s8 r10, q1, q2\n" "vldrb.8 q2, [r5, #" n "]!\n" "vmladav.s8 r12, q0, q3\n" "vmladav.s8 lr, q1, q3\n"
 #define GLOW_MVE_ONE_BLOCK(mla) \
-  "vldrb.8 q0, [r1], #16\n" "vldrb.8 q2, [r5], #16\n" mla " r0, q0, q2\n" "vldrb.8 q3, [r5], #16\n" mla " r2, q0, q3\n" \
-  "vldrb.8 q2, [r5], #16\n" mla " r8, q0, q2\n" "vldrb.8 q3, [r5], #16\n" mla " r10, q0, q3\n"
+  "vldrb.8 q0, [r1], #16\n" mla " r0, q0, q2\n" "vldrb.8 q3, [r5, #16]!\n" mla " r2, q0, q3\n" \
+  "vldrb.8 q2, [r5, #16]!\n" mla " r8, q0, q2\n" "vldrb.8 q3, [r5, #16]!\n" mla " r10, q0, q3\n" \
+  "vldrb.8 q2, [r5, #16]!\n"
 #define GLOW_MVE_ONE_TAIL(mla) \
-  "vctp.8 r7\n" "vpst\n" "vldrbt.8 q0, [r1]\n" \
-  "vldrb.8 q2, [r5]\n" "add r5, r5, r7\n" "vldrb.8 q3, [r5]\n" "add r5, r5, r7\n" mla " r0, q0, q2\n" \
-  "vldrb.8 q2, [r5]\n" "add r5, r5, r7\n" mla " r2, q0, q3\n" "vldrb.8 q3, [r5]\n" "add r5, r5, r7\n" \
-  mla " r8, q0, q2\n" mla " r10, q0, q3\n"
-/* Begin: `d` in r0 (NULL: return the table). After the last group: next pixels. */
-#define GLOW_MVE_BEGIN(n, more, to) \
+  "vctp.8 r7\n" "vpst\n" "vldrbt.8 q0, [r1]\n" "add r5, r5, r7\n" mla " r0, q0, q2\n" \
+  "vldrb.8 q3, [r5]\n" "add r5, r5, r7\n" mla " r2, q0, q3\n" "vldrb.8 q2, [r5]\n" "add r5, r5, r7\n" \
+  mla " r8, q0, q2\n" "vldrb.8 q3, [r5]\n" "add r5, r5, r7\n" mla " r10, q0, q3\n" "vldrb.8 q2, [r5]\n"
+/* The end of a group, of which loads and products of the next one's first step fill the pauses. */
+#define GLOW_MVE_PAIR_END_FIRST \
+  "ldr r9, [r1, #4]\n" "vmov d0, r2, r6\n" "vmov d1, r10, lr\n" "vmov d2, r0, r4\n" "vmov d3, r8, r12\n" \
+  "vadd.i32 q0, q0, q2\n" "vcvt.f32.s32 q0, q0\n" "vadd.i32 q1, q1, q2\n" "vcvt.f32.s32 q1, q1\n" \
+  "vldrw.32 q3, [r5, #16]\n" "vmul.f32 q1, q1, q3\n" "ldrd r1, r3, [r9], #16\n" "vmul.f32 q0, q0, q3\n" \
+  "vldrb.8 q4, [r1], #16\n" "vcvtn.s32.f32 q0, q0\n" "vldrb.8 q2, [r3], #16\n" "vcvtn.s32.f32 q1, q1\n" \
+  "vldrb.8 q3, [r5, #32]!\n" "vmladav.s8 r2, q2, q3\n" "vqmovnb.s32 q1, q1\n" "vmladav.s8 r0, q4, q3\n" \
+  "vldrb.8 q3, [r5, #16]!\n" "vmladav.s8 r4, q4, q3\n" "vqmovnt.s32 q1, q0\n" "vmladav.s8 r6, q2, q3\n" \
+  "vldrb.8 q0, [r5, #16]!\n" "vmladav.s8 r8, q4, q0\n" "vqadd.s16 q1, q1, r7\n" "vldrb.8 q3, [r5, #16]!\n" \
+  "vmladav.s8 lr, q2, q3\n" "vmax.s16 q1, q1, q6\n" "vmladav.s8 r12, q4, q3\n" "vmin.s16 q1, q1, q7\n" \
+  "vstrb.16 q1, [r11, q5]\n" "add r11, r11, #4\n" "vmladav.s8 r10, q2, q0\n" "vldrb.8 q2, [r5, #16]!\n"
+#define GLOW_MVE_ONE_END_FIRST \
+  "vmov d0, r0, r2\n" "ldr r9, [r1, #4]\n" "ldrd r1, r3, [r9], #16\n" "vmov d1, r8, r10\n" \
+  "vldrw.32 q1, [r5, #16]\n" "vadd.i32 q0, q0, q2\n" "vcvt.f32.s32 q0, q0\n" "vldrb.8 q3, [r1], #16\n" \
+  "vmul.f32 q0, q0, q1\n" "vldrb.8 q4, [r5, #32]!\n" "vcvtn.s32.f32 q0, q0\n" "vldrb.8 q2, [r5, #16]!\n" \
+  "vmladav.s8 r2, q3, q2\n" "vqmovnb.s32 q0, q0\n" "vmladav.s8 r0, q3, q4\n" "vldrb.8 q1, [r5, #16]!\n" \
+  "vmladav.s8 r8, q3, q1\n" "vqadd.s16 q0, q0, r7\n" "vldrb.8 q2, [r5, #16]!\n" "vmladav.s8 r10, q3, q2\n" \
+  "vmax.s16 q0, q0, q6\n" "vldrb.8 q2, [r5, #16]!\n" "vmin.s16 q0, q0, q7\n" "vstrb.32 q0, [r4], #4\n"
+/* Begin: `d` in r0 (NULL: return the table); `few`: what labels of few blocks begin with. After the last group: next
+ * pixels. */
+#define GLOW_MVE_BEGIN(n, few, more, to) \
   "cbnz r0, 1f\n" "adr r0, .Lglow_mve_table" n "\n" "bx lr\n" \
   ".balign 4\n" ".Lglow_mve_table" n ":\n" \
   GLOW_MVE_CODE(n, GLOW_MVE_FIRST, "11") \
   GLOW_MVE_CODE(n, GLOW_MVE_BLOCKS, "14") GLOW_MVE_CODE(n, GLOW_MVE_BLOCKS + 1, "13") \
   GLOW_MVE_CODE(n, GLOW_MVE_BLOCKS + 2, "12") GLOW_MVE_CODE(n, GLOW_MVE_BLOCKS + 3, "15") \
+  GLOW_MVE_CODE(n, GLOW_MVE_FEW, few "4") GLOW_MVE_CODE(n, GLOW_MVE_FEW + 1, few "3") \
+  GLOW_MVE_CODE(n, GLOW_MVE_FEW + 2, few "2") GLOW_MVE_CODE(n, GLOW_MVE_FEW + 3, few "5") \
   GLOW_MVE_CODE(n, GLOW_MVE_TAIL, "16") GLOW_MVE_CODE(n, GLOW_MVE_FIRST_TAIL, "17") \
-  GLOW_MVE_CODE(n, GLOW_MVE_END, "18") more \
+  GLOW_MVE_CODE(n, GLOW_MVE_END, "18") GLOW_MVE_CODE(n, GLOW_MVE_END_FIRST, "20") more \
   "1: push {r3-r11, lr}\n" "vpush {d8-d15}\n" \
   "ldrd r1, r2, [r0, #36]\n" "vdup.16 q6, r1\n" "vdup.16 q7, r2\n" "vldrh.16 q5, [r0, #44]\n" "mov r1, r0\n" \
-  "2: ldr r9, [r1]\n" "ldr r5, [r1, #24]\n" "ldr " to ", [r1, #16]\n" GLOW_MVE_NEXT
+  "2: ldr r9, [r1]\n" "ldr r5, [r1, #24]\n" "ldr " to ", [r1, #16]\n" \
+  "vldrb.8 q2, [r5]\n" GLOW_MVE_NEXT
 #define GLOW_MVE_ADVANCE \
   "ldrd r2, r0, [r1, #8]\n" "subs r2, r2, #1\n" "beq 4f\n" "str r2, [r1, #8]\n" \
   "ldrd r4, r6, [r1, #16]\n" "ldr r8, [r1, #32]\n" "vmov.i32 q0, #0\n" "add r4, r4, r6\n" "str r4, [r1, #16]\n" \
@@ -107,56 +133,61 @@ GLOW_AT(glow_mve_dot_t, low, 36); GLOW_AT(glow_mve_dot_t, high, 40); GLOW_AT(glo
 /* Two pixels, `count` times. Returns the table of code addresses for NULL. */
 GLOW_MVE_FUNCTION const uint32_t *glow_mve_dot2(GLOW_MVE_UNUSED glow_mve_dot_t *d) {
   __asm__(
-      GLOW_MVE_BEGIN("2", GLOW_MVE_CODE("2", GLOW_MVE_KEEP, "21") GLOW_MVE_CODE("2", GLOW_MVE_KEPT_16, "22")
+      GLOW_MVE_BEGIN("2", "3", GLOW_MVE_CODE("2", GLOW_MVE_KEEP, "21") GLOW_MVE_CODE("2", GLOW_MVE_KEPT_16, "22")
                      GLOW_MVE_CODE("2", GLOW_MVE_KEPT_8, "23"), "r11")
       "11:\n" GLOW_MVE_PAIR_BLOCK("vmladav.s8") GLOW_MVE_NEXT
       "14:\n" GLOW_MVE_PAIR_BLOCK("vmladava.s8")
       "13:\n" GLOW_MVE_PAIR_BLOCK("vmladava.s8")
       "12:\n" GLOW_MVE_PAIR_BLOCK("vmladava.s8")
-      "15:\n" GLOW_MVE_PAIR_BLOCK("vmladava.s8")
-      "subs r7, r7, #1\n" "bpl 14b\n" GLOW_MVE_NEXT
+      "15:\n" GLOW_MVE_PAIR_BLOCK_AND("vmladava.s8", "subs r7, r7, #1\n") "bpl 14b\n" GLOW_MVE_NEXT
+      "34:\n" GLOW_MVE_PAIR_BLOCK("vmladava.s8")
+      "33:\n" GLOW_MVE_PAIR_BLOCK("vmladava.s8")
+      "32:\n" GLOW_MVE_PAIR_BLOCK("vmladava.s8")
+      "35:\n" GLOW_MVE_PAIR_BLOCK("vmladava.s8") GLOW_MVE_NEXT
       "16:\n" GLOW_MVE_PAIR_TAIL("vmladava.s8") GLOW_MVE_NEXT
       "17:\n" GLOW_MVE_PAIR_TAIL("vmladav.s8") GLOW_MVE_NEXT
       "21: vctp.8 r7\n" "vpstt\n" "vldrbt.8 q0, [r1]\n" "vldrbt.8 q1, [r3]\n" GLOW_MVE_NEXT
       "22:\n" GLOW_MVE_PAIR_KEPT("16") GLOW_MVE_NEXT
       "23:\n" GLOW_MVE_PAIR_KEPT("8") GLOW_MVE_NEXT
+      "20: cmp r5, r3\n" "beq 18f\n" GLOW_MVE_PAIR_END_FIRST GLOW_MVE_NEXT
       "18:\n"
-      "vmov d4, r0, r4\n" "vmov d5, r8, r12\n" "vldrw.32 q4, [r5], #16\n"
-      "vmov d6, r2, r6\n" "vmov d7, r10, lr\n" "vadd.i32 q2, q2, q4\n" "vcvt.f32.s32 q2, q2\n"
-      "vadd.i32 q3, q3, q4\n" "vldrw.32 q4, [r5], #16\n" "vcvt.f32.s32 q3, q3\n" "vmul.f32 q2, q2, q4\n"
-      "vcvtn.s32.f32 q2, q2\n" "vmul.f32 q3, q3, q4\n" "vqmovnb.s32 q2, q2\n" "vcvtn.s32.f32 q3, q3\n"
-      "vqmovnt.s32 q2, q3\n" "vqadd.s16 q2, q2, r7\n" "cmp r5, r3\n" "vmax.s16 q2, q2, q6\n" "vmin.s16 q2, q2, q7\n"
-      "beq 19f\n" "vstrb.16 q2, [r11, q5]\n" "add r11, r11, #4\n" "ldr r9, [r1, #4]\n" GLOW_MVE_NEXT
-      "19: ldr r0, [r1, #28]\n" "vctp.16 r0\n" "vpst\n" "vstrbt.16 q2, [r11, q5]\n"
+      "vmov d6, r0, r4\n" "vmov d7, r8, r12\n" "vmov d8, r2, r6\n" "vmov d9, r10, lr\n" "vadd.i32 q3, q3, q2\n"
+      "vcvt.f32.s32 q3, q3\n" "vadd.i32 q4, q4, q2\n" "vldrw.32 q2, [r5, #16]\n" "vcvt.f32.s32 q4, q4\n"
+      "cmp r5, r3\n" "vmul.f32 q3, q3, q2\n" "vmul.f32 q4, q4, q2\n" "vcvtn.s32.f32 q3, q3\n"
+      "vcvtn.s32.f32 q4, q4\n" "vqmovnb.s32 q3, q3\n" "vqmovnt.s32 q3, q4\n"
+      "vqadd.s16 q3, q3, r7\n" "vmax.s16 q3, q3, q6\n" "vmin.s16 q3, q3, q7\n"
+      "beq 19f\n" "vstrb.16 q3, [r11, q5]\n" "vldrb.8 q2, [r5, #32]!\n" "add r11, r11, #4\n" "ldr r9, [r1, #4]\n"
+      GLOW_MVE_NEXT
+      "19: ldr r0, [r1, #28]\n" "vctp.16 r0\n" "vpst\n" "vstrbt.16 q3, [r11, q5]\n"
       GLOW_MVE_ADVANCE);
 }
 
 /* One pixel, `count` times. */
 GLOW_MVE_FUNCTION const uint32_t *glow_mve_dot1(GLOW_MVE_UNUSED glow_mve_dot_t *d) {
   __asm__(
-      GLOW_MVE_BEGIN("1", "", "r4")
+      GLOW_MVE_BEGIN("1", "1", "", "r4")
       "11:\n" GLOW_MVE_ONE_BLOCK("vmladav.s8") GLOW_MVE_NEXT
       "14:\n" GLOW_MVE_ONE_BLOCK("vmladava.s8")
       "13:\n" GLOW_MVE_ONE_BLOCK("vmladava.s8")
       "12:\n" GLOW_MVE_ONE_BLOCK("vmladava.s8")
-      "15:\n" GLOW_MVE_ONE_BLOCK("vmladava.s8")
-      "subs r7, r7, #1\n" "bpl 14b\n" GLOW_MVE_NEXT
+      "15: subs r7, r7, #1\n" GLOW_MVE_ONE_BLOCK("vmladava.s8") "bpl 14b\n" GLOW_MVE_NEXT
       "16:\n" GLOW_MVE_ONE_TAIL("vmladava.s8") GLOW_MVE_NEXT
       "17:\n" GLOW_MVE_ONE_TAIL("vmladav.s8") GLOW_MVE_NEXT
+      "20: cmp r5, r3\n" "beq 18f\n" GLOW_MVE_ONE_END_FIRST GLOW_MVE_NEXT
       "18:\n"
-      "vldrw.32 q2, [r5], #16\n" "vmov d0, r0, r2\n" "vmov d1, r8, r10\n" "vldrw.32 q3, [r5], #16\n"
+      "vmov d0, r0, r2\n" "vldrw.32 q3, [r5, #16]\n" "vmov d1, r8, r10\n" "cmp r5, r3\n"
       "vadd.i32 q0, q0, q2\n" "vcvt.f32.s32 q0, q0\n" "vmul.f32 q0, q0, q3\n" "vcvtn.s32.f32 q0, q0\n"
-      "vqmovnb.s32 q0, q0\n" "vqadd.s16 q0, q0, r7\n" "vmax.s16 q0, q0, q6\n" "cmp r5, r3\n" "vmin.s16 q0, q0, q7\n"
-      "beq 19f\n" "vstrb.32 q0, [r4], #4\n" "ldr r9, [r1, #4]\n" GLOW_MVE_NEXT
+      "vqmovnb.s32 q0, q0\n" "vqadd.s16 q0, q0, r7\n" "vmax.s16 q0, q0, q6\n" "vmin.s16 q0, q0, q7\n"
+      "beq 19f\n" "vldrb.8 q2, [r5, #32]!\n" "vstrb.32 q0, [r4], #4\n" "ldr r9, [r1, #4]\n" GLOW_MVE_NEXT
       "19: ldr r0, [r1, #28]\n" "vctp.32 r0\n" "vpst\n" "vstrbt.32 q0, [r4]\n"
       GLOW_MVE_ADVANCE);
 }
 
 /* Says what the stream holds: out_c channels of `segments` times `bytes` inputs. */
-GLOW_MVE_UNUSED static void glow_mve_dot_init(glow_mve_dot_t *d, const void *stream, int32_t out_c, int32_t segments,
+GLOW_HOT GLOW_MVE_UNUSED static void glow_mve_dot_init(glow_mve_dot_t *d, const void *stream, int32_t out_c, int32_t segments,
                                               int32_t bytes, int32_t zp, int32_t low, int32_t high) {
   d->stream = stream;
-  d->stream_end = (const int8_t *)stream + (out_c + 3) / 4 * (4 * segments * bytes + 32);
+  d->last_biases = (const int8_t *)stream + (out_c + 3) / 4 * (4 * segments * bytes + 32) - 32;
   d->segments = segments;
   d->blocks = bytes / 16;
   d->tail = bytes % 16;
@@ -169,10 +200,13 @@ GLOW_MVE_UNUSED static void glow_mve_dot_init(glow_mve_dot_t *d, const void *str
 
 /* Writes at most 2 * segments + 2 steps, or 3 * segments + 1 when there is a tail: segment s of the first pixel `at`
  * bytes after rows[s], of the second `apart` bytes after that. Returns where the groups begin but the first. */
-static inline glow_mve_step_t *glow_mve_dot_steps(glow_mve_dot_t *d, glow_mve_step_t *list, const uint32_t *code,
+GLOW_INLINE glow_mve_step_t *glow_mve_dot_steps(glow_mve_dot_t *d, glow_mve_step_t *list, const uint32_t *code,
                                                   const int8_t *const *rows, int32_t at, int32_t apart, int pair) {
+  const int32_t bytes = d->blocks * 16 + d->tail;
+  const int32_t is_kept = pair != 0 && d->segments == 1 && (bytes == 16 || bytes == 8);
+  const int32_t end = d->blocks != 0 && !is_kept ? GLOW_MVE_END_FIRST : GLOW_MVE_END;
   glow_mve_step_t *step = list;
-  if (pair != 0 && d->segments == 1 && (d->blocks * 16 + d->tail == 16 || d->blocks * 16 + d->tail == 8)) {
+  if (is_kept) {
     *step++ = (glow_mve_step_t){rows[0] + at, rows[0] + at + apart, d->blocks != 0 ? 16 : 8, code[GLOW_MVE_KEEP]};
     *step++ = (glow_mve_step_t){NULL, NULL, 0, code[d->blocks != 0 ? GLOW_MVE_KEPT_16 : GLOW_MVE_KEPT_8]};
     list++;
@@ -186,7 +220,8 @@ static inline glow_mve_step_t *glow_mve_dot_steps(glow_mve_dot_t *d, glow_mve_st
         blocks--;
       }
       if (blocks != 0) {
-        *step++ = (glow_mve_step_t){x, x + apart, (blocks - 1) / 4, code[GLOW_MVE_BLOCKS + (-blocks & 3)]};
+        const int32_t place = blocks <= 4 ? GLOW_MVE_FEW : GLOW_MVE_BLOCKS;
+        *step++ = (glow_mve_step_t){x, x + apart, (blocks - 1) / 4, code[place + (-blocks & 3)]};
         x += blocks * 16;
       }
       if (d->tail != 0) {
@@ -195,13 +230,13 @@ static inline glow_mve_step_t *glow_mve_dot_steps(glow_mve_dot_t *d, glow_mve_st
       }
     }
   }
-  *step = (glow_mve_step_t){d, d->stream_end, d->zp, code[GLOW_MVE_END]};
+  *step = (glow_mve_step_t){d, d->last_biases, d->zp, code[end]};
   d->used = (int32_t)(step - list);
   return list;
 }
 
 /* Results of the second pixel of a pair go `apart` bytes after those of the first. */
-static inline void glow_mve_dot_places(glow_mve_dot_t *d, int32_t apart) {
+GLOW_INLINE void glow_mve_dot_places(glow_mve_dot_t *d, int32_t apart) {
   if (apart != d->apart) {
     const uint16x8_t index = vidupq_n_u16(0u, 1);
     const uint16x8_t second = vandq_u16(index, vdupq_n_u16(1u));
@@ -212,7 +247,7 @@ static inline void glow_mve_dot_places(glow_mve_dot_t *d, int32_t apart) {
 
 /* Steps for pixels that lie in a buffer, written once and followed by glow_mve_dot_two or glow_mve_dot_one: at most 3
  * when the segments have no tail. */
-GLOW_MVE_UNUSED __attribute__((noinline)) static glow_mve_step_t *glow_mve_dot_fix(glow_mve_dot_t *d,
+GLOW_HOT GLOW_MVE_UNUSED __attribute__((noinline)) static glow_mve_step_t *glow_mve_dot_fix(glow_mve_dot_t *d,
                                                                                   glow_mve_step_t *list,
                                                                                   const int8_t *at, int32_t bytes,
                                                                                   int32_t apart, int pair) {
@@ -232,7 +267,7 @@ GLOW_MVE_UNUSED __attribute__((noinline)) static glow_mve_step_t *glow_mve_dot_f
   return list;
 }
 
-GLOW_MVE_UNUSED static void glow_mve_dot_two(glow_mve_dot_t *d, glow_mve_step_t *list, glow_mve_step_t *again,
+GLOW_HOT GLOW_MVE_UNUSED static void glow_mve_dot_two(glow_mve_dot_t *d, glow_mve_step_t *list, glow_mve_step_t *again,
                                              int8_t *out, int32_t apart) {
   d->list = list;
   d->again = again;
@@ -243,7 +278,7 @@ GLOW_MVE_UNUSED static void glow_mve_dot_two(glow_mve_dot_t *d, glow_mve_step_t 
   (void)glow_mve_dot2(d);
 }
 
-GLOW_MVE_UNUSED static void glow_mve_dot_one(glow_mve_dot_t *d, glow_mve_step_t *list, int8_t *out) {
+GLOW_HOT GLOW_MVE_UNUSED static void glow_mve_dot_one(glow_mve_dot_t *d, glow_mve_step_t *list, int8_t *out) {
   d->list = list;
   d->again = list;
   d->out = out;
@@ -253,7 +288,7 @@ GLOW_MVE_UNUSED static void glow_mve_dot_one(glow_mve_dot_t *d, glow_mve_step_t 
 }
 
 /* `count` pixels in a row: the inputs of the next one are x_step bytes after, its outputs out_step bytes. */
-GLOW_MVE_UNUSED __attribute__((noinline)) static void glow_mve_dot_row(glow_mve_dot_t *d, glow_mve_step_t *list,
+GLOW_HOT GLOW_MVE_UNUSED __attribute__((noinline)) static void glow_mve_dot_row(glow_mve_dot_t *d, glow_mve_step_t *list,
                                                                       const int8_t *const *rows, int32_t x_step,
                                                                       int8_t *out, int32_t out_step, int32_t count) {
   const int32_t rest = (d->out_c + 3) % 4 + 1;
@@ -291,7 +326,7 @@ typedef struct {
 } glow_mve_pairs_t;
 
 /* Multiplies what is held. */
-GLOW_MVE_UNUSED __attribute__((noinline)) static void glow_mve_pairs_flush(glow_mve_pairs_t *p) {
+GLOW_HOT GLOW_MVE_UNUSED __attribute__((noinline)) static void glow_mve_pairs_flush(glow_mve_pairs_t *p) {
   if (p->held == 2) {
     if (p->again == NULL) {
       p->again = glow_mve_dot_fix(p->dot, p->list, p->pixels, p->bytes, p->pitch, 1);
@@ -306,7 +341,7 @@ GLOW_MVE_UNUSED __attribute__((noinline)) static void glow_mve_pairs_flush(glow_
 }
 
 /* Returns where the inputs of the pixel go whose results go to `out`; multiplies two before them. */
-GLOW_MVE_UNUSED __attribute__((noinline)) static int8_t *glow_mve_pairs_next(glow_mve_pairs_t *p, int8_t *out) {
+GLOW_HOT GLOW_MVE_UNUSED __attribute__((noinline)) static int8_t *glow_mve_pairs_next(glow_mve_pairs_t *p, int8_t *out) {
   if (p->held == 2 || (p->held == 1 && (out < p->out[0] || out - p->out[0] >= 1 << 15))) {
     glow_mve_pairs_flush(p);
   }

@@ -66,11 +66,6 @@ GLOW_AT(glow_mve_dw9_t, straight, 112); GLOW_AT(glow_mve_dw9_t, numbers, 116);
 
 typedef void glow_mve_dw9_fn(glow_mve_dw9_t *);
 
-#define GLOW_MVE_DW9_FIRST(x) \
-  "vldrb.8 q6, [" x "], #16\n" "vldrb.8 q7, [r9], #16\n" "vmullb.s8 q4, q6, q7\n" "vmullt.s8 q5, q6, q7\n"
-#define GLOW_MVE_DW9_SECOND(x, add) \
-  "vldrb.8 q6, [" x "], #16\n" "vldrb.8 q7, [r9]\n" "vmullb.s8 q7, q6, q7\n" "vadd.i16 q4, q4, q7\n" \
-  "vldrb.8 q7, [r9], #16\n" "vmullt.s8 q6, q6, q7\n" "vadd.i16 q5, q5, q6\n" add
 #define GLOW_MVE_DW9_FIRST_LEFT(x) \
   "vpstt\n" "vldrbt.8 q6, [" x "], #16\n" "vldrbt.8 q7, [r9]\n" "add r9, r9, lr\n" \
   "vmullb.s8 q4, q6, q7\n" "vmullt.s8 q5, q6, q7\n"
@@ -83,24 +78,80 @@ typedef void glow_mve_dw9_fn(glow_mve_dw9_t *);
 #define GLOW_MVE_DW9_PARTS(a, b, c, d, at) \
   "vldrw.32 " a ", [" at "]\n" "add " at ", " at ", lr\n" "vldrw.32 " b ", [" at "]\n" "add " at ", " at ", lr\n" \
   "vldrw.32 " c ", [" at "]\n" "add " at ", " at ", lr\n" "vldrw.32 " d ", [" at "]\n"
+/* on the stack: stream, blocks, d, straight */
 #define GLOW_MVE_DW9_BEGIN \
   "push {r0, r4-r11, lr}\n" "vpush {d8-d15}\n" "mov r12, r0\n" "ldr r10, [r12, #104]\n" \
+  "ldrd r9, r11, [r12, #96]\n" "ldr lr, [r12, #112]\n" "push {r9, r11, r12, lr}\n" \
   "add r9, r12, #32\n" "ldm r9, {r0-r8}\n"
-#define GLOW_MVE_DW9_BLOCK(add, codes) \
-  "vldrw.32 q1, [r9, #16]\n" "vldrw.32 q2, [r9, #32]\n" "vldrw.32 q3, [r9, #48]\n" "vldrw.32 q0, [r9], #128\n" \
-  GLOW_MVE_DW9_TAPS(GLOW_MVE_DW9_FIRST, GLOW_MVE_DW9_SECOND, add) \
-  codes "vstrb.8 q0, [r10], #16\n"
-/* the scales of a whole block, and those of channels that are left, which are there */
-#define GLOW_MVE_DW9_SCALES \
-  "vldrw.32 q4, [r9, #-208]\n", "vldrw.32 q5, [r9, #-192]\n", "vldrw.32 q6, [r9, #-176]\n", "vldrw.32 q7, [r9, #-160]\n"
+/* A whole block. The sums of the top halves grow by VQDMLAH with 2^15 in r12, those of the bottom halves by VMOVLB and
+ * VADD, so that loads, products and the others take turns; of each two that follow one another none waits for the same
+ * unit or for the other's result. r11: 2^GLOW_MVE_DW_SHIFT, or the zero point. */
+#define GLOW_MVE_DW9_BLOCK_FIXED(clamp) \
+  "vldrb.8 q5, [r1], #16\n" "vldrw.32 q1, [r9, #144]\n" "vmullt.s8 q2, q5, q1\n" "vldrb.8 q3, [r0], #16\n" \
+  "vmullb.s8 q4, q5, q1\n" "vldrw.32 q0, [r9, #128]\n" "vmullb.s8 q6, q3, q0\n" "vldrb.8 q7, [r2], #16\n" \
+  "vadd.i16 q5, q4, q6\n" "vldrw.32 q1, [r9, #128]\n" "vmullt.s8 q0, q3, q1\n" "vldrw.32 q4, [r9, #160]\n" \
+  "vmullt.s8 q6, q7, q4\n" "vadd.i16 q3, q2, q0\n" "vldrw.32 q1, [r9, #176]\n" "vmovlb.s16 q4, q3\n" \
+  "vldrb.8 q0, [r3], #16\n" "vmullb.s8 q2, q0, q1\n" "vmovlt.s16 q3, q3\n" "vmullt.s8 q0, q0, q1\n" \
+  "vadd.i16 q1, q0, q6\n" "vqdmlah.s32 q3, q1, r12\n" "vmovlb.s16 q0, q1\n" "vldrw.32 q6, [r9, #160]\n" \
+  "vmovlb.s16 q1, q5\n" "vmullb.s8 q6, q7, q6\n" "vmovlt.s16 q7, q5\n" "vldrb.8 q5, [r4], #16\n" \
+  "vadd.i16 q2, q2, q6\n" "vqdmlah.s32 q7, q2, r12\n" "vmovlb.s16 q6, q2\n" "vldrb.8 q2, [r5], #16\n" \
+  "vadd.i32 q1, q1, q6\n" "vldrw.32 q6, [r9, #192]\n" "vadd.i32 q4, q4, q0\n" "vmullb.s8 q0, q5, q6\n" \
+  "vmullt.s8 q5, q5, q6\n" "vldrw.32 q6, [r9, #208]\n" "vmullt.s8 q6, q2, q6\n" "vadd.i16 q5, q5, q6\n" \
+  "vqdmlah.s32 q3, q5, r12\n" "vmovlb.s16 q6, q5\n" "vldrw.32 q5, [r9, #208]\n" "vmullb.s8 q5, q2, q5\n" \
+  "vadd.i32 q4, q4, q6\n" "vldrw.32 q2, [r9, #256]\n" "vadd.i16 q6, q0, q5\n" "vqdmlah.s32 q7, q6, r12\n" \
+  "vmovlb.s16 q0, q6\n" "vldrb.8 q5, [r8], #16\n" "vmullt.s8 q6, q5, q2\n" "vadd.i32 q1, q1, q0\n" \
+  "vqdmlah.s32 q3, q6, r12\n" "vmovlb.s16 q0, q6\n" "vmullb.s8 q6, q5, q2\n" "vldrw.32 q5, [r9, #224]\n" \
+  "vqdmlah.s32 q7, q6, r12\n" "vmovlb.s16 q2, q6\n" "vldrb.8 q6, [r6], #16\n" "vadd.i32 q1, q1, q2\n" \
+  "vmullb.s8 q2, q6, q5\n" "vadd.i32 q4, q4, q0\n" "vldrw.32 q0, [r9, #240]\n" "vmullt.s8 q6, q6, q5\n" \
+  "vldrb.8 q5, [r7], #16\n" "vmullb.s8 q0, q5, q0\n" "vadd.i16 q2, q2, q0\n" "vqdmlah.s32 q7, q2, r12\n" \
+  "vmovlb.s16 q0, q2\n" "vldrw.32 q2, [r9, #240]\n" "vadd.i32 q1, q1, q0\n" "vldrw.32 q0, [r9, #96]\n" \
+  "vmullt.s8 q2, q5, q2\n" "vldrw.32 q5, [r9, #32]\n" "vadd.i16 q6, q6, q2\n" "vqdmlah.s32 q3, q6, r12\n" \
+  "vmovlb.s16 q2, q6\n" "vldrw.32 q6, [r9, #64]\n" "vadd.i32 q4, q4, q2\n" "vmla.s32 q5, q4, r11\n" \
+  "vldrw.32 q2, [r9, #80]\n" "vqdmulh.s32 q4, q5, q0\n" "vldrw.32 q0, [r9, #48]\n" \
+  "vqrshrnb.s32 q5, q4, #" GLOW_TEXT(GLOW_MVE_DW_FRACTION) "\n" "vmla.s32 q0, q3, r11\n" "vldrw.32 q4, [r9, #16]\n" \
+  "vmla.s32 q4, q7, r11\n" "vldrw.32 q3, [r9, #112]\n" "vqdmulh.s32 q7, q0, q3\n" "vldrw.32 q0, [r9], #272\n" \
+  "vmla.s32 q0, q1, r11\n" "vqrshrnt.s32 q5, q7, #" GLOW_TEXT(GLOW_MVE_DW_FRACTION) "\n" "vqdmulh.s32 q3, q0, q6\n" \
+  "vqrshrnb.s32 q1, q3, #" GLOW_TEXT(GLOW_MVE_DW_FRACTION) "\n" "vqdmulh.s32 q7, q4, q2\n" \
+  "vqrshrnt.s32 q1, q7, #" GLOW_TEXT(GLOW_MVE_DW_FRACTION) "\n" "vqmovnb.s16 q0, q1\n" "vqmovnt.s16 q0, q5\n" \
+  clamp "vstrb.8 q0, [r10], #16\n"
+#define GLOW_MVE_DW9_BLOCK(clamp) \
+  "vldrb.8 q0, [r1], #16\n" "vldrb.8 q1, [r0], #16\n" "vldrw.32 q2, [r9, #144]\n" "vmullt.s8 q3, q0, q2\n" \
+  "vldrw.32 q4, [r9, #144]\n" "vmullb.s8 q5, q0, q4\n" "vldrw.32 q6, [r9, #128]\n" "vmullt.s8 q7, q1, q6\n" \
+  "vldrb.8 q2, [r3], #16\n" "vmullb.s8 q0, q1, q6\n" "vldrb.8 q4, [r2], #16\n" "vadd.i16 q1, q0, q5\n" \
+  "vldrw.32 q6, [r9, #160]\n" "vmullt.s8 q5, q4, q6\n" "vadd.i16 q0, q7, q3\n" "vldrw.32 q6, [r9, #176]\n" \
+  "vmullt.s8 q7, q2, q6\n" "vmovlt.s16 q3, q0\n" "vmullb.s8 q6, q2, q6\n" "vadd.i16 q2, q7, q5\n" \
+  "vqdmlah.s32 q3, q2, r12\n" "vmovlb.s16 q5, q1\n" "vldrw.32 q7, [r9, #160]\n" "vmullb.s8 q4, q4, q7\n" \
+  "vmovlt.s16 q7, q1\n" "vldrb.8 q1, [r8], #16\n" "vadd.i16 q6, q6, q4\n" "vqdmlah.s32 q7, q6, r12\n" \
+  "vmovlb.s16 q4, q6\n" "vldrw.32 q6, [r9, #256]\n" "vadd.i32 q5, q5, q4\n" "vmullt.s8 q4, q1, q6\n" \
+  "vmovlb.s16 q2, q2\n" "vmullb.s8 q6, q1, q6\n" "vmovlb.s16 q1, q4\n" "vqdmlah.s32 q7, q6, r12\n" \
+  "vmovlb.s16 q0, q0\n" "vqdmlah.s32 q3, q4, r12\n" "vmovlb.s16 q4, q6\n" "vldrb.8 q6, [r4], #16\n" \
+  "vadd.i32 q0, q0, q2\n" "vldrw.32 q2, [r9, #192]\n" "vadd.i32 q5, q5, q4\n" "vmullt.s8 q4, q6, q2\n" \
+  "vadd.i32 q0, q0, q1\n" "vldrw.32 q1, [r9, #208]\n" "vmullb.s8 q2, q6, q2\n" "vldrb.8 q6, [r5], #16\n" \
+  "vmullb.s8 q1, q6, q1\n" "vadd.i16 q1, q2, q1\n" "vqdmlah.s32 q7, q1, r12\n" "vmovlb.s16 q2, q1\n" \
+  "vldrb.8 q1, [r6], #16\n" "vadd.i32 q5, q5, q2\n" "vldrw.32 q2, [r9, #208]\n" "vmullt.s8 q2, q6, q2\n" \
+  "vldrw.32 q6, [r9, #224]\n" "vadd.i16 q2, q4, q2\n" "vqdmlah.s32 q3, q2, r12\n" "vmovlb.s16 q4, q2\n" \
+  "vmullt.s8 q2, q1, q6\n" "vadd.i32 q0, q0, q4\n" "vldrb.8 q4, [r7], #16\n" "vmullb.s8 q6, q1, q6\n" \
+  "vldrw.32 q1, [r9, #240]\n" "vmullb.s8 q1, q4, q1\n" "vadd.i16 q6, q6, q1\n" "vqdmlah.s32 q7, q6, r12\n" \
+  "vmovlb.s16 q1, q6\n" "vldrw.32 q6, [r9, #32]\n" "vadd.i32 q5, q5, q1\n" "vldrw.32 q1, [r9, #240]\n" \
+  "vmullt.s8 q4, q4, q1\n" "vldrw.32 q1, [r9, #112]\n" "vadd.i16 q2, q2, q4\n" "vqdmlah.s32 q3, q2, r12\n" \
+  "vmovlb.s16 q4, q2\n" "vldrw.32 q2, [r9, #96]\n" "vadd.i32 q0, q0, q4\n" "vldrw.32 q4, [r9, #16]\n" \
+  "vadd.i32 q4, q7, q4\n" "vcvt.f32.s32 q7, q4\n" "vadd.i32 q4, q0, q6\n" "vcvt.f32.s32 q0, q4\n" \
+  "vldrw.32 q6, [r9, #48]\n" "vadd.i32 q4, q3, q6\n" "vmul.f32 q6, q0, q2\n" "vldrw.32 q3, [r9, #64]\n" \
+  "vcvtn.s32.f32 q0, q6\n" "vldrw.32 q2, [r9, #80]\n" "vmul.f32 q6, q7, q2\n" "vldrw.32 q2, [r9], #272\n" \
+  "vadd.i32 q7, q5, q2\n" "vcvt.f32.s32 q2, q7\n" "vmul.f32 q5, q2, q3\n" "vcvtn.s32.f32 q7, q5\n" \
+  "vqmovnb.s32 q3, q7\n" "vcvtn.s32.f32 q2, q6\n" "vqmovnt.s32 q3, q2\n" "vcvt.f32.s32 q5, q4\n" \
+  "vqmovnb.s32 q7, q0\n" "vmul.f32 q6, q5, q1\n" "vqadd.s16 q2, q3, r11\n" "vcvtn.s32.f32 q4, q6\n" \
+  "vqmovnb.s16 q0, q2\n" "vqmovnt.s32 q7, q4\n" "vqadd.s16 q5, q7, r11\n" "vqmovnt.s16 q0, q5\n" \
+  clamp "vstrb.8 q0, [r10], #16\n"
+/* of the channels that are left the scales are there */
 #define GLOW_MVE_DW9_LOADED "", "", "", ""
 #define GLOW_MVE_DW9_GIVE(codes, ...) codes(__VA_ARGS__)
-#define GLOW_MVE_DW9_END "vpop {d8-d15}\n" "pop {r0, r4-r11, pc}\n"
+#define GLOW_MVE_DW9_END "add sp, #16\n" "vpop {d8-d15}\n" "pop {r0, r4-r11, pc}\n"
 /* the channels that are left, and the steps to the next pixel; lr: the end */
 #define GLOW_MVE_DW9_LEFT(add, codes) \
-  "4: ldrd r11, lr, [r12, #80]\n" "cmp r11, #0\n" "beq 5f\n" "vctp.8 r11\n" "ldr r11, [r12, #116]\n" \
-  "add r11, r11, r9\n" GLOW_MVE_DW9_PARTS("q0", "q1", "q2", "q3", "r9") "ldr r9, [r12, #116]\n" \
-  "add r9, r9, r11\n" "ldr lr, [r12, #88]\n" \
+  "4: ldr r12, [sp, #8]\n" "ldrd r11, lr, [r12, #80]\n" "cmp r11, #0\n" "beq 5f\n" "vctp.8 r11\n" \
+  "ldr r11, [r12, #116]\n" "add r11, r11, r9\n" GLOW_MVE_DW9_PARTS("q0", "q1", "q2", "q3", "r9") \
+  "ldr r9, [r12, #116]\n" "add r9, r9, r11\n" "ldr lr, [r12, #88]\n" \
   GLOW_MVE_DW9_TAPS(GLOW_MVE_DW9_FIRST_LEFT, GLOW_MVE_DW9_SECOND_LEFT, add) "ldr lr, [r12, #84]\n" \
   GLOW_MVE_DW9_PARTS("q4", "q5", "q6", "q7", "r11") codes \
   "ldr lr, [r12, #80]\n" "vpst\n" "vstrbt.8 q0, [r10]\n" "add r10, r10, lr\n" \
@@ -108,35 +159,38 @@ typedef void glow_mve_dw9_fn(glow_mve_dw9_t *);
   "add r3, r3, r11\n" "add r4, r4, r11\n" "add r5, r5, r11\n" "add r6, r6, lr\n" "add r7, r7, lr\n" \
   "add r8, r8, lr\n" "ldr lr, [r12, #108]\n"
 #define GLOW_MVE_DW9_CODES(a, b, c, d, clamp) "ldr lr, [r12, #92]\n" GLOW_MVE_DW_CODES(a, b, c, d, "lr", clamp)
-#define GLOW_MVE_DW9(clamp) \
-  GLOW_MVE_DW9_BEGIN \
-  "1: ldrd r9, r11, [r12, #96]\n" "cmp r11, #0\n" "beq 4f\n" \
-  "2: " GLOW_MVE_DW9_BLOCK(GLOW_MVE_DW_WIDEN, GLOW_MVE_DW9_GIVE(GLOW_MVE_DW9_CODES, GLOW_MVE_DW9_SCALES, clamp)) \
-  "subs r11, r11, #1\n" "bne 2b\n" \
-  "ldrd lr, r11, [r12, #108]\n" "cmp r11, #0\n" "beq 4f\n" \
-  "3: cmp r10, lr\n" "bne 1b\n" GLOW_MVE_DW9_END \
-  GLOW_MVE_DW9_LEFT(GLOW_MVE_DW_WIDEN, GLOW_MVE_DW9_GIVE(GLOW_MVE_DW9_CODES, GLOW_MVE_DW9_LOADED, clamp)) "b 3b\n"
-#define GLOW_MVE_DW9_FIXED(clamp) \
-  GLOW_MVE_DW9_BEGIN "ldr r11, [r12, #112]\n" \
-  "1: ldrd r9, lr, [r12, #96]\n" "wls lr, lr, 4f\n" \
-  "2: " GLOW_MVE_DW9_BLOCK(GLOW_MVE_DW_SHIFTED, GLOW_MVE_DW9_GIVE(GLOW_MVE_DW_FIXED, GLOW_MVE_DW9_SCALES, clamp)) "le lr, 2b\n" \
-  "cmp r10, r11\n" "blo 1b\n" "bne 4f\n" \
+/* `number`: what r11 holds */
+#define GLOW_MVE_DW9_PIXELS(number, block, left) \
+  GLOW_MVE_DW9_BEGIN number "mov r12, #32768\n" \
+  "1: ldrd r9, lr, [sp]\n" "wls lr, lr, 4f\n" \
+  "2: " block "le lr, 2b\n" \
+  "ldr lr, [sp, #12]\n" "cmp r10, lr\n" "blo 1b\n" "bne 4f\n" \
   "3: " GLOW_MVE_DW9_END \
-  GLOW_MVE_DW9_LEFT(GLOW_MVE_DW_SHIFTED, GLOW_MVE_DW9_GIVE(GLOW_MVE_DW_FIXED, GLOW_MVE_DW9_LOADED, clamp)) \
-  "mov r11, #0\n" "cmp r10, lr\n" "bne 1b\n" "b 3b\n"
+  left number "mov r12, #32768\n" "cmp r10, lr\n" "bne 1b\n" "b 3b\n"
+#define GLOW_MVE_DW9_FREE GLOW_MVE_DW_FREE
+#define GLOW_MVE_DW9_CLAMP "ldr r12, [sp, #8]\n" GLOW_MVE_DW_CLAMP "mov r12, #32768\n"
+#define GLOW_MVE_DW9(clamp) \
+  GLOW_MVE_DW9_PIXELS("ldr r11, [r12, #92]\n", GLOW_MVE_DW9_BLOCK(GLOW_MVE_DW9_##clamp), \
+                      GLOW_MVE_DW9_LEFT(GLOW_MVE_DW_WIDEN, GLOW_MVE_DW9_GIVE(GLOW_MVE_DW9_CODES, GLOW_MVE_DW9_LOADED, \
+                                                                             GLOW_MVE_DW_##clamp)))
+#define GLOW_MVE_DW9_FIXED(clamp) \
+  GLOW_MVE_DW9_PIXELS("mov r11, #1 << " GLOW_TEXT(GLOW_MVE_DW_SHIFT) "\n", \
+                      GLOW_MVE_DW9_BLOCK_FIXED(GLOW_MVE_DW9_##clamp), \
+                      GLOW_MVE_DW9_LEFT(GLOW_MVE_DW_SHIFTED, GLOW_MVE_DW9_GIVE(GLOW_MVE_DW_FIXED, GLOW_MVE_DW9_LOADED, \
+                                                                               GLOW_MVE_DW_##clamp)))
 
 /* Pixels in a row, up to `end`. */
-GLOW_MVE_FUNCTION void glow_mve_dw9(GLOW_MVE_UNUSED glow_mve_dw9_t *d) { __asm__(GLOW_MVE_DW9(GLOW_MVE_DW_FREE)); }
+GLOW_MVE_FUNCTION void glow_mve_dw9(GLOW_MVE_UNUSED glow_mve_dw9_t *d) { __asm__(GLOW_MVE_DW9(FREE)); }
 GLOW_MVE_FUNCTION void glow_mve_dw9_clamped(GLOW_MVE_UNUSED glow_mve_dw9_t *d) {
-  __asm__(GLOW_MVE_DW9(GLOW_MVE_DW_CLAMP));
+  __asm__(GLOW_MVE_DW9(CLAMP));
 }
 
 /* As these, where one multiplication in integers is proved to give the codes: glowc/kernels/mve/fixed.py. */
 GLOW_MVE_FUNCTION void glow_mve_dw9_fixed(GLOW_MVE_UNUSED glow_mve_dw9_t *d) {
-  __asm__(GLOW_MVE_DW9_FIXED(GLOW_MVE_DW_FREE));
+  __asm__(GLOW_MVE_DW9_FIXED(FREE));
 }
 GLOW_MVE_FUNCTION void glow_mve_dw9_fixed_clamped(GLOW_MVE_UNUSED glow_mve_dw9_t *d) {
-  __asm__(GLOW_MVE_DW9_FIXED(GLOW_MVE_DW_CLAMP));
+  __asm__(GLOW_MVE_DW9_FIXED(CLAMP));
 }
 
 /* A row of the output. */
@@ -152,7 +206,7 @@ typedef struct {
   int32_t next;   /* columns from a pixel, or two, to the next */
 } glow_mve_dw9_row_t;
 
-GLOW_MVE_UNUSED __attribute__((noinline)) static void glow_mve_dw9_init(glow_mve_dw9_t *d, glow_mve_dw9_row_t *r,
+GLOW_HOT GLOW_MVE_UNUSED __attribute__((noinline)) static void glow_mve_dw9_init(glow_mve_dw9_t *d, glow_mve_dw9_row_t *r,
                                                                        const int8_t *stream, int32_t zp, int32_t low,
                                                                        int32_t high) {
   const int32_t reach = r->in_w + r->pad - 2 * r->dilation - 1;
@@ -172,7 +226,7 @@ GLOW_MVE_UNUSED __attribute__((noinline)) static void glow_mve_dw9_init(glow_mve
   d->weights = r->doubled != 0 ? 16 : d->lanes;
 }
 
-static inline void glow_mve_dw9_column(const int8_t **tap, const glow_mve_dw9_row_t *r, int32_t column) {
+GLOW_INLINE void glow_mve_dw9_column(const int8_t **tap, const glow_mve_dw9_row_t *r, int32_t column) {
   const int32_t is_inside = (uint32_t)column < (uint32_t)r->in_w;
   tap[0] = is_inside ? r->rows[0] + column * r->columns[0] : r->zeros;
   tap[3] = is_inside ? r->rows[1] + column * r->columns[1] : r->zeros;
@@ -180,7 +234,7 @@ static inline void glow_mve_dw9_column(const int8_t **tap, const glow_mve_dw9_ro
 }
 
 /* The pixels [x, x + count), of which no window but that of the first leaves the image on a side. */
-static inline void glow_mve_dw9_pixels(glow_mve_dw9_t *d, glow_mve_dw9_fn *run, const glow_mve_dw9_row_t *r, int32_t x,
+GLOW_INLINE void glow_mve_dw9_pixels(glow_mve_dw9_t *d, glow_mve_dw9_fn *run, const glow_mve_dw9_row_t *r, int32_t x,
                                        int32_t count) {
   const int32_t left = x * r->stride - r->pad;
   glow_mve_dw9_column(d->taps, r, left);
@@ -192,7 +246,7 @@ static inline void glow_mve_dw9_pixels(glow_mve_dw9_t *d, glow_mve_dw9_fn *run, 
   d->out += count * r->channels;
 }
 
-GLOW_MVE_UNUSED __attribute__((noinline)) static void glow_mve_dw9_row(glow_mve_dw9_t *d, glow_mve_dw9_fn *run,
+GLOW_HOT GLOW_MVE_UNUSED __attribute__((noinline)) static void glow_mve_dw9_row(glow_mve_dw9_t *d, glow_mve_dw9_fn *run,
                                                                       const glow_mve_dw9_row_t *r, int8_t *out) {
   int32_t first = r->first;
   d->steps[0] = r->next * r->columns[0] - r->passed;
@@ -281,8 +335,8 @@ GLOW_MVE_FUNCTION void glow_mve_dw_gathered_offset(GLOW_MVE_UNUSED glow_mve_dw_t
   __asm__(GLOW_MVE_DW_GATHERED(GLOW_MVE_DW_OFFSET));
 }
 
-GLOW_MVE_UNUSED __attribute__((noinline)) static void glow_mve_dw_init(glow_mve_dw_t *d, const int8_t *stream, int32_t channels, int32_t zp,
-                                             int32_t low, int32_t high) {
+GLOW_HOT GLOW_MVE_UNUSED __attribute__((noinline)) static void glow_mve_dw_init(
+    glow_mve_dw_t *d, const int8_t *stream, int32_t channels, int32_t zp, int32_t low, int32_t high) {
   vst1q_s8(d->low, vdupq_n_s8((int8_t)low));
   vst1q_s8(d->high, vdupq_n_s8((int8_t)high));
   d->stream = stream;

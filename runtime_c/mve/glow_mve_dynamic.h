@@ -13,7 +13,7 @@ typedef struct {
 } glow_mve_bounds_t;
 
 /* The least and the greatest of n numbers and 0. */
-static inline glow_mve_bounds_t glow_mve_bounds(const float *x, int32_t n) {
+GLOW_INLINE glow_mve_bounds_t glow_mve_bounds(const float *x, int32_t n) {
   int32_t low = 0;
   int32_t high = 0;
   __asm__ volatile("wlstp.32 lr, %[n], 2f\n1: vldrw.32 q0, [%[x]], #16\nvminnmv.f32 %[low], q0\n"
@@ -28,7 +28,7 @@ static inline glow_mve_bounds_t glow_mve_bounds(const float *x, int32_t n) {
 }
 
 /* to[i] = x[i] ^ flip */
-static inline void glow_mve_exclusive(int8_t *to, const void *x, int32_t flip, int32_t n) {
+GLOW_INLINE void glow_mve_exclusive(int8_t *to, const void *x, int32_t flip, int32_t n) {
   const int8x16_t mask = vdupq_n_s8((int8_t)flip);
   __asm__ volatile("wlstp.8 lr, %[n], 2f\n1: vldrb.8 q0, [%[x]], #16\nveor q0, q0, %q[mask]\n"
                    "vstrb.8 q0, [%[to]], #16\nletp lr, 1b\n2:"

@@ -8,30 +8,45 @@
 #include "glow_mve.h"
 #include "glow_reach.h"
 
-/* out = clamp(rne((a + half) * va + ((b + half) * vb + vc)) + zp) with fused multiply-adds; out may be a or b. */
+/* out = clamp(rne((a + half) * va + ((b + half) * vb + vc)) + zp) with fused multiply-adds; out may be a or b. Eight at a
+ * time, of which one four waits while the other works, then the rest by four. */
 #define GLOW_MVE_ADD(moved) \
-  __asm__ volatile("wlstp.32 lr, %[n], 2f\n1: vldrb.s32 q0, [%[b]], #4\nvldrb.s32 q1, [%[a]], #4\n" moved \
-                   "vcvt.f32.s32 q0, q0\nvmov q2, %q[start]\nvfma.f32 q2, q0, %[vb]\nvcvt.f32.s32 q1, q1\n" \
-                   "vfma.f32 q2, q1, %[va]\nvcvtn.s32.f32 q2, q2\nvqadd.s32 q2, q2, %[zp]\n" \
-                   "vmax.s32 q2, q2, %q[least]\nvmin.s32 q2, q2, %q[most]\nvstrb.32 q2, [%[out]], #4\nletp lr, 1b\n2:" \
+  __asm__ volatile("wls lr, %[eights], 2f\n" \
+                   "1: vldrb.s32 q0, [%[a]], #4\n" moved("q0") "vcvt.f32.s32 q0, q0\n" \
+                   "vldrb.s32 q1, [%[a]], #4\n" moved("q1") "vcvt.f32.s32 q1, q1\n" \
+                   "vldrb.s32 q2, [%[b]], #4\n" moved("q2") "vcvt.f32.s32 q2, q2\n" \
+                   "vldrb.s32 q3, [%[b]], #4\n" moved("q3") "vfmas.f32 q2, %q[vb], %[vc]\n" \
+                   "vfma.f32 q2, q0, %[va]\nvcvtn.s32.f32 q2, q2\nvcvt.f32.s32 q3, q3\nvqadd.s32 q2, q2, %[zp]\n" \
+                   "vfmas.f32 q3, %q[vb], %[vc]\nvmax.s32 q2, q2, %q[least]\nvfma.f32 q3, q1, %[va]\n" \
+                   "vmin.s32 q2, q2, %q[most]\nvcvtn.s32.f32 q3, q3\nvstrb.32 q2, [%[out]], #4\n" \
+                   "vqadd.s32 q3, q3, %[zp]\nvmax.s32 q3, q3, %q[least]\nvmin.s32 q3, q3, %q[most]\n" \
+                   "vstrb.32 q3, [%[out]], #4\nle lr, 1b\n" \
+                   "2: wlstp.32 lr, %[rest], 4f\n" \
+                   "3: vldrb.s32 q0, [%[b]], #4\n" moved("q0") "vcvt.f32.s32 q0, q0\n" \
+                   "vldrb.s32 q1, [%[a]], #4\n" moved("q1") "vcvt.f32.s32 q1, q1\n" \
+                   "vfmas.f32 q0, %q[vb], %[vc]\nvfma.f32 q0, q1, %[va]\nvcvtn.s32.f32 q0, q0\n" \
+                   "vqadd.s32 q0, q0, %[zp]\nvmax.s32 q0, q0, %q[least]\nvmin.s32 q0, q0, %q[most]\n" \
+                   "vstrb.32 q0, [%[out]], #4\nletp lr, 3b\n4:" \
                    : [a] "+l"(a), [b] "+l"(b), [out] "+l"(out) \
-                   : [n] "r"(n), [va] "r"(factor_a), [vb] "r"(factor_b), [zp] "r"(zp), [halves] "w"(halves), \
-                     [start] "w"(start), [least] "w"(least), [most] "w"(most) \
-                   : "lr", "q0", "q1", "q2", "cc", "memory")
-static inline void glow_mve_add(const int8_t *a, const int8_t *b, int8_t *out, int32_t n, int32_t half, float va,
+                   : [eights] "r"(n / 8), [rest] "r"(n % 8), [va] "r"(factor_a), [vc] "r"(start), [zp] "r"(zp), \
+                     [halves] "w"(halves), [vb] "w"(factor_b), [least] "w"(least), [most] "w"(most) \
+                   : "lr", "q0", "q1", "q2", "q3", "cc", "memory")
+#define GLOW_MVE_ADD_MOVED(codes) "vadd.i32 " codes ", " codes ", %q[halves]\n"
+#define GLOW_MVE_ADD_PLAIN(codes) ""
+GLOW_INLINE void glow_mve_add(const int8_t *a, const int8_t *b, int8_t *out, int32_t n, int32_t half, float va,
                                 float vb, float vc, int32_t zp, int32_t low, int32_t high) {
   int32_t factor_a;
-  int32_t factor_b;
+  int32_t start;
   memcpy(&factor_a, &va, sizeof factor_a);
-  memcpy(&factor_b, &vb, sizeof factor_b);
-  const float32x4_t start = vdupq_n_f32(vc);
+  memcpy(&start, &vc, sizeof start);
+  const float32x4_t factor_b = vdupq_n_f32(vb);
   const int32x4_t halves = vdupq_n_s32(half);
   const int32x4_t least = vdupq_n_s32(low);
   const int32x4_t most = vdupq_n_s32(high);
   if (half == 0) {
-    GLOW_MVE_ADD("");
+    GLOW_MVE_ADD(GLOW_MVE_ADD_PLAIN);
   } else {
-    GLOW_MVE_ADD("vadd.i32 q0, q0, %q[halves]\nvadd.i32 q1, q1, %q[halves]\n");
+    GLOW_MVE_ADD(GLOW_MVE_ADD_MOVED);
   }
 }
 
@@ -51,7 +66,7 @@ GLOW_AT(glow_mve_sum_t, high, 36);
 
 /* out = clamp(rne(((a - a_zp) * sa + (b - b_zp) * sb) / sy) + zp). The quotient is rounded correctly: two Newton steps
  * with fused remainders bring x * (1 / sy) there. */
-GLOW_MVE_UNUSED __attribute__((noinline)) static void glow_mve_add_exact(const int8_t *a, const int8_t *b, int8_t *out,
+GLOW_HOT GLOW_MVE_UNUSED __attribute__((noinline)) static void glow_mve_add_exact(const int8_t *a, const int8_t *b, int8_t *out,
                                                                         const glow_mve_sum_t *s) {
   __asm__ volatile(
       "ldr r4, [%[s], #28]\nldr r5, [%[s], #32]\nvdup.32 q4, r5\nldr r5, [%[s], #36]\nvdup.32 q5, r5\n"
@@ -70,7 +85,7 @@ GLOW_MVE_UNUSED __attribute__((noinline)) static void glow_mve_add_exact(const i
 /* `so_far` and `count` positions of the channels of a vector, `step` elements apart, of which `lanes` count, put
  * together; what is in the other lanes is of no use. */
 #define GLOW_MVE_FOLD(name, element, vector, bits, load, op)                                                           \
-  static inline vector name(vector so_far, const element *p, int32_t step, int32_t count, int32_t lanes) {             \
+  GLOW_INLINE vector name(vector so_far, const element *p, int32_t step, int32_t count, int32_t lanes) {             \
     __asm__ volatile("vctp." bits " %[lanes]\nwls lr, %[count], 2f\n1: vpst\n" load " q0, [%[p]]\n"                    \
                      "add %[p], %[p], %[step]\n" op " %q[so_far], %q[so_far], q0\nle lr, 1b\n2:"                       \
                      : [so_far] "+w"(so_far), [p] "+l"(p)                                                              \
@@ -88,7 +103,7 @@ GLOW_MVE_FOLD(glow_mve_max, int8_t, int8x16_t, "8", "vldrbt.8", "vmax.s8")
                    : [n] "r"(n), [offsets] "w"(offsets), [step] "r"((per_vector) * step)                               \
                    : "lr", "q0", "cc", "memory")
 
-static inline void glow_mve_store(int8_t *out, int8x16_t codes, int32_t lanes) {
+GLOW_INLINE void glow_mve_store(int8_t *out, int8x16_t codes, int32_t lanes) {
   __asm__ volatile("vctp.8 %[lanes]\nvpst\nvstrbt.8 %q[codes], [%[out]]"
                    :
                    : [lanes] "r"(lanes), [codes] "w"(codes), [out] "r"(out)
@@ -100,14 +115,14 @@ typedef struct {
   int32_t zp, low, high;
 } glow_mve_codes_t;
 
-static inline int32x4_t glow_mve_codes(int32x4_t acc, const glow_mve_codes_t *q) {
+GLOW_INLINE int32x4_t glow_mve_codes(int32x4_t acc, const glow_mve_codes_t *q) {
   const int32x4_t rounded = vcvtnq_s32_f32(vmulq_n_f32(vcvtq_f32_s32(acc), q->scale));
   const int32x4_t code = vqaddq_n_s32(rounded, q->zp);
   return vminq_s32(vmaxq_s32(code, vdupq_n_s32(q->low)), vdupq_n_s32(q->high));
 }
 
 /* Stores `lanes` codes of sums whose even channels are in `even`. */
-static inline void glow_mve_store_codes(int8_t *out, int32x4_t even, int32x4_t odd, const glow_mve_codes_t *q,
+GLOW_INLINE void glow_mve_store_codes(int8_t *out, int32x4_t even, int32x4_t odd, const glow_mve_codes_t *q,
                                         int32_t lanes) {
   int16x8_t both = vreinterpretq_s16_s32(glow_mve_codes(even, q));
   both = vmovntq_s32(both, glow_mve_codes(odd, q));
@@ -118,7 +133,7 @@ static inline void glow_mve_store_codes(int8_t *out, int32x4_t even, int32x4_t o
 }
 
 /* out[i] = in[i] ^ 0x80 */
-static inline void glow_mve_flip(const void *in, void *out, int32_t n) {
+GLOW_INLINE void glow_mve_flip(const void *in, void *out, int32_t n) {
   const uint8x16_t sign = vdupq_n_u8(0x80u);
   __asm__ volatile("wlstp.8 lr, %[n], 2f\n1: vldrb.8 q0, [%[in]], #16\nveor q0, q0, %q[sign]\n"
                    "vstrb.8 q0, [%[out]], #16\nletp lr, 1b\n2:"
@@ -128,7 +143,7 @@ static inline void glow_mve_flip(const void *in, void *out, int32_t n) {
 }
 
 /* out[i] = lut[in[i] + 128] */
-static inline void glow_mve_lut(const int8_t *in, const int8_t *lut, int8_t *out, int32_t n) {
+GLOW_INLINE void glow_mve_lut(const int8_t *in, const int8_t *lut, int8_t *out, int32_t n) {
   const uint8x16_t sign = vdupq_n_u8(0x80u);
   __asm__ volatile("wlstp.8 lr, %[n], 2f\n1: vldrb.8 q0, [%[in]], #16\nveor q0, q0, %q[sign]\n"
                    "vldrb.u8 q1, [%[lut], q0]\nvstrb.8 q1, [%[out]], #16\nletp lr, 1b\n2:"
@@ -144,7 +159,7 @@ static inline void glow_mve_lut(const int8_t *in, const int8_t *lut, int8_t *out
                    : [in] "+l"(in), [out] "+r"(out)                                                              \
                    : [n] "r"(n), [zp] "r"(zp), [scale] "r"(factor)                                               \
                    : "lr", "q0", "cc", "memory")
-static inline void glow_mve_dequantize(const void *in, int is_signed, float *out, int32_t n, int32_t zp, float scale) {
+GLOW_INLINE void glow_mve_dequantize(const void *in, int is_signed, float *out, int32_t n, int32_t zp, float scale) {
   int32_t factor;
   memcpy(&factor, &scale, sizeof factor);
   if (is_signed != 0) {

@@ -9,7 +9,7 @@
 #include "glow_mve_elementwise.h"
 
 /* Addresses of four outputs' weights `step` elements apart; the lanes from `lanes` on are those of the last output. */
-static inline uint32x4_t glow_mve_f32_weights(const float *w, int32_t step, int32_t lanes) {
+GLOW_INLINE uint32x4_t glow_mve_f32_weights(const float *w, int32_t step, int32_t lanes) {
   const uint32x4_t lane = vminq_u32(vidupq_n_u32(0u, 1), vdupq_n_u32((uint32_t)(lanes - 1)));
   return vmlaq_n_u32(vdupq_n_u32((uint32_t)(uintptr_t)w), lane, 4u * (uint32_t)step);
 }
@@ -34,7 +34,7 @@ static inline uint32x4_t glow_mve_f32_weights(const float *w, int32_t step, int3
                    : "lr", "q4", "q5", "cc", "memory")
 
 /* sums[i] += weights times the k inputs at x[i]; the next input's weights are `step` elements after. */
-static inline void glow_mve_f32_rows(float32x4_t *sums, const float *const *x, uint32x4_t w, int32_t step, int32_t k) {
+GLOW_INLINE void glow_mve_f32_rows(float32x4_t *sums, const float *const *x, uint32x4_t w, int32_t step, int32_t k) {
   const float *x0 = x[0];
   const float *x1 = x[1];
   const float *x2 = x[2];
@@ -46,7 +46,7 @@ static inline void glow_mve_f32_rows(float32x4_t *sums, const float *const *x, u
 }
 
 /* The same with int8 weights at `next` plus the offsets `w`; the next input's weights are adjacent. */
-static inline void glow_mve_f32_rows_s8(float32x4_t *sums, const float *const *x, const int8_t *next, uint32x4_t w,
+GLOW_INLINE void glow_mve_f32_rows_s8(float32x4_t *sums, const float *const *x, const int8_t *next, uint32x4_t w,
                                         int32_t k) {
   const float *x0 = x[0];
   const float *x1 = x[1];
@@ -58,13 +58,13 @@ static inline void glow_mve_f32_rows_s8(float32x4_t *sums, const float *const *x
 }
 
 /* Offsets of four outputs' weights `step` bytes apart; the lanes from `lanes` on are those of the last output. */
-static inline uint32x4_t glow_mve_f32_offsets(int32_t step, int32_t lanes) {
+GLOW_INLINE uint32x4_t glow_mve_f32_offsets(int32_t step, int32_t lanes) {
   const uint32x4_t lane = vminq_u32(vidupq_n_u32(0u, 1), vdupq_n_u32((uint32_t)(lanes - 1)));
   return vmulq_n_u32(lane, (uint32_t)step);
 }
 
 /* sum * scale + bias; scale_step 0: the same scale for all outputs */
-static inline float32x4_t glow_mve_f32_scaled(float32x4_t sum, const float *scale, int32_t scale_step, const float *bias,
+GLOW_INLINE float32x4_t glow_mve_f32_scaled(float32x4_t sum, const float *scale, int32_t scale_step, const float *bias,
                                               int32_t lanes) {
   const mve_pred16_t some = vctp32q((uint32_t)lanes);
   const float32x4_t factor = scale_step != 0 ? vldrwq_z_f32(scale, some) : vdupq_n_f32(*scale);
@@ -72,7 +72,7 @@ static inline float32x4_t glow_mve_f32_scaled(float32x4_t sum, const float *scal
 }
 
 /* sum + weights times the k inputs at x; the next input's weights are adjacent. */
-static inline float32x4_t glow_mve_f32_row(float32x4_t sum, const float *x, uint32x4_t w, int32_t k) {
+GLOW_INLINE float32x4_t glow_mve_f32_row(float32x4_t sum, const float *x, uint32x4_t w, int32_t k) {
   float32x4_t other = vdupq_n_f32(0.0f);
   uint32x4_t before = vsubq_n_u32(w, 4u);
   int32_t t;
@@ -89,7 +89,7 @@ static inline float32x4_t glow_mve_f32_row(float32x4_t sum, const float *x, uint
 }
 
 /* The same with int8 weights at `next` plus the offsets `w`. */
-static inline float32x4_t glow_mve_f32_row_s8(float32x4_t sum, const float *x, const int8_t *next, uint32x4_t w,
+GLOW_INLINE float32x4_t glow_mve_f32_row_s8(float32x4_t sum, const float *x, const int8_t *next, uint32x4_t w,
                                               int32_t k) {
   float32x4_t other = vdupq_n_f32(0.0f);
   int32_t t;
@@ -106,7 +106,7 @@ static inline float32x4_t glow_mve_f32_row_s8(float32x4_t sum, const float *x, c
 }
 
 /* The first `lanes` of four results, `step` elements apart, between two bounds; what is not a number stays so. */
-static inline void glow_mve_f32_store(float *out, int32_t step, float32x4_t v, float low, float high, int32_t lanes) {
+GLOW_INLINE void glow_mve_f32_store(float *out, int32_t step, float32x4_t v, float low, float high, int32_t lanes) {
   const uint32x4_t offsets = vmulq_n_u32(vidupq_n_u32(0u, 1), (uint32_t)step);
   __asm__ volatile("vpt.f32 gt, %q[low], %q[v]\nvmovt %q[v], %q[low]\nvpt.f32 gt, %q[v], %q[high]\n"
                    "vmovt %q[v], %q[high]\nvctp.32 %[lanes]\nvpst\nvstrwt.32 %q[v], [%[out], %q[offsets], uxtw #2]"
@@ -117,12 +117,12 @@ static inline void glow_mve_f32_store(float *out, int32_t step, float32x4_t v, f
 }
 
 /* to[0 .. n) = from[i * step], and 0 */
-static inline void glow_mve_f32_copy(float *to, const float *from, int32_t step, int32_t n) {
+GLOW_INLINE void glow_mve_f32_copy(float *to, const float *from, int32_t step, int32_t n) {
   const uint32x4_t offsets = vmulq_n_u32(vidupq_n_u32(0u, 1), (uint32_t)step);
   GLOW_MVE_STRIDED("32", "vldrw.u32 q0, [%[from], %q[offsets], uxtw #2]", "vstrw.32 q0, [%[to]], #16", 16);
 }
 
-static inline void glow_mve_f32_zero(float *to, int32_t n) {
+GLOW_INLINE void glow_mve_f32_zero(float *to, int32_t n) {
   __asm__ volatile("vmov.i32 q0, #0\nwlstp.32 lr, %[n], 2f\n1: vstrw.32 q0, [%[to]], #16\nletp lr, 1b\n2:"
                    : [to] "+r"(to)
                    : [n] "r"(n)
@@ -130,7 +130,7 @@ static inline void glow_mve_f32_zero(float *to, int32_t n) {
 }
 
 /* sum + the products of `count` positions of four channels, x_step and w_step elements apart */
-static inline float32x4_t glow_mve_f32_channels(float32x4_t sum, const float *x, int32_t x_step, const float *w,
+GLOW_INLINE float32x4_t glow_mve_f32_channels(float32x4_t sum, const float *x, int32_t x_step, const float *w,
                                                 int32_t w_step, int32_t count, int32_t lanes) {
   __asm__ volatile("vctp.32 %[lanes]\nwls lr, %[count], 2f\n1: vpstt\nvldrwt.32 q0, [%[x]]\nvldrwt.32 q1, [%[w]]\n"
                    "add %[x], %[x], %[x_step]\nadd %[w], %[w], %[w_step]\nvfma.f32 %q[sum], q0, q1\nle lr, 1b\n2:"
@@ -140,13 +140,13 @@ static inline float32x4_t glow_mve_f32_channels(float32x4_t sum, const float *x,
   return sum;
 }
 
-static inline float32x4_t glow_mve_f32_load(const float *from, int32_t lanes) {
+GLOW_INLINE float32x4_t glow_mve_f32_load(const float *from, int32_t lanes) {
   return vldrwq_z_f32(from, vctp32q((uint32_t)lanes));
 }
 
 /* out[i] = a[i] op b[i] between two bounds; what is not a number stays so. */
 #define GLOW_MVE_F32_BINARY(name, op)                                                                               \
-  static inline void glow_mve_f32_##name(const float *a, const float *b, float *out, int32_t n, float low,          \
+  GLOW_INLINE void glow_mve_f32_##name(const float *a, const float *b, float *out, int32_t n, float low,          \
                                          float high) {                                                              \
     __asm__ volatile("wlstp.32 lr, %[n], 2f\n1: vldrw.32 q0, [%[a]], #16\nvldrw.32 q1, [%[b]], #16\n" op           \
                      " q0, q0, q1\nvpt.f32 gt, %q[low], q0\nvmovt q0, %q[low]\nvpt.f32 gt, q0, %q[high]\n"          \

@@ -9,7 +9,7 @@
 #include "glow_mve_run.h"
 
 /* `count` columns of `channels` bytes from column `left` of a row of `width`; those outside hold `value`. */
-GLOW_MVE_UNUSED static void glow_mve_copy_columns(int8_t *to, const int8_t *row, int32_t left, int32_t count,
+GLOW_HOT GLOW_MVE_UNUSED static void glow_mve_copy_columns(int8_t *to, const int8_t *row, int32_t left, int32_t count,
                                                   int32_t width, int32_t channels, int32_t value) {
   const int32_t begin = left >= 0 ? 0 : (-left < count ? -left : count);
   const int32_t room = width - left;
@@ -28,13 +28,13 @@ typedef struct {
 } glow_mve_gather_t;
 
 /* A table of n inputs: offsets, rows, columns. */
-static inline glow_mve_gather_t glow_mve_gather_table(const void *table, int32_t n) {
+GLOW_INLINE glow_mve_gather_t glow_mve_gather_table(const void *table, int32_t n) {
   const int32_t whole = (n + 7) / 8 * 8;
   const uint8_t *rows = (const uint8_t *)table + 2 * whole;
   return (glow_mve_gather_t){(const uint16_t *)table, rows, rows + whole};
 }
 
-GLOW_MVE_UNUSED static void glow_mve_gather_init(void *table, int32_t k_h, int32_t k_w, int32_t in_c, int32_t dil_h,
+GLOW_HOT GLOW_MVE_UNUSED static void glow_mve_gather_init(void *table, int32_t k_h, int32_t k_w, int32_t in_c, int32_t dil_h,
                                                  int32_t dil_w, int32_t in_row, int32_t in_col, int32_t in_ch) {
   const int32_t whole = (k_h * k_w * in_c + 7) / 8 * 8;
   uint16_t *offset = (uint16_t *)table;
@@ -53,7 +53,7 @@ GLOW_MVE_UNUSED static void glow_mve_gather_init(void *table, int32_t k_h, int32
 }
 
 /* As glow_mve_gather, but inputs outside of `height` x `width` are `zp`; `from` itself may lie outside. */
-GLOW_MVE_UNUSED static void glow_mve_gather_edge(int8_t *to, uintptr_t from, const glow_mve_gather_t *g, int32_t n,
+GLOW_HOT GLOW_MVE_UNUSED static void glow_mve_gather_edge(int8_t *to, uintptr_t from, const glow_mve_gather_t *g, int32_t n,
                                                  int32_t top, int32_t left, int32_t height, int32_t width, int32_t zp) {
   const uint16_t *offset = g->offset;
   const uint8_t *row = g->row;
@@ -74,7 +74,7 @@ GLOW_MVE_UNUSED static void glow_mve_gather_edge(int8_t *to, uintptr_t from, con
 }
 
 /* to: room for n rounded up to 8 */
-static inline void glow_mve_gather(int8_t *to, const int8_t *from, const uint16_t *offset, int32_t n) {
+GLOW_INLINE void glow_mve_gather(int8_t *to, const int8_t *from, const uint16_t *offset, int32_t n) {
   __asm__ volatile("dls lr, %3\n1: vldrh.16 q0, [%1], #16\nvldrb.u16 q1, [%2, q0]\nvstrb.16 q1, [%0], #8\nle lr, 1b"
                    : "+l"(to), "+l"(offset)
                    : "r"(from), "r"((n + 7) / 8)
@@ -84,7 +84,7 @@ static inline void glow_mve_gather(int8_t *to, const int8_t *from, const uint16_
 /* Of `count` pixels `step` bytes apart, with the offsets in registers; they are written one after the other, each with
  * room for a multiple of 16. glow_mve_gather_run<vectors of 8 offsets>. */
 #define GLOW_MVE_GATHER_RUN(vectors, offsets, loads) \
-  static inline void glow_mve_gather_run##vectors(int8_t *to, const int8_t *from, int32_t step, \
+  GLOW_INLINE void glow_mve_gather_run##vectors(int8_t *to, const int8_t *from, int32_t step, \
                                                   const uint16_t *offset, int32_t count) { \
     __asm__ volatile(offsets "wls lr, %[count], 2f\n1: " loads "add %[from], %[from], %[step]\nle lr, 1b\n2:" \
                      : [to] "+l"(to), [from] "+r"(from) \
@@ -110,7 +110,7 @@ GLOW_MVE_GATHER_RUN(6, GLOW_MVE_GATHER_OFFSETS_4 GLOW_MVE_GATHER_OFFSETS("q6", "
                     GLOW_MVE_GATHER_FOUR GLOW_MVE_GATHER_EIGHT("q6", "8") GLOW_MVE_GATHER_EIGHT("q7", "8"))
 
 /* Byte by byte, from an image whose row r is at r mod `ring`. */
-GLOW_MVE_UNUSED static void glow_mve_gather_bytes(int8_t *to, const int8_t *image, const glow_mve_gather_t *g, int32_t n,
+GLOW_HOT GLOW_MVE_UNUSED static void glow_mve_gather_bytes(int8_t *to, const int8_t *image, const glow_mve_gather_t *g, int32_t n,
                                                   int32_t in_c, int32_t top, int32_t left, int32_t height,
                                                   int32_t width, int32_t ring, int32_t in_row, int32_t in_col,
                                                   int32_t in_ch, int32_t zp) {

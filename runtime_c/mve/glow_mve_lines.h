@@ -12,7 +12,7 @@
   "vmax.s32 q0, q0, %q[least]\nvmin.s32 q0, q0, %q[most]\nvstrb.32 q0, [%[out]], #4\nletp lr, 1b\n2:"
 
 /* A line for each code: in fours {m[4], b[4], s[4]}. */
-static inline void glow_mve_lines1(const int8_t *in, const int32_t *lines, int8_t *out, int32_t n, int32x4_t least,
+GLOW_INLINE void glow_mve_lines1(const int8_t *in, const int32_t *lines, int8_t *out, int32_t n, int32x4_t least,
                                    int32x4_t most) {
   __asm__ volatile("wlstp.32 lr, %[n], 2f\n1: vldrb.s32 q0, [%[in]], #4\nvldrw.32 q1, [%[l]], #48\n"
                    "vmul.i32 q0, q0, q1\nvldrw.32 q1, [%[l], #-32]\nvadd.i32 q0, q0, q1\nvldrw.32 q1, [%[l], #-16]\n"
@@ -23,7 +23,7 @@ static inline void glow_mve_lines1(const int8_t *in, const int32_t *lines, int8_
 }
 
 /* Two lines for each code: in fours {first[4], m[4], b[4], s[4], m'[4], b'[4], s'[4]}. */
-static inline void glow_mve_lines2(const int8_t *in, const int32_t *lines, int8_t *out, int32_t n, int32x4_t least,
+GLOW_INLINE void glow_mve_lines2(const int8_t *in, const int32_t *lines, int8_t *out, int32_t n, int32x4_t least,
                                    int32x4_t most) {
   __asm__ volatile(
       "wlstp.32 lr, %[n], 2f\n1: vldrb.s32 q1, [%[in]], #4\nvldrw.32 q4, [%[l]], #112\nvldrw.32 q2, [%[l], #-96]\n"
@@ -36,7 +36,7 @@ static inline void glow_mve_lines2(const int8_t *in, const int32_t *lines, int8_
 }
 
 /* One line {m, b, s} for n codes. */
-static inline void glow_mve_line1(const int8_t *in, const int32_t *line, int8_t *out, int32_t n, int32x4_t least,
+GLOW_INLINE void glow_mve_line1(const int8_t *in, const int32_t *line, int8_t *out, int32_t n, int32x4_t least,
                                   int32x4_t most) {
   __asm__ volatile("wlstp.32 lr, %[n], 2f\n1: vldrb.s32 q0, [%[in]], #4\nvmlas.s32 q0, %q[m], %[b]\nvshl.s32 q0, %[s]\n"
                    GLOW_MVE_LINES_STORE
@@ -48,7 +48,7 @@ static inline void glow_mve_line1(const int8_t *in, const int32_t *line, int8_t 
 
 /* Two lines {first, m, b, s, m', b', s'} for n codes. Four of its numbers are in high registers: without optimisation
  * the compiler would look for low ones for all, and has not got them. */
-static inline void glow_mve_line2(const int8_t *in, const int32_t *line, int8_t *out, int32_t n, int32x4_t least,
+GLOW_INLINE void glow_mve_line2(const int8_t *in, const int32_t *line, int8_t *out, int32_t n, int32x4_t least,
                                   int32x4_t most) {
   __asm__ volatile("wlstp.32 lr, %[n], 2f\n1: vldrb.s32 q0, [%[in]], #4\nvpttee.s32 ge, q0, %[first]\n"
                    "vmlast.s32 q0, %q[m2], %[b2]\nvshlt.s32 q0, %[s2]\nvmlase.s32 q0, %q[m], %[b]\nvshle.s32 q0, %[s]\n"

@@ -8,7 +8,7 @@
 #include "glow_mve_reals.h"
 
 /* sum + (code - zp) * scale of `count` positions of four channels `step` bytes apart, of which `lanes` count, in order */
-static inline float32x4_t glow_mve_add_reals(float32x4_t sum, const int8_t *p, int32_t step, int32_t count,
+GLOW_INLINE float32x4_t glow_mve_add_reals(float32x4_t sum, const int8_t *p, int32_t step, int32_t count,
                                              int32_t lanes, int32_t zp, float scale) {
   __asm__ volatile("vctp.32 %[lanes]\nwls lr, %[count], 2f\n1: vpst\nvldrbt.s32 q0, [%[p]]\nadd %[p], %[p], %[step]\n"
                    "vsub.i32 q0, q0, %[zp]\nvcvt.f32.s32 q0, q0\nvmul.f32 q0, q0, %[scale]\n"
@@ -20,7 +20,7 @@ static inline float32x4_t glow_mve_add_reals(float32x4_t sum, const int8_t *p, i
   return sum;
 }
 
-static inline float32x4_t glow_mve_quotient(float32x4_t x, float divisor) {
+GLOW_INLINE float32x4_t glow_mve_quotient(float32x4_t x, float divisor) {
   float32x4_t result;
   __asm__("vmov q0, %q[x]\n" GLOW_MVE_QUOTIENT "vmov %q[result], q1"
           : [result] "=w"(result)
@@ -36,7 +36,7 @@ typedef struct {
 } glow_mve_ends_t;
 
 /* Stores the codes of the first `lanes` of four means. */
-static inline void glow_mve_store_means(int8_t *out, float32x4_t mean, const glow_mve_ends_t *e, int32_t lanes) {
+GLOW_INLINE void glow_mve_store_means(int8_t *out, float32x4_t mean, const glow_mve_ends_t *e, int32_t lanes) {
   const int32x4_t code = vqsubq_n_s32(vcvtnq_s32_f32(vaddq_n_f32(mean, e->zero)), e->half);
   const int32x4_t bounded = vminq_s32(vmaxq_s32(code, vdupq_n_s32(e->low)), vdupq_n_s32(e->high));
   __asm__ volatile("vctp.32 %[lanes]\nvpst\nvstrbt.32 %q[bounded], [%[out]]"

@@ -17,14 +17,14 @@
   "vcvtn.s32.f32 " q ", " q "\nvqadd.s32 " q ", " q ", %[zp]\nvmax.s32 " q ", " q ", %q[least]\n" \
   "vmin.s32 " q ", " q ", %q[most]\nvstrb.32 " q ", [%[out]], #4\n"
 
-static inline int32_t glow_mve_bits(float x) {
+GLOW_INLINE int32_t glow_mve_bits(float x) {
   int32_t bits;
   memcpy(&bits, &x, sizeof bits);
   return bits;
 }
 
 /* out[i] = clamp(rne(in[i] / scale) + zp); not a number counts as 0. Larger values than 1024 steps are cut first. */
-static inline void glow_mve_quantize(const float *in, void *out, int32_t n, float scale, int32_t zp, int32_t low,
+GLOW_INLINE void glow_mve_quantize(const float *in, void *out, int32_t n, float scale, int32_t zp, int32_t low,
                                      int32_t high) {
   const float32x4_t above = vdupq_n_f32(1024.0f * scale);
   const float32x4_t below = vnegq_f32(above);
@@ -53,7 +53,7 @@ typedef struct {
                      [minus] "r"(glow_mve_bits(-d->out_scale)), [inverse] "r"(glow_mve_bits(1.0f / d->out_scale)),   \
                      [zp] "r"(d->out_zp), [least] "w"(vdupq_n_s32(d->low)), [most] "w"(vdupq_n_s32(d->high))         \
                    : "lr", "q0", "q1", "q2", "cc", "memory")
-static inline void glow_mve_requantize(const void *in, int is_signed, void *out, int32_t n,
+GLOW_INLINE void glow_mve_requantize(const void *in, int is_signed, void *out, int32_t n,
                                        const glow_mve_requantize_t *d) {
   if (is_signed != 0) {
     GLOW_MVE_REQUANTIZE("vldrb.s32");
@@ -79,19 +79,19 @@ typedef struct {
                    : [n] "r"(n), [a_zp] "r"(d->a_zp), [b_zp] "r"(d->b_zp), [scale] "r"(glow_mve_bits(d->scale)),     \
                      [zp] "r"(glow_mve_bits(d->zp)), [least] "w"(vdupq_n_s32(d->low)), __VA_ARGS__                   \
                    : "lr", "q0", "q1", "cc", "memory")
-static inline void glow_mve_multiply(const int8_t *a, const int8_t *b, int8_t *out, int32_t n,
+GLOW_INLINE void glow_mve_multiply(const int8_t *a, const int8_t *b, int8_t *out, int32_t n,
                                      const glow_mve_product_t *d) {
   GLOW_MVE_MULTIPLY("", [most] "w"(vdupq_n_s32(d->high)));
 }
 
 /* The same for codes of an uint8 tensor minus 128: zero point and limits are those of that tensor. */
-static inline void glow_mve_multiply_u8(const int8_t *a, const int8_t *b, int8_t *out, int32_t n,
+GLOW_INLINE void glow_mve_multiply_u8(const int8_t *a, const int8_t *b, int8_t *out, int32_t n,
                                         const glow_mve_product_t *d) {
   GLOW_MVE_MULTIPLY("veor q0, q0, %q[sign]\n", [most] "w"(vdupq_n_s32(d->high)), [sign] "w"(vdupq_n_s32(128)));
 }
 
 /* One row of softmax: e = table[max - in], out = clamp(rne(e * steps / sum) + zp), the sum in index order. */
-GLOW_MVE_UNUSED __attribute__((noinline)) static void glow_mve_softmax(const int8_t *in, const float *table, int8_t *out,
+GLOW_HOT GLOW_MVE_UNUSED __attribute__((noinline)) static void glow_mve_softmax(const int8_t *in, const float *table, int8_t *out,
                                                                       int32_t n, float steps, int32_t zp) {
   const int8_t *x = in;
   int32_t max = -128;
@@ -122,7 +122,7 @@ typedef struct {
   int32_t sum, squares;
 } glow_mve_moments_t;
 
-static inline glow_mve_moments_t glow_mve_moments(const int8_t *x, int32_t n) {
+GLOW_INLINE glow_mve_moments_t glow_mve_moments(const int8_t *x, int32_t n) {
   glow_mve_moments_t m = {0, 0};
   __asm__ volatile("wlstp.8 lr, %[n], 2f\n1: vldrb.8 q0, [%[x]], #16\nvaddva.s8 %[sum], q0\n"
                    "vmladava.s8 %[squares], q0, q0\nletp lr, 1b\n2:"
@@ -133,7 +133,7 @@ static inline glow_mve_moments_t glow_mve_moments(const int8_t *x, int32_t n) {
 }
 
 /* out[i] = clamp(rne(((n * in[i] - centre) * r) * gain[i] + shift[i]) + zp) */
-static inline void glow_mve_normalise(const int8_t *in, const float *gain, const float *shift, int8_t *out, int32_t n,
+GLOW_INLINE void glow_mve_normalise(const int8_t *in, const float *gain, const float *shift, int8_t *out, int32_t n,
                                       int32_t centre, float r, int32_t zp) {
   __asm__ volatile("wlstp.32 lr, %[n], 2f\n1: vldrb.s32 q0, [%[in]], #4\nvmul.i32 q0, q0, %[n]\n"
                    "vsub.i32 q0, q0, %[centre]\nvcvt.f32.s32 q0, q0\nvldrw.32 q1, [%[gain]], #16\n"

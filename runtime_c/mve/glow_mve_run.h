@@ -15,11 +15,13 @@
 
 typedef struct {
   uint16_t places[8]; /* where the results of a pair go */
-  int16_t low[8];
-  int16_t high[8];
+  int8_t low[8];
+  int8_t high[8];
+  int8_t zp[8]; /* of the output */
 } glow_mve_where_t;
-GLOW_AT(glow_mve_where_t, places, 0); GLOW_AT(glow_mve_where_t, low, 16); GLOW_AT(glow_mve_where_t, high, 32);
-GLOW_SIZE(glow_mve_where_t, 48);
+GLOW_AT(glow_mve_where_t, places, 0); GLOW_AT(glow_mve_where_t, low, 16); GLOW_AT(glow_mve_where_t, high, 24);
+GLOW_AT(glow_mve_where_t, zp, 32);
+GLOW_SIZE(glow_mve_where_t, 40);
 
 /* The assembly knows the offsets of the members up to `where`. */
 typedef struct {
@@ -30,7 +32,7 @@ typedef struct {
   const int8_t *stream;      /* 16 */
   int32_t weights_bytes;     /* 20: of a group */
   int32_t groups;            /* 24: to come */
-  int32_t zp;                /* 28 */
+  int32_t pair_bytes;        /* 28: of the inputs */
   glow_mve_where_t where[2]; /* 32: of all groups but the last, of the last */
   const int8_t *stream_begin;
   int32_t groups_all;
@@ -38,7 +40,7 @@ typedef struct {
 } glow_mve_run_t;
 GLOW_AT(glow_mve_run_t, x, 0); GLOW_AT(glow_mve_run_t, out, 4); GLOW_AT(glow_mve_run_t, pairs, 8);
 GLOW_AT(glow_mve_run_t, out_step, 12); GLOW_AT(glow_mve_run_t, stream, 16); GLOW_AT(glow_mve_run_t, weights_bytes, 20);
-GLOW_AT(glow_mve_run_t, groups, 24); GLOW_AT(glow_mve_run_t, zp, 28); GLOW_AT(glow_mve_run_t, where, 32);
+GLOW_AT(glow_mve_run_t, groups, 24); GLOW_AT(glow_mve_run_t, pair_bytes, 28); GLOW_AT(glow_mve_run_t, where, 32);
 
 typedef void glow_mve_run_fn(glow_mve_run_t *);
 
@@ -46,50 +48,94 @@ typedef void glow_mve_run_fn(glow_mve_run_t *);
   "push {r0, r4-r11, lr}\n" "vpush {d8-d15}\n" "ldr r7, [r0, #12]\n" \
   "1: ldr r0, [sp, #64]\n" "ldrd r5, r2, [r0, #16]\n" "ldrd r1, r9, [r0]\n" "ldr r11, [r0, #8]\n" \
   "add r2, r2, r5\n" "add r4, r2, #32\n" "str r4, [r0, #16]\n" "add r4, r9, #4\n" "str r4, [r0, #4]\n" \
-  "add r3, r0, #32\n" "ldr r4, [r0, #24]\n" "subs r4, r4, #1\n" "it eq\n" "addeq r3, r3, #48\n" "str r4, [r0, #24]\n"
+  "add r3, r0, #32\n" "ldr r4, [r0, #24]\n" "subs r4, r4, #1\n" "it eq\n" "addeq r3, r3, #40\n" "str r4, [r0, #24]\n" \
+  "ldr r4, [r0, #28]\n" "sub r1, r1, r4\n"
 #define GLOW_MVE_RUN_END \
-  "subs r11, r11, #1\n" "bgt 2b\n" "ldr r0, [sp, #64]\n" "ldr r4, [r0, #24]\n" "cmp r4, #0\n" "bgt 1b\n" \
-  "vpop {d8-d15}\n" "pop {r0, r4-r11, pc}\n"
-/* sums to 16-bit codes of both pixels in q0, without the zero point */
-#define GLOW_MVE_RUN_CODES(bias, scale) \
-  "vmov d0, r0, r4\n" "vmov d1, r8, r12\n" "vmov d2, r2, r6\n" "vmov d3, r10, lr\n" \
-  "vadd.i32 q0, q0, " bias "\n" "vadd.i32 q1, q1, " bias "\n" "vcvt.f32.s32 q0, q0\n" "vcvt.f32.s32 q1, q1\n" \
-  "vmul.f32 q0, q0, " scale "\n" "vmul.f32 q1, q1, " scale "\n" "vcvtn.s32.f32 q0, q0\n" "vcvtn.s32.f32 q1, q1\n" \
-  "vqmovnb.s32 q0, q0\n" "vqmovnt.s32 q0, q1\n"
-#define GLOW_MVE_RUN_NARROW "vqmovnb.s16 q0, q0\n"
-#define GLOW_MVE_RUN_CLAMP \
-  "vldrh.16 q1, [r3, #16]\n" "vmax.s16 q0, q0, q1\n" "vldrh.16 q1, [r3, #32]\n" "vmin.s16 q0, q0, q1\n"
+  "ldr r0, [sp, #64]\n" "ldr r4, [r0, #24]\n" "cmp r4, #0\n" "bgt 1b\n" "vpop {d8-d15}\n" "pop {r0, r4-r11, pc}\n"
+#define GLOW_MVE_RUN_NARROW(codes, free) "vqmovnb.s16 " codes ", " codes "\n"
+#define GLOW_MVE_RUN_CLAMP(codes, free) \
+  "vldrb.s16 " free ", [r3, #16]\n" "vmax.s16 " codes ", " codes ", " free "\n" \
+  "vldrb.s16 " free ", [r3, #24]\n" "vmin.s16 " codes ", " codes ", " free "\n"
+/* The sums of the last pair to its codes; biases and scales are at r5, after the weights. */
+#define GLOW_MVE_RUN_LAST(biases, clamp) \
+  "vldrw.32 q2, [r5, #" biases "]\n" "vmov d0, r0, r4\n" "vmov d1, r8, r12\n" "vmov d2, r2, r6\n" "vmov d3, r10, lr\n" \
+  "vadd.i32 q0, q0, q2\n" "vcvt.f32.s32 q0, q0\n" "vadd.i32 q1, q1, q2\n" "vldrw.32 q3, [r5, #" biases "+16]\n" \
+  "vcvt.f32.s32 q1, q1\n" "vmul.f32 q0, q0, q3\n" "vmul.f32 q1, q1, q3\n" "vcvtn.s32.f32 q0, q0\n" \
+  "vcvtn.s32.f32 q1, q1\n" "vldrb.s16 q2, [r3, #32]\n" "vqmovnb.s32 q0, q0\n" "vqmovnt.s32 q0, q1\n" \
+  "vqadd.s16 q0, q0, q2\n" clamp("q0", "q1") "vldrh.16 q1, [r3]\n" "vstrb.16 q0, [r9, q1]\n"
+/* The products of the first pair, then those of each next one in the pauses of the end of that before. */
+#define GLOW_MVE_RUN_PAIRS(products, next, biases, clamp) \
+  products "subs r11, r11, #1\n" "ble 3f\n" "2: " next "bgt 2b\n" \
+  "3: " GLOW_MVE_RUN_LAST(biases, clamp) GLOW_MVE_RUN_END
 
-/* Weights in q4 .. q7, biases in q2, scales in q3. */
+/* Weights in q4 .. q7. */
 #define GLOW_MVE_RUN_HELD(load, n, mla, clamp) \
-  GLOW_MVE_RUN_BEGIN "vldrw.32 q2, [r2]\n" "vldrw.32 q3, [r2, #16]\n" \
-  load " q4, [r5], #" n "\n" load " q5, [r5], #" n "\n" load " q6, [r5], #" n "\n" load " q7, [r5]\n" \
-  "ldr r5, [r0, #28]\n" \
-  "2: " load " q0, [r1], #" n "\n" load " q1, [r1], #" n "\n" \
-  mla " r0, q0, q4\n" mla " r2, q1, q4\n" mla " r4, q0, q5\n" mla " r6, q1, q5\n" \
-  mla " r8, q0, q6\n" mla " r10, q1, q6\n" mla " r12, q0, q7\n" mla " lr, q1, q7\n" \
-  GLOW_MVE_RUN_CODES("q2", "q3") "vqadd.s16 q0, q0, r5\n" clamp \
-  "vldrh.16 q1, [r3]\n" "vstrb.16 q0, [r9, q1]\n" "add r9, r9, r7\n" GLOW_MVE_RUN_END
+  GLOW_MVE_RUN_BEGIN \
+  load " q4, [r5]\n" load " q5, [r5, #" n "]\n" load " q6, [r5, #2*" n "]\n" load " q7, [r5, #3*" n "]\n" \
+  GLOW_MVE_RUN_PAIRS(GLOW_MVE_RUN_HELD_FIRST(load, n, mla), GLOW_MVE_RUN_HELD_NEXT(load, n, mla, clamp), "4*" n, clamp)
+#define GLOW_MVE_RUN_HELD_FIRST(load, n, mla) \
+  load " q0, [r1, #2*" n "]!\n" mla " r0, q0, q4\n" load " q1, [r1, #" n "]\n" mla " r2, q1, q4\n" \
+  mla " r4, q0, q5\n" mla " r6, q1, q5\n" mla " r8, q0, q6\n" mla " r10, q1, q6\n" \
+  mla " r12, q0, q7\n" mla " lr, q1, q7\n"
+#define GLOW_MVE_RUN_HELD_NEXT(load, n, mla, clamp) \
+  "vmov d0, r0, r4\n" "vldrw.32 q1, [r5, #4*" n "]\n" "vmov d1, r8, r12\n" "vmov d4, r2, r6\n" "vmov d5, r10, lr\n" \
+  "vadd.i32 q0, q0, q1\n" "vcvt.f32.s32 q0, q0\n" "vadd.i32 q2, q2, q1\n" "vcvt.f32.s32 q2, q2\n" \
+  "vldrw.32 q3, [r5, #4*" n "+16]\n" "vmul.f32 q0, q0, q3\n" "vmul.f32 q2, q2, q3\n" "vldrb.s16 q1, [r3, #32]\n" \
+  "vcvtn.s32.f32 q0, q0\n" load " q3, [r1, #2*" n "]!\n" mla " r8, q3, q6\n" "vqmovnb.s32 q0, q0\n" \
+  "vcvtn.s32.f32 q2, q2\n" "subs r11, r11, #1\n" mla " r4, q3, q5\n" "vqmovnt.s32 q0, q2\n" mla " r12, q3, q7\n" \
+  load " q2, [r1, #" n "]\n" mla " r2, q2, q4\n" "vqadd.s16 q0, q0, q1\n" mla " lr, q2, q7\n" clamp("q0", "q1") \
+  mla " r6, q2, q5\n" "vldrh.16 q1, [r3]\n" mla " r10, q2, q6\n" "vstrb.16 q0, [r9, q1]\n" "add r9, r9, r7\n" \
+  mla " r0, q3, q4\n"
 
-/* Two pixels, one block: the second one's inputs are `ahead` bytes after the first one's, the next block's `back`
- * bytes from there. Weights are `n` bytes apart; `again` leads from the last ones to where the next pair begins. */
-#define GLOW_MVE_RUN_BLOCK(mla, ahead, back, n, again) \
-  "vldrb.8 q0, [r1], #" ahead "\n" "vldrb.8 q2, [r5], #" n "\n" "vldrb.8 q1, [r1], #" back "\n" \
-  mla " r0, q0, q2\n" "vldrb.8 q3, [r5], #" n "\n" mla " r2, q1, q2\n" \
-  mla " r4, q0, q3\n" "vldrb.8 q2, [r5], #" n "\n" mla " r6, q1, q3\n" \
-  mla " r8, q0, q2\n" "vldrb.8 q3, [r5], #" again "\n" mla " r10, q1, q2\n" \
-  mla " r12, q0, q3\n" mla " lr, q1, q3\n"
-/* Biases in q4, scales in q5, places in q6, zero points in q7. */
-#define GLOW_MVE_RUN_READ(blocks, clamp) \
-  GLOW_MVE_RUN_BEGIN "vldrw.32 q4, [r2]\n" "vldrw.32 q5, [r2, #16]\n" "vldrh.16 q6, [r3]\n" \
-  "ldr r4, [r0, #28]\n" "vdup.16 q7, r4\n" "2: " blocks \
-  GLOW_MVE_RUN_CODES("q4", "q5") "vqadd.s16 q0, q0, q7\n" clamp \
-  "vstrb.16 q0, [r9, q6]\n" "add r9, r9, r7\n" GLOW_MVE_RUN_END
-#define GLOW_MVE_RUN_2(n, again) \
-  GLOW_MVE_RUN_BLOCK("vmladav.s8", "32", "-16", "16", "16") GLOW_MVE_RUN_BLOCK("vmladava.s8", "32", "16", n, again)
-#define GLOW_MVE_RUN_3(n, again) \
-  GLOW_MVE_RUN_BLOCK("vmladav.s8", "48", "-32", "16", "16") GLOW_MVE_RUN_BLOCK("vmladava.s8", "48", "-32", "16", "16") \
-  GLOW_MVE_RUN_BLOCK("vmladava.s8", "48", "16", n, "0") "sub r5, r5, #" again "\n"
+/* Two pixels, one block: where the inputs of both are, and the weights, `n` bytes apart. */
+#define GLOW_MVE_RUN_BLOCK(mla, x0, x1, weights, n) \
+  "vldrw.32 q2, [r5, #" weights "]\n" "vldrb.8 q0, [r1, #" x0 "\n" mla " r0, q0, q2\n" "vldrb.8 q1, [r1, #" x1 "]\n" \
+  mla " r2, q1, q2\n" "vldrw.32 q3, [r5, #" weights "+" n "]\n" mla " r4, q0, q3\n" \
+  "vldrw.32 q2, [r5, #" weights "+2*" n "]\n" mla " r6, q1, q3\n" mla " r8, q0, q2\n" \
+  "vldrw.32 q3, [r5, #" weights "+3*" n "]\n" mla " r10, q1, q2\n" mla " r12, q0, q3\n" mla " lr, q1, q3\n"
+/* Places in q6, zero points in q7. */
+#define GLOW_MVE_RUN_READ(blocks, next, biases, clamp) \
+  GLOW_MVE_RUN_BEGIN "vldrh.16 q6, [r3]\n" "vldrb.s16 q7, [r3, #32]\n" GLOW_MVE_RUN_PAIRS(blocks, next, biases, clamp)
+#define GLOW_MVE_RUN_2(n, clamp) \
+  GLOW_MVE_RUN_READ(GLOW_MVE_RUN_BLOCK("vmladav.s8", "64]!", "32", "0", "16") \
+                    GLOW_MVE_RUN_BLOCK("vmladava.s8", "16]", "48", "64", n), \
+                    GLOW_MVE_RUN_2_NEXT(n, clamp), "64+4*" n, clamp)
+#define GLOW_MVE_RUN_2_NEXT(n, clamp) \
+  "vmov d0, r2, r6\n" "vldrw.32 q1, [r5, #64+4*" n "+16]\n" "vmov d1, r10, lr\n" "vldrw.32 q2, [r5, #64+4*" n "]\n" \
+  "vmov d6, r0, r4\n" "vmov d7, r8, r12\n" "vldrw.32 q4, [r5, #32]\n" "vadd.i32 q3, q3, q2\n" "vcvt.f32.s32 q3, q3\n" \
+  "vmul.f32 q3, q3, q1\n" "subs r11, r11, #1\n" "vcvtn.s32.f32 q3, q3\n" "vadd.i32 q0, q0, q2\n" \
+  "vcvt.f32.s32 q0, q0\n" "vldrw.32 q2, [r5, #48]\n" "vmul.f32 q0, q0, q1\n" "vqmovnb.s32 q3, q3\n" \
+  "vcvtn.s32.f32 q0, q0\n" "vldrb.8 q1, [r1, #64]!\n" "vmladav.s8 r12, q1, q2\n" "vqmovnt.s32 q3, q0\n" \
+  "vmladav.s8 r8, q1, q4\n" "vldrb.8 q0, [r1, #32]\n" "vmladav.s8 r10, q0, q4\n" "vldrw.32 q4, [r5, #16]\n" \
+  "vmladav.s8 r4, q1, q4\n" "vqadd.s16 q3, q3, q7\n" "vmladav.s8 lr, q0, q2\n" clamp("q3", "q5") \
+  "vmladav.s8 r6, q0, q4\n" "vldrw.32 q2, [r5, #0]\n" "vmladav.s8 r2, q0, q2\n" "vldrw.32 q5, [r5, #64+" n "]\n" \
+  "vmladav.s8 r0, q1, q2\n" "vldrb.8 q4, [r1, #48]\n" "vmladava.s8 r6, q4, q5\n" "vldrw.32 q0, [r5, #64+2*" n "]\n" \
+  "vmladava.s8 r10, q4, q0\n" "vldrw.32 q2, [r5, #64]\n" "vmladava.s8 r2, q4, q2\n" "vldrb.8 q1, [r1, #16]\n" \
+  "vmladava.s8 r4, q1, q5\n" "vmladava.s8 r8, q1, q0\n" "vldrw.32 q5, [r5, #64+3*" n "]\n" \
+  "vmladava.s8 r12, q1, q5\n" "vstrb.16 q3, [r9, q6]\n" "vmladava.s8 r0, q1, q2\n" "add r9, r9, r7\n" \
+  "vmladava.s8 lr, q4, q5\n"
+#define GLOW_MVE_RUN_3(n, clamp) \
+  GLOW_MVE_RUN_READ(GLOW_MVE_RUN_BLOCK("vmladav.s8", "96]!", "48", "0", "16") \
+                    GLOW_MVE_RUN_BLOCK("vmladava.s8", "16]", "64", "64", "16") \
+                    GLOW_MVE_RUN_BLOCK("vmladava.s8", "32]", "80", "128", n), \
+                    GLOW_MVE_RUN_3_NEXT(n, clamp), "128+4*" n, clamp)
+#define GLOW_MVE_RUN_3_NEXT(n, clamp) \
+  "vldrw.32 q0, [r5, #128+4*" n "]\n" "vmov d2, r0, r4\n" "vmov d4, r2, r6\n" "vmov d3, r8, r12\n" \
+  "vldrw.32 q3, [r5, #16]\n" "vadd.i32 q1, q1, q0\n" "vcvt.f32.s32 q1, q1\n" "vldrw.32 q4, [r5, #128+4*" n "+16]\n" \
+  "vmov d5, r10, lr\n" "vmul.f32 q1, q1, q4\n" "vldrb.8 q5, [r1, #96]!\n" "vcvtn.s32.f32 q1, q1\n" \
+  "vadd.i32 q2, q2, q0\n" "vcvt.f32.s32 q2, q2\n" "vqmovnb.s32 q1, q1\n" "vmul.f32 q2, q2, q4\n" \
+  "vcvtn.s32.f32 q2, q2\n" "vldrw.32 q4, [r5, #32]\n" "vqmovnt.s32 q1, q2\n" "vmladav.s8 r8, q5, q4\n" \
+  "vldrb.8 q2, [r1, #48]\n" "vmladav.s8 r10, q2, q4\n" "vqadd.s16 q1, q1, q7\n" "vmladav.s8 r4, q5, q3\n" \
+  clamp("q1", "q0") "vmladav.s8 r6, q2, q3\n" "vldrw.32 q4, [r5, #0]\n" "vmladav.s8 r2, q2, q4\n" \
+  "subs r11, r11, #1\n" "vldrb.8 q0, [r1, #16]\n" "vmladav.s8 r0, q5, q4\n" "vldrw.32 q3, [r5, #48]\n" \
+  "vmladav.s8 r12, q5, q3\n" "vldrb.8 q4, [r1, #64]\n" "vmladav.s8 lr, q2, q3\n" "vldrw.32 q5, [r5, #64]\n" \
+  "vmladava.s8 r0, q0, q5\n" "vldrw.32 q2, [r5, #128+" n "]\n" "vmladava.s8 r2, q4, q5\n" "vldrw.32 q3, [r5, #80]\n" \
+  "vmladava.s8 r6, q4, q3\n" "vldrw.32 q5, [r5, #128+3*" n "]\n" "vmladava.s8 r4, q0, q3\n" \
+  "vldrw.32 q3, [r5, #112]\n" "vmladava.s8 r12, q0, q3\n" "vstrb.16 q1, [r9, q6]\n" "vmladava.s8 lr, q4, q3\n" \
+  "vldrb.8 q1, [r1, #80]\n" "vmladava.s8 lr, q1, q5\n" "vldrw.32 q3, [r5, #96]\n" "vmladava.s8 r10, q4, q3\n" \
+  "vldrw.32 q4, [r5, #128]\n" "vmladava.s8 r2, q1, q4\n" "add r9, r9, r7\n" "vmladava.s8 r8, q0, q3\n" \
+  "vldrw.32 q0, [r5, #128+2*" n "]\n" "vmladava.s8 r6, q1, q2\n" "vldrb.8 q3, [r1, #32]\n" "vmladava.s8 r8, q3, q0\n" \
+  "vmladava.s8 r0, q3, q4\n" "vmladava.s8 r12, q3, q5\n" "vmladava.s8 r4, q3, q2\n" "vmladava.s8 r10, q1, q0\n"
 
 /* glow_mve_run<inputs>, and the same with a clamp, for the multiples of the fewest inputs up to the most */
 enum { GLOW_MVE_RUN_FEWEST = 8, GLOW_MVE_RUN_MOST = 48 };
@@ -102,26 +148,27 @@ enum { GLOW_MVE_RUN_FEWEST = 8, GLOW_MVE_RUN_MOST = 48 };
   }
 GLOW_MVE_RUN_DEFINE(8, GLOW_MVE_RUN_HELD, "vldrb.s16", "8", "vmladav.s16")
 GLOW_MVE_RUN_DEFINE(16, GLOW_MVE_RUN_HELD, "vldrb.8", "16", "vmladav.s8")
-GLOW_MVE_RUN_DEFINE(24, GLOW_MVE_RUN_READ, GLOW_MVE_RUN_2("8", "-88"))
-GLOW_MVE_RUN_DEFINE(32, GLOW_MVE_RUN_READ, GLOW_MVE_RUN_2("16", "-112"))
-GLOW_MVE_RUN_DEFINE(40, GLOW_MVE_RUN_READ, GLOW_MVE_RUN_3("8", "152"))
-GLOW_MVE_RUN_DEFINE(48, GLOW_MVE_RUN_READ, GLOW_MVE_RUN_3("16", "176"))
+GLOW_MVE_RUN_DEFINE(24, GLOW_MVE_RUN_2, "8")
+GLOW_MVE_RUN_DEFINE(32, GLOW_MVE_RUN_2, "16")
+GLOW_MVE_RUN_DEFINE(40, GLOW_MVE_RUN_3, "8")
+GLOW_MVE_RUN_DEFINE(48, GLOW_MVE_RUN_3, "16")
 
 /* `inputs` of a pixel; results of the second pixel of a pair go `apart` bytes after those of the first. */
-GLOW_MVE_UNUSED static void glow_mve_run_init(glow_mve_run_t *d, const int8_t *stream, int32_t out_c, int32_t inputs,
+GLOW_HOT GLOW_MVE_UNUSED static void glow_mve_run_init(glow_mve_run_t *d, const int8_t *stream, int32_t out_c, int32_t inputs,
                                               int32_t zp, int32_t low, int32_t high) {
   d->stream_begin = stream;
   d->weights_bytes = 4 * inputs;
   d->groups_all = (out_c + 3) / 4;
   d->rest = (out_c + 3) % 4 + 1;
-  d->zp = zp;
+  d->pair_bytes = 2 * (inputs == 8 ? 8 : (inputs + 15) / 16 * 16);
   for (int32_t i = 0; i < 2; i++) {
-    vst1q_s16(d->where[i].low, vdupq_n_s16((int16_t)low));
-    vst1q_s16(d->where[i].high, vdupq_n_s16((int16_t)high));
+    vstrbq_s16(d->where[i].low, vdupq_n_s16((int16_t)low));
+    vstrbq_s16(d->where[i].high, vdupq_n_s16((int16_t)high));
+    vstrbq_s16(d->where[i].zp, vdupq_n_s16((int16_t)zp));
   }
 }
 
-GLOW_MVE_UNUSED static void glow_mve_run_apart(glow_mve_run_t *d, int32_t apart) {
+GLOW_HOT GLOW_MVE_UNUSED static void glow_mve_run_apart(glow_mve_run_t *d, int32_t apart) {
   const uint16x8_t index = vidupq_n_u16(0u, 1);
   const uint16x8_t second = vmulq_n_u16(vandq_u16(index, vdupq_n_u16(1u)), (uint16_t)apart);
   const uint16x8_t channel = vshrq_n_u16(index, 1);
@@ -130,7 +177,7 @@ GLOW_MVE_UNUSED static void glow_mve_run_apart(glow_mve_run_t *d, int32_t apart)
   vst1q_u16(d->where[1].places, vaddq_u16(vminq_u16(channel, vdupq_n_u16((uint16_t)(d->rest - 1))), second));
 }
 
-static inline void glow_mve_run_pairs(glow_mve_run_t *d, glow_mve_run_fn *run, const int8_t *x, int8_t *out,
+GLOW_INLINE void glow_mve_run_pairs(glow_mve_run_t *d, glow_mve_run_fn *run, const int8_t *x, int8_t *out,
                                       int32_t pairs) {
   d->x = x;
   d->out = out;
@@ -141,7 +188,7 @@ static inline void glow_mve_run_pairs(glow_mve_run_t *d, glow_mve_run_fn *run, c
 }
 
 /* `count` pixels, at least 2; with an odd number the last but one is computed twice. */
-static inline void glow_mve_run(glow_mve_run_t *d, glow_mve_run_fn *run, const int8_t *x, int32_t pitch, int8_t *out,
+GLOW_INLINE void glow_mve_run(glow_mve_run_t *d, glow_mve_run_fn *run, const int8_t *x, int32_t pitch, int8_t *out,
                                 int32_t out_step, int32_t count) {
   glow_mve_run_pairs(d, run, x, out, count / 2);
   if (count % 2 != 0) {
@@ -150,7 +197,7 @@ static inline void glow_mve_run(glow_mve_run_t *d, glow_mve_run_fn *run, const i
 }
 
 /* As glow_mve_run, with one pixel or more in a buffer that has room for an even number. */
-GLOW_MVE_UNUSED __attribute__((noinline)) static void glow_mve_run_held(glow_mve_run_t *d, glow_mve_run_fn *run,
+GLOW_HOT GLOW_MVE_UNUSED __attribute__((noinline)) static void glow_mve_run_held(glow_mve_run_t *d, glow_mve_run_fn *run,
                                                                        int8_t *x, int32_t pitch, int8_t *out,
                                                                        int32_t out_step, int32_t count) {
   if (count > 1) {

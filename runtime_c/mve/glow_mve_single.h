@@ -7,7 +7,7 @@
 #include "glow_mve_zero.h"
 
 #if defined(__ARM_FEATURE_MVE) && (__ARM_FEATURE_MVE & 2)
-static inline int32_t glow_mve_dot_s8(const int8_t *a, const int8_t *b, int32_t n) {
+GLOW_INLINE int32_t glow_mve_dot_s8(const int8_t *a, const int8_t *b, int32_t n) {
   int32_t sum = 0;
   for (; n > 0; n -= 16, a += 16, b += 16) {
     const mve_pred16_t lanes = vctp8q((uint32_t)n);
@@ -16,7 +16,7 @@ static inline int32_t glow_mve_dot_s8(const int8_t *a, const int8_t *b, int32_t 
   return sum;
 }
 
-static inline int32_t glow_mve_sum_s8(const int8_t *a, int32_t n) {
+GLOW_INLINE int32_t glow_mve_sum_s8(const int8_t *a, int32_t n) {
   int32_t sum = 0;
   for (; n > 0; n -= 16, a += 16) {
     const mve_pred16_t lanes = vctp8q((uint32_t)n);

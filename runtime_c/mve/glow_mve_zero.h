@@ -37,20 +37,26 @@ GLOW_AT(glow_mve_zero_t, stream, 24); GLOW_AT(glow_mve_zero_t, stream_end, 28); 
 GLOW_AT(glow_mve_zero_t, zp, 36); GLOW_AT(glow_mve_zero_t, last, 40); GLOW_AT(glow_mve_zero_t, low, 44);
 GLOW_AT(glow_mve_zero_t, high, 48); GLOW_AT(glow_mve_zero_t, places, 52);
 
-/* Per group of four channels: `begin`, blocks of 16 inputs, a tail, bias in q2 and scale in q3, `codes` to q0, `store`; `to` is
- * the output. */
+/* Per group of four channels: `begin`, blocks of 16 inputs, a tail, bias in q2 and scale in q3, `codes` to q0, `store`;
+ * `to` is the output. Blocks and tail find the 16 bytes at r5 in q2 and leave the next ones there. */
 #define GLOW_MVE_ZERO(to, begin, block, tail, codes, lanes, store) \
   "push {r3-r11, lr}\n" "vpush {d8-d15}\n" "mov r9, r0\n" "ldrd r1, r2, [r0, #44]\n" "vdup.16 q6, r1\n" \
   "vdup.16 q7, r2\n" "vldrh.16 q5, [r0, #52]\n" "ldr r5, [r9, #24]\n" "ldr " to ", [r9, #32]\n" \
-  "1: ldrd r1, r3, [r9]\n" "ldrd r0, r2, [r9, #8]\n" "ldr r7, [r9, #16]\n" begin "cmp r7, #0\n" "beq 3f\n" \
+  "1: ldrd r1, r3, [r9]\n" "ldrd r0, r2, [r9, #8]\n" "ldr r7, [r9, #16]\n" "vldrb.8 q2, [r5]\n" begin \
+  "cmp r7, #0\n" "beq 3f\n" \
   "2:\n" block "subs r7, r7, #1\n" "bne 2b\n" \
   "3: ldr r7, [r9, #20]\n" "cmp r7, #0\n" "beq 4f\n" tail \
-  "4: vldrw.32 q2, [r5], #16\n" "vldrw.32 q3, [r5], #16\n" "ldrd r1, r3, [r9, #24]\n" "ldr r7, [r9, #36]\n" \
+  "4: vldrw.32 q3, [r5, #16]\n" "add r5, r5, #32\n" "ldrd r1, r3, [r9, #24]\n" "ldr r7, [r9, #36]\n" \
   codes "vqadd.s16 q0, q0, r7\n" "vmax.s16 q0, q0, q6\n" "cmp r5, r3\n" "vmin.s16 q0, q0, q7\n" \
   "beq 5f\n" store("") "add " to ", " to ", #4\n" "b 1b\n" \
   "5: ldr r0, [r9, #40]\n" lanes " r0\n" "vpst\n" store("t") "vpop {d8-d15}\n" "pop {r3-r11, pc}\n"
 #define GLOW_MVE_ZERO_PAIR_STORE(when) "vstrb" when ".16 q0, [r11, q5]\n"
 #define GLOW_MVE_ZERO_ONE_STORE(when) "vstrb" when ".32 q0, [r4]\n"
+#define GLOW_MVE_ZERO_PAIR_CODES \
+  "vmov d0, r0, r4\n" "vmov d1, r8, r12\n" "vmov d2, r2, r6\n" "vmov d3, r10, lr\n" \
+  "vadd.i32 q0, q0, q2\n" "vadd.i32 q1, q1, q2\n" "vcvt.f32.s32 q0, q0\n" "vcvt.f32.s32 q1, q1\n" \
+  "vmul.f32 q0, q0, q3\n" "vmul.f32 q1, q1, q3\n" "vcvtn.s32.f32 q0, q0\n" "vcvtn.s32.f32 q1, q1\n" \
+  "vqmovnb.s32 q0, q0\n" "vqmovnt.s32 q0, q1\n"
 #define GLOW_MVE_ZERO_ONE_CODES \
   "vmov d0, r0, r2\n" "vmov d1, r8, r10\n" "vadd.i32 q0, q0, q2\n" "vcvt.f32.s32 q0, q0\n" "vmul.f32 q0, q0, q3\n" \
   "vcvtn.s32.f32 q0, q0\n" "vqmovnb.s32 q0, q0\n"
@@ -58,7 +64,7 @@ GLOW_AT(glow_mve_zero_t, high, 48); GLOW_AT(glow_mve_zero_t, places, 52);
 GLOW_MVE_FUNCTION void glow_mve_zero2(GLOW_MVE_UNUSED const glow_mve_zero_t *d) {
   __asm__(GLOW_MVE_ZERO(
       "r11", "mov r4, r0\n" "mov r6, r2\n" "mov r8, r0\n" "mov r10, r2\n" "mov r12, r0\n" "mov lr, r2\n",
-      GLOW_MVE_PAIR_BLOCK("vmladava.s8"), GLOW_MVE_PAIR_TAIL("vmladava.s8"), GLOW_MVE_RUN_CODES("q2", "q3"),
+      GLOW_MVE_PAIR_BLOCK("vmladava.s8"), GLOW_MVE_PAIR_TAIL("vmladava.s8"), GLOW_MVE_ZERO_PAIR_CODES,
       "vctp.16", GLOW_MVE_ZERO_PAIR_STORE));
 }
 
@@ -69,7 +75,7 @@ GLOW_MVE_FUNCTION void glow_mve_zero1(GLOW_MVE_UNUSED const glow_mve_zero_t *d) 
 }
 
 /* Pixels of `inputs`; results of the second pixel of a pair go out_c bytes after those of the first. */
-GLOW_MVE_UNUSED static void glow_mve_zero_init(glow_mve_zero_t *d, const int8_t *stream, int32_t out_c, int32_t inputs,
+GLOW_HOT GLOW_MVE_UNUSED static void glow_mve_zero_init(glow_mve_zero_t *d, const int8_t *stream, int32_t out_c, int32_t inputs,
                                                int32_t w_zp, int32_t zp, int32_t low, int32_t high) {
   const uint16x8_t index = vidupq_n_u16(0u, 1);
   const uint16x8_t second = vandq_u16(index, vdupq_n_u16(1u));
@@ -87,7 +93,7 @@ GLOW_MVE_UNUSED static void glow_mve_zero_init(glow_mve_zero_t *d, const int8_t 
 }
 
 /* What the sums of a pixel begin with. */
-GLOW_MVE_UNUSED static int32_t glow_mve_zero_first(const glow_mve_zero_t *d, const int8_t *x) {
+GLOW_HOT GLOW_MVE_UNUSED static int32_t glow_mve_zero_first(const glow_mve_zero_t *d, const int8_t *x) {
   int32_t sum = 0;
   for (int32_t left = d->inputs; left > 0; left -= 16, x += 16) {
     const mve_pred16_t lanes = vctp8q((uint32_t)left);
@@ -97,7 +103,7 @@ GLOW_MVE_UNUSED static int32_t glow_mve_zero_first(const glow_mve_zero_t *d, con
 }
 
 /* One pixel, or, where x1 is not NULL, two. */
-GLOW_MVE_UNUSED __attribute__((noinline)) static void glow_mve_zero(glow_mve_zero_t *d, const int8_t *x0,
+GLOW_HOT GLOW_MVE_UNUSED __attribute__((noinline)) static void glow_mve_zero(glow_mve_zero_t *d, const int8_t *x0,
                                                                    const int8_t *x1, int8_t *out) {
   d->x0 = x0;
   d->x1 = x1;
@@ -114,7 +120,7 @@ GLOW_MVE_UNUSED __attribute__((noinline)) static void glow_mve_zero(glow_mve_zer
 }
 
 /* `count` pixels in a row. */
-GLOW_MVE_UNUSED __attribute__((noinline)) static void glow_mve_zero_row(glow_mve_zero_t *d, const int8_t *x,
+GLOW_HOT GLOW_MVE_UNUSED __attribute__((noinline)) static void glow_mve_zero_row(glow_mve_zero_t *d, const int8_t *x,
                                                                        int32_t x_step, int8_t *out, int32_t out_step,
                                                                        int32_t count) {
   for (; count > 0; count -= 2, x += 2 * x_step, out += 2 * out_step) {
@@ -128,7 +134,7 @@ typedef struct {
 } glow_mve_zero_window_t;
 
 /* The inputs of a window, one after the other; outside of the image the zero point. */
-GLOW_MVE_UNUSED __attribute__((noinline)) static void glow_mve_zero_collect(int8_t *to, const int8_t *image,
+GLOW_HOT GLOW_MVE_UNUSED __attribute__((noinline)) static void glow_mve_zero_collect(int8_t *to, const int8_t *image,
                                                                            const glow_mve_zero_window_t *g, int32_t top,
                                                                            int32_t left) {
   const int32_t run = g->k_w * g->in_c;

@@ -11,7 +11,7 @@
 #define GLOW_THUMB_SPAN 0x0F000001u /* from 2^-32 to the bits of 0.25: the products below fit 32 bits */
 #define GLOW_M0_NEAR 0x40000000 /* no code: a sum near a tie */
 
-static inline int32_t glow_thumb_sat8(int32_t x) {
+GLOW_INLINE int32_t glow_thumb_sat8(int32_t x) {
   return glow_clamp(x, -128, 127);
 }
 
@@ -74,27 +74,27 @@ GLOW_THUMB_INLINE int32_t glow_m0_round(int32_t sum, const glow_m0_scale_t *s) {
   return sum;
 }
 
-static inline glow_m0_scale_t glow_m0_scale(int32_t factor, uint32_t near_tie, int32_t zp) {
+GLOW_INLINE glow_m0_scale_t glow_m0_scale(int32_t factor, uint32_t near_tie, int32_t zp) {
   const uint32_t halves[2] = {(uint32_t)factor >> 16, (uint32_t)factor & 0xFFFFu};
   const glow_m0_scale_t s = {halves[0], halves[1], near_tie + 0x80000000u, 2u * near_tie, zp};
   return s;
 }
 
 /* glow_thumb_roundN: glow_requant to int8 of N sums in place; 0: a sum is near a tie, and nothing is of use. */
-static inline int glow_thumb_round1(int32_t *a, int32_t factor, uint32_t near_tie, int32_t zp) {
+GLOW_INLINE int glow_thumb_round1(int32_t *a, int32_t factor, uint32_t near_tie, int32_t zp) {
   const glow_m0_scale_t s = glow_m0_scale(factor, near_tie, zp);
   *a = glow_m0_round(*a, &s);
   return *a != GLOW_M0_NEAR;
 }
 
-static inline int glow_thumb_round2(int32_t *a, int32_t *b, int32_t factor, uint32_t near_tie, int32_t zp) {
+GLOW_INLINE int glow_thumb_round2(int32_t *a, int32_t *b, int32_t factor, uint32_t near_tie, int32_t zp) {
   const glow_m0_scale_t s = glow_m0_scale(factor, near_tie, zp);
   *a = glow_m0_round(*a, &s);
   *b = glow_m0_round(*b, &s);
   return *a != GLOW_M0_NEAR && *b != GLOW_M0_NEAR;
 }
 
-static inline int glow_thumb_round3(int32_t *a, int32_t *b, int32_t *c, int32_t factor, uint32_t near_tie, int32_t zp) {
+GLOW_INLINE int glow_thumb_round3(int32_t *a, int32_t *b, int32_t *c, int32_t factor, uint32_t near_tie, int32_t zp) {
   const glow_m0_scale_t s = glow_m0_scale(factor, near_tie, zp);
   *a = glow_m0_round(*a, &s);
   *b = glow_m0_round(*b, &s);
@@ -102,7 +102,7 @@ static inline int glow_thumb_round3(int32_t *a, int32_t *b, int32_t *c, int32_t 
   return *a != GLOW_M0_NEAR && *b != GLOW_M0_NEAR && *c != GLOW_M0_NEAR;
 }
 
-static inline int glow_thumb_round4(int32_t *a, int32_t *b, int32_t *c, int32_t *d, int32_t factor,
+GLOW_INLINE int glow_thumb_round4(int32_t *a, int32_t *b, int32_t *c, int32_t *d, int32_t factor,
                                     uint32_t near_tie, int32_t zp) {
   const glow_m0_scale_t s = glow_m0_scale(factor, near_tie, zp);
   *a = glow_m0_round(*a, &s);
@@ -112,7 +112,7 @@ static inline int glow_thumb_round4(int32_t *a, int32_t *b, int32_t *c, int32_t 
   return *a != GLOW_M0_NEAR && *b != GLOW_M0_NEAR && *c != GLOW_M0_NEAR && *d != GLOW_M0_NEAR;
 }
 
-static inline int glow_thumb_round5(int32_t *a, int32_t *b, int32_t *c, int32_t *d, int32_t *e, int32_t factor,
+GLOW_INLINE int glow_thumb_round5(int32_t *a, int32_t *b, int32_t *c, int32_t *d, int32_t *e, int32_t factor,
                                     uint32_t near_tie, int32_t zp) {
   const glow_m0_scale_t s = glow_m0_scale(factor, near_tie, zp);
   *a = glow_m0_round(*a, &s);
@@ -195,7 +195,7 @@ GLOW_THUMB_INLINE const int8_t *glow_thumb_dot4(glow_thumb_sums_t *a, const uint
 }
 
 /* sum[8] += x[k] * w[k][8] */
-GLOW_THUMB_NOINLINE static void glow_thumb_fc8(int32_t *sum, const int8_t *x, const int8_t *w, int32_t k) {
+GLOW_HOT GLOW_THUMB_NOINLINE static void glow_thumb_fc8(int32_t *sum, const int8_t *x, const int8_t *w, int32_t k) {
   for (int32_t half = 0; half < 2; half++, sum += 4) {
     int32_t a = sum[0];
     int32_t b = sum[1];

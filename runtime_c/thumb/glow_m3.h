@@ -10,7 +10,7 @@
 
 #define GLOW_THUMB_SPAN 0x0F800000u /* from 2^-32 up to the bits of 0.5 */
 
-static inline int32_t glow_thumb_sat8(int32_t x) {
+GLOW_INLINE int32_t glow_thumb_sat8(int32_t x) {
   __asm__("ssat %0, #8, %0" : "+r"(x) : : "cc");
   return x;
 }
@@ -42,25 +42,25 @@ static inline int32_t glow_thumb_sat8(int32_t x) {
           : "cc"); \
   return bad == 0
 
-static inline int glow_thumb_round1(int32_t *a, int32_t factor, uint32_t near_tie, int32_t zp) {
+GLOW_INLINE int glow_thumb_round1(int32_t *a, int32_t factor, uint32_t near_tie, int32_t zp) {
   GLOW_M3_ROUNDS(GLOW_M3_ROUND("%0"), "+r"(*a));
 }
 
-static inline int glow_thumb_round2(int32_t *a, int32_t *b, int32_t factor, uint32_t near_tie, int32_t zp) {
+GLOW_INLINE int glow_thumb_round2(int32_t *a, int32_t *b, int32_t factor, uint32_t near_tie, int32_t zp) {
   GLOW_M3_ROUNDS(GLOW_M3_ROUND("%0") GLOW_M3_ROUND("%1"), "+r"(*a), "+r"(*b));
 }
 
-static inline int glow_thumb_round3(int32_t *a, int32_t *b, int32_t *c, int32_t factor, uint32_t near_tie, int32_t zp) {
+GLOW_INLINE int glow_thumb_round3(int32_t *a, int32_t *b, int32_t *c, int32_t factor, uint32_t near_tie, int32_t zp) {
   GLOW_M3_ROUNDS(GLOW_M3_ROUND("%0") GLOW_M3_ROUND("%1") GLOW_M3_ROUND("%2"), "+r"(*a), "+r"(*b), "+r"(*c));
 }
 
-static inline int glow_thumb_round4(int32_t *a, int32_t *b, int32_t *c, int32_t *d, int32_t factor,
+GLOW_INLINE int glow_thumb_round4(int32_t *a, int32_t *b, int32_t *c, int32_t *d, int32_t factor,
                                     uint32_t near_tie, int32_t zp) {
   GLOW_M3_ROUNDS(GLOW_M3_ROUND("%0") GLOW_M3_ROUND("%1") GLOW_M3_ROUND("%2") GLOW_M3_ROUND("%3"), "+r"(*a),
                  "+r"(*b), "+r"(*c), "+r"(*d));
 }
 
-static inline int glow_thumb_round5(int32_t *a, int32_t *b, int32_t *c, int32_t *d, int32_t *e, int32_t factor,
+GLOW_INLINE int glow_thumb_round5(int32_t *a, int32_t *b, int32_t *c, int32_t *d, int32_t *e, int32_t factor,
                                     uint32_t near_tie, int32_t zp) {
   GLOW_M3_ROUNDS(GLOW_M3_ROUND("%0") GLOW_M3_ROUND("%1") GLOW_M3_ROUND("%2") GLOW_M3_ROUND("%3") GLOW_M3_ROUND("%4"),
                  "+r"(*a), "+r"(*b), "+r"(*c), "+r"(*d), "+r"(*e));
@@ -119,7 +119,7 @@ GLOW_THUMB_INLINE const int8_t *glow_thumb_dot4(glow_thumb_sums_t *a, const uint
   GLOW_M3_FC_MAC("r8") GLOW_M3_FC_MAC("r9") GLOW_M3_FC_MAC("r10") GLOW_M3_FC_MAC("r11")
 
 /* sum[8] += x[k] * w[k][8] */
-GLOW_THUMB_NOINLINE static void glow_thumb_fc8(int32_t *sum, const int8_t *x, const int8_t *w, int32_t k) {
+GLOW_HOT GLOW_THUMB_NOINLINE static void glow_thumb_fc8(int32_t *sum, const int8_t *x, const int8_t *w, int32_t k) {
   /* all registers but the frame's are taken: named, gcc finds them without optimisation too */
   register int32_t *to __asm__("r0") = sum;
   register const int8_t *from __asm__("r1") = x;

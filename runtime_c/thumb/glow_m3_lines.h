@@ -3,6 +3,8 @@
 #ifndef GLOW_M3_LINES_H
 #define GLOW_M3_LINES_H
 
+#include "glow_numeric.h"
+
 #if defined(__thumb2__)
 #include <stdint.h>
 
@@ -17,7 +19,7 @@
   "3:\n"
 
 /* A line for each code: lines[n] = {m, b, s}. */
-static inline void glow_m3_lines1(const int8_t *in, const int32_t *lines, int8_t *out, int32_t n) {
+GLOW_INLINE void glow_m3_lines1(const int8_t *in, const int32_t *lines, int8_t *out, int32_t n) {
   __asm__ volatile(GLOW_LINES_TWICE("ldm %[l]!, {r4, r5, r6}\n" GLOW_LINES_LOAD("r12") "mla r12, r12, r4, r5\nasr r12, r12, r6\n"
                                     GLOW_LINES_STORE("r12"))
                    : [in] "+r"(in), [out] "+r"(out), [l] "+r"(lines)
@@ -26,7 +28,7 @@ static inline void glow_m3_lines1(const int8_t *in, const int32_t *lines, int8_t
 }
 
 /* Two lines for each code: lines[n] = {first, m, b, s, m', b', s'}. */
-static inline void glow_m3_lines2(const int8_t *in, const int32_t *lines, int8_t *out, int32_t n) {
+GLOW_INLINE void glow_m3_lines2(const int8_t *in, const int32_t *lines, int8_t *out, int32_t n) {
   __asm__ volatile(GLOW_LINES_TWICE("ldm %[l]!, {r4, r5, r6, r9}\n" GLOW_LINES_LOAD("r12")
                                     "cmp r12, r4\nit ge\nldmge %[l], {r5, r6, r9}\nadds %[l], %[l], #12\n"
                                     "mla r12, r12, r5, r6\nasr r12, r12, r9\n" GLOW_LINES_STORE("r12"))
@@ -36,7 +38,7 @@ static inline void glow_m3_lines2(const int8_t *in, const int32_t *lines, int8_t
 }
 
 /* One line for n codes. */
-static inline void glow_m3_line1(const int8_t *in, const int32_t *line, int8_t *out, int32_t n) {
+GLOW_INLINE void glow_m3_line1(const int8_t *in, const int32_t *line, int8_t *out, int32_t n) {
   __asm__ volatile(GLOW_LINES_TWICE(GLOW_LINES_LOAD("r12") "mla r12, r12, %[m], %[b]\nasr r12, r12, %[s]\n" GLOW_LINES_STORE("r12"))
                    : [in] "+r"(in), [out] "+r"(out)
                    : [n] "r"(n), [m] "r"(line[0]), [b] "r"(line[1]), [s] "r"(line[2])
@@ -44,7 +46,7 @@ static inline void glow_m3_line1(const int8_t *in, const int32_t *line, int8_t *
 }
 
 /* Two lines for n codes. */
-static inline void glow_m3_line2(const int8_t *in, const int32_t *line, int8_t *out, int32_t n) {
+GLOW_INLINE void glow_m3_line2(const int8_t *in, const int32_t *line, int8_t *out, int32_t n) {
   __asm__ volatile("ldm %[l], {r4, r5, r6, r9, r10, r11, r12}\n" GLOW_LINES_TWICE(
                        GLOW_LINES_LOAD("lr") "cmp lr, r4\nitete ge\nmlage lr, lr, r10, r11\nmlalt lr, lr, r5, r6\n"
                                        "asrge lr, lr, r12\nasrlt lr, lr, r9\n" GLOW_LINES_STORE("lr"))

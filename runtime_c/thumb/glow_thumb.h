@@ -38,7 +38,7 @@ typedef struct {
   int32_t top, left;
 } glow_thumb_pixel_t;
 
-static inline uint32_t *glow_thumb_pack(uint32_t *to, const int8_t *p, const int8_t *q, const int8_t *r,
+GLOW_INLINE uint32_t *glow_thumb_pack(uint32_t *to, const int8_t *p, const int8_t *q, const int8_t *r,
                                         const int8_t *s, int32_t n) {
   for (const int8_t *end = p + n; p != end; to += 2) {
     const int32_t low = *p++;
@@ -50,7 +50,7 @@ static inline uint32_t *glow_thumb_pack(uint32_t *to, const int8_t *p, const int
 }
 
 /* The first column of input row y, NULL above and below the input. */
-static inline const int8_t *glow_thumb_row(const glow_thumb_window_t *g, const int8_t *image, int32_t y) {
+GLOW_INLINE const int8_t *glow_thumb_row(const glow_thumb_window_t *g, const int8_t *image, int32_t y) {
   if (y < 0 || y >= g->in_h) {
     return NULL;
   }
@@ -58,12 +58,12 @@ static inline const int8_t *glow_thumb_row(const glow_thumb_window_t *g, const i
 }
 
 /* Column x of a row, or the pad pixel. */
-static inline const int8_t *glow_thumb_column(const glow_thumb_window_t *g, const int8_t *row, int32_t x) {
+GLOW_INLINE const int8_t *glow_thumb_column(const glow_thumb_window_t *g, const int8_t *row, int32_t x) {
   return row != NULL && (uint32_t)x < (uint32_t)g->in_w ? row + x * g->in_col : g->pad;
 }
 
 /* The words of a kernel row of four pixels that lies inside of the input: p, q, r and s are its first columns. */
-static inline uint32_t *glow_thumb_fill_inside(uint32_t *to, const glow_thumb_window_t *g, const int8_t *p,
+GLOW_INLINE uint32_t *glow_thumb_fill_inside(uint32_t *to, const glow_thumb_window_t *g, const int8_t *p,
                                                const int8_t *q, const int8_t *r, const int8_t *s) {
   const int32_t n = g->k_w * g->run;
   for (int32_t c = 0; c < g->planes; c++) {
@@ -74,7 +74,7 @@ static inline uint32_t *glow_thumb_fill_inside(uint32_t *to, const glow_thumb_wi
 }
 
 /* The words of the windows of four pixels. */
-GLOW_THUMB_NOINLINE static void glow_thumb_fill(uint32_t *to, const glow_thumb_window_t *g, const int8_t *image,
+GLOW_HOT GLOW_THUMB_NOINLINE static void glow_thumb_fill(uint32_t *to, const glow_thumb_window_t *g, const int8_t *image,
                                                 const glow_thumb_pixel_t *at) {
   const int32_t most = g->in_w - g->k_w;
   const int32_t x[4] = {at[0].left, at[1].left, at[2].left, at[3].left};
@@ -109,7 +109,7 @@ GLOW_THUMB_NOINLINE static void glow_thumb_fill(uint32_t *to, const glow_thumb_w
 }
 
 /* Channel o of four pixels, one of which may be near a tie. */
-GLOW_THUMB_NOINLINE static void glow_thumb_slow4(const glow_thumb_gemm_t *g, const int32_t *sum, int32_t o,
+GLOW_HOT GLOW_THUMB_NOINLINE static void glow_thumb_slow4(const glow_thumb_gemm_t *g, const int32_t *sum, int32_t o,
                                                  int8_t *const *to) {
   for (int32_t i = 0; i < 4; i++) {
     const int32_t code = glow_thumb_slow(sum[i], g->scale + o * g->scale_step, g->shift, o, g->zp);
@@ -118,7 +118,7 @@ GLOW_THUMB_NOINLINE static void glow_thumb_slow4(const glow_thumb_gemm_t *g, con
 }
 
 /* The sums of k inputs of four pixels, times the weights' zero point. */
-GLOW_THUMB_NOINLINE static void glow_thumb_inputs(int32_t *sum, const uint32_t *x, int32_t k, int32_t w_zp) {
+GLOW_HOT GLOW_THUMB_NOINLINE static void glow_thumb_inputs(int32_t *sum, const uint32_t *x, int32_t k, int32_t w_zp) {
   uint32_t words[2] = {0u, 0u};
   uint32_t high[2] = {0u, 0u};
   for (; k > 0; k--) {
@@ -161,7 +161,7 @@ GLOW_THUMB_INLINE void glow_thumb_codes4(const glow_thumb_gemm_t *g, const int32
 }
 
 /* All channels of four pixels whose words are at x. */
-GLOW_THUMB_NOINLINE static void glow_thumb_gemm(const glow_thumb_gemm_t *g, const uint32_t *x, int8_t *const *to) {
+GLOW_HOT GLOW_THUMB_NOINLINE static void glow_thumb_gemm(const glow_thumb_gemm_t *g, const uint32_t *x, int8_t *const *to) {
   const int8_t *w = g->weights;
   const float *scale = g->scale;
   const int32_t *bias = g->bias;
@@ -196,7 +196,7 @@ GLOW_THUMB_NOINLINE static void glow_thumb_gemm(const glow_thumb_gemm_t *g, cons
 }
 
 /* sum += x[k] * w[k] */
-GLOW_THUMB_NOINLINE static int32_t glow_thumb_fc1(int32_t sum, const int8_t *x, const int8_t *w, int32_t k) {
+GLOW_HOT GLOW_THUMB_NOINLINE static int32_t glow_thumb_fc1(int32_t sum, const int8_t *x, const int8_t *w, int32_t k) {
   for (; k >= 4; k -= 4, x += 4, w += 4) {
     sum += x[0] * w[0] + x[1] * w[1] + x[2] * w[2] + x[3] * w[3];
   }
@@ -223,7 +223,7 @@ GLOW_THUMB_INLINE int32_t glow_thumb_fc_slow(const glow_thumb_fc_t *f, int32_t s
 }
 
 /* Codes of n sums. */
-GLOW_THUMB_NOINLINE static void glow_thumb_fc_store(const glow_thumb_fc_t *f, int8_t *y, const int32_t *sum,
+GLOW_HOT GLOW_THUMB_NOINLINE static void glow_thumb_fc_store(const glow_thumb_fc_t *f, int8_t *y, const int32_t *sum,
                                                     int32_t n) {
   const int32_t scale_step = f->scale_step;
   const float *scale = f->scale + (y - f->out) * scale_step;
@@ -266,7 +266,7 @@ typedef struct {
 } glow_thumb_dw_t;
 
 /* What the rows outside of the input add to a channel's sums. */
-GLOW_THUMB_NOINLINE static int32_t glow_thumb_dw_pad(const glow_thumb_dw_t *d, const int8_t *w) {
+GLOW_HOT GLOW_THUMB_NOINLINE static int32_t glow_thumb_dw_pad(const glow_thumb_dw_t *d, const int8_t *w) {
   int32_t sum = -d->w_zp * (d->above + d->below);
   for (int32_t i = 0; i < d->above; i++) {
     sum += *w++;
@@ -279,7 +279,7 @@ GLOW_THUMB_NOINLINE static int32_t glow_thumb_dw_pad(const glow_thumb_dw_t *d, c
 }
 
 /* Channel c, from input channel `from`, of a tile's outputs, one of which may be near a tie. */
-GLOW_THUMB_NOINLINE static void glow_thumb_dw_slow(const glow_thumb_dw_t *d, int32_t c, int32_t from, int8_t *to) {
+GLOW_HOT GLOW_THUMB_NOINLINE static void glow_thumb_dw_slow(const glow_thumb_dw_t *d, int32_t c, int32_t from, int8_t *to) {
   const int32_t taps = d->above + d->below + d->rows * d->k_w;
   const int32_t first = d->left > 0 ? d->left : 0;
   for (int32_t i = 0; i < d->outputs; i++, to += d->channels) {

@@ -7,13 +7,13 @@
 #include "glow_runtime.h"
 
 #if defined(__clang__)
-#define GLOW_THUMB_INLINE static inline __attribute__((always_inline))
+#define GLOW_THUMB_INLINE GLOW_INLINE __attribute__((always_inline))
 #define GLOW_THUMB_NOINLINE __attribute__((unused, noinline))
 #elif defined(__GNUC__)
-#define GLOW_THUMB_INLINE static inline __attribute__((always_inline))
+#define GLOW_THUMB_INLINE GLOW_INLINE __attribute__((always_inline))
 #define GLOW_THUMB_NOINLINE __attribute__((unused, noinline, noclone))
 #else
-#define GLOW_THUMB_INLINE static inline
+#define GLOW_THUMB_INLINE GLOW_INLINE
 #define GLOW_THUMB_NOINLINE
 #endif
 
@@ -32,7 +32,7 @@ typedef struct {
 } glow_thumb_shift_t;
 
 /* The code of channel o by the definition: clamp((sum * mul + rest) >> shift), or, without `shift`, glow_requant. */
-GLOW_THUMB_NOINLINE static int32_t glow_thumb_slow(int32_t sum, const float *scale, const glow_thumb_shift_t *shift,
+GLOW_HOT GLOW_THUMB_NOINLINE static int32_t glow_thumb_slow(int32_t sum, const float *scale, const glow_thumb_shift_t *shift,
                                                    int32_t o, int32_t zp) {
   if (shift == NULL) {
     return glow_requant(sum, *scale, zp, -128, 127);
@@ -44,7 +44,7 @@ GLOW_THUMB_NOINLINE static int32_t glow_thumb_slow(int32_t sum, const float *sca
 #define GLOW_THUMB_LEAST 0x2F800000u /* bits of 2^-32 */
 
 /* The bits of a float32 scale in [2^-32, 0.5) as a factor of 2^-32, rounded down. */
-static inline int32_t glow_thumb_factor(uint32_t bits) {
+GLOW_INLINE int32_t glow_thumb_factor(uint32_t bits) {
   return (int32_t)((bits << 8 | 0x80000000u) >> (126u - (bits >> 23)));
 }
 
@@ -56,7 +56,7 @@ typedef struct {
 #define GLOW_THUMB_APART 0xFF007F80u /* 32640 - 256 * 65536 */
 
 /* Add a word to the sums of each pair of pixels. */
-static inline void glow_thumb_grow(glow_thumb_sums_t *a, const uint32_t word[2]) {
+GLOW_INLINE void glow_thumb_grow(glow_thumb_sums_t *a, const uint32_t word[2]) {
   a->low0 += word[0];
   a->high0 += (word[0] >> 16) - ((word[0] & 0x80000000u) >> 15);
   a->low1 += word[1];

@@ -87,7 +87,7 @@ GLOW_THUMB_INLINE float glow_bilinear_add(float v, const glow_bilinear_t *q, int
 }
 
 /* The code of a sum near a tie by the definition. */
-GLOW_THUMB_NOINLINE static int32_t glow_bilinear_exact(glow_bilinear_t *q, const int8_t *from, int32_t right,
+GLOW_HOT GLOW_THUMB_NOINLINE static int32_t glow_bilinear_exact(glow_bilinear_t *q, const int8_t *from, int32_t right,
                                                        int32_t down, int32_t sum) {
   const int32_t upper = sum >> GLOW_BILINEAR_SHIFT; /* or less by one */
   if (upper <= -128 || upper > 127) {
@@ -110,7 +110,7 @@ GLOW_THUMB_NOINLINE static int32_t glow_bilinear_exact(glow_bilinear_t *q, const
 }
 
 /* All channels of a pixel: `from` is the upper left neighbour, the others lie `right` and `down` of it. */
-GLOW_THUMB_NOINLINE static void glow_bilinear_pixel(glow_bilinear_t *q, const int8_t *from, int32_t right, int32_t down,
+GLOW_HOT GLOW_THUMB_NOINLINE static void glow_bilinear_pixel(glow_bilinear_t *q, const int8_t *from, int32_t right, int32_t down,
                                                     int8_t *out) {
   const uint32_t rows[2] = {glow_bilinear_fixed(q->rows[0]), glow_bilinear_fixed(q->rows[1])};
   const uint32_t cols[2] = {glow_bilinear_fixed(q->cols[0]), glow_bilinear_fixed(q->cols[1])};

@@ -10,7 +10,7 @@
 #endif
 
 /* What rows and columns outside of the input add to a channel's sum; columns [first, end) of the kernel are inside. */
-GLOW_THUMB_NOINLINE static int32_t glow_thumb_dw_outside(const glow_thumb_dw_t *d, const int8_t *w, int32_t first,
+GLOW_HOT GLOW_THUMB_NOINLINE static int32_t glow_thumb_dw_outside(const glow_thumb_dw_t *d, const int8_t *w, int32_t first,
                                                          int32_t end) {
   int32_t sum = 0;
   const int8_t *row = w + d->above;
@@ -24,7 +24,7 @@ GLOW_THUMB_NOINLINE static int32_t glow_thumb_dw_outside(const glow_thumb_dw_t *
 
 /* All channels of a tile, which is one output or three; windows of three lie between the input's columns. An input
  * channel has `mult` output channels. One output is computed three times, in the same place. */
-GLOW_THUMB_NOINLINE static void glow_thumb_dw_tile(const glow_thumb_dw_t *d, int8_t *to, int32_t mult) {
+GLOW_HOT GLOW_THUMB_NOINLINE static void glow_thumb_dw_tile(const glow_thumb_dw_t *d, int8_t *to, int32_t mult) {
   const uint32_t near_tie = (uint32_t)d->bias[d->channels];
   const uint32_t span = near_tie < 0x80000000u ? GLOW_THUMB_SPAN : 0u;
   const int8_t *w = d->weights;

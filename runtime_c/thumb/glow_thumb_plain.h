@@ -10,13 +10,13 @@
 #define GLOW_THUMB_ROUNDS
 #define GLOW_THUMB_SPAN 0x0F800000u /* from 2^-32 up to the bits of 0.5 */
 
-static inline int32_t glow_thumb_sat8(int32_t x) {
+GLOW_INLINE int32_t glow_thumb_sat8(int32_t x) {
   return glow_clamp(x, -128, 127);
 }
 
 #define GLOW_THUMB_SAT8_ASR(x, shift) glow_thumb_sat8((x) >> (shift))
 
-static inline int glow_thumb_rounds(int32_t *const *sums, int32_t n, int32_t factor, uint32_t near_tie, int32_t zp) {
+GLOW_INLINE int glow_thumb_rounds(int32_t *const *sums, int32_t n, int32_t factor, uint32_t near_tie, int32_t zp) {
   int good = 1;
   for (int32_t i = 0; i < n; i++) {
     const int64_t product = (int64_t)*sums[i] * factor;
@@ -30,7 +30,7 @@ static inline int glow_thumb_rounds(int32_t *const *sums, int32_t n, int32_t fac
 
 #include "glow_thumb_rounds.h"
 
-static inline const int8_t *glow_thumb_dot4(glow_thumb_sums_t *a, const uint32_t *x, const int8_t *w, int32_t k) {
+GLOW_INLINE const int8_t *glow_thumb_dot4(glow_thumb_sums_t *a, const uint32_t *x, const int8_t *w, int32_t k) {
   for (; k > 0; k -= 2, x += 4, w += 2) {
     const uint32_t first = (uint32_t)(int32_t)w[0];
     uint32_t word[2] = {GLOW_THUMB_APART + x[0] * first, GLOW_THUMB_APART + x[1] * first};
@@ -46,7 +46,7 @@ static inline const int8_t *glow_thumb_dot4(glow_thumb_sums_t *a, const uint32_t
   return w;
 }
 
-static inline void glow_thumb_fc8(int32_t *sum, const int8_t *x, const int8_t *w, int32_t k) {
+GLOW_INLINE void glow_thumb_fc8(int32_t *sum, const int8_t *x, const int8_t *w, int32_t k) {
   for (; k > 0; k--, x++) {
     for (int32_t i = 0; i < GLOW_THUMB_FC; i++) {
       sum[i] += *x * *w++;

@@ -16,14 +16,14 @@ typedef struct {
 } glow_thumb_pool_t;
 
 /* Four codes, at any address. */
-static inline uint32_t glow_thumb_word(const int8_t *x) {
+GLOW_INLINE uint32_t glow_thumb_word(const int8_t *x) {
   uint32_t word;
   memcpy(&word, x, sizeof word);
   return word;
 }
 
 /* The larger of each pair of signed bytes. */
-static inline uint32_t glow_thumb_max4(uint32_t a, uint32_t b) {
+GLOW_INLINE uint32_t glow_thumb_max4(uint32_t a, uint32_t b) {
   const uint32_t apart = a ^ b;
   const uint32_t low = (a | 0x80808080u) - (b & 0x7F7F7F7Fu); /* sign bit: a's lower bits are not below b's */
   const uint32_t first = ((apart & b) | (low & ~apart)) & 0x80808080u;
@@ -35,7 +35,7 @@ typedef struct {
   int32_t begin, end;
 } glow_thumb_range_t;
 
-static inline glow_thumb_range_t glow_thumb_clip(int32_t first, int32_t k, int32_t dil, int32_t n) {
+GLOW_INLINE glow_thumb_range_t glow_thumb_clip(int32_t first, int32_t k, int32_t dil, int32_t n) {
   glow_thumb_range_t range = {0, k};
   while (range.begin < k && first + range.begin * dil < 0) {
     range.begin++;
@@ -47,7 +47,7 @@ static inline glow_thumb_range_t glow_thumb_clip(int32_t first, int32_t k, int32
 }
 
 /* The sum of channel c. */
-GLOW_THUMB_NOINLINE static int32_t glow_thumb_pool1(const glow_thumb_pool_t *w, int32_t c) {
+GLOW_HOT GLOW_THUMB_NOINLINE static int32_t glow_thumb_pool1(const glow_thumb_pool_t *w, int32_t c) {
   int32_t sum = 0;
   for (int32_t r = 0; r < w->rows; r++) {
     const int8_t *from = w->row[r] + c;
@@ -62,7 +62,7 @@ GLOW_THUMB_NOINLINE static int32_t glow_thumb_pool1(const glow_thumb_pool_t *w, 
 #define GLOW_THUMB_WORD(p) __builtin_assume_aligned(p, 4)
 
 /* Say whether the four channels from c on are a word in every pixel. */
-static inline int glow_thumb_is_aligned(const glow_thumb_pool_t *w, int32_t c) {
+GLOW_INLINE int glow_thumb_is_aligned(const glow_thumb_pool_t *w, int32_t c) {
   uintptr_t bits = (uintptr_t)w->step;
   for (int32_t r = 0; r < w->rows; r++) {
     bits |= (uintptr_t)(w->row[r] + c);
@@ -75,7 +75,7 @@ static inline int glow_thumb_is_aligned(const glow_thumb_pool_t *w, int32_t c) {
 #endif
 
 /* The sums of the four channels from c on. */
-GLOW_THUMB_NOINLINE static void glow_thumb_pool4(const glow_thumb_pool_t *w, int32_t c, int32_t *sum) {
+GLOW_HOT GLOW_THUMB_NOINLINE static void glow_thumb_pool4(const glow_thumb_pool_t *w, int32_t c, int32_t *sum) {
   const int32_t step = w->step;
   if (!glow_thumb_is_aligned(w, c)) {
     for (int32_t i = 0; i < 4; i++) {
@@ -118,7 +118,7 @@ typedef struct {
   int32_t real;
 } glow_thumb_mean_t;
 
-GLOW_THUMB_NOINLINE static int32_t glow_thumb_mean_slow(const glow_thumb_mean_t *m, const glow_thumb_pool_t *w,
+GLOW_HOT GLOW_THUMB_NOINLINE static int32_t glow_thumb_mean_slow(const glow_thumb_mean_t *m, const glow_thumb_pool_t *w,
                                                         int32_t c, int32_t sum) {
   if (m->real == 0) {
     return glow_requant(sum, m->scale, m->zp, m->lo, m->hi);
@@ -135,7 +135,7 @@ GLOW_THUMB_NOINLINE static int32_t glow_thumb_mean_slow(const glow_thumb_mean_t 
 }
 
 /* The code of channel c. */
-static inline int32_t glow_thumb_mean(const glow_thumb_mean_t *m, const glow_thumb_pool_t *w, int32_t c, int32_t sum,
+GLOW_INLINE int32_t glow_thumb_mean(const glow_thumb_mean_t *m, const glow_thumb_pool_t *w, int32_t c, int32_t sum,
                                       uint32_t bits) {
   int32_t code = sum;
   if (bits - GLOW_THUMB_LEAST >= GLOW_THUMB_SPAN ||
@@ -146,7 +146,7 @@ static inline int32_t glow_thumb_mean(const glow_thumb_mean_t *m, const glow_thu
 }
 
 /* The averages of all channels of a window; the last four of them overlap those before. */
-GLOW_THUMB_NOINLINE static void glow_thumb_means(const glow_thumb_mean_t *m, const glow_thumb_pool_t *w,
+GLOW_HOT GLOW_THUMB_NOINLINE static void glow_thumb_means(const glow_thumb_mean_t *m, const glow_thumb_pool_t *w,
                                                  int32_t channels, int8_t *out) {
   uint32_t bits;
   memcpy(&bits, &m->scale, sizeof bits);

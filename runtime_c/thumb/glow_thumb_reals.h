@@ -5,20 +5,20 @@
 
 #include "glow_thumb_base.h"
 
-static inline uint32_t glow_thumb_bits(float x) {
+GLOW_INLINE uint32_t glow_thumb_bits(float x) {
   uint32_t bits;
   memcpy(&bits, &x, sizeof bits);
   return bits;
 }
 
-static inline float glow_thumb_float(uint32_t bits) {
+GLOW_INLINE float glow_thumb_float(uint32_t bits) {
   float x;
   memcpy(&x, &bits, sizeof x);
   return x;
 }
 
 /* The upper word of a product; without long products up to 2 less. */
-static inline uint32_t glow_thumb_high(uint32_t a, uint32_t b) {
+GLOW_INLINE uint32_t glow_thumb_high(uint32_t a, uint32_t b) {
 #if GLOW_THUMB_ASM && !defined(__thumb2__)
   const uint32_t a1 = a >> 16;
   const uint32_t b1 = b >> 16;
@@ -29,7 +29,7 @@ static inline uint32_t glow_thumb_high(uint32_t a, uint32_t b) {
 }
 
 /* x / 2^n, rounded down, for any n below 256. */
-static inline uint32_t glow_thumb_lsr(uint32_t x, uint32_t n) {
+GLOW_INLINE uint32_t glow_thumb_lsr(uint32_t x, uint32_t n) {
 #if GLOW_THUMB_ASM && defined(__thumb2__)
   __asm__("lsr %0, %0, %1" : "+r"(x) : "r"(n));
   return x;
@@ -42,7 +42,7 @@ static inline uint32_t glow_thumb_lsr(uint32_t x, uint32_t n) {
 }
 
 /* a + b of positive float32 numbers as bits, rounded half to even; numbers below 2^-126 count as 0. */
-static inline uint32_t glow_thumb_add_bits(uint32_t a, uint32_t b) {
+GLOW_INLINE uint32_t glow_thumb_add_bits(uint32_t a, uint32_t b) {
   const uint32_t big = a > b ? a : b;
   const uint32_t small = a > b ? b : a;
   const uint32_t apart = (big >> 23) - (small >> 23);
@@ -67,13 +67,13 @@ typedef struct {
 } glow_thumb_softmax_t;
 
 /* The definition: rne((e * steps) / sum) + zp. */
-GLOW_THUMB_NOINLINE static int32_t glow_thumb_softmax_slow(const glow_thumb_softmax_t *s, float e, uint32_t sum) {
+GLOW_HOT GLOW_THUMB_NOINLINE static int32_t glow_thumb_softmax_slow(const glow_thumb_softmax_t *s, float e, uint32_t sum) {
   return glow_round_clamp(glow_rounded(e * (float)s->steps) / glow_thumb_float(sum), s->zp, -128, 127);
 }
 
 /* One softmax. A value is e * steps / sum in 2^-fraction, at most 2^-13 of itself and 8 too small; where that matters
  * for the code, the definition. */
-GLOW_THUMB_NOINLINE static void glow_thumb_softmax(const glow_thumb_softmax_t *s, const int8_t *in, int8_t *out) {
+GLOW_HOT GLOW_THUMB_NOINLINE static void glow_thumb_softmax(const glow_thumb_softmax_t *s, const int8_t *in, int8_t *out) {
   const int32_t step = s->step;
   const int8_t *const end = in + s->n * step;
   int32_t max = -128;
@@ -107,7 +107,7 @@ GLOW_THUMB_NOINLINE static void glow_thumb_softmax(const glow_thumb_softmax_t *s
 }
 
 /* The upper word of a product of numbers below 2^30 and 2^31 in magnitude; without long products up to 2 less. */
-static inline int32_t glow_thumb_high_signed(int32_t a, int32_t b) {
+GLOW_INLINE int32_t glow_thumb_high_signed(int32_t a, int32_t b) {
 #if GLOW_THUMB_ASM && !defined(__thumb2__)
   const int32_t a1 = a >> 16;
   const int32_t b1 = b >> 16;
@@ -118,7 +118,7 @@ static inline int32_t glow_thumb_high_signed(int32_t a, int32_t b) {
 }
 
 /* x * 2^(156 - top), rounded towards 0, of float32 numbers with exponents of at most top. */
-static inline int32_t glow_thumb_fixed(float x, int32_t top) {
+GLOW_INLINE int32_t glow_thumb_fixed(float x, int32_t top) {
   const uint32_t bits = glow_thumb_bits(x);
   const uint32_t mantissa = (bits << 7 & 0x3FFFFFFFu) | 0x40000000u;
   const int32_t size = (int32_t)glow_thumb_lsr(mantissa, 1u + (uint32_t)top - (bits >> 23 & 0xFFu));
@@ -137,7 +137,7 @@ typedef struct {
 } glow_thumb_norm_t;
 
 /* Fill `fixed`. A value is below 2^reach times the largest gain, plus the largest shift. */
-GLOW_THUMB_NOINLINE static void glow_thumb_norm_begin(glow_thumb_norm_t *t, int32_t reach) {
+GLOW_HOT GLOW_THUMB_NOINLINE static void glow_thumb_norm_begin(glow_thumb_norm_t *t, int32_t reach) {
   int32_t top = 0;
   int32_t most = 0;
   for (int32_t k = 0; k < t->n; k++) {
@@ -156,13 +156,13 @@ GLOW_THUMB_NOINLINE static void glow_thumb_norm_begin(glow_thumb_norm_t *t, int3
 }
 
 /* The definition. */
-GLOW_THUMB_NOINLINE static int32_t glow_thumb_norm_slow(const glow_thumb_norm_t *t, int32_t k, int32_t apart, float r) {
+GLOW_HOT GLOW_THUMB_NOINLINE static int32_t glow_thumb_norm_slow(const glow_thumb_norm_t *t, int32_t k, int32_t apart, float r) {
   const float part = glow_rounded(glow_rounded((float)apart * r) * t->gain[k]);
   return glow_round_clamp(part + t->shift[k], t->zp, -128, 127);
 }
 
 /* A row. In 2^-fraction, float32 rounds by less than 128; the integers here by 8 and, before they are shifted, by 8. */
-GLOW_THUMB_NOINLINE static void glow_thumb_norm_row(const glow_thumb_norm_t *t, const int8_t *x, int8_t *y,
+GLOW_HOT GLOW_THUMB_NOINLINE static void glow_thumb_norm_row(const glow_thumb_norm_t *t, const int8_t *x, int8_t *y,
                                                     int32_t base, float r) {
   const uint32_t bits = glow_thumb_bits(r);
   const int32_t mantissa = (int32_t)((bits << 7 & 0x3FFFFFFFu) | 0x40000000u);

@@ -5,29 +5,31 @@
 #ifndef GLOW_THUMB_ROUNDS_H
 #define GLOW_THUMB_ROUNDS_H
 
+#include "glow_numeric.h"
+
 #if defined(GLOW_THUMB_ROUNDS)
-static inline int glow_thumb_round1(int32_t *a, int32_t factor, uint32_t near_tie, int32_t zp) {
+GLOW_INLINE int glow_thumb_round1(int32_t *a, int32_t factor, uint32_t near_tie, int32_t zp) {
   int32_t *const sums[] = {a};
   return glow_thumb_rounds(sums, 1, factor, near_tie, zp);
 }
 
-static inline int glow_thumb_round2(int32_t *a, int32_t *b, int32_t factor, uint32_t near_tie, int32_t zp) {
+GLOW_INLINE int glow_thumb_round2(int32_t *a, int32_t *b, int32_t factor, uint32_t near_tie, int32_t zp) {
   int32_t *const sums[] = {a, b};
   return glow_thumb_rounds(sums, 2, factor, near_tie, zp);
 }
 
-static inline int glow_thumb_round3(int32_t *a, int32_t *b, int32_t *c, int32_t factor, uint32_t near_tie, int32_t zp) {
+GLOW_INLINE int glow_thumb_round3(int32_t *a, int32_t *b, int32_t *c, int32_t factor, uint32_t near_tie, int32_t zp) {
   int32_t *const sums[] = {a, b, c};
   return glow_thumb_rounds(sums, 3, factor, near_tie, zp);
 }
 
-static inline int glow_thumb_round4(int32_t *a, int32_t *b, int32_t *c, int32_t *d, int32_t factor,
+GLOW_INLINE int glow_thumb_round4(int32_t *a, int32_t *b, int32_t *c, int32_t *d, int32_t factor,
                                     uint32_t near_tie, int32_t zp) {
   int32_t *const sums[] = {a, b, c, d};
   return glow_thumb_rounds(sums, 4, factor, near_tie, zp);
 }
 
-static inline int glow_thumb_round5(int32_t *a, int32_t *b, int32_t *c, int32_t *d, int32_t *e, int32_t factor,
+GLOW_INLINE int glow_thumb_round5(int32_t *a, int32_t *b, int32_t *c, int32_t *d, int32_t *e, int32_t factor,
                                     uint32_t near_tie, int32_t zp) {
   int32_t *const sums[] = {a, b, c, d, e};
   return glow_thumb_rounds(sums, 5, factor, near_tie, zp);

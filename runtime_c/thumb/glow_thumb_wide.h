@@ -7,7 +7,7 @@
 #include "glow_thumb.h"
 
 /* The words of n taps of four pixels, `step` apart. */
-static inline int32_t *glow_thumb_wide_pack(int32_t *to, const int16_t *p, const int16_t *q, const int16_t *r,
+GLOW_INLINE int32_t *glow_thumb_wide_pack(int32_t *to, const int16_t *p, const int16_t *q, const int16_t *r,
                                             const int16_t *s, int32_t n, int32_t step) {
   for (const int32_t *const end = to + 4 * n; to != end; to += 4) {
     to[0] = *p;
@@ -23,7 +23,7 @@ static inline int32_t *glow_thumb_wide_pack(int32_t *to, const int16_t *p, const
 }
 
 /* The words of the windows of four pixels, tap by tap; pixels outside of the input are in_zp. */
-GLOW_THUMB_NOINLINE static void glow_thumb_wide_fill(int32_t *to, const glow_thumb_window_t *g, const int16_t *image,
+GLOW_HOT GLOW_THUMB_NOINLINE static void glow_thumb_wide_fill(int32_t *to, const glow_thumb_window_t *g, const int16_t *image,
                                                      const glow_thumb_pixel_t *at, int32_t in_zp) {
   const int32_t most = g->in_w - 1 - (g->k_w - 1) * g->dil_w;
   const int32_t step = g->dil_w * g->in_col;
@@ -64,7 +64,7 @@ GLOW_THUMB_NOINLINE static void glow_thumb_wide_fill(int32_t *to, const glow_thu
   "mla %[d], r11, lr, %[d]\n\t"
 
 /* sum[4] += k taps of four pixels times weights; returns the end of the weights. */
-GLOW_THUMB_NOINLINE static const int8_t *glow_thumb_wide_dot4(int32_t *sum, const int32_t *x, const int8_t *w,
+GLOW_HOT GLOW_THUMB_NOINLINE static const int8_t *glow_thumb_wide_dot4(int32_t *sum, const int32_t *x, const int8_t *w,
                                                               int32_t k) {
   int32_t a = sum[0];
   int32_t b = sum[1];
@@ -102,7 +102,7 @@ GLOW_THUMB_NOINLINE static const int8_t *glow_thumb_wide_dot4(int32_t *sum, cons
 }
 
 /* All channels of four pixels whose taps are at x; the weights have no zero point. */
-GLOW_THUMB_NOINLINE static void glow_thumb_wide_gemm(const glow_thumb_gemm_t *g, const int32_t *x, int8_t *const *to) {
+GLOW_HOT GLOW_THUMB_NOINLINE static void glow_thumb_wide_gemm(const glow_thumb_gemm_t *g, const int32_t *x, int8_t *const *to) {
   const int8_t *w = g->weights;
   const float *scale = g->scale;
   const uint32_t near_tie = (uint32_t)g->bias[g->channels];

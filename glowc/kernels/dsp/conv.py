@@ -13,7 +13,7 @@ from glowc.kernels.common.windows import is_point
 from glowc.kernels.dsp.forms import GROUP
 from glowc.kernels.dsp.needs import DUAL_ISSUE, FPU
 from glowc.kernels.dsp.shift import short_offset
-from glowc.kernels.dsp.stream import accepts_any_zero, ending, fours, pairs
+from glowc.kernels.dsp.stream import accepts_any_zero, ending, fours, pairs, quad_step_count, words_before
 from glowc.kernels.features import Stated
 from glowc.kernels.shapes import Conv
 from glowc.program.ir import Instr, Plan
@@ -21,6 +21,8 @@ from glowc.program.kernel import Arrays
 
 _MAX_PLANAR_ROWS = 16  # channels x kernel rows of a planar input that are printed one by one
 _PIXELS = 4
+_MOST_WASTE = 1.1  # of pixels computed to those that a row has
+_FEW_READS, _FEW_BYTES = 4, 256  # of weights: fewer are not kept
 _SHIFT_BYTES = 8192  # of scratch for four pixels and their sums
 
 
@@ -29,10 +31,15 @@ class ConvPlan(Plan):
     """How the inputs of a pixel are collected, the `form` of the stream, and the `end` of codes.
 
     path: "point", a 1x1 kernel reads one pixel, with a `tail` after whole words; "rows", whole groups in every kernel
-    row, of whole `words`, or one `run` of them; "three", a planar input and a kernel three columns wide, `rows` of
-    `k_h` x `in_c` printed one by one; "gather", by bytes, or by a `run` of them; "planar", byte by byte.
+    row, of whole `words`, or one `run` of them; "across", the same for blocks of pixels of two rows; "three", a planar
+    input and a kernel three columns wide, `rows` of `k_h` x `in_c` printed one by one; "gather", by bytes, or by a
+    `run` of them; "planar", byte by byte.
     `shifts`: the layer ends in a multiplication and a shift, in 32 bits where `short`. `row_ends`: blocks of pixels end
-    with their row.
+    with their row. `kept`: bytes of weights that are copied into the scratch, of as many pairs of channels as the
+    stream's first word says, which is one of those before the first pair if there are any.
+    `paired`: instructions issue two at a time; `pairs` of pixels, where more than one, are collected before `chunk`
+    blocks of channels of all of them are computed, and the next ones; `shared`: windows of a pair are three columns
+    wide and one apart.
     """
 
     form: str = ""
@@ -47,6 +54,16 @@ class ConvPlan(Plan):
     shifts: bool = False
     short: bool = False
     row_ends: bool = False
+    kept: int = 0
+    paired: bool = False
+    pairs: int = 1
+    chunk: int = 0
+    shared: bool = False
+
+    @property
+    def cost_path(self) -> str:
+        """What the costs of a path are filed under: blocks of two rows collect by rows too."""
+        return "rows" if self.path == "across" else self.path
 
     @property
     def ends_with_rows(self) -> bool:
@@ -74,6 +91,13 @@ def collecting(s: Conv) -> ConvPlan:
     if s.in_ch != 1 and s.in_c > 1:
         return ConvPlan(path="planar")
     return ConvPlan(path="gather", run=run if dense else 0)
+
+
+def collecting_quad(s: Conv) -> ConvPlan:
+    """Choose how the inputs of four pixels are collected: of two rows where the rows do not hold whole blocks."""
+    plan = collecting(s)
+    across = plan.path == "rows" and -(-s.out_w // _PIXELS) * _PIXELS > _MOST_WASTE * s.out_w
+    return replace(plan, path="across") if across else plan
 
 
 def groups_of(plan: ConvPlan, shape: Conv) -> int:
@@ -116,7 +140,7 @@ def scratch(instr: Instr) -> int:
 def prepare_quad(constants: Arrays, instr: Instr) -> Prepared:
     """Prepare conv_s8 by pairs of channels."""
     shape = Conv.of(instr)
-    plan = collecting(shape)
+    plan = collecting_quad(shape)
     stream = pairs(collected(constants["weights"], shape, plan.path), constants, instr)
     return Prepared(stream.constants, replace(plan, form=stream.form, end=ending(instr), row_ends=plan.path == "rows"))
 
@@ -124,7 +148,7 @@ def prepare_quad(constants: Arrays, instr: Instr) -> Prepared:
 def prepare_shift(constants: Arrays, instr: Instr) -> Prepared:
     """Prepare conv_s8rs by pairs of channels; the bias is in its constant `offset`."""
     shape = Conv.of(instr)
-    plan = collecting(shape)
+    plan = collecting_quad(shape)
     plain: Arrays = {"bias": np.zeros(shape.out_c, np.int64), "scale": np.ones(shape.out_c, np.float32)}
     weights = collected(constants["weights"], shape, plan.path)
     less = weights.astype(np.int64) - instr.int_("w_zp")
@@ -136,14 +160,36 @@ def prepare_shift(constants: Arrays, instr: Instr) -> Prepared:
 
 
 def _quad_bytes(plan: ConvPlan, shape: Conv) -> int:
-    """Four pixels of inputs as int16; at the edges of the input also a padded piece of a row."""
+    """Four pixels of inputs as int16; at the edges of the input also padded pieces of rows."""
     span = (3 * shape.stride_w + shape.k_w) * shape.in_c  # of one row under the windows of four pixels
-    return 8 * _PIXELS * groups_of(plan, shape) + (span if plan.path == "rows" else 0)
+    pieces = {"rows": span, "across": _PIXELS * shape.k_w * shape.in_c}
+    return 8 * _PIXELS * groups_of(plan, shape) + pieces.get(plan.path, 0)
 
 
 def quad_scratch(instr: Instr) -> int:
-    """Return the bytes of inputs of four pixels."""
-    return _quad_bytes(plan_of(instr, ConvPlan), Conv.of(instr))
+    """Return the bytes of inputs of four pixels, and of the weights that are kept."""
+    plan = plan_of(instr, ConvPlan)
+    return plan.kept + _quad_bytes(plan, Conv.of(instr))
+
+
+def keep_quad(constants: Arrays, instr: Instr, scratch_bytes: int) -> Prepared | None:
+    """Keep the weights of as many pairs of channels as there is room for.
+
+    Not of channels in several forms, nor where they are read a few times only, or a few of them.
+    """
+    plan, shape = plan_of(instr, ConvPlan), Conv.of(instr)
+    words = {"dual": 1, "wide": 2}.get(plan.form, 0)
+    reads = shape.batch * shape.out_h * shape.out_w / _PIXELS
+    if words == 0 or reads < _FEW_READS:
+        return None
+    steps = quad_step_count(shape.inputs if plan.path != "three" else plan.row_groups * GROUP)
+    before, pair = 4 * words_before(steps, words), 4 * (4 + words * steps)
+    pairs = min(shape.out_c // 2, (scratch_bytes - before - _quad_bytes(plan, shape)) // pair)
+    if pairs < shape.out_c // 2 and pairs * pair < _FEW_BYTES:
+        return None
+    stream = constants["weights"].view(np.int32)
+    first = np.concatenate((np.array([pairs], np.int32), stream[min(before, 4) // 4 :]))
+    return Prepared({"weights": first.view(constants["weights"].dtype)}, replace(plan, kept=before + pairs * pair))
 
 
 def _shift_bytes(plan: ConvPlan, shape: Conv) -> int:
@@ -157,19 +203,23 @@ def shift_scratch(instr: Instr) -> int:
 
 
 def accepts_quad(instr: Instr) -> bool:
-    """Accept layers whose scratch is at most three input rows, or two pixels, as int16."""
+    """Accept layers whose inputs of four pixels are few enough."""
     if not _is_possible(instr):
         return False
     shape = Conv.of(instr)
-    plan = collecting(shape)
-    rows = 2 * 3 * shape.in_w * shape.in_c
-    return _quad_bytes(plan, shape) <= max(rows, 2 * 8 * groups_of(plan, shape))
+    return _quad_bytes(collecting_quad(shape), shape) <= _SHIFT_BYTES
+
+
+def modest_quad(instr: Instr) -> int:
+    """Return the bytes of three input rows, or two pixels, as int16."""
+    shape = Conv.of(instr)
+    return max(2 * 3 * shape.in_w * shape.in_c, 2 * 8 * groups_of(plan_of(instr, ConvPlan), shape))
 
 
 def _is_possible(instr: Instr) -> bool:
     if not accepts_any_zero(instr) or instr.int_("out_c") < 2:
         return False
-    return collecting(Conv.of(instr)).path in ("point", "rows", "three")
+    return collecting_quad(Conv.of(instr)).path in ("point", "rows", "across", "three")
 
 
 def _accepts_shift(instr: Instr) -> bool:
@@ -177,7 +227,7 @@ def _accepts_shift(instr: Instr) -> bool:
     if not _is_possible(instr):
         return False
     shape = Conv.of(instr)
-    return _shift_bytes(collecting(shape), shape) <= _SHIFT_BYTES
+    return _shift_bytes(collecting_quad(shape), shape) <= _SHIFT_BYTES
 
 
 CONV = KernelVariant(
@@ -187,11 +237,12 @@ CONV = KernelVariant(
 QUAD = KernelVariant(
     "dsp", form="quad", also=FPU, slow_with=DUAL_ISSUE, template="{}_quad", rank=11, header="glow_dsp_quad.h",
     accepts=accepts_quad, prepare=prepare_quad, packs=WEIGHTED, scratch_bytes=quad_scratch, streams=True, row_block=4,
-    reads=Reads(at_once=2, value_bytes=2), stated=Stated(macs=0.7, outputs=9),
+    reads=Reads(at_once=2, value_bytes=2), stated=Stated(macs=0.7, outputs=9), modest_bytes=modest_quad,
+    keeps=keep_quad,
 )  # fmt: skip
 SHIFT = replace(
     QUAD, accepts=_accepts_shift, prepare=prepare_shift, packs=SHIFTED, scratch_bytes=shift_scratch,
-    header="glow_dsp_shift.h", stated=None, slow_with=frozenset(),
+    header="glow_dsp_shift.h", stated=None, slow_with=frozenset(), modest_bytes=None, keeps=None,
 )  # fmt: skip
 
 VARIANTS = {

@@ -13,12 +13,13 @@ from glowc.kernels.common.header_numbers import header_number
 from glowc.kernels.common.sums import sums
 from glowc.kernels.dsp.forms import GROUP
 from glowc.kernels.dsp.needs import FPU
-from glowc.kernels.shapes import Codes, Conv
+from glowc.kernels.shapes import Conv
 from glowc.program.ir import Instr, Plan
 from glowc.program.kernel import Arrays
 
 _MAX_TAPS = 36  # of a window (code size)
 _MAX_KINDS, _MAX_COLUMNS = 6, 24
+_LONG = 5  # columns of a tile of 3 x 3 whose text is more than a kilobyte
 _SHORT = 32000.0  # rounded it fits 16 bits, and so it does when float32 has rounded the product
 
 
@@ -42,6 +43,7 @@ class DepthwisePlan(Plan):
     `left`, `right`: outputs before and after it. `u8`: the output's zero point is -128, and it has no limits. `offset`:
     1 where the weights have a zero point. `mult`: output channels of an input channel. `held`: columns of the window
     whose weights are taken at a time. `short`: no rounded value leaves 16 bits, before the zero point.
+    `loops`: the second and third row of a window of three are one text, which may be a loop, for a tile is long.
     """
 
     k_h: int
@@ -57,6 +59,7 @@ class DepthwisePlan(Plan):
     mult: int
     held: int
     short: bool
+    loops: bool
 
     @property
     def taps(self) -> int:
@@ -153,13 +156,14 @@ def fits_short(weights: np.ndarray, bias: np.ndarray, scale: np.ndarray, instr: 
 
 
 def _plan(instr: Instr, *, short: bool) -> DepthwisePlan:
-    shape, codes = Conv.of(instr), Codes.of(instr)
+    shape, all_codes = Conv.of(instr), (instr.int_("out_min"), instr.int_("out_max")) == (-128, 127)
     tiles = _cut(shape)
     kinds = (Tile(outputs=k[0], first=k[1], end=k[2], late=begins_late(k, shape)) for k in tiles.kinds)
     return DepthwisePlan(
         k_h=shape.k_h, k_w=shape.k_w, stride_w=shape.stride_w, dil_w=shape.dil_w, tiles=tuple(kinds),
-        middle=tiles.middle, left=tiles.left, right=tiles.right, u8=codes.out_zp == -128 and not codes.clamped,
-        offset=int(codes.w_zp != 0), mult=shape.out_c // shape.in_c, held=held_columns(shape.k_w), short=short,
+        middle=tiles.middle, left=tiles.left, right=tiles.right, u8=instr.int_("out_zp") == -128 and all_codes,
+        offset=int(instr.int_("w_zp") != 0), mult=shape.out_c // shape.in_c, held=held_columns(shape.k_w), short=short,
+        loops=shape.k_h == shape.k_w == 3 and any(k[2] - k[1] >= _LONG for k in tiles.kinds),
     )  # fmt: skip
 
 

@@ -48,7 +48,7 @@ def accepts_add_rows(instr: Instr) -> bool:
     return accepts_add(instr) or (dense and instr.int_("d1") >= 8)
 
 
-ADD = KernelVariant("dsp", also=FPU, rank=10, header="glow_dsp_add.h", in_place=True, accepts=accepts_add_rows)
+ADD = KernelVariant("dsp", also=FPU, rank=4, header="glow_dsp_add.h", in_place=True, accepts=accepts_add_rows)
 _CODES = KernelVariant("dsp", also=FPU, rank=10, header="glow_dsp_codes.h")
 FLIP = replace(_CODES, also=frozenset(), in_place=True, accepts=_is_long)
 LUT = replace(FLIP, rank=4)  # after that for Armv7-M, which takes fewer instructions

@@ -22,13 +22,14 @@ _HEADER = "glow_dsp_fc.h"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FcPlan(RowsPlan):
-    """The `form` of the stream and the `end` of codes.
+    """The `form` of the stream and the `end` of codes; `paired`: instructions issue two at a time.
 
     path: "direct", inputs are expanded again for every block; "units", once, in units of eight.
     """
 
     form: str
     end: str = ""
+    paired: bool = False
 
 
 def prepare_direct(constants: Arrays, instr: Instr) -> Prepared:

@@ -39,8 +39,11 @@ def halfwords(weights: np.ndarray) -> np.ndarray:
     return pairs.reshape(len(weights), -1, 2)
 
 
-def fours(weights: np.ndarray, constants: Arrays, instr: Instr, unit: int = 1) -> Stream:
-    """Return the stream of weights[O, K] by blocks of four channels, K filled up to units of groups."""
+def fours(weights: np.ndarray, constants: Arrays, instr: Instr, unit: int = 1, *, fold: bool = False) -> Stream:
+    """Return the stream of weights[O, K] by blocks of four channels, K filled up to units of groups.
+
+    With `fold` the inputs' zero point is in the biases, for inputs that are multiplied as they are.
+    """
     layer = padded_layer(weights, constants, instr, GROUP, unit)
     blocks, steps = len(layer.weights) // GROUP, layer.weights.shape[1] // 2
     whole = np.asarray(layer.dual.reshape(blocks, 2).all(1))
@@ -48,7 +51,8 @@ def fours(weights: np.ndarray, constants: Arrays, instr: Instr, unit: int = 1) -
     kind, dual = form_of(layer.narrow, found), dual_blocks(found) & layer.narrow
     layer = layer.negated(dual)
     pairs = halfwords(layer.weights).reshape(blocks, GROUP, -1, 2).transpose(0, 2, 1, 3)
-    first = layer.biases.reshape(blocks, GROUP)[:, (0, 2, 1, 3)]
+    folded = instr.int_("in_zp") * layer.weights.sum(1) if fold else 0
+    first = (layer.biases - folded).reshape(blocks, GROUP)[:, (0, 2, 1, 3)]
     first[dual, :2] = 256 * first[dual, :2] + first[dual, 2:]
     first = ((first + (1 << 31)) % (1 << 32) - (1 << 31)).astype(np.int32)  # as the sums, modulo 2^32
     halves = pairs if kind == "wide" else joined(pairs[:, :, 0::2], pairs[:, :, 1::2], dual)
@@ -93,6 +97,11 @@ def words_before(steps: int, each: int) -> int:
     """Return the words before the first pair of channels, for steps of `each` words (glow_dsp_quad_before)."""
     chunk = header_number("glow_dsp_quad.h", "GLOW_DSP_STREAM_WORDS") // each
     return max(0, (chunk - 1 - (steps - 2) % chunk) * each - 4 - each)
+
+
+def quad_step_count(inputs: int) -> int:
+    """Return the steps for `inputs` inputs (glow_dsp_quad_steps)."""
+    return max(2, (inputs + 1) // 2)
 
 
 def quad_steps(weights: np.ndarray, inputs: int) -> np.ndarray:

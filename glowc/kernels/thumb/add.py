@@ -114,6 +114,11 @@ class LinearPlan(RowPlan):
     near: int
     fused: bool
 
+    @property
+    def cost_kind(self) -> str:
+        """Sums near a rounding boundary take a branch, and some of them a function."""
+        return "near" if self.near else "exact"
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ProductPlan(RowPlan):

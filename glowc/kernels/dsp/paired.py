@@ -1,0 +1,104 @@
+"""conv_s8 and fc_s8 of `dsp` in the order that a CPU issues two at a time.
+
+Where the weights of a convolution are more than a cache keeps, several pairs of pixels are collected before the
+product: a piece of the weights is then read from flash once for all of them.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from glowc.kernels.base import Prepared, plan_of
+from glowc.kernels.dsp.conv import CONV, ConvPlan, collecting, groups_of, prepare, scratch
+from glowc.kernels.dsp.forms import GROUP
+from glowc.kernels.dsp.fully_connected import FC, FcPlan
+from glowc.kernels.dsp.needs import DUAL_ISSUE, FPU, LOADS_AHEAD
+from glowc.kernels.dsp.stream import fours
+from glowc.kernels.features import Stated
+from glowc.kernels.shapes import Conv
+from glowc.program.ir import Instr
+from glowc.program.kernel import Arrays
+
+_KEPT = 12288  # bytes of weights that stay in a cache of 16 KB, which other constants share
+_CHUNK = 8192  # bytes of weights that are read for several pairs of pixels
+_PAIRS = 4
+_ROW = 4 * 32  # inputs that one pass of the loop of glow_dsp_fc_paired.h takes
+_SCRATCH = 16384  # bytes of inputs of these pairs
+
+
+def _stream_bytes(shape: Conv, groups: int) -> tuple[int, int]:
+    """Return the bytes of a block of four channels in the stream, and those of all."""
+    block = 4 * (GROUP + 2 * 2 * groups + GROUP)  # biases, words of two channels by two inputs, scales
+    return block, block * -(-shape.out_c // GROUP)
+
+
+def prepare_paired(constants: Arrays, instr: Instr) -> Prepared:
+    """Prepare conv_s8 as the plain variant does."""
+    prepared, shape = prepare(constants, instr), Conv.of(instr)
+    plan = prepared.plan
+    assert isinstance(plan, ConvPlan)
+    shared = plan.path == "rows" and plan.words and (shape.k_w, shape.stride_w, shape.dil_w) == (3, 1, 1)
+    return replace(prepared, plan=replace(plan, paired=True, shared=shared))
+
+
+def prepare_batch(constants: Arrays, instr: Instr) -> Prepared:
+    """Prepare conv_s8 by several pairs of pixels; where channels are in several runs, one pair is all there is."""
+    prepared, shape = prepare_paired(constants, instr), Conv.of(instr)
+    plan = prepared.plan
+    assert isinstance(plan, ConvPlan)
+    groups = groups_of(plan, shape)
+    if plan.form != "dual":
+        return prepared
+    chunk = max(1, _CHUNK // _stream_bytes(shape, groups)[0])
+    return replace(prepared, plan=replace(plan, pairs=_pairs(groups), chunk=chunk))
+
+
+def _pairs(groups: int) -> int:
+    return min(_PAIRS, _SCRATCH // (16 * groups))
+
+
+def accepts_batch(instr: Instr) -> bool:
+    """Accept whole blocks of channels whose weights no cache keeps, and as many pixels as are collected."""
+    if not CONV.accepts(instr):
+        return False
+    shape = Conv.of(instr)
+    plan = collecting(shape)
+    groups = groups_of(plan, shape)
+    pixels = shape.out_h * shape.out_w
+    enough = _pairs(groups) > 1 and pixels >= 2 * _pairs(groups) and shape.out_c % GROUP == 0
+    return enough and plan.path in ("point", "rows") and _stream_bytes(shape, groups)[1] > _KEPT
+
+
+def batch_scratch(instr: Instr) -> int:
+    """The inputs of all pairs as int16."""
+    return scratch(instr) * plan_of(instr, ConvPlan).pairs
+
+
+def accepts_fc(instr: Instr) -> bool:
+    """Accept so many inputs that most of them come in the long row of groups."""
+    return FC.accepts(instr) and instr.int_("in_k") >= _ROW
+
+
+def prepare_fc(constants: Arrays, instr: Instr) -> Prepared:
+    """Prepare fc_s8 with inputs that are multiplied as they are: their zero point is in the biases."""
+    stream = fours(constants["weights"].reshape(instr.int_("out_n"), -1), constants, instr, fold=True)
+    return Prepared(stream.constants, FcPlan(path="direct", form=stream.form, paired=True))
+
+
+PAIRED = replace(
+    CONV, form="paired", also=FPU | DUAL_ISSUE, template="{}", rank=11, header="glow_dsp_paired.h",
+    prepare=prepare_paired, costs_of="dsp", stated=Stated(macs=0.74, outputs=9),
+)  # fmt: skip
+BATCH = replace(
+    PAIRED, form="paired_batch", rank=12, accepts=accepts_batch, prepare=prepare_batch, scratch_bytes=batch_scratch,
+    stated=Stated(macs=0.73, outputs=9),
+)  # fmt: skip
+PAIRED_FC = replace(
+    FC, form="paired", also=FPU | LOADS_AHEAD, rank=11, header="glow_dsp_fc_paired.h", accepts=accepts_fc,
+    prepare=prepare_fc, costs_of="dsp",
+)  # fmt: skip
+
+VARIANTS = {
+    "conv_s8": (PAIRED, BATCH),
+    "fc_s8": (PAIRED_FC,),
+}

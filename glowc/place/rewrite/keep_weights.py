@@ -1,0 +1,70 @@
+"""Weights that an instruction reads again and again are copied into the arena where its scratch may be larger."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import replace
+
+import numpy as np
+
+from glowc.graph.types import DType, TensorType
+from glowc.kernels.base import Prepared, prepared_instr
+from glowc.kernels.choice import variant_of
+from glowc.place.spare import Gap
+from glowc.program.ir import Buffer, BufferKind, Instr, Program
+
+
+def keep_weights(program: Program, gaps: Mapping[str, Gap]) -> tuple[Program, dict[str, int]]:
+    """Return the program whose instructions keep weights in their scratch, and the offsets of that scratch.
+
+    `gaps` are the bytes by name of the instruction that are free for its scratch.
+    """
+    places: dict[str, int] = {}
+    for index, instr in enumerate(program.instrs):
+        gap = gaps.get(instr.name)
+        prepared = _prepared(program, instr, gap) if gap is not None else None
+        if prepared is not None and gap is not None:
+            program = _keeping(program, index, prepared)
+            places[_scratch(instr)] = gap.begin
+    return program, places
+
+
+def _prepared(program: Program, instr: Instr, gap: Gap) -> Prepared | None:
+    keeps = variant_of(instr).keeps
+    if keeps is None or not any(o.role == "scratch" for o in instr.operands):
+        return None
+    constants = {o.role: program.consts[o.buffer] for o in instr.operands if o.buffer in program.consts}
+    return keeps(constants, instr, gap.size_bytes)
+
+
+def _scratch(instr: Instr) -> str:
+    return next(o.buffer for o in instr.operands if o.role == "scratch")
+
+
+def _keeping(program: Program, index: int, prepared: Prepared) -> Program:
+    """Return the program in which an instruction is prepared anew, with constants and scratch of its own."""
+    instr = prepared_instr(program.instrs[index], prepared)
+    size = variant_of(instr).scratch_bytes(instr)
+    buffers, consts = dict(program.buffers), dict(program.consts)
+    operands = []
+    for operand in instr.operands:
+        if operand.role in prepared.constants:
+            array = prepared.constants[operand.role]
+            operand = replace(operand, buffer=f"{operand.buffer}.kept.{index}")
+            consts[operand.buffer] = np.ascontiguousarray(array)
+            buffers[operand.buffer] = Buffer(operand.buffer, BufferKind.CONST, array.nbytes, array.dtype.itemsize)
+        if operand.role == "scratch":
+            operand = replace(operand, type=TensorType((size,), DType.U8))
+            buffers[operand.buffer] = replace(buffers[operand.buffer], size_bytes=size)
+        operands.append(operand)
+    instrs = list(program.instrs)
+    instrs[index] = replace(instr, operands=tuple(operands))
+    return _without_unused(replace(program, instrs=tuple(instrs), buffers=buffers, consts=consts))
+
+
+def _without_unused(program: Program) -> Program:
+    used = {program.root(o.buffer)[0] for i in program.instrs for o in i.operands}
+    used |= {program.root(o.buffer)[0] for o in (*program.inputs, *program.outputs)}
+    gone = program.consts.keys() - used
+    buffers = {name: b for name, b in program.buffers.items() if name not in gone}
+    return replace(program, buffers=buffers, consts={n: a for n, a in program.consts.items() if n not in gone})
