@@ -91,7 +91,7 @@ budgets: setup  ## record better sizes and instruction counts in tests/budgets.t
 docs: setup-quick  ## rewrite the generated tables of docs/
 	$(PY) scripts/make_docs.py
 
-.PHONY: bench bench-kernels bench-memory constants costs flips stack house codegen-diff disasm-diff
+.PHONY: bench bench-kernels bench-memory quant-bench constants costs costs-check flips stack house codegen-diff disasm-diff
 bench: setup  ## measure the sample models on the boards
 	$(PY) scripts/bench.py
 
@@ -107,6 +107,9 @@ flips: setup  ## flip 10,000 bits in arena and constants of two models, under th
 stack: setup  ## compare the computed worst case of the stack with the painted mark, all sample models
 	$(PY) scripts/stack.py
 
+quant-bench: setup  ## int8 files of our quantiser beside onnxruntime's: errors, arena, instructions
+	$(PY) scripts/quant_bench.py
+
 constants: setup-quick  ## constants of the sample models on every CPU beside their bound; as they are and mutated
 	$(PY) scripts/constants.py
 	$(PY) scripts/constants.py --mutate least
@@ -114,6 +117,10 @@ constants: setup-quick  ## constants of the sample models on every CPU beside th
 
 costs: setup  ## measure single layers and fit what kernels cost: boards/_costs
 	$(PY) scripts/fit_costs.py
+
+costs-check: setup  ## compare predicted with counted cycles of the sample models; kernels without a fit
+	$(PY) scripts/check_costs.py --keys
+	$(PY) scripts/check_costs.py
 
 house: setup-quick  ## count what keeps the code from being one way through the rooms
 	$(PY) scripts/house.py

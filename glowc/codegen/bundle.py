@@ -53,6 +53,7 @@ class BundleSpec:
     features: frozenset[str] = frozenset()
     cpu_flags: tuple[str, ...] = ()  # of a compiler with gcc's options, for that core
     loop_bytes: int | None = None  # of hot code that chips with that core keep of their flash
+    code_section: str | None = None  # of the kernels' code
 
 
 @dataclass(frozen=True, slots=True)
@@ -154,6 +155,7 @@ def render_bundle(
         "guard": core_guard(program, spec.features),
         "cpu_flags": " ".join(spec.cpu_flags),
         "loop_bytes": spec.loop_bytes,
+        "code_section": spec.code_section,
         "kernel_headers": [*headers, *extern_headers],
         "extern_sources": list(extern_sources),
         "runtime_files": [*RUNTIME_FILES, *headers, *extern_headers],

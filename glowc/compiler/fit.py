@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import replace
 
 from glowc.board import Board
@@ -10,11 +10,11 @@ from glowc.codegen.bundle import Bundle
 from glowc.compiler.options import CompileOptions
 from glowc.errors import InputError, LimitError
 from glowc.graph.types import LARGEST_TENSOR_BYTES
-from glowc.kernels.choice import guessed_insns
 from glowc.memory import Room
 from glowc.memory.types import MemoryPlan
 from glowc.place.planning import Planned, Request, fits, make_plan, pareto
 from glowc.place.regions import named, require_split, rooms_of
+from glowc.place.spare import widest_gaps
 from glowc.program.ir import Program
 from glowc.program.lifetimes import live_bytes, root_lifetimes, strip_markers
 from glowc.select.choose import CODE_OF_ANY, Selection
@@ -54,10 +54,34 @@ def request_of(options: CompileOptions, board: Board) -> Request:
         room = offered if room is None or board.arena_regions else min(room, offered)
     fed, caller_io = options.input_stream == "rows", options.io_buffers == "caller"
     kind = "plain" if options.guard else options.plan
-    return Request(kind, options.ram_limit, room, fed, caller_io, rooms if len(rooms) > 1 else (), options.guard)
+    keeps = board.cpu.slow_flash and not options.guard
+    split = rooms if len(rooms) > 1 else ()
+    return Request(kind, options.ram_limit, room, fed, caller_io, split, options.guard, keeps)
 
 
-def plan_selection(selection: Selection, request: Request) -> tuple[Selection, Planned]:
+Select = Callable[[Mapping[str, int]], Selection]
+"""Chooses the variants, given the bytes of the arena that are to spare beside layers, by name."""
+
+
+def plan_selection(select: Select, request: Request) -> tuple[Selection, Planned]:
+    """Choose the variants and plan the memory; what the plan leaves free is for variants with much scratch.
+
+    Layers whose variants were measured keep the best of those.
+    """
+    best = _plan_selection(select({}), request)
+    gaps = widest_gaps(best[1].program, best[1].plan)
+    spare = {name: gap.size_bytes for name, gap in gaps.items() if name not in best[0].tuned}
+    if not any(0 < x.withheld <= spare.get(x.name, 0) for x in best[0].layers):
+        return best
+    richer = _plan_selection(select(spare), request)
+    return richer if _is_no_larger(richer[1], best[1]) else best
+
+
+def _is_no_larger(done: Planned, than: Planned) -> bool:
+    return done.kind == than.kind and done.plan.arena_bytes <= than.plan.arena_bytes
+
+
+def _plan_selection(selection: Selection, request: Request) -> tuple[Selection, Planned]:
     """Plan the memory; when it does not fit without streaming, weigh variants with less scratch.
 
     The plan's extra instructions are those over the whole layers of the selection that was given.
@@ -83,8 +107,7 @@ def plan_selection(selection: Selection, request: Request) -> tuple[Selection, P
 def _whole_insns(selection: Selection) -> int:
     """Return the predicted instructions of an inference without streaming, guessed where nothing was measured."""
     whole = selection.lower(lambda _: False)
-    estimates = zip(whole.instrs, selection.estimates(whole), strict=True)
-    return sum(guessed_insns(i) if known is None else known for i, known in estimates)
+    return sum(cost.insns for cost in selection.estimates(whole))
 
 
 def check_arena(planned: Planned) -> None:

@@ -40,6 +40,7 @@ class CompileOptions:
     time_axis: int | None = None
     guard: bool = False
     plugins: tuple[Path, ...] = ()
+    code_section: str | None = None
 
     @property
     def edge_layout(self) -> str:
@@ -55,6 +56,7 @@ class CompileOptions:
             ("--passes", self.passes, None), ("--plan", self.plan, "auto"),
             ("--input-stream", self.input_stream, "whole"), ("--io-buffers", self.io_buffers, "arena"),
             ("--hop", self.hop, None), ("--time-axis", self.time_axis, None),
+            ("--code-section", self.code_section, None),
         ):  # fmt: skip
             if value != default:
                 parts.append(f"{flag} {value}")

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from pathlib import Path
 
 import numpy as np
@@ -49,7 +50,7 @@ from glowc.place.regions import draw_plans, parts_of, region_report
 from glowc.program.ir import Program
 from glowc.program.lifetimes import place_markers
 from glowc.program.text import dump_program
-from glowc.select.candidates import Layer, Order
+from glowc.select.candidates import Layer, Order, Preparer
 from glowc.select.choose import Selection, select_variants
 from glowc.select.measured import read_tuned
 
@@ -98,8 +99,8 @@ def compile_model(
     progress("optimising the graph")
     form = _optimised(imported, options)  # graph -> graph
     progress("lowering and planning memory")
-    selection = _selected(form.graph, board, options, order)  # graph -> kernels of its layers
-    selection, planned = plan_selection(selection, request_of(options, board))  # -> program -> places of its buffers
+    select = partial(_selected, form.graph, board, options, order, Preparer())  # graph -> kernels of its layers
+    selection, planned = plan_selection(select, request_of(options, board))  # -> program -> places of its buffers
     program = _verified(planned, form.graph, options)
     progress("printing C")
     golden = _golden(options, imported, form.edge)
@@ -121,11 +122,15 @@ def _optimised(imported: Graph, options: CompileOptions) -> TimeForm:
 
 
 def _selected(
-    graph: Graph, board: Board, options: CompileOptions, order: Callable[[Sequence[Layer]], Order] | None
+    graph: Graph, board: Board, options: CompileOptions, order: Callable[[Sequence[Layer]], Order] | None,
+    preparing: Preparer, spare: Mapping[str, int],
 ) -> Selection:  # fmt: skip
-    """Return the variants of all layers: by `order`, else by cost and measured choices, as small as the flash needs."""
+    """Return the variants of all layers: by `order`, else by cost and measured choices, as small as the flash needs.
+
+    `spare` are the bytes of the arena that a plan leaves free beside layers, by name.
+    """
     tuned = read_tuned(options.tuned, board.cpu, options.opt) if options.tuned is not None else None
-    selection = select_variants(graph, board.cpu, options.opt, tuned, flash_room(options, board))
+    selection = select_variants(graph, board.cpu, options.opt, tuned, flash_room(options, board), spare, preparing)
     if order is not None:
         return selection.ordered(order(selection.layers))
     flash = flash_limit(options, board)
@@ -230,7 +235,7 @@ def _spec(source: Path, graph: Graph, board: Board, options: CompileOptions, edg
         graph.name, board.cpu.name, board.cpu.align_bytes, options.opt, model_hash(source), options.text(), entry,
         edge.exported, guard_bytes=request_of(options, board).guard_bytes, features=board.cpu.features,
         cpu_flags=board.cpu.core_flags,
-        loop_bytes=board.cpu.loop_bytes,
+        loop_bytes=board.cpu.loop_bytes if options.code_section is None else None, code_section=options.code_section,
     )  # fmt: skip
 
 

@@ -25,6 +25,7 @@ from glowc.place.regions import RegionsReport
 from glowc.program.ir import Program
 from glowc.program.lifetimes import live_bytes, strip_markers
 from glowc.select.choose import Selection
+from glowc.select.cost import Cost
 
 
 class TensorReport(TypedDict):
@@ -82,7 +83,7 @@ class EntryReport(TypedDict):
 
 
 class LayerReport(CyclesReport):
-    """One call; `insns` is null until they are counted, the estimate where nothing is known of the kernel."""
+    """One call; `insns` is null until they are counted, the estimates are of a chip with the board's CPU."""
 
     name: str
     op: str
@@ -90,7 +91,8 @@ class LayerReport(CyclesReport):
     macs: int
     insns: int | None
     arena_live_bytes: int
-    insns_estimate: int | None
+    insns_estimate: int
+    cycles_estimate: int
 
 
 class BundleReport(TypedDict):
@@ -130,13 +132,15 @@ class PlanReport(TypedDict):
     plan_extra_insns_estimate: int
     input_stream: str
     io_buffers: str
+    code_section: str | None
     profile_order: list[int] | None
 
 
 class EstimateReport(TypedDict):
-    """The predicted instructions, null where those of a layer are not known, and layers chosen by measurements."""
+    """The predicted instructions and cycles, and layers chosen by measurements."""
 
-    insns_estimate: int | None
+    insns_estimate: int
+    cycles_estimate: int
     tuned_layers: NotRequired[int]
 
 
@@ -166,9 +170,9 @@ class BenchReport(Report, CyclesReport, total=False):
 
 def report_of(
     spec: BundleSpec, board: Board, program: Program, plan: MemoryPlan, bundle: Bundle, edge: Edge,
-    estimates: Sequence[int | None],
+    estimates: Sequence[Cost],
 ) -> BundleReport:  # fmt: skip
-    """Return what is known of a bundle before it runs; `estimates` are the predicted instructions of its layers."""
+    """Return what is known of a bundle before it runs; `estimates` are what its layers are predicted to take."""
     states: list[StateReport] = [
         {"name": s.name, "offset_bytes": s.offset_bytes, "size_bytes": s.size_bytes} for s in bundle.states
     ]
@@ -187,11 +191,12 @@ def report_of(
     return report
 
 
-def _layers(bundle: Bundle, program: Program, estimates: Sequence[int | None]) -> list[LayerReport]:
+def _layers(bundle: Bundle, program: Program, estimates: Sequence[Cost]) -> list[LayerReport]:
     live = live_bytes(program)
     return [
         {"name": layer.name, "op": layer.op, "kernel": layer.kernel, "macs": layer.macs, "insns": None,
-         "arena_live_bytes": live[layer.index], "insns_estimate": estimate}
+         "arena_live_bytes": live[layer.index], "insns_estimate": estimate.insns,
+         "cycles_estimate": estimate.cycles}
         for layer, estimate in zip(bundle.layers, estimates, strict=True)
     ]  # fmt: skip
 
@@ -213,17 +218,18 @@ def plan_report(planned: Planned, options: CompileOptions) -> PlanReport:
     """Return what the report says of the plan."""
     return {
         "plan": planned.kind, "plan_extra_insns_estimate": planned.extra_insns, "input_stream": options.input_stream,
-        "io_buffers": options.io_buffers,
+        "io_buffers": options.io_buffers, "code_section": options.code_section,
         "profile_order": profile_order(planned.program, len(strip_markers(planned.program).instrs)),
     }  # fmt: skip
 
 
-def estimate_report(selection: Selection, estimates: Sequence[int | None]) -> EstimateReport:
-    """Return what the report says of the predicted instructions of all layers."""
-    total = sum(i or 0 for i in estimates) if None not in estimates else None
-    if selection.tuned:
-        return {"insns_estimate": total, "tuned_layers": len(selection.tuned)}
-    return {"insns_estimate": total}
+def estimate_report(selection: Selection, estimates: Sequence[Cost]) -> EstimateReport:
+    """Return what the report says of what all layers are predicted to take."""
+    total: EstimateReport = {
+        "insns_estimate": sum(cost.insns for cost in estimates),
+        "cycles_estimate": sum(cost.cycles for cost in estimates),
+    }
+    return {**total, "tuned_layers": len(selection.tuned)} if selection.tuned else total
 
 
 def float_tolerance(source: Path, imported: Graph, graph: Graph) -> float:

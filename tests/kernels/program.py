@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import struct
+from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -25,6 +26,7 @@ from tests.kernels.machines import POOL_BYTES, Machine
 SCRATCH_ALIGN = PACKED_ALIGN = 16
 FUNCTIONS_PER_FILE = 24
 LITERAL_JOBS = 60
+KEPT_BEFORE = 96  # bytes before weights that are kept: the most that any variant has
 _END = 0xFFFFFFFF
 _ACCESS = {Access.IN: 0, Access.OUT: 1, Access.INOUT: 2}
 _SCRATCH = 3
@@ -67,12 +69,17 @@ def in_place_roles(instr: Instr) -> tuple[str, str]:
 def make_jobs(cases: Iterable[Case], machine: Machine) -> list[Job]:
     """Return every call that `machine` makes: each accepted variant, in place too, and a literal sample."""
     jobs = []
+    accepted: Counter[tuple[str, str]] = Counter()
     for case in cases:
         for variant in variants_of(case.instr.kernel):
             instr = replace(case.instr, variant=variant.name)
             if machine.runs(variant) and variant.accepts(instr):
+                accepted[case.instr.kernel, variant.name] += 1
+                if accepted[case.instr.kernel, variant.name] % machine.step(variant) != 1 % machine.step(variant):
+                    continue
                 job = Job(case, *_for_variant(case, instr, variant))
                 jobs.append(job)
+                jobs += _keeping(job, variant)
                 if variant.in_place and _fits_in_place(job):
                     jobs.append(replace(job, in_place=True))
     return jobs + _literal_sample(jobs)
@@ -80,9 +87,29 @@ def make_jobs(cases: Iterable[Case], machine: Machine) -> list[Job]:
 
 def _for_variant(case: Case, instr: Instr, variant: KernelVariant) -> tuple[Instr, Mapping[str, np.ndarray]]:
     prepared = prepare(variant, case.arrays, instr)
-    arrays = {**case.arrays, **prepared.constants}
-    instr = prepared_instr(instr, prepared)
-    operands = []
+    return _with_scratch(prepared_instr(instr, prepared), {**case.arrays, **prepared.constants}, variant)
+
+
+def _keeping(job: Job, variant: KernelVariant) -> list[Job]:
+    """Return the job with all weights kept in its scratch, and with part of them, where the variant keeps any."""
+    if variant.keeps is None:
+        return []
+    found = []
+    least, weights = variant.scratch_bytes(job.instr), job.arrays["weights"].nbytes
+    for size in (least + weights + KEPT_BEFORE, least + weights // 2 + KEPT_BEFORE):
+        prepared = variant.keeps(job.arrays, job.instr, size)
+        if prepared is not None:
+            assert variant.scratch_bytes(prepared_instr(job.instr, prepared)) <= size
+            instr = prepared_instr(job.instr, prepared)
+            plain = replace(instr, operands=tuple(o for o in instr.operands if o.role != "scratch"))
+            found.append(Job(job.case, *_with_scratch(plain, {**job.arrays, **prepared.constants}, variant)))
+    return found
+
+
+def _with_scratch(
+    instr: Instr, given: Mapping[str, np.ndarray], variant: KernelVariant
+) -> tuple[Instr, Mapping[str, np.ndarray]]:  # fmt: skip
+    arrays, operands = dict(given), []
     for operand in instr.operands:
         if operand.role.startswith("scratch"):
             kind = operand.type.dtype

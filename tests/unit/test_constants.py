@@ -34,13 +34,13 @@ LAYERS = [layer(name, {isa: size for isa, (_, size) in forms.items()}) for name,
 FAST = {"a": "fast", "b": "fast"}
 
 
-def chosen(bound: int, code: Mapping[str, int] | None = None, insns: int = 0) -> Choice:
-    """Return the choice for a bound; `code` are bytes of code by variant, `insns` those of other layers."""
+def chosen(bound: int, code: Mapping[str, int] | None = None, cycles: int = 0) -> Choice:
+    """Return the choice for a bound; `code` are bytes of code by variant, `cycles` those of other layers."""
 
     def weigh(choice: Choice) -> Price:
         taken = sum(FORMS[name][isa][0] for name, isa in choice.items())
         return Price(
-            insns + taken, sum((code or {}).get(isa, 0) for isa in choice.values()), constants_bytes(LAYERS, choice)
+            cycles + taken, sum((code or {}).get(isa, 0) for isa in choice.values()), constants_bytes(LAYERS, choice)
         )
 
     return within_bound(FAST, bound, lambda choice: single_moves(LAYERS, choice), weigh)
@@ -65,7 +65,7 @@ def test_a_constant_of_two_layers_counts_once() -> None:
     ("bound", "want"), [(170, FAST), (165, {**FAST, "b": "lean"}), (130, {"a": "lean", "b": "lean"})]
 )
 def test_the_fewest_instructions_a_byte_are_paid_until_in_bound(bound: int, want: Choice) -> None:
-    assert chosen(bound, insns=10_000) == want
+    assert chosen(bound, cycles=10_000) == want
 
 
 def test_what_costs_more_than_a_percent_stays() -> None:
@@ -73,7 +73,7 @@ def test_what_costs_more_than_a_percent_stays() -> None:
 
 
 def test_flash_does_not_grow() -> None:
-    assert chosen(130, code={"lean": 41}, insns=10_000) == FAST
+    assert chosen(130, code={"lean": 41}, cycles=10_000) == FAST
 
 
 def test_no_layer_changes_where_nothing_saves() -> None:

@@ -98,7 +98,7 @@ def test_flash_limit_leaves_it_to_the_layers_with_most_pixels(model: Path) -> No
 
 def test_smaller_kernels_are_taken_until_constants_and_code_fit(model: Path) -> None:
     whole = limited(model, opt="balanced")
-    limit = flash(whole) - 3000
+    limit = flash(whole) - 2000
     compiled = limited(model, limit, opt="balanced")
     assert flash(compiled) <= limit
     assert {i.variant for i in compiled.program.instrs} != {i.variant for i in whole.program.instrs}
@@ -106,7 +106,7 @@ def test_smaller_kernels_are_taken_until_constants_and_code_fit(model: Path) -> 
 
 
 def test_the_boards_flash_is_such_a_limit(model: Path) -> None:
-    limit = flash(limited(model, opt="balanced")) - 3000
+    limit = flash(limited(model, opt="balanced")) - 2000
     assert flash(limited(model, board=small_board(limit), opt="balanced")) <= limit
 
 

@@ -30,5 +30,7 @@ def test_each_candidate_is_prepared_once(board: str, limit: int | None, monkeypa
     model = ROOT / "examples" / "digits" / "digits.onnx"
     compiled = compile_model(model, load_board(board), CompileOptions(ram_limit=limit, plan="auto"))
     forms = {(layer.name, form.variant) for layer in compiled.selection.layers for form in layer.forms}
-    assert set(calls) == forms
+    withheld = {layer.name for layer in compiled.selection.layers if layer.withheld}
+    assert forms <= set(calls)
+    assert {name for name, _ in set(calls) - forms} <= withheld
     assert set(calls.values()) == {1}

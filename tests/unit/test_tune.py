@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from glowc.board import Board, load_board, load_cpu
+from glowc.board import load_board, load_cpu
 from glowc.compiler.options import CompileOptions
 from glowc.compiler.pipeline import Compiled, compile_model
 from glowc.errors import BoardError, InputError
@@ -54,8 +54,10 @@ def test_measured_layer_decides_and_the_report_says_so(layers: list, tmp_path: P
     cpu, path = load_cpu("cortex-m4"), tmp_path / "tune.json"
     entries = {}
     for layer in layers:
-        insns = {f.variant: 1000 - n for n, f in enumerate(layer.forms)}  # the last is the best
-        entries[layer_key(layer, cpu, "balanced")] = Entry(layer.name, layer.forms[0].kernel, cpu.name, "cc 1", insns)
+        cycles = {f.variant: 1000 - n for n, f in enumerate(layer.forms)}  # the last is the best
+        insns = {f.variant: 500 + n for n, f in enumerate(layer.forms)}  # whatever the instructions say
+        entry = Entry(layer.name, layer.forms[0].kernel, cpu.name, "cc 1", insns, cycles, "stm32l4r5")
+        entries[layer_key(layer, cpu, "balanced")] = entry
     save_entries(path, entries)
     assert load_entries(path) == entries
     assert read_tuned(path, cpu, "size")(layers[0]) == {}
@@ -63,13 +65,17 @@ def test_measured_layer_decides_and_the_report_says_so(layers: list, tmp_path: P
     chosen = {i.name: i.variant for i in compiled.program.instrs}
     assert all(chosen[x.name] == x.forms[-1].variant for x in layers)
     assert compiled.report["tuned_layers"] == len(layers)
+    tuned = {x.name: (500 + len(x.forms) - 1, 1001 - len(x.forms)) for x in layers}
+    estimates = {x["name"]: (x["insns_estimate"], x["cycles_estimate"]) for x in compiled.report["layers"]}
+    assert set(tuned.values()) <= set(estimates.values())
     assert "--tuned tune.json" in str(compiled.report["options"])
 
 
 NO_INSNS = {"layer": "a", "kernel": "b", "cpu": "c", "compiler": "d", "insns": {}}
 BROKEN = (
-    "", "[]", "{}", '{"glowc_tune": 1}', '{"glowc_tune": 9, "layers": {}}', '{"glowc_tune": 1, "layers": {"k": 3}}',
-    json.dumps({"glowc_tune": 1, "layers": {"k": NO_INSNS}}),
+    "", "[]", "{}", '{"glowc_tune": 2}', '{"glowc_tune": 1, "layers": {}}', '{"glowc_tune": 2, "layers": {"k": 3}}',
+    json.dumps({"glowc_tune": 2, "layers": {"k": NO_INSNS}}),
+    json.dumps({"glowc_tune": 2, "layers": {"k": NO_INSNS | {"insns": {"ref": 3}, "chip": "x"}}}),
 )  # fmt: skip
 
 
@@ -111,12 +117,12 @@ def test_interrupted_tuning_keeps_what_it_measured_and_goes_on_from_there(
     """Ctrl-C while the third program is counted: the file has two, and the next run measures the rest only."""
     path, board, programs = tmp_path / "tune.json", load_board("mps2-an386"), []
 
-    def count(compiled: Compiled, _: Board) -> list[tuple[str, str, int]]:
+    def count(compiled: Compiled, _: object) -> list[tuple[str, str, int, int]]:
         if len(programs) == 2:
             programs.append("interrupted")
             raise KeyboardInterrupt
         programs.append("counted")
-        return [(i.name, i.variant, 1000 + n) for n, i in enumerate(strip_markers(compiled.program).instrs)]
+        return [(i.name, i.variant, 1000 + n, 1500 + n) for n, i in enumerate(strip_markers(compiled.program).instrs)]
 
     monkeypatch.setattr(tune_module, "_count", count)
     monkeypatch.setattr(tune_module, "_version", lambda _: "cc 1")

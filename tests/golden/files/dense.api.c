@@ -8,6 +8,12 @@
 
 #include <string.h>
 
+/* Places the code of the kernels, for example __attribute__((section(".itcm"))). */
+#ifndef DENSE_HOT_ATTR
+#define DENSE_HOT_ATTR
+#endif
+#define GLOW_HOT DENSE_HOT_ATTR
+
 #include "glow_numeric.h"
 #include "glow_runtime.h"
 #include "dense_weights.h"
@@ -24,7 +30,7 @@ static int dense_check(const void *arena, size_t arena_bytes) {
   return (uintptr_t)arena % DENSE_ARENA_ALIGN == 0u ? GLOW_OK : GLOW_ERROR_ARENA_ALIGN;
 }
 
-int dense_run_in(void *arena, size_t arena_bytes) {
+GLOW_HOT int dense_run_in(void *arena, size_t arena_bytes) {
   const int status = dense_check(arena, arena_bytes);
   if (status == GLOW_OK) {
     dense_infer((uint8_t *)arena);
@@ -32,7 +38,7 @@ int dense_run_in(void *arena, size_t arena_bytes) {
   return status;
 }
 
-int dense_invoke_in(void *arena, size_t arena_bytes, const int8_t *input, int8_t *output) {
+GLOW_HOT int dense_invoke_in(void *arena, size_t arena_bytes, const int8_t *input, int8_t *output) {
   const int status = dense_check(arena, arena_bytes);
   if (status != GLOW_OK) {
     return status;
@@ -56,7 +62,7 @@ int dense_invoke_in(void *arena, size_t arena_bytes, const int8_t *input, int8_t
 
 static _Alignas(4) uint8_t dense_arena[DENSE_ARENA_BYTES] DENSE_ARENA_ATTR;
 
-int dense_invoke(const int8_t *input, int8_t *output) {
+GLOW_HOT int dense_invoke(const int8_t *input, int8_t *output) {
   return dense_invoke_in(dense_arena, sizeof dense_arena, input, output);
 }
 
@@ -68,7 +74,7 @@ int8_t *dense_output(void) {
   return (int8_t *)(dense_arena + DENSE_OUTPUT_OFFSET_BYTES);
 }
 
-int dense_run(void) {
+GLOW_HOT int dense_run(void) {
   return dense_run_in(dense_arena, sizeof dense_arena);
 }
 #endif

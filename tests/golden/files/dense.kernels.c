@@ -1,8 +1,8 @@
 /* Fully connected layer: clamp(rne((bias + sum (in - in_zp) * (weights - w_zp)) * scale) + out_zp).
  * Layer (FullyConnected): 0 fc.
  * Sizes: in 1x8, out 1x3; no operand overlaps another. */
-static void dense_fc_s8__ref(const int8_t *restrict in, const int8_t *restrict weights, const int32_t *restrict bias,
-    const float *restrict scale, int8_t *restrict out) {
+GLOW_HOT static void dense_fc_s8__ref(const int8_t *restrict in, const int8_t *restrict weights,
+    const int32_t *restrict bias, const float *restrict scale, int8_t *restrict out) {
   for (int32_t r = 0; r < 1; r++) {
     const int8_t *x = in + r * 8;
     const int8_t *w = weights;
@@ -17,7 +17,7 @@ static void dense_fc_s8__ref(const int8_t *restrict in, const int8_t *restrict w
 }
 
 /* table: a[16], b[16], top, fall. Entry d: mantissa a[d / 16] * b[d % 16], biased exponent floor(top - d * fall). */
-static float dense_softmax_s8p__ref_exp(const uint32_t *table, uint32_t d) {
+GLOW_HOT static float dense_softmax_s8p__ref_exp(const uint32_t *table, uint32_t d) {
   const uint32_t product = (uint32_t)(((uint64_t)table[d / 16u] * table[16u + d % 16u]) >> 32);
   const int32_t power = (int32_t)(table[32] - d * table[33]) >> 20;
   const uint32_t drop = 6u + (product >> 31);
@@ -35,7 +35,7 @@ static float dense_softmax_s8p__ref_exp(const uint32_t *table, uint32_t d) {
 /* int8 softmax by products of two table entries.
  * Layer (Softmax): 1 soft.
  * Sizes: in 1x3, out 1x3; the output may be in. */
-static void dense_softmax_s8p__ref(const int8_t *in, const uint32_t *restrict table, int8_t *out) {
+GLOW_HOT static void dense_softmax_s8p__ref(const int8_t *in, const uint32_t *restrict table, int8_t *out) {
   for (int32_t o = 0; o < 1; o++) {
     for (int32_t i = 0; i < 1; i++) {
       const int32_t base = o * 3 + i;
@@ -57,7 +57,7 @@ static void dense_softmax_s8p__ref(const int8_t *in, const uint32_t *restrict ta
 }
 
 
-static void dense_infer(uint8_t *arena) {
+GLOW_HOT static void dense_infer(uint8_t *arena) {
   /* 0: FullyConnected fc */
   glow_profile_begin(0u);
   dense_fc_s8__ref((const int8_t *)(arena + 0), dense_w_fc_weights, dense_w_fc_bias, dense_w_fc_scale, (int8_t *)(arena + 8));

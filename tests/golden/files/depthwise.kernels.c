@@ -2,8 +2,9 @@
  * Layer (Conv): 0 point.
  * Sizes: in 1x2x5x5, out 1x5x5x4; computes output rows [y_begin, y_end); the output may lie over rows of in that no
  * later row reads; scratch takes 18 bytes. */
-static void depthwise_conv_s8__v7m(const int8_t *in, const int8_t *restrict weights, const int32_t *restrict bias,
-    const float *restrict scale, int8_t *out, uint8_t *restrict scratch, int32_t y_begin, int32_t y_end) {
+GLOW_HOT static void depthwise_conv_s8__v7m(const int8_t *in, const int8_t *restrict weights,
+    const int32_t *restrict bias, const float *restrict scale, int8_t *out, uint8_t *restrict scratch, int32_t y_begin,
+    int32_t y_end) {
   const int32_t taps = 2;
   const glow_thumb_gemm_t g = {weights, bias, scale, taps, 4, 0, 5, -128, 127, 0, NULL};
   uint32_t *const words = (uint32_t *)(void *)scratch;
@@ -41,7 +42,7 @@ static void depthwise_conv_s8__v7m(const int8_t *in, const int8_t *restrict weig
   }
 }
 
-GLOW_THUMB_NOINLINE static void depthwise_dwconv_s8__v7m_tile0(const glow_thumb_dw_t *d, int8_t *to) {
+GLOW_HOT GLOW_THUMB_NOINLINE static void depthwise_dwconv_s8__v7m_tile0(const glow_thumb_dw_t *d, int8_t *to) {
   const int8_t *w = d->weights;
   const uint32_t near_tie = (uint32_t)d->bias[d->channels];
   const uint32_t span = near_tie < 0x80000000u ? GLOW_THUMB_SPAN : 0u;
@@ -139,8 +140,8 @@ GLOW_THUMB_NOINLINE static void depthwise_dwconv_s8__v7m_tile0(const glow_thumb_
  * Layer (Conv): 1 depth.
  * Sizes: in 1x5x5x4, out 1x3x3x4; computes output rows [y_begin, y_end); the output may lie over rows of in that no
  * later row reads. */
-static void depthwise_dwconv_s8__v7m(const int8_t *in, const int8_t *restrict weights, const int32_t *restrict bias,
-    const float *restrict scale, int8_t *out, int32_t y_begin, int32_t y_end) {
+GLOW_HOT static void depthwise_dwconv_s8__v7m(const int8_t *in, const int8_t *restrict weights,
+    const int32_t *restrict bias, const float *restrict scale, int8_t *out, int32_t y_begin, int32_t y_end) {
   glow_thumb_dw_t d;
   d.weights = weights;
   d.bias = bias;
@@ -194,7 +195,7 @@ static void depthwise_dwconv_s8__v7m(const int8_t *in, const int8_t *restrict we
 /* Quantised mean of an axis.
  * Layer (ReduceMean): 2 mean.
  * Sizes: in 1x3x3x4, out 1x1x1x4; no operand overlaps another. */
-static void depthwise_reduce_mean_s8__v7m(const int8_t *restrict in, int8_t *restrict out) {
+GLOW_HOT static void depthwise_reduce_mean_s8__v7m(const int8_t *restrict in, int8_t *restrict out) {
   const glow_thumb_mean_t mean = { 0.22222222f, 0.0f, 0.0f, 9, -7, 0, -128, 127, 0, 67832u, 0};
   glow_thumb_pool_t window;
   window.rows = 1;
@@ -207,7 +208,7 @@ static void depthwise_reduce_mean_s8__v7m(const int8_t *restrict in, int8_t *res
 }
 
 
-static void depthwise_infer(uint8_t *arena) {
+GLOW_HOT static void depthwise_infer(uint8_t *arena) {
   /* 0: Conv point */
   glow_profile_begin(0u);
   depthwise_conv_s8__v7m((const int8_t *)(arena + 80), depthwise_w_point_weights_v7m, depthwise_w_point_bias_v7m, depthwise_w_point_scale, (int8_t *)(arena + 0), (uint8_t *)(arena + 132), 0, 5);

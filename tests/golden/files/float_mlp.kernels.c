@@ -1,8 +1,8 @@
 /* Fully connected layer: clamp(bias + sum in * weights).
  * Layers (FullyConnected): 0 h, 1 l.
  * Parameters: float_mlp_fc_f32_args_t; no operand overlaps another. */
-static void float_mlp_fc_f32__ref(const float *restrict in, const float *restrict weights, const float *restrict bias,
-    float *restrict out, const float_mlp_fc_f32_args_t *restrict p) {
+GLOW_HOT static void float_mlp_fc_f32__ref(const float *restrict in, const float *restrict weights,
+    const float *restrict bias, float *restrict out, const float_mlp_fc_f32_args_t *restrict p) {
   for (int32_t r = 0; r < p->rows; r++) {
     const float *x = in + r * p->in_k;
     const float *w = weights;
@@ -20,7 +20,7 @@ static void float_mlp_fc_f32__ref(const float *restrict in, const float *restric
 /* Softmax or its logarithm.
  * Layer (Softmax): 2 y.
  * Sizes: in 1x3, out 1x3; the output may be in. */
-static void float_mlp_softmax_f32__ref(const float *in, float *out) {
+GLOW_HOT static void float_mlp_softmax_f32__ref(const float *in, float *out) {
   for (int32_t o = 0; o < 1; o++) {
     for (int32_t i = 0; i < 1; i++) {
       const int32_t base = o * 3 + i;
@@ -45,7 +45,7 @@ static void float_mlp_softmax_f32__ref(const float *in, float *out) {
 static const float_mlp_fc_f32_args_t float_mlp_args_0 = {.rows = 1, .in_k = 6, .out_n = 5, .act_min = 0.0f, .act_max = INFINITY};
 static const float_mlp_fc_f32_args_t float_mlp_args_1 = {.rows = 1, .in_k = 5, .out_n = 3, .act_min = (-INFINITY), .act_max = INFINITY};
 
-static void float_mlp_infer(uint8_t *arena) {
+GLOW_HOT static void float_mlp_infer(uint8_t *arena) {
   /* 0: FullyConnected h, hb, r */
   glow_profile_begin(0u);
   float_mlp_fc_f32__ref((const float *)(const void *)(arena + 0), float_mlp_w_w1_ok, float_mlp_w_hb_bias, (float *)(void *)(arena + 24), &float_mlp_args_0);

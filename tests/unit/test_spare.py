@@ -1,0 +1,105 @@
+"""What a plan leaves free beside a layer: gaps, variants with much scratch, weights that are kept there."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from glowc import memory
+from glowc.board import Board, load_board
+from glowc.compiler.options import CompileOptions
+from glowc.compiler.pipeline import Compiled, compile_model
+from glowc.kernels.choice import variant_of
+from glowc.kernels.dsp.conv import ConvPlan, keep_quad
+from glowc.memory.types import MemoryPlan, RegionPlan
+from glowc.place.planning import memory_blocks, verify_plan
+from glowc.place.spare import Gap, widest_gaps
+from glowc.program.ir import Instr
+from glowc.program.lifetimes import strip_markers
+from tests.unit.conv_chain import conv_chain
+from tests.unit.instr_programs import Maker
+
+CHANNELS = (8, 16, 32, 32, 64)
+
+
+@pytest.fixture(scope="module")
+def model(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return conv_chain(tmp_path_factory.mktemp("spare") / "chain.onnx", (24, 26), CHANNELS, pooled=True)
+
+
+def compiled(model: Path, *, slow: bool, **options: object) -> Compiled:
+    board: Board = load_board("mps2-an386")
+    board = replace(board, cpu=replace(board.cpu, slow_flash=slow))
+    return compile_model(model, board, CompileOptions(verify_plan=True, **options))  # type: ignore[arg-type]
+
+
+def keeping(result: Compiled) -> list[Instr]:
+    """Return the instructions that keep weights in their scratch."""
+    instrs = strip_markers(result.program).instrs
+    return [i for i in instrs if isinstance(i.plan, ConvPlan) and i.plan.kept > 0]
+
+
+def test_gaps_are_what_no_live_buffer_takes_and_start_aligned() -> None:
+    maker = Maker()
+    maker.relu(maker.input("x", 4), "a")  # 32 bytes each
+    maker.relu("a", "b")
+    program = maker.program("b")
+    plan = MemoryPlan({"x": 0, "a": 40, "b": 100}, 160, 64, "hand")
+    gaps = widest_gaps(program, plan, align_bytes=16)
+    first, second = (gaps[i.name] for i in program.instrs)
+    assert first == Gap(80, 160)  # after a, which ends at 72
+    assert second == Gap(0, 40)  # x is dead; b takes 100 to 132
+    assert widest_gaps(program, replace(plan, regions=(RegionPlan("r", 160, plan, 0),))) == {}
+
+
+def test_weights_are_kept_in_the_gap_and_the_arena_is_no_larger(model: Path) -> None:
+    plain, kept = compiled(model, slow=False), compiled(model, slow=True)
+    assert keeping(plain) == []
+    assert keeping(kept) != []
+    assert kept.plan.arena_bytes == plain.plan.arena_bytes
+    memory.check(kept.plan, memory_blocks(kept.program), kept.planned.overlaps)
+    verify_plan(kept.program, kept.plan)
+    for instr in keeping(kept):
+        scratch = next(o for o in instr.operands if o.role == "scratch")
+        assert variant_of(instr).scratch_bytes(instr) == scratch.type.size_bytes
+        assert kept.plan.offsets_bytes[scratch.buffer] + scratch.type.size_bytes <= kept.plan.arena_bytes
+
+
+@pytest.mark.parametrize("options", [{"plan": "plain"}, {"guard": True}])
+def test_nothing_is_kept_where_everything_stands_apart(model: Path, options: dict[str, object]) -> None:
+    assert keeping(compiled(model, slow=True, **options)) == []
+
+
+def test_as_many_pairs_of_channels_are_kept_as_there_is_room_for(model: Path) -> None:
+    result = compiled(model, slow=False)
+    instr = next(i for i in strip_markers(result.program).instrs if i.variant == "dsp_quad" and i.macs > 100_000)
+    weights = {o.role: result.program.consts[o.buffer] for o in instr.operands if o.role == "weights"}
+    least, pairs = variant_of(instr).scratch_bytes(instr), instr.int_("out_c") // 2
+    everything = keep_quad(weights, instr, 1 << 20)
+    assert everything is not None
+    size = variant_of(instr).scratch_bytes(replace(instr, plan=everything.plan))
+    assert _kept_pairs(everything.constants["weights"]) == pairs
+    exact, less = keep_quad(weights, instr, size), keep_quad(weights, instr, size - 1)
+    assert exact is not None and less is not None  # noqa: PT018
+    assert _kept_pairs(exact.constants["weights"]) == pairs
+    assert _kept_pairs(less.constants["weights"]) == pairs - 1
+    assert keep_quad(weights, instr, least + 255) is None  # a few weights are not worth a second call
+
+
+def _kept_pairs(weights: np.ndarray) -> int:
+    return int(weights.view(np.int32)[0])
+
+
+def test_variants_with_much_scratch_are_for_layers_beside_which_it_is_free(model: Path) -> None:
+    result = compiled(model, slow=False)
+    gaps = widest_gaps(result.program, result.plan)
+    for instr in strip_markers(result.program).instrs:
+        variant = variant_of(instr)
+        if variant.modest_bytes is not None and variant.scratch_bytes(instr) > variant.modest_bytes(instr):
+            assert variant.scratch_bytes(instr) <= gaps[instr.name].size_bytes
+            break
+    else:
+        pytest.fail("no layer takes more scratch than is modest")
