@@ -46,7 +46,7 @@ MOST_EXPANDED_NODES, MOST_LEVELS = 50_000, 64
 QDQ = frozenset({"QuantizeLinear", "DequantizeLinear"})
 
 
-def import_model(
+def import_onnx(
     source: Source,
     *,
     name: str | None = None,

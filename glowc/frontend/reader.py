@@ -23,7 +23,6 @@ _C_WORDS = frozenset({
 })  # fmt: skip
 # First bytes of files that people mistake for ONNX: (offset, bytes, what it is)
 _KNOWN_FILES = (
-    (4, b"TFL3", "a TensorFlow Lite model; convert it with `python -m tf2onnx.convert --tflite`"),
     (0, b"PK\x03\x04", "a zip archive (PyTorch .pt or Keras .keras?)"),
     (0, b"\x89HDF", "an HDF5 file (Keras .h5?)"),
     (0, b"\x7fELF", "an ELF program"),
@@ -45,19 +44,29 @@ class Loaded:
 
 def load(source: Source, name: str | None = None) -> Loaded:
     """Read a model with all its data. Raises ModelError that says what is wrong with the file."""
-    if name is not None and (not re.fullmatch(r"[A-Za-z_][A-Za-z0-9_]*", name) or name in _C_WORDS):
-        raise InputError(f"{name!r} is no C identifier", hint=f"use e.g. --name {c_identifier(name)}")
+    check_name(name)
     if isinstance(source, onnx.ModelProto):
         label, proto, folder = "model", source, None
     elif isinstance(source, bytes):
         label, proto, folder = "model", parse_bytes(source, "model"), None
     else:
         label, folder = str(source), source.parent
-        proto = parse_bytes(_read(source), label)
+        proto = parse_bytes(file_bytes(source), label)
     load_external(proto, folder, label)
-    default = source.stem if isinstance(source, Path) else proto.graph.name or "model"
+    own = proto.graph.name or "model"
     # protobuf hands over a name that is no UTF-8 as bytes
-    return Loaded(proto, label, name or c_identifier(default if isinstance(default, str) else "model"))
+    return Loaded(proto, label, name or name_of(source, own if isinstance(own, str) else "model"))
+
+
+def check_name(name: str | None) -> None:
+    """Raise InputError where the name that the user wants is no C identifier."""
+    if name is not None and (not re.fullmatch(r"[A-Za-z_][A-Za-z0-9_]*", name) or name in _C_WORDS):
+        raise InputError(f"{name!r} is no C identifier", hint=f"use e.g. --name {c_identifier(name)}")
+
+
+def name_of(source: Source, own: str = "model") -> str:
+    """Return the C identifier of a network without a name: of its file, else what the model calls itself."""
+    return c_identifier(source.stem if isinstance(source, Path) else own)
 
 
 def c_identifier(text: str) -> str:
@@ -67,7 +76,8 @@ def c_identifier(text: str) -> str:
     return f"{plain}_net" if plain in _C_WORDS else plain
 
 
-def _read(path: Path) -> bytes:
+def file_bytes(path: Path) -> bytes:
+    """Return a model file's bytes; ModelError says why it cannot be read."""
     if path.is_dir():
         inside = sorted(p.name for p in path.glob("*.onnx"))
         hint = f"did you mean {path / inside[0]}?" if inside else "give the .onnx file itself"

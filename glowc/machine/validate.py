@@ -14,7 +14,7 @@ from glowc.compiler.options import CompileOptions
 from glowc.compiler.pipeline import Compiled, compile_model, import_graph, model_hash, write_bundle
 from glowc.compiler.samples import load_samples, read_arrays
 from glowc.errors import InputError
-from glowc.frontend import given_arrays
+from glowc.frontend import given_arrays, tflite_bytes
 from glowc.graph.graph import Graph
 from glowc.machine.execute import BundleInfo, Port, execute, load_bundle
 from glowc.ops.interp import run_graph
@@ -170,6 +170,8 @@ def _expected(
         arrays = read_arrays(golden, wanted)
         _check_counts(golden, arrays, samples)
         return arrays, str(golden)
+    if tflite_bytes(model) is not None:
+        return _interpret(graph, samples), "the interpreter, TensorFlow Lite's arithmetic"
     try:
         import onnxruntime
     except ImportError:

@@ -15,11 +15,21 @@ import numpy as np
 
 from glowc.graph.attrs import Int, IntList
 from glowc.graph.graph import Node
-from glowc.graph.numerics import act_range, dequantize, requant_scale, requantize
+from glowc.graph.numerics import dequantize, requantize
 from glowc.graph.types import DType, TensorType
 from glowc.kernels.shapes import Codes, Conv
 from glowc.ops.base import CLAMP, LAYOUT, Call, LowerCtx, MaybeTypes, OpDef, OpError, Types, clamp_of
-from glowc.ops.integer import CodedWeights, Folded, fold_weights, scales, weight_codes
+from glowc.ops.integer import (
+    ROUNDING,
+    CodedWeights,
+    Folded,
+    code_bounds,
+    ending_of,
+    fixed,
+    fold_weights,
+    scales,
+    weight_codes,
+)
 from glowc.ops.params import Clamp
 from glowc.ops.requant_shift import (
     SHIFT_ATTRS,
@@ -184,8 +194,8 @@ def reference(call: Call) -> tuple[np.ndarray, ...]:
         if shift is not None:
             y = shifted_codes(shift, acc, out, -1)
         else:
-            bounds = act_range(low, high, qy, out.dtype)
-            y = requantize(acc, requant_scale(qx, qw, qy), qy.zero_point[0], *bounds).astype(out.dtype.numpy)
+            bounds = code_bounds(node, qy, out.dtype)
+            y = ending_of(node, qx, qw, qy).codes(acc, qy.zero_point[0], *bounds).astype(out.dtype.numpy)
     return (y if nhwc else y.transpose(0, 3, 1, 2),)
 
 
@@ -242,16 +252,16 @@ def emit_integer(
     rows: tuple[int, int] | None,
     macs: int,
 ) -> None:
-    """Emit an integer kernel with weights, bias and scale constants and the output's requantisation."""
+    """Emit an integer kernel with weights, bias and the constants of the output's requantisation."""
     operands = {
         "in": ctx.read(node.inputs[0]),
         "weights": ctx.const(weights, f"{node.name}_weights"),
         "bias": ctx.const(folded.bias, f"{node.name}_bias"),
-        "scale": ctx.const(folded.scale, f"{node.name}_scale"),
+        **{role: ctx.const(array, f"{node.name}_{role}") for role, array in folded.ending.constants.items()},
         "out": ctx.write(node.outputs[0]),
     }
     suffix = "w16" if weights.dtype == np.int16 else ""
-    ctx.emit(kernel + suffix, operands, params, rows=rows, macs=macs)
+    ctx.emit(kernel + folded.ending.suffix + suffix, operands, params, rows=rows, macs=macs)
 
 
 def emit_shift(
@@ -330,6 +340,12 @@ def _interpret_codes(a: Arrays, p: ConvCodes, rows: range) -> None:
     store_rows(a["out"], y, p.shape, rows)
 
 
+def _interpret_fixed(a: Arrays, p: ConvCodes, rows: range) -> None:
+    c = p.codes
+    acc = _centred(a, p.shape, c.in_zp, c.w_zp, rows) + a["bias"]
+    store_rows(a["out"], fixed(a).codes(acc, c.out_zp, c.out_min, c.out_max), p.shape, rows)
+
+
 def _interpret_shift(a: Arrays, p: ConvShift, rows: range) -> None:
     acc = _centred(a, p.shape, p.codes.in_zp, p.codes.w_zp, rows)
     store_rows(a["out"], kernel_codes(acc, a, p.codes.end), p.shape, rows)
@@ -342,6 +358,15 @@ def _window(p: ConvFloat | ConvCodes | ConvShift, y: int) -> tuple[int, int]:
 CODES = (("s8", "s8", ""), ("s8", "s16", "w16"), ("s16", "s8", ""), ("s16", "s16", "w16"))
 """Element kinds of input and weights of the kernels on codes, and the end of their names."""
 _INT_OPERANDS = {w: ("in in", f"in weights:{w}", "in bias:s32", "in scale:f32", "out out") for w in ("s8", "s16")}
+FIXED = (("s8", "q31", "s32"), ("s16", "q31", "s32"), ("s16", "q15", "s64"))
+"""Element kinds of the kernels that end as TensorFlow Lite does, the end of their names, the kind of their biases."""
+
+
+def fixed_operands(bias: str) -> tuple[str, ...]:
+    """Return the operands of a kernel that ends as TensorFlow Lite does."""
+    return ("in in", "in weights:s8", f"in bias:{bias}", "in mul:s32", "in shift:s8", "out out")
+
+
 _FLOAT_OPERANDS = ("in in", "in weights", "in bias", "out out")
 
 _SHIFT_OPERANDS = ("in in", "in weights:s8", "in mul:s32", "in offset:s64", "out out:s8|s16")
@@ -364,6 +389,13 @@ KERNELS = (
         for x, w, end in CODES
     ),
     *(
+        KernelDef(f"{base}_{x}{end}", fixed_operands(bias), ConvCodes, interpret_rows=_interpret_fixed,
+                  row_window=_window, template=f"{base}_s8q31", kind=x,
+                  doc=f"{_KINDS[base]} that ends in TensorFlow Lite's multiplier and shift")
+        for base in ("conv", "dwconv")
+        for x, end, bias in FIXED
+    ),
+    *(
         KernelDef(
             f"{base}_f32w8", ("in in", "in weights:s8", "in scale", "in bias", "out out"), ConvCoded,
             interpret_rows=_interpret_coded, needs_math=True, kind="f32", doc=f"float {_KINDS[base]} with int8 weights",
@@ -384,6 +416,6 @@ KERNELS = (
 OP = OpDef(
     "Conv", infer, reference, lower, int8=True, max_version=22,
     attrs={**WINDOW, "kernel_shape": IntList(()), "group": Int(1), "layout": LAYOUT, "planar": Int(0), **CLAMP,
-           **SHIFT_ATTRS},
+           **SHIFT_ATTRS, **ROUNDING},
     doc="2-D convolution (1-D as height 1), grouped and depthwise",
 )  # fmt: skip

@@ -12,12 +12,21 @@ from dataclasses import dataclass
 import numpy as np
 
 from glowc.graph.graph import Node
-from glowc.graph.numerics import act_range, dequantize, requant_scale, requantize
+from glowc.graph.numerics import dequantize, requantize
 from glowc.graph.types import DType, TensorType
 from glowc.kernels.shapes import Codes, FullyConnected
 from glowc.ops.base import CLAMP, Call, LowerCtx, MaybeTypes, OpDef, OpError, Types, clamp_of
-from glowc.ops.conv import CODES, emit_integer, emit_shift
-from glowc.ops.integer import CodedWeights, fold_weights, scales, weight_codes
+from glowc.ops.conv import CODES, FIXED, emit_integer, emit_shift, fixed_operands
+from glowc.ops.integer import (
+    ROUNDING,
+    CodedWeights,
+    code_bounds,
+    ending_of,
+    fixed,
+    fold_weights,
+    scales,
+    weight_codes,
+)
 from glowc.ops.params import Clamp
 from glowc.ops.requant_shift import SHIFT_ATTRS, ShiftCodes, kernel_codes, shift_dtype, shift_of, shifted_codes
 from glowc.program.kernel import Arrays, KernelDef
@@ -85,8 +94,7 @@ def reference(call: Call) -> tuple[np.ndarray, ...]:
     shift = shift_of(node)
     if shift is not None:
         return (shifted_codes(shift, acc, out, -1),)
-    scale = requant_scale(qx, qw, qy)
-    y = requantize(acc, scale, qy.zero_point[0], *act_range(low, high, qy, out.dtype))
+    y = ending_of(node, qx, qw, qy).codes(acc, qy.zero_point[0], *code_bounds(node, qy, out.dtype))
     return (y.astype(out.dtype.numpy),)
 
 
@@ -140,6 +148,12 @@ def _interpret_codes(a: Arrays, p: FcCodes) -> None:
     out[:] = requantize(acc, scales(a, c.scale_step), c.out_zp, c.out_min, c.out_max)
 
 
+def _interpret_fixed(a: Arrays, p: FcCodes) -> None:
+    c, out = p.codes, _shaped(a, p.shape)[2]
+    acc = _centred(a, p.shape, c.in_zp, c.w_zp) + a["bias"]
+    out[:] = fixed(a).codes(acc, c.out_zp, c.out_min, c.out_max)
+
+
 def _interpret_shift(a: Arrays, p: FcShift) -> None:
     _shaped(a, p.shape)[2][:] = kernel_codes(_centred(a, p.shape, p.codes.in_zp, p.codes.w_zp), a, p.codes.end)
 
@@ -161,6 +175,13 @@ KERNELS = (
         )
         for x, w, end in CODES
     ),
+    *(
+        KernelDef(
+            f"fc_{x}{end}", fixed_operands(bias), FcCodes, _interpret_fixed, template="fc_s8q31", kind=x,
+            doc="fully connected layer that ends in TensorFlow Lite's multiplier and shift",
+        )
+        for x, end, bias in FIXED
+    ),
     KernelDef(
         "fc_f32w8", ("in in", "in weights:s8", "in scale", "in bias", "out out"), FcCoded,
         _interpret_coded, needs_math=True, kind="f32",
@@ -177,6 +198,6 @@ KERNELS = (
 )  # fmt: skip
 
 OP = OpDef(
-    "FullyConnected", infer, reference, lower, attrs={**CLAMP, **SHIFT_ATTRS}, int8=True,
+    "FullyConnected", infer, reference, lower, attrs={**CLAMP, **SHIFT_ATTRS, **ROUNDING}, int8=True,
     doc="matrix product with constant weights (from Gemm, MatMul)",
 )  # fmt: skip

@@ -2,26 +2,124 @@
 
 from __future__ import annotations
 
+import math
+from collections.abc import Mapping
 from dataclasses import dataclass
+from typing import Protocol
 
 import numpy as np
 
+from glowc.graph.attrs import Attr, Str
+from glowc.graph.fixed_point import multipliers, round_away, scaled, scaled_wide
 from glowc.graph.graph import Node
-from glowc.graph.numerics import act_range, requant_scale
-from glowc.graph.types import QuantParams, TensorType
+from glowc.graph.numerics import F32, act_range, requant_scale, requantize
+from glowc.graph.types import DType, QuantParams, TensorType
 from glowc.kernels.shapes import Codes
 from glowc.ops.base import LowerCtx, OpError, Ref, clamp_of
 from glowc.program.kernel import Arrays
 from glowc.program.params import Params
 
 
+ROUNDING: Mapping[str, Attr] = {"rounding": Str("even", words=("even", "tflite", "tflite_wide"))}
+"""Attribute of an operator on codes: a float32 scale, half to even; or TensorFlow Lite's multiplier and shift, of sums in
+int32 or, wide, in int64 with a multiplier of 16 bits."""
+
+
+def is_tflite(node: Node) -> bool:
+    """True for an operator that computes as TensorFlow Lite does."""
+    return node.attrs.get("rounding", "even") != "even"
+
+
+class Ending(Protocol):
+    """How exact sums become codes: its constants by role, the end of the kernel's name, and the formula."""
+
+    @property
+    def suffix(self) -> str:
+        """End of the names of kernels that end so."""
+        ...
+
+    @property
+    def constants(self) -> Mapping[str, np.ndarray]:
+        """One entry, or one per channel, of each constant operand."""
+        ...
+
+    def codes(self, acc: np.ndarray, zero_point: int, low: int, high: int) -> np.ndarray:
+        """Return the codes of sums [..., channels]."""
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class ScaleEnding:
+    """rne(float32(acc) * scale) + zero point."""
+
+    scale: np.ndarray
+    suffix: str = ""
+
+    @property
+    def constants(self) -> Mapping[str, np.ndarray]:
+        """The scales, float32."""
+        return {"scale": self.scale}
+
+    def codes(self, acc: np.ndarray, zero_point: int, low: int, high: int) -> np.ndarray:
+        """Return the codes of sums [..., channels]."""
+        return requantize(acc, self.scale if self.scale.size > 1 else self.scale[0], zero_point, low, high)
+
+
+@dataclass(frozen=True, slots=True)
+class FixedEnding:
+    """acc * mul * 2^(shift - 31) by `glowc.graph.fixed_point.scaled` or, wide, `scaled_wide`, + zero point."""
+
+    mul: np.ndarray
+    shift: np.ndarray
+    wide: bool = False
+
+    @property
+    def suffix(self) -> str:
+        """End of the names of kernels that end so."""
+        return "q15" if self.wide else "q31"
+
+    @property
+    def constants(self) -> Mapping[str, np.ndarray]:
+        """Multipliers (int32) and shifts (int8)."""
+        return {"mul": self.mul, "shift": self.shift}
+
+    def codes(self, acc: np.ndarray, zero_point: int, low: int, high: int) -> np.ndarray:
+        """Return the codes of sums [..., channels]."""
+        scale = scaled_wide if self.wide else scaled
+        y = scale(np.rint(acc).astype(np.int64), self.mul, self.shift) + zero_point
+        return np.asarray(np.clip(y, low, high))
+
+
+def ending_of(node: Node, x: QuantParams, w: QuantParams, y: QuantParams) -> Ending:
+    """Return how the sums of products of x and w become codes of y."""
+    if not is_tflite(node):
+        return ScaleEnding(requant_scale(x, w, y).reshape(-1))
+    wide = node.attrs["rounding"] == "tflite_wide"
+    return FixedEnding(*multipliers([x.scale[0] * scale / y.scale[0] for scale in w.scale]), wide)
+
+
+def code_bounds(node: Node, y: QuantParams, dtype: DType) -> tuple[int, int]:
+    """Return the codes that a node clamps its result to."""
+    return (fixed_bounds if is_tflite(node) else act_range)(*clamp_of(node), y, dtype)
+
+
+def fixed_bounds(low: float, high: float, y: QuantParams, dtype: DType) -> tuple[int, int]:
+    """Return the codes of bounds as TensorFlow Lite rounds them: half away from zero."""
+    scale, zero = y.scalar
+    codes = [
+        limit if math.isinf(bound) else zero + int(round_away(np.asarray(F32(bound) / scale)))
+        for bound, limit in ((low, dtype.qmin), (high, dtype.qmax))
+    ]
+    return max(codes[0], dtype.qmin), min(codes[1], dtype.qmax)
+
+
 @dataclass(frozen=True, slots=True)
 class Folded:
-    """Constants of an integer layer: weights (zero points inside when they vary or fit), bias, scale, parameters."""
+    """Constants of an integer layer: weights (zero points inside when they vary or fit), bias, ending, parameters."""
 
     weights: np.ndarray
     bias: np.ndarray
-    scale: np.ndarray
+    ending: Ending
     codes: Codes
 
 
@@ -49,13 +147,13 @@ def fold_weights(node: Node, ctx: LowerCtx, x: TensorType, y: TensorType) -> Fol
             weights, w_zp = centred.astype(np.int8), 0
         elif not (points == w_zp).all():
             weights, w_zp = centred, 0
-    scale = requant_scale(x.quant, w_type.quant, y.quant)
-    low, high = act_range(*clamp_of(node), y.quant, y.dtype)
+    ending = ending_of(node, x.quant, w_type.quant, y.quant)
+    low, high = code_bounds(node, y.quant, y.dtype)
     codes = Codes(
         in_zp=x.quant.zero_point[0], w_zp=w_zp, out_zp=y.quant.zero_point[0], out_min=low, out_max=high,
-        scale_step=int(scale.size > 1),
+        scale_step=int(len(w_type.quant.scale) > 1),
     )  # fmt: skip
-    return Folded(weights, bias.astype(np.int32), scale.reshape(-1), codes)
+    return Folded(weights, bias.astype(np.int64 if ending.suffix == "q15" else np.int32), ending, codes)
 
 
 def subtract_zero_points(weights: np.ndarray, points: np.ndarray, quant: QuantParams) -> np.ndarray:
@@ -77,6 +175,12 @@ def scales(arrays: Arrays, scale_step: int) -> np.ndarray:
     """Return what a layer's sums are multiplied by: one number per channel, or the same for all."""
     scale = arrays["scale"]
     return scale if scale_step else np.asarray(scale[0])
+
+
+def fixed(arrays: Arrays) -> FixedEnding:
+    """Return the ending of a kernel that has multipliers and shifts; wide where its biases are of 64 bits."""
+    wide = arrays["bias"].dtype == np.int64
+    return FixedEnding(arrays["mul"].astype(np.int64), arrays["shift"].astype(np.int64), wide)
 
 
 def reach(type_: TensorType) -> int:

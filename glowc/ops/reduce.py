@@ -121,7 +121,7 @@ def mean_scale(qx: QuantParams, qy: QuantParams, n: int) -> F32:
     return F32(qx.scalar[0] / F32(qy.scalar[0] * F32(n)))
 
 
-def _gathered(x: np.ndarray, axes: Sequence[int]) -> np.ndarray:
+def gathered(x: np.ndarray, axes: Sequence[int]) -> np.ndarray:
     """Return x as [outer, n, 1] with the reduced axes last."""
     rest = [i for i in range(x.ndim) if i not in axes]
     n = math.prod(x.shape[i] for i in axes)
@@ -135,7 +135,7 @@ def reference(name: str) -> Callable[[Call], tuple[np.ndarray, ...]]:
         out, qx, qy = call.out_types[0], call.quant(0), call.out_quant
         array = call.array(0)
         axes = axes_of(call.node, array.ndim)
-        x = _gathered(array, axes)
+        x = gathered(array, axes)
         if qx is None or qy is None:
             y = array if not axes and name in ("sum", "mean", "max", "min", "prod") else fold(name, x)
             if out.dtype.is_float:
@@ -158,7 +158,7 @@ def lower(name: str) -> Callable[[Node, LowerCtx], None]:
     def emit(node: Node, ctx: LowerCtx) -> None:
         x, y = ctx.read(node.inputs[0]), ctx.write(node.outputs[0])
         axes = axes_of(node, x.type.rank)
-        x, dims = _adjacent(node, ctx, x, axes)
+        x, dims = adjacent(node, ctx, x, axes)
         qx, qy = x.type.quant, y.type.quant
         if qx is not None and qy is not None and name == "mean":
             out = OutCodes(qy.zero_point[0], *act_range(*clamp_of(node), qy, y.type.dtype))
@@ -190,7 +190,7 @@ def _words(name: str, t: TensorType) -> tuple[str, str, str]:
     return init, step, finish
 
 
-def _adjacent(node: Node, ctx: LowerCtx, x: Ref, axes: Sequence[int]) -> tuple[Ref, tuple[int, int, int]]:
+def adjacent(node: Node, ctx: LowerCtx, x: Ref, axes: Sequence[int]) -> tuple[Ref, tuple[int, int, int]]:
     """Return the tensor to reduce and its [outer, n, inner]; axes of length 1 stand in no way."""
     shape = x.type.shape
     real = [i for i in axes if shape[i] != 1]

@@ -14,10 +14,10 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from glowc.graph.graph import Graph, Node
-from glowc.graph.numerics import act_range, requant_scale, requantize
 from glowc.graph.types import DType, TensorType
-from glowc.ops.base import Call, clamp_of
+from glowc.ops.base import Call
 from glowc.ops.conv import is_planar
+from glowc.ops.integer import code_bounds, ending_of
 from glowc.ops.reduce import axes_of
 from glowc.ops.registry import get_op
 from glowc.passes.classes import UNARY
@@ -142,9 +142,9 @@ def _weighted(graph: Graph, node: Node, x: Range) -> Range:
     shape = (-1, 1, 1) if is_depthwise(graph, node) and not planar else (1, 1, -1)
     ends = weights * low.reshape(shape), weights * high.reshape(shape)
     sums = [np.asarray(f(*ends)).sum(axis=(1, 2)) + bias for f in (np.minimum, np.maximum)]
-    bounds = act_range(*clamp_of(node), y_type.quant, y_type.dtype)
-    scale = requant_scale(x_type.quant, w_type.quant, y_type.quant)
-    codes = [requantize(s, scale if scale.size > 1 else scale[0], y_type.quant.zero_point[0], *bounds) for s in sums]
+    bounds = code_bounds(node, y_type.quant, y_type.dtype)
+    ending = ending_of(node, x_type.quant, w_type.quant, y_type.quant)
+    codes = [ending.codes(s, y_type.quant.zero_point[0], *bounds) for s in sums]
     return Range(codes[0], codes[1])
 
 

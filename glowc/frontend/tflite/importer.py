@@ -1,0 +1,90 @@
+"""TensorFlow Lite model -> Graph: each operator by its handler; all problems of the model are reported together."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+from glowc.frontend.problems import NodeError, Problems
+from glowc.frontend.tflite.net import Net
+from glowc.frontend.tflite.operators import HANDLERS
+from glowc.frontend.tflite.reader import Operator, Subgraph, TfliteModel, read_tflite
+from glowc.graph.graph import Graph
+from glowc.ops.base import OpError
+
+
+def import_tflite(data: bytes, label: str, name: str) -> Graph:
+    """Return the graph of a TensorFlow Lite file, with its arithmetic; `label` is how messages call the file.
+
+    Raises ModelError with everything that is wrong with the model.
+    """
+    model = read_tflite(data, label)
+    problems = Problems(label)
+    importer = _Importer(model, problems)
+    graph = importer.run(name)
+    problems.check()
+    assert graph is not None
+    return graph
+
+
+class _Importer:
+    def __init__(self, model: TfliteModel, problems: Problems) -> None:
+        self.model, self.problems = model, problems
+        self.graph = model.subgraphs[0]
+        self.net = Net(self.graph)
+
+    def run(self, name: str) -> Graph | None:
+        """Import all operators, going on after a problem with whatever does not depend on it."""
+        called = _names(self.model, self.graph)
+        inputs = []
+        for index in self.graph.inputs:
+            if self._attempt(None, lambda i=index: inputs.append(self.net.add_input(called[i], i))):
+                continue
+        failed: set[int] = set()
+        for operator in self.graph.operators:
+            if failed & set(operator.inputs) or not self._import(operator):
+                failed.update(operator.outputs)
+        if failed:
+            return None
+        outputs = [self.net.result(called[i], i) for i in self.graph.outputs]
+        return self.net.finish(name, inputs, outputs)
+
+    def _import(self, operator: Operator) -> bool:
+        net = self.net
+        net.current = operator
+        handler = HANDLERS.get(operator.code)
+        if handler is None:
+            where = net.tensor(operator.outputs[0]).name if operator.outputs else f"operator {operator.index}"
+            self.problems.add_unsupported(operator.code, where)
+            return False
+        return self._attempt(operator, lambda: handler(operator, net))
+
+    def _attempt(self, operator: Operator | None, action: object) -> bool:
+        try:
+            action()  # type: ignore[operator]
+        except OpError as problem:
+            self._report(operator, problem)
+        except (IndexError, KeyError, TypeError, ValueError, AssertionError) as error:
+            text = f"inputs or options are missing or of the wrong kind ({type(error).__name__}: {error})"
+            self._report(operator, NodeError(text))
+        else:
+            return True
+        return False
+
+    def _report(self, operator: Operator | None, problem: OpError) -> None:
+        where = operator.label if operator is not None else "an input"
+        seen = ""
+        if operator is not None:
+            tensors = [self.graph.tensors[i] for i in operator.inputs if i >= 0]
+            shown = ", ".join(f'"{t.name}" {t.kind}{list(t.shape)}' for t in tensors)
+            seen = f" (inputs: {shown})" if shown else ""
+        self.problems.add(f"{where}: {problem}{seen}", getattr(problem, "hint", None))
+
+
+def _names(model: TfliteModel, graph: Subgraph) -> Mapping[int, str]:
+    """Return what the inputs and outputs are called: by the file's only signature, else by their tensors."""
+    edge: Sequence[int] = (*graph.inputs, *graph.outputs)
+    own = {i: graph.tensors[i].name for i in edge}
+    signatures = [s for s in model.signatures if s.subgraph == 0]
+    if len(signatures) != 1:
+        return own
+    return {i: signatures[0].names.get(i) or name for i, name in own.items()}

@@ -1,0 +1,222 @@
+"""The graph that is being made of a TensorFlow Lite model: tensors become values, operators append nodes.
+
+Quantised uint8 tensors become int8 (code - 128 is the same real number with zero point - 128), so that kernels know one
+kind; the model's own inputs and outputs keep theirs, with a FlipSign between.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from glowc.frontend.problems import NodeError
+from glowc.frontend.tflite.reader import Operator, Quantization, Subgraph, Tensor
+from glowc.graph.attrs import AttrValue
+from glowc.graph.graph import Graph, Node
+from glowc.graph.types import LARGEST_TENSOR_BYTES, DType, QuantParams, TensorType, type_of
+from glowc.ops.base import OpError
+from glowc.ops.registry import get_op
+
+NHWC: Mapping[str, AttrValue] = {"layout": "nhwc"}
+_KINDS = {
+    "float16": DType.F16, "float32": DType.F32, "float64": DType.F64, "int4": DType.S8, "int8": DType.S8,
+    "uint8": DType.U8, "int16": DType.S16, "uint16": DType.U16, "int32": DType.S32, "uint32": DType.U32,
+    "int64": DType.S64, "uint64": DType.U64, "bool": DType.BOOL,
+}  # fmt: skip
+_HALF = 128
+
+
+@dataclass(frozen=True, slots=True)
+class Names:
+    """What the file calls its inputs and outputs, by tensor."""
+
+    inputs: Mapping[int, str]
+    outputs: Mapping[int, str]
+
+
+class Net:
+    """Collects types, constants and nodes; `current` is the operator being imported."""
+
+    def __init__(self, graph: Subgraph) -> None:
+        self.graph = graph
+        self.types: dict[str, TensorType] = {}
+        self.consts: dict[str, np.ndarray] = {}
+        self.nodes: list[Node] = []
+        self.current: Operator | None = None
+        self._values: dict[int, str] = {}
+        self._taken: set[str] = set()
+        self._node_names: set[str] = set()
+
+    # tensors
+
+    def tensor(self, index: int) -> Tensor:
+        """Return a tensor of the file; NodeError for an input left out."""
+        if index < 0:
+            raise NodeError("an input is missing")
+        return self.graph.tensors[index]
+
+    def type(self, index: int) -> TensorType:
+        """Return the type of a tensor as values have it: uint8 codes as int8, quantisation of integers only."""
+        tensor = self.tensor(index)
+        if tensor.kind not in _KINDS:
+            raise NodeError(f'"{tensor.name}" has the element type {tensor.kind}')
+        dtype = _KINDS[tensor.kind]
+        quant = _params(tensor.quant, tensor.shape) if dtype.is_integer else None
+        if quant is not None and dtype is DType.U8:
+            quant = replace(quant, zero_point=tuple(z - _HALF for z in quant.zero_point))
+            dtype = DType.S8
+        return TensorType(tensor.shape, dtype, quant)
+
+    def const(self, index: int) -> np.ndarray | None:
+        """Return the elements of a constant tensor as its value has them; None for one that is computed."""
+        value = self._values.get(index)
+        if value is not None and value in self.consts:
+            return self.consts[value]
+        tensor = self.tensor(index)
+        if tensor.data is None:
+            return None
+        if tensor.kind == "uint8" and self.type(index).quant is not None:
+            return np.asarray((tensor.data.astype(np.int16) - _HALF).astype(np.int8))
+        return tensor.data
+
+    def need(self, index: int, what: str) -> np.ndarray:
+        """Return the elements of a tensor that must be constant."""
+        found = self.const(index)
+        if found is None:
+            raise NodeError(f'{what} "{self.tensor(index).name}" is computed at run time; glowc needs a constant')
+        return found
+
+    def value(self, index: int) -> str:
+        """Return the value of a tensor that is known by now: an input, a constant or a result."""
+        if index in self._values:
+            return self._values[index]
+        array = self.const(index)
+        tensor = self.tensor(index)
+        if array is None:
+            raise NodeError(f'"{tensor.name}" is read before it is computed')
+        self._values[index] = self.add_const(tensor.name, array, self.type(index))
+        return self._values[index]
+
+    def known(self, index: int) -> bool:
+        """Say whether a tensor is there and has a value by now."""
+        return index >= 0 and (index in self._values or self.tensor(index).data is not None)
+
+    def define(self, index: int, value: str) -> None:
+        """Let a tensor be a value that exists."""
+        self._values[index] = value
+
+    # values
+
+    def fresh(self, base: str) -> str:
+        """Return a value name not in use."""
+        name, number = base, 1
+        while name in self._taken:
+            name, number = f"{base}.{number}", number + 1
+        self._taken.add(name)
+        return name
+
+    def add_const(self, base: str, array: np.ndarray, type_: TensorType | None = None) -> str:
+        """Add a constant; its type is the array's own unless given."""
+        name = self.fresh(base)
+        self.consts[name], self.types[name] = np.ascontiguousarray(array).reshape(array.shape), type_ or type_of(array)
+        return name
+
+    def add_input(self, name: str, index: int) -> str:
+        """Declare a tensor as an input of the model; returns the input's name."""
+        tensor, type_ = self.tensor(index), self.type(index)
+        value = self.fresh(name)
+        own = tensor.kind == "uint8" and type_.quant is not None
+        self.types[value] = _unsigned(type_) if own else type_
+        self._values[index] = self.emit("FlipSign", (value,), type_=type_) if own else value
+        return value
+
+    def result(self, name: str, index: int) -> str:
+        """Return an output's value under the name that it has in the file."""
+        value, type_ = self.value(index), self.type(index)
+        own = self.tensor(index).kind == "uint8" and type_.quant is not None
+        out = self.fresh(name)
+        self.types[out] = _unsigned(type_) if own else self.types[value]
+        op = "FlipSign" if own else "Identity"
+        self.nodes.append(Node(self._node_name(out), op, (value,), (out,), {}, (name,)))
+        return out
+
+    def emit(
+        self,
+        op: str,
+        inputs: Sequence[str],
+        attrs: Mapping[str, AttrValue] | None = None,
+        *,
+        out: int | None = None,
+        type_: TensorType | None = None,
+        base: str | None = None,
+    ) -> str:
+        """Append a node whose result is the tensor `out`, or a new value of `type_`; return the value.
+
+        Without either the type is what the operator's rule says. OpError when the rule gives another shape or kind.
+        """
+        wanted = self.type(out) if out is not None else type_
+        name = self.fresh(self.tensor(out).name if out is not None else base or self._base(op))
+        origin = (self.tensor(self.current.outputs[0]).name,) if self.current and self.current.outputs else ()
+        node = Node(self._node_name(name), op, tuple(inputs), (name,), dict(attrs or {}), origin)
+        found = get_op(op).infer(node, tuple(self.types[n] if n else None for n in inputs))[0]
+        if wanted is None:
+            wanted = found
+        elif (found.shape, found.dtype) != (wanted.shape, wanted.dtype):
+            raise OpError(f"the file says {wanted}, but {op} of its inputs gives {found}")
+        if wanted.size_bytes > LARGEST_TENSOR_BYTES or 0 in wanted.shape:
+            raise NodeError(f"the result {wanted} is empty or too large")
+        self.types[name] = replace(wanted, layout=found.layout)
+        self.nodes.append(node)
+        if out is not None:
+            self._values[out] = name
+        return name
+
+    def _base(self, op: str) -> str:
+        first = self.tensor(self.current.outputs[0]).name if self.current and self.current.outputs else "node"
+        return f"{first}.{op.lower()}"
+
+    def _node_name(self, base: str) -> str:
+        name, number = base, 1
+        while name in self._node_names:
+            name, number = f"{base}.{number}", number + 1
+        self._node_names.add(name)
+        return name
+
+    def reshaped(self, value: str, shape: Sequence[int]) -> str:
+        """Return a value in another shape; itself when it has it."""
+        type_ = self.types[value]
+        if type_.shape == tuple(shape):
+            return value
+        return self.emit("Reshape", (value,), {"shape": tuple(shape)}, type_=type_.with_shape(shape))
+
+    def finish(self, name: str, inputs: Sequence[str], outputs: Sequence[str]) -> Graph:
+        """Return the graph of what the outputs need."""
+        wanted, kept = set(outputs), []
+        for node in reversed(self.nodes):
+            if wanted & set(node.outputs):
+                wanted.update(node.inputs)
+                kept.append(node)
+        used = wanted | set(inputs)
+        return Graph(
+            name, tuple(inputs), tuple(outputs), tuple(reversed(kept)),
+            {value: type_ for value, type_ in self.types.items() if value in used},
+            {value: array for value, array in self.consts.items() if value in used},
+        )  # fmt: skip
+
+
+def _unsigned(type_: TensorType) -> TensorType:
+    assert type_.quant is not None
+    points = tuple(z + _HALF for z in type_.quant.zero_point)
+    return replace(type_, dtype=DType.U8, quant=replace(type_.quant, zero_point=points))
+
+
+def _params(quant: Quantization | None, shape: tuple[int, ...]) -> QuantParams | None:
+    """Return the quantisation with scales as float32; per axis only where there are several."""
+    if quant is None:
+        return None
+    scale = tuple(float(np.float32(s)) for s in quant.scale)
+    if len(scale) == 1:
+        return QuantParams(scale, quant.zero_point)
+    return QuantParams(scale, quant.zero_point, quant.axis)

@@ -1,0 +1,108 @@
+"""Convolutions and fully connected layers: NHWC and O,kH,kW,I as the file has them, nothing is transposed."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import replace
+
+import numpy as np
+
+from glowc.frontend.problems import NodeError
+from glowc.frontend.tflite.net import NHWC, Net
+from glowc.frontend.tflite.operators.options import clamp, option, padding, positive
+from glowc.frontend.tflite.reader import Operator
+from glowc.graph.attrs import AttrValue
+from glowc.graph.types import DType, TensorType
+
+
+def rounding(operator: Operator, net: Net, bias: int = 2) -> dict[str, AttrValue]:
+    """Return how a layer on codes rounds: sums in 64 bits for int16, unless its bias is of 32; nothing for floats."""
+    x = net.type(operator.inputs[0])
+    if x.quant is None:
+        return {}
+    index = operator.inputs[bias] if len(operator.inputs) > bias else -1
+    wide = x.dtype is DType.S16 and (index < 0 or net.tensor(index).kind == "int64")
+    return {"rounding": "tflite_wide" if wide else "tflite"}
+
+
+def conv_2d(operator: Operator, net: Net) -> None:
+    """CONV_2D: groups follow from the channels of input and weights."""
+    x, weights = net.type(operator.inputs[0]), net.type(operator.inputs[1])
+    if x.rank != 4 or weights.rank != 4 or x.shape[3] % weights.shape[3]:
+        raise NodeError(f"input {x} and weights {weights} do not fit")
+    _convolve(operator, net, _weights(operator, net), x.shape[3] // weights.shape[3])
+
+
+def depthwise_conv_2d(operator: Operator, net: Net) -> None:
+    """DEPTHWISE_CONV_2D: weights 1,kH,kW,O; output channel o reads input channel o / multiplier."""
+    x, (array, type_) = net.type(operator.inputs[0]), _weights(operator, net)
+    if type_.rank != 4 or type_.shape[0] != 1 or x.rank != 4 or type_.shape[3] % x.shape[3]:
+        raise NodeError(f"input {x} and depthwise weights {type_} do not fit")
+    quant = type_.quant
+    if quant is not None and quant.per_axis:
+        quant = replace(quant, axis=0)
+    array = np.ascontiguousarray(array.transpose(3, 1, 2, 0))
+    _convolve(operator, net, (array, TensorType(array.shape, type_.dtype, quant)), x.shape[3])
+
+
+def _weights(operator: Operator, net: Net) -> tuple[np.ndarray, TensorType]:
+    """Return the constant weights and their type; those of a layer on floats as floats or int8 codes."""
+    return net.need(operator.inputs[1], "the weights"), net.type(operator.inputs[1])
+
+
+def _convolve(operator: Operator, net: Net, weights: tuple[np.ndarray, TensorType], groups: int) -> None:
+    x, out = operator.inputs[0], operator.outputs[0]
+    array, type_ = weights
+    stride = positive(operator, "StrideH", "StrideW")
+    dilation = positive(operator, "DilationHFactor", "DilationWFactor")
+    kernel = type_.shape[1:3]
+    attrs = {
+        "kernel_shape": kernel, "strides": stride, "dilations": dilation, "group": groups,
+        "pads": padding(operator, net.type(x).shape[1:3], kernel, stride, dilation),
+        **clamp(operator), **NHWC, **rounding(operator, net),
+    }  # fmt: skip
+    name = net.tensor(operator.inputs[1]).name
+    values = (net.value(x), net.add_const(name, array, type_), bias_of(operator, net, type_.shape[0]))
+    net.emit("Conv", values, attrs, out=out)
+
+
+def bias_of(operator: Operator, net: Net, count: int, at: int = 2) -> str:
+    """Return the bias of a layer, in units of its sums where they are of codes; zeros where it has none."""
+    is_float = net.type(operator.inputs[0]).quant is None
+    index = operator.inputs[at] if len(operator.inputs) > at else -1
+    if index < 0:
+        return net.add_const(f"{net.tensor(operator.outputs[0]).name}.bias", np.zeros(count, _bias_kind(is_float)))
+    array = net.need(index, "the bias")
+    if array.shape != (count,):
+        raise NodeError(f"bias {list(array.shape)} but {count} output channels")
+    if is_float:
+        return net.add_const(net.tensor(index).name, array.astype(np.float32))
+    return net.add_const(net.tensor(index).name, array)
+
+
+def _bias_kind(is_float: bool) -> type[np.generic]:
+    return np.float32 if is_float else np.int32
+
+
+def fully_connected(operator: Operator, net: Net) -> None:
+    """FULLY_CONNECTED: the input is seen as rows of the weights' length."""
+    x, out = net.type(operator.inputs[0]), net.type(operator.outputs[0])
+    array, type_ = _weights(operator, net)
+    if type_.rank != 2 or x.elements % type_.shape[1]:
+        raise NodeError(f"input {x} and weights {type_} do not fit")
+    if option(operator, "WeightsFormat"):
+        raise NodeError("shuffled weights are not supported", "convert the model for TensorFlow Lite Micro")
+    rows = x.elements // type_.shape[1]
+    flat = net.reshaped(net.value(operator.inputs[0]), (rows, type_.shape[1]))
+    values = (flat, net.add_const(net.tensor(operator.inputs[1]).name, array, type_), bias_of(operator, net, type_.shape[0]))
+    attrs = {**clamp(operator), **rounding(operator, net)}
+    if out.shape == (rows, type_.shape[0]):
+        net.emit("FullyConnected", values, attrs, out=operator.outputs[0])
+        return
+    if out.elements != rows * type_.shape[0]:
+        raise NodeError(f"the result {out} is not {rows} times {type_.shape[0]}")
+    y = net.emit("FullyConnected", values, attrs, type_=out.with_shape((rows, type_.shape[0])))
+    net.emit("Reshape", (y,), {"shape": out.shape}, out=operator.outputs[0])
+
+
+HANDLERS = {"CONV_2D": conv_2d, "DEPTHWISE_CONV_2D": depthwise_conv_2d, "FULLY_CONNECTED": fully_connected}

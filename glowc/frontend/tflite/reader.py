@@ -1,0 +1,313 @@
+"""TensorFlow Lite file -> plain Python: tensors, operators with their options, signatures. No decisions here.
+
+The flatbuffers package reads wherever an offset points. Here every list is looked at before it is read (its length
+against that of the file), every index against the list that it is for, and what a reader of the schema raises on bytes
+that are no such table is one clear error.
+"""
+
+from __future__ import annotations
+
+import inspect
+import math
+import struct
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+import tflite
+
+from glowc.errors import ModelError
+from glowc.frontend.problems import NodeError
+from glowc.graph.types import LARGEST_TENSOR_BYTES
+
+Options = Mapping[str, Any]
+SCHEMA_VERSION = 3
+MAGIC = b"TFL3"
+MAGIC_AT = 4
+_DAMAGED = (struct.error, IndexError, ValueError, TypeError, OverflowError, AttributeError)
+_HINT = "copy or download the file again, or convert the network again with tf.lite.TFLiteConverter"
+_KINDS: Mapping[int, str] = {
+    0: "float32", 1: "float16", 2: "int32", 3: "uint8", 4: "int64", 6: "bool", 7: "int16", 9: "int8", 10: "float64",
+    12: "uint64", 13: "resource", 15: "uint32", 16: "uint16", 17: "int4",
+}  # fmt: skip
+_BUILTINS = {v: k for k, v in vars(tflite.BuiltinOperator).items() if not k.startswith("_")}
+_OPTIONS = {v: k for k, v in vars(tflite.BuiltinOptions).items() if not k.startswith("_")}
+_OPTIONS_2 = {v: k for k, v in vars(tflite.BuiltinOptions2).items() if not k.startswith("_")}
+_TYPE_NAMES = {v: k for k, v in vars(tflite.TensorType).items() if not k.startswith("_")}
+
+
+@dataclass(frozen=True, slots=True)
+class Quantization:
+    """real = scale * (q - zero_point), one entry or one per index of `axis`."""
+
+    scale: tuple[float, ...]
+    zero_point: tuple[int, ...]
+    axis: int
+
+
+@dataclass(frozen=True, slots=True)
+class Tensor:
+    """One tensor: `kind` as numpy calls it (int4 and resource besides), `data` of a constant, one element an entry."""
+
+    index: int
+    name: str
+    shape: tuple[int, ...]
+    kind: str
+    quant: Quantization | None
+    data: np.ndarray | None
+    is_variable: bool
+
+
+@dataclass(frozen=True, slots=True)
+class Operator:
+    """One operator: `code` is the built-in's name or the custom one's; -1 stands for an input left out."""
+
+    index: int
+    code: str
+    version: int
+    inputs: tuple[int, ...]
+    outputs: tuple[int, ...]
+    intermediates: tuple[int, ...] = ()
+    options: Options = field(default_factory=dict)
+    custom: bytes = b""
+
+    @property
+    def label(self) -> str:
+        """How messages name this operator."""
+        return f"operator {self.index} ({self.code})"
+
+
+@dataclass(frozen=True, slots=True)
+class Subgraph:
+    """A graph of operators in their order."""
+
+    name: str
+    tensors: tuple[Tensor, ...]
+    operators: tuple[Operator, ...]
+    inputs: tuple[int, ...]
+    outputs: tuple[int, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Signature:
+    """Names that a signature gives to tensors of a subgraph."""
+
+    key: str
+    subgraph: int
+    names: Mapping[int, str]
+
+
+@dataclass(frozen=True, slots=True)
+class TfliteModel:
+    """A whole file; the first subgraph is the one that is called."""
+
+    subgraphs: tuple[Subgraph, ...]
+    signatures: tuple[Signature, ...]
+
+
+def is_tflite_file(data: bytes) -> bool:
+    """Say whether bytes are meant to be a TensorFlow Lite model."""
+    return data[MAGIC_AT : MAGIC_AT + len(MAGIC)] == MAGIC
+
+
+def read_tflite(data: bytes, label: str) -> TfliteModel:
+    """Read a file. Raises ModelError that says what is wrong with it."""
+    if not is_tflite_file(data):
+        raise ModelError(f"{label} is not a TensorFlow Lite file: bytes 4 to 8 are not TFL3", hint=_HINT)
+    try:
+        return _Reader(data).model()
+    except NodeError as problem:
+        raise ModelError(f"{label}: {problem}", hint=problem.hint or _HINT) from None
+    except _DAMAGED as error:
+        what = f"{label} is damaged or truncated: an offset leads outside of its {len(data):,} bytes"
+        raise ModelError(what, hint=_HINT) from error
+
+
+class _Reader:
+    def __init__(self, data: bytes) -> None:
+        self.data = data
+        self.root = tflite.Model.GetRootAs(data, 0)
+        self._buffers: dict[int, bytes] = {}
+
+    def model(self) -> TfliteModel:
+        version = self.root.Version()
+        if version != SCHEMA_VERSION:
+            raise NodeError(f"schema version {version}; version {SCHEMA_VERSION} is known")
+        codes = [self._code(i) for i in self._count(self.root.OperatorCodesLength(), "operator codes")]
+        graphs = tuple(
+            self._subgraph(self._there(self.root.Subgraphs(i)), codes)
+            for i in self._count(self.root.SubgraphsLength(), "subgraphs")
+        )
+        if not graphs:
+            raise NodeError("the file holds no subgraph")
+        signatures = self._count(self.root.SignatureDefsLength(), "signatures")
+        return TfliteModel(graphs, tuple(self._signature(self._there(self.root.SignatureDefs(i))) for i in signatures))
+
+    def _count(self, length: int, what: str, each: int = 4) -> range:
+        """Return the indices of a list; NodeError when the file is too short for it."""
+        if length * each > len(self.data):
+            raise NodeError(f"a list of {length:,} {what} in a file of {len(self.data):,} bytes")
+        return range(length)
+
+    @staticmethod
+    def _there(table: Any) -> Any:
+        if table is None:
+            raise NodeError("a table that the schema needs is missing")
+        return table
+
+    def _ints(self, length: Callable[[], int], item: Callable[[int], int], what: str) -> tuple[int, ...]:
+        return tuple(int(item(i)) for i in self._count(length(), what))
+
+    def _code(self, index: int) -> tuple[str, int]:
+        code = self._there(self.root.OperatorCodes(index))
+        number = max(code.BuiltinCode(), code.DeprecatedBuiltinCode())
+        if number == tflite.BuiltinOperator.CUSTOM:
+            return _text(code.CustomCode()) or "CUSTOM", code.Version()
+        return _BUILTINS.get(number, f"BUILTIN_{number}"), code.Version()
+
+    def _subgraph(self, graph: Any, codes: list[tuple[str, int]]) -> Subgraph:
+        count = graph.TensorsLength()
+        tensors = tuple(self._tensor(i, self._there(graph.Tensors(i))) for i in self._count(count, "tensors"))
+        operators = tuple(
+            self._operator(i, self._there(graph.Operators(i)), codes, count)
+            for i in self._count(graph.OperatorsLength(), "operators")
+        )
+        ends = [
+            _known(self._ints(length, item, "tensors"), count, f"the graph's {what}", least=0)
+            for length, item, what in (
+                (graph.InputsLength, graph.Inputs, "inputs"), (graph.OutputsLength, graph.Outputs, "outputs"),
+            )
+        ]  # fmt: skip
+        return Subgraph(_text(graph.Name()), tensors, operators, ends[0], ends[1])
+
+    def _operator(self, index: int, op: Any, codes: list[tuple[str, int]], count: int) -> Operator:
+        number = op.OpcodeIndex()
+        if not 0 <= number < len(codes):
+            raise NodeError(f"operator {index}: its code {number} is none of the {len(codes)} of the file")
+        code, version = codes[number]
+        where = f"operator {index} ({code})"
+        lists = [
+            _known(self._ints(length, item, "tensors"), count, where)
+            for length, item in (
+                (op.InputsLength, op.Inputs), (op.OutputsLength, op.Outputs),
+                (op.IntermediatesLength, op.Intermediates),
+            )
+        ]  # fmt: skip
+        self._count(op.CustomOptionsLength(), "bytes of options", 1)
+        custom = bytes(op.CustomOptionsAsNumpy()) if op.CustomOptionsLength() else b""
+        return Operator(index, code, version, lists[0], lists[1], lists[2], self._options(op), custom)
+
+    def _options(self, op: Any) -> Options:
+        """Return the options by their names in the schema, lists as tuples."""
+        name = _OPTIONS.get(op.BuiltinOptionsType(), "NONE")
+        table = op.BuiltinOptions() if name != "NONE" else None
+        if table is None:
+            name = _OPTIONS_2.get(op.BuiltinOptions2Type(), "NONE")
+            table = op.BuiltinOptions2() if name != "NONE" else None
+        if table is None:
+            return {}
+        options = getattr(tflite, name)()
+        options.Init(table.Bytes, table.Pos)
+        return dict(self._fields(options))
+
+    def _fields(self, options: Any) -> Iterator[tuple[str, Any]]:
+        names = [n for n in dir(options) if not n.startswith(("_", "GetRootAs")) and not n.endswith("HasIdentifier")]
+        lists = {n[: -len("Length")] for n in names if n.endswith("Length")}
+        for name in names:
+            method = getattr(options, name)
+            if name in lists:
+                yield name, tuple(method(i) for i in self._count(getattr(options, f"{name}Length")(), name, 1))
+            elif name != "Init" and not any(name in (f"{n}Length", f"{n}AsNumpy", f"{n}IsNone") for n in lists):
+                if not inspect.signature(method).parameters:
+                    yield name, method()
+
+    def _tensor(self, index: int, tensor: Any) -> Tensor:
+        name = _text(tensor.Name()) or f"tensor_{index}"
+        shape = self._ints(tensor.ShapeLength, tensor.Shape, "dimensions")
+        kind = _KINDS.get(tensor.Type())
+        where = f'tensor {index} "{name}"'
+        if kind is None:
+            raise NodeError(f"{where}: element type {_TYPE_NAMES.get(tensor.Type(), tensor.Type())} is not supported")
+        if any(d < 0 for d in shape):
+            raise NodeError(
+                f"{where} has the shape {list(shape)}", "convert the model with a fixed input shape"
+            )
+        data = self._data(tensor.Buffer(), shape, kind, where)
+        quant = self._quantization(tensor.Quantization(), shape, where)
+        if tensor.Sparsity() is not None:
+            raise NodeError(f"{where} is sparse", "convert the model without sparsity (densified)")
+        return Tensor(index, name, shape, kind, quant, data, bool(tensor.IsVariable()))
+
+    def _data(self, buffer: int, shape: tuple[int, ...], kind: str, where: str) -> np.ndarray | None:
+        if not 0 <= buffer < self.root.BuffersLength():
+            raise NodeError(f"{where}: its buffer {buffer} is none of the {self.root.BuffersLength()} of the file")
+        data = self._buffer(buffer)
+        if not data or kind == "resource":
+            return None
+        count = math.prod(shape)
+        item = 1 if kind == "int4" else np.dtype(kind).itemsize
+        size = -(-count // 2) if kind == "int4" else count * item
+        if size > LARGEST_TENSOR_BYTES or len(data) < size:
+            raise NodeError(f"{where}: its buffer has {len(data):,} bytes; {kind}{list(shape)} needs {size:,}")
+        if kind == "int4":
+            return _nibbles(np.frombuffer(data, np.uint8, size))[:count].reshape(shape)
+        return np.frombuffer(data, np.dtype(kind).newbyteorder("<"), count).astype(kind).reshape(shape)
+
+    def _buffer(self, index: int) -> bytes:
+        """Return the bytes of a buffer: inside of the flatbuffer, or after it."""
+        if index not in self._buffers:
+            buffer = self._there(self.root.Buffers(index))
+            offset, size = buffer.Offset(), buffer.Size()
+            if offset > 1:
+                if offset + size > len(self.data):
+                    raise NodeError(f"buffer {index} ends after the file, at byte {offset + size:,}")
+                self._buffers[index] = self.data[offset : offset + size]
+            else:
+                length = buffer.DataLength()
+                self._count(length, "bytes of a buffer", 1)
+                self._buffers[index] = buffer.DataAsNumpy().tobytes() if length else b""
+        return self._buffers[index]
+
+    def _quantization(self, found: Any, shape: tuple[int, ...], where: str) -> Quantization | None:
+        if found is None or not found.ScaleLength():
+            return None
+        scale = tuple(float(found.Scale(i)) for i in self._count(found.ScaleLength(), "scales"))
+        points = self._ints(found.ZeroPointLength, found.ZeroPoint, "zero points") or (0,)
+        axis = int(found.QuantizedDimension())
+        if not all(math.isfinite(s) and s >= 0 for s in scale):
+            raise NodeError(f"{where}: a scale is no positive number")
+        if len(scale) > 1 and shape == (len(scale),):
+            axis = 0  # some converters give a bias the axis of its weights
+        if len(scale) > 1 and (not 0 <= axis < len(shape) or shape[axis] != len(scale)):
+            raise NodeError(f"{where}: {len(scale)} scales along axis {axis} of {list(shape)}")
+        if len(points) not in (1, len(scale)):
+            raise NodeError(f"{where}: {len(scale)} scales and {len(points)} zero points")
+        return Quantization(scale, points if len(points) == len(scale) else points * len(scale), axis)
+
+    def _signature(self, found: Any) -> Signature:
+        names = {}
+        for length, item, what in (
+            (found.InputsLength(), found.Inputs, "inputs"), (found.OutputsLength(), found.Outputs, "outputs"),
+        ):  # fmt: skip
+            for i in self._count(length, what):
+                entry = self._there(item(i))
+                names[int(entry.TensorIndex())] = _text(entry.Name())
+        return Signature(_text(found.SignatureKey()), int(found.SubgraphIndex()), names)
+
+
+def _known(indices: tuple[int, ...], count: int, where: str, least: int = -1) -> tuple[int, ...]:
+    for index in indices:
+        if not least <= index < count:
+            raise NodeError(f"{where}: tensor {index} is none of the graph's {count}")
+    return indices
+
+
+def _text(value: bytes | None) -> str:
+    return value.decode("utf-8", "replace") if value else ""
+
+
+def _nibbles(packed: np.ndarray) -> np.ndarray:
+    """Return signed numbers of four bits, the lower half of each byte first."""
+    both = np.stack((packed & 15, packed >> 4), axis=-1).reshape(-1).astype(np.int8)
+    return np.asarray(np.where(both > 7, both - 16, both).astype(np.int8))

@@ -1,0 +1,19 @@
+"""The plain variants of kernels that compute as TensorFlow Lite does: their functions are in runtime_c/glow_q31.h."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from glowc.kernels.base import PLAIN
+
+_FIXED = replace(PLAIN, header="glow_q31.h")
+_ELEMENTWISE = (
+    "rescale_q31", "quantize_away", "softmax_s8q31", "add_s8q31", "add_s16q31", "mul_s8q31", "mul_s16q31",
+)  # fmt: skip
+
+_LAYERS = tuple(f"{base}_{end}" for base in ("conv", "dwconv", "fc") for end in ("s8q31", "s16q31", "s16q15"))
+
+VARIANTS = {
+    **{kernel: (replace(_FIXED, in_place=True),) for kernel in _ELEMENTWISE},
+    **{kernel: (_FIXED,) for kernel in (*_LAYERS, "reduce_mean_s8q31", "reduce_mean_s16q31")},
+}

@@ -1,0 +1,172 @@
+"""FixedAveragePool, FixedMean: TensorFlow Lite's averages of codes.
+
+FixedAveragePool over the n positions of a window inside of the image: s the sum of the codes as the file has them,
+(s + n / 2) / n above zero and (s - n / 2) / n below, cut off, clamped; input and output have one scale.
+FixedMean over n values: (sum - n zx) times the factor sx / (sy n), + zy, clamped; the factor is the multiplier of
+sx / sy, shifted left by as many bits as n has after the first, divided by n without remainder.
+Source: tensorflow/lite/kernels/internal/reference/integer_ops/pooling.h, reduce.h (QuantizedMeanOrSum), restated.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from glowc.graph.attrs import Int, IntList
+from glowc.graph.fixed_point import multiplier, scaled
+from glowc.graph.graph import Node
+from glowc.graph.types import QuantParams, TensorType
+from glowc.kernels.shapes import Pool
+from glowc.ops.base import CLAMP, LAYOUT, Call, LowerCtx, MaybeTypes, OpDef, OpError, Types, clamp_of
+from glowc.ops.integer import fixed_bounds
+from glowc.ops.params import Along, OutCodes
+from glowc.ops.pool import counts, geometry, taps, window_of
+from glowc.ops.pool import infer as infer_pool
+from glowc.ops.reduce import adjacent, axes_of, gathered
+from glowc.ops.reduce import infer as infer_reduce
+from glowc.ops.spatial import WINDOW, rows_of, store_rows, window_rows
+from glowc.ops.window import Window
+from glowc.program.kernel import Arrays, KernelDef
+from glowc.program.params import Params
+
+
+@dataclass(frozen=True, slots=True)
+class WholeAverage(Params):
+    """Of `avg_pool_*q31`: what is added to codes for those of the file (128 for uint8), and the bounds."""
+
+    shape: Pool
+    include_pad: int
+    half: int
+    out_min: int
+    out_max: int
+
+
+@dataclass(frozen=True, slots=True)
+class FixedMeanParams(Along):
+    """Of `reduce_mean_*q31`: the input's zero point, the result's codes, the factor."""
+
+    in_zp: int
+    out: OutCodes
+    mul: int
+    shift: int
+
+
+def average(parts: list[np.ndarray], count: np.ndarray, half: int, low: int, high: int) -> np.ndarray:
+    """Return the averages of codes of window positions, half away from zero."""
+    n = np.maximum(count, 1)[..., None].astype(np.int64)
+    total = np.sum(np.stack(parts), axis=0).astype(np.int64) + half * count[..., None]
+    y = np.where(total > 0, (total + n // 2) // n, -((n // 2 - total) // n))
+    return np.asarray(np.clip(y - half, low, high))
+
+
+def _half(node: Node) -> int:
+    return 128 * node.int_("unsigned")
+
+
+def _quant(call: Call) -> QuantParams:
+    qx, qy = call.quant(0), call.out_quant
+    if qx is None or qy is None:
+        raise OpError(f"{call.node.op} needs codes")
+    return qy
+
+
+def reference_pool(call: Call) -> tuple[np.ndarray, ...]:
+    """Average over each window."""
+    node, out, qy = call.node, call.out_types[0], _quant(call)
+    assert call.in_types[0] is not None
+    window, zero = window_of(node, call.in_types[0]), -_half(node)
+    parts = taps(call.array(0).astype(np.int64), window, zero)
+    parts = [part - zero for part in parts]  # outside of the image: nothing
+    count = counts(window, include_pad=False)
+    y = average(parts, count, 0, *(b + _half(node) for b in fixed_bounds(*clamp_of(node), qy, out.dtype)))
+    return ((y - _half(node)).astype(out.dtype.numpy),)
+
+
+def lower_pool(node: Node, ctx: LowerCtx) -> None:
+    """One `avg_pool_*q31`."""
+    x, y = ctx.read(node.inputs[0]), ctx.write(node.outputs[0])
+    if y.type.quant is None:
+        raise OpError("needs codes")
+    shape = geometry(node, x.type, y.type)
+    params = WholeAverage(shape, 0, _half(node), *fixed_bounds(*clamp_of(node), y.type.quant, y.type.dtype))
+    ctx.emit(f"avg_pool_{x.type.dtype.value}q31", {"in": x, "out": y}, params, rows=(0, shape.out_h))
+
+
+def factor(qx: QuantParams, qy: QuantParams, n: int) -> tuple[int, int]:
+    """Return multiplier and shift of sx / (sy n)."""
+    mul, shift = multiplier(qx.scale[0] / qy.scale[0])
+    up = min(n.bit_length() - 1, 32, 31 + shift)
+    return (mul << up) // n, shift - up
+
+
+def mean_codes(x: np.ndarray, in_zp: int, out: OutCodes, mul: int, shift: int) -> np.ndarray:
+    """Reduce axis 1 of codes x[outer, n, inner]."""
+    y = scaled((x.astype(np.int64) - in_zp).sum(1), mul, shift) + out.out_zp
+    return np.asarray(np.clip(y, out.out_min, out.out_max))
+
+
+def _mean_params(node: Node, qx: QuantParams | None, y: TensorType, dims: tuple[int, int, int]) -> FixedMeanParams:
+    if qx is None or y.quant is None:
+        raise OpError("needs codes")
+    ends = OutCodes(y.quant.zero_point[0], y.dtype.qmin, y.dtype.qmax)
+    return FixedMeanParams(*dims, qx.zero_point[0], ends, *factor(qx, y.quant, dims[1]))
+
+
+def reference_mean(call: Call) -> tuple[np.ndarray, ...]:
+    """The mean of the named axes."""
+    out, array = call.out_types[0], call.array(0)
+    x = gathered(array, axes_of(call.node, array.ndim))
+    p = _mean_params(call.node, call.quant(0), out, (x.shape[0], x.shape[1], 1))
+    return (mean_codes(x, p.in_zp, p.out, p.mul, p.shift).reshape(out.shape).astype(out.dtype.numpy),)
+
+
+def lower_mean(node: Node, ctx: LowerCtx) -> None:
+    """One `reduce_mean_*q31`."""
+    x, y = ctx.read(node.inputs[0]), ctx.write(node.outputs[0])
+    x, dims = adjacent(node, ctx, x, axes_of(node, x.type.rank))
+    params = _mean_params(node, x.type.quant, y.type, dims)
+    ctx.emit(f"reduce_mean_{x.type.dtype.value}q31", {"in": x, "out": y}, params)
+
+
+def _interpret_pool(arrays: Arrays, p: WholeAverage, rows: range) -> None:
+    s = p.shape
+    window = Window((s.in_h, s.in_w), (len(rows), s.out_w), (s.k_h, s.k_w), (s.stride_h, s.stride_w),
+                    (s.dil_h, s.dil_w), (s.pad_top, s.pad_left), (s.pad_bottom, s.pad_right))  # fmt: skip
+    parts = taps(rows_of(arrays["in"], s).astype(np.int64) + p.half, window, 0, rows.start)
+    y = average(parts, counts(window, False, rows.start), 0, p.out_min + p.half, p.out_max + p.half)
+    store_rows(arrays["out"], y - p.half, s, rows)
+
+
+def _interpret_mean(a: Arrays, p: FixedMeanParams) -> None:
+    y = mean_codes(p.view(a["in"]), p.in_zp, p.out, p.mul, p.shift)
+    a["out"].reshape(-1)[: y.size] = y.reshape(-1)
+
+
+def _window_rows(p: WholeAverage, y: int) -> tuple[int, int]:
+    return window_rows(p.shape, y)
+
+
+KERNELS = (
+    *(
+        KernelDef(f"avg_pool_{kind}q31", ("in in", "out out"), WholeAverage, interpret_rows=_interpret_pool,
+                  row_window=_window_rows, template="avg_pool_q31", kind=kind,
+                  doc="average of windows of codes, half away from zero")
+        for kind in ("s8", "s16")
+    ),
+    *(
+        KernelDef(f"reduce_mean_{kind}q31", ("in in", "out out"), FixedMeanParams, _interpret_mean,
+                  template="reduce_mean_q31", kind=kind,
+                  doc="mean of an axis of codes in TensorFlow Lite's fixed point")
+        for kind in ("s8", "s16")
+    ),
+)  # fmt: skip
+
+OPS = (
+    OpDef("FixedAveragePool", infer_pool, reference_pool, lower_pool,
+          {**WINDOW, "kernel_shape": IntList(), "ceil_mode": Int(0), "unsigned": Int(0), **CLAMP, "layout": LAYOUT},
+          doc="average of windows of codes as TensorFlow Lite computes it (internal)"),
+    OpDef("FixedMean", infer_reduce, reference_mean, lower_mean,
+          {"axes": IntList(()), "keepdims": Int(1), "noop_with_empty_axes": Int(0)},
+          doc="mean of codes as TensorFlow Lite computes it (internal)"),
+)  # fmt: skip

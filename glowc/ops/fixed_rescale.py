@@ -1,0 +1,155 @@
+"""FixedRescale, FixedQuantize: TensorFlow Lite's QUANTIZE, from integers and from floats; FixedLeakyRelu of int16.
+
+FixedRescale: clamp((x - zx) * (sx / sy) + zy), the factor a multiplier of 31 bits and a shift; int8 to int8 is a table.
+FixedQuantize: clamp(round(x / sy) + zy) in float32, half away from zero; NaN gives zy.
+FixedLeakyRelu: as FixedRescale, with the factor sx * alpha / sy below zero.
+Source: tensorflow/lite/kernels/internal/reference/{requantize,quantize,leaky_relu}.h, restated.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from glowc.graph.attrs import Float, Str
+from glowc.graph.fixed_point import multiplier, round_away, scaled
+from glowc.graph.graph import Node
+from glowc.graph.numerics import F32
+from glowc.graph.types import DTYPES, DType, QuantParams, TensorType
+from glowc.ops.base import Call, LowerCtx, MaybeTypes, OpDef, OpError, Ref, Types
+from glowc.ops.params import Elements, OutCodes
+from glowc.ops.quantize import LinearParams
+from glowc.ops.strided import present
+from glowc.program.kernel import Arrays, KernelDef
+
+_CODES = (DType.S8, DType.U8, DType.S16, DType.S32)
+
+
+@dataclass(frozen=True, slots=True)
+class FixedScale(Elements):
+    """Of `rescale_q31`: both zero points, the bounds, the factor, and the one of numbers below zero."""
+
+    in_zp: int
+    out: OutCodes
+    mul: int
+    shift: int
+    low_mul: int
+    low_shift: int
+
+
+def rescaled(x: np.ndarray, p: FixedScale) -> np.ndarray:
+    """Return the codes of codes x."""
+    centred = x.astype(np.int64) - p.in_zp
+    y = np.where(centred < 0, scaled(centred, p.low_mul, p.low_shift), scaled(centred, p.mul, p.shift))
+    return np.asarray(np.clip(y + p.out.out_zp, p.out.out_min, p.out.out_max))
+
+
+def scale_params(x: QuantParams, y: TensorType, alpha: float, n: int) -> FixedScale:
+    """Return the factors from x to y; alpha is that of numbers below zero."""
+    assert y.quant is not None
+    ratio = x.scale[0] / y.quant.scale[0]
+    low = multiplier(x.scale[0] * alpha / y.quant.scale[0])
+    ends = OutCodes(y.quant.zero_point[0], y.dtype.qmin, y.dtype.qmax)
+    return FixedScale(n, x.zero_point[0], ends, *multiplier(ratio), *low)
+
+
+def _codes_of(t: TensorType | None) -> QuantParams:
+    if t is None or t.quant is None or t.quant.per_axis or t.dtype not in _CODES:
+        raise OpError(f"needs codes with one scale and zero point, not {t}")
+    return t.quant
+
+
+def infer_rescale(node: Node, in_types: MaybeTypes) -> Types:
+    """Element kind from attr `dtype`, the input's by default."""
+    (x,) = present(in_types[:1])
+    _codes_of(x)
+    return (TensorType(x.shape, DType(node.str_("dtype") or x.dtype.value), None, x.layout),)
+
+
+def _alpha(node: Node) -> float:
+    return float(F32(node.float_("alpha"))) if node.op == "FixedLeakyRelu" else 1.0
+
+
+def reference_rescale(call: Call) -> tuple[np.ndarray, ...]:
+    """The formula."""
+    out = call.out_types[0]
+    p = scale_params(_codes_of(call.in_types[0]), out, _alpha(call.node), out.elements)
+    return (rescaled(call.array(0), p).astype(out.dtype.numpy),)
+
+
+def lower_rescale(node: Node, ctx: LowerCtx) -> None:
+    """A table for int8, else `rescale_q31`."""
+    x, y = ctx.read(node.inputs[0]), ctx.write(node.outputs[0])
+    p = scale_params(_codes_of(x.type), y.type, _alpha(node), x.type.elements)
+    if (x.type.dtype, y.type.dtype) != (DType.S8, DType.S8):
+        ctx.emit("rescale_q31", {"in": x, "out": y}, p)
+        return
+    table = ctx.const(rescaled(np.arange(-128, 128), p).astype(np.int8), f"{node.name}_lut")
+    ctx.emit("lut_s8", {"in": x, "lut": table, "out": y}, Elements(x.type.elements))
+
+
+def infer_quantize(node: Node, in_types: MaybeTypes) -> Types:
+    """Codes of kind `dtype`."""
+    (x,) = present(in_types[:1])
+    dtype = DType(node.str_("dtype"))
+    if x.dtype != DType.F32 or dtype not in _CODES:
+        raise OpError(f"quantises float32 to codes, not {x} to {dtype.value}")
+    return (TensorType(x.shape, dtype, None, x.layout),)
+
+
+def quantized_away(x: np.ndarray, scale: float, zero_point: int, dtype: DType) -> np.ndarray:
+    """Return the codes of floats, half away from zero."""
+    with np.errstate(all="ignore"):
+        ratio = np.nan_to_num(round_away(x.astype(F32) / F32(scale)), nan=0.0, posinf=3e38, neginf=-3e38)
+    shifted = ratio.astype(np.float64) + zero_point
+    return np.asarray(np.clip(shifted, dtype.qmin, dtype.qmax).astype(dtype.numpy))
+
+
+def reference_quantize(call: Call) -> tuple[np.ndarray, ...]:
+    """The formula."""
+    out = call.out_types[0]
+    quant = _codes_of(out)
+    return (quantized_away(call.array(0), quant.scale[0], quant.zero_point[0], out.dtype),)
+
+
+def lower_quantize(node: Node, ctx: LowerCtx) -> None:
+    """One `quantize_away`."""
+    x, y = ctx.read(node.inputs[0]), ctx.write(node.outputs[0])
+    quant = _codes_of(y.type)
+    params = LinearParams(x.type.elements, quant.zero_point[0], quant.scale[0])
+    ctx.emit("quantize_away", {"in": x, "out": y}, params)
+
+
+def emit_rescaled(ctx: LowerCtx, x: Ref, out: TensorType, name: str) -> Ref:
+    """Emit codes in another quantisation into a temporary."""
+    y = ctx.temp(TensorType(x.type.shape, out.dtype, out.quant), name)
+    ctx.emit("rescale_q31", {"in": x, "out": y}, scale_params(_codes_of(x.type), out, 1.0, x.type.elements))
+    return y
+
+
+def _interpret(a: Arrays, p: FixedScale) -> None:
+    a["out"].reshape(-1)[:] = rescaled(a["in"].reshape(-1), p)
+
+
+def _interpret_quantize(a: Arrays, p: LinearParams) -> None:
+    kind = DType(f"{'u' if a['out'].dtype.kind == 'u' else 's'}{8 * a['out'].itemsize}")
+    a["out"].reshape(-1)[:] = quantized_away(a["in"].reshape(-1), p.scale, p.zp, kind)
+
+
+KERNELS = (
+    KernelDef("rescale_q31", ("in in", "out out"), FixedScale, _interpret, kind="s8|u8|s16|s32", in_place=("in",),
+              length="n", doc="codes of another quantisation in TensorFlow Lite's fixed point"),
+    KernelDef("quantize_away", ("in in:f32", "out out"), LinearParams, _interpret_quantize, needs_math=True,
+              kind="s8|u8|s16|s32", in_place=("in",), length="n", doc="saturate(round(x / scale) + zp), half away from zero"),
+)  # fmt: skip
+
+OPS = (
+    OpDef("FixedRescale", infer_rescale, reference_rescale, lower_rescale, {"dtype": Str("", words=DTYPES)},
+          doc="codes of another quantisation as TensorFlow Lite computes them (internal)"),
+    OpDef("FixedLeakyRelu", infer_rescale, reference_rescale, lower_rescale,
+          {"alpha": Float(), "dtype": Str("", words=DTYPES)},
+          doc="LeakyRelu of codes as TensorFlow Lite computes it (internal)"),
+    OpDef("FixedQuantize", infer_quantize, reference_quantize, lower_quantize, {"dtype": Str("", words=DTYPES)},
+          doc="float to codes, half away from zero (internal)"),
+)  # fmt: skip
