@@ -84,8 +84,20 @@ class Node:
 
 
 @dataclass(frozen=True, slots=True)
+class State:
+    """A value that is there before the first node, as `next` of the inference before left it; `initial` at first."""
+
+    value: str
+    next: str
+    initial: np.ndarray
+
+
+@dataclass(frozen=True, slots=True)
 class Graph:
-    """Nodes in a topological order; values are names, each with a type; constants hold their arrays."""
+    """Nodes in a topological order; values are names, each with a type; constants hold their arrays.
+
+    `inputs` and `outputs` are those of the caller; `states` are values that the model keeps between inferences.
+    """
 
     name: str
     inputs: tuple[str, ...]
@@ -93,6 +105,17 @@ class Graph:
     nodes: tuple[Node, ...]
     types: Mapping[str, TensorType]
     consts: Mapping[str, np.ndarray]
+    states: tuple[State, ...] = ()
+
+    @property
+    def sources(self) -> tuple[str, ...]:
+        """Values that no node computes: inputs and states."""
+        return (*self.inputs, *(state.value for state in self.states))
+
+    @property
+    def results(self) -> tuple[str, ...]:
+        """Values that must be computed: outputs, and what states become."""
+        return (*self.outputs, *(state.next for state in self.states))
 
     def producers(self) -> dict[str, Node]:
         """Map each computed value to its node."""
@@ -114,7 +137,8 @@ class Graph:
 class GraphEditor:
     """A mutable working copy of a graph; `finish()` sorts, prunes what is unused and freezes.
 
-    Every mutation keeps `producer` and `users` answers current; nodes are identified by name.
+    Every mutation keeps `producer` and `users` answers current; nodes are identified by name. States are among
+    `inputs` and `outputs` here: they keep their names and types.
     """
 
     def __init__(self, graph: Graph) -> None:
@@ -122,8 +146,8 @@ class GraphEditor:
         self.nodes: dict[str, Node] = {node.name: node for node in graph.nodes}
         self.types: dict[str, TensorType] = dict(graph.types)
         self.consts: dict[str, np.ndarray] = dict(graph.consts)
-        self.inputs = list(graph.inputs)
-        self.outputs = list(graph.outputs)
+        self.inputs = list(graph.sources)
+        self.outputs = list(graph.results)
         self.changed = False
         self._producer: dict[str, str] = {}
         self._users: dict[str, dict[str, int]] = {}
@@ -270,11 +294,12 @@ class GraphEditor:
             used.update(name for name in (*node.inputs, *node.outputs) if name)
         return Graph(
             self._graph.name,
-            tuple(self.inputs),
-            tuple(self.outputs),
+            tuple(self.inputs[: len(self._graph.inputs)]),
+            tuple(self.outputs[: len(self._graph.outputs)]),
             tuple(ordered),
             {name: t for name, t in self.types.items() if name in used},
             {name: a for name, a in self.consts.items() if name in used},
+            self._graph.states,
         )
 
     def _needed(self) -> set[str]:

@@ -23,7 +23,7 @@ import numpy as np
 
 from glowc.errors import GlowcError
 from glowc.graph.attrs import AttrValue
-from glowc.graph.graph import Graph, Node
+from glowc.graph.graph import Graph, Node, State
 from glowc.graph.types import DType, QuantParams, TensorType
 
 DENSE_LIMIT = 64
@@ -38,6 +38,10 @@ def dump(graph: Graph) -> str:
         lines.append(f"  const {print_name(name)} : {print_type(graph.types[name])} = {print_array(array)}")
     lines += [f"  {_node(graph, node)}" for node in graph.nodes]
     lines += [f"  output {print_name(name)}" for name in graph.outputs]
+    lines += [
+        f"  state {print_name(s.value)} : {print_type(graph.types[s.value])} next {print_name(s.next)} = {print_array(s.initial)}"
+        for s in graph.states
+    ]
     return "\n".join([*lines, "}", ""])
 
 
@@ -104,9 +108,13 @@ class _Parser:
         self.nodes: list[Node] = []
         self.types: dict[str, TensorType] = {}
         self.consts: dict[str, np.ndarray] = {}
+        self.states: list[State] = []
 
     def graph(self) -> Graph:
-        return Graph(self.name, tuple(self.inputs), tuple(self.outputs), tuple(self.nodes), self.types, self.consts)
+        return Graph(
+            self.name, tuple(self.inputs), tuple(self.outputs), tuple(self.nodes), self.types, self.consts,
+            tuple(self.states),
+        )  # fmt: skip
 
     def line(self, text: str) -> None:
         if text == "}":
@@ -118,6 +126,12 @@ class _Parser:
             self.inputs.append(self._declare(rest))
         elif keyword == "output":
             self.outputs.append(parse_name(rest))
+        elif keyword == "state":
+            declared, _, value = rest.rpartition(" = ")
+            left, _, right = declared.rpartition(" next ")
+            name = self._declare(left)
+            initial = parse_array(value, self.types[name], self.given.get(name))
+            self.states.append(State(name, parse_name(right), initial))
         elif keyword == "const":
             declared, _, value = rest.rpartition(" = ")
             self._const(self._declare(declared), value)

@@ -61,6 +61,7 @@ def lower_graph(
             inputs = ", ".join(str(t) for t in graph.in_types(node) if t is not None)
             problems.append(f"{node.label}: {error} (inputs {inputs})")
     lowering.copy_constant_outputs()
+    lowering.keep_states()
     if problems:
         raise ModelError(
             f"{len(problems)} operator{'s' if len(problems) > 1 else ''} of model {graph.name!r} cannot be compiled "
@@ -89,6 +90,8 @@ class Lowering:
         self._const_names: dict[tuple[str, str, tuple[int, ...]], str] = {}
         for name in (*graph.inputs, *graph.outputs):
             self._value_buffer(name)
+        for state in graph.states:
+            self._state(state.value, graph.types[state.value], state.initial)
 
     @property
     def cpu(self) -> Cpu:
@@ -105,7 +108,7 @@ class Lowering:
 
     def is_used(self, value: str) -> bool:
         """True when a node reads the graph value or it is an output of the model."""
-        return value in self.graph.outputs or any(value in node.inputs for node in self.graph.nodes)
+        return value in self.graph.results or any(value in node.inputs for node in self.graph.nodes)
 
     def read(self, value: str) -> Ref:
         """Operand that reads a graph value."""
@@ -226,6 +229,12 @@ class Lowering:
             if array is not None:
                 self.node = Node(f"{name}_constant", "Constant", (), (name,))
                 emit_copy(self, self.read(name), self.write(name), whole(array.shape))
+
+    def keep_states(self) -> None:
+        """Emit the copies that let states become what the inference made of them."""
+        for state in self.graph.states:
+            self.node = Node(f"{state.value}_kept", "State", (), (state.value,))
+            emit_copy(self, self.read(state.next), self.read(state.value), whole(self.type(state.value).shape))
 
     def program(self) -> Program:
         """Return what was emitted; constants that packing left unused are dropped."""

@@ -12,12 +12,16 @@ from glowc.ops.base import Call
 from glowc.ops.registry import find_op
 
 
-def run_graph(graph: Graph, inputs: Mapping[str, np.ndarray], *, keep_all: bool = False) -> dict[str, np.ndarray]:
+def run_graph(
+    graph: Graph, inputs: Mapping[str, np.ndarray], *, keep_all: bool = False, states: dict[str, np.ndarray] | None = None
+) -> dict[str, np.ndarray]:  # fmt: skip
     """Return the outputs by name, or every value with `keep_all`.
 
-    Raises ModelError for an operator that has no reference.
+    `states` holds what the graph's states are before, by value, where that is not what they begin with; afterwards
+    what they are then. Raises ModelError for an operator that has no reference.
     """
     values: dict[str, np.ndarray] = {**graph.consts, **{n: np.asarray(inputs[n]) for n in graph.inputs}}
+    values |= {s.value: (states or {}).get(s.value, s.initial) for s in graph.states}
     for node in graph.nodes:
         op = find_op(node.op)
         if op is None:
@@ -27,4 +31,6 @@ def run_graph(graph: Graph, inputs: Mapping[str, np.ndarray], *, keep_all: bool 
         for name, array in zip(node.outputs, op.reference(call), strict=False):
             if name:
                 values[name] = array
+    if states is not None:
+        states |= {s.value: values[s.next] for s in graph.states}
     return values if keep_all else {name: values[name] for name in graph.outputs}

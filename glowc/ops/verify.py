@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from glowc.errors import InternalError
 from glowc.graph.attrs import Attr
-from glowc.graph.graph import Graph, Node
+from glowc.graph.graph import Graph, Node, State
 from glowc.graph.types import TensorType
 
 if TYPE_CHECKING:
@@ -22,7 +22,7 @@ def verify(graph: Graph, where: str = "") -> None:
 
 
 def _check_values(graph: Graph) -> list[str]:
-    problems = [f"{name}: no type" for name in (*graph.inputs, *graph.outputs) if name not in graph.types]
+    problems = [f"{name}: no type" for name in (*graph.sources, *graph.results) if name not in graph.types]
     for name, array in graph.consts.items():
         type_ = graph.types.get(name)
         if type_ is None:
@@ -53,7 +53,7 @@ def _check_nodes(graph: Graph) -> list[str]:
     from glowc.ops.registry import find_op
 
     problems: list[str] = []
-    defined = set(graph.inputs) | set(graph.consts)
+    defined = set(graph.sources) | set(graph.consts)
     seen: set[str] = set()
     for node in graph.nodes:
         if node.name in seen:
@@ -71,7 +71,22 @@ def _check_nodes(graph: Graph) -> list[str]:
         problems += wrong
         if not missing and not wrong:
             problems += _check_types(graph, node, op)
-    problems += [f"output {name} is never computed" for name in graph.outputs if name not in defined]
+    problems += [f"output {name} is never computed" for name in graph.results if name not in defined]
+    problems += [problem for state in graph.states for problem in _check_state(graph, state)]
+    return problems
+
+
+def _check_state(graph: Graph, state: State) -> list[str]:
+    if state.value not in graph.types or state.next not in graph.types:
+        return []  # said already
+    value, after = graph.types[state.value], graph.types[state.next]
+    problems = []
+    if (value.shape, value.dtype) != (after.shape, after.dtype):
+        problems.append(f"state {state.value} is {value}, but becomes {after}")
+    if state.initial.shape != value.shape or state.initial.dtype != value.dtype.numpy:
+        problems.append(f"state {state.value} is {value}, but begins as {state.initial.dtype}{list(state.initial.shape)}")
+    if state.next in graph.sources or state.next in graph.consts:
+        problems.append(f"state {state.value} becomes {state.next}, which no node computes")
     return problems
 
 

@@ -30,7 +30,7 @@ class _Importer:
     def __init__(self, model: TfliteModel, problems: Problems) -> None:
         self.model, self.problems = model, problems
         self.graph = model.subgraphs[0]
-        self.net = Net(self.graph)
+        self.net = Net(self.graph, model.subgraphs)
 
     def run(self, name: str) -> Graph | None:
         """Import all operators, going on after a problem with whatever does not depend on it."""

@@ -14,7 +14,7 @@ import numpy as np
 from glowc.frontend.problems import NodeError
 from glowc.frontend.tflite.reader import Operator, Quantization, Subgraph, Tensor
 from glowc.graph.attrs import AttrValue
-from glowc.graph.graph import Graph, Node
+from glowc.graph.graph import Graph, Node, State
 from glowc.graph.types import LARGEST_TENSOR_BYTES, DType, QuantParams, TensorType, type_of
 from glowc.ops.base import OpError
 from glowc.ops.registry import get_op
@@ -36,15 +36,26 @@ class Names:
     outputs: Mapping[int, str]
 
 
+@dataclass(slots=True)
+class Variable:
+    """What the model keeps between inferences: the value that is read before an assignment, and what it is by now."""
+
+    initial: np.ndarray | None = None
+    value: str = ""
+    now: str = ""
+
+
 class Net:
     """Collects types, constants and nodes; `current` is the operator being imported."""
 
-    def __init__(self, graph: Subgraph) -> None:
-        self.graph = graph
+    def __init__(self, graph: Subgraph, subgraphs: Sequence[Subgraph] = ()) -> None:
+        self.graph, self.subgraphs = graph, subgraphs
         self.types: dict[str, TensorType] = {}
         self.consts: dict[str, np.ndarray] = {}
         self.nodes: list[Node] = []
         self.current: Operator | None = None
+        self.variables: dict[str, Variable] = {}
+        self.handles: dict[int, str] = {}
         self._values: dict[int, str] = {}
         self._taken: set[str] = set()
         self._node_names: set[str] = set()
@@ -193,17 +204,31 @@ class Net:
 
     def finish(self, name: str, inputs: Sequence[str], outputs: Sequence[str]) -> Graph:
         """Return the graph of what the outputs need."""
-        wanted, kept = set(outputs), []
+        states = self._states()
+        wanted, kept = {*outputs, *(state.next for state in states)}, []
         for node in reversed(self.nodes):
             if wanted & set(node.outputs):
                 wanted.update(node.inputs)
                 kept.append(node)
-        used = wanted | set(inputs)
+        used = wanted | set(inputs) | {state.value for state in states}
         return Graph(
             name, tuple(inputs), tuple(outputs), tuple(reversed(kept)),
             {value: type_ for value, type_ in self.types.items() if value in used},
-            {value: array for value, array in self.consts.items() if value in used},
+            {value: array for value, array in self.consts.items() if value in used}, states,
         )  # fmt: skip
+
+    def _states(self) -> tuple[State, ...]:
+        """Return the variables that were read and assigned."""
+        found = []
+        for variable in self.variables.values():
+            if variable.value and variable.now != variable.value:
+                assert variable.initial is not None
+                self.current = None
+                after = self.emit("Identity", (variable.now,), type_=self.types[variable.value], base=f"{variable.value}.next")
+                found.append(State(variable.value, after, variable.initial))
+            elif variable.value:
+                self.consts[variable.value] = variable.initial  # never assigned
+        return tuple(found)
 
 
 def _unsigned(type_: TensorType) -> TensorType:

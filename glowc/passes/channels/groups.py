@@ -36,7 +36,7 @@ class ChannelGroups:
         self._graph = graph
         self._channels = {name: r.low.size for name, r in ranges.items()}
         self.ties: dict[str, list[Tie]] = {name: [] for name in self._channels}
-        self.frozen = {name for name in (*graph.inputs, *graph.outputs) if name in self._channels}
+        self.frozen = {name for name in (*graph.sources, *graph.results) if name in self._channels}
         for node in graph.nodes:
             self._add(node)
 

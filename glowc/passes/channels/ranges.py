@@ -50,7 +50,7 @@ def is_code(type_: TensorType | None) -> bool:
 def channel_ranges(graph: Graph) -> dict[str, Range]:
     """Return the range of every int8 value of `graph`."""
     ranges: dict[str, Range] = {}
-    for name in graph.inputs:
+    for name in graph.sources:
         if is_code(graph.types[name]):
             ranges[name] = full_range(graph.types[name])
     for node in graph.nodes:

@@ -85,6 +85,8 @@ class _Views:
         if whole_target and _can_view(dst, src) and alone:
             return self._alias(dst, src, src_offset, number, instr)
         ours = (dst_offset, dst_offset + n_bytes)
+        if dst.kind is BufferKind.STATE:  # what it was before may be read until the copy
+            return False
         if whole_source and _can_view(src, dst) and not self._others_write(number, dst, ours):
             return self._alias(src, dst, dst_offset, number, instr)
         return False
