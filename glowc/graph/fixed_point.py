@@ -59,7 +59,7 @@ def scaled(x: np.ndarray, mul: np.ndarray | int, shift: np.ndarray | int) -> np.
 
 
 def scaled_wide(x: np.ndarray, mul: np.ndarray | int, shift: np.ndarray | int) -> np.ndarray:
-    """Return int64 numbers of at most 48 bits times mul * 2^(shift - 31): the multiplier reduced to 16 bits, half up."""
+    """Return int64 numbers of at most 48 bits times mul * 2^(shift - 31): the multiplier of 16 bits, half up."""
     mul, shift = np.asarray(mul, np.int64), np.asarray(shift, np.int64)
     reduced = np.where(mul < 0x7FFF0000, (mul + (1 << 15)) >> 16, 0x7FFF)
     return np.asarray((np.asarray(x, np.int64) * reduced + (1 << (14 - shift))) >> (15 - shift))
@@ -67,4 +67,6 @@ def scaled_wide(x: np.ndarray, mul: np.ndarray | int, shift: np.ndarray | int) -
 
 def round_away(x: np.ndarray) -> np.ndarray:
     """Return floats rounded half away from zero, in their own precision."""
-    return np.asarray(np.copysign(np.floor(np.abs(x) + np.asarray(0.5, x.dtype)), x))
+    size = np.abs(x)
+    whole = np.trunc(size)
+    return np.asarray(np.copysign(np.where(size - whole >= 0.5, whole + 1, whole), x).astype(x.dtype))

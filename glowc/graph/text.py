@@ -38,10 +38,9 @@ def dump(graph: Graph) -> str:
         lines.append(f"  const {print_name(name)} : {print_type(graph.types[name])} = {print_array(array)}")
     lines += [f"  {_node(graph, node)}" for node in graph.nodes]
     lines += [f"  output {print_name(name)}" for name in graph.outputs]
-    lines += [
-        f"  state {print_name(s.value)} : {print_type(graph.types[s.value])} next {print_name(s.next)} = {print_array(s.initial)}"
-        for s in graph.states
-    ]
+    for s in graph.states:
+        declared = f"{print_name(s.value)} : {print_type(graph.types[s.value])}"
+        lines.append(f"  state {declared} next {print_name(s.next)} = {print_array(s.initial)}")
     return "\n".join([*lines, "}", ""])
 
 

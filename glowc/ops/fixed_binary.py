@@ -116,18 +116,20 @@ def lower(node: Node, ctx: LowerCtx) -> None:
     ctx.emit(kernel, {"a": a, "b": b, "out": y}, params_of(node, codes, (qa, qb, qy), y.type.dtype))
 
 
-def _interpret(a: Arrays, p: FixedSum | FixedProduct) -> None:
+def _interpret(a: Arrays, p: Params) -> None:
+    assert isinstance(p, FixedSum | FixedProduct)
     y = _evaluate(*p.codes.centred(a), p)
     a["out"].reshape(-1)[: y.size] = y.reshape(-1)
 
 
+_KINDS: tuple[tuple[str, type[Params], str], ...] = (
+    ("add", FixedSum, "sum or difference of codes in TensorFlow Lite's fixed point"),
+    ("mul", FixedProduct, "product of codes in TensorFlow Lite's fixed point"),
+)
 KERNELS = tuple(
     KernelDef(f"{name}_{kind}q31", ("in a", "in b", "out out"), takes, _interpret, in_place=("a", "b"), length="d0",
               kind=kind, template=f"{name}_q31", doc=doc)
-    for name, takes, doc in (
-        ("add", FixedSum, "sum or difference of codes in TensorFlow Lite's fixed point"),
-        ("mul", FixedProduct, "product of codes in TensorFlow Lite's fixed point"),
-    )
+    for name, takes, doc in _KINDS
     for kind in ("s8", "s16")
 )  # fmt: skip
 

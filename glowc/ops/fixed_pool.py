@@ -18,7 +18,7 @@ from glowc.graph.fixed_point import multiplier, scaled
 from glowc.graph.graph import Node
 from glowc.graph.types import QuantParams, TensorType
 from glowc.kernels.shapes import Pool
-from glowc.ops.base import CLAMP, LAYOUT, Call, LowerCtx, MaybeTypes, OpDef, OpError, Types, clamp_of
+from glowc.ops.base import CLAMP, LAYOUT, Call, LowerCtx, OpDef, OpError, clamp_of
 from glowc.ops.integer import fixed_bounds
 from glowc.ops.params import Along, OutCodes
 from glowc.ops.pool import counts, geometry, taps, window_of

@@ -141,7 +141,8 @@ KERNELS = (
     KernelDef("rescale_q31", ("in in", "out out"), FixedScale, _interpret, kind="s8|u8|s16|s32", in_place=("in",),
               length="n", doc="codes of another quantisation in TensorFlow Lite's fixed point"),
     KernelDef("quantize_away", ("in in:f32", "out out"), LinearParams, _interpret_quantize, needs_math=True,
-              kind="s8|u8|s16|s32", in_place=("in",), length="n", doc="saturate(round(x / scale) + zp), half away from zero"),
+              kind="s8|u8|s16|s32", in_place=("in",), length="n",
+              doc="saturate(round(x / scale) + zp), half away from zero"),
 )  # fmt: skip
 
 OPS = (

@@ -19,10 +19,9 @@ from glowc.ops.base import LowerCtx, OpError, Ref, clamp_of
 from glowc.program.kernel import Arrays
 from glowc.program.params import Params
 
-
 ROUNDING: Mapping[str, Attr] = {"rounding": Str("even", words=("even", "tflite", "tflite_wide"))}
-"""Attribute of an operator on codes: a float32 scale, half to even; or TensorFlow Lite's multiplier and shift, of sums in
-int32 or, wide, in int64 with a multiplier of 16 bits."""
+"""Attribute of an operator on codes: a float32 scale, half to even; or TensorFlow Lite's multiplier and shift, of sums
+in int32 or, wide, in int64 with a multiplier of 16 bits."""
 
 
 def is_tflite(node: Node) -> bool:

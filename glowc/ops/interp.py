@@ -13,7 +13,8 @@ from glowc.ops.registry import find_op
 
 
 def run_graph(
-    graph: Graph, inputs: Mapping[str, np.ndarray], *, keep_all: bool = False, states: dict[str, np.ndarray] | None = None
+    graph: Graph, inputs: Mapping[str, np.ndarray], *, keep_all: bool = False,
+    states: dict[str, np.ndarray] | None = None,
 ) -> dict[str, np.ndarray]:  # fmt: skip
     """Return the outputs by name, or every value with `keep_all`.
 

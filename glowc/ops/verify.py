@@ -84,7 +84,9 @@ def _check_state(graph: Graph, state: State) -> list[str]:
     if (value.shape, value.dtype) != (after.shape, after.dtype):
         problems.append(f"state {state.value} is {value}, but becomes {after}")
     if state.initial.shape != value.shape or state.initial.dtype != value.dtype.numpy:
-        problems.append(f"state {state.value} is {value}, but begins as {state.initial.dtype}{list(state.initial.shape)}")
+        problems.append(
+            f"state {state.value} is {value}, but begins as {state.initial.dtype}{list(state.initial.shape)}"
+        )
     if state.next in graph.sources or state.next in graph.consts:
         problems.append(f"state {state.value} becomes {state.next}, which no node computes")
     return problems

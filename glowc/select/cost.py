@@ -39,7 +39,7 @@ def key_of(instr: Instr) -> str:
 
 def _unshifted(key: str) -> str:
     kernel, rest = key.split(".", 1)
-    return f"{kernel.removesuffix('rs')}.{rest}"
+    return f"{kernel.removesuffix('rs').removesuffix('q31')}.{rest}"
 
 
 def _operation(instr: Instr) -> str:
@@ -102,7 +102,7 @@ class Costs:
     def fit(self, instr: Instr, mode: str) -> Fit | None:
         """Return the fit of an instruction's kernel, of another way of printing when that one was not measured.
 
-        A layer that ends in a shift, where that was not measured, has the fit of one that ends in a multiplication.
+        A layer that ends in a shift, where that was not measured, has the fit of one that ends in a float32 product.
         """
         key = key_of(instr)
         modes = self.kernels.get(key) or self.kernels.get(_unshifted(key), {})

@@ -177,12 +177,13 @@ GLOW_INLINE void glow_dsp_quad_tail(uint32_t *to, const int8_t *from, int32_t n,
   "add r0, r0, #2\n" \
   "strd r0, r2, [sp]\n"
 
+#define GLOW_DSP_QUAD_FRAME "32"
 #define GLOW_DSP_QUAD(form, finish) \
   __asm__ volatile( \
       ".syntax unified\n" \
       "push {r4-r11, lr}\n" \
       "vpush {s16-" GLOW_DSP_QUAD_LAST "}\n" \
-      "sub sp, sp, #32\n" \
+      "sub sp, sp, #" GLOW_DSP_QUAD_FRAME "\n" \
       "ldm r0!, {r2-r8}\n" /* acts, stream, out, blocks */ \
       "add r8, r4, r8, lsl #1\n" \
       "stm sp, {r4-r8}\n" \
@@ -224,7 +225,7 @@ GLOW_INLINE void glow_dsp_quad_tail(uint32_t *to, const int8_t *from, int32_t n,
       "ldr lr, [sp, #16]\n" \
       "cmp r0, lr\n" \
       "bne.w 1b\n" \
-      "add sp, sp, #32\n" \
+      "add sp, sp, #" GLOW_DSP_QUAD_FRAME "\n" \
       "vpop {s16-" GLOW_DSP_QUAD_LAST "}\n" \
       "pop {r4-r11, pc}\n")
 
@@ -394,13 +395,14 @@ GLOW_INLINE void glow_dsp_quad_kept(const glow_dsp_quad_t *q, const uint32_t *co
   }
 }
 
-/* The products of a mixed stream, `q->stream` after its table `runs`, of `channels` channels. */
-GLOW_INLINE void glow_dsp_quad_runs(const glow_dsp_quad_t *q, const uint32_t *runs, int32_t channels,
-                                      glow_dsp_quad_fn dual) {
+/* The products of a mixed stream, `q->stream` after its table `runs`, of `channels` channels; a pair has `head` words
+ * before those of its steps. */
+GLOW_INLINE void glow_dsp_quad_each_run(const glow_dsp_quad_t *q, const uint32_t *runs, int32_t channels, int32_t head,
+                                        glow_dsp_quad_fn dual, glow_dsp_quad_fn bytes) {
   glow_dsp_quad_t part = *q;
-  const int32_t words = 4 + (int32_t)((q->acts_end - q->acts) / 4);
+  const int32_t words = head + (int32_t)((q->acts_end - q->acts) / 4);
   for (uint32_t r = 1u; r <= runs[0]; r++) {
-    const glow_dsp_quad_fn product = (runs[r] & 1u) != 0u ? glow_dsp_quad_bytes : dual;
+    const glow_dsp_quad_fn product = (runs[r] & 1u) != 0u ? bytes : dual;
     part.blocks = (int32_t)(runs[r] >> 1);
     if (channels == 1) { /* half of the last pair */
       int8_t codes[8];
@@ -420,6 +422,11 @@ GLOW_INLINE void glow_dsp_quad_runs(const glow_dsp_quad_t *q, const uint32_t *ru
     }
     channels -= 2 * part.blocks;
   }
+}
+
+GLOW_INLINE void glow_dsp_quad_runs(const glow_dsp_quad_t *q, const uint32_t *runs, int32_t channels,
+                                      glow_dsp_quad_fn dual) {
+  glow_dsp_quad_each_run(q, runs, channels, 4, dual, glow_dsp_quad_bytes);
 }
 
 /* The sums of a mixed stream, as glow_dsp_quad_sums_dual. */

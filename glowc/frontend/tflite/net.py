@@ -224,10 +224,12 @@ class Net:
             if variable.value and variable.now != variable.value:
                 assert variable.initial is not None
                 self.current = None
-                after = self.emit("Identity", (variable.now,), type_=self.types[variable.value], base=f"{variable.value}.next")
+                after = self.emit(
+                    "Identity", (variable.now,), type_=self.types[variable.value], base=f"{variable.value}.next"
+                )
                 found.append(State(variable.value, after, variable.initial))
-            elif variable.value:
-                self.consts[variable.value] = variable.initial  # never assigned
+            elif variable.value and variable.initial is not None:  # never assigned
+                self.consts[variable.value] = variable.initial
         return tuple(found)
 
 

@@ -15,7 +15,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
-import tflite
+import tflite  # type: ignore[import-untyped]
 
 from glowc.errors import ModelError
 from glowc.frontend.problems import NodeError
@@ -214,13 +214,13 @@ class _Reader:
     def _fields(self, options: Any) -> Iterator[tuple[str, Any]]:
         names = [n for n in dir(options) if not n.startswith(("_", "GetRootAs")) and not n.endswith("HasIdentifier")]
         lists = {n[: -len("Length")] for n in names if n.endswith("Length")}
+        parts = {f"{n}{end}" for n in lists for end in ("Length", "AsNumpy", "IsNone")}
         for name in names:
             method = getattr(options, name)
             if name in lists:
                 yield name, tuple(method(i) for i in self._count(getattr(options, f"{name}Length")(), name, 1))
-            elif name != "Init" and not any(name in (f"{n}Length", f"{n}AsNumpy", f"{n}IsNone") for n in lists):
-                if not inspect.signature(method).parameters:
-                    yield name, method()
+            elif name != "Init" and name not in parts and not inspect.signature(method).parameters:
+                yield name, method()
 
     def _tensor(self, index: int, tensor: Any) -> Tensor:
         name = _text(tensor.Name()) or f"tensor_{index}"
@@ -230,9 +230,7 @@ class _Reader:
         if kind is None:
             raise NodeError(f"{where}: element type {_TYPE_NAMES.get(tensor.Type(), tensor.Type())} is not supported")
         if any(d < 0 for d in shape):
-            raise NodeError(
-                f"{where} has the shape {list(shape)}", "convert the model with a fixed input shape"
-            )
+            raise NodeError(f"{where} has the shape {list(shape)}", "convert the model with a fixed input shape")
         data = self._data(tensor.Buffer(), shape, kind, where)
         quant = self._quantization(tensor.Quantization(), shape, where)
         if tensor.Sparsity() is not None:

@@ -37,6 +37,7 @@ class ConvPlan(Plan):
     `shifts`: the layer ends in a multiplication and a shift, in 32 bits where `short`. `row_ends`: blocks of pixels end
     with their row. `kept`: bytes of weights that are copied into the scratch, of as many pairs of channels as the
     stream's first word says, which is one of those before the first pair if there are any.
+    `fixed`: codes end in a multiplier and a shift.
     `paired`: instructions issue two at a time; `pairs` of pixels, where more than one, are collected before `chunk`
     blocks of channels of all of them are computed, and the next ones; `shared`: windows of a pair are three columns
     wide and one apart.
@@ -55,6 +56,7 @@ class ConvPlan(Plan):
     short: bool = False
     row_ends: bool = False
     kept: int = 0
+    fixed: bool = False
     paired: bool = False
     pairs: int = 1
     chunk: int = 0
@@ -64,6 +66,11 @@ class ConvPlan(Plan):
     def cost_path(self) -> str:
         """What the costs of a path are filed under: blocks of two rows collect by rows too."""
         return "rows" if self.path == "across" else self.path
+
+    @property
+    def head(self) -> int:
+        """Words of a pair of channels before those of its steps."""
+        return 5 if self.fixed else 4
 
     @property
     def ends_with_rows(self) -> bool:
@@ -183,7 +190,7 @@ def keep_quad(constants: Arrays, instr: Instr, scratch_bytes: int) -> Prepared |
     if words == 0 or reads < _FEW_READS:
         return None
     steps = quad_step_count(shape.inputs if plan.path != "three" else plan.row_groups * GROUP)
-    before, pair = 4 * words_before(steps, words), 4 * (4 + words * steps)
+    before, pair = 4 * words_before(steps, words), 4 * (plan.head + words * steps)
     pairs = min(shape.out_c // 2, (scratch_bytes - before - _quad_bytes(plan, shape)) // pair)
     if pairs < shape.out_c // 2 and pairs * pair < _FEW_BYTES:
         return None

@@ -16,7 +16,7 @@ from itertools import groupby
 
 import numpy as np
 
-from glowc.graph.numerics import requantize
+from glowc.kernels.dsp.ends import Ends, ends_of
 from glowc.program.ir import Instr
 from glowc.program.kernel import Arrays
 
@@ -39,7 +39,7 @@ class Padded:
 
     weights: np.ndarray  # int64 [O, K]
     biases: np.ndarray  # int64 [O]
-    scales: np.ndarray  # float32 [O]
+    ends: Ends
     signs: np.ndarray  # int64 [O]: -1 where a channel is negated when its pair is dual
     narrow: bool  # every weight is int8
     dual: np.ndarray  # bool [O / 2]: the pair may be dual
@@ -47,8 +47,8 @@ class Padded:
     def negated(self, dual: np.ndarray) -> Padded:
         """Return the layer with the channels negated that are to be so, of those blocks that are `dual`."""
         signs = np.where(np.repeat(dual, len(self.signs) // len(dual)), self.signs, 1)
-        weights, scales = self.weights * signs[:, None], self.scales * signs.astype(np.float32)
-        return replace(self, weights=weights, biases=self.biases * signs, scales=scales)
+        weights, ends = self.weights * signs[:, None], self.ends.negated(signs)
+        return replace(self, weights=weights, biases=self.biases * signs, ends=ends)
 
 
 def padded_layer(
@@ -62,16 +62,16 @@ def padded_layer(
     blocks, groups = -(-out_n // channels), -(-k // (unit * GROUP)) * unit
     padded = np.zeros((blocks * channels, groups * GROUP), np.int64)
     padded[:out_n, :k] = weights.astype(np.int64) - instr.int_("w_zp")
-    biases, scales = np.zeros(blocks * channels, np.int64), np.zeros(blocks * channels, np.float32)
+    biases = np.zeros(blocks * channels, np.int64)
     biases[:out_n] = constants["bias"]
-    scales[:out_n] = constants["scale"]
-    simplify_constant_channels(padded, biases, scales, instr)
+    ends = ends_of(constants, out_n).filled(blocks * channels)
+    simplify_constant_channels(padded, biases, ends, instr)
     narrow = bool(padded.min(initial=0) >= -128 and padded.max(initial=0) <= 127)
     low, high = _sums(padded, biases, instr)
     bounded = np.maximum(-low, high) < 1 << 31  # of -2^31 there is no other sign
-    signs = pair_signs(padded, bounded & signed)
+    signs = pair_signs(padded, bounded & (signed and ends.may_be_negative))
     dual = dual_pairs(padded * signs[:, None], np.minimum(low, -high)[0::2], np.maximum(high, -low)[0::2])
-    return Padded(padded, biases, scales, signs, narrow, dual)
+    return Padded(padded, biases, ends, signs, narrow, dual)
 
 
 def _sums(weights: np.ndarray, biases: np.ndarray, instr: Instr) -> tuple[np.ndarray, np.ndarray]:
@@ -80,12 +80,11 @@ def _sums(weights: np.ndarray, biases: np.ndarray, instr: Instr) -> tuple[np.nda
     return np.minimum(*ends).sum(1) + biases, np.maximum(*ends).sum(1) + biases
 
 
-def simplify_constant_channels(weights: np.ndarray, biases: np.ndarray, scales: np.ndarray, instr: Instr) -> None:
+def simplify_constant_channels(weights: np.ndarray, biases: np.ndarray, ends: Ends, instr: Instr) -> None:
     """Replace, in place, channels whose sums are large and whose output is one code by a small bias."""
     low, high = _sums(weights, biases, instr)
     small = np.clip(low, 1 - _MAX_EVEN_SUM, _MAX_EVEN_SUM - 1)
-    args = scales, instr.int_("out_zp"), instr.int_("out_min"), instr.int_("out_max")
-    codes = [requantize(sums, *args) for sums in (low, high, small)]
+    codes = [ends.codes(sums, instr) for sums in (low, high, small)]
     one = (codes[0] == codes[1]) & (codes[0] == codes[2]) & (np.maximum(-low, high) >= _MAX_EVEN_SUM)
     weights[one], biases[one] = 0, small[one]
 

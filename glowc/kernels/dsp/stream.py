@@ -56,7 +56,7 @@ def fours(weights: np.ndarray, constants: Arrays, instr: Instr, unit: int = 1, *
     first[dual, :2] = 256 * first[dual, :2] + first[dual, 2:]
     first = ((first + (1 << 31)) % (1 << 32) - (1 << 31)).astype(np.int32)  # as the sums, modulo 2^32
     halves = pairs if kind == "wide" else joined(pairs[:, :, 0::2], pairs[:, :, 1::2], dual)
-    parts = np.concatenate((first, _words(halves), layer.scales.view(np.int32).reshape(blocks, GROUP)), axis=1)
+    parts = np.concatenate((first, _words(halves), layer.ends.words(GROUP)), axis=1)
     words = np.concatenate((run_table(kind, found), parts.reshape(-1)))
     return Stream(words, kind)
 
@@ -67,30 +67,30 @@ def _words(halves: np.ndarray) -> np.ndarray:
 
 
 def pairs(weights: np.ndarray, constants: Arrays, instr: Instr, *, signed: bool = True) -> Stream:
-    """Return the stream of weights[O, K] by pairs of channels: two scales, two biases, the words of the steps."""
+    """Return the stream of weights[O, K] by pairs of channels: their ends, two biases, the words of the steps."""
     layer = padded_layer(weights, constants, instr, channels=2, signed=signed)
     blocks, steps = len(layer.weights) // 2, quad_steps(layer.weights, weights.shape[1]).shape[1]
     found = runs(layer.dual, _QUAD_BYTES_COST * steps, rest=len(weights) % 2 != 0)
     kind, dual = form_of(layer.narrow, found), dual_blocks(found) & layer.narrow
     layer = layer.negated(dual)
     steps_of = quad_steps(layer.weights, weights.shape[1])
-    biases, scales = layer.biases.reshape(blocks, 2), layer.scales.view(np.int32).reshape(blocks, 2)
+    biases, ends = layer.biases.reshape(blocks, 2), layer.ends.words(2)
     biases[dual, 0] = 256 * biases[dual, 0] + biases[dual, 1]
     if kind == "wide":
         halves = steps_of.reshape(blocks, 2, steps, 2).transpose(0, 2, 1, 3)
     else:
         halves = joined(steps_of[0::2], steps_of[1::2], dual)
-    words = np.concatenate((run_table(kind, found), quad_stream(scales, biases, halves, steps)))
+    words = np.concatenate((run_table(kind, found), quad_stream(ends, biases, halves, steps)))
     return Stream(words, kind)
 
 
-def quad_stream(scales: np.ndarray, biases: np.ndarray, halves: np.ndarray, steps: int) -> np.ndarray:
-    """Return the words of glow_dsp_quad.h: scales[B, 2], biases[B, 2], the halfwords of `steps` steps [B, ...]."""
+def quad_stream(ends: np.ndarray, biases: np.ndarray, halves: np.ndarray, steps: int) -> np.ndarray:
+    """Return the words of glow_dsp_quad.h: ends[B, 2], biases[B, 2], the halfwords of `steps` steps [B, ...]."""
     biases = ((biases + (1 << 31)) % (1 << 32) - (1 << 31)).astype(np.int32)  # as the sums, modulo 2^32
     words = np.ascontiguousarray(halves.astype(np.int16)).view(np.int32).reshape(len(biases), -1)
     each = words.shape[1] // steps
     before = np.zeros(words_before(steps, each), np.int32)
-    return np.concatenate((before, np.concatenate((scales, biases, words), axis=1).reshape(-1)))
+    return np.concatenate((before, np.concatenate((ends, biases, words), axis=1).reshape(-1)))
 
 
 def words_before(steps: int, each: int) -> int:

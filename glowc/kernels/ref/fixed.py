@@ -15,5 +15,5 @@ _LAYERS = tuple(f"{base}_{end}" for base in ("conv", "dwconv", "fc") for end in 
 
 VARIANTS = {
     **{kernel: (replace(_FIXED, in_place=True),) for kernel in _ELEMENTWISE},
-    **{kernel: (_FIXED,) for kernel in (*_LAYERS, "reduce_mean_s8q31", "reduce_mean_s16q31")},
+    **dict.fromkeys((*_LAYERS, "reduce_mean_s8q31", "reduce_mean_s16q31"), (_FIXED,)),
 }

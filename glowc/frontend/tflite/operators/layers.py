@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from dataclasses import replace
 
 import numpy as np
@@ -94,7 +93,11 @@ def fully_connected(operator: Operator, net: Net) -> None:
         raise NodeError("shuffled weights are not supported", "convert the model for TensorFlow Lite Micro")
     rows = x.elements // type_.shape[1]
     flat = net.reshaped(net.value(operator.inputs[0]), (rows, type_.shape[1]))
-    values = (flat, net.add_const(net.tensor(operator.inputs[1]).name, array, type_), bias_of(operator, net, type_.shape[0]))
+    values = (
+        flat,
+        net.add_const(net.tensor(operator.inputs[1]).name, array, type_),
+        bias_of(operator, net, type_.shape[0]),
+    )
     attrs = {**clamp(operator), **rounding(operator, net)}
     if out.shape == (rows, type_.shape[0]):
         net.emit("FullyConnected", values, attrs, out=operator.outputs[0])

@@ -66,7 +66,9 @@ def pack(operator: Operator, net: Net) -> None:
     out = net.type(operator.outputs[0])
     axis = axis_of(option(operator, "Axis"), out.rank)
     part = (*out.shape[:axis], 1, *out.shape[axis + 1 :])
-    net.emit("Concat", [net.reshaped(net.value(i), part) for i in operator.inputs], {"axis": axis}, out=operator.outputs[0])
+    net.emit(
+        "Concat", [net.reshaped(net.value(i), part) for i in operator.inputs], {"axis": axis}, out=operator.outputs[0]
+    )
 
 
 def unpack(operator: Operator, net: Net) -> None:
@@ -133,7 +135,9 @@ def strided_slice(operator: Operator, net: Net) -> None:
     array = net.const(operator.inputs[0])
     if array is not None:
         found = array[tuple(_slice(parts[a]) for a in sorted(parts))]
-        net.define(operator.outputs[0], net.add_const(net.tensor(operator.outputs[0]).name, found.reshape(out.shape), out))
+        net.define(
+            operator.outputs[0], net.add_const(net.tensor(operator.outputs[0]).name, found.reshape(out.shape), out)
+        )
         return
     if shape == out.shape:
         _sliced(net, operator.inputs[0], parts, operator.outputs[0])

@@ -36,7 +36,10 @@ def mean(operator: Operator, net: Net) -> None:
     """MEAN over constant axes."""
     axes = net.need(operator.inputs[1], "the axes").reshape(-1)
     x = net.type(operator.inputs[0])
-    attrs = {"axes": tuple(sorted({int(a) % x.rank for a in axes})), "keepdims": option(operator, "KeepDims")}
+    attrs: dict[str, AttrValue] = {
+        "axes": tuple(sorted({int(a) % x.rank for a in axes})),
+        "keepdims": option(operator, "KeepDims"),
+    }
     op = "ReduceMean" if x.quant is None else "FixedMean"
     net.emit(op, (net.value(operator.inputs[0]),), attrs, out=operator.outputs[0])
 

@@ -81,5 +81,6 @@ def call_once(operator: Operator, net: Net) -> None:
 
 
 HANDLERS = {
-    "VAR_HANDLE": var_handle, "READ_VARIABLE": read_variable, "ASSIGN_VARIABLE": assign_variable, "CALL_ONCE": call_once,
+    "VAR_HANDLE": var_handle, "READ_VARIABLE": read_variable, "ASSIGN_VARIABLE": assign_variable,
+    "CALL_ONCE": call_once,
 }  # fmt: skip

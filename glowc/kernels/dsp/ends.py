@@ -1,0 +1,124 @@
+"""What the ending of a layer reads of each channel: a float32 scale, or TensorFlow Lite's multiplier and shift.
+
+A fixed ending has two words, 2 mul - 2^32 and the places of the shift less one (runtime_c/dsp/glow_dsp_q31.h), the
+places of the channels of a block in one word.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Protocol
+
+import numpy as np
+
+from glowc.graph.fixed_point import scaled
+from glowc.graph.numerics import requantize
+from glowc.program.ir import Instr
+from glowc.program.kernel import Arrays
+
+_LEAST_MUL = 1 << 30
+_MOST_PLACES = 31
+
+
+class Ends(Protocol):
+    """The endings of the channels of a layer."""
+
+    @property
+    def may_be_negative(self) -> bool:
+        """True where a negated sum has an ending as well."""
+        ...
+
+    def filled(self, count: int) -> Ends:
+        """Return those of so many channels, of which the last ones are not used."""
+        ...
+
+    def negated(self, signs: np.ndarray) -> Ends:
+        """Return those of channels whose sums are negated where `signs` is -1."""
+        ...
+
+    def codes(self, sums: np.ndarray, instr: Instr) -> np.ndarray:
+        """Return the codes of a sum of each channel."""
+        ...
+
+    def words(self, channels: int) -> np.ndarray:
+        """Return the int32 words [blocks, n] of blocks of so many channels."""
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class Scales:
+    """float32 scales [O]."""
+
+    scales: np.ndarray
+    may_be_negative: bool = True
+
+    def filled(self, count: int) -> Scales:
+        """Scales of 0."""
+        return Scales(np.pad(self.scales, (0, count - self.scales.size)))
+
+    def negated(self, signs: np.ndarray) -> Scales:
+        """Negative scales: the product that is rounded is the same."""
+        return Scales(self.scales * signs.astype(np.float32))
+
+    def codes(self, sums: np.ndarray, instr: Instr) -> np.ndarray:
+        """Codes by float32 products."""
+        return requantize(sums, self.scales, instr.int_("out_zp"), instr.int_("out_min"), instr.int_("out_max"))
+
+    def words(self, channels: int) -> np.ndarray:
+        """A word a channel."""
+        return np.ascontiguousarray(self.scales).view(np.int32).reshape(-1, channels)
+
+
+@dataclass(frozen=True, slots=True)
+class Factors:
+    """Multipliers and shifts [O]."""
+
+    mul: np.ndarray
+    shift: np.ndarray
+    may_be_negative: bool = False
+
+    def filled(self, count: int) -> Factors:
+        """The least multiplier."""
+        more = (0, count - self.mul.size)
+        return Factors(np.pad(self.mul, more, constant_values=_LEAST_MUL), np.pad(self.shift, more, constant_values=-1))
+
+    def negated(self, signs: np.ndarray) -> Factors:
+        """The same: no channel is negated, for halves are rounded up before they are rounded away."""
+        assert (signs == 1).all()
+        return self
+
+    def codes(self, sums: np.ndarray, instr: Instr) -> np.ndarray:
+        """Codes by fixed-point products."""
+        y = scaled(sums, self.mul, self.shift) + instr.int_("out_zp")
+        return np.asarray(np.clip(y, instr.int_("out_min"), instr.int_("out_max")))
+
+    def words(self, channels: int) -> np.ndarray:
+        """The word of the places, then a multiplier a channel."""
+        places = (-self.shift - 1).reshape(-1, channels) << (8 * np.arange(channels))
+        mul = (2 * self.mul - (1 << 32)).reshape(-1, channels)
+        return np.concatenate((places.sum(1, keepdims=True), mul), axis=1).astype(np.int32)
+
+    @property
+    def fit(self) -> bool:
+        """True where every factor is one of at least one place to the right."""
+        return bool((self.mul >= _LEAST_MUL).all() and (self.shift <= -1).all() and (self.shift >= -_MOST_PLACES).all())
+
+
+def ends_of(constants: Arrays, count: int) -> Ends:
+    """Return the endings of `count` channels from the constants of a layer."""
+    if "mul" in constants:
+        return factors_of(constants, count)
+    return Scales(np.array(np.broadcast_to(constants["scale"], (count,)), np.float32))
+
+
+def factors_of(constants: Arrays, count: int) -> Factors:
+    """Return the multipliers and shifts of `count` channels."""
+    mul, shift = (np.array(np.broadcast_to(constants[key], (count,)), np.int64) for key in ("mul", "shift"))
+    return Factors(mul, shift)
+
+
+def fixed_end(instr: Instr) -> str:
+    """Tell how codes end: r8, v8 where the sign of a sum does not count; r8, n8: without limits."""
+    low, high, zp = instr.int_("out_min"), instr.int_("out_max"), instr.int_("out_zp")
+    limited = low > -128 or high < 127
+    return ("v8" if limited else "r8") if low == zp else ("s8" if limited else "n8")

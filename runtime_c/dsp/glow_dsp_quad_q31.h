@@ -1,0 +1,94 @@
+/* SPDX-License-Identifier: MIT-0 */
+/* Products of four pixels (glow_dsp_quad.h) that end by multiplier and shift (glow_dsp_q31.h).
+ *
+ * The stream has, per pair of channels: a word with the places of both in its lowest bytes, two multipliers, two biases,
+ * the words of the steps. Ends: r8, v8 where the sign does not count, n8, s8 where it does; v8, s8 with limits. */
+#ifndef GLOW_DSP_QUAD_Q31_H
+#define GLOW_DSP_QUAD_Q31_H
+
+#include "glow_dsp_q31.h"
+#include "glow_dsp_quad.h"
+
+#define GLOW_DSP_Q31_HEAD 5 /* words of a pair before those of its steps */
+
+#if GLOW_DSP_ASM
+#define GLOW_DSP_QUAD_STEP_Q31_DUAL GLOW_DSP_QUAD_STEP_DUAL
+#define GLOW_DSP_QUAD_STEP_Q31_BYTES GLOW_DSP_QUAD_STEP_BYTES
+#define GLOW_DSP_QUAD_STEP_Q31_WIDE GLOW_DSP_QUAD_STEP_WIDE
+#define GLOW_DSP_QUAD_COUNT_Q31_DUAL GLOW_DSP_QUAD_COUNT_DUAL
+#define GLOW_DSP_QUAD_COUNT_Q31_BYTES GLOW_DSP_QUAD_COUNT_BYTES
+#define GLOW_DSP_QUAD_COUNT_Q31_WIDE GLOW_DSP_QUAD_COUNT_WIDE
+#define GLOW_DSP_QUAD_BACK_Q31_DUAL GLOW_DSP_QUAD_BACK_DUAL
+#define GLOW_DSP_QUAD_BACK_Q31_BYTES GLOW_DSP_QUAD_BACK_BYTES
+#define GLOW_DSP_QUAD_BACK_Q31_WIDE GLOW_DSP_QUAD_BACK_WIDE
+#define GLOW_DSP_STEPS_Q31_DUAL GLOW_DSP_STEPS_DUAL
+#define GLOW_DSP_STEPS_Q31_BYTES GLOW_DSP_STEPS_BYTES
+#define GLOW_DSP_STEPS_Q31_WIDE GLOW_DSP_STEPS_WIDE
+#define GLOW_DSP_SECOND_Q31_DUAL GLOW_DSP_SECOND_DUAL
+#define GLOW_DSP_SECOND_Q31_BYTES GLOW_DSP_SECOND_BYTES
+#define GLOW_DSP_SECOND_Q31_WIDE GLOW_DSP_SECOND_WIDE
+/* The word of the places waits in s5, or where the first step needs that, on the stack. */
+#define GLOW_DSP_HEAD_Q31_DUAL "vldmia r1!, {s5-s7}\n" "ldmia.w r1!, {r7, r11, lr}\n"
+#undef GLOW_DSP_QUAD_FRAME
+#define GLOW_DSP_QUAD_FRAME "40"
+#define GLOW_DSP_Q31_KEEP "ldr.w lr, [r1], #4\n" "str.w lr, [sp, #32]\n"
+#define GLOW_DSP_HEAD_Q31_BYTES GLOW_DSP_Q31_KEEP GLOW_DSP_HEAD_BYTES
+#define GLOW_DSP_HEAD_Q31_WIDE GLOW_DSP_Q31_KEEP GLOW_DSP_HEAD_WIDE
+#define GLOW_DSP_Q31_PLACES_DUAL "vmov r12, s5\n"
+#define GLOW_DSP_Q31_PLACES_BYTES "ldr.w r12, [sp, #32]\n"
+#define GLOW_DSP_Q31_PLACES_WIDE GLOW_DSP_Q31_PLACES_BYTES
+#define GLOW_DSP_Q31_WHOLE_DUAL GLOW_DSP_QUAD_SPLIT_DUAL GLOW_DSP_QUAD_WHOLE_DUAL
+#define GLOW_DSP_Q31_WHOLE_BYTES
+#define GLOW_DSP_Q31_WHOLE_WIDE
+
+/* Codes of a pixel's two channels in (r4, r8) .. (r7, r11) to two bytes of r4 .. r7. */
+#define GLOW_DSP_Q31_PAIRS "bfi r4, r8, #8, #8\n" "bfi r5, r9, #8, #8\n" "bfi r6, r10, #8, #8\n" "bfi r7, r11, #8, #8\n"
+#define GLOW_DSP_Q31_LIMITS \
+  "ldrd r3, r12, [sp, #24]\n" \
+  "pkhbt r4, r4, r5, lsl #16\n" "pkhbt r6, r6, r7, lsl #16\n" \
+  GLOW_DSP_QUAD_LEAST("r4") GLOW_DSP_QUAD_LEAST("r6") GLOW_DSP_QUAD_MOST("r4") GLOW_DSP_QUAD_MOST("r6") \
+  "lsr r5, r4, #16\n" "lsr r7, r6, #16\n"
+#define GLOW_DSP_Q31_ENDS_NONE
+
+#define GLOW_DSP_QUAD_Q31_CODES(form, sign, limits) \
+  GLOW_DSP_Q31_WHOLE_##form GLOW_DSP_Q31_PLACES_##form \
+  "vmov r2, r3, s6, s7\n" "lsr.w lr, r12, #8\n" "ldr.w r0, [sp, #20]\n" \
+  GLOW_DSP_Q31_CODE(sign, "r4", "r2", "r12", "r0") GLOW_DSP_Q31_CODE(sign, "r5", "r2", "r12", "r0") \
+  GLOW_DSP_Q31_CODE(sign, "r6", "r2", "r12", "r0") GLOW_DSP_Q31_CODE(sign, "r7", "r2", "r12", "r0") \
+  GLOW_DSP_Q31_CODE(sign, "r8", "r3", "lr", "r0") GLOW_DSP_Q31_CODE(sign, "r9", "r3", "lr", "r0") \
+  GLOW_DSP_Q31_CODE(sign, "r10", "r3", "lr", "r0") GLOW_DSP_Q31_CODE(sign, "r11", "r3", "lr", "r0") \
+  GLOW_DSP_Q31_PAIRS limits \
+  "ldm sp, {r0, r2, r3, r12}\n" \
+  "strh r4, [r0], #2\n" "strh r5, [r2], #2\n" "strh r6, [r3], #2\n" "strh r7, [r12], #2\n" \
+  "stm sp, {r0, r2, r3, r12}\n"
+#define GLOW_DSP_QUAD_TO_Q31(name, form, sign, limits) \
+  GLOW_DSP_QUAD_FUNCTION(name, Q31_##form, GLOW_DSP_QUAD_Q31_CODES(form, sign, limits))
+#else /* the same in C */
+#define GLOW_DSP_Q31_LIMITS
+#define GLOW_DSP_Q31_ENDS_NONE
+GLOW_INLINE void glow_dsp_quad_q31_twin(const glow_dsp_quad_t *q, glow_dsp_quad_form_t form) {
+  const uint32_t *w = q->stream;
+  const int32_t steps = (int32_t)((q->acts_end - q->acts) / 4);
+  const int32_t zp = (q->out_zp - 1) / 2;
+  for (int32_t b = 0; b < q->blocks; b++, w += GLOW_DSP_Q31_HEAD + steps * glow_dsp_quad_words(form)) {
+    for (int32_t i = 0; i < 8; i++) {
+      const int32_t sum = glow_dsp_quad_sum(q, w + 1, form, i / 2, i % 2);
+      const uint32_t places = (w[0] >> (8 * (i % 2))) & 0xFFu;
+      q->out[i / 2][2 * b + i % 2] =
+          (int8_t)glow_dsp_q31_code(sum, w[1 + i % 2], places, zp, glow_first8(q->low), glow_first8(q->high));
+    }
+  }
+}
+#define GLOW_DSP_QUAD_TO_Q31(name, form, sign, limits) \
+  GLOW_DSP_UNUSED static void name(const glow_dsp_quad_t *q) { glow_dsp_quad_q31_twin(q, GLOW_DSP_QUAD_AS_##form); }
+#endif
+
+/* `out_zp` of q is 1 + 2 * zero point here. */
+GLOW_DSP_QUAD_TO_Q31(glow_dsp_quad_q31_dual_r8, DUAL, PLAIN, GLOW_DSP_Q31_ENDS_NONE)
+GLOW_DSP_QUAD_TO_Q31(glow_dsp_quad_q31_dual_v8, DUAL, PLAIN, GLOW_DSP_Q31_LIMITS)
+GLOW_DSP_QUAD_TO_Q31(glow_dsp_quad_q31_dual_n8, DUAL, SIGNED, GLOW_DSP_Q31_ENDS_NONE)
+GLOW_DSP_QUAD_TO_Q31(glow_dsp_quad_q31_dual_s8, DUAL, SIGNED, GLOW_DSP_Q31_LIMITS)
+GLOW_DSP_QUAD_TO_Q31(glow_dsp_quad_q31_bytes, BYTES, SIGNED, GLOW_DSP_Q31_LIMITS)
+GLOW_DSP_QUAD_TO_Q31(glow_dsp_quad_q31_wide, WIDE, SIGNED, GLOW_DSP_Q31_LIMITS)
+
+#endif

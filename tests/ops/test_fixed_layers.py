@@ -1,0 +1,68 @@
+"""Layers that end as TensorFlow Lite does: the cases of those with a float32 scale, with multipliers and shifts."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import replace
+
+import numpy as np
+
+from glowc.graph.fixed_point import multipliers, scaled, scaled_wide
+from glowc.kernels.dsp.ends import Factors
+from glowc.program.ir import ParamValue
+from tests.kernels.case import Case, make_case
+from tests.ops import test_conv, test_fully_connected
+
+_PLAIN = frozenset(f"{base}_{kind}" for base in ("conv", "dwconv", "fc") for kind in ("s8", "s16"))
+
+
+def fixed_cases(case: Case, index: int) -> Iterator[Case]:
+    """Yield a case of codes with other endings; every third one clamps at the zero point."""
+    arrays = dict(case.arrays)
+    mul, shift = multipliers([abs(float(s)) for s in arrays.pop("scale")])
+    arrays |= {"mul": mul, "shift": shift}
+    params: dict[str, ParamValue] = dict(case.instr.params)
+    if index % 3 == 0:
+        params["out_min"] = max(int(params["out_zp"]), int(params["out_min"]))
+        params["out_max"] = max(int(params["out_max"]), int(params["out_min"]))
+    for end in ("q31", "q15"):
+        if end == "q15" and case.instr.kernel.endswith("s8"):
+            continue
+        kind = np.int64 if end == "q15" else np.int32
+        given = {**arrays, "bias": arrays["bias"].astype(kind)}
+        made = make_case(f"{case.instr.kernel}{end}", given, params, rows=case.instr.rows)
+        yield replace(made, instr=replace(made.instr, name=case.instr.name))
+
+
+def kernel_cases() -> Iterator[Case]:
+    """Those of convolutions and fully connected layers; factors at the ends of what has a form of its own."""
+    plain = (*test_conv.kernel_cases(), *test_fully_connected.kernel_cases())
+    for index, case in enumerate(case for case in plain if case.instr.kernel in _PLAIN):
+        yield from fixed_cases(case, index)
+    rng = np.random.default_rng(3)
+    for n in (2, 5, 8):  # one place to the right and all of them; a factor of 1/2, and of 0
+        for factors in ((0.49, 2.0**-30), (0.5, 0.1), (0.0, 0.1)):
+            case = test_fully_connected.layer(rng, 12, n, rows=4)
+            case.arrays["in"][:] //= 16
+            case.arrays["scale"][:] = rng.choice(np.asarray(factors, np.float32), n)
+            yield from fixed_cases(case, 1)
+
+
+def test_the_product_is_rounded_up_and_the_shift_away_from_zero() -> None:
+    half, quarter = (1 << 30, 0), (1 << 30, -1)  # factors of 1/2 and 1/4
+    assert scaled(np.asarray([3, -3, 1, -1]), *half).tolist() == [2, -1, 1, 0]
+    assert scaled(np.asarray([5, -5, 6, -6]), *quarter).tolist() == [2, -1, 2, -2]
+    assert scaled_wide(np.asarray([3, -3, 1 << 40]), *half).tolist() == [2, -1, 1 << 39]
+
+
+def test_a_sum_wraps_when_it_is_shifted_left() -> None:
+    assert scaled(np.asarray([1 << 30]), 1 << 30, 2).tolist() == [0]
+    assert scaled(np.asarray([3]), 1 << 30, 2).tolist() == [6]
+
+
+def test_factors_have_a_word_of_places_and_one_each() -> None:
+    factors = Factors(np.asarray([1 << 30, (1 << 31) - 1]), np.asarray([-1, -8]))
+    assert factors.words(2).tolist() == [[7 << 8, -(1 << 31), -2]]
+    assert factors.fit
+    assert not replace(factors, shift=np.asarray([0, -8])).fit
+    assert not replace(factors, mul=np.asarray([0, 1 << 30])).fit
