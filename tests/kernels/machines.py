@@ -96,8 +96,8 @@ _AARCH64 = "linux-aarch64"
 _PARTIAL = ROOT / "tests/e2e/boards"
 MACHINES = (
     Machine("host", "host", "malloc", opt="-O1", flags=SANITIZERS, twins=_TWINS),
-    Machine("host-clang", "host", "page", cc="clang", twins=_TWINS),
-    Machine("host-soft-requant", "host", "page", defines=("GLOW_SOFT_REQUANT=1",), twins=_TWINS),
+    Machine("host-clang", "host", "page", cc="clang", twins=_TWINS, sampled="host"),
+    Machine("host-soft-requant", "host", "page", defines=("GLOW_SOFT_REQUANT=1",), twins=_TWINS, sampled="host"),
     Machine("mps2-an385", "mps2-an385", "mpu"),
     Machine("mps2-an385-m0", "mps2-an385", "mpu", code_for="microbit", beyond="mps2-an385"),
     Machine("mps2-an386", "mps2-an386", "mpu"),
