@@ -121,9 +121,9 @@ def quantize_net(
     notes = tuple(_notes(profile, kept, options))
     if not kept:
         chosen, coded = _chosen(None, net, plan, profile, options, progress)
-        return _written(_Way(None, profile, 0), net, plan, chosen, coded, options, notes)
+        return _written(_Way(None, profile), net, plan, chosen, coded, options, notes)
     sim = simulator(engine, net, plan, {p.name: np.stack([s[p.name] for s in kept]) for p in net.inputs})
-    way = _Way(sim, profile, 0)
+    way = _Way(sim, profile)
     if options.equalise:
         progress("equalising channels")
         way = _equalised(sim, profile, kept)
@@ -133,11 +133,15 @@ def quantize_net(
 
 @dataclass(frozen=True, slots=True)
 class _Way:
-    """A network to quantise, with its float values and profile: as it is, or with channels equalised."""
+    """A network to quantise, with its float values and profile: as it is, or with channels equalised.
+
+    `factors` is what the channels of each equalised value were divided by, `classes` counts those that share one.
+    """
 
     sim: Simulator | None
     profile: Profile
-    classes: int
+    classes: int = 0
+    factors: Mapping[str, np.ndarray] = field(default_factory=dict)
 
 
 def _written(
@@ -145,7 +149,8 @@ def _written(
 ) -> Quantized:  # fmt: skip
     """Return the file, and what is known of it."""
     net = way.sim.net if way.sim else net
-    model = quantised_model(net, plan, chosen.params, coded.weights, coded.biases, float_edge=options.float_edge)
+    model = quantised_model(net, plan, chosen.params, coded.weights, coded.biases, float_edge=options.float_edge,
+                            factors=way.factors)  # fmt: skip
     error = way.sim.output_error(way.sim.run(chosen.params, coded.consts(net))) if way.sim else None
     return Quantized(
         model, plan.floats, chosen.how, way.classes, len(coded.weights), way.profile.samples, error, notes
@@ -179,7 +184,7 @@ def _equalised(sim: Simulator, profile: Profile, kept: list[Sample]) -> _Way:
     What changes is profiled on the kept samples.
     """
     net, count = sim.net, 0
-    changed: set[str] = set()
+    by: dict[str, np.ndarray] = {}
     shapes = {name: array.shape[1:] for name, array in sim.exact.items()}
 
     def run(other: Net, node: onnx.NodeProto, given: np.ndarray) -> np.ndarray:
@@ -192,16 +197,17 @@ def _equalised(sim: Simulator, profile: Profile, kept: list[Sample]) -> _Way:
             continue
         strength = best_strength(net, one, sim.exact, run)
         if strength:
-            net = equalised(net, one, factors(magnitudes(sim.exact, one.values), strength))
-            count, changed = count + 1, changed | set(one.values)
+            found = factors(magnitudes(sim.exact, one.values), strength)
+            net = equalised(net, one, found)
+            count, by = count + 1, {**by, **dict.fromkeys(one.values, found)}
     if not count:
-        return _Way(sim, profile, 0)
+        return _Way(sim, profile)
     given = {p.name: sim.exact[p.name] for p in net.inputs}
     after = profile_net(net, sim.engine, kept)
-    tensors = {n: after.tensors[n] if n in changed else s for n, s in profile.tensors.items()}
+    tensors = {n: after.tensors[n] if n in by else s for n, s in profile.tensors.items()}
     exact = run_net(sim.engine, net, given)
     equal = Profile(profile.graph_hash, profile.samples, tensors)
-    return _Way(Simulator(net, sim.plan, sim.engine, exact), equal, count)
+    return _Way(Simulator(net, sim.plan, sim.engine, exact), equal, count, by)
 
 
 def _chosen(
