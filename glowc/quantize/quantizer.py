@@ -15,7 +15,7 @@ import onnx
 
 from glowc.errors import InputError
 from glowc.quantize.calibrate import Calibration
-from glowc.quantize.choose import Chosen, by_calibration, by_measure
+from glowc.quantize.choose import ENOUGH, Chosen, by_calibration, by_measure
 from glowc.quantize.emit import quantised_model
 from glowc.quantize.engine import Engine, all_samples, run_net
 from glowc.quantize.equalize import best_strength, equalised, factors, find_classes, magnitudes
@@ -26,6 +26,7 @@ from glowc.quantize.profile import Profile, Profiler, profile_net
 from glowc.quantize.scheme import Schema
 from glowc.quantize.simplify import simplified
 from glowc.quantize.simulate import Simulator, simulator
+from glowc.quantize.tail import unrounded_sums
 from glowc.quantize.weights import Fit
 
 Sample = Mapping[str, np.ndarray]
@@ -114,7 +115,8 @@ def quantize_net(
     net: Net, engine: Engine, profile: Profile, kept: list[Sample], options: QuantizeOptions, progress: Progress
 ) -> Quantized:  # fmt: skip
     """Quantise a simplified network by its profile, and by samples where there are any."""
-    plan = make_plan(net, dtypes_of(net, profile), options.keep_float)
+    unrounded = unrounded_sums(net, elements_of(profile)) if options.float_edge else frozenset()
+    plan = make_plan(net, dtypes_of(net, profile), options.keep_float, unrounded)
     if not plan.quantised:
         reasons = [f'{f.op} "{f.name}": {f.reason}' for f in plan.floats]
         raise InputError("nothing of this model can be quantised", details=reasons[:10])
@@ -161,6 +163,11 @@ def dtypes_of(net: Net, profile: Profile) -> dict[str, np.dtype[np.generic]]:
     """Return the element type of every value whose type matters: those of the profile are float32."""
     floats = {name: np.dtype(np.float32) for name in profile.tensors}
     return {**floats, **{n: a.dtype for n, a in net.consts.items()}, **{p.name: p.dtype for p in net.inputs}}
+
+
+def elements_of(profile: Profile) -> dict[str, int]:
+    """Return the number of elements of every value."""
+    return {name: int(stats.histogram.sum()) // profile.samples for name, stats in profile.tensors.items()}
 
 
 def _notes(profile: Profile, kept: list[Sample], options: QuantizeOptions) -> list[str]:
@@ -223,7 +230,7 @@ def _chosen(
     if options.bias_correction or options.rounding:
         rounding = options.rounding and not power2
         coded = fitted_layers(sim, chosen.params, coded, options.fit, rounding=rounding, progress=progress)
-    if options.calibration is not Calibration.AUTO:
+    if options.calibration is not Calibration.AUTO or profile.samples < ENOUGH:
         return chosen, coded
     chosen = by_measure(sim, profile, options.schema, chosen, coded.consts(net), progress)
     if options.bias_correction:
