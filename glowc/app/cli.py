@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from glowc import __version__
+from glowc.app.evaluate import register as register_evaluate
 from glowc.app.options import (
     BoardOpt,
     CpuOpt,
@@ -439,6 +440,7 @@ def doctor(as_json: JsonOpt = False) -> None:
 
 
 register_quantize(app)
+register_evaluate(app)
 MISMATCH = 3  # a comparison, or a limit, says no (glowc.errors)
 INTERRUPTED = 130  # 128 and the number of SIGINT, as shells have it
 

@@ -37,7 +37,7 @@ ChannelsOpt = Annotated[str, typer.Option("--channels", help="of images: rgb or 
 
 
 @contextmanager
-def _bar(quiet: bool, total: int | None) -> Iterator[Callable[[str], None]]:
+def steps_bar(quiet: bool, total: int | None) -> Iterator[Callable[[str], None]]:
     """Yield a function that shows a step, and moves a bar, on a terminal's standard error."""
     if quiet or not sys.stderr.isatty():
         yield lambda _: None
@@ -51,7 +51,7 @@ def _bar(quiet: bool, total: int | None) -> Iterator[Callable[[str], None]]:
         yield lambda text: progress.update(task, description=visible(text)[:60], advance=1)
 
 
-def _images(mean: str, std: str, layout: str | None, channels: str) -> ImageFormat:
+def image_format(mean: str, std: str, layout: str | None, channels: str) -> ImageFormat:
     from glowc.quantize.data import ImageFormat
 
     if layout not in (None, "nchw", "nhwc") or channels not in ("rgb", "bgr"):
@@ -73,11 +73,10 @@ def _numbers(text: str, option: str) -> tuple[float, ...]:
 
 def _gather(net: Net, gathered: Gathered, data: list[Path], images: ImageFormat, quiet: bool) -> None:
     """Profile all samples; at an interrupt, what was profiled is kept."""
-    from glowc.quantize.data import count_files, read_samples
+    from glowc.quantize.data import count_samples, read_samples
 
-    count_files(data)
-    with _bar(quiet, None) as progress:
-        for sample in read_samples(data, net, images):
+    with steps_bar(quiet, count_samples(data, net.inputs)) as progress:
+        for sample in read_samples(data, net.inputs, images):
             gathered.add(sample)
             progress(f"profiled {gathered.profiler.samples} samples")
 
@@ -104,7 +103,7 @@ def profile(
     gathered = Gathered(Profiler(net, engine), [])
     stopped = False
     try:
-        _gather(net, gathered, _given(data), _images(mean, std, layout, channels), as_json)
+        _gather(net, gathered, given_data(data), image_format(mean, std, layout, channels), as_json)
     except KeyboardInterrupt:
         if not gathered.profiler.samples:
             raise
@@ -125,7 +124,7 @@ def _say_profile(found: Profile, output: Path, as_json: bool) -> None:
         say(f"{found.samples} samples, {len(found.tensors)} tensors: {output}")
 
 
-def _given(data: list[Path] | None) -> list[Path]:
+def given_data(data: list[Path] | None) -> list[Path]:
     if not data:
         raise InputError("no data is given", hint="--data FILE_OR_FOLDER, e.g. --data inputs.npz")
     return data
@@ -170,7 +169,7 @@ def quantize(
         bias,
         rounding,
     )
-    done = quantized(model, data, profile_, options, _images(mean, std, layout, channels), quiet=as_json)
+    done = quantized(model, data, profile_, options, image_format(mean, std, layout, channels), quiet=as_json)
     write_file(output, lambda file: file.write(done.model.SerializeToString(deterministic=True)))
     say(json.dumps(summary(done, output)) if as_json else summary_text(done, output))
 
@@ -207,7 +206,7 @@ def quantized(
     from glowc.quantize.quantizer import Gathered, load_float, quantize_net
 
     if profile_file is None:
-        _given(data)
+        given_data(data)
     engine = Engine()
     net = load_float(model, engine)
     known = read_profile(profile_file) if profile_file is not None else None
@@ -217,7 +216,7 @@ def quantized(
     if data:
         _gather(net, gathered, data, images, quiet)
     found = known or gathered.profiler.profile()
-    with _bar(quiet, None) as progress:
+    with steps_bar(quiet, None) as progress:
         return quantize_net(net, engine, found, gathered.kept, options, progress)
 
 

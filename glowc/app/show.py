@@ -58,12 +58,12 @@ class _Plain(Console):
         return super().render_str(visible(text), **how)
 
 
-def _console() -> Console:
+def plain_console() -> Console:
     console = _Plain()
     return console if console.is_terminal else _Plain(width=160)
 
 
-def _table(*columns: str, title: str = "", numbers: tuple[str, ...] = ()) -> Table:
+def plain_table(*columns: str, title: str = "", numbers: tuple[str, ...] = ()) -> Table:
     table = Table(title=title or None, box=box.SIMPLE_HEAD, title_justify="left", pad_edge=False)
     for column in columns:
         table.add_column(column, justify="right" if column in numbers else "left", overflow="fold")
@@ -136,8 +136,8 @@ def _removed(report: Report) -> list[str]:
 
 def bench_tables(report: BenchReport) -> None:
     """Print one bench: totals, then a line per layer."""
-    console = _console()
-    totals = _table(
+    console = plain_console()
+    totals = plain_table(
         "", "bytes", title=f"{report['model']} on {report['board']} ({report['run_cpu']})", numbers=("bytes",)
     )
     for label, key in (
@@ -151,7 +151,7 @@ def bench_tables(report: BenchReport) -> None:
             totals.add_row(f"  in {region['name']}", _count(region["arena_bytes"]))
     console.print(totals)
     names = ("insns", "estimate", *(("cycles", "ms") if "chip" in report else ()), "MACs", "insns/MAC", "live bytes")
-    table = _table("#", "layer", "op", "kernel", *names, numbers=("#", *names))
+    table = plain_table("#", "layer", "op", "kernel", *names, numbers=("#", *names))
     for index, layer in enumerate(report["layers"]):
         table.add_row(
             str(index),
@@ -199,9 +199,9 @@ def _chip_lines(report: BenchReport) -> list[str]:
 
 def tuned_table(choices: Sequence[Choice], path: Path) -> None:
     """Print the measured layers: what was chosen, and what the other variants need."""
-    console = _console()
+    console = plain_console()
     unit = "cycles" if any(c.cycles for c in choices) else "insns"
-    table = _table("layer", "kernel", "chosen", unit, "other variants", "", numbers=(unit,))
+    table = plain_table("layer", "kernel", "chosen", unit, "other variants", "", numbers=(unit,))
     for c in choices:
         taken = c.cycles or c.insns
         others = ", ".join(f"{name} {count:,}" for name, count in taken.items() if name != c.chosen)
@@ -212,9 +212,9 @@ def tuned_table(choices: Sequence[Choice], path: Path) -> None:
 
 def validation_table(result: Comparison) -> None:
     """Print one comparison."""
-    console = _console()
+    console = plain_console()
     columns = ("output", "equal", "max diff", "RMSE", "cosine", "argmax agrees", "allowed")
-    table = _table(
+    table = plain_table(
         *columns,
         title=f"{result['model']} on {result['board']} against {result['reference']}",
         numbers=columns[1:],
@@ -261,16 +261,16 @@ def chips_data() -> list[ChipRow]:
 
 def chip_table(rows: list[ChipRow]) -> None:
     """Print the chips."""
-    table = _table("chip", "what", "CPU", "trust", "assumed")
+    table = plain_table("chip", "what", "CPU", "trust", "assumed")
     for row in rows:
         trust = f"±{row['error_percent']} %" if row["error_percent"] else "not checked"
         table.add_row(row["name"], row["summary"], row["cpu"], trust, row["assumed"] or "")
-    _console().print(table)
+    plain_console().print(table)
 
 
 def board_table(rows: list[BoardRow]) -> None:
     """Print the boards."""
-    table = _table("board", "what", "CPUs", "RAM", "flash", "run", numbers=("RAM", "flash"))
+    table = plain_table("board", "what", "CPUs", "RAM", "flash", "run", numbers=("RAM", "flash"))
     for row in rows:
         run = "yes" if row["runner_installed"] else ("QEMU missing" if row["runs"] else "flash it yourself")
         table.add_row(
@@ -281,7 +281,7 @@ def board_table(rows: list[BoardRow]) -> None:
             _size(row["flash_bytes"]),
             run,
         )
-    _console().print(table)
+    plain_console().print(table)
 
 
 def _size(value: int | None) -> str:
@@ -313,8 +313,8 @@ def ops_data() -> dict[str, Any]:
 
 def ops_tables(data: dict[str, Any]) -> None:
     """Print operators and the number of instruction kinds."""
-    console = _console()
-    table = _table("operator", "integers", "newest opset known", "", numbers=("newest opset known",))
+    console = plain_console()
+    table = plain_table("operator", "integers", "newest opset known", "", numbers=("newest opset known",))
     for op in data["operators"]:
         name = f"{op['domain']}.{op['name']}" if op["domain"] else op["name"]
         table.add_row(name, "yes" if op["int8"] else "", str(op["opset"] or ""), op["doc"])
@@ -358,8 +358,8 @@ def doctor_data() -> dict[str, Any]:
 
 def doctor_table(data: dict[str, Any]) -> None:
     """Print the installation."""
-    console = _console()
-    table = _table("tool", "for", "found", title=f"glowc {data['glowc']}, Python {data['python']}")
+    console = plain_console()
+    table = plain_table("tool", "for", "found", title=f"glowc {data['glowc']}, Python {data['python']}")
     for tool in data["tools"]:
         absent = "missing (optional)" if tool["optional"] else "missing"
         table.add_row(tool["name"], tool["purpose"], tool["path"] or absent)

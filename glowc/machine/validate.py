@@ -72,7 +72,7 @@ def validate_model(
     compiled = compile_model(model, board, options, progress)
     samples = load_samples(input_path, compiled.imported)
     progress("computing the reference")
-    expected, reference = _expected(model, compiled.imported, options, samples, golden)
+    expected, reference = reference_outputs(model, compiled.imported, options, samples, golden)
     progress(f"building and running on {board.name}")
     with tempfile.TemporaryDirectory(prefix="glowc-") as folder:
         write_bundle(compiled, Path(folder))
@@ -113,7 +113,7 @@ def validate_bundle(
         graph = import_graph(model, options)
         samples = load_samples(input_path, graph)
         progress("computing the reference")
-        expected, reference = _expected(model, graph, options, samples, golden)
+        expected, reference = reference_outputs(model, graph, options, samples, golden)
     progress(f"building and running on {board.name}")
     return _compared(info, board, samples, expected, reference)
 
@@ -162,9 +162,10 @@ def compare(name: str, got: np.ndarray, want: np.ndarray, relative: float) -> Ou
     }  # fmt: skip
 
 
-def _expected(
-    model: Path, graph: Graph, how: CompileOptions, samples: Arrays, golden: Path | None
+def reference_outputs(
+    model: Path, graph: Graph, how: CompileOptions, samples: Arrays, golden: Path | None = None
 ) -> tuple[Arrays, str]:
+    """Return the outputs of a model on samples, and whose they are: stored ones, onnxruntime's, the interpreter's."""
     if golden is not None:
         wanted = {n: (graph.types[n].shape, graph.types[n].dtype.numpy) for n in graph.outputs}
         arrays = read_arrays(golden, wanted)

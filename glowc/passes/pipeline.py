@@ -42,6 +42,7 @@ from glowc.passes.layout.split_groups import SplitGroups
 from glowc.passes.layout.split_heads import SplitHeads
 from glowc.passes.layout.transpose_to_reshape import TransposeToReshape
 from glowc.passes.layout.transpose_weights import TransposeWeights
+from glowc.passes.quant.fold_dq_product import FoldDqProduct
 from glowc.passes.quant.fold_qdq import FoldQdq
 from glowc.passes.quant.fold_qdq_norm import FoldQdqNorm
 from glowc.passes.quant.fold_requantize import FoldRequantize
@@ -93,6 +94,7 @@ PIPELINE: tuple[Step, ...] = (
     U8ToS8(),  # before fold-qdq: an operator may read u8 and write s8, but its kernel knows one kind
     FoldQdq(),  # everything between DQ and Q is one operator now
     FoldQdqNorm(),  # likewise, with scale and bias that stay real numbers
+    FoldDqProduct(),  # what has no QuantizeLinear behind it; before weight-only, which computes in float
     WeightOnly(),  # what stayed float keeps its codes in flash, before they are turned into floats
     FoldConstants(dequantize=True),  # weights of operators that stayed float
     Repeat(

@@ -17,9 +17,7 @@ from glowc.quantize.simulate import Simulator
 
 _GAIN = 0.995  # a candidate must make the error this much smaller
 _CUTS = (Calibration.PERCENTILE, Calibration.ENTROPY, Calibration.MSE)
-_ENOUGH = (
-    32  # samples from which on a range is cut: with fewer, what one sample has at the ends is no chance to leave out
-)
+ENOUGH = 32  # samples from which on ranges are measured: with fewer, what is best on them is chance
 _WIDTHS = (0.94, 0.97, 1.03, 1.06, 1.1)
 
 
@@ -78,7 +76,7 @@ def by_measure(
     best = float(len(first_errors))
     for first in in_order(sim.net, sim.plan):
         progress(f"choosing the range of {first}")
-        for name, tried in _alternatives(sim.plan, first, start, stats[first], profile.samples, schema):
+        for name, tried in _alternatives(sim.plan, first, start, stats[first], schema):
             new = rerun(sim, {**params, first: tried}, weights, values, first)
             found = sum(a / max(b, 1e-30) for a, b in zip(sim.tail_errors(new), first_errors, strict=True))
             if found < best * _GAIN:
@@ -87,7 +85,7 @@ def by_measure(
 
 
 def _alternatives(
-    plan: Plan, first: str, start: Chosen, stats: Stats, samples: int, schema: Schema
+    plan: Plan, first: str, start: Chosen, stats: Stats, schema: Schema
 ) -> list[tuple[str, Params]]:  # fmt: skip
     """Return what `auto` tries instead of what a group has."""
     if start.how[first] == "grid" or schema is Schema.SYMMETRIC_WITH_POWER2_SCALE:
@@ -97,8 +95,7 @@ def _alternatives(
     known = start.params[first]
     low, high = (known.low, known.high) if schema is Schema.ASYMMETRIC else (min(stats.low, 0), max(stats.high, 0))
     found = {f"range * {w}": params_of(low * w, high * w, schema) for w in _WIDTHS}
-    if samples >= _ENOUGH:
-        found |= {str(kind): params_of(*range_of(stats, kind, schema), schema) for kind in _CUTS}
+    found |= {str(kind): params_of(*range_of(stats, kind, schema), schema) for kind in _CUTS}
     return [(name, params) for name, params in found.items() if params != known]
 
 

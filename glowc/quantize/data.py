@@ -1,6 +1,7 @@
 """Sample data -> samples of a model: .npz, .npy, images, WAV, CSV, raw bytes, or a folder of such files.
 
-A sample is one array per input, of the input's shape and element type. Every error names the file, what was seen in it
+A sample is one array per input, of the input's shape and element type; real values become codes where an input is
+quantised. Every error names the file, what was seen in it
 and what to do. Images need pillow.
 """
 
@@ -8,6 +9,7 @@ from __future__ import annotations
 
 import csv
 import wave
+import zipfile
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -15,7 +17,7 @@ from pathlib import Path
 import numpy as np
 
 from glowc.errors import InputError, ToolError
-from glowc.quantize.net import Net, Port
+from glowc.quantize.net import Port
 
 Array = np.ndarray
 Sample = dict[str, Array]
@@ -37,16 +39,55 @@ class ImageFormat:
     channels: str = "rgb"
 
 
-def read_samples(paths: Sequence[Path], net: Net, images: ImageFormat | None = None) -> Iterator[Sample]:
+def read_samples(
+    paths: Sequence[Path], inputs: Sequence[Port], images: ImageFormat | None = None
+) -> Iterator[Sample]:  # fmt: skip
     """Yield the samples of files and folders, one after the other. Raises InputError for what does not fit."""
-    files = [file for path in paths for file in _files(path)]
-    for file in files:
-        yield from _read(file, net, images or ImageFormat())
+    for _, _, sample in located_samples(paths, inputs, images):
+        yield sample
 
 
-def count_files(paths: Sequence[Path]) -> int:
-    """Return how many files there are to read. Raises InputError for a missing path or an empty folder."""
-    return sum(len(_files(path)) for path in paths)
+def located_samples(
+    paths: Sequence[Path], inputs: Sequence[Port], images: ImageFormat | None = None
+) -> Iterator[tuple[Path, Path, Sample]]:
+    """Yield the samples as `read_samples`, each with the path that was given and the file that it comes from."""
+    for path, file in [(given, file) for given in paths for file in _files(given)]:
+        for sample in _read(file, inputs, images or ImageFormat()):
+            yield path, file, sample
+
+
+def count_samples(paths: Sequence[Path], inputs: Sequence[Port]) -> int | None:
+    """Return how many samples there are, as far as the files' heads say so; None where they must be read for it.
+
+    Raises InputError for a missing path or an empty folder.
+    """
+    counts = [_count(file, inputs) for path in paths for file in _files(path)]
+    return None if None in counts else sum(c for c in counts if c is not None)
+
+
+def _count(file: Path, inputs: Sequence[Port]) -> int | None:
+    kind, port = file.suffix.lower(), inputs[0]
+    if kind in IMAGES:
+        return 1
+    if kind in RAW:
+        return file.stat().st_size // max(1, int(np.prod(port.shape)) * port.dtype.itemsize)
+    shape = _shape(file) if kind in (".npy", ".npz") else None
+    if not shape:
+        return None
+    return 1 if shape == port.shape else shape[0]
+
+
+def _shape(file: Path) -> tuple[int, ...] | None:
+    """Return the shape of the first array of an .npy or .npz, from its head; None where it cannot be read so."""
+    try:
+        if file.suffix.lower() == ".npy":
+            return np.asarray(np.load(file, mmap_mode="r", allow_pickle=False)).shape
+        with zipfile.ZipFile(file) as archive, archive.open(archive.namelist()[0]) as member:
+            version = np.lib.format.read_magic(member)
+            read = np.lib.format.read_array_header_1_0 if version == (1, 0) else np.lib.format.read_array_header_2_0
+            return read(member)[0]
+    except (OSError, ValueError, IndexError, zipfile.BadZipFile):
+        return None
 
 
 def _files(path: Path) -> list[Path]:
@@ -63,12 +104,12 @@ def _files(path: Path) -> list[Path]:
     return found
 
 
-def _read(file: Path, net: Net, images: ImageFormat) -> Iterator[Sample]:
+def _read(file: Path, inputs: Sequence[Port], images: ImageFormat) -> Iterator[Sample]:
     kind = file.suffix.lower()
     if kind == ".npz":
-        yield from _npz(file, net)
+        yield from _npz(file, inputs)
         return
-    port = _only_input(file, net)
+    port = _only_input(file, inputs)
     if kind in IMAGES:
         yield {port.name: _image(file, port, images)}
         return
@@ -79,12 +120,12 @@ def _read(file: Path, net: Net, images: ImageFormat) -> Iterator[Sample]:
         yield {port.name: array}
 
 
-def _only_input(file: Path, net: Net) -> Port:
-    if len(net.inputs) == 1:
-        return net.inputs[0]
-    names = ", ".join(repr(p.name) for p in net.inputs)
+def _only_input(file: Path, inputs: Sequence[Port]) -> Port:
+    if len(inputs) == 1:
+        return inputs[0]
+    names = ", ".join(repr(p.name) for p in inputs)
     raise InputError(
-        f"{file} holds one array, the model has {len(net.inputs)} inputs: {names}",
+        f"{file} holds one array, the model has {len(inputs)} inputs: {names}",
         hint="write numpy.savez(path, **{name: array}), samples first",
     )
 
@@ -104,23 +145,23 @@ def _load(file: Path) -> object:
         ) from error
 
 
-def _npz(file: Path, net: Net) -> Iterator[Sample]:
+def _npz(file: Path, inputs: Sequence[Port]) -> Iterator[Sample]:
     """Yield the samples of named arrays; a single array without the input's name is taken for a single input."""
     content = _load(file)
     if not isinstance(content, np.lib.npyio.NpzFile):
         raise InputError(f"{file} is a single array", hint="name it .npy")
     with content as archive:
         arrays = {name: archive[name] for name in archive.files}
-    if len(net.inputs) == len(arrays) == 1 and net.inputs[0].name not in arrays:
-        arrays = {net.inputs[0].name: next(iter(arrays.values()))}
-    missing = [p.name for p in net.inputs if p.name not in arrays]
+    if len(inputs) == len(arrays) == 1 and inputs[0].name not in arrays:
+        arrays = {inputs[0].name: next(iter(arrays.values()))}
+    missing = [p.name for p in inputs if p.name not in arrays]
     if missing:
         has = ", ".join(map(repr, arrays)) or "no array"
-        needs = ", ".join(_shown(p) for p in net.inputs)
+        needs = ", ".join(_shown(p) for p in inputs)
         raise InputError(
             f"{file} has no array {missing[0]!r}", details=[f"it has {has}"], hint=f"the model takes {needs}"
         )
-    lists = {p.name: samples_of(arrays[p.name], p, file) for p in net.inputs}
+    lists = {p.name: samples_of(arrays[p.name], p, file) for p in inputs}
     counts = {name: len(found) for name, found in lists.items()}
     if len(set(counts.values())) > 1:
         seen = ", ".join(f"{name}: {n}" for name, n in counts.items())
@@ -138,10 +179,10 @@ def _npy(file: Path, port: Port) -> Iterator[Array]:
 
 def samples_of(array: Array, port: Port, where: object) -> list[Array]:
     """Return the samples in an array: samples first; or one sample; or the model's own first axis of 1 counts them."""
-    kinds = "iub" if port.dtype.kind in "iu" else "iubf"
+    kinds = "iub" if port.dtype.kind in "iu" and port.params is None else "iubf"
     if array.dtype.kind not in kinds:
         raise InputError(f"{where} has values of type {array.dtype}", hint=f"the model takes {_shown(port)}")
-    array = array.astype(port.dtype) if array.dtype != port.dtype else array
+    array = as_port(array, port) if array.dtype.kind == "f" else array.astype(port.dtype, copy=False)
     if array.shape == port.shape:
         return [array]
     if array.shape[1:] == port.shape:
@@ -158,6 +199,15 @@ def samples_of(array: Array, port: Port, where: object) -> list[Array]:
     if not found:
         raise InputError(f"{where} holds no sample: shape {list(array.shape)}", hint="give at least one")
     return found
+
+
+def as_port(values: Array, port: Port) -> Array:
+    """Return real values in the element type of an input: the nearest codes where it has a quantisation."""
+    if port.params is None:
+        return values.astype(port.dtype, copy=False)
+    limits = np.iinfo(port.dtype.str)
+    codes = np.rint(values / np.float32(port.params.scale)) + port.params.zero_point
+    return np.asarray(np.clip(codes, limits.min, limits.max), port.dtype)
 
 
 def _image(file: Path, port: Port, form: ImageFormat) -> Array:
@@ -180,10 +230,10 @@ def _image(file: Path, port: Port, form: ImageFormat) -> Array:
         raise InputError(f"{file} is no image that pillow can read", details=[str(error)]) from error
     pixels = np.asarray(image, np.float32).reshape(height, width, channels)
     pixels = pixels[..., ::-1] if form.channels == "bgr" else pixels
-    if port.dtype.kind == "f":
+    if port.dtype.kind == "f" or port.params is not None:
         pixels = (pixels - _per_channel(form.mean, channels)) / _per_channel(form.std, channels)
     pixels = pixels.transpose(2, 0, 1) if layout == "nchw" else pixels
-    return np.ascontiguousarray(pixels.reshape(port.shape), port.dtype)
+    return np.ascontiguousarray(as_port(pixels.reshape(port.shape), port))
 
 
 def _layout(file: Path, port: Port) -> str:
@@ -221,7 +271,7 @@ def _wav(file: Path, port: Port) -> Iterator[Array]:
         raise InputError(f"{file} holds no sound")
     padded = np.zeros(-(-len(values) // size) * size, np.float32)
     padded[: len(values)] = values
-    yield from padded.astype(port.dtype).reshape(-1, *port.shape)
+    yield from as_port(padded, port).reshape(-1, *port.shape)
 
 
 def _csv(file: Path, port: Port) -> Iterator[Array]:
@@ -239,7 +289,7 @@ def _csv(file: Path, port: Port) -> Iterator[Array]:
                 hint = f"the model takes {_shown(port)}: {size} numbers a line"
                 raise InputError(f"{file}, line {number} has {values.size} numbers", hint=hint)
             if values.size:
-                yield values.astype(port.dtype).reshape(port.shape)
+                yield as_port(values, port).reshape(port.shape)
 
 
 def _raw(file: Path, port: Port) -> Iterator[Array]:

@@ -5,6 +5,7 @@ Between a layer and the clamp that is fused to it there is no pair; a bias is in
 
 from __future__ import annotations
 
+import json
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
@@ -17,6 +18,8 @@ from glowc.quantize.plan import Plan, values_of, weights_of
 from glowc.quantize.scheme import QMAX, QMIN, Params
 from glowc.quantize.weights import Weights
 
+FACTORS_KEY = "glowc.channel_factors"
+"""In the metadata: what the channels (axis 1) of equalised values were divided by, as JSON by the name of the value."""
 _INT32 = 2**31 - 1
 
 
@@ -61,10 +64,10 @@ class _Writer:
 
 def quantised_model(
     net: Net, plan: Plan, params: Mapping[str, Params], weights: Mapping[str, Weights],
-    biases: Mapping[str, np.ndarray], *, float_edge: bool = False,
+    biases: Mapping[str, np.ndarray], *, float_edge: bool = False, factors: Mapping[str, np.ndarray] | None = None,
 ) -> onnx.ModelProto:  # fmt: skip
     """Return the ONNX file. Weights and biases are by the first result of their layer; `float_edge` keeps the
-    inputs and outputs float."""
+    inputs and outputs float; `factors` says what channels were divided by."""
     names = {
         *net.consts,
         *(p.name for p in net.inputs),
@@ -78,7 +81,11 @@ def quantised_model(
     outputs = [_output(writer, port, renamed) for port in net.outputs]
     used = {name for node in writer.nodes for name in node.input}
     consts = {n: a for n, a in {**net.consts, **writer.consts}.items() if n in used}
-    return model_of(net, _needed(writer.nodes, [o.name for o in outputs]), inputs, outputs, consts)
+    model = model_of(net, _needed(writer.nodes, [o.name for o in outputs]), inputs, outputs, consts)
+    if factors:
+        text = json.dumps({name: np.asarray(by, np.float64).tolist() for name, by in factors.items()})
+        helper.set_model_props(model, {FACTORS_KEY: text})
+    return model
 
 
 def _needed(nodes: list[NodeProto], outputs: list[str]) -> list[NodeProto]:

@@ -50,9 +50,14 @@ def prepare_interpreter(model: onnx.ModelProto) -> Run:
     return run
 
 
+def has_onnxruntime() -> bool:
+    """Say whether onnxruntime is installed."""
+    return find_spec("onnxruntime") is not None
+
+
 def default_prepare() -> Prepare:
     """Return the fastest engine that is installed."""
-    return prepare_onnxruntime if find_spec("onnxruntime") is not None else prepare_interpreter
+    return prepare_onnxruntime if has_onnxruntime() else prepare_interpreter
 
 
 class Engine:

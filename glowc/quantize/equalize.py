@@ -23,8 +23,8 @@ from glowc.quantize.weights import channel_axis, nearest
 _THROUGH = frozenset({"Relu", "LeakyRelu", "MaxPool", "AveragePool", "GlobalAveragePool", "Identity", "Dropout"})
 _LAYERS = frozenset({"Conv", "Gemm"})
 LEAST_FACTOR = 1 / 32
-STRENGTHS = (0.0, 0.25, 0.5, 0.75)
-WORTH = 0.9  # the error must become this much smaller: what layers behind make of another rounding is not seen here
+STRENGTHS = (0.0, 0.25, 0.5, 0.75, 1.0)
+WORTH = 0.97  # the error must become this much smaller: what layers behind make of another rounding is not seen here
 
 RunLayer = Callable[[Net, NodeProto, np.ndarray], np.ndarray]
 

@@ -17,6 +17,7 @@ from onnx import NodeProto, helper, inliner, numpy_helper, version_converter
 
 from glowc.errors import ModelError
 from glowc.frontend.reader import load
+from glowc.quantize.scheme import Params
 
 FIRST_OPSET = 13  # QuantizeLinear and DequantizeLinear know an axis from here on
 Consts = Mapping[str, np.ndarray]
@@ -24,11 +25,12 @@ Consts = Mapping[str, np.ndarray]
 
 @dataclass(frozen=True, slots=True)
 class Port:
-    """An input or output of the network: its shape is known, and for inputs static."""
+    """An input or output of a network: its shape is known, and for inputs static; integers may be codes."""
 
     name: str
     shape: tuple[int, ...]
     dtype: np.dtype[np.generic]
+    params: Params | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -7,7 +7,7 @@ for a layer is another entry and no other structure.
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass, field
 
 import numpy as np
@@ -84,20 +84,29 @@ def values_of(net: Net, node: NodeProto) -> list[str]:
     return [name for name in operands(node) if name != weights]
 
 
-def make_plan(net: Net, dtypes: Mapping[str, np.dtype[np.generic]], keep_float: Iterable[str] = ()) -> Plan:
-    """Decide what is quantised. `dtypes` has the element type of every value. Raises InputError for unknown names."""
+def make_plan(
+    net: Net, dtypes: Mapping[str, np.dtype[np.generic]], keep_float: Iterable[str] = (),
+    unrounded: frozenset[str] = frozenset(),
+) -> Plan:  # fmt: skip
+    """Decide what is quantised. `dtypes` has the element type of every value. Raises InputError for unknown names.
+
+    Layers with a result in `unrounded` compute on codes and hand on floats; what is behind them stays float.
+    """
     kept = _kept(net, tuple(keep_float))
     quantised: set[str] = set()
     floats: list[FloatNode] = []
+    behind = set(unrounded)
     for node in net.nodes:
         reason = _why_float(net, node, dtypes, kept)
         reason = _float_before(net, node, floats) if reason is None else reason
+        if reason is None and behind & {*node.input}:
+            reason, behind = "the sums before it are not rounded: outputs are float", behind | {*node.output}
         if reason is None:
             quantised.add(node.output[0])
         elif reason:
             floats.append(FloatNode(node.name or node.output[0], node.op_type, reason, node.output[0]))
     fused = _fused(net, quantised)
-    groups = _groups(net, quantised, fused)
+    groups = _groups(net, quantised, {*fused, *unrounded})
     group_of = {name: first for first, names in groups.items() for name in names}
     return Plan(frozenset(quantised), groups, group_of, _fixed(net, groups, quantised), tuple(floats), fused)
 
@@ -171,8 +180,8 @@ def _fused(net: Net, quantised: set[str]) -> dict[str, str]:
     return found
 
 
-def _groups(net: Net, quantised: set[str], fused: Mapping[str, str]) -> dict[str, tuple[str, ...]]:
-    """Return the tensors that are quantised, by common quantisation."""
+def _groups(net: Net, quantised: set[str], never: Collection[str]) -> dict[str, tuple[str, ...]]:
+    """Return the tensors that are quantised, by common quantisation; those of `never` are no codes."""
     parent: dict[str, str] = {}
 
     def find(name: str) -> str:
@@ -184,8 +193,8 @@ def _groups(net: Net, quantised: set[str], fused: Mapping[str, str]) -> dict[str
     for node in net.nodes:
         if node.output[0] not in quantised:
             continue
-        values = [n for n in values_of(net, node) if n not in fused]
-        results = [n for n in node.output if n and n not in fused]
+        values = [n for n in values_of(net, node) if n not in never]
+        results = [n for n in node.output if n and n not in never]
         tied = [*values, *results] if node.op_type in SAME else []
         for name in (*values, *results):
             find(name)

@@ -15,7 +15,7 @@ import onnx
 
 from glowc.errors import InputError
 from glowc.quantize.calibrate import Calibration
-from glowc.quantize.choose import Chosen, by_calibration, by_measure
+from glowc.quantize.choose import ENOUGH, Chosen, by_calibration, by_measure
 from glowc.quantize.emit import quantised_model
 from glowc.quantize.engine import Engine, all_samples, run_net
 from glowc.quantize.equalize import best_strength, equalised, factors, find_classes, magnitudes
@@ -26,6 +26,7 @@ from glowc.quantize.profile import Profile, Profiler, profile_net
 from glowc.quantize.scheme import Schema
 from glowc.quantize.simplify import simplified
 from glowc.quantize.simulate import Simulator, simulator
+from glowc.quantize.tail import unrounded_sums
 from glowc.quantize.weights import Fit
 
 Sample = Mapping[str, np.ndarray]
@@ -114,16 +115,17 @@ def quantize_net(
     net: Net, engine: Engine, profile: Profile, kept: list[Sample], options: QuantizeOptions, progress: Progress
 ) -> Quantized:  # fmt: skip
     """Quantise a simplified network by its profile, and by samples where there are any."""
-    plan = make_plan(net, dtypes_of(net, profile), options.keep_float)
+    unrounded = unrounded_sums(net, elements_of(profile)) if options.float_edge else frozenset()
+    plan = make_plan(net, dtypes_of(net, profile), options.keep_float, unrounded)
     if not plan.quantised:
         reasons = [f'{f.op} "{f.name}": {f.reason}' for f in plan.floats]
         raise InputError("nothing of this model can be quantised", details=reasons[:10])
     notes = tuple(_notes(profile, kept, options))
     if not kept:
         chosen, coded = _chosen(None, net, plan, profile, options, progress)
-        return _written(_Way(None, profile, 0), net, plan, chosen, coded, options, notes)
+        return _written(_Way(None, profile), net, plan, chosen, coded, options, notes)
     sim = simulator(engine, net, plan, {p.name: np.stack([s[p.name] for s in kept]) for p in net.inputs})
-    way = _Way(sim, profile, 0)
+    way = _Way(sim, profile)
     if options.equalise:
         progress("equalising channels")
         way = _equalised(sim, profile, kept)
@@ -133,11 +135,15 @@ def quantize_net(
 
 @dataclass(frozen=True, slots=True)
 class _Way:
-    """A network to quantise, with its float values and profile: as it is, or with channels equalised."""
+    """A network to quantise, with its float values and profile: as it is, or with channels equalised.
+
+    `factors` is what the channels of each equalised value were divided by, `classes` counts those that share one.
+    """
 
     sim: Simulator | None
     profile: Profile
-    classes: int
+    classes: int = 0
+    factors: Mapping[str, np.ndarray] = field(default_factory=dict)
 
 
 def _written(
@@ -145,7 +151,8 @@ def _written(
 ) -> Quantized:  # fmt: skip
     """Return the file, and what is known of it."""
     net = way.sim.net if way.sim else net
-    model = quantised_model(net, plan, chosen.params, coded.weights, coded.biases, float_edge=options.float_edge)
+    model = quantised_model(net, plan, chosen.params, coded.weights, coded.biases, float_edge=options.float_edge,
+                            factors=way.factors)  # fmt: skip
     error = way.sim.output_error(way.sim.run(chosen.params, coded.consts(net))) if way.sim else None
     return Quantized(
         model, plan.floats, chosen.how, way.classes, len(coded.weights), way.profile.samples, error, notes
@@ -156,6 +163,11 @@ def dtypes_of(net: Net, profile: Profile) -> dict[str, np.dtype[np.generic]]:
     """Return the element type of every value whose type matters: those of the profile are float32."""
     floats = {name: np.dtype(np.float32) for name in profile.tensors}
     return {**floats, **{n: a.dtype for n, a in net.consts.items()}, **{p.name: p.dtype for p in net.inputs}}
+
+
+def elements_of(profile: Profile) -> dict[str, int]:
+    """Return the number of elements of every value."""
+    return {name: int(stats.histogram.sum()) // profile.samples for name, stats in profile.tensors.items()}
 
 
 def _notes(profile: Profile, kept: list[Sample], options: QuantizeOptions) -> list[str]:
@@ -179,7 +191,7 @@ def _equalised(sim: Simulator, profile: Profile, kept: list[Sample]) -> _Way:
     What changes is profiled on the kept samples.
     """
     net, count = sim.net, 0
-    changed: set[str] = set()
+    by: dict[str, np.ndarray] = {}
     shapes = {name: array.shape[1:] for name, array in sim.exact.items()}
 
     def run(other: Net, node: onnx.NodeProto, given: np.ndarray) -> np.ndarray:
@@ -192,16 +204,17 @@ def _equalised(sim: Simulator, profile: Profile, kept: list[Sample]) -> _Way:
             continue
         strength = best_strength(net, one, sim.exact, run)
         if strength:
-            net = equalised(net, one, factors(magnitudes(sim.exact, one.values), strength))
-            count, changed = count + 1, changed | set(one.values)
+            found = factors(magnitudes(sim.exact, one.values), strength)
+            net = equalised(net, one, found)
+            count, by = count + 1, {**by, **dict.fromkeys(one.values, found)}
     if not count:
-        return _Way(sim, profile, 0)
+        return _Way(sim, profile)
     given = {p.name: sim.exact[p.name] for p in net.inputs}
     after = profile_net(net, sim.engine, kept)
-    tensors = {n: after.tensors[n] if n in changed else s for n, s in profile.tensors.items()}
+    tensors = {n: after.tensors[n] if n in by else s for n, s in profile.tensors.items()}
     exact = run_net(sim.engine, net, given)
     equal = Profile(profile.graph_hash, profile.samples, tensors)
-    return _Way(Simulator(net, sim.plan, sim.engine, exact), equal, count)
+    return _Way(Simulator(net, sim.plan, sim.engine, exact), equal, count, by)
 
 
 def _chosen(
@@ -217,7 +230,7 @@ def _chosen(
     if options.bias_correction or options.rounding:
         rounding = options.rounding and not power2
         coded = fitted_layers(sim, chosen.params, coded, options.fit, rounding=rounding, progress=progress)
-    if options.calibration is not Calibration.AUTO:
+    if options.calibration is not Calibration.AUTO or profile.samples < ENOUGH:
         return chosen, coded
     chosen = by_measure(sim, profile, options.schema, chosen, coded.consts(net), progress)
     if options.bias_correction:

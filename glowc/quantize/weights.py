@@ -138,7 +138,7 @@ def _pads(node: NodeProto, sizes: tuple[int, ...], strides: list[int], spans: li
 class Fit:
     """How far sample data may move weights: `ridge` of their own size in the statistics, pull of what comes before."""
 
-    ridge: float = 5.0
+    ridge: float = 1.0
     follow: float = 0.5
 
 

@@ -50,68 +50,75 @@
 
 /* At sp: the end of the outputs, the zero point, tail, has_tail, the end of the groups that come first, that of all.
  * s11: where the groups begin, in front of the first ones, of the others, or after both. */
-GLOW_DSP_FUNCTION glow_dsp_fc_paired(GLOW_DSP_UNUSED const glow_dsp_gemm_t *g) {
-  __asm__ volatile(
-      ".syntax unified\n"
-      "push {r4-r11, lr}\n"
-      "sub sp, sp, #24\n"
-      "ldmia r0!, {r2-r8}\n"
-      "ldm r0, {r9-r11}\n"
-      "vmov s8, r4\n"
-      "add r6, r4, r6, lsl #2\n"
-      "strd r6, r8, [sp]\n"
-      "strd r10, r11, [sp, #8]\n"
-      "mov r1, r3\n"
-      "and r3, r7, #31\n"
-      "add r3, r2, r3, lsl #2\n"
-      "add r7, r2, r7, lsl #2\n"
-      "strd r3, r7, [sp, #16]\n"
-      "adr.w r8, 5f\n"
-      "cmp r2, r7\n"
-      "beq.w 7f\n"
-      "adr.w r8, 4f\n"
-      "cmp r2, r3\n"
-      "it ne\n"
-      "adrne.w r8, 2f\n"
-      "7:\n"
-      "orr r8, r8, #1\n"
-      "vmov s10, s11, r2, r8\n"
-      "mov r0, r2\n"
-      "mov r12, r8\n"
-      "ldmia r1!, {r4-r7}\n"
-      "bx r12\n"
-      ".balign 4\n"
-      "2:\n"
-      GLOW_DSP_AHEAD_LOAD
-      GLOW_DSP_AHEAD_ONE
-      "ldrd lr, r12, [sp, #16]\n"
-      "cmp r0, lr\n"
-      "bne.w 2b\n"
-      "cmp r0, r12\n"
-      "beq.w 5f\n"
-      ".balign 4\n"
-      "4:\n"
-      GLOW_DSP_AHEAD_LOAD
-      "8:\n"
-      GLOW_DSP_AHEAD_MANY
-      "bne.w 8b\n"
-      "cbz r3, 6f\n"
-      ".balign 4\n"
-      "5:\n"
-      "ldrd r2, r3, [sp, #8]\n"
-      "cbz r3, 6f\n"
-      "ldrd r8, r9, [r1], #8\n"
-      GLOW_DSP_AHEAD_ONE
-      "6:\n"
-      GLOW_DSP_AHEAD_CODES
-      "itt ne\n"
-      "ldmiane.w r1!, {r4-r7}\n"
-      "bxne r12\n"
-      "add sp, sp, #24\n"
-      "pop {r4-r11, pc}\n");
-}
+#define GLOW_DSP_AHEAD_WHOLE "5:\n"
+#define GLOW_DSP_AHEAD_TAIL \
+  "cbz r3, 6f\n" \
+  ".balign 4\n" \
+  "5:\n" \
+  "ldrd r2, r3, [sp, #8]\n" \
+  "cbz r3, 6f\n" \
+  "ldrd r8, r9, [r1], #8\n" \
+  GLOW_DSP_AHEAD_ONE \
+  "6:\n"
+#define GLOW_DSP_FC_PAIRED(tail) \
+  __asm__ volatile( \
+      ".syntax unified\n" \
+      "push {r4-r11, lr}\n" \
+      "sub sp, sp, #24\n" \
+      "ldmia r0!, {r2-r8}\n" \
+      "ldm r0, {r9-r11}\n" \
+      "vmov s8, r4\n" \
+      "add r6, r4, r6, lsl #2\n" \
+      "strd r6, r8, [sp]\n" \
+      "strd r10, r11, [sp, #8]\n" \
+      "mov r1, r3\n" \
+      "and r3, r7, #31\n" \
+      "add r3, r2, r3, lsl #2\n" \
+      "add r7, r2, r7, lsl #2\n" \
+      "strd r3, r7, [sp, #16]\n" \
+      "adr.w r8, 5f\n" \
+      "cmp r2, r7\n" \
+      "beq.w 7f\n" \
+      "adr.w r8, 4f\n" \
+      "cmp r2, r3\n" \
+      "it ne\n" \
+      "adrne.w r8, 2f\n" \
+      "7:\n" \
+      "orr r8, r8, #1\n" \
+      "vmov s10, s11, r2, r8\n" \
+      "mov r0, r2\n" \
+      "mov r12, r8\n" \
+      "ldmia r1!, {r4-r7}\n" \
+      "bx r12\n" \
+      ".balign 4\n" \
+      "2:\n" \
+      GLOW_DSP_AHEAD_LOAD \
+      GLOW_DSP_AHEAD_ONE \
+      "ldrd lr, r12, [sp, #16]\n" \
+      "cmp r0, lr\n" \
+      "bne.w 2b\n" \
+      "cmp r0, r12\n" \
+      "beq.w 5f\n" \
+      ".balign 4\n" \
+      "4:\n" \
+      GLOW_DSP_AHEAD_LOAD \
+      "8:\n" \
+      GLOW_DSP_AHEAD_MANY \
+      "bne.w 8b\n" \
+      tail \
+      GLOW_DSP_AHEAD_CODES \
+      "itt ne\n" \
+      "ldmiane.w r1!, {r4-r7}\n" \
+      "bxne r12\n" \
+      "add sp, sp, #24\n" \
+      "pop {r4-r11, pc}\n")
+
+GLOW_DSP_FUNCTION glow_dsp_fc_paired(GLOW_DSP_UNUSED const glow_dsp_gemm_t *g) { GLOW_DSP_FC_PAIRED(GLOW_DSP_AHEAD_TAIL); }
+/* The same of at least one group, and no tail. */
+GLOW_DSP_FUNCTION glow_dsp_fc_paired_whole(GLOW_DSP_UNUSED const glow_dsp_gemm_t *g) { GLOW_DSP_FC_PAIRED(GLOW_DSP_AHEAD_WHOLE); }
 #else
 GLOW_HOT GLOW_DSP_UNUSED static void glow_dsp_fc_paired(const glow_dsp_gemm_t *g) { glow_dsp_twin(g, GLOW_DSP_DUAL, -1); }
+GLOW_HOT GLOW_DSP_UNUSED static void glow_dsp_fc_paired_whole(const glow_dsp_gemm_t *g) { glow_dsp_fc_paired(g); }
 #endif
 
 #endif

@@ -7,7 +7,8 @@
  *   bytes: one word, whose halfwords are the bytes of the odd and the even channel's weight: SXTB16 takes out each;
  *   wide: two words, one per channel.
  * Weights wait in the FPU's registers, loaded 24 words at a time, so that the core's hold the sums; 12 where loop and
- * ending must fit the GLOW_LOOP_BYTES that chips with this core keep of their flash. The stream has, per
+ * ending must fit the GLOW_LOOP_BYTES that chips with this core keep of their flash. Armv8-M loads a word as fast as it
+ * moves one between registers: there each word is loaded when it is needed. The stream has, per
  * pair of channels: two scales, two biases (dual: 256 * even + odd, odd), the words of the steps; before all of it
  * glow_dsp_quad_before() words that are loaded with the first ones and not used. A mixed stream begins with the number
  * of its runs of pairs and a word for each: 2 * pairs, and 1 when in bytes.
@@ -74,18 +75,6 @@ GLOW_INLINE void glow_dsp_quad_tail(uint32_t *to, const int8_t *from, int32_t n,
 }
 
 #if GLOW_DSP_ASM
-#define GLOW_DSP_QUAD_ACTS "ldmia.w r0!, {r1, r2, r3, r12}\n"
-#define GLOW_DSP_QUAD_EVEN \
-  "smlad r4, r1, lr, r4\n" "smlad r5, r2, lr, r5\n" "smlad r6, r3, lr, r6\n" "smlad r7, r12, lr, r7\n"
-#define GLOW_DSP_QUAD_ODD \
-  "smlad r8, r1, lr, r8\n" "smlad r9, r2, lr, r9\n" "smlad r10, r3, lr, r10\n" "smlad r11, r12, lr, r11\n"
-#define GLOW_DSP_STEP_DUAL(a) \
-  GLOW_DSP_QUAD_ACTS "vmov lr, s" #a "\n" GLOW_DSP_QUAD_EVEN "sxtb16 lr, lr\n" GLOW_DSP_QUAD_ODD
-#define GLOW_DSP_STEP_BYTES(a) \
-  GLOW_DSP_QUAD_ACTS "vmov lr, s" #a "\n" "sxtb16 lr, lr, ror #8\n" GLOW_DSP_QUAD_EVEN \
-  "vmov lr, s" #a "\n" "sxtb16 lr, lr\n" GLOW_DSP_QUAD_ODD
-#define GLOW_DSP_STEP_WIDE(a, b) \
-  GLOW_DSP_QUAD_ACTS "vmov lr, s" #a "\n" GLOW_DSP_QUAD_EVEN "vmov lr, s" #b "\n" GLOW_DSP_QUAD_ODD
 #define GLOW_DSP_STEPS_12(step) \
   step(8) step(9) step(10) step(11) step(12) step(13) step(14) step(15) step(16) step(17) step(18) step(19)
 #define GLOW_DSP_TWOS_12(step) step(8, 9) step(10, 11) step(12, 13) step(14, 15) step(16, 17) step(18, 19)
@@ -102,13 +91,66 @@ GLOW_INLINE void glow_dsp_quad_tail(uint32_t *to, const int8_t *from, int32_t n,
 #define GLOW_DSP_STEPS_DUAL GLOW_DSP_STEPS_ONE(GLOW_DSP_STEP_DUAL)
 #define GLOW_DSP_STEPS_BYTES GLOW_DSP_STEPS_ONE(GLOW_DSP_STEP_BYTES)
 #define GLOW_DSP_STEPS_WIDE GLOW_DSP_STEPS_TWO(GLOW_DSP_STEP_WIDE)
-/* Bytes of a step's code; steps of the weights that wait. */
-#define GLOW_DSP_QUAD_STEP_DUAL "44"
-#define GLOW_DSP_QUAD_STEP_BYTES "52"
-#define GLOW_DSP_QUAD_STEP_WIDE "44"
+/* Steps of a loop. */
 #define GLOW_DSP_QUAD_COUNT_DUAL GLOW_TEXT(GLOW_DSP_QUAD_WORDS)
 #define GLOW_DSP_QUAD_COUNT_BYTES GLOW_DSP_QUAD_COUNT_DUAL
 #define GLOW_DSP_QUAD_COUNT_WIDE GLOW_DSP_QUAD_COUNT_DUAL " / 2"
+#if defined(__ARM_ARCH) && __ARM_ARCH >= 8
+/* The weights of a step to lr and, of the odd channel, r12; the inputs of the first two pixels to r2 and r3. */
+#define GLOW_DSP_QUAD_FETCH_DUAL "ldr lr, [r1], #4\n" "ldrd r2, r3, [r0], #8\n" "sxtb16 r12, lr\n"
+#define GLOW_DSP_QUAD_FETCH_BYTES GLOW_DSP_QUAD_FETCH_DUAL "sxtb16 lr, lr, ror #8\n"
+#define GLOW_DSP_QUAD_FETCH_WIDE "ldrd lr, r12, [r1], #8\n" "ldr r2, [r0], #4\n" "ldr r3, [r0], #4\n"
+/* A step in which no instruction uses what the one before it loaded. Its sums start from those of the registers. */
+#define GLOW_DSP_QUAD_STEP(form, e0, e1, e2, o0, o1, o2) \
+  GLOW_DSP_QUAD_FETCH_##form \
+  "smlad r4, r2, lr, " e0 "\n" "smlad r8, r2, r12, " o0 "\n" "ldr r2, [r0], #4\n" \
+  "smlad r5, r3, lr, " e1 "\n" "smlad r9, r3, r12, " o1 "\n" "ldr r3, [r0], #4\n" \
+  "smlad r6, r2, lr, " e2 "\n" "smlad r10, r2, r12, " o2 "\n" "smlad r7, r3, lr, r7\n" "smlad r11, r3, r12, r11\n"
+#define GLOW_DSP_QUAD_NEXT(form) GLOW_DSP_QUAD_STEP(form, "r4", "r5", "r6", "r8", "r9", "r10")
+#define GLOW_DSP_STEP_DUAL(a) GLOW_DSP_QUAD_NEXT(DUAL)
+#define GLOW_DSP_STEP_BYTES(a) GLOW_DSP_QUAD_NEXT(BYTES)
+#define GLOW_DSP_STEP_WIDE(a, b) GLOW_DSP_QUAD_NEXT(WIDE)
+/* Bytes of a step's code. */
+#define GLOW_DSP_QUAD_STEP_DUAL "52"
+#define GLOW_DSP_QUAD_STEP_BYTES "56"
+#define GLOW_DSP_QUAD_STEP_WIDE "52"
+#define GLOW_DSP_QUAD_SAVE
+#define GLOW_DSP_QUAD_RESTORE
+#define GLOW_DSP_QUAD_BEGIN_DUAL "vldmia r1!, {s6-s7}\n"
+#define GLOW_DSP_QUAD_BEGIN_BYTES GLOW_DSP_QUAD_BEGIN_DUAL
+#define GLOW_DSP_QUAD_BEGIN_WIDE GLOW_DSP_QUAD_BEGIN_DUAL
+/* From 1: the sums of a pair in r4-r11, from its biases on; r1 after its weights. */
+#define GLOW_DSP_QUAD_PRODUCT(form) \
+  "1:\n" \
+  GLOW_DSP_QUAD_BEGIN_##form "ldrd r7, r11, [r1], #8\n" \
+  "vmov r0, s2\n" \
+  GLOW_DSP_QUAD_STEP(form, "r7", "r7", "r7", "r11", "r11", "r11") \
+  "vmov lr, s3\n" \
+  "bx lr\n" \
+  ".balign 4\n" \
+  "2:\n" \
+  GLOW_DSP_STEPS_##form \
+  GLOW_DSP_CODE_BYTES("2", GLOW_DSP_QUAD_STEP_##form " * " GLOW_DSP_QUAD_COUNT_##form) \
+  "vmov r2, s1\n" \
+  "cmp r0, r2\n" \
+  "bne.w 2b\n"
+#else
+#define GLOW_DSP_QUAD_ACTS "ldmia.w r0!, {r1, r2, r3, r12}\n"
+#define GLOW_DSP_QUAD_EVEN \
+  "smlad r4, r1, lr, r4\n" "smlad r5, r2, lr, r5\n" "smlad r6, r3, lr, r6\n" "smlad r7, r12, lr, r7\n"
+#define GLOW_DSP_QUAD_ODD \
+  "smlad r8, r1, lr, r8\n" "smlad r9, r2, lr, r9\n" "smlad r10, r3, lr, r10\n" "smlad r11, r12, lr, r11\n"
+#define GLOW_DSP_STEP_DUAL(a) \
+  GLOW_DSP_QUAD_ACTS "vmov lr, s" #a "\n" GLOW_DSP_QUAD_EVEN "sxtb16 lr, lr\n" GLOW_DSP_QUAD_ODD
+#define GLOW_DSP_STEP_BYTES(a) \
+  GLOW_DSP_QUAD_ACTS "vmov lr, s" #a "\n" "sxtb16 lr, lr, ror #8\n" GLOW_DSP_QUAD_EVEN \
+  "vmov lr, s" #a "\n" "sxtb16 lr, lr\n" GLOW_DSP_QUAD_ODD
+#define GLOW_DSP_STEP_WIDE(a, b) \
+  GLOW_DSP_QUAD_ACTS "vmov lr, s" #a "\n" GLOW_DSP_QUAD_EVEN "vmov lr, s" #b "\n" GLOW_DSP_QUAD_ODD
+/* Bytes of a step's code. */
+#define GLOW_DSP_QUAD_STEP_DUAL "44"
+#define GLOW_DSP_QUAD_STEP_BYTES "52"
+#define GLOW_DSP_QUAD_STEP_WIDE "44"
 /* The first step: its sums start from the biases in r7 and r11. */
 #define GLOW_DSP_HEAD_DUAL "vldmia r1!, {s6-s7}\n" "ldmia.w r1!, {r7, r11, lr}\n"
 #define GLOW_DSP_HEAD_BYTES \
@@ -118,15 +160,44 @@ GLOW_INLINE void glow_dsp_quad_tail(uint32_t *to, const int8_t *from, int32_t n,
 #define GLOW_DSP_SECOND_DUAL "sxtb16 lr, lr\n"
 #define GLOW_DSP_SECOND_BYTES "vmov lr, s5\n" "sxtb16 lr, lr\n"
 #define GLOW_DSP_SECOND_WIDE "vmov lr, s5\n"
+#define GLOW_DSP_QUAD_BACK_DUAL "lsl r2, r5, #2\n"
+#define GLOW_DSP_QUAD_BACK_BYTES GLOW_DSP_QUAD_BACK_DUAL
+#define GLOW_DSP_QUAD_BACK_WIDE "lsl r2, r5, #3\n"
+#define GLOW_DSP_QUAD_SAVE "vpush {s16-" GLOW_DSP_QUAD_LAST "}\n"
+#define GLOW_DSP_QUAD_RESTORE "vpop {s16-" GLOW_DSP_QUAD_LAST "}\n"
+/* From 1: the sums of a pair in r4-r11; r1 after its weights. */
+#define GLOW_DSP_QUAD_PRODUCT(form) \
+  GLOW_DSP_QUAD_BACK_##form \
+  "vmov s4, r2\n" \
+  "1:\n" \
+  GLOW_DSP_HEAD_##form \
+  "vmov r0, s4\n" \
+  "sub r1, r1, r0\n" \
+  "vldmia r1!, {s8-" GLOW_DSP_QUAD_LAST "}\n" \
+  "vmov s0, r1\n" "vmov r0, s2\n" \
+  GLOW_DSP_QUAD_ACTS \
+  "smlad r4, r1, lr, r7\n" "smlad r5, r2, lr, r7\n" "smlad r6, r3, lr, r7\n" "smlad r7, r12, lr, r7\n" \
+  GLOW_DSP_SECOND_##form \
+  "smlad r8, r1, lr, r11\n" "smlad r9, r2, lr, r11\n" "smlad r10, r3, lr, r11\n" "smlad r11, r12, lr, r11\n" \
+  "vmov lr, s3\n" \
+  "bx lr\n" \
+  ".balign 4\n" \
+  "3:\n" \
+  "vldmia r1!, {s8-" GLOW_DSP_QUAD_LAST "}\n" \
+  "vmov s0, r1\n" \
+  "2:\n" \
+  GLOW_DSP_STEPS_##form \
+  GLOW_DSP_CODE_BYTES("2", GLOW_DSP_QUAD_STEP_##form " * " GLOW_DSP_QUAD_COUNT_##form) \
+  "vmov r1, r2, s0, s1\n" \
+  "cmp r0, r2\n" \
+  "bne.w 3b\n"
+#endif
 #define GLOW_DSP_QUAD_SPLIT_DUAL "sub r4, r4, r8\n" "sub r5, r5, r9\n" "sub r6, r6, r10\n" "sub r7, r7, r11\n"
 #define GLOW_DSP_QUAD_SPLIT_BYTES
 #define GLOW_DSP_QUAD_SPLIT_WIDE
 #define GLOW_DSP_QUAD_WHOLE_DUAL "asr r4, r4, #8\n" "asr r5, r5, #8\n" "asr r6, r6, #8\n" "asr r7, r7, #8\n"
 #define GLOW_DSP_QUAD_WHOLE_BYTES
 #define GLOW_DSP_QUAD_WHOLE_WIDE
-#define GLOW_DSP_QUAD_BACK_DUAL "lsl r2, r5, #2\n"
-#define GLOW_DSP_QUAD_BACK_BYTES GLOW_DSP_QUAD_BACK_DUAL
-#define GLOW_DSP_QUAD_BACK_WIDE "lsl r2, r5, #3\n"
 
 /* Rounded values of a pixel's two channels in (r4, r5), (r6, r7), (r8, r9), (r10, r11) to two bytes of r4, r6, r8, r10.
  * U8, V8: the zero point is -128; U8, N8: without limits; V8: an upper one only. */
@@ -182,7 +253,7 @@ GLOW_INLINE void glow_dsp_quad_tail(uint32_t *to, const int8_t *from, int32_t n,
   __asm__ volatile( \
       ".syntax unified\n" \
       "push {r4-r11, lr}\n" \
-      "vpush {s16-" GLOW_DSP_QUAD_LAST "}\n" \
+      GLOW_DSP_QUAD_SAVE \
       "sub sp, sp, #" GLOW_DSP_QUAD_FRAME "\n" \
       "ldm r0!, {r2-r8}\n" /* acts, stream, out, blocks */ \
       "add r8, r4, r8, lsl #1\n" \
@@ -197,36 +268,13 @@ GLOW_INLINE void glow_dsp_quad_tail(uint32_t *to, const int8_t *from, int32_t n,
       "add r3, r3, r6\n" \
       "orr r3, r3, #1\n" \
       "vmov s1, r4\n" "vmov s2, s3, r2, r3\n" \
-      GLOW_DSP_QUAD_BACK_##form \
-      "vmov s4, r2\n" \
-      "1:\n" \
-      GLOW_DSP_HEAD_##form \
-      "vmov r0, s4\n" \
-      "sub r1, r1, r0\n" \
-      "vldmia r1!, {s8-" GLOW_DSP_QUAD_LAST "}\n" \
-      "vmov s0, r1\n" "vmov r0, s2\n" \
-      GLOW_DSP_QUAD_ACTS \
-      "smlad r4, r1, lr, r7\n" "smlad r5, r2, lr, r7\n" "smlad r6, r3, lr, r7\n" "smlad r7, r12, lr, r7\n" \
-      GLOW_DSP_SECOND_##form \
-      "smlad r8, r1, lr, r11\n" "smlad r9, r2, lr, r11\n" "smlad r10, r3, lr, r11\n" "smlad r11, r12, lr, r11\n" \
-      "vmov lr, s3\n" \
-      "bx lr\n" \
-      ".balign 4\n" \
-      "3:\n" \
-      "vldmia r1!, {s8-" GLOW_DSP_QUAD_LAST "}\n" \
-      "vmov s0, r1\n" \
-      "2:\n" \
-      GLOW_DSP_STEPS_##form \
-      GLOW_DSP_CODE_BYTES("2", GLOW_DSP_QUAD_STEP_##form " * " GLOW_DSP_QUAD_COUNT_##form) \
-      "vmov r1, r2, s0, s1\n" \
-      "cmp r0, r2\n" \
-      "bne.w 3b\n" \
+      GLOW_DSP_QUAD_PRODUCT(form) \
       finish \
       "ldr lr, [sp, #16]\n" \
       "cmp r0, lr\n" \
       "bne.w 1b\n" \
       "add sp, sp, #" GLOW_DSP_QUAD_FRAME "\n" \
-      "vpop {s16-" GLOW_DSP_QUAD_LAST "}\n" \
+      GLOW_DSP_QUAD_RESTORE \
       "pop {r4-r11, pc}\n")
 
 #define GLOW_DSP_QUAD_GROUP \

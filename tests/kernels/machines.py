@@ -96,12 +96,13 @@ _AARCH64 = "linux-aarch64"
 _PARTIAL = ROOT / "tests/e2e/boards"
 MACHINES = (
     Machine("host", "host", "malloc", opt="-O1", flags=SANITIZERS, twins=_TWINS),
-    Machine("host-clang", "host", "page", cc="clang", twins=_TWINS),
-    Machine("host-soft-requant", "host", "page", defines=("GLOW_SOFT_REQUANT=1",), twins=_TWINS),
+    Machine("host-clang", "host", "page", cc="clang", twins=_TWINS, sampled="host"),
+    Machine("host-soft-requant", "host", "page", defines=("GLOW_SOFT_REQUANT=1",), twins=_TWINS, sampled="host"),
     Machine("mps2-an385", "mps2-an385", "mpu"),
     Machine("mps2-an385-m0", "mps2-an385", "mpu", code_for="microbit", beyond="mps2-an385"),
     Machine("mps2-an386", "mps2-an386", "mpu"),
     Machine("mps2-an500", "mps2-an500", "mpu", beyond="mps2-an386"),
+    Machine("mps2-an500-longer", "mps2-an500", "mpu", longer=True, sampled="mps2-an386"),
     Machine("mps2-an505", "mps2-an505", "pool", longer=True),
     Machine("m4-nofpu", str(_PARTIAL / "m4-nofpu"), "mpu", beyond="mps2-an385"),
     Machine("m33-nodsp", str(_PARTIAL / "m33-nodsp"), "pool", beyond="mps2-an385"),

@@ -124,6 +124,12 @@ def kernel_cases() -> Iterator[Case]:
         yield geometry(rng, h=3, w=3, c=4, out_c=c, k=(1, 1), label=f"outputs {c}")
         if c > 1:
             yield geometry(rng, h=4, w=4, c=c, out_c=c, group=c, pads=(1, 1, 1, 1), label=f"depthwise {c}")
+    for (c, k_w), pad in itertools.product(((1, 4), (2, 2), (4, 1)), (0, 1, 3, 5)):
+        base = {"w": 5 + k_w, "c": c, "k": (3, k_w), "pads": (1, pad, 2, pad), "x_zp": 7 * pad - 9}
+        yield geometry(rng, **base, dilation=(2, 1), batch=2, label=f"rows of a word, columns {k_w}, pad {pad}")
+        yield geometry(rng, **base | {"w": k_w}, stride=(1, 2), label=f"one word, columns {k_w}, pad {pad}")
+    base = {"h": 6, "c": 1, "k": (3, 4), "pads": (1, 1, 1, 1)}
+    yield geometry(rng, **base, rows=(2, 5), in_ring=4, out_ring=2, label="ring of words")
     for width in range(1, 12):
         yield geometry(rng, h=2, w=width, c=8, out_c=4, k=(1, 1), label=f"pixels {width}")
         yield geometry(rng, h=3, w=width, c=4, out_c=4, pads=(1, 1, 1, 1), label=f"width {width}")

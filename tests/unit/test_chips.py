@@ -14,7 +14,7 @@ from glowc.board.chips import Cache
 from glowc.errors import BoardError, ToolError
 from glowc.machine.cycles.mca import MODELS, block_cycles
 from glowc.machine.cycles.pipeline import known_cores, read_pipeline
-from glowc.machine.cycles.trace import AreaCounts, Block, read_trace
+from glowc.machine.cycles.trace import AreaCounts, Block, joined, read_trace
 from tests.unit.cli_calls import DIGITS, Glowc, refused
 
 
@@ -85,6 +85,17 @@ def test_trace_is_read_by_segments() -> None:
     assert first.areas == (AreaCounts(reads=5, read_bytes=20, writes=1, written_bytes=4, misses=2),)
     assert first.unaligned == 1
     assert second.blocks == ()
+
+
+def test_block_that_runs_on_into_the_next_is_one_with_it() -> None:
+    def block(begin: int, end: int, runs: int, taken: int = 0, misses: int = 0) -> Block:
+        return Block(begin, end, runs, taken, misses, sequential=0)
+
+    cut = (block(0, 8, 10, misses=1), block(8, 16, 10, misses=2), block(16, 24, 12, taken=11))
+    assert set(joined(cut)) == {block(0, 24, 10, taken=10, misses=3), block(16, 24, 2, taken=1)}
+    left = (block(0, 8, 10, taken=1), block(8, 16, 9))
+    assert set(joined(left)) == set(left)
+    assert joined((*cut[2:], *cut[2:])) == cut[2:] * 2
 
 
 def test_broken_trace_is_an_error() -> None:

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import numpy as np
 import pytest
 from passes_text import CTX, after, check, check_same, graph_of, ops
 
+from glowc.ops.interp import run_graph
 from glowc.passes.base import PassCtx
+from glowc.passes.quant.fold_dq_product import FoldDqProduct
 from glowc.passes.quant.fold_qdq import FoldQdq
 from glowc.passes.quant.fold_requantize import FoldRequantize
 from glowc.passes.quant.move_qdq import MoveQdq
@@ -342,3 +345,35 @@ def test_u8_to_s8_changes_what_quantize_writes() -> None:
 
 def test_u8_to_s8_leaves_plain_integers() -> None:
     check_same(U8ToS8(), "input %x : u8[2]\n%y : f32[2] = Cast(%x) {to=1}\noutput %y")
+
+
+def test_product_of_codes_with_a_float_result_adds_up_integers() -> None:
+    text = """
+        input %x : s8[1,2] q(0.5, 3)
+        const %w : s8[3,2] q([0.5, 0.25, 1.0], [0, 0, 0], axis=0) = [[1, 2], [3, 4], [5, 6]]
+        const %b : f32[3] = [1.0, 2.0, 3.0]
+        %dx : f32[1,2] = DequantizeLinear(%x)
+        %dw : f32[3,2] = DequantizeLinear(%w)
+        %y : f32[1,3] = FullyConnected(%dx, %dw, %b)
+        output %y
+        """
+    graph = after(FoldDqProduct(), text)
+    node = next(n for n in graph.nodes if n.op == "FullyConnectedDynamic")
+    assert node.inputs[0] == "x"
+    x = np.array([[7, -1]], np.int8)
+    np.testing.assert_array_equal(run_graph(graph, {"x": x})["y"], run_graph(graph_of(text), {"x": x})["y"])
+
+
+def test_product_with_a_computed_bias_stays_float() -> None:
+    check_same(
+        FoldDqProduct(),
+        """
+        input %x : s8[1,2] q(0.5, 3)
+        input %b : f32[3]
+        const %w : s8[3,2] q(0.5, 0) = [[1, 2], [3, 4], [5, 6]]
+        %dx : f32[1,2] = DequantizeLinear(%x)
+        %dw : f32[3,2] = DequantizeLinear(%w)
+        %y : f32[1,3] = FullyConnected(%dx, %dw, %b)
+        output %y
+        """,
+    )

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from glowc.errors import InputError
-from glowc.quantize.data import ImageFormat, Sample, count_files, read_samples
+from glowc.quantize.data import ImageFormat, Sample, count_samples, read_samples
 from glowc.quantize.engine import Engine
 from glowc.quantize.net import Net, Port, read_net
 from glowc.quantize.profile import (
@@ -36,7 +36,7 @@ IMAGE = net_of(Port("image", (1, 3, 2, 2), F32))
 
 
 def read(path: Path, net: Net = DENSE, form: ImageFormat | None = None) -> list[Sample]:
-    return list(read_samples([path], net, form))
+    return list(read_samples([path], net.inputs, form))
 
 
 @pytest.mark.parametrize("shape", [(5, 1, 4), (5, 4)], ids=["samples-first", "batch-is-samples"])
@@ -55,7 +55,7 @@ def test_folder_is_read_in_order(tmp_path: Path) -> None:
         np.save(tmp_path / f"{i}.npy", np.full((1, 4), i, np.float32))
     (tmp_path / "notes.txt").write_text("not data")
     assert [s["x"][0, 0] for s in read(tmp_path)] == [0, 1, 2]
-    assert count_files([tmp_path]) == 3
+    assert count_samples([tmp_path], DENSE.inputs) == 3
 
 
 def test_csv_with_a_header(tmp_path: Path) -> None:

@@ -45,9 +45,18 @@ def test_file_is_valid_and_near_float() -> None:
     onnx.checker.check_model(done.model, full_check=True)
     exact = run(conv_net(), images())
     assert relative_error(run(done.model, images()), exact) < 0.01
-    assert done.floats == ()
     assert done.error is not None
     assert done.error < 0.01
+
+
+def test_last_sums_are_not_rounded_where_outputs_are_float() -> None:
+    done = quantize_model(conv_net(), images(), QuantizeOptions(float_edge=True))
+    reasons = [(f.op, f.reason) for f in done.floats]
+    assert reasons == [("Softmax", "the sums before it are not rounded: outputs are float")]
+    quantised = {n.input[0] for n in done.model.graph.node if n.op_type == "QuantizeLinear"}
+    assert not {"logits", "y"} & quantised
+    large = quantize_model(dense_net(), rows([1, 2, 3, 4]), QuantizeOptions(float_edge=True))
+    assert [n.op_type for n in large.model.graph.node][-2:] == ["QuantizeLinear", "DequantizeLinear"]
 
 
 def test_edge_is_int8_with_scales() -> None:

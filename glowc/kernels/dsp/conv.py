@@ -31,9 +31,9 @@ class ConvPlan(Plan):
     """How the inputs of a pixel are collected, the `form` of the stream, and the `end` of codes.
 
     path: "point", a 1x1 kernel reads one pixel, with a `tail` after whole words; "rows", whole groups in every kernel
-    row, of whole `words`, or one `run` of them; "across", the same for blocks of pixels of two rows; "three", a planar
-    input and a kernel three columns wide, `rows` of `k_h` x `in_c` printed one by one; "gather", by bytes, or by a
-    `run` of them; "planar", byte by byte.
+    row, of whole `words`, or one `run` of them; "across", the same for blocks of pixels of two rows; "word", that where
+    a row is a single word; "three", a planar input and a kernel three columns wide, `rows` of `k_h` x `in_c` printed
+    one by one; "gather", by bytes, or by a `run` of them; "planar", byte by byte.
     `shifts`: the layer ends in a multiplication and a shift, in 32 bits where `short`. `row_ends`: blocks of pixels end
     with their row. `kept`: bytes of weights that are copied into the scratch, of as many pairs of channels as the
     stream's first word says, which is one of those before the first pair if there are any.
@@ -65,7 +65,7 @@ class ConvPlan(Plan):
     @property
     def cost_path(self) -> str:
         """What the costs of a path are filed under: blocks of two rows collect by rows too."""
-        return "rows" if self.path == "across" else self.path
+        return "rows" if self.path in ("across", "word") else self.path
 
     @property
     def head(self) -> int:
@@ -103,8 +103,9 @@ def collecting(s: Conv) -> ConvPlan:
 def collecting_quad(s: Conv) -> ConvPlan:
     """Choose how the inputs of four pixels are collected: of two rows where the rows do not hold whole blocks."""
     plan = collecting(s)
-    across = plan.path == "rows" and -(-s.out_w // _PIXELS) * _PIXELS > _MOST_WASTE * s.out_w
-    return replace(plan, path="across") if across else plan
+    if plan.path != "rows" or -(-s.out_w // _PIXELS) * _PIXELS <= _MOST_WASTE * s.out_w:
+        return plan
+    return replace(plan, path="word" if plan.run and s.in_w >= s.k_w else "across")
 
 
 def groups_of(plan: ConvPlan, shape: Conv) -> int:
@@ -226,7 +227,7 @@ def modest_quad(instr: Instr) -> int:
 def _is_possible(instr: Instr) -> bool:
     if not accepts_any_zero(instr) or instr.int_("out_c") < 2:
         return False
-    return collecting_quad(Conv.of(instr)).path in ("point", "rows", "across", "three")
+    return collecting_quad(Conv.of(instr)).path in ("point", "rows", "across", "word", "three")
 
 
 def _accepts_shift(instr: Instr) -> bool:

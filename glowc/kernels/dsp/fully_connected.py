@@ -25,11 +25,13 @@ class FcPlan(RowsPlan):
     """The `form` of the stream and the `end` of codes; `paired`: instructions issue two at a time.
 
     path: "direct", inputs are expanded again for every block; "units", once, in units of eight.
+    `tail`, where paired: some inputs are left after whole groups.
     """
 
     form: str
     end: str = ""
     paired: bool = False
+    tail: bool = False
 
 
 def prepare_direct(constants: Arrays, instr: Instr) -> Prepared:

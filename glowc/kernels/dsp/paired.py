@@ -82,7 +82,9 @@ def accepts_fc(instr: Instr) -> bool:
 def prepare_fc(constants: Arrays, instr: Instr) -> Prepared:
     """Prepare fc_s8 with inputs that are multiplied as they are: their zero point is in the biases."""
     stream = fours(constants["weights"].reshape(instr.int_("out_n"), -1), constants, instr, fold=True)
-    return Prepared(stream.constants, FcPlan(path="direct", form=stream.form, paired=True))
+    return Prepared(
+        stream.constants, FcPlan(path="direct", form=stream.form, paired=True, tail=instr.int_("in_k") % GROUP != 0)
+    )
 
 
 PAIRED = replace(

@@ -26,6 +26,7 @@ from glowc.program.ir import Instr
 from glowc.program.kernel import Arrays
 
 _STORED = ("mul[0]", "mul[1]", "mul[2]")
+_TWO_VECTORS = 32  # codes
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -37,6 +38,8 @@ class AddPlan(RowPlan):
     the definition. `stored`: these three are the operand `mul`, and nothing reads `offset`. `low`, `high`: the range is
     narrower than int8 at that end. `half`: what makes codes of the fused form. `twice`: constants with which a core
     that rounds products and sums one by one gives the codes of the fused form; empty where there are none (A32).
+    `twos`: rows are whole pairs of vectors, which are added together: a core that issues in order has something to do
+    while it waits for either.
     """
 
     form: str
@@ -47,6 +50,7 @@ class AddPlan(RowPlan):
     fixed: tuple[str, ...] = ()
     stored: bool = False
     twice: tuple[float, ...] = ()
+    twos: bool = False
 
 
 def _plan(form: str, instr: Instr) -> AddPlan:
@@ -64,6 +68,12 @@ def _texts(fixed: tuple[int, int, int]) -> tuple[str, ...]:
     return tuple(map(str, fixed))
 
 
+def _fixed(instr: Instr, fixed: tuple[str, ...], *, a32: bool) -> AddPlan:
+    """Return the plan of a sum in fixed point."""
+    twos = not a32 and instr.int_(f"d{instr.int_('rank') - 1}") % _TWO_VECTORS == 0
+    return replace(_plan("fixed", instr), fixed=fixed, twos=twos)
+
+
 def _twice(plan: AddPlan, terms: Terms, *, a32: bool) -> AddPlan:
     return replace(plan, twice=rounded_twice(terms, plan.half) or ()) if a32 else plan
 
@@ -74,7 +84,7 @@ def add_plan(instr: Instr, *, a32: bool) -> AddPlan:
     sign, scales = str(instr.params["sign"]), _terms(instr, "a_scale", "b_scale", "out_scale")
     fixed = fixed_plain(sign, zero, scales, point_of(a32=a32))
     if fixed is not None:
-        return replace(_plan("fixed", instr), fixed=_texts(fixed))
+        return _fixed(instr, _texts(fixed), a32=a32)
     terms = plain_sum(sign, zero, scales)[1]
     if terms is None:
         return _plan("sub", instr)
@@ -86,7 +96,7 @@ def _fused_plan(instr: Instr, *, a32: bool) -> AddPlan:
     terms, half = _terms(instr, "a_ratio", "b_ratio", "fixed"), instr.int_("half")
     fixed = fixed_fused(terms, half, point_of(a32=a32))
     if fixed is not None:
-        return replace(_plan("fixed", instr), fixed=_texts(fixed))
+        return _fixed(instr, _texts(fixed), a32=a32)
     return _twice(replace(_plan("fused", instr), half=half), terms, a32=a32)
 
 
@@ -128,7 +138,7 @@ def _prepare_shift(constants: Arrays, instr: Instr, *, a32: bool) -> Prepared:
     fixed = fixed_terms(wanted, (ratio, sign * ratio), point_of(a32=a32))
     if fixed is None:
         return Prepared(plan=_plan("ref", instr))
-    plan = replace(_plan("fixed", instr), fixed=_STORED, stored=True)
+    plan = replace(_fixed(instr, _STORED, a32=a32), stored=True)
     return Prepared({"mul": np.asarray(fixed, np.int32)}, plan)
 
 

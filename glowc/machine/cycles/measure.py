@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import tempfile
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, fields, replace
 from pathlib import Path
 
 import numpy as np
@@ -15,7 +15,7 @@ from glowc.compiler.report import BenchReport, CyclesReport
 from glowc.errors import BoardError
 from glowc.machine.cycles.pipeline import TRUST, UNCHECKED, Pipeline, missing_tool, read_pipeline
 from glowc.machine.cycles.rules import Cycles
-from glowc.machine.cycles.trace import Segment, read_trace
+from glowc.machine.cycles.trace import Segment, joined, read_trace
 from glowc.machine.elf import symbols
 from glowc.machine.execute import BundleInfo, build_bundle, random_inputs, write_samples
 from glowc.machine.qemu import trace_elf
@@ -115,7 +115,7 @@ def _counts(
         elf = build_bundle(info, board, work, profile=profile, extra_flags=extra_flags).path
         write_samples(work / "in.bin", info, inputs, 1)
         text = trace_elf(elf, board, cwd=work, caches=(*cache_arguments(chip), *_areas(info, board, elf)))
-        segments = read_trace(text)
+        segments = [replace(segment, blocks=joined(segment.blocks)) for segment in read_trace(text)]
         pipeline = read_pipeline(elf, board, chip.core, (block for s in segments[_BEFORE:] for block in s.blocks))
     ram = [region for region in board.memory.values() if region.kind == "ram"]
 

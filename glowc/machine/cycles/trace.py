@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from glowc.errors import ToolError
 
@@ -68,3 +69,33 @@ def _segments(lines: Sequence[str]) -> Iterator[Segment]:
         else:
             yield Segment(tuple(blocks), tuple(areas), unaligned)
             blocks, areas, unaligned = [], [], 0
+
+
+def joined(blocks: Sequence[Block]) -> tuple[Block, ...]:
+    """Return the blocks, those that always run on into the next one as one with it.
+
+    QEMU ends a block where a page ends and where it becomes too long; where that is says nothing about the core.
+    """
+    seen = Counter(block.begin for block in blocks)
+    at = {block.begin: block for block in blocks if seen[block.begin] == 1}
+    for block in sorted(at.values(), key=lambda block: -block.begin):
+        after = at.get(block.end)
+        if after is None or block.taken or after.runs < block.runs:
+            continue
+        at[block.begin], rest = _join(block, after)
+        if rest.runs:
+            at[after.begin] = rest
+        else:
+            del at[after.begin]
+    return (*at.values(), *(block for block in blocks if seen[block.begin] > 1))
+
+
+def _join(block: Block, after: Block) -> tuple[Block, Block]:
+    """Return a block with the one that it runs on into, and what else that one ran."""
+    taken = min(block.runs, after.taken)
+    whole = replace(
+        block, end=after.end, taken=taken, misses=block.misses + after.misses,
+        sequential=block.sequential + after.sequential,
+    )  # fmt: skip
+    rest = replace(after, runs=after.runs - block.runs, taken=after.taken - taken, misses=0, sequential=0)
+    return whole, rest

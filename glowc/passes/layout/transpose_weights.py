@@ -13,17 +13,20 @@ from glowc.graph.graph import GraphEditor, Node
 from glowc.passes.axes import Perm, inverse, perm_of
 from glowc.passes.base import PassCtx, RewritePass
 
+_WEIGHTS = {"FullyConnected": 1, "FullyConnectedDynamic": 3}
+"""Where each layer has its weights [outputs, K] among its inputs."""
+
 
 class TransposeWeights(RewritePass):
     """Transpose -> Reshape to [.., K] -> FullyConnected: the columns of W move instead of the activations."""
 
     name: ClassVar[str] = "transpose-weights"
-    ops: ClassVar[tuple[str, ...]] = ("FullyConnected",)
+    ops: ClassVar[tuple[str, ...]] = tuple(_WEIGHTS)
 
     def rewrite(self, node: Node, editor: GraphEditor, ctx: PassCtx) -> bool:
         """Rewrite one FullyConnected."""
-        reshape = editor.producer(node.inputs[0])
-        weights = editor.consts.get(node.inputs[1])
+        reshape, at = editor.producer(node.inputs[0]), _WEIGHTS[node.op]
+        weights = editor.consts.get(node.inputs[at])
         if reshape is None or reshape.op != "Reshape" or weights is None:
             return False
         transpose = editor.producer(reshape.inputs[0])
@@ -35,10 +38,10 @@ class TransposeWeights(RewritePass):
         if lead is None:
             return False
         moved = np.ascontiguousarray(_moved_columns(weights, shape, perm, lead))
-        w = editor.add_const(f"{node.inputs[1]}.t", moved, editor.types[node.inputs[1]])
+        w = editor.add_const(f"{node.inputs[at]}.t", moved, editor.types[node.inputs[at]])
         x = editor.add_value(f"{reshape.outputs[0]}.t", replace(flat, layout=""))
         editor.add_node("Reshape", (transpose.inputs[0],), (x,), {"shape": flat.shape}, origin=reshape.origin)
-        editor.update(node, inputs=(x, w, *node.inputs[2:]))
+        editor.update(node, inputs=(x, *node.inputs[1:at], w, *node.inputs[at + 1 :]))
         return True
 
 
