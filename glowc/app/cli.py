@@ -31,7 +31,15 @@ from glowc.app.options import (
     SourceArg,
     compiles,
 )
-from glowc.app.quantize import int8_saving, int8_source
+from glowc.app.quantize import (
+    ChannelsOpt,
+    LayoutOpt,
+    MeanOpt,
+    StdOpt,
+    image_format,
+    int8_saving,
+    int8_source,
+)
 from glowc.app.quantize import register as register_quantize
 from glowc.app.terminal import accept_any_text, say, visible
 from glowc.errors import GlowcError, InternalError
@@ -117,6 +125,10 @@ def compile_(
             "--quantize-data", help="sample data: quantise a float model first, as `glowc quantize`; repeatable"
         ),
     ] = None,
+    mean: MeanOpt = "0",
+    std: StdOpt = "255",
+    layout: LayoutOpt = None,
+    channels: ChannelsOpt = "rgb",
     golden: Annotated[
         Path | None,
         typer.Option("--golden", help=".npz of inputs: adds NAME_golden.c, test vectors for firmware"),
@@ -167,7 +179,8 @@ def compile_(
         _stop_after(model, options)
         return
     check_folder(out, force=force)
-    with int8_source(model, quantize_data, quiet=as_json) as source, _progress(as_json) as progress:
+    images = image_format(mean, std, layout, channels) if quantize_data else None
+    with int8_source(model, quantize_data, images, quiet=as_json) as source, _progress(as_json) as progress:
         compiled = compile_model(source, _board(board, cpu), options, progress)
         write_bundle(compiled, out, force=force)
     if as_json:

@@ -11,9 +11,12 @@ import typer
 from glowc.app.options import JsonOpt, ModelArg, compiles
 from glowc.app.quantize import (
     ChannelsOpt,
+    ClassesOpt,
     DataOpt,
+    LabelsOpt,
     LayoutOpt,
     MeanOpt,
+    MetricOpt,
     StdOpt,
     given_data,
     image_format,
@@ -26,17 +29,6 @@ if TYPE_CHECKING:
     from glowc.machine.evaluate import Evaluation, Score
     from glowc.machine.layer_error import LayerError
 
-LabelsOpt = Annotated[
-    Path | None,
-    typer.Option("--labels", help=".npy .npz .csv, or text with one a line (default: the folders of the data)"),
-]
-ClassesOpt = Annotated[
-    Path | None, typer.Option("--classes", help="names of the classes, one a line, in the order of the outputs")
-]
-MetricOpt = Annotated[
-    str | None,
-    typer.Option("--metric", metavar="FILE:FUNCTION", help="f(outputs, labels), samples first; more is better"),
-]
 _LAYERS = 16  # that a person is shown: those that lose most
 _MATRIX = 20  # most classes of a confusion matrix that a person is shown
 

@@ -6,6 +6,7 @@ import json
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
+from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -18,11 +19,14 @@ from glowc.errors import InputError
 if TYPE_CHECKING:
     from collections.abc import Callable
 
+    import numpy as np
+
     from glowc.compiler.pipeline import Compiled
     from glowc.quantize.data import ImageFormat
     from glowc.quantize.net import Net
     from glowc.quantize.profile import Profile
     from glowc.quantize.quantizer import Gathered, Quantized, QuantizeOptions
+    from glowc.quantize.tune import Target, Tuned
 
 DataOpt = Annotated[
     list[Path] | None,
@@ -34,6 +38,17 @@ MeanOpt = Annotated[
 StdOpt = Annotated[str, typer.Option("--std", help="of images: pixels are divided by it")]
 LayoutOpt = Annotated[str | None, typer.Option("--layout", help="of images: nchw or nhwc (default: what fits)")]
 ChannelsOpt = Annotated[str, typer.Option("--channels", help="of images: rgb or bgr")]
+LabelsOpt = Annotated[
+    Path | None,
+    typer.Option("--labels", help=".npy .npz .csv, or text with one a line (default: the folders of the data)"),
+]
+ClassesOpt = Annotated[
+    Path | None, typer.Option("--classes", help="names of the classes, one a line, in the order of the outputs")
+]
+MetricOpt = Annotated[
+    str | None,
+    typer.Option("--metric", metavar="FILE:FUNCTION", help="f(outputs, labels), samples first; more is better"),
+]
 
 
 @contextmanager
@@ -153,11 +168,22 @@ def quantize(
     std: StdOpt = "255",
     layout: LayoutOpt = None,
     channels: ChannelsOpt = "rgb",
+    target_accuracy: Annotated[
+        float | None,
+        typer.Option("--target-accuracy", min=0, metavar="POINTS", help="keep layers float until it is so near float"),
+    ] = None,
+    labels: LabelsOpt = None,
+    classes: ClassesOpt = None,
+    metric: MetricOpt = None,
+    test_data: Annotated[
+        list[Path] | None, typer.Option("--test-data", help="what --labels belong to (default: --data); repeatable")
+    ] = None,
     as_json: JsonOpt = False,
 ) -> None:
     """Quantise a float model."""
     from glowc.compiler.files import check_output, write_file
     from glowc.quantize.quantizer import QuantizeOptions
+    from glowc.quantize.tune import trial_lines
 
     check_output(output)
     options = QuantizeOptions(
@@ -169,9 +195,20 @@ def quantize(
         bias,
         rounding,
     )
-    done = quantized(model, data, profile_, options, image_format(mean, std, layout, channels), quiet=as_json)
+    images = image_format(mean, std, layout, channels)
+    wanted = None
+    if target_accuracy is not None:
+        wanted = Wanted(target_accuracy, test_data or given_data(data), labels, classes, metric)
+    elif labels or classes or metric or test_data:
+        raise InputError("labels are of no use without a target", hint="--target-accuracy 0.5, or glowc eval")
+    done, search = quantized(model, data, profile_, options, images, quiet=as_json, wanted=wanted)
     write_file(output, lambda file: file.write(done.model.SerializeToString(deterministic=True)))
-    say(json.dumps(summary(done, output)) if as_json else summary_text(done, output))
+    if as_json:
+        say(json.dumps({**summary(done, output), **_tuned_data(search)}))
+        return
+    say(summary_text(done, output))
+    if search is not None:
+        say("\n".join([f"  float: {100 * search.float_score:.2f} %", *(f"  {t}" for t in trial_lines(search.trials))]))
 
 
 def _schema(name: str) -> Any:
@@ -198,12 +235,16 @@ def _float_edge(io_type: str) -> bool:
 
 def quantized(
     model: Path, data: list[Path] | None, profile_file: Path | None, options: QuantizeOptions, images: ImageFormat,
-    *, quiet: bool,
-) -> Quantized:  # fmt: skip
-    """Return a quantised model: by data, by a profile, or by the ranges of a profile and the samples of data."""
+    *, quiet: bool, wanted: Wanted | None = None,
+) -> tuple[Quantized, Tuned | None]:  # fmt: skip
+    """Return a quantised model: by data, by a profile, or by the ranges of a profile and the samples of data.
+
+    With `wanted`, it is searched for, and the second result is what was tried.
+    """
     from glowc.quantize.engine import Engine
     from glowc.quantize.profile import Profiler, check_profile, read_profile
-    from glowc.quantize.quantizer import Gathered, load_float, quantize_net
+    from glowc.quantize.quantizer import Gathered, load_float, quantize_net, steps_of
+    from glowc.quantize.tune import tuned
 
     if profile_file is None:
         given_data(data)
@@ -216,8 +257,54 @@ def quantized(
     if data:
         _gather(net, gathered, data, images, quiet)
     found = known or gathered.profiler.profile()
+    if wanted is None:
+        with steps_bar(quiet, steps_of(net, options)) as progress:
+            return quantize_net(net, engine, found, gathered.kept, options, progress), None
+    target = _target(wanted, net, images)
     with steps_bar(quiet, None) as progress:
-        return quantize_net(net, engine, found, gathered.kept, options, progress)
+        search = tuned(net, engine, found, gathered.kept, options, target, progress)
+    return search.done, search
+
+
+@dataclass(frozen=True, slots=True)
+class Wanted:
+    """What --target-accuracy and its companions say."""
+
+    points: float
+    data: list[Path]
+    labels: Path | None
+    classes: Path | None
+    metric: str | None
+
+
+def _target(wanted: Wanted, net: Net, images: ImageFormat) -> Target:
+    """Return the labelled samples and the score of outputs. Raises InputError where there are no labels."""
+    from glowc.quantize.labelled import read_set
+    from glowc.quantize.labels import read_classes
+    from glowc.quantize.metrics import check_classes, load_metric, top
+    from glowc.quantize.tune import Target
+
+    names = read_classes(wanted.classes) if wanted.classes is not None else ()
+    found = read_set(wanted.data, net.inputs, wanted.labels, names, images)
+    labels, own = found.labels, load_metric(wanted.metric) if wanted.metric is not None else None
+    if labels is None or not (labels.classes or own):
+        raise InputError(
+            "--target-accuracy needs the class of each sample", hint="--labels FILE, or data in folders named by class"
+        )
+
+    def score(outputs: np.ndarray) -> float:
+        if own is not None:
+            return own(outputs, labels.values)
+        check_classes(labels, outputs)
+        return top(outputs, labels.values)
+
+    return Target(wanted.points, found.samples(), score)
+
+
+def _tuned_data(search: Tuned | None) -> dict[str, object]:
+    if search is None:
+        return {}
+    return {"float_score": search.float_score, "trials": [asdict(trial) for trial in search.trials]}
 
 
 def summary(done: Quantized, output: Path) -> dict[str, object]:
@@ -240,7 +327,9 @@ def summary_text(done: Quantized, output: Path) -> str:
 
 
 @contextmanager
-def int8_source(model: Path, data: list[Path] | None, *, quiet: bool) -> Iterator[Path]:
+def int8_source(
+    model: Path, data: list[Path] | None, images: ImageFormat | None = None, *, quiet: bool
+) -> Iterator[Path]:  # fmt: skip
     """Yield the model; with data, an int8 file made of it, with the same name in a temporary folder."""
     if not data:
         yield model
@@ -250,7 +339,7 @@ def int8_source(model: Path, data: list[Path] | None, *, quiet: bool) -> Iterato
     from glowc.quantize.data import ImageFormat
     from glowc.quantize.quantizer import QuantizeOptions
 
-    done = quantized(model, data, None, QuantizeOptions(), ImageFormat(), quiet=quiet)
+    done, _ = quantized(model, data, None, QuantizeOptions(), images or ImageFormat(), quiet=quiet)
     with tempfile.TemporaryDirectory(prefix="glowc-") as folder:
         path = Path(folder) / model.name
         path.write_bytes(done.model.SerializeToString(deterministic=True))

@@ -23,8 +23,9 @@ from glowc.machine.execute import BundleInfo, execute, load_bundle
 from glowc.machine.execute import Port as BundlePort
 from glowc.machine.layer_error import LayerError, layer_errors
 from glowc.machine.validate import reference_outputs
-from glowc.quantize.data import ImageFormat, located_samples
-from glowc.quantize.labels import Labels, folder_labels, read_labels
+from glowc.quantize.data import ImageFormat
+from glowc.quantize.labelled import EvalSet, read_set
+from glowc.quantize.labels import Labels
 from glowc.quantize.metrics import Metric, auc, check_classes, confusion, cosine, predicted, top
 from glowc.quantize.net import Port
 from glowc.quantize.scheme import Params
@@ -36,20 +37,6 @@ LAYER_SAMPLES = 32
 WORST = 10
 MOST_CLASSES = 64  # of a confusion matrix
 TOP = 5
-
-
-@dataclass(frozen=True, slots=True)
-class EvalSet:
-    """Samples of a model (arrays with samples first, by input), the file of each, and labels where there are any."""
-
-    inputs: Arrays
-    files: tuple[Path, ...]
-    labels: Labels | None
-
-    @property
-    def count(self) -> int:
-        """The number of samples."""
-        return len(self.files)
 
 
 @dataclass(frozen=True, slots=True)
@@ -100,19 +87,6 @@ class Evaluation(TypedDict):
     confusion: list[list[int]] | None
     worst: list[WorstSample]
     layers: list[LayerError]
-
-
-def read_set(
-    data: Sequence[Path], inputs: Sequence[Port], labels: Path | None, classes: Sequence[str], images: ImageFormat
-) -> EvalSet:  # fmt: skip
-    """Return the samples of files and folders with their labels: of a file, else of the folders' names."""
-    found = list(located_samples(data, inputs, images))
-    if not found:
-        raise InputError("the data holds no sample", hint="--data FILE_OR_FOLDER, e.g. --data test.npz")
-    arrays = {p.name: np.stack([sample[p.name] for _, _, sample in found]) for p in inputs}
-    files = [(given, file) for given, file, _ in found]
-    known = read_labels(labels, len(found), classes) if labels is not None else folder_labels(files, classes)
-    return EvalSet(arrays, tuple(file for _, file in files), known)
 
 
 def _port(port: BundlePort) -> Port:

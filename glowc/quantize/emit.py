@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 
 import numpy as np
 import onnx
-from onnx import NodeProto, ValueInfoProto, helper
+from onnx import NodeProto, ValueInfoProto, helper, numpy_helper
 
 from glowc.quantize.net import Net, Port, model_of
 from glowc.quantize.plan import Plan, values_of, weights_of
@@ -194,3 +194,14 @@ def _bias(writer: _Writer, layer: str, params: Params) -> str:
     names.append(writer.const(f"{layer}_bias_zero_point", np.zeros(len(codes), np.int32)))
     writer.nodes.append(helper.make_node("DequantizeLinear", names, [value], name=value, axis=0))
     return value
+
+
+def edge_params(model: onnx.ModelProto) -> dict[str, Params]:
+    """Return the quantisation of the inputs and outputs of a model that are codes."""
+    consts = {i.name: numpy_helper.to_array(i) for i in model.graph.initializer}
+    found = {}
+    for node in model.graph.node:
+        if node.op_type in ("QuantizeLinear", "DequantizeLinear") and consts[node.input[1]].size == 1:
+            codes = node.output[0] if node.op_type == "QuantizeLinear" else node.input[0]
+            found[codes] = Params(float(consts[node.input[1]].reshape(())), int(consts[node.input[2]].reshape(())))
+    return {v.name: found[v.name] for v in (*model.graph.input, *model.graph.output) if v.name in found}

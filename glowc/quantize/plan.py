@@ -18,7 +18,7 @@ from glowc.quantize.net import Net, float_of, int_of, text_of
 from glowc.quantize.scheme import Params
 
 LAYERS = frozenset({"Conv", "ConvTranspose", "Gemm", "MatMul"})
-_BINARY = frozenset({"Add", "Sub", "Mul"})
+BINARY = frozenset({"Add", "Sub", "Mul"})
 CLAMPS = frozenset({"Relu", "Clip"})
 SAME = frozenset({
     "Concat", "DepthToSpace", "Expand", "Flatten", "Gather", "GatherElements", "GatherND", "Identity", "MaxPool", "Pad",
@@ -68,7 +68,7 @@ class Plan:
 
 def operands(node: NodeProto) -> list[str]:
     """Return the inputs of a node that hold values, without weights, sizes, indices and bounds."""
-    if node.op_type in _BINARY or node.op_type in ("Concat", "MatMul"):
+    if node.op_type in BINARY or node.op_type in ("Concat", "MatMul"):
         return list(node.input)
     return [node.input[0]]
 
@@ -131,7 +131,7 @@ def _why_float(
         return ""
     if node.output[0] in kept:
         return "--keep-float"
-    if node.op_type not in LAYERS | _BINARY | SAME | _OWN | frozenset(FIXED):
+    if node.op_type not in LAYERS | BINARY | SAME | _OWN | frozenset(FIXED):
         return f"{node.op_type} has no int8 form here"
     if any(dtypes[name] != np.float32 for name in [*values_of(net, node), node.output[0]]):
         return "its values are not float32"
@@ -140,7 +140,7 @@ def _why_float(
 
 def _float_before(net: Net, node: NodeProto, floats: list[FloatNode]) -> str | None:
     """Return why a node without weights stays float: it would quantise more values than the layers behind it read."""
-    if node.op_type in LAYERS | _BINARY:
+    if node.op_type in LAYERS | BINARY:
         return None
     names, producers = {f.result for f in floats}, net.producers()
     makers = [producers[name].output[0] for name in operands(node) if name in producers]
@@ -158,7 +158,7 @@ def _why_not_layer(net: Net, node: NodeProto) -> str | None:
             int_of(node, "transA", 0) or float_of(node, "alpha", 1) != 1 or float_of(node, "beta", 1) != 1
         ):
             return "it scales or transposes its input"
-    if node.op_type in _BINARY and all(name in net.consts for name in node.input):
+    if node.op_type in BINARY and all(name in net.consts for name in node.input):
         return "both operands are constants"
     if node.op_type == "Resize" and text_of(node, "mode", "nearest") == "cubic":
         return "cubic interpolation leaves the range of its input"
@@ -169,7 +169,7 @@ def _why_not_layer(net: Net, node: NodeProto) -> str | None:
 
 def _fused(net: Net, quantised: set[str]) -> dict[str, str]:
     """Return for each result that only a clamp reads the result of that clamp: no codes lie between them."""
-    fusable, users, outputs = LAYERS | _BINARY, net.users(), net.output_names()
+    fusable, users, outputs = LAYERS | BINARY, net.users(), net.output_names()
     found = {}
     for node in net.nodes:
         readers = users.get(node.output[0], [])

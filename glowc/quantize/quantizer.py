@@ -21,7 +21,7 @@ from glowc.quantize.engine import Engine, all_samples, run_net
 from glowc.quantize.equalize import best_strength, equalised, factors, find_classes, magnitudes
 from glowc.quantize.layers import Coded, fitted_layers, nearest_layers
 from glowc.quantize.net import Net, read_net
-from glowc.quantize.plan import FloatNode, Plan, make_plan
+from glowc.quantize.plan import FloatNode, Plan, make_plan, weights_of
 from glowc.quantize.profile import Profile, Profiler, profile_net
 from glowc.quantize.scheme import Schema
 from glowc.quantize.simplify import simplified
@@ -157,6 +157,12 @@ def _written(
     return Quantized(
         model, plan.floats, chosen.how, way.classes, len(coded.weights), way.profile.samples, error, notes
     )  # fmt: skip
+
+
+def steps_of(net: Net, options: QuantizeOptions) -> int:
+    """Return how many steps `quantize_net` reports at most, where ranges are not measured."""
+    layers = sum(1 for node in net.nodes if weights_of(net, node) is not None)
+    return (1 if options.equalise else 0) + (layers if options.bias_correction or options.rounding else 0)
 
 
 def dtypes_of(net: Net, profile: Profile) -> dict[str, np.dtype[np.generic]]:

@@ -72,3 +72,18 @@ def dense_net() -> onnx.ModelProto:
 def rows(*values: list[float]) -> list[Arrays]:
     """Samples of `dense_net`."""
     return [{"x": np.array([v], np.float32)} for v in values]
+
+
+def uneven_net() -> onnx.ModelProto:
+    """Four fully connected layers; the second has one output a thousand times larger than the others."""
+    rng = np.random.default_rng(7)
+    consts, nodes, before = {}, [], "x"
+    for i, (rows, columns) in enumerate(((8, 6), (8, 8), (8, 8), (4, 8))):
+        consts[f"w{i}"] = rng.normal(size=(rows, columns)).astype(np.float32)
+        nodes.append(helper.make_node("Gemm", [before, f"w{i}"], [f"h{i}"], name=f"layer{i}", transB=1))
+        nodes.append(helper.make_node("Relu", [f"h{i}"], [f"r{i}"], name=f"relu{i}"))
+        before = f"r{i}"
+    consts["w1"][0] = np.abs(consts["w1"][0]) * 1000
+    consts["w2"][:, 0] /= 1000
+    nodes[-1].output[0] = "y"
+    return model(nodes, consts, {"x": [1, 6]}, {"y": [1, 4]})

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from pathlib import Path
 
 import numpy as np
@@ -10,7 +11,8 @@ import onnx
 import pytest
 
 from glowc.quantize.profile import Profiler, read_profile
-from tests.unit.cli_calls import Glowc
+from tests.conftest import require_module
+from tests.unit.cli_calls import Glowc, refused
 from tests.unit.quantize_nets import conv_net, dense_net, images
 
 
@@ -72,6 +74,22 @@ def test_compile_quantises_first(glowc: Glowc, files: Path) -> None:
     header = (files / "out" / "net.h").read_text()
     assert "int net_invoke(const int8_t *" in header
     assert "NET_X_SCALE" in header or "NET_INPUT_SCALE" in header
+
+
+def test_compile_reads_images_as_quantize_does(glowc: Glowc, files: Path) -> None:
+    argv = ("-b", "mps2-an386", "--quantize-data", files / "in.npz", "-o", "out")
+    refused(glowc, "compile", files / "net.onnx", *argv, "--std", "0", says=["--std 0: pixels are divided by it"])
+    require_module("PIL.Image").new("RGB", (12, 12), (255, 0, 0)).save(files / "red.png")
+    argv = ("-b", "mps2-an386", "--quantize-data", files / "red.png", "--mean", "0", "--layout", "nchw")
+    scales = [_input_scale(glowc, files, *argv, "--std", std) for std in ("255", "2.55")]
+    assert scales[1] == pytest.approx(100 * scales[0], rel=1e-3)
+
+
+def _input_scale(glowc: Glowc, files: Path, *argv: str | Path) -> float:
+    done = glowc("compile", files / "net.onnx", *argv, "-o", "out", "--force")
+    assert done.status == 0, done.err
+    header = (files / "out" / "net.h").read_text()
+    return float(re.findall(r"define NET_(?:X|INPUT)_SCALE\s+(\S+?)f?\s", header)[0])
 
 
 def test_float_model_on_a_microcontroller_is_told_of_int8(glowc: Glowc, files: Path) -> None:

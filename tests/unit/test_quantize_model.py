@@ -19,6 +19,7 @@ from glowc.quantize.engine import Engine, prepare_interpreter, prepare_onnxrunti
 from glowc.quantize.net import read_net
 from glowc.quantize.quantizer import load_float
 from glowc.quantize.simulate import relative_error
+from glowc.quantize.tune import outputs_of
 from tests.conftest import require_module
 from tests.unit.quantize_nets import conv_net, dense_net, images, rows
 
@@ -148,12 +149,23 @@ def test_engines_agree() -> None:
         np.testing.assert_allclose(found[0][name], found[1][name], rtol=1e-4, atol=1e-5, err_msg=name)
 
 
+_NEAREST = QuantizeOptions(calibration=Calibration.MINMAX, equalise=False, bias_correction=False, rounding=False)
+
+
 def test_fitting_beats_the_nearest_codes() -> None:
-    plain = QuantizeOptions(calibration=Calibration.MINMAX, equalise=False, bias_correction=False, rounding=False)
-    nearest, fitted = (quantize_model(conv_net(), images(), o).error for o in (plain, QuantizeOptions()))
+    nearest, fitted = (quantize_model(conv_net(), images(32), o).error for o in (_NEAREST, QuantizeOptions()))
     assert nearest is not None
     assert fitted is not None
     assert fitted < nearest
+
+
+@pytest.mark.parametrize("count", [8, 16, 32])
+def test_fitting_beats_the_nearest_codes_on_other_samples(count: int) -> None:
+    net, engine, fresh = load_float(conv_net(), Engine()), Engine(), images(64, seed=99)
+    exact = run_net(engine, net, {"x": np.stack([s["x"] for s in fresh])})[net.outputs[0].name]
+    models = [quantize_model(conv_net(), images(count), o).model for o in (_NEAREST, QuantizeOptions())]
+    nearest, fitted = (relative_error(outputs_of(m, net.inputs, fresh), exact) for m in models)
+    assert fitted < 0.8 * nearest
 
 
 def test_equal_data_gives_equal_bytes() -> None:
