@@ -59,7 +59,6 @@ def test_folder_instead_of_a_model(glowc: Glowc) -> None:
         b"hello, this is no model at all\n",
         bytes(range(256)) * 4,
         b"PK\x03\x04" + bytes(64),
-        b"\x1c\0\0\0TFL3" + bytes(64),
     ],
 )
 def test_file_that_is_not_onnx(glowc: Glowc, data: bytes) -> None:

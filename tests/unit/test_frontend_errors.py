@@ -59,7 +59,7 @@ def test_empty_file(tmp_path: Path) -> None:
     ("data", "words"),
     [
         (b"hello, this is some text\n" * 4, "is not an ONNX file"),
-        (b"\x1c\x00\x00\x00TFL3" + bytes(64), "TensorFlow Lite"),
+        (b"\x1c\x00\x00\x00TFL3" + bytes(64), "schema version 0"),
         (b"PK\x03\x04" + bytes(64), "zip archive"),
         (b"version https://git-lfs.github.com/spec/v1\n", "git lfs pull"),
         (b"\x08\x08", "holds no graph"),

@@ -12,7 +12,7 @@ import math
 import struct
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, TypeAlias
 
 import numpy as np
 import tflite  # type: ignore[import-untyped]
@@ -21,7 +21,8 @@ from glowc.errors import ModelError
 from glowc.frontend.problems import NodeError
 from glowc.graph.types import LARGEST_TENSOR_BYTES
 
-Options = Mapping[str, Any]
+Option: TypeAlias = int | float | bool | bytes | tuple[int, ...] | None
+Options = Mapping[str, Option]
 SCHEMA_VERSION = 3
 MAGIC = b"TFL3"
 MAGIC_AT = 4
@@ -211,7 +212,7 @@ class _Reader:
         options.Init(table.Bytes, table.Pos)
         return dict(self._fields(options))
 
-    def _fields(self, options: Any) -> Iterator[tuple[str, Any]]:
+    def _fields(self, options: Any) -> Iterator[tuple[str, Option]]:
         names = [n for n in dir(options) if not n.startswith(("_", "GetRootAs")) and not n.endswith("HasIdentifier")]
         lists = {n[: -len("Length")] for n in names if n.endswith("Length")}
         parts = {f"{n}{end}" for n in lists for end in ("Length", "AsNumpy", "IsNone")}

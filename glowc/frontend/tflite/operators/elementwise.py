@@ -8,7 +8,7 @@ import numpy as np
 
 from glowc.frontend.problems import NodeError
 from glowc.frontend.tflite.net import Net
-from glowc.frontend.tflite.operators.options import clamp
+from glowc.frontend.tflite.operators.options import clamp, number
 from glowc.frontend.tflite.reader import Operator
 from glowc.graph.fixed_functions import saturating_codes
 from glowc.graph.types import DType, TensorType, type_of
@@ -67,7 +67,7 @@ def dequantize(operator: Operator, net: Net) -> None:
 def leaky_relu(operator: Operator, net: Net) -> None:
     """LEAKY_RELU."""
     x, y = net.type(operator.inputs[0]), net.type(operator.outputs[0])
-    alpha = {"alpha": float(operator.options.get("Alpha", 0.0))}
+    alpha = {"alpha": number(operator, "Alpha", 0.0)}
     if x.quant is None:
         net.emit("LeakyRelu", (net.value(operator.inputs[0]),), alpha, out=operator.outputs[0])
     else:
@@ -78,7 +78,7 @@ def leaky_relu(operator: Operator, net: Net) -> None:
 def softmax(operator: Operator, net: Net) -> None:
     """SOFTMAX along the last axis."""
     x, y = net.type(operator.inputs[0]), net.type(operator.outputs[0])
-    beta = float(operator.options.get("Beta", 1.0))
+    beta = number(operator, "Beta", 1.0)
     if x.quant is not None:
         attrs = {"beta": beta, "dtype": y.dtype.value}
         net.emit("FixedSoftmax", (net.value(operator.inputs[0]),), attrs, out=operator.outputs[0])

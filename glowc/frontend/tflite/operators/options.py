@@ -15,7 +15,15 @@ _ACTIVATIONS = {0: (-math.inf, math.inf), 1: (0.0, math.inf), 2: (-1.0, 1.0), 3:
 
 def option(operator: Operator, name: str, default: int = 0) -> int:
     """Return a whole number of the options; the schema's default where the file has no options."""
-    return int(operator.options.get(name, default))
+    return int(number(operator, name, default))
+
+
+def number(operator: Operator, name: str, default: float) -> float:
+    """Return a number of the options."""
+    found = operator.options.get(name, default)
+    if isinstance(found, int | float):
+        return found
+    raise NodeError(f"option {name} is {found!r}, not a number")
 
 
 def clamp(operator: Operator) -> dict[str, AttrValue]:

@@ -17,9 +17,12 @@ from glowc.graph.types import TensorType
 
 def _name(operator: Operator) -> str:
     """Return what tells variables apart: container and shared name."""
-    return "/".join(
-        bytes(operator.options.get(key) or b"").decode("utf-8", "replace") for key in ("Container", "SharedName")
-    )
+    return "/".join(_text(operator, key) for key in ("Container", "SharedName"))
+
+
+def _text(operator: Operator, key: str) -> str:
+    found = operator.options.get(key)
+    return found.decode("utf-8", "replace") if isinstance(found, bytes) else ""
 
 
 def var_handle(operator: Operator, net: Net) -> None:
