@@ -12,8 +12,9 @@ _ELEMENTWISE = (
 )  # fmt: skip
 
 _LAYERS = tuple(f"{base}_{end}" for base in ("conv", "dwconv", "fc") for end in ("s8q31", "s16q31", "s16q15"))
+_OTHERS = ("reduce_mean_s8q31", "reduce_mean_s16q31", "conv_transpose_s8q31", "conv_transpose_s16q15", "svdf_s8q31")
 
 VARIANTS = {
     **{kernel: (replace(_FIXED, in_place=True),) for kernel in _ELEMENTWISE},
-    **dict.fromkeys((*_LAYERS, "reduce_mean_s8q31", "reduce_mean_s16q31"), (_FIXED,)),
+    **dict.fromkeys((*_LAYERS, *_OTHERS), (_FIXED,)),
 }

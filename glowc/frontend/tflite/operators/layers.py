@@ -65,9 +65,9 @@ def _convolve(operator: Operator, net: Net, weights: tuple[np.ndarray, TensorTyp
     net.emit("Conv", values, attrs, out=out)
 
 
-def bias_of(operator: Operator, net: Net, count: int, at: int = 2) -> str:
-    """Return the bias of a layer, in units of its sums where they are of codes; zeros where it has none."""
-    is_float = net.type(operator.inputs[0]).quant is None
+def bias_of(operator: Operator, net: Net, count: int, at: int = 2, of: int = 0) -> str:
+    """Return the bias of a layer on input `of`, in units of its sums where they are of codes; else zeros."""
+    is_float = net.type(operator.inputs[of]).quant is None
     index = operator.inputs[at] if len(operator.inputs) > at else -1
     if index < 0:
         return net.add_const(f"{net.tensor(operator.outputs[0]).name}.bias", np.zeros(count, _bias_kind(is_float)))
@@ -108,4 +108,36 @@ def fully_connected(operator: Operator, net: Net) -> None:
     net.emit("Reshape", (y,), {"shape": out.shape}, out=operator.outputs[0])
 
 
-HANDLERS = {"CONV_2D": conv_2d, "DEPTHWISE_CONV_2D": depthwise_conv_2d, "FULLY_CONNECTED": fully_connected}
+def transpose_conv(operator: Operator, net: Net) -> None:
+    """TRANSPOSE_CONV: shape of the result, weights O,kH,kW,I, input, bias; sums of int16 are always of 64 bits."""
+    x, out = net.type(operator.inputs[2]), net.type(operator.outputs[0])
+    array, type_ = _weights(operator, net)
+    if x.rank != 4 or type_.rank != 4 or out.rank != 4 or x.shape[3] != type_.shape[3]:
+        raise NodeError(f"input {x}, weights {type_} and result {out} do not fit")
+    stride, size = positive(operator, "StrideH", "StrideW"), out.shape[1:3]
+    pads = padding(operator, size, type_.shape[1:3], stride, (1, 1))[:2]
+    name, value = net.tensor(operator.inputs[1]).name, net.value(operator.inputs[2])
+    bias = bias_of(operator, net, type_.shape[0], at=3, of=2)
+    if x.quant is not None:
+        wide = "tflite_wide" if x.dtype is DType.S16 else "tflite"
+        attrs = {"out_size": size, "strides": stride, "pads": pads, "rounding": wide, **clamp(operator)}
+        net.emit("FixedConvTranspose", (value, net.add_const(name, array, type_), bias), attrs, out=operator.outputs[0])
+        return
+    before = zip(x.shape[1:3], stride, type_.shape[1:3], pads, size, strict=True)
+    ends = [(n - 1) * step + k - pad - wanted for n, step, k, pad, wanted in before]
+    geometry = {"kernel_shape": type_.shape[1:3], "strides": stride, "pads": (*pads, *ends), **NHWC}
+    values, bounds = (
+        (value, net.add_const(name, np.ascontiguousarray(array.transpose(3, 1, 2, 0))), bias),
+        clamp(operator),
+    )
+    if not bounds:
+        net.emit("ConvTranspose", values, geometry, out=operator.outputs[0])
+        return
+    y = net.emit("ConvTranspose", values, geometry, type_=out)
+    net.emit("Clip", (y,), {k.removeprefix("act_"): v for k, v in bounds.items()}, out=operator.outputs[0])
+
+
+HANDLERS = {
+    "CONV_2D": conv_2d, "DEPTHWISE_CONV_2D": depthwise_conv_2d, "FULLY_CONNECTED": fully_connected,
+    "TRANSPOSE_CONV": transpose_conv,
+}  # fmt: skip

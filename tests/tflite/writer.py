@@ -1,0 +1,164 @@
+"""Writes small TensorFlow Lite models: tensors, operators and options as Python values -> the bytes of a file.
+
+The schema's classes come from the tflite_micro package, whose runtime the models are for; imported when first used.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+
+KINDS = {
+    "float32": 0, "float16": 1, "int32": 2, "uint8": 3, "int64": 4, "bool": 6, "int16": 7, "int8": 9, "uint64": 12,
+    "uint32": 15, "uint16": 16, "int4": 17,
+}  # fmt: skip
+_OTHER_OPTIONS = {
+    "average_pool_2d": "Pool2DOptions", "max_pool_2d": "Pool2DOptions", "l2_pool_2d": "Pool2DOptions",
+    "l2_normalization": "L2NormOptions", "maximum": "MaximumMinimumOptions", "minimum": "MaximumMinimumOptions",
+    "mean": "ReducerOptions", "sum": "ReducerOptions", "reduce_max": "ReducerOptions", "reduce_min": "ReducerOptions",
+    "resize_nearest_neighbor": "ResizeNearestNeighborOptions",
+}  # fmt: skip
+
+
+@dataclass(frozen=True)
+class Quant:
+    """real = scale * (q - zero); several scales along `axis`."""
+
+    scale: tuple[float, ...]
+    zero: tuple[int, ...]
+    axis: int = 0
+
+
+def quant(scale: float, zero: int = 0) -> Quant:
+    """Return the quantisation of a whole tensor, with the scale as float32."""
+    return Quant((float(np.float32(scale)),), (zero,))
+
+
+@dataclass(frozen=True)
+class Tensor:
+    """One tensor of a model; `data` of a constant, `bits` of packed ones."""
+
+    shape: tuple[int, ...]
+    kind: str
+    quant: Quant | None = None
+    data: np.ndarray | None = None
+    is_variable: bool = False
+
+
+@dataclass
+class Build:
+    """A model of one subgraph that grows tensor by tensor; tensors are named by number."""
+
+    tensors: list[Tensor] = field(default_factory=list)
+    ops: list[tuple[str, tuple[int, ...], tuple[int, ...], Mapping[str, Any], bytes]] = field(default_factory=list)
+    inputs: list[int] = field(default_factory=list)
+    outputs: list[int] = field(default_factory=list)
+
+    def add(self, tensor: Tensor) -> int:
+        """Add a tensor."""
+        self.tensors.append(tensor)
+        return len(self.tensors) - 1
+
+    def input(self, shape: Sequence[int], kind: str = "int8", q: Quant | None = None) -> int:
+        """Add an input of the model."""
+        self.inputs.append(self.add(Tensor(tuple(shape), kind, q)))
+        return self.inputs[-1]
+
+    def const(self, array: np.ndarray, q: Quant | None = None, kind: str = "") -> int:
+        """Add a constant; of kind int4 the array holds one element an entry."""
+        return self.add(Tensor(array.shape, kind or array.dtype.name, q, array))
+
+    def variable(self, shape: Sequence[int], kind: str, q: Quant | None = None) -> int:
+        """Add a tensor that keeps its elements between calls."""
+        return self.add(Tensor(tuple(shape), kind, q, None, True))
+
+    def op(
+        self, code: str, inputs: Sequence[int], out: Tensor | Sequence[Tensor], custom: bytes = b"", **options: object
+    ) -> int:
+        """Add an operator and its results, which become the outputs of the model; returns the first."""
+        outs = tuple(self.add(t) for t in ((out,) if isinstance(out, Tensor) else out))
+        self.ops.append((code, tuple(inputs), outs, options, custom))
+        self.outputs = list(outs)
+        return outs[0]
+
+    def bytes(self) -> bytes:
+        """Return the file."""
+        import flatbuffers
+        from tflite_micro.tensorflow.lite.micro.python import schema_py_generated as schema
+
+        model = schema.ModelT()
+        model.version, model.description = 3, b"test"
+        model.buffers = [schema.BufferT()]
+        graph = schema.SubGraphT()
+        graph.name, graph.tensors = b"main", [_tensor(schema, i, t, model.buffers) for i, t in enumerate(self.tensors)]
+        codes = list(dict.fromkeys(op[0] for op in self.ops))
+        model.operatorCodes = [_code(schema, code) for code in codes]
+        graph.operators = [_operator(schema, codes.index(op[0]), *op) for op in self.ops]
+        graph.inputs, graph.outputs = self.inputs, self.outputs
+        model.subgraphs = [graph]
+        builder = flatbuffers.Builder(1024)
+        builder.Finish(model.Pack(builder), file_identifier=b"TFL3")
+        return bytes(builder.Output())
+
+
+def _packed(tensor: Tensor) -> bytes:
+    assert tensor.data is not None
+    if tensor.kind != "int4":
+        return tensor.data.tobytes()
+    codes = tensor.data.reshape(-1).astype(np.uint8) & 15
+    codes = np.append(codes, np.zeros(codes.size % 2, np.uint8))
+    return bytes((codes[0::2] | codes[1::2] << 4).astype(np.uint8))
+
+
+def _tensor(schema: Any, index: int, tensor: Tensor, buffers: list[Any]) -> Any:
+    made = schema.TensorT()
+    made.name, made.shape, made.type = f"t{index}".encode(), list(tensor.shape), KINDS[tensor.kind]
+    made.buffer, made.isVariable = 0, tensor.is_variable
+    if tensor.data is not None:
+        made.buffer = len(buffers)
+        buffers.append(schema.BufferT())
+        buffers[-1].data = np.frombuffer(_packed(tensor), np.uint8)
+    if tensor.quant is not None:
+        q = made.quantization = schema.QuantizationParametersT()
+        q.scale, q.zeroPoint = list(tensor.quant.scale), list(tensor.quant.zero)
+        q.quantizedDimension = tensor.quant.axis
+    return made
+
+
+def _code(schema: Any, code: str) -> Any:
+    made = schema.OperatorCodeT()
+    number = getattr(schema.BuiltinOperator, code, None)
+    if number is None:
+        number, made.customCode = schema.BuiltinOperator.CUSTOM, code.encode()
+    made.builtinCode, made.deprecatedBuiltinCode, made.version = number, min(number, 127), 1
+    return made
+
+
+def _operator(
+    schema: Any, index: int, code: str, inputs: tuple[int, ...], outputs: tuple[int, ...], options: Mapping[str, Any],
+    custom: bytes,
+) -> Any:  # fmt: skip
+    made = schema.OperatorT()
+    made.opcodeIndex, made.inputs, made.outputs = index, list(inputs), list(outputs)
+    if custom:
+        made.customOptions = np.frombuffer(custom, np.uint8)
+    name = _options_name(schema, code)
+    if name:
+        table = getattr(schema, f"{name}T")()
+        for key, value in options.items():
+            assert hasattr(table, key), f"{name} has no {key}"
+            setattr(table, key, value)
+        made.builtinOptions, made.builtinOptionsType = table, getattr(schema.BuiltinOptions, name)
+    else:
+        assert not options, f"{code} has no options"
+    return made
+
+
+def _options_name(schema: Any, code: str) -> str:
+    if code.lower() in _OTHER_OPTIONS:
+        return _OTHER_OPTIONS[code.lower()]
+    wanted = code.lower().replace("_", "") + "options"
+    return next((n for n in vars(schema.BuiltinOptions) if n.lower() == wanted), "")
