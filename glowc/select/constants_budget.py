@@ -18,6 +18,7 @@ SPARE_WORDS = 8
 """Bytes over the bound for which no layer gets another kernel at any cost: a number or two that a kernel has itself."""
 
 _PER_CHANNEL = 9  # bias and five bytes
+_PLACES = 1  # a byte more where the factor has a shift of its own
 _SPARE = 0.006  # so that whole models stay within one percent of their weights and channels
 _MAX_LOSS = 0.01
 _MAX_MOVES = 200
@@ -57,7 +58,8 @@ def _needed(layer: Layer) -> dict[str, int]:
     if channels is None or weights is None:
         return constants
     size = weights.type.size_bytes
-    return {weights.buffer: size, layer.name: max(_PER_CHANNEL * int(channels), sum(constants.values()) - size)}
+    each = _PER_CHANNEL + (_PLACES if any(o.role == "shift" for o in plain.operands) else 0)
+    return {weights.buffer: size, layer.name: max(each * int(channels), sum(constants.values()) - size)}
 
 
 def constants_bytes(layers: Sequence[Layer], choice: Choice) -> int:
