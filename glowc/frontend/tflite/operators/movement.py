@@ -85,8 +85,8 @@ def _sliced(net: Net, index: int, parts: dict[int, tuple[int, int, int]], out: i
     x = net.type(index)
     axes = tuple(sorted(parts))
     attrs: dict[str, AttrValue] = {
-        "starts": tuple(parts[a][0] for a in axes), "ends": tuple(parts[a][1] for a in axes), "axes": axes,
-        "steps": tuple(parts[a][2] for a in axes),
+        "starts": tuple(parts[a][0] for a in axes), "axes": axes, "steps": tuple(parts[a][2] for a in axes),
+        "ends": tuple(parts[a][1] if parts[a][1] >= 0 else -x.shape[a] - 1 for a in axes),  # before the first one
     }  # fmt: skip
     shape = list(x.shape)
     for axis, (begin, end, step) in parts.items():
@@ -233,7 +233,7 @@ def reverse(operator: Operator, net: Net) -> None:
     """REVERSE_V2 along constant axes."""
     x = net.type(operator.inputs[0])
     axes = sorted({axis_of(a, x.rank) for a in ints(net, operator.inputs[1], "the axes")})
-    _sliced(net, operator.inputs[0], {a: (x.shape[a] - 1, -x.shape[a] - 1, -1) for a in axes}, operator.outputs[0])
+    _sliced(net, operator.inputs[0], {a: (x.shape[a] - 1, -1, -1) for a in axes}, operator.outputs[0])
 
 
 def space_to_batch(operator: Operator, net: Net) -> None:
