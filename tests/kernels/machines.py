@@ -106,7 +106,7 @@ MACHINES = (
     Machine("mps2-an505", "mps2-an505", "pool", longer=True),
     Machine("m4-nofpu", str(_PARTIAL / "m4-nofpu"), "mpu", beyond="mps2-an385"),
     Machine("m33-nodsp", str(_PARTIAL / "m33-nodsp"), "pool", beyond="mps2-an385"),
-    Machine("mps3-an547", "mps3-an547", "mpu", beyond="mps2-an385", programs=8, sampled="mps2-an386"),
+    Machine("mps3-an547", "mps3-an547", "mpu", beyond="mps2-an385", programs=16, sampled="mps2-an386"),
     Machine(_AARCH64, "linux-aarch64", "page"),
     Machine(f"{_AARCH64}-a76", "linux-aarch64", "page", cpu="cortex-a76", beyond=_AARCH64),
     Machine(f"{_AARCH64}-i8mm", "linux-aarch64", "page", cpu="armv8.6-i8mm", beyond=f"{_AARCH64}-a76"),
