@@ -17,7 +17,7 @@ from glowc.graph.fixed_point import multiplier, round_away, scaled
 from glowc.graph.graph import Node
 from glowc.graph.numerics import F32
 from glowc.graph.types import DTYPES, DType, QuantParams, TensorType
-from glowc.ops.base import Call, LowerCtx, MaybeTypes, OpDef, OpError, Ref, Types
+from glowc.ops.base import Call, LowerCtx, MaybeTypes, OpDef, OpError, Types
 from glowc.ops.params import Elements, OutCodes
 from glowc.ops.quantize import LinearParams
 from glowc.ops.strided import present
@@ -119,13 +119,6 @@ def lower_quantize(node: Node, ctx: LowerCtx) -> None:
     quant = _codes_of(y.type)
     params = LinearParams(x.type.elements, quant.zero_point[0], quant.scale[0])
     ctx.emit("quantize_away", {"in": x, "out": y}, params)
-
-
-def emit_rescaled(ctx: LowerCtx, x: Ref, out: TensorType, name: str) -> Ref:
-    """Emit codes in another quantisation into a temporary."""
-    y = ctx.temp(TensorType(x.type.shape, out.dtype, out.quant), name)
-    ctx.emit("rescale_q31", {"in": x, "out": y}, scale_params(_codes_of(x.type), out, 1.0, x.type.elements))
-    return y
 
 
 def _interpret(a: Arrays, p: FixedScale) -> None:

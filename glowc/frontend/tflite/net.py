@@ -28,14 +28,6 @@ _KINDS = {
 _HALF = 128
 
 
-@dataclass(frozen=True, slots=True)
-class Names:
-    """What the file calls its inputs and outputs, by tensor."""
-
-    inputs: Mapping[int, str]
-    outputs: Mapping[int, str]
-
-
 @dataclass(slots=True)
 class Variable:
     """What the model keeps between inferences: the value that is read before an assignment, and what it is by now."""
@@ -109,10 +101,6 @@ class Net:
             raise NodeError(f'"{tensor.name}" is read before it is computed')
         self._values[index] = self.add_const(tensor.name, array, self.type(index))
         return self._values[index]
-
-    def known(self, index: int) -> bool:
-        """Say whether a tensor is there and has a value by now."""
-        return index >= 0 and (index in self._values or self.tensor(index).data is not None)
 
     def define(self, index: int, value: str) -> None:
         """Let a tensor be a value that exists."""
