@@ -29,6 +29,10 @@ setup-quick:
 demo: setup-demo  ## compile a digit reader to C and run it on an emulated Cortex-M4
 	@$(PY) examples/digits/demo.py
 
+.PHONY: demo-wake-word
+demo-wake-word: setup  ## hear "okay nabu" on an emulated Cortex-M4 and Cortex-M55
+	@$(PY) examples/wake-word/demo.py
+
 .PHONY: test
 test: setup  ## everything: lint, types and all tests; a missing tool is a failure
 	@$(MAKE) --no-print-directory lint types
@@ -58,6 +62,16 @@ fuzz-import: setup  ## mutated models through the compiler: SECONDS=600, SEED=th
 fuzz-bytes: setup  ## bytes as models, guided by coverage (atheris): SECONDS=600
 	$(PY) -m pip install -q atheris
 	$(PY) scripts/fuzz_bytes.py -max_total_time=$(or $(SECONDS),600) -timeout=10 -rss_limit_mb=1500
+
+.PHONY: tflite-cases tflite-mutants tflite-models
+tflite-cases: setup  ## TensorFlow Lite models of one operator against the TFLM runtime: EACH=20 of each, SEED=0 (2 minutes)
+	$(PY) scripts/tflite_cases.py --each $(or $(EACH),20) --seed $(or $(SEED),0)
+
+tflite-mutants: setup  ## damaged TensorFlow Lite files through the compiler: COUNT=2000, SEED=0
+	$(PY) scripts/tflite_mutants.py --count $(or $(COUNT),2000) --seed $(or $(SEED),0)
+
+tflite-models: setup  ## models of ../shared/tflite on four boards, every call against the runtime's answers: BOARDS=, MODELS=
+	$(PY) scripts/tflite_models.py $(if $(BOARDS),--boards $(BOARDS)) $(if $(MODELS),--models $(MODELS))
 
 .PHONY: mutants
 mutants: setup  ## break proofs, packings and planners one by one; tests must notice: ONLY=text (14 minutes)
@@ -91,7 +105,7 @@ budgets: setup  ## record better sizes and instruction counts in tests/budgets.t
 docs: setup-quick  ## rewrite the generated tables of docs/
 	$(PY) scripts/make_docs.py
 
-.PHONY: bench bench-kernels bench-memory quant-bench constants costs costs-check flips stack house codegen-diff disasm-diff
+.PHONY: bench bench-kernels bench-memory quant-bench tflite-bench constants costs costs-check flips stack house codegen-diff disasm-diff
 bench: setup  ## measure the sample models on the boards
 	$(PY) scripts/bench.py
 
@@ -106,6 +120,9 @@ flips: setup  ## flip 10,000 bits in arena and constants of two models, under th
 
 stack: setup  ## compare the computed worst case of the stack with the painted mark, all sample models
 	$(PY) scripts/stack.py
+
+tflite-bench: setup  ## the MLPerf Tiny .tflite files beside their ONNX twins: instructions, arena
+	$(PY) scripts/tflite_bench.py
 
 quant-bench: setup  ## int8 files of our quantiser beside onnxruntime's: errors, arena, instructions
 	$(PY) scripts/quant_bench.py

@@ -72,6 +72,22 @@ GLOW_INLINE glow_q31_ratio_t glow_q31_ratio(int32_t sum, int32_t integer_bits) {
   return ratio;
 }
 
+/* a / b * mul * 2^(shift - 31), with the reciprocal of b in fixed point; 0 where b is */
+GLOW_INLINE int32_t glow_q31_quotient(int32_t a, int32_t b, int32_t mul, int32_t shift) {
+  if (a == 0 || b == 0) {
+    return 0;
+  }
+  const int32_t top = b < 0 ? -a : a;
+  const glow_q31_ratio_t ratio = glow_q31_ratio(b < 0 ? -b : b, 31);
+  int32_t headroom = 0;
+  while (((uint32_t)(top < 0 ? ~top : top) << headroom) < 0x40000000u && headroom < 31) {
+    headroom++;
+  }
+  const int32_t quotient = glow_q31_high(glow_q31_left(top, headroom), ratio.factor);
+  const int32_t right = ratio.exponent + headroom - shift;
+  return right > 31 ? 0 : glow_q31_scale(quotient, mul, -right);
+}
+
 /* clamp(round(v) + zp, lo, hi), half away from zero; v is not NaN. From 2^23 on floats are whole numbers. */
 GLOW_INLINE int32_t glow_q31_round_away(float v, int32_t zp, int32_t lo, int32_t hi) {
   const float size = v < 0.0f ? -v : v;

@@ -33,7 +33,7 @@ from glowc.compiler.options import CompileOptions
 from glowc.compiler.pipeline import compile_model, write_bundle
 from glowc.errors import GlowcError
 from glowc.machine.cycles.measure import add_cycles
-from glowc.machine.execute import bench, load_bundle
+from glowc.machine.execute import Port, bench, load_bundle
 
 ROOT = Path(__file__).resolve().parent.parent
 MODELS = ROOT.parent / "shared" / "models"
@@ -70,13 +70,14 @@ def target(text: str) -> Board:
     return load_board(name, cpu or None)
 
 
-def first_sample(path: Path) -> Mapping[str, np.ndarray] | None:
-    """Return the first of the samples beside a model of ../shared/models."""
+def first_sample(path: Path, ports: Sequence[Port]) -> Mapping[str, np.ndarray] | None:
+    """Return the first of the samples beside a model, by the names of its inputs, or by input_0, input_1 ..."""
     samples = path.with_name("inputs.npz")
     if not samples.is_file():
         return None
     with np.load(samples) as data:
-        return {name: data[name][:1] for name in data.files}
+        names = [p.name if p.name in data.files else f"input_{i}" for i, p in enumerate(ports)]
+        return {p.name: p.to_bundle(data[name][:1]) for p, name in zip(ports, names, strict=True)}
 
 
 def measure(name: str, path: Path, board: Board, opt: str, chip: Chip | None = None) -> dict[str, Any]:
@@ -87,8 +88,7 @@ def measure(name: str, path: Path, board: Board, opt: str, chip: Chip | None = N
     with tempfile.TemporaryDirectory(prefix="glowc-bench-") as folder:
         write_bundle(compiled, Path(folder))
         info = load_bundle(Path(folder))
-        samples = first_sample(path)
-        inputs = {p.name: p.to_bundle(samples[p.name]) for p in info.inputs} if samples is not None else None
+        inputs = first_sample(path, info.inputs)
         report = bench(info, board, inputs)
         if chip is not None:
             add_cycles(report, info, board, chip, inputs, required=True)

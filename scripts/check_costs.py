@@ -63,11 +63,8 @@ def compare(name: str, path: Path, target: Target) -> list[Compared]:
     with tempfile.TemporaryDirectory(prefix="glowc-check-") as folder:
         write_bundle(compiled, Path(folder))
         info = load_bundle(Path(folder))
-        inputs = random_inputs(info)
-        sample = first_sample(path)
-        if sample is not None:
-            inputs = {p.name: p.to_bundle(sample[p.name]) for p in info.inputs}
-        counts = measure_layers(info, target.chip, inputs)
+        inputs = first_sample(path, info.inputs)
+        counts = measure_layers(info, target.chip, random_inputs(info) if inputs is None else inputs)
     instrs, costs = strip_markers(compiled.program).instrs, compiled.selection.costs
     layers = zip(instrs, compiled.report["layers"], counts, strict=True)
     return [

@@ -16,6 +16,7 @@ from glowc.board import load_board
 from glowc.frontend.importer import LARGEST_CONSTANT_ELEMENTS, MOST_EXPANDED_NODES, MOST_LEVELS
 from glowc.frontend.loops import MOST_NODES
 from glowc.frontend.schema import LARGEST_EXTENT
+from glowc.frontend.tflite.known import known_operators
 from glowc.graph.types import LARGEST_TENSOR_BYTES
 from glowc.kernels.registry import variants_of
 from glowc.ops.registry import all_ops
@@ -51,7 +52,24 @@ def operators_page() -> str:
     for kernel in all_kernels().values():
         variants = ", ".join(v.name for v in variants_of(kernel.name))
         lines.append(f"| {kernel.name} | {variants} | {kernel.doc.replace('|', chr(92) + '|')} |")
-    return "\n".join([*lines, *limits(), *node_tests(), ""])
+    return "\n".join([*lines, *limits(), *tflite_operators(), *node_tests(), ""])
+
+
+def tflite_operators() -> list[str]:
+    """Return the section about operators of TensorFlow Lite files."""
+    operators = known_operators()
+    lines = [
+        "",
+        "## Operators of TensorFlow Lite",
+        "",
+        f"{len(operators)} operators of `.tflite` files, with the newest version whose options are read and the types"
+        " of their data (`glowc ops --format tflite`). Integer results are those of TensorFlow Lite Micro; `make"
+        " tflite-cases` compares random models of each with its runtime.",
+        "",
+        "| operator | version | types | left out, or needed |",
+        "|---|---|---|---|",
+    ]
+    return [*lines, *(f"| {n} | {op.version} | {' '.join(op.types)} | {op.note} |" for n, op in operators.items())]
 
 
 def limits() -> list[str]:

@@ -56,6 +56,7 @@ missing_packages() {
     if have clang; then has_sanitizers || clang_runtime; else echo clang; fi
     have cmake || echo cmake
     have llvm-mca-19 || echo llvm-19
+    have espeak-ng || echo espeak-ng # speaks what the wake word example listens to
   esac
 }
 

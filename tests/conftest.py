@@ -22,6 +22,7 @@ RUNTIME_DIRS = (_RUNTIME, *sorted({path.parent for path in _RUNTIME.rglob("glow_
 """Where the headers lie that bundles have beside each other."""
 
 SHARED_MODELS = ROOT.parent / "shared" / "models"
+SHARED_TFLITE = ROOT.parent / "shared" / "tflite"
 
 
 def require(present: bool, what: str) -> None:

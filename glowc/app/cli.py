@@ -25,10 +25,12 @@ from glowc.app.options import (
     IoBuffers,
     JsonOpt,
     ModelArg,
+    ModelsArg,
     NameOpt,
     OutOpt,
     RunBoardOpt,
     SourceArg,
+    chain_first,
     compiles,
 )
 from glowc.app.quantize import (
@@ -42,7 +44,7 @@ from glowc.app.quantize import (
 )
 from glowc.app.quantize import register as register_quantize
 from glowc.app.terminal import accept_any_text, say, visible
-from glowc.errors import GlowcError, InternalError
+from glowc.errors import GlowcError, InputError, InternalError
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -112,7 +114,7 @@ def _target(source: Path, board: str | None, cpu: str | None) -> Board:
 )
 @compiles
 def compile_(
-    model: ModelArg,
+    model: ModelsArg,
     out: OutOpt,
     options: CompileOptions,
     board: BoardOpt = "host",
@@ -155,6 +157,9 @@ def compile_(
     memory_map: Annotated[
         bool, typer.Option("--memory-map", help="draw the arena over time: in the terminal, and NAME_memory.svg")
     ] = False,
+    chain: Annotated[
+        bool, typer.Option("--chain", help="several models, each fed by the one before, as one bundle")
+    ] = False,
     force: Annotated[
         bool, typer.Option("--force", help="write also into a folder that holds files of others, and over them")
     ] = False,
@@ -170,17 +175,18 @@ def compile_(
     from glowc.compiler.pipeline import compile_model, write_bundle
     from glowc.place.regions import map_text
 
+    source_model = chain_first(model, chain, quantize_data)
     options = replace(
-        options, name=name, entry_name=entry_name, golden=golden, dump_dir=dump_ir, stop_after=stop_after,
-        stateful=stateful, require_int8=require_int8, input_stream=input_stream.value, hop=hop, time_axis=time_axis,
-        io_buffers=io_buffers.value, verify_plan=verify_plan, memory_map=memory_map,
+        options, chain=tuple(model[1:]), name=name, entry_name=entry_name, golden=golden, dump_dir=dump_ir,
+        stop_after=stop_after, stateful=stateful, require_int8=require_int8, input_stream=input_stream.value, hop=hop,
+        time_axis=time_axis, io_buffers=io_buffers.value, verify_plan=verify_plan, memory_map=memory_map,
     )  # fmt: skip
     if stop_after is not None:
-        _stop_after(model, options)
+        _stop_after(source_model, options)
         return
     check_folder(out, force=force)
     images = image_format(mean, std, layout, channels) if quantize_data else None
-    with int8_source(model, quantize_data, images, quiet=as_json) as source, _progress(as_json) as progress:
+    with int8_source(source_model, quantize_data, images, quiet=as_json) as source, _progress(as_json) as progress:
         compiled = compile_model(source, _board(board, cpu), options, progress)
         write_bundle(compiled, out, force=force)
     if as_json:
@@ -189,7 +195,7 @@ def compile_(
     from glowc.app.show import compile_summary
 
     say(compile_summary(compiled, out))
-    if (saving := int8_saving(compiled, model)) is not None:
+    if (saving := int8_saving(compiled, source_model)) is not None:
         say(saving)
     if pareto:
         say("plans, the cheapest first (instructions besides the layers' own, estimated):")
@@ -432,11 +438,19 @@ def make_include() -> None:
     say(str(data_dir("runtime_c") / "make" / "glowc.mk"))
 
 
-@app.command(help="List the supported operators and the kernels a CPU needs.\n\nExample: glowc ops")
-def ops(as_json: JsonOpt = False) -> None:
+@app.command(help="List the supported operators and the kernels a CPU needs.\n\nExample: glowc ops --format tflite")
+def ops(
+    as_json: JsonOpt = False,
+    format_: Annotated[str, typer.Option("--format", help="operators of models in this format: onnx, tflite")] = "onnx",
+) -> None:
     """List operators and kernels."""
-    from glowc.app.show import ops_data, ops_tables
+    from glowc.app.show import ops_data, ops_tables, tflite_ops_json, tflite_ops_table
 
+    if format_ not in ("onnx", "tflite"):
+        raise InputError(f"--format {format_}: neither onnx nor tflite")
+    if format_ == "tflite":
+        say(tflite_ops_json()) if as_json else tflite_ops_table()
+        return
     data = ops_data()
     say(json.dumps(data)) if as_json else ops_tables(data)
 

@@ -65,6 +65,9 @@ class IoLayout(StrEnum):
     NHWC = "nhwc"
 
 
+ModelsArg = Annotated[
+    list[Path], typer.Argument(help="a model file, ONNX or TensorFlow Lite; several with --chain", show_default=False)
+]
 ModelArg = Annotated[Path, typer.Argument(help="an ONNX file", show_default=False)]
 SourceArg = Annotated[
     Path, typer.Argument(help="an ONNX file, or a folder written by `glowc compile`", show_default=False)
@@ -90,6 +93,10 @@ ShapeOpt = Annotated[
 SetOpt = Annotated[
     list[str] | None,
     typer.Option("--set-input", metavar="NAME=VALUE", help="make an input a constant and fold it; repeatable"),
+]
+StateOpt = Annotated[
+    list[str] | None,
+    typer.Option("--state", metavar="INPUT=OUTPUT", help="keep an input: this output of the call before; repeatable"),
 ]
 OptOpt = Annotated[Opt, typer.Option("--opt", help="size: shared functions; speed: one per layer shape")]
 IoTypeOpt = Annotated[IoType, typer.Option("--io-type", help="element type of inputs and outputs")]
@@ -172,6 +179,21 @@ def parse_values(pairs: list[str] | None) -> dict[str, tuple[int | float, ...]]:
     return values
 
 
+def parse_states(pairs: list[str] | None) -> dict[str, str]:
+    """Return the inputs of --state with their outputs; InputError that lists every wrong one."""
+    states: dict[str, str] = {}
+    wrong = []
+    for pair in pairs or []:
+        name, _, out = pair.partition("=")
+        if name and out and name not in states:
+            states[name] = out
+        else:
+            wrong.append(f"--state {pair}")
+    if wrong:
+        raise InputError("a state is INPUT=OUTPUT, each input once", details=wrong, hint="--state h=h_next")
+    return states
+
+
 def parse_section(name: str | None) -> str | None:
     """Return the section of --code-section; InputError where no section can have that name."""
     if name is not None and not re.fullmatch(r"[A-Za-z_.$][A-Za-z0-9_.$]*", name):
@@ -198,6 +220,7 @@ def _compile_options(
     define_symbol: SymbolOpt = None,
     input_shape: ShapeOpt = None,
     set_input: SetOpt = None,
+    state: StateOpt = None,
     opt: OptOpt = Opt.BALANCED,
     io_type: IoTypeOpt = IoType.MODEL,
     io_layout: IoLayoutOpt = IoLayout.EXPORTED,
@@ -218,7 +241,7 @@ def _compile_options(
 
     return CompileOptions(
         batch_size=batch_size, symbols=parse_symbols(define_symbol), input_shapes=parse_shapes(input_shape),
-        set_inputs=parse_values(set_input), opt=opt.value, io_type=io_type.value,
+        set_inputs=parse_values(set_input), states=parse_states(state), opt=opt.value, io_type=io_type.value,
         io_layout=io_layout.value, ram_limit=ram_limit, flash_limit=flash_limit, passes=passes, plan=plan.value,
         arena_split=arena_split, regions=parse_regions(region), tuned=tuned, guard=guard,
         plugins=tuple(plugin or ()), code_section=parse_section(code_section),
@@ -249,3 +272,15 @@ def _parameters(function: Callable[..., object]) -> list[inspect.Parameter]:
         for p in inspect.signature(function).parameters.values()
         if p.name != "options"
     ]
+
+
+def chain_first(models: list[Path], chain: bool, quantize_data: list[Path] | None) -> Path:
+    """Return the first of the models to compile; InputError where several are given without --chain, or it with one."""
+    if len(models) > 1 and not chain:
+        hint = "one bundle of all of them, each fed by the one before: add --chain"
+        raise InputError(f"{len(models)} models: {', '.join(map(str, models))}", hint=hint)
+    if len(models) == 1 and chain:
+        raise InputError("--chain needs at least two models", hint="glowc compile pre.tflite net.tflite --chain")
+    if chain and quantize_data:
+        raise InputError("--quantize-data is for one model", hint="quantise each with glowc quantize, then chain them")
+    return models[0]

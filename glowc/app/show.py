@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import json
 import platform
 from collections.abc import Sequence
+from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypedDict
 
@@ -309,6 +311,25 @@ def ops_data() -> dict[str, Any]:
     kernels = [{"name": k.name, "variants": [v.name for v in variants_of(k.name)]} for k in all_kernels().values()]
     families = {k.template or k.name for k in all_kernels().values()}
     return {"operators": operators, "kernels": kernels, "instruction_kinds": len(families)}
+
+
+def tflite_ops_json() -> str:
+    """Return TensorFlow Lite's operators with the newest version known, kinds of elements and what is left out."""
+    from glowc.frontend.tflite.known import known_operators
+
+    return json.dumps({"operators": [{"name": name, **asdict(op)} for name, op in known_operators().items()]})
+
+
+def tflite_ops_table() -> None:
+    """Print TensorFlow Lite's operators."""
+    from glowc.frontend.tflite.known import known_operators
+
+    operators, console = known_operators(), plain_console()
+    table = plain_table("operator", "newest version known", "types", "", numbers=("newest version known",))
+    for name, op in operators.items():
+        table.add_row(name, str(op.version), " ".join(op.types), op.note)
+    console.print(table)
+    console.print(f"{len(operators)} operators")
 
 
 def ops_tables(data: dict[str, Any]) -> None:

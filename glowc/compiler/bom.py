@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Mapping, Sequence
 from pathlib import Path
 from typing import TypedDict
 
@@ -41,11 +41,16 @@ class Sbom(TypedDict):
     files: list[File]
 
 
-def bill_of_materials(model: Path, files: Mapping[str, str], foreign: Collection[str]) -> Sbom:
+def files_hash(models: Sequence[Path]) -> str:
+    """Return the hash of files one after the other."""
+    return hashlib.sha256(b"".join(path.read_bytes() for path in models)).hexdigest()
+
+
+def bill_of_materials(models: Sequence[Path], files: Mapping[str, str], foreign: Collection[str]) -> Sbom:
     """Return what report.json says under "sbom"; `foreign` are the files that a plugin brought along."""
     return {
         "tool": {"name": "glowc", "version": __version__},
-        "model": {"name": model.name, "sha256": hashlib.sha256(model.read_bytes()).hexdigest()},
+        "model": {"name": " + ".join(path.name for path in models), "sha256": files_hash(models)},
         "files": [
             {"name": name, "sha256": hashlib.sha256(files[name].encode()).hexdigest(),
              "license": UNKNOWN if name in foreign else GENERATED}

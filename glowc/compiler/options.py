@@ -41,6 +41,8 @@ class CompileOptions:
     guard: bool = False
     plugins: tuple[Path, ...] = ()
     code_section: str | None = None
+    chain: tuple[Path, ...] = ()
+    states: Mapping[str, str] = field(default_factory=dict)
 
     @property
     def edge_layout(self) -> str:
@@ -66,6 +68,8 @@ class CompileOptions:
         parts += ["--arena-split"] if self.arena_split else []
         if self.arena_split or len(self.regions) > 1:  # one region alone changes nothing in the generated code
             parts += [f"--region {name}" + (f"={size}" if size else "") for name, size in self.regions]
+        parts += [f"--chain {' '.join(path.name for path in self.chain)}"] if self.chain else []
+        parts += [f"--state {name}={out}" for name, out in self.states.items()]
         parts += [f"--define-symbol {key}={value}" for key, value in sorted(self.symbols.items())]
         parts += [f"--input-shape {key}={'x'.join(map(str, s))}" for key, s in sorted(self.input_shapes.items())]
         parts += [f"--set-input {key}={','.join(map(str, v))}" for key, v in sorted(self.set_inputs.items())]

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
 import json
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -14,8 +13,9 @@ import numpy as np
 from glowc.board import Board
 from glowc.codegen.bundle import Bundle, BundleSpec, Golden, render_bundle
 from glowc.codegen.places import Places
-from glowc.compiler.bom import bill_of_materials
+from glowc.compiler.bom import bill_of_materials, files_hash
 from glowc.compiler.bundle_folder import REPORT, write_folder
+from glowc.compiler.chain import chained, with_states
 from glowc.compiler.fit import (
     check_arena,
     check_fit,
@@ -32,7 +32,7 @@ from glowc.compiler.report import Report, estimate_report, float_tolerance, plan
 from glowc.compiler.samples import load_samples
 from glowc.compiler.time_form import TimeForm, form_in_time
 from glowc.errors import InputError
-from glowc.frontend import import_model
+from glowc.frontend import import_model, tflite_bytes
 from glowc.graph.graph import Graph
 from glowc.graph.text import dump
 from glowc.kernels.verify import verify_program
@@ -170,7 +170,7 @@ def _report(
         **plan_report(planned, options), **estimate_report(selection, estimates),
         **region_report(planned, rooms_wanted(options, board), bundle),
         "removed_channels": removed_channels(imported, form.graph), **form.report,
-        "sbom": bill_of_materials(source, bundle.files, bundle.foreign),
+        "sbom": bill_of_materials((source, *options.chain), bundle.files, bundle.foreign),
         "float_tolerance": float_tolerance(source, imported, form.graph),
     }  # fmt: skip
 
@@ -183,15 +183,31 @@ def optimise(source: Path, options: CompileOptions) -> Graph:
 
 
 def import_graph(source: Path, options: CompileOptions) -> Graph:
-    """Return the graph of the ONNX file `source` as the file has it. Raises ModelError and InputError.
+    """Return the graph of a model file as the file has it, and of those chained behind it. Raises GlowcError.
 
     The operators known from here on are glowc's own and those of `options.plugins`.
     """
     load_plugins(options.plugins)
+    graph = _import_first(source, options)
+    if options.chain:
+        paths = (source, *options.chain)
+        others = [_import_next(path, options) for path in options.chain]
+        graph = chained([graph, *others], [path.name for path in paths], options.name or others[-1].name)
+    return with_states(graph, options.states)
+
+
+def _import_first(source: Path, options: CompileOptions) -> Graph:
     return import_model(
         source, name=options.name, batch_size=options.batch_size, symbols=options.symbols,
         input_shapes=options.input_shapes, set_inputs=options.set_inputs,
     )  # fmt: skip
+
+
+def _import_next(source: Path, options: CompileOptions) -> Graph:
+    """Return the graph of a file that follows another: shapes of its inputs are those of the file."""
+    if tflite_bytes(source) is not None:
+        return import_model(source)
+    return import_model(source, batch_size=options.batch_size, symbols=options.symbols)
 
 
 def _edge(imported: Graph, options: CompileOptions) -> tuple[Graph, Edge]:
@@ -224,17 +240,17 @@ def write_bundle(compiled: Compiled, out_dir: Path, *, force: bool = False) -> N
     write_folder(out_dir, {**compiled.bundle.files, REPORT: report}, force=force)
 
 
-def model_hash(source: Path) -> str:
-    """Return what a bundle says of the file that it was compiled from."""
-    return f"sha256:{hashlib.sha256(source.read_bytes()).hexdigest()[:16]}"
+def model_hash(source: Path, *chain: Path) -> str:
+    """Return what a bundle says of the files that it was compiled from."""
+    return f"sha256:{files_hash((source, *chain))[:16]}"
 
 
 def _spec(source: Path, graph: Graph, board: Board, options: CompileOptions, edge: Edge) -> BundleSpec:
     entry = options.entry_name or ""
     return BundleSpec(
-        graph.name, board.cpu.name, board.cpu.align_bytes, options.opt, model_hash(source), options.text(), entry,
-        edge.exported, guard_bytes=request_of(options, board).guard_bytes, features=board.cpu.features,
-        cpu_flags=board.cpu.core_flags,
+        graph.name, board.cpu.name, board.cpu.align_bytes, options.opt, model_hash(source, *options.chain),
+        options.text(), entry, edge.exported, guard_bytes=request_of(options, board).guard_bytes,
+        features=board.cpu.features, cpu_flags=board.cpu.core_flags,
         loop_bytes=board.cpu.loop_bytes if options.code_section is None else None, code_section=options.code_section,
     )  # fmt: skip
 
@@ -249,7 +265,8 @@ def _golden(options: CompileOptions, imported: Graph, edge: Edge) -> Golden | No
     count = len(next(iter(samples.values())))
     # As imported, a QDQ graph means float arithmetic between Q and DQ; the passes make it the integers that C computes.
     exact = _optimise(imported, replace(options, dump_dir=None, stop_after=None))
-    results = [run_graph(exact, {name: a[i] for name, a in samples.items()}) for i in range(count)]
+    states: dict[str, np.ndarray] = {}
+    results = [run_graph(exact, {name: a[i] for name, a in samples.items()}, states=states) for i in range(count)]
     outputs = {name: np.stack([r[name] for r in results]) for name in imported.outputs}
     return Golden(
         {n: np.stack([edge.to_bundle(n, s) for s in a]) for n, a in samples.items()},

@@ -27,8 +27,8 @@ class UnsupportedOpError(OpError):
 class Problems:
     """The problems found so far in one model; `source` is how messages call it."""
 
-    def __init__(self, source: str) -> None:
-        self.source = source
+    def __init__(self, source: str, listed: str = "glowc ops") -> None:
+        self.source, self.listed = source, listed
         self._texts: list[str] = []
         self._hints: list[str] = []
         self._unsupported: dict[str, list[str]] = {}
@@ -56,7 +56,7 @@ class Problems:
             return
         hints = list(self._hints)
         if missing:
-            hints.append("`glowc ops` lists the supported operators")
+            hints.append(f"`{self.listed}` lists the supported operators")
         if any(op.startswith("com.microsoft") for op in self._unsupported):
             hints.append("if onnxruntime saved this file after its optimiser, give the model as it was exported")
         raise problem_error(self.source, [*missing, *self._texts], hints)

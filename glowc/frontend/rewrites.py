@@ -13,6 +13,7 @@ from glowc.frontend import (
     rewrites_fused,
     rewrites_math,
     rewrites_qoperator,
+    rewrites_signal,
     rewrites_transformer,
 )
 from glowc.frontend.builder import Builder
@@ -27,4 +28,5 @@ REWRITES: Mapping[tuple[str, str], Rewrite] = {
     **rewrites_blocks.REWRITES,
     **rewrites_transformer.REWRITES,
     **rewrites_fused.REWRITES,
+    **rewrites_signal.REWRITES,
 }

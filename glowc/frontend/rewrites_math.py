@@ -310,7 +310,6 @@ REWRITES: Mapping[tuple[str, str], Rewrite] = {
     ("", "LpNormalization"): lp_normalization,
     ("", "InstanceNormalization"): instance_normalization,
     ("", "LRN"): lrn,
-    ("", "DFT"): dft,
     ("", "Einsum"): einsum,
     ("", "Col2Im"): col2im,
     ("", "RotaryEmbedding"): rotary_embedding,

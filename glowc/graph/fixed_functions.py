@@ -17,10 +17,14 @@ _EXP_EIGHTH, _THIRD = 1895147668, 715827883  # exp(-1/8), 1/3
 _FACTORS = (1672461947, 1302514674, 790015084, 290630308, 39332535, 720401, 242)  # exp(-2^k), k = -2 .. 4
 _48_OVER_17, _MINUS_32_OVER_17 = 1515870810, -1010580540  # of 2 integer bits
 _NEWTON_STEPS = 3
-_SOFTMAX_BITS, _SUM_BITS, _LOGISTIC_BITS = 5, 12, 4
+SOFTMAX_BITS, SUM_BITS, _LOGISTIC_BITS = 5, 12, 4
+_RAISED = (
+    4, 8, 12, 14, 15, 16, 17, 19, 20, 21, 22, 25, 27, 28, 29, 30, 31, 33, 34, 35, 37, 39, 40, 41, 43, 44, 45, 46, 49,
+    50, 54, 62, 63, 64, 66, 82, 86, 93, 100, 103, 112, 116, 135, 255,
+)  # fmt: skip
 
 
-def shifted_up(x: np.ndarray, bits: int) -> np.ndarray:
+def shifted_up(x: np.ndarray, bits: np.ndarray | int) -> np.ndarray:
     """Return x * 2^bits, saturated to int32."""
     return np.asarray(np.clip(x << bits, -(1 << 31), ONE))
 
@@ -35,7 +39,7 @@ def exp_negative(a: np.ndarray, integer_bits: int) -> np.ndarray:
     for k, factor in enumerate(_FACTORS, start=-2):
         if integer_bits > k:
             result = np.where(rest >> (fraction + k) & 1, high(result, factor), result)
-    if integer_bits > _SOFTMAX_BITS:
+    if integer_bits > SOFTMAX_BITS:
         result = np.where(a < -(32 << fraction), 0, result)
     return np.asarray(np.where(a == 0, ONE, result))
 
@@ -94,18 +98,61 @@ def saturating_codes(
 
 def softmax_table(scale: float, beta: float) -> np.ndarray:
     """Return exp of the differences 0, -1, .. of int8 codes to the largest, int32; a shorter table: 0 from there on."""
-    mul, shift = multiplier(min(scale * beta * 2.0 ** (31 - _SOFTMAX_BITS), float(ONE)))
-    least = input_radius(_SOFTMAX_BITS, shift)
+    mul, shift = multiplier(min(scale * beta * 2.0 ** (31 - SOFTMAX_BITS), float(ONE)))
+    least = input_radius(SOFTMAX_BITS, shift)
     d = -np.arange(min(least, 255) + 1, dtype=np.int64)
-    return exp_negative(high(d << max(shift, 0), mul), _SOFTMAX_BITS).astype(np.int32)
+    return exp_negative(high(d << max(shift, 0), mul), SOFTMAX_BITS).astype(np.int32)
 
 
 def softmax_parts(differences: np.ndarray, table: np.ndarray, out_bits: int) -> np.ndarray:
     """Return the softmax along axis 1 of differences [outer, n, inner] to the largest, in units of 2^-out_bits."""
     inside = differences < table.size
     e = np.where(inside, table.astype(np.int64)[np.minimum(differences, table.size - 1)], 0)
-    total = divided(e, _SUM_BITS).sum(1, keepdims=True)
+    total = divided(e, SUM_BITS).sum(1, keepdims=True)
     headroom = 32 - np.floor(np.log2(total)).astype(np.int64) - 1
     factor = reciprocal((total << headroom) - (1 << 31))
-    y = divided(high(e, factor), (_SUM_BITS - headroom) + 31 - out_bits)
+    y = divided(high(e, factor), (SUM_BITS - headroom) + 31 - out_bits)
     return np.asarray(np.where(inside, y, 0))
+
+
+def sigmoid_table() -> np.ndarray:
+    """Return 65536 / (1 + exp(-i / 24)), uint16: nearest, but one more at some places, as the runtime's table has them.
+
+    Evidence: all int16 codes of LOGISTIC and TANH at ten scales; tanh of a multiple of 2^8 shows the entry itself.
+    """
+    table = np.floor(65536 / (1 + np.exp(-np.arange(256) / 24)) + 0.5).astype(np.int64)
+    table[list(_RAISED)] += 1
+    return table.astype(np.uint16)
+
+
+def lookup_factor(scale: float, function: str) -> tuple[int, int]:
+    """Return (mul, right shift) from int16 codes of a scale to numbers of which the table has 512 a step."""
+    mantissa, exponent = math.frexp(scale)
+    left = 12 + exponent - 1
+    if mantissa == 0.5 and left in ((0,) if function == "logistic" else (0, 1)):
+        return 3 << left, 0
+    real, shift = scale * 4096.0 * 3.0, 0
+    while real <= 32767 / 2 and shift <= 30:
+        real, shift = real * 2, shift + 1
+    return int(real), shift
+
+
+def _interpolated(size: np.ndarray, bits: int, most: int) -> np.ndarray:
+    table, whole = sigmoid_table().astype(np.int64), size >> bits
+    at = np.minimum(whole, 254)
+    between = (table[at] << bits) + (size & ((1 << bits) - 1)) * (table[at + 1] - table[at])
+    return np.asarray(np.where(whole >= 255, most << bits, between))
+
+
+def logistic_by_table(codes: np.ndarray, mul: int, shift: int) -> np.ndarray:
+    """Return 2^15 / (1 + exp(-x)) of int16 codes x * 24 * 512 = codes * mul / 2^shift, between entries linear."""
+    x = (codes.astype(np.int64) * mul + (1 << shift >> 1)) >> shift
+    y = _interpolated(np.abs(x), 9, 0xFFFE)
+    return np.asarray(np.where(x >= 0, y + 512, (1 << 25) - y + 511) >> 10)
+
+
+def tanh_by_table(codes: np.ndarray, mul: int, shift: int) -> np.ndarray:
+    """Return 2^15 tanh(x) of int16 codes, by tanh(x) = 2 logistic(2 x) - 1."""
+    x = (codes.astype(np.int64) * mul + (1 << shift >> 1)) >> shift
+    y = _interpolated(np.abs(x), 8, 0xFFFF) - (1 << 23)
+    return np.asarray(np.where(x >= 0, y + 128, 127 - y) >> 8)

@@ -70,3 +70,8 @@ def round_away(x: np.ndarray) -> np.ndarray:
     size = np.abs(x)
     whole = np.trunc(size)
     return np.asarray(np.copysign(np.where(size - whole >= 0.5, whole + 1, whole), x).astype(x.dtype))
+
+
+def leading_zeros(x: np.ndarray) -> np.ndarray:
+    """Return the bits above the highest one of 32-bit numbers above 0."""
+    return np.asarray(32 - np.frexp(np.maximum(x, 1).astype(np.float64))[1], np.int64)

@@ -134,6 +134,13 @@ def plan_of(instr: Instr, kind: type[P]) -> P:
     return instr.plan
 
 
+def plan_in(prepared: Prepared, kind: type[P]) -> P:
+    """Return the plan that a variant made, which is of that kind; InternalError when it is of another."""
+    if not isinstance(prepared.plan, kind):
+        raise InternalError(f"no {kind.__name__}: {prepared.plan}")
+    return prepared.plan
+
+
 def prepared_instr(instr: Instr, prepared: Prepared) -> Instr:
     """Return an instruction with its plan, and operands of the types that its prepared constants have."""
     arrays = prepared.constants

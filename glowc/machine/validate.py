@@ -188,9 +188,15 @@ def reference_outputs(
         fixed = given_arrays(model, how.input_shapes, how.set_inputs)
         half = {i.name for i in session.get_inputs() if i.type == "tensor(float16)"}
 
+        kept = {state.value: state.initial for state in graph.states}
+        names = [*graph.outputs, *(state.next for state in graph.states)]
+
         def run(feed: Arrays) -> Arrays:
-            given = {name: a.astype(np.float16) if name in half else a for name, a in {**feed, **fixed}.items()}
-            return dict(zip(graph.outputs, session.run(list(graph.outputs), given), strict=True))
+            arrays = {**feed, **fixed, **kept}
+            given = {name: a.astype(np.float16) if name in half else a for name, a in arrays.items()}
+            found = dict(zip(names, session.run(names, given), strict=True))
+            kept.update((state.value, found.pop(state.next)) for state in graph.states)
+            return found
 
         outputs = _per_sample(samples, run)
     except Exception as error:
@@ -200,7 +206,9 @@ def reference_outputs(
 
 
 def _interpret(graph: Graph, samples: Arrays) -> Arrays:
-    return _per_sample(samples, lambda feed: run_graph(graph, feed))
+    """Return the outputs of every sample in order; states are kept from one to the next, as the board does."""
+    states: dict[str, np.ndarray] = {}
+    return _per_sample(samples, lambda feed: run_graph(graph, feed, states=states))
 
 
 def _per_sample(samples: Arrays, run: Callable[[Arrays], Mapping[str, np.ndarray]]) -> Arrays:

@@ -1,8 +1,9 @@
-"""FixedRescale, FixedQuantize: TensorFlow Lite's QUANTIZE, from integers and from floats; FixedLeakyRelu of int16.
+"""FixedRescale, FixedQuantize: TensorFlow Lite's QUANTIZE; FixedLeakyRelu, FixedAbs, FixedRelu of int16.
 
 FixedRescale: clamp((x - zx) * (sx / sy) + zy), the factor a multiplier of 31 bits and a shift; int8 to int8 is a table.
 FixedQuantize: clamp(round(x / sy) + zy) in float32, half away from zero; NaN gives zy.
-FixedLeakyRelu: as FixedRescale, with the factor sx * alpha / sy below zero.
+FixedLeakyRelu: as FixedRescale, with the factor sx * alpha / sy below zero; FixedAbs with -sx / sy,
+FixedRelu with 0.
 Source: tensorflow/lite/kernels/internal/reference/{requantize,quantize,leaky_relu}.h, restated.
 """
 
@@ -49,7 +50,8 @@ def scale_params(x: QuantParams, y: TensorType, alpha: float, n: int) -> FixedSc
     """Return the factors from x to y; alpha is that of numbers below zero."""
     assert y.quant is not None
     ratio = x.scale[0] / y.quant.scale[0]
-    low = multiplier(x.scale[0] * alpha / y.quant.scale[0])
+    mul, shift = multiplier(x.scale[0] * abs(alpha) / y.quant.scale[0])
+    low = mul if alpha >= 0 else -mul, shift
     ends = OutCodes(y.quant.zero_point[0], y.dtype.qmin, y.dtype.qmax)
     return FixedScale(n, x.zero_point[0], ends, *multiplier(ratio), *low)
 
@@ -68,7 +70,10 @@ def infer_rescale(node: Node, in_types: MaybeTypes) -> Types:
 
 
 def _alpha(node: Node) -> float:
-    return float(F32(node.float_("alpha"))) if node.op == "FixedLeakyRelu" else 1.0
+    """Return what numbers below zero are multiplied by."""
+    if node.op == "FixedLeakyRelu":
+        return float(F32(node.float_("alpha")))
+    return {"FixedAbs": -1.0, "FixedRelu": 0.0}.get(node.op, 1.0)
 
 
 def reference_rescale(call: Call) -> tuple[np.ndarray, ...]:
@@ -144,6 +149,11 @@ OPS = (
     OpDef("FixedLeakyRelu", infer_rescale, reference_rescale, lower_rescale,
           {"alpha": Float(), "dtype": Str("", words=DTYPES)},
           doc="LeakyRelu of codes as TensorFlow Lite computes it (internal)"),
+    *(
+        OpDef(op, infer_rescale, reference_rescale, lower_rescale, {"dtype": Str("", words=DTYPES)},
+              doc=f"{name} of codes as TensorFlow Lite computes it (internal)")
+        for op, name in (("FixedAbs", "absolute value"), ("FixedRelu", "Relu"))
+    ),
     OpDef("FixedQuantize", infer_quantize, reference_quantize, lower_quantize, {"dtype": Str("", words=DTYPES)},
           doc="float to codes, half away from zero (internal)"),
 )  # fmt: skip

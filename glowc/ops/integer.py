@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Protocol
 
 import numpy as np
@@ -147,12 +147,30 @@ def fold_weights(node: Node, ctx: LowerCtx, x: TensorType, y: TensorType) -> Fol
         elif not (points == w_zp).all():
             weights, w_zp = centred, 0
     ending = ending_of(node, x.quant, w_type.quant, y.quant)
+    weights, bias, ending = _without_idle(weights, bias, ending, w_zp, w_type.quant.axis or 0)
     low, high = code_bounds(node, y.quant, y.dtype)
     codes = Codes(
         in_zp=x.quant.zero_point[0], w_zp=w_zp, out_zp=y.quant.zero_point[0], out_min=low, out_max=high,
         scale_step=int(len(w_type.quant.scale) > 1),
     )  # fmt: skip
     return Folded(weights, bias.astype(np.int64 if ending.suffix == "q15" else np.int32), ending, codes)
+
+
+def _without_idle(
+    weights: np.ndarray, bias: np.ndarray, ending: Ending, w_zp: int, axis: int
+) -> tuple[np.ndarray, np.ndarray, Ending]:
+    """Return a layer whose channels of factor 0 have sums of 0 and a usual factor: always the zero point."""
+    if not isinstance(ending, FixedEnding) or ending.mul.all():
+        return weights, bias, ending
+    idle = ending.mul == 0
+    channels = np.broadcast_to(idle, weights.shape[axis])
+    shape = [-1 if i == axis else 1 for i in range(weights.ndim)]
+    used = replace(
+        ending, mul=np.where(idle, 1 << 30, ending.mul).astype(np.int32),
+        shift=np.where(idle, -1, ending.shift).astype(np.int8),
+    )  # fmt: skip
+    weights = np.where(channels.reshape(shape), w_zp, weights).astype(weights.dtype)
+    return weights, np.where(channels, 0, bias).astype(bias.dtype), used
 
 
 def subtract_zero_points(weights: np.ndarray, points: np.ndarray, quant: QuantParams) -> np.ndarray:

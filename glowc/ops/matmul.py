@@ -237,7 +237,7 @@ def _grid(rows: int, columns: int, row: int, column: int) -> np.ndarray:
     return np.asarray(np.arange(rows)[:, None] * row + np.arange(columns)[None, :] * column)
 
 
-def _products(arrays: Arrays, p: MatMul) -> Iterator[tuple[np.ndarray, np.ndarray, np.ndarray]]:
+def products(arrays: Arrays, p: MatMul) -> Iterator[tuple[np.ndarray, np.ndarray, np.ndarray]]:
     """Yield both matrices of every product, and where its result goes."""
     a, b = arrays["a"].reshape(-1), arrays["b"].reshape(-1)
     at_a, at_b = _grid(p.m, p.k, p.a_row, p.a_col), _grid(p.k, p.n, p.b_row, p.b_col)
@@ -250,14 +250,14 @@ def _products(arrays: Arrays, p: MatMul) -> Iterator[tuple[np.ndarray, np.ndarra
 
 
 def _interpret_codes(arrays: Arrays, p: MatMulCodes) -> None:
-    for x, y, to in _products(arrays, p.shape):
+    for x, y, to in products(arrays, p.shape):
         acc = (x.astype(np.float64) - p.a_zp) @ (y.astype(np.float64) - p.b_zp)
         arrays["out"].reshape(-1)[to] = requantize(acc, F32(p.scale), *p.out.bounds)
 
 
 def _interpret_float(arrays: Arrays, p: MatMulFloat) -> None:
     bias = arrays["bias"].reshape(-1)[_grid(p.shape.m, p.shape.n, p.bias_row, p.bias_col)]
-    for x, y, to in _products(arrays, p.shape):
+    for x, y, to in products(arrays, p.shape):
         value = x @ y * x.dtype.type(p.alpha) + bias * x.dtype.type(p.beta)
         arrays["out"].reshape(-1)[to] = np.clip(value, p.clamp.act_min, p.clamp.act_max)
 

@@ -42,6 +42,7 @@ from glowc.passes.layout.split_groups import SplitGroups
 from glowc.passes.layout.split_heads import SplitHeads
 from glowc.passes.layout.transpose_to_reshape import TransposeToReshape
 from glowc.passes.layout.transpose_weights import TransposeWeights
+from glowc.passes.layout.whole_window import WholeWindow
 from glowc.passes.quant.fold_dq_product import FoldDqProduct
 from glowc.passes.quant.fold_qdq import FoldQdq
 from glowc.passes.quant.fold_qdq_norm import FoldQdqNorm
@@ -52,6 +53,7 @@ from glowc.passes.quant.propagate_quant import PropagateQuant
 from glowc.passes.quant.quantize_weights import QuantizeWeights
 from glowc.passes.quant.u8_to_s8 import U8ToS8
 from glowc.passes.quant.weight_only import WeightOnly
+from glowc.passes.time.state_window import StateWindow
 
 OnPass = Callable[[str, Graph], None]
 ROUNDS = 200
@@ -123,6 +125,8 @@ PIPELINE: tuple[Step, ...] = (
     PlanarInput(),  # the Transpose that is left before the first Conv
     SplitGroups(),  # after planar-input; before dead-channels, which looks at the groups one by one
     Repeat((DeadChannels(), DuplicateChannels())),  # after the layout: channels are the last axis now
+    StateWindow(),  # after dead-channels, which do not look into windows of time
+    WholeWindow(),  # after dead-channels, which looks at images
     FuseLut(),  # last: no other pass looks into a table
     FuseChannelLines(),  # after fuse-lut, which takes what is the same for all channels
     Repeat((Cse(), DropIdentity(), DeadCode())),  # what the rewrites above made twice or left over

@@ -18,7 +18,7 @@ SPARE_WORDS = 8
 """Bytes over the bound for which no layer gets another kernel at any cost: a number or two that a kernel has itself."""
 
 _PER_CHANNEL = 9  # bias and five bytes
-_PLACES = 1  # a byte more where the factor has a shift of its own
+_PLACES = 2  # bytes more where the factor has a shift of its own: that of a pair of channels takes a word
 _SPARE = 0.006  # so that whole models stay within one percent of their weights and channels
 _MAX_LOSS = 0.01
 _MAX_MOVES = 200

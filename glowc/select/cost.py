@@ -39,7 +39,13 @@ def key_of(instr: Instr) -> str:
 
 def _unshifted(key: str) -> str:
     kernel, rest = key.split(".", 1)
-    return f"{kernel.removesuffix('rs').removesuffix('q31')}.{rest}"
+    return f"{kernel.removesuffix('rs')}.{rest}" if kernel.endswith("rs") else _floating(key)
+
+
+def _floating(key: str) -> str:
+    """Return the key of the kernel with a float32 scale, of one that ends in a multiplier and a shift."""
+    kernel, rest = key.split(".", 1)
+    return f"{kernel.removesuffix('q31').removesuffix('q15')}.{rest}"
 
 
 def _operation(instr: Instr) -> str:
@@ -127,8 +133,12 @@ class Costs:
         return 12.0 * lines if fit is None else fit.text[0] + fit.text[1] * lines
 
     def callees(self, instr: Instr) -> frozenset[str]:
-        """Return the runtime's functions that the kernel calls, directly or not."""
-        return self.uses.get(key_of(instr), frozenset())
+        """Return the runtime's functions that the kernel calls, directly or not, or those that are as large.
+
+        A layer that ends in TensorFlow Lite's multiplier and shift calls functions like those of one with a scale.
+        """
+        key = key_of(instr)
+        return self.uses.get(key) or self.uses.get(_floating(key), frozenset())
 
 
 def parse_costs(data: Mapping[str, Any], cycles_per_insn: float = 1.0) -> Costs:

@@ -36,9 +36,11 @@
 #define GLOW_DSP_FC_ROUND(form) \
   GLOW_DSP_FC_SPLIT_##form \
   "vldmia r1!, {s4-s7}\n" "vmov s0, s1, r4, r6\n" "vmov s2, s3, r5, r7\n" GLOW_DSP_SCALE4(GLOW_DSP_EVEN_##form)
+/* Their codes in r4; the zero point is on the stack. */
+#define GLOW_DSP_FC_CODES(form) GLOW_DSP_FC_ROUND(form) "ldr r3, [sp, #4]\n" GLOW_DSP_BYTES4("r3")
 #define GLOW_DSP_FC_LOAD "ldr.w r2, [r0], #4\n"
 
-#define GLOW_DSP_FC(form, group_bytes) \
+#define GLOW_DSP_FC(form, group_bytes, codes) \
   __asm__ volatile( \
       ".syntax unified\n" \
       "push {r4-r11, lr}\n" \
@@ -82,9 +84,7 @@
       "beq.w 3f\n" \
       GLOW_DSP_FC_##form \
       "3:\n" \
-      GLOW_DSP_FC_ROUND(form) \
-      "ldr r3, [sp, #4]\n" \
-      GLOW_DSP_BYTES4("r3") \
+      codes \
       "vmov r2, s8\n" \
       "str r4, [r2], #4\n" \
       "vmov s8, r2\n" \
@@ -126,7 +126,7 @@
   "vmov r3, r12, s14, s15\n" \
   "ssub8 r2, r4, r3\n" "sel r4, r4, r3\n" "ssub8 r2, r12, r4\n" "sel r4, r4, r12\n"
 
-#define GLOW_DSP_FC_UNITS(form, end, unit_bytes) \
+#define GLOW_DSP_FC_UNITS(form, unit_bytes, codes) \
   __asm__ volatile( \
       ".syntax unified\n" \
       "push {r4-r11, lr}\n" \
@@ -160,8 +160,7 @@
       "vmov r2, s12\n" \
       "cmp r0, r2\n" \
       "bne.w 2b\n" \
-      GLOW_DSP_FC_ROUND(form) \
-      GLOW_DSP_END_##end \
+      codes \
       "vmov r2, r3, s8, s9\n" \
       "str r4, [r2], #4\n" \
       "vmov s8, r2\n" \
@@ -170,9 +169,13 @@
       "pop {r4-r11, pc}\n")
 
 #define GLOW_DSP_FC_OF_UNITS(name, form, end, unit_bytes) \
-  GLOW_DSP_FUNCTION name(GLOW_DSP_UNUSED const glow_dsp_gemm_t *g) { GLOW_DSP_FC_UNITS(form, end, unit_bytes); }
+  GLOW_DSP_FUNCTION name(GLOW_DSP_UNUSED const glow_dsp_gemm_t *g) { \
+    GLOW_DSP_FC_UNITS(form, unit_bytes, GLOW_DSP_FC_ROUND(form) GLOW_DSP_END_##end); \
+  }
 #define GLOW_DSP_FC_DIRECT(name, form, group_bytes) \
-  GLOW_DSP_FUNCTION name(GLOW_DSP_UNUSED const glow_dsp_gemm_t *g) { GLOW_DSP_FC(form, group_bytes); }
+  GLOW_DSP_FUNCTION name(GLOW_DSP_UNUSED const glow_dsp_gemm_t *g) { \
+    GLOW_DSP_FC(form, group_bytes, GLOW_DSP_FC_CODES(form)); \
+  }
 
 /* Expands a row: inputs 0 and 2, then 1 and 3 of every group. */
 GLOW_HOT __attribute__((naked, noinline)) GLOW_DSP_UNUSED static void glow_expand_row(

@@ -80,7 +80,26 @@ GLOW_AT(glow_dsp_gemm_t, has_tail, 36); GLOW_AT(glow_dsp_gemm_t, low, 40); GLOW_
   "ssub8 r2, r4, r3\n" "sel r4, r4, r3\n" "ssub8 r2, r12, r4\n" "sel r4, r4, r12\n" \
   "ssub8 r2, r8, r3\n" "sel r8, r8, r3\n" "ssub8 r2, r12, r8\n" "sel r8, r8, r12\n"
 
-#define GLOW_DSP_GEMM(form, sign, group_bytes) \
+/* The sums of two pixels to bytes of r4 and r8. */
+#define GLOW_DSP_GEMM_CODES(form, sign) \
+  GLOW_DSP_SPLIT_##form \
+  "vldmia r1!, {s8-s11}\n" \
+  "vmov s0, s1, r4, r8\n" "vmov s2, s3, r6, r10\n" "vmov s4, s5, r5, r9\n" "vmov s6, s7, r7, r11\n" \
+  "vcvt.f32.s32 s0, s0" GLOW_DSP_EVEN_##form "vcvt.f32.s32 s1, s1\n" \
+  "vcvt.f32.s32 s2, s2" GLOW_DSP_EVEN_##form "vcvt.f32.s32 s3, s3\n" \
+  "vcvt.f32.s32 s4, s4" GLOW_DSP_EVEN_##form "vcvt.f32.s32 s5, s5\n" \
+  "vcvt.f32.s32 s6, s6" GLOW_DSP_EVEN_##form "vcvt.f32.s32 s7, s7\n" \
+  "vmul.f32 s0, s0, s8\n" "vmul.f32 s1, s1, s9\n" "vmul.f32 s2, s2, s10\n" "vmul.f32 s3, s3, s11\n" \
+  "vmul.f32 s4, s4, s8\n" "vmul.f32 s5, s5, s9\n" "vmul.f32 s6, s6, s10\n" "vmul.f32 s7, s7, s11\n" \
+  "vcvtr.s32.f32 s0, s0\n" "vcvtr.s32.f32 s1, s1\n" "vcvtr.s32.f32 s2, s2\n" "vcvtr.s32.f32 s3, s3\n" \
+  "vcvtr.s32.f32 s4, s4\n" "vcvtr.s32.f32 s5, s5\n" "vcvtr.s32.f32 s6, s6\n" "vcvtr.s32.f32 s7, s7\n" \
+  "vmov r4, r5, s0, s1\n" "vmov r6, r7, s2, s3\n" "vmov r8, r9, s4, s5\n" "vmov r10, r11, s6, s7\n" \
+  GLOW_DSP_ZP_##sign \
+  GLOW_DSP_PACK_##sign("r4", "r5", "r6", "r7") \
+  GLOW_DSP_PACK_##sign("r8", "r9", "r10", "r11") \
+  GLOW_DSP_CLAMP_##sign
+
+#define GLOW_DSP_GEMM(form, group_bytes, codes) \
   __asm__ volatile( \
       ".syntax unified\n" \
       "push {r4-r11, lr}\n" \
@@ -121,22 +140,7 @@ GLOW_AT(glow_dsp_gemm_t, has_tail, 36); GLOW_AT(glow_dsp_gemm_t, low, 40); GLOW_
       "ldr r2, [sp, #8]\n" \
       "cmp r0, r2\n" \
       "bne.w 2b\n" \
-      GLOW_DSP_SPLIT_##form \
-      "vldmia r1!, {s8-s11}\n" \
-      "vmov s0, s1, r4, r8\n" "vmov s2, s3, r6, r10\n" "vmov s4, s5, r5, r9\n" "vmov s6, s7, r7, r11\n" \
-      "vcvt.f32.s32 s0, s0" GLOW_DSP_EVEN_##form "vcvt.f32.s32 s1, s1\n" \
-      "vcvt.f32.s32 s2, s2" GLOW_DSP_EVEN_##form "vcvt.f32.s32 s3, s3\n" \
-      "vcvt.f32.s32 s4, s4" GLOW_DSP_EVEN_##form "vcvt.f32.s32 s5, s5\n" \
-      "vcvt.f32.s32 s6, s6" GLOW_DSP_EVEN_##form "vcvt.f32.s32 s7, s7\n" \
-      "vmul.f32 s0, s0, s8\n" "vmul.f32 s1, s1, s9\n" "vmul.f32 s2, s2, s10\n" "vmul.f32 s3, s3, s11\n" \
-      "vmul.f32 s4, s4, s8\n" "vmul.f32 s5, s5, s9\n" "vmul.f32 s6, s6, s10\n" "vmul.f32 s7, s7, s11\n" \
-      "vcvtr.s32.f32 s0, s0\n" "vcvtr.s32.f32 s1, s1\n" "vcvtr.s32.f32 s2, s2\n" "vcvtr.s32.f32 s3, s3\n" \
-      "vcvtr.s32.f32 s4, s4\n" "vcvtr.s32.f32 s5, s5\n" "vcvtr.s32.f32 s6, s6\n" "vcvtr.s32.f32 s7, s7\n" \
-      "vmov r4, r5, s0, s1\n" "vmov r6, r7, s2, s3\n" "vmov r8, r9, s4, s5\n" "vmov r10, r11, s6, s7\n" \
-      GLOW_DSP_ZP_##sign \
-      GLOW_DSP_PACK_##sign("r4", "r5", "r6", "r7") \
-      GLOW_DSP_PACK_##sign("r8", "r9", "r10", "r11") \
-      GLOW_DSP_CLAMP_##sign \
+      codes \
       "vmov r2, r3, s12, s13\n" \
       "str r8, [r3], #4\n" \
       "str r4, [r2], #4\n" \
@@ -147,11 +151,13 @@ GLOW_AT(glow_dsp_gemm_t, has_tail, 36); GLOW_AT(glow_dsp_gemm_t, low, 40); GLOW_
       "add sp, sp, #20\n" \
       "pop {r4-r11, pc}\n")
 
-GLOW_DSP_FUNCTION glow_dsp_gemm_dual_s8(GLOW_DSP_UNUSED const glow_dsp_gemm_t *g) { GLOW_DSP_GEMM(DUAL, S8, "96"); }
-GLOW_DSP_FUNCTION glow_dsp_gemm_dual_u8(GLOW_DSP_UNUSED const glow_dsp_gemm_t *g) { GLOW_DSP_GEMM(DUAL, U8, "96"); }
-GLOW_DSP_FUNCTION glow_dsp_gemm_dual_v8(GLOW_DSP_UNUSED const glow_dsp_gemm_t *g) { GLOW_DSP_GEMM(DUAL, V8, "96"); }
-GLOW_DSP_FUNCTION glow_dsp_gemm_wide_s8(GLOW_DSP_UNUSED const glow_dsp_gemm_t *g) { GLOW_DSP_GEMM(WIDE, S8, "88"); }
-GLOW_DSP_FUNCTION glow_dsp_gemm_bytes_s8(GLOW_DSP_UNUSED const glow_dsp_gemm_t *g) { GLOW_DSP_GEMM(BYTES, S8, "120"); }
+#define GLOW_DSP_GEMM_FUNCTION(name, form, group_bytes, codes) \
+  GLOW_DSP_FUNCTION name(GLOW_DSP_UNUSED const glow_dsp_gemm_t *g) { GLOW_DSP_GEMM(form, group_bytes, codes); }
+GLOW_DSP_GEMM_FUNCTION(glow_dsp_gemm_dual_s8, DUAL, "96", GLOW_DSP_GEMM_CODES(DUAL, S8))
+GLOW_DSP_GEMM_FUNCTION(glow_dsp_gemm_dual_u8, DUAL, "96", GLOW_DSP_GEMM_CODES(DUAL, U8))
+GLOW_DSP_GEMM_FUNCTION(glow_dsp_gemm_dual_v8, DUAL, "96", GLOW_DSP_GEMM_CODES(DUAL, V8))
+GLOW_DSP_GEMM_FUNCTION(glow_dsp_gemm_wide_s8, WIDE, "88", GLOW_DSP_GEMM_CODES(WIDE, S8))
+GLOW_DSP_GEMM_FUNCTION(glow_dsp_gemm_bytes_s8, BYTES, "120", GLOW_DSP_GEMM_CODES(BYTES, S8))
 
 #else /* the same in C */
 
@@ -177,11 +183,10 @@ GLOW_INLINE uint32_t glow_dsp_weights(const uint32_t *w, glow_dsp_form_t form, i
   return (c & 1) != 0 ? glow_sxtab16(0u, word) : glow_sxtab16_odd(0u, word);
 }
 
-/* Four channels of one pixel; returns the next block of the stream. */
-GLOW_INLINE const uint32_t *glow_dsp_block(const glow_dsp_gemm_t *g, const uint32_t *w, glow_dsp_form_t form,
-                                             int32_t pixel, int8_t *out) {
+/* The sums of four channels of one pixel; returns what comes after the block's weights. */
+GLOW_INLINE const uint32_t *glow_dsp_sums(int32_t *sum, const glow_dsp_gemm_t *g, const uint32_t *w, glow_dsp_form_t form,
+                                          int32_t pixel) {
   const int32_t groups = g->groups + (pixel == -1 && g->has_tail != 0u ? 1 : 0);
-  int32_t sum[4];
   for (int32_t c = 0; c < 4; c++) {
     sum[c] = (int32_t)w[2 * (c & 1) + (c >> 1)];
   }
@@ -198,6 +203,14 @@ GLOW_INLINE const uint32_t *glow_dsp_block(const glow_dsp_gemm_t *g, const uint3
       sum[c] = (int32_t)((uint32_t)sum[c] - (uint32_t)sum[c + 1]) / 256; /* without remainder */
     }
   }
+  return w;
+}
+
+/* Four channels of one pixel; returns the next block of the stream. */
+GLOW_INLINE const uint32_t *glow_dsp_block(const glow_dsp_gemm_t *g, const uint32_t *w, glow_dsp_form_t form,
+                                             int32_t pixel, int8_t *out) {
+  int32_t sum[4];
+  w = glow_dsp_sums(sum, g, w, form, pixel);
   for (int32_t c = 0; c < 4; c++) {
     float scale;
     memcpy(&scale, &w[c], sizeof scale);

@@ -9,6 +9,7 @@
 #define GLOW_DSP_Q31_H
 
 #include "glow_dsp.h"
+#include "glow_q31.h"
 
 #if GLOW_DSP_ASM
 /* The sign counts unless the least code is the zero point. */

@@ -39,8 +39,20 @@ GLOW_AT(glow_dsp_small_t, out_zp, 52); GLOW_AT(glow_dsp_small_t, low, 56); GLOW_
 GLOW_AT(glow_dsp_small_t, in_step, 64); GLOW_AT(glow_dsp_small_t, weight_step, 68);
 GLOW_AT(glow_dsp_small_t, neg_zp, 72); GLOW_AT(glow_dsp_small_t, neg_w_zp, 76); GLOW_SIZE(glow_dsp_small_t, 80);
 
+/* Four sums in r4 to r7 to bytes of r4; the limits to r2 and r3. */
+#define GLOW_DSP_SMALL_CODES \
+  "vmov s0, s1, r4, r5\n" "vmov s2, s3, r6, r7\n" \
+  "ldrd r1, r2, [sp, #36]\n" \
+  "vldmia r1, {s4-s7}\n" \
+  "add r1, r1, r2\n" \
+  "str r1, [sp, #36]\n" \
+  GLOW_DSP_SCALE4("\n") \
+  "ldrd r1, r2, [sp, #52]\n" \
+  "ldr r3, [sp, #60]\n" \
+  GLOW_DSP_BYTES4("r1")
+/* `begin` may use what comes after the words that r0 points to. */
 /* `expand` turns the weights in r8 into halfwords: 1 and 3 in r9, 0 and 2 in r8. */
-#define GLOW_DSP_SMALL(expand) \
+#define GLOW_DSP_SMALL(expand, begin, codes) \
   ".syntax unified\n" \
   "push {r4-r11, lr}\n" \
   "sub sp, sp, #80\n" \
@@ -49,6 +61,7 @@ GLOW_AT(glow_dsp_small_t, neg_zp, 72); GLOW_AT(glow_dsp_small_t, neg_w_zp, 76); 
   "stmia r12!, {r1-r10}\n" \
   "ldmia r0!, {r1-r10}\n" \
   "stmia r12!, {r1-r10}\n" \
+  begin \
   "ldrd r10, r11, [sp, #64]\n" \
   "ldr r12, [sp, #72]\n" \
   "1:\n" \
@@ -79,15 +92,7 @@ GLOW_AT(glow_dsp_small_t, neg_zp, 72); GLOW_AT(glow_dsp_small_t, neg_w_zp, 76); 
   "cmp r2, r3\n" \
   "bne.n 2b\n" \
   "4:\n" \
-  "vmov s0, s1, r4, r5\n" "vmov s2, s3, r6, r7\n" \
-  "ldrd r1, r2, [sp, #36]\n" \
-  "vldmia r1, {s4-s7}\n" \
-  "add r1, r1, r2\n" \
-  "str r1, [sp, #36]\n" \
-  GLOW_DSP_SCALE4("\n") \
-  "ldrd r1, r2, [sp, #52]\n" \
-  "ldr r3, [sp, #60]\n" \
-  GLOW_DSP_BYTES4("r1") \
+  codes \
   "ssub8 r5, r4, r2\n" "sel r4, r4, r2\n" "ssub8 r5, r3, r4\n" "sel r4, r4, r3\n" \
   "ldr r5, [sp, #16]\n" /* the next four channels of the rows */ \
   "adds r5, r5, #4\n" \
@@ -100,24 +105,29 @@ GLOW_AT(glow_dsp_small_t, neg_zp, 72); GLOW_AT(glow_dsp_small_t, neg_w_zp, 76); 
   "pop {r4-r11, pc}\n"
 
 GLOW_DSP_FUNCTION glow_dsp_small(GLOW_DSP_UNUSED const glow_dsp_small_t *d) {
-  __asm__ volatile(GLOW_DSP_SMALL("sxtb16 r9, r8, ror #8\n" "sxtb16 r8, r8\n"));
+  __asm__ volatile(GLOW_DSP_SMALL("sxtb16 r9, r8, ror #8\n" "sxtb16 r8, r8\n", "", GLOW_DSP_SMALL_CODES));
 }
 
 /* The same with the weights' zero point. */
 GLOW_DSP_FUNCTION glow_dsp_small_offset(GLOW_DSP_UNUSED const glow_dsp_small_t *d) {
-  __asm__ volatile(GLOW_DSP_SMALL("ldr r3, [sp, #76]\n" "sxtab16 r9, r3, r8, ror #8\n" "sxtab16 r8, r3, r8\n"));
+  __asm__ volatile(GLOW_DSP_SMALL("ldr r3, [sp, #76]\n" "sxtab16 r9, r3, r8, ror #8\n" "sxtab16 r8, r3, r8\n", "", GLOW_DSP_SMALL_CODES));
 }
 #else
+GLOW_INLINE int32_t glow_dsp_small_sum(const glow_dsp_small_t *d, int32_t c, int32_t less) {
+  const int8_t *w = d->weights + c;
+  int32_t sum = d->bias[c];
+  for (const int8_t *const *row = d->rows; row != d->rows_end; row++, w += d->next_row) {
+    const int8_t *x = *row + d->offset + c;
+    for (int32_t k = 0; k < d->cols; k++, x += d->in_step, w += d->weight_step) {
+      sum += (*x + glow_low16(d->neg_zp)) * (*w + less);
+    }
+  }
+  return sum;
+}
+
 GLOW_INLINE void glow_dsp_small_twin(const glow_dsp_small_t *d, int32_t less) {
   for (int32_t c = 0; d->out + c != d->out_end; c++) {
-    const int8_t *w = d->weights + c;
-    int32_t sum = d->bias[c];
-    for (const int8_t *const *row = d->rows; row != d->rows_end; row++, w += d->next_row) {
-      const int8_t *x = *row + d->offset + c;
-      for (int32_t k = 0; k < d->cols; k++, x += d->in_step, w += d->weight_step) {
-        sum += (*x + glow_low16(d->neg_zp)) * (*w + less);
-      }
-    }
+    const int32_t sum = glow_dsp_small_sum(d, c, less);
     const float scale = d->scale[d->scale_step != 0 ? c : c % 4];
     d->out[c] = (int8_t)glow_requant(sum, scale, d->out_zp, glow_first8(d->low), glow_first8(d->high));
   }

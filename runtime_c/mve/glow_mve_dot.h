@@ -3,7 +3,7 @@
  *
  * They read their constants as one stream of groups of four output channels. With the inputs of a pixel
  * in `segments` of `blocks` times 16 and `tail` more bytes, a group is, segment by segment: per block 4 x 16 weights,
- * then 4 x tail weights; at the end 4 biases (zero point of the input inside) and 4 scales. A run of inputs is
+ * then 4 x tail weights; at the end 4 biases (zero point of the input inside) and 4 scales (glow_mve_dot_q31.h: others). A run of inputs is
  * multiplied by following a list of steps: each says where the inputs of two pixels are and which code takes
  * them; LDM loads all of it and jumps. Accumulators are in even registers, as VMLADAVA wants them. Between steps q2
  * holds the 16 bytes of the stream at r5, so that loads and products take turns from one block to the next.
@@ -130,64 +130,76 @@ GLOW_AT(glow_mve_dot_t, low, 36); GLOW_AT(glow_mve_dot_t, high, 40); GLOW_AT(glo
   "b 2b\n" \
   "4: vpop {d8-d15}\n" "pop {r3-r11, pc}\n"
 
+/* The code of two pixels: `end_first` and `end` (to q3) end a group, whose biases and ends have so many bytes. */
+#define GLOW_MVE_DOT_PAIR(n, end_first, end, numbers) \
+      GLOW_MVE_BEGIN(n, "3", GLOW_MVE_CODE(n, GLOW_MVE_KEEP, "21") GLOW_MVE_CODE(n, GLOW_MVE_KEPT_16, "22") \
+                     GLOW_MVE_CODE(n, GLOW_MVE_KEPT_8, "23"), "r11") \
+      "11:\n" GLOW_MVE_PAIR_BLOCK("vmladav.s8") GLOW_MVE_NEXT \
+      "14:\n" GLOW_MVE_PAIR_BLOCK("vmladava.s8") \
+      "13:\n" GLOW_MVE_PAIR_BLOCK("vmladava.s8") \
+      "12:\n" GLOW_MVE_PAIR_BLOCK("vmladava.s8") \
+      "15:\n" GLOW_MVE_PAIR_BLOCK_AND("vmladava.s8", "subs r7, r7, #1\n") "bpl 14b\n" GLOW_MVE_NEXT \
+      "34:\n" GLOW_MVE_PAIR_BLOCK("vmladava.s8") \
+      "33:\n" GLOW_MVE_PAIR_BLOCK("vmladava.s8") \
+      "32:\n" GLOW_MVE_PAIR_BLOCK("vmladava.s8") \
+      "35:\n" GLOW_MVE_PAIR_BLOCK("vmladava.s8") GLOW_MVE_NEXT \
+      "16:\n" GLOW_MVE_PAIR_TAIL("vmladava.s8") GLOW_MVE_NEXT \
+      "17:\n" GLOW_MVE_PAIR_TAIL("vmladav.s8") GLOW_MVE_NEXT \
+      "21: vctp.8 r7\n" "vpstt\n" "vldrbt.8 q0, [r1]\n" "vldrbt.8 q1, [r3]\n" GLOW_MVE_NEXT \
+      "22:\n" GLOW_MVE_PAIR_KEPT("16") GLOW_MVE_NEXT \
+      "23:\n" GLOW_MVE_PAIR_KEPT("8") GLOW_MVE_NEXT \
+      "20: cmp r5, r3\n" "beq 18f\n" end_first GLOW_MVE_NEXT \
+      "18:\n" end \
+      "vqadd.s16 q3, q3, r7\n" "vmax.s16 q3, q3, q6\n" "vmin.s16 q3, q3, q7\n" \
+      "beq 19f\n" "vstrb.16 q3, [r11, q5]\n" "vldrb.8 q2, [r5, #" numbers "]!\n" "add r11, r11, #4\n" \
+      "ldr r9, [r1, #4]\n" GLOW_MVE_NEXT \
+      "19: ldr r0, [r1, #28]\n" "vctp.16 r0\n" "vpst\n" "vstrbt.16 q3, [r11, q5]\n" \
+      GLOW_MVE_ADVANCE
+#define GLOW_MVE_PAIR_END \
+      "vmov d6, r0, r4\n" "vmov d7, r8, r12\n" "vmov d8, r2, r6\n" "vmov d9, r10, lr\n" "vadd.i32 q3, q3, q2\n" \
+      "vcvt.f32.s32 q3, q3\n" "vadd.i32 q4, q4, q2\n" "vldrw.32 q2, [r5, #16]\n" "vcvt.f32.s32 q4, q4\n" \
+      "cmp r5, r3\n" "vmul.f32 q3, q3, q2\n" "vmul.f32 q4, q4, q2\n" "vcvtn.s32.f32 q3, q3\n" \
+      "vcvtn.s32.f32 q4, q4\n" "vqmovnb.s32 q3, q3\n" "vqmovnt.s32 q3, q4\n"
+
 /* Two pixels, `count` times. Returns the table of code addresses for NULL. */
 GLOW_MVE_FUNCTION const uint32_t *glow_mve_dot2(GLOW_MVE_UNUSED glow_mve_dot_t *d) {
-  __asm__(
-      GLOW_MVE_BEGIN("2", "3", GLOW_MVE_CODE("2", GLOW_MVE_KEEP, "21") GLOW_MVE_CODE("2", GLOW_MVE_KEPT_16, "22")
-                     GLOW_MVE_CODE("2", GLOW_MVE_KEPT_8, "23"), "r11")
-      "11:\n" GLOW_MVE_PAIR_BLOCK("vmladav.s8") GLOW_MVE_NEXT
-      "14:\n" GLOW_MVE_PAIR_BLOCK("vmladava.s8")
-      "13:\n" GLOW_MVE_PAIR_BLOCK("vmladava.s8")
-      "12:\n" GLOW_MVE_PAIR_BLOCK("vmladava.s8")
-      "15:\n" GLOW_MVE_PAIR_BLOCK_AND("vmladava.s8", "subs r7, r7, #1\n") "bpl 14b\n" GLOW_MVE_NEXT
-      "34:\n" GLOW_MVE_PAIR_BLOCK("vmladava.s8")
-      "33:\n" GLOW_MVE_PAIR_BLOCK("vmladava.s8")
-      "32:\n" GLOW_MVE_PAIR_BLOCK("vmladava.s8")
-      "35:\n" GLOW_MVE_PAIR_BLOCK("vmladava.s8") GLOW_MVE_NEXT
-      "16:\n" GLOW_MVE_PAIR_TAIL("vmladava.s8") GLOW_MVE_NEXT
-      "17:\n" GLOW_MVE_PAIR_TAIL("vmladav.s8") GLOW_MVE_NEXT
-      "21: vctp.8 r7\n" "vpstt\n" "vldrbt.8 q0, [r1]\n" "vldrbt.8 q1, [r3]\n" GLOW_MVE_NEXT
-      "22:\n" GLOW_MVE_PAIR_KEPT("16") GLOW_MVE_NEXT
-      "23:\n" GLOW_MVE_PAIR_KEPT("8") GLOW_MVE_NEXT
-      "20: cmp r5, r3\n" "beq 18f\n" GLOW_MVE_PAIR_END_FIRST GLOW_MVE_NEXT
-      "18:\n"
-      "vmov d6, r0, r4\n" "vmov d7, r8, r12\n" "vmov d8, r2, r6\n" "vmov d9, r10, lr\n" "vadd.i32 q3, q3, q2\n"
-      "vcvt.f32.s32 q3, q3\n" "vadd.i32 q4, q4, q2\n" "vldrw.32 q2, [r5, #16]\n" "vcvt.f32.s32 q4, q4\n"
-      "cmp r5, r3\n" "vmul.f32 q3, q3, q2\n" "vmul.f32 q4, q4, q2\n" "vcvtn.s32.f32 q3, q3\n"
-      "vcvtn.s32.f32 q4, q4\n" "vqmovnb.s32 q3, q3\n" "vqmovnt.s32 q3, q4\n"
-      "vqadd.s16 q3, q3, r7\n" "vmax.s16 q3, q3, q6\n" "vmin.s16 q3, q3, q7\n"
-      "beq 19f\n" "vstrb.16 q3, [r11, q5]\n" "vldrb.8 q2, [r5, #32]!\n" "add r11, r11, #4\n" "ldr r9, [r1, #4]\n"
-      GLOW_MVE_NEXT
-      "19: ldr r0, [r1, #28]\n" "vctp.16 r0\n" "vpst\n" "vstrbt.16 q3, [r11, q5]\n"
-      GLOW_MVE_ADVANCE);
+  __asm__(GLOW_MVE_DOT_PAIR("2", GLOW_MVE_PAIR_END_FIRST, GLOW_MVE_PAIR_END, "32"));
 }
+
+/* The same of one pixel; `end` to q0. */
+#define GLOW_MVE_DOT_ONE(n, end_first, end, numbers) \
+      GLOW_MVE_BEGIN(n, "1", "", "r4") \
+      "11:\n" GLOW_MVE_ONE_BLOCK("vmladav.s8") GLOW_MVE_NEXT \
+      "14:\n" GLOW_MVE_ONE_BLOCK("vmladava.s8") \
+      "13:\n" GLOW_MVE_ONE_BLOCK("vmladava.s8") \
+      "12:\n" GLOW_MVE_ONE_BLOCK("vmladava.s8") \
+      "15: subs r7, r7, #1\n" GLOW_MVE_ONE_BLOCK("vmladava.s8") "bpl 14b\n" GLOW_MVE_NEXT \
+      "16:\n" GLOW_MVE_ONE_TAIL("vmladava.s8") GLOW_MVE_NEXT \
+      "17:\n" GLOW_MVE_ONE_TAIL("vmladav.s8") GLOW_MVE_NEXT \
+      "20: cmp r5, r3\n" "beq 18f\n" end_first GLOW_MVE_NEXT \
+      "18:\n" end \
+      "vqmovnb.s32 q0, q0\n" "vqadd.s16 q0, q0, r7\n" "vmax.s16 q0, q0, q6\n" "vmin.s16 q0, q0, q7\n" \
+      "beq 19f\n" "vldrb.8 q2, [r5, #" numbers "]!\n" "vstrb.32 q0, [r4], #4\n" "ldr r9, [r1, #4]\n" GLOW_MVE_NEXT \
+      "19: ldr r0, [r1, #28]\n" "vctp.32 r0\n" "vpst\n" "vstrbt.32 q0, [r4]\n" \
+      GLOW_MVE_ADVANCE
+#define GLOW_MVE_ONE_END \
+      "vmov d0, r0, r2\n" "vldrw.32 q3, [r5, #16]\n" "vmov d1, r8, r10\n" "cmp r5, r3\n" \
+      "vadd.i32 q0, q0, q2\n" "vcvt.f32.s32 q0, q0\n" "vmul.f32 q0, q0, q3\n" "vcvtn.s32.f32 q0, q0\n"
 
 /* One pixel, `count` times. */
 GLOW_MVE_FUNCTION const uint32_t *glow_mve_dot1(GLOW_MVE_UNUSED glow_mve_dot_t *d) {
-  __asm__(
-      GLOW_MVE_BEGIN("1", "1", "", "r4")
-      "11:\n" GLOW_MVE_ONE_BLOCK("vmladav.s8") GLOW_MVE_NEXT
-      "14:\n" GLOW_MVE_ONE_BLOCK("vmladava.s8")
-      "13:\n" GLOW_MVE_ONE_BLOCK("vmladava.s8")
-      "12:\n" GLOW_MVE_ONE_BLOCK("vmladava.s8")
-      "15: subs r7, r7, #1\n" GLOW_MVE_ONE_BLOCK("vmladava.s8") "bpl 14b\n" GLOW_MVE_NEXT
-      "16:\n" GLOW_MVE_ONE_TAIL("vmladava.s8") GLOW_MVE_NEXT
-      "17:\n" GLOW_MVE_ONE_TAIL("vmladav.s8") GLOW_MVE_NEXT
-      "20: cmp r5, r3\n" "beq 18f\n" GLOW_MVE_ONE_END_FIRST GLOW_MVE_NEXT
-      "18:\n"
-      "vmov d0, r0, r2\n" "vldrw.32 q3, [r5, #16]\n" "vmov d1, r8, r10\n" "cmp r5, r3\n"
-      "vadd.i32 q0, q0, q2\n" "vcvt.f32.s32 q0, q0\n" "vmul.f32 q0, q0, q3\n" "vcvtn.s32.f32 q0, q0\n"
-      "vqmovnb.s32 q0, q0\n" "vqadd.s16 q0, q0, r7\n" "vmax.s16 q0, q0, q6\n" "vmin.s16 q0, q0, q7\n"
-      "beq 19f\n" "vldrb.8 q2, [r5, #32]!\n" "vstrb.32 q0, [r4], #4\n" "ldr r9, [r1, #4]\n" GLOW_MVE_NEXT
-      "19: ldr r0, [r1, #28]\n" "vctp.32 r0\n" "vpst\n" "vstrbt.32 q0, [r4]\n"
-      GLOW_MVE_ADVANCE);
+  __asm__(GLOW_MVE_DOT_ONE("1", GLOW_MVE_ONE_END_FIRST, GLOW_MVE_ONE_END, "32"));
 }
 
-/* Says what the stream holds: out_c channels of `segments` times `bytes` inputs. */
-GLOW_HOT GLOW_MVE_UNUSED static void glow_mve_dot_init(glow_mve_dot_t *d, const void *stream, int32_t out_c, int32_t segments,
-                                              int32_t bytes, int32_t zp, int32_t low, int32_t high) {
+/* A function for two pixels or for one. */
+typedef const uint32_t *glow_mve_dot_fn(glow_mve_dot_t *);
+
+/* Says what the stream holds: out_c channels of `segments` times `bytes` inputs; `numbers` bytes of a group are its biases
+ * and ends. */
+GLOW_HOT GLOW_MVE_UNUSED static void glow_mve_dot_init(glow_mve_dot_t *d, const void *stream, int32_t numbers, int32_t out_c,
+                                              int32_t segments, int32_t bytes, int32_t zp, int32_t low, int32_t high) {
   d->stream = stream;
-  d->last_biases = (const int8_t *)stream + (out_c + 3) / 4 * (4 * segments * bytes + 32) - 32;
+  d->last_biases = (const int8_t *)stream + (out_c + 3) / 4 * (4 * segments * bytes + numbers) - numbers;
   d->segments = segments;
   d->blocks = bytes / 16;
   d->tail = bytes % 16;
@@ -204,7 +216,7 @@ GLOW_INLINE glow_mve_step_t *glow_mve_dot_steps(glow_mve_dot_t *d, glow_mve_step
                                                   const int8_t *const *rows, int32_t at, int32_t apart, int pair) {
   const int32_t bytes = d->blocks * 16 + d->tail;
   const int32_t is_kept = pair != 0 && d->segments == 1 && (bytes == 16 || bytes == 8);
-  const int32_t end = d->blocks != 0 && !is_kept ? GLOW_MVE_END_FIRST : GLOW_MVE_END;
+  const int32_t last = d->blocks != 0 && !is_kept ? GLOW_MVE_END_FIRST : GLOW_MVE_END;
   glow_mve_step_t *step = list;
   if (is_kept) {
     *step++ = (glow_mve_step_t){rows[0] + at, rows[0] + at + apart, d->blocks != 0 ? 16 : 8, code[GLOW_MVE_KEEP]};
@@ -230,7 +242,7 @@ GLOW_INLINE glow_mve_step_t *glow_mve_dot_steps(glow_mve_dot_t *d, glow_mve_step
       }
     }
   }
-  *step = (glow_mve_step_t){d, d->last_biases, d->zp, code[end]};
+  *step = (glow_mve_step_t){d, d->last_biases, d->zp, code[last]};
   d->used = (int32_t)(step - list);
   return list;
 }
@@ -247,7 +259,8 @@ GLOW_INLINE void glow_mve_dot_places(glow_mve_dot_t *d, int32_t apart) {
 
 /* Steps for pixels that lie in a buffer, written once and followed by glow_mve_dot_two or glow_mve_dot_one: at most 3
  * when the segments have no tail. */
-GLOW_HOT GLOW_MVE_UNUSED __attribute__((noinline)) static glow_mve_step_t *glow_mve_dot_fix(glow_mve_dot_t *d,
+GLOW_HOT GLOW_MVE_UNUSED __attribute__((noinline)) static glow_mve_step_t *glow_mve_dot_fix(glow_mve_dot_fn *two, glow_mve_dot_fn *one,
+                                                                                  glow_mve_dot_t *d,
                                                                                   glow_mve_step_t *list,
                                                                                   const int8_t *at, int32_t bytes,
                                                                                   int32_t apart, int pair) {
@@ -261,34 +274,37 @@ GLOW_HOT GLOW_MVE_UNUSED __attribute__((noinline)) static glow_mve_step_t *glow_
     d->segments = 1;
     d->blocks = segments * blocks;
   }
-  list = glow_mve_dot_steps(d, list, pair != 0 ? glow_mve_dot2(NULL) : glow_mve_dot1(NULL), rows, 0, apart, pair);
+  list = glow_mve_dot_steps(d, list, pair != 0 ? two(NULL) : one(NULL), rows, 0, apart, pair);
   d->segments = segments;
   d->blocks = blocks;
   return list;
 }
 
-GLOW_HOT GLOW_MVE_UNUSED static void glow_mve_dot_two(glow_mve_dot_t *d, glow_mve_step_t *list, glow_mve_step_t *again,
-                                             int8_t *out, int32_t apart) {
+GLOW_HOT GLOW_MVE_UNUSED static void glow_mve_dot_two(glow_mve_dot_fn *two, glow_mve_dot_t *d,
+                                                      glow_mve_step_t *list, glow_mve_step_t *again, int8_t *out,
+                                                      int32_t apart) {
   d->list = list;
   d->again = again;
   d->out = out;
   d->count = 1;
   d->last = 2 * ((d->out_c + 3) % 4 + 1);
   glow_mve_dot_places(d, apart);
-  (void)glow_mve_dot2(d);
+  (void)two(d);
 }
 
-GLOW_HOT GLOW_MVE_UNUSED static void glow_mve_dot_one(glow_mve_dot_t *d, glow_mve_step_t *list, int8_t *out) {
+GLOW_HOT GLOW_MVE_UNUSED static void glow_mve_dot_one(glow_mve_dot_fn *one, glow_mve_dot_t *d,
+                                                      glow_mve_step_t *list, int8_t *out) {
   d->list = list;
   d->again = list;
   d->out = out;
   d->count = 1;
   d->last = (d->out_c + 3) % 4 + 1;
-  (void)glow_mve_dot1(d);
+  (void)one(d);
 }
 
 /* `count` pixels in a row: the inputs of the next one are x_step bytes after, its outputs out_step bytes. */
-GLOW_HOT GLOW_MVE_UNUSED __attribute__((noinline)) static void glow_mve_dot_row(glow_mve_dot_t *d, glow_mve_step_t *list,
+GLOW_HOT GLOW_MVE_UNUSED __attribute__((noinline)) static void glow_mve_dot_row(glow_mve_dot_fn *two, glow_mve_dot_fn *one,
+                                                                      glow_mve_dot_t *d, glow_mve_step_t *list,
                                                                       const int8_t *const *rows, int32_t x_step,
                                                                       int8_t *out, int32_t out_step, int32_t count) {
   const int32_t rest = (d->out_c + 3) % 4 + 1;
@@ -296,21 +312,33 @@ GLOW_HOT GLOW_MVE_UNUSED __attribute__((noinline)) static void glow_mve_dot_row(
   d->out = out;
   if (count > 1) {
     glow_mve_dot_places(d, out_step);
-    d->again = glow_mve_dot_steps(d, list, glow_mve_dot2(NULL), rows, 0, x_step, 1);
+    d->again = glow_mve_dot_steps(d, list, two(NULL), rows, 0, x_step, 1);
     d->used += (int32_t)(d->again - list);
     d->count = count / 2;
     d->out_step = 2 * out_step;
     d->x_step = 2 * x_step;
     d->last = 2 * rest;
-    (void)glow_mve_dot2(d);
+    (void)two(d);
   }
   if ((count & 1) != 0) {
-    d->again = glow_mve_dot_steps(d, list, glow_mve_dot1(NULL), rows, (count - 1) * x_step, 0, 0);
+    d->again = glow_mve_dot_steps(d, list, one(NULL), rows, (count - 1) * x_step, 0, 0);
     d->out = out + (count - 1) * out_step;
     d->count = 1;
     d->last = rest;
-    (void)glow_mve_dot1(d);
+    (void)one(d);
   }
+}
+
+/* One pixel, or row, whose inputs are rows[0]. */
+GLOW_HOT GLOW_MVE_UNUSED __attribute__((noinline)) static void glow_mve_dot_alone(glow_mve_dot_fn *one, glow_mve_dot_t *d,
+                                                                        glow_mve_step_t *list,
+                                                                        const int8_t *const *rows, int8_t *out) {
+  d->list = list;
+  d->out = out;
+  d->again = glow_mve_dot_steps(d, list, one(NULL), rows, 0, 0, 0);
+  d->count = 1;
+  d->last = (d->out_c + 3) % 4 + 1;
+  (void)one(d);
 }
 
 /* Pixels whose inputs are copied: two of them are multiplied together, wherever their results go. */
@@ -326,24 +354,26 @@ typedef struct {
 } glow_mve_pairs_t;
 
 /* Multiplies what is held. */
-GLOW_HOT GLOW_MVE_UNUSED __attribute__((noinline)) static void glow_mve_pairs_flush(glow_mve_pairs_t *p) {
+GLOW_HOT GLOW_MVE_UNUSED __attribute__((noinline)) static void glow_mve_pairs_flush(glow_mve_dot_fn *two, glow_mve_dot_fn *one,
+                                                                          glow_mve_pairs_t *p) {
   if (p->held == 2) {
     if (p->again == NULL) {
-      p->again = glow_mve_dot_fix(p->dot, p->list, p->pixels, p->bytes, p->pitch, 1);
+      p->again = glow_mve_dot_fix(two, one, p->dot, p->list, p->pixels, p->bytes, p->pitch, 1);
     }
-    glow_mve_dot_two(p->dot, p->list, p->again, p->out[0], (int32_t)(p->out[1] - p->out[0]));
+    glow_mve_dot_two(two, p->dot, p->list, p->again, p->out[0], (int32_t)(p->out[1] - p->out[0]));
   } else if (p->held == 1) {
-    (void)glow_mve_dot_fix(p->dot, p->list, p->pixels, p->bytes, 0, 0);
+    (void)glow_mve_dot_fix(two, one, p->dot, p->list, p->pixels, p->bytes, 0, 0);
     p->again = NULL;
-    glow_mve_dot_one(p->dot, p->list, p->out[0]);
+    glow_mve_dot_one(one, p->dot, p->list, p->out[0]);
   }
   p->held = 0;
 }
 
 /* Returns where the inputs of the pixel go whose results go to `out`; multiplies two before them. */
-GLOW_HOT GLOW_MVE_UNUSED __attribute__((noinline)) static int8_t *glow_mve_pairs_next(glow_mve_pairs_t *p, int8_t *out) {
+GLOW_HOT GLOW_MVE_UNUSED __attribute__((noinline)) static int8_t *glow_mve_pairs_next(glow_mve_dot_fn *two, glow_mve_dot_fn *one,
+                                                                            glow_mve_pairs_t *p, int8_t *out) {
   if (p->held == 2 || (p->held == 1 && (out < p->out[0] || out - p->out[0] >= 1 << 15))) {
-    glow_mve_pairs_flush(p);
+    glow_mve_pairs_flush(two, one, p);
   }
   p->out[p->held] = out;
   return p->pixels + p->held++ * p->pitch;

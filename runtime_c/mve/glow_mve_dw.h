@@ -268,7 +268,7 @@ GLOW_HOT GLOW_MVE_UNUSED __attribute__((noinline)) static void glow_mve_dw9_row(
 }
 
 /* Any kernel. The constants: per 16 channels 16 biases, for kernels that gather 16 numbers of channels of the input, 16
- * weights per tap, 16 scales. The assembly knows the offsets. */
+ * weights per tap, 16 scales (glow_mve_dw_q31.h: others). The assembly knows the offsets. */
 typedef struct {
   int8_t low[16];            /* 0 */
   int8_t high[16];           /* 16 */
@@ -294,7 +294,7 @@ GLOW_AT(glow_mve_dw_t, stream, 60); GLOW_AT(glow_mve_dw_t, out, 64); GLOW_AT(glo
 GLOW_AT(glow_mve_dw_t, zp, 72); GLOW_AT(glow_mve_dw_t, pixels, 76); GLOW_AT(glow_mve_dw_t, pixel_step, 80);
 GLOW_AT(glow_mve_dw_t, neg_w_zp, 84);
 
-#define GLOW_MVE_DW(begin, row, load, block, more) \
+#define GLOW_MVE_DW(begin, row, load, block, more, codes) \
   "push {r0, r4-r11, lr}\n" "vpush {d8-d15}\n" "mov r12, r0\n" "ldr r2, [r12, #52]\n" "ldr r10, [r12, #64]\n" \
   "1: ldr r9, [r12, #60]\n" "ldr r8, [r12, #68]\n" "ldr r0, [r12, #56]\n" "movs r3, #0\n" \
   "2: vldrw.32 q0, [r9], #16\n" "vldrw.32 q1, [r9], #16\n" "vldrw.32 q2, [r9], #16\n" "vldrw.32 q3, [r9], #16\n" \
@@ -304,35 +304,36 @@ GLOW_AT(glow_mve_dw_t, neg_w_zp, 84);
   "4: cmp r5, r6\n" "add r7, r4, r5\n" "csel r7, r7, r0, lo\n" load "vldrb.8 q7, [r9], #16\n" \
   "vmullb.s8 q4, q6, q7\n" "vmullt.s8 q5, q6, q7\n" more GLOW_MVE_DW_WIDEN "add r5, r5, r2\n" "le lr, 4b\n" \
   "subs r11, r11, #1\n" "bne 3b\n" \
-  "ldr lr, [r12, #72]\n" \
-  GLOW_MVE_DW_CODES("vldrw.32 q4, [r9], #16\n", "vldrw.32 q5, [r9], #16\n", "vldrw.32 q6, [r9], #16\n", \
-                    "vldrw.32 q7, [r9], #16\n", "lr", GLOW_MVE_DW_CLAMP) \
+  "ldr lr, [r12, #72]\n" codes \
   "vpst\n" "vstrbt.8 q0, [r10]\n" "cmp r8, #16\n" "ite lt\n" "addlt r10, r10, r8\n" "addge r10, r10, #16\n" block \
   "subs r8, r8, #16\n" "bgt 2b\n" \
   "ldr r4, [r12, #40]\n" "ldrd r5, r6, [r12, #76]\n" "add r4, r4, r6\n" "str r4, [r12, #40]\n" "subs r5, r5, #1\n" \
   "str r5, [r12, #76]\n" "bne 1b\n" "vpop {d8-d15}\n" "pop {r0, r4-r11, pc}\n"
-#define GLOW_MVE_DW_ALIKE(more) \
-  GLOW_MVE_DW("", "add r4, r4, r3\n", "vpst\n" "vldrbt.8 q6, [r7]\n", "add r3, r3, #16\n" "add r0, r0, #16\n", more)
-#define GLOW_MVE_DW_GATHERED(more) \
+#define GLOW_MVE_DW_SCALED \
+  GLOW_MVE_DW_CODES("vldrw.32 q4, [r9], #16\n", "vldrw.32 q5, [r9], #16\n", "vldrw.32 q6, [r9], #16\n", \
+                    "vldrw.32 q7, [r9], #16\n", "lr", GLOW_MVE_DW_CLAMP)
+#define GLOW_MVE_DW_ALIKE(more, codes) \
+  GLOW_MVE_DW("", "add r4, r4, r3\n", "vpst\n" "vldrbt.8 q6, [r7]\n", "add r3, r3, #16\n" "add r0, r0, #16\n", more, codes)
+#define GLOW_MVE_DW_GATHERED(more, codes) \
   GLOW_MVE_DW("mov r3, r9\n" "add r9, r9, #16\n", "", \
-              "vldrb.8 q7, [r3]\n" "vpst\n" "vldrbt.u8 q6, [r7, q7]\n", "", more)
+              "vldrb.8 q7, [r3]\n" "vpst\n" "vldrbt.u8 q6, [r7, q7]\n", "", more, codes)
 /* products with the weights less their zero point: they fit 16 bits */
 #define GLOW_MVE_DW_OFFSET \
   "ldr r7, [r12, #84]\n" "vmovlb.s8 q7, q6\n" "vmla.s16 q4, q7, r7\n" "vmovlt.s8 q7, q6\n" "vmla.s16 q5, q7, r7\n"
 
 /* `pixels` in a row, of as many channels as the input has. */
 GLOW_MVE_FUNCTION void glow_mve_dw(GLOW_MVE_UNUSED glow_mve_dw_t *d) {
-  __asm__(GLOW_MVE_DW_ALIKE(""));
+  __asm__(GLOW_MVE_DW_ALIKE("", GLOW_MVE_DW_SCALED));
 }
 GLOW_MVE_FUNCTION void glow_mve_dw_offset(GLOW_MVE_UNUSED glow_mve_dw_t *d) {
-  __asm__(GLOW_MVE_DW_ALIKE(GLOW_MVE_DW_OFFSET));
+  __asm__(GLOW_MVE_DW_ALIKE(GLOW_MVE_DW_OFFSET, GLOW_MVE_DW_SCALED));
 }
 /* Of more than the input has. */
 GLOW_MVE_FUNCTION void glow_mve_dw_gathered(GLOW_MVE_UNUSED glow_mve_dw_t *d) {
-  __asm__(GLOW_MVE_DW_GATHERED(""));
+  __asm__(GLOW_MVE_DW_GATHERED("", GLOW_MVE_DW_SCALED));
 }
 GLOW_MVE_FUNCTION void glow_mve_dw_gathered_offset(GLOW_MVE_UNUSED glow_mve_dw_t *d) {
-  __asm__(GLOW_MVE_DW_GATHERED(GLOW_MVE_DW_OFFSET));
+  __asm__(GLOW_MVE_DW_GATHERED(GLOW_MVE_DW_OFFSET, GLOW_MVE_DW_SCALED));
 }
 
 GLOW_HOT GLOW_MVE_UNUSED __attribute__((noinline)) static void glow_mve_dw_init(

@@ -44,10 +44,10 @@ GLOW_AT(glow_mve_run_t, groups, 24); GLOW_AT(glow_mve_run_t, pair_bytes, 28); GL
 
 typedef void glow_mve_run_fn(glow_mve_run_t *);
 
-#define GLOW_MVE_RUN_BEGIN \
+#define GLOW_MVE_RUN_BEGIN(numbers) \
   "push {r0, r4-r11, lr}\n" "vpush {d8-d15}\n" "ldr r7, [r0, #12]\n" \
   "1: ldr r0, [sp, #64]\n" "ldrd r5, r2, [r0, #16]\n" "ldrd r1, r9, [r0]\n" "ldr r11, [r0, #8]\n" \
-  "add r2, r2, r5\n" "add r4, r2, #32\n" "str r4, [r0, #16]\n" "add r4, r9, #4\n" "str r4, [r0, #4]\n" \
+  "add r2, r2, r5\n" "add r4, r2, #" numbers "\n" "str r4, [r0, #16]\n" "add r4, r9, #4\n" "str r4, [r0, #4]\n" \
   "add r3, r0, #32\n" "ldr r4, [r0, #24]\n" "subs r4, r4, #1\n" "it eq\n" "addeq r3, r3, #40\n" "str r4, [r0, #24]\n" \
   "ldr r4, [r0, #28]\n" "sub r1, r1, r4\n"
 #define GLOW_MVE_RUN_END \
@@ -64,15 +64,17 @@ typedef void glow_mve_run_fn(glow_mve_run_t *);
   "vcvtn.s32.f32 q1, q1\n" "vldrb.s16 q2, [r3, #32]\n" "vqmovnb.s32 q0, q0\n" "vqmovnt.s32 q0, q1\n" \
   "vqadd.s16 q0, q0, q2\n" clamp("q0", "q1") "vldrh.16 q1, [r3]\n" "vstrb.16 q0, [r9, q1]\n"
 /* The products of the first pair, then those of each next one in the pauses of the end of that before. */
-#define GLOW_MVE_RUN_PAIRS(products, next, biases, clamp) \
+#define GLOW_MVE_RUN_PAIRS(products, next, last) \
   products "subs r11, r11, #1\n" "ble 3f\n" "2: " next "bgt 2b\n" \
-  "3: " GLOW_MVE_RUN_LAST(biases, clamp) GLOW_MVE_RUN_END
+  "3: " last GLOW_MVE_RUN_END
 
 /* Weights in q4 .. q7. */
 #define GLOW_MVE_RUN_HELD(load, n, mla, clamp) \
-  GLOW_MVE_RUN_BEGIN \
+  GLOW_MVE_RUN_HELD_PAIRS(load, n, mla, "32", GLOW_MVE_RUN_HELD_NEXT(load, n, mla, clamp), GLOW_MVE_RUN_LAST("4*" n, clamp))
+#define GLOW_MVE_RUN_HELD_PAIRS(load, n, mla, numbers, next, last) \
+  GLOW_MVE_RUN_BEGIN(numbers) \
   load " q4, [r5]\n" load " q5, [r5, #" n "]\n" load " q6, [r5, #2*" n "]\n" load " q7, [r5, #3*" n "]\n" \
-  GLOW_MVE_RUN_PAIRS(GLOW_MVE_RUN_HELD_FIRST(load, n, mla), GLOW_MVE_RUN_HELD_NEXT(load, n, mla, clamp), "4*" n, clamp)
+  GLOW_MVE_RUN_PAIRS(GLOW_MVE_RUN_HELD_FIRST(load, n, mla), next, last)
 #define GLOW_MVE_RUN_HELD_FIRST(load, n, mla) \
   load " q0, [r1, #2*" n "]!\n" mla " r0, q0, q4\n" load " q1, [r1, #" n "]\n" mla " r2, q1, q4\n" \
   mla " r4, q0, q5\n" mla " r6, q1, q5\n" mla " r8, q0, q6\n" mla " r10, q1, q6\n" \
@@ -94,18 +96,21 @@ typedef void glow_mve_run_fn(glow_mve_run_t *);
   "vldrw.32 q2, [r5, #" weights "+2*" n "]\n" mla " r6, q1, q3\n" mla " r8, q0, q2\n" \
   "vldrw.32 q3, [r5, #" weights "+3*" n "]\n" mla " r10, q1, q2\n" mla " r12, q0, q3\n" mla " lr, q1, q3\n"
 /* Places in q6, zero points in q7. */
-#define GLOW_MVE_RUN_READ(blocks, next, biases, clamp) \
-  GLOW_MVE_RUN_BEGIN "vldrh.16 q6, [r3]\n" "vldrb.s16 q7, [r3, #32]\n" GLOW_MVE_RUN_PAIRS(blocks, next, biases, clamp)
+#define GLOW_MVE_RUN_READ(numbers, blocks, next, last) \
+  GLOW_MVE_RUN_BEGIN(numbers) "vldrh.16 q6, [r3]\n" "vldrb.s16 q7, [r3, #32]\n" GLOW_MVE_RUN_PAIRS(blocks, next, last)
 #define GLOW_MVE_RUN_2(n, clamp) \
-  GLOW_MVE_RUN_READ(GLOW_MVE_RUN_BLOCK("vmladav.s8", "64]!", "32", "0", "16") \
-                    GLOW_MVE_RUN_BLOCK("vmladava.s8", "16]", "48", "64", n), \
-                    GLOW_MVE_RUN_2_NEXT(n, clamp), "64+4*" n, clamp)
+  GLOW_MVE_RUN_2_PAIRS(n, "32", GLOW_MVE_RUN_2_NEXT(n, clamp), GLOW_MVE_RUN_LAST("64+4*" n, clamp))
+#define GLOW_MVE_RUN_2_PAIRS(n, numbers, next, last) \
+  GLOW_MVE_RUN_READ(numbers, GLOW_MVE_RUN_BLOCK("vmladav.s8", "64]!", "32", "0", "16") \
+                    GLOW_MVE_RUN_BLOCK("vmladava.s8", "16]", "48", "64", n), next, last)
 #define GLOW_MVE_RUN_2_NEXT(n, clamp) \
   "vmov d0, r2, r6\n" "vldrw.32 q1, [r5, #64+4*" n "+16]\n" "vmov d1, r10, lr\n" "vldrw.32 q2, [r5, #64+4*" n "]\n" \
   "vmov d6, r0, r4\n" "vmov d7, r8, r12\n" "vldrw.32 q4, [r5, #32]\n" "vadd.i32 q3, q3, q2\n" "vcvt.f32.s32 q3, q3\n" \
   "vmul.f32 q3, q3, q1\n" "subs r11, r11, #1\n" "vcvtn.s32.f32 q3, q3\n" "vadd.i32 q0, q0, q2\n" \
   "vcvt.f32.s32 q0, q0\n" "vldrw.32 q2, [r5, #48]\n" "vmul.f32 q0, q0, q1\n" "vqmovnb.s32 q3, q3\n" \
-  "vcvtn.s32.f32 q0, q0\n" "vldrb.8 q1, [r1, #64]!\n" "vmladav.s8 r12, q1, q2\n" "vqmovnt.s32 q3, q0\n" \
+  "vcvtn.s32.f32 q0, q0\n" GLOW_MVE_RUN_2_REST(n, clamp)
+#define GLOW_MVE_RUN_2_REST(n, clamp) \
+  "vldrb.8 q1, [r1, #64]!\n" "vmladav.s8 r12, q1, q2\n" "vqmovnt.s32 q3, q0\n" \
   "vmladav.s8 r8, q1, q4\n" "vldrb.8 q0, [r1, #32]\n" "vmladav.s8 r10, q0, q4\n" "vldrw.32 q4, [r5, #16]\n" \
   "vmladav.s8 r4, q1, q4\n" "vqadd.s16 q3, q3, q7\n" "vmladav.s8 lr, q0, q2\n" clamp("q3", "q5") \
   "vmladav.s8 r6, q0, q4\n" "vldrw.32 q2, [r5, #0]\n" "vmladav.s8 r2, q0, q2\n" "vldrw.32 q5, [r5, #64+" n "]\n" \
@@ -115,16 +120,19 @@ typedef void glow_mve_run_fn(glow_mve_run_t *);
   "vmladava.s8 r12, q1, q5\n" "vstrb.16 q3, [r9, q6]\n" "vmladava.s8 r0, q1, q2\n" "add r9, r9, r7\n" \
   "vmladava.s8 lr, q4, q5\n"
 #define GLOW_MVE_RUN_3(n, clamp) \
-  GLOW_MVE_RUN_READ(GLOW_MVE_RUN_BLOCK("vmladav.s8", "96]!", "48", "0", "16") \
+  GLOW_MVE_RUN_3_PAIRS(n, "32", GLOW_MVE_RUN_3_NEXT(n, clamp), GLOW_MVE_RUN_LAST("128+4*" n, clamp))
+#define GLOW_MVE_RUN_3_PAIRS(n, numbers, next, last) \
+  GLOW_MVE_RUN_READ(numbers, GLOW_MVE_RUN_BLOCK("vmladav.s8", "96]!", "48", "0", "16") \
                     GLOW_MVE_RUN_BLOCK("vmladava.s8", "16]", "64", "64", "16") \
-                    GLOW_MVE_RUN_BLOCK("vmladava.s8", "32]", "80", "128", n), \
-                    GLOW_MVE_RUN_3_NEXT(n, clamp), "128+4*" n, clamp)
+                    GLOW_MVE_RUN_BLOCK("vmladava.s8", "32]", "80", "128", n), next, last)
 #define GLOW_MVE_RUN_3_NEXT(n, clamp) \
   "vldrw.32 q0, [r5, #128+4*" n "]\n" "vmov d2, r0, r4\n" "vmov d4, r2, r6\n" "vmov d3, r8, r12\n" \
   "vldrw.32 q3, [r5, #16]\n" "vadd.i32 q1, q1, q0\n" "vcvt.f32.s32 q1, q1\n" "vldrw.32 q4, [r5, #128+4*" n "+16]\n" \
   "vmov d5, r10, lr\n" "vmul.f32 q1, q1, q4\n" "vldrb.8 q5, [r1, #96]!\n" "vcvtn.s32.f32 q1, q1\n" \
   "vadd.i32 q2, q2, q0\n" "vcvt.f32.s32 q2, q2\n" "vqmovnb.s32 q1, q1\n" "vmul.f32 q2, q2, q4\n" \
-  "vcvtn.s32.f32 q2, q2\n" "vldrw.32 q4, [r5, #32]\n" "vqmovnt.s32 q1, q2\n" "vmladav.s8 r8, q5, q4\n" \
+  "vcvtn.s32.f32 q2, q2\n" "vldrw.32 q4, [r5, #32]\n" "vqmovnt.s32 q1, q2\n" GLOW_MVE_RUN_3_REST(n, clamp)
+#define GLOW_MVE_RUN_3_REST(n, clamp) \
+  "vmladav.s8 r8, q5, q4\n" \
   "vldrb.8 q2, [r1, #48]\n" "vmladav.s8 r10, q2, q4\n" "vqadd.s16 q1, q1, q7\n" "vmladav.s8 r4, q5, q3\n" \
   clamp("q1", "q0") "vmladav.s8 r6, q2, q3\n" "vldrw.32 q4, [r5, #0]\n" "vmladav.s8 r2, q2, q4\n" \
   "subs r11, r11, #1\n" "vldrb.8 q0, [r1, #16]\n" "vmladav.s8 r0, q5, q4\n" "vldrw.32 q3, [r5, #48]\n" \

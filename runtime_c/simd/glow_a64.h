@@ -58,6 +58,10 @@ GLOW_SIZE(const int8_t *, 8); /* in lists of rows */
   "fcvtns v" #a ".4s, v" #a ".4s\n" "fcvtns v" #c ".4s, v" #c ".4s\n"      \
   "fcvtns v" #d ".4s, v" #d ".4s\n" "fcvtns v" #e ".4s, v" #e ".4s\n"
 
+/* what an end reads besides: only those of glow_a64_q31.h do */
+#define GLOW_A64_MORE_SMALL(loads) ""
+#define GLOW_A64_MORE_ANY(loads) ""
+
 /* v<a>, v<c> -> eight 16 bit values in v<d> */
 #define GLOW_A64_PACK_SMALL(d, a, c) "uzp1 v" #d ".8h, v" #a ".8h, v" #c ".8h\n"
 
@@ -97,7 +101,8 @@ GLOW_SIZE(const int8_t *, 8); /* in lists of rows */
   GLOW_A64_SIXTEEN(K, ZP, LOW, HIGH, 2, a, 8, c, 9, d, 8, e, 9) GLOW_A64_PUT8(2, 0) GLOW_A64_PUT8(2, 1)
 
 #define GLOW_A64_END_8X8(K, ZP, LOW, HIGH)                                                              \
-  "ldp q8, q9, [%[head], #32]\n" GLOW_A64_TWO(K, ZP, LOW, HIGH, 16, 17, 18, 19)                         \
+  "ldp q8, q9, [%[head], #32]\n" GLOW_A64_MORE_##K(GLOW_A64_SHIFTS_8X8)                                 \
+      GLOW_A64_TWO(K, ZP, LOW, HIGH, 16, 17, 18, 19)                                                    \
       GLOW_A64_TWO(K, ZP, LOW, HIGH, 20, 21, 22, 23) GLOW_A64_TWO(K, ZP, LOW, HIGH, 24, 25, 26, 27)     \
           GLOW_A64_TWO(K, ZP, LOW, HIGH, 28, 29, 30, 31)
 
@@ -248,10 +253,12 @@ static inline void glow_a64_gather4(int8_t *to, const int8_t *const *from, int32
 #define GLOW_DOT_MACS_NARROW GLOW_DOT_FOURS(4, 0, 2) GLOW_DOT_FOURS(5, 1, 3)
 
 #define GLOW_DOT_END_4(K, ZP, LOW, HIGH)                                                                       \
-  "ldr q8, [%[head], #16]\n" GLOW_A64_FOUR_PIXELS(K, ZP, LOW, HIGH, 8, 16, 17, 18, 19) GLOW_A64_PUT_FOURS      \
+  "ldr q8, [%[head], #16]\n" GLOW_A64_MORE_##K(GLOW_DOT_SHIFTS_4)                                              \
+      GLOW_A64_FOUR_PIXELS(K, ZP, LOW, HIGH, 8, 16, 17, 18, 19) GLOW_A64_PUT_FOURS      \
       GLOW_A64_FOUR_PIXELS(K, ZP, LOW, HIGH, 8, 20, 21, 22, 23) GLOW_A64_PUT_FOURS
 #define GLOW_DOT_END_2(K, ZP, LOW, HIGH)                                                                       \
-  "ldr d8, [%[head], #8]\n" GLOW_A64_FOUR_PIXELS(K, ZP, LOW, HIGH, 8, 16, 17, 18, 19) GLOW_A64_PUT_TWOS        \
+  "ldr d8, [%[head], #8]\n" GLOW_A64_MORE_##K(GLOW_DOT_SHIFTS_2)                                               \
+      GLOW_A64_FOUR_PIXELS(K, ZP, LOW, HIGH, 8, 16, 17, 18, 19) GLOW_A64_PUT_TWOS        \
       GLOW_A64_FOUR_PIXELS(K, ZP, LOW, HIGH, 8, 20, 21, 22, 23) GLOW_A64_PUT_TWOS
 #endif
 
@@ -281,11 +288,12 @@ static inline void glow_a64_gather4(int8_t *to, const int8_t *const *from, int32
 /* two pairs of pixels: bytes of both pixels alternate by outputs (0,1), (2,3) ... */
 #define GLOW_I8MM_FOUR(K, ZP, LOW, HIGH, a, c, d, e, f, g, h, i)                                \
   GLOW_I8MM_TWO(K, ZP, LOW, HIGH, 2, a, c, d, e) GLOW_I8MM_TWO(K, ZP, LOW, HIGH, 3, f, g, h, i) \
-  "uzp1 v4.8h, v2.8h, v3.8h\n"                                                                  \
-  "uzp2 v5.8h, v2.8h, v3.8h\n" GLOW_A64_PUT8(4, 0) GLOW_A64_PUT8(5, 0) GLOW_A64_PUT8(4, 1)      \
-      GLOW_A64_PUT8(5, 1)
+  "uzp1 v0.8h, v2.8h, v3.8h\n"                                                                  \
+  "uzp2 v1.8h, v2.8h, v3.8h\n" GLOW_A64_PUT8(0, 0) GLOW_A64_PUT8(1, 0) GLOW_A64_PUT8(0, 1)      \
+      GLOW_A64_PUT8(1, 1)
 
 #define GLOW_I8MM_END(K, ZP, LOW, HIGH)                                     \
+  GLOW_A64_MORE_##K(GLOW_I8MM_SHIFTS)                                       \
   GLOW_I8MM_FOUR(K, ZP, LOW, HIGH, 16, 17, 18, 19, 20, 21, 22, 23)          \
   GLOW_I8MM_FOUR(K, ZP, LOW, HIGH, 24, 25, 26, 27, 28, 29, 30, 31)
 
@@ -311,11 +319,12 @@ static inline void glow_a64_gather4(int8_t *to, const int8_t *const *from, int32
 /* two pairs of pixels: halves of pixels 0, 1, 0, 1 and 2, 3, 2, 3 */
 #define GLOW_I8MM_FOUR_4(K, ZP, LOW, HIGH, a, c, d, e)                      \
   GLOW_A64_SIXTEEN(K, ZP, LOW, HIGH, 2, a, 8, c, 9, d, 8, e, 9)             \
-  "uzp1 v4.8h, v2.8h, v2.8h\n"                                              \
-  "uzp2 v5.8h, v2.8h, v2.8h\n"                                              \
-  GLOW_A64_PUT4(4, 0) GLOW_A64_PUT4(5, 0) GLOW_A64_PUT4(4, 1) GLOW_A64_PUT4(5, 1)
+  "uzp1 v0.8h, v2.8h, v2.8h\n"                                              \
+  "uzp2 v1.8h, v2.8h, v2.8h\n"                                              \
+  GLOW_A64_PUT4(0, 0) GLOW_A64_PUT4(1, 0) GLOW_A64_PUT4(0, 1) GLOW_A64_PUT4(1, 1)
 
 #define GLOW_I8MM_END_4(K, ZP, LOW, HIGH) \
+  GLOW_A64_MORE_##K(GLOW_I8MM_SHIFTS_4)   \
   GLOW_I8MM_FOUR_4(K, ZP, LOW, HIGH, 16, 17, 18, 19) GLOW_I8MM_FOUR_4(K, ZP, LOW, HIGH, 20, 21, 22, 23)
 #endif
 
@@ -370,7 +379,7 @@ static inline void glow_a64_gather4(int8_t *to, const int8_t *const *from, int32
   "addp v" #g ".4s, v" #g ".4s, v" #h ".4s\n" "addp v" #i ".4s, v" #i ".4s, v" #j ".4s\n"
 
 #define GLOW_A64_END(K, ZP, LOW, HIGH) \
-  "ldr q10, [%[head], #16]\n" \
+  "ldr q10, [%[head], #16]\n" GLOW_A64_MORE_##K(GLOW_A64_SHIFTS_END) \
   GLOW_A64_PAIRS(16, 17, 18, 19, 20, 21, 22, 23) GLOW_A64_PAIRS(24, 25, 26, 27, 28, 29, 30, 31) \
   GLOW_A64_PAIRS(16, 18, 20, 22, 24, 26, 28, 30) \
   GLOW_A64_FOUR_PIXELS(K, ZP, LOW, HIGH, 10, 16, 20, 24, 28) GLOW_A64_PUT_FOURS
@@ -397,12 +406,13 @@ static inline void glow_a64_gather4(int8_t *to, const int8_t *const *from, int32
   GLOW_A64_ROW_MACS_4(W) GLOW_A64_MACS_##W(0, 24, 25, 26, 27, 20, 21, 22, 23, 28, 29, 30, 31)
 
 #define GLOW_A64_ROW_END_4(K, ZP, LOW, HIGH)                                                 \
-  GLOW_A64_SUM(16, 17, 18, 19)                                                               \
+  GLOW_A64_SUM(16, 17, 18, 19) GLOW_A64_MORE_##K(GLOW_A64_ROW_SHIFTS_4)                      \
   GLOW_A64_ROUND_##K(16, 10) GLOW_A64_PACK_##K(0, 16, 16) GLOW_A64_ZP_##ZP(0)                \
   "sqxtn v2.8b, v0.8h\n" GLOW_A64_##LOW(2) GLOW_A64_##HIGH(2) "str s2, [%[to]]\n"
 
 #define GLOW_A64_ROW_END_8(K, ZP, LOW, HIGH)                                                            \
   GLOW_A64_PAIRS(16, 17, 18, 19, 20, 21, 22, 23) "addp v16.4s, v16.4s, v18.4s\n" "addp v20.4s, v20.4s, v22.4s\n" \
+  GLOW_A64_MORE_##K(GLOW_A64_ROW_SHIFTS_8)                                                              \
   GLOW_A64_ROUND_##K(16, 10) GLOW_A64_ROUND_##K(20, 11) GLOW_A64_PACK_##K(0, 16, 20) GLOW_A64_ZP_##ZP(0) \
   "sqxtn v2.8b, v0.8h\n" GLOW_A64_##LOW(2) GLOW_A64_##HIGH(2) "str d2, [%[to]]\n"
 #endif

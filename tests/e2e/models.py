@@ -18,10 +18,11 @@ from glowc.board import load_board
 from glowc.compiler.options import CompileOptions
 from glowc.compiler.pipeline import Compiled, compile_model, write_bundle
 from glowc.machine.execute import BundleInfo, execute, load_bundle
-from tests.conftest import ROOT, SHARED_MODELS, require_tool
+from tests.conftest import ROOT, SHARED_MODELS, SHARED_TFLITE, require_tool
 
 DIGITS = "digits"
 MLPERF = ("mlperf_ic_resnet8", "mlperf_kws_dscnn", "mlperf_vww_mobilenetv1", "mlperf_ad_autoencoder")
+TFLITE = ("mlperf_ic_int8", "mlperf_kws_int8", "mlperf_vww_int8", "mlperf_ad_int8", "microwakeword_okay_nabu")
 TINYMAIX = ("tinymaix_cifar10", "tinymaix_mnist_dw")
 
 
@@ -38,11 +39,17 @@ class Sample:
         """Return the inputs of the first `count` samples."""
         return {name: array[:count] for name, array in self.inputs.items()}
 
+    def first_on(self, info: BundleInfo) -> dict[str, np.ndarray]:
+        """Return the inputs of the first sample as a bundle takes them; those of .tflite files go by their places."""
+        names = [f"input_{i}" if self.name in TFLITE else port.name for i, port in enumerate(info.inputs)]
+        return {port.name: port.to_bundle(self.inputs[n][:1]) for port, n in zip(info.inputs, names, strict=True)}
+
 
 @cache
 def model_path(name: str) -> Path:
     """Return the file of a model, or skip the test."""
     path = ROOT / "examples/digits/digits.onnx" if name == DIGITS else SHARED_MODELS / name / "model.onnx"
+    path = SHARED_TFLITE / name / "model.tflite" if name in TFLITE else path
     if not path.is_file():
         pytest.skip(f"model {name} is not in {path.parent}")
     return path

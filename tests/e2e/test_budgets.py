@@ -23,15 +23,18 @@ from glowc.board import Board, load_board
 from glowc.compiler.pipeline import write_bundle
 from glowc.machine.execute import bench, load_bundle
 from tests.conftest import ROOT, require_tool
-from tests.e2e.models import DIGITS, MLPERF, TINYMAIX, board_tools, compiled, model_path, sample
+from tests.e2e.models import DIGITS, MLPERF, TFLITE, TINYMAIX, board_tools, compiled, model_path, sample
 
 FILE = ROOT / "tests" / "budgets.toml"
 UPDATE = os.environ.get("GLOWC_UPDATE_BUDGETS") == "1"
-MODELS = (DIGITS, *MLPERF, *TINYMAIX)
+ONNX = (DIGITS, *MLPERF, *TINYMAIX)
+MODELS = (*ONNX, *TFLITE)
 BOARDS = ("mps2-an386", "mps3-an547", "linux-aarch64")
 CPUS = ("mps2-an385", "linux-aarch64/cortex-a76", "linux-aarch64/armv8.6-i8mm", "linux-armhf/cortex-a7")
 TARGETS = (*BOARDS, *CPUS)  # a board, or a board and one of its CPUs
-CASES = [*((m, b) for m in MODELS for b in BOARDS), *((m, c) for m in MLPERF for c in CPUS)]
+CASES = [*((m, b) for m in ONNX for b in BOARDS), *((m, c) for m in MLPERF for c in CPUS)]
+CASES += [(m, "mps2-an386") for m in TFLITE]
+CASES += [(m, b) for m in ("mlperf_ic_int8", "mlperf_vww_int8") for b in BOARDS[1:]]
 OWN_KEYS = ("arena_bytes", "weights_bytes")  # whatever the C compiler
 KEYS = (*OWN_KEYS, "stack_bytes", "text_bytes", "insns")
 WORTH_RECORDING = 0.01
@@ -66,8 +69,7 @@ def measure(name: str, target: str) -> dict[str, int]:
     with tempfile.TemporaryDirectory(prefix="glowc-test-") as folder:
         write_bundle(result, Path(folder))
         info = load_bundle(Path(folder))
-        inputs = sample(name).first(1)
-        report = bench(info, board, {p.name: p.to_bundle(inputs[p.name]) for p in info.inputs})
+        report = bench(info, board, sample(name).first_on(info))
     return {key: int(report[key]) for key in KEYS}
 
 

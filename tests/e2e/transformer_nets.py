@@ -148,6 +148,8 @@ def answers(path: Path, inputs: np.ndarray) -> np.ndarray:
     ort = require_module("onnxruntime")
     options = ort.SessionOptions()
     options.add_session_config_entry("session.qdqisint8allowed", "1")
+    if any(i.data_type == onnx.TensorProto.UINT8 for i in onnx.load(path).graph.initializer):
+        options.add_session_config_entry("session.x64quantprecision", "1")  # no sums of two products in 16 bits
     options.intra_op_num_threads = 1
     session = ort.InferenceSession(path, options, providers=["CPUExecutionProvider"])
     return np.stack([session.run(None, {"x": x})[0] for x in inputs])

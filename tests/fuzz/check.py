@@ -110,8 +110,8 @@ def _difference(recipe: Recipe, layer: Layer, number: int) -> tuple[str, str] | 
 
 
 def _saturates(recipe: Recipe, layer: Layer) -> bool:
-    kinds = [recipe.values[i].dtype for i in layer.inputs]
-    return layer.op == "MatMul" and kinds == ["u8", "s8"] and not multiplies_exactly()
+    kinds = [recipe.values[i].dtype for i in layer.inputs] + [const.value.dtype for const in layer.consts]
+    return layer.op == "MatMul" and kinds[:2] == ["u8", "s8"] and not multiplies_exactly()
 
 
 def _rescales_in_transpose(recipe: Recipe) -> bool:

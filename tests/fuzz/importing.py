@@ -13,7 +13,7 @@ import sys
 import traceback
 import warnings
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cache
 from pathlib import Path
 
@@ -61,7 +61,11 @@ def originals(node_tests: bool) -> list[tuple[str, onnx.ModelProto]]:
 
 def run_mutants(seeds: Sequence[int], work: Path, *, node_tests: bool = True) -> Iterator[Mutant]:
     """Yield what became of the mutant of each seed."""
-    made = [_run(seed, work / f"m{seed}", originals(node_tests)) for seed in seeds]
+    yield from checked([_run(seed, work / f"m{seed}", originals(node_tests)) for seed in seeds], work)
+
+
+def checked(made: Sequence[Mutant], work: Path) -> Iterator[Mutant]:
+    """Yield mutants, those whose C a compiler does not take as such."""
     broken = _compile_all([m for m in made if m.outcome == BUNDLE], work)
     for mutant in made:
         yield broken.get(mutant.seed, mutant)
@@ -71,8 +75,14 @@ def _run(seed: int, folder: Path, models: list[tuple[str, onnx.ModelProto]]) -> 
     name, model = models[(seed * 7919) % len(models)]
     board = BOARDS[seed % len(BOARDS)]
     changed, changes = mutated(model, seed)
+    data = changed if isinstance(changed, bytes) else changed.SerializeToString()
+    return tried(Mutant(seed, name, tuple(changes), board, ""), data, folder / f"m{seed}.onnx")
+
+
+def tried(mutant: Mutant, data: bytes, path: Path) -> Mutant:
+    """Return what becomes of a file with these bytes, in a process of its own."""
     mine, theirs = _HERE.Pipe(duplex=False)
-    child = _HERE.Process(target=_child, args=(changed, board, f"m{seed}", folder, theirs))
+    child = _HERE.Process(target=_child, args=(data, mutant.board, path, theirs))
     child.start()
     theirs.close()
     try:
@@ -82,15 +92,15 @@ def _run(seed: int, folder: Path, models: list[tuple[str, onnx.ModelProto]]) -> 
         outcome = SLOW if child.exitcode == -24 else CRASHED
         text = f"status {child.exitcode}"
     child.join()
-    return Mutant(seed, name, tuple(changes), board, outcome, text)
+    return replace(mutant, outcome=outcome, text=text)
 
 
-def _child(model: onnx.ModelProto | bytes, board: str, name: str, folder: Path, pipe: object) -> None:
+def _child(data: bytes, board: str, path: Path, pipe: object) -> None:
     resource.setrlimit(resource.RLIMIT_CPU, (SECONDS, SECONDS + 5))
     resource.setrlimit(resource.RLIMIT_AS, (6 * PEAK_BYTES, 6 * PEAK_BYTES))
     sys.stderr = open(os.devnull, "w")  # noqa: SIM115 (the process ends with it)
     before = _peak_bytes()
-    outcome, text = _attempt(model, board, name, folder)
+    outcome, text = _attempt(data, board, path)
     grown = _peak_bytes() - before
     if grown > PEAK_BYTES:
         outcome, text = LARGE, f"{grown:,} bytes; {outcome}: {text}"
@@ -102,14 +112,13 @@ def _peak_bytes() -> int:
     return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024
 
 
-def _attempt(model: onnx.ModelProto | bytes, board: str, name: str, folder: Path) -> tuple[str, str]:
-    folder.mkdir(parents=True)
-    path = folder / f"{name}.onnx"
-    path.write_bytes(model if isinstance(model, bytes) else model.SerializeToString())
+def _attempt(data: bytes, board: str, path: Path) -> tuple[str, str]:
+    path.parent.mkdir(parents=True)
+    path.write_bytes(data)
     try:
         with warnings.catch_warnings():
             warnings.simplefilter("error", RuntimeWarning)
-            write_bundle(compile_model(path, load_board(board), CompileOptions(name=name)), folder / "out")
+            write_bundle(compile_model(path, load_board(board), CompileOptions(name=path.stem)), path.parent / "out")
     except InternalError as error:
         return INTERNAL, str(error)
     except GlowcError as error:

@@ -36,7 +36,8 @@ class Machine:
     spread over: all functions together need not fit the board's code memory. `code_for` names a board for whose CPU
     the code is, where this one's runs it as well. `longer` runs the variants of DSP, whose loops are longer where a CPU
     keeps more hot code. Of the variants that the machine `sampled` runs over the whole grid, on the same instructions,
-    this one runs every fourth case: what is new here is what the compiler makes of them.
+    this one runs every fourth case: what is new here is what the compiler makes of them. So it does of those that it
+    runs by twins, which other machines run by their own instructions.
     """
 
     name: str
@@ -88,7 +89,8 @@ class Machine:
 
     def step(self, variant: KernelVariant) -> int:
         """Return which cases of `variant` run here: each, or one of so many."""
-        return SAMPLE if self.sampled is not None and variant.needs <= machine(self.sampled).features else 1
+        known = self.sampled is not None and variant.needs <= machine(self.sampled).features
+        return SAMPLE if known or variant.needs & self.twins else 1
 
 
 _TWINS = frozenset({"dsp", "dual-issue", "loads-ahead", "thumb"})  # as Cortex-M4F, M7 and M33

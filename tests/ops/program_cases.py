@@ -12,7 +12,7 @@ from glowc.lower.lowering import lower_graph
 from glowc.program.interp import Memory, run_instr
 from glowc.program.ir import Access
 from tests.kernels.case import Case, make_case
-from tests.ops.one_node import graph_of
+from tests.ops.one_node import Quants, graph_of
 
 
 def cases_of(
@@ -22,13 +22,15 @@ def cases_of(
     attrs: Mapping[str, AttrValue] | None = None,
     *,
     outputs: int = 1,
+    quants: Quants = (),
+    out_quants: Quants = (),
     consts: Sequence[int] = (),
     rtol: float = 0.0,
     atol: float = 0.0,
     why: str = "",
 ) -> Iterator[Case]:
     """Yield a case for every instruction of these kernels that the node lowers to."""
-    graph = graph_of(op, inputs, attrs, out_quants=(None,) * outputs, consts=consts)
+    graph = graph_of(op, inputs, attrs, quants=quants, out_quants=out_quants or (None,) * outputs, consts=consts)
     program = lower_graph(graph, load_cpu("cortex-m4"))
     memory = Memory(program, None, 0)
     for operand in program.inputs:

@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 
 from glowc.graph.types import DType, TensorType
+from glowc.kernels.common.factors import Ends
 from glowc.kernels.simd.add_terms import fixed_terms, point_of
 from glowc.kernels.simd.stream import blocks, stream
 from tests.kernels.case import Case, make_case
@@ -58,13 +59,21 @@ def test_last_block_ends_with_the_last_output() -> None:
 
 def test_stream_holds_no_input_twice() -> None:
     weights = np.arange(5 * 10, dtype=np.int8).reshape(5, 10)
-    bias, scale = np.arange(5, dtype=np.int32), np.ones(5, np.float32)
-    data = stream(weights, bias, scale, [(0, 4), (4, 1)], 4).tobytes()
+    bias, ends = np.arange(5, dtype=np.int32), Ends.of({"scale": np.ones(1, np.float32)}, 5)
+    data = stream(weights, bias, ends, [(0, 4), (4, 1)], 4).tobytes()
     assert len(data) == 5 * (4 + 4 + 10) + 2  # to whole words
     assert data[:16] == bias[:4].tobytes()
     assert data[32:64] == weights[:4, :4].tobytes() + weights[:4, 4:8].tobytes()
     assert data[64:72] == weights[:4, 8:].tobytes()
     assert data[72 + 8 :][:10] == weights[4].tobytes()
+
+
+def test_a_block_has_its_multipliers_then_a_byte_for_each_shift() -> None:
+    weights, bias = np.arange(15, dtype=np.int8).reshape(3, 5), np.arange(3, dtype=np.int32)
+    mul, shift = np.asarray([1 << 30, (1 << 30) + 1, (1 << 31) - 1], np.int32), np.asarray([-1, -7, -31], np.int8)
+    data = stream(weights, bias, Ends.of({"mul": mul, "shift": shift}, 3), [(0, 2), (2, 1)], 4).tobytes()
+    assert data[:18] == bias[:2].tobytes() + mul[:2].tobytes() + shift[:2].tobytes()
+    assert data[28:37] == bias[2:].tobytes() + mul[2:].tobytes() + shift[2:].tobytes()
 
 
 @pytest.mark.parametrize("a32", [False, True])

@@ -130,6 +130,10 @@ def kernel_cases() -> Iterator[Case]:
         yield geometry(rng, **base | {"w": k_w}, stride=(1, 2), label=f"one word, columns {k_w}, pad {pad}")
     base = {"h": 6, "c": 1, "k": (3, 4), "pads": (1, 1, 1, 1)}
     yield geometry(rng, **base, rows=(2, 5), in_ring=4, out_ring=2, label="ring of words")
+    for c, k, s, pad in ((3, (3, 3), 1, 1), (3, (3, 3), 2, 1), (1, (3, 5), 1, 2), (5, (2, 3), 1, 1), (7, (4, 1), 2, 0)):
+        base = {"h": 6, "c": c, "k": k, "out_c": 5, "stride": (s, s), "pads": (1, pad, 1, pad)}
+        yield geometry(rng, **base, w=16, x_zp=-7, label="rows and rests of groups")
+        yield geometry(rng, **base, w=11 * s, batch=2, rows=(1, 3), in_ring=5, out_ring=3, label="ring of rests")
     for width in range(1, 12):
         yield geometry(rng, h=2, w=width, c=8, out_c=4, k=(1, 1), label=f"pixels {width}")
         yield geometry(rng, h=3, w=width, c=4, out_c=4, pads=(1, 1, 1, 1), label=f"width {width}")

@@ -11,6 +11,7 @@ import numpy as np
 from glowc.graph.fixed_functions import saturating_codes, softmax_table
 from glowc.graph.fixed_point import multiplier
 from glowc.graph.types import DType, QuantParams, TensorType, quant
+from glowc.kernels.common.fixed_sums import pair_sums
 from glowc.ops.binary_codes import Codes
 from glowc.ops.fixed_binary import FixedProduct, sum_params
 from glowc.ops.fixed_pool import factor
@@ -66,7 +67,8 @@ def _rescale(rng: np.random.Generator, x: DType, y: DType, ratio: float, alpha: 
 def kernel_cases() -> Iterator[Case]:
     """Both kinds of codes, rows that repeat, factors above and below one; ties of averages and of floats."""
     rng = np.random.default_rng(5)
-    for dtype, shape, wide in itertools.product((DType.S8, DType.S16), ((1, 1), (3, 7), (4, 16)), (True, False)):
+    shapes = ((1, 1), (3, 7), (4, 16), (2, 41), (2, 64))
+    for dtype, shape, wide in itertools.product((DType.S8, DType.S16), shapes, (True, False)):
         yield from _binary(rng, dtype, shape, wide)
     for x, y in itertools.product((DType.S8, DType.S16, DType.S32), repeat=2):
         for ratio, alpha in ((0.3, 1.0), (1.7, 0.2)):
@@ -77,7 +79,7 @@ def kernel_cases() -> Iterator[Case]:
     for dtype in (DType.S8, DType.U8, DType.S16):
         params = {"n": floats.size, "zp": 4, "scale": 1.0}
         yield make_case("quantize_away", {"in": floats}, params, out={"out": (floats.shape, dtype)})
-    for n, inner in ((1, 1), (9, 4), (49, 3)):
+    for n, inner in ((1, 1), (9, 4), (49, 3), (7, 8), (300, 19), (61, 1)):
         out = OutCodes(2, -128, 127)
         mul, shift = factor(quant(0.1, -5), quant(0.07, 2), n)
         params = {"outer": 2, "n": n, "inner": inner, "in_zp": -5, **asdict(out), "mul": mul, "shift": shift}
@@ -89,7 +91,13 @@ def kernel_cases() -> Iterator[Case]:
         x = rng.integers(-128, 128, (3, n)).astype(np.int8)
         params = {"outer": 3, "n": n, "inner": 1, "entries": table.size}
         yield make_case("softmax_s8q31", {"in": x, "table": table}, params, out={"out": ((3, n), kind)})
-    for case in test_pool.kernel_cases():
+    yield from _averages()
+
+
+def _averages() -> Iterator[Case]:
+    """Averages over odd and even counts, of few channels and of more than a vector has."""
+    even = test_pool.geometry(6, 7, 18, 2, 2, 0, 1, ring=6)
+    for case in (*test_pool.kernel_cases(), *test_pool.pool_cases(DType.S8, even, (0, 3))):
         if case.instr.kernel in ("avg_pool_s8w", "avg_pool_s16w"):
             keep = {
                 k: v
@@ -115,3 +123,14 @@ def test_logistic_and_tanh_saturate_at_the_ends_of_their_codes() -> None:
     assert (tanh[0], tanh[128], tanh[-1]) == (-128, 0, 127)
     real = np.clip(np.round(256 / (1 + np.exp(-codes * 0.2))) - 128, -128, 127)
     assert np.abs(logistic - real).max() <= 1
+
+
+def test_the_codes_of_all_pairs_are_those_of_the_sum() -> None:
+    rng = np.random.default_rng(2)
+    instr = next(c.instr for c in _binary(rng, DType.S8, (1, 1), True) if c.instr.params.get("sign") == "-")
+    a, b = np.meshgrid(np.arange(-128.0, 128.0), np.arange(-128.0, 128.0), indexing="ij")
+    found, p = pair_sums(instr), instr.params
+    (left, right), zero = found.ratios, int(p["out_zp"])
+    real = (a - float(p["a_zp"])) * left + (b - float(p["b_zp"])) * right + zero
+    assert np.abs(np.clip(real, *found.bounds) - found.codes).max() <= 0.5 + 1e-4
+    assert left > 0 > right

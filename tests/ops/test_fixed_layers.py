@@ -6,9 +6,17 @@ from collections.abc import Iterator
 from dataclasses import replace
 
 import numpy as np
+import pytest
 
+from glowc.board import load_cpu
 from glowc.graph.fixed_point import multipliers, scaled, scaled_wide
+from glowc.graph.text import parse
+from glowc.graph.types import DType
+from glowc.kernels.common.factors import fit
 from glowc.kernels.dsp.ends import Factors
+from glowc.lower.lowering import lower_graph
+from glowc.ops.interp import run_graph
+from glowc.program.interp import run_program
 from glowc.program.ir import ParamValue
 from tests.kernels.case import Case, make_case
 from tests.ops import test_conv, test_fully_connected
@@ -46,6 +54,8 @@ def kernel_cases() -> Iterator[Case]:
             case.arrays["in"][:] //= 16
             case.arrays["scale"][:] = rng.choice(np.asarray(factors, np.float32), n)
             yield from fixed_cases(case, 1)
+    for k, extreme in ((500, True), (600, True), (600, False)):  # sums of 32 bits, of more, and for some weights
+        yield from fixed_cases(test_fully_connected.layer(rng, k, 3, dtype=DType.S16, x_zp=0, extreme=extreme), 1)
 
 
 def test_the_product_is_rounded_up_and_the_shift_away_from_zero() -> None:
@@ -63,6 +73,32 @@ def test_a_sum_wraps_when_it_is_shifted_left() -> None:
 def test_factors_have_a_word_of_places_and_one_each() -> None:
     factors = Factors(np.asarray([1 << 30, (1 << 31) - 1]), np.asarray([-1, -8]))
     assert factors.words(2).tolist() == [[7 << 8, -(1 << 31), -2]]
-    assert factors.fit
-    assert not replace(factors, shift=np.asarray([0, -8])).fit
-    assert not replace(factors, mul=np.asarray([0, 1 << 30])).fit
+
+
+@pytest.mark.parametrize(
+    ("mul", "shift", "fits"),
+    [(1 << 30, -1, True), ((1 << 31) - 1, -31, True), (1 << 30, 0, False), (1 << 30, -32, False), (0, -1, False)],
+)
+def test_factors_below_a_half_fit(mul: int, shift: int, fits: bool) -> None:
+    assert fit({"mul": np.asarray([1 << 30, mul]), "shift": np.asarray([-8, shift])}) == fits
+
+
+def test_a_channel_of_factor_0_is_its_zero_point_by_a_usual_factor() -> None:
+    graph = parse(
+        """graph "t" {
+        input %x : s8[3,4] q(0.5, 3)
+        const %w : s8[2,4] q([0.25, 1e-30], [0, 0], axis=0) = [[1,-2,3,4],[5,6,-7,8]]
+        const %b : s32[2] = [7,-90]
+        %y : s8[3,2] q(0.5, -5) = FullyConnected(%x, %w, %b) {rounding="tflite", act_min=0.0}
+        output %y
+        }"""
+    )
+    program = lower_graph(graph, load_cpu("cortex-m0"))
+    call = next(instr for instr in program.instrs if not instr.is_marker)
+    found = {o.role: program.consts[o.buffer].reshape(-1).tolist() for o in call.operands if o.buffer in program.consts}
+    assert found["weights"] == [1, -2, 3, 4, 0, 0, 0, 0]
+    assert (found["bias"], found["mul"], found["shift"]) == ([7, 0], [1 << 30, 1 << 30], [-1, -1])
+    x = np.arange(-6, 6, dtype=np.int8).reshape(3, 4) * 10
+    given = run_program(program, {"x": x})["y"]
+    assert np.array_equal(given, run_graph(graph, {"x": x})["y"])
+    assert (given[:, 1] == -5).all()

@@ -12,6 +12,7 @@ import pytest
 from glowc.graph.numerics import fma, requantize, softmax_exp_table
 from glowc.graph.types import DType, quant
 from glowc.kernels.base import prepare, prepared_instr
+from glowc.kernels.common.factors import Ends
 from glowc.kernels.common.float_shift import DefinedPlan, float_form
 from glowc.kernels.mve import conv, conv_plans
 from glowc.kernels.mve.add import short_sum
@@ -158,7 +159,7 @@ def test_most_layers_that_end_in_a_shift_have_a_scale() -> None:
 
 
 def test_cases_reach_every_path_of_a_convolution() -> None:
-    plans = [conv_plans.choose_plan(case.instr) for case in convolutions()]
+    plans = [conv_plans.choose_plan(case.instr, "scaled") for case in convolutions()]
     runs = {plan.run for plan in plans if isinstance(plan, conv_plans.RunPlan | conv_plans.PackedPlan)}
     assert runs == {f"glow_mve_run{n}{clamp}" for n in (8, 16, 24, 32, 40, 48) for clamp in ("", "_clamped")}
     assert any(isinstance(plan, conv_plans.PointPlan) and plan.merged for plan in plans)
@@ -167,9 +168,9 @@ def test_cases_reach_every_path_of_a_convolution() -> None:
 def test_rings_part_the_rows_of_a_plan_that_was_made_without() -> None:
     case = geometry(np.random.default_rng(0), h=5, w=3, c=48, out_c=20, k=(1, 1))
     instr = prepared_instr(case.instr, prepare(conv.LAYER, case.arrays, case.instr))
-    assert conv.placed(instr) == instr.plan == conv_plans.PointPlan(merged=True)
+    assert conv.placed(instr) == instr.plan == conv_plans.PointPlan(end="scaled", merged=True)
     ring = replace(instr, params={**instr.params, "in_ring": 2})
-    assert conv.placed(ring) == conv_plans.PointPlan(merged=False)
+    assert conv.placed(ring) == conv_plans.PointPlan(end="scaled", merged=False)
 
 
 def test_the_definition_stays_where_rings_are_settled() -> None:
@@ -181,7 +182,7 @@ def test_the_definition_stays_where_rings_are_settled() -> None:
 def test_the_last_group_is_filled_with_copies_of_its_last_channel(out_n: int) -> None:
     rng = np.random.default_rng(out_n)
     weights = rng.integers(-127, 128, (out_n, 1, 8)).astype(np.int8)
-    packed = stream(weights, np.arange(out_n, dtype=np.int32), np.ones(out_n, np.float32), 0)
+    packed = stream(weights, np.arange(out_n, dtype=np.int32), Ends.of({"scale": np.ones(1)}, out_n), 0)
     group = packed.reshape(-1, 4 * 8 + 32)[-1]
     assert (group[:32].reshape(4, 8)[(out_n - 1) % 4 :] == weights[-1, 0]).all()
     assert (group[32:48].view(np.int32)[(out_n - 1) % 4 :] == out_n - 1).all()
@@ -213,7 +214,7 @@ def test_offsets_of_a_window_beyond_16_bits_have_no_table(width: int, path: str)
     far = {"h": 257, "w": width, "c": 1, "k": (2, 2), "dilation": (255, 255)}
     instr = geometry(np.random.default_rng(0), **far, out_c=200).instr  # type: ignore[arg-type]
     assert 255 * 256 + 255 == (1 << 16) - 1
-    assert conv_plans.choose_plan(instr).path == path
+    assert conv_plans.choose_plan(instr, "scaled").path == path
 
 
 @pytest.mark.parametrize(
@@ -241,7 +242,7 @@ def test_two_fused_additions_give_the_codes_of_the_definition(
 
 def test_scratch_is_at_most_three_rows_or_two_pixels() -> None:
     instrs = [case.instr for case in convolutions()]
-    used = [conv.scratch_bytes(replace(instr, plan=conv_plans.choose_plan(instr))) for instr in instrs]
+    used = [conv.scratch_bytes(replace(instr, plan=conv_plans.choose_plan(instr, "scaled"))) for instr in instrs]
     assert any(used)
     for instr, scratch in zip(instrs, used, strict=True):
         p = {key: int(instr.params[key]) for key in ("in_w", "in_c", "k_h", "k_w")}

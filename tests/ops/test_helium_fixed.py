@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
+from glowc.kernels.common.factors import Ends
 from glowc.kernels.mve.fixed import fixed_form
 
 
@@ -19,7 +20,7 @@ def test_every_sum_gives_the_code_of_the_definition(zp: int, bounds: tuple[int, 
     proved = 0
     for scale in np.float32(2.0) ** rng.uniform(-10, -5, 12).astype(np.float32):
         weights, bias = rng.integers(-128, 128, (9, 1)).astype(np.int8), rng.integers(-90000, 90000, 1)
-        form = fixed_form(weights, bias, np.asarray([scale]), zp, bounds)
+        form = fixed_form(weights, bias, Ends.of({"scale": np.asarray([scale])}, 1), zp, bounds)
         if form is None:
             continue
         proved += 1
@@ -34,5 +35,5 @@ def test_every_sum_gives_the_code_of_the_definition(zp: int, bounds: tuple[int, 
 
 @pytest.mark.parametrize(("scale", "bias"), [(0.5, 0), (2.0**-20, 1 << 23), (2.0**-8, 1 << 25), (0.0, 0)])
 def test_scales_and_biases_out_of_range_have_none(scale: float, bias: int) -> None:
-    weights = np.full((9, 1), 3, np.int8)
-    assert fixed_form(weights, np.asarray([bias]), np.asarray([scale], np.float32), 0, (-128, 127)) is None
+    weights, ends = np.full((9, 1), 3, np.int8), Ends.of({"scale": np.asarray([scale], np.float32)}, 1)
+    assert fixed_form(weights, np.asarray([bias]), ends, 0, (-128, 127)) is None

@@ -9,6 +9,7 @@ import numpy as np
 from glowc.board import load_cpu
 from glowc.frontend import import_model
 from glowc.lower.lowering import lower_graph
+from glowc.passes.pipeline import run_pipeline
 from glowc.program.interp import Memory, run_instr
 from tests.tflite.cases import Arrays
 
@@ -32,8 +33,9 @@ def difference(got: Sequence[Arrays], want: Sequence[Arrays], rtol: float) -> st
 
 
 def lowered(model: bytes, calls: Sequence[Arrays]) -> list[Arrays]:
-    """Return the outputs of every call by the interpreter of the program, which keeps states between calls."""
-    program = lower_graph(import_model(model, name="net"), load_cpu("cortex-m4"))
+    """Return the outputs of every call by the interpreter of the optimised program, which keeps its states."""
+    graph = run_pipeline(import_model(model, name="net"))
+    program = lower_graph(graph, load_cpu("cortex-m4"))
     memory, found = Memory(program, None, 0), []
     for call in calls:
         for operand, array in zip(program.inputs, call, strict=True):

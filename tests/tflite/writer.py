@@ -50,12 +50,13 @@ class Tensor:
 
 @dataclass
 class Build:
-    """A model of one subgraph that grows tensor by tensor; tensors are named by number."""
+    """A model that grows tensor by tensor; tensors are named by number. `called` are its other subgraphs."""
 
     tensors: list[Tensor] = field(default_factory=list)
     ops: list[tuple[str, tuple[int, ...], tuple[int, ...], Mapping[str, Any], bytes]] = field(default_factory=list)
     inputs: list[int] = field(default_factory=list)
     outputs: list[int] = field(default_factory=list)
+    called: list[Build] = field(default_factory=list)
 
     def add(self, tensor: Tensor) -> int:
         """Add a tensor."""
@@ -92,16 +93,21 @@ class Build:
         model = schema.ModelT()
         model.version, model.description = 3, b"test"
         model.buffers = [schema.BufferT()]
-        graph = schema.SubGraphT()
-        graph.name, graph.tensors = b"main", [_tensor(schema, i, t, model.buffers) for i, t in enumerate(self.tensors)]
-        codes = list(dict.fromkeys(op[0] for op in self.ops))
+        parts = (self, *self.called)
+        codes = list(dict.fromkeys(op[0] for part in parts for op in part.ops))
         model.operatorCodes = [_code(schema, code) for code in codes]
-        graph.operators = [_operator(schema, codes.index(op[0]), *op) for op in self.ops]
-        graph.inputs, graph.outputs = self.inputs, self.outputs
-        model.subgraphs = [graph]
+        model.subgraphs = [_subgraph(schema, part, codes, model.buffers) for part in parts]
         builder = flatbuffers.Builder(1024)
         builder.Finish(model.Pack(builder), file_identifier=b"TFL3")
         return bytes(builder.Output())
+
+
+def _subgraph(schema: Any, build: Build, codes: Sequence[str], buffers: list[Any]) -> Any:
+    graph = schema.SubGraphT()
+    graph.name, graph.tensors = b"main", [_tensor(schema, i, t, buffers) for i, t in enumerate(build.tensors)]
+    graph.operators = [_operator(schema, codes.index(op[0]), *op) for op in build.ops]
+    graph.inputs, graph.outputs = build.inputs, build.outputs
+    return graph
 
 
 def _packed(tensor: Tensor) -> bytes:

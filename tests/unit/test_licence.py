@@ -46,5 +46,5 @@ def test_every_file_of_a_bundle_names_its_licence_and_is_in_the_bill(tmp_path: P
 def test_files_of_a_plugin_are_not_declared_to_be_ours() -> None:
     from glowc.compiler.bom import bill_of_materials
 
-    bill = bill_of_materials(DIGITS, {"a.c": "x", "energy.c": "y"}, {"energy.c"})
+    bill = bill_of_materials((DIGITS,), {"a.c": "x", "energy.c": "y"}, {"energy.c"})
     assert [(f["name"], f["license"]) for f in bill["files"]] == [("a.c", "MIT-0"), ("energy.c", "NOASSERTION")]  # type: ignore[attr-defined]

@@ -24,9 +24,9 @@ ROOT = Path(__file__).resolve().parents[2]
 BASICS = ("awk", "bash", "cat", "cmp", "cp", "dirname", "env", "mkdir", "paste", "rm", "sh", "sort", "tr")
 COMPILERS = ("arm-none-eabi-gcc", "aarch64-linux-gnu-gcc", "arm-linux-gnueabihf-gcc", "gcc")
 EMULATORS = ("qemu-system-arm", "qemu-system-aarch64", "qemu-aarch64", "qemu-arm")
-PROGRAMS = (*COMPILERS, *EMULATORS, "clang", "cmake", "git", "llvm-mca-19", "make")
+PROGRAMS = (*COMPILERS, *EMULATORS, "clang", "cmake", "espeak-ng", "git", "llvm-mca-19", "make")
 ALL_PACKAGES = (
-    "clang cmake gcc gcc-aarch64-linux-gnu gcc-arm-linux-gnueabihf gcc-arm-none-eabi git "
+    "clang cmake espeak-ng gcc gcc-aarch64-linux-gnu gcc-arm-linux-gnueabihf gcc-arm-none-eabi git "
     "libc6-dev libc6-dev-arm64-cross libc6-dev-armhf-cross libnewlib-arm-none-eabi llvm-19 make "
     "python3 python3-venv qemu-system-arm qemu-user"
 )

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import pytest
-from passes_text import check, check_same
+from passes_text import after, check, check_same, ops
 
 from glowc.passes.axes import compose, inverse, moves_only_units
 from glowc.passes.layout.hoist_transpose import HoistTranspose
@@ -12,6 +12,7 @@ from glowc.passes.layout.planar_input import PlanarInput
 from glowc.passes.layout.sink_transpose import SinkTranspose
 from glowc.passes.layout.transpose_to_reshape import TransposeToReshape
 from glowc.passes.layout.transpose_weights import TransposeWeights
+from glowc.passes.layout.whole_window import WholeWindow
 
 
 def test_permutations() -> None:
@@ -395,3 +396,64 @@ def test_planar_input() -> None:
 def test_planar_input_keeps_a_copy_that_others_read() -> None:
     more = "%z : f32[1,2,2,2] = Neg(%t)\noutput %z\n"
     check_same(PlanarInput(), CONV.format(transpose=TRANSPOSE, source="t", planar="", more=more))
+
+
+def test_whole_window_makes_a_dense_layer_of_a_convolution_over_the_whole_image() -> None:
+    check(
+        WholeWindow(),
+        """
+        input %x : s8[1,2,1,3]@nhwc q(0.5, 3)
+        const %w : s8[2,2,1,3] q(0.25, 0) = [1,2,3,4,5,6,7,8,9,10,11,12]
+        const %b : s32[2] = [7, 8]
+        %y : s8[1,1,1,2]@nhwc q(0.5, 0) = Conv(%x, %w, %b) {act_min=0.0, group=1, layout="nhwc", rounding="tflite"}
+        output %y
+        """,
+        """
+        input %x : s8[1,2,1,3]@nhwc q(0.5, 3)
+        const %b : s32[2] = [7, 8]
+        const %w.whole : s8[2,6] q(0.25, 0) = [[1, 2, 3, 4, 5, 6], [7, 8, 9, 10, 11, 12]]
+        %x.whole : s8[1,1,1,6]@nhwc q(0.5, 3) = Reshape(%x) {shape=[1, 1, 1, 6]}
+        %y : s8[1,1,1,2]@nhwc q(0.5, 0) = FullyConnected(%x.whole, %w.whole, %b) {act_min=0.0, rounding="tflite"}
+        output %y
+        """,
+    )
+
+
+def test_whole_window_makes_a_row_of_a_depthwise_image() -> None:
+    attrs = 'group=2, kernel_shape=[{}], layout="nhwc", rounding="tflite"'
+    check(
+        WholeWindow(),
+        f"""
+        input %x : s8[1,3,1,2]@nhwc q(0.5, 3)
+        const %w : s8[2,3,1,1] q(0.25, 0) = [1,2,3,4,5,6]
+        const %b : s32[2] = [7, 8]
+        %y : s8[1,1,1,2]@nhwc q(0.5, 0) = Conv(%x, %w, %b) {{{attrs.format("3, 1")}}}
+        output %y
+        """,
+        f"""
+        input %x : s8[1,3,1,2]@nhwc q(0.5, 3)
+        const %b : s32[2] = [7, 8]
+        const %w.whole : s8[2,1,3,1] q(0.25, 0) = [[[[1], [2], [3]]], [[[4], [5], [6]]]]
+        %x.whole : s8[1,1,3,2]@nhwc q(0.5, 3) = Reshape(%x) {{shape=[1, 1, 3, 2]}}
+        %y : s8[1,1,1,2]@nhwc q(0.5, 0) = Conv(%x.whole, %w.whole, %b) {{dilations=[1, 1], {
+            attrs.format("1, 3")
+        }, strides=[1, 1]}}
+        output %y
+        """,
+    )
+
+
+def test_whole_window_leaves_windows_with_gaps_or_padding_and_other_roundings() -> None:
+    for attrs in ('dilations=[2, 1], rounding="tflite"', 'pads=[1, 0, 0, 0], rounding="tflite"', 'rounding="even"'):
+        high = 3 if "dilations" in attrs else 1 if "pads" in attrs else 2
+        graph = after(
+            WholeWindow(),
+            f"""
+            input %x : s8[1,{high},1,3]@nhwc q(0.5, 3)
+            const %w : s8[2,2,1,3] q(0.25, 0) = [1,2,3,4,5,6,7,8,9,10,11,12]
+            const %b : s32[2] = [7, 8]
+            %y : s8[1,1,1,2]@nhwc q(0.5, 0) = Conv(%x, %w, %b) {{{attrs}, group=1, layout="nhwc"}}
+            output %y
+            """,
+        )
+        assert ops(graph) == ["Conv"]

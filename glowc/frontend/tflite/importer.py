@@ -18,7 +18,7 @@ def import_tflite(data: bytes, label: str, name: str) -> Graph:
     Raises ModelError with everything that is wrong with the model.
     """
     model = read_tflite(data, label)
-    problems = Problems(label)
+    problems = Problems(label, "glowc ops --format tflite")
     importer = _Importer(model, problems)
     graph = importer.run(name)
     problems.check()
@@ -35,6 +35,10 @@ class _Importer:
     def run(self, name: str) -> Graph | None:
         """Import all operators, going on after a problem with whatever does not depend on it."""
         called = _names(self.model, self.graph)
+        for what, ends in (("inputs", self.graph.inputs), ("outputs", self.graph.outputs)):
+            if not ends:
+                self.problems.add(f"the graph has no {what}")
+                return None
         inputs = []
         for index in self.graph.inputs:
             if self._attempt(None, lambda i=index: inputs.append(self.net.add_input(called[i], i))):
@@ -45,7 +49,10 @@ class _Importer:
                 failed.update(operator.outputs)
         if failed:
             return None
-        outputs = [self.net.result(called[i], i) for i in self.graph.outputs]
+        outputs: list[str] = []
+        for index in self.graph.outputs:
+            if not self._attempt(None, lambda i=index: outputs.append(self.net.result(called[i], i)), "an output"):
+                return None
         return self.net.finish(name, inputs, outputs)
 
     def _import(self, operator: Operator) -> bool:
@@ -53,31 +60,36 @@ class _Importer:
         net.current = operator
         handler = HANDLERS.get(operator.code)
         if handler is None:
-            where = net.tensor(operator.outputs[0]).name if operator.outputs else f"operator {operator.index}"
-            self.problems.add_unsupported(operator.code, where)
+            self.problems.add_unsupported(operator.code, _where(operator, net))
             return False
         return self._attempt(operator, lambda: handler(operator, net))
 
-    def _attempt(self, operator: Operator | None, action: object) -> bool:
+    def _attempt(self, operator: Operator | None, action: object, end: str = "an input") -> bool:
         try:
             action()  # type: ignore[operator]
         except OpError as problem:
-            self._report(operator, problem)
+            self._report(operator, problem, end)
         except (IndexError, KeyError, TypeError, ValueError, AssertionError) as error:
             text = f"inputs or options are missing or of the wrong kind ({type(error).__name__}: {error})"
-            self._report(operator, NodeError(text))
+            self._report(operator, NodeError(text), end)
         else:
             return True
         return False
 
-    def _report(self, operator: Operator | None, problem: OpError) -> None:
-        where = operator.label if operator is not None else "an input"
+    def _report(self, operator: Operator | None, problem: OpError, end: str) -> None:
+        where = operator.label if operator is not None else end
         seen = ""
         if operator is not None:
             tensors = [self.graph.tensors[i] for i in operator.inputs if i >= 0]
             shown = ", ".join(f'"{t.name}" {t.kind}{list(t.shape)}' for t in tensors)
             seen = f" (inputs: {shown})" if shown else ""
         self.problems.add(f"{where}: {problem}{seen}", getattr(problem, "hint", None))
+
+
+def _where(operator: Operator, net: Net) -> str:
+    """Return the index of an operator and what its result is called."""
+    result = f", {net.tensor(operator.outputs[0]).name}" if operator.outputs else ""
+    return f"operator {operator.index}{result}"
 
 
 def _names(model: TfliteModel, graph: Subgraph) -> Mapping[int, str]:

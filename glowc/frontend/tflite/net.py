@@ -6,17 +6,19 @@ kind; the model's own inputs and outputs keep theirs, with a FlipSign between.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, replace
 
 import numpy as np
 
+from glowc.errors import InternalError
 from glowc.frontend.problems import NodeError
 from glowc.frontend.tflite.reader import Operator, Quantization, Subgraph, Tensor
 from glowc.graph.attrs import AttrValue
 from glowc.graph.graph import Graph, Node, State
 from glowc.graph.types import LARGEST_TENSOR_BYTES, DType, QuantParams, TensorType, type_of
-from glowc.ops.base import OpError
+from glowc.ops.base import Call, MaybeTypes, OpError
 from glowc.ops.registry import get_op
 
 NHWC: Mapping[str, AttrValue] = {"layout": "nhwc"}
@@ -26,6 +28,9 @@ _KINDS = {
     "int64": DType.S64, "uint64": DType.U64, "bool": DType.BOOL,
 }  # fmt: skip
 _HALF = 128
+LARGEST_FOLDED_BYTES = 1 << 16
+MOST_LEVELS, MOST_CALLS = 16, 4096
+_WITH_STATE = frozenset({"FixedLstm", "FixedSvdf", "LSTM", "Svdf"})
 
 
 @dataclass(slots=True)
@@ -49,6 +54,9 @@ class Net:
         self.variables: dict[str, Variable] = {}
         self.handles: dict[int, str] = {}
         self._values: dict[int, str] = {}
+        self._makers: dict[str, Node] = {}
+        self._folded: dict[str, str] = {}
+        self._depth = self._calls = 0
         self._taken: set[str] = set()
         self._node_names: set[str] = set()
 
@@ -75,8 +83,8 @@ class Net:
     def const(self, index: int) -> np.ndarray | None:
         """Return the elements of a constant tensor as its value has them; None for one that is computed."""
         value = self._values.get(index)
-        if value is not None and value in self.consts:
-            return self.consts[value]
+        if value is not None and self.folded(value) in self.consts:
+            return self.consts[self.folded(value)]
         tensor = self.tensor(index)
         if tensor.data is None:
             return None
@@ -159,7 +167,7 @@ class Net:
         name = self.fresh(self.tensor(out).name if out is not None else base or self._base(op))
         origin = (self.tensor(self.current.outputs[0]).name,) if self.current and self.current.outputs else ()
         node = Node(self._node_name(name), op, tuple(inputs), (name,), dict(attrs or {}), origin)
-        found = get_op(op).infer(node, tuple(self.types[n] if n else None for n in inputs))[0]
+        found = _ruled(node, tuple(self.types[n] if n else None for n in inputs))
         if wanted is None:
             wanted = found
         elif (found.shape, found.dtype) != (wanted.shape, wanted.dtype):
@@ -168,6 +176,7 @@ class Net:
             raise NodeError(f"the result {wanted} is empty or too large")
         self.types[name] = replace(wanted, layout=found.layout)
         self.nodes.append(node)
+        self._makers[name] = node
         if out is not None:
             self._values[out] = name
         return name
@@ -182,6 +191,51 @@ class Net:
             name, number = f"{base}.{number}", number + 1
         self._node_names.add(name)
         return name
+
+    def plain(self, index: int) -> str:
+        """Return the codes of a tensor as whole numbers without a meaning; a tensor that is not quantised itself."""
+        value, type_ = self.value(index), self.type(index)
+        if type_.quant is None:
+            return value
+        return self.emit("AssignQuant", (value,), type_=replace(type_, quant=None))
+
+    def folded(self, value: str) -> str:
+        """Return the constant that a value is when it is computed of constants alone; else the value itself."""
+        if value in self.consts or value not in self._makers:
+            return self._folded.get(value, value)
+        if value not in self._folded:
+            self._folded[value] = self._evaluated(self._makers[value], value)
+        return self._folded[value]
+
+    def _evaluated(self, node: Node, value: str) -> str:
+        inputs = [self.folded(name) for name in node.inputs]
+        if (
+            node.op in _WITH_STATE
+            or any(name not in self.consts for name in inputs)
+            or self.types[value].size_bytes > LARGEST_FOLDED_BYTES
+        ):
+            return value
+        types = tuple(self.types[name] for name in inputs)
+        call = Call(node, tuple(self.consts[name] for name in inputs), types, (self.types[value],))
+        found = get_op(node.op).reference(call)[0]
+        return self.add_const(f"{value}.folded", found.astype(self.types[value].dtype.numpy), self.types[value])
+
+    @contextmanager
+    def inside(self, graph: Subgraph) -> Iterator[None]:
+        """Let tensors be those of a subgraph for a while."""
+        if self._depth >= MOST_LEVELS:
+            raise NodeError(f"subgraphs call each other more than {MOST_LEVELS} levels deep")
+        self._calls += 1
+        if self._calls > MOST_CALLS:
+            raise NodeError(f"branches and turns of loops are more than {MOST_CALLS}")
+        kept = self.graph, self._values, self.current
+        self.graph, self._values = graph, {}
+        self._depth += 1
+        try:
+            yield
+        finally:
+            self.graph, self._values, self.current = kept
+            self._depth -= 1
 
     def reshaped(self, value: str, shape: Sequence[int]) -> str:
         """Return a value in another shape; itself when it has it."""
@@ -219,6 +273,14 @@ class Net:
             elif variable.value and variable.initial is not None:  # never assigned
                 self.consts[variable.value] = variable.initial
         return tuple(found)
+
+
+def _ruled(node: Node, in_types: MaybeTypes) -> TensorType:
+    """Return the type that the operator's rule gives; NodeError where a rule cannot read the tensors of the file."""
+    try:
+        return get_op(node.op).infer(node, in_types)[0]
+    except InternalError as error:
+        raise NodeError(f"{node.op} cannot be made of {', '.join(map(str, in_types))}") from error
 
 
 def _unsigned(type_: TensorType) -> TensorType:

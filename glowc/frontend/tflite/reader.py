@@ -32,6 +32,7 @@ _KINDS: Mapping[int, str] = {
     0: "float32", 1: "float16", 2: "int32", 3: "uint8", 4: "int64", 6: "bool", 7: "int16", 9: "int8", 10: "float64",
     12: "uint64", 13: "resource", 15: "uint32", 16: "uint16", 17: "int4",
 }  # fmt: skip
+_INTEGERS = {name: name for name in _KINDS.values() if "int" in name and name != "int4"} | {"int4": "int8"}
 _BUILTINS = {v: k for k, v in vars(tflite.BuiltinOperator).items() if not k.startswith("_")}
 _OPTIONS = {v: k for k, v in vars(tflite.BuiltinOptions).items() if not k.startswith("_")}
 _OPTIONS_2 = {v: k for k, v in vars(tflite.BuiltinOptions2).items() if not k.startswith("_")}
@@ -116,18 +117,26 @@ def read_tflite(data: bytes, label: str) -> TfliteModel:
     """Read a file. Raises ModelError that says what is wrong with it."""
     if not is_tflite_file(data):
         raise ModelError(f"{label} is not a TensorFlow Lite file: bytes 4 to 8 are not TFL3", hint=_HINT)
+    place = _Place()
     try:
-        return _Reader(data).model()
+        return _Reader(data, place).model()
     except NodeError as problem:
         raise ModelError(f"{label}: {problem}", hint=problem.hint or _HINT) from None
     except _DAMAGED as error:
-        what = f"{label} is damaged or truncated: an offset leads outside of its {len(data):,} bytes"
+        what = f"{label} is damaged or truncated: {place.text}, an offset leads outside of its {len(data):,} bytes"
         raise ModelError(what, hint=_HINT) from error
 
 
+@dataclass(slots=True)
+class _Place:
+    """Where the file is being read, for messages."""
+
+    text: str = "in its head"
+
+
 class _Reader:
-    def __init__(self, data: bytes) -> None:
-        self.data = data
+    def __init__(self, data: bytes, place: _Place) -> None:
+        self.data, self.place = data, place
         self.root = tflite.Model.GetRootAs(data, 0)
         self._buffers: dict[int, bytes] = {}
 
@@ -183,6 +192,7 @@ class _Reader:
         return Subgraph(_text(graph.Name()), tensors, operators, ends[0], ends[1])
 
     def _operator(self, index: int, op: Any, codes: list[tuple[str, int]], count: int) -> Operator:
+        self.place.text = f"at operator {index}"
         number = op.OpcodeIndex()
         if not 0 <= number < len(codes):
             raise NodeError(f"operator {index}: its code {number} is none of the {len(codes)} of the file")
@@ -224,7 +234,9 @@ class _Reader:
                 yield name, method()
 
     def _tensor(self, index: int, tensor: Any) -> Tensor:
+        self.place.text = f"at tensor {index}"
         name = _text(tensor.Name()) or f"tensor_{index}"
+        self.place.text = f'at tensor {index} "{name}"'
         shape = self._ints(tensor.ShapeLength, tensor.Shape, "dimensions")
         kind = _KINDS.get(tensor.Type())
         where = f'tensor {index} "{name}"'
@@ -234,6 +246,7 @@ class _Reader:
             raise NodeError(f"{where} has the shape {list(shape)}", "convert the model with a fixed input shape")
         data = self._data(tensor.Buffer(), shape, kind, where)
         quant = self._quantization(tensor.Quantization(), shape, where)
+        _check_points(quant, kind, where)
         if tensor.Sparsity() is not None:
             raise NodeError(f"{where} is sparse", "convert the model without sparsity (densified)")
         return Tensor(index, name, shape, kind, quant, data, bool(tensor.IsVariable()))
@@ -293,6 +306,15 @@ class _Reader:
                 entry = self._there(item(i))
                 names[int(entry.TensorIndex())] = _text(entry.Name())
         return Signature(_text(found.SignatureKey()), int(found.SubgraphIndex()), names)
+
+
+def _check_points(quant: Quantization | None, kind: str, where: str) -> None:
+    """NodeError for a zero point that is no number of the tensor's kind."""
+    if quant is None or kind not in _INTEGERS:
+        return
+    info = np.iinfo(_INTEGERS[kind])
+    if any(not info.min <= z <= info.max for z in quant.zero_point):
+        raise NodeError(f"{where}: a zero point is no {kind}")
 
 
 def _known(indices: tuple[int, ...], count: int, where: str, least: int = -1) -> tuple[int, ...]:

@@ -7,8 +7,9 @@ from dataclasses import dataclass
 import numpy as np
 
 from glowc.program.ir import Plan
+from glowc.program.kernel import Arrays
 
-EMPTY = {"bias": np.zeros(1, np.int32), "scale": np.zeros(1, np.float32)}
+EMPTY: Arrays = {"bias": np.zeros(1, np.int32), "scale": np.zeros(1, np.float32)}
 
 WEIGHTED = frozenset({"weights", "bias", "scale"})
 """The constants of a layer on codes."""

@@ -10,6 +10,7 @@ from glowc.kernels.base import KernelVariant, Prepared, Reads, plan_of
 from glowc.kernels.common.constants import SHIFTED, WEIGHTED
 from glowc.kernels.common.sums import sums
 from glowc.kernels.common.windows import is_point
+from glowc.kernels.dsp.ends import ends_bytes
 from glowc.kernels.dsp.forms import GROUP
 from glowc.kernels.dsp.needs import DUAL_ISSUE, FPU
 from glowc.kernels.dsp.shift import short_offset
@@ -38,6 +39,7 @@ class ConvPlan(Plan):
     with their row. `kept`: bytes of weights that are copied into the scratch, of as many pairs of channels as the
     stream's first word says, which is one of those before the first pair if there are any.
     `fixed`: codes end in a multiplier and a shift.
+    `rest`: inputs of a kernel row after whole groups, on path "rows"; those of all `k_h` rows come last.
     `paired`: instructions issue two at a time; `pairs` of pixels, where more than one, are collected before `chunk`
     blocks of channels of all of them are computed, and the next ones; `shared`: windows of a pair are three columns
     wide and one apart.
@@ -57,6 +59,7 @@ class ConvPlan(Plan):
     row_ends: bool = False
     kept: int = 0
     fixed: bool = False
+    rest: int = 0
     paired: bool = False
     pairs: int = 1
     chunk: int = 0
@@ -71,6 +74,11 @@ class ConvPlan(Plan):
     def head(self) -> int:
         """Words of a pair of channels before those of its steps."""
         return 5 if self.fixed else 4
+
+    @property
+    def ends_bytes(self) -> int:
+        """Bytes of biases and endings of a block of four channels."""
+        return ends_bytes(fixed=self.fixed)
 
     @property
     def ends_with_rows(self) -> bool:
@@ -100,10 +108,16 @@ def collecting(s: Conv) -> ConvPlan:
     return ConvPlan(path="gather", run=run if dense else 0)
 
 
-def collecting_quad(s: Conv) -> ConvPlan:
-    """Choose how the inputs of four pixels are collected: of two rows where the rows do not hold whole blocks."""
+def collecting_quad(s: Conv, *, rests: bool = False) -> ConvPlan:
+    """Choose how the inputs of four pixels are collected: of two rows where the rows do not hold whole blocks.
+
+    With `rests` kernel rows of adjacent inputs need not be whole groups.
+    """
     plan = collecting(s)
-    if plan.path != "rows" or -(-s.out_w // _PIXELS) * _PIXELS <= _MOST_WASTE * s.out_w:
+    even = -(-s.out_w // _PIXELS) * _PIXELS <= _MOST_WASTE * s.out_w
+    if rests and even and plan.path == "gather" and plan.run > GROUP:
+        return ConvPlan(path="rows", rest=plan.run % GROUP, k_h=s.k_h)
+    if plan.path != "rows" or even:
         return plan
     return replace(plan, path="word" if plan.run and s.in_w >= s.k_w else "across")
 
@@ -113,9 +127,13 @@ def groups_of(plan: ConvPlan, shape: Conv) -> int:
     return plan.row_groups if plan.path == "three" else -(-shape.inputs // GROUP)
 
 
-def collected(weights: np.ndarray, shape: Conv, path: str) -> np.ndarray:
+def collected(weights: np.ndarray, shape: Conv, path: str, rest: int = 0) -> np.ndarray:
     """Return conv_s8's weights[O, K] in the order in which the inputs are collected."""
     weights = weights.reshape(shape.out_c, shape.k_h, shape.k_w, shape.in_c)
+    if rest:
+        rows = weights.reshape(shape.out_c, shape.k_h, -1)
+        parts = (rows[:, :, :-rest], rows[:, :, -rest:])
+        return np.concatenate([part.reshape(shape.out_c, -1) for part in parts], axis=1)
     if path == "three":
         return _three(weights.transpose(0, 1, 3, 2))
     return (weights.transpose(0, 3, 1, 2) if path == "planar" else weights).reshape(len(weights), -1)
@@ -212,10 +230,17 @@ def shift_scratch(instr: Instr) -> int:
 
 def accepts_quad(instr: Instr) -> bool:
     """Accept layers whose inputs of four pixels are few enough."""
-    if not _is_possible(instr):
-        return False
-    shape = Conv.of(instr)
-    return _quad_bytes(collecting_quad(shape), shape) <= _SHIFT_BYTES
+    return _is_possible(instr) and _is_small(instr, collecting_quad(Conv.of(instr)))
+
+
+def accepts_rests(instr: Instr) -> bool:
+    """Accept the same, and kernel rows that are not whole groups."""
+    plan = collecting_quad(Conv.of(instr), rests=True)
+    return accepts_quad(instr) or (plan.rest > 0 and _fits_pairs(instr) and _is_small(instr, plan))
+
+
+def _is_small(instr: Instr, plan: ConvPlan) -> bool:
+    return _quad_bytes(plan, Conv.of(instr)) <= _SHIFT_BYTES
 
 
 def modest_quad(instr: Instr) -> int:
@@ -224,10 +249,12 @@ def modest_quad(instr: Instr) -> int:
     return max(2 * 3 * shape.in_w * shape.in_c, 2 * 8 * groups_of(plan_of(instr, ConvPlan), shape))
 
 
+def _fits_pairs(instr: Instr) -> bool:
+    return accepts_any_zero(instr) and instr.int_("out_c") >= 2
+
+
 def _is_possible(instr: Instr) -> bool:
-    if not accepts_any_zero(instr) or instr.int_("out_c") < 2:
-        return False
-    return collecting_quad(Conv.of(instr)).path in ("point", "rows", "across", "word", "three")
+    return _fits_pairs(instr) and collecting_quad(Conv.of(instr)).path in ("point", "rows", "across", "word", "three")
 
 
 def _accepts_shift(instr: Instr) -> bool:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 
 import numpy as np
@@ -44,6 +45,8 @@ class DepthwisePlan(Plan):
     1 where the weights have a zero point. `mult`: output channels of an input channel. `held`: columns of the window
     whose weights are taken at a time. `short`: no rounded value leaves 16 bits, before the zero point.
     `loops`: the second and third row of a window of three are one text, which may be a loop, for a tile is long.
+    `fixed`: codes end in a multiplier and a shift; then `signed`: the sign of a sum counts, `limited`: not all codes
+    are allowed, `short`: no code and one place more of it leave 16 bits.
     """
 
     k_h: int
@@ -60,6 +63,9 @@ class DepthwisePlan(Plan):
     held: int
     short: bool
     loops: bool
+    fixed: bool = False
+    signed: bool = False
+    limited: bool = False
 
     @property
     def taps(self) -> int:
@@ -69,9 +75,10 @@ class DepthwisePlan(Plan):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SmallPlan(Plan):
-    """`offset`: the weights have a zero point."""
+    """`offset`: the weights have a zero point; `fixed`: codes end in a multiplier and a shift."""
 
     offset: bool
+    fixed: bool = False
 
 
 def tile_outputs(k_w: int) -> int:
@@ -155,7 +162,8 @@ def fits_short(weights: np.ndarray, bias: np.ndarray, scale: np.ndarray, instr: 
     return bool(np.all(largest * np.abs(scale.astype(np.float64)) <= _SHORT))
 
 
-def _plan(instr: Instr, *, short: bool) -> DepthwisePlan:
+def plan_by(instr: Instr, *, short: bool) -> DepthwisePlan:
+    """Return the plan of dwconv_s8."""
     shape, all_codes = Conv.of(instr), (instr.int_("out_min"), instr.int_("out_max")) == (-128, 127)
     tiles = _cut(shape)
     kinds = (Tile(outputs=k[0], first=k[1], end=k[2], late=begins_late(k, shape)) for k in tiles.kinds)
@@ -168,26 +176,32 @@ def _plan(instr: Instr, *, short: bool) -> DepthwisePlan:
 
 
 def prepare(constants: Arrays, instr: Instr) -> Prepared:
-    """Prepare dwconv_s8: a stream of the first output channels of all inputs, then of the second ..."""
+    """Prepare dwconv_s8."""
     shape = Conv.of(instr)
-    mult = shape.out_c // shape.in_c
-    weights = constants["weights"].reshape(-1, shape.out_c).astype(np.int8)
     scale = np.broadcast_to(constants["scale"].reshape(-1).astype(np.float32), shape.out_c)
-    bias = constants["bias"].reshape(-1).astype(np.int32)
-    parts = [_stream(weights[:, j::mult], bias[j::mult], scale[j::mult]) for j in range(mult)]
-    plan = _plan(instr, short=fits_short(weights, bias, scale, instr))
-    return Prepared({"weights": np.concatenate(parts), **EMPTY}, plan)
+    weights, bias = weights_of(constants, instr)
+    words = np.ascontiguousarray(scale).view(np.int32)
+    stream = stream_of(weights, bias, lambda own: words[own[[0, 2, 1, 3]]], shape.out_c // shape.in_c)
+    return Prepared({"weights": stream, **EMPTY}, plan_by(instr, short=fits_short(weights, bias, scale, instr)))
 
 
-def _stream(weights: np.ndarray, bias: np.ndarray, scale: np.ndarray) -> np.ndarray:
-    """Return, per four channels, bias, weights[taps, C] and scale in the order they are read."""
-    channels = bias.size
-    starts = [*range(0, channels - 3, GROUP), *([channels - GROUP] if channels % GROUP else [])]
+def weights_of(constants: Arrays, instr: Instr) -> tuple[np.ndarray, np.ndarray]:
+    """Return weights[taps, C] and biases[C]."""
+    weights = constants["weights"].reshape(-1, Conv.of(instr).out_c).astype(np.int8)
+    return weights, constants["bias"].reshape(-1).astype(np.int32)
+
+
+def stream_of(weights: np.ndarray, bias: np.ndarray, ends: Callable[[np.ndarray], np.ndarray], mult: int) -> np.ndarray:
+    """Return the words of weights[taps, C]: the first output channels of all inputs, then the second ones ...
+
+    Per four channels bias 0, 2, 1, 3, weights, and what `ends` gives for their numbers.
+    """
     parts = []
-    for c in starts:
-        word = np.ascontiguousarray(weights[:, c : c + GROUP]).view(np.int32).reshape(-1)
-        b, s = bias[c : c + GROUP], np.ascontiguousarray(scale[c : c + GROUP]).view(np.int32)
-        parts += [b[0::2], b[1::2], word, s[0::2], s[1::2]]
+    for channels in (np.arange(j, bias.size, mult) for j in range(mult)):
+        rest = [channels.size - GROUP] if channels.size % GROUP else []
+        for own in (channels[c : c + GROUP] for c in (*range(0, channels.size - 3, GROUP), *rest)):
+            words = np.ascontiguousarray(weights[:, own]).view(np.int32).reshape(-1)
+            parts += [bias[own[0::2]], bias[own[1::2]], words, ends(own)]
     return np.concatenate(parts)
 
 

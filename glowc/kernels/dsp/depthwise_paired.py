@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 
-from glowc.kernels.base import Prepared
+from glowc.kernels.base import Prepared, plan_in
 from glowc.kernels.dsp import depthwise
 from glowc.kernels.dsp.needs import FPU
 from glowc.kernels.shapes import Conv
@@ -28,6 +29,9 @@ class PairedPlan(Plan):
     short: bool
     in_col: int
     order: tuple[int, ...]
+    fixed: bool = False
+    signed: bool = False
+    limited: bool = False
 
 
 def _order(shape: Conv) -> tuple[int, ...] | None:
@@ -48,21 +52,27 @@ def accepts(instr: Instr) -> bool:
     return window and alone and reached and _order(shape) is not None
 
 
-def prepare(constants: Arrays, instr: Instr) -> Prepared:
-    """Prepare dwconv_s8 with the rows of the window in their order."""
-    shape = Conv.of(instr)
-    order = _order(shape)
-    assert order is not None
-    rows = constants["weights"].reshape(_SIDE, _SIDE, -1)[list(order)]
-    prepared = depthwise.prepare({**constants, "weights": rows}, instr)
-    plan = prepared.plan
-    assert isinstance(plan, depthwise.DepthwisePlan)
-    paired = PairedPlan(
-        stride_w=plan.stride_w, tiles=plan.tiles, middle=plan.middle, left=plan.left, right=plan.right, u8=plan.u8,
-        short=plan.short, in_col=shape.in_col, order=order,
-    )  # fmt: skip
-    return replace(prepared, plan=paired)
+def in_order(plain: Callable[[Arrays, Instr], Prepared]) -> Callable[[Arrays, Instr], Prepared]:
+    """Return the preparation `plain` with the rows of the window in their order."""
 
+    def prepare(constants: Arrays, instr: Instr) -> Prepared:
+        shape = Conv.of(instr)
+        order = _order(shape)
+        assert order is not None
+        rows = constants["weights"].reshape(_SIDE, _SIDE, -1)[list(order)]
+        prepared = plain({**constants, "weights": rows}, instr)
+        plan = plan_in(prepared, depthwise.DepthwisePlan)
+        paired = PairedPlan(
+            stride_w=plan.stride_w, tiles=plan.tiles, middle=plan.middle, left=plan.left, right=plan.right, u8=plan.u8,
+            short=plan.short, in_col=shape.in_col, order=order, fixed=plan.fixed, signed=plan.signed,
+            limited=plan.limited,
+        )  # fmt: skip
+        return replace(prepared, plan=paired)
+
+    return prepare
+
+
+prepare = in_order(depthwise.prepare)
 
 PAIRED = replace(
     depthwise.DEPTHWISE, form="paired", also=FPU, rank=11, template="{}_paired", accepts=accepts,

@@ -13,11 +13,11 @@ import numpy as np
 
 from glowc.graph.fixed_point import scaled
 from glowc.graph.numerics import requantize
+from glowc.kernels.common.factors import LEAST_MUL
 from glowc.program.ir import Instr
 from glowc.program.kernel import Arrays
 
-_LEAST_MUL = 1 << 30
-_MOST_PLACES = 31
+_HALFWORD = 32000.0  # rounded twice it fits 16 bits
 
 
 class Ends(Protocol):
@@ -80,7 +80,7 @@ class Factors:
     def filled(self, count: int) -> Factors:
         """The least multiplier."""
         more = (0, count - self.mul.size)
-        return Factors(np.pad(self.mul, more, constant_values=_LEAST_MUL), np.pad(self.shift, more, constant_values=-1))
+        return Factors(np.pad(self.mul, more, constant_values=LEAST_MUL), np.pad(self.shift, more, constant_values=-1))
 
     def negated(self, signs: np.ndarray) -> Factors:
         """The same: no channel is negated, for halves are rounded up before they are rounded away."""
@@ -92,16 +92,26 @@ class Factors:
         y = scaled(sums, self.mul, self.shift) + instr.int_("out_zp")
         return np.asarray(np.clip(y, instr.int_("out_min"), instr.int_("out_max")))
 
-    def words(self, channels: int) -> np.ndarray:
-        """The word of the places, then a multiplier a channel."""
-        places = (-self.shift - 1).reshape(-1, channels) << (8 * np.arange(channels))
-        mul = (2 * self.mul - (1 << 32)).reshape(-1, channels)
-        return np.concatenate((places.sum(1, keepdims=True), mul), axis=1).astype(np.int32)
+    @property
+    def muls(self) -> np.ndarray:
+        """The words of the multipliers."""
+        return np.asarray(2 * self.mul - (1 << 32))
 
     @property
-    def fit(self) -> bool:
-        """True where every factor is one of at least one place to the right."""
-        return bool((self.mul >= _LEAST_MUL).all() and (self.shift <= -1).all() and (self.shift >= -_MOST_PLACES).all())
+    def places(self) -> np.ndarray:
+        """The places of the shifts less one."""
+        return np.asarray(-self.shift - 1)
+
+    def words(self, channels: int) -> np.ndarray:
+        """The word of the places, then a multiplier a channel."""
+        places = self.places.reshape(-1, channels) << (8 * np.arange(channels))
+        mul = self.muls.reshape(-1, channels)
+        return np.concatenate((places.sum(1, keepdims=True), mul), axis=1).astype(np.int32)
+
+    def fit_halfwords(self, low: np.ndarray, high: np.ndarray) -> bool:
+        """Prove that no sum in [low, high] by these, with one place more, leaves 16 bits."""
+        largest = np.maximum(np.abs(low), np.abs(high)).astype(np.float64)
+        return bool((largest * self.mul * 2.0 ** (self.shift - 30) <= _HALFWORD).all())
 
 
 def ends_of(constants: Arrays, count: int) -> Ends:
@@ -115,6 +125,11 @@ def factors_of(constants: Arrays, count: int) -> Factors:
     """Return the multipliers and shifts of `count` channels."""
     mul, shift = (np.array(np.broadcast_to(constants[key], (count,)), np.int64) for key in ("mul", "shift"))
     return Factors(mul, shift)
+
+
+def ends_bytes(*, fixed: bool) -> int:
+    """Return the bytes of biases and endings of a block of four channels."""
+    return 4 * (4 + (1 + 4 if fixed else 4))
 
 
 def fixed_end(instr: Instr) -> str:

@@ -10,28 +10,30 @@ from dataclasses import replace
 
 import numpy as np
 
-from glowc.kernels.base import KernelVariant, Prepared
+from glowc.kernels.base import KernelVariant, Prepared, plan_in
+from glowc.kernels.common.factors import FIXED, FIXED_EMPTY, fit
 from glowc.kernels.common.float_shift import DEFINITION, DefinedPlan
-from glowc.kernels.dsp import conv
-from glowc.kernels.dsp.ends import factors_of, fixed_end
+from glowc.kernels.common.sums import sums
+from glowc.kernels.dsp import conv, depthwise, depthwise_paired, fully_connected
+from glowc.kernels.dsp.conv import ConvPlan
+from glowc.kernels.dsp.ends import Factors, factors_of, fixed_end
+from glowc.kernels.dsp.fully_connected import FcPlan
 from glowc.kernels.dsp.stream import pairs
 from glowc.kernels.shapes import Conv
 from glowc.program.ir import Instr
 from glowc.program.kernel import Arrays
 
-PACKED = frozenset({"weights", "bias", "mul", "shift"})
-_EMPTY: Arrays = {"bias": np.zeros(1, np.int32), "mul": np.zeros(1, np.int32), "shift": np.zeros(1, np.int8)}
 Prepare = Callable[[Arrays, Instr], Prepared]
 
 
-def _where_fit(channels: Callable[[Instr], int], prepare: Prepare) -> Prepare:
+def _where_fit(prepare: Prepare) -> Prepare:
     """Return a preparation that leaves layers alone whose factors have no such form."""
 
     def checked(constants: Arrays, instr: Instr) -> Prepared:
-        if not factors_of(constants, channels(instr)).fit:
+        if not fit(constants):
             return Prepared(plan=DEFINITION)
         prepared = prepare(constants, instr)
-        return Prepared({"weights": prepared.constants["weights"], **_EMPTY}, prepared.plan)
+        return Prepared({"weights": prepared.constants["weights"], **FIXED_EMPTY}, prepared.plan)
 
     return checked
 
@@ -40,16 +42,56 @@ def _scratch(plain: KernelVariant) -> Callable[[Instr], int]:
     return lambda instr: 0 if isinstance(instr.plan, DefinedPlan) else plain.scratch_bytes(instr)
 
 
-def _out_c(instr: Instr) -> int:
-    return instr.int_("out_c")
-
-
 def _prepare_quad(constants: Arrays, instr: Instr) -> Prepared:
     shape = Conv.of(instr)
-    plan = conv.collecting_quad(shape)
-    stream = pairs(conv.collected(constants["weights"], shape, plan.path), constants, instr)
+    plan = conv.collecting_quad(shape, rests=True)
+    stream = pairs(conv.collected(constants["weights"], shape, plan.path, plan.rest), constants, instr)
     plan = replace(plan, form=stream.form, end=fixed_end(instr), row_ends=plan.path == "rows", fixed=True)
     return Prepared(stream.constants, plan)
+
+
+def _prepare_conv(constants: Arrays, instr: Instr) -> Prepared:
+    prepared = conv.prepare(constants, instr)
+    return replace(prepared, plan=replace(plan_in(prepared, ConvPlan), end=fixed_end(instr), fixed=True))
+
+
+def _fc(plain: KernelVariant, header: str, *, limited: bool = True) -> KernelVariant:
+    """Return the variant of `plain`; where its functions do not limit codes that is done after them."""
+    assert plain.prepare is not None
+    prepare_plain = plain.prepare
+
+    def prepare(constants: Arrays, instr: Instr) -> Prepared:
+        prepared, end = prepare_plain(constants, instr), fixed_end(instr)
+        end = end if limited else {"v8": "r8", "s8": "n8"}.get(end, end)
+        return replace(prepared, plan=replace(plan_in(prepared, FcPlan), end=end, fixed=True))
+
+    return fixed_variant(plain, prepare, header)
+
+
+def _prepare_depthwise(constants: Arrays, instr: Instr) -> Prepared:
+    """A stream as of dwconv_s8; a sum that cannot leave 16 bits when it is scaled is not limited to them."""
+    shape = Conv.of(instr)
+    weights, bias = depthwise.weights_of(constants, instr)
+    ends = factors_of(constants, shape.out_c)
+    low, high = sums(weights.T.astype(np.int64) - instr.int_("w_zp"), instr)
+    plan = depthwise.plan_by(instr, short=ends.fit_halfwords(low + bias, high + bias))
+    end = fixed_end(instr)
+    plan = replace(plan, fixed=True, signed=end in ("n8", "s8"), limited=end in ("v8", "s8"))
+
+    def words(own: np.ndarray) -> np.ndarray:
+        order = own[[0, 2, 1, 3]]
+        return Factors(ends.mul[order], ends.shift[order]).words(4)[0, [1, 2, 0, 3, 4]]
+
+    return Prepared({"weights": depthwise.stream_of(weights, bias, words, shape.out_c // shape.in_c)}, plan)
+
+
+def _prepare_small(constants: Arrays, instr: Instr) -> Prepared:
+    """Multipliers and places of all channels as their ending reads them; all else stays as that of `ref`."""
+    if not fit(constants):
+        return Prepared(plan=DEFINITION)
+    ends = factors_of(constants, instr.int_("out_c"))
+    plan = depthwise.SmallPlan(offset=instr.int_("w_zp") != 0, fixed=True)
+    return Prepared({"mul": ends.muls.astype(np.int32), "shift": ends.places.astype(np.int8)}, plan)
 
 
 def _keep_quad(constants: Arrays, instr: Instr, scratch_bytes: int) -> Prepared | None:
@@ -62,20 +104,36 @@ def _modest_quad(instr: Instr) -> int:
     return 0 if isinstance(instr.plan, DefinedPlan) else conv.modest_quad(instr)
 
 
-def fixed_variant(
-    plain: KernelVariant, prepare: Prepare, channels: Callable[[Instr], int], header: str
-) -> KernelVariant:
+def fixed_variant(plain: KernelVariant, prepare: Prepare, header: str) -> KernelVariant:
     """Return a variant of a kernel with a scale as one that ends in a multiplier and a shift."""
     return replace(
-        plain, prepare=_where_fit(channels, prepare), packs=PACKED, header=header, scratch_bytes=_scratch(plain),
+        plain, prepare=_where_fit(prepare), packs=FIXED, header=header, scratch_bytes=_scratch(plain),
     )  # fmt: skip
 
 
 CONV_QUAD = replace(
-    fixed_variant(conv.QUAD, _prepare_quad, _out_c, "glow_dsp_quad_q31.h"),
-    slow_with=frozenset(), modest_bytes=_modest_quad, keeps=_keep_quad,
+    fixed_variant(conv.QUAD, _prepare_quad, "glow_dsp_quad_q31.h"),
+    slow_with=frozenset(), accepts=conv.accepts_rests, modest_bytes=_modest_quad, keeps=_keep_quad,
 )  # fmt: skip
 
+CONV = fixed_variant(conv.CONV, _prepare_conv, "glow_dsp_gemm_q31.h")
+FC = _fc(fully_connected.FC, "glow_dsp_fc_q31.h", limited=False)
+FC_UNITS = replace(
+    _fc(fully_connected.UNITS, "glow_dsp_fc_q31.h"), speed_only=False, modest_bytes=lambda _: 0
+)  # where the arena has room for it anyway
+FC_QUAD = _fc(fully_connected.QUAD, "glow_dsp_quad_q31.h")
+
+DEPTHWISE = fixed_variant(depthwise.DEPTHWISE, _prepare_depthwise, "glow_dsp_dw_q31.h")
+DEPTHWISE_PAIRED = fixed_variant(
+    depthwise_paired.PAIRED, depthwise_paired.in_order(_prepare_depthwise), "glow_dsp_dw_q31.h"
+)
+
+DEPTHWISE_SMALL = replace(
+    depthwise.SMALL, prepare=_prepare_small, packs=frozenset({"mul", "shift"}), header="glow_dsp_small_q31.h"
+)
+
 VARIANTS = {
-    "conv_s8q31": (CONV_QUAD,),
+    "dwconv_s8q31": (DEPTHWISE, DEPTHWISE_PAIRED, DEPTHWISE_SMALL),
+    "conv_s8q31": (CONV, CONV_QUAD),
+    "fc_s8q31": (FC, FC_UNITS, FC_QUAD),
 }

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from glowc.kernels.base import KernelVariant, Prepared, Reads
 from glowc.kernels.common.constants import WEIGHTED
 from glowc.kernels.common.singles import RowsPlan, with_singles
+from glowc.kernels.dsp.ends import ends_bytes
 from glowc.kernels.dsp.forms import GROUP
 from glowc.kernels.dsp.needs import FPU
 from glowc.kernels.dsp.stream import accepts_any_zero, ending, fours, pairs
@@ -25,13 +26,19 @@ class FcPlan(RowsPlan):
     """The `form` of the stream and the `end` of codes; `paired`: instructions issue two at a time.
 
     path: "direct", inputs are expanded again for every block; "units", once, in units of eight.
-    `tail`, where paired: some inputs are left after whole groups.
+    `tail`, where paired: some inputs are left after whole groups. `fixed`: codes end in a multiplier and a shift.
     """
 
     form: str
     end: str = ""
     paired: bool = False
     tail: bool = False
+    fixed: bool = False
+
+    @property
+    def ends_bytes(self) -> int:
+        """Bytes of biases and endings of a block of four outputs."""
+        return ends_bytes(fixed=self.fixed)
 
 
 def prepare_direct(constants: Arrays, instr: Instr) -> Prepared:

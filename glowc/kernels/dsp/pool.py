@@ -39,9 +39,13 @@ MEAN = replace(_CODES, accepts=_accepts_mean, prepare=prepare_mean)
 AVERAGE_REAL = replace(_CODES, accepts=_accepts_pool)
 MAXIMUM = replace(AVERAGE_REAL, also=frozenset())
 
+_FIXED = "glow_dsp_codes_q31.h"
+
 VARIANTS = {
     "avg_pool_s8": (AVERAGE,),
+    "avg_pool_s8q31": (replace(AVERAGE, also=frozenset()),),
     "avg_pool_s8w": (AVERAGE_REAL,),
     "max_pool_s8": (MAXIMUM,),
     "reduce_mean_s8": (MEAN,),
+    "reduce_mean_s8q31": (replace(MEAN, also=frozenset(), header=_FIXED),),
 }

@@ -7,6 +7,7 @@ are ended as their kernel defines.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -14,7 +15,9 @@ import numpy as np
 from glowc.graph.types import DType
 from glowc.kernels.base import KernelVariant, Prepared
 from glowc.kernels.common.constants import SHIFTED, WEIGHTED
+from glowc.kernels.common.float_shift import DEFINITION, DefinedPlan, columns, rows
 from glowc.kernels.common.sums import sums
+from glowc.kernels.dsp.forms import joined
 from glowc.kernels.dsp.needs import FPU
 from glowc.kernels.dsp.shift import short_offset
 from glowc.kernels.dsp.stream import quad_stream
@@ -51,24 +54,31 @@ class WidePlan(Plan):
     """`channels` whose sums are in scratch at a time; `full`: all int8 codes are allowed.
 
     path: "rows", the inputs of a kernel row are adjacent; "planar", those of a kernel row and channel. `shifts`: the
-    layer ends in a multiplication and a shift, in 32 bits where `short`.
+    layer ends in a multiplication and a shift, in 32 bits where `short`; `fixed`: in TensorFlow Lite's, and weights are
+    bytes where `narrow`.
     """
 
     full: bool = False
     channels: int = 0
     shifts: bool = False
     short: bool = False
+    fixed: bool = False
+    narrow: bool = False
 
 
 def _plan(instr: Instr) -> WidePlan:
     full = (instr.int_("out_min"), instr.int_("out_max")) == (-128, 127)
-    shifts = instr.kernel.endswith("rs")
-    return WidePlan(path="planar" if _is_planar(instr) else "rows", full=full, channels=_CHANNELS, shifts=shifts)
+    shifts, path = instr.kernel.endswith("rs"), "planar" if _is_planar(instr) else "rows"
+    return WidePlan(path=path, full=full, channels=_CHANNELS, shifts=shifts, fixed=_is_fixed(instr))
+
+
+def _is_fixed(instr: Instr) -> bool:
+    return any(operand.role == "mul" for operand in instr.operands) and not instr.kernel.endswith("rs")
 
 
 def prepare_ends(_: Arrays, instr: Instr) -> Prepared:
     """Constants stay; say how sums end."""
-    return Prepared(plan=WidePlan(shifts=instr.kernel.endswith("rs")))
+    return Prepared(plan=WidePlan(shifts=instr.kernel.endswith("rs"), fixed=_is_fixed(instr)))
 
 
 def _is_possible(instr: Instr) -> bool:
@@ -109,13 +119,14 @@ def prepare(constants: Arrays, instr: Instr) -> Prepared:
     even = np.pad(runs, ((0, channels % 2), (0, 0), (0, runs.shape[2] % 2))).reshape(channels + channels % 2, -1)
     padded = np.pad(even, ((0, 0), (0, _inputs(instr) - even.shape[1])))
     steps = padded.shape[1] // 2
-    halves = padded.reshape(-1, 2, steps, 2).transpose(0, 2, 1, 3)
+    pairs, plan = padded.reshape(-1, 2, steps, 2), _plan(instr)
     biases = np.zeros(len(padded), np.int64)
     if "bias" in constants:
         biases[:channels] = constants["bias"]
-    none = np.zeros((len(padded) // 2, 2), np.int32)
+    if plan.fixed:
+        return _prepare_fixed(pairs, biases.reshape(-1, 2), constants, plan)
+    halves, none = pairs.transpose(0, 2, 1, 3), np.zeros((len(pairs), 2), np.int32)
     packed: dict[str, np.ndarray] = {"weights": quad_stream(none, biases.reshape(-1, 2), halves, steps).view(np.int16)}
-    plan = _plan(instr)
     if not plan.shifts:
         return Prepared({**packed, "bias": np.zeros(1, np.int32)}, plan)
     byte_codes = instr.operand("out").type.dtype.bits == 8  # as those of the short ending
@@ -125,6 +136,19 @@ def prepare(constants: Arrays, instr: Instr) -> Prepared:
     return Prepared({**packed, "offset": offset}, replace(plan, short=True))
 
 
+def _prepare_fixed(pairs: np.ndarray, biases: np.ndarray, constants: Arrays, plan: WidePlan) -> Prepared:
+    """Return the stream of weights[B, 2, S, 2], in bytes where they fit, with the multipliers where scales would be."""
+    steps, narrow = pairs.shape[2], bool((pairs == pairs.astype(np.int8)).all())
+    mul = np.zeros(biases.shape, np.int32)
+    channels = constants["bias"].size
+    mul.reshape(-1)[:channels] = np.broadcast_to(constants["mul"], channels)
+    each = np.zeros(len(pairs), bool)
+    halves = joined(pairs[:, 0], pairs[:, 1], each) if narrow else pairs.transpose(0, 2, 1, 3)
+    words = quad_stream(mul, biases, halves, steps)
+    found = {"weights": words if narrow else words.view(np.int16), "mul": np.zeros(1, np.int32)}
+    return Prepared({**found, "bias": np.zeros(1, constants["bias"].dtype)}, replace(plan, narrow=narrow))
+
+
 CONV = KernelVariant(
     "dsp", also=FPU, rank=11, header="glow_dsp_shift.h", accepts=_accepts, prepare=prepare, packs=WEIGHTED,
     scratch_bytes=_scratch, streams=True, row_block=4,
@@ -132,7 +156,35 @@ CONV = KernelVariant(
 DEPTHWISE = KernelVariant("dsp", rank=11, header="glow_dsp_sixteen.h", accepts=_accepts_depthwise, prepare=prepare_ends)
 FC = replace(DEPTHWISE, accepts=_accepts_fc)
 
+
+def _fixed(plain: KernelVariant, by_channel: Callable[[np.ndarray], np.ndarray], template: str) -> KernelVariant:
+    """Return a variant as `plain` for layers whose sums of products need no more than 32 bits, else by DEFINITION."""
+    assert plain.prepare is not None
+    prepare_plain = plain.prepare
+
+    def prepare_fixed(constants: Arrays, instr: Instr) -> Prepared:
+        low, high = sums(by_channel(constants["weights"]).astype(np.int64) - instr.int_("w_zp"), instr)
+        bias = constants["bias"].astype(np.int64)
+        fits = min(low.min(), (low + bias).min()) >= -(1 << 31) and max(high.max(), (high + bias).max()) < 1 << 31
+        return prepare_plain(constants, instr) if fits else Prepared(plan=DEFINITION)
+
+    def scratch_bytes(instr: Instr) -> int:
+        return 0 if isinstance(instr.plan, DefinedPlan) else plain.scratch_bytes(instr)
+
+    return replace(
+        plain, prepare=prepare_fixed, packs=frozenset({"weights", "bias", "mul"}), header="glow_dsp_sixteen_q31.h",
+        template=template, scratch_bytes=scratch_bytes,
+    )  # fmt: skip
+
+
+FIXED = {
+    "conv": _fixed(CONV, rows, "conv_s16q31"),
+    "dwconv": _fixed(DEPTHWISE, columns, "dwconv_s16q31"),
+    "fc": _fixed(FC, rows, "fc_s16q31"),
+}
+
 VARIANTS = {
+    **{f"{base}_s16{end}": (variant,) for base, variant in FIXED.items() for end in ("q15", "q31")},
     "conv_s16": (CONV,),
     "conv_s16rs": (replace(CONV, packs=SHIFTED),),
     "dwconv_s16": (DEPTHWISE,),

@@ -11,6 +11,7 @@ import numpy as np
 
 from glowc.graph.numerics import fma
 from glowc.kernels.base import Prepared
+from glowc.kernels.common.fixed_sums import pair_sums
 from glowc.kernels.common.float_shift import DefinedPlan
 from glowc.kernels.mve.shared import PAIRWISE, PairwisePlan, accepts_rows, are_codes
 from glowc.program.ir import Instr
@@ -55,18 +56,33 @@ def prepare(_: Arrays, instr: Instr) -> Prepared:
 
 @cache
 def short_sum(scales: tuple[float, ...], codes: tuple[int, ...], sign: str) -> tuple[float, float, float] | None:
-    """Return float32 (va, vb, vc) so that two fused multiply-adds give every code of add_s8; None when none do.
-
-    Candidates are tried on the pairs of codes near a rounding boundary; the first one that gets those right is
-    compared on all 65536.
-    """
+    """Return float32 (va, vb, vc) so that two fused multiply-adds give every code of add_s8; None when none do."""
     sa, sb, sy = (np.float32(s) for s in scales)
     a_zp, b_zp, *bounds = codes
-    a, b = (v.reshape(-1).astype(np.float32) for v in np.meshgrid(np.arange(-128, 128), np.arange(-128, 128)))
+    a, b = _pairs()
     left, right = (a - np.float32(a_zp)) * sa, (b - np.float32(b_zp)) * sb
     sums = left + right if sign == "+" else left - right
     want = _bounded(sums / sy, *bounds)
     va, vb = float(sa) / float(sy), (1 if sign == "+" else -1) * float(sb) / float(sy)
+    return _fused_form(want, (va, vb), codes)
+
+
+def _pairs() -> tuple[np.ndarray, np.ndarray]:
+    """Return all pairs of codes as float32."""
+    a, b = np.meshgrid(np.arange(-128, 128), np.arange(-128, 128))
+    return a.reshape(-1).astype(np.float32), b.reshape(-1).astype(np.float32)
+
+
+def _fused_form(
+    want: np.ndarray, ratios: tuple[float, float], codes: tuple[int, ...]
+) -> tuple[float, float, float] | None:
+    """Return float32 (va, vb, vc) so that two fused multiply-adds give the codes that all pairs want.
+
+    Candidates are tried on the pairs of codes near a rounding boundary; the first one that gets those right is
+    compared on all 65536.
+    """
+    (a, b), (va, vb) = _pairs(), ratios
+    a_zp, b_zp, *bounds = codes
     exact = a.astype(np.float64) * va + b.astype(np.float64) * vb - (a_zp * va + b_zp * vb)
     hard = np.abs(exact - np.floor(exact) - 0.5) < _HARD
     steps = [
@@ -97,6 +113,16 @@ def _fused(
 
 def _bounded(real: np.ndarray, zp: int, low: int, high: int) -> np.ndarray:
     return np.asarray(np.clip(np.rint(real.astype(np.float64)) + zp, low, high))
+
+
+def prepare_q31(_: Arrays, instr: Instr) -> Prepared:
+    """Return the factors of a sum as TensorFlow Lite computes it, or the definition where none give all codes."""
+    sums = pair_sums(instr)
+    codes = tuple(instr.int_(key) for key in ("a_zp", "b_zp", "out_zp", "out_min", "out_max"))
+    form = _fused_form(sums.codes.T.reshape(-1), sums.ratios, codes)
+    if form is None:
+        return Prepared(plan=DefinedPlan())
+    return Prepared(plan=SumPlan(rank=instr.int_("rank"), short=True, va=form[0], vb=form[1], vc=form[2]))
 
 
 def prepare_fused(_: Arrays, instr: Instr) -> Prepared:
@@ -139,6 +165,7 @@ _SUM = replace(PAIRWISE, prepare=prepare, header="glow_mve_elementwise.h")
 
 VARIANTS = {
     "add_s8": (_SUM,),
+    "add_s8q31": (replace(_SUM, prepare=prepare_q31),),
     "add_s8f": (replace(_SUM, prepare=prepare_fused),),
     "add_s8rs": (replace(_SUM, accepts=accepts_shifted, prepare=prepare_shifted, packs=frozenset({"mul", "offset"})),),
 }

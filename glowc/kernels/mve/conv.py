@@ -7,7 +7,8 @@ from dataclasses import replace
 import numpy as np
 
 from glowc.kernels.base import Prepared
-from glowc.kernels.common.constants import EMPTY, WEIGHTED
+from glowc.kernels.common.constants import WEIGHTED
+from glowc.kernels.common.factors import Ends
 from glowc.kernels.common.float_shift import rows, with_scales
 from glowc.kernels.mve.conv_plans import (
     ConvPlan,
@@ -21,7 +22,7 @@ from glowc.kernels.mve.conv_plans import (
     table_bytes,
 )
 from glowc.kernels.mve.shared import FAST, has_centred_codes
-from glowc.kernels.mve.stream import stream, streamed
+from glowc.kernels.mve.stream import end_of, stream, streamed
 from glowc.kernels.shapes import Conv
 from glowc.program.ir import Instr, Plan
 from glowc.program.kernel import Arrays
@@ -35,12 +36,14 @@ def accepts(instr: Instr) -> bool:
 
 def prepare(constants: Arrays, instr: Instr) -> Prepared:
     """Return the stream of constants, and a table of offsets in place of biases where it is not in the scratch."""
-    shape, plan = Conv.of(instr), choose_plan(instr)
+    shape = Conv.of(instr)
+    ends = Ends.of(constants, shape.out_c)
+    plan = choose_plan(instr, end_of(ends, instr))
     segments = shape.k_h if isinstance(plan, RunPlan | PointPlan | WindowRowsPlan) else 1
     weights = constants["weights"].reshape(shape.out_c, segments, -1)
     if isinstance(plan, RunPlan | PackedPlan | GatherPlan):
         weights = np.pad(weights, ((0, 0), (0, 0), (0, plan.held - weights.shape[2])))
-    packed = {**EMPTY, "weights": stream(weights, constants["bias"], constants["scale"], instr.int_("in_zp"))}
+    packed = {**ends.empty, "weights": stream(weights, constants["bias"], ends, instr.int_("in_zp"))}
     if isinstance(plan, PackedPlan | GatherPlan) and not plan.table_in_scratch:
         packed["bias"] = gather_table(shape)
     return Prepared(packed, plan)

@@ -7,8 +7,7 @@ from dataclasses import dataclass
 from glowc.kernels.common.constants import LayerPlan
 from glowc.kernels.common.header_numbers import header_number
 from glowc.kernels.common.windows import is_point
-from glowc.kernels.mve.shared import is_clamped
-from glowc.kernels.mve.stream import VECTOR
+from glowc.kernels.mve.stream import VECTOR, suffix_of
 from glowc.kernels.shapes import Conv
 from glowc.program.ir import Instr
 
@@ -38,7 +37,12 @@ def _runs() -> range:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ConvPlan(LayerPlan):
-    """How a convolution reads the inputs of a pixel. Biases and scales are in the stream of weights."""
+    """How a convolution reads the inputs of a pixel. Biases and scales are in the stream of weights.
+
+    `end`: by which functions sums become codes (`stream.end_of`).
+    """
+
+    end: str
 
     def scratch_bytes(self, _: Conv) -> int:
         """Return the bytes of scratch."""
@@ -175,23 +179,23 @@ class PackedPlan(ConvPlan):
         return self.pixel_bytes + (table_bytes(self.taps) if self.table_in_scratch else 0)
 
 
-def choose_plan(instr: Instr) -> ConvPlan:
+def choose_plan(instr: Instr, end: str) -> ConvPlan:
     """Choose how the inputs of a pixel are read."""
     shape = Conv.of(instr)
     dense = shape.in_ch == 1 and shape.in_col == shape.in_c and (shape.dil_w == 1 or shape.k_w == 1)
-    end = "_clamped" if is_clamped(instr) else ""
+    function = suffix_of(end, instr)
     if dense and shape.k_h <= _segments() and (shape.k_w * shape.in_c >= VECTOR or shape.k_h == 1):
-        return _in_place(shape, end) if is_point(shape) else _rows(shape)
+        return _in_place(shape, end, function) if is_point(shape) else _rows(shape, end)
     if not _has_table(shape):
-        return BytesPlan(steps=4, two=4, listed=_fits(shape, 4))
-    return _packed(shape, end) or _gathered(shape)
+        return BytesPlan(end=end, steps=4, two=4, listed=_fits(shape, 4))
+    return _packed(shape, end, function) or _gathered(shape, end)
 
 
-def _in_place(shape: Conv, end: str) -> ConvPlan:
+def _in_place(shape: Conv, end: str, function: str) -> ConvPlan:
     adjacent = shape.stride_h == shape.stride_w == 1
     if adjacent and shape.in_c in _RUN_INPUTS and shape.out_w >= _RUN_PIXELS:
-        return RunPlan(run=f"glow_mve_run{shape.in_c}{end}", held=shape.in_c)
-    return PointPlan(merged=rows_are_one(shape))
+        return RunPlan(end=end, run=f"glow_mve_run{shape.in_c}{function}", held=shape.in_c)
+    return PointPlan(end=end, merged=rows_are_one(shape))
 
 
 def rows_are_one(shape: Conv) -> bool:
@@ -206,11 +210,11 @@ def rows_are_one(shape: Conv) -> bool:
     return whole and unrung and s.out_c <= (s.in_w - 1) * s.in_c
 
 
-def _rows(shape: Conv) -> ConvPlan:
+def _rows(shape: Conv, end: str) -> ConvPlan:
     k_h = shape.k_h
     whole = shape.k_w * shape.in_c % VECTOR == 0
     steps, two = (2 * k_h + 6, 4) if whole else (6 * k_h + 4, 3 * k_h + 2)
-    return WindowRowsPlan(steps=steps, two=two, listed=_fits(shape, steps))
+    return WindowRowsPlan(end=end, steps=steps, two=two, listed=_fits(shape, steps))
 
 
 def _has_table(shape: Conv) -> bool:
@@ -222,7 +226,7 @@ def _has_table(shape: Conv) -> bool:
     return near and max(spans) < 1 << 8 and max(s.in_h, s.in_w) < 1 << 15
 
 
-def _packed(shape: Conv, end: str) -> ConvPlan | None:
+def _packed(shape: Conv, end: str, function: str) -> ConvPlan | None:
     """Return the plan of the least `held` that wastes little and leaves room for enough pixels."""
     taps = shape.inputs
     for held in (h for h in _runs() if taps <= h and (h - taps) * shape.out_c <= _PADDING):
@@ -231,19 +235,19 @@ def _packed(shape: Conv, end: str) -> ConvPlan | None:
             pixels = min((_room(shape) - table) // pitch, _MOST_PIXELS) // 2 * 2
             if pixels >= _PACKED_PIXELS:
                 return PackedPlan(
-                    run=f"glow_mve_run{held}{end}", taps=taps, held=held, pitch=pitch, pixels=pixels,
+                    end=end, run=f"glow_mve_run{held}{function}", taps=taps, held=held, pitch=pitch, pixels=pixels,
                     table_in_scratch=table > 0,
                 )  # fmt: skip
     return None
 
 
-def _gathered(shape: Conv) -> ConvPlan:
+def _gathered(shape: Conv, end: str) -> ConvPlan:
     taps = shape.inputs
     padding, table = -taps % VECTOR, table_bytes(taps)
     held = taps + (padding if padding * shape.out_c <= _PADDING else 0)
     in_scratch = 2 * _vectors(taps) + table <= _room(shape)
     listed = _fits(shape, 4, table if in_scratch else 0)
-    return GatherPlan(steps=4, two=4, listed=listed, taps=taps, held=held, table_in_scratch=in_scratch)
+    return GatherPlan(end=end, steps=4, two=4, listed=listed, taps=taps, held=held, table_in_scratch=in_scratch)
 
 
 def _fits(shape: Conv, steps: int, more: int = 0) -> bool:

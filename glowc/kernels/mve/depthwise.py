@@ -7,11 +7,12 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from glowc.kernels.base import Prepared
-from glowc.kernels.common.constants import EMPTY, WEIGHTED, LayerPlan
+from glowc.kernels.common.constants import WEIGHTED, LayerPlan
+from glowc.kernels.common.factors import Ends
 from glowc.kernels.common.float_shift import columns, with_scales
 from glowc.kernels.mve.fixed import fixed_form
 from glowc.kernels.mve.shared import FAST, has_codes, is_clamped
-from glowc.kernels.mve.stream import GROUP, VECTOR, folded_bias, per_channel, streamed
+from glowc.kernels.mve.stream import GROUP, VECTOR, end_arrays, folded_bias, streamed
 from glowc.kernels.shapes import Conv
 from glowc.program.ir import Instr
 from glowc.program.kernel import Arrays
@@ -47,27 +48,31 @@ def prepare(constants: Arrays, instr: Instr) -> Prepared:
     shape, in_zp = Conv.of(instr), instr.int_("in_zp")
     weights = constants["weights"].reshape(-1, shape.out_c)
     bias = folded_bias(constants["bias"], (weights.astype(np.int64) - instr.int_("w_zp")).sum(0), in_zp)
-    scale = per_channel(constants["scale"], shape.out_c).astype(np.float32)
+    ends = Ends.of(constants, shape.out_c)
     outside = np.full(-(-shape.in_c // _OUTSIDE) * _OUTSIDE, in_zp, np.int8)
     nine = shape.k_h == shape.k_w == 3 and shape.in_c == shape.out_c and instr.int_("w_zp") == 0
-    make = _nine if nine and pairs_fit(weights) else _any
-    packed, plan = make(instr, weights, bias, scale)
-    return Prepared({**EMPTY, "weights": packed, "bias": outside}, plan)
+    made = _nine(instr, weights, bias, ends) if nine and pairs_fit(weights) else None
+    packed, plan = made or _any(instr, weights, bias, ends)
+    return Prepared({**ends.empty, "weights": packed, "bias": outside}, plan)
 
 
-def _nine(instr: Instr, weights: np.ndarray, bias: np.ndarray, scale: np.ndarray) -> tuple[np.ndarray, DepthwisePlan]:
+def _nine(instr: Instr, weights: np.ndarray, bias: np.ndarray, ends: Ends) -> tuple[np.ndarray, DepthwisePlan] | None:
+    """Return the constants of nine taps; None where there are multipliers, and no single one gives the codes."""
     bounds = instr.int_("out_min"), instr.int_("out_max")
-    fixed = fixed_form(weights, bias, scale, instr.int_("out_zp"), bounds)
+    fixed = fixed_form(weights, bias, ends, instr.int_("out_zp"), bounds)
+    if fixed is None and ends.shifts is not None:
+        return None
     doubled = _is_doubled(Conv.of(instr))
     run = f"glow_mve_dw9{'_fixed' if fixed else ''}{'_clamped' if is_clamped(instr) else ''}"
-    packed = nine_taps(weights, *(fixed or (bias, scale)), doubled=doubled)
+    packed = nine_taps(weights, *(fixed or (bias, ends.words)), doubled=doubled)
     return packed, DepthwisePlan(path="nine", k_h=3, run=run, doubled=doubled)
 
 
-def _any(instr: Instr, weights: np.ndarray, bias: np.ndarray, scale: np.ndarray) -> tuple[np.ndarray, DepthwisePlan]:
+def _any(instr: Instr, weights: np.ndarray, bias: np.ndarray, ends: Ends) -> tuple[np.ndarray, DepthwisePlan]:
     shape, offset = Conv.of(instr), instr.int_("w_zp") != 0
-    run = f"glow_mve_dw{'' if shape.in_c == shape.out_c else '_gathered'}{'_offset' if offset else ''}"
-    return any_taps(weights, bias, scale, shape.in_c), DepthwisePlan(path="any", k_h=shape.k_h, run=run, offset=offset)
+    forms = "" if shape.in_c == shape.out_c else "_gathered", "_offset" if offset else ""
+    run = "glow_mve_dw" + "".join(forms) + ("" if ends.shifts is None else "_factors")
+    return any_taps(weights, bias, ends, shape.in_c), DepthwisePlan(path="any", k_h=shape.k_h, run=run, offset=offset)
 
 
 def _is_doubled(shape: Conv) -> bool:
@@ -102,19 +107,18 @@ def _parted(numbers: np.ndarray) -> np.ndarray:
     return parts[: whole // 4 * 3 + count // 4].view(np.int8)
 
 
-def any_taps(weights: np.ndarray, bias: np.ndarray, scale: np.ndarray, in_c: int) -> np.ndarray:
+def any_taps(weights: np.ndarray, bias: np.ndarray, ends: Ends, in_c: int) -> np.ndarray:
     """Return the constants of glow_mve_dw, or glow_mve_dw_gathered, for weights[taps, C]; by block of channels."""
     taps, channels = weights.shape
     blocks = -(-channels // VECTOR)
     w = np.zeros((taps, blocks * VECTOR), np.int8)
     w[:, :channels] = weights
-    biases, scales = np.zeros(blocks * VECTOR, np.int32), np.zeros(blocks * VECTOR, np.float32)
-    biases[:channels], scales[:channels] = bias, scale
-    numbers = [a.reshape(blocks, VECTOR)[:, _ORDER].copy().view(np.int8).reshape(blocks, -1) for a in (biases, scales)]
+    filled = [np.pad(numbers, (0, blocks * VECTOR - channels)) for numbers in (bias, *end_arrays(ends))]
+    parts = [a.reshape(blocks, VECTOR)[:, _ORDER].copy().view(np.int8).reshape(blocks, -1) for a in filled]
     rows = w.reshape(taps, blocks, VECTOR).transpose(1, 0, 2).reshape(blocks, -1)
     sources = np.arange(blocks * VECTOR) * in_c // channels
     gathered = [sources.astype(np.uint8).view(np.int8).reshape(blocks, -1)] if in_c != channels else []
-    return np.concatenate((numbers[0], *gathered, rows, numbers[1]), axis=1)
+    return np.concatenate((parts[0], *gathered, rows, *parts[1:]), axis=1)
 
 
 LAYER = replace(FAST, accepts=accepts, prepare=prepare, packs=WEIGHTED, header="glow_mve_dw.h")

@@ -5,11 +5,12 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 
 from glowc.kernels.base import Prepared
-from glowc.kernels.common.constants import EMPTY, WEIGHTED
+from glowc.kernels.common.constants import WEIGHTED
+from glowc.kernels.common.factors import Ends
 from glowc.kernels.common.float_shift import rows, with_scales
 from glowc.kernels.common.singles import RowsPlan, with_singles
 from glowc.kernels.mve.shared import FAST, has_centred_codes
-from glowc.kernels.mve.stream import stream, streamed
+from glowc.kernels.mve.stream import end_of, stream, streamed
 from glowc.kernels.shapes import FullyConnected
 from glowc.program.ir import Instr
 from glowc.program.kernel import Arrays
@@ -17,9 +18,10 @@ from glowc.program.kernel import Arrays
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FullyConnectedPlan(RowsPlan):
-    """`one_row`: the function takes no stack for pairs of rows."""
+    """`one_row`: the function takes no stack for pairs of rows; `end`: by which functions sums become codes."""
 
     one_row: bool
+    end: str
 
 
 def accepts(instr: Instr) -> bool:
@@ -31,8 +33,10 @@ def prepare(constants: Arrays, instr: Instr) -> Prepared:
     """Return the stream of constants."""
     shape = FullyConnected.of(instr)
     weights = constants["weights"].reshape(shape.out_n, 1, shape.in_k)
-    packed = stream(weights, constants["bias"], constants["scale"], instr.int_("in_zp"))
-    return Prepared({"weights": packed, **EMPTY}, FullyConnectedPlan(one_row=shape.rows == 1))
+    ends = Ends.of(constants, shape.out_n)
+    packed = stream(weights, constants["bias"], ends, instr.int_("in_zp"))
+    plan = FullyConnectedPlan(one_row=shape.rows == 1, end=end_of(ends, instr))
+    return Prepared({"weights": packed, **ends.empty}, plan)
 
 
 LAYER = replace(FAST, accepts=accepts, prepare=prepare, packs=WEIGHTED, header="glow_mve_dot.h")

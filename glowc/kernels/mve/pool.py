@@ -36,11 +36,18 @@ def accepts_mean(instr: Instr) -> bool:
     return instr.int_("inner") >= _LEAST_ROW
 
 
+def accepts_fixed_mean(instr: Instr) -> bool:
+    """Accept the same where sums are shifted to the right."""
+    return accepts_mean(instr) and -31 <= instr.int_("shift") <= -1
+
+
 _POOL = replace(FAST, header="glow_mve_elementwise.h")
 
 VARIANTS = {
     "avg_pool_s8": (replace(_POOL, accepts=accepts_average),),
+    "avg_pool_s8q31": (replace(FAST, accepts=accepts_average, header="glow_mve_pool_q31.h"),),
     "avg_pool_s8w": (replace(FAST, accepts=accepts_real_average, header="glow_mve_pool.h"),),
     "max_pool_s8": (replace(_POOL, accepts=accepts_maximum),),
     "reduce_mean_s8": (replace(_POOL, accepts=accepts_mean),),
+    "reduce_mean_s8q31": (replace(FAST, accepts=accepts_fixed_mean, header="glow_mve_pool_q31.h"),),
 }

@@ -9,18 +9,16 @@ from __future__ import annotations
 
 import numpy as np
 
+from glowc.kernels.common.factors import Ends, is_rectified
+from glowc.kernels.mve.shared import is_clamped
+from glowc.program.ir import Instr
 from glowc.program.kernel import Arrays
 
 GROUP = 4  # output channels
 VECTOR = 16  # bytes
 
 
-def per_channel(values: np.ndarray, count: int) -> np.ndarray:
-    """Return one value for each channel, of one for all or of as many."""
-    return np.broadcast_to(values.reshape(-1), (count,))
-
-
-def stream(weights: np.ndarray, bias: np.ndarray, scale: np.ndarray, in_zp: int) -> np.ndarray:
+def stream(weights: np.ndarray, bias: np.ndarray, ends: Ends, in_zp: int) -> np.ndarray:
     """Return the stream of weights[O, segments, K] as bytes; copies of the last channel fill the last group up."""
     out_n, segments, k = weights.shape
     groups, whole = -(-out_n // GROUP), k // VECTOR * VECTOR
@@ -30,9 +28,23 @@ def stream(weights: np.ndarray, bias: np.ndarray, scale: np.ndarray, in_zp: int)
     tails = w[..., whole:].transpose(0, 2, 1, 3)
     runs = np.concatenate((blocks.reshape(groups, segments, -1), tails.reshape(groups, segments, -1)), axis=2)
     biases = folded_bias(bias, weights.reshape(out_n, -1).astype(np.int64).sum(1), in_zp)[channels]
-    scales = per_channel(scale, out_n)[channels].astype(np.float32)
-    numbers = (a.view(np.int8).reshape(groups, -1) for a in (biases, scales))
+    numbers = (a.view(np.int8).reshape(groups, -1) for a in (biases, *(end[channels] for end in end_arrays(ends))))
     return np.concatenate((runs.reshape(groups, -1), *numbers), axis=1).reshape(-1)
+
+
+def end_arrays(ends: Ends) -> list[np.ndarray]:
+    """Return the words of the ends, and the shifts where there are some."""
+    return [ends.words] if ends.shifts is None else [ends.words, ends.shifts]
+
+
+def end_of(ends: Ends, instr: Instr) -> str:
+    """Tell by which functions sums become codes: scaled, or fixed, rectified (runtime_c/mve/glow_mve_dot_q31.h)."""
+    return "scaled" if ends.shifts is None else "rectified" if is_rectified(instr) else "fixed"
+
+
+def suffix_of(end: str, instr: Instr) -> str:
+    """Return the end of the name of a function that computes pixels in place."""
+    return ("" if end == "scaled" else f"_{end}") + ("_clamped" if is_clamped(instr) else "")
 
 
 def folded_bias(bias: np.ndarray, sums: np.ndarray, in_zp: int) -> np.ndarray:

@@ -12,6 +12,7 @@ import numpy as np
 
 from glowc.kernels.base import Prepared, plan_of
 from glowc.kernels.common.constants import EMPTY, WEIGHTED
+from glowc.kernels.common.factors import Ends
 from glowc.kernels.common.singles import RowsPlan, with_singles
 from glowc.kernels.common.windows import is_point
 from glowc.kernels.mve.shared import FAST, has_codes
@@ -71,7 +72,7 @@ def _packed(constants: Arrays, instr: Instr, outputs: int) -> Arrays:
     weights = constants["weights"].reshape(outputs, 1, -1)
     in_zp = instr.int_("in_zp")
     bias = constants["bias"].astype(np.int64) + in_zp * instr.int_("w_zp") * weights.shape[2]
-    return {"weights": stream(weights, bias, constants["scale"], in_zp), **EMPTY}
+    return {"weights": stream(weights, bias, Ends.of(constants, outputs), in_zp), **EMPTY}
 
 
 FC = replace(

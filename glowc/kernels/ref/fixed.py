@@ -7,14 +7,23 @@ from dataclasses import replace
 from glowc.kernels.base import PLAIN
 
 _FIXED = replace(PLAIN, header="glow_q31.h")
+_BY_TABLE = replace(PLAIN, header="glow_q15.h")
+_BY_ROOT = replace(PLAIN, header="glow_q31_root.h")
 _ELEMENTWISE = (
     "rescale_q31", "quantize_away", "softmax_s8q31", "add_s8q31", "add_s16q31", "mul_s8q31", "mul_s16q31",
+    "squared_difference_s8q31", "squared_difference_s16q31", "div_s8q31", "prelu_s8q31", "total_q31",
 )  # fmt: skip
 
 _LAYERS = tuple(f"{base}_{end}" for base in ("conv", "dwconv", "fc") for end in ("s8q31", "s16q31", "s16q15"))
-_OTHERS = ("reduce_mean_s8q31", "reduce_mean_s16q31", "conv_transpose_s8q31", "conv_transpose_s16q15", "svdf_s8q31")
+_OTHERS = (
+    "reduce_mean_s8q31", "reduce_mean_s16q31", "conv_transpose_s8q31", "conv_transpose_s16q15", "svdf_s8q31",
+    "compare_s8q31", "matmul_s8q31", "matmul_s16q15",
+)  # fmt: skip
 
 VARIANTS = {
     **{kernel: (replace(_FIXED, in_place=True),) for kernel in _ELEMENTWISE},
     **dict.fromkeys((*_LAYERS, *_OTHERS), (_FIXED,)),
+    **dict.fromkeys(("lstm_s8q31", "lstm_s16q15"), (_BY_TABLE,)),
+    **dict.fromkeys(("saturating_s16", "softmax_s16"), (replace(_BY_TABLE, in_place=True),)),
+    **dict.fromkeys(("log_softmax_s8q31", "l2_norm_s8q31", "rsqrt_s16q31"), (replace(_BY_ROOT, in_place=True),)),
 }

@@ -10,6 +10,7 @@ import numpy as np
 
 from glowc.graph.types import DType
 from glowc.kernels.base import KernelVariant, Prepared
+from glowc.kernels.common.fixed_sums import pair_sums
 from glowc.kernels.common.rows import steps
 from glowc.kernels.simd.add_terms import (
     Terms,
@@ -142,6 +143,13 @@ def _prepare_shift(constants: Arrays, instr: Instr, *, a32: bool) -> Prepared:
     return Prepared({"mul": np.asarray(fixed, np.int32)}, plan)
 
 
+def _prepare_q31(_: Arrays, instr: Instr, *, a32: bool) -> Prepared:
+    """Return the fixed sum that has one addition and one rounding; the definition when it is not the same function."""
+    sums = pair_sums(instr)
+    fixed = fixed_terms(sums.codes.astype(np.float64), sums.ratios, point_of(a32=a32), sums.bounds)
+    return Prepared(plan=_plan("ref", instr) if fixed is None else _fixed(instr, _texts(fixed), a32=a32))
+
+
 _A64 = KernelVariant("a64", rank=30, in_place=True, header="glow_neon.h")
 _A32 = replace(_A64, isa="a32", header="glow_a32.h", template="{}_a32")
 _SHIFT = frozenset({"mul", "offset"})
@@ -158,5 +166,6 @@ def _both(
 VARIANTS = {
     "add_s8": (_both(_prepare, _accepts_a32)[0], _both(_prepare, accepts_long_rows)[1]),
     "add_s8f": _both(_prepare_fused, _accepts_fused),
+    "add_s8q31": _both(_prepare_q31, accepts_long_rows),
     "add_s8rs": _both(_prepare_shift, _accepts_shift, _SHIFT),
 }

@@ -66,8 +66,10 @@ def _products(factor: int, shift: int) -> np.ndarray:
     return (codes * factor + (1 << 30)) >> 31
 
 
-def fixed_terms(wanted: np.ndarray, ratios: tuple[float, float], point: Point) -> Fixed | None:
-    """Return (a, b, start) of the fixed sum that gives the codes wanted[a, b], if there are any.
+def fixed_terms(
+    wanted: np.ndarray, ratios: tuple[float, float], point: Point, bounds: tuple[int, int] = (-128, 127)
+) -> Fixed | None:
+    """Return (a, b, start) of the fixed sum that, clamped to `bounds`, gives the codes wanted[a, b], if there are any.
 
     code = floor((start + products(a) + products(b)) / 2^fraction + 1/2), saturated: each pair bounds `start`.
     """
@@ -75,8 +77,8 @@ def fixed_terms(wanted: np.ndarray, ratios: tuple[float, float], point: Point) -
     if not np.all(np.isfinite(wanted)) or not all(abs(r) < 2.0 ** (shift - fraction) for r in ratios):
         return None
     codes, half = wanted.astype(np.int64) << fraction, 1 << (fraction - 1)
-    low = np.where(wanted > -128, codes - half, -_UNBOUNDED)
-    high = np.where(wanted < 127, codes + half - 1, _UNBOUNDED)
+    low = np.where(wanted > bounds[0], codes - half, -_UNBOUNDED)
+    high = np.where(wanted < bounds[1], codes + half - 1, _UNBOUNDED)
     nearest = [round(r * 2.0 ** (31 + fraction - shift)) for r in ratios]
     for steps in sorted(product((0, -1, 1), repeat=2), key=lambda s: abs(s[0]) + abs(s[1])):
         a, b = (n + step for n, step in zip(nearest, steps, strict=True))

@@ -21,7 +21,6 @@ from glowc.kernels.common.shifted import shifted
 from glowc.kernels.shapes import Conv
 from glowc.kernels.simd.conv_plan import ConvPlan
 from glowc.kernels.simd.core import CORES, Core
-from glowc.kernels.simd.ending import Ending
 from glowc.kernels.simd.stream import CHUNK, Packed, Parts, blocks, pack_rows, padded
 from glowc.program.ir import Instr
 from glowc.program.kernel import Arrays
@@ -163,7 +162,7 @@ def _plan(layer: _Layer, instr: Instr, packed: Packed) -> ConvPlan:
     s, block, narrow = layer.shape, layer.block, layer.narrow
     plan = ConvPlan(
         path=layer.path, isa=layer.isa, pixels=block.pixels, outputs=block.outputs, grain=layer.grain,
-        ending=Ending.of(instr, bounded=packed.bounded), pairs=packed.pairs, shifted=instr.int_("w_zp") != 0,
+        ending=packed.ending, pairs=packed.pairs, shifted=instr.int_("w_zp") != 0,
         span=layer.path in ("point", "pixels") and _spans(layer.isa, s), few=s.out_c < layer.parts[-1][1],
         narrow=block.narrow if narrow or layer.rest else 0,
         rest=layer.rest > 0 or (narrow and layer.path == "point"), twice=_pixels_twice(layer),

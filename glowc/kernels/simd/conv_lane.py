@@ -13,12 +13,13 @@ from dataclasses import dataclass
 import numpy as np
 
 from glowc.kernels.base import KernelVariant, Prepared, plan_of
-from glowc.kernels.common.constants import EMPTY, WEIGHTED
+from glowc.kernels.common.constants import WEIGHTED
+from glowc.kernels.common.factors import Ends
 from glowc.kernels.shapes import Conv
 from glowc.kernels.simd.conv import accepts, is_dense_point, is_spread, path_of, row_slots
 from glowc.kernels.simd.core import CORES
 from glowc.kernels.simd.ending import Ended, Ending
-from glowc.kernels.simd.stream import blocks, folded, is_bounded, padded, stream
+from glowc.kernels.simd.stream import blocks, ending_of, folded, padded, stream
 from glowc.program.ir import Instr, Plan
 from glowc.program.kernel import Arrays
 
@@ -125,11 +126,11 @@ def _prepare(isa: str, constants: Arrays, instr: Instr) -> Prepared:
     point = is_dense_point(s)
     short = point and instr.int_("w_zp") == 0
     weights = constants["weights"].reshape(s.out_c, -1, s.in_c).astype(np.int16) - instr.int_("w_zp")
-    bias, scale = folded(weights, constants, instr.int_("in_zp"))
+    bias, ends = folded(weights, constants, instr.int_("in_zp")), Ends.of(constants, s.out_c)
     rows = _rows(isa, weights, short=short).reshape(s.out_c, -1)
-    data = stream(rows, bias, scale, blocks(s.out_c, OUTPUTS), CORES[isa].group)
-    ending = Ending.of(instr, bounded=is_bounded(weights, bias, scale))
-    return Prepared({"weights": data, **EMPTY}, _plan(isa, s, ending, point=point, short=short))
+    data = stream(rows, bias, ends, blocks(s.out_c, OUTPUTS), CORES[isa].group)
+    ending = ending_of(weights, bias, ends, instr)
+    return Prepared({"weights": data, **ends.empty}, _plan(isa, s, ending, point=point, short=short))
 
 
 def _variant(isa: str, rank: int, header: str) -> KernelVariant:

@@ -57,6 +57,11 @@ class ConvPlan(Ended, LayerPlan):
         return self.path == "point" or (self.path == "pixels" and self.rest)
 
     @property
+    def headed(self) -> bool:
+        """True when the end of a block reads the begin of its stream."""
+        return self.isa != "i8mm" or self.ending.fixed
+
+    @property
     def starts(self) -> bool:
         """True when accumulators start from memory: sums of windows times shifts, with the biases."""
         return self.shifted and self.core.paired

@@ -11,11 +11,12 @@ import numpy as np
 
 from glowc.kernels.base import KernelVariant, Prepared
 from glowc.kernels.common.constants import WEIGHTED, LayerPlan
+from glowc.kernels.common.factors import Ends
 from glowc.kernels.common.shifted import shifted
 from glowc.kernels.shapes import Conv
 from glowc.kernels.simd.conv import HEADER, accepts_codes
 from glowc.kernels.simd.ending import Ended, Ending
-from glowc.kernels.simd.stream import folded, has_pairs, is_bounded
+from glowc.kernels.simd.stream import ending_of, folded, has_pairs
 from glowc.program.ir import Instr
 from glowc.program.kernel import Arrays
 
@@ -86,18 +87,15 @@ def _prepare(isa: str, constants: Arrays, instr: Instr) -> Prepared:
     s, values, zero = Conv.of(instr), constants["weights"], instr.int_("w_zp")
     codes, shift = shifted(values.reshape(-1, s.out_c).T, zero)
     weights, pairs = codes + shift[:, None], has_pairs(codes)
-    bias, scale = folded(weights, constants, instr.int_("in_zp"))
+    bias, ends = folded(weights, constants, instr.int_("in_zp")), Ends.of(constants, s.out_c)
     if zero != 0:
         values = np.concatenate((codes.T.reshape(-1), shift.astype(np.int16).view(np.int8)))
-    ending = Ending.of(instr, bounded=is_bounded(weights, bias, scale))
-    arrays = {
-        "weights": values,
-        "bias": bias,
-        "scale": np.ascontiguousarray(scale),
-    }
+    ending = ending_of(weights, bias, ends, instr)
+    arrays = {"weights": values, "bias": bias, **ends.constants}
     plan = DepthwisePlan(
-        isa=isa, k_h=s.k_h, k_w=s.k_w, stride=s.stride_w, ending=ending, pairs=pairs, shifted=zero != 0
-    )
+        isa=isa, k_h=s.k_h, k_w=s.k_w, stride=s.stride_w, ending=ending, pairs=pairs, shifted=zero != 0,
+        scales="mul" if ending.fixed else "scale",
+    )  # fmt: skip
     return Prepared(arrays, plan)
 
 

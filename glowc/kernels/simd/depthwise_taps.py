@@ -13,7 +13,8 @@ import numpy as np
 
 from glowc.graph.types import DType
 from glowc.kernels.base import KernelVariant, Prepared
-from glowc.kernels.common.constants import EMPTY, WEIGHTED
+from glowc.kernels.common.constants import WEIGHTED
+from glowc.kernels.common.factors import Ends
 from glowc.kernels.shapes import Conv
 from glowc.kernels.simd.ending import OnCore
 from glowc.kernels.simd.stream import blocks, stream
@@ -32,7 +33,8 @@ class TapsPlan(OnCore, Plan):
 
     Windows of `k_h` x `k_w`, `pixels` of a row together; `looped`: one tap at a time, else `chunks` of taps of a row.
     `wide`: weights of 16 bits; a block of the stream has `block_bytes`. `few` inputs, `narrow` outputs, where there are
-    fewer than 8; `lookup` outputs of an input channel, where there are several.
+    fewer than 8; `lookup` outputs of an input channel, where there are several. `fixed`: codes end by multipliers and
+    shifts.
     """
 
     isa: str
@@ -48,6 +50,7 @@ class TapsPlan(OnCore, Plan):
     narrow: int
     lookup: int
     block_bytes: int
+    fixed: bool
 
     @property
     def reach(self) -> int:
@@ -86,21 +89,22 @@ def _chunks(isa: str, k_w: int) -> tuple[int, ...]:
     return tuple(k_w // parts + (i < k_w % parts) for i in range(parts))
 
 
-def _plan(isa: str, s: Conv, *, wide: bool) -> TapsPlan:
+def _plan(isa: str, s: Conv, *, wide: bool, fixed: bool) -> TapsPlan:
     multiplier = s.out_c // s.in_c
     return TapsPlan(
         isa=isa, k_h=s.k_h, k_w=s.k_w, stride=s.stride_w, dil=s.dil_w, pixels=min(PIXELS, s.out_w),
         looped=s.k_w > _UNROLLED, chunks=_chunks(isa, s.k_w), wide=wide, few=s.in_c if s.in_c < OUTPUTS else 0,
         narrow=s.out_c if s.out_c < OUTPUTS else 0, lookup=multiplier if multiplier > 1 else 0,
-        block_bytes=8 * OUTPUTS + s.taps * OUTPUTS * (2 if wide else 1),
+        block_bytes=(9 if fixed else 8) * OUTPUTS + s.taps * OUTPUTS * (2 if wide else 1), fixed=fixed,
     )  # fmt: skip
 
 
 def _prepare(isa: str, constants: Arrays, instr: Instr) -> Prepared:
     s, weights = Conv.of(instr), constants["weights"]
-    scale = np.broadcast_to(constants["scale"].reshape(-1), (s.out_c,)).astype(np.float32)
-    data = stream(weights.reshape(-1, s.out_c).T, constants["bias"], scale, blocks(s.out_c, OUTPUTS), 1)
-    return Prepared({"weights": data, **EMPTY}, _plan(isa, s, wide=weights.dtype == np.int16))
+    ends = Ends.of(constants, s.out_c)
+    data = stream(weights.reshape(-1, s.out_c).T, constants["bias"], ends, blocks(s.out_c, OUTPUTS), 1)
+    plan = _plan(isa, s, wide=weights.dtype == np.int16, fixed=ends.shifts is not None)
+    return Prepared({"weights": data, **ends.empty}, plan)
 
 
 def _variant(isa: str, header: str) -> KernelVariant:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from glowc.kernels.common.factors import is_rectified
 from glowc.kernels.simd.core import CORES, Core
 from glowc.program.ir import Instr, Plan
 
@@ -13,19 +14,24 @@ class Ending(Plan):
     """The end of a block.
 
     `bounded`: no product of a sum and its scale leaves +-32000 (`stream.is_bounded`); `odd`: the zero point is odd;
-    `low`, `high`: the range is narrower than int8 at that end.
+    `low`, `high`: the range is narrower than int8 at that end. `fixed`: there are multipliers and shifts instead of
+    float32 scales, which halve away from zero; `rectified`: that makes no difference.
     """
 
     bounded: bool
     odd: bool
     low: bool
     high: bool
+    fixed: bool = False
+    rectified: bool = False
 
     @staticmethod
-    def of(instr: Instr, *, bounded: bool) -> Ending:
+    def of(instr: Instr, *, bounded: bool, fixed: bool = False) -> Ending:
         """Return the end of a layer."""
         return Ending(
             bounded=bounded,
+            fixed=fixed,
+            rectified=fixed and is_rectified(instr),
             odd=instr.int_("out_zp") % 2 == 1,
             low=instr.int_("out_min") > -128,
             high=instr.int_("out_max") < 127,
@@ -34,12 +40,24 @@ class Ending(Plan):
     @property
     def kind(self) -> str:
         """How products are rounded to 16 bits."""
+        if self.fixed:
+            return ("RECTIFIED" if self.rectified else "FIXED") + ("" if self.bounded else "_ANY")
         return "SMALL" if self.bounded else "ANY"
+
+    @property
+    def magic(self) -> bool:
+        """True when a number is added that rounds."""
+        return self.bounded and not self.fixed
+
+    @property
+    def head_bytes(self) -> int:
+        """Bytes of an output before the weights of a stream: bias, scale or multiplier, shift."""
+        return 9 if self.fixed else 8
 
     @property
     def point(self) -> str:
         """How A64 adds the zero point: bounded products take an even one in the rounding."""
-        return "ANY" if not self.bounded else "SMALL" if self.odd else "NONE"
+        return "ANY" if not self.bounded else "SMALL" if self.odd or self.fixed else "NONE"
 
     @property
     def a64(self) -> str:

@@ -73,7 +73,7 @@ def _prepare(isa: str, constants: Arrays, instr: Instr) -> Prepared:
     plan = FcPlan(
         isa=isa, outputs=outputs, whole=s.out_n >= outputs, few=s.out_n < width,
         narrow=width if s.out_n % outputs else 0, steps=s.in_k >= CHUNK,
-        rest=int(rest > 0) if core.paired else -(-rest // core.group), ending=Ending.of(instr, bounded=packed.bounded),
+        rest=int(rest > 0) if core.paired else -(-rest // core.group), ending=packed.ending,
         pairs=packed.pairs, shifted=instr.int_("w_zp") != 0,
     )  # fmt: skip
     return Prepared(packed.constants, plan)

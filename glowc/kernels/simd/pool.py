@@ -15,9 +15,10 @@ from glowc.program.kernel import Arrays
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AveragePlan(CorePlan):
-    """`odd`: the zero point of the output is odd."""
+    """`odd`: the zero point of the output is odd. `whole`: sums are divided, half away from zero."""
 
     odd: bool
+    whole: bool = False
 
 
 def _is_inside(s: Pool) -> bool:
@@ -37,6 +38,10 @@ def _accepts_average(instr: Instr) -> bool:
 
 def _prepare_average(_: Arrays, instr: Instr, *, a32: bool) -> Prepared:
     return Prepared(plan=AveragePlan(a32=a32, odd=instr.int_("out_zp") % 2 == 1))
+
+
+def _prepare_whole(_: Arrays, instr: Instr, *, a32: bool) -> Prepared:
+    return Prepared(plan=AveragePlan(a32=a32, odd=False, whole=True))
 
 
 def _accepts_real_average(instr: Instr) -> bool:
@@ -63,6 +68,11 @@ def _prepare_mean(_: Arrays, instr: Instr) -> Prepared:
     return Prepared(plan=Plan(path="row" if instr.int_("inner") == 1 else "columns"))
 
 
+def _accepts_fixed_mean(instr: Instr) -> bool:
+    """Accept the same where sums are shifted to the right."""
+    return _accepts_mean(instr) and -31 <= instr.int_("shift") <= -1
+
+
 def _both(plain: KernelVariant) -> tuple[KernelVariant, ...]:
     return plain, replace(plain, isa="a32")
 
@@ -72,11 +82,17 @@ AVERAGE = tuple(
     for v, header in ((A64, "glow_neon.h"), (A32, "glow_a32.h"))
 )
 
+WHOLE = tuple(replace(v, prepare=partial(_prepare_whole, a32=CORES[v.isa].a32)) for v in AVERAGE)
+
 VARIANTS = {
     "avg_pool_f32": _both(replace(A64, accepts=_accepts_floats)),
     "avg_pool_s8": AVERAGE,
+    "avg_pool_s8q31": WHOLE,
     "avg_pool_s8w": _both(replace(A64, accepts=_accepts_real_average)),
     "max_pool_f32": _both(replace(A64, accepts=_accepts_floats)),
     "max_pool_s8": _both(replace(A64, accepts=_accepts_maximum, header="glow_neon_f32.h")),
     "reduce_mean_s8": _both(replace(A64, accepts=_accepts_mean, prepare=_prepare_mean)),
+    "reduce_mean_s8q31": _both(
+        replace(A64, accepts=_accepts_fixed_mean, prepare=_prepare_mean, header="glow_neon_q31.h")
+    ),
 }

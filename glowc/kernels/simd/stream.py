@@ -1,4 +1,6 @@
-"""Constants of int8 layers on A64 and A32 as one stream of bytes for each block of outputs: biases, scales, weights.
+"""Constants of int8 layers on A64 and A32 as one stream of bytes for each block of outputs: biases, ends, weights.
+
+The end of an output is a float32 scale or, as TensorFlow Lite rounds, the words of multipliers and a byte of a shift.
 
 The input's zero point is in the biases. The last block of outputs ends with the last output: where they do not divide,
 some outputs stand in two blocks.
@@ -10,8 +12,9 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from glowc.kernels.common.constants import EMPTY
+from glowc.kernels.common.factors import Ends
 from glowc.kernels.common.shifted import in_blocks
+from glowc.kernels.simd.ending import Ending
 from glowc.program.ir import Instr
 from glowc.program.kernel import Arrays
 
@@ -25,21 +28,36 @@ def padded(count: int, grain: int) -> int:
     return -(-count // grain) * grain
 
 
-def folded(weights: np.ndarray, constants: Arrays, in_zp: int) -> tuple[np.ndarray, np.ndarray]:
-    """Return (bias, scale) of weights[O, ...]: the zero point in the bias, a scale for every output."""
+def _end_bytes(ends: Ends, part: slice, width: int) -> bytes:
+    """Return the words of a block of `width` outputs, then its shifts."""
+    words = np.zeros(width, np.int32)
+    words[: len(ends.words[part])] = ends.words[part]
+    if ends.shifts is None:
+        return words.tobytes()
+    shifts = np.zeros(width, np.int8)
+    shifts[: len(ends.shifts[part])] = ends.shifts[part]
+    return words.tobytes() + shifts.tobytes()
+
+
+def folded(weights: np.ndarray, constants: Arrays, in_zp: int) -> np.ndarray:
+    """Return the biases of weights[O, ...] with the zero point of inputs."""
     sums = weights.reshape(weights.shape[0], -1).astype(np.int64).sum(axis=1)
-    bias = (constants["bias"].astype(np.int64) - in_zp * sums).astype(np.int32)
-    return bias, np.broadcast_to(constants["scale"].reshape(-1), (weights.shape[0],)).astype(np.float32)
+    return np.asarray(constants["bias"].astype(np.int64) - in_zp * sums).astype(np.int32)
 
 
-def is_bounded(weights: np.ndarray, bias: np.ndarray, scale: np.ndarray) -> bool:
-    """Prove that no product float32(acc) * scale of weights[O, ...] leaves +-32000, whatever the inputs.
+def ending_of(weights: np.ndarray, bias: np.ndarray, ends: Ends, instr: Instr) -> Ending:
+    """Return the end of a layer with weights[O, ...] and biases as `folded` returns them."""
+    return Ending.of(instr, bounded=is_bounded(weights, bias, ends.factors), fixed=ends.shifts is not None)
+
+
+def is_bounded(weights: np.ndarray, bias: np.ndarray, factors: np.ndarray) -> bool:
+    """Prove that no product of a sum of weights[O, ...] and its factor leaves +-32000, whatever the inputs.
 
     The rounded value plus a zero point then fits 16 bits and needs no saturation on the way to 8.
     """
     sums = np.abs(weights.reshape(weights.shape[0], -1).astype(np.int64)).sum(axis=1)
     largest = np.abs(bias.astype(np.int64)) + 128 * sums
-    return bool(np.all(largest.astype(np.float64) * np.abs(scale.astype(np.float64)) <= 32000.0))
+    return bool(np.all(largest.astype(np.float64) * np.abs(factors) <= 32000.0))
 
 
 def has_pairs(codes: np.ndarray) -> bool:
@@ -57,33 +75,30 @@ def blocks(out_n: int, outputs: int, last: int = 0) -> Parts:
     return [*full, (max(out_n - last, 0), last)] if rest else full
 
 
-def stream(
-    weights: np.ndarray, bias: np.ndarray, scale: np.ndarray, parts: Parts, grain: int, spare: int = 0
-) -> np.ndarray:
+def stream(weights: np.ndarray, bias: np.ndarray, ends: Ends, parts: Parts, grain: int, spare: int = 0) -> np.ndarray:
     """Return the stream of weights[O, K] in blocks `parts`, whole words long.
 
-    A block holds its steps: `grain` weights of each output; then what is left of each output. Vectors may read `spare`
-    bytes after the last block.
+    A block holds its biases and ends, then its steps: `grain` weights of each output; then what is left of each
+    output. Vectors may read `spare` bytes after the last block.
     """
     whole, pieces = weights.shape[1] // grain * grain, []
     for begin, width in parts:
-        rows = np.zeros((width, weights.shape[1]), weights.dtype)
-        words = np.zeros((2, width), np.int32)
+        rows, biases = np.zeros((width, weights.shape[1]), weights.dtype), np.zeros(width, np.int32)
         part = slice(begin, begin + width)
         left = len(weights[part])
-        rows[:left], words[0, :left], words[1, :left] = weights[part], bias[part], scale[part].view(np.int32)
+        rows[:left], biases[:left] = weights[part], bias[part]
         steps = rows[:, :whole].reshape(width, -1, grain).transpose(1, 0, 2)
-        pieces += [words.tobytes(), steps.tobytes(), rows[:, whole:].tobytes()]
+        pieces += [biases.tobytes(), _end_bytes(ends, part, width), steps.tobytes(), rows[:, whole:].tobytes()]
     data = b"".join(pieces) + bytes(spare)
     return np.frombuffer(data + bytes(-len(data) % 4), np.int8)
 
 
 @dataclass(frozen=True, slots=True)
 class Packed:
-    """Constants as streams, and what was proved of them: `is_bounded`, and `has_pairs` where the kernel asks for it."""
+    """Constants as streams, the end of a block, and what was proved: `has_pairs` where the kernel asks for it."""
 
     constants: Arrays
-    bounded: bool
+    ending: Ending
     pairs: bool
 
 
@@ -97,8 +112,8 @@ def pack_rows(
     """
     codes, shift = coded
     weights = codes.reshape(len(codes), -1) + shift[:, None]
-    bias, scale = folded(weights, constants, instr.int_("in_zp"))
-    data = stream(rows, bias, scale, parts, grain, spare)
-    bounded, pairs = is_bounded(weights, bias, scale), in_pairs and has_pairs(codes)
+    bias, ends = folded(weights, constants, instr.int_("in_zp")), Ends.of(constants, len(codes))
+    data = stream(rows, bias, ends, parts, grain, spare)
     shifts = {"bias": in_blocks(shift, parts)} if instr.int_("w_zp") else {}
-    return Packed({"weights": data, **EMPTY, **shifts}, bounded, pairs)
+    ending, pairs = ending_of(weights, bias, ends, instr), in_pairs and has_pairs(codes)
+    return Packed({"weights": data, **ends.empty, **shifts}, ending, pairs)

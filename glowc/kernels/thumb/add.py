@@ -47,7 +47,7 @@ def _codes(kernel: str, params: tuple[tuple[str, ParamValue], ...]) -> np.ndarra
 
 @cache
 def linear_form(kernel: str, params: tuple[tuple[str, ParamValue], ...]) -> Form | None:
-    """Return the linear form of add_s8 or add_s8f, `near` 0 where it is right for every pair; None: too often wrong."""
+    """Return the linear form of a sum, `near` 0 where it is right for every pair; None: too often wrong."""
     p, want = dict(params), _codes(kernel, params)
     low, high = int(p["out_min"]), int(p["out_max"])
     ratio_a, ratio_b, fixed = _real_form(kernel, p)
@@ -81,6 +81,10 @@ def _neighbours() -> list[tuple[int, int]]:
 
 def _real_form(kernel: str, p: Mapping[str, ParamValue]) -> tuple[float, float, float]:
     """Return (ra, rb, fixed) of the code a * ra + b * rb + fixed before rounding, in real numbers."""
+    if kernel == "add_s8q31":
+        fa, fb, k = (float(p[f"{x}_mul"]) * 2.0 ** (int(p[f"{x}_shift"]) - 31) for x in ("a", "b", "out"))
+        ra, rb = (f * k * (1 << int(p["left"])) for f in (fa, -fb if p["sign"] == "-" else fb))
+        return ra, rb, float(p["out_zp"]) - float(p["a_zp"]) * ra - float(p["b_zp"]) * rb
     if kernel == "add_s8f":
         ra, rb, half = float(p["a_ratio"]), float(p["b_ratio"]), float(p["half"])
         return ra, rb, float(p["fixed"]) + half * (ra + rb) - half
@@ -105,7 +109,10 @@ class RowPlan(Plan):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LinearPlan(RowPlan):
-    """The linear form; `near`: sums as near to a rounding boundary are computed by the definition, `fused` or not."""
+    """The linear form; `near`: sums as near to a rounding boundary are computed by the definition, `fused` or not.
+
+    `fixed`: that definition has multipliers and shifts.
+    """
 
     a_mul: int
     b_mul: int
@@ -113,6 +120,7 @@ class LinearPlan(RowPlan):
     shift: int
     near: int
     fused: bool
+    fixed: bool = False
 
     @property
     def cost_kind(self) -> str:
@@ -144,7 +152,7 @@ def prepare_sum(_: Arrays, instr: Instr) -> Prepared:
     a_mul, b_mul, offset, shift, near = form
     return Prepared(
         plan=LinearPlan(a_step=rows.a_step, b_step=rows.b_step, full=rows.full, a_mul=a_mul, b_mul=b_mul, offset=offset,
-                        shift=shift, near=near, fused=instr.kernel == "add_s8f")
+                        shift=shift, near=near, fused=instr.kernel == "add_s8f", fixed=instr.kernel == "add_s8q31")
     )  # fmt: skip
 
 
@@ -178,6 +186,7 @@ def prepare_shift(constants: Arrays, instr: Instr) -> Prepared:
 ADD = both(
     KernelVariant("v7m", rank=5, header=HEADER, in_place=True, accepts=accepts, prepare=prepare_sum)
 )  # fmt: skip
+ADD_FIXED = tuple(replace(variant, header="glow_thumb_q31.h") for variant in ADD)
 MULTIPLY = tuple(replace(variant, accepts=_accepts_product, prepare=prepare_product) for variant in ADD)
 ADD_SHIFT = tuple(
     replace(variant, accepts=_accepts_shift, prepare=prepare_shift, packs=frozenset({"mul", "offset"}))
@@ -187,6 +196,7 @@ ADD_SHIFT = tuple(
 VARIANTS = {
     "add_s8": ADD,
     "add_s8f": ADD,
+    "add_s8q31": ADD_FIXED,
     "add_s8rs": ADD_SHIFT,
     "mul_s8": MULTIPLY,
     "mul_s8u": MULTIPLY,

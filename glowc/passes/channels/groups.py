@@ -8,7 +8,6 @@ import numpy as np
 
 from glowc.graph.graph import Graph, Node
 from glowc.ops.conv import is_planar
-from glowc.ops.reduce import axes_of
 from glowc.passes.channels.ranges import (
     BINARY,
     POOLS,
@@ -18,6 +17,7 @@ from glowc.passes.channels.ranges import (
     is_channel_vector,
     is_code,
     is_depthwise,
+    is_spatial_mean,
     is_weighted,
     joins_channels,
 )
@@ -126,9 +126,8 @@ def keeps_channels(graph: Graph, node: Node) -> bool:
         return True
     if node.op in POOLS:
         return node.is_nhwc
-    if node.op == "ReduceMean":
-        rank = graph.types[node.inputs[0]].rank
-        return not {0, rank - 1} & {*axes_of(node, rank)}
+    if is_spatial_mean(graph, node):
+        return True
     if node.op in BINARY:
         return all(
             (name not in graph.consts and is_code(graph.types[name]) and graph.types[name].shape == out.shape)

@@ -22,8 +22,9 @@ from glowc.ops.reduce import axes_of
 from glowc.ops.registry import get_op
 from glowc.passes.classes import UNARY
 
-POOLS = frozenset(("MaxPool", "AveragePool"))
-BINARY = frozenset(("Add", "Sub", "Mul"))
+POOLS = frozenset(("MaxPool", "AveragePool", "FixedAveragePool"))
+BINARY = frozenset(("Add", "Sub", "Mul", "FixedAdd", "FixedSub", "FixedMul"))
+_MEANS = frozenset(("ReduceMean", "FixedMean"))
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,7 +75,7 @@ def _range_of(graph: Graph, node: Node, ranges: Mapping[str, Range]) -> Range:
         return full_range(out)
     if node.op in ("Conv", "FullyConnected") and is_weighted(graph, node):
         return _weighted(graph, node, first)
-    if (node.op in POOLS and node.is_nhwc) or node.op in UNARY or _spatial_mean(graph, node):
+    if (node.op in POOLS and node.is_nhwc) or node.op in UNARY or is_spatial_mean(graph, node):
         return _corners(graph, node, [(first.low, first.high)])
     if node.op in BINARY:
         return _binary(graph, node, known)
@@ -157,8 +158,9 @@ def joins_channels(graph: Graph, node: Node) -> bool:
     return all(is_code(t) and t.quant == out.quant for t in types)
 
 
-def _spatial_mean(graph: Graph, node: Node) -> bool:
-    if node.op != "ReduceMean":
+def is_spatial_mean(graph: Graph, node: Node) -> bool:
+    """True for a mean over neither images nor channels."""
+    if node.op not in _MEANS:
         return False
     rank = graph.types[node.inputs[0]].rank
     return not {0, rank - 1} & {*axes_of(node, rank)}

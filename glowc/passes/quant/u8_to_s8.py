@@ -46,6 +46,7 @@ class U8ToS8(GraphPass):
         for name in names:
             source = editor.producer(name)
             if source is not None and source.op == "FlipSign":
+                _reread(editor, _other_readers(editor, name), name, source.inputs[0])
                 continue
             if name in editor.inputs or (source is not None and source.op in _READ_BITS):
                 _flip_behind(editor, name)

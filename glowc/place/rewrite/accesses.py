@@ -176,6 +176,8 @@ def _edge_share(sweep: Sweep) -> float:
 
 
 def _recurrent(instr: Instr) -> dict[str, int]:
+    if get_kernel(instr.kernel).template == "lstm_q31":
+        return _fixed_lstm(instr)
     p = {key: int(instr.params[key]) for key in ("seq", "batch", "dirs", "hidden", "in_k")}
     steps = p["seq"] * p["batch"] * p["dirs"]
     scratch = instr.operand("scratch").type.elements
@@ -183,6 +185,13 @@ def _recurrent(instr: Instr) -> dict[str, int]:
         "in": steps * p["hidden"] * p["in_k"], "h": steps * p["hidden"] * (p["hidden"] + 1),
         "scratch": 2 * scratch * steps,
     }  # fmt: skip
+
+
+def _fixed_lstm(instr: Instr) -> dict[str, int]:
+    """Each of four gates of a cell reads the inputs and the state."""
+    p = {key: int(instr.params[key]) for key in ("steps", "batch", "hidden", "in_k")}
+    cells = p["steps"] * p["batch"] * p["hidden"]
+    return {"in": 4 * cells * p["in_k"], "h": cells * (4 * p["hidden"] + 1), "c": 2 * cells}
 
 
 def _repeated(instr: Instr, kind: str, outputs: int) -> dict[str, int]:

@@ -8,18 +8,18 @@ import numpy as np
 
 from glowc.frontend.problems import NodeError
 from glowc.frontend.tflite.net import Net
-from glowc.frontend.tflite.operators.options import clamp, number
+from glowc.frontend.tflite.operators.options import clamp, number, operands
 from glowc.frontend.tflite.reader import Operator
 from glowc.graph.fixed_functions import saturating_codes
-from glowc.graph.types import DType, TensorType, type_of
+from glowc.graph.types import DType, type_of
 
 _FIXED = {"ADD": "FixedAdd", "SUB": "FixedSub", "MUL": "FixedMul"}
-_FLOAT = {"ADD": "Add", "SUB": "Sub", "MUL": "Mul", "DIV": "Div"}
+_FLOAT = {"ADD": "Add", "SUB": "Sub", "MUL": "Mul"}
 
 
 def arithmetic(operator: Operator, net: Net) -> None:
-    """ADD, SUB, MUL, DIV of codes, floats or integers."""
-    types = [net.type(i) for i in operator.inputs[:2]]
+    """ADD, SUB, MUL of codes, floats or integers."""
+    types = [net.type(i) for i in operands(operator, 2)]
     codes = any(t.quant is not None for t in types)
     names = _FIXED if codes else _FLOAT
     if operator.code not in names:
@@ -27,7 +27,7 @@ def arithmetic(operator: Operator, net: Net) -> None:
     bounds = clamp(operator)
     if bounds and not codes and not types[0].dtype.is_float:
         raise NodeError("a fused activation of integers")
-    net.emit(names[operator.code], [net.value(i) for i in operator.inputs[:2]], bounds, out=operator.outputs[0])
+    net.emit(names[operator.code], [net.value(i) for i in operands(operator, 2)], bounds, out=operator.outputs[0])
 
 
 def table(net: Net, source: int, out: int, codes: np.ndarray) -> None:
@@ -47,7 +47,7 @@ def _saturating(function: str, out_bits: int, low: int, high: int, offset: int) 
             found = saturating_codes(centred, x.quant.scale[0], function, out_bits, low, high, offset)
             table(net, operator.inputs[0], operator.outputs[0], found)
         else:
-            raise NodeError(f"{operator.code} of {x} is not supported")
+            net.emit(f"Fixed{function.capitalize()}", (net.value(operator.inputs[0]),), out=operator.outputs[0])
 
     return handler
 
@@ -79,6 +79,9 @@ def softmax(operator: Operator, net: Net) -> None:
     """SOFTMAX along the last axis."""
     x, y = net.type(operator.inputs[0]), net.type(operator.outputs[0])
     beta = number(operator, "Beta", 1.0)
+    if x.quant is not None and x.dtype is DType.S16:
+        net.emit("FixedSoftmax16", (net.value(operator.inputs[0]),), {"beta": beta}, out=operator.outputs[0])
+        return
     if x.quant is not None:
         attrs = {"beta": beta, "dtype": y.dtype.value}
         net.emit("FixedSoftmax", (net.value(operator.inputs[0]),), attrs, out=operator.outputs[0])
@@ -90,15 +93,18 @@ def softmax(operator: Operator, net: Net) -> None:
 
 
 def log_softmax(operator: Operator, net: Net) -> None:
-    """LOG_SOFTMAX along the last axis, of floats."""
-    x: TensorType = net.type(operator.inputs[0])
-    if x.quant is not None:
-        raise NodeError(f"LOG_SOFTMAX of codes {x} is not supported")
-    net.emit("LogSoftmax", (net.value(operator.inputs[0]),), {"axis": -1}, out=operator.outputs[0])
+    """LOG_SOFTMAX along the last axis."""
+    value, x, y = net.value(operator.inputs[0]), net.type(operator.inputs[0]), net.type(operator.outputs[0])
+    if x.quant is None:
+        net.emit("LogSoftmax", (value,), {"axis": -1}, out=operator.outputs[0])
+        return
+    if y.quant is None or (y.quant.scale[0], y.quant.zero_point[0]) != (1 / 16, 127):
+        raise NodeError(f"the result {y} needs the scale 1/16 and the zero point 127")
+    net.emit("FixedLogSoftmax", (value,), out=operator.outputs[0])
 
 
 HANDLERS = {
-    **dict.fromkeys(("ADD", "SUB", "MUL", "DIV"), arithmetic),
+    **dict.fromkeys(("ADD", "SUB", "MUL"), arithmetic),
     "QUANTIZE": quantize, "DEQUANTIZE": dequantize, "LEAKY_RELU": leaky_relu,
     "LOGISTIC": _saturating("logistic", 8, -128, 127, -128), "TANH": _saturating("tanh", 7, -128, 127, 0),
     "SOFTMAX": softmax, "LOG_SOFTMAX": log_softmax,

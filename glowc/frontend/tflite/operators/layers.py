@@ -8,7 +8,7 @@ import numpy as np
 
 from glowc.frontend.problems import NodeError
 from glowc.frontend.tflite.net import NHWC, Net
-from glowc.frontend.tflite.operators.options import clamp, option, padding, positive
+from glowc.frontend.tflite.operators.options import clamp, operands, option, padding, positive
 from glowc.frontend.tflite.reader import Operator
 from glowc.graph.attrs import AttrValue
 from glowc.graph.types import DType, TensorType
@@ -137,7 +137,20 @@ def transpose_conv(operator: Operator, net: Net) -> None:
     net.emit("Clip", (y,), {k.removeprefix("act_"): v for k, v in bounds.items()}, out=operator.outputs[0])
 
 
+def batch_matmul(operator: Operator, net: Net) -> None:
+    """BATCH_MATMUL: an adjoint operand has its last two axes exchanged."""
+    types, out = [net.type(i) for i in operands(operator, 2)], operator.outputs[0]
+    attrs: dict[str, AttrValue] = {}
+    for type_, key, flag in ((types[0], "perm_a", "AdjX"), (types[1], "perm_b", "AdjY")):
+        if type_.rank < 2:
+            raise NodeError(f"{type_} is no matrix")
+        if option(operator, flag):
+            attrs[key] = (*range(type_.rank - 2), type_.rank - 1, type_.rank - 2)
+    op = "MatMul" if types[0].quant is None else "FixedMatMul"
+    net.emit(op, [net.value(i) for i in operands(operator, 2)], attrs, out=out)
+
+
 HANDLERS = {
     "CONV_2D": conv_2d, "DEPTHWISE_CONV_2D": depthwise_conv_2d, "FULLY_CONNECTED": fully_connected,
-    "TRANSPOSE_CONV": transpose_conv,
+    "TRANSPOSE_CONV": transpose_conv, "BATCH_MATMUL": batch_matmul,
 }  # fmt: skip

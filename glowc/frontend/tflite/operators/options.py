@@ -13,6 +13,13 @@ SAME, VALID = 0, 1
 _ACTIVATIONS = {0: (-math.inf, math.inf), 1: (0.0, math.inf), 2: (-1.0, 1.0), 3: (0.0, 6.0)}
 
 
+def operands(operator: Operator, count: int) -> tuple[int, ...]:
+    """Return the tensors of the first inputs."""
+    if len(operator.inputs) < count:
+        raise NodeError(f"{len(operator.inputs)} inputs; it has {count}")
+    return operator.inputs[:count]
+
+
 def option(operator: Operator, name: str, default: int = 0) -> int:
     """Return a whole number of the options; the schema's default where the file has no options."""
     return int(number(operator, name, default))

@@ -1,0 +1,87 @@
+"""Layers on codes that end as TensorFlow Lite does: a multiplier of 31 bits and a shift for each output channel.
+
+A factor is mul * 2^(shift - 31) (glowc/graph/fixed_point.py). Vectors round the upper half of the product, which is
+mul * sum * 2^-31, and shift it to the right by -shift places; halves of those are rounded away from zero, which is up
+after one was taken from what is negative. So that there is such a half, there must be at least one place.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from glowc.kernels.base import KernelVariant, Prepared, prepare
+from glowc.kernels.common.constants import EMPTY
+from glowc.kernels.common.float_shift import DEFINITION, DefinedPlan
+from glowc.program.ir import Instr
+from glowc.program.kernel import Arrays
+
+FIXED = frozenset({"weights", "bias", "mul", "shift"})
+"""The constants of a layer that ends in a multiplier and a shift."""
+FIXED_EMPTY: Arrays = {"bias": np.zeros(1, np.int32), "mul": np.zeros(1, np.int32), "shift": np.zeros(1, np.int8)}
+"""What stands for them where they lie in the stream of the weights."""
+LEAST_MUL = 1 << 30
+MOST_PLACES = 31
+
+
+@dataclass(frozen=True, slots=True)
+class Ends:
+    """How sums of each output end.
+
+    `words` are int32[O], the bits of float32 scales or multipliers, `shifts` int8[O], None: there are scales, `factors`
+    float64[O] what sums are multiplied by.
+    """
+
+    words: np.ndarray
+    shifts: np.ndarray | None
+    factors: np.ndarray
+
+    @staticmethod
+    def of(constants: Arrays, count: int) -> Ends:
+        """Return the ends of `count` outputs, which may share one."""
+        if "scale" in constants:
+            scale = np.broadcast_to(constants["scale"].reshape(-1), (count,)).astype(np.float32)
+            return Ends(scale.view(np.int32), None, scale.astype(np.float64))
+        mul, shift = (np.broadcast_to(constants[key].reshape(-1), (count,)) for key in ("mul", "shift"))
+        return Ends(mul.astype(np.int32), shift.astype(np.int8), np.ldexp(mul.astype(np.float64), shift - np.int64(31)))
+
+    @property
+    def empty(self) -> Arrays:
+        """What stands for the constants that lie in the stream."""
+        return {**EMPTY} if self.shifts is None else {**FIXED_EMPTY}
+
+    @property
+    def constants(self) -> Arrays:
+        """One entry for each output, as kernels read them that have no stream."""
+        if self.shifts is None:
+            return {"scale": np.ascontiguousarray(self.words).view(np.float32)}
+        return {"mul": np.ascontiguousarray(self.words), "shift": np.ascontiguousarray(self.shifts)}
+
+
+def fit(constants: Arrays) -> bool:
+    """Say whether every factor has a multiplier of 31 bits and is shifted by 1 to 31 places to the right."""
+    mul, shift = constants["mul"].astype(np.int64), constants["shift"].astype(np.int64)
+    return bool((mul >= LEAST_MUL).all() and (shift <= -1).all() and (shift >= -MOST_PLACES).all())
+
+
+def is_rectified(instr: Instr) -> bool:
+    """Say whether no code is below the zero point: how halves of what is negative are rounded then does not count."""
+    return instr.int_("out_min") == instr.int_("out_zp")
+
+
+def with_factors(plain: KernelVariant) -> KernelVariant:
+    """Return a variant for layers with factors, of one whose preparation takes those as well as scales.
+
+    The template prints the definition where they do not fit: the constants stay as they are, the plan is DEFINITION.
+    """
+
+    def prepare_fixed(constants: Arrays, instr: Instr) -> Prepared:
+        return prepare(plain, constants, instr) if fit(constants) else Prepared(plan=DEFINITION)
+
+    return replace(plain, prepare=prepare_fixed, packs=FIXED, scratch_bytes=_scratch(plain))
+
+
+def _scratch(plain: KernelVariant) -> Callable[[Instr], int]:
+    return lambda instr: 0 if isinstance(instr.plan, DefinedPlan) else plain.scratch_bytes(instr)
