@@ -52,6 +52,15 @@ test-e2e: setup  ## models x boards under QEMU
 test-real: setup  ## pretrained models that Python packages ship, compiled and compared with onnxruntime (10 minutes)
 	$(PY) scripts/real_models.py
 
+.PHONY: test-torch load-bench
+TORCH ?= torch==2.13.0
+test-torch: setup  ## PyTorch modules through glowc, with PyTorch installed: TORCH=a pip requirement (5 minutes)
+	$(PY) -m pip install -q $(TORCH) onnxscript
+	GLOWC_REQUIRE_TOOLS=1 $(PYTEST) tests/unit/test_torch_module.py
+
+load-bench: setup  ## what a call of glowc.load's costs besides the inference
+	$(PY) scripts/bench_load.py
+
 .PHONY: fuzz fuzz-import fuzz-bytes
 fuzz: setup  ## new random networks against onnxruntime: SECONDS=600, SEED=the first one, BOARD=also run there
 	$(PY) scripts/fuzz.py --seconds $(or $(SECONDS),600) $(if $(SEED),--first $(SEED)) $(if $(BOARD),--board $(BOARD))

@@ -25,7 +25,7 @@ WORDS = {
     "codegen": "program to C",
     "place": "order and places",
     "select": "which variants",
-    "quantize": "float file to int8 file",
+    "quant": "float file to int8 file",
     "compiler": "the pipeline",
     "machine": "build, run, validate",
     "app": "the command line",

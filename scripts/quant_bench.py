@@ -36,10 +36,10 @@ from glowc.board import load_board
 from glowc.compiler.options import CompileOptions
 from glowc.compiler.pipeline import compile_model, write_bundle
 from glowc.machine.execute import bench, load_bundle
-from glowc.quantize import QuantizeOptions, quantize_model
-from glowc.quantize.data import as_port
-from glowc.quantize.emit import edge_params
-from glowc.quantize.net import Port
+from glowc.quant import QuantizeOptions, quantize_model
+from glowc.quant.data import as_port
+from glowc.quant.emit import edge_params
+from glowc.quant.net import Port
 
 ROOT = Path(__file__).resolve().parent.parent
 SHARED = ROOT.parent / "shared" / "models"

@@ -57,8 +57,8 @@ def evaluate(
     from glowc.board import load_board
     from glowc.machine.evaluate import EvalOptions
     from glowc.machine.evaluate import evaluate as measure
-    from glowc.quantize.labels import read_classes
-    from glowc.quantize.metrics import load_metric
+    from glowc.quant.labels import read_classes
+    from glowc.quant.metrics import load_metric
 
     how = EvalOptions(
         float_model=float_model, board=load_board(board, cpu) if board is not None else None,

@@ -22,11 +22,11 @@ if TYPE_CHECKING:
     import numpy as np
 
     from glowc.compiler.pipeline import Compiled
-    from glowc.quantize.data import ImageFormat
-    from glowc.quantize.net import Net
-    from glowc.quantize.profile import Profile
-    from glowc.quantize.quantizer import Gathered, Quantized, QuantizeOptions
-    from glowc.quantize.tune import Target, Tuned
+    from glowc.quant.data import ImageFormat
+    from glowc.quant.net import Net
+    from glowc.quant.profile import Profile
+    from glowc.quant.quantizer import Gathered, Quantized, QuantizeOptions
+    from glowc.quant.tune import Target, Tuned
 
 DataOpt = Annotated[
     list[Path] | None,
@@ -67,7 +67,7 @@ def steps_bar(quiet: bool, total: int | None) -> Iterator[Callable[[str], None]]
 
 
 def image_format(mean: str, std: str, layout: str | None, channels: str) -> ImageFormat:
-    from glowc.quantize.data import ImageFormat
+    from glowc.quant.data import ImageFormat
 
     if layout not in (None, "nchw", "nhwc") or channels not in ("rgb", "bgr"):
         raise InputError(
@@ -88,7 +88,7 @@ def _numbers(text: str, option: str) -> tuple[float, ...]:
 
 def _gather(net: Net, gathered: Gathered, data: list[Path], images: ImageFormat, quiet: bool) -> None:
     """Profile all samples; at an interrupt, what was profiled is kept."""
-    from glowc.quantize.data import count_samples, read_samples
+    from glowc.quant.data import count_samples, read_samples
 
     with steps_bar(quiet, count_samples(data, net.inputs)) as progress:
         for sample in read_samples(data, net.inputs, images):
@@ -108,9 +108,9 @@ def profile(
 ) -> None:
     """Profile a float model."""
     from glowc.compiler.files import check_output, write_file
-    from glowc.quantize.engine import Engine
-    from glowc.quantize.profile import Profiler, profile_text
-    from glowc.quantize.quantizer import Gathered, load_float
+    from glowc.quant.engine import Engine
+    from glowc.quant.profile import Profiler, profile_text
+    from glowc.quant.quantizer import Gathered, load_float
 
     check_output(output)
     engine = Engine()
@@ -182,8 +182,8 @@ def quantize(
 ) -> None:
     """Quantise a float model."""
     from glowc.compiler.files import check_output, write_file
-    from glowc.quantize.quantizer import QuantizeOptions
-    from glowc.quantize.tune import trial_lines
+    from glowc.quant.quantizer import QuantizeOptions
+    from glowc.quant.tune import trial_lines
 
     check_output(output)
     options = QuantizeOptions(
@@ -212,7 +212,7 @@ def quantize(
 
 
 def _schema(name: str) -> Any:
-    from glowc.quantize.scheme import Schema
+    from glowc.quant.scheme import Schema
 
     if name not in list(Schema):
         raise InputError(f"no schema {name!r}", hint=f"--schema {', '.join(Schema)}")
@@ -220,7 +220,7 @@ def _schema(name: str) -> Any:
 
 
 def _calibration(name: str) -> Any:
-    from glowc.quantize.calibrate import Calibration
+    from glowc.quant.calibrate import Calibration
 
     if name not in list(Calibration):
         raise InputError(f"no calibration {name!r}", hint=f"--calibration {', '.join(Calibration)}")
@@ -241,10 +241,10 @@ def quantized(
 
     With `wanted`, it is searched for, and the second result is what was tried.
     """
-    from glowc.quantize.engine import Engine
-    from glowc.quantize.profile import Profiler, check_profile, read_profile
-    from glowc.quantize.quantizer import Gathered, load_float, quantize_net, steps_of
-    from glowc.quantize.tune import tuned
+    from glowc.quant.engine import Engine
+    from glowc.quant.profile import Profiler, check_profile, read_profile
+    from glowc.quant.quantizer import Gathered, load_float, quantize_net, steps_of
+    from glowc.quant.tune import tuned
 
     if profile_file is None:
         given_data(data)
@@ -279,10 +279,10 @@ class Wanted:
 
 def _target(wanted: Wanted, net: Net, images: ImageFormat) -> Target:
     """Return the labelled samples and the score of outputs. Raises InputError where there are no labels."""
-    from glowc.quantize.labelled import read_set
-    from glowc.quantize.labels import read_classes
-    from glowc.quantize.metrics import check_classes, load_metric, top
-    from glowc.quantize.tune import Target
+    from glowc.quant.labelled import read_set
+    from glowc.quant.labels import read_classes
+    from glowc.quant.metrics import check_classes, load_metric, top
+    from glowc.quant.tune import Target
 
     names = read_classes(wanted.classes) if wanted.classes is not None else ()
     found = read_set(wanted.data, net.inputs, wanted.labels, names, images)
@@ -336,8 +336,8 @@ def int8_source(
         return
     import tempfile
 
-    from glowc.quantize.data import ImageFormat
-    from glowc.quantize.quantizer import QuantizeOptions
+    from glowc.quant.data import ImageFormat
+    from glowc.quant.quantizer import QuantizeOptions
 
     done, _ = quantized(model, data, None, QuantizeOptions(), images or ImageFormat(), quiet=quiet)
     with tempfile.TemporaryDirectory(prefix="glowc-") as folder:

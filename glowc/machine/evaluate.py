@@ -23,13 +23,13 @@ from glowc.machine.execute import BundleInfo, execute, load_bundle
 from glowc.machine.execute import Port as BundlePort
 from glowc.machine.layer_error import LayerError, layer_errors
 from glowc.machine.validate import reference_outputs
-from glowc.quantize.data import ImageFormat
-from glowc.quantize.labelled import EvalSet, read_set
-from glowc.quantize.labels import Labels
-from glowc.quantize.metrics import Metric, auc, check_classes, confusion, cosine, predicted, top
-from glowc.quantize.net import Port
-from glowc.quantize.scheme import Params
-from glowc.quantize.simulate import relative_error
+from glowc.quant.data import ImageFormat
+from glowc.quant.labelled import EvalSet, read_set
+from glowc.quant.labels import Labels
+from glowc.quant.metrics import Metric, auc, check_classes, confusion, cosine, predicted, top
+from glowc.quant.net import Port
+from glowc.quant.scheme import Params
+from glowc.quant.simulate import relative_error
 
 Arrays = dict[str, np.ndarray]
 Progress = Callable[[str], None]

@@ -20,10 +20,10 @@ from glowc.compiler.options import CompileOptions
 from glowc.compiler.pipeline import import_graph
 from glowc.frontend.reader import load
 from glowc.ops.interp import run_graph
-from glowc.quantize.emit import FACTORS_KEY
-from glowc.quantize.engine import default_prepare, has_onnxruntime
-from glowc.quantize.metrics import cosine, sqnr_db
-from glowc.quantize.simulate import relative_error
+from glowc.quant.emit import FACTORS_KEY
+from glowc.quant.engine import default_prepare, has_onnxruntime
+from glowc.quant.metrics import cosine, sqnr_db
+from glowc.quant.simulate import relative_error
 
 Arrays = dict[str, np.ndarray]
 _RESULT_SCALE = {"QLinearConv": 6, "QLinearMatMul": 6, "QLinearAdd": 6, "QLinearMul": 6}  # zero point behind it

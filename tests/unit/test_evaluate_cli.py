@@ -11,8 +11,8 @@ import numpy as np
 import onnx
 import pytest
 
-from glowc.quantize.engine import Engine, run_net
-from glowc.quantize.quantizer import QuantizeOptions, load_float, quantize_model
+from glowc.quant.engine import Engine, run_net
+from glowc.quant.quantizer import QuantizeOptions, load_float, quantize_model
 from tests.conftest import require_module, require_tool
 from tests.unit.cli_calls import Glowc, refused
 from tests.unit.quantize_nets import conv_net, images

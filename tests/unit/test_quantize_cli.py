@@ -10,7 +10,7 @@ import numpy as np
 import onnx
 import pytest
 
-from glowc.quantize.profile import Profiler, read_profile
+from glowc.quant.profile import Profiler, read_profile
 from tests.conftest import require_module
 from tests.unit.cli_calls import Glowc, refused
 from tests.unit.quantize_nets import conv_net, dense_net, images

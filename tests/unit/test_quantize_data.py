@@ -9,10 +9,10 @@ import numpy as np
 import pytest
 
 from glowc.errors import InputError
-from glowc.quantize.data import ImageFormat, Sample, count_samples, read_samples
-from glowc.quantize.engine import Engine
-from glowc.quantize.net import Net, Port, read_net
-from glowc.quantize.profile import (
+from glowc.quant.data import ImageFormat, Sample, count_samples, read_samples
+from glowc.quant.engine import Engine
+from glowc.quant.net import Net, Port, read_net
+from glowc.quant.profile import (
     BINS,
     check_profile,
     profile_net,
@@ -20,7 +20,7 @@ from glowc.quantize.profile import (
     read_profile,
     stats_of,
 )
-from glowc.quantize.quantizer import load_float
+from glowc.quant.quantizer import load_float
 from tests.conftest import require_module
 from tests.unit.quantize_nets import conv_net, dense_net, images, rows
 

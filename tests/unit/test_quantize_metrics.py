@@ -8,8 +8,8 @@ import numpy as np
 import pytest
 
 from glowc.errors import InputError
-from glowc.quantize.labels import Labels, folder_labels, read_classes, read_labels
-from glowc.quantize.metrics import auc, check_classes, confusion, cosine, load_metric, predicted, sqnr_db, top
+from glowc.quant.labels import Labels, folder_labels, read_classes, read_labels
+from glowc.quant.metrics import auc, check_classes, confusion, cosine, load_metric, predicted, sqnr_db, top
 
 
 def written(path: Path, text: str) -> Path:

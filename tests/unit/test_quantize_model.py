@@ -8,18 +8,18 @@ from pathlib import Path
 import numpy as np
 import onnx
 import pytest
+from glowc.quant import Calibration, QuantizeOptions, Schema, quantize_model
 from onnx import numpy_helper
 
 from glowc.board import load_board
 from glowc.compiler.options import CompileOptions
 from glowc.errors import InputError, ModelError
 from glowc.machine.validate import validate_model
-from glowc.quantize import Calibration, QuantizeOptions, Schema, quantize_model
-from glowc.quantize.engine import Engine, prepare_interpreter, prepare_onnxruntime, run_net
-from glowc.quantize.net import read_net
-from glowc.quantize.quantizer import load_float
-from glowc.quantize.simulate import relative_error
-from glowc.quantize.tune import outputs_of
+from glowc.quant.engine import Engine, prepare_interpreter, prepare_onnxruntime, run_net
+from glowc.quant.net import read_net
+from glowc.quant.quantizer import load_float
+from glowc.quant.simulate import relative_error
+from glowc.quant.tune import outputs_of
 from tests.conftest import require_module
 from tests.unit.quantize_nets import conv_net, dense_net, images, rows
 

@@ -8,8 +8,8 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from glowc.quantize.engine import Engine, run_net
-from glowc.quantize.quantizer import load_float
+from glowc.quant.engine import Engine, run_net
+from glowc.quant.quantizer import load_float
 from tests.unit.cli_calls import Glowc, refused
 from tests.unit.quantize_nets import uneven_net
 

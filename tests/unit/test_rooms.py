@@ -20,10 +20,11 @@ ORDER = (
     ("kernels",),
     ("ops",),
     ("frontend", "passes", "lower", "memory", "codegen"),
-    ("place", "select", "quantize"),
+    ("place", "select", "quant"),
     ("compiler",),
     ("machine",),
-    ("app",),
+    ("api",),
+    ("app", "torch"),
     ("__main__",),
 )
 """A room imports itself and the rooms of rows above; those of one row do not know each other."""

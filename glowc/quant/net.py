@@ -17,7 +17,7 @@ from onnx import NodeProto, helper, inliner, numpy_helper, version_converter
 
 from glowc.errors import ModelError
 from glowc.frontend.reader import load
-from glowc.quantize.scheme import Params
+from glowc.quant.scheme import Params
 
 FIRST_OPSET = 13  # QuantizeLinear and DequantizeLinear know an axis from here on
 Consts = Mapping[str, np.ndarray]

@@ -12,12 +12,12 @@ from dataclasses import dataclass
 import numpy as np
 from onnx import NodeProto
 
-from glowc.quantize.engine import all_samples
-from glowc.quantize.net import Net
-from glowc.quantize.plan import Plan, weights_of
-from glowc.quantize.scheme import Params, Schema
-from glowc.quantize.simulate import Simulator
-from glowc.quantize.weights import Fit, Rows, Weights, channel_axis, fitted, least_scales, nearest, rows_of
+from glowc.quant.engine import all_samples
+from glowc.quant.net import Net
+from glowc.quant.plan import Plan, weights_of
+from glowc.quant.scheme import Params, Schema
+from glowc.quant.simulate import Simulator
+from glowc.quant.weights import Fit, Rows, Weights, channel_axis, fitted, least_scales, nearest, rows_of
 
 _PLACES = 16  # places of one sample count as so many independent values at most, for the mean of a channel
 _FEW = 8  # a mean of so many values is believed by half

@@ -13,10 +13,10 @@ import numpy as np
 import onnx
 from onnx import NodeProto, ValueInfoProto, helper, numpy_helper
 
-from glowc.quantize.net import Net, Port, model_of
-from glowc.quantize.plan import Plan, values_of, weights_of
-from glowc.quantize.scheme import QMAX, QMIN, Params
-from glowc.quantize.weights import Weights
+from glowc.quant.net import Net, Port, model_of
+from glowc.quant.plan import Plan, values_of, weights_of
+from glowc.quant.scheme import QMAX, QMIN, Params
+from glowc.quant.weights import Weights
 
 FACTORS_KEY = "glowc.channel_factors"
 """In the metadata: what the channels (axis 1) of equalised values were divided by, as JSON by the name of the value."""

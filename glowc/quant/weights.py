@@ -13,8 +13,8 @@ from dataclasses import dataclass
 import numpy as np
 from onnx import NodeProto
 
-from glowc.quantize.net import int_of, ints_of, text_of
-from glowc.quantize.scheme import LARGEST_CODE
+from glowc.quant.net import int_of, ints_of, text_of
+from glowc.quant.scheme import LARGEST_CODE
 
 Array = np.ndarray
 _SWEEPS = 4

@@ -11,9 +11,9 @@ from collections.abc import Mapping
 import numpy as np
 from onnx import NodeProto
 
-from glowc.quantize.net import Net
-from glowc.quantize.plan import weights_of
-from glowc.quantize.weights import channel_axis
+from glowc.quant.net import Net
+from glowc.quant.plan import weights_of
+from glowc.quant.weights import channel_axis
 
 _BEHIND = frozenset({"Softmax", "LogSoftmax", "Sigmoid", "Tanh", "Reshape", "Flatten", "Squeeze", "Unsqueeze"})
 _LARGEST_SHARE = 0.1  # of all multiplications: kernels for sums that become floats are slower than those for codes

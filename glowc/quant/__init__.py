@@ -3,8 +3,8 @@
 What the pairs mean on a machine is decided by `glowc.frontend` and `glowc.passes`, as for any other quantised model.
 """
 
-from glowc.quantize.calibrate import Calibration
-from glowc.quantize.quantizer import Quantized, QuantizeOptions, quantize_model
-from glowc.quantize.scheme import Schema
+from glowc.quant.calibrate import Calibration
+from glowc.quant.quantizer import Quantized, QuantizeOptions, quantize_model
+from glowc.quant.scheme import Schema
 
 __all__ = ["Calibration", "QuantizeOptions", "Quantized", "Schema", "quantize_model"]

@@ -14,20 +14,20 @@ import numpy as np
 import onnx
 
 from glowc.errors import InputError
-from glowc.quantize.calibrate import Calibration
-from glowc.quantize.choose import ENOUGH, Chosen, by_calibration, by_measure
-from glowc.quantize.emit import quantised_model
-from glowc.quantize.engine import Engine, all_samples, run_net
-from glowc.quantize.equalize import best_strength, equalised, factors, find_classes, magnitudes
-from glowc.quantize.layers import Coded, fitted_layers, nearest_layers
-from glowc.quantize.net import Net, read_net
-from glowc.quantize.plan import FloatNode, Plan, make_plan, weights_of
-from glowc.quantize.profile import Profile, Profiler, profile_net
-from glowc.quantize.scheme import Schema
-from glowc.quantize.simplify import simplified
-from glowc.quantize.simulate import Simulator, simulator
-from glowc.quantize.tail import unrounded_sums
-from glowc.quantize.weights import Fit
+from glowc.quant.calibrate import Calibration
+from glowc.quant.choose import ENOUGH, Chosen, by_calibration, by_measure
+from glowc.quant.emit import quantised_model
+from glowc.quant.engine import Engine, all_samples, run_net
+from glowc.quant.equalize import best_strength, equalised, factors, find_classes, magnitudes
+from glowc.quant.layers import Coded, fitted_layers, nearest_layers
+from glowc.quant.net import Net, read_net
+from glowc.quant.plan import FloatNode, Plan, make_plan, weights_of
+from glowc.quant.profile import Profile, Profiler, profile_net
+from glowc.quant.scheme import Schema
+from glowc.quant.simplify import simplified
+from glowc.quant.simulate import Simulator, simulator
+from glowc.quant.tail import unrounded_sums
+from glowc.quant.weights import Fit
 
 Sample = Mapping[str, np.ndarray]
 Progress = Callable[[str], None]

@@ -9,9 +9,9 @@ from pathlib import Path
 import numpy as np
 
 from glowc.errors import InputError
-from glowc.quantize.data import ImageFormat, located_samples
-from glowc.quantize.labels import Labels, folder_labels, read_labels
-from glowc.quantize.net import Port
+from glowc.quant.data import ImageFormat, located_samples
+from glowc.quant.labels import Labels, folder_labels, read_labels
+from glowc.quant.net import Port
 
 
 @dataclass(frozen=True, slots=True)

@@ -15,18 +15,18 @@ import onnx
 from onnx import NodeProto
 
 from glowc.errors import InputError
-from glowc.quantize.calibrate import Calibration
-from glowc.quantize.choose import by_calibration
-from glowc.quantize.data import as_port
-from glowc.quantize.emit import edge_params
-from glowc.quantize.engine import Engine, default_prepare
-from glowc.quantize.layers import Coded, coded_layers, nearest_layers
-from glowc.quantize.net import Net, Port, model_of
-from glowc.quantize.plan import BINARY, LAYERS, Plan, make_plan, values_of
-from glowc.quantize.profile import Profile
-from glowc.quantize.quantizer import Quantized, QuantizeOptions, dtypes_of, quantize_net
-from glowc.quantize.scheme import Params
-from glowc.quantize.simulate import Simulator, simulator
+from glowc.quant.calibrate import Calibration
+from glowc.quant.choose import by_calibration
+from glowc.quant.data import as_port
+from glowc.quant.emit import edge_params
+from glowc.quant.engine import Engine, default_prepare
+from glowc.quant.layers import Coded, coded_layers, nearest_layers
+from glowc.quant.net import Net, Port, model_of
+from glowc.quant.plan import BINARY, LAYERS, Plan, make_plan, values_of
+from glowc.quant.profile import Profile
+from glowc.quant.quantizer import Quantized, QuantizeOptions, dtypes_of, quantize_net
+from glowc.quant.scheme import Params
+from glowc.quant.simulate import Simulator, simulator
 
 Sample = Mapping[str, np.ndarray]
 Score = Callable[[np.ndarray], float]

@@ -7,13 +7,13 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from glowc.quantize.calibrate import Calibration, grid_params, range_of
-from glowc.quantize.engine import Values, run_net
-from glowc.quantize.net import Net
-from glowc.quantize.plan import Plan, sources
-from glowc.quantize.profile import Profile, Stats, merged, stats_of
-from glowc.quantize.scheme import Params, Schema, params_of
-from glowc.quantize.simulate import Simulator
+from glowc.quant.calibrate import Calibration, grid_params, range_of
+from glowc.quant.engine import Values, run_net
+from glowc.quant.net import Net
+from glowc.quant.plan import Plan, sources
+from glowc.quant.profile import Profile, Stats, merged, stats_of
+from glowc.quant.scheme import Params, Schema, params_of
+from glowc.quant.simulate import Simulator
 
 _GAIN = 0.995  # a candidate must make the error this much smaller
 _CUTS = (Calibration.PERCENTILE, Calibration.ENTROPY, Calibration.MSE)

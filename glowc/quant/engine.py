@@ -15,7 +15,7 @@ import onnx
 from onnx import NodeProto, ValueInfoProto
 
 from glowc.errors import GlowcError, ModelError
-from glowc.quantize.net import Consts, Net, Port, label, model_of
+from glowc.quant.net import Consts, Net, Port, label, model_of
 
 Arrays = list[np.ndarray]
 Values = dict[str, np.ndarray]

@@ -14,8 +14,8 @@ import numpy as np
 
 from glowc import __version__
 from glowc.errors import InputError
-from glowc.quantize.engine import Engine, run_net
-from glowc.quantize.net import Net, graph_hash
+from glowc.quant.engine import Engine, run_net
+from glowc.quant.net import Net, graph_hash
 
 BINS = 2048
 _CHANNELS = {"Conv": 1, "ConvTranspose": 1, "Gemm": 1}  # axis of the result that counts channels

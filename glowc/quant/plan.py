@@ -14,8 +14,8 @@ import numpy as np
 from onnx import NodeProto
 
 from glowc.errors import InputError
-from glowc.quantize.net import Net, float_of, int_of, text_of
-from glowc.quantize.scheme import Params
+from glowc.quant.net import Net, float_of, int_of, text_of
+from glowc.quant.scheme import Params
 
 LAYERS = frozenset({"Conv", "ConvTranspose", "Gemm", "MatMul"})
 BINARY = frozenset({"Add", "Sub", "Mul"})

@@ -9,7 +9,7 @@ from pathlib import Path
 import numpy as np
 
 from glowc.errors import InputError
-from glowc.quantize.labels import Labels
+from glowc.quant.labels import Labels
 
 Array = np.ndarray
 Metric = Callable[[Array, Array], float]

@@ -11,8 +11,8 @@ from enum import StrEnum
 
 import numpy as np
 
-from glowc.quantize.profile import Stats
-from glowc.quantize.scheme import QMAX, QMIN, Params, Schema, fake, params_of
+from glowc.quant.profile import Stats
+from glowc.quant.scheme import QMAX, QMIN, Params, Schema, fake, params_of
 
 Range = tuple[float, float]
 PERCENTILE = 99.99

@@ -15,10 +15,10 @@ from dataclasses import dataclass, replace
 import numpy as np
 from onnx import NodeProto
 
-from glowc.quantize.net import Net, int_of, ints_of
-from glowc.quantize.scheme import fake, params_of
-from glowc.quantize.simulate import relative_error
-from glowc.quantize.weights import channel_axis, nearest
+from glowc.quant.net import Net, int_of, ints_of
+from glowc.quant.scheme import fake, params_of
+from glowc.quant.simulate import relative_error
+from glowc.quant.weights import channel_axis, nearest
 
 _THROUGH = frozenset({"Relu", "LeakyRelu", "MaxPool", "AveragePool", "GlobalAveragePool", "Identity", "Dropout"})
 _LAYERS = frozenset({"Conv", "Gemm"})

@@ -17,7 +17,7 @@ from pathlib import Path
 import numpy as np
 
 from glowc.errors import InputError, ToolError
-from glowc.quantize.net import Port
+from glowc.quant.net import Port
 
 Array = np.ndarray
 Sample = dict[str, Array]

@@ -12,8 +12,8 @@ from dataclasses import replace
 import numpy as np
 from onnx import NodeProto, helper
 
-from glowc.quantize.engine import Engine
-from glowc.quantize.net import Consts, Net, float_of, int_of
+from glowc.quant.engine import Engine
+from glowc.quant.net import Consts, Net, float_of, int_of
 
 Shapes = dict[str, tuple[int, ...]]
 Edit = tuple[list[NodeProto], Consts]

@@ -10,10 +10,10 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from glowc.quantize.engine import Engine, Values, run_net
-from glowc.quantize.net import Net
-from glowc.quantize.plan import Plan
-from glowc.quantize.scheme import Params, fake
+from glowc.quant.engine import Engine, Values, run_net
+from glowc.quant.net import Net
+from glowc.quant.plan import Plan
+from glowc.quant.scheme import Params, fake
 
 ParamsOf = Mapping[str, Params]
 

@@ -1,0 +1,11 @@
+"""glowc in Python: compile, quantise, and run the generated C in this process (docs/PYTHON.md)."""
+
+from glowc.api.build import CompiledModel, compile, quantize
+from glowc.api.loaded import LoadedModel, load
+from glowc.api.session import InferenceSession, NodeArg
+from glowc.compiler.options import CompileOptions
+from glowc.quant.data import ImageFormat
+from glowc.quant.quantizer import QuantizeOptions
+
+__all__ = ["CompileOptions", "CompiledModel", "ImageFormat", "InferenceSession", "LoadedModel", "NodeArg",
+           "QuantizeOptions", "compile", "load", "quantize"]  # fmt: skip

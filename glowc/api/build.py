@@ -1,0 +1,119 @@
+"""Models into bundles, float models into int8 ones: what the commands `compile` and `quantize` do."""
+
+from __future__ import annotations
+
+import tempfile
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+import onnx
+
+from glowc.board import load_board
+from glowc.compiler.bundle_folder import check_folder
+from glowc.compiler.options import CompileOptions
+from glowc.compiler.pipeline import compile_model, write_bundle
+from glowc.compiler.report import Report
+from glowc.errors import InputError
+from glowc.quant.data import ImageFormat, read_samples, samples_of
+from glowc.quant.net import Port, read_net
+from glowc.quant.quantizer import QuantizeOptions, quantize_model
+
+Model = str | Path | bytes | onnx.ModelProto
+"""A file (.onnx, .tflite), its bytes, or an ONNX model in memory."""
+Data = str | Path | Sequence[str | Path] | np.ndarray | Mapping[str, np.ndarray]
+"""Files and folders as `--data` takes them, or arrays with a leading axis of samples: one, or one per input."""
+
+
+@dataclass(frozen=True, slots=True)
+class CompiledModel:
+    """A bundle on disk, and what its report.json says of it (sizes in bytes)."""
+
+    folder: Path
+    report: Report
+
+    @property
+    def arena_bytes(self) -> int:
+        """All that an inference writes, except the stack."""
+        return self.report["arena_bytes"]
+
+    @property
+    def weights_bytes(self) -> int:
+        """Constants: weights, biases, scales, tables."""
+        return self.report["weights_bytes"]
+
+
+def compile(
+    model: Model, out: str | Path, *, board: str = "host", cpu: str | None = None,
+    options: CompileOptions | None = None, force: bool = False,
+) -> CompiledModel:  # fmt: skip
+    """Compile a model for a board and write the bundle into the folder `out`.
+
+    `board` is a name of `glowc boards` or a board's folder, `cpu` another CPU for it. Raises GlowcError for all that is
+    wrong with the model or the options, for a model that does not fit, and when `out` holds files that are not glowc's
+    (`force` writes beside and over them).
+    """
+    folder = Path(out)
+    check_folder(folder, force=force)
+    with model_file(model) as path:
+        compiled = compile_model(path, load_board(board, cpu), options)
+        write_bundle(compiled, folder, force=force)
+    return CompiledModel(folder, compiled.report)
+
+
+@contextmanager
+def model_file(model: Model) -> Iterator[Path]:
+    """Yield the model's file: the one given, or a temporary one of what is in memory."""
+    if isinstance(model, str | Path):
+        yield Path(model)
+        return
+    data = model if isinstance(model, bytes) else model.SerializeToString()
+    suffix = ".tflite" if data[4:8] == b"TFL3" else ".onnx"
+    with tempfile.TemporaryDirectory(prefix="glowc-") as folder:
+        path = Path(folder) / f"model{suffix}"
+        path.write_bytes(data)
+        yield path
+
+
+def quantize(
+    model: str | Path | bytes | onnx.ModelProto, data: Data, *, options: QuantizeOptions | None = None,
+    images: ImageFormat | None = None,
+) -> onnx.ModelProto:  # fmt: skip
+    """Return an int8 QDQ model of a float ONNX model, its ranges taken from samples.
+
+    An array has the shape of the model's input behind a leading axis of samples; of images in files, `images` says how
+    they become numbers. Raises ModelError, InputError.
+    """
+    source = Path(model) if isinstance(model, str) else model
+    inputs = read_net(source).inputs
+    return quantize_model(source, _samples(data, inputs, images or ImageFormat()), options).model
+
+
+def _samples(data: Data, inputs: Sequence[Port], images: ImageFormat) -> Iterator[dict[str, np.ndarray]]:
+    if isinstance(data, str | Path):
+        data = [data]
+    if isinstance(data, np.ndarray):
+        if len(inputs) != 1:
+            names = ", ".join(port.name for port in inputs)
+            raise InputError(f"one array for a model with {len(inputs)} inputs", hint=f"a dict of arrays for {names}")
+        data = {inputs[0].name: data}
+    if isinstance(data, Mapping):
+        return _samples_of_arrays(data, inputs)
+    return iter(read_samples([Path(path) for path in data], inputs, images))
+
+
+def _samples_of_arrays(data: Mapping[str, np.ndarray], inputs: Sequence[Port]) -> Iterator[dict[str, np.ndarray]]:
+    wanted = {port.name for port in inputs}
+    if wanted != set(data):
+        seen = [f"the model has: {', '.join(sorted(wanted))}", f"given: {', '.join(sorted(data))}"]
+        raise InputError("the arrays are not those of the model's inputs", details=seen)
+    columns = {port.name: samples_of(np.asarray(data[port.name]), port, port.name) for port in inputs}
+    counts = {name: len(column) for name, column in columns.items()}
+    if len(set(counts.values())) > 1:
+        raise InputError(
+            "the arrays have different numbers of samples", details=[f"{n}: {c}" for n, c in counts.items()]
+        )
+    for values in zip(*columns.values(), strict=True):
+        yield dict(zip(columns, values, strict=True))

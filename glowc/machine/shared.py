@@ -1,0 +1,57 @@
+"""A bundle as a shared library of this machine, called through ctypes."""
+
+from __future__ import annotations
+
+import ctypes
+import subprocess
+import tempfile
+from pathlib import Path
+
+from glowc.board import load_board, require_tool
+from glowc.codegen.names import c_ident
+from glowc.errors import InputError, ToolError
+from glowc.machine.execute import BundleInfo
+
+_MESSAGE_LINES = 20
+
+
+def shared_library(info: BundleInfo) -> ctypes.CDLL:
+    """Compile the bundle's C for this machine and load it; nothing stays on disk.
+
+    Code for Cortex-M0 to M33 is built with its twins in portable C: equal results. Raises ToolError when the compiler
+    is missing or refuses the sources (code for Helium or Advanced SIMD has no twins).
+    """
+    host = load_board("host").cpu
+    prefix = c_ident(info.name)
+    defines = [f"-D{prefix.upper()}_NO_STATIC_ARENA"]
+    if info.report.get("cpu") != host.name:
+        defines.append("-DGLOW_ANY_CORE")
+    sources = [f"{info.name}.c", f"{info.name}_weights.c", *info.report.get("extern_sources", [])]
+    with tempfile.TemporaryDirectory(prefix="glowc-load-", ignore_cleanup_errors=True) as folder:
+        library = Path(folder) / f"{prefix}.so"
+        flags = ["-std=c11", "-O2", "-shared", "-fPIC", *host.cflags, *defines, f"-I{info.folder}"]
+        files = [*(str(info.folder / name) for name in sources), "-o", str(library), "-lm"]
+        argv = [str(require_tool(host.cc)), *flags, *files]
+        _build(argv, info)
+        return ctypes.CDLL(str(library))
+
+
+def _build(argv: list[str], info: BundleInfo) -> None:
+    done = subprocess.run(argv, capture_output=True, text=True, check=False)
+    if done.returncode:
+        cpu = info.report.get("cpu")
+        raise ToolError(
+            f"{info.folder} cannot be built for this machine (compiled for {cpu})",
+            details=done.stderr.splitlines()[:_MESSAGE_LINES],
+            hint="compile the model for --board host: its integer results are the same on every CPU",
+        )
+
+
+def require_one_arena(info: BundleInfo) -> None:
+    """Raise InputError for bundles that a caller cannot hand one arena and whole inputs."""
+    if len(info.report.get("regions", [])) > 1:
+        raise InputError(
+            f"{info.folder} has an arena in several parts", hint="compile without --arena-split and --region"
+        )
+    if info.report.get("input_stream") == "rows":
+        raise InputError(f"{info.folder} takes its input by rows", hint="compile without --input-stream rows")

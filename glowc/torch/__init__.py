@@ -1,0 +1,123 @@
+"""PyTorch modules through glowc: exported, quantised where data is given, compiled to C, and back as a module.
+
+`import glowc.torch` needs PyTorch; the extra `torch` of this package installs it with what its exporter takes.
+"""
+
+from __future__ import annotations
+
+import io
+import warnings
+import weakref
+from collections.abc import Sequence
+from importlib.util import find_spec
+from itertools import count
+from pathlib import Path
+
+import numpy as np
+import onnx
+
+from glowc.api.build import Data, quantize
+from glowc.api.build import compile as compile_bundle
+from glowc.api.session import InferenceSession
+from glowc.compiler.options import CompileOptions
+from glowc.errors import ModelError, ToolError
+from glowc.quant.quantizer import QuantizeOptions
+
+try:
+    import torch
+except ImportError as error:
+    raise ToolError("PyTorch is not installed", hint="pip install 'glowc[torch]'") from error
+
+__all__ = ["GlowcModule", "compile", "export"]
+
+_HANDLES = count(1)
+_SESSIONS: dict[int, InferenceSession] = {}
+"""What the operator computes with, by handle: schemas of operators hold numbers and tensors alone."""
+
+
+@torch.library.custom_op("glowc::invoke", mutates_args=())
+def invoke(inputs: list[torch.Tensor], handle: int) -> list[torch.Tensor]:
+    """Run the C of a compiled module: tensors of the model's shapes on the CPU, in and out."""
+    session = _SESSIONS[handle]
+    feed = {arg.name: x.detach().cpu().numpy() for arg, x in zip(session.get_inputs(), inputs, strict=True)}
+    return [torch.from_numpy(np.array(result)) for result in session.run(None, feed)]
+
+
+@invoke.register_fake
+def _(inputs: list[torch.Tensor], handle: int) -> list[torch.Tensor]:
+    batch = inputs[0].shape[0] if inputs and inputs[0].ndim else 1
+    return [
+        torch.empty([batch, *arg.shape[1:]] if arg.shape[:1] == [1] else arg.shape, dtype=_dtype_of(arg.type))
+        for arg in _SESSIONS[handle].get_outputs()
+    ]
+
+
+def _dtype_of(kind: str) -> torch.dtype:
+    name = kind.removeprefix("tensor(").removesuffix(")")
+    found: torch.dtype = getattr(torch, {"float": "float32", "double": "float64"}.get(name, name))
+    return found
+
+
+class GlowcModule(torch.nn.Module):
+    """A module that computes with glowc's C; `model` is the ONNX model that it was compiled from.
+
+    The forward pass is the operator `glowc::invoke`, which torch.compile and torch.export keep as it is. It has no
+    gradient. The first axis may be a batch where the example's was 1.
+    """
+
+    def __init__(self, model: onnx.ModelProto, session: InferenceSession) -> None:
+        super().__init__()
+        self.model = model
+        self.handle = next(_HANDLES)
+        _SESSIONS[self.handle] = session
+        weakref.finalize(self, _SESSIONS.pop, self.handle)
+
+    def forward(self, *inputs: torch.Tensor) -> torch.Tensor | tuple[torch.Tensor, ...]:
+        """Return what the module that was compiled returns."""
+        results = torch.ops.glowc.invoke(list(inputs), self.handle)
+        return results[0] if len(results) == 1 else tuple(results)
+
+
+def export(module: torch.nn.Module, example: torch.Tensor | Sequence[torch.Tensor]) -> onnx.ModelProto:
+    """Return a module as an ONNX model of the example's shapes. Raises ModelError where PyTorch cannot export it."""
+    arguments = (example,) if isinstance(example, torch.Tensor) else tuple(example)
+    names = ["input"] if len(arguments) == 1 else [f"input_{i}" for i in range(len(arguments))]
+    buffer = io.BytesIO()
+    try:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")  # of the exporter's own ways
+            program = torch.onnx.export(
+                module.eval(),
+                arguments,
+                None if _dynamo() else buffer,
+                input_names=names,
+                dynamo=_dynamo(),
+                verbose=False,
+            )
+    except Exception as error:  # the exporters raise what they like
+        raise ModelError(f"PyTorch cannot export {type(module).__name__}: {error}") from error
+    return program.model_proto if program is not None else onnx.load_from_string(buffer.getvalue())
+
+
+def _dynamo() -> bool:
+    """Return whether PyTorch's newer exporter has what it needs."""
+    return find_spec("onnxscript") is not None
+
+
+def compile(
+    module: torch.nn.Module, example: torch.Tensor | Sequence[torch.Tensor], *, data: Data | torch.Tensor | None = None,
+    out: str | Path | None = None, board: str = "host", options: CompileOptions | None = None,
+) -> GlowcModule:  # fmt: skip
+    """Export a module, quantise it to int8 when samples are given, compile it, and return it as a module of glowc's C.
+
+    `example` has the shapes that the C takes; `data` is what `glowc.quantize` takes, or a tensor of samples. With `out`
+    the bundle for `board` is written there, too; the module itself runs C for this machine, with equal integer results.
+    Raises ModelError, InputError, ToolError.
+    """
+    model = export(module, example)
+    if data is not None:
+        samples = data.numpy() if isinstance(data, torch.Tensor) else data
+        model = quantize(model, samples, options=QuantizeOptions(float_edge=True))
+    if out is not None:
+        compile_bundle(model, out, board=board, options=options)
+    return GlowcModule(model, InferenceSession(model))
