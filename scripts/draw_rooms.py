@@ -28,6 +28,9 @@ WORDS = {
     "quant": "float file to int8 file",
     "compiler": "the pipeline",
     "machine": "build, run, validate",
+    "api": "glowc in Python",
+    "testing": "what pytest gets",
+    "torch": "PyTorch modules",
     "app": "the command line",
 }
 WAY = ("frontend", "graph", "passes", "lower", "program", "place", "memory", "codegen", "machine")

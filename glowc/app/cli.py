@@ -16,6 +16,7 @@ import typer
 
 from glowc import __version__
 from glowc.app.evaluate import register as register_evaluate
+from glowc.app.kit import register as register_kit
 from glowc.app.options import (
     BoardOpt,
     CpuOpt,
@@ -468,6 +469,7 @@ def doctor(as_json: JsonOpt = False) -> None:
 
 register_quantize(app)
 register_evaluate(app)
+register_kit(app)
 MISMATCH = 3  # a comparison, or a limit, says no (glowc.errors)
 INTERRUPTED = 130  # 128 and the number of SIGINT, as shells have it
 

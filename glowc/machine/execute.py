@@ -73,6 +73,11 @@ class BundleInfo:
         """The model's name, which its files start with."""
         return str(self.report["model"])
 
+    @property
+    def optimisation(self) -> str:
+        """The flag of the C compiler that goes with how the model was compiled."""
+        return "-Os" if self.report.get("opt") == "size" else "-O2"
+
 
 def load_bundle(folder: Path) -> BundleInfo:
     """Read report.json of a bundle. Raises InputError when the folder holds none."""
@@ -193,14 +198,7 @@ def build_bundle(
     mode = "rows" if info.report.get("input_stream") == "rows" else info.report.get("io_buffers") or "arena"
     idents = [[p.ident for p in ports] for ports in (info.inputs, info.outputs)]
     main.write_text(render_main(info.name, idents[0], idents[1], mode, info.report.get("entry_name") or ""))
-    prefix = c_ident(info.name)
-    defines = ["GLOW_PROFILE"] if profile else []
-    if board.cpu.name != info.report.get("cpu"):
-        defines.append("GLOW_ANY_CORE")
-    if board.bare_metal:
-        defines += _arena_sections(prefix.upper(), info, board)
-        if info.report.get("code_section"):
-            defines.append(f'{prefix.upper()}_HOT_ATTR=__attribute__((section("{CODE_SECTION}")))')
+    defines = [*(["GLOW_PROFILE"] if profile else []), *bundle_defines(info, board)]
     sources = [main, info.folder / f"{info.name}.c", info.folder / f"{info.name}_weights.c"]
     sources += [info.folder / name for name in info.report.get("extern_sources", [])]
     flags = ["-std=c11", *extra_flags]
@@ -210,10 +208,21 @@ def build_bundle(
         work / "model.elf",
         include_dirs=[info.folder],
         defines=defines,
-        opt="-Os" if info.report.get("opt") == "size" else "-O2",
+        opt=info.optimisation,
         extra_flags=flags,
         link=link,
     )
+
+
+def bundle_defines(info: BundleInfo, board: Board) -> list[str]:
+    """Return the macros that place a bundle in a board's memories and make it fit another core than its own."""
+    macro = c_ident(info.name).upper()
+    defines = [] if board.cpu.name == info.report.get("cpu") else ["GLOW_ANY_CORE"]
+    if not board.bare_metal:
+        return defines
+    if info.report.get("code_section"):
+        defines.append(f'{macro}_HOT_ATTR=__attribute__((section("{CODE_SECTION}")))')
+    return [*defines, *_arena_sections(macro, info, board)]
 
 
 def _arena_sections(macro: str, info: BundleInfo, board: Board) -> list[str]:

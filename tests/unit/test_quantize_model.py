@@ -8,13 +8,13 @@ from pathlib import Path
 import numpy as np
 import onnx
 import pytest
-from glowc.quant import Calibration, QuantizeOptions, Schema, quantize_model
 from onnx import numpy_helper
 
 from glowc.board import load_board
 from glowc.compiler.options import CompileOptions
 from glowc.errors import InputError, ModelError
 from glowc.machine.validate import validate_model
+from glowc.quant import Calibration, QuantizeOptions, Schema, quantize_model
 from glowc.quant.engine import Engine, prepare_interpreter, prepare_onnxruntime, run_net
 from glowc.quant.net import read_net
 from glowc.quant.quantizer import load_float

@@ -24,7 +24,7 @@ ORDER = (
     ("compiler",),
     ("machine",),
     ("api",),
-    ("app", "torch"),
+    ("app", "testing", "torch"),
     ("__main__",),
 )
 """A room imports itself and the rooms of rows above; those of one row do not know each other."""
@@ -32,8 +32,8 @@ RANK = {room: row for row, rooms in enumerate(ORDER) for room in rooms}
 ROOT_MODULES = {"__init__.py", "__main__.py", "errors.py", "paths.py"}
 CORE_OF_KERNELS = {"base", "features", "isas", "registry", "choice", "shapes", "verify"}
 HEAVY = {"numpy", "onnx", "jinja2", "google", "rich.console", "onnxruntime"}
-LIGHT = {"glowc", "glowc.errors", "glowc.paths", "glowc.app.options", "glowc.app.evaluate", "glowc.app.quantize",
-         "glowc.app.terminal"}  # fmt: skip
+LIGHT = {"glowc", "glowc.errors", "glowc.paths", "glowc.app.options", "glowc.app.evaluate", "glowc.app.kit",
+         "glowc.app.quantize", "glowc.app.terminal"}  # fmt: skip
 
 
 def files() -> list[Path]:

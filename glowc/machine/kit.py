@@ -1,0 +1,121 @@
+"""A regression test that runs without glowc: a bundle with test vectors, what the board needs, and a Makefile."""
+
+from __future__ import annotations
+
+import tempfile
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+from glowc.board import Board
+from glowc.codegen.kernels import environment
+from glowc.codegen.names import c_ident
+from glowc.errors import BoardError, GlowcError
+from glowc.machine.execute import BundleInfo, bundle_defines
+from glowc.machine.flags import compile_argv, link_argv
+from glowc.machine.qemu import run_argv
+from glowc.paths import data_dir
+
+MARK = "glowc-kit.txt"
+_OBJECT = "OBJECT"
+
+
+@dataclass(frozen=True, slots=True)
+class Kit:
+    """The files of a kit: texts by their path inside it."""
+
+    files: Mapping[str, str]
+
+
+@dataclass(frozen=True, slots=True)
+class _Commands:
+    """What the Makefile prints: words of make, with paths inside the kit; `qemu` is empty where none is needed."""
+
+    cflags: Sequence[str]
+    ldflags: Sequence[str]
+    libraries: Sequence[str]
+    sources: Sequence[str]
+    run: str
+    qemu: str
+
+
+def kit_of(info: BundleInfo, board: Board) -> Kit:
+    """Return the kit of a bundle with test vectors. Raises BoardError for a board that no emulator runs."""
+    if not board.runs:
+        raise BoardError(
+            f'board "{board.name}" is real hardware: no emulator runs a test of it',
+            hint="use an emulated board with the same CPU, see `glowc boards`",
+        )
+    ours = {f"model/{path.name}": path.read_text("utf-8") for path in sorted(info.folder.iterdir()) if path.is_file()}
+    theirs = {f"board/{path.name}": path.read_text("utf-8") for path in _board_files(board)}
+    made = {name: _text(name, info, board) for name in ("Makefile", "test.c")}
+    return Kit({MARK: "Written by glowc test-kit, which replaces these files.\n", **made, **theirs, **ours})
+
+
+def _text(name: str, info: BundleInfo, board: Board) -> str:
+    prefix = c_ident(info.name).lower()
+    template = environment().get_template(f"kit/{name}.j2")
+    return template.render(name=info.name, prefix=prefix, P=prefix.upper(), board=board, make=_commands(info, board))
+
+
+def _board_files(board: Board) -> Iterator[Path]:
+    yield from board.sources
+    for folder in board.include_dirs:
+        yield from sorted(folder.glob("*.h"))
+    if board.linker_script is not None:
+        yield board.linker_script
+        yield from sorted((data_dir("boards") / "_common").glob("*.ld"))
+
+
+def _commands(info: BundleInfo, board: Board) -> _Commands:
+    script = Path("board") / board.linker_script.name if board.linker_script is not None else None
+    here = replace(board, include_dirs=(Path("board"),), linker_script=script)
+    one, defines = Path(_OBJECT), bundle_defines(info, board)
+    compiled = compile_argv(one, here, one, one, include_dirs=[Path("model")], defines=defines, opt=info.optimisation)
+    linked = link_argv(Path("ld"), here, [one], one)
+    before, after = linked[1 : linked.index(_OBJECT)], linked[linked.index(_OBJECT) + 1 : linked.index("-o")]
+    own = [f"{info.name}{part}.c" for part in ("", "_weights", "_golden")]
+    sources = ["test.c", *(f"model/{name}" for name in (*own, *info.report.get("extern_sources", [])))]
+    sources += [f"board/{path.name}" for path in board.sources]
+    cflags = [_quoted(flag) for flag in compiled[1 : compiled.index("-c")]]
+    return _Commands(cflags, [_quoted(_inside(flag)) for flag in before], after, sources, *_run(board))
+
+
+def _run(board: Board) -> tuple[str, str]:
+    """Return the command that runs the image, and the emulator's name where one does."""
+    program, *arguments = run_argv(Path("ELF"), board)
+    words = [_quoted(word).replace("ELF", "$(ELF)") for word in arguments]
+    return (" ".join(["$(QEMU)", *words]), program) if program != "ELF" else ("$(ELF)", "")
+
+
+def _inside(flag: str) -> str:
+    return "-Lboard" if flag.startswith("-L") else flag
+
+
+def _quoted(flag: str) -> str:
+    """Return a word as a shell of make takes it."""
+    return f"'{flag}'" if set(flag) & set('"() ;&|<>*?') else flag
+
+
+def write_kit(kit: Kit, folder: Path, *, force: bool = False) -> None:
+    """Write a kit into a folder that is absent, empty, or holds an earlier kit; files of others stay.
+
+    Raises GlowcError when the folder holds files of others (`force` writes beside and over them), or cannot be written.
+    """
+    if folder.exists() and not folder.is_dir():
+        raise GlowcError(f"cannot write {folder}: it is a file")
+    others = sorted(p.name for p in folder.iterdir()) if folder.is_dir() and not (folder / MARK).is_file() else []
+    if others and not force:
+        raise GlowcError(f"{folder} holds files and is no test kit of glowc", details=others[:5],
+                         hint="choose another folder, or --force to write beside and over them")  # fmt: skip
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+        with tempfile.TemporaryDirectory(prefix=".glowc-", dir=folder) as temporary:
+            for name, text in kit.files.items():
+                (Path(temporary) / name).parent.mkdir(exist_ok=True)
+                (Path(temporary) / name).write_text(text, "utf-8")
+            for name in kit.files:
+                (folder / name).parent.mkdir(exist_ok=True)
+                (Path(temporary) / name).replace(folder / name)
+    except OSError as error:
+        raise GlowcError(f"cannot write {folder}: {error.strerror}") from error
