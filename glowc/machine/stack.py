@@ -95,21 +95,24 @@ class _Walk:
         self._depths: dict[int, int] = {}
         self._todo: list[tuple[int, int]] = []
         self._most = 0
+        insns = enumerate(function.insns)
+        self._once = sum(
+            max(0, pushed_bytes(insn, function, i)) for i, insn in insns
+        )  # all that a path without a loop pushes
 
     def bytes(self) -> int:
         """Return the deepest point of the function and of what it calls."""
-        self._todo.append((0, 0))
-        jumps = self._drain()
+        jumps = self._drain(0, 0)
         # Where a computed jump leads is not known: to any code that nothing else leads to, as deep as the jump.
         for i in range(len(self._function.insns)):
             if jumps and i not in self._depths:
-                self._todo.append((i, max(jumps)))
-                jumps |= self._drain()
+                jumps |= self._drain(i, max(jumps))
         return self._most
 
-    def _drain(self) -> set[int]:
-        """Follow all open paths; return the depths at computed jumps."""
-        jumps = set()
+    def _drain(self, begin: int, depth: int) -> set[int]:
+        """Follow all paths from an instruction; return the depths at computed jumps."""
+        self._todo.append((begin, depth))
+        jumps, limit = set(), depth + self._once
         while self._todo:
             i, depth = self._todo.pop()
             if i >= len(self._function.insns) or self._depths.get(i, -1) >= depth:
@@ -117,7 +120,7 @@ class _Walk:
             self._depths[i] = depth
             insn = self._function.insns[i]
             after = depth + pushed_bytes(insn, self._function, i)
-            if after > _LIMIT_BYTES:
+            if after > limit:
                 raise UnboundedError(f"the stack of {self._function.name} has no bound: a loop pushes")
             self._most = max(self._most, depth, after)
             self._follow(insn, i, after)
@@ -153,7 +156,6 @@ class _Walk:
         self._most = max(self._most, depth + self._bounds.of(name))
 
 
-_LIMIT_BYTES = 1 << 24
 _VENEER = re.compile(r"__([\w.$]+)_veneer")
 _LOADED = re.compile(r"^(\w+), #(\d+)")
 
