@@ -8,6 +8,8 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
+MISMATCH = 3  # the exit status where a comparison, or a limit, says no
+
 
 class GlowcError(Exception):
     """A mistake in the user's input: what is wrong, what was seen, and what to do about it.
@@ -37,7 +39,7 @@ class ModelError(GlowcError):
 class FloatLayerError(ModelError):
     """The model is right, and --require-int8 says no: layers between quantised parts would compute in float."""
 
-    exit_status = 3
+    exit_status = MISMATCH
 
 
 class InputError(GlowcError):
@@ -51,7 +53,7 @@ class BoardError(GlowcError):
 class LimitError(BoardError):
     """The model is right, and a limit says no: RAM or flash, of the board or of an option."""
 
-    exit_status = 3
+    exit_status = MISMATCH
 
 
 class ToolError(GlowcError):

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import sys
 import unicodedata
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 
 import typer
 
@@ -33,3 +35,16 @@ def accept_any_text() -> None:
         reconfigure = getattr(stream, "reconfigure", None)
         if reconfigure is not None:
             reconfigure(errors="backslashreplace")
+
+
+@contextmanager
+def progress_line(quiet: bool) -> Iterator[Callable[[str], None]]:
+    """Yield a function that shows the current step on a terminal's standard error."""
+    if quiet or not sys.stderr.isatty():
+        yield lambda _: None
+        return
+    from rich.console import Console
+    from rich.text import Text
+
+    with Console(stderr=True).status("starting") as status:
+        yield lambda text: status.update(Text(visible(text)))

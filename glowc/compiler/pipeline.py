@@ -29,6 +29,7 @@ from glowc.compiler.fit import (
 from glowc.compiler.options import CompileOptions
 from glowc.compiler.plugins import load_plugins
 from glowc.compiler.report import Report, estimate_report, float_tolerance, plan_report, report_of
+from glowc.compiler.report_tensors import data_report
 from glowc.compiler.samples import load_samples
 from glowc.compiler.time_form import TimeForm, form_in_time
 from glowc.errors import InputError
@@ -167,8 +168,9 @@ def _report(
     estimates = selection.estimates(program)
     return {
         **report_of(spec, board, program, planned.plan, bundle, form.edge, estimates),
-        **plan_report(planned, options), **estimate_report(selection, estimates),
+        **plan_report(planned, options), **estimate_report(selection, program, estimates),
         **region_report(planned, rooms_wanted(options, board), bundle),
+        **data_report(program, planned.plan, form.graph),
         "removed_channels": removed_channels(imported, form.graph), **form.report,
         "sbom": bill_of_materials((source, *options.chain), bundle.files, bundle.foreign),
         "float_tolerance": float_tolerance(source, imported, form.graph),

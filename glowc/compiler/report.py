@@ -14,6 +14,7 @@ from glowc.codegen.view import TensorView
 from glowc.compiler.bom import Sbom
 from glowc.compiler.bundle_folder import REPORT
 from glowc.compiler.options import CompileOptions
+from glowc.compiler.report_tensors import DataReport, LayerData, layer_data
 from glowc.compiler.time_form import TimeReport
 from glowc.frontend import is_half
 from glowc.graph.graph import Graph
@@ -82,7 +83,7 @@ class EntryReport(TypedDict):
     stack_bound_bytes: int
 
 
-class LayerReport(CyclesReport):
+class LayerReport(CyclesReport, LayerData):
     """One call; `insns` is null until they are counted, the estimates are of a chip with the board's CPU."""
 
     name: str
@@ -137,14 +138,18 @@ class PlanReport(TypedDict):
 
 
 class EstimateReport(TypedDict):
-    """The predicted instructions and cycles, and layers chosen by measurements."""
+    """The predicted instructions, cycles and bytes of code, and layers chosen by measurements.
+
+    The code is null for a CPU whose kernels were not measured.
+    """
 
     insns_estimate: int
     cycles_estimate: int
+    text_bytes_estimate: int | None
     tuned_layers: NotRequired[int]
 
 
-class Report(BundleReport, PlanReport, EstimateReport, RegionsReport, TimeReport):
+class Report(BundleReport, PlanReport, EstimateReport, RegionsReport, TimeReport, DataReport):
     """All of report.json."""
 
     removed_channels: list[RemovedChannels]
@@ -196,8 +201,9 @@ def _layers(bundle: Bundle, program: Program, estimates: Sequence[Cost]) -> list
     return [
         {"name": layer.name, "op": layer.op, "kernel": layer.kernel, "macs": layer.macs, "insns": None,
          "arena_live_bytes": live[layer.index], "insns_estimate": estimate.insns,
-         "cycles_estimate": estimate.cycles}
-        for layer, estimate in zip(bundle.layers, estimates, strict=True)
+         "cycles_estimate": estimate.cycles, "reads": data["reads"], "writes": data["writes"],
+         "constants": data["constants"]}
+        for layer, estimate, data in zip(bundle.layers, estimates, layer_data(program), strict=True)
     ]  # fmt: skip
 
 
@@ -223,11 +229,12 @@ def plan_report(planned: Planned, options: CompileOptions) -> PlanReport:
     }  # fmt: skip
 
 
-def estimate_report(selection: Selection, estimates: Sequence[Cost]) -> EstimateReport:
+def estimate_report(selection: Selection, program: Program, estimates: Sequence[Cost]) -> EstimateReport:
     """Return what the report says of what all layers are predicted to take."""
     total: EstimateReport = {
         "insns_estimate": sum(cost.insns for cost in estimates),
         "cycles_estimate": sum(cost.cycles for cost in estimates),
+        "text_bytes_estimate": selection.code_bytes(program) if selection.costs.kernels else None,
     }
     return {**total, "tuned_layers": len(selection.tuned)} if selection.tuned else total
 

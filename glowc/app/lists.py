@@ -1,0 +1,76 @@
+"""The commands that say what there is: boards, chips, operators, tools, the Makefile fragment."""
+
+from __future__ import annotations
+
+import json
+from typing import Annotated
+
+import typer
+
+from glowc.app.options import JsonOpt
+from glowc.app.terminal import say
+from glowc.errors import InputError
+
+
+def boards(as_json: JsonOpt = False) -> None:
+    """List the boards."""
+    from glowc.app.show import board_table, boards_data
+
+    data = boards_data()
+    say(json.dumps(data)) if as_json else board_table(data)
+
+
+def chips(as_json: JsonOpt = False) -> None:
+    """List the chips."""
+    from glowc.app.show import chip_table, chips_data
+
+    data = chips_data()
+    say(json.dumps(data)) if as_json else chip_table(data)
+
+
+def make_include() -> None:
+    """Print the path of the Makefile fragment."""
+    from glowc.paths import data_dir
+
+    say(str(data_dir("runtime_c") / "make" / "glowc.mk"))
+
+
+def ops(
+    as_json: JsonOpt = False,
+    format_: Annotated[str, typer.Option("--format", help="operators of models in this format: onnx, tflite")] = "onnx",
+) -> None:
+    """List operators and kernels."""
+    from glowc.app.show import ops_data, ops_tables, tflite_ops_json, tflite_ops_table
+
+    if format_ not in ("onnx", "tflite"):
+        raise InputError(f"--format {format_}: neither onnx nor tflite")
+    if format_ == "tflite":
+        say(tflite_ops_json()) if as_json else tflite_ops_table()
+        return
+    data = ops_data()
+    say(json.dumps(data)) if as_json else ops_tables(data)
+
+
+def doctor(as_json: JsonOpt = False) -> None:
+    """Check the installation."""
+    from glowc.app.show import doctor_data, doctor_table
+
+    data = doctor_data()
+    say(json.dumps(data)) if as_json else doctor_table(data)
+    if data["missing"]:
+        raise typer.Exit(1)
+
+
+def register(app: typer.Typer) -> None:
+    """Add the commands to the command line."""
+    app.command(help="List the boards.\n\nExample: glowc boards --json")(boards)
+    app.command(help="List the chips whose cycles `glowc bench --chip` counts.\n\nExample: glowc chips --json")(chips)
+    app.command(
+        "make-include",
+        help="Print where glowc.mk is: the rules that make models part of a Makefile project.\n\n"
+        'Example: cp "$(glowc make-include)" build/glowc.mk',
+    )(make_include)
+    app.command(help="List the supported operators and the kernels a CPU needs.\n\nExample: glowc ops --format tflite")(
+        ops
+    )
+    app.command(help="Show which tools are installed and how to install the rest.\n\nExample: glowc doctor")(doctor)

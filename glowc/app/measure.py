@@ -1,0 +1,224 @@
+"""The commands that run what was compiled: `run`, `bench`, `tune` and `validate`."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from glowc.app.options import BoardOpt, CpuOpt, InputOpt, JsonOpt, ModelArg, RunBoardOpt, SourceArg, compiles
+from glowc.app.terminal import progress_line, say
+from glowc.errors import MISMATCH
+
+if TYPE_CHECKING:
+    from glowc.board import Board
+    from glowc.compiler.options import CompileOptions
+    from glowc.machine.execute import BundleInfo
+
+
+def _target(source: Path, board: str | None, cpu: str | None) -> Board:
+    """Return the board to run on: the one named, else that of a bundle, else the host."""
+    from glowc.board import load_board
+
+    if board is None and source.is_dir():
+        from glowc.machine.execute import bundle_board, load_bundle
+
+        return bundle_board(load_bundle(source), cpu)
+    return load_board(board or "host", cpu)
+
+
+@contextmanager
+def _bundle(source: Path, board: Board, options: CompileOptions, quiet: bool) -> Iterator[BundleInfo]:
+    """Yield the bundle in a folder, or compile a model into a temporary one."""
+    import tempfile
+
+    from glowc.machine.execute import load_bundle
+
+    if source.is_dir():
+        yield load_bundle(source)
+        return
+    from glowc.compiler.pipeline import compile_model, write_bundle
+
+    with tempfile.TemporaryDirectory(prefix="glowc-") as folder:
+        with progress_line(quiet) as progress:
+            write_bundle(compile_model(source, board, options, progress), Path(folder))
+        yield load_bundle(Path(folder))
+
+
+def _note_core(info: BundleInfo, board: Board) -> None:
+    """Say on standard error that a bundle runs on a core that its kernels are not made for."""
+    made_for = info.report.get("cpu")
+    if made_for != board.cpu.name:
+        say(f"note: {info.folder} is made for {made_for}; on {board.cpu.name} it runs, if at all, slower", err=True)
+
+
+@compiles
+def run(
+    source: SourceArg,
+    input_: InputOpt,
+    output: Annotated[Path, typer.Option("--output", "-o", help=".npz with one array per output")],
+    options: CompileOptions,
+    board: RunBoardOpt = None,
+    cpu: CpuOpt = None,
+    as_json: JsonOpt = False,
+) -> None:
+    """Run a bundle or model on samples."""
+
+    from glowc.compiler.files import check_output
+    from glowc.machine.execute import execute, read_inputs
+
+    check_output(output)
+    target = _target(source, board, cpu)
+    with _bundle(source, target, options, as_json) as info:
+        inputs = read_inputs(info, input_)
+        with progress_line(as_json) as progress:
+            progress(f"building and running on {target.name}")
+            done = execute(info, target, inputs)
+        arrays = {p.name: p.to_exported(done.outputs[p.name]) for p in info.outputs}
+    _note_core(info, target)
+    _save(output, arrays)
+    count = len(next(iter(arrays.values())))
+    if as_json:
+        say(json.dumps({"samples": count, "stack_bytes": done.stack_bytes, "output": str(output)}))
+    else:
+        shapes = ", ".join(f"{n} {a.dtype}{list(a.shape)}" for n, a in arrays.items())
+        say(f"{count} inferences on {target.name} ({target.cpu.name}); {output}: {shapes}")
+
+
+def _save(path: Path, arrays: dict[str, Any]) -> None:
+    import numpy as np
+
+    from glowc.compiler.files import write_file
+
+    write_file(path, lambda file: np.savez(file, **arrays))
+
+
+@compiles
+def bench(
+    source: SourceArg,
+    options: CompileOptions,
+    board: RunBoardOpt = None,
+    cpu: CpuOpt = None,
+    chip: Annotated[
+        str | None, typer.Option("--chip", help="cycles and ms on this chip (default: the board's); see `glowc chips`")
+    ] = None,
+    input_: Annotated[Path | None, typer.Option("--input", "-i", help=".npz of inputs (default: random)")] = None,
+    as_json: JsonOpt = False,
+) -> None:
+    """Measure one inference."""
+    import time
+
+    from glowc.board import default_chip, load_chip, machine_of
+    from glowc.machine.cycles.measure import add_cycles
+    from glowc.machine.execute import bench as measure
+    from glowc.machine.execute import read_inputs
+
+    wanted = load_chip(chip) if chip is not None else None
+    target = machine_of(wanted) if wanted and board is None and source.is_file() else _target(source, board, cpu)
+    wanted = wanted or default_chip(target)
+    start = time.perf_counter()
+    with _bundle(source, target, options, as_json) as info:
+        compile_s = None if source.is_dir() else round(time.perf_counter() - start, 3)
+        inputs = read_inputs(info, input_) if input_ is not None else None
+        with progress_line(as_json) as progress:
+            progress(f"building and counting on {target.name}")
+            report = measure(info, target, inputs)
+            note = add_cycles(report, info, target, wanted, inputs, required=chip is not None)
+    _note_core(info, target)
+    if note:
+        say(f"note: {note}", err=True)
+    report["compile_s"] = compile_s
+    if as_json:
+        say(json.dumps(report))
+    else:
+        from glowc.app.show import bench_tables
+
+        bench_tables(report)
+
+
+@compiles
+def tune(
+    model: ModelArg,
+    output: Annotated[Path, typer.Option("--output", "-o", help="file of measured layers; known ones are kept")],
+    board: BoardOpt,
+    options: CompileOptions,
+    cpu: CpuOpt = None,
+    as_json: JsonOpt = False,
+) -> None:
+    """Measure kernels."""
+    from dataclasses import asdict
+
+    from glowc.board import load_board
+    from glowc.compiler.files import check_output
+    from glowc.machine.tune import tune_model
+
+    check_output(output, makes_folders=True)
+    try:
+        with progress_line(as_json) as progress:
+            choices = tune_model(model, load_board(board, cpu), options, output, progress)
+    except KeyboardInterrupt:
+        if output.is_file():
+            say(f"what was measured is in {output}; the same command goes on from there", err=True)
+        raise
+    if as_json:
+        say(json.dumps({"layers": [asdict(c) for c in choices], "output": str(output)}))
+        return
+    from glowc.app.show import tuned_table
+
+    tuned_table(choices, output)
+
+
+@compiles
+def validate(
+    source: SourceArg,
+    input_: InputOpt,
+    options: CompileOptions,
+    board: RunBoardOpt = None,
+    cpu: CpuOpt = None,
+    golden: Annotated[Path | None, typer.Option("--golden", help=".npz of expected outputs")] = None,
+    model: Annotated[
+        Path | None, typer.Option("--model", help="of a bundle: the ONNX file that it was compiled from")
+    ] = None,
+    layers: Annotated[bool, typer.Option("--layers", help="find the first instruction that differs")] = False,
+    as_json: JsonOpt = False,
+) -> None:
+    """Compare outputs."""
+    from glowc.machine.validate import validate_bundle, validate_model
+
+    target = _target(source, board, cpu)
+    with progress_line(as_json) as progress:
+        if source.is_dir():
+            result = validate_bundle(source, target, options, input_, golden, model, progress)
+        else:
+            result = validate_model(source, target, options, input_, golden, find_layer=layers, progress=progress)
+    if as_json:
+        say(json.dumps(result))
+    else:
+        from glowc.app.show import validation_table
+
+        validation_table(result)
+    if not result["ok"]:
+        raise typer.Exit(MISMATCH)
+
+
+def register(app: typer.Typer) -> None:
+    """Add the commands to the command line."""
+    app.command(
+        help="Run a model on the host or under QEMU.\n\n"
+        "Example: glowc run build/kws --board mps2-an386 --input in.npz --output out.npz"
+    )(run)
+    app.command(
+        help="Measure instructions, cycles, arena, flash and stack.\n\nExample: glowc bench kws.onnx --chip stm32l4r5"
+    )(bench)
+    app.command(
+        help="Measure the kernels that each layer may have, for `glowc compile --tuned`.\n\n"
+        "Example: glowc tune kws.onnx --board mps2-an386 -o kws.tune.json"
+    )(tune)
+    app.command(
+        help="Compare a model or bundle on a board with onnxruntime, or with the interpreter.\n\n"
+        "Example: glowc validate kws.onnx --board mps2-an386 --input in.npz"
+    )(validate)
