@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from glowc import __version__
+from glowc.app.debug import register as register_debug
 from glowc.app.evaluate import register as register_evaluate
 from glowc.app.kit import register as register_kit
 from glowc.app.lists import register as register_lists
@@ -191,6 +192,7 @@ register_lists(app)
 register_quantize(app)
 register_evaluate(app)
 register_kit(app)
+register_debug(app)
 INTERRUPTED = 130  # 128 and the number of SIGINT, as shells have it
 
 

@@ -82,12 +82,16 @@ def tapped(compiled: Compiled, board: Board, samples: Mapping[str, np.ndarray], 
 
 
 def taps_of(program: Program, offsets_bytes: Mapping[str, int]) -> Iterator[Tap]:
-    """Return a tap for every tensor that an instruction writes, scratch and states aside."""
+    """Return a tap for every tensor that an instruction writes and something reads, scratch and states aside."""
+    read = {program.root(o.buffer)[0] for i in program.instrs for o in i.operands if not o.access.writes}
+    read |= {program.root(o.buffer)[0] for o in program.outputs}
+    last = {o.buffer: layer for layer, i in enumerate(program.instrs) for o in i.operands if o.access.writes}
     for layer, instr in enumerate(program.instrs):
         for operand in instr.operands:
             root, inside = program.root(operand.buffer)
-            kind = program.buffers[operand.buffer].kind
-            if operand.access.writes and kind not in (BufferKind.SCRATCH, BufferKind.STATE) and root in offsets_bytes:
+            kept = program.buffers[operand.buffer].kind not in (BufferKind.SCRATCH, BufferKind.STATE)
+            whole = operand.access.writes and last[operand.buffer] == layer  # parts that others write are there, too
+            if whole and kept and root in read and root in offsets_bytes:
                 yield Tap(layer, operand.buffer, offsets_bytes[root] + inside, operand.type)
 
 

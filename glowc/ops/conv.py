@@ -8,8 +8,9 @@ kernel row, kernel column, input channel; onnxruntime sums in another order, hen
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import asdict, dataclass, replace
+from functools import partial
 
 import numpy as np
 
@@ -300,11 +301,18 @@ def _geometry(node: Node, x: TensorType, w: TensorType, y: TensorType) -> Conv:
     )  # fmt: skip
 
 
-def _filters(flat: np.ndarray, p: Conv) -> np.ndarray:
-    """Return a kernel's weights as [O,kH,kW,I]."""
-    if flat.size == p.taps * p.out_c and p.groups > 1:
-        return flat.reshape(p.k_h, p.k_w, p.out_c).transpose(2, 0, 1)[..., None]
+def _by_output(flat: np.ndarray, p: Conv) -> np.ndarray:
+    """Return the weights of a convolution as [O,kH,kW,I]."""
     return flat.reshape(p.out_c, p.k_h, p.k_w, -1)
+
+
+def _by_tap(flat: np.ndarray, p: Conv) -> np.ndarray:
+    """Return the weights of a depthwise convolution, which lie as [kH,kW,O], as [O,kH,kW,1]."""
+    return flat.reshape(p.k_h, p.k_w, p.out_c).transpose(2, 0, 1)[..., None]
+
+
+Filters = Callable[[np.ndarray, Conv], np.ndarray]
+_FILTERS: Mapping[str, Filters] = {"conv": _by_output, "dwconv": _by_tap}
 
 
 def _summed(x: np.ndarray, w: np.ndarray, p: Conv, rows: range) -> np.ndarray:
@@ -315,39 +323,39 @@ def _summed(x: np.ndarray, w: np.ndarray, p: Conv, rows: range) -> np.ndarray:
     )  # fmt: skip
 
 
-def _centred(a: Arrays, p: Conv, in_zp: int, w_zp: int, rows: range) -> np.ndarray:
+def _centred(filters: Filters, a: Arrays, p: Conv, in_zp: int, w_zp: int, rows: range) -> np.ndarray:
     """Return the sums of products of codes less their zero points."""
-    x, w = rows_of(a["in"], p).astype(np.int64) - in_zp, _filters(a["weights"], p).astype(np.int64) - w_zp
+    x, w = rows_of(a["in"], p).astype(np.int64) - in_zp, filters(a["weights"], p).astype(np.int64) - w_zp
     return _summed(x, w, p, rows)
 
 
-def _interpret_float(a: Arrays, p: ConvFloat, rows: range) -> None:
-    acc = _summed(rows_of(a["in"], p.shape), _filters(a["weights"], p.shape), p.shape, rows) + a["bias"]
+def _interpret_float(filters: Filters, a: Arrays, p: ConvFloat, rows: range) -> None:
+    acc = _summed(rows_of(a["in"], p.shape), filters(a["weights"], p.shape), p.shape, rows) + a["bias"]
     store_rows(a["out"], np.clip(acc, p.clamp.act_min, p.clamp.act_max), p.shape, rows)
 
 
-def _interpret_coded(a: Arrays, p: ConvCoded, rows: range) -> None:
+def _interpret_coded(filters: Filters, a: Arrays, p: ConvCoded, rows: range) -> None:
     x = rows_of(a["in"], p.shape)
-    w = _filters(a["weights"], p.shape).astype(x.dtype) - p.coded.w_zp
+    w = filters(a["weights"], p.shape).astype(x.dtype) - p.coded.w_zp
     acc = _summed(x, w, p.shape, rows) * scales(a, p.coded.scale_step) + a["bias"]
     store_rows(a["out"], np.clip(acc, p.clamp.act_min, p.clamp.act_max), p.shape, rows)
 
 
-def _interpret_codes(a: Arrays, p: ConvCodes, rows: range) -> None:
+def _interpret_codes(filters: Filters, a: Arrays, p: ConvCodes, rows: range) -> None:
     c = p.codes
-    acc = _centred(a, p.shape, c.in_zp, c.w_zp, rows) + a["bias"]
+    acc = _centred(filters, a, p.shape, c.in_zp, c.w_zp, rows) + a["bias"]
     y = requantize(acc, scales(a, c.scale_step), c.out_zp, c.out_min, c.out_max)
     store_rows(a["out"], y, p.shape, rows)
 
 
-def _interpret_fixed(a: Arrays, p: ConvCodes, rows: range) -> None:
+def _interpret_fixed(filters: Filters, a: Arrays, p: ConvCodes, rows: range) -> None:
     c = p.codes
-    acc = _centred(a, p.shape, c.in_zp, c.w_zp, rows) + a["bias"]
+    acc = _centred(filters, a, p.shape, c.in_zp, c.w_zp, rows) + a["bias"]
     store_rows(a["out"], fixed(a).codes(acc, c.out_zp, c.out_min, c.out_max), p.shape, rows)
 
 
-def _interpret_shift(a: Arrays, p: ConvShift, rows: range) -> None:
-    acc = _centred(a, p.shape, p.codes.in_zp, p.codes.w_zp, rows)
+def _interpret_shift(filters: Filters, a: Arrays, p: ConvShift, rows: range) -> None:
+    acc = _centred(filters, a, p.shape, p.codes.in_zp, p.codes.w_zp, rows)
     store_rows(a["out"], kernel_codes(acc, a, p.codes.end), p.shape, rows)
 
 
@@ -373,23 +381,30 @@ _SHIFT_OPERANDS = ("in in", "in weights:s8", "in mul:s32", "in offset:s64", "out
 
 
 _KINDS = {"conv": "convolution", "dwconv": "depthwise convolution"}
+
+
+def _rows(base: str, interpret: Callable[..., None]) -> Callable[..., None]:
+    """Return the interpreter of a kernel whose weights lie as those of `base` do."""
+    return partial(interpret, _FILTERS[base])
+
+
 KERNELS = (
     *(
-        KernelDef(f"{base}_{kind}rs", _SHIFT_OPERANDS, ConvShift, interpret_rows=_interpret_shift,
+        KernelDef(f"{base}_{kind}rs", _SHIFT_OPERANDS, ConvShift, interpret_rows=_rows(base, _interpret_shift),
                   row_window=_window, template=f"{base}_s8rs", kind=kind,
                   doc=f"{_KINDS[base]} that ends in a multiplication and a shift")
         for base in ("conv", "dwconv")
         for kind in ("s8", "s16")
     ),
     *(
-        KernelDef(f"{base}_{x}{end}", _INT_OPERANDS[w], ConvCodes, interpret_rows=_interpret_codes,
+        KernelDef(f"{base}_{x}{end}", _INT_OPERANDS[w], ConvCodes, interpret_rows=_rows(base, _interpret_codes),
                   row_window=_window, template=f"{base}_s8", kind=x,
                   doc=f"{_KINDS[base]}: clamp(rne((bias + sum (in - in_zp) * (weights - w_zp)) * scale) + out_zp)")
         for base in ("conv", "dwconv")
         for x, w, end in CODES
     ),
     *(
-        KernelDef(f"{base}_{x}{end}", fixed_operands(bias), ConvCodes, interpret_rows=_interpret_fixed,
+        KernelDef(f"{base}_{x}{end}", fixed_operands(bias), ConvCodes, interpret_rows=_rows(base, _interpret_fixed),
                   row_window=_window, template=f"{base}_s8q31", kind=x,
                   doc=f"{_KINDS[base]} that ends in TensorFlow Lite's multiplier and shift")
         for base in ("conv", "dwconv")
@@ -398,13 +413,14 @@ KERNELS = (
     *(
         KernelDef(
             f"{base}_f32w8", ("in in", "in weights:s8", "in scale", "in bias", "out out"), ConvCoded,
-            interpret_rows=_interpret_coded, needs_math=True, kind="f32", doc=f"float {_KINDS[base]} with int8 weights",
+            interpret_rows=_rows(base, _interpret_coded), needs_math=True, kind="f32",
+            doc=f"float {_KINDS[base]} with int8 weights",
         )
         for base in ("conv", "dwconv")
     ),
     *(
         KernelDef(
-            f"{base}_{dtype.value}", _FLOAT_OPERANDS, ConvFloat, interpret_rows=_interpret_float,
+            f"{base}_{dtype.value}", _FLOAT_OPERANDS, ConvFloat, interpret_rows=_rows(base, _interpret_float),
             row_window=_window, template=f"{base}_f32", needs_math=True, kind=dtype.value,
             doc=f"{_KINDS[base]}: clamp(bias + sum in * weights)",
         )

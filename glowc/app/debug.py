@@ -1,0 +1,109 @@
+"""The command `debug`."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from glowc.app.options import CpuOpt, InputOpt, JsonOpt, ModelArg, RunBoardOpt, compiles
+from glowc.app.terminal import progress_line, say
+from glowc.errors import MISMATCH, InputError
+
+if TYPE_CHECKING:
+    import numpy as np
+
+    from glowc.compiler.options import CompileOptions
+    from glowc.machine.debug import DebugResult, ValueCheck
+
+
+@compiles
+def debug(
+    model: ModelArg,
+    input_: InputOpt,
+    options: CompileOptions,
+    board: RunBoardOpt = None,
+    cpu: CpuOpt = None,
+    samples: Annotated[int, typer.Option("--samples", min=1, help="how many of the samples to run")] = 1,
+    tap: Annotated[
+        list[str] | None, typer.Option("--tap", metavar="NAME", help="write this value, or node's result; repeatable")
+    ] = None,
+    output: Annotated[Path | None, typer.Option("--output", "-o", help=".npz for --tap")] = None,
+    repro: Annotated[
+        Path | None, typer.Option("--repro", metavar="DIR", help="write the first wrong layer as a model of its own")
+    ] = None,
+    as_json: JsonOpt = False,
+) -> None:
+    """Compare layer by layer."""
+    from glowc.board import load_board
+    from glowc.compiler.files import check_output
+    from glowc.machine.debug import Debugged, write_repro
+
+    if bool(tap) != (output is not None):
+        raise InputError("--tap names values and --output the file for them: give both, or neither",
+                         hint="--tap conv1 -o conv1.npz")  # fmt: skip
+    if output is not None:
+        check_output(output)
+    with progress_line(as_json) as progress:
+        found = Debugged(model, load_board(board or "host", cpu), options, input_, samples, progress)
+    if tap and output is not None:
+        _write(output, found.taps(tap))
+    wrong = found.result["first_difference"]
+    if as_json:
+        say(json.dumps(found.result))
+    else:
+        _table(found.result)
+    if wrong is None:
+        return
+    if repro is not None:
+        write_repro(found, wrong, repro)
+        say(f"layer {wrong} as a model of its own: {repro}", err=as_json)
+    raise typer.Exit(MISMATCH)
+
+
+def _write(path: Path, arrays: Mapping[str, np.ndarray]) -> None:
+    import numpy as np
+
+    from glowc.compiler.files import write_file
+
+    write_file(path, lambda file: np.savez(file, **arrays))  # type: ignore[arg-type]
+
+
+def _table(result: DebugResult) -> None:
+    from glowc.app.show import plain_console, plain_table
+
+    console = plain_console()
+    columns = ("layer", "operator", "value", "kernel", "as the interpreter", "as onnxruntime")
+    title = f"{result['model']} on {result['board']}, {result['samples']} sample{'s'[: result['samples'] != 1]}"
+    table = plain_table(*columns, title=title, numbers=("layer",))
+    for row in result["layers"]:
+        other = row["onnxruntime"]
+        table.add_row(str(row["layer"]), row["op"], row["value"], row["kernel"], _shown(row["interpreter"]),
+                      "" if other is None else _shown(other))  # fmt: skip
+    console.print(table)
+    first = next((row for row in result["layers"] if not row["ok"]), None)
+    if first is None:
+        console.print("every layer gives what the interpreter says")
+        return
+    nodes = ", ".join(first["nodes"])
+    console.print(f'first wrong: layer {first["layer"]}, {first["op"]} "{nodes}" ({first["kernel"]})')
+    for step, count in first["interpreter"]["histogram"].items():
+        console.print(f"  {count:>8,} elements off by {step}")
+
+
+def _shown(check: ValueCheck) -> str:
+    if check["equal_share"] == 1.0:
+        return "equal"
+    most = f"{check['max_steps']:g} steps" if check["max_steps"] is not None else f"{check['max_abs']:.3g}"
+    return f"{100 * check['equal_share']:.1f} %, up to {most}, {check['sqnr_db']:.0f} dB"
+
+
+def register(app: typer.Typer) -> None:
+    """Add the command to the command line."""
+    app.command(
+        help="Find the wrong layer: every layer on a board beside the interpreter and onnxruntime.\n\n"
+        "Example: glowc debug kws.onnx --board mps2-an386 --input in.npz"
+    )(debug)
