@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -17,7 +17,10 @@ from glowc.errors import MISMATCH
 if TYPE_CHECKING:
     from glowc.board import Board
     from glowc.compiler.options import CompileOptions
+    from glowc.compiler.report import BenchReport
     from glowc.machine.execute import BundleInfo
+    from glowc.machine.history import Gate
+    from glowc.machine.validate import Comparison
 
 
 def _target(source: Path, board: str | None, cpu: str | None) -> Board:
@@ -107,6 +110,14 @@ def bench(
         str | None, typer.Option("--chip", help="cycles and ms on this chip (default: the board's); see `glowc chips`")
     ] = None,
     input_: Annotated[Path | None, typer.Option("--input", "-i", help=".npz of inputs (default: random)")] = None,
+    history: Annotated[
+        Path | None, typer.Option("--history", help="append the figures to this file; --fail-if compares with it")
+    ] = None,
+    fail_if: Annotated[
+        list[str] | None, typer.Option("--fail-if", metavar="GATE", help="'insns>+2%', 'arena_bytes>8000'; repeatable")
+    ] = None,
+    trace: Annotated[Path | None, typer.Option("--trace", help="layers for chrome://tracing or Perfetto, JSON")] = None,
+    metrics: Annotated[Path | None, typer.Option("--metrics", help="Prometheus' text format")] = None,
     as_json: JsonOpt = False,
 ) -> None:
     """Measure one inference."""
@@ -116,7 +127,10 @@ def bench(
     from glowc.machine.cycles.measure import add_cycles
     from glowc.machine.execute import bench as measure
     from glowc.machine.execute import read_inputs
+    from glowc.machine.history import parse_gates
 
+    gates = parse_gates(fail_if or [])
+    _check_files({"--trace": trace, "--metrics": metrics, "--history": history})
     wanted = load_chip(chip) if chip is not None else None
     target = machine_of(wanted) if wanted and board is None and source.is_file() else _target(source, board, cpu)
     wanted = wanted or default_chip(target)
@@ -138,6 +152,42 @@ def bench(
         from glowc.app.show import bench_tables
 
         bench_tables(report)
+    _export(report, trace, metrics)
+    if history is not None or gates:
+        _gated(report, gates, history)
+
+
+def _check_files(files: Mapping[str, Path | None]) -> None:
+    from glowc.compiler.files import check_output
+
+    for option, path in files.items():
+        if path is not None:
+            check_output(path, option)
+
+
+def _export(report: BenchReport, trace: Path | None, metrics: Path | None) -> None:
+    from glowc.compiler.files import write_file
+    from glowc.machine.exports import metrics_text, trace_text
+
+    for path, text_of, option in ((trace, trace_text, "--trace"), (metrics, metrics_text, "--metrics")):
+        if path is not None:
+            text = text_of(report).encode()
+            write_file(path, lambda file, text=text: file.write(text), option)  # type: ignore[misc]
+
+
+def _gated(report: BenchReport, gates: Sequence[Gate], history: Path | None) -> None:
+    """Hold the figures to gates and append them; exit when a gate does not hold."""
+    from glowc.machine.history import append_entry, broken_gates, entry_of, last_like, read_history
+
+    entry = entry_of(report, gates)
+    before = last_like(read_history(history), entry) if history is not None else None
+    broken = broken_gates(gates, entry, before)
+    if history is not None:
+        append_entry(history, {**entry, "passed": not broken})
+    for text in broken:
+        say(f"{report['model']} on {report['board']}: {text}", err=True)
+    if broken:
+        raise typer.Exit(MISMATCH)
 
 
 @compiles
@@ -184,11 +234,13 @@ def validate(
         Path | None, typer.Option("--model", help="of a bundle: the ONNX file that it was compiled from")
     ] = None,
     layers: Annotated[bool, typer.Option("--layers", help="find the first instruction that differs")] = False,
+    junit: Annotated[Path | None, typer.Option("--junit", help="the result as JUnit XML")] = None,
     as_json: JsonOpt = False,
 ) -> None:
     """Compare outputs."""
     from glowc.machine.validate import validate_bundle, validate_model
 
+    _check_files({"--junit": junit})
     target = _target(source, board, cpu)
     with progress_line(as_json) as progress:
         if source.is_dir():
@@ -201,8 +253,17 @@ def validate(
         from glowc.app.show import validation_table
 
         validation_table(result)
+    if junit is not None:
+        _write_junit(result, junit)
     if not result["ok"]:
         raise typer.Exit(MISMATCH)
+
+
+def _write_junit(result: Comparison, path: Path) -> None:
+    from glowc.compiler.files import write_file
+    from glowc.machine.exports import junit_text
+
+    write_file(path, lambda file: file.write(junit_text(result).encode()), "--junit")
 
 
 def register(app: typer.Typer) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import shlex
 import subprocess
 import sys
 from pathlib import Path
@@ -38,10 +39,13 @@ def pytest_run(here: Path, test: str, *options: str) -> tuple[int, str]:
 def test_the_page_s_test_passes_and_its_commands_work(here: Path, glowc: Glowc) -> None:
     (test,) = re.findall(r"^```python\n(.*?)^```", PAGE, re.M | re.S)
     assert pytest_run(here, test)[0] == 0
-    (commands,) = re.findall(r"^```sh\n(.*?)^```", PAGE, re.M | re.S)
-    kit, make = commands.splitlines()
+    first, second = re.findall(r"^```sh\n(.*?)^```", PAGE, re.M | re.S)
+    kit, make = first.splitlines()
     assert glowc(*kit.split()[1:]).status == 0
     done = subprocess.run(make.split(), capture_output=True, text=True, check=False)
+    for command in second.splitlines():
+        assert glowc(*shlex.split(command)[1:]).status == 0
+    assert (here / "junit.xml").is_file()
     assert (done.returncode, "4 of 4 test vectors of digits on mps2-an386" in done.stdout) == (0, True), done.stderr
 
 
