@@ -82,6 +82,8 @@ KNOWN: Mapping[str, Known] = {
     "SignalIrfft": _known(1, "float32 int16 int32", _LENGTHS), "SignalOverlapAdd": _known(1, "float32 int16"),
     "SignalPCAN": _known(1, "uint32"), "SignalRfft": _known(1, "float32 int16 int32", _LENGTHS),
     "SignalStacker": _known(1, "int16"), "SignalWindow": _known(1, "int16"), "TANH": _known(3, _CODES),
+    "TFLM_DECODE": _known(1, "float32 int8 int16 int32 int64 bool", "constants by table, Huffman code, or pruned"),
+    "TFLite_Detection_PostProcess": _known(1, "float32"),
     "TILE": _known(3, "*", "constant repeats"), "TRANSPOSE": _known(6, _CODES, "constant permutation"),
     "TRANSPOSE_CONV": _known(5, _CODES, _LAYER),
     "UNIDIRECTIONAL_SEQUENCE_LSTM": _known(4, _CODES, "no peepholes, projection or layer normalisation"),

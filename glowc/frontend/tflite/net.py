@@ -18,7 +18,7 @@ from glowc.frontend.tflite.reader import Operator, Quantization, Subgraph, Tenso
 from glowc.graph.attrs import AttrValue
 from glowc.graph.graph import Graph, Node, State
 from glowc.graph.types import LARGEST_TENSOR_BYTES, DType, QuantParams, TensorType, type_of
-from glowc.ops.base import Call, MaybeTypes, OpError
+from glowc.ops.base import Call, MaybeTypes, OpError, Types
 from glowc.ops.registry import get_op
 
 NHWC: Mapping[str, AttrValue] = {"layout": "nhwc"}
@@ -165,21 +165,39 @@ class Net:
         """
         wanted = self.type(out) if out is not None else type_
         name = self.fresh(self.tensor(out).name if out is not None else base or self._base(op))
-        origin = (self.tensor(self.current.outputs[0]).name,) if self.current and self.current.outputs else ()
-        node = Node(self._node_name(name), op, tuple(inputs), (name,), dict(attrs or {}), origin)
-        found = _ruled(node, tuple(self.types[n] if n else None for n in inputs))
-        if wanted is None:
-            wanted = found
-        elif (found.shape, found.dtype) != (wanted.shape, wanted.dtype):
-            raise OpError(f"the file says {wanted}, but {op} of its inputs gives {found}")
-        if wanted.size_bytes > LARGEST_TENSOR_BYTES or 0 in wanted.shape:
-            raise NodeError(f"the result {wanted} is empty or too large")
-        self.types[name] = replace(wanted, layout=found.layout)
-        self.nodes.append(node)
+        node = self._append(op, inputs, attrs, (name,), (wanted,))
         self._makers[name] = node
         if out is not None:
             self._values[out] = name
         return name
+
+    def emit_several(self, op: str, inputs: Sequence[str], attrs: Mapping[str, AttrValue], outs: Sequence[int]) -> None:
+        """Append a node whose results are the tensors `outs`; errors as of `emit`."""
+        names = tuple(self.fresh(self.tensor(out).name) for out in outs)
+        self._append(op, inputs, attrs, names, tuple(self.type(out) for out in outs))
+        self._values.update(zip(outs, names, strict=True))
+
+    def _append(
+        self,
+        op: str,
+        inputs: Sequence[str],
+        attrs: Mapping[str, AttrValue] | None,
+        names: tuple[str, ...],
+        types: Sequence[TensorType | None],
+    ) -> Node:
+        """Append a node with these results; the types are those of the operator's rule where none is given."""
+        origin = (self.tensor(self.current.outputs[0]).name,) if self.current and self.current.outputs else ()
+        node = Node(self._node_name(names[0]), op, tuple(inputs), names, dict(attrs or {}), origin)
+        ruled = _ruled(node, tuple(self.types[n] if n else None for n in inputs))
+        for name, given, found in zip(names, types, ruled, strict=True):
+            wanted = given or found
+            if (found.shape, found.dtype) != (wanted.shape, wanted.dtype):
+                raise OpError(f"the file says {wanted}, but {op} of its inputs gives {found}")
+            if wanted.size_bytes > LARGEST_TENSOR_BYTES or 0 in wanted.shape:
+                raise NodeError(f"the result {wanted} is empty or too large")
+            self.types[name] = replace(wanted, layout=found.layout)
+        self.nodes.append(node)
+        return node
 
     def _base(self, op: str) -> str:
         first = self.tensor(self.current.outputs[0]).name if self.current and self.current.outputs else "node"
@@ -275,10 +293,10 @@ class Net:
         return tuple(found)
 
 
-def _ruled(node: Node, in_types: MaybeTypes) -> TensorType:
-    """Return the type that the operator's rule gives; NodeError where a rule cannot read the tensors of the file."""
+def _ruled(node: Node, in_types: MaybeTypes) -> Types:
+    """Return the types that the operator's rule gives; NodeError where a rule cannot read the tensors of the file."""
     try:
-        return get_op(node.op).infer(node, in_types)[0]
+        return get_op(node.op).infer(node, in_types)[: len(node.outputs)]
     except InternalError as error:
         raise NodeError(f"{node.op} cannot be made of {', '.join(map(str, in_types))}") from error
 

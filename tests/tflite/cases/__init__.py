@@ -12,14 +12,14 @@ from collections.abc import Mapping
 
 import numpy as np
 
-from tests.tflite.cases import binary, control, layers, movement, pools, recurrent, shapes, unary
+from tests.tflite.cases import binary, control, custom, layers, movement, pools, recurrent, shapes, unary
 from tests.tflite.cases.draw import Arrays, Case, Maker
 
 __all__ = ["MAKERS", "Arrays", "Case", "make_case"]
 
 MAKERS: Mapping[str, Maker] = {
     **unary.MAKERS, **binary.MAKERS, **layers.MAKERS, **pools.MAKERS, **movement.MAKERS, **shapes.MAKERS,
-    **recurrent.MAKERS, **control.MAKERS,
+    **recurrent.MAKERS, **control.MAKERS, **custom.MAKERS,
 }  # fmt: skip
 
 

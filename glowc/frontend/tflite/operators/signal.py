@@ -6,40 +6,17 @@ its second output is false, and the first one holds what the runtime leaves unsa
 
 from __future__ import annotations
 
-import struct
 from collections.abc import Callable, Sequence
-from typing import Any
 
 import numpy as np
-from flatbuffers import flexbuffers  # type: ignore[import-untyped]
 
 from glowc.frontend.problems import NodeError
 from glowc.frontend.tflite.net import Net, Variable
+from glowc.frontend.tflite.operators.flexible import whole_option as _option
 from glowc.frontend.tflite.reader import Operator
 from glowc.graph.types import DType, TensorType, type_of
 
-_DAMAGED = (
-    struct.error,
-    IndexError,
-    ValueError,
-    TypeError,
-    OverflowError,
-    AttributeError,
-    KeyError,
-    UnicodeDecodeError,
-)
 _CYCLES_OF_SLOTS = {25: 2}  # of a circular buffer that does not say
-
-
-def _option(operator: Operator, name: str, least: int = 0, most: int = (1 << 31) - 1) -> int:
-    """Return a whole number or flag of the options."""
-    try:
-        found: Any = flexbuffers.GetRoot(operator.custom).AsMap[name].Value
-    except _DAMAGED:
-        raise NodeError(f"its options have no {name}") from None
-    if not isinstance(found, int) or not least <= found <= most:
-        raise NodeError(f"option {name} is {found!r}, not a number from {least} to {most}")
-    return int(found)
 
 
 def _single(net: Net, operator: Operator, op: str, inputs: Sequence[str], **attrs: int) -> str:
