@@ -41,8 +41,16 @@ from glowc.app.quantize import (
     int8_source,
 )
 from glowc.app.quantize import register as register_quantize
-from glowc.app.terminal import accept_any_text, progress_line, say
-from glowc.errors import GlowcError, InternalError
+from glowc.app.terminal import (
+    Verbosity,
+    accept_any_text,
+    progress_line,
+    say,
+    set_verbosity,
+    tell,
+    with_common_first,
+)
+from glowc.errors import GlowcError, InputError, InternalError
 
 if TYPE_CHECKING:
     from glowc.compiler.options import CompileOptions
@@ -51,10 +59,10 @@ if TYPE_CHECKING:
 app = typer.Typer(
     name="glowc",
     no_args_is_help=True,
-    add_completion=False,
+    context_settings={"help_option_names": ["-h", "--help"]},
     pretty_exceptions_enable=False,
     rich_markup_mode=None,
-    help="Compile quantised ONNX models to portable C for Cortex-M and Cortex-A.",
+    help="Compile ONNX and TensorFlow Lite models to portable C for Cortex-M and Cortex-A.",
 )
 _debug = False
 
@@ -68,10 +76,15 @@ def _version(value: bool) -> None:
 @app.callback()
 def _global(
     debug: Annotated[bool, typer.Option("--debug", help="show a traceback with an error")] = False,
+    quiet: Annotated[bool, typer.Option("--quiet", "-q", help="results and errors alone")] = False,
+    verbose: Annotated[bool, typer.Option("--verbose", "-v", help="each step and when it began")] = False,
     version: Annotated[bool, typer.Option("--version", callback=_version, is_eager=True, help="print it")] = False,
 ) -> None:
     global _debug
     _debug = debug
+    if quiet and verbose:
+        raise InputError("--quiet and --verbose say opposite things", hint="give one of them")
+    set_verbosity(Verbosity.QUIET if quiet else Verbosity.VERBOSE if verbose else Verbosity.NORMAL)
 
 
 @app.command(
@@ -161,9 +174,9 @@ def compile_(
         return
     from glowc.app.show import compile_summary
 
-    say(compile_summary(compiled, out))
+    tell(compile_summary(compiled, out))
     if (saving := int8_saving(compiled, source_model)) is not None:
-        say(saving)
+        tell(saving)
     if pareto:
         say("plans, the cheapest first (instructions besides the layers' own, estimated):")
         for entry in _frontier(compiled):
@@ -199,6 +212,7 @@ INTERRUPTED = 130  # 128 and the number of SIGINT, as shells have it
 def main() -> None:
     """Run the command line; docs/OUTPUT.md lists the exit statuses."""
     accept_any_text()
+    sys.argv = with_common_first(sys.argv)
     try:
         app()
     except SystemExit as stop:

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from glowc.app.options import CpuOpt, InputOpt, JsonOpt, ModelArg, RunBoardOpt, compiles
-from glowc.app.terminal import progress_line, say
+from glowc.app.terminal import progress_line, say, tell
 from glowc.errors import MISMATCH, InputError
 
 if TYPE_CHECKING:
@@ -60,7 +60,7 @@ def debug(
         return
     if repro is not None:
         write_repro(found, wrong, repro)
-        say(f"layer {wrong} as a model of its own: {repro}", err=as_json)
+        tell(f"layer {wrong} as a model of its own: {repro}", err=as_json)
     raise typer.Exit(MISMATCH)
 
 

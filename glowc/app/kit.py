@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from glowc.app.options import BoardOpt, CpuOpt, InputOpt, ModelArg, NameOpt, compiles
-from glowc.app.terminal import say
+from glowc.app.terminal import tell
 
 if TYPE_CHECKING:
     from glowc.compiler.options import CompileOptions
@@ -39,7 +39,7 @@ def kit(
     with TemporaryDirectory(prefix="glowc-") as temporary:
         write_bundle(compiled, Path(temporary))
         write_kit(kit_of(load_bundle(Path(temporary)), target), folder, force=force)
-    say(f"a test of {compiled.report['model']} on {target.name}: make -C {folder} check")
+    tell(f"a test of {compiled.report['model']} on {target.name}: make -C {folder} check")
 
 
 def register(app: typer.Typer) -> None:

@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from glowc.app.options import BoardOpt, CpuOpt, InputOpt, JsonOpt, ModelArg, RunBoardOpt, SourceArg, compiles
-from glowc.app.terminal import progress_line, say
+from glowc.app.options import BoardOpt, CpuOpt, InputOpt, JsonOpt, ModelArg, RunBoardOpt, SourceArg, chips, compiles
+from glowc.app.terminal import progress_line, say, tell
 from glowc.errors import MISMATCH
 
 if TYPE_CHECKING:
@@ -89,7 +89,7 @@ def run(
         say(json.dumps({"samples": count, "stack_bytes": done.stack_bytes, "output": str(output)}))
     else:
         shapes = ", ".join(f"{n} {a.dtype}{list(a.shape)}" for n, a in arrays.items())
-        say(f"{count} inferences on {target.name} ({target.cpu.name}); {output}: {shapes}")
+        tell(f"{count} inferences on {target.name} ({target.cpu.name}); {output}: {shapes}")
 
 
 def _save(path: Path, arrays: dict[str, Any]) -> None:
@@ -107,7 +107,10 @@ def bench(
     board: RunBoardOpt = None,
     cpu: CpuOpt = None,
     chip: Annotated[
-        str | None, typer.Option("--chip", help="cycles and ms on this chip (default: the board's); see `glowc chips`")
+        str | None,
+        typer.Option(
+            "--chip", autocompletion=chips, help="cycles and ms on this chip (default: the board's); see `glowc chips`"
+        ),
     ] = None,
     input_: Annotated[Path | None, typer.Option("--input", "-i", help=".npz of inputs (default: random)")] = None,
     history: Annotated[

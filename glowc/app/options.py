@@ -72,12 +72,41 @@ ModelArg = Annotated[Path, typer.Argument(help="an ONNX file", show_default=Fals
 SourceArg = Annotated[
     Path, typer.Argument(help="an ONNX file, or a folder written by `glowc compile`", show_default=False)
 ]
-BoardOpt = Annotated[str, typer.Option("--board", "-b", help="a name from `glowc boards`, or a board folder")]
+
+
+def _boards() -> list[str]:
+    from glowc.board import board_names
+
+    return list(board_names())
+
+
+def _cpus() -> list[str]:
+    from glowc.board import cpu_names
+
+    return list(cpu_names())
+
+
+def chips() -> list[str]:
+    """Return the names that complete --chip."""
+    from glowc.board import chip_names
+
+    return list(chip_names())
+
+
+BoardOpt = Annotated[
+    str,
+    typer.Option("--board", "-b", autocompletion=_boards, help="a name from `glowc boards`, or a board folder"),
+]
 RunBoardOpt = Annotated[
     str | None,
-    typer.Option("--board", "-b", help="a name from `glowc boards`, or a board folder (default: the bundle's; host)"),
+    typer.Option(
+        "--board",
+        "-b",
+        autocompletion=_boards,
+        help="a name from `glowc boards`, or a board folder (default: the bundle's; host)",
+    ),
 ]
-CpuOpt = Annotated[str | None, typer.Option("--cpu", help="another CPU of the board's family")]
+CpuOpt = Annotated[str | None, typer.Option("--cpu", autocompletion=_cpus, help="another CPU of the board's family")]
 OutOpt = Annotated[Path, typer.Option("--output", "-o", help="folder for the generated sources")]
 NameOpt = Annotated[str | None, typer.Option("--name", help="model name: prefix of files and C symbols")]
 EntryOpt = Annotated[str | None, typer.Option("--entry-name", help="C name of the inference function")]
@@ -101,8 +130,28 @@ StateOpt = Annotated[
 OptOpt = Annotated[Opt, typer.Option("--opt", help="size: shared functions; speed: one per layer shape")]
 IoTypeOpt = Annotated[IoType, typer.Option("--io-type", help="element type of inputs and outputs")]
 IoLayoutOpt = Annotated[IoLayout, typer.Option("--io-layout", help="nhwc: interleaved pixels, as cameras deliver them")]
-RamOpt = Annotated[int | None, typer.Option("--ram-limit", help="fail when the arena needs more bytes")]
-FlashOpt = Annotated[int | None, typer.Option("--flash-limit", help="fail when constants and code need more bytes")]
+
+
+def size_option(text: str) -> int:
+    """Return a size in bytes; typer's own error for what is none."""
+    from glowc.board.sizes import parse_size
+
+    try:
+        return parse_size(text)
+    except InputError as error:
+        raise typer.BadParameter(f"{error.message}; {error.hint}") from None
+
+
+RamOpt = Annotated[
+    int | None,
+    typer.Option("--ram-limit", parser=size_option, metavar="BYTES", help="fail when the arena needs more: 8192, 8K"),
+]
+FlashOpt = Annotated[
+    int | None,
+    typer.Option(
+        "--flash-limit", parser=size_option, metavar="BYTES", help="fail when constants and code need more: 64K, 1M"
+    ),
+]
 PassesOpt = Annotated[str | None, typer.Option("--passes", help="edit the pipeline: +name,-name,name{limit=2}")]
 PlanOpt = Annotated[
     Plan, typer.Option("--plan", help="overlap: outputs over used-up inputs; stream: least RAM, row by row")

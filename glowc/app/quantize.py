@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from glowc.app.options import JsonOpt, ModelArg
-from glowc.app.terminal import say, visible
+from glowc.app.terminal import say, tell, visible
 from glowc.errors import InputError
 
 if TYPE_CHECKING:
@@ -136,7 +136,7 @@ def _say_profile(found: Profile, output: Path, as_json: bool) -> None:
         say(json.dumps({"samples": found.samples, "tensors": len(found.tensors), "graph_hash": found.graph_hash,
                         "output": str(output)}))  # fmt: skip
     else:
-        say(f"{found.samples} samples, {len(found.tensors)} tensors: {output}")
+        tell(f"{found.samples} samples, {len(found.tensors)} tensors: {output}")
 
 
 def given_data(data: list[Path] | None) -> list[Path]:
@@ -206,9 +206,9 @@ def quantize(
     if as_json:
         say(json.dumps({**summary(done, output), **_tuned_data(search)}))
         return
-    say(summary_text(done, output))
+    tell(summary_text(done, output))
     if search is not None:
-        say("\n".join([f"  float: {100 * search.float_score:.2f} %", *(f"  {t}" for t in trial_lines(search.trials))]))
+        tell("\n".join([f"  float: {100 * search.float_score:.2f} %", *(f"  {t}" for t in trial_lines(search.trials))]))
 
 
 def _schema(name: str) -> Any:
@@ -344,7 +344,7 @@ def int8_source(
         path = Path(folder) / model.name
         path.write_bytes(done.model.SerializeToString(deterministic=True))
         if not quiet:
-            say(summary_text(done, Path(model.name)))
+            tell(summary_text(done, Path(model.name)))
         yield path
 
 

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import sys
+import time
 import unicodedata
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
+from enum import Enum
 
 import typer
 
@@ -24,6 +26,37 @@ def _escape(character: str) -> str:
     return character.encode("unicode_escape").decode("ascii")
 
 
+class Verbosity(Enum):
+    """How much is said besides results and errors."""
+
+    QUIET = "quiet"
+    NORMAL = "normal"
+    VERBOSE = "verbose"
+
+
+_verbosity = Verbosity.NORMAL
+_ANYWHERE = frozenset({"--debug", "-q", "--quiet", "-v", "--verbose"})
+
+
+def set_verbosity(verbosity: Verbosity) -> None:
+    """Say as much from now on."""
+    global _verbosity
+    _verbosity = verbosity
+
+
+def with_common_first(argv: Sequence[str]) -> list[str]:
+    """Return arguments with those that every command takes before the command, wherever they stood."""
+    options = argv[1 : argv.index("--")] if "--" in argv else argv[1:]
+    common = [text for text in options if text in _ANYWHERE]
+    return [argv[0], *common, *(text for text in options if text not in _ANYWHERE), *argv[1 + len(options) :]]
+
+
+def tell(text: str, *, err: bool = False, nl: bool = True) -> None:
+    """Print what was done, unless it is to be quiet."""
+    if _verbosity is not Verbosity.QUIET:
+        say(text, err=err, nl=nl)
+
+
 def say(text: str, *, err: bool = False, nl: bool = True) -> None:
     """Print text to standard output, or to standard error."""
     typer.echo(visible(text), err=err, nl=nl)
@@ -39,8 +72,12 @@ def accept_any_text() -> None:
 
 @contextmanager
 def progress_line(quiet: bool) -> Iterator[Callable[[str], None]]:
-    """Yield a function that shows the current step on a terminal's standard error."""
-    if quiet or not sys.stderr.isatty():
+    """Yield a function that shows the current step on a terminal's standard error, or prints each when verbose."""
+    if _verbosity is Verbosity.VERBOSE:
+        begin = time.monotonic()
+        yield lambda text: say(f"{time.monotonic() - begin:7.2f} s  {text}", err=True)
+        return
+    if quiet or _verbosity is Verbosity.QUIET or not sys.stderr.isatty():
         yield lambda _: None
         return
     from rich.console import Console

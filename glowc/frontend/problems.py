@@ -2,10 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Collection
+
 from glowc.errors import ModelError
+from glowc.frontend.nearest import advice
 from glowc.ops.base import OpError
+from glowc.ops.registry import all_ops
 
 SHOWN_NODES = 6
+_PLUGIN = "--plugin FILE.py adds an operator of your own (docs/PLUGINS.md)"
 
 
 class NodeError(OpError):
@@ -25,10 +30,19 @@ class UnsupportedOpError(OpError):
 
 
 class Problems:
-    """The problems found so far in one model; `source` is how messages call it."""
+    """The problems found so far in one model; `source` is how messages call it.
 
-    def __init__(self, source: str, listed: str = "glowc ops") -> None:
-        self.source, self.listed = source, listed
+    `listed` is the command that lists its operators, `known` their names, `plugins` whether --plugin may add more.
+    """
+
+    def __init__(
+        self,
+        source: str,
+        listed: str = "glowc ops",
+        known: Callable[[], Collection[str]] = lambda: all_ops().keys(),
+        plugins: bool = True,
+    ) -> None:
+        self.source, self.listed, self.plugins, self._known = source, listed, plugins, known
         self._texts: list[str] = []
         self._hints: list[str] = []
         self._unsupported: dict[str, list[str]] = {}
@@ -56,7 +70,9 @@ class Problems:
             return
         hints = list(self._hints)
         if missing:
+            hints += advice(list(self._unsupported), self._known())
             hints.append(f"`{self.listed}` lists the supported operators")
+            hints += [_PLUGIN] if self.plugins else []
         if any(op.startswith("com.microsoft") for op in self._unsupported):
             hints.append("if onnxruntime saved this file after its optimiser, give the model as it was exported")
         raise problem_error(self.source, [*missing, *self._texts], hints)

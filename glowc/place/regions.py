@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from typing import NotRequired, TypedDict
 
 from glowc.board import Board, arena_rooms
+from glowc.board.sizes import parse_size
 from glowc.codegen.bundle import Bundle
 from glowc.codegen.places import ArenaPart
 from glowc.errors import InputError, LimitError
@@ -21,14 +22,20 @@ def parse_regions(texts: Sequence[str] | None) -> Wanted:
     wanted: list[tuple[str, int | None]] = []
     wrong = []
     for text in texts or ():
-        name, equals, value = text.partition("=")
-        if not name or (equals and not (value.isascii() and value.isdigit() and int(value) > 0)):
+        try:
+            wanted.append(_region(text))
+        except InputError:
             wrong.append(f"--region {text}")
-        else:
-            wanted.append((name, int(value) if equals else None))
     if wrong:
-        raise InputError("a region is given as NAME=BYTES", details=wrong, hint="--region dtcm=65536")
+        raise InputError("a region is given as NAME=BYTES", details=wrong, hint="--region dtcm=64K")
     return tuple(wanted)
+
+
+def _region(text: str) -> tuple[str, int | None]:
+    name, equals, value = text.partition("=")
+    if not name:
+        raise InputError("a region without a name")
+    return name, parse_size(value) if equals else None
 
 
 def rooms_of(board: Board, split: bool, wanted: Wanted) -> tuple[Room, ...]:

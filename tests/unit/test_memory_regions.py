@@ -458,8 +458,8 @@ def test_options_are_names_with_bytes() -> None:
     assert parse_regions(None) == ()
     assert parse_regions(["dtcm=100", "sram"]) == (("dtcm", 100), ("sram", None))
     with pytest.raises(InputError) as caught:
-        parse_regions(["dtcm=", "=5", "a=0", "b=1k", "c=7"])
-    assert all(f"--region {text}" in str(caught.value) for text in ("dtcm=", "=5", "a=0", "b=1k"))
+        parse_regions(["dtcm=", "=5", "a=0", "b=1x", "c=7"])
+    assert all(f"--region {text}" in str(caught.value) for text in ("dtcm=", "=5", "a=0", "b=1x"))
     assert "c=7" not in str(caught.value)
 
 

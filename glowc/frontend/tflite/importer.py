@@ -18,7 +18,7 @@ def import_tflite(data: bytes, label: str, name: str) -> Graph:
     Raises ModelError with everything that is wrong with the model.
     """
     model = read_tflite(data, label)
-    problems = Problems(label, "glowc ops --format tflite")
+    problems = Problems(label, "glowc ops --format tflite", HANDLERS.keys, plugins=False)
     importer = _Importer(model, problems)
     graph = importer.run(name)
     problems.check()
