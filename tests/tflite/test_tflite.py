@@ -47,6 +47,12 @@ def test_seeded_models_of_one_operator_answer_as_the_runtime(code: str, runtime:
     assert refused < CASES / 2
 
 
+@pytest.mark.parametrize("seed", [5003, 5013])
+def test_products_of_a_transposed_constant_answer_as_the_runtime(seed: int, runtime: Runtime) -> None:
+    case = make_case("BATCH_MATMUL", seed)
+    assert not difference(lowered(case.model, case.calls), runtime.run(case.model, case.calls), case.rtol)
+
+
 NAMES = sorted(p.name for p in MODELS.iterdir() if (p / "model.tflite").exists()) if MODELS.is_dir() else []
 MOST_CALLS = 3
 

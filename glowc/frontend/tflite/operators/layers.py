@@ -139,15 +139,20 @@ def transpose_conv(operator: Operator, net: Net) -> None:
 
 def batch_matmul(operator: Operator, net: Net) -> None:
     """BATCH_MATMUL: an adjoint operand has its last two axes exchanged."""
-    types, out = [net.type(i) for i in operands(operator, 2)], operator.outputs[0]
+    values, types = [net.value(i) for i in operands(operator, 2)], [net.type(i) for i in operands(operator, 2)]
     attrs: dict[str, AttrValue] = {}
-    for type_, key, flag in ((types[0], "perm_a", "AdjX"), (types[1], "perm_b", "AdjY")):
+    is_float = types[0].quant is None
+    for at, (type_, key, flag) in enumerate(zip(types, ("perm_a", "perm_b"), ("AdjX", "AdjY"), strict=True)):
         if type_.rank < 2:
             raise NodeError(f"{type_} is no matrix")
-        if option(operator, flag):
-            attrs[key] = (*range(type_.rank - 2), type_.rank - 1, type_.rank - 2)
-    op = "MatMul" if types[0].quant is None else "FixedMatMul"
-    net.emit(op, [net.value(i) for i in operands(operator, 2)], attrs, out=out)
+        if not option(operator, flag):
+            continue
+        perm = (*range(type_.rank - 2), type_.rank - 1, type_.rank - 2)
+        if is_float:  # a pass takes the transposed operand into the product where that is better
+            values[at] = net.emit("Transpose", (values[at],), {"perm": perm})
+        else:
+            attrs[key] = perm
+    net.emit("MatMul" if is_float else "FixedMatMul", values, attrs, out=operator.outputs[0])
 
 
 HANDLERS = {
