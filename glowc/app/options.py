@@ -163,6 +163,22 @@ PluginOpt = Annotated[
     list[Path] | None,
     typer.Option("--plugin", help="a Python file with operators of your own (docs/PLUGINS.md); repeatable"),
 ]
+
+
+def _targets() -> list[str]:
+    from glowc.compiler.targets import target_names
+
+    return list(target_names())
+
+
+TargetOpt = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--target",
+        autocompletion=_targets,
+        help="a target of an installed package: kernels or back ends of your own (docs/PLUGINS.md); repeatable",
+    ),
+]
 SplitOpt = Annotated[bool, typer.Option("--arena-split", help="split the arena among the board's arena_regions")]
 RegionOpt = Annotated[
     list[str] | None,
@@ -281,11 +297,13 @@ def _compile_options(
     region: RegionOpt = None,
     tuned: TunedOpt = None,
     plugin: PluginOpt = None,
+    target: TargetOpt = None,
     guard: GuardOpt = False,
     code_section: CodeSectionOpt = None,
 ) -> CompileOptions:
     """Return what the options of all commands that compile say."""
     from glowc.compiler.options import CompileOptions
+    from glowc.compiler.targets import target_files
     from glowc.place.regions import parse_regions
 
     return CompileOptions(
@@ -293,7 +311,7 @@ def _compile_options(
         set_inputs=parse_values(set_input), states=parse_states(state), opt=opt.value, io_type=io_type.value,
         io_layout=io_layout.value, ram_limit=ram_limit, flash_limit=flash_limit, passes=passes, plan=plan.value,
         arena_split=arena_split, regions=parse_regions(region), tuned=tuned, guard=guard,
-        plugins=tuple(plugin or ()), code_section=parse_section(code_section),
+        plugins=(*target_files(target or ()), *(plugin or ())), code_section=parse_section(code_section),
     )  # fmt: skip
 
 

@@ -9,7 +9,7 @@ import numpy as np
 
 from glowc import __version__
 from glowc.codegen.guard import guard_zones
-from glowc.codegen.kernels import environment, extern_files
+from glowc.codegen.kernels import environment, extern_files, foreign_headers
 from glowc.codegen.names import c_lines, in_comment, is_ident, prints_math
 from glowc.codegen.places import Places, check_parts, unused_pointers
 from glowc.codegen.segments import PieceView, piece_views, printed_layer
@@ -104,8 +104,10 @@ def render_bundle(
     tensors = [*inputs, *outputs]
     check_parts(places.parts)
     _check_names(spec, prefix, [*(f.name for f in table.functions), *(f"{prefix}_{t.ident}" for t in tensors)])
-    headers = kernel_headers(program)
+    of_variants = kernel_headers(program)
     extern_headers, extern_sources = extern_files(program)
+    extern_headers |= foreign_headers(of_variants)
+    headers = [name for name in of_variants if name not in extern_headers]
     _check_extern(spec, [*extern_headers, *extern_sources])
     model = {
         "name": spec.name,

@@ -22,6 +22,7 @@ from glowc.errors import InternalError
 from glowc.graph.types import DType
 from glowc.kernels.base import KernelVariant
 from glowc.kernels.choice import variant_of
+from glowc.kernels.isas import is_foreign
 from glowc.ops.registry import kernel_folder
 from glowc.paths import data_dir, load_cached, store_cached
 from glowc.program.ir import Access, Instr, ParamValue, Program
@@ -89,6 +90,7 @@ def _templates() -> frozenset[str]:
 
 
 _plugin_templates: dict[str, Path] = {}
+_plugin_headers: dict[str, Path] = {}
 
 
 def add_templates(folder: Path) -> None:
@@ -97,9 +99,20 @@ def add_templates(folder: Path) -> None:
         _plugin_templates.setdefault(path.name, path)
 
 
+def add_headers(paths: Iterable[Path]) -> None:
+    """Let variants of plugins have these headers."""
+    _plugin_headers.update((path.name, path) for path in paths)
+
+
 def forget_templates() -> None:
-    """Leave glowc's own templates only."""
+    """Leave glowc's own templates and headers only."""
     _plugin_templates.clear()
+    _plugin_headers.clear()
+
+
+def foreign_headers(names: Iterable[str]) -> dict[str, str]:
+    """Return those of the headers that plugins brought, with their texts."""
+    return {n: _plugin_headers[n].read_text(encoding="utf-8") for n in names if n in _plugin_headers}
 
 
 def template_of(kernel: AnyKernel, variant: KernelVariant) -> str | None:
@@ -118,7 +131,8 @@ def plugin_template(kernel: AnyKernel, variant: KernelVariant) -> str:
 def kernel_template(kernel: AnyKernel, variant: KernelVariant) -> jinja2.Template:
     """Return the template of a kernel variant; InternalError when the file is missing."""
     name = plugin_template(kernel, variant)
-    if kernel_folder(kernel.name) is not None and name in _plugin_templates:
+    of_plugin = kernel_folder(kernel.name) is not None or is_foreign(variant.isa)
+    if of_plugin and name in _plugin_templates:
         return environment().from_string(_plugin_templates[name].read_text(encoding="utf-8"))
     path = template_of(kernel, variant)
     if path is None:

@@ -16,6 +16,7 @@ from glowc.codegen.places import Places
 from glowc.compiler.bom import bill_of_materials, files_hash
 from glowc.compiler.bundle_folder import REPORT, write_folder
 from glowc.compiler.chain import chained, with_states
+from glowc.compiler.delegates import delegate
 from glowc.compiler.fit import (
     check_arena,
     check_fit,
@@ -98,7 +99,7 @@ def compile_model(
     progress("reading the model")
     imported = import_graph(source, options)  # file -> graph
     progress("optimising the graph")
-    form = _optimised(imported, options)  # graph -> graph
+    form = _optimised(imported, options, board)  # graph -> graph
     progress("lowering and planning memory")
     select = partial(_selected, form.graph, board, options, order, Preparer())  # graph -> kernels of its layers
     selection, planned = plan_selection(select, request_of(options, board))  # -> program -> places of its buffers
@@ -113,13 +114,13 @@ def compile_model(
     return Compiled(board, options, imported, form.graph, program, planned, selection, bundle, form.edge, report)
 
 
-def _optimised(imported: Graph, options: CompileOptions) -> TimeForm:
-    """Return the graph after the passes, with what the caller sees of it."""
+def _optimised(imported: Graph, options: CompileOptions, board: Board) -> TimeForm:
+    """Return the graph after the passes, with what the caller sees of it; back ends of plugins have their parts."""
     graph, edge = _edge(imported, options)
     form = form_in_time(_optimise(graph, options), edge, options.input_stream, options.hop, options.time_axis)
     if options.require_int8:
         require_int8(form.graph)
-    return form
+    return replace(form, graph=delegate(form.graph, board.cpu))
 
 
 def _selected(

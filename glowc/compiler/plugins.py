@@ -1,7 +1,9 @@
-"""Operators from the user's own files: `--plugin my_op.py` registers them before the model is read.
+"""Operators and targets from the user's own files: `--plugin my_op.py` registers them before the model is read.
 
 A plugin defines OP, OPS and KERNELS like a file of glowc/ops. Templates lie beside it, or a kernel names a C
-function (`extern`) whose header and sources lie there; docs/PLUGINS.md is the manual.
+function (`extern`) whose header and sources lie there. ISAS are instruction sets, with variants for glowc's own
+kernels; BACKENDS take parts of the graph. `--target NAME` is such a file of an installed package, by its entry point in
+the group glowc.targets. docs/PLUGINS.md is the manual.
 """
 
 from __future__ import annotations
@@ -11,16 +13,18 @@ import importlib.util
 import sys
 import traceback
 from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 from types import ModuleType
 from typing import TypeVar
 
-from glowc.codegen.kernels import add_templates, forget_templates, plugin_template, template_of
+from glowc.codegen.kernels import add_headers, add_templates, forget_templates, plugin_template, template_of
 from glowc.errors import InputError
 from glowc.kernels.base import KernelVariant
-from glowc.kernels.isas import ISAS
+from glowc.kernels.isas import InstructionSet, forget_sets, is_foreign, register_sets, set_names
 from glowc.kernels.registry import forget_variants, plain_variant, register_variants
 from glowc.ops.base import OpDef
+from glowc.ops.delegated import Backend, forget_backends, register_backends
 from glowc.ops.registry import all_ops, forget_plugins, register
 from glowc.program.kernel import AnyKernel, KernelDef, all_kernels
 
@@ -47,6 +51,8 @@ def load_plugins(paths: Iterable[Path]) -> None:
     forget_plugins()
     forget_variants()
     forget_templates()
+    forget_sets()
+    forget_backends()
     for path in dict.fromkeys(paths):
         file = path.resolve()
         if not file.is_file():
@@ -79,14 +85,31 @@ def _register(path: Path, file: Path, module: ModuleType) -> None:
     single = getattr(module, "OP", None)
     ops = _of_kind(path, (*(() if single is None else (single,)), *_list(path, module, "OPS")), OpDef)
     kernels = _of_kind(path, _list(path, module, "KERNELS"), KernelDef)
-    if not ops and not kernels:
-        raise InputError(f"plugin {path} defines neither OP, OPS nor KERNELS", hint=MANUAL)
-    variants = _variants(path, module, kernels)
+    sets = _sets(path, module)
+    backends = _of_kind(path, _list(path, module, "BACKENDS"), Backend)
+    if not ops and not kernels and not sets and not backends:
+        raise InputError(f"plugin {path} defines neither OP, OPS, KERNELS, ISAS nor BACKENDS", hint=MANUAL)
+    register_sets(sets)
+    variants = _variants(path, module, kernels, sets)
     _check_names(path, ops, kernels)
-    _check_c(path, file.parent, kernels, variants)
+    headers = _check_c(path, file.parent, kernels, variants)
     add_templates(file.parent)
+    add_headers(headers)
     register(ops, kernels, file.parent, str(path))
     register_variants(variants)
+    register_backends((replace(backend, folder=file.parent) for backend in backends), str(path))
+
+
+def _sets(path: Path, module: ModuleType) -> dict[str, InstructionSet]:
+    """Return the instruction sets that a plugin brings."""
+    named = getattr(module, "ISAS", {})
+    if not isinstance(named, Mapping):
+        raise InputError(f"plugin {path}: ISAS is a {type(named).__name__}, not a mapping", hint=MANUAL)
+    _of_kind(path, tuple(named.values()), InstructionSet)
+    taken = sorted(set(named) & set(set_names()))
+    if taken:
+        raise InputError(f"plugin {path}: there is an instruction set {', '.join(taken)}", hint="give it another name")
+    return dict(named)
 
 
 def _list(path: Path, module: ModuleType, name: str) -> tuple[object, ...]:
@@ -108,20 +131,27 @@ def _of_kind(path: Path, values: Sequence[object], kind: type[Kind]) -> list[Kin
     return result
 
 
-def _variants(path: Path, module: ModuleType, kernels: Sequence[AnyKernel]) -> dict[str, list[KernelVariant]]:
-    """Return the variants by kernel; a kernel without any has the plain one."""
+def _variants(
+    path: Path, module: ModuleType, kernels: Sequence[AnyKernel], sets: Mapping[str, InstructionSet]
+) -> dict[str, list[KernelVariant]]:  # fmt: skip
+    """Return the variants by kernel; a kernel without any has the plain one.
+
+    Kernels of glowc's own may have variants for the instruction sets that the plugin brings.
+    """
     named = getattr(module, "VARIANTS", {})
     if not isinstance(named, Mapping):
         raise InputError(f"plugin {path}: VARIANTS is a {type(named).__name__}, not a mapping", hint=MANUAL)
-    unknown = sorted(set(named) - {kernel.name for kernel in kernels})
+    unknown = sorted(set(named) - {kernel.name for kernel in kernels} - (set(all_kernels()) if sets else set()))
     if unknown:
         raise InputError(f"plugin {path}: VARIANTS of {', '.join(unknown)}, which KERNELS does not define", hint=MANUAL)
     variants = {
         name: _of_kind(path, _tuple(path, found, f"VARIANTS of {name}"), KernelVariant) for name, found in named.items()
     }
+    own = {kernel.name for kernel in kernels}
     for name, isa in ((name, variant.isa) for name, found in variants.items() for variant in found):
-        if isa not in ISAS:
-            raise InputError(f"plugin {path}: {name} has a variant for {isa}", hint=f"one of {', '.join(ISAS)}")
+        allowed = set_names() if name in own else tuple(sets)
+        if isa not in allowed:
+            raise InputError(f"plugin {path}: {name} has a variant for {isa}", hint=f"one of {', '.join(allowed)}")
     return variants
 
 
@@ -139,16 +169,25 @@ def _check_names(path: Path, ops: Sequence[OpDef], kernels: Sequence[AnyKernel])
 
 def _check_c(
     path: Path, folder: Path, kernels: Sequence[AnyKernel], variants: Mapping[str, Sequence[KernelVariant]]
-) -> None:  # fmt: skip
-    missing = []
+) -> list[Path]:  # fmt: skip
+    """Return the headers that variants name. InputError for a template or file that is missing."""
+    missing, headers = [], []
     for kernel in kernels:
         if kernel.extern:
             names = [name for name in (kernel.extern_header, *kernel.extern_sources) if name]
             missing += [f"{kernel.name}: {name}" for name in names if not (folder / name).is_file()]
-            continue
-        for variant in variants.get(kernel.name) or [plain_variant(kernel)]:
+    known = {**all_kernels(), **{kernel.name: kernel for kernel in kernels}}
+    plain = {k.name: [plain_variant(k)] for k in kernels if k.name not in variants and not k.extern}
+    for kernel_name, found in {**plain, **variants}.items():
+        kernel = known[kernel_name]
+        for variant in found:
             name = plugin_template(kernel, variant)
-            if not next(folder.rglob(name), None) and template_of(kernel, variant) is None:
+            if not next(folder.rglob(name), None) and template_of(kernel, variant) is None and not kernel.extern:
                 missing.append(f"{kernel.name}: {name}")
+            own = is_foreign(variant.isa) and variant.header
+            headers += [folder / variant.header] if own else []
+            if own and not (folder / variant.header).is_file():
+                missing.append(f"{kernel.name}: {variant.header}")
     if missing:
         raise InputError(f"plugin {path} lacks files beside it", details=missing, hint=MANUAL)
+    return headers

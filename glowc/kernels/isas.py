@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 
 from glowc.errors import InternalError
@@ -36,9 +37,32 @@ ISAS = {
 }
 """By the name that variants have it by, and functions in C."""
 
+_foreign: dict[str, InstructionSet] = {}
+
+
+def register_sets(sets: Mapping[str, InstructionSet]) -> None:
+    """Add instruction sets of a plugin; the caller has checked the names."""
+    _foreign.update(sets)
+
+
+def forget_sets() -> None:
+    """Leave glowc's own instruction sets only."""
+    _foreign.clear()
+
+
+def is_foreign(name: str) -> bool:
+    """Say whether a plugin brought the instruction set of that name."""
+    return name in _foreign
+
+
+def set_names() -> tuple[str, ...]:
+    """Return the names of all instruction sets, those of plugins last."""
+    return (*ISAS, *_foreign)
+
 
 def instruction_set(name: str) -> InstructionSet:
     """Return an instruction set; InternalError when there is none of that name."""
-    if name not in ISAS:
+    found = ISAS.get(name) or _foreign.get(name)
+    if found is None:
         raise InternalError(f"no instruction set {name} in glowc/kernels/isas.py")
-    return ISAS[name]
+    return found

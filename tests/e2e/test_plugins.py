@@ -65,7 +65,7 @@ BAD = {
     "def infer(:\n": "line 1",
     "raise RuntimeError('no board here')\n": "RuntimeError: no board here",
     "import a_module_that_is_not_there\n": "ModuleNotFoundError",
-    "x = 1\n": "neither OP, OPS nor KERNELS",
+    "x = 1\n": "neither OP, OPS, KERNELS, ISAS nor BACKENDS",
     "OP = 'Cube'\n": "'Cube' is no OpDef",
     "OPS = 3\n": "OPS is a int, not a tuple",
     f"{HEAD}OP = OpDef('Conv', {FUNCTIONS})\n": "operator Conv is already defined by glowc",
