@@ -98,6 +98,20 @@ def test_damaged_files_end_in_a_bundle_or_a_message(tmp_path: Path) -> None:
     assert len({m.outcome for m in made}) == 2
 
 
+def test_a_block_of_zero_and_a_product_without_scales_are_told() -> None:
+    build = Build()
+    x = build.input((4, 2, 2, 1), "float32")
+    consts = [build.const(np.asarray(a, np.int32)) for a in ([0, 2], [[0, 0], [0, 0]])]
+    build.op("BATCH_TO_SPACE_ND", [x, *consts], Tensor((1, 4, 4, 1), "float32"))
+    with pytest.raises(ModelError, match=r"operator 0 \(BATCH_TO_SPACE_ND\)"):
+        import_model(build.bytes())
+    build = Build()
+    inputs = [build.input(shape, "int16") for shape in ((2, 8), (8, 3))]
+    build.op("BATCH_MATMUL", inputs, Tensor((2, 3), "int16"), adjX=False, adjY=False)
+    with pytest.raises(ModelError, match="both float, or both quantised alike"):
+        import_model(build.bytes())
+
+
 def test_a_file_that_ends_early_is_told(tmp_path: Path) -> None:
     path = tmp_path / "net.tflite"
     path.write_bytes(_ONE.model[:100])

@@ -69,7 +69,7 @@ class _Importer:
             action()  # type: ignore[operator]
         except OpError as problem:
             self._report(operator, problem, end)
-        except (IndexError, KeyError, TypeError, ValueError, AssertionError) as error:
+        except (ArithmeticError, AssertionError, IndexError, KeyError, TypeError, ValueError) as error:
             text = f"inputs or options are missing or of the wrong kind ({type(error).__name__}: {error})"
             self._report(operator, NodeError(text), end)
         else:

@@ -141,7 +141,9 @@ def batch_matmul(operator: Operator, net: Net) -> None:
     """BATCH_MATMUL: an adjoint operand has its last two axes exchanged."""
     values, types = [net.value(i) for i in operands(operator, 2)], [net.type(i) for i in operands(operator, 2)]
     attrs: dict[str, AttrValue] = {}
-    is_float = types[0].quant is None
+    is_float = types[0].dtype.is_float
+    if types[0].dtype != types[1].dtype or (not is_float and any(type_.quant is None for type_ in types)):
+        raise NodeError(f"a product of {types[0]} and {types[1]}; both float, or both quantised alike, are needed")
     for at, (type_, key, flag) in enumerate(zip(types, ("perm_a", "perm_b"), ("AdjX", "AdjY"), strict=True)):
         if type_.rank < 2:
             raise NodeError(f"{type_} is no matrix")
