@@ -41,6 +41,7 @@ from glowc.app.quantize import (
     int8_source,
 )
 from glowc.app.quantize import register as register_quantize
+from glowc.app.report import register as register_report
 from glowc.app.terminal import accept_any_text, progress_line, say
 from glowc.errors import GlowcError, InternalError
 
@@ -193,6 +194,7 @@ register_quantize(app)
 register_evaluate(app)
 register_kit(app)
 register_debug(app)
+register_report(app)
 INTERRUPTED = 130  # 128 and the number of SIGINT, as shells have it
 
 
