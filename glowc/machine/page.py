@@ -11,6 +11,7 @@ import hashlib
 import json
 import math
 from collections.abc import Sequence
+from dataclasses import dataclass
 from html import escape
 from pathlib import Path
 from typing import Any, TypedDict, cast
@@ -109,26 +110,44 @@ def _json(path: Path) -> Any:
 
 
 def edges_of(layers: Sequence[LayerReport], tensors: Sequence[PlacedTensor]) -> list[Edge]:
-    """Return which layer each tensor that a layer reads comes from, in the order of the layers.
-
-    A tensor that no layer writes under its name is a view: it comes from all that wrote into its storage.
-    """
-    storage = {tensor["name"]: tensor["storage"] for tensor in tensors}
-    by_name: dict[str, int] = {}
-    written: dict[str, list[int]] = {}
+    """Return which layers wrote the bytes of each tensor that a layer reads, in the order of the layers."""
+    places = {tensor["name"]: _place(tensor) for tensor in tensors}
+    written: dict[str, list[tuple[int, _Place]]] = {}
     edges: list[Edge] = []
-
-    def whole(name: str) -> str:
-        return storage.get(name, name)
-
     for index, layer in enumerate(layers):
         for name in layer["reads"]:
-            parts: list[int | None] = [by_name[name]] if name in by_name else [*written.get(whole(name), [])]
-            edges += [{"source": part, "target": index, "tensor": name} for part in parts or [None]]
+            place = places.get(name, _Place(name, 0, 1))
+            sources: list[int | None] = [*_writers(place, written.get(place.storage, []))]
+            edges += [{"source": source, "target": index, "tensor": name} for source in sources or [None]]
         for name in layer["writes"]:
-            by_name[name] = index
-            written.setdefault(whole(name), []).append(index)
+            place = places.get(name, _Place(name, 0, 1))
+            written.setdefault(place.storage, []).append((index, place))
     return edges
+
+
+@dataclass(frozen=True, slots=True)
+class _Place:
+    """Bytes of a storage, half open."""
+
+    storage: str
+    begin: int
+    end: int
+
+
+def _place(tensor: PlacedTensor) -> _Place:
+    begin = tensor["offset_bytes"] or 0
+    return _Place(tensor["storage"], begin, begin + max(1, tensor["size_bytes"]))
+
+
+def _writers(read: _Place, written: Sequence[tuple[int, _Place]]) -> list[int]:
+    """Return the layers whose bytes are still there when `read` is read, the latest first."""
+    left, found = [(read.begin, read.end)], []
+    for index, place in reversed(written):
+        parts = [p for a, b in left for p in ((a, min(b, place.begin)), (max(a, place.end), b)) if p[0] < p[1]]
+        if parts != left and index not in found:
+            found.append(index)
+        left = parts
+    return found
 
 
 def histograms_of(profile: Profile) -> list[Histogram]:

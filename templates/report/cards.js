@@ -22,7 +22,7 @@ function cards() {
   const stack = report.stack_bound_bytes ?? report.stack_bytes;
   const stackNote = report.stack_bound_bytes ? "worst case" : stack ? "of one inference" : "not measured";
   const macs = count(report.macs);
-  section("cards").append(
+  fill(section("cards"), {}, [
     card("Arena (RAM)", count(report.arena_bytes), memoryNote()),
     card("Stack", count(stack), stackNote),
     card(
@@ -38,7 +38,7 @@ function cards() {
       ? card("Instructions", count(report.insns), "counted, one inference")
       : card("Instructions", count(report.insns_estimate), "estimated, one inference"),
     card("Multiply-accumulates", macs, `${layers.length} layers`),
-  );
+  ]);
 }
 
 function trusted(chip) {

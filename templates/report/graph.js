@@ -90,7 +90,7 @@ function drawnNode(node, item) {
       "g",
       { class: "node port", transform: at },
       box,
-      svg("text", { x: 12, y: 25, class: "strong" }, brief(`${node.kind} ${node.port}`, 31)),
+      svg("text", { x: 12, y: 25, class: "strong" }, brief(`${node.kind} ${node.port}`, 28)),
       svg("text", { x: 12, y: 43, class: "soft" }, cut(typeOf(tensor), 38)),
     );
   }
@@ -102,7 +102,7 @@ function drawnNode(node, item) {
     { class: "node", transform: at, tabindex: 0 },
     box,
     svg("rect", { width: 5, height: NODE.h, rx: 2, fill: colour(families.indexOf(family(layer))) }),
-    svg("text", { x: 14, y: 17, class: "strong" }, brief(`${node.index} ${layer.op} ${layer.name}`, 31)),
+    svg("text", { x: 14, y: 17, class: "strong" }, brief(`${node.index} ${layer.op} ${layer.name}`, 28)),
     svg("text", { x: 14, y: 32, class: "soft" }, cut(layer.kernel, 38)),
     svg("text", { x: 14, y: 47 }, cut(out ? `→ ${typeOf(out)}` : "", 38)),
     svg("rect", { class: "track", x: 14, y: 53, width: NODE.w - 28, height: 4, rx: 2 }),

@@ -99,14 +99,15 @@ def test_edges_come_from_the_layer_that_wrote(bundle: Path) -> None:
     assert all(e["source"] is None or e["source"] < e["target"] for e in edges)
 
 
-def test_edges_of_a_view_come_from_all_that_wrote_its_storage() -> None:
-    tensors: list[Any] = [{"name": n, "storage": "whole"} for n in ("left", "right", "both")]
-    layers: list[Any] = [
-        {"reads": ["in"], "writes": ["left"]},
-        {"reads": ["left"], "writes": ["right"]},
-        {"reads": ["both"], "writes": ["out"]},
+def test_edges_of_a_view_come_from_what_is_still_there_of_its_storage() -> None:
+    places = {"left": (0, 8), "right": (8, 8), "both": (0, 16), "again": (8, 8)}
+    tensors: list[Any] = [
+        {"name": n, "storage": "whole", "offset_bytes": at, "size_bytes": size} for n, (at, size) in places.items()
     ]
-    assert [(e["source"], e["target"]) for e in edges_of(layers, tensors)] == [(None, 0), (0, 1), (0, 2), (1, 2)]
+    steps = (("in", "left"), ("left", "right"), ("right", "again"), ("both", "out"))
+    layers: list[Any] = [{"reads": [read], "writes": [write]} for read, write in steps]
+    found = [(e["source"], e["target"]) for e in edges_of(layers, tensors)]
+    assert found == [(None, 0), (0, 1), (1, 2), (2, 3), (0, 3)]
 
 
 def test_what_is_no_report_is_refused(glowc: Glowc, bundle: Path) -> None:
