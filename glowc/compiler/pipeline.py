@@ -105,7 +105,7 @@ def compile_model(
     program = _verified(planned, form.graph, options)
     progress("printing C")
     golden = _golden(options, imported, form.edge)
-    spec = _spec(source, form.graph, board, options, form.edge)
+    spec = spec_of(source, form.graph, board, options, form.edge)
     bundle = _printed(replace(spec, macros=form.macros), planned, program, options, golden)  # -> C
     check_fit(planned, board, options, selection.lower)
     check_flash(program, bundle, board, options, selection)
@@ -247,7 +247,8 @@ def model_hash(source: Path, *chain: Path) -> str:
     return f"sha256:{files_hash((source, *chain))[:16]}"
 
 
-def _spec(source: Path, graph: Graph, board: Board, options: CompileOptions, edge: Edge) -> BundleSpec:
+def spec_of(source: Path, graph: Graph, board: Board, options: CompileOptions, edge: Edge) -> BundleSpec:
+    """Return what the bundle of a model says about itself."""
     entry = options.entry_name or ""
     return BundleSpec(
         graph.name, board.cpu.name, board.cpu.align_bytes, options.opt, model_hash(source, *options.chain),

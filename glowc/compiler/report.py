@@ -124,6 +124,7 @@ class BundleReport(TypedDict):
     files: list[str]
     layers: list[LayerReport]
     extern_sources: NotRequired[list[str]]
+    sources: NotRequired[list[str]]  # of a model that shares them with others
 
 
 class PlanReport(TypedDict):
