@@ -29,6 +29,7 @@ from glowc.app.options import (
     ModelsArg,
     NameOpt,
     OutOpt,
+    Weights,
     chain_first,
     compiles,
     is_group,
@@ -120,6 +121,9 @@ def compile_(
     io_buffers: Annotated[
         IoBuffers, typer.Option("--io-buffers", help="caller: inputs and outputs stay in your own buffers")
     ] = IoBuffers.ARENA,
+    weights: Annotated[
+        Weights, typer.Option("--weights", help="blob: NAME_weights.bin, which firmware replaces without linking again")
+    ] = Weights.ARRAY,
     verify_plan: Annotated[
         bool, typer.Option("--verify-plan", help="execute the memory plan byte by byte before anything is written")
     ] = False,
@@ -158,6 +162,7 @@ def compile_(
         options, chain=tuple(model[1:]), name=name, entry_name=entry_name, golden=golden, dump_dir=dump_ir,
         stop_after=stop_after, stateful=stateful, require_int8=require_int8, input_stream=input_stream.value, hop=hop,
         time_axis=time_axis, io_buffers=io_buffers.value, verify_plan=verify_plan, memory_map=memory_map,
+        weights=weights.value,
     )  # fmt: skip
     if together:
         single = [flag for flag, given in (("--quantize-data", quantize_data), ("--pareto", pareto)) if given]

@@ -58,6 +58,13 @@ class IoBuffers(StrEnum):
     CALLER = "caller"
 
 
+class Weights(StrEnum):
+    """Where the constants are."""
+
+    ARRAY = "array"
+    BLOB = "blob"
+
+
 class IoLayout(StrEnum):
     """Order of image data at the network's edge."""
 

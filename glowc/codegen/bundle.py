@@ -9,6 +9,8 @@ from types import SimpleNamespace
 import numpy as np
 
 from glowc import __version__
+from glowc.codegen.blob import HEADER as BLOB_HEADER
+from glowc.codegen.blob import blob_bytes, c_bytes, code_hash, lay_out
 from glowc.codegen.guard import guard_zones
 from glowc.codegen.kernels import environment, extern_files
 from glowc.codegen.names import c_lines, in_comment, is_ident, prints_math
@@ -56,6 +58,7 @@ class BundleSpec:
     cpu_flags: tuple[str, ...] = ()  # of a compiler with gcc's options, for that core
     loop_bytes: int | None = None  # of hot code that chips with that core keep of their flash
     code_section: str | None = None  # of the kernels' code
+    blob: bool = False  # constants in a file of their own
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,6 +81,7 @@ class Bundle:
     states: tuple[StateView, ...] = ()
     extern_sources: tuple[str, ...] = ()
     foreign: frozenset[str] = frozenset()  # files that plugins brought along
+    binaries: Mapping[str, bytes] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)
@@ -121,7 +125,7 @@ def view_model(
     tensors = [*inputs, *outputs]
     check_parts(places.parts)
     _check_names(spec, prefix, [*(f.name for f in table.functions), *(f"{prefix}_{t.ident}" for t in tensors)])
-    headers = kernel_headers(program)
+    headers = [*kernel_headers(program), *([BLOB_HEADER] if spec.blob else [])]
     extern_headers, extern_sources = extern_files(program)
     _check_extern(spec, [*extern_headers, *extern_sources])
     m = SimpleNamespace(
@@ -145,6 +149,7 @@ def view_model(
             "parts": places.parts,
             "split": bool(places.parts),
             "shared_arena": places.shared,
+            "blob": lay_out(list(consts.values())) if spec.blob else None,
             "io_args": ", ".join(
                 [f"const {t.ctype} *{t.ident}" for t in inputs] + [f"{t.ctype} *{t.ident}" for t in outputs]
             ),
@@ -209,8 +214,13 @@ def render_bundle(
         f"{spec.name}.mk": "model.mk.j2",
         "README.md": "bundle_readme.md.j2",
     }
+    if spec.blob:
+        templates |= {name: f"weights_blob.{name[-1]}.j2" for name in templates if "_weights." in name}
     env = environment()
-    files = {file: env.get_template(template).render(m=model) for file, template in templates.items()}
+    code = _code_hash(env.get_template("model.c.j2").render(m=model), model) if spec.blob else b""
+    files = {
+        file: env.get_template(template).render(m=model, code=c_bytes(code)) for file, template in templates.items()
+    }
     if golden is not None:
         view = _golden_view(golden, viewed.inputs, viewed.outputs)
         for suffix in ("h", "c"):
@@ -227,7 +237,17 @@ def render_bundle(
         viewed.states,
         tuple(viewed.extern_sources),
         frozenset(foreign),
+        {f"{spec.name}_weights.bin": _blob(program, consts, code, model)} if spec.blob else {},
     )
+
+
+def _code_hash(source: str, m: SimpleNamespace) -> bytes:
+    return code_hash(source, m.consts, m.blob)
+
+
+def _blob(program: Program, consts: Mapping[str, ConstView], code: bytes, m: SimpleNamespace) -> bytes:
+    every = {**program.consts, **state_starts(program)}
+    return blob_bytes(m.blob, [every[name] for name in consts], code, m.model_hash)
 
 
 def copied_files(viewed: ViewedModel) -> dict[str, str]:
@@ -259,11 +279,14 @@ def _check_names(spec: BundleSpec, prefix: str, used: Iterable[str]) -> None:
         raise InputError(f"--entry-name {entry} is a name that the generated code uses itself", hint=hint)
 
 
-def render_main(name: str, inputs: Sequence[str], outputs: Sequence[str], mode: str = "arena", entry: str = "") -> str:
+def render_main(
+    name: str, inputs: Sequence[str], outputs: Sequence[str], mode: str = "arena", entry: str = "",
+    blob_bytes: int = 0,
+) -> str:  # fmt: skip
     """Return the C program that feeds a bundle with samples; arguments are the tensors' identifiers.
 
     `mode` says where the tensors are: "arena", "rows" (the input is pushed row by row) or "caller" (all in buffers of
-    the caller, for the function `entry`).
+    the caller, for the function `entry`). `blob_bytes` of constants are in an array NAME_blob.
     """
     prefix = prefix_of(name)
 
@@ -272,6 +295,7 @@ def render_main(name: str, inputs: Sequence[str], outputs: Sequence[str], mode: 
 
     model = {
         "name": name, "prefix": prefix, "P": prefix.upper(), "mode": mode, "entry": entry or f"{prefix}_invoke",
+        "blob_bytes": blob_bytes,
         "inputs": [tensor(i) for i in inputs], "outputs": [tensor(o) for o in outputs],
     }  # fmt: skip
     return environment().get_template("main_run.c.j2").render(m=model)

@@ -91,6 +91,7 @@ def _check_options(options: CompileOptions) -> None:
             ("--stateful", options.stateful), ("--input-stream", options.input_stream != "whole"),
             ("--io-buffers", options.io_buffers != "arena"), ("--arena-split", options.arena_split),
             ("--region", options.regions), ("--memory-map", options.memory_map), ("--guard", options.guard),
+            ("--weights blob", options.weights == "blob"),
         ) if given
     ]  # fmt: skip
     if wrong:

@@ -209,9 +209,12 @@ def build_bundle(
     main = work / "main_run.c"
     mode = "rows" if info.report.get("input_stream") == "rows" else info.report.get("io_buffers") or "arena"
     idents = [[p.ident for p in ports] for ports in (info.inputs, info.outputs)]
-    main.write_text(render_main(info.name, idents[0], idents[1], mode, info.report.get("entry_name") or ""))
+    blob = read_blob(info)
+    entry = info.report.get("entry_name") or ""
+    main.write_text(render_main(info.name, idents[0], idents[1], mode, entry, len(blob)))
     defines = [*(["GLOW_PROFILE"] if profile else []), *bundle_defines(info, board)]
     sources = [main, *(info.folder / name for name in bundle_sources(info))]
+    sources += [_blob_source(info, blob, work)] if blob else []
     flags = ["-std=c11", *extra_flags]
     return build_elf(
         sources,
@@ -223,6 +226,21 @@ def build_bundle(
         extra_flags=flags,
         link=link,
     )
+
+
+def read_blob(info: BundleInfo) -> bytes:
+    """Return the constants of a bundle that has them in a file of their own, else nothing."""
+    name = info.report.get("weights_blob")
+    return (info.folder / name).read_bytes() if name else b""
+
+
+def _blob_source(info: BundleInfo, blob: bytes, work: Path) -> Path:
+    """Write the constants as an array, as firmware would find them in its flash."""
+    path, array = work / f"{info.name}_blob.c", f"{c_ident(info.name).lower()}_blob"
+    text = ",".join(map(str, blob))
+    head = f"#include <stdint.h>\nextern const uint8_t {array}[{len(blob)}];\n"
+    path.write_text(f"{head}_Alignas(64) const uint8_t {array}[{len(blob)}] = {{{text}}};\n")
+    return path
 
 
 def bundle_sources(info: BundleInfo) -> list[str]:

@@ -10,9 +10,10 @@ from pathlib import Path
 from glowc.board import load_board, require_tool
 from glowc.codegen.names import c_ident
 from glowc.errors import InputError, ToolError
-from glowc.machine.execute import BundleInfo, bundle_sources
+from glowc.machine.execute import BundleInfo, bundle_sources, read_blob
 
 _MESSAGE_LINES = 20
+_ALIGN = 64
 
 
 def shared_library(info: BundleInfo) -> ctypes.CDLL:
@@ -32,7 +33,23 @@ def shared_library(info: BundleInfo) -> ctypes.CDLL:
         files = [*(str(info.folder / name) for name in bundle_sources(info)), "-o", str(library), "-lm"]
         argv = [str(require_tool(host.cc)), *flags, *files]
         _build(argv, info)
-        return ctypes.CDLL(str(library))
+        return _with_constants(ctypes.CDLL(str(library)), info, prefix)
+
+
+def _with_constants(library: ctypes.CDLL, info: BundleInfo, prefix: str) -> ctypes.CDLL:
+    """Return a library that uses the constants of the bundle's own file, where it has one."""
+    blob = read_blob(info)
+    if not blob:
+        return library
+    room = ctypes.create_string_buffer(len(blob) + _ALIGN)
+    start = -ctypes.addressof(room) % _ALIGN
+    ctypes.memmove(ctypes.addressof(room) + start, blob, len(blob))
+    library.glow_blob = room  # type: ignore[attr-defined]  # alive as long as the library
+    use = library[f"{prefix}_use_weights"]
+    if use(ctypes.c_void_p(ctypes.addressof(room) + start), ctypes.c_size_t(len(blob))) != 0:
+        raise InputError(f"{info.report.get('weights_blob')} does not fit the code of {info.folder}",
+                         hint="compile the model again")  # fmt: skip
+    return library
 
 
 def _build(argv: list[str], info: BundleInfo) -> None:
