@@ -52,6 +52,11 @@ test-e2e: setup  ## models x boards under QEMU
 test-real: setup  ## pretrained models that Python packages ship, compiled and compared with onnxruntime (10 minutes)
 	$(PY) scripts/real_models.py
 
+.PHONY: test-report
+test-report: setup-quick  ## the page of `glowc report` in a browser
+	@command -v chromium >/dev/null || scripts/setup.sh browser
+	GLOWC_REQUIRE_BROWSER=1 $(PY) -m pytest -q tests/unit/test_report_page.py
+
 .PHONY: test-torch load-bench
 TORCH ?= torch==2.13.0
 test-torch: setup  ## PyTorch modules through glowc, with PyTorch installed: TORCH=a pip requirement (5 minutes)

@@ -5,6 +5,7 @@
 #   scripts/setup.sh quick   host compiler, glowc[test]            (make test-quick, lint, types, ...)
 #   scripts/setup.sh test    every compiler and emulator, glowc[test]   (make test)
 #   scripts/setup.sh analyze what test needs, and cppcheck              (make analyze)
+#   scripts/setup.sh browser what quick needs, and chromium             (make test-report)
 #
 # VENV=DIR puts the environment elsewhere; PYTHON=python3.12 makes it with another interpreter.
 set -euo pipefail
@@ -20,7 +21,8 @@ have() { command -v "$1" >/dev/null 2>&1; }
 
 # What analyses code needs all that tests it.
 [[ $mode != analyze ]] || { extra=cppcheck mode=test; }
-case $mode in demo | quick | test) ;; *) die "unknown mode '$mode'; one of: demo quick test analyze" ;; esac
+[[ $mode != browser ]] || { extra=chromium mode=quick; }
+case $mode in demo | quick | test) ;; *) die "unknown mode '$mode'; one of: demo quick test analyze browser" ;; esac
 
 # A compiler without its C library is no compiler: gcc prints the whole path of a file that it has.
 have_file() { have "$1" && [[ $("$@" 2>/dev/null) == /* ]]; }

@@ -15,6 +15,7 @@ import typer
 from glowc import __version__
 from glowc.app.debug import register as register_debug
 from glowc.app.evaluate import register as register_evaluate
+from glowc.app.group import Sharing, compile_together
 from glowc.app.kit import register as register_kit
 from glowc.app.lists import register as register_lists
 from glowc.app.measure import register as register_measure
@@ -28,8 +29,10 @@ from glowc.app.options import (
     ModelsArg,
     NameOpt,
     OutOpt,
+    Weights,
     chain_first,
     compiles,
+    is_group,
 )
 from glowc.app.quantize import (
     ChannelsOpt,
@@ -41,6 +44,7 @@ from glowc.app.quantize import (
     int8_source,
 )
 from glowc.app.quantize import register as register_quantize
+from glowc.app.report import register as register_report
 from glowc.app.terminal import (
     Verbosity,
     accept_any_text,
@@ -130,6 +134,9 @@ def compile_(
     io_buffers: Annotated[
         IoBuffers, typer.Option("--io-buffers", help="caller: inputs and outputs stay in your own buffers")
     ] = IoBuffers.ARENA,
+    weights: Annotated[
+        Weights, typer.Option("--weights", help="blob: NAME_weights.bin, which firmware replaces without linking again")
+    ] = Weights.ARRAY,
     verify_plan: Annotated[
         bool, typer.Option("--verify-plan", help="execute the memory plan byte by byte before anything is written")
     ] = False,
@@ -139,6 +146,13 @@ def compile_(
     chain: Annotated[
         bool, typer.Option("--chain", help="several models, each fed by the one before, as one bundle")
     ] = False,
+    share_arena: Annotated[
+        bool, typer.Option("--share-arena", help="several models beside each other, in one arena: one runs at a time")
+    ] = False,
+    share_weights: Annotated[
+        bool, typer.Option("--share-weights", help="several models beside each other, equal constants once")
+    ] = False,
+    group_name: Annotated[str, typer.Option("--group-name", help="of several models: prefix of the whole")] = "models",
     force: Annotated[
         bool, typer.Option("--force", help="write also into a folder that holds files of others, and over them")
     ] = False,
@@ -155,12 +169,19 @@ def compile_(
     from glowc.compiler.pipeline import compile_model, write_bundle
     from glowc.place.regions import map_text
 
-    source_model = chain_first(model, chain, quantize_data)
+    together = is_group(model, chain, share_arena or share_weights)
+    source_model = model[0] if together else chain_first(model, chain, quantize_data)
     options = replace(
         options, chain=tuple(model[1:]), name=name, entry_name=entry_name, golden=golden, dump_dir=dump_ir,
         stop_after=stop_after, stateful=stateful, require_int8=require_int8, input_stream=input_stream.value, hop=hop,
         time_axis=time_axis, io_buffers=io_buffers.value, verify_plan=verify_plan, memory_map=memory_map,
+        weights=weights.value,
     )  # fmt: skip
+    if together:
+        single = [flag for flag, given in (("--quantize-data", quantize_data), ("--pareto", pareto)) if given]
+        sharing = Sharing(group_name, share_arena, share_weights, as_json, force)
+        compile_together(model, load_board(board, cpu), replace(options, chain=()), sharing, out, single)
+        return
     if stop_after is not None:
         _stop_after(source_model, options)
         return
@@ -206,6 +227,7 @@ register_quantize(app)
 register_evaluate(app)
 register_kit(app)
 register_debug(app)
+register_report(app)
 INTERRUPTED = 130  # 128 and the number of SIGINT, as shells have it
 
 

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from glowc.machine.validate import Comparison
 
 
-def _target(source: Path, board: str | None, cpu: str | None) -> Board:
+def target_of(source: Path, board: str | None, cpu: str | None) -> Board:
     """Return the board to run on: the one named, else that of a bundle, else the host."""
     from glowc.board import load_board
 
@@ -35,7 +35,7 @@ def _target(source: Path, board: str | None, cpu: str | None) -> Board:
 
 
 @contextmanager
-def _bundle(source: Path, board: Board, options: CompileOptions, quiet: bool) -> Iterator[BundleInfo]:
+def open_bundle(source: Path, board: Board, options: CompileOptions, quiet: bool) -> Iterator[BundleInfo]:
     """Yield the bundle in a folder, or compile a model into a temporary one."""
     import tempfile
 
@@ -75,8 +75,8 @@ def run(
     from glowc.machine.execute import execute, read_inputs
 
     check_output(output)
-    target = _target(source, board, cpu)
-    with _bundle(source, target, options, as_json) as info:
+    target = target_of(source, board, cpu)
+    with open_bundle(source, target, options, as_json) as info:
         inputs = read_inputs(info, input_)
         with progress_line(as_json) as progress:
             progress(f"building and running on {target.name}")
@@ -135,10 +135,10 @@ def bench(
     gates = parse_gates(fail_if or [])
     _check_files({"--trace": trace, "--metrics": metrics, "--history": history})
     wanted = load_chip(chip) if chip is not None else None
-    target = machine_of(wanted) if wanted and board is None and source.is_file() else _target(source, board, cpu)
+    target = machine_of(wanted) if wanted and board is None and source.is_file() else target_of(source, board, cpu)
     wanted = wanted or default_chip(target)
     start = time.perf_counter()
-    with _bundle(source, target, options, as_json) as info:
+    with open_bundle(source, target, options, as_json) as info:
         compile_s = None if source.is_dir() else round(time.perf_counter() - start, 3)
         inputs = read_inputs(info, input_) if input_ is not None else None
         with progress_line(as_json) as progress:
@@ -244,7 +244,7 @@ def validate(
     from glowc.machine.validate import validate_bundle, validate_model
 
     _check_files({"--junit": junit})
-    target = _target(source, board, cpu)
+    target = target_of(source, board, cpu)
     with progress_line(as_json) as progress:
         if source.is_dir():
             result = validate_bundle(source, target, options, input_, golden, model, progress)

@@ -58,6 +58,13 @@ class IoBuffers(StrEnum):
     CALLER = "caller"
 
 
+class Weights(StrEnum):
+    """Where the constants are."""
+
+    ARRAY = "array"
+    BLOB = "blob"
+
+
 class IoLayout(StrEnum):
     """Order of image data at the network's edge."""
 
@@ -341,10 +348,21 @@ def _parameters(function: Callable[..., object]) -> list[inspect.Parameter]:
     ]
 
 
+def is_group(models: list[Path], chain: bool, sharing: bool) -> bool:
+    """Return whether several models make one bundle without being chained; InputError for what is no such request."""
+    if not sharing:
+        return False
+    if chain or len(models) < 2:
+        what = "--chain makes one model of several" if chain else "one model has nothing to share with"
+        raise InputError(f"--share-arena and --share-weights are for several models: {what}",
+                         hint="glowc compile kws.onnx vww.onnx --share-arena --share-weights -o build/app")  # fmt: skip
+    return True
+
+
 def chain_first(models: list[Path], chain: bool, quantize_data: list[Path] | None) -> Path:
     """Return the first of the models to compile; InputError where several are given without --chain, or it with one."""
     if len(models) > 1 and not chain:
-        hint = "one bundle of all of them, each fed by the one before: add --chain"
+        hint = "each fed by the one before: add --chain; beside each other: add --share-arena --share-weights"
         raise InputError(f"{len(models)} models: {', '.join(map(str, models))}", hint=hint)
     if len(models) == 1 and chain:
         raise InputError("--chain needs at least two models", hint="glowc compile pre.tflite net.tflite --chain")

@@ -77,20 +77,19 @@ def _count(value: Any) -> str:
 
 
 def compile_summary(compiled: Compiled, out: Path) -> str:
-    """Return what `glowc compile` says: layers, RAM, constants, what stays float, what was removed."""
+    """Return what `glowc compile` says: layers, RAM, flash, what stays float, what was removed."""
     from glowc.passes.quant.float_layers import float_layers, has_quantized_activations
 
     report = compiled.report
-    proven = "proven minimal" if report["arena_bytes"] == report["arena_lower_bound_bytes"] else "not proven minimal"
-    if "regions_proven_best" in report:
-        proven = "split, proven best" if report["regions_proven_best"] else "split"
     lines = [
         f"{report['model']}: {len(compiled.bundle.layers)} layers, {report['macs']:,} multiply-accumulates",
-        f"  RAM        {report['arena_bytes']:>10,} bytes of arena ({proven}), and the stack",
+        f"  RAM        {report['arena_bytes']:>10,} bytes of arena ({_least(report)})",
         *_regions(report),
         *_streaming(compiled),
         *_time(report),
         f"  constants  {report['weights_bytes']:>10,} bytes",
+        *_code(report),
+        "  stack      `glowc bench` computes the most that it takes",
         *_removed(report),
         f"  written to {out}",
     ]
@@ -100,6 +99,22 @@ def compile_summary(compiled: Compiled, out: Path) -> str:
             plural = "layers stay" if len(floats) > 1 else "layer stays"
             lines.insert(3 + len(_regions(report)), f"  float      {len(floats)} {plural} float: {', '.join(floats)}")
     return "\n".join(lines)
+
+
+def _least(report: Report) -> str:
+    """Return how good the placement of tensors is: none can be better, or what none can go below."""
+    if "regions_proven_best" in report:
+        return "split, no split is better" if report["regions_proven_best"] else "split"
+    bound = report["arena_lower_bound_bytes"]
+    if report["arena_bytes"] == bound:
+        return "its tensors fit in no less"
+    return f"its tensors fit in no less than {bound:,}"
+
+
+def _code(report: Report) -> list[str]:
+    """Return a line about the predicted bytes of code, where the CPU's kernels were measured."""
+    code = report["text_bytes_estimate"]
+    return [] if code is None else [f"  code       {code:>10,} bytes, estimated"]
 
 
 def _time(report: Report) -> list[str]:
@@ -166,6 +181,7 @@ def bench_tables(report: BenchReport) -> None:
     table.add_section()
     table.add_row("", "whole inference", "", "", *_cost(report), _count(report["arena_bytes"]))
     console.print(table)
+    console.print("live bytes: what a layer needs at once; tensors may overlap, so the arena can be smaller")
     if "chip" in report:
         console.print(*_chip_lines(report), sep="\n")
     if report["insns"] is None:

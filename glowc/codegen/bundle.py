@@ -4,10 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from types import SimpleNamespace
 
 import numpy as np
 
 from glowc import __version__
+from glowc.codegen.blob import HEADER as BLOB_HEADER
+from glowc.codegen.blob import blob_bytes, c_bytes, code_hash, lay_out
 from glowc.codegen.guard import guard_zones
 from glowc.codegen.kernels import environment, extern_files, foreign_headers
 from glowc.codegen.names import c_lines, in_comment, is_ident, prints_math
@@ -15,6 +18,7 @@ from glowc.codegen.places import Places, check_parts, unused_pointers
 from glowc.codegen.segments import PieceView, piece_views, printed_layer
 from glowc.codegen.view import (
     RUNTIME_FILES,
+    ConstView,
     FunctionTable,
     LayerView,
     StateView,
@@ -54,6 +58,7 @@ class BundleSpec:
     cpu_flags: tuple[str, ...] = ()  # of a compiler with gcc's options, for that core
     loop_bytes: int | None = None  # of hot code that chips with that core keep of their flash
     code_section: str | None = None  # of the kernels' code
+    blob: bool = False  # constants in a file of their own
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,24 +81,40 @@ class Bundle:
     states: tuple[StateView, ...] = ()
     extern_sources: tuple[str, ...] = ()
     foreign: frozenset[str] = frozenset()  # files that plugins brought along
+    binaries: Mapping[str, bytes] = field(default_factory=dict)
 
 
-def render_bundle(
-    program: Program,
-    places: Places,
-    arena_bytes: int,
-    spec: BundleSpec,
-    golden: Golden | None = None,
-) -> Bundle:
-    """Return every file of the bundle but report.json; `arena_bytes` of a split arena is the sum of its parts.
+@dataclass(frozen=True, slots=True)
+class ViewedModel:
+    """A model as the templates print it (`m`), and the layers and tensors that reports talk about."""
 
-    Raises InputError when the names that the user chose clash with those of the bundle.
+    spec: BundleSpec
+    m: SimpleNamespace
+    layers: tuple[LayerView, ...]
+    inputs: tuple[TensorView, ...]
+    outputs: tuple[TensorView, ...]
+    states: tuple[StateView, ...]
+    headers: tuple[str, ...]
+    extern_headers: Mapping[str, str]
+    extern_sources: Mapping[str, str]
+
+
+def model_constants(program: Program, spec: BundleSpec) -> dict[str, ConstView]:
+    """Return the constants of a model by buffer name, what resets write among them."""
+    every = {**program.consts, **state_starts(program)}
+    return const_views(replace(program, consts=every), prefix_of(spec.name), spec.align_bytes)
+
+
+def view_model(
+    program: Program, places: Places, arena_bytes: int, spec: BundleSpec, table: FunctionTable,
+    consts: Mapping[str, ConstView], *, golden: bool = False,
+) -> ViewedModel:  # fmt: skip
+    """Return what the templates print of a model; `arena_bytes` of a split arena is the sum of its parts.
+
+    Its functions are added to `table`. Raises InputError when the names that the user chose clash with its own.
     """
     prefix = prefix_of(spec.name)
-    every = {**program.consts, **state_starts(program)}
-    consts = const_views(replace(program, consts=every), prefix, spec.align_bytes)
     states = state_views(program, consts, places)
-    table = FunctionTable(prefix, literal_kernels(program, spec.opt))
     inputs = tensor_views(program.inputs, program, places, "input", spec.exported)
     outputs = tensor_views(program.outputs, program, places, "output", spec.exported)
     callers = caller_names(program, inputs, outputs)
@@ -108,61 +129,86 @@ def render_bundle(
     extern_headers, extern_sources = extern_files(program)
     extern_headers |= foreign_headers(of_variants)
     headers = [name for name in of_variants if name not in extern_headers]
+    headers += [BLOB_HEADER] if spec.blob else []
     _check_extern(spec, [*extern_headers, *extern_sources])
-    model = {
-        "name": spec.name,
-        "prefix": prefix,
-        "P": prefix.upper(),
-        "version": __version__,
-        "cpu": spec.cpu,
-        "opt": spec.opt,
-        "model_hash": spec.model_hash,
-        "options": spec.options,
-        "entry": spec.entry_name or f"{prefix}_invoke",
-        "arena_bytes": max(arena_bytes, 1),
-        "arena_align": align,
-        "weights_bytes": weights_bytes,
-        "macs": sum(layer.macs for layer in layers),
-        "inputs": [_tensor(t, prefix, places) for t in inputs],
-        "outputs": [_tensor(t, prefix, places) for t in outputs],
-        **places.texts(prefix),
-        "parts": places.parts,
-        "split": bool(places.parts),
-        "io_args": ", ".join(
-            [f"const {t.ctype} *{t.ident}" for t in inputs] + [f"{t.ctype} *{t.ident}" for t in outputs]
-        ),
-        "io_names": ", ".join(t.ident for t in tensors),
-        "null_checks": " || ".join(f"{t.ident} == NULL" for t in tensors),
-        "structs": table.structs,
-        "functions": table.definitions,
-        "layers": [printed_layer(layer) for layer in layers],
-        "pieces": pieces,
-        "feed": next((p.feed for p in pieces if p.feed is not None), None),
-        "feed_index": next((len(p.layers) for p in pieces if p.feed is not None), 0),
-        "zero_copy": not program.caller_io and all(p.feed is None for p in pieces),
-        "in_arena": _in_arena(program, tensors, prefix, places),
-        "unused": _unused(places, pieces),
-        "caller_io": program.caller_io,
-        "infer_params": _infer_params(program, inputs, outputs),
-        "infer_args": "".join(f", {t.ident}" for t in tensors) if program.caller_io else "",
-        "macros": [(name, *entry) for name, entry in spec.macros.items()],
-        "states": states,
-        "bases": {region: places.base(region) for region in ("", *(part.region for part in places.parts))},
-        "state_bytes": sum(s.size_bytes for s in states),
-        "consts": list(consts.values()),
-        "consts_need_math": any(c.needs_math for c in consts.values()),
-        "needs_math": needs_math(program),
-        "zones": guard_zones(program, places, spec.guard_bytes),
-        "guard_bytes": spec.guard_bytes,
-        "guard": core_guard(program, spec.features),
-        "cpu_flags": " ".join(spec.cpu_flags),
-        "loop_bytes": spec.loop_bytes,
-        "code_section": spec.code_section,
-        "kernel_headers": [*headers, *extern_headers],
-        "extern_sources": list(extern_sources),
-        "runtime_files": [*RUNTIME_FILES, *headers, *extern_headers],
-        "golden": golden is not None,
-    }
+    m = SimpleNamespace(
+        **{
+            "name": spec.name,
+            "prefix": prefix,
+            "P": prefix.upper(),
+            "version": __version__,
+            "cpu": spec.cpu,
+            "opt": spec.opt,
+            "model_hash": spec.model_hash,
+            "options": spec.options,
+            "entry": spec.entry_name or f"{prefix}_invoke",
+            "arena_bytes": max(arena_bytes, 1),
+            "arena_align": align,
+            "weights_bytes": weights_bytes,
+            "macs": sum(layer.macs for layer in layers),
+            "inputs": [_tensor(t, prefix, places) for t in inputs],
+            "outputs": [_tensor(t, prefix, places) for t in outputs],
+            **places.texts(prefix),
+            "parts": places.parts,
+            "split": bool(places.parts),
+            "shared_arena": places.shared,
+            "blob": lay_out(list(consts.values())) if spec.blob else None,
+            "io_args": ", ".join(
+                [f"const {t.ctype} *{t.ident}" for t in inputs] + [f"{t.ctype} *{t.ident}" for t in outputs]
+            ),
+            "io_names": ", ".join(t.ident for t in tensors),
+            "null_checks": " || ".join(f"{t.ident} == NULL" for t in tensors),
+            "structs": table.structs,
+            "functions": table.definitions,
+            "layers": [printed_layer(layer) for layer in layers],
+            "pieces": pieces,
+            "feed": next((p.feed for p in pieces if p.feed is not None), None),
+            "feed_index": next((len(p.layers) for p in pieces if p.feed is not None), 0),
+            "zero_copy": not program.caller_io and all(p.feed is None for p in pieces),
+            "in_arena": _in_arena(program, tensors, prefix, places),
+            "unused": _unused(places, pieces),
+            "caller_io": program.caller_io,
+            "infer_params": _infer_params(program, inputs, outputs),
+            "infer_args": "".join(f", {t.ident}" for t in tensors) if program.caller_io else "",
+            "macros": [(name, *entry) for name, entry in spec.macros.items()],
+            "states": states,
+            "bases": {region: places.base(region) for region in ("", *(part.region for part in places.parts))},
+            "state_bytes": sum(s.size_bytes for s in states),
+            "consts": list(consts.values()),
+            "consts_need_math": any(c.needs_math for c in consts.values()),
+            "needs_math": needs_math(program),
+            "zones": guard_zones(program, places, spec.guard_bytes),
+            "guard_bytes": spec.guard_bytes,
+            "guard": core_guard(program, spec.features),
+            "cpu_flags": " ".join(spec.cpu_flags),
+            "loop_bytes": spec.loop_bytes,
+            "code_section": spec.code_section,
+            "kernel_headers": [*headers, *extern_headers],
+            "extern_sources": list(extern_sources),
+            "runtime_files": [*RUNTIME_FILES, *headers, *extern_headers],
+            "golden": golden,
+        }
+    )
+    return ViewedModel(
+        spec, m, layers, inputs, outputs, states, (*RUNTIME_FILES, *headers), extern_headers, extern_sources
+    )
+
+
+def render_bundle(
+    program: Program,
+    places: Places,
+    arena_bytes: int,
+    spec: BundleSpec,
+    golden: Golden | None = None,
+) -> Bundle:
+    """Return every file of the bundle but report.json; `arena_bytes` of a split arena is the sum of its parts.
+
+    Raises InputError when the names that the user chose clash with those of the bundle.
+    """
+    table = FunctionTable(prefix_of(spec.name), literal_kernels(program, spec.opt))
+    consts = model_constants(program, spec)
+    viewed = view_model(program, places, arena_bytes, spec, table, consts, golden=golden is not None)
+    model = viewed.m
     templates = {
         f"{spec.name}.h": "model.h.j2",
         f"{spec.name}.c": "model.c.j2",
@@ -171,26 +217,46 @@ def render_bundle(
         f"{spec.name}.mk": "model.mk.j2",
         "README.md": "bundle_readme.md.j2",
     }
+    if spec.blob:
+        templates |= {name: f"weights_blob.{name[-1]}.j2" for name in templates if "_weights." in name}
     env = environment()
-    files = {file: env.get_template(template).render(m=model) for file, template in templates.items()}
+    code = _code_hash(env.get_template("model.c.j2").render(m=model), model) if spec.blob else b""
+    files = {
+        file: env.get_template(template).render(m=model, code=c_bytes(code)) for file, template in templates.items()
+    }
     if golden is not None:
-        view = _golden_view(golden, inputs, outputs)
+        view = _golden_view(golden, viewed.inputs, viewed.outputs)
         for suffix in ("h", "c"):
             text = env.get_template(f"golden.{suffix}.j2").render(m=model, golden=view)
             files[f"{spec.name}_golden.{suffix}"] = text
-    for name in (*RUNTIME_FILES, *headers):
-        files[name] = runtime_header(name).read_text()
-    files |= extern_headers | extern_sources
+    files |= copied_files(viewed)
+    foreign = {**viewed.extern_headers, **viewed.extern_sources}
     return Bundle(
         files,
-        layers,
-        inputs,
-        outputs,
-        weights_bytes,
-        states,
-        tuple(extern_sources),
-        frozenset(extern_headers | extern_sources),
+        viewed.layers,
+        viewed.inputs,
+        viewed.outputs,
+        sum(c.size_bytes for c in consts.values()),
+        viewed.states,
+        tuple(viewed.extern_sources),
+        frozenset(foreign),
+        {f"{spec.name}_weights.bin": _blob(program, consts, code, model)} if spec.blob else {},
     )
+
+
+def _code_hash(source: str, m: SimpleNamespace) -> bytes:
+    return code_hash(source, m.consts, m.blob)
+
+
+def _blob(program: Program, consts: Mapping[str, ConstView], code: bytes, m: SimpleNamespace) -> bytes:
+    every = {**program.consts, **state_starts(program)}
+    return blob_bytes(m.blob, [every[name] for name in consts], code, m.model_hash)
+
+
+def copied_files(viewed: ViewedModel) -> dict[str, str]:
+    """Return the files of a bundle that are the same for every model: the runtime's headers, and those of plugins."""
+    runtime = {name: runtime_header(name).read_text() for name in viewed.headers}
+    return {**runtime, **viewed.extern_headers, **viewed.extern_sources}
 
 
 def _check_extern(spec: BundleSpec, names: Iterable[str]) -> None:
@@ -216,11 +282,14 @@ def _check_names(spec: BundleSpec, prefix: str, used: Iterable[str]) -> None:
         raise InputError(f"--entry-name {entry} is a name that the generated code uses itself", hint=hint)
 
 
-def render_main(name: str, inputs: Sequence[str], outputs: Sequence[str], mode: str = "arena", entry: str = "") -> str:
+def render_main(
+    name: str, inputs: Sequence[str], outputs: Sequence[str], mode: str = "arena", entry: str = "",
+    blob_bytes: int = 0,
+) -> str:  # fmt: skip
     """Return the C program that feeds a bundle with samples; arguments are the tensors' identifiers.
 
     `mode` says where the tensors are: "arena", "rows" (the input is pushed row by row) or "caller" (all in buffers of
-    the caller, for the function `entry`).
+    the caller, for the function `entry`). `blob_bytes` of constants are in an array NAME_blob.
     """
     prefix = prefix_of(name)
 
@@ -229,6 +298,7 @@ def render_main(name: str, inputs: Sequence[str], outputs: Sequence[str], mode: 
 
     model = {
         "name": name, "prefix": prefix, "P": prefix.upper(), "mode": mode, "entry": entry or f"{prefix}_invoke",
+        "blob_bytes": blob_bytes,
         "inputs": [tensor(i) for i in inputs], "outputs": [tensor(o) for o in outputs],
     }  # fmt: skip
     return environment().get_template("main_run.c.j2").render(m=model)

@@ -25,6 +25,7 @@ class User:
 
     index: int
     instr: Instr
+    model: str = ""  # with a blank behind it, where there are several
 
     @property
     def name(self) -> str:
@@ -58,7 +59,7 @@ def _meaning(kernel: AnyKernel) -> str:
 
 def _layers(users: Sequence[User]) -> str:
     """Return the layers by number and name, the first few where they are many."""
-    shown = ", ".join(f"{user.index} {user.name}" for user in users[:_NAMED])
+    shown = ", ".join(f"{user.model}{user.index} {user.name}" for user in users[:_NAMED])
     more = f" and {len(users) - _NAMED} more" if len(users) > _NAMED else ""
     ops = in_comment(", ".join(sorted({user.instr.op for user in users} - {""})))
     return f"Layer{'s' if len(users) > 1 else ''}{f' ({ops})' if ops else ''}: {shown}{more}"

@@ -40,6 +40,7 @@ class Places:
 
     offsets: Mapping[str, int]
     parts: tuple[ArenaPart, ...] = ()
+    shared: str = ""  # the array that several models have as their arena
 
     @property
     def used(self) -> tuple[ArenaPart, ...]:
@@ -66,7 +67,7 @@ class Places:
 
     def own(self, prefix: str, region: str) -> str:
         """Return the array of the bundle itself for a region."""
-        return f"{prefix}_arena_{region}" if region else f"{prefix}_arena"
+        return f"{prefix}_arena_{region}" if region else self.shared or f"{prefix}_arena"
 
     def texts(self, prefix: str) -> dict[str, str]:
         """Return parameters and arguments by which arenas are handed on."""
@@ -77,7 +78,7 @@ class Places:
         if not self.parts:
             return shared | {
                 "in_params": "void *arena, size_t arena_bytes", "in_args": "arena, arena_bytes",
-                "own_args": f"{prefix}_arena, sizeof {prefix}_arena", "from_in": "(uint8_t *)arena",
+                "own_args": f"{self.own(prefix, '')}, sizeof {self.own(prefix, '')}", "from_in": "(uint8_t *)arena",
                 "from_bytes": "bytes", "user_args": "arena, sizeof arena",
                 "user_need": f"at least `{prefix.upper()}_ARENA_BYTES` bytes",
             }  # fmt: skip

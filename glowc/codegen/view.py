@@ -210,6 +210,7 @@ class FunctionTable:
 
     def __init__(self, prefix: str, literal: frozenset[Family]) -> None:
         self._prefix, self._literal = prefix, literal
+        self._model, self._before = "", 0  # of several models: the one whose layers are next, layers of those before
         self._functions: dict[Identity, FunctionView] = {}
         self._structs: dict[str, ArgsStruct] = {}
         self._texts: dict[str, FunctionView] = {}
@@ -237,9 +238,17 @@ class FunctionTable:
         if key not in self._functions:
             self._functions[key] = self._make(instr, literal)
         function = self._functions[key]
-        layer = sum(map(len, self._users.values()))
-        self._users.setdefault(function.name, []).append(User(layer, instr))
+        layer = self._layers - self._before
+        self._users.setdefault(function.name, []).append(User(layer, instr, self._model))
         return function
+
+    def begin_model(self, name: str, literal: frozenset[Family]) -> None:
+        """Let the layers of another model come next, which has literal families of its own."""
+        self._model, self._literal, self._before = f"{name} ", literal, self._layers
+
+    @property
+    def _layers(self) -> int:
+        return sum(map(len, self._users.values()))
 
     def _make(self, instr: Instr, literal: bool) -> FunctionView:
         struct = None

@@ -46,13 +46,18 @@ def files_hash(models: Sequence[Path]) -> str:
     return hashlib.sha256(b"".join(path.read_bytes() for path in models)).hexdigest()
 
 
-def bill_of_materials(models: Sequence[Path], files: Mapping[str, str], foreign: Collection[str]) -> Sbom:
+def as_bytes(content: str | bytes) -> bytes:
+    """Return what is written of a file."""
+    return content if isinstance(content, bytes) else content.encode()
+
+
+def bill_of_materials(models: Sequence[Path], files: Mapping[str, str | bytes], foreign: Collection[str]) -> Sbom:
     """Return what report.json says under "sbom"; `foreign` are the files that a plugin brought along."""
     return {
         "tool": {"name": "glowc", "version": __version__},
         "model": {"name": " + ".join(path.name for path in models), "sha256": files_hash(models)},
         "files": [
-            {"name": name, "sha256": hashlib.sha256(files[name].encode()).hexdigest(),
+            {"name": name, "sha256": hashlib.sha256(as_bytes(files[name])).hexdigest(),
              "license": UNKNOWN if name in foreign else GENERATED}
             for name in sorted(files)
         ],

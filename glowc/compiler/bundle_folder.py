@@ -10,6 +10,7 @@ from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 
+from glowc.compiler.bom import as_bytes
 from glowc.errors import GlowcError, InputError
 
 REPORT = "report.json"
@@ -56,7 +57,7 @@ def _plain(name: object) -> str:
     return name
 
 
-def write_folder(folder: Path, files: Mapping[str, str], *, force: bool = False) -> None:
+def write_folder(folder: Path, files: Mapping[str, str | bytes], *, force: bool = False) -> None:
     """Write a bundle's files (report.json among them): all that can be written, or none.
 
     Files of an earlier bundle of the model that this one does not have are removed; those of other models stay.
@@ -75,8 +76,8 @@ def write_folder(folder: Path, files: Mapping[str, str], *, force: bool = False)
             raise _not_ours(folder, taken, "holds files that the bundle would replace and that are not glowc's")
         folder.mkdir(parents=True, exist_ok=True)
         with tempfile.TemporaryDirectory(prefix=".glowc-", dir=folder) as temporary:
-            for name, text in files.items():
-                (Path(temporary) / name).write_text(text, encoding="utf-8")
+            for name, content in files.items():
+                (Path(temporary) / name).write_bytes(as_bytes(content))
             # the report first: a folder that was left half-way is known as a bundle
             for name in sorted(files, key=lambda name: name != REPORT):
                 os.replace(Path(temporary) / name, folder / name)
@@ -85,11 +86,11 @@ def write_folder(folder: Path, files: Mapping[str, str], *, force: bool = False)
         raise _cannot_write(folder, error.strerror or str(error)) from error
 
 
-def _model(files: Mapping[str, str]) -> str:
+def _model(files: Mapping[str, str | bytes]) -> str:
     return str(json.loads(files[REPORT])["model"])
 
 
-def _with_others(files: Mapping[str, str], others: frozenset[str]) -> dict[str, str]:
+def _with_others(files: Mapping[str, str | bytes], others: frozenset[str]) -> dict[str, str | bytes]:
     """Return the files with a report that also lists what belongs to other models of the folder."""
     if not others:
         return dict(files)

@@ -162,6 +162,21 @@ def check_flash(program: Program, bundle: Bundle, board: Board, options: Compile
     )
 
 
+def check_group(board: Board, arena_bytes: int, weights_bytes: int, options: CompileOptions) -> None:
+    """Refuse models that each fit and together do not: their arenas, and their constants with the least code."""
+    ram = min((b for b in (options.ram_limit, board.arena_room) if b is not None), default=None)
+    needs = (
+        ("RAM for the arena", arena_bytes, ram),
+        ("flash for constants and code", weights_bytes + CODE_OF_ANY, flash_limit(options, board)),
+    )
+    wrong = [
+        f"{need:,} bytes of {what}, {bound:,} are allowed" for what, need, bound in needs if bound and need > bound
+    ]
+    if wrong:
+        hint = "share more: --share-arena --share-weights; or leave a model out"
+        raise LimitError("the models do not fit together", details=wrong, hint=hint)
+
+
 def _larger(kind: str) -> str:
     return f"choose a board with more {kind} (`glowc boards`) or a smaller model"
 

@@ -43,6 +43,7 @@ class CompileOptions:
     code_section: str | None = None
     chain: tuple[Path, ...] = ()
     states: Mapping[str, str] = field(default_factory=dict)
+    weights: str = "array"
 
     @property
     def edge_layout(self) -> str:
@@ -58,7 +59,7 @@ class CompileOptions:
             ("--passes", self.passes, None), ("--plan", self.plan, "auto"),
             ("--input-stream", self.input_stream, "whole"), ("--io-buffers", self.io_buffers, "arena"),
             ("--hop", self.hop, None), ("--time-axis", self.time_axis, None),
-            ("--code-section", self.code_section, None),
+            ("--code-section", self.code_section, None), ("--weights", self.weights, "array"),
         ):  # fmt: skip
             if value != default:
                 parts.append(f"{flag} {value}")

@@ -106,7 +106,7 @@ def compile_model(
     program = _verified(planned, form.graph, options)
     progress("printing C")
     golden = _golden(options, imported, form.edge)
-    spec = _spec(source, form.graph, board, options, form.edge)
+    spec = spec_of(source, form.graph, board, options, form.edge)
     bundle = _printed(replace(spec, macros=form.macros), planned, program, options, golden)  # -> C
     check_fit(planned, board, options, selection.lower)
     check_flash(program, bundle, board, options, selection)
@@ -173,7 +173,9 @@ def _report(
         **region_report(planned, rooms_wanted(options, board), bundle),
         **data_report(program, planned.plan, form.graph),
         "removed_channels": removed_channels(imported, form.graph), **form.report,
-        "sbom": bill_of_materials((source, *options.chain), bundle.files, bundle.foreign),
+        "sbom": bill_of_materials(
+            (source, *options.chain), {**bundle.files, **bundle.binaries}, bundle.foreign
+        ),
         "float_tolerance": float_tolerance(source, imported, form.graph),
     }  # fmt: skip
 
@@ -240,7 +242,8 @@ def write_bundle(compiled: Compiled, out_dir: Path, *, force: bool = False) -> N
     Raises GlowcError when files of others are in the way, unless `force` says to write beside and over them.
     """
     report = json.dumps(compiled.report, indent=1) + "\n"
-    write_folder(out_dir, {**compiled.bundle.files, REPORT: report}, force=force)
+    bundle = compiled.bundle
+    write_folder(out_dir, {**bundle.files, **bundle.binaries, REPORT: report}, force=force)
 
 
 def model_hash(source: Path, *chain: Path) -> str:
@@ -248,13 +251,15 @@ def model_hash(source: Path, *chain: Path) -> str:
     return f"sha256:{files_hash((source, *chain))[:16]}"
 
 
-def _spec(source: Path, graph: Graph, board: Board, options: CompileOptions, edge: Edge) -> BundleSpec:
+def spec_of(source: Path, graph: Graph, board: Board, options: CompileOptions, edge: Edge) -> BundleSpec:
+    """Return what the bundle of a model says about itself."""
     entry = options.entry_name or ""
     return BundleSpec(
         graph.name, board.cpu.name, board.cpu.align_bytes, options.opt, model_hash(source, *options.chain),
         options.text(), entry, edge.exported, guard_bytes=request_of(options, board).guard_bytes,
         features=board.cpu.features, cpu_flags=board.cpu.core_flags,
         loop_bytes=board.cpu.loop_bytes if options.code_section is None else None, code_section=options.code_section,
+        blob=options.weights == "blob",
     )  # fmt: skip
 
 

@@ -124,6 +124,8 @@ class BundleReport(TypedDict):
     files: list[str]
     layers: list[LayerReport]
     extern_sources: NotRequired[list[str]]
+    weights_blob: NotRequired[str]  # the file of the constants
+    sources: NotRequired[list[str]]  # of a model that shares them with others
 
 
 class PlanReport(TypedDict):
@@ -189,8 +191,11 @@ def report_of(
         "bss_bytes": None, "stack_bytes": None, "stack_bound_bytes": None,
         "macs": sum(layer.macs for layer in bundle.layers), "insns": None,
         "inputs": [_tensor(t, edge) for t in bundle.inputs], "outputs": [_tensor(t, edge) for t in bundle.outputs],
-        "states": states, "files": sorted([*bundle.files, REPORT]), "layers": _layers(bundle, program, estimates),
+        "states": states, "files": sorted([*bundle.files, *bundle.binaries, REPORT]),
+        "layers": _layers(bundle, program, estimates),
     }  # fmt: skip
+    if bundle.binaries:
+        report["weights_blob"] = next(iter(bundle.binaries))
     if bundle.extern_sources:
         report["extern_sources"] = sorted(bundle.extern_sources)
     return report

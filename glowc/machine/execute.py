@@ -8,6 +8,7 @@ from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 
@@ -79,11 +80,11 @@ class BundleInfo:
         return "-Os" if self.report.get("opt") == "size" else "-O2"
 
 
-def load_bundle(folder: Path) -> BundleInfo:
-    """Read report.json of a bundle. Raises InputError when the folder holds none."""
+def load_bundle(folder: Path, model: str | None = None) -> BundleInfo:
+    """Read report.json of a bundle; of several models, `model` is the one. Raises InputError when there is none."""
     path = folder / "report.json"
     try:
-        report = json.loads(path.read_text(encoding="utf-8"))
+        report = _one_of(json.loads(path.read_text(encoding="utf-8")), folder, model)
         ports = {kind: tuple(_port(entry) for entry in report[kind]) for kind in ("inputs", "outputs")}
         str(report["model"]), report["layers"]
     except FileNotFoundError:
@@ -94,6 +95,17 @@ def load_bundle(folder: Path) -> BundleInfo:
     except (OSError, ValueError, KeyError, TypeError) as error:
         raise InputError(f"{path} cannot be read: {error}", hint="compile the model again") from error
     return BundleInfo(folder, report, ports["inputs"], ports["outputs"])
+
+
+def _one_of(report: Any, folder: Path, model: str | None) -> Any:
+    """Return the report of one of several models."""
+    if "models" not in report:
+        return report
+    named = {str(one["model"]): one for one in report["models"]}
+    if model not in named:
+        raise InputError(f"{folder} holds several models: {', '.join(named)}",
+                         hint="compile the one to look at by itself: its results are the same")  # fmt: skip
+    return named[model]
 
 
 def bundle_board(info: BundleInfo, cpu: str | None = None) -> Board:
@@ -197,10 +209,12 @@ def build_bundle(
     main = work / "main_run.c"
     mode = "rows" if info.report.get("input_stream") == "rows" else info.report.get("io_buffers") or "arena"
     idents = [[p.ident for p in ports] for ports in (info.inputs, info.outputs)]
-    main.write_text(render_main(info.name, idents[0], idents[1], mode, info.report.get("entry_name") or ""))
+    blob = read_blob(info)
+    entry = info.report.get("entry_name") or ""
+    main.write_text(render_main(info.name, idents[0], idents[1], mode, entry, len(blob)))
     defines = [*(["GLOW_PROFILE"] if profile else []), *bundle_defines(info, board)]
-    sources = [main, info.folder / f"{info.name}.c", info.folder / f"{info.name}_weights.c"]
-    sources += [info.folder / name for name in info.report.get("extern_sources", [])]
+    sources = [main, *(info.folder / name for name in bundle_sources(info))]
+    sources += [_blob_source(info, blob, work)] if blob else []
     flags = ["-std=c11", *extra_flags]
     return build_elf(
         sources,
@@ -212,6 +226,27 @@ def build_bundle(
         extra_flags=flags,
         link=link,
     )
+
+
+def read_blob(info: BundleInfo) -> bytes:
+    """Return the constants of a bundle that has them in a file of their own, else nothing."""
+    name = info.report.get("weights_blob")
+    return (info.folder / name).read_bytes() if name else b""
+
+
+def _blob_source(info: BundleInfo, blob: bytes, work: Path) -> Path:
+    """Write the constants as an array, as firmware would find them in its flash."""
+    path, array = work / f"{info.name}_blob.c", f"{c_ident(info.name).lower()}_blob"
+    text = ",".join(map(str, blob))
+    head = f"#include <stdint.h>\nextern const uint8_t {array}[{len(blob)}];\n"
+    path.write_text(f"{head}_Alignas(64) const uint8_t {array}[{len(blob)}] = {{{text}}};\n")
+    return path
+
+
+def bundle_sources(info: BundleInfo) -> list[str]:
+    """Return the names of the C files of a bundle."""
+    own = info.report.get("sources") or [f"{info.name}.c", f"{info.name}_weights.c"]
+    return [*own, *info.report.get("extern_sources", [])]
 
 
 def bundle_defines(info: BundleInfo, board: Board) -> list[str]:
@@ -339,6 +374,7 @@ def count_layers(
 
 
 def _add_sizes(report: BenchReport, elf: Elf, info: BundleInfo) -> None:
-    own = [sizes for name, sizes in elf.object_sizes.items() if name.startswith(info.name)]
+    stems = tuple(name.removesuffix(".c") for name in bundle_sources(info))
+    own = [sizes for name, sizes in elf.object_sizes.items() if name.startswith((info.name, *stems))]
     report["text_bytes"], report["rodata_bytes"] = sum(s.text for s in own), sum(s.rodata for s in own)
     report["data_bytes"], report["bss_bytes"] = sum(s.data for s in own), sum(s.bss for s in own)

@@ -10,9 +10,10 @@ from pathlib import Path
 from glowc.board import load_board, require_tool
 from glowc.codegen.names import c_ident
 from glowc.errors import InputError, ToolError
-from glowc.machine.execute import BundleInfo
+from glowc.machine.execute import BundleInfo, bundle_sources, read_blob
 
 _MESSAGE_LINES = 20
+_ALIGN = 64
 
 
 def shared_library(info: BundleInfo) -> ctypes.CDLL:
@@ -26,14 +27,29 @@ def shared_library(info: BundleInfo) -> ctypes.CDLL:
     defines = [f"-D{prefix.upper()}_NO_STATIC_ARENA"]
     if info.report.get("cpu") != host.name:
         defines.append("-DGLOW_ANY_CORE")
-    sources = [f"{info.name}.c", f"{info.name}_weights.c", *info.report.get("extern_sources", [])]
     with tempfile.TemporaryDirectory(prefix="glowc-load-", ignore_cleanup_errors=True) as folder:
         library = Path(folder) / f"{prefix}.so"
         flags = ["-std=c11", "-O2", "-shared", "-fPIC", *host.cflags, *defines, f"-I{info.folder}"]
-        files = [*(str(info.folder / name) for name in sources), "-o", str(library), "-lm"]
+        files = [*(str(info.folder / name) for name in bundle_sources(info)), "-o", str(library), "-lm"]
         argv = [str(require_tool(host.cc)), *flags, *files]
         _build(argv, info)
-        return ctypes.CDLL(str(library))
+        return _with_constants(ctypes.CDLL(str(library)), info, prefix)
+
+
+def _with_constants(library: ctypes.CDLL, info: BundleInfo, prefix: str) -> ctypes.CDLL:
+    """Return a library that uses the constants of the bundle's own file, where it has one."""
+    blob = read_blob(info)
+    if not blob:
+        return library
+    room = ctypes.create_string_buffer(len(blob) + _ALIGN)
+    start = -ctypes.addressof(room) % _ALIGN
+    ctypes.memmove(ctypes.addressof(room) + start, blob, len(blob))
+    library.glow_blob = room  # type: ignore[attr-defined]  # alive as long as the library
+    use = library[f"{prefix}_use_weights"]
+    if use(ctypes.c_void_p(ctypes.addressof(room) + start), ctypes.c_size_t(len(blob))) != 0:
+        raise InputError(f"{info.report.get('weights_blob')} does not fit the code of {info.folder}",
+                         hint="compile the model again")  # fmt: skip
+    return library
 
 
 def _build(argv: list[str], info: BundleInfo) -> None:

@@ -1,0 +1,62 @@
+"""`glowc compile` of several models beside each other."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from glowc.app.terminal import progress_line, say
+from glowc.errors import InputError
+
+if TYPE_CHECKING:
+    from glowc.board import Board
+    from glowc.compiler.group import GroupReport
+    from glowc.compiler.options import CompileOptions
+
+
+@dataclass(frozen=True, slots=True)
+class Sharing:
+    """What the models share, what the whole is called, and how the command talks and writes."""
+
+    name: str
+    arena: bool
+    weights: bool
+    as_json: bool
+    force: bool
+
+
+def compile_together(
+    models: Sequence[Path], board: Board, options: CompileOptions, sharing: Sharing, out: Path, single: Sequence[str]
+) -> None:
+    """Compile models into one bundle and say what that saves; `single` are given flags that are for one model."""
+    from glowc.codegen.group import GroupSpec
+    from glowc.compiler.bundle_folder import check_folder
+    from glowc.compiler.group import compile_group, write_group
+
+    if single:
+        raise InputError(f"{', '.join(single)} is for one model", hint="quantise and look at each by itself")
+    check_folder(out, force=sharing.force)
+    spec = GroupSpec(sharing.name, sharing.arena, sharing.weights)
+    with progress_line(sharing.as_json) as progress:
+        done = compile_group([str(model) for model in models], board, options, spec, progress)
+        write_group(done, out, force=sharing.force)
+    say(json.dumps(done.report) if sharing.as_json else group_summary(done.report, out))
+
+
+def group_summary(report: GroupReport, out: Path) -> str:
+    """Return what the command says: each model, and the whole beside the sum of its parts."""
+    rows = [(m["model"], len(m["layers"]), m["arena_bytes"], m["weights_bytes"]) for m in report["models"]]
+    wide = max(len(name) for name, *_ in rows)
+    arena = "one for all" if report["share_arena"] else "one for each"
+    weights = "equal ones once" if report["share_weights"] else "each its own"
+    return "\n".join([
+        f"{report['model']}: {len(rows)} models, {report['functions']} functions",
+        *(f"  {name:{wide}}  {layers} layers, {ram:,} bytes of arena, {flash:,} of constants"
+          for name, layers, ram, flash in rows),
+        f"  RAM        {report['arena_bytes']:>10,} bytes of arena ({arena}; apart {report['separate_arena_bytes']:,})",
+        f"  constants  {report['weights_bytes']:>10,} bytes ({weights}; apart {report['separate_weights_bytes']:,})",
+        f"  written to {out}",
+    ])  # fmt: skip

@@ -1,0 +1,63 @@
+"""The constants of a model as NAME_weights.bin, which firmware replaces without being linked again.
+
+`runtime_c/glow_weights.h` draws the layout. The hash of the code is that of the C which reads the constants: a blob
+fits exactly the code that it would have been compiled with.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import struct
+import zlib
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from glowc.codegen.view import ConstView
+
+HEADER = "glow_weights.h"
+_MAGIC, _VERSION, _HEADER_BYTES, _HASH_BYTES, _CRC_FROM = b"GLWB", 1, 64, 8, 16
+
+
+@dataclass(frozen=True, slots=True)
+class Blob:
+    """Where the constants lie behind the header, in their order, and what the whole is aligned to."""
+
+    offsets: tuple[int, ...]
+    payload_bytes: int
+    align_bytes: int
+
+
+def lay_out(consts: Sequence[ConstView]) -> Blob:
+    """Return the places of constants, one behind the other, each aligned."""
+    offsets, end = [], 0
+    for const in consts:
+        offset = -(-end // const.align_bytes) * const.align_bytes
+        offsets.append(offset)
+        end = offset + max(const.size_bytes, 1)
+    align = max([4, *(const.align_bytes for const in consts)])
+    return Blob(tuple(offsets), end, align)
+
+
+def code_hash(source: str, consts: Sequence[ConstView], blob: Blob) -> bytes:
+    """Return the hash of the C file `source` and the places of constants; which model it is made from is left out."""
+    lines = [line for line in source.splitlines() if not line.startswith(" * model ")]
+    lines += [f"{c.ident} {c.ctype} {c.count} {at}" for c, at in zip(consts, blob.offsets, strict=True)]
+    return hashlib.sha256("\n".join(lines).encode()).digest()[:_HASH_BYTES]
+
+
+def blob_bytes(blob: Blob, arrays: Sequence[np.ndarray], code: bytes, model_hash: str) -> bytes:
+    """Return the file; `arrays` are in the order of the offsets, `model_hash` is "sha256:" and hexadecimal digits."""
+    payload = bytearray(blob.payload_bytes)
+    for offset, array in zip(blob.offsets, arrays, strict=True):
+        raw = np.ascontiguousarray(array).tobytes()
+        payload[offset : offset + len(raw)] = raw
+    model = bytes.fromhex(model_hash.partition(":")[2])[:_HASH_BYTES]
+    behind = (code + model).ljust(_HEADER_BYTES - _CRC_FROM, b"\0") + payload
+    return _MAGIC + struct.pack("<HHII", _VERSION, _HEADER_BYTES, blob.payload_bytes, zlib.crc32(behind)) + behind
+
+
+def c_bytes(code: bytes) -> str:
+    """Return bytes as the elements of a C array."""
+    return ", ".join(f"0x{byte:02X}u" for byte in code)

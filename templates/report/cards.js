@@ -1,0 +1,59 @@
+function flashBytes(of) {
+  const code = of.text_bytes ?? of.text_bytes_estimate ?? null;
+  if (code === null) return null;
+  return code + Math.max(of.rodata_bytes ?? 0, of.weights_bytes) + (of.data_bytes ?? 0);
+}
+
+function card(label, value, note) {
+  return el("div", { class: "card" }, el("span", {}, label), el("b", {}, value), el("small", {}, note || ""));
+}
+
+function memoryNote() {
+  const bound = report.arena_lower_bound_bytes;
+  if (report.regions) return report.regions.map((r) => `${r.name} ${count(r.arena_bytes)}`).join(", ");
+  return bound === report.arena_bytes
+    ? "its tensors fit in no less"
+    : `its tensors fit in no less than ${count(bound)}`;
+}
+
+function cards() {
+  const measured = report.text_bytes !== null && report.text_bytes !== undefined;
+  const flash = flashBytes(report);
+  const stack = report.stack_bound_bytes ?? report.stack_bytes;
+  const stackNote = report.stack_bound_bytes ? "worst case" : stack ? "of one inference" : "not measured";
+  const macs = count(report.macs);
+  fill(section("cards"), {}, [
+    card("Arena (RAM)", count(report.arena_bytes), memoryNote()),
+    card("Stack", count(stack), stackNote),
+    card(
+      "Flash",
+      count(flash),
+      measured ? "code and constants" : flash ? "code is estimated" : "code was not measured",
+    ),
+    hasCycles
+      ? card("Time", `${digits(report.ms, 3)} ms`, `${report.chip.name} at ${report.chip.clock_mhz} MHz, modelled`)
+      : null,
+    hasCycles ? card("Cycles", count(report.cycles), trusted(report.chip)) : null,
+    hasInsns
+      ? card("Instructions", count(report.insns), "counted, one inference")
+      : card("Instructions", count(report.insns_estimate), "estimated, one inference"),
+    card("Multiply-accumulates", macs, `${layers.length} layers`),
+  ]);
+}
+
+function trusted(chip) {
+  return chip.error_percent ? `within ${chip.error_percent} % of silicon` : "not checked against silicon";
+}
+
+function heading() {
+  const run = report.run_cpu && report.run_cpu !== report.cpu ? `, run on ${report.run_cpu}` : "";
+  section("title").textContent = report.model;
+  section("subtitle").textContent =
+    `${report.board}, ${report.cpu}${run} · ${report.options || "default options"} · ${report.model_hash || ""}`;
+  section("footer").textContent = `glowc ${report.glowc || ""}`;
+  section("notes").append(...page.notes.map((note) => el("li", {}, note)));
+  for (const part of document.querySelectorAll("main > section")) {
+    if (part.classList.contains("empty")) continue;
+    section("nav").append(el("a", { href: `#${part.id}` }, part.querySelector("h2").textContent));
+  }
+}

@@ -1,0 +1,9 @@
+drawGraph();
+drawMemory();
+drawLayers();
+drawFlash();
+drawQuantisation();
+drawComparison();
+cards();
+heading();
+document.body.dataset.ready = "yes";
