@@ -15,6 +15,8 @@ import typer
 from glowc import __version__
 from glowc.app.debug import register as register_debug
 from glowc.app.evaluate import register as register_evaluate
+from glowc.app.export import Format, FormatOpt
+from glowc.app.export import register as register_export
 from glowc.app.kit import register as register_kit
 from glowc.app.lists import register as register_lists
 from glowc.app.measure import register as register_measure
@@ -126,6 +128,7 @@ def compile_(
     chain: Annotated[
         bool, typer.Option("--chain", help="several models, each fed by the one before, as one bundle")
     ] = False,
+    format_: FormatOpt = Format.FOLDER,
     force: Annotated[
         bool, typer.Option("--force", help="write also into a folder that holds files of others, and over them")
     ] = False,
@@ -147,6 +150,7 @@ def compile_(
         options, chain=tuple(model[1:]), name=name, entry_name=entry_name, golden=golden, dump_dir=dump_ir,
         stop_after=stop_after, stateful=stateful, require_int8=require_int8, input_stream=input_stream.value, hop=hop,
         time_axis=time_axis, io_buffers=io_buffers.value, verify_plan=verify_plan, memory_map=memory_map,
+        form=format_.value,
     )  # fmt: skip
     if stop_after is not None:
         _stop_after(source_model, options)
@@ -193,6 +197,7 @@ register_quantize(app)
 register_evaluate(app)
 register_kit(app)
 register_debug(app)
+register_export(app)
 INTERRUPTED = 130  # 128 and the number of SIGINT, as shells have it
 
 

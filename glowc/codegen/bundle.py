@@ -8,6 +8,7 @@ from dataclasses import dataclass, field, replace
 import numpy as np
 
 from glowc import __version__
+from glowc.codegen.export import FOLDER, exported, placed
 from glowc.codegen.guard import guard_zones
 from glowc.codegen.kernels import environment, extern_files
 from glowc.codegen.names import c_lines, in_comment, is_ident, prints_math
@@ -54,6 +55,7 @@ class BundleSpec:
     cpu_flags: tuple[str, ...] = ()  # of a compiler with gcc's options, for that core
     loop_bytes: int | None = None  # of hot code that chips with that core keep of their flash
     code_section: str | None = None  # of the kernels' code
+    form: str = FOLDER  # of the files: FOLDER or one of export.FORMS
 
 
 @dataclass(frozen=True, slots=True)
@@ -112,6 +114,7 @@ def render_bundle(
         "prefix": prefix,
         "P": prefix.upper(),
         "version": __version__,
+        "release": ".".join(__version__.split(".")[:3]),
         "cpu": spec.cpu,
         "opt": spec.opt,
         "model_hash": spec.model_hash,
@@ -179,6 +182,10 @@ def render_bundle(
     for name in (*RUNTIME_FILES, *headers):
         files[name] = runtime_header(name).read_text()
     files |= extern_headers | extern_sources
+    foreign = frozenset(extern_headers | extern_sources)
+    if spec.form != FOLDER:
+        files = exported(spec.name, spec.form, files, foreign, lambda name: env.get_template(name).render(m=model))
+        foreign = frozenset(placed(spec.form, file) for file in foreign)
     return Bundle(
         files,
         layers,
@@ -187,7 +194,7 @@ def render_bundle(
         weights_bytes,
         states,
         tuple(extern_sources),
-        frozenset(extern_headers | extern_sources),
+        foreign,
     )
 
 

@@ -43,6 +43,7 @@ class CompileOptions:
     code_section: str | None = None
     chain: tuple[Path, ...] = ()
     states: Mapping[str, str] = field(default_factory=dict)
+    form: str = "folder"
 
     @property
     def edge_layout(self) -> str:

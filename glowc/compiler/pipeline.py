@@ -254,6 +254,7 @@ def _spec(source: Path, graph: Graph, board: Board, options: CompileOptions, edg
         options.text(), entry, edge.exported, guard_bytes=request_of(options, board).guard_bytes,
         features=board.cpu.features, cpu_flags=board.cpu.core_flags,
         loop_bytes=board.cpu.loop_bytes if options.code_section is None else None, code_section=options.code_section,
+        form=options.form,
     )  # fmt: skip
 
 

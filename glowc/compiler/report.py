@@ -9,6 +9,7 @@ from typing import NotRequired, TypedDict
 from glowc import __version__
 from glowc.board import Board
 from glowc.codegen.bundle import Bundle, BundleSpec
+from glowc.codegen.export import FOLDER
 from glowc.codegen.segments import profile_order
 from glowc.codegen.view import TensorView
 from glowc.compiler.bom import Sbom
@@ -124,6 +125,7 @@ class BundleReport(TypedDict):
     files: list[str]
     layers: list[LayerReport]
     extern_sources: NotRequired[list[str]]
+    format: NotRequired[str]
 
 
 class PlanReport(TypedDict):
@@ -193,6 +195,8 @@ def report_of(
     }  # fmt: skip
     if bundle.extern_sources:
         report["extern_sources"] = sorted(bundle.extern_sources)
+    if spec.form != FOLDER:
+        report["format"] = spec.form
     return report
 
 

@@ -11,8 +11,9 @@ from pathlib import Path
 
 import numpy as np
 
-from glowc.board import ARENA_SECTION, CODE_SECTION, Board, load_board
+from glowc.board import ARENA_SECTION, CODE_SECTION, WEIGHTS_SECTION, Board, load_board
 from glowc.codegen.bundle import render_main
+from glowc.codegen.export import FOLDER, FORMS, SINGLE
 from glowc.codegen.names import c_ident
 from glowc.compiler.report import BenchReport, Report, StackReport, TensorReport
 from glowc.compiler.samples import read_arrays
@@ -72,6 +73,19 @@ class BundleInfo:
     def name(self) -> str:
         """The model's name, which its files start with."""
         return str(self.report["model"])
+
+    @property
+    def include_dir(self) -> Path:
+        """Where its C files are."""
+        form = FORMS.get(self.report.get("format", FOLDER))
+        return self.folder / form.sources if form is not None else self.folder
+
+    @property
+    def sources(self) -> list[Path]:
+        """The C files to compile, test vectors aside."""
+        parts = ("",) if self.report.get("format") == SINGLE else ("", "_weights")
+        names = [*(f"{self.name}{part}.c" for part in parts), *self.report.get("extern_sources", [])]
+        return [self.include_dir / name for name in names]
 
     @property
     def optimisation(self) -> str:
@@ -199,14 +213,12 @@ def build_bundle(
     idents = [[p.ident for p in ports] for ports in (info.inputs, info.outputs)]
     main.write_text(render_main(info.name, idents[0], idents[1], mode, info.report.get("entry_name") or ""))
     defines = [*(["GLOW_PROFILE"] if profile else []), *bundle_defines(info, board)]
-    sources = [main, info.folder / f"{info.name}.c", info.folder / f"{info.name}_weights.c"]
-    sources += [info.folder / name for name in info.report.get("extern_sources", [])]
     flags = ["-std=c11", *extra_flags]
     return build_elf(
-        sources,
+        [main, *info.sources],
         board,
         work / "model.elf",
-        include_dirs=[info.folder],
+        include_dirs=[info.include_dir],
         defines=defines,
         opt=info.optimisation,
         extra_flags=flags,
@@ -222,6 +234,8 @@ def bundle_defines(info: BundleInfo, board: Board) -> list[str]:
         return defines
     if info.report.get("code_section"):
         defines.append(f'{macro}_HOT_ATTR=__attribute__((section("{CODE_SECTION}")))')
+    if info.report.get("format") == SINGLE:  # else the linker script knows them by the name of their file
+        defines.append(f'{macro}_WEIGHTS_ATTR=__attribute__((section("{WEIGHTS_SECTION}")))')
     return [*defines, *_arena_sections(macro, info, board)]
 
 

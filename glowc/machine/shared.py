@@ -26,11 +26,10 @@ def shared_library(info: BundleInfo) -> ctypes.CDLL:
     defines = [f"-D{prefix.upper()}_NO_STATIC_ARENA"]
     if info.report.get("cpu") != host.name:
         defines.append("-DGLOW_ANY_CORE")
-    sources = [f"{info.name}.c", f"{info.name}_weights.c", *info.report.get("extern_sources", [])]
     with tempfile.TemporaryDirectory(prefix="glowc-load-", ignore_cleanup_errors=True) as folder:
         library = Path(folder) / f"{prefix}.so"
-        flags = ["-std=c11", "-O2", "-shared", "-fPIC", *host.cflags, *defines, f"-I{info.folder}"]
-        files = [*(str(info.folder / name) for name in sources), "-o", str(library), "-lm"]
+        flags = ["-std=c11", "-O2", "-shared", "-fPIC", *host.cflags, *defines, f"-I{info.include_dir}"]
+        files = [*map(str, info.sources), "-o", str(library), "-lm"]
         argv = [str(require_tool(host.cc)), *flags, *files]
         _build(argv, info)
         return ctypes.CDLL(str(library))
