@@ -17,6 +17,7 @@ from glowc.app.debug import register as register_debug
 from glowc.app.evaluate import register as register_evaluate
 from glowc.app.export import Format, FormatOpt
 from glowc.app.export import register as register_export
+from glowc.app.firmware import register as register_firmware
 from glowc.app.kit import register as register_kit
 from glowc.app.lists import register as register_lists
 from glowc.app.measure import register as register_measure
@@ -198,6 +199,7 @@ register_evaluate(app)
 register_kit(app)
 register_debug(app)
 register_export(app)
+register_firmware(app)
 INTERRUPTED = 130  # 128 and the number of SIGINT, as shells have it
 
 

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from glowc.machine.validate import Comparison
 
 
-def _target(source: Path, board: str | None, cpu: str | None) -> Board:
+def target_of(source: Path, board: str | None, cpu: str | None) -> Board:
     """Return the board to run on: the one named, else that of a bundle, else the host."""
     from glowc.board import load_board
 
@@ -35,7 +35,7 @@ def _target(source: Path, board: str | None, cpu: str | None) -> Board:
 
 
 @contextmanager
-def _bundle(source: Path, board: Board, options: CompileOptions, quiet: bool) -> Iterator[BundleInfo]:
+def bundle_of(source: Path, board: Board, options: CompileOptions, quiet: bool) -> Iterator[BundleInfo]:
     """Yield the bundle in a folder, or compile a model into a temporary one."""
     import tempfile
 
@@ -52,7 +52,7 @@ def _bundle(source: Path, board: Board, options: CompileOptions, quiet: bool) ->
         yield load_bundle(Path(folder))
 
 
-def _note_core(info: BundleInfo, board: Board) -> None:
+def note_core(info: BundleInfo, board: Board) -> None:
     """Say on standard error that a bundle runs on a core that its kernels are not made for."""
     made_for = info.report.get("cpu")
     if made_for != board.cpu.name:
@@ -75,14 +75,14 @@ def run(
     from glowc.machine.execute import execute, read_inputs
 
     check_output(output)
-    target = _target(source, board, cpu)
-    with _bundle(source, target, options, as_json) as info:
+    target = target_of(source, board, cpu)
+    with bundle_of(source, target, options, as_json) as info:
         inputs = read_inputs(info, input_)
         with progress_line(as_json) as progress:
             progress(f"building and running on {target.name}")
             done = execute(info, target, inputs)
         arrays = {p.name: p.to_exported(done.outputs[p.name]) for p in info.outputs}
-    _note_core(info, target)
+    note_core(info, target)
     _save(output, arrays)
     count = len(next(iter(arrays.values())))
     if as_json:
@@ -132,17 +132,17 @@ def bench(
     gates = parse_gates(fail_if or [])
     _check_files({"--trace": trace, "--metrics": metrics, "--history": history})
     wanted = load_chip(chip) if chip is not None else None
-    target = machine_of(wanted) if wanted and board is None and source.is_file() else _target(source, board, cpu)
+    target = machine_of(wanted) if wanted and board is None and source.is_file() else target_of(source, board, cpu)
     wanted = wanted or default_chip(target)
     start = time.perf_counter()
-    with _bundle(source, target, options, as_json) as info:
+    with bundle_of(source, target, options, as_json) as info:
         compile_s = None if source.is_dir() else round(time.perf_counter() - start, 3)
         inputs = read_inputs(info, input_) if input_ is not None else None
         with progress_line(as_json) as progress:
             progress(f"building and counting on {target.name}")
             report = measure(info, target, inputs)
             note = add_cycles(report, info, target, wanted, inputs, required=chip is not None)
-    _note_core(info, target)
+    note_core(info, target)
     if note:
         say(f"note: {note}", err=True)
     report["compile_s"] = compile_s
@@ -241,7 +241,7 @@ def validate(
     from glowc.machine.validate import validate_bundle, validate_model
 
     _check_files({"--junit": junit})
-    target = _target(source, board, cpu)
+    target = target_of(source, board, cpu)
     with progress_line(as_json) as progress:
         if source.is_dir():
             result = validate_bundle(source, target, options, input_, golden, model, progress)

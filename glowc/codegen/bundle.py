@@ -221,24 +221,6 @@ def _check_names(spec: BundleSpec, prefix: str, used: Iterable[str]) -> None:
         raise InputError(f"--entry-name {entry} is a name that the generated code uses itself", hint=hint)
 
 
-def render_main(name: str, inputs: Sequence[str], outputs: Sequence[str], mode: str = "arena", entry: str = "") -> str:
-    """Return the C program that feeds a bundle with samples; arguments are the tensors' identifiers.
-
-    `mode` says where the tensors are: "arena", "rows" (the input is pushed row by row) or "caller" (all in buffers of
-    the caller, for the function `entry`).
-    """
-    prefix = prefix_of(name)
-
-    def tensor(ident: str) -> dict[str, str]:
-        return {"ident": ident, "macro": ident.upper(), "fn": f"{prefix}_{ident}"}
-
-    model = {
-        "name": name, "prefix": prefix, "P": prefix.upper(), "mode": mode, "entry": entry or f"{prefix}_invoke",
-        "inputs": [tensor(i) for i in inputs], "outputs": [tensor(o) for o in outputs],
-    }  # fmt: skip
-    return environment().get_template("main_run.c.j2").render(m=model)
-
-
 def _unused(places: Places, pieces: Sequence[PieceView]) -> list[str]:
     """Return the pointers to arenas that the inference function ignores; segments take all of them."""
     called = [piece for piece in pieces if piece.feed is None]

@@ -12,8 +12,8 @@ from pathlib import Path
 import numpy as np
 
 from glowc.board import ARENA_SECTION, CODE_SECTION, WEIGHTS_SECTION, Board, load_board
-from glowc.codegen.bundle import render_main
 from glowc.codegen.export import FOLDER, FORMS, SINGLE
+from glowc.codegen.mains import Calls, render_main
 from glowc.codegen.names import c_ident
 from glowc.compiler.report import BenchReport, Report, StackReport, TensorReport
 from glowc.compiler.samples import read_arrays
@@ -209,9 +209,7 @@ def build_bundle(
 ) -> Elf:  # fmt: skip
     """Compile the bundle with its sample-feeding main program into `work`/model.elf."""
     main = work / "main_run.c"
-    mode = "rows" if info.report.get("input_stream") == "rows" else info.report.get("io_buffers") or "arena"
-    idents = [[p.ident for p in ports] for ports in (info.inputs, info.outputs)]
-    main.write_text(render_main(info.name, idents[0], idents[1], mode, info.report.get("entry_name") or ""))
+    main.write_text(render_main(calls_of(info)))
     defines = [*(["GLOW_PROFILE"] if profile else []), *bundle_defines(info, board)]
     flags = ["-std=c11", *extra_flags]
     return build_elf(
@@ -224,6 +222,13 @@ def build_bundle(
         extra_flags=flags,
         link=link,
     )
+
+
+def calls_of(info: BundleInfo) -> Calls:
+    """Return how a program calls a bundle."""
+    mode = "rows" if info.report.get("input_stream") == "rows" else info.report.get("io_buffers") or "arena"
+    inputs, outputs = ([port.ident for port in ports] for ports in (info.inputs, info.outputs))
+    return Calls(info.name, inputs, outputs, mode, info.report.get("entry_name") or "")
 
 
 def bundle_defines(info: BundleInfo, board: Board) -> list[str]:
