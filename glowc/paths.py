@@ -1,4 +1,4 @@
-"""Where templates/, runtime_c/ and boards/ are: the checkout's top level, or in the wheel; the user's cache.
+"""Where templates/, runtime_c/, boards/, docs/, examples/ are: the checkout, or inside the wheel; the user's cache.
 
 Files of the cache end with a hash of their content: what is damaged counts as absent.
 """
@@ -18,7 +18,7 @@ _HASH_BYTES = hashlib.sha256().digest_size
 
 
 def data_dir(name: str) -> Path:
-    """Return the folder `name` ("templates", "runtime_c" or "boards") of this installation."""
+    """Return the folder `name` ("templates", "runtime_c", "boards", "docs" or "examples") of this installation."""
     base = _PKG / "_data" if (_PKG / "_data").is_dir() else _PKG.parent
     return base / name
 

@@ -138,7 +138,18 @@ def boards_page() -> str:
         cpus = ", ".join(row["cpus"])
         what = f"[{row['summary']}]({board.url})"
         lines.append(f"| {row['name']} | {what} | {cpus} | {' | '.join(sizes)} | {runs} |")
-    lines += ["", "A board is a folder with a `board.toml`; `--board path/to/folder` takes one from anywhere.", ""]
+    lines += [
+        "",
+        "`glowc build MODEL --board B -o app.elf` makes firmware for any of them: on a board that runs here what"
+        " `glowc run` runs, on the others a program that runs the test vectors of `--golden in.npz` (or one"
+        " inference on zeros) and leaves the result in `glow_result` for a debugger. `glowc flash app.elf --board"
+        " B` prints the commands that put it on the board, `--run` runs them. Maps of memory are those of the"
+        " vendors' manuals; the tests run what runs here, and build for the others.",
+        "",
+        "A board is a folder with a `board.toml`; `--board path/to/folder` takes one from anywhere. `glowc board"
+        " new my-board --from nucleo-f446re` writes one to edit ([ADDING.md](ADDING.md)).",
+        "",
+    ]
     return "\n".join(lines)
 
 

@@ -15,6 +15,9 @@ import typer
 from glowc import __version__
 from glowc.app.debug import register as register_debug
 from glowc.app.evaluate import register as register_evaluate
+from glowc.app.export import Format, FormatOpt
+from glowc.app.export import register as register_export
+from glowc.app.firmware import register as register_firmware
 from glowc.app.group import Sharing, compile_together
 from glowc.app.kit import register as register_kit
 from glowc.app.lists import register as register_lists
@@ -153,6 +156,7 @@ def compile_(
         bool, typer.Option("--share-weights", help="several models beside each other, equal constants once")
     ] = False,
     group_name: Annotated[str, typer.Option("--group-name", help="of several models: prefix of the whole")] = "models",
+    format_: FormatOpt = Format.FOLDER,
     force: Annotated[
         bool, typer.Option("--force", help="write also into a folder that holds files of others, and over them")
     ] = False,
@@ -176,6 +180,7 @@ def compile_(
         stop_after=stop_after, stateful=stateful, require_int8=require_int8, input_stream=input_stream.value, hop=hop,
         time_axis=time_axis, io_buffers=io_buffers.value, verify_plan=verify_plan, memory_map=memory_map,
         weights=weights.value,
+        form=format_.value,
     )  # fmt: skip
     if together:
         single = [flag for flag, given in (("--quantize-data", quantize_data), ("--pareto", pareto)) if given]
@@ -228,6 +233,8 @@ register_evaluate(app)
 register_kit(app)
 register_debug(app)
 register_report(app)
+register_export(app)
+register_firmware(app)
 INTERRUPTED = 130  # 128 and the number of SIGINT, as shells have it
 
 

@@ -52,7 +52,7 @@ def open_bundle(source: Path, board: Board, options: CompileOptions, quiet: bool
         yield load_bundle(Path(folder))
 
 
-def _note_core(info: BundleInfo, board: Board) -> None:
+def note_core(info: BundleInfo, board: Board) -> None:
     """Say on standard error that a bundle runs on a core that its kernels are not made for."""
     made_for = info.report.get("cpu")
     if made_for != board.cpu.name:
@@ -82,7 +82,7 @@ def run(
             progress(f"building and running on {target.name}")
             done = execute(info, target, inputs)
         arrays = {p.name: p.to_exported(done.outputs[p.name]) for p in info.outputs}
-    _note_core(info, target)
+    note_core(info, target)
     _save(output, arrays)
     count = len(next(iter(arrays.values())))
     if as_json:
@@ -145,7 +145,7 @@ def bench(
             progress(f"building and counting on {target.name}")
             report = measure(info, target, inputs)
             note = add_cycles(report, info, target, wanted, inputs, required=chip is not None)
-    _note_core(info, target)
+    note_core(info, target)
     if note:
         say(f"note: {note}", err=True)
     report["compile_s"] = compile_s

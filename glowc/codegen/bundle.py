@@ -11,6 +11,7 @@ import numpy as np
 from glowc import __version__
 from glowc.codegen.blob import HEADER as BLOB_HEADER
 from glowc.codegen.blob import blob_bytes, c_bytes, code_hash, lay_out
+from glowc.codegen.export import FOLDER, exported, placed
 from glowc.codegen.guard import guard_zones
 from glowc.codegen.kernels import environment, extern_files, foreign_headers
 from glowc.codegen.names import c_lines, in_comment, is_ident, prints_math
@@ -59,6 +60,7 @@ class BundleSpec:
     loop_bytes: int | None = None  # of hot code that chips with that core keep of their flash
     code_section: str | None = None  # of the kernels' code
     blob: bool = False  # constants in a file of their own
+    form: str = FOLDER  # of the files: FOLDER or one of export.FORMS
 
 
 @dataclass(frozen=True, slots=True)
@@ -137,6 +139,7 @@ def view_model(
             "prefix": prefix,
             "P": prefix.upper(),
             "version": __version__,
+            "release": ".".join(__version__.split(".")[:3]),
             "cpu": spec.cpu,
             "opt": spec.opt,
             "model_hash": spec.model_hash,
@@ -230,7 +233,10 @@ def render_bundle(
             text = env.get_template(f"golden.{suffix}.j2").render(m=model, golden=view)
             files[f"{spec.name}_golden.{suffix}"] = text
     files |= copied_files(viewed)
-    foreign = {**viewed.extern_headers, **viewed.extern_sources}
+    foreign = frozenset({**viewed.extern_headers, **viewed.extern_sources})
+    if spec.form != FOLDER:
+        files = exported(spec.name, spec.form, files, foreign, lambda name: env.get_template(name).render(m=model))
+        foreign = frozenset(placed(spec.form, file) for file in foreign)
     return Bundle(
         files,
         viewed.layers,
@@ -239,7 +245,7 @@ def render_bundle(
         sum(c.size_bytes for c in consts.values()),
         viewed.states,
         tuple(viewed.extern_sources),
-        frozenset(foreign),
+        foreign,
         {f"{spec.name}_weights.bin": _blob(program, consts, code, model)} if spec.blob else {},
     )
 
@@ -280,28 +286,6 @@ def _check_names(spec: BundleSpec, prefix: str, used: Iterable[str]) -> None:
     families = ("glow_", f"{prefix}_arena_", f"{prefix}_w_", f"{prefix}_args_", f"{prefix}_golden_")
     if entry.startswith(families) or not taken.isdisjoint((entry, f"{entry}_in")):
         raise InputError(f"--entry-name {entry} is a name that the generated code uses itself", hint=hint)
-
-
-def render_main(
-    name: str, inputs: Sequence[str], outputs: Sequence[str], mode: str = "arena", entry: str = "",
-    blob_bytes: int = 0,
-) -> str:  # fmt: skip
-    """Return the C program that feeds a bundle with samples; arguments are the tensors' identifiers.
-
-    `mode` says where the tensors are: "arena", "rows" (the input is pushed row by row) or "caller" (all in buffers of
-    the caller, for the function `entry`). `blob_bytes` of constants are in an array NAME_blob.
-    """
-    prefix = prefix_of(name)
-
-    def tensor(ident: str) -> dict[str, str]:
-        return {"ident": ident, "macro": ident.upper(), "fn": f"{prefix}_{ident}"}
-
-    model = {
-        "name": name, "prefix": prefix, "P": prefix.upper(), "mode": mode, "entry": entry or f"{prefix}_invoke",
-        "blob_bytes": blob_bytes,
-        "inputs": [tensor(i) for i in inputs], "outputs": [tensor(o) for o in outputs],
-    }  # fmt: skip
-    return environment().get_template("main_run.c.j2").render(m=model)
 
 
 def _unused(places: Places, pieces: Sequence[PieceView]) -> list[str]:

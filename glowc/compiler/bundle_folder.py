@@ -38,6 +38,7 @@ class Earlier:
     model: str = ""
     files: frozenset[str] = frozenset()
     others: frozenset[str] = frozenset()
+    form: str | None = None  # the format of the first, where it is none of plain folders
 
 
 def read_earlier(folder: Path) -> Earlier | None:
@@ -45,15 +46,16 @@ def read_earlier(folder: Path) -> Earlier | None:
     try:
         report = json.loads((folder / REPORT).read_text(encoding="utf-8"))
         names = [report["files"], report.get("other_files", [])] if "glowc" in report else []
-        return Earlier(str(report["model"]), *(frozenset(map(_plain, part)) for part in names)) if names else None
+        ours, others = (frozenset(map(_plain, part)) for part in names)
+        return Earlier(str(report["model"]), ours, others, report.get("format"))
     except (OSError, ValueError, KeyError, TypeError):
         return None
 
 
 def _plain(name: object) -> str:
-    """Return the name of a file of the folder itself; ValueError for what leads elsewhere."""
-    if not isinstance(name, str) or name != Path(name).name or name in ("", ".", ".."):
-        raise ValueError(f"{name!r} is no file name")
+    """Return the path of a file inside the folder; ValueError for what leads elsewhere."""
+    if not isinstance(name, str) or not name or set(name.split("/")) & {"", ".", ".."} or Path(name).as_posix() != name:
+        raise ValueError(f"{name!r} is no file of the folder")
     return name
 
 
@@ -64,7 +66,10 @@ def write_folder(folder: Path, files: Mapping[str, str | bytes], *, force: bool 
     Raises GlowcError when a file of somebody else is in the way, unless `force` says to replace it, and when the disk
     does not take them.
     """
+    _check_folders(folder, files)
     earlier = read_earlier(folder) or Earlier()
+    if not force:
+        _check_shared(folder, earlier, files)
     ours = earlier.files | earlier.others
     stale = frozenset[str]()
     if earlier.model == _model(files):
@@ -77,11 +82,13 @@ def write_folder(folder: Path, files: Mapping[str, str | bytes], *, force: bool 
         folder.mkdir(parents=True, exist_ok=True)
         with tempfile.TemporaryDirectory(prefix=".glowc-", dir=folder) as temporary:
             for name, content in files.items():
+                (Path(temporary) / name).parent.mkdir(parents=True, exist_ok=True)
                 (Path(temporary) / name).write_bytes(as_bytes(content))
             # the report first: a folder that was left half-way is known as a bundle
             for name in sorted(files, key=lambda name: name != REPORT):
+                (folder / name).parent.mkdir(parents=True, exist_ok=True)
                 os.replace(Path(temporary) / name, folder / name)
-        _remove(folder / name for name in sorted(stale))
+        _remove(folder, sorted(stale))
     except OSError as error:
         raise _cannot_write(folder, error.strerror or str(error)) from error
 
@@ -98,11 +105,34 @@ def _with_others(files: Mapping[str, str | bytes], others: frozenset[str]) -> di
     return {**files, REPORT: json.dumps(report, indent=1) + "\n"}
 
 
-def _remove(paths: Iterable[Path]) -> None:
-    for path in paths:
-        if path.is_file() and not path.is_symlink():
+def _remove(folder: Path, names: Iterable[str]) -> None:
+    """Remove files, and the folders inside `folder` that are empty then; links lead elsewhere and stay."""
+    for name in names:
+        path = folder / name
+        inner = list(path.relative_to(folder).parents)[:-1]
+        if path.is_file() and not any((folder / part).is_symlink() for part in (path.relative_to(folder), *inner)):
             with suppress(OSError):
                 path.unlink()
+                for part in inner:
+                    (folder / part).rmdir()
+
+
+def _check_folders(folder: Path, names: Iterable[str]) -> None:
+    """Raise GlowcError where a folder of the bundle is a file, or a link that leads elsewhere."""
+    inner = sorted({folder.joinpath(*Path(name).parts[:n]) for name in names for n in range(1, len(Path(name).parts))})
+    wrong = next((path for path in inner if path.is_symlink() or (path.exists() and not path.is_dir())), None)
+    if wrong is not None:
+        raise _cannot_write(folder, f"{wrong.name} in it is no folder")
+
+
+def _check_shared(folder: Path, earlier: Earlier, files: Mapping[str, str | bytes]) -> None:
+    """Raise InputError where the folder describes another model to a build system, or would."""
+    described = earlier.form is not None or "format" in json.loads(files[REPORT])
+    if earlier.model not in ("", _model(files)) and described:
+        raise InputError(
+            f"folder {folder} holds the model {earlier.model}: only plain folders (--format folder) hold several",
+            hint="choose another folder with -o DIR, or replace it with --force",
+        )
 
 
 def _cannot_write(folder: Path, reason: str) -> GlowcError:

@@ -44,6 +44,7 @@ class CompileOptions:
     chain: tuple[Path, ...] = ()
     states: Mapping[str, str] = field(default_factory=dict)
     weights: str = "array"
+    form: str = "folder"
 
     @property
     def edge_layout(self) -> str:

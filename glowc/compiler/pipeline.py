@@ -260,6 +260,7 @@ def spec_of(source: Path, graph: Graph, board: Board, options: CompileOptions, e
         features=board.cpu.features, cpu_flags=board.cpu.core_flags,
         loop_bytes=board.cpu.loop_bytes if options.code_section is None else None, code_section=options.code_section,
         blob=options.weights == "blob",
+        form=options.form,
     )  # fmt: skip
 
 

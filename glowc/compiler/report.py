@@ -9,6 +9,7 @@ from typing import NotRequired, TypedDict
 from glowc import __version__
 from glowc.board import Board
 from glowc.codegen.bundle import Bundle, BundleSpec
+from glowc.codegen.export import FOLDER
 from glowc.codegen.segments import profile_order
 from glowc.codegen.view import TensorView
 from glowc.compiler.bom import Sbom
@@ -126,6 +127,7 @@ class BundleReport(TypedDict):
     extern_sources: NotRequired[list[str]]
     weights_blob: NotRequired[str]  # the file of the constants
     sources: NotRequired[list[str]]  # of a model that shares them with others
+    format: NotRequired[str]
 
 
 class PlanReport(TypedDict):
@@ -198,6 +200,8 @@ def report_of(
         report["weights_blob"] = next(iter(bundle.binaries))
     if bundle.extern_sources:
         report["extern_sources"] = sorted(bundle.extern_sources)
+    if spec.form != FOLDER:
+        report["format"] = spec.form
     return report
 
 

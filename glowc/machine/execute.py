@@ -12,8 +12,9 @@ from typing import Any
 
 import numpy as np
 
-from glowc.board import ARENA_SECTION, CODE_SECTION, Board, load_board
-from glowc.codegen.bundle import render_main
+from glowc.board import ARENA_SECTION, CODE_SECTION, WEIGHTS_SECTION, Board, load_board
+from glowc.codegen.export import FOLDER, FORMS, SINGLE
+from glowc.codegen.mains import Calls, render_main
 from glowc.codegen.names import c_ident
 from glowc.compiler.report import BenchReport, Report, StackReport, TensorReport
 from glowc.compiler.samples import read_arrays
@@ -73,6 +74,19 @@ class BundleInfo:
     def name(self) -> str:
         """The model's name, which its files start with."""
         return str(self.report["model"])
+
+    @property
+    def include_dir(self) -> Path:
+        """Where its C files are."""
+        form = FORMS.get(self.report.get("format", FOLDER))
+        return self.folder / form.sources if form is not None else self.folder
+
+    @property
+    def sources(self) -> list[Path]:
+        """The C files to compile, test vectors aside."""
+        parts = ("",) if self.report.get("format") == SINGLE else ("", "_weights")
+        own = self.report.get("sources") or [f"{self.name}{part}.c" for part in parts]
+        return [self.include_dir / name for name in (*own, *self.report.get("extern_sources", []))]
 
     @property
     def optimisation(self) -> str:
@@ -207,25 +221,29 @@ def build_bundle(
 ) -> Elf:  # fmt: skip
     """Compile the bundle with its sample-feeding main program into `work`/model.elf."""
     main = work / "main_run.c"
-    mode = "rows" if info.report.get("input_stream") == "rows" else info.report.get("io_buffers") or "arena"
-    idents = [[p.ident for p in ports] for ports in (info.inputs, info.outputs)]
     blob = read_blob(info)
-    entry = info.report.get("entry_name") or ""
-    main.write_text(render_main(info.name, idents[0], idents[1], mode, entry, len(blob)))
+    main.write_text(render_main(calls_of(info, len(blob))))
     defines = [*(["GLOW_PROFILE"] if profile else []), *bundle_defines(info, board)]
-    sources = [main, *(info.folder / name for name in bundle_sources(info))]
-    sources += [_blob_source(info, blob, work)] if blob else []
+    sources = [main, *info.sources, *([_blob_source(info, blob, work)] if blob else [])]
     flags = ["-std=c11", *extra_flags]
     return build_elf(
         sources,
         board,
         work / "model.elf",
-        include_dirs=[info.folder],
+        include_dirs=[info.include_dir],
         defines=defines,
         opt=info.optimisation,
         extra_flags=flags,
         link=link,
     )
+
+
+def calls_of(info: BundleInfo, blob_bytes: int = 0) -> Calls:
+    """Return how a program calls a bundle, whose constants are `blob_bytes` in a file of their own."""
+    mode = "rows" if info.report.get("input_stream") == "rows" else info.report.get("io_buffers") or "arena"
+    inputs, outputs = ([port.ident for port in ports] for ports in (info.inputs, info.outputs))
+    entry = info.report.get("entry_name") or ""
+    return Calls(info.name, inputs, outputs, mode, entry, blob_bytes=blob_bytes)
 
 
 def read_blob(info: BundleInfo) -> bytes:
@@ -243,12 +261,6 @@ def _blob_source(info: BundleInfo, blob: bytes, work: Path) -> Path:
     return path
 
 
-def bundle_sources(info: BundleInfo) -> list[str]:
-    """Return the names of the C files of a bundle."""
-    own = info.report.get("sources") or [f"{info.name}.c", f"{info.name}_weights.c"]
-    return [*own, *info.report.get("extern_sources", [])]
-
-
 def bundle_defines(info: BundleInfo, board: Board) -> list[str]:
     """Return the macros that place a bundle in a board's memories and make it fit another core than its own."""
     macro = c_ident(info.name).upper()
@@ -257,6 +269,8 @@ def bundle_defines(info: BundleInfo, board: Board) -> list[str]:
         return defines
     if info.report.get("code_section"):
         defines.append(f'{macro}_HOT_ATTR=__attribute__((section("{CODE_SECTION}")))')
+    if info.report.get("format") == SINGLE:  # else the linker script knows them by the name of their file
+        defines.append(f'{macro}_WEIGHTS_ATTR=__attribute__((section("{WEIGHTS_SECTION}")))')
     return [*defines, *_arena_sections(macro, info, board)]
 
 
@@ -374,7 +388,7 @@ def count_layers(
 
 
 def _add_sizes(report: BenchReport, elf: Elf, info: BundleInfo) -> None:
-    stems = tuple(name.removesuffix(".c") for name in bundle_sources(info))
+    stems = tuple(path.stem for path in info.sources)
     own = [sizes for name, sizes in elf.object_sizes.items() if name.startswith((info.name, *stems))]
     report["text_bytes"], report["rodata_bytes"] = sum(s.text for s in own), sum(s.rodata for s in own)
     report["data_bytes"], report["bss_bytes"] = sum(s.data for s in own), sum(s.bss for s in own)

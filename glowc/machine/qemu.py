@@ -12,6 +12,7 @@ from pathlib import Path
 from glowc.board import Board, require_tool
 from glowc.errors import BoardError, ToolError
 from glowc.machine.elf import symbols
+from glowc.machine.flash import flash_text
 from glowc.machine.plugin import compiled_plugin
 
 _LAST_LINES = 20
@@ -74,7 +75,7 @@ def trace_elf(elf: Path, board: Board, *, cwd: Path, caches: Sequence[str]) -> s
 def require_runnable(board: Board, *, marks: bool = False, elf: Path = Path("firmware.elf")) -> None:
     """Raise BoardError if the board cannot run `elf`, telling how to flash it, or cannot count instructions."""
     if not board.runs:
-        how = f"flash it: {board.flash.replace('{elf}', str(elf))}" if board.flash else "flash it with your own tools"
+        how = f"flash it: {flash_text(board, elf)}" if board.flash else "flash it with your own tools"
         raise BoardError(
             f'board "{board.name}" is real hardware: glowc builds for it and cannot run it',
             hint=f"{how}; or run on a QEMU board with the same CPU ({board.cpu.name}), see `glowc boards`",

@@ -10,7 +10,7 @@ from pathlib import Path
 from glowc.board import load_board, require_tool
 from glowc.codegen.names import c_ident
 from glowc.errors import InputError, ToolError
-from glowc.machine.execute import BundleInfo, bundle_sources, read_blob
+from glowc.machine.execute import BundleInfo, read_blob
 
 _MESSAGE_LINES = 20
 _ALIGN = 64
@@ -29,8 +29,8 @@ def shared_library(info: BundleInfo) -> ctypes.CDLL:
         defines.append("-DGLOW_ANY_CORE")
     with tempfile.TemporaryDirectory(prefix="glowc-load-", ignore_cleanup_errors=True) as folder:
         library = Path(folder) / f"{prefix}.so"
-        flags = ["-std=c11", "-O2", "-shared", "-fPIC", *host.cflags, *defines, f"-I{info.folder}"]
-        files = [*(str(info.folder / name) for name in bundle_sources(info)), "-o", str(library), "-lm"]
+        flags = ["-std=c11", "-O2", "-shared", "-fPIC", *host.cflags, *defines, f"-I{info.include_dir}"]
+        files = [*map(str, info.sources), "-o", str(library), "-lm"]
         argv = [str(require_tool(host.cc)), *flags, *files]
         _build(argv, info)
         return _with_constants(ctypes.CDLL(str(library)), info, prefix)

@@ -102,8 +102,7 @@ def board_values(
     prefix, main = c_ident(info.name).lower(), work / "main_taps.c"
     facts = _Main(info.name, prefix, prefix.upper(), tuple(p.ident.upper() for p in info.inputs), tuple(taps))
     main.write_text(environment().get_template("main_taps.c.j2").render(m=facts), "utf-8")
-    sources = [main, *(info.folder / f"{info.name}{part}.c" for part in ("", "_weights"))]
-    sources += [info.folder / name for name in info.report.get("extern_sources", [])]
+    sources = [main, *info.sources]
     section = f'__attribute__((section("{ARENA_SECTION}")))' if board.bare_metal else ""
     macros = [
         f"{facts.P}_NO_STATIC_ARENA",

@@ -18,12 +18,12 @@ import numpy as np
 import pytest
 
 from glowc.board import load_board
-from glowc.codegen.bundle import render_main
+from glowc.codegen.mains import render_main
 from glowc.codegen.names import c_lines
 from glowc.compiler.options import CompileOptions
 from glowc.compiler.pipeline import Compiled, compile_model, write_bundle
 from glowc.machine.elf import sections, symbols
-from glowc.machine.execute import load_bundle, random_inputs
+from glowc.machine.execute import calls_of, load_bundle, random_inputs
 from glowc.machine.link import build_elf
 from glowc.ops.interp import run_graph
 from tests.conftest import ROOT, require_tool
@@ -160,7 +160,7 @@ def test_sanitizers_find_nothing_and_the_bytes_are_the_same(name: str, cc: str, 
         file.write(np.uint32(2).tobytes())
         file.writelines(inputs[p.name][i].tobytes() for i in range(2) for p in info.inputs)
     main = tmp_path / "main_run.c"
-    main.write_text(render_main(name, [p.ident for p in info.inputs], [p.ident for p in info.outputs]))
+    main.write_text(render_main(calls_of(info)))
     runtime = ROOT / "runtime_c/io"
     sources = [main, tmp_path / f"{name}.c", tmp_path / f"{name}_weights.c", runtime / "glow_io_stdio.c"]
     program = tmp_path / "program"

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import shutil
 import subprocess
 import sys
@@ -22,7 +23,7 @@ from pathlib import Path
 import pytest
 
 ROOT = Path(__file__).resolve().parents[2]
-DATA = ("templates", "runtime_c", "boards")
+DATA = ("templates", "runtime_c", "boards", "docs", "examples")
 LEFTOVERS = ("{}/__pycache__/left.cpython-311.pyc", "{}/left.pyc", "{}/.mypy_cache/left.json")
 HOWS = ("wheel", "sdist", "folder", "editable")
 LIST_DATA = """
@@ -140,6 +141,7 @@ def test_data_files_equal_the_checkout(checkout: Checkout, install: Install) -> 
             files = [name for name in files if not ignored(name)]
         else:
             assert Path(base).is_relative_to(install.bin.parent)
+            files = [name for name in files if "__pycache__" not in name or "left" in name]  # pip compiles examples
         assert files == sorted(checkout.data[top])
 
 
@@ -166,6 +168,19 @@ def test_wheel_holds_one_top_level_package_and_the_licence(checkout: Checkout) -
     tops = {name.split("/")[0] for name in names}
     assert {top for top in tops if not top.endswith(".dist-info")} == {"glowc"}
     assert any(name.endswith("/licenses/LICENSE") for name in names)
+
+
+def test_page_of_the_package_has_no_links_into_the_checkout(checkout: Checkout) -> None:
+    archive = zipfile.ZipFile(checkout.wheel)
+    metadata = archive.read(next(n for n in archive.namelist() if n.endswith(".dist-info/METADATA"))).decode()
+    assert "docs/OUTPUT.md" in metadata
+    assert re.findall(r"\]\((?!https?:)[^)]*\)", metadata) == []
+
+
+def test_examples_come_with_the_package(install: Install, tmp_path: Path) -> None:
+    assert "firmware-make" in install.run("glowc", "example")
+    install.run("glowc", "example", "firmware-cmake", str(tmp_path / "mine"))
+    assert (tmp_path / "mine/cmake/glowc.cmake").is_file()
 
 
 def test_sdist_builds_the_same_wheel(checkout: Checkout, tmp_path: Path) -> None:

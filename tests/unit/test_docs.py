@@ -32,6 +32,7 @@ def test_commands_named_in_the_text_exist(page: Path) -> None:
     from glowc.app.cli import app
 
     commands = {c.name or c.callback.__name__ for c in app.registered_commands if c.callback}
+    commands |= {str(group.name) for group in app.registered_groups}
     text = page.read_text()
     fenced = "".join(re.findall(r"^```sh\n(.*?)^```", text, re.M | re.S))
     named = set(re.findall(r"`glowc ([a-z][a-z-]*)", text)) | set(re.findall(r"^glowc ([a-z][a-z-]*)", fenced, re.M))

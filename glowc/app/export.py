@@ -1,0 +1,55 @@
+"""The option `--format` of `compile`, and the command `example`."""
+
+from __future__ import annotations
+
+from enum import StrEnum
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from glowc.app.terminal import say
+from glowc.errors import InputError
+
+
+class Format(StrEnum):
+    """What the files are made for."""
+
+    FOLDER = "folder"
+    SINGLE = "single"
+    CMAKE = "cmake"
+    ZEPHYR = "zephyr"
+    ARDUINO = "arduino"
+    PLATFORMIO = "platformio"
+    CMSIS_PACK = "cmsis-pack"
+    ESP_IDF = "esp-idf"
+
+
+FormatOpt = Annotated[
+    Format, typer.Option("--format", help="the build system that takes the files; single: one .c and one .h")
+]
+
+
+def example(
+    name: Annotated[str | None, typer.Argument(help="which one; without it they are listed")] = None,
+    folder: Annotated[Path | None, typer.Argument(metavar="DIR", help="folder that it is copied to")] = None,
+) -> None:
+    """Copy an example."""
+    from glowc.compiler.examples import copy_example, example_titles
+
+    if name is None:
+        titles = example_titles()
+        width = max(map(len, titles), default=0)
+        say("\n".join(f"{known:{width}}  {title}" for known, title in titles.items()))
+        return
+    if folder is None:
+        raise InputError("no folder to copy it to", hint=f"glowc example {name} DIR")
+    copy_example(name, folder)
+    say(f"{name} is in {folder}; its README.md says how to build and run it")
+
+
+def register(app: typer.Typer) -> None:
+    """Add the command to the command line."""
+    app.command(
+        help="Copy an example project into a folder, or list them.\n\nExample: glowc example firmware-cmake my-firmware"
+    )(example)

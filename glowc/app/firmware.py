@@ -1,0 +1,104 @@
+"""The commands that end in a board: `build`, `flash` and `board new`."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from glowc.app.measure import note_core, open_bundle, target_of
+from glowc.app.options import BoardOpt, CpuOpt, JsonOpt, RunBoardOpt, SourceArg, compiles
+from glowc.app.terminal import say
+from glowc.errors import InputError
+
+if TYPE_CHECKING:
+    from glowc.compiler.options import CompileOptions
+
+board_app = typer.Typer(no_args_is_help=True, help="Boards of your own.", rich_markup_mode=None)
+
+
+@compiles
+def build(
+    source: SourceArg,
+    output: Annotated[Path, typer.Option("--output", "-o", help="the image, an ELF file")],
+    options: CompileOptions,
+    board: RunBoardOpt = None,
+    cpu: CpuOpt = None,
+    golden: Annotated[
+        Path | None, typer.Option("--golden", help=".npz of inputs: the firmware runs them and counts wrong outputs")
+    ] = None,
+    map_: Annotated[Path | None, typer.Option("--map", help="also write the linker's map")] = None,
+    as_json: JsonOpt = False,
+) -> None:
+    """Build firmware."""
+    from glowc.machine.firmware import build_firmware
+
+    if golden is not None and source.is_dir():
+        raise InputError(
+            f"{source} is a bundle: its test vectors are made when it is compiled", hint="glowc compile --golden"
+        )
+    target = target_of(source, board, cpu)
+    with open_bundle(source, target, replace(options, golden=golden), as_json) as info:
+        elf = build_firmware(info, target, output, map_)
+    note_core(info, target)
+    sizes = {"text_bytes": elf.text, "rodata_bytes": elf.rodata, "data_bytes": elf.data, "bss_bytes": elf.bss}
+    if as_json:
+        say(json.dumps({"output": str(output), "board": target.name, **sizes}))
+        return
+    say(f"{output}: {elf.text:,} bytes of code, {elf.rodata:,} of constants, {elf.data + elf.bss:,} of variables")
+    if target.flash is not None:
+        say(f"  glowc flash {output} --board {board or target.name}")
+
+
+def flash(
+    elf: Annotated[Path, typer.Argument(help="an image that `glowc build` wrote", exists=True, dir_okay=False)],
+    board: BoardOpt,
+    run: Annotated[bool, typer.Option("--run", help="do it instead of printing the commands")] = False,
+) -> None:
+    """Put firmware on a board."""
+    from glowc.board import load_board
+    from glowc.machine.elf import sections
+    from glowc.machine.flash import flash as do
+    from glowc.machine.flash import flash_text
+
+    sections(elf)
+    target = load_board(board)
+    say(flash_text(target, elf))
+    if run:
+        do(target, elf)
+
+
+@board_app.command(
+    "new", help="Copy a board into a folder to edit.\n\nExample: glowc board new my-board --from rpi-pico"
+)
+def new(
+    name: Annotated[str, typer.Argument(help="its name, and that of the folder")],
+    like: Annotated[str, typer.Option("--from", help="the board that is nearest: a name or a folder")],
+    parent: Annotated[Path, typer.Option("--output", "-o", help="where the folder is made")] = Path("."),
+) -> None:
+    """Copy a board."""
+    from glowc.board.new import new_board
+
+    folder = new_board(name, like, parent)
+    say(f"{folder}: memory and flash command in board.toml, the same map in link.ld; then --board {folder}")
+
+
+@board_app.callback()
+def _group() -> None:
+    """Keep `new` a command of its own."""
+
+
+def register(app: typer.Typer) -> None:
+    """Add the commands to the command line."""
+    app.command(
+        help="Build firmware for a board: one ELF file.\n\n"
+        "Example: glowc build kws.onnx --board nucleo-l4r5zi --golden in.npz -o kws.elf"
+    )(build)
+    app.command(
+        help="Print the commands that put an image on a board, or run them.\n\n"
+        "Example: glowc flash kws.elf --board nucleo-l4r5zi --run"
+    )(flash)
+    app.add_typer(board_app, name="board")

@@ -1,0 +1,58 @@
+"""A bundle as one image for a board: with the program that feeds it from files, or one that runs once."""
+
+from __future__ import annotations
+
+import tempfile
+from dataclasses import replace
+from pathlib import Path
+
+from glowc.board import Board
+from glowc.codegen.mains import render_main
+from glowc.compiler.files import check_output, write_file
+from glowc.machine.execute import BundleInfo, build_bundle, bundle_defines, calls_of
+from glowc.machine.link import Elf, build_elf
+from glowc.paths import data_dir
+
+
+def build_firmware(info: BundleInfo, board: Board, out: Path, map_file: Path | None = None) -> Elf:
+    """Build the image of a bundle and write it to `out`, and what the linker says to `map_file`.
+
+    On a board that runs from here it is what `glowc run` runs: it reads in.bin and writes out.bin. On another one the
+    program runs the bundle's test vectors, or else one inference on zeros, and leaves the result in `glow_result`.
+    Raises InputError for a bundle that such a program cannot call, ToolError when it cannot be built.
+    """
+    _check(out, map_file)
+    with tempfile.TemporaryDirectory(prefix="glowc-build-") as folder:
+        work = Path(folder)
+        flags = [f"-Wl,-Map={work / 'model.map'}"] if map_file is not None else []
+        elf = build_bundle(info, board, work, extra_flags=flags) if board.runs else _once(info, board, work, flags)
+        _keep(elf, work, out, map_file)
+    return replace(elf, path=out)
+
+
+def _check(out: Path, map_file: Path | None) -> None:
+    check_output(out)
+    if map_file is not None:
+        check_output(map_file, "--map")
+
+
+def _keep(elf: Elf, work: Path, out: Path, map_file: Path | None) -> None:
+    """Copy what was built to where it is wanted; the image may be executed."""
+    write_file(out, lambda file: file.write(elf.path.read_bytes()))
+    out.chmod(out.stat().st_mode | (out.stat().st_mode & 0o444) >> 2)
+    if map_file is not None:
+        write_file(map_file, lambda file: file.write((work / "model.map").read_bytes()), "--map")
+
+
+def _once(info: BundleInfo, board: Board, work: Path, flags: list[str]) -> Elf:
+    golden = info.include_dir / f"{info.name}_golden.c"
+    calls = replace(calls_of(info), golden=golden.name in {Path(name).name for name in info.report["files"]})
+    if calls.mode == "rows" and not calls.golden:
+        calls = replace(calls, mode="caller")  # the whole input at once
+    main = work / "main_once.c"
+    main.write_text(render_main(calls, "main_once.c.j2"))
+    sources = [main, *info.sources, *([golden] if calls.golden else [])]
+    return build_elf(
+        sources, board, work / "model.elf", include_dirs=[info.include_dir, data_dir("runtime_c") / "wire"],
+        defines=bundle_defines(info, board), opt=info.optimisation, extra_flags=["-std=c11", *flags],
+    )  # fmt: skip
