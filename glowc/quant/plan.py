@@ -112,7 +112,9 @@ def make_plan(
     fused = _fused(net, quantised)
     groups = _groups(net, quantised, {*fused, *unrounded})
     group_of = {name: first for first, names in groups.items() for name in names}
-    return Plan(frozenset(quantised), groups, group_of, _fixed(net, groups, quantised, bits), tuple(floats), fused, bits)
+    return Plan(
+        frozenset(quantised), groups, group_of, _fixed(net, groups, quantised, bits), tuple(floats), fused, bits
+    )
 
 
 def _kept(net: Net, names: tuple[str, ...]) -> frozenset[str]:

@@ -32,6 +32,8 @@ from glowc.quant.weights import Fit
 
 Sample = Mapping[str, np.ndarray]
 Progress = Callable[[str], None]
+FITS = {Activations.INT8: Fit(), Activations.INT16: Fit(ridge=0.01, follow=1.0)}
+"""How far the samples move weights: with int16 activations only the rounding of weights is left to make up for."""
 KEPT_BYTES = 1 << 28  # of values of all kept samples: the measuring steps hold them, some twice
 MOST_KEPT = 64
 FEWEST_VALUES = 64  # of a channel, on all kept samples, to say how large it is
@@ -49,7 +51,7 @@ class QuantizeOptions:
     bias_correction: bool = True
     rounding: bool = True
     activations: Activations = Activations.INT8
-    fit: Fit = field(default_factory=Fit)
+    fit: Fit | None = None  # by default FITS
 
 
 @dataclass(frozen=True, slots=True)
@@ -239,14 +241,15 @@ def _chosen(
     if sim is None:
         return chosen, coded
     power2 = options.schema is Schema.SYMMETRIC_WITH_POWER2_SCALE
+    fit = options.fit or FITS[options.activations]
     if options.bias_correction or options.rounding:
         rounding = options.rounding and not power2
-        coded = fitted_layers(sim, chosen.params, coded, options.fit, rounding=rounding, progress=progress)
+        coded = fitted_layers(sim, chosen.params, coded, fit, rounding=rounding, progress=progress)
     if options.calibration is not Calibration.AUTO or profile.samples < ENOUGH or plan.bits > 8:
         return chosen, coded
     chosen = by_measure(sim, profile, options.schema, chosen, coded.consts(net), progress)
     if options.bias_correction:
-        coded = _better(sim, chosen, coded, fitted_layers(sim, chosen.params, coded, options.fit, rounding=False))
+        coded = _better(sim, chosen, coded, fitted_layers(sim, chosen.params, coded, fit, rounding=False))
     return chosen, coded
 
 

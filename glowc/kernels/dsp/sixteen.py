@@ -54,8 +54,8 @@ class WidePlan(Plan):
     """`channels` whose sums are in scratch at a time; `full`: all int8 codes are allowed.
 
     path: "rows", the inputs of a kernel row are adjacent; "planar", those of a kernel row and channel. `shifts`: the
-    layer ends in a multiplication and a shift, in 32 bits where `short`; `fixed`: in TensorFlow Lite's. `narrow`: weights
-    are bytes, and scales in their stream.
+    layer ends in a multiplication and a shift, in 32 bits where `short`; `fixed`: in TensorFlow Lite's. `narrow`:
+    weights are bytes, and scales in their stream.
     """
 
     full: bool = False
