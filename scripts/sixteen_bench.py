@@ -5,8 +5,8 @@
     scripts/sixteen_bench.py --models mlperf_ic_resnet8_fp32 --boards mps2-an386
 
 Prints for each model the error of the outputs against float (root mean square over the largest magnitude), calibrated
-on the even samples and judged on the odd ones, and on all of them both times; then executed instructions (exact, counted
-by QEMU) and arena on each board, and their ratios int16 to int8.
+on the even samples and judged on the odd ones, and on all of them both times; then executed instructions (exact,
+counted by QEMU) and arena on each board, and their ratios int16 to int8.
 """
 
 from __future__ import annotations
