@@ -119,7 +119,7 @@ budgets: setup  ## record better sizes and instruction counts in tests/budgets.t
 docs: setup-quick  ## rewrite the generated tables of docs/
 	$(PY) scripts/make_docs.py
 
-.PHONY: bench bench-kernels bench-memory quant-bench tflite-bench constants costs costs-check flips stack house codegen-diff disasm-diff
+.PHONY: bench bench-kernels bench-memory quant-bench sixteen-bench tflite-bench constants costs costs-check flips stack house codegen-diff disasm-diff
 bench: setup  ## measure the sample models on the boards
 	$(PY) scripts/bench.py
 
@@ -137,6 +137,9 @@ stack: setup  ## compare the computed worst case of the stack with the painted m
 
 tflite-bench: setup  ## the MLPerf Tiny .tflite files beside their ONNX twins: instructions, arena
 	$(PY) scripts/tflite_bench.py
+
+sixteen-bench: setup  ## int16 beside int8 activations: errors, instructions, arena
+	$(PY) scripts/sixteen_bench.py
 
 quant-bench: setup  ## int8 files of our quantiser beside onnxruntime's: errors, arena, instructions
 	$(PY) scripts/quant_bench.py

@@ -26,6 +26,7 @@ if TYPE_CHECKING:
     from glowc.quant.net import Net
     from glowc.quant.profile import Profile
     from glowc.quant.quantizer import Gathered, Quantized, QuantizeOptions
+    from glowc.quant.scheme import Activations
     from glowc.quant.tune import Target, Tuned
 
 DataOpt = Annotated[
@@ -157,7 +158,12 @@ def quantize(
     calibration: Annotated[
         str, typer.Option("--calibration", help="auto (by measured error), minmax, percentile, entropy, mse")
     ] = "auto",
-    io_type: Annotated[str, typer.Option("--io-type", help="of inputs and outputs: int8 or float")] = "int8",
+    activations: Annotated[
+        str, typer.Option("--activations", help="int8, or int16: finer, twice the arena, slower; weights stay int8")
+    ] = "int8",
+    io_type: Annotated[
+        str | None, typer.Option("--io-type", help="of inputs and outputs: float, or as --activations (default)")
+    ] = None,
     keep_float: Annotated[
         list[str] | None, typer.Option("--keep-float", help="a node, its result, or a kind of operator; repeatable")
     ] = None,
@@ -186,14 +192,16 @@ def quantize(
     from glowc.quant.tune import trial_lines
 
     check_output(output)
+    kind = _activations(activations)
     options = QuantizeOptions(
         _schema(schema),
         _calibration(calibration),
         tuple(keep_float or ()),
-        _float_edge(io_type),
+        _float_edge(io_type, kind),
         equalise,
         bias,
         rounding,
+        kind,
     )
     images = image_format(mean, std, layout, channels)
     wanted = None
@@ -227,9 +235,19 @@ def _calibration(name: str) -> Any:
     return Calibration(name)
 
 
-def _float_edge(io_type: str) -> bool:
-    if io_type not in ("int8", "float"):
-        raise InputError(f"--io-type {io_type}", hint="--io-type int8 or float")
+def _activations(name: str) -> Activations:
+    from glowc.quant.scheme import Activations
+
+    if name not in list(Activations):
+        raise InputError(f"no activations {name!r}", hint=f"--activations {' or '.join(Activations)}")
+    return Activations(name)
+
+
+def _float_edge(io_type: str | None, activations: Activations) -> bool:
+    if io_type not in (None, "float", activations):
+        raise InputError(
+            f"--io-type {io_type} with --activations {activations}", hint=f"--io-type {activations} or float"
+        )
     return io_type == "float"
 
 
@@ -319,7 +337,7 @@ def summary(done: Quantized, output: Path) -> dict[str, object]:
 
 def summary_text(done: Quantized, output: Path) -> str:
     """Return what `quantize` prints."""
-    lines = [f"{done.layers} layers on int8, {done.samples} samples: {output}"]
+    lines = [f"{done.layers} layers on {done.activations}, {done.samples} samples: {output}"]
     if done.error is not None:
         lines.append(f"  error of the outputs on this data: {100 * done.error:.2f} % of the largest (RMSE, simulated)")
     lines += [f'  stays float: {f.op} "{f.name}": {f.reason}' for f in done.floats]

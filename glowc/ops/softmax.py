@@ -27,6 +27,7 @@ from glowc.graph.exp_factors import exp_entries, exp_factors
 from glowc.graph.graph import Node
 from glowc.graph.numerics import F32, round_clamp, softmax_exp_table, softmax_steps
 from glowc.graph.types import DType
+from glowc.ops import softmax16
 from glowc.ops.base import Call, LowerCtx, MaybeTypes, OpDef, OpError, Types
 from glowc.ops.params import Along
 from glowc.ops.strided import axis_of, present
@@ -55,7 +56,7 @@ def infer(node: Node, in_types: MaybeTypes) -> Types:
     """Same type; the axis must exist."""
     (x,) = present(in_types[:1])
     axis_of(node.int_("axis"), x.rank)
-    if not (x.dtype.is_float or x.dtype in (DType.S8, DType.U8)):
+    if not (x.dtype.is_float or x.dtype in (DType.S8, DType.U8, *softmax16.KINDS)):
         raise OpError(f"softmax of {x}")
     return (x,)
 
@@ -100,6 +101,8 @@ def reference(log: bool) -> Callable[[Call], tuple[np.ndarray, ...]]:
         x = call.array(0).reshape(_dims(out.shape, call.node.int_("axis")))
         if qx is None or qy is None:
             y = softmax_floats(x, log=log)
+        elif not log and call.in_types[0] is not None and call.in_types[0].dtype is DType.S16:
+            y = softmax16.reference(x, qx, qy)
         elif log or x.itemsize != 1:
             raise OpError(f"no integer form of {call.node.op} for {call.in_types[0]}")
         else:
@@ -119,6 +122,9 @@ def lower(log: bool) -> Callable[[Node, LowerCtx], None]:
         qx, qy = x.type.quant, y.type.quant
         if qx is None or qy is None:
             ctx.emit(f"softmax_{x.type.dtype.value}", {"in": x, "out": y}, SoftmaxFloat(*dims, int(log)))
+            return
+        if not log and x.type.dtype is DType.S16:
+            softmax16.emit(node, ctx, x, y, dims)
             return
         if log or x.type.dtype != DType.S8:
             raise OpError(f"no integer form of {node.op} for {x.type}")

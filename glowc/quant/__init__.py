@@ -5,6 +5,6 @@ What the pairs mean on a machine is decided by `glowc.frontend` and `glowc.passe
 
 from glowc.quant.calibrate import Calibration
 from glowc.quant.quantizer import Quantized, QuantizeOptions, quantize_model
-from glowc.quant.scheme import Schema
+from glowc.quant.scheme import Activations, Schema
 
-__all__ = ["Calibration", "QuantizeOptions", "Quantized", "Schema", "quantize_model"]
+__all__ = ["Activations", "Calibration", "QuantizeOptions", "Quantized", "Schema", "quantize_model"]

@@ -48,13 +48,13 @@ def by_calibration(
         constant = all(n in net.consts for n in sources(net, plan.groups[first]))
         if schema is Schema.ASYMMETRIC and first in plan.fixed:
             params[first], how[first] = plan.fixed[first][0], "fixed"
-        elif schema is Schema.ASYMMETRIC and (grid := _grid_of(sim, plan.groups[first])) is not None:
+        elif plan.bits == 8 and schema is Schema.ASYMMETRIC and (grid := _grid_of(sim, plan.groups[first])) is not None:
             params[first], how[first] = grid, "grid"
         else:
             wanted = Calibration.MINMAX if constant else kind
             margin = 1 + 1 / profile.samples if wanted is Calibration.AUTO else 1.0
             low, high = range_of(stats, wanted, schema)
-            params[first], how[first] = params_of(low * margin, high * margin, schema), str(wanted)
+            params[first], how[first] = params_of(low * margin, high * margin, schema, plan.bits), str(wanted)
     return Chosen(params, how)
 
 

@@ -15,7 +15,7 @@ from onnx import NodeProto, ValueInfoProto, helper, numpy_helper
 
 from glowc.quant.net import Net, Port, model_of
 from glowc.quant.plan import Plan, values_of, weights_of
-from glowc.quant.scheme import QMAX, QMIN, Params
+from glowc.quant.scheme import Params
 from glowc.quant.weights import Weights
 
 FACTORS_KEY = "glowc.channel_factors"
@@ -53,7 +53,7 @@ class _Writer:
     def convert(self, op: str, value: str, params: Params, output: str) -> None:
         """Add a QuantizeLinear or DequantizeLinear."""
         scale = self.const(f"{output}_scale", np.asarray(params.scale, np.float32))
-        zero = self.const(f"{output}_zero_point", np.asarray(params.zero_point, np.int8))
+        zero = self.const(f"{output}_zero_point", np.asarray(params.zero_point, params.dtype))
         self.nodes.append(helper.make_node(op, [value, scale, zero], [output], name=self.named(f"{output}_{op}")))
 
     def of(self, name: str) -> Params | None:
@@ -102,9 +102,9 @@ def _constant(writer: _Writer, name: str) -> str:
     """Store a constant operand as codes; return the name of its values."""
     params = writer.of(name)
     assert params is not None
-    codes = np.clip(np.rint(writer.net.consts[name] / np.float32(params.scale)) + params.zero_point, QMIN, QMAX)
     value = writer.named(f"{name}_dequantized")
-    writer.convert("DequantizeLinear", writer.const(f"{name}_codes", codes.astype(np.int8)), params, value)
+    codes = writer.const(f"{name}_codes", params.codes(writer.net.consts[name]))
+    writer.convert("DequantizeLinear", codes, params, value)
     return value
 
 
@@ -116,7 +116,7 @@ def _input(writer: _Writer, port: Port, renamed: dict[str, str]) -> Port:
     renamed[port.name] = value = writer.named(f"{port.name}_dequantized")
     if not writer.float_edge:
         writer.convert("DequantizeLinear", port.name, params, value)
-        return Port(port.name, port.shape, np.dtype(np.int8))
+        return Port(port.name, port.shape, params.dtype)
     codes = writer.named(f"{port.name}_quantized")
     writer.convert("QuantizeLinear", port.name, params, codes)
     writer.convert("DequantizeLinear", codes, params, value)
@@ -132,7 +132,7 @@ def _output(writer: _Writer, port: Port, renamed: dict[str, str]) -> ValueInfoPr
             node.input[:] = [port.name if n == renamed[port.name] else n for n in node.input]
             node.output[:] = [port.name if n == renamed[port.name] else n for n in node.output]
     elif params is not None:
-        kind = np.dtype(np.int8)
+        kind = params.dtype
     return helper.make_tensor_value_info(port.name, helper.np_dtype_to_tensor_dtype(kind), port.shape)
 
 
@@ -203,5 +203,6 @@ def edge_params(model: onnx.ModelProto) -> dict[str, Params]:
     for node in model.graph.node:
         if node.op_type in ("QuantizeLinear", "DequantizeLinear") and consts[node.input[1]].size == 1:
             codes = node.output[0] if node.op_type == "QuantizeLinear" else node.input[0]
-            found[codes] = Params(float(consts[node.input[1]].reshape(())), int(consts[node.input[2]].reshape(())))
+            zero = consts[node.input[2]]
+            found[codes] = Params(float(consts[node.input[1]].reshape(())), int(zero.reshape(())), 8 * zero.itemsize)
     return {v.name: found[v.name] for v in (*model.graph.input, *model.graph.output) if v.name in found}

@@ -17,7 +17,7 @@ from glowc.quant.net import Net
 from glowc.quant.plan import Plan, weights_of
 from glowc.quant.scheme import Params, Schema
 from glowc.quant.simulate import Simulator
-from glowc.quant.weights import Fit, Rows, Weights, channel_axis, fitted, least_scales, nearest, rows_of
+from glowc.quant.weights import Fit, Rows, Weights, channel_axis, fitted, least_scales, least_scales16, nearest, rows_of
 
 _PLACES = 16  # places of one sample count as so many independent values at most, for the mean of a channel
 _FEW = 8  # a mean of so many values is believed by half
@@ -57,7 +57,7 @@ def nearest_layers(net: Net, plan: Plan, params: Mapping[str, Params], schema: S
     for node in coded_layers(net, plan):
         array, bias = net.consts[node.input[1]], bias_of(net, node)
         axis = channel_axis(node, array)
-        least = _least(plan, params, node, bias, array.shape[axis])
+        least = _least(plan, params, node, bias, array)
         power2 = schema is Schema.SYMMETRIC_WITH_POWER2_SCALE
         weights[node.output[0]] = nearest(array, axis, least, power2)
         if bias is not None:
@@ -66,9 +66,12 @@ def nearest_layers(net: Net, plan: Plan, params: Mapping[str, Params], schema: S
 
 
 def _least(
-    plan: Plan, params: Mapping[str, Params], node: NodeProto, bias: np.ndarray | None, count: int
+    plan: Plan, params: Mapping[str, Params], node: NodeProto, bias: np.ndarray | None, weights: np.ndarray
 ) -> np.ndarray:
-    return least_scales(bias, params[plan.group_of[node.input[0]]].scale, count)
+    """Return the least scale per channel with which bias and sums fit int32."""
+    known, axis = params[plan.group_of[node.input[0]]], channel_axis(node, weights)
+    least = least_scales(bias, known.scale, weights.shape[axis])
+    return least if known.bits == 8 else np.maximum(least, least_scales16(weights, axis, bias, known.scale))
 
 
 def fitted_layers(
@@ -105,7 +108,7 @@ def _fitted_weights(
     rows: Rows | None = rows_of(node, array, given, sim.exact[node.output[0]])
     if rows is None:
         return start
-    least = _least(sim.plan, params, node, bias, array.shape[channel_axis(node, array)])
+    least = _least(sim.plan, params, node, bias, array)
     return fitted(node, array, rows, least, fit)
 
 

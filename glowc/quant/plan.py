@@ -38,6 +38,8 @@ FIXED = {
     "Tanh": (SYMMETRIC_UNIT, Params(1 / 127, 0)), "Softsign": (SYMMETRIC_UNIT, Params(1 / 127, 0)),
 }  # fmt: skip
 """Results with a range that is known: the usual quantisation first, then what may be better by measured error."""
+FIXED16 = (Params(2.0**-15, 0, 16),)
+"""The same of 16 bits: all of these lie between -1 and 1."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,6 +62,7 @@ class Plan:
     fixed: Mapping[str, tuple[Params, ...]]
     floats: tuple[FloatNode, ...]
     fused: Mapping[str, str] = field(default_factory=dict)
+    bits: int = 8
 
     def computes_codes(self, node: NodeProto) -> bool:
         """Say whether a node is quantised."""
@@ -86,9 +89,10 @@ def values_of(net: Net, node: NodeProto) -> list[str]:
 
 def make_plan(
     net: Net, dtypes: Mapping[str, np.dtype[np.generic]], keep_float: Iterable[str] = (),
-    unrounded: frozenset[str] = frozenset(),
+    unrounded: frozenset[str] = frozenset(), bits: int = 8,
 ) -> Plan:  # fmt: skip
-    """Decide what is quantised. `dtypes` has the element type of every value. Raises InputError for unknown names.
+    """Decide what is quantised, on codes of so many bits. `dtypes` has the element type of every value. Raises
+    InputError for unknown names.
 
     Layers with a result in `unrounded` compute on codes and hand on floats; what is behind them stays float.
     """
@@ -108,7 +112,9 @@ def make_plan(
     fused = _fused(net, quantised)
     groups = _groups(net, quantised, {*fused, *unrounded})
     group_of = {name: first for first, names in groups.items() for name in names}
-    return Plan(frozenset(quantised), groups, group_of, _fixed(net, groups, quantised), tuple(floats), fused)
+    return Plan(
+        frozenset(quantised), groups, group_of, _fixed(net, groups, quantised, bits), tuple(floats), fused, bits
+    )
 
 
 def _kept(net: Net, names: tuple[str, ...]) -> frozenset[str]:
@@ -206,7 +212,9 @@ def _groups(net: Net, quantised: set[str], never: Collection[str]) -> dict[str, 
     return {names[0]: tuple(names) for names in members.values()}
 
 
-def _fixed(net: Net, groups: Mapping[str, tuple[str, ...]], quantised: set[str]) -> dict[str, tuple[Params, ...]]:
+def _fixed(
+    net: Net, groups: Mapping[str, tuple[str, ...]], quantised: set[str], bits: int
+) -> dict[str, tuple[Params, ...]]:
     """Return the quantisations of groups whose values all come from operators of a known range."""
     producers = net.producers()
     found: dict[str, tuple[Params, ...]] = {}
@@ -215,7 +223,7 @@ def _fixed(net: Net, groups: Mapping[str, tuple[str, ...]], quantised: set[str])
         sources = {n.op_type if n is not None and n.output[0] in quantised else "" for n in makers}
         sources -= SAME
         if len(sources) == 1 and (op := next(iter(sources))) in FIXED:
-            found[first] = FIXED[op]
+            found[first] = FIXED[op] if bits == 8 else FIXED16
     return found
 
 

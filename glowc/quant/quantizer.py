@@ -1,4 +1,4 @@
-"""A float network and sample data -> an int8 ONNX file: profile, equalise, choose ranges, fit weights, write.
+"""A float network and sample data -> a quantised ONNX file: profile, equalise, choose ranges, fit weights, write.
 
 Without data, a profile alone gives the ranges; then weights go to their nearest codes and nothing is measured.
 """
@@ -21,9 +21,10 @@ from glowc.quant.engine import Engine, all_samples, run_net
 from glowc.quant.equalize import best_strength, equalised, factors, find_classes, magnitudes
 from glowc.quant.layers import Coded, fitted_layers, nearest_layers
 from glowc.quant.net import Net, read_net
+from glowc.quant.opset import raised
 from glowc.quant.plan import FloatNode, Plan, make_plan, weights_of
 from glowc.quant.profile import Profile, Profiler, profile_net
-from glowc.quant.scheme import Schema
+from glowc.quant.scheme import Activations, Schema
 from glowc.quant.simplify import simplified
 from glowc.quant.simulate import Simulator, simulator
 from glowc.quant.tail import unrounded_sums
@@ -31,6 +32,8 @@ from glowc.quant.weights import Fit
 
 Sample = Mapping[str, np.ndarray]
 Progress = Callable[[str], None]
+FITS = {Activations.INT8: Fit(), Activations.INT16: Fit(ridge=0.01, follow=1.0)}
+"""How far the samples move weights: with int16 activations only the rounding of weights is left to make up for."""
 KEPT_BYTES = 1 << 28  # of values of all kept samples: the measuring steps hold them, some twice
 MOST_KEPT = 64
 FEWEST_VALUES = 64  # of a channel, on all kept samples, to say how large it is
@@ -47,12 +50,13 @@ class QuantizeOptions:
     equalise: bool = True
     bias_correction: bool = True
     rounding: bool = True
-    fit: Fit = field(default_factory=Fit)
+    activations: Activations = Activations.INT8
+    fit: Fit | None = None  # by default FITS
 
 
 @dataclass(frozen=True, slots=True)
 class Quantized:
-    """An int8 model, and what is known of it. `error` is the simulated error of the outputs on the kept samples."""
+    """A quantised model, and what is known of it. `error` is the simulated error of the outputs on the kept samples."""
 
     model: onnx.ModelProto
     floats: tuple[FloatNode, ...]
@@ -62,6 +66,7 @@ class Quantized:
     samples: int
     error: float | None
     notes: tuple[str, ...]
+    activations: Activations = Activations.INT8
 
 
 @dataclass(slots=True)
@@ -115,8 +120,9 @@ def quantize_net(
     net: Net, engine: Engine, profile: Profile, kept: list[Sample], options: QuantizeOptions, progress: Progress
 ) -> Quantized:  # fmt: skip
     """Quantise a simplified network by its profile, and by samples where there are any."""
-    unrounded = unrounded_sums(net, elements_of(profile)) if options.float_edge else frozenset()
-    plan = make_plan(net, dtypes_of(net, profile), options.keep_float, unrounded)
+    bits = options.activations.bits
+    unrounded = unrounded_sums(net, elements_of(profile)) if options.float_edge and bits == 8 else frozenset()
+    plan = make_plan(net, dtypes_of(net, profile), options.keep_float, unrounded, bits)
     if not plan.quantised:
         reasons = [f'{f.op} "{f.name}": {f.reason}' for f in plan.floats]
         raise InputError("nothing of this model can be quantised", details=reasons[:10])
@@ -151,11 +157,13 @@ def _written(
 ) -> Quantized:  # fmt: skip
     """Return the file, and what is known of it."""
     net = way.sim.net if way.sim else net
-    model = quantised_model(net, plan, chosen.params, coded.weights, coded.biases, float_edge=options.float_edge,
+    written = net if plan.bits == 8 else raised(net)
+    model = quantised_model(written, plan, chosen.params, coded.weights, coded.biases, float_edge=options.float_edge,
                             factors=way.factors)  # fmt: skip
     error = way.sim.output_error(way.sim.run(chosen.params, coded.consts(net))) if way.sim else None
     return Quantized(
-        model, plan.floats, chosen.how, way.classes, len(coded.weights), way.profile.samples, error, notes
+        model, plan.floats, chosen.how, way.classes, len(coded.weights), way.profile.samples, error, notes,
+        options.activations,
     )  # fmt: skip
 
 
@@ -233,14 +241,15 @@ def _chosen(
     if sim is None:
         return chosen, coded
     power2 = options.schema is Schema.SYMMETRIC_WITH_POWER2_SCALE
+    fit = options.fit or FITS[options.activations]
     if options.bias_correction or options.rounding:
         rounding = options.rounding and not power2
-        coded = fitted_layers(sim, chosen.params, coded, options.fit, rounding=rounding, progress=progress)
-    if options.calibration is not Calibration.AUTO or profile.samples < ENOUGH:
+        coded = fitted_layers(sim, chosen.params, coded, fit, rounding=rounding, progress=progress)
+    if options.calibration is not Calibration.AUTO or profile.samples < ENOUGH or plan.bits > 8:
         return chosen, coded
     chosen = by_measure(sim, profile, options.schema, chosen, coded.consts(net), progress)
     if options.bias_correction:
-        coded = _better(sim, chosen, coded, fitted_layers(sim, chosen.params, coded, options.fit, rounding=False))
+        coded = _better(sim, chosen, coded, fitted_layers(sim, chosen.params, coded, fit, rounding=False))
     return chosen, coded
 
 

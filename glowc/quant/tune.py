@@ -147,7 +147,7 @@ def sensitivity(
 ) -> list[tuple[str, ...]]:  # fmt: skip
     """Return sets of nodes by their first results, those first without whose rounding the outputs err least."""
     some = list(kept[:_RANKED_ON])
-    plan = make_plan(net, dtypes_of(net, profile), options.keep_float)
+    plan = make_plan(net, dtypes_of(net, profile), options.keep_float, bits=options.activations.bits)
     sim = simulator(engine, net, plan, {p.name: np.stack([s[p.name] for s in some]) for p in net.inputs})
     kind = Calibration.MINMAX if options.calibration is Calibration.AUTO else options.calibration
     params = by_calibration(sim, net, plan, profile, kind, options.schema).params

@@ -19,6 +19,8 @@ from glowc.quant.scheme import LARGEST_CODE
 Array = np.ndarray
 _SWEEPS = 4
 _SCALES = np.linspace(1.0, 0.7, 13)  # fractions of the largest weight that the search for a scale tries
+LARGEST_INPUT16 = 32768
+_ROOM16 = 0.97 * 2.0**31
 _ROWS = 8192  # most rows of sample data that one layer's statistics are made of
 
 
@@ -51,6 +53,19 @@ def least_scales(bias: Array | None, in_scale: float, count: int) -> Array:
     if bias is None:
         return np.full(count, 1e-12)
     return np.asarray(np.maximum(np.abs(bias.astype(np.float64)) / (in_scale * 2.0**30), 1e-12))
+
+
+def least_scales16(weights: Array, axis: int, bias: Array | None, in_scale: float) -> Array:
+    """Return the least scale per channel with which no sum of products with int16 codes leaves int32.
+
+    Rounding makes each code larger by half a step at most; the room that is left is for fitted codes and biases.
+    """
+    lines = np.moveaxis(weights, axis, 0).reshape(weights.shape[axis], -1).astype(np.float64)
+    room = _ROOM16 - LARGEST_INPUT16 * lines.shape[1] / 2
+    if room <= 0:
+        return np.zeros(len(lines))  # the compiler proves what it can
+    fixed = 0.0 if bias is None else np.abs(bias.astype(np.float64)) / in_scale
+    return np.asarray((LARGEST_INPUT16 * np.abs(lines).sum(axis=1) + fixed) / room)
 
 
 def nearest(weights: Array, axis: int, least: Array, power2: bool = False) -> Weights:

@@ -40,6 +40,15 @@ GLOW_INLINE int32_t glow_saturate8(int32_t x) {
 GLOW_INLINE int32_t glow_round8(float v, int32_t zp) { return glow_saturate8(glow_qadd(glow_rne(v), zp)); }
 GLOW_INLINE int8_t glow_round_s8(float v, int32_t zp) { return (int8_t)glow_round8(v, zp); }
 
+/* rne(v) + zp between low and high, codes of 16 bits; NaN gives zp. */
+GLOW_INLINE int32_t glow_round16(float v, int32_t zp, int32_t low, int32_t high) {
+  int32_t code = glow_qadd(glow_rne(v), zp);
+#if GLOW_DSP_SIMD
+  __asm__("ssat %0, #16, %0" : "+r"(code));
+#endif
+  return glow_clamp(code, low, high);
+}
+
 #if !GLOW_DSP_SIMD
 GLOW_INLINE uint32_t glow_plain_max4(uint32_t a, uint32_t b) {
   uint32_t most = 0u;

@@ -8,6 +8,8 @@
 #include <arm_neon.h>
 #include <stdint.h>
 
+#include "glow_reach.h"
+
 #if defined(__aarch64__)
 #define GLOW_WIDE_HIGH(sum, w, x, lane) vmlal_high_lane_s16(sum, w, x, lane)
 #else
@@ -61,6 +63,56 @@ static inline void glow_neon_wide_4x8(int32x4_t *sums, const int16_t *const *x, 
   sums[7] = high3;
 }
 
+#if defined(__aarch64__)
+#define GLOW_WIDE_MACS(s0, s1, s2, s3, low, high, x) \
+  "smlal " s0 ".4s, " low ".4h, " x "\n" "smlal2 " s1 ".4s, " low ".8h, " x "\n" \
+  "smlal " s2 ".4s, " high ".4h, " x "\n" "smlal2 " s3 ".4s, " high ".8h, " x "\n"
+#define GLOW_WIDE_LOAD16(w) "ld1 {" w ".16b}, [%[w]], %[row]\n"
+/* An input of four pixels, lane k, times the weights of 16 channels in `w`; `next` is loaded before. */
+#define GLOW_WIDE_STEP16(w, low, high, k, next) \
+  next "sxtl " low ".8h, " w ".8b\n" "sxtl2 " high ".8h, " w ".16b\n" \
+  GLOW_WIDE_MACS("v16", "v17", "v18", "v19", low, high, "v0.h[" k "]") \
+  GLOW_WIDE_MACS("v20", "v21", "v22", "v23", low, high, "v1.h[" k "]") \
+  GLOW_WIDE_MACS("v24", "v25", "v26", "v27", low, high, "v2.h[" k "]") \
+  GLOW_WIDE_MACS("v28", "v29", "v30", "v31", low, high, "v3.h[" k "]")
+#define GLOW_WIDE_EVEN(k, next) GLOW_WIDE_STEP16("v4", "v5", "v6", k, next)
+#define GLOW_WIDE_ODD(k, next) GLOW_WIDE_STEP16("v7", "v8", "v9", k, next)
+#define GLOW_WIDE_ZERO(a, b, c, d) \
+  "movi v" a ".4s, #0\n" "movi v" b ".4s, #0\n" "movi v" c ".4s, #0\n" "movi v" d ".4s, #0\n"
+
+/* sums[16 * j ...]: k inputs of pixel j times the weights of 16 channels, w_row from input to input */
+static inline void glow_a64_wide_4x16(int32_t *sums, const int16_t *const *x, const int8_t *w, int64_t w_row, int32_t k) {
+  const int16_t *x0 = x[0];
+  const int16_t *x1 = x[1];
+  const int16_t *x2 = x[2];
+  const int16_t *x3 = x[3];
+  int32_t blocks = k / 8;
+  int32_t rest = k % 8;
+  __asm__ volatile(
+      GLOW_WIDE_ZERO("16", "17", "18", "19") GLOW_WIDE_ZERO("20", "21", "22", "23")
+      GLOW_WIDE_ZERO("24", "25", "26", "27") GLOW_WIDE_ZERO("28", "29", "30", "31")
+      "cbz %w[blocks], 2f\n"
+      "1: ldr q0, [%[x0]], #16\n" "ldr q1, [%[x1]], #16\n" "ldr q2, [%[x2]], #16\n" "ldr q3, [%[x3]], #16\n"
+      GLOW_WIDE_LOAD16("v4")
+      GLOW_WIDE_EVEN("0", GLOW_WIDE_LOAD16("v7")) GLOW_WIDE_ODD("1", GLOW_WIDE_LOAD16("v4"))
+      GLOW_WIDE_EVEN("2", GLOW_WIDE_LOAD16("v7")) GLOW_WIDE_ODD("3", GLOW_WIDE_LOAD16("v4"))
+      GLOW_WIDE_EVEN("4", GLOW_WIDE_LOAD16("v7")) GLOW_WIDE_ODD("5", GLOW_WIDE_LOAD16("v4"))
+      GLOW_WIDE_EVEN("6", GLOW_WIDE_LOAD16("v7")) GLOW_WIDE_ODD("7", "")
+      "subs %w[blocks], %w[blocks], #1\n" "b.ne 1b\n"
+      "2: cbz %w[rest], 4f\n"
+      "3: ldr h0, [%[x0]], #2\n" "ldr h1, [%[x1]], #2\n" "ldr h2, [%[x2]], #2\n" "ldr h3, [%[x3]], #2\n"
+      GLOW_WIDE_LOAD16("v4") GLOW_WIDE_EVEN("0", "")
+      "subs %w[rest], %w[rest], #1\n" "b.ne 3b\n"
+      "4: st1 {v16.4s-v19.4s}, [%[sums]], #64\n" "st1 {v20.4s-v23.4s}, [%[sums]], #64\n"
+      "st1 {v24.4s-v27.4s}, [%[sums]], #64\n" "st1 {v28.4s-v31.4s}, [%[sums]]\n"
+      : [sums] "+r"(sums), [x0] "+r"(x0), [x1] "+r"(x1), [x2] "+r"(x2), [x3] "+r"(x3), [w] "+r"(w),
+        [blocks] "+r"(blocks), [rest] "+r"(rest)
+      : [row] "r"(w_row)
+      : "v0", "v1", "v2", "v3", "v4", "v5", "v6", "v7", "v8", "v9", "v16", "v17", "v18", "v19", "v20", "v21", "v22",
+        "v23", "v24", "v25", "v26", "v27", "v28", "v29", "v30", "v31", "cc", "memory");
+}
+#endif
+
 /* ((sum * mul + offset) >> shift) + zp of two sums, rounded down */
 static inline int32x2_t glow_neon_wide_shift(int32x2_t sum, int32x2_t mul, const int64_t *offset, int32_t shift,
                                              int32_t zp) {
@@ -87,6 +139,41 @@ static inline int32x4_t glow_neon_wide_scaled(int32x4_t sum, const float *scale,
 
 static inline int16x4_t glow_neon_wide_limit(int32x4_t v, int32_t low, int32_t high) {
   return vmovn_s32(vminq_s32(vmaxq_s32(v, vdupq_n_s32(low)), vdupq_n_s32(high)));
+}
+
+/* Adds to sums of eight channels the products of n columns of a row of the window. */
+static inline void glow_neon_wide_taps(int32x4_t *sums, const int16_t *x, int32_t x_step, const int8_t *w, int32_t w_step,
+                                       int32_t n) {
+  int32x4_t low = sums[0];
+  int32x4_t high = sums[1];
+  for (; n > 0; n--, x += x_step, w += w_step) {
+    const int16x8_t inputs = vld1q_s16(x);
+    const int16x8_t factors = vmovl_s8(vld1_s8(w));
+    low = vmlal_s16(low, vget_low_s16(inputs), vget_low_s16(factors));
+    high = vmlal_s16(high, vget_high_s16(inputs), vget_high_s16(factors));
+  }
+  sums[0] = low;
+  sums[1] = high;
+}
+
+/* The sum of n products. */
+static inline int32_t glow_neon_wide_dot(const int16_t *x, const int8_t *w, int32_t n) {
+  int32x4_t low = vdupq_n_s32(0);
+  int32x4_t high = low;
+  int32_t i = 0;
+  for (; i + 8 <= n; i += 8) {
+    const int16x8_t inputs = vld1q_s16(x + i);
+    const int16x8_t factors = vmovl_s8(vld1_s8(w + i));
+    low = vmlal_s16(low, vget_low_s16(inputs), vget_low_s16(factors));
+    high = vmlal_s16(high, vget_high_s16(inputs), vget_high_s16(factors));
+  }
+  low = vaddq_s32(low, high);
+  const int32x2_t pair = vadd_s32(vget_low_s32(low), vget_high_s32(low));
+  int32_t sum = vget_lane_s32(vpadd_s32(pair, pair), 0);
+  for (; i < n; i++) {
+    sum += x[i] * w[i];
+  }
+  return sum;
 }
 
 static inline int16x8_t glow_neon_wide_limited(int32x4_t a, int32x4_t b, int32_t low, int32_t high) {

@@ -198,6 +198,7 @@ def kernel_cases() -> Iterator[Case]:
                 m = {**p, **q, "scale": scale}
                 yield make_case(f"mul_{kind.value}", {"a": a, "b": b}, m, out={"out": (out, kind)})
     yield from plain_cases()
+    yield from centred_cases()
     p, _ = access((65536,), (65536,))
     a, b = (v.reshape(-1).astype(np.int8) for v in np.meshgrid(np.arange(-128, 128), np.arange(-128, 128)))
     for sign in "+-":
@@ -206,6 +207,32 @@ def kernel_cases() -> Iterator[Case]:
             "a_scale": 0.023528477, "b_scale": 0.047917310, "out_scale": 0.035710983,
         }  # fmt: skip
         yield make_case("add_s8", {"a": a, "b": b}, params, out={"out": ((65536,), DType.S8)}, name="all pairs")
+
+
+def centred_cases() -> Iterator[Case]:
+    """Sums and products of int16 codes around 0: ties, both ends of the codes, sums that cancel."""
+    for shapes in (((n,), (n,)) for n in (1, 4, 7, 16, 21)):
+        yield from centred_pairs(*shapes)
+    yield from centred_pairs((3, 17), (17,))
+    yield from centred_pairs((9,), (4, 9))
+
+
+def centred_pairs(*shapes: tuple[int, ...]) -> Iterator[Case]:
+    p, out = access(*shapes)
+    a, b = (RNG.integers(-32768, 32768, s).astype(np.int16) for s in shapes)
+    a.reshape(-1)[:2], b.reshape(-1)[:2] = (-32768, 32767)[: a.size], (-32768, 32767)[: b.size]
+    q: dict[str, ParamValue] = {"a_zp": 0, "b_zp": 0, "out_zp": 0, "out_min": -32768, "out_max": 32767}
+    for scales, sign, low in (
+        ((0.5, 0.5, 1.0), "+", -32768),
+        ((3e-5, 2.9e-5, 7.7e-6), "-", 0),
+        ((2e-4, 1e-9, 3e-4), "+", -9),
+    ):
+        s = dict(zip(("a_scale", "b_scale", "out_scale"), scales, strict=True))
+        yield make_case(
+            "add_s16", {"a": a, "b": b}, {**p, **q, **s, "sign": sign, "out_min": low}, out={"out": (out, DType.S16)}
+        )
+        m = {**p, **q, "scale": scales[2] / 30, "out_min": low}
+        yield make_case("mul_s16", {"a": a, "b": b}, m, out={"out": (out, DType.S16)})
 
 
 def plain_cases() -> Iterator[Case]:

@@ -16,6 +16,7 @@ from glowc.graph.types import DType, quant
 from glowc.lower.lowering import lower_graph
 from glowc.ops.base import OpError
 from glowc.ops.softmax import softmax_codes
+from glowc.ops.softmax16 import tables
 from tests.conftest import require_module
 from tests.kernels.case import Case, make_case
 from tests.ops.one_node import check, graph_of, onnx_run, reference
@@ -89,6 +90,15 @@ def test_u8_is_the_shifted_int8() -> None:
     np.testing.assert_array_equal(u.astype(np.int64) - 128, y)
 
 
+@pytest.mark.parametrize(("scale", "spread"), [(0.0003, 9000), (0.002, 3000), (1e-5, 30000)])
+def test_int16_is_at_most_one_step_from_exact(scale: float, spread: int) -> None:
+    x = np.clip(RNG.normal(0, spread, (50, 12)), -32768, 32767).astype(np.int16)
+    (y,) = check("Softmax", [x], quants=[quant(scale, 0)], out_quants=[quant(2.0**-15, 0)])
+    e = np.exp((x.astype(np.float64) - x.max(1, keepdims=True)) * np.float32(scale))
+    exact = np.clip(e / e.sum(1, keepdims=True) * 2**15, -32768, 32767)
+    assert np.abs(y - exact).max() < 0.51
+
+
 def test_int8_logarithm_is_an_error() -> None:
     q = quant(0.1, 0)
     with pytest.raises(OpError, match="no integer form of LogSoftmax"):
@@ -129,10 +139,15 @@ def kernel_cases() -> Iterator[Case]:
         for scale, out_scale, zero in sets:
             x = RNG.integers(-128, 127, shape, endpoint=True).astype(np.int8)
             p = {**dims, "out_zp": zero, "steps": float(softmax_steps(out_scale))}
-            tables = {"softmax_s8": softmax_exp_table(scale, n), "softmax_s8p": exp_factors(scale, n)}
-            for kernel, table in tables.items():
+            known = {"softmax_s8": softmax_exp_table(scale, n), "softmax_s8p": exp_factors(scale, n)}
+            for kernel, table in known.items():
                 assert table is not None
                 yield make_case(kernel, {"in": x, "table": table}, p, out={"out": (shape, DType.S8)})
+        for scale, out_scale, zero in ((0.0003, 2.0**-15, 0), (1e-6, 2e-5, -5), (0.1, 1e-6, -32768)):
+            x = RNG.integers(-32768, 32768, shape).astype(np.int16)
+            p = {**dims, "out_zp": zero, "steps": float(F32(1) / F32(out_scale))}
+            wide = {"in": x, "table": tables(scale)}
+            yield make_case("softmax_s16w", wide, p, out={"out": (shape, DType.S16)})
     for scale in (0.3, 0.5, 0.55, 0.9, 5.0):  # ever more entries that are denormal or 0
         x = np.arange(128, -128, -1, dtype=np.int64).clip(-128, 127).astype(np.int8)[None]
         table = exp_factors(scale, x.size)

@@ -14,3 +14,8 @@ def steps(instr: Instr) -> tuple[int, int]:
 def accepts_rows(instr: Instr) -> bool:
     """Accept rows of adjacent codes; those of one operand may be one code each."""
     return steps(instr) in ((1, 1), (1, 0), (0, 1))
+
+
+def are_centred(instr: Instr) -> bool:
+    """Say whether the zero points of two operands and of the result are 0."""
+    return not any(instr.int_(name) for name in ("a_zp", "b_zp", "out_zp"))

@@ -54,8 +54,8 @@ class WidePlan(Plan):
     """`channels` whose sums are in scratch at a time; `full`: all int8 codes are allowed.
 
     path: "rows", the inputs of a kernel row are adjacent; "planar", those of a kernel row and channel. `shifts`: the
-    layer ends in a multiplication and a shift, in 32 bits where `short`; `fixed`: in TensorFlow Lite's, and weights are
-    bytes where `narrow`.
+    layer ends in a multiplication and a shift, in 32 bits where `short`; `fixed`: in TensorFlow Lite's. `narrow`:
+    weights are bytes, and scales in their stream.
     """
 
     full: bool = False
@@ -125,6 +125,8 @@ def prepare(constants: Arrays, instr: Instr) -> Prepared:
         biases[:channels] = constants["bias"]
     if plan.fixed:
         return _prepare_fixed(pairs, biases.reshape(-1, 2), constants, plan)
+    if not plan.shifts and _are_bytes(pairs):
+        return _prepare_scaled(pairs, biases.reshape(-1, 2), constants, plan)
     halves, none = pairs.transpose(0, 2, 1, 3), np.zeros((len(pairs), 2), np.int32)
     packed: dict[str, np.ndarray] = {"weights": quad_stream(none, biases.reshape(-1, 2), halves, steps).view(np.int16)}
     if not plan.shifts:
@@ -136,14 +138,31 @@ def prepare(constants: Arrays, instr: Instr) -> Prepared:
     return Prepared({**packed, "offset": offset}, replace(plan, short=True))
 
 
+def _are_bytes(pairs: np.ndarray) -> bool:
+    return bool((pairs == pairs.astype(np.int8)).all())
+
+
+def _joined(pairs: np.ndarray) -> np.ndarray:
+    """Return the weights of pairs of channels, each in a byte."""
+    return joined(pairs[:, 0], pairs[:, 1], np.zeros(len(pairs), bool))
+
+
+def _prepare_scaled(pairs: np.ndarray, biases: np.ndarray, constants: Arrays, plan: WidePlan) -> Prepared:
+    """Return the stream of weights[B, 2, S, 2] in bytes, with the scales."""
+    scales, channels = np.zeros(biases.shape, np.float32), constants["bias"].size
+    scales.reshape(-1)[:channels] = np.broadcast_to(constants["scale"], channels)
+    words = quad_stream(scales.view(np.int32), biases, _joined(pairs), pairs.shape[2])
+    found = {"weights": words, "bias": np.zeros(1, np.int32), "scale": np.zeros(1, np.float32)}
+    return Prepared(found, replace(plan, narrow=True))
+
+
 def _prepare_fixed(pairs: np.ndarray, biases: np.ndarray, constants: Arrays, plan: WidePlan) -> Prepared:
     """Return the stream of weights[B, 2, S, 2], in bytes where they fit, with the multipliers where scales would be."""
-    steps, narrow = pairs.shape[2], bool((pairs == pairs.astype(np.int8)).all())
+    steps, narrow = pairs.shape[2], _are_bytes(pairs)
     mul = np.zeros(biases.shape, np.int32)
     channels = constants["bias"].size
     mul.reshape(-1)[:channels] = np.broadcast_to(constants["mul"], channels)
-    each = np.zeros(len(pairs), bool)
-    halves = joined(pairs[:, 0], pairs[:, 1], each) if narrow else pairs.transpose(0, 2, 1, 3)
+    halves = _joined(pairs) if narrow else pairs.transpose(0, 2, 1, 3)
     words = quad_stream(mul, biases, halves, steps)
     found = {"weights": words if narrow else words.view(np.int16), "mul": np.zeros(1, np.int32)}
     return Prepared({**found, "bias": np.zeros(1, constants["bias"].dtype)}, replace(plan, narrow=narrow))

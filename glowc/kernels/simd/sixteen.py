@@ -1,4 +1,6 @@
-"""Convolutions with inputs of 16 bits on A64 and A32, an output channel a lane (runtime_c/simd/glow_neon_wide.h)."""
+"""Layers with inputs of 16 bits on A64 and A32 (runtime_c/simd/glow_neon_wide.h), sums and products on A64
+(runtime_c/simd/glow_neon_reals16.h).
+"""
 
 from __future__ import annotations
 
@@ -7,20 +9,23 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from glowc.graph.types import DType
-from glowc.kernels.base import KernelVariant, Prepared
+from glowc.kernels.base import KernelVariant, Prepared, plan_in
+from glowc.kernels.common.rows import are_centred
 from glowc.kernels.shapes import Conv
 from glowc.program.ir import Instr, Plan
 from glowc.program.kernel import Arrays
 
 _CHANNELS = 8
+_OUTPUTS = 4
 _SCRATCH_BYTES = 16384
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SixteenPlan(Plan):
-    """`shifts`: the layer ends in a multiplication and a shift."""
+    """`shifts`: the layer ends in a multiplication and a shift; `sixteen` channels at a time."""
 
-    shifts: bool
+    shifts: bool = False
+    sixteen: bool = False
 
 
 def _scratch(instr: Instr) -> int:
@@ -28,12 +33,16 @@ def _scratch(instr: Instr) -> int:
     return 8 * Conv.of(instr).inputs
 
 
+def _is_plain(instr: Instr) -> bool:
+    """Say whether inputs and weights have zero point 0."""
+    kinds = [instr.operand(role).type.dtype for role in ("in", "weights")]
+    return kinds == [DType.S16, DType.S8] and instr.int_("in_zp") == instr.int_("w_zp") == 0
+
+
 def _accepts(instr: Instr) -> bool:
     """Accept one group, zero points 0 of inputs and weights, and eight output channels or more."""
-    kinds = [instr.operand(role).type.dtype for role in ("in", "weights")]
-    plain = kinds == [DType.S16, DType.S8] and instr.int_("in_zp") == instr.int_("w_zp") == 0
     s = Conv.of(instr)
-    return plain and s.groups == 1 and s.out_c >= _CHANNELS and _scratch(instr) <= _SCRATCH_BYTES
+    return _is_plain(instr) and s.groups == 1 and s.out_c >= _CHANNELS and _scratch(instr) <= _SCRATCH_BYTES
 
 
 def prepare(constants: Arrays, instr: Instr) -> Prepared:
@@ -43,10 +52,65 @@ def prepare(constants: Arrays, instr: Instr) -> Prepared:
     return Prepared({"weights": np.ascontiguousarray(weights.T).reshape(-1)}, plan)
 
 
+def prepare_a64(constants: Arrays, instr: Instr) -> Prepared:
+    """The same; codes of 16 bits of many channels are computed by 16 of them."""
+    done = prepare(constants, instr)
+    plan = plan_in(done, SixteenPlan)
+    many = instr.int_("out_c") >= 2 * _CHANNELS and instr.operand("out").type.dtype is DType.S16
+    return replace(done, plan=replace(plan, sixteen=many and not plan.shifts))
+
+
 _A64 = KernelVariant(
-    "a64", rank=20, header="glow_neon_wide.h", accepts=_accepts, prepare=prepare, packs=frozenset({"weights"}),
+    "a64", rank=20, header="glow_neon_wide.h", accepts=_accepts, prepare=prepare_a64, packs=frozenset({"weights"}),
     scratch_bytes=_scratch, streams=True, row_block=4,
 )  # fmt: skip
-_BOTH = (_A64, replace(_A64, isa="a32"))
+_BOTH = (_A64, replace(_A64, isa="a32", prepare=prepare))
 
-VARIANTS = {"conv_s16": _BOTH, "conv_s16rs": _BOTH}
+
+def _accepts_depthwise(instr: Instr) -> bool:
+    """Accept one output channel per adjacent input channel, eight or more, and results of 16 bits."""
+    s = Conv.of(instr)
+    alike = s.in_c == s.out_c == s.groups >= _CHANNELS and s.in_ch == 1
+    return _is_plain(instr) and alike and instr.operand("out").type.dtype is DType.S16
+
+
+def _accepts_fc(instr: Instr) -> bool:
+    """Accept four outputs or more, of 16 bits."""
+    return _is_plain(instr) and instr.int_("out_n") >= _OUTPUTS and instr.operand("out").type.dtype is DType.S16
+
+
+def _accepts_pairs(instr: Instr) -> bool:
+    """Accept zero points 0, adjacent codes, and rows of them of which one may be the same for all of the output."""
+    rank = instr.int_("rank")
+    last = f"{rank - 1}"
+    return rank in (1, 2) and instr.int_(f"a{last}") == instr.int_(f"b{last}") == 1 and are_centred(instr)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PairsPlan(Plan):
+    """Rank 1: adjacent codes; rank 2: rows of them that may be repeated."""
+
+    rank: int
+
+
+def _prepare_pairs(_: Arrays, instr: Instr) -> Prepared:
+    return Prepared(plan=PairsPlan(rank=instr.int_("rank")))
+
+
+def _on_both(variant: KernelVariant) -> tuple[KernelVariant, ...]:
+    return variant, replace(variant, isa="a32")
+
+
+_PLAIN = KernelVariant("a64", rank=20, header="glow_neon_wide.h")
+_PAIRS = KernelVariant(
+    "a64", rank=20, header="glow_neon_reals16.h", in_place=True, accepts=_accepts_pairs, prepare=_prepare_pairs,
+)  # fmt: skip
+
+VARIANTS = {
+    "conv_s16": _BOTH,
+    "conv_s16rs": _BOTH,
+    "dwconv_s16": _on_both(replace(_PLAIN, accepts=_accepts_depthwise)),
+    "fc_s16": _on_both(replace(_PLAIN, accepts=_accepts_fc)),
+    "add_s16": (_PAIRS,),
+    "mul_s16": (_PAIRS,),
+}

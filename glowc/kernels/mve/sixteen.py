@@ -1,0 +1,104 @@
+"""Helium variants of layers with inputs of 16 bits and int8 weights (runtime_c/mve/glow_mve_wide.h)."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from glowc.graph.types import DType
+from glowc.kernels.base import Prepared
+from glowc.kernels.common.constants import EMPTY, WEIGHTED
+from glowc.kernels.mve.shared import FAST
+from glowc.kernels.shapes import Conv
+from glowc.program.ir import Instr, Plan
+from glowc.program.kernel import Arrays
+
+_GROUP, _BLOCK = 4, 8  # channels, inputs
+_SCRATCH_BYTES = 16384
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class WidePlan(Plan):
+    """path: "point", one input pixel is the window; "rows", the columns of a kernel row are adjacent; "taps"."""
+
+
+def _is_possible(instr: Instr) -> bool:
+    """Say whether inputs and weights have zero point 0."""
+    kinds = [instr.operand(role).type.dtype for role in ("in", "weights", "out")]
+    return kinds == [DType.S16, DType.S8, DType.S16] and instr.int_("in_zp") == instr.int_("w_zp") == 0
+
+
+def _path(shape: Conv) -> str:
+    padded = shape.pad_top or shape.pad_left or (shape.out_w - 1) * shape.stride_w >= shape.in_w
+    adjacent = shape.in_ch == 1 or shape.in_c == 1
+    if adjacent and shape.taps == 1 and not padded and (shape.out_h - 1) * shape.stride_h < shape.in_h:
+        return "point"
+    dense = adjacent and shape.in_col == shape.in_c and (shape.dil_w == 1 or shape.k_w == 1)
+    return "rows" if dense else "taps"
+
+
+def _scratch(instr: Instr) -> int:
+    """Two windows."""
+    shape = Conv.of(instr)
+    return 0 if _path(shape) == "point" else 4 * shape.inputs
+
+
+def _accepts_conv(instr: Instr) -> bool:
+    """Accept one group."""
+    return _is_possible(instr) and instr.int_("groups") == 1 and _scratch(instr) <= _SCRATCH_BYTES
+
+
+def _accepts_depthwise(instr: Instr) -> bool:
+    """Accept one output channel per adjacent input channel, and results around 0."""
+    shape = Conv.of(instr)
+    alike = shape.in_c == shape.out_c == shape.groups and shape.in_ch == 1
+    return _is_possible(instr) and alike and instr.int_("out_zp") == 0
+
+
+def stream(weights: np.ndarray, bias: np.ndarray, scale: np.ndarray) -> np.ndarray:
+    """Return weights[O, K], biases and scales (one, or O) as glow_mve_wide.h reads them."""
+    channels = len(weights)
+    rest = -channels % _GROUP
+    padded = np.pad(weights, ((0, rest), (0, -weights.shape[1] % _BLOCK)))
+    blocks = padded.reshape(-1, _GROUP, padded.shape[1] // _BLOCK, _BLOCK).transpose(0, 2, 1, 3)
+    numbers = [
+        np.pad(np.broadcast_to(array, channels), (0, rest)).reshape(-1, _GROUP).view(np.int8) for array in (bias, scale)
+    ]
+    return np.concatenate((blocks.reshape(len(blocks), -1), *numbers), axis=1).reshape(-1).view(np.int32)
+
+
+def _streamed(constants: Arrays, channels: int, plan: Plan) -> Prepared:
+    weights = constants["weights"].reshape(channels, -1)
+    words = stream(weights, constants["bias"], constants["scale"])
+    return Prepared({**EMPTY, "weights": words}, plan)
+
+
+def prepare_conv(constants: Arrays, instr: Instr) -> Prepared:
+    """Return the stream of constants."""
+    shape = Conv.of(instr)
+    return _streamed(constants, shape.out_c, WidePlan(path=_path(shape)))
+
+
+def prepare_fc(constants: Arrays, instr: Instr) -> Prepared:
+    """Return the stream of constants."""
+    return _streamed(constants, instr.int_("out_n"), WidePlan())
+
+
+def prepare_depthwise(constants: Arrays, _: Instr) -> Prepared:
+    """Put the even ones of eight channels' biases and scales in front of the odd ones."""
+    channels = constants["bias"].size
+
+    def parted(array: np.ndarray) -> np.ndarray:
+        whole = np.pad(np.broadcast_to(array, channels), (0, -channels % 8)).reshape(-1, 4, 2)
+        return np.ascontiguousarray(whole.transpose(0, 2, 1)).reshape(-1)
+
+    return Prepared({role: parted(constants[role]) for role in ("bias", "scale")}, WidePlan())
+
+
+_LAYER = replace(FAST, packs=WEIGHTED, header="glow_mve_wide.h", streams=True)
+CONV = replace(_LAYER, accepts=_accepts_conv, prepare=prepare_conv, scratch_bytes=_scratch, row_block=2)
+DEPTHWISE = replace(_LAYER, accepts=_accepts_depthwise, prepare=prepare_depthwise)
+FC = replace(_LAYER, accepts=_is_possible, prepare=prepare_fc)
+
+VARIANTS = {"conv_s16": (CONV,), "dwconv_s16": (DEPTHWISE,), "fc_s16": (FC,)}

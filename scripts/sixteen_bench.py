@@ -1,0 +1,97 @@
+#!/usr/bin/env python3
+"""Compare int16 with int8 activations on the float sample models. Runs as `make sixteen-bench`.
+
+    scripts/sixteen_bench.py
+    scripts/sixteen_bench.py --models mlperf_ic_resnet8_fp32 --boards mps2-an386
+
+Prints for each model the error of the outputs against float (root mean square over the largest magnitude), calibrated
+on the even samples and judged on the odd ones, and on all of them both times; then executed instructions (exact,
+counted by QEMU) and arena on each board, and their ratios int16 to int8.
+"""
+
+from __future__ import annotations
+
+import argparse
+import sys
+import tempfile
+from collections.abc import Sequence
+from pathlib import Path
+
+import numpy as np
+import onnx
+from bench import MODELS, measure, target
+from rich.console import Console
+from rich.table import Table
+
+from glowc.quant import Activations, QuantizeOptions, quantize_model
+from glowc.quant.engine import Engine
+from glowc.quant.net import Port
+from glowc.quant.quantizer import load_float
+from glowc.quant.simulate import relative_error
+from glowc.quant.tune import outputs_of
+
+DEFAULT = ("mlperf_ic_resnet8_fp32", "mlperf_kws_dscnn_fp32", "mlperf_vww_mobilenetv1_fp32")
+BOARDS = ("mps2-an386", "mps3-an547", "linux-aarch64/cortex-a53")
+SPLITS = ((slice(0, None, 2), slice(1, None, 2)), (slice(None), slice(None)))
+Sample = dict[str, np.ndarray]
+
+
+def samples_of(name: str, ports: Sequence[Port]) -> list[Sample]:
+    """Return the samples beside a model."""
+    with np.load(MODELS / name / "inputs.npz") as file:
+        arrays = [file[n] for n in file.files]
+    count = len(arrays[0])
+    return [{p.name: a[i].reshape(p.shape) for p, a in zip(ports, arrays, strict=True)} for i in range(count)]
+
+
+def quantised(path: Path, samples: Sequence[Sample], kind: Activations) -> onnx.ModelProto:
+    """Return a quantised model."""
+    return quantize_model(path, samples, QuantizeOptions(activations=kind)).model
+
+
+def errors(path: Path, ports: Sequence[Port], samples: Sequence[Sample], kind: Activations) -> list[float]:
+    """Return the error of each split."""
+    found = []
+    for given, judged in SPLITS:
+        exact = outputs_of(onnx.load(path), ports, samples[judged])
+        found.append(relative_error(outputs_of(quantised(path, samples[given], kind), ports, samples[judged]), exact))
+    return found
+
+
+def show(name: str, boards: Sequence[str], console: Console) -> None:
+    """Print the tables of one model."""
+    path = MODELS / name / "model.onnx"
+    ports = load_float(path, Engine()).inputs
+    samples = samples_of(name, ports)
+    table = Table(name, "error, odd samples", "error, all", *(f"{b}: insns, arena" for b in boards))
+    numbers: list[list[float]] = []
+    for kind in Activations:
+        row = errors(path, ports, samples, kind)
+        with tempfile.TemporaryDirectory() as folder:
+            file = Path(folder) / "net.onnx"
+            file.write_bytes(quantised(path, samples, kind).SerializeToString())
+            for board in boards:
+                report = measure("net", file, target(board), "balanced")
+                row += [report["insns"], report["arena_bytes"]]
+        numbers.append(row)
+        cells = (f"{a:,} {b:,}" for a, b in zip(row[2::2], row[3::2], strict=True))
+        table.add_row(kind, *(f"{e:.5f}" for e in row[:2]), *cells)
+    ratios = [b / a for a, b in zip(*numbers, strict=True)]
+    table.add_row("ratio", *(f"{r:.3f}" for r in ratios[:2]),
+                  *(f"{a:.2f} {b:.2f}" for a, b in zip(ratios[2::2], ratios[3::2], strict=True)))  # fmt: skip
+    console.print(table)
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--models", nargs="+", default=list(DEFAULT))
+    parser.add_argument("--boards", nargs="+", default=list(BOARDS))
+    args = parser.parse_args()
+    console = Console(width=160)
+    for name in args.models:
+        show(name, args.boards, console)
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
