@@ -78,6 +78,8 @@ def dequantize_linear(node: OnnxNode, b: Builder) -> None:
     if array is not None:
         dtype = _WIDER.get(raw.dtype, raw.dtype)
         codes = array.astype(dtype.numpy, copy=False)
+        if raw.dtype in _WIDER:
+            params = replace(params, bits=4)
         typed = b.typed_const(source, codes, TensorType(raw.shape, dtype, params))
         if b.types[source] == b.types[typed]:
             typed = source
