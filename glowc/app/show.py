@@ -138,13 +138,13 @@ def _removed(report: Report) -> list[str]:
 
 
 def _narrow(report: Report) -> list[str]:
-    """Return a line about weights of 4 bits."""
+    """Return a line about weights of 4 or 2 bits."""
     found = report.get("narrow_weights")
     if found is None:
         return []
     total = len(found["packed"]) + len(found["as_bytes"])
     stay = f"; as bytes (few, depthwise, float, or no room in RAM): {', '.join(found['as_bytes'])}"
-    return [f"  4 bits     weights of {len(found['packed'])} of {total} layers{stay if found['as_bytes'] else ''}"]
+    return [f"  few bits   weights of {len(found['packed'])} of {total} layers{stay if found['as_bytes'] else ''}"]
 
 
 def bench_tables(report: BenchReport) -> None:

@@ -1,4 +1,4 @@
-"""Models with weights of 4 bits: planned with these packed, and as if they were bytes; the smaller one is taken."""
+"""Models with weights of 4 or 2 bits: planned with these packed, and as if they were bytes; the smaller one is taken."""
 
 from __future__ import annotations
 
@@ -17,20 +17,20 @@ Plan = Callable[[Graph], tuple[Selection, Planned]]
 
 
 class NarrowWeights(TypedDict):
-    """The layers whose weights have 4 bits in the model: stored two in a byte, or as bytes all the same."""
+    """The layers whose weights have 4 or 2 bits in the model: stored as such, or as bytes all the same."""
 
     packed: list[str]
     as_bytes: list[str]
 
 
 class NarrowReport(TypedDict):
-    """What report.json says of weights of 4 bits; nothing of a model without any."""
+    """What report.json says of such weights; nothing of a model without any."""
 
     narrow_weights: NotRequired[NarrowWeights]
 
 
 def plan_narrow(graph: Graph, plan: Plan) -> tuple[Selection, Planned]:
-    """Return the plan with weights of 4 bits packed where there is room, if its constants are fewer than without."""
+    """Return the plan with narrow weights packed where there is room, if its constants are fewer than without."""
     done = plan(graph)
     if not _layers(graph):
         return done
@@ -41,7 +41,7 @@ def plan_narrow(graph: Graph, plan: Plan) -> tuple[Selection, Planned]:
 def narrow_report(graph: Graph, program: Program) -> NarrowReport:
     """Return which layers have their weights packed."""
     layers = _layers(graph)
-    found = {i.origin for i in program.instrs if i.kernel == "unpack_s4"}
+    found = {i.origin for i in program.instrs if i.kernel.startswith("unpack_s")}
     packed = [origin[0] for origin in layers if origin in found]
     as_bytes = [origin[0] for origin in layers if origin not in found]
     return {"narrow_weights": {"packed": packed, "as_bytes": as_bytes}} if layers else {}
@@ -52,7 +52,7 @@ def _is_narrow(type_: TensorType) -> bool:
 
 
 def _layers(graph: Graph) -> list[tuple[str, ...]]:
-    """Return the origins of the nodes with weights of 4 bits."""
+    """Return the origins of the nodes with narrow weights."""
     found = (node for node in graph.nodes if len(node.inputs) > 1 and node.inputs[1])
     return [node.origin or (node.name,) for node in found if _is_narrow(graph.types[node.inputs[1]])]
 

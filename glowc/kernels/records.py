@@ -7,14 +7,16 @@ from dataclasses import dataclass
 from glowc.program.ir import Instr
 
 FEWEST = 512
-"""Of weights: fewer are not worth a function that unpacks them."""
+"""Of weights: fewer are not worth a call that unpacks them."""
+NARROW_BITS = (2, 4)
+"""Of weights that are stored several in a byte, the fewest first."""
 
 
 @dataclass(frozen=True, slots=True)
 class Records:
     """`lead` words, then `count` records of `head` words, `body` words of weights and `tail` words, then any others.
 
-    A weight is a byte from -8 to 7; with `joined` two of them are a halfword, 256 * even + odd.
+    A weight is a byte; with `joined` two of them are a halfword, 256 * even + odd.
     """
 
     body: int
@@ -31,10 +33,9 @@ class Records:
 
 
 def has_narrow_weights(instr: Instr) -> bool:
-    """Say whether the weights of an instruction, not packed yet, are codes of 4 bits, and enough to store them so."""
-    weights = next((o.type for o in instr.operands if o.role == "weights"), None)
-    known = weights is not None and weights.quant is not None and weights.quant.bits == 4
-    return known and weights is not None and weights.elements >= FEWEST
+    """Say whether the weights of an instruction, not packed yet, are codes of few bits, and enough to store them so."""
+    types = (o.type for o in instr.operands if o.role == "weights" and o.type.elements >= FEWEST)
+    return any(t.quant is not None and t.quant.bits in NARROW_BITS for t in types)
 
 
 def plain_records(instr: Instr) -> Records:

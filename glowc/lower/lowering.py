@@ -15,7 +15,7 @@ from glowc.graph.graph import Graph, Node
 from glowc.graph.types import DType, TensorType, type_of
 from glowc.kernels.base import PLAIN, KernelVariant, Prepared, prepare, prepared_instr, streams_rows
 from glowc.kernels.choice import candidates
-from glowc.kernels.common.nibbles import is_stored
+from glowc.kernels.common.narrow import stored_bits
 from glowc.kernels.records import has_narrow_weights
 from glowc.ops.base import OpError, Ref
 from glowc.ops.registry import find_op
@@ -204,13 +204,13 @@ class Lowering:
         return finish(self._choose_variant(instr, found, finish))
 
     def _storing(self, instr: Instr, variants: list[KernelVariant]) -> list[KernelVariant]:
-        """Return the variants whose constants hold weights of 4 bits as such; all, where only portable C has them."""
+        """Return the variants whose constants can hold weights of few bits; all, where only portable C has them."""
         constants = self._constants(instr)
 
         def stores(variant: KernelVariant) -> bool:
             seen = self._seen(instr, variant)
             weights = self._prepare(variant, constants, seen_as(instr, variant)).constants.get("weights")
-            return is_stored(variant, seen, constants["weights"] if weights is None else weights)
+            return stored_bits(variant, seen, constants["weights"] if weights is None else weights) is not None
 
         found = [v for v in variants if stores(v)]
         return found if any(v.isa != PLAIN.isa for v in found) else variants

@@ -45,7 +45,7 @@ class Request:
 
     `limit_bytes` is the user's wish, `room_bytes` what the board has. `rooms`, the fastest first, split the arena.
     `keeps`: weights that are read again and again from a slow flash are copied into what is free of it. For `cpu`
-    weights of 4 bits are unpacked in front of their layers, None: they are stored as bytes.
+    weights of few bits are unpacked in front of their layers, None: they are stored as bytes.
     """
 
     kind: str = "auto"
@@ -186,7 +186,7 @@ def _placed(program: Program, request: Request) -> Planned:
 
 
 def _unpacked(program: Program, done: Planned, request: Request) -> Planned:
-    """Return the plan in which weights of 4 bits are unpacked in front of their layers, or of the parts of these.
+    """Return the plan in which weights of few bits are unpacked in front of their layers, or of the parts of these.
 
     The parts are as large as there is room for; `done` is the plan in which weights are bytes. Without a limit the
     arena may grow by a share of it.

@@ -195,7 +195,7 @@ class Program:
     the interpreter reads. `states` are the initial values of the buffers of kind STATE, which keep their bytes from one
     inference to the next. `segments` are the parts that run row by row, in order. With `caller_io`
     the model's inputs and outputs are the caller's buffers instead of parts of the arena. `narrow` names the
-    instructions whose weights are codes of 4 bits, which may be stored two in a byte.
+    instructions whose weights are codes of 4 or 2 bits, which may be stored as such.
     """
 
     name: str

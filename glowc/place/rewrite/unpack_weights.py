@@ -1,4 +1,4 @@
-"""Weights of 4 bits are stored two in a byte; an instruction in front of their layer unpacks them into the arena.
+"""Weights of 4 or 2 bits are stored as such; an instruction in front of their layer unpacks them into the arena.
 
 The layer reads what it would read as a constant, so its kernel and its bytes stay the same; what it costs is a pass
 over its weights, and their room in the arena while it runs. Where there is less room than a layer has weights, it is
@@ -17,7 +17,7 @@ from glowc.board import Cpu
 from glowc.graph.types import DType, TensorType, type_of
 from glowc.kernels.base import Prepared, prepare, prepared_instr
 from glowc.kernels.choice import candidates, variant_of
-from glowc.kernels.common.nibbles import nibbles, words_of
+from glowc.kernels.common.narrow import stored_bits, words_of
 from glowc.kernels.records import Records
 from glowc.ops.params import padded_dims, padded_steps
 from glowc.ops.strided import CopyParams
@@ -40,7 +40,7 @@ class Room:
 
 @dataclass(frozen=True, slots=True)
 class Narrow:
-    """A layer whose weights can be stored in 4 bits: its constants as the kernel defines them, its channels."""
+    """A layer whose weights can be stored in few bits: its constants as the kernel defines them, its channels."""
 
     instr: Instr
     constants: Arrays
@@ -72,27 +72,19 @@ class Narrow:
 
 
 def narrow_layers(program: Program) -> list[Narrow]:
-    """Return the layers whose weights can be stored in 4 bits."""
+    """Return the layers whose weights can be stored in few bits."""
     found = (_narrow(program, instr) for instr in program.instrs if instr.name in program.narrow)
     return [layer for layer in found if layer is not None]
 
 
 def _narrow(program: Program, instr: Instr) -> Narrow | None:
     weights = instr.operand("weights")
-    records = _records(instr, program.consts.get(weights.buffer))
-    if records is None:
+    packed = program.consts.get(weights.buffer)
+    if packed is None or stored_bits(variant_of(instr), instr, packed) is None:
         return None
     arrays = {o.role: program.consts[o.buffer] for o in instr.operands if o.buffer in program.consts}
     originals = {role: program.unpacked.get(f"{instr.name}:{role}", array) for role, array in arrays.items()}
     return Narrow(instr, originals, len(originals["bias"]), weights.type.size_bytes)
-
-
-def _records(instr: Instr, weights: np.ndarray | None) -> Records | None:
-    """Return where weights of 4 bits lie in a packed constant; None where there are others."""
-    where = variant_of(instr).records
-    found = where(instr) if where is not None and weights is not None else None
-    stored = found is not None and weights is not None and nibbles(words_of(weights), found) is not None
-    return found if stored else None
 
 
 def unpack_weights(program: Program, layers: list[Narrow], rooms: Mapping[str, Room], cpu: Cpu) -> Program:
@@ -112,8 +104,16 @@ class _Part:
     instr: Instr
     constants: Arrays
     prepared: Arrays
-    records: Records
+    bits: int
     channels: range
+
+    @property
+    def records(self) -> Records:
+        """Where the weights lie in their constant."""
+        where = variant_of(self.instr).records
+        found = where(self.instr) if where is not None else None
+        assert found is not None
+        return found
 
     @staticmethod
     def of(layer: Narrow, channels: range, number: int) -> _Part | None:
@@ -128,9 +128,9 @@ class _Part:
         prepared = prepare(variant, constants, plain)
         instr = prepared_instr(plain, prepared)
         arrays = {**constants, **prepared.constants}
-        records = _records(instr, arrays["weights"])
+        bits = stored_bits(variant, instr, arrays["weights"])
         macs = layer.instr.macs * len(channels) // layer.channels
-        return None if records is None else _Part(replace(instr, macs=macs), constants, arrays, records, channels)
+        return None if bits is None else _Part(replace(instr, macs=macs), constants, arrays, bits, channels)
 
 
 def _channels_of(array: np.ndarray, layer: Narrow, channels: range) -> np.ndarray:
@@ -240,15 +240,15 @@ class _Made:
         self.instrs.append(replace(part.instr, operands=tuple(operands)))
 
     def _unpack(self, part: _Part, words: np.ndarray) -> None:
-        type_, layer = TensorType(words.shape, DType.U32), part.instr
+        type_, layer, kernel = TensorType(words.shape, DType.U32), part.instr, f"unpack_s{part.bits}"
         operands = (
-            Operand("packed", f"{layer.name}.s4", Access.IN, type_),
+            Operand("packed", f"{layer.name}.s{part.bits}", Access.IN, type_),
             Operand("out", f"{layer.name}.weights", Access.OUT, type_),
         )
-        rest = words.size - part.records.words
-        params = {**asdict(part.records), "joined": int(part.records.joined), "rest": rest}
-        instr, prepared = self._best(layer, Instr("unpack_s4", "", operands, params), {"packed": words}, "unpack")
-        self.const(f"{layer.name}.s4", prepared.constants["packed"])
+        records = part.records
+        params = {**asdict(records), "joined": int(records.joined), "rest": words.size - records.words}
+        instr, prepared = self._best(layer, Instr(kernel, "", operands, params), {"packed": words}, "unpack")
+        self.const(f"{layer.name}.s{part.bits}", prepared.constants["packed"])
         self.unpacked[f"{instr.name}:packed"] = words
         self.instrs.append(instr)
 
