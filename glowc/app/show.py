@@ -88,6 +88,7 @@ def compile_summary(compiled: Compiled, out: Path) -> str:
         *_streaming(compiled),
         *_time(report),
         f"  constants  {report['weights_bytes']:>10,} bytes",
+        *_narrow(report),
         *_code(report),
         "  stack      `glowc bench` computes the most that it takes",
         *_removed(report),
@@ -149,6 +150,16 @@ def _removed(report: Report) -> list[str]:
     layers = report["removed_channels"]
     count = sum(entry["before"] - entry["after"] for entry in layers)
     return [f"  removed    {count:>10,} channels, dead or double, of {len(layers)} layers"] if layers else []
+
+
+def _narrow(report: Report) -> list[str]:
+    """Return a line about weights of 4 or 2 bits."""
+    found = report.get("narrow_weights")
+    if found is None:
+        return []
+    total = len(found["packed"]) + len(found["as_bytes"])
+    stay = f"; as bytes (few, depthwise, float, or no room in RAM): {', '.join(found['as_bytes'])}"
+    return [f"  few bits   weights of {len(found['packed'])} of {total} layers{stay if found['as_bytes'] else ''}"]
 
 
 def bench_tables(report: BenchReport) -> None:

@@ -56,7 +56,7 @@ def request_of(options: CompileOptions, board: Board) -> Request:
     kind = "plain" if options.guard else options.plan
     keeps = board.cpu.slow_flash and not options.guard
     split = rooms if len(rooms) > 1 else ()
-    return Request(kind, options.ram_limit, room, fed, caller_io, split, options.guard, keeps)
+    return Request(kind, options.ram_limit, room, fed, caller_io, split, options.guard, keeps, board.cpu)
 
 
 Select = Callable[[Mapping[str, int]], Selection]

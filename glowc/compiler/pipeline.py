@@ -27,6 +27,7 @@ from glowc.compiler.fit import (
     request_of,
     rooms_wanted,
 )
+from glowc.compiler.narrow import narrow_report, plan_narrow
 from glowc.compiler.options import CompileOptions
 from glowc.compiler.plugins import load_plugins
 from glowc.compiler.report import Report, estimate_report, float_tolerance, plan_report, report_of
@@ -101,8 +102,12 @@ def compile_model(
     progress("optimising the graph")
     form = _optimised(imported, options, board)  # graph -> graph
     progress("lowering and planning memory")
-    select = partial(_selected, form.graph, board, options, order, Preparer())  # graph -> kernels of its layers
-    selection, planned = plan_selection(select, request_of(options, board))  # -> program -> places of its buffers
+
+    def plan(graph: Graph) -> tuple[Selection, Planned]:
+        select = partial(_selected, graph, board, options, order, Preparer())  # graph -> kernels of its layers
+        return plan_selection(select, request_of(options, board))  # -> program -> places of its buffers
+
+    selection, planned = plan_narrow(form.graph, plan)
     program = _verified(planned, form.graph, options)
     progress("printing C")
     golden = _golden(options, imported, form.edge)
@@ -171,7 +176,7 @@ def _report(
         **report_of(spec, board, program, planned.plan, bundle, form.edge, estimates),
         **plan_report(planned, options), **estimate_report(selection, program, estimates),
         **region_report(planned, rooms_wanted(options, board), bundle),
-        **data_report(program, planned.plan, form.graph),
+        **data_report(program, planned.plan, form.graph), **narrow_report(form.graph, program),
         "removed_channels": removed_channels(imported, form.graph), **form.report,
         "sbom": bill_of_materials(
             (source, *options.chain), {**bundle.files, **bundle.binaries}, bundle.foreign

@@ -14,6 +14,7 @@ from glowc.codegen.segments import profile_order
 from glowc.codegen.view import TensorView
 from glowc.compiler.bom import Sbom
 from glowc.compiler.bundle_folder import REPORT
+from glowc.compiler.narrow import NarrowReport
 from glowc.compiler.options import CompileOptions
 from glowc.compiler.report_tensors import DataReport, LayerData, layer_data
 from glowc.compiler.time_form import TimeReport
@@ -153,7 +154,7 @@ class EstimateReport(TypedDict):
     tuned_layers: NotRequired[int]
 
 
-class Report(BundleReport, PlanReport, EstimateReport, RegionsReport, TimeReport, DataReport):
+class Report(BundleReport, PlanReport, EstimateReport, RegionsReport, TimeReport, DataReport, NarrowReport):
     """All of report.json."""
 
     removed_channels: list[RemovedChannels]

@@ -20,8 +20,9 @@ from glowc.graph.numerics import quantize
 from glowc.graph.types import DType, QuantParams, TensorType
 
 BLOCK_KINDS = ("int4", "uint4", "int8", "uint8")
-# 4-bit codes travel in whole bytes; both kinds fit s8, zero points too.
-_WIDER = {DType.S4: DType.S8, DType.U4: DType.S8}
+# Codes of 4 or 2 bits travel in whole bytes; all kinds fit s8, zero points too.
+_WIDER = {DType.S4: DType.S8, DType.U4: DType.S8, DType.S2: DType.S8, DType.U2: DType.S8}
+_BITS = {DType.S4: 4, DType.U4: 4, DType.S2: 2, DType.U2: 2}
 
 
 def quantize_linear(node: OnnxNode, b: Builder) -> None:
@@ -78,6 +79,7 @@ def dequantize_linear(node: OnnxNode, b: Builder) -> None:
     if array is not None:
         dtype = _WIDER.get(raw.dtype, raw.dtype)
         codes = array.astype(dtype.numpy, copy=False)
+        params = replace(params, bits=_BITS.get(raw.dtype, 0))
         typed = b.typed_const(source, codes, TensorType(raw.shape, dtype, params))
         if b.types[source] == b.types[typed]:
             typed = source

@@ -53,9 +53,10 @@ def print_type(t: TensorType) -> str:
     """Return a type with its quantisation as the dumps show it."""
     if t.quant is None:
         return str(t)
+    bits = f", bits={t.quant.bits}" if t.quant.bits else ""
     if t.quant.axis is None:
-        return f"{t} q({t.quant.scale[0]!r}, {t.quant.zero_point[0]})"
-    return f"{t} q({list(t.quant.scale)!r}, {list(t.quant.zero_point)!r}, axis={t.quant.axis})"
+        return f"{t} q({t.quant.scale[0]!r}, {t.quant.zero_point[0]}{bits})"
+    return f"{t} q({list(t.quant.scale)!r}, {list(t.quant.zero_point)!r}, axis={t.quant.axis}{bits})"
 
 
 def print_array(array: np.ndarray) -> str:
@@ -209,7 +210,7 @@ def _parse_quant(text: str) -> QuantParams:
     call = ast.parse(f"f({text})", mode="eval").body
     assert isinstance(call, ast.Call)
     scale, zero_point = (ast.literal_eval(arg) for arg in call.args)
-    axis = ast.literal_eval(call.keywords[0].value) if call.keywords else None
+    words = {word.arg: ast.literal_eval(word.value) for word in call.keywords}
     scales = tuple(scale) if isinstance(scale, list) else (float(scale),)
     points = tuple(zero_point) if isinstance(zero_point, list) else (int(zero_point),)
-    return QuantParams(scales, points, axis)
+    return QuantParams(scales, points, words.get("axis"), words.get("bits", 0))

@@ -105,11 +105,15 @@ _CTYPE: dict[DType, str] = {
 
 @dataclass(frozen=True, slots=True)
 class QuantParams:
-    """real = scale * (q - zero_point); one entry, or one per index of `axis`. Scales are float32 values."""
+    """real = scale * (q - zero_point); one entry, or one per index of `axis`. Scales are float32 values.
+
+    `bits` of a constant: how many its codes have in the model's file, where those are fewer than its kind has; 0: all.
+    """
 
     scale: tuple[float, ...]
     zero_point: tuple[int, ...]
     axis: int | None = None
+    bits: int = 0
 
     @property
     def per_axis(self) -> bool:

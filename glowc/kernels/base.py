@@ -10,6 +10,7 @@ from glowc.errors import InternalError
 from glowc.graph.types import type_of
 from glowc.kernels.features import Stated
 from glowc.kernels.isas import instruction_set
+from glowc.kernels.records import Records
 from glowc.program.ir import NO_PLAN, Instr, Plan
 from glowc.program.kernel import Arrays
 
@@ -74,6 +75,8 @@ class KernelVariant:
     beside which the arena has that much to spare.
     `keeps` prepares an instruction anew that has so many bytes for its scratch: it copies weights there, which it would
     read from flash again and again; None where that does not pay.
+    `records` says where the weights lie in its packed constant, so that weights of 4 bits can be stored as such and
+    unpacked in front of it; None where it has them in another form.
     `row_block` are the pixels that it computes together: a row of a call costs as much as one of a whole multiple.
     """
 
@@ -100,6 +103,7 @@ class KernelVariant:
     stated: Stated | None = None
     modest_bytes: Callable[[Instr], int] | None = None
     keeps: Callable[[Arrays, Instr, int], Prepared | None] | None = None
+    records: Callable[[Instr], Records | None] | None = None
 
     @property
     def name(self) -> str:

@@ -13,8 +13,10 @@ from glowc.board import Cpu
 from glowc.errors import InternalError, ModelError
 from glowc.graph.graph import Graph, Node
 from glowc.graph.types import DType, TensorType, type_of
-from glowc.kernels.base import KernelVariant, Prepared, prepare, prepared_instr, streams_rows
+from glowc.kernels.base import PLAIN, KernelVariant, Prepared, prepare, prepared_instr, streams_rows
 from glowc.kernels.choice import candidates
+from glowc.kernels.common.narrow import stored_bits
+from glowc.kernels.records import has_narrow_weights
 from glowc.ops.base import OpError, Ref
 from glowc.ops.registry import find_op
 from glowc.ops.strided import emit_copy, whole
@@ -28,6 +30,11 @@ Choose = Callable[[Instr, Sequence[KernelVariant], Finish], KernelVariant]
 
 Prepare = Callable[[KernelVariant, Arrays, Instr], Prepared]
 """Prepares an instruction for a variant: `glowc.kernels.base.prepare`, or one that remembers."""
+
+
+def seen_as(instr: Instr, variant: KernelVariant) -> Instr:
+    """Return an instruction with a variant, not prepared yet."""
+    return replace(instr, variant=variant.name)
 
 
 def never(_: str) -> bool:
@@ -87,6 +94,7 @@ class Lowering:
         self.instrs: list[Instr] = []
         self.unpacked: dict[str, np.ndarray] = {}
         self.states: dict[str, np.ndarray] = {}
+        self.narrow: set[str] = set()
         self._const_names: dict[tuple[str, str, tuple[int, ...]], str] = {}
         for name in (*graph.inputs, *graph.outputs):
             self._value_buffer(name)
@@ -175,11 +183,15 @@ class Lowering:
             node.op,
             macs,
         )
+        if has_narrow_weights(instr):
+            self.narrow.add(instr.name)
         self.instrs.append(self._choose(instr))
 
     def _choose(self, instr: Instr) -> Instr:
         fixed = {o.role for o in instr.operands if o.buffer in self.consts}
         found = candidates(instr, self._cpu.features, fixed)
+        if instr.name in self.narrow:
+            found = self._storing(instr, found)
         if self._streaming(instr.name):
             found = [v for v in found if streams_rows(v, self._seen(instr, v))] or found
         if not found:
@@ -191,12 +203,24 @@ class Lowering:
 
         return finish(self._choose_variant(instr, found, finish))
 
+    def _storing(self, instr: Instr, variants: list[KernelVariant]) -> list[KernelVariant]:
+        """Return the variants whose constants can hold weights of few bits; all, where only portable C has them."""
+        constants = self._constants(instr)
+
+        def stores(variant: KernelVariant) -> bool:
+            seen = self._seen(instr, variant)
+            weights = self._prepare(variant, constants, seen_as(instr, variant)).constants.get("weights")
+            return stored_bits(variant, seen, constants["weights"] if weights is None else weights) is not None
+
+        found = [v for v in variants if stores(v)]
+        return found if any(v.isa != PLAIN.isa for v in found) else variants
+
     def _constants(self, instr: Instr) -> dict[str, np.ndarray]:
         return {o.role: self.consts[o.buffer] for o in instr.operands if o.buffer in self.consts}
 
     def _seen(self, instr: Instr, variant: KernelVariant) -> Instr:
         """Return the instruction as the variant prepares it; nothing is added to the program."""
-        chosen = replace(instr, variant=variant.name)
+        chosen = seen_as(instr, variant)
         return prepared_instr(chosen, self._prepare(variant, self._constants(instr), chosen))
 
     def _packed(self, instr: Instr, variant: KernelVariant) -> Instr:
@@ -244,7 +268,10 @@ class Lowering:
         outputs = tuple(Operand(n, n, Access.OUT, g.types[n]) for n in g.outputs)
         buffers = {name: b for name, b in self.buffers.items() if name in used}
         consts = {name: a for name, a in self.consts.items() if name in used}
-        return Program(g.name, inputs, outputs, buffers, consts, tuple(self.instrs), self.unpacked, self.states)
+        return Program(
+            g.name, inputs, outputs, buffers, consts, tuple(self.instrs), self.unpacked, self.states,
+            narrow=frozenset(self.narrow),
+        )  # fmt: skip
 
     def _value_buffer(self, value: str) -> str:
         if value not in self.buffers:

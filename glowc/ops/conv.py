@@ -28,6 +28,7 @@ from glowc.ops.integer import (
     ending_of,
     fixed,
     fold_weights,
+    narrow_weights,
     scales,
     weight_codes,
 )
@@ -256,7 +257,7 @@ def emit_integer(
     """Emit an integer kernel with weights, bias and the constants of the output's requantisation."""
     operands = {
         "in": ctx.read(node.inputs[0]),
-        "weights": ctx.const(weights, f"{node.name}_weights"),
+        "weights": narrow_weights(ctx, node, weights),
         "bias": ctx.const(folded.bias, f"{node.name}_bias"),
         **{role: ctx.const(array, f"{node.name}_{role}") for role, array in folded.ending.constants.items()},
         "out": ctx.write(node.outputs[0]),

@@ -180,6 +180,14 @@ def subtract_zero_points(weights: np.ndarray, points: np.ndarray, quant: QuantPa
     return np.asarray(weights.astype(np.int64) - points.reshape(shape)).astype(np.int16)
 
 
+def narrow_weights(ctx: LowerCtx, node: Node, weights: np.ndarray) -> Ref:
+    """Return the constant of a layer's weights, whose type says where the model has codes of 4 bits."""
+    ref, quant = ctx.const(weights, f"{node.name}_weights"), ctx.type(node.inputs[1]).quant
+    if quant is None or not quant.bits:
+        return ref
+    return replace(ref, type=replace(ref.type, quant=QuantParams((1.0,), (0,), bits=quant.bits)))
+
+
 def weight_codes(node: Node, ctx: LowerCtx, quant: QuantParams) -> tuple[Ref, CodedWeights]:
     """Return the scales (constant) and zero point of a float layer whose weights stay int8 codes."""
     if len(set(quant.zero_point)) > 1:

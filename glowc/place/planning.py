@@ -6,6 +6,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 
 from glowc import memory
+from glowc.board import Cpu
 from glowc.errors import InputError, InternalError
 from glowc.kernels.choice import as_placed
 from glowc.kernels.verify import verify_program
@@ -18,12 +19,13 @@ from glowc.place.rewrite.keep_weights import keep_weights
 from glowc.place.rewrite.reorder import reorder, steps_of
 from glowc.place.rewrite.row_overlap import row_overlaps, set_directions
 from glowc.place.rewrite.share_in_place import in_place_pairs, share_in_place
+from glowc.place.rewrite.unpack_weights import Room, narrow_layers, unpack_weights
 from glowc.place.spare import widest_gaps
 from glowc.place.stream.rings import Distance, Streamer, distances
 from glowc.place.stream.segmentation import Cut, frontier
 from glowc.place.trace import Bytes, trace
 from glowc.program.ir import Instr, Program
-from glowc.program.lifetimes import root_lifetimes, strip_markers
+from glowc.program.lifetimes import live_bytes, root_lifetimes, strip_markers
 
 Lower = Callable[[Callable[[str], bool]], Program]
 """Lowers the model; its argument says by name which instructions need a variant that streams rows."""
@@ -32,6 +34,8 @@ Insns = Callable[[Instr], int | None]
 """Predicts the instructions of a call, None where nothing is known of the kernel."""
 
 GUARD_BYTES = 16
+_ROOM_PERCENTS = (100, 90, 75, 50, 25)  # of the room that weights may have, as a planner leaves gaps
+_GROWTH_PERCENT, _GROWTH_BYTES = 15, 8192  # of an arena without a limit, whichever is more
 KINDS = ("auto", "plain", "overlap", "stream")
 
 
@@ -40,7 +44,8 @@ class Request:
     """What a plan has to be: its `kind`, the bytes that it may take, and how the model's input arrives.
 
     `limit_bytes` is the user's wish, `room_bytes` what the board has. `rooms`, the fastest first, split the arena.
-    `keeps`: weights that are read again and again from a slow flash are copied into what is free of it.
+    `keeps`: weights that are read again and again from a slow flash are copied into what is free of it. For `cpu`
+    weights of few bits are unpacked in front of their layers, None: they are stored as bytes.
     """
 
     kind: str = "auto"
@@ -51,6 +56,7 @@ class Request:
     rooms: tuple[memory.Room, ...] = ()
     guard: bool = False
     keeps: bool = False
+    cpu: Cpu | None = None
 
     @property
     def guard_bytes(self) -> int:
@@ -167,11 +173,56 @@ def pareto(lower: Lower, request: Request, insns: Insns = _unknown) -> list[Plan
 
 def _whole(lower: Lower, request: Request) -> Planned:
     program = schedule(replace(lower(_no), caller_io=request.caller_io))
-    overlaps = () if request.kind == "plain" else tuple(memory_overlaps(program))
+    done = _unpacked(program, _placed(program, request), request)
+    return done if request.kind == "plain" else _kept(done, request)
+
+
+def _placed(program: Program, request: Request) -> Planned:
+    """Return the plan of a program whose instructions stay in their order."""
+    plain = request.kind == "plain"
+    overlaps = () if plain else tuple(memory_overlaps(program))
     plan = plan_memory(program, overlaps, request.rooms, request.guard_bytes)
-    if request.kind == "plain":
-        return Planned("plain", _directed(program, plan), plan, overlaps)
-    return _kept(Planned("overlap", _directed(program, plan), plan, overlaps), request)
+    return Planned("plain" if plain else "overlap", _directed(program, plan), plan, overlaps)
+
+
+def _unpacked(program: Program, done: Planned, request: Request) -> Planned:
+    """Return the plan in which weights of few bits are unpacked in front of their layers, or of the parts of these.
+
+    The parts are as large as there is room for; `done` is the plan in which weights are bytes. Without a limit the
+    arena may grow by a share of it.
+    """
+    layers = narrow_layers(program) if request.cpu is not None else []
+    if not layers or request.cpu is None:
+        return done
+    room = _room_to_unpack(done, request)
+    for percent in _ROOM_PERCENTS:
+        rooms = _rooms_to_unpack(program, done, room, percent)
+        cut = unpack_weights(program, layers, rooms, request.cpu)
+        found = _placed(_verified("unpacking", program, cut), request)
+        if _rank(found, request) <= (False, room):
+            return found
+    return done
+
+
+def _rooms_to_unpack(program: Program, done: Planned, arena_bytes: int, percent: int) -> dict[str, Room]:
+    """Return a share of what an arena of so many bytes has beside each instruction by name.
+
+    All weights may lie in a gap of the plan; parts are beside the whole input and the whole output.
+    """
+    gaps = widest_gaps(done.program, done.plan)
+    more, rooms = arena_bytes - done.plan.arena_bytes, {}
+    for instr, live in zip(program.instrs, live_bytes(program), strict=True):
+        part = (arena_bytes - live) * percent // 100
+        gap = gaps[instr.name].size_bytes if instr.name in gaps else 0
+        rooms[instr.name] = Room(max((gap + more) * percent // 100, part), part)
+    return rooms
+
+
+def _room_to_unpack(done: Planned, request: Request) -> int:
+    """Return the bytes that an arena may have for weights that are unpacked."""
+    need = done.plan.arena_bytes
+    wanted = request.limit_bytes or need + max(need * _GROWTH_PERCENT // 100, _GROWTH_BYTES)
+    return max(need, min(wanted, request.room_bytes or wanted))
 
 
 def _kept(planned: Planned, request: Request) -> Planned:

@@ -194,7 +194,8 @@ class Program:
     `unpacked` holds, by "instruction name:role", the original of a constant that a kernel variant rearranged: what
     the interpreter reads. `states` are the initial values of the buffers of kind STATE, which keep their bytes from one
     inference to the next. `segments` are the parts that run row by row, in order. With `caller_io`
-    the model's inputs and outputs are the caller's buffers instead of parts of the arena.
+    the model's inputs and outputs are the caller's buffers instead of parts of the arena. `narrow` names the
+    instructions whose weights are codes of 4 or 2 bits, which may be stored as such.
     """
 
     name: str
@@ -207,6 +208,7 @@ class Program:
     states: Mapping[str, np.ndarray] = field(default_factory=dict)
     segments: tuple[Segment, ...] = ()
     caller_io: bool = False
+    narrow: frozenset[str] = frozenset()
 
     def root(self, buffer: str) -> tuple[str, int]:
         """Return the buffer that owns the bytes of `buffer`, and the offset in it in bytes."""

@@ -14,8 +14,18 @@ from glowc.kernels.dsp.ends import ends_bytes
 from glowc.kernels.dsp.forms import GROUP
 from glowc.kernels.dsp.needs import DUAL_ISSUE, FPU
 from glowc.kernels.dsp.shift import short_offset
-from glowc.kernels.dsp.stream import accepts_any_zero, ending, fours, pairs, quad_step_count, words_before
+from glowc.kernels.dsp.stream import (
+    accepts_any_zero,
+    block_records,
+    ending,
+    fours,
+    pair_records,
+    pairs,
+    quad_step_count,
+    words_before,
+)
 from glowc.kernels.features import Stated
+from glowc.kernels.records import Records
 from glowc.kernels.shapes import Conv
 from glowc.program.ir import Instr, Plan
 from glowc.program.kernel import Arrays
@@ -265,15 +275,29 @@ def _accepts_shift(instr: Instr) -> bool:
     return _shift_bytes(collecting_quad(shape), shape) <= _SHIFT_BYTES
 
 
+def records(instr: Instr) -> Records | None:
+    """Return those of blocks of four channels."""
+    plan = plan_of(instr, ConvPlan)
+    return block_records(instr, plan.form, instr.int_("out_c"), plan.ends_bytes)
+
+
+def quad_records(instr: Instr) -> Records | None:
+    """Return those of pairs of channels."""
+    plan, shape = plan_of(instr, ConvPlan), Conv.of(instr)
+    inputs = shape.inputs if plan.path != "three" else plan.row_groups * GROUP
+    return pair_records(instr, plan.form, shape.out_c, inputs, plan.head)
+
+
 CONV = KernelVariant(
     "dsp", also=FPU, rank=10, header="glow_dsp_gemm.h", accepts=accepts_any_zero, prepare=prepare, packs=WEIGHTED,
     scratch_bytes=scratch, streams=True, row_block=2, reads=Reads(value_bytes=2), stated=Stated(macs=0.75, outputs=9),
+    records=records,
 )  # fmt: skip
 QUAD = KernelVariant(
     "dsp", form="quad", also=FPU, slow_with=DUAL_ISSUE, template="{}_quad", rank=11, header="glow_dsp_quad.h",
     accepts=accepts_quad, prepare=prepare_quad, packs=WEIGHTED, scratch_bytes=quad_scratch, streams=True, row_block=4,
     reads=Reads(at_once=2, value_bytes=2), stated=Stated(macs=0.7, outputs=9), modest_bytes=modest_quad,
-    keeps=keep_quad,
+    keeps=keep_quad, records=quad_records,
 )  # fmt: skip
 SHIFT = replace(
     QUAD, accepts=_accepts_shift, prepare=prepare_shift, packs=SHIFTED, scratch_bytes=shift_scratch,

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from glowc.kernels.base import KernelVariant, Prepared, Reads
+from glowc.kernels.base import KernelVariant, Prepared, Reads, plan_of
 from glowc.kernels.common.constants import WEIGHTED
 from glowc.kernels.common.singles import RowsPlan, with_singles
 from glowc.kernels.dsp.ends import ends_bytes
 from glowc.kernels.dsp.forms import GROUP
 from glowc.kernels.dsp.needs import FPU
-from glowc.kernels.dsp.stream import accepts_any_zero, ending, fours, pairs
+from glowc.kernels.dsp.stream import accepts_any_zero, block_records, ending, fours, pair_records, pairs
+from glowc.kernels.records import Records
 from glowc.kernels.shapes import FullyConnected
 from glowc.program.ir import Instr
 from glowc.program.kernel import Arrays
@@ -81,16 +82,29 @@ def accepts_quad(instr: Instr) -> bool:
     return not few and accepts_any_zero(instr) and shape.out_n >= 2 and quad_scratch(instr) <= _QUAD_BYTES
 
 
+def records(instr: Instr) -> Records | None:
+    """Return those of blocks of four outputs."""
+    plan = plan_of(instr, FcPlan)
+    return block_records(instr, plan.form, instr.int_("out_n"), plan.ends_bytes)
+
+
+def quad_records(instr: Instr) -> Records | None:
+    """Return those of pairs of outputs."""
+    return pair_records(instr, plan_of(instr, FcPlan).form, instr.int_("out_n"), instr.int_("in_k"))
+
+
 FC = KernelVariant(
-    "dsp", also=FPU, rank=10, header=_HEADER, accepts=accepts_any_zero, prepare=prepare_direct, packs=WEIGHTED
+    "dsp", also=FPU, rank=10, header=_HEADER, accepts=accepts_any_zero, prepare=prepare_direct, packs=WEIGHTED,
+    records=records,
 )  # fmt: skip
 UNITS = KernelVariant(
     "dsp", form="units", also=FPU, rank=11, header=_HEADER, speed_only=True, accepts=accepts_units,
-    prepare=prepare_units, packs=WEIGHTED, scratch_bytes=units_scratch,
+    prepare=prepare_units, packs=WEIGHTED, scratch_bytes=units_scratch, records=records,
 )  # fmt: skip
 QUAD = KernelVariant(
     "dsp", form="quad", also=FPU, template="{}_quad", rank=11, header="glow_dsp_quad.h", accepts=accepts_quad,
     prepare=prepare_quad, packs=WEIGHTED, scratch_bytes=quad_scratch, reads=Reads(value_bytes=2),
+    records=quad_records,
 )  # fmt: skip
 
 VARIANTS = {

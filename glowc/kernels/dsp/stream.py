@@ -5,7 +5,7 @@ The forms of its blocks, and when two channels share a halfword, are told in for
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
@@ -13,6 +13,7 @@ from glowc.graph.types import DType
 from glowc.kernels.common.constants import EMPTY
 from glowc.kernels.common.header_numbers import header_number
 from glowc.kernels.dsp.forms import GROUP, dual_blocks, form_of, joined, padded_layer, run_table, runs
+from glowc.kernels.records import Records, equal_records
 from glowc.program.ir import Instr
 from glowc.program.kernel import Arrays
 
@@ -97,6 +98,19 @@ def words_before(steps: int, each: int) -> int:
     """Return the words before the first pair of channels, for steps of `each` words (glow_dsp_quad_before)."""
     chunk = header_number("glow_dsp_quad.h", "GLOW_DSP_STREAM_WORDS") // each
     return max(0, (chunk - 1 - (steps - 2) % chunk) * each - 4 - each)
+
+
+def block_records(instr: Instr, form: str, channels: int, ends_bytes: int) -> Records | None:
+    """Return where the weights of a stream by `fours` lie, in a form that weights of 4 bits have."""
+    found = equal_records(instr, -(-channels // GROUP), head=GROUP, tail=ends_bytes // 4 - GROUP)
+    return replace(found, joined=True) if found is not None and form == "dual" else None
+
+
+def pair_records(instr: Instr, form: str, channels: int, inputs: int, head: int = 4) -> Records | None:
+    """Return where the weights of a stream by `pairs` lie, in a form that weights of 4 bits have."""
+    lead = words_before(quad_step_count(inputs), 1)
+    found = equal_records(instr, -(-channels // 2), head=head, lead=lead)
+    return replace(found, joined=True) if found is not None and form == "dual" else None
 
 
 def quad_step_count(inputs: int) -> int:

@@ -22,7 +22,7 @@ from glowc.kernels.mve.conv_plans import (
     table_bytes,
 )
 from glowc.kernels.mve.shared import FAST, has_centred_codes
-from glowc.kernels.mve.stream import end_of, stream, streamed
+from glowc.kernels.mve.stream import end_of, group_records, stream, streamed
 from glowc.kernels.shapes import Conv
 from glowc.program.ir import Instr, Plan
 from glowc.program.kernel import Arrays
@@ -74,7 +74,7 @@ def scratch_bytes(instr: Instr) -> int:
 
 LAYER = replace(
     FAST, accepts=accepts, prepare=prepare, packs=WEIGHTED, scratch_bytes=scratch_bytes, placed=placed, streams=True,
-    header="glow_mve_gather.h",
+    header="glow_mve_gather.h", records=lambda instr: group_records(instr, instr.int_("out_c")),
 )  # fmt: skip
 
 VARIANTS = {

@@ -10,7 +10,7 @@ from glowc.kernels.common.factors import Ends
 from glowc.kernels.common.float_shift import rows, with_scales
 from glowc.kernels.common.singles import RowsPlan, with_singles
 from glowc.kernels.mve.shared import FAST, has_centred_codes
-from glowc.kernels.mve.stream import end_of, stream, streamed
+from glowc.kernels.mve.stream import end_of, group_records, stream, streamed
 from glowc.kernels.shapes import FullyConnected
 from glowc.program.ir import Instr
 from glowc.program.kernel import Arrays
@@ -39,7 +39,10 @@ def prepare(constants: Arrays, instr: Instr) -> Prepared:
     return Prepared({"weights": packed, **ends.empty}, plan)
 
 
-LAYER = replace(FAST, accepts=accepts, prepare=prepare, packs=WEIGHTED, header="glow_mve_dot.h")
+LAYER = replace(
+    FAST, accepts=accepts, prepare=prepare, packs=WEIGHTED, header="glow_mve_dot.h",
+    records=lambda instr: group_records(instr, instr.int_("out_n")),
+)  # fmt: skip
 SINGLE = with_singles(LAYER, "glow_mve_dot_s8", "glow_mve_single.h")
 
 VARIANTS = {

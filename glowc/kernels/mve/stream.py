@@ -11,6 +11,7 @@ import numpy as np
 
 from glowc.kernels.common.factors import Ends, is_rectified
 from glowc.kernels.mve.shared import is_clamped
+from glowc.kernels.records import Records, equal_records
 from glowc.program.ir import Instr
 from glowc.program.kernel import Arrays
 
@@ -30,6 +31,11 @@ def stream(weights: np.ndarray, bias: np.ndarray, ends: Ends, in_zp: int) -> np.
     biases = folded_bias(bias, weights.reshape(out_n, -1).astype(np.int64).sum(1), in_zp)[channels]
     numbers = (a.view(np.int8).reshape(groups, -1) for a in (biases, *(end[channels] for end in end_arrays(ends))))
     return np.concatenate((runs.reshape(groups, -1), *numbers), axis=1).reshape(-1)
+
+
+def group_records(instr: Instr, channels: int) -> Records | None:
+    """Return where the weights of a stream with float32 scales lie."""
+    return equal_records(instr, -(-channels // GROUP), tail=2 * GROUP)
 
 
 def end_arrays(ends: Ends) -> list[np.ndarray]:

@@ -18,10 +18,11 @@ from glowc.graph.types import DType
 from glowc.kernels.base import KernelVariant, Prepared, plan_of
 from glowc.kernels.common.constants import WEIGHTED
 from glowc.kernels.common.shifted import shifted
+from glowc.kernels.records import Records
 from glowc.kernels.shapes import Conv
 from glowc.kernels.simd.conv_plan import ConvPlan
 from glowc.kernels.simd.core import CORES, Core
-from glowc.kernels.simd.stream import CHUNK, Packed, Parts, blocks, pack_rows, padded
+from glowc.kernels.simd.stream import CHUNK, Packed, Parts, block_records, blocks, pack_rows, padded
 from glowc.program.ir import Instr
 from glowc.program.kernel import Arrays
 
@@ -246,12 +247,19 @@ def _prepare(isa: str, constants: Arrays, instr: Instr, *, tight: bool = False) 
     return Prepared(packed.constants, _plan(layer, instr, packed))
 
 
+def _records(isa: str, instr: Instr, *, tight: bool = False) -> Records:
+    layer = _Layer.of(isa, instr, tight=tight)
+    s, unit = layer.shape, layer.core.group if layer.rest else layer.grain
+    columns = s.taps * padded(s.in_c, layer.grain) if layer.path == "rows" else padded(s.inputs, unit)
+    return block_records(layer.parts, layer.block.outputs, columns)
+
+
 def conv_variant(isa: str, rank: int, header: str = HEADER) -> KernelVariant:
     """Return a variant of conv_s8."""
     return KernelVariant(
         isa, rank=rank, accepts=accepts, header=header, packs=WEIGHTED, streams=True,
         prepare=lambda constants, instr: _prepare(isa, constants, instr), scratch_bytes=scratch_bytes,
-        row_block=BLOCKS[isa].pixels,
+        row_block=BLOCKS[isa].pixels, records=lambda instr: _records(isa, instr),
     )  # fmt: skip
 
 
@@ -266,6 +274,7 @@ def tight_variant(plain: KernelVariant) -> KernelVariant:
     return replace(
         plain, form="tight", rank=plain.rank - 4, like=plain.name, accepts=accepts_tight,
         prepare=lambda constants, instr: _prepare(isa, constants, instr, tight=True),
+        records=lambda instr: _records(isa, instr, tight=True),
     )  # fmt: skip
 
 

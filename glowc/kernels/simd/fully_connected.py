@@ -13,11 +13,12 @@ from glowc.kernels.base import KernelVariant, Prepared
 from glowc.kernels.common.constants import WEIGHTED
 from glowc.kernels.common.shifted import shifted
 from glowc.kernels.common.singles import RowsPlan, with_singles
+from glowc.kernels.records import Records
 from glowc.kernels.shapes import FullyConnected
 from glowc.kernels.simd.conv import HEADER, accepts_codes
 from glowc.kernels.simd.core import CORES
 from glowc.kernels.simd.ending import Ended, Ending
-from glowc.kernels.simd.stream import CHUNK, Packed, Parts, blocks, pack_rows, padded
+from glowc.kernels.simd.stream import CHUNK, Packed, Parts, block_records, blocks, pack_rows, padded
 from glowc.program.ir import Instr
 from glowc.program.kernel import Arrays
 
@@ -79,10 +80,16 @@ def _prepare(isa: str, constants: Arrays, instr: Instr) -> Prepared:
     return Prepared(packed.constants, plan)
 
 
+def _records(isa: str, instr: Instr) -> Records:
+    s = FullyConnected.of(instr)
+    return block_records(_parts(isa, s.out_n), _OUTPUTS[isa], padded(s.in_k, CORES[isa].group))
+
+
 def _variant(isa: str, rank: int, header: str = HEADER) -> KernelVariant:
     return KernelVariant(
         isa, rank=rank, accepts=accepts_codes, header=header, packs=WEIGHTED,
         prepare=lambda constants, instr: _prepare(isa, constants, instr),
+        records=lambda instr: _records(isa, instr),
     )  # fmt: skip
 
 

@@ -14,6 +14,7 @@ import numpy as np
 
 from glowc.kernels.common.factors import Ends
 from glowc.kernels.common.shifted import in_blocks
+from glowc.kernels.records import Records
 from glowc.kernels.simd.ending import Ending
 from glowc.program.ir import Instr
 from glowc.program.kernel import Arrays
@@ -91,6 +92,12 @@ def stream(weights: np.ndarray, bias: np.ndarray, ends: Ends, parts: Parts, grai
         pieces += [biases.tobytes(), _end_bytes(ends, part, width), steps.tobytes(), rows[:, whole:].tobytes()]
     data = b"".join(pieces) + bytes(spare)
     return np.frombuffer(data + bytes(-len(data) % 4), np.int8)
+
+
+def block_records(parts: Parts, outputs: int, columns: int) -> Records:
+    """Return where the weights of whole blocks of `outputs` lie, a row of `columns` each, behind biases and scales."""
+    count = sum(width == outputs for _, width in parts)
+    return Records(columns * outputs // 4, count, head=2 * outputs)
 
 
 @dataclass(frozen=True, slots=True)

@@ -10,6 +10,7 @@ from glowc.graph.types import DType
 from glowc.kernels.base import KernelVariant, Prepared, Reads, plan_of
 from glowc.kernels.common.constants import SHIFTED, WEIGHTED
 from glowc.kernels.common.windows import is_point
+from glowc.kernels.records import plain_records
 from glowc.kernels.shapes import Conv
 from glowc.kernels.thumb.fold import accepts_matrix, fold, fold_shift
 from glowc.kernels.thumb.forms import HEADER, both
@@ -98,7 +99,8 @@ def _wide_scratch(instr: Instr) -> int:
 
 CONV = both(
     KernelVariant("v7m", rank=5, header=HEADER, accepts=accepts_matrix, prepare=prepare, packs=WEIGHTED,
-                  scratch_bytes=scratch, streams=True, row_block=4, reads=Reads(at_once=1, value_bytes=2))
+                  scratch_bytes=scratch, streams=True, row_block=4, reads=Reads(at_once=1, value_bytes=2),
+                  records=plain_records)
 )  # fmt: skip
 CONV_SHIFT = tuple(replace(variant, prepare=prepare_shift, packs=SHIFTED) for variant in CONV)
 CONV_WIDE = replace(

@@ -10,6 +10,7 @@ import numpy as np
 from glowc.kernels.base import KernelVariant, Prepared, Reads
 from glowc.kernels.common.constants import SHIFTED, WEIGHTED
 from glowc.kernels.common.header_numbers import header_number
+from glowc.kernels.records import plain_records
 from glowc.kernels.shapes import FullyConnected
 from glowc.kernels.thumb.fold import accepts_matrix, fold, fold_shift
 from glowc.kernels.thumb.forms import HEADER, both
@@ -95,7 +96,7 @@ def accepts_few_inputs(instr: Instr) -> bool:
 
 
 _PLAIN = KernelVariant("v7m", rank=5, header=HEADER, accepts=accepts_matrix, prepare=prepare, packs=WEIGHTED,
-                       reads=Reads(at_once=8))  # fmt: skip
+                       reads=Reads(at_once=8), records=plain_records)  # fmt: skip
 _ROWS = replace(
     _PLAIN, form="rows", rank=6, template="{}_rows", accepts=accepts_rows, prepare=prepare_rows,
     scratch_bytes=rows_scratch, reads=Reads(),

@@ -33,6 +33,8 @@ def _prepared(program: Program, instr: Instr, gap: Gap) -> Prepared | None:
     keeps = variant_of(instr).keeps
     if keeps is None or not any(o.role == "scratch" for o in instr.operands):
         return None
+    if instr.operand("weights").buffer not in program.consts:
+        return None  # they are unpacked in front of it
     constants = {o.role: program.consts[o.buffer] for o in instr.operands if o.buffer in program.consts}
     return keeps(constants, instr, gap.size_bytes)
 
@@ -59,10 +61,11 @@ def _keeping(program: Program, index: int, prepared: Prepared) -> Program:
         operands.append(operand)
     instrs = list(program.instrs)
     instrs[index] = replace(instr, operands=tuple(operands))
-    return _without_unused(replace(program, instrs=tuple(instrs), buffers=buffers, consts=consts))
+    return without_unused(replace(program, instrs=tuple(instrs), buffers=buffers, consts=consts))
 
 
-def _without_unused(program: Program) -> Program:
+def without_unused(program: Program) -> Program:
+    """Return the program without constants that no instruction reads."""
     used = {program.root(o.buffer)[0] for i in program.instrs for o in i.operands}
     used |= {program.root(o.buffer)[0] for o in (*program.inputs, *program.outputs)}
     gone = program.consts.keys() - used

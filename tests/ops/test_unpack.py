@@ -1,0 +1,67 @@
+"""unpack_s4, unpack_s2: kernel cases of weights as bytes and as joined halfwords; what has more bits is refused."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from itertools import product
+
+import numpy as np
+
+from glowc.graph.types import DType
+from glowc.kernels.common.narrow import narrowed, words_of
+from glowc.kernels.records import NARROW_BITS, Records
+from tests.kernels.case import Case, make_case
+
+BODIES = (*range(1, 21), 32, 37)
+EDGES = ((0, 1, 0, 0, 0), (3, 2, 4, 0, 0), (0, 3, 0, 8, 0), (1, 3, 2, 1, 5))  # lead, count, head, tail, rest
+
+
+def codes(rng: np.random.Generator, shape: tuple[int, ...], bits: int, *, joined: bool) -> np.ndarray:
+    """Return words [...] of four weights each, or of two joined ones in each halfword."""
+    half = 1 << (bits - 1)
+    weights = rng.integers(-half, half, (*shape, 4))
+    weights.reshape(-1)[:2] = -half, half - 1
+    if joined:
+        halves = 256 * weights[..., 0::2] + weights[..., 1::2]
+        return np.ascontiguousarray(halves.astype(np.int16)).view(np.uint32)[..., 0]
+    return np.ascontiguousarray(weights.astype(np.int8)).view(np.uint32)[..., 0]
+
+
+def kernel_cases() -> Iterator[Case]:
+    """All lengths around the words of a vector, beside words that are copied."""
+    rng = np.random.default_rng(4)
+    for number, body in enumerate(BODIES):
+        for joined, bits in product((False, True), NARROW_BITS):
+            lead, count, head, tail, rest = EDGES[number % len(EDGES)]
+            words = rng.integers(0, 1 << 32, (count, head + body + tail), dtype=np.uint32)
+            words[:, head : head + body] = codes(rng, (count, body), bits, joined=joined)
+            around = [rng.integers(0, 1 << 32, n, dtype=np.uint32) for n in (lead, rest)]
+            stream = np.concatenate((around[0], words.reshape(-1), around[1]))
+            params = {"lead": lead, "count": count, "head": head, "body": body, "tail": tail, "rest": rest}
+            out = {"out": (stream.shape, DType.U32)}
+            yield make_case(f"unpack_s{bits}", {"packed": stream}, {**params, "joined": int(joined)}, out=out)
+
+
+def test_eight_words_take_four_or_two() -> None:
+    for bits, count in ((4, 4), (2, 2)):
+        packed = narrowed(codes(np.random.default_rng(0), (8,), bits, joined=False), Records(8), bits)
+        assert packed is not None
+        assert packed.size == count
+
+
+def test_a_weight_beyond_four_bits_is_not_stored() -> None:
+    for value in (-9, 8, 127, -128):
+        weights = np.zeros(16, np.int8)
+        weights[5] = value
+        assert narrowed(words_of(weights), Records(4), 4) is None
+    for value in (256 * 8, 256 * -9, 8, -9):
+        halves = np.zeros(16, np.int16)
+        halves[3] = value
+        assert narrowed(words_of(halves), Records(8, joined=True), 4) is None
+
+
+def test_weights_at_the_ends_of_four_bits_are_stored() -> None:
+    for value in (-8, 7):
+        assert narrowed(words_of(np.full(16, value, np.int8)), Records(4), 4) is not None
+    for value in (256 * 7 + 7, 256 * 7 - 8, 256 * -8 - 8, 256 * -8 + 7):
+        assert narrowed(words_of(np.full(16, value, np.int16)), Records(8, joined=True), 4) is not None
