@@ -94,8 +94,13 @@ def lower_pool(node: Node, ctx: LowerCtx) -> None:
     ctx.emit(f"avg_pool_{x.type.dtype.value}q31", {"in": x, "out": y}, params, rows=(0, shape.out_h))
 
 
+_LEAST, _MOST = 1e-30, 2.0**31  # of a scale; of a factor
+
+
 def factor(qx: QuantParams, qy: QuantParams, n: int) -> tuple[int, int]:
-    """Return multiplier and shift of sx / (sy n)."""
+    """Return multiplier and shift of sx / (sy n). OpError for an average of nothing, or a factor out of all bounds."""
+    if n < 1 or not 0 < qx.scale[0] / max(qy.scale[0], _LEAST) < _MOST:
+        raise OpError(f"an average of {n} values with scale {qx.scale[0]:g} in scale {qy.scale[0]:g}")
     mul, shift = multiplier(qx.scale[0] / qy.scale[0])
     up = min(n.bit_length() - 1, 32, 31 + shift)
     return (mul << up) // n, shift - up

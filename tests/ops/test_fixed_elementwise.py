@@ -11,7 +11,7 @@ import numpy as np
 from glowc.graph.fixed_functions import saturating_codes, softmax_table
 from glowc.graph.fixed_point import multiplier
 from glowc.graph.types import DType, QuantParams, TensorType, quant
-from glowc.kernels.common.fixed_sums import pair_sums
+from glowc.kernels.common.fixed_sums import pair_sums, sum_key
 from glowc.ops.binary_codes import Codes
 from glowc.ops.fixed_binary import FixedProduct, sum_params
 from glowc.ops.fixed_pool import factor
@@ -129,7 +129,7 @@ def test_the_codes_of_all_pairs_are_those_of_the_sum() -> None:
     rng = np.random.default_rng(2)
     instr = next(c.instr for c in _binary(rng, DType.S8, (1, 1), True) if c.instr.params.get("sign") == "-")
     a, b = np.meshgrid(np.arange(-128.0, 128.0), np.arange(-128.0, 128.0), indexing="ij")
-    found, p = pair_sums(instr), instr.params
+    found, p = pair_sums(sum_key(instr)), instr.params
     (left, right), zero = found.ratios, int(p["out_zp"])
     real = (a - float(p["a_zp"])) * left + (b - float(p["b_zp"])) * right + zero
     assert np.abs(np.clip(real, *found.bounds) - found.codes).max() <= 0.5 + 1e-4

@@ -26,6 +26,10 @@ def import_tflite(data: bytes, label: str, name: str) -> Graph:
     return graph
 
 
+_CODES = frozenset({"int8", "uint8", "int16", "int4"})
+_MIXED = frozenset({"CAST", "GATHER", "GATHER_ND", "EMBEDDING_LOOKUP", "TFLM_DECODE"})  # codes are indices, or numbers
+
+
 class _Importer:
     def __init__(self, model: TfliteModel, problems: Problems) -> None:
         self.model, self.problems = model, problems
@@ -62,7 +66,21 @@ class _Importer:
         if handler is None:
             self.problems.add_unsupported(operator.code, _where(operator, net))
             return False
-        return self._attempt(operator, lambda: handler(operator, net))
+
+        def action() -> None:
+            self._check_scales(operator)
+            handler(operator, net)
+
+        return self._attempt(operator, action)
+
+    def _check_scales(self, operator: Operator) -> None:
+        """NodeError where some codes of an operator have a scale and others have none."""
+        known = [self.graph.tensors[i] for i in (*operator.inputs, *operator.outputs) if i >= 0]
+        codes = [tensor for tensor in known if tensor.kind in _CODES]
+        without = [tensor for tensor in codes if tensor.quant is None]
+        if without and len(without) < len(codes) and operator.code not in _MIXED:
+            names = ", ".join(f'"{tensor.name}"' for tensor in without)
+            raise NodeError(f"{names} have no scale, others do", "convert the model with full integer quantisation")
 
     def _attempt(self, operator: Operator | None, action: object, end: str = "an input") -> bool:
         try:

@@ -22,10 +22,18 @@ class PairSums:
     bounds: tuple[int, int]
 
 
-def pair_sums(instr: Instr) -> PairSums:
+SumKey = tuple[int, ...]
+"""The parameters that a sum's codes depend on, the sign of b first."""
+
+
+def sum_key(instr: Instr) -> SumKey:
+    """Return what tells the codes of an add_s8q31 apart."""
+    return (1 if instr.params["sign"] == "+" else -1, *(instr.int_(key) for key in (*_FACTORS, *_CODES)))
+
+
+def pair_sums(key: SumKey) -> PairSums:
     """Return the codes of an add_s8q31 for all pairs."""
-    p = {key: instr.int_(key) for key in (*_FACTORS, *_CODES)}
-    sign = 1 if instr.params["sign"] == "+" else -1
+    sign, p = key[0], dict(zip((*_FACTORS, *_CODES), key[1:], strict=True))
     codes, bounds = np.arange(-128, 128, dtype=np.int64), (p["out_min"], p["out_max"])
     a, b = (
         scaled((codes - p[f"{x}_zp"]) << p["left"], p[f"{x}_mul"], p[f"{x}_shift"]) for x in ("a", "b")

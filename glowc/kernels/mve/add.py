@@ -5,13 +5,13 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from functools import cache
+from functools import cache, lru_cache
 
 import numpy as np
 
 from glowc.graph.numerics import fma
 from glowc.kernels.base import Prepared
-from glowc.kernels.common.fixed_sums import pair_sums
+from glowc.kernels.common.fixed_sums import SumKey, pair_sums, sum_key
 from glowc.kernels.common.float_shift import DefinedPlan
 from glowc.kernels.mve.shared import PAIRWISE, PairwisePlan, accepts_rows, are_codes
 from glowc.program.ir import Instr
@@ -115,13 +115,22 @@ def _bounded(real: np.ndarray, zp: int, low: int, high: int) -> np.ndarray:
     return np.asarray(np.clip(np.rint(real.astype(np.float64)) + zp, low, high))
 
 
+@lru_cache(maxsize=64)
+def _q31_form(key: SumKey) -> tuple[float, float, float] | None:
+    """Return the factors of a sum as TensorFlow Lite computes it; None where none give all codes."""
+    sums = pair_sums(key)
+    return _fused_form(sums.codes.T.reshape(-1), sums.ratios, key[-5:])
+
+
+def accepts_q31(instr: Instr) -> bool:
+    """Accept rows of sums that two fused multiply-adds give."""
+    return accepts_rows(instr) and _q31_form(sum_key(instr)) is not None
+
+
 def prepare_q31(_: Arrays, instr: Instr) -> Prepared:
-    """Return the factors of a sum as TensorFlow Lite computes it, or the definition where none give all codes."""
-    sums = pair_sums(instr)
-    codes = tuple(instr.int_(key) for key in ("a_zp", "b_zp", "out_zp", "out_min", "out_max"))
-    form = _fused_form(sums.codes.T.reshape(-1), sums.ratios, codes)
-    if form is None:
-        return Prepared(plan=DefinedPlan())
+    """Return the factors of a sum as TensorFlow Lite computes it."""
+    form = _q31_form(sum_key(instr))
+    assert form is not None
     return Prepared(plan=SumPlan(rank=instr.int_("rank"), short=True, va=form[0], vb=form[1], vc=form[2]))
 
 
@@ -165,7 +174,7 @@ _SUM = replace(PAIRWISE, prepare=prepare, header="glow_mve_elementwise.h")
 
 VARIANTS = {
     "add_s8": (_SUM,),
-    "add_s8q31": (replace(_SUM, prepare=prepare_q31),),
+    "add_s8q31": (replace(_SUM, accepts=accepts_q31, prepare=prepare_q31),),
     "add_s8f": (replace(_SUM, prepare=prepare_fused),),
     "add_s8rs": (replace(_SUM, accepts=accepts_shifted, prepare=prepare_shifted, packs=frozenset({"mul", "offset"})),),
 }

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, replace
-from functools import partial
+from functools import lru_cache, partial
 
 import numpy as np
 
 from glowc.graph.types import DType
 from glowc.kernels.base import KernelVariant, Prepared
-from glowc.kernels.common.fixed_sums import pair_sums
+from glowc.kernels.common.fixed_sums import SumKey, pair_sums, sum_key
 from glowc.kernels.common.rows import steps
 from glowc.kernels.simd.add_terms import (
     Terms,
@@ -143,11 +143,21 @@ def _prepare_shift(constants: Arrays, instr: Instr, *, a32: bool) -> Prepared:
     return Prepared({"mul": np.asarray(fixed, np.int32)}, plan)
 
 
+@lru_cache(maxsize=64)
+def _q31_terms(key: SumKey, *, a32: bool) -> tuple[int, int, int] | None:
+    """Return the fixed sum that has one addition and one rounding; None when it is not the same function."""
+    sums = pair_sums(key)
+    return fixed_terms(sums.codes.astype(np.float64), sums.ratios, point_of(a32=a32), sums.bounds)
+
+
+def _accepts_q31(instr: Instr, *, a32: bool) -> bool:
+    return accepts_long_rows(instr) and _q31_terms(sum_key(instr), a32=a32) is not None
+
+
 def _prepare_q31(_: Arrays, instr: Instr, *, a32: bool) -> Prepared:
-    """Return the fixed sum that has one addition and one rounding; the definition when it is not the same function."""
-    sums = pair_sums(instr)
-    fixed = fixed_terms(sums.codes.astype(np.float64), sums.ratios, point_of(a32=a32), sums.bounds)
-    return Prepared(plan=_plan("ref", instr) if fixed is None else _fixed(instr, _texts(fixed), a32=a32))
+    fixed = _q31_terms(sum_key(instr), a32=a32)
+    assert fixed is not None
+    return Prepared(plan=_fixed(instr, _texts(fixed), a32=a32))
 
 
 _A64 = KernelVariant("a64", rank=30, in_place=True, header="glow_neon.h")
@@ -166,6 +176,8 @@ def _both(
 VARIANTS = {
     "add_s8": (_both(_prepare, _accepts_a32)[0], _both(_prepare, accepts_long_rows)[1]),
     "add_s8f": _both(_prepare_fused, _accepts_fused),
-    "add_s8q31": _both(_prepare_q31, accepts_long_rows),
+    "add_s8q31": tuple(
+        replace(v, accepts=partial(_accepts_q31, a32=CORES[v.isa].a32)) for v in _both(_prepare_q31, accepts_long_rows)
+    ),
     "add_s8rs": _both(_prepare_shift, _accepts_shift, _SHIFT),
 }
