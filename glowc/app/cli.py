@@ -18,6 +18,7 @@ from glowc.app.evaluate import register as register_evaluate
 from glowc.app.group import Sharing, compile_together
 from glowc.app.kit import register as register_kit
 from glowc.app.lists import register as register_lists
+from glowc.app.matrix import register as register_matrix
 from glowc.app.measure import register as register_measure
 from glowc.app.options import (
     BoardOpt,
@@ -215,6 +216,7 @@ register_evaluate(app)
 register_kit(app)
 register_debug(app)
 register_report(app)
+register_matrix(app)
 INTERRUPTED = 130  # 128 and the number of SIGINT, as shells have it
 
 
