@@ -77,7 +77,8 @@ function graphOf() {
 }
 
 function inTopologicalOrder(total, edges) {
-  const position = (n) => (n < layers.length ? n : edges.some((e) => e.from === n) ? -1 : total);
+  const inputs = new Set(edges.map((edge) => edge.from).filter((n) => n >= layers.length));
+  const position = (n) => (inputs.has(n) ? -1 : n);
   return [...edges].sort((a, b) => position(a.from) - position(b.from));
 }
 

@@ -224,14 +224,14 @@ def test_output_folder_that_is_not_writable(glowc: Glowc) -> None:
 
 def test_full_disk_leaves_the_old_bundle_as_it_was(glowc: Glowc, monkeypatch: pytest.MonkeyPatch) -> None:
     assert glowc("compile", DIGITS, "-o", "out").status == 0
-    write = Path.write_text
+    write = Path.write_bytes
 
-    def full(self: Path, data: str, *args: object, **kwargs: object) -> int:
+    def full(self: Path, data: bytes) -> int:
         if self.name.endswith(".mk"):
             raise OSError(28, "No space left on device")
-        return write(self, data, *args, **kwargs)  # type: ignore[arg-type]
+        return write(self, data)
 
-    monkeypatch.setattr(Path, "write_text", full)
+    monkeypatch.setattr(Path, "write_bytes", full)
     argv = ("compile", DIGITS, "-o", "out", "--opt", "speed")
     refused(glowc, *argv, says=["cannot write the bundle to out: No space left on device"], hint="-o")
 
