@@ -51,11 +51,12 @@ def matrix(
     opts = _chosen(opt, [o.value for o in Opt], "--opt")
     steps = _chosen(do, STEPS, "--do")
     cells = cells_of(find_models(models), _words(boards), opts, steps, data)
+    run = _runner(jobs, scheduler)
     with open_store(output) as store:
         finished = store.finished(cells) if resume else frozenset[str]()
         left = [cell for cell in cells if cell.key not in finished]
         try:
-            _run(left, store, _runner(jobs, scheduler), as_json)
+            _run(left, store, run, as_json)
         except KeyboardInterrupt:
             say(f"what is done is in {output}; the same command goes on from there", err=True)
             raise
@@ -82,9 +83,9 @@ def _chosen(texts: Sequence[str], known: Sequence[str], option: str) -> list[str
 def _runner(jobs: int, scheduler: str | None) -> Callable[[Sequence[Cell]], Iterator[Result]]:
     from functools import partial
 
-    from glowc.machine.matrix_run import run_here, run_there
+    from glowc.machine.matrix_run import connect, run_here, run_there
 
-    return partial(run_here, jobs=jobs) if scheduler is None else partial(run_there, scheduler=scheduler)
+    return partial(run_here, jobs=jobs) if scheduler is None else partial(run_there, client=connect(scheduler))
 
 
 def _run(cells: Sequence[Cell], store: Store, run: Callable[[Sequence[Cell]], Iterator[Result]], quiet: bool) -> None:

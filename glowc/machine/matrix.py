@@ -20,13 +20,13 @@ import numpy as np
 from glowc import __version__
 from glowc.board import default_chip, load_board
 from glowc.compiler.options import CompileOptions
-from glowc.compiler.pipeline import compile_model, import_graph, model_hash, write_bundle
+from glowc.compiler.pipeline import compile_model, model_hash, write_bundle
 from glowc.compiler.report import BenchReport
 from glowc.errors import GlowcError, InputError, ToolError
 from glowc.graph.graph import Graph
 from glowc.machine.cycles.measure import add_cycles
 from glowc.machine.execute import bench, load_bundle, read_inputs
-from glowc.machine.validate import validate_model
+from glowc.machine.validate import validate_bundle
 
 DONE, DIFFERENT, REFUSED, FAILED = "done", "different", "refused", "failed"
 STEPS = ("validate", "bench")
@@ -134,17 +134,18 @@ def run_cell(cell: Cell) -> Result:
 
 def _run(cell: Cell, folder: Path, result: Result) -> None:
     model, board, options = Path(cell.model), load_board(cell.board), CompileOptions(opt=cell.opt)
+    bundle = folder / "bundle"
+    compiled = compile_model(model, board, options)
+    write_bundle(compiled, bundle)
+    report: BenchReport = {**compiled.report}  # type: ignore[typeddict-item]
     if "validate" in cell.steps and board.runs:
-        samples = Path(cell.data) if cell.data else _random_samples(import_graph(model, options), folder / "in.npz")
-        found = validate_model(model, board, options, samples)
+        samples = Path(cell.data) if cell.data else _random_samples(compiled.imported, folder / "in.npz")
+        found = validate_bundle(bundle, board, options, samples, model=model)
         result["reference"] = found["reference"]
         result["equal_share"] = min((row["equal_share"] for row in found["outputs"]), default=1.0)
         result["status"] = DONE if found["ok"] else DIFFERENT
-    compiled = compile_model(model, board, options)
-    write_bundle(compiled, folder / "bundle")
-    info = load_bundle(folder / "bundle")
-    report: BenchReport = {**compiled.report}  # type: ignore[typeddict-item]
     if "bench" in cell.steps:
+        info = load_bundle(bundle)
         inputs = read_inputs(info, Path(cell.data)) if cell.data else None
         report = bench(info, board, inputs)
         result["message"] = add_cycles(report, info, board, default_chip(board), inputs, required=False)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Iterator, Sequence
 from concurrent.futures import Future, ProcessPoolExecutor, as_completed
 from concurrent.futures.process import BrokenProcessPool
@@ -13,25 +12,20 @@ from typing import Any
 from glowc.errors import ToolError
 from glowc.machine.matrix import FAILED, FIGURES, Cell, Result, run_cell
 
-_TRIES = 2  # of a cell whose process dies
-
 
 def run_here(cells: Sequence[Cell], jobs: int) -> Iterator[Result]:
-    """Yield results as they come, from `jobs` processes; when one dies, what is left is tried again, one by one."""
-    died: Counter[str] = Counter()
+    """Yield results as they come, from `jobs` processes.
+
+    When a process dies, the cells that may have run in it are tried one by one; one that dies twice alone has failed.
+    """
     left = {cell.key: cell for cell in cells}
-    alone = False
     while left:
-        chosen = list(left.values())[: 1 if alone else None]
-        for result in _pool(chosen, 1 if alone else jobs):
+        for result in _pool(list(left.values()), jobs):
             del left[result["key"]]
             yield result
-        lost = [cell for cell in chosen if cell.key in left]
-        died.update(cell.key for cell in lost)
-        for cell in [cell for cell in lost if died[cell.key] >= _TRIES]:
+        for cell in list(left.values())[: jobs + 1]:  # cells begin in their order
             del left[cell.key]
-            yield _lost(cell)
-        alone = bool(left)
+            yield next(_pool([cell], 1), None) or next(_pool([cell], 1), None) or _lost(cell)
 
 
 def _pool(cells: Sequence[Cell], jobs: int) -> Iterator[Result]:
@@ -56,22 +50,26 @@ def _lost(cell: Cell) -> Result:
     }  # fmt: skip
 
 
-def run_there(cells: Sequence[Cell], scheduler: str) -> Iterator[Result]:
-    """Yield results as they come from the workers of a Dask scheduler, which see the same files as this machine.
-
-    A cell whose worker dies runs on another one. Raises ToolError when Dask is missing or the scheduler is not there.
-    """
+def connect(scheduler: str) -> Any:
+    """Return a client of a Dask scheduler. Raises ToolError when Dask is missing or the scheduler is not there."""
     try:
-        distributed: Any = import_module("distributed")
+        distributed = import_module("distributed")
     except ImportError:
         raise ToolError("--scheduler needs the Python package distributed", hint="pip install 'glowc[dask]'") from None
     try:
-        client = distributed.Client(scheduler, timeout="10s")
+        return distributed.Client(scheduler, timeout="10s")
     except (OSError, ValueError) as error:
         raise ToolError(f"no scheduler at {scheduler}: {error}", hint="dask scheduler; dask worker ADDRESS") from error
+
+
+def run_there(cells: Sequence[Cell], client: Any) -> Iterator[Result]:
+    """Yield results as they come from the workers of a Dask client, which see the same files as this machine.
+
+    A cell whose worker dies runs on another one.
+    """
+    as_done = import_module("distributed").as_completed
     with client:
-        by_key = {cell.key: cell for cell in cells}
-        futures = [client.submit(run_cell, cell, key=f"glowc-{key}", pure=False) for key, cell in by_key.items()]
-        for future in distributed.as_completed(futures):
-            cell = by_key[future.key.removeprefix("glowc-")]
-            yield future.result() if future.status == "finished" else _lost(cell)
+        by_key = {f"glowc-{cell.key}": cell for cell in cells}
+        futures = [client.submit(run_cell, cell, key=key, pure=False) for key, cell in by_key.items()]
+        for future in as_done(futures):
+            yield future.result() if future.status == "finished" else _lost(by_key[future.key])

@@ -80,7 +80,9 @@ def read_report(path: Path) -> BenchReport:
     missing = missing or _wrong_lists(found)
     if missing:
         hint = "a bundle's folder, or a file that `glowc bench --json` printed; compile again what is older"
-        raise InputError(f"{path} is no report of glowc", details=[f"missing: {', '.join(missing)}"], hint=hint)
+        raise InputError(
+            f"{path} is no report of glowc", details=[f"missing or wrong: {', '.join(missing)}"], hint=hint
+        )
     report = cast(BenchReport, found)
     try:
         edges_of(report["layers"], report["tensors"])

@@ -99,14 +99,16 @@ def test_what_a_group_cannot_have_is_refused(glowc: Glowc) -> None:
     refused(glowc, "compile", DIGITS, *share, says=["one model has nothing to share with"])
     refused(glowc, "compile", DIGITS, DIGITS, *share, says=["are called digits"], hint="kws=a/model.onnx")
     refused(glowc, "compile", f"app={DIGITS}", DIGITS, *share, "--group-name", "APP", says=["app", "APP"])
-    refused(glowc, "compile", f"a={DIGITS}", f"b={DIGITS}", *share, "--guard", "--io-buffers", "caller",
+    two = (f"a={DIGITS}", f"b={DIGITS}")
+    refused(glowc, "compile", *two, *share, "--group-name", "../up", says=["--group-name ../up is no name"])
+    refused(glowc, "compile", *two, *share, "--guard", "--io-buffers", "caller",
             says=["--io-buffers, --guard"])  # fmt: skip
-    refused(glowc, "compile", f"a={DIGITS}", f"b={DIGITS}", *share, "--pareto", says=["--pareto is for one model"])
+    refused(glowc, "compile", *two, *share, "--pareto", says=["--pareto is for one model"])
     refused(glowc, "compile", f"a={DIGITS}", "b=absent.onnx", *share, says=["absent.onnx"])
-    refused(glowc, "compile", f"a={DIGITS}", f"b={DIGITS}", "-o", "app", says=["2 models"], hint="--share-weights")
+    refused(glowc, "compile", *two, "-o", "app", says=["2 models"], hint="--share-weights")
     arena = compile_model(DIGITS, load_board("host")).report["arena_bytes"]
     limit = ("--share-weights", "-o", "app", "--ram-limit", arena * 3 // 2)
-    refused(glowc, "compile", f"a={DIGITS}", f"b={DIGITS}", *limit, says=["do not fit together"], status=3)
+    refused(glowc, "compile", *two, *limit, says=["do not fit together"], status=3)
 
 
 def test_command_says_what_sharing_saves_and_bench_takes_one_of_the_models(glowc: Glowc) -> None:

@@ -16,7 +16,7 @@ import pytest
 from glowc.machine import matrix_run
 from glowc.machine.matrix import FIGURES, Cell, Result, cells_of, find_models, run_cell
 from glowc.machine.matrix_page import matrix_page
-from glowc.machine.matrix_run import run_here, run_there
+from glowc.machine.matrix_run import connect, run_here, run_there
 from glowc.machine.matrix_store import open_store
 from tests.conftest import require_module, require_tool
 from tests.unit.cli_calls import DIGITS, Glowc, refused
@@ -124,7 +124,9 @@ def test_what_failed_runs_again_and_what_was_refused_does_not(tmp_path: Path) ->
     assert [cell.name for cell in cells if cell.key not in finished] == ["failed"]
 
 
-def test_what_cannot_be_is_refused_and_nothing_of_others_is_touched(glowc: Glowc, models: Path) -> None:
+def test_what_cannot_be_is_refused_and_nothing_of_others_is_touched(
+    glowc: Glowc, models: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     Path("text.sqlite").write_text("hello " * 1000)
     with sqlite3.connect("other.sqlite") as db:
         db.execute("CREATE TABLE t (a)")
@@ -137,6 +139,8 @@ def test_what_cannot_be_is_refused_and_nothing_of_others_is_touched(glowc: Glowc
     refused(glowc, *run, "r.sqlite", "--opt", "size,best", says=["--opt best"], hint="size,balanced,speed")
     refused(glowc, *run, "r.sqlite", "--do", "guess", says=["--do guess"])
     refused(glowc, *run, "r.sqlite", "--boards", "host,nowhere", says=['unknown board "nowhere"'])
+    monkeypatch.setitem(sys.modules, "distributed", None)
+    refused(glowc, *run, "r.sqlite", "--scheduler", "tcp://127.0.0.1:1", says=["needs the Python package distributed"])
     refused(glowc, "matrix", "--models", "empty", "-o", "r.sqlite", says=["no model below empty"])
 
 
@@ -146,7 +150,7 @@ def test_two_dask_workers_of_which_one_is_killed_lose_nothing(models: Path) -> N
     cells = _cells(models, ("bench",))
     options = {"n_workers": 2, "threads_per_worker": 1, "processes": True, "dashboard_address": None}
     with distributed.LocalCluster(**options, silence_logs=50) as cluster:
-        results = run_there(cells, cluster.scheduler_address)
+        results = run_there(cells, connect(cluster.scheduler_address))
         found = [next(results)]
         os.kill(cluster.workers[0].process.pid, signal.SIGKILL)
         found += results
