@@ -119,6 +119,11 @@ budgets: setup  ## record better sizes and instruction counts in tests/budgets.t
 docs: setup-quick  ## rewrite the generated tables of docs/
 	$(PY) scripts/make_docs.py
 
+.PHONY: site
+site: setup-quick  ## the documentation as a website: build/site
+	$(PY) -m pip install -q --no-build-isolation -e '.[site]'
+	NO_MKDOCS_2_WARNING=1 $(PY) -m mkdocs build --strict
+
 .PHONY: bench bench-kernels bench-memory quant-bench sixteen-bench tflite-bench constants costs costs-check flips stack house codegen-diff disasm-diff
 bench: setup  ## measure the sample models on the boards
 	$(PY) scripts/bench.py

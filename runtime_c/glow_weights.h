@@ -87,7 +87,10 @@ static inline int glow_weights_check(const void *blob, size_t blob_bytes, const 
     return GLOW_ERROR_WEIGHTS_LENGTH;
   }
   const size_t checked = GLOW_WEIGHTS_HEADER_BYTES - 16u + (size_t)payload_bytes;
-  return glow_weights_crc32(bytes + 16, checked) == glow_weights_u32(bytes + 12) ? GLOW_OK : GLOW_ERROR_WEIGHTS_CRC;
+  if (glow_weights_crc32(bytes + 16, checked) != glow_weights_u32(bytes + 12)) {
+    return GLOW_ERROR_WEIGHTS_CRC;
+  }
+  return GLOW_OK;
 }
 
 #endif

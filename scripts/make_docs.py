@@ -1,4 +1,5 @@
-"""Writes the generated pages of docs/: OPERATORS.md from the operator registry, BOARDS.md from boards/, rooms.svg.
+"""Writes the generated pages of docs/: OPERATORS.md from the operator registry, BOARDS.md from boards/,
+GALLERY.md from README.md, rooms.svg.
 
 `make docs` runs it; `--check` writes nothing and fails, naming the pages, when one is stale.
 """
@@ -153,9 +154,30 @@ def boards_page() -> str:
     return "\n".join(lines)
 
 
+def gallery_page() -> str:
+    """Return docs/GALLERY.md: the measured tables of README.md, and the examples."""
+    readme = (DOCS.parent / "README.md").read_text()
+    measured = readme[readme.index("The int8 models of MLPerf Tiny:") : readme.index("## In your firmware")]
+    lines = [
+        "# Gallery",
+        "",
+        NOTE,
+        measured.replace("[docs/", "[").replace("](docs/", "](").strip(),
+        "",
+        "## Examples",
+        "",
+    ]
+    lines += ["| | |", "|---|---|"]
+    for path in sorted((DOCS.parent / "examples").glob("*/README.md")):
+        title = path.read_text().splitlines()[0].removeprefix("# ")
+        lines.append(f"| [{path.parent.name}](../examples/{path.parent.name}/README.md) | {title} |")
+    return "\n".join([*lines, ""])
+
+
 def main() -> int:
     """Write or check the pages."""
-    pages = {"OPERATORS.md": operators_page(), "BOARDS.md": boards_page(), "rooms.svg": rooms_svg()}
+    pages = {"OPERATORS.md": operators_page(), "BOARDS.md": boards_page(), "GALLERY.md": gallery_page(),
+             "rooms.svg": rooms_svg()}  # fmt: skip
     if "--check" in sys.argv[1:]:
         stale = [n for n, text in pages.items() if not (DOCS / n).exists() or (DOCS / n).read_text() != text]
         if stale:

@@ -21,6 +21,7 @@ from glowc.app.firmware import register as register_firmware
 from glowc.app.group import Sharing, compile_together
 from glowc.app.kit import register as register_kit
 from glowc.app.lists import register as register_lists
+from glowc.app.matrix import register as register_matrix
 from glowc.app.measure import register as register_measure
 from glowc.app.options import (
     BoardOpt,
@@ -235,6 +236,7 @@ register_debug(app)
 register_report(app)
 register_export(app)
 register_firmware(app)
+register_matrix(app)
 INTERRUPTED = 130  # 128 and the number of SIGINT, as shells have it
 
 

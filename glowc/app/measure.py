@@ -26,10 +26,9 @@ if TYPE_CHECKING:
 def target_of(source: Path, board: str | None, cpu: str | None) -> Board:
     """Return the board to run on: the one named, else that of a bundle, else the host."""
     from glowc.board import load_board
+    from glowc.machine.execute import bundle_board, is_bundle, load_bundle
 
-    if board is None and source.is_dir():
-        from glowc.machine.execute import bundle_board, load_bundle
-
+    if board is None and is_bundle(source):
         return bundle_board(load_bundle(source), cpu)
     return load_board(board or "host", cpu)
 
@@ -39,9 +38,9 @@ def open_bundle(source: Path, board: Board, options: CompileOptions, quiet: bool
     """Yield the bundle in a folder, or compile a model into a temporary one."""
     import tempfile
 
-    from glowc.machine.execute import load_bundle
+    from glowc.machine.execute import is_bundle, load_bundle
 
-    if source.is_dir():
+    if is_bundle(source):
         yield load_bundle(source)
         return
     from glowc.compiler.pipeline import compile_model, write_bundle
@@ -129,7 +128,7 @@ def bench(
     from glowc.board import default_chip, load_chip, machine_of
     from glowc.machine.cycles.measure import add_cycles
     from glowc.machine.execute import bench as measure
-    from glowc.machine.execute import read_inputs
+    from glowc.machine.execute import is_bundle, read_inputs
     from glowc.machine.history import parse_gates
 
     gates = parse_gates(fail_if or [])
@@ -139,7 +138,7 @@ def bench(
     wanted = wanted or default_chip(target)
     start = time.perf_counter()
     with open_bundle(source, target, options, as_json) as info:
-        compile_s = None if source.is_dir() else round(time.perf_counter() - start, 3)
+        compile_s = None if is_bundle(source) else round(time.perf_counter() - start, 3)
         inputs = read_inputs(info, input_) if input_ is not None else None
         with progress_line(as_json) as progress:
             progress(f"building and counting on {target.name}")
@@ -241,12 +240,13 @@ def validate(
     as_json: JsonOpt = False,
 ) -> None:
     """Compare outputs."""
+    from glowc.machine.execute import is_bundle
     from glowc.machine.validate import validate_bundle, validate_model
 
     _check_files({"--junit": junit})
     target = target_of(source, board, cpu)
     with progress_line(as_json) as progress:
-        if source.is_dir():
+        if is_bundle(source):
             result = validate_bundle(source, target, options, input_, golden, model, progress)
         else:
             result = validate_model(source, target, options, input_, golden, find_layer=layers, progress=progress)

@@ -17,7 +17,7 @@ from glowc.program.ir import Program
 
 @dataclass(frozen=True, slots=True)
 class GroupModel:
-    """A model of a group: what its own bundle is made from, and how that one prints its arena's size."""
+    """A model of a group: what its own bundle would be printed from."""
 
     program: Program
     places: Places

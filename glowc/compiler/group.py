@@ -11,7 +11,7 @@ from typing import TypedDict
 from glowc import __version__
 from glowc.board import Board
 from glowc.codegen.group import Group, GroupModel, GroupSpec, render_group
-from glowc.codegen.names import c_ident
+from glowc.codegen.names import c_ident, is_ident
 from glowc.codegen.places import Places
 from glowc.compiler.bom import Sbom, bill_of_materials
 from glowc.compiler.bundle_folder import REPORT, write_folder
@@ -61,6 +61,8 @@ def compile_group(
     Raises InputError for what models cannot have in a group, and whatever `compile_model` raises for one of them.
     """
     _check_options(options)
+    if not is_ident(spec.name) or spec.name.startswith("glow_"):
+        raise InputError(f"--group-name {spec.name} is no name for files and C symbols", hint="--group-name app")
     named = [_named(source) for source in sources]
     compiled = []
     for name, path in named:

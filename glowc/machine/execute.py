@@ -94,8 +94,16 @@ class BundleInfo:
         return "-Os" if self.report.get("opt") == "size" else "-O2"
 
 
-def load_bundle(folder: Path, model: str | None = None) -> BundleInfo:
-    """Read report.json of a bundle; of several models, `model` is the one. Raises InputError when there is none."""
+def is_bundle(path: Path) -> bool:
+    """Say whether a path is a bundle's folder, or such a folder and the name of one of its models: `build/app/kws`."""
+    return path.is_dir() or (not path.exists() and (path.parent / "report.json").is_file())
+
+
+def load_bundle(folder: Path) -> BundleInfo:
+    """Read report.json of a bundle. Raises InputError when the folder holds none, or `is_bundle` names no model."""
+    model = None
+    if is_bundle(folder) and not folder.is_dir():
+        folder, model = folder.parent, folder.name
     path = folder / "report.json"
     try:
         report = _one_of(json.loads(path.read_text(encoding="utf-8")), folder, model)
@@ -114,11 +122,13 @@ def load_bundle(folder: Path, model: str | None = None) -> BundleInfo:
 def _one_of(report: Any, folder: Path, model: str | None) -> Any:
     """Return the report of one of several models."""
     if "models" not in report:
+        if model is not None:
+            raise InputError(f"{folder / model} does not exist", hint=f"{folder} is a bundle of one model")
         return report
     named = {str(one["model"]): one for one in report["models"]}
     if model not in named:
         raise InputError(f"{folder} holds several models: {', '.join(named)}",
-                         hint="compile the one to look at by itself: its results are the same")  # fmt: skip
+                         hint=f"name one of them: {folder / next(iter(named))}")  # fmt: skip
     return named[model]
 
 
@@ -261,17 +271,23 @@ def _blob_source(info: BundleInfo, blob: bytes, work: Path) -> Path:
     return path
 
 
+def data_names(info: BundleInfo) -> list[str]:
+    """Return the names that arenas, constants and macros begin with: the model's, and of several models the whole's."""
+    whole = [Path(name).stem for name in info.report.get("sources", [])[:1]]
+    return list(dict.fromkeys([info.name, *whole]))
+
+
 def bundle_defines(info: BundleInfo, board: Board) -> list[str]:
     """Return the macros that place a bundle in a board's memories and make it fit another core than its own."""
-    macro = c_ident(info.name).upper()
+    macros = [c_ident(name).upper() for name in data_names(info)]
     defines = [] if board.cpu.name == info.report.get("cpu") else ["GLOW_ANY_CORE"]
     if not board.bare_metal:
         return defines
     if info.report.get("code_section"):
-        defines.append(f'{macro}_HOT_ATTR=__attribute__((section("{CODE_SECTION}")))')
+        defines += [f'{macro}_HOT_ATTR=__attribute__((section("{CODE_SECTION}")))' for macro in macros]
     if info.report.get("format") == SINGLE:  # else the linker script knows them by the name of their file
-        defines.append(f'{macro}_WEIGHTS_ATTR=__attribute__((section("{WEIGHTS_SECTION}")))')
-    return [*defines, *_arena_sections(macro, info, board)]
+        defines += [f'{macro}_WEIGHTS_ATTR=__attribute__((section("{WEIGHTS_SECTION}")))' for macro in macros]
+    return [*defines, *(define for macro in macros for define in _arena_sections(macro, info, board))]
 
 
 def _arena_sections(macro: str, info: BundleInfo, board: Board) -> list[str]:

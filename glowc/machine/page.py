@@ -80,8 +80,16 @@ def read_report(path: Path) -> BenchReport:
     missing = missing or _wrong_lists(found)
     if missing:
         hint = "a bundle's folder, or a file that `glowc bench --json` printed; compile again what is older"
-        raise InputError(f"{path} is no report of glowc", details=[f"missing: {', '.join(missing)}"], hint=hint)
-    return cast(BenchReport, found)
+        raise InputError(
+            f"{path} is no report of glowc", details=[f"missing or wrong: {', '.join(missing)}"], hint=hint
+        )
+    report = cast(BenchReport, found)
+    try:
+        edges_of(report["layers"], report["tensors"])
+    except (KeyError, TypeError, AttributeError) as error:
+        details = [f"{type(error).__name__}: {error}"]
+        raise InputError(f"{path} is no report of glowc", details=details, hint="compile the model again") from error
+    return report
 
 
 def _wrong_lists(found: Any) -> list[str]:
@@ -196,7 +204,16 @@ def _policy_hash(text: str) -> str:
 
 def _embedded(page: Page) -> str:
     """Return JSON for a script element: ASCII, no character that HTML could take for markup."""
-    text = json.dumps(page, separators=(",", ":"), ensure_ascii=True, allow_nan=True)
+    text = json.dumps(_finite(page), separators=(",", ":"), ensure_ascii=True, allow_nan=False)
     for character in "<>&":
         text = text.replace(character, f"\\u{ord(character):04x}")
     return text
+
+
+def _finite(value: Any) -> Any:
+    """Return a value of JSON with null in the place of infinities and what is no number, which JSON has not."""
+    if isinstance(value, dict):
+        return {key: _finite(entry) for key, entry in value.items()}
+    if isinstance(value, list):
+        return [_finite(entry) for entry in value]
+    return None if isinstance(value, float) and not math.isfinite(value) else value

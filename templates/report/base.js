@@ -149,7 +149,7 @@ function table(columns, rows, options) {
   const made = rows.map((row, index) => {
     const cells = columns.map((c) =>
       c.wide
-        ? el("td", { title: String(c.value(row)) }, brief(String(c.value(row)), 34))
+        ? el("td", { title: String(c.value(row)) }, brief(String(c.value(row)), 30))
         : el("td", { class: c.n ? "n" : null }, c.node ? c.node(row) : c.text ? c.text(row) : String(c.value(row))),
     );
     const line = el("tr", {}, ...cells);

@@ -38,7 +38,15 @@ function compareColumns(value, before) {
   ];
 }
 
+const alike = (a, b) => a.op === b.op && a.macs === b.macs;
+
+/* Layers of one name are the same layer; where no name is, those of two networks with the same operators and sizes are. */
 function pairedLayers(other) {
+  const same = other.layers.length === layers.length && other.layers.every((layer, i) => alike(layer, layers[i]));
+  const names = new Set(layers.map((layer) => layer.name));
+  if (same && !other.layers.some((layer) => names.has(layer.name))) {
+    return layers.map((layer, i) => ({ name: layer.name, now: layer, before: other.layers[i] }));
+  }
   const left = new Map();
   for (const layer of other.layers) left.set(layer.name, [...(left.get(layer.name) || []), layer]);
   const rows = layers.map((layer) => ({
@@ -57,7 +65,11 @@ function drawComparison() {
     "comparison",
     `now: ${report.model} on ${report.board} (${report.options}); before: ${other.model} on ${other.board} (${other.options})`,
   );
-  const known = FIGURES.filter(([, key]) => Number.isFinite(report[key]) || Number.isFinite(other[key]));
+  const both = (key) => Number.isFinite(report[key]) && Number.isFinite(other[key]);
+  const measured = (key) => key.endsWith("_estimate") && both(key.replace("_estimate", ""));
+  const known = FIGURES.filter(
+    ([, key]) => !measured(key) && (Number.isFinite(report[key]) || Number.isFinite(other[key])),
+  );
   const totals = [
     { title: "", value: (row) => row[0] },
     ...compareColumns(
@@ -66,7 +78,6 @@ function drawComparison() {
     ),
   ];
   section("comparison").append(table(totals, known).node);
-  const both = (key) => Number.isFinite(report[key]) && Number.isFinite(other[key]);
   const key = both("cycles") ? "cycles" : both("insns") ? "insns" : "cycles_estimate";
   const columns = [
     { title: "layer", value: (row) => row.name, wide: true },

@@ -77,7 +77,8 @@ function graphOf() {
 }
 
 function inTopologicalOrder(total, edges) {
-  const position = (n) => (n < layers.length ? n : edges.some((e) => e.from === n) ? -1 : total);
+  const inputs = new Set(edges.map((edge) => edge.from).filter((n) => n >= layers.length));
+  const position = (n) => (inputs.has(n) ? -1 : n);
   return [...edges].sort((a, b) => position(a.from) - position(b.from));
 }
 
@@ -192,8 +193,9 @@ function panned(canvas, inner, plan) {
     draw();
   });
   const home = () => {
-    at.k = Math.min(1, (size().width - 40) / (right - left));
-    at.x = size().width / 2 - (at.k * (left + right)) / 2;
+    const first = plan.rows[0] || [];
+    at.k = Math.max(0.75, Math.min(1, (size().width - 40) / (right - left)));
+    at.x = size().width / 2 - at.k * mean(first, 0);
     at.y = 20;
     draw();
   };

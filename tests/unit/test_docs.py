@@ -48,3 +48,9 @@ def test_page_of_static_analysis_is_fresh() -> None:
     argv = [sys.executable, str(ROOT / "scripts" / "analyze.py"), "--check"]
     done = subprocess.run(argv, capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stdout + done.stderr
+
+
+def test_every_page_is_on_the_site() -> None:
+    """`make site` builds it, without a warning."""
+    entries = re.findall(r"^ +- [^:\n]+: (\w+\.md)$", (ROOT / "mkdocs.yml").read_text(), re.M)
+    assert sorted(entries) == sorted(path.name for path in (ROOT / "docs").glob("*.md"))

@@ -15,7 +15,6 @@ from glowc.codegen.group import GroupSpec
 from glowc.compiler.group import compile_group, write_group
 from glowc.compiler.options import CompileOptions
 from glowc.compiler.pipeline import compile_model, write_bundle
-from glowc.errors import InputError
 from glowc.machine.execute import execute, load_bundle, random_inputs
 from glowc.machine.link import build_elf
 from tests.conftest import require_tool
@@ -35,7 +34,7 @@ def _other() -> Path:
 
 
 def _outputs(folder: Path, name: str | None = None) -> dict[str, np.ndarray]:
-    info = load_bundle(folder, name)
+    info = load_bundle(folder / name if name else folder)
     return execute(info, load_board("host"), random_inputs(info, 3)).outputs
 
 
@@ -100,25 +99,31 @@ def test_what_a_group_cannot_have_is_refused(glowc: Glowc) -> None:
     refused(glowc, "compile", DIGITS, *share, says=["one model has nothing to share with"])
     refused(glowc, "compile", DIGITS, DIGITS, *share, says=["are called digits"], hint="kws=a/model.onnx")
     refused(glowc, "compile", f"app={DIGITS}", DIGITS, *share, "--group-name", "APP", says=["app", "APP"])
-    refused(glowc, "compile", f"a={DIGITS}", f"b={DIGITS}", *share, "--guard", "--io-buffers", "caller",
+    two = (f"a={DIGITS}", f"b={DIGITS}")
+    refused(glowc, "compile", *two, *share, "--group-name", "../up", says=["--group-name ../up is no name"])
+    refused(glowc, "compile", *two, *share, "--guard", "--io-buffers", "caller",
             says=["--io-buffers, --guard"])  # fmt: skip
-    refused(glowc, "compile", f"a={DIGITS}", f"b={DIGITS}", *share, "--pareto", says=["--pareto is for one model"])
+    refused(glowc, "compile", *two, *share, "--pareto", says=["--pareto is for one model"])
     refused(glowc, "compile", f"a={DIGITS}", "b=absent.onnx", *share, says=["absent.onnx"])
-    refused(glowc, "compile", f"a={DIGITS}", f"b={DIGITS}", "-o", "app", says=["2 models"], hint="--share-weights")
+    refused(glowc, "compile", *two, "-o", "app", says=["2 models"], hint="--share-weights")
     arena = compile_model(DIGITS, load_board("host")).report["arena_bytes"]
     limit = ("--share-weights", "-o", "app", "--ram-limit", arena * 3 // 2)
-    refused(glowc, "compile", f"a={DIGITS}", f"b={DIGITS}", *limit, says=["do not fit together"], status=3)
+    refused(glowc, "compile", *two, *limit, says=["do not fit together"], status=3)
 
 
-def test_command_says_what_sharing_saves_and_bench_names_the_models(glowc: Glowc) -> None:
+def test_command_says_what_sharing_saves_and_bench_takes_one_of_the_models(glowc: Glowc) -> None:
+    require_tool("cc")
     done = glowc("compile", f"a={DIGITS}", f"b={DIGITS}", "--share-arena", "--share-weights", "-o", "app")
     assert done.status == 0, done.err
     report = json.loads(Path("app/report.json").read_text())
     assert f"apart {report['separate_arena_bytes']:,}" in done.out
     assert set(report["files"]) == {path.name for path in Path("app").iterdir()}
-    refused(glowc, "bench", "app", says=["app holds several models: a, b"])
-    with pytest.raises(InputError, match="several models"):
-        load_bundle(Path("app"), "c")
+    refused(glowc, "bench", "app", says=["app holds several models: a, b"], hint="app/a")
+    refused(glowc, "bench", "app/c", says=["app holds several models: a, b"])
+    assert json.loads(glowc("bench", "app/b", "--json").out)["model"] == "b"
+    np.savez("in.npz", image=np.zeros((2, 1, 1, 8, 8), np.int8))
+    assert glowc("validate", "app/a", "--model", DIGITS, "--input", "in.npz").status == 0
+    assert glowc("report", "app/a", "--no-measure").status == 0
     assert glowc("compile", f"a={DIGITS}", f"b={DIGITS}", "--share-arena", "-o", "app").status == 0  # over its own
 
 

@@ -91,6 +91,14 @@ def test_names_of_a_model_stay_text(glowc: Glowc) -> None:
     assert [tag for tag, _ in found.tags].count("script") == 2
 
 
+def test_what_json_has_no_number_for_is_null(bundle: Path) -> None:
+    report = read_report(bundle)
+    layer: Any = {"node": "a", "lost_db": float("nan"), "sqnr_db": float("inf")}
+    text = render_page(page_of(report, evaluated={"samples": 1, "scores": [], "layers": [layer]}))
+    assert Parsed(text).data["evaluated"]["layers"] == [{"node": "a", "lost_db": None, "sqnr_db": None}]
+    assert not re.search(r"[:,\[](NaN|-?Infinity)", text[text.index('id="data"') :].partition("</script>")[0])
+
+
 def test_edges_come_from_the_layer_that_wrote(bundle: Path) -> None:
     report = read_report(bundle)
     edges = edges_of(report["layers"], report["tensors"])
@@ -120,6 +128,8 @@ def test_what_is_no_report_is_refused(glowc: Glowc, bundle: Path) -> None:
     refused(glowc, "report", "list.json", says=["list.json is no report"])
     refused(glowc, "report", "text.json", says=["cannot read text.json: it is no JSON"])
     refused(glowc, "report", "half.json", says=["kernel of a layer"])
+    Path("tensors.json").write_text(json.dumps({**report, "tensors": [{"name": []}]}))
+    refused(glowc, "report", "tensors.json", says=["tensors.json is no report"])
     refused(glowc, "report", bundle / "report.json", "--chip", "stm32l4r5", says=["not measured again: --chip"])
     refused(glowc, "report", bundle, "--eval", "other.json", says=["other.json is no evaluation"])
     refused(glowc, "report", bundle, "-o", "absent/report.html", says=["absent is no folder"])

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ctypes
 import struct
+import subprocess
 import zlib
 from collections.abc import Callable
 from pathlib import Path
@@ -159,5 +160,8 @@ def test_command_writes_the_file_and_says_how_to_update(glowc: Glowc) -> None:
     assert glowc("compile", DIGITS, "--weights", "blob", "-o", "out").status == 0
     assert Path("out/digits_weights.bin").read_bytes()[:4] == b"GLWB"
     assert "slot B" in Path("out/README.md").read_text()
+    Path("main.cpp").write_text('#include "out/digits.h"\nint main() { return digits_use_weights(nullptr, 0); }\n')
+    require_tool("g++")
+    subprocess.run(["g++", "-Wall", "-Wextra", "-pedantic", "-Werror", "-fsyntax-only", "main.cpp"], check=True)
     assert glowc("compile", DIGITS, "-o", "out").status == 0
     assert not Path("out/digits_weights.bin").exists()

@@ -17,7 +17,7 @@ from glowc.machine.cycles.pipeline import TRUST, UNCHECKED, Pipeline, missing_to
 from glowc.machine.cycles.rules import Cycles
 from glowc.machine.cycles.trace import Segment, joined, read_trace
 from glowc.machine.elf import symbols
-from glowc.machine.execute import BundleInfo, build_bundle, random_inputs, write_samples
+from glowc.machine.execute import BundleInfo, build_bundle, data_names, random_inputs, write_samples
 from glowc.machine.qemu import trace_elf
 
 _WEIGHTS, _ARENA = 0, 1  # the first areas
@@ -142,9 +142,10 @@ def _cache(cache: Cache) -> str:
 
 def _areas(info: BundleInfo, board: Board, elf: Path) -> Iterator[str]:
     """Yield the areas of a trace: the model's constants, its arena, then the board's memories."""
-    prefix, found = c_ident(info.name).lower(), symbols(elf)
-    for start, kind in ((f"{prefix}_w_", "f"), (f"{prefix}_arena", "t")):
-        spans = [(s.address, s.address + s.size) for name, s in found.items() if name.lower().startswith(start)]
+    prefixes, found = [c_ident(name).lower() for name in data_names(info)], symbols(elf)
+    for ends, kind in ((("_w_", "_blob"), "f"), (("_arena",), "t")):
+        starts = tuple(prefix + end for prefix in prefixes for end in ends)
+        spans = [(s.address, s.address + s.size) for name, s in found.items() if name.lower().startswith(starts)]
         begin, end = min((a for a, _ in spans), default=0), max((b for _, b in spans), default=0)
         yield f"area={begin:#x}:{end - begin:#x}:{kind}"
     for region in board.memory.values():

@@ -1,0 +1,75 @@
+"""Runs the cells of a matrix: in processes of this machine, or on the workers of a Dask scheduler."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from concurrent.futures import Future, ProcessPoolExecutor, as_completed
+from concurrent.futures.process import BrokenProcessPool
+from importlib import import_module
+from multiprocessing import get_context
+from typing import Any
+
+from glowc.errors import ToolError
+from glowc.machine.matrix import FAILED, FIGURES, Cell, Result, run_cell
+
+
+def run_here(cells: Sequence[Cell], jobs: int) -> Iterator[Result]:
+    """Yield results as they come, from `jobs` processes.
+
+    When a process dies, the cells that may have run in it are tried one by one; one that dies twice alone has failed.
+    """
+    left = {cell.key: cell for cell in cells}
+    while left:
+        for result in _pool(list(left.values()), jobs):
+            del left[result["key"]]
+            yield result
+        for cell in list(left.values())[: jobs + 1]:  # cells begin in their order
+            del left[cell.key]
+            yield next(_pool([cell], 1), None) or next(_pool([cell], 1), None) or _lost(cell)
+
+
+def _pool(cells: Sequence[Cell], jobs: int) -> Iterator[Result]:
+    """Yield results until all are there or a process has died."""
+    with ProcessPoolExecutor(jobs, mp_context=get_context("spawn")) as pool:
+        futures: list[Future[Result]] = [pool.submit(run_cell, cell) for cell in cells]
+        try:
+            for future in as_completed(futures):
+                try:
+                    yield future.result()
+                except BrokenProcessPool:
+                    continue
+        finally:
+            pool.shutdown(wait=False, cancel_futures=True)
+
+
+def _lost(cell: Cell) -> Result:
+    return {
+        "key": cell.key, "name": cell.name, "board": cell.board, "opt": cell.opt, "status": FAILED,
+        "message": "the process that ran it died: out of memory, or killed", "seconds": 0.0, "reference": None,
+        "equal_share": None, "figures": dict.fromkeys(FIGURES),
+    }  # fmt: skip
+
+
+def connect(scheduler: str) -> Any:
+    """Return a client of a Dask scheduler. Raises ToolError when Dask is missing or the scheduler is not there."""
+    try:
+        distributed = import_module("distributed")
+    except ImportError:
+        raise ToolError("--scheduler needs the Python package distributed", hint="pip install 'glowc[dask]'") from None
+    try:
+        return distributed.Client(scheduler, timeout="10s")
+    except (OSError, ValueError) as error:
+        raise ToolError(f"no scheduler at {scheduler}: {error}", hint="dask scheduler; dask worker ADDRESS") from error
+
+
+def run_there(cells: Sequence[Cell], client: Any) -> Iterator[Result]:
+    """Yield results as they come from the workers of a Dask client, which see the same files as this machine.
+
+    A cell whose worker dies runs on another one.
+    """
+    as_done = import_module("distributed").as_completed
+    with client:
+        by_key = {f"glowc-{cell.key}": cell for cell in cells}
+        futures = [client.submit(run_cell, cell, key=key, pure=False) for key, cell in by_key.items()]
+        for future in as_done(futures):
+            yield future.result() if future.status == "finished" else _lost(by_key[future.key])

@@ -1,0 +1,158 @@
+"""glowc matrix: what is done stays done, whatever is killed; one bad cell stops no other."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import sqlite3
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+
+from glowc.machine import matrix_run
+from glowc.machine.matrix import FIGURES, Cell, Result, cells_of, find_models, run_cell
+from glowc.machine.matrix_page import matrix_page
+from glowc.machine.matrix_run import connect, run_here, run_there
+from glowc.machine.matrix_store import open_store
+from tests.conftest import require_module, require_tool
+from tests.unit.cli_calls import DIGITS, Glowc, refused
+
+
+@pytest.fixture
+def models(tmp_path: Path) -> Path:
+    folder = tmp_path / "models"
+    (folder / "deep" / "net").mkdir(parents=True)
+    (folder / "digits.onnx").write_bytes(DIGITS.read_bytes())
+    (folder / "deep" / "net" / "model.onnx").write_bytes(DIGITS.read_bytes())
+    return folder
+
+
+def _cells(models: Path, steps: tuple[str, ...] = (), opts: tuple[str, ...] = ("size", "balanced")) -> list[Cell]:
+    return cells_of(find_models(models), ["host"], opts, steps, None)
+
+
+def _fake(cell: Cell) -> Result:
+    """A result at once; the process of a cell called `bad` dies, once that of `weak`."""
+    marker = Path(cell.data)
+    if cell.name == "bad" or (cell.name == "weak" and not marker.exists()):
+        marker.touch()
+        os._exit(1)
+    return {
+        "key": cell.key, "name": cell.name, "board": cell.board, "opt": cell.opt, "status": "done", "message": "",
+        "seconds": 0.0, "reference": None, "equal_share": 1.0, "figures": dict.fromkeys(FIGURES),
+    }  # fmt: skip
+
+
+def test_models_have_short_names_and_cells_keys_of_their_content(models: Path) -> None:
+    found = find_models(models)
+    assert sorted(found) == ["deep/net", "digits"]
+    cells = _cells(models)
+    assert len({cell.key for cell in cells}) == 4
+    moved = models.rename(models.with_name("moved"))
+    assert [cell.key for cell in _cells(moved)] == [cell.key for cell in cells]
+    (moved / "digits.onnx").write_bytes(b"other")
+    assert [a.key == b.key for a, b in zip(_cells(moved), cells, strict=True)] == [True, True, False, False]
+
+
+def test_a_cell_is_measured_and_compared(models: Path) -> None:
+    require_tool("cc")
+    cell = _cells(models, ("validate", "bench"))[0]
+    result = run_cell(cell)
+    assert (result["status"], result["equal_share"]) == ("done", 1.0)
+    assert result["figures"]["text_bytes"] is not None
+    assert "100.000 % equal" in matrix_page([cell], [result])
+
+
+def test_a_model_that_is_none_is_a_result_and_shown_as_text(models: Path) -> None:
+    (models / "<b>.onnx").write_bytes(b"no model")
+    cells = [cell for cell in _cells(models) if cell.name == "<b>"]
+    result = run_cell(cells[0])
+    assert result["status"] == "refused"
+    page = matrix_page(cells, [result])
+    assert "<th>&lt;b&gt;</th>" in page
+    assert "<b>.onnx" not in page
+    assert 'class="open"' in page
+
+
+def test_a_process_that_dies_costs_its_own_cell_only(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(matrix_run, "run_cell", _fake)
+    names = ("a", "bad", "weak")
+    cells = [Cell(name, "", "", "host", "size", (), str(tmp_path / name)) for name in names]
+    found = {result["name"]: result["status"] for result in run_here(cells, 2)}
+    assert found == {"a": "done", "bad": "failed", "weak": "done"}
+
+
+def test_a_killed_run_goes_on_where_it_was(models: Path, tmp_path: Path) -> None:
+    require_tool("cc")
+    file = tmp_path / "r.sqlite"
+    argv = [sys.executable, "-m", "glowc", "matrix", "--models", str(models), "--opt", "size,balanced,speed", "--do"]
+    argv += ["bench", "-o", str(file), "--json"]
+    with subprocess.Popen(argv, stdout=subprocess.DEVNULL, start_new_session=True) as process:
+        while process.poll() is None and _count(file) < 1:
+            time.sleep(0.05)
+        os.killpg(process.pid, signal.SIGKILL)
+    before = _count(file)
+    assert before >= 1
+    done = subprocess.run(argv, capture_output=True, text=True, check=True)
+    said = json.loads(done.stdout)
+    assert (said["cells"], said["ran"]) == (6, 6 - before)
+    assert {result["status"] for result in said["results"]} == {"done"}
+
+
+def _count(file: Path) -> int:
+    if not file.exists():
+        return 0
+    try:
+        with sqlite3.connect(file) as db:
+            return int(db.execute("SELECT count(*) FROM cells").fetchone()[0])
+    except sqlite3.OperationalError:  # the table is not there yet
+        return 0
+
+
+def test_what_failed_runs_again_and_what_was_refused_does_not(tmp_path: Path) -> None:
+    cells = [Cell(status, "", "", "host", "size", ()) for status in ("done", "refused", "failed", "different")]
+    with open_store(tmp_path / "r.sqlite") as store:
+        for cell in cells:
+            store.add({**_fake(cell), "status": cell.name})
+    with open_store(tmp_path / "r.sqlite") as store:
+        finished = store.finished(cells)
+        assert [r["name"] for r in store.results(cells)] == [cell.name for cell in cells]
+    assert [cell.name for cell in cells if cell.key not in finished] == ["failed"]
+
+
+def test_what_cannot_be_is_refused_and_nothing_of_others_is_touched(
+    glowc: Glowc, models: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    Path("text.sqlite").write_text("hello " * 1000)
+    with sqlite3.connect("other.sqlite") as db:
+        db.execute("CREATE TABLE t (a)")
+    db.close()
+    Path("empty").mkdir()
+    run = ("matrix", "--models", models, "-o")
+    refused(glowc, *run, "text.sqlite", says=["text.sqlite is no file of results"])
+    refused(glowc, *run, "other.sqlite", says=["other.sqlite is a database of something else"])
+    refused(glowc, *run, "absent/r.sqlite", says=["absent is no folder"])
+    refused(glowc, *run, "r.sqlite", "--opt", "size,best", says=["--opt best"], hint="size,balanced,speed")
+    refused(glowc, *run, "r.sqlite", "--do", "guess", says=["--do guess"])
+    refused(glowc, *run, "r.sqlite", "--boards", "host,nowhere", says=['unknown board "nowhere"'])
+    monkeypatch.setitem(sys.modules, "distributed", None)
+    refused(glowc, *run, "r.sqlite", "--scheduler", "tcp://127.0.0.1:1", says=["needs the Python package distributed"])
+    refused(glowc, "matrix", "--models", "empty", "-o", "r.sqlite", says=["no model below empty"])
+
+
+def test_two_dask_workers_of_which_one_is_killed_lose_nothing(models: Path) -> None:
+    distributed = require_module("distributed")
+    require_tool("cc")
+    cells = _cells(models, ("bench",))
+    options = {"n_workers": 2, "threads_per_worker": 1, "processes": True, "dashboard_address": None}
+    with distributed.LocalCluster(**options, silence_logs=50) as cluster:
+        results = run_there(cells, connect(cluster.scheduler_address))
+        found = [next(results)]
+        os.kill(cluster.workers[0].process.pid, signal.SIGKILL)
+        found += results
+    assert {r["key"] for r in found} == {cell.key for cell in cells}
+    assert {r["status"] for r in found} == {"done"}
