@@ -17,6 +17,7 @@ from glowc.machine.wire.port import Port
 VERSION = 1
 COUNTERS = ("none", "dwt", "systick", "timer")
 _ANSWER, _DAMAGED = 0x80, 0xFF
+_LONGEST_WAIT_S = 4.0
 _HELLO = struct.Struct("<BBBBHII")  # and 8 bytes of identity
 _WRITE = struct.Struct("<I")
 _RUN = struct.Struct("<III")
@@ -75,10 +76,14 @@ class Inference:
 
 @dataclass(frozen=True, slots=True)
 class Patience:
-    """Seconds until a request is asked again, and until the board is given up; tries of one inference."""
+    """Seconds until a request is asked again (twice as many after each silence), and until the board is given up.
+
+    `inference_s` is that of the request that runs the model; `tries` are those of one inference.
+    """
 
     retry_s: float = 0.25
     give_up_s: float = 30.0
+    inference_s: float = 300.0
     tries: int = 100
 
 
@@ -150,18 +155,21 @@ class Wire:
         """Return the answer to a request, which is sent again when it, or its answer, is lost or damaged."""
         self._sequence = (self._sequence + 1) & 0xFFFF
         request = Frame(kind, self._sequence, data)
-        end = time.monotonic() + self._patience.give_up_s
+        limit_s = self._patience.inference_s if kind is Kind.RUN else self._patience.give_up_s
+        wait_s, end = self._patience.retry_s, time.monotonic() + limit_s
         try:
-            while time.monotonic() < end:
+            while (now := time.monotonic()) < end:
                 self._port.write(request.encoded())
-                answer = self._answer(request, min(end, time.monotonic() + self._patience.retry_s))
+                answer = self._answer(request, min(end, now + wait_s))
                 if answer is not None:
                     return answer
                 self.asked_again += 1
+                if time.monotonic() - now >= wait_s:  # silence: it may be at work
+                    wait_s = min(2 * wait_s, _LONGEST_WAIT_S)
         except OSError as error:
             raise WireError(f"the line is gone: {error.strerror or error}") from error
         raise WireError(
-            f"the board did not answer within {self._patience.give_up_s:g} s",
+            f"the board did not answer within {limit_s:g} s",
             details=[f"request {kind.name}"],
             hint="is it the firmware of `glowc build --wire`, and the speed that of its line (--baud)?",
         )
