@@ -34,7 +34,10 @@ def build(
         bool, typer.Option("--wire", help="firmware for `glowc run --port`: the model on a serial line")
     ] = False,
     uart: Annotated[
-        list[Path] | None, typer.Option("--uart", metavar="FILE.c", help="functions of glow_wire.h; repeatable")
+        list[Path] | None,
+        typer.Option(
+            "--uart", metavar="FILE.c", exists=True, dir_okay=False, help="functions of glow_wire.h; repeatable"
+        ),
     ] = None,
     map_: Annotated[Path | None, typer.Option("--map", help="also write the linker's map")] = None,
     as_json: JsonOpt = False,
@@ -52,7 +55,10 @@ def build(
         )
     target = target_of(source, board, cpu)
     with bundle_of(source, target, replace(options, golden=golden), as_json) as info:
-        elf = build_wire(info, target, output, map_, uart or ()) if wire else build_firmware(info, target, output, map_)
+        if wire:
+            elf = build_wire(info, target, output, map_, uart or ())
+        else:
+            elf = build_firmware(info, target, output, map_, alone=golden is not None)
     note_core(info, target)
     sizes = {"text_bytes": elf.text, "rodata_bytes": elf.rodata, "data_bytes": elf.data, "bss_bytes": elf.bss}
     if as_json:

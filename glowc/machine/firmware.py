@@ -1,4 +1,4 @@
-"""A bundle as one image for a board: with the program that feeds it from files, or one that runs once."""
+"""A bundle as one image for a board: with the program that feeds it from files, one that runs once, one on a line."""
 
 from __future__ import annotations
 
@@ -47,18 +47,21 @@ def _flags(work: Path, map_file: Path | None) -> list[str]:
     return ["-std=gnu11", *([f"-Wl,-Map={work / 'model.map'}"] if map_file is not None else [])]
 
 
-def build_firmware(info: BundleInfo, board: Board, out: Path, map_file: Path | None = None) -> Elf:
+def build_firmware(
+    info: BundleInfo, board: Board, out: Path, map_file: Path | None = None, *, alone: bool = False
+) -> Elf:
     """Build the image of a bundle and write it to `out`, and what the linker says to `map_file`.
 
-    On a board that runs from here it is what `glowc run` runs: it reads in.bin and writes out.bin. On another one the
-    program runs the bundle's test vectors, or else one inference on zeros, and leaves the result in `glow_result`.
-    Raises InputError for a bundle that such a program cannot call, ToolError when it cannot be built.
+    On a board that runs from here it is what `glowc run` runs: it reads in.bin and writes out.bin. On another one, and
+    where it is to be `alone`, the program runs the bundle's test vectors, or else one inference on zeros, leaves the
+    result in `glow_result`, and ends with 1 when it is wrong. Raises ToolError when it cannot be built.
     """
     _check(out, map_file)
     with tempfile.TemporaryDirectory(prefix="glowc-build-") as folder:
         work = Path(folder)
         flags = _flags(work, map_file)
-        elf = build_bundle(info, board, work, extra_flags=flags) if board.runs else _once(info, board, work, flags)
+        fed = board.runs and not alone
+        elf = build_bundle(info, board, work, extra_flags=flags) if fed else _once(info, board, work, flags)
         _keep(elf, work, out, map_file)
     return replace(elf, path=out)
 
