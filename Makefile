@@ -87,6 +87,10 @@ tflite-mutants: setup  ## damaged TensorFlow Lite files through the compiler: CO
 tflite-models: setup  ## models of ../shared/tflite on four boards, every call against the runtime's answers: BOARDS=, MODELS=
 	$(PY) scripts/tflite_models.py $(if $(BOARDS),--boards $(BOARDS)) $(if $(MODELS),--models $(MODELS))
 
+.PHONY: wire-soak
+wire-soak: setup  ## inferences over a bad serial line on a board that is reset at random: COUNT=10000, SEED= (5 minutes)
+	$(PY) scripts/wire_soak.py --inferences $(or $(COUNT),10000) $(if $(SEED),--seed $(SEED))
+
 .PHONY: mutants
 mutants: setup  ## break proofs, packings and planners one by one; tests must notice: ONLY=text (14 minutes)
 	$(PY) scripts/mutants.py --jobs $(JOBS) $(if $(ONLY),--only "$(ONLY)")

@@ -142,10 +142,11 @@ def boards_page() -> str:
     lines += [
         "",
         "`glowc build MODEL --board B -o app.elf` makes firmware for any of them: on a board that runs here what"
-        " `glowc run` runs, on the others a program that runs the test vectors of `--golden in.npz` (or one"
-        " inference on zeros) and leaves the result in `glow_result` for a debugger. `glowc flash app.elf --board"
-        " B` prints the commands that put it on the board, `--run` runs them. Maps of memory are those of the"
-        " vendors' manuals; the tests run what runs here, and build for the others.",
+        " `glowc run` runs; on the others, and with `--golden in.npz`, a program that runs these test vectors (or"
+        " one inference on zeros), leaves the result in `glow_result` for a debugger and ends. `glowc flash"
+        " app.elf --board B` prints the commands that put it on the board, `--run` runs them. `--wire` makes"
+        " firmware for a serial line ([WIRE.md](WIRE.md)). Maps of memory are those of the vendors' manuals; the"
+        " tests run what runs here, and build for the others.",
         "",
         "A board is a folder with a `board.toml`; `--board path/to/folder` takes one from anywhere. `glowc board"
         " new my-board --from nucleo-f446re` writes one to edit ([ADDING.md](ADDING.md)).",

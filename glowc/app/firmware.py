@@ -30,19 +30,35 @@ def build(
     golden: Annotated[
         Path | None, typer.Option("--golden", help=".npz of inputs: the firmware runs them and counts wrong outputs")
     ] = None,
+    wire: Annotated[
+        bool, typer.Option("--wire", help="firmware for `glowc run --port`: the model on a serial line")
+    ] = False,
+    uart: Annotated[
+        list[Path] | None,
+        typer.Option(
+            "--uart", metavar="FILE.c", exists=True, dir_okay=False, help="functions of glow_wire.h; repeatable"
+        ),
+    ] = None,
     map_: Annotated[Path | None, typer.Option("--map", help="also write the linker's map")] = None,
     as_json: JsonOpt = False,
 ) -> None:
     """Build firmware."""
-    from glowc.machine.firmware import build_firmware
+    from glowc.machine.firmware import build_firmware, build_wire
 
+    if uart and not wire:
+        raise InputError("--uart is for firmware on a serial line", hint="add --wire")
+    if wire and golden is not None:
+        raise InputError("--golden and --wire are two kinds of firmware: choose one")
     if golden is not None and source.is_dir():
         raise InputError(
             f"{source} is a bundle: its test vectors are made when it is compiled", hint="glowc compile --golden"
         )
     target = target_of(source, board, cpu)
     with open_bundle(source, target, replace(options, golden=golden), as_json) as info:
-        elf = build_firmware(info, target, output, map_)
+        if wire:
+            elf = build_wire(info, target, output, map_, uart or ())
+        else:
+            elf = build_firmware(info, target, output, map_, alone=golden is not None)
     note_core(info, target)
     sizes = {"text_bytes": elf.text, "rodata_bytes": elf.rodata, "data_bytes": elf.data, "bss_bytes": elf.bss}
     if as_json:

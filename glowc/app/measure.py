@@ -10,17 +10,31 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from glowc.app.options import BoardOpt, CpuOpt, InputOpt, JsonOpt, ModelArg, RunBoardOpt, SourceArg, chips, compiles
+from glowc.app.options import (
+    BaudOpt,
+    BoardOpt,
+    CpuOpt,
+    InputOpt,
+    JsonOpt,
+    ModelArg,
+    PortOpt,
+    RunBoardOpt,
+    SourceArg,
+    chips,
+    compiles,
+)
 from glowc.app.terminal import progress_line, say, tell
 from glowc.errors import MISMATCH
 
 if TYPE_CHECKING:
+    import numpy as np
+
     from glowc.board import Board
     from glowc.compiler.options import CompileOptions
     from glowc.compiler.report import BenchReport
     from glowc.machine.execute import BundleInfo
     from glowc.machine.history import Gate
-    from glowc.machine.validate import Comparison
+    from glowc.machine.validate import Comparison, Runner
 
 
 def target_of(source: Path, board: str | None, cpu: str | None) -> Board:
@@ -66,6 +80,8 @@ def run(
     options: CompileOptions,
     board: RunBoardOpt = None,
     cpu: CpuOpt = None,
+    port: PortOpt = None,
+    baud: BaudOpt = None,
     as_json: JsonOpt = False,
 ) -> None:
     """Run a bundle or model on samples."""
@@ -78,17 +94,37 @@ def run(
     with open_bundle(source, target, options, as_json) as info:
         inputs = read_inputs(info, input_)
         with progress_line(as_json) as progress:
-            progress(f"building and running on {target.name}")
-            done = execute(info, target, inputs)
-        arrays = {p.name: p.to_exported(done.outputs[p.name]) for p in info.outputs}
+            if port is not None:
+                progress(f"running on {port}")
+                outputs, facts = _on_wire(info, port, baud, inputs)
+            else:
+                progress(f"building and running on {target.name}")
+                done = execute(info, target, inputs)
+                outputs, facts = done.outputs, {"stack_bytes": done.stack_bytes}
+        arrays = {p.name: p.to_exported(outputs[p.name]) for p in info.outputs}
     note_core(info, target)
     _save(output, arrays)
     count = len(next(iter(arrays.values())))
     if as_json:
-        say(json.dumps({"samples": count, "stack_bytes": done.stack_bytes, "output": str(output)}))
+        say(json.dumps({"samples": count, **facts, "output": str(output)}))
     else:
         shapes = ", ".join(f"{n} {a.dtype}{list(a.shape)}" for n, a in arrays.items())
         tell(f"{count} inferences on {target.name} ({target.cpu.name}); {output}: {shapes}")
+
+
+def _on_wire(
+    info: BundleInfo, port: str, baud: int | None, inputs: Mapping[str, np.ndarray]
+) -> tuple[dict[str, np.ndarray], dict[str, int | str | None]]:
+    """Return the outputs of a board on a port, and what --json says of the run."""
+    from glowc.machine.wire.session import Line, run_on_wire
+
+    done = run_on_wire(info, Line(port, baud), inputs)
+    return done.outputs, {
+        "port": port,
+        "cycles": done.typical,
+        "counter": done.counter,
+        "asked_again": done.asked_again,
+    }
 
 
 def _save(path: Path, arrays: dict[str, Any]) -> None:
@@ -112,6 +148,8 @@ def bench(
         ),
     ] = None,
     input_: Annotated[Path | None, typer.Option("--input", "-i", help=".npz of inputs (default: random)")] = None,
+    port: PortOpt = None,
+    baud: BaudOpt = None,
     history: Annotated[
         Path | None, typer.Option("--history", help="append the figures to this file; --fail-if compares with it")
     ] = None,
@@ -124,12 +162,14 @@ def bench(
 ) -> None:
     """Measure one inference."""
     import time
+    from dataclasses import replace
 
     from glowc.board import default_chip, load_chip, machine_of
     from glowc.machine.cycles.measure import add_cycles
     from glowc.machine.execute import bench as measure
     from glowc.machine.execute import is_bundle, read_inputs
     from glowc.machine.history import parse_gates
+    from glowc.machine.wire.session import Line, measured_on_wire
 
     gates = parse_gates(fail_if or [])
     _check_files({"--trace": trace, "--metrics": metrics, "--history": history})
@@ -142,8 +182,10 @@ def bench(
         inputs = read_inputs(info, input_) if input_ is not None else None
         with progress_line(as_json) as progress:
             progress(f"building and counting on {target.name}")
-            report = measure(info, target, inputs)
-            note = add_cycles(report, info, target, wanted, inputs, required=chip is not None)
+            report = measure(info, replace(target, run_argv=()) if port is not None else target, inputs)
+            if port is not None:
+                report["measured"] = measured_on_wire(info, Line(port, baud), inputs)
+            note = add_cycles(report, info, target, wanted, inputs, required=chip is not None) if port is None else None
     note_core(info, target)
     if note:
         say(f"note: {note}", err=True)
@@ -154,6 +196,9 @@ def bench(
         from glowc.app.show import bench_tables
 
         bench_tables(report)
+        if (measured := report.get("measured")) is not None:
+            cycles = f"{measured['cycles_median']:,} cycles" if measured["cycles_median"] is not None else "no counter"
+            say(f"measured on {port}: {cycles} (median of {measured['inferences']}; counter: {measured['counter']})")
     _export(report, trace, metrics)
     if history is not None or gates:
         _gated(report, gates, history)
@@ -231,6 +276,8 @@ def validate(
     options: CompileOptions,
     board: RunBoardOpt = None,
     cpu: CpuOpt = None,
+    port: PortOpt = None,
+    baud: BaudOpt = None,
     golden: Annotated[Path | None, typer.Option("--golden", help=".npz of expected outputs")] = None,
     model: Annotated[
         Path | None, typer.Option("--model", help="of a bundle: the ONNX file that it was compiled from")
@@ -245,11 +292,14 @@ def validate(
 
     _check_files({"--junit": junit})
     target = target_of(source, board, cpu)
+    runner = _runner(port, baud)
     with progress_line(as_json) as progress:
         if is_bundle(source):
-            result = validate_bundle(source, target, options, input_, golden, model, progress)
+            result = validate_bundle(source, target, options, input_, golden, model, progress, runner)
         else:
-            result = validate_model(source, target, options, input_, golden, find_layer=layers, progress=progress)
+            result = validate_model(
+                source, target, options, input_, golden, find_layer=layers, progress=progress, runner=runner
+            )
     if as_json:
         say(json.dumps(result))
     else:
@@ -260,6 +310,15 @@ def validate(
         _write_junit(result, junit)
     if not result["ok"]:
         raise typer.Exit(MISMATCH)
+
+
+def _runner(port: str | None, baud: int | None) -> Runner:
+    """Return what runs samples: the board on a port, else the emulator or this machine."""
+    from glowc.machine.validate import run_here
+
+    if port is None:
+        return run_here
+    return lambda info, board, inputs: _on_wire(info, port, baud, inputs)[0]
 
 
 def _write_junit(result: Comparison, path: Path) -> None:

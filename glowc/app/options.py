@@ -266,6 +266,12 @@ def parse_states(pairs: list[str] | None) -> dict[str, str]:
     return states
 
 
+PortOpt = Annotated[
+    str | None, typer.Option("--port", help="the board is on this serial port, with firmware of `glowc build --wire`")
+]
+BaudOpt = Annotated[int | None, typer.Option("--baud", min=1, help="speed of --port (default: 115200)")]
+
+
 def parse_section(name: str | None) -> str | None:
     """Return the section of --code-section; InputError where no section can have that name."""
     if name is not None and not re.fullmatch(r"[A-Za-z_.$][A-Za-z0-9_.$]*", name):

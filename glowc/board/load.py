@@ -98,6 +98,8 @@ def load_board(name_or_path: str, cpu: str | None = None) -> Board:
         timeout_s=fields.integer("timeout_s", minimum=1) if fields.has("timeout_s") else _DEFAULT_TIMEOUT_S,
         flash=fields.string("flash") if fields.has("flash") else None,
         arena_regions=arena_regions,
+        wire_sources=_paths(fields, "wire_sources", folder),
+        wire_defines=fields.strings("wire_defines", optional=True),
         chips=fields.strings("chips", optional=True),
     )
     finish(fields, path)

@@ -102,6 +102,8 @@ class Board:
     timeout_s: int
     flash: str | None = None  # the command that puts {elf} on a real board
     arena_regions: tuple[ArenaRegion, ...] = ()  # for an arena that is split, the fastest first; empty: never split
+    wire_sources: tuple[Path, ...] = ()  # the functions of glow_wire.h; empty: the user's firmware has them
+    wire_defines: tuple[str, ...] = ()
     chips: tuple[str, ...] = ()  # that it has or stands for; the first with its CPU is the default of `glowc bench`
 
     @property

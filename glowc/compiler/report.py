@@ -169,6 +169,16 @@ class StackReport(TypedDict):
     entry_points: list[EntryReport]
 
 
+class Measured(TypedDict):
+    """What a board's counter says of inferences: dwt or systick (cycles of the core), timer (ticks), none."""
+
+    inferences: int
+    counter: str
+    cycles_least: int | None
+    cycles_median: int | None
+    cycles_most: int | None
+
+
 class BenchReport(Report, CyclesReport, total=False):
     """What `glowc bench` prints: the report with what was measured, on which CPU and chip."""
 
@@ -176,6 +186,7 @@ class BenchReport(Report, CyclesReport, total=False):
     entry_points: list[EntryReport]
     chip: ChipReport
     compile_s: float | None
+    measured: Measured
 
 
 def report_of(

@@ -1,31 +1,67 @@
-"""A bundle as one image for a board: with the program that feeds it from files, or one that runs once."""
+"""A bundle as one image for a board: with the program that feeds it from files, one that runs once, one on a line."""
 
 from __future__ import annotations
 
 import tempfile
+from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 
 from glowc.board import Board
 from glowc.codegen.mains import render_main
 from glowc.compiler.files import check_output, write_file
+from glowc.errors import InputError
 from glowc.machine.execute import BundleInfo, build_bundle, bundle_defines, calls_of
 from glowc.machine.link import Elf, build_elf
+from glowc.machine.wire.session import identity_of
 from glowc.paths import data_dir
 
 
-def build_firmware(info: BundleInfo, board: Board, out: Path, map_file: Path | None = None) -> Elf:
+def build_wire(info: BundleInfo, board: Board, out: Path, map_file: Path | None, uart: Sequence[Path] = ()) -> Elf:
+    """Build the image that has a bundle on a serial line, for `glowc run --port`.
+
+    `uart` are sources with the functions of glow_wire.h, for a board that brings none. Raises InputError where nobody
+    brings them, ToolError when it cannot be built.
+    """
+    _check(out, map_file)
+    drivers = [*(uart or board.wire_sources)]
+    if not drivers:
+        raise InputError(
+            f"board {board.name} has no functions for a serial line",
+            hint="--uart FILE.c with those of glow_wire.h: docs/WIRE.md",
+        )
+    with tempfile.TemporaryDirectory(prefix="glowc-build-") as folder:
+        work, wire = Path(folder), data_dir("runtime_c") / "wire"
+        main = work / "main_wire.c"
+        main.write_text(render_main(replace(calls_of(info), identity=identity_of(info)), "main_wire.c.j2"))
+        elf = build_elf(
+            [main, *info.sources, wire / "glow_wire.c", *drivers], board, work / "model.elf",
+            include_dirs=[info.include_dir, wire], defines=[*bundle_defines(info, board), *board.wire_defines],
+            opt=info.optimisation, extra_flags=_flags(work, map_file),
+        )  # fmt: skip
+        _keep(elf, work, out, map_file)
+    return replace(elf, path=out)
+
+
+def _flags(work: Path, map_file: Path | None) -> list[str]:
+    return ["-std=gnu11", *([f"-Wl,-Map={work / 'model.map'}"] if map_file is not None else [])]
+
+
+def build_firmware(
+    info: BundleInfo, board: Board, out: Path, map_file: Path | None = None, *, alone: bool = False
+) -> Elf:
     """Build the image of a bundle and write it to `out`, and what the linker says to `map_file`.
 
-    On a board that runs from here it is what `glowc run` runs: it reads in.bin and writes out.bin. On another one the
-    program runs the bundle's test vectors, or else one inference on zeros, and leaves the result in `glow_result`.
-    Raises InputError for a bundle that such a program cannot call, ToolError when it cannot be built.
+    On a board that runs from here it is what `glowc run` runs: it reads in.bin and writes out.bin. On another one, and
+    where it is to be `alone`, the program runs the bundle's test vectors, or else one inference on zeros, leaves the
+    result in `glow_result`, and ends with 1 when it is wrong. Raises ToolError when it cannot be built.
     """
     _check(out, map_file)
     with tempfile.TemporaryDirectory(prefix="glowc-build-") as folder:
         work = Path(folder)
-        flags = [f"-Wl,-Map={work / 'model.map'}"] if map_file is not None else []
-        elf = build_bundle(info, board, work, extra_flags=flags) if board.runs else _once(info, board, work, flags)
+        flags = _flags(work, map_file)
+        fed = board.runs and not alone
+        elf = build_bundle(info, board, work, extra_flags=flags) if fed else _once(info, board, work, flags)
         _keep(elf, work, out, map_file)
     return replace(elf, path=out)
 
@@ -54,5 +90,5 @@ def _once(info: BundleInfo, board: Board, work: Path, flags: list[str]) -> Elf:
     sources = [main, *info.sources, *([golden] if calls.golden else [])]
     return build_elf(
         sources, board, work / "model.elf", include_dirs=[info.include_dir, data_dir("runtime_c") / "wire"],
-        defines=bundle_defines(info, board), opt=info.optimisation, extra_flags=["-std=c11", *flags],
+        defines=bundle_defines(info, board), opt=info.optimisation, extra_flags=flags,
     )  # fmt: skip

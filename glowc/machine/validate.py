@@ -23,6 +23,13 @@ from glowc.program.interp import Memory, run_instr
 from glowc.program.lifetimes import strip_markers
 
 Arrays = dict[str, np.ndarray]
+Runner = Callable[[BundleInfo, Board, Arrays], Arrays]
+"""Runs a bundle on samples, both in the bundle's form."""
+
+
+def run_here(info: BundleInfo, board: Board, inputs: Arrays) -> Arrays:
+    """Build a bundle and run it by the board's emulator, or natively."""
+    return execute(info, board, inputs).outputs
 
 
 @np.errstate(all="ignore")
@@ -62,6 +69,7 @@ def validate_model(
     *,
     find_layer: bool = False,
     progress: Callable[[str], None] = lambda _: None,
+    runner: Runner = run_here,
 ) -> Comparison:
     """Return the comparison of every output; `ok` says that all lie within what is allowed.
 
@@ -77,7 +85,7 @@ def validate_model(
     with tempfile.TemporaryDirectory(prefix="glowc-") as folder:
         write_bundle(compiled, Path(folder))
         info = load_bundle(Path(folder))
-        result = _compared(info, board, samples, expected, reference)
+        result = _compared(info, board, samples, expected, reference, runner)
     if find_layer and not result["ok"]:
         result["first_difference"] = first_difference(compiled, {n: a[0] for n, a in samples.items()})
     return result
@@ -91,6 +99,7 @@ def validate_bundle(
     golden: Path | None = None,
     model: Path | None = None,
     progress: Callable[[str], None] = lambda _: None,
+    runner: Runner = run_here,
 ) -> Comparison:
     """Compare a bundle as it is with stored outputs, or with its model; what is allowed as in `validate_model`.
 
@@ -115,7 +124,7 @@ def validate_bundle(
         progress("computing the reference")
         expected, reference = reference_outputs(model, graph, options, samples, golden)
     progress(f"building and running on {board.name}")
-    return _compared(info, board, samples, expected, reference)
+    return _compared(info, board, samples, expected, reference, runner)
 
 
 def _exported(ports: Sequence[Port], path: Path) -> Arrays:
@@ -123,11 +132,13 @@ def _exported(ports: Sequence[Port], path: Path) -> Arrays:
     return read_arrays(path, {p.name: (p.exported_shape, p.exported_dtype.numpy) for p in ports})
 
 
-def _compared(info: BundleInfo, board: Board, samples: Arrays, expected: Arrays, reference: str) -> Comparison:
+def _compared(
+    info: BundleInfo, board: Board, samples: Arrays, expected: Arrays, reference: str, runner: Runner
+) -> Comparison:
     """Run a bundle and return the comparison with the expected outputs."""
-    done = execute(info, board, {p.name: p.to_bundle(samples[p.name]) for p in info.inputs})
+    outputs = runner(info, board, {p.name: p.to_bundle(samples[p.name]) for p in info.inputs})
     relative = float(info.report.get("float_tolerance", 0.0))
-    rows = [compare(p.name, p.to_exported(done.outputs[p.name]), expected[p.name], relative) for p in info.outputs]
+    rows = [compare(p.name, p.to_exported(outputs[p.name]), expected[p.name], relative) for p in info.outputs]
     return {
         "model": info.name, "board": board.name, "reference": reference, "outputs": rows,
         "ok": all(row["ok"] for row in rows),

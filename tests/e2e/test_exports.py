@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+import shutil
 import subprocess
 from pathlib import Path
 
@@ -10,6 +12,7 @@ import onnx
 import pytest
 from onnx import TensorProto, helper, numpy_helper
 
+from glowc.app.cli import app
 from glowc.board import load_board
 from glowc.compiler.options import CompileOptions
 from glowc.compiler.pipeline import compile_model, write_bundle
@@ -173,3 +176,24 @@ def test_arduino_sketch_runs_with_a_stand_in(tmp_path: Path) -> None:
     flags = ("-std=gnu++17", "-Wall", "-Wextra", "-Werror", f"-I{folder / 'src'}", "-I.")
     call("g++", *flags, "sketch.cpp", *sorted(tmp_path.glob("*.o")), "-o", "sketch", cwd=tmp_path)
     assert call("./sketch", cwd=tmp_path).startswith("status 0, microseconds 0\n")
+
+
+@pytest.mark.parametrize("name", ["zephyr", "arduino"])
+def test_example_says_how_its_module_is_made(name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    shutil.copytree(ROOT / "examples" / name, tmp_path / name)
+    monkeypatch.chdir(tmp_path / name)
+    (command,) = re.findall(r"^glowc (.*)$", Path("README.md").read_text(), re.MULTILINE)
+    app(command.split(), standalone_mode=False)
+    assert len(list(tmp_path.rglob("report.json"))) == 1
+
+
+def test_zephyr_application_runs_with_a_stand_in(tmp_path: Path) -> None:
+    require_tool("gcc")
+    folder = export(SINE, "zephyr", tmp_path / "sine", golden=SINE_TEST) / "src"
+    (tmp_path / "zephyr").mkdir()
+    (tmp_path / "zephyr/kernel.h").write_text("#include <stdio.h>\n#define printk printf\n")
+    main = ROOT / "examples/zephyr/app/src/main.c"
+    call("gcc", *STRICT, f"-I{folder}", f"-I{tmp_path}", main, *folder.glob("*.c"), "-o", tmp_path / "app")
+    printed = call(tmp_path / "app")
+    assert printed.startswith("sine: 0 of 20 vectors wrong\n")
+    assert 950 <= int(printed.split()[-2]) <= 1000

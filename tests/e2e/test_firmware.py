@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -59,5 +58,5 @@ def test_vectors_are_run_and_wrong_ones_counted(name: str, wrong: bool, tmp_path
         before, mark, after = source.read_text().partition("sine_golden_output")
         assert mark
         source.write_text(before + mark + after.replace("  ", "  1 + ", 1))
-    elf = build_firmware(info, replace(board, run_argv=()), tmp_path / "app.elf")
+    elf = build_firmware(info, board, tmp_path / "app.elf", alone=True)
     assert run_elf(elf.path, board, cwd=tmp_path, check=False).exit_status == int(wrong)

@@ -216,7 +216,7 @@ def test_examples_never_replace_files(glowc: Glowc) -> None:
     refused(glowc, "example", "digits", "mine", says=["mine is there already"], hint="new folder")
     refused(glowc, "example", "digits", says=["no folder"], hint="glowc example digits DIR")
     result = glowc("example", "digit", "new")
-    assert (result.status, "custom-op, digits" in result.err) == (1, True)
+    assert (result.status, "known: accelerator, arduino, custom-op" in result.err) == (1, True)
 
 
 def test_exported_folder_runs_as_a_bundle(made: Glowc, glowc: Glowc) -> None:

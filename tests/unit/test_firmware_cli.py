@@ -62,6 +62,19 @@ def test_bundle_has_its_vectors_already(glowc: Glowc, bundle: Path) -> None:
     refused(glowc, "build", bundle, *argv, says=["is a bundle"], hint="glowc compile --golden")
 
 
+def test_line_needs_functions_of_the_board(glowc: Glowc) -> None:
+    np.savez("in.npz", image=GOOD)
+    wire = ("build", DIGITS, "-o", "app.elf", "--wire")
+    refused(glowc, *wire, "--board", "nucleo-l4r5zi", says=["no functions for a serial line"], hint="--uart FILE.c")
+    assert "choose one" in glowc(*wire, "--golden", "in.npz").err
+    Path("uart.c").write_text("int x;")
+    assert "add --wire" in glowc("build", DIGITS, "-o", "app.elf", "--uart", "uart.c").err
+    result = glowc(*wire, "--board", "host", "--uart", "uart.c")
+    assert (result.status, "glow_wire_getc" in result.err) == (1, True)
+    assert glowc(*wire, "--uart", "none.c").status == 1
+    assert not Path("app.elf").exists()
+
+
 def test_flash_prints_and_runs_only_when_told(glowc: Glowc, elf: Path) -> None:
     mine = board("cp {elf} 'on board'")
     before = tree(Path.cwd())

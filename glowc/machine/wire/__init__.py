@@ -1,0 +1,1 @@
+"""A model on a board, over a serial line: docs/WIRE.md."""
