@@ -88,7 +88,7 @@ tflite-models: setup  ## models of ../shared/tflite on four boards, every call a
 	$(PY) scripts/tflite_models.py $(if $(BOARDS),--boards $(BOARDS)) $(if $(MODELS),--models $(MODELS))
 
 .PHONY: wire-soak
-wire-soak: setup  ## inferences over a bad serial line on a board that is reset at random: COUNT=10000, SEED= (5 minutes)
+wire-soak: setup  ## inferences over a bad serial line on a board that is reset at random: COUNT=10000, SEED= (8 minutes)
 	$(PY) scripts/wire_soak.py --inferences $(or $(COUNT),10000) $(if $(SEED),--seed $(SEED))
 
 .PHONY: mutants

@@ -10,6 +10,7 @@ import re
 from collections.abc import Callable, Collection, Iterator, Mapping
 from dataclasses import dataclass
 
+from glowc.errors import InputError
 from glowc.paths import data_dir
 
 FOLDER, SINGLE = "folder", "single"
@@ -60,8 +61,10 @@ def exported(
     """Return the files of the bundle of model `name` in a format of FORMS, by path.
 
     `files` are those of the plain folder, `foreign` the ones among them that plugins brought along; `render` prints a
-    template.
+    template. Raises InputError for a format that there is not.
     """
+    if form not in FORMS:
+        raise InputError(f'unknown format "{form}"', details=["known: " + ", ".join((FOLDER, *FORMS))])
     sources = {file: text for file, text in files.items() if file.endswith((".c", ".h"))}
     if form == SINGLE:
         sources = _in_one(name, sources, foreign)

@@ -10,7 +10,11 @@ from xml.etree import ElementTree
 import pytest
 
 from glowc.app.export import Format
+from glowc.board import load_board
 from glowc.codegen.export import FOLDER, FORMS, SINGLE
+from glowc.compiler.options import CompileOptions
+from glowc.compiler.pipeline import compile_model
+from glowc.errors import InputError
 from tests.conftest import ROOT, require_module
 from tests.unit.cli_calls import DIGITS, Glowc, refused, tree
 
@@ -194,6 +198,8 @@ def test_folder_that_leads_elsewhere_is_not_followed(made: Glowc, glowc: Glowc) 
 
 
 def test_wrong_format_is_the_users_mistake(glowc: Glowc) -> None:
+    with pytest.raises(InputError, match='unknown format "zip"'):
+        compile_model(SINE, load_board("host"), CompileOptions(form="zip"))
     assert glowc("compile", SINE, "-o", "out", "--format", "zip").status == 1
 
 
