@@ -184,7 +184,8 @@ def compile_(
         form=format_.value,
     )  # fmt: skip
     if together:
-        single = [flag for flag, given in (("--quantize-data", quantize_data), ("--pareto", pareto)) if given]
+        alone = (("--quantize-data", quantize_data), ("--pareto", pareto), ("--format", format_ is not Format.FOLDER))
+        single = [flag for flag, given in alone if given]
         sharing = Sharing(group_name, share_arena, share_weights, as_json, force)
         compile_together(model, load_board(board, cpu), replace(options, chain=()), sharing, out, single)
         return

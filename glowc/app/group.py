@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from glowc.app.terminal import progress_line, say
+from glowc.app.terminal import progress_line, say, tell
 from glowc.errors import InputError
 
 if TYPE_CHECKING:
@@ -37,13 +37,16 @@ def compile_together(
     from glowc.compiler.group import compile_group, write_group
 
     if single:
-        raise InputError(f"{', '.join(single)} is for one model", hint="quantise and look at each by itself")
+        raise InputError(f"{', '.join(single)} is for one model", hint="do that with each by itself")
     check_folder(out, force=sharing.force)
     spec = GroupSpec(sharing.name, sharing.arena, sharing.weights)
     with progress_line(sharing.as_json) as progress:
         done = compile_group([str(model) for model in models], board, options, spec, progress)
         write_group(done, out, force=sharing.force)
-    say(json.dumps(done.report) if sharing.as_json else group_summary(done.report, out))
+    if sharing.as_json:
+        say(json.dumps(done.report))
+    else:
+        tell(group_summary(done.report, out))
 
 
 def group_summary(report: GroupReport, out: Path) -> str:
