@@ -114,7 +114,8 @@ budgets: setup  ## record better sizes and instruction counts in tests/budgets.t
 docs: setup-quick  ## rewrite the generated tables of docs/
 	$(PY) scripts/make_docs.py
 
-.PHONY: bench bench-kernels bench-memory quant-bench sixteen-bench tflite-bench constants costs costs-check flips stack house codegen-diff disasm-diff
+.PHONY: bench bench-kernels bench-memory quant-bench tflite-bench constants costs costs-check flips stack house codegen-diff disasm-diff
+.PHONY: sixteen-bench
 bench: setup  ## measure the sample models on the boards
 	$(PY) scripts/bench.py
 

@@ -1,4 +1,4 @@
-"""A keyword model of one LSTM: made-up words of 49 steps of 40 numbers, a classifier fitted to the states after them."""
+"""A keyword model of one LSTM: made-up words of 49 steps of 40 numbers, a classifier fitted to its last states."""
 
 from __future__ import annotations
 
@@ -29,7 +29,8 @@ def lstm_model() -> onnx.ModelProto:
 
     rng, reach = np.random.default_rng(0), 1.5 / np.sqrt(HIDDEN)
     consts = {
-        "W": rng.uniform(-reach, reach, (1, 4 * HIDDEN, INPUTS)), "R": rng.uniform(-reach, reach, (1, 4 * HIDDEN, HIDDEN)),
+        "W": rng.uniform(-reach, reach, (1, 4 * HIDDEN, INPUTS)),
+        "R": rng.uniform(-reach, reach, (1, 4 * HIDDEN, HIDDEN)),
         "B": rng.uniform(-reach, reach, (1, 8 * HIDDEN)),
         "weights": np.zeros((HIDDEN, WORDS)), "bias": np.zeros(WORDS),
     }  # fmt: skip

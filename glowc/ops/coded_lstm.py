@@ -16,7 +16,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from glowc.graph.fixed_softmax16 import lookup_table, looked_up
+from glowc.graph.fixed_softmax16 import looked_up, lookup_table
 from glowc.graph.graph import Node
 from glowc.graph.numerics import F32, round_clamp
 from glowc.graph.types import DType, QuantParams, TensorType

@@ -31,7 +31,8 @@ def qdq_model(
         "sx": np.float32(0.03), "zx": np.int8(-7), "sy": np.float32(1 / 120), "zy": np.int8(5),
         "w": rng.integers(-127, 128, (1, 4 * HIDDEN, INPUTS)).astype(np.int8),
         "r": rng.integers(-127, 128, (1, 4 * HIDDEN, HIDDEN)).astype(np.int8),
-        "sw": rng.uniform(0.003, 0.006, rows).astype(np.float32), "sr": rng.uniform(0.003, 0.006, rows).astype(np.float32),
+        "sw": rng.uniform(0.003, 0.006, rows).astype(np.float32),
+        "sr": rng.uniform(0.003, 0.006, rows).astype(np.float32),
         "zw": np.zeros(rows, np.int8), "b": rng.uniform(-0.5, 0.5, (1, 8 * HIDDEN)).astype(np.float32),
     }  # fmt: skip
     if not per_row:
@@ -67,7 +68,7 @@ def test_layer_is_at_most_two_steps_from_onnxruntime(reads: Sequence[str], per_r
     ort = require_module("onnxruntime")
     model = qdq_model(reads=reads, per_row=per_row)
     graph = compiled(model)
-    assert [n.op for n in graph.nodes][0] == "CodedLSTM"
+    assert next(n.op for n in graph.nodes) == "CodedLSTM"
     got = run_graph(graph, {"xq": x_codes()})
     session = ort.InferenceSession(model.SerializeToString(), providers=["CPUExecutionProvider"])
     for name, want in zip((f"{name}q" for name in reads), session.run(None, {"xq": x_codes()}), strict=True):

@@ -34,6 +34,12 @@ def coded_scratch(instr: Instr) -> int:
     return 2 * instr.int_("batch") * instr.int_("hidden")
 
 
+CONSTANTS = frozenset({"weights", "recurrent", "bias", "scale"})
+"""The constants of lstm_s8 that its variants put into one stream, in the place of the weights."""
+IN_STREAM: Arrays = {
+    "recurrent": np.zeros(1, np.int8), "bias": np.zeros(1, np.int32), "scale": np.zeros(1, np.float32),
+}  # fmt: skip
+"""What stands for the others."""
 BLOCK, HALF = 16, 8  # codes of lstm_s8 whose weights lie together, of vectors
 
 

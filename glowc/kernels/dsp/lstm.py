@@ -7,7 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from glowc.kernels.base import KernelVariant, Prepared
-from glowc.kernels.common.recurrent import by_cell, coded_scratch
+from glowc.kernels.common.recurrent import CONSTANTS, IN_STREAM, by_cell, coded_scratch
 from glowc.kernels.dsp.needs import FPU
 from glowc.program.ir import Instr, Plan
 from glowc.program.kernel import Arrays
@@ -38,9 +38,8 @@ def prepare(constants: Arrays, instr: Instr) -> Prepared:
     if not all(_fits(part.weights, part.bias) for part in cells):
         return Prepared(plan=LstmPlan())
     words = np.concatenate([_words(part.weights, part.bias, part.scale) for part in cells], axis=1)
-    nothing = {"recurrent": np.zeros(1, np.int8), "bias": np.zeros(1, np.int32), "scale": np.zeros(1, np.float32)}
     plan = LstmPlan(dual=True, units=_at_once(instr.int_("in_k")), past_units=_at_once(instr.int_("hidden")))
-    return Prepared({**nothing, "weights": words.reshape(-1)}, plan)
+    return Prepared({**IN_STREAM, "weights": words.reshape(-1)}, plan)
 
 
 def _fits(weights: np.ndarray, bias: np.ndarray) -> bool:
@@ -69,7 +68,7 @@ VARIANTS = {
     "lstm_s8": (
         KernelVariant(
             "dsp", also=FPU, rank=11, header="glow_dsp_lstm.h", prepare=prepare, scratch_bytes=scratch_bytes,
-            packs=frozenset({"weights", "recurrent", "bias", "scale"}),
+            packs=CONSTANTS,
         ),
     ),
 }  # fmt: skip

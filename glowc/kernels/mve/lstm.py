@@ -7,7 +7,7 @@ from dataclasses import replace
 import numpy as np
 
 from glowc.kernels.base import Prepared
-from glowc.kernels.common.recurrent import HALF, by_cell, cell_bytes, coded_scratch
+from glowc.kernels.common.recurrent import CONSTANTS, HALF, IN_STREAM, by_cell, cell_bytes, coded_scratch
 from glowc.kernels.mve.shared import FAST
 from glowc.program.ir import Instr
 from glowc.program.kernel import Arrays
@@ -16,8 +16,7 @@ from glowc.program.kernel import Arrays
 def prepare(constants: Arrays, instr: Instr) -> Prepared:
     """Return the stream."""
     parts = [cell_bytes(part) for part in by_cell(constants, instr)]
-    nothing = {"recurrent": np.zeros(1, np.int8), "bias": np.zeros(1, np.int32), "scale": np.zeros(1, np.float32)}
-    return Prepared({**nothing, "weights": np.concatenate(parts, axis=1).reshape(-1).view(np.int32)})
+    return Prepared({**IN_STREAM, "weights": np.concatenate(parts, axis=1).reshape(-1).view(np.int32)})
 
 
 def scratch_bytes(instr: Instr) -> int:
@@ -30,7 +29,7 @@ VARIANTS = {
     "lstm_s8": (
         replace(
             FAST, header="glow_mve_lstm.h", prepare=prepare, scratch_bytes=scratch_bytes,
-            packs=frozenset({"weights", "recurrent", "bias", "scale"}),
+            packs=CONSTANTS,
         ),
     ),
 }  # fmt: skip

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from glowc.kernels.base import KernelVariant, Prepared
-from glowc.kernels.common.recurrent import HALF, by_cell, cell_bytes
+from glowc.kernels.common.recurrent import CONSTANTS, HALF, IN_STREAM, by_cell, cell_bytes
 from glowc.program.ir import Instr, Plan
 from glowc.program.kernel import Arrays
 
@@ -24,9 +24,8 @@ def prepare(constants: Arrays, instr: Instr) -> Prepared:
     parts = by_cell(constants, instr)
     if min(part.weights.min() for part in parts) < -127:
         return Prepared(plan=LstmPlan(paired=False))
-    nothing = {"recurrent": np.zeros(1, np.int8), "bias": np.zeros(1, np.int32), "scale": np.zeros(1, np.float32)}
     stream = np.concatenate([cell_bytes(part) for part in parts], axis=1).reshape(-1)
-    return Prepared({**nothing, "weights": stream}, LstmPlan(paired=True))
+    return Prepared({**IN_STREAM, "weights": stream}, LstmPlan(paired=True))
 
 
 def scratch_bytes(instr: Instr) -> int:
@@ -39,7 +38,7 @@ VARIANTS = {
     "lstm_s8": (
         KernelVariant(
             "a64", rank=20, header="glow_a64_lstm.h", prepare=prepare, scratch_bytes=scratch_bytes,
-            packs=frozenset({"weights", "recurrent", "bias", "scale"}),
+            packs=CONSTANTS,
         ),
     ),
 }  # fmt: skip

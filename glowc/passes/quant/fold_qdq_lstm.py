@@ -36,17 +36,17 @@ class FoldQdqLstm(RewritePass):
         if x is None or not ends or not _is_plain(node, editor):
             return False
         kind, out = editor.types[x], editor.types[next(iter(ends.values())).outputs[0]]
-        weights = [_rows(editor, name) for name in node.inputs[_W : _R + 1]]
-        if not all(_is_byte(t) for t in (kind, out)) or weights[0] is None or weights[1] is None:
+        own, past = (_rows(editor, name) for name in node.inputs[_W : _R + 1])
+        if not all(_is_byte(t) for t in (kind, out)) or own is None or past is None:
             return False
-        (w, w_scale), (r, r_scale) = weights
+        (w, w_scale), (r, r_scale) = own, past
         assert kind.quant is not None and out.quant is not None  # noqa: PT018
         bias = _bias(editor, node, kind.quant, w, w_scale)
         if bias is None or max(w.shape[1], r.shape[1]) > _LONGEST:
             return False
-        past = -out.quant.zero_point[0] * r.astype(np.int64).sum(axis=1)
+        state_bias = -out.quant.zero_point[0] * r.astype(np.int64).sum(axis=1)
         consts = {
-            "weights": w, "recurrent": r, "bias": np.stack([bias, past]).astype(np.int32),
+            "weights": w, "recurrent": r, "bias": np.stack([bias, state_bias]).astype(np.int32),
             "scale": gate_scales(kind.quant, w_scale, out.quant, r_scale),
         }  # fmt: skip
         _replace(node, editor, ends, x, [editor.add_const(f"{node.name}.{key}", a) for key, a in consts.items()])
