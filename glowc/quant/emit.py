@@ -80,9 +80,10 @@ def quantised_model(
     for node in net.nodes:
         _add_node(writer, node, renamed)
     outputs = [_output(writer, port, renamed) for port in net.outputs]
-    used = {name for node in writer.nodes for name in node.input}
+    nodes = _needed(writer.nodes, [o.name for o in outputs])
+    used = {name for node in nodes for name in node.input}
     consts = {n: a for n, a in {**net.consts, **writer.consts}.items() if n in used}
-    model = model_of(net, _needed(writer.nodes, [o.name for o in outputs]), inputs, outputs, consts)
+    model = model_of(net, nodes, inputs, outputs, consts)
     if factors:
         text = json.dumps({name: np.asarray(by, np.float64).tolist() for name, by in factors.items()})
         helper.set_model_props(model, {FACTORS_KEY: text})

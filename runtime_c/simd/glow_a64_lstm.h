@@ -25,47 +25,44 @@ typedef struct {
   GLOW_A64_LSTM_GATE("f", "v6", "v18", x) GLOW_A64_LSTM_GATE("g", "v7", "v19", x)
 #define GLOW_A64_LSTM_HALF(acc, at) acc = vpadalq_s16(acc, vmull_s8(vld1_s8(stream + (at)), half));
 
-/* The sums of a cell over 16 * blocks codes, and eight more, times their scales. */
-static inline glow_a64_lstm_sums_t glow_a64_lstm_sums(const int8_t *stream, const int8_t *from, int32_t blocks, int32_t more) {
-  int32x4_t i = vdupq_n_s32(0);
-  int32x4_t o = i;
-  int32x4_t f = i;
-  int32x4_t g = i;
-  const int32x4_t bias = vreinterpretq_s32_s8(vld1q_s8(stream));
-  stream += 16;
-  int32_t pairs = blocks / 2;
-  __asm__("cbz %w[pairs], 2f\n"
-          "1: ldp q2, q3, [%[from]], #32\n" GLOW_A64_LSTM_BLOCK("v2") GLOW_A64_LSTM_BLOCK("v3")
-          "subs %w[pairs], %w[pairs], #1\n" "b.ne 1b\n"
-          "2: cbz %w[odd], 3f\n" "ldr q2, [%[from]], #16\n" GLOW_A64_LSTM_BLOCK("v2")
-          "3:\n"
-          : [pairs] "+r"(pairs), [from] "+r"(from), [stream] "+r"(stream), [i] "+w"(i), [o] "+w"(o), [f] "+w"(f), [g] "+w"(g)
-          : [odd] "r"(blocks % 2)
-          : "v2", "v3", "v4", "v5", "v6", "v7", "v16", "v17", "v18", "v19", "cc", "memory");
-  if (more != 0) {
-    const int8x8_t half = vld1_s8(from);
-    GLOW_A64_LSTM_HALF(i, 0)
-    GLOW_A64_LSTM_HALF(o, 8)
-    GLOW_A64_LSTM_HALF(f, 16)
-    GLOW_A64_LSTM_HALF(g, 24)
-    stream += 32;
-  }
-  const int32x4_t all = vaddq_s32(bias, vpaddq_s32(vpaddq_s32(i, o), vpaddq_s32(f, g)));
-  const float32x4_t scale = vreinterpretq_f32_s8(vld1q_s8(stream));
-  const glow_a64_lstm_sums_t done = {vmulq_f32(vcvtq_f32_s32(all), scale), stream + 16};
-  return done;
-}
+#define GLOW_A64_LSTM_TWO "ldp q2, q3, [%[from]], #32\n" GLOW_A64_LSTM_BLOCK("v2") GLOW_A64_LSTM_BLOCK("v3")
+#define GLOW_A64_LSTM_ONE "ldr q2, [%[from]], #16\n" GLOW_A64_LSTM_BLOCK("v2")
 
-/* The gates of all cells, four by four. */
-static inline void glow_a64_lstm_gates(int16_t *gates, const int8_t *stream, int32_t cells, const int8_t *x, int32_t x_blocks,
-                                       int32_t x_more, const int8_t *h, int32_t h_blocks, int32_t h_more) {
-  for (int32_t j = 0; j < cells; j++) {
-    glow_a64_lstm_sums_t own = glow_a64_lstm_sums(stream, x, x_blocks, x_more);
-    glow_a64_lstm_sums_t past = glow_a64_lstm_sums(own.stream, h, h_blocks, h_more);
-    __asm__("" : "+w"(own.sums), "+w"(past.sums)); /* not contracted */
-    vst1_s16(gates + 4 * j, vqmovn_s32(vcvtnq_s32_f32(vaddq_f32(own.sums, past.sums))));
-    stream = past.stream;
+/* The sums of a cell over `times` times so many pairs of blocks, one more where it is odd, and eight codes more, times their
+ * scales. */
+#define GLOW_A64_LSTM_SUMS(name, pairs, odd)                                                                              \
+  static inline glow_a64_lstm_sums_t name(const int8_t *stream, const int8_t *from, int32_t times, int32_t more) {        \
+    int32x4_t i = vdupq_n_s32(0);                                                                                         \
+    int32x4_t o = i;                                                                                                      \
+    int32x4_t f = i;                                                                                                      \
+    int32x4_t g = i;                                                                                                      \
+    const int32x4_t bias = vreinterpretq_s32_s8(vld1q_s8(stream));                                                        \
+    stream += 16;                                                                                                         \
+    __asm__("1: .rept " pairs "\n" GLOW_A64_LSTM_TWO ".endr\n" "subs %w[times], %w[times], #1\n" "b.ne 1b\n"             \
+            ".rept " odd "\n" GLOW_A64_LSTM_ONE ".endr\n"                                                                 \
+            : [times] "+r"(times), [from] "+r"(from), [stream] "+r"(stream), [i] "+w"(i), [o] "+w"(o), [f] "+w"(f),       \
+              [g] "+w"(g)                                                                                                 \
+            :                                                                                                             \
+            : "v2", "v3", "v4", "v5", "v6", "v7", "v16", "v17", "v18", "v19", "cc", "memory");                            \
+    if (more != 0) {                                                                                                      \
+      const int8x8_t half = vld1_s8(from);                                                                                \
+      GLOW_A64_LSTM_HALF(i, 0)                                                                                            \
+      GLOW_A64_LSTM_HALF(o, 8)                                                                                            \
+      GLOW_A64_LSTM_HALF(f, 16)                                                                                           \
+      GLOW_A64_LSTM_HALF(g, 24)                                                                                           \
+      stream += 32;                                                                                                       \
+    }                                                                                                                     \
+    const int32x4_t all = vaddq_s32(bias, vpaddq_s32(vpaddq_s32(i, o), vpaddq_s32(f, g)));                                \
+    const float32x4_t scale = vreinterpretq_f32_s8(vld1q_s8(stream));                                                     \
+    const glow_a64_lstm_sums_t done = {vmulq_f32(vcvtq_f32_s32(all), scale), stream + 16};                                \
+    return done;                                                                                                          \
   }
+
+/* The gates of a cell; returns the place after its constants. */
+static inline const int8_t *glow_a64_lstm_gate(int16_t *gates, glow_a64_lstm_sums_t own, glow_a64_lstm_sums_t past) {
+  __asm__("" : "+w"(own.sums), "+w"(past.sums)); /* not contracted */
+  vst1_s16(gates, vqmovn_s32(vcvtnq_s32_f32(vaddq_f32(own.sums, past.sums))));
+  return past.stream;
 }
 
 #define GLOW_A64_LSTM_ENTRY(k) \
