@@ -102,6 +102,13 @@ def kernel_cases() -> Iterator[Case]:
         for size, least in ((2000, -127), (1 << 24, -127), (100, -128)):
             yield lstm_case(rng, (steps, batch, in_k, hidden), size, least, 0.02)
     yield lstm_case(rng, (12, 1, 6, 5), 1000, -127, 9.0)
+    for beyond in (0, 1):  # the largest sum of a gate with its bias: 2^23 - 1, 2^23
+        case = lstm_case(rng, (2, 1, 9, 5), 100, -127, 1e-3)
+        case.arrays["in"][:] = -128
+        case.arrays["weights"][3] = -127
+        case.arrays["bias"][0, 3] = 2**23 - 1 - 9 * 127 * 128 + beyond
+        yield make_case(case.instr.kernel, {k: a for k, a in case.arrays.items() if k != "out"}, case.instr.params,
+                        out={"out": (case.instr.operand("out").type.shape, DType.S8)})  # fmt: skip
 
 
 def lstm_case(rng: np.random.Generator, sizes: tuple[int, int, int, int], size: int, least: int, gain: float) -> Case:
