@@ -6,7 +6,9 @@
 
 Prints for each model the error of the outputs against float (root mean square over the largest magnitude), calibrated
 on the even samples and judged on the odd ones, and on all of them both times; then executed instructions (exact,
-counted by QEMU) and arena on each board, and their ratios int16 to int8.
+counted by QEMU) and arena on each board, and their ratios int16 to int8. Then the same of a keyword model of one LSTM
+(scripts/lstm_model.py) in float and on int8 codes: instructions of a multiply-accumulate, and how many of 300 other
+words get the class that float gives them.
 """
 
 from __future__ import annotations
@@ -20,10 +22,16 @@ from pathlib import Path
 import numpy as np
 import onnx
 from bench import MODELS, measure, target
+from lstm_model import lstm_model, words
 from rich.console import Console
 from rich.table import Table
 
+from glowc.board import load_board
+from glowc.compiler.options import CompileOptions
+from glowc.compiler.pipeline import compile_model
+from glowc.ops.interp import run_graph
 from glowc.quant import Activations, QuantizeOptions, quantize_model
+from glowc.quant.emit import edge_params
 from glowc.quant.engine import Engine
 from glowc.quant.net import Port
 from glowc.quant.quantizer import load_float
@@ -82,14 +90,42 @@ def show(name: str, boards: Sequence[str], console: Console) -> None:
     console.print(table)
 
 
+def same_classes(model: onnx.ModelProto, exact: np.ndarray, words_given: np.ndarray, file: Path) -> int:
+    """Return how many words get the class of float from what the compiler makes of a model."""
+    codes = edge_params(model)["x"]
+    graph = compile_model(file, load_board("host"), CompileOptions()).graph
+    got = [run_graph(graph, {"x": codes.codes(x)})[graph.outputs[0]].argmax() for x in words_given]
+    return int(np.sum(np.asarray(got) == exact.reshape(len(exact), -1).argmax(axis=1)))
+
+
+def show_lstm(boards: Sequence[str], console: Console) -> None:
+    """Print the table of the LSTM."""
+    net = lstm_model()
+    ports = load_float(net, Engine()).inputs
+    model = quantize_model(net, [{"x": x} for x in words(64, 2)[0]]).model
+    others = words(300, 9)[0]
+    exact = outputs_of(net, ports, [{"x": x} for x in others])
+    table = Table("LSTM of 64 cells", "as float", *(f"{b}: insns/MAC, arena" for b in boards))
+    with tempfile.TemporaryDirectory() as folder:
+        for name, proto in (("float", net), ("int8", model)):
+            file = Path(folder) / f"{name}.onnx"
+            file.write_bytes(proto.SerializeToString())
+            reports = [measure("net", file, target(board), "balanced") for board in boards]
+            same = same_classes(proto, exact, others, file) if name == "int8" else len(others)
+            cells = (f"{r['insns'] / r['macs']:.3f} {r['arena_bytes']:,}" for r in reports)
+            table.add_row(name, f"{same} of {len(others)}", *cells)
+    console.print(table)
+
+
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--models", nargs="+", default=list(DEFAULT))
+    parser.add_argument("--models", nargs="*", default=list(DEFAULT))
     parser.add_argument("--boards", nargs="+", default=list(BOARDS))
     args = parser.parse_args()
     console = Console(width=160)
     for name in args.models:
         show(name, args.boards, console)
+    show_lstm(args.boards, console)
     return 0
 
 

@@ -15,6 +15,7 @@ from onnx import NodeProto, ValueInfoProto, helper, numpy_helper
 
 from glowc.quant.net import Net, Port, model_of
 from glowc.quant.plan import Plan, values_of, weights_of
+from glowc.quant.recurrent import RECURRENT, coded_weights, weight_names
 from glowc.quant.scheme import Params
 from glowc.quant.weights import Weights
 
@@ -79,9 +80,10 @@ def quantised_model(
     for node in net.nodes:
         _add_node(writer, node, renamed)
     outputs = [_output(writer, port, renamed) for port in net.outputs]
-    used = {name for node in writer.nodes for name in node.input}
+    nodes = _needed(writer.nodes, [o.name for o in outputs])
+    used = {name for node in nodes for name in node.input}
     consts = {n: a for n, a in {**net.consts, **writer.consts}.items() if n in used}
-    model = model_of(net, _needed(writer.nodes, [o.name for o in outputs]), inputs, outputs, consts)
+    model = model_of(net, nodes, inputs, outputs, consts)
     if factors:
         text = json.dumps({name: np.asarray(by, np.float64).tolist() for name, by in factors.items()})
         helper.set_model_props(model, {FACTORS_KEY: text})
@@ -160,6 +162,9 @@ def _add_pair(writer: _Writer, name: str, value: str, renamed: dict[str, str]) -
 def _inputs(writer: _Writer, node: NodeProto, renamed: Mapping[str, str]) -> list[str]:
     """Return the inputs of a node in the new file: operands dequantised, weights and bias from codes."""
     weights = weights_of(writer.net, node)
+    if writer.plan.computes_codes(node) and node.op_type in RECURRENT:
+        coded = {name: _weights(writer, name, coded_weights(writer.net.consts[name])) for name in weight_names(node)}
+        return [coded.get(name, renamed.get(name, name)) for name in node.input]
     if not writer.plan.computes_codes(node) or weights is None:
         names = values_of(writer.net, node) if writer.plan.computes_codes(node) else None
         return [

@@ -14,6 +14,7 @@ import numpy as np
 from onnx import NodeProto
 
 from glowc.errors import InputError
+from glowc.quant import recurrent
 from glowc.quant.net import Net, float_of, int_of, text_of
 from glowc.quant.scheme import Params
 
@@ -101,7 +102,7 @@ def make_plan(
     floats: list[FloatNode] = []
     behind = set(unrounded)
     for node in net.nodes:
-        reason = _why_float(net, node, dtypes, kept)
+        reason = _why_float(net, node, dtypes, kept, bits)
         reason = _float_before(net, node, floats) if reason is None else reason
         if reason is None and behind & {*node.input}:
             reason, behind = "the sums before it are not rounded: outputs are float", behind | {*node.output}
@@ -129,7 +130,7 @@ def _kept(net: Net, names: tuple[str, ...]) -> frozenset[str]:
 
 
 def _why_float(
-    net: Net, node: NodeProto, dtypes: Mapping[str, np.dtype[np.generic]], kept: frozenset[str]
+    net: Net, node: NodeProto, dtypes: Mapping[str, np.dtype[np.generic]], kept: frozenset[str], bits: int
 ) -> str | None:
     """Return why a node stays float; None if it is quantised, nothing if it has no float values at all."""
     known = [name for name in (*node.input, *node.output) if name and name in dtypes]
@@ -137,6 +138,8 @@ def _why_float(
         return ""
     if node.output[0] in kept:
         return "--keep-float"
+    if node.op_type in recurrent.RECURRENT:
+        return recurrent.why_not(net, node) if bits == 8 else f"{node.op_type} has no int16 form here"
     if node.op_type not in LAYERS | BINARY | SAME | _OWN | frozenset(FIXED):
         return f"{node.op_type} has no int8 form here"
     if any(dtypes[name] != np.float32 for name in [*values_of(net, node), node.output[0]]):
@@ -146,7 +149,7 @@ def _why_float(
 
 def _float_before(net: Net, node: NodeProto, floats: list[FloatNode]) -> str | None:
     """Return why a node without weights stays float: it would quantise more values than the layers behind it read."""
-    if node.op_type in LAYERS | BINARY:
+    if node.op_type in LAYERS | BINARY | recurrent.RECURRENT:
         return None
     names, producers = {f.result for f in floats}, net.producers()
     makers = [producers[name].output[0] for name in operands(node) if name in producers]
@@ -200,8 +203,9 @@ def _groups(net: Net, quantised: set[str], never: Collection[str]) -> dict[str, 
         if node.output[0] not in quantised:
             continue
         values = [n for n in values_of(net, node) if n not in never]
-        results = [n for n in node.output if n and n not in never]
-        tied = [*values, *results] if node.op_type in SAME else []
+        recurrent_node = node.op_type in recurrent.RECURRENT
+        results = [n for n in (recurrent.results(node) if recurrent_node else node.output) if n and n not in never]
+        tied = [*values, *results] if node.op_type in SAME else results if recurrent_node else []
         for name in (*values, *results):
             find(name)
         for name in tied[1:]:

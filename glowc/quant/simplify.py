@@ -14,6 +14,7 @@ from onnx import NodeProto, helper
 
 from glowc.quant.engine import Engine
 from glowc.quant.net import Consts, Net, float_of, int_of
+from glowc.quant.recurrent import with_first_results
 
 Shapes = dict[str, tuple[int, ...]]
 Edit = tuple[list[NodeProto], Consts]
@@ -25,7 +26,7 @@ _RANDOM = frozenset({
 
 def simplified(net: Net, engine: Engine) -> Net:
     """Return the network in the form that the quantiser works on."""
-    net, shapes = fold_constants(drop_identities(net), engine)
+    net, shapes = fold_constants(drop_identities(with_first_results(net)), engine)
     net = _edited(net, lambda n, node: _fold_batch_norm(n, node, shapes))
     net = _edited(net, _bias_into_conv)
     net = _edited(net, lambda n, node: _gemm_of_matmul(n, node, shapes))

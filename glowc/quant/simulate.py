@@ -13,6 +13,7 @@ import numpy as np
 from glowc.quant.engine import Engine, Values, run_net
 from glowc.quant.net import Net
 from glowc.quant.plan import Plan
+from glowc.quant.recurrent import rounded_weights
 from glowc.quant.scheme import Params, fake
 
 ParamsOf = Mapping[str, Params]
@@ -26,6 +27,7 @@ class Simulator:
     plan: Plan
     engine: Engine
     exact: Values
+    _rows: dict[str, np.ndarray] = field(default_factory=dict)
     _kept: dict[tuple[str, Params], np.ndarray] = field(default_factory=dict)  # the engine knows constants by identity
 
     def rounded(self, params: ParamsOf, name: str, array: np.ndarray) -> np.ndarray:
@@ -37,7 +39,9 @@ class Simulator:
         """Return the constants as codes hold them."""
         known = self.net.consts
         rounded = {n: self._constant(n, params[g]) for n, g in self.plan.group_of.items() if n in known and g in params}
-        return {**known, **rounded, **weights}
+        if not self._rows:
+            self._rows.update(rounded_weights(self.net, self.plan.quantised))
+        return {**known, **self._rows, **rounded, **weights}
 
     def _constant(self, name: str, params: Params) -> np.ndarray:
         return self._kept.setdefault((name, params), fake(self.net.consts[name], params))

@@ -40,6 +40,27 @@ GLOW_INLINE int32_t glow_saturate8(int32_t x) {
 GLOW_INLINE int32_t glow_round8(float v, int32_t zp) { return glow_saturate8(glow_qadd(glow_rne(v), zp)); }
 GLOW_INLINE int8_t glow_round_s8(float v, int32_t zp) { return (int8_t)glow_round8(v, zp); }
 
+/* rne(v) as a code of 16 bits, and as one that is not negative; NaN gives 0. */
+GLOW_INLINE int32_t glow_round_s16(float v) {
+  int32_t code = glow_rne(v);
+#if GLOW_DSP_SIMD
+  __asm__("ssat %0, #16, %0" : "+r"(code));
+  return code;
+#else
+  return glow_clamp(code, -32768, 32767);
+#endif
+}
+
+GLOW_INLINE int32_t glow_round_u15(float v) {
+  int32_t code = glow_rne(v);
+#if GLOW_DSP_SIMD
+  __asm__("usat %0, #15, %0" : "+r"(code));
+  return code;
+#else
+  return glow_clamp(code, 0, 32767);
+#endif
+}
+
 /* rne(v) + zp between low and high, codes of 16 bits; NaN gives zp. */
 GLOW_INLINE int32_t glow_round16(float v, int32_t zp, int32_t low, int32_t high) {
   int32_t code = glow_qadd(glow_rne(v), zp);

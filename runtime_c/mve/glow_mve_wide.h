@@ -105,12 +105,12 @@ GLOW_INLINE void glow_mve_wide_columns(int16_t *to, const int16_t *row, int32_t 
 
 /* Adds to sums of eight channels, the even ones first, the products of n columns of a row of the window. */
 GLOW_INLINE void glow_mve_wide_taps(int32x4_t *sums, const int16_t *x, int32_t x_step, const int8_t *w, int32_t w_step,
-                                    int32_t n, mve_pred16_t lanes) {
+                                    int32_t n) {
   int32x4_t even = sums[0];
   int32x4_t odd = sums[1];
   for (; n > 0; n--, x += x_step, w += w_step) {
-    const int16x8_t inputs = vldrhq_z_s16(x, lanes);
-    const int16x8_t factors = vldrbq_z_s16(w, lanes);
+    const int16x8_t inputs = vldrhq_s16(x);
+    const int16x8_t factors = vldrbq_s16(w);
     even = vaddq_s32(even, vmullbq_int_s16(inputs, factors));
     odd = vaddq_s32(odd, vmulltq_int_s16(inputs, factors));
   }
@@ -119,14 +119,13 @@ GLOW_INLINE void glow_mve_wide_taps(int32x4_t *sums, const int16_t *x, int32_t x
 }
 
 /* Stores sat(rne(sum * scale)) of eight channels, between low and high; the zero point is 0. */
-GLOW_INLINE void glow_mve_wide_store(int16_t *to, const int32x4_t *sums, const float *scale, int32_t low, int32_t high,
-                                     mve_pred16_t lanes) {
+GLOW_INLINE void glow_mve_wide_store(int16_t *to, const int32x4_t *sums, const float *scale, int32_t low, int32_t high) {
   const int32x4_t even = vcvtnq_s32_f32(vmulq_f32(vcvtq_f32_s32(sums[0]), vldrwq_f32(scale)));
   const int32x4_t odd = vcvtnq_s32_f32(vmulq_f32(vcvtq_f32_s32(sums[1]), vldrwq_f32(scale + 4)));
   int16x8_t codes = vqmovnbq_s32(vdupq_n_s16(0), even);
   codes = vqmovntq_s32(codes, odd);
   codes = vminq_s16(vmaxq_s16(codes, vdupq_n_s16((int16_t)low)), vdupq_n_s16((int16_t)high));
-  vstrhq_p_s16(to, codes, lanes);
+  vstrhq_s16(to, codes);
 }
 
 #endif

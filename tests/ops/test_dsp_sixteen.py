@@ -32,6 +32,13 @@ def kernel_cases() -> Iterator[Case]:
         part = {"rows": rows, "in_ring": ring, "out_ring": out_ring, "descending": down}
         yield geometry(rng, **wide, out_c=6, pads=(1, 1, 1, 1), **part)  # type: ignore[arg-type]
         yield geometry(rng, **wide, out_c=6, pads=(2, 2, 2, 2), dilation=(2, 1), **part)  # type: ignore[arg-type]
+    for clamp in ((-32768, 32767), (0, 32767), (-5, 700)):
+        around = {"dtype": DType.S16, "x_zp": 0, "y_zp": 0, "pads": (1, 1, 1, 1), "clamp": clamp}
+        for c, out_c in ((3, 5), (16, 24), (9, 8)):
+            yield geometry(rng, h=5, w=7, c=c, out_c=out_c, **around)  # type: ignore[arg-type]
+        yield geometry(rng, h=5, w=7, c=11, out_c=11, group=11, **around)  # type: ignore[arg-type]
+        yield geometry(rng, h=4, w=5, c=16, out_c=33, k=(1, 1), **{**around, "pads": (0, 0, 0, 0)})  # type: ignore[arg-type]
+        yield plain_fc_case(rng, 19, 7, 3, 0, (0, *clamp))
     yield from depthwise_cases(rng)
     yield from shifted_cases(rng)
     for in_k, n, count in ((1, 2, 1), (3, 5, 2), (16, 6, 1), (33, 7, 3), (64, 2, 1)):
@@ -45,7 +52,9 @@ def without_zero(case: Case) -> Case:
     return replace(case, instr=replace(case.instr, params={**case.instr.params, "in_zp": 0}))
 
 
-def plain_fc_case(rng: np.random.Generator, k: int, n: int, rows: int, w_zp: int) -> Case:
+def plain_fc_case(
+    rng: np.random.Generator, k: int, n: int, rows: int, w_zp: int, ends: tuple[int, int, int] = (-7, -30000, 32767)
+) -> Case:
     """Return one fc_s16 case."""
     arrays: dict[str, np.ndarray] = {
         "in": rng.integers(-32768, 32768, (rows, k)).astype(np.int16),
@@ -53,8 +62,8 @@ def plain_fc_case(rng: np.random.Generator, k: int, n: int, rows: int, w_zp: int
         "bias": rng.integers(-3000, 3000, n).astype(np.int32),
         "scale": rng.uniform(0.0001, 0.01, n).astype(np.float32),
     }
-    params = {"rows": rows, "in_k": k, "out_n": n, "in_zp": 0, "w_zp": w_zp, "out_zp": -7, "scale_step": 1}
-    params |= {"out_min": -30000, "out_max": 32767}
+    params = {"rows": rows, "in_k": k, "out_n": n, "in_zp": 0, "w_zp": w_zp, "out_zp": ends[0], "scale_step": 1}
+    params |= {"out_min": ends[1], "out_max": ends[2]}
     return make_case("fc_s16", arrays, params, out={"out": ((rows, n), DType.S16)})
 
 

@@ -4,7 +4,10 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+import numpy as np
+
 from glowc.program.ir import Instr, Plan
+from glowc.program.kernel import Arrays
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -24,3 +27,51 @@ def layer_scratch(instr: Instr) -> int:
 def dynamic_scratch(instr: Instr) -> int:
     """Return the bytes of the codes of input and state, 16 bits each."""
     return 2 * (instr.int_("in_k") + instr.int_("hidden"))
+
+
+def coded_scratch(instr: Instr) -> int:
+    """Return the bytes of the cells, 16 bits each."""
+    return 2 * instr.int_("batch") * instr.int_("hidden")
+
+
+CONSTANTS = frozenset({"weights", "recurrent", "bias", "scale"})
+"""The constants of lstm_s8 that its variants put into one stream, in the place of the weights."""
+IN_STREAM: Arrays = {
+    "recurrent": np.zeros(1, np.int8), "bias": np.zeros(1, np.int32), "scale": np.zeros(1, np.float32),
+}  # fmt: skip
+"""What stands for the others."""
+BLOCK, HALF = 16, 8  # codes of lstm_s8 whose weights lie together, of vectors
+
+
+@dataclass(frozen=True, slots=True)
+class Part:
+    """What the inputs, or the state, add to the gates of each cell: w[H, 4, K], bias[H, 4], scale[H, 4]."""
+
+    weights: np.ndarray
+    bias: np.ndarray
+    scale: np.ndarray
+
+
+def by_cell(constants: Arrays, instr: Instr) -> tuple[Part, Part]:
+    """Return the constants of lstm_s8, of inputs and of the state, cell by cell; integers have 64 bits."""
+    hidden = instr.int_("hidden")
+    found = []
+    for index, role in enumerate(("weights", "recurrent")):
+        weights = constants[role].reshape(4, hidden, -1).transpose(1, 0, 2).astype(np.int64)
+        bias, scale = (constants[name].reshape(2, 4, hidden)[index].T for name in ("bias", "scale"))
+        found.append(Part(weights, bias.astype(np.int64), scale))
+    return found[0], found[1]
+
+
+def cell_bytes(part: Part) -> np.ndarray:
+    """Return [H, bytes]: biases, 4 x 16 weights for 16 codes, 4 x 8 for the eight after them, scales."""
+    cells = len(part.weights)
+    padded = np.pad(part.weights, ((0, 0), (0, 0), (0, -part.weights.shape[2] % HALF))).astype(np.int8)
+    whole = padded.shape[2] // BLOCK * BLOCK
+    blocks = padded[:, :, :whole].reshape(cells, 4, -1, BLOCK).transpose(0, 2, 1, 3).reshape(cells, -1)
+    half = padded[:, :, whole:].reshape(cells, -1)
+    bias, scale = (
+        np.ascontiguousarray(array).view(np.int8).reshape(cells, -1)
+        for array in (part.bias.astype(np.int32), part.scale.astype(np.float32))
+    )
+    return np.concatenate((bias, blocks, half, scale), axis=1)

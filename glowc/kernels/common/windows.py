@@ -2,7 +2,33 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+
+from glowc.kernels.base import Prepared
 from glowc.kernels.shapes import Conv
+from glowc.program.ir import Instr, Plan
+from glowc.program.kernel import Arrays
+
+_MOST_TAPS = 9
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TapsPlan(Plan):
+    """The taps of whole windows one by one: rows and columns; 0, where there are too many."""
+
+    k_h: int = 0
+    k_w: int = 0
+
+
+def taps_plan(instr: Instr) -> TapsPlan:
+    """Return the plan of a layer that has windows."""
+    shape = Conv.of(instr)
+    return TapsPlan(k_h=shape.k_h, k_w=shape.k_w) if 1 < shape.taps <= _MOST_TAPS else TapsPlan()
+
+
+def prepare_taps(_: Arrays, instr: Instr) -> Prepared:
+    """Constants stay; say which taps there are."""
+    return Prepared(plan=taps_plan(instr))
 
 
 def is_point(shape: Conv) -> bool:

@@ -55,7 +55,8 @@ class WidePlan(Plan):
 
     path: "rows", the inputs of a kernel row are adjacent; "planar", those of a kernel row and channel. `shifts`: the
     layer ends in a multiplication and a shift, in 32 bits where `short`; `fixed`: in TensorFlow Lite's. `narrow`:
-    weights are bytes, and scales in their stream.
+    weights are bytes, and scales in their stream. `end`: how scaled sums become codes
+    (templates/kernels/dsp/_sixteen.j2).
     """
 
     full: bool = False
@@ -64,12 +65,21 @@ class WidePlan(Plan):
     short: bool = False
     fixed: bool = False
     narrow: bool = False
+    end: str = ""
 
 
 def _plan(instr: Instr) -> WidePlan:
     full = (instr.int_("out_min"), instr.int_("out_max")) == (-128, 127)
     shifts, path = instr.kernel.endswith("rs"), "planar" if _is_planar(instr) else "rows"
-    return WidePlan(path=path, full=full, channels=_CHANNELS, shifts=shifts, fixed=_is_fixed(instr))
+    return WidePlan(path=path, full=full, channels=_CHANNELS, shifts=shifts, fixed=_is_fixed(instr), end=_end(instr))
+
+
+def _end(instr: Instr) -> str:
+    """Return which codes there are around a zero point 0, of a layer whose sums are scaled."""
+    if _is_fixed(instr) or instr.kernel.endswith("rs"):
+        return ""
+    limits = instr.int_("out_zp"), instr.int_("out_min"), instr.int_("out_max")
+    return {(0, -32768, 32767): "s16", (0, 0, 32767): "u15"}.get(limits, "")
 
 
 def _is_fixed(instr: Instr) -> bool:
@@ -78,7 +88,7 @@ def _is_fixed(instr: Instr) -> bool:
 
 def prepare_ends(_: Arrays, instr: Instr) -> Prepared:
     """Constants stay; say how sums end."""
-    return Prepared(plan=WidePlan(shifts=instr.kernel.endswith("rs"), fixed=_is_fixed(instr)))
+    return Prepared(plan=WidePlan(shifts=instr.kernel.endswith("rs"), fixed=_is_fixed(instr), end=_end(instr)))
 
 
 def _is_possible(instr: Instr) -> bool:

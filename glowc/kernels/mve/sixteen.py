@@ -50,9 +50,9 @@ def _accepts_conv(instr: Instr) -> bool:
 
 
 def _accepts_depthwise(instr: Instr) -> bool:
-    """Accept one output channel per adjacent input channel, and results around 0."""
+    """Accept one output channel per adjacent input channel, eight or more, and results around 0."""
     shape = Conv.of(instr)
-    alike = shape.in_c == shape.out_c == shape.groups and shape.in_ch == 1
+    alike = shape.in_c == shape.out_c == shape.groups >= _BLOCK and shape.in_ch == 1
     return _is_possible(instr) and alike and instr.int_("out_zp") == 0
 
 
@@ -88,10 +88,11 @@ def prepare_fc(constants: Arrays, instr: Instr) -> Prepared:
 def prepare_depthwise(constants: Arrays, _: Instr) -> Prepared:
     """Put the even ones of eight channels' biases and scales in front of the odd ones."""
     channels = constants["bias"].size
+    starts = np.minimum(np.arange(0, channels, _BLOCK), channels - _BLOCK)  # the last eight overlap those before
+    order = (starts[:, None] + np.array([0, 2, 4, 6, 1, 3, 5, 7])).reshape(-1)
 
     def parted(array: np.ndarray) -> np.ndarray:
-        whole = np.pad(np.broadcast_to(array, channels), (0, -channels % 8)).reshape(-1, 4, 2)
-        return np.ascontiguousarray(whole.transpose(0, 2, 1)).reshape(-1)
+        return np.ascontiguousarray(np.broadcast_to(array, channels)[order])
 
     return Prepared({role: parted(constants[role]) for role in ("bias", "scale")}, WidePlan())
 

@@ -11,6 +11,7 @@ import numpy as np
 from glowc.graph.types import DType
 from glowc.kernels.base import KernelVariant, Prepared, plan_in
 from glowc.kernels.common.rows import are_centred
+from glowc.kernels.common.windows import prepare_taps
 from glowc.kernels.shapes import Conv
 from glowc.program.ir import Instr, Plan
 from glowc.program.kernel import Arrays
@@ -109,7 +110,7 @@ _PAIRS = KernelVariant(
 VARIANTS = {
     "conv_s16": _BOTH,
     "conv_s16rs": _BOTH,
-    "dwconv_s16": _on_both(replace(_PLAIN, accepts=_accepts_depthwise)),
+    "dwconv_s16": _on_both(replace(_PLAIN, accepts=_accepts_depthwise, prepare=prepare_taps)),
     "fc_s16": _on_both(replace(_PLAIN, accepts=_accepts_fc)),
     "add_s16": (_PAIRS,),
     "mul_s16": (_PAIRS,),

@@ -1,0 +1,81 @@
+"""Recurrent layers: LSTM on codes, its weights int8 with a scale per row, its gates and cells left to the compiler.
+
+The file has the LSTM of ONNX between DequantizeLinear and QuantizeLinear: other runtimes compute it in float.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+from dataclasses import replace
+
+import numpy as np
+from onnx import NodeProto
+
+from glowc.quant.net import Net, float_of, int_of, text_of
+from glowc.quant.weights import Weights, nearest
+
+RECURRENT = frozenset({"LSTM"})
+_ROW_AXIS = 1  # of W and R: directions, rows of gates, inputs
+_X, _W, _R, _B = range(4)
+_CELL = 2  # the output of the last cells
+
+
+def weight_names(node: NodeProto) -> list[str]:
+    """Return W and R of a recurrent layer."""
+    return list(node.input[_W : _R + 1])
+
+
+def why_not(net: Net, node: NodeProto) -> str | None:
+    """Return what keeps an LSTM from its int8 form."""
+    inputs = dict(enumerate(node.input))
+    if any(inputs[i] not in net.consts for i in (_W, _R)) or (inputs.get(_B) or inputs[_W]) not in net.consts:
+        return "its weights are computed"
+    if text_of(node, "direction", "forward") != "forward" or int_of(node, "layout", 0):
+        return "it does not go forward in time with the batch second"
+    if any(a.name in ("activations", "clip", "input_forget") for a in node.attribute) and not _has_defaults(node):
+        return "it has activations, a clip or gates of its own"
+    if any(name and not (i in (5, 6) and _is_zero(net, name)) for i, name in inputs.items() if i > _B):
+        return "it has lengths, initial states or peepholes"
+    if len(node.output) > _CELL and node.output[_CELL] in {*net.users(), *net.output_names()}:
+        return "its cells are read"
+    return None
+
+
+def _has_defaults(node: NodeProto) -> bool:
+    names = next(([s.decode().lower() for s in a.strings] for a in node.attribute if a.name == "activations"), [])
+    return names in ([], ["sigmoid", "tanh", "tanh"]) and not float_of(node, "clip", 0) and not int_of(
+        node, "input_forget", 0
+    )  # fmt: skip
+
+
+def _is_zero(net: Net, name: str) -> bool:
+    return name in net.consts and not net.consts[name].any()
+
+
+def results(node: NodeProto) -> list[str]:
+    """Return the outputs that become codes: those of all steps and of the last one."""
+    return [name for name in node.output[:_CELL] if name]
+
+
+def coded_weights(array: np.ndarray) -> Weights:
+    """Return the nearest codes of W or R, a scale per row of gates."""
+    return nearest(array, _ROW_AXIS, np.full(array.shape[_ROW_AXIS], 1e-12))
+
+
+def rounded_weights(net: Net, quantised: Collection[str]) -> dict[str, np.ndarray]:
+    """Return the weights of the layers with a first result in `quantised`, as their codes hold them."""
+    nodes = [n for n in net.nodes if n.op_type in RECURRENT and n.output[0] in quantised]
+    return {name: coded_weights(net.consts[name]).values() for node in nodes for name in weight_names(node)}
+
+
+def with_first_results(net: Net) -> Net:
+    """Return the network with a name for the first result of each recurrent layer: plans call nodes by it."""
+    nodes = []
+    for node in net.nodes:
+        if node.op_type in RECURRENT and not node.output[0]:
+            copy = NodeProto()
+            copy.CopyFrom(node)
+            copy.output[0] = f"{next(name for name in node.output if name)}_steps"
+            node = copy
+        nodes.append(node)
+    return replace(net, nodes=tuple(nodes))
