@@ -1,4 +1,4 @@
-"""Models with weights of 4 or 2 bits: planned with these packed, and as if they were bytes; the smaller one is taken."""
+"""Models with weights of 4 or 2 bits: planned with them packed, and as if they were bytes; the smaller one is taken."""
 
 from __future__ import annotations
 

@@ -9,7 +9,8 @@ import numpy as np
 
 from glowc.graph.types import DType
 from glowc.kernels.common.narrow import narrowed, words_of
-from glowc.kernels.records import NARROW_BITS, Records
+from glowc.kernels.records import Records
+from glowc.kernels.shapes import NARROW_BITS
 from tests.kernels.case import Case, make_case
 
 BODIES = (*range(1, 21), 32, 37)

@@ -13,7 +13,8 @@ from functools import partial
 import numpy as np
 
 from glowc.kernels.base import KernelVariant, Prepared
-from glowc.kernels.records import NARROW_BITS, Records
+from glowc.kernels.records import Records
+from glowc.kernels.shapes import NARROW_BITS
 from glowc.program.ir import Instr, Plan
 from glowc.program.kernel import Arrays
 
