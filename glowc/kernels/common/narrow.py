@@ -114,7 +114,7 @@ def stored_bits(variant: KernelVariant, instr: Instr, weights: np.ndarray) -> in
 
 def narrowed(words: np.ndarray, r: Records, bits: int, lanes: int = 1) -> np.ndarray | None:
     """Return uint32 words as they are stored; None where a weight of a record has more bits."""
-    if words.size < r.words or r.body < 1:
+    if words.size < r.words or r.body < 1 or r.count < 1:
         return None
     first, rest = words[: r.lead], words[r.words :]
     records = words[r.lead : r.words].reshape(r.count, -1)

@@ -26,7 +26,7 @@ from glowc.program.ir import Access, Buffer, BufferKind, Instr, Operand, Program
 from glowc.program.kernel import Arrays
 from glowc.program.params import as_mapping
 
-_STEP = {"conv": 8, "fc": 16}  # channels: parts begin at whole blocks of every kernel, and of fc at aligned addresses
+_STEP = 8  # channels: parts begin at whole blocks of nearly every kernel
 _MOST_PARTS = {"conv": 16, "fc": 64}  # the inputs of a window are collected anew for each part
 
 
@@ -56,12 +56,12 @@ class Narrow:
         """Return the channels of each part that there is room for; None: for not even the least."""
         if self.unpacked_bytes <= room.whole_bytes:
             return [range(self.channels)]
-        step, most = _STEP[self.family], _MOST_PARTS[self.family]
-        each = room.part_bytes * self.channels // self._part_bytes // step * step
+        most = _MOST_PARTS[self.family]
+        each = room.part_bytes * self.channels // self._part_bytes // _STEP * _STEP
         count = -(-self.channels // each) if each > 0 else most + 1
         if count > most:
             return None
-        size = -(-self.channels // (count * step)) * step
+        size = -(-self.channels // (count * _STEP)) * _STEP
         return [range(at, min(at + size, self.channels)) for at in range(0, self.channels, size)]
 
     @property
