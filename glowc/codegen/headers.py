@@ -58,6 +58,7 @@ INCLUDED: Mapping[str, tuple[str, ...]] = {
     "glow_mve_gather_q31.h": ("glow_mve_dot_q31.h", "glow_mve_gather.h"),
     "glow_mve_lines.h": ("glow_mve.h",),
     "glow_mve_matmul.h": ("glow_mve_elementwise.h",),
+    "glow_mve_narrow.h": ("glow_mve.h",),
     "glow_mve_pool_q31.h": ("glow_mve_elementwise.h", "glow_q31.h"),
     "glow_mve_pool.h": ("glow_mve_elementwise.h", "glow_mve_reals.h"),
     "glow_mve_reals.h": ("glow_mve.h",),

@@ -70,6 +70,12 @@ class UnpackPlan(Plan):
         return f"0x{_SIGN_OF_HALFWORDS if self.joined else _SIGN_OF_BYTES:08x}u"
 
 
+def weight_bits(instr: Instr) -> int:
+    """Return of how few bits the weights of an instruction are, not packed yet; 0: of bytes."""
+    quant = instr.operand("weights").type.quant
+    return quant.bits if quant is not None and quant.bits in NARROW_BITS else 0
+
+
 def holds_bytes(instr: Instr) -> bool:
     """Accept weights that are bytes."""
     return instr.int_("joined") == 0
