@@ -229,7 +229,7 @@ class _Made:
             if operand.role == "weights":
                 operand = replace(operand, buffer=f"{name}.weights")
             elif operand.role in part.prepared:
-                operand = replace(operand, buffer=self.const(f"{name}.{operand.role}", part.prepared[operand.role]))
+                operand = replace(operand, buffer=self._same(operand, f"{name}.{operand.role}", part))
             if operand.role in part.constants:
                 self.unpacked[f"{name}:{operand.role}"] = part.constants[operand.role]
             operands.append(target if operand.role == "out" else operand)
@@ -238,6 +238,11 @@ class _Made:
             self._add(f"{name}.scratch", size, BufferKind.SCRATCH)
             operands.append(Operand("scratch", f"{name}.scratch", Access.OUT, TensorType((size,), DType.U8)))
         self.instrs.append(replace(part.instr, operands=tuple(operands)))
+
+    def _same(self, operand: Operand, name: str, part: _Part) -> str:
+        """Return the constant of a part: that of the whole layer where it is the same."""
+        array, whole = part.prepared[operand.role], self.consts[operand.buffer]
+        return operand.buffer if whole.tobytes() == array.tobytes() else self.const(name, array)
 
     def _unpack(self, part: _Part, words: np.ndarray) -> None:
         type_, layer, kernel = TensorType(words.shape, DType.U32), part.instr, f"unpack_s{part.bits}"
