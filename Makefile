@@ -114,7 +114,7 @@ budgets: setup  ## record better sizes and instruction counts in tests/budgets.t
 docs: setup-quick  ## rewrite the generated tables of docs/
 	$(PY) scripts/make_docs.py
 
-.PHONY: bench bench-kernels bench-memory quant-bench int4-bench tflite-bench constants costs costs-check flips stack house codegen-diff disasm-diff
+.PHONY: bench bench-kernels bench-memory quant-bench narrow-bench tflite-bench constants costs costs-check flips stack house codegen-diff disasm-diff
 bench: setup  ## measure the sample models on the boards
 	$(PY) scripts/bench.py
 
@@ -136,8 +136,8 @@ tflite-bench: setup  ## the MLPerf Tiny .tflite files beside their ONNX twins: i
 quant-bench: setup  ## int8 files of our quantiser beside onnxruntime's: errors, arena, instructions
 	$(PY) scripts/quant_bench.py
 
-int4-bench: setup  ## weights of 4 and 2 bits beside 8: constants, arena, instructions, error; fails over its limits
-	$(PY) scripts/int4_bench.py
+narrow-bench: setup  ## weights of 4 and 2 bits beside 8: constants, arena, instructions, error; fails over its limits
+	$(PY) scripts/narrow_bench.py
 
 constants: setup-quick  ## constants of the sample models on every CPU beside their bound; as they are and mutated
 	$(PY) scripts/constants.py

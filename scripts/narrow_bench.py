@@ -1,8 +1,8 @@
 #!/usr/bin/env python3
-"""What weights of 4 and 2 bits save and cost on sample models, beside weights of 8 bits. Runs as `make int4-bench`.
+"""What weights of 4 and 2 bits save and cost on sample models, beside weights of 8 bits. Runs as `make narrow-bench`.
 
-    scripts/int4_bench.py
-    scripts/int4_bench.py --models mlperf_ic_resnet8_fp32 --boards mps2-an386
+    scripts/narrow_bench.py
+    scripts/narrow_bench.py --models mlperf_ic_resnet8_fp32 --boards mps2-an386
 
 Each float model is quantised on its samples, compiled and measured under QEMU: bytes of constants and of the arena,
 executed instructions, and the error of its outputs in simulation (RMSE over the largest). The status is 3 where the
