@@ -23,7 +23,7 @@ from tests.e2e.models import assert_same_bytes, outputs_on
 
 INT2 = getattr(TensorProto, "INT2", None)  # onnx 1.20 and newer
 BOARDS = ("host", "mps2-an385", "mps2-an386", "mps3-an547", "linux-aarch64", "linux-armhf")
-LAYERS = ((16, 40, 3), (40, 72, 1), (72, 72, 3))  # input and output channels, size of the kernel
+LAYERS = ((16, 40, 3), (40, 64, 1), (64, 48, 3))  # input and output channels, size of the kernel
 INNER, CLASSES = 96, 11
 
 
