@@ -184,13 +184,14 @@ class _Cut:
 
     def _emit(self, made: _Made, part: _Part) -> None:
         out = self.layer.instr.operand("out")
-        whole, adjacent = len(self.parts) == 1, self.pixels == 1
-        target = part.instr.operand("out")
-        if not whole:
-            target = replace(target, buffer=made.fresh(part.instr, "out", target.type, out if adjacent else None, part))
-        made.emit(part, target)
-        if not whole and not adjacent:
-            made.copy(part, target, out, self.pixels, self.layer.channels)
+        if len(self.parts) == 1:
+            made.emit(part, out)
+        elif self.pixels == 1:
+            made.emit(part, made.output(part, out))
+        else:
+            aside = made.output(part, None)
+            made.emit(part, aside)
+            made.copy(part, aside, out, self.pixels, self.layer.channels)
 
 
 class _Made:
@@ -201,14 +202,14 @@ class _Made:
         self.buffers, self.consts = dict(program.buffers), dict(program.consts)
         self.unpacked = dict(program.unpacked)
 
-    def fresh(self, instr: Instr, role: str, type_: TensorType, of: Operand | None, part: _Part) -> str:
-        """Add a buffer for an operand, a view of another one's where that is given."""
-        name = f"{instr.name}.{role}"
-        self._add(name, type_.size_bytes)
+    def output(self, part: _Part, of: Operand | None) -> Operand:
+        """Return the output of a part: a piece of the layer's, or a tensor of its own."""
+        operand, name = part.instr.operand("out"), f"{part.instr.name}.out"
+        self._add(name, operand.type.size_bytes)
         if of is not None:
             at = part.channels.start * of.type.dtype.bytes
             self.buffers[name] = replace(self.buffers[name], alias_of=of.buffer, alias_offset_bytes=at)
-        return name
+        return replace(operand, buffer=name)
 
     def _add(self, name: str, size_bytes: int, kind: BufferKind = BufferKind.ACTIVATION) -> None:
         self.buffers[name] = Buffer(name, kind, size_bytes, max(4, self.cpu.align_bytes))
