@@ -225,6 +225,10 @@ def quantize(
     wanted, room = None, Flash(flash_bytes(flash_limit), pareto, board) if flash_limit or pareto else None
     if target_accuracy is not None and room is not None:
         raise InputError("--target-accuracy keeps layers float, --flash-limit makes them smaller", hint="one of them")
+    if weights != "int8" and room is not None:
+        raise InputError(
+            f"--weights {weights}: --flash-limit and --pareto choose the weights of layers", hint="--weights-of"
+        )
     if target_accuracy is not None or (room is not None and (labels or classes or metric or test_data)):
         wanted = Wanted(target_accuracy or 0.0, test_data or given_data(data), labels, classes, metric)
     elif labels or classes or metric or test_data:

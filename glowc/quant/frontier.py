@@ -20,7 +20,7 @@ from glowc.quant.calibrate import Calibration
 from glowc.quant.choose import by_calibration
 from glowc.quant.engine import Engine
 from glowc.quant.layers import coded_layers, nearest_layers
-from glowc.quant.narrow import has_kind
+from glowc.quant.narrow import is_usual
 from glowc.quant.net import Net
 from glowc.quant.plan import make_plan
 from glowc.quant.precision import Precision, WeightType, bits_of, gains
@@ -122,7 +122,7 @@ class Search:
         least, steps = error({}), []
         for node in nodes:
             before, size, layer = least, self.net.consts[node.input[1]].size, _name(node)
-            for kind, saved in _KINDS:
+            for kind, saved in ((k, s) for k, s in _KINDS if is_usual(k.bits)):
                 now = max(error({node.output[0]: kind.bits}), before)
                 steps.append(Step(layer, kind, round(saved * size), now - before))
                 before = now
@@ -146,9 +146,7 @@ class Search:
         return error, free
 
 
-_KINDS = tuple(
-    (kind, saved) for kind, saved in ((WeightType.INT4, 1 / 2), (WeightType.INT2, 1 / 4)) if has_kind(kind.bits)
-)
+_KINDS = ((WeightType.INT4, 1 / 2), (WeightType.INT2, 1 / 4))  # bytes of a weight that the step to each type saves
 
 
 def _name(node: NodeProto) -> str:

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from functools import cache
 
 import onnx
 from onnx import TensorProto, helper, numpy_helper, version_converter
 
 from glowc.errors import ModelError
+from glowc.quant.engine import default_prepare
 from glowc.quant.weights import CRUMB, NIBBLE
 
 _KINDS = {NIBBLE: "INT4", CRUMB: "INT2"}
@@ -17,6 +19,25 @@ _FIRST = {NIBBLE: (21, 10), CRUMB: (25, 11)}  # opset and IR version
 def has_kind(bits: int) -> bool:
     """Say whether the installed onnx has integers of so many bits."""
     return _KINDS[bits] in TensorProto.DataType.keys()  # noqa: SIM118
+
+
+@cache
+def is_usual(bits: int) -> bool:
+    """Say whether the installed onnx has integers of so many bits, and what runs models here knows them."""
+    if not has_kind(bits):
+        return False
+    (opset, ir_version), kind = _FIRST[bits], TensorProto.DataType.Value(_KINDS[bits])
+    graph = helper.make_graph(
+        [helper.make_node("DequantizeLinear", ["codes", "scale"], ["y"])], "narrow", [],
+        [helper.make_tensor_value_info("y", TensorProto.FLOAT, (1,))],
+        [helper.make_tensor("codes", kind, (1,), [1]), helper.make_tensor("scale", TensorProto.FLOAT, (), [1.0])],
+    )  # fmt: skip
+    opsets = [helper.make_opsetid("", opset)]
+    try:
+        default_prepare()(helper.make_model(graph, opset_imports=opsets, ir_version=ir_version))({})
+    except Exception:
+        return False
+    return True
 
 
 def with_narrow(model: onnx.ModelProto, bits: Mapping[str, int]) -> onnx.ModelProto:

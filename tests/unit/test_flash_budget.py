@@ -137,6 +137,7 @@ def test_pareto_lists_choices_from_all_bytes_to_the_fewest(glowc: Glowc, files: 
             "--target-accuracy keeps layers float, --flash-limit makes them smaller",
         ),
         (("--flash-limit", "32K", "--board", "mps2"), "mps2"),
+        (("--flash-limit", "32K", "--weights", "int4"), "--weights int4: --flash-limit and --pareto choose"),
     ],
 )
 def test_wrong_wishes_are_errors_and_nothing_is_written(
