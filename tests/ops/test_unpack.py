@@ -42,7 +42,7 @@ def kernel_cases() -> Iterator[Case]:
             params = {"lead": lead, "count": count, "head": head, "body": body, "tail": tail, "rest": rest}
             out = {"out": (stream.shape, DType.U32)}
             yield make_case(f"unpack_s{bits}", {"packed": stream}, {**params, "joined": int(joined)}, out=out)
-    shapes = ((1, 16, 1), (1, 16, 4), (3, 32, 5), (2, 48, 11), (1, 160, 8), (1, 24, 8))
+    shapes = ((1, 16, 1), (1, 16, 4), (3, 32, 8), (2, 48, 11), (2, 48, 16), (1, 160, 8), (1, 24, 8))
     for (rows, in_k, out_n), bits in product(shapes, NARROW_BITS):
         yield layer_case(rng, rows, in_k, out_n, bits)
 

@@ -21,6 +21,7 @@ from glowc.program.kernel import Arrays
 PACKED = frozenset({"packed"})
 """The constants of the kernels that unpack."""
 
+_FEW_ROWS = 2
 _SIGN_OF_BYTES, _SIGN_OF_HALFWORDS = 0x80808080, 0x80008000
 
 
@@ -74,6 +75,11 @@ def weight_bits(instr: Instr) -> int:
     """Return of how few bits the weights of an instruction are, not packed yet; 0: of bytes."""
     quant = instr.operand("weights").type.quant
     return quant.bits if quant is not None and quant.bits in NARROW_BITS else 0
+
+
+def has_few_rows(instr: Instr) -> bool:
+    """Accept so few rows that unpacking the weights of a fully connected layer first would take longer."""
+    return instr.int_("rows") <= _FEW_ROWS
 
 
 def holds_bytes(instr: Instr) -> bool:

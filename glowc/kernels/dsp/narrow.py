@@ -6,7 +6,7 @@ import numpy as np
 
 from glowc.kernels.base import KernelVariant, Prepared
 from glowc.kernels.common.constants import EMPTY, WEIGHTED
-from glowc.kernels.common.narrow import weight_bits
+from glowc.kernels.common.narrow import has_few_rows, weight_bits
 from glowc.kernels.dsp.needs import FPU
 from glowc.kernels.dsp.stream import accepts_any_zero
 from glowc.kernels.shapes import FullyConnected
@@ -19,8 +19,8 @@ _MOST_BYTES = 4096
 
 
 def accepts(instr: Instr) -> bool:
-    """Accept weights of 4 bits, and rows that may take two bytes of scratch for each input."""
-    few = weight_bits(instr) == 4 and instr.int_("w_zp") == 0
+    """Accept weights of 4 bits, and few rows that may take two bytes of scratch for each input."""
+    few = weight_bits(instr) == 4 and instr.int_("w_zp") == 0 and has_few_rows(instr)
     return few and accepts_any_zero(instr) and _row_bytes(instr) <= _MOST_BYTES
 
 

@@ -6,7 +6,7 @@ from dataclasses import dataclass, replace
 
 from glowc.kernels.base import Prepared, prepared_instr
 from glowc.kernels.common.constants import WEIGHTED
-from glowc.kernels.common.narrow import narrowed, weight_bits, words_of
+from glowc.kernels.common.narrow import has_few_rows, narrowed, weight_bits, words_of
 from glowc.kernels.mve import fully_connected
 from glowc.kernels.mve.shared import FAST
 from glowc.kernels.mve.stream import VECTOR, group_records
@@ -22,8 +22,8 @@ class NarrowPlan(Plan):
 
 
 def accepts(instr: Instr) -> bool:
-    """Accept weights of few bits, and whole vectors of inputs."""
-    few = weight_bits(instr) > 0 and instr.int_("in_k") % VECTOR == 0
+    """Accept weights of few bits, few rows, and whole vectors of inputs."""
+    few = weight_bits(instr) > 0 and has_few_rows(instr) and instr.int_("in_k") % VECTOR == 0
     return few and fully_connected.accepts(instr)
 
 

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 from glowc.kernels.base import KernelVariant, Prepared, prepare, prepared_instr
 from glowc.kernels.common.constants import WEIGHTED
-from glowc.kernels.common.narrow import narrowed, weight_bits, words_of
+from glowc.kernels.common.narrow import has_few_rows, narrowed, weight_bits, words_of
 from glowc.kernels.simd.conv import accepts_codes
 from glowc.kernels.simd.fully_connected import A64
 from glowc.kernels.simd.stream import CHUNK
@@ -25,8 +25,8 @@ class NarrowPlan(Plan):
 
 
 def accepts(instr: Instr) -> bool:
-    """Accept weights of few bits, whole vectors of inputs, and whole blocks of outputs."""
-    few = weight_bits(instr) > 0 and instr.int_("w_zp") == 0
+    """Accept weights of few bits, few rows, whole vectors of inputs, and whole blocks of outputs."""
+    few = weight_bits(instr) > 0 and has_few_rows(instr) and instr.int_("w_zp") == 0
     return few and accepts_codes(instr) and instr.int_("in_k") % CHUNK == instr.int_("out_n") % _OUTPUTS == 0
 
 
