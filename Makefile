@@ -128,7 +128,7 @@ site: setup-quick  ## the documentation as a website: build/site
 	$(PY) -m pip install -q --no-build-isolation -e '.[site]'
 	NO_MKDOCS_2_WARNING=1 $(PY) -m mkdocs build --strict
 
-.PHONY: bench bench-kernels bench-memory quant-bench sixteen-bench tflite-bench constants costs costs-check flips stack house codegen-diff disasm-diff
+.PHONY: bench bench-kernels bench-memory quant-bench sixteen-bench narrow-bench tflite-bench constants costs costs-check flips stack house codegen-diff disasm-diff
 bench: setup  ## measure the sample models on the boards
 	$(PY) scripts/bench.py
 
@@ -152,6 +152,9 @@ sixteen-bench: setup  ## int16 beside int8 activations: errors, instructions, ar
 
 quant-bench: setup  ## int8 files of our quantiser beside onnxruntime's: errors, arena, instructions
 	$(PY) scripts/quant_bench.py
+
+narrow-bench: setup  ## weights of 4 and 2 bits beside 8: constants, arena, instructions, error; fails over its limits
+	$(PY) scripts/narrow_bench.py
 
 constants: setup-quick  ## constants of the sample models on every CPU beside their bound; as they are and mutated
 	$(PY) scripts/constants.py

@@ -21,11 +21,15 @@ if TYPE_CHECKING:
 
     import numpy as np
 
+    from glowc.app.frontier import Flash
     from glowc.compiler.pipeline import Compiled
     from glowc.quant.data import ImageFormat
+    from glowc.quant.engine import Engine
+    from glowc.quant.frontier import Found
     from glowc.quant.net import Net
+    from glowc.quant.precision import Precision, WeightType
     from glowc.quant.profile import Profile
-    from glowc.quant.quantizer import Gathered, Quantized, QuantizeOptions
+    from glowc.quant.quantizer import Gathered, Quantized, QuantizeOptions, Sample
     from glowc.quant.scheme import Activations
     from glowc.quant.tune import Target, Tuned
 
@@ -46,6 +50,21 @@ LabelsOpt = Annotated[
 ClassesOpt = Annotated[
     Path | None, typer.Option("--classes", help="names of the classes, one a line, in the order of the outputs")
 ]
+WeightsOpt = Annotated[str, typer.Option("--weights", help="of layers that gain by fewer bits: int8, int4 or int2")]
+WeightsOfOpt = Annotated[
+    list[str] | None,
+    typer.Option("--weights-of", metavar="NODE=TYPE", help="of one layer, or a kind of operator; repeatable"),
+]
+FlashLimitOpt = Annotated[
+    str | None,
+    typer.Option(
+        "--flash-limit", metavar="BYTES", help="weights of 4 and 2 bits until the constants fit: 8192, 32K or 2M"
+    ),
+]
+ParetoOpt = Annotated[
+    bool, typer.Option("--pareto", help="measure constants and error with more and more layers in fewer bits")
+]
+BoardOpt = Annotated[str, typer.Option("--board", help="whose constants --flash-limit and --pareto count")]
 MetricOpt = Annotated[
     str | None,
     typer.Option("--metric", metavar="FILE:FUNCTION", help="f(outputs, labels), samples first; more is better"),
@@ -184,9 +203,15 @@ def quantize(
     test_data: Annotated[
         list[Path] | None, typer.Option("--test-data", help="what --labels belong to (default: --data); repeatable")
     ] = None,
+    weights: WeightsOpt = "int8",
+    weights_of: WeightsOfOpt = None,
+    flash_limit: FlashLimitOpt = None,
+    pareto: ParetoOpt = False,
+    board: BoardOpt = "mps2-an386",
     as_json: JsonOpt = False,
 ) -> None:
     """Quantise a float model."""
+    from glowc.app.frontier import Flash, flash_bytes, frontier_data, frontier_lines
     from glowc.compiler.files import check_output, write_file
     from glowc.quant.quantizer import QuantizeOptions
     from glowc.quant.tune import trial_lines
@@ -202,21 +227,58 @@ def quantize(
         bias,
         rounding,
         kind,
+        precision=precision_of(weights, weights_of),
     )
     images = image_format(mean, std, layout, channels)
-    wanted = None
-    if target_accuracy is not None:
-        wanted = Wanted(target_accuracy, test_data or given_data(data), labels, classes, metric)
+    wanted, room = None, Flash(flash_bytes(flash_limit), pareto, board) if flash_limit or pareto else None
+    if target_accuracy is not None and room is not None:
+        raise InputError("--target-accuracy keeps layers float, --flash-limit makes them smaller", hint="one of them")
+    if weights != "int8" and room is not None:
+        raise InputError(
+            f"--weights {weights}: --flash-limit and --pareto choose the weights of layers", hint="--weights-of"
+        )
+    if target_accuracy is not None or (room is not None and (labels or classes or metric or test_data)):
+        wanted = Wanted(target_accuracy or 0.0, test_data or given_data(data), labels, classes, metric)
     elif labels or classes or metric or test_data:
-        raise InputError("labels are of no use without a target", hint="--target-accuracy 0.5, or glowc eval")
-    done, search = quantized(model, data, profile_, options, images, quiet=as_json, wanted=wanted)
+        raise InputError(
+            "labels are of no use without a target", hint="--target-accuracy 0.5, --flash-limit 32K, or glowc eval"
+        )
+    if room is not None:
+        found = within_flash(model, data, profile_, options, images, quiet=as_json, wanted=wanted, room=room)
+        done, search = found.done, None
+    else:
+        found = None
+        done, search = quantized(model, data, profile_, options, images, quiet=as_json, wanted=wanted)
     write_file(output, lambda file: file.write(done.model.SerializeToString(deterministic=True)))
     if as_json:
-        say(json.dumps({**summary(done, output), **_tuned_data(search)}))
+        say(json.dumps({**summary(done, output), **_tuned_data(search), **(frontier_data(found) if found else {})}))
         return
     tell(summary_text(done, output))
     if search is not None:
         tell("\n".join([f"  float: {100 * search.float_score:.2f} %", *(f"  {t}" for t in trial_lines(search.trials))]))
+    if found is not None:
+        tell("\n".join(frontier_lines(found, plot=pareto)))
+
+
+def precision_of(weights: str, weights_of: list[str] | None) -> Precision:
+    """Return what --weights and --weights-of say."""
+    from glowc.quant.precision import Precision
+
+    of = {}
+    for text in weights_of or ():
+        name, equals, kind = text.rpartition("=")
+        if not name or not equals:
+            raise InputError(f"--weights-of {text}: no NODE=TYPE", hint="--weights-of conv1=int4")
+        of[name] = _weight_type(kind, f"--weights-of {text}")
+    return Precision(_weight_type(weights, f"--weights {weights}"), of)
+
+
+def _weight_type(kind: str, option: str) -> WeightType:
+    from glowc.quant.precision import WeightType
+
+    if kind not in list(WeightType):
+        raise InputError(f"{option}: no type of weights {kind!r}", hint=f"types: {', '.join(WeightType)}")
+    return WeightType(kind)
 
 
 def _schema(name: str) -> Any:
@@ -259,10 +321,42 @@ def quantized(
 
     With `wanted`, it is searched for, and the second result is what was tried.
     """
+    from glowc.quant.quantizer import quantize_net, steps_of
+    from glowc.quant.tune import tuned
+
+    net, engine, found, kept = profiled(model, data, profile_file, images, quiet=quiet)
+    if wanted is None:
+        with steps_bar(quiet, steps_of(net, options)) as progress:
+            return quantize_net(net, engine, found, kept, options, progress), None
+    target = target_of(wanted, net, images)
+    with steps_bar(quiet, None) as progress:
+        search = tuned(net, engine, found, kept, options, target, progress)
+    return search.done, search
+
+
+def within_flash(
+    model: Path, data: list[Path] | None, profile_file: Path | None, options: QuantizeOptions, images: ImageFormat,
+    *, quiet: bool, wanted: Wanted | None, room: Flash,
+) -> Found:  # fmt: skip
+    """Return a model with some layers in fewer bits, as --flash-limit and --pareto want it."""
+    from glowc.app.frontier import constants_on, searched
+    from glowc.quant.frontier import Search
+
+    given_data(data)
+    net, engine, profile, kept = profiled(model, data, profile_file, images, quiet=quiet)
+    target = target_of(wanted, net, images) if wanted is not None else None
+    with steps_bar(quiet, None) as progress:
+        count = constants_on(room.board)
+        return searched(Search(net, engine, profile, kept, options, count, target, progress), room)
+
+
+def profiled(
+    model: Path, data: list[Path] | None, profile_file: Path | None, images: ImageFormat, *, quiet: bool
+) -> tuple[Net, Engine, Profile, list[Sample]]:  # fmt: skip
+    """Return a float network, what runs it, its profile and the samples that are kept."""
     from glowc.quant.engine import Engine
     from glowc.quant.profile import Profiler, check_profile, read_profile
-    from glowc.quant.quantizer import Gathered, load_float, quantize_net, steps_of
-    from glowc.quant.tune import tuned
+    from glowc.quant.quantizer import Gathered, load_float
 
     if profile_file is None:
         given_data(data)
@@ -274,14 +368,7 @@ def quantized(
     gathered = Gathered(Profiler(net, engine), [])
     if data:
         _gather(net, gathered, data, images, quiet)
-    found = known or gathered.profiler.profile()
-    if wanted is None:
-        with steps_bar(quiet, steps_of(net, options)) as progress:
-            return quantize_net(net, engine, found, gathered.kept, options, progress), None
-    target = _target(wanted, net, images)
-    with steps_bar(quiet, None) as progress:
-        search = tuned(net, engine, found, gathered.kept, options, target, progress)
-    return search.done, search
+    return net, engine, known or gathered.profiler.profile(), gathered.kept
 
 
 @dataclass(frozen=True, slots=True)
@@ -295,7 +382,7 @@ class Wanted:
     metric: str | None
 
 
-def _target(wanted: Wanted, net: Net, images: ImageFormat) -> Target:
+def target_of(wanted: Wanted, net: Net, images: ImageFormat) -> Target:
     """Return the labelled samples and the score of outputs. Raises InputError where there are no labels."""
     from glowc.quant.labelled import read_set
     from glowc.quant.labels import read_classes
@@ -307,7 +394,7 @@ def _target(wanted: Wanted, net: Net, images: ImageFormat) -> Target:
     labels, own = found.labels, load_metric(wanted.metric) if wanted.metric is not None else None
     if labels is None or not (labels.classes or own):
         raise InputError(
-            "--target-accuracy needs the class of each sample", hint="--labels FILE, or data in folders named by class"
+            "accuracy needs the class of each sample", hint="--labels FILE, or data in folders named by class"
         )
 
     def score(outputs: np.ndarray) -> float:
@@ -329,6 +416,7 @@ def summary(done: Quantized, output: Path) -> dict[str, object]:
     """Return what `quantize --json` prints."""
     return {
         "output": str(output), "layers": done.layers, "samples": done.samples, "equalised": done.equalised,
+        "bits": dict(done.bits),
         "rmse_over_largest": done.error, "notes": list(done.notes),
         "float": [{"name": f.name, "op": f.op, "reason": f.reason} for f in done.floats],
         "ranges": dict(done.how),
@@ -338,6 +426,7 @@ def summary(done: Quantized, output: Path) -> dict[str, object]:
 def summary_text(done: Quantized, output: Path) -> str:
     """Return what `quantize` prints."""
     lines = [f"{done.layers} layers on {done.activations}, {done.samples} samples: {output}"]
+    lines += [f"  {count} layer{'s' if count > 1 else ''} with weights of {bits} bits" for bits, count in done.narrow]
     if done.error is not None:
         lines.append(f"  error of the outputs on this data: {100 * done.error:.2f} % of the largest (RMSE, simulated)")
     lines += [f'  stays float: {f.op} "{f.name}": {f.reason}' for f in done.floats]

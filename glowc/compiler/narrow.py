@@ -8,8 +8,9 @@ from typing import NotRequired, TypedDict
 
 from glowc.graph.graph import Graph
 from glowc.graph.types import TensorType
+from glowc.kernels.choice import variant_of
 from glowc.place.planning import Planned
-from glowc.program.ir import Program
+from glowc.program.ir import Instr, Program
 from glowc.select.choose import Selection
 
 Plan = Callable[[Graph], tuple[Selection, Planned]]
@@ -41,10 +42,14 @@ def plan_narrow(graph: Graph, plan: Plan) -> tuple[Selection, Planned]:
 def narrow_report(graph: Graph, program: Program) -> NarrowReport:
     """Return which layers have their weights packed."""
     layers = _layers(graph)
-    found = {i.origin for i in program.instrs if i.kernel.startswith("unpack_s")}
+    found = {i.origin for i in program.instrs if not i.is_marker and _unpacks(i)}
     packed = [origin[0] for origin in layers if origin in found]
     as_bytes = [origin[0] for origin in layers if origin not in found]
     return {"narrow_weights": {"packed": packed, "as_bytes": as_bytes}} if layers else {}
+
+
+def _unpacks(instr: Instr) -> bool:
+    return instr.kernel.startswith("unpack_s") or variant_of(instr).unpacks
 
 
 def _is_narrow(type_: TensorType) -> bool:

@@ -76,7 +76,8 @@ class KernelVariant:
     `keeps` prepares an instruction anew that has so many bytes for its scratch: it copies weights there, which it would
     read from flash again and again; None where that does not pay.
     `records` says where the weights lie in its packed constant, so that weights of 4 bits can be stored as such and
-    unpacked in front of it; None where it has them in another form.
+    unpacked in front of it; None where it has them in another form. `unpacks` variants read such weights as they are
+    stored.
     `row_block` are the pixels that it computes together: a row of a call costs as much as one of a whole multiple.
     """
 
@@ -104,6 +105,7 @@ class KernelVariant:
     modest_bytes: Callable[[Instr], int] | None = None
     keeps: Callable[[Arrays, Instr, int], Prepared | None] | None = None
     records: Callable[[Instr], Records | None] | None = None
+    unpacks: bool = False
 
     @property
     def name(self) -> str:

@@ -4,12 +4,11 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from glowc.kernels.shapes import NARROW_BITS
 from glowc.program.ir import Instr
 
 FEWEST = 512
 """Of weights: fewer are not worth a call that unpacks them."""
-NARROW_BITS = (2, 4)
-"""Of weights that are stored several in a byte, the fewest first."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -212,7 +212,7 @@ class Lowering:
             weights = self._prepare(variant, constants, seen_as(instr, variant)).constants.get("weights")
             return stored_bits(variant, seen, constants["weights"] if weights is None else weights) is not None
 
-        found = [v for v in variants if stores(v)]
+        found = [v for v in variants if v.unpacks or stores(v)]
         return found if any(v.isa != PLAIN.isa for v in found) else variants
 
     def _constants(self, instr: Instr) -> dict[str, np.ndarray]:

@@ -181,9 +181,10 @@ def subtract_zero_points(weights: np.ndarray, points: np.ndarray, quant: QuantPa
 
 
 def narrow_weights(ctx: LowerCtx, node: Node, weights: np.ndarray) -> Ref:
-    """Return the constant of a layer's weights, whose type says where the model has codes of 4 bits."""
+    """Return the constant of a layer's weights, whose type says of how few bits they are in the model."""
     ref, quant = ctx.const(weights, f"{node.name}_weights"), ctx.type(node.inputs[1]).quant
-    if quant is None or not quant.bits:
+    half = 1 << (quant.bits - 1) if quant is not None and quant.bits else 0
+    if quant is None or weights.min(initial=0) < -half or weights.max(initial=0) >= half:
         return ref
     return replace(ref, type=replace(ref.type, quant=QuantParams((1.0,), (0,), bits=quant.bits)))
 

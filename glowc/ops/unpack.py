@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from glowc.kernels.records import NARROW_BITS
+from glowc.kernels.shapes import NARROW_BITS
 from glowc.program.kernel import Arrays, KernelDef
 from glowc.program.params import Params
 

@@ -13,11 +13,12 @@ import numpy as np
 import onnx
 from onnx import NodeProto, ValueInfoProto, helper, numpy_helper
 
+from glowc.quant.narrow import with_narrow
 from glowc.quant.net import Net, Port, model_of
 from glowc.quant.plan import Plan, values_of, weights_of
 from glowc.quant.recurrent import RECURRENT, coded_weights, weight_names
 from glowc.quant.scheme import Params
-from glowc.quant.weights import Weights
+from glowc.quant.weights import BYTE, Weights
 
 FACTORS_KEY = "glowc.channel_factors"
 """In the metadata: what the channels (axis 1) of equalised values were divided by, as JSON by the name of the value."""
@@ -37,6 +38,7 @@ class _Writer:
     nodes: list[NodeProto] = field(default_factory=list)
     consts: dict[str, np.ndarray] = field(default_factory=dict)
     names: set[str] = field(default_factory=set)
+    narrow: dict[str, int] = field(default_factory=dict)  # bits of constants of fewer than 8
 
     def named(self, name: str) -> str:
         """Return a name that the model does not have."""
@@ -84,6 +86,8 @@ def quantised_model(
     used = {name for node in nodes for name in node.input}
     consts = {n: a for n, a in {**net.consts, **writer.consts}.items() if n in used}
     model = model_of(net, nodes, inputs, outputs, consts)
+    if writer.narrow:
+        model = with_narrow(model, writer.narrow)
     if factors:
         text = json.dumps({name: np.asarray(by, np.float64).tolist() for name, by in factors.items()})
         helper.set_model_props(model, {FACTORS_KEY: text})
@@ -184,6 +188,8 @@ def _weights(writer: _Writer, name: str, weights: Weights) -> str:
     codes = writer.const(f"{name}_codes", weights.codes)
     scale = writer.const(f"{name}_scale", weights.scales)
     zero = writer.const(f"{name}_zero_point", np.zeros(len(weights.scales), np.int8))
+    if weights.bits != BYTE:
+        writer.narrow |= dict.fromkeys((codes, zero), weights.bits)
     writer.nodes.append(
         helper.make_node("DequantizeLinear", [codes, scale, zero], [value], name=value, axis=weights.axis)
     )

@@ -17,7 +17,18 @@ from glowc.quant.net import Net
 from glowc.quant.plan import Plan, weights_of
 from glowc.quant.scheme import Params, Schema
 from glowc.quant.simulate import Simulator
-from glowc.quant.weights import Fit, Rows, Weights, channel_axis, fitted, least_scales, least_scales16, nearest, rows_of
+from glowc.quant.weights import (
+    BYTE,
+    Fit,
+    Rows,
+    Weights,
+    channel_axis,
+    fitted,
+    least_scales,
+    least_scales16,
+    nearest,
+    rows_of,
+)
 
 _PLACES = 16  # places of one sample count as so many independent values at most, for the mean of a channel
 _FEW = 8  # a mean of so many values is believed by half
@@ -51,15 +62,17 @@ def bias_of(net: Net, node: NodeProto) -> np.ndarray | None:
     return net.consts[node.input[2]] if len(node.input) > 2 and node.input[2] else None
 
 
-def nearest_layers(net: Net, plan: Plan, params: Mapping[str, Params], schema: Schema) -> Coded:
-    """Return the nearest codes of all layers, and their biases as they are."""
+def nearest_layers(
+    net: Net, plan: Plan, params: Mapping[str, Params], schema: Schema, bits: Mapping[str, int] | None = None
+) -> Coded:  # fmt: skip
+    """Return the nearest codes of all layers, and their biases as they are; `bits` by layer, where not 8."""
     weights, biases = {}, {}
     for node in coded_layers(net, plan):
         array, bias = net.consts[node.input[1]], bias_of(net, node)
         axis = channel_axis(node, array)
         least = _least(plan, params, node, bias, array)
         power2 = schema is Schema.SYMMETRIC_WITH_POWER2_SCALE
-        weights[node.output[0]] = nearest(array, axis, least, power2)
+        weights[node.output[0]] = nearest(array, axis, least, power2, (bits or {}).get(node.output[0], BYTE))
         if bias is not None:
             biases[node.output[0]] = bias
     return Coded(weights, biases)
@@ -109,7 +122,7 @@ def _fitted_weights(
     if rows is None:
         return start
     least = _least(sim.plan, params, node, bias, array)
-    return fitted(node, array, rows, least, fit)
+    return fitted(node, array, rows, least, fit, start.bits)
 
 
 def corrected(bias: np.ndarray, sums: np.ndarray, exact: np.ndarray) -> np.ndarray:

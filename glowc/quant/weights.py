@@ -17,20 +17,24 @@ from glowc.quant.net import int_of, ints_of, text_of
 from glowc.quant.scheme import LARGEST_CODE
 
 Array = np.ndarray
+BYTE, NIBBLE, CRUMB = 8, 4, 2
+"""Bits that codes of weights have."""
 _SWEEPS = 4
 _SCALES = np.linspace(1.0, 0.7, 13)  # fractions of the largest weight that the search for a scale tries
 LARGEST_INPUT16 = 32768
 _ROOM16 = 0.97 * 2.0**31
+_NARROW_SCALES = {NIBBLE: np.linspace(1.1, 0.4, 29), CRUMB: np.linspace(1.0, 0.1, 37)}
 _ROWS = 8192  # most rows of sample data that one layer's statistics are made of
 
 
 @dataclass(frozen=True, slots=True)
 class Weights:
-    """Codes of the weights of a layer; `scales` has one entry per index of `axis`."""
+    """Codes of the weights of a layer, of so many bits; `scales` has one entry per index of `axis`."""
 
     codes: Array
     scales: Array
     axis: int
+    bits: int = BYTE
 
     def values(self) -> Array:
         """Return the float weights that the codes stand for."""
@@ -68,24 +72,32 @@ def least_scales16(weights: Array, axis: int, bias: Array | None, in_scale: floa
     return np.asarray((LARGEST_INPUT16 * np.abs(lines).sum(axis=1) + fixed) / room)
 
 
-def nearest(weights: Array, axis: int, least: Array, power2: bool = False) -> Weights:
-    """Return the nearest codes, the largest weight of each channel on code 127."""
+def limits(bits: int) -> tuple[int, int]:
+    """Return the lowest and the highest code of weights; -128 is left out, of 16 or 4 codes none is."""
+    return (-LARGEST_CODE, LARGEST_CODE) if bits == BYTE else (-(1 << (bits - 1)), (1 << (bits - 1)) - 1)
+
+
+def nearest(weights: Array, axis: int, least: Array, power2: bool = False, bits: int = BYTE) -> Weights:
+    """Return the nearest codes, the largest weight of a channel on code 127; of fewer bits by the least error."""
     lines = np.moveaxis(weights, axis, 0).reshape(weights.shape[axis], -1)
-    scales = np.maximum(np.abs(lines).max(axis=1) / LARGEST_CODE, least)
-    return coded(weights, axis, _rounded_up(scales) if power2 else scales)
+    if bits == BYTE:
+        scales = np.maximum(np.abs(lines).max(axis=1) / LARGEST_CODE, least)
+    else:
+        scales = _best_scales(lines[None].astype(np.float64), None, least[None], bits)[0]
+    return coded(weights, axis, _rounded_up(scales) if power2 else scales, bits)
 
 
 def _rounded_up(scales: Array) -> Array:
     return np.asarray(np.exp2(np.ceil(np.log2(scales))))
 
 
-def coded(weights: Array, axis: int, scales: Array) -> Weights:
+def coded(weights: Array, axis: int, scales: Array, bits: int = BYTE) -> Weights:
     """Return the nearest codes for given scales."""
     shape = [1] * weights.ndim
     shape[axis] = -1
     scales = scales.astype(np.float32)
-    codes = np.clip(np.rint(weights / scales.reshape(shape)), -LARGEST_CODE, LARGEST_CODE)
-    return Weights(codes.astype(np.int8), scales, axis)
+    codes = np.clip(np.rint(weights / scales.reshape(shape)), *limits(bits))
+    return Weights(codes.astype(np.int8), scales, axis, bits)
 
 
 @dataclass(frozen=True, slots=True)
@@ -157,17 +169,17 @@ class Fit:
     follow: float = 0.5
 
 
-def fitted(node: NodeProto, weights: Array, rows: Rows, least: Array, fit: Fit) -> Weights:
+def fitted(node: NodeProto, weights: Array, rows: Rows, least: Array, fit: Fit, bits: int = BYTE) -> Weights:
     """Return the codes of a Conv, Gemm or MatMul with the least error of its sums on sample data."""
     axis = channel_axis(node, weights)
     lines = np.moveaxis(weights, axis, 0).reshape(rows.inputs.shape[0], -1, rows.inputs.shape[2]).astype(np.float64)
     form, pull = _statistics(rows, lines, fit)
     target = lines + pull
-    scales = _best_scales(target, form, least.reshape(lines.shape[:2]))
-    codes = _descended(target, scales, form)
+    scales = _best_scales(target, form, least.reshape(lines.shape[:2]), bits)
+    codes = _descended(target, scales, form, bits)
     shape = [weights.shape[axis], *np.delete(weights.shape, axis)]
     codes = np.moveaxis(codes.reshape(shape), 0, axis).astype(np.int8)
-    return Weights(codes, scales.reshape(-1).astype(np.float32), axis)
+    return Weights(codes, scales.reshape(-1).astype(np.float32), axis, bits)
 
 
 def _statistics(rows: Rows, lines: Array, fit: Fit) -> tuple[Array, Array]:
@@ -185,32 +197,36 @@ def _statistics(rows: Rows, lines: Array, fit: Fit) -> tuple[Array, Array]:
     return form + size * unit * fit.ridge * (1 + few), pull * fit.follow
 
 
-def _error(difference: Array, form: Array) -> Array:
+def _error(difference: Array, form: Array | None) -> Array:
+    """Return the error of each channel by a quadratic form; without one, every weight's error counts alike."""
+    if form is None:
+        return np.asarray(np.square(difference).sum(axis=2))
     return np.asarray(np.einsum("goc,goc->go", np.matmul(difference, form), difference))
 
 
-def _best_scales(target: Array, form: Array, least: Array) -> Array:
+def _best_scales(target: Array, form: Array | None, least: Array, bits: int) -> Array:
     """Return the scale per channel whose nearest codes err least."""
-    full = np.maximum(np.abs(target).max(axis=2) / LARGEST_CODE, least)
+    low, high = limits(bits)
+    full = np.maximum(np.abs(target).max(axis=2) / high, least)
     best, error = full, np.full(full.shape, np.inf)
-    for fraction in _SCALES:
+    for fraction in _NARROW_SCALES.get(bits, _SCALES):
         scales = np.maximum(full * fraction, least).astype(np.float32).astype(np.float64)
-        codes = np.clip(np.rint(target / scales[..., None]), -LARGEST_CODE, LARGEST_CODE)
+        codes = np.clip(np.rint(target / scales[..., None]), low, high)
         found = _error(codes * scales[..., None] - target, form)
         best, error = np.where(found < error, scales, best), np.minimum(found, error)
     return np.asarray(best)
 
 
-def _descended(target: Array, scales: Array, form: Array) -> Array:
+def _descended(target: Array, scales: Array, form: Array, bits: int) -> Array:
     """Return codes from which no step of one weight makes the error smaller, starting at the nearest."""
-    steps = scales[..., None]
-    codes = np.clip(np.rint(target / steps), -LARGEST_CODE, LARGEST_CODE)
+    steps, (low, high) = scales[..., None], limits(bits)
+    codes = np.clip(np.rint(target / steps), low, high)
     slope = np.matmul(codes * steps - target, form)
     for _ in range(_SWEEPS):
         before = codes.copy()
         for i in range(codes.shape[2]):
             wanted = codes[..., i] - slope[..., i] / (form[:, None, i, i] * scales)
-            new = np.clip(np.rint(wanted), -LARGEST_CODE, LARGEST_CODE)
+            new = np.clip(np.rint(wanted), low, high)
             change = (new - codes[..., i]) * scales
             codes[..., i] = new
             slope += change[..., None] * form[:, None, i, :]

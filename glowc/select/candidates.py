@@ -8,8 +8,9 @@ from dataclasses import dataclass, field
 from glowc.board import Cpu
 from glowc.graph.graph import Graph
 from glowc.kernels.base import KernelVariant, Prepared, block_waste, prepare, stated_insns
+from glowc.kernels.choice import variant_of
 from glowc.lower.lowering import Finish, Prepare, lower_graph
-from glowc.program.ir import BufferKind, Instr
+from glowc.program.ir import BufferKind, Instr, Operand
 from glowc.program.kernel import Arrays
 from glowc.program.lifetimes import live_bytes
 from glowc.select.cost import Cost
@@ -102,8 +103,13 @@ def collect(
     live = live_bytes(program)
     written = {name for name, b in program.buffers.items() if b.kind is not BufferKind.CONST}
 
+    def size(form: Instr, operand: Operand) -> int:
+        """Return the bytes of a constant; weights of few bits that are unpacked beside the layer are half of them."""
+        halved = operand.role == "weights" and form.name in program.narrow and not variant_of(form).unpacks
+        return operand.type.size_bytes // (2 if halved else 1)
+
     def constants(form: Instr) -> Constants:
-        return {o.buffer: o.type.size_bytes for o in form.operands if o.role != "scratch" and o.buffer not in written}
+        return {o.buffer: size(form, o) for o in form.operands if o.role != "scratch" and o.buffer not in written}
 
     return tuple(
         Layer(

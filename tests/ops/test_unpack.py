@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import replace
 from itertools import product
 
 import numpy as np
 
-from glowc.graph.types import DType
+from glowc.graph.types import DType, QuantParams
 from glowc.kernels.common.narrow import narrowed, words_of
-from glowc.kernels.records import NARROW_BITS, Records
+from glowc.kernels.records import Records
+from glowc.kernels.shapes import NARROW_BITS
 from tests.kernels.case import Case, make_case
 
 BODIES = (*range(1, 21), 32, 37)
@@ -40,6 +42,29 @@ def kernel_cases() -> Iterator[Case]:
             params = {"lead": lead, "count": count, "head": head, "body": body, "tail": tail, "rest": rest}
             out = {"out": (stream.shape, DType.U32)}
             yield make_case(f"unpack_s{bits}", {"packed": stream}, {**params, "joined": int(joined)}, out=out)
+    shapes = ((1, 16, 1), (1, 16, 4), (3, 32, 8), (2, 48, 11), (2, 48, 16), (1, 160, 8), (1, 24, 8))
+    for (rows, in_k, out_n), bits in product(shapes, NARROW_BITS):
+        yield layer_case(rng, rows, in_k, out_n, bits)
+
+
+def layer_case(rng: np.random.Generator, rows: int, in_k: int, out_n: int, bits: int) -> Case:
+    """Return a fully connected layer with weights of few bits."""
+    half = 1 << (bits - 1)
+    weights = rng.integers(-half, half, (out_n, in_k)).astype(np.int8)
+    weights.reshape(-1)[:2] = -half, half - 1
+    arrays = {
+        "in": rng.integers(-128, 128, (rows, in_k)).astype(np.int8), "weights": weights,
+        "bias": rng.integers(-5000, 5000, out_n).astype(np.int32),
+        "scale": rng.uniform(0.005, 0.02, out_n).astype(np.float32),
+    }  # fmt: skip
+    codes = {"in_zp": -7, "w_zp": 0, "out_zp": 5, "out_min": -100, "out_max": 127, "scale_step": 1}
+    case = make_case("fc_s8", arrays, {"rows": rows, "in_k": in_k, "out_n": out_n, **codes},
+                     out={"out": ((rows, out_n), DType.S8)}, name=f"s{bits}")  # fmt: skip
+    quant = QuantParams((1.0,), (0,), bits=bits)
+    operands = tuple(
+        replace(o, type=replace(o.type, quant=quant)) if o.role == "weights" else o for o in case.instr.operands
+    )
+    return replace(case, instr=replace(case.instr, operands=operands))
 
 
 def test_eight_words_take_four_or_two() -> None:

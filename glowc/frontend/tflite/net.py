@@ -78,6 +78,8 @@ class Net:
         if quant is not None and dtype is DType.U8:
             quant = replace(quant, zero_point=tuple(z - _HALF for z in quant.zero_point))
             dtype = DType.S8
+        if quant is not None and tensor.kind == "int4" and tensor.data is not None:
+            quant = replace(quant, bits=4)
         return TensorType(tensor.shape, dtype, quant)
 
     def const(self, index: int) -> np.ndarray | None:

@@ -13,13 +13,15 @@ from functools import partial
 import numpy as np
 
 from glowc.kernels.base import KernelVariant, Prepared
-from glowc.kernels.records import NARROW_BITS, Records
+from glowc.kernels.records import Records
+from glowc.kernels.shapes import NARROW_BITS
 from glowc.program.ir import Instr, Plan
 from glowc.program.kernel import Arrays
 
 PACKED = frozenset({"packed"})
 """The constants of the kernels that unpack."""
 
+_FEW_ROWS = 2
 _SIGN_OF_BYTES, _SIGN_OF_HALFWORDS = 0x80808080, 0x80008000
 
 
@@ -69,6 +71,17 @@ class UnpackPlan(Plan):
         return f"0x{_SIGN_OF_HALFWORDS if self.joined else _SIGN_OF_BYTES:08x}u"
 
 
+def weight_bits(instr: Instr) -> int:
+    """Return of how few bits the weights of an instruction are, not packed yet; 0: of bytes."""
+    quant = instr.operand("weights").type.quant
+    return quant.bits if quant is not None and quant.bits in NARROW_BITS else 0
+
+
+def has_few_rows(instr: Instr) -> bool:
+    """Accept so few rows that unpacking the weights of a fully connected layer first would take longer."""
+    return instr.int_("rows") <= _FEW_ROWS
+
+
 def holds_bytes(instr: Instr) -> bool:
     """Accept weights that are bytes."""
     return instr.int_("joined") == 0
@@ -113,7 +126,7 @@ def stored_bits(variant: KernelVariant, instr: Instr, weights: np.ndarray) -> in
 
 def narrowed(words: np.ndarray, r: Records, bits: int, lanes: int = 1) -> np.ndarray | None:
     """Return uint32 words as they are stored; None where a weight of a record has more bits."""
-    if words.size < r.words or r.body < 1:
+    if words.size < r.words or r.body < 1 or r.count < 1:
         return None
     first, rest = words[: r.lead], words[r.words :]
     records = words[r.lead : r.words].reshape(r.count, -1)

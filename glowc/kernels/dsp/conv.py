@@ -277,13 +277,17 @@ def _accepts_shift(instr: Instr) -> bool:
 
 def records(instr: Instr) -> Records | None:
     """Return those of blocks of four channels."""
-    plan = plan_of(instr, ConvPlan)
+    plan = instr.plan
+    if not isinstance(plan, ConvPlan):
+        return None
     return block_records(instr, plan.form, instr.int_("out_c"), plan.ends_bytes)
 
 
 def quad_records(instr: Instr) -> Records | None:
     """Return those of pairs of channels."""
-    plan, shape = plan_of(instr, ConvPlan), Conv.of(instr)
+    plan, shape = instr.plan, Conv.of(instr)
+    if not isinstance(plan, ConvPlan):
+        return None
     inputs = shape.inputs if plan.path != "three" else plan.row_groups * GROUP
     return pair_records(instr, plan.form, shape.out_c, inputs, plan.head)
 

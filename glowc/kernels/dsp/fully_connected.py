@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from glowc.kernels.base import KernelVariant, Prepared, Reads, plan_of
+from glowc.kernels.base import KernelVariant, Prepared, Reads
 from glowc.kernels.common.constants import WEIGHTED
 from glowc.kernels.common.singles import RowsPlan, with_singles
 from glowc.kernels.dsp.ends import ends_bytes
@@ -84,13 +84,18 @@ def accepts_quad(instr: Instr) -> bool:
 
 def records(instr: Instr) -> Records | None:
     """Return those of blocks of four outputs."""
-    plan = plan_of(instr, FcPlan)
+    plan = instr.plan
+    if not isinstance(plan, FcPlan):
+        return None
     return block_records(instr, plan.form, instr.int_("out_n"), plan.ends_bytes)
 
 
 def quad_records(instr: Instr) -> Records | None:
     """Return those of pairs of outputs."""
-    return pair_records(instr, plan_of(instr, FcPlan).form, instr.int_("out_n"), instr.int_("in_k"))
+    plan = instr.plan
+    if not isinstance(plan, FcPlan):
+        return None
+    return pair_records(instr, plan.form, instr.int_("out_n"), instr.int_("in_k"), 5 if plan.fixed else 4)
 
 
 FC = KernelVariant(

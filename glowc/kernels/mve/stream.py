@@ -34,8 +34,9 @@ def stream(weights: np.ndarray, bias: np.ndarray, ends: Ends, in_zp: int) -> np.
 
 
 def group_records(instr: Instr, channels: int) -> Records | None:
-    """Return where the weights of a stream with float32 scales lie."""
-    return equal_records(instr, -(-channels // GROUP), tail=2 * GROUP)
+    """Return where the weights of a stream lie: in front of biases, words of the ends and bytes of shifts."""
+    fixed = any(operand.role == "shift" for operand in instr.operands)
+    return equal_records(instr, -(-channels // GROUP), tail=2 * GROUP + fixed)
 
 
 def end_arrays(ends: Ends) -> list[np.ndarray]:

@@ -5,8 +5,10 @@ from __future__ import annotations
 from dataclasses import replace
 
 from glowc.kernels.base import PLAIN
+from glowc.kernels.records import plain_records
 
 _FIXED = replace(PLAIN, header="glow_q31.h")
+_PACKED = replace(_FIXED, records=plain_records)
 _BY_TABLE = replace(PLAIN, header="glow_q15.h")
 _BY_ROOT = replace(PLAIN, header="glow_q31_root.h")
 _ELEMENTWISE = (
@@ -23,6 +25,7 @@ _OTHERS = (
 VARIANTS = {
     **{kernel: (replace(_FIXED, in_place=True),) for kernel in _ELEMENTWISE},
     **dict.fromkeys((*_LAYERS, *_OTHERS), (_FIXED,)),
+    **dict.fromkeys(("conv_s8q31", "fc_s8q31"), (_PACKED,)),
     **dict.fromkeys(("lstm_s8q31", "lstm_s16q15"), (_BY_TABLE,)),
     **dict.fromkeys(("saturating_s16", "softmax_s16"), (replace(_BY_TABLE, in_place=True),)),
     **dict.fromkeys(("log_softmax_s8q31", "l2_norm_s8q31", "rsqrt_s16q31"), (replace(_BY_ROOT, in_place=True),)),

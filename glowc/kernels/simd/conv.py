@@ -251,7 +251,7 @@ def _records(isa: str, instr: Instr, *, tight: bool = False) -> Records:
     layer = _Layer.of(isa, instr, tight=tight)
     s, unit = layer.shape, layer.core.group if layer.rest else layer.grain
     columns = s.taps * padded(s.in_c, layer.grain) if layer.path == "rows" else padded(s.inputs, unit)
-    return block_records(layer.parts, layer.block.outputs, columns)
+    return block_records(instr, layer.parts, layer.block.outputs, columns)
 
 
 def conv_variant(isa: str, rank: int, header: str = HEADER) -> KernelVariant:

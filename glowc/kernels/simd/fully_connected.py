@@ -82,7 +82,7 @@ def _prepare(isa: str, constants: Arrays, instr: Instr) -> Prepared:
 
 def _records(isa: str, instr: Instr) -> Records:
     s = FullyConnected.of(instr)
-    return block_records(_parts(isa, s.out_n), _OUTPUTS[isa], padded(s.in_k, CORES[isa].group))
+    return block_records(instr, _parts(isa, s.out_n), _OUTPUTS[isa], padded(s.in_k, CORES[isa].group))
 
 
 def _variant(isa: str, rank: int, header: str = HEADER) -> KernelVariant:

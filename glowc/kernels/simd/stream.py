@@ -94,10 +94,11 @@ def stream(weights: np.ndarray, bias: np.ndarray, ends: Ends, parts: Parts, grai
     return np.frombuffer(data + bytes(-len(data) % 4), np.int8)
 
 
-def block_records(parts: Parts, outputs: int, columns: int) -> Records:
-    """Return where the weights of whole blocks of `outputs` lie, a row of `columns` each, behind biases and scales."""
+def block_records(instr: Instr, parts: Parts, outputs: int, columns: int) -> Records:
+    """Return where the weights of whole blocks of `outputs` lie, a row of `columns` each, behind biases and ends."""
     count = sum(width == outputs for _, width in parts)
-    return Records(columns * outputs // 4, count, head=2 * outputs)
+    shifts = outputs // 4 if any(operand.role == "shift" for operand in instr.operands) else 0
+    return Records(columns * outputs // 4, count, head=2 * outputs + shifts)
 
 
 @dataclass(frozen=True, slots=True)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from glowc.kernels.base import KernelVariant
 from glowc.kernels.common.narrow import holds_bytes, stored_by
-from glowc.kernels.records import NARROW_BITS
+from glowc.kernels.shapes import NARROW_BITS
 
 _LANES = 4
 

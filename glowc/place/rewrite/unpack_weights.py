@@ -26,7 +26,7 @@ from glowc.program.ir import Access, Buffer, BufferKind, Instr, Operand, Program
 from glowc.program.kernel import Arrays
 from glowc.program.params import as_mapping
 
-_STEP = {"conv": 8, "fc": 16}  # channels: parts begin at whole blocks of every kernel, and of fc at aligned addresses
+_STEP = 8  # channels: parts begin at whole blocks of nearly every kernel
 _MOST_PARTS = {"conv": 16, "fc": 64}  # the inputs of a window are collected anew for each part
 
 
@@ -56,12 +56,12 @@ class Narrow:
         """Return the channels of each part that there is room for; None: for not even the least."""
         if self.unpacked_bytes <= room.whole_bytes:
             return [range(self.channels)]
-        step, most = _STEP[self.family], _MOST_PARTS[self.family]
-        each = room.part_bytes * self.channels // self._part_bytes // step * step
+        most = _MOST_PARTS[self.family]
+        each = room.part_bytes * self.channels // self._part_bytes // _STEP * _STEP
         count = -(-self.channels // each) if each > 0 else most + 1
         if count > most:
             return None
-        size = -(-self.channels // (count * step)) * step
+        size = -(-self.channels // (count * _STEP)) * _STEP
         return [range(at, min(at + size, self.channels)) for at in range(0, self.channels, size)]
 
     @property
@@ -184,13 +184,14 @@ class _Cut:
 
     def _emit(self, made: _Made, part: _Part) -> None:
         out = self.layer.instr.operand("out")
-        whole, adjacent = len(self.parts) == 1, self.pixels == 1
-        target = part.instr.operand("out")
-        if not whole:
-            target = replace(target, buffer=made.fresh(part.instr, "out", target.type, out if adjacent else None, part))
-        made.emit(part, target)
-        if not whole and not adjacent:
-            made.copy(part, target, out, self.pixels, self.layer.channels)
+        if len(self.parts) == 1:
+            made.emit(part, out)
+        elif self.pixels == 1:
+            made.emit(part, made.output(part, out))
+        else:
+            aside = made.output(part, None)
+            made.emit(part, aside)
+            made.copy(part, aside, out, self.pixels, self.layer.channels)
 
 
 class _Made:
@@ -201,14 +202,14 @@ class _Made:
         self.buffers, self.consts = dict(program.buffers), dict(program.consts)
         self.unpacked = dict(program.unpacked)
 
-    def fresh(self, instr: Instr, role: str, type_: TensorType, of: Operand | None, part: _Part) -> str:
-        """Add a buffer for an operand, a view of another one's where that is given."""
-        name = f"{instr.name}.{role}"
-        self._add(name, type_.size_bytes)
+    def output(self, part: _Part, of: Operand | None) -> Operand:
+        """Return the output of a part: a piece of the layer's, or a tensor of its own."""
+        operand, name = part.instr.operand("out"), f"{part.instr.name}.out"
+        self._add(name, operand.type.size_bytes)
         if of is not None:
             at = part.channels.start * of.type.dtype.bytes
             self.buffers[name] = replace(self.buffers[name], alias_of=of.buffer, alias_offset_bytes=at)
-        return name
+        return replace(operand, buffer=name)
 
     def _add(self, name: str, size_bytes: int, kind: BufferKind = BufferKind.ACTIVATION) -> None:
         self.buffers[name] = Buffer(name, kind, size_bytes, max(4, self.cpu.align_bytes))
@@ -229,7 +230,7 @@ class _Made:
             if operand.role == "weights":
                 operand = replace(operand, buffer=f"{name}.weights")
             elif operand.role in part.prepared:
-                operand = replace(operand, buffer=self.const(f"{name}.{operand.role}", part.prepared[operand.role]))
+                operand = replace(operand, buffer=self._same(operand, f"{name}.{operand.role}", part))
             if operand.role in part.constants:
                 self.unpacked[f"{name}:{operand.role}"] = part.constants[operand.role]
             operands.append(target if operand.role == "out" else operand)
@@ -238,6 +239,11 @@ class _Made:
             self._add(f"{name}.scratch", size, BufferKind.SCRATCH)
             operands.append(Operand("scratch", f"{name}.scratch", Access.OUT, TensorType((size,), DType.U8)))
         self.instrs.append(replace(part.instr, operands=tuple(operands)))
+
+    def _same(self, operand: Operand, name: str, part: _Part) -> str:
+        """Return the constant of a part: that of the whole layer where it is the same."""
+        array, whole = part.prepared[operand.role], self.consts[operand.buffer]
+        return operand.buffer if whole.tobytes() == array.tobytes() else self.const(name, array)
 
     def _unpack(self, part: _Part, words: np.ndarray) -> None:
         type_, layer, kernel = TensorType(words.shape, DType.U32), part.instr, f"unpack_s{part.bits}"

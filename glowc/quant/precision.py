@@ -1,0 +1,60 @@
+"""How many bits weights have: the same for all layers that gain by fewer, and the wishes for single layers."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from enum import StrEnum
+
+from onnx import NodeProto
+
+from glowc.errors import InputError
+from glowc.kernels.records import FEWEST
+from glowc.quant.net import Net, int_of
+from glowc.quant.plan import Plan, weights_of
+from glowc.quant.weights import BYTE, CRUMB, NIBBLE
+
+
+class WeightType(StrEnum):
+    """The element type of weights in the file."""
+
+    INT8 = "int8"
+    INT4 = "int4"
+    INT2 = "int2"
+
+    @property
+    def bits(self) -> int:
+        """How many bits a weight has."""
+        return {WeightType.INT4: NIBBLE, WeightType.INT2: CRUMB}.get(self, BYTE)
+
+
+@dataclass(frozen=True, slots=True)
+class Precision:
+    """The type of weights, and that of single layers: by node, by result, or by kind of operator."""
+
+    weights: WeightType = WeightType.INT8
+    of: Mapping[str, WeightType] = field(default_factory=dict)
+
+
+def bits_of(net: Net, plan: Plan, precision: Precision) -> dict[str, int]:
+    """Return the bits of the weights of each layer by its first result. Raises InputError for unknown names."""
+    layers = [node for node in net.nodes if plan.computes_codes(node) and weights_of(net, node) is not None]
+    words = {node.output[0]: {node.name, node.op_type, *node.output} for node in layers}
+    unknown = [name for name in precision.of if not any(name in known for known in words.values())]
+    if unknown:
+        shown = ", ".join(node.name or node.output[0] for node in layers[:20])
+        raise InputError(
+            f"no quantised layer with weights is called {unknown[0]!r}", details=[f"the model has {shown}"]
+        )
+    found = {}
+    for node in layers:
+        wished = [kind for name, kind in precision.of.items() if name in words[node.output[0]]]
+        common = precision.weights if gains(net, node) else WeightType.INT8
+        found[node.output[0]] = (wished[-1] if wished else common).bits
+    return found
+
+
+def gains(net: Net, node: NodeProto) -> bool:
+    """Say whether a layer is stored in less with weights of few bits: not a depthwise one, nor one of a few weights."""
+    one_group = node.op_type in ("Gemm", "MatMul") or (node.op_type == "Conv" and int_of(node, "group", 1) == 1)
+    return one_group and net.consts[node.input[1]].size >= FEWEST
