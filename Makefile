@@ -114,7 +114,7 @@ budgets: setup  ## record better sizes and instruction counts in tests/budgets.t
 docs: setup-quick  ## rewrite the generated tables of docs/
 	$(PY) scripts/make_docs.py
 
-.PHONY: bench bench-kernels bench-memory quant-bench tflite-bench constants costs costs-check flips stack house codegen-diff disasm-diff
+.PHONY: bench bench-kernels bench-memory quant-bench tflite-bench constants ref-layers costs costs-check flips stack house codegen-diff disasm-diff
 bench: setup  ## measure the sample models on the boards
 	$(PY) scripts/bench.py
 
@@ -140,6 +140,9 @@ constants: setup-quick  ## constants of the sample models on every CPU beside th
 	$(PY) scripts/constants.py
 	$(PY) scripts/constants.py --mutate least
 	$(PY) scripts/constants.py --mutate large
+
+ref-layers: setup-quick  ## layers of the sample models that matter and run on reference kernels
+	$(PY) scripts/ref_layers.py
 
 costs: setup  ## measure single layers and fit what kernels cost: boards/_costs
 	$(PY) scripts/fit_costs.py
