@@ -6,6 +6,7 @@ from dataclasses import dataclass
 
 from glowc.kernels.base import KernelVariant, Prepared, Reads
 from glowc.kernels.common.constants import WEIGHTED
+from glowc.kernels.common.few import with_few
 from glowc.kernels.common.singles import RowsPlan, with_singles
 from glowc.kernels.dsp.ends import ends_bytes
 from glowc.kernels.dsp.forms import GROUP
@@ -81,6 +82,10 @@ def accepts_quad(instr: Instr) -> bool:
     return not few and accepts_any_zero(instr) and shape.out_n >= 2 and quad_scratch(instr) <= _QUAD_BYTES
 
 
+def _fills_blocks(instr: Instr) -> bool:
+    return instr.int_("in_k") >= GROUP and instr.int_("out_n") >= GROUP
+
+
 FC = KernelVariant(
     "dsp", also=FPU, rank=10, header=_HEADER, accepts=accepts_any_zero, prepare=prepare_direct, packs=WEIGHTED
 )  # fmt: skip
@@ -93,6 +98,8 @@ QUAD = KernelVariant(
     prepare=prepare_quad, packs=WEIGHTED, scratch_bytes=quad_scratch, reads=Reads(value_bytes=2),
 )  # fmt: skip
 
+FEW = with_few(FC, "glow_dsp_dot_s8", "glow_dsp_single.h", lambda instr: not _fills_blocks(instr))
+
 VARIANTS = {
-    "fc_s8": (FC, UNITS, with_singles(FC, "glow_dsp_dot_s8", "glow_dsp_single.h"), QUAD),
+    "fc_s8": (FC, UNITS, with_singles(FC, "glow_dsp_dot_s8", "glow_dsp_single.h"), QUAD, FEW),
 }
