@@ -17,6 +17,7 @@ from glowc.program.ir import Instr
 from glowc.program.kernel import Arrays
 
 _MAX_EXPANDED = 1024  # inputs that may take two bytes of scratch each
+_FEW_INPUTS = 20  # of outputs that are computed one by one
 _ROWS = 4
 _QUAD_BYTES = 4096  # of scratch for four rows
 _HEADER = "glow_dsp_fc.h"
@@ -82,8 +83,10 @@ def accepts_quad(instr: Instr) -> bool:
     return not few and accepts_any_zero(instr) and shape.out_n >= 2 and quad_scratch(instr) <= _QUAD_BYTES
 
 
-def _fills_blocks(instr: Instr) -> bool:
-    return instr.int_("in_k") >= GROUP and instr.int_("out_n") >= GROUP
+def _accepts_few(instr: Instr) -> bool:
+    """Accept fewer than four inputs, or outputs of not too many."""
+    inputs, outputs = instr.int_("in_k"), instr.int_("out_n")
+    return inputs < GROUP or (outputs < GROUP and inputs <= _FEW_INPUTS)
 
 
 FC = KernelVariant(
@@ -98,7 +101,7 @@ QUAD = KernelVariant(
     prepare=prepare_quad, packs=WEIGHTED, scratch_bytes=quad_scratch, reads=Reads(value_bytes=2),
 )  # fmt: skip
 
-FEW = with_few(FC, "glow_dsp_dot_s8", "glow_dsp_single.h", lambda instr: not _fills_blocks(instr))
+FEW = with_few(FC, "glow_dsp_dot_s8", "glow_dsp_single.h", _accepts_few)
 
 VARIANTS = {
     "fc_s8": (FC, UNITS, with_singles(FC, "glow_dsp_dot_s8", "glow_dsp_single.h"), QUAD, FEW),

@@ -22,7 +22,7 @@ from glowc.kernels.simd.stream import CHUNK, Packed, Parts, blocks, pack_rows, p
 from glowc.program.ir import Instr
 from glowc.program.kernel import Arrays
 
-_FEW_WEIGHTS = 1024  # of a layer whose outputs may be computed one by one
+_FEW_WEIGHTS = 320  # of a layer whose outputs may be computed one by one
 _OUTPUTS = {"a32": 8, "a64": 8, "dot": 16}
 
 
