@@ -381,3 +381,12 @@ def test_layers_on_reference_kernels_are_listed_by_their_share_of_the_predicted_
     layers = [{"name": name, "kernel": kernel, "cycles_estimate": cycles} for name, kernel, cycles in rows]
     found = list(_script("ref_layers").ref_layers("m", layers, 0.01))
     assert [(x.layer["name"], x.share) for x in found] == [("large", 0.3)]
+
+
+def test_kernels_are_added_to_a_file_that_keeps_its_own(fitting: ModuleType) -> None:
+    entry = {"uses": ["f"], "modes": {"size": {"error": 0.2}}}
+    known = {"cpu": "c", "functions": {"f": 1}, "rough": [], "kernels": {"a": {"uses": [], "modes": {}}}}
+    found = {"functions": {"f": 2, "g": 3}, "kernels": {"a": entry, "b": entry}}
+    added = fitting.with_new(known, found)
+    assert added["kernels"] == {"a": {"uses": [], "modes": {}}, "b": entry}
+    assert (added["functions"], added["rough"], added["cpu"]) == ({"f": 1}, ["b"], "c")
