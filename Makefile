@@ -128,7 +128,7 @@ site: setup-quick  ## the documentation as a website: build/site
 	$(PY) -m pip install -q --no-build-isolation -e '.[site]'
 	NO_MKDOCS_2_WARNING=1 $(PY) -m mkdocs build --strict
 
-.PHONY: bench bench-kernels bench-memory quant-bench sixteen-bench narrow-bench tflite-bench constants costs costs-check flips stack house codegen-diff disasm-diff
+.PHONY: bench bench-kernels bench-memory quant-bench sixteen-bench narrow-bench tflite-bench constants ref-layers costs costs-check flips stack house codegen-diff disasm-diff
 bench: setup  ## measure the sample models on the boards
 	$(PY) scripts/bench.py
 
@@ -160,6 +160,9 @@ constants: setup-quick  ## constants of the sample models on every CPU beside th
 	$(PY) scripts/constants.py
 	$(PY) scripts/constants.py --mutate least
 	$(PY) scripts/constants.py --mutate large
+
+ref-layers: setup-quick  ## layers of the sample models that matter and run on reference kernels
+	$(PY) scripts/ref_layers.py
 
 costs: setup  ## measure single layers and fit what kernels cost: boards/_costs
 	$(PY) scripts/fit_costs.py

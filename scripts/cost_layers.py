@@ -93,6 +93,9 @@ def _others() -> Iterator[Sample]:
         yield Sample("fc", (n,), out_n)
         yield Sample("fc", (n,), out_n, wide=True)
         yield Sample("fc_f32", (n,), out_n)
+    for n, out_n in ((1, 16), (16, 1), (3, 24), (40, 2), (64, 3), (2, 50), (128, 1), (200, 3)):
+        yield Sample("fc", (n,), out_n)
+        yield Sample("fc_f32", (n,), out_n)
     for rows, n, out_n in (
         (32, 64, 64), (32, 64, 128), (16, 128, 32), (9, 40, 20), (25, 32, 96), (5, 100, 30), (12, 96, 48), (3, 200, 64)
     ):  # fmt: skip

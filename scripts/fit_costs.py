@@ -4,6 +4,7 @@
     scripts/fit_costs.py
     scripts/fit_costs.py --targets stm32l4r5 linux-armhf/cortex-a7 --jobs 2
     scripts/fit_costs.py --targets stm32l4r5 --kinds conv fc
+    scripts/fit_costs.py --targets stm32l4r5 --kinds fc_f32 --add
 
 A target is a chip, whose cycles stand for all chips with its CPU, or a board where no chip has the CPU; there
 instructions alone are fitted. Every variant of every layer of scripts/cost_layers.py is counted under QEMU (exact),
@@ -478,8 +479,18 @@ def samples_for(board: Board, kinds: Sequence[str] | None) -> list[list[Sample]]
     return groups(wanted, min([*(n // 3 for n in rams), 1 << 20]), LAYERS_PER_MODEL)
 
 
-def fit_target(text: str, kinds: Sequence[str] | None, jobs: int) -> None:
-    """Measure and fit one target; the file is written unless only some kinds are measured."""
+def with_new(known: Mapping[str, Any], table: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the contents of a file with the kernels of `table` that it lacks."""
+    new = {key: entry for key, entry in table["kernels"].items() if key not in known["kernels"]}
+    kernels = dict(sorted({**known["kernels"], **new}.items()))
+    used = {name for entry in new.values() for name in entry["uses"]}
+    functions = {name: size for name, size in table["functions"].items() if name in used}
+    parts = {"functions": dict(sorted((functions | known["functions"]).items())), "kernels": kernels}
+    return {**known, **({"rough": rough(kernels)} if "rough" in known else {}), **parts}
+
+
+def fit_target(text: str, kinds: Sequence[str] | None, jobs: int, *, add: bool) -> None:
+    """Measure and fit one target; of some kinds only kernels that the file lacks are written, if `add`."""
     begin, target = time.perf_counter(), target_of(text)
     with ProcessPoolExecutor(jobs) as pool:
         measured = merged(list(pool.map(partial(measured_by, text), samples_for(target.board, kinds))))
@@ -487,8 +498,11 @@ def fit_target(text: str, kinds: Sequence[str] | None, jobs: int) -> None:
     table = table_of(target, measured)
     show(table)
     print(f"  {seconds:.0f} s of measuring, {time.perf_counter() - begin - seconds:.0f} s of fitting", flush=True)
-    if not kinds:
-        write(table, cost_file(target.board.cpu.name))
+    file = cost_file(target.board.cpu.name)
+    if add:
+        write(with_new(json.loads(file.read_text(encoding="utf-8")), table), file)
+    elif not kinds:
+        write(table, file)
 
 
 def main() -> int:
@@ -496,11 +510,12 @@ def main() -> int:
     parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
     parser.add_argument("--targets", nargs="+", default=TARGETS, metavar="CHIP|BOARD/CPU")
     parser.add_argument("--kinds", nargs="+", help="only these kinds of layers; the file is not written")
+    parser.add_argument("--add", action="store_true", help="write the kernels that the file lacks, and no others")
     parser.add_argument("--jobs", type=int, default=2, help="models that are measured at once")
     args = parser.parse_args()
     for text in args.targets:
         try:
-            fit_target(text, args.kinds, args.jobs)
+            fit_target(text, args.kinds, args.jobs, add=args.add)
         except GlowcError as error:
             print(f"{text}: {type(error).__name__}: {error}", file=sys.stderr)
             return 1

@@ -74,6 +74,7 @@ INCLUDED: Mapping[str, tuple[str, ...]] = {
     "glow_neon_bilinear.h": ("glow_neon_codes.h",),
     "glow_neon_codes.h": ("glow_neon.h", "glow_reach.h"),
     "glow_neon_elementary.h": ("glow_elementary.h", "glow_neon_f32.h"),
+    "glow_neon_integer.h": ("glow_reach.h",),
     "glow_neon_narrow.h": ("glow_neon.h",),
     "glow_neon_q31.h": ("glow_neon_codes.h", "glow_q31.h"),
     "glow_neon_wide.h": ("glow_reach.h",),

@@ -36,6 +36,11 @@
 GLOW_FPU_COLUMNS(glow_fpu_greatest,
                  "vmaxnm.f32 s0, s0, s4\n\tvmaxnm.f32 s1, s1, s5\n\tvmaxnm.f32 s2, s2, s6\n\tvmaxnm.f32 s3, s3, s7\n\t",
                  b > a ? b : a) /* FPv5 */
+#define GLOW_FPU_GREATER(a, b) "vcmp.f32 " b ", " a "\n\tvmrs apsr_nzcv, fpscr\n\tit gt\n\tvmovgt.f32 " a ", " b "\n\t"
+GLOW_FPU_COLUMNS(glow_fpu_greatest_compared,
+                 GLOW_FPU_GREATER("s0", "s4") GLOW_FPU_GREATER("s1", "s5") GLOW_FPU_GREATER("s2", "s6")
+                 GLOW_FPU_GREATER("s3", "s7"),
+                 b > a ? b : a)
 GLOW_FPU_COLUMNS(glow_fpu_sum,
                  "vadd.f32 s0, s0, s4\n\tvadd.f32 s1, s1, s5\n\tvadd.f32 s2, s2, s6\n\tvadd.f32 s3, s3, s7\n\t", a + b)
 

@@ -98,6 +98,8 @@ def kernel_cases() -> Iterator[Case]:
     yield layer(rng, 24, 6, rows=4, extreme=True)
     for k, n in ((4, 4), (15, 5), (16, 8), (22, 7), (37, 6)):
         yield layer(rng, k, n, rows=3, dtype=DType.F32)
+    for k, n in ((1, 16), (2, 3), (3, 7), (16, 1), (23, 3), (5, 2)):
+        yield layer(rng, k, n, rows=2, dtype=DType.F32, clamp=(0, 0) if k % 2 else None)
     for dtype in (DType.F32, DType.F64):
         yield layer(rng, 13, 6, rows=2, dtype=dtype)
         yield layer(rng, 8, 6, dtype=dtype, clamp=(0, 0))

@@ -288,20 +288,25 @@ def test_every_layer_has_estimates_of_instructions_and_cycles() -> None:
             assert report[what] == sum(layer[what] for layer in report["layers"])
 
 
-@pytest.fixture(scope="module")
-def fitting() -> ModuleType:
-    """scripts/fit_costs.py as a module."""
+def _script(name: str) -> ModuleType:
+    """Return scripts/NAME.py as a module."""
     sys.path.insert(0, str(ROOT / "scripts"))
     try:
-        spec = importlib.util.spec_from_file_location("fit_costs", ROOT / "scripts" / "fit_costs.py")
+        spec = importlib.util.spec_from_file_location(name, ROOT / "scripts" / f"{name}.py")
         assert spec is not None
         assert spec.loader is not None
         module = importlib.util.module_from_spec(spec)
-        sys.modules["fit_costs"] = module
+        sys.modules[name] = module
         spec.loader.exec_module(module)
     finally:
         sys.path.remove(str(ROOT / "scripts"))
     return module
+
+
+@pytest.fixture(scope="module")
+def fitting() -> ModuleType:
+    """scripts/fit_costs.py as a module."""
+    return _script("fit_costs")
 
 
 def test_nnls_is_never_negative_and_optimal(fitting: ModuleType) -> None:
@@ -369,3 +374,19 @@ def test_variant_that_states_no_less_than_one_of_lower_rank_is_not_tried() -> No
     silent = KernelVariant("mve", rank=3)
     for size, tried in ((8, {pair, four, silent}), (3, {pair, silent})):  # 9 pixels are 10, or 12
         assert worth_trying(dict.fromkeys((silent, four, pair), conv(size=size))).keys() == tried
+
+
+def test_layers_on_reference_kernels_are_listed_by_their_share_of_the_predicted_cycles() -> None:
+    rows = (("small", "fc_s8__ref", 10), ("large", "conv_s8__ref", 300), ("fast", "conv_s8__dsp", 690))
+    layers = [{"name": name, "kernel": kernel, "cycles_estimate": cycles} for name, kernel, cycles in rows]
+    found = list(_script("ref_layers").ref_layers("m", layers, 0.01))
+    assert [(x.layer["name"], x.share) for x in found] == [("large", 0.3)]
+
+
+def test_kernels_are_added_to_a_file_that_keeps_its_own(fitting: ModuleType) -> None:
+    entry = {"uses": ["f"], "modes": {"size": {"error": 0.2}}}
+    known = {"cpu": "c", "functions": {"f": 1}, "rough": [], "kernels": {"a": {"uses": [], "modes": {}}}}
+    found = {"functions": {"f": 2, "g": 3}, "kernels": {"a": entry, "b": entry}}
+    added = fitting.with_new(known, found)
+    assert added["kernels"] == {"a": {"uses": [], "modes": {}}, "b": entry}
+    assert (added["functions"], added["rough"], added["cpu"]) == ({"f": 1}, ["b"], "c")

@@ -19,6 +19,6 @@ def shifted(weights: np.ndarray, w_zp: int) -> tuple[np.ndarray, np.ndarray]:
 
 
 def in_blocks(shift: np.ndarray, parts: list[tuple[int, int]]) -> np.ndarray:
-    """Return the shifts of each block (first output, outputs) after those of the one before; 0 where there is none."""
+    """Return the shifts of each block (first output, outputs) after those of the one before, int16."""
     found = np.concatenate([np.resize(shift[begin : begin + width], width) for begin, width in parts])
-    return np.ascontiguousarray(found, np.int32)
+    return np.ascontiguousarray(found, np.int16)

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 
 from glowc.kernels.base import KernelVariant, Prepared, Reads
 from glowc.kernels.common.constants import WEIGHTED
+from glowc.kernels.common.few import with_few
 from glowc.kernels.common.singles import RowsPlan, with_singles
 from glowc.kernels.dsp.ends import ends_bytes
 from glowc.kernels.dsp.forms import GROUP
@@ -17,6 +18,7 @@ from glowc.program.ir import Instr
 from glowc.program.kernel import Arrays
 
 _MAX_EXPANDED = 1024  # inputs that may take two bytes of scratch each
+_FEW_INPUTS = 20  # of outputs that are computed one by one
 _ROWS = 4
 _QUAD_BYTES = 4096  # of scratch for four rows
 _HEADER = "glow_dsp_fc.h"
@@ -98,6 +100,12 @@ def quad_records(instr: Instr) -> Records | None:
     return pair_records(instr, plan.form, instr.int_("out_n"), instr.int_("in_k"), 5 if plan.fixed else 4)
 
 
+def _accepts_few(instr: Instr) -> bool:
+    """Accept fewer than four inputs, or outputs of not too many."""
+    inputs, outputs = instr.int_("in_k"), instr.int_("out_n")
+    return inputs < GROUP or (outputs < GROUP and inputs <= _FEW_INPUTS)
+
+
 FC = KernelVariant(
     "dsp", also=FPU, rank=10, header=_HEADER, accepts=accepts_any_zero, prepare=prepare_direct, packs=WEIGHTED,
     records=records,
@@ -112,6 +120,8 @@ QUAD = KernelVariant(
     records=quad_records,
 )  # fmt: skip
 
+FEW = with_few(FC, "glow_dsp_dot_s8", "glow_dsp_single.h", _accepts_few)
+
 VARIANTS = {
-    "fc_s8": (FC, UNITS, with_singles(FC, "glow_dsp_dot_s8", "glow_dsp_single.h"), QUAD),
+    "fc_s8": (FC, UNITS, with_singles(FC, "glow_dsp_dot_s8", "glow_dsp_single.h"), QUAD, FEW),
 }

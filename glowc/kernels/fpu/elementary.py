@@ -21,7 +21,11 @@ def _accepts_softmax(instr: Instr) -> bool:
     return accepts_softmax(instr) and instr.int_("n") >= _FOUR
 
 
+_NORM = replace(_SHARED, header="")
+
 VARIANTS = {
+    "layer_norm_f32": (_NORM,),
+    "layer_norm_stats_f32": (_NORM,),
     "softmax_f32": (replace(_SHARED, accepts=_accepts_softmax),),
     "unary": (replace(_SHARED, accepts=_accepts_function),),
 }

@@ -9,6 +9,8 @@ import numpy as np
 
 from glowc.graph.types import DType
 from glowc.kernels.base import KernelVariant, Prepared
+from glowc.kernels.common.few import few_plan
+from glowc.kernels.common.transposed import transposed
 from glowc.kernels.shapes import Conv
 from glowc.program.ir import Instr, Plan
 from glowc.program.kernel import Arrays
@@ -71,6 +73,20 @@ def _accepts_fc(instr: Instr) -> bool:
     return instr.int_("in_k") >= _BLOCK and instr.int_("out_n") >= _BLOCK
 
 
+def _accepts_few(instr: Instr) -> bool:
+    return not _accepts_fc(instr)
+
+
+def prepare_few(_: Arrays, instr: Instr) -> Prepared:
+    """Products of few inputs are printed one by one."""
+    return Prepared(plan=few_plan(instr))
+
+
+def prepare_compared(_: Arrays, instr: Instr) -> Prepared:
+    """Comparisons take the place of VMAXNM."""
+    return Prepared(plan=Plan(path="compared"))
+
+
 def prepare_matmul(_: Arrays, instr: Instr) -> Prepared:
     """Choose by where the columns of b lie."""
     return Prepared(plan=Plan(path="outer" if instr.int_("b_col") == 1 else "dots"))
@@ -123,9 +139,11 @@ CONV = replace(_SHARED, accepts=_accepts_conv, prepare=prepare_conv, packs=froze
 CONV_W8 = replace(CONV, header="glow_fpu_w8.h", accepts=lambda instr: _zero_at_zero(instr) and _accepts_conv(instr))
 DEPTHWISE = replace(_SHARED, accepts=_accepts_depthwise)
 FC = replace(_SHARED, accepts=_accepts_fc, prepare=prepare_fc)
+FEW = replace(_SHARED, form="few", rank=9, template="{}_few", accepts=_accepts_few, prepare=prepare_few, header="")
 FC_W8 = replace(FC, header="glow_fpu_w8.h", accepts=lambda instr: _zero_at_zero(instr) and _accepts_fc(instr))
 MATMUL = replace(_SHARED, accepts=_accepts_matmul, prepare=prepare_matmul)
 MAXIMUM = replace(_SHARED, also=NEEDS | {"vcvtn"}, accepts=_accepts_maximum, header="glow_fpu_pool.h")  # has VMAXNM
+COMPARED = replace(MAXIMUM, form="compared", also=NEEDS, slow_with=frozenset({"vcvtn"}), prepare=prepare_compared)
 BINARY = replace(_SHARED, in_place=True, accepts=_accepts_binary, prepare=prepare_binary, header="glow_fpu_binary.h")
 AVERAGE = replace(_SHARED, accepts=_accepts_average, header="glow_fpu_pool.h")
 
@@ -134,9 +152,10 @@ VARIANTS = {
     "binary": (BINARY,),
     "conv_f32": (CONV,),
     "conv_f32w8": (CONV_W8,),
+    "conv_transpose": (transposed(_SHARED),),
     "dwconv_f32": (DEPTHWISE,),
-    "fc_f32": (FC,),
+    "fc_f32": (FC, FEW),
     "fc_f32w8": (FC_W8,),
     "matmul_f32": (MATMUL,),
-    "max_pool_f32": (MAXIMUM,),
+    "max_pool_f32": (MAXIMUM, COMPARED),
 }

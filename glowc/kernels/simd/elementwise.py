@@ -15,8 +15,13 @@ def _accepts_softmax(instr: Instr) -> bool:
 
 _A64 = KernelVariant("a64", rank=30, header="glow_neon.h", in_place=True)
 
+_PRODUCTS = replace(
+    _A64, template="softmax_s8p", accepts=_accepts_softmax, scratch_bytes=lambda instr: 4 * instr.int_("n")
+)
+
 VARIANTS = {
     "layer_norm_s8": (replace(_A64, accepts=lambda instr: instr.int_("n") >= 8),),
     "lut_s8": (replace(_A64, accepts=lambda instr: instr.int_("n") >= 32),),
     "softmax_s8": (replace(_A64, accepts=_accepts_softmax, scratch_bytes=lambda instr: 4 * instr.int_("n")),),
+    "softmax_s8p": (_PRODUCTS,),
 }

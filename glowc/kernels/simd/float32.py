@@ -7,6 +7,8 @@ from functools import partial
 
 from glowc.graph.types import DType
 from glowc.kernels.base import KernelVariant, Prepared, plan_of
+from glowc.kernels.common.few import few_plan
+from glowc.kernels.common.transposed import transposed
 from glowc.kernels.shapes import Conv
 from glowc.kernels.simd.core import CORES
 from glowc.program.ir import Instr, Plan
@@ -86,6 +88,14 @@ def _prepare_fc(_: Arrays, instr: Instr) -> Prepared:
     return Prepared(plan=FloatPlan(coded=_is_coded(instr)))
 
 
+def _accepts_few(instr: Instr) -> bool:
+    return _is_f32(instr, "in", "weights", "out") and not _accepts_fc(instr)
+
+
+def _prepare_few(_: Arrays, instr: Instr) -> Prepared:
+    return Prepared(plan=few_plan(instr))
+
+
 def _accepts_matmul(instr: Instr) -> bool:
     suits = instr.int_("b_col") == 1 or _is_dots(instr)
     return _is_f32(instr, "a", "b", "bias", "out") and suits and instr.int_("out_col") == 1 and instr.int_("n") >= 4
@@ -109,14 +119,19 @@ DEPTHWISE = tuple(
     replace(v, accepts=_accepts_depthwise, prepare=partial(_prepare_depthwise, a32=CORES[v.isa].a32)) for v in _BOTH
 )
 FC = tuple(replace(v, accepts=_accepts_fc, prepare=_prepare_fc) for v in _BOTH)
+FEW = tuple(
+    replace(v, form="few", rank=v.rank - 1, template="{}_few", accepts=_accepts_few, prepare=_prepare_few, header="")
+    for v in _BOTH
+)
 MATMUL = tuple(replace(v, accepts=_accepts_matmul, prepare=_prepare_matmul) for v in _BOTH)
 
 VARIANTS = {
     "conv_f32": CONV,
     "conv_f32w8": CONV,
+    "conv_transpose": tuple(transposed(v) for v in _BOTH),
     "dwconv_f32": DEPTHWISE,
     "dwconv_f32w8": DEPTHWISE,
-    "fc_f32": FC,
+    "fc_f32": (*FC, *FEW),
     "fc_f32w8": FC,
     "matmul_f32": MATMUL,
 }

@@ -11,6 +11,7 @@ import numpy as np
 
 from glowc.kernels.base import KernelVariant, Prepared
 from glowc.kernels.common.constants import WEIGHTED
+from glowc.kernels.common.few import with_few
 from glowc.kernels.common.shifted import shifted
 from glowc.kernels.common.singles import RowsPlan, with_singles
 from glowc.kernels.records import Records
@@ -22,6 +23,7 @@ from glowc.kernels.simd.stream import CHUNK, Packed, Parts, block_records, block
 from glowc.program.ir import Instr
 from glowc.program.kernel import Arrays
 
+_FEW_WEIGHTS = 320  # of a layer whose outputs may be computed one by one
 _OUTPUTS = {"a32": 8, "a64": 8, "dot": 16}
 
 
@@ -101,6 +103,16 @@ SINGLE = (
 )
 
 
+def _is_small(instr: Instr) -> bool:
+    return instr.int_("in_k") * instr.int_("out_n") <= _FEW_WEIGHTS
+
+
+FEW = (
+    with_few(A32, "glow_neon_dot_s8", "glow_neon_single.h", _is_small),
+    with_few(A64[0], "glow_neon_dot_s8", "glow_neon_single.h", _is_small),
+)
+
+
 def _dynamic(isa: str) -> KernelVariant:
     """Return a variant of fc_dynamic; its scratch are two rows in 16 bits."""
     return KernelVariant(
@@ -114,5 +126,5 @@ DYNAMIC = (_dynamic("a32"), _dynamic("a64"))
 
 VARIANTS = {
     "fc_dynamic": DYNAMIC,
-    "fc_s8": (A32, *A64, *SINGLE),
+    "fc_s8": (A32, *A64, *SINGLE, *FEW),
 }
