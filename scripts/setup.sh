@@ -113,7 +113,7 @@ say "installing glowc into $venv"
 if [[ $stamp == demo ]]; then
   pip_install -e .
 else # the versions that the tests passed with, all of them: a new release of a dependency is tried by `make lock`
-  pip_install --require-hashes --no-deps -r requirements.lock # else pip looks for newer ones of `coverage[toml]`
+  pip_install --no-deps --require-hashes -r requirements.lock # else pip looks for newer ones of `coverage[toml]`
   pip_install --no-deps --no-build-isolation -e .
 fi
 cat pyproject.toml requirements.lock >"$venv/.setup-$stamp"
