@@ -420,4 +420,5 @@ def doctor_table(data: dict[str, Any]) -> None:
         absent = "missing (optional: pip install 'glowc[quantize]')" if package["optional"] else "missing"
         table.add_row(f"python: {package['name']}", package["purpose"], "yes" if package["installed"] else absent)
     console.print(table)
-    console.print(f"to install what is missing:\n  {data['install']}" if data["install"] else "nothing is missing")
+    missing = f"to install what is missing:\n  {data['install']}" if data["install"] else "nothing is missing"
+    console.print(missing, soft_wrap=True)  # one line, to be copied

@@ -110,6 +110,13 @@ def test_glow(wheel: Install, tmp_path: Path) -> None:
     assert "360 inferences on host" in _go(wheel, tmp_path, _block("docs/FROM_GLOW.md"))
 
 
+def test_handwriting(wheel: Install, tmp_path: Path) -> None:
+    """The example's program writes into the folder that it is started in, and nowhere else."""
+    require_tool("gcc", "arm-none-eabi-gcc", "qemu-system-arm")
+    assert "passed; the generated C is in build/demo/digits" in _go(wheel, tmp_path, _example("digits"))
+    assert [path.name for path in (tmp_path / "empty").iterdir()] == ["digits"]
+
+
 def test_pytorch(wheel: Install, tmp_path: Path) -> None:
     require_module("torch")
     require_module("onnxscript")
