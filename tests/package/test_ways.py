@@ -62,7 +62,18 @@ def _go(wheel: Install, tmp_path: Path, commands: list[str]) -> str:
     assert len(commands) <= MOST
     extra, empty = _stand_ins(tmp_path / "stand-ins"), tmp_path / "empty"
     empty.mkdir()
-    foreign = ("PYTHONPATH", "PYTHONHOME", "VIRTUAL_ENV", "MAKEFLAGS", "MFLAGS", "MAKELEVEL", "CC", "CFLAGS", "LDFLAGS")
+    foreign = (
+        "PYTHONPATH",
+        "PYTHONHOME",
+        "VIRTUAL_ENV",
+        "MAKEFLAGS",
+        "MFLAGS",
+        "MAKELEVEL",
+        "CC",
+        "CFLAGS",
+        "LDFLAGS",
+        "CMAKE_GENERATOR",
+    )
     env = {key: value for key, value in os.environ.items() if key not in foreign}
     env |= {"PATH": f"{wheel.bin}:{extra}:{env['PATH']}", "STAND_INS": str(extra), "NO_COLOR": "1", "COLUMNS": "60"}
     script = "\n".join(("set -e", *commands))
