@@ -24,7 +24,7 @@ from rich.console import Console
 from rich.table import Table
 
 HERE = Path(__file__).resolve().parent
-ROOT = HERE.parents[1]
+ROOT = Path.cwd()
 MODEL = HERE / "digits.onnx"
 TEST_SET = HERE / "digits_test.npz"
 MIN_ACCURACY = 0.95

@@ -30,7 +30,7 @@ from glowc.machine.qemu import run_elf
 from glowc.paths import data_dir
 
 HERE = Path(__file__).resolve().parent
-ROOT = HERE.parents[1]
+ROOT = Path.cwd()
 BOARDS = ("mps2-an386", "mps3-an547")
 STEPS, STEP_MS = 3, 30  # hops of the features for each answer of the network
 SAID = "okay nabu"

@@ -9,7 +9,6 @@ from typing import Annotated
 import typer
 
 from glowc.app.terminal import say
-from glowc.errors import InputError
 
 
 class Format(StrEnum):
@@ -32,7 +31,9 @@ FormatOpt = Annotated[
 
 def example(
     name: Annotated[str | None, typer.Argument(help="which one; without it they are listed")] = None,
-    folder: Annotated[Path | None, typer.Argument(metavar="DIR", help="folder that it is copied to")] = None,
+    folder: Annotated[
+        Path | None, typer.Argument(metavar="DIR", help="folder that it is copied to (default: its name)")
+    ] = None,
 ) -> None:
     """Copy an example."""
     from glowc.compiler.examples import copy_example, example_titles
@@ -42,10 +43,9 @@ def example(
         width = max(map(len, titles), default=0)
         say("\n".join(f"{known:{width}}  {title}" for known, title in titles.items()))
         return
-    if folder is None:
-        raise InputError("no folder to copy it to", hint=f"glowc example {name} DIR")
-    copy_example(name, folder)
-    say(f"{name} is in {folder}; its README.md says how to build and run it")
+    to = folder or Path(name)
+    copy_example(name, to)
+    say(f"{name} is in {to}; its README.md says how to build and run it")
 
 
 def register(app: typer.Typer) -> None:

@@ -65,10 +65,13 @@ def plain_console() -> Console:
     return console if console.is_terminal else _Plain(width=160)
 
 
-def plain_table(*columns: str, title: str = "", numbers: tuple[str, ...] = ()) -> Table:
+def plain_table(*columns: str, title: str = "", numbers: tuple[str, ...] = (), whole: tuple[str, ...] = ()) -> Table:
+    """Return an empty table; the short names in columns of `whole` stay in one line on narrow terminals."""
     table = Table(title=title or None, box=box.SIMPLE_HEAD, title_justify="left", pad_edge=False)
     for column in columns:
-        table.add_column(column, justify="right" if column in numbers else "left", overflow="fold")
+        table.add_column(
+            column, justify="right" if column in numbers else "left", overflow="fold", no_wrap=column in whole
+        )
     return table
 
 
@@ -290,7 +293,7 @@ def chips_data() -> list[ChipRow]:
 
 def chip_table(rows: list[ChipRow]) -> None:
     """Print the chips."""
-    table = plain_table("chip", "what", "CPU", "trust", "assumed")
+    table = plain_table("chip", "what", "CPU", "trust", "assumed", whole=("chip",))
     for row in rows:
         trust = f"±{row['error_percent']} %" if row["error_percent"] else "not checked"
         table.add_row(row["name"], row["summary"], row["cpu"], trust, row["assumed"] or "")
@@ -299,7 +302,7 @@ def chip_table(rows: list[ChipRow]) -> None:
 
 def board_table(rows: list[BoardRow]) -> None:
     """Print the boards."""
-    table = plain_table("board", "what", "CPUs", "RAM", "flash", "run", numbers=("RAM", "flash"))
+    table = plain_table("board", "what", "CPUs", "RAM", "flash", "run", numbers=("RAM", "flash"), whole=("board",))
     for row in rows:
         run = "yes" if row["runner_installed"] else ("QEMU missing" if row["runs"] else "flash it yourself")
         table.add_row(
@@ -407,7 +410,9 @@ def doctor_data() -> dict[str, Any]:
 def doctor_table(data: dict[str, Any]) -> None:
     """Print the installation."""
     console = plain_console()
-    table = plain_table("tool", "for", "found", title=f"glowc {data['glowc']}, Python {data['python']}")
+    table = plain_table(
+        "tool", "for", "found", title=f"glowc {data['glowc']}, Python {data['python']}", whole=("tool",)
+    )
     for tool in data["tools"]:
         absent = "missing (optional)" if tool["optional"] else "missing"
         table.add_row(tool["name"], tool["purpose"], tool["path"] or absent)
@@ -415,4 +420,5 @@ def doctor_table(data: dict[str, Any]) -> None:
         absent = "missing (optional: pip install 'glowc[quantize]')" if package["optional"] else "missing"
         table.add_row(f"python: {package['name']}", package["purpose"], "yes" if package["installed"] else absent)
     console.print(table)
-    console.print(f"to install what is missing:\n  {data['install']}" if data["install"] else "nothing is missing")
+    missing = f"to install what is missing:\n  {data['install']}" if data["install"] else "nothing is missing"
+    console.print(missing, soft_wrap=True)  # one line, to be copied

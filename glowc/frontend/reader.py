@@ -79,9 +79,9 @@ def c_identifier(text: str) -> str:
 def file_bytes(path: Path) -> bytes:
     """Return a model file's bytes; ModelError says why it cannot be read."""
     if path.is_dir():
-        inside = sorted(p.name for p in path.glob("*.onnx"))
-        hint = f"did you mean {path / inside[0]}?" if inside else "give the .onnx file itself"
-        raise ModelError(f"{path} is a directory, not an ONNX file", hint=hint)
+        inside = _models_in(path)
+        hint = f"did you mean {path / inside[0]}?" if inside else "give the .onnx or .tflite file itself"
+        raise ModelError(f"{path} is a directory, not a model file", hint=hint)
     try:
         return path.read_bytes()
     except FileNotFoundError:
@@ -93,8 +93,13 @@ def file_bytes(path: Path) -> bytes:
 def _similar(path: Path) -> str:
     if not path.parent.is_dir():
         return f"the directory {path.parent} does not exist"
-    others = sorted(p.name for p in path.parent.glob("*.onnx"))
-    return f"ONNX files there: {', '.join(others[:5])}" if others else f"no .onnx file is in {path.parent}"
+    others = _models_in(path.parent)
+    where = "this folder" if path.parent == Path() else str(path.parent)
+    return f"models in {where}: {', '.join(others[:5])}" if others else f"{where} holds no .onnx and no .tflite file"
+
+
+def _models_in(folder: Path) -> list[str]:
+    return sorted(path.name for path in folder.glob("*") if path.suffix.lower() in (".onnx", ".tflite"))
 
 
 def parse_bytes(data: bytes, label: str) -> onnx.ModelProto:

@@ -72,7 +72,7 @@ class _Reader:
     def __init__(self, path: Path) -> None:
         self.raw = path.read_bytes()
         if self.raw[:4] != b"\x7fELF":
-            raise ToolError(f"{path} is not an ELF file")
+            raise ToolError(f"{path} is not an ELF file", hint="`glowc build` writes one")
         self.wide = self.raw[4] == 2
         fields = struct.unpack_from("<16sHHIQQQIHHHHHH" if self.wide else "<16sHHIIIIIHHHHHH", self.raw)
         self.machine = fields[2]

@@ -18,6 +18,7 @@ from glowc.compiler.options import CompileOptions
 from glowc.compiler.pipeline import compile_model, write_bundle
 from glowc.machine.execute import execute, load_bundle, read_inputs
 from tests.conftest import ROOT, require_tool
+from tests.e2e.stand_ins import ARDUINO, ZEPHYR_KERNEL
 
 pytestmark = pytest.mark.qemu
 
@@ -25,23 +26,6 @@ MODELS = ROOT / "examples/firmware-make/models"
 DIGITS, DIGITS_TEST = MODELS / "digits.onnx", MODELS / "digits_test.npz"
 SINE, SINE_TEST = MODELS / "sine.onnx", MODELS / "sine_test.npz"
 STRICT = ["-std=c11", "-pedantic", "-Wall", "-Wextra", "-Wconversion", "-Wshadow", "-Wundef", "-Werror", "-O2"]
-ARDUINO = """\
-#ifndef ARDUINO_H
-#define ARDUINO_H
-#include <stdint.h>
-#include <stdio.h>
-static inline unsigned long micros(void) { return 0; }
-static inline void delay(unsigned long) {}
-struct Port {
-  void begin(long) {}
-  void print(const char *s) { fputs(s, stdout); }
-  void print(int v) { printf("%d", v); }
-  void println(unsigned long v) { printf("%lu\\n", v); }
-  void println(double v) { printf("%.2f\\n", v); }
-};
-extern Port Serial;
-#endif
-"""
 
 
 def call(*argv: object, cwd: Path | None = None) -> str:
@@ -191,7 +175,7 @@ def test_zephyr_application_runs_with_a_stand_in(tmp_path: Path) -> None:
     require_tool("gcc")
     folder = export(SINE, "zephyr", tmp_path / "sine", golden=SINE_TEST) / "src"
     (tmp_path / "zephyr").mkdir()
-    (tmp_path / "zephyr/kernel.h").write_text("#include <stdio.h>\n#define printk printf\n")
+    (tmp_path / "zephyr/kernel.h").write_text(ZEPHYR_KERNEL)
     main = ROOT / "examples/zephyr/app/src/main.c"
     call("gcc", *STRICT, f"-I{folder}", f"-I{tmp_path}", main, *folder.glob("*.c"), "-o", tmp_path / "app")
     printed = call(tmp_path / "app")

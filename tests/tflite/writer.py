@@ -46,6 +46,7 @@ class Tensor:
     quant: Quant | None = None
     data: np.ndarray | None = None
     is_variable: bool = False
+    name: str = ""
 
 
 @dataclass
@@ -121,7 +122,8 @@ def _packed(tensor: Tensor) -> bytes:
 
 def _tensor(schema: Any, index: int, tensor: Tensor, buffers: list[Any]) -> Any:
     made = schema.TensorT()
-    made.name, made.shape, made.type = f"t{index}".encode(), list(tensor.shape), KINDS[tensor.kind]
+    made.name = (tensor.name or f"t{index}").encode()
+    made.shape, made.type = list(tensor.shape), KINDS[tensor.kind]
     made.buffer, made.isVariable = 0, tensor.is_variable
     if tensor.data is not None:
         made.buffer = len(buffers)

@@ -11,6 +11,7 @@ import numpy as np
 import pytest
 from onnx import helper
 
+from glowc.app.show import board_table, boards_data, doctor_data, doctor_table
 from tests.conftest import ROOT
 from tests.unit.cli_calls import Glowc, images, save
 from tests.unit.onnx_builders import model
@@ -56,3 +57,18 @@ def test_name_that_the_terminal_has_no_letters_for(glowc: Glowc) -> None:
     done = subprocess.run(argv, env={**env, "PYTHONPATH": str(ROOT)}, capture_output=True, check=False)
     assert done.returncode == 0, done.stderr
     assert b"\\u0443\\u0437" in done.stdout
+
+
+def test_names_and_the_line_to_copy_stay_whole_on_a_narrow_terminal(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    for name, value in (("FORCE_COLOR", "1"), ("NO_COLOR", "1"), ("COLUMNS", "60")):
+        monkeypatch.setenv(name, value)
+    packages = "gcc-aarch64-linux-gnu gcc-arm-linux-gnueabihf gcc-arm-none-eabi libnewlib-arm-none-eabi qemu-system-arm"
+    install = f"sudo apt-get install {packages}"
+    doctor_table(doctor_data() | {"install": install})
+    printed = capsys.readouterr().out
+    assert f"\n  {install}\n" in printed
+    assert "\n arm-linux-gnueabihf-gcc " in printed
+    board_table(boards_data())
+    assert "\n nucleo-u575zi-q " in capsys.readouterr().out

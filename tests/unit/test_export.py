@@ -214,13 +214,16 @@ def test_examples_are_listed_and_copied_whole(glowc: Glowc) -> None:
     here, there = tree(Path("deep/mine")), tree(ROOT / "examples/firmware-cmake")
     assert here == {name: content for name, content in there.items() if "build" not in name.split("/")}
     assert sorted(path.name for path in Path("deep").iterdir()) == ["mine"]
+    assert glowc("example", "arduino").status == 0
+    assert Path("arduino/README.md").is_file()
 
 
 def test_examples_never_replace_files(glowc: Glowc) -> None:
     Path("mine").mkdir()
     Path("mine/main.c").write_text("mine")
     refused(glowc, "example", "digits", "mine", says=["mine is there already"], hint="new folder")
-    refused(glowc, "example", "digits", says=["no folder"], hint="glowc example digits DIR")
+    Path("digits").write_text("mine")
+    refused(glowc, "example", "digits", says=["digits is there already"], hint="new folder")
     result = glowc("example", "digit", "new")
     assert (result.status, "known: accelerator, arduino, custom-op" in result.err) == (1, True)
 
