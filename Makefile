@@ -151,7 +151,7 @@ sixteen-bench: setup  ## int16 beside int8 activations: errors, instructions, ar
 	$(PY) scripts/sixteen_bench.py
 
 quant-bench: setup  ## int8 files of our quantiser beside onnxruntime's: errors, arena, instructions
-	$(PY) scripts/quant_bench.py
+	$(PY) scripts/quant_bench.py $(if $(NNCF_PYTHON),--other nncf --other-python $(NNCF_PYTHON))
 
 constants: setup-quick  ## constants of the sample models on every CPU beside their bound; as they are and mutated
 	$(PY) scripts/constants.py
