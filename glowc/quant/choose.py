@@ -55,8 +55,8 @@ def by_calibration(
             wanted = Calibration.MINMAX if constant else kind
             margin = 1 + 1 / profile.samples if wanted is Calibration.AUTO else 1.0
             low, high = range_of(stats, wanted, schema)
-            if wanted is Calibration.AUTO and sim is not None:
-                low = max(low, floor) if (floor := softmax_floor(sim, plan.groups[first])) is not None else low
+            floor = softmax_floor(sim, plan.groups[first]) if sim is not None and plan.bits == 8 else None
+            low = max(low, floor) if floor is not None and wanted is Calibration.AUTO else low
             params[first], how[first] = params_of(low * margin, high * margin, schema, plan.bits), str(wanted)
     return Chosen(params, how)
 
