@@ -151,7 +151,7 @@ sixteen-bench: setup  ## int16 beside int8 activations: errors, instructions, ar
 	$(PY) scripts/sixteen_bench.py
 
 quant-bench: setup  ## int8 files of our quantiser beside onnxruntime's: errors, arena, instructions
-	$(PY) scripts/quant_bench.py
+	$(PY) scripts/quant_bench.py $(if $(NNCF_PYTHON),--other nncf --other-python $(NNCF_PYTHON))
 
 narrow-bench: setup  ## weights of 4 and 2 bits beside 8: constants, arena, instructions, error; fails over its limits
 	$(PY) scripts/narrow_bench.py

@@ -3,13 +3,16 @@
 
     scripts/quant_bench.py
     scripts/quant_bench.py --models mlperf_kws_dscnn_fp32 --no-compile
+    scripts/quant_bench.py --other nncf --other-python /tmp/nncf/bin/python  # a venv with nncf, onnx and onnxruntime
 
 Both calibrate on the even samples and are judged on the odd ones, then on all and judged on all: RMSE over the largest
 magnitude of the float outputs, cosine, argmax agreement, in onnxruntime's integer kernels. Ours are models with float
 inputs and outputs, as onnxruntime's are; with them glowc leaves the last sums unrounded, so "int8 edge" is the error of
 the model that `glowc quantize` writes by default, whose outputs are codes. Of onnxruntime's quantiser
 (quantize_static, QDQ, per channel, int8) each model shows the best of min-max, entropy and percentile. Then arena and
-executed instructions of both on an emulated Cortex-M4. Writes everything to build/quant_bench.json.
+executed instructions of both on an emulated Cortex-M4, onnxruntime's also with codes as inputs and outputs. `--other`
+adds a further quantiser (scripts/quant_other.py), the best of its presets, on the same samples. Writes everything to
+build/quant_bench.json.
 """
 
 from __future__ import annotations
@@ -19,6 +22,8 @@ import contextlib
 import io
 import json
 import logging
+import subprocess
+import sys
 import tempfile
 import warnings
 from collections.abc import Mapping, Sequence
@@ -35,6 +40,7 @@ from rich.table import Table
 from glowc.board import load_board
 from glowc.compiler.options import CompileOptions
 from glowc.compiler.pipeline import compile_model, write_bundle
+from glowc.errors import InputError
 from glowc.machine.execute import bench, load_bundle
 from glowc.quant import QuantizeOptions, quantize_model
 from glowc.quant.data import as_port
@@ -116,81 +122,121 @@ def onnxruntime_model(path: Path, samples: Sequence[Arrays], method: str) -> onn
         return onnx.load(out)
 
 
-def cost_of(model: onnx.ModelProto, sample: Arrays) -> tuple[int, int]:
+@dataclass(frozen=True, slots=True)
+class Other:
+    """A further quantiser, and the Python interpreter of the environment that has it."""
+
+    name: str
+    python: str
+
+    def models(self, path: Path, samples: Sequence[Arrays]) -> dict[str, onnx.ModelProto]:
+        """Return the model as it makes it, by preset. Raises CalledProcessError where it fails."""
+        with tempfile.TemporaryDirectory() as folder:
+            np.savez(Path(folder) / "in.npz", **{n: np.stack([s[n] for s in samples]) for n in samples[0]})
+            command = [self.python, str(ROOT / "scripts" / "quant_other.py"), self.name, str(path)]
+            subprocess.run([*command, f"{folder}/in.npz", folder], check=True, capture_output=True)
+            return {file.stem: onnx.load(file) for file in sorted(Path(folder).glob("*.onnx"))}
+
+
+def usable(name: str | None, python: str, console: Console) -> Other | None:
+    """Return the further quantiser that is wanted; None, with a note, where its environment has none."""
+    if name is None:
+        return None
+    with contextlib.suppress(OSError):
+        if subprocess.run([python, "-c", f"import {name}"], capture_output=True, check=False).returncode == 0:
+            return Other(name, python)
+    console.print(f"{python} has no {name}: left out")
+    return None
+
+
+def best_of(models: Mapping[str, onnx.ModelProto], samples: Sequence[Arrays], exact: np.ndarray) -> dict[str, object]:
+    """Return the least error of some models, and which has it."""
+    errors = {m: error_of(outputs_of(q, samples), exact) for m, q in models.items()}
+    best = min(errors, key=lambda m: errors[m].rmse)
+    return {**asdict(errors[best]), "method": best}
+
+
+def cost_of(model: onnx.ModelProto, sample: Arrays, io_type: str) -> tuple[int, int]:
     """Return arena bytes and executed instructions of one sample on the emulated Cortex-M4."""
     board = load_board(BOARD)
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder) / "net.onnx"
         path.write_bytes(model.SerializeToString())
-        write_bundle(compile_model(path, board, CompileOptions()), Path(folder) / "out")
+        write_bundle(compile_model(path, board, CompileOptions(io_type=io_type)), Path(folder) / "out")
         info = load_bundle(Path(folder) / "out")
         report = bench(info, board, {p.name: p.to_bundle(sample[p.name][None]) for p in info.inputs})
     return int(report["arena_bytes"]), int(report["insns"] or 0)
 
 
-def measured(name: str, compiles: bool) -> dict[str, object]:
+def measured(name: str, compiles: bool, other: Other | None) -> dict[str, object]:
     """Return everything about one model."""
     path = SHARED / name / "model.onnx"
     with np.load(SHARED / name / "inputs.npz") as file:
         arrays = {n: file[n] for n in file.files}
-    row: dict[str, object] = {}
-    for split, (given, judged) in SPLITS.items():
-        calibration, samples = samples_of(arrays, given), samples_of(arrays, judged)
-        exact = outputs_of(onnx.load(path), samples)
-        theirs = {m: onnxruntime_model(path, calibration, m) for m in METHODS}
-        errors = {m: error_of(outputs_of(q, samples), exact) for m, q in theirs.items()}
-        best = min(errors, key=lambda m: errors[m].rmse)
-        judged_ours = quantize_model(path, calibration, QuantizeOptions(float_edge=True)).model
-        ours = error_of(outputs_of(judged_ours, samples), exact)
-        coded = quantize_model(path, calibration).model
-        edge = error_of(outputs_of_codes(coded, samples), exact)
-        row[split] = {
-            "ours": asdict(ours),
-            "int8 edge": asdict(edge),
-            "onnxruntime": {**asdict(errors[best]), "method": best},
-        }
+    row: dict[str, object] = {split: errors_of(path, arrays, *both, other) for split, both in SPLITS.items()}
     if compiles:
-        given = samples_of(arrays, slice(None))
-        models = {
-            "ours": quantize_model(path, given).model,
-            "ours, float edge": judged_ours,
-            "onnxruntime": theirs["min-max"],
-        }  # fmt: skip
-        row["cost"] = {kind: cost_of(model, given[0]) for kind, model in models.items()}
+        row["cost"] = costs_of(path, samples_of(arrays, slice(None)))
     return row
+
+
+def errors_of(
+    path: Path, arrays: Mapping[str, np.ndarray], given: slice, judged: slice, other: Other | None
+) -> dict[str, object]:
+    """Return the errors of all quantisers on some samples, calibrated on others."""
+    calibration, samples = samples_of(arrays, given), samples_of(arrays, judged)
+    exact = outputs_of(onnx.load(path), samples)
+    ours = quantize_model(path, calibration, QuantizeOptions(float_edge=True)).model
+    coded = quantize_model(path, calibration).model
+    found: dict[str, object] = {
+        "ours": asdict(error_of(outputs_of(ours, samples), exact)),
+        "int8 edge": asdict(error_of(outputs_of_codes(coded, samples), exact)),
+        "onnxruntime": best_of({m: onnxruntime_model(path, calibration, m) for m in METHODS}, samples, exact),
+    }
+    if other is not None:
+        found[other.name] = best_of(other.models(path, calibration), samples, exact)
+    return found
+
+
+def costs_of(path: Path, samples: Sequence[Arrays]) -> dict[str, tuple[int, int]]:
+    """Return arena bytes and instructions of both quantisers' models, with float edges and with codes."""
+    theirs = onnxruntime_model(path, samples, "min-max")
+    floats = quantize_model(path, samples, QuantizeOptions(float_edge=True)).model
+    return {
+        "ours, float edge": cost_of(floats, samples[0], "model"),
+        "onnxruntime": cost_of(theirs, samples[0], "model"),
+        "ours": cost_of(quantize_model(path, samples).model, samples[0], "model"),
+        "onnxruntime, int8 edge": _cost_with_codes(theirs, samples[0]),
+    }
+
+
+def _cost_with_codes(model: onnx.ModelProto, sample: Arrays) -> tuple[int, int]:
+    """Return the cost with codes as inputs and outputs; with floats where the file has no codes right at an edge."""
+    try:
+        return cost_of(model, sample, "int8")
+    except InputError:
+        return cost_of(model, sample, "model")
 
 
 def table_of(rows: Mapping[str, dict[str, dict[str, dict[str, float]]]], split: str) -> Table:
     """Return the errors of one split, the mean in the last line."""
-    table = Table(
-        "model",
-        "RMSE",
-        "int8 edge",
-        "onnxruntime",
-        "ratio",
-        "cosine",
-        "onnxruntime",
-        "argmax",
-        "onnxruntime",
-        "its best",
-    )
-    found = {name: [row[split][kind] for kind in ("ours", "int8 edge", "onnxruntime")] for name, row in rows.items()}
-    for name, (a, edge, b) in found.items():
-        table.add_row(
-            name, f"{a['rmse']:.5f}", f"{edge['rmse']:.5f}", f"{b['rmse']:.5f}", f"{a['rmse'] / b['rmse']:.2f}",
-            f"{a['cosine']:.6f}", f"{b['cosine']:.6f}", f"{a['argmax']:.3f}", f"{b['argmax']:.3f}", str(b["method"]),
-        )  # fmt: skip
-    ours, coded, theirs = (float(np.mean([three[i]["rmse"] for three in found.values()])) for i in range(3))
-    table.add_row("mean", f"{ours:.5f}", f"{coded:.5f}", f"{theirs:.5f}", f"{ours / theirs:.2f}")
+    kinds = list(next(iter(rows.values()))[split])
+    table = Table("model", *(f"{what}: {kind}" for what in ("RMSE", "cosine", "argmax") for kind in kinds), "best")
+    for name, row in rows.items():
+        found = [row[split][kind] for kind in kinds]
+        shown = [f"{e[key]:.{digits}f}" for key, digits in (("rmse", 5), ("cosine", 6), ("argmax", 3)) for e in found]
+        table.add_row(name, *shown, ", ".join(str(e["method"]) for e in found if "method" in e))
+    means = [float(np.mean([row[split][kind]["rmse"] for row in rows.values()])) for kind in kinds]
+    table.add_row("mean", *(f"{mean:.5f}" for mean in means))
     return table
 
 
 def cost_table(rows: Mapping[str, dict[str, dict[str, tuple[int, int]]]]) -> Table:
-    """Return arena and instructions."""
-    kinds = ("ours", "ours, float edge", "onnxruntime")
-    table = Table("model", *(f"{what}: {kind}" for what in ("arena", "instructions") for kind in kinds))
+    """Return arena and instructions, and the ratio of those whose inputs and outputs are codes."""
+    kinds = ("ours, float edge", "onnxruntime", "ours", "onnxruntime, int8 edge")
+    table = Table("model", *(f"{what}: {kind}" for what in ("arena", "instructions") for kind in (*kinds, "ratio")))
     for name, row in rows.items():
-        table.add_row(name, *(f"{row['cost'][kind][i]:,}" for i in (0, 1) for kind in kinds))
+        costs = [[row["cost"][kind][i] for kind in kinds] for i in (0, 1)]
+        table.add_row(name, *(s for c in costs for s in (*(f"{n:,}" for n in c), f"{c[2] / c[3]:.4f}")))
     return table
 
 
@@ -198,14 +244,17 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--models", nargs="+", help="folders of ../shared/models (default: all *_fp32)")
     parser.add_argument("--no-compile", action="store_true", help="errors only")
+    parser.add_argument("--other", choices=("nncf",), help="a further quantiser")
+    parser.add_argument("--other-python", default=sys.executable, help="the interpreter that has it")
     args = parser.parse_args()
     warnings.simplefilter("ignore")
     logging.disable(logging.CRITICAL)
-    console = Console(width=180)
+    console = Console(width=200)
+    other = usable(args.other, args.other_python, console)
     rows = {}
     for name in args.models or sorted(p.name for p in SHARED.glob("*_fp32")):
-        console.print(f"{name} ...")
-        rows[name] = measured(name, not args.no_compile)
+        rows[name] = measured(name, not args.no_compile, other)
+        console.print(name, json.dumps(rows[name]))
     for split, title in (("odd", "calibrated on even samples, judged on odd ones"), ("all", "all samples")):
         console.print(title, table_of(rows, split))  # type: ignore[arg-type]
     if not args.no_compile:

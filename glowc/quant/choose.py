@@ -14,6 +14,7 @@ from glowc.quant.plan import Plan, sources
 from glowc.quant.profile import Profile, Stats, merged, stats_of
 from glowc.quant.scheme import Params, Schema, params_of
 from glowc.quant.simulate import Simulator
+from glowc.quant.softmax_range import softmax_floor
 
 _GAIN = 0.995  # a candidate must make the error this much smaller
 _CUTS = (Calibration.PERCENTILE, Calibration.ENTROPY, Calibration.MSE)
@@ -54,6 +55,8 @@ def by_calibration(
             wanted = Calibration.MINMAX if constant else kind
             margin = 1 + 1 / profile.samples if wanted is Calibration.AUTO else 1.0
             low, high = range_of(stats, wanted, schema)
+            floor = softmax_floor(sim, plan.groups[first]) if sim is not None and plan.bits == 8 else None
+            low = max(low, floor) if floor is not None and wanted is Calibration.AUTO else low
             params[first], how[first] = params_of(low * margin, high * margin, schema, plan.bits), str(wanted)
     return Chosen(params, how)
 

@@ -6,7 +6,7 @@ Between a layer and the clamp that is fused to it there is no pair; a bias is in
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 
 import numpy as np
@@ -79,7 +79,7 @@ def quantised_model(
     writer = _Writer(net, plan, params, weights, biases, float_edge, names=names)
     renamed = {name: _constant(writer, name) for name in net.consts if name in plan.group_of}
     inputs = tuple(_input(writer, port, renamed) for port in net.inputs)
-    for node in net.nodes:
+    for node in _by_depth(net.nodes):
         _add_node(writer, node, renamed)
     outputs = [_output(writer, port, renamed) for port in net.outputs]
     nodes = _needed(writer.nodes, [o.name for o in outputs])
@@ -92,6 +92,19 @@ def quantised_model(
         text = json.dumps({name: np.asarray(by, np.float64).tolist() for name, by in factors.items()})
         helper.set_model_props(model, {FACTORS_KEY: text})
     return model
+
+
+def _by_depth(nodes: Iterable[NodeProto]) -> list[NodeProto]:
+    """Return the nodes by their distance from the inputs: a shortcut runs before the longer branch beside it.
+
+    Its result then has a place before the branch is planned, and kernels use what memory is left (on the arena as a
+    whole the order has no say: the compiler finds the one that needs least).
+    """
+    depth: dict[str, int] = {}
+    for node in nodes:
+        at = 1 + max((depth.get(name, 0) for name in node.input), default=0)
+        depth |= dict.fromkeys(node.output, at)
+    return sorted(nodes, key=lambda node: depth[node.output[0]])
 
 
 def _needed(nodes: list[NodeProto], outputs: list[str]) -> list[NodeProto]:

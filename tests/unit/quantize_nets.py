@@ -55,6 +55,22 @@ def conv_net(seed: int = 0) -> onnx.ModelProto:
     return model(nodes, consts, {"x": [1, 3, 12, 12]}, {"y": [1, 5]})
 
 
+def branch_net() -> onnx.ModelProto:
+    """Two convolutions and the shortcut beside them, which is the last in the file, and their sum."""
+    rng = np.random.default_rng(3)
+    shapes = {"w1": (16, 3, 3, 3), "w2": (16, 16, 3, 3), "w3": (16, 3, 1, 1)}
+    consts = {n: (rng.normal(size=s) / np.sqrt(np.prod(s[1:]))).astype(np.float32) for n, s in shapes.items()}
+    make = helper.make_node
+    nodes = [
+        make("Conv", ["x", "w1"], ["a"], name="long1", pads=[1, 1, 1, 1], strides=[2, 2]),
+        make("Relu", ["a"], ["b"], name="relu"),
+        make("Conv", ["b", "w2"], ["c"], name="long2", pads=[1, 1, 1, 1]),
+        make("Conv", ["x", "w3"], ["d"], name="short", strides=[2, 2]),
+        make("Add", ["c", "d"], ["y"], name="sum"),
+    ]
+    return model(nodes, consts, {"x": [1, 3, 12, 12]}, {"y": [1, 16, 6, 6]})
+
+
 def images(count: int = 8, seed: int = 1) -> list[Arrays]:
     """Samples of `conv_net`."""
     rng = np.random.default_rng(seed)

@@ -8,7 +8,7 @@ from pathlib import Path
 import numpy as np
 import onnx
 import pytest
-from onnx import numpy_helper
+from onnx import helper, numpy_helper
 
 from glowc.board import load_board
 from glowc.compiler.options import CompileOptions
@@ -21,7 +21,7 @@ from glowc.quant.quantizer import load_float
 from glowc.quant.simulate import relative_error
 from glowc.quant.tune import outputs_of
 from tests.conftest import require_module
-from tests.unit.quantize_nets import conv_net, dense_net, images, rows
+from tests.unit.quantize_nets import branch_net, conv_net, dense_net, images, rows
 
 MODELS = ("mlperf_kws_dscnn_fp32", "mlperf_ad_autoencoder_fp32", "torch_resnet_tiny_fp32", "torch_tinybert_fp32")
 
@@ -32,6 +32,13 @@ def run(model: onnx.ModelProto, samples: list[dict[str, np.ndarray]]) -> np.ndar
     options.add_session_config_entry("session.qdqisint8allowed", "1")
     session = ort.InferenceSession(model.SerializeToString(), options, providers=["CPUExecutionProvider"])
     return np.stack([session.run(None, sample)[0] for sample in samples])
+
+
+def codes_of(model: onnx.ModelProto, samples: list[dict[str, np.ndarray]]) -> np.ndarray:
+    """Real outputs of a model whose inputs and outputs are codes."""
+    (scale, zero), (out_scale, out_zero) = int8_of(model, "x"), int8_of(model, "y")
+    coded = [{"x": np.clip(np.rint(s["x"] / scale) + zero, -128, 127).astype(np.int8)} for s in samples]
+    return (run(model, coded).astype(np.float32) - out_zero) * np.float32(out_scale)
 
 
 def int8_of(model: onnx.ModelProto, name: str) -> tuple[float, int]:
@@ -135,6 +142,26 @@ def test_image_of_bytes_keeps_its_bytes() -> None:
     samples = [{"x": (rng.integers(0, 256, (1, 3, 12, 12)) / 255).astype(np.float32)} for _ in range(4)]
     scale, zero = int8_of(quantize_model(conv_net(), samples).model, "x")
     assert (scale, zero) == (pytest.approx(1 / 255), -128)
+
+
+def test_values_far_below_the_largest_of_a_softmax_take_no_codes() -> None:
+    net = dense_net()
+    net.graph.node[0].output[0] = "logits"
+    net.graph.node.append(helper.make_node("Softmax", ["logits"], ["y"], name="softmax"))
+    net.graph.initializer[1].CopyFrom(numpy_helper.from_array(np.array([4, 5, -1000], np.float32), "b"))
+    samples = rows([1, 2, 3, 4], [-1, 0, 1, 2], [2, -1, 0, 1])
+    model = quantize_model(net, samples).model
+    scale, zero = int8_of(model, "logits_quantized")
+    assert -30 < (-128 - zero) * scale < 0
+    whole = quantize_model(net, samples, QuantizeOptions(calibration=Calibration.MINMAX)).model
+    assert int8_of(whole, "logits_quantized")[0] > 3
+    got = codes_of(model, samples)
+    np.testing.assert_allclose(got, run(net, samples), atol=0.03)
+
+
+def test_shortcut_is_written_before_the_longer_branch() -> None:
+    order = [n.name for n in quantize_model(branch_net(), images()).model.graph.node if n.op_type == "Conv"]
+    assert order == ["long1", "short", "long2"]
 
 
 def test_engines_agree() -> None:
