@@ -158,6 +158,9 @@ def bench(
     ] = None,
     trace: Annotated[Path | None, typer.Option("--trace", help="layers for chrome://tracing or Perfetto, JSON")] = None,
     metrics: Annotated[Path | None, typer.Option("--metrics", help="Prometheus' text format")] = None,
+    tensorboard: Annotated[
+        Path | None, typer.Option("--tensorboard", help="a folder of TensorBoard's events; steps count --history")
+    ] = None,
     as_json: JsonOpt = False,
 ) -> None:
     """Measure one inference."""
@@ -168,7 +171,8 @@ def bench(
     from glowc.machine.cycles.measure import add_cycles
     from glowc.machine.execute import bench as measure
     from glowc.machine.execute import is_bundle, read_inputs
-    from glowc.machine.history import parse_gates
+    from glowc.machine.exports import write_tensorboard
+    from glowc.machine.history import parse_gates, read_history
     from glowc.machine.wire.session import Line, measured_on_wire
 
     gates = parse_gates(fail_if or [])
@@ -200,6 +204,8 @@ def bench(
             cycles = f"{measured['cycles_median']:,} cycles" if measured["cycles_median"] is not None else "no counter"
             say(f"measured on {port}: {cycles} (median of {measured['inferences']}; counter: {measured['counter']})")
     _export(report, trace, metrics)
+    if tensorboard is not None:
+        write_tensorboard(report, tensorboard, len(read_history(history)) if history is not None else 0)
     if history is not None or gates:
         _gated(report, gates, history)
 

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator
+from pathlib import Path
 from xml.etree import ElementTree
 
 from glowc.compiler.report import BenchReport, LayerReport
-from glowc.errors import ToolError
+from glowc.errors import GlowcError, ToolError
 from glowc.machine.validate import Comparison
 
 _INSN_US = 1e-3
@@ -74,6 +75,30 @@ def _totals(report: BenchReport) -> Iterator[tuple[str, str, float]]:
         ("glowc_stack_bound_bytes", "Most stack of an inference, as computed", report["stack_bound_bytes"]),
     )
     yield from ((name, text, float(value)) for name, text, value in known if value is not None)
+
+
+def write_tensorboard(report: BenchReport, folder: Path, step: int) -> None:
+    """Add what was measured to a folder of TensorBoard's event files, as scalars at `step`.
+
+    Raises ToolError without tensorboard, GlowcError where the folder takes nothing.
+    """
+    try:
+        from tensorboard.summary import Writer
+    except ImportError:
+        raise ToolError("tensorboard is not installed", hint="pip install 'glowc[tensorboard]'") from None
+    try:
+        writer = Writer(str(folder))
+        for name, text, value in _totals(report):
+            writer.add_scalar(f"{report['board']}/{name.removeprefix('glowc_')}", value, step, description=text)
+        for number, layer in enumerate(report["layers"]):
+            if layer["insns"] is not None:
+                tag = f"{report['board']}/layers/{number:03} {layer['name'] or layer['op']}"
+                writer.add_scalar(tag, layer["insns"], step, description=f"Instructions, {layer['kernel']}")
+        writer.close()
+    except OSError as error:
+        raise GlowcError(
+            f"cannot write {folder}: {error.strerror}", hint="choose another with --tensorboard"
+        ) from error
 
 
 def junit_text(result: Comparison) -> str:

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import json
+import sys
 from itertools import pairwise
 from pathlib import Path
+from types import ModuleType
 from xml.etree import ElementTree
 
 import numpy as np
@@ -80,6 +82,34 @@ def test_bench_appends_gates_and_exports(glowc: Glowc, tmp_path: Path) -> None:
     assert [e["passed"] for e in read_history(history)] == [True, False]
     assert glowc(*argv[:-2]).status == 0  # accepted: without a gate it is what the next one is compared with
     assert glowc(*argv).status == 0
+
+
+def test_without_tensorboard_its_option_says_what_to_install(
+    glowc: Glowc, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setitem(sys.modules, "tensorboard.summary", None)
+    argv = ("bench", DIGITS, "--board", "host", "--tensorboard", tmp_path / "events")
+    done = glowc(*argv)
+    assert (done.status, "glowc[tensorboard]" in done.err) == (1, True)
+    events = ModuleType("tensorboard.summary")
+    seen: list[tuple[str, float, int]] = []
+
+    class Writer:
+        def __init__(self, folder: str) -> None:
+            assert folder == str(tmp_path / "events")
+
+        def add_scalar(self, tag: str, data: float, step: int, description: str) -> None:
+            seen.append((tag, data, step))
+
+        def close(self) -> None:
+            seen.append(("closed", 0, 0))
+
+    events.Writer = Writer  # type: ignore[attr-defined]
+    monkeypatch.setitem(sys.modules, "tensorboard.summary", events)
+    assert glowc(*argv).status == 0
+    tags = [tag for tag, _, _ in seen]
+    assert "host/arena_bytes" in tags
+    assert tags[-1] == "closed"
 
 
 def test_figures_that_a_board_does_not_measure_are_told(glowc: Glowc, tmp_path: Path) -> None:
