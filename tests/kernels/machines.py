@@ -6,7 +6,7 @@ from dataclasses import dataclass, replace
 from functools import cache
 
 from glowc.board import Board, load_board
-from glowc.kernels.base import KernelVariant
+from glowc.kernels.base import PLAIN, KernelVariant
 from glowc.kernels.registry import variants_of
 from glowc.program.kernel import all_kernels
 from tests.conftest import ROOT
@@ -37,7 +37,8 @@ class Machine:
     the code is, where this one's runs it as well. `longer` runs the variants of DSP, whose loops are longer where a CPU
     keeps more hot code. Of the variants that the machine `sampled` runs over the whole grid, on the same instructions,
     this one runs every fourth case: what is new here is what the compiler makes of them. So it does of those that it
-    runs by twins, which other machines run by their own instructions.
+    runs by twins, which other machines run by their own instructions, and of portable C, which the sanitised host and a
+    Cortex-M3 run whole.
     """
 
     name: str
@@ -90,25 +91,27 @@ class Machine:
     def step(self, variant: KernelVariant) -> int:
         """Return which cases of `variant` run here: each, or one of so many."""
         known = self.sampled is not None and variant.needs <= machine(self.sampled).features
-        return SAMPLE if known or variant.needs & self.twins else 1
+        elsewhere = variant.isa == PLAIN.isa and self.name not in _PORTABLE
+        return SAMPLE if known or elsewhere or variant.needs & self.twins else 1
 
 
 _TWINS = frozenset({"dsp", "dual-issue", "loads-ahead", "thumb"})  # as Cortex-M4F, M7 and M33
+_PORTABLE = frozenset({"host", "mps2-an385"})  # run all cases of portable C
 _AARCH64 = "linux-aarch64"
 _PARTIAL = ROOT / "tests/e2e/boards"
 MACHINES = (
     Machine("host", "host", "malloc", opt="-O1", flags=SANITIZERS, twins=_TWINS),
     Machine("host-clang", "host", "page", cc="clang", twins=_TWINS, sampled="host"),
     Machine("host-soft-requant", "host", "page", defines=("GLOW_SOFT_REQUANT=1",), twins=_TWINS, sampled="host"),
-    Machine("mps2-an385", "mps2-an385", "mpu"),
+    Machine("mps2-an385", "mps2-an385", "mpu", programs=2),
     Machine("mps2-an385-m0", "mps2-an385", "mpu", code_for="microbit", beyond="mps2-an385"),
-    Machine("mps2-an386", "mps2-an386", "mpu"),
+    Machine("mps2-an386", "mps2-an386", "mpu", programs=2),
     Machine("mps2-an500", "mps2-an500", "mpu", beyond="mps2-an386"),
-    Machine("mps2-an500-longer", "mps2-an500", "mpu", longer=True, sampled="mps2-an386"),
-    Machine("mps2-an505", "mps2-an505", "pool", longer=True),
+    Machine("mps2-an500-longer", "mps2-an500", "mpu", longer=True, programs=2, sampled="mps2-an386"),
+    Machine("mps2-an505", "mps2-an505", "pool", longer=True, programs=2),
     Machine("m4-nofpu", str(_PARTIAL / "m4-nofpu"), "mpu", beyond="mps2-an385"),
     Machine("m33-nodsp", str(_PARTIAL / "m33-nodsp"), "pool", beyond="mps2-an385"),
-    Machine("mps3-an547", "mps3-an547", "mpu", beyond="mps2-an385", programs=16, sampled="mps2-an386"),
+    Machine("mps3-an547", "mps3-an547", "mpu", beyond="mps2-an385", programs=20, sampled="mps2-an386"),
     Machine(_AARCH64, "linux-aarch64", "page"),
     Machine(f"{_AARCH64}-a76", "linux-aarch64", "page", cpu="cortex-a76", beyond=_AARCH64),
     Machine(f"{_AARCH64}-i8mm", "linux-aarch64", "page", cpu="armv8.6-i8mm", beyond=f"{_AARCH64}-a76"),
