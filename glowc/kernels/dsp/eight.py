@@ -1,6 +1,6 @@
 """fc_s8 on SMLAD, eight outputs of one row at a time: the inputs are expanded once for all eight.
 
-CPUs that load ahead have no use for it: there the four outputs of `paired` take fewer cycles.
+On CPUs that load ahead the four outputs of `paired` take fewer cycles, where a layer ends in a float32 scale.
 """
 
 from __future__ import annotations

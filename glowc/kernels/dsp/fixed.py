@@ -121,7 +121,9 @@ FC = _fc(fully_connected.FC, "glow_dsp_fc_q31.h", limited=False)
 FC_UNITS = replace(
     _fc(fully_connected.UNITS, "glow_dsp_fc_q31.h"), speed_only=False, modest_bytes=lambda _: 0
 )  # where the arena has room for it anyway
-FC_EIGHT = _fc(eight.EIGHT, "glow_dsp_fc_eight_q31.h", limited=False)
+FC_EIGHT = replace(
+    _fc(eight.EIGHT, "glow_dsp_fc_eight_q31.h", limited=False), slow_with=frozenset()
+)  # there is no `paired` one
 FC_QUAD = _fc(fully_connected.QUAD, "glow_dsp_quad_q31.h")
 
 DEPTHWISE = fixed_variant(depthwise.DEPTHWISE, _prepare_depthwise, "glow_dsp_dw_q31.h")
