@@ -20,6 +20,8 @@ INCLUDED: Mapping[str, tuple[str, ...]] = {
     "glow_dsp_dw_q31.h": ("glow_dsp_dw.h", "glow_dsp_q31.h"),
     "glow_dsp_dynamic.h": ("glow_dsp_quad.h",),
     "glow_dsp_fc.h": ("glow_dsp_gemm.h",),
+    "glow_dsp_fc_eight.h": ("glow_dsp_fc.h",),
+    "glow_dsp_fc_eight_q31.h": ("glow_dsp_fc_eight.h", "glow_dsp_fc_q31.h"),
     "glow_dsp_fc_paired.h": ("glow_dsp_fc.h",),
     "glow_dsp_fc_q31.h": ("glow_dsp_fc.h", "glow_dsp_gemm_q31.h"),
     "glow_dsp_gemm.h": ("glow_dsp.h",),

@@ -14,7 +14,7 @@ from glowc.kernels.base import KernelVariant, Prepared, plan_in
 from glowc.kernels.common.factors import FIXED, FIXED_EMPTY, fit
 from glowc.kernels.common.float_shift import DEFINITION, DefinedPlan
 from glowc.kernels.common.sums import sums
-from glowc.kernels.dsp import conv, depthwise, depthwise_paired, fully_connected
+from glowc.kernels.dsp import conv, depthwise, depthwise_paired, eight, fully_connected
 from glowc.kernels.dsp.conv import ConvPlan
 from glowc.kernels.dsp.ends import Factors, factors_of, fixed_end
 from glowc.kernels.dsp.fully_connected import FcPlan
@@ -121,6 +121,9 @@ FC = _fc(fully_connected.FC, "glow_dsp_fc_q31.h", limited=False)
 FC_UNITS = replace(
     _fc(fully_connected.UNITS, "glow_dsp_fc_q31.h"), speed_only=False, modest_bytes=lambda _: 0
 )  # where the arena has room for it anyway
+FC_EIGHT = replace(
+    _fc(eight.EIGHT, "glow_dsp_fc_eight_q31.h", limited=False), slow_with=frozenset()
+)  # there is no `paired` one
 FC_QUAD = _fc(fully_connected.QUAD, "glow_dsp_quad_q31.h")
 
 DEPTHWISE = fixed_variant(depthwise.DEPTHWISE, _prepare_depthwise, "glow_dsp_dw_q31.h")
@@ -135,5 +138,5 @@ DEPTHWISE_SMALL = replace(
 VARIANTS = {
     "dwconv_s8q31": (DEPTHWISE, DEPTHWISE_PAIRED, DEPTHWISE_SMALL),
     "conv_s8q31": (CONV, CONV_QUAD),
-    "fc_s8q31": (FC, FC_UNITS, FC_QUAD),
+    "fc_s8q31": (FC, FC_UNITS, FC_QUAD, FC_EIGHT),
 }

@@ -30,6 +30,7 @@ class FcPlan(RowsPlan):
 
     path: "direct", inputs are expanded again for every block; "units", once, in units of eight.
     `tail`, where paired: some inputs are left after whole groups. `fixed`: codes end in a multiplier and a shift.
+    `eight`: blocks are of eight outputs (kernels/dsp/eight.py).
     """
 
     form: str
@@ -37,6 +38,7 @@ class FcPlan(RowsPlan):
     paired: bool = False
     tail: bool = False
     fixed: bool = False
+    eight: bool = False
 
     @property
     def ends_bytes(self) -> int:

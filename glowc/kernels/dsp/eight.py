@@ -1,0 +1,64 @@
+"""fc_s8 on SMLAD, eight outputs of one row at a time: the inputs are expanded once for all eight.
+
+On CPUs that load ahead the four outputs of `paired` take fewer cycles, where a layer ends in a float32 scale.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+
+from glowc.kernels.base import Prepared
+from glowc.kernels.dsp.ends import ends_bytes
+from glowc.kernels.dsp.forms import GROUP
+from glowc.kernels.dsp.fully_connected import FC, FcPlan, prepare_direct, records
+from glowc.kernels.dsp.needs import LOADS_AHEAD
+from glowc.kernels.dsp.stream import fours
+from glowc.kernels.records import Records, equal_records
+from glowc.kernels.shapes import FullyConnected
+from glowc.program.ir import Instr
+from glowc.program.kernel import Arrays
+
+_OUTPUTS = 8
+
+
+def accepts_eight(instr: Instr) -> bool:
+    """Accept one row of whole groups of inputs, and whole blocks of eight outputs."""
+    shape = FullyConnected.of(instr)
+    return FC.accepts(instr) and shape.rows == 1 and shape.out_n % _OUTPUTS == 0 and shape.in_k % GROUP == 0
+
+
+def prepare_eight(constants: Arrays, instr: Instr) -> Prepared:
+    """Prepare fc_s8 by eight outputs; as `prepare_direct` where not all outputs are dual."""
+    stream = fours(constants["weights"].reshape(instr.int_("out_n"), -1), constants, instr, fold=True)
+    if stream.form != "dual":
+        return prepare_direct(constants, instr)
+    words = by_eight(stream.words, instr.int_("out_n") // _OUTPUTS, instr.int_("in_k") // GROUP)
+    return Prepared(replace(stream, words=words).constants, FcPlan(path="direct", form=stream.form, eight=True))
+
+
+def by_eight(words: np.ndarray, blocks: int, groups: int) -> np.ndarray:
+    """Return the words of dual blocks of four as blocks of eight (runtime_c/dsp/glow_dsp_fc_eight.h)."""
+    pairs = words.reshape(blocks, 2, -1)
+    biases, weights, ends = np.split(pairs, [GROUP, GROUP + GROUP * groups], axis=2)
+    halves = weights.reshape(blocks, 2, 2 * groups, 2).transpose(0, 2, 1, 3)
+    return np.concatenate([part.reshape(blocks, -1) for part in (biases, halves, ends)], axis=1).reshape(-1)
+
+
+def eight_records(instr: Instr) -> Records | None:
+    """Return those of blocks of eight outputs."""
+    plan = instr.plan
+    if not isinstance(plan, FcPlan) or not plan.eight:
+        return records(instr)
+    tail = 2 * (ends_bytes(fixed=plan.fixed) // 4 - GROUP)
+    found = equal_records(instr, instr.int_("out_n") // _OUTPUTS, head=2 * GROUP, tail=tail)
+    return None if found is None else replace(found, joined=True)
+
+
+EIGHT = replace(
+    FC, form="eight", slow_with=LOADS_AHEAD, template="{}_eight", rank=11, header="glow_dsp_fc_eight.h",
+    accepts=accepts_eight, prepare=prepare_eight, costs_of="dsp", records=eight_records,
+)  # fmt: skip
+
+VARIANTS = {"fc_s8": (EIGHT,)}
