@@ -9,7 +9,7 @@ from dataclasses import replace
 
 import numpy as np
 
-from glowc.kernels.base import Prepared
+from glowc.kernels.base import Prepared, Reads
 from glowc.kernels.dsp.ends import ends_bytes
 from glowc.kernels.dsp.forms import GROUP
 from glowc.kernels.dsp.fully_connected import FC, FcPlan, prepare_direct, records
@@ -59,6 +59,7 @@ def eight_records(instr: Instr) -> Records | None:
 EIGHT = replace(
     FC, form="eight", slow_with=LOADS_AHEAD, template="{}_eight", rank=11, header="glow_dsp_fc_eight.h",
     accepts=accepts_eight, prepare=prepare_eight, costs_of="dsp", records=eight_records,
+    reads=Reads(at_once=8),
 )  # fmt: skip
 
 VARIANTS = {"fc_s8": (EIGHT,)}
