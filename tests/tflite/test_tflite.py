@@ -112,6 +112,12 @@ def test_a_block_of_zero_and_a_product_without_scales_are_told() -> None:
         import_model(build.bytes())
 
 
+def test_outputs_have_the_names_of_the_file() -> None:
+    for code in ("CONV_2D", "ADD", "RESHAPE"):
+        graph = import_model(make_case(code, 0).model)
+        assert all(name.startswith("t") and "." not in name for name in graph.outputs)
+
+
 def test_a_file_that_ends_early_is_told(tmp_path: Path) -> None:
     path = tmp_path / "net.tflite"
     path.write_bytes(_ONE.model[:100])

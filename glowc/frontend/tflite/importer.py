@@ -47,6 +47,7 @@ class _Importer:
         for index in self.graph.inputs:
             if self._attempt(None, lambda i=index: inputs.append(self.net.add_input(called[i], i))):
                 continue
+        results = [self.net.fresh(called[index]) for index in self.graph.outputs]  # before tensors of these names
         failed: set[int] = set()
         for operator in self.graph.operators:
             if failed & set(operator.inputs) or not self._import(operator):
@@ -54,8 +55,8 @@ class _Importer:
         if failed:
             return None
         outputs: list[str] = []
-        for index in self.graph.outputs:
-            if not self._attempt(None, lambda i=index: outputs.append(self.net.result(called[i], i)), "an output"):
+        for out, index in zip(results, self.graph.outputs, strict=True):
+            if not self._attempt(None, lambda o=out, i=index: outputs.append(self.net.result(o, i)), "an output"):
                 return None
         return self.net.finish(name, inputs, outputs)
 

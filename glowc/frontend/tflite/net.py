@@ -141,14 +141,13 @@ class Net:
         self._values[index] = self.emit("FlipSign", (value,), type_=type_) if own else value
         return value
 
-    def result(self, name: str, index: int) -> str:
-        """Return an output's value under the name that it has in the file."""
+    def result(self, out: str, index: int) -> str:
+        """Return an output's value under a name that `fresh` gave: the one that it has in the file."""
         value, type_ = self.value(index), self.type(index)
         own = self.tensor(index).kind == "uint8" and type_.quant is not None
-        out = self.fresh(name)
         self.types[out] = _unsigned(type_) if own else self.types[value]
         op = "FlipSign" if own else "Identity"
-        self.nodes.append(Node(self._node_name(out), op, (value,), (out,), {}, (name,)))
+        self.nodes.append(Node(self._node_name(out), op, (value,), (out,), {}, (out,)))
         return out
 
     def emit(
