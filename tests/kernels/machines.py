@@ -37,8 +37,7 @@ class Machine:
     the code is, where this one's runs it as well. `longer` runs the variants of DSP, whose loops are longer where a CPU
     keeps more hot code. Of the variants that the machine `sampled` runs over the whole grid, on the same instructions,
     this one runs every fourth case: what is new here is what the compiler makes of them. So it does of those that it
-    runs by twins, which other machines run by their own instructions, and of portable C, which the sanitised host and a
-    Cortex-M3 run whole.
+    runs by twins, which other machines run by their own instructions, and of portable C but where `portable` says so.
     """
 
     name: str
@@ -55,6 +54,7 @@ class Machine:
     code_for: str | None = None
     longer: bool = False
     sampled: str | None = None
+    portable: bool = False
 
     @property
     def board(self) -> Board:
@@ -91,19 +91,18 @@ class Machine:
     def step(self, variant: KernelVariant) -> int:
         """Return which cases of `variant` run here: each, or one of so many."""
         known = self.sampled is not None and variant.needs <= machine(self.sampled).features
-        elsewhere = variant.isa == PLAIN.isa and self.name not in _PORTABLE
+        elsewhere = variant.isa == PLAIN.isa and not self.portable
         return SAMPLE if known or elsewhere or variant.needs & self.twins else 1
 
 
 _TWINS = frozenset({"dsp", "dual-issue", "loads-ahead", "thumb"})  # as Cortex-M4F, M7 and M33
-_PORTABLE = frozenset({"host", "mps2-an385"})  # run all cases of portable C
 _AARCH64 = "linux-aarch64"
 _PARTIAL = ROOT / "tests/e2e/boards"
 MACHINES = (
-    Machine("host", "host", "malloc", opt="-O1", flags=SANITIZERS, twins=_TWINS),
+    Machine("host", "host", "malloc", opt="-O1", flags=SANITIZERS, twins=_TWINS, portable=True),
     Machine("host-clang", "host", "page", cc="clang", twins=_TWINS, sampled="host"),
     Machine("host-soft-requant", "host", "page", defines=("GLOW_SOFT_REQUANT=1",), twins=_TWINS, sampled="host"),
-    Machine("mps2-an385", "mps2-an385", "mpu", programs=2),
+    Machine("mps2-an385", "mps2-an385", "mpu", programs=2, portable=True),
     Machine("mps2-an385-m0", "mps2-an385", "mpu", code_for="microbit", beyond="mps2-an385"),
     Machine("mps2-an386", "mps2-an386", "mpu", programs=2),
     Machine("mps2-an500", "mps2-an500", "mpu", beyond="mps2-an386"),

@@ -61,7 +61,7 @@ def _toy(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> Ite
 
 
 def _failures(machine_name: str, folder: Path) -> list[Failure]:
-    chosen = replace(machine(machine_name), beyond=None, sampled=None)  # the toy is plain C
+    chosen = replace(machine(machine_name), beyond=None, sampled=None, portable=True)  # the toy
     require_tool(*chosen.tools)
     cases = [
         make_case("toy", {"in": np.arange(n, dtype=np.int8)}, {"n": n}, out={"out": ((n,), DType.S8)})
