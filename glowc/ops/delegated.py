@@ -17,7 +17,6 @@ from glowc.graph.attrs import Str
 from glowc.graph.graph import Graph, Node
 from glowc.graph.types import DType, TensorType
 from glowc.ops.base import Call, LowerCtx, MaybeTypes, OpDef, OpError, Ref, Types
-from glowc.ops.interp import run_graph
 from glowc.program.kernel import Arrays
 
 
@@ -96,6 +95,8 @@ def define_part(name: str, part: Part) -> None:
 
 def compute_part(graph: Graph, arrays: Arrays) -> None:
     """Fill the outputs out0 ... of a part, given its inputs in0 ..., as flat arrays."""
+    from glowc.ops.interp import run_graph  # which needs all operators, this one among them
+
     given = {name: arrays[f"in{i}"].reshape(graph.types[name].shape) for i, name in enumerate(graph.inputs)}
     found = run_graph(graph, given)
     for i, name in enumerate(graph.outputs):
@@ -120,6 +121,8 @@ def infer(node: Node, in_types: MaybeTypes) -> Types:
 
 def reference(call: Call) -> tuple[np.ndarray, ...]:
     """The part, operator by operator."""
+    from glowc.ops.interp import run_graph
+
     graph = _part(call.node).graph
     found = run_graph(graph, {name: call.array(i) for i, name in enumerate(graph.inputs)})
     return tuple(found[name] for name in graph.outputs)
