@@ -2,14 +2,11 @@
 
 from __future__ import annotations
 
-import re
 import tempfile
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, TypedDict
-
-from glowc.errors import InputError
 
 if TYPE_CHECKING:
     import onnx
@@ -18,7 +15,6 @@ if TYPE_CHECKING:
 
 _WIDTH, _HEIGHT = 48, 8
 _FEW, _LETTERS = 4, 28  # names in a line, letters of a name
-_UNITS = {"": 1, "K": 1024, "M": 1 << 20}
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,16 +24,6 @@ class Flash:
     limit_bytes: int | None
     pareto: bool
     board: str
-
-
-def flash_bytes(text: str | None) -> int | None:
-    """Return the bytes that 8192, 32K or 2M means."""
-    if text is None:
-        return None
-    match = re.fullmatch(r"(\d+)([KM]?)B?", text.strip().upper())
-    if match is None or int(match[1]) == 0:
-        raise InputError(f"--flash-limit {text}: no number of bytes", hint="--flash-limit 8192, 32K or 2M")
-    return int(match[1]) * _UNITS[match[2]]
 
 
 def searched(search: Search, room: Flash) -> Found:

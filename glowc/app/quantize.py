@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from glowc.app.options import JsonOpt, ModelArg
+from glowc.app.options import JsonOpt, ModelArg, size_option
 from glowc.app.terminal import say, tell, visible
 from glowc.errors import InputError
 
@@ -56,9 +56,12 @@ WeightsOfOpt = Annotated[
     typer.Option("--weights-of", metavar="NODE=TYPE", help="of one layer, or a kind of operator; repeatable"),
 ]
 FlashLimitOpt = Annotated[
-    str | None,
+    int | None,
     typer.Option(
-        "--flash-limit", metavar="BYTES", help="weights of 4 and 2 bits until the constants fit: 8192, 32K or 2M"
+        "--flash-limit",
+        parser=size_option,
+        metavar="BYTES",
+        help="weights of 4 and 2 bits until the constants fit: 8192, 32K or 2M",
     ),
 ]
 ParetoOpt = Annotated[
@@ -211,7 +214,7 @@ def quantize(
     as_json: JsonOpt = False,
 ) -> None:
     """Quantise a float model."""
-    from glowc.app.frontier import Flash, flash_bytes, frontier_data, frontier_lines
+    from glowc.app.frontier import Flash, frontier_data, frontier_lines
     from glowc.compiler.files import check_output, write_file
     from glowc.quant.quantizer import QuantizeOptions
     from glowc.quant.tune import trial_lines
@@ -230,7 +233,7 @@ def quantize(
         precision=precision_of(weights, weights_of),
     )
     images = image_format(mean, std, layout, channels)
-    wanted, room = None, Flash(flash_bytes(flash_limit), pareto, board) if flash_limit or pareto else None
+    wanted, room = None, Flash(flash_limit, pareto, board) if flash_limit or pareto else None
     if target_accuracy is not None and room is not None:
         raise InputError("--target-accuracy keeps layers float, --flash-limit makes them smaller", hint="one of them")
     if weights != "int8" and room is not None:

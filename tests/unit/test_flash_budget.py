@@ -127,8 +127,8 @@ def test_pareto_lists_choices_from_all_bytes_to_the_fewest(glowc: Glowc, files: 
     ("options", "words"),
     [
         (("--flash-limit", "10"), "no choice of weights has constants of at most 10 bytes"),
-        (("--flash-limit", "many"), "--flash-limit many: no number of bytes"),
-        (("--flash-limit", "0"), "--flash-limit 0: no number of bytes"),
+        (("--flash-limit", "many"), "'many' is no size in bytes"),
+        (("--flash-limit", "0"), "'0' is no size in bytes"),
         (("--weights", "int3"), "--weights int3: no type of weights 'int3'"),
         (("--weights-of", "wide"), "--weights-of wide: no NODE=TYPE"),
         (("--weights-of", "wode=int4"), "no quantised layer with weights is called 'wode'"),
