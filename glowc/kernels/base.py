@@ -74,7 +74,8 @@ class KernelVariant:
     `modest_bytes` are those of scratch beyond which the arena is never to grow for it: with more it is for layers
     beside which the arena has that much to spare.
     `keeps` prepares an instruction anew that has so many bytes for its scratch: it copies weights there, which it would
-    read from flash again and again; None where that does not pay.
+    read from flash again and again; None where that does not pay. `wanted_bytes` are those for which the arena may
+    grow by a little, as then all of them are read half as often; 0 for none.
     `records` says where the weights lie in its packed constant, so that weights of 4 bits can be stored as such and
     unpacked in front of it; None where it has them in another form. `unpacks` variants read such weights as they are
     stored.
@@ -104,6 +105,7 @@ class KernelVariant:
     stated: Stated | None = None
     modest_bytes: Callable[[Instr], int] | None = None
     keeps: Callable[[Arrays, Instr, int], Prepared | None] | None = None
+    wanted_bytes: Callable[[Instr], int] = no_scratch
     records: Callable[[Instr], Records | None] | None = None
     unpacks: bool = False
 

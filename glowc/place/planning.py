@@ -15,7 +15,7 @@ from glowc.memory.types import MemoryPlan
 from glowc.place.rewrite.accesses import accesses
 from glowc.place.rewrite.dead_stores import remove_dead_stores
 from glowc.place.rewrite.eliminate_copies import eliminate_copies
-from glowc.place.rewrite.keep_weights import keep_weights
+from glowc.place.rewrite.keep_weights import keep_weights, wanted_gaps
 from glowc.place.rewrite.reorder import reorder, steps_of
 from glowc.place.rewrite.row_overlap import row_overlaps, set_directions
 from glowc.place.rewrite.share_in_place import in_place_pairs, share_in_place
@@ -35,6 +35,7 @@ Insns = Callable[[Instr], int | None]
 
 GUARD_BYTES = 16
 _ROOM_PERCENTS = (100, 90, 75, 50, 25)  # of the room that weights may have, as a planner leaves gaps
+_WANTED_PERCENT = 5  # of the arena, by which it may grow for weights that are then read half as often
 _GROWTH_PERCENT, _GROWTH_BYTES = 15, 8192  # of an arena without a limit, whichever is more
 KINDS = ("auto", "plain", "overlap", "stream")
 
@@ -44,8 +45,9 @@ class Request:
     """What a plan has to be: its `kind`, the bytes that it may take, and how the model's input arrives.
 
     `limit_bytes` is the user's wish, `room_bytes` what the board has. `rooms`, the fastest first, split the arena.
-    `keeps`: weights that are read again and again from a slow flash are copied into what is free of it. For `cpu`
-    weights of few bits are unpacked in front of their layers, None: they are stored as bytes.
+    `keeps`: weights that are read again and again from a slow flash are copied into what is free of it. `roomy`: the
+    arena may grow a little for layers that then read them half as often. For `cpu` weights of few bits are unpacked in
+    front of their layers, None: they are stored as bytes.
     """
 
     kind: str = "auto"
@@ -56,6 +58,7 @@ class Request:
     rooms: tuple[memory.Room, ...] = ()
     guard: bool = False
     keeps: bool = False
+    roomy: bool = False
     cpu: Cpu | None = None
 
     @property
@@ -174,7 +177,7 @@ def pareto(lower: Lower, request: Request, insns: Insns = _unknown) -> list[Plan
 def _whole(lower: Lower, request: Request) -> Planned:
     program = schedule(replace(lower(_no), caller_io=request.caller_io))
     done = _unpacked(program, _placed(program, request), request)
-    return done if request.kind == "plain" else _kept(done, request)
+    return done if request.kind == "plain" else _kept(_roomy(program, done, request), request)
 
 
 def _placed(program: Program, request: Request) -> Planned:
@@ -223,6 +226,23 @@ def _room_to_unpack(done: Planned, request: Request) -> int:
     need = done.plan.arena_bytes
     wanted = request.limit_bytes or need + max(need * _GROWTH_PERCENT // 100, _GROWTH_BYTES)
     return max(need, min(wanted, request.room_bytes or wanted))
+
+
+def _roomy(program: Program, done: Planned, request: Request) -> Planned:
+    """Return the plan in which layers have the scratch that they want, where they are most of the model and few bytes.
+
+    `done` is the plan without; layers beside which it has room for weights are content with that.
+    """
+    if not request.roomy or request.rooms or done.program.consts.keys() != program.consts.keys():
+        return done  # regions have rooms of their own, and so have weights that are unpacked
+    wanted = wanted_gaps(program, widest_gaps(done.program, done.plan))
+    if 2 * sum(i.macs for i in program.instrs if i.name in wanted) < sum(i.macs for i in program.instrs):
+        return done
+    wide, _ = keep_weights(program, wanted)
+    found = _placed(_verified("more scratch", program, wide), request)
+    limit = done.plan.arena_bytes * (100 + _WANTED_PERCENT) // 100
+    bounds = [b for b in (limit, request.limit_bytes, request.room_bytes) if b is not None]
+    return found if found.plan.arena_bytes <= min(bounds) else done
 
 
 def _kept(planned: Planned, request: Request) -> Planned:

@@ -36,6 +36,30 @@ GLOW_AT(glow_dsp_quad_t, blocks, 24); GLOW_AT(glow_dsp_quad_t, acts_end, 28); GL
 GLOW_AT(glow_dsp_quad_t, out_zp, 36); GLOW_AT(glow_dsp_quad_t, low, 40); GLOW_AT(glow_dsp_quad_t, high, 44);
 #endif
 
+/* One call for several quads of pixels: the weights of a pair of channels are read for all of them before those of the
+ * next pair, so that a small cache of the flash keeps them. The pixels of a quad lie `stride` bytes apart. */
+typedef struct {
+  const uint32_t *acts; /* of all quads, one after another */
+  const uint32_t *stream;
+  int8_t *out;    /* of the first pixel */
+  int32_t stride; /* of pixels, in bytes */
+  int32_t step;   /* from a quad's first pixel to that of the next one, in bytes */
+  int32_t quads;
+  int32_t blocks;
+  int32_t quad_bytes; /* of a quad's activations */
+  int32_t skip;
+  int32_t out_zp;
+  uint32_t low;
+  uint32_t high;
+} glow_dsp_quads_t;
+#if GLOW_DSP_ASM
+GLOW_AT(glow_dsp_quads_t, acts, 0); GLOW_AT(glow_dsp_quads_t, stream, 4); GLOW_AT(glow_dsp_quads_t, out, 8);
+GLOW_AT(glow_dsp_quads_t, stride, 12); GLOW_AT(glow_dsp_quads_t, step, 16); GLOW_AT(glow_dsp_quads_t, quads, 20);
+GLOW_AT(glow_dsp_quads_t, blocks, 24); GLOW_AT(glow_dsp_quads_t, quad_bytes, 28);
+GLOW_AT(glow_dsp_quads_t, skip, 32); GLOW_AT(glow_dsp_quads_t, out_zp, 36); GLOW_AT(glow_dsp_quads_t, low, 40);
+GLOW_AT(glow_dsp_quads_t, high, 44);
+#endif
+
 #define GLOW_DSP_STREAM_WORDS 24 /* the most that are loaded at a time: what a stream has before its first pair */
 #if defined(GLOW_LOOP_BYTES) && GLOW_LOOP_BYTES < 1536
 #define GLOW_DSP_QUAD_WORDS 12
@@ -224,8 +248,8 @@ GLOW_INLINE void glow_dsp_quad_tail(uint32_t *to, const int8_t *from, int32_t n,
   GLOW_DSP_QUAD_LEAST("r4") GLOW_DSP_QUAD_LEAST("r8") GLOW_DSP_QUAD_MOST("r4") GLOW_DSP_QUAD_MOST("r8") \
   GLOW_DSP_QUAD_PART
 
-/* The sums of eight outputs to codes, or as they are (even channel of four pixels, then odd) to where out[1] points. */
-#define GLOW_DSP_QUAD_CODES(form, end) \
+/* The sums of eight outputs to codes; two bytes of r4, r6, r8 and r10 are those of a pixel. */
+#define GLOW_DSP_QUAD_ROUND(form, end) \
   GLOW_DSP_QUAD_SPLIT_##form \
   "vmov s8, s9, r4, r8\n" "vmov s10, s11, r5, r9\n" "vmov s12, s13, r6, r10\n" "vmov s14, s15, r7, r11\n" \
   "vcvt.f32.s32 s8, s8" GLOW_DSP_EVEN_##form "vcvt.f32.s32 s9, s9\n" \
@@ -237,10 +261,14 @@ GLOW_INLINE void glow_dsp_quad_tail(uint32_t *to, const int8_t *from, int32_t n,
   "vcvtr.s32.f32 s8, s8\n" "vcvtr.s32.f32 s9, s9\n" "vcvtr.s32.f32 s10, s10\n" "vcvtr.s32.f32 s11, s11\n" \
   "vcvtr.s32.f32 s12, s12\n" "vcvtr.s32.f32 s13, s13\n" "vcvtr.s32.f32 s14, s14\n" "vcvtr.s32.f32 s15, s15\n" \
   "vmov r4, r5, s8, s9\n" "vmov r6, r7, s10, s11\n" "vmov r8, r9, s12, s13\n" "vmov r10, r11, s14, s15\n" \
-  GLOW_DSP_QUAD_END_##end \
+  GLOW_DSP_QUAD_END_##end
+/* Codes, or sums as they are (even channel of four pixels, then odd), to where out[1] points. */
+#define GLOW_DSP_QUAD_STORE(a, b, c, d) \
   "ldm sp, {r0, r2, r3, r12}\n" \
-  "strh r4, [r0], #2\n" "strh r6, [r2], #2\n" "strh r8, [r3], #2\n" "strh r10, [r12], #2\n" \
+  "strh " a ", [r0], #2\n" "strh " b ", [r2], #2\n" "strh " c ", [r3], #2\n" "strh " d ", [r12], #2\n" \
   "stm sp, {r0, r2, r3, r12}\n"
+#define GLOW_DSP_QUAD_CODES(form, end) \
+  GLOW_DSP_QUAD_ROUND(form, end) GLOW_DSP_QUAD_STORE("r4", "r6", "r8", "r10")
 #define GLOW_DSP_QUAD_SUMS(form) \
   GLOW_DSP_QUAD_SPLIT_##form GLOW_DSP_QUAD_WHOLE_##form \
   "ldrd r0, r2, [sp]\n" \
@@ -275,6 +303,59 @@ GLOW_INLINE void glow_dsp_quad_tail(uint32_t *to, const int8_t *from, int32_t n,
       "bne.w 1b\n" \
       "add sp, sp, #" GLOW_DSP_QUAD_FRAME "\n" \
       GLOW_DSP_QUAD_RESTORE \
+      "pop {r4-r11, pc}\n")
+
+#define GLOW_DSP_QUADS_STORE(a, b, c, d) \
+  "vmov r0, r2, s20, s21\n" \
+  "add r3, r2, r2, lsl #1\n" \
+  "strh " a ", [r0]\n" "strh " b ", [r0, r2]\n" "strh " c ", [r0, r2, lsl #1]\n" "strh " d ", [r0, r3]\n"
+/* In s20 to s28: where the codes go, stride, the words of the pair, bytes of a quad's activations, end of the first
+ * pixel's codes, first activations, from a pair's last quad to the next pair's first one, last activations, step. */
+#define GLOW_DSP_QUADS(form, finish) \
+  __asm__ volatile( \
+      ".syntax unified\n" \
+      "push {r4-r11, lr}\n" \
+      "vpush {s16-s28}\n" \
+      "sub sp, sp, #" GLOW_DSP_QUAD_FRAME "\n" \
+      "ldm r0!, {r1-r8}\n" /* acts, stream, out, stride, step, quads, blocks, bytes of a quad */ \
+      "ldm r0, {r9-r12}\n" /* skip, zero point, limits */ \
+      "str r10, [sp, #20]\n" \
+      "strd r11, r12, [sp, #24]\n" \
+      "mla r10, r6, r8, r1\n" \
+      "sub r6, r6, #1\n" \
+      "mul r6, r6, r5\n" \
+      "rsb r6, r6, #2\n" \
+      "add r7, r3, r7, lsl #1\n" \
+      "vmov s20, s21, r3, r4\n" "vmov s22, s23, r2, r8\n" "vmov s24, s25, r7, r1\n" "vmov s26, s27, r6, r10\n" \
+      "vmov s28, r5\n" \
+      "add r8, r8, r1\n" \
+      "mov r5, r9\n" \
+      "mov r6, #" GLOW_DSP_QUAD_STEP_##form "\n" \
+      "mul r6, r6, r5\n" \
+      "adr.w r3, 2f\n" \
+      "add r3, r3, r6\n" \
+      "orr r3, r3, #1\n" \
+      "vmov s1, s2, r8, r1\n" "vmov s3, r3\n" \
+      "mov r1, r2\n" \
+      GLOW_DSP_QUAD_PRODUCT(form) \
+      finish \
+      "vmov r3, s1\n" "vmov r5, s27\n" \
+      "cmp r3, r5\n" \
+      "beq.w 4f\n" /* the next quad of the pair: */ \
+      "vmov r1, r6, s22, s23\n" "vmov r5, s28\n" \
+      "add r0, r0, r5\n" \
+      "add r6, r6, r3\n" \
+      "vmov s20, r0\n" "vmov s1, s2, r6, r3\n" \
+      "b.w 1b\n" \
+      "4:\n" /* the first quad of the next pair: */ \
+      "vmov r3, r5, s25, s26\n" "vmov r6, r7, s23, s24\n" \
+      "add r0, r0, r5\n" \
+      "add r6, r6, r3\n" \
+      "vmov s20, r0\n" "vmov s22, r1\n" "vmov s1, s2, r6, r3\n" \
+      "cmp r0, r7\n" \
+      "bne.w 1b\n" \
+      "add sp, sp, #" GLOW_DSP_QUAD_FRAME "\n" \
+      "vpop {s16-s28}\n" \
       "pop {r4-r11, pc}\n")
 
 #define GLOW_DSP_QUAD_GROUP \
@@ -313,6 +394,10 @@ GLOW_HOT __attribute__((naked, noinline)) GLOW_DSP_UNUSED static uint32_t *glow_
   GLOW_DSP_FUNCTION name(GLOW_DSP_UNUSED const glow_dsp_quad_t *q) { GLOW_DSP_QUAD(form, finish); }
 #define GLOW_DSP_QUAD_TO_CODES(name, form, end) GLOW_DSP_QUAD_FUNCTION(name, form, GLOW_DSP_QUAD_CODES(form, end))
 #define GLOW_DSP_QUAD_TO_SUMS(name, form) GLOW_DSP_QUAD_FUNCTION(name, form, GLOW_DSP_QUAD_SUMS(form))
+#define GLOW_DSP_QUADS_FUNCTION(name, form, finish) \
+  GLOW_DSP_FUNCTION name(GLOW_DSP_UNUSED const glow_dsp_quads_t *q) { GLOW_DSP_QUADS(form, finish); }
+#define GLOW_DSP_QUADS_TO_CODES(name, end) \
+  GLOW_DSP_QUADS_FUNCTION(name, DUAL, GLOW_DSP_QUAD_ROUND(DUAL, end) GLOW_DSP_QUADS_STORE("r4", "r6", "r8", "r10"))
 
 /* Expands groups (at least one) of four inputs of four pixels; returns the place after them. */
 GLOW_HOT __attribute__((naked, noinline)) GLOW_DSP_UNUSED static uint32_t *glow_expand_quad(
@@ -391,6 +476,22 @@ GLOW_INLINE void glow_dsp_quad_sums_twin(const glow_dsp_quad_t *q, glow_dsp_quad
   }
 }
 
+/* A quad of several as a call of its own. */
+GLOW_INLINE glow_dsp_quad_t glow_dsp_quad_of(const glow_dsp_quads_t *q, int32_t quad) {
+  const uint32_t *acts = q->acts + quad * (q->quad_bytes / 4);
+  int8_t *out = q->out + quad * q->step;
+  const glow_dsp_quad_t one = {acts, q->stream, {out, out + q->stride, out + 2 * q->stride, out + 3 * q->stride},
+                               q->blocks, acts + q->quad_bytes / 4, q->skip, q->out_zp, q->low, q->high};
+  return one;
+}
+
+#define GLOW_DSP_QUADS_TO_CODES(name, end) \
+  GLOW_DSP_UNUSED static void name(const glow_dsp_quads_t *q) { \
+    for (int32_t i = 0; i < q->quads; i++) { \
+      const glow_dsp_quad_t one = glow_dsp_quad_of(q, i); \
+      glow_dsp_quad_twin(&one, GLOW_DSP_QUAD_AS_DUAL); \
+    } \
+  }
 #define GLOW_DSP_QUAD_TO_CODES(name, form, end) \
   GLOW_DSP_UNUSED static void name(const glow_dsp_quad_t *q) { glow_dsp_quad_twin(q, GLOW_DSP_QUAD_AS_##form); }
 #define GLOW_DSP_QUAD_TO_SUMS(name, form) \
@@ -420,6 +521,10 @@ GLOW_DSP_QUAD_TO_CODES(glow_dsp_quad_dual_n8, DUAL, N8)
 GLOW_DSP_QUAD_TO_CODES(glow_dsp_quad_dual_s8, DUAL, S8)
 GLOW_DSP_QUAD_TO_CODES(glow_dsp_quad_bytes, BYTES, S8)
 GLOW_DSP_QUAD_TO_CODES(glow_dsp_quad_wide, WIDE, S8)
+GLOW_DSP_QUADS_TO_CODES(glow_dsp_quads_dual_u8, U8)
+GLOW_DSP_QUADS_TO_CODES(glow_dsp_quads_dual_v8, V8)
+GLOW_DSP_QUADS_TO_CODES(glow_dsp_quads_dual_n8, N8)
+GLOW_DSP_QUADS_TO_CODES(glow_dsp_quads_dual_s8, S8)
 GLOW_DSP_QUAD_TO_SUMS(glow_dsp_quad_sums_dual, DUAL)
 GLOW_DSP_QUAD_TO_SUMS(glow_dsp_quad_sums_bytes, BYTES)
 GLOW_DSP_QUAD_TO_SUMS(glow_dsp_quad_sums_wide, WIDE)

@@ -61,17 +61,19 @@
   "lsr r5, r4, #16\n" "lsr r7, r6, #16\n"
 #define GLOW_DSP_Q31_ENDS_NONE
 
-#define GLOW_DSP_QUAD_Q31_CODES(form, sign, limits) \
+#define GLOW_DSP_QUAD_Q31_ROUND(form, sign, limits) \
   GLOW_DSP_Q31_WHOLE_##form GLOW_DSP_Q31_PLACES_##form \
   "vmov r2, r3, s6, s7\n" "lsr.w lr, r12, #8\n" "ldr.w r0, [sp, #20]\n" \
   GLOW_DSP_Q31_CODE(sign, "r4", "r2", "r12", "r0") GLOW_DSP_Q31_CODE(sign, "r5", "r2", "r12", "r0") \
   GLOW_DSP_Q31_CODE(sign, "r6", "r2", "r12", "r0") GLOW_DSP_Q31_CODE(sign, "r7", "r2", "r12", "r0") \
   GLOW_DSP_Q31_CODE(sign, "r8", "r3", "lr", "r0") GLOW_DSP_Q31_CODE(sign, "r9", "r3", "lr", "r0") \
   GLOW_DSP_Q31_CODE(sign, "r10", "r3", "lr", "r0") GLOW_DSP_Q31_CODE(sign, "r11", "r3", "lr", "r0") \
-  GLOW_DSP_Q31_PAIRS limits \
-  "ldm sp, {r0, r2, r3, r12}\n" \
-  "strh r4, [r0], #2\n" "strh r5, [r2], #2\n" "strh r6, [r3], #2\n" "strh r7, [r12], #2\n" \
-  "stm sp, {r0, r2, r3, r12}\n"
+  GLOW_DSP_Q31_PAIRS limits
+#define GLOW_DSP_QUAD_Q31_CODES(form, sign, limits) \
+  GLOW_DSP_QUAD_Q31_ROUND(form, sign, limits) GLOW_DSP_QUAD_STORE("r4", "r5", "r6", "r7")
+#define GLOW_DSP_QUADS_TO_Q31(name, sign, limits) \
+  GLOW_DSP_QUADS_FUNCTION(name, Q31_DUAL, GLOW_DSP_QUAD_Q31_ROUND(DUAL, sign, limits) \
+                                          GLOW_DSP_QUADS_STORE("r4", "r5", "r6", "r7"))
 #define GLOW_DSP_QUAD_TO_Q31(name, form, sign, limits) \
   GLOW_DSP_QUAD_FUNCTION(name, Q31_##form, GLOW_DSP_QUAD_Q31_CODES(form, sign, limits))
 #else /* the same in C */
@@ -90,6 +92,13 @@ GLOW_INLINE void glow_dsp_quad_q31_twin(const glow_dsp_quad_t *q, glow_dsp_quad_
     }
   }
 }
+#define GLOW_DSP_QUADS_TO_Q31(name, sign, limits) \
+  GLOW_DSP_UNUSED static void name(const glow_dsp_quads_t *q) { \
+    for (int32_t i = 0; i < q->quads; i++) { \
+      const glow_dsp_quad_t one = glow_dsp_quad_of(q, i); \
+      glow_dsp_quad_q31_twin(&one, GLOW_DSP_QUAD_AS_DUAL); \
+    } \
+  }
 #define GLOW_DSP_QUAD_TO_Q31(name, form, sign, limits) \
   GLOW_DSP_UNUSED static void name(const glow_dsp_quad_t *q) { glow_dsp_quad_q31_twin(q, GLOW_DSP_QUAD_AS_##form); }
 #endif
@@ -101,5 +110,9 @@ GLOW_DSP_QUAD_TO_Q31(glow_dsp_quad_q31_dual_n8, DUAL, SIGNED, GLOW_DSP_Q31_ENDS_
 GLOW_DSP_QUAD_TO_Q31(glow_dsp_quad_q31_dual_s8, DUAL, SIGNED, GLOW_DSP_Q31_LIMITS)
 GLOW_DSP_QUAD_TO_Q31(glow_dsp_quad_q31_bytes, BYTES, SIGNED, GLOW_DSP_Q31_LIMITS)
 GLOW_DSP_QUAD_TO_Q31(glow_dsp_quad_q31_wide, WIDE, SIGNED, GLOW_DSP_Q31_LIMITS)
+GLOW_DSP_QUADS_TO_Q31(glow_dsp_quads_q31_dual_r8, PLAIN, GLOW_DSP_Q31_ENDS_NONE)
+GLOW_DSP_QUADS_TO_Q31(glow_dsp_quads_q31_dual_v8, PLAIN, GLOW_DSP_Q31_LIMITS)
+GLOW_DSP_QUADS_TO_Q31(glow_dsp_quads_q31_dual_n8, SIGNED, GLOW_DSP_Q31_ENDS_NONE)
+GLOW_DSP_QUADS_TO_Q31(glow_dsp_quads_q31_dual_s8, SIGNED, GLOW_DSP_Q31_LIMITS)
 
 #endif

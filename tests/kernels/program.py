@@ -96,7 +96,8 @@ def _keeping(job: Job, variant: KernelVariant) -> list[Job]:
         return []
     found = []
     least, weights = variant.scratch_bytes(job.instr), job.arrays["weights"].nbytes
-    for size in (least + weights + KEPT_BEFORE, least + weights // 2 + KEPT_BEFORE):
+    sizes = [least + weights + KEPT_BEFORE, least + weights // 2 + KEPT_BEFORE, variant.wanted_bytes(job.instr)]
+    for size in filter(None, sizes):
         prepared = variant.keeps(job.arrays, job.instr, size)
         if prepared is not None:
             assert variant.scratch_bytes(prepared_instr(job.instr, prepared)) <= size

@@ -1,4 +1,4 @@
-"""A model of 3x3 convolutions, one after the other."""
+"""A model of convolutions, one after the other."""
 
 from __future__ import annotations
 
@@ -12,19 +12,26 @@ import onnx.helper as oh
 from onnx import TensorProto
 
 
-def conv_chain(path: Path, hw: tuple[int, int], channels: Sequence[int], *, pooled: bool = False) -> Path:
-    """Write convolutions from each number of channels to the next one, int8 in QDQ form; `pooled`: halved each time."""
+def conv_chain(
+    path: Path, hw: tuple[int, int], channels: Sequence[int], *, pooled: bool = False, kernel: int = 3
+) -> Path:  # fmt: skip
+    """Write convolutions from each number of channels to the next one, int8 in QDQ form; `pooled`: halved each time.
+
+    Kernels are 3x3, or of another odd size.
+    """
     rng, nodes, value = np.random.default_rng(0), [], "x_q"
     consts = {"s": np.float32(0.02), "ws": np.float32(0.01), "bs": np.float32(0.0002)}
     consts |= {"z": np.int8(-128), "z8": np.int8(0), "z32": np.int32(0)}
     for n, (c, out_c) in enumerate(pairwise(channels)):
-        consts[f"w{n}_q"] = rng.integers(-12, 13, (out_c, c, 3, 3), dtype=np.int8)
+        consts[f"w{n}_q"] = rng.integers(-12, 13, (out_c, c, kernel, kernel), dtype=np.int8)
         consts[f"b{n}_q"] = rng.integers(-500, 500, out_c, dtype=np.int32)
         nodes += [
             oh.make_node("DequantizeLinear", [value, "s", "z"], [f"x{n}"]),
             oh.make_node("DequantizeLinear", [f"w{n}_q", "ws", "z8"], [f"w{n}"]),
             oh.make_node("DequantizeLinear", [f"b{n}_q", "bs", "z32"], [f"b{n}"]),
-            oh.make_node("Conv", [f"x{n}", f"w{n}", f"b{n}"], [f"c{n}"], kernel_shape=(3, 3), pads=(1, 1, 1, 1)),
+            oh.make_node(
+                "Conv", [f"x{n}", f"w{n}", f"b{n}"], [f"c{n}"], kernel_shape=(kernel, kernel), pads=4 * (kernel // 2,)
+            ),
         ]
         if pooled:
             nodes.append(oh.make_node("MaxPool", [f"c{n}"], [f"p{n}"], kernel_shape=(2, 2), strides=(2, 2)))

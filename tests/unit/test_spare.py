@@ -103,3 +103,29 @@ def test_variants_with_much_scratch_are_for_layers_beside_which_it_is_free(model
             break
     else:
         pytest.fail("no layer takes more scratch than is modest")
+
+
+@pytest.fixture(scope="module")
+def points(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Two 1x1 convolutions of 64 channels beside which the arena has no room."""
+    return conv_chain(tmp_path_factory.mktemp("spare") / "points.onnx", (23, 25), (64, 64, 64), kernel=1)
+
+
+def of_eight_pixels(result: Compiled) -> list[Instr]:
+    instrs = strip_markers(result.program).instrs
+    return [i for i in instrs if isinstance(i.plan, ConvPlan) and i.plan.quads == 2]
+
+
+def test_the_arena_grows_a_little_for_layers_that_then_read_weights_half_as_often(points: Path) -> None:
+    plain, roomy = compiled(points, io_layout="nhwc", slow=False), compiled(points, io_layout="nhwc", slow=True)
+    assert of_eight_pixels(plain) == []
+    assert len(of_eight_pixels(roomy)) == 2
+    assert plain.plan.arena_bytes < roomy.plan.arena_bytes <= plain.plan.arena_bytes * 105 // 100
+    memory.check(roomy.plan, memory_blocks(roomy.program), roomy.planned.overlaps)
+    verify_plan(roomy.program, roomy.plan)
+
+
+def test_the_arena_does_not_grow_beyond_a_limit_nor_for_size(points: Path) -> None:
+    need = compiled(points, io_layout="nhwc", slow=False).plan.arena_bytes
+    assert compiled(points, io_layout="nhwc", slow=True, ram_limit=need).plan.arena_bytes == need
+    assert of_eight_pixels(compiled(points, io_layout="nhwc", slow=True, opt="size")) == []

@@ -6,7 +6,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from glowc.kernels.base import KernelVariant, Prepared, Reads, plan_of
+from glowc.kernels.base import KernelVariant, Prepared, Reads, no_scratch, plan_of
 from glowc.kernels.common.constants import SHIFTED, WEIGHTED
 from glowc.kernels.common.sums import sums
 from glowc.kernels.common.windows import is_point
@@ -34,6 +34,7 @@ _MAX_PLANAR_ROWS = 16  # channels x kernel rows of a planar input that are print
 _PIXELS = 4
 _MOST_WASTE = 1.1  # of pixels computed to those that a row has
 _FEW_READS, _FEW_BYTES = 4, 256  # of weights: fewer are not kept
+_NEAR_BYTES = 224  # of a pair of channels, which a flash cache of 256 bytes keeps for the next pixels
 _SHIFT_BYTES = 8192  # of scratch for four pixels and their sums
 
 
@@ -48,6 +49,7 @@ class ConvPlan(Plan):
     `shifts`: the layer ends in a multiplication and a shift, in 32 bits where `short`. `row_ends`: blocks of pixels end
     with their row. `kept`: bytes of weights that are copied into the scratch, of as many pairs of channels as the
     stream's first word says, which is one of those before the first pair if there are any.
+    `quads`: of pixels that are collected before a pair of channels of all of them is computed, and the next pair.
     `fixed`: codes end in a multiplier and a shift.
     `rest`: inputs of a kernel row after whole groups, on path "rows"; those of all `k_h` rows come last.
     `paired`: instructions issue two at a time; `pairs` of pixels, where more than one, are collected before `chunk`
@@ -68,6 +70,7 @@ class ConvPlan(Plan):
     short: bool = False
     row_ends: bool = False
     kept: int = 0
+    quads: int = 1
     fixed: bool = False
     rest: int = 0
     paired: bool = False
@@ -203,29 +206,47 @@ def _quad_bytes(plan: ConvPlan, shape: Conv) -> int:
 
 
 def quad_scratch(instr: Instr) -> int:
-    """Return the bytes of inputs of four pixels, and of the weights that are kept."""
+    """Return the bytes of inputs of four pixels, or of several fours, and of the weights that are kept."""
     plan = plan_of(instr, ConvPlan)
-    return plan.kept + _quad_bytes(plan, Conv.of(instr))
+    return plan.kept + plan.quads * _quad_bytes(plan, Conv.of(instr))
 
 
 def keep_quad(constants: Arrays, instr: Instr, scratch_bytes: int) -> Prepared | None:
-    """Keep the weights of as many pairs of channels as there is room for.
+    """Keep the weights of as many pairs of channels as there is room for, or compute eight pixels at a time.
 
-    Not of channels in several forms, nor where they are read a few times only, or a few of them.
+    The weights of a pair are then read twice in a row, the second time from the flash cache: as if half of all pairs
+    were kept. Not of channels in several forms, nor where they are read a few times only, or a few of them.
     """
     plan, shape = plan_of(instr, ConvPlan), Conv.of(instr)
     words = {"dual": 1, "wide": 2}.get(plan.form, 0)
     reads = shape.batch * shape.out_h * shape.out_w / _PIXELS
-    if words == 0 or reads < _FEW_READS:
+    if words == 0 or reads < _FEW_READS or plan.quads > 1:
         return None
     steps = quad_step_count(shape.inputs if plan.path != "three" else plan.row_groups * GROUP)
     before, pair = 4 * words_before(steps, words), 4 * (plan.head + words * steps)
     pairs = min(shape.out_c // 2, (scratch_bytes - before - _quad_bytes(plan, shape)) // pair)
+    if 4 * pairs < shape.out_c and 0 < near_bytes(instr) <= scratch_bytes:
+        return Prepared({}, replace(plan, quads=2))
     if pairs < shape.out_c // 2 and pairs * pair < _FEW_BYTES:
         return None
     stream = constants["weights"].view(np.int32)
     first = np.concatenate((np.array([pairs], np.int32), stream[min(before, 4) // 4 :]))
     return Prepared({"weights": first.view(constants["weights"].dtype)}, replace(plan, kept=before + pairs * pair))
+
+
+def near_bytes(instr: Instr) -> int:
+    """Return the bytes of scratch for eight pixels at a time; 0 where that is not for the layer.
+
+    Its pixels lie one after another, in whole words, and those of a row are four at least; a flash cache keeps the
+    weights of a pair of channels.
+    """
+    plan, s = plan_of(instr, ConvPlan), Conv.of(instr)
+    flat = s.stride_h == s.stride_w == 1 and s.in_row == s.out_w * s.in_col and s.out_row == s.out_w * s.out_c
+    whole = s.in_ring >= s.in_h and s.out_ring >= s.out_h and s.out_w >= _PIXELS
+    near = 4 * (plan.head + quad_step_count(s.inputs)) <= _NEAR_BYTES
+    if plan.path != "point" or plan.form != "dual" or plan.tail or s.out_c % 2 or not (flat and whole and near):
+        return 0
+    return 2 * _quad_bytes(plan, s)
 
 
 def _shift_bytes(plan: ConvPlan, shape: Conv) -> int:
@@ -301,11 +322,12 @@ QUAD = KernelVariant(
     "dsp", form="quad", also=FPU, slow_with=DUAL_ISSUE, template="{}_quad", rank=11, header="glow_dsp_quad.h",
     accepts=accepts_quad, prepare=prepare_quad, packs=WEIGHTED, scratch_bytes=quad_scratch, streams=True, row_block=4,
     reads=Reads(at_once=2, value_bytes=2), stated=Stated(macs=0.7, outputs=9), modest_bytes=modest_quad,
-    keeps=keep_quad, records=quad_records,
+    keeps=keep_quad, wanted_bytes=near_bytes, records=quad_records,
 )  # fmt: skip
 SHIFT = replace(
     QUAD, accepts=_accepts_shift, prepare=prepare_shift, packs=SHIFTED, scratch_bytes=shift_scratch,
     header="glow_dsp_shift.h", stated=None, slow_with=frozenset(), modest_bytes=None, keeps=None,
+    wanted_bytes=no_scratch,
 )  # fmt: skip
 
 VARIANTS = {

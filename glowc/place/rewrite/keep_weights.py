@@ -29,6 +29,16 @@ def keep_weights(program: Program, gaps: Mapping[str, Gap]) -> tuple[Program, di
     return program, places
 
 
+def wanted_gaps(program: Program, gaps: Mapping[str, Gap]) -> dict[str, Gap]:
+    """Return gaps by name as wide as instructions want that have none in `gaps` to keep weights in."""
+    found = {}
+    for instr in program.instrs:
+        gap, wanted = gaps.get(instr.name), variant_of(instr).wanted_bytes(instr)
+        if gap is not None and gap.size_bytes < wanted and _prepared(program, instr, gap) is None:
+            found[instr.name] = Gap(0, wanted)
+    return found
+
+
 def _prepared(program: Program, instr: Instr, gap: Gap) -> Prepared | None:
     keeps = variant_of(instr).keeps
     if keeps is None or not any(o.role == "scratch" for o in instr.operands):

@@ -1,0 +1,80 @@
+"""1x1 convolutions of eight pixels at a time on SMLAD, whose weights a flash cache keeps for the second four."""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Iterator
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+from glowc.kernels.base import KernelVariant, prepare, prepared_instr
+from glowc.kernels.dsp.conv import ConvPlan
+from glowc.kernels.registry import variants_of
+from glowc.ops.registry import all_ops  # noqa: F401
+from tests.kernels.case import Case
+from tests.ops.test_conv import geometry
+from tests.ops.test_dsp_forms import spoiled
+from tests.ops.test_fixed_layers import fixed_cases
+
+ENDS = ((3, None), (-128, None), (-128, (-128, 60)), (-4, (-20, 90)))
+SIZES = ((4, 4), (1, 17), (3, 6), (1, 19), (5, 4), (3, 7), (1, 22), (1, 23))  # all rests of pixels, and rows of four
+
+
+def plain_cases() -> Iterator[Case]:
+    """Whole and broken blocks of pixels, both orders, one and several images; chunks of steps that begin late."""
+    rng = np.random.default_rng(67)
+    for (h, w), (y_zp, clamp), down in zip(SIZES, itertools.cycle(ENDS), itertools.cycle((0, 1, 1))):
+        base = {"h": h, "w": w, "k": (1, 1), "y_zp": y_zp, "clamp": clamp, "descending": down}
+        yield geometry(rng, c=8 + 4 * (h * w % 7), out_c=32, **base, label=f"{h * w} pixels")  # type: ignore[arg-type]
+        yield geometry(rng, c=104, out_c=14, batch=2, x_zp=5, **base, label=f"2 x {h * w}")  # type: ignore[arg-type]
+    yield spoiled(geometry(rng, h=5, w=5, c=20, out_c=32, k=(1, 1), label="-128"), ("negated",))
+
+
+def kernel_cases() -> Iterator[Case]:
+    """The same with a float32 scale and with TensorFlow Lite's multiplier and shift."""
+    for index, case in enumerate(plain_cases()):
+        yield case
+        yield from fixed_cases(case, index)
+
+
+def quad(kernel: str = "conv_s8") -> KernelVariant:
+    return next(v for v in variants_of(kernel) if v.name == "dsp_quad")
+
+
+def wanted(case: Case) -> int:
+    """Return the bytes with which a convolution computes eight pixels at a time; 0 where it does not."""
+    variant = quad()
+    instr = prepared_instr(case.instr, prepare(variant, case.arrays, case.instr))
+    size = variant.wanted_bytes(instr)
+    if size:
+        assert variant.keeps is not None
+        prepared = variant.keeps({"weights": np.zeros(0, np.int32)}, instr, size)
+        assert prepared is not None
+        assert isinstance(prepared.plan, ConvPlan)
+        assert prepared.plan.quads == 2
+        assert variant.scratch_bytes(replace(instr, plan=prepared.plan)) == size
+    return size
+
+
+@pytest.mark.parametrize(
+    ("changes", "size"),
+    [
+        ({}, 2 * 4 * 64 * 2),
+        ({"c": 104}, 2 * 4 * 104 * 2),  # a pair of channels takes 224 bytes of flash
+        ({"c": 108}, 0),
+        ({"c": 62}, 0),  # a rest after whole words
+        ({"out_c": 63}, 0),  # half a pair
+        ({"w": 4}, 1024),
+        ({"w": 3}, 0),
+        ({"stride": (2, 2)}, 0),
+        ({"k": (3, 3), "pads": (1, 1, 1, 1)}, 0),
+        ({"in_ring": 3}, 0),
+        ({"out_ring": 3}, 0),
+        ({"descending": 1}, 1024),
+    ],
+)
+def test_eight_pixels_are_for_rows_in_line_and_weights_that_a_cache_keeps(changes: dict[str, int], size: int) -> None:
+    shape = {"h": 9, "w": 9, "c": 64, "out_c": 64, "k": (1, 1)} | changes
+    assert wanted(geometry(np.random.default_rng(3), **shape)) == size  # type: ignore[arg-type]
