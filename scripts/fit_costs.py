@@ -51,8 +51,8 @@ from glowc.paths import data_dir
 from glowc.program.ir import Instr
 from glowc.program.lifetimes import strip_markers
 from glowc.select.candidates import Layer, Order
-from glowc.select.choose import count_lines
 from glowc.select.cost import cost_file, key_of
+from glowc.select.pricing import count_lines
 
 ROOT = Path(__file__).resolve().parent.parent
 TARGETS = (

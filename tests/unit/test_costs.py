@@ -26,8 +26,8 @@ from glowc.program.ir import Access, Instr, Operand
 from glowc.program.kernel import all_kernels, get_kernel
 from glowc.select import cost as costs_module
 from glowc.select.candidates import Layer, scratch_bytes, worth_trying
-from glowc.select.choose import lean, select
 from glowc.select.cost import MODES, Cost, Costs, Fit, key_of, load_costs, parse_costs
+from glowc.select.order import lean, select
 from tests.conftest import ROOT
 
 

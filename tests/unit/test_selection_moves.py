@@ -6,7 +6,7 @@ from types import SimpleNamespace
 from typing import Any, cast
 
 from glowc.select.candidates import Layer
-from glowc.select.choose import _moves
+from glowc.select.order import group_moves
 
 
 def layer(name: str, *variants: str) -> Layer:
@@ -17,5 +17,5 @@ def test_a_layer_moves_only_to_a_form_that_it_has() -> None:
     pricing: Any = SimpleNamespace(facts=lambda _: SimpleNamespace(shared="shared", family="family"))
     layers = [layer("a", "x", "y"), layer("b", "x", "z")]  # the others of b are not weighed
     orders = dict.fromkeys("ab", ("x", "y", "z"))
-    found = _moves(layers, orders, dict.fromkeys("ab", "x"), pricing)
+    found = group_moves(layers, orders, dict.fromkeys("ab", "x"), pricing)
     assert found == [{"a": "y", "b": "x"}, {"a": "x", "b": "z"}]

@@ -1,0 +1,235 @@
+"""The order of the variants of every layer: by predicted cycles, within scratch, code and constants.
+
+What `speed`, `balanced` and `size` mean is told in choose.py.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
+from functools import partial
+
+from glowc.kernels.base import KernelVariant
+from glowc.kernels.choice import variant_of
+from glowc.kernels.features import features
+from glowc.program.ir import Instr
+from glowc.select.candidates import Layer, Order, Tuned, scratch_bytes
+from glowc.select.constants_budget import (
+    SPARE_WORDS,
+    Choice,
+    Price,
+    all_moves,
+    bound_bytes,
+    constants_bytes,
+    forced_within_bound,
+    single_moves,
+    within_bound,
+)
+from glowc.select.cost import Cost, Costs
+from glowc.select.pricing import MOST_INSNS, Modes, Pricing, likely_modes
+
+KB = 1024
+CODE_LIMITS = {"size": 12 * KB, "balanced": 24 * KB}
+_KB_WORTH = 0.03  # share of the cycles that a kilobyte of code must save at `size`
+_KB_WORTH_FORCED = 0.003  # the same at `balanced`, where constants give way to their bound
+_SURE = 0.9  # of a limit of code is aimed at: predictions are off by as much as a tenth
+_ARENA_SHARE, _ARENA_BYTES = 0.15, 8 * KB
+_MAX_STEPS = 200
+# of the price of code, until it fits: at most a quarter of the cycles for a kilobyte
+_DOUBLINGS, _HALVINGS = 7, 4
+
+
+def lean(layers: Sequence[Layer], order: Order, limit: int) -> Order:
+    """Return the order with the variants first that need at most `limit` bytes of scratch, or the fewest of all."""
+    found = {}
+    for layer in layers:
+        least = max(limit, min(map(scratch_bytes, layer.forms)))
+        names = order.get(layer.name, tuple(f.variant for f in layer.forms))
+        found[layer.name] = tuple(sorted(names, key=partial(_exceeds, layer, least)))
+    return found
+
+
+def _exceeds(layer: Layer, limit: int, variant: str) -> bool:
+    return scratch_bytes(layer.form(variant)) > limit
+
+
+def select(
+    layers: Sequence[Layer], costs: Costs, opt: str, tuned: Tuned | None = None, code_limit: int = 0
+) -> Order:  # fmt: skip
+    """Return the order of variants for every instruction; code aims at `code_limit` bytes, 0: at those of `opt`."""
+    mode_of = likely_modes(layers, opt)
+    tuned = tuned or {}
+    known = [_without(x, lambda v: v.like != "" or (opt != "speed" and v.speed_only)) for x in layers]
+    orders: Order = {x.name: _by_speed(x, costs, mode_of, tuned.get(x.name)) for x in known}
+    if opt == "speed":
+        return orders
+    allowed = _affordable(layers)
+    kept = {name: tuple(variant for variant in names if variant in allowed[name]) for name, names in orders.items()}
+    small = [replace(x, forms=tuple(f for f in x.forms if f.variant in allowed[x.name])) for x in layers]
+    pricing = Pricing(costs, tuned, opt, mode_of, {x.name: x.form(orders[x.name][0]) for x in layers})
+    usual = [_without(x, lambda v: v.like != "") for x in small]
+    code = _fit_code(usual, kept, pricing, round(_SURE * (code_limit or CODE_LIMITS[opt])))
+    cheap = _fit_constants(usual, code, pricing)
+    fitted = _force_constants(small, cheap, pricing)
+    return {name: tuple(dict.fromkeys((*fitted[name], *names))) for name, names in orders.items()}
+
+
+def _without(layer: Layer, left_out: Callable[[KernelVariant], bool]) -> Layer:
+    return replace(layer, forms=tuple(f for f in layer.forms if not left_out(variant_of(f))))
+
+
+def _by_speed(layer: Layer, costs: Costs, mode_of: Modes, measured: Mapping[str, Cost] | None) -> tuple[str, ...]:
+    """Return the variants by cycles; predicted ones must be fewer beyond the error to beat the rank.
+
+    A variant that runs many more instructions than another does not replace it: its cycles are fewer on one chip only.
+    """
+    names = [f.variant for f in layer.forms]
+    if measured is not None:
+        return tuple(sorted(names, key=lambda variant: measured[variant].cycles))
+    fits = {f.variant: fit for f in layer.forms if (fit := costs.fit(f, mode_of(f))) is not None and fit.trusted}
+    if len(names) < 2 or len(fits) < len(names):
+        return tuple(names)
+    taken = {f.variant: fits[f.variant].predict(features(f)) for f in layer.forms}
+    errors = {variant: fit.error for variant, fit in fits.items()}
+
+    def beats(one: str, other: str) -> bool:
+        fewer = taken[one].cycles * (1 + errors[one]) < taken[other].cycles * (1 - errors[other])
+        return fewer and taken[one].insns <= MOST_INSNS * taken[other].insns
+
+    left, order = list(names), []
+    while left:
+        best = left[0]
+        for variant in left[1:]:
+            if beats(variant, best):
+                best = variant
+        order.append(best)
+        left.remove(best)
+    return tuple(order)
+
+
+def _affordable(layers: Sequence[Layer]) -> dict[str, set[str]]:
+    """Return the variants of each layer that are not for speed only and let the arena grow no more than is allowed."""
+    least = {x.name: min(map(scratch_bytes, x.forms)) for x in layers}
+    peak = max((x.live_bytes + least[x.name] for x in layers), default=0)
+    growth = max(int(peak * _ARENA_SHARE), _ARENA_BYTES)
+    return {
+        x.name: {
+            f.variant
+            for f in x.forms
+            if scratch_bytes(f) <= max(least[x.name], peak - x.live_bytes, 0) + growth and not variant_of(f).speed_only
+        }
+        for x in layers
+    }
+
+
+def _fit_code(layers: Sequence[Layer], orders: Order, pricing: Pricing, limit: int) -> Order:
+    """Return the order in which code is saved where it costs the fewest cycles, until it is small enough."""
+    if not pricing.costs.kernels or not layers:
+        return orders
+    chosen = {x.name: orders[x.name][0] for x in layers}
+    instrs = [x.form(chosen[x.name]) for x in layers]
+    price = pricing.cycles(instrs) * _KB_WORTH / KB if pricing.opt == "size" else 0.0
+    if price == 0.0 and pricing.code(instrs) <= limit:
+        return orders
+
+    def priced(value: float) -> tuple[bool, dict[str, str]]:
+        found = _cheapest(layers, orders, chosen, pricing, value)
+        return pricing.code([x.form(found[x.name]) for x in layers]) <= limit, found
+
+    low, step = price, max(pricing.cycles(instrs) * _KB_WORTH / 16 / KB, 1e-3)
+    fits, best = priced(price)
+    for _ in range(_DOUBLINGS):
+        if fits:
+            break
+        low, price, step = price, price + step, 2 * step
+        fits, best = priced(price)
+    for _ in range(_HALVINGS if price > low else 0):
+        middle = (low + price) / 2
+        fits, found = priced(middle)
+        low, price, best = (low, middle, found) if fits else (middle, price, best)
+    return {name: tuple(dict.fromkeys((best[name], *names))) for name, names in orders.items()}
+
+
+def _fit_constants(layers: Sequence[Layer], orders: Order, pricing: Pricing) -> Order:
+    """Return the order in which the constants are cut to what the weights need, as far as that costs little."""
+    trusted = [replace(x, forms=tuple(f for f in x.forms if pricing.trusts(f))) for x in layers]
+    known = [x for x in trusted if any(f.variant == orders[x.name][0] for f in x.forms)]
+
+    def moves(choice: Choice) -> Sequence[Choice]:
+        return [*single_moves(known, choice), *group_moves(known, orders, choice, pricing)]
+
+    def weigh(choice: Choice) -> Price:
+        return price_of(layers, choice, pricing, pricing.cycles)
+
+    best = within_bound({name: names[0] for name, names in orders.items()}, bound_bytes(layers), moves, weigh)
+    return {name: tuple(dict.fromkeys((best[name], *names))) for name, names in orders.items()}
+
+
+def _force_constants(layers: Sequence[Layer], orders: Order, pricing: Pricing) -> Order:
+    """Return the order in which the constants are no more than what the weights need, if any variants have so few."""
+    chosen, bound = {name: names[0] for name, names in orders.items()}, bound_bytes(layers)
+    if constants_bytes(layers, chosen) <= bound + SPARE_WORDS:
+        return orders
+    worth = _KB_WORTH if pricing.opt == "size" else _KB_WORTH_FORCED
+
+    def weigh(choice: Choice) -> Price:
+        return price_of(layers, choice, pricing, lambda instrs: sum(map(pricing.guess, instrs)))
+
+    best = forced_within_bound(chosen, bound, lambda choice: all_moves(layers, choice), weigh, worth)
+    return {name: tuple(dict.fromkeys((best[name], *names))) for name, names in orders.items()}
+
+
+def price_of(
+    layers: Sequence[Layer], choice: Choice, pricing: Pricing, cycles: Callable[[Sequence[Instr]], int]
+) -> Price:  # fmt: skip
+    instrs = [x.form(choice[x.name]) for x in layers]
+    return Price(cycles(instrs), pricing.code(instrs), constants_bytes(layers, choice))
+
+
+def _cheapest(
+    layers: Sequence[Layer], orders: Order, start: Mapping[str, str], pricing: Pricing, price: float
+) -> dict[str, str]:
+    """Return the choice after the moves that lower cycles + price x code most, one after another."""
+    chosen = dict(start)
+
+    def cost(choice: Mapping[str, str]) -> float:
+        instrs = [x.form(choice[x.name]) for x in layers]
+        return pricing.cycles(instrs) + price * pricing.code(instrs)
+
+    best = cost(chosen)
+    for _ in range(_MAX_STEPS):
+        moves = [(cost(move), n, move) for n, move in enumerate(group_moves(layers, orders, chosen, pricing))]
+        least = min(moves, key=lambda m: m[:2], default=(math.inf, 0, chosen))
+        if least[0] >= best:
+            break
+        best, chosen = least[0], least[2]
+    return chosen
+
+
+def group_moves(
+    layers: Sequence[Layer], orders: Order, chosen: Mapping[str, str], pricing: Pricing
+) -> list[dict[str, str]]:
+    """Return the choices in which one group of layers that share a function, a path or a variant has another one."""
+    groups: dict[object, list[Layer]] = {}
+    for layer in layers:
+        if len(layer.forms) < 2:
+            continue
+        instr = layer.form(chosen[layer.name])
+        facts = pricing.facts(instr)
+        keys = (
+            facts.shared,
+            (facts.family, "family"),
+            (instr.kernel, instr.variant, "variant"),
+            (instr.kernel, "kernel"),
+        )
+        for key in keys:
+            groups.setdefault(key, []).append(layer)
+    found: dict[tuple[tuple[str, str], ...], dict[str, str]] = {}
+    for members in groups.values():
+        forms = {x.name: {f.variant for f in x.forms} & set(orders[x.name]) for x in members}
+        for variant in sorted(set().union(*forms.values())):
+            move = {x.name: variant for x in members if variant in forms[x.name] and chosen[x.name] != variant}
+            if move:
+                found[tuple(sorted(move.items()))] = {**chosen, **move}
+    return list(found.values())

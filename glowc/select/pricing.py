@@ -1,0 +1,112 @@
+"""What a choice of variants takes: predicted cycles, and bytes of code with the functions that calls share."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+
+from glowc.codegen.kernels import Identity, args_struct, identity, render_kernel
+from glowc.codegen.view import Family, family, literal_families
+from glowc.program.ir import Instr
+from glowc.select.candidates import Layer, Tuned
+from glowc.select.cost import Cost, Costs
+
+_DOUBT = 3  # times what is guessed of a kernel that was never measured, where it would replace another one
+MOST_INSNS = 1.25  # times those of another variant: chips with a CPU differ in what they wait for, not in what they run
+_INLINED = 0.92  # of code measured function by function is left when functions called once become parts of their caller
+
+Modes = Callable[[Instr], str]
+"""How a call is printed: one of MODES."""
+
+
+def likely_modes(layers: Sequence[Layer], opt: str) -> Modes:
+    """Return how calls are printed if all layers that could have a variant have it."""
+    shapes: dict[Family, set[Identity]] = {}
+    for form in (form for layer in layers for form in layer.forms):
+        shapes.setdefault(family(form), set()).add(identity(form, literal=True))
+    literal = literal_families(shapes, opt)
+    return lambda instr: "size" if opt == "size" else "literal" if family(instr) in literal else "shared"
+
+
+def cost_of(costs: Costs, tuned: Tuned, instr: Instr, mode: str) -> Cost | None:
+    """Return what a call takes as measured, else as predicted."""
+    found = tuned.get(instr.name, {}).get(instr.variant)
+    return costs.predict(instr, mode) if found is None else found
+
+
+@dataclass(frozen=True, slots=True)
+class Facts:
+    """What is known of one instruction with one variant: predicted cycles, and what it shares code by."""
+
+    cycles: int
+    family: Family
+    literal: Identity
+    shared: Identity
+    callees: frozenset[str]
+
+
+class Pricing:
+    """Predicts cycles and code of a choice of variants; what was found out once is remembered."""
+
+    def __init__(
+        self, costs: Costs, tuned: Tuned, opt: str, mode_of: Modes, fastest: Mapping[str, Instr] | None = None
+    ) -> None:  # fmt: skip
+        self.costs, self.tuned, self.opt, self.mode_of = costs, tuned, opt, mode_of
+        self._fastest = fastest or {}
+        self._facts: dict[int, tuple[Instr, Facts]] = {}
+        self._texts: dict[Identity, tuple[str, float]] = {}
+
+    def facts(self, instr: Instr) -> Facts:
+        """Return what is known of an instruction."""
+        if id(instr) not in self._facts:
+            keys = identity(instr, literal=True), identity(instr, literal=False)
+            self._facts[id(instr)] = instr, Facts(self._cycles(instr), family(instr), *keys, self.costs.callees(instr))
+        return self._facts[id(instr)][1]
+
+    def _cycles(self, instr: Instr) -> int:
+        """Return the cycles of a call, 0 where nothing is known; many more instructions than the fastest count too."""
+        cost, best = (
+            None if i is None else cost_of(self.costs, self.tuned, i, self.mode_of(i))
+            for i in (instr, self._fastest.get(instr.name))
+        )
+        if cost is None or best is None or best.insns == 0:
+            return 0 if cost is None else cost.cycles
+        return max(cost.cycles, round(best.cycles * cost.insns / (MOST_INSNS * best.insns)))
+
+    def trusts(self, instr: Instr) -> bool:
+        """Say whether the cycles of a call are known well enough to weigh bytes against them."""
+        fit = self.costs.fit(instr, self.mode_of(instr))
+        return instr.variant in self.tuned.get(instr.name, {}) or (fit is not None and fit.trusted)
+
+    def guess(self, instr: Instr) -> int:
+        """Return the cycles of a call, predicted or, of a kernel that was not measured, guessed."""
+        return self.facts(instr).cycles or _DOUBT * self.costs.stated(instr).cycles
+
+    def cycles(self, instrs: Sequence[Instr]) -> int:
+        """Return the predicted cycles of those calls whose kernels were measured."""
+        return sum(self.facts(i).cycles for i in instrs)
+
+    def code(self, instrs: Sequence[Instr]) -> float:
+        """Return the predicted bytes of code of a program of these instructions."""
+        facts = [self.facts(i) for i in instrs]
+        shapes: dict[Family, set[Identity]] = {}
+        for f in facts:
+            shapes.setdefault(f.family, set()).add(f.literal)
+        literal = literal_families(shapes, self.opt)
+        texts = dict(self._text(i, f, f.family in literal) for i, f in zip(instrs, facts, strict=True))
+        called = sum(self.costs.functions.get(n, 0) for n in {n for f in facts for n in f.callees})
+        fixed, per_layer = self.costs.base
+        return _INLINED * (sum(texts.values()) + called + fixed + per_layer * len(instrs))
+
+    def _text(self, instr: Instr, facts: Facts, literal: bool) -> tuple[str, float]:
+        key = facts.literal if literal else facts.shared
+        if key not in self._texts:
+            code = render_kernel(instr, "fn", None if literal else args_struct(instr, "args_t"))
+            mode = "size" if self.opt == "size" else "literal" if literal else "shared"
+            self._texts[key] = code, self.costs.text(instr, mode, count_lines(code))
+        return self._texts[key]
+
+
+def count_lines(code: str) -> int:
+    """Return the lines of C that are not empty."""
+    return sum(bool(line.strip()) for line in code.splitlines())
