@@ -20,7 +20,8 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from bench import MODELS, first_sample, model_file
-from fit_costs import TARGETS, Target, target_of
+from count_costs import Target, target_of
+from fit_costs import TARGETS
 
 from glowc.board import chip_names
 from glowc.compiler.pipeline import Compiled, compile_model, write_bundle

@@ -348,14 +348,15 @@ def test_error_of_a_layer_left_out_is_that_of_fitting_without_it(fitting: Module
         assert errors[n] == pytest.approx(rows[n] @ x - 1)
 
 
-def test_clones_and_parts_belong_to_their_function(fitting: ModuleType) -> None:
-    assert fitting.plain(".text.glow_x.constprop.0.isra.0") == "glow_x"
+def test_clones_and_parts_belong_to_their_function() -> None:
+    counting = _script("count_costs")
+    assert counting.plain(".text.glow_x.constprop.0.isra.0") == "glow_x"
     names = {"m_conv_s8__dsp", "m_conv_s8_2__dsp"}
-    assert fitting.owner_of("m_conv_s8_2__dsp_tile0", names) == "m_conv_s8_2__dsp"
-    assert fitting.owner_of("m_conv_s8__dsp", names) == "m_conv_s8__dsp"
-    assert fitting.owner_of("glow_x", names) is None
+    assert counting.owner_of("m_conv_s8_2__dsp_tile0", names) == "m_conv_s8_2__dsp"
+    assert counting.owner_of("m_conv_s8__dsp", names) == "m_conv_s8__dsp"
+    assert counting.owner_of("glow_x", names) is None
     names |= {"m_conv_s8__dsp_winograd"}
-    assert fitting.owner_of("m_conv_s8__dsp_winograd", names) == "m_conv_s8__dsp_winograd"
+    assert counting.owner_of("m_conv_s8__dsp_winograd", names) == "m_conv_s8__dsp_winograd"
 
 
 def test_every_variant_has_a_fitted_or_a_stated_cost() -> None:

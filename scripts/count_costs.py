@@ -1,0 +1,302 @@
+"""Counts single layers for scripts/fit_costs.py: instructions, cycles, bytes of code, who calls whom."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import re
+import subprocess
+import tempfile
+from collections import defaultdict
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import asdict, dataclass, field
+from functools import cache
+from pathlib import Path
+
+import onnx
+from cost_layers import Sample, model_of
+
+from glowc.board import Board, Chip, chip_names, find_tool, load_board, load_chip, machine_of
+from glowc.codegen.kernels import args_struct, render_kernel
+from glowc.codegen.view import family, literal_kernels
+from glowc.compiler.options import CompileOptions
+from glowc.compiler.pipeline import Compiled, compile_model, write_bundle
+from glowc.kernels.choice import variant_of
+from glowc.kernels.features import features
+from glowc.machine.cycles.measure import measure_layers
+from glowc.machine.elf import sections
+from glowc.machine.execute import BundleInfo, build_bundle, count_layers, load_bundle, random_inputs
+from glowc.paths import data_dir
+from glowc.program.ir import Instr
+from glowc.program.lifetimes import strip_markers
+from glowc.select.candidates import Layer, Order
+from glowc.select.cost import key_of
+from glowc.select.pricing import count_lines
+
+ROOT = Path(__file__).resolve().parent.parent
+OPTS = {"cortex-m": ("size", "balanced", "speed")}  # of a family; size stands for -Os
+OTHER_OPTS = ("balanced", "speed")
+SLOW_MACS = 50_000  # of a layer that portable C is not counted with
+FLAGS = ("-fno-inline-functions-called-once",)  # so that each function has a size
+CLONE = re.compile(r"\.(constprop|isra|part|cold|lto_priv)(\.\d+)?")
+
+
+@dataclass(frozen=True)
+class Target:
+    """Where layers are counted: a board, and the chip whose cycles count, if any; `name` is what the user calls it."""
+
+    name: str
+    board: Board
+    chip: Chip | None
+
+
+def target_of(text: str) -> Target:
+    """Return the target of a chip's name, or of `board/cpu`."""
+    if text in chip_names():
+        chip = load_chip(text)
+        return Target(text, machine_of(chip), chip)
+    name, _, cpu = text.partition("/")
+    return Target(text, load_board(name, cpu or None), None)
+
+
+@dataclass(frozen=True)
+class Taken:
+    """One layer as counted: features, instructions, and cycles where there is a chip."""
+
+    values: Mapping[str, float]
+    insns: float
+    cycles: float
+
+
+@dataclass
+class Counts:
+    """What a program gave: per layer instructions and cycles; bytes of functions, and of the runtime's by name."""
+
+    insns: list[float]
+    cycles: list[float]
+    own: dict[str, int]
+    functions: dict[str, int]
+    uses: dict[str, list[str]]
+    base: int | None = None
+
+
+@dataclass
+class Measured:
+    """What was counted: per key and way of printing layers, and (lines, bytes); functions, callees."""
+
+    taken: dict[tuple[str, str], list[Taken]] = field(default_factory=lambda: defaultdict(list))
+    text: dict[tuple[str, str], set[tuple[int, int]]] = field(default_factory=lambda: defaultdict(set))
+    functions: dict[str, int] = field(default_factory=dict)
+    uses: dict[str, set[str]] = field(default_factory=lambda: defaultdict(set))
+    base: list[tuple[int, int]] = field(default_factory=list)  # (layers, bytes besides functions)
+
+    def add(self, key: str, mode: str, taken: Taken) -> None:
+        """Add a layer, unless one with the same features is known."""
+        if all(taken.values != known.values for known in self.taken[key, mode]):
+            self.taken[key, mode].append(taken)
+
+
+def nth(number: int) -> Callable[[Sequence[Layer]], Order]:
+    """Return the order that puts the n-th variant of each layer first."""
+
+    def order(layers: Sequence[Layer]) -> Order:
+        names = {x.name: [f.variant for f in x.forms] for x in layers}
+        return {name: (*found[number:], *found[:number]) for name, found in names.items()}
+
+    return order
+
+
+Counted = tuple[Compiled, Counts]
+
+
+def measure(target: Target, samples: Sequence[Sample]) -> list[Counted]:
+    """Count the layers of one model with every variant and every way of printing."""
+    found: list[Counted] = []
+    with tempfile.TemporaryDirectory(prefix="glowc-costs-") as name:
+        number, left = 0, list(samples)
+        while left:
+            folder = Path(name) / str(number)
+            folder.mkdir()
+            onnx.save(model_of(left), folder / "layers.onnx")
+            layout = "exported" if left[0].planar else "nhwc"
+            for opt in OPTS.get(target.board.cpu.family, OTHER_OPTS):
+                # Buffers of the caller and no overlap: nothing to plan.
+                options = CompileOptions(io_layout=layout, opt=opt, plan="plain", io_buffers="caller")
+                compiled = compile_model(folder / "layers.onnx", target.board, options, order=nth(number))
+                found.append((compiled, count(compiled, target, folder / opt)))
+            number += 1
+            choices = {int(m[1]) for x in compiled.selection.layers
+                       if is_worth_it(x, number) and (m := re.search(r"n_[xyz](\d+)", x.name))}  # fmt: skip
+            left = [sample for at, sample in enumerate(left) if at in choices]
+    return found
+
+
+def is_worth_it(layer: Layer, number: int) -> bool:
+    """Say whether a layer has an n-th variant that is worth its time under QEMU."""
+    if len(layer.forms) <= number:
+        return False
+    form = layer.forms[number]
+    return variant_of(form).isa != "ref" or form.macs <= SLOW_MACS
+
+
+def measured_by(name: str, samples: Sequence[Sample]) -> Measured:
+    """Return what one model's layers take on a target, and their code."""
+    measured = Measured()
+    for compiled, counts in measure(target_of(name), samples):
+        add(compiled, counts, measured)
+    return measured
+
+
+def add(compiled: Compiled, counts: Counts, measured: Measured) -> None:
+    """Add the layers of one program."""
+    program, opt = strip_markers(compiled.program), compiled.options.opt
+    literal = literal_kernels(program, opt)
+    calls = calls_of(compiled)
+    for instr, insns, cycles, fn in zip(program.instrs, counts.insns, counts.cycles, calls, strict=True):
+        mode = "size" if opt == "size" else "literal" if family(instr) in literal else "shared"
+        key = key_of(instr)
+        measured.add(key, mode, Taken(features(instr), insns, cycles))
+        if fn in counts.own:
+            measured.text[key, mode].add((lines_of(instr, family(instr) in literal), counts.own[fn]))
+            measured.uses[key] |= set(counts.uses[fn])
+    for fn, size in counts.functions.items():
+        measured.functions[fn] = max(measured.functions.get(fn, 0), size)
+    if counts.base is not None:
+        measured.base.append((len(calls), counts.base))
+
+
+def calls_of(compiled: Compiled) -> list[str]:
+    """Return the function of each layer."""
+    return [layer.call.partition("(")[0] for layer in compiled.bundle.layers]
+
+
+def merged(parts: Sequence[Measured]) -> Measured:
+    """Return what several models gave together."""
+    whole = Measured()
+    for part in parts:
+        for (key, mode), found in part.taken.items():
+            for taken in found:
+                whole.add(key, mode, taken)
+        for place, points in part.text.items():
+            whole.text[place] |= points
+        for fn, size in part.functions.items():
+            whole.functions[fn] = max(whole.functions.get(fn, 0), size)
+        for key, uses in part.uses.items():
+            whole.uses[key] |= uses
+        whole.base += part.base
+    return whole
+
+
+@cache
+def rules_hash(name: str) -> str:
+    """Return a hash of what decides the counts of a target besides the program: chip, compiler, rules."""
+    target, cpu = target_of(name), target_of(name).board.cpu
+    compiler = subprocess.run([str(find_tool(cpu.cc)), "--version"], capture_output=True, check=True).stdout
+    digest = hashlib.sha256(repr((target.chip, target.board.name, cpu.name, cpu.cflags, FLAGS)).encode() + compiler)
+    plugin = data_dir("boards") / "_common" / "plugin"
+    for path in sorted([*(ROOT / "glowc" / "machine" / "cycles").glob("*.py"), *plugin.glob("*.c")]):
+        digest.update(path.read_bytes())
+    return digest.hexdigest()
+
+
+def count(compiled: Compiled, target: Target, folder: Path) -> Counts:
+    """Count one compiled model, or return what is known of the same program."""
+    write_bundle(compiled, folder)
+    info, opt = load_bundle(folder), compiled.options.opt
+    digest = hashlib.sha256(f"{rules_hash(target.name)} {opt}".encode())
+    for name in sorted(info.report["files"]):
+        if name.endswith((".c", ".h")):
+            digest.update(name.encode() + (folder / name).read_bytes())
+    known = ROOT / "build" / "costs" / f"{digest.hexdigest()[:32]}.json"
+    if not known.is_file():
+        counts = run(compiled, info, target, folder)
+        known.parent.mkdir(parents=True, exist_ok=True)
+        known.write_text(json.dumps(asdict(counts)), encoding="utf-8")
+    return Counts(**json.loads(known.read_text(encoding="utf-8")))
+
+
+def run(compiled: Compiled, info: BundleInfo, target: Target, folder: Path) -> Counts:
+    """Build and run one program."""
+    board, chip, inputs = target.board, target.chip, random_inputs(info)
+    if chip is not None:
+        layers = measure_layers(info, chip, inputs, folder, FLAGS)
+        insns, cycles = [float(x.insns) for x in layers], [x.cycles for x in layers]
+    else:
+        insns = [float(n) for n in count_layers(info, board, inputs, folder, FLAGS)]
+        cycles = insns
+    calls = set(calls_of(compiled))
+    path = folder / "model.obj" / f"{info.name}.o"
+    own, functions, uses = function_sizes(path, board, calls)
+    counts = Counts(insns, cycles, own, functions, uses)
+    if compiled.options.opt == "balanced":  # once more without profiling: what the calls take
+        build_bundle(info, board, folder, link=False, extra_flags=FLAGS)
+        counts.base = bytes_besides(path, calls)
+    return counts
+
+
+def lines_of(instr: Instr, literal: bool) -> int:
+    """Return the lines of the function of an instruction."""
+    return count_lines(render_kernel(instr, "fn", None if literal else args_struct(instr, "args_t")))
+
+
+def function_sizes(
+    path: Path, board: Board, names: set[str]
+) -> tuple[dict[str, int], dict[str, int], dict[str, list[str]]]:
+    """Return bytes of the kernels' functions in the model's object, of the runtime's, and those that each calls."""
+    own: dict[str, int] = defaultdict(int)
+    runtime: dict[str, int] = {}
+    for fn, size in functions_in(path):
+        owner = owner_of(fn, names)
+        if owner is not None:
+            own[owner] += size
+        elif fn.startswith("glow_"):
+            runtime[fn] = max(runtime.get(fn, 0), size)
+    calls = call_graph(path, board)
+    uses = {}
+    for name in names:
+        seen: set[str] = set()
+        todo = [fn for fn in calls if owner_of(fn, {name}) is not None]
+        while todo:
+            new = calls.get(todo.pop(), set()) - seen
+            seen |= new
+            todo += new
+        uses[name] = sorted(fn for fn in seen if fn.startswith("glow_"))
+    return dict(own), runtime, uses
+
+
+def functions_in(path: Path) -> list[tuple[str, int]]:
+    """Return the functions of an object file and their bytes."""
+    return [(plain(s.name), s.size) for s in sections(path) if s.kind == "text"]
+
+
+def bytes_besides(path: Path, names: set[str]) -> int:
+    """Return the bytes of what is neither a kernel's function nor the runtime's."""
+    return sum(size for fn, size in functions_in(path) if owner_of(fn, names) is None and not fn.startswith("glow_"))
+
+
+def plain(section: str) -> str:
+    """Return the function of a section `.text.<function>`, without what the compiler appends to a clone's name."""
+    return CLONE.sub("", re.sub(r"^\.text\.(unlikely\.|startup\.|hot\.)?", "", section))
+
+
+def owner_of(fn: str, names: set[str]) -> str | None:
+    """Return the layer function that a function is or belongs to (`<function>_tile0`)."""
+    words = fn.split("_")
+    stems = ("_".join(words[:count]) for count in range(len(words), 0, -1))
+    return next((stem for stem in stems if stem in names), None)
+
+
+def call_graph(path: Path, board: Board) -> dict[str, set[str]]:
+    """Return which functions of an object each of its functions refers to, by the relocations."""
+    tool = find_tool(f"{board.cpu.tool_prefix}objdump")
+    text = subprocess.run([str(tool), "-r", str(path)], capture_output=True, text=True, check=True).stdout
+    calls: dict[str, set[str]] = defaultdict(set)
+    current = ""
+    for line in text.splitlines():
+        if match := re.match(r"RELOCATION RECORDS FOR \[\.text\.(\S+)\]", line):
+            current = plain(f".text.{match[1]}")
+        elif line.startswith("RELOCATION"):
+            current = ""
+        elif current and (match := re.match(r"[0-9a-f]+ \S+\s+(\S+?)(?:[+-]0x[0-9a-f]+)?$", line)):
+            calls[current].add(plain(match[1]))
+    return calls
