@@ -31,7 +31,7 @@ import numpy as np
 from cost_layers import SAMPLES, Sample, groups
 from count_costs import Measured, Taken, Target, measured_by, merged, target_of
 
-from glowc.board import Board, find_tool
+from glowc.board import Board, Chip, find_tool
 from glowc.errors import GlowcError
 from glowc.kernels.features import FEATURES, WORK
 from glowc.select.cost import cost_file
@@ -45,6 +45,8 @@ MOST_TERMS = 7  # of a fit
 BEAM = 4  # sets of features that are tried further
 ROUGH = 0.10  # of an error: the file names the kernel
 SMALL = 1000  # cycles: errors of smaller layers are relative to this
+SMALL_CACHE = 1024  # bytes
+WORD = 4  # bytes that are read at once
 GOOD = 0.002  # an error that needs no further term
 
 
@@ -154,9 +156,17 @@ def table_of(target: Target, measured: Measured) -> dict[str, Any]:
     return {
         "cpu": board.cpu.name, "family": board.cpu.family, "features": sorted(board.cpu.features), "board": board.name,
         "chip": None if target.chip is None else target.chip.name,
-        "compiler": compiler.stdout.splitlines()[0], "base": [round(float(v), 1) for v in base],
+        "reread_cycles": reread_cycles(target.chip), "compiler": compiler.stdout.splitlines()[0], "base": [round(float(v), 1) for v in base],
         "functions": dict(sorted(measured.functions.items())), "rough": rough(kernels), "kernels": kernels,
     }  # fmt: skip
+
+
+def reread_cycles(chip: Chip | None) -> float:
+    """Return the cycles for a byte that is read from flash again, 0 where a cache of some size may have it."""
+    cache = None if chip is None else chip.flash.data_cache
+    if chip is None or (cache is not None and cache.size_bytes > SMALL_CACHE):
+        return 0.0
+    return chip.flash.data_miss_cycles / (WORD if cache is None else cache.line_bytes)
 
 
 def rough(kernels: Mapping[str, Any]) -> list[str]:

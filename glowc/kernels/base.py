@@ -75,7 +75,8 @@ class KernelVariant:
     beside which the arena has that much to spare.
     `keeps` prepares an instruction anew that has so many bytes for its scratch: it copies weights there, which it would
     read from flash again and again; None where that does not pay. `wanted_bytes` are those for which the arena may
-    grow by a little, as then all of them are read half as often; 0 for none.
+    grow by a little, as then all of them are read half as often; 0 for none. `spared_bytes` are those that the plan of
+    an instruction which keeps weights does not read from flash again.
     `records` says where the weights lie in its packed constant, so that weights of 4 bits can be stored as such and
     unpacked in front of it; None where it has them in another form. `unpacks` variants read such weights as they are
     stored.
@@ -106,6 +107,7 @@ class KernelVariant:
     modest_bytes: Callable[[Instr], int] | None = None
     keeps: Callable[[Arrays, Instr, int], Prepared | None] | None = None
     wanted_bytes: Callable[[Instr], int] = no_scratch
+    spared_bytes: Callable[[Instr], int] = no_scratch
     records: Callable[[Instr], Records | None] | None = None
     unpacks: bool = False
 

@@ -95,7 +95,8 @@ class Costs:
     """The costs of one CPU; empty for a CPU of a family that nothing is known of.
 
     `functions` are bytes of the runtime's functions by name, `uses` which of them a kernel needs, `base` the bytes of a
-    program besides its kernels: fixed, and per layer.
+    program besides its kernels: fixed, and per layer. `reread_cycles` are those of the chip for a byte of constants that
+    it reads again from the flash, as its cache is small; 0 where that was not told apart.
     """
 
     cpu: str = ""
@@ -104,6 +105,7 @@ class Costs:
     functions: Mapping[str, int] = field(default_factory=dict)
     base: tuple[float, float] = (0.0, 0.0)
     cycles_per_insn: float = 1.0
+    reread_cycles: float = 0.0
 
     def fit(self, instr: Instr, mode: str) -> Fit | None:
         """Return the fit of an instruction's kernel, of another way of printing when that one was not measured.
@@ -117,7 +119,10 @@ class Costs:
     def predict(self, instr: Instr, mode: str) -> Cost | None:
         """Return what a call is predicted to take; None when the kernel was not measured."""
         fit = self.fit(instr, mode)
-        return None if fit is None else fit.predict(features(instr))
+        if fit is None:
+            return None
+        cost, spared = fit.predict(features(instr)), variant_of(instr).spared_bytes(instr)
+        return cost if not spared else Cost(cost.insns, cost.cycles - round(self.reread_cycles * spared))
 
     def stated(self, instr: Instr) -> Cost:
         """Return what a call takes, roughly, by what its variant states."""
@@ -153,7 +158,8 @@ def parse_costs(data: Mapping[str, Any], cycles_per_insn: float = 1.0) -> Costs:
     }
     uses = {key: frozenset(entry["uses"]) for key, entry in data["kernels"].items()}
     base = (data["base"][0], data["base"][1])
-    return Costs(data["cpu"], kernels, uses, data["functions"], base, cycles_per_insn)
+    reread = data.get("reread_cycles", 0.0)
+    return Costs(data["cpu"], kernels, uses, data["functions"], base, cycles_per_insn, reread)
 
 
 @cache

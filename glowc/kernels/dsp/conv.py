@@ -249,6 +249,13 @@ def near_bytes(instr: Instr) -> int:
     return 2 * _quad_bytes(plan, s)
 
 
+def spared_bytes(instr: Instr) -> int:
+    """Return the bytes of weights that a layer reads from its scratch, or for the second four of eight pixels."""
+    plan, shape = plan_of(instr, ConvPlan), Conv.of(instr)
+    reads = shape.batch * -(-shape.out_h * shape.out_w // _PIXELS)
+    return plan.kept * (reads - 1) + (instr.operand("weights").type.size_bytes * (reads // 2) if plan.quads > 1 else 0)
+
+
 def _shift_bytes(plan: ConvPlan, shape: Conv) -> int:
     """As of `_quad_bytes`, and the sums of four pixels."""
     return _quad_bytes(plan, shape) + 4 * _PIXELS * 2 * -(-shape.out_c // 2)
@@ -322,12 +329,12 @@ QUAD = KernelVariant(
     "dsp", form="quad", also=FPU, slow_with=DUAL_ISSUE, template="{}_quad", rank=11, header="glow_dsp_quad.h",
     accepts=accepts_quad, prepare=prepare_quad, packs=WEIGHTED, scratch_bytes=quad_scratch, streams=True, row_block=4,
     reads=Reads(at_once=2, value_bytes=2), stated=Stated(macs=0.7, outputs=9), modest_bytes=modest_quad,
-    keeps=keep_quad, wanted_bytes=near_bytes, records=quad_records,
+    keeps=keep_quad, wanted_bytes=near_bytes, spared_bytes=spared_bytes, records=quad_records,
 )  # fmt: skip
 SHIFT = replace(
     QUAD, accepts=_accepts_shift, prepare=prepare_shift, packs=SHIFTED, scratch_bytes=shift_scratch,
     header="glow_dsp_shift.h", stated=None, slow_with=frozenset(), modest_bytes=None, keeps=None,
-    wanted_bytes=no_scratch,
+    wanted_bytes=no_scratch, spared_bytes=no_scratch,
 )  # fmt: skip
 
 VARIANTS = {

@@ -104,6 +104,10 @@ def _near_bytes(instr: Instr) -> int:
     return 0 if isinstance(instr.plan, DefinedPlan) else conv.near_bytes(instr)
 
 
+def _spared_bytes(instr: Instr) -> int:
+    return 0 if isinstance(instr.plan, DefinedPlan) else conv.spared_bytes(instr)
+
+
 def _modest_quad(instr: Instr) -> int:
     return 0 if isinstance(instr.plan, DefinedPlan) else conv.modest_quad(instr)
 
@@ -118,7 +122,7 @@ def fixed_variant(plain: KernelVariant, prepare: Prepare, header: str) -> Kernel
 CONV_QUAD = replace(
     fixed_variant(conv.QUAD, _prepare_quad, "glow_dsp_quad_q31.h"),
     slow_with=frozenset(), accepts=conv.accepts_rests, modest_bytes=_modest_quad, keeps=_keep_quad,
-    wanted_bytes=_near_bytes,
+    wanted_bytes=_near_bytes, spared_bytes=_spared_bytes,
 )  # fmt: skip
 
 CONV = fixed_variant(conv.CONV, _prepare_conv, "glow_dsp_gemm_q31.h")
