@@ -156,7 +156,8 @@ def table_of(target: Target, measured: Measured) -> dict[str, Any]:
     return {
         "cpu": board.cpu.name, "family": board.cpu.family, "features": sorted(board.cpu.features), "board": board.name,
         "chip": None if target.chip is None else target.chip.name,
-        "reread_cycles": reread_cycles(target.chip), "compiler": compiler.stdout.splitlines()[0], "base": [round(float(v), 1) for v in base],
+        "reread_cycles": reread_cycles(target.chip), "compiler": compiler.stdout.splitlines()[0],
+        "base": [round(float(v), 1) for v in base],
         "functions": dict(sorted(measured.functions.items())), "rough": rough(kernels), "kernels": kernels,
     }  # fmt: skip
 
@@ -198,10 +199,9 @@ def show(table: Mapping[str, Any]) -> None:
 
 def samples_for(board: Board, kinds: Sequence[str] | None) -> list[list[Sample]]:
     """Return the layers that are measured on a board, cut into models."""
-    rams = [r.size_bytes for r in board.memory.values() if r.kind == "ram"]
     two_forms = board.cpu.has("dsp") and not board.cpu.has("mve")  # of packed weights
     wanted = [s for s in SAMPLES if (two_forms or not s.wide) and (not kinds or s.kind in kinds)]
-    return groups(wanted, min([*(n // 3 for n in rams), 1 << 20]), LAYERS_PER_MODEL)
+    return groups(wanted, min(board.memory[board.arena_region].size_bytes // 3, 1 << 20), LAYERS_PER_MODEL)
 
 
 def with_new(known: Mapping[str, Any], table: Mapping[str, Any]) -> dict[str, Any]:
