@@ -201,7 +201,9 @@ def samples_for(board: Board, kinds: Sequence[str] | None) -> list[list[Sample]]
     """Return the layers that are measured on a board, cut into models."""
     two_forms = board.cpu.has("dsp") and not board.cpu.has("mve")  # of packed weights
     wanted = [s for s in SAMPLES if (two_forms or not s.wide) and (not kinds or s.kind in kinds)]
-    return groups(wanted, min(board.memory[board.arena_region].size_bytes // 3, 1 << 20), LAYERS_PER_MODEL)
+    rams = [r.size_bytes for r in board.memory.values() if r.kind == "ram"]
+    arena = board.memory[board.arena_region].size_bytes // 3
+    return groups(wanted, min(arena, 6 * min(rams) // 5, 1 << 20), LAYERS_PER_MODEL)  # inputs may lie in another memory
 
 
 def with_new(known: Mapping[str, Any], table: Mapping[str, Any]) -> dict[str, Any]:
