@@ -8,7 +8,7 @@ from typing import Annotated
 
 import typer
 
-from glowc.app.terminal import say
+from glowc.app.terminal import say, tell
 
 
 class Format(StrEnum):
@@ -45,7 +45,7 @@ def example(
         return
     to = folder or Path(name)
     copy_example(name, to)
-    say(f"{name} is in {to}; its README.md says how to build and run it")
+    tell(f"{name} is in {to}; its README.md says how to build and run it")
 
 
 def register(app: typer.Typer) -> None:

@@ -11,7 +11,7 @@ import typer
 
 from glowc.app.measure import note_core, open_bundle, target_of
 from glowc.app.options import BoardOpt, CpuOpt, JsonOpt, RunBoardOpt, SourceArg, compiles
-from glowc.app.terminal import say
+from glowc.app.terminal import say, tell
 from glowc.errors import InputError
 
 if TYPE_CHECKING:
@@ -64,9 +64,9 @@ def build(
     if as_json:
         say(json.dumps({"output": str(output), "board": target.name, **sizes}))
         return
-    say(f"{output}: {elf.text:,} bytes of code, {elf.rodata:,} of constants, {elf.data + elf.bss:,} of variables")
+    tell(f"{output}: {elf.text:,} bytes of code, {elf.rodata:,} of constants, {elf.data + elf.bss:,} of variables")
     if target.flash is not None:
-        say(f"  glowc flash {output} --board {board or target.name}")
+        tell(f"  glowc flash {output} --board {board or target.name}")
 
 
 def flash(
@@ -99,7 +99,7 @@ def new(
     from glowc.board.new import new_board
 
     folder = new_board(name, like, parent)
-    say(f"{folder}: memory and flash command in board.toml, the same map in link.ld; then --board {folder}")
+    tell(f"{folder}: memory and flash command in board.toml, the same map in link.ld; then --board {folder}")
 
 
 @board_app.callback()

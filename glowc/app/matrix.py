@@ -11,7 +11,7 @@ import typer
 
 from glowc.app.options import JsonOpt, Opt
 from glowc.app.quantize import steps_bar
-from glowc.app.terminal import say
+from glowc.app.terminal import is_quiet, say
 from glowc.errors import MISMATCH, InputError
 
 if TYPE_CHECKING:
@@ -19,6 +19,8 @@ if TYPE_CHECKING:
 
     from glowc.machine.matrix import Cell, Result
     from glowc.machine.matrix_store import Store
+
+_BAD = ("different", "failed")
 
 
 def matrix(
@@ -64,7 +66,7 @@ def matrix(
             results = store.results(cells)
             _write_page(cells, results, html)
     _tell(cells, results, len(left), as_json)
-    if any(result["status"] in ("different", "failed") for result in results):
+    if any(result["status"] in _BAD for result in results):
         raise typer.Exit(MISMATCH)
 
 
@@ -111,9 +113,12 @@ def _tell(cells: Sequence[Cell], results: Sequence[Result], ran: int, as_json: b
     if as_json:
         say(json.dumps({"cells": len(cells), "ran": ran, "results": results}))
         return
+    shown = [r for r in results if r["status"] in _BAD] if is_quiet() else results
+    if is_quiet() and not shown:
+        return
     console = plain_console()
     table = plain_table("model", "board", "opt", "", "")
-    for r in results:
+    for r in shown:
         table.add_row(r["name"], r["board"], r["opt"], r["status"], "; ".join(result_lines(r)))
     console.print(table)
     console.print(f"{summary(cells, results)}; {ran} ran now")

@@ -69,7 +69,7 @@ def note_core(info: BundleInfo, board: Board) -> None:
     """Say on standard error that a bundle runs on a core that its kernels are not made for."""
     made_for = info.report.get("cpu")
     if made_for != board.cpu.name:
-        say(f"note: {info.folder} is made for {made_for}; on {board.cpu.name} it runs, if at all, slower", err=True)
+        tell(f"note: {info.folder} is made for {made_for}; on {board.cpu.name} it runs, if at all, slower", err=True)
 
 
 @compiles
@@ -192,7 +192,7 @@ def bench(
             note = add_cycles(report, info, target, wanted, inputs, required=chip is not None) if port is None else None
     note_core(info, target)
     if note:
-        say(f"note: {note}", err=True)
+        tell(f"note: {note}", err=True)
     report["compile_s"] = compile_s
     if as_json:
         say(json.dumps(report))

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from glowc.app.options import JsonOpt, ModelArg, size_option
-from glowc.app.terminal import say, tell, visible
+from glowc.app.terminal import is_quiet, say, tell, visible
 from glowc.errors import InputError
 
 if TYPE_CHECKING:
@@ -77,7 +77,7 @@ MetricOpt = Annotated[
 @contextmanager
 def steps_bar(quiet: bool, total: int | None) -> Iterator[Callable[[str], None]]:
     """Yield a function that shows a step, and moves a bar, on a terminal's standard error."""
-    if quiet or not sys.stderr.isatty():
+    if quiet or is_quiet() or not sys.stderr.isatty():
         yield lambda _: None
         return
     from rich.console import Console

@@ -12,7 +12,7 @@ import typer
 
 from glowc.app.measure import open_bundle, target_of
 from glowc.app.options import CpuOpt, JsonOpt, RunBoardOpt, compiles
-from glowc.app.terminal import progress_line, say
+from glowc.app.terminal import progress_line, say, tell
 from glowc.errors import InputError, ToolError
 
 if TYPE_CHECKING:
@@ -65,8 +65,11 @@ def report(
     text = render_page(page_of(found, profile=values, evaluated=errors, against=other, notes=notes)).encode()
     write_file(output, lambda file: file.write(text))
     for note in notes:
-        say(f"note: {note}", err=True)
-    say(json.dumps({"output": str(output), "size_bytes": len(text), "notes": notes}) if as_json else str(output))
+        tell(f"note: {note}", err=True)
+    if as_json:
+        say(json.dumps({"output": str(output), "size_bytes": len(text), "notes": notes}))
+    else:
+        tell(str(output))
 
 
 def _refuse_options(given: Mapping[str, object | None]) -> None:
