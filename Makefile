@@ -53,9 +53,10 @@ test-real: setup  ## pretrained models that Python packages ship, compiled and c
 	$(PY) scripts/real_models.py
 
 .PHONY: test-report
-test-report: setup-quick  ## the page of `glowc report` in a browser
+test-report: setup-quick  ## the page of `glowc report` in a browser, and when it first paints
 	@command -v chromium >/dev/null || scripts/setup.sh browser
 	GLOWC_REQUIRE_BROWSER=1 $(PY) -m pytest -q tests/unit/test_report_page.py
+	$(PY) scripts/report_paint.py
 
 .PHONY: test-torch load-bench
 TORCH ?= torch==2.13.0
