@@ -30,7 +30,7 @@ FormatOpt = Annotated[
 
 
 def example(
-    name: Annotated[str | None, typer.Argument(help="which one; without it they are listed")] = None,
+    name: Annotated[str | None, typer.Argument(metavar="NAME", help="which one; without it they are listed")] = None,
     folder: Annotated[
         Path | None, typer.Argument(metavar="DIR", help="folder that it is copied to (default: its name)")
     ] = None,
