@@ -88,6 +88,10 @@ tflite-mutants: setup  ## damaged TensorFlow Lite files through the compiler: CO
 tflite-models: setup  ## models of ../shared/tflite on four boards, every call against the runtime's answers: BOARDS=, MODELS=
 	$(PY) scripts/tflite_models.py $(if $(BOARDS),--boards $(BOARDS)) $(if $(MODELS),--models $(MODELS))
 
+.PHONY: matrix-proof
+matrix-proof: setup  ## models of ../shared/models on four boards: the same table from two processes and two Dask workers (20 minutes)
+	$(PY) scripts/matrix_proof.py $(if $(BOARDS),--boards $(BOARDS)) $(if $(RESUME),--resume)
+
 .PHONY: wire-soak
 wire-soak: setup  ## inferences over a bad serial line on a board that is reset at random: COUNT=10000, SEED= (8 minutes)
 	$(PY) scripts/wire_soak.py --inferences $(or $(COUNT),10000) $(if $(SEED),--seed $(SEED))
