@@ -133,7 +133,7 @@ site: setup-quick  ## the documentation as a website: build/site
 	$(PY) -m pip install -q --no-build-isolation -e '.[site]'
 	NO_MKDOCS_2_WARNING=1 $(PY) -m mkdocs build --strict
 
-.PHONY: bench bench-kernels bench-memory quant-bench sixteen-bench narrow-bench tflite-bench constants ref-layers costs costs-check flips stack house codegen-diff disasm-diff
+.PHONY: bench bench-kernels bench-memory quant-bench sixteen-bench narrow-bench tflite-bench constants ref-layers costs costs-check stack-costs flips stack house codegen-diff disasm-diff
 bench: setup  ## measure the sample models on the boards
 	$(PY) scripts/bench.py
 
@@ -175,6 +175,9 @@ costs: setup  ## measure single layers and fit what kernels cost: boards/_costs
 costs-check: setup  ## compare predicted with counted cycles of the sample models; kernels without a fit
 	$(PY) scripts/check_costs.py --keys
 	$(PY) scripts/check_costs.py
+
+stack-costs: setup  ## measure the stack of the sample models and fit what kernels take of it: boards/_costs (20 minutes)
+	$(PY) scripts/fit_stack.py
 
 house: setup-quick  ## count what keeps the code from being one way through the rooms
 	$(PY) scripts/house.py

@@ -9,6 +9,7 @@ from typing import Any
 _NUMBERS = (
     "arena_bytes", "weights_bytes", "macs", "text_bytes", "rodata_bytes", "data_bytes", "bss_bytes", "stack_bytes",
     "stack_bound_bytes", "insns", "insns_estimate", "cycles_estimate", "text_bytes_estimate",
+    "stack_bytes_estimate",
 )  # fmt: skip
 _NEVER_NULL = frozenset({"arena_bytes", "weights_bytes", "macs", "insns_estimate", "cycles_estimate"})
 _LAYER_TEXTS, _LAYER_NUMBERS = ("name", "op", "kernel"), ("macs", "insns", "arena_live_bytes")

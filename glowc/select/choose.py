@@ -23,7 +23,7 @@ from functools import partial
 
 from glowc.board import Cpu
 from glowc.codegen.kernels import Identity, args_struct, identity, render_kernel
-from glowc.codegen.view import Family, family, literal_families, literal_kernels
+from glowc.codegen.view import Family, family, literal_families
 from glowc.graph.graph import Graph
 from glowc.kernels.base import KernelVariant, prepare, row_waste
 from glowc.kernels.choice import variant_of
@@ -44,6 +44,7 @@ from glowc.select.constants_budget import (
 )
 from glowc.select.cost import Cost, Costs, load_costs
 from glowc.select.flash_budget import shrunk, within_flash
+from glowc.select.stack import modes_of
 
 KB = 1024
 CODE_LIMITS = {"size": 12 * KB, "balanced": 24 * KB}
@@ -183,11 +184,8 @@ class Selection:
 
     def estimates(self, program: Program) -> list[Cost]:
         """Return what each call of a program is predicted to take, where nothing was measured as its variant states."""
-        instrs = [i for i in program.instrs if not i.is_marker]
-        literal = literal_kernels(program, self.opt)
-        modes = ["size" if self.opt == "size" else "literal" if family(i) in literal else "shared" for i in instrs]
-        known = [_cost(self.costs, self.tuned, i, mode) for i, mode in zip(instrs, modes, strict=True)]
-        return [self.costs.stated(i) if cost is None else cost for i, cost in zip(instrs, known, strict=True)]
+        known = [(i, _cost(self.costs, self.tuned, i, mode)) for i, mode in modes_of(program, self.opt)]
+        return [self.costs.stated(i) if cost is None else cost for i, cost in known]
 
 
 def select_variants(
