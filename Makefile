@@ -53,9 +53,10 @@ test-real: setup  ## pretrained models that Python packages ship, compiled and c
 	$(PY) scripts/real_models.py
 
 .PHONY: test-report
-test-report: setup-quick  ## the page of `glowc report` in a browser
+test-report: setup-quick  ## the page of `glowc report` in a browser, and when it first paints
 	@command -v chromium >/dev/null || scripts/setup.sh browser
 	GLOWC_REQUIRE_BROWSER=1 $(PY) -m pytest -q tests/unit/test_report_page.py
+	$(PY) scripts/report_paint.py
 
 .PHONY: test-torch load-bench
 TORCH ?= torch==2.13.0
@@ -86,6 +87,10 @@ tflite-mutants: setup  ## damaged TensorFlow Lite files through the compiler: CO
 
 tflite-models: setup  ## models of ../shared/tflite on four boards, every call against the runtime's answers: BOARDS=, MODELS=
 	$(PY) scripts/tflite_models.py $(if $(BOARDS),--boards $(BOARDS)) $(if $(MODELS),--models $(MODELS))
+
+.PHONY: matrix-proof
+matrix-proof: setup  ## models of ../shared/models on four boards: the same table from two processes and two Dask workers (20 minutes)
+	$(PY) scripts/matrix_proof.py $(if $(BOARDS),--boards $(BOARDS)) $(if $(RESUME),--resume)
 
 .PHONY: wire-soak
 wire-soak: setup  ## inferences over a bad serial line on a board that is reset at random: COUNT=10000, SEED= (8 minutes)
@@ -128,7 +133,7 @@ site: setup-quick  ## the documentation as a website: build/site
 	$(PY) -m pip install -q --no-build-isolation -e '.[site]'
 	NO_MKDOCS_2_WARNING=1 $(PY) -m mkdocs build --strict
 
-.PHONY: bench bench-kernels bench-memory quant-bench sixteen-bench narrow-bench tflite-bench constants ref-layers costs costs-check flips stack house codegen-diff disasm-diff
+.PHONY: bench bench-kernels bench-memory quant-bench sixteen-bench narrow-bench tflite-bench constants ref-layers costs costs-check stack-costs flips stack house codegen-diff disasm-diff
 bench: setup  ## measure the sample models on the boards
 	$(PY) scripts/bench.py
 
@@ -170,6 +175,9 @@ costs: setup  ## measure single layers and fit what kernels cost: boards/_costs
 costs-check: setup  ## compare predicted with counted cycles of the sample models; kernels without a fit
 	$(PY) scripts/check_costs.py --keys
 	$(PY) scripts/check_costs.py
+
+stack-costs: setup  ## measure the stack of the sample models and fit what kernels take of it: boards/_costs (20 minutes)
+	$(PY) scripts/fit_stack.py
 
 house: setup-quick  ## count what keeps the code from being one way through the rooms
 	$(PY) scripts/house.py

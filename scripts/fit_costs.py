@@ -229,7 +229,9 @@ def fit_target(text: str, kinds: Sequence[str] | None, jobs: int, *, add: bool) 
     if add:
         write(with_new(json.loads(file.read_text(encoding="utf-8")), table), file)
     elif not kinds:
-        write(table, file)
+        stack = json.loads(file.read_text(encoding="utf-8")).get("stack") if file.is_file() else None  # fit_stack.py's
+        kernels = table.pop("kernels")
+        write({**table, **({"stack": stack} if stack else {}), "kernels": kernels}, file)
 
 
 def main() -> int:

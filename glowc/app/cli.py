@@ -70,7 +70,8 @@ app = typer.Typer(
     context_settings={"help_option_names": ["-h", "--help"]},
     pretty_exceptions_enable=False,
     rich_markup_mode=None,
-    help="Compile ONNX and TensorFlow Lite models to portable C for Cortex-M and Cortex-A.",
+    help="Compile ONNX and TensorFlow Lite models to portable C for Cortex-M and Cortex-A.\n\n"
+    "Example: glowc compile kws.onnx --board mps2-an386 -o build/kws",
 )
 _debug = False
 
@@ -111,7 +112,9 @@ def compile_(
     quantize_data: Annotated[
         list[Path] | None,
         typer.Option(
-            "--quantize-data", help="sample data: quantise a float model first, as `glowc quantize`; repeatable"
+            "--quantize-data",
+            metavar="FILE",
+            help="sample data: quantise a float model first, as `glowc quantize`; repeatable",
         ),
     ] = None,
     mean: MeanOpt = "0",

@@ -104,6 +104,6 @@ def _shown(check: ValueCheck) -> str:
 def register(app: typer.Typer) -> None:
     """Add the command to the command line."""
     app.command(
-        help="Find the wrong layer: every layer on a board beside the interpreter and onnxruntime.\n\n"
+        help="Find the layer that is wrong on a board. Every layer stands beside the interpreter and onnxruntime.\n\n"
         "Example: glowc debug kws.onnx --board mps2-an386 --input in.npz"
     )(debug)

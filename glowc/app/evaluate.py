@@ -135,6 +135,6 @@ def register(app: typer.Typer) -> None:
     """Add the command to the command line."""
     app.command(
         "eval",
-        help="Run labelled data through the float model, the quantised model and its C, and compare.\n\n"
+        help="Compare float model, int8 model and its C on labelled data.\n\n"
         "Example: glowc eval kws.onnx --float kws_fp32.onnx --data test.npz --labels labels.npy",
     )(evaluate)

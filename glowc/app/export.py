@@ -8,7 +8,7 @@ from typing import Annotated
 
 import typer
 
-from glowc.app.terminal import say
+from glowc.app.terminal import say, tell
 
 
 class Format(StrEnum):
@@ -30,7 +30,7 @@ FormatOpt = Annotated[
 
 
 def example(
-    name: Annotated[str | None, typer.Argument(help="which one; without it they are listed")] = None,
+    name: Annotated[str | None, typer.Argument(metavar="NAME", help="which one; without it they are listed")] = None,
     folder: Annotated[
         Path | None, typer.Argument(metavar="DIR", help="folder that it is copied to (default: its name)")
     ] = None,
@@ -45,7 +45,7 @@ def example(
         return
     to = folder or Path(name)
     copy_example(name, to)
-    say(f"{name} is in {to}; its README.md says how to build and run it")
+    tell(f"{name} is in {to}; its README.md says how to build and run it")
 
 
 def register(app: typer.Typer) -> None:

@@ -11,7 +11,7 @@ import typer
 
 from glowc.app.measure import note_core, open_bundle, target_of
 from glowc.app.options import BoardOpt, CpuOpt, JsonOpt, RunBoardOpt, SourceArg, compiles
-from glowc.app.terminal import say
+from glowc.app.terminal import say, tell
 from glowc.errors import InputError
 
 if TYPE_CHECKING:
@@ -64,13 +64,15 @@ def build(
     if as_json:
         say(json.dumps({"output": str(output), "board": target.name, **sizes}))
         return
-    say(f"{output}: {elf.text:,} bytes of code, {elf.rodata:,} of constants, {elf.data + elf.bss:,} of variables")
+    tell(f"{output}: {elf.text:,} bytes of code, {elf.rodata:,} of constants, {elf.data + elf.bss:,} of variables")
     if target.flash is not None:
-        say(f"  glowc flash {output} --board {board or target.name}")
+        tell(f"  glowc flash {output} --board {board or target.name}")
 
 
 def flash(
-    elf: Annotated[Path, typer.Argument(help="an image that `glowc build` wrote", exists=True, dir_okay=False)],
+    elf: Annotated[
+        Path, typer.Argument(metavar="ELF", help="an image that `glowc build` wrote", exists=True, dir_okay=False)
+    ],
     board: BoardOpt,
     run: Annotated[bool, typer.Option("--run", help="do it instead of printing the commands")] = False,
 ) -> None:
@@ -91,7 +93,7 @@ def flash(
     "new", help="Copy a board into a folder to edit.\n\nExample: glowc board new my-board --from rpi-pico"
 )
 def new(
-    name: Annotated[str, typer.Argument(help="its name, and that of the folder")],
+    name: Annotated[str, typer.Argument(metavar="NAME", help="its name, and that of the folder")],
     like: Annotated[str, typer.Option("--from", help="the board that is nearest: a name or a folder")],
     parent: Annotated[Path, typer.Option("--output", "-o", help="where the folder is made")] = Path("."),
 ) -> None:
@@ -99,7 +101,7 @@ def new(
     from glowc.board.new import new_board
 
     folder = new_board(name, like, parent)
-    say(f"{folder}: memory and flash command in board.toml, the same map in link.ld; then --board {folder}")
+    tell(f"{folder}: memory and flash command in board.toml, the same map in link.ld; then --board {folder}")
 
 
 @board_app.callback()
@@ -114,7 +116,7 @@ def register(app: typer.Typer) -> None:
         "Example: glowc build kws.onnx --board nucleo-l4r5zi --golden in.npz -o kws.elf"
     )(build)
     app.command(
-        help="Print the commands that put an image on a board, or run them.\n\n"
+        help="Print the commands that flash an image, or run them.\n\n"
         "Example: glowc flash kws.elf --board nucleo-l4r5zi --run"
     )(flash)
     app.add_typer(board_app, name="board")

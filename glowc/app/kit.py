@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 @compiles
 def kit(
     model: ModelArg,
-    folder: Annotated[Path, typer.Argument(help="folder for the kit")],
+    folder: Annotated[Path, typer.Argument(metavar="DIR", help="folder for the kit")],
     input_: InputOpt,
     options: CompileOptions,
     board: BoardOpt = "mps2-an386",
@@ -46,6 +46,6 @@ def register(app: typer.Typer) -> None:
     """Add the command to the command line."""
     app.command(
         "test-kit",
-        help="Write a regression test that needs no glowc: make, a compiler and QEMU run it.\n\n"
+        help="Write a regression test that needs no glowc. Make, a compiler and QEMU run it.\n\n"
         "Example: glowc test-kit kws.onnx tests/kws --board mps2-an386 --input in.npz",
     )(kit)

@@ -67,7 +67,7 @@ def register(app: typer.Typer) -> None:
     app.command(help="List the chips whose cycles `glowc bench --chip` counts.\n\nExample: glowc chips --json")(chips)
     app.command(
         "make-include",
-        help="Print where glowc.mk is: the rules that make models part of a Makefile project.\n\n"
+        help="Print where glowc.mk is. Its rules make models part of a Makefile project.\n\n"
         'Example: cp "$(glowc make-include)" build/glowc.mk',
     )(make_include)
     app.command(help="List the supported operators and the kernels a CPU needs.\n\nExample: glowc ops --format tflite")(

@@ -11,7 +11,7 @@ import typer
 
 from glowc.app.options import JsonOpt, Opt
 from glowc.app.quantize import steps_bar
-from glowc.app.terminal import say
+from glowc.app.terminal import is_quiet, say
 from glowc.errors import MISMATCH, InputError
 
 if TYPE_CHECKING:
@@ -20,19 +20,29 @@ if TYPE_CHECKING:
     from glowc.machine.matrix import Cell, Result
     from glowc.machine.matrix_store import Store
 
+_BAD = ("different", "failed")
+DoOpt = Annotated[list[str], typer.Option("--do", metavar="STEPS", help="validate, bench; several by commas")]
+
 
 def matrix(
     models: Annotated[Path, typer.Option("--models", help="folder with .onnx and .tflite files, at any depth")],
     output: Annotated[Path, typer.Option("--output", "-o", help="results, SQLite; what is done there is not redone")],
     boards: Annotated[
-        list[str], typer.Option("--boards", "--board", "-b", help="from `glowc boards`; several by commas")
+        list[str],
+        typer.Option("--boards", "--board", "-b", metavar="NAMES", help="from `glowc boards`; several by commas"),
     ] = ["host"],  # noqa: B006
     data: Annotated[
         str | None,
-        typer.Option("--data", help="name of the .npz beside each model (default: that of the model; else random)"),
+        typer.Option(
+            "--data",
+            metavar="NAME",
+            help="name of the .npz beside each model (default: that of the model; else random)",
+        ),
     ] = None,
-    do: Annotated[list[str], typer.Option("--do", help="validate, bench; several by commas")] = ["validate,bench"],  # noqa: B006
-    opt: Annotated[list[str], typer.Option("--opt", help="size, balanced, speed; several by commas")] = ["balanced"],  # noqa: B006
+    do: DoOpt = ["validate,bench"],  # noqa: B006
+    opt: Annotated[
+        list[str], typer.Option("--opt", metavar="NAMES", help="size, balanced, speed; several by commas")
+    ] = ["balanced"],  # noqa: B006
     html: Annotated[Path | None, typer.Option("--html", help="the results as a page")] = None,
     resume: Annotated[bool, typer.Option("--resume/--restart", help="leave out what is done, or do all again")] = True,
     jobs: Annotated[int, typer.Option("--jobs", "-j", min=1, help="cells at the same time on this machine")] = 1,
@@ -64,7 +74,7 @@ def matrix(
             results = store.results(cells)
             _write_page(cells, results, html)
     _tell(cells, results, len(left), as_json)
-    if any(result["status"] in ("different", "failed") for result in results):
+    if any(result["status"] in _BAD for result in results):
         raise typer.Exit(MISMATCH)
 
 
@@ -111,9 +121,12 @@ def _tell(cells: Sequence[Cell], results: Sequence[Result], ran: int, as_json: b
     if as_json:
         say(json.dumps({"cells": len(cells), "ran": ran, "results": results}))
         return
+    shown = [r for r in results if r["status"] in _BAD] if is_quiet() else results
+    if is_quiet() and not shown:
+        return
     console = plain_console()
     table = plain_table("model", "board", "opt", "", "")
-    for r in results:
+    for r in shown:
         table.add_row(r["name"], r["board"], r["opt"], r["status"], "; ".join(result_lines(r)))
     console.print(table)
     console.print(f"{summary(cells, results)}; {ran} ran now")
@@ -122,6 +135,6 @@ def _tell(cells: Sequence[Cell], results: Sequence[Result], ran: int, as_json: b
 def register(app: typer.Typer) -> None:
     """Add the command to the command line."""
     app.command(
-        help="Validate and measure many models on many boards; a run that was stopped goes on.\n\n"
+        help="Validate and measure many models on many boards. A run that was stopped goes on.\n\n"
         "Example: glowc matrix --models models --boards host,mps2-an386 -o results.sqlite --html results.html"
     )(matrix)

@@ -69,7 +69,15 @@ def note_core(info: BundleInfo, board: Board) -> None:
     """Say on standard error that a bundle runs on a core that its kernels are not made for."""
     made_for = info.report.get("cpu")
     if made_for != board.cpu.name:
-        say(f"note: {info.folder} is made for {made_for}; on {board.cpu.name} it runs, if at all, slower", err=True)
+        tell(f"note: {info.folder} is made for {made_for}; on {board.cpu.name} it runs, if at all, slower", err=True)
+
+
+def note_nan(path: Path | None) -> None:
+    """Say on standard error which inputs hold elements that are not a number: what comes of them says little."""
+    from glowc.compiler.samples import nan_counts
+
+    for name, count in (nan_counts(path) if path is not None else {}).items():
+        tell(f"note: {count:,} elements of {name} in {path} are not a number (NaN)", err=True)
 
 
 @compiles
@@ -103,6 +111,7 @@ def run(
                 outputs, facts = done.outputs, {"stack_bytes": done.stack_bytes}
         arrays = {p.name: p.to_exported(outputs[p.name]) for p in info.outputs}
     note_core(info, target)
+    note_nan(input_)
     _save(output, arrays)
     count = len(next(iter(arrays.values())))
     if as_json:
@@ -191,8 +200,9 @@ def bench(
                 report["measured"] = measured_on_wire(info, Line(port, baud), inputs)
             note = add_cycles(report, info, target, wanted, inputs, required=chip is not None) if port is None else None
     note_core(info, target)
+    note_nan(input_)
     if note:
-        say(f"note: {note}", err=True)
+        tell(f"note: {note}", err=True)
     report["compile_s"] = compile_s
     if as_json:
         say(json.dumps(report))
@@ -286,7 +296,7 @@ def validate(
     baud: BaudOpt = None,
     golden: Annotated[Path | None, typer.Option("--golden", help=".npz of expected outputs")] = None,
     model: Annotated[
-        Path | None, typer.Option("--model", help="of a bundle: the ONNX file that it was compiled from")
+        Path | None, typer.Option("--model", help="of a bundle: the model that it was compiled from")
     ] = None,
     layers: Annotated[bool, typer.Option("--layers", help="find the first instruction that differs")] = False,
     junit: Annotated[Path | None, typer.Option("--junit", help="the result as JUnit XML")] = None,
@@ -306,6 +316,7 @@ def validate(
             result = validate_model(
                 source, target, options, input_, golden, find_layer=layers, progress=progress, runner=runner
             )
+    note_nan(input_)
     if as_json:
         say(json.dumps(result))
     else:
@@ -344,10 +355,11 @@ def register(app: typer.Typer) -> None:
         help="Measure instructions, cycles, arena, flash and stack.\n\nExample: glowc bench kws.onnx --chip stm32l4r5"
     )(bench)
     app.command(
-        help="Measure the kernels that each layer may have, for `glowc compile --tuned`.\n\n"
+        help="Measure each layer's kernels, for `glowc compile --tuned`.\n\n"
         "Example: glowc tune kws.onnx --board mps2-an386 -o kws.tune.json"
     )(tune)
     app.command(
-        help="Compare a model or bundle on a board with onnxruntime, or with the interpreter.\n\n"
+        help="Compare a model's outputs on a board with onnxruntime's. Without onnxruntime, and for TensorFlow Lite "
+        "models, an interpreter computes them.\n\n"
         "Example: glowc validate kws.onnx --board mps2-an386 --input in.npz"
     )(validate)

@@ -73,11 +73,18 @@ class IoLayout(StrEnum):
 
 
 ModelsArg = Annotated[
-    list[Path], typer.Argument(help="a model file, ONNX or TensorFlow Lite; several with --chain", show_default=False)
+    list[Path],
+    typer.Argument(
+        metavar="MODEL", help="a model file, ONNX or TensorFlow Lite; several with --chain", show_default=False
+    ),
 ]
-ModelArg = Annotated[Path, typer.Argument(help="an ONNX file", show_default=False)]
+ModelArg = Annotated[
+    Path, typer.Argument(metavar="MODEL", help="a model file, ONNX or TensorFlow Lite", show_default=False)
+]
+FloatArg = Annotated[Path, typer.Argument(metavar="MODEL", help="a float model, ONNX", show_default=False)]
 SourceArg = Annotated[
-    Path, typer.Argument(help="an ONNX file, or a folder written by `glowc compile`", show_default=False)
+    Path,
+    typer.Argument(metavar="MODEL", help="a model file, or a folder written by `glowc compile`", show_default=False),
 ]
 
 
@@ -168,7 +175,9 @@ TunedOpt = Annotated[
 ]
 PluginOpt = Annotated[
     list[Path] | None,
-    typer.Option("--plugin", help="a Python file with operators of your own (docs/PLUGINS.md); repeatable"),
+    typer.Option(
+        "--plugin", metavar="FILE", help="a Python file with operators of your own (docs/PLUGINS.md); repeatable"
+    ),
 ]
 
 
@@ -182,6 +191,7 @@ TargetOpt = Annotated[
     list[str] | None,
     typer.Option(
         "--target",
+        metavar="NAME",
         autocompletion=_targets,
         help="a target of an installed package: kernels or back ends of your own (docs/PLUGINS.md); repeatable",
     ),

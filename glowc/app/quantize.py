@@ -12,8 +12,8 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from glowc.app.options import JsonOpt, ModelArg, size_option
-from glowc.app.terminal import say, tell, visible
+from glowc.app.options import FloatArg, JsonOpt, size_option
+from glowc.app.terminal import is_quiet, say, tell, visible
 from glowc.errors import InputError
 
 if TYPE_CHECKING:
@@ -35,7 +35,9 @@ if TYPE_CHECKING:
 
 DataOpt = Annotated[
     list[Path] | None,
-    typer.Option("--data", "-d", help=".npz .npy .png .jpg .wav .csv .raw, or a folder of such; repeatable"),
+    typer.Option(
+        "--data", "-d", metavar="FILE", help=".npz .npy .png .jpg .wav .csv .raw, or a folder of such; repeatable"
+    ),
 ]
 MeanOpt = Annotated[
     str, typer.Option("--mean", help="of images: subtracted from pixels 0..255; one, or per channel: 124,116,104")
@@ -77,7 +79,7 @@ MetricOpt = Annotated[
 @contextmanager
 def steps_bar(quiet: bool, total: int | None) -> Iterator[Callable[[str], None]]:
     """Yield a function that shows a step, and moves a bar, on a terminal's standard error."""
-    if quiet or not sys.stderr.isatty():
+    if quiet or is_quiet() or not sys.stderr.isatty():
         yield lambda _: None
         return
     from rich.console import Console
@@ -120,7 +122,7 @@ def _gather(net: Net, gathered: Gathered, data: list[Path], images: ImageFormat,
 
 
 def profile(
-    model: ModelArg,
+    model: FloatArg,
     data: DataOpt = None,
     output: Annotated[Path, typer.Option("--output", "-o", help="the profile, YAML")] = Path("profile.yaml"),
     mean: MeanOpt = "0",
@@ -169,7 +171,7 @@ def given_data(data: list[Path] | None) -> list[Path]:
 
 
 def quantize(
-    model: ModelArg,
+    model: FloatArg,
     output: Annotated[Path, typer.Option("--output", "-o", help="the int8 ONNX file")],
     data: DataOpt = None,
     profile_: Annotated[Path | None, typer.Option("--profile", help="a file written by `glowc profile`")] = None,
@@ -187,7 +189,8 @@ def quantize(
         str | None, typer.Option("--io-type", help="of inputs and outputs: float, or as --activations (default)")
     ] = None,
     keep_float: Annotated[
-        list[str] | None, typer.Option("--keep-float", help="a node, its result, or a kind of operator; repeatable")
+        list[str] | None,
+        typer.Option("--keep-float", metavar="NODE", help="a node, its result, or a kind of operator; repeatable"),
     ] = None,
     equalise: Annotated[bool, typer.Option("--equalise/--no-equalise", help="make channels equally large")] = True,
     bias: Annotated[bool, typer.Option("--bias-correction/--no-bias-correction", help="fit biases to the data")] = True,
@@ -204,7 +207,8 @@ def quantize(
     classes: ClassesOpt = None,
     metric: MetricOpt = None,
     test_data: Annotated[
-        list[Path] | None, typer.Option("--test-data", help="what --labels belong to (default: --data); repeatable")
+        list[Path] | None,
+        typer.Option("--test-data", metavar="FILE", help="what --labels belong to (default: --data); repeatable"),
     ] = None,
     weights: WeightsOpt = "int8",
     weights_of: WeightsOfOpt = None,
@@ -476,10 +480,10 @@ def int8_saving(compiled: Compiled, model: Path) -> str | None:
 def register(app: typer.Typer) -> None:
     """Add the commands to the command line."""
     app.command(
-        help="Run a float model on data and write ranges and histograms of its values.\n\n"
+        help="Write ranges and histograms of a float model's values.\n\n"
         "Example: glowc profile kws_fp32.onnx --data in.npz -o kws.yaml"
     )(profile)
     app.command(
-        help="Make an int8 ONNX file of a float one, by sample data or a profile.\n\n"
+        help="Make an int8 ONNX file of a float one, by data or a profile.\n\n"
         "Example: glowc quantize kws_fp32.onnx --data in.npz -o kws.onnx"
     )(quantize)

@@ -12,7 +12,7 @@ import typer
 
 from glowc.app.measure import open_bundle, target_of
 from glowc.app.options import CpuOpt, JsonOpt, RunBoardOpt, compiles
-from glowc.app.terminal import progress_line, say
+from glowc.app.terminal import progress_line, say, tell
 from glowc.errors import InputError, ToolError
 
 if TYPE_CHECKING:
@@ -23,7 +23,10 @@ if TYPE_CHECKING:
 @compiles
 def report(
     source: Annotated[
-        Path, typer.Argument(help="a model, a bundle, or what `glowc bench --json` printed", show_default=False)
+        Path,
+        typer.Argument(
+            metavar="MODEL", help="a model, a bundle, or what `glowc bench --json` printed", show_default=False
+        ),
     ],
     options: CompileOptions,
     output: Annotated[Path, typer.Option("--output", "-o", help="the page")] = Path("report.html"),
@@ -49,7 +52,7 @@ def report(
 ) -> None:
     """Write a page about a model."""
     from glowc.compiler.files import check_output, write_file
-    from glowc.machine.page import page_of, read_evaluation, read_report, render_page
+    from glowc.machine.page import checked_report, page_of, read_evaluation, read_report, render_page
     from glowc.quant.profile import read_profile
 
     check_output(output)
@@ -62,11 +65,15 @@ def report(
     else:
         how = _How(board, cpu, chip, input_, measure, as_json)
         found, notes = _measured(source, options, how)
+        checked_report(found, source)
     text = render_page(page_of(found, profile=values, evaluated=errors, against=other, notes=notes)).encode()
     write_file(output, lambda file: file.write(text))
     for note in notes:
-        say(f"note: {note}", err=True)
-    say(json.dumps({"output": str(output), "size_bytes": len(text), "notes": notes}) if as_json else str(output))
+        tell(f"note: {note}", err=True)
+    if as_json:
+        say(json.dumps({"output": str(output), "size_bytes": len(text), "notes": notes}))
+    else:
+        tell(str(output))
 
 
 def _refuse_options(given: Mapping[str, object | None]) -> None:
@@ -120,6 +127,6 @@ def _measured(source: Path, options: CompileOptions, how: _How) -> tuple[BenchRe
 def register(app: typer.Typer) -> None:
     """Add the command to the command line."""
     app.command(
-        help="Write one HTML page: graph, memory over time, layers, quantisation, flash, comparison.\n\n"
-        "Example: glowc report kws.onnx --chip stm32l4r5 -o kws.html"
+        help="Write a page about a model. One HTML file: graph, memory over time, layers, "
+        "quantisation, flash, comparison.\n\nExample: glowc report kws.onnx --chip stm32l4r5 -o kws.html"
     )(report)

@@ -93,7 +93,7 @@ def compile_summary(compiled: Compiled, out: Path) -> str:
         f"  constants  {report['weights_bytes']:>10,} bytes",
         *_narrow(report),
         *_code(report),
-        "  stack      `glowc bench` computes the most that it takes",
+        _stack(report),
         *_removed(report),
         f"  written to {out}",
     ]
@@ -119,6 +119,13 @@ def _code(report: Report) -> list[str]:
     """Return a line about the predicted bytes of code, where the CPU's kernels were measured."""
     code = report["text_bytes_estimate"]
     return [] if code is None else [f"  code       {code:>10,} bytes, estimated"]
+
+
+def _stack(report: Report) -> str:
+    """Return the line about the predicted stack, where the CPU's programs were measured."""
+    most = "`glowc bench` computes the most that it takes"
+    stack = report["stack_bytes_estimate"]
+    return f"  stack      {most}" if stack is None else f"  stack      {stack:>10,} bytes, estimated; {most}"
 
 
 def _time(report: Report) -> list[str]:

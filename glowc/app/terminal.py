@@ -44,6 +44,11 @@ def set_verbosity(verbosity: Verbosity) -> None:
     _verbosity = verbosity
 
 
+def is_quiet() -> bool:
+    """Say whether only results and errors are wanted."""
+    return _verbosity is Verbosity.QUIET
+
+
 def with_common_first(argv: Sequence[str]) -> list[str]:
     """Return arguments with those that every command takes before the command, wherever they stood."""
     options = argv[1 : argv.index("--")] if "--" in argv else argv[1:]
@@ -53,7 +58,7 @@ def with_common_first(argv: Sequence[str]) -> list[str]:
 
 def tell(text: str, *, err: bool = False, nl: bool = True) -> None:
     """Print what was done, unless it is to be quiet."""
-    if _verbosity is not Verbosity.QUIET:
+    if not is_quiet():
         say(text, err=err, nl=nl)
 
 
@@ -77,7 +82,7 @@ def progress_line(quiet: bool) -> Iterator[Callable[[str], None]]:
         begin = time.monotonic()
         yield lambda text: say(f"{time.monotonic() - begin:7.2f} s  {text}", err=True)
         return
-    if quiet or _verbosity is Verbosity.QUIET or not sys.stderr.isatty():
+    if quiet or is_quiet() or not sys.stderr.isatty():
         yield lambda _: None
         return
     from rich.console import Console

@@ -93,7 +93,7 @@ def load_board(name_or_path: str, cpu: str | None = None) -> Board:
         defines=fields.strings("defines", optional=True),
         cflags=fields.strings("cflags", optional=True),
         ldflags=fields.strings("ldflags", optional=True),
-        stack_bytes=fields.integer("stack_bytes", minimum=256) if script else None,
+        stack_bytes=_stack_bytes(fields, script),
         run_argv=_run_argv(fields),
         timeout_s=fields.integer("timeout_s", minimum=1) if fields.has("timeout_s") else _DEFAULT_TIMEOUT_S,
         flash=fields.string("flash") if fields.has("flash") else None,
@@ -109,6 +109,13 @@ def load_board(name_or_path: str, cpu: str | None = None) -> Board:
             details=["it can have: " + ", ".join(cpus)],
         )
     return parts(cpu=load_cpu(cpu or default, folder))
+
+
+def _stack_bytes(fields: Fields, script: tuple[Path, ...]) -> int | None:
+    """Return the stack of a board with a linker script; others have none to place."""
+    if not script and fields.has("stack_bytes"):
+        fields.problem("stack_bytes", "is for a board with a linker_script, which this one lacks")
+    return fields.integer("stack_bytes", minimum=256) if script else None
 
 
 def _cpus(fields: Fields, known: tuple[str, ...]) -> tuple[str, tuple[str, ...]]:
@@ -199,4 +206,8 @@ def finish(fields: Fields, path: Path) -> None:
     fields.reject_unknown()
     if fields.problems:
         count = len(fields.problems)
-        raise BoardError(f"{path}: {count} problem{'s' if count > 1 else ''}", details=fields.problems)
+        raise BoardError(
+            f"{path}: {count} problem{'s' if count > 1 else ''}",
+            details=fields.problems,
+            hint="docs/BOARDS.md names every field; `glowc board new` copies a board that works",
+        )

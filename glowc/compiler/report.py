@@ -29,6 +29,7 @@ from glowc.program.ir import Program
 from glowc.program.lifetimes import live_bytes, strip_markers
 from glowc.select.choose import Selection
 from glowc.select.cost import Cost
+from glowc.select.stack import stack_bytes
 
 
 class TensorReport(TypedDict):
@@ -143,14 +144,15 @@ class PlanReport(TypedDict):
 
 
 class EstimateReport(TypedDict):
-    """The predicted instructions, cycles and bytes of code, and layers chosen by measurements.
+    """The predicted instructions, cycles, bytes of code and of stack, and layers chosen by measurements.
 
-    The code is null for a CPU whose kernels were not measured.
+    The code and the stack are null for a CPU whose kernels were not measured.
     """
 
     insns_estimate: int
     cycles_estimate: int
     text_bytes_estimate: int | None
+    stack_bytes_estimate: int | None
     tuned_layers: NotRequired[int]
 
 
@@ -256,6 +258,7 @@ def estimate_report(selection: Selection, program: Program, estimates: Sequence[
         "insns_estimate": sum(cost.insns for cost in estimates),
         "cycles_estimate": sum(cost.cycles for cost in estimates),
         "text_bytes_estimate": selection.code_bytes(program) if selection.costs.kernels else None,
+        "stack_bytes_estimate": stack_bytes(selection.costs, program, selection.opt),
     }
     return {**total, "tuned_layers": len(selection.tuned)} if selection.tuned else total
 

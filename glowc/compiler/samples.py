@@ -55,6 +55,13 @@ def read_arrays(
     return found
 
 
+def nan_counts(path: Path) -> dict[str, int]:
+    """Return how many elements of each array of a readable file are not a number; arrays without any are left out."""
+    arrays = _load(path, ("input",))
+    counts = {name: int(np.isnan(array).sum()) for name, array in arrays.items() if array.dtype.kind == "f"}
+    return {name: count for name, count in counts.items() if count}
+
+
 def _load(path: Path, names: tuple[str, ...]) -> dict[str, np.ndarray]:
     """Return the arrays of a file by name; InputError when numpy cannot read it."""
     try:

@@ -30,6 +30,7 @@ _KNOWN_FILES = (
     (0, b"version https://git-lfs", "a Git LFS pointer; run `git lfs pull`"),
     (0, b"ORTM", "an onnxruntime .ort file"),
     (4, b"ORTM", "an onnxruntime .ort file"),
+    (4, b"TFL3", "a TensorFlow Lite model"),
 )
 
 

@@ -17,6 +17,7 @@ from glowc.codegen.export import FOLDER, FORMS, SINGLE
 from glowc.codegen.mains import Calls, render_main
 from glowc.codegen.names import c_ident
 from glowc.compiler.report import BenchReport, Report, StackReport, TensorReport
+from glowc.compiler.report_check import wrong_fields
 from glowc.compiler.samples import read_arrays
 from glowc.errors import BoardError, InputError
 from glowc.graph.numerics import dequantize, quantize
@@ -107,8 +108,8 @@ def load_bundle(folder: Path) -> BundleInfo:
     path = folder / "report.json"
     try:
         report = _one_of(json.loads(path.read_text(encoding="utf-8")), folder, model)
+        _check(report, path)
         ports = {kind: tuple(_port(entry) for entry in report[kind]) for kind in ("inputs", "outputs")}
-        str(report["model"]), report["layers"]
     except FileNotFoundError:
         raise InputError(
             f"{folder} is not a bundle: it has no report.json",
@@ -117,6 +118,16 @@ def load_bundle(folder: Path) -> BundleInfo:
     except (OSError, ValueError, KeyError, TypeError) as error:
         raise InputError(f"{path} cannot be read: {error}", hint="compile the model again") from error
     return BundleInfo(folder, report, ports["inputs"], ports["outputs"])
+
+
+def _check(report: Any, path: Path) -> None:
+    wrong = wrong_fields(report)
+    if wrong:
+        raise InputError(
+            f"{path} cannot be read: it is not as glowc wrote it",
+            details=[f"missing or wrong: {', '.join(wrong)}"],
+            hint="compile the model again",
+        )
 
 
 def _one_of(report: Any, folder: Path, model: str | None) -> Any:

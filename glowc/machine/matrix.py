@@ -74,8 +74,11 @@ class Result(TypedDict):
 def find_models(folder: Path) -> dict[str, Path]:
     """Return the model files below a folder by a short name: the file's, or the folder's of one called `model`.
 
-    Raises InputError when there is none.
+    Raises InputError when there is none, or no folder.
     """
+    if not folder.is_dir():
+        what = "is a file, not a folder" if folder.exists() else "does not exist"
+        raise InputError(f"{folder} {what}", hint="--models names a folder with .onnx and .tflite files")
     paths = sorted(path for path in folder.rglob("*") if path.suffix in _MODELS and path.is_file())
     if not paths:
         raise InputError(f"no model below {folder}", hint="--models names a folder with .onnx and .tflite files")

@@ -20,6 +20,7 @@ import numpy as np
 
 from glowc.codegen.kernels import environment
 from glowc.compiler.report import BenchReport, LayerReport
+from glowc.compiler.report_check import wrong_fields
 from glowc.compiler.report_tensors import PlacedTensor
 from glowc.errors import InputError
 from glowc.machine.evaluate import Score
@@ -74,10 +75,14 @@ def read_report(path: Path) -> BenchReport:
 
     Raises InputError that names every key which is missing.
     """
-    found: Any = _json(path) if path.is_file() else load_bundle(path).report
+    return checked_report(_json(path) if path.is_file() else load_bundle(path).report, path)
+
+
+def checked_report(found: Any, path: Path) -> BenchReport:
+    """Return a report from `path` if it has all that a page shows. Raises InputError as `read_report`."""
     missing = [key for key in _KEYS if key not in found] if isinstance(found, dict) else ["an object"]
     missing = missing or [f"{k} is no {t.__name__}" for k, t in _KINDS.items() if not isinstance(found[k], t)]
-    missing = missing or _wrong_lists(found)
+    missing = missing or wrong_fields(found) or _wrong_lists(found)
     if missing:
         hint = "a bundle's folder, or a file that `glowc bench --json` printed; compile again what is older"
         raise InputError(

@@ -22,7 +22,6 @@ from dataclasses import dataclass, replace
 from functools import partial
 
 from glowc.board import Cpu
-from glowc.codegen.view import family, literal_kernels
 from glowc.graph.graph import Graph
 from glowc.kernels.base import KernelVariant, prepare, row_waste
 from glowc.lower.lowering import Choose, Finish, Prepare, by_rank, lower_graph
@@ -33,6 +32,7 @@ from glowc.select.cost import Cost, Costs, load_costs
 from glowc.select.flash_budget import shrunk, within_flash
 from glowc.select.order import CODE_LIMITS, KB, group_moves, lean, price_of, select
 from glowc.select.pricing import Pricing, cost_of, likely_modes
+from glowc.select.stack import modes_of
 
 _LARGE_LIMIT = 96 * KB  # balanced, for CPUs that run from caches and megabytes of memory
 CODE_OF_ANY = 128 * KB  # no model's code takes more
@@ -158,11 +158,8 @@ class Selection:
 
     def estimates(self, program: Program) -> list[Cost]:
         """Return what each call of a program is predicted to take, where nothing was measured as its variant states."""
-        instrs = [i for i in program.instrs if not i.is_marker]
-        literal = literal_kernels(program, self.opt)
-        modes = ["size" if self.opt == "size" else "literal" if family(i) in literal else "shared" for i in instrs]
-        known = [cost_of(self.costs, self.tuned, i, mode) for i, mode in zip(instrs, modes, strict=True)]
-        return [self.costs.stated(i) if cost is None else cost for i, cost in zip(instrs, known, strict=True)]
+        known = [(i, cost_of(self.costs, self.tuned, i, mode)) for i, mode in modes_of(program, self.opt)]
+        return [self.costs.stated(i) if cost is None else cost for i, cost in known]
 
 
 def select_variants(

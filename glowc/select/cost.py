@@ -37,6 +37,11 @@ def key_of(instr: Instr) -> str:
     return f"{instr.kernel}.{variant.cost_name}.{path}.{kind}"
 
 
+def keys_like(key: str) -> tuple[str, ...]:
+    """Return a key and, of a kernel that ends in a shift, that of the one which ends in a float32 product."""
+    return (key, _unshifted(key))
+
+
 def _unshifted(key: str) -> str:
     kernel, rest = key.split(".", 1)
     return f"{kernel.removesuffix('rs')}.{rest}" if kernel.endswith("rs") else _floating(key)
@@ -95,8 +100,9 @@ class Costs:
     """The costs of one CPU; empty for a CPU of a family that nothing is known of.
 
     `functions` are bytes of the runtime's functions by name, `uses` which of them a kernel needs, `base` the bytes of a
-    program besides its kernels: fixed, and per layer. `reread_cycles` are those of the chip for a byte of constants that
-    it reads again from the flash, as its cache is small; 0 where that was not told apart.
+    program besides its kernels: fixed, and per layer. `reread_cycles` are those of the chip for a byte of constants
+    that it reads again from the flash, as its cache is small; 0 where that was not told apart. `stack` is what
+    `glowc.select.stack` reads.
     """
 
     cpu: str = ""
@@ -106,14 +112,14 @@ class Costs:
     base: tuple[float, float] = (0.0, 0.0)
     cycles_per_insn: float = 1.0
     reread_cycles: float = 0.0
+    stack: Mapping[str, Mapping[str, int]] = field(default_factory=dict)
 
     def fit(self, instr: Instr, mode: str) -> Fit | None:
         """Return the fit of an instruction's kernel, of another way of printing when that one was not measured.
 
         A layer that ends in a shift, where that was not measured, has the fit of one that ends in a float32 product.
         """
-        key = key_of(instr)
-        modes = self.kernels.get(key) or self.kernels.get(_unshifted(key), {})
+        modes = next((self.kernels[key] for key in keys_like(key_of(instr)) if key in self.kernels), {})
         return next((modes[m] for m in (mode, *MODES) if m in modes), None)
 
     def predict(self, instr: Instr, mode: str) -> Cost | None:
@@ -158,8 +164,8 @@ def parse_costs(data: Mapping[str, Any], cycles_per_insn: float = 1.0) -> Costs:
     }
     uses = {key: frozenset(entry["uses"]) for key, entry in data["kernels"].items()}
     base = (data["base"][0], data["base"][1])
-    reread = data.get("reread_cycles", 0.0)
-    return Costs(data["cpu"], kernels, uses, data["functions"], base, cycles_per_insn, reread)
+    reread, stack = data.get("reread_cycles", 0.0), data.get("stack", {})
+    return Costs(data["cpu"], kernels, uses, data["functions"], base, cycles_per_insn, reread, stack)
 
 
 @cache

@@ -19,8 +19,14 @@ function memoryNote() {
 function cards() {
   const measured = report.text_bytes !== null && report.text_bytes !== undefined;
   const flash = flashBytes(report);
-  const stack = report.stack_bound_bytes ?? report.stack_bytes;
-  const stackNote = report.stack_bound_bytes ? "worst case" : stack ? "of one inference" : "not measured";
+  const stack = report.stack_bound_bytes ?? report.stack_bytes ?? report.stack_bytes_estimate;
+  const stackNote = report.stack_bound_bytes
+    ? "worst case"
+    : report.stack_bytes
+      ? "of one inference"
+      : stack
+        ? "estimated"
+        : "not measured";
   const macs = count(report.macs);
   fill(section("cards"), {}, [
     card("Arena (RAM)", count(report.arena_bytes), memoryNote()),

@@ -2,6 +2,7 @@ const FIGURES = [
   ["arena (RAM)", "arena_bytes"],
   ["stack, worst case", "stack_bound_bytes"],
   ["stack, measured", "stack_bytes"],
+  ["stack, estimated", "stack_bytes_estimate"],
   ["code", "text_bytes"],
   ["code, estimated", "text_bytes_estimate"],
   ["constants of the model", "weights_bytes"],

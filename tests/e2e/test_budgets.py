@@ -3,7 +3,7 @@
 tests/budgets.toml holds the best values so far. A worse one fails; one that is better by over 1 % is a warning
 that asks to record it: `make budgets` (GLOWC_UPDATE_BUDGETS=1) rewrites the file with what is measured now.
 The arena and the constants depend on glowc alone; the others also on the C compiler, so they are compared only with the
-version that they were recorded with.
+version that they were recorded with; so is the stack that `glowc compile` predicts, which must be near what is taken.
 """
 
 from __future__ import annotations
@@ -21,6 +21,7 @@ import pytest
 
 from glowc.board import Board, load_board
 from glowc.compiler.pipeline import write_bundle
+from glowc.compiler.report import BenchReport
 from glowc.machine.execute import bench, load_bundle
 from tests.conftest import ROOT, require_tool
 from tests.e2e.models import DIGITS, MLPERF, TFLITE, TINYMAIX, board_tools, compiled, model_path, sample
@@ -38,6 +39,7 @@ CASES += [(m, b) for m in ("mlperf_ic_int8", "mlperf_vww_int8") for b in BOARDS[
 OWN_KEYS = ("arena_bytes", "weights_bytes")  # whatever the C compiler
 KEYS = (*OWN_KEYS, "stack_bytes", "text_bytes", "insns")
 WORTH_RECORDING = 0.01
+STACK_MARGIN, STACK_MARGIN_BYTES = 0.25, 64
 Budgets = dict[str, dict[str, dict[str, int]]]
 
 HEADER = """\
@@ -60,8 +62,8 @@ def compiler_version(target: str) -> str:
     return f"{cc} {subprocess.run(argv, capture_output=True, text=True, check=True).stdout.strip()}"
 
 
-def measure(name: str, target: str) -> dict[str, int]:
-    """Return what the budgets limit, measured now."""
+def measure(name: str, target: str) -> BenchReport:
+    """Return what `glowc bench` says of a model now."""
     board = load(target)
     board_tools(board.name)
     require_tool("gcc")  # builds the plugin that counts
@@ -69,8 +71,21 @@ def measure(name: str, target: str) -> dict[str, int]:
     with tempfile.TemporaryDirectory(prefix="glowc-test-") as folder:
         write_bundle(result, Path(folder))
         info = load_bundle(Path(folder))
-        report = bench(info, board, sample(name).first_on(info))
-    return {key: int(report[key]) for key in KEYS}
+        return bench(info, board, sample(name).first_on(info))
+
+
+def budgeted(report: BenchReport) -> dict[str, int]:
+    """Return what the budgets limit."""
+    return {key: int(report[key]) for key in KEYS}  # type: ignore[literal-required]
+
+
+def far_stack(report: BenchReport) -> str:
+    """Return how far the predicted stack is from what was measured, nothing where it is near."""
+    estimate = report["stack_bytes_estimate"]
+    taken = report["stack_bound_bytes"] or report["stack_bytes"]
+    assert taken
+    near = estimate is not None and abs(estimate - taken) <= max(STACK_MARGIN * taken, STACK_MARGIN_BYTES)
+    return "" if near else f"predicted stack {estimate}, measured {taken}"
 
 
 def read() -> tuple[dict[str, str], Budgets]:
@@ -105,7 +120,8 @@ def record(name: str, target: str, values: dict[str, int]) -> None:
 )
 def test_budget_holds(name: str, target: str) -> None:
     model_path(name)
-    values = measure(name, target)
+    report = measure(name, target)
+    values = budgeted(report)
     if UPDATE:
         record(name, target, values)
         return
@@ -115,6 +131,8 @@ def test_budget_holds(name: str, target: str) -> None:
         pytest.fail(f"tests/budgets.toml has nothing of {name} on {target}; record it: make budgets", pytrace=False)
     same_compiler = compilers.get(target) == compiler_version(target)
     worse, better = compare(values, limits, KEYS if same_compiler else OWN_KEYS)
+    if same_compiler and (far := far_stack(report)):
+        pytest.fail(f"{name} on {target}: {far}; fit it again: make stack-costs", pytrace=False)
     if worse:
         pytest.fail(f"{name} on {target} is over its budget: {'; '.join(worse)}", pytrace=False)
     if better:

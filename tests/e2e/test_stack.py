@@ -11,8 +11,9 @@ from glowc.compiler.pipeline import compile_model, write_bundle
 from glowc.machine.execute import bundle_entry, execute, load_bundle, random_inputs, stack_report
 from glowc.machine.listing import read_functions
 from glowc.machine.stack import Bounds
-from tests.conftest import ROOT
+from tests.conftest import ROOT, require_tool
 from tests.e2e.models import board_tools
+from tests.golden.nets import NETS
 
 DIGITS = ROOT / "examples/digits/digits.onnx"
 
@@ -44,3 +45,13 @@ def test_bound_of_the_stack_is_true_and_tight(name: str, tmp_path: Path) -> None
 
 def _usage(work: Path) -> list[str]:
     return [line for path in (work / "model.obj").glob("digits*.su") for line in path.read_text().splitlines()]
+
+
+def test_stack_on_the_host_is_the_models_alone(tmp_path: Path) -> None:
+    """The dynamic linker would take 3 KB of it, and not always the same, for the first call of a function of libm."""
+    require_tool("gcc")
+    (tmp_path / "net.onnx").write_bytes(NETS["float_mlp"]().SerializeToString())
+    write_bundle(compile_model(tmp_path / "net.onnx", load_board("host")), tmp_path / "bundle")
+    info = load_bundle(tmp_path / "bundle")
+    assert any("expf" in path.read_text() for path in info.sources)
+    assert execute(info, load_board("host"), random_inputs(info)).stack_bytes < 1024

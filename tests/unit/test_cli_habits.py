@@ -63,6 +63,21 @@ def test_quiet_says_errors_alone_and_verbose_each_step(glowc: Glowc) -> None:
     refused(glowc, "-q", "-v", "boards", says=["opposite things"], hint="one of them")
 
 
+def test_quiet_reaches_every_command_that_writes_files(glowc: Glowc, monkeypatch: pytest.MonkeyPatch) -> None:
+    Path("models").mkdir()
+    Path("models/digits.onnx").write_bytes(DIGITS.read_bytes())
+    matrix = ("matrix", "--models", "models", "--boards", "rpi-pico", "-o", "r.sqlite", "-q", "--restart")
+    for argv in (
+        ("report", DIGITS, "--no-measure", "-o", "page.html"), (*matrix, "--do", "validate"), ("example", "digits"),
+        ("board", "new", "own", "--from", "rpi-pico"),
+    ):  # fmt: skip
+        done = glowc(*argv, "-q")
+        assert (done.status, done.out, done.err) == (0, "", "")
+    monkeypatch.setenv("PATH", "")  # no compiler
+    failed = glowc(*matrix, "--do", "bench")
+    assert (failed.status, "failed" in failed.out) == (3, True)
+
+
 @pytest.mark.parametrize(
     ("words", "found"),
     [(("com",), "compile"), (("compile", "--board", "mps3"), "mps3-an547"), (("bench", "--chip", "stm32l"), "l4r5")],

@@ -12,6 +12,7 @@ import re
 import shutil
 import subprocess
 import sys
+import tomllib
 from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
@@ -335,3 +336,23 @@ def test_included_rules_of_models_are_not_what_make_alone_makes(tmp_path: Path) 
         assert {p.name for p in (tmp_path / "build/models/net").iterdir()} == {
             "net.c", "net_weights.c", "net.h", "net_weights.h", "bundle.stamp"
         }  # fmt: skip
+
+
+TESTS_ONLY = {"clang", "espeak-ng", "git"}  # of the packages that setup.sh installs
+
+
+def test_dockerfile_installs_what_setup_does_and_copies_what_is_there() -> None:
+    text = (ROOT / "Dockerfile").read_text().replace("\\\n", " ")
+    packages = re.findall(r"apt-get install -y --no-install-recommends ([^&]+)", text)
+    assert set(" ".join(packages).split()) == set(ALL_PACKAGES.split()) - TESTS_ONLY
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text())
+    extras = re.findall(r"\[([\w,]+)\]", text)
+    assert {extra for names in extras for extra in names.split(",")} <= project["project"][
+        "optional-dependencies"
+    ].keys()
+    sources = re.findall(r"^COPY (\S+) ", text, re.MULTILINE)
+    assert sources
+    assert all((ROOT / source).exists() for source in sources)
+    ignored = (ROOT / ".dockerignore").read_text().split()
+    parts = project["tool"]["hatch"]["build"]["targets"]["sdist"]["only-include"]  # what pip builds from
+    assert not set(ignored) & set(parts)

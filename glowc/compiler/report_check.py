@@ -1,0 +1,51 @@
+"""What of a report.json is not as glowc writes it: a bundle may have been edited, or be of another version."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import PurePath
+from typing import Any
+
+_NUMBERS = (
+    "arena_bytes", "weights_bytes", "macs", "text_bytes", "rodata_bytes", "data_bytes", "bss_bytes", "stack_bytes",
+    "stack_bound_bytes", "insns", "insns_estimate", "cycles_estimate", "text_bytes_estimate",
+    "stack_bytes_estimate",
+)  # fmt: skip
+_NEVER_NULL = frozenset({"arena_bytes", "weights_bytes", "macs", "insns_estimate", "cycles_estimate"})
+_LAYER_TEXTS, _LAYER_NUMBERS = ("name", "op", "kernel"), ("macs", "insns", "arena_live_bytes")
+_LAYER_KEYS = (*_LAYER_TEXTS, *_LAYER_NUMBERS)
+
+
+def wrong_fields(report: Any) -> list[str]:
+    """Return the fields that have another type than glowc gives them, or that every bundle has and this one lacks."""
+    if not isinstance(report, dict):
+        return ["an object"]
+    return sorted({*_wrong_head(report), *_wrong_numbers(report), *_wrong_layers(report.get("layers"))})
+
+
+def _wrong_head(report: Any) -> Iterator[str]:
+    name = report.get("model")
+    if not isinstance(name, str) or PurePath(name).name != name:
+        yield "model"
+    yield from (key for key in ("inputs", "outputs", "layers") if not _is_rows(report.get(key)))
+    if report.get("outputs") == []:
+        yield "outputs"
+
+
+def _is_rows(value: Any) -> bool:
+    return isinstance(value, list) and all(isinstance(row, dict) for row in value)
+
+
+def _wrong_numbers(table: Any, where: str = "") -> Iterator[str]:
+    for key in _NUMBERS:
+        value = table.get(key)
+        known = isinstance(value, int | float) and not isinstance(value, bool)
+        if key in table and not known and (value is not None or key in _NEVER_NULL):
+            yield f"{key}{where}"
+
+
+def _wrong_layers(layers: Any) -> Iterator[str]:
+    for layer in layers if _is_rows(layers) else []:
+        yield from (f"{key} of a layer" for key in _LAYER_KEYS if key not in layer)
+        yield from (f"{key} of a layer" for key in _LAYER_TEXTS if not isinstance(layer.get(key), str))
+        yield from _wrong_numbers(layer, " of a layer")
