@@ -203,7 +203,7 @@ def samples_for(board: Board, kinds: Sequence[str] | None) -> list[list[Sample]]
     wanted = [s for s in SAMPLES if (two_forms or not s.wide) and (not kinds or s.kind in kinds)]
     rams = [r.size_bytes for r in board.memory.values() if r.kind == "ram"]
     arena = board.memory[board.arena_region].size_bytes // 3
-    return groups(wanted, min(arena, 6 * min(rams) // 5, 1 << 20), LAYERS_PER_MODEL)  # inputs may lie in another memory
+    return groups(wanted, min(arena, min(rams) // 2, 1 << 20), LAYERS_PER_MODEL)  # inputs may lie in another memory
 
 
 def with_new(known: Mapping[str, Any], table: Mapping[str, Any]) -> dict[str, Any]:
