@@ -6,6 +6,13 @@
  */
 #include "dense.h"
 
+#if !defined(__thumb2__) || !defined(__thumb__)
+#ifndef GLOW_ANY_CORE
+#error "dense is made for cortex-m3 (-mthumb -mcpu=cortex-m3 -mfloat-abi=soft): compile it for that core, make it for yours with glowc --cpu, or define GLOW_ANY_CORE for portable C with equal results, many times slower"
+#endif
+#define GLOW_NO_ASM
+#endif
+
 #include <string.h>
 
 /* Places the code of the kernels, for example __attribute__((section(".itcm"))). */
@@ -16,6 +23,13 @@
 
 #include "glow_numeric.h"
 #include "glow_runtime.h"
+#include "glow_m3.h"
+#include "glow_thumb.h"
+#include "glow_thumb_base.h"
+#include "glow_thumb_codes.h"
+#include "glow_thumb_plain.h"
+#include "glow_thumb_pool.h"
+#include "glow_thumb_rounds.h"
 #include "dense_weights.h"
 
 /* ... */

@@ -23,7 +23,7 @@ extern "C" {
 #define DENSE_ARENA_BYTES 11u
 #define DENSE_ARENA_ALIGN 4u
 /* Constant data: weights, biases, scales and tables. */
-#define DENSE_WEIGHTS_BYTES 176u
+#define DENSE_WEIGHTS_BYTES 180u
 #define DENSE_LAYER_COUNT 2u
 #define DENSE_INPUT_COUNT 1u
 #define DENSE_OUTPUT_COUNT 1u

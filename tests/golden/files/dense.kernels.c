@@ -1,17 +1,26 @@
 /* Fully connected layer: clamp(rne((bias + sum (in - in_zp) * (weights - w_zp)) * scale) + out_zp).
  * Layer (FullyConnected): 0 fc.
  * Sizes: in 1x8, out 1x3; no operand overlaps another. */
-GLOW_HOT static void dense_fc_s8__ref(const int8_t *restrict in, const int8_t *restrict weights,
+GLOW_HOT static void dense_fc_s8__v7m(const int8_t *restrict in, const int8_t *restrict weights,
     const int32_t *restrict bias, const float *restrict scale, int8_t *restrict out) {
   for (int32_t r = 0; r < 1; r++) {
     const int8_t *x = in + r * 8;
+    int8_t *y = out + r * 3;
     const int8_t *w = weights;
-    for (int32_t n = 0; n < 3; n++, w += 8) {
-      int32_t acc = bias[n];
-      for (int32_t k = 0; k < 8; k++) {
-        acc += ((int32_t)x[k] + 5) * (int32_t)w[k];
+    const glow_thumb_fc_t ends = { scale, 0, (uint32_t)bias[3], 4, NULL, y};
+    for (int32_t n = 0; n < 3; n += GLOW_THUMB_FC) {
+      const int32_t many = 3 - n < GLOW_THUMB_FC ? 3 - n : GLOW_THUMB_FC;
+      int32_t sum[GLOW_THUMB_FC];
+      memcpy(sum, bias + n, (size_t)many * sizeof sum[0]);
+      if (many == GLOW_THUMB_FC) {
+        glow_thumb_fc8(sum, x, w, 8);
+      } else {
+        for (int32_t i = 0; i < many; i++) {
+          sum[i] = glow_thumb_fc1(sum[i], x, w + i * 8, 8);
+        }
       }
-      out[r * 3 + n] = (int8_t)glow_requant(acc, scale[0], 4, -128, 127);
+      w += many * 8;
+      glow_thumb_fc_store(&ends, y + n, sum, many);
     }
   }
 }
@@ -60,7 +69,7 @@ GLOW_HOT static void dense_softmax_s8p__ref(const int8_t *in, const uint32_t *re
 GLOW_HOT static void dense_infer(uint8_t *arena) {
   /* 0: FullyConnected fc */
   glow_profile_begin(0u);
-  dense_fc_s8__ref((const int8_t *)(arena + 0), dense_w_fc_weights, dense_w_fc_bias, dense_w_fc_scale, (int8_t *)(arena + 8));
+  dense_fc_s8__v7m((const int8_t *)(arena + 0), dense_w_fc_weights_v7m, dense_w_fc_bias_v7m, dense_w_fc_scale, (int8_t *)(arena + 8));
   glow_profile_end(0u);
   GLOW_LAYER_BARRIER();
   /* 1: Softmax soft */
