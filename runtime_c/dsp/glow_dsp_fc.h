@@ -3,6 +3,11 @@
  *
  * direct: inputs as they are (int8), expanded on the fly; expanded: `acts` is int16 (glow_expand_row), a whole number
  * of units of eight inputs, `groups` counts the units of four.
+ *
+ * Of expanded inputs x and dual weights the odd sums are crossed: of inputs 0 and 1, and 2 and 3 of a group
+ *   (x1 + w0) (x0 + w1) = x0 w0 + x1 w1 + x0 x1 + w0 w1 (S. Winograd, A New Algorithm for Inner Product, 1968),
+ * so that SXTAB16, which takes the odd weights out of the words, adds an input too, and one SMLAD does for two. The
+ * products of weights are in the biases of the odd outputs; those of inputs, `row` of a call, are the same for all.
  */
 #ifndef GLOW_DSP_FC_H
 #define GLOW_DSP_FC_H
@@ -94,15 +99,19 @@
       "add sp, sp, #16\n" \
       "pop {r4-r11, pc}\n")
 
+/* Inputs 0 and 2 in x, 1 and 3 in y, the words of a pair of outputs for them in u and v. */
+#define GLOW_DSP_CROSS(x, y, u, v, even, odd) \
+  "smlad " even ", " x ", " u ", " even "\n" "smlad " even ", " y ", " v ", " even "\n" \
+  "sxtab16 " u ", " y ", " u "\n" "sxtab16 " v ", " x ", " v "\n" "smlad " odd ", " u ", " v ", " odd "\n"
 #define GLOW_DSP_UNIT_DUAL \
   "ldmia.w r0!, {r2, r3, r12, lr}\n" "ldmia.w r1!, {r8-r11}\n" \
-  "smlad r4, r2, r8, r4\n" "smlad r5, r2, r9, r5\n" "smlad r4, r3, r10, r4\n" "smlad r5, r3, r11, r5\n" \
-  "sxtb16 r8, r8\n" "sxtb16 r9, r9\n" "sxtb16 r10, r10\n" "sxtb16 r11, r11\n" \
-  "smlad r6, r2, r8, r6\n" "smlad r7, r2, r9, r7\n" "smlad r6, r3, r10, r6\n" "smlad r7, r3, r11, r7\n" \
+  GLOW_DSP_CROSS("r2", "r3", "r8", "r10", "r4", "r6") GLOW_DSP_CROSS("r2", "r3", "r9", "r11", "r5", "r7") \
   "ldmia.w r1!, {r8-r11}\n" \
-  "smlad r4, r12, r8, r4\n" "smlad r5, r12, r9, r5\n" "smlad r4, lr, r10, r4\n" "smlad r5, lr, r11, r5\n" \
-  "sxtb16 r8, r8\n" "sxtb16 r9, r9\n" "sxtb16 r10, r10\n" "sxtb16 r11, r11\n" \
-  "smlad r6, r12, r8, r6\n" "smlad r7, r12, r9, r7\n" "smlad r6, lr, r10, r6\n" "smlad r7, lr, r11, r7\n"
+  GLOW_DSP_CROSS("r12", "lr", "r8", "r10", "r4", "r6") GLOW_DSP_CROSS("r12", "lr", "r9", "r11", "r5", "r7")
+/* The products of inputs off the odd sums. */
+#define GLOW_DSP_CROSSED_DUAL "ldr r3, [sp]\n" "subs r6, r6, r3\n" "subs r7, r7, r3\n"
+#define GLOW_DSP_CROSSED_BYTES
+#define GLOW_DSP_CROSSED_WIDE
 #define GLOW_DSP_FOUR_BYTES(a, b) \
   "ldmia.w r1!, {r8-r11}\n" GLOW_DSP_FC_FOUR_EVEN \
   "smlad r4, " a ", r8, r4\n" "smlad r5, " a ", r9, r5\n" "smlad r4, " b ", r10, r4\n" "smlad r5, " b ", r11, r5\n" \
@@ -129,11 +138,12 @@
 #define GLOW_DSP_FC_UNITS(form, unit_bytes, codes) \
   __asm__ volatile( \
       ".syntax unified\n" \
-      "push {r4-r11, lr}\n" \
-      "ldm r0, {r2-r8}\n" /* acts, stream, out, -, blocks, groups, zero point */ \
-      "ldrd r9, r10, [r0, #40]\n" \
+      "push {r3-r11, lr}\n" \
+      "ldm r0, {r2-r9}\n" /* acts, stream, out, -, blocks, groups, zero point, products */ \
+      "ldrd r10, r11, [r0, #40]\n" \
+      "str r9, [sp]\n" \
       "vmov s13, r8\n" \
-      "vmov s14, s15, r9, r10\n" \
+      "vmov s14, s15, r10, r11\n" \
       "add r6, r4, r6, lsl #2\n" \
       "vmov s8, s9, r4, r6\n" \
       "mov r1, r3\n" \
@@ -160,13 +170,13 @@
       "vmov r2, s12\n" \
       "cmp r0, r2\n" \
       "bne.w 2b\n" \
-      codes \
+      GLOW_DSP_CROSSED_##form codes \
       "vmov r2, r3, s8, s9\n" \
       "str r4, [r2], #4\n" \
       "vmov s8, r2\n" \
       "cmp r2, r3\n" \
       "bne.w 1b\n" \
-      "pop {r4-r11, pc}\n")
+      "pop {r3-r11, pc}\n")
 
 #define GLOW_DSP_FC_OF_UNITS(name, form, end, unit_bytes) \
   GLOW_DSP_FUNCTION name(GLOW_DSP_UNUSED const glow_dsp_gemm_t *g) { \
@@ -177,19 +187,21 @@
     GLOW_DSP_FC(form, group_bytes, GLOW_DSP_FC_CODES(form)); \
   }
 
-/* Expands a row: inputs 0 and 2, then 1 and 3 of every group. */
-GLOW_HOT __attribute__((naked, noinline)) GLOW_DSP_UNUSED static void glow_expand_row(
+/* Expands a row: inputs 0 and 2, then 1 and 3 of every group. Returns the sum of their products. */
+GLOW_HOT __attribute__((naked, noinline)) GLOW_DSP_UNUSED static uint32_t glow_expand_row(
     GLOW_DSP_UNUSED uint32_t *to, GLOW_DSP_UNUSED const int8_t *a, GLOW_DSP_UNUSED int32_t groups,
     GLOW_DSP_UNUSED uint32_t neg_zp) {
   __asm__ volatile(
       ".syntax unified\n"
       "push {r4-r11}\n"
+      "mov r12, #0\n"
       "b.w 2f\n"
       "1:\n"
       "ldr r5, [r1], #4\n" "ldr r7, [r1], #4\n" "ldr r9, [r1], #4\n" "ldr r11, [r1], #4\n"
       "sxtab16 r4, r3, r5\n" "sxtab16 r5, r3, r5, ror #8\n" "sxtab16 r6, r3, r7\n" "sxtab16 r7, r3, r7, ror #8\n"
       "sxtab16 r8, r3, r9\n" "sxtab16 r9, r3, r9, ror #8\n"
       "sxtab16 r10, r3, r11\n" "sxtab16 r11, r3, r11, ror #8\n"
+      "smlad r12, r4, r5, r12\n" "smlad r12, r6, r7, r12\n" "smlad r12, r8, r9, r12\n" "smlad r12, r10, r11, r12\n"
       "stmia.w r0!, {r4-r11}\n"
       "2:\n"
       "subs r2, r2, #4\n"
@@ -197,10 +209,12 @@ GLOW_HOT __attribute__((naked, noinline)) GLOW_DSP_UNUSED static void glow_expan
       "adds r2, r2, #4\n"
       "beq.w 4f\n"
       "3:\n"
-      "ldr r5, [r1], #4\n" "sxtab16 r4, r3, r5\n" "sxtab16 r5, r3, r5, ror #8\n" "stmia.w r0!, {r4, r5}\n"
+      "ldr r5, [r1], #4\n" "sxtab16 r4, r3, r5\n" "sxtab16 r5, r3, r5, ror #8\n" "smlad r12, r4, r5, r12\n"
+      "stmia.w r0!, {r4, r5}\n"
       "subs r2, r2, #1\n"
       "bne.w 3b\n"
       "4:\n"
+      "mov r0, r12\n"
       "pop {r4-r11}\n"
       "bx lr\n");
 }
@@ -212,20 +226,30 @@ GLOW_HOT __attribute__((naked, noinline)) GLOW_DSP_UNUSED static void glow_expan
 #define GLOW_DSP_FC_DIRECT(name, form, group_bytes) \
   GLOW_DSP_UNUSED static void name(const glow_dsp_gemm_t *g) { glow_dsp_twin(g, GLOW_DSP_##form, -1); }
 
-GLOW_HOT GLOW_DSP_UNUSED static void glow_expand_row(uint32_t *to, const int8_t *a, int32_t groups, uint32_t neg_zp) {
+GLOW_HOT GLOW_DSP_UNUSED static uint32_t glow_expand_row(uint32_t *to, const int8_t *a, int32_t groups, uint32_t neg_zp) {
+  int32_t products = 0;
   for (; groups > 0; groups--, to += 2, a += 4) {
     const uint32_t word = glow_load4(a);
     to[0] = glow_sxtab16(neg_zp, word);
     to[1] = glow_sxtab16_odd(neg_zp, word);
+    products = glow_dsp_smlad(to[0], to[1], products);
   }
+  return (uint32_t)products;
 }
 
 #endif
 
-GLOW_DSP_FC_OF_UNITS(glow_dsp_fc_units_dual_u8, DUAL, U8, "108")
-GLOW_DSP_FC_OF_UNITS(glow_dsp_fc_units_dual_v8, DUAL, V8, "108")
-GLOW_DSP_FC_OF_UNITS(glow_dsp_fc_units_dual_n8, DUAL, N8, "108")
-GLOW_DSP_FC_OF_UNITS(glow_dsp_fc_units_dual_s8, DUAL, S8, "108")
+/* The last one to three inputs of a row, which the group is expanded to; returns their products. */
+GLOW_INLINE uint32_t glow_expand_tail(uint32_t *to, uint32_t tail, uint32_t neg_zp) {
+  to[0] = glow_sxtab16(neg_zp, tail);
+  to[1] = glow_sxtab16_odd(neg_zp, tail);
+  return (uint32_t)(glow_low16(to[0]) * glow_low16(to[1]) + glow_low16(to[0] >> 16) * glow_low16(to[1] >> 16));
+}
+
+GLOW_DSP_FC_OF_UNITS(glow_dsp_fc_units_dual_u8, DUAL, U8, "92")
+GLOW_DSP_FC_OF_UNITS(glow_dsp_fc_units_dual_v8, DUAL, V8, "92")
+GLOW_DSP_FC_OF_UNITS(glow_dsp_fc_units_dual_n8, DUAL, N8, "92")
+GLOW_DSP_FC_OF_UNITS(glow_dsp_fc_units_dual_s8, DUAL, S8, "92")
 GLOW_DSP_FC_OF_UNITS(glow_dsp_fc_units_wide, WIDE, S8, "84")
 GLOW_DSP_FC_OF_UNITS(glow_dsp_fc_units_bytes, BYTES, S8, "148")
 GLOW_DSP_FC_DIRECT(glow_dsp_fc_dual, DUAL, "64")

@@ -44,10 +44,10 @@
   GLOW_DSP_UNUSED static void name(const glow_dsp_gemm_t *g) { glow_dsp_q31_twin(g, GLOW_DSP_##form, -2); }
 #endif
 
-GLOW_DSP_FC_Q31_UNITS(glow_dsp_fc_q31_units_dual_r8, DUAL, PLAIN, GLOW_DSP_FC_ALL, "108")
-GLOW_DSP_FC_Q31_UNITS(glow_dsp_fc_q31_units_dual_v8, DUAL, PLAIN, GLOW_DSP_FC_LIMITS, "108")
-GLOW_DSP_FC_Q31_UNITS(glow_dsp_fc_q31_units_dual_n8, DUAL, SIGNED, GLOW_DSP_FC_ALL, "108")
-GLOW_DSP_FC_Q31_UNITS(glow_dsp_fc_q31_units_dual_s8, DUAL, SIGNED, GLOW_DSP_FC_LIMITS, "108")
+GLOW_DSP_FC_Q31_UNITS(glow_dsp_fc_q31_units_dual_r8, DUAL, PLAIN, GLOW_DSP_FC_ALL, "92")
+GLOW_DSP_FC_Q31_UNITS(glow_dsp_fc_q31_units_dual_v8, DUAL, PLAIN, GLOW_DSP_FC_LIMITS, "92")
+GLOW_DSP_FC_Q31_UNITS(glow_dsp_fc_q31_units_dual_n8, DUAL, SIGNED, GLOW_DSP_FC_ALL, "92")
+GLOW_DSP_FC_Q31_UNITS(glow_dsp_fc_q31_units_dual_s8, DUAL, SIGNED, GLOW_DSP_FC_LIMITS, "92")
 GLOW_DSP_FC_Q31_UNITS(glow_dsp_fc_q31_units_wide, WIDE, SIGNED, GLOW_DSP_FC_LIMITS, "84")
 GLOW_DSP_FC_Q31_UNITS(glow_dsp_fc_q31_units_bytes, BYTES, SIGNED, GLOW_DSP_FC_LIMITS, "148")
 GLOW_DSP_FC_Q31_DIRECT(glow_dsp_fc_q31_dual_r8, DUAL, PLAIN, "64")

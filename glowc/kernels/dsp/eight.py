@@ -31,7 +31,8 @@ def accepts_eight(instr: Instr) -> bool:
 
 def prepare_eight(constants: Arrays, instr: Instr) -> Prepared:
     """Prepare fc_s8 by eight outputs; as `prepare_direct` where not all outputs are dual."""
-    stream = fours(constants["weights"].reshape(instr.int_("out_n"), -1), constants, instr, fold=True)
+    weights = constants["weights"].reshape(instr.int_("out_n"), -1)
+    stream = fours(weights, constants, instr, fold=True, crossed=True)
     if stream.form != "dual":
         return prepare_direct(constants, instr)
     words = by_eight(stream.words, instr.int_("out_n") // _OUTPUTS, instr.int_("in_k") // GROUP)
@@ -42,7 +43,7 @@ def by_eight(words: np.ndarray, blocks: int, groups: int) -> np.ndarray:
     """Return the words of dual blocks of four as blocks of eight (runtime_c/dsp/glow_dsp_fc_eight.h)."""
     pairs = words.reshape(blocks, 2, -1)
     biases, weights, ends = np.split(pairs, [GROUP, GROUP + GROUP * groups], axis=2)
-    halves = weights.reshape(blocks, 2, 2 * groups, 2).transpose(0, 2, 1, 3)
+    halves = weights.reshape(blocks, 2, groups, 2, 2).transpose(0, 2, 1, 4, 3)
     return np.concatenate([part.reshape(blocks, -1) for part in (biases, halves, ends)], axis=1).reshape(-1)
 
 

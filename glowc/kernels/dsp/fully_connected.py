@@ -54,7 +54,7 @@ def prepare_direct(constants: Arrays, instr: Instr) -> Prepared:
 
 def prepare_units(constants: Arrays, instr: Instr) -> Prepared:
     """Prepare fc_s8 with inputs that are expanded once."""
-    stream = fours(constants["weights"].reshape(instr.int_("out_n"), -1), constants, instr, unit=2)
+    stream = fours(constants["weights"].reshape(instr.int_("out_n"), -1), constants, instr, unit=2, crossed=True)
     return Prepared(stream.constants, FcPlan(path="units", form=stream.form, end=ending(instr)))
 
 

@@ -40,10 +40,13 @@ def halfwords(weights: np.ndarray) -> np.ndarray:
     return pairs.reshape(len(weights), -1, 2)
 
 
-def fours(weights: np.ndarray, constants: Arrays, instr: Instr, unit: int = 1, *, fold: bool = False) -> Stream:
+def fours(
+    weights: np.ndarray, constants: Arrays, instr: Instr, unit: int = 1, *, fold: bool = False, crossed: bool = False
+) -> Stream:  # fmt: skip
     """Return the stream of weights[O, K] by blocks of four channels, K filled up to units of groups.
 
-    With `fold` the inputs' zero point is in the biases, for inputs that are multiplied as they are.
+    With `fold` the inputs' zero point is in the biases, for inputs that are multiplied as they are. With `crossed` the
+    odd sums of dual blocks are as runtime_c/dsp/glow_dsp_fc.h tells: less products of weights.
     """
     layer = padded_layer(weights, constants, instr, GROUP, unit)
     blocks, steps = len(layer.weights) // GROUP, layer.weights.shape[1] // 2
@@ -55,11 +58,18 @@ def fours(weights: np.ndarray, constants: Arrays, instr: Instr, unit: int = 1, *
     folded = instr.int_("in_zp") * layer.weights.sum(1) if fold else 0
     first = (layer.biases - folded).reshape(blocks, GROUP)[:, (0, 2, 1, 3)]
     first[dual, :2] = 256 * first[dual, :2] + first[dual, 2:]
+    if crossed:
+        first[dual, 2:] -= products_by_twos(layer.weights[1::2]).reshape(blocks, 2)[dual]
     first = ((first + (1 << 31)) % (1 << 32) - (1 << 31)).astype(np.int32)  # as the sums, modulo 2^32
     halves = pairs if kind == "wide" else joined(pairs[:, :, 0::2], pairs[:, :, 1::2], dual)
     parts = np.concatenate((first, _words(halves), layer.ends.words(GROUP)), axis=1)
     words = np.concatenate((run_table(kind, found), parts.reshape(-1)))
     return Stream(words, kind)
+
+
+def products_by_twos(weights: np.ndarray) -> np.ndarray:
+    """Return the sums over weights[O, K] of the products of two beside each other."""
+    return np.asarray((weights[:, 0::2] * weights[:, 1::2]).sum(1))
 
 
 def _words(halves: np.ndarray) -> np.ndarray:
