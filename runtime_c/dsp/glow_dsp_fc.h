@@ -135,7 +135,9 @@
   "vmov r3, r12, s14, s15\n" \
   "ssub8 r2, r4, r3\n" "sel r4, r4, r3\n" "ssub8 r2, r12, r4\n" "sel r4, r4, r12\n"
 
-#define GLOW_DSP_FC_UNITS(form, unit_bytes, codes) \
+/* `begin` reads what the stream, in r1, begins with, and may use r5, r8-r11; `codes` ends four sums in r4-r7, of
+ * which it takes products of inputs, at sp. */
+#define GLOW_DSP_FC_UNITS(form, unit_bytes, begin, codes) \
   __asm__ volatile( \
       ".syntax unified\n" \
       "push {r3-r11, lr}\n" \
@@ -147,6 +149,7 @@
       "add r6, r4, r6, lsl #2\n" \
       "vmov s8, s9, r4, r6\n" \
       "mov r1, r3\n" \
+      begin \
       "add r6, r2, r7, lsl #3\n" \
       "vmov s12, r6\n" \
       "lsr r7, r7, #1\n" \
@@ -170,7 +173,7 @@
       "vmov r2, s12\n" \
       "cmp r0, r2\n" \
       "bne.w 2b\n" \
-      GLOW_DSP_CROSSED_##form codes \
+      codes \
       "vmov r2, r3, s8, s9\n" \
       "str r4, [r2], #4\n" \
       "vmov s8, r2\n" \
@@ -180,7 +183,7 @@
 
 #define GLOW_DSP_FC_OF_UNITS(name, form, end, unit_bytes) \
   GLOW_DSP_FUNCTION name(GLOW_DSP_UNUSED const glow_dsp_gemm_t *g) { \
-    GLOW_DSP_FC_UNITS(form, unit_bytes, GLOW_DSP_FC_ROUND(form) GLOW_DSP_END_##end); \
+    GLOW_DSP_FC_UNITS(form, unit_bytes, "", GLOW_DSP_CROSSED_##form GLOW_DSP_FC_ROUND(form) GLOW_DSP_END_##end); \
   }
 #define GLOW_DSP_FC_DIRECT(name, form, group_bytes) \
   GLOW_DSP_FUNCTION name(GLOW_DSP_UNUSED const glow_dsp_gemm_t *g) { \

@@ -33,10 +33,18 @@ GLOW_AT(glow_dsp_eight_t, blocks, 12); GLOW_AT(glow_dsp_eight_t, groups, 16); GL
 #define GLOW_DSP_EIGHT_PRODUCTS(word) \
   "sxtb16 r9, " word "\n" "sxtb16 " word ", " word ", ror #8\n" "smlad r3, r9, " word ", r3\n"
 /* `codes` ends four sums in r4-r7 by the zero point in r3; `keep` puts aside what it changes of the second four, and
- * `back` brings them to r4-r7. At sp: the end of the outputs, the zero point. s8: the next outputs, s9: the end of the
- * inputs, s10 and s11: the inputs and where the first ones enter the loop, so that whole rounds of four follow, s14:
- * the products of the inputs. */
-#define GLOW_DSP_FC_EIGHT(codes, keep, back) \
+ * `back` brings them to r4-r7. */
+#define GLOW_DSP_EIGHT_BY_FOURS(codes, keep, back) \
+  "vmov r2, s14\n" \
+  "ldr r3, [sp, #4]\n" \
+  "subs r6, r6, r2\n" "subs r7, r7, r2\n" "sub r12, r12, r2\n" "sub lr, lr, r2\n" \
+  keep codes "vmov r0, s8\n" "str r4, [r0], #4\n" \
+  back codes "str r4, [r0], #4\n"
+/* `begin` has the inputs in r0, the stream in r1, the products of the inputs in r3, and may use r5-r9; `ends` stores the
+ * codes of the sums. At sp: the end of the outputs, the zero point. s8: the next outputs, which `ends` leaves in r0, s9:
+ * the end of the inputs, s10 and s11: the inputs and where the first ones enter the loop, so that whole rounds of four
+ * follow. */
+#define GLOW_DSP_FC_EIGHT(begin, ends) \
   __asm__ volatile( \
       ".syntax unified\n" \
       "push {r4-r11, lr}\n" \
@@ -57,7 +65,7 @@ GLOW_AT(glow_dsp_eight_t, blocks, 12); GLOW_AT(glow_dsp_eight_t, groups, 16); GL
       GLOW_DSP_EIGHT_PRODUCTS("r6") \
       "cmp r2, r5\n" \
       "bne 5b\n" \
-      "vmov s14, r3\n" \
+      begin \
       "rsbs r4, r4, #0\n" \
       "and r4, r4, #3\n" \
       "movs r3, #108\n" \
@@ -76,11 +84,7 @@ GLOW_AT(glow_dsp_eight_t, blocks, 12); GLOW_AT(glow_dsp_eight_t, groups, 16); GL
       "vmov r8, s9\n" \
       "cmp r0, r8\n" \
       "bne.w 2b\n" \
-      "vmov r2, s14\n" \
-      "ldr r3, [sp, #4]\n" \
-      "subs r6, r6, r2\n" "subs r7, r7, r2\n" "sub r12, r12, r2\n" "sub lr, lr, r2\n" \
-      keep codes "vmov r0, s8\n" "str r4, [r0], #4\n" \
-      back codes "str r4, [r0], #4\n" \
+      ends \
       "vmov s8, r0\n" \
       "ldr r3, [sp]\n" \
       "cmp r0, r3\n" \
@@ -89,8 +93,9 @@ GLOW_AT(glow_dsp_eight_t, blocks, 12); GLOW_AT(glow_dsp_eight_t, groups, 16); GL
       "pop {r4-r11, pc}\n")
 
 GLOW_DSP_FUNCTION glow_dsp_fc_eight(GLOW_DSP_UNUSED const glow_dsp_eight_t *g) {
-  GLOW_DSP_FC_EIGHT(GLOW_DSP_FC_ROUND(DUAL) GLOW_DSP_BYTES4("r3"), "",
-                    "mov r4, r10\n" "mov r5, r11\n" "mov r6, r12\n" "mov r7, lr\n");
+  GLOW_DSP_FC_EIGHT("vmov s14, r3\n",
+                    GLOW_DSP_EIGHT_BY_FOURS(GLOW_DSP_FC_ROUND(DUAL) GLOW_DSP_BYTES4("r3"), "",
+                                            "mov r4, r10\n" "mov r5, r11\n" "mov r6, r12\n" "mov r7, lr\n"));
 }
 #else
 /* The sums of eight channels; returns what comes after the block's weights. */

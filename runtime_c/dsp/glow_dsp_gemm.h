@@ -189,10 +189,10 @@ GLOW_INLINE void glow_dsp_cross(const uint32_t *acts, uint32_t u, uint32_t v, in
   sum[1] = glow_dsp_smlad(glow_sxtab16(acts[1], u), glow_sxtab16(acts[0], v), sum[1]);
 }
 
-/* Takes the products of inputs off the odd one of two sums, and that off the even one, which is left without remainder. */
+/* Takes the products of inputs off the odd one of two sums, and that off the even one. */
 GLOW_INLINE void glow_dsp_cross_split(int32_t *sum, int32_t products) {
   sum[1] = (int32_t)((uint32_t)sum[1] - (uint32_t)products);
-  sum[0] = (int32_t)((uint32_t)sum[0] - (uint32_t)sum[1]) / 256;
+  sum[0] = (int32_t)((uint32_t)sum[0] - (uint32_t)sum[1]) >> 8;
 }
 
 /* The same of four channels, dual, of expanded inputs; returns what comes after the block's weights. */

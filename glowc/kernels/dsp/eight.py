@@ -10,7 +10,7 @@ from dataclasses import replace
 import numpy as np
 
 from glowc.kernels.base import Prepared, Reads
-from glowc.kernels.dsp.ends import ends_bytes
+from glowc.kernels.dsp.common_factor import exact
 from glowc.kernels.dsp.forms import GROUP
 from glowc.kernels.dsp.fully_connected import FC, FcPlan, prepare_direct, records
 from glowc.kernels.dsp.needs import LOADS_AHEAD
@@ -32,11 +32,13 @@ def accepts_eight(instr: Instr) -> bool:
 def prepare_eight(constants: Arrays, instr: Instr) -> Prepared:
     """Prepare fc_s8 by eight outputs; as `prepare_direct` where not all outputs are dual."""
     weights = constants["weights"].reshape(instr.int_("out_n"), -1)
-    stream = fours(weights, constants, instr, fold=True, crossed=True)
+    stream = fours(weights, constants, instr, fold=True, crossed=True, search=exact)
     if stream.form != "dual":
         return prepare_direct(constants, instr)
-    words = by_eight(stream.words, instr.int_("out_n") // _OUTPUTS, instr.int_("in_k") // GROUP)
-    return Prepared(replace(stream, words=words).constants, FcPlan(path="direct", form=stream.form, eight=True))
+    plan = FcPlan(path="direct", form=stream.form, eight=True, common=stream.common)
+    lead, blocks = np.split(stream.words, [plan.lead])
+    blocks = by_eight(blocks, instr.int_("out_n") // _OUTPUTS, instr.int_("in_k") // GROUP)
+    return Prepared(replace(stream, words=np.concatenate((lead, blocks))).constants, plan)
 
 
 def by_eight(words: np.ndarray, blocks: int, groups: int) -> np.ndarray:
@@ -52,8 +54,8 @@ def eight_records(instr: Instr) -> Records | None:
     plan = instr.plan
     if not isinstance(plan, FcPlan) or not plan.eight:
         return records(instr)
-    tail = 2 * (ends_bytes(fixed=plan.fixed) // 4 - GROUP)
-    found = equal_records(instr, instr.int_("out_n") // _OUTPUTS, head=2 * GROUP, tail=tail)
+    tail = 2 * (plan.ends_bytes // 4 - GROUP)
+    found = equal_records(instr, instr.int_("out_n") // _OUTPUTS, head=2 * GROUP, tail=tail, lead=plan.lead)
     return None if found is None else replace(found, joined=True)
 
 

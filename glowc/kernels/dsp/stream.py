@@ -12,7 +12,9 @@ import numpy as np
 from glowc.graph.types import DType
 from glowc.kernels.common.constants import EMPTY
 from glowc.kernels.common.header_numbers import header_number
-from glowc.kernels.dsp.forms import GROUP, dual_blocks, form_of, joined, padded_layer, run_table, runs
+from glowc.kernels.dsp.common_factor import CommonFactor, Search, common_factor
+from glowc.kernels.dsp.ends import Factors
+from glowc.kernels.dsp.forms import GROUP, Padded, dual_blocks, form_of, joined, padded_layer, run_table, runs
 from glowc.kernels.records import Records, equal_records
 from glowc.program.ir import Instr
 from glowc.program.kernel import Arrays
@@ -27,6 +29,7 @@ class Stream:
 
     words: np.ndarray
     form: str
+    common: bool = False  # one factor for all channels, in front of the blocks
 
     @property
     def constants(self) -> Arrays:
@@ -41,12 +44,14 @@ def halfwords(weights: np.ndarray) -> np.ndarray:
 
 
 def fours(
-    weights: np.ndarray, constants: Arrays, instr: Instr, unit: int = 1, *, fold: bool = False, crossed: bool = False
+    weights: np.ndarray, constants: Arrays, instr: Instr, unit: int = 1, *, fold: bool = False, crossed: bool = False,
+    search: Search | None = None,
 ) -> Stream:  # fmt: skip
     """Return the stream of weights[O, K] by blocks of four channels, K filled up to units of groups.
 
     With `fold` the inputs' zero point is in the biases, for inputs that are multiplied as they are. With `crossed` the
-    odd sums of dual blocks are as runtime_c/dsp/glow_dsp_fc.h tells: less products of weights.
+    odd sums of dual blocks are as runtime_c/dsp/glow_dsp_fc.h tells: less products of weights. `search` looks for a
+    factor that all channels of a dual layer have.
     """
     layer = padded_layer(weights, constants, instr, GROUP, unit)
     blocks, steps = len(layer.weights) // GROUP, layer.weights.shape[1] // 2
@@ -62,9 +67,20 @@ def fours(
         first[dual, 2:] -= products_by_twos(layer.weights[1::2]).reshape(blocks, 2)[dual]
     first = ((first + (1 << 31)) % (1 << 32) - (1 << 31)).astype(np.int32)  # as the sums, modulo 2^32
     halves = pairs if kind == "wide" else joined(pairs[:, :, 0::2], pairs[:, :, 1::2], dual)
+    common = _common(layer, instr, search) if kind == "dual" and len(weights) % GROUP == 0 else None
+    if common is not None:
+        first[:, :2] += common.more
+        parts = np.concatenate((first, _words(halves)), axis=1)
+        return Stream(np.concatenate((common.words, parts.reshape(-1))), kind, common=True)
     parts = np.concatenate((first, _words(halves), layer.ends.words(GROUP)), axis=1)
     words = np.concatenate((run_table(kind, found), parts.reshape(-1)))
     return Stream(words, kind)
+
+
+def _common(layer: Padded, instr: Instr, search: Search | None) -> CommonFactor | None:
+    if search is None or not isinstance(layer.ends, Factors):
+        return None
+    return common_factor(layer.ends.mul, layer.ends.shift, layer.sums, instr, search)
 
 
 def products_by_twos(weights: np.ndarray) -> np.ndarray:
@@ -110,9 +126,9 @@ def words_before(steps: int, each: int) -> int:
     return max(0, (chunk - 1 - (steps - 2) % chunk) * each - 4 - each)
 
 
-def block_records(instr: Instr, form: str, channels: int, ends_bytes: int) -> Records | None:
+def block_records(instr: Instr, form: str, channels: int, ends_bytes: int, lead: int = 0) -> Records | None:
     """Return where the weights of a stream by `fours` lie, in a form that weights of 4 bits have."""
-    found = equal_records(instr, -(-channels // GROUP), head=GROUP, tail=ends_bytes // 4 - GROUP)
+    found = equal_records(instr, -(-channels // GROUP), head=GROUP, tail=ends_bytes // 4 - GROUP, lead=lead)
     return replace(found, joined=True) if found is not None and form == "dual" else None
 
 
