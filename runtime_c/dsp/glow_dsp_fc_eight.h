@@ -29,6 +29,12 @@ GLOW_AT(glow_dsp_eight_t, blocks, 12); GLOW_AT(glow_dsp_eight_t, groups, 16); GL
   "ldr.w r2, [r0], #4\n" GLOW_DSP_EIGHT_WORDS "sxtb16 r3, r2\n" "sxtb16 r2, r2, ror #8\n" \
   GLOW_DSP_EIGHT_PAIR("r4", "r6") GLOW_DSP_EIGHT_WORDS GLOW_DSP_EIGHT_PAIR("r5", "r7") \
   GLOW_DSP_EIGHT_WORDS GLOW_DSP_EIGHT_PAIR("r10", "r12") GLOW_DSP_EIGHT_WORDS GLOW_DSP_EIGHT_PAIR("r11", "lr")
+/* Groups that a round of the loop takes, and in r4 of so many groups those that are less than whole rounds, by r3. */
+#define GLOW_DSP_EIGHT_ROUND4 GLOW_DSP_EIGHT_GROUP GLOW_DSP_EIGHT_GROUP GLOW_DSP_EIGHT_GROUP GLOW_DSP_EIGHT_GROUP
+#define GLOW_DSP_EIGHT_LESS4 "rsbs r4, r4, #0\n" "and r4, r4, #3\n"
+#define GLOW_DSP_EIGHT_ROUND6 GLOW_DSP_EIGHT_ROUND4 GLOW_DSP_EIGHT_GROUP GLOW_DSP_EIGHT_GROUP
+#define GLOW_DSP_EIGHT_LESS6 \
+  "adds r3, r4, #5\n" "movs r5, #6\n" "udiv r3, r3, r5\n" "muls r3, r5, r3\n" "subs r4, r3, r4\n"
 /* The products of a group of inputs in `word`, added to r3. */
 #define GLOW_DSP_EIGHT_PRODUCTS(word) \
   "sxtb16 r9, " word "\n" "sxtb16 " word ", " word ", ror #8\n" "smlad r3, r9, " word ", r3\n"
@@ -42,9 +48,9 @@ GLOW_AT(glow_dsp_eight_t, blocks, 12); GLOW_AT(glow_dsp_eight_t, groups, 16); GL
   back codes "str r4, [r0], #4\n"
 /* `begin` has the inputs in r0, the stream in r1, the products of the inputs in r3, and may use r5-r9; `ends` stores the
  * codes of the sums. At sp: the end of the outputs, the zero point. s8: the next outputs, which `ends` leaves in r0, s9:
- * the end of the inputs, s10 and s11: the inputs and where the first ones enter the loop, so that whole rounds of four
- * follow. */
-#define GLOW_DSP_FC_EIGHT(begin, ends) \
+ * the end of the inputs, s10 and s11: the inputs and where the first ones enter the loop, so that whole rounds of `many`
+ * groups follow. */
+#define GLOW_DSP_FC_EIGHT(many, begin, ends) \
   __asm__ volatile( \
       ".syntax unified\n" \
       "push {r4-r11, lr}\n" \
@@ -66,8 +72,7 @@ GLOW_AT(glow_dsp_eight_t, blocks, 12); GLOW_AT(glow_dsp_eight_t, groups, 16); GL
       "cmp r2, r5\n" \
       "bne 5b\n" \
       begin \
-      "rsbs r4, r4, #0\n" \
-      "and r4, r4, #3\n" \
+      GLOW_DSP_EIGHT_LESS##many \
       "movs r3, #108\n" \
       "muls r4, r3, r4\n" \
       "adr r3, 2f\n" \
@@ -79,8 +84,8 @@ GLOW_AT(glow_dsp_eight_t, blocks, 12); GLOW_AT(glow_dsp_eight_t, groups, 16); GL
       "mov pc, r2\n" \
       ".balign 4\n" \
       "2:\n" \
-      GLOW_DSP_EIGHT_GROUP GLOW_DSP_EIGHT_GROUP GLOW_DSP_EIGHT_GROUP GLOW_DSP_EIGHT_GROUP \
-      GLOW_DSP_CODE_BYTES("2", "4 * 108") \
+      GLOW_DSP_EIGHT_ROUND##many \
+      GLOW_DSP_CODE_BYTES("2", #many " * 108") \
       "vmov r8, s9\n" \
       "cmp r0, r8\n" \
       "bne.w 2b\n" \
@@ -93,7 +98,7 @@ GLOW_AT(glow_dsp_eight_t, blocks, 12); GLOW_AT(glow_dsp_eight_t, groups, 16); GL
       "pop {r4-r11, pc}\n")
 
 GLOW_DSP_FUNCTION glow_dsp_fc_eight(GLOW_DSP_UNUSED const glow_dsp_eight_t *g) {
-  GLOW_DSP_FC_EIGHT("vmov s14, r3\n",
+  GLOW_DSP_FC_EIGHT(4, "vmov s14, r3\n",
                     GLOW_DSP_EIGHT_BY_FOURS(GLOW_DSP_FC_ROUND(DUAL) GLOW_DSP_BYTES4("r3"), "",
                                             "mov r4, r10\n" "mov r5, r11\n" "mov r6, r12\n" "mov r7, lr\n"));
 }

@@ -8,7 +8,7 @@
 
 #if GLOW_DSP_ASM
 GLOW_DSP_FUNCTION glow_dsp_fc_q31_eight(GLOW_DSP_UNUSED const glow_dsp_eight_t *g) {
-  GLOW_DSP_FC_EIGHT("vmov s14, r3\n",
+  GLOW_DSP_FC_EIGHT(4, "vmov s14, r3\n",
                     GLOW_DSP_EIGHT_BY_FOURS(GLOW_DSP_FC_Q31_CODES(DUAL, SIGNED), "vmov s12, s13, r10, r11\n",
                                             "vmov r4, r5, s12, s13\n" "mov r6, r12\n" "mov r7, lr\n"));
 }
@@ -23,6 +23,7 @@ GLOW_DSP_FUNCTION glow_dsp_fc_q31_eight(GLOW_DSP_UNUSED const glow_dsp_eight_t *
 /* s12-s15: mul, end, products of the inputs as the sums are scaled, places. */
 GLOW_DSP_FUNCTION glow_dsp_fc_q31_eight_common(GLOW_DSP_UNUSED const glow_dsp_eight_t *g) {
   GLOW_DSP_FC_EIGHT(
+      6,
       "ldmia.w r1!, {r5-r8}\n"
       "cmp r8, #0\n"
       "ite eq\n"
