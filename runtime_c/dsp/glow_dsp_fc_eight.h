@@ -32,12 +32,33 @@ GLOW_AT(glow_dsp_eight_t, blocks, 12); GLOW_AT(glow_dsp_eight_t, groups, 16); GL
 /* Groups that a round of the loop takes, and in r4 of so many groups those that are less than whole rounds, by r3. */
 #define GLOW_DSP_EIGHT_ROUND4 GLOW_DSP_EIGHT_GROUP GLOW_DSP_EIGHT_GROUP GLOW_DSP_EIGHT_GROUP GLOW_DSP_EIGHT_GROUP
 #define GLOW_DSP_EIGHT_LESS4 "rsbs r4, r4, #0\n" "and r4, r4, #3\n"
+#define GLOW_DSP_EIGHT_ROUND5 GLOW_DSP_EIGHT_ROUND4 GLOW_DSP_EIGHT_GROUP
+#define GLOW_DSP_EIGHT_LESS5 \
+  "adds r3, r4, #4\n" "movs r5, #5\n" "udiv r3, r3, r5\n" "muls r3, r5, r3\n" "subs r4, r3, r4\n"
 #define GLOW_DSP_EIGHT_ROUND6 GLOW_DSP_EIGHT_ROUND4 GLOW_DSP_EIGHT_GROUP GLOW_DSP_EIGHT_GROUP
 #define GLOW_DSP_EIGHT_LESS6 \
   "adds r3, r4, #5\n" "movs r5, #6\n" "udiv r3, r3, r5\n" "muls r3, r5, r3\n" "subs r4, r3, r4\n"
-/* The products of a group of inputs in `word`, added to r3. */
-#define GLOW_DSP_EIGHT_PRODUCTS(word) \
+/* The products of the inputs between r2 and r5, which are r4 groups, in r3: one group after the other, or two. */
+#define GLOW_DSP_EIGHT_PRODUCT(word) \
   "sxtb16 r9, " word "\n" "sxtb16 " word ", " word ", ror #8\n" "smlad r3, r9, " word ", r3\n"
+#define GLOW_DSP_EIGHT_PRODUCTS1 \
+  "movs r3, #0\n" \
+  "5:\n" \
+  "ldr r6, [r2], #4\n" GLOW_DSP_EIGHT_PRODUCT("r6") \
+  "cmp r2, r5\n" \
+  "bne 5b\n"
+#define GLOW_DSP_EIGHT_PRODUCTS2 \
+  "movs r3, #0\n" \
+  "lsls r6, r4, #31\n" \
+  "beq 5f\n" \
+  "ldr r6, [r2], #4\n" \
+  "b 6f\n" \
+  "5:\n" \
+  "ldr r7, [r2], #4\n" "ldr r6, [r2], #4\n" GLOW_DSP_EIGHT_PRODUCT("r7") \
+  "6:\n" \
+  GLOW_DSP_EIGHT_PRODUCT("r6") \
+  "cmp r2, r5\n" \
+  "bne 5b\n"
 /* `codes` ends four sums in r4-r7 by the zero point in r3; `keep` puts aside what it changes of the second four, and
  * `back` brings them to r4-r7. */
 #define GLOW_DSP_EIGHT_BY_FOURS(codes, keep, back) \
@@ -50,7 +71,7 @@ GLOW_AT(glow_dsp_eight_t, blocks, 12); GLOW_AT(glow_dsp_eight_t, groups, 16); GL
  * codes of the sums. At sp: the end of the outputs, the zero point. s8: the next outputs, which `ends` leaves in r0, s9:
  * the end of the inputs, s10 and s11: the inputs and where the first ones enter the loop, so that whole rounds of `many`
  * groups follow. */
-#define GLOW_DSP_FC_EIGHT(many, begin, ends) \
+#define GLOW_DSP_FC_EIGHT(many, products, begin, ends) \
   __asm__ volatile( \
       ".syntax unified\n" \
       "push {r4-r11, lr}\n" \
@@ -60,17 +81,7 @@ GLOW_AT(glow_dsp_eight_t, blocks, 12); GLOW_AT(glow_dsp_eight_t, groups, 16); GL
       "add r5, r0, r4, lsl #2\n" \
       "vmov s8, s9, r2, r5\n" \
       "mov r2, r0\n" \
-      "movs r3, #0\n" \
-      "lsls r6, r4, #31\n" \
-      "beq 5f\n" \
-      "ldr r6, [r2], #4\n" \
-      "b 6f\n" \
-      "5:\n" \
-      "ldr r7, [r2], #4\n" "ldr r6, [r2], #4\n" GLOW_DSP_EIGHT_PRODUCTS("r7") \
-      "6:\n" \
-      GLOW_DSP_EIGHT_PRODUCTS("r6") \
-      "cmp r2, r5\n" \
-      "bne 5b\n" \
+      products \
       begin \
       GLOW_DSP_EIGHT_LESS##many \
       "movs r3, #108\n" \
@@ -98,9 +109,41 @@ GLOW_AT(glow_dsp_eight_t, blocks, 12); GLOW_AT(glow_dsp_eight_t, groups, 16); GL
       "pop {r4-r11, pc}\n")
 
 GLOW_DSP_FUNCTION glow_dsp_fc_eight(GLOW_DSP_UNUSED const glow_dsp_eight_t *g) {
-  GLOW_DSP_FC_EIGHT(4, "vmov s14, r3\n",
+  GLOW_DSP_FC_EIGHT(4, GLOW_DSP_EIGHT_PRODUCTS2, "vmov s14, r3\n",
                     GLOW_DSP_EIGHT_BY_FOURS(GLOW_DSP_FC_ROUND(DUAL) GLOW_DSP_BYTES4("r3"), "",
                                             "mov r4, r10\n" "mov r5, r11\n" "mov r6, r12\n" "mov r7, lr\n"));
+}
+
+/* All eight sums by one factor: 256 times each, and `more`; then codes, which are stored. */
+#define GLOW_DSP_EIGHT_COMMON_SCALE \
+  GLOW_DSP_COMMON_ODD("r6", "r7", "r8") GLOW_DSP_COMMON_ODD("r12", "lr", "r8") \
+  GLOW_DSP_COMMON_EVEN("r4", "r5", "r6", "r7") GLOW_DSP_COMMON_EVEN("r10", "r11", "r12", "lr") \
+  GLOW_DSP_COMMON_SCALE4("r4", "r6", "r5", "r7", "r2", "r3") \
+  GLOW_DSP_COMMON_SCALE4("r10", "r12", "r11", "lr", "r2", "r3")
+#define GLOW_DSP_EIGHT_COMMON_SATURATE(places) \
+  GLOW_DSP_COMMON_SATURATE4("r4", "r6", "r5", "r7", places) GLOW_DSP_COMMON_SATURATE4("r10", "r12", "r11", "lr", places)
+#define GLOW_DSP_EIGHT_COMMON_STORE \
+  GLOW_DSP_COMMON_BYTES("r4", "r6", "r5", "r7") GLOW_DSP_COMMON_BYTES("r10", "r12", "r11", "lr") \
+  "vmov r0, s8\n" "str r4, [r0], #4\n" "str r10, [r0], #4\n"
+/* s12-s15: mul, end, 256 times the products of the inputs less `more`, places. */
+GLOW_DSP_FUNCTION glow_dsp_fc_eight_common(GLOW_DSP_UNUSED const glow_dsp_eight_t *g) {
+  GLOW_DSP_FC_EIGHT(
+      5, GLOW_DSP_EIGHT_PRODUCTS1,
+      "ldmia.w r1!, {r5-r8}\n"
+      "rsb r3, r7, r3, lsl #8\n"
+      "vmov s12, s13, r5, r6\n"
+      "vmov s14, s15, r3, r8\n",
+      "vmov r2, r3, s12, s13\n"
+      "vmov r8, r9, s14, s15\n"
+      GLOW_DSP_EIGHT_COMMON_SCALE
+      "cmp.w r9, #8\n"
+      "bne 3f\n"
+      GLOW_DSP_EIGHT_COMMON_SATURATE("8")
+      "b 4f\n"
+      "3:\n"
+      GLOW_DSP_EIGHT_COMMON_SATURATE("12")
+      "4:\n"
+      GLOW_DSP_EIGHT_COMMON_STORE);
 }
 #else
 /* The sums of eight channels; returns what comes after the block's weights. */
@@ -133,6 +176,18 @@ GLOW_HOT GLOW_DSP_UNUSED static void glow_dsp_fc_eight(const glow_dsp_eight_t *g
       float scale;
       memcpy(&scale, &w[c], sizeof scale);
       g->out[8 * b + c] = (int8_t)glow_requant(sum[c], scale, g->out_zp, -128, 127);
+    }
+  }
+}
+
+GLOW_HOT GLOW_DSP_UNUSED static void glow_dsp_fc_eight_common(const glow_dsp_eight_t *g) {
+  const int32_t *by = (const int32_t *)g->stream;
+  const uint32_t *w = (const uint32_t *)g->stream + 4;
+  for (int32_t b = 0; b < g->blocks; b++) {
+    int32_t sum[8];
+    w = glow_dsp_fc_eight_sums(sum, g, w);
+    for (int32_t c = 0; c < 8; c++) {
+      g->out[8 * b + c] = (int8_t)glow_dsp_common_code(sum[c], by);
     }
   }
 }

@@ -1,9 +1,9 @@
 """One factor for all outputs of a fully connected layer: four words in front of its stream, none in its blocks.
 
-Layers of TensorFlow Lite whose weights have one scale have it. The words are mul, end, more, places:
-  places 0: code = saturate(((256 sum + more) mul + 2^31 >> 32) + end >> 8), proved for the layer where it is taken;
-  else      code = saturate((2 sum mul + 2^31 >> 32) - (sum < 0) + end >> places), TensorFlow Lite's rounding.
-Both only rise with the sum: they are equal for all sums if they are on both sides of each step.
+Layers whose weights have one scale have it. The words are mul, end, more, places:
+  short  code = saturate(((256 sum + more) mul >> 32) + end >> places), proved for the layer where it is taken;
+  exact  code = saturate((2 sum mul + 2^31 >> 32) - (sum < 0) + end >> places - EXACT), TensorFlow Lite's rounding.
+All codes rise with the sum alone: two are the same for all sums if they are on both sides of each step.
 """
 
 from __future__ import annotations
@@ -13,15 +13,20 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from glowc.graph.fixed_point import scaled
+from glowc.graph.fixed_point import multiplier
+from glowc.kernels.dsp.ends import Ends
 from glowc.program.ir import Instr
 
 LEAD = 4
 """Words in front of the blocks."""
+EXACT = 256
+"""Of places: instructions that shift see the lowest byte."""
 
+_SHORT, _LONG = 8, 12
 _MOST_SUM = 1 << 23
 _MOST_PLACES = 22  # sums of 24 bits and a zero point of eight stay in 32
-_TRIES = (0, *(sign * step for step in range(1, 9) for sign in (1, -1)))
+_NEAR_MUL = sorted(range(-4, 5), key=abs)
+_NEAR_END = np.array(sorted(range(-16, 17), key=abs))
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,8 +35,8 @@ class CommonFactor:
 
     mul: int
     end: int
-    more: int = 0
-    places: int = 0
+    more: int
+    places: int
 
     @property
     def words(self) -> np.ndarray:
@@ -40,10 +45,10 @@ class CommonFactor:
 
     def codes(self, sums: np.ndarray) -> np.ndarray:
         """Return the codes of int64 sums."""
-        if self.places == 0:
-            y = (((256 * sums + self.more) * self.mul + (1 << 31)) >> 32) + self.end >> 8
+        if self.places < EXACT:
+            y = ((256 * sums + self.more) * self.mul >> 32) + self.end >> self.places
         else:
-            y = ((2 * sums * self.mul + (1 << 31)) >> 32) - (sums < 0) + self.end >> self.places
+            y = ((2 * sums * self.mul + (1 << 31)) >> 32) - (sums < 0) + self.end >> self.places - EXACT
         return np.asarray(np.clip(y, -128, 127))
 
 
@@ -67,36 +72,45 @@ class Steps:
         return Steps(codes, sums)
 
 
-Search = Callable[[int, int, int, Steps], CommonFactor | None]
-"""Returns what stands for a multiplier, a shift and a zero point, of which the steps are given."""
+Search = Callable[[float, int, Steps], CommonFactor | None]
+"""Returns what stands for a factor and a zero point, of which the steps are given."""
 
 
-def short(mul: int, shift: int, zero_point: int, steps: Steps) -> CommonFactor | None:
-    """Return one of 0 places with the steps given: as a rule where codes are rectified, for halves round up there."""
-    end = 256 * zero_point + 128
-    reached = ((256 * steps.codes - end) << 32) - (1 << 31)
-    for more_or_less in _TRIES:
-        near = (mul << 1 >> -shift) + more_or_less
-        if 0 < near < 1 << 31:
-            least = -(-reached // near) - 256 * steps.sums  # with so much more a step is reached, with 256 too early
-            low, high = max(0, int(least.max())), min(255, int(least.min()) + 255)
-            if low <= high:
-                return CommonFactor(near, end, (low + high) // 2)
+def short(factor: float, zero_point: int, steps: Steps) -> CommonFactor | None:
+    """Return a short form of 8 places that has the steps."""
+    return _near(factor, zero_point, steps, _SHORT)
+
+
+def short_or_long(factor: float, zero_point: int, steps: Steps) -> CommonFactor | None:
+    """Return a short form of 8 places, or of 12, which tell smaller factors apart."""
+    return short(factor, zero_point, steps) or _near(factor, zero_point, steps, _LONG)
+
+
+def short_or_exact(factor: float, zero_point: int, steps: Steps) -> CommonFactor | None:
+    """Return a short form of 8 places, or else TensorFlow Lite's, whose steps they are."""
+    mul, shift = multiplier(factor)
+    found = short(factor, zero_point, steps)
+    if found is not None or -shift > _MOST_PLACES:
+        return found
+    return CommonFactor(mul, (zero_point << -shift) + (1 << -shift - 1), 0, EXACT - shift)
+
+
+def _near(factor: float, zero_point: int, steps: Steps, places: int) -> CommonFactor | None:
+    """Try multipliers and ends next to those of the real factor, and what is added to sums with each."""
+    ends = (zero_point << places) + (1 << places - 1) + _NEAR_END
+    reached = (steps.codes << places) - ends[:, None] << 32
+    for near in _NEAR_MUL:
+        mul = int(factor * 2.0 ** (24 + places)) + near
+        if 0 < mul < 1 << 31:
+            least = -(-reached // mul) - 256 * steps.sums  # with so much more a step is reached, with 256 too early
+            low, high = np.maximum(0, least.max(1)), np.minimum(255, least.min(1) + 255)
+            for n in np.flatnonzero(low <= high)[:1].tolist():
+                return CommonFactor(mul, int(ends[n]), int(low[n] + high[n]) // 2, places)
     return None
 
 
-def exact(mul: int, shift: int, zero_point: int, steps: Steps) -> CommonFactor | None:
-    """Return a short one, or else the definition, whose steps they are."""
-    found = short(mul, shift, zero_point, steps)
-    if found is not None or -shift > _MOST_PLACES:
-        return found
-    return CommonFactor(mul, (zero_point << -shift) + (1 << -shift - 1), places=-shift)
-
-
-def common_factor(
-    mul: np.ndarray, shift: np.ndarray, sums: tuple[int, int], instr: Instr, search: Search
-) -> CommonFactor | None:  # fmt: skip
-    """Return what stands for the factors [O] of all outputs, whose sums lie between two, if one does for all.
+def common_factor(ends: Ends, sums: tuple[int, int], instr: Instr, search: Search) -> CommonFactor | None:
+    """Return what stands for the endings of all channels, whose sums lie between two, if they have one factor.
 
     Sums, times 256, must fit 32 bits.
     """
@@ -104,14 +118,11 @@ def common_factor(
     def limited(codes: np.ndarray) -> np.ndarray:
         return np.asarray(np.clip(codes, instr.int_("out_min"), instr.int_("out_max")))
 
-    def code(x: np.ndarray) -> np.ndarray:
-        return limited(scaled(x, int(mul[0]), int(shift[0])) + instr.int_("out_zp"))
-
-    if (mul != mul[0]).any() or (shift != shift[0]).any() or max(-sums[0], sums[1]) >= _MOST_SUM:
+    factor = ends.factor
+    if factor <= 0 or max(-sums[0], sums[1]) >= _MOST_SUM:
         return None
-    steps = Steps.of(code, *sums)
-    if steps.codes.size == 0:
-        return None
-    found = search(int(mul[0]), int(shift[0]), instr.int_("out_zp"), steps)
+    one = ends.first
+    steps = Steps.of(lambda x: one.codes(x, instr), *sums)
+    found = search(factor, instr.int_("out_zp"), steps) if steps.codes.size else None
     sides = np.concatenate((sums, steps.sums - 1, steps.sums))
-    return found if found is not None and np.array_equal(limited(found.codes(sides)), code(sides)) else None
+    return found if found is not None and np.array_equal(limited(found.codes(sides)), one.codes(sides, instr)) else None

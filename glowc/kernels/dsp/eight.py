@@ -10,7 +10,7 @@ from dataclasses import replace
 import numpy as np
 
 from glowc.kernels.base import Prepared, Reads
-from glowc.kernels.dsp.common_factor import exact
+from glowc.kernels.dsp.common_factor import short_or_exact, short_or_long
 from glowc.kernels.dsp.forms import GROUP
 from glowc.kernels.dsp.fully_connected import FC, FcPlan, prepare_direct, records
 from glowc.kernels.dsp.needs import LOADS_AHEAD
@@ -32,7 +32,8 @@ def accepts_eight(instr: Instr) -> bool:
 def prepare_eight(constants: Arrays, instr: Instr) -> Prepared:
     """Prepare fc_s8 by eight outputs; as `prepare_direct` where not all outputs are dual."""
     weights = constants["weights"].reshape(instr.int_("out_n"), -1)
-    stream = fours(weights, constants, instr, fold=True, crossed=True, search=exact)
+    search = short_or_exact if "mul" in constants else short_or_long
+    stream = fours(weights, constants, instr, fold=True, crossed=True, search=search)
     if stream.form != "dual":
         return prepare_direct(constants, instr)
     plan = FcPlan(path="direct", form=stream.form, eight=True, common=stream.common)

@@ -64,7 +64,7 @@ def _fc(plain: KernelVariant, header: str, *, limited: bool = True) -> KernelVar
         prepared, end = prepare_plain(constants, instr), fixed_end(instr)
         plan = plan_in(prepared, FcPlan)
         end = end if limited else {"v8": "r8", "s8": "n8"}.get(end, end)
-        end = {"n8": "r8", "s8": "v8"}.get(end, end) if plan.common else end
+        end = fully_connected.common_end(end) if plan.common else end
         return replace(prepared, plan=replace(plan, end=end, fixed=True))
 
     return fixed_variant(plain, prepare, header)

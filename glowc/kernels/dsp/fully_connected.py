@@ -63,7 +63,13 @@ def prepare_units(constants: Arrays, instr: Instr) -> Prepared:
     """Prepare fc_s8 with inputs that are expanded once."""
     weights = constants["weights"].reshape(instr.int_("out_n"), -1)
     stream = fours(weights, constants, instr, unit=2, crossed=True, search=short)
-    return Prepared(stream.constants, FcPlan(path="units", form=stream.form, end=ending(instr), common=stream.common))
+    end = common_end(ending(instr)) if stream.common else ending(instr)
+    return Prepared(stream.constants, FcPlan(path="units", form=stream.form, end=end, common=stream.common))
+
+
+def common_end(end: str) -> str:
+    """Tell how codes by one factor are ended where those by others are by `end`: r8, without limits, v8, with them."""
+    return "v8" if end in ("v8", "s8") else "r8"
 
 
 def prepare_quad(constants: Arrays, instr: Instr) -> Prepared:

@@ -12,8 +12,7 @@ import numpy as np
 from glowc.graph.types import DType
 from glowc.kernels.common.constants import EMPTY
 from glowc.kernels.common.header_numbers import header_number
-from glowc.kernels.dsp.common_factor import CommonFactor, Search, common_factor
-from glowc.kernels.dsp.ends import Factors
+from glowc.kernels.dsp.common_factor import Search, common_factor
 from glowc.kernels.dsp.forms import GROUP, Padded, dual_blocks, form_of, joined, padded_layer, run_table, runs
 from glowc.kernels.records import Records, equal_records
 from glowc.program.ir import Instr
@@ -60,27 +59,26 @@ def fours(
     kind, dual = form_of(layer.narrow, found), dual_blocks(found) & layer.narrow
     layer = layer.negated(dual)
     pairs = halfwords(layer.weights).reshape(blocks, GROUP, -1, 2).transpose(0, 2, 1, 3)
-    folded = instr.int_("in_zp") * layer.weights.sum(1) if fold else 0
-    first = (layer.biases - folded).reshape(blocks, GROUP)[:, (0, 2, 1, 3)]
-    first[dual, :2] = 256 * first[dual, :2] + first[dual, 2:]
-    if crossed:
-        first[dual, 2:] -= products_by_twos(layer.weights[1::2]).reshape(blocks, 2)[dual]
+    first = _first_sums(layer, dual, instr.int_("in_zp") if fold else 0, crossed=crossed)
+    common = None
+    if search is not None and kind == "dual" and len(weights) % GROUP == 0:
+        common = common_factor(layer.ends, layer.sums, instr, search)
+    first[:, :2] += common.more if common is not None else 0
     first = ((first + (1 << 31)) % (1 << 32) - (1 << 31)).astype(np.int32)  # as the sums, modulo 2^32
     halves = pairs if kind == "wide" else joined(pairs[:, :, 0::2], pairs[:, :, 1::2], dual)
-    common = _common(layer, instr, search) if kind == "dual" and len(weights) % GROUP == 0 else None
-    if common is not None:
-        first[:, :2] += common.more
-        parts = np.concatenate((first, _words(halves)), axis=1)
-        return Stream(np.concatenate((common.words, parts.reshape(-1))), kind, common=True)
-    parts = np.concatenate((first, _words(halves), layer.ends.words(GROUP)), axis=1)
-    words = np.concatenate((run_table(kind, found), parts.reshape(-1)))
-    return Stream(words, kind)
+    parts = [first, _words(halves), *([layer.ends.words(GROUP)] if common is None else [])]
+    lead = run_table(kind, found) if common is None else common.words
+    words = np.concatenate((lead, np.concatenate(parts, axis=1).reshape(-1)))
+    return Stream(words, kind, common=common is not None)
 
 
-def _common(layer: Padded, instr: Instr, search: Search | None) -> CommonFactor | None:
-    if search is None or not isinstance(layer.ends, Factors):
-        return None
-    return common_factor(layer.ends.mul, layer.ends.shift, layer.sums, instr, search)
+def _first_sums(layer: Padded, dual: np.ndarray, in_zp: int, *, crossed: bool) -> np.ndarray:
+    """Return what the sums of each block begin with, int64[B, 4], those of even channels first."""
+    first = (layer.biases - in_zp * layer.weights.sum(1)).reshape(-1, GROUP)[:, (0, 2, 1, 3)]
+    first[dual, :2] = 256 * first[dual, :2] + first[dual, 2:]
+    if crossed:
+        first[dual, 2:] -= products_by_twos(layer.weights[1::2]).reshape(-1, 2)[dual]
+    return np.asarray(first)
 
 
 def products_by_twos(weights: np.ndarray) -> np.ndarray:
