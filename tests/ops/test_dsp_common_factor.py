@@ -151,6 +151,12 @@ def test_a_channel_that_is_negated_has_no_common_factor() -> None:
     assert Scales(np.asarray([0.5, -0.5], np.float32)).factor == 0.0
 
 
+@pytest.mark.parametrize("scale", [np.inf, np.nan, 0.5, 0.0, 1e-38])
+def test_scales_that_no_multiplier_has_are_not_common(scale: float) -> None:
+    ends, instr = Scales(np.asarray([scale, scale], np.float32)), alike(FACTOR, SIGNED, 4).instr
+    assert common_factor(ends, (-15000, 15000), instr, short_or_long) is None
+
+
 def test_words_are_the_factor_what_is_added_and_the_places() -> None:
     assert CommonFactor(1 << 30, -5, 7, 9).words.tolist() == [1 << 30, -5, 7, 9]
 

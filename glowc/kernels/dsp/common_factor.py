@@ -3,7 +3,7 @@
 Layers whose weights have one scale have it. The words are mul, end, more, places:
   short  code = saturate(((256 sum + more) mul >> 32) + end >> places), proved for the layer where it is taken;
   exact  code = saturate((2 sum mul + 2^31 >> 32) - (sum < 0) + end >> places - EXACT), TensorFlow Lite's rounding.
-All codes rise with the sum alone: two are the same for all sums if they are on both sides of each step.
+Codes never fall where the sum rises: two forms are the same for all sums if they are so on both sides of each step.
 """
 
 from __future__ import annotations
@@ -119,7 +119,7 @@ def common_factor(ends: Ends, sums: tuple[int, int], instr: Instr, search: Searc
         return np.asarray(np.clip(codes, instr.int_("out_min"), instr.int_("out_max")))
 
     factor = ends.factor
-    if factor <= 0 or max(-sums[0], sums[1]) >= _MOST_SUM:
+    if not 0 < factor < 0.5 or max(-sums[0], sums[1]) >= _MOST_SUM:
         return None
     one = ends.first
     steps = Steps.of(lambda x: one.codes(x, instr), *sums)
