@@ -23,31 +23,26 @@
   GLOW_DSP_Q31_CODE(sign, "r5", "r10", "r2", "r3") "lsr.w r2, r2, #8\n" \
   GLOW_DSP_Q31_CODE(sign, "r7", "r11", "r2", "r3") \
   "bfi r4, r6, #8, #8\n" "bfi r4, r5, #16, #8\n" "bfi r4, r7, #24, #8\n"
-#define GLOW_DSP_FC_LIMITS \
-  "vmov r3, r12, s14, s15\n" \
-  "ssub8 r2, r4, r3\n" "sel r4, r4, r3\n" "ssub8 r2, r12, r4\n" "sel r4, r4, r12\n"
-#define GLOW_DSP_FC_ALL
 #define GLOW_DSP_FC_Q31_DIRECT(name, form, sign, group_bytes) \
   GLOW_DSP_FUNCTION name(GLOW_DSP_UNUSED const glow_dsp_gemm_t *g) { \
     GLOW_DSP_FC(form, group_bytes, "ldr r3, [sp, #4]\n" GLOW_DSP_FC_Q31_CODES(form, sign)); \
   }
 #define GLOW_DSP_FC_Q31_UNITS(name, form, sign, limits, unit_bytes) \
   GLOW_DSP_FUNCTION name(GLOW_DSP_UNUSED const glow_dsp_gemm_t *g) { \
-    GLOW_DSP_FC_UNITS(form, unit_bytes, "vmov r3, s13\n" GLOW_DSP_FC_Q31_CODES(form, sign) limits); \
+    GLOW_DSP_FC_UNITS(form, unit_bytes, "", \
+                      GLOW_DSP_CROSSED_##form "vmov r3, s13\n" GLOW_DSP_FC_Q31_CODES(form, sign) limits); \
   }
 #else
-#define GLOW_DSP_FC_LIMITS
-#define GLOW_DSP_FC_ALL
 #define GLOW_DSP_FC_Q31_DIRECT(name, form, sign, group_bytes) \
   GLOW_DSP_UNUSED static void name(const glow_dsp_gemm_t *g) { glow_dsp_q31_twin(g, GLOW_DSP_##form, -1); }
 #define GLOW_DSP_FC_Q31_UNITS(name, form, sign, limits, unit_bytes) \
   GLOW_DSP_UNUSED static void name(const glow_dsp_gemm_t *g) { glow_dsp_q31_twin(g, GLOW_DSP_##form, -2); }
 #endif
 
-GLOW_DSP_FC_Q31_UNITS(glow_dsp_fc_q31_units_dual_r8, DUAL, PLAIN, GLOW_DSP_FC_ALL, "108")
-GLOW_DSP_FC_Q31_UNITS(glow_dsp_fc_q31_units_dual_v8, DUAL, PLAIN, GLOW_DSP_FC_LIMITS, "108")
-GLOW_DSP_FC_Q31_UNITS(glow_dsp_fc_q31_units_dual_n8, DUAL, SIGNED, GLOW_DSP_FC_ALL, "108")
-GLOW_DSP_FC_Q31_UNITS(glow_dsp_fc_q31_units_dual_s8, DUAL, SIGNED, GLOW_DSP_FC_LIMITS, "108")
+GLOW_DSP_FC_Q31_UNITS(glow_dsp_fc_q31_units_dual_r8, DUAL, PLAIN, GLOW_DSP_FC_ALL, "92")
+GLOW_DSP_FC_Q31_UNITS(glow_dsp_fc_q31_units_dual_v8, DUAL, PLAIN, GLOW_DSP_FC_LIMITS, "92")
+GLOW_DSP_FC_Q31_UNITS(glow_dsp_fc_q31_units_dual_n8, DUAL, SIGNED, GLOW_DSP_FC_ALL, "92")
+GLOW_DSP_FC_Q31_UNITS(glow_dsp_fc_q31_units_dual_s8, DUAL, SIGNED, GLOW_DSP_FC_LIMITS, "92")
 GLOW_DSP_FC_Q31_UNITS(glow_dsp_fc_q31_units_wide, WIDE, SIGNED, GLOW_DSP_FC_LIMITS, "84")
 GLOW_DSP_FC_Q31_UNITS(glow_dsp_fc_q31_units_bytes, BYTES, SIGNED, GLOW_DSP_FC_LIMITS, "148")
 GLOW_DSP_FC_Q31_DIRECT(glow_dsp_fc_q31_dual_r8, DUAL, PLAIN, "64")

@@ -23,7 +23,7 @@ typedef struct {
   int8_t *out0;
   int8_t *out1;
   int32_t blocks, groups, out_zp;
-  uint32_t neg_zp; /* fully connected, `acts` int8: -in_zp in both halfwords */
+  uint32_t row;    /* fully connected, `acts` int8: -in_zp in both halfwords; expanded: products (glow_dsp_fc.h) */
   uint32_t tail;   /* the same: the last one to three inputs */
   uint32_t has_tail;
   uint32_t low; /* limits of the output, in all four bytes */
@@ -33,7 +33,7 @@ typedef struct {
 #if GLOW_DSP_ASM
 GLOW_AT(glow_dsp_gemm_t, acts, 0); GLOW_AT(glow_dsp_gemm_t, stream, 4); GLOW_AT(glow_dsp_gemm_t, out0, 8);
 GLOW_AT(glow_dsp_gemm_t, out1, 12); GLOW_AT(glow_dsp_gemm_t, blocks, 16); GLOW_AT(glow_dsp_gemm_t, groups, 20);
-GLOW_AT(glow_dsp_gemm_t, out_zp, 24); GLOW_AT(glow_dsp_gemm_t, neg_zp, 28); GLOW_AT(glow_dsp_gemm_t, tail, 32);
+GLOW_AT(glow_dsp_gemm_t, out_zp, 24); GLOW_AT(glow_dsp_gemm_t, row, 28); GLOW_AT(glow_dsp_gemm_t, tail, 32);
 GLOW_AT(glow_dsp_gemm_t, has_tail, 36); GLOW_AT(glow_dsp_gemm_t, low, 40); GLOW_AT(glow_dsp_gemm_t, high, 44);
 
 #define GLOW_DSP_PAIR_DUAL \
@@ -169,7 +169,7 @@ GLOW_INLINE uint32_t glow_dsp_acts(const glow_dsp_gemm_t *g, int32_t pixel, int3
     return pixel < 0 ? acts[2 * group + half] : acts[4 * group + 2 * half + pixel];
   }
   const uint32_t word = group < g->groups ? glow_load4((const int8_t *)g->acts + 4 * group) : g->tail;
-  return half != 0 ? glow_sxtab16_odd(g->neg_zp, word) : glow_sxtab16(g->neg_zp, word);
+  return half != 0 ? glow_sxtab16_odd(g->row, word) : glow_sxtab16(g->row, word);
 }
 
 typedef enum { GLOW_DSP_DUAL, GLOW_DSP_BYTES, GLOW_DSP_WIDE } glow_dsp_form_t;
@@ -183,6 +183,30 @@ GLOW_INLINE uint32_t glow_dsp_weights(const uint32_t *w, glow_dsp_form_t form, i
   return (c & 1) != 0 ? glow_sxtab16(0u, word) : glow_sxtab16_odd(0u, word);
 }
 
+/* Adds products of a group of inputs to the sums of two channels, by the words u and v, the odd ones crossed. */
+GLOW_INLINE void glow_dsp_cross(const uint32_t *acts, uint32_t u, uint32_t v, int32_t *sum) {
+  sum[0] = glow_dsp_smlad(acts[1], v, glow_dsp_smlad(acts[0], u, sum[0]));
+  sum[1] = glow_dsp_smlad(glow_sxtab16(acts[1], u), glow_sxtab16(acts[0], v), sum[1]);
+}
+
+/* Takes the products of inputs off the odd one of two sums, and that off the even one. */
+GLOW_INLINE void glow_dsp_cross_split(int32_t *sum, int32_t products) {
+  sum[1] = (int32_t)((uint32_t)sum[1] - (uint32_t)products);
+  sum[0] = (int32_t)((uint32_t)sum[0] - (uint32_t)sum[1]) >> 8;
+}
+
+/* The same of four channels, dual, of expanded inputs; returns what comes after the block's weights. */
+GLOW_INLINE const uint32_t *glow_dsp_crossed_sums(int32_t *sum, const glow_dsp_gemm_t *g, const uint32_t *w) {
+  for (int32_t i = 0; i < g->groups; i++, w += 4) {
+    const uint32_t *acts = (const uint32_t *)g->acts + 2 * i;
+    glow_dsp_cross(acts, w[0], w[2], sum);
+    glow_dsp_cross(acts, w[1], w[3], sum + 2);
+  }
+  glow_dsp_cross_split(sum, (int32_t)g->row);
+  glow_dsp_cross_split(sum + 2, (int32_t)g->row);
+  return w;
+}
+
 /* The sums of four channels of one pixel; returns what comes after the block's weights. */
 GLOW_INLINE const uint32_t *glow_dsp_sums(int32_t *sum, const glow_dsp_gemm_t *g, const uint32_t *w, glow_dsp_form_t form,
                                           int32_t pixel) {
@@ -191,6 +215,9 @@ GLOW_INLINE const uint32_t *glow_dsp_sums(int32_t *sum, const glow_dsp_gemm_t *g
     sum[c] = (int32_t)w[2 * (c & 1) + (c >> 1)];
   }
   w += 4;
+  if (form == GLOW_DSP_DUAL && pixel == -2) {
+    return glow_dsp_crossed_sums(sum, g, w);
+  }
   for (int32_t i = 0; i < 2 * groups; i++) {
     const uint32_t acts = glow_dsp_acts(g, pixel, i >> 1, i & 1);
     for (int32_t c = 0; c < 4; c++) {

@@ -13,6 +13,7 @@ from glowc.kernels.base import KernelVariant, plan_in, prepare, prepared_instr
 from glowc.kernels.choice import candidates
 from glowc.kernels.dsp.eight import by_eight
 from glowc.kernels.dsp.fully_connected import FcPlan
+from glowc.kernels.dsp.stream import products_by_twos
 from glowc.kernels.registry import variants_of
 from glowc.ops.registry import all_ops  # noqa: F401
 from tests.kernels.case import Case
@@ -75,9 +76,21 @@ def test_blocks_of_eight_are_dual(kinds: tuple[str, ...], taken: bool) -> None:
     assert (None if found is None else (found.count, found.body)) == ((2, 8 * 68) if taken else None)
 
 
-def test_words_of_two_blocks_alternate_by_halves_of_a_group() -> None:
+def test_words_of_two_blocks_lie_by_pairs_of_outputs() -> None:
     blocks = np.arange(2 * 16).reshape(2, 16)  # biases 0-3, two groups 4-11, scales 12-15
     expected = [*range(4), *range(16, 20)]
-    for half in range(4, 12, 2):
-        expected += [half, half + 1, half + 16, half + 17]
+    for group in (4, 8):
+        for first in (group, group + 16):
+            expected += [first, first + 2, first + 1, first + 3]
     assert by_eight(blocks.reshape(-1), 1, 2).tolist() == [*expected, *range(12, 16), *range(28, 32)]
+
+
+@pytest.mark.parametrize("low", [-255, 0])
+def test_crossed_sums_are_those_of_the_products(low: int) -> None:
+    """Inputs less their zero point and any int8 weights stay in the halfwords that SXTAB16 adds."""
+    rng = np.random.default_rng(6)
+    x, w = rng.choice([low, low + 255], (1, 64)), rng.choice([-128, 127], (5, 64))
+    first, second = x[:, 1::2] + w[:, 0::2], x[:, 0::2] + w[:, 1::2]
+    assert max(abs(first).max(), abs(second).max()) < 1 << 15
+    crossed = (first * second).sum(1) - products_by_twos(w) - products_by_twos(x)
+    assert np.array_equal(crossed, (x * w).sum(1))

@@ -10,7 +10,7 @@ from dataclasses import replace
 import numpy as np
 
 from glowc.kernels.base import Prepared, Reads
-from glowc.kernels.dsp.ends import ends_bytes
+from glowc.kernels.dsp.common_factor import short_or_exact, short_or_long
 from glowc.kernels.dsp.forms import GROUP
 from glowc.kernels.dsp.fully_connected import FC, FcPlan, prepare_direct, records
 from glowc.kernels.dsp.needs import LOADS_AHEAD
@@ -31,18 +31,22 @@ def accepts_eight(instr: Instr) -> bool:
 
 def prepare_eight(constants: Arrays, instr: Instr) -> Prepared:
     """Prepare fc_s8 by eight outputs; as `prepare_direct` where not all outputs are dual."""
-    stream = fours(constants["weights"].reshape(instr.int_("out_n"), -1), constants, instr, fold=True)
+    weights = constants["weights"].reshape(instr.int_("out_n"), -1)
+    search = short_or_exact if "mul" in constants else short_or_long
+    stream = fours(weights, constants, instr, fold=True, crossed=True, search=search)
     if stream.form != "dual":
         return prepare_direct(constants, instr)
-    words = by_eight(stream.words, instr.int_("out_n") // _OUTPUTS, instr.int_("in_k") // GROUP)
-    return Prepared(replace(stream, words=words).constants, FcPlan(path="direct", form=stream.form, eight=True))
+    plan = FcPlan(path="direct", form=stream.form, eight=True, common=stream.common)
+    lead, blocks = np.split(stream.words, [plan.lead])
+    blocks = by_eight(blocks, instr.int_("out_n") // _OUTPUTS, instr.int_("in_k") // GROUP)
+    return Prepared(replace(stream, words=np.concatenate((lead, blocks))).constants, plan)
 
 
 def by_eight(words: np.ndarray, blocks: int, groups: int) -> np.ndarray:
     """Return the words of dual blocks of four as blocks of eight (runtime_c/dsp/glow_dsp_fc_eight.h)."""
     pairs = words.reshape(blocks, 2, -1)
     biases, weights, ends = np.split(pairs, [GROUP, GROUP + GROUP * groups], axis=2)
-    halves = weights.reshape(blocks, 2, 2 * groups, 2).transpose(0, 2, 1, 3)
+    halves = weights.reshape(blocks, 2, groups, 2, 2).transpose(0, 2, 1, 4, 3)
     return np.concatenate([part.reshape(blocks, -1) for part in (biases, halves, ends)], axis=1).reshape(-1)
 
 
@@ -51,8 +55,8 @@ def eight_records(instr: Instr) -> Records | None:
     plan = instr.plan
     if not isinstance(plan, FcPlan) or not plan.eight:
         return records(instr)
-    tail = 2 * (ends_bytes(fixed=plan.fixed) // 4 - GROUP)
-    found = equal_records(instr, instr.int_("out_n") // _OUTPUTS, head=2 * GROUP, tail=tail)
+    tail = 2 * (plan.ends_bytes // 4 - GROUP)
+    found = equal_records(instr, instr.int_("out_n") // _OUTPUTS, head=2 * GROUP, tail=tail, lead=plan.lead)
     return None if found is None else replace(found, joined=True)
 
 

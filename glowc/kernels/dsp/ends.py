@@ -28,6 +28,16 @@ class Ends(Protocol):
         """True where a negated sum has an ending as well."""
         ...
 
+    @property
+    def factor(self) -> float:
+        """What sums of all channels are multiplied by, 0 where they have several."""
+        ...
+
+    @property
+    def first(self) -> Ends:
+        """That of the first channel."""
+        ...
+
     def filled(self, count: int) -> Ends:
         """Return those of so many channels, of which the last ones are not used."""
         ...
@@ -51,6 +61,16 @@ class Scales:
 
     scales: np.ndarray
     may_be_negative: bool = True
+
+    @property
+    def factor(self) -> float:
+        """The scale."""
+        return float(self.scales[0]) if (self.scales == self.scales[0]).all() else 0.0
+
+    @property
+    def first(self) -> Scales:
+        """One scale."""
+        return Scales(self.scales[:1])
 
     def filled(self, count: int) -> Scales:
         """Scales of 0."""
@@ -76,6 +96,17 @@ class Factors:
     mul: np.ndarray
     shift: np.ndarray
     may_be_negative: bool = False
+
+    @property
+    def factor(self) -> float:
+        """The multiplier, shifted."""
+        same = (self.mul == self.mul[0]).all() and (self.shift == self.shift[0]).all()
+        return float(self.mul[0]) * 2.0 ** (int(self.shift[0]) - 31) if same else 0.0
+
+    @property
+    def first(self) -> Factors:
+        """One multiplier and shift."""
+        return Factors(self.mul[:1], self.shift[:1])
 
     def filled(self, count: int) -> Factors:
         """The least multiplier."""

@@ -62,8 +62,10 @@ def _fc(plain: KernelVariant, header: str, *, limited: bool = True) -> KernelVar
 
     def prepare(constants: Arrays, instr: Instr) -> Prepared:
         prepared, end = prepare_plain(constants, instr), fixed_end(instr)
+        plan = plan_in(prepared, FcPlan)
         end = end if limited else {"v8": "r8", "s8": "n8"}.get(end, end)
-        return replace(prepared, plan=replace(plan_in(prepared, FcPlan), end=end, fixed=True))
+        end = fully_connected.common_end(end) if plan.common else end
+        return replace(prepared, plan=replace(plan, end=end, fixed=True))
 
     return fixed_variant(plain, prepare, header)
 

@@ -43,6 +43,7 @@ class Padded:
     signs: np.ndarray  # int64 [O]: -1 where a channel is negated when its pair is dual
     narrow: bool  # every weight is int8
     dual: np.ndarray  # bool [O / 2]: the pair may be dual
+    sums: tuple[int, int]  # the least and the greatest of all channels
 
     def negated(self, dual: np.ndarray) -> Padded:
         """Return the layer with the channels negated that are to be so, of those blocks that are `dual`."""
@@ -71,7 +72,7 @@ def padded_layer(
     bounded = np.maximum(-low, high) < 1 << 31  # of -2^31 there is no other sign
     signs = pair_signs(padded, bounded & (signed and ends.may_be_negative))
     dual = dual_pairs(padded * signs[:, None], np.minimum(low, -high)[0::2], np.maximum(high, -low)[0::2])
-    return Padded(padded, biases, ends, signs, narrow, dual)
+    return Padded(padded, biases, ends, signs, narrow, dual, (int(low.min()), int(high.max())))
 
 
 def _sums(weights: np.ndarray, biases: np.ndarray, instr: Instr) -> tuple[np.ndarray, np.ndarray]:

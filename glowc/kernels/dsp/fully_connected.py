@@ -8,6 +8,7 @@ from glowc.kernels.base import KernelVariant, Prepared, Reads
 from glowc.kernels.common.constants import WEIGHTED
 from glowc.kernels.common.few import with_few
 from glowc.kernels.common.singles import RowsPlan, with_singles
+from glowc.kernels.dsp.common_factor import LEAD, short
 from glowc.kernels.dsp.ends import ends_bytes
 from glowc.kernels.dsp.forms import GROUP
 from glowc.kernels.dsp.needs import FPU
@@ -30,7 +31,7 @@ class FcPlan(RowsPlan):
 
     path: "direct", inputs are expanded again for every block; "units", once, in units of eight.
     `tail`, where paired: some inputs are left after whole groups. `fixed`: codes end in a multiplier and a shift.
-    `eight`: blocks are of eight outputs (kernels/dsp/eight.py).
+    `eight`: blocks are of eight outputs (kernels/dsp/eight.py). `common`: one factor for all (common_factor.py).
     """
 
     form: str
@@ -39,11 +40,17 @@ class FcPlan(RowsPlan):
     tail: bool = False
     fixed: bool = False
     eight: bool = False
+    common: bool = False
 
     @property
     def ends_bytes(self) -> int:
         """Bytes of biases and endings of a block of four outputs."""
-        return ends_bytes(fixed=self.fixed)
+        return 4 * GROUP if self.common else ends_bytes(fixed=self.fixed)
+
+    @property
+    def lead(self) -> int:
+        """Words in front of the blocks."""
+        return LEAD if self.common else 0
 
 
 def prepare_direct(constants: Arrays, instr: Instr) -> Prepared:
@@ -54,8 +61,15 @@ def prepare_direct(constants: Arrays, instr: Instr) -> Prepared:
 
 def prepare_units(constants: Arrays, instr: Instr) -> Prepared:
     """Prepare fc_s8 with inputs that are expanded once."""
-    stream = fours(constants["weights"].reshape(instr.int_("out_n"), -1), constants, instr, unit=2)
-    return Prepared(stream.constants, FcPlan(path="units", form=stream.form, end=ending(instr)))
+    weights = constants["weights"].reshape(instr.int_("out_n"), -1)
+    stream = fours(weights, constants, instr, unit=2, crossed=True, search=short)
+    end = common_end(ending(instr)) if stream.common else ending(instr)
+    return Prepared(stream.constants, FcPlan(path="units", form=stream.form, end=end, common=stream.common))
+
+
+def common_end(end: str) -> str:
+    """Tell how codes by one factor are ended where those by others are by `end`: r8, without limits, v8, with them."""
+    return "v8" if end in ("v8", "s8") else "r8"
 
 
 def prepare_quad(constants: Arrays, instr: Instr) -> Prepared:
@@ -91,7 +105,7 @@ def records(instr: Instr) -> Records | None:
     plan = instr.plan
     if not isinstance(plan, FcPlan):
         return None
-    return block_records(instr, plan.form, instr.int_("out_n"), plan.ends_bytes)
+    return block_records(instr, plan.form, instr.int_("out_n"), plan.ends_bytes, plan.lead)
 
 
 def quad_records(instr: Instr) -> Records | None:

@@ -12,7 +12,8 @@ import numpy as np
 from glowc.graph.types import DType
 from glowc.kernels.common.constants import EMPTY
 from glowc.kernels.common.header_numbers import header_number
-from glowc.kernels.dsp.forms import GROUP, dual_blocks, form_of, joined, padded_layer, run_table, runs
+from glowc.kernels.dsp.common_factor import Search, common_factor
+from glowc.kernels.dsp.forms import GROUP, Padded, dual_blocks, form_of, joined, padded_layer, run_table, runs
 from glowc.kernels.records import Records, equal_records
 from glowc.program.ir import Instr
 from glowc.program.kernel import Arrays
@@ -27,6 +28,7 @@ class Stream:
 
     words: np.ndarray
     form: str
+    common: bool = False  # one factor for all channels, in front of the blocks
 
     @property
     def constants(self) -> Arrays:
@@ -40,10 +42,15 @@ def halfwords(weights: np.ndarray) -> np.ndarray:
     return pairs.reshape(len(weights), -1, 2)
 
 
-def fours(weights: np.ndarray, constants: Arrays, instr: Instr, unit: int = 1, *, fold: bool = False) -> Stream:
+def fours(
+    weights: np.ndarray, constants: Arrays, instr: Instr, unit: int = 1, *, fold: bool = False, crossed: bool = False,
+    search: Search | None = None,
+) -> Stream:  # fmt: skip
     """Return the stream of weights[O, K] by blocks of four channels, K filled up to units of groups.
 
-    With `fold` the inputs' zero point is in the biases, for inputs that are multiplied as they are.
+    With `fold` the inputs' zero point is in the biases, for inputs that are multiplied as they are. With `crossed` the
+    odd sums of dual blocks are as runtime_c/dsp/glow_dsp_fc.h tells: less products of weights. `search` looks for a
+    factor that all channels of a dual layer have.
     """
     layer = padded_layer(weights, constants, instr, GROUP, unit)
     blocks, steps = len(layer.weights) // GROUP, layer.weights.shape[1] // 2
@@ -52,14 +59,31 @@ def fours(weights: np.ndarray, constants: Arrays, instr: Instr, unit: int = 1, *
     kind, dual = form_of(layer.narrow, found), dual_blocks(found) & layer.narrow
     layer = layer.negated(dual)
     pairs = halfwords(layer.weights).reshape(blocks, GROUP, -1, 2).transpose(0, 2, 1, 3)
-    folded = instr.int_("in_zp") * layer.weights.sum(1) if fold else 0
-    first = (layer.biases - folded).reshape(blocks, GROUP)[:, (0, 2, 1, 3)]
-    first[dual, :2] = 256 * first[dual, :2] + first[dual, 2:]
+    first = _first_sums(layer, dual, instr.int_("in_zp") if fold else 0, crossed=crossed)
+    common = None
+    if search is not None and kind == "dual" and len(weights) % GROUP == 0:
+        common = common_factor(layer.ends, layer.sums, instr, search)
+    first[:, :2] += common.more if common is not None else 0
     first = ((first + (1 << 31)) % (1 << 32) - (1 << 31)).astype(np.int32)  # as the sums, modulo 2^32
     halves = pairs if kind == "wide" else joined(pairs[:, :, 0::2], pairs[:, :, 1::2], dual)
-    parts = np.concatenate((first, _words(halves), layer.ends.words(GROUP)), axis=1)
-    words = np.concatenate((run_table(kind, found), parts.reshape(-1)))
-    return Stream(words, kind)
+    parts = [first, _words(halves), *([layer.ends.words(GROUP)] if common is None else [])]
+    lead = run_table(kind, found) if common is None else common.words
+    words = np.concatenate((lead, np.concatenate(parts, axis=1).reshape(-1)))
+    return Stream(words, kind, common=common is not None)
+
+
+def _first_sums(layer: Padded, dual: np.ndarray, in_zp: int, *, crossed: bool) -> np.ndarray:
+    """Return what the sums of each block begin with, int64[B, 4], those of even channels first."""
+    first = (layer.biases - in_zp * layer.weights.sum(1)).reshape(-1, GROUP)[:, (0, 2, 1, 3)]
+    first[dual, :2] = 256 * first[dual, :2] + first[dual, 2:]
+    if crossed:
+        first[dual, 2:] -= products_by_twos(layer.weights[1::2]).reshape(-1, 2)[dual]
+    return np.asarray(first)
+
+
+def products_by_twos(weights: np.ndarray) -> np.ndarray:
+    """Return the sums over weights[O, K] of the products of two beside each other."""
+    return np.asarray((weights[:, 0::2] * weights[:, 1::2]).sum(1))
 
 
 def _words(halves: np.ndarray) -> np.ndarray:
@@ -100,9 +124,9 @@ def words_before(steps: int, each: int) -> int:
     return max(0, (chunk - 1 - (steps - 2) % chunk) * each - 4 - each)
 
 
-def block_records(instr: Instr, form: str, channels: int, ends_bytes: int) -> Records | None:
+def block_records(instr: Instr, form: str, channels: int, ends_bytes: int, lead: int = 0) -> Records | None:
     """Return where the weights of a stream by `fours` lie, in a form that weights of 4 bits have."""
-    found = equal_records(instr, -(-channels // GROUP), head=GROUP, tail=ends_bytes // 4 - GROUP)
+    found = equal_records(instr, -(-channels // GROUP), head=GROUP, tail=ends_bytes // 4 - GROUP, lead=lead)
     return replace(found, joined=True) if found is not None and form == "dual" else None
 
 
