@@ -11,7 +11,7 @@
 #define GLOW_DSP_LSTM_H
 
 #include "glow_dsp.h"
-#include "glow_lstm.h"
+#include "glow_gates.h"
 
 /* The assembly knows the offsets of the members. */
 typedef struct {

@@ -34,6 +34,16 @@ def coded_scratch(instr: Instr) -> int:
     return 2 * instr.int_("batch") * instr.int_("hidden")
 
 
+def resets_first(instr: Instr) -> bool:
+    """Say whether a GRU resets its state before it multiplies it by weights."""
+    return instr.params["cell"] == "gru" and not instr.params["linear_before_reset"]
+
+
+def goes_forward(instr: Instr) -> bool:
+    """Say whether a layer has one direction, from the first step to the last."""
+    return instr.int_("dirs") == 1 and not instr.int_("reverse")
+
+
 CONSTANTS = frozenset({"weights", "recurrent", "bias", "scale"})
 """The constants of lstm_s8 that its variants put into one stream, in the place of the weights."""
 IN_STREAM: Arrays = {

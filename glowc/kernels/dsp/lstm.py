@@ -7,7 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from glowc.kernels.base import KernelVariant, Prepared
-from glowc.kernels.common.recurrent import CONSTANTS, IN_STREAM, by_cell, coded_scratch
+from glowc.kernels.common.recurrent import CONSTANTS, IN_STREAM, by_cell, coded_scratch, goes_forward
 from glowc.kernels.dsp.needs import FPU
 from glowc.program.ir import Instr, Plan
 from glowc.program.kernel import Arrays
@@ -68,7 +68,7 @@ VARIANTS = {
     "lstm_s8": (
         KernelVariant(
             "dsp", also=FPU, rank=11, header="glow_dsp_lstm.h", prepare=prepare, scratch_bytes=scratch_bytes,
-            packs=CONSTANTS,
+            packs=CONSTANTS, accepts=goes_forward,
         ),
     ),
 }  # fmt: skip

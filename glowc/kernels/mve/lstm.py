@@ -7,7 +7,7 @@ from dataclasses import replace
 import numpy as np
 
 from glowc.kernels.base import Prepared
-from glowc.kernels.common.recurrent import CONSTANTS, HALF, IN_STREAM, by_cell, cell_bytes, coded_scratch
+from glowc.kernels.common.recurrent import CONSTANTS, HALF, IN_STREAM, by_cell, cell_bytes, coded_scratch, goes_forward
 from glowc.kernels.mve.shared import FAST
 from glowc.program.ir import Instr
 from glowc.program.kernel import Arrays
@@ -29,7 +29,7 @@ VARIANTS = {
     "lstm_s8": (
         replace(
             FAST, header="glow_mve_lstm.h", prepare=prepare, scratch_bytes=scratch_bytes,
-            packs=CONSTANTS,
+            packs=CONSTANTS, accepts=goes_forward,
         ),
     ),
 }  # fmt: skip

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from glowc.kernels.base import KernelVariant, Prepared
-from glowc.kernels.common.recurrent import BLOCK, CONSTANTS, HALF, IN_STREAM, by_cell, cell_bytes
+from glowc.kernels.common.recurrent import BLOCK, CONSTANTS, HALF, IN_STREAM, by_cell, cell_bytes, goes_forward
 from glowc.program.ir import Instr, Plan
 from glowc.program.kernel import Arrays
 
@@ -63,7 +63,7 @@ VARIANTS = {
     "lstm_s8": (
         KernelVariant(
             "a64", rank=20, header="glow_a64_lstm.h", prepare=prepare, scratch_bytes=scratch_bytes,
-            packs=CONSTANTS,
+            packs=CONSTANTS, accepts=goes_forward,
         ),
     ),
 }  # fmt: skip
