@@ -39,38 +39,44 @@ def resets_first(instr: Instr) -> bool:
     return instr.params["cell"] == "gru" and not instr.params["linear_before_reset"]
 
 
+def multiplies_first(instr: Instr) -> bool:
+    """Say whether a layer multiplies its state by weights before it resets it, or never resets it."""
+    return not resets_first(instr)
+
+
 def goes_forward(instr: Instr) -> bool:
     """Say whether a layer has one direction, from the first step to the last."""
     return instr.int_("dirs") == 1 and not instr.int_("reverse")
 
 
 CONSTANTS = frozenset({"weights", "recurrent", "bias", "scale"})
-"""The constants of lstm_s8 that its variants put into one stream, in the place of the weights."""
+"""The constants of a layer of codes that its variants put into one stream, in the place of the weights."""
 IN_STREAM: Arrays = {
     "recurrent": np.zeros(1, np.int8), "bias": np.zeros(1, np.int32), "scale": np.zeros(1, np.float32),
 }  # fmt: skip
 """What stands for the others."""
-BLOCK, HALF = 16, 8  # codes of lstm_s8 whose weights lie together, of vectors
+BLOCK, HALF = 16, 8  # codes whose weights lie together, of vectors
 
 
 @dataclass(frozen=True, slots=True)
 class Part:
-    """What the inputs, or the state, add to the gates of each cell: w[H, 4, K], bias[H, 4], scale[H, 4]."""
+    """What the inputs, or the state, add to the G gates of each cell: w[H, G, K], bias[H, G], scale[H, G]."""
 
     weights: np.ndarray
     bias: np.ndarray
     scale: np.ndarray
 
 
-def by_cell(constants: Arrays, instr: Instr) -> tuple[Part, Part]:
-    """Return the constants of lstm_s8, of inputs and of the state, cell by cell; integers have 64 bits."""
-    hidden = instr.int_("hidden")
-    found = []
-    for index, role in enumerate(("weights", "recurrent")):
-        weights = constants[role].reshape(4, hidden, -1).transpose(1, 0, 2).astype(np.int64)
-        bias, scale = (constants[name].reshape(2, 4, hidden)[index].T for name in ("bias", "scale"))
-        found.append(Part(weights, bias.astype(np.int64), scale))
-    return found[0], found[1]
+def by_cell(constants: Arrays, instr: Instr) -> list[tuple[Part, Part]]:
+    """Return the constants of each direction, of inputs and of the state, cell by cell; integers have 64 bits."""
+    dirs, hidden = instr.int_("dirs"), instr.int_("hidden")
+    bias, scale = (constants[name].reshape(dirs, 2, -1, hidden).transpose(0, 1, 3, 2) for name in ("bias", "scale"))
+    found: list[list[Part]] = []
+    for role in ("weights", "recurrent"):
+        weights = constants[role].reshape(dirs, bias.shape[3], hidden, -1).transpose(0, 2, 1, 3).astype(np.int64)
+        index = len(found)
+        found.append([Part(weights[d], bias[d, index].astype(np.int64), scale[d, index]) for d in range(dirs)])
+    return list(zip(*found, strict=True))
 
 
 def cell_bytes(part: Part) -> np.ndarray:

@@ -15,7 +15,7 @@ from glowc.program.kernel import Arrays
 
 def prepare(constants: Arrays, instr: Instr) -> Prepared:
     """Return the stream."""
-    parts = [cell_bytes(part) for part in by_cell(constants, instr)]
+    parts = [cell_bytes(part) for part in by_cell(constants, instr)[0]]
     return Prepared({**IN_STREAM, "weights": np.concatenate(parts, axis=1).reshape(-1).view(np.int32)})
 
 

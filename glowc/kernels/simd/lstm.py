@@ -31,7 +31,7 @@ class LstmPlan(Plan):
 
 def prepare(constants: Arrays, instr: Instr) -> Prepared:
     """Return the stream where no weight is -128."""
-    parts = by_cell(constants, instr)
+    parts = by_cell(constants, instr)[0]
     if min(part.weights.min() for part in parts) < -127:
         return Prepared(plan=LstmPlan())
     stream = np.concatenate([cell_bytes(part) for part in parts], axis=1).reshape(-1)

@@ -1,0 +1,95 @@
+"""lstm_s8 and gru_s8 on SMLAD, the gates of a cell at a time (runtime_c/dsp/glow_dsp_gates.h)."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from glowc.kernels.base import KernelVariant, Prepared
+from glowc.kernels.common.recurrent import CONSTANTS, IN_STREAM, Part, by_cell, multiplies_first
+from glowc.kernels.dsp.needs import FPU
+from glowc.program.ir import Instr, Plan
+from glowc.program.kernel import Arrays
+
+_UNIT = 8
+_EXPANDED = (0, 2, 1, 3)  # the order of four inputs
+_MOST_UNITS = 8  # printed one after the other
+_LIMIT = 1 << 23
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LayerPlan(Plan):
+    """`dual`: two gates share a sum; so many units of inputs, of states at a time, and whether `again`; `words` of
+    the stream of a direction.
+    """
+
+    dual: bool = False
+    units: int = 1
+    again: int = 0
+    past_units: int = 1
+    past_again: int = 0
+    words: int = 0
+
+
+def _at_once(inputs: int) -> tuple[int, int]:
+    """Return the most units that divide all of them, and whether there are more."""
+    units = -(-inputs // _UNIT)
+    most = max(n for n in range(1, _MOST_UNITS + 1) if units % n == 0)
+    return most, int(most < units)
+
+
+def prepare(constants: Arrays, instr: Instr) -> Prepared:
+    """Return the streams where sums of two gates fit one register."""
+    directions = by_cell(constants, instr)
+    if not all(_fits(part) for parts in directions for part in parts):
+        return Prepared(plan=LayerPlan())
+    streams = np.stack([np.concatenate([_words(part) for part in parts], axis=1).reshape(-1) for parts in directions])
+    (units, again), (past_units, past_again) = _at_once(instr.int_("in_k")), _at_once(instr.int_("hidden"))
+    plan = LayerPlan(
+        dual=True, units=units, again=again, past_units=past_units, past_again=past_again, words=streams.shape[1]
+    )
+    return Prepared({**IN_STREAM, "weights": streams.reshape(-1)}, plan)
+
+
+def _fits(part: Part) -> bool:
+    """Say whether a halfword holds the weights of two gates, and no sum with its bias leaves 24 bits."""
+    most = 128 * np.abs(part.weights).sum(axis=2) + np.abs(part.bias)
+    return bool(part.weights.min() >= -127) and bool(most.max() < _LIMIT)
+
+
+def _words(part: Part) -> np.ndarray:
+    """Return [H, words] of one part, whose gates go two by two; of a GRU [H / 2, words], for two cells."""
+    part = part if part.weights.shape[1] % 2 == 0 else _two_cells(part)
+    cells, gates, inputs = part.weights.shape
+    padded = np.pad(part.weights, ((0, 0), (0, 0), (0, -inputs % _UNIT)))
+    padded = padded.reshape(cells, gates, -1, len(_EXPANDED))[..., _EXPANDED].reshape(cells, gates, -1)
+    pairs = (256 * padded[:, 0::2] + padded[:, 1::2]).astype(np.int16)  # [H, G / 2, K]
+    words = np.ascontiguousarray(pairs).view(np.int32).transpose(0, 2, 1)  # [H, K / 2, G / 2]
+    starts = part.bias.copy()
+    starts[:, 0::2] = 256 * starts[:, 0::2] + starts[:, 1::2]
+    ends = np.ascontiguousarray(part.scale.astype(np.float32)).view(np.int32)
+    return np.concatenate((starts.astype(np.int32), words.reshape(cells, -1), ends), axis=1)
+
+
+def _two_cells(part: Part) -> Part:
+    """Return a GRU's gates (update, reset) of one cell and of the next, (new, new) of both; zeros beside the last."""
+
+    def of(array: np.ndarray) -> np.ndarray:
+        even = np.pad(array, ((0, len(array) % 2), *((0, 0),) * (array.ndim - 1)))
+        return even.reshape(-1, 6, *array.shape[2:])[:, (0, 1, 3, 4, 2, 5)]
+
+    return Part(of(part.weights), of(part.bias), of(part.scale))
+
+
+def scratch_bytes(instr: Instr) -> int:
+    """Return the bytes of a row of inputs and of the state, and of whole pairs of cells."""
+    wide = sum(-(-instr.int_(name) // _UNIT) * _UNIT * 2 for name in ("in_k", "hidden"))
+    return wide + 2 * instr.int_("batch") * (instr.int_("hidden") + instr.int_("hidden") % 2)
+
+
+_LAYER = KernelVariant(
+    "dsp", also=FPU, rank=11, header="glow_dsp_gates.h", prepare=prepare, scratch_bytes=scratch_bytes, packs=CONSTANTS,
+    accepts=multiplies_first,
+)  # fmt: skip
+VARIANTS = {"lstm_s8": (_LAYER,), "gru_s8": (_LAYER,)}
