@@ -9,6 +9,7 @@ INCLUDED: Mapping[str, tuple[str, ...]] = {
     "glow_a32_lane.h": ("glow_a32.h", "glow_lane_rows.h"),
     "glow_a32_single.h": ("glow_a32.h", "glow_neon_single.h"),
     "glow_a64.h": ("glow_window_sums.h",),
+    "glow_a64_gates.h": ("glow_gates.h",),
     "glow_a64_lane.h": ("glow_a64.h", "glow_lane_rows.h"),
     "glow_a64_lane_q31.h": ("glow_a64_lane.h", "glow_a64_q31.h"),
     "glow_a64_q31.h": ("glow_a64.h",),

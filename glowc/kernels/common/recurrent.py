@@ -66,6 +66,15 @@ class Part:
     bias: np.ndarray
     scale: np.ndarray
 
+    def two_cells(self) -> Part:
+        """Return the gates of two cells side by side, zeros beside the last of an odd number: w[H / 2, 2 G, K]."""
+
+        def of(array: np.ndarray) -> np.ndarray:
+            even = np.pad(array, ((0, len(array) % 2), *((0, 0),) * (array.ndim - 1)))
+            return even.reshape(len(even) // 2, 2 * even.shape[1], *even.shape[2:])
+
+        return Part(of(self.weights), of(self.bias), of(self.scale))
+
 
 def by_cell(constants: Arrays, instr: Instr) -> list[tuple[Part, Part]]:
     """Return the constants of each direction, of inputs and of the state, cell by cell; integers have 64 bits."""
@@ -77,6 +86,25 @@ def by_cell(constants: Arrays, instr: Instr) -> list[tuple[Part, Part]]:
         index = len(found)
         found.append([Part(weights[d], bias[d, index].astype(np.int64), scale[d, index]) for d in range(dirs)])
     return list(zip(*found, strict=True))
+
+
+def weight_bytes(weights: np.ndarray) -> np.ndarray:
+    """Return [H, bytes] of w[H, G, K]: G x 16 weights for 16 codes, G x 8 for the eight after them."""
+    cells, gates, _ = weights.shape
+    padded = np.pad(weights, ((0, 0), (0, 0), (0, -weights.shape[2] % HALF))).astype(np.int8)
+    whole = padded.shape[2] // BLOCK * BLOCK
+    blocks = padded[:, :, :whole].reshape(cells, gates, -1, BLOCK).transpose(0, 2, 1, 3).reshape(cells, -1)
+    return np.concatenate((blocks, padded[:, :, whole:].reshape(cells, -1)), axis=1)
+
+
+def stream_bytes(*parts: np.ndarray) -> np.ndarray:
+    """Return [H, bytes] of several arrays [H, ...]: bytes, integers, which take 32 bits, and float32."""
+
+    def raw(array: np.ndarray) -> np.ndarray:
+        words = array.astype(np.int32) if array.dtype == np.int64 else array
+        return np.ascontiguousarray(words).view(np.int8).reshape(len(array), -1)
+
+    return np.concatenate([raw(array) for array in parts], axis=1)
 
 
 def cell_bytes(part: Part) -> np.ndarray:

@@ -73,13 +73,9 @@ def _words(part: Part) -> np.ndarray:
 
 
 def _two_cells(part: Part) -> Part:
-    """Return a GRU's gates (update, reset) of one cell and of the next, (new, new) of both; zeros beside the last."""
-
-    def of(array: np.ndarray) -> np.ndarray:
-        even = np.pad(array, ((0, len(array) % 2), *((0, 0),) * (array.ndim - 1)))
-        return even.reshape(-1, 6, *array.shape[2:])[:, (0, 1, 3, 4, 2, 5)]
-
-    return Part(of(part.weights), of(part.bias), of(part.scale))
+    """Return a GRU's gates (update, reset) of one cell and of the next, (new, new) of both."""
+    pairs, order = part.two_cells(), (0, 1, 3, 4, 2, 5)
+    return Part(pairs.weights[:, order], pairs.bias[:, order], pairs.scale[:, order])
 
 
 def scratch_bytes(instr: Instr) -> int:

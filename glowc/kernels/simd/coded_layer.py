@@ -1,0 +1,97 @@
+"""lstm_s8 and gru_s8 on A64, all gates of a cell at a time (runtime_c/simd/glow_a64_gates.h)."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from glowc.kernels.base import KernelVariant, Prepared
+from glowc.kernels.common.recurrent import (
+    BLOCK,
+    CONSTANTS,
+    HALF,
+    IN_STREAM,
+    Part,
+    by_cell,
+    multiplies_first,
+    stream_bytes,
+    weight_bytes,
+)
+from glowc.program.ir import Instr, Plan
+from glowc.program.kernel import Arrays
+
+_MOST_BLOCKS = 8  # printed one after the other
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LayerPlan(Plan):
+    """`paired`: sums of two products fit int16. Of inputs and of states: a `whole` block of 16 codes or a half, then so
+    many `blocks` so many `times`, `more`: a half after them. `bytes` of a direction; `count` of what is computed at a
+    time.
+    """
+
+    paired: bool = False
+    whole: int = 0
+    blocks: int = 0
+    times: int = 0
+    more: int = 0
+    past_whole: int = 0
+    past_blocks: int = 0
+    past_times: int = 0
+    past_more: int = 0
+    bytes: int = 0
+    count: int = 0
+
+
+def prepare(constants: Arrays, instr: Instr) -> Prepared:
+    """Return the streams where no weight is -128."""
+    directions = by_cell(constants, instr)
+    if min(part.weights.min() for parts in directions for part in parts) < -127:
+        return Prepared(plan=LayerPlan())
+    streams = np.stack([_stream(*parts) for parts in directions])
+    own, past = (_blocks(instr.int_(name)) for name in ("in_k", "hidden"))
+    plan = LayerPlan(
+        paired=True, whole=own[0], blocks=own[1], times=own[2], more=own[3], past_whole=past[0], past_blocks=past[1],
+        past_times=past[2], past_more=past[3], bytes=streams[0].size, count=streams.shape[1],
+    )  # fmt: skip
+    return Prepared({**IN_STREAM, "weights": streams.reshape(-1)}, plan)
+
+
+def _blocks(codes: int) -> tuple[int, int, int, int]:
+    """Return whether there is a first block, how many others at a time, how often, and whether a half is left."""
+    blocks, half = divmod(-(-codes // HALF), BLOCK // HALF)
+    if not blocks:
+        return 0, 0, 0, 0
+    left = blocks - 1
+    at_once = max(n for n in range(1, _MOST_BLOCKS + 1) if left % n == 0) if left else 0
+    return 1, at_once, left // at_once if left else 0, half
+
+
+def _stream(own: Part, past: Part) -> np.ndarray:
+    """Return [H, bytes] of an LSTM; of a GRU [H / 2, bytes], for two cells."""
+    if own.weights.shape[1] % 2 == 0:
+        ends = [array for pair in ((own.bias, past.bias), (own.scale, past.scale)) for array in pair]
+        return stream_bytes(weight_bytes(own.weights), weight_bytes(past.weights), *ends)
+    own, past = own.two_cells(), past.two_cells()
+    ends = [array for pair in ((own.bias, past.bias), (own.scale, past.scale)) for array in _of_gru(*pair)]
+    return stream_bytes(weight_bytes(own.weights), weight_bytes(past.weights), *ends)
+
+
+def _of_gru(own: np.ndarray, past: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """Return update and reset of two cells, of inputs and of the state, and new of inputs and state of both."""
+    gates, new = (0, 1, 3, 4), (2, 5)
+    return own[:, gates], past[:, gates], np.stack((own[:, new], past[:, new]), axis=2).reshape(-1, 4)
+
+
+def scratch_bytes(instr: Instr) -> int:
+    """Return the bytes of gates, cells and codes."""
+    inputs, states = (-(-instr.int_(name) // HALF) * HALF for name in ("in_k", "hidden"))
+    return 2 * states * (4 + instr.int_("batch")) + inputs + states
+
+
+_LAYER = KernelVariant(
+    "a64", rank=20, header="glow_a64_gates.h", prepare=prepare, scratch_bytes=scratch_bytes, packs=CONSTANTS,
+    accepts=multiplies_first,
+)  # fmt: skip
+VARIANTS = {"lstm_s8": (_LAYER,), "gru_s8": (_LAYER,)}

@@ -1,0 +1,166 @@
+/* SPDX-License-Identifier: MIT-0 */
+/* A step of an LSTM or GRU of codes on A64: the gates of one cell of an LSTM, of two of a GRU at a time, then their functions, eight
+ * cells at a time.
+ *
+ * The stream has for each of these, first for the inputs and then for the state: per 16 codes 16 weights of each gate, for eight more
+ * 8 of each; then biases and scales. An LSTM has (input, output, forget, cell) of the inputs, the same of the state. Of a GRU's two
+ * cells there are (update, reset, new) of both; biases and scales are (update, reset) of both of the inputs, the same of the state,
+ * and new of the inputs and of the state of both. No weight is -128, so that two products fit int16.
+ */
+#ifndef GLOW_A64_GATES_H
+#define GLOW_A64_GATES_H
+
+#include "glow_gates.h"
+
+#if defined(__aarch64__) && defined(__ARM_NEON)
+#include <arm_neon.h>
+#include <stdint.h>
+#include <string.h>
+
+/* `to` = or += the products of the codes in v0 with weights: 16, or 8 of them. `op`: saddlp for the first, sadalp. */
+#define GLOW_A64_GATES_SUM16(op, to, w, sum) \
+  "smull " sum ".8h, " w ".8b, v0.8b\n" "smlal2 " sum ".8h, " w ".16b, v0.16b\n" op " " to ".4s, " sum ".8h\n"
+#define GLOW_A64_GATES_SUM8(op, to, w, sum) "smull " sum ".8h, " w ".8b, v0.8b\n" op " " to ".4s, " sum ".8h\n"
+/* Gates in v16-v19, or v16-v21, of the inputs; of the state in v22-v25, or v22-v27. */
+#define GLOW_A64_LSTM_FOUR(sum, op, a, b, c, d) \
+  sum(op, a, "v2", "v28") sum(op, b, "v3", "v29") sum(op, c, "v4", "v30") sum(op, d, "v5", "v31")
+#define GLOW_A64_LSTM_BLOCK(op, ...) \
+  "ldr q0, [%[from]], #16\n" "ldp q2, q3, [%[stream]], #32\n" "ldp q4, q5, [%[stream]], #32\n" \
+  GLOW_A64_LSTM_FOUR(GLOW_A64_GATES_SUM16, op, __VA_ARGS__)
+#define GLOW_A64_LSTM_HALF(op, ...) \
+  "ldr d0, [%[from]], #8\n" "ldp d2, d3, [%[stream]], #16\n" "ldp d4, d5, [%[stream]], #16\n" \
+  GLOW_A64_LSTM_FOUR(GLOW_A64_GATES_SUM8, op, __VA_ARGS__)
+#define GLOW_A64_GRU_SIX(sum, op, a, b, c, d, e, f) \
+  GLOW_A64_LSTM_FOUR(sum, op, a, b, c, d) sum(op, e, "v6", "v28") sum(op, f, "v7", "v29")
+#define GLOW_A64_GRU_BLOCK(op, ...) \
+  "ldr q0, [%[from]], #16\n" "ldp q2, q3, [%[stream]], #32\n" "ldp q4, q5, [%[stream]], #32\n" \
+  "ldp q6, q7, [%[stream]], #32\n" GLOW_A64_GRU_SIX(GLOW_A64_GATES_SUM16, op, __VA_ARGS__)
+#define GLOW_A64_GRU_HALF(op, ...) \
+  "ldr d0, [%[from]], #8\n" "ldp d2, d3, [%[stream]], #16\n" "ldp d4, d5, [%[stream]], #16\n" \
+  "ldp d6, d7, [%[stream]], #16\n" GLOW_A64_GRU_SIX(GLOW_A64_GATES_SUM8, op, __VA_ARGS__)
+/* Sums over inputs, or the state: a first block (0 `whole`: a half), then so many blocks so many `times`, then a half or none. */
+#define GLOW_A64_GATES_SUMS(label, block, half, whole, blocks, times, more, ...) \
+  ".if " whole "\n" block("saddlp", __VA_ARGS__) ".else\n" half("saddlp", __VA_ARGS__) ".endif\n" \
+  ".if " times " > 1\n" "mov %w[times], #" times "\n" ".endif\n" \
+  ".if " times "\n" label ": .rept " blocks "\n" block("sadalp", __VA_ARGS__) ".endr\n" ".endif\n" \
+  ".if " times " > 1\n" "subs %w[times], %w[times], #1\n" "b.ne " label "b\n" ".endif\n" \
+  ".if " more "\n" half("sadalp", __VA_ARGS__) ".endif\n"
+/* Four sums of each of four in `to`. */
+#define GLOW_A64_GATES_PAIRS(to, a, b, c, d) \
+  "addp " to ".4s, " a ".4s, " b ".4s\n" "addp " c ".4s, " c ".4s, " d ".4s\n" "addp " to ".4s, " to ".4s, " c ".4s\n"
+#define GLOW_A64_GATES_SCALED(sum, bias, scale) \
+  "add " sum ".4s, " sum ".4s, " bias ".4s\n" "scvtf " sum ".4s, " sum ".4s\n" "fmul " sum ".4s, " sum ".4s, " scale ".4s\n"
+#define GLOW_A64_GATES_ROUNDED(sum) "fcvtns " sum ".4s, " sum ".4s\n" "sqxtn " sum ".4h, " sum ".4s\n"
+
+/* name: the gates of all cells, four of each, `times` cells or pairs of cells; by how many blocks own and past sums are. */
+#define GLOW_A64_GATES(name, sums, end)                                                                                   \
+  static inline void name(const int8_t *stream, const int8_t *codes, int16_t *gates, int32_t count) {                     \
+    const int8_t *from;                                                                                                   \
+    int32_t times;                                                                                                        \
+    __asm__ volatile("5: mov %[from], %[codes]\n" sums end "subs %w[count], %w[count], #1\n" "b.ne 5b\n"                 \
+                     : [stream] "+&r"(stream), [gates] "+&r"(gates), [count] "+&r"(count), [from] "=&r"(from),               \
+                       [times] "=&r"(times)                                                                               \
+                     : [codes] "r"(codes)                                                                                 \
+                     : "v0", "v2", "v3", "v4", "v5", "v6", "v7", "v16", "v17", "v18", "v19", "v20", "v21", "v22", "v23",  \
+                       "v24", "v25", "v26", "v27", "v28", "v29", "v30", "v31", "cc", "memory");                           \
+  }
+#define GLOW_A64_LSTM(name, whole, blocks, times, more, past_whole, past_blocks, past_times, past_more)                   \
+  GLOW_A64_GATES(name,                                                                                                    \
+    GLOW_A64_GATES_SUMS("1", GLOW_A64_LSTM_BLOCK, GLOW_A64_LSTM_HALF, whole, blocks, times, more,                         \
+                        "v16", "v17", "v18", "v19")                                                                       \
+    GLOW_A64_GATES_SUMS("2", GLOW_A64_LSTM_BLOCK, GLOW_A64_LSTM_HALF, past_whole, past_blocks, past_times, past_more,     \
+                        "v22", "v23", "v24", "v25"),                                                                      \
+    GLOW_A64_GATES_PAIRS("v16", "v16", "v17", "v18", "v19") GLOW_A64_GATES_PAIRS("v22", "v22", "v23", "v24", "v25")       \
+    "ldp q2, q3, [%[stream]], #32\n" "ldp q4, q5, [%[stream]], #32\n"                                                     \
+    GLOW_A64_GATES_SCALED("v16", "v2", "v4") GLOW_A64_GATES_SCALED("v22", "v3", "v5")                                     \
+    "fadd v16.4s, v16.4s, v22.4s\n" GLOW_A64_GATES_ROUNDED("v16") "str d16, [%[gates]], #8\n")
+#define GLOW_A64_GRU(name, whole, blocks, times, more, past_whole, past_blocks, past_times, past_more)                    \
+  GLOW_A64_GATES(name,                                                                                                    \
+    GLOW_A64_GATES_SUMS("1", GLOW_A64_GRU_BLOCK, GLOW_A64_GRU_HALF, whole, blocks, times, more,                           \
+                        "v16", "v17", "v18", "v19", "v20", "v21")                                                         \
+    GLOW_A64_GATES_SUMS("2", GLOW_A64_GRU_BLOCK, GLOW_A64_GRU_HALF, past_whole, past_blocks, past_times, past_more,       \
+                        "v22", "v23", "v24", "v25", "v26", "v27"),                                                        \
+    GLOW_A64_GATES_PAIRS("v16", "v16", "v17", "v19", "v20") GLOW_A64_GATES_PAIRS("v22", "v22", "v23", "v25", "v26")       \
+    GLOW_A64_GATES_PAIRS("v18", "v18", "v24", "v21", "v27")                                                               \
+    "ldp q2, q3, [%[stream]], #32\n" "ldp q4, q5, [%[stream]], #32\n" "ldp q6, q7, [%[stream]], #32\n"                    \
+    GLOW_A64_GATES_SCALED("v16", "v2", "v5") GLOW_A64_GATES_SCALED("v22", "v3", "v6")                                     \
+    GLOW_A64_GATES_SCALED("v18", "v4", "v7")                                                                              \
+    "fadd v16.4s, v16.4s, v22.4s\n" GLOW_A64_GATES_ROUNDED("v16") GLOW_A64_GATES_ROUNDED("v18")                           \
+    "zip1 v16.4s, v16.4s, v18.4s\n" "str q16, [%[gates]], #16\n")
+
+#define GLOW_A64_GATES_ENTRY(k) \
+  "umov %w[place], %[at].h[" k "]\n" "add %[place], %[table], %[place], lsl #1\n" "ld2 {v20.h, v21.h}[" k "], [%[place]]\n"
+/* A table of 513 entries at eight int16, 128 a step, linear between entries. */
+static inline int16x8_t glow_a64_gates_lookup(const int16_t *table, int16x8_t v) {
+  const uint16x8_t at = vshrq_n_u16(veorq_u16(vreinterpretq_u16_s16(v), vdupq_n_u16(0x8000u)), 7);
+  register int16x8_t first __asm__("v20"); /* neighbours, as LD2 wants them */
+  register int16x8_t second __asm__("v21");
+  uint64_t place;
+  __asm__(GLOW_A64_GATES_ENTRY("0") GLOW_A64_GATES_ENTRY("1") GLOW_A64_GATES_ENTRY("2") GLOW_A64_GATES_ENTRY("3")
+          GLOW_A64_GATES_ENTRY("4") GLOW_A64_GATES_ENTRY("5") GLOW_A64_GATES_ENTRY("6") GLOW_A64_GATES_ENTRY("7")
+          : "=&w"(first), "=&w"(second), [place] "=&r"(place)
+          : [table] "r"(table), [at] "w"(at)
+          : "memory");
+  const uint16x8_t part = vshlq_n_u16(vandq_u16(vreinterpretq_u16_s16(v), vdupq_n_u16(127u)), 8);
+  return vaddq_s16(first, vqrdmulhq_s16(vsubq_s16(second, first), vreinterpretq_s16_u16(part)));
+}
+
+/* The codes of eight states, of which the first `left` are written. */
+static inline void glow_a64_gates_codes(int8_t *out, int32x4_t low, int32x4_t high, float factor, int32_t zp, int32_t left) {
+  const int16x4_t first = vqmovn_s32(vcvtnq_s32_f32(vmulq_n_f32(vcvtq_f32_s32(low), factor)));
+  const int16x4_t second = vqmovn_s32(vcvtnq_s32_f32(vmulq_n_f32(vcvtq_f32_s32(high), factor)));
+  const int8x8_t codes = vqmovn_s16(vqaddq_s16(vcombine_s16(first, second), vdupq_n_s16((int16_t)zp)));
+  if (left >= 8) {
+    vst1_s8(out, codes);
+  } else {
+    memcpy(out, &codes, (size_t)left);
+  }
+}
+
+static inline int16x4_t glow_a64_lstm_cell(int16x4_t i, int16x4_t f, int16x4_t g, int16x4_t c) {
+  return vqrshrn_n_s32(vaddq_s32(vmull_s16(f, c), vrshrq_n_s32(vmull_s16(i, g), 4)), 15);
+}
+
+/* Advances cells, whole eights of them, by their gates, and writes the codes of the first `cells`. */
+static inline void glow_a64_lstm_cells(const int16_t *gates, int16_t *c, int8_t *out, int32_t cells, const int16_t *table,
+                                       float factor, int32_t zp) {
+  for (int32_t j = 0; j < cells; j += 8) {
+    const int16x8x4_t four = vld4q_s16(gates + 4 * j);
+    const int16x8_t i = glow_a64_gates_lookup(table, four.val[0]);
+    const int16x8_t o = glow_a64_gates_lookup(table, four.val[1]);
+    const int16x8_t f = glow_a64_gates_lookup(table, four.val[2]);
+    const int16x8_t g = glow_a64_gates_lookup(table + 513, four.val[3]);
+    const int16x8_t before = vld1q_s16(c + j);
+    const int16x8_t cell = vcombine_s16(
+        glow_a64_lstm_cell(vget_low_s16(i), vget_low_s16(f), vget_low_s16(g), vget_low_s16(before)),
+        glow_a64_lstm_cell(vget_high_s16(i), vget_high_s16(f), vget_high_s16(g), vget_high_s16(before)));
+    vst1q_s16(c + j, cell);
+    const int16x8_t bent = glow_a64_gates_lookup(table + 513, vqshlq_n_s16(cell, 1));
+    glow_a64_gates_codes(out + j, vmull_s16(vget_low_s16(o), vget_low_s16(bent)), vmull_high_s16(o, bent), factor, zp,
+                         cells - j);
+  }
+}
+
+/* (z h + (1 - z) n) of 15 fraction bits. */
+static inline int16x4_t glow_a64_gru_state(int16x4_t z, int16x4_t n, int16x4_t h) {
+  return vrshrn_n_s32(vmlal_s16(vmlsl_s16(vshll_n_s16(n, 15), z, n), z, h), 15);
+}
+
+static inline void glow_a64_gru_cells(const int16_t *gates, int16_t *state, int8_t *out, int32_t cells, const int16_t *table,
+                                      float factor, int32_t zp) {
+  for (int32_t j = 0; j < cells; j += 8) {
+    const int16x8x4_t four = vld4q_s16(gates + 4 * j);
+    const int16x8_t z = glow_a64_gates_lookup(table, four.val[0]);
+    const int16x8_t r = glow_a64_gates_lookup(table, four.val[1]);
+    const int16x8_t sum = vqaddq_s16(four.val[2], vqrdmulhq_s16(r, four.val[3]));
+    const int16x8_t n = glow_a64_gates_lookup(table + 513, vqshlq_n_s16(sum, 1));
+    const int16x8_t before = vld1q_s16(state + j);
+    const int16x4_t low = glow_a64_gru_state(vget_low_s16(z), vget_low_s16(n), vget_low_s16(before));
+    const int16x4_t high = glow_a64_gru_state(vget_high_s16(z), vget_high_s16(n), vget_high_s16(before));
+    vst1q_s16(state + j, vcombine_s16(low, high));
+    glow_a64_gates_codes(out + j, vmovl_s16(low), vmovl_s16(high), factor, zp, cells - j);
+  }
+}
+
+#endif
+#endif
