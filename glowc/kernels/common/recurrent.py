@@ -44,11 +44,6 @@ def multiplies_first(instr: Instr) -> bool:
     return not resets_first(instr)
 
 
-def goes_forward(instr: Instr) -> bool:
-    """Say whether a layer has one direction, from the first step to the last."""
-    return instr.int_("dirs") == 1 and not instr.int_("reverse")
-
-
 CONSTANTS = frozenset({"weights", "recurrent", "bias", "scale"})
 """The constants of a layer of codes that its variants put into one stream, in the place of the weights."""
 IN_STREAM: Arrays = {
@@ -88,6 +83,12 @@ def by_cell(constants: Arrays, instr: Instr) -> list[tuple[Part, Part]]:
     return list(zip(*found, strict=True))
 
 
+def in_runs(count: int, most: int) -> tuple[int, int]:
+    """Return how many of `count` are printed one after the other, at most so many, and how often that is run."""
+    at_once = max((n for n in range(1, most + 1) if count % n == 0), default=0) if count else 0
+    return at_once, count // at_once if at_once else 0
+
+
 def weight_bytes(weights: np.ndarray) -> np.ndarray:
     """Return [H, bytes] of w[H, G, K]: G x 16 weights for 16 codes, G x 8 for the eight after them."""
     cells, gates, _ = weights.shape
@@ -105,17 +106,3 @@ def stream_bytes(*parts: np.ndarray) -> np.ndarray:
         return np.ascontiguousarray(words).view(np.int8).reshape(len(array), -1)
 
     return np.concatenate([raw(array) for array in parts], axis=1)
-
-
-def cell_bytes(part: Part) -> np.ndarray:
-    """Return [H, bytes]: biases, 4 x 16 weights for 16 codes, 4 x 8 for the eight after them, scales."""
-    cells = len(part.weights)
-    padded = np.pad(part.weights, ((0, 0), (0, 0), (0, -part.weights.shape[2] % HALF))).astype(np.int8)
-    whole = padded.shape[2] // BLOCK * BLOCK
-    blocks = padded[:, :, :whole].reshape(cells, 4, -1, BLOCK).transpose(0, 2, 1, 3).reshape(cells, -1)
-    half = padded[:, :, whole:].reshape(cells, -1)
-    bias, scale = (
-        np.ascontiguousarray(array).view(np.int8).reshape(cells, -1)
-        for array in (part.bias.astype(np.int32), part.scale.astype(np.float32))
-    )
-    return np.concatenate((bias, blocks, half, scale), axis=1)

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from glowc.kernels.base import KernelVariant, Prepared
-from glowc.kernels.common.recurrent import CONSTANTS, IN_STREAM, Part, by_cell, multiplies_first
+from glowc.kernels.common.recurrent import CONSTANTS, IN_STREAM, Part, by_cell, in_runs, multiplies_first
 from glowc.kernels.dsp.needs import FPU
 from glowc.program.ir import Instr, Plan
 from glowc.program.kernel import Arrays
@@ -32,23 +32,17 @@ class LayerPlan(Plan):
     words: int = 0
 
 
-def _at_once(inputs: int) -> tuple[int, int]:
-    """Return the most units that divide all of them, and whether there are more."""
-    units = -(-inputs // _UNIT)
-    most = max(n for n in range(1, _MOST_UNITS + 1) if units % n == 0)
-    return most, int(most < units)
-
-
 def prepare(constants: Arrays, instr: Instr) -> Prepared:
     """Return the streams where sums of two gates fit one register."""
     directions = by_cell(constants, instr)
     if not all(_fits(part) for parts in directions for part in parts):
         return Prepared(plan=LayerPlan())
     streams = np.stack([np.concatenate([_words(part) for part in parts], axis=1).reshape(-1) for parts in directions])
-    (units, again), (past_units, past_again) = _at_once(instr.int_("in_k")), _at_once(instr.int_("hidden"))
+    own, past = (in_runs(-(-instr.int_(name) // _UNIT), _MOST_UNITS) for name in ("in_k", "hidden"))
     plan = LayerPlan(
-        dual=True, units=units, again=again, past_units=past_units, past_again=past_again, words=streams.shape[1]
-    )
+        dual=True, units=own[0], again=int(own[1] > 1), past_units=past[0], past_again=int(past[1] > 1),
+        words=streams.shape[1],
+    )  # fmt: skip
     return Prepared({**IN_STREAM, "weights": streams.reshape(-1)}, plan)
 
 

@@ -14,6 +14,7 @@ from glowc.kernels.common.recurrent import (
     IN_STREAM,
     Part,
     by_cell,
+    in_runs,
     multiplies_first,
     stream_bytes,
     weight_bytes,
@@ -63,9 +64,7 @@ def _blocks(codes: int) -> tuple[int, int, int, int]:
     blocks, half = divmod(-(-codes // HALF), BLOCK // HALF)
     if not blocks:
         return 0, 0, 0, 0
-    left = blocks - 1
-    at_once = max(n for n in range(1, _MOST_BLOCKS + 1) if left % n == 0) if left else 0
-    return 1, at_once, left // at_once if left else 0, half
+    return (1, *in_runs(blocks - 1, _MOST_BLOCKS), half)
 
 
 def _stream(own: Part, past: Part) -> np.ndarray:
