@@ -1,11 +1,12 @@
 /* SPDX-License-Identifier: MIT-0 */
 /* A step of an LSTM or GRU of codes, for CPUs with the DSP extension and an FPU: one cell of an LSTM at a time, two of a GRU.
  *
- * The stream has for each step, first for the inputs and then for the state: starts of the sums, units of eight inputs, scales.
- * Gates go two by two: (input, output), (forget, cell) of an LSTM; (update, reset) of each cell, (new, new) of both of a GRU. A unit
- * is four times a word for each pair, two inputs in it. A halfword is 256 * weight of the first + weight of the second: SMLAD sums
+ * The stream has for each step, first for the inputs and then for the state: starts of the sums, words for each two inputs, scales.
+ * Gates go two by two: (input, output), (forget, cell) of an LSTM; (update, reset) of each cell, (new, new) of both of a GRU. Each
+ * pair has a word for two inputs, a halfword of which is 256 * weight of the first + weight of the second: SMLAD sums
  * 256 * first + second, then, after SXTB16, second alone. The compiler proved that |first sum with bias| < 2^23. Starts:
- * 256 * first + second, second. Inputs are in the order in which SXTB16 yields them: of four bytes 0 and 2, then 1 and 3.
+ * 256 * first + second, second. Inputs are in the order in which SXTB16 yields them: of four bytes 0 and 2, then 1 and 3; the last
+ * two, where no four are left, as they are.
  */
 #ifndef GLOW_DSP_GATES_H
 #define GLOW_DSP_GATES_H
@@ -21,60 +22,68 @@ typedef struct {
   int32_t high;           /* 12: 65535 */
   int32_t low;            /* 16: 128 */
   int32_t round;          /* 20: 16384 */
-  const int16_t *acts;    /* 24: inputs, then the state, each a whole number of units */
-  const int16_t *past;    /* 28: the state */
-  const int16_t *end;     /* 32 */
+  const int16_t *acts;    /* 24: an even number of inputs, then the state */
+  const int16_t *units;   /* 28: the end of whole eights of inputs */
+  const int16_t *past;    /* 32: of the state */
   const uint32_t *stream; /* 36 */
   int16_t *cell;          /* 40 */
   int8_t *out;            /* 44 */
   int8_t *out_end;        /* 48 */
   float factor;           /* 52 */
   int32_t zp;             /* 56 */
+  int32_t inputs;         /* 60 */
+  int32_t states;         /* 64 */
 } glow_dsp_gates_t;
 
 #if GLOW_DSP_ASM
 GLOW_AT(glow_dsp_gates_t, sigmoid, 0); GLOW_AT(glow_dsp_gates_t, tangent, 4); GLOW_AT(glow_dsp_gates_t, half, 8);
 GLOW_AT(glow_dsp_gates_t, high, 12); GLOW_AT(glow_dsp_gates_t, low, 16); GLOW_AT(glow_dsp_gates_t, round, 20);
-GLOW_AT(glow_dsp_gates_t, acts, 24); GLOW_AT(glow_dsp_gates_t, past, 28); GLOW_AT(glow_dsp_gates_t, end, 32);
+GLOW_AT(glow_dsp_gates_t, acts, 24); GLOW_AT(glow_dsp_gates_t, units, 28); GLOW_AT(glow_dsp_gates_t, past, 32);
 GLOW_AT(glow_dsp_gates_t, stream, 36); GLOW_AT(glow_dsp_gates_t, cell, 40); GLOW_AT(glow_dsp_gates_t, out, 44);
 GLOW_AT(glow_dsp_gates_t, out_end, 48); GLOW_AT(glow_dsp_gates_t, factor, 52); GLOW_AT(glow_dsp_gates_t, zp, 56);
 
-/* Four inputs in a and b. */
+#define GLOW_DSP_GATES_PAIR(first, second, a, w) \
+  "smlad " first ", " a ", " w ", " first "\n" "sxtb16 " w ", " w "\n" "smlad " second ", " a ", " w ", " second "\n"
+/* Four inputs in a and b; eight; two. */
 #define GLOW_DSP_LSTM_HALF(a, b) \
   "ldmia.w r1!, {r8-r11}\n" \
   "smlad r4, " a ", r8, r4\n" "smlad r6, " a ", r9, r6\n" "smlad r4, " b ", r10, r4\n" "smlad r6, " b ", r11, r6\n" \
   "sxtb16 r8, r8\n" "sxtb16 r9, r9\n" "sxtb16 r10, r10\n" "sxtb16 r11, r11\n" \
   "smlad r5, " a ", r8, r5\n" "smlad r7, " a ", r9, r7\n" "smlad r5, " b ", r10, r5\n" "smlad r7, " b ", r11, r7\n"
 #define GLOW_DSP_LSTM_UNIT "ldmia.w r0!, {r2, r3, r12, lr}\n" GLOW_DSP_LSTM_HALF("r2", "r3") GLOW_DSP_LSTM_HALF("r12", "lr")
-#define GLOW_DSP_GRU_PAIR(first, second, a, w) \
-  "smlad " first ", " a ", " w ", " first "\n" "sxtb16 " w ", " w "\n" "smlad " second ", " a ", " w ", " second "\n"
+#define GLOW_DSP_LSTM_TWO \
+  "ldr r2, [r0], #4\n" "ldmia.w r1!, {r8, r9}\n" \
+  GLOW_DSP_GATES_PAIR("r4", "r5", "r2", "r8") GLOW_DSP_GATES_PAIR("r6", "r7", "r2", "r9")
 #define GLOW_DSP_GRU_UNIT \
   "ldmia.w r0!, {r2, r3}\n" "ldmia.w r1!, {r10-r12, lr}\n" \
-  GLOW_DSP_GRU_PAIR("r4", "r5", "r2", "r10") GLOW_DSP_GRU_PAIR("r6", "r7", "r2", "r11") \
-  GLOW_DSP_GRU_PAIR("r8", "r9", "r2", "r12") GLOW_DSP_GRU_PAIR("r4", "r5", "r3", "lr") \
+  GLOW_DSP_GATES_PAIR("r4", "r5", "r2", "r10") GLOW_DSP_GATES_PAIR("r6", "r7", "r2", "r11") \
+  GLOW_DSP_GATES_PAIR("r8", "r9", "r2", "r12") GLOW_DSP_GATES_PAIR("r4", "r5", "r3", "lr") \
   "ldmia.w r1!, {r10-r12, lr}\n" \
-  GLOW_DSP_GRU_PAIR("r6", "r7", "r3", "r10") GLOW_DSP_GRU_PAIR("r8", "r9", "r3", "r11") \
+  GLOW_DSP_GATES_PAIR("r6", "r7", "r3", "r10") GLOW_DSP_GATES_PAIR("r8", "r9", "r3", "r11") \
   "ldmia.w r0!, {r2, r3}\n" \
-  GLOW_DSP_GRU_PAIR("r4", "r5", "r2", "r12") GLOW_DSP_GRU_PAIR("r6", "r7", "r2", "lr") \
+  GLOW_DSP_GATES_PAIR("r4", "r5", "r2", "r12") GLOW_DSP_GATES_PAIR("r6", "r7", "r2", "lr") \
   "ldmia.w r1!, {r10-r12, lr}\n" \
-  GLOW_DSP_GRU_PAIR("r8", "r9", "r2", "r10") GLOW_DSP_GRU_PAIR("r4", "r5", "r3", "r11") \
-  GLOW_DSP_GRU_PAIR("r6", "r7", "r3", "r12") GLOW_DSP_GRU_PAIR("r8", "r9", "r3", "lr")
-/* Sums over the inputs from r0, `units` at a time, until the place in `end` where that is more than once. */
-#define GLOW_DSP_GATES_SUMS(label, unit, units, again, end) \
+  GLOW_DSP_GATES_PAIR("r8", "r9", "r2", "r10") GLOW_DSP_GATES_PAIR("r4", "r5", "r3", "r11") \
+  GLOW_DSP_GATES_PAIR("r6", "r7", "r3", "r12") GLOW_DSP_GATES_PAIR("r8", "r9", "r3", "lr")
+#define GLOW_DSP_GRU_TWO \
+  "ldr r2, [r0], #4\n" "ldmia.w r1!, {r10-r12}\n" GLOW_DSP_GATES_PAIR("r4", "r5", "r2", "r10") \
+  GLOW_DSP_GATES_PAIR("r6", "r7", "r2", "r11") GLOW_DSP_GATES_PAIR("r8", "r9", "r2", "r12")
+/* Sums over the inputs from r0: `units` of eight at a time, until the place in `end` where that is more than once, `more` twos. */
+#define GLOW_DSP_GATES_SUMS(label, unit, two, units, again, more, end) \
   label ": .rept " units "\n" unit ".endr\n" \
-  ".if " again "\n" "vmov r2, " end "\n" "cmp r0, r2\n" "bne.w " label "b\n" ".endif\n"
+  ".if " again "\n" "vmov r2, " end "\n" "cmp r0, r2\n" "bne.w " label "b\n" ".endif\n" ".rept " more "\n" two ".endr\n"
 /* Two sums as floats in two registers of the FPU; and the products of two registers, or four. */
 #define GLOW_DSP_GATES_FLOATS(first, second, a, b) \
   "sub " first ", " first ", " second "\n" "vmov " a ", " b ", " first ", " second "\n" \
   "vcvt.f32.s32 " a ", " a ", #8\n" "vcvt.f32.s32 " b ", " b "\n"
 #define GLOW_DSP_GATES_TIMES(a, b, x, y) "vmul.f32 " a ", " a ", " x "\n" "vmul.f32 " b ", " b ", " y "\n"
 /* The sums of the gates times their scales in a-d, and e and f. */
-#define GLOW_DSP_LSTM_SUMS(label, units, again, end, a, b, c, d) \
-  "ldmia.w r1!, {r4-r7}\n" GLOW_DSP_GATES_SUMS(label, GLOW_DSP_LSTM_UNIT, units, again, end) \
+#define GLOW_DSP_LSTM_SUMS(label, units, again, more, end, a, b, c, d) \
+  "ldmia.w r1!, {r4-r7}\n" GLOW_DSP_GATES_SUMS(label, GLOW_DSP_LSTM_UNIT, GLOW_DSP_LSTM_TWO, units, again, more, end) \
   GLOW_DSP_GATES_FLOATS("r4", "r5", a, b) GLOW_DSP_GATES_FLOATS("r6", "r7", c, d) "vldmia r1!, {s22-s25}\n" \
   GLOW_DSP_GATES_TIMES(a, b, "s22", "s23") GLOW_DSP_GATES_TIMES(c, d, "s24", "s25")
-#define GLOW_DSP_GRU_SUMS(label, units, again, end, a, b, c, d, e, f) \
-  "ldmia.w r1!, {r4-r9}\n" GLOW_DSP_GATES_SUMS(label, GLOW_DSP_GRU_UNIT, units, again, end) \
+#define GLOW_DSP_GRU_SUMS(label, units, again, more, end, a, b, c, d, e, f) \
+  "ldmia.w r1!, {r4-r9}\n" GLOW_DSP_GATES_SUMS(label, GLOW_DSP_GRU_UNIT, GLOW_DSP_GRU_TWO, units, again, more, end) \
   GLOW_DSP_GATES_FLOATS("r4", "r5", a, b) GLOW_DSP_GATES_FLOATS("r6", "r7", c, d) GLOW_DSP_GATES_FLOATS("r8", "r9", e, f) \
   "vldmia r1!, {s22-s27}\n" \
   GLOW_DSP_GATES_TIMES(a, b, "s22", "s23") GLOW_DSP_GATES_TIMES(c, d, "s24", "s25") GLOW_DSP_GATES_TIMES(e, f, "s26", "s27")
@@ -82,7 +91,7 @@ GLOW_AT(glow_dsp_gates_t, out_end, 48); GLOW_AT(glow_dsp_gates_t, factor, 52); G
 #define GLOW_DSP_GATES_LOOKUP(x, table) \
   "asr r2, " x ", #7\n" "ldr.w r2, [" table ", r2, lsl #1]\n" "and " x ", " x ", #127\n" "mla r3, " x ", r11, r12\n" \
   "smlad " x ", r2, r3, r10\n" "asr " x ", " x ", #7\n"
-/* s0, r0: acts, s1: d, s2: past, s3: end, s12: cell, s13: out, s14: out_end, s15: factor, s28: zp, r1: stream */
+/* s0, r0: acts, s1: d, s2: units, s3: past, s12: cell, s13: out, s14: out_end, s15: factor, s28: zp, r1: stream */
 #define GLOW_DSP_GATES_BEGIN \
   ".syntax unified\n" "push {r4-r11, lr}\n" "vpush {d8-d14}\n" \
   "ldrd r2, r3, [r0, #24]\n" "ldrd r4, r1, [r0, #32]\n" \
@@ -99,13 +108,13 @@ GLOW_AT(glow_dsp_gates_t, out_end, 48); GLOW_AT(glow_dsp_gates_t, factor, 52); G
 #define GLOW_DSP_GATES_SAT4 "ssat r4, #16, r4\n" "ssat r5, #16, r5\n" "ssat r6, #16, r6\n" "ssat r7, #16, r7\n"
 #define GLOW_DSP_GATES_END "bne.w 5b\n" "vpop {d8-d14}\n" "pop {r4-r11, pc}\n"
 
-/* All cells of a step; so many units of inputs, of states at a time, `again` 1 where there are more of them. */
-#define GLOW_DSP_LSTM(name, units, again, past_units, past_again) \
+/* All cells of a step; of inputs and of states so many units at a time, `again` 1 where there are more, and `more` twos. */
+#define GLOW_DSP_LSTM(name, units, again, more, past_units, past_again, past_more) \
   GLOW_DSP_FUNCTION name(GLOW_DSP_UNUSED const glow_dsp_gates_t *d) { \
     __asm__ volatile( \
         GLOW_DSP_GATES_BEGIN \
-        GLOW_DSP_LSTM_SUMS("1", units, again, "s2", "s16", "s17", "s18", "s19") \
-        GLOW_DSP_LSTM_SUMS("2", past_units, past_again, "s3", "s4", "s5", "s6", "s7") \
+        GLOW_DSP_LSTM_SUMS("1", units, again, more, "s2", "s16", "s17", "s18", "s19") \
+        GLOW_DSP_LSTM_SUMS("2", past_units, past_again, past_more, "s3", "s4", "s5", "s6", "s7") \
         "vadd.f32 s4, s16, s4\n" "vadd.f32 s5, s17, s5\n" "vadd.f32 s6, s18, s6\n" "vadd.f32 s7, s19, s7\n" \
         GLOW_DSP_GATES_INT4("s4", "s5", "s6", "s7") "vmov r4, r5, s4, s5\n" "vmov r6, r7, s6, s7\n" GLOW_DSP_GATES_SAT4 \
         GLOW_DSP_GATES_CONSTANTS \
@@ -124,12 +133,12 @@ GLOW_AT(glow_dsp_gates_t, out_end, 48); GLOW_AT(glow_dsp_gates_t, factor, 52); G
   "mla r5, r5, r6, lr\n" "add r7, r7, r5, asr #15\n" "ssat r7, #16, r7, lsl #1\n" GLOW_DSP_GATES_LOOKUP("r7", "r9") \
   "ldrsh r5, [r0]\n" "sub r5, r5, r7\n" "mla r4, r4, r5, lr\n" "add r4, r7, r4, asr #15\n" "strh r4, [r0], #2\n" \
   GLOW_DSP_GATES_CODE("r5")
-#define GLOW_DSP_GRU(name, units, again, past_units, past_again) \
+#define GLOW_DSP_GRU(name, units, again, more, past_units, past_again, past_more) \
   GLOW_DSP_FUNCTION name(GLOW_DSP_UNUSED const glow_dsp_gates_t *d) { \
     __asm__ volatile( \
         GLOW_DSP_GATES_BEGIN \
-        GLOW_DSP_GRU_SUMS("1", units, again, "s2", "s16", "s17", "s18", "s19", "s20", "s21") \
-        GLOW_DSP_GRU_SUMS("2", past_units, past_again, "s3", "s4", "s5", "s6", "s7", "s8", "s9") \
+        GLOW_DSP_GRU_SUMS("1", units, again, more, "s2", "s16", "s17", "s18", "s19", "s20", "s21") \
+        GLOW_DSP_GRU_SUMS("2", past_units, past_again, past_more, "s3", "s4", "s5", "s6", "s7", "s8", "s9") \
         "vadd.f32 s4, s16, s4\n" "vadd.f32 s5, s17, s5\n" "vadd.f32 s6, s18, s6\n" "vadd.f32 s7, s19, s7\n" \
         GLOW_DSP_GATES_INT4("s4", "s5", "s6", "s7") "vcvtr.s32.f32 s11, s9\n" "vcvtr.s32.f32 s8, s8\n" \
         "vcvtr.s32.f32 s9, s20\n" "vcvtr.s32.f32 s10, s21\n" \
@@ -175,8 +184,8 @@ GLOW_INLINE void glow_dsp_gates_round(int32_t *gate, const float *own, const flo
 
 GLOW_INLINE const uint32_t *glow_dsp_gates_both(const glow_dsp_gates_t *d, const uint32_t *stream, int32_t gates, float *own,
                                                 float *past) {
-  stream = glow_dsp_gates_sums(stream, d->acts, (int32_t)(d->past - d->acts), gates, own);
-  return glow_dsp_gates_sums(stream, d->past, (int32_t)(d->end - d->past), gates, past);
+  stream = glow_dsp_gates_sums(stream, d->acts, d->inputs, gates, own);
+  return glow_dsp_gates_sums(stream, d->acts + d->inputs, d->states, gates, past);
 }
 
 GLOW_INLINE void glow_dsp_lstm_twin(const glow_dsp_gates_t *d) {
@@ -208,19 +217,23 @@ GLOW_INLINE void glow_dsp_gru_twin(const glow_dsp_gates_t *d) {
     }
   }
 }
-#define GLOW_DSP_LSTM(name, units, again, past_units, past_again) \
+#define GLOW_DSP_LSTM(name, units, again, more, past_units, past_again, past_more) \
   GLOW_DSP_UNUSED static void name(const glow_dsp_gates_t *d) { glow_dsp_lstm_twin(d); }
-#define GLOW_DSP_GRU(name, units, again, past_units, past_again) \
+#define GLOW_DSP_GRU(name, units, again, more, past_units, past_again, past_more) \
   GLOW_DSP_UNUSED static void name(const glow_dsp_gates_t *d) { glow_dsp_gru_twin(d); }
 #endif
 
-/* Expands codes; what is beyond `count` in their last four becomes 0. */
+/* Expands codes to an even number. */
 GLOW_INLINE void glow_dsp_gates_expand(int16_t *to, const int8_t *from, int32_t count) {
   uint32_t *words = (uint32_t *)(void *)to;
-  for (; count > 0; count -= 4, from += 4, words += 2) {
+  for (; count > 2; count -= 4, from += 4, words += 2) {
     const uint32_t word = count >= 4 ? glow_load4(from) : glow_load_tail(from, count);
     words[0] = glow_sxtab16(0u, word);
     words[1] = glow_sxtab16_odd(0u, word);
+  }
+  if (count > 0) {
+    const uint32_t word = glow_load_tail(from, count);
+    words[0] = glow_sxtab16(0u, (word & 0xFFu) | (word >> 8 << 16));
   }
 }
 

@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: MIT-0 */
 /* A step of an LSTM or GRU of codes (MVE): the gates of a cell at a time by VMLADAVA, then their functions, eight cells at a time.
  *
- * The stream has for each cell biases; first for the inputs and then for the state, per 16 codes 16 weights of each gate, for eight
- * more 8 of each; scales. Biases and scales of an LSTM are those of the gates (input, output, forget, cell) of the inputs, then of
- * the state; of a GRU (update, reset, new) of the inputs, new, then (update, reset) of the state.
+ * The weights are for each cell, first for the inputs and then for the state, per 16 codes 16 of each gate, then those of the codes
+ * that are left. Codes are whole blocks, zeros at the end: what is read beside the weights of those that are left is in front of the
+ * end of the words after them, which are for each cell biases and scales of the gates (input, output, forget, cell): two of an LSTM
+ * for the inputs and two for the state, in turns; of a GRU (update, reset, new) of the inputs, new, (update, reset) of the state.
  */
 #ifndef GLOW_MVE_GATES_H
 #define GLOW_MVE_GATES_H
@@ -11,44 +12,43 @@
 #if defined(__ARM_FEATURE_MVE) && (__ARM_FEATURE_MVE & 2)
 #include "glow_mve.h"
 
-#define GLOW_MVE_GATES_SUM(load, step, mla, sum, q) load " " q ", [r5], #" step "\n" mla " " sum ", q0, " q "\n"
-#define GLOW_MVE_GRU_CODES(load, step, mla, a, b, c) \
-  load " q0, [r1], #" step "\n" GLOW_MVE_GATES_SUM(load, step, mla, a, "q1") GLOW_MVE_GATES_SUM(load, step, mla, b, "q2") \
-  GLOW_MVE_GATES_SUM(load, step, mla, c, "q1")
-#define GLOW_MVE_LSTM_CODES(load, step, mla, a, b, c, d) \
-  GLOW_MVE_GRU_CODES(load, step, mla, a, b, c) GLOW_MVE_GATES_SUM(load, step, mla, d, "q2")
-/* Sums over inputs, or the state: so many blocks of 16 codes so many `times`, then eight codes or none. */
+#define GLOW_MVE_GATES_SUM(step, sum, q) "vldrb.8 " q ", [r5], #" step "\n" "vmladava.s8 " sum ", q0, " q "\n"
+#define GLOW_MVE_GRU_CODES(step, a, b, c) \
+  "vldrb.8 q0, [r1], #16\n" GLOW_MVE_GATES_SUM(step, a, "q1") GLOW_MVE_GATES_SUM(step, b, "q2") GLOW_MVE_GATES_SUM(step, c, "q1")
+#define GLOW_MVE_LSTM_CODES(step, a, b, c, d) GLOW_MVE_GRU_CODES(step, a, b, c) GLOW_MVE_GATES_SUM(step, d, "q2")
+/* Sums over inputs, or the state: so many blocks of 16 codes so many `times`, then `more` codes. */
 #define GLOW_MVE_GATES_SUMS(label, codes, blocks, times, more, ...) \
-  ".if " times " > 1\n" "mov r7, #" times "\n" ".endif\n" \
-  label ": .rept " blocks "\n" codes("vldrb.8", "16", "vmladava.s8", __VA_ARGS__) ".endr\n" \
+  ".if " times " > 1\n" "mov r7, #" times "\n" ".endif\n" label ": .rept " blocks "\n" codes("16", __VA_ARGS__) ".endr\n" \
   ".if " times " > 1\n" "subs r7, r7, #1\n" "bne.w " label "b\n" ".endif\n" \
-  ".if " more "\n" codes("vldrb.s16", "8", "vmladava.s16", __VA_ARGS__) ".endif\n"
-/* The gates of all cells, four rows of `cells`; r9: codes, r5: stream, r11: gates, r3: cells, q4: distances, P0: two words */
-#define GLOW_MVE_GATES(name, sums, scales)                                                                          \
-  GLOW_MVE_FUNCTION void name(GLOW_MVE_UNUSED const int8_t *codes, GLOW_MVE_UNUSED const void *stream,              \
-                              GLOW_MVE_UNUSED int16_t *gates, GLOW_MVE_UNUSED int32_t cells) {                      \
-    __asm__("push {r3-r11, lr}\n" "vpush {d8-d9}\n" "mov r9, r0\n" "mov r5, r1\n" "mov r11, r2\n"                   \
-            "movs r0, #0\n" "add r1, r3, r3\n" "add r2, r1, r3\n" "vmov d8, r0, r3\n" "vmov d9, r1, r2\n"           \
-            "movs r0, #0xFF\n" "vmsr p0, r0\n"                                                                      \
-            "5: mov r1, r9\n" sums "vmov d0, r0, r2\n" "vmov d1, r4, r6\n" "vmov d2, r8, r10\n"                     \
-            "vldrw.32 q2, [r5], #16\n" scales                                                                       \
-            "vcvt.f32.s32 q0, q0\n" "vcvt.f32.s32 q1, q1\n" "vmul.f32 q0, q0, q2\n" "vmul.f32 q1, q1, q3\n"         \
-            "vadd.f32 q0, q0, q1\n" "vcvtn.s32.f32 q0, q0\n" "vqmovnb.s32 q0, q0\n"                                 \
+  ".if " more "\n" codes(more, __VA_ARGS__) ".endif\n"
+/* The gates of all cells, four rows of `cells`; r9: codes, r5: weights, r8: words, r11: gates, r3: cells, q4: distances of the
+ * rows, P0: two lanes. `sums` leaves two sums of every gate in q0 and q3, their scales in q2 and q1. */
+#define GLOW_MVE_GATES(name, sums)                                                                                  \
+  GLOW_MVE_FUNCTION void name(GLOW_MVE_UNUSED const int8_t *codes, GLOW_MVE_UNUSED const void *weights,             \
+                              GLOW_MVE_UNUSED const void *words, GLOW_MVE_UNUSED int16_t *gates,                    \
+                              GLOW_MVE_UNUSED int32_t cells) {                                                      \
+    __asm__("push {r3-r11, lr}\n" "vpush {d8-d9}\n" "mov r9, r0\n" "mov r5, r1\n" "mov r8, r2\n" "mov r11, r3\n"    \
+            "ldr r3, [sp, #56]\n" "movs r0, #0\n" "add r1, r3, r3\n" "add r2, r1, r3\n" "vmov d8, r0, r3\n"         \
+            "vmov d9, r1, r2\n" "movs r0, #0xFF\n" "vmsr p0, r0\n" "5: mov r1, r9\n" sums                           \
+            "vcvt.f32.s32 q0, q0\n" "vcvt.f32.s32 q3, q3\n" "vmul.f32 q0, q0, q2\n" "vmul.f32 q3, q3, q1\n"         \
+            "vadd.f32 q0, q0, q3\n" "vcvtn.s32.f32 q0, q0\n" "vqmovnb.s32 q0, q0\n"                                 \
             "vstrh.32 q0, [r11, q4, uxtw #1]\n" "add r11, r11, #2\n" "subs r3, r3, #1\n" "bne.w 5b\n"               \
             "vpop {d8-d9}\n" "pop {r3-r11, pc}\n");                                                                 \
   }
 #define GLOW_MVE_LSTM(name, blocks, times, more, past_blocks, past_times, past_more)                                \
   GLOW_MVE_GATES(name,                                                                                              \
-    "ldm r5!, {r0, r2, r4, r6, r8, r10, r12, lr}\n"                                                                 \
+    "ldm r8!, {r0, r2, r4, r6}\n"                                                                                   \
     GLOW_MVE_GATES_SUMS("1", GLOW_MVE_LSTM_CODES, blocks, times, more, "r0", "r2", "r4", "r6")                      \
-    GLOW_MVE_GATES_SUMS("2", GLOW_MVE_LSTM_CODES, past_blocks, past_times, past_more, "r8", "r10", "r12", "lr"),    \
-    "vmov d3, r12, lr\n" "vldrw.32 q3, [r5], #16\n")
+    "vmov d6, r0, r2\n" "vmov d7, r4, r6\n" "ldm r8!, {r0, r2, r4, r6}\n"                                           \
+    GLOW_MVE_GATES_SUMS("2", GLOW_MVE_LSTM_CODES, past_blocks, past_times, past_more, "r0", "r2", "r4", "r6")       \
+    "vmov d0, r0, r2\n" "vmov d1, r4, r6\n" "vldrw.32 q1, [r8], #16\n" "vldrw.32 q2, [r8], #16\n")
 #define GLOW_MVE_GRU(name, blocks, times, more, past_blocks, past_times, past_more)                                 \
   GLOW_MVE_GATES(name,                                                                                              \
-    "ldm r5!, {r0, r2, r4, r6, r8, r10}\n"                                                                          \
+    "ldm r8!, {r0, r2, r4, r6, r10, r12}\n"                                                                         \
     GLOW_MVE_GATES_SUMS("1", GLOW_MVE_GRU_CODES, blocks, times, more, "r0", "r2", "r4")                             \
-    GLOW_MVE_GATES_SUMS("2", GLOW_MVE_GRU_CODES, past_blocks, past_times, past_more, "r8", "r10", "r6"),            \
-    "vpst\n" "vldrwt.32 q3, [r5], #8\n") /* 0 beside them */
+    GLOW_MVE_GATES_SUMS("2", GLOW_MVE_GRU_CODES, past_blocks, past_times, past_more, "r10", "r12", "r6")            \
+    "vmov d0, r0, r2\n" "vmov d1, r4, r6\n" "vmov d6, r10, r12\n" "vldrw.32 q2, [r8], #16\n"                        \
+    "vpst\n" "vldrwt.32 q1, [r8], #8\n") /* 0 beside them */
 
 /* A table of 513 entries at eight int16, 128 a step, linear between entries. */
 GLOW_INLINE int16x8_t glow_mve_gates_lookup(const int16_t *table, int16x8_t x, mve_pred16_t lanes) {

@@ -2,10 +2,11 @@
 /* A step of an LSTM or GRU of codes on A64: the gates of one cell of an LSTM, of two of a GRU at a time, then their functions, eight
  * cells at a time.
  *
- * The stream has for each of these, first for the inputs and then for the state: per 16 codes 16 weights of each gate, for eight more
- * 8 of each; then biases and scales. An LSTM has (input, output, forget, cell) of the inputs, the same of the state. Of a GRU's two
- * cells there are (update, reset, new) of both; biases and scales are (update, reset) of both of the inputs, the same of the state,
- * and new of the inputs and of the state of both. No weight is -128, so that two products fit int16.
+ * The stream has for each of these, first for the inputs and then for the state: per 16 codes 16 weights of each gate, then those of
+ * the codes that are left; then biases and scales. An LSTM has (input, output, forget, cell) of the inputs, the same of the state. Of
+ * a GRU's two cells there are (update, reset, new) of both; biases and scales are (update, reset) of both of the inputs, the same of
+ * the state, and new of the inputs and of the state of both. No weight is -128, so that two products fit int16. Codes are whole
+ * blocks, zeros at the end: what is read beside the weights of those that are left is in the stream, too.
  */
 #ifndef GLOW_A64_GATES_H
 #define GLOW_A64_GATES_H
@@ -17,34 +18,37 @@
 #include <stdint.h>
 #include <string.h>
 
-/* `to` = or += the products of the codes in v0 with weights: 16, or 8 of them. `op`: saddlp for the first, sadalp. */
-#define GLOW_A64_GATES_SUM16(op, to, w, sum) \
+/* `to` = or += the products of the codes in v0 with weights. `op`: saddlp for the first, sadalp. */
+#define GLOW_A64_GATES_SUM(op, to, w, sum) \
   "smull " sum ".8h, " w ".8b, v0.8b\n" "smlal2 " sum ".8h, " w ".16b, v0.16b\n" op " " to ".4s, " sum ".8h\n"
-#define GLOW_A64_GATES_SUM8(op, to, w, sum) "smull " sum ".8h, " w ".8b, v0.8b\n" op " " to ".4s, " sum ".8h\n"
 /* Gates in v16-v19, or v16-v21, of the inputs; of the state in v22-v25, or v22-v27. */
-#define GLOW_A64_LSTM_FOUR(sum, op, a, b, c, d) \
-  sum(op, a, "v2", "v28") sum(op, b, "v3", "v29") sum(op, c, "v4", "v30") sum(op, d, "v5", "v31")
+#define GLOW_A64_LSTM_FOUR(op, a, b, c, d) \
+  GLOW_A64_GATES_SUM(op, a, "v2", "v28") GLOW_A64_GATES_SUM(op, b, "v3", "v29") \
+  GLOW_A64_GATES_SUM(op, c, "v4", "v30") GLOW_A64_GATES_SUM(op, d, "v5", "v31")
 #define GLOW_A64_LSTM_BLOCK(op, ...) \
   "ldr q0, [%[from]], #16\n" "ldp q2, q3, [%[stream]], #32\n" "ldp q4, q5, [%[stream]], #32\n" \
-  GLOW_A64_LSTM_FOUR(GLOW_A64_GATES_SUM16, op, __VA_ARGS__)
-#define GLOW_A64_LSTM_HALF(op, ...) \
-  "ldr d0, [%[from]], #8\n" "ldp d2, d3, [%[stream]], #16\n" "ldp d4, d5, [%[stream]], #16\n" \
-  GLOW_A64_LSTM_FOUR(GLOW_A64_GATES_SUM8, op, __VA_ARGS__)
-#define GLOW_A64_GRU_SIX(sum, op, a, b, c, d, e, f) \
-  GLOW_A64_LSTM_FOUR(sum, op, a, b, c, d) sum(op, e, "v6", "v28") sum(op, f, "v7", "v29")
+  GLOW_A64_LSTM_FOUR(op, __VA_ARGS__)
+#define GLOW_A64_LSTM_LEFT(more, op, ...) \
+  "ldr q0, [%[from]], #16\n" "ldr q2, [%[stream]]\n" "ldur q3, [%[stream], #" more "]\n" \
+  "ldur q4, [%[stream], #(2*" more ")]\n" "ldur q5, [%[stream], #(3*" more ")]\n" \
+  "add %[stream], %[stream], #(4*" more ")\n" GLOW_A64_LSTM_FOUR(op, __VA_ARGS__)
+#define GLOW_A64_GRU_SIX(op, a, b, c, d, e, f) \
+  GLOW_A64_LSTM_FOUR(op, a, b, c, d) GLOW_A64_GATES_SUM(op, e, "v6", "v28") GLOW_A64_GATES_SUM(op, f, "v7", "v29")
 #define GLOW_A64_GRU_BLOCK(op, ...) \
   "ldr q0, [%[from]], #16\n" "ldp q2, q3, [%[stream]], #32\n" "ldp q4, q5, [%[stream]], #32\n" \
-  "ldp q6, q7, [%[stream]], #32\n" GLOW_A64_GRU_SIX(GLOW_A64_GATES_SUM16, op, __VA_ARGS__)
-#define GLOW_A64_GRU_HALF(op, ...) \
-  "ldr d0, [%[from]], #8\n" "ldp d2, d3, [%[stream]], #16\n" "ldp d4, d5, [%[stream]], #16\n" \
-  "ldp d6, d7, [%[stream]], #16\n" GLOW_A64_GRU_SIX(GLOW_A64_GATES_SUM8, op, __VA_ARGS__)
-/* Sums over inputs, or the state: a first block (0 `whole`: a half), then so many blocks so many `times`, then a half or none. */
-#define GLOW_A64_GATES_SUMS(label, block, half, whole, blocks, times, more, ...) \
-  ".if " whole "\n" block("saddlp", __VA_ARGS__) ".else\n" half("saddlp", __VA_ARGS__) ".endif\n" \
+  "ldp q6, q7, [%[stream]], #32\n" GLOW_A64_GRU_SIX(op, __VA_ARGS__)
+#define GLOW_A64_GRU_LEFT(more, op, ...) \
+  "ldr q0, [%[from]], #16\n" "ldr q2, [%[stream]]\n" "ldur q3, [%[stream], #" more "]\n" \
+  "ldur q4, [%[stream], #(2*" more ")]\n" "ldur q5, [%[stream], #(3*" more ")]\n" \
+  "ldur q6, [%[stream], #(4*" more ")]\n" "ldur q7, [%[stream], #(5*" more ")]\n" \
+  "add %[stream], %[stream], #(6*" more ")\n" GLOW_A64_GRU_SIX(op, __VA_ARGS__)
+/* Sums over inputs, or the state: a `whole` block, so many blocks so many `times`, then `more` codes; any of them may be none. */
+#define GLOW_A64_GATES_SUMS(label, block, left, whole, blocks, times, more, ...) \
+  ".if " whole "\n" block("saddlp", __VA_ARGS__) ".else\n" left(more, "saddlp", __VA_ARGS__) ".endif\n" \
   ".if " times " > 1\n" "mov %w[times], #" times "\n" ".endif\n" \
   ".if " times "\n" label ": .rept " blocks "\n" block("sadalp", __VA_ARGS__) ".endr\n" ".endif\n" \
   ".if " times " > 1\n" "subs %w[times], %w[times], #1\n" "b.ne " label "b\n" ".endif\n" \
-  ".if " more "\n" half("sadalp", __VA_ARGS__) ".endif\n"
+  ".if " whole " && " more "\n" left(more, "sadalp", __VA_ARGS__) ".endif\n"
 /* Four sums of each of four in `to`. */
 #define GLOW_A64_GATES_PAIRS(to, a, b, c, d) \
   "addp " to ".4s, " a ".4s, " b ".4s\n" "addp " c ".4s, " c ".4s, " d ".4s\n" "addp " to ".4s, " to ".4s, " c ".4s\n"
@@ -66,9 +70,9 @@
   }
 #define GLOW_A64_LSTM(name, whole, blocks, times, more, past_whole, past_blocks, past_times, past_more)                   \
   GLOW_A64_GATES(name,                                                                                                    \
-    GLOW_A64_GATES_SUMS("1", GLOW_A64_LSTM_BLOCK, GLOW_A64_LSTM_HALF, whole, blocks, times, more,                         \
+    GLOW_A64_GATES_SUMS("1", GLOW_A64_LSTM_BLOCK, GLOW_A64_LSTM_LEFT, whole, blocks, times, more,                         \
                         "v16", "v17", "v18", "v19")                                                                       \
-    GLOW_A64_GATES_SUMS("2", GLOW_A64_LSTM_BLOCK, GLOW_A64_LSTM_HALF, past_whole, past_blocks, past_times, past_more,     \
+    GLOW_A64_GATES_SUMS("2", GLOW_A64_LSTM_BLOCK, GLOW_A64_LSTM_LEFT, past_whole, past_blocks, past_times, past_more,     \
                         "v22", "v23", "v24", "v25"),                                                                      \
     GLOW_A64_GATES_PAIRS("v16", "v16", "v17", "v18", "v19") GLOW_A64_GATES_PAIRS("v22", "v22", "v23", "v24", "v25")       \
     "ldp q2, q3, [%[stream]], #32\n" "ldp q4, q5, [%[stream]], #32\n"                                                     \
@@ -76,9 +80,9 @@
     "fadd v16.4s, v16.4s, v22.4s\n" GLOW_A64_GATES_ROUNDED("v16") "str d16, [%[gates]], #8\n")
 #define GLOW_A64_GRU(name, whole, blocks, times, more, past_whole, past_blocks, past_times, past_more)                    \
   GLOW_A64_GATES(name,                                                                                                    \
-    GLOW_A64_GATES_SUMS("1", GLOW_A64_GRU_BLOCK, GLOW_A64_GRU_HALF, whole, blocks, times, more,                           \
+    GLOW_A64_GATES_SUMS("1", GLOW_A64_GRU_BLOCK, GLOW_A64_GRU_LEFT, whole, blocks, times, more,                           \
                         "v16", "v17", "v18", "v19", "v20", "v21")                                                         \
-    GLOW_A64_GATES_SUMS("2", GLOW_A64_GRU_BLOCK, GLOW_A64_GRU_HALF, past_whole, past_blocks, past_times, past_more,       \
+    GLOW_A64_GATES_SUMS("2", GLOW_A64_GRU_BLOCK, GLOW_A64_GRU_LEFT, past_whole, past_blocks, past_times, past_more,       \
                         "v22", "v23", "v24", "v25", "v26", "v27"),                                                        \
     GLOW_A64_GATES_PAIRS("v16", "v16", "v17", "v19", "v20") GLOW_A64_GATES_PAIRS("v22", "v22", "v23", "v25", "v26")       \
     GLOW_A64_GATES_PAIRS("v18", "v18", "v24", "v21", "v27")                                                               \

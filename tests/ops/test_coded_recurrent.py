@@ -9,12 +9,14 @@ import onnx
 import pytest
 from onnx import TensorProto, helper, numpy_helper
 
+from glowc.board import load_board
 from glowc.frontend import import_model
 from glowc.graph.graph import Graph
 from glowc.graph.types import DType
 from glowc.ops.coded_recurrent import GATES, gate_tables
 from glowc.ops.interp import run_graph
 from glowc.passes.pipeline import run_pipeline
+from glowc.select.choose import select_variants
 from tests.conftest import require_module
 from tests.kernels.case import Case, make_case
 
@@ -24,16 +26,18 @@ KINDS = [("LSTM", {}), ("GRU", {"linear_before_reset": 1}), ("GRU", {"linear_bef
 
 
 def qdq_model(
-    op: str = "LSTM", *, batch: int = BATCH, reads: Sequence[str] = ("y",), per_row: bool = True, **attrs: object
-) -> onnx.ModelProto:
+    op: str = "LSTM", *, batch: int = BATCH, reads: Sequence[str] = ("y",), per_row: bool = True,
+    sizes: tuple[int, int] = (INPUTS, HIDDEN), **attrs: object,
+) -> onnx.ModelProto:  # fmt: skip
     """Return DQ(x), DQ(W), DQ(R) -> LSTM or GRU -> Q of what is read: y, or the last state."""
     rng = np.random.default_rng(4)
-    gates, dirs = GATES[op.lower()] * HIDDEN, 2 if attrs.get("direction") == "bidirectional" else 1
+    inputs, hidden = sizes
+    gates, dirs = GATES[op.lower()] * hidden, 2 if attrs.get("direction") == "bidirectional" else 1
     rows = gates if per_row else 1
     consts: dict[str, np.ndarray] = {
         "sx": np.float32(0.03), "zx": np.int8(-7), "sy": np.float32(1 / 120), "zy": np.int8(5),
-        "w": rng.integers(-127, 128, (dirs, gates, INPUTS)).astype(np.int8),
-        "r": rng.integers(-127, 128, (dirs, gates, HIDDEN)).astype(np.int8),
+        "w": rng.integers(-127, 128, (dirs, gates, inputs)).astype(np.int8),
+        "r": rng.integers(-127, 128, (dirs, gates, hidden)).astype(np.int8),
         "sw": rng.uniform(0.003, 0.006, rows).astype(np.float32),
         "sr": rng.uniform(0.003, 0.006, rows).astype(np.float32),
         "zw": np.zeros(rows, np.int8), "b": rng.uniform(-0.5, 0.5, (dirs, 2 * gates)).astype(np.float32),
@@ -45,13 +49,13 @@ def qdq_model(
         helper.make_node("DequantizeLinear", ["xq", "sx", "zx"], ["x"]),
         helper.make_node("DequantizeLinear", ["w", "sw", "zw"], ["W"], **axis),
         helper.make_node("DequantizeLinear", ["r", "sr", "zw"], ["R"], **axis),
-        helper.make_node(op, ["x", "W", "R", "b"], ["y", "h"], hidden_size=HIDDEN, **attrs),
+        helper.make_node(op, ["x", "W", "R", "b"], ["y", "h"], hidden_size=hidden, **attrs),
         *(helper.make_node("QuantizeLinear", [name, "sy", "zy"], [f"{name}q"]) for name in reads),
     ]
-    shapes = {"y": (STEPS, dirs, batch, HIDDEN), "h": (dirs, batch, HIDDEN)}
+    shapes = {"y": (STEPS, dirs, batch, hidden), "h": (dirs, batch, hidden)}
     held = [numpy_helper.from_array(np.asarray(a), n) for n, a in consts.items()]
     graph = helper.make_graph(
-        nodes, "g", [helper.make_tensor_value_info("xq", TensorProto.INT8, (STEPS, batch, INPUTS))],
+        nodes, "g", [helper.make_tensor_value_info("xq", TensorProto.INT8, (STEPS, batch, inputs))],
         [helper.make_tensor_value_info(f"{name}q", TensorProto.INT8, shapes[name]) for name in reads], held,
     )  # fmt: skip
     return helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17)], ir_version=8)
@@ -101,6 +105,16 @@ def test_state_that_is_read_as_float_keeps_the_layer_float(op: str) -> None:
     model = qdq_model(op)
     model.graph.output.append(helper.make_tensor_value_info("h", TensorProto.FLOAT, (1, BATCH, HIDDEN)))
     assert CODED[op] not in {n.op for n in compiled(model).nodes}
+
+
+@pytest.mark.parametrize("board", ["mps2-an386", "mps3-an547", "linux-aarch64"])
+@pytest.mark.parametrize("op", CODED)
+def test_odd_sizes_have_fast_kernels(op: str, board: str) -> None:
+    """Constants that fill pairs of inputs and of cells are within their bound."""
+    graph = compiled(qdq_model(op, sizes=(13, 33), **({"linear_before_reset": 1} if op == "GRU" else {})))
+    selection = select_variants(graph, load_board(board).cpu, "balanced")
+    kernel = f"{op.lower()}_s8"
+    assert {i.variant for i in selection.lower(lambda _: False).instrs if i.kernel == kernel} != {"ref"}
 
 
 def kernel_cases() -> Iterator[Case]:

@@ -50,7 +50,7 @@ IN_STREAM: Arrays = {
     "recurrent": np.zeros(1, np.int8), "bias": np.zeros(1, np.int32), "scale": np.zeros(1, np.float32),
 }  # fmt: skip
 """What stands for the others."""
-BLOCK, HALF = 16, 8  # codes whose weights lie together, of vectors
+BLOCK = 16  # codes whose weights lie together, of vectors
 
 
 @dataclass(frozen=True, slots=True)
@@ -89,13 +89,17 @@ def in_runs(count: int, most: int) -> tuple[int, int]:
     return at_once, count // at_once if at_once else 0
 
 
+def in_blocks(count: int) -> int:
+    """Return the least number of codes that fills blocks."""
+    return -(-count // BLOCK) * BLOCK
+
+
 def weight_bytes(weights: np.ndarray) -> np.ndarray:
-    """Return [H, bytes] of w[H, G, K]: G x 16 weights for 16 codes, G x 8 for the eight after them."""
-    cells, gates, _ = weights.shape
-    padded = np.pad(weights, ((0, 0), (0, 0), (0, -weights.shape[2] % HALF))).astype(np.int8)
-    whole = padded.shape[2] // BLOCK * BLOCK
-    blocks = padded[:, :, :whole].reshape(cells, gates, -1, BLOCK).transpose(0, 2, 1, 3).reshape(cells, -1)
-    return np.concatenate((blocks, padded[:, :, whole:].reshape(cells, -1)), axis=1)
+    """Return [H, bytes] of w[H, G, K]: G x 16 weights for 16 codes, then G times those of the codes that are left."""
+    cells, gates, codes = weights.shape
+    whole = codes // BLOCK * BLOCK
+    blocks = weights[:, :, :whole].reshape(cells, gates, -1, BLOCK).transpose(0, 2, 1, 3).reshape(cells, -1)
+    return np.concatenate((blocks, weights[:, :, whole:].reshape(cells, -1)), axis=1).astype(np.int8)
 
 
 def stream_bytes(*parts: np.ndarray) -> np.ndarray:

@@ -20,15 +20,17 @@ _LIMIT = 1 << 23
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LayerPlan(Plan):
-    """`dual`: two gates share a sum; so many units of inputs, of states at a time, and whether `again`; `words` of
-    the stream of a direction.
+    """`dual`: two gates share a sum. Of inputs and of states: so many `units` at a time, whether `again`, and `more`
+    pairs. `words` of the stream of a direction.
     """
 
     dual: bool = False
-    units: int = 1
+    units: int = 0
     again: int = 0
-    past_units: int = 1
+    more: int = 0
+    past_units: int = 0
     past_again: int = 0
+    past_more: int = 0
     words: int = 0
 
 
@@ -38,12 +40,22 @@ def prepare(constants: Arrays, instr: Instr) -> Prepared:
     if not all(_fits(part) for parts in directions for part in parts):
         return Prepared(plan=LayerPlan())
     streams = np.stack([np.concatenate([_words(part) for part in parts], axis=1).reshape(-1) for parts in directions])
-    own, past = (in_runs(-(-instr.int_(name) // _UNIT), _MOST_UNITS) for name in ("in_k", "hidden"))
+    own, past = (_units(instr.int_(name)) for name in ("in_k", "hidden"))
     plan = LayerPlan(
-        dual=True, units=own[0], again=int(own[1] > 1), past_units=past[0], past_again=int(past[1] > 1),
+        dual=True, units=own[0], again=own[1], more=own[2], past_units=past[0], past_again=past[1], past_more=past[2],
         words=streams.shape[1],
     )  # fmt: skip
     return Prepared({**IN_STREAM, "weights": streams.reshape(-1)}, plan)
+
+
+def _units(inputs: int) -> tuple[int, int, int]:
+    """Return the units at a time, whether there are more, and the pairs of inputs that are left."""
+    at_once, times = in_runs(_even(inputs) // _UNIT, _MOST_UNITS)
+    return at_once, int(times > 1), _even(inputs) % _UNIT // 2
+
+
+def _even(count: int) -> int:
+    return count + count % 2
 
 
 def _fits(part: Part) -> bool:
@@ -56,8 +68,10 @@ def _words(part: Part) -> np.ndarray:
     """Return [H, words] of one part, whose gates go two by two; of a GRU [H / 2, words], for two cells."""
     part = part if part.weights.shape[1] % 2 == 0 else _two_cells(part)
     cells, gates, inputs = part.weights.shape
-    padded = np.pad(part.weights, ((0, 0), (0, 0), (0, -inputs % _UNIT)))
-    padded = padded.reshape(cells, gates, -1, len(_EXPANDED))[..., _EXPANDED].reshape(cells, gates, -1)
+    padded = np.pad(part.weights, ((0, 0), (0, 0), (0, inputs % 2)))
+    whole = _even(inputs) // 4 * 4  # the last two are in their own order
+    fours = padded[:, :, :whole].reshape(cells, gates, -1, 4)
+    padded[:, :, :whole] = fours[..., _EXPANDED].reshape(cells, gates, -1)
     pairs = (256 * padded[:, 0::2] + padded[:, 1::2]).astype(np.int16)  # [H, G / 2, K]
     words = np.ascontiguousarray(pairs).view(np.int32).transpose(0, 2, 1)  # [H, K / 2, G / 2]
     starts = part.bias.copy()
@@ -73,9 +87,8 @@ def _two_cells(part: Part) -> Part:
 
 
 def scratch_bytes(instr: Instr) -> int:
-    """Return the bytes of a row of inputs and of the state, and of whole pairs of cells."""
-    wide = sum(-(-instr.int_(name) // _UNIT) * _UNIT * 2 for name in ("in_k", "hidden"))
-    return wide + 2 * instr.int_("batch") * (instr.int_("hidden") + instr.int_("hidden") % 2)
+    """Return the bytes of a row of inputs, of the state and of the cells of the batch, all in whole pairs."""
+    return 2 * (_even(instr.int_("in_k")) + (1 + instr.int_("batch")) * _even(instr.int_("hidden")))
 
 
 _LAYER = KernelVariant(

@@ -10,11 +10,11 @@ from glowc.kernels.base import Prepared
 from glowc.kernels.common.recurrent import (
     BLOCK,
     CONSTANTS,
-    HALF,
     IN_STREAM,
     Part,
     by_cell,
     coded_scratch,
+    in_blocks,
     in_runs,
     multiplies_first,
     stream_bytes,
@@ -29,8 +29,8 @@ _MOST_BLOCKS = 8  # printed one after the other
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LayerPlan(Plan):
-    """Of inputs and of states: so many `blocks` of 16 codes so many `times`, `more`: eight after them. `words` of the
-    stream of a direction.
+    """Of inputs and of states: so many `blocks` of 16 codes so many `times`, then `more` codes. Words of a direction:
+    `weights` first, then biases and scales, all `words`.
     """
 
     blocks: int
@@ -39,37 +39,40 @@ class LayerPlan(Plan):
     past_blocks: int
     past_times: int
     past_more: int
+    weights: int
     words: int
 
 
 def prepare(constants: Arrays, instr: Instr) -> Prepared:
     """Return the streams."""
-    streams = np.stack([_stream(*parts).reshape(-1).view(np.int32) for parts in by_cell(constants, instr)])
+    parts = [_stream(*parts) for parts in by_cell(constants, instr)]
     own, past = (_blocks(instr.int_(name)) for name in ("in_k", "hidden"))
     plan = LayerPlan(
         blocks=own[0], times=own[1], more=own[2], past_blocks=past[0], past_times=past[1], past_more=past[2],
-        words=streams.shape[1],
+        weights=parts[0][0].size, words=parts[0][0].size + parts[0][1].size,
     )  # fmt: skip
-    return Prepared({**IN_STREAM, "weights": streams.reshape(-1)}, plan)
+    return Prepared({**IN_STREAM, "weights": np.concatenate([array for pair in parts for array in pair])}, plan)
 
 
 def _blocks(codes: int) -> tuple[int, int, int]:
-    """Return the blocks at a time, how often, and whether eight codes are left."""
-    blocks, half = divmod(-(-codes // HALF), BLOCK // HALF)
-    return (*in_runs(blocks, _MOST_BLOCKS), half)
+    """Return the blocks at a time, how often, and how many codes are left."""
+    return (*in_runs(codes // BLOCK, _MOST_BLOCKS), codes % BLOCK)
 
 
-def _stream(own: Part, past: Part) -> np.ndarray:
-    """Return [H, bytes] of a direction; of a GRU, what the state adds to the new gate stands in front of its others."""
-    first = (slice(None), slice(None)) if own.weights.shape[1] % 2 == 0 else (slice(None), (2, 0, 1))
-    ends = [(own.bias, past.bias[first]), (own.scale, past.scale[first])]
-    weights = weight_bytes(own.weights), weight_bytes(past.weights)
-    return stream_bytes(*ends[0], *weights, *ends[1])
+def _stream(own: Part, past: Part) -> tuple[np.ndarray, np.ndarray]:
+    """Return the words of weights, and of biases and scales, of a direction.
+
+    Of a GRU, what the state adds to the new gate stands in front of what it adds to the others.
+    """
+    order = slice(None) if own.weights.shape[1] % 2 == 0 else np.array((2, 0, 1))
+    words = stream_bytes(own.bias, past.bias[:, order], own.scale, past.scale[:, order])
+    weights = stream_bytes(weight_bytes(own.weights), weight_bytes(past.weights)).reshape(-1)
+    return np.pad(weights, (0, -weights.size % 4)).view(np.int32), words.reshape(-1).view(np.int32)
 
 
 def scratch_bytes(instr: Instr) -> int:
     """Return the bytes of gates, cells and codes."""
-    codes = sum(-(-instr.int_(name) // HALF) * HALF for name in ("in_k", "hidden"))
+    codes = sum(in_blocks(instr.int_(name)) for name in ("in_k", "hidden"))
     return 8 * instr.int_("hidden") + coded_scratch(instr) + codes
 
 

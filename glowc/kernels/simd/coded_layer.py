@@ -10,10 +10,10 @@ from glowc.kernels.base import KernelVariant, Prepared
 from glowc.kernels.common.recurrent import (
     BLOCK,
     CONSTANTS,
-    HALF,
     IN_STREAM,
     Part,
     by_cell,
+    in_blocks,
     in_runs,
     multiplies_first,
     stream_bytes,
@@ -22,14 +22,14 @@ from glowc.kernels.common.recurrent import (
 from glowc.program.ir import Instr, Plan
 from glowc.program.kernel import Arrays
 
+_CELLS = 8  # whose functions are computed at a time
 _MOST_BLOCKS = 8  # printed one after the other
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LayerPlan(Plan):
-    """`paired`: sums of two products fit int16. Of inputs and of states: a `whole` block of 16 codes or a half, then so
-    many `blocks` so many `times`, `more`: a half after them. `bytes` of a direction; `count` of what is computed at a
-    time.
+    """`paired`: sums of two products fit int16. Of inputs and of states: a `whole` block of 16 codes, or none, then so
+    many `blocks` so many `times`, then `more` codes. `bytes` of a direction; `count` of what is computed at a time.
     """
 
     paired: bool = False
@@ -60,11 +60,9 @@ def prepare(constants: Arrays, instr: Instr) -> Prepared:
 
 
 def _blocks(codes: int) -> tuple[int, int, int, int]:
-    """Return whether there is a first block, how many others at a time, how often, and whether a half is left."""
-    blocks, half = divmod(-(-codes // HALF), BLOCK // HALF)
-    if not blocks:
-        return 0, 0, 0, 0
-    return (1, *in_runs(blocks - 1, _MOST_BLOCKS), half)
+    """Return whether there is a first block, how many others at a time, how often, and how many codes are left."""
+    blocks, left = divmod(codes, BLOCK)
+    return (int(blocks > 0), *in_runs(max(blocks - 1, 0), _MOST_BLOCKS), left)
 
 
 def _stream(own: Part, past: Part) -> np.ndarray:
@@ -84,9 +82,10 @@ def _of_gru(own: np.ndarray, past: np.ndarray) -> tuple[np.ndarray, np.ndarray, 
 
 
 def scratch_bytes(instr: Instr) -> int:
-    """Return the bytes of gates, cells and codes."""
-    inputs, states = (-(-instr.int_(name) // HALF) * HALF for name in ("in_k", "hidden"))
-    return 2 * states * (4 + instr.int_("batch")) + inputs + states
+    """Return the bytes of gates and cells, whole eights of them, and of codes."""
+    inputs, states = instr.int_("in_k"), instr.int_("hidden")
+    eights = -(-states // _CELLS) * _CELLS
+    return 2 * eights * (4 + instr.int_("batch")) + in_blocks(inputs) + in_blocks(states)
 
 
 _LAYER = KernelVariant(
