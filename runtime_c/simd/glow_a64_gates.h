@@ -18,30 +18,31 @@
 #include <stdint.h>
 #include <string.h>
 
-/* `to` = or += the products of the codes in v0 with weights. `op`: saddlp for the first, sadalp. */
-#define GLOW_A64_GATES_SUM(op, to, w, sum) \
-  "smull " sum ".8h, " w ".8b, v0.8b\n" "smlal2 " sum ".8h, " w ".16b, v0.16b\n" op " " to ".4s, " sum ".8h\n"
+/* `to` = or += the products of so many codes in v0 with weights. `op`: saddlp for the first, sadalp. */
+#define GLOW_A64_GATES_SUM(codes, op, to, w, sum) \
+  "smull " sum ".8h, " w ".8b, v0.8b\n" ".if " codes " > 8\n" "smlal2 " sum ".8h, " w ".16b, v0.16b\n" ".endif\n" \
+  op " " to ".4s, " sum ".8h\n"
 /* Gates in v16-v19, or v16-v21, of the inputs; of the state in v22-v25, or v22-v27. */
-#define GLOW_A64_LSTM_FOUR(op, a, b, c, d) \
-  GLOW_A64_GATES_SUM(op, a, "v2", "v28") GLOW_A64_GATES_SUM(op, b, "v3", "v29") \
-  GLOW_A64_GATES_SUM(op, c, "v4", "v30") GLOW_A64_GATES_SUM(op, d, "v5", "v31")
+#define GLOW_A64_LSTM_FOUR(codes, op, a, b, c, d) \
+  GLOW_A64_GATES_SUM(codes, op, a, "v2", "v28") GLOW_A64_GATES_SUM(codes, op, b, "v3", "v29") \
+  GLOW_A64_GATES_SUM(codes, op, c, "v4", "v30") GLOW_A64_GATES_SUM(codes, op, d, "v5", "v31")
 #define GLOW_A64_LSTM_BLOCK(op, ...) \
   "ldr q0, [%[from]], #16\n" "ldp q2, q3, [%[stream]], #32\n" "ldp q4, q5, [%[stream]], #32\n" \
-  GLOW_A64_LSTM_FOUR(op, __VA_ARGS__)
+  GLOW_A64_LSTM_FOUR("16", op, __VA_ARGS__)
 #define GLOW_A64_LSTM_LEFT(more, op, ...) \
   "ldr q0, [%[from]], #16\n" "ldr q2, [%[stream]]\n" "ldur q3, [%[stream], #" more "]\n" \
   "ldur q4, [%[stream], #(2*" more ")]\n" "ldur q5, [%[stream], #(3*" more ")]\n" \
-  "add %[stream], %[stream], #(4*" more ")\n" GLOW_A64_LSTM_FOUR(op, __VA_ARGS__)
-#define GLOW_A64_GRU_SIX(op, a, b, c, d, e, f) \
-  GLOW_A64_LSTM_FOUR(op, a, b, c, d) GLOW_A64_GATES_SUM(op, e, "v6", "v28") GLOW_A64_GATES_SUM(op, f, "v7", "v29")
+  "add %[stream], %[stream], #(4*" more ")\n" GLOW_A64_LSTM_FOUR(more, op, __VA_ARGS__)
+#define GLOW_A64_GRU_SIX(codes, op, a, b, c, d, e, f) \
+  GLOW_A64_LSTM_FOUR(codes, op, a, b, c, d) GLOW_A64_GATES_SUM(codes, op, e, "v6", "v28") GLOW_A64_GATES_SUM(codes, op, f, "v7", "v29")
 #define GLOW_A64_GRU_BLOCK(op, ...) \
   "ldr q0, [%[from]], #16\n" "ldp q2, q3, [%[stream]], #32\n" "ldp q4, q5, [%[stream]], #32\n" \
-  "ldp q6, q7, [%[stream]], #32\n" GLOW_A64_GRU_SIX(op, __VA_ARGS__)
+  "ldp q6, q7, [%[stream]], #32\n" GLOW_A64_GRU_SIX("16", op, __VA_ARGS__)
 #define GLOW_A64_GRU_LEFT(more, op, ...) \
   "ldr q0, [%[from]], #16\n" "ldr q2, [%[stream]]\n" "ldur q3, [%[stream], #" more "]\n" \
   "ldur q4, [%[stream], #(2*" more ")]\n" "ldur q5, [%[stream], #(3*" more ")]\n" \
   "ldur q6, [%[stream], #(4*" more ")]\n" "ldur q7, [%[stream], #(5*" more ")]\n" \
-  "add %[stream], %[stream], #(6*" more ")\n" GLOW_A64_GRU_SIX(op, __VA_ARGS__)
+  "add %[stream], %[stream], #(6*" more ")\n" GLOW_A64_GRU_SIX(more, op, __VA_ARGS__)
 /* Sums over inputs, or the state: a `whole` block, so many blocks so many `times`, then `more` codes; any of them may be none. */
 #define GLOW_A64_GATES_SUMS(label, block, left, whole, blocks, times, more, ...) \
   ".if " whole "\n" block("saddlp", __VA_ARGS__) ".else\n" left(more, "saddlp", __VA_ARGS__) ".endif\n" \
@@ -62,7 +63,7 @@
     const int8_t *from;                                                                                                   \
     int32_t times;                                                                                                        \
     __asm__ volatile("5: mov %[from], %[codes]\n" sums end "subs %w[count], %w[count], #1\n" "b.ne 5b\n"                 \
-                     : [stream] "+&r"(stream), [gates] "+&r"(gates), [count] "+&r"(count), [from] "=&r"(from),               \
+                     : [stream] "+&r"(stream), [gates] "+&r"(gates), [count] "+&r"(count), [from] "=&r"(from),            \
                        [times] "=&r"(times)                                                                               \
                      : [codes] "r"(codes)                                                                                 \
                      : "v0", "v2", "v3", "v4", "v5", "v6", "v7", "v16", "v17", "v18", "v19", "v20", "v21", "v22", "v23",  \
