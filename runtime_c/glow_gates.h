@@ -26,11 +26,11 @@ GLOW_INLINE int32_t glow_lstm_cell(const int32_t *gate, int16_t *cell, const int
   return glow_round_clamp((float)product * factor, zp, -128, 127);
 }
 
-/* Advances the state of a GRU by its update gate and the sum of its new gate; returns its code. */
-GLOW_INLINE int32_t glow_gru_update(int32_t update, int32_t sum, int16_t *state, const int16_t *sigmoid,
+/* Advances the state of a GRU by its update and new gates; returns its code. */
+GLOW_INLINE int32_t glow_gru_update(int32_t update, int32_t fresh, int16_t *state, const int16_t *sigmoid,
                                     const int16_t *tanh_table, float factor, int32_t zp) {
   const int32_t z = glow_gates_lookup(update, sigmoid);
-  const int32_t n = glow_gates_lookup(glow_clamp(2 * sum, INT16_MIN, INT16_MAX), tanh_table);
+  const int32_t n = glow_gates_lookup(fresh, tanh_table);
   const int32_t h = n + ((z * (*state - n) + 16384) >> 15);
   *state = (int16_t)h;
   return glow_round_clamp((float)h * factor, zp, -128, 127);
@@ -39,8 +39,8 @@ GLOW_INLINE int32_t glow_gru_update(int32_t update, int32_t sum, int16_t *state,
 /* Advances the state by its gates (update, reset, new of the inputs, new of the state); returns its code. */
 GLOW_INLINE int32_t glow_gru_cell(const int32_t *gate, int16_t *state, const int16_t *sigmoid, const int16_t *tanh_table,
                                   float factor, int32_t zp) {
-  const int32_t r = glow_gates_lookup(gate[1], sigmoid);
-  return glow_gru_update(gate[0], gate[2] + ((r * gate[3] + 16384) >> 15), state, sigmoid, tanh_table, factor, zp);
+  const int32_t sum = gate[2] + ((glow_gates_lookup(gate[1], sigmoid) * gate[3] + 16384) >> 15);
+  return glow_gru_update(gate[0], glow_clamp(2 * sum, INT16_MIN, INT16_MAX), state, sigmoid, tanh_table, factor, zp);
 }
 
 /* The code of a state that the reset gate leaves. */

@@ -1,10 +1,10 @@
 """CodedGRU: a GRU on int8 codes with int8 weights, gates and states of 16 bits (coded_recurrent.py).
 
-Gates (update, reset, new): z, r = sigmoid(sat16(rne(sum over x + sum over h))); u = sat16(rne(sum over x)) and
-m = sat16(rne(sum over h)) of the new gate have units of 2^-11. With `linear_before_reset`
-n = tanh(sat16(2 (u + ((r m + 2^14) >> 15)))), else n = tanh(sat16(2 (u + m))), m being the sum over the codes of
-(r h + 2^14) >> 15. The state h = n + ((z (h - n) + 2^14) >> 15) has units of 2^-15; its codes, which the next step
-multiplies and which are also the result, are clamp(rne(float32(h) * (2^-15 / sy)) + zy).
+Gates (update, reset, new): z, r = sigmoid(sat16(rne(sum over x + sum over h))). With `linear_before_reset`
+u = sat16(rne(sum over x)) and m = sat16(rne(sum over h)) of the new gate have units of 2^-11 and
+n = tanh(sat16(2 (u + ((r m + 2^14) >> 15)))); without it n = tanh(sat16(rne(sum over x + sum over k))), k being the
+codes of (r h + 2^14) >> 15. The state h = n + ((z (h - n) + 2^14) >> 15) has units of 2^-15; its codes, which the next
+step multiplies and which are also the result, are clamp(rne(float32(h) * (2^-15 / sy)) + zy).
 onnxruntime has no such kernel and computes in float: tests/ops/test_coded_recurrent.py measures the difference.
 """
 
@@ -66,13 +66,13 @@ def step_codes(p: CodedGru, a: Arrays, x: np.ndarray, h: np.ndarray, state: np.n
     own, past = scaled_sums(a, "weights", x), scaled_sums(a, "recurrent", h)
     gates = rounded16(own[:, : 2 * hidden] + past[:, : 2 * hidden])
     z, r = looked_up(gates[:, :hidden], sigmoid), looked_up(gates[:, hidden:], sigmoid)
-    new = rounded16(own[:, 2 * hidden :])
     if p.linear_before_reset:
-        new += (r * rounded16(past[:, 2 * hidden :]) + _HALF) >> 15
+        past_new = rounded16(past[:, 2 * hidden :])
+        new = sat16(2 * (rounded16(own[:, 2 * hidden :]) + ((r * past_new + _HALF) >> 15)))
     else:
         kept = state_codes(p.layer, (r * state + _HALF) >> 15)
-        new += rounded16(scaled_sums(a, "recurrent", kept)[:, 2 * hidden :])
-    n = looked_up(sat16(2 * new), tanh)
+        new = rounded16((own + scaled_sums(a, "recurrent", kept))[:, 2 * hidden :])
+    n = looked_up(new, tanh)
     state[...] = n + ((z * (state - n) + _HALF) >> 15)
     return state_codes(p.layer, state)
 

@@ -10,8 +10,8 @@ from glowc.program.ir import Instr
 
 
 def scratch_bytes(instr: Instr) -> int:
-    """Return the bytes of cells and, where a GRU resets before it multiplies, of two gates and the codes left."""
-    return coded_scratch(instr) + (5 * instr.int_("hidden") if resets_first(instr) else 0)
+    """Return the bytes of cells and, where a GRU resets before it multiplies, of a gate and of the codes left."""
+    return coded_scratch(instr) + (3 * instr.int_("hidden") if resets_first(instr) else 0)
 
 
 _LAYER = replace(PLAIN, header="glow_gates.h", scratch_bytes=scratch_bytes)

@@ -49,7 +49,7 @@ class FoldQdqRecurrent(RewritePass):
         if bias is None or max(w.shape[2], r.shape[2]) > _LONGEST:
             return False
         scale = gate_scales(kind.quant, w_scale, out.quant, r_scale)
-        if kind_of(node) == "gru":
+        if node.attrs.get("linear_before_reset"):
             scale[:, :, 2 * r.shape[2] :] *= np.float32(GATE_SCALE / NEW_UNIT)
         consts = {"weights": w, "recurrent": r, "bias": bias, "scale": scale}
         _replace(node, editor, ends, x, [editor.add_const(f"{node.name}.{key}", a) for key, a in consts.items()])
