@@ -12,6 +12,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
+from glowc.kernels.common.recurrent import FOUR, PAIR, resets_first
 from glowc.program.ir import Instr, Operand
 from glowc.select.candidates import Layer
 
@@ -67,11 +68,14 @@ def _needed(layer: Layer) -> dict[str, int]:
 
 
 def _filling_pairs(plain: Instr, weights: Operand) -> int:
-    """Return the bytes that make inputs, states and cells of a recurrent layer even."""
+    """Return the bytes that make inputs, states and cells of a recurrent layer even; four cells of a GRU that resets
+    first.
+    """
     inputs, cells = plain.int_("in_k"), plain.int_("hidden")
-    pairs = cells + cells % 2
-    filled = pairs * (inputs + inputs % 2 + pairs + _PER_GATE) - cells * (inputs + cells + _PER_GATE)
-    return filled * weights.type.elements // (inputs * cells)
+    group = FOUR if resets_first(plain) else PAIR
+    states, filled = cells + cells % PAIR, -(-cells // group) * group
+    more = filled * (inputs + inputs % 2 + states + _PER_GATE) - cells * (inputs + cells + _PER_GATE)
+    return more * weights.type.elements // (inputs * cells)
 
 
 def constants_bytes(layers: Sequence[Layer], choice: Choice) -> int:

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT-0 */
-/* A step of an LSTM or GRU of codes, for CPUs with the DSP extension and an FPU: one cell of an LSTM at a time, two of a GRU.
+/* A step of an LSTM or GRU of codes, for CPUs with the DSP extension and an FPU: one cell of an LSTM at a time, two of a GRU;
+ * or four gates, of two cells or four of a GRU that resets first.
  *
  * The stream has for each step, first for the inputs and then for the state: starts of the sums, words for each two inputs, scales.
  * Gates go two by two: (input, output), (forget, cell) of an LSTM; (update, reset) of each cell, (new, new) of both of a GRU. Each
@@ -108,15 +109,18 @@ GLOW_AT(glow_dsp_gates_t, out_end, 48); GLOW_AT(glow_dsp_gates_t, factor, 52); G
 #define GLOW_DSP_GATES_SAT4 "ssat r4, #16, r4\n" "ssat r5, #16, r5\n" "ssat r6, #16, r6\n" "ssat r7, #16, r7\n"
 #define GLOW_DSP_GATES_END "bne.w 5b\n" "vpop {d8-d14}\n" "pop {r4-r11, pc}\n"
 
+/* Four gates, of sums over the inputs and the state, in r4-r7. */
+#define GLOW_DSP_FOUR_GATES(units, again, more, past_units, past_again, past_more) \
+  GLOW_DSP_LSTM_SUMS("1", units, again, more, "s2", "s16", "s17", "s18", "s19") \
+  GLOW_DSP_LSTM_SUMS("2", past_units, past_again, past_more, "s3", "s4", "s5", "s6", "s7") \
+  "vadd.f32 s4, s16, s4\n" "vadd.f32 s5, s17, s5\n" "vadd.f32 s6, s18, s6\n" "vadd.f32 s7, s19, s7\n" \
+  GLOW_DSP_GATES_INT4("s4", "s5", "s6", "s7") "vmov r4, r5, s4, s5\n" "vmov r6, r7, s6, s7\n" GLOW_DSP_GATES_SAT4
+
 /* All cells of a step; of inputs and of states so many units at a time, `again` 1 where there are more, and `more` twos. */
 #define GLOW_DSP_LSTM(name, units, again, more, past_units, past_again, past_more) \
   GLOW_DSP_FUNCTION name(GLOW_DSP_UNUSED const glow_dsp_gates_t *d) { \
     __asm__ volatile( \
-        GLOW_DSP_GATES_BEGIN \
-        GLOW_DSP_LSTM_SUMS("1", units, again, more, "s2", "s16", "s17", "s18", "s19") \
-        GLOW_DSP_LSTM_SUMS("2", past_units, past_again, past_more, "s3", "s4", "s5", "s6", "s7") \
-        "vadd.f32 s4, s16, s4\n" "vadd.f32 s5, s17, s5\n" "vadd.f32 s6, s18, s6\n" "vadd.f32 s7, s19, s7\n" \
-        GLOW_DSP_GATES_INT4("s4", "s5", "s6", "s7") "vmov r4, r5, s4, s5\n" "vmov r6, r7, s6, s7\n" GLOW_DSP_GATES_SAT4 \
+        GLOW_DSP_GATES_BEGIN GLOW_DSP_FOUR_GATES(units, again, more, past_units, past_again, past_more) \
         GLOW_DSP_GATES_CONSTANTS \
         GLOW_DSP_GATES_LOOKUP("r4", "r8") GLOW_DSP_GATES_LOOKUP("r5", "r8") GLOW_DSP_GATES_LOOKUP("r6", "r8") \
         GLOW_DSP_GATES_LOOKUP("r7", "r9") \
@@ -125,6 +129,15 @@ GLOW_AT(glow_dsp_gates_t, out_end, 48); GLOW_AT(glow_dsp_gates_t, factor, 52); G
         GLOW_DSP_GATES_LOOKUP("r4", "r9") \
         "mul r4, r4, r5\n" GLOW_DSP_GATES_CODE("r5") "strb r4, [r7], #1\n" \
         "vmov s12, s13, r0, r7\n" "vmov r2, s14\n" "vmov r0, s0\n" "cmp r7, r2\n" \
+        GLOW_DSP_GATES_END); \
+  }
+/* `count` = out_end - out times four gates to `cell`, of sums over the inputs and the state; `out` is left alone. */
+#define GLOW_DSP_FOUR(name, units, again, more, past_units, past_again, past_more) \
+  GLOW_DSP_FUNCTION name(GLOW_DSP_UNUSED const glow_dsp_gates_t *d) { \
+    __asm__ volatile( \
+        GLOW_DSP_GATES_BEGIN GLOW_DSP_FOUR_GATES(units, again, more, past_units, past_again, past_more) \
+        "vmov r0, r2, s12, s13\n" "strh r4, [r0], #2\n" "strh r5, [r0], #2\n" "strh r6, [r0], #2\n" "strh r7, [r0], #2\n" \
+        "add r2, r2, #1\n" "vmov s12, s13, r0, r2\n" "vmov r3, s14\n" "vmov r0, s0\n" "cmp r2, r3\n" \
         GLOW_DSP_GATES_END); \
   }
 /* A state, at r0, by its gates (update, reset, new of the state, new of the inputs) in r4-r7; its code in r4 */
@@ -201,6 +214,21 @@ GLOW_INLINE void glow_dsp_lstm_twin(const glow_dsp_gates_t *d) {
   }
 }
 
+GLOW_INLINE void glow_dsp_four_twin(const glow_dsp_gates_t *d) {
+  const uint32_t *stream = d->stream;
+  const int32_t count = (int32_t)(d->out_end - d->out);
+  for (int32_t j = 0; j < count; j++) {
+    float own[4];
+    float past[4];
+    int32_t gate[4];
+    stream = glow_dsp_gates_both(d, stream, 4, own, past);
+    glow_dsp_gates_round(gate, own, past, 4);
+    for (int32_t k = 0; k < 4; k++) {
+      d->cell[4 * j + k] = (int16_t)gate[k];
+    }
+  }
+}
+
 GLOW_INLINE void glow_dsp_gru_twin(const glow_dsp_gates_t *d) {
   const uint32_t *stream = d->stream;
   int16_t *cell = d->cell;
@@ -219,6 +247,8 @@ GLOW_INLINE void glow_dsp_gru_twin(const glow_dsp_gates_t *d) {
 }
 #define GLOW_DSP_LSTM(name, units, again, more, past_units, past_again, past_more) \
   GLOW_DSP_UNUSED static void name(const glow_dsp_gates_t *d) { glow_dsp_lstm_twin(d); }
+#define GLOW_DSP_FOUR(name, units, again, more, past_units, past_again, past_more) \
+  GLOW_DSP_UNUSED static void name(const glow_dsp_gates_t *d) { glow_dsp_four_twin(d); }
 #define GLOW_DSP_GRU(name, units, again, more, past_units, past_again, past_more) \
   GLOW_DSP_UNUSED static void name(const glow_dsp_gates_t *d) { glow_dsp_gru_twin(d); }
 #endif

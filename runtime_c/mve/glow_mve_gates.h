@@ -1,5 +1,7 @@
 /* SPDX-License-Identifier: MIT-0 */
 /* A step of an LSTM or GRU of codes (MVE): the gates of a cell at a time by VMLADAVA, then their functions, eight cells at a time.
+ * Of a GRU that resets first four gates at a time, as of an LSTM: update of two cells, half of all apart, and reset of both; then new
+ * of four.
  *
  * The weights are for each cell, first for the inputs and then for the state, per 16 codes 16 of each gate, then those of the codes
  * that are left. Codes are whole blocks, zeros at the end: what is read beside the weights of those that are left is in front of the
@@ -94,6 +96,17 @@ GLOW_INLINE int32x4_t glow_mve_gru_state(int32x4_t kept, int32x4_t taken, int32x
   return vaddq_s32(fresh, vsubq_s32(kept, taken));
 }
 
+/* Advances eight states, of which those in `lanes` are written. */
+GLOW_INLINE void glow_mve_gru_advance(int16x8_t z, int16x8_t n, int16_t *state, int8_t *out, float factor, int32_t zp,
+                                      mve_pred16_t lanes) {
+  const int16x8_t h = vldrhq_z_s16(state, lanes);
+  const int32x4_t even = glow_mve_gru_state(vmullbq_int_s16(z, h), vmullbq_int_s16(z, n), vshllbq_n_s16(n, 15));
+  const int32x4_t odd = glow_mve_gru_state(vmulltq_int_s16(z, h), vmulltq_int_s16(z, n), vshlltq_n_s16(n, 15));
+  const int16x8_t now = vrshrntq_n_s32(vrshrnbq_n_s32(h, even, 15), odd, 15);
+  vstrhq_p_s16(state, now, lanes);
+  glow_mve_gates_codes(out, vmovlbq_s16(now), vmovltq_s16(now), factor, zp, lanes);
+}
+
 GLOW_INLINE void glow_mve_gru_cells(const int16_t *gates, int16_t *state, int8_t *out, int32_t cells, const int16_t *table,
                                     float factor, int32_t zp) {
   for (int32_t j = 0; j < cells; j += 8, gates += 8, state += 8, out += 8) {
@@ -103,12 +116,29 @@ GLOW_INLINE void glow_mve_gru_cells(const int16_t *gates, int16_t *state, int8_t
     const int16x8_t past = vqrdmulhq_s16(r, vldrhq_z_s16(gates + 3 * cells, lanes));
     const int16x8_t sum = vqaddq_s16(vldrhq_z_s16(gates + 2 * cells, lanes), past);
     const int16x8_t n = glow_mve_gates_lookup(table + 513, vqshlq_n_s16(sum, 1), lanes);
-    const int16x8_t h = vldrhq_z_s16(state, lanes);
-    const int32x4_t even = glow_mve_gru_state(vmullbq_int_s16(z, h), vmullbq_int_s16(z, n), vshllbq_n_s16(n, 15));
-    const int32x4_t odd = glow_mve_gru_state(vmulltq_int_s16(z, h), vmulltq_int_s16(z, n), vshlltq_n_s16(n, 15));
-    const int16x8_t now = vrshrntq_n_s32(vrshrnbq_n_s32(h, even, 15), odd, 15);
-    vstrhq_p_s16(state, now, lanes);
-    glow_mve_gates_codes(out, vmovlbq_s16(now), vmovltq_s16(now), factor, zp, lanes);
+    glow_mve_gru_advance(z, n, state, out, factor, zp, lanes);
+  }
+}
+
+/* The codes of states that the reset gates leave. */
+GLOW_INLINE void glow_mve_gru_kept(const int16_t *reset, const int16_t *state, int8_t *out, int32_t cells, const int16_t *table,
+                                   float factor, int32_t zp) {
+  for (int32_t j = 0; j < cells; j += 8) {
+    const mve_pred16_t lanes = vctp16q((uint32_t)(cells - j));
+    const int16x8_t r = glow_mve_gates_lookup(table, vldrhq_z_s16(reset + j, lanes), lanes);
+    const int16x8_t kept = vqrdmulhq_s16(r, vldrhq_z_s16(state + j, lanes));
+    glow_mve_gates_codes(out + j, vmovlbq_s16(kept), vmovltq_s16(kept), factor, zp, lanes);
+  }
+}
+
+/* Advances states by their update and new gates. */
+GLOW_INLINE void glow_mve_gru_update(const int16_t *update, const int16_t *fresh, int16_t *state, int8_t *out, int32_t cells,
+                                     const int16_t *table, float factor, int32_t zp) {
+  for (int32_t j = 0; j < cells; j += 8) {
+    const mve_pred16_t lanes = vctp16q((uint32_t)(cells - j));
+    const int16x8_t z = glow_mve_gates_lookup(table, vldrhq_z_s16(update + j, lanes), lanes);
+    const int16x8_t n = glow_mve_gates_lookup(table + 513, vldrhq_z_s16(fresh + j, lanes), lanes);
+    glow_mve_gru_advance(z, n, state + j, out + j, factor, zp, lanes);
   }
 }
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT-0 */
 /* A step of an LSTM or GRU of codes on A64: the gates of one cell of an LSTM, of two of a GRU at a time, then their functions, eight
- * cells at a time.
+ * cells at a time. Of a GRU that resets first four gates at a time, as of an LSTM: (update, reset) of two cells, then new of four.
  *
  * The stream has for each of these, first for the inputs and then for the state: per 16 codes 16 weights of each gate, then those of
  * the codes that are left; then biases and scales. An LSTM has (input, output, forget, cell) of the inputs, the same of the state. Of
@@ -151,6 +151,16 @@ static inline int16x4_t glow_a64_gru_state(int16x4_t z, int16x4_t n, int16x4_t h
   return vrshrn_n_s32(vmlal_s16(vmlsl_s16(vshll_n_s16(n, 15), z, n), z, h), 15);
 }
 
+/* Advances eight states, of which the first `left` are written as codes. */
+static inline void glow_a64_gru_advance(int16x8_t z, int16x8_t n, int16_t *state, int8_t *out, float factor, int32_t zp,
+                                        int32_t left) {
+  const int16x8_t before = vld1q_s16(state);
+  const int16x4_t low = glow_a64_gru_state(vget_low_s16(z), vget_low_s16(n), vget_low_s16(before));
+  const int16x4_t high = glow_a64_gru_state(vget_high_s16(z), vget_high_s16(n), vget_high_s16(before));
+  vst1q_s16(state, vcombine_s16(low, high));
+  glow_a64_gates_codes(out, vmovl_s16(low), vmovl_s16(high), factor, zp, left);
+}
+
 static inline void glow_a64_gru_cells(const int16_t *gates, int16_t *state, int8_t *out, int32_t cells, const int16_t *table,
                                       float factor, int32_t zp) {
   for (int32_t j = 0; j < cells; j += 8) {
@@ -159,11 +169,27 @@ static inline void glow_a64_gru_cells(const int16_t *gates, int16_t *state, int8
     const int16x8_t r = glow_a64_gates_lookup(table, four.val[1]);
     const int16x8_t sum = vqaddq_s16(four.val[2], vqrdmulhq_s16(r, four.val[3]));
     const int16x8_t n = glow_a64_gates_lookup(table + 513, vqshlq_n_s16(sum, 1));
-    const int16x8_t before = vld1q_s16(state + j);
-    const int16x4_t low = glow_a64_gru_state(vget_low_s16(z), vget_low_s16(n), vget_low_s16(before));
-    const int16x4_t high = glow_a64_gru_state(vget_high_s16(z), vget_high_s16(n), vget_high_s16(before));
-    vst1q_s16(state + j, vcombine_s16(low, high));
-    glow_a64_gates_codes(out + j, vmovl_s16(low), vmovl_s16(high), factor, zp, cells - j);
+    glow_a64_gru_advance(z, n, state + j, out + j, factor, zp, cells - j);
+  }
+}
+
+/* The codes of states that the reset gates leave; gates are update and reset of each cell. */
+static inline void glow_a64_gru_kept(const int16_t *gates, const int16_t *state, int8_t *out, int32_t cells, const int16_t *table,
+                                     float factor, int32_t zp) {
+  for (int32_t j = 0; j < cells; j += 8) {
+    const int16x8_t r = glow_a64_gates_lookup(table, vld2q_s16(gates + 2 * j).val[1]);
+    const int16x8_t kept = vqrdmulhq_s16(r, vld1q_s16(state + j));
+    glow_a64_gates_codes(out + j, vmovl_s16(vget_low_s16(kept)), vmovl_high_s16(kept), factor, zp, cells - j);
+  }
+}
+
+/* Advances states by their update gates, every second one, and new gates. */
+static inline void glow_a64_gru_update(const int16_t *gates, const int16_t *fresh, int16_t *state, int8_t *out, int32_t cells,
+                                       const int16_t *table, float factor, int32_t zp) {
+  for (int32_t j = 0; j < cells; j += 8) {
+    const int16x8_t z = glow_a64_gates_lookup(table, vld2q_s16(gates + 2 * j).val[0]);
+    const int16x8_t n = glow_a64_gates_lookup(table + 513, vld1q_s16(fresh + j));
+    glow_a64_gru_advance(z, n, state + j, out + j, factor, zp, cells - j);
   }
 }
 

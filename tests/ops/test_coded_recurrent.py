@@ -23,6 +23,7 @@ from tests.kernels.case import Case, make_case
 STEPS, BATCH, INPUTS, HIDDEN = 7, 2, 5, 6
 CODED = {"LSTM": "CodedLSTM", "GRU": "CodedGRU"}
 KINDS = [("LSTM", {}), ("GRU", {"linear_before_reset": 1}), ("GRU", {"linear_before_reset": 0})]
+KIND_NAMES = ["lstm", "gru", "gru-resets-first"]
 
 
 def qdq_model(
@@ -71,7 +72,7 @@ def x_codes(batch: int = BATCH) -> np.ndarray:
 
 @pytest.mark.parametrize("reads", [("y",), ("h",), ("y", "h")])
 @pytest.mark.parametrize("direction", ["forward", "reverse", "bidirectional"])
-@pytest.mark.parametrize(("op", "attrs"), KINDS, ids=["lstm", "gru", "gru-resets-first"])
+@pytest.mark.parametrize(("op", "attrs"), KINDS, ids=KIND_NAMES)
 def test_layer_is_at_most_two_steps_from_onnxruntime(
     op: str, attrs: dict[str, object], direction: str, reads: Sequence[str]
 ) -> None:
@@ -108,10 +109,10 @@ def test_state_that_is_read_as_float_keeps_the_layer_float(op: str) -> None:
 
 
 @pytest.mark.parametrize("board", ["mps2-an386", "mps3-an547", "linux-aarch64"])
-@pytest.mark.parametrize("op", CODED)
-def test_odd_sizes_have_fast_kernels(op: str, board: str) -> None:
+@pytest.mark.parametrize(("op", "attrs"), KINDS, ids=KIND_NAMES)
+def test_odd_sizes_have_fast_kernels(op: str, attrs: dict[str, object], board: str) -> None:
     """Constants that fill pairs of inputs and of cells are within their bound."""
-    graph = compiled(qdq_model(op, sizes=(13, 33), **({"linear_before_reset": 1} if op == "GRU" else {})))
+    graph = compiled(qdq_model(op, sizes=(13, 33), **attrs))
     selection = select_variants(graph, load_board(board).cpu, "balanced")
     kernel = f"{op.lower()}_s8"
     assert {i.variant for i in selection.lower(lambda _: False).instrs if i.kernel == kernel} != {"ref"}

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 
 import numpy as np
@@ -36,12 +37,11 @@ def coded_scratch(instr: Instr) -> int:
 
 def resets_first(instr: Instr) -> bool:
     """Say whether a GRU resets its state before it multiplies it by weights."""
-    return instr.params["cell"] == "gru" and not instr.params["linear_before_reset"]
+    return instr.params.get("cell") == "gru" and not instr.params["linear_before_reset"]
 
 
-def multiplies_first(instr: Instr) -> bool:
-    """Say whether a layer multiplies its state by weights before it resets it, or never resets it."""
-    return not resets_first(instr)
+PAIR, FOUR = 2, 4
+"""Cells of a GRU that resets first whose gates are computed together: update and reset, then new."""
 
 
 CONSTANTS = frozenset({"weights", "recurrent", "bias", "scale"})
@@ -61,12 +61,28 @@ class Part:
     bias: np.ndarray
     scale: np.ndarray
 
-    def two_cells(self) -> Part:
-        """Return the gates of two cells side by side, zeros beside the last of an odd number: w[H / 2, 2 G, K]."""
+    def gates(self, first: int, end: int) -> Part:
+        """Return some of the gates."""
+        return Part(self.weights[:, first:end], self.bias[:, first:end], self.scale[:, first:end])
+
+    def together(self, count: int) -> Part:
+        """Return the gates of so many cells in a row side by side, zeros beside the last: w[H / count, count G, K]."""
+        return self._arranged(lambda array: array.reshape(-1, count * array.shape[1], *array.shape[2:]), count)
+
+    def apart(self, count: int) -> Part:
+        """Return gates of cells a part of all cells apart: one gate of so many cells side by side, then the next."""
+
+        def arrange(array: np.ndarray) -> np.ndarray:
+            parts = np.swapaxes(array.reshape(count, -1, *array.shape[1:]), 0, 1)  # [H / count, count, G, ...]
+            return np.swapaxes(parts, 1, 2).reshape(len(parts), -1, *array.shape[2:])
+
+        return self._arranged(arrange, count)
+
+    def _arranged(self, arrange: Callable[[np.ndarray], np.ndarray], count: int) -> Part:
+        """Return all arrays, filled up to whole `count`s of cells, in that arrangement."""
 
         def of(array: np.ndarray) -> np.ndarray:
-            even = np.pad(array, ((0, len(array) % 2), *((0, 0),) * (array.ndim - 1)))
-            return even.reshape(len(even) // 2, 2 * even.shape[1], *even.shape[2:])
+            return arrange(np.pad(array, ((0, -len(array) % count), *((0, 0),) * (array.ndim - 1))))
 
         return Part(of(self.weights), of(self.bias), of(self.scale))
 

@@ -10,13 +10,15 @@ from glowc.kernels.base import Prepared
 from glowc.kernels.common.recurrent import (
     BLOCK,
     CONSTANTS,
+    FOUR,
     IN_STREAM,
+    PAIR,
     Part,
     by_cell,
     coded_scratch,
     in_blocks,
     in_runs,
-    multiplies_first,
+    resets_first,
     stream_bytes,
     weight_bytes,
 )
@@ -30,7 +32,8 @@ _MOST_BLOCKS = 8  # printed one after the other
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LayerPlan(Plan):
     """Of inputs and of states: so many `blocks` of 16 codes so many `times`, then `more` codes. Words of a direction:
-    `weights` first, then biases and scales, all `words`.
+    `weights` first, then biases and scales, all `words`; `count` of what is computed at a time. Of a GRU that resets
+    first these are of update and reset, `new_weights`, all words and `fours` of the new gate after them.
     """
 
     blocks: int
@@ -41,17 +44,24 @@ class LayerPlan(Plan):
     past_more: int
     weights: int
     words: int
+    count: int
+    new_weights: int = 0
+    fours: int = 0
 
 
 def prepare(constants: Arrays, instr: Instr) -> Prepared:
     """Return the streams."""
-    parts = [_stream(*parts) for parts in by_cell(constants, instr)]
+    arrange = _resetting if resets_first(instr) else _at_once
+    streams = [arrange(*parts) for parts in by_cell(constants, instr)]
     own, past = (_blocks(instr.int_(name)) for name in ("in_k", "hidden"))
+    first, *rest = streams[0]
     plan = LayerPlan(
         blocks=own[0], times=own[1], more=own[2], past_blocks=past[0], past_times=past[1], past_more=past[2],
-        weights=parts[0][0].size, words=parts[0][0].size + parts[0][1].size,
+        weights=first.weights.size, words=sum(x.weights.size + x.ends.size for x in streams[0]), count=len(first.ends),
+        new_weights=rest[0].weights.size if rest else 0, fours=len(rest[0].ends) if rest else 0,
     )  # fmt: skip
-    return Prepared({**IN_STREAM, "weights": np.concatenate([array for pair in parts for array in pair])}, plan)
+    arrays = [array.reshape(-1) for parts in streams for x in parts for array in (x.weights, x.ends)]
+    return Prepared({**IN_STREAM, "weights": np.concatenate(arrays)}, plan)
 
 
 def _blocks(codes: int) -> tuple[int, int, int]:
@@ -59,25 +69,43 @@ def _blocks(codes: int) -> tuple[int, int, int]:
     return (*in_runs(codes // BLOCK, _MOST_BLOCKS), codes % BLOCK)
 
 
-def _stream(own: Part, past: Part) -> tuple[np.ndarray, np.ndarray]:
-    """Return the words of weights, and of biases and scales, of a direction.
+@dataclass(frozen=True, slots=True)
+class _Stream:
+    """Words of the weights of a direction, [H, words] of biases and scales."""
+
+    weights: np.ndarray
+    ends: np.ndarray
+
+
+def _at_once(own: Part, past: Part) -> list[_Stream]:
+    """Return the gates of an LSTM or GRU.
 
     Of a GRU, what the state adds to the new gate stands in front of what it adds to the others.
     """
-    order = slice(None) if own.weights.shape[1] % 2 == 0 else np.array((2, 0, 1))
-    words = stream_bytes(own.bias, past.bias[:, order], own.scale, past.scale[:, order])
+    order = np.arange(4) if own.weights.shape[1] % 2 == 0 else np.array((2, 0, 1))
+    return [_stream(own, past, order)]
+
+
+def _resetting(own: Part, past: Part) -> list[_Stream]:
+    """Return update and reset of two cells, half of all apart, and new of four."""
+    spans = ((0, 2), PAIR), ((2, 3), FOUR)
+    return [_stream(own.gates(*span).apart(n), past.gates(*span).apart(n), np.arange(4)) for span, n in spans]
+
+
+def _stream(own: Part, past: Part, order: np.ndarray) -> _Stream:
+    ends = stream_bytes(own.bias, past.bias[:, order], own.scale, past.scale[:, order])
     weights = stream_bytes(weight_bytes(own.weights), weight_bytes(past.weights)).reshape(-1)
-    return np.pad(weights, (0, -weights.size % 4)).view(np.int32), words.reshape(-1).view(np.int32)
+    return _Stream(np.pad(weights, (0, -weights.size % 4)).view(np.int32), ends.view(np.int32))
 
 
 def scratch_bytes(instr: Instr) -> int:
     """Return the bytes of gates, cells and codes."""
-    codes = sum(in_blocks(instr.int_(name)) for name in ("in_k", "hidden"))
-    return 8 * instr.int_("hidden") + coded_scratch(instr) + codes
+    cells = instr.int_("hidden")
+    gates = -(-cells // PAIR) * 2 * PAIR + -(-cells // FOUR) * FOUR if resets_first(instr) else 4 * cells
+    return 2 * gates + coded_scratch(instr) + sum(in_blocks(instr.int_(name)) for name in ("in_k", "hidden"))
 
 
 _LAYER = replace(
     FAST, header="glow_mve_gates.h", prepare=prepare, scratch_bytes=scratch_bytes, packs=CONSTANTS,
-    accepts=multiplies_first,
 )  # fmt: skip
 VARIANTS = {"lstm_s8": (_LAYER,), "gru_s8": (_LAYER,)}

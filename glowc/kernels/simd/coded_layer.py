@@ -10,12 +10,14 @@ from glowc.kernels.base import KernelVariant, Prepared
 from glowc.kernels.common.recurrent import (
     BLOCK,
     CONSTANTS,
+    FOUR,
     IN_STREAM,
+    PAIR,
     Part,
     by_cell,
     in_blocks,
     in_runs,
-    multiplies_first,
+    resets_first,
     stream_bytes,
     weight_bytes,
 )
@@ -29,7 +31,8 @@ _MOST_BLOCKS = 8  # printed one after the other
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LayerPlan(Plan):
     """`paired`: sums of two products fit int16. Of inputs and of states: a `whole` block of 16 codes, or none, then so
-    many `blocks` so many `times`, then `more` codes. `bytes` of a direction; `count` of what is computed at a time.
+    many `blocks` so many `times`, then `more` codes. `bytes` of a direction; `count` of what is computed at a time. Of
+    a GRU that resets first both are of update and reset in `first` and `count`, of new after them in `fours`.
     """
 
     paired: bool = False
@@ -43,6 +46,8 @@ class LayerPlan(Plan):
     past_more: int = 0
     bytes: int = 0
     count: int = 0
+    first: int = 0
+    fours: int = 0
 
 
 def prepare(constants: Arrays, instr: Instr) -> Prepared:
@@ -50,13 +55,16 @@ def prepare(constants: Arrays, instr: Instr) -> Prepared:
     directions = by_cell(constants, instr)
     if min(part.weights.min() for parts in directions for part in parts) < -127:
         return Prepared(plan=LayerPlan())
-    streams = np.stack([_stream(*parts) for parts in directions])
+    arrange = _resetting if resets_first(instr) else _at_once
+    streams = [arrange(*parts) for parts in directions]
     own, past = (_blocks(instr.int_(name)) for name in ("in_k", "hidden"))
+    first, last = streams[0][0], streams[0][-1]
     plan = LayerPlan(
         paired=True, whole=own[0], blocks=own[1], times=own[2], more=own[3], past_whole=past[0], past_blocks=past[1],
-        past_times=past[2], past_more=past[3], bytes=streams[0].size, count=streams.shape[1],
+        past_times=past[2], past_more=past[3], bytes=sum(x.size for x in streams[0]), count=len(first),
+        first=first.size, fours=len(last),
     )  # fmt: skip
-    return Prepared({**IN_STREAM, "weights": streams.reshape(-1)}, plan)
+    return Prepared({**IN_STREAM, "weights": np.concatenate([x.reshape(-1) for parts in streams for x in parts])}, plan)
 
 
 def _blocks(codes: int) -> tuple[int, int, int, int]:
@@ -65,13 +73,24 @@ def _blocks(codes: int) -> tuple[int, int, int, int]:
     return (int(blocks > 0), *in_runs(max(blocks - 1, 0), _MOST_BLOCKS), left)
 
 
-def _stream(own: Part, past: Part) -> np.ndarray:
+def _at_once(own: Part, past: Part) -> list[np.ndarray]:
     """Return [H, bytes] of an LSTM; of a GRU [H / 2, bytes], for two cells."""
     if own.weights.shape[1] % 2 == 0:
-        ends = [array for pair in ((own.bias, past.bias), (own.scale, past.scale)) for array in pair]
-        return stream_bytes(weight_bytes(own.weights), weight_bytes(past.weights), *ends)
-    own, past = own.two_cells(), past.two_cells()
+        return [_stream(own, past)]
+    own, past = own.together(PAIR), past.together(PAIR)
     ends = [array for pair in ((own.bias, past.bias), (own.scale, past.scale)) for array in _of_gru(*pair)]
+    return [stream_bytes(weight_bytes(own.weights), weight_bytes(past.weights), *ends)]
+
+
+def _resetting(own: Part, past: Part) -> list[np.ndarray]:
+    """Return [H / 2, bytes] of update and reset, [H / 4, bytes] of new."""
+    spans = ((0, 2), PAIR), ((2, 3), FOUR)
+    return [_stream(own.gates(*span).together(n), past.gates(*span).together(n)) for span, n in spans]
+
+
+def _stream(own: Part, past: Part) -> np.ndarray:
+    """Return [H, bytes] of gates that are sums over inputs and state."""
+    ends = own.bias, past.bias, own.scale, past.scale
     return stream_bytes(weight_bytes(own.weights), weight_bytes(past.weights), *ends)
 
 
@@ -90,6 +109,5 @@ def scratch_bytes(instr: Instr) -> int:
 
 _LAYER = KernelVariant(
     "a64", rank=20, header="glow_a64_gates.h", prepare=prepare, scratch_bytes=scratch_bytes, packs=CONSTANTS,
-    accepts=multiplies_first,
 )  # fmt: skip
 VARIANTS = {"lstm_s8": (_LAYER,), "gru_s8": (_LAYER,)}
