@@ -6,10 +6,11 @@ from collections.abc import Iterable, Mapping
 
 INCLUDED: Mapping[str, tuple[str, ...]] = {
     "glow_a32.h": ("glow_window_sums.h",),
+    "glow_a32_gates.h": ("glow_neon_gates.h",),
     "glow_a32_lane.h": ("glow_a32.h", "glow_lane_rows.h"),
     "glow_a32_single.h": ("glow_a32.h", "glow_neon_single.h"),
     "glow_a64.h": ("glow_window_sums.h",),
-    "glow_a64_gates.h": ("glow_gates.h",),
+    "glow_a64_gates.h": ("glow_neon_gates.h",),
     "glow_a64_lane.h": ("glow_a64.h", "glow_lane_rows.h"),
     "glow_a64_lane_q31.h": ("glow_a64_lane.h", "glow_a64_q31.h"),
     "glow_a64_q31.h": ("glow_a64.h",),
@@ -77,6 +78,7 @@ INCLUDED: Mapping[str, tuple[str, ...]] = {
     "glow_neon_bilinear.h": ("glow_neon_codes.h",),
     "glow_neon_codes.h": ("glow_neon.h", "glow_reach.h"),
     "glow_neon_elementary.h": ("glow_elementary.h", "glow_neon_f32.h"),
+    "glow_neon_gates.h": ("glow_gates.h",),
     "glow_neon_integer.h": ("glow_reach.h",),
     "glow_neon_narrow.h": ("glow_neon.h",),
     "glow_neon_q31.h": ("glow_neon_codes.h", "glow_q31.h"),

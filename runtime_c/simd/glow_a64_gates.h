@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: MIT-0 */
-/* A step of an LSTM or GRU of codes on A64: the gates of one cell of an LSTM, of two of a GRU at a time, then their functions, eight
- * cells at a time. Of a GRU that resets first four gates at a time, as of an LSTM: (update, reset) of two cells, then new of four.
+/* A step of an LSTM or GRU of codes on A64: the gates of one cell of an LSTM, of two of a GRU at a time. Of a GRU that resets first four gates at a time, as of an LSTM: (update, reset) of two cells, then new of four.
  *
  * The stream has for each of these, first for the inputs and then for the state: per 16 codes 16 weights of each gate, then those of
  * the codes that are left; then biases and scales. An LSTM has (input, output, forget, cell) of the inputs, the same of the state. Of
@@ -11,13 +10,9 @@
 #ifndef GLOW_A64_GATES_H
 #define GLOW_A64_GATES_H
 
-#include "glow_gates.h"
+#include "glow_neon_gates.h"
 
 #if defined(__aarch64__) && defined(__ARM_NEON)
-#include <arm_neon.h>
-#include <stdint.h>
-#include <string.h>
-
 /* `to` = or += the products of so many codes in v0 with weights. `op`: saddlp for the first, sadalp. */
 #define GLOW_A64_GATES_SUM(codes, op, to, w, sum) \
   "smull " sum ".8h, " w ".8b, v0.8b\n" ".if " codes " > 8\n" "smlal2 " sum ".8h, " w ".16b, v0.16b\n" ".endif\n" \
@@ -92,106 +87,6 @@
     GLOW_A64_GATES_SCALED("v18", "v4", "v7")                                                                              \
     "fadd v16.4s, v16.4s, v22.4s\n" GLOW_A64_GATES_ROUNDED("v16") GLOW_A64_GATES_ROUNDED("v18")                           \
     "zip1 v16.4s, v16.4s, v18.4s\n" "str q16, [%[gates]], #16\n")
-
-#define GLOW_A64_GATES_ENTRY(k) \
-  "umov %w[place], %[at].h[" k "]\n" "add %[place], %[table], %[place], lsl #1\n" "ld2 {v20.h, v21.h}[" k "], [%[place]]\n"
-/* A table of 513 entries at eight int16, 128 a step, linear between entries. */
-static inline int16x8_t glow_a64_gates_lookup(const int16_t *table, int16x8_t v) {
-  const uint16x8_t at = vshrq_n_u16(veorq_u16(vreinterpretq_u16_s16(v), vdupq_n_u16(0x8000u)), 7);
-  register int16x8_t first __asm__("v20"); /* neighbours, as LD2 wants them */
-  register int16x8_t second __asm__("v21");
-  uint64_t place;
-  __asm__(GLOW_A64_GATES_ENTRY("0") GLOW_A64_GATES_ENTRY("1") GLOW_A64_GATES_ENTRY("2") GLOW_A64_GATES_ENTRY("3")
-          GLOW_A64_GATES_ENTRY("4") GLOW_A64_GATES_ENTRY("5") GLOW_A64_GATES_ENTRY("6") GLOW_A64_GATES_ENTRY("7")
-          : "=&w"(first), "=&w"(second), [place] "=&r"(place)
-          : [table] "r"(table), [at] "w"(at)
-          : "memory");
-  const uint16x8_t part = vshlq_n_u16(vandq_u16(vreinterpretq_u16_s16(v), vdupq_n_u16(127u)), 8);
-  return vaddq_s16(first, vqrdmulhq_s16(vsubq_s16(second, first), vreinterpretq_s16_u16(part)));
-}
-
-/* The codes of eight states, of which the first `left` are written. */
-static inline void glow_a64_gates_codes(int8_t *out, int32x4_t low, int32x4_t high, float factor, int32_t zp, int32_t left) {
-  const int16x4_t first = vqmovn_s32(vcvtnq_s32_f32(vmulq_n_f32(vcvtq_f32_s32(low), factor)));
-  const int16x4_t second = vqmovn_s32(vcvtnq_s32_f32(vmulq_n_f32(vcvtq_f32_s32(high), factor)));
-  const int8x8_t codes = vqmovn_s16(vqaddq_s16(vcombine_s16(first, second), vdupq_n_s16((int16_t)zp)));
-  if (left >= 8) {
-    vst1_s8(out, codes);
-  } else {
-    memcpy(out, &codes, (size_t)left);
-  }
-}
-
-static inline int16x4_t glow_a64_lstm_cell(int16x4_t i, int16x4_t f, int16x4_t g, int16x4_t c) {
-  return vqrshrn_n_s32(vaddq_s32(vmull_s16(f, c), vrshrq_n_s32(vmull_s16(i, g), 4)), 15);
-}
-
-/* Advances cells, whole eights of them, by their gates, and writes the codes of the first `cells`. */
-static inline void glow_a64_lstm_cells(const int16_t *gates, int16_t *c, int8_t *out, int32_t cells, const int16_t *table,
-                                       float factor, int32_t zp) {
-  for (int32_t j = 0; j < cells; j += 8) {
-    const int16x8x4_t four = vld4q_s16(gates + 4 * j);
-    const int16x8_t i = glow_a64_gates_lookup(table, four.val[0]);
-    const int16x8_t o = glow_a64_gates_lookup(table, four.val[1]);
-    const int16x8_t f = glow_a64_gates_lookup(table, four.val[2]);
-    const int16x8_t g = glow_a64_gates_lookup(table + 513, four.val[3]);
-    const int16x8_t before = vld1q_s16(c + j);
-    const int16x8_t cell = vcombine_s16(
-        glow_a64_lstm_cell(vget_low_s16(i), vget_low_s16(f), vget_low_s16(g), vget_low_s16(before)),
-        glow_a64_lstm_cell(vget_high_s16(i), vget_high_s16(f), vget_high_s16(g), vget_high_s16(before)));
-    vst1q_s16(c + j, cell);
-    const int16x8_t bent = glow_a64_gates_lookup(table + 513, vqshlq_n_s16(cell, 1));
-    glow_a64_gates_codes(out + j, vmull_s16(vget_low_s16(o), vget_low_s16(bent)), vmull_high_s16(o, bent), factor, zp,
-                         cells - j);
-  }
-}
-
-/* (z h + (1 - z) n) of 15 fraction bits. */
-static inline int16x4_t glow_a64_gru_state(int16x4_t z, int16x4_t n, int16x4_t h) {
-  return vrshrn_n_s32(vmlal_s16(vmlsl_s16(vshll_n_s16(n, 15), z, n), z, h), 15);
-}
-
-/* Advances eight states, of which the first `left` are written as codes. */
-static inline void glow_a64_gru_advance(int16x8_t z, int16x8_t n, int16_t *state, int8_t *out, float factor, int32_t zp,
-                                        int32_t left) {
-  const int16x8_t before = vld1q_s16(state);
-  const int16x4_t low = glow_a64_gru_state(vget_low_s16(z), vget_low_s16(n), vget_low_s16(before));
-  const int16x4_t high = glow_a64_gru_state(vget_high_s16(z), vget_high_s16(n), vget_high_s16(before));
-  vst1q_s16(state, vcombine_s16(low, high));
-  glow_a64_gates_codes(out, vmovl_s16(low), vmovl_s16(high), factor, zp, left);
-}
-
-static inline void glow_a64_gru_cells(const int16_t *gates, int16_t *state, int8_t *out, int32_t cells, const int16_t *table,
-                                      float factor, int32_t zp) {
-  for (int32_t j = 0; j < cells; j += 8) {
-    const int16x8x4_t four = vld4q_s16(gates + 4 * j);
-    const int16x8_t z = glow_a64_gates_lookup(table, four.val[0]);
-    const int16x8_t r = glow_a64_gates_lookup(table, four.val[1]);
-    const int16x8_t sum = vqaddq_s16(four.val[2], vqrdmulhq_s16(r, four.val[3]));
-    const int16x8_t n = glow_a64_gates_lookup(table + 513, vqshlq_n_s16(sum, 1));
-    glow_a64_gru_advance(z, n, state + j, out + j, factor, zp, cells - j);
-  }
-}
-
-/* The codes of states that the reset gates leave; gates are update and reset of each cell. */
-static inline void glow_a64_gru_kept(const int16_t *gates, const int16_t *state, int8_t *out, int32_t cells, const int16_t *table,
-                                     float factor, int32_t zp) {
-  for (int32_t j = 0; j < cells; j += 8) {
-    const int16x8_t r = glow_a64_gates_lookup(table, vld2q_s16(gates + 2 * j).val[1]);
-    const int16x8_t kept = vqrdmulhq_s16(r, vld1q_s16(state + j));
-    glow_a64_gates_codes(out + j, vmovl_s16(vget_low_s16(kept)), vmovl_high_s16(kept), factor, zp, cells - j);
-  }
-}
-
-/* Advances states by their update gates, every second one, and new gates. */
-static inline void glow_a64_gru_update(const int16_t *gates, const int16_t *fresh, int16_t *state, int8_t *out, int32_t cells,
-                                       const int16_t *table, float factor, int32_t zp) {
-  for (int32_t j = 0; j < cells; j += 8) {
-    const int16x8_t z = glow_a64_gates_lookup(table, vld2q_s16(gates + 2 * j).val[0]);
-    const int16x8_t n = glow_a64_gates_lookup(table + 513, vld1q_s16(fresh + j));
-    glow_a64_gru_advance(z, n, state + j, out + j, factor, zp, cells - j);
-  }
-}
 
 #endif
 #endif

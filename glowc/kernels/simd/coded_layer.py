@@ -1,8 +1,9 @@
-"""lstm_s8 and gru_s8 on A64, all gates of a cell at a time (runtime_c/simd/glow_a64_gates.h)."""
+"""lstm_s8 and gru_s8 on A64 and A32, all gates of a cell at a time (glow_a64_gates.h, glow_a32_gates.h)."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Callable
+from dataclasses import dataclass, replace
 
 import numpy as np
 
@@ -30,12 +31,15 @@ _MOST_BLOCKS = 8  # printed one after the other
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LayerPlan(Plan):
-    """`paired`: sums of two products fit int16. Of inputs and of states: a `whole` block of 16 codes, or none, then so
-    many `blocks` so many `times`, then `more` codes. `bytes` of a direction; `count` of what is computed at a time. Of
-    a GRU that resets first both are of update and reset in `first` and `count`, of new after them in `fours`.
+    """`paired`: sums of two products fit int16. `printed`: by a function of the layer's own.
+
+    Of inputs and of states: a `whole` block of 16 codes, or none, then so many `blocks` so many `times`, then `more`
+    codes. `bytes` of a direction; `count` of what is computed at a time. Of a GRU that resets first both are of update
+    and reset in `first` and `count`, of new after them in `fours`.
     """
 
     paired: bool = False
+    printed: bool = False
     whole: int = 0
     blocks: int = 0
     times: int = 0
@@ -51,18 +55,29 @@ class LayerPlan(Plan):
 
 
 def prepare(constants: Arrays, instr: Instr) -> Prepared:
-    """Return the streams where no weight is -128."""
+    """Return the streams of A64 where no weight is -128."""
+    return _prepared(constants, instr, _at_once, printed=True)
+
+
+def prepare_a32(constants: Arrays, instr: Instr) -> Prepared:
+    """Return the streams of A32 where no weight is -128."""
+    return _prepared(constants, instr, lambda own, past: [_stream(own, past)], printed=False)
+
+
+def _prepared(
+    constants: Arrays, instr: Instr, at_once: Callable[[Part, Part], list[np.ndarray]], *, printed: bool
+) -> Prepared:  # fmt: skip
     directions = by_cell(constants, instr)
     if min(part.weights.min() for parts in directions for part in parts) < -127:
         return Prepared(plan=LayerPlan())
-    arrange = _resetting if resets_first(instr) else _at_once
+    arrange = _resetting if resets_first(instr) else at_once
     streams = [arrange(*parts) for parts in directions]
-    own, past = (_blocks(instr.int_(name)) for name in ("in_k", "hidden"))
+    own, past = (_blocks(instr.int_(name)) for name in ("in_k", "hidden")) if printed else ((0,) * 4, (0,) * 4)
     first, last = streams[0][0], streams[0][-1]
     plan = LayerPlan(
-        paired=True, whole=own[0], blocks=own[1], times=own[2], more=own[3], past_whole=past[0], past_blocks=past[1],
-        past_times=past[2], past_more=past[3], bytes=sum(x.size for x in streams[0]), count=len(first),
-        first=first.size, fours=len(last),
+        paired=True, printed=printed, whole=own[0], blocks=own[1], times=own[2], more=own[3], past_whole=past[0],
+        past_blocks=past[1], past_times=past[2], past_more=past[3], bytes=sum(x.size for x in streams[0]),
+        count=len(first), first=first.size, fours=len(last),
     )  # fmt: skip
     return Prepared({**IN_STREAM, "weights": np.concatenate([x.reshape(-1) for parts in streams for x in parts])}, plan)
 
@@ -107,7 +122,8 @@ def scratch_bytes(instr: Instr) -> int:
     return 2 * eights * (4 + instr.int_("batch")) + in_blocks(inputs) + in_blocks(states)
 
 
-_LAYER = KernelVariant(
-    "a64", rank=20, header="glow_a64_gates.h", prepare=prepare, scratch_bytes=scratch_bytes, packs=CONSTANTS,
-)  # fmt: skip
-VARIANTS = {"lstm_s8": (_LAYER,), "gru_s8": (_LAYER,)}
+_A64 = KernelVariant(
+    "a64", rank=20, header="glow_a64_gates.h", prepare=prepare, scratch_bytes=scratch_bytes, packs=CONSTANTS
+)
+_A32 = replace(_A64, isa="a32", header="glow_a32_gates.h", prepare=prepare_a32)
+VARIANTS = {"lstm_s8": (_A64, _A32), "gru_s8": (_A64, _A32)}
