@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT-0 */
-/* A step of an LSTM or GRU of codes on A64: the gates of one cell of an LSTM, of two of a GRU at a time. Of a GRU that resets first four gates at a time, as of an LSTM: (update, reset) of two cells, then new of four.
+/* Gates of LSTM and GRU layers of codes on A64: of one cell of an LSTM, of two of a GRU at a time. Of a GRU that resets first four
+ * gates at a time, as of an LSTM: (update, reset) of two cells, then new of four.
  *
  * The stream has for each of these, first for the inputs and then for the state: per 16 codes 16 weights of each gate, then those of
  * the codes that are left; then biases and scales. An LSTM has (input, output, forget, cell) of the inputs, the same of the state. Of

@@ -97,8 +97,9 @@ static inline void glow_neon_lstm_cells(const int16_t *gates, int16_t *c, int8_t
         glow_neon_lstm_cell(vget_high_s16(i), vget_high_s16(f), vget_high_s16(g), vget_high_s16(before)));
     vst1q_s16(c + j, cell);
     const int16x8_t bent = glow_neon_gates_lookup(table + 513, vqshlq_n_s16(cell, 1));
-    glow_neon_gates_codes(out + j, vmull_s16(vget_low_s16(o), vget_low_s16(bent)), vmull_s16(vget_high_s16(o), vget_high_s16(bent)), factor, zp,
-                         cells - j);
+    const int32x4_t low = vmull_s16(vget_low_s16(o), vget_low_s16(bent));
+    const int32x4_t high = vmull_s16(vget_high_s16(o), vget_high_s16(bent));
+    glow_neon_gates_codes(out + j, low, high, factor, zp, cells - j);
   }
 }
 

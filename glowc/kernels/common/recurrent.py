@@ -41,8 +41,7 @@ def resets_first(instr: Instr) -> bool:
 
 
 PAIR, FOUR = 2, 4
-"""Cells of a GRU that resets first whose gates are computed together: update and reset, then new."""
-
+"""Cells of a GRU whose gates are computed together: update and reset, then new where it resets first; else all."""
 
 CONSTANTS = frozenset({"weights", "recurrent", "bias", "scale"})
 """The constants of a layer of codes that its variants put into one stream, in the place of the weights."""

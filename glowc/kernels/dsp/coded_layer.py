@@ -9,6 +9,7 @@ import numpy as np
 from glowc.kernels.base import KernelVariant, Prepared
 from glowc.kernels.common.recurrent import CONSTANTS, FOUR, IN_STREAM, PAIR, Part, by_cell, in_runs, resets_first
 from glowc.kernels.dsp.needs import FPU
+from glowc.kernels.features import Stated
 from glowc.program.ir import Instr, Plan
 from glowc.program.kernel import Arrays
 
@@ -117,5 +118,6 @@ def scratch_bytes(instr: Instr) -> int:
 
 _LAYER = KernelVariant(
     "dsp", also=FPU, rank=11, header="glow_dsp_gates.h", prepare=prepare, scratch_bytes=scratch_bytes, packs=CONSTANTS,
+    stated=Stated(macs=0.86, outputs=76),
 )  # fmt: skip
 VARIANTS = {"lstm_s8": (_LAYER,), "gru_s8": (_LAYER,)}

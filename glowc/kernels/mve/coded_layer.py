@@ -22,6 +22,7 @@ from glowc.kernels.common.recurrent import (
     stream_bytes,
     weight_bytes,
 )
+from glowc.kernels.features import Stated
 from glowc.kernels.mve.shared import FAST
 from glowc.program.ir import Instr, Plan
 from glowc.program.kernel import Arrays
@@ -107,5 +108,6 @@ def scratch_bytes(instr: Instr) -> int:
 
 _LAYER = replace(
     FAST, header="glow_mve_gates.h", prepare=prepare, scratch_bytes=scratch_bytes, packs=CONSTANTS,
+    stated=Stated(macs=0.17, outputs=30),
 )  # fmt: skip
 VARIANTS = {"lstm_s8": (_LAYER,), "gru_s8": (_LAYER,)}

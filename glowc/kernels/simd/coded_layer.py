@@ -22,6 +22,7 @@ from glowc.kernels.common.recurrent import (
     stream_bytes,
     weight_bytes,
 )
+from glowc.kernels.features import Stated
 from glowc.program.ir import Instr, Plan
 from glowc.program.kernel import Arrays
 
@@ -33,9 +34,9 @@ _MOST_BLOCKS = 8  # printed one after the other
 class LayerPlan(Plan):
     """`paired`: sums of two products fit int16. `printed`: by a function of the layer's own.
 
-    Of inputs and of states: a `whole` block of 16 codes, or none, then so many `blocks` so many `times`, then `more`
-    codes. `bytes` of a direction; `count` of what is computed at a time. Of a GRU that resets first both are of update
-    and reset in `first` and `count`, of new after them in `fours`.
+    Of inputs and of states, where it is: a `whole` block of 16 codes, or none, then so many `blocks` so many `times`,
+    then `more` codes. `bytes` of a direction; `count` of what is computed at a time. Of a GRU that resets first both
+    are of update and reset in `first` and `count`, of new after them in `fours`.
     """
 
     paired: bool = False
@@ -72,7 +73,7 @@ def _prepared(
         return Prepared(plan=LayerPlan())
     arrange = _resetting if resets_first(instr) else at_once
     streams = [arrange(*parts) for parts in directions]
-    own, past = (_blocks(instr.int_(name)) for name in ("in_k", "hidden")) if printed else ((0,) * 4, (0,) * 4)
+    own, past = (_blocks(instr.int_(name)) for name in ("in_k", "hidden"))
     first, last = streams[0][0], streams[0][-1]
     plan = LayerPlan(
         paired=True, printed=printed, whole=own[0], blocks=own[1], times=own[2], more=own[3], past_whole=past[0],
@@ -123,7 +124,10 @@ def scratch_bytes(instr: Instr) -> int:
 
 
 _A64 = KernelVariant(
-    "a64", rank=20, header="glow_a64_gates.h", prepare=prepare, scratch_bytes=scratch_bytes, packs=CONSTANTS
-)
-_A32 = replace(_A64, isa="a32", header="glow_a32_gates.h", prepare=prepare_a32)
+    "a64", rank=20, header="glow_a64_gates.h", prepare=prepare, scratch_bytes=scratch_bytes, packs=CONSTANTS,
+    stated=Stated(macs=0.23, outputs=33),
+)  # fmt: skip
+_A32 = replace(
+    _A64, isa="a32", header="glow_a32_gates.h", prepare=prepare_a32, stated=Stated(macs=0.45, outputs=69)
+)  # fmt: skip
 VARIANTS = {"lstm_s8": (_A64, _A32), "gru_s8": (_A64, _A32)}
