@@ -6,9 +6,9 @@
 
 Prints for each model the error of the outputs against float (root mean square over the largest magnitude), calibrated
 on the even samples and judged on the odd ones, and on all of them both times; then executed instructions (exact,
-counted by QEMU) and arena on each board, and their ratios int16 to int8. Then the same of a keyword model of one LSTM
-(scripts/lstm_model.py) in float and on int8 codes: instructions of a multiply-accumulate, and how many of 300 other
-words get the class that float gives them.
+counted by QEMU) and arena on each board, and their ratios int16 to int8. Then the same of keyword models of one LSTM
+and one GRU (scripts/recurrent_model.py) in float and on int8 codes: instructions of a multiply-accumulate, and how many
+of 300 other words get the class that float gives them.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from pathlib import Path
 import numpy as np
 import onnx
 from bench import MODELS, measure, target
-from lstm_model import lstm_model, words
+from recurrent_model import GATES, recurrent_model, words
 from rich.console import Console
 from rich.table import Table
 
@@ -98,14 +98,14 @@ def same_classes(model: onnx.ModelProto, exact: np.ndarray, words_given: np.ndar
     return int(np.sum(np.asarray(got) == exact.reshape(len(exact), -1).argmax(axis=1)))
 
 
-def show_lstm(boards: Sequence[str], console: Console) -> None:
-    """Print the table of the LSTM."""
-    net = lstm_model()
+def show_recurrent(op: str, boards: Sequence[str], console: Console) -> None:
+    """Print the table of the LSTM or the GRU."""
+    net = recurrent_model(op)
     ports = load_float(net, Engine()).inputs
     model = quantize_model(net, [{"x": x} for x in words(64, 2)[0]]).model
     others = words(300, 9)[0]
     exact = outputs_of(net, ports, [{"x": x} for x in others])
-    table = Table("LSTM of 64 cells", "as float", *(f"{b}: insns/MAC, arena" for b in boards))
+    table = Table(f"{op} of 64 cells", "as float", *(f"{b}: insns/MAC, arena" for b in boards))
     with tempfile.TemporaryDirectory() as folder:
         for name, proto in (("float", net), ("int8", model)):
             file = Path(folder) / f"{name}.onnx"
@@ -125,7 +125,8 @@ def main() -> int:
     console = Console(width=160)
     for name in args.models:
         show(name, args.boards, console)
-    show_lstm(args.boards, console)
+    for op in GATES:
+        show_recurrent(op, args.boards, console)
     return 0
 
 

@@ -45,8 +45,8 @@ from glowc.passes.layout.transpose_weights import TransposeWeights
 from glowc.passes.layout.whole_window import WholeWindow
 from glowc.passes.quant.fold_dq_product import FoldDqProduct
 from glowc.passes.quant.fold_qdq import FoldQdq
-from glowc.passes.quant.fold_qdq_lstm import FoldQdqLstm
 from glowc.passes.quant.fold_qdq_norm import FoldQdqNorm
+from glowc.passes.quant.fold_qdq_recurrent import FoldQdqRecurrent
 from glowc.passes.quant.fold_requantize import FoldRequantize
 from glowc.passes.quant.integers_in_float import IntegersInFloat
 from glowc.passes.quant.move_qdq import MoveQdq
@@ -97,7 +97,7 @@ PIPELINE: tuple[Step, ...] = (
     U8ToS8(),  # before fold-qdq: an operator may read u8 and write s8, but its kernel knows one kind
     FoldQdq(),  # everything between DQ and Q is one operator now
     FoldQdqNorm(),  # likewise, with scale and bias that stay real numbers
-    FoldQdqLstm(),  # before weight-only and fold-constants, which make floats of its weights
+    FoldQdqRecurrent(),  # before weight-only and fold-constants, which make floats of its weights
     FoldDqProduct(),  # what has no QuantizeLinear behind it; before weight-only, which computes in float
     WeightOnly(),  # what stayed float keeps its codes in flash, before they are turned into floats
     FoldConstants(dequantize=True),  # weights of operators that stayed float

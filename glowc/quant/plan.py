@@ -149,7 +149,7 @@ def _why_float(
 
 def _float_before(net: Net, node: NodeProto, floats: list[FloatNode]) -> str | None:
     """Return why a node without weights stays float: it would quantise more values than the layers behind it read."""
-    if node.op_type in LAYERS | BINARY | recurrent.RECURRENT:
+    if node.op_type in LAYERS | BINARY | recurrent.RECURRENT.keys():
         return None
     names, producers = {f.result for f in floats}, net.producers()
     makers = [producers[name].output[0] for name in operands(node) if name in producers]

@@ -1,6 +1,7 @@
-"""Recurrent layers: LSTM on codes, its weights int8 with a scale per row, its gates and cells left to the compiler.
+"""Recurrent layers: LSTM and GRU on codes, weights int8 with a scale per row, gates and cells left to the compiler.
 
-The file has the LSTM of ONNX between DequantizeLinear and QuantizeLinear: other runtimes compute it in float.
+The file has the layer of ONNX between DequantizeLinear and QuantizeLinear: other runtimes compute it in float. A row of
+W or R has one scale for both directions.
 """
 
 from __future__ import annotations
@@ -14,9 +15,11 @@ from onnx import NodeProto
 from glowc.quant.net import Net, float_of, int_of, text_of
 from glowc.quant.weights import Weights, nearest
 
-RECURRENT = frozenset({"LSTM"})
+RECURRENT = {"LSTM": ("sigmoid", "tanh", "tanh"), "GRU": ("sigmoid", "tanh")}
+"""By operator, ONNX's activations of a direction."""
 _ROW_AXIS = 1  # of W and R: directions, rows of gates, inputs
-_X, _W, _R, _B = range(4)
+_W, _R, _B = range(1, 4)
+_STATES = {"LSTM": (5, 6), "GRU": (5,)}  # inputs
 _CELL = 2  # the output of the last cells
 
 
@@ -26,15 +29,15 @@ def weight_names(node: NodeProto) -> list[str]:
 
 
 def why_not(net: Net, node: NodeProto) -> str | None:
-    """Return what keeps an LSTM from its int8 form."""
+    """Return what keeps a layer from its int8 form."""
     inputs = dict(enumerate(node.input))
     if any(inputs[i] not in net.consts for i in (_W, _R)) or (inputs.get(_B) or inputs[_W]) not in net.consts:
         return "its weights are computed"
-    if text_of(node, "direction", "forward") != "forward" or int_of(node, "layout", 0):
-        return "it does not go forward in time with the batch second"
-    if any(a.name in ("activations", "clip", "input_forget") for a in node.attribute) and not _has_defaults(node):
+    if int_of(node, "layout", 0):
+        return "its batch is the first axis"
+    if not _has_defaults(node):
         return "it has activations, a clip or gates of its own"
-    if any(name and not (i in (5, 6) and _is_zero(net, name)) for i, name in inputs.items() if i > _B):
+    if any(name and not (i in _STATES[node.op_type] and _is_zero(net, name)) for i, name in inputs.items() if i > _B):
         return "it has lengths, initial states or peepholes"
     if len(node.output) > _CELL and node.output[_CELL] in {*net.users(), *net.output_names()}:
         return "its cells are read"
@@ -43,9 +46,9 @@ def why_not(net: Net, node: NodeProto) -> str | None:
 
 def _has_defaults(node: NodeProto) -> bool:
     names = next(([s.decode().lower() for s in a.strings] for a in node.attribute if a.name == "activations"), [])
-    return names in ([], ["sigmoid", "tanh", "tanh"]) and not float_of(node, "clip", 0) and not int_of(
-        node, "input_forget", 0
-    )  # fmt: skip
+    dirs = 2 if text_of(node, "direction", "forward") == "bidirectional" else 1
+    usual = names in ([], [*RECURRENT[node.op_type]] * dirs)
+    return usual and not float_of(node, "clip", 0) and not int_of(node, "input_forget", 0)
 
 
 def _is_zero(net: Net, name: str) -> bool:

@@ -1,10 +1,10 @@
 """Constants held to what the weights need: packings that pad or widen them give way to others.
 
 The bound is weights + biases + five bytes per output channel, what the other layers have (tables, operands), what the
-parameters of a layer take beyond that in its plain form (scales of blocks, multipliers and offsets of 64 bits), and six
-in a thousand. First gives way what costs little: what is over the bound may cost one percent of the cycles,
-a part of it that part, and the other kernels' code is no more than the constants they save. The rest gives way at any
-cost.
+parameters of a layer take beyond that in its plain form (scales of blocks, multipliers and offsets of 64 bits), what
+fills pairs of inputs, states and cells of recurrent layers of codes, and six in a thousand. First gives way what costs
+little: what is over the bound may cost one percent of the cycles, a part of it that part, and the other kernels' code
+is no more than the constants they save. The rest gives way at any cost.
 """
 
 from __future__ import annotations
@@ -12,12 +12,15 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
+from glowc.kernels.common.recurrent import FOUR, PAIR, resets_first
+from glowc.program.ir import Instr, Operand
 from glowc.select.candidates import Layer
 
 SPARE_WORDS = 8
 """Bytes over the bound for which no layer gets another kernel at any cost: a number or two that a kernel has itself."""
 
 _PER_CHANNEL = 9  # bias and five bytes
+_PER_GATE = 16  # biases and scales of the inputs and of the state
 _PLACES = 2  # bytes more where the factor has a shift of its own: that of a pair of channels takes a word
 _SPARE = 0.006  # so that whole models stay within one percent of their weights and channels
 _MAX_LOSS = 0.01
@@ -55,11 +58,24 @@ def _needed(layer: Layer) -> dict[str, int]:
     constants = dict(layer.constants.get(plain.variant, {}))
     channels = plain.params.get("out_c", plain.params.get("out_n"))
     weights = next((o for o in plain.operands if o.role == "weights"), None)
+    if weights is not None and any(o.role == "recurrent" for o in plain.operands):
+        return {**constants, layer.name: _filling_pairs(plain, weights)}
     if channels is None or weights is None:
         return constants
     size = weights.type.size_bytes
     each = _PER_CHANNEL + (_PLACES if any(o.role == "shift" for o in plain.operands) else 0)
     return {weights.buffer: size, layer.name: max(each * int(channels), sum(constants.values()) - size)}
+
+
+def _filling_pairs(plain: Instr, weights: Operand) -> int:
+    """Return the bytes that make inputs, states and cells of a recurrent layer even; four cells of a GRU that resets
+    first.
+    """
+    inputs, cells = plain.int_("in_k"), plain.int_("hidden")
+    group = FOUR if resets_first(plain) else PAIR
+    states, filled = cells + cells % PAIR, -(-cells // group) * group
+    more = filled * (inputs + inputs % 2 + states + _PER_GATE) - cells * (inputs + cells + _PER_GATE)
+    return more * weights.type.elements // (inputs * cells)
 
 
 def constants_bytes(layers: Sequence[Layer], choice: Choice) -> int:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 
 import numpy as np
@@ -34,44 +35,93 @@ def coded_scratch(instr: Instr) -> int:
     return 2 * instr.int_("batch") * instr.int_("hidden")
 
 
+def resets_first(instr: Instr) -> bool:
+    """Say whether a GRU resets its state before it multiplies it by weights."""
+    return instr.params.get("cell") == "gru" and not instr.params["linear_before_reset"]
+
+
+PAIR, FOUR = 2, 4
+"""Cells of a GRU whose gates are computed together: update and reset, then new where it resets first; else all."""
+
 CONSTANTS = frozenset({"weights", "recurrent", "bias", "scale"})
-"""The constants of lstm_s8 that its variants put into one stream, in the place of the weights."""
+"""The constants of a layer of codes that its variants put into one stream, in the place of the weights."""
 IN_STREAM: Arrays = {
     "recurrent": np.zeros(1, np.int8), "bias": np.zeros(1, np.int32), "scale": np.zeros(1, np.float32),
 }  # fmt: skip
 """What stands for the others."""
-BLOCK, HALF = 16, 8  # codes of lstm_s8 whose weights lie together, of vectors
+BLOCK = 16  # codes whose weights lie together, of vectors
 
 
 @dataclass(frozen=True, slots=True)
 class Part:
-    """What the inputs, or the state, add to the gates of each cell: w[H, 4, K], bias[H, 4], scale[H, 4]."""
+    """What the inputs, or the state, add to the G gates of each cell: w[H, G, K], bias[H, G], scale[H, G]."""
 
     weights: np.ndarray
     bias: np.ndarray
     scale: np.ndarray
 
+    def gates(self, first: int, end: int) -> Part:
+        """Return some of the gates."""
+        return Part(self.weights[:, first:end], self.bias[:, first:end], self.scale[:, first:end])
 
-def by_cell(constants: Arrays, instr: Instr) -> tuple[Part, Part]:
-    """Return the constants of lstm_s8, of inputs and of the state, cell by cell; integers have 64 bits."""
-    hidden = instr.int_("hidden")
-    found = []
-    for index, role in enumerate(("weights", "recurrent")):
-        weights = constants[role].reshape(4, hidden, -1).transpose(1, 0, 2).astype(np.int64)
-        bias, scale = (constants[name].reshape(2, 4, hidden)[index].T for name in ("bias", "scale"))
-        found.append(Part(weights, bias.astype(np.int64), scale))
-    return found[0], found[1]
+    def together(self, count: int) -> Part:
+        """Return the gates of so many cells in a row side by side, zeros beside the last: w[H / count, count G, K]."""
+        return self._arranged(lambda array: array.reshape(-1, count * array.shape[1], *array.shape[2:]), count)
+
+    def apart(self, count: int) -> Part:
+        """Return gates of cells a part of all cells apart: one gate of so many cells side by side, then the next."""
+
+        def arrange(array: np.ndarray) -> np.ndarray:
+            parts = np.swapaxes(array.reshape(count, -1, *array.shape[1:]), 0, 1)  # [H / count, count, G, ...]
+            return np.swapaxes(parts, 1, 2).reshape(len(parts), -1, *array.shape[2:])
+
+        return self._arranged(arrange, count)
+
+    def _arranged(self, arrange: Callable[[np.ndarray], np.ndarray], count: int) -> Part:
+        """Return all arrays, filled up to whole `count`s of cells, in that arrangement."""
+
+        def of(array: np.ndarray) -> np.ndarray:
+            return arrange(np.pad(array, ((0, -len(array) % count), *((0, 0),) * (array.ndim - 1))))
+
+        return Part(of(self.weights), of(self.bias), of(self.scale))
 
 
-def cell_bytes(part: Part) -> np.ndarray:
-    """Return [H, bytes]: biases, 4 x 16 weights for 16 codes, 4 x 8 for the eight after them, scales."""
-    cells = len(part.weights)
-    padded = np.pad(part.weights, ((0, 0), (0, 0), (0, -part.weights.shape[2] % HALF))).astype(np.int8)
-    whole = padded.shape[2] // BLOCK * BLOCK
-    blocks = padded[:, :, :whole].reshape(cells, 4, -1, BLOCK).transpose(0, 2, 1, 3).reshape(cells, -1)
-    half = padded[:, :, whole:].reshape(cells, -1)
-    bias, scale = (
-        np.ascontiguousarray(array).view(np.int8).reshape(cells, -1)
-        for array in (part.bias.astype(np.int32), part.scale.astype(np.float32))
-    )
-    return np.concatenate((bias, blocks, half, scale), axis=1)
+def by_cell(constants: Arrays, instr: Instr) -> list[tuple[Part, Part]]:
+    """Return the constants of each direction, of inputs and of the state, cell by cell; integers have 64 bits."""
+    dirs, hidden = instr.int_("dirs"), instr.int_("hidden")
+    bias, scale = (constants[name].reshape(dirs, 2, -1, hidden).transpose(0, 1, 3, 2) for name in ("bias", "scale"))
+    found: list[list[Part]] = []
+    for role in ("weights", "recurrent"):
+        weights = constants[role].reshape(dirs, bias.shape[3], hidden, -1).transpose(0, 2, 1, 3).astype(np.int64)
+        index = len(found)
+        found.append([Part(weights[d], bias[d, index].astype(np.int64), scale[d, index]) for d in range(dirs)])
+    return list(zip(*found, strict=True))
+
+
+def in_runs(count: int, most: int) -> tuple[int, int]:
+    """Return how many of `count` are printed one after the other, at most so many, and how often that is run."""
+    at_once = max((n for n in range(1, most + 1) if count % n == 0), default=0) if count else 0
+    return at_once, count // at_once if at_once else 0
+
+
+def in_blocks(count: int) -> int:
+    """Return the least number of codes that fills blocks."""
+    return -(-count // BLOCK) * BLOCK
+
+
+def weight_bytes(weights: np.ndarray) -> np.ndarray:
+    """Return [H, bytes] of w[H, G, K]: G x 16 weights for 16 codes, then G times those of the codes that are left."""
+    cells, gates, codes = weights.shape
+    whole = codes // BLOCK * BLOCK
+    blocks = weights[:, :, :whole].reshape(cells, gates, -1, BLOCK).transpose(0, 2, 1, 3).reshape(cells, -1)
+    return np.concatenate((blocks, weights[:, :, whole:].reshape(cells, -1)), axis=1).astype(np.int8)
+
+
+def stream_bytes(*parts: np.ndarray) -> np.ndarray:
+    """Return [H, bytes] of several arrays [H, ...]: bytes, integers, which take 32 bits, and float32."""
+
+    def raw(array: np.ndarray) -> np.ndarray:
+        words = array.astype(np.int32) if array.dtype == np.int64 else array
+        return np.ascontiguousarray(words).view(np.int8).reshape(len(array), -1)
+
+    return np.concatenate([raw(array) for array in parts], axis=1)

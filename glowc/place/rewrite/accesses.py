@@ -178,8 +178,8 @@ def _edge_share(sweep: Sweep) -> float:
 def _recurrent(instr: Instr) -> dict[str, int]:
     if get_kernel(instr.kernel).template == "lstm_q31":
         return _fixed_lstm(instr)
-    if instr.kernel == "lstm_s8":
-        return _coded_lstm(instr)
+    if get_kernel(instr.kernel).template == "coded_layer":
+        return _coded_layer(instr)
     p = {key: int(instr.params[key]) for key in ("seq", "batch", "dirs", "hidden", "in_k")}
     steps = p["seq"] * p["batch"] * p["dirs"]
     scratch = instr.operand("scratch").type.elements
@@ -196,10 +196,10 @@ def _fixed_lstm(instr: Instr) -> dict[str, int]:
     return {"in": 4 * cells * p["in_k"], "h": cells * (4 * p["hidden"] + 1), "c": 2 * cells}
 
 
-def _coded_lstm(instr: Instr) -> dict[str, int]:
-    """The four gates of a cell read inputs and state together; the state is the row of outputs before."""
-    p = {key: int(instr.params[key]) for key in ("steps", "batch", "hidden", "in_k")}
-    cells = p["steps"] * p["batch"] * p["hidden"]
+def _coded_layer(instr: Instr) -> dict[str, int]:
+    """The gates of a cell read inputs and state together; the state is the row of outputs before."""
+    p = {key: int(instr.params[key]) for key in ("steps", "batch", "dirs", "hidden", "in_k")}
+    cells = p["steps"] * p["batch"] * p["dirs"] * p["hidden"]
     return {"in": cells * p["in_k"], "out": cells * (p["hidden"] + 1)}
 
 

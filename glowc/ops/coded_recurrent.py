@@ -1,0 +1,150 @@
+"""What LSTM and GRU layers on int8 codes share: operands, the sums of gates, their functions, the order of steps.
+
+x[T, B, I], weights[D, G H, I], recurrent[D, G H, H], rows of the G gates in the order of ONNX, bias[D, 2, G H] int32
+and scale[D, 2, G H] float32 of the sums over x and over h -> y[T, D, B, H], D directions, all states 0 at first. The
+codes of h are those of y, zy before the first step; the zero points of x and h are inside of the biases. A sum is
+float32(bias + sum of products) * scale, every operation in float32, in units of 2^-12. Functions of gates are tables
+of 513 entries from -8 to 8, linear between them, in units of 2^-15. A second direction, or the only one with
+`reverse`, goes from the last step to the first.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+
+import numpy as np
+
+from glowc.graph.attrs import Attr, Int
+from glowc.graph.fixed_softmax16 import lookup_table
+from glowc.graph.graph import Node
+from glowc.graph.numerics import F32, round_clamp
+from glowc.graph.types import DType, QuantParams, TensorType
+from glowc.ops.base import Call, LowerCtx, MaybeTypes, OpError, Types
+from glowc.ops.strided import present
+from glowc.program.kernel import Arrays
+from glowc.program.params import Params
+
+GATES: Mapping[str, int] = {"lstm": 4, "gru": 3}
+GATE_SCALE = 2.0**-12
+ROLES = ("in", "weights", "recurrent", "bias", "scale")
+OPERANDS = ("in in", "in weights:s8", "in recurrent:s8", "in bias:s32", "in scale:f32", "in table:s16", "out out")
+TEMPLATE = "coded_layer"
+ATTRS: Mapping[str, Attr] = {"reverse": Int(0)}
+_REACH = 8.0  # of gates: 2^15 * 2^-12
+
+
+@dataclass(frozen=True, slots=True)
+class CodedLayer(Params):
+    """Sizes, the code of 0, the factor from the unit of the state to that of its codes; `cell` is "lstm" or "gru"."""
+
+    steps: int
+    batch: int
+    in_k: int
+    hidden: int
+    dirs: int
+    reverse: int
+    out_zp: int
+    out_factor: float
+    cell: str
+
+
+Step = Callable[[Arrays, np.ndarray, np.ndarray, np.ndarray], np.ndarray]
+"""(constants of a direction, x[B, I], codes of h[B, H], cells[B, H]) -> codes of the next h; cells advance in place."""
+
+
+def infer_layer(in_types: MaybeTypes, cell: str) -> Types:
+    """Return the type of y; OpError for shapes that do not fit each other."""
+    x, w, r, bias, scale = present(in_types[:5])
+    gates = GATES[cell]
+    if x.rank != 3 or w.rank != 3 or w.shape[1] % gates or w.shape[2] != x.shape[2]:
+        raise OpError(f"input {x} and weights {w}")
+    dirs, rows, hidden = w.shape[0], w.shape[1], w.shape[1] // gates
+    if r.shape != (dirs, rows, hidden) or not bias.shape == scale.shape == (dirs, 2, rows):
+        raise OpError(f"weights {w}, recurrent weights {r}, bias {bias}, scales {scale}")
+    return (TensorType((x.shape[0], dirs, x.shape[1], hidden), x.dtype),)
+
+
+def layer_params(node: Node, x: TensorType, y: TensorType, cell: str, unit: float) -> CodedLayer:
+    """Return the parameters of a layer whose states, before they become codes, have that unit."""
+    if x.dtype is not DType.S8 or y.quant is None:
+        raise OpError(f"needs int8 codes, not {x} -> {y}")
+    factor = float(F32(unit / np.float64(F32(y.quant.scale[0]))))
+    steps, dirs, batch, hidden = y.shape
+    sizes = (steps, batch, x.shape[2], hidden, dirs)
+    return CodedLayer(*sizes, node.int_("reverse"), y.quant.zero_point[0], factor, cell)
+
+
+def gate_tables() -> np.ndarray:
+    """Return the tables of sigmoid and of tanh."""
+
+    def sigmoid(v: np.ndarray) -> np.ndarray:
+        return np.asarray(1 / (1 + np.exp(-v.astype(np.float64))))
+
+    def tanh(v: np.ndarray) -> np.ndarray:
+        return np.asarray(np.tanh(v.astype(np.float64)))
+
+    return np.concatenate([lookup_table(f, -_REACH, _REACH) for f in (sigmoid, tanh)])
+
+
+def gate_scales(x: QuantParams, w: np.ndarray, y: QuantParams, r: np.ndarray) -> np.ndarray:
+    """Return scale[D, 2, G H] from the scales[D, G H] of the rows of both weights."""
+    pairs = ((x.scale[0], w), (y.scale[0], r))
+    scales = [np.float64(F32(s)) * rows.astype(np.float64) / GATE_SCALE for s, rows in pairs]
+    return np.stack(scales, axis=1).astype(F32)
+
+
+def sat16(x: np.ndarray) -> np.ndarray:
+    """Return integers in the range of int16."""
+    return np.asarray(np.clip(x, -(1 << 15), (1 << 15) - 1))
+
+
+def rounded16(sums: np.ndarray) -> np.ndarray:
+    """Return float32 numbers rounded half to even, in the range of int16."""
+    return round_clamp(sums, 0, -(1 << 15), (1 << 15) - 1).astype(np.int64)
+
+
+def state_codes(p: CodedLayer, state: np.ndarray) -> np.ndarray:
+    """Return the codes of states."""
+    return round_clamp(state.astype(F32) * F32(p.out_factor), p.out_zp, DType.S8.qmin, DType.S8.qmax)
+
+
+def scaled_sums(a: Arrays, role: str, codes: np.ndarray) -> np.ndarray:
+    """Return the sums[B, G H] of codes[B, K] with the weights of that role, times their scales."""
+    index = ("weights", "recurrent").index(role)
+    acc = a["bias"][index].astype(np.int64) + codes.astype(np.int64) @ a[role].astype(np.int64).T
+    return np.asarray(acc.astype(F32) * a["scale"][index])
+
+
+def run_layer(p: CodedLayer, a: Arrays, step: Step) -> np.ndarray:
+    """Return the codes y[T, D, B, H] of all steps."""
+    rows = GATES[p.cell] * p.hidden
+    shapes = {
+        "weights": (p.dirs, rows, p.in_k), "recurrent": (p.dirs, rows, p.hidden), "bias": (p.dirs, 2, rows),
+        "scale": (p.dirs, 2, rows),
+    }  # fmt: skip
+    consts = {role: a[role].reshape(shape) for role, shape in shapes.items()}
+    x, y = a["in"].reshape(p.steps, p.batch, p.in_k), np.zeros((p.steps, p.dirs, p.batch, p.hidden), np.int8)
+    for d in range(p.dirs):
+        part = {**{role: array[d] for role, array in consts.items()}, "table": a["table"].reshape(2, -1)}
+        cells = np.zeros((p.batch, p.hidden), np.int64)
+        h = np.full((p.batch, p.hidden), p.out_zp)
+        for s in range(p.steps):
+            t = p.steps - 1 - s if d or p.reverse else s
+            y[t, d] = h = step(part, x[t], h, cells)
+    return y
+
+
+def arrays_of(call: Call) -> dict[str, np.ndarray]:
+    """Return the arrays of a node by role, with the tables."""
+    return {**{role: call.array(i) for i, role in enumerate(ROLES)}, "table": gate_tables()}
+
+
+def emit_layer(node: Node, ctx: LowerCtx, kernel: str, params: Callable[[TensorType, TensorType], Params]) -> None:
+    """Emit the kernel of a layer with the parameters for x and y."""
+    y = ctx.write(node.outputs[0])
+    operands = {role: ctx.read(name) for role, name in zip(ROLES, node.inputs, strict=True)}
+    x, w, r = (ctx.type(name) for name in node.inputs[:3])
+    macs = x.shape[0] * x.shape[1] * (w.elements + r.elements)
+    table = ctx.const(gate_tables(), "gate_tables")
+    ctx.emit(kernel, {**operands, "table": table, "out": y}, params(x, y.type), macs=macs)
