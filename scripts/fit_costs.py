@@ -43,6 +43,7 @@ TARGETS = (
 LAYERS_PER_MODEL = 48
 MOST_TERMS = 7  # of a fit
 BEAM = 4  # sets of features that are tried further
+USELESS = 0.30  # of an error: another way of printing says as much
 ROUGH = 0.10  # of an error: the file names the kernel
 SMALL = 1000  # cycles: errors of smaller layers are relative to this
 SMALL_CACHE = 1024  # bytes
@@ -148,7 +149,7 @@ def table_of(target: Target, measured: Measured) -> dict[str, Any]:
     board, kernels = target.board, dict[str, Any]()
     for key, mode in sorted(measured.taken):
         found = fit_layers(measured.taken[key, mode], cycles=target.chip is not None)
-        if found is not None:
+        if found is not None and found["error"] <= USELESS:
             entry = kernels.setdefault(key, {"modes": {}, "uses": sorted(measured.uses[key])})
             entry["modes"][mode] = found | {"text": fit_text(measured.text[key, mode])}
     base = nnls(np.array([(1.0, n) for n, _ in measured.base]), np.array([b for _, b in measured.base], float))
