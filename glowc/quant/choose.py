@@ -20,6 +20,7 @@ from glowc.quant.softmax_range import softmax_floor
 MANY_VALUES = 1024
 """Of so many values in a sample few are left outside by a narrow range, and all are rounded by a wide one."""
 _MARGIN, _NARROW_MARGIN = 1.0, 0.3  # beyond the range seen, as parts of it, times the number of samples
+_CLEARLY = 0.8  # of a square error: that codes come to lie well on a few values is chance
 _GAIN = 0.995  # a candidate must make the error this much smaller
 _CUTS = (Calibration.PERCENTILE, Calibration.ENTROPY, Calibration.MSE)
 ENOUGH = 32  # samples from which on ranges are measured: with fewer, what is best on them is chance
@@ -79,13 +80,11 @@ def _ranged(
 
 
 def _fixed_of(sim: Simulator | None, plan: Plan, first: str) -> Params:
-    """Return the quantisation of a known range that rounds the values seen least; without any, the usual one."""
+    """Return the usual quantisation of a known range, or the one that rounds the values seen clearly less."""
+    usual, *others = plan.fixed[first]
     values = [sim.exact[n] for n in sources(sim.net, plan.groups[first]) if n in sim.exact] if sim is not None else []
-
-    def error(params: Params) -> float:
-        return sum(float(np.square(fake(v, params) - v).sum()) for v in values)
-
-    return min(plan.fixed[first], key=error)
+    errors = {p: sum(float(np.square(fake(v, p) - v).sum()) for v in values) for p in plan.fixed[first]}
+    return next((p for p in others if errors[p] < _CLEARLY * errors[usual]), usual)
 
 
 def _grid_of(sim: Simulator | None, names: Iterable[str]) -> Params | None:
