@@ -1,7 +1,7 @@
 """The range of an output that becomes codes: its rounding is the last one, nothing behind it averages it out.
 
-A margin of a fixed part of the range would make it larger for all samples. Here the largest value of each sample says
-how far those of others vary: the range ends one standard deviation beyond them without the largest of all, or at that.
+How far the largest values of single samples vary says what margin a further one needs: the range ends one standard
+deviation beyond the second largest, or at the largest of all. A sample far beyond the others is margin enough.
 """
 
 from __future__ import annotations
@@ -17,17 +17,20 @@ _WIDTHS = np.linspace(1.0, 1.02, 9)  # of these steps that with the least error 
 
 
 def output_params(sim: Simulator, plan: Plan, first: str, low: float, high: float) -> Params | None:
-    """Return the quantisation of a group with an output, whose values are from `low` to `high`; None for others."""
+    """Return the quantisation of a group with an output, whose values are from `low` to `high`.
+
+    None for other groups, and where there are fewer samples than say anything.
+    """
     names = plan.groups[first]
     if not sim.net.output_names() & {*names}:
         return None
     values = [sim.exact[n].reshape(len(sim.exact[n]), -1) for n in sources(sim.net, names) if n in sim.exact]
     if not values or len(values[0]) < FEWEST_SAMPLES:
         return None
-    lines = np.concatenate(values, axis=1).astype(np.float64)
+    lines = np.concatenate(values, axis=1)
     low, high = min(low, -_end(-lines.min(axis=1)), 0.0), max(high, _end(lines.max(axis=1)), 0.0)
     tried = [params_of(low * w, high * w) for w in _WIDTHS]
-    return min(tried, key=lambda params: float(np.square(fake(lines, params) - lines).sum()))
+    return min(tried, key=lambda params: float(np.square(fake(lines, params) - lines).sum(dtype=np.float64)))
 
 
 def _end(largest: np.ndarray) -> float:

@@ -5,9 +5,9 @@ from __future__ import annotations
 import numpy as np
 import onnx
 import pytest
-from onnx import helper
+from onnx import helper, numpy_helper
 
-from glowc.quant import quantize_model
+from glowc.quant import QuantizeOptions, quantize_model
 from glowc.quant.choose import MANY_VALUES
 from glowc.quant.emit import edge_params
 from glowc.quant.engine import Engine, all_samples, run_net
@@ -15,7 +15,7 @@ from glowc.quant.equalize import best_strength, find_classes
 from glowc.quant.net import Net
 from glowc.quant.quantizer import load_float
 from glowc.quant.scheme import Params
-from tests.unit.quantize_nets import Arrays, model
+from tests.unit.quantize_nets import Arrays, conv_net, images, model
 
 
 def copying(size: int, *behind: str) -> onnx.ModelProto:
@@ -93,3 +93,18 @@ def test_channels_that_are_large_in_one_sample_alone_stay_as_they_are() -> None:
         sample[0, i] = 2.0**-i
         sample[0, 7] = 1.0
     assert equal_channels(samples) == 0
+
+
+def test_biases_stay_as_they_are_without_their_correction() -> None:
+    options = (QuantizeOptions(equalise=False, bias_correction=b) for b in (True, False))
+    corrected, plain = (_bias_of(quantize_model(conv_net(), images(4), o).model) for o in options)
+    np.testing.assert_allclose(
+        plain, numpy_helper.to_array(next(i for i in conv_net().graph.initializer if i.name == "b2")), atol=1e-3
+    )
+    assert np.abs(corrected - plain).max() > 1e-3
+
+
+def _bias_of(quantised: onnx.ModelProto) -> np.ndarray:
+    """The bias of the depthwise convolution."""
+    consts = {i.name: numpy_helper.to_array(i) for i in quantised.graph.initializer}
+    return np.asarray(consts["c2_bias_codes"] * consts["c2_bias_scale"])
