@@ -1,7 +1,7 @@
 """The range of an output that becomes codes: its rounding is the last one, nothing behind it averages it out.
 
-How far the largest values of single samples vary says what margin a further one needs: the range ends one standard
-deviation beyond the second largest, or at the largest of all. A sample far beyond the others is margin enough.
+How far the largest values of single samples vary says what margin a further one needs: of n samples the range ends
+12 / n standard deviations beyond the second largest, or at the largest of all: one far beyond the others is enough.
 """
 
 from __future__ import annotations
@@ -13,6 +13,7 @@ from glowc.quant.scheme import Params, fake, params_of
 from glowc.quant.simulate import Simulator
 
 FEWEST_SAMPLES = 3
+SPREADS = 12  # standard deviations, divided by the number of samples
 _WIDTHS = np.linspace(1.0, 1.02, 9)  # of these steps that with the least error on the samples
 
 
@@ -34,6 +35,6 @@ def output_params(sim: Simulator, plan: Plan, first: str, low: float, high: floa
 
 
 def _end(largest: np.ndarray) -> float:
-    """Return what the largest value of a further sample should not exceed, by those of all samples but the first."""
+    """Return what the largest value of a further sample should not exceed, by those of samples but the largest one."""
     rest = np.sort(largest)[:-1]
-    return float(rest[-1] + rest.std())
+    return float(rest[-1] + rest.std() * SPREADS / len(largest))
