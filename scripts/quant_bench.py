@@ -7,9 +7,10 @@
 
 Both calibrate on the even samples and are judged on the odd ones, then on all and judged on all: RMSE over the largest
 magnitude of the float outputs, cosine, argmax agreement, in onnxruntime's integer kernels. Ours are models with float
-inputs and outputs, as onnxruntime's are; with them glowc leaves the last sums unrounded, so "int8 edge" is the error of
-the model that `glowc quantize` writes by default, whose outputs are codes. Of onnxruntime's quantiser
-(quantize_static, QDQ, per channel, int8) each model shows the best of min-max, entropy and percentile. Then arena and
+inputs and outputs, whose last sums glowc does not round; "int8 edge" is the error of the model that `glowc quantize`
+writes by default, whose outputs are codes. Of onnxruntime's quantiser (quantize_static, QDQ, per channel, int8) each
+model shows the best of min-max, entropy and percentile. Outputs of its files are floats that were codes, rounded as
+those of "int8 edge"; "onnxruntime, unrounded" is without that last pair, to be held against "ours". Then arena and
 executed instructions of both on an emulated Cortex-M4, onnxruntime's also with codes as inputs and outputs. `--other`
 adds a further quantiser (scripts/quant_other.py), the best of its presets, on the same samples. Writes everything to
 build/quant_bench.json.
@@ -122,6 +123,21 @@ def onnxruntime_model(path: Path, samples: Sequence[Arrays], method: str) -> onn
         return onnx.load(out)
 
 
+def unrounded(model: onnx.ModelProto) -> onnx.ModelProto:
+    """Return the model without the QuantizeLinear and DequantizeLinear in front of its first output."""
+    model = onnx.ModelProto.FromString(model.SerializeToString())
+    makers = {name: node for node in model.graph.node for name in node.output}
+    last = makers[model.graph.output[0].name]
+    if last.op_type != "DequantizeLinear" or makers[last.input[0]].op_type != "QuantizeLinear":
+        return model
+    before = makers[last.input[0]]
+    maker, value = makers[before.input[0]], before.input[0]
+    maker.output[:] = [last.output[0] if name == value else name for name in maker.output]
+    for node in (last, before):
+        model.graph.node.remove(node)
+    return model
+
+
 @dataclass(frozen=True, slots=True)
 class Other:
     """A further quantiser, and the Python interpreter of the environment that has it."""
@@ -187,10 +203,12 @@ def errors_of(
     exact = outputs_of(onnx.load(path), samples)
     ours = quantize_model(path, calibration, QuantizeOptions(float_edge=True)).model
     coded = quantize_model(path, calibration).model
+    theirs = {m: onnxruntime_model(path, calibration, m) for m in METHODS}
     found: dict[str, object] = {
         "ours": asdict(error_of(outputs_of(ours, samples), exact)),
         "int8 edge": asdict(error_of(outputs_of_codes(coded, samples), exact)),
-        "onnxruntime": best_of({m: onnxruntime_model(path, calibration, m) for m in METHODS}, samples, exact),
+        "onnxruntime": best_of(theirs, samples, exact),
+        "onnxruntime, unrounded": best_of({m: unrounded(q) for m, q in theirs.items()}, samples, exact),
     }
     if other is not None:
         found[other.name] = best_of(other.models(path, calibration), samples, exact)
@@ -225,9 +243,18 @@ def table_of(rows: Mapping[str, dict[str, dict[str, dict[str, float]]]], split: 
         found = [row[split][kind] for kind in kinds]
         shown = [f"{e[key]:.{digits}f}" for key, digits in (("rmse", 5), ("cosine", 6), ("argmax", 3)) for e in found]
         table.add_row(name, *shown, ", ".join(str(e["method"]) for e in found if "method" in e))
-    means = [float(np.mean([row[split][kind]["rmse"] for row in rows.values()])) for kind in kinds]
-    table.add_row("mean", *(f"{mean:.5f}" for mean in means))
+    means = [f"{np.mean([row[split][kind][key] for row in rows.values()]):.{digits}f}"
+             for key, digits in (("rmse", 5), ("cosine", 5), ("argmax", 3)) for kind in kinds]  # fmt: skip
+    table.add_row("mean", *means)
     return table
+
+
+def verdict(rows: Mapping[str, dict[str, dict[str, dict[str, float]]]], split: str, ours: str, theirs: str) -> str:
+    """Return how much less our outputs err in the mean of some models, and on which they err more or agree less."""
+    pairs = {name: (row[split][ours], row[split][theirs]) for name, row in rows.items()}
+    less = 1 - sum(a["rmse"] for a, _ in pairs.values()) / sum(b["rmse"] for _, b in pairs.values())
+    worse = [n for n, (a, b) in pairs.items() if a["rmse"] > b["rmse"] or a["argmax"] < b["argmax"]]
+    return f"{ours} beside {theirs}: error {100 * less:.1f} % less; worse on {', '.join(worse) or 'none'}"
 
 
 def cost_table(rows: Mapping[str, dict[str, dict[str, tuple[int, int]]]]) -> Table:
@@ -249,7 +276,7 @@ def main() -> None:
     args = parser.parse_args()
     warnings.simplefilter("ignore")
     logging.disable(logging.CRITICAL)
-    console = Console(width=200)
+    console = Console(width=240)
     other = usable(args.other, args.other_python, console)
     rows = {}
     for name in args.models or sorted(p.name for p in SHARED.glob("*_fp32")):
@@ -257,6 +284,8 @@ def main() -> None:
         console.print(name, json.dumps(rows[name]))
     for split, title in (("odd", "calibrated on even samples, judged on odd ones"), ("all", "all samples")):
         console.print(title, table_of(rows, split))  # type: ignore[arg-type]
+        for pair in (("ours", "onnxruntime, unrounded"), ("int8 edge", "onnxruntime")):
+            console.print(verdict(rows, split, *pair))  # type: ignore[arg-type]
     if not args.no_compile:
         console.print(f"on {BOARD}", cost_table(rows))  # type: ignore[arg-type]
     out = ROOT / "build" / "quant_bench.json"

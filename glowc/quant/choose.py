@@ -10,12 +10,17 @@ import numpy as np
 from glowc.quant.calibrate import Calibration, grid_params, range_of
 from glowc.quant.engine import Values, run_net
 from glowc.quant.net import Net
+from glowc.quant.output_range import output_params
 from glowc.quant.plan import Plan, sources
 from glowc.quant.profile import Profile, Stats, merged, stats_of
-from glowc.quant.scheme import Params, Schema, params_of
+from glowc.quant.scheme import Params, Schema, fake, params_of
 from glowc.quant.simulate import Simulator
 from glowc.quant.softmax_range import softmax_floor
 
+MANY_VALUES = 1024
+"""Of so many values in a sample few are left outside by a narrow range, and all are rounded by a wide one."""
+_MARGIN, _NARROW_MARGIN = 1.0, 0.3  # beyond the range seen, as parts of it, times the number of samples
+_CLEARLY = 0.8  # of a square error: that codes come to lie well on a few values is chance
 _GAIN = 0.995  # a candidate must make the error this much smaller
 _CUTS = (Calibration.PERCENTILE, Calibration.ENTROPY, Calibration.MSE)
 ENOUGH = 32  # samples from which on ranges are measured: with fewer, what is best on them is chance
@@ -48,17 +53,38 @@ def by_calibration(
     for first, stats in group_stats(net, plan, profile).items():
         constant = all(n in net.consts for n in sources(net, plan.groups[first]))
         if schema is Schema.ASYMMETRIC and first in plan.fixed:
-            params[first], how[first] = plan.fixed[first][0], "fixed"
+            params[first], how[first] = _fixed_of(sim, plan, first), "fixed"
         elif plan.bits == 8 and schema is Schema.ASYMMETRIC and (grid := _grid_of(sim, plan.groups[first])) is not None:
             params[first], how[first] = grid, "grid"
         else:
             wanted = Calibration.MINMAX if constant else kind
-            margin = 1 + 1 / profile.samples if wanted is Calibration.AUTO else 1.0
-            low, high = range_of(stats, wanted, schema)
-            floor = softmax_floor(sim, plan.groups[first]) if sim is not None and plan.bits == 8 else None
-            low = max(low, floor) if floor is not None and wanted is Calibration.AUTO else low
-            params[first], how[first] = params_of(low * margin, high * margin, schema, plan.bits), str(wanted)
+            params[first], how[first] = _ranged(sim, plan, first, stats, profile.samples, wanted, schema), str(wanted)
     return Chosen(params, how)
+
+
+def _ranged(
+    sim: Simulator | None, plan: Plan, first: str, stats: Stats, samples: int, kind: Calibration, schema: Schema
+) -> Params:  # fmt: skip
+    """Return the quantisation of a group by its range; of `auto` it has a margin, and leaves out what gives nothing."""
+    low, high = range_of(stats, kind, schema)
+    if kind is not Calibration.AUTO:
+        return params_of(low, high, schema, plan.bits)
+    if sim is not None and plan.bits == 8:
+        floor = softmax_floor(sim, plan.groups[first])
+        low = low if floor is None else max(low, floor)
+        if schema is Schema.ASYMMETRIC and (found := output_params(sim, plan, first, low, high)) is not None:
+            return found
+    many = plan.bits == 8 and stats.histogram.sum() >= MANY_VALUES * samples
+    margin = 1 + (_NARROW_MARGIN if many else _MARGIN) / samples
+    return params_of(low * margin, high * margin, schema, plan.bits)
+
+
+def _fixed_of(sim: Simulator | None, plan: Plan, first: str) -> Params:
+    """Return the usual quantisation of a known range, or the one that rounds the values seen clearly less."""
+    usual, *others = plan.fixed[first]
+    values = [sim.exact[n] for n in sources(sim.net, plan.groups[first]) if n in sim.exact] if sim is not None else []
+    errors = {p: sum(float(np.square(fake(v, p) - v).sum()) for v in values) for p in plan.fixed[first]}
+    return next((p for p in others if errors[p] < _CLEARLY * errors[usual]), usual)
 
 
 def _grid_of(sim: Simulator | None, names: Iterable[str]) -> Params | None:
@@ -94,7 +120,7 @@ def _alternatives(
     if start.how[first] == "grid" or schema is Schema.SYMMETRIC_WITH_POWER2_SCALE:
         return []
     if start.how[first] == "fixed":
-        return [(f"fixed, scale {p.scale:.6g}", p) for p in plan.fixed[first][1:]]
+        return [(f"fixed, scale {p.scale:.6g}", p) for p in plan.fixed[first] if p != start.params[first]]
     known = start.params[first]
     low, high = (known.low, known.high) if schema is Schema.ASYMMETRIC else (min(stats.low, 0), max(stats.high, 0))
     found = {f"range * {w}": params_of(low * w, high * w, schema) for w in _WIDTHS}

@@ -24,6 +24,7 @@ _THROUGH = frozenset({"Relu", "LeakyRelu", "MaxPool", "AveragePool", "GlobalAver
 _LAYERS = frozenset({"Conv", "Gemm"})
 LEAST_FACTOR = 1 / 32
 STRENGTHS = (0.0, 0.25, 0.5, 0.75, 1.0)
+PARTS = 3  # of the samples
 WORTH = 0.97  # the error must become this much smaller: what layers behind make of another rounding is not seen here
 
 RunLayer = Callable[[Net, NodeProto, np.ndarray], np.ndarray]
@@ -179,21 +180,31 @@ def _scaled(node: NodeProto, consts: dict[str, np.ndarray], by: np.ndarray, make
 def best_strength(net: Net, one: Class, values: Mapping[str, np.ndarray], run: RunLayer) -> float:
     """Return the strength with which the layers that read a class err least, its values and their weights rounded.
 
-    `run(network, layer, input)` computes one layer.
+    Each part of the samples is judged with factors and ranges of the others: channels that are equally large on few
+    samples may not be so on further ones. `run(network, layer, input)` computes one layer.
     """
-    largest = magnitudes(values, one.values)
-    errors = [0.0] * len(STRENGTHS)
-    for i, strength in enumerate(STRENGTHS):
-        by = factors(largest, strength)
-        changed = equalised(net, one, by)
-        for reader in one.readers:
-            node = changed.producers()[reader]
-            shape = [1, 1, -1, *[1] * (values[node.input[0]].ndim - 3)]
-            given = values[node.input[0]] / by.reshape(shape)
-            given = fake(given, params_of(float(given.min()), float(given.max())))
-            weights = changed.consts[node.input[1]]
-            codes = nearest(weights, channel_axis(node, weights), np.zeros(len(weights)) + 1e-12)
-            found = run(changed.with_consts({node.input[1]: codes.values()}), node, given)
-            errors[i] += relative_error(found, values[reader])
+    parts = np.arange(len(values[one.values[0]])) % PARTS
+    errors = [np.sqrt(sum(_square_error(net, one, values, run, s, parts == part) for part in np.unique(parts)))
+              for s in STRENGTHS]  # fmt: skip
     best = int(np.argmin(errors))
     return STRENGTHS[best] if errors[best] < errors[0] * WORTH else 0.0
+
+
+def _square_error(
+    net: Net, one: Class, values: Mapping[str, np.ndarray], run: RunLayer, strength: float, judged: np.ndarray
+) -> float:  # fmt: skip
+    """Return the sum over readers of their relative square error on some samples, by what the others say."""
+    seen = judged if judged.all() else ~judged  # of a single sample there are no others
+    margin = 1 + 1 / int(seen.sum())
+    by = factors(magnitudes({n: values[n][seen] for n in one.values}, one.values), strength)
+    changed = equalised(net, one, by)
+    producers, total = changed.producers(), 0.0
+    for reader in one.readers:
+        node = producers[reader]
+        name, weights = node.input[0], changed.consts[node.input[1]]
+        given = values[name] / by.reshape([1, 1, -1, *[1] * (values[name].ndim - 3)])
+        params = params_of(float(given[seen].min()) * margin, float(given[seen].max()) * margin)
+        codes = nearest(weights, channel_axis(node, weights), np.zeros(len(weights)) + 1e-12)
+        found = run(changed.with_consts({node.input[1]: codes.values()}), node, fake(given[judged], params))
+        total += relative_error(found, values[reader][judged]) ** 2
+    return total

@@ -89,9 +89,10 @@ def _least(
 
 def fitted_layers(
     sim: Simulator, params: Mapping[str, Params], start: Coded, fit: Fit, *, rounding: bool = True,
-    progress: Callable[[str], None] = lambda _: None,
+    correction: bool = True, progress: Callable[[str], None] = lambda _: None,
 ) -> Coded:  # fmt: skip
-    """Return codes and biases fitted to the samples; without `rounding`, the codes of `start` and fitted biases."""
+    """Return codes and biases fitted to the samples; without `rounding` or `correction`, the codes or biases of
+    `start`."""
     net = sim.net
     weights, biases = dict(start.weights), dict(start.biases)
     values = {p.name: sim.rounded(params, p.name, sim.exact[p.name]) for p in net.inputs}
@@ -103,7 +104,7 @@ def fitted_layers(
             if rounding:
                 weights[layer] = _fitted_weights(sim, params, node, values[node.input[0]], start.weights[layer], fit)
             consts[node.input[1]] = weights[layer].values()
-            if layer in biases:
+            if layer in biases and correction:
                 sums = all_samples(sim.engine, net, node, values, consts)[0]
                 biases[layer] = consts[node.input[2]] = corrected(biases[layer], sums, sim.exact[layer])
         for name, array in zip(

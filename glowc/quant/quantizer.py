@@ -256,7 +256,8 @@ def _chosen(
     fit = options.fit or FITS[options.activations]
     if options.bias_correction or options.rounding:
         rounding = options.rounding and not power2
-        coded = fitted_layers(sim, chosen.params, coded, fit, rounding=rounding, progress=progress)
+        coded = fitted_layers(sim, chosen.params, coded, fit, rounding=rounding, correction=options.bias_correction,
+                              progress=progress)  # fmt: skip
     if options.calibration is not Calibration.AUTO or profile.samples < ENOUGH or plan.bits > 8:
         return chosen, coded
     chosen = by_measure(sim, profile, options.schema, chosen, coded.consts(net), progress)
