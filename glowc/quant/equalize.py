@@ -177,21 +177,23 @@ def _scaled(node: NodeProto, consts: dict[str, np.ndarray], by: np.ndarray, make
     return copy
 
 
-def best_strength(net: Net, one: Class, values: Mapping[str, np.ndarray], run: RunLayer) -> float:
+def best_strength(net: Net, one: Class, values: Mapping[str, np.ndarray], run: RunLayer, bits: int = 8) -> float:
     """Return the strength with which the layers that read a class err least, its values and their weights rounded.
 
     Each part of the samples is judged with factors and ranges of the others: channels that are equally large on few
-    samples may not be so on further ones. `run(network, layer, input)` computes one layer.
+    samples may not be so on further ones. Of values of 16 `bits`, which have codes to spare, all samples are judged at
+    once. `run(network, layer, input)` computes one layer.
     """
-    parts = np.arange(len(values[one.values[0]])) % PARTS
-    errors = [np.sqrt(sum(_square_error(net, one, values, run, s, parts == part) for part in np.unique(parts)))
+    parts = np.arange(len(values[one.values[0]])) % (PARTS if bits == 8 else 1)
+    errors = [np.sqrt(sum(_square_error(net, one, values, run, s, parts == part, bits) for part in np.unique(parts)))
               for s in STRENGTHS]  # fmt: skip
     best = int(np.argmin(errors))
     return STRENGTHS[best] if errors[best] < errors[0] * WORTH else 0.0
 
 
 def _square_error(
-    net: Net, one: Class, values: Mapping[str, np.ndarray], run: RunLayer, strength: float, judged: np.ndarray
+    net: Net, one: Class, values: Mapping[str, np.ndarray], run: RunLayer, strength: float, judged: np.ndarray,
+    bits: int,
 ) -> float:  # fmt: skip
     """Return the sum over readers of their relative square error on some samples, by what the others say."""
     seen = judged if judged.all() else ~judged  # of a single sample there are no others
@@ -203,7 +205,7 @@ def _square_error(
         node = producers[reader]
         name, weights = node.input[0], changed.consts[node.input[1]]
         given = values[name] / by.reshape([1, 1, -1, *[1] * (values[name].ndim - 3)])
-        params = params_of(float(given[seen].min()) * margin, float(given[seen].max()) * margin)
+        params = params_of(float(given[seen].min()) * margin, float(given[seen].max()) * margin, bits=bits)
         codes = nearest(weights, channel_axis(node, weights), np.zeros(len(weights)) + 1e-12)
         found = run(changed.with_consts({node.input[1]: codes.values()}), node, fake(given[judged], params))
         total += relative_error(found, values[reader][judged]) ** 2

@@ -228,7 +228,7 @@ def _equalised(sim: Simulator, profile: Profile, kept: list[Sample]) -> _Way:
             continue
         if max(sim.exact[n].size // shapes[n][1] for n in one.values if n in sim.exact) < FEWEST_VALUES:
             continue
-        strength = best_strength(net, one, sim.exact, run)
+        strength = best_strength(net, one, sim.exact, run, sim.plan.bits)
         if strength:
             found = factors(magnitudes(sim.exact, one.values), strength)
             net = equalised(net, one, found)
