@@ -396,8 +396,6 @@ GLOW_HOT __attribute__((naked, noinline)) GLOW_DSP_UNUSED static uint32_t *glow_
 #define GLOW_DSP_QUAD_TO_SUMS(name, form) GLOW_DSP_QUAD_FUNCTION(name, form, GLOW_DSP_QUAD_SUMS(form))
 #define GLOW_DSP_QUADS_FUNCTION(name, form, finish) \
   GLOW_DSP_FUNCTION name(GLOW_DSP_UNUSED const glow_dsp_quads_t *q) { GLOW_DSP_QUADS(form, finish); }
-#define GLOW_DSP_QUADS_TO_CODES(name, end) \
-  GLOW_DSP_QUADS_FUNCTION(name, DUAL, GLOW_DSP_QUAD_ROUND(DUAL, end) GLOW_DSP_QUADS_STORE("r4", "r6", "r8", "r10"))
 
 /* Expands groups (at least one) of four inputs of four pixels; returns the place after them. */
 GLOW_HOT __attribute__((naked, noinline)) GLOW_DSP_UNUSED static uint32_t *glow_expand_quad(
@@ -476,22 +474,6 @@ GLOW_INLINE void glow_dsp_quad_sums_twin(const glow_dsp_quad_t *q, glow_dsp_quad
   }
 }
 
-/* A quad of several as a call of its own. */
-GLOW_INLINE glow_dsp_quad_t glow_dsp_quad_of(const glow_dsp_quads_t *q, int32_t quad) {
-  const uint32_t *acts = q->acts + quad * (q->quad_bytes / 4);
-  int8_t *out = q->out + quad * q->step;
-  const glow_dsp_quad_t one = {acts, q->stream, {out, out + q->stride, out + 2 * q->stride, out + 3 * q->stride},
-                               q->blocks, acts + q->quad_bytes / 4, q->skip, q->out_zp, q->low, q->high};
-  return one;
-}
-
-#define GLOW_DSP_QUADS_TO_CODES(name, end) \
-  GLOW_DSP_UNUSED static void name(const glow_dsp_quads_t *q) { \
-    for (int32_t i = 0; i < q->quads; i++) { \
-      const glow_dsp_quad_t one = glow_dsp_quad_of(q, i); \
-      glow_dsp_quad_twin(&one, GLOW_DSP_QUAD_AS_DUAL); \
-    } \
-  }
 #define GLOW_DSP_QUAD_TO_CODES(name, form, end) \
   GLOW_DSP_UNUSED static void name(const glow_dsp_quad_t *q) { glow_dsp_quad_twin(q, GLOW_DSP_QUAD_AS_##form); }
 #define GLOW_DSP_QUAD_TO_SUMS(name, form) \
@@ -521,13 +503,37 @@ GLOW_DSP_QUAD_TO_CODES(glow_dsp_quad_dual_n8, DUAL, N8)
 GLOW_DSP_QUAD_TO_CODES(glow_dsp_quad_dual_s8, DUAL, S8)
 GLOW_DSP_QUAD_TO_CODES(glow_dsp_quad_bytes, BYTES, S8)
 GLOW_DSP_QUAD_TO_CODES(glow_dsp_quad_wide, WIDE, S8)
-GLOW_DSP_QUADS_TO_CODES(glow_dsp_quads_dual_u8, U8)
-GLOW_DSP_QUADS_TO_CODES(glow_dsp_quads_dual_v8, V8)
-GLOW_DSP_QUADS_TO_CODES(glow_dsp_quads_dual_n8, N8)
-GLOW_DSP_QUADS_TO_CODES(glow_dsp_quads_dual_s8, S8)
 GLOW_DSP_QUAD_TO_SUMS(glow_dsp_quad_sums_dual, DUAL)
 GLOW_DSP_QUAD_TO_SUMS(glow_dsp_quad_sums_bytes, BYTES)
 GLOW_DSP_QUAD_TO_SUMS(glow_dsp_quad_sums_wide, WIDE)
+
+#if GLOW_DSP_ASM && (GLOW_DSP_QUAD_WORDS == 12 || __ARM_ARCH >= 8) /* longer loops need the registers of the FPU */
+#define GLOW_DSP_QUADS_TO_CODES(name, end, one) \
+  GLOW_DSP_QUADS_FUNCTION(name, DUAL, GLOW_DSP_QUAD_ROUND(DUAL, end) GLOW_DSP_QUADS_STORE("r4", "r6", "r8", "r10"))
+#else
+/* A quad of several as a call of its own. */
+GLOW_INLINE glow_dsp_quad_t glow_dsp_quad_of(const glow_dsp_quads_t *q, int32_t quad) {
+  const uint32_t *acts = q->acts + quad * (q->quad_bytes / 4);
+  int8_t *out = q->out + quad * q->step;
+  const glow_dsp_quad_t one = {acts, q->stream, {out, out + q->stride, out + 2 * q->stride, out + 3 * q->stride},
+                               q->blocks, acts + q->quad_bytes / 4, q->skip, q->out_zp, q->low, q->high};
+  return one;
+}
+
+#define GLOW_DSP_QUADS_BY_ONES(name, one) \
+  GLOW_DSP_UNUSED static void name(const glow_dsp_quads_t *q) { \
+    for (int32_t i = 0; i < q->quads; i++) { \
+      const glow_dsp_quad_t part = glow_dsp_quad_of(q, i); \
+      one(&part); \
+    } \
+  }
+#define GLOW_DSP_QUADS_TO_CODES(name, end, one) GLOW_DSP_QUADS_BY_ONES(name, one)
+#endif
+
+GLOW_DSP_QUADS_TO_CODES(glow_dsp_quads_dual_u8, U8, glow_dsp_quad_dual_u8)
+GLOW_DSP_QUADS_TO_CODES(glow_dsp_quads_dual_v8, V8, glow_dsp_quad_dual_v8)
+GLOW_DSP_QUADS_TO_CODES(glow_dsp_quads_dual_n8, N8, glow_dsp_quad_dual_n8)
+GLOW_DSP_QUADS_TO_CODES(glow_dsp_quads_dual_s8, S8, glow_dsp_quad_dual_s8)
 
 typedef void (*glow_dsp_quad_fn)(const glow_dsp_quad_t *q);
 

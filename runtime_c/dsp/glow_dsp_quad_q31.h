@@ -71,9 +71,6 @@
   GLOW_DSP_Q31_PAIRS limits
 #define GLOW_DSP_QUAD_Q31_CODES(form, sign, limits) \
   GLOW_DSP_QUAD_Q31_ROUND(form, sign, limits) GLOW_DSP_QUAD_STORE("r4", "r5", "r6", "r7")
-#define GLOW_DSP_QUADS_TO_Q31(name, sign, limits) \
-  GLOW_DSP_QUADS_FUNCTION(name, Q31_DUAL, GLOW_DSP_QUAD_Q31_ROUND(DUAL, sign, limits) \
-                                          GLOW_DSP_QUADS_STORE("r4", "r5", "r6", "r7"))
 #define GLOW_DSP_QUAD_TO_Q31(name, form, sign, limits) \
   GLOW_DSP_QUAD_FUNCTION(name, Q31_##form, GLOW_DSP_QUAD_Q31_CODES(form, sign, limits))
 #else /* the same in C */
@@ -92,13 +89,6 @@ GLOW_INLINE void glow_dsp_quad_q31_twin(const glow_dsp_quad_t *q, glow_dsp_quad_
     }
   }
 }
-#define GLOW_DSP_QUADS_TO_Q31(name, sign, limits) \
-  GLOW_DSP_UNUSED static void name(const glow_dsp_quads_t *q) { \
-    for (int32_t i = 0; i < q->quads; i++) { \
-      const glow_dsp_quad_t one = glow_dsp_quad_of(q, i); \
-      glow_dsp_quad_q31_twin(&one, GLOW_DSP_QUAD_AS_DUAL); \
-    } \
-  }
 #define GLOW_DSP_QUAD_TO_Q31(name, form, sign, limits) \
   GLOW_DSP_UNUSED static void name(const glow_dsp_quad_t *q) { glow_dsp_quad_q31_twin(q, GLOW_DSP_QUAD_AS_##form); }
 #endif
@@ -110,9 +100,18 @@ GLOW_DSP_QUAD_TO_Q31(glow_dsp_quad_q31_dual_n8, DUAL, SIGNED, GLOW_DSP_Q31_ENDS_
 GLOW_DSP_QUAD_TO_Q31(glow_dsp_quad_q31_dual_s8, DUAL, SIGNED, GLOW_DSP_Q31_LIMITS)
 GLOW_DSP_QUAD_TO_Q31(glow_dsp_quad_q31_bytes, BYTES, SIGNED, GLOW_DSP_Q31_LIMITS)
 GLOW_DSP_QUAD_TO_Q31(glow_dsp_quad_q31_wide, WIDE, SIGNED, GLOW_DSP_Q31_LIMITS)
-GLOW_DSP_QUADS_TO_Q31(glow_dsp_quads_q31_dual_r8, PLAIN, GLOW_DSP_Q31_ENDS_NONE)
-GLOW_DSP_QUADS_TO_Q31(glow_dsp_quads_q31_dual_v8, PLAIN, GLOW_DSP_Q31_LIMITS)
-GLOW_DSP_QUADS_TO_Q31(glow_dsp_quads_q31_dual_n8, SIGNED, GLOW_DSP_Q31_ENDS_NONE)
-GLOW_DSP_QUADS_TO_Q31(glow_dsp_quads_q31_dual_s8, SIGNED, GLOW_DSP_Q31_LIMITS)
+
+#if GLOW_DSP_ASM && (GLOW_DSP_QUAD_WORDS == 12 || __ARM_ARCH >= 8)
+#define GLOW_DSP_QUADS_TO_Q31(name, sign, limits, one) \
+  GLOW_DSP_QUADS_FUNCTION(name, Q31_DUAL, GLOW_DSP_QUAD_Q31_ROUND(DUAL, sign, limits) \
+                                          GLOW_DSP_QUADS_STORE("r4", "r5", "r6", "r7"))
+#else
+#define GLOW_DSP_QUADS_TO_Q31(name, sign, limits, one) GLOW_DSP_QUADS_BY_ONES(name, one)
+#endif
+
+GLOW_DSP_QUADS_TO_Q31(glow_dsp_quads_q31_dual_r8, PLAIN, GLOW_DSP_Q31_ENDS_NONE, glow_dsp_quad_q31_dual_r8)
+GLOW_DSP_QUADS_TO_Q31(glow_dsp_quads_q31_dual_v8, PLAIN, GLOW_DSP_Q31_LIMITS, glow_dsp_quad_q31_dual_v8)
+GLOW_DSP_QUADS_TO_Q31(glow_dsp_quads_q31_dual_n8, SIGNED, GLOW_DSP_Q31_ENDS_NONE, glow_dsp_quad_q31_dual_n8)
+GLOW_DSP_QUADS_TO_Q31(glow_dsp_quads_q31_dual_s8, SIGNED, GLOW_DSP_Q31_LIMITS, glow_dsp_quad_q31_dual_s8)
 
 #endif
