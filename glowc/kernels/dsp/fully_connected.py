@@ -43,6 +43,11 @@ class FcPlan(RowsPlan):
     common: bool = False
 
     @property
+    def cost_path(self) -> str:
+        """What the costs of a path are filed under: eight outputs were measured where they end in a float32 scale."""
+        return "eight" if self.eight and not self.fixed else self.path
+
+    @property
     def ends_bytes(self) -> int:
         """Bytes of biases and endings of a block of four outputs."""
         return 4 * GROUP if self.common else ends_bytes(fixed=self.fixed)
