@@ -55,7 +55,8 @@ def request_of(options: CompileOptions, board: Board) -> Request:
     fed, caller_io = options.input_stream == "rows", options.io_buffers == "caller"
     kind = "plain" if options.guard else options.plan
     keeps = board.cpu.slow_flash and not options.guard
-    roomy = keeps and board.cpu.loop_bytes is not None and options.opt != "size"
+    short_loops = board.cpu.loop_bytes is not None and options.code_section is None
+    roomy = keeps and short_loops and options.opt != "size"
     split = rooms if len(rooms) > 1 else ()
     return Request(kind, options.ram_limit, room, fed, caller_io, split, options.guard, keeps, roomy, board.cpu)
 
