@@ -43,11 +43,11 @@ from glowc.app.quantize import (
     LayoutOpt,
     MeanOpt,
     StdOpt,
-    image_format,
     int8_saving,
     int8_source,
 )
 from glowc.app.quantize import register as register_quantize
+from glowc.app.quantize_options import image_format
 from glowc.app.report import register as register_report
 from glowc.app.terminal import (
     Verbosity,

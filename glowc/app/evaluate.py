@@ -19,9 +19,9 @@ from glowc.app.quantize import (
     MetricOpt,
     StdOpt,
     given_data,
-    image_format,
     steps_bar,
 )
+from glowc.app.quantize_options import image_format
 from glowc.app.terminal import say
 
 if TYPE_CHECKING:

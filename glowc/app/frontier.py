@@ -1,12 +1,17 @@
-"""`glowc quantize --flash-limit` and `--pareto`: the search, a table of choices, a small plot in the terminal."""
+"""`glowc quantize --flash-limit`, `--ram-limit`, `--max-insns`, `--pareto`: the search, a table of choices, a plot."""
 
 from __future__ import annotations
 
 import tempfile
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from functools import reduce
+from html import escape
 from pathlib import Path
 from typing import TYPE_CHECKING, TypedDict
+
+from glowc.errors import LimitError
+from glowc.quant.limits import Limits, Size
 
 if TYPE_CHECKING:
     import onnx
@@ -15,49 +20,73 @@ if TYPE_CHECKING:
 
 _WIDTH, _HEIGHT = 48, 8
 _FEW, _LETTERS = 4, 28  # names in a line, letters of a name
+_LEFT, _RIGHT, _TOP, _BOTTOM = 80, 640, 50, 350  # of the picture's axes
+_COLORS = ("#1f77b4", "#d62728")
 
 
 @dataclass(frozen=True, slots=True)
-class Flash:
-    """What --flash-limit, --pareto and --board say; no limit with --pareto alone."""
+class Room:
+    """What --flash-limit, --ram-limit, --max-insns, --pareto and --board say; no limits with --pareto alone."""
 
-    limit_bytes: int | None
+    limits: Limits
     pareto: bool
     board: str
 
 
-def searched(search: Search, room: Flash) -> Found:
-    """Return the best choice of layers in fewer bits whose constants fit, or of all choices."""
-    from glowc.quant.frontier import whole_frontier, within
+def searched(searches: Sequence[Search], room: Room) -> Found:
+    """Return the best choice of layers in fewer bits within the limits, or of all choices: the best of all searches.
 
-    whole = whole_frontier(search) if room.pareto else None
-    return whole if whole is not None and room.limit_bytes is None else within(search, room.limit_bytes or 0)
+    Raises InputError where no choice is within them.
+    """
+    from glowc.quant.frontier import check_limits, whole_frontier, within
+
+    limited = room.limits != Limits()
+    found = []
+    for search in searches:
+        whole = whole_frontier(search) if room.pareto else None
+        found.append(whole if whole is not None and not limited else within(search, room.limits))
+    best = reduce(lambda a, b: a.better(b, room.limits), found)
+    check_limits(best, room.limits)
+    return best
 
 
-def constants_on(board_name: str) -> Callable[[onnx.ModelProto], int]:
-    """Return what compiles a model for a board and counts its constants."""
+def size_on(board_name: str, ram_limit: int | None) -> Callable[[onnx.ModelProto], Size]:
+    """Return what compiles a model for a board, in a limit of RAM if it fits there, and tells its size."""
     from glowc.board import load_board
+    from glowc.compiler.options import CompileOptions
     from glowc.compiler.pipeline import compile_model
 
     board = load_board(board_name)
 
-    def constants_of(quantised: onnx.ModelProto) -> int:
+    def size_of(quantised: onnx.ModelProto) -> Size:
         with tempfile.TemporaryDirectory(prefix="glowc-") as folder:
             path = Path(folder) / "model.onnx"
             path.write_bytes(quantised.SerializeToString())
-            return compile_model(path, board).report["weights_bytes"]
+            try:
+                report = compile_model(path, board, CompileOptions(ram_limit=ram_limit)).report
+            except LimitError:
+                report = compile_model(path, board).report
+        return Size(report["weights_bytes"], report["arena_bytes"], report["insns_estimate"])
 
-    return constants_of
+    return size_of
 
 
 def frontier_lines(found: Found, *, plot: bool) -> list[str]:
     """Return a line for each choice, the chosen one marked, and with `plot` bytes against loss."""
     points = found.frontier() if plot else found.points
-    lines = [f"  {'constants':>12} {_label(points[0]):>9}  layers in fewer bits than 8"]
+    columns = f"  {'constants':>12} {'arena':>9} {'instructions':>13} {_label(points[0]):>9}"
+    lines = [f"{columns}  layers in fewer bits than 8"]
     for point in points:
-        mark = "*" if point.weights == found.point.weights else " "
-        lines.append(f"{mark} {point.constants_bytes:>12,} {_value(point):>9}  {_layers(point)}")
+        mark, size = "*" if point == found.point else " ", point.size
+        sizes = f"{size.constants_bytes:>12,} {size.arena_bytes:>9,} {size.insns:>13,}"
+        lines.append(f"{mark} {sizes} {_value(point):>9}  {_described(found, point)}")
     return [*lines, *(_plot(points) if plot and len(points) > 1 else [])]
+
+
+def _described(found: Found, point: Point) -> str:
+    """Return the layers in fewer bits, and the activations where choices differ in them."""
+    several = len({p.activations for p in found.points}) > 1
+    return f"activations {point.activations}; {_layers(point)}" if several else _layers(point)
 
 
 def _layers(point: Point) -> str:
@@ -77,10 +106,13 @@ def _short(name: str) -> str:
 
 
 class PointData(TypedDict):
-    """A choice: types of weights by layer, bytes, error over the largest, score, whether no other beats it."""
+    """A choice: weights by layer, activations, size, error over the largest, score, whether no other beats it."""
 
     weights: dict[str, str]
+    activations: str
     constants_bytes: int
+    arena_bytes: int
+    insns_estimate: int
     error: float
     score: float | None
     on_frontier: bool
@@ -100,7 +132,9 @@ def frontier_data(found: Found) -> FrontierData:
     def data(point: Point) -> PointData:
         return {
             "weights": {name: str(kind) for name, kind in point.weights.items()},
-            "constants_bytes": point.constants_bytes, "error": point.error, "score": point.score,
+            "activations": str(point.activations), "constants_bytes": point.size.constants_bytes,
+            "arena_bytes": point.size.arena_bytes, "insns_estimate": point.size.insns, "error": point.error,
+            "score": point.score,
             "on_frontier": point in best,
         }  # fmt: skip
 
@@ -112,12 +146,12 @@ def _label(point: Point) -> str:
 
 
 def _value(point: Point) -> str:
-    return f"{100 * (point.error if point.score is None else point.score):.2f} %"
+    return f"{100 * _shown(point):.2f} %"
 
 
 def _plot(points: Sequence[Point]) -> list[str]:
     """Draw bytes to the right and the error, or the score, upwards."""
-    values = [p.error if p.score is None else p.score for p in points]
+    values = [_shown(p) for p in points]
     sizes = [p.constants_bytes for p in points]
     grid = [[" "] * _WIDTH for _ in range(_HEIGHT)]
     for size, value in zip(sizes, values, strict=True):
@@ -132,3 +166,50 @@ def _plot(points: Sequence[Point]) -> list[str]:
 def _place(value: float, values: Sequence[float], cells: int) -> int:
     span = max(values) - min(values)
     return round((value - min(values)) / span * (cells - 1)) if span else 0
+
+
+def pareto_svg(found: Found, title: str) -> str:
+    """Return the choices as an SVG file: bytes of constants to the right, error or score upwards, frontiers joined."""
+    points, best = found.points, found.frontier()
+    xs, ys = [p.constants_bytes for p in points], [_shown(p) for p in points]
+
+    def at(point: Point) -> tuple[float, float]:
+        return _scaled(point.constants_bytes, xs, _LEFT, _RIGHT), _scaled(_shown(point), ys, _BOTTOM, _TOP)
+
+    parts = [
+        f'<svg xmlns="http://www.w3.org/2000/svg" width="{_RIGHT + 40}" height="{_BOTTOM + 50}" font-size="12" '
+        'font-family="sans-serif">',
+        f'<text x="{_LEFT}" y="24" font-size="14">{escape(title)}: {_label(points[0])} by bytes of constants</text>',
+        f'<path d="M{_LEFT} {_TOP}V{_BOTTOM}H{_RIGHT}" fill="none" stroke="#555"/>',
+        *_svg_axes(xs, ys),
+    ]
+    for number, kind in enumerate(sorted({p.activations for p in points})):
+        color = _COLORS[number % len(_COLORS)]
+        line = " ".join("{:.1f},{:.1f}".format(*at(p)) for p in best if p.activations == kind)
+        parts.append(f'<polyline points="{line}" fill="none" stroke="{color}"/>')
+        for point in (p for p in points if p.activations == kind):
+            (x, y), size = at(point), 5 if point == found.point else 3
+            about = f"{kind}, {point.constants_bytes:,} bytes, {_value(point)}: {_layers(point)}"
+            parts.append(f'<circle cx="{x:.1f}" cy="{y:.1f}" r="{size}" fill="{color}"><title>{escape(about)}</title>'
+                         "</circle>")  # fmt: skip
+    return "\n".join([*parts, "</svg>", ""])
+
+
+def _svg_axes(xs: Sequence[int], ys: Sequence[float]) -> list[str]:
+    """Return the ends of both axes in words."""
+    return [
+        f'<text x="{_LEFT}" y="{_BOTTOM + 20}">{min(xs):,} bytes</text>',
+        f'<text x="{_RIGHT}" y="{_BOTTOM + 20}" text-anchor="end">{max(xs):,} bytes</text>',
+        f'<text x="{_LEFT - 6}" y="{_BOTTOM}" text-anchor="end">{100 * min(ys):.2f} %</text>',
+        f'<text x="{_LEFT - 6}" y="{_TOP + 4}" text-anchor="end">{100 * max(ys):.2f} %</text>',
+    ]
+
+
+def _shown(point: Point) -> float:
+    """Return what is drawn of a choice: the score, or the error."""
+    return point.error if point.score is None else point.score
+
+
+def _scaled(value: float, values: Sequence[float], low: float, high: float) -> float:
+    span = max(values) - min(values)
+    return low + (value - min(values)) / span * (high - low) if span else low

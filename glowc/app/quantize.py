@@ -8,11 +8,19 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from glowc.app.options import FloatArg, JsonOpt, size_option
+from glowc.app.quantize_options import (
+    activations_of,
+    calibration_of,
+    float_edge,
+    image_format,
+    precision_of,
+    schema_of,
+)
 from glowc.app.terminal import is_quiet, say, tell, visible
 from glowc.errors import InputError
 
@@ -21,16 +29,14 @@ if TYPE_CHECKING:
 
     import numpy as np
 
-    from glowc.app.frontier import Flash
+    from glowc.app.frontier import Room
     from glowc.compiler.pipeline import Compiled
     from glowc.quant.data import ImageFormat
     from glowc.quant.engine import Engine
     from glowc.quant.frontier import Found
     from glowc.quant.net import Net
-    from glowc.quant.precision import Precision, WeightType
     from glowc.quant.profile import Profile
     from glowc.quant.quantizer import Gathered, Quantized, QuantizeOptions, Sample
-    from glowc.quant.scheme import Activations
     from glowc.quant.tune import Target, Tuned
 
 DataOpt = Annotated[
@@ -66,10 +72,18 @@ FlashLimitOpt = Annotated[
         help="weights of 4 and 2 bits until the constants fit: 8192, 32K or 2M",
     ),
 ]
-ParetoOpt = Annotated[
-    bool, typer.Option("--pareto", help="measure constants and error with more and more layers in fewer bits")
+RamLimitOpt = Annotated[
+    int | None,
+    typer.Option("--ram-limit", parser=size_option, metavar="BYTES", help="the arena has at most so many: 8192, 8K"),
 ]
-BoardOpt = Annotated[str, typer.Option("--board", help="whose constants --flash-limit and --pareto count")]
+MaxInsnsOpt = Annotated[
+    int | None, typer.Option("--max-insns", min=1, metavar="N", help="at most so many instructions, as predicted")
+]
+ParetoOpt = Annotated[
+    bool,
+    typer.Option("--pareto", help="measure bytes and error with more and more layers in fewer bits; NAME_pareto.svg"),
+]
+BoardOpt = Annotated[str, typer.Option("--board", help="whose sizes and instructions the limits and --pareto count")]
 MetricOpt = Annotated[
     str | None,
     typer.Option("--metric", metavar="FILE:FUNCTION", help="f(outputs, labels), samples first; more is better"),
@@ -89,26 +103,6 @@ def steps_bar(quiet: bool, total: int | None) -> Iterator[Callable[[str], None]]
     with Progress(*columns, console=Console(stderr=True), transient=True) as progress:
         task = progress.add_task("starting", total=total)
         yield lambda text: progress.update(task, description=visible(text)[:60], advance=1)
-
-
-def image_format(mean: str, std: str, layout: str | None, channels: str) -> ImageFormat:
-    from glowc.quant.data import ImageFormat
-
-    if layout not in (None, "nchw", "nhwc") or channels not in ("rgb", "bgr"):
-        raise InputError(
-            f"--layout {layout} --channels {channels}", hint="--layout nchw or nhwc, --channels rgb or bgr"
-        )
-    return ImageFormat(_numbers(mean, "--mean"), _numbers(std, "--std"), layout, channels)
-
-
-def _numbers(text: str, option: str) -> tuple[float, ...]:
-    try:
-        values = tuple(float(t) for t in text.split(","))
-    except ValueError:
-        raise InputError(f"{option} {text}: not a number", hint=f"{option} 127.5, or {option} 124,116,104") from None
-    if option == "--std" and 0 in values:
-        raise InputError("--std 0: pixels are divided by it", hint="--std 255 makes values from 0 to 1")
-    return values
 
 
 def _gather(net: Net, gathered: Gathered, data: list[Path], images: ImageFormat, quiet: bool) -> None:
@@ -183,7 +177,8 @@ def quantize(
         str, typer.Option("--calibration", help="auto (by measured error), minmax, percentile, entropy, mse")
     ] = "auto",
     activations: Annotated[
-        str, typer.Option("--activations", help="int8, or int16: finer, twice the arena, slower; weights stay int8")
+        str,
+        typer.Option("--activations", help="int8, or int16: finer, twice the arena, slower; auto: what limits allow"),
     ] = "int8",
     io_type: Annotated[
         str | None, typer.Option("--io-type", help="of inputs and outputs: float, or as --activations (default)")
@@ -213,37 +208,42 @@ def quantize(
     weights: WeightsOpt = "int8",
     weights_of: WeightsOfOpt = None,
     flash_limit: FlashLimitOpt = None,
+    ram_limit: RamLimitOpt = None,
+    max_insns: MaxInsnsOpt = None,
     pareto: ParetoOpt = False,
     board: BoardOpt = "mps2-an386",
     as_json: JsonOpt = False,
 ) -> None:
     """Quantise a float model."""
-    from glowc.app.frontier import Flash, frontier_data, frontier_lines
+    from glowc.app.frontier import Room, frontier_data, frontier_lines, pareto_svg
     from glowc.compiler.files import check_output, write_file
+    from glowc.quant.limits import Limits
     from glowc.quant.quantizer import QuantizeOptions
     from glowc.quant.tune import trial_lines
 
     check_output(output)
-    kind = _activations(activations)
-    options = QuantizeOptions(
-        _schema(schema),
-        _calibration(calibration),
-        tuple(keep_float or ()),
-        _float_edge(io_type, kind),
-        equalise,
-        bias,
-        rounding,
-        kind,
-        precision=precision_of(weights, weights_of),
-    )
-    images = image_format(mean, std, layout, channels)
-    wanted, room = None, Flash(flash_limit, pareto, board) if flash_limit or pareto else None
-    if target_accuracy is not None and room is not None:
-        raise InputError("--target-accuracy keeps layers float, --flash-limit makes them smaller", hint="one of them")
-    if weights != "int8" and room is not None:
-        raise InputError(
-            f"--weights {weights}: --flash-limit and --pareto choose the weights of layers", hint="--weights-of"
+    limits = Limits(flash_limit, ram_limit, max_insns)
+    room = Room(limits, pareto, board) if pareto or limits != Limits() else None
+    options = [
+        QuantizeOptions(
+            schema_of(schema),
+            calibration_of(calibration),
+            tuple(keep_float or ()),
+            float_edge(io_type, activations),
+            equalise,
+            bias,
+            rounding,
+            kind,
+            precision=precision_of(weights, weights_of),
         )
+        for kind in activations_of(activations, limited=limits != Limits())
+    ]
+    images = image_format(mean, std, layout, channels)
+    if target_accuracy is not None and room is not None:
+        raise InputError("--target-accuracy keeps layers float, limits make them smaller", hint="one of them")
+    if weights != "int8" and room is not None:
+        raise InputError(f"--weights {weights}: limits and --pareto choose the weights of layers", hint="--weights-of")
+    wanted = None
     if target_accuracy is not None or (room is not None and (labels or classes or metric or test_data)):
         wanted = Wanted(target_accuracy or 0.0, test_data or given_data(data), labels, classes, metric)
     elif labels or classes or metric or test_data:
@@ -251,12 +251,15 @@ def quantize(
             "labels are of no use without a target", hint="--target-accuracy 0.5, --flash-limit 32K, or glowc eval"
         )
     if room is not None:
-        found = within_flash(model, data, profile_, options, images, quiet=as_json, wanted=wanted, room=room)
+        found = within_limits(model, data, profile_, options, images, quiet=as_json, wanted=wanted, room=room)
         done, search = found.done, None
     else:
         found = None
-        done, search = quantized(model, data, profile_, options, images, quiet=as_json, wanted=wanted)
+        done, search = quantized(model, data, profile_, options[0], images, quiet=as_json, wanted=wanted)
     write_file(output, lambda file: file.write(done.model.SerializeToString(deterministic=True)))
+    if found is not None and pareto:
+        picture = pareto_svg(found, model.stem).encode()
+        write_file(output.with_name(f"{output.stem}_pareto.svg"), lambda file: file.write(picture))
     if as_json:
         say(json.dumps({**summary(done, output), **_tuned_data(search), **(frontier_data(found) if found else {})}))
         return
@@ -265,59 +268,6 @@ def quantize(
         tell("\n".join([f"  float: {100 * search.float_score:.2f} %", *(f"  {t}" for t in trial_lines(search.trials))]))
     if found is not None:
         tell("\n".join(frontier_lines(found, plot=pareto)))
-
-
-def precision_of(weights: str, weights_of: list[str] | None) -> Precision:
-    """Return what --weights and --weights-of say."""
-    from glowc.quant.precision import Precision
-
-    of = {}
-    for text in weights_of or ():
-        name, equals, kind = text.rpartition("=")
-        if not name or not equals:
-            raise InputError(f"--weights-of {text}: no NODE=TYPE", hint="--weights-of conv1=int4")
-        of[name] = _weight_type(kind, f"--weights-of {text}")
-    return Precision(_weight_type(weights, f"--weights {weights}"), of)
-
-
-def _weight_type(kind: str, option: str) -> WeightType:
-    from glowc.quant.precision import WeightType
-
-    if kind not in list(WeightType):
-        raise InputError(f"{option}: no type of weights {kind!r}", hint=f"types: {', '.join(WeightType)}")
-    return WeightType(kind)
-
-
-def _schema(name: str) -> Any:
-    from glowc.quant.scheme import Schema
-
-    if name not in list(Schema):
-        raise InputError(f"no schema {name!r}", hint=f"--schema {', '.join(Schema)}")
-    return Schema(name)
-
-
-def _calibration(name: str) -> Any:
-    from glowc.quant.calibrate import Calibration
-
-    if name not in list(Calibration):
-        raise InputError(f"no calibration {name!r}", hint=f"--calibration {', '.join(Calibration)}")
-    return Calibration(name)
-
-
-def _activations(name: str) -> Activations:
-    from glowc.quant.scheme import Activations
-
-    if name not in list(Activations):
-        raise InputError(f"no activations {name!r}", hint=f"--activations {' or '.join(Activations)}")
-    return Activations(name)
-
-
-def _float_edge(io_type: str | None, activations: Activations) -> bool:
-    if io_type not in (None, "float", activations):
-        raise InputError(
-            f"--io-type {io_type} with --activations {activations}", hint=f"--io-type {activations} or float"
-        )
-    return io_type == "float"
 
 
 def quantized(
@@ -341,20 +291,20 @@ def quantized(
     return search.done, search
 
 
-def within_flash(
-    model: Path, data: list[Path] | None, profile_file: Path | None, options: QuantizeOptions, images: ImageFormat,
-    *, quiet: bool, wanted: Wanted | None, room: Flash,
+def within_limits(
+    model: Path, data: list[Path] | None, profile_file: Path | None, options: list[QuantizeOptions],
+    images: ImageFormat, *, quiet: bool, wanted: Wanted | None, room: Room,
 ) -> Found:  # fmt: skip
-    """Return a model with some layers in fewer bits, as --flash-limit and --pareto want it."""
-    from glowc.app.frontier import constants_on, searched
+    """Return a model with some layers in fewer bits, as the limits and --pareto want it: the best of the options."""
+    from glowc.app.frontier import searched, size_on
     from glowc.quant.frontier import Search
 
     given_data(data)
     net, engine, profile, kept = profiled(model, data, profile_file, images, quiet=quiet)
     target = target_of(wanted, net, images) if wanted is not None else None
     with steps_bar(quiet, None) as progress:
-        count = constants_on(room.board)
-        return searched(Search(net, engine, profile, kept, options, count, target, progress), room)
+        size = size_on(room.board, room.limits.arena_bytes)
+        return searched([Search(net, engine, profile, kept, one, size, target, progress) for one in options], room)
 
 
 def profiled(

@@ -2,8 +2,8 @@
 
 What a layer loses is measured on the kept samples: how much more the outputs err in simulation with its weights alone
 in fewer bits. Steps of layers from 8 to 4 and from 4 to 2 bits are then taken in the order of loss per byte; each
-choice is quantised as a whole, its constants are those of a compiled model, and it is judged by the error of its
-outputs or, with labels, by a score.
+choice is quantised as a whole, its size is that of a compiled model, and it is judged by the error of its outputs or,
+with labels, by a score. Activations of 8 and of 16 bits are two searches, whose choices stand beside each other.
 """
 
 from __future__ import annotations
@@ -20,18 +20,20 @@ from glowc.quant.calibrate import Calibration
 from glowc.quant.choose import by_calibration
 from glowc.quant.engine import Engine
 from glowc.quant.layers import coded_layers, nearest_layers
+from glowc.quant.limits import Limits, Size
 from glowc.quant.narrow import is_usual
 from glowc.quant.net import Net
 from glowc.quant.plan import make_plan
 from glowc.quant.precision import Precision, WeightType, bits_of, gains
 from glowc.quant.profile import Profile
 from glowc.quant.quantizer import Quantized, QuantizeOptions, dtypes_of, quantize_net
+from glowc.quant.scheme import Activations
 from glowc.quant.simulate import simulator
 from glowc.quant.tune import Target, outputs_of
 
 Sample = Mapping[str, np.ndarray]
-ConstantsOf = Callable[[onnx.ModelProto], int]
-"""Returns the bytes of constants of a quantised model once it is compiled."""
+SizeOf = Callable[[onnx.ModelProto], Size]
+"""Returns what a quantised model takes once it is compiled."""
 
 _RANKED_ON = 16  # samples of a simulation
 
@@ -42,12 +44,18 @@ Choice = Mapping[str, WeightType]
 
 @dataclass(frozen=True, slots=True)
 class Point:
-    """One choice: types of weights by layer, bytes of constants, error of outputs (RMSE over the largest), score."""
+    """One choice: types of weights by layer, its size, error of outputs (RMSE over the largest), score, activations."""
 
     weights: Choice
-    constants_bytes: int
+    size: Size
     error: float
     score: float | None
+    activations: Activations = Activations.INT8
+
+    @property
+    def constants_bytes(self) -> int:
+        """The bytes of its constants."""
+        return self.size.constants_bytes
 
     @property
     def loss(self) -> tuple[float, float]:
@@ -64,12 +72,18 @@ class Found:
     points: tuple[Point, ...]
 
     def frontier(self) -> tuple[Point, ...]:
-        """Return the choices of which no other has both fewer bytes and less loss."""
+        """Return the choices of which no other with these activations has both fewer bytes and less loss."""
         kept: list[Point] = []
-        for point in sorted(self.points, key=lambda p: (p.constants_bytes, p.loss)):
-            if not kept or point.loss < kept[-1].loss:
+        for point in sorted(self.points, key=lambda p: (p.activations, p.constants_bytes, p.loss)):
+            if not kept or point.activations != kept[-1].activations or point.loss < kept[-1].loss:
                 kept.append(point)
         return tuple(kept[::-1])
+
+    def better(self, other: Found, limits: Limits) -> Found:
+        """Return the better one of two searches within the limits, with the choices of both."""
+        pairs = [(not limits.hold(f.point.size), f.point.loss) for f in (self, other)]
+        best = other if pairs[1] < pairs[0] else self
+        return replace(best, points=(*self.points, *other.points))
 
 
 @dataclass(frozen=True, slots=True)
@@ -91,7 +105,7 @@ class Search:
     profile: Profile
     kept: list[Sample]
     options: QuantizeOptions
-    constants_of: ConstantsOf
+    size_of: SizeOf
     target: Target | None = None
     progress: Callable[[str], None] = lambda _: None
     _known: dict[frozenset[tuple[str, WeightType]], tuple[Quantized, Point]] = field(default_factory=dict)
@@ -107,7 +121,8 @@ class Search:
             score = None
             if self.target is not None:
                 score = self.target.score(outputs_of(done.model, self.net.inputs, self.target.samples))
-            self._known[key] = done, Point(dict(choice), self.constants_of(done.model), done.error or 0.0, score)
+            size, kind = self.size_of(done.model), self.options.activations
+            self._known[key] = done, Point(dict(choice), size, done.error or 0.0, score, kind)
         return self._known[key]
 
     def found(self, choice: Choice) -> Found:
@@ -176,22 +191,30 @@ def _after_wider(steps: Sequence[Step]) -> list[Step]:
     return found
 
 
-def within(search: Search, limit_bytes: int) -> Found:
-    """Return the best choice whose constants are at most so many bytes. Raises InputError where none is."""
+def within(search: Search, limits: Limits) -> Found:
+    """Return the best choice within the limits; where none is, the one that has the fewest constants."""
     base = search.measured({})[1]
-    if base.constants_bytes <= limit_bytes:
+    most = limits.constants_bytes
+    if most is None or base.constants_bytes <= most:
         return search.found({})
-    tries = [_chosen(search, steps, base.constants_bytes, limit_bytes) for steps in _orders(search.steps())]
-    fitting = [point for point in tries if point.constants_bytes <= limit_bytes]
+    tries = [_chosen(search, steps, base.constants_bytes, most) for steps in _orders(search.steps())]
+    fitting = [point for point in tries if limits.hold(point.size)]
     if not fitting:
-        least = min(tries, key=lambda p: p.constants_bytes, default=base)
-        raise InputError(
-            f"no choice of weights has constants of at most {limit_bytes:,} bytes",
-            details=[f"the smallest takes {least.constants_bytes:,} bytes, {len(least.weights)} layers in fewer bits",
-                     f"all in 8 bits take {base.constants_bytes:,} bytes"],
-            hint="allow more with --flash-limit, or take a smaller model",
-        )  # fmt: skip
+        return search.found(min(tries, key=lambda p: p.constants_bytes, default=base).weights)
     return search.found(min(fitting, key=lambda p: (p.loss, p.constants_bytes)).weights)
+
+
+def check_limits(found: Found, limits: Limits) -> None:
+    """Raise InputError where the model of a search is not within the limits."""
+    if limits.hold(found.point.size):
+        return
+    least = {p.activations: p for p in sorted(found.points, key=lambda p: -p.constants_bytes)}
+    raise InputError(
+        "no choice of weights and activations is within the limits",
+        details=[f"activations {kind}, {len(point.weights)} layers in fewer bits: {text}"
+                 for kind, point in least.items() for text in limits.exceeded(point.size)],
+        hint="allow more, or take a smaller model",
+    )  # fmt: skip
 
 
 def _orders(steps: Sequence[Step]) -> list[list[Step]]:

@@ -6,6 +6,7 @@ import json
 import re
 from functools import cache
 from pathlib import Path
+from xml.etree import ElementTree
 
 import numpy as np
 import onnx
@@ -115,18 +116,37 @@ def test_pareto_lists_choices_from_all_bytes_to_the_fewest(glowc: Glowc, files: 
     )
     assert done.status == 0, done.err
     lines = done.out.splitlines()
-    table = [line for line in lines if re.match(r"[* ] +[\d,]+ +[\d.]+ %", line)]
+    table = [line for line in lines if re.match(r"[* ] +[\d,]+ +[\d,]+ +[\d,]+ +[\d.]+ %", line)]
     sizes = [int(line[1:].split()[0].replace(",", "")) for line in table]
     assert sizes == sorted(sizes, reverse=True)
     assert len(sizes) >= 3
     assert [line[0] for line in table].count("*") == 1
     assert sum("o" in line.partition("|")[2] for line in lines) >= 2
+    picture = ElementTree.parse(files / "q_pareto.svg").getroot()
+    assert len(picture.findall("{*}circle")) >= len(table)
+
+
+def test_activations_are_the_finest_that_the_limits_allow(glowc: Glowc, files: Path) -> None:
+    given = ("quantize", files / "float.onnx", "--data", files / "few.npz", "--no-rounding", "--no-equalise", "--json",
+             "--activations", "auto")  # fmt: skip
+    roomy = glowc(*given, "-o", "q16.onnx", "--ram-limit", "64K", "--max-insns", "10000000")
+    assert roomy.status == 0, roomy.err
+    sizes = {p["activations"]: p for p in json.loads(roomy.out)["points"]}
+    assert json.loads(roomy.out)["chosen"] == sizes["int16"]
+    assert sizes["int16"]["error"] < sizes["int8"]["error"]
+    for option, field in (("--ram-limit", "arena_bytes"), ("--max-insns", "insns_estimate")):
+        for kind in ("int16", "int8"):
+            found = glowc(*given, "-o", "q.onnx", option, str(sizes[kind][field]))
+            assert json.loads(found.out)["chosen"]["activations"] == kind
 
 
 @pytest.mark.parametrize(
     ("options", "words"),
     [
-        (("--flash-limit", "10"), "no choice of weights has constants of at most 10 bytes"),
+        (("--flash-limit", "10"), "bytes of constants, at most 10"),
+        (("--ram-limit", "100"), "bytes of arena, at most 100"),
+        (("--max-insns", "1000"), "instructions, at most 1,000"),
+        (("--activations", "auto"), "--activations auto takes what limits allow"),
         (("--flash-limit", "many"), "'many' is no size in bytes"),
         (("--flash-limit", "0"), "'0' is no size in bytes"),
         (("--weights", "int3"), "--weights int3: no type of weights 'int3'"),
@@ -134,10 +154,10 @@ def test_pareto_lists_choices_from_all_bytes_to_the_fewest(glowc: Glowc, files: 
         (("--weights-of", "wode=int4"), "no quantised layer with weights is called 'wode'"),
         (
             ("--target-accuracy", "1", "--pareto"),
-            "--target-accuracy keeps layers float, --flash-limit makes them smaller",
+            "--target-accuracy keeps layers float, limits make them smaller",
         ),
         (("--flash-limit", "32K", "--board", "mps2"), "mps2"),
-        (("--flash-limit", "32K", "--weights", "int4"), "--weights int4: --flash-limit and --pareto choose"),
+        (("--flash-limit", "32K", "--weights", "int4"), "--weights int4: limits and --pareto choose"),
     ],
 )
 def test_wrong_wishes_are_errors_and_nothing_is_written(
