@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 import onnx
@@ -19,7 +19,7 @@ PLAIN = (0, 0, 0, 0)
 class Sample:
     """One layer. `hwc` is the input, (elements,) where the shape does not matter, (rows, columns) of a matrix, (time,
     inputs, hidden) of a GRU, (m, k, n) of a product; `wide`: weights that need 16 bits beside another one; `planar`: an
-    image in NCHW."""
+    image in NCHW; `sixteen`: codes of 16 bits between layers."""
 
     kind: str
     hwc: tuple[int, ...]
@@ -30,13 +30,14 @@ class Sample:
     wide: bool = False
     planar: bool = False
     dilation: int = 1
+    sixteen: bool = False
 
     @property
     def bytes(self) -> int:
         """Bytes of its activations, roughly."""
         pixels = self.hwc[0] * self.hwc[1] if len(self.hwc) == 3 else 1
         size = int(np.prod(self.hwc)) + pixels // self.stride**2 * (self.out_c or self.hwc[-1])
-        return size * (4 if self.kind.endswith("f32") else 2)
+        return size * (4 if self.kind.endswith("f32") or self.sixteen else 2)
 
 
 def conv(h: int, w: int, c: int, out_c: int, **more: object) -> Iterator[Sample]:
@@ -216,6 +217,24 @@ def _more() -> Iterator[Sample]:
 
 
 SAMPLES: tuple[Sample, ...] = (*_convolutions(), *_others(), *_more())
+
+
+_SIXTEEN = ("conv", "dwconv", "fc", "add", "mul", "avg_pool", "max_pool", "mean", "softmax")
+_MOST_TAPS = 1200  # of a sum that stays in 32 bits with codes of 16
+
+
+def _sixteens() -> Iterator[Sample]:
+    """Yield the layers of codes that have kernels for 16 bits, every second shape."""
+    for kind in _SIXTEEN:
+        found = [
+            s for s in SAMPLES
+            if s.kind == kind and not s.wide and not s.planar and s.dilation == 1 and len(s.hwc) != 2
+            and (kind != "conv" or s.hwc[2] * s.k[0] * s.k[1] <= _MOST_TAPS)
+        ]  # fmt: skip
+        yield from (replace(sample, sixteen=True) for sample in found[::2])
+
+
+SAMPLES = (*SAMPLES, *_sixteens())
 
 
 class _Builder:
@@ -454,15 +473,29 @@ def model_of(samples: Sequence[Sample]) -> onnx.ModelProto:
     for at, sample in enumerate(samples):
         builder.add(at, sample)
     graph = oh.make_graph(builder.nodes, "layers", builder.inputs, builder.outputs, builder.consts)
-    return oh.make_model(graph, opset_imports=[oh.make_opsetid("", 20)], ir_version=9)
+    if samples[0].sixteen:
+        _widen(graph)
+    return oh.make_model(graph, opset_imports=[oh.make_opsetid("", 21 if samples[0].sixteen else 20)], ir_version=10)
+
+
+def _widen(graph: onnx.GraphProto) -> None:
+    """Make the int8 codes between layers int16, with zero point 0; weights stay int8."""
+    consts = {tensor.name: tensor for tensor in graph.initializer}
+    for node in graph.node:
+        if node.op_type in ("QuantizeLinear", "DequantizeLinear") and node.input[0] not in consts:
+            consts[node.input[2]].CopyFrom(onnx.numpy_helper.from_array(np.int16(0), node.input[2]))  # type: ignore[arg-type]
+    for edge in (*graph.input, *graph.output):
+        if edge.type.tensor_type.elem_type == TensorProto.INT8:
+            edge.type.tensor_type.elem_type = TensorProto.INT16
 
 
 def groups(samples: Sequence[Sample], room_bytes: int, most: int) -> list[list[Sample]]:
-    """Return the samples cut into models: images of one layout together, at most `most`, activations that fit."""
+    """Return the samples cut into models: of one layout and size of codes, at most `most`, activations that fit."""
     found: list[list[Sample]] = []
-    for planar in (False, True):
+    for planar, sixteen in ((False, False), (True, False), (False, True)):
         current: list[Sample] = []
-        for sample in (s for s in samples if s.planar == planar and s.bytes <= room_bytes):
+        like = (s for s in samples if s.planar == planar and s.sixteen == sixteen)
+        for sample in (s for s in like if s.bytes <= room_bytes):
             if len(current) == most or sum(s.bytes for s in current) + sample.bytes > room_bytes:
                 found.append(current)
                 current = []
