@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-import importlib
+import importlib.util
 import os
+import platform
 import shutil
 import sys
 import zlib
@@ -47,6 +48,16 @@ def require_module(name: str) -> Any:
     except ImportError:
         require(False, f"{name} is not installed")
         raise
+
+
+def require_tflite(*names: str) -> None:
+    """As `require_module` for the packages of TFLite Micro; where they have no wheel, the tests at it are skipped."""
+    for name in names or ("tflite_micro",):
+        if importlib.util.find_spec(name) is None:
+            has_wheel = sys.platform == "linux" and platform.machine() == "x86_64"
+            if has_wheel and os.environ.get("GLOWC_REQUIRE_TOOLS") == "1":
+                pytest.fail(f"{name} is not installed (GLOWC_REQUIRE_TOOLS=1)", pytrace=False)
+            pytest.skip(f"{name} is not installed", allow_module_level=True)
 
 
 @pytest.fixture(name="require_tool", scope="session")

@@ -10,7 +10,7 @@ from types import ModuleType
 import numpy as np
 import pytest
 
-from tests.conftest import require_tool
+from tests.conftest import require_tflite, require_tool
 from tests.tflite.runtime import Runtime
 
 FOLDER = Path(__file__).resolve().parents[2] / "examples" / "wake-word"
@@ -19,8 +19,7 @@ HOP, FRAME, STEPS = 160, 480, 3
 
 @pytest.fixture(scope="module")
 def demo() -> Iterator[ModuleType]:
-    for package in ("tflite_micro", "pymicro_features", "pymicro_wakeword"):
-        pytest.importorskip(package)
+    require_tflite("tflite_micro", "pymicro_features", "pymicro_wakeword")
     sys.path.insert(0, str(FOLDER))
     try:
         import demo as module  # type: ignore[import-not-found]

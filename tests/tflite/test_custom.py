@@ -10,11 +10,12 @@ from flatbuffers import flexbuffers  # type: ignore[import-untyped]
 
 from glowc.errors import GlowcError, ModelError
 from glowc.frontend import import_model
+from tests.conftest import require_tflite
 from tests.tflite.cases import make_case
 from tests.tflite.cases.custom import MAKERS
 from tests.tflite.writer import Build, Tensor
 
-pytest.importorskip("tflite_micro", reason="the TFLM runtime is not installed")
+require_tflite()
 
 
 def compressed(codes: bytes, about: bytes, kind: str = "int8", shape: tuple[int, ...] = (8,)) -> bytes:

@@ -11,10 +11,11 @@ from typer.testing import CliRunner
 from glowc.app.cli import app
 from glowc.frontend.tflite.known import KNOWN
 from glowc.frontend.tflite.operators import HANDLERS
+from tests.conftest import require_tflite
 from tests.tflite.cases import MAKERS, make_case
 from tests.tflite.signal_cases import MAKERS as SIGNAL
 
-pytest.importorskip("tflite_micro", reason="the TFLM runtime is not installed")
+require_tflite()
 # Of variables and control flow every kind is moved as it is; TILE is none of TFLM's.
 _NOT_DRAWN = frozenset({"ASSIGN_VARIABLE", "CALL_ONCE", "IF", "READ_VARIABLE", "TILE", "VAR_HANDLE", "WHILE", "SHAPE"})
 _SEEDS = 60

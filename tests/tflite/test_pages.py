@@ -11,6 +11,7 @@ import pytest
 from typer.testing import CliRunner
 
 from glowc.app.cli import app
+from tests.conftest import require_tflite
 from tests.tflite.cases import make_case
 
 DOCS = Path(__file__).parents[2] / "docs"
@@ -30,7 +31,7 @@ def _commands(page: str) -> list[list[str]]:
 @pytest.fixture
 def here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """A folder with model.tflite, which keeps a state, and in.npz."""
-    pytest.importorskip("tflite_micro", reason="the writer of models needs its schema")
+    require_tflite()
     case = make_case("SVDF", _SEED)
     (tmp_path / "model.tflite").write_bytes(case.model)
     np.savez(tmp_path / "in.npz", t0=np.stack([call[0] for call in case.calls]))

@@ -10,6 +10,7 @@ import pytest
 
 from glowc.errors import GlowcError, ModelError
 from glowc.frontend import import_model
+from tests.conftest import require_tflite
 from tests.tflite.cases import Arrays
 from tests.tflite.compare import difference, lowered
 from tests.tflite.runtime import Runtime
@@ -20,7 +21,7 @@ CASES = 20
 
 @pytest.fixture(scope="module")
 def runtime() -> Iterator[Runtime]:
-    pytest.importorskip("tflite_micro", reason="the TFLM runtime is not installed")
+    require_tflite()
     with Runtime() as found:
         yield found
 

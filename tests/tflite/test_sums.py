@@ -8,9 +8,10 @@ import pytest
 
 from glowc.board import load_board
 from glowc.compiler.pipeline import compile_model
+from tests.conftest import require_tflite
 from tests.tflite.writer import Build, Tensor, quant
 
-pytest.importorskip("tflite_micro", reason="the schema's classes are not installed")
+require_tflite()
 
 
 @pytest.mark.parametrize("board", ["linux-aarch64", "linux-armhf"])

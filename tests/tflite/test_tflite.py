@@ -12,7 +12,7 @@ from typer.testing import CliRunner
 from glowc.app.cli import app
 from glowc.errors import InputError, ModelError
 from glowc.frontend import import_model
-from tests.conftest import require_tool
+from tests.conftest import require_tflite, require_tool
 from tests.fuzz.importing import GOOD
 from tests.tflite.cases import MAKERS, make_case
 from tests.tflite.compare import difference, lowered
@@ -27,7 +27,7 @@ _ONE = make_case("CONV_2D", 0)
 
 @pytest.fixture(scope="module")
 def runtime() -> Iterator[Runtime]:
-    pytest.importorskip("tflite_micro", reason="the TFLM runtime is not installed")
+    require_tflite()
     with Runtime() as found:
         yield found
 

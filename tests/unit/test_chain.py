@@ -13,7 +13,7 @@ from typer.testing import CliRunner
 
 from glowc.app.cli import app
 from glowc.errors import GlowcError
-from tests.conftest import require_module, require_tool
+from tests.conftest import require_module, require_tflite, require_tool
 from tests.tflite.writer import Build, Tensor, quant
 
 FLOAT = TensorProto.FLOAT
@@ -137,7 +137,7 @@ def _moved(folder: Path, q: float = 0.1, width: int = 4, name: str = "net.tflite
 
 
 def test_a_chain_answers_as_one_model_after_the_other(tmp_path: Path) -> None:
-    pytest.importorskip("tflite_micro", reason="the writer of models needs its schema")
+    require_tflite()
     require_tool("cc")
     pre, net, both = _scaled(tmp_path), _moved(tmp_path), tmp_path / "both"
     x = np.arange(-12, 12, dtype=np.int8).reshape(6, 1, 4)
@@ -173,7 +173,7 @@ def test_a_chain_of_models_in_both_formats_keeps_names_apart(tmp_path: Path) -> 
 
 
 def test_everything_that_does_not_fit_is_told_at_once(tmp_path: Path) -> None:
-    pytest.importorskip("tflite_micro", reason="the writer of models needs its schema")
+    require_tflite()
     models = (_scaled(tmp_path), _moved(tmp_path, q=0.3), _moved(tmp_path, width=5, name="wide.tflite"))
     said = _glowc("compile", *models, "--chain", "-o", tmp_path / "x")
     assert "pre.tflite -> net.tflite: " in said
