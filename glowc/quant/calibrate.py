@@ -18,6 +18,7 @@ Range = tuple[float, float]
 PERCENTILE = 99.99
 _LEVELS = 128  # of the divergence: codes on one side of 0
 _OFF_GRID = 0.01  # of a step: what rounding to float32 may do
+_ROOM = 4  # times as many steps as were seen have codes, where a code is the number of steps itself
 _STEPS = 40  # fractions of an end that the search for the least square error tries, down to a fifth
 
 
@@ -97,7 +98,10 @@ def _square_error(values: np.ndarray, weights: np.ndarray, params: Params) -> fl
 
 
 def grid_params(values: np.ndarray) -> Params | None:
-    """Return the quantisation that holds all values exactly, when they are multiples of one step: bytes, scaled."""
+    """Return the quantisation that holds all values exactly, when they are multiples of one step: bytes, scaled.
+
+    Few steps keep zero point 0: a pixel of 0 to 16 is the code that it was.
+    """
     levels = np.unique(values.astype(np.float64))
     if not 3 <= len(levels) <= QMAX - QMIN + 1:
         return None
@@ -106,6 +110,8 @@ def grid_params(values: np.ndarray) -> Params | None:
     low, high = min(0.0, np.rint(levels / step).min()), max(0.0, np.rint(levels / step).max())
     if high - low > QMAX - QMIN or np.abs(levels / step - np.rint(levels / step)).max() > _OFF_GRID:
         return None
+    if _ROOM * low >= QMIN and _ROOM * high <= QMAX:
+        return Params(float(np.float32(step)), 0)
     spare = QMAX - QMIN - (high - low)
     zero = QMIN if low == 0 else QMAX if high == 0 else QMIN - low + spare // 2
     return Params(float(np.float32(step)), int(zero))

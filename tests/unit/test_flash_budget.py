@@ -4,94 +4,30 @@ from __future__ import annotations
 
 import json
 import re
-from functools import cache
+import shutil
 from pathlib import Path
 from xml.etree import ElementTree
 
 import numpy as np
 import onnx
 import pytest
-from onnx import TensorProto, helper, numpy_helper
+from onnx import TensorProto
 
-from tests.conftest import ROOT, require_module, require_tool
+from tests.conftest import ROOT, require_module
 from tests.unit.cli_calls import Glowc
 
 DIGITS = ROOT / "examples/digits"
-CALIBRATED_ON = 120  # of the test images; the others are judged
-
-
-def float_digits() -> onnx.ModelProto:
-    """Return examples/digits in float: its weights as its codes stand for them, and nothing rounded between layers."""
-    model = onnx.load(DIGITS / "digits.onnx")
-    consts = {i.name: numpy_helper.to_array(i) for i in model.graph.initializer}
-    nodes, renamed, values = [], {}, {}
-    for node in model.graph.node:
-        if node.op_type == "DequantizeLinear" and node.input[0] in consts:
-            codes, scale, zero = (consts[name].astype(np.float64) for name in node.input)
-            shape = [-1] + [1] * (codes.ndim - 1) if scale.size > 1 else []
-            values[node.output[0]] = ((codes - zero.reshape(shape)) * scale.reshape(shape)).astype(np.float32)
-        elif node.op_type == "DequantizeLinear":
-            renamed[node.output[0]] = renamed.get(node.input[0], node.input[0])
-        else:
-            inputs = [renamed.get(name, name) for name in node.input]
-            op = {"QuantizeLinear": "Relu" if "relu" in node.name else "Identity"}.get(node.op_type, node.op_type)
-            new = helper.make_node(
-                op,
-                inputs[:1] if op in ("Relu", "Identity") else inputs,
-                node.output,
-                node.name.removesuffix("_QuantizeLinear"),
-            )
-            new.attribute.extend(node.attribute if op == node.op_type else ())
-            nodes.append(new)
-    ports = [helper.make_tensor_value_info(name, TensorProto.FLOAT, shape)
-             for name, shape in (("image", (1, 1, 8, 8)), ("logits", (1, 10)))]  # fmt: skip
-    tensors = [numpy_helper.from_array(array, name) for name, array in values.items()]
-    graph = helper.make_graph(nodes, "digits", ports[:1], ports[1:], tensors)
-    return helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17)], ir_version=8)
-
-
-@cache
-def digits_data() -> tuple[np.ndarray, np.ndarray]:
-    with np.load(DIGITS / "digits_test.npz") as data:
-        return data["image"].astype(np.float32) / 16, data["label"]
 
 
 @pytest.fixture(name="files")
 def _files(tmp_path: Path) -> Path:
-    images, labels = digits_data()
-    onnx.save(float_digits(), tmp_path / "float.onnx")
-    np.savez(tmp_path / "in.npz", image=images[:CALIBRATED_ON])
-    np.savez(tmp_path / "few.npz", image=images[:8])
-    np.savez(tmp_path / "codes.npz", image=(images[:16] * 255 - 128).astype(np.int8))
-    np.savez(tmp_path / "test.npz", image=images[CALIBRATED_ON:])
-    np.save(tmp_path / "labels.npy", labels[CALIBRATED_ON:])
+    shutil.copy(DIGITS / "digits_fp32.onnx", tmp_path / "float.onnx")
+    shutil.copy(DIGITS / "digits_calibration.npz", tmp_path / "in.npz")
+    with np.load(DIGITS / "digits_calibration.npz") as data:
+        np.savez(tmp_path / "few.npz", image=data["image"][:8])
+    with np.load(DIGITS / "digits_test.npz") as data:
+        np.savez(tmp_path / "codes.npz", image=data["image"][:16])
     return tmp_path
-
-
-def top1(glowc: Glowc, files: Path, name: str) -> tuple[float, float]:
-    """Return the points of the float model and of the C of a quantised one, on images that nothing was fitted to."""
-    done = glowc("eval", files / name, "--float", files / "float.onnx", "--data", files / "test.npz",
-                 "--labels", files / "labels.npy", "--json")  # fmt: skip
-    assert done.status == 0, done.err
-    scores = {score["machine"]: score for score in json.loads(done.out)["scores"]}
-    found = [next(s["top1"] for machine, s in scores.items() if word in machine) for word in ("float", "C on the host")]
-    return 100 * found[0], 100 * found[1]
-
-
-def test_digits_in_half_of_the_flash_lose_at_most_a_point(glowc: Glowc, files: Path) -> None:
-    require_module("onnxruntime")
-    require_tool("gcc")
-    given = ("quantize", files / "float.onnx", "--data", files / "in.npz", "--json")
-    whole = glowc(*given, "-o", files / "q8.onnx", "--flash-limit", "2M")
-    assert whole.status == 0, whole.err
-    int8_bytes = json.loads(whole.out)["chosen"]["constants_bytes"]
-    half = glowc(*given, "-o", files / "half.onnx", "--flash-limit", str(int8_bytes // 2))
-    assert half.status == 0, half.err
-    assert json.loads(half.out)["chosen"]["constants_bytes"] <= int8_bytes // 2
-    exact, found = top1(glowc, files, "half.onnx")
-    assert exact - found <= 1.0
-    exact, found = top1(glowc, files, "q8.onnx")
-    assert exact - found <= 0.3
 
 
 def test_weights_of_four_bits_are_int4_initialisers_and_give_onnxruntimes_bytes(glowc: Glowc, files: Path) -> None:

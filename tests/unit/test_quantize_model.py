@@ -15,9 +15,11 @@ from glowc.compiler.options import CompileOptions
 from glowc.errors import InputError, ModelError
 from glowc.machine.validate import validate_model
 from glowc.quant import Calibration, QuantizeOptions, Schema, quantize_model
+from glowc.quant.calibrate import grid_params
 from glowc.quant.engine import Engine, prepare_interpreter, prepare_onnxruntime, run_net
 from glowc.quant.net import read_net
 from glowc.quant.quantizer import load_float
+from glowc.quant.scheme import Params
 from glowc.quant.simulate import relative_error
 from glowc.quant.tune import outputs_of
 from tests.conftest import require_module
@@ -142,6 +144,14 @@ def test_image_of_bytes_keeps_its_bytes() -> None:
     samples = [{"x": (rng.integers(0, 256, (1, 3, 12, 12)) / 255).astype(np.float32)} for _ in range(4)]
     scale, zero = int8_of(quantize_model(conv_net(), samples).model, "x")
     assert (scale, zero) == (pytest.approx(1 / 255), -128)
+
+
+@pytest.mark.parametrize(
+    ("levels", "zero"), [((0, 16), 0), ((-32, 31), 0), ((0, 31), 0), ((0, 32), -128), ((-33, 0), 127)]
+)
+def test_few_steps_are_codes_as_they_are_where_four_times_as_many_have_room(levels: tuple[int, int], zero: int) -> None:
+    found = grid_params(np.arange(levels[0], levels[1] + 1, dtype=np.float32) / 16)
+    assert found == Params(1 / 16, zero)
 
 
 def test_values_far_below_the_largest_of_a_softmax_take_no_codes() -> None:
