@@ -158,11 +158,21 @@ def kernel_cases() -> Iterator[Case]:
             yield from pool_cases(kind, p, (0, int(p["out_h"])))
         planar = geometry(5, 6, 3, 2, 2, 0, 1, ring=5) | {"in_row": 6, "in_col": 1, "in_ch": 30}
         yield from pool_cases(kind, planar, (0, 2))
+        if kind is DType.S16:
+            yield from saturated_cases()
         two = geometry(4, 4, 2, 2, 2, 0, 1, ring=4) | {"batch": 2}
         yield from pool_cases(kind, two, (0, 2))
 
 
-def pool_cases(kind: DType, p: dict[str, ParamValue], rows: tuple[int, int]) -> Iterator[Case]:
+def saturated_cases() -> Iterator[Case]:
+    """Codes of 16 bits at one end, whose sums less the other end need more than 24 bits; with all tails of channels."""
+    for c in (8, 9, 13, 20):
+        for shape in ((20, 15, c, 14, 3, 0, 1), (7, 6, c, 3, 2, 1, 1), (9, 8, c, 2, 1, 1, 3)):
+            p = geometry(*shape, ring=shape[0])
+            yield from pool_cases(DType.S16, p, (0, int(p["out_h"])), (-32768, 32767)[c % 2])
+
+
+def pool_cases(kind: DType, p: dict[str, ParamValue], rows: tuple[int, int], code: int | None = None) -> Iterator[Case]:
     shape = (int(p["batch"]), int(p["in_ring"]), int(p["in_w"]), int(p["in_c"]))
     out = {"out": ((int(p["batch"]) * int(p["out_batch"]),), kind)}
     if kind.is_float:
@@ -172,7 +182,8 @@ def pool_cases(kind: DType, p: dict[str, ParamValue], rows: tuple[int, int]) -> 
             q = {**p, "include_pad": include, "act_min": -0.25, "act_max": math.inf}
             yield make_case(f"avg_pool_{kind.value}", {"in": x}, q, rows=rows, out=out)
         return
-    x = RNG.integers(kind.qmin, kind.qmax, shape, endpoint=True).astype(kind.numpy)
+    x = RNG.integers(*((kind.qmin, kind.qmax) if code is None else (code, code)), shape, endpoint=True)
+    x = x.astype(kind.numpy)
     yield make_case(f"max_pool_{kind.value}", {"in": x}, p, rows=rows, out=out)
     for include, in_zp, out_zp in ((0, kind.qmin, kind.qmax), (1, kind.qmax, kind.qmin), (1, 5, -3)):
         q = {**p, "include_pad": include, "in_zp": in_zp, "out_zp": out_zp, "in_scale": 0.031, "out_scale": 0.0272}
