@@ -17,6 +17,7 @@ INCLUDED: Mapping[str, tuple[str, ...]] = {
     "glow_a64_single.h": ("glow_a64.h", "glow_neon_single.h"),
     "glow_dsp_add.h": ("glow_dsp.h",),
     "glow_dsp_codes.h": ("glow_dsp_round.h", "glow_reach.h"),
+    "glow_dsp_codes16.h": ("glow_dsp_codes.h", "glow_dsp_sixteen.h"),
     "glow_dsp_codes_q31.h": ("glow_dsp_codes.h", "glow_q31.h"),
     "glow_dsp_dw.h": ("glow_dsp.h",),
     "glow_dsp_dw_q31.h": ("glow_dsp_dw.h", "glow_dsp_q31.h"),
