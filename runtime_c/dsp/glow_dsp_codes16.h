@@ -20,6 +20,28 @@ GLOW_INLINE uint32_t glow_plain_max2(uint32_t a, uint32_t b) {
 GLOW_DSP_OF_TWO(uint32_t, glow_max2, "ssub16 %0, %1, %2\n\tsel %0, %1, %2", "=&r", glow_plain_max2(a, b))
 GLOW_DSP_OF_TWO(uint32_t, glow_min2, "ssub16 %0, %2, %1\n\tsel %0, %1, %2", "=&r", ~glow_plain_max2(~a, ~b))
 
+/* The greatest of n codes. */
+GLOW_INLINE int32_t glow_greatest16(const int16_t *p, int32_t n) {
+  uint32_t most = 0x80008000u;
+  for (; n >= 2; n -= 2, p += 2) {
+    most = glow_max2(most, glow_load_pair(p));
+  }
+  const int32_t low = n > 0 && *p > glow_low16(most) ? *p : glow_low16(most);
+  const int32_t high = glow_low16(most >> 16);
+  return low > high ? low : high;
+}
+
+/* rne(v) + zp, saturated to 16 bits; NaN gives zp. */
+GLOW_INLINE int32_t glow_saturated16(float v, int32_t zp) {
+  int32_t code = glow_qadd(glow_rne(v), zp);
+#if GLOW_DSP_SIMD
+  __asm__("ssat %0, #16, %0" : "+r"(code));
+  return code;
+#else
+  return glow_clamp(code, -32768, 32767);
+#endif
+}
+
 /* A halfword of b added to a. */
 GLOW_DSP_OF_TWO(uint32_t, glow_add_low, "sxtah %0, %1, %2", "=r", a + (uint32_t)glow_low16(b))
 GLOW_DSP_OF_TWO(uint32_t, glow_add_high, "sxtah %0, %1, %2, ror #16", "=r", a + (uint32_t)glow_low16(b >> 16))

@@ -99,5 +99,6 @@ VARIANTS = {
     "mul_s8u": (MULTIPLY,),
     "quantize": (QUANTIZE,),
     "requantize": (REQUANTIZE,),
+    "softmax_s16w": (replace(SOFTMAX, header="glow_dsp_codes16.h"),),
     "softmax_s8": (SOFTMAX,),
 }

@@ -1,5 +1,5 @@
 """Averages and maxima of windows, and means, on A64 and A32 (runtime_c/simd/glow_neon_codes.h,
-glow_neon_pool16.h)."""
+glow_neon_codes16.h)."""
 
 from __future__ import annotations
 
@@ -96,7 +96,7 @@ AVERAGE = tuple(
 
 WHOLE = tuple(replace(v, prepare=partial(_prepare_whole, a32=CORES[v.isa].a32)) for v in AVERAGE)
 
-_WIDE = replace(A64, header="glow_neon_pool16.h")
+_WIDE = replace(A64, header="glow_neon_codes16.h")
 
 VARIANTS = {
     "avg_pool_f32": _both(replace(A64, accepts=_accepts_floats)),

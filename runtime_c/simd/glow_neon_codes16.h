@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT-0 */
-/* Sums and averages of int16 codes on Advanced SIMD of A64 and A32. */
-#ifndef GLOW_NEON_POOL16_H
-#define GLOW_NEON_POOL16_H
+/* Sums of int16 codes, and reals to codes, on Advanced SIMD of A64 and A32. */
+#ifndef GLOW_NEON_CODES16_H
+#define GLOW_NEON_CODES16_H
 
 #if defined(__ARM_NEON)
 #include "glow_neon_codes.h"
