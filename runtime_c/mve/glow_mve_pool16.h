@@ -23,6 +23,16 @@ GLOW_INLINE void glow_mve_store16x4(int16_t *out, int32x4_t codes, int32_t lanes
                    : "cc", "memory");
 }
 
+/* Sum of n adjacent codes. */
+GLOW_INLINE int32_t glow_mve_row_sum16(const int16_t *p, int32_t n) {
+  int32_t sum = 0;
+  __asm__ volatile("wlstp.16 lr, %[n], 2f\n1: vldrh.u16 q0, [%[p]], #16\nvaddva.s16 %[sum], q0\nletp lr, 1b\n2:"
+                   : [sum] "+Te"(sum), [p] "+r"(p)
+                   : [n] "r"(n)
+                   : "lr", "q0", "cc", "memory");
+  return sum;
+}
+
 typedef struct {
   int32x4_t first, second;
 } glow_mve_sums16_t;

@@ -34,6 +34,11 @@ def _accepts_mean(instr: Instr) -> bool:
     return instr.int_("inner") >= 4 or (instr.int_("inner") == 1 and instr.int_("n") >= _LEAST)
 
 
+def _accepts_wide_mean(instr: Instr) -> bool:
+    """Accept the same of codes of 16 bits whose sums fit 32 bits."""
+    return _accepts_mean(instr) and instr.int_("n") <= _MOST_WIDE_TAPS
+
+
 def prepare_mean(_: Arrays, instr: Instr) -> Prepared:
     """Choose by whether the codes that are summed are adjacent."""
     return Prepared(plan=Plan(path="row" if instr.int_("inner") == 1 else "columns"))
@@ -56,6 +61,9 @@ VARIANTS = {
     "avg_pool_s8w": (AVERAGE_REAL,),
     "max_pool_s16": (replace(_WIDE, also=frozenset()),),
     "max_pool_s8": (MAXIMUM,),
+    "reduce_mean_s16": (
+        replace(MEAN, accepts=_accepts_wide_mean, header="glow_dsp_codes16.h", template="reduce_mean_s16"),
+    ),
     "reduce_mean_s8": (MEAN,),
     "reduce_mean_s8q31": (replace(MEAN, also=frozenset(), header=_FIXED),),
 }

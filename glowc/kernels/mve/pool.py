@@ -7,9 +7,11 @@ from __future__ import annotations
 from dataclasses import replace
 
 from glowc.graph.types import DType
+from glowc.kernels.base import Prepared
 from glowc.kernels.mve.shared import FAST, is_moderate
 from glowc.kernels.shapes import Pool
-from glowc.program.ir import Instr
+from glowc.program.ir import Instr, Plan
+from glowc.program.kernel import Arrays
 
 _MOST_TAPS = 255  # codes whose sum fits 16 bits
 _MOST_WIDE_TAPS = 1 << 15  # codes of 16 bits less a zero point whose sum fits 32 bits
@@ -38,6 +40,17 @@ def accepts_mean(instr: Instr) -> bool:
     return instr.int_("inner") >= _LEAST_ROW
 
 
+def accepts_wide_mean(instr: Instr) -> bool:
+    """Accept the same of codes of 16 bits whose sums fit 32 bits, and a long one over adjacent codes."""
+    is_row = instr.int_("inner") == 1 and instr.int_("n") >= 2 * _LEAST_ROW
+    return (accepts_mean(instr) or is_row) and instr.int_("n") <= _MOST_WIDE_TAPS
+
+
+def prepare_wide_mean(_: Arrays, instr: Instr) -> Prepared:
+    """Choose by whether the codes that are summed are adjacent."""
+    return Prepared(plan=Plan(path="row" if instr.int_("inner") == 1 else "columns"))
+
+
 def accepts_fixed_mean(instr: Instr) -> bool:
     """Accept the same where sums are shifted to the right."""
     return accepts_mean(instr) and -31 <= instr.int_("shift") <= -1
@@ -54,6 +67,9 @@ VARIANTS = {
     "avg_pool_s8w": (replace(FAST, accepts=accepts_real_average, header="glow_mve_pool.h"),),
     "max_pool_s16": (replace(_WIDE, accepts=accepts_maximum),),
     "max_pool_s8": (replace(_POOL, accepts=accepts_maximum),),
+    "reduce_mean_s16": (
+        replace(_WIDE, accepts=accepts_wide_mean, prepare=prepare_wide_mean, template="reduce_mean_s16"),
+    ),
     "reduce_mean_s8": (replace(_POOL, accepts=accepts_mean),),
     "reduce_mean_s8q31": (replace(FAST, accepts=accepts_fixed_mean, header="glow_mve_pool_q31.h"),),
 }

@@ -76,6 +76,11 @@ def _accepts_mean(instr: Instr) -> bool:
     return instr.int_("inner") >= LEAST or (instr.int_("inner") == 1 and instr.int_("n") >= 2 * LEAST)
 
 
+def _accepts_wide_mean(instr: Instr) -> bool:
+    """Accept the same of codes of 16 bits whose sums fit 32 bits."""
+    return _accepts_mean(instr) and instr.int_("n") <= _MOST_TAPS
+
+
 def _prepare_mean(_: Arrays, instr: Instr) -> Prepared:
     return Prepared(plan=Plan(path="row" if instr.int_("inner") == 1 else "columns"))
 
@@ -108,6 +113,9 @@ VARIANTS = {
     "max_pool_f32": _both(replace(A64, accepts=_accepts_floats)),
     "max_pool_s16": _both(replace(A64, accepts=_accepts_maximum, header="glow_neon_f32.h")),
     "max_pool_s8": _both(replace(A64, accepts=_accepts_maximum, header="glow_neon_f32.h")),
+    "reduce_mean_s16": _both(
+        replace(_WIDE, accepts=_accepts_wide_mean, prepare=_prepare_mean, template="reduce_mean_s16")
+    ),
     "reduce_mean_s8": _both(replace(A64, accepts=_accepts_mean, prepare=_prepare_mean)),
     "reduce_mean_s8q31": _both(
         replace(A64, accepts=_accepts_fixed_mean, prepare=_prepare_mean, header="glow_neon_q31.h")
