@@ -17,15 +17,14 @@ static inline glow_neon_sums_t glow_neon_add_codes16(glow_neon_sums_t s, const i
 /* The sum of `count` adjacent codes. */
 static inline int32_t glow_neon_row_sum16(const int16_t *from, int32_t count) {
   int32x4_t sums = vdupq_n_s32(0);
-  int32_t i = 0;
-  for (; i + 8 <= count; i += 8) {
-    sums = vpadalq_s16(sums, vld1q_s16(from + i));
+  for (; count >= 8; count -= 8, from += 8) {
+    sums = vpadalq_s16(sums, vld1q_s16(from));
   }
   int32_t lanes[4];
   vst1q_s32(lanes, sums);
   int32_t sum = lanes[0] + lanes[1] + lanes[2] + lanes[3];
-  for (; i < count; i++) {
-    sum += from[i];
+  for (; count > 0; count--) {
+    sum += *from++;
   }
   return sum;
 }

@@ -5,6 +5,7 @@ from __future__ import annotations
 import itertools
 import math
 from collections.abc import Iterator, Mapping
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -12,8 +13,9 @@ import pytest
 from glowc.graph.attrs import AttrValue
 from glowc.graph.numerics import F32
 from glowc.graph.types import DType, quant
+from glowc.kernels.registry import variants_of
 from glowc.ops.base import OpError
-from glowc.program.ir import ParamValue
+from glowc.program.ir import Instr, ParamValue
 from tests.kernels.case import Case, make_case
 from tests.ops.one_node import check, graph_of, onnx_run, reference
 
@@ -123,6 +125,15 @@ def test_int8_maximum_of_another_output_quantisation() -> None:
 def test_window_larger_than_the_input_is_an_error() -> None:
     with pytest.raises(OpError, match=r"\[5, 5\] is larger than the padded input f32\[1,1,3,3\]"):
         graph_of("MaxPool", [np.zeros((1, 1, 3, 3), np.float32)], {"kernel_shape": (5, 5)})
+
+
+@pytest.mark.parametrize(("taps", "isas"), [(1 << 15, {"ref", "dsp", "mve", "a64", "a32"}), ((1 << 15) + 1, {"ref"})])
+def test_averages_whose_sums_leave_32_bits_have_no_vectors(taps: int, isas: set[str]) -> None:
+    case = next(c for c in kernel_cases() if c.instr.kernel == "avg_pool_s16" and c.instr.int_("in_c") == 8)
+    pool = replace(case.instr, params={**case.instr.params, "k_h": 1, "k_w": taps})
+    mean = Instr("reduce_mean_s16", "ref", (), {"outer": 1, "n": taps, "inner": 8})
+    for instr in (pool, mean):
+        assert {v.isa for v in variants_of(instr.kernel) if v.accepts(instr)} == isas
 
 
 def geometry(in_h: int, in_w: int, c: int, k: int, stride: int, pad: int, dil: int, ring: int) -> dict[str, ParamValue]:
