@@ -5,6 +5,7 @@ from __future__ import annotations
 import itertools
 import math
 from collections.abc import Iterator, Mapping
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -12,8 +13,9 @@ import pytest
 from glowc.graph.attrs import AttrValue
 from glowc.graph.numerics import F32
 from glowc.graph.types import DType, quant
+from glowc.kernels.registry import variants_of
 from glowc.ops.base import OpError
-from glowc.program.ir import ParamValue
+from glowc.program.ir import Instr, ParamValue
 from tests.kernels.case import Case, make_case
 from tests.ops.one_node import check, graph_of, onnx_run, reference
 
@@ -125,6 +127,15 @@ def test_window_larger_than_the_input_is_an_error() -> None:
         graph_of("MaxPool", [np.zeros((1, 1, 3, 3), np.float32)], {"kernel_shape": (5, 5)})
 
 
+@pytest.mark.parametrize(("taps", "isas"), [(1 << 15, {"ref", "dsp", "mve", "a64", "a32"}), ((1 << 15) + 1, {"ref"})])
+def test_averages_whose_sums_leave_32_bits_have_no_vectors(taps: int, isas: set[str]) -> None:
+    case = next(c for c in kernel_cases() if c.instr.kernel == "avg_pool_s16" and c.instr.int_("in_c") == 8)
+    pool = replace(case.instr, params={**case.instr.params, "k_h": 1, "k_w": taps})
+    mean = Instr("reduce_mean_s16", "ref", (), {"outer": 1, "n": taps, "inner": 8})
+    for instr in (pool, mean):
+        assert {v.isa for v in variants_of(instr.kernel) if v.accepts(instr)} == isas
+
+
 def geometry(in_h: int, in_w: int, c: int, k: int, stride: int, pad: int, dil: int, ring: int) -> dict[str, ParamValue]:
     out_h, out_w = ((n + 2 * pad - dil * (k - 1) - 1) // stride + 1 for n in (in_h, in_w))
     return {
@@ -158,11 +169,21 @@ def kernel_cases() -> Iterator[Case]:
             yield from pool_cases(kind, p, (0, int(p["out_h"])))
         planar = geometry(5, 6, 3, 2, 2, 0, 1, ring=5) | {"in_row": 6, "in_col": 1, "in_ch": 30}
         yield from pool_cases(kind, planar, (0, 2))
+        if kind is DType.S16:
+            yield from saturated_cases()
         two = geometry(4, 4, 2, 2, 2, 0, 1, ring=4) | {"batch": 2}
         yield from pool_cases(kind, two, (0, 2))
 
 
-def pool_cases(kind: DType, p: dict[str, ParamValue], rows: tuple[int, int]) -> Iterator[Case]:
+def saturated_cases() -> Iterator[Case]:
+    """Codes of 16 bits at one end, whose sums less the other end need more than 24 bits; with all tails of channels."""
+    for c in (8, 9, 13, 20):
+        for shape in ((20, 15, c, 14, 3, 0, 1), (7, 6, c, 3, 2, 1, 1), (9, 8, c, 2, 1, 1, 3)):
+            p = geometry(*shape, ring=shape[0])
+            yield from pool_cases(DType.S16, p, (0, int(p["out_h"])), (-32768, 32767)[c % 2])
+
+
+def pool_cases(kind: DType, p: dict[str, ParamValue], rows: tuple[int, int], code: int | None = None) -> Iterator[Case]:
     shape = (int(p["batch"]), int(p["in_ring"]), int(p["in_w"]), int(p["in_c"]))
     out = {"out": ((int(p["batch"]) * int(p["out_batch"]),), kind)}
     if kind.is_float:
@@ -172,7 +193,8 @@ def pool_cases(kind: DType, p: dict[str, ParamValue], rows: tuple[int, int]) -> 
             q = {**p, "include_pad": include, "act_min": -0.25, "act_max": math.inf}
             yield make_case(f"avg_pool_{kind.value}", {"in": x}, q, rows=rows, out=out)
         return
-    x = RNG.integers(kind.qmin, kind.qmax, shape, endpoint=True).astype(kind.numpy)
+    x = RNG.integers(*((kind.qmin, kind.qmax) if code is None else (code, code)), shape, endpoint=True)
+    x = x.astype(kind.numpy)
     yield make_case(f"max_pool_{kind.value}", {"in": x}, p, rows=rows, out=out)
     for include, in_zp, out_zp in ((0, kind.qmin, kind.qmax), (1, kind.qmax, kind.qmin), (1, 5, -3)):
         q = {**p, "include_pad": include, "in_zp": in_zp, "out_zp": out_zp, "in_scale": 0.031, "out_scale": 0.0272}

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import math
 from collections.abc import Iterator
 
@@ -66,6 +67,14 @@ def test_int8_product_is_an_error() -> None:
 
 def kernel_cases() -> Iterator[Case]:
     libm = "libm's exp, log and sqrt differ between C libraries by units in the last place"
+    most = ((1, 1 << 15, end) for end in (0, 1))  # sums of 32 bits, the others need more than 24
+    for inner, n, end in (*itertools.product((1, 4, 8, 13), (300,), (0, 1)), *most):
+        codes = (-32768, 32767)
+        p = {"outer": 2, "n": n, "inner": inner, "in_zp": codes[end], "out_zp": 7, "scale": 0.4 / n}
+        x = np.full((2, n, inner), codes[1 - end], np.int16)
+        x[1] = RNG.integers(-32768, 32768, x[1].shape)
+        out = {"out": ((2, inner), DType.S16)}
+        yield make_case("reduce_mean_s16", {"in": x}, {**p, "out_min": -32768, "out_max": 32000}, out=out)
     for outer, n, inner in ((1, 1, 1), (1, 49, 3), (3, 17, 1), (2, 16, 16), (2, 5, 7)):
         dims = {"outer": outer, "n": n, "inner": inner}
         for kind in (DType.S8, DType.S16):

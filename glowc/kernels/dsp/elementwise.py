@@ -1,13 +1,18 @@
-"""The `dsp` variants of kernels that turn codes into codes or reals, one by one or by rows (glow_dsp_codes.h)."""
+"""The `dsp` variants of kernels that turn codes into codes or reals, one by one or by rows (glow_dsp_codes.h,
+glow_dsp_codes16.h).
+"""
 
 from __future__ import annotations
 
-from dataclasses import replace
+from dataclasses import dataclass, replace
 
 from glowc.graph.types import DType
-from glowc.kernels.base import KernelVariant
+from glowc.kernels.base import KernelVariant, Prepared
+from glowc.kernels.common.rows import are_centred
 from glowc.kernels.dsp.needs import FPU
-from glowc.program.ir import Instr
+from glowc.kernels.features import Stated
+from glowc.program.ir import Instr, Plan
+from glowc.program.kernel import Arrays
 
 _BYTES = (DType.S8, DType.U8)
 _NARROW = (*_BYTES, DType.S16, DType.U16)
@@ -48,6 +53,24 @@ def accepts_add_rows(instr: Instr) -> bool:
     return accepts_add(instr) or (dense and instr.int_("d1") >= 8)
 
 
+def _accepts_wide_pairs(instr: Instr) -> bool:
+    """Accept the same of codes of 16 bits around 0."""
+    return accepts_add_rows(instr) and are_centred(instr)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PairsPlan(Plan):
+    """`ends` of the codes: 0, all of them; 1, those that are not negative; 2, others."""
+
+    ends: int
+
+
+def _prepare_wide_pairs(_: Arrays, instr: Instr) -> Prepared:
+    """Say between which ends the codes are."""
+    ends = {(-32768, 32767): 0, (0, 32767): 1}
+    return Prepared(plan=PairsPlan(ends=ends.get((instr.int_("out_min"), instr.int_("out_max")), 2)))
+
+
 ADD = KernelVariant("dsp", also=FPU, rank=4, header="glow_dsp_add.h", in_place=True, accepts=accepts_add_rows)
 _CODES = KernelVariant("dsp", also=FPU, rank=10, header="glow_dsp_codes.h")
 FLIP = replace(_CODES, also=frozenset(), in_place=True, accepts=_is_long)
@@ -58,18 +81,24 @@ DEQUANTIZE = replace(_CODES, accepts=_accepts_dequantize)
 REQUANTIZE = replace(_CODES, in_place=True, accepts=_accepts_requantize)
 _ROUND = KernelVariant("dsp", also=FPU, rank=10, header="glow_dsp_round.h", in_place=True)
 LAYER_NORM = _ROUND
+_WIDE = replace(
+    _ROUND, header="glow_dsp_codes16.h", accepts=_accepts_wide_pairs, prepare=_prepare_wide_pairs,
+)  # fmt: skip
 SOFTMAX = replace(_ROUND, accepts=lambda instr: instr.int_("inner") == 1)
 
 VARIANTS = {
+    "add_s16": (replace(_WIDE, stated=Stated(outputs=14)),),
     "add_s8": (ADD,),
     "add_s8f": (ADD,),
     "dequantize": (DEQUANTIZE,),
     "flip_sign": (FLIP,),
     "layer_norm_s8": (LAYER_NORM,),
     "lut_s8": (LUT,),
+    "mul_s16": (replace(_WIDE, stated=Stated(outputs=10)),),
     "mul_s8": (MULTIPLY,),
     "mul_s8u": (MULTIPLY,),
     "quantize": (QUANTIZE,),
     "requantize": (REQUANTIZE,),
+    "softmax_s16w": (replace(SOFTMAX, header="glow_dsp_codes16.h"),),
     "softmax_s8": (SOFTMAX,),
 }

@@ -1,4 +1,4 @@
-"""Pools and means of int8 codes on words of four channels (glow_dsp.h, glow_dsp_codes.h)."""
+"""Pools and means of codes, four channels at a time (glow_dsp.h, glow_dsp_codes.h, glow_dsp_codes16.h)."""
 
 from __future__ import annotations
 
@@ -11,6 +11,7 @@ from glowc.program.ir import Instr, Plan
 from glowc.program.kernel import Arrays
 
 _LEAST = 8  # codes for which a loop over words pays
+_MOST_WIDE_TAPS = 1 << 15  # codes of 16 bits less a zero point
 
 
 def accepts_average(instr: Instr) -> bool:
@@ -23,9 +24,19 @@ def _accepts_pool(instr: Instr) -> bool:
     return instr.int_("in_ch") == 1 and instr.int_("in_c") >= 4
 
 
+def _accepts_wide_average(instr: Instr) -> bool:
+    """Accept the same, and windows of codes of 16 bits whose sums fit 32 bits."""
+    return _accepts_pool(instr) and instr.int_("k_h") * instr.int_("k_w") <= _MOST_WIDE_TAPS
+
+
 def _accepts_mean(instr: Instr) -> bool:
     """Accept four adjacent sums, or a long one over adjacent codes."""
     return instr.int_("inner") >= 4 or (instr.int_("inner") == 1 and instr.int_("n") >= _LEAST)
+
+
+def _accepts_wide_mean(instr: Instr) -> bool:
+    """Accept the same of codes of 16 bits whose sums fit 32 bits."""
+    return _accepts_mean(instr) and instr.int_("n") <= _MOST_WIDE_TAPS
 
 
 def prepare_mean(_: Arrays, instr: Instr) -> Prepared:
@@ -39,13 +50,20 @@ MEAN = replace(_CODES, accepts=_accepts_mean, prepare=prepare_mean)
 AVERAGE_REAL = replace(_CODES, accepts=_accepts_pool)
 MAXIMUM = replace(AVERAGE_REAL, also=frozenset())
 
+_WIDE = replace(AVERAGE_REAL, header="glow_dsp_codes16.h")
 _FIXED = "glow_dsp_codes_q31.h"
 
 VARIANTS = {
+    "avg_pool_s16": (replace(_WIDE, accepts=_accepts_wide_average, template="avg_pool_s16"),),
+    "avg_pool_s16w": (_WIDE,),
     "avg_pool_s8": (AVERAGE,),
     "avg_pool_s8q31": (replace(AVERAGE, also=frozenset()),),
     "avg_pool_s8w": (AVERAGE_REAL,),
+    "max_pool_s16": (replace(_WIDE, also=frozenset()),),
     "max_pool_s8": (MAXIMUM,),
+    "reduce_mean_s16": (
+        replace(MEAN, accepts=_accepts_wide_mean, header="glow_dsp_codes16.h", template="reduce_mean_s16"),
+    ),
     "reduce_mean_s8": (MEAN,),
     "reduce_mean_s8q31": (replace(MEAN, also=frozenset(), header=_FIXED),),
 }

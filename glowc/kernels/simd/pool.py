@@ -1,16 +1,20 @@
-"""Averages and maxima of windows, and means, on A64 and A32 (runtime_c/simd/glow_neon_codes.h)."""
+"""Averages and maxima of windows, and means, on A64 and A32 (runtime_c/simd/glow_neon_codes.h,
+glow_neon_codes16.h)."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
 from functools import partial
 
+from glowc.graph.types import DType
 from glowc.kernels.base import KernelVariant, Prepared
 from glowc.kernels.shapes import Pool
 from glowc.kernels.simd.core import CORES, CorePlan
 from glowc.kernels.simd.quantize import A32, A64, LEAST, is_normal
 from glowc.program.ir import Instr, Plan
 from glowc.program.kernel import Arrays
+
+_MOST_TAPS = 1 << 15  # codes of 16 bits less a zero point
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -46,12 +50,20 @@ def _prepare_whole(_: Arrays, instr: Instr, *, a32: bool) -> Prepared:
 
 def _accepts_real_average(instr: Instr) -> bool:
     """Accept eight adjacent channels."""
-    return _accepts_maximum(instr) and is_normal(instr, "in_scale", "out_scale")
+    adjacent = instr.int_("in_ch") == 1 and instr.int_("in_c") >= LEAST
+    return adjacent and is_normal(instr, "in_scale", "out_scale")
+
+
+def _accepts_wide_average(instr: Instr) -> bool:
+    """Accept windows of codes of 16 bits whose sums fit 32 bits, of at least eight adjacent channels."""
+    s = Pool.of(instr)
+    return s.in_c >= LEAST and s.in_ch == 1 and s.taps <= _MOST_TAPS
 
 
 def _accepts_maximum(instr: Instr) -> bool:
-    """Accept eight adjacent channels."""
-    return instr.int_("in_ch") == 1 and instr.int_("in_c") >= LEAST
+    """Accept half a vector of adjacent channels."""
+    least = LEAST if instr.operand("in").type.dtype is DType.S8 else LEAST // 2
+    return instr.int_("in_ch") == 1 and instr.int_("in_c") >= least
 
 
 def _accepts_floats(instr: Instr) -> bool:
@@ -62,6 +74,11 @@ def _accepts_floats(instr: Instr) -> bool:
 def _accepts_mean(instr: Instr) -> bool:
     """Accept eight adjacent sums, or a long one over adjacent codes."""
     return instr.int_("inner") >= LEAST or (instr.int_("inner") == 1 and instr.int_("n") >= 2 * LEAST)
+
+
+def _accepts_wide_mean(instr: Instr) -> bool:
+    """Accept the same of codes of 16 bits whose sums fit 32 bits."""
+    return _accepts_mean(instr) and instr.int_("n") <= _MOST_TAPS
 
 
 def _prepare_mean(_: Arrays, instr: Instr) -> Prepared:
@@ -84,13 +101,21 @@ AVERAGE = tuple(
 
 WHOLE = tuple(replace(v, prepare=partial(_prepare_whole, a32=CORES[v.isa].a32)) for v in AVERAGE)
 
+_WIDE = replace(A64, header="glow_neon_codes16.h")
+
 VARIANTS = {
     "avg_pool_f32": _both(replace(A64, accepts=_accepts_floats)),
+    "avg_pool_s16": _both(replace(_WIDE, accepts=_accepts_wide_average, template="avg_pool_s16")),
+    "avg_pool_s16w": _both(replace(_WIDE, accepts=_accepts_real_average)),
     "avg_pool_s8": AVERAGE,
     "avg_pool_s8q31": WHOLE,
     "avg_pool_s8w": _both(replace(A64, accepts=_accepts_real_average)),
     "max_pool_f32": _both(replace(A64, accepts=_accepts_floats)),
+    "max_pool_s16": _both(replace(A64, accepts=_accepts_maximum, header="glow_neon_f32.h")),
     "max_pool_s8": _both(replace(A64, accepts=_accepts_maximum, header="glow_neon_f32.h")),
+    "reduce_mean_s16": _both(
+        replace(_WIDE, accepts=_accepts_wide_mean, prepare=_prepare_mean, template="reduce_mean_s16")
+    ),
     "reduce_mean_s8": _both(replace(A64, accepts=_accepts_mean, prepare=_prepare_mean)),
     "reduce_mean_s8q31": _both(
         replace(A64, accepts=_accepts_fixed_mean, prepare=_prepare_mean, header="glow_neon_q31.h")
