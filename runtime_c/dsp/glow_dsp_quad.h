@@ -8,10 +8,11 @@
  *   wide: two words, one per channel.
  * Weights wait in the FPU's registers, loaded 24 words at a time, so that the core's hold the sums; 12 where loop and
  * ending must fit the GLOW_LOOP_BYTES that chips with this core keep of their flash. Armv8-M loads a word as fast as it
- * moves one between registers: there each word is loaded when it is needed. The stream has, per
- * pair of channels: two scales, two biases (dual: 256 * even + odd, odd), the words of the steps; before all of it
- * glow_dsp_quad_before() words that are loaded with the first ones and not used. A mixed stream begins with the number
- * of its runs of pairs and a word for each: 2 * pairs, and 1 when in bytes.
+ * moves one between registers: there a third of the words are loaded when they are needed, which takes a cycle less a
+ * step, and two instructions more. The stream has, per pair of channels: two scales, two biases (dual: 256 * even + odd,
+ * odd), the words of the steps; before all of it glow_dsp_quad_before() words that are loaded with the first ones and
+ * not used. A mixed stream begins with the number of its runs of pairs and a word for each: 2 * pairs, and 1 when in
+ * bytes.
  */
 #ifndef GLOW_DSP_QUAD_H
 #define GLOW_DSP_QUAD_H
@@ -137,7 +138,8 @@ GLOW_INLINE void glow_dsp_quad_tail(uint32_t *to, const int8_t *from, int32_t n,
 #define GLOW_DSP_QUAD_AHEAD_DUAL "52"
 #define GLOW_DSP_QUAD_AHEAD_BYTES "56"
 #define GLOW_DSP_QUAD_AHEAD_WIDE "52"
-/* A round of the loop: one step as above, those that wait in the FPU, their count, and others as above. */
+/* A round of the loop: a step as above, steps whose weights wait, and others as above. Of layers of 24 n steps the second
+ * one, with which the loop begins after the first, is then where the words that wait are loaded. */
 #define GLOW_DSP_QUAD_WEIGHTS "vldmia r1!, {s8-s23}\n" "vmov s0, r1\n"
 #define GLOW_DSP_QUAD_ROUNDS(form, waiting) \
   GLOW_DSP_QUAD_NEXT(form) GLOW_DSP_QUAD_WEIGHTS waiting "vmov r1, s0\n" GLOW_DSP_QUAD_NEXT3(form)
@@ -157,14 +159,14 @@ GLOW_INLINE void glow_dsp_quad_tail(uint32_t *to, const int8_t *from, int32_t n,
 #define GLOW_DSP_QUAD_WORD_SHIFT_BYTES "2"
 #define GLOW_DSP_QUAD_WORD_SHIFT_WIDE "3"
 #define GLOW_DSP_QUAD_BEGIN_F32 "vldmia r1!, {s6-s7}\n"
-#define GLOW_DSP_QUAD_FRAME "40" /* at 32: of a pair that begins with a step that waits, how far its words reach back */
+#define GLOW_DSP_QUAD_FRAME "40" /* at 32, for 3: how far its words reach back, and where it goes on */
 #define GLOW_DSP_QUAD_SAVE "vpush {s16-s23}\n"
 #define GLOW_DSP_QUAD_RESTORE "vpop {s16-s23}\n"
 #define GLOW_DSP_QUADS_SAVE "vpush {s16-s31}\n"
 #define GLOW_DSP_QUADS_RESTORE "vpop {s16-s31}\n"
 #define GLOW_DSP_QUADS_REGISTERS "s24", "s25", "s26", "s27", "s28", "s29", "s30", "s31", "s4"
-/* In r3 where the second step of a pair is in the round, of r5 steps to skip: at 3 where its words must be loaded and
- * that is not the first of those. Uses r5 to r7. */
+/* In r3 where the second step of a pair is in the round, of r5 steps to skip: at 3, which loads its words, where it is
+ * among those that wait, but not the first. Uses r5 to r7. */
 #define GLOW_DSP_QUAD_ENTRY(form) \
   "adr.w r3, 2f\n" \
   "movs r7, #" GLOW_DSP_QUAD_AHEAD_##form "\n" \
