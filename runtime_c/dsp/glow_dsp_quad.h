@@ -8,10 +8,11 @@
  *   wide: two words, one per channel.
  * Weights wait in the FPU's registers, loaded 24 words at a time, so that the core's hold the sums; 12 where loop and
  * ending must fit the GLOW_LOOP_BYTES that chips with this core keep of their flash. Armv8-M loads a word as fast as it
- * moves one between registers: there each word is loaded when it is needed. The stream has, per
- * pair of channels: two scales, two biases (dual: 256 * even + odd, odd), the words of the steps; before all of it
- * glow_dsp_quad_before() words that are loaded with the first ones and not used. A mixed stream begins with the number
- * of its runs of pairs and a word for each: 2 * pairs, and 1 when in bytes.
+ * moves one between registers: there a third of the words are loaded when they are needed, which takes a cycle less a
+ * step, and two instructions more. The stream has, per pair of channels: two scales, two biases (dual: 256 * even + odd,
+ * odd), the words of the steps; before all of it glow_dsp_quad_before() words that are loaded with the first ones and
+ * not used. A mixed stream begins with the number of its runs of pairs and a word for each: 2 * pairs, and 1 when in
+ * bytes.
  */
 #ifndef GLOW_DSP_QUAD_H
 #define GLOW_DSP_QUAD_H
@@ -99,71 +100,12 @@ GLOW_INLINE void glow_dsp_quad_tail(uint32_t *to, const int8_t *from, int32_t n,
 }
 
 #if GLOW_DSP_ASM
-#define GLOW_DSP_STEPS_12(step) \
-  step(8) step(9) step(10) step(11) step(12) step(13) step(14) step(15) step(16) step(17) step(18) step(19)
-#define GLOW_DSP_TWOS_12(step) step(8, 9) step(10, 11) step(12, 13) step(14, 15) step(16, 17) step(18, 19)
-#if GLOW_DSP_QUAD_WORDS == 12
-#define GLOW_DSP_STEPS_ONE(step) GLOW_DSP_STEPS_12(step)
-#define GLOW_DSP_STEPS_TWO(step) GLOW_DSP_TWOS_12(step)
-#else
-#define GLOW_DSP_STEPS_ONE(step) \
-  GLOW_DSP_STEPS_12(step) \
-  step(20) step(21) step(22) step(23) step(24) step(25) step(26) step(27) step(28) step(29) step(30) step(31)
-#define GLOW_DSP_STEPS_TWO(step) \
-  GLOW_DSP_TWOS_12(step) step(20, 21) step(22, 23) step(24, 25) step(26, 27) step(28, 29) step(30, 31)
-#endif
-#define GLOW_DSP_STEPS_DUAL GLOW_DSP_STEPS_ONE(GLOW_DSP_STEP_DUAL)
-#define GLOW_DSP_STEPS_BYTES GLOW_DSP_STEPS_ONE(GLOW_DSP_STEP_BYTES)
-#define GLOW_DSP_STEPS_WIDE GLOW_DSP_STEPS_TWO(GLOW_DSP_STEP_WIDE)
-/* Steps of a loop. */
-#define GLOW_DSP_QUAD_COUNT_DUAL GLOW_TEXT(GLOW_DSP_QUAD_WORDS)
-#define GLOW_DSP_QUAD_COUNT_BYTES GLOW_DSP_QUAD_COUNT_DUAL
-#define GLOW_DSP_QUAD_COUNT_WIDE GLOW_DSP_QUAD_COUNT_DUAL " / 2"
-#if defined(__ARM_ARCH) && __ARM_ARCH >= 8
-/* The weights of a step to lr and, of the odd channel, r12; the inputs of the first two pixels to r2 and r3. */
-#define GLOW_DSP_QUAD_FETCH_DUAL "ldr lr, [r1], #4\n" "ldrd r2, r3, [r0], #8\n" "sxtb16 r12, lr\n"
-#define GLOW_DSP_QUAD_FETCH_BYTES GLOW_DSP_QUAD_FETCH_DUAL "sxtb16 lr, lr, ror #8\n"
-#define GLOW_DSP_QUAD_FETCH_WIDE "ldrd lr, r12, [r1], #8\n" "ldr r2, [r0], #4\n" "ldr r3, [r0], #4\n"
-/* A step in which no instruction uses what the one before it loaded. Its sums start from those of the registers. */
-#define GLOW_DSP_QUAD_STEP(form, e0, e1, e2, o0, o1, o2) \
-  GLOW_DSP_QUAD_FETCH_##form \
-  "smlad r4, r2, lr, " e0 "\n" "smlad r8, r2, r12, " o0 "\n" "ldr r2, [r0], #4\n" \
-  "smlad r5, r3, lr, " e1 "\n" "smlad r9, r3, r12, " o1 "\n" "ldr r3, [r0], #4\n" \
-  "smlad r6, r2, lr, " e2 "\n" "smlad r10, r2, r12, " o2 "\n" "smlad r7, r3, lr, r7\n" "smlad r11, r3, r12, r11\n"
-#define GLOW_DSP_QUAD_NEXT(form) GLOW_DSP_QUAD_STEP(form, "r4", "r5", "r6", "r8", "r9", "r10")
-#define GLOW_DSP_STEP_DUAL(a) GLOW_DSP_QUAD_NEXT(DUAL)
-#define GLOW_DSP_STEP_BYTES(a) GLOW_DSP_QUAD_NEXT(BYTES)
-#define GLOW_DSP_STEP_WIDE(a, b) GLOW_DSP_QUAD_NEXT(WIDE)
-/* Bytes of a step's code. */
-#define GLOW_DSP_QUAD_STEP_DUAL "52"
-#define GLOW_DSP_QUAD_STEP_BYTES "56"
-#define GLOW_DSP_QUAD_STEP_WIDE "52"
-#define GLOW_DSP_QUAD_SAVE
-#define GLOW_DSP_QUAD_RESTORE
-#define GLOW_DSP_QUAD_BEGIN_DUAL "vldmia r1!, {s6-s7}\n"
-#define GLOW_DSP_QUAD_BEGIN_BYTES GLOW_DSP_QUAD_BEGIN_DUAL
-#define GLOW_DSP_QUAD_BEGIN_WIDE GLOW_DSP_QUAD_BEGIN_DUAL
-/* From 1: the sums of a pair in r4-r11, from its biases on; r1 after its weights. */
-#define GLOW_DSP_QUAD_PRODUCT(form) \
-  "1:\n" \
-  GLOW_DSP_QUAD_BEGIN_##form "ldrd r7, r11, [r1], #8\n" \
-  "vmov r0, s2\n" \
-  GLOW_DSP_QUAD_STEP(form, "r7", "r7", "r7", "r11", "r11", "r11") \
-  "vmov lr, s3\n" \
-  "bx lr\n" \
-  ".balign 4\n" \
-  "2:\n" \
-  GLOW_DSP_STEPS_##form \
-  GLOW_DSP_CODE_BYTES("2", GLOW_DSP_QUAD_STEP_##form " * " GLOW_DSP_QUAD_COUNT_##form) \
-  "vmov r2, s1\n" \
-  "cmp r0, r2\n" \
-  "bne.w 2b\n"
-#else
 #define GLOW_DSP_QUAD_ACTS "ldmia.w r0!, {r1, r2, r3, r12}\n"
 #define GLOW_DSP_QUAD_EVEN \
   "smlad r4, r1, lr, r4\n" "smlad r5, r2, lr, r5\n" "smlad r6, r3, lr, r6\n" "smlad r7, r12, lr, r7\n"
 #define GLOW_DSP_QUAD_ODD \
   "smlad r8, r1, lr, r8\n" "smlad r9, r2, lr, r9\n" "smlad r10, r3, lr, r10\n" "smlad r11, r12, lr, r11\n"
+/* A step whose weights wait in the FPU. */
 #define GLOW_DSP_STEP_DUAL(a) \
   GLOW_DSP_QUAD_ACTS "vmov lr, s" #a "\n" GLOW_DSP_QUAD_EVEN "sxtb16 lr, lr\n" GLOW_DSP_QUAD_ODD
 #define GLOW_DSP_STEP_BYTES(a) \
@@ -175,11 +117,122 @@ GLOW_INLINE void glow_dsp_quad_tail(uint32_t *to, const int8_t *from, int32_t n,
 #define GLOW_DSP_QUAD_STEP_DUAL "44"
 #define GLOW_DSP_QUAD_STEP_BYTES "52"
 #define GLOW_DSP_QUAD_STEP_WIDE "44"
+#define GLOW_DSP_STEPS_12(step) \
+  step(8) step(9) step(10) step(11) step(12) step(13) step(14) step(15) step(16) step(17) step(18) step(19)
+#define GLOW_DSP_TWOS_6(step) step(8, 9) step(10, 11) step(12, 13) step(14, 15) step(16, 17) step(18, 19)
+#if defined(__ARM_ARCH) && __ARM_ARCH >= 8
+#define GLOW_DSP_STEPS_ONE(step) GLOW_DSP_STEPS_12(step) step(20) step(21) step(22) step(23)
+#define GLOW_DSP_STEPS_TWO(step) GLOW_DSP_TWOS_6(step) step(20, 21) step(22, 23)
+/* The weights of a step to lr and, of the odd channel, r12; the inputs of the first two pixels to r2 and r3. */
+#define GLOW_DSP_QUAD_FETCH_DUAL "ldr lr, [r1], #4\n" "ldrd r2, r3, [r0], #8\n" "sxtb16 r12, lr\n"
+#define GLOW_DSP_QUAD_FETCH_BYTES GLOW_DSP_QUAD_FETCH_DUAL "sxtb16 lr, lr, ror #8\n"
+#define GLOW_DSP_QUAD_FETCH_WIDE "ldrd lr, r12, [r1], #8\n" "ldr r2, [r0], #4\n" "ldr r3, [r0], #4\n"
+/* A step in which no instruction uses what the one before it loaded. Its sums start from those of the registers. */
+#define GLOW_DSP_QUAD_AHEAD(form, e0, e1, e2, o0, o1, o2) \
+  GLOW_DSP_QUAD_FETCH_##form \
+  "smlad r4, r2, lr, " e0 "\n" "smlad r8, r2, r12, " o0 "\n" "ldr r2, [r0], #4\n" \
+  "smlad r5, r3, lr, " e1 "\n" "smlad r9, r3, r12, " o1 "\n" "ldr r3, [r0], #4\n" \
+  "smlad r6, r2, lr, " e2 "\n" "smlad r10, r2, r12, " o2 "\n" "smlad r7, r3, lr, r7\n" "smlad r11, r3, r12, r11\n"
+#define GLOW_DSP_QUAD_NEXT(form) GLOW_DSP_QUAD_AHEAD(form, "r4", "r5", "r6", "r8", "r9", "r10")
+#define GLOW_DSP_QUAD_NEXT3(form) GLOW_DSP_QUAD_NEXT(form) GLOW_DSP_QUAD_NEXT(form) GLOW_DSP_QUAD_NEXT(form)
+#define GLOW_DSP_QUAD_AHEAD_DUAL "52"
+#define GLOW_DSP_QUAD_AHEAD_BYTES "56"
+#define GLOW_DSP_QUAD_AHEAD_WIDE "52"
+/* A round of the loop: a step as above, steps whose weights wait, and others as above. Of layers of 24 n steps the second
+ * one, with which the loop begins after the first, is then where the words that wait are loaded. */
+#define GLOW_DSP_QUAD_WEIGHTS "vldmia r1!, {s8-s23}\n" "vmov s0, r1\n"
+#define GLOW_DSP_QUAD_ROUNDS(form, waiting) \
+  GLOW_DSP_QUAD_NEXT(form) GLOW_DSP_QUAD_WEIGHTS waiting "vmov r1, s0\n" GLOW_DSP_QUAD_NEXT3(form)
+#define GLOW_DSP_STEPS_DUAL \
+  GLOW_DSP_QUAD_ROUNDS(DUAL, GLOW_DSP_STEPS_ONE(GLOW_DSP_STEP_DUAL)) GLOW_DSP_QUAD_NEXT3(DUAL) GLOW_DSP_QUAD_NEXT(DUAL)
+#define GLOW_DSP_STEPS_BYTES \
+  GLOW_DSP_QUAD_ROUNDS(BYTES, GLOW_DSP_STEPS_ONE(GLOW_DSP_STEP_BYTES)) \
+  GLOW_DSP_QUAD_NEXT3(BYTES) GLOW_DSP_QUAD_NEXT(BYTES)
+#define GLOW_DSP_STEPS_WIDE GLOW_DSP_QUAD_ROUNDS(WIDE, GLOW_DSP_STEPS_TWO(GLOW_DSP_STEP_WIDE))
+#define GLOW_DSP_QUAD_WAITING_DUAL "16"
+#define GLOW_DSP_QUAD_WAITING_BYTES "16"
+#define GLOW_DSP_QUAD_WAITING_WIDE "8"
+#define GLOW_DSP_QUAD_OTHERS_DUAL "8"
+#define GLOW_DSP_QUAD_OTHERS_BYTES "8"
+#define GLOW_DSP_QUAD_OTHERS_WIDE "4"
+#define GLOW_DSP_QUAD_WORD_SHIFT_DUAL "2" /* from the words of a step to those of the next one */
+#define GLOW_DSP_QUAD_WORD_SHIFT_BYTES "2"
+#define GLOW_DSP_QUAD_WORD_SHIFT_WIDE "3"
+#define GLOW_DSP_QUAD_BEGIN_F32 "vldmia r1!, {s6-s7}\n"
+#define GLOW_DSP_QUAD_FRAME "40" /* at 32, for 3: how far its words reach back, and where it goes on */
+#define GLOW_DSP_QUAD_SAVE "vpush {s16-s23}\n"
+#define GLOW_DSP_QUAD_RESTORE "vpop {s16-s23}\n"
+#define GLOW_DSP_QUADS_SAVE "vpush {s16-s31}\n"
+#define GLOW_DSP_QUADS_RESTORE "vpop {s16-s31}\n"
+#define GLOW_DSP_QUADS_REGISTERS "s24", "s25", "s26", "s27", "s28", "s29", "s30", "s31", "s4"
+/* In r3 where the second step of a pair is in the round, of r5 steps to skip: at 3, which loads its words, where it is
+ * among those that wait, but not the first. Uses r5 to r7. */
+#define GLOW_DSP_QUAD_ENTRY(form) \
+  "adr.w r3, 2f\n" \
+  "movs r7, #" GLOW_DSP_QUAD_AHEAD_##form "\n" \
+  "cmp r5, #1\n" \
+  "ble.n 6f\n" \
+  "subs r6, r5, #1 + " GLOW_DSP_QUAD_WAITING_##form "\n" \
+  "bge.n 5f\n" \
+  "subs r5, r5, #1\n" \
+  "movs r6, #" GLOW_DSP_QUAD_STEP_##form "\n" \
+  "mla r6, r5, r6, r3\n" \
+  "adds r6, r6, #" GLOW_DSP_QUAD_AHEAD_##form " + 8 + 1\n" \
+  "lsls r5, r5, #" GLOW_DSP_QUAD_WORD_SHIFT_##form "\n" \
+  "strd r5, r6, [sp, #32]\n" \
+  "adr.w r3, 3f\n" \
+  "movs r5, #0\n" \
+  "b.n 6f\n" \
+  "5:\n" \
+  "addw r3, r3, #" GLOW_DSP_QUAD_AHEAD_##form " + 8 + " GLOW_DSP_QUAD_WAITING_##form " * " GLOW_DSP_QUAD_STEP_##form " + 4\n" \
+  "mov r5, r6\n" \
+  "6:\n" \
+  "mla r3, r5, r7, r3\n" \
+  "orr r3, r3, #1\n"
+/* From 1: the sums of a pair in r4-r11, from its biases on; r1 after its weights. */
+#define GLOW_DSP_QUAD_PRODUCT(begin, form) \
+  "1:\n" \
+  GLOW_DSP_QUAD_BEGIN_##begin "ldrd r7, r11, [r1], #8\n" \
+  "vmov r0, s2\n" \
+  GLOW_DSP_QUAD_AHEAD(form, "r7", "r7", "r7", "r11", "r11", "r11") \
+  "vmov lr, s3\n" \
+  "bx lr\n" \
+  "3:\n" \
+  "ldrd r2, lr, [sp, #32]\n" \
+  "sub r1, r1, r2\n" \
+  GLOW_DSP_QUAD_WEIGHTS \
+  "bx lr\n" \
+  ".balign 4\n" \
+  "2:\n" \
+  GLOW_DSP_STEPS_##form \
+  GLOW_DSP_CODE_BYTES("2", GLOW_DSP_QUAD_OTHERS_##form " * " GLOW_DSP_QUAD_AHEAD_##form " + 12 + " \
+                           GLOW_DSP_QUAD_WAITING_##form " * " GLOW_DSP_QUAD_STEP_##form) \
+  "vmov r2, s1\n" \
+  "cmp r0, r2\n" \
+  "bne.w 2b\n"
+#else
+#if GLOW_DSP_QUAD_WORDS == 12
+#define GLOW_DSP_STEPS_ONE(step) GLOW_DSP_STEPS_12(step)
+#define GLOW_DSP_STEPS_TWO(step) GLOW_DSP_TWOS_6(step)
+#else
+#define GLOW_DSP_STEPS_ONE(step) \
+  GLOW_DSP_STEPS_12(step) \
+  step(20) step(21) step(22) step(23) step(24) step(25) step(26) step(27) step(28) step(29) step(30) step(31)
+#define GLOW_DSP_STEPS_TWO(step) \
+  GLOW_DSP_TWOS_6(step) step(20, 21) step(22, 23) step(24, 25) step(26, 27) step(28, 29) step(30, 31)
+#endif
+#define GLOW_DSP_STEPS_DUAL GLOW_DSP_STEPS_ONE(GLOW_DSP_STEP_DUAL)
+#define GLOW_DSP_STEPS_BYTES GLOW_DSP_STEPS_ONE(GLOW_DSP_STEP_BYTES)
+#define GLOW_DSP_STEPS_WIDE GLOW_DSP_STEPS_TWO(GLOW_DSP_STEP_WIDE)
+/* Steps of a loop. */
+#define GLOW_DSP_QUAD_COUNT_DUAL GLOW_TEXT(GLOW_DSP_QUAD_WORDS)
+#define GLOW_DSP_QUAD_COUNT_BYTES GLOW_DSP_QUAD_COUNT_DUAL
+#define GLOW_DSP_QUAD_COUNT_WIDE GLOW_DSP_QUAD_COUNT_DUAL " / 2"
 /* The first step: its sums start from the biases in r7 and r11. */
-#define GLOW_DSP_HEAD_DUAL "vldmia r1!, {s6-s7}\n" "ldmia.w r1!, {r7, r11, lr}\n"
-#define GLOW_DSP_HEAD_BYTES \
+#define GLOW_DSP_HEAD_F32_DUAL "vldmia r1!, {s6-s7}\n" "ldmia.w r1!, {r7, r11, lr}\n"
+#define GLOW_DSP_HEAD_F32_BYTES \
   "vldmia r1!, {s6-s7}\n" "ldmia.w r1!, {r7, r11, lr}\n" "vmov s5, lr\n" "sxtb16 lr, lr, ror #8\n"
-#define GLOW_DSP_HEAD_WIDE \
+#define GLOW_DSP_HEAD_F32_WIDE \
   "vldmia r1!, {s6-s7}\n" "ldmia.w r1!, {r7, r11, r12, lr}\n" "vmov s5, lr\n" "mov lr, r12\n"
 #define GLOW_DSP_SECOND_DUAL "sxtb16 lr, lr\n"
 #define GLOW_DSP_SECOND_BYTES "vmov lr, s5\n" "sxtb16 lr, lr\n"
@@ -187,14 +240,25 @@ GLOW_INLINE void glow_dsp_quad_tail(uint32_t *to, const int8_t *from, int32_t n,
 #define GLOW_DSP_QUAD_BACK_DUAL "lsl r2, r5, #2\n"
 #define GLOW_DSP_QUAD_BACK_BYTES GLOW_DSP_QUAD_BACK_DUAL
 #define GLOW_DSP_QUAD_BACK_WIDE "lsl r2, r5, #3\n"
+#define GLOW_DSP_QUAD_FRAME "32"
 #define GLOW_DSP_QUAD_SAVE "vpush {s16-" GLOW_DSP_QUAD_LAST "}\n"
 #define GLOW_DSP_QUAD_RESTORE "vpop {s16-" GLOW_DSP_QUAD_LAST "}\n"
+#define GLOW_DSP_QUADS_SAVE "vpush {s16-s28}\n"
+#define GLOW_DSP_QUADS_RESTORE "vpop {s16-s28}\n"
+#define GLOW_DSP_QUADS_REGISTERS "s20", "s21", "s22", "s23", "s24", "s25", "s26", "s27", "s28"
+/* Where the second step of a pair is, of r5 steps to skip, in r3. Uses r6. */
+#define GLOW_DSP_QUAD_ENTRY(form) \
+  "mov r6, #" GLOW_DSP_QUAD_STEP_##form "\n" \
+  "mul r6, r6, r5\n" \
+  "adr.w r3, 2f\n" \
+  "add r3, r3, r6\n" \
+  "orr r3, r3, #1\n"
 /* From 1: the sums of a pair in r4-r11; r1 after its weights. */
-#define GLOW_DSP_QUAD_PRODUCT(form) \
+#define GLOW_DSP_QUAD_PRODUCT(begin, form) \
   GLOW_DSP_QUAD_BACK_##form \
   "vmov s4, r2\n" \
   "1:\n" \
-  GLOW_DSP_HEAD_##form \
+  GLOW_DSP_HEAD_##begin##_##form \
   "vmov r0, s4\n" \
   "sub r1, r1, r0\n" \
   "vldmia r1!, {s8-" GLOW_DSP_QUAD_LAST "}\n" \
@@ -276,8 +340,7 @@ GLOW_INLINE void glow_dsp_quad_tail(uint32_t *to, const int8_t *from, int32_t n,
   "add r0, r0, #2\n" \
   "strd r0, r2, [sp]\n"
 
-#define GLOW_DSP_QUAD_FRAME "32"
-#define GLOW_DSP_QUAD(form, finish) \
+#define GLOW_DSP_QUAD(begin, form, finish) \
   __asm__ volatile( \
       ".syntax unified\n" \
       "push {r4-r11, lr}\n" \
@@ -290,13 +353,9 @@ GLOW_INLINE void glow_dsp_quad_tail(uint32_t *to, const int8_t *from, int32_t n,
       "str r6, [sp, #20]\n" \
       "strd r7, r8, [sp, #24]\n" \
       "mov r1, r3\n" \
-      "mov r6, #" GLOW_DSP_QUAD_STEP_##form "\n" \
-      "mul r6, r6, r5\n" \
-      "adr.w r3, 2f\n" \
-      "add r3, r3, r6\n" \
-      "orr r3, r3, #1\n" \
+      GLOW_DSP_QUAD_ENTRY(form) \
       "vmov s1, r4\n" "vmov s2, s3, r2, r3\n" \
-      GLOW_DSP_QUAD_PRODUCT(form) \
+      GLOW_DSP_QUAD_PRODUCT(begin, form) \
       finish \
       "ldr lr, [sp, #16]\n" \
       "cmp r0, lr\n" \
@@ -305,17 +364,23 @@ GLOW_INLINE void glow_dsp_quad_tail(uint32_t *to, const int8_t *from, int32_t n,
       GLOW_DSP_QUAD_RESTORE \
       "pop {r4-r11, pc}\n")
 
+/* In GLOW_DSP_QUADS_REGISTERS: where the codes go, stride, the words of the pair, bytes of a quad's activations, end of
+ * the first pixel's codes, first activations, from a pair's last quad to the next pair's first one, last activations,
+ * step. */
+#define GLOW_DSP_QUADS_BY(macro, ...) macro(__VA_ARGS__)
+#define GLOW_DSP_QUADS_PLACES(to, stride, words, bytes, end, first, again, last, step) \
+  "vmov r0, r2, " to ", " stride "\n"
 #define GLOW_DSP_QUADS_STORE(a, b, c, d) \
-  "vmov r0, r2, s20, s21\n" \
+  GLOW_DSP_QUADS_BY(GLOW_DSP_QUADS_PLACES, GLOW_DSP_QUADS_REGISTERS) \
   "add r3, r2, r2, lsl #1\n" \
   "strh " a ", [r0]\n" "strh " b ", [r0, r2]\n" "strh " c ", [r0, r2, lsl #1]\n" "strh " d ", [r0, r3]\n"
-/* In s20 to s28: where the codes go, stride, the words of the pair, bytes of a quad's activations, end of the first
- * pixel's codes, first activations, from a pair's last quad to the next pair's first one, last activations, step. */
-#define GLOW_DSP_QUADS(form, finish) \
+#define GLOW_DSP_QUADS(begin, form, finish) \
+  GLOW_DSP_QUADS_BY(GLOW_DSP_QUADS_IN, begin, form, finish, GLOW_DSP_QUADS_REGISTERS)
+#define GLOW_DSP_QUADS_IN(begin, form, finish, to, stride, words, bytes, end, first, again, last, step) \
   __asm__ volatile( \
       ".syntax unified\n" \
       "push {r4-r11, lr}\n" \
-      "vpush {s16-s28}\n" \
+      GLOW_DSP_QUADS_SAVE \
       "sub sp, sp, #" GLOW_DSP_QUAD_FRAME "\n" \
       "ldm r0!, {r1-r8}\n" /* acts, stream, out, stride, step, quads, blocks, bytes of a quad */ \
       "ldm r0, {r9-r12}\n" /* skip, zero point, limits */ \
@@ -326,36 +391,33 @@ GLOW_INLINE void glow_dsp_quad_tail(uint32_t *to, const int8_t *from, int32_t n,
       "mul r6, r6, r5\n" \
       "rsb r6, r6, #2\n" \
       "add r7, r3, r7, lsl #1\n" \
-      "vmov s20, s21, r3, r4\n" "vmov s22, s23, r2, r8\n" "vmov s24, s25, r7, r1\n" "vmov s26, s27, r6, r10\n" \
-      "vmov s28, r5\n" \
+      "vmov " to ", " stride ", r3, r4\n" "vmov " words ", " bytes ", r2, r8\n" "vmov " end ", " first ", r7, r1\n" \
+      "vmov " again ", " last ", r6, r10\n" \
+      "vmov " step ", r5\n" \
       "add r8, r8, r1\n" \
       "mov r5, r9\n" \
-      "mov r6, #" GLOW_DSP_QUAD_STEP_##form "\n" \
-      "mul r6, r6, r5\n" \
-      "adr.w r3, 2f\n" \
-      "add r3, r3, r6\n" \
-      "orr r3, r3, #1\n" \
+      GLOW_DSP_QUAD_ENTRY(form) \
       "vmov s1, s2, r8, r1\n" "vmov s3, r3\n" \
       "mov r1, r2\n" \
-      GLOW_DSP_QUAD_PRODUCT(form) \
+      GLOW_DSP_QUAD_PRODUCT(begin, form) \
       finish \
-      "vmov r3, s1\n" "vmov r5, s27\n" \
+      "vmov r3, s1\n" "vmov r5, " last "\n" \
       "cmp r3, r5\n" \
       "beq.w 4f\n" /* the next quad of the pair: */ \
-      "vmov r1, r6, s22, s23\n" "vmov r5, s28\n" \
+      "vmov r1, r6, " words ", " bytes "\n" "vmov r5, " step "\n" \
       "add r0, r0, r5\n" \
       "add r6, r6, r3\n" \
-      "vmov s20, r0\n" "vmov s1, s2, r6, r3\n" \
+      "vmov " to ", r0\n" "vmov s1, s2, r6, r3\n" \
       "b.w 1b\n" \
       "4:\n" /* the first quad of the next pair: */ \
-      "vmov r3, r5, s25, s26\n" "vmov r6, r7, s23, s24\n" \
+      "vmov r3, r5, " first ", " again "\n" "vmov r6, r7, " bytes ", " end "\n" \
       "add r0, r0, r5\n" \
       "add r6, r6, r3\n" \
-      "vmov s20, r0\n" "vmov s22, r1\n" "vmov s1, s2, r6, r3\n" \
+      "vmov " to ", r0\n" "vmov " words ", r1\n" "vmov s1, s2, r6, r3\n" \
       "cmp r0, r7\n" \
       "bne.w 1b\n" \
       "add sp, sp, #" GLOW_DSP_QUAD_FRAME "\n" \
-      "vpop {s16-s28}\n" \
+      GLOW_DSP_QUADS_RESTORE \
       "pop {r4-r11, pc}\n")
 
 #define GLOW_DSP_QUAD_GROUP \
@@ -390,12 +452,14 @@ GLOW_HOT __attribute__((naked, noinline)) GLOW_DSP_UNUSED static uint32_t *glow_
       "bx lr\n");
 }
 
-#define GLOW_DSP_QUAD_FUNCTION(name, form, finish) \
-  GLOW_DSP_FUNCTION name(GLOW_DSP_UNUSED const glow_dsp_quad_t *q) { GLOW_DSP_QUAD(form, finish); }
-#define GLOW_DSP_QUAD_TO_CODES(name, form, end) GLOW_DSP_QUAD_FUNCTION(name, form, GLOW_DSP_QUAD_CODES(form, end))
-#define GLOW_DSP_QUAD_TO_SUMS(name, form) GLOW_DSP_QUAD_FUNCTION(name, form, GLOW_DSP_QUAD_SUMS(form))
-#define GLOW_DSP_QUADS_FUNCTION(name, form, finish) \
-  GLOW_DSP_FUNCTION name(GLOW_DSP_UNUSED const glow_dsp_quads_t *q) { GLOW_DSP_QUADS(form, finish); }
+/* `begin` is what a pair of the stream begins with: F32 scales, or as glow_dsp_quad_q31.h has it. */
+#define GLOW_DSP_QUAD_FUNCTION(name, begin, form, finish) \
+  GLOW_DSP_FUNCTION name(GLOW_DSP_UNUSED const glow_dsp_quad_t *q) { GLOW_DSP_QUAD(begin, form, finish); }
+#define GLOW_DSP_QUAD_TO_CODES(name, form, end) \
+  GLOW_DSP_QUAD_FUNCTION(name, F32, form, GLOW_DSP_QUAD_CODES(form, end))
+#define GLOW_DSP_QUAD_TO_SUMS(name, form) GLOW_DSP_QUAD_FUNCTION(name, F32, form, GLOW_DSP_QUAD_SUMS(form))
+#define GLOW_DSP_QUADS_FUNCTION(name, begin, form, finish) \
+  GLOW_DSP_FUNCTION name(GLOW_DSP_UNUSED const glow_dsp_quads_t *q) { GLOW_DSP_QUADS(begin, form, finish); }
 
 /* Expands groups (at least one) of four inputs of four pixels; returns the place after them. */
 GLOW_HOT __attribute__((naked, noinline)) GLOW_DSP_UNUSED static uint32_t *glow_expand_quad(
@@ -509,7 +573,7 @@ GLOW_DSP_QUAD_TO_SUMS(glow_dsp_quad_sums_wide, WIDE)
 
 #if GLOW_DSP_ASM && (GLOW_DSP_QUAD_WORDS == 12 || __ARM_ARCH >= 8) /* longer loops need the registers of the FPU */
 #define GLOW_DSP_QUADS_TO_CODES(name, end, one) \
-  GLOW_DSP_QUADS_FUNCTION(name, DUAL, GLOW_DSP_QUAD_ROUND(DUAL, end) GLOW_DSP_QUADS_STORE("r4", "r6", "r8", "r10"))
+  GLOW_DSP_QUADS_FUNCTION(name, F32, DUAL, GLOW_DSP_QUAD_ROUND(DUAL, end) GLOW_DSP_QUADS_STORE("r4", "r6", "r8", "r10"))
 #else
 /* A quad of several as a call of its own. */
 GLOW_INLINE glow_dsp_quad_t glow_dsp_quad_of(const glow_dsp_quads_t *q, int32_t quad) {

@@ -31,7 +31,7 @@ UPDATE = os.environ.get("GLOWC_UPDATE_BUDGETS") == "1"
 ONNX = (DIGITS, *MLPERF, *TINYMAIX)
 MODELS = (*ONNX, *TFLITE)
 BOARDS = ("mps2-an386", "mps3-an547", "linux-aarch64")
-CPUS = ("mps2-an385", "linux-aarch64/cortex-a76", "linux-aarch64/armv8.6-i8mm", "linux-armhf/cortex-a7")
+CPUS = ("mps2-an385", "mps2-an505", "linux-aarch64/cortex-a76", "linux-aarch64/armv8.6-i8mm", "linux-armhf/cortex-a7")
 TARGETS = (*BOARDS, *CPUS)  # a board, or a board and one of its CPUs
 CASES = [*((m, b) for m in ONNX for b in BOARDS), *((m, c) for m in MLPERF for c in CPUS)]
 CASES += [(m, "mps2-an386") for m in TFLITE]

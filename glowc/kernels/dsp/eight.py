@@ -1,6 +1,6 @@
 """fc_s8 on SMLAD, eight outputs of one row at a time: the inputs are expanded once for all eight.
 
-On CPUs that load ahead the four outputs of `paired` take fewer cycles, where a layer ends in a float32 scale.
+On CPUs that issue two at a time the four outputs of `paired` take fewer cycles, where a layer ends in a float32 scale.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from glowc.kernels.base import Prepared, Reads
 from glowc.kernels.dsp.common_factor import short_or_exact, short_or_long
 from glowc.kernels.dsp.forms import GROUP
 from glowc.kernels.dsp.fully_connected import FC, FcPlan, prepare_direct, records
-from glowc.kernels.dsp.needs import LOADS_AHEAD
+from glowc.kernels.dsp.needs import DUAL_ISSUE
 from glowc.kernels.dsp.stream import fours
 from glowc.kernels.records import Records, equal_records
 from glowc.kernels.shapes import FullyConnected
@@ -61,7 +61,7 @@ def eight_records(instr: Instr) -> Records | None:
 
 
 EIGHT = replace(
-    FC, form="eight", slow_with=LOADS_AHEAD, template="{}_eight", rank=11, header="glow_dsp_fc_eight.h",
+    FC, form="eight", slow_with=DUAL_ISSUE, template="{}_eight", rank=11, header="glow_dsp_fc_eight.h",
     accepts=accepts_eight, prepare=prepare_eight, costs_of="dsp", records=eight_records,
     reads=Reads(at_once=8),
 )  # fmt: skip
