@@ -158,7 +158,8 @@ def lines_per_kernel() -> Places:
     """Return the longest bodies of kernels: as many as a kernel has lines, a share of what is shared included."""
     lengths = {path: len(path.read_text(encoding="utf-8").splitlines()) for path in kernel_bodies()}
     longest = sorted(lengths, key=lambda path: -lengths[path])
-    return [f"{path.relative_to(ROOT)}: {lengths[path]}" for path in longest[: round(len(kernel_lines()) / len(lengths))]]
+    share = round(len(kernel_lines()) / len(lengths))
+    return [f"{path.relative_to(ROOT)}: {lengths[path]}" for path in longest[:share]]
 
 
 def modules_in_circles() -> Places:
