@@ -31,7 +31,7 @@ INCLUDED: Mapping[str, tuple[str, ...]] = {
     "glow_dsp_gemm.h": ("glow_dsp.h",),
     "glow_dsp_gemm_q31.h": ("glow_dsp_gemm.h", "glow_dsp_q31.h"),
     "glow_dsp_integer.h": ("glow_dsp_round.h", "glow_reach.h"),
-    "glow_dsp_narrow.h": ("glow_dsp.h",),
+    "glow_dsp_narrow.h": ("glow_dsp_round.h",),
     "glow_dsp_paired.h": ("glow_dsp_gemm.h",),
     "glow_dsp_q31.h": ("glow_dsp.h", "glow_q31.h"),
     "glow_dsp_quad.h": ("glow_dsp.h",),

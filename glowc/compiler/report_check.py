@@ -4,16 +4,22 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from pathlib import PurePath
-from typing import Any
+from typing import Any, get_type_hints
 
-_NUMBERS = (
-    "arena_bytes", "weights_bytes", "macs", "text_bytes", "rodata_bytes", "data_bytes", "bss_bytes", "stack_bytes",
-    "stack_bound_bytes", "insns", "insns_estimate", "cycles_estimate", "text_bytes_estimate",
-    "stack_bytes_estimate",
-)  # fmt: skip
-_NEVER_NULL = frozenset({"arena_bytes", "weights_bytes", "macs", "insns_estimate", "cycles_estimate"})
-_LAYER_TEXTS, _LAYER_NUMBERS = ("name", "op", "kernel"), ("macs", "insns", "arena_live_bytes")
-_LAYER_KEYS = (*_LAYER_TEXTS, *_LAYER_NUMBERS)
+from glowc.compiler.report import BundleReport, CyclesReport, EstimateReport, LayerReport
+
+
+def _fields(*kinds: Any, of: tuple[type, ...]) -> frozenset[str]:
+    """Return the names of the fields of one of these types."""
+    return frozenset(name for report in of for name, kind in get_type_hints(report).items() if kind in kinds)
+
+
+_COUNTED = (BundleReport, EstimateReport, LayerReport)
+_NUMBERS = _fields(int, int | None, of=_COUNTED)
+_NEVER_NULL = _fields(int, of=_COUNTED)
+_LAYER_TEXTS = _fields(str, of=(LayerReport,))
+_LATER = {*get_type_hints(CyclesReport), *get_type_hints(EstimateReport)}  # what a layer may lack
+_LAYER_KEYS = _fields(str, int, int | None, of=(LayerReport,)) - _LATER
 
 
 def wrong_fields(report: Any) -> list[str]:

@@ -10,7 +10,7 @@ onnxruntime has no such kernel and computes in float: tests/ops/test_coded_recur
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 
 import numpy as np
 
@@ -18,25 +18,19 @@ from glowc.graph.attrs import Int
 from glowc.graph.fixed_softmax16 import looked_up
 from glowc.graph.graph import Node
 from glowc.graph.types import TensorType
-from glowc.ops.base import Call, LowerCtx, MaybeTypes, OpDef, Types
 from glowc.ops.coded_recurrent import (
     ATTRS,
-    OPERANDS,
-    TEMPLATE,
+    Cell,
     CodedLayer,
-    arrays_of,
-    emit_layer,
-    infer_layer,
+    coded_op,
     layer_params,
     rounded16,
-    run_layer,
     sat16,
     scaled_sums,
     state_codes,
 )
-from glowc.ops.strided import present
-from glowc.program.kernel import Arrays, KernelDef
-from glowc.program.params import Params, Printed
+from glowc.program.kernel import Arrays
+from glowc.program.params import Printed
 
 NEW_UNIT = 2.0**-11
 _STATE_UNIT = 2.0**-15
@@ -44,25 +38,20 @@ _HALF = 1 << 14
 
 
 @dataclass(frozen=True, slots=True)
-class CodedGru(Params):
+class CodedGru(CodedLayer):
     """Of `gru_s8`."""
 
-    layer: CodedLayer
     linear_before_reset: Printed
 
 
-def infer(_: Node, in_types: MaybeTypes) -> Types:
-    """One row of cells for each of the input and each direction."""
-    return infer_layer(in_types, "gru")
-
-
 def _params(node: Node, x: TensorType, y: TensorType) -> CodedGru:
-    return CodedGru(layer_params(node, x, y, "gru", _STATE_UNIT), node.int_("linear_before_reset"))
+    layer = layer_params(node, x, y, "gru", _STATE_UNIT)
+    return CodedGru(**asdict(layer), linear_before_reset=node.int_("linear_before_reset"))
 
 
 def step_codes(p: CodedGru, a: Arrays, x: np.ndarray, h: np.ndarray, state: np.ndarray) -> np.ndarray:
     """Return the codes of a step x[B, I] after those of h[B, H], having advanced the state[B, H] in place."""
-    hidden, (sigmoid, tanh) = p.layer.hidden, a["table"]
+    hidden, (sigmoid, tanh) = p.hidden, a["table"]
     own, past = scaled_sums(a, "weights", x), scaled_sums(a, "recurrent", h)
     gates = rounded16(own[:, : 2 * hidden] + past[:, : 2 * hidden])
     z, r = looked_up(gates[:, :hidden], sigmoid), looked_up(gates[:, hidden:], sigmoid)
@@ -70,40 +59,16 @@ def step_codes(p: CodedGru, a: Arrays, x: np.ndarray, h: np.ndarray, state: np.n
         past_new = rounded16(past[:, 2 * hidden :])
         new = sat16(2 * (rounded16(own[:, 2 * hidden :]) + ((r * past_new + _HALF) >> 15)))
     else:
-        kept = state_codes(p.layer, (r * state + _HALF) >> 15)
+        kept = state_codes(p, (r * state + _HALF) >> 15)
         new = rounded16((own + scaled_sums(a, "recurrent", kept))[:, 2 * hidden :])
     n = looked_up(new, tanh)
     state[...] = n + ((z * (state - n) + _HALF) >> 15)
-    return state_codes(p.layer, state)
+    return state_codes(p, state)
 
 
-def _run(p: CodedGru, a: Arrays) -> np.ndarray:
-    return run_layer(p.layer, a, lambda part, x, h, state: step_codes(p, part, x, h, state))
-
-
-def reference(call: Call) -> tuple[np.ndarray, ...]:
-    """Evaluate all steps."""
-    x = present(call.in_types[:1])[0]
-    return (_run(_params(call.node, x, call.out_types[0]), arrays_of(call)),)
-
-
-def lower(node: Node, ctx: LowerCtx) -> None:
-    """Emit one `gru_s8`."""
-    emit_layer(node, ctx, "gru_s8", lambda x, y: _params(node, x, y))
-
-
-def _interpret(a: Arrays, p: CodedGru) -> None:
-    a["out"].reshape(-1)[:] = _run(p, a).reshape(-1)
-
-
-KERNELS = (
-    KernelDef(
-        "gru_s8", OPERANDS, CodedGru, _interpret, kind="s8", template=TEMPLATE,
-        doc="GRU of int8 codes and weights with gates and states of 16 bits",
-    ),
-)  # fmt: skip
-
-OP = OpDef(
-    "CodedGRU", infer, reference, lower, attrs={**ATTRS, "linear_before_reset": Int(0)},
-    doc="GRU of codes with int8 weights (internal)",
-)  # fmt: skip
+OP, _KERNEL = coded_op(
+    "CodedGRU",
+    Cell("gru", CodedGru, _params, step_codes, "GRU of int8 codes and weights with gates and states of 16 bits"),
+    {**ATTRS, "linear_before_reset": Int(0)},
+)
+KERNELS = (_KERNEL,)

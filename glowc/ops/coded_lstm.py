@@ -14,33 +14,22 @@ import numpy as np
 from glowc.graph.fixed_softmax16 import looked_up
 from glowc.graph.graph import Node
 from glowc.graph.types import TensorType
-from glowc.ops.base import Call, LowerCtx, MaybeTypes, OpDef, Types
 from glowc.ops.coded_recurrent import (
     ATTRS,
     GATES,
-    OPERANDS,
-    TEMPLATE,
+    Cell,
     CodedLayer,
-    arrays_of,
-    emit_layer,
-    infer_layer,
+    coded_op,
     layer_params,
     rounded16,
-    run_layer,
     sat16,
     scaled_sums,
     state_codes,
 )
-from glowc.ops.strided import present
-from glowc.program.kernel import Arrays, KernelDef
+from glowc.program.kernel import Arrays
 
 INPUT, OUTPUT, FORGET, CELL = range(GATES["lstm"])
 _PRODUCT = 2.0**-30
-
-
-def infer(_: Node, in_types: MaybeTypes) -> Types:
-    """One row of cells for each of the input and each direction."""
-    return infer_layer(in_types, "lstm")
 
 
 def _params(node: Node, x: TensorType, y: TensorType) -> CodedLayer:
@@ -58,30 +47,9 @@ def step_codes(p: CodedLayer, a: Arrays, x: np.ndarray, h: np.ndarray, c: np.nda
     return state_codes(p, o * looked_up(sat16(2 * c), tanh))
 
 
-def _run(p: CodedLayer, a: Arrays) -> np.ndarray:
-    return run_layer(p, a, lambda part, x, h, c: step_codes(p, part, x, h, c))
-
-
-def reference(call: Call) -> tuple[np.ndarray, ...]:
-    """Evaluate all steps."""
-    x = present(call.in_types[:1])[0]
-    return (_run(_params(call.node, x, call.out_types[0]), arrays_of(call)),)
-
-
-def lower(node: Node, ctx: LowerCtx) -> None:
-    """Emit one `lstm_s8`."""
-    emit_layer(node, ctx, "lstm_s8", lambda x, y: _params(node, x, y))
-
-
-def _interpret(a: Arrays, p: CodedLayer) -> None:
-    a["out"].reshape(-1)[:] = _run(p, a).reshape(-1)
-
-
-KERNELS = (
-    KernelDef(
-        "lstm_s8", OPERANDS, CodedLayer, _interpret, kind="s8", template=TEMPLATE,
-        doc="LSTM of int8 codes and weights with gates and cells of 16 bits",
-    ),
-)  # fmt: skip
-
-OP = OpDef("CodedLSTM", infer, reference, lower, attrs=ATTRS, doc="LSTM of codes with int8 weights (internal)")
+OP, _KERNEL = coded_op(
+    "CodedLSTM",
+    Cell("lstm", CodedLayer, _params, step_codes, "LSTM of int8 codes and weights with gates and cells of 16 bits"),
+    ATTRS,
+)
+KERNELS = (_KERNEL,)

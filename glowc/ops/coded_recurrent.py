@@ -12,6 +12,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from typing import Generic, TypeVar
 
 import numpy as np
 
@@ -20,16 +21,15 @@ from glowc.graph.fixed_softmax16 import lookup_table
 from glowc.graph.graph import Node
 from glowc.graph.numerics import F32, round_clamp
 from glowc.graph.types import DType, QuantParams, TensorType
-from glowc.ops.base import Call, LowerCtx, MaybeTypes, OpError, Types
+from glowc.ops.base import Call, LowerCtx, MaybeTypes, OpDef, OpError, Types
 from glowc.ops.strided import present
-from glowc.program.kernel import Arrays
+from glowc.program.kernel import Arrays, KernelDef
 from glowc.program.params import Params
 
 GATES: Mapping[str, int] = {"lstm": 4, "gru": 3}
 GATE_SCALE = 2.0**-12
 ROLES = ("in", "weights", "recurrent", "bias", "scale")
 OPERANDS = ("in in", "in weights:s8", "in recurrent:s8", "in bias:s32", "in scale:f32", "in table:s16", "out out")
-TEMPLATE = "coded_layer"
 ATTRS: Mapping[str, Attr] = {"reverse": Int(0)}
 _REACH = 8.0  # of gates: 2^15 * 2^-12
 
@@ -49,8 +49,22 @@ class CodedLayer(Params):
     cell: str
 
 
-Step = Callable[[Arrays, np.ndarray, np.ndarray, np.ndarray], np.ndarray]
-"""(constants of a direction, x[B, I], codes of h[B, H], cells[B, H]) -> codes of the next h; cells advance in place."""
+L = TypeVar("L", bound=CodedLayer)
+
+
+@dataclass(frozen=True, slots=True)
+class Cell(Generic[L]):
+    """What a cell is, "lstm" or "gru": its parameters, of a node with x and y, and its step.
+
+    `step(p, a, x[B, I], h[B, H], cells[B, H])` takes the constants `a` of a direction and the codes of h, returns those
+    of the next h and advances the cells in place.
+    """
+
+    name: str
+    takes: type[L]
+    params: Callable[[Node, TensorType, TensorType], L]
+    step: Callable[[L, Arrays, np.ndarray, np.ndarray, np.ndarray], np.ndarray]
+    doc: str
 
 
 def infer_layer(in_types: MaybeTypes, cell: str) -> Types:
@@ -116,7 +130,7 @@ def scaled_sums(a: Arrays, role: str, codes: np.ndarray) -> np.ndarray:
     return np.asarray(acc.astype(F32) * a["scale"][index])
 
 
-def run_layer(p: CodedLayer, a: Arrays, step: Step) -> np.ndarray:
+def run_layer(cell: Cell[L], p: L, a: Arrays) -> np.ndarray:
     """Return the codes y[T, D, B, H] of all steps."""
     rows = GATES[p.cell] * p.hidden
     shapes = {
@@ -131,7 +145,7 @@ def run_layer(p: CodedLayer, a: Arrays, step: Step) -> np.ndarray:
         h = np.full((p.batch, p.hidden), p.out_zp)
         for s in range(p.steps):
             t = p.steps - 1 - s if d or p.reverse else s
-            y[t, d] = h = step(part, x[t], h, cells)
+            y[t, d] = h = cell.step(p, part, x[t], h, cells)
     return y
 
 
@@ -140,11 +154,37 @@ def arrays_of(call: Call) -> dict[str, np.ndarray]:
     return {**{role: call.array(i) for i, role in enumerate(ROLES)}, "table": gate_tables()}
 
 
-def emit_layer(node: Node, ctx: LowerCtx, kernel: str, params: Callable[[TensorType, TensorType], Params]) -> None:
-    """Emit the kernel of a layer with the parameters for x and y."""
-    y = ctx.write(node.outputs[0])
-    operands = {role: ctx.read(name) for role, name in zip(ROLES, node.inputs, strict=True)}
-    x, w, r = (ctx.type(name) for name in node.inputs[:3])
-    macs = x.shape[0] * x.shape[1] * (w.elements + r.elements)
-    table = ctx.const(gate_tables(), "gate_tables")
-    ctx.emit(kernel, {**operands, "table": table, "out": y}, params(x, y.type), macs=macs)
+def touched(p: CodedLayer) -> dict[str, int]:
+    """Return the elements touched: all gates of a cell read the inputs and the state, the outputs before, together."""
+    cells = p.steps * p.batch * p.dirs * p.hidden
+    return {"in": cells * p.in_k, "out": cells * (p.hidden + 1)}
+
+
+def coded_op(name: str, cell: Cell[L], attrs: Mapping[str, Attr]) -> tuple[OpDef, KernelDef[L]]:
+    """Return the operator of that name for layers of these cells, and its kernel."""
+    kernel = f"{cell.name}_s8"
+
+    def infer(_: Node, in_types: MaybeTypes) -> Types:
+        return infer_layer(in_types, cell.name)
+
+    def reference(call: Call) -> tuple[np.ndarray, ...]:
+        p = cell.params(call.node, present(call.in_types[:1])[0], call.out_types[0])
+        return (run_layer(cell, p, arrays_of(call)),)
+
+    def lower(node: Node, ctx: LowerCtx) -> None:
+        y = ctx.write(node.outputs[0])
+        operands = {role: ctx.read(name) for role, name in zip(ROLES, node.inputs, strict=True)}
+        x, w, r = (ctx.type(name) for name in node.inputs[:3])
+        macs = x.shape[0] * x.shape[1] * (w.elements + r.elements)
+        table = ctx.const(gate_tables(), "gate_tables")
+        ctx.emit(kernel, {**operands, "table": table, "out": y}, cell.params(node, x, y.type), macs=macs)
+
+    def interpret(a: Arrays, p: L) -> None:
+        a["out"].reshape(-1)[:] = run_layer(cell, p, a).reshape(-1)
+
+    op = OpDef(
+        name, infer, reference, lower, attrs=attrs, doc=f"{cell.name.upper()} of codes with int8 weights (internal)"
+    )
+    return op, KernelDef(
+        kernel, OPERANDS, cell.takes, interpret, kind="s8", template="coded_layer", touched=touched, doc=cell.doc
+    )

@@ -193,11 +193,18 @@ def _interpret(a: Arrays, p: LstmCodes) -> None:
     run_codes(p, a, a["h"].reshape(size), a["c"].reshape(size), a["out"])
 
 
+def _touched(p: LstmCodes) -> dict[str, int]:
+    """Each of four gates of a cell reads the inputs and the state."""
+    s = p.shape
+    cells = s.steps * s.batch * s.hidden
+    return {"in": GATES * cells * s.in_k, "h": cells * (GATES * s.hidden + 1), "c": 2 * cells}
+
+
 KERNELS = tuple(
     KernelDef(f"lstm_{kind}{end}",
               ("in in", "in weights:s8", "in recurrent:s8", f"in bias:{bias}", "in mul:s32", "in shift:s8",
                "in table:u16", "inout h", "inout c:s16", "out out"),
-              LstmCodes, _interpret, kind=kind, template="lstm_q31",
+              LstmCodes, _interpret, kind=kind, template="lstm_q31", touched=_touched,
               doc="long short-term memory of codes in TensorFlow Lite's fixed point")
     for kind, end, bias in (("s8", "q31", "s32"), ("s16", "q15", "s64"))
 )  # fmt: skip

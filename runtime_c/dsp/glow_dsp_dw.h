@@ -84,25 +84,35 @@ GLOW_INLINE int32_t glow_dsp_dw_sum(const glow_dsp_dw_t *d, const glow_dsp_tile_
   return sum;
 }
 
-GLOW_INLINE void glow_dsp_dw_twin(const glow_dsp_dw_t *d, const glow_dsp_tile_t *s) {
+/* Computes the outputs of a tile for four channels, whose words begin at w: glow_dsp_dw_quad, glow_dsp_dw_q31_quad. */
+typedef void (*glow_dsp_dw_quad_fn)(const glow_dsp_dw_t *d, const glow_dsp_tile_t *s, const int8_t *w,
+                                    const int8_t *const *in, int8_t *out);
+
+GLOW_INLINE void glow_dsp_dw_quad(const glow_dsp_dw_t *d, const glow_dsp_tile_t *s, const int8_t *w,
+                                  const int8_t *const *in, int8_t *out) {
+  for (int32_t i = 0; i < 4 * s->outputs; i++) {
+    const int32_t c = i % 4;
+    const int8_t *own = w + 8 * (c % 2) + 2 * (c & 2);
+    int32_t sum;
+    float scale;
+    memcpy(&sum, own, sizeof sum);
+    memcpy(&scale, own + 16 + 4 * s->k_h * s->k_w, sizeof scale);
+    sum = glow_dsp_dw_sum(d, s, w + 16, in, i / 4, c, sum);
+    sum = glow_requant(sum, scale, d->out_zp, glow_first8(d->low), glow_first8(d->high));
+    out[(i / 4) * d->out_step + c * s->mult] = (int8_t)sum;
+  }
+}
+
+/* All tiles; four channels have `end_bytes` in the stream besides their weights. */
+GLOW_INLINE void glow_dsp_dw_tiles(const glow_dsp_dw_t *d, const glow_dsp_tile_t *s, glow_dsp_dw_quad_fn quad, int32_t end_bytes) {
   const int8_t *in[GLOW_DSP_MAX_ROWS];
   int8_t *out = d->out;
   for (int32_t ky = 0; ky < s->k_h; ky++) {
     in[ky] = d->rows[ky].in;
   }
   for (int32_t tile = 0; tile < d->tiles; tile++) {
-    for (const int8_t *w = d->stream; w < d->stream_end; w += 4 * s->k_h * s->k_w + 32, out += 4 * s->mult) {
-      for (int32_t i = 0; i < 4 * s->outputs; i++) {
-        const int32_t c = i % 4;
-        const int8_t *own = w + 8 * (c % 2) + 2 * (c & 2);
-        int32_t sum;
-        float scale;
-        memcpy(&sum, own, sizeof sum);
-        memcpy(&scale, own + 16 + 4 * s->k_h * s->k_w, sizeof scale);
-        sum = glow_dsp_dw_sum(d, s, w + 16, in, i / 4, c, sum);
-        sum = glow_requant(sum, scale, d->out_zp, glow_first8(d->low), glow_first8(d->high));
-        out[(i / 4) * d->out_step + c * s->mult] = (int8_t)sum;
-      }
+    for (const int8_t *w = d->stream; w < d->stream_end; w += 4 * s->k_h * s->k_w + end_bytes, out += 4 * s->mult) {
+      quad(d, s, w, in, out);
       for (int32_t ky = 0; ky < s->k_h; ky++) {
         in[ky] += d->rows[ky].next_quad;
       }
@@ -112,6 +122,10 @@ GLOW_INLINE void glow_dsp_dw_twin(const glow_dsp_dw_t *d, const glow_dsp_tile_t 
       in[ky] += d->rows[ky].next_tile;
     }
   }
+}
+
+GLOW_INLINE void glow_dsp_dw_twin(const glow_dsp_dw_t *d, const glow_dsp_tile_t *s) {
+  glow_dsp_dw_tiles(d, s, glow_dsp_dw_quad, 32);
 }
 #endif
 

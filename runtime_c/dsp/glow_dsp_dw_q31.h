@@ -21,7 +21,6 @@ GLOW_INLINE void glow_dsp_dw_q31_quad(const glow_dsp_dw_t *d, const glow_dsp_til
     memcpy(&sum, w + 8 * (c % 2) + 2 * (c & 2), sizeof sum);
     memcpy(ends, w + 16 + 4 * s->k_h * s->k_w, sizeof ends);
     const int32_t place = c % 2 * 2 + c / 2;
-
     sum = glow_dsp_dw_sum(d, s, w + 16, in, i / 4, c, sum);
     const uint32_t mul = ends[place + (place > 1 ? 1 : 0)];
     const uint32_t places = (ends[2] >> (8 * place)) & 0xFFu;
@@ -31,23 +30,7 @@ GLOW_INLINE void glow_dsp_dw_q31_quad(const glow_dsp_dw_t *d, const glow_dsp_til
 }
 
 GLOW_INLINE void glow_dsp_dw_q31_twin(const glow_dsp_dw_t *d, const glow_dsp_tile_t *s) {
-  const int8_t *in[GLOW_DSP_MAX_ROWS];
-  int8_t *out = d->out;
-  for (int32_t ky = 0; ky < s->k_h; ky++) {
-    in[ky] = d->rows[ky].in;
-  }
-  for (int32_t tile = 0; tile < d->tiles; tile++) {
-    for (const int8_t *w = d->stream; w < d->stream_end; w += 4 * s->k_h * s->k_w + 36, out += 4 * s->mult) {
-      glow_dsp_dw_q31_quad(d, s, w, in, out);
-      for (int32_t ky = 0; ky < s->k_h; ky++) {
-        in[ky] += d->rows[ky].next_quad;
-      }
-    }
-    out += d->out_adv;
-    for (int32_t ky = 0; ky < s->k_h && tile + 1 < d->tiles; ky++) {
-      in[ky] += d->rows[ky].next_tile;
-    }
-  }
+  glow_dsp_dw_tiles(d, s, glow_dsp_dw_q31_quad, 36);
 }
 #endif
 

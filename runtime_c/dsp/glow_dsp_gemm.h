@@ -99,29 +99,33 @@ GLOW_AT(glow_dsp_gemm_t, has_tail, 36); GLOW_AT(glow_dsp_gemm_t, low, 40); GLOW_
   GLOW_DSP_PACK_##sign("r8", "r9", "r10", "r11") \
   GLOW_DSP_CLAMP_##sign
 
+/* The stack as of GLOW_DSP_GEMM_CODES, places in s12 and s13, inputs in s14, in s15 where in the text at 2, of `groups`
+ * groups of `group_bytes`, the inputs of a block begin. */
+#define GLOW_DSP_GEMM_OPEN(groups, group_bytes) \
+  ".syntax unified\n" \
+  "push {r4-r11, lr}\n" \
+  "sub sp, sp, #20\n" \
+  "ldrd r9, r10, [r0, #40]\n" \
+  "strd r9, r10, [sp, #12]\n" \
+  "ldm r0, {r2-r8}\n" \
+  "vmov s12, s13, r4, r5\n" \
+  "add r6, r4, r6, lsl #2\n" \
+  "str r6, [sp]\n" \
+  "str r8, [sp, #4]\n" \
+  "add r6, r2, r7, lsl #4\n" \
+  "str r6, [sp, #8]\n" \
+  "mov r1, r3\n" \
+  "rsb r7, r7, #0\n" \
+  "and r7, r7, #" groups " - 1\n" \
+  "mov r6, #" group_bytes "\n" \
+  "mul r7, r7, r6\n" \
+  "adr.w r6, 2f\n" \
+  "add r6, r6, r7\n" \
+  "orr r6, r6, #1\n" \
+  "vmov s14, s15, r2, r6\n"
 #define GLOW_DSP_GEMM(form, group_bytes, codes) \
   __asm__ volatile( \
-      ".syntax unified\n" \
-      "push {r4-r11, lr}\n" \
-      "sub sp, sp, #20\n" \
-      "ldrd r9, r10, [r0, #40]\n" \
-      "strd r9, r10, [sp, #12]\n" \
-      "ldm r0, {r2-r8}\n" \
-      "vmov s12, s13, r4, r5\n" \
-      "add r6, r4, r6, lsl #2\n" \
-      "str r6, [sp]\n" \
-      "str r8, [sp, #4]\n" \
-      "add r6, r2, r7, lsl #4\n" \
-      "str r6, [sp, #8]\n" \
-      "mov r1, r3\n" \
-      "rsb r7, r7, #0\n" \
-      "and r7, r7, #7\n" \
-      "mov r6, #" group_bytes "\n" \
-      "mul r7, r7, r6\n" \
-      "adr.w r6, 2f\n" \
-      "add r6, r6, r7\n" \
-      "orr r6, r6, #1\n" \
-      "vmov s14, s15, r2, r6\n" \
+      GLOW_DSP_GEMM_OPEN("8", group_bytes) \
       "1:\n" \
       GLOW_DSP_BEGIN \
       "vmov r0, r2, s14, s15\n" \
@@ -153,11 +157,6 @@ GLOW_AT(glow_dsp_gemm_t, has_tail, 36); GLOW_AT(glow_dsp_gemm_t, low, 40); GLOW_
 
 #define GLOW_DSP_GEMM_FUNCTION(name, form, group_bytes, codes) \
   GLOW_DSP_FUNCTION name(GLOW_DSP_UNUSED const glow_dsp_gemm_t *g) { GLOW_DSP_GEMM(form, group_bytes, codes); }
-GLOW_DSP_GEMM_FUNCTION(glow_dsp_gemm_dual_s8, DUAL, "96", GLOW_DSP_GEMM_CODES(DUAL, S8))
-GLOW_DSP_GEMM_FUNCTION(glow_dsp_gemm_dual_u8, DUAL, "96", GLOW_DSP_GEMM_CODES(DUAL, U8))
-GLOW_DSP_GEMM_FUNCTION(glow_dsp_gemm_dual_v8, DUAL, "96", GLOW_DSP_GEMM_CODES(DUAL, V8))
-GLOW_DSP_GEMM_FUNCTION(glow_dsp_gemm_wide_s8, WIDE, "88", GLOW_DSP_GEMM_CODES(WIDE, S8))
-GLOW_DSP_GEMM_FUNCTION(glow_dsp_gemm_bytes_s8, BYTES, "120", GLOW_DSP_GEMM_CODES(BYTES, S8))
 
 #else /* the same in C */
 
@@ -246,22 +245,33 @@ GLOW_INLINE const uint32_t *glow_dsp_block(const glow_dsp_gemm_t *g, const uint3
   return w + 4;
 }
 
-GLOW_INLINE void glow_dsp_twin(const glow_dsp_gemm_t *g, glow_dsp_form_t form, int32_t pixel) {
+/* What computes four channels of a pixel: glow_dsp_block, or that of another end. */
+typedef const uint32_t *(*glow_dsp_block_fn)(const glow_dsp_gemm_t *g, const uint32_t *w, glow_dsp_form_t form, int32_t pixel,
+                                             int8_t *out);
+
+GLOW_INLINE void glow_dsp_blocks(const glow_dsp_gemm_t *g, glow_dsp_form_t form, int32_t pixel, glow_dsp_block_fn block) {
   const uint32_t *w = (const uint32_t *)g->stream;
   for (int32_t b = 0; b < g->blocks; b++) {
     if (pixel == 0) {
-      (void)glow_dsp_block(g, w, form, 1, g->out1 + 4 * b);
+      (void)block(g, w, form, 1, g->out1 + 4 * b);
     }
-    w = glow_dsp_block(g, w, form, pixel, g->out0 + 4 * b);
+    w = block(g, w, form, pixel, g->out0 + 4 * b);
   }
 }
 
-GLOW_HOT GLOW_DSP_UNUSED static void glow_dsp_gemm_dual_s8(const glow_dsp_gemm_t *g) { glow_dsp_twin(g, GLOW_DSP_DUAL, 0); }
-GLOW_HOT GLOW_DSP_UNUSED static void glow_dsp_gemm_dual_u8(const glow_dsp_gemm_t *g) { glow_dsp_twin(g, GLOW_DSP_DUAL, 0); }
-GLOW_HOT GLOW_DSP_UNUSED static void glow_dsp_gemm_dual_v8(const glow_dsp_gemm_t *g) { glow_dsp_twin(g, GLOW_DSP_DUAL, 0); }
-GLOW_HOT GLOW_DSP_UNUSED static void glow_dsp_gemm_wide_s8(const glow_dsp_gemm_t *g) { glow_dsp_twin(g, GLOW_DSP_WIDE, 0); }
-GLOW_HOT GLOW_DSP_UNUSED static void glow_dsp_gemm_bytes_s8(const glow_dsp_gemm_t *g) { glow_dsp_twin(g, GLOW_DSP_BYTES, 0); }
+GLOW_INLINE void glow_dsp_twin(const glow_dsp_gemm_t *g, glow_dsp_form_t form, int32_t pixel) {
+  glow_dsp_blocks(g, form, pixel, glow_dsp_block);
+}
+
+#define GLOW_DSP_GEMM_FUNCTION(name, form, group_bytes, codes) \
+  GLOW_HOT GLOW_DSP_UNUSED static void name(const glow_dsp_gemm_t *g) { glow_dsp_twin(g, GLOW_DSP_##form, 0); }
 #endif
+
+GLOW_DSP_GEMM_FUNCTION(glow_dsp_gemm_dual_s8, DUAL, "96", GLOW_DSP_GEMM_CODES(DUAL, S8))
+GLOW_DSP_GEMM_FUNCTION(glow_dsp_gemm_dual_u8, DUAL, "96", GLOW_DSP_GEMM_CODES(DUAL, U8))
+GLOW_DSP_GEMM_FUNCTION(glow_dsp_gemm_dual_v8, DUAL, "96", GLOW_DSP_GEMM_CODES(DUAL, V8))
+GLOW_DSP_GEMM_FUNCTION(glow_dsp_gemm_wide_s8, WIDE, "88", GLOW_DSP_GEMM_CODES(WIDE, S8))
+GLOW_DSP_GEMM_FUNCTION(glow_dsp_gemm_bytes_s8, BYTES, "120", GLOW_DSP_GEMM_CODES(BYTES, S8))
 
 /* The product for dual weights; the limits and the zero point choose the instructions that end it. */
 typedef void (*glow_dsp_gemm_fn)(const glow_dsp_gemm_t *g);

@@ -50,13 +50,7 @@ GLOW_INLINE const uint32_t *glow_dsp_q31_block(const glow_dsp_gemm_t *g, const u
 }
 
 GLOW_INLINE void glow_dsp_q31_twin(const glow_dsp_gemm_t *g, glow_dsp_form_t form, int32_t pixel) {
-  const uint32_t *w = (const uint32_t *)g->stream;
-  for (int32_t b = 0; b < g->blocks; b++) {
-    if (pixel == 0) {
-      (void)glow_dsp_q31_block(g, w, form, 1, g->out1 + 4 * b);
-    }
-    w = glow_dsp_q31_block(g, w, form, pixel, g->out0 + 4 * b);
-  }
+  glow_dsp_blocks(g, form, pixel, glow_dsp_q31_block);
 }
 
 #define GLOW_DSP_GEMM_Q31(name, form, sign, limits, group_bytes) \

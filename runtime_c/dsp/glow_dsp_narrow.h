@@ -8,17 +8,7 @@
 #ifndef GLOW_DSP_NARROW_H
 #define GLOW_DSP_NARROW_H
 
-#include "glow_dsp.h"
-
-/* sum + both halfwords of a pair. */
-GLOW_INLINE int32_t glow_dsp_narrow_more(uint32_t pair, int32_t sum) {
-#if GLOW_DSP_ASM
-  __asm__("smlad %0, %1, %2, %0" : "+r"(sum) : "r"(pair), "r"(0x00010001u));
-  return sum;
-#else
-  return glow_dsp_smlad(pair, 0x00010001u, sum);
-#endif
-}
+#include "glow_dsp_round.h"
 
 /* Expand n inputs to whole units, filled up with zeros; return their sum. */
 GLOW_INLINE int32_t glow_dsp_narrow_inputs(const int8_t *x, int32_t n, uint32_t *to) {
@@ -33,7 +23,7 @@ GLOW_INLINE int32_t glow_dsp_narrow_inputs(const int8_t *x, int32_t n, uint32_t 
     to[2] = glow_pack_high(even[0], even[1]);
     to[3] = glow_pack_high(odd[0], odd[1]);
     for (int32_t i = 0; i < 4; i++) {
-      sum = glow_dsp_narrow_more(to[i], sum);
+      sum = glow_dual_mac(to[i], 0x00010001u, sum);
     }
   }
   return sum;

@@ -66,27 +66,7 @@
 
 #define GLOW_DSP_PAIRED(end) \
   __asm__ volatile( \
-      ".syntax unified\n" \
-      "push {r4-r11, lr}\n" \
-      "sub sp, sp, #20\n" \
-      "ldrd r9, r10, [r0, #40]\n" \
-      "strd r9, r10, [sp, #12]\n" \
-      "ldm r0, {r2-r8}\n" \
-      "vmov s12, s13, r4, r5\n" \
-      "add r6, r4, r6, lsl #2\n" \
-      "str r6, [sp]\n" \
-      "str r8, [sp, #4]\n" \
-      "add r6, r2, r7, lsl #4\n" \
-      "str r6, [sp, #8]\n" \
-      "mov r1, r3\n" \
-      "rsb r7, r7, #0\n" \
-      "and r7, r7, #15\n" \
-      "mov r6, #96\n" \
-      "mul r7, r7, r6\n" \
-      "adr.w r6, 2f\n" \
-      "add r6, r6, r7\n" \
-      "orr r6, r6, #1\n" \
-      "vmov s14, s15, r2, r6\n" \
+      GLOW_DSP_GEMM_OPEN("16", "96") \
       "1:\n" \
       "vmov r0, r2, s14, s15\n" \
       GLOW_DSP_BEGIN \
@@ -140,9 +120,8 @@ GLOW_HOT __attribute__((naked, noinline)) GLOW_DSP_UNUSED static void glow_expan
       "pop {r4-r11, pc}\n");
 }
 
-GLOW_DSP_FUNCTION glow_dsp_paired_s8(GLOW_DSP_UNUSED const glow_dsp_gemm_t *g) { GLOW_DSP_PAIRED(GLOW_DSP_PAIRED_S8); }
-GLOW_DSP_FUNCTION glow_dsp_paired_u8(GLOW_DSP_UNUSED const glow_dsp_gemm_t *g) { GLOW_DSP_PAIRED(GLOW_DSP_PAIRED_U8); }
-GLOW_DSP_FUNCTION glow_dsp_paired_v8(GLOW_DSP_UNUSED const glow_dsp_gemm_t *g) { GLOW_DSP_PAIRED(GLOW_DSP_PAIRED_V8); }
+#define GLOW_DSP_PAIRED_FUNCTION(name, sign) \
+  GLOW_DSP_FUNCTION name(GLOW_DSP_UNUSED const glow_dsp_gemm_t *g) { GLOW_DSP_PAIRED(GLOW_DSP_PAIRED_##sign); }
 #else
 GLOW_HOT GLOW_DSP_UNUSED static void glow_expand_three(uint32_t *to, const int8_t *from, int32_t in_c, uint32_t neg_zp) {
   for (int32_t column = 0; column < 3; column++, from += in_c, to += in_c) {
@@ -150,10 +129,12 @@ GLOW_HOT GLOW_DSP_UNUSED static void glow_expand_three(uint32_t *to, const int8_
   }
 }
 
-GLOW_HOT GLOW_DSP_UNUSED static void glow_dsp_paired_s8(const glow_dsp_gemm_t *g) { glow_dsp_twin(g, GLOW_DSP_DUAL, 0); }
-GLOW_HOT GLOW_DSP_UNUSED static void glow_dsp_paired_u8(const glow_dsp_gemm_t *g) { glow_dsp_twin(g, GLOW_DSP_DUAL, 0); }
-GLOW_HOT GLOW_DSP_UNUSED static void glow_dsp_paired_v8(const glow_dsp_gemm_t *g) { glow_dsp_twin(g, GLOW_DSP_DUAL, 0); }
+#define GLOW_DSP_PAIRED_FUNCTION(name, sign) GLOW_DSP_GEMM_FUNCTION(name, DUAL, "96", )
 #endif
+
+GLOW_DSP_PAIRED_FUNCTION(glow_dsp_paired_s8, S8)
+GLOW_DSP_PAIRED_FUNCTION(glow_dsp_paired_u8, U8)
+GLOW_DSP_PAIRED_FUNCTION(glow_dsp_paired_v8, V8)
 
 /* As glow_dsp_gemm_dual. */
 GLOW_INLINE glow_dsp_gemm_fn glow_dsp_paired(int32_t out_zp, int32_t lo, int32_t hi) {

@@ -27,47 +27,32 @@ GLOW_INLINE int32_t glow_qadd(int32_t a, int32_t b) {
 #endif
 }
 
-GLOW_INLINE int32_t glow_saturate8(int32_t x) {
+/* x between two limits, by one instruction. */
 #if GLOW_DSP_SIMD
-  __asm__("ssat %0, #8, %0" : "+r"(x));
-  return x;
+#define GLOW_DSP_SATURATE(name, op, low, high) \
+  GLOW_INLINE int32_t name(int32_t x) { \
+    __asm__(op : "+r"(x)); \
+    return x; \
+  }
 #else
-  return glow_clamp(x, -128, 127);
+#define GLOW_DSP_SATURATE(name, op, low, high) \
+  GLOW_INLINE int32_t name(int32_t x) { return glow_clamp(x, low, high); }
 #endif
-}
+GLOW_DSP_SATURATE(glow_saturate8, "ssat %0, #8, %0", -128, 127)
+GLOW_DSP_SATURATE(glow_saturate16, "ssat %0, #16, %0", -32768, 32767)
+GLOW_DSP_SATURATE(glow_saturate_u15, "usat %0, #15, %0", 0, 32767)
 
 /* saturate(rne(v) + zp) to eight bits; NaN gives zp. */
 GLOW_INLINE int32_t glow_round8(float v, int32_t zp) { return glow_saturate8(glow_qadd(glow_rne(v), zp)); }
 GLOW_INLINE int8_t glow_round_s8(float v, int32_t zp) { return (int8_t)glow_round8(v, zp); }
 
 /* rne(v) as a code of 16 bits, and as one that is not negative; NaN gives 0. */
-GLOW_INLINE int32_t glow_round_s16(float v) {
-  int32_t code = glow_rne(v);
-#if GLOW_DSP_SIMD
-  __asm__("ssat %0, #16, %0" : "+r"(code));
-  return code;
-#else
-  return glow_clamp(code, -32768, 32767);
-#endif
-}
-
-GLOW_INLINE int32_t glow_round_u15(float v) {
-  int32_t code = glow_rne(v);
-#if GLOW_DSP_SIMD
-  __asm__("usat %0, #15, %0" : "+r"(code));
-  return code;
-#else
-  return glow_clamp(code, 0, 32767);
-#endif
-}
+GLOW_INLINE int32_t glow_round_s16(float v) { return glow_saturate16(glow_rne(v)); }
+GLOW_INLINE int32_t glow_round_u15(float v) { return glow_saturate_u15(glow_rne(v)); }
 
 /* rne(v) + zp between low and high, codes of 16 bits; NaN gives zp. */
 GLOW_INLINE int32_t glow_round16(float v, int32_t zp, int32_t low, int32_t high) {
-  int32_t code = glow_qadd(glow_rne(v), zp);
-#if GLOW_DSP_SIMD
-  __asm__("ssat %0, #16, %0" : "+r"(code));
-#endif
-  return glow_clamp(code, low, high);
+  return glow_clamp(glow_saturate16(glow_qadd(glow_rne(v), zp)), low, high);
 }
 
 #if !GLOW_DSP_SIMD

@@ -110,18 +110,18 @@ GLOW_INLINE float glow_limited(float x, float low, float high) { return x < low 
 #define GLOW_FPU_ROW_ONE \
   "vldmia r4!, {s16}\n" "vldmia r8!, {s20}\n" "vldmia r9!, {s21}\n" "vldmia r10!, {s22}\n" "vldmia r11!, {s23}\n" \
   "vmla.f32 s0, s16, s20\n" "vmla.f32 s4, s16, s21\n" "vmla.f32 s8, s16, s22\n" "vmla.f32 s12, s16, s23\n"
-/* Runs of products: four at a time by `fours`, the rest by `one`. */
-#define GLOW_FPU_RUNS(fours, one) \
+/* Runs of products: four at a time by `fours`, which leaves the register `count` alone, the rest by `one`. */
+#define GLOW_FPU_RUNS(count, shift, fours, one) \
   __asm__ volatile( \
         ".syntax unified\n" \
-        GLOW_FPU_BEGIN \
+        GLOW_FPU_BEGIN_OF(shift) \
         GLOW_FPU_TIMES \
         "5:\n" \
-        "asrs r12, r3, #2\n" \
+        "asrs " count ", r3, #2\n" \
         "beq.w 2f\n" \
         "1:\n" \
         fours \
-        "subs r12, r12, #1\n" \
+        "subs " count ", " count ", #1\n" \
         "bne.w 1b\n" \
         "2:\n" \
         "ands r0, r3, #3\n" \
@@ -131,12 +131,12 @@ GLOW_INLINE float glow_limited(float x, float low, float high) { return x < low 
         "subs r0, r0, #1\n" \
         "bne.w 3b\n" \
         "4:\n" \
-        GLOW_FPU_AGAIN(", lsl #2") \
+        GLOW_FPU_AGAIN(shift) \
         GLOW_FPU_END)
 
 /* sums[j][i] += sum over n of x[i][n] * w[j][n], in the order of n. */
 GLOW_FPU_FUNCTION glow_fpu_dots_4x4(GLOW_FPU_UNUSED float *sums, GLOW_FPU_UNUSED const glow_fpu_dots_t *d) {
-  GLOW_FPU_RUNS(GLOW_FPU_PAIRS(GLOW_FPU_LOAD) GLOW_FPU_PAIRS(GLOW_FPU_LOAD), GLOW_FPU_ONE);
+  GLOW_FPU_RUNS("r12", ", lsl #2", GLOW_FPU_PAIRS(GLOW_FPU_LOAD) GLOW_FPU_PAIRS(GLOW_FPU_LOAD), GLOW_FPU_ONE);
 }
 
 /* parts[j][n % 4] += x[0][n] * w[j][n]; k is a multiple of four, at least four. */
@@ -160,7 +160,7 @@ GLOW_FPU_FUNCTION glow_fpu_dots_1x4(GLOW_FPU_UNUSED float *parts, GLOW_FPU_UNUSE
 
 /* sums[4 * j] += sum over n of x[0][n] * w[j][n], in the order of n. */
 GLOW_FPU_FUNCTION glow_fpu_sums_1x4(GLOW_FPU_UNUSED float *sums, GLOW_FPU_UNUSED const glow_fpu_dots_t *d) {
-  GLOW_FPU_RUNS(GLOW_FPU_ROW, GLOW_FPU_ROW_ONE);
+  GLOW_FPU_RUNS("r12", ", lsl #2", GLOW_FPU_ROW, GLOW_FPU_ROW_ONE);
 }
 
 /* sums[j][i] += sum over n of x[i][n] * w[n][j], in the order of n. */

@@ -50,26 +50,7 @@ GLOW_FPU_FUNCTION glow_fpu_dots_w8_4x4(GLOW_FPU_UNUSED float *sums, GLOW_FPU_UNU
 
 /* sums[4 * j] += sum over n of x[0][n] * w[j][n], in the order of n. */
 GLOW_FPU_FUNCTION glow_fpu_sums_w8_1x4(GLOW_FPU_UNUSED float *sums, GLOW_FPU_UNUSED const glow_fpu_dots_w8_t *d) {
-  __asm__ volatile(
-      ".syntax unified\n"
-      GLOW_FPU_BEGIN_W8
-      "5:\n"
-      "asrs r0, r3, #2\n"
-      "beq.w 2f\n"
-      "1:\n"
-      GLOW_FPU_SINGLE_W8 GLOW_FPU_SINGLE_W8 GLOW_FPU_SINGLE_W8 GLOW_FPU_SINGLE_W8
-      "subs r0, r0, #1\n"
-      "bne.w 1b\n"
-      "2:\n"
-      "ands r0, r3, #3\n"
-      "beq.w 4f\n"
-      "3:\n"
-      GLOW_FPU_SINGLE_W8
-      "subs r0, r0, #1\n"
-      "bne.w 3b\n"
-      "4:\n"
-      GLOW_FPU_AGAIN("")
-      GLOW_FPU_END);
+  GLOW_FPU_RUNS("r0", "", GLOW_FPU_SINGLE_W8 GLOW_FPU_SINGLE_W8 GLOW_FPU_SINGLE_W8 GLOW_FPU_SINGLE_W8, GLOW_FPU_SINGLE_W8);
 }
 
 #else /* the same in C */

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, fields, replace
 
 from glowc.kernels.base import Prepared, plan_in
 from glowc.kernels.dsp import depthwise
 from glowc.kernels.dsp.needs import FPU
 from glowc.kernels.shapes import Conv
-from glowc.program.ir import Instr, Plan
+from glowc.program.ir import Instr
 from glowc.program.kernel import Arrays
 
 _SIDE = 3
@@ -17,21 +17,11 @@ _FARTHEST = 4095  # bytes that a load may be away from its base
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class PairedPlan(Plan):
-    """Of DepthwisePlan what these windows need; `in_col`, bytes from column to column, and the `order` of the rows."""
+class PairedPlan(depthwise.DepthwisePlan):
+    """`in_col`: bytes from column to column; `order`: which rows of the window come first, next and last."""
 
-    stride_w: int
-    tiles: tuple[depthwise.Tile, ...]
-    middle: int
-    left: int
-    right: int
-    u8: bool
-    short: bool
     in_col: int
     order: tuple[int, ...]
-    fixed: bool = False
-    signed: bool = False
-    limited: bool = False
 
 
 def _order(shape: Conv) -> tuple[int, ...] | None:
@@ -62,11 +52,8 @@ def in_order(plain: Callable[[Arrays, Instr], Prepared]) -> Callable[[Arrays, In
         rows = constants["weights"].reshape(_SIDE, _SIDE, -1)[list(order)]
         prepared = plain({**constants, "weights": rows}, instr)
         plan = plan_in(prepared, depthwise.DepthwisePlan)
-        paired = PairedPlan(
-            stride_w=plan.stride_w, tiles=plan.tiles, middle=plan.middle, left=plan.left, right=plan.right, u8=plan.u8,
-            short=plan.short, in_col=shape.in_col, order=order, fixed=plan.fixed, signed=plan.signed,
-            limited=plan.limited,
-        )  # fmt: skip
+        own = {field.name: getattr(plan, field.name) for field in fields(plan)}
+        paired = PairedPlan(**own, in_col=shape.in_col, order=order)
         return replace(prepared, plan=paired)
 
     return prepare

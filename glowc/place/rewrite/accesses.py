@@ -10,6 +10,7 @@ It decides which buffers lie in the fastest memory, so what matters is which byt
                                  it keeps there, for every group of outputs of two pixels
     pooling, windows             input: once per output and tap
     elementwise                  every operand once per output element, broadcast ones included
+    KernelDef.touched            as the kernel says
     lstm, gru, rnn               input and state once per element of the next state (all gates at once); scratch twice
                                  per step
     softmax, layer_norm          input three times: maximum or mean, sum or variance, result
@@ -36,6 +37,7 @@ from glowc.kernels.shapes import Shape
 from glowc.program.ir import Access, BufferKind, Instr, Operand, Program
 from glowc.program.kernel import get_kernel
 from glowc.program.lifetimes import strip_markers
+from glowc.program.params import typed
 
 _STEP_OUTPUTS = 4  # of a pixel, for which Helium's list of steps is read once
 _RECURRENT = ("lstm", "gru", "rnn")
@@ -98,6 +100,8 @@ def elements_touched(instr: Instr, steps: int = 1) -> dict[str, int]:
     once = {o.role: _elements(o) for o in instr.operands}
     if kernel.rows and "out_h" in instr.params:  # in a segment the operand is a ring of a few rows
         once["out"] = math.prod(int(instr.params[key]) for key in ("batch", "out_h", "out_w", "out_c"))
+    if kernel.touched is not None:
+        return once | kernel.touched(typed(kernel.takes, instr.params))
     kind = kernel.name.split("_")[0]
     if kind in _PRODUCTS and instr.macs:
         return once | _products(instr, kind)
@@ -176,10 +180,6 @@ def _edge_share(sweep: Sweep) -> float:
 
 
 def _recurrent(instr: Instr) -> dict[str, int]:
-    if get_kernel(instr.kernel).template == "lstm_q31":
-        return _fixed_lstm(instr)
-    if get_kernel(instr.kernel).template == "coded_layer":
-        return _coded_layer(instr)
     p = {key: int(instr.params[key]) for key in ("seq", "batch", "dirs", "hidden", "in_k")}
     steps = p["seq"] * p["batch"] * p["dirs"]
     scratch = instr.operand("scratch").type.elements
@@ -187,20 +187,6 @@ def _recurrent(instr: Instr) -> dict[str, int]:
         "in": steps * p["hidden"] * p["in_k"], "h": steps * p["hidden"] * (p["hidden"] + 1),
         "scratch": 2 * scratch * steps,
     }  # fmt: skip
-
-
-def _fixed_lstm(instr: Instr) -> dict[str, int]:
-    """Each of four gates of a cell reads the inputs and the state."""
-    p = {key: int(instr.params[key]) for key in ("steps", "batch", "hidden", "in_k")}
-    cells = p["steps"] * p["batch"] * p["hidden"]
-    return {"in": 4 * cells * p["in_k"], "h": cells * (4 * p["hidden"] + 1), "c": 2 * cells}
-
-
-def _coded_layer(instr: Instr) -> dict[str, int]:
-    """The gates of a cell read inputs and state together; the state is the row of outputs before."""
-    p = {key: int(instr.params[key]) for key in ("steps", "batch", "dirs", "hidden", "in_k")}
-    cells = p["steps"] * p["batch"] * p["dirs"] * p["hidden"]
-    return {"in": cells * p["in_k"], "out": cells * (p["hidden"] + 1)}
 
 
 def _repeated(instr: Instr, kind: str, outputs: int) -> dict[str, int]:
