@@ -7,6 +7,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from glowc.quant.bounds import bounds_of
 from glowc.quant.calibrate import Calibration, grid_params, range_of
 from glowc.quant.engine import Values, run_net
 from glowc.quant.net import Net
@@ -15,11 +16,13 @@ from glowc.quant.plan import Plan, sources
 from glowc.quant.profile import Profile, Stats, merged, stats_of
 from glowc.quant.scheme import Params, Schema, fake, params_of
 from glowc.quant.simulate import Simulator
-from glowc.quant.softmax_range import softmax_floor
+from glowc.quant.softmax_range import softmax_floor, softmax_result
 
-MANY_VALUES = 1024
+FEW_TO_MANY = (128, 1024)
 """Of so many values in a sample few are left outside by a narrow range, and all are rounded by a wide one."""
 _MARGIN, _NARROW_MARGIN = 1.0, 0.3  # beyond the range seen, as parts of it, times the number of samples
+_NORMALISE = frozenset({"LayerNormalization", "RMSNormalization"})
+"""What is cut off from one value here changes its whole line, as above a Softmax: the margin is the full one."""
 _CLEARLY = 0.8  # of a square error: that codes come to lie well on a few values is chance
 _GAIN = 0.995  # a candidate must make the error this much smaller
 _CUTS = (Calibration.PERCENTILE, Calibration.ENTROPY, Calibration.MSE)
@@ -58,30 +61,49 @@ def by_calibration(
             params[first], how[first] = grid, "grid"
         else:
             wanted = Calibration.MINMAX if constant else kind
-            params[first], how[first] = _ranged(sim, plan, first, stats, profile.samples, wanted, schema), str(wanted)
+            params[first] = _ranged(sim, net, plan, first, stats, profile.samples, wanted, schema)
+            how[first] = str(wanted)
     return Chosen(params, how)
 
 
 def _ranged(
-    sim: Simulator | None, plan: Plan, first: str, stats: Stats, samples: int, kind: Calibration, schema: Schema
+    sim: Simulator | None, net: Net, plan: Plan, first: str, stats: Stats, samples: int, kind: Calibration,
+    schema: Schema,
 ) -> Params:  # fmt: skip
     """Return the quantisation of a group by its range; of `auto` it has a margin, and leaves out what gives nothing."""
     low, high = range_of(stats, kind, schema)
     if kind is not Calibration.AUTO:
         return params_of(low, high, schema, plan.bits)
-    if sim is not None and plan.bits == 8:
-        floor = softmax_floor(sim, plan.groups[first])
-        low = low if floor is None else max(low, floor)
-        if schema is Schema.ASYMMETRIC and (found := output_params(sim, plan, first, low, high)) is not None:
+    floor = softmax_floor(sim, plan.groups[first]) if sim is not None and plan.bits == 8 else None
+    low = low if floor is None else max(low, floor)
+    if sim is not None and plan.bits == 8 and schema is Schema.ASYMMETRIC:
+        found = output_params(sim, plan, first, low, high)
+        if found is not None:
             return found
-    many = plan.bits == 8 and stats.histogram.sum() >= MANY_VALUES * samples
-    margin = 1 + (_NARROW_MARGIN if many else _MARGIN) / samples
-    return params_of(low * margin, high * margin, schema, plan.bits)
+    below, above = _margins(net, plan, first, stats.histogram.sum() / samples)
+    least, most = bounds_of(net, sources(net, plan.groups[first]))
+    low, high = max(low * (1 + below / samples), least), min(high * (1 + above / samples), most)
+    return params_of(low, high, schema, plan.bits)
+
+
+def _margins(net: Net, plan: Plan, first: str, values: float) -> tuple[float, float]:
+    """Return the margins of a group of so many values in a sample, times the number of samples."""
+    users = net.users()
+    readers = {node.op_type for name in plan.groups[first] for node in users.get(name, [])}
+    margin = _margin_of(values) if plan.bits == 8 and not readers & _NORMALISE else _MARGIN
+    return margin, _MARGIN if "Softmax" in readers else margin
+
+
+def _margin_of(values: float) -> float:
+    """Return the margin for tensors of so many values in a sample."""
+    return float(np.interp(np.log(max(values, 1.0)), np.log(FEW_TO_MANY), (_MARGIN, _NARROW_MARGIN)))
 
 
 def _fixed_of(sim: Simulator | None, plan: Plan, first: str) -> Params:
     """Return the usual quantisation of a known range, or the one that rounds the values seen clearly less."""
     usual, *others = plan.fixed[first]
+    if sim is not None and plan.bits == 8 and (found := softmax_result(sim, plan.groups[first])) is not None:
+        return found
     values = [sim.exact[n] for n in sources(sim.net, plan.groups[first]) if n in sim.exact] if sim is not None else []
     errors = {p: sum(float(np.square(fake(v, p) - v).sum()) for v in values) for p in plan.fixed[first]}
     return next((p for p in others if errors[p] < _CLEARLY * errors[usual]), usual)

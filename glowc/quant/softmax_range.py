@@ -11,9 +11,31 @@ from onnx import NodeProto
 
 from glowc.quant.net import int_of
 from glowc.quant.plan import SAME
+from glowc.quant.scheme import QMAX, QMIN, Params
 from glowc.quant.simulate import Simulator
 
 _STEPS = 256
+_HEADROOM = 6.0  # above the largest result of a Softmax that was seen, as a part of it, times the number of samples
+_LEAST_TOP = 2.0  # times the mean of a row: onnxruntime's kernel overflows where 1 / scale is over 148 for each of it
+
+
+def softmax_result(sim: Simulator, names: tuple[str, ...]) -> Params | None:
+    """Return the quantisation of the results of a Softmax inside the network, where they are far below 1.
+
+    1 / scale is rounded down by kernels, so it is just above a whole number.
+    """
+    makers = [n for n in sim.net.nodes if n.op_type == "Softmax" and n.output[0] in names]
+    if len(makers) != 1 or sim.net.output_names() & {*names}:
+        return None
+    node = makers[0]
+    values = sim.exact[node.output[0]]
+    axis = int_of(node, "axis", -1)
+    row = values.shape[axis if axis < 0 else axis + 1]
+    top = max(float(values.max()) * (1 + _HEADROOM / len(values)), _LEAST_TOP / row)
+    steps = int((QMAX - QMIN) / top)
+    if steps <= _STEPS:
+        return None
+    return Params(float(np.nextafter(np.float32(1 / steps), np.float32(0))), QMIN)
 
 
 def softmax_floor(sim: Simulator, names: tuple[str, ...]) -> float | None:

@@ -7,8 +7,10 @@ import onnx
 import pytest
 from onnx import helper, numpy_helper
 
+from glowc.graph.numerics import softmax_steps
 from glowc.quant import QuantizeOptions, quantize_model
-from glowc.quant.choose import MANY_VALUES
+from glowc.quant.bounds import bounds_of
+from glowc.quant.choose import FEW_TO_MANY
 from glowc.quant.emit import edge_params
 from glowc.quant.engine import Engine, all_samples, run_net
 from glowc.quant.equalize import best_strength, find_classes
@@ -50,13 +52,56 @@ def test_output_of_two_samples_has_the_margin_of_other_tensors() -> None:
 
 
 def test_large_tensors_have_a_narrow_margin() -> None:
-    for size, margin in ((MANY_VALUES - 1, 1 / 4), (MANY_VALUES, 0.3 / 4)):
+    few, many = FEW_TO_MANY
+    for size, margin in ((few, 1 / 4), (round((few * many) ** 0.5), 0.65 / 4), (many, 0.3 / 4)):
         weights = np.ones((size, 1), np.float32) / size
         nodes = [helper.make_node("Relu", ["x"], ["a"]), helper.make_node("Gemm", ["a", "w"], ["y"])]
         net = model(nodes, {"w": weights}, {"x": [1, size]}, {"y": [1, 1]})
         samples = [{"x": np.linspace(0, top, size, dtype=np.float32)[None] ** 2} for top in (1, 1.5, 1.7, 2)]
         found = edge_params(quantize_model(net, samples).model)["x"]
         assert found.high == pytest.approx(4 * (1 + margin), rel=1e-3)
+
+
+def test_what_is_normalised_line_by_line_has_the_whole_margin() -> None:
+    lines, size = 8, 256
+    consts = {"one": np.ones(size, np.float32), "zero": np.zeros(size, np.float32)}
+    nodes = [helper.make_node("LayerNormalization", ["x", "one", "zero"], ["y"])]
+    net = model(nodes, consts, {"x": [1, lines, size]}, {"y": [1, lines, size]})
+    samples = [{"x": np.linspace(0, top, lines * size, dtype=np.float32).reshape(1, lines, size) ** 2}
+               for top in (1, 1.5, 1.7, 2)]  # fmt: skip
+    assert edge_params(quantize_model(net, samples).model)["x"].high == pytest.approx(4 * (1 + 1 / 4), rel=1e-3)
+
+
+def test_margin_ends_where_values_cannot_be() -> None:
+    consts = {"low": np.array(-3, np.float32), "high": np.array(6, np.float32), "w": np.ones((4, 1), np.float32)}
+    nodes = [helper.make_node("Clip", ["x", "low", "high"], ["a"]), helper.make_node("GlobalAveragePool", ["a"], ["b"]),
+             helper.make_node("Flatten", ["b"], ["c"]), helper.make_node("Gemm", ["c", "w"], ["y"])]  # fmt: skip
+    float_net = load_float(model(nodes, consts, {"x": [1, 4, 2, 2]}, {"y": [1, 1]}), Engine())
+    assert bounds_of(float_net, ["a"]) == bounds_of(float_net, ["b"]) == bounds_of(float_net, ["b", "c"]) == (-3, 6)
+    assert bounds_of(float_net, ["a", "x"]) == (-np.inf, np.inf)
+
+
+@pytest.mark.parametrize(("activations", "bound"), [(["Sigmoid", "Tanh"], 1.0), (["Sigmoid", "Relu"], np.inf)])
+def test_states_are_within_one_with_the_usual_activations_alone(activations: list[str], bound: float) -> None:
+    consts = {"w": np.ones((1, 12, 3), np.float32), "r": np.ones((1, 12, 4), np.float32)}
+    nodes = [helper.make_node("GRU", ["x", "w", "r"], ["y", ""], hidden_size=4, activations=activations)]
+    float_net = load_float(model(nodes, consts, {"x": [5, 1, 3]}, {"y": [5, 1, 1, 4]}), Engine())
+    assert bounds_of(float_net, ["y"]) == (-bound, bound)
+
+
+@pytest.mark.parametrize(("sharpness", "narrow"), [(0.1, True), (20.0, False)])
+def test_small_probabilities_of_an_attention_have_finer_codes(sharpness: float, narrow: bool) -> None:
+    rng, size = np.random.default_rng(2), 16
+    nodes = [helper.make_node("MatMul", ["x", "q"], ["a"]), helper.make_node("Softmax", ["a"], ["p"]),
+             helper.make_node("MatMul", ["p", "v"], ["y"])]  # fmt: skip
+    consts = {n: rng.normal(size=(size, size)).astype(np.float32) for n in ("q", "v")}
+    consts["q"] *= np.float32(sharpness)
+    net = model(nodes, consts, {"x": [1, size, size]}, {"y": [1, size, size]})
+    samples = [{"x": rng.normal(size=(1, size, size)).astype(np.float32)} for _ in range(8)]
+    done = quantize_model(net, samples).model
+    scale = next(float(numpy_helper.to_array(i)) for i in done.graph.initializer if i.name == "p_quantized_scale")
+    assert (1 / np.float32(scale) >= 500) == narrow  # at most twice the largest that 16 alike have
+    assert softmax_steps(scale) * scale == pytest.approx(1, rel=1e-6)  # kernels round 1 / scale down
 
 
 def test_probabilities_of_one_have_a_code() -> None:
