@@ -79,11 +79,22 @@ GLOW_INLINE int32_t glow_sum_row16(const int16_t *p, int32_t n) {
   return sum;
 }
 
-/* Adds (code - zp) * scale of four codes to four sums. */
+/* Adds (code - zp) * scale of four codes to four sums; zp is mostly 0. */
 GLOW_INLINE glow_reals_t glow_add_reals16(glow_reals_t sums, const int16_t *p, int32_t zp, float scale) {
   const uint32_t minus = (uint32_t)-zp;
-  const uint32_t first = glow_load_pair(p);
-  const uint32_t second = glow_load_pair(p + 2);
+  uint32_t first = glow_load_pair(p);
+  uint32_t second = glow_load_pair(p + 2);
+#if GLOW_DSP_ASM
+  if (zp == 0) {
+    __asm__("vmov s0, s1, %0, %1\n\tasr %0, %0, #16\n\tasr %1, %1, #16\n\tvmov s2, s3, %0, %1\n\t"
+            "vcvt.f32.s16 s0, s0, #0\n\tvcvt.f32.s16 s1, s1, #0\n\tvcvt.f32.s32 s2, s2\n\tvcvt.f32.s32 s3, s3\n\t"
+            "vmla.f32 %2, s0, %6\n\tvmla.f32 %4, s1, %6\n\tvmla.f32 %3, s2, %6\n\tvmla.f32 %5, s3, %6"
+            : "+&r"(first), "+&r"(second), "+t"(sums.real[0]), "+t"(sums.real[1]), "+t"(sums.real[2]), "+t"(sums.real[3])
+            : "t"(scale)
+            : "s0", "s1", "s2", "s3");
+    return sums;
+  }
+#endif
   sums.real[0] = glow_vmla(sums.real[0], (float)(int32_t)glow_add_low(minus, first), scale);
   sums.real[1] = glow_vmla(sums.real[1], (float)(int32_t)glow_add_high(minus, first), scale);
   sums.real[2] = glow_vmla(sums.real[2], (float)(int32_t)glow_add_low(minus, second), scale);

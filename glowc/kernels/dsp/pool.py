@@ -25,7 +25,7 @@ def _accepts_pool(instr: Instr) -> bool:
 
 
 def _accepts_wide_average(instr: Instr) -> bool:
-    """Accept the same, and windows of codes of 16 bits whose sums fit 32 bits."""
+    """Accept the same with windows of codes of 16 bits whose sums fit 32 bits."""
     return _accepts_pool(instr) and instr.int_("k_h") * instr.int_("k_w") <= _MOST_WIDE_TAPS
 
 

@@ -1,5 +1,6 @@
 """Averages and maxima of windows, and means, on A64 and A32 (runtime_c/simd/glow_neon_codes.h,
-glow_neon_codes16.h)."""
+glow_neon_codes16.h).
+"""
 
 from __future__ import annotations
 
