@@ -62,7 +62,7 @@ GLOW_AT(glow_dsp_quads_t, high, 44);
 #endif
 
 #define GLOW_DSP_STREAM_WORDS 24 /* the most that are loaded at a time: what a stream has before its first pair */
-#if defined(GLOW_LOOP_BYTES) && GLOW_LOOP_BYTES < 1536
+#if defined(GLOW_LOOP_BYTES) && GLOW_LOOP_BYTES < 1536 && !(defined(__ARM_ARCH) && __ARM_ARCH >= 8)
 #define GLOW_DSP_QUAD_WORDS 12
 #define GLOW_DSP_QUAD_LAST "s19" /* the register of the last */
 #else

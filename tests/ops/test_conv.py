@@ -191,6 +191,7 @@ def kernel_cases() -> Iterator[Case]:
     yield from vector_cases(np.random.default_rng(2))
     yield from tie_cases(np.random.default_rng(3))
     yield from few_input_cases(np.random.default_rng(3))
+    yield from round_cases(np.random.default_rng(4))
 
 
 def tie_cases(rng: np.random.Generator) -> Iterator[Case]:
@@ -279,6 +280,12 @@ def few_input_cases(rng: np.random.Generator) -> Iterator[Case]:
         yield geometry(rng, **image, **dilated, label=f"few channels, row dilation {c}")
         yield geometry(rng, **image, **same, **ring, y_zp=-128, label=f"few channels, ring {c}")
         yield geometry(rng, **image, **same, extreme=True, planar=True, label=f"few channels, extreme {c}")
+
+
+def round_cases(rng: np.random.Generator) -> Iterator[Case]:
+    """Points of so many inputs that the second step is at each seam of a round of glow_dsp_quad.h, or next to one."""
+    for c, w_zp in itertools.product((16, 18, 46, 48, 50, 58), (0, 9)):  # 24 steps of two inputs a round, or 12
+        yield geometry(rng, h=1, w=5, c=c, out_c=6, k=(1, 1), w_zp=w_zp, label=f"second step, {c} inputs from {w_zp}")
 
 
 def _one_node(x: np.ndarray, w: np.ndarray, b: np.ndarray, attrs: dict[str, object]) -> np.ndarray:
