@@ -276,7 +276,8 @@ def _networks() -> Iterator[Sample]:
     ):
         yield from (Sample(kind, (rows, n), out_n) for kind in ("fc", "fc_f32", "dynamic_f32"))
     for n in (10, 16, 1000, 8192, 16384):
-        yield from (Sample(kind, (n,)) for kind in "add sub add_any sub_any add_f32 relu_f32 mul_f32".split())
+        kinds = ("add", "sub", "add_any", "sub_any", "add_f32", "relu_f32", "mul_f32")
+        yield from (Sample(kind, (n,)) for kind in kinds)
     for n in (2, 4, 10, 12):
         yield from (Sample(kind, (n,)) for kind in ("softmax", "softmax_f32", "tanh_f32", "quantize", "dequantize"))
     for n in (3072, 2352, 8192):
