@@ -169,8 +169,9 @@ constants: setup-quick  ## constants of the sample models on every CPU beside th
 ref-layers: setup-quick  ## layers of the sample models that matter and run on reference kernels
 	$(PY) scripts/ref_layers.py
 
-costs: setup  ## measure single layers and fit what kernels cost: boards/_costs
+costs: setup  ## measure single layers and fit what kernels cost: boards/_costs, boards/_estimates
 	$(PY) scripts/fit_costs.py
+	$(PY) scripts/fit_estimates.py
 
 costs-check: setup  ## compare predicted with counted cycles of the sample models; kernels without a fit
 	$(PY) scripts/check_costs.py --keys

@@ -13,14 +13,16 @@ models by 5 %. `--keys` counts nothing: it lists kernels that a layer of a model
 from __future__ import annotations
 
 import argparse
+import json
 import sys
 import tempfile
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
+import numpy as np
 from bench import MODELS, first_sample, model_file
-from count_costs import Target, target_of
+from count_costs import KEPT, Target, program_hash, target_of
 from fit_costs import TARGETS
 
 from glowc.board import chip_names
@@ -30,6 +32,7 @@ from glowc.machine.cycles.measure import measure_layers
 from glowc.machine.execute import load_bundle, random_inputs
 from glowc.program.lifetimes import strip_markers
 from glowc.select.cost import key_of
+from glowc.select.estimate import load_estimates
 
 MOST_OF_LAYER, MOST_OF_MODEL = 0.10, 0.05  # relative errors
 SMALL = 0.01  # of a model: a layer that does not matter
@@ -63,19 +66,40 @@ def compare(name: str, path: Path, target: Target) -> list[Compared]:
     compiled = compile_model(path, target.board)
     with tempfile.TemporaryDirectory(prefix="glowc-check-") as folder:
         write_bundle(compiled, Path(folder))
-        info = load_bundle(Path(folder))
-        inputs = first_sample(path, info.inputs)
-        counts = measure_layers(info, target.chip, random_inputs(info) if inputs is None else inputs)
+        cycles = counted(path, target, Path(folder))
     instrs, costs = strip_markers(compiled.program).instrs, compiled.selection.costs
-    layers = zip(instrs, compiled.report["layers"], counts, strict=True)
+    estimates = load_estimates(costs.cpu)
+    layers = zip(instrs, compiled.report["layers"], cycles, strict=True)
     return [
-        Compared(name, i.name, key_of(i), costs.fit(i, "shared") is not None, x["cycles_estimate"], round(c.cycles))
-        for i, x, c in layers
+        Compared(
+            name,
+            i.name,
+            key_of(i),
+            bool(estimates.find(i, "shared") or costs.fit(i, "shared")),
+            x["cycles_estimate"],
+            round(n),
+        )
+        for i, x, n in layers
     ]
 
 
+def counted(path: Path, target: Target, folder: Path) -> list[float]:
+    """Return the cycles of each layer of the bundle of a model, counted or known of the same program."""
+    assert target.chip is not None
+    info = load_bundle(folder)
+    inputs = first_sample(path, info.inputs) or random_inputs(info)
+    data = b"".join(name.encode() + inputs[name].tobytes() for name in sorted(inputs))
+    known = KEPT / "check" / f"{program_hash(info, target, folder, data)}.json"
+    if not known.is_file():
+        cycles = [count.cycles for count in measure_layers(info, target.chip, inputs)]
+        known.parent.mkdir(parents=True, exist_ok=True)
+        known.write_text(json.dumps(cycles), encoding="utf-8")
+    found: list[float] = json.loads(known.read_text(encoding="utf-8"))
+    return found
+
+
 def unfitted(compiled: Compiled) -> Iterator[str]:
-    """Yield the keys of all forms of all layers that have no fit."""
+    """Yield the keys of all forms of all layers that nothing is known of to choose by."""
     selection = compiled.selection
     yield from (key_of(f) for x in selection.layers for f in x.forms if selection.costs.fit(f, "shared") is None)
 
@@ -90,6 +114,11 @@ def show(target: Target, layers: Sequence[Compared]) -> bool:
     far = {name: error for name, error in off.items() if abs(error) > MOST_OF_MODEL}
     print(f"{target.board.cpu.name} on {target.name}: {len(weighty)} layers, {len(wrong)} off by more than 10 %; "
           f"{len(models)} models, {len(far)} by more than 5 %")  # fmt: skip
+    if weighty:
+        errors = np.abs([x.error for x in weighty])
+        size, middle = np.sqrt(np.mean(errors**2)), np.median(errors)
+        within = np.mean(errors <= MOST_OF_LAYER)
+        print(f"  errors of layers: rms {size:.1%}, median {middle:.1%}, {within:.0%} are within {MOST_OF_LAYER:.0%}")
     for layer in wrong:
         print("  " + layer.line())
     for name, error in sorted(far.items(), key=lambda item: -abs(item[1])):

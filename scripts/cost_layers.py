@@ -13,6 +13,9 @@ from onnx import TensorProto
 SAME = (1, 1, 1, 1)
 LATER = (0, 0, 1, 1)  # what TensorFlow's SAME pads at stride 2
 PLAIN = (0, 0, 0, 0)
+CALM = "calm"  # inputs whose names begin so are small, as what comes from a norm and a dense layer
+RECTIFIED = "relu"  # these are not negative, as what comes from a layer with ReLU: FPUs in software are fast at zeros
+_WEIGHTED = frozenset({"conv", "convw8", "dwconv", "fc"})
 
 
 @dataclass(frozen=True)
@@ -216,7 +219,82 @@ def _more() -> Iterator[Sample]:
             yield Sample(kind, (h, w, c), 0, (min(h, size), min(w, size)), stride)
 
 
-SAMPLES: tuple[Sample, ...] = (*_convolutions(), *_others(), *_more())
+def _networks() -> Iterator[Sample]:
+    """Yield layers of well-known small networks: MobileNets, ResNet-8, DS-CNN, LeNets, encoders of text."""
+    for h, w, c, out_c, size, stride, pads in (
+        (48, 48, 8, 16, 1, 1, PLAIN), (24, 24, 32, 32, 1, 1, PLAIN), (12, 12, 32, 64, 1, 1, PLAIN),
+        (12, 12, 64, 64, 1, 1, PLAIN), (6, 6, 64, 128, 1, 1, PLAIN), (3, 3, 128, 256, 1, 1, PLAIN),
+        (3, 3, 256, 256, 1, 1, PLAIN), (14, 14, 24, 48, 1, 1, PLAIN), (32, 32, 16, 32, 1, 2, PLAIN),
+        (16, 16, 32, 64, 1, 2, PLAIN), (32, 32, 16, 16, 3, 1, SAME), (24, 24, 16, 24, 3, 1, SAME),
+        (32, 32, 16, 32, 3, 2, LATER), (16, 16, 24, 48, 3, 2, LATER), (5, 5, 20, 12, 3, 1, PLAIN),
+        (14, 14, 8, 16, 5, 1, (2, 2, 2, 2)), (28, 28, 1, 8, 5, 1, (2, 2, 2, 2)), (14, 14, 1, 20, 5, 2, PLAIN),
+        (16, 16, 32, 32, 5, 2, (1, 1, 2, 2)),
+    ):  # fmt: skip
+        yield from conv(h, w, c, out_c, k=(size, size), stride=stride, pads=pads)
+        yield Sample("conv_f32", (h, w, c), out_c, (size, size), stride, pads)
+    for h, w, c, out_c, k, pads in (
+        (6, 6, 19, 15, (1, 1), PLAIN), (6, 6, 15, 25, (1, 1), PLAIN), (3, 3, 31, 22, (1, 1), PLAIN),
+        (6, 6, 106, 57, (1, 1), PLAIN), (3, 3, 22, 40, (1, 1), PLAIN), (7, 7, 37, 18, (1, 1), PLAIN),
+        (49, 40, 1, 16, (8, 8), (3, 3, 4, 4)), (24, 20, 16, 12, (6, 6), (2, 2, 3, 3)),
+        (1, 96, 16, 32, (1, 3), (0, 1, 0, 1)), (1, 40, 40, 48, (1, 3), (0, 1, 0, 1)),
+    ):  # fmt: skip
+        yield Sample("conv", (h, w, c), out_c, k, 1, pads)
+    for h, w, c, out_c, k, stride in (
+        (25, 5, 64, 64, (1, 1), 1), (49, 10, 1, 64, (10, 4), 2), (20, 20, 3, 24, (3, 3), 2),
+        (12, 12, 48, 24, (1, 1), 1),
+        (10, 10, 16, 40, (3, 3), 1),
+    ):  # fmt: skip
+        pads = (4, 1, 5, 1) if k == (10, 4) else SAME if k == (3, 3) and stride == 1 else PLAIN
+        yield Sample("convw8_f32", (h, w, c), out_c, k, stride, pads)
+    for h, w, c, size, stride in (
+        (32, 32, 3, 16, 1), (96, 96, 3, 8, 2), (28, 28, 3, 16, 1), (64, 64, 3, 16, 2), (40, 40, 1, 8, 1),
+    ):  # fmt: skip
+        pads = SAME if stride == 1 else LATER
+        yield from (Sample(kind, (h, w, c), size, (3, 3), stride, pads, planar=True) for kind in ("conv", "conv_f32"))
+    for h, w, c, out_c, stride in (
+        (48, 48, 8, 8, 1), (6, 6, 15, 15, 1), (6, 6, 19, 19, 1), (3, 3, 31, 31, 1), (7, 7, 16, 32, 1),
+        (12, 12, 24, 24, 2),
+        (7, 7, 37, 37, 1), (14, 14, 48, 48, 2), (9, 5, 64, 64, 1), (12, 12, 61, 61, 2),
+    ):  # fmt: skip
+        pads = SAME if stride == 1 else LATER
+        yield from (Sample(kind, (h, w, c), out_c, (3, 3), stride, pads) for kind in ("dwconv", "dwconv_f32"))
+    for h, w, c in ((20, 5, 64), (10, 10, 32), (25, 5, 48)):
+        yield Sample("dwconvrs", (h, w, c), c, (3, 3), 1, SAME)
+    for n, out_n in (
+        (128, 640), (64, 10), (784, 10), (480, 32), (32, 16), (16, 10), (128, 4), (16, 16), (12, 12), (12, 1),
+        (256, 40), (96, 12),
+    ):  # fmt: skip
+        yield from (Sample(kind, (n,), out_n) for kind in ("fc", "fc_f32"))
+    yield from (Sample("fc", (n,), out_n, wide=True) for n, out_n in ((784, 10), (64, 10), (32, 16), (256, 40)))
+    for rows, n, out_n in (
+        (32, 64, 256),
+        (32, 256, 64),
+        (16, 48, 48),
+        (1, 64, 4),
+        (1, 64, 64),
+        (1, 128, 30),
+        (1, 40, 12),
+    ):
+        yield from (Sample(kind, (rows, n), out_n) for kind in ("fc", "fc_f32", "dynamic_f32"))
+    for n in (10, 16, 1000, 8192, 16384):
+        kinds = ("add", "sub", "add_any", "sub_any", "add_f32", "relu_f32", "mul_f32")
+        yield from (Sample(kind, (n,)) for kind in kinds)
+    for n in (2, 4, 10, 12):
+        yield from (Sample(kind, (n,)) for kind in ("softmax", "softmax_f32", "tanh_f32", "quantize", "dequantize"))
+    for n in (3072, 2352, 8192):
+        yield from (Sample(kind, (n,)) for kind in ("quantize", "dequantize", "gelu_f32", "sigmoid"))
+    yield from (Sample(kind, (64, 32)) for kind in ("softmax", "softmax_f32", "layer_norm", "layer_norm_f32"))
+    for h, w, c, size, stride in (
+        (28, 28, 8, 2, 2), (49, 40, 16, 2, 2), (8, 8, 64, 8, 1), (12, 10, 16, 2, 2), (24, 20, 16, 2, 2),
+        (14, 14, 16, 2, 2),
+    ):  # fmt: skip
+        for kind in ("avg_pool", "max_pool", "avg_pool_f32", "max_pool_f32"):
+            yield Sample(kind, (h, w, c), 0, (size, size), stride)
+    for rows, n in ((64, 64), (49, 32), (25, 96), (16, 256)):
+        yield from (Sample(kind, (rows, n)) for kind in ("reduce_f32", "flat", "flat_f32"))
+
+
+SAMPLES: tuple[Sample, ...] = (*_convolutions(), *_others(), *_more(), *_networks())
 
 
 _SIXTEEN = ("conv", "dwconv", "fc", "add", "mul", "avg_pool", "max_pool", "mean", "softmax")
@@ -292,6 +370,8 @@ class _Builder:
         if kind == "quantize":
             self.quantized(self.input(name, shape, TensorProto.FLOAT), 0.02, 3)
             return
+        if is_float:
+            name = f"{CALM if kind in ('gelu', 'erf') else RECTIFIED if kind in _WEIGHTED else 'x'}{at}"
         self.input(name, shape, TensorProto.FLOAT if is_float else TensorProto.INT8)
         zero = -128 if at % 2 or kind in ("avg_pool", "max_pool", "mean") else 5
         x = name if is_float else self.dequantized(name, 0.02, zero, np.int8)

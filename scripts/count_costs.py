@@ -15,7 +15,7 @@ from pathlib import Path
 
 import numpy as np
 import onnx
-from cost_layers import Sample, model_of
+from cost_layers import CALM, RECTIFIED, Sample, model_of
 
 from glowc.board import Board, Chip, chip_names, find_tool, load_board, load_chip, machine_of
 from glowc.codegen.kernels import args_struct, render_kernel
@@ -35,10 +35,12 @@ from glowc.select.cost import key_of
 from glowc.select.pricing import count_lines
 
 ROOT = Path(__file__).resolve().parent.parent
+KEPT = ROOT / "build" / "costs"  # counts of programs that are not run again
 OPTS = {"cortex-m": ("size", "balanced", "speed")}  # of a family; size stands for -Os
 OTHER_OPTS = ("balanced", "speed")
-SPREAD = np.float32(4)  # of floats: functions of libm take longer for numbers that are not small
+SPREAD, CALM_SPREAD = np.float32(4), np.float32(0.5)  # of floats: functions of libm take longer for large numbers
 SLOW_MACS = 50_000  # of a layer that portable C is not counted with
+MANY_MACS = 1_500_000  # of a layer that is not counted with its second choice
 FLAGS = ("-fno-inline-functions-called-once",)  # so that each function has a size
 CLONE = re.compile(r"\.(constprop|isra|part|cold|lto_priv)(\.\d+)?")
 
@@ -141,6 +143,43 @@ def is_worth_it(layer: Layer, number: int) -> bool:
     return variant_of(form).isa != "ref" or form.macs <= SLOW_MACS
 
 
+def compiled_layers(samples: Sequence[Sample], target: Target, folder: Path, opt: str, number: int) -> Compiled:
+    """Return one model of layers, each with the variant that would be chosen n-th for speed."""
+    folder.mkdir(parents=True)
+    onnx.save(model_of(samples), folder / "layers.onnx")
+    layout = "exported" if samples[0].planar else "nhwc"
+
+    def compiled(opt: str, order: Callable[[Sequence[Layer]], Order] | None = None) -> Compiled:
+        options = CompileOptions(io_layout=layout, opt=opt, plan="plain", io_buffers="caller")
+        return compile_model(folder / "layers.onnx", target.board, options, order=order)
+
+    fast = compiled("speed").selection.order
+
+    def order(layers: Sequence[Layer]) -> Order:
+        names = {x.name: list(dict.fromkeys((*fast[x.name], *(f.variant for f in x.forms)))) for x in layers}
+        return {name: (*found[number:], *found[:number]) for name, found in names.items()}
+
+    return compiled(opt, order)
+
+
+def second_choices(compiled: Compiled, samples: Sequence[Sample]) -> list[Sample]:
+    """Return the layers of a model that have another variant which is worth its time under QEMU."""
+    found: set[int] = set()
+    for layer in compiled.selection.layers:
+        order, number = compiled.selection.order[layer.name], re.search(r"n_[xyz](\d+)", layer.name)
+        other = layer.form(order[1]) if len(order) > 1 else None
+        if number and other is not None and variant_of(other).isa != "ref" and other.macs <= MANY_MACS:
+            found.add(int(number[1]))
+    return [sample for at, sample in enumerate(samples) if at in found]
+
+
+def mode_of(compiled: Compiled, instr: Instr) -> str:
+    """Return how an instruction of a program is printed."""
+    opt = compiled.options.opt
+    literal = literal_kernels(strip_markers(compiled.program), opt)
+    return "size" if opt == "size" else "literal" if family(instr) in literal else "shared"
+
+
 def measured_by(name: str, samples: Sequence[Sample]) -> Measured:
     """Return what one model's layers take on a target, and their code."""
     measured = Measured()
@@ -201,15 +240,20 @@ def rules_hash(name: str) -> str:
     return digest.hexdigest()
 
 
+def program_hash(info: BundleInfo, target: Target, folder: Path, *more: bytes) -> str:
+    """Return a hash of a program in a folder, of what decides its counts on a target, and of what else tells it."""
+    digest = hashlib.sha256(rules_hash(target.name).encode() + b"".join(more))
+    for name in sorted(info.report["files"]):
+        if name.endswith((".c", ".h")):
+            digest.update(name.encode() + (folder / name).read_bytes())
+    return digest.hexdigest()[:32]
+
+
 def count(compiled: Compiled, target: Target, folder: Path) -> Counts:
     """Count one compiled model, or return what is known of the same program."""
     write_bundle(compiled, folder)
     info, opt = load_bundle(folder), compiled.options.opt
-    digest = hashlib.sha256(f"{rules_hash(target.name)} {opt}".encode())
-    for name in sorted(info.report["files"]):
-        if name.endswith((".c", ".h")):
-            digest.update(name.encode() + (folder / name).read_bytes())
-    known = ROOT / "build" / "costs" / f"{digest.hexdigest()[:32]}.json"
+    known = KEPT / f"{program_hash(info, target, folder, f' {opt}'.encode())}.json"
     if not known.is_file():
         counts = run(compiled, info, target, folder)
         known.parent.mkdir(parents=True, exist_ok=True)
@@ -217,10 +261,17 @@ def count(compiled: Compiled, target: Target, folder: Path) -> Counts:
     return Counts(**json.loads(known.read_text(encoding="utf-8")))
 
 
+def spread(name: str, numbers: np.ndarray) -> np.ndarray:
+    """Return the numbers of an input of floats, spread as far as those of layers."""
+    if name.startswith(RECTIFIED):
+        return np.maximum(SPREAD * numbers, 0)
+    return (CALM_SPREAD if name.startswith(CALM) else SPREAD) * numbers
+
+
 def run(compiled: Compiled, info: BundleInfo, target: Target, folder: Path) -> Counts:
     """Build and run one program."""
     board, chip = target.board, target.chip
-    inputs = {name: SPREAD * x if x.dtype == np.float32 else x for name, x in random_inputs(info).items()}
+    inputs = {name: spread(name, x) if x.dtype == np.float32 else x for name, x in random_inputs(info).items()}
     if chip is not None:
         layers = measure_layers(info, chip, inputs, folder, FLAGS)
         insns, cycles = [float(x.insns) for x in layers], [x.cycles for x in layers]

@@ -171,7 +171,7 @@ def _report(
     source: Path, board: Board, options: CompileOptions, imported: Graph, form: TimeForm, planned: Planned,
     program: Program, selection: Selection, bundle: Bundle, spec: BundleSpec,
 ) -> Report:  # fmt: skip
-    estimates = selection.estimates(program)
+    estimates = selection.reported(program)
     return {
         **report_of(spec, board, program, planned.plan, bundle, form.edge, estimates),
         **plan_report(planned, options), **estimate_report(selection, program, estimates),

@@ -14,13 +14,15 @@ FEATURES = (
     "call", "outputs", "inputs", "macs", "pixels", "rows", "blocks", "products", "vectors", "strips", "taps",
     "visits", "kernel_rows", "steps", "padding", "edges", "tiles", "tile_products", "tile_inputs", "quads",
     "quad_products", "weights", "macs_8k", "macs_16k", "macs_32k", "patch", "block_taps", "edge_blocks", "edge_patch",
-    "strided_blocks", "tail", "tail_taps",
+    "strided_blocks", "tail", "tail_taps", "inside", "middle", "border",
+    "spill_8k", "spill_16k", "spill_32k",
 )  # fmt: skip
 
 WORK = frozenset({"macs", "products", "steps", "visits", "tile_products", "quad_products"})
 """Those that count multiply-accumulates, one by one or in groups."""
 
-_CACHES = {"macs_8k": 8 << 10, "macs_16k": 16 << 10, "macs_32k": 32 << 10}
+_CACHES = {"8k": 8 << 10, "16k": 16 << 10, "32k": 32 << 10}
+_WAYS = 4  # of a cache
 
 
 def features(instr: Instr) -> dict[str, float]:
@@ -35,7 +37,10 @@ def features(instr: Instr) -> dict[str, float]:
     that are not whole; block_taps: taps of blocks, edge_blocks: blocks whose window is not whole, strided_blocks: those
     of layers with a stride; tail: channels beyond whole groups of four, of all pixels, and tail_taps their taps;
     weights: bytes; macs_8k ...: multiply-accumulates with weights
-    that take more than that, so that a cache does not keep them from one pixel to the next.
+    that take more than that, so that a cache does not keep them from one pixel to the next; spill_8k ...: bytes that
+    miss such a cache when four pixels at a time go through all weights: those of sets with more lines than ways, none
+    of which is there when its turn comes; inside: those that lie in
+    the input; middle: those of pixels whose window is whole, border: of the other ones.
     """
     p = {key: int(v) for key, v in instr.params.items() if isinstance(v, int) and not isinstance(v, bool)}
     out = sum(o.type.elements for o in instr.operands if o.access is not Access.IN and o.role != "scratch")
@@ -47,7 +52,7 @@ def features(instr: Instr) -> dict[str, float]:
         found["products"] = groups[4] * math.ceil(depth / 4)
         found["quads"] = float(math.ceil(out / last / 4) * math.ceil(last / 2))
         found["quad_products"] = found["quads"] * depth
-        found |= _weights(instr)
+        found |= _weights(instr, math.ceil(out / last / 4))
     found["rows"] = _rows(p)
     if "out_h" not in p or "out_w" not in p:
         return found
@@ -64,6 +69,8 @@ def features(instr: Instr) -> dict[str, float]:
         inside, whole = _window(p, "h"), _window(p, "w")
         share = inside[0] * whole[0]
         found |= {"padding": instr.macs * (1 - share), "edges": pixels * (1 - inside[1] * whole[1])}
+        found |= {"inside": instr.macs * share, "middle": instr.macs * inside[1] * whole[1]}
+        found["border"] = instr.macs - found["middle"]
         found |= _window_features(instr, p, found)
         if instr.macs and out:
             per_row = math.ceil(instr.macs / out / p["k_h"] / 16)
@@ -82,9 +89,14 @@ def _window_features(instr: Instr, p: Mapping[str, int], found: Mapping[str, flo
     }  # fmt: skip
 
 
-def _weights(instr: Instr) -> dict[str, float]:
+def _weights(instr: Instr, rounds: int) -> dict[str, float]:
     size = sum(o.type.size_bytes for o in instr.operands if o.role == "weights")
-    return {"weights": float(size)} | {name: float(instr.macs) for name, most in _CACHES.items() if size > most}
+    found = {"weights": float(size)}
+    for name, most in _CACHES.items():
+        if size > most:
+            share = min(_WAYS * (size - most) / most, 1.0)
+            found |= {f"macs_{name}": float(instr.macs), f"spill_{name}": rounds * size * share}
+    return found
 
 
 def _rows(p: Mapping[str, int]) -> float:

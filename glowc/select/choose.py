@@ -29,6 +29,7 @@ from glowc.program.ir import Instr, Program
 from glowc.select.candidates import Layer, Order, Preparer, Tuned, collect, scratch_bytes
 from glowc.select.constants_budget import Choice, Price, constants_bytes
 from glowc.select.cost import Cost, Costs, load_costs
+from glowc.select.estimate import load_estimates
 from glowc.select.flash_budget import shrunk, within_flash
 from glowc.select.order import CODE_LIMITS, KB, group_moves, lean, price_of, select
 from glowc.select.pricing import Pricing, cost_of, likely_modes
@@ -160,6 +161,16 @@ class Selection:
         """Return what each call of a program is predicted to take, where nothing was measured as its variant states."""
         known = [(i, cost_of(self.costs, self.tuned, i, mode)) for i, mode in modes_of(program, self.opt)]
         return [self.costs.stated(i) if cost is None else cost for i, cost in known]
+
+    def reported(self, program: Program) -> list[Cost]:
+        """Return what each call of a program is estimated to take, as near as is known; nothing is chosen by this."""
+        estimates = load_estimates(self.costs.cpu)
+
+        def taken(instr: Instr, mode: str) -> Cost:
+            tuned = self.tuned.get(instr.name, {}).get(instr.variant)
+            return tuned or estimates.predict(instr, mode, self.costs) or self.costs.stated(instr)
+
+        return [taken(instr, mode) for instr, mode in modes_of(program, self.opt)]
 
 
 def select_variants(

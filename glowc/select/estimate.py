@@ -1,0 +1,185 @@
+"""What the report of a program says that its calls take: sums of terms, and how far off those are for layers like it.
+
+The choice of variants is made by the costs of glowc/select/cost.py, whose few terms hold for layers of any size.
+Estimates only have to be near. A term is a feature (`glowc.kernels.features`), or `FEATURE@TRAIT`: that feature of
+layers with a trait (`glowc.select.traits`). To the cycles comes the mean of a Gaussian process through the relative
+errors of the measured layers, by the logarithms of their sizes and their traits (Rasmussen and Williams, Gaussian
+Processes for Machine Learning, 2006, equation 2.23); far from all of them it is 0. scripts/fit_estimates.py fits both
+and writes boards/_estimates/<cpu>.json.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import cache
+from pathlib import Path
+from typing import TypedDict
+
+from glowc.kernels.choice import variant_of
+from glowc.kernels.features import features
+from glowc.paths import data_dir
+from glowc.program.ir import Instr
+from glowc.select.cost import Cost, Costs, key_of, keys_like
+from glowc.select.traits import Extent, place, traits
+
+_EXACT = "exact"  # of a sum: there is no code for which the fused form differs
+_MOST, _LEAST = 3.0, 0.3  # times the sum of terms: no layer is that far off
+
+
+class NearTable(TypedDict):
+    """A Gaussian process as a file has it: what its kernel falls with, and the weights of the places of the kernel."""
+
+    reach: float
+    apart: float
+    weights: list[float]
+
+
+class EstimateTable(TypedDict, total=False):
+    """One estimate as a file has it."""
+
+    insns: dict[str, float]
+    cycles: dict[str, float]
+    error: float
+    samples: int
+    near: NearTable
+
+
+class KernelTable(TypedDict):
+    """The estimates of a kernel as a file has them; `places` are sizes and bits of `traits` of its measured layers."""
+
+    traits: list[str]
+    places: list[list[int]]
+    modes: dict[str, EstimateTable]
+
+
+@dataclass(frozen=True, slots=True)
+class Near:
+    """How far off the sum of terms is for layers like those measured: `points` are places, bits of traits, weights.
+
+    A layer counts less with its distance in octaves over `reach`, squared, and `apart` for each trait that differs.
+    """
+
+    reach: float
+    apart: float
+    points: tuple[tuple[tuple[float, ...], int, float], ...]
+
+    def error(self, sizes: tuple[int, ...], bits: int) -> float:
+        """Return the relative error of a layer of those sizes."""
+        here, total = place(sizes), 0.0
+        for there, other, weight in self.points:
+            distance = sum((a - b) ** 2 for a, b in zip(here, there, strict=True)) / self.reach**2
+            total += weight * math.exp(-0.5 * (distance + self.apart * (bits ^ other).bit_count()))
+        return total
+
+
+@dataclass(frozen=True, slots=True)
+class Estimate:
+    """Terms of the instructions and the cycles of one kernel, and the traits that tell its measured layers apart.
+
+    `error` is the relative error of the cycles of a layer that was left out of the fit (root of the mean square).
+    """
+
+    insns: Mapping[str, float]
+    cycles: Mapping[str, float]
+    error: float
+    samples: int
+    traits: tuple[str, ...] = ()
+    near: Near | None = None
+
+    def predict(self, instr: Instr) -> Cost:
+        """Return what a call takes."""
+        found, has = features(instr), traits(instr)
+        insns, cycles = (total(terms, found, has) for terms in (self.insns, self.cycles))
+        if self.near is not None:
+            factor = 1 + self.near.error(Extent.of(instr).sizes, bits_of(self.traits, has))
+            cycles *= min(max(factor, _LEAST), _MOST)
+        return Cost(round(insns), round(cycles))
+
+
+def total(terms: Mapping[str, float], found: Mapping[str, float], has: Iterable[str]) -> float:
+    """Return the sum of coefficient x feature of those terms whose trait a layer has."""
+    split = ((coefficient, *name.partition("@")) for name, coefficient in terms.items())
+    return sum(c * found.get(feature, 0.0) for c, feature, _, trait in split if not trait or trait in has)
+
+
+def bits_of(names: Sequence[str], has: Iterable[str]) -> int:
+    """Return a number whose bits say which of the traits a layer has."""
+    owned = frozenset(has)
+    return sum(1 << at for at, name in enumerate(names) if name in owned)
+
+
+@dataclass(frozen=True, slots=True)
+class Estimates:
+    """The estimates of one CPU, by `key_of` and way of printing; empty where its layers were not measured."""
+
+    kernels: Mapping[str, Mapping[str, Estimate]] = field(default_factory=dict)
+
+    def find(self, instr: Instr, mode: str) -> Estimate | None:
+        """Return the estimate of an instruction's kernel, of -O2 printed otherwise when that one was not measured."""
+        return _of_mode(next((self.kernels[key] for key in like(key_of(instr)) if key in self.kernels), {}), mode)
+
+    def akin(self, instr: Instr, mode: str) -> Estimate | None:
+        """Return the estimate of the same variant on another path or with other weights, that of most layers."""
+        keys = [tuple(key.split(".")) for key in like(key_of(instr))]
+        found = [
+            ((path == own[2], kind == own[3], estimate.samples), estimate)
+            for own in keys
+            for (kernel, variant, path, kind), modes in ((tuple(key.split(".")), m) for key, m in self.kernels.items())
+            if (kernel, variant) == own[:2] and (estimate := _of_mode(modes, mode)) is not None
+        ]
+        return max(found, key=lambda entry: entry[0], default=(None, None))[1]
+
+    def predict(self, instr: Instr, mode: str, costs: Costs) -> Cost | None:
+        """Return what a call is estimated to take, by the CPU's costs where it has no estimate; None without either."""
+        found = self.find(instr, mode)
+        if found is None:
+            found = None if costs.fit(instr, mode) is not None else self.akin(instr, mode)
+        if found is None:
+            return costs.predict(instr, mode)
+        cost, spared = found.predict(instr), variant_of(instr).spared_bytes(instr)
+        return cost if not spared else Cost(cost.insns, cost.cycles - round(costs.reread_cycles * spared))
+
+
+def _of_mode(modes: Mapping[str, Estimate], mode: str) -> Estimate | None:
+    instead = {"shared": "literal", "literal": "shared"}.get(mode, mode)
+    return modes.get(mode, modes.get(instead))
+
+
+def like(key: str) -> tuple[str, ...]:
+    """Return a key and those of kernels that run the same loops: exact sums are alike in either form."""
+    kernel, _, rest = key.partition(".")
+    alike = (f"{kernel.removesuffix('f')}.{rest}",) if kernel.startswith("add_") and rest.endswith(_EXACT) else ()
+    return (key, *alike, *keys_like(key)[1:])
+
+
+def estimates_file(cpu: str) -> Path:
+    """Return where the estimates of a CPU are kept."""
+    return data_dir("boards") / "_estimates" / f"{cpu}.json"
+
+
+def parse_kernel(entry: KernelTable) -> dict[str, Estimate]:
+    """Return the estimates of a kernel that a file has, by the way of printing."""
+    places = [(place(tuple(sizes)), bits) for *sizes, bits in entry["places"]]
+
+    def near(table: NearTable) -> Near:
+        points = [(*at, weight) for at, weight in zip(places, table["weights"], strict=True) if weight]
+        return Near(table["reach"], table["apart"], tuple(points))
+
+    def estimate(x: EstimateTable) -> Estimate:
+        process = near(x["near"]) if "near" in x else None
+        return Estimate(x["insns"], x["cycles"], x["error"], x["samples"], tuple(entry["traits"]), process)
+
+    return {mode: estimate(table) for mode, table in entry["modes"].items()}
+
+
+@cache
+def load_estimates(cpu: str) -> Estimates:
+    """Return the estimates of the CPU whose costs are taken."""
+    path = estimates_file(cpu)
+    if not path.is_file():
+        return Estimates()
+    data = json.loads(path.read_text(encoding="utf-8"))
+    return Estimates({key: parse_kernel(entry) for key, entry in data["kernels"].items()})

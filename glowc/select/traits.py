@@ -1,0 +1,75 @@
+"""What tells the code of a layer apart from that of other layers of its kernel and variant, and how large it is."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator
+from dataclasses import dataclass, fields
+
+from glowc.kernels.features import features
+from glowc.program.ir import Instr, Plan
+
+_SMALL = 16  # numbers of a plan that may tell code apart
+_UNLIMITED = {"out_min": -128, "out_max": 127}
+_COUNTED = ("stride_h", "k_h", "k_w", "pad_top", "batch", "in_ch")
+_GROUPS = (2, 4, 8, 16)
+
+
+@dataclass(frozen=True, slots=True)
+class Extent:
+    """Sizes of the nest of loops of a call: pixels of rows of `width`, channels, a window of `lines` times `run`."""
+
+    pixels: int
+    width: int
+    channels: int
+    lines: int
+    run: int
+
+    @staticmethod
+    def of(instr: Instr) -> Extent:
+        """Return the sizes of a call."""
+        p, found = instr.params, features(instr)
+        out = max(round(found["outputs"]), 1)
+        if "out_h" in p and "out_w" in p:
+            width = max(int(p["out_w"]), 1)
+            pixels = max(int(p.get("batch", 1)) * int(p["out_h"]) * width, 1)
+        else:
+            last = int(p[f"d{int(p['rank']) - 1}"]) if "rank" in p else int(p.get("out_n", p.get("n", out)))
+            width, pixels = 1, max(out // max(last, 1), 1)
+        lines = max(int(p.get("k_h", 1)), 1)
+        depth = round(instr.macs / out) if instr.macs else lines * int(p.get("k_w", 1))
+        return Extent(pixels, width, max(out // pixels, 1), lines, max(depth // lines, 1))
+
+    @property
+    def sizes(self) -> tuple[int, ...]:
+        """All sizes."""
+        return self.pixels, self.width, self.channels, self.lines, self.run
+
+
+def place(sizes: tuple[int, ...]) -> tuple[float, ...]:
+    """Return the logarithms of sizes: a layer twice as large is as far away at any size."""
+    return tuple(map(math.log2, sizes))
+
+
+def traits(instr: Instr) -> frozenset[str]:
+    """Return what tells the code of a call apart: words and small numbers of its plan, limits, strides, odd sizes."""
+    p, extent, found = instr.params, Extent.of(instr), set(_fields(instr.plan, ""))
+    found |= {f"{key}={value}" for key, value in p.items() if isinstance(value, str) and key != "expr"}
+    found |= {key for key, value in _UNLIMITED.items() if key in p and p[key] != value}
+    found |= {f"{key}>{least}" for key in _COUNTED for least in (0, 1) if int(p.get(key, 0)) > least}
+    found |= {f"{key}=1" for key in ("contiguous", "scale") if p.get(key) == 1}
+    depth = int(p.get("in_c", p.get("in_n", p.get("k", 0))))
+    for name, size in (("depth", depth), ("channels", extent.channels), ("width", extent.width)):
+        found |= {f"{name}%{n}" for n in _GROUPS if size % n}
+    return frozenset(found)
+
+
+def _fields(plan: Plan, prefix: str) -> Iterator[str]:
+    for f in fields(plan):
+        value, name = getattr(plan, f.name), f"{prefix}{f.name}"
+        if isinstance(value, Plan):
+            yield from _fields(value, f"{name}.")
+        elif isinstance(value, bool | tuple):
+            yield from [name] if value else []
+        elif isinstance(value, str) or (isinstance(value, int) and abs(value) <= _SMALL):
+            yield f"{name}={value}"

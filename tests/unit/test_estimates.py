@@ -1,0 +1,141 @@
+"""Estimates of reports: terms of traits, what measured layers alike add, what stands in, and how they are fitted."""
+
+from __future__ import annotations
+
+import importlib.util
+import json
+import sys
+from collections.abc import Iterator
+from dataclasses import replace
+from pathlib import Path
+from types import ModuleType
+
+import numpy as np
+import pytest
+
+from glowc.board import cpu_names
+from glowc.kernels.features import features
+from glowc.program.ir import Instr
+from glowc.select.cost import Cost, Costs, Fit, key_of
+from glowc.select.estimate import Estimate, Estimates, Near, estimates_file, like, load_estimates, parse_kernel
+from glowc.select.traits import Extent, place, traits
+from tests.conftest import ROOT
+from tests.unit.test_costs import conv, costs_of
+
+FILES = sorted((ROOT / "boards" / "_estimates").glob("*.json"))
+
+
+def estimate(per_mac: float, near: Near | None = None, samples: int = 9) -> Estimate:
+    """An estimate of cycles per MAC, and half as many instructions."""
+    return Estimate({"macs": per_mac / 2}, {"macs": per_mac}, 0.01, samples, ("stride_h>1",), near)
+
+
+def estimates_of(*known: tuple[Instr, str, Estimate]) -> Estimates:
+    return Estimates({key_of(instr): {mode: found} for instr, mode, found in known})
+
+
+def test_sizes_of_a_convolution_and_what_tells_its_code_apart() -> None:
+    instr = conv(size=8)
+    assert Extent.of(instr) == Extent(64, 8, 8, 3, 12)
+    assert {"k_h>1", "pad_top>0", "channels%16"} <= traits(instr)
+    assert "stride_h>1" not in traits(instr)
+    assert "stride_h>1" in traits(replace(instr, params={**instr.params, "stride_h": 2}))
+
+
+def test_a_term_of_a_trait_counts_for_layers_that_have_it() -> None:
+    found = Estimate({"call": 1.0}, {"call": 10.0, "call@k_h>1": 5.0, "call@k_h>9": 7.0}, 0.0, 9)
+    assert found.predict(conv()) == Cost(1, 15)
+
+
+def test_the_error_of_measured_layers_is_added_where_they_are_near() -> None:
+    sizes = Extent.of(conv(size=8)).sizes
+    found = estimate(2.0, Near(1.0, 0.5, ((place(sizes), 0, 0.25),)))
+    plain = estimate(2.0)
+    assert found.predict(conv(size=8)).cycles == round(1.25 * plain.predict(conv(size=8)).cycles)
+    assert found.predict(conv(size=8)).insns == plain.predict(conv(size=8)).insns
+    assert found.predict(conv(size=128)).cycles == plain.predict(conv(size=128)).cycles
+    strided = conv(size=8)
+    strided = replace(strided, params={**strided.params, "stride_h": 2})
+    assert 1 < found.predict(strided).cycles / plain.predict(strided).cycles < 1.25
+
+
+def test_what_stands_in_where_a_kernel_was_not_measured() -> None:
+    instr, other = conv("dsp"), conv("dsp", pad=0)
+    found = estimates_of((instr, "literal", estimate(2.0)))
+    macs = instr.macs
+    assert found.predict(instr, "shared", Costs()) == Cost(macs, 2 * macs)
+    assert found.predict(instr, "size", Costs()) is None
+    assert Estimates().predict(instr, "literal", costs_of({"dsp": 3.0})) == costs_of({"dsp": 3.0}).predict(
+        instr, "size"
+    )
+    kernel, variant, *_ = key_of(other).split(".")
+    akin = Estimates({f"{kernel}.{variant}.elsewhere.s8": {"literal": estimate(4.0)}})
+    assert akin.predict(other, "literal", Costs()) == Cost(2 * macs, 4 * macs)
+    fit = Fit({"macs": 1.0}, {"macs": 1.0}, (0, 0), 0.01, 9)
+    costs = Costs("test", {key_of(other): {"literal": fit}})
+    assert akin.predict(other, "literal", costs) == Cost(macs, macs)
+
+
+def test_exact_sums_run_the_same_loops_in_either_form() -> None:
+    assert "add_s8.v7m..exact" in like("add_s8f.v7m..exact")
+    assert "add_s8.v7m..near" not in like("add_s8f.v7m..near")
+
+
+@pytest.mark.parametrize("path", FILES, ids=lambda path: path.stem)
+def test_files_of_estimates_are_read(path: Path) -> None:
+    assert path.stem in cpu_names()
+    assert estimates_file(path.stem) == path
+    kernels = load_estimates(path.stem).kernels
+    errors = [x.error for modes in kernels.values() for x in modes.values()]
+    assert np.median(errors) <= 0.1
+
+
+@pytest.fixture(scope="module")
+def fitting() -> Iterator[ModuleType]:
+    """scripts/fit_estimates.py as a module."""
+    sys.path.insert(0, str(ROOT / "scripts"))
+    try:
+        spec = importlib.util.spec_from_file_location("fit_estimates", ROOT / "scripts" / "fit_estimates.py")
+        assert spec is not None
+        assert spec.loader is not None
+        module = importlib.util.module_from_spec(spec)
+        sys.modules["fit_estimates"] = module
+        spec.loader.exec_module(module)
+        yield module
+    finally:
+        sys.path.remove(str(ROOT / "scripts"))
+
+
+def test_fit_finds_the_terms_and_what_they_leave(fitting: ModuleType) -> None:
+    def taken(instr: Instr) -> float:
+        values = features(instr)
+        bump = 1.3 if values["pixels"] > 150 else 1.0  # what no term says
+        return bump * (40 + 3 * values["macs"] + 25 * values["rows"])
+
+    instrs = [conv(size=n) for n in range(4, 20)]
+    layers = [fitting.Layer(x, taken(x) / 2, taken(x)) for x in instrs]
+    entry = fitting.kernel_of({"shared": layers, "literal": layers[:3]}, 0)
+    found = json.loads(json.dumps(entry))
+    assert "near" in found["modes"]["shared"]
+    assert "near" not in found["modes"]["literal"]
+    read = Estimates({key_of(instrs[0]): parse_kernel(found)})
+    for instr in instrs:
+        cost = read.predict(instr, "shared", Costs())
+        assert cost is not None
+        assert cost.cycles == pytest.approx(taken(instr), rel=0.08)
+
+
+def test_error_of_the_process_is_that_of_leaving_a_layer_out(fitting: ModuleType) -> None:
+    rng = np.random.default_rng(1)
+    spots = [(2 ** int(n), 4, 8, 1, 16, 0) for n in range(10)]
+    counts, predicted = 1000 * rng.uniform(0.8, 1.2, 10), np.full(10, 1000.0)
+    near, error = fitting.fit_near(spots, sorted(set(spots)), counts, predicted)
+    assert 0 < error < 0.3
+    assert len(near["weights"]) == 10
+
+
+def test_a_term_counts_multiply_accumulates(fitting: ModuleType) -> None:
+    layers = [fitting.Layer(conv(size=n), 100.0, 100.0 + n) for n in range(4, 16)]
+    fit = fitting.fit_layers(layers, [(1,) * 6] * 12, [(1,) * 6], 0)
+    assert fit is not None
+    assert {name.partition("@")[0] for name in fit["cycles"]} & (fitting.WORK | fitting.ALSO_WORK)
