@@ -31,7 +31,7 @@ from count_costs import Target, compiled_layers, count, mode_of, second_choices,
 from fit_costs import TARGETS, left_out, samples_for
 
 from glowc.board import chip_names, find_tool
-from glowc.errors import GlowcError
+from glowc.errors import GlowcError, ToolError
 from glowc.kernels.features import FEATURES, WORK, features
 from glowc.program.ir import Instr
 from glowc.program.lifetimes import strip_markers
@@ -51,6 +51,7 @@ ALSO_WORK = frozenset({"weights", "patch", "inside", "middle"})  # features that
 FEW = 8  # layers: too few for a process
 REACHES, APART, NOISES = (0.5, 1.0, 2.0, 4.0), (0.1, 0.5, 2.0), (0.01, 0.1, 0.5)
 LEFT = (-0.8, 2.0)  # bounds of relative errors
+LIGHT = 0.01  # of an error: a weight that is left out
 USELESS = 0.60  # of an error: another way of printing says as much
 
 
@@ -76,7 +77,11 @@ def measured_by(name: str, samples: Sequence[Sample]) -> list[tuple[str, str, La
             for opt in opts if left else ():
                 place_of = Path(folder) / f"{number}{opt}"
                 compiled = compiled_layers(left, target, place_of, opt, number)
-                counts = count(compiled, target, place_of)
+                try:
+                    counts = count(compiled, target, place_of)
+                except ToolError as error:  # a large layer that a board has no room for
+                    print(f"{name}: {len(left)} layers are left out: {error}", file=sys.stderr)
+                    return found
                 instrs = strip_markers(compiled.program).instrs
                 for instr, insns, cycles in zip(instrs, counts.insns, counts.cycles, strict=True):
                     found.append((key_of(instr), mode_of(compiled, instr), Layer(instr, insns, cycles)))
@@ -179,77 +184,82 @@ def names_of(layers: Sequence[Layer]) -> list[str]:
 
 def fit_near(
     spots: Sequence[Spot], known: Sequence[Spot], counts: np.ndarray, predicted: np.ndarray
-) -> tuple[NearTable, float]:
-    """Return the process through the relative errors of a fit, and the error of a layer that is left out of it.
+) -> tuple[NearTable, np.ndarray]:
+    """Return the process through the relative errors of fits, and each layer's error when it is left out of it.
 
-    `spots` are those of the layers; the process has a weight for each of those `known`.
-
-    The error of a layer that is left out follows from the fit of all: weight / diagonal of the inverse (Rasmussen and
-    Williams, equation 5.12).
+    `spots` are those of the layers; the process has a weight for each of those `known`. The error of a layer that is
+    left out follows from the fit of all: weight / diagonal of the inverse (Rasmussen and Williams, equation 5.12).
     """
     places, bits = np.array([place(sizes) for *sizes, _ in spots]), [spot[-1] for spot in spots]
     squares = ((places[:, None] - places[None]) ** 2).sum(axis=-1)
     differ = np.array([[(a ^ b).bit_count() for b in bits] for a in bits], float)
     off = np.clip(counts / np.maximum(predicted, 1) - 1, *LEFT)
     share = predicted / np.maximum(counts, SMALL)
-    best: tuple[float, float, float, np.ndarray] | None = None
+    best: tuple[float, float, float, np.ndarray, np.ndarray] | None = None
     for reach in REACHES:
         for apart in APART:
             alike = np.exp(-0.5 * (squares / reach**2 + apart * differ))
             for noise in NOISES:
                 inverse = np.linalg.inv(alike + noise * np.eye(len(spots)))
                 weights = inverse @ off
-                error = rms(weights / np.diag(inverse) * share)
-                if best is None or error < best[0]:
-                    best = error, reach, apart, weights
+                errors = weights / np.diag(inverse) * share
+                if best is None or rms(errors) < best[0]:
+                    best = rms(errors), reach, apart, weights, errors
     assert best is not None
-    error, reach, apart, weights = best
+    _, reach, apart, weights, errors = best
     found = dict.fromkeys(known, 0.0)
     for spot, weight in zip(spots, weights, strict=True):
         found[spot] += weight
-    return {"reach": reach, "apart": apart, "weights": [float(f"{w:.3g}") for w in found.values()]}, error
+    return {"reach": reach, "apart": apart, "weights": [round(float(w), 3) for w in found.values()]}, errors
 
 
-def fit_layers(
-    layers: Sequence[Layer], spots: Sequence[Spot], known: Sequence[Spot], cache_bytes: int
-) -> EstimateTable | None:
-    """Return the estimate of one kernel and way of printing; None of a single layer."""
-    if len(layers) < 2:
-        return None
+def without_light(known: Sequence[Spot], near: NearTable) -> tuple[list[Spot], NearTable]:
+    """Return the places, and the process, without those that move no estimate by more than LIGHT."""
+    kept = [(spot, weight) for spot, weight in zip(known, near["weights"], strict=True) if abs(weight) >= LIGHT]
+    return [spot for spot, _ in kept], {**near, "weights": [weight for _, weight in kept]}
+
+
+def fit_layers(layers: Sequence[Layer], cache_bytes: int) -> tuple[EstimateTable, np.ndarray]:
+    """Return the sums of terms of one kernel and way of printing, and the cycles that these say."""
     table = columns(layers, cache_bytes)
     insns, cycles = (np.array([getattr(x, what) for x in layers], float) for what in ("insns", "cycles"))
     terms, error = fit_terms(table, cycles)
     found: EstimateTable = {
-        "insns": fit_terms(table, insns)[0],
-        "cycles": terms,
-        "error": error,
-        "samples": len(layers),
-    }
-    if len(layers) >= FEW and error > GOOD:
-        near, nearer = fit_near(spots, known, cycles, sums(table, terms))
-        if nearer < error:
-            found |= {"near": near, "error": nearer}
-    found["error"] = round(found["error"], 4)
-    return found
+        "insns": fit_terms(table, insns)[0], "cycles": terms, "error": round(error, 4), "samples": len(layers),
+        "near": False,
+    }  # fmt: skip
+    return found, sums(table, terms)
 
 
-def spot_of(layer: Layer, names: Sequence[str]) -> Spot:
-    """Return the sizes of a layer and the bits of its traits."""
-    return (*Extent.of(layer.instr).sizes, bits_of(names, traits(layer.instr)))
+def spot_of(layer: Layer, names: Sequence[str], mode: str) -> Spot:
+    """Return the sizes of a layer and the bits of its traits and of the way it is printed."""
+    return (*Extent.of(layer.instr).sizes, bits_of(names, {*traits(layer.instr), mode}))
 
 
 def kernel_of(by_mode: Mapping[str, Sequence[Layer]], cache_bytes: int) -> KernelTable | None:
     """Return the estimates of one kernel as the file has them, None where they say too little."""
-    names = names_of([x for layers in by_mode.values() for x in layers])
-    spots = {mode: [spot_of(x, names) for x in layers] for mode, layers in by_mode.items()}
-    known = sorted({spot for found in spots.values() for spot in found})
-    fits = {mode: fit_layers(layers, spots[mode], known, cache_bytes) for mode, layers in by_mode.items()}
-    good = {mode: fit for mode, fit in fits.items() if fit is not None and fit["error"] <= USELESS}
+    by_mode = {mode: layers for mode, layers in by_mode.items() if len(layers) > 1}
+    fits = {mode: fit_layers(layers, cache_bytes) for mode, layers in by_mode.items()}
+    every = [(mode, layer) for mode, layers in by_mode.items() for layer in layers]
+    near, names, known = None, list[str](), list[Spot]()
+    if len(every) >= FEW:
+        names = [*names_of([x for _, x in every]), *sorted(by_mode)[1:]]
+        spots = [spot_of(x, names, mode) for mode, x in every]
+        known = sorted(set(spots))
+        counts = np.array([x.cycles for _, x in every])
+        near, errors = fit_near(spots, known, counts, np.concatenate([said for _, said in fits.values()]))
+        for mode, (table, _) in fits.items():
+            nearer = rms(errors[[other == mode for other, _ in every]])
+            if nearer < table["error"]:
+                table |= {"error": round(nearer, 4), "near": True}
+    good = {mode: table for mode, (table, _) in fits.items() if table["error"] <= USELESS}
     if not good:
         return None
-    if not any("near" in fit for fit in good.values()):
-        return {"traits": [], "places": [], "modes": good}
-    return {"traits": names, "places": [list(spot) for spot in known], "modes": good}
+    if near is None or not any(table["near"] for table in good.values()):
+        near, names, known = None, [], []
+    else:
+        known, near = without_light(known, near)
+    return {"traits": names, "places": [list(spot) for spot in known], "near": near, "modes": good}
 
 
 def kernels_of(measured: Layers, cache_bytes: int) -> dict[str, KernelTable]:

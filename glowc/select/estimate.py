@@ -37,21 +37,25 @@ class NearTable(TypedDict):
     weights: list[float]
 
 
-class EstimateTable(TypedDict, total=False):
+class EstimateTable(TypedDict):
     """One estimate as a file has it."""
 
     insns: dict[str, float]
     cycles: dict[str, float]
     error: float
     samples: int
-    near: NearTable
+    near: bool
 
 
 class KernelTable(TypedDict):
-    """The estimates of a kernel as a file has them; `places` are sizes and bits of `traits` of its measured layers."""
+    """The estimates of a kernel as a file has them; `places` are sizes and bits of `traits` of its measured layers.
+
+    The process is one for all ways of printing, which are traits too; estimates that are `near` take it.
+    """
 
     traits: list[str]
     places: list[list[int]]
+    near: NearTable | None
     modes: dict[str, EstimateTable]
 
 
@@ -88,13 +92,14 @@ class Estimate:
     samples: int
     traits: tuple[str, ...] = ()
     near: Near | None = None
+    mode: str = ""
 
     def predict(self, instr: Instr) -> Cost:
         """Return what a call takes."""
         found, has = features(instr), traits(instr)
         insns, cycles = (total(terms, found, has) for terms in (self.insns, self.cycles))
         if self.near is not None:
-            factor = 1 + self.near.error(Extent.of(instr).sizes, bits_of(self.traits, has))
+            factor = 1 + self.near.error(Extent.of(instr).sizes, bits_of(self.traits, {*has, self.mode}))
             cycles *= min(max(factor, _LEAST), _MOST)
         return Cost(round(insns), round(cycles))
 
@@ -162,17 +167,16 @@ def estimates_file(cpu: str) -> Path:
 
 def parse_kernel(entry: KernelTable) -> dict[str, Estimate]:
     """Return the estimates of a kernel that a file has, by the way of printing."""
-    places = [(place(tuple(sizes)), bits) for *sizes, bits in entry["places"]]
-
-    def near(table: NearTable) -> Near:
-        points = [(*at, weight) for at, weight in zip(places, table["weights"], strict=True) if weight]
-        return Near(table["reach"], table["apart"], tuple(points))
-
-    def estimate(x: EstimateTable) -> Estimate:
-        process = near(x["near"]) if "near" in x else None
-        return Estimate(x["insns"], x["cycles"], x["error"], x["samples"], tuple(entry["traits"]), process)
-
-    return {mode: estimate(table) for mode, table in entry["modes"].items()}
+    table, names = entry["near"], tuple(entry["traits"])
+    process = None
+    if table is not None:
+        places = [(place(tuple(sizes)), bits) for *sizes, bits in entry["places"]]
+        points = tuple((*at, weight) for at, weight in zip(places, table["weights"], strict=True))
+        process = Near(table["reach"], table["apart"], points)
+    return {
+        mode: Estimate(x["insns"], x["cycles"], x["error"], x["samples"], names, process if x["near"] else None, mode)
+        for mode, x in entry["modes"].items()
+    }
 
 
 @cache
