@@ -15,10 +15,10 @@ FEATURES = (
     "visits", "kernel_rows", "steps", "padding", "edges", "tiles", "tile_products", "tile_inputs", "quads",
     "quad_products", "weights", "macs_8k", "macs_16k", "macs_32k", "patch", "block_taps", "edge_blocks", "edge_patch",
     "strided_blocks", "tail", "tail_taps", "inside", "middle", "border",
-    "spill_8k", "spill_16k", "spill_32k",
+    "spill_8k", "spill_16k", "spill_32k", "pairs", "pair_products",
 )  # fmt: skip
 
-WORK = frozenset({"macs", "products", "steps", "visits", "tile_products", "quad_products"})
+WORK = frozenset({"macs", "products", "steps", "visits", "tile_products", "quad_products", "pair_products"})
 """Those that count multiply-accumulates, one by one or in groups."""
 
 _CACHES = {"8k": 8 << 10, "16k": 16 << 10, "32k": 32 << 10}
@@ -40,7 +40,8 @@ def features(instr: Instr) -> dict[str, float]:
     that take more than that, so that a cache does not keep them from one pixel to the next; spill_8k ...: bytes that
     miss such a cache when four pixels at a time go through all weights: those of sets with more lines than ways, none
     of which is there when its turn comes; inside: those that lie in
-    the input; middle: those of pixels whose window is whole, border: of the other ones.
+    the input; middle: those of pixels whose window is whole, border: of the other ones; pairs, pair_products: two
+    adjacent pixels of a row of four output channels, and their inputs.
     """
     p = {key: int(v) for key, v in instr.params.items() if isinstance(v, int) and not isinstance(v, bool)}
     out = sum(o.type.elements for o in instr.operands if o.access is not Access.IN and o.role != "scratch")
@@ -61,6 +62,8 @@ def features(instr: Instr) -> dict[str, float]:
     blocks, rows = math.ceil(channels / 4), p.get("batch", 1) * p["out_h"]
     found |= {"pixels": pixels, "rows": rows, "blocks": pixels * blocks, "vectors": pixels * math.ceil(channels / 16)}
     found["strips"] = rows * math.ceil(p["out_w"] / 3) * blocks
+    found["pairs"] = rows * math.ceil(p["out_w"] / 2) * blocks
+    found["pair_products"] = found["pairs"] * instr.macs / max(out, 1)
     tiles, inputs = p.get("batch", 1) * math.ceil(p["out_h"] / 2) * math.ceil(p["out_w"] / 4), p.get("in_c", 0)
     found |= {"tiles": tiles * blocks, "tile_products": tiles * blocks * inputs, "tile_inputs": tiles * inputs}
     if "k_h" in p and "k_w" in p:
