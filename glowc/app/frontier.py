@@ -164,8 +164,7 @@ def _plot(points: Sequence[Point]) -> list[str]:
 
 
 def _place(value: float, values: Sequence[float], cells: int) -> int:
-    span = max(values) - min(values)
-    return round((value - min(values)) / span * (cells - 1)) if span else 0
+    return round(_scaled(value, values, 0, cells - 1))
 
 
 def pareto_svg(found: Found, title: str) -> str:
