@@ -15,7 +15,7 @@ from glowc.paths import data_dir
 from tests.conftest import RUNTIME_DIRS
 from tests.kernels.case import Case, interpret
 from tests.kernels.machines import POOL_BYTES, WARNINGS, Machine
-from tests.kernels.program import Job, Program, make_jobs, result_types, too_large, write_program
+from tests.kernels.program import Job, Program, dealt, make_jobs, result_types, too_large, write_program
 
 CRASHES = 8  # after so many crashed cases a machine gives up
 FAILURES = 25  # shown per machine
@@ -38,23 +38,25 @@ class Failure:
 def check(cases: Sequence[Case], machine: Machine, folder: Path) -> list[Failure]:
     """Run every call of `cases` on `machine` with its files in `folder`; return what went wrong.
 
-    Raises ToolError when the program does not compile.
+    Raises ToolError when a program does not compile.
     """
     jobs = make_jobs(cases, machine)
     if machine.guard in ("pool", "mpu"):
         large = [why for why in map(too_large, jobs) if why]
         assert not large, "cases too large for bare metal:\n" + "\n".join(large)
-    program = write_program(jobs, folder)
-    elf = build(program.sources, machine, folder)
-    failures = []
-    outputs: dict[int, bytes] = {}
-    for number, answer in _run_all(elf, machine, program, folder):
-        if isinstance(answer, str):
-            failures.append(Failure(machine.name, jobs[number], answer))
-            continue
-        outputs[number] = answer
-        failures += [Failure(machine.name, jobs[number], what) for what in _judge(jobs[number], answer)]
-    return failures + _modes_differ(machine, jobs, outputs)
+    failures, ran, outputs = [], [], []
+    for index, part in enumerate(dealt(jobs, machine.programs)):
+        place = folder / str(index)
+        place.mkdir()
+        program = write_program(part, place)
+        answers = list(_run_all(build(program.sources, machine, place), machine, program, place))
+        for number, answer in answers:
+            found = [answer] if isinstance(answer, str) else _judge(part[number], answer)
+            failures += [Failure(machine.name, part[number], what) for what in found]
+        complete = [(part[number], answer) for number, answer in answers if isinstance(answer, bytes)]
+        ran += [job for job, _ in complete]
+        outputs += [answer for _, answer in complete]
+    return failures + _modes_differ(machine, ran, outputs)
 
 
 def build(sources: Sequence[Path], machine: Machine, folder: Path) -> Path:
@@ -146,17 +148,18 @@ def _difference(case: Case, role: str, got: np.ndarray, want: np.ndarray, kind: 
     yield f"{role}{list(where)} is {one}, not {other} ({count})"
 
 
-def _modes_differ(machine: Machine, jobs: Sequence[Job], outputs: dict[int, bytes]) -> list[Failure]:
+def _modes_differ(machine: Machine, jobs: Sequence[Job], outputs: Sequence[bytes]) -> list[Failure]:
     """Compare each literal function's answer with the shared function's, bit for bit (floats too)."""
-    shared = {
-        (id(job.case), job.instr.variant, job.in_place): outputs.get(i) for i, job in enumerate(jobs) if not job.literal
-    }
-    failures = []
-    for i, job in enumerate(jobs):
-        other = shared.get((id(job.case), job.instr.variant, job.in_place))
-        if job.literal and i in outputs and other is not None and outputs[i] != other:
-            failures.append(Failure(machine.name, job, "other bytes than the function with an argument struct"))
-    return failures
+    answers = [
+        (job, (id(job.case), job.instr.variant, job.in_place), output)
+        for job, output in zip(jobs, outputs, strict=True)
+    ]
+    shared = {key: output for job, key, output in answers if not job.literal}
+    return [
+        Failure(machine.name, job, "other bytes than the function with an argument struct")
+        for job, key, output in answers
+        if job.literal and shared.get(key, output) != output
+    ]
 
 
 def report(failures: Sequence[Failure]) -> str:

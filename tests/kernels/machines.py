@@ -32,8 +32,9 @@ class Machine:
     """A board, a compiler and a way to fence operands ("malloc", "page", "mpu" or "pool").
 
     `twins` are features whose instructions runtime_c replaces by exact C twins. With `beyond`, only variants
-    run for which the machine of that name has not the features. `programs` is how many images the cases are
-    spread over: all functions together need not fit the board's code memory. `code_for` names a board for whose CPU
+    run for which the machine of that name has not the features. `programs` is how many images the functions are
+    spread over: all together need not fit the board's code memory. At least `literals` cases of each variant run with
+    their parameters printed as literals, too. `code_for` names a board for whose CPU
     the code is, where this one's runs it as well. `longer` runs the variants of DSP, whose loops are longer where a CPU
     keeps more hot code. Of the variants that the machine `sampled` runs over the whole grid, on the same instructions,
     this one runs every fourth case: what is new here is what the compiler makes of them. So it does of those that it
@@ -51,6 +52,7 @@ class Machine:
     twins: frozenset[str] = frozenset()
     beyond: str | None = None
     programs: int = 1
+    literals: int = 1
     code_for: str | None = None
     longer: bool = False
     sampled: str | None = None
@@ -102,15 +104,15 @@ MACHINES = (
     Machine("host", "host", "malloc", opt="-O1", flags=SANITIZERS, twins=_TWINS, portable=True),
     Machine("host-clang", "host", "page", cc="clang", twins=_TWINS, sampled="host"),
     Machine("host-soft-requant", "host", "page", defines=("GLOW_SOFT_REQUANT=1",), twins=_TWINS, sampled="host"),
-    Machine("mps2-an385", "mps2-an385", "mpu", programs=2, portable=True),
+    Machine("mps2-an385", "mps2-an385", "mpu", programs=2, literals=2, portable=True),
     Machine("mps2-an385-m0", "mps2-an385", "mpu", code_for="microbit", beyond="mps2-an385"),
-    Machine("mps2-an386", "mps2-an386", "mpu", programs=2),
+    Machine("mps2-an386", "mps2-an386", "mpu", programs=2, literals=2),
     Machine("mps2-an500", "mps2-an500", "mpu", beyond="mps2-an386"),
-    Machine("mps2-an500-longer", "mps2-an500", "mpu", longer=True, programs=2, sampled="mps2-an386"),
-    Machine("mps2-an505", "mps2-an505", "pool", longer=True, programs=2),
+    Machine("mps2-an500-longer", "mps2-an500", "mpu", longer=True, programs=2, literals=2, sampled="mps2-an386"),
+    Machine("mps2-an505", "mps2-an505", "pool", longer=True, programs=2, literals=2),
     Machine("m4-nofpu", str(_PARTIAL / "m4-nofpu"), "mpu", beyond="mps2-an385"),
     Machine("m33-nodsp", str(_PARTIAL / "m33-nodsp"), "pool", beyond="mps2-an385"),
-    Machine("mps3-an547", "mps3-an547", "mpu", beyond="mps2-an385", programs=20, sampled="mps2-an386"),
+    Machine("mps3-an547", "mps3-an547", "mpu", beyond="mps2-an385", programs=7, literals=3, sampled="mps2-an386"),
     Machine(_AARCH64, "linux-aarch64", "page"),
     Machine(f"{_AARCH64}-a76", "linux-aarch64", "page", cpu="cortex-a76", beyond=_AARCH64),
     Machine(f"{_AARCH64}-i8mm", "linux-aarch64", "page", cpu="armv8.6-i8mm", beyond=f"{_AARCH64}-a76"),

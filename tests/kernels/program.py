@@ -82,7 +82,7 @@ def make_jobs(cases: Iterable[Case], machine: Machine) -> list[Job]:
                 jobs += _keeping(job, variant)
                 if variant.in_place and _fits_in_place(job):
                     jobs.append(replace(job, in_place=True))
-    return jobs + _literal_sample(jobs)
+    return jobs + _literal_sample(jobs, machine.literals)
 
 
 def _for_variant(case: Case, instr: Instr, variant: KernelVariant) -> tuple[Instr, Mapping[str, np.ndarray]]:
@@ -132,12 +132,12 @@ def _fits_in_place(job: Job) -> bool:
     return job.arrays[source].nbytes >= job.arrays[out].nbytes
 
 
-def _literal_sample(jobs: Sequence[Job]) -> list[Job]:
-    """Return about LITERAL_JOBS jobs, spread evenly over the kernel variants, as literal functions."""
+def _literal_sample(jobs: Sequence[Job], least: int) -> list[Job]:
+    """Return about LITERAL_JOBS jobs, but `least` of each kernel variant, as literal functions."""
     groups: dict[tuple[str, str], list[Job]] = {}
     for job in jobs:
         groups.setdefault((job.instr.kernel, job.instr.variant), []).append(job)
-    share = max(1, LITERAL_JOBS // max(1, len(groups)))
+    share = max(least, LITERAL_JOBS // max(1, len(groups)))
     chosen = []
     for group in groups.values():
         step = max(1, len(group) // share)
@@ -186,6 +186,16 @@ class Program:
         """Return the contents of cases.bin for the jobs from `first` on."""
         parts = [_record(self.jobs[i], self.entries[i], i) for i in range(first, len(self.jobs))]
         return b"".join(parts) + struct.pack("<6I", _END, 0, 0, 0, 0, 0)
+
+
+def dealt(jobs: Iterable[Job], programs: int) -> list[list[Job]]:
+    """Deal jobs out to programs, all of one function to the same, so that each function is compiled once."""
+    numbers: dict[object, int] = {}
+    parts: list[list[Job]] = [[] for _ in range(programs)]
+    for job in jobs:
+        number = numbers.setdefault(identity(job.instr, literal=job.literal), len(numbers))
+        parts[number % programs].append(job)
+    return [part for part in parts if part]
 
 
 def write_program(jobs: Sequence[Job], folder: Path) -> Program:

@@ -14,7 +14,7 @@ from glowc.kernels.registry import variants_of
 from glowc.kernels.verify import call_problems
 from glowc.program.kernel import all_kernels
 from tests.conftest import require_tool
-from tests.kernels.case import Case, compared
+from tests.kernels.case import compared
 from tests.kernels.collect import all_cases, wants
 from tests.kernels.execute import check, report
 from tests.kernels.machines import MACHINES, Machine, used_machines
@@ -27,21 +27,11 @@ _KERNELS = [kernel for kernel in all_kernels().values() if wants(kernel.name)]
 def test_kernels_give_the_interpreters_bytes(machine: Machine, tmp_path: Path) -> None:
     require_tool(*machine.tools)
     try:
-        failures = []
-        for index, part in enumerate(_parts(machine)):
-            folder = tmp_path / str(index)
-            folder.mkdir()
-            failures += check(part, machine, folder)
+        failures = check(all_cases(), machine, tmp_path)
     except ToolError as error:  # the compiler's own words, without our stack
         pytest.fail(str(error), pytrace=False)
     if failures:
         pytest.fail(report(failures), pytrace=False)
-
-
-def _parts(machine: Machine) -> list[list[Case]]:
-    """Deal the cases of every kernel out to the machine's programs."""
-    cases = sorted(all_cases(), key=lambda case: case.instr.kernel)
-    return [cases[n :: machine.programs] for n in range(machine.programs)]
 
 
 def test_every_kernel_and_variant_has_a_case() -> None:
