@@ -33,6 +33,7 @@ from glowc.passes.fuse.fuse_layer_norm import FuseLayerNorm
 from glowc.passes.fuse.fuse_lut import FuseLut
 from glowc.passes.layout.canonicalize_fc import CanonicalizeFc
 from glowc.passes.layout.fold_transpose import FoldTranspose
+from glowc.passes.layout.hoist_slice import HoistSlice
 from glowc.passes.layout.hoist_transpose import HoistTranspose
 from glowc.passes.layout.layout_nhwc import LayoutNhwc
 from glowc.passes.layout.planar_input import PlanarInput
@@ -123,6 +124,7 @@ PIPELINE: tuple[Step, ...] = (
     ),
     HoistTranspose(),  # after sinking: one that ended after a DequantizeLinear moves fewer bytes before it
     FoldTranspose(),  # what ended at a MatMul becomes its strides
+    HoistSlice(),  # after fold-transpose: heads of an attention are axes of MatMul now
     Repeat((TransposeToReshape(), MergeReshape(), DropIdentity())),  # last: a Reshape would stop the sinking
     PlanarInput(),  # the Transpose that is left before the first Conv
     SplitGroups(),  # after planar-input; before dead-channels, which looks at the groups one by one
