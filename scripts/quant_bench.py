@@ -28,7 +28,7 @@ import sys
 import tempfile
 import warnings
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 
 import numpy as np
@@ -184,25 +184,30 @@ def cost_of(model: onnx.ModelProto, sample: Arrays, io_type: str) -> tuple[int, 
     return int(report["arena_bytes"]), int(report["insns"] or 0)
 
 
-def measured(name: str, compiles: bool, other: Other | None) -> dict[str, object]:
+def measured(name: str, compiles: bool, other: Other | None, options: QuantizeOptions) -> dict[str, object]:
     """Return everything about one model."""
     path = SHARED / name / "model.onnx"
     with np.load(SHARED / name / "inputs.npz") as file:
         arrays = {n: file[n] for n in file.files}
-    row: dict[str, object] = {split: errors_of(path, arrays, *both, other) for split, both in SPLITS.items()}
+    row: dict[str, object] = {split: errors_of(path, arrays, *both, other, options) for split, both in SPLITS.items()}
     if compiles:
-        row["cost"] = costs_of(path, samples_of(arrays, slice(None)))
+        row["cost"] = costs_of(path, samples_of(arrays, slice(None)), options)
     return row
 
 
 def errors_of(
-    path: Path, arrays: Mapping[str, np.ndarray], given: slice, judged: slice, other: Other | None
+    path: Path,
+    arrays: Mapping[str, np.ndarray],
+    given: slice,
+    judged: slice,
+    other: Other | None,
+    options: QuantizeOptions,
 ) -> dict[str, object]:
     """Return the errors of all quantisers on some samples, calibrated on others."""
     calibration, samples = samples_of(arrays, given), samples_of(arrays, judged)
     exact = outputs_of(onnx.load(path), samples)
-    ours = quantize_model(path, calibration, QuantizeOptions(float_edge=True)).model
-    coded = quantize_model(path, calibration).model
+    ours = quantize_model(path, calibration, replace(options, float_edge=True)).model
+    coded = quantize_model(path, calibration, options).model
     theirs = {m: onnxruntime_model(path, calibration, m) for m in METHODS}
     found: dict[str, object] = {
         "ours": asdict(error_of(outputs_of(ours, samples), exact)),
@@ -215,14 +220,14 @@ def errors_of(
     return found
 
 
-def costs_of(path: Path, samples: Sequence[Arrays]) -> dict[str, tuple[int, int]]:
+def costs_of(path: Path, samples: Sequence[Arrays], options: QuantizeOptions) -> dict[str, tuple[int, int]]:
     """Return arena bytes and instructions of both quantisers' models, with float edges and with codes."""
     theirs = onnxruntime_model(path, samples, "min-max")
-    floats = quantize_model(path, samples, QuantizeOptions(float_edge=True)).model
+    floats = quantize_model(path, samples, replace(options, float_edge=True)).model
     return {
         "ours, float edge": cost_of(floats, samples[0], "model"),
         "onnxruntime": cost_of(theirs, samples[0], "model"),
-        "ours": cost_of(quantize_model(path, samples).model, samples[0], "model"),
+        "ours": cost_of(quantize_model(path, samples, options).model, samples[0], "model"),
         "onnxruntime, int8 edge": _cost_with_codes(theirs, samples[0]),
     }
 
@@ -273,14 +278,16 @@ def main() -> None:
     parser.add_argument("--no-compile", action="store_true", help="errors only")
     parser.add_argument("--other", choices=("nncf",), help="a further quantiser")
     parser.add_argument("--other-python", default=sys.executable, help="the interpreter that has it")
+    parser.add_argument("--split-channels", type=float, default=0.0, help="as glowc quantize --split-channels")
     args = parser.parse_args()
+    options = QuantizeOptions(split=args.split_channels)
     warnings.simplefilter("ignore")
     logging.disable(logging.CRITICAL)
     console = Console(width=240)
     other = usable(args.other, args.other_python, console)
     rows = {}
     for name in args.models or sorted(p.name for p in SHARED.glob("*_fp32")):
-        rows[name] = measured(name, not args.no_compile, other)
+        rows[name] = measured(name, not args.no_compile, other, options)
         console.print(name, json.dumps(rows[name]))
     for split, title in (("odd", "calibrated on even samples, judged on odd ones"), ("all", "all samples")):
         console.print(title, table_of(rows, split))  # type: ignore[arg-type]

@@ -190,6 +190,12 @@ def quantize(
     equalise: Annotated[bool, typer.Option("--equalise/--no-equalise", help="make channels equally large")] = True,
     bias: Annotated[bool, typer.Option("--bias-correction/--no-bias-correction", help="fit biases to the data")] = True,
     rounding: Annotated[bool, typer.Option("--rounding/--no-rounding", help="fit the rounding of weights")] = True,
+    split: Annotated[
+        float,
+        typer.Option(
+            "--split-channels", min=0, max=1, metavar="SHARE", help="copies of large channels, at most so many"
+        ),
+    ] = 0.0,
     mean: MeanOpt = "0",
     std: StdOpt = "255",
     layout: LayoutOpt = None,
@@ -235,6 +241,7 @@ def quantize(
             rounding,
             kind,
             precision=precision_of(weights, weights_of),
+            split=split,
         )
         for kind in activations_of(activations, limited=limits != Limits())
     ]
@@ -373,6 +380,7 @@ def summary(done: Quantized, output: Path) -> dict[str, object]:
     """Return what `quantize --json` prints."""
     return {
         "output": str(output), "layers": done.layers, "samples": done.samples, "equalised": done.equalised,
+        "channel_copies": done.copies,
         "bits": dict(done.bits),
         "rmse_over_largest": done.error, "notes": list(done.notes),
         "float": [{"name": f.name, "op": f.op, "reason": f.reason} for f in done.floats],
@@ -384,6 +392,7 @@ def summary_text(done: Quantized, output: Path) -> str:
     """Return what `quantize` prints."""
     lines = [f"{done.layers} layers on {done.activations}, {done.samples} samples: {output}"]
     lines += [f"  {count} layer{'s' if count > 1 else ''} with weights of {bits} bits" for bits, count in done.narrow]
+    lines += [f"  {done.copies} channel{'s' if done.copies > 1 else ''} more, as copies"] if done.copies else []
     if done.error is not None:
         lines.append(f"  error of the outputs on this data: {100 * done.error:.2f} % of the largest (RMSE, simulated)")
     lines += [f'  stays float: {f.op} "{f.name}": {f.reason}' for f in done.floats]

@@ -1,7 +1,8 @@
 """The values of a quantised model beside those of the float model that it was made from, layer by layer.
 
 A value of the float model is found in the quantised one by its name, or its name and `_float`; where a QuantizeLinear
-reads it, what its codes stand for is compared. Channels that the quantiser divided by a factor are multiplied again.
+reads it, what its codes stand for is compared. Channels that the quantiser divided by a factor are multiplied again,
+copies are added up.
 """
 
 from __future__ import annotations
@@ -20,10 +21,11 @@ from glowc.compiler.options import CompileOptions
 from glowc.compiler.pipeline import import_graph
 from glowc.frontend.reader import load
 from glowc.ops.interp import run_graph
-from glowc.quant.emit import FACTORS_KEY
+from glowc.quant.emit import FACTORS_KEY, SOURCES_KEY
 from glowc.quant.engine import default_prepare, has_onnxruntime
 from glowc.quant.metrics import cosine, sqnr_db
 from glowc.quant.simulate import relative_error
+from glowc.quant.split import joined
 
 Arrays = dict[str, np.ndarray]
 _RESULT_SCALE = {"QLinearConv": 6, "QLinearMatMul": 6, "QLinearAdd": 6, "QLinearMul": 6}  # zero point behind it
@@ -103,8 +105,9 @@ def all_values(
 def real_values(proto: onnx.ModelProto, values: Mapping[str, np.ndarray], wanted: Iterable[str]) -> Arrays:
     """Return what a quantised model has of the wanted values, as real numbers after rounding to codes."""
     scales, rounded = _scales(proto), _rounded(proto)
-    factors = {p.key: p.value for p in proto.metadata_props}.get(FACTORS_KEY, "{}")
-    by = {name: np.array(f, np.float32) for name, f in json.loads(factors).items()}
+    notes = {p.key: p.value for p in proto.metadata_props}
+    by = {name: np.array(f, np.float32) for name, f in json.loads(notes.get(FACTORS_KEY, "{}")).items()}
+    sources = {name: np.array(f) for name, f in json.loads(notes.get(SOURCES_KEY, "{}")).items()}
     found = {}
     for name in wanted:
         known = [name + end for end in _ENDINGS if name + end in values]
@@ -112,6 +115,8 @@ def real_values(proto: onnx.ModelProto, values: Mapping[str, np.ndarray], wanted
             continue
         codes = rounded.get(known[0], known[0])
         array = _real(values.get(codes, values[known[0]]), scales.get(codes))
+        if array is not None and name in sources:
+            array = joined(array, sources[name])
         if array is not None:
             found[name] = array * by[name].reshape(-1, *[1] * (array.ndim - 3)) if name in by else array
     return found

@@ -22,6 +22,8 @@ from glowc.quant.weights import BYTE, Weights
 
 FACTORS_KEY = "glowc.channel_factors"
 """In the metadata: what the channels (axis 1) of equalised values were divided by, as JSON by the name of the value."""
+SOURCES_KEY = "glowc.channel_sources"
+"""In the metadata: the channel of the float model that each channel of values with copies is a part of, likewise."""
 _INT32 = 2**31 - 1
 
 
@@ -68,9 +70,10 @@ class _Writer:
 def quantised_model(
     net: Net, plan: Plan, params: Mapping[str, Params], weights: Mapping[str, Weights],
     biases: Mapping[str, np.ndarray], *, float_edge: bool = False, factors: Mapping[str, np.ndarray] | None = None,
+    sources: Mapping[str, np.ndarray] | None = None,
 ) -> onnx.ModelProto:  # fmt: skip
     """Return the ONNX file. Weights and biases are by the first result of their layer; `float_edge` keeps the
-    inputs and outputs float; `factors` says what channels were divided by."""
+    inputs and outputs float; `factors` says what channels were divided by, `sources` which ones have copies."""
     names = {
         *net.consts,
         *(p.name for p in net.inputs),
@@ -88,9 +91,10 @@ def quantised_model(
     model = model_of(net, nodes, inputs, outputs, consts)
     if writer.narrow:
         model = with_narrow(model, writer.narrow)
-    if factors:
-        text = json.dumps({name: np.asarray(by, np.float64).tolist() for name, by in factors.items()})
-        helper.set_model_props(model, {FACTORS_KEY: text})
+    known = {FACTORS_KEY: factors, SOURCES_KEY: sources}
+    texts = {key: json.dumps({n: array.tolist() for n, array in of.items()}) for key, of in known.items() if of}
+    if texts:
+        helper.set_model_props(model, texts)
     return model
 
 

@@ -1,4 +1,4 @@
-"""A float network and sample data -> a quantised ONNX file: profile, equalise, choose ranges, fit weights, write.
+"""A float network and sample data -> a quantised ONNX file: profile, equalise, split, choose ranges, fit, write.
 
 Without data, a profile alone gives the ranges; then weights go to their nearest codes and nothing is measured.
 """
@@ -6,8 +6,9 @@ Without data, a profile alone gives the ranges; then weights go to their nearest
 from __future__ import annotations
 
 import random
-from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass, field
+from collections.abc import Callable, Collection, Iterable, Mapping
+from dataclasses import dataclass, field, replace
+from functools import partial
 from pathlib import Path
 
 import numpy as np
@@ -28,6 +29,7 @@ from glowc.quant.profile import Profile, Profiler, profile_net
 from glowc.quant.scheme import Activations, Schema
 from glowc.quant.simplify import simplified
 from glowc.quant.simulate import Simulator, simulator
+from glowc.quant.split import best_copies, splittable, with_copies
 from glowc.quant.tail import unrounded_sums
 from glowc.quant.weights import BYTE, Fit
 
@@ -54,6 +56,7 @@ class QuantizeOptions:
     activations: Activations = Activations.INT8
     fit: Fit | None = None  # by default FITS
     precision: Precision = field(default_factory=Precision)
+    split: float = 0.0  # the largest share of a value's channels that is added as copies
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,6 +76,7 @@ class Quantized:
     notes: tuple[str, ...]
     activations: Activations = Activations.INT8
     bits: Mapping[str, int] = field(default_factory=dict)
+    copies: int = 0  # of channels, over all values that have other channels than the float model
 
     @property
     def narrow(self) -> list[tuple[int, int]]:
@@ -146,21 +150,32 @@ def quantize_net(
     if options.equalise:
         progress("equalising channels")
         way = _equalised(sim, profile, kept)
-    chosen, coded = _chosen(way.sim, net, plan, way.profile, options, progress)
-    return _written(way, net, plan, chosen, coded, options, notes)
+    ways = [way]
+    if options.split and bits == 8:
+        progress("splitting channels")
+        ways += _split(way, kept, options.split)
+    done = []
+    for one in ways:
+        chosen, coded = _chosen(one.sim, net, plan, one.profile, options, progress)
+        done.append(_written(one, net, plan, chosen, coded, options, notes))
+    return min(done, key=lambda found: found.error or 0.0)
 
 
 @dataclass(frozen=True, slots=True)
 class _Way:
     """A network to quantise, with its float values and profile: as it is, or with channels equalised.
 
-    `factors` is what the channels of each equalised value were divided by, `classes` counts those that share one.
+    `factors` is what the channels of each equalised value were divided by, `classes` counts those that share one;
+    `sources` has the float model's channel for each channel of values with copies, `copies` counts these, once for all
+    values that share them.
     """
 
     sim: Simulator | None
     profile: Profile
     classes: int = 0
     factors: Mapping[str, np.ndarray] = field(default_factory=dict)
+    copies: int = 0
+    sources: Mapping[str, np.ndarray] = field(default_factory=dict)
 
 
 def _written(
@@ -170,19 +185,23 @@ def _written(
     net = way.sim.net if way.sim else net
     written = net if plan.bits == 8 else raised(net)
     model = quantised_model(written, plan, chosen.params, coded.weights, coded.biases, float_edge=options.float_edge,
-                            factors=way.factors)  # fmt: skip
+                            factors=way.factors, sources=way.sources)  # fmt: skip
     error = way.sim.output_error(way.sim.run(chosen.params, coded.consts(net))) if way.sim else None
     bits = {name: weights.bits for name, weights in coded.weights.items()}
     return Quantized(
         model, plan.floats, chosen.how, way.classes, len(coded.weights), way.profile.samples, error, notes,
-        options.activations, bits,
+        options.activations, bits, way.copies,
     )  # fmt: skip
 
 
 def steps_of(net: Net, options: QuantizeOptions) -> int:
     """Return how many steps `quantize_net` reports at most, where ranges are not measured."""
     layers = sum(1 for node in net.nodes if weights_of(net, node) is not None)
-    return (1 if options.equalise else 0) + (layers if options.bias_correction or options.rounding else 0)
+    return (
+        (1 if options.equalise else 0)
+        + (1 if options.split else 0)
+        + (layers if options.bias_correction or options.rounding else 0)
+    )
 
 
 def dtypes_of(net: Net, profile: Profile) -> dict[str, np.dtype[np.generic]]:
@@ -220,9 +239,7 @@ def _equalised(sim: Simulator, profile: Profile, kept: list[Sample]) -> _Way:
     by: dict[str, np.ndarray] = {}
     shapes = {name: array.shape[1:] for name, array in sim.exact.items()}
 
-    def run(other: Net, node: onnx.NodeProto, given: np.ndarray) -> np.ndarray:
-        return all_samples(sim.engine, other, node, {node.input[0]: given}, other.consts)[0]
-
+    run = partial(_layer_of, sim.engine)
     for one in find_classes(net, shapes):
         if not all(sim.plan.group_of.get(n) or n in sim.plan.fused for n in one.values):
             continue
@@ -235,12 +252,41 @@ def _equalised(sim: Simulator, profile: Profile, kept: list[Sample]) -> _Way:
             count, by = count + 1, {**by, **dict.fromkeys(one.values, found)}
     if not count:
         return _Way(sim, profile)
-    given = {p.name: sim.exact[p.name] for p in net.inputs}
+    return replace(_profiled(net, sim, profile, kept, by), classes=count, factors=by)
+
+
+def _split(way: _Way, kept: list[Sample], most: float) -> list[_Way]:
+    """Return the network with copies of large channels where layers behind err less for it, if there are such."""
+    sim, sources, count = way.sim, dict[str, np.ndarray](), 0
+    assert sim is not None
+    net, plan = sim.net, sim.plan
+    shapes = {name: array.shape[1:] for name, array in sim.exact.items()}
+    run = partial(_layer_of, sim.engine)
+    for one in splittable(net, shapes):
+        if not all(plan.group_of.get(n) or n in plan.fused for n in one.values):
+            continue
+        source = best_copies(net, one, magnitudes(sim.exact, one.values), sim.exact, run, most)
+        if source is not None:
+            net = with_copies(net, one, source)
+            count, sources = count + len(source) - source.max() - 1, {**sources, **dict.fromkeys(one.values, source)}
+    if not sources:
+        return []
+    after = _profiled(net, sim, way.profile, kept, sources)
+    return [replace(after, classes=way.classes, factors=way.factors, copies=int(count), sources=sources)]
+
+
+def _layer_of(engine: Engine, net: Net, node: onnx.NodeProto, given: np.ndarray) -> np.ndarray:
+    """Compute one layer on all samples."""
+    return all_samples(engine, net, node, {node.input[0]: given}, net.consts)[0]
+
+
+def _profiled(net: Net, sim: Simulator, profile: Profile, kept: list[Sample], changed: Collection[str]) -> _Way:
+    """Return a network of which some values changed, with a profile of these."""
     after = profile_net(net, sim.engine, kept)
-    tensors = {n: after.tensors[n] if n in by else s for n, s in profile.tensors.items()}
-    exact = run_net(sim.engine, net, given)
+    tensors = {n: after.tensors[n] if n in changed else s for n, s in profile.tensors.items()}
+    exact = run_net(sim.engine, net, {p.name: sim.exact[p.name] for p in net.inputs})
     equal = Profile(profile.graph_hash, profile.samples, tensors)
-    return _Way(Simulator(net, sim.plan, sim.engine, exact), equal, count, by)
+    return _Way(Simulator(net, sim.plan, sim.engine, exact), equal)
 
 
 def _chosen(
