@@ -184,11 +184,16 @@ def cost_of(model: onnx.ModelProto, sample: Arrays, io_type: str) -> tuple[int, 
     return int(report["arena_bytes"]), int(report["insns"] or 0)
 
 
-def measured(name: str, compiles: bool, other: Other | None, options: QuantizeOptions) -> dict[str, object]:
+def measured(
+    name: str, compiles: bool, other: Other | None, options: QuantizeOptions, shuffle: int | None
+) -> dict[str, object]:
     """Return everything about one model."""
     path = SHARED / name / "model.onnx"
     with np.load(SHARED / name / "inputs.npz") as file:
         arrays = {n: file[n] for n in file.files}
+    if shuffle is not None:
+        order = np.random.default_rng(shuffle).permutation(len(next(iter(arrays.values()))))
+        arrays = {n: a[order] for n, a in arrays.items()}
     row: dict[str, object] = {split: errors_of(path, arrays, *both, other, options) for split, both in SPLITS.items()}
     if compiles:
         row["cost"] = costs_of(path, samples_of(arrays, slice(None)), options)
@@ -279,6 +284,7 @@ def main() -> None:
     parser.add_argument("--other", choices=("nncf",), help="a further quantiser")
     parser.add_argument("--other-python", default=sys.executable, help="the interpreter that has it")
     parser.add_argument("--split-channels", type=float, default=0.0, help="as glowc quantize --split-channels")
+    parser.add_argument("--shuffle", type=int, metavar="SEED", help="other halves: the samples in a random order")
     args = parser.parse_args()
     options = QuantizeOptions(split=args.split_channels)
     warnings.simplefilter("ignore")
@@ -287,7 +293,7 @@ def main() -> None:
     other = usable(args.other, args.other_python, console)
     rows = {}
     for name in args.models or sorted(p.name for p in SHARED.glob("*_fp32")):
-        rows[name] = measured(name, not args.no_compile, other, options)
+        rows[name] = measured(name, not args.no_compile, other, options, args.shuffle)
         console.print(name, json.dumps(rows[name]))
     for split, title in (("odd", "calibrated on even samples, judged on odd ones"), ("all", "all samples")):
         console.print(title, table_of(rows, split))  # type: ignore[arg-type]
