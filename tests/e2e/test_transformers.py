@@ -74,7 +74,8 @@ def test_int8_network_has_integer_kernels_only() -> None:
     assert float_buffers(result) == {"output"}
     kernels = {i.kernel for i in result.program.instrs if not i.is_marker}
     assert kernels == {
-        "gather_b1", "add_s8", "add_s8f", "layer_norm_s8", "fc_s8", "matmul_s8", "softmax_s8", "lut_s8", "dequantize",
+        "gather_b1", "add_s8", "add_s8f", "layer_norm_s8", "fc_s8", "matmul_s8", "softmax_s8", "softmax_s8p", "lut_s8",
+        "dequantize",
     }  # fmt: skip
     compile_model(model_path(INTEGER), load_board("host"), CompileOptions(require_int8=True))
 
@@ -102,7 +103,8 @@ def test_both_exports_become_the_same_instructions() -> None:
 BLOCKS = (
     Block(), Block(batch=2, length=5, heads=4), Block(length=7, heads=3, width=24, masked=True),
     Block(length=1, heads=2), Block(heads=1, width=8), Block(batch=2, length=6, heads=2, decomposed=True),
-    Block(batch=2, length=5, heads=2, packed=True),
+    Block(batch=2, length=5, heads=2, packed=True), Block(length=7, heads=3, width=24, masked=True, row=0),
+    Block(length=6, packed=True, row=-1), Block(length=5, decomposed=True, row=2),
 )  # fmt: skip
 # onnxruntime's integer Softmax of a single element overflows; see glowc/ops/softmax.py
 QUANTIZED_BLOCKS = [b for b in BLOCKS if not b.decomposed and b.length > 1] + [Block(length=2, heads=2)]
@@ -119,6 +121,13 @@ def test_float_block_equals_onnxruntime(block: Block, tmp_path: Path) -> None:
     assert moving(result) == []
     assert not [n.op for n in result.graph.nodes if n.op in ("Erf", "Sqrt", "Pow", "ReduceMean", "Transpose")]
     compare(outputs_on(result, {"x": inputs})["y"], answers(path, inputs), FLOAT_TOLERANCE)
+
+
+@pytest.mark.parametrize("block", [b for b in BLOCKS if b.row is not None], ids=lambda b: b.label)
+def test_all_but_keys_and_values_are_computed_for_the_selected_row(block: Block, tmp_path: Path) -> None:
+    result = block_result(save(block, tmp_path))
+    layers = [i for i in result.program.instrs if not i.is_marker and i.kernel.startswith("fc_")]
+    assert sorted(i.int_("rows") for i in layers) == [1] * 4 + [block.length] * 2
 
 
 @pytest.mark.parametrize("unsigned", [False, True], ids=["int8", "uint8"])

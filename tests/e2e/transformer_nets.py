@@ -17,7 +17,7 @@ from tests.conftest import require_module
 @dataclass(frozen=True)
 class Block:
     """Sizes of one encoder block; `decomposed` writes LayerNormalization and Gelu as chains of simple operators,
-    `packed` has one projection to query, key and value."""
+    `packed` has one projection to query, key and value, `row` is the one that a Gather at the end selects."""
 
     batch: int = 1
     length: int = 8
@@ -26,11 +26,13 @@ class Block:
     masked: bool = False
     decomposed: bool = False
     packed: bool = False
+    row: int | None = None
 
     @property
     def label(self) -> str:
         """A short name for test ids."""
         words = ["masked"] * self.masked + ["decomposed"] * self.decomposed + ["packed"] * self.packed
+        words += [] if self.row is None else [f"row{self.row}"]
         return "-".join([f"b{self.batch}s{self.length}h{self.heads}w{self.width}", *words])
 
 
@@ -74,7 +76,7 @@ class _Net:
 
 
 def build(block: Block, seed: int = 0) -> onnx.ModelProto:
-    """Return the model: x [batch, length, width] float32 -> y of the same shape."""
+    """Return the model: x [batch, length, width] float32 -> y of the same shape, of one row without its axis."""
     net, head = _Net(seed), block.width // block.heads
     shape = net.const(np.asarray([block.batch, block.length, block.heads, head], np.int64))
     flat = net.const(np.asarray([block.batch, block.length, block.width], np.int64))
@@ -99,9 +101,13 @@ def build(block: Block, seed: int = 0) -> onnx.ModelProto:
     x = net.add("Add", x, net.dense(mixed, block.width, block.width))
     x = net.norm(x, block.width, block.decomposed)
     wide = net.gelu(net.dense(x, block.width, 2 * block.width), block.decomposed)
-    net.nodes.append(helper.make_node("Add", [x, net.dense(wide, 2 * block.width, block.width)], ["y"], name="last"))
-    size = (block.batch, block.length, block.width)
-    infos = [helper.make_tensor_value_info(n, TensorProto.FLOAT, size) for n in ("x", "y")]
+    x = net.add("Add", x, net.dense(wide, 2 * block.width, block.width))
+    sizes = [(block.batch, block.length, block.width)] * 2
+    if block.row is not None:
+        x = net.add("Gather", x, net.const(np.asarray(block.row, np.int64)), axis=1)
+        sizes[1] = (block.batch, block.width)
+    net.nodes[-1].output[0] = "y"
+    infos = [helper.make_tensor_value_info(n, TensorProto.FLOAT, size) for n, size in zip("xy", sizes, strict=True)]
     graph = helper.make_graph(net.nodes, "block", infos[:1], infos[1:], net.consts)
     opset = 17 if block.decomposed else 20
     model = helper.make_model(graph, opset_imports=[helper.make_opsetid("", opset)], ir_version=9)
