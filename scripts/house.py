@@ -165,7 +165,7 @@ def lines_per_kernel() -> Places:
 
 
 def logic_lines(text: str) -> int:
-    """Return on how many lines of a template any part of a statement {% .. %} stands that does not just name another."""
+    """Return on how many lines any part of a statement {% .. %} stands that does not just name another template."""
     logic: set[int] = set()
     for found in STATEMENT.finditer(text):
         if found[1] not in NAMES_ANOTHER:
