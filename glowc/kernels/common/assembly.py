@@ -6,17 +6,22 @@ methods of its plan; its template prints the C around them: `{{ v.tile(t) -}}`.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 
 
 def ins(instruction: str) -> str:
-    """Return an instruction as a line of an assembly statement in C; macros that stand for several are lines as they are."""
+    """Return an instruction as a line of an assembly statement in C; macros of several are lines as they are."""
     return f'"{instruction}\\n"'
 
 
 def all_ins(*instructions: str) -> Iterator[str]:
     """Yield the lines of some instructions."""
     return map(ins, instructions)
+
+
+def operands(there: Mapping[str, bool]) -> str:
+    """Return those operands of an assembly statement that are there."""
+    return ", ".join(text for text, is_there in there.items() if is_there)
 
 
 def joined(lines: Iterable[str]) -> str:

@@ -117,8 +117,8 @@ def _cut(shape: Conv) -> Tiles:
 def begins_late(kind: tuple[int, int, int], shape: Conv) -> bool:
     """Say whether in a row of the window the first output's sums change after those of all others.
 
-    The columns come in the order of depthwise_tile.py: of those that are 0, 1, 2, 4 or 8 after a base the last one first,
-    then the base moves by one; of a column the last output first.
+    The columns come in the order of depthwise_tile.py: of those that are 0, 1, 2, 4 or 8 after a base the last one
+    first, then the base moves by one; of a column the last output first.
     """
     outputs, first, end = kind
     if held_columns(shape.k_w) < shape.k_w:

@@ -1,7 +1,7 @@
 """The assembly of a tile of dwconv_s8: what templates/kernels/dsp/dwconv_s8.c.j2 prints in the loop of its tiles.
 
 A tile has glow_dsp_dw_t on its stack (runtime_c/dsp/glow_dsp_dw.h), r1 in the stream of the weights, and -in_zp twice
-in r12. Of a word of four channels the first half are 0 and 2, the second 1 and 3 (`half`): SXTB16 and SXTAB16 unpack them.
+in r12. Of a word of four channels the first half are 0 and 2, the second 1 and 3 (`half`): SXTB16 unpacks them.
 """
 
 from __future__ import annotations

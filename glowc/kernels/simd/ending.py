@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 
 from glowc.kernels.common.factors import is_rectified
@@ -48,6 +49,16 @@ class Ending(Plan):
     def magic(self) -> bool:
         """True when a number is added that rounds."""
         return self.bounded and not self.fixed
+
+    @property
+    def inputs(self) -> Mapping[str, bool]:
+        """The operands that the end of a block on A64 reads, and whether they are there."""
+        return {
+            '[magic] "w"(magic)': self.magic,
+            '[zp] "w"(zp)': self.point != "NONE",
+            '[lo] "w"(lo)': self.low,
+            '[hi] "w"(hi)': self.high,
+        }
 
     @property
     def head_bytes(self) -> int:
