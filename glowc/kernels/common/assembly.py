@@ -8,6 +8,9 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
 
+Printed = Mapping[str, str]
+"""The parameters of a kernel as its template prints them: `p`."""
+
 
 def ins(instruction: str) -> str:
     """Return an instruction as a line of an assembly statement in C; macros of several are lines as they are."""
@@ -22,6 +25,11 @@ def all_ins(*instructions: str) -> Iterator[str]:
 def operands(there: Mapping[str, bool]) -> str:
     """Return those operands of an assembly statement that are there."""
     return ", ".join(text for text, is_there in there.items() if is_there)
+
+
+def indented(lines: Iterable[str], columns: int = 2) -> Iterator[str]:
+    """Yield lines further to the right."""
+    return (" " * columns + line for line in lines)
 
 
 def joined(lines: Iterable[str]) -> str:

@@ -28,11 +28,6 @@ class ConvBlock(Ended):
     apart: int
 
     @property
-    def word(self) -> str:
-        """The C type of a register."""
-        return "int32_t" if self.a32 else "int64_t"
-
-    @property
     def half(self) -> bool:
         """True when pixels have half a step of inputs."""
         return self.path == "direct" and self.grain == CHUNK // 2 and self.core.paired
@@ -58,9 +53,10 @@ class ConvBlock(Ended):
         return self.path == "rows" and (self.a32 or self.stride > 1)
 
     @property
-    def products_form(self) -> str:
-        """How the macros of A64 and A32 name whether two products fit 16 bits."""
-        return "PAIRS" if self.pairs else "ANY"
+    def cursors(self) -> tuple[str, ...]:
+        """The pointers that walk through rows of windows."""
+        there = {"run": self.path == "rows", "run_at": self.path == "rows" and self.twice, "walk": self.walks}
+        return tuple(name for name, is_there in there.items() if is_there)
 
     def block(self, width: int) -> str:
         """Return the assembly of a block of `width` outputs."""
@@ -170,15 +166,12 @@ class ConvBlock(Ended):
     @property
     def changed(self) -> str:
         """The operands that the assembly changes."""
-        rows = self.path == "rows"
         return operands(
             {
                 '[at] "+&r"(at), [w] "+&r"(w), [n] "+&r"(n), [to] "+&r"(put)': True,
                 '[starts] "+&r"(starts)': self.starts,
                 '[k] "+&r"(k_at)': self.a32,
-                '[run] "=&r"(run)': rows,
-                '[run_at] "=&r"(run_at)': rows and self.twice,
-                '[walk] "=&r"(walk)': self.walks,
+                **{f'[{cursor}] "=&r"({cursor})': True for cursor in self.cursors},
             }
         )
 

@@ -58,6 +58,12 @@ class ConvPlan(ConvBlock, LayerPlan):
         return self.k_h * self.pieces * self.piece
 
     @property
+    def copies(self) -> tuple[tuple[int, int, int], ...]:
+        """The copies of 16 bytes that gather a window: its row, the piece of that, the place in the piece."""
+        pieces = [(ky, kx) for ky in range(self.k_h) for kx in range(self.pieces)]
+        return tuple((ky, kx, at) for ky, kx in pieces for at in range(0, self.piece, CHUNK))
+
+    @property
     def panel_bytes(self) -> int:
         """Bytes of the inputs of a block, in the order of the steps."""
         return self.steps * self.grain * self.pixels
