@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
-from glowc.kernels.common.assembly import Printed
+from glowc.kernels.common.assembly import Printed, joined
 from glowc.kernels.common.factors import is_rectified
 from glowc.kernels.simd.core import CORES, Core
 from glowc.program.ir import Instr, Plan
@@ -143,6 +143,10 @@ class Ended(OnCore):
             yield f"const int8x16_t lo = vdupq_n_s8((int8_t){p['out_min']});"
         if end.high:
             yield f"const int8x16_t hi = vdupq_n_s8((int8_t){p['out_max']});"
+
+    def declared(self, p: Printed) -> str:
+        """Return the same as text."""
+        return joined(self.end_registers(p))
 
     @property
     def products_form(self) -> str:
