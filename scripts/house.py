@@ -18,7 +18,7 @@ from draw_rooms import order
 ROOT = Path(__file__).resolve().parent.parent
 PACKAGE, TEMPLATES, RUNTIME = (ROOT / name for name in ("glowc", "templates", "runtime_c"))
 STATEMENT = re.compile(r"\{%[-+]?\s*(\w+).*?%\}", re.DOTALL)
-NAMES_ANOTHER = frozenset({"extends", "from", "import", "include"})
+PUTS_TOGETHER = frozenset({"extends", "block", "endblock", "include", "import", "from"})
 UNTYPED = re.compile(r"(?:Mapping|dict)\[str, (?:object|Any|ParamValue)\]")
 WIDTH = 140
 
@@ -165,10 +165,10 @@ def lines_per_kernel() -> Places:
 
 
 def logic_lines(text: str) -> int:
-    """Return on how many lines any part of a statement {% .. %} stands that does not just name another template."""
+    """Return on how many lines any part of a statement {% .. %} stands, unless it just puts templates together."""
     logic: set[int] = set()
     for found in STATEMENT.finditer(text):
-        if found[1] not in NAMES_ANOTHER:
+        if found[1] not in PUTS_TOGETHER:
             first, last = (text.count("\n", 0, at) for at in found.span())
             logic.update(range(first, last + 1))
     return len(logic)
