@@ -1,7 +1,7 @@
 """What templates of kernels print by a call, where a statement of Jinja for every line would hide the C.
 
-`each(4, "acc += x[{k}];")` is a line for each number; `loops`, `place` are nested loops over the axes of operands, whose
-lengths and strides are parameters of the kernel: d0, d1 .. and, of operand a, a0, a1 ..
+`each(4, "acc += x[{k}];")` is a line for each number; `loops`, `place` are nested loops over the axes of operands,
+whose lengths and strides are parameters of the kernel: d0, d1 .. and, of operand a, a0, a1 ..
 """
 
 from __future__ import annotations
@@ -11,9 +11,8 @@ from collections.abc import Iterable, Mapping
 
 def each(numbers: int | Iterable[int], line: str) -> str:
     """Return a line for each of the numbers, or of the first so many from 0 on, which stands where it has {k}."""
-    return "".join(
-        f"{line.replace('{k}', str(k))}\n" for k in (range(numbers) if isinstance(numbers, int) else numbers)
-    )
+    chosen = range(numbers) if isinstance(numbers, int) else numbers
+    return "".join(line.replace("{k}", str(k)) + "\n" for k in chosen)
 
 
 def loops(p: Mapping[str, str], rank: int) -> str:
