@@ -6,13 +6,27 @@ whose lengths and strides are parameters of the kernel: d0, d1 .. and, of operan
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Mapping
 
+Item = int | str | tuple[object, ...]
+_NUMBER = re.compile(r"\{(\d*)k\}")
 
-def each(numbers: int | Iterable[int], line: str) -> str:
-    """Return a line for each of the numbers, or of the first so many from 0 on, which stands where it has {k}."""
-    chosen = range(numbers) if isinstance(numbers, int) else numbers
-    return "".join(line.replace("{k}", str(k)) + "\n" for k in chosen)
+
+def each(items: int | Iterable[Item], line: str) -> str:
+    """Return a line for each of the items, or for each number from 0 on below one.
+
+    {k} in the line stands for the item, {4k} for four times a number, {0} and so on for the parts of a tuple.
+    """
+    return "".join(_filled(line, item) + "\n" for item in (range(items) if isinstance(items, int) else items))
+
+
+def _filled(line: str, item: Item) -> str:
+    if isinstance(item, tuple):
+        for i, part in enumerate(item):
+            line = line.replace(f"{{{i}}}", str(part))
+        return line
+    return _NUMBER.sub(lambda found: str(int(item) * int(found[1])) if found[1] else str(item), line)
 
 
 def loops(p: Mapping[str, str], rank: int) -> str:

@@ -93,6 +93,10 @@ class ConvPlan(Plan):
         """Bytes of biases and endings of a block of four channels."""
         return ends_bytes(fixed=self.fixed)
 
+    def planes(self, ky: int) -> tuple[tuple[int, int], ...]:
+        """Return the channels of a row of the window on path "three", with their number among the rows."""
+        return tuple((c, ky * self.in_c + c) for c in range(self.in_c))
+
     @property
     def ends_with_rows(self) -> bool:
         """True when no block of pixels holds some of two rows."""
