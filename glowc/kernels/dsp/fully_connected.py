@@ -68,6 +68,11 @@ class FcPlan(RowsPlan):
         end = f"_{self.end}" if self.end and form == "dual" else ""
         return f"{self.family}{'common' if self.common else form}{end}"
 
+    @property
+    def less(self) -> str:
+        """What the functions that expand inputs take from them."""
+        return "0u" if self.paired else "neg_zp"
+
     def zero(self, p: Printed) -> str:
         """Return the zero point of the outputs as the functions take it."""
         return f"1 + 2 * {p['out_zp']}" if self.fixed else p["out_zp"]
