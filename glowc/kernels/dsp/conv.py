@@ -330,7 +330,7 @@ CONV = KernelVariant(
     records=records,
 )  # fmt: skip
 QUAD = KernelVariant(
-    "dsp", form="quad", also=FPU, slow_with=DUAL_ISSUE, template="{}_quad", rank=11, header="glow_dsp_quad.h",
+    "dsp", form="quad", also=FPU, slow_with=DUAL_ISSUE, template="{}_quad", rank=11, header="glow_dsp_quads.h",
     accepts=accepts_quad, prepare=prepare_quad, packs=WEIGHTED, scratch_bytes=quad_scratch, streams=True, row_block=4,
     reads=Reads(at_once=2, value_bytes=2), stated=Stated(macs=0.7, outputs=9), modest_bytes=modest_quad,
     keeps=keep_quad, wanted_bytes=near_bytes, spared_bytes=spared_bytes, records=quad_records,

@@ -204,7 +204,7 @@ class WindowBlock(ColumnsBlock):
             yield from indented(self._pixel_a64(at, wide=wide), 4)
             yield "    :"
             fixed = {'[shifts] "r"(shifts)': self.ending.fixed}
-            yield "    : " + operands({**read, **fixed, **window, **self.ending.inputs})
+            yield "    : " + operands({**read, **fixed, **window, **self.ending.inputs}) + "\n"
             yield '    : "memory", "v0", "v1", "v2", "v3", "v4", "v5", "v6", "v7");'
         yield "to += out_c;"
 
@@ -389,7 +389,7 @@ class DotBlock(ColumnsBlock):
         changed = {f'[scale{q}] "=&w"(scale{q}), "+w"(acc{q})': True for q in quads}
         read = {f'[to] "r"(to), [scale] "r"({self.scales} + c)': True, '[shifts] "r"(shifts)': fixed}
         yield f"    : {operands(changed)}"
-        yield f"    : {operands({**read, **self.ending.inputs})}"
+        yield f"    : {operands({**read, **self.ending.inputs})}\n"
         yield '    : "memory");' if wide else '    : "memory", "v2");'
         yield "to += out_c;"
 
