@@ -77,21 +77,16 @@ class FcPlan(RowsPlan):
         """Return the zero point of the outputs as the functions take it."""
         return f"1 + 2 * {p['out_zp']}" if self.fixed else p["out_zp"]
 
-    def in_fours(self, p: Printed) -> str:
-        """Return how many outputs are computed in fours."""
-        return f"({p['out_n']} - {self.singles})" if self.singles else p["out_n"]
-
     def begin(self, p: Printed) -> str:
         """Return where their stream begins."""
         return "runs + 1 + runs[0]" if self.form == "mixed" else self._after_singles(p)
 
     def _after_singles(self, p: Printed) -> str:
-        single = f"(8 + ({p['in_k']} + 3) / 4 * 4)"
-        return f"(const int8_t *)weights + {self.singles} * {single}" if self.singles else "weights"
+        return f"(const int8_t *)weights + {self.single_bytes(p)}" if self.singles else "weights"
 
     def sizes(self, p: Printed) -> str:
         """Return how many blocks there are, and outputs and inputs after whole ones; what is taken from the inputs."""
-        n, in_k, mixed, begin = self.in_fours(p), p["in_k"], self.form == "mixed", self._after_singles(p)
+        n, in_k, mixed, begin = self.in_blocks(p), p["in_k"], self.form == "mixed", self._after_singles(p)
         unit = 8 if self.path == "units" else 4
         runs = f"({begin})" if self.singles else begin
         steps = f"(({in_k} + {unit - 1}) / {unit}) * {unit * (8 if self.form == 'wide' else 4)}"
