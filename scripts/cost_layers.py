@@ -1,4 +1,4 @@
-"""The layers that scripts/fit_costs.py measures: shapes around those of small networks, and their ONNX models."""
+"""The layers that scripts/fit_costs.py measures: shapes around those of small networks (models: cost_models.py)."""
 
 from __future__ import annotations
 
@@ -6,16 +6,10 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
-import onnx
-import onnx.helper as oh
-from onnx import TensorProto
 
 SAME = (1, 1, 1, 1)
 LATER = (0, 0, 1, 1)  # what TensorFlow's SAME pads at stride 2
 PLAIN = (0, 0, 0, 0)
-CALM = "calm"  # inputs whose names begin so are small, as what comes from a norm and a dense layer
-RECTIFIED = "relu"  # these are not negative, as what comes from a layer with ReLU: FPUs in software are fast at zeros
-_WEIGHTED = frozenset({"conv", "convw8", "dwconv", "fc"})
 
 
 @dataclass(frozen=True)
@@ -294,279 +288,29 @@ def _networks() -> Iterator[Sample]:
         yield from (Sample(kind, (rows, n)) for kind in ("reduce_f32", "flat", "flat_f32"))
 
 
-SAMPLES: tuple[Sample, ...] = (*_convolutions(), *_others(), *_more(), *_networks())
-
-
 _SIXTEEN = ("conv", "dwconv", "fc", "add", "mul", "avg_pool", "max_pool", "mean", "softmax")
 _MOST_TAPS = 1200  # of a sum that stays in 32 bits with codes of 16
 
 
-def _sixteens() -> Iterator[Sample]:
+def _sixteens(samples: Sequence[Sample]) -> Iterator[Sample]:
     """Yield the layers of codes that have kernels for 16 bits, every second shape."""
     for kind in _SIXTEEN:
         found = [
-            s for s in SAMPLES
+            s for s in samples
             if s.kind == kind and not s.wide and not s.planar and s.dilation == 1 and len(s.hwc) != 2
             and (kind != "conv" or s.hwc[2] * s.k[0] * s.k[1] <= _MOST_TAPS)
         ]  # fmt: skip
         yield from (replace(sample, sixteen=True) for sample in found[::2])
 
 
-SAMPLES = (*SAMPLES, *_sixteens())
+def _samples() -> Iterator[Sample]:
+    eights = (*_convolutions(), *_others(), *_more(), *_networks())
+    yield from eights
+    yield from _sixteens(eights)
 
 
-class _Builder:
-    """Collects the nodes, constants and edges of one model; every layer stands for itself."""
-
-    def __init__(self) -> None:
-        self.rng = np.random.default_rng(0)
-        self.nodes: list[onnx.NodeProto] = []
-        self.consts: list[onnx.TensorProto] = []
-        self.inputs: list[onnx.ValueInfoProto] = []
-        self.outputs: list[onnx.ValueInfoProto] = []
-
-    def const(self, name: str, value: np.ndarray) -> str:
-        self.consts.append(onnx.numpy_helper.from_array(value, name))
-        return name
-
-    def node(self, op: str, inputs: Sequence[str], output: str, **attrs: object) -> str:
-        self.nodes.append(oh.make_node(op, list(inputs), [output], name=f"n_{output}", **attrs))
-        return output
-
-    def dequantized(self, name: str, scale: float | np.ndarray, zero: int | np.ndarray, dtype: type) -> str:
-        """Add a DequantizeLinear after the value `name`."""
-        zeros = np.asarray(zero, dtype)
-        s, z = self.const(f"{name}_s", np.asarray(scale, np.float32)), self.const(f"{name}_z", zeros)
-        return self.node("DequantizeLinear", (name, s, z), f"{name}_f", **({"axis": 0} if zeros.ndim else {}))
-
-    def input(self, name: str, shape: Sequence[int], dtype: int) -> str:
-        self.inputs.append(oh.make_tensor_value_info(name, dtype, list(shape)))
-        return name
-
-    def output(self, name: str, dtype: int) -> None:
-        self.outputs.append(oh.make_tensor_value_info(name, dtype, None))
-
-    def quantized(self, value: str, scale: float, zero: int) -> None:
-        """End a layer in int8."""
-        s, z = self.const(f"{value}_qs", np.float32(scale)), self.const(f"{value}_qz", np.int8(zero))  # type: ignore[arg-type]
-        self.output(self.node("QuantizeLinear", (value, s, z), f"{value}_q"), TensorProto.INT8)
-
-    def weights(self, sample: Sample, shape: Sequence[int]) -> np.ndarray:
-        return np.clip(self.rng.normal(0, 16, shape), -127, 127).astype(np.int8)
-
-    def add(self, at: int, sample: Sample) -> None:
-        """Add the layer number `at`."""
-        name, is_float = f"x{at}", sample.kind.endswith("_f32")
-        kind = sample.kind.removesuffix("_f32")
-        shape = (1, sample.hwc[2], *sample.hwc[:2]) if len(sample.hwc) == 3 else (1, *sample.hwc)
-        if kind == "fc" and len(sample.hwc) == 2:
-            shape = sample.hwc
-        if kind in _SPECIAL:
-            _SPECIAL[kind](self, at, sample, kind, is_float)
-            return
-        if kind.endswith("rs"):
-            self.shifted(at, sample, kind.removesuffix("rs"), shape)
-            return
-        if kind == "quantize":
-            self.quantized(self.input(name, shape, TensorProto.FLOAT), 0.02, 3)
-            return
-        if is_float:
-            name = f"{CALM if kind in ('gelu', 'erf') else RECTIFIED if kind in _WEIGHTED else 'x'}{at}"
-        self.input(name, shape, TensorProto.FLOAT if is_float else TensorProto.INT8)
-        zero = -128 if at % 2 or kind in ("avg_pool", "max_pool", "mean") else 5
-        x = name if is_float else self.dequantized(name, 0.02, zero, np.int8)
-        if kind == "dequantize":
-            self.output(x, TensorProto.FLOAT)
-            return
-        y, scale = self._layer(at, sample, kind, x, shape, is_float)
-        if is_float:
-            self.output(y, TensorProto.FLOAT)
-        else:
-            self.quantized(y, scale, -128)
-
-    def _layer(
-        self, at: int, sample: Sample, kind: str, x: str, shape: Sequence[int], is_float: bool
-    ) -> tuple[str, float]:
-        out = f"y{at}"
-        if kind in ("conv", "dwconv", "fc", "convw8"):
-            return self._weighted(at, sample, kind, x, is_float), 0.02 * 0.01 * 60
-        if kind in ("add", "sub", "mul", "add_any", "sub_any"):
-            other, ties = f"z{at}", not kind.endswith("_any")  # simple ratios of scales make ties
-            self.input(other, shape, TensorProto.FLOAT if is_float else TensorProto.INT8)
-            z = other if is_float else self.dequantized(other, 0.03 if ties else 0.0217, -7, np.int8)
-            return self.node(kind.removesuffix("_any").capitalize(), (x, z), out), 0.04 if ties else 0.0371
-        if kind in ("avg_pool", "max_pool"):
-            op = "AveragePool" if kind == "avg_pool" else "MaxPool"
-            return self.node(op, (x,), out, kernel_shape=sample.k, strides=(sample.stride,) * 2), 0.02
-        if kind == "mean":
-            return self.mean(x, out, (2, 3)), 0.02
-        op = {"sigmoid": "Sigmoid", "softmax": "Softmax", "relu": "Relu", "tanh": "Tanh", "gelu": "Gelu", "exp": "Exp",
-              "sqrt": "Sqrt", "erf": "Erf"}[kind]  # fmt: skip
-        return self.node(op, (x,), out), 1 / 256
-
-    def mean(self, value: str, output: str, axes: tuple[int, ...]) -> str:
-        """Add the mean over `axes`, which stay with one entry."""
-        return self.node("ReduceMean", (value, self.const(f"{output}_a", np.array(axes, np.int64))), output, keepdims=1)
-
-    def edge(self, name: str, shape: Sequence[int], is_float: bool) -> str:
-        """Add an input of the model, in int8 with its DequantizeLinear where it is not `is_float`."""
-        self.input(name, shape, TensorProto.FLOAT if is_float else TensorProto.INT8)
-        return name if is_float else self.dequantized(name, 0.02, 5, np.int8)
-
-    def end(self, value: str, is_float: bool, scale: float = 0.05) -> None:
-        """End a layer in the form that it began in."""
-        if is_float:
-            self.output(value, TensorProto.FLOAT)
-        else:
-            self.quantized(value, scale, 3)
-
-    def norm(self, at: int, sample: Sample, kind: str, is_float: bool) -> None:
-        """Add a layer norm of the rows of a matrix."""
-        n = sample.hwc[1]
-        x = self.edge(f"x{at}", (1, *sample.hwc), is_float)
-        parts = [self.const(f"{v}{at}", self.rng.normal(1, 0.2, n).astype(np.float32)) for v in ("g", "b")]
-        self.end(self.node("LayerNormalization", (x, *parts), f"y{at}", axis=-1), is_float)
-
-    def product(self, at: int, sample: Sample, kind: str, is_float: bool) -> None:
-        """Add a product of two activations, the second one as it is, or transposed."""
-        (m, k, n), heads, turned = sample.hwc, sample.out_c, kind.endswith("t")
-        a = self.edge(f"x{at}", (heads, m, k), is_float)
-        b = self.edge(f"z{at}", (heads, n, k) if turned else (heads, k, n), is_float)
-        if turned:
-            b = self.node("Transpose", (b,), f"z{at}_t", perm=[0, 2, 1])
-        self.end(self.node("MatMul", (a, b), f"y{at}"), is_float, 0.2)
-
-    def moved(self, at: int, sample: Sample, kind: str, is_float: bool) -> None:
-        """Add a transposition of a matrix, or a copy of it."""
-        self.input(f"x{at}", (1, *sample.hwc), element := TensorProto.FLOAT if is_float else TensorProto.INT8)
-        if kind == "transpose":
-            y = self.node("Transpose", (f"x{at}",), f"y{at}", perm=[0, 2, 1])
-        else:
-            y = self.node("Flatten", (f"x{at}",), f"y{at}", axis=1)
-        self.output(y, element)
-
-    def gather(self, at: int, sample: Sample, kind: str, is_float: bool) -> None:
-        """Add a lookup of rows in a table of 100."""
-        rows, n = sample.hwc
-        self.input(f"x{at}", (1, rows), TensorProto.INT64)
-        table = self.rng.integers(-100, 100, (100, n)).astype(np.float32 if is_float else np.int8)
-        y = self.node("Gather", (self.const(f"w{at}", table), f"x{at}"), f"y{at}", axis=0)
-        self.output(y, TensorProto.FLOAT if is_float else TensorProto.INT8)
-
-    def reduced(self, at: int, sample: Sample, kind: str, is_float: bool) -> None:
-        """Add the mean of each column of a matrix."""
-        x = self.edge(f"x{at}", (1, *sample.hwc), is_float)
-        self.end(self.mean(x, f"y{at}", (1,)), is_float)
-
-    def gru(self, at: int, sample: Sample, kind: str, is_float: bool) -> None:
-        """Add a GRU in one or two directions."""
-        (seq, n, hidden), dirs = sample.hwc, sample.out_c
-        x = self.edge(f"x{at}", (seq, 1, n), True)
-        shapes = {"w": (dirs, 3 * hidden, n), "r": (dirs, 3 * hidden, hidden), "b": (dirs, 6 * hidden)}
-        parts = [self.const(f"{v}{at}", self.rng.normal(0, 0.3, s).astype(np.float32)) for v, s in shapes.items()]
-        more = {
-            "direction": "bidirectional" if dirs == 2 else "forward",
-            "linear_before_reset": 1,
-            "hidden_size": hidden,
-        }
-        self.output(self.node("GRU", (x, *parts), f"y{at}", **more), TensorProto.FLOAT)
-
-    def dynamic(self, at: int, sample: Sample, kind: str, is_float: bool) -> None:
-        """Add a dense layer of integers whose input is quantised as it comes."""
-        names = [f"x{at}_{part}" for part in ("q", "s", "z")]
-        x = self.edge(f"x{at}", sample.hwc, True)
-        self.nodes.append(oh.make_node("DynamicQuantizeLinear", [x], names, name=f"n_x{at}_q"))
-        w = self.const(f"w{at}", self.weights(sample, (sample.hwc[1], sample.out_c)))
-        zero = self.const(f"w{at}_z", np.int8(0))  # type: ignore[arg-type]
-        scale = self.node("Mul", (names[1], self.const(f"w{at}_s", np.float32(0.01))), f"y{at}_s")  # type: ignore[arg-type]
-        sums = self.node("MatMulInteger", (names[0], w, names[2], zero), f"y{at}_i")
-        y = self.node("Mul", (self.node("Cast", (sums,), f"y{at}_c", to=TensorProto.FLOAT), scale), f"y{at}")
-        self.output(y, TensorProto.FLOAT)
-
-    def shift(self, value: str, output: str, channels: int = 0) -> str:
-        """Add a RequantShift, of each channel of an image or of all alike."""
-        shape = (channels, 1, 1) if channels else ()
-        parts = [self.const(f"{output}_{v}", np.full(shape, n, np.float32)) for v, n in (("m", 514.0), ("a", 0.0))]
-        values = {"div": 65536.0, "n_levels_out": 256.0, "signed": 0.0}
-        tensors = {name: oh.make_tensor(name, TensorProto.FLOAT, (), [number]) for name, number in values.items()}
-        return self.node("RequantShift", (value, *parts), output, **tensors)
-
-    def shifted(self, at: int, sample: Sample, kind: str, shape: Sequence[int]) -> None:
-        """Add a layer of integers kept in floats, from codes to codes."""
-        x = self.edge(f"x{at}", shape, True)
-        if not sample.planar:
-            x = self.shift(x, f"x{at}_q")
-        if kind == "add":
-            z = self.shift(self.edge(f"z{at}", shape, True), f"z{at}_q")
-            y = self.node("Add", (x, z), f"y{at}")
-        elif kind == "fc":
-            w = self.const(f"w{at}", self.weights(sample, (sample.out_c, sample.hwc[0])).astype(np.float32) // 3)
-            y = self.node("Gemm", (x, w), f"y{at}", transB=1)
-        else:
-            group = sample.hwc[2] if kind == "dwconv" else 1
-            taps = (sample.out_c, sample.hwc[2] // group, *sample.k)
-            w = self.const(f"w{at}", (self.weights(sample, taps) // 3).astype(np.float32))
-            y = self.node("Conv", (x, w), f"y{at}", group=group, kernel_shape=sample.k, strides=(sample.stride,) * 2,
-                          pads=sample.pads)  # fmt: skip
-        self.output(self.shift(y, f"y{at}_q", sample.out_c if kind in ("conv", "dwconv") else 0), TensorProto.FLOAT)
-
-    def _weighted(self, at: int, sample: Sample, kind: str, x: str, is_float: bool) -> str:
-        c, taps = sample.hwc[-1], sample.k
-        shape: tuple[int, ...] = (
-            (sample.out_c, c) if kind == "fc" else (sample.out_c, 1 if kind == "dwconv" else c, *taps)
-        )
-        weights = self.weights(sample, shape)
-        scale = (self.rng.uniform(0.5, 1.5, sample.out_c) * 0.01).astype(np.float32)
-        if kind == "convw8":
-            w = self.dequantized(self.const(f"w{at}", weights), np.float32(0.01), 0, np.int8)
-            b = self.const(f"b{at}", self.rng.normal(0, 1, sample.out_c).astype(np.float32))
-        elif is_float:
-            w = self.const(f"w{at}", (weights * 0.01).astype(np.float32))
-            b = self.const(f"b{at}", self.rng.normal(0, 1, sample.out_c).astype(np.float32))
-        else:
-            zeros = np.zeros(sample.out_c, np.int32)
-            kind_of, zero_of, bias_zero = np.int8, zeros, zeros
-            if sample.wide:  # from -120 to 135, with one zero point for all
-                weights = (weights.astype(np.int16) + 120).clip(0, 255).astype(np.uint8)
-                weights[:2] = 255
-                scale, kind_of, zero_of, bias_zero = scale[0], np.uint8, np.uint8(120), np.int32(0)
-            w = self.dequantized(self.const(f"w{at}", weights), scale, zero_of, kind_of)
-            bias = self.rng.integers(-500, 500, sample.out_c, dtype=np.int32)
-            b = self.dequantized(self.const(f"b{at}", bias), np.float32(0.02) * scale, bias_zero, np.int32)
-        if kind == "fc":
-            return self.node("Gemm", (x, w, b), f"y{at}", transB=1)
-        more = {"kernel_shape": taps, "strides": (sample.stride,) * 2, "pads": sample.pads}
-        more["dilations"] = (sample.dilation,) * 2
-        return self.node("Conv", (x, w, b), f"y{at}", group=c if kind == "dwconv" else 1, **more)
-
-
-_SPECIAL = {
-    "layer_norm": _Builder.norm, "matmul": _Builder.product, "matmult": _Builder.product, "transpose": _Builder.moved,
-    "flat": _Builder.moved, "gather": _Builder.gather, "reduce": _Builder.reduced, "gru": _Builder.gru,
-    "dynamic": _Builder.dynamic,
-}  # fmt: skip
-
-
-def model_of(samples: Sequence[Sample]) -> onnx.ModelProto:
-    """Return a model in which the layers stand side by side."""
-    builder = _Builder()
-    for at, sample in enumerate(samples):
-        builder.add(at, sample)
-    graph = oh.make_graph(builder.nodes, "layers", builder.inputs, builder.outputs, builder.consts)
-    if samples[0].sixteen:
-        _widen(graph)
-    return oh.make_model(graph, opset_imports=[oh.make_opsetid("", 21 if samples[0].sixteen else 20)], ir_version=10)
-
-
-def _widen(graph: onnx.GraphProto) -> None:
-    """Make the int8 codes between layers int16, with zero point 0; weights stay int8."""
-    consts = {tensor.name: tensor for tensor in graph.initializer}
-    for node in graph.node:
-        if node.op_type in ("QuantizeLinear", "DequantizeLinear") and node.input[0] not in consts:
-            consts[node.input[2]].CopyFrom(onnx.numpy_helper.from_array(np.int16(0), node.input[2]))  # type: ignore[arg-type]
-    for edge in (*graph.input, *graph.output):
-        if edge.type.tensor_type.elem_type == TensorProto.INT8:
-            edge.type.tensor_type.elem_type = TensorProto.INT16
+SAMPLES: tuple[Sample, ...] = tuple(_samples())
+"""All layers that are measured."""
 
 
 def groups(samples: Sequence[Sample], room_bytes: int, most: int) -> list[list[Sample]]:

@@ -21,7 +21,7 @@ import json
 import subprocess
 import sys
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import ProcessPoolExecutor
 from functools import partial
 from pathlib import Path
@@ -234,21 +234,32 @@ def fit_target(text: str, kinds: Sequence[str] | None, jobs: int, *, add: bool) 
         write({**table, **({"stack": stack} if stack else {}), "kernels": kernels}, file)
 
 
-def main() -> int:
-    """Measure, fit and write; exit status 1 when a board cannot be measured."""
-    parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
-    parser.add_argument("--targets", nargs="+", default=TARGETS, metavar="CHIP|BOARD/CPU")
-    parser.add_argument("--kinds", nargs="+", help="only these kinds of layers; the file is not written")
-    parser.add_argument("--add", action="store_true", help="write the kernels that the file lacks, and no others")
+def parser_of(purpose: str, targets: Sequence[str], metavar: str) -> argparse.ArgumentParser:
+    """Return the parser of a script that measures targets, these where none are named."""
+    parser = argparse.ArgumentParser(description=purpose)
+    parser.add_argument("--targets", nargs="+", default=targets, metavar=metavar)
     parser.add_argument("--jobs", type=int, default=2, help="models that are measured at once")
-    args = parser.parse_args()
-    for text in args.targets:
+    return parser
+
+
+def each_target(targets: Sequence[str], fit_one: Callable[[str], None]) -> int:
+    """Fit one target after another; exit status 1 when one cannot be measured."""
+    for text in targets:
         try:
-            fit_target(text, args.kinds, args.jobs, add=args.add)
+            fit_one(text)
         except GlowcError as error:
             print(f"{text}: {type(error).__name__}: {error}", file=sys.stderr)
             return 1
     return 0
+
+
+def main() -> int:
+    """Measure, fit and write."""
+    parser = parser_of((__doc__ or "").splitlines()[0], TARGETS, "CHIP|BOARD/CPU")
+    parser.add_argument("--kinds", nargs="+", help="only these kinds of layers; the file is not written")
+    parser.add_argument("--add", action="store_true", help="write the kernels that the file lacks, and no others")
+    args = parser.parse_args()
+    return each_target(args.targets, partial(fit_target, kinds=args.kinds, jobs=args.jobs, add=args.add))
 
 
 if __name__ == "__main__":

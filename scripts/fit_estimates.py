@@ -12,7 +12,6 @@ are left out of it are nearer for it (glowc/select/estimate.py tells both). Coun
 
 from __future__ import annotations
 
-import argparse
 import json
 import subprocess
 import sys
@@ -28,10 +27,10 @@ from pathlib import Path
 import numpy as np
 from cost_layers import Sample
 from count_costs import Target, compiled_layers, count, mode_of, second_choices, target_of
-from fit_costs import TARGETS, left_out, samples_for
+from fit_costs import TARGETS, each_target, left_out, parser_of, samples_for
 
 from glowc.board import chip_names, find_tool
-from glowc.errors import GlowcError, ToolError
+from glowc.errors import ToolError
 from glowc.kernels.features import FEATURES, WORK, features
 from glowc.program.ir import Instr
 from glowc.program.lifetimes import strip_markers
@@ -304,18 +303,10 @@ def fit_target(text: str, jobs: int) -> None:
 
 
 def main() -> int:
-    """Measure, fit and write; exit status 1 when a chip cannot be measured."""
-    parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
-    parser.add_argument("--targets", nargs="+", default=[t for t in TARGETS if t in chip_names()], metavar="CHIP")
-    parser.add_argument("--jobs", type=int, default=2, help="models that are measured at once")
-    args = parser.parse_args()
-    for text in args.targets:
-        try:
-            fit_target(text, args.jobs)
-        except GlowcError as error:
-            print(f"{text}: {type(error).__name__}: {error}", file=sys.stderr)
-            return 1
-    return 0
+    """Measure, fit and write."""
+    chips = [target for target in TARGETS if target in chip_names()]
+    args = parser_of((__doc__ or "").splitlines()[0], chips, "CHIP").parse_args()
+    return each_target(args.targets, partial(fit_target, jobs=args.jobs))
 
 
 if __name__ == "__main__":

@@ -17,6 +17,8 @@ from draw_rooms import order
 
 ROOT = Path(__file__).resolve().parent.parent
 PACKAGE, TEMPLATES, RUNTIME = (ROOT / name for name in ("glowc", "templates", "runtime_c"))
+STATEMENT = re.compile(r"\{%[-+]?\s*(\w+).*?%\}", re.DOTALL)
+PUTS_TOGETHER = frozenset({"extends", "block", "endblock", "include", "import", "from"})
 UNTYPED = re.compile(r"(?:Mapping|dict)\[str, (?:object|Any|ParamValue)\]")
 WIDTH = 140
 
@@ -162,6 +164,27 @@ def lines_per_kernel() -> Places:
     return [f"{path.relative_to(ROOT)}: {lengths[path]}" for path in longest[:share]]
 
 
+def logic_lines(text: str) -> int:
+    """Return on how many lines any part of a statement {% .. %} stands, unless it just puts templates together."""
+    logic: set[int] = set()
+    for found in STATEMENT.finditer(text):
+        if found[1] not in PUTS_TOGETHER:
+            first, last = (text.count("\n", 0, at) for at in found.span())
+            logic.update(range(first, last + 1))
+    return len(logic)
+
+
+def jinja_templates() -> Places:
+    """Return the templates of which more than a third is logic, with their lines of it and all that are not empty."""
+    texts = {path: path.read_text(encoding="utf-8") for path in templates()}
+    shares = {
+        path: (logic_lines(text), sum(bool(line.strip()) for line in text.splitlines())) for path, text in texts.items()
+    }
+    over = [path for path, (logic, lines) in shares.items() if 3 * logic > lines]
+    over.sort(key=lambda path: -shares[path][0] / shares[path][1])
+    return [f"{path.relative_to(ROOT)}: {shares[path][0]} of {shares[path][1]}" for path in over]
+
+
 def modules_in_circles() -> Places:
     """Return the modules that import each other, a line for each circle."""
     return [" ".join(group) for group in circles(import_graph())]
@@ -177,6 +200,7 @@ FIGURES: Mapping[str, tuple[Callable[[], Places], int]] = {
     "wide-lines": (wide_lines, 0),
     "kernel-lines": (kernel_lines, 12_500),
     "lines-per-kernel": (lines_per_kernel, 70),  # 12,500 for the 178 bodies that there were when it was first asked for
+    "jinja-templates": (jinja_templates, 0),
     "import-circles": (modules_in_circles, 0),
 }
 

@@ -153,6 +153,7 @@ def view_model(
             "outputs": [_tensor(t, prefix, places) for t in outputs],
             **places.texts(prefix),
             "parts": places.parts,
+            "lacking": places.lacking(prefix),
             "split": bool(places.parts),
             "shared_arena": places.shared,
             "blob": lay_out(list(consts.values())) if spec.blob else None,
@@ -188,6 +189,7 @@ def view_model(
             "code_section": spec.code_section,
             "kernel_headers": [*headers, *extern_headers],
             "extern_sources": list(extern_sources),
+            "extern_paths": "".join(f" $({prefix.upper()}_DIR){file}" for file in extern_sources),
             "runtime_files": [*RUNTIME_FILES, *headers, *extern_headers],
             "golden": golden,
         }
@@ -228,7 +230,7 @@ def render_bundle(
         file: env.get_template(template).render(m=model, code=c_bytes(code)) for file, template in templates.items()
     }
     if golden is not None:
-        view = _golden_view(golden, viewed.inputs, viewed.outputs)
+        view = _golden_view(golden, prefix_of(spec.name), viewed.inputs, viewed.outputs)
         for suffix in ("h", "c"):
             text = env.get_template(f"golden.{suffix}.j2").render(m=model, golden=view)
             files[f"{spec.name}_golden.{suffix}"] = text
@@ -349,19 +351,26 @@ def _infer_params(program: Program, inputs: Sequence[TensorView], outputs: Seque
 
 @dataclass(frozen=True, slots=True)
 class PrintedGolden:
-    """Test vectors as the templates know them: C lines by tensor, and the float types that outputs have."""
+    """Test vectors as the templates know them: C lines by tensor, and the float types that outputs have.
+
+    `arguments`: vector i in a call, inputs, then buffers of outputs.
+    """
 
     count: int
     texts: Mapping[str, list[str]]
     needs_math: bool
     float_types: list[str]
+    arguments: str
 
 
-def _golden_view(golden: Golden, inputs: Sequence[TensorView], outputs: Sequence[TensorView]) -> PrintedGolden:
+def _golden_view(
+    golden: Golden, prefix: str, inputs: Sequence[TensorView], outputs: Sequence[TensorView]
+) -> PrintedGolden:
     texts = {t.ident: [c_lines(a) for a in golden.inputs[t.name]] for t in inputs}
     texts |= {t.ident: [c_lines(a) for a in golden.outputs[t.name]] for t in outputs}
     count = len(next(iter(texts.values())))
     floats = sorted({t.ctype for t in outputs if t.type.dtype.is_float and t.ctype in ("float", "double")})
     arrays = [*(golden.inputs[t.name] for t in inputs), *(golden.outputs[t.name] for t in outputs)]
     needs_math = any(map(prints_math, arrays))
-    return PrintedGolden(count, texts, needs_math, floats)
+    arguments = [f"{prefix}_golden_{t.ident}[i]" for t in inputs] + [f"{prefix}_got_{t.ident}" for t in outputs]
+    return PrintedGolden(count, texts, needs_math, floats, ", ".join(arguments))

@@ -36,6 +36,8 @@ INCLUDED: Mapping[str, tuple[str, ...]] = {
     "glow_dsp_q31.h": ("glow_dsp.h", "glow_q31.h"),
     "glow_dsp_quad.h": ("glow_dsp.h",),
     "glow_dsp_quad_q31.h": ("glow_dsp_q31.h", "glow_dsp_quad.h"),
+    "glow_dsp_quads.h": ("glow_dsp_quad.h",),
+    "glow_dsp_quads_q31.h": ("glow_dsp_quad_q31.h", "glow_dsp_quads.h"),
     "glow_dsp_round.h": ("glow_dsp.h",),
     "glow_dsp_shift.h": ("glow_dsp_quad.h", "glow_dsp_round.h"),
     "glow_dsp_single.h": ("glow_dsp_fc.h",),

@@ -18,6 +18,7 @@ import jinja2
 import numpy as np
 from jinja2.bccache import Bucket
 
+from glowc.codegen.loops import HELPERS
 from glowc.errors import InternalError
 from glowc.graph.types import DType
 from glowc.kernels.base import KernelVariant
@@ -80,6 +81,7 @@ def environment() -> jinja2.Environment:
     )
     env.filters["cfloat"] = c_float
     env.filters["cint"] = c_int
+    env.globals.update(HELPERS)
     return env
 
 

@@ -69,6 +69,11 @@ class Places:
         """Return the array of the bundle itself for a region."""
         return f"{prefix}_arena_{region}" if region else self.shared or f"{prefix}_arena"
 
+    def lacking(self, prefix: str) -> str:
+        """Return the condition that a caller's split arena lacks a part or has one that is too small."""
+        parts = [(f"arenas->{part.region}", f"{prefix.upper()}_ARENA_{part.macro}_BYTES") for part in self.used]
+        return " || ".join(["arenas == NULL", *(f"{at} == NULL || {at}_bytes < {size}" for at, size in parts)])
+
     def texts(self, prefix: str) -> dict[str, str]:
         """Return parameters and arguments by which arenas are handed on."""
         shared = {

@@ -21,8 +21,57 @@ FEATURES = (
 WORK = frozenset({"macs", "products", "steps", "visits", "tile_products", "quad_products", "pair_products"})
 """Those that count multiply-accumulates, one by one or in groups."""
 
+LIMITS: Mapping[str, int] = {"out_min": -128, "out_max": 127}
+"""Parameters that limit codes, with what does not limit int8."""
+
+COUNTED = ("stride_h", "k_h", "k_w", "pad_top", "batch", "in_ch")
+"""Parameters of which code may be simpler where they are 0 or 1."""
+
 _CACHES = {"8k": 8 << 10, "16k": 16 << 10, "32k": 32 << 10}
 _WAYS = 4  # of a cache
+
+
+@dataclass(frozen=True, slots=True)
+class Image:
+    """The outputs of a spatial kernel, and the window of each."""
+
+    batch: int
+    out_h: int
+    out_w: int
+    k_h: int
+    k_w: int
+
+    @staticmethod
+    def of(p: Mapping[str, int]) -> Image | None:
+        """Return that of parameters, None where they are of no image."""
+        if "out_h" not in p or "out_w" not in p:
+            return None
+        return Image(p.get("batch", 1), p["out_h"], p["out_w"], p.get("k_h", 1), p.get("k_w", 1))
+
+    @property
+    def rows(self) -> int:
+        """Rows of all images."""
+        return self.batch * self.out_h
+
+    @property
+    def pixels(self) -> int:
+        """Pixels of all images."""
+        return self.rows * self.out_w
+
+
+def numbers(instr: Instr) -> dict[str, int]:
+    """Return the parameters of an instruction that are whole numbers."""
+    return {key: int(v) for key, v in instr.params.items() if isinstance(v, int) and not isinstance(v, bool)}
+
+
+def inputs_of(p: Mapping[str, int]) -> int:
+    """Return the inputs that products of an output run over besides the window."""
+    return p.get("in_c", p.get("in_n", p.get("k", 0)))
+
+
+def last_axis(p: Mapping[str, int], outputs: int) -> int:
+    """Return the elements of a row of outputs that are no image."""
+    return p[f"d{p['rank'] - 1}"] if "rank" in p else p.get("out_n", p.get("n", outputs))
 
 
 def features(instr: Instr) -> dict[str, float]:
@@ -43,7 +92,7 @@ def features(instr: Instr) -> dict[str, float]:
     the input; middle: those of pixels whose window is whole, border: of the other ones; pairs, pair_products: two
     adjacent pixels of a row of four output channels, and their inputs.
     """
-    p = {key: int(v) for key, v in instr.params.items() if isinstance(v, int) and not isinstance(v, bool)}
+    p = numbers(instr)
     out = sum(o.type.elements for o in instr.operands if o.access is not Access.IN and o.role != "scratch")
     found = {"call": 1.0, "outputs": float(out), "inputs": float(_inputs(instr)), "macs": float(instr.macs)}
     if instr.macs and out:
@@ -55,20 +104,20 @@ def features(instr: Instr) -> dict[str, float]:
         found["quad_products"] = found["quads"] * depth
         found |= _weights(instr, math.ceil(out / last / 4))
     found["rows"] = _rows(p)
-    if "out_h" not in p or "out_w" not in p:
+    image = Image.of(p)
+    if image is None:
         return found
-    pixels = p.get("batch", 1) * p["out_h"] * p["out_w"]
-    channels = p.get("out_c", 0)
-    blocks, rows = math.ceil(channels / 4), p.get("batch", 1) * p["out_h"]
+    pixels, rows, channels = image.pixels, image.rows, p.get("out_c", 0)
+    blocks = math.ceil(channels / 4)
     found |= {"pixels": pixels, "rows": rows, "blocks": pixels * blocks, "vectors": pixels * math.ceil(channels / 16)}
-    found["strips"] = rows * math.ceil(p["out_w"] / 3) * blocks
-    found["pairs"] = rows * math.ceil(p["out_w"] / 2) * blocks
+    found["strips"] = rows * math.ceil(image.out_w / 3) * blocks
+    found["pairs"] = rows * math.ceil(image.out_w / 2) * blocks
     found["pair_products"] = found["pairs"] * instr.macs / max(out, 1)
-    tiles, inputs = p.get("batch", 1) * math.ceil(p["out_h"] / 2) * math.ceil(p["out_w"] / 4), p.get("in_c", 0)
+    tiles, inputs = image.batch * math.ceil(image.out_h / 2) * math.ceil(image.out_w / 4), p.get("in_c", 0)
     found |= {"tiles": tiles * blocks, "tile_products": tiles * blocks * inputs, "tile_inputs": tiles * inputs}
     if "k_h" in p and "k_w" in p:
-        found |= {"taps": pixels * p["k_h"] * p["k_w"], "kernel_rows": pixels * p["k_h"]}
-        found["visits"] = float(out * p["k_h"] * p["k_w"])
+        found |= {"taps": pixels * image.k_h * image.k_w, "kernel_rows": pixels * image.k_h}
+        found["visits"] = float(out * image.k_h * image.k_w)
         inside, whole = _window(p, "h"), _window(p, "w")
         share = inside[0] * whole[0]
         found |= {"padding": instr.macs * (1 - share), "edges": pixels * (1 - inside[1] * whole[1])}
@@ -76,8 +125,8 @@ def features(instr: Instr) -> dict[str, float]:
         found["border"] = instr.macs - found["middle"]
         found |= _window_features(instr, p, found)
         if instr.macs and out:
-            per_row = math.ceil(instr.macs / out / p["k_h"] / 16)
-            found["steps"] = out * p["k_h"] * per_row
+            per_row = math.ceil(instr.macs / out / image.k_h / 16)
+            found["steps"] = out * image.k_h * per_row
     return found
 
 

@@ -6,12 +6,10 @@ import math
 from collections.abc import Iterator
 from dataclasses import dataclass, fields
 
-from glowc.kernels.features import features
+from glowc.kernels.features import COUNTED, LIMITS, Image, features, inputs_of, last_axis, numbers
 from glowc.program.ir import Instr, Plan
 
 _SMALL = 16  # numbers of a plan that may tell code apart
-_UNLIMITED = {"out_min": -128, "out_max": 127}
-_COUNTED = ("stride_h", "k_h", "k_w", "pad_top", "batch", "in_ch")
 _GROUPS = (2, 4, 8, 16)
 
 
@@ -28,16 +26,14 @@ class Extent:
     @staticmethod
     def of(instr: Instr) -> Extent:
         """Return the sizes of a call."""
-        p, found = instr.params, features(instr)
-        out = max(round(found["outputs"]), 1)
-        if "out_h" in p and "out_w" in p:
-            width = max(int(p["out_w"]), 1)
-            pixels = max(int(p.get("batch", 1)) * int(p["out_h"]) * width, 1)
+        p = numbers(instr)
+        out, image = max(round(features(instr)["outputs"]), 1), Image.of(p)
+        if image is not None:
+            width, pixels = max(image.out_w, 1), max(image.pixels, 1)
         else:
-            last = int(p[f"d{int(p['rank']) - 1}"]) if "rank" in p else int(p.get("out_n", p.get("n", out)))
-            width, pixels = 1, max(out // max(last, 1), 1)
-        lines = max(int(p.get("k_h", 1)), 1)
-        depth = round(instr.macs / out) if instr.macs else lines * int(p.get("k_w", 1))
+            width, pixels = 1, max(out // max(last_axis(p, out), 1), 1)
+        lines, columns = (max(image.k_h, 1), image.k_w) if image is not None else (1, 1)
+        depth = round(instr.macs / out) if instr.macs else lines * columns
         return Extent(pixels, width, max(out // pixels, 1), lines, max(depth // lines, 1))
 
     @property
@@ -55,10 +51,10 @@ def traits(instr: Instr) -> frozenset[str]:
     """Return what tells the code of a call apart: words and small numbers of its plan, limits, strides, odd sizes."""
     p, extent, found = instr.params, Extent.of(instr), set(_fields(instr.plan, ""))
     found |= {f"{key}={value}" for key, value in p.items() if isinstance(value, str) and key != "expr"}
-    found |= {key for key, value in _UNLIMITED.items() if key in p and p[key] != value}
-    found |= {f"{key}>{least}" for key in _COUNTED for least in (0, 1) if int(p.get(key, 0)) > least}
+    found |= {key for key, value in LIMITS.items() if key in p and p[key] != value}
+    found |= {f"{key}>{least}" for key in COUNTED for least in (0, 1) if int(p.get(key, 0)) > least}
     found |= {f"{key}=1" for key in ("contiguous", "scale") if p.get(key) == 1}
-    depth = int(p.get("in_c", p.get("in_n", p.get("k", 0))))
+    depth = inputs_of(numbers(instr))
     for name, size in (("depth", depth), ("channels", extent.channels), ("width", extent.width)):
         found |= {f"{name}%{n}" for n in _GROUPS if size % n}
     return frozenset(found)

@@ -69,17 +69,7 @@ GLOW_INLINE int32_t glow_dsp_q31_common_code(int32_t sum, const int32_t *by) {
   return glow_clamp((int32_t)((high - (sum < 0 ? 1 : 0) + by[1]) >> (by[3] - 256)), -128, 127);
 }
 
-GLOW_HOT GLOW_DSP_UNUSED static void glow_dsp_fc_q31_eight_common(const glow_dsp_eight_t *g) {
-  const int32_t *by = (const int32_t *)g->stream;
-  const uint32_t *w = (const uint32_t *)g->stream + 4;
-  for (int32_t b = 0; b < g->blocks; b++) {
-    int32_t sum[8];
-    w = glow_dsp_fc_eight_sums(sum, g, w);
-    for (int32_t c = 0; c < 8; c++) {
-      g->out[8 * b + c] = (int8_t)glow_dsp_q31_common_code(sum[c], by);
-    }
-  }
-}
+GLOW_DSP_EIGHT_COMMON(glow_dsp_fc_q31_eight_common, glow_dsp_q31_common_code)
 #endif
 
 #endif

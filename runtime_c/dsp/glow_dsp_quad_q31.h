@@ -14,13 +14,12 @@
 #if GLOW_DSP_ASM
 /* The word of the places waits in s5, or where the first step needs that, on the stack. */
 #define GLOW_DSP_Q31_PLACES_DUAL "vmov r12, s5\n"
+#define GLOW_DSP_QUAD_FRAME_Q31 "40"
 #if __ARM_ARCH >= 8
 #define GLOW_DSP_QUAD_BEGIN_Q31 "vldmia r1!, {s5-s7}\n"
 #define GLOW_DSP_Q31_PLACES_BYTES GLOW_DSP_Q31_PLACES_DUAL
 #define GLOW_DSP_Q31_PLACES_WIDE GLOW_DSP_Q31_PLACES_DUAL
 #else
-#undef GLOW_DSP_QUAD_FRAME
-#define GLOW_DSP_QUAD_FRAME "40"
 #define GLOW_DSP_Q31_KEEP "ldr.w lr, [r1], #4\n" "str.w lr, [sp, #32]\n"
 #define GLOW_DSP_HEAD_Q31_DUAL "vldmia r1!, {s5-s7}\n" "ldmia.w r1!, {r7, r11, lr}\n"
 #define GLOW_DSP_HEAD_Q31_BYTES GLOW_DSP_Q31_KEEP GLOW_DSP_HEAD_F32_BYTES
@@ -80,18 +79,5 @@ GLOW_DSP_QUAD_TO_Q31(glow_dsp_quad_q31_dual_n8, DUAL, SIGNED, GLOW_DSP_Q31_ENDS_
 GLOW_DSP_QUAD_TO_Q31(glow_dsp_quad_q31_dual_s8, DUAL, SIGNED, GLOW_DSP_Q31_LIMITS)
 GLOW_DSP_QUAD_TO_Q31(glow_dsp_quad_q31_bytes, BYTES, SIGNED, GLOW_DSP_Q31_LIMITS)
 GLOW_DSP_QUAD_TO_Q31(glow_dsp_quad_q31_wide, WIDE, SIGNED, GLOW_DSP_Q31_LIMITS)
-
-#if GLOW_DSP_ASM && (GLOW_DSP_QUAD_WORDS == 12 || __ARM_ARCH >= 8)
-#define GLOW_DSP_QUADS_TO_Q31(name, sign, limits, one) \
-  GLOW_DSP_QUADS_FUNCTION(name, Q31, DUAL, GLOW_DSP_QUAD_Q31_ROUND(DUAL, sign, limits) \
-                                          GLOW_DSP_QUADS_STORE("r4", "r5", "r6", "r7"))
-#else
-#define GLOW_DSP_QUADS_TO_Q31(name, sign, limits, one) GLOW_DSP_QUADS_BY_ONES(name, one)
-#endif
-
-GLOW_DSP_QUADS_TO_Q31(glow_dsp_quads_q31_dual_r8, PLAIN, GLOW_DSP_Q31_ENDS_NONE, glow_dsp_quad_q31_dual_r8)
-GLOW_DSP_QUADS_TO_Q31(glow_dsp_quads_q31_dual_v8, PLAIN, GLOW_DSP_Q31_LIMITS, glow_dsp_quad_q31_dual_v8)
-GLOW_DSP_QUADS_TO_Q31(glow_dsp_quads_q31_dual_n8, SIGNED, GLOW_DSP_Q31_ENDS_NONE, glow_dsp_quad_q31_dual_n8)
-GLOW_DSP_QUADS_TO_Q31(glow_dsp_quads_q31_dual_s8, SIGNED, GLOW_DSP_Q31_LIMITS, glow_dsp_quad_q31_dual_s8)
 
 #endif

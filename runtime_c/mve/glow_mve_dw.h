@@ -321,20 +321,18 @@ GLOW_AT(glow_mve_dw_t, neg_w_zp, 84);
 #define GLOW_MVE_DW_OFFSET \
   "ldr r7, [r12, #84]\n" "vmovlb.s8 q7, q6\n" "vmla.s16 q4, q7, r7\n" "vmovlt.s8 q7, q6\n" "vmla.s16 q5, q7, r7\n"
 
-/* `pixels` in a row, of as many channels as the input has. */
-GLOW_MVE_FUNCTION void glow_mve_dw(GLOW_MVE_UNUSED glow_mve_dw_t *d) {
-  __asm__(GLOW_MVE_DW_ALIKE("", GLOW_MVE_DW_SCALED));
-}
-GLOW_MVE_FUNCTION void glow_mve_dw_offset(GLOW_MVE_UNUSED glow_mve_dw_t *d) {
-  __asm__(GLOW_MVE_DW_ALIKE(GLOW_MVE_DW_OFFSET, GLOW_MVE_DW_SCALED));
-}
-/* Of more than the input has. */
-GLOW_MVE_FUNCTION void glow_mve_dw_gathered(GLOW_MVE_UNUSED glow_mve_dw_t *d) {
-  __asm__(GLOW_MVE_DW_GATHERED("", GLOW_MVE_DW_SCALED));
-}
-GLOW_MVE_FUNCTION void glow_mve_dw_gathered_offset(GLOW_MVE_UNUSED glow_mve_dw_t *d) {
-  __asm__(GLOW_MVE_DW_GATHERED(GLOW_MVE_DW_OFFSET, GLOW_MVE_DW_SCALED));
-}
+/* `pixels` in a row, of as many channels as the input has, or (gathered) of more; `offset`: the weights have a zero point. */
+#define GLOW_MVE_DW_FUNCTIONS(alike, alike_offset, gathered, gathered_offset, end)                                     \
+  GLOW_MVE_FUNCTION void alike(GLOW_MVE_UNUSED glow_mve_dw_t *d) { __asm__(GLOW_MVE_DW_ALIKE("", end)); }              \
+  GLOW_MVE_FUNCTION void alike_offset(GLOW_MVE_UNUSED glow_mve_dw_t *d) {                                              \
+    __asm__(GLOW_MVE_DW_ALIKE(GLOW_MVE_DW_OFFSET, end));                                                               \
+  }                                                                                                                    \
+  GLOW_MVE_FUNCTION void gathered(GLOW_MVE_UNUSED glow_mve_dw_t *d) { __asm__(GLOW_MVE_DW_GATHERED("", end)); }        \
+  GLOW_MVE_FUNCTION void gathered_offset(GLOW_MVE_UNUSED glow_mve_dw_t *d) {                                           \
+    __asm__(GLOW_MVE_DW_GATHERED(GLOW_MVE_DW_OFFSET, end));                                                            \
+  }
+GLOW_MVE_DW_FUNCTIONS(glow_mve_dw, glow_mve_dw_offset, glow_mve_dw_gathered, glow_mve_dw_gathered_offset,
+                      GLOW_MVE_DW_SCALED)
 
 GLOW_HOT GLOW_MVE_UNUSED __attribute__((noinline)) static void glow_mve_dw_init(
     glow_mve_dw_t *d, const int8_t *stream, int32_t channels, int32_t zp, int32_t low, int32_t high) {

@@ -103,12 +103,27 @@ GLOW_MVE_FOLD(glow_mve_max, int8_t, int8x16_t, "8", "vldrbt.8", "vmax.s8")
                    : [n] "r"(n), [offsets] "w"(offsets), [step] "r"((per_vector) * step)                               \
                    : "lr", "q0", "cc", "memory")
 
-GLOW_INLINE void glow_mve_store(int8_t *out, int8x16_t codes, int32_t lanes) {
-  __asm__ volatile("vctp.8 %[lanes]\nvpst\nvstrbt.8 %q[codes], [%[out]]"
-                   :
-                   : [lanes] "r"(lanes), [codes] "w"(codes), [out] "r"(out)
-                   : "cc", "memory");
-}
+/* Sum of n adjacent codes. */
+#define GLOW_MVE_TOTAL(name, element, bits, load, add)                                                               \
+  GLOW_INLINE int32_t name(const element *p, int32_t n) {                                                             \
+    int32_t sum = 0;                                                                                                   \
+    __asm__ volatile("wlstp." bits " lr, %[n], 2f\n1: " load " q0, [%[p]], #16\n" add " %[sum], q0\nletp lr, 1b\n2:"   \
+                     : [sum] "+Te"(sum), [p] "+r"(p)                                                                   \
+                     : [n] "r"(n)                                                                                      \
+                     : "lr", "q0", "cc", "memory");                                                                    \
+    return sum;                                                                                                        \
+  }
+
+/* Stores the first `lanes` of a vector of codes; `place`: the constraint of the address. */
+#define GLOW_MVE_STORE(name, element, vector, bits, store, place)                                                     \
+  GLOW_INLINE void name(element *out, vector codes, int32_t lanes) {                                                  \
+    __asm__ volatile("vctp." bits " %[lanes]\nvpst\n" store "." bits " %q[codes], [%[out]]"                             \
+                     :                                                                                                 \
+                     : [lanes] "r"(lanes), [codes] "w"(codes), [out] place(out)                                        \
+                     : "cc", "memory");                                                                                \
+  }
+GLOW_MVE_STORE(glow_mve_store, int8_t, int8x16_t, "8", "vstrbt", "r")
+GLOW_MVE_STORE(glow_mve_store8x8, int8_t, int16x8_t, "16", "vstrbt", "l")
 
 typedef struct {
   float scale;
@@ -124,12 +139,8 @@ GLOW_INLINE int32x4_t glow_mve_codes(int32x4_t acc, const glow_mve_codes_t *q) {
 /* Stores `lanes` codes of sums whose even channels are in `even`. */
 GLOW_INLINE void glow_mve_store_codes(int8_t *out, int32x4_t even, int32x4_t odd, const glow_mve_codes_t *q,
                                         int32_t lanes) {
-  int16x8_t both = vreinterpretq_s16_s32(glow_mve_codes(even, q));
-  both = vmovntq_s32(both, glow_mve_codes(odd, q));
-  __asm__ volatile("vctp.16 %[lanes]\nvpst\nvstrbt.16 %q[both], [%[out]]"
-                   :
-                   : [lanes] "r"(lanes), [both] "w"(both), [out] "l"(out)
-                   : "cc", "memory");
+  const int16x8_t both = vreinterpretq_s16_s32(glow_mve_codes(even, q));
+  glow_mve_store8x8(out, vmovntq_s32(both, glow_mve_codes(odd, q)), lanes);
 }
 
 /* out[i] = in[i] ^ 0x80 */

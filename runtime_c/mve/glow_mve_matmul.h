@@ -12,14 +12,7 @@ GLOW_INLINE void glow_mve_column(int8_t *to, const int8_t *from, int32_t step, i
   GLOW_MVE_STRIDED("16", "vldrb.u16 q0, [%[from], %q[offsets]]", "vstrb.16 q0, [%[to]], #8", 8);
 }
 
-GLOW_INLINE int32_t glow_mve_total(const int8_t *x, int32_t n) {
-  int32_t sum = 0;
-  __asm__ volatile("wlstp.8 lr, %[n], 2f\n1: vldrb.8 q0, [%[x]], #16\nvaddva.s8 %[sum], q0\nletp lr, 1b\n2:"
-                   : [sum] "+Te"(sum), [x] "+r"(x)
-                   : [n] "r"(n)
-                   : "lr", "q0", "cc", "memory");
-  return sum;
-}
+GLOW_MVE_TOTAL(glow_mve_total, int8_t, "8", "vldrb.8", "vaddva.s8")
 
 /* Products of x with four rows `pitch` bytes apart, each of `n` codes. A function of its own: ten registers and LR are
  * more than the compiler can promise where it is inlined. */

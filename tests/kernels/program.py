@@ -157,6 +157,22 @@ class Function:
     rows: bool
     headers: tuple[str, ...]
 
+    @property
+    def arguments(self) -> str:
+        """What the calling convention of the harness is turned into before the call."""
+        params = "  (void)param;\n"
+        if self.struct is not None:
+            read = {"float": "glow_float_of(param[{0}])", "int32_t": "(int32_t)param[{0}]"}
+            given = (f"      .{name} = {read[kind].format(i)},\n" for i, (name, kind) in enumerate(self.struct.fields))
+            params = f"  const {self.struct.name} args = {{\n{''.join(given)}  }};\n"
+        return params + ("" if self.rows else "  (void)y_begin;\n  (void)y_end;\n")
+
+    @property
+    def values(self) -> tuple[str, ...]:
+        """What the function is called with."""
+        struct, rows = ("&args",) if self.struct is not None else (), ("y_begin", "y_end") if self.rows else ()
+        return (*(f"op[{i}]" for i in range(self.operands)), *struct, *rows)
+
 
 def printed_function(job: Job, number: int) -> Function:
     """Return the C function of a job, named after its `number`."""

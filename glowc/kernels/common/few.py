@@ -29,6 +29,11 @@ class FewPlan(Plan):
     short: int
     dot: str = ""
 
+    @property
+    def products(self) -> str:
+        """The sum of the products of a short row, else nothing."""
+        return " + ".join(f"x[{k}] * w[{k}]" for k in range(self.short))
+
 
 def few_plan(instr: Instr, dot: str = "") -> FewPlan:
     """Return the plan of a layer."""

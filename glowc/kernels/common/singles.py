@@ -11,6 +11,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from glowc.kernels.base import KernelVariant, Prepared, prepare
+from glowc.kernels.common.assembly import Printed
 from glowc.kernels.common.constants import WEIGHTED, LayerPlan
 from glowc.program.ir import Instr, Plan
 from glowc.program.kernel import Arrays
@@ -47,6 +48,14 @@ class RowsPlan(LayerPlan):
 
     singles: int = 0
     dot: str = ""
+
+    def in_blocks(self, p: Printed) -> str:
+        """Return how many outputs are computed in blocks."""
+        return f"({p['out_n']} - {self.singles})" if self.singles else p["out_n"]
+
+    def single_bytes(self, p: Printed) -> str:
+        """Return the bytes of the others, which come first in the stream."""
+        return f"{self.singles} * (8 + ({p['in_k']} + 3) / 4 * 4)"
 
 
 def with_singles(plain: KernelVariant, dot: str, header: str) -> KernelVariant:

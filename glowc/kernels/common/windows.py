@@ -19,6 +19,11 @@ class TapsPlan(Plan):
     k_h: int = 0
     k_w: int = 0
 
+    @property
+    def taps(self) -> tuple[tuple[int, int, int], ...]:
+        """The row, the column and the number of each."""
+        return tuple((n // self.k_w, n % self.k_w, n) for n in range(self.k_h * self.k_w))
+
 
 def taps_plan(instr: Instr) -> TapsPlan:
     """Return the plan of a layer that has windows."""

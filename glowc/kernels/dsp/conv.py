@@ -93,6 +93,10 @@ class ConvPlan(Plan):
         """Bytes of biases and endings of a block of four channels."""
         return ends_bytes(fixed=self.fixed)
 
+    def planes(self, ky: int) -> tuple[tuple[int, int], ...]:
+        """Return the channels of a row of the window on path "three", with their number among the rows."""
+        return tuple((c, ky * self.in_c + c) for c in range(self.in_c))
+
     @property
     def ends_with_rows(self) -> bool:
         """True when no block of pixels holds some of two rows."""
@@ -326,7 +330,7 @@ CONV = KernelVariant(
     records=records,
 )  # fmt: skip
 QUAD = KernelVariant(
-    "dsp", form="quad", also=FPU, slow_with=DUAL_ISSUE, template="{}_quad", rank=11, header="glow_dsp_quad.h",
+    "dsp", form="quad", also=FPU, slow_with=DUAL_ISSUE, template="{}_quad", rank=11, header="glow_dsp_quads.h",
     accepts=accepts_quad, prepare=prepare_quad, packs=WEIGHTED, scratch_bytes=quad_scratch, streams=True, row_block=4,
     reads=Reads(at_once=2, value_bytes=2), stated=Stated(macs=0.7, outputs=9), modest_bytes=modest_quad,
     keeps=keep_quad, wanted_bytes=near_bytes, spared_bytes=spared_bytes, records=quad_records,

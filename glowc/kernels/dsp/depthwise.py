@@ -12,6 +12,7 @@ from glowc.kernels.base import KernelVariant, Prepared
 from glowc.kernels.common.constants import EMPTY, WEIGHTED
 from glowc.kernels.common.header_numbers import header_number
 from glowc.kernels.common.sums import sums
+from glowc.kernels.dsp.depthwise_tile import PlainTile, Tile, Tiled
 from glowc.kernels.dsp.forms import GROUP
 from glowc.kernels.dsp.needs import FPU
 from glowc.kernels.shapes import Conv
@@ -25,20 +26,7 @@ _SHORT = 32000.0  # rounded it fits 16 bits, and so it does when float32 has rou
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Tile(Plan):
-    """`outputs` side by side, and the columns [first, end) that exist below them.
-
-    `late`: in a row of the window the first output's sums change after those of all others.
-    """
-
-    outputs: int
-    first: int
-    end: int
-    late: bool
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class DepthwisePlan(Plan):
+class WindowPlan(Tiled, Plan):
     """The window, and the `tiles` of a row, of which number `middle` is repeated, -1: none.
 
     `left`, `right`: outputs before and after it. `u8`: the output's zero point is -128, and it has no limits. `offset`:
@@ -67,10 +55,10 @@ class DepthwisePlan(Plan):
     signed: bool = False
     limited: bool = False
 
-    @property
-    def taps(self) -> int:
-        """Columns of all rows of the window."""
-        return self.k_h * self.k_w
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DepthwisePlan(PlainTile, WindowPlan):
+    """Tiles of any window, its rows from the first to the last."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -129,8 +117,8 @@ def _cut(shape: Conv) -> Tiles:
 def begins_late(kind: tuple[int, int, int], shape: Conv) -> bool:
     """Say whether in a row of the window the first output's sums change after those of all others.
 
-    The columns come in the order of the template: of those that are 0, 1, 2, 4 or 8 after a base the last one first,
-    then the base moves by one; of a column the last output first.
+    The columns come in the order of depthwise_tile.py: of those that are 0, 1, 2, 4 or 8 after a base the last one
+    first, then the base moves by one; of a column the last output first.
     """
     outputs, first, end = kind
     if held_columns(shape.k_w) < shape.k_w:

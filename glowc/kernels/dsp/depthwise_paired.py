@@ -7,6 +7,7 @@ from dataclasses import dataclass, fields, replace
 
 from glowc.kernels.base import Prepared, plan_in
 from glowc.kernels.dsp import depthwise
+from glowc.kernels.dsp.depthwise_paired_tile import PairedTile
 from glowc.kernels.dsp.needs import FPU
 from glowc.kernels.shapes import Conv
 from glowc.program.ir import Instr
@@ -17,7 +18,7 @@ _FARTHEST = 4095  # bytes that a load may be away from its base
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class PairedPlan(depthwise.DepthwisePlan):
+class PairedPlan(PairedTile, depthwise.WindowPlan):
     """`in_col`: bytes from column to column; `order`: which rows of the window come first, next and last."""
 
     in_col: int

@@ -122,7 +122,7 @@ def fixed_variant(plain: KernelVariant, prepare: Prepare, header: str) -> Kernel
 
 
 CONV_QUAD = replace(
-    fixed_variant(conv.QUAD, _prepare_quad, "glow_dsp_quad_q31.h"),
+    fixed_variant(conv.QUAD, _prepare_quad, "glow_dsp_quads_q31.h"),
     slow_with=frozenset(), accepts=conv.accepts_rests, modest_bytes=_modest_quad, keeps=_keep_quad,
     wanted_bytes=_near_bytes, spared_bytes=_spared_bytes,
 )  # fmt: skip

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from glowc.kernels.base import KernelVariant, Prepared, Reads
+from glowc.kernels.common.assembly import Printed, joined
 from glowc.kernels.common.constants import WEIGHTED
 from glowc.kernels.common.few import with_few
 from glowc.kernels.common.singles import RowsPlan, with_singles
@@ -51,6 +52,54 @@ class FcPlan(RowsPlan):
     def ends_bytes(self) -> int:
         """Bytes of biases and endings of a block of four outputs."""
         return 4 * GROUP if self.common else ends_bytes(fixed=self.fixed)
+
+    @property
+    def family(self) -> str:
+        """How the functions of all forms of the stream begin."""
+        end = "q31_" if self.fixed and not self.common else ""
+        return f"glow_dsp_fc_{end}{'' if self.path == 'direct' else 'units_'}"
+
+    @property
+    def product(self) -> str:
+        """The function that multiplies blocks of four outputs; of a mixed stream those in halfwords."""
+        form = "dual" if self.form == "mixed" else self.form
+        if self.paired and form == "dual":
+            return f"glow_dsp_fc_paired{'' if self.tail else '_whole'}"
+        end = f"_{self.end}" if self.end and form == "dual" else ""
+        return f"{self.family}{'common' if self.common else form}{end}"
+
+    @property
+    def less(self) -> str:
+        """What the functions that expand inputs take from them."""
+        return "0u" if self.paired else "neg_zp"
+
+    def zero(self, p: Printed) -> str:
+        """Return the zero point of the outputs as the functions take it."""
+        return f"1 + 2 * {p['out_zp']}" if self.fixed else p["out_zp"]
+
+    def begin(self, p: Printed) -> str:
+        """Return where their stream begins."""
+        return "runs + 1 + runs[0]" if self.form == "mixed" else self._after_singles(p)
+
+    def _after_singles(self, p: Printed) -> str:
+        return f"(const int8_t *)weights + {self.single_bytes(p)}" if self.singles else "weights"
+
+    def sizes(self, p: Printed) -> str:
+        """Return how many blocks there are, and outputs and inputs after whole ones; what is taken from the inputs."""
+        n, in_k, mixed, begin = self.in_blocks(p), p["in_k"], self.form == "mixed", self._after_singles(p)
+        unit = 8 if self.path == "units" else 4
+        runs = f"({begin})" if self.singles else begin
+        steps = f"(({in_k} + {unit - 1}) / {unit}) * {unit * (8 if self.form == 'wide' else 4)}"
+        return joined(
+            [
+                f"const int32_t blocks = ({n} + 3) / 4;" if mixed else f"const int32_t blocks = {n} / 4;",
+                *([f"const uint32_t *runs = (const uint32_t *)(const void *){runs};"] if mixed else []),
+                *([f"const int32_t rest = {n} % 4;"] if not mixed and not self.singles else []),
+                f"const int32_t k_rest = {in_k} % 4;",
+                *([f"const int32_t block_bytes = {self.ends_bytes} + {steps};"] if mixed or not self.singles else []),
+                *([] if self.paired else [f"const uint32_t neg_zp = glow_twice16(-{p['in_zp']});"]),
+            ]
+        )
 
     @property
     def lead(self) -> int:

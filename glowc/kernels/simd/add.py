@@ -10,8 +10,9 @@ import numpy as np
 
 from glowc.graph.types import DType
 from glowc.kernels.base import KernelVariant, Prepared
+from glowc.kernels.common.assembly import Printed, joined
 from glowc.kernels.common.fixed_sums import SumKey, pair_sums, sum_key
-from glowc.kernels.common.rows import steps
+from glowc.kernels.common.rows import RowPlan, steps
 from glowc.kernels.simd.add_terms import (
     Terms,
     fixed_fused,
@@ -22,12 +23,12 @@ from glowc.kernels.simd.add_terms import (
     rounded_twice,
 )
 from glowc.kernels.simd.core import CORES
-from glowc.kernels.simd.mul import RowPlan, accepts_long_rows
+from glowc.kernels.simd.mul import accepts_long_rows
 from glowc.program.ir import Instr
 from glowc.program.kernel import Arrays
 
 _STORED = ("mul[0]", "mul[1]", "mul[2]")
-_TWO_VECTORS = 32  # codes
+_VECTOR = 16  # codes
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -53,6 +54,50 @@ class AddPlan(RowPlan):
     twice: tuple[float, ...] = ()
     twos: bool = False
 
+    def limits(self, p: Printed, lanes: int) -> str:
+        """Return the limits of a vector of so many codes."""
+        dup = "vdupq_n_s8" if lanes == _VECTOR else "vdup_n_s8"
+        ends = (("lo", "out_min", self.low), ("hi", "out_max", self.high))
+        return joined(f"const int8x{lanes}_t {n} = {dup}((int8_t){p[end]});" for n, end, there in ends if there)
+
+    def limited(self, codes: str, lanes: int) -> str:
+        """Return codes within them."""
+        q = "q" if lanes == _VECTOR else ""
+        codes = f"vmax{q}_s8({codes}, lo)" if self.low else codes
+        return f"vmin{q}_s8({codes}, hi)" if self.high else codes
+
+    def same(self, lanes: int) -> str:
+        """Return a vector of the code that repeats, where one does."""
+        code = "right" if self.a_step else "left"
+        return joined((f"int8_t same[{lanes}];", f"memset(same, {code}, sizeof same);") if self.repeats else ())
+
+    def operands(self, x: str = "x + i", y: str = "y + i") -> str:
+        """Return both operands at these places, or what repeats."""
+        return f"{x if self.a_step else 'same'}, {y if self.b_step else 'same'}"
+
+    def last(self, p: Printed) -> str:
+        """Return what copies the last elements of a row that are no vector."""
+        rows = (("last[0]", "x", self.a_step), ("last[1]", "y", self.b_step))
+        return joined(f"memcpy({to}, {row} + i, (size_t)({self.n(p)} - i));" for to, row, step in rows if step)
+
+    def constants(self, p: Printed, terms: str) -> str:
+        """Return the constants of the form on A64; `terms` as C has them."""
+        if self.form == "sub":
+            zeros = f"vdup_n_s8((int8_t){p['a_zp']}), vdup_n_s8((int8_t){p['b_zp']}), vdupq_n_f32({p['out_scale']})"
+            scales = f"vdupq_n_s16((int16_t){p['out_zp']}), {p['a_scale']}, {p['b_scale']}"
+            return joined([f"const glow_neon_add_t s = {{{zeros}, {scales}}};"])
+        if self.form == "fixed":
+            return joined([f"const glow_neon_fixed_t s = glow_neon_fixed({', '.join(self.fixed)});"])
+        ratios = f"{p['a_ratio']}, {p['b_ratio']}, {p['fixed']}, {self.half}" if self.form == "fused" else f"{terms}, 0"
+        return joined([f"const glow_neon_sum_t s = glow_neon_sum({ratios});"])
+
+    def sum(self, operands: str, p: Printed) -> str:
+        """Return the sum of sixteen codes of both operands on A64."""
+        if self.form == "sub":
+            return f"glow_neon_add_s8x16(&s, {operands}, {int(p['sign'] == '-')})"
+        function = "fixed_s8x16" if self.form == "fixed" else "sum_u8x16" if self.half else "sum_s8x16"
+        return f"glow_neon_{function}(&s, {operands})"
+
 
 def _plan(form: str, instr: Instr) -> AddPlan:
     """Return a plan with the operands' steps along a row, and which limits are inside int8."""
@@ -71,7 +116,7 @@ def _texts(fixed: tuple[int, int, int]) -> tuple[str, ...]:
 
 def _fixed(instr: Instr, fixed: tuple[str, ...], *, a32: bool) -> AddPlan:
     """Return the plan of a sum in fixed point."""
-    twos = not a32 and instr.int_(f"d{instr.int_('rank') - 1}") % _TWO_VECTORS == 0
+    twos = not a32 and instr.int_(f"d{instr.int_('rank') - 1}") % (2 * _VECTOR) == 0
     return replace(_plan("fixed", instr), fixed=fixed, twos=twos)
 
 

@@ -54,6 +54,13 @@ class LayerPlan(Plan):
     first: int = 0
     fours: int = 0
 
+    @property
+    def steps(self) -> str:
+        """The blocks of inputs and of states as the macros of a layer's own function take them."""
+        own = (self.whole, self.blocks, self.times, self.more)
+        past = (self.past_whole, self.past_blocks, self.past_times, self.past_more)
+        return ", ".join(f'"{count}"' for count in (*own, *past))
+
 
 def prepare(constants: Arrays, instr: Instr) -> Prepared:
     """Return the streams of A64 where no weight is -128."""

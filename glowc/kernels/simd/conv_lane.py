@@ -18,7 +18,8 @@ from glowc.kernels.common.factors import Ends
 from glowc.kernels.shapes import Conv
 from glowc.kernels.simd.conv import accepts, is_dense_point, is_spread, path_of, row_slots
 from glowc.kernels.simd.core import CORES
-from glowc.kernels.simd.ending import Ended, Ending
+from glowc.kernels.simd.ending import Ending
+from glowc.kernels.simd.lane_block import LaneBlock
 from glowc.kernels.simd.stream import blocks, ending_of, folded, padded, stream
 from glowc.program.ir import Instr, Plan
 from glowc.program.kernel import Arrays
@@ -33,7 +34,7 @@ _SPARE = 16  # bytes that the last vector of a row may read after its last windo
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class LanePlan(Ended, Plan):
+class LanePlan(LaneBlock, Plan):
     """What the template prints by.
 
     `path`: lane-point, pixels of the tensor itself, or lane-rows, windows of padded rows. `narrow`: there are fewer
@@ -56,16 +57,6 @@ class LanePlan(Ended, Plan):
     slots: int = 0
     run: int = 0
     spare: int = 0
-
-    @property
-    def point(self) -> bool:
-        """True when pixels are read from the tensor itself."""
-        return self.path == "lane-point"
-
-    @property
-    def registers(self) -> int:
-        """Registers of four columns that a row of the windows of a block fills (dot)."""
-        return -(-(7 * self.stride + self.k_w) // 4)
 
 
 def _suits_windows(isa: str, s: Conv) -> bool:

@@ -5,12 +5,13 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from glowc.kernels.common.constants import LayerPlan
-from glowc.kernels.simd.ending import Ended, Ending
+from glowc.kernels.simd.conv_block import ConvBlock
+from glowc.kernels.simd.ending import Ending
 from glowc.kernels.simd.stream import CHUNK
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class ConvPlan(Ended, LayerPlan):
+class ConvPlan(ConvBlock, LayerPlan):
     """What the template prints by.
 
     `path` is that of `conv.path_of`. A step takes `grain` inputs of each of `pixels` pixels; a block has `outputs`,
@@ -47,29 +48,20 @@ class ConvPlan(Ended, LayerPlan):
     steps: int = 0
 
     @property
-    def half(self) -> bool:
-        """True when pixels have half a step of inputs."""
-        return self.path == "direct" and self.grain == CHUNK // 2 and self.core.paired
-
-    @property
     def stepped(self) -> bool:
         """True when the steps are counted at run time."""
         return self.path == "point" or (self.path == "pixels" and self.rest)
 
     @property
-    def headed(self) -> bool:
-        """True when the end of a block reads the begin of its stream."""
-        return self.isa != "i8mm" or self.ending.fixed
-
-    @property
-    def starts(self) -> bool:
-        """True when accumulators start from memory: sums of windows times shifts, with the biases."""
-        return self.shifted and self.core.paired
-
-    @property
     def window(self) -> int:
         """Inputs of a gathered window."""
         return self.k_h * self.pieces * self.piece
+
+    @property
+    def copies(self) -> tuple[tuple[int, int, int], ...]:
+        """The copies of 16 bytes that gather a window: its row, the piece of that, the place in the piece."""
+        pieces = [(ky, kx) for ky in range(self.k_h) for kx in range(self.pieces)]
+        return tuple((ky, kx, at) for ky, kx in pieces for at in range(0, self.piece, CHUNK))
 
     @property
     def panel_bytes(self) -> int:
@@ -80,13 +72,3 @@ class ConvPlan(Ended, LayerPlan):
     def windows_bytes(self) -> int:
         """Bytes of the windows of a block; a copy of 16 bytes may write after the last."""
         return self.pixels * self.width + CHUNK
-
-    @property
-    def phases(self) -> tuple[tuple[int, ...], ...]:
-        """The columns of a window by phase of the stride: those of one are adjacent in a plane."""
-        return tuple(tuple(range(phase, self.k_w, self.stride)) for phase in range(min(self.stride, self.k_w)))
-
-    @property
-    def walks(self) -> bool:
-        """True when a row of a window needs a cursor besides its start."""
-        return self.path == "rows" and (self.a32 or self.stride > 1)

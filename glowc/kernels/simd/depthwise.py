@@ -14,19 +14,19 @@ from glowc.kernels.common.constants import WEIGHTED, LayerPlan
 from glowc.kernels.common.factors import Ends
 from glowc.kernels.common.shifted import shifted
 from glowc.kernels.shapes import Conv
+from glowc.kernels.simd.columns_block import ColumnsBlock, DotBlock, WindowBlock
 from glowc.kernels.simd.conv import HEADER, accepts_codes
-from glowc.kernels.simd.ending import Ended, Ending
+from glowc.kernels.simd.ending import Ending
 from glowc.kernels.simd.stream import ending_of, folded, has_pairs
 from glowc.program.ir import Instr
 from glowc.program.kernel import Arrays
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class DepthwisePlan(Ended, LayerPlan):
-    """What the templates print by.
+class _Windows(ColumnsBlock, LayerPlan):
+    """Windows of `k_h` x `k_w` taps with a `stride`. `pairs`: two products fit 16 bits.
 
-    Windows of `k_h` x `k_w` taps with a `stride`. `pairs`: two products fit 16 bits. `shifted`: the weights have a zero
-    point, the shifts of their codes are after them, in 16 bits.
+    `shifted`: the weights have a zero point, the shifts of their codes are after them, in 16 bits.
     """
 
     isa: str
@@ -42,25 +42,15 @@ class DepthwisePlan(Ended, LayerPlan):
         """What costs are filed under: how products are added."""
         return "s8" if self.pairs else "u8"
 
-    @property
-    def taps(self) -> int:
-        """Taps of a window."""
-        return self.k_h * self.k_w
 
-    @property
-    def paired(self) -> int:
-        """Taps whose products are added in pairs before they are widened."""
-        return self.taps // 2 * 2 if self.pairs else 0
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DepthwisePlan(WindowBlock, _Windows):
+    """Of dwconv_s8.c.j2."""
 
-    @property
-    def groups(self) -> tuple[tuple[tuple[int, ...], ...], ...]:
-        """Return the taps in the order of their products: two sums of 16 bits at a time, of one or two taps each.
 
-        An in-order pipeline multiplies for the one sum while it waits for the other.
-        """
-        sums = [tuple(range(t, min(t + 2, self.paired))) for t in range(0, self.paired, 2)]
-        sums += [(t,) for t in range(self.paired, self.taps)]
-        return tuple(tuple(sums[i : i + 2]) for i in range(0, len(sums), 2))
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DotPlan(DotBlock, _Windows):
+    """Of dwconv_s8_dot.c.j2."""
 
 
 def _accepts(instr: Instr) -> bool:
@@ -84,6 +74,7 @@ def _accepts_dot(instr: Instr) -> bool:
 
 
 def _prepare(isa: str, constants: Arrays, instr: Instr) -> Prepared:
+    kind = DotPlan if isa == "dot" else DepthwisePlan
     s, values, zero = Conv.of(instr), constants["weights"], instr.int_("w_zp")
     codes, shift = shifted(values.reshape(-1, s.out_c).T, zero)
     weights, pairs = codes + shift[:, None], has_pairs(codes)
@@ -92,7 +83,7 @@ def _prepare(isa: str, constants: Arrays, instr: Instr) -> Prepared:
         values = np.concatenate((codes.T.reshape(-1), shift.astype(np.int16).view(np.int8)))
     ending = ending_of(weights, bias, ends, instr)
     arrays = {"weights": values, "bias": bias, **ends.constants}
-    plan = DepthwisePlan(
+    plan = kind(
         isa=isa, k_h=s.k_h, k_w=s.k_w, stride=s.stride_w, ending=ending, pairs=pairs, shifted=zero != 0,
         scales="mul" if ending.fixed else "scale",
     )  # fmt: skip

@@ -13,9 +13,11 @@ import numpy as np
 
 from glowc.graph.types import DType
 from glowc.kernels.base import KernelVariant, Prepared
+from glowc.kernels.common.assembly import Printed, joined
 from glowc.kernels.common.constants import WEIGHTED
 from glowc.kernels.common.factors import Ends
 from glowc.kernels.shapes import Conv
+from glowc.kernels.simd.core import code_limits, requant
 from glowc.kernels.simd.ending import OnCore
 from glowc.kernels.simd.stream import blocks, stream
 from glowc.program.ir import Instr, Plan
@@ -74,6 +76,44 @@ class TapsPlan(OnCore, Plan):
             ]
             if uses:
                 yield column, uses
+
+    def products(self, taps: range, edge: bool) -> str:
+        """Return what adds the products of some taps of a row of the window; `edge`: columns may lie outside."""
+        return joined(self._products(taps, edge=edge))
+
+    def _products(self, taps: range, *, edge: bool) -> Iterator[str]:
+        for t in taps:
+            load = f"vld1q_s16(tap + {8 * t})" if self.wide else f"vsubl_s8(vld1_s8(tap + {8 * t}), w_zero)"
+            yield f"const int16x8_t w{t} = {load};"
+        for column, uses in self.columns(taps):
+            at = taps[0] * self.dil + column
+            ahead = f" + {at}" if at else ""
+            source = f"from + (left{ahead}) * column" if edge else f"from{ahead} * column" if at else "from"
+            yield f"int16x8_t x{column}{' = vdupq_n_s16(0)' if edge else ''};"
+            yield (f"if ((uint32_t)(left{ahead}) < (uint32_t)in_w) " if edge else "") + "{"
+            if self.few:
+                yield "  uint64_t bytes = 0;"
+                yield f"  memcpy(&bytes, {source}, {self.few});"
+            codes = "vcreate_s8(bytes)" if self.few else f"vld1_s8({source})"
+            yield f"  const int8x8_t codes = {codes};"
+            yield f"  x{column} = vsubl_s8({'vtbl1_s8(codes, lanes)' if self.lookup else 'codes'}, in_zero);"
+            yield "}"
+            for px, t in uses:
+                yield f"low{px} = vmlal_s16(low{px}, vget_low_s16(x{column}), vget_low_s16(w{t}));"
+                if self.a32:
+                    yield f"high{px} = vmlal_s16(high{px}, vget_high_s16(x{column}), vget_high_s16(w{t}));"
+                else:
+                    yield f"high{px} = vmlal_high_s16(high{px}, x{column}, w{t});"
+
+    def limits(self, p: Printed) -> str:
+        """Return zero point and limits of codes."""
+        return code_limits(p, p["out_zp"], f"{p['out_zp']} & 1", a32=self.a32)
+
+    def codes(self, px: int, point: str) -> str:
+        """Return the call that makes the codes of a pixel."""
+        if self.fixed:
+            return f"glow_a64_fixed_s8x8(low{px}, high{px}, mul0, mul1, shifts, zp, lo, hi)"
+        return requant(f"low{px}, high{px}, scale0, scale1", f"{point} & 1", a32=self.a32)
 
 
 def _accepts(instr: Instr) -> bool:

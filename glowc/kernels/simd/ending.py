@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
+from glowc.kernels.common.assembly import Printed, joined
 from glowc.kernels.common.factors import is_rectified
 from glowc.kernels.simd.core import CORES, Core
 from glowc.program.ir import Instr, Plan
@@ -50,6 +52,16 @@ class Ending(Plan):
         return self.bounded and not self.fixed
 
     @property
+    def inputs(self) -> Mapping[str, bool]:
+        """The operands that the end of a block on A64 reads, and whether they are there."""
+        return {
+            '[magic] "w"(magic)': self.magic,
+            '[zp] "w"(zp)': self.point != "NONE",
+            '[lo] "w"(lo)': self.low,
+            '[hi] "w"(hi)': self.high,
+        }
+
+    @property
     def head_bytes(self) -> int:
         """Bytes of an output before the weights of a stream: bias, scale or multiplier, shift."""
         return 9 if self.fixed else 8
@@ -72,6 +84,10 @@ class Ending(Plan):
         return f"{self.kind}, {'ODD' if self.odd else 'NONE'}, {limits}"
 
 
+A32_ENDS = ("const int8_t *head = w;", "const glow_a32_limits_t *k_at = &limits;")
+"""The variables from which a block on A32 reads how it ends: the begin of its stream, zero point and limits."""
+
+
 class OnCore:
     """What a plan knows of its instruction set, its field `isa`; costs are filed under words, as a stream begins."""
 
@@ -89,6 +105,16 @@ class OnCore:
         return self.core.a32
 
     @property
+    def clobbers(self) -> str:
+        """The macro of the registers that assembly uses."""
+        return f"GLOW_A{32 if self.a32 else 64}_CLOBBERS"
+
+    @property
+    def word(self) -> str:
+        """The C type of a register."""
+        return "int32_t" if self.a32 else "int64_t"
+
+    @property
     def cost_kind(self) -> str:
         """What costs are filed under."""
         return "s32"
@@ -100,6 +126,32 @@ class Ended(OnCore):
     __slots__ = ()
     ending: Ending
     pairs: bool
+
+    def end_registers(self, p: Printed) -> Iterator[str]:
+        """Yield what the end of a block reads: zero point and limits."""
+        end, point = self.ending, p["out_zp"]
+        if self.a32:
+            limits = f"{point}, {int(end.odd)}, {p['out_min']}, {p['out_max']}"
+            yield f"const glow_a32_limits_t limits = glow_a32_limits({limits});"
+            return
+        if end.magic:
+            magic = "12582912.0f" if end.odd else f"(float)(12582912 + {point})"
+            yield f"const float32x4_t magic = vdupq_n_f32({magic});"
+        if end.point != "NONE":
+            yield f"const int16x8_t zp = vdupq_n_s16((int16_t){point});"
+        if end.low:
+            yield f"const int8x16_t lo = vdupq_n_s8((int8_t){p['out_min']});"
+        if end.high:
+            yield f"const int8x16_t hi = vdupq_n_s8((int8_t){p['out_max']});"
+
+    def declared(self, p: Printed) -> str:
+        """Return the same as text."""
+        return joined(self.end_registers(p))
+
+    @property
+    def products_form(self) -> str:
+        """How the macros of A64 and A32 name whether two products fit 16 bits."""
+        return "PAIRS" if self.pairs else "ANY"
 
     @property
     def cost_kind(self) -> str:

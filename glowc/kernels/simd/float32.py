@@ -7,6 +7,7 @@ from functools import partial
 
 from glowc.graph.types import DType
 from glowc.kernels.base import KernelVariant, Prepared, plan_of
+from glowc.kernels.common.assembly import Printed
 from glowc.kernels.common.few import few_plan
 from glowc.kernels.common.transposed import transposed
 from glowc.kernels.shapes import Conv
@@ -30,6 +31,13 @@ class DepthwiseFloatPlan(FloatPlan):
     k_w: int
     fast: bool
     vectors: int
+
+    def scaled(self, p: Printed) -> str:
+        """Return what makes the sums of vector {k} with codes those of real weights, with the bias; else nothing."""
+        if not self.coded:
+            return ""
+        factor = f"{p['scale_step']} != 0 ? vld1q_f32(scale + c + {{4k}}) : vdupq_n_f32(scale[0])"
+        return f"          acc{{k}} = vaddq_f32(vmulq_f32(acc{{k}}, {factor}), vld1q_f32(bias + c + {{4k}}));\n"
 
 
 def _is_f32(instr: Instr, *roles: str) -> bool:

@@ -18,7 +18,8 @@ from glowc.kernels.records import Records
 from glowc.kernels.shapes import FullyConnected
 from glowc.kernels.simd.conv import HEADER, accepts_codes
 from glowc.kernels.simd.core import CORES
-from glowc.kernels.simd.ending import Ended, Ending
+from glowc.kernels.simd.ending import Ending
+from glowc.kernels.simd.row_block import RowBlock
 from glowc.kernels.simd.stream import CHUNK, Packed, Parts, block_records, blocks, pack_rows, padded
 from glowc.program.ir import Instr
 from glowc.program.kernel import Arrays
@@ -28,7 +29,7 @@ _OUTPUTS = {"a32": 8, "a64": 8, "dot": 16}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class FcPlan(Ended, RowsPlan):
+class FcPlan(RowBlock, RowsPlan):
     """What the template prints by.
 
     `outputs` of a block; `whole`: there is a block of so many; `narrow` outputs of the last block, where it has fewer,
@@ -47,11 +48,6 @@ class FcPlan(Ended, RowsPlan):
     ending: Ending
     pairs: bool
     shifted: bool
-
-    @property
-    def starts(self) -> bool:
-        """True when accumulators start from memory: the sum of a row times shifts, with the biases."""
-        return self.shifted and self.core.paired
 
 
 def _parts(isa: str, out_n: int) -> Parts:

@@ -5,19 +5,11 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 
 from glowc.kernels.base import KernelVariant, Prepared
-from glowc.kernels.common.rows import accepts_rows, steps
-from glowc.program.ir import Instr, Plan
+from glowc.kernels.common.rows import RowPlan, accepts_rows, steps
+from glowc.program.ir import Instr
 from glowc.program.kernel import Arrays
 
 _LEAST_ROW = 8
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class RowPlan(Plan):
-    """The steps of both operands along a row: 1, or 0 where one code repeats."""
-
-    a_step: int
-    b_step: int
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -6,6 +6,7 @@ from dataclasses import dataclass, replace
 
 from glowc.graph.types import DType
 from glowc.kernels.base import KernelVariant, Prepared
+from glowc.kernels.common.assembly import Printed
 from glowc.program.ir import Instr, Plan
 from glowc.program.kernel import Arrays
 
@@ -19,6 +20,13 @@ class PairsPlan(Plan):
     limited: bool
     a_step: int
     b_step: int
+
+    def four(self, p: Printed, at: str) -> str:
+        """Return the results of four elements from `at` on, of rows or of one number for all of a row."""
+        steps = {"a": self.a_step, "b": self.b_step}
+        x, y = (f"vld1q_f32({name}_row + {at})" if step else f"{name}_all" for name, step in steps.items())
+        value = f"v{p['op']}q_f32({x}, {y})"
+        return f"glow_limited_f32x4({value}, {p['act_min']}, {p['act_max']})" if self.limited else value
 
 
 def prepare(_: Arrays, instr: Instr) -> Prepared:

@@ -17,10 +17,11 @@ import numpy as np
 
 from glowc.graph.types import DType
 from glowc.kernels.base import KernelVariant, Prepared
-from glowc.kernels.common.rows import accepts_rows, steps
+from glowc.kernels.common.assembly import Printed
+from glowc.kernels.common.rows import RowPlan, accepts_rows, steps
 from glowc.kernels.shapes import AXES
 from glowc.kernels.thumb.forms import HEADER, both
-from glowc.program.ir import Instr, ParamValue, Plan
+from glowc.program.ir import Instr, ParamValue
 from glowc.program.kernel import Arrays, get_kernel
 
 _MOST_STEPS = 6  # the factors' neighbours that are tried
@@ -99,16 +100,18 @@ def _form(instr: Instr) -> Form | None:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class RowPlan(Plan):
-    """Of loops over rows: the operands' steps; `full`: all int8 codes are allowed."""
+class ByteRowPlan(RowPlan):
+    """`full`: all int8 codes are allowed."""
 
-    a_step: int
-    b_step: int
     full: bool
+
+    def bounded(self, code: str, p: Printed) -> str:
+        """Return a code within the limits of the layer."""
+        return code if self.full else f"glow_clamp({code}, {p['out_min']}, {p['out_max']})"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class LinearPlan(RowPlan):
+class LinearPlan(ByteRowPlan):
     """The linear form; `near`: sums as near to a rounding boundary are computed by the definition, `fused` or not.
 
     `fixed`: that definition has multipliers and shifts.
@@ -122,6 +125,16 @@ class LinearPlan(RowPlan):
     fused: bool
     fixed: bool = False
 
+    def sum(self, k: int = 0) -> str:
+        """Return the linear form of the codes k after i, in 2^-shift."""
+        return f"{self.left(k)} * {self.a_mul} + {self.right(k)} * {self.b_mul} + {self.offset}"
+
+    def code(self, sum_: str, p: Printed) -> str:
+        """Return the code of such a sum."""
+        if self.full:
+            return f"GLOW_THUMB_SAT8_ASR({sum_}, {self.shift})"
+        return self.bounded(f"{sum_} >> {self.shift}", p)
+
     @property
     def cost_kind(self) -> str:
         """Sums near a rounding boundary take a branch, and some of them a function."""
@@ -129,15 +142,15 @@ class LinearPlan(RowPlan):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class ProductPlan(RowPlan):
+class ProductPlan(ByteRowPlan):
     """`near`: products as near to a tie, in 2^-32, are computed by the definition."""
 
     near: int
 
 
-def _rows(instr: Instr) -> RowPlan:
+def _rows(instr: Instr) -> ByteRowPlan:
     a, b = steps(instr)
-    return RowPlan(a_step=a, b_step=b, full=(instr.int_("out_min"), instr.int_("out_max")) == (-128, 127))
+    return ByteRowPlan(a_step=a, b_step=b, full=(instr.int_("out_min"), instr.int_("out_max")) == (-128, 127))
 
 
 def accepts(instr: Instr) -> bool:

@@ -14,6 +14,7 @@ from glowc.kernels.common.constants import SHIFTED, WEIGHTED
 from glowc.kernels.common.header_numbers import header_number
 from glowc.kernels.features import Stated
 from glowc.kernels.shapes import Conv
+from glowc.kernels.thumb.depthwise_tile import ThumbTile
 from glowc.kernels.thumb.fold import fold, fold_shift
 from glowc.kernels.thumb.forms import HEADER, both
 from glowc.program.ir import Instr, Plan
@@ -26,7 +27,7 @@ _MAX_SPAN, _MAX_KINDS = 24, 8
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class DepthwisePlan(Plan):
+class DepthwisePlan(ThumbTile, Plan):
     """The window, and the tiles of `n` adjacent outputs that are printed.
 
     `kinds` are the (columns missing at the left, at the right) of the tiles; `first` and `last` the kinds of the first
@@ -51,11 +52,6 @@ class DepthwisePlan(Plan):
     full: bool = False
     thumb2: bool = False
     held: int = 0
-
-    @property
-    def columns(self) -> int:
-        """Columns of the input that a tile reads."""
-        return (self.n - 1) * self.stride_w + (self.k_w - 1) * self.dil_w + 1
 
 
 @dataclass(frozen=True, slots=True)

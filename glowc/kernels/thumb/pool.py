@@ -78,6 +78,11 @@ class MaximumPlan(Plan):
     k_h: int
     k_w: int
 
+    @property
+    def others(self) -> tuple[tuple[int, int], ...]:
+        """The row and column of all positions but the first."""
+        return tuple((ky, kx) for ky in range(self.k_h) for kx in range(self.k_w))[1:]
+
 
 def prepare_maximum(_: Arrays, instr: Instr) -> Prepared:
     """Return the plan of a maximum."""
