@@ -63,6 +63,12 @@ WeightsOfOpt = Annotated[
     list[str] | None,
     typer.Option("--weights-of", metavar="NODE=TYPE", help="of one layer, or a kind of operator; repeatable"),
 ]
+ActivationsOfOpt = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--activations-of", metavar="NODE=TYPE", help="int16 or int8 of one layer, or a kind of operator; repeatable"
+    ),
+]
 FlashLimitOpt = Annotated[
     int | None,
     typer.Option(
@@ -207,6 +213,7 @@ def quantize(
     ] = None,
     weights: WeightsOpt = "int8",
     weights_of: WeightsOfOpt = None,
+    codes_of: ActivationsOfOpt = None,
     flash_limit: FlashLimitOpt = None,
     ram_limit: RamLimitOpt = None,
     max_insns: MaxInsnsOpt = None,
@@ -234,7 +241,7 @@ def quantize(
             bias,
             rounding,
             kind,
-            precision=precision_of(weights, weights_of),
+            precision=precision_of(weights, weights_of, codes_of),
         )
         for kind in activations_of(activations, limited=limits != Limits())
     ]
@@ -373,7 +380,7 @@ def summary(done: Quantized, output: Path) -> dict[str, object]:
     """Return what `quantize --json` prints."""
     return {
         "output": str(output), "layers": done.layers, "samples": done.samples, "equalised": done.equalised,
-        "bits": dict(done.bits),
+        "bits": dict(done.bits), "int16": list(done.wide),
         "rmse_over_largest": done.error, "notes": list(done.notes),
         "float": [{"name": f.name, "op": f.op, "reason": f.reason} for f in done.floats],
         "ranges": dict(done.how),
@@ -384,6 +391,7 @@ def summary_text(done: Quantized, output: Path) -> str:
     """Return what `quantize` prints."""
     lines = [f"{done.layers} layers on {done.activations}, {done.samples} samples: {output}"]
     lines += [f"  {count} layer{'s' if count > 1 else ''} with weights of {bits} bits" for bits, count in done.narrow]
+    lines += [f"  on int16: {', '.join(done.wide)}"] if done.wide else []
     if done.error is not None:
         lines.append(f"  error of the outputs on this data: {100 * done.error:.2f} % of the largest (RMSE, simulated)")
     lines += [f'  stays float: {f.op} "{f.name}": {f.reason}' for f in done.floats]

@@ -36,17 +36,33 @@ def _numbers(text: str, option: str) -> tuple[float, ...]:
     return values
 
 
-def precision_of(weights: str, weights_of: list[str] | None) -> Precision:
-    """Return what --weights and --weights-of say."""
+def precision_of(weights: str, weights_of: list[str] | None, activations_of: list[str] | None = None) -> Precision:
+    """Return what --weights, --weights-of and --activations-of say."""
     from glowc.quant.precision import Precision
 
-    of = {}
-    for text in weights_of or ():
+    of = {name: _weight_type(kind, option) for name, kind, option in _by_node("--weights-of", weights_of, "int4")}
+    codes = _by_node("--activations-of", activations_of, "int16")
+    finer = {name: _activation_type(kind, option) for name, kind, option in codes}
+    return Precision(_weight_type(weights, f"--weights {weights}"), of, finer)
+
+
+def _by_node(option: str, texts: list[str] | None, example: str) -> list[tuple[str, str, str]]:
+    """Return the name, the type and the text of each NODE=TYPE."""
+    found = []
+    for text in texts or ():
         name, equals, kind = text.rpartition("=")
         if not name or not equals:
-            raise InputError(f"--weights-of {text}: no NODE=TYPE", hint="--weights-of conv1=int4")
-        of[name] = _weight_type(kind, f"--weights-of {text}")
-    return Precision(_weight_type(weights, f"--weights {weights}"), of)
+            raise InputError(f"{option} {text}: no NODE=TYPE", hint=f"{option} conv1={example}")
+        found.append((name, kind, f"{option} {text}"))
+    return found
+
+
+def _activation_type(kind: str, option: str) -> Activations:
+    from glowc.quant.scheme import Activations
+
+    if kind not in list(Activations):
+        raise InputError(f"{option}: no type of activations {kind!r}", hint=f"types: {', '.join(Activations)}")
+    return Activations(kind)
 
 
 def _weight_type(kind: str, option: str) -> WeightType:
