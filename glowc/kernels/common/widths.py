@@ -80,7 +80,8 @@ def width_plan(source: QuantParams, target: QuantParams, before: DType, after: D
             products = x * factor >> 16
             add = _summand(products, y, shift, after)
             if add is not None and abs(add) + int(np.abs(products).max()) <= DType.S32.qmax:
-                return WidthPlan(factor=factor, add=add, shift=shift)
+                path = "wide" if after.bits > before.bits else "narrow"
+                return WidthPlan(path=path, factor=factor, add=add, shift=shift)
     return None
 
 

@@ -25,7 +25,8 @@ class HalvesPlan(Plan):
 def prepare(constants: Arrays, instr: Instr) -> Prepared:
     """Return the halves of the factor, so that no product leaves 32 bits."""
     plan = width_plan_of(instr)
-    return Prepared(plan=HalvesPlan(high=plan.factor >> 16, low=plan.factor & 0xFFFF, add=plan.add, shift=plan.shift))
+    high, low = plan.factor >> 16, plan.factor & 0xFFFF
+    return Prepared(plan=HalvesPlan(path=plan.path, high=high, low=low, add=plan.add, shift=plan.shift))
 
 
 VARIANTS = {
