@@ -36,7 +36,7 @@ from glowc.ops.interp import run_graph
 from glowc.quant import Activations, QuantizeOptions, quantize_model
 from glowc.quant.emit import edge_params
 from glowc.quant.engine import Engine
-from glowc.quant.finer import as_wishes, finest
+from glowc.quant.finer import as_wishes, finest, unions
 from glowc.quant.net import Port
 from glowc.quant.precision import Precision
 from glowc.quant.profile import Profiler
@@ -80,7 +80,7 @@ def quantised(path: Path, samples: Sequence[Sample], row: Row) -> Quantized:
     for sample in samples:
         gathered.add(sample)
     profile = gathered.profiler.profile()
-    sets = finest(net, engine, profile, gathered.kept, options)
+    sets = unions(finest(net, engine, profile, gathered.kept, options))
     wishes = Precision(activations_of=as_wishes(sets[min(row.tensors, len(sets)) - 1]))
     return quantize_net(net, engine, profile, gathered.kept, replace(options, precision=wishes), lambda _: None)
 

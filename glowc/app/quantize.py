@@ -39,6 +39,8 @@ if TYPE_CHECKING:
     from glowc.quant.quantizer import Gathered, Quantized, QuantizeOptions, Sample
     from glowc.quant.tune import Target, Tuned
 
+_NAMED = 6  # layers of a summary
+
 DataOpt = Annotated[
     list[Path] | None,
     typer.Option(
@@ -391,7 +393,8 @@ def summary_text(done: Quantized, output: Path) -> str:
     """Return what `quantize` prints."""
     lines = [f"{done.layers} layers on {done.activations}, {done.samples} samples: {output}"]
     lines += [f"  {count} layer{'s' if count > 1 else ''} with weights of {bits} bits" for bits, count in done.narrow]
-    lines += [f"  on int16: {', '.join(done.wide)}"] if done.wide else []
+    more = f", and {len(done.wide) - _NAMED} more (--json names all)" if len(done.wide) > _NAMED else ""
+    lines += [f"  on int16: {', '.join(done.wide[:_NAMED])}{more}"] if done.wide else []
     if done.error is not None:
         lines.append(f"  error of the outputs on this data: {100 * done.error:.2f} % of the largest (RMSE, simulated)")
     lines += [f'  stays float: {f.op} "{f.name}": {f.reason}' for f in done.floats]

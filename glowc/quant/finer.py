@@ -1,4 +1,4 @@
-"""Which layers gain most by int16: measured on the kept samples, for what they take more. And the most within limits.
+"""Which layers gain most by int16: measured on the kept samples, for what they take more.
 
 A tensor has 16 bits where the layer that makes it and those that read it have, so that they become finer together. What
 a tensor loses is how much less the outputs err in simulation when it alone is not rounded; what it takes is the work
@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from itertools import accumulate
 
 import numpy as np
 from onnx import NodeProto
@@ -42,7 +43,10 @@ class Tensor:
 def finest(
     net: Net, engine: Engine, profile: Profile, kept: Sequence[Sample], options: QuantizeOptions
 ) -> list[tuple[str, ...]]:  # fmt: skip
-    """Return sets of layers by first result, each with those of the set before, by what they gain for their work."""
+    """Return the layers around each tensor by first result, in the order of what they gain for their work.
+
+    The work is what layers take that are not around a tensor before; tensors between such layers only are left out.
+    """
     plan = make_plan(net, dtypes_of(net, profile), options.keep_float)
     work, left = _work(net, plan, elements_of(profile)), _tensors(net, plan, engine, profile, kept, options)
     found: list[tuple[str, ...]] = []
@@ -51,8 +55,13 @@ def finest(
         best = max(left, key=lambda t: t.loss / (1 + sum(work[n] for n in t.layers if n not in wide)))
         wide = tuple(dict.fromkeys((*wide, *best.layers)))
         left = [t for t in left if not {*t.layers} <= {*wide}]
-        found.append(wide)
+        found.append(best.layers)
     return found
+
+
+def unions(sets: Iterable[tuple[str, ...]]) -> list[tuple[str, ...]]:
+    """Return each set with all those before it."""
+    return list(accumulate(sets, lambda a, b: tuple(dict.fromkeys((*a, *b)))))
 
 
 def as_wishes(layers: Iterable[str]) -> dict[str, Activations]:

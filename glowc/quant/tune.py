@@ -21,7 +21,7 @@ from glowc.quant.choose import by_calibration
 from glowc.quant.data import as_port
 from glowc.quant.emit import edge_params
 from glowc.quant.engine import Engine, default_prepare
-from glowc.quant.finer import as_wishes, finest
+from glowc.quant.finer import as_wishes, finest, unions
 from glowc.quant.layers import Coded, coded_layers, nearest_layers
 from glowc.quant.net import Net, Port, model_of
 from glowc.quant.plan import BINARY, LAYERS, Plan, make_plan, values_of
@@ -140,7 +140,7 @@ def _on_int16(search: _Search) -> Quantized | None:
     """
     if search.options.activations is not Activations.INT8:
         return None
-    sets = finest(search.net, search.engine, search.profile, search.kept, search.options)
+    sets = unions(finest(search.net, search.engine, search.profile, search.kept, search.options))
     done, trial = search.tried((), sets[-1]) if sets else (None, None)
     if trial is None or not search.enough(trial):
         return None

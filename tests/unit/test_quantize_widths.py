@@ -19,12 +19,13 @@ from glowc.errors import InputError
 from glowc.quant import Activations, QuantizeOptions, Schema, quantize_model
 from glowc.quant.emit import edge_params
 from glowc.quant.engine import Engine, prepare_interpreter, prepare_onnxruntime
-from glowc.quant.finer import as_wishes, finest
+from glowc.quant.finer import as_wishes, finest, unions
 from glowc.quant.precision import Precision
 from glowc.quant.profile import Profiler
 from glowc.quant.quantizer import Gathered, Quantized, load_float
 from glowc.quant.simulate import relative_error
 from glowc.quant.tune import outputs_of
+from glowc.quant.wider import within
 from tests.conftest import require_module
 from tests.unit.cli_calls import Glowc, refused
 from tests.unit.quantize_nets import Arrays, branch_net, conv_net, images, model
@@ -167,7 +168,7 @@ def test_sets_of_layers_grow_by_what_they_gain() -> None:
     gathered = Gathered(Profiler(net, engine), [])
     for sample in images():
         gathered.add(sample)
-    sets = finest(net, engine, gathered.profiler.profile(), gathered.kept, QuantizeOptions())
+    sets = unions(finest(net, engine, gathered.profiler.profile(), gathered.kept, QuantizeOptions()))
     assert all({*a} < {*b} for a, b in pairwise(sets))
     assert "y" in sets[0]  # the rounding of the output is nobody's but its own
     assert {"n1", "c2", "c3", "sum", "both"} <= {*sets[-1]}
@@ -216,3 +217,18 @@ def test_single_layers_are_on_int16_where_limits_allow_no_more(glowc: Glowc, tmp
     assert chosen["error"] < next(p["error"] for p in roomy if p["activations"] == "int8")
     table = glowc("quantize", *argv[:-1], "--max-insns", str(between)).out
     assert "activations int8, " in table
+
+
+def test_what_does_not_fit_is_left_out_of_the_sets() -> None:
+    order = [("a",), ("b", "c"), ("c", "d"), ("e",), ("f",)]
+    sizes = {"a": 1, "b": 2, "c": 2, "d": 9, "e": 1, "f": 3}
+    calls: list[tuple[str, ...]] = []
+
+    def fits(layers: tuple[str, ...]) -> bool:
+        calls.append(layers)
+        return sum(sizes[n] for n in layers) <= 7
+
+    assert within(order, fits) == [("a",), ("b", "c"), ("e",)]
+    assert len(calls) <= 6
+    assert within(order, lambda _: False) == []
+    assert within(order, lambda _: True) == order
