@@ -16,6 +16,7 @@ from glowc.app.options import FloatArg, JsonOpt, size_option
 from glowc.app.quantize_options import (
     activations_of,
     calibration_of,
+    check_edges,
     float_edge,
     image_format,
     precision_of,
@@ -265,6 +266,7 @@ def quantize(
     else:
         found = None
         done, search = quantized(model, data, profile_, options[0], images, quiet=as_json, wanted=wanted)
+    check_edges(done.model, io_type)
     write_file(output, lambda file: file.write(done.model.SerializeToString(deterministic=True)))
     if found is not None and pareto:
         picture = pareto_svg(found, model.stem).encode()

@@ -7,6 +7,8 @@ from typing import TYPE_CHECKING
 from glowc.errors import InputError
 
 if TYPE_CHECKING:
+    from onnx import ModelProto
+
     from glowc.quant.calibrate import Calibration
     from glowc.quant.data import ImageFormat
     from glowc.quant.precision import Precision, WeightType
@@ -102,6 +104,18 @@ def activations_of(name: str, *, limited: bool) -> tuple[Activations, ...]:
     if name not in list(Activations):
         raise InputError(f"no activations {name!r}", hint=f"--activations {', '.join(Activations)} or {AUTO}")
     return (Activations(name),)
+
+
+def check_edges(model: ModelProto, io_type: str | None) -> None:
+    """Raise InputError where inputs or outputs are to be int8 or int16, and layers at them are on the other one."""
+    from glowc.quant.emit import edge_params
+
+    for name, params in edge_params(model).items() if io_type not in (None, "float") else ():
+        if f"int{params.bits}" != io_type:
+            raise InputError(
+                f'--io-type {io_type}: "{name}" is int{params.bits}, as the layers at it are',
+                hint=f'--activations-of NODE={io_type} for the layers at "{name}", or no --io-type',
+            )
 
 
 def float_edge(io_type: str | None, activations: str) -> bool:

@@ -190,6 +190,13 @@ def test_wrong_wishes_are_errors(glowc: Glowc, tmp_path: Path, wish: str, says: 
     assert not (tmp_path / "q.onnx").exists()
 
 
+def test_inputs_and_outputs_of_another_type_than_asked_for_are_an_error(glowc: Glowc, tmp_path: Path) -> None:
+    argv = (*saved(tmp_path), "--io-type", "int8", "--activations-of")
+    says = ['--io-type int8: "y" is int16, as the layers at it are']
+    refused(glowc, "quantize", *argv, "softmax=int16", says=says, hint="--activations-of NODE=int8")
+    assert glowc("quantize", *argv, "add=int16").status == 0
+
+
 def saved(folder: Path) -> tuple[str | Path, ...]:
     """The model and its samples as files, and the options that name them."""
     (folder / "net.onnx").write_bytes(conv_net().SerializeToString())
