@@ -205,7 +205,9 @@ def quantize(
     channels: ChannelsOpt = "rgb",
     target_accuracy: Annotated[
         float | None,
-        typer.Option("--target-accuracy", min=0, metavar="POINTS", help="keep layers float until it is so near float"),
+        typer.Option(
+            "--target-accuracy", min=0, metavar="POINTS", help="layers on int16 or float until it is so near float"
+        ),
     ] = None,
     labels: LabelsOpt = None,
     classes: ClassesOpt = None,
