@@ -289,6 +289,8 @@ def _networks() -> Iterator[Sample]:
 
 
 _SIXTEEN = ("conv", "dwconv", "fc", "add", "mul", "avg_pool", "max_pool", "mean", "softmax")
+WIDTHS = ("widen", "narrow")  # codes of 8 bits to codes of 16, and back
+_LENGTHS = (10, 12, 30, 64, 200, 500, 1001, 2048, 4096, 8192)
 _MOST_TAPS = 1200  # of a sum that stays in 32 bits with codes of 16
 
 
@@ -307,6 +309,7 @@ def _samples() -> Iterator[Sample]:
     eights = (*_convolutions(), *_others(), *_more(), *_networks())
     yield from eights
     yield from _sixteens(eights)
+    yield from (Sample(kind, (n,)) for n in _LENGTHS for kind in WIDTHS)
 
 
 SAMPLES: tuple[Sample, ...] = tuple(_samples())

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 import numpy as np
 import onnx
 import onnx.helper as oh
-from cost_layers import Sample
+from cost_layers import WIDTHS, Sample
 from onnx import TensorProto
 
 CALM = "calm"  # inputs whose names begin so are small, as what comes from a norm and a dense layer
@@ -50,6 +50,18 @@ class _Builder:
         """End a layer in int8."""
         s, z = self.const(f"{value}_qs", np.float32(scale)), self.const(f"{value}_qz", np.int8(zero))  # type: ignore[arg-type]
         self.output(self.node("QuantizeLinear", (value, s, z), f"{value}_q"), TensorProto.INT8)
+
+    def converted(self, at: int, sample: Sample, kind: str, _: bool) -> None:
+        """Add a change of the width of codes."""
+        wide = kind == "widen"
+        before, after = (np.int8, np.int16)[:: 1 if wide else -1]
+        name = self.input(f"x{at}", sample.hwc, TensorProto.INT8 if wide else TensorProto.INT16)
+        value = self.dequantized(name, 0.0213172 if wide else 1.7e-4, 5 if wide else 0, before)
+        s = self.const(f"{value}_qs", np.float32(1.7e-4 if wide else 0.0213172))  # type: ignore[arg-type]
+        z = self.const(f"{value}_qz", np.asarray(0 if wide else 5, after))
+        self.output(
+            self.node("QuantizeLinear", (value, s, z), f"{value}_q"), TensorProto.INT16 if wide else TensorProto.INT8
+        )
 
     def weights(self, sample: Sample, shape: Sequence[int]) -> np.ndarray:
         return np.clip(self.rng.normal(0, 16, shape), -127, 127).astype(np.int8)
@@ -243,7 +255,7 @@ class _Builder:
 _SPECIAL = {
     "layer_norm": _Builder.norm, "matmul": _Builder.product, "matmult": _Builder.product, "transpose": _Builder.moved,
     "flat": _Builder.moved, "gather": _Builder.gather, "reduce": _Builder.reduced, "gru": _Builder.gru,
-    "dynamic": _Builder.dynamic,
+    "dynamic": _Builder.dynamic, "widen": _Builder.converted, "narrow": _Builder.converted,
 }  # fmt: skip
 
 
@@ -255,7 +267,8 @@ def model_of(samples: Sequence[Sample]) -> onnx.ModelProto:
     graph = oh.make_graph(builder.nodes, "layers", builder.inputs, builder.outputs, builder.consts)
     if samples[0].sixteen:
         _widen(graph)
-    return oh.make_model(graph, opset_imports=[oh.make_opsetid("", 21 if samples[0].sixteen else 20)], ir_version=10)
+    opset = 21 if any(s.sixteen or s.kind in WIDTHS for s in samples) else 20
+    return oh.make_model(graph, opset_imports=[oh.make_opsetid("", opset)], ir_version=10)
 
 
 def _widen(graph: onnx.GraphProto) -> None:

@@ -1,12 +1,14 @@
 #!/usr/bin/env python3
-"""Compare int16 with int8 activations on the float sample models. Runs as `make sixteen-bench`.
+"""Compare int16 with int8 activations, for all layers and for a few, on the float sample models: `make sixteen-bench`.
 
     scripts/sixteen_bench.py
     scripts/sixteen_bench.py --models mlperf_ic_resnet8_fp32 --boards mps2-an386
 
 Prints for each model the error of the outputs against float (root mean square over the largest magnitude), calibrated
 on the even samples and judged on the odd ones, and on all of them both times; then executed instructions (exact,
-counted by QEMU) and arena on each board, and their ratios int16 to int8. Then the same of keyword models of one LSTM
+counted by QEMU) and arena on each board, and their ratios int16 to int8. Between the two: the layers around 1, 2 and 4
+tensors on int16 that gain most for their work, as the calibrating samples say, their number, and ratios to int8.
+`--no-recurrent` ends there. Then the same of keyword models of one LSTM
 and one GRU (scripts/recurrent_model.py) in float and on int8 codes: instructions of a multiply-accumulate, and how many
 of 300 other words get the class that float gives them.
 """
@@ -17,6 +19,7 @@ import argparse
 import sys
 import tempfile
 from collections.abc import Sequence
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 import numpy as np
@@ -33,12 +36,18 @@ from glowc.ops.interp import run_graph
 from glowc.quant import Activations, QuantizeOptions, quantize_model
 from glowc.quant.emit import edge_params
 from glowc.quant.engine import Engine
+from glowc.quant.finer import as_wishes, finest, unions
 from glowc.quant.net import Port
-from glowc.quant.quantizer import load_float
+from glowc.quant.precision import Precision
+from glowc.quant.profile import Profiler
+from glowc.quant.quantizer import Gathered, Quantized, load_float, quantize_net
 from glowc.quant.simulate import relative_error
 from glowc.quant.tune import outputs_of
 
-DEFAULT = ("mlperf_ic_resnet8_fp32", "mlperf_kws_dscnn_fp32", "mlperf_vww_mobilenetv1_fp32")
+DEFAULT = (
+    "mlperf_ic_resnet8_fp32", "mlperf_kws_dscnn_fp32", "mlperf_vww_mobilenetv1_fp32", "torch_resnet_tiny_fp32",
+)  # fmt: skip
+FEW = (1, 2, 4)  # tensors on int16
 BOARDS = ("mps2-an386", "mps3-an547", "linux-aarch64/cortex-a53")
 SPLITS = ((slice(0, None, 2), slice(1, None, 2)), (slice(None), slice(None)))
 Sample = dict[str, np.ndarray]
@@ -52,41 +61,62 @@ def samples_of(name: str, ports: Sequence[Port]) -> list[Sample]:
     return [{p.name: a[i].reshape(p.shape) for p, a in zip(ports, arrays, strict=True)} for i in range(count)]
 
 
-def quantised(path: Path, samples: Sequence[Sample], kind: Activations) -> onnx.ModelProto:
+@dataclass(frozen=True)
+class Row:
+    """How a model is quantised: on int8 or int16, or the layers around so many tensors on int16."""
+
+    kind: Activations = Activations.INT8
+    tensors: int = 0
+
+
+def quantised(path: Path, samples: Sequence[Sample], row: Row) -> Quantized:
     """Return a quantised model."""
-    return quantize_model(path, samples, QuantizeOptions(activations=kind)).model
+    options = QuantizeOptions(activations=row.kind)
+    if not row.tensors:
+        return quantize_model(path, samples, options)
+    engine = Engine()
+    net = load_float(path, engine)
+    gathered = Gathered(Profiler(net, engine), [])
+    for sample in samples:
+        gathered.add(sample)
+    profile = gathered.profiler.profile()
+    sets = unions(finest(net, engine, profile, gathered.kept, options))
+    wishes = Precision(activations_of=as_wishes(sets[min(row.tensors, len(sets)) - 1]))
+    return quantize_net(net, engine, profile, gathered.kept, replace(options, precision=wishes), lambda _: None)
 
 
-def errors(path: Path, ports: Sequence[Port], samples: Sequence[Sample], kind: Activations) -> list[float]:
+def errors(path: Path, ports: Sequence[Port], samples: Sequence[Sample], row: Row) -> list[float]:
     """Return the error of each split."""
     found = []
     for given, judged in SPLITS:
         exact = outputs_of(onnx.load(path), ports, samples[judged])
-        found.append(relative_error(outputs_of(quantised(path, samples[given], kind), ports, samples[judged]), exact))
+        got = outputs_of(quantised(path, samples[given], row).model, ports, samples[judged])
+        found.append(relative_error(got, exact))
     return found
 
 
 def show(name: str, boards: Sequence[str], console: Console) -> None:
-    """Print the tables of one model."""
+    """Print the table of one model."""
     path = MODELS / name / "model.onnx"
     ports = load_float(path, Engine()).inputs
     samples = samples_of(name, ports)
     table = Table(name, "error, odd samples", "error, all", *(f"{b}: insns, arena" for b in boards))
-    numbers: list[list[float]] = []
-    for kind in Activations:
-        row = errors(path, ports, samples, kind)
+    first: list[float] = []
+    for row in (Row(), *(Row(tensors=n) for n in FEW), Row(Activations.INT16)):
+        done, numbers = quantised(path, samples, row), errors(path, ports, samples, row)
         with tempfile.TemporaryDirectory() as folder:
             file = Path(folder) / "net.onnx"
-            file.write_bytes(quantised(path, samples, kind).SerializeToString())
+            file.write_bytes(done.model.SerializeToString())
             for board in boards:
                 report = measure("net", file, target(board), "balanced")
-                row += [report["insns"], report["arena_bytes"]]
-        numbers.append(row)
-        cells = (f"{a:,} {b:,}" for a, b in zip(row[2::2], row[3::2], strict=True))
-        table.add_row(kind, *(f"{e:.5f}" for e in row[:2]), *cells)
-    ratios = [b / a for a, b in zip(*numbers, strict=True)]
-    table.add_row("ratio", *(f"{r:.3f}" for r in ratios[:2]),
-                  *(f"{a:.2f} {b:.2f}" for a, b in zip(ratios[2::2], ratios[3::2], strict=True)))  # fmt: skip
+                numbers += [report["insns"], report["arena_bytes"]]
+        first = first or numbers
+        label = f"int16 at {row.tensors}: {len(done.wide)} layers" if row.tensors else str(row.kind)
+        cells = (f"{a:,} {b:,}" for a, b in zip(numbers[2::2], numbers[3::2], strict=True))
+        table.add_row(label, *(f"{e:.5f}" for e in numbers[:2]), *cells)
+        ratios = [b / a for a, b in zip(first, numbers, strict=True)]
+        table.add_row("  to int8", *(f"{r:.3f}" for r in ratios[:2]),
+                      *(f"{a:.3f} {b:.2f}" for a, b in zip(ratios[2::2], ratios[3::2], strict=True)))  # fmt: skip
     console.print(table)
 
 
@@ -121,11 +151,12 @@ def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--models", nargs="*", default=list(DEFAULT))
     parser.add_argument("--boards", nargs="+", default=list(BOARDS))
+    parser.add_argument("--no-recurrent", action="store_true", help="leave the LSTM and the GRU out")
     args = parser.parse_args()
     console = Console(width=160)
     for name in args.models:
         show(name, args.boards, console)
-    for op in GATES:
+    for op in () if args.no_recurrent else GATES:
         show_recurrent(op, args.boards, console)
     return 0
 

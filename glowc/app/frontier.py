@@ -36,9 +36,12 @@ class Room:
 def searched(searches: Sequence[Search], room: Room) -> Found:
     """Return the best choice of layers in fewer bits within the limits, or of all choices: the best of all searches.
 
+    Of several, the first one is on int8: where that is the best, it has layers on int16 as far as limits allow.
+
     Raises InputError where no choice is within them.
     """
     from glowc.quant.frontier import check_limits, whole_frontier, within
+    from glowc.quant.wider import with_finer
 
     limited = room.limits != Limits()
     found = []
@@ -46,6 +49,8 @@ def searched(searches: Sequence[Search], room: Room) -> Found:
         whole = whole_frontier(search) if room.pareto else None
         found.append(whole if whole is not None and not limited else within(search, room.limits))
     best = reduce(lambda a, b: a.better(b, room.limits), found)
+    if len(searches) > 1:
+        best = with_finer(searches[0], best, room.limits)
     check_limits(best, room.limits)
     return best
 
@@ -86,7 +91,8 @@ def frontier_lines(found: Found, *, plot: bool) -> list[str]:
 def _described(found: Found, point: Point) -> str:
     """Return the layers in fewer bits, and the activations where choices differ in them."""
     several = len({p.activations for p in found.points}) > 1
-    return f"activations {point.activations}; {_layers(point)}" if several else _layers(point)
+    finer = f", {_named(point.wide)} int16" if point.wide else ""
+    return f"activations {point.activations}{finer}; {_layers(point)}" if several else _layers(point)
 
 
 def _layers(point: Point) -> str:
@@ -94,11 +100,12 @@ def _layers(point: Point) -> str:
     kinds: dict[str, list[str]] = {}
     for name, kind in point.weights.items():
         kinds.setdefault(kind, []).append(name)
-    shown = {
-        kind: ", ".join(map(_short, names)) if len(names) <= _FEW else f"{len(names)} layers"
-        for kind, names in kinds.items()
-    }
+    shown = {kind: _named(names) for kind, names in kinds.items()}
     return "; ".join(f"{kind}: {text}" for kind, text in sorted(shown.items(), reverse=True)) or "-"
+
+
+def _named(names: Sequence[str]) -> str:
+    return ", ".join(map(_short, names)) if len(names) <= _FEW else f"{len(names)} layers"
 
 
 def _short(name: str) -> str:
@@ -106,10 +113,12 @@ def _short(name: str) -> str:
 
 
 class PointData(TypedDict):
-    """A choice: weights by layer, activations, size, error over the largest, score, whether no other beats it."""
+    """A choice: weights by layer, activations, layers on int16 where others are not, size, error over the largest,
+    score, whether no other beats it."""
 
     weights: dict[str, str]
     activations: str
+    int16: list[str]
     constants_bytes: int
     arena_bytes: int
     insns_estimate: int
@@ -132,7 +141,8 @@ def frontier_data(found: Found) -> FrontierData:
     def data(point: Point) -> PointData:
         return {
             "weights": {name: str(kind) for name, kind in point.weights.items()},
-            "activations": str(point.activations), "constants_bytes": point.size.constants_bytes,
+            "activations": str(point.activations), "int16": list(point.wide),
+            "constants_bytes": point.size.constants_bytes,
             "arena_bytes": point.size.arena_bytes, "insns_estimate": point.size.insns, "error": point.error,
             "score": point.score,
             "on_frontier": point in best,

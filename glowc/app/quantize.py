@@ -16,6 +16,7 @@ from glowc.app.options import FloatArg, JsonOpt, size_option
 from glowc.app.quantize_options import (
     activations_of,
     calibration_of,
+    check_edges,
     float_edge,
     image_format,
     precision_of,
@@ -38,6 +39,8 @@ if TYPE_CHECKING:
     from glowc.quant.profile import Profile
     from glowc.quant.quantizer import Gathered, Quantized, QuantizeOptions, Sample
     from glowc.quant.tune import Target, Tuned
+
+_NAMED = 6  # layers of a summary
 
 DataOpt = Annotated[
     list[Path] | None,
@@ -62,6 +65,12 @@ WeightsOpt = Annotated[str, typer.Option("--weights", help="of layers that gain 
 WeightsOfOpt = Annotated[
     list[str] | None,
     typer.Option("--weights-of", metavar="NODE=TYPE", help="of one layer, or a kind of operator; repeatable"),
+]
+ActivationsOfOpt = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--activations-of", metavar="NODE=TYPE", help="int16 or int8 of one layer, or a kind of operator; repeatable"
+    ),
 ]
 FlashLimitOpt = Annotated[
     int | None,
@@ -202,7 +211,9 @@ def quantize(
     channels: ChannelsOpt = "rgb",
     target_accuracy: Annotated[
         float | None,
-        typer.Option("--target-accuracy", min=0, metavar="POINTS", help="keep layers float until it is so near float"),
+        typer.Option(
+            "--target-accuracy", min=0, metavar="POINTS", help="layers on int16 or float until it is so near float"
+        ),
     ] = None,
     labels: LabelsOpt = None,
     classes: ClassesOpt = None,
@@ -213,6 +224,7 @@ def quantize(
     ] = None,
     weights: WeightsOpt = "int8",
     weights_of: WeightsOfOpt = None,
+    codes_of: ActivationsOfOpt = None,
     flash_limit: FlashLimitOpt = None,
     ram_limit: RamLimitOpt = None,
     max_insns: MaxInsnsOpt = None,
@@ -240,7 +252,7 @@ def quantize(
             bias,
             rounding,
             kind,
-            precision=precision_of(weights, weights_of),
+            precision=precision_of(weights, weights_of, codes_of),
             split=split,
         )
         for kind in activations_of(activations, limited=limits != Limits())
@@ -263,6 +275,7 @@ def quantize(
     else:
         found = None
         done, search = quantized(model, data, profile_, options[0], images, quiet=as_json, wanted=wanted)
+    check_edges(done.model, io_type)
     write_file(output, lambda file: file.write(done.model.SerializeToString(deterministic=True)))
     if found is not None and pareto:
         picture = pareto_svg(found, model.stem).encode()
@@ -382,6 +395,7 @@ def summary(done: Quantized, output: Path) -> dict[str, object]:
         "output": str(output), "layers": done.layers, "samples": done.samples, "equalised": done.equalised,
         "channel_copies": done.copies,
         "bits": dict(done.bits),
+        "int16": list(done.wide),
         "rmse_over_largest": done.error, "notes": list(done.notes),
         "float": [{"name": f.name, "op": f.op, "reason": f.reason} for f in done.floats],
         "ranges": dict(done.how),
@@ -393,6 +407,8 @@ def summary_text(done: Quantized, output: Path) -> str:
     lines = [f"{done.layers} layers on {done.activations}, {done.samples} samples: {output}"]
     lines += [f"  {count} layer{'s' if count > 1 else ''} with weights of {bits} bits" for bits, count in done.narrow]
     lines += [f"  {done.copies} channel{'s' if done.copies > 1 else ''} more, as copies"] if done.copies else []
+    more = f", and {len(done.wide) - _NAMED} more (--json names all)" if len(done.wide) > _NAMED else ""
+    lines += [f"  on int16: {', '.join(done.wide[:_NAMED])}{more}"] if done.wide else []
     if done.error is not None:
         lines.append(f"  error of the outputs on this data: {100 * done.error:.2f} % of the largest (RMSE, simulated)")
     lines += [f'  stays float: {f.op} "{f.name}": {f.reason}' for f in done.floats]

@@ -7,6 +7,8 @@ from typing import TYPE_CHECKING
 from glowc.errors import InputError
 
 if TYPE_CHECKING:
+    from onnx import ModelProto
+
     from glowc.quant.calibrate import Calibration
     from glowc.quant.data import ImageFormat
     from glowc.quant.precision import Precision, WeightType
@@ -36,17 +38,33 @@ def _numbers(text: str, option: str) -> tuple[float, ...]:
     return values
 
 
-def precision_of(weights: str, weights_of: list[str] | None) -> Precision:
-    """Return what --weights and --weights-of say."""
+def precision_of(weights: str, weights_of: list[str] | None, activations_of: list[str] | None = None) -> Precision:
+    """Return what --weights, --weights-of and --activations-of say."""
     from glowc.quant.precision import Precision
 
-    of = {}
-    for text in weights_of or ():
+    of = {name: _weight_type(kind, option) for name, kind, option in _by_node("--weights-of", weights_of, "int4")}
+    codes = _by_node("--activations-of", activations_of, "int16")
+    finer = {name: _activation_type(kind, option) for name, kind, option in codes}
+    return Precision(_weight_type(weights, f"--weights {weights}"), of, finer)
+
+
+def _by_node(option: str, texts: list[str] | None, example: str) -> list[tuple[str, str, str]]:
+    """Return the name, the type and the text of each NODE=TYPE."""
+    found = []
+    for text in texts or ():
         name, equals, kind = text.rpartition("=")
         if not name or not equals:
-            raise InputError(f"--weights-of {text}: no NODE=TYPE", hint="--weights-of conv1=int4")
-        of[name] = _weight_type(kind, f"--weights-of {text}")
-    return Precision(_weight_type(weights, f"--weights {weights}"), of)
+            raise InputError(f"{option} {text}: no NODE=TYPE", hint=f"{option} conv1={example}")
+        found.append((name, kind, f"{option} {text}"))
+    return found
+
+
+def _activation_type(kind: str, option: str) -> Activations:
+    from glowc.quant.scheme import Activations
+
+    if kind not in list(Activations):
+        raise InputError(f"{option}: no type of activations {kind!r}", hint=f"types: {', '.join(Activations)}")
+    return Activations(kind)
 
 
 def _weight_type(kind: str, option: str) -> WeightType:
@@ -86,6 +104,18 @@ def activations_of(name: str, *, limited: bool) -> tuple[Activations, ...]:
     if name not in list(Activations):
         raise InputError(f"no activations {name!r}", hint=f"--activations {', '.join(Activations)} or {AUTO}")
     return (Activations(name),)
+
+
+def check_edges(model: ModelProto, io_type: str | None) -> None:
+    """Raise InputError where inputs or outputs are to be int8 or int16, and layers at them are on the other one."""
+    from glowc.quant.emit import edge_params
+
+    for name, params in edge_params(model).items() if io_type not in (None, "float") else ():
+        if f"int{params.bits}" != io_type:
+            raise InputError(
+                f'--io-type {io_type}: "{name}" is int{params.bits}, as the layers at it are',
+                hint=f'--activations-of NODE={io_type} for the layers at "{name}", or no --io-type',
+            )
 
 
 def float_edge(io_type: str | None, activations: str) -> bool:

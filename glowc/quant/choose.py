@@ -42,10 +42,11 @@ def group_stats(net: Net, plan: Plan, profile: Profile) -> dict[str, Stats]:
     """Return the statistics of each group: of the tensors that bring values into it."""
     return {
         first: merged(
-            stats_of(net.consts[n]) if n in net.consts else profile.tensors[n] for n in sources(net, names)
+            stats_of(net.consts[n]) if n in net.consts else profile.tensors[n]
+            for n in sources(net, names, plan.converted)
         )
         for first, names in plan.groups.items()
-    }  # fmt: skip
+    }
 
 
 def by_calibration(
@@ -54,10 +55,10 @@ def by_calibration(
     """Return the quantisation of each group by one calibration; `auto` starts with the range and a margin."""
     params, how = {}, {}
     for first, stats in group_stats(net, plan, profile).items():
-        constant = all(n in net.consts for n in sources(net, plan.groups[first]))
+        constant = all(n in net.consts for n in sources(net, plan.groups[first], plan.converted))
         if schema is Schema.ASYMMETRIC and first in plan.fixed:
             params[first], how[first] = _fixed_of(sim, plan, first), "fixed"
-        elif plan.bits == 8 and schema is Schema.ASYMMETRIC and (grid := _grid_of(sim, plan.groups[first])) is not None:
+        elif _is_narrow(plan, first, schema) and (grid := _grid_of(sim, plan.groups[first])) is not None:
             params[first], how[first] = grid, "grid"
         else:
             wanted = Calibration.MINMAX if constant else kind
@@ -72,25 +73,31 @@ def _ranged(
 ) -> Params:  # fmt: skip
     """Return the quantisation of a group by its range; of `auto` it has a margin, and leaves out what gives nothing."""
     low, high = range_of(stats, kind, schema)
+    bits = plan.bits_of(first)
     if kind is not Calibration.AUTO:
-        return params_of(low, high, schema, plan.bits)
-    floor = softmax_floor(sim, plan.groups[first]) if sim is not None and plan.bits == 8 else None
+        return params_of(low, high, schema, bits)
+    floor = softmax_floor(sim, plan.groups[first]) if sim is not None and bits == 8 else None
     low = low if floor is None else max(low, floor)
-    if sim is not None and plan.bits == 8 and schema is Schema.ASYMMETRIC:
+    if sim is not None and _is_narrow(plan, first, schema):
         found = output_params(sim, plan, first, low, high)
         if found is not None:
             return found
     below, above = _margins(net, plan, first, stats.histogram.sum() / samples)
-    least, most = bounds_of(net, sources(net, plan.groups[first]))
+    least, most = bounds_of(net, sources(net, plan.groups[first], plan.converted))
     low, high = max(low * (1 + below / samples), least), min(high * (1 + above / samples), most)
-    return params_of(low, high, schema, plan.bits)
+    return params_of(low, high, schema, bits)
+
+
+def _is_narrow(plan: Plan, first: str, schema: Schema) -> bool:
+    """Say whether the codes of a group have 8 bits and any zero point."""
+    return plan.bits_of(first) == 8 and schema is Schema.ASYMMETRIC
 
 
 def _margins(net: Net, plan: Plan, first: str, values: float) -> tuple[float, float]:
     """Return the margins of a group of so many values in a sample, times the number of samples."""
     users = net.users()
     readers = {node.op_type for name in plan.groups[first] for node in users.get(name, [])}
-    margin = _margin_of(values) if plan.bits == 8 and not readers & _NORMALISE else _MARGIN
+    margin = _margin_of(values) if plan.bits_of(first) == 8 and not readers & _NORMALISE else _MARGIN
     return margin, _MARGIN if "Softmax" in readers else margin
 
 
@@ -102,9 +109,10 @@ def _margin_of(values: float) -> float:
 def _fixed_of(sim: Simulator | None, plan: Plan, first: str) -> Params:
     """Return the usual quantisation of a known range, or the one that rounds the values seen clearly less."""
     usual, *others = plan.fixed[first]
-    if sim is not None and plan.bits == 8 and (found := softmax_result(sim, plan.groups[first])) is not None:
+    if sim is not None and plan.bits_of(first) == 8 and (found := softmax_result(sim, plan.groups[first])) is not None:
         return found
-    values = [sim.exact[n] for n in sources(sim.net, plan.groups[first]) if n in sim.exact] if sim is not None else []
+    names = sources(sim.net, plan.groups[first], plan.converted) if sim is not None else []
+    values = [sim.exact[n] for n in names if sim is not None and n in sim.exact]
     errors = {p: sum(float(np.square(fake(v, p) - v).sum()) for v in values) for p in plan.fixed[first]}
     return next((p for p in others if errors[p] < _CLEARLY * errors[usual]), usual)
 
@@ -139,7 +147,7 @@ def _alternatives(
     plan: Plan, first: str, start: Chosen, stats: Stats, schema: Schema
 ) -> list[tuple[str, Params]]:  # fmt: skip
     """Return what `auto` tries instead of what a group has."""
-    if start.how[first] == "grid" or schema is Schema.SYMMETRIC_WITH_POWER2_SCALE:
+    if start.how[first] == "grid" or first in plan.wide or schema is Schema.SYMMETRIC_WITH_POWER2_SCALE:
         return []
     if start.how[first] == "fixed":
         return [(f"fixed, scale {p.scale:.6g}", p) for p in plan.fixed[first] if p != start.params[first]]

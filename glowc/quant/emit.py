@@ -161,6 +161,9 @@ def _output(writer: _Writer, port: Port, renamed: dict[str, str]) -> ValueInfoPr
 
 def _add_node(writer: _Writer, node: NodeProto, renamed: dict[str, str]) -> None:
     """Add one node, with its weights as codes, and the pair of each result that is quantised."""
+    if node.output[0] in writer.plan.converted:
+        _add_pair(writer, node.output[0], renamed[node.input[0]], renamed)
+        return
     new = NodeProto()
     new.CopyFrom(node)
     new.input[:] = _inputs(writer, node, renamed)

@@ -71,7 +71,7 @@ class Engine:
         """Return the outputs of one node for one sample."""
         read = {name: consts[name] for name in node.input if name in consts}
         given = {name: np.asarray(feed[name], order="C") for name in node.input if name and name not in consts}
-        key = (*(id(a) for a in read.values()), *((a.shape, a.dtype) for a in given.values()))
+        key = (*node.input, *(id(a) for a in read.values()), *((a.shape, a.dtype) for a in given.values()))
         known = self._ready.get(node.output[0])
         if known is None or known[0] != key:
             known = (key, read, self._made(net, node, given, read))  # `read` lives as long as the ids in the key

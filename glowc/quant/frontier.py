@@ -19,6 +19,7 @@ from glowc.errors import InputError
 from glowc.quant.calibrate import Calibration
 from glowc.quant.choose import by_calibration
 from glowc.quant.engine import Engine
+from glowc.quant.finer import as_wishes
 from glowc.quant.layers import coded_layers, nearest_layers
 from glowc.quant.limits import Limits, Size
 from glowc.quant.narrow import is_usual
@@ -44,13 +45,17 @@ Choice = Mapping[str, WeightType]
 
 @dataclass(frozen=True, slots=True)
 class Point:
-    """One choice: types of weights by layer, its size, error of outputs (RMSE over the largest), score, activations."""
+    """One choice: types of weights by layer, its size, error of outputs (RMSE over the largest), score, activations.
+
+    `wide` are the layers on int16 where `activations` are int8, by first result.
+    """
 
     weights: Choice
     size: Size
     error: float
     score: float | None
     activations: Activations = Activations.INT8
+    wide: tuple[str, ...] = ()
 
     @property
     def constants_bytes(self) -> int:
@@ -108,26 +113,33 @@ class Search:
     size_of: SizeOf
     target: Target | None = None
     progress: Callable[[str], None] = lambda _: None
-    _known: dict[frozenset[tuple[str, WeightType]], tuple[Quantized, Point]] = field(default_factory=dict)
+    _known: dict[tuple[frozenset[tuple[str, WeightType]], tuple[str, ...]], tuple[Quantized, Point]] = field(
+        default_factory=dict
+    )
 
-    def measured(self, choice: Choice) -> tuple[Quantized, Point]:
-        """Quantise with some layers in fewer bits, and judge."""
-        key = frozenset(choice.items())
+    def precision(self, choice: Choice, wide: Sequence[str] = ()) -> Precision:
+        """Return the wishes of the options, and some layers in fewer bits, and some on int16, besides."""
+        own = self.options.precision
+        return Precision(WeightType.INT8, {**choice, **own.of}, {**as_wishes(wide), **own.activations_of})
+
+    def measured(self, choice: Choice, wide: tuple[str, ...] = ()) -> tuple[Quantized, Point]:
+        """Quantise with weights of some layers in fewer bits, and some layers on int16, and judge."""
+        key = frozenset(choice.items()), wide
         if key not in self._known:
-            self.progress(f"choice {len(self._known) + 1}: {len(choice)} layers in fewer bits")
-            precision = Precision(WeightType.INT8, {**choice, **self.options.precision.of})
-            options = replace(self.options, precision=precision)
+            finer = f", {len(wide)} on int16" if wide else ""
+            self.progress(f"choice {len(self._known) + 1}: {len(choice)} layers in fewer bits{finer}")
+            options = replace(self.options, precision=self.precision(choice, wide))
             done = quantize_net(self.net, self.engine, self.profile, self.kept, options, lambda _: None)
             score = None
             if self.target is not None:
                 score = self.target.score(outputs_of(done.model, self.net.inputs, self.target.samples))
             size, kind = self.size_of(done.model), self.options.activations
-            self._known[key] = done, Point(dict(choice), size, done.error or 0.0, score, kind)
+            self._known[key] = done, Point(dict(choice), size, done.error or 0.0, score, kind, wide)
         return self._known[key]
 
-    def found(self, choice: Choice) -> Found:
+    def found(self, choice: Choice, wide: tuple[str, ...] = ()) -> Found:
         """Return a choice with all that were measured."""
-        done, point = self.measured(choice)
+        done, point = self.measured(choice, wide)
         points = sorted((p for _, p in self._known.values()), key=lambda p: (-p.constants_bytes, p.loss))
         return Found(done, point, tuple(points))
 

@@ -14,7 +14,7 @@ from onnx import NodeProto
 
 from glowc.quant.engine import all_samples
 from glowc.quant.net import Net
-from glowc.quant.plan import Plan, weights_of
+from glowc.quant.plan import Plan, values_of, weights_of
 from glowc.quant.scheme import Params, Schema
 from glowc.quant.simulate import Simulator
 from glowc.quant.weights import (
@@ -88,21 +88,23 @@ def _least(
 
 
 def fitted_layers(
-    sim: Simulator, params: Mapping[str, Params], start: Coded, fit: Fit, *, rounding: bool = True,
-    correction: bool = True, progress: Callable[[str], None] = lambda _: None,
+    sim: Simulator, params: Mapping[str, Params], start: Coded, fit: Fit, *, wide_fit: Fit | None = None,
+    rounding: bool = True, correction: bool = True, progress: Callable[[str], None] = lambda _: None,
 ) -> Coded:  # fmt: skip
     """Return codes and biases fitted to the samples; without `rounding` or `correction`, the codes or biases of
-    `start`."""
+    `start`. Layers with nothing but int16 before them have `wide_fit`, where others have none."""
     net = sim.net
     weights, biases = dict(start.weights), dict(start.biases)
     values = {p.name: sim.rounded(params, p.name, sim.exact[p.name]) for p in net.inputs}
     consts = sim.consts(params, start.consts(net))
+    fine = _only_wide(sim)
     for node in net.nodes:
         layer = node.output[0]
         if layer in weights:
             progress(f"fitting {layer}")
             if rounding:
-                weights[layer] = _fitted_weights(sim, params, node, values[node.input[0]], start.weights[layer], fit)
+                how = wide_fit if node.input[0] in fine and wide_fit is not None else fit
+                weights[layer] = _fitted_weights(sim, params, node, values[node.input[0]], start.weights[layer], how)
             consts[node.input[1]] = weights[layer].values()
             if layer in biases and correction:
                 sums = all_samples(sim.engine, net, node, values, consts)[0]
@@ -112,6 +114,18 @@ def fitted_layers(
         ):
             values[name] = sim.rounded(params, name, array)
     return Coded(weights, biases)
+
+
+def _only_wide(sim: Simulator) -> set[str]:
+    """Return the values that nothing before them rounds to 8 bits, in a network of both widths."""
+    plan = sim.plan
+    fine = {p.name for p in sim.net.inputs if plan.group_of.get(p.name) in plan.wide}
+    for node in sim.net.nodes if fine else ():
+        read = [name for name in values_of(sim.net, node) if name not in sim.net.consts]
+        result = plan.fused.get(node.output[0], node.output[0])
+        if plan.group_of.get(result) in plan.wide and all(name in fine for name in read):
+            fine.add(node.output[0])
+    return fine
 
 
 def _fitted_weights(

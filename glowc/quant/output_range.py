@@ -25,7 +25,9 @@ def output_params(sim: Simulator, plan: Plan, first: str, low: float, high: floa
     names = plan.groups[first]
     if not sim.net.output_names() & {*names}:
         return None
-    values = [sim.exact[n].reshape(len(sim.exact[n]), -1) for n in sources(sim.net, names) if n in sim.exact]
+    values = [
+        sim.exact[n].reshape(len(sim.exact[n]), -1) for n in sources(sim.net, names, plan.converted) if n in sim.exact
+    ]
     if not values or len(values[0]) < FEWEST_SAMPLES:
         return None
     lines = np.concatenate(values, axis=1)

@@ -1,14 +1,14 @@
 """Which nodes of a network compute on codes, which tensors are quantised, and which of them share a quantisation.
 
-A table says what an operator demands. Precision is a property of a node (`Plan.quantised`), so that another precision
-for a layer is another entry and no other structure.
+A table says what an operator demands. Precision is a property of a node (`Plan.quantised`, `Widths.wide`), so that
+another precision for a layer is another entry and no other structure.
 """
 
 from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Collection, Iterable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 import numpy as np
 from onnx import NodeProto
@@ -54,8 +54,22 @@ class FloatNode:
 
 
 @dataclass(frozen=True, slots=True)
+class Widths:
+    """Nodes that compute on int16 where others do on int8, and nodes that convert codes of one width to the other.
+
+    Both by first result. Codes of one tensor have one width: those that read it in the other one read a conversion.
+    """
+
+    wide: frozenset[str] = frozenset()
+    converted: frozenset[str] = frozenset()
+
+
+@dataclass(frozen=True, slots=True)
 class Plan:
-    """What is quantised. `groups` has the tensors of one quantisation under the name of the first; constants too."""
+    """What is quantised. `groups` has the tensors of one quantisation under the name of the first; constants too.
+
+    Codes have `bits`, those of the groups in `wide` 16; `converted` are the results of nodes that are conversions only.
+    """
 
     quantised: frozenset[str]
     groups: Mapping[str, tuple[str, ...]]
@@ -64,6 +78,12 @@ class Plan:
     floats: tuple[FloatNode, ...]
     fused: Mapping[str, str] = field(default_factory=dict)
     bits: int = 8
+    wide: frozenset[str] = frozenset()
+    converted: frozenset[str] = frozenset()
+
+    def bits_of(self, group: str) -> int:
+        """Return the bits of the codes of a group."""
+        return 16 if group in self.wide else self.bits
 
     def computes_codes(self, node: NodeProto) -> bool:
         """Say whether a node is quantised."""
@@ -90,10 +110,10 @@ def values_of(net: Net, node: NodeProto) -> list[str]:
 
 def make_plan(
     net: Net, dtypes: Mapping[str, np.dtype[np.generic]], keep_float: Iterable[str] = (),
-    unrounded: frozenset[str] = frozenset(), bits: int = 8,
+    unrounded: frozenset[str] = frozenset(), bits: int = 8, widths: Widths = Widths(),
 ) -> Plan:  # fmt: skip
-    """Decide what is quantised, on codes of so many bits. `dtypes` has the element type of every value. Raises
-    InputError for unknown names.
+    """Decide what is quantised, on codes of so many bits, or of 16 where `widths` says so. `dtypes` has the element
+    type of every value. Raises InputError for unknown names.
 
     Layers with a result in `unrounded` compute on codes and hand on floats; what is behind them stays float.
     """
@@ -111,11 +131,12 @@ def make_plan(
         elif reason:
             floats.append(FloatNode(node.name or node.output[0], node.op_type, reason, node.output[0]))
     fused = _fused(net, quantised)
-    groups = _groups(net, quantised, {*fused, *unrounded})
+    groups = _groups(net, quantised, {*fused, *unrounded}, widths.converted)
     group_of = {name: first for first, names in groups.items() for name in names}
-    return Plan(
-        frozenset(quantised), groups, group_of, _fixed(net, groups, quantised, bits), tuple(floats), fused, bits
-    )
+    touched = {n for node in net.nodes if node.output[0] in widths.wide for n in (*values_of(net, node), *node.output)}
+    wide = frozenset(group_of[name] for name in touched if name in group_of)
+    plan = Plan(frozenset(quantised), groups, group_of, {}, tuple(floats), fused, bits, wide, widths.converted)
+    return replace(plan, fixed=_fixed(net, plan))
 
 
 def _kept(net: Net, names: tuple[str, ...]) -> frozenset[str]:
@@ -189,7 +210,9 @@ def _fused(net: Net, quantised: set[str]) -> dict[str, str]:
     return found
 
 
-def _groups(net: Net, quantised: set[str], never: Collection[str]) -> dict[str, tuple[str, ...]]:
+def _groups(
+    net: Net, quantised: set[str], never: Collection[str], converted: Collection[str]
+) -> dict[str, tuple[str, ...]]:
     """Return the tensors that are quantised, by common quantisation; those of `never` are no codes."""
     parent: dict[str, str] = {}
 
@@ -205,7 +228,8 @@ def _groups(net: Net, quantised: set[str], never: Collection[str]) -> dict[str, 
         values = [n for n in values_of(net, node) if n not in never]
         recurrent_node = node.op_type in recurrent.RECURRENT
         results = [n for n in (recurrent.results(node) if recurrent_node else node.output) if n and n not in never]
-        tied = [*values, *results] if node.op_type in SAME else results if recurrent_node else []
+        moves = node.op_type in SAME and node.output[0] not in converted
+        tied = [*values, *results] if moves else results if recurrent_node else []
         for name in (*values, *results):
             find(name)
         for name in tied[1:]:
@@ -216,25 +240,23 @@ def _groups(net: Net, quantised: set[str], never: Collection[str]) -> dict[str, 
     return {names[0]: tuple(names) for names in members.values()}
 
 
-def _fixed(
-    net: Net, groups: Mapping[str, tuple[str, ...]], quantised: set[str], bits: int
-) -> dict[str, tuple[Params, ...]]:
+def _fixed(net: Net, plan: Plan) -> dict[str, tuple[Params, ...]]:
     """Return the quantisations of groups whose values all come from operators of a known range."""
     producers = net.producers()
     found: dict[str, tuple[Params, ...]] = {}
-    for first, names in groups.items():
+    for first, names in plan.groups.items():
         makers = [producers.get(name) for name in names]
-        sources = {n.op_type if n is not None and n.output[0] in quantised else "" for n in makers}
+        sources = {n.op_type if n is not None and n.output[0] in plan.quantised else "" for n in makers}
         sources -= SAME
         if len(sources) == 1 and (op := next(iter(sources))) in FIXED:
-            found[first] = FIXED[op] if bits == 8 else FIXED16
+            found[first] = FIXED[op] if plan.bits_of(first) == 8 else FIXED16
     return found
 
 
-def sources(net: Net, names: Iterable[str]) -> list[str]:
+def sources(net: Net, names: Iterable[str], converted: Collection[str] = ()) -> list[str]:
     """Return the tensors of a group that bring values into it; the others are made of those."""
     producers = net.producers()
-    chosen = [n for n in names if n not in producers or producers[n].op_type not in SAME]
+    chosen = [n for n in names if n not in producers or producers[n].op_type not in SAME or n in converted]
     return chosen or list(names)
 
 

@@ -12,6 +12,7 @@ from glowc.errors import InputError
 from glowc.kernels.records import FEWEST
 from glowc.quant.net import Net, int_of
 from glowc.quant.plan import Plan, weights_of
+from glowc.quant.scheme import Activations
 from glowc.quant.weights import BYTE, CRUMB, NIBBLE
 
 
@@ -30,10 +31,14 @@ class WeightType(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Precision:
-    """The type of weights, and that of single layers: by node, by result, or by kind of operator."""
+    """The type of weights, and that of single layers: by node, by result, or by kind of operator.
+
+    `activations_of` are the types of the codes on which single layers compute, named likewise.
+    """
 
     weights: WeightType = WeightType.INT8
     of: Mapping[str, WeightType] = field(default_factory=dict)
+    activations_of: Mapping[str, Activations] = field(default_factory=dict)
 
 
 def bits_of(net: Net, plan: Plan, precision: Precision) -> dict[str, int]:

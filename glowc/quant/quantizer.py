@@ -32,6 +32,7 @@ from glowc.quant.simulate import Simulator, simulator
 from glowc.quant.split import best_copies, splittable, with_copies
 from glowc.quant.tail import unrounded_sums
 from glowc.quant.weights import BYTE, Fit
+from glowc.quant.widths import wide_layers, widened, without_float
 
 Sample = Mapping[str, np.ndarray]
 Progress = Callable[[str], None]
@@ -63,7 +64,7 @@ class QuantizeOptions:
 class Quantized:
     """A quantised model, and what is known of it. `error` is the simulated error of the outputs on the kept samples.
 
-    `bits` are those of the weights of each layer, by its first result.
+    `bits` are those of the weights of each layer, by its first result; `wide` the layers on int16 where others are not.
     """
 
     model: onnx.ModelProto
@@ -77,6 +78,7 @@ class Quantized:
     activations: Activations = Activations.INT8
     bits: Mapping[str, int] = field(default_factory=dict)
     copies: int = 0  # of channels, over all values that have other channels than the float model
+    wide: tuple[str, ...] = ()
 
     @property
     def narrow(self) -> list[tuple[int, int]]:
@@ -135,13 +137,12 @@ def quantize_net(
     net: Net, engine: Engine, profile: Profile, kept: list[Sample], options: QuantizeOptions, progress: Progress
 ) -> Quantized:  # fmt: skip
     """Quantise a simplified network by its profile, and by samples where there are any."""
-    bits = options.activations.bits
-    unrounded = unrounded_sums(net, elements_of(profile)) if options.float_edge and bits == 8 else frozenset()
-    plan = make_plan(net, dtypes_of(net, profile), options.keep_float, unrounded, bits)
+    planned = planned_net(net, profile, options)
+    net, profile, plan = planned.net, planned.profile, planned.plan
     if not plan.quantised:
         reasons = [f'{f.op} "{f.name}": {f.reason}' for f in plan.floats]
         raise InputError("nothing of this model can be quantised", details=reasons[:10])
-    notes = tuple(_notes(profile, kept, options))
+    notes = (*_notes(profile, kept, options), *planned.notes)
     if not kept:
         chosen, coded = _chosen(None, net, plan, profile, options, progress)
         return _written(_Way(None, profile), net, plan, chosen, coded, options, notes)
@@ -151,7 +152,7 @@ def quantize_net(
         progress("equalising channels")
         way = _equalised(sim, profile, kept)
     ways = [way]
-    if options.split and bits == 8:
+    if options.split and plan.bits == BYTE:
         progress("splitting channels")
         ways += _split(way, kept, options.split)
     done = []
@@ -159,6 +160,30 @@ def quantize_net(
         chosen, coded = _chosen(one.sim, net, plan, one.profile, options, progress)
         done.append(_written(one, net, plan, chosen, coded, options, notes))
     return min(done, key=lambda found: found.error or 0.0)
+
+
+@dataclass(frozen=True, slots=True)
+class Planned:
+    """A network with a conversion where codes of 8 and 16 bits meet, its profile, what is quantised of it, notes."""
+
+    net: Net
+    profile: Profile
+    plan: Plan
+    notes: tuple[str, ...] = ()
+
+
+def planned_net(net: Net, profile: Profile, options: QuantizeOptions) -> Planned:
+    """Return what is quantised, and on which codes; where all are of one width the network is as it was."""
+    wishes = options.precision.activations_of
+    bits = 8 if wishes else options.activations.bits
+    unrounded = unrounded_sums(net, elements_of(profile)) if options.float_edge and bits == 8 else frozenset()
+    plan = make_plan(net, dtypes_of(net, profile), options.keep_float, unrounded, bits)
+    if not wishes or not plan.quantised:
+        return Planned(net, profile, plan)
+    done = widened(net, profile, plan, wishes, options.activations)
+    dtypes = dtypes_of(done.net, done.profile)
+    plan = make_plan(done.net, dtypes, options.keep_float, unrounded - done.widths.wide, 8, done.widths)
+    return Planned(done.net, done.profile, plan, done.notes)
 
 
 @dataclass(frozen=True, slots=True)
@@ -183,14 +208,14 @@ def _written(
 ) -> Quantized:  # fmt: skip
     """Return the file, and what is known of it."""
     net = way.sim.net if way.sim else net
-    written = net if plan.bits == 8 else raised(net)
+    written = net if plan.bits == 8 and not plan.wide else raised(net)
     model = quantised_model(written, plan, chosen.params, coded.weights, coded.biases, float_edge=options.float_edge,
                             factors=way.factors, sources=way.sources)  # fmt: skip
     error = way.sim.output_error(way.sim.run(chosen.params, coded.consts(net))) if way.sim else None
     bits = {name: weights.bits for name, weights in coded.weights.items()}
     return Quantized(
         model, plan.floats, chosen.how, way.classes, len(coded.weights), way.profile.samples, error, notes,
-        options.activations, bits, way.copies,
+        options.activations, bits, way.copies, wide_layers(net, plan),
     )  # fmt: skip
 
 
@@ -263,7 +288,8 @@ def _split(way: _Way, kept: list[Sample], most: float) -> list[_Way]:
     shapes = {name: array.shape[1:] for name, array in sim.exact.items()}
     run = partial(_layer_of, sim.engine)
     for one in splittable(net, shapes):
-        if not all(plan.group_of.get(n) or n in plan.fused for n in one.values):
+        groups = [plan.group_of.get(n) for n in one.values if n not in plan.fused]
+        if any(group is None or plan.bits_of(group) != BYTE for group in groups):
             continue
         source = best_copies(net, one, magnitudes(sim.exact, one.values), sim.exact, run, most)
         if source is not None:
@@ -295,6 +321,7 @@ def _chosen(
     """Return ranges, weights and biases: fitted and measured where there are samples."""
     net = sim.net if sim else net
     chosen = by_calibration(sim, net, plan, profile, options.calibration, options.schema)
+    chosen = _whole(chosen, net, plan, options)
     coded = nearest_layers(net, plan, chosen.params, options.schema, bits_of(net, plan, options.precision))
     if sim is None:
         return chosen, coded
@@ -302,14 +329,22 @@ def _chosen(
     fit = options.fit or FITS[options.activations]
     if options.bias_correction or options.rounding:
         rounding = options.rounding and not power2
-        coded = fitted_layers(sim, chosen.params, coded, fit, rounding=rounding, correction=options.bias_correction,
-                              progress=progress)  # fmt: skip
+        coded = fitted_layers(sim, chosen.params, coded, fit, wide_fit=options.fit or FITS[Activations.INT16],
+                              rounding=rounding, correction=options.bias_correction, progress=progress)  # fmt: skip
     if options.calibration is not Calibration.AUTO or profile.samples < ENOUGH or plan.bits > 8:
         return chosen, coded
     chosen = by_measure(sim, profile, options.schema, chosen, coded.consts(net), progress)
+    chosen = _whole(chosen, net, plan, options)
     if options.bias_correction:
         coded = _better(sim, chosen, coded, fitted_layers(sim, chosen.params, coded, fit, rounding=False))
     return chosen, coded
+
+
+def _whole(chosen: Chosen, net: Net, plan: Plan, options: QuantizeOptions) -> Chosen:
+    """Return the ranges with which conversions between 8 and 16 bits need no float."""
+    if not plan.wide or options.schema is Schema.SYMMETRIC_WITH_POWER2_SCALE:
+        return chosen
+    return replace(chosen, params=without_float(plan, net, chosen.params))
 
 
 def _better(sim: Simulator, chosen: Chosen, one: Coded, other: Coded) -> Coded:

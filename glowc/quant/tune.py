@@ -1,8 +1,9 @@
-"""Mixed precision by measured sensitivity: what loses most stays float, until accuracy is near enough.
+"""Mixed precision by measured sensitivity: what loses most is on int16 or stays float, until accuracy is near enough.
 
 What a tensor loses is measured on the kept samples: how much less the outputs err in simulation when neither it nor the
 weights of the layers at it are rounded. It is float only where all layers at it are, so they stay float together. Then
-such sets are added in that order; each trial is quantised as a whole and judged on all labelled samples.
+such sets are added in that order; each trial is quantised as a whole and judged on all labelled samples. Before any
+layer becomes float, int16 is tried: if all layers on it are near enough, as few of them as are.
 """
 
 from __future__ import annotations
@@ -20,12 +21,13 @@ from glowc.quant.choose import by_calibration
 from glowc.quant.data import as_port
 from glowc.quant.emit import edge_params
 from glowc.quant.engine import Engine, default_prepare
+from glowc.quant.finer import as_wishes, finest, unions
 from glowc.quant.layers import Coded, coded_layers, nearest_layers
 from glowc.quant.net import Net, Port, model_of
 from glowc.quant.plan import BINARY, LAYERS, Plan, make_plan, values_of
 from glowc.quant.profile import Profile
 from glowc.quant.quantizer import Quantized, QuantizeOptions, dtypes_of, quantize_net
-from glowc.quant.scheme import Params
+from glowc.quant.scheme import Activations, Params
 from glowc.quant.simulate import Simulator, simulator
 
 Sample = Mapping[str, np.ndarray]
@@ -37,12 +39,16 @@ _FLOAT_BYTES = 3  # that a float weight takes more than a code
 
 @dataclass(frozen=True, slots=True)
 class Trial:
-    """One trial: the layers that were float in it, what it scored, the points below float, and further bytes."""
+    """One trial: the layers that were float in it, what it scored, the points below float, and further bytes.
+
+    `wide` are the layers that were on int16.
+    """
 
     keep_float: tuple[str, ...]
     score: float
     drop_points: float
     extra_bytes: int
+    wide: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,13 +83,16 @@ class _Search:
     progress: Progress
     trials: list[Trial]
 
-    def tried(self, names: tuple[str, ...]) -> tuple[Quantized, Trial]:
-        """Quantise with some more layers float, and judge."""
-        self.progress(f"trial {len(self.trials) + 1}: {len(names)} layers float")
-        options = replace(self.options, keep_float=(*self.options.keep_float, *names))
+    def tried(self, names: tuple[str, ...], wide: tuple[str, ...] = ()) -> tuple[Quantized, Trial]:
+        """Quantise with some more layers float, or on int16, and judge."""
+        finer = f", {len(wide)} on int16" if wide else ""
+        self.progress(f"trial {len(self.trials) + 1}: {len(names)} layers float{finer}")
+        own = self.options.precision
+        precision = replace(own, activations_of={**as_wishes(wide), **own.activations_of})
+        options = replace(self.options, keep_float=(*self.options.keep_float, *names), precision=precision)
         done = quantize_net(self.net, self.engine, self.profile, self.kept, options, lambda _: None)
         score = self.target.score(outputs_of(done.model, self.net.inputs, self.target.samples))
-        trial = Trial(names, score, 100 * (self.float_score - score), self._extra(names))
+        trial = Trial(names, score, 100 * (self.float_score - score), self._extra(names), wide)
         self.trials.append(trial)
         return done, trial
 
@@ -109,6 +118,8 @@ def tuned(
     if search.enough(trial):
         return Tuned(done, search.float_score, tuple(search.trials))
     progress("measuring what each layer loses")
+    if (finer := _on_int16(search)) is not None:
+        return Tuned(finer, search.float_score, tuple(search.trials))
     for names in _growing(sensitivity(net, engine, profile, kept, options)):
         done, trial = search.tried(names)
         if search.enough(trial):
@@ -120,6 +131,28 @@ def tuned(
         details=trial_lines(search.trials),
         hint="allow a larger --target-accuracy, or look at the data: glowc eval shows which layer loses it",
     )
+
+
+def _on_int16(search: _Search) -> Quantized | None:
+    """Return the model with as few layers on int16 as are near enough; None where not even all of them are.
+
+    Sets of layers grow by what they gain for their work (glowc/quant/finer.py); which is needed is found by halving.
+    """
+    if search.options.activations is not Activations.INT8:
+        return None
+    sets = unions(finest(search.net, search.engine, search.profile, search.kept, search.options))
+    done, trial = search.tried((), sets[-1]) if sets else (None, None)
+    if trial is None or not search.enough(trial):
+        return None
+    low, high = 0, len(sets) - 1
+    while low < high:
+        middle = (low + high) // 2
+        other, found = search.tried((), sets[middle])
+        if search.enough(found):
+            done, high = other, middle
+        else:
+            low = middle + 1
+    return done
 
 
 def _growing(order: Sequence[tuple[str, ...]]) -> list[tuple[str, ...]]:
@@ -204,6 +237,7 @@ def trial_lines(trials: Sequence[Trial]) -> list[str]:
     lines = []
     for trial in trials:
         kept = f"{len(trial.keep_float)} float: {', '.join(trial.keep_float)}" if trial.keep_float else "all int8"
+        kept = f"{len(trial.wide)} on int16: {', '.join(trial.wide)}" if trial.wide else kept
         cost = f", {trial.extra_bytes:,} bytes more" if trial.extra_bytes else ""
         lines.append(f"{kept}: {100 * trial.score:.2f} %, {trial.drop_points:.2f} points below float{cost}")
     return lines

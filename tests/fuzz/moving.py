@@ -73,6 +73,15 @@ def draw_move(net: Net, i: int) -> bool:
     return draw_resize(net, i)
 
 
+def draw_width(net: Net, i: int) -> bool:
+    """Codes of 8 bits become codes of 16, or the other way round."""
+    dice, x = net.dice, net.values[i]
+    dtype = dice.pick(["s8", "u8"]) if x.dtype == "s16" else "s16"
+    y = Value(x.shape, dtype, *scale_for(dice, dtype, net.spans[i]))
+    net.add(Layer("Identity", (i,), (y,)), net.spans[i])
+    return True
+
+
 def draw_resize(net: Net, i: int) -> bool:
     """Nearest or linear Resize by whole factors."""
     dice, x = net.dice, net.values[i]

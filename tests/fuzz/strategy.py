@@ -21,7 +21,7 @@ from tests.fuzz.computing import (
     draw_unary,
 )  # fmt: skip
 from tests.fuzz.dice import Dice, Net, scale_for
-from tests.fuzz.moving import draw_concat, draw_move, draw_split
+from tests.fuzz.moving import draw_concat, draw_move, draw_split, draw_width
 from tests.fuzz.recipe import Recipe, Value
 
 MOST_LAYERS = 9
@@ -29,6 +29,7 @@ Draw = Callable[[Net, int], bool]
 KINDS: tuple[Draw, ...] = (
     draw_conv, draw_binary, draw_dense, draw_unary, draw_pool, draw_move, draw_conv, draw_concat, draw_split,
     draw_softmax, draw_reduce, draw_product, draw_binary, draw_move, draw_normalised, draw_conv_transpose, draw_unary,
+    draw_width,
 )  # fmt: skip
 
 

@@ -120,3 +120,21 @@ def kernel_cases() -> Iterator[Case]:
             yield make_case("quantize_axis", ops, dims, out={"out": (shape, kind)})
             ops = {"in": np.resize(codes, shape), "scale": scale, "zp": zp}
             yield make_case("dequantize_axis", ops, dims, out={"out": (shape, DType.F32)})
+    yield from _width_cases()
+
+
+def _width_cases() -> Iterator[Case]:
+    """int8 to int16 and back: scales with a form in integers and without, zero points, all codes, lengths."""
+    up, down = (DType.S8, DType.S16), (DType.S16, DType.S8)
+    for number, (kinds, from_zp, to_zp, in_scale, out_scale) in enumerate((
+        (up, -128, 0, 0.0235, 0.0235 / 128), (up, 3, 0, 0.05, 3.1e-4), (up, 127, -700, 0.01, 1.7e-4),
+        (up, 0, 5, 1.0, 0.75), (up, -7, 32767, 0.3, 1e-3), (up, 0, 0, 2.0, 1e-9), (up, 4, 0, 1e-6, 1.0),
+        (up, -128, 0, 1.0, 1 / 256), (down, 0, -128, 2.1e-4, 0.0271), (down, 0, 3, 0.0235 / 128, 0.0235),
+        (down, 900, 127, 1e-4, 0.02), (down, 0, 0, 1e-5, 1.0), (down, -32768, 0, 3e-4, 0.03), (down, 0, -5, 1.0, 1.0),
+        (down, 0, 9, 0.5, 1e-9), (down, 0, 0, 1 / 256, 1.0),
+    )):  # fmt: skip
+        p = {"in_zp": from_zp, "out_zp": to_zp, "in_scale": in_scale, "out_scale": out_scale}
+        codes = np.arange(kinds[0].qmin, kinds[0].qmax + 1).astype(kinds[0].numpy)
+        for n in (codes.size, *((1, 3, 4, 7, 8, 9, 15, 17, 33) if number in (1, 8) else ())):
+            x = RNG.permutation(codes)[:n]
+            yield make_case("requantize", {"in": x}, {**p, "n": n}, out={"out": ((n,), kinds[1])}, name="widths")

@@ -37,10 +37,20 @@ def test_layers_stay_float_until_the_target_is_met(glowc: Glowc, files: Path) ->
     assert first["drop_points"] > 30
     good = [t for t in others if t["drop_points"] <= 6]
     assert good
-    assert all(t["extra_bytes"] > 0 for t in others)
+    assert all(t["extra_bytes"] > 0 for t in others if not t["wide"])
     kept = {f["name"] for f in report["float"] if f["reason"] == "--keep-float"}
     assert kept == {n.replace("h", "layer") for n in good[-1]["keep_float"]}
     assert kept == {"layer1", "layer2"}  # the tensor between them is what loses it
+
+
+def test_int16_is_tried_before_float(glowc: Glowc, files: Path) -> None:
+    argv = ("--data", files / "in.npz", "--labels", files / "labels.npy", "--no-equalise", "-o", "q.onnx", "--json")
+    report = json.loads(glowc("quantize", files / "net.onnx", "--target-accuracy", "45", *argv).out)
+    first, whole, *fewer = report["trials"]
+    assert (first["wide"], whole["wide"]) == ([], ["h0", "h1", "h2", "h3"])
+    assert not report["float"]
+    good = [t["wide"] for t in (whole, *fewer) if t["drop_points"] <= 45]
+    assert report["int16"] == [name.replace("h", "layer") for name in sorted(min(good, key=len))]
 
 
 def test_int8_that_is_good_enough_is_the_only_trial(glowc: Glowc, files: Path) -> None:

@@ -10,6 +10,7 @@ from glowc.passes.base import PassCtx, RewritePass
 from glowc.passes.operands import dequantized_from
 
 _FLIPPED = {"u8": ("s8", 128), "s8": ("u8", -128), "u16": ("s16", 32768), "s16": ("u16", -32768)}
+_WIDTHS = {8, 16}  # of codes that become one another
 
 
 class FoldRequantize(RewritePass):
@@ -35,7 +36,9 @@ def _fold_pair(node: Node, editor: GraphEditor) -> bool:
     if _equal(editor, source, out) and editor.bypass(node, source):
         return True
     a, b = editor.types[source], editor.types[out]
-    if a.quant is None or b.quant is None or a.quant.per_axis or b.quant.per_axis or a.dtype.bits != b.dtype.bits:
+    if a.quant is None or b.quant is None or a.quant.per_axis or b.quant.per_axis:
+        return False
+    if a.dtype.bits != b.dtype.bits and not {a.dtype.bits, b.dtype.bits} <= _WIDTHS:
         return False
     if _is_flip(a, b):
         editor.update(node, op="FlipSign", inputs=(source,), attrs={})
