@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 
+from glowc.graph.few_codes import FewCodes
 from glowc.kernels.base import Prepared, prepared_instr
 from glowc.kernels.common.constants import WEIGHTED
-from glowc.kernels.common.narrow import has_few_rows, narrowed, weight_bits, words_of
+from glowc.kernels.common.narrow import by_lanes, has_few_rows, narrowed, weight_bits, words_of
 from glowc.kernels.mve import fully_connected
 from glowc.kernels.mve.shared import FAST
 from glowc.kernels.mve.stream import VECTOR, group_records
@@ -31,7 +32,11 @@ def prepare(constants: Arrays, instr: Instr) -> Prepared:
     """Return the stream of constants with its weights as they are stored."""
     plain, bits = fully_connected.prepare(constants, instr), weight_bits(instr)
     records = group_records(prepared_instr(instr, plain), instr.int_("out_n"))
-    packed = narrowed(words_of(plain.constants["weights"]), records, bits, lanes=4) if records is not None else None
+    packed = (
+        narrowed(words_of(plain.constants["weights"]), records, FewCodes(bits), by_lanes(4))
+        if records is not None
+        else None
+    )
     assert packed is not None
     return Prepared({**plain.constants, "weights": packed}, NarrowPlan(bits=bits))
 

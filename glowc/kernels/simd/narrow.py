@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from glowc.graph.few_codes import FewCodes
 from glowc.kernels.base import KernelVariant, Prepared, prepare, prepared_instr
 from glowc.kernels.common.constants import WEIGHTED
-from glowc.kernels.common.narrow import has_few_rows, narrowed, weight_bits, words_of
+from glowc.kernels.common.narrow import by_lanes, has_few_rows, narrowed, weight_bits, words_of
 from glowc.kernels.simd.conv import accepts_codes
 from glowc.kernels.simd.fully_connected import A64
 from glowc.kernels.simd.stream import CHUNK
@@ -34,7 +35,11 @@ def prepare_narrow(constants: Arrays, instr: Instr) -> Prepared:
     """Return the stream of constants with its weights as they are stored."""
     plain, bits = prepare(_PLAIN, constants, instr), weight_bits(instr)
     records = _PLAIN.records(prepared_instr(instr, plain)) if _PLAIN.records is not None else None
-    packed = narrowed(words_of(plain.constants["weights"]), records, bits, _LANES) if records is not None else None
+    packed = (
+        narrowed(words_of(plain.constants["weights"]), records, FewCodes(bits), by_lanes(_LANES))
+        if records is not None
+        else None
+    )
     assert packed is not None
     return Prepared({**plain.constants, "weights": packed}, NarrowPlan(bits=bits))
 
