@@ -27,7 +27,8 @@ from glowc.compiler.options import CompileOptions
 from glowc.compiler.pipeline import compile_model, write_bundle
 from glowc.machine.execute import bench, load_bundle
 from glowc.quant import QuantizeOptions, quantize_model
-from glowc.quant.precision import Precision, WeightType
+from glowc.quant.precision import Precision
+from glowc.quant.weight_types import WeightType
 
 SHARED = Path(__file__).resolve().parent.parent.parent / "shared" / "models"
 MODELS = ("mlperf_ic_resnet8_fp32", "mlperf_kws_dscnn_fp32", "mlperf_ad_autoencoder_fp32")

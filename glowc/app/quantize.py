@@ -58,7 +58,8 @@ LabelsOpt = Annotated[
 ClassesOpt = Annotated[
     Path | None, typer.Option("--classes", help="names of the classes, one a line, in the order of the outputs")
 ]
-WeightsOpt = Annotated[str, typer.Option("--weights", help="of layers that gain by fewer bits: int8, int4 or int2")]
+_WEIGHTS = "of layers that gain by fewer bits: int8, int4, int2, or codes of a palette, palette4 or palette2"
+WeightsOpt = Annotated[str, typer.Option("--weights", help=_WEIGHTS)]
 WeightsOfOpt = Annotated[
     list[str] | None,
     typer.Option("--weights-of", metavar="NODE=TYPE", help="of one layer, or a kind of operator; repeatable"),
@@ -373,7 +374,8 @@ def summary(done: Quantized, output: Path) -> dict[str, object]:
     """Return what `quantize --json` prints."""
     return {
         "output": str(output), "layers": done.layers, "samples": done.samples, "equalised": done.equalised,
-        "bits": dict(done.bits),
+        "bits": {name: kind.bits for name, kind in done.kinds.items()},
+        "weights": {name: str(kind) for name, kind in done.kinds.items()},
         "rmse_over_largest": done.error, "notes": list(done.notes),
         "float": [{"name": f.name, "op": f.op, "reason": f.reason} for f in done.floats],
         "ranges": dict(done.how),
@@ -383,7 +385,9 @@ def summary(done: Quantized, output: Path) -> dict[str, object]:
 def summary_text(done: Quantized, output: Path) -> str:
     """Return what `quantize` prints."""
     lines = [f"{done.layers} layers on {done.activations}, {done.samples} samples: {output}"]
-    lines += [f"  {count} layer{'s' if count > 1 else ''} with weights of {bits} bits" for bits, count in done.narrow]
+    for kind, count in done.narrow:
+        what = f"places of {kind.bits} bits in a palette" if kind.indexed else f"{kind.bits} bits"
+        lines.append(f"  {count} layer{'s' if count > 1 else ''} with weights of {what}")
     if done.error is not None:
         lines.append(f"  error of the outputs on this data: {100 * done.error:.2f} % of the largest (RMSE, simulated)")
     lines += [f'  stays float: {f.op} "{f.name}": {f.reason}' for f in done.floats]

@@ -24,12 +24,13 @@ from glowc.quant.limits import Limits, Size
 from glowc.quant.narrow import is_usual
 from glowc.quant.net import Net
 from glowc.quant.plan import make_plan
-from glowc.quant.precision import Precision, WeightType, bits_of, gains
+from glowc.quant.precision import Precision, gains, kinds_of
 from glowc.quant.profile import Profile
 from glowc.quant.quantizer import Quantized, QuantizeOptions, dtypes_of, quantize_net
 from glowc.quant.scheme import Activations
 from glowc.quant.simulate import simulator
 from glowc.quant.tune import Target, outputs_of
+from glowc.quant.weight_types import WeightType
 
 Sample = Mapping[str, np.ndarray]
 SizeOf = Callable[[onnx.ModelProto], Size]
@@ -137,13 +138,13 @@ class Search:
         least, steps = error({}), []
         for node in nodes:
             before, size, layer = least, self.net.consts[node.input[1]].size, _name(node)
-            for kind, saved in ((k, s) for k, s in _KINDS if is_usual(k.bits)):
-                now = max(error({node.output[0]: kind.bits}), before)
+            for kind, saved in ((k, s) for k, s in _KINDS if is_usual(k)):
+                now = max(error({node.output[0]: kind}), before)
                 steps.append(Step(layer, kind, round(saved * size), now - before))
                 before = now
         return sorted(steps, key=lambda s: s.loss / s.saved_bytes)
 
-    def _simulated(self) -> tuple[Callable[[Mapping[str, int]], float], list[NodeProto]]:
+    def _simulated(self) -> tuple[Callable[[Choice], float], list[NodeProto]]:
         """Return what tells the square error of the outputs with some layers in fewer bits, and these layers."""
         some, precision = list(self.kept[:_RANKED_ON]), self.options.precision
         plan = make_plan(self.net, dtypes_of(self.net, self.profile), self.options.keep_float)
@@ -151,10 +152,10 @@ class Search:
         sim, kind = simulator(self.engine, self.net, plan, samples), self.options.calibration
         kind = Calibration.MINMAX if kind is Calibration.AUTO else kind
         params = by_calibration(sim, self.net, plan, self.profile, kind, self.options.schema).params
-        fixed = bits_of(self.net, plan, replace(precision, weights=WeightType.INT8))
+        fixed = kinds_of(self.net, plan, replace(precision, weights=WeightType.INT8))
 
-        def error(bits: Mapping[str, int]) -> float:
-            coded = nearest_layers(self.net, plan, params, self.options.schema, {**fixed, **bits})
+        def error(kinds: Choice) -> float:
+            coded = nearest_layers(self.net, plan, params, self.options.schema, {**fixed, **kinds})
             return float(np.sum(np.square(sim.tail_errors(sim.run(params, coded.consts(self.net))))))
 
         free = [n for n in coded_layers(self.net, plan) if gains(self.net, n) and not _is_wished(n, precision)]
