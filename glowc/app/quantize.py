@@ -386,7 +386,7 @@ def summary_text(done: Quantized, output: Path) -> str:
     """Return what `quantize` prints."""
     lines = [f"{done.layers} layers on {done.activations}, {done.samples} samples: {output}"]
     for kind, count in done.narrow:
-        what = f"places of {kind.bits} bits in a palette" if kind.indexed else f"{kind.bits} bits"
+        what = f"{kind.bits} bits{', of a palette' if kind.indexed else ''}"
         lines.append(f"  {count} layer{'s' if count > 1 else ''} with weights of {what}")
     if done.error is not None:
         lines.append(f"  error of the outputs on this data: {100 * done.error:.2f} % of the largest (RMSE, simulated)")

@@ -1,7 +1,8 @@
 """Bytes of constants against accuracy: which layers get weights of 4 or 2 bits, by what they lose for a byte saved.
 
 What a layer loses is measured on the kept samples: how much more the outputs err in simulation with its weights alone
-in fewer bits. Steps of layers from 8 to 4 and from 4 to 2 bits are then taken in the order of loss per byte; each
+in fewer bits, as numbers or as places in a palette, whichever errs less. Steps of layers from 8 to 4 and from 4 to 2
+bits are then taken in the order of loss per byte; each
 choice is quantised as a whole, its size is that of a compiled model, and it is judged by the error of its outputs or,
 with labels, by a score. Activations of 8 and of 16 bits are two searches, whose choices stand beside each other.
 """
@@ -138,8 +139,10 @@ class Search:
         least, steps = error({}), []
         for node in nodes:
             before, size, layer = least, self.net.consts[node.input[1]].size, _name(node)
-            for kind, saved in ((k, s) for k, s in _KINDS if is_usual(k)):
-                now = max(error({node.output[0]: kind}), before)
+            for plain, saved in ((k, s) for k, s in _KINDS if is_usual(k)):
+                errors = {kind: error({node.output[0]: kind}) for kind in (plain, _PALETTES[plain]) if is_usual(kind)}
+                kind = min(errors, key=lambda k: errors[k] * (_GAIN if k.indexed else 1.0))
+                now = max(errors[kind], before)
                 steps.append(Step(layer, kind, round(saved * size), now - before))
                 before = now
         return sorted(steps, key=lambda s: s.loss / s.saved_bytes)
@@ -163,6 +166,9 @@ class Search:
 
 
 _KINDS = ((WeightType.INT4, 1 / 2), (WeightType.INT2, 1 / 4))  # bytes of a weight that the step to each type saves
+_PALETTES = {WeightType.INT4: WeightType.PALETTE4, WeightType.INT2: WeightType.PALETTE2}
+_NUMBERS = {palette: plain for plain, palette in _PALETTES.items()}
+_GAIN = 1.05  # an error larger by less than this is as good: numbers are unpacked in fewer instructions
 
 
 def _name(node: NodeProto) -> str:
@@ -198,7 +204,11 @@ def within(search: Search, limits: Limits) -> Found:
     most = limits.constants_bytes
     if most is None or base.constants_bytes <= most:
         return search.found({})
-    tries = [_chosen(search, steps, base.constants_bytes, most) for steps in _orders(search.steps())]
+    steps = search.steps()
+    tries = [_chosen(search, order, base.constants_bytes, most) for order in _orders(steps)]
+    if not any(limits.hold(point.size) for point in tries):
+        plain = [replace(step, kind=_NUMBERS.get(step.kind, step.kind)) for step in steps]
+        tries += [_chosen(search, order, base.constants_bytes, most) for order in _orders(plain)]
     fitting = [point for point in tries if limits.hold(point.size)]
     if not fitting:
         return search.found(min(tries, key=lambda p: p.constants_bytes, default=base).weights)

@@ -29,7 +29,7 @@ def first_palette(target: Array, form: Array | None, least: Array, kind: WeightT
     levels = np.zeros(1)
     for _ in range(_TURNS):
         levels = _classes(target / sizes[..., None], weight * np.square(sizes)[..., None], 1 << kind.bits)
-        levels = _with_zero(levels, kind)
+        levels = _with_zero(levels, 1 << kind.bits)
         near = _nearest(levels, target / sizes[..., None])
         sizes = _fitting(sizes, (weight * near * target).sum(axis=2), (weight * near * near).sum(axis=2))
     return _rounded(levels, sizes, least, kind)
@@ -50,7 +50,7 @@ def better_palette(
     used = np.diag(left) > 0
     ridge = 1e-6 * np.trace(left) / len(levels)  # codes that no weight has stay
     found = np.linalg.solve(left + ridge * np.eye(len(levels)), right + ridge * levels)
-    levels = _with_zero(np.where(used, found, levels), grid.kind)
+    levels = np.where(used & ((levels != 0) | (grid.kind.bits != NIBBLE)), found, levels)
     near = levels[np.searchsorted(np.asarray(grid.palette), codes)]
     weighed = np.matmul(near, form)
     scales = _fitting(scales, (weighed * target).sum(axis=2), (weighed * near).sum(axis=2))
@@ -67,11 +67,13 @@ def _nearest(levels: Array, values: Array) -> Array:
     return np.asarray(levels[np.searchsorted((levels[1:] + levels[:-1]) / 2, values)])
 
 
-def _with_zero(levels: Array, kind: WeightType) -> Array:
-    """Return 16 levels with 0 among them: kernels fill up their blocks with zeros."""
-    if kind.bits == NIBBLE:
-        levels[np.argmin(np.abs(levels))] = 0.0
-    return levels
+def _with_zero(levels: Array, most: int) -> Array:
+    """Return levels with 0 among them where 16 are allowed, since kernels fill up their blocks with zeros."""
+    if most < 1 << NIBBLE:
+        return levels
+    if len(levels) == most:
+        levels = np.delete(levels, np.argmin(np.abs(levels)))
+    return np.union1d(levels, [0.0])
 
 
 def _rounded(levels: Array, scales: Array, least: Array, kind: WeightType) -> tuple[Grid, Array]:
