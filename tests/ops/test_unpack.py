@@ -45,7 +45,11 @@ def kernel_cases() -> Iterator[Case]:
             yield make_case(unpack_kernel(form), read, {**params, "joined": int(joined)}, out=out)
     shapes = ((1, 16, 1), (1, 16, 4), (3, 32, 8), (2, 48, 11), (2, 48, 16), (1, 160, 8), (1, 24, 8))
     for (rows, in_k, out_n), bits in product(shapes, NARROW_BITS):
-        yield layer_case(rng, rows, in_k, out_n, bits)
+        yield layer_case(rng, (rows, in_k, out_n), FewCodes(bits))
+    for number, (shape, bits) in enumerate(product(shapes, NARROW_BITS)):
+        form = palette_form(rng, bits, number)
+        yield layer_case(rng, shape, form)
+        yield layer_case(rng, shape, FewCodes(bits, tuple(max(code, -127) for code in form.palette)))
 
 
 def palette_form(rng: np.random.Generator, bits: int, number: int) -> FewCodes:
@@ -55,20 +59,20 @@ def palette_form(rng: np.random.Generator, bits: int, number: int) -> FewCodes:
     return FewCodes(bits, tuple(sorted([-128, *inner.tolist(), 127])))
 
 
-def layer_case(rng: np.random.Generator, rows: int, in_k: int, out_n: int, bits: int) -> Case:
-    """Return a fully connected layer with weights of few bits."""
-    half = 1 << (bits - 1)
-    weights = rng.integers(-half, half, (out_n, in_k)).astype(np.int8)
-    weights.reshape(-1)[:2] = -half, half - 1
+def layer_case(rng: np.random.Generator, shape: tuple[int, int, int], form: FewCodes) -> Case:
+    """Return a fully connected layer with weights of few codes."""
+    rows, in_k, out_n = shape
+    weights = rng.choice(form.codes, (out_n, in_k)).astype(np.int8)
+    weights.reshape(-1)[:2] = form.codes[0], form.codes[-1]
     arrays = {
         "in": rng.integers(-128, 128, (rows, in_k)).astype(np.int8), "weights": weights,
         "bias": rng.integers(-5000, 5000, out_n).astype(np.int32),
-        "scale": rng.uniform(0.005, 0.02, out_n).astype(np.float32),
+        "scale": (rng.uniform(0.005, 0.02, out_n) * min(1, 8 / form.codes[-1])).astype(np.float32),
     }  # fmt: skip
     codes = {"in_zp": -7, "w_zp": 0, "out_zp": 5, "out_min": -100, "out_max": 127, "scale_step": 1}
     case = make_case("fc_s8", arrays, {"rows": rows, "in_k": in_k, "out_n": out_n, **codes},
-                     out={"out": ((rows, out_n), DType.S8)}, name=f"s{bits}")  # fmt: skip
-    quant = QuantParams((1.0,), (0,), bits=bits)
+                     out={"out": ((rows, out_n), DType.S8)}, name=unpack_kernel(form))  # fmt: skip
+    quant = QuantParams((1.0,), (0,), bits=form.bits, palette=form.palette)
     operands = tuple(
         replace(o, type=replace(o.type, quant=quant)) if o.role == "weights" else o for o in case.instr.operands
     )

@@ -77,10 +77,22 @@ class UnpackPlan(Plan):
         return f"0x{_SIGN_OF_HALFWORDS if self.joined else _SIGN_OF_BYTES:08x}u"
 
 
+def weight_form(instr: Instr) -> FewCodes | None:
+    """Return of which few codes the weights of an instruction are, not packed yet; None: of bytes."""
+    quant = instr.operand("weights").type.quant
+    return FewCodes(quant.bits, quant.palette) if quant is not None and quant.bits in NARROW_BITS else None
+
+
 def weight_bits(instr: Instr) -> int:
     """Return of how few bits the weights of an instruction are, not packed yet; 0: of bytes, or of a palette."""
-    quant = instr.operand("weights").type.quant
-    return quant.bits if quant is not None and quant.bits in NARROW_BITS and not quant.palette else 0
+    form = weight_form(instr)
+    return form.bits if form is not None and not form.palette else 0
+
+
+def weight_palette(instr: Instr) -> tuple[int, ...]:
+    """Return the palette of the weights of an instruction, not packed yet; none of other weights."""
+    form = weight_form(instr)
+    return form.palette if form is not None else ()
 
 
 def has_few_rows(instr: Instr) -> bool:
@@ -173,6 +185,18 @@ def narrowed(words: np.ndarray, r: Records, form: FewCodes, layout: Layout) -> n
     stored = layout(places.view(np.uint32)[..., 0], form.bits)
     parts = (records[:, : r.head], stored, records[:, r.head + r.body :])
     return np.concatenate((words[: r.lead], np.concatenate(parts, axis=1).reshape(-1), words[r.words :]))
+
+
+def with_palette(words: np.ndarray, r: Records, form: FewCodes, layout: Layout) -> np.ndarray:
+    """Return words as they are stored, behind the vector of their palette if they have one."""
+    packed = narrowed(words, r, form, layout)
+    assert packed is not None
+    return np.concatenate((vector_of(form), packed)) if form.palette else packed
+
+
+def vector_of(form: FewCodes) -> np.ndarray:
+    """Return a palette as four words: 16 codes."""
+    return np.resize(palette_of(form), 16).view(np.uint32)
 
 
 def _has(r: Records, words: np.ndarray) -> bool:
