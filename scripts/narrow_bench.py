@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
-"""What weights of 4 and 2 bits, as numbers and as places in a palette, save and cost on sample models, beside weights of
-8 bits. Runs as `make narrow-bench`.
+"""What weights of 4 and 2 bits, numbers or places in a palette, save and cost on sample models, beside those of 8 bits.
+Runs as `make narrow-bench`.
 
     scripts/narrow_bench.py
     scripts/narrow_bench.py --models mlperf_ic_resnet8_fp32 --boards mps2-an386
