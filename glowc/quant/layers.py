@@ -124,7 +124,8 @@ def _fitted_weights(
     if rows is None:
         return start
     least = _least(sim.plan, params, node, bias, array)
-    return fitted(node, array, rows, least, fit, start.grid.kind)
+    kind = start.grid.kind
+    return fitted(node, array, rows, least, fit.of(kind), kind)
 
 
 def corrected(bias: np.ndarray, sums: np.ndarray, exact: np.ndarray) -> np.ndarray:

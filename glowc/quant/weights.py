@@ -23,6 +23,7 @@ _SCALES = np.linspace(1.0, 0.7, 13)  # fractions of the largest weight that the 
 LARGEST_INPUT16 = 32768
 _ROOM16 = 0.97 * 2.0**31
 _NARROW_SCALES = {NIBBLE: np.linspace(1.1, 0.4, 29), CRUMB: np.linspace(1.0, 0.1, 37)}
+_NARROW_RIDGE = 0.1
 _PALETTE_SCALES = np.linspace(1.3, 0.7, 25)
 _PALETTES = 3  # that are tried for a layer: each is made of the codes by the one before
 _ROWS = 8192  # most rows of sample data that one layer's statistics are made of
@@ -167,6 +168,10 @@ class Fit:
 
     ridge: float = 1.0
     follow: float = 0.5
+
+    def of(self, kind: WeightType) -> Fit:
+        """Return it for weights of a type: of few bits what they lose counts more than what a few samples mislead."""
+        return self if kind is WeightType.INT8 else Fit(min(self.ridge, _NARROW_RIDGE), 1.0)
 
 
 def fitted(
