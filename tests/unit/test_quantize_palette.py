@@ -74,6 +74,12 @@ def test_fitted_codes_of_a_palette_give_nearer_sums_than_the_nearest(kind: Weigh
     assert loss(inputs @ best.values().T, sums) < 0.8 * loss(inputs @ near.values().T, sums)
 
 
+def test_weights_of_few_bits_follow_the_samples_further() -> None:
+    assert Fit().of(WeightType.INT8) == Fit()
+    assert Fit().of(WeightType.INT2) == Fit().of(WeightType.PALETTE4) == Fit(ridge=0.1, follow=1.0)
+    assert Fit(ridge=0.01, follow=1.0).of(WeightType.INT4) == Fit(ridge=0.01, follow=1.0)
+
+
 def test_codes_make_a_better_palette() -> None:
     target, least = weights()[None].astype(np.float64), np.full((1, 24), 1e-12)
     form = np.cov(np.random.default_rng(3).standard_normal((96, 400)))[None]

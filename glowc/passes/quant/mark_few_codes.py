@@ -7,6 +7,7 @@ from typing import ClassVar
 
 from glowc.graph.few_codes import few_codes
 from glowc.graph.graph import GraphEditor, Node
+from glowc.graph.types import DType
 from glowc.kernels.records import FEWEST
 from glowc.passes.base import PassCtx, RewritePass
 
@@ -14,7 +15,7 @@ from glowc.passes.base import PassCtx, RewritePass
 class MarkFewCodes(RewritePass):
     """Weights of a palette (DequantizeLinear of Gather), clustered and ternary ones, and INT4 of so few codes that 2
     bits tell them: the type has `bits`, and the palette where the codes are not numbers of so many bits. Layers on
-    codes alone, whose weights are enough to be stored so.
+    int8 alone, whose weights are enough to be stored so.
     """
 
     name: ClassVar[str] = "mark-few-codes"
@@ -26,7 +27,8 @@ class MarkFewCodes(RewritePass):
         quant = types[node.inputs[1]].quant
         if weights is None or quant is None or weights.size < FEWEST or node.attrs.get("group", 1) != 1:
             return False
-        if not (types[node.inputs[0]].quantized and types[node.outputs[0]].quantized):
+        x, y = types[node.inputs[0]], types[node.outputs[0]]
+        if not (x.quantized and y.quantized and x.dtype is DType.S8):
             return False
         few = few_codes(weights)
         if few is None or (few.bits, few.palette) == (quant.bits, quant.palette):
