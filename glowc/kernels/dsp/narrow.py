@@ -11,6 +11,7 @@ from glowc.kernels.common.constants import EMPTY, WEIGHTED
 from glowc.kernels.common.narrow import has_few_rows, vector_of, weight_bits, weight_form, weight_palette
 from glowc.kernels.dsp.needs import FPU
 from glowc.kernels.dsp.stream import accepts_any_zero
+from glowc.kernels.features import Stated
 from glowc.kernels.shapes import FullyConnected
 from glowc.program.ir import Instr, Plan
 from glowc.program.kernel import Arrays
@@ -98,11 +99,11 @@ def _stream(instr: Instr, constants: Arrays, words: np.ndarray) -> np.ndarray:
 
 NARROW = KernelVariant(
     "dsp", form="narrow", also=FPU, rank=12, header="glow_dsp_narrow.h", template="{}_narrow", accepts=accepts,
-    prepare=prepare, packs=WEIGHTED, scratch_bytes=_row_bytes, unpacks=True,
+    prepare=prepare, packs=WEIGHTED, scratch_bytes=_row_bytes, unpacks=True, stated=Stated(macs=1.45),
 )  # fmt: skip
 PALETTE = replace(
     NARROW, form="palette", template="{}_palette", accepts=accepts_palette, prepare=prepare_palette,
-    scratch_bytes=_table_bytes,
+    scratch_bytes=_table_bytes, stated=Stated(macs=1.9),
 )  # fmt: skip
 
 VARIANTS = {"fc_s8": (NARROW, PALETTE)}

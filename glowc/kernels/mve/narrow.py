@@ -15,6 +15,7 @@ from glowc.kernels.common.narrow import (
     with_palette,
     words_of,
 )
+from glowc.kernels.features import Stated
 from glowc.kernels.mve import fully_connected
 from glowc.kernels.mve.shared import FAST
 from glowc.kernels.mve.stream import VECTOR, group_records
@@ -55,8 +56,8 @@ def prepare(constants: Arrays, instr: Instr) -> Prepared:
 
 NARROW = replace(
     FAST, form="narrow", rank=21, accepts=accepts, prepare=prepare, packs=WEIGHTED, header="glow_mve_narrow.h",
-    template="{}_narrow", unpacks=True,
+    template="{}_narrow", unpacks=True, stated=Stated(macs=0.25),
 )  # fmt: skip
-PALETTE = replace(NARROW, form="palette", template="{}_palette", accepts=accepts_palette)
+PALETTE = replace(NARROW, form="palette", template="{}_palette", accepts=accepts_palette, stated=Stated(macs=0.32))
 
 VARIANTS = {"fc_s8": (NARROW, PALETTE)}

@@ -16,6 +16,7 @@ from glowc.kernels.common.narrow import (
     with_palette,
     words_of,
 )
+from glowc.kernels.features import Stated
 from glowc.kernels.simd.conv import accepts_codes
 from glowc.kernels.simd.fully_connected import A64
 from glowc.kernels.simd.stream import CHUNK
@@ -60,8 +61,8 @@ def prepare_narrow(constants: Arrays, instr: Instr) -> Prepared:
 
 NARROW = KernelVariant(
     "a64", form="narrow", rank=31, header="glow_neon_narrow.h", template="{}_narrow", accepts=accepts,
-    prepare=prepare_narrow, packs=WEIGHTED, unpacks=True,
+    prepare=prepare_narrow, packs=WEIGHTED, unpacks=True, stated=Stated(macs=0.33),
 )  # fmt: skip
-PALETTE = replace(NARROW, form="palette", template="{}_palette", accepts=accepts_palette)
+PALETTE = replace(NARROW, form="palette", template="{}_palette", accepts=accepts_palette, stated=Stated(macs=0.42))
 
 VARIANTS = {"fc_s8": (NARROW, PALETTE)}
