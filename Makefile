@@ -158,7 +158,7 @@ sixteen-bench: setup  ## int16 beside int8 activations: errors, instructions, ar
 quant-bench: setup  ## int8 files of our quantiser beside onnxruntime's: errors, arena, instructions
 	$(PY) scripts/quant_bench.py $(if $(NNCF_PYTHON),--other nncf --other-python $(NNCF_PYTHON))
 
-narrow-bench: setup  ## weights of 4 and 2 bits beside 8: constants, arena, instructions, error; fails over its limits
+narrow-bench: setup  ## weights of 4 and 2 bits and palettes beside 8 bits: constants, arena, instructions, error; fails over its limits
 	$(PY) scripts/narrow_bench.py
 
 constants: setup-quick  ## constants of the sample models on every CPU beside their bound; as they are and mutated

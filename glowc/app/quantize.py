@@ -61,7 +61,8 @@ LabelsOpt = Annotated[
 ClassesOpt = Annotated[
     Path | None, typer.Option("--classes", help="names of the classes, one a line, in the order of the outputs")
 ]
-WeightsOpt = Annotated[str, typer.Option("--weights", help="of layers that gain by fewer bits: int8, int4 or int2")]
+_WEIGHTS = "of layers that gain by fewer bits: int8, int4, int2, or codes of a palette, palette4 or palette2"
+WeightsOpt = Annotated[str, typer.Option("--weights", help=_WEIGHTS)]
 WeightsOfOpt = Annotated[
     list[str] | None,
     typer.Option("--weights-of", metavar="NODE=TYPE", help="of one layer, or a kind of operator; repeatable"),
@@ -394,7 +395,8 @@ def summary(done: Quantized, output: Path) -> dict[str, object]:
     return {
         "output": str(output), "layers": done.layers, "samples": done.samples, "equalised": done.equalised,
         "channel_copies": done.copies,
-        "bits": dict(done.bits),
+        "bits": {name: kind.bits for name, kind in done.kinds.items()},
+        "weights": {name: str(kind) for name, kind in done.kinds.items()},
         "int16": list(done.wide),
         "rmse_over_largest": done.error, "notes": list(done.notes),
         "float": [{"name": f.name, "op": f.op, "reason": f.reason} for f in done.floats],
@@ -405,7 +407,9 @@ def summary(done: Quantized, output: Path) -> dict[str, object]:
 def summary_text(done: Quantized, output: Path) -> str:
     """Return what `quantize` prints."""
     lines = [f"{done.layers} layers on {done.activations}, {done.samples} samples: {output}"]
-    lines += [f"  {count} layer{'s' if count > 1 else ''} with weights of {bits} bits" for bits, count in done.narrow]
+    for kind, count in done.narrow:
+        what = f"{kind.bits} bits{', of a palette' if kind.indexed else ''}"
+        lines.append(f"  {count} layer{'s' if count > 1 else ''} with weights of {what}")
     lines += [f"  {done.copies} channel{'s' if done.copies > 1 else ''} more, as copies"] if done.copies else []
     more = f", and {len(done.wide) - _NAMED} more (--json names all)" if len(done.wide) > _NAMED else ""
     lines += [f"  on int16: {', '.join(done.wide[:_NAMED])}{more}"] if done.wide else []

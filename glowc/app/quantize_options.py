@@ -11,8 +11,9 @@ if TYPE_CHECKING:
 
     from glowc.quant.calibrate import Calibration
     from glowc.quant.data import ImageFormat
-    from glowc.quant.precision import Precision, WeightType
+    from glowc.quant.precision import Precision
     from glowc.quant.scheme import Activations, Schema
+    from glowc.quant.weight_types import WeightType
 
 AUTO = "auto"
 
@@ -68,7 +69,7 @@ def _activation_type(kind: str, option: str) -> Activations:
 
 
 def _weight_type(kind: str, option: str) -> WeightType:
-    from glowc.quant.precision import WeightType
+    from glowc.quant.weight_types import WeightType
 
     if kind not in list(WeightType):
         raise InputError(f"{option}: no type of weights {kind!r}", hint=f"types: {', '.join(WeightType)}")

@@ -1,4 +1,4 @@
-"""Models with weights of 4 or 2 bits: planned with these packed, and as bytes; the smaller plan is taken."""
+"""Models with weights of few different codes: planned with these packed, and as bytes; the smaller plan is taken."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ Plan = Callable[[Graph], tuple[Selection, Planned]]
 
 
 class NarrowWeights(TypedDict):
-    """The layers whose weights have 4 or 2 bits in the model: stored as such, or as bytes all the same."""
+    """The layers whose weights are codes of 4 or 2 bits or of a palette: stored as such, or as bytes all the same."""
 
     packed: list[str]
     as_bytes: list[str]
@@ -49,7 +49,7 @@ def narrow_report(graph: Graph, program: Program) -> NarrowReport:
 
 
 def _unpacks(instr: Instr) -> bool:
-    return instr.kernel.startswith("unpack_s") or variant_of(instr).unpacks
+    return instr.kernel.startswith(("unpack_s", "unpack_p")) or variant_of(instr).unpacks
 
 
 def _is_narrow(type_: TensorType) -> bool:
@@ -65,7 +65,7 @@ def _layers(graph: Graph) -> list[tuple[str, ...]]:
 def _as_bytes(graph: Graph) -> Graph:
     def wide(type_: TensorType) -> TensorType:
         quant = type_.quant
-        return replace(type_, quant=replace(quant, bits=0)) if quant is not None and quant.bits else type_
+        return replace(type_, quant=replace(quant, bits=0, palette=())) if quant is not None and quant.bits else type_
 
     return replace(graph, types={name: wide(type_) for name, type_ in graph.types.items()})
 

@@ -54,6 +54,7 @@ def print_type(t: TensorType) -> str:
     if t.quant is None:
         return str(t)
     bits = f", bits={t.quant.bits}" if t.quant.bits else ""
+    bits += f", palette={list(t.quant.palette)}" if t.quant.palette else ""
     if t.quant.axis is None:
         return f"{t} q({t.quant.scale[0]!r}, {t.quant.zero_point[0]}{bits})"
     return f"{t} q({list(t.quant.scale)!r}, {list(t.quant.zero_point)!r}, axis={t.quant.axis}{bits})"
@@ -213,4 +214,4 @@ def _parse_quant(text: str) -> QuantParams:
     words = {word.arg: ast.literal_eval(word.value) for word in call.keywords}
     scales = tuple(scale) if isinstance(scale, list) else (float(scale),)
     points = tuple(zero_point) if isinstance(zero_point, list) else (int(zero_point),)
-    return QuantParams(scales, points, words.get("axis"), words.get("bits", 0))
+    return QuantParams(scales, points, words.get("axis"), words.get("bits", 0), tuple(words.get("palette", ())))

@@ -107,13 +107,15 @@ _CTYPE: dict[DType, str] = {
 class QuantParams:
     """real = scale * (q - zero_point); one entry, or one per index of `axis`. Scales are float32 values.
 
-    `bits` of a constant: how many its codes have in the model's file, where those are fewer than its kind has; 0: all.
+    `bits` of a constant: of how few its codes are, where those are fewer than its kind has; 0: all. They are places in
+    a `palette` of ascending codes where there is one (glowc/graph/few_codes.py).
     """
 
     scale: tuple[float, ...]
     zero_point: tuple[int, ...]
     axis: int | None = None
     bits: int = 0
+    palette: tuple[int, ...] = ()
 
     @property
     def per_axis(self) -> bool:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from glowc.kernels.shapes import NARROW_BITS
+from glowc.graph.few_codes import NARROW_BITS
 from glowc.program.ir import Instr
 
 FEWEST = 512

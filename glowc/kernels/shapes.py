@@ -137,9 +137,6 @@ class Codes(Shape):
         return self.out_min > -128 or self.out_max < 127
 
 
-NARROW_BITS = (2, 4)
-"""Of weights that are stored several in a byte, the fewest first."""
-
 MAX_RANK = 6
 
 

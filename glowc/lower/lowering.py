@@ -15,7 +15,7 @@ from glowc.graph.graph import Graph, Node
 from glowc.graph.types import DType, TensorType, type_of
 from glowc.kernels.base import PLAIN, KernelVariant, Prepared, prepare, prepared_instr, streams_rows
 from glowc.kernels.choice import candidates
-from glowc.kernels.common.narrow import stored_bits
+from glowc.kernels.common.narrow import stored_form
 from glowc.kernels.records import has_narrow_weights
 from glowc.ops.base import OpError, Ref
 from glowc.ops.registry import find_op
@@ -210,7 +210,7 @@ class Lowering:
         def stores(variant: KernelVariant) -> bool:
             seen = self._seen(instr, variant)
             weights = self._prepare(variant, constants, seen_as(instr, variant)).constants.get("weights")
-            return stored_bits(variant, seen, constants["weights"] if weights is None else weights) is not None
+            return stored_form(variant, seen, constants["weights"] if weights is None else weights) is not None
 
         found = [v for v in variants if v.unpacks or stores(v)]
         return found if any(v.isa != PLAIN.isa for v in found) else variants

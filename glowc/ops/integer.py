@@ -10,6 +10,7 @@ from typing import Protocol
 import numpy as np
 
 from glowc.graph.attrs import Attr, Str
+from glowc.graph.few_codes import few_codes
 from glowc.graph.fixed_point import multipliers, round_away, scaled, scaled_wide
 from glowc.graph.graph import Node
 from glowc.graph.numerics import F32, act_range, requant_scale, requantize
@@ -181,12 +182,12 @@ def subtract_zero_points(weights: np.ndarray, points: np.ndarray, quant: QuantPa
 
 
 def narrow_weights(ctx: LowerCtx, node: Node, weights: np.ndarray) -> Ref:
-    """Return the constant of a layer's weights, whose type says of how few bits they are in the model."""
+    """Return the constant of a layer's weights, whose type says of how few bits they are where the graph's does."""
     ref, quant = ctx.const(weights, f"{node.name}_weights"), ctx.type(node.inputs[1]).quant
-    half = 1 << (quant.bits - 1) if quant is not None and quant.bits else 0
-    if quant is None or weights.min(initial=0) < -half or weights.max(initial=0) >= half:
+    few = few_codes(weights) if quant is not None and quant.bits else None
+    if few is None:
         return ref
-    return replace(ref, type=replace(ref.type, quant=QuantParams((1.0,), (0,), bits=quant.bits)))
+    return replace(ref, type=replace(ref.type, quant=QuantParams((1.0,), (0,), bits=few.bits, palette=few.palette)))
 
 
 def weight_codes(node: Node, ctx: LowerCtx, quant: QuantParams) -> tuple[Ref, CodedWeights]:

@@ -50,6 +50,7 @@ from glowc.passes.quant.fold_qdq_norm import FoldQdqNorm
 from glowc.passes.quant.fold_qdq_recurrent import FoldQdqRecurrent
 from glowc.passes.quant.fold_requantize import FoldRequantize
 from glowc.passes.quant.integers_in_float import IntegersInFloat
+from glowc.passes.quant.mark_few_codes import MarkFewCodes
 from glowc.passes.quant.move_qdq import MoveQdq
 from glowc.passes.quant.propagate_quant import PropagateQuant
 from glowc.passes.quant.quantize_weights import QuantizeWeights
@@ -131,6 +132,7 @@ PIPELINE: tuple[Step, ...] = (
     Repeat((DeadChannels(), DuplicateChannels())),  # after the layout: channels are the last axis now
     StateWindow(),  # after dead-channels, which do not look into windows of time
     WholeWindow(),  # after dead-channels, which looks at images
+    MarkFewCodes(),  # after dead-channels, on the weights that are left
     FuseLut(),  # last: no other pass looks into a table
     FuseChannelLines(),  # after fuse-lut, which takes what is the same for all channels
     Repeat((Cse(), DropIdentity(), DeadCode())),  # what the rewrites above made twice or left over

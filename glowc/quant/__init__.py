@@ -4,9 +4,10 @@ What the pairs mean on a machine is decided by `glowc.frontend` and `glowc.passe
 """
 
 from glowc.quant.calibrate import Calibration
-from glowc.quant.precision import Precision, WeightType
+from glowc.quant.precision import Precision
 from glowc.quant.quantizer import Quantized, QuantizeOptions, quantize_model
 from glowc.quant.scheme import Activations, Schema
+from glowc.quant.weight_types import WeightType
 
 __all__ = [
     "Activations", "Calibration", "Precision", "QuantizeOptions", "Quantized", "Schema", "WeightType", "quantize_model",

@@ -13,12 +13,12 @@ import numpy as np
 import onnx
 from onnx import NodeProto, ValueInfoProto, helper, numpy_helper
 
-from glowc.quant.narrow import with_narrow
+from glowc.quant.narrow import STORED, Narrow, from_palette, with_narrow
 from glowc.quant.net import Net, Port, model_of
 from glowc.quant.plan import Plan, values_of, weights_of
 from glowc.quant.recurrent import RECURRENT, coded_weights, weight_names
 from glowc.quant.scheme import Params
-from glowc.quant.weights import BYTE, Weights
+from glowc.quant.weights import Weights
 
 FACTORS_KEY = "glowc.channel_factors"
 """In the metadata: what the channels (axis 1) of equalised values were divided by, as JSON by the name of the value."""
@@ -40,7 +40,7 @@ class _Writer:
     nodes: list[NodeProto] = field(default_factory=list)
     consts: dict[str, np.ndarray] = field(default_factory=dict)
     names: set[str] = field(default_factory=set)
-    narrow: dict[str, int] = field(default_factory=dict)  # bits of constants of fewer than 8
+    narrow: dict[str, Narrow] = field(default_factory=dict)  # types of constants of fewer bits than 8
 
     def named(self, name: str) -> str:
         """Return a name that the model does not have."""
@@ -204,16 +204,26 @@ def _inputs(writer: _Writer, node: NodeProto, renamed: Mapping[str, str]) -> lis
 
 
 def _weights(writer: _Writer, name: str, weights: Weights) -> str:
-    value = writer.named(f"{name}_dequantized")
-    codes = writer.const(f"{name}_codes", weights.codes)
+    value, kind = writer.named(f"{name}_dequantized"), STORED.get(weights.grid.kind)
+    codes = _palette(writer, name, weights) if weights.grid.palette else writer.const(f"{name}_codes", weights.codes)
     scale = writer.const(f"{name}_scale", weights.scales)
     zero = writer.const(f"{name}_zero_point", np.zeros(len(weights.scales), np.int8))
-    if weights.bits != BYTE:
-        writer.narrow |= dict.fromkeys((codes, zero), weights.bits)
+    if kind is not None and not weights.grid.palette:
+        writer.narrow |= dict.fromkeys((codes, zero), kind)
     writer.nodes.append(
         helper.make_node("DequantizeLinear", [codes, scale, zero], [value], name=value, axis=weights.axis)
     )
     return value
+
+
+def _palette(writer: _Writer, name: str, weights: Weights) -> str:
+    """Store weights as places in their palette; return the name of the codes that are found there."""
+    levels = np.asarray(weights.grid.palette, np.int8)
+    places = writer.const(f"{name}_places", np.searchsorted(levels, weights.codes).astype(np.uint8))
+    writer.narrow[places] = STORED[weights.grid.kind]
+    palette, codes = writer.const(f"{name}_palette", levels), writer.named(f"{name}_codes")
+    writer.nodes += from_palette(palette, places, codes, writer.named(f"{name}_indices"))
+    return codes
 
 
 def _bias(writer: _Writer, layer: str, params: Params) -> str:

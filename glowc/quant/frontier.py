@@ -1,7 +1,8 @@
 """Bytes of constants against accuracy: which layers get weights of 4 or 2 bits, by what they lose for a byte saved.
 
 What a layer loses is measured on the kept samples: how much more the outputs err in simulation with its weights alone
-in fewer bits. Steps of layers from 8 to 4 and from 4 to 2 bits are then taken in the order of loss per byte; each
+in fewer bits, as numbers or as places in a palette, whichever errs less. Steps of layers from 8 to 4 and from 4 to 2
+bits are then taken in the order of loss per byte; each
 choice is quantised as a whole, its size is that of a compiled model, and it is judged by the error of its outputs or,
 with labels, by a score. Activations of 8 and of 16 bits are two searches, whose choices stand beside each other.
 """
@@ -25,12 +26,13 @@ from glowc.quant.limits import Limits, Size
 from glowc.quant.narrow import is_usual
 from glowc.quant.net import Net
 from glowc.quant.plan import make_plan
-from glowc.quant.precision import Precision, WeightType, bits_of, gains
+from glowc.quant.precision import Precision, gains, kinds_of
 from glowc.quant.profile import Profile
 from glowc.quant.quantizer import Quantized, QuantizeOptions, dtypes_of, quantize_net
 from glowc.quant.scheme import Activations
 from glowc.quant.simulate import simulator
 from glowc.quant.tune import Target, outputs_of
+from glowc.quant.weight_types import WeightType
 
 Sample = Mapping[str, np.ndarray]
 SizeOf = Callable[[onnx.ModelProto], Size]
@@ -149,13 +151,15 @@ class Search:
         least, steps = error({}), []
         for node in nodes:
             before, size, layer = least, self.net.consts[node.input[1]].size, _name(node)
-            for kind, saved in ((k, s) for k, s in _KINDS if is_usual(k.bits)):
-                now = max(error({node.output[0]: kind.bits}), before)
+            for plain, saved in ((k, s) for k, s in _KINDS if is_usual(k)):
+                errors = {kind: error({node.output[0]: kind}) for kind in (plain, _PALETTES[plain]) if is_usual(kind)}
+                kind = min(errors, key=lambda k: errors[k] * (_GAIN if k.indexed else 1.0))
+                now = max(errors[kind], before)
                 steps.append(Step(layer, kind, round(saved * size), now - before))
                 before = now
         return sorted(steps, key=lambda s: s.loss / s.saved_bytes)
 
-    def _simulated(self) -> tuple[Callable[[Mapping[str, int]], float], list[NodeProto]]:
+    def _simulated(self) -> tuple[Callable[[Choice], float], list[NodeProto]]:
         """Return what tells the square error of the outputs with some layers in fewer bits, and these layers."""
         some, precision = list(self.kept[:_RANKED_ON]), self.options.precision
         plan = make_plan(self.net, dtypes_of(self.net, self.profile), self.options.keep_float)
@@ -163,10 +167,10 @@ class Search:
         sim, kind = simulator(self.engine, self.net, plan, samples), self.options.calibration
         kind = Calibration.MINMAX if kind is Calibration.AUTO else kind
         params = by_calibration(sim, self.net, plan, self.profile, kind, self.options.schema).params
-        fixed = bits_of(self.net, plan, replace(precision, weights=WeightType.INT8))
+        fixed = kinds_of(self.net, plan, replace(precision, weights=WeightType.INT8))
 
-        def error(bits: Mapping[str, int]) -> float:
-            coded = nearest_layers(self.net, plan, params, self.options.schema, {**fixed, **bits})
+        def error(kinds: Choice) -> float:
+            coded = nearest_layers(self.net, plan, params, self.options.schema, {**fixed, **kinds})
             return float(np.sum(np.square(sim.tail_errors(sim.run(params, coded.consts(self.net))))))
 
         free = [n for n in coded_layers(self.net, plan) if gains(self.net, n) and not _is_wished(n, precision)]
@@ -174,6 +178,9 @@ class Search:
 
 
 _KINDS = ((WeightType.INT4, 1 / 2), (WeightType.INT2, 1 / 4))  # bytes of a weight that the step to each type saves
+_PALETTES = {WeightType.INT4: WeightType.PALETTE4, WeightType.INT2: WeightType.PALETTE2}
+_NUMBERS = {palette: plain for plain, palette in _PALETTES.items()}
+_GAIN = 1.05  # an error larger by less than this is as good: numbers are unpacked in fewer instructions
 
 
 def _name(node: NodeProto) -> str:
@@ -209,7 +216,11 @@ def within(search: Search, limits: Limits) -> Found:
     most = limits.constants_bytes
     if most is None or base.constants_bytes <= most:
         return search.found({})
-    tries = [_chosen(search, steps, base.constants_bytes, most) for steps in _orders(search.steps())]
+    steps = search.steps()
+    tries = [_chosen(search, order, base.constants_bytes, most) for order in _orders(steps)]
+    if not any(limits.hold(point.size) for point in tries):
+        plain = [replace(step, kind=_NUMBERS.get(step.kind, step.kind)) for step in steps]
+        tries += [_chosen(search, order, base.constants_bytes, most) for order in _orders(plain)]
     fitting = [point for point in tries if limits.hold(point.size)]
     if not fitting:
         return search.found(min(tries, key=lambda p: p.constants_bytes, default=base).weights)

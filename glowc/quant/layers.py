@@ -17,8 +17,8 @@ from glowc.quant.net import Net
 from glowc.quant.plan import Plan, values_of, weights_of
 from glowc.quant.scheme import Params, Schema
 from glowc.quant.simulate import Simulator
+from glowc.quant.weight_types import WeightType
 from glowc.quant.weights import (
-    BYTE,
     Fit,
     Rows,
     Weights,
@@ -63,16 +63,17 @@ def bias_of(net: Net, node: NodeProto) -> np.ndarray | None:
 
 
 def nearest_layers(
-    net: Net, plan: Plan, params: Mapping[str, Params], schema: Schema, bits: Mapping[str, int] | None = None
+    net: Net, plan: Plan, params: Mapping[str, Params], schema: Schema, kinds: Mapping[str, WeightType] | None = None
 ) -> Coded:  # fmt: skip
-    """Return the nearest codes of all layers, and their biases as they are; `bits` by layer, where not 8."""
+    """Return the nearest codes of all layers, and their biases as they are; `kinds` by layer, where not int8."""
     weights, biases = {}, {}
     for node in coded_layers(net, plan):
         array, bias = net.consts[node.input[1]], bias_of(net, node)
         axis = channel_axis(node, array)
         least = _least(plan, params, node, bias, array)
         power2 = schema is Schema.SYMMETRIC_WITH_POWER2_SCALE
-        weights[node.output[0]] = nearest(array, axis, least, power2, (bits or {}).get(node.output[0], BYTE))
+        kind = (kinds or {}).get(node.output[0], WeightType.INT8)
+        weights[node.output[0]] = nearest(array, axis, least, power2, kind)
         if bias is not None:
             biases[node.output[0]] = bias
     return Coded(weights, biases)
@@ -137,7 +138,8 @@ def _fitted_weights(
     if rows is None:
         return start
     least = _least(sim.plan, params, node, bias, array)
-    return fitted(node, array, rows, least, fit, start.bits)
+    kind = start.grid.kind
+    return fitted(node, array, rows, least, fit.of(kind), kind)
 
 
 def corrected(bias: np.ndarray, sums: np.ndarray, exact: np.ndarray) -> np.ndarray:

@@ -1,37 +1,74 @@
-"""Constants of 4 or 2 bits in an ONNX file: INT4 has been there since opset 21, INT2 since opset 25."""
+"""Constants of 4 or 2 bits in an ONNX file: INT4 and UINT4 have been there since opset 21, INT2 and UINT2 since 25."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
+from enum import StrEnum
 from functools import cache
 
 import onnx
-from onnx import TensorProto, helper, numpy_helper, version_converter
+from onnx import NodeProto, TensorProto, helper, numpy_helper, version_converter
 
 from glowc.errors import ModelError
 from glowc.quant.engine import default_prepare
-from glowc.quant.weights import CRUMB, NIBBLE
-
-_KINDS = {NIBBLE: "INT4", CRUMB: "INT2"}
-_FIRST = {NIBBLE: (21, 10), CRUMB: (25, 11)}  # opset and IR version
+from glowc.quant.weight_types import WeightType
 
 
-def has_kind(bits: int) -> bool:
-    """Say whether the installed onnx has integers of so many bits."""
-    return _KINDS[bits] in TensorProto.DataType.keys()  # noqa: SIM118
+class Narrow(StrEnum):
+    """ONNX's element types of fewer than 8 bits, by their names there."""
+
+    INT4 = "INT4"
+    UINT4 = "UINT4"
+    INT2 = "INT2"
+    UINT2 = "UINT2"
+
+    @property
+    def since(self) -> tuple[int, int]:
+        """The opset and the IR version that it came with."""
+        return (21, 10) if self in (Narrow.INT4, Narrow.UINT4) else (25, 11)
+
+    @property
+    def known(self) -> bool:
+        """Whether the installed onnx has it."""
+        return self.value in TensorProto.DataType.keys()  # noqa: SIM118
+
+    @property
+    def number(self) -> int:
+        """ONNX's number of it."""
+        return int(TensorProto.DataType.Value(self.value))
+
+
+STORED = {
+    WeightType.INT4: Narrow.INT4, WeightType.INT2: Narrow.INT2, WeightType.PALETTE4: Narrow.UINT4,
+    WeightType.PALETTE2: Narrow.UINT2,
+}  # fmt: skip
+"""What weights of few bits are stored as: codes, or places in a palette."""
+
+
+def from_palette(palette: str, places: str, codes: str, indices: str) -> list[NodeProto]:
+    """Return the nodes that look up `codes` at the places in a palette; `indices` is a name for them in between."""
+    return [
+        helper.make_node("Cast", [places], [indices], name=indices, to=TensorProto.INT32),
+        helper.make_node("Gather", [palette, indices], [codes], name=codes),
+    ]
 
 
 @cache
-def is_usual(bits: int) -> bool:
-    """Say whether the installed onnx has integers of so many bits, and what runs models here knows them."""
-    if not has_kind(bits):
+def is_usual(weights: WeightType) -> bool:
+    """Say whether the installed onnx has such weights, and what runs models here knows them."""
+    kind = STORED[weights]
+    if not kind.known:
         return False
-    (opset, ir_version), kind = _FIRST[bits], TensorProto.DataType.Value(_KINDS[bits])
+    nodes = from_palette("palette", "stored", "codes", "indices") if weights.indexed else []
+    codes = "codes" if weights.indexed else "stored"
     graph = helper.make_graph(
-        [helper.make_node("DequantizeLinear", ["codes", "scale"], ["y"])], "narrow", [],
+        [*nodes, helper.make_node("DequantizeLinear", [codes, "scale"], ["y"])], "narrow", [],
         [helper.make_tensor_value_info("y", TensorProto.FLOAT, (1,))],
-        [helper.make_tensor("codes", kind, (1,), [1]), helper.make_tensor("scale", TensorProto.FLOAT, (), [1.0])],
+        [helper.make_tensor("stored", kind.number, (1,), [1]),
+         helper.make_tensor("scale", TensorProto.FLOAT, (), [1.0]),
+         helper.make_tensor("palette", TensorProto.INT8, (2,), [-5, 5])],
     )  # fmt: skip
+    opset, ir_version = kind.since
     opsets = [helper.make_opsetid("", opset)]
     try:
         default_prepare()(helper.make_model(graph, opset_imports=opsets, ir_version=ir_version))({})
@@ -40,28 +77,30 @@ def is_usual(bits: int) -> bool:
     return True
 
 
-def with_narrow(model: onnx.ModelProto, bits: Mapping[str, int]) -> onnx.ModelProto:
-    """Return a model whose int8 constants of these names have so many bits. Raises ModelError where it cannot be."""
-    model = _raised(model, min(bits.values()))
+def with_narrow(model: onnx.ModelProto, kinds: Mapping[str, Narrow]) -> onnx.ModelProto:
+    """Return a model whose int8 and uint8 constants of these names have such types. Raises ModelError where it cannot
+    be.
+    """
+    model = _raised(model, max(kinds.values(), key=lambda kind: kind.since))
     for number, tensor in enumerate(model.graph.initializer):
-        if tensor.name in bits:
-            codes, kind = numpy_helper.to_array(tensor), TensorProto.DataType.Value(_KINDS[bits[tensor.name]])
-            narrow = helper.make_tensor(tensor.name, kind, codes.shape, codes.reshape(-1).tolist())
+        if tensor.name in kinds:
+            codes = numpy_helper.to_array(tensor)
+            narrow = helper.make_tensor(tensor.name, kinds[tensor.name].number, codes.shape, codes.reshape(-1).tolist())
             model.graph.initializer[number].CopyFrom(narrow)
     return model
 
 
-def _raised(model: onnx.ModelProto, bits: int) -> onnx.ModelProto:
-    """Return the model with an opset that knows integers of so many bits."""
-    (opset, ir_version), kind = _FIRST[bits], _KINDS[bits]
-    if not has_kind(bits):
+def _raised(model: onnx.ModelProto, kind: Narrow) -> onnx.ModelProto:
+    """Return the model with an opset that knows an element type."""
+    opset, ir_version = kind.since
+    if not kind.known:
         raise ModelError(f"the installed onnx {onnx.__version__} has no {kind}", hint="pip install -U onnx")
     version = next((o.version for o in model.opset_import if o.domain == ""), 0)
     try:
         raised = version_converter.convert_version(model, opset) if version < opset else model
     except Exception as error:  # the converter raises what it likes
         raise ModelError(
-            f"weights of {bits} bits need opset {opset}, and ONNX's converter does not make it of opset {version}",
+            f"constants of type {kind} need opset {opset}, and ONNX's converter does not make it of opset {version}",
             details=str(error).splitlines()[:2],
             hint=f"export the float model with opset {opset} or later",
         ) from error

@@ -1,10 +1,9 @@
-"""How many bits weights have: the same for all layers that gain by fewer, and the wishes for single layers."""
+"""The type of weights: the same for all layers that gain by fewer, and the wishes for single layers."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from enum import StrEnum
 
 from onnx import NodeProto
 
@@ -13,20 +12,7 @@ from glowc.kernels.records import FEWEST
 from glowc.quant.net import Net, int_of
 from glowc.quant.plan import Plan, weights_of
 from glowc.quant.scheme import Activations
-from glowc.quant.weights import BYTE, CRUMB, NIBBLE
-
-
-class WeightType(StrEnum):
-    """The element type of weights in the file."""
-
-    INT8 = "int8"
-    INT4 = "int4"
-    INT2 = "int2"
-
-    @property
-    def bits(self) -> int:
-        """How many bits a weight has."""
-        return {WeightType.INT4: NIBBLE, WeightType.INT2: CRUMB}.get(self, BYTE)
+from glowc.quant.weight_types import WeightType
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,8 +27,8 @@ class Precision:
     activations_of: Mapping[str, Activations] = field(default_factory=dict)
 
 
-def bits_of(net: Net, plan: Plan, precision: Precision) -> dict[str, int]:
-    """Return the bits of the weights of each layer by its first result. Raises InputError for unknown names."""
+def kinds_of(net: Net, plan: Plan, precision: Precision) -> dict[str, WeightType]:
+    """Return the type of the weights of each layer by its first result. Raises InputError for unknown names."""
     layers = [node for node in net.nodes if plan.computes_codes(node) and weights_of(net, node) is not None]
     words = {node.output[0]: {node.name, node.op_type, *node.output} for node in layers}
     unknown = [name for name in precision.of if not any(name in known for known in words.values())]
@@ -55,7 +41,7 @@ def bits_of(net: Net, plan: Plan, precision: Precision) -> dict[str, int]:
     for node in layers:
         wished = [kind for name, kind in precision.of.items() if name in words[node.output[0]]]
         common = precision.weights if gains(net, node) else WeightType.INT8
-        found[node.output[0]] = (wished[-1] if wished else common).bits
+        found[node.output[0]] = wished[-1] if wished else common
     return found
 
 

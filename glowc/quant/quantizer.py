@@ -24,14 +24,15 @@ from glowc.quant.layers import Coded, fitted_layers, nearest_layers
 from glowc.quant.net import Net, read_net
 from glowc.quant.opset import raised
 from glowc.quant.plan import FloatNode, Plan, make_plan, weights_of
-from glowc.quant.precision import Precision, bits_of
+from glowc.quant.precision import Precision, kinds_of
 from glowc.quant.profile import Profile, Profiler, profile_net
 from glowc.quant.scheme import Activations, Schema
 from glowc.quant.simplify import simplified
 from glowc.quant.simulate import Simulator, simulator
 from glowc.quant.split import best_copies, splittable, with_copies
 from glowc.quant.tail import unrounded_sums
-from glowc.quant.weights import BYTE, Fit
+from glowc.quant.weight_types import BYTE, WeightType
+from glowc.quant.weights import Fit
 from glowc.quant.widths import wide_layers, widened, without_float
 
 Sample = Mapping[str, np.ndarray]
@@ -64,7 +65,8 @@ class QuantizeOptions:
 class Quantized:
     """A quantised model, and what is known of it. `error` is the simulated error of the outputs on the kept samples.
 
-    `bits` are those of the weights of each layer, by its first result; `wide` the layers on int16 where others are not.
+    `kinds` are the types of the weights of each layer, by its first result; `wide` the layers on int16 where others are
+    not.
     """
 
     model: onnx.ModelProto
@@ -76,14 +78,15 @@ class Quantized:
     error: float | None
     notes: tuple[str, ...]
     activations: Activations = Activations.INT8
-    bits: Mapping[str, int] = field(default_factory=dict)
+    kinds: Mapping[str, WeightType] = field(default_factory=dict)
     copies: int = 0  # of channels, over all values that have other channels than the float model
     wide: tuple[str, ...] = ()
 
     @property
-    def narrow(self) -> list[tuple[int, int]]:
-        """The bits of weights of fewer than 8, and how many layers have such."""
-        return sorted((n, list(self.bits.values()).count(n)) for n in {*self.bits.values()} if n < BYTE)
+    def narrow(self) -> list[tuple[WeightType, int]]:
+        """The types of weights of fewer than 8 bits, the fewest bits first, and how many layers have such."""
+        found = {kind: list(self.kinds.values()).count(kind) for kind in WeightType if kind is not WeightType.INT8}
+        return sorted(((k, n) for k, n in found.items() if n), key=lambda pair: pair[0].bits)
 
 
 @dataclass(slots=True)
@@ -212,10 +215,10 @@ def _written(
     model = quantised_model(written, plan, chosen.params, coded.weights, coded.biases, float_edge=options.float_edge,
                             factors=way.factors, sources=way.sources)  # fmt: skip
     error = way.sim.output_error(way.sim.run(chosen.params, coded.consts(net))) if way.sim else None
-    bits = {name: weights.bits for name, weights in coded.weights.items()}
+    kinds = {name: weights.grid.kind for name, weights in coded.weights.items()}
     return Quantized(
         model, plan.floats, chosen.how, way.classes, len(coded.weights), way.profile.samples, error, notes,
-        options.activations, bits, way.copies, wide_layers(net, plan),
+        options.activations, kinds, way.copies, wide_layers(net, plan),
     )  # fmt: skip
 
 
@@ -322,7 +325,7 @@ def _chosen(
     net = sim.net if sim else net
     chosen = by_calibration(sim, net, plan, profile, options.calibration, options.schema)
     chosen = _whole(chosen, net, plan, options)
-    coded = nearest_layers(net, plan, chosen.params, options.schema, bits_of(net, plan, options.precision))
+    coded = nearest_layers(net, plan, chosen.params, options.schema, kinds_of(net, plan, options.precision))
     if sim is None:
         return chosen, coded
     power2 = options.schema is Schema.SYMMETRIC_WITH_POWER2_SCALE

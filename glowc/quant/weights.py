@@ -14,27 +14,29 @@ import numpy as np
 from onnx import NodeProto
 
 from glowc.quant.net import int_of, ints_of, text_of
+from glowc.quant.palette import better_palette, first_palette
 from glowc.quant.scheme import LARGEST_CODE
+from glowc.quant.weight_types import BYTES, CRUMB, NIBBLE, Array, Grid, WeightType
 
-Array = np.ndarray
-BYTE, NIBBLE, CRUMB = 8, 4, 2
-"""Bits that codes of weights have."""
 _SWEEPS = 4
 _SCALES = np.linspace(1.0, 0.7, 13)  # fractions of the largest weight that the search for a scale tries
 LARGEST_INPUT16 = 32768
 _ROOM16 = 0.97 * 2.0**31
 _NARROW_SCALES = {NIBBLE: np.linspace(1.1, 0.4, 29), CRUMB: np.linspace(1.0, 0.1, 37)}
+_NARROW_RIDGE = 0.1
+_PALETTE_SCALES = np.linspace(1.3, 0.7, 25)
+_PALETTES = 3  # that are tried for a layer: each is made of the codes by the one before
 _ROWS = 8192  # most rows of sample data that one layer's statistics are made of
 
 
 @dataclass(frozen=True, slots=True)
 class Weights:
-    """Codes of the weights of a layer, of so many bits; `scales` has one entry per index of `axis`."""
+    """Codes of the weights of a layer, which are those of a grid; `scales` has one entry per index of `axis`."""
 
     codes: Array
     scales: Array
     axis: int
-    bits: int = BYTE
+    grid: Grid = BYTES
 
     def values(self) -> Array:
         """Return the float weights that the codes stand for."""
@@ -72,32 +74,31 @@ def least_scales16(weights: Array, axis: int, bias: Array | None, in_scale: floa
     return np.asarray((LARGEST_INPUT16 * np.abs(lines).sum(axis=1) + fixed) / room)
 
 
-def limits(bits: int) -> tuple[int, int]:
-    """Return the lowest and the highest code of weights; -128 is left out, of 16 or 4 codes none is."""
-    return (-LARGEST_CODE, LARGEST_CODE) if bits == BYTE else (-(1 << (bits - 1)), (1 << (bits - 1)) - 1)
-
-
-def nearest(weights: Array, axis: int, least: Array, power2: bool = False, bits: int = BYTE) -> Weights:
+def nearest(
+    weights: Array, axis: int, least: Array, power2: bool = False, kind: WeightType = WeightType.INT8
+) -> Weights:  # fmt: skip
     """Return the nearest codes, the largest weight of a channel on code 127; of fewer bits by the least error."""
     lines = np.moveaxis(weights, axis, 0).reshape(weights.shape[axis], -1)
-    if bits == BYTE:
+    grid = Grid(kind)
+    if kind is WeightType.INT8:
         scales = np.maximum(np.abs(lines).max(axis=1) / LARGEST_CODE, least)
     else:
-        scales = _best_scales(lines[None].astype(np.float64), None, least[None], bits)[0]
-    return coded(weights, axis, _rounded_up(scales) if power2 else scales, bits)
+        grid, found = _grid_and_scales(lines[None].astype(np.float64), None, least[None], kind)
+        scales = found[0]
+    return coded(weights, axis, _rounded_up(scales) if power2 else scales, grid)
 
 
 def _rounded_up(scales: Array) -> Array:
     return np.asarray(np.exp2(np.ceil(np.log2(scales))))
 
 
-def coded(weights: Array, axis: int, scales: Array, bits: int = BYTE) -> Weights:
+def coded(weights: Array, axis: int, scales: Array, grid: Grid = BYTES) -> Weights:
     """Return the nearest codes for given scales."""
     shape = [1] * weights.ndim
     shape[axis] = -1
     scales = scales.astype(np.float32)
-    codes = np.clip(np.rint(weights / scales.reshape(shape)), *limits(bits))
-    return Weights(codes.astype(np.int8), scales, axis, bits)
+    codes = grid.nearest(weights / scales.reshape(shape))
+    return Weights(codes.astype(np.int8), scales, axis, grid)
 
 
 @dataclass(frozen=True, slots=True)
@@ -168,18 +169,46 @@ class Fit:
     ridge: float = 1.0
     follow: float = 0.5
 
+    def of(self, kind: WeightType) -> Fit:
+        """Return it for weights of a type: of few bits what they lose counts more than what a few samples mislead."""
+        return self if kind is WeightType.INT8 else Fit(min(self.ridge, _NARROW_RIDGE), 1.0)
 
-def fitted(node: NodeProto, weights: Array, rows: Rows, least: Array, fit: Fit, bits: int = BYTE) -> Weights:
+
+def fitted(
+    node: NodeProto, weights: Array, rows: Rows, least: Array, fit: Fit, kind: WeightType = WeightType.INT8
+) -> Weights:  # fmt: skip
     """Return the codes of a Conv, Gemm or MatMul with the least error of its sums on sample data."""
     axis = channel_axis(node, weights)
     lines = np.moveaxis(weights, axis, 0).reshape(rows.inputs.shape[0], -1, rows.inputs.shape[2]).astype(np.float64)
     form, pull = _statistics(rows, lines, fit)
-    target = lines + pull
-    scales = _best_scales(target, form, least.reshape(lines.shape[:2]), bits)
-    codes = _descended(target, scales, form, bits)
+    grid, scales, codes = _descent(lines + pull, form, least.reshape(lines.shape[:2]), kind)
     shape = [weights.shape[axis], *np.delete(weights.shape, axis)]
     codes = np.moveaxis(codes.reshape(shape), 0, axis).astype(np.int8)
-    return Weights(codes, scales.reshape(-1).astype(np.float32), axis, bits)
+    return Weights(codes, scales.reshape(-1).astype(np.float32), axis, grid)
+
+
+def _descent(target: Array, form: Array, least: Array, kind: WeightType) -> tuple[Grid, Array, Array]:
+    """Return codes with the least error, their scales and their grid: the best of several palettes."""
+    grid, scales = _grid_and_scales(target, form, least, kind)
+    codes = _descended(target, scales, form, grid)
+    best, error = (grid, scales, codes), _error(codes * scales[..., None] - target, form).sum()
+    for _ in range(_PALETTES if kind.indexed else 0):
+        grid, scales = better_palette(target, form, least, grid, scales, codes)
+        codes = _descended(target, scales, form, grid)
+        found = _error(codes * scales[..., None] - target, form).sum()
+        if found < error:
+            best, error = (grid, scales, codes), found
+    return best
+
+
+def _grid_and_scales(target: Array, form: Array | None, least: Array, kind: WeightType) -> tuple[Grid, Array]:
+    """Return the codes that weights [group][channel][weight] may have, and the scales of the channels."""
+    if not kind.indexed:
+        grid = Grid(kind)
+        full = np.maximum(np.abs(target).max(axis=2) / grid.limits[1], least)
+        return grid, _best_scales(target, form, least, grid, full, _NARROW_SCALES.get(kind.bits, _SCALES))
+    grid, scales = first_palette(target, form, least, kind)
+    return grid, _best_scales(target, form, least, grid, scales, _PALETTE_SCALES)
 
 
 def _statistics(rows: Rows, lines: Array, fit: Fit) -> tuple[Array, Array]:
@@ -204,29 +233,29 @@ def _error(difference: Array, form: Array | None) -> Array:
     return np.asarray(np.einsum("goc,goc->go", np.matmul(difference, form), difference))
 
 
-def _best_scales(target: Array, form: Array | None, least: Array, bits: int) -> Array:
-    """Return the scale per channel whose nearest codes err least."""
-    low, high = limits(bits)
-    full = np.maximum(np.abs(target).max(axis=2) / high, least)
-    best, error = full, np.full(full.shape, np.inf)
-    for fraction in _NARROW_SCALES.get(bits, _SCALES):
-        scales = np.maximum(full * fraction, least).astype(np.float32).astype(np.float64)
-        codes = np.clip(np.rint(target / scales[..., None]), low, high)
+def _best_scales(
+    target: Array, form: Array | None, least: Array, grid: Grid, start: Array, fractions: Array
+) -> Array:  # fmt: skip
+    """Return the scale per channel, a fraction of what is at the start, whose nearest codes err least."""
+    best, error = start, np.full(start.shape, np.inf)
+    for fraction in fractions:
+        scales = np.maximum(start * fraction, least).astype(np.float32).astype(np.float64)
+        codes = grid.nearest(target / scales[..., None])
         found = _error(codes * scales[..., None] - target, form)
         best, error = np.where(found < error, scales, best), np.minimum(found, error)
     return np.asarray(best)
 
 
-def _descended(target: Array, scales: Array, form: Array, bits: int) -> Array:
+def _descended(target: Array, scales: Array, form: Array, grid: Grid) -> Array:
     """Return codes from which no step of one weight makes the error smaller, starting at the nearest."""
-    steps, (low, high) = scales[..., None], limits(bits)
-    codes = np.clip(np.rint(target / steps), low, high)
+    steps = scales[..., None]
+    codes = grid.nearest(target / steps)
     slope = np.matmul(codes * steps - target, form)
     for _ in range(_SWEEPS):
         before = codes.copy()
         for i in range(codes.shape[2]):
             wanted = codes[..., i] - slope[..., i] / (form[:, None, i, i] * scales)
-            new = np.clip(np.rint(wanted), low, high)
+            new = grid.nearest(wanted)
             change = (new - codes[..., i]) * scales
             codes[..., i] = new
             slope += change[..., None] * form[:, None, i, :]

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT-0 */
 /* Fully connected layers whose weights have 4 or 2 bits (A64): blocks of eight outputs, stored plus half of the codes, which
- * is taken from the sums instead.
+ * is taken from the sums instead; or as places in a palette.
  */
 #ifndef GLOW_NEON_NARROW_H
 #define GLOW_NEON_NARROW_H
@@ -16,6 +16,11 @@ enum { GLOW_NEON_NARROW_STEPS = 8 };
 static inline int16x8_t glow_neon_narrow_add(int16x8_t sum, int8x16_t x, uint8x16_t codes) {
   const int8x16_t w = vreinterpretq_s8_u8(codes);
   return vmlal_high_s8(vmlal_s8(sum, vget_low_s8(x), vget_low_s8(w)), x, w);
+}
+
+/* Add the products of 16 inputs with 16 weights above -128: two of them fit 16 bits. */
+static inline int32x4_t glow_neon_narrow_palette(int32x4_t sum, int8x16_t x, int8x16_t w) {
+  return vpadalq_s16(sum, vmlal_high_s8(vmull_s8(vget_low_s8(x), vget_low_s8(w)), x, w));
 }
 
 /* Sum of n codes, n a multiple of 16. */

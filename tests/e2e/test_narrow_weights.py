@@ -1,7 +1,10 @@
-"""Weights of 4 bits: two in a byte of the constants; outputs are those of weights of 8 bits with the same values."""
+"""Weights of 4 bits: two in a byte of the constants; outputs are those of weights of 8 bits with the same values.
+
+So are weights of 2 bits, and int8 ones of at most 16 different codes, whether the file says so by a palette or not."""
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from functools import cache
 from pathlib import Path
 
@@ -14,7 +17,7 @@ from onnx import TensorProto
 from glowc.app.show import compile_summary
 from glowc.board import load_board
 from glowc.compiler.options import CompileOptions
-from glowc.compiler.pipeline import Compiled, compile_model
+from glowc.compiler.pipeline import Compiled, compile_model, optimise
 from glowc.ops.interp import run_graph
 from glowc.place.planning import verify_plan
 from glowc.program.interp import run_program
@@ -27,17 +30,28 @@ LAYERS = ((16, 40, 3), (40, 64, 1), (64, 48, 3))  # input and output channels, s
 INNER, CLASSES = 96, 11
 
 
-def write_model(path: Path, kind: int, weights: range) -> Path:
-    """Write convolutions and two Gemm in QDQ form with weights of an element kind."""
+PALETTES = {4: (-128, -90, -61, -44, -30, -17, -9, 0, 3, 8, 15, 27, 41, 66, 90, 127), 2: (-100, -31, 29, 127)}
+INDICES = {4: TensorProto.UINT4, 2: getattr(TensorProto, "UINT2", None)}
+
+
+def write_model(path: Path, kind: int, weights: Sequence[int], bits: int = 0) -> Path:
+    """Write convolutions and two Gemm in QDQ form with weights of an element kind; with `bits`, places in a palette."""
     rng, nodes, value = np.random.default_rng(1), [], "x"
-    consts = {"s": np.float32(0.02), "ws": np.float32(0.01), "bs": np.float32(0.0002)}
+    scale = 0.01 if max(weights) < 8 else 0.0012
+    consts = {"s": np.float32(0.02), "ws": np.float32(scale), "bs": np.float32(0.02 * scale)}
     consts |= {"z": np.int8(-128), "z32": np.int32(0)}
     tensors = [oh.make_tensor("zw", kind, (), [0])]
 
     def layer(op: str, shape: tuple[int, ...], value: str, **attrs: object) -> str:
         n = len(nodes)
-        codes = rng.integers(weights.start, weights.stop, shape)
-        tensors.append(oh.make_tensor(f"w{n}", kind, shape, codes.reshape(-1).tolist()))
+        places = rng.integers(0, len(weights), shape)
+        if bits:
+            tensors.append(oh.make_tensor(f"i{n}", INDICES[bits], shape, places.reshape(-1).tolist()))
+            tensors.append(oh.make_tensor(f"p{n}", kind, (len(weights),), list(weights)))
+            nodes.append(oh.make_node("Cast", [f"i{n}"], [f"c{n}"], to=TensorProto.INT32))
+            nodes.append(oh.make_node("Gather", [f"p{n}", f"c{n}"], [f"w{n}"]))
+        else:
+            tensors.append(oh.make_tensor(f"w{n}", kind, shape, np.asarray(weights)[places].reshape(-1).tolist()))
         consts[f"b{n}"] = rng.integers(-500, 3000, shape[0], dtype=np.int32)
         nodes.extend(
             [
@@ -75,11 +89,14 @@ def write_model(path: Path, kind: int, weights: range) -> Path:
 @pytest.fixture(scope="module")
 def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     path = tmp_path_factory.mktemp("narrow")
+    write_model(path / "s8.onnx", TensorProto.INT8, range(-127, 128))
     for bits, kind in ((4, TensorProto.INT4), (2, INT2)):
         weights = range(-(1 << (bits - 1)), 1 << (bits - 1))
         write_model(path / f"s{bits}_as_s8.onnx", TensorProto.INT8, weights)
+        write_model(path / f"p{bits}_as_s8.onnx", TensorProto.INT8, PALETTES[bits])
         if kind is not None:
             write_model(path / f"s{bits}.onnx", kind, weights)
+            write_model(path / f"p{bits}.onnx", TensorProto.INT8, PALETTES[bits], bits)
     return path
 
 
@@ -90,7 +107,11 @@ def compiled(path: Path, board: str, limit: int | None = None) -> Compiled:
 
 
 def unpacked(result: Compiled) -> list[str]:
-    return [i.name for i in strip_markers(result.program).instrs if i.kernel.startswith("unpack_s")]
+    return [i.kernel for i in strip_markers(result.program).instrs if i.kernel.startswith("unpack_")]
+
+
+def parts(result: Compiled) -> list[str]:
+    return [i.name for i in strip_markers(result.program).instrs if ".part" in i.name]
 
 
 def inputs() -> dict[str, np.ndarray]:
@@ -98,26 +119,36 @@ def inputs() -> dict[str, np.ndarray]:
 
 
 @pytest.mark.qemu
-@pytest.mark.parametrize(("bits", "board"), [*((4, board) for board in BOARDS), (2, "mps2-an386"), (2, "mps3-an547")])
-def test_outputs_are_those_of_the_same_weights_in_bytes(folder: Path, bits: int, board: str) -> None:
-    if not (folder / f"s{bits}.onnx").is_file():
+@pytest.mark.parametrize(
+    ("form", "board"),
+    [*((form, board) for form in ("s4", "p4") for board in BOARDS), ("s2", "mps2-an386"), ("s2", "mps3-an547"),
+     *(("p2", board) for board in ("mps2-an386", "mps3-an547", "linux-aarch64"))],
+)  # fmt: skip
+def test_outputs_are_those_of_the_same_weights_in_bytes(folder: Path, form: str, board: str) -> None:
+    if not (folder / f"{form}.onnx").is_file():
         pytest.skip("this onnx has no INT2")
-    wide, narrow = compiled(folder / f"s{bits}_as_s8.onnx", board), compiled(folder / f"s{bits}.onnx", board)
-    expected = [run_graph(wide.graph, {"x": x}) for x in inputs()["x"]]
+    wide, narrow = compiled(folder / "s8.onnx", board), compiled(folder / f"{form}.onnx", board)
+    graph = optimise(folder / f"{form}_as_s8.onnx", CompileOptions())
+    expected = [run_graph(graph, {"x": x}) for x in inputs()["x"]]
     assert unpacked(wide) == []
     assert len(narrow.report["narrow_weights"]["packed"]) == 5
-    wanted = {name: np.stack([e[name] for e in expected]) for name in wide.graph.outputs}
-    assert len(np.unique(wanted[wide.graph.outputs[0]])) > CLASSES // 2
-    assert_same_bytes(outputs_on(narrow, inputs()), wanted)
-    assert narrow.report["weights_bytes"] <= (0.08 + bits / 8) * wide.report["weights_bytes"]
+    assert f"unpack_{form}" in unpacked(narrow)
+    wanted = {name: np.stack([e[name] for e in expected]) for name in graph.outputs}
+    got = dict(zip(graph.outputs, outputs_on(narrow, inputs()).values(), strict=True))
+    assert len(np.unique(wanted[graph.outputs[0]])) > CLASSES // 2
+    assert_same_bytes(got, wanted)
+    assert narrow.report["weights_bytes"] <= (0.08 + int(form[1]) / 8) * wide.report["weights_bytes"]
 
 
+@pytest.mark.parametrize("form", ["s4", "p4", "p2"])
 @pytest.mark.parametrize("board", ["mps2-an386", "mps3-an547", "linux-aarch64"])
-def test_the_plan_keeps_its_limit_and_its_data(folder: Path, board: str) -> None:
-    wide = compiled(folder / "s4_as_s8.onnx", board)
+def test_the_plan_keeps_its_limit_and_its_data(folder: Path, board: str, form: str) -> None:
+    if not (folder / f"{form}.onnx").is_file():
+        pytest.skip("this onnx has no UINT2")
+    wide = compiled(folder / "s8.onnx", board)
     for more in (0, 1200, 4000):
         limit = wide.plan.arena_bytes + more
-        narrow = compiled(folder / "s4.onnx", board, limit)
+        narrow = compiled(folder / f"{form}.onnx", board, limit)
         assert narrow.plan.arena_bytes <= limit
         assert narrow.report["weights_bytes"] <= wide.report["weights_bytes"]
         verify_plan(narrow.program, narrow.plan)
@@ -125,21 +156,35 @@ def test_the_plan_keeps_its_limit_and_its_data(folder: Path, board: str) -> None
         got = run_program(
             narrow.program, x, offsets_bytes=narrow.plan.offsets_bytes, arena_bytes=narrow.plan.arena_bytes
         )
-        assert_same_bytes(got, run_graph(wide.graph, x))
-    assert not any(".part" in name for name in unpacked(compiled(folder / "s4.onnx", "mps2-an386", 80_000)))
+        assert_same_bytes(got, run_graph(narrow.graph, x))
+    assert not parts(compiled(folder / f"{form}.onnx", "mps2-an386", 80_000))
 
 
-def test_layers_are_cut_into_parts_where_there_is_less_room_than_weights(folder: Path) -> None:
-    result = compiled(folder / "s4.onnx", "mps2-an386")
-    assert any(".part1" in name for name in unpacked(result))
+@pytest.mark.parametrize("form", ["s4", "p4"])
+def test_layers_are_cut_into_parts_where_there_is_less_room_than_weights(folder: Path, form: str) -> None:
+    result = compiled(folder / f"{form}.onnx", "mps2-an386")
+    assert any(".part1" in name for name in parts(result))
     assert len(result.report["narrow_weights"]["packed"]) == 5
 
 
+def test_parts_of_a_layer_share_its_palette(folder: Path) -> None:
+    result = compiled(folder / "p4.onnx", "mps2-an386")
+    palettes = {name: array for name, array in result.program.consts.items() if name.endswith(".palette")}
+    assert len(palettes) == len(LAYERS)  # those of fully connected layers stand in front of their weights
+    for array in palettes.values():
+        assert array.tolist() == list(PALETTES[4])
+
+
 def test_layers_without_room_stay_bytes_and_are_named(folder: Path) -> None:
-    limit = compiled(folder / "s4_as_s8.onnx", "mps2-an386").plan.arena_bytes
+    limit = compiled(folder / "s8.onnx", "mps2-an386").plan.arena_bytes
     text = compile_summary(compiled(folder / "s4.onnx", "mps2-an386", limit), folder)
     assert "weights of 4 of 5 layers; as bytes (few, depthwise, float, or no room in RAM): conv10" in text
 
 
-def test_weights_of_eight_bits_that_would_fit_four_stay_bytes(folder: Path) -> None:
-    assert unpacked(compiled(folder / "s4_as_s8.onnx", "host")) == []
+@pytest.mark.parametrize("form", ["s4", "s2", "p4", "p2"])
+def test_weights_of_few_different_codes_are_stored_so_however_the_file_says_it(folder: Path, form: str) -> None:
+    plain = compiled(folder / f"{form}_as_s8.onnx", "host")
+    assert {*unpacked(plain)} == {f"unpack_{form}"}
+    if (folder / f"{form}.onnx").is_file():
+        said = compiled(folder / f"{form}.onnx", "host")
+        assert plain.report["weights_bytes"] == said.report["weights_bytes"]

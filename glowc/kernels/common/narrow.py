@@ -1,25 +1,31 @@
-"""Weights of 4 or 2 bits, several in a byte, as unpack_s4 and unpack_s2 read them (templates/kernels/*/unpack.c.j2).
+"""Weights of 4 or 2 bits, several in a byte, as the kernels that unpack read them (templates/kernels/*/unpack*.c.j2).
 
-A code is stored as itself plus half of the codes, 8 or 2. Words of weights are stored by twos or fours, `per`: the
-lowest bits of the bytes of a stored word are the first one, the next bits the one after. With `lanes` more than 1 so
-many words are the first, and so many after them. What is left after whole groups is stored word by word.
+A code is stored as itself plus half of the codes, 8 or 2, for unpack_s4 and unpack_s2; as its place in a palette of
+codes for unpack_p4 and unpack_p2. Words of weights are stored by twos or fours, `per`. By lanes: the lowest bits of the
+bytes of a stored word are the first one, the next bits the one after; with more than one lane so many words are the
+first, and so many after them. What is left after whole groups is stored word by word. In order: a stored word has the
+places of the bytes of its words one after the other, from the lowest bits on.
 """
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 from functools import partial
 
 import numpy as np
 
+from glowc.graph.few_codes import NARROW_BITS, FewCodes, few_codes
 from glowc.kernels.base import KernelVariant, Prepared
 from glowc.kernels.records import Records
-from glowc.kernels.shapes import NARROW_BITS
 from glowc.program.ir import Instr, Plan
 from glowc.program.kernel import Arrays
 
-PACKED = frozenset({"packed"})
-"""The constants of the kernels that unpack."""
+PACKED, INDEXED = frozenset({"packed"}), frozenset({"packed", "palette"})
+"""The constants of the kernels that unpack, without and with a palette."""
+
+Layout = Callable[[np.ndarray, int], np.ndarray]
+"""Stores words of one place in each byte, a record a row, several in one word: of so many bits."""
 
 _FEW_ROWS = 2
 _SIGN_OF_BYTES, _SIGN_OF_HALFWORDS = 0x80808080, 0x80008000
@@ -71,10 +77,22 @@ class UnpackPlan(Plan):
         return f"0x{_SIGN_OF_HALFWORDS if self.joined else _SIGN_OF_BYTES:08x}u"
 
 
-def weight_bits(instr: Instr) -> int:
-    """Return of how few bits the weights of an instruction are, not packed yet; 0: of bytes."""
+def weight_form(instr: Instr) -> FewCodes | None:
+    """Return of which few codes the weights of an instruction are, not packed yet; None: of bytes."""
     quant = instr.operand("weights").type.quant
-    return quant.bits if quant is not None and quant.bits in NARROW_BITS else 0
+    return FewCodes(quant.bits, quant.palette) if quant is not None and quant.bits in NARROW_BITS else None
+
+
+def weight_bits(instr: Instr) -> int:
+    """Return of how few bits the weights of an instruction are, not packed yet; 0: of bytes, or of a palette."""
+    form = weight_form(instr)
+    return form.bits if form is not None and not form.palette else 0
+
+
+def weight_palette(instr: Instr) -> tuple[int, ...]:
+    """Return the palette of the weights of an instruction, not packed yet; none of other weights."""
+    form = weight_form(instr)
+    return form.palette if form is not None else ()
 
 
 def has_few_rows(instr: Instr) -> bool:
@@ -104,9 +122,33 @@ def stored_by(variant: KernelVariant, bits: int, lanes: int, header: str) -> Ker
 
 
 def _prepared(bits: int, lanes: int, constants: Arrays, instr: Instr) -> Prepared:
-    packed = narrowed(constants["packed"], records_of(instr), bits, lanes)
+    packed = narrowed(constants["packed"], records_of(instr), FewCodes(bits), by_lanes(lanes))
     assert packed is not None
     return Prepared({"packed": packed}, UnpackPlan.of(instr, bits, lanes))
+
+
+def indexed_by(variant: KernelVariant, bits: int, layout: Layout, lanes: int, *, entries: int = 0) -> KernelVariant:
+    """Return the variant of a kernel that unpacks by a palette, of which it reads `entries`, 0: as many as it has."""
+    return replace(variant, packs=INDEXED, prepare=partial(_indexed, bits, layout, lanes, entries))
+
+
+def _indexed(bits: int, layout: Layout, lanes: int, entries: int, constants: Arrays, instr: Instr) -> Prepared:
+    palette = constants["palette"]
+    form = FewCodes(bits, tuple(dict.fromkeys(palette.tolist())))
+    packed = narrowed(constants["packed"], records_of(instr), form, layout)
+    assert packed is not None
+    read = {"palette": np.tile(palette, entries // palette.size)} if entries else {}
+    return Prepared({"packed": packed, **read}, UnpackPlan.of(instr, bits, lanes))
+
+
+def unpack_kernel(form: FewCodes) -> str:
+    """Return the kernel that unpacks weights stored so."""
+    return f"unpack_{'p' if form.palette else 's'}{form.bits}"
+
+
+def palette_of(form: FewCodes) -> np.ndarray:
+    """Return the palette as kernels read it: int8, 16 or 4 codes, the last one again where there are fewer."""
+    return np.pad(np.asarray(form.palette, np.int8), (0, (1 << form.bits) - len(form.palette)), mode="edge")
 
 
 def words_of(array: np.ndarray) -> np.ndarray:
@@ -115,41 +157,88 @@ def words_of(array: np.ndarray) -> np.ndarray:
     return np.pad(data, (0, -data.size % 4)).view(np.uint32)
 
 
-def stored_bits(variant: KernelVariant, instr: Instr, weights: np.ndarray) -> int | None:
-    """Return in how few bits the weights can be stored that a variant packed for an instruction; None: in bytes."""
+def stored_form(
+    variant: KernelVariant, instr: Instr, weights: np.ndarray, palette: tuple[int, ...] = ()
+) -> FewCodes | None:
+    """Return as what codes the weights can be stored that a variant packed for an instruction; None: as bytes.
+
+    They are places in `palette` rather than in one of their own where they are as few bits.
+    """
     found = variant.records(instr) if variant.records is not None else None
-    if found is None:
-        return None
     words = words_of(weights)
-    return next((bits for bits in NARROW_BITS if narrowed(words, found, bits) is not None), None)
-
-
-def narrowed(words: np.ndarray, r: Records, bits: int, lanes: int = 1) -> np.ndarray | None:
-    """Return uint32 words as they are stored; None where a weight of a record has more bits."""
-    if words.size < r.words or r.body < 1 or r.count < 1:
+    if found is None or not _has(found, words):
         return None
-    first, rest = words[: r.lead], words[r.words :]
+    form = few_codes(_codes(_bodies(words, found), found.joined))
+    if form is not None and form.palette and {*form.palette} <= {*palette} and len(palette) <= 1 << form.bits:
+        return FewCodes(form.bits, palette)
+    return form
+
+
+def narrowed(words: np.ndarray, r: Records, form: FewCodes, layout: Layout) -> np.ndarray | None:
+    """Return uint32 words as they are stored; None where a weight of a record is none of the codes."""
+    if not _has(r, words):
+        return None
+    places = form.indices(_codes(_bodies(words, r), r.joined))
+    if places is None:
+        return None
     records = words[r.lead : r.words].reshape(r.count, -1)
-    sign = np.uint32(_SIGN_OF_HALFWORDS if r.joined else _SIGN_OF_BYTES)
-    half, mask = np.uint32(0x01010101 << (bits - 1)), np.uint32(0x01010101 * ((1 << bits) - 1))
-    body = records[:, r.head : r.head + r.body]
-    codes = ((body ^ sign) + half) ^ sign
-    if (codes & ~mask).any() or ((((codes | sign) - half) ^ sign) != body).any():
-        return None
-    parts = (records[:, : r.head], _stored(codes, bits, lanes), records[:, r.head + r.body :])
-    return np.concatenate((first, np.concatenate(parts, axis=1).reshape(-1), rest))
+    stored = layout(places.view(np.uint32)[..., 0], form.bits)
+    parts = (records[:, : r.head], stored, records[:, r.head + r.body :])
+    return np.concatenate((words[: r.lead], np.concatenate(parts, axis=1).reshape(-1), words[r.words :]))
 
 
-def _stored(codes: np.ndarray, bits: int, lanes: int) -> np.ndarray:
-    """Return words of codes, a record a row, several in one word."""
-    per, count = 8 // bits, codes.shape[1]
+def with_palette(words: np.ndarray, r: Records, form: FewCodes, layout: Layout) -> np.ndarray:
+    """Return words as they are stored, behind the vector of their palette if they have one."""
+    packed = narrowed(words, r, form, layout)
+    assert packed is not None
+    return np.concatenate((vector_of(form), packed)) if form.palette else packed
+
+
+def vector_of(form: FewCodes) -> np.ndarray:
+    """Return a palette as four words: 16 codes."""
+    return np.resize(palette_of(form), 16).view(np.uint32)
+
+
+def _has(r: Records, words: np.ndarray) -> bool:
+    return words.size >= r.words and r.body >= 1 and r.count >= 1
+
+
+def _bodies(words: np.ndarray, r: Records) -> np.ndarray:
+    """Return the words of weights, a record a row."""
+    return np.ascontiguousarray(words[r.lead : r.words].reshape(r.count, -1)[:, r.head : r.head + r.body])
+
+
+def _codes(body: np.ndarray, joined: bool) -> np.ndarray:
+    """Return the int8 codes of words [...], four of each, the lowest first."""
+    codes = body[..., None].view(np.int8)
+    if not joined:
+        return codes
+    halves = body[..., None].view(np.int16)
+    low = halves.astype(np.int8)
+    return np.stack((low, ((halves - low) >> 8).astype(np.int8)), axis=-1).reshape(codes.shape)
+
+
+def by_lanes(lanes: int) -> Layout:
+    """Return how words are stored by the lowest bits of so many of them."""
+    return partial(_by_lanes, lanes)
+
+
+def _by_lanes(lanes: int, places: np.ndarray, bits: int) -> np.ndarray:
+    per, count = 8 // bits, places.shape[1]
     whole = count // (per * lanes) * per * lanes
-    groups = codes[:, :whole].reshape(len(codes), -1, per, lanes)
-    left = np.pad(codes[:, whole:], ((0, 0), (0, -count % per))).reshape(len(codes), -1, per, 1)
-    return np.concatenate([_joined(part, bits).reshape(len(codes), -1) for part in (groups, left)], axis=1)
+    groups = places[:, :whole].reshape(len(places), -1, per, lanes)
+    left = np.pad(places[:, whole:], ((0, 0), (0, -count % per))).reshape(len(places), -1, per, 1)
+    return np.concatenate([_joined(part, bits).reshape(len(places), -1) for part in (groups, left)], axis=1)
+
+
+def in_order(places: np.ndarray, bits: int) -> np.ndarray:
+    """Store places one after the other."""
+    per = 8 // bits
+    each = np.pad(places, ((0, 0), (0, -places.shape[1] % per)))[..., None].view(np.uint8).astype(np.uint32)
+    return _joined(each.reshape(len(places), -1, 4 * per, 1), bits)[..., 0]
 
 
 def _joined(groups: np.ndarray, bits: int) -> np.ndarray:
-    """Return codes [..., per, lanes] as [..., lanes]."""
-    places = (np.arange(groups.shape[2], dtype=np.uint32) * bits)[:, None]
-    return np.asarray(np.bitwise_or.reduce(groups << places, axis=2))
+    """Return places [..., several, lanes] as [..., lanes]."""
+    shifts = (np.arange(groups.shape[2], dtype=np.uint32) * bits)[:, None]
+    return np.asarray(np.bitwise_or.reduce(groups << shifts, axis=2))

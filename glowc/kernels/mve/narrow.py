@@ -1,4 +1,4 @@
-"""Helium variant of fully connected layers whose weights have few bits (runtime_c/mve/glow_mve_narrow.h)."""
+"""Helium variants of fully connected layers whose weights have few bits (runtime_c/mve/glow_mve_narrow.h)."""
 
 from __future__ import annotations
 
@@ -6,7 +6,16 @@ from dataclasses import dataclass, replace
 
 from glowc.kernels.base import Prepared, prepared_instr
 from glowc.kernels.common.constants import WEIGHTED
-from glowc.kernels.common.narrow import has_few_rows, narrowed, weight_bits, words_of
+from glowc.kernels.common.narrow import (
+    by_lanes,
+    has_few_rows,
+    weight_bits,
+    weight_form,
+    weight_palette,
+    with_palette,
+    words_of,
+)
+from glowc.kernels.features import Stated
 from glowc.kernels.mve import fully_connected
 from glowc.kernels.mve.shared import FAST
 from glowc.kernels.mve.stream import VECTOR, group_records
@@ -23,22 +32,32 @@ class NarrowPlan(Plan):
 
 def accepts(instr: Instr) -> bool:
     """Accept weights of few bits, few rows, and whole vectors of inputs."""
-    few = weight_bits(instr) > 0 and has_few_rows(instr) and instr.int_("in_k") % VECTOR == 0
-    return few and fully_connected.accepts(instr)
+    return weight_bits(instr) > 0 and _has_vectors(instr)
+
+
+def accepts_palette(instr: Instr) -> bool:
+    """Accept the same of weights of a palette."""
+    return bool(weight_palette(instr)) and _has_vectors(instr)
+
+
+def _has_vectors(instr: Instr) -> bool:
+    return has_few_rows(instr) and instr.int_("in_k") % VECTOR == 0 and fully_connected.accepts(instr)
 
 
 def prepare(constants: Arrays, instr: Instr) -> Prepared:
-    """Return the stream of constants with its weights as they are stored."""
-    plain, bits = fully_connected.prepare(constants, instr), weight_bits(instr)
+    """Return the stream of constants with its weights as they are stored, behind their palette if they have one."""
+    plain, form = fully_connected.prepare(constants, instr), weight_form(instr)
     records = group_records(prepared_instr(instr, plain), instr.int_("out_n"))
-    packed = narrowed(words_of(plain.constants["weights"]), records, bits, lanes=4) if records is not None else None
-    assert packed is not None
-    return Prepared({**plain.constants, "weights": packed}, NarrowPlan(bits=bits))
+    assert records is not None
+    assert form is not None
+    packed = with_palette(words_of(plain.constants["weights"]), records, form, by_lanes(4))
+    return Prepared({**plain.constants, "weights": packed}, NarrowPlan(bits=form.bits))
 
 
 NARROW = replace(
     FAST, form="narrow", rank=21, accepts=accepts, prepare=prepare, packs=WEIGHTED, header="glow_mve_narrow.h",
-    template="{}_narrow", unpacks=True,
+    template="{}_narrow", unpacks=True, stated=Stated(macs=0.25),
 )  # fmt: skip
+PALETTE = replace(NARROW, form="palette", template="{}_palette", accepts=accepts_palette, stated=Stated(macs=0.32))
 
-VARIANTS = {"fc_s8": (NARROW,)}
+VARIANTS = {"fc_s8": (NARROW, PALETTE)}

@@ -4,10 +4,15 @@ from __future__ import annotations
 
 from dataclasses import replace
 
+from glowc.graph.few_codes import NARROW_BITS
 from glowc.kernels.base import PLAIN
-from glowc.kernels.common.narrow import unpacking
+from glowc.kernels.common.narrow import by_lanes, indexed_by, unpacking
 from glowc.kernels.records import plain_records
 
 _LAYER = replace(PLAIN, records=plain_records)
+_PALETTE = replace(PLAIN, header="glow_palette.h")
 
-VARIANTS = {"conv_s8": (_LAYER,), "fc_s8": (_LAYER,), **unpacking(PLAIN, 1, "")}
+VARIANTS = {
+    "conv_s8": (_LAYER,), "fc_s8": (_LAYER,), **unpacking(PLAIN, 1, ""),
+    **{f"unpack_p{bits}": (indexed_by(_PALETTE, bits, by_lanes(1), 1),) for bits in NARROW_BITS},
+}  # fmt: skip

@@ -1,9 +1,9 @@
-"""Weights of 4 or 2 bits are stored as such; an instruction in front of their layer unpacks them into the arena.
+"""Weights of 4 or 2 bits, or of a palette, are stored as such; an instruction in front of their layer unpacks them.
 
-The layer reads what it would read as a constant, so its kernel and its bytes stay the same; what it costs is a pass
-over its weights, and their room in the arena while it runs. Where there is less room than a layer has weights, it is
-computed in parts: some output channels after the others. A convolution of several pixels writes those of a part side by
-side, and they are copied to their places.
+The layer reads in the arena what it would read as a constant, so its kernel and its bytes stay the same; what it costs
+is a pass over its weights, and their room in the arena while it runs. Where there is less room than a layer has
+weights, it is computed in parts: some output channels after the others. A convolution of several pixels writes those of
+a part side by side, and they are copied to their places.
 """
 
 from __future__ import annotations
@@ -14,10 +14,11 @@ from dataclasses import asdict, dataclass, replace
 import numpy as np
 
 from glowc.board import Cpu
+from glowc.graph.few_codes import FewCodes
 from glowc.graph.types import DType, TensorType, type_of
 from glowc.kernels.base import Prepared, prepare, prepared_instr
 from glowc.kernels.choice import candidates, variant_of
-from glowc.kernels.common.narrow import stored_bits, words_of
+from glowc.kernels.common.narrow import palette_of, stored_form, unpack_kernel, words_of
 from glowc.kernels.records import Records
 from glowc.ops.params import padded_dims, padded_steps
 from glowc.ops.strided import CopyParams
@@ -40,10 +41,14 @@ class Room:
 
 @dataclass(frozen=True, slots=True)
 class Narrow:
-    """A layer whose weights can be stored in few bits: its constants as the kernel defines them, its channels."""
+    """A layer whose weights can be stored in few bits: its constants as the kernel defines them, its channels.
+
+    `form` is that of all weights.
+    """
 
     instr: Instr
     constants: Arrays
+    form: FewCodes
     channels: int
     unpacked_bytes: int
 
@@ -80,11 +85,12 @@ def narrow_layers(program: Program) -> list[Narrow]:
 def _narrow(program: Program, instr: Instr) -> Narrow | None:
     weights = instr.operand("weights")
     packed = program.consts.get(weights.buffer)
-    if packed is None or stored_bits(variant_of(instr), instr, packed) is None:
+    form = stored_form(variant_of(instr), instr, packed) if packed is not None else None
+    if form is None:
         return None
     arrays = {o.role: program.consts[o.buffer] for o in instr.operands if o.buffer in program.consts}
     originals = {role: program.unpacked.get(f"{instr.name}:{role}", array) for role, array in arrays.items()}
-    return Narrow(instr, originals, len(originals["bias"]), weights.type.size_bytes)
+    return Narrow(instr, originals, form, len(originals["bias"]), weights.type.size_bytes)
 
 
 def unpack_weights(program: Program, layers: list[Narrow], rooms: Mapping[str, Room], cpu: Cpu) -> Program:
@@ -104,7 +110,7 @@ class _Part:
     instr: Instr
     constants: Arrays
     prepared: Arrays
-    bits: int
+    form: FewCodes
     channels: range
 
     @property
@@ -128,9 +134,9 @@ class _Part:
         prepared = prepare(variant, constants, plain)
         instr = prepared_instr(plain, prepared)
         arrays = {**constants, **prepared.constants}
-        bits = stored_bits(variant, instr, arrays["weights"])
+        form = stored_form(variant, instr, arrays["weights"], layer.form.palette)
         macs = layer.instr.macs * len(channels) // layer.channels
-        return None if bits is None else _Part(replace(instr, macs=macs), constants, arrays, bits, channels)
+        return None if form is None else _Part(replace(instr, macs=macs), constants, arrays, form, channels)
 
 
 def _channels_of(array: np.ndarray, layer: Narrow, channels: range) -> np.ndarray:
@@ -175,7 +181,7 @@ class _Cut:
 
     def replaced(self, program: Program) -> Program:
         """Return the program with the parts in place of the layer."""
-        made = _Made(program, self.cpu)
+        made = _Made(program, self.cpu, self.layer.instr.name)
         for part in self.parts:
             self._emit(made, part)
         index = next(n for n, instr in enumerate(program.instrs) if instr.name == self.layer.instr.name)
@@ -195,10 +201,10 @@ class _Cut:
 
 
 class _Made:
-    """What takes the place of a layer in a program."""
+    """What takes the place of the layer `name` in a program."""
 
-    def __init__(self, program: Program, cpu: Cpu) -> None:
-        self.cpu, self.instrs = cpu, list[Instr]()
+    def __init__(self, program: Program, cpu: Cpu, name: str) -> None:
+        self.cpu, self.name, self.instrs = cpu, name, list[Instr]()
         self.buffers, self.consts = dict(program.buffers), dict(program.consts)
         self.unpacked = dict(program.unpacked)
 
@@ -234,11 +240,7 @@ class _Made:
             if operand.role in part.constants:
                 self.unpacked[f"{name}:{operand.role}"] = part.constants[operand.role]
             operands.append(target if operand.role == "out" else operand)
-        size = variant_of(part.instr).scratch_bytes(part.instr)
-        if size:
-            self._add(f"{name}.scratch", size, BufferKind.SCRATCH)
-            operands.append(Operand("scratch", f"{name}.scratch", Access.OUT, TensorType((size,), DType.U8)))
-        self.instrs.append(replace(part.instr, operands=tuple(operands)))
+        self.instrs.append(self._with_scratch(replace(part.instr, operands=tuple(operands))))
 
     def _same(self, operand: Operand, name: str, part: _Part) -> str:
         """Return the constant of a part: that of the whole layer where it is the same."""
@@ -246,17 +248,42 @@ class _Made:
         return operand.buffer if whole.tobytes() == array.tobytes() else self.const(name, array)
 
     def _unpack(self, part: _Part, words: np.ndarray) -> None:
-        type_, layer, kernel = TensorType(words.shape, DType.U32), part.instr, f"unpack_s{part.bits}"
-        operands = (
-            Operand("packed", f"{layer.name}.s{part.bits}", Access.IN, type_),
-            Operand("out", f"{layer.name}.weights", Access.OUT, type_),
-        )
+        type_, layer, form = TensorType(words.shape, DType.U32), part.instr, part.form
+        packed = f"{layer.name}.{'p' if form.palette else 's'}{form.bits}"
+        operands = [
+            Operand("packed", packed, Access.IN, type_), Operand("out", f"{layer.name}.weights", Access.OUT, type_)
+        ]  # fmt: skip
+        constants = {"packed": words}
+        if form.palette:
+            constants["palette"] = palette_of(form)
+            operands.insert(1, Operand("palette", "", Access.IN, type_of(constants["palette"])))
         records = part.records
         params = {**asdict(records), "joined": int(records.joined), "rest": words.size - records.words}
-        instr, prepared = self._best(layer, Instr(kernel, "", operands, params), {"packed": words}, "unpack")
-        self.const(f"{layer.name}.s{part.bits}", prepared.constants["packed"])
+        plain = Instr(unpack_kernel(form), "", tuple(operands), params)
+        instr, prepared = self._best(layer, plain, constants, "unpack")
+        arrays = {**constants, **prepared.constants}
+        self.const(packed, arrays["packed"])
         self.unpacked[f"{instr.name}:packed"] = words
-        self.instrs.append(instr)
+        if form.palette:
+            name = self._palette(arrays["palette"], f"{self.name}.palette")
+            instr = replace(instr, operands=tuple(replace(o, buffer=o.buffer or name) for o in instr.operands))
+        self.instrs.append(self._with_scratch(instr))
+
+    def _palette(self, codes: np.ndarray, name: str) -> str:
+        """Return the constant of a palette: that of the part before where it is the same."""
+        while name in self.consts and self.consts[name].tobytes() != codes.tobytes():
+            name += "_"
+        return name if name in self.consts else self.const(name, codes)
+
+    def _with_scratch(self, instr: Instr) -> Instr:
+        """Return an instruction with the scratch that its variant needs."""
+        size = variant_of(instr).scratch_bytes(instr)
+        if not size:
+            return instr
+        name = f"{instr.name}.scratch"
+        self._add(name, size, BufferKind.SCRATCH)
+        scratch = Operand("scratch", name, Access.OUT, TensorType((size,), DType.U8))
+        return replace(instr, operands=(*instr.operands, scratch))
 
     def copy(self, part: _Part, source: Operand, out: Operand, pixels: int, channels: int) -> None:
         """Add the copy of the channels of a part to their places."""
