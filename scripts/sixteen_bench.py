@@ -5,7 +5,8 @@
     scripts/sixteen_bench.py --models mlperf_ic_resnet8_fp32 --boards mps2-an386
 
 Prints for each model the error of the outputs against float (root mean square over the largest magnitude), calibrated
-on the even samples and judged on the odd ones, and on all of them both times; then executed instructions (exact,
+on the even samples and judged on the odd ones, and on all of them both times (`digits` is examples/digits, whose 360
+test images are the other samples); then executed instructions (exact,
 counted by QEMU) and arena on each board, and their ratios int16 to int8. Between the two: the layers around 1, 2 and 4
 tensors on int16 that gain most for their work, as the calibrating samples say, their number, and ratios to int8.
 `--no-recurrent` ends there. Then the same of keyword models of one LSTM
@@ -46,17 +47,23 @@ from glowc.quant.tune import outputs_of
 
 DEFAULT = (
     "mlperf_ic_resnet8_fp32", "mlperf_kws_dscnn_fp32", "mlperf_vww_mobilenetv1_fp32", "torch_resnet_tiny_fp32",
+    "digits",
 )  # fmt: skip
 FEW = (1, 2, 4)  # tensors on int16
 BOARDS = ("mps2-an386", "mps3-an547", "linux-aarch64/cortex-a53")
 SPLITS = ((slice(0, None, 2), slice(1, None, 2)), (slice(None), slice(None)))
 Sample = dict[str, np.ndarray]
+Split = tuple[Sequence[Sample], Sequence[Sample]]  # given, judged
+DIGITS = Path(__file__).resolve().parent.parent / "examples" / "digits"
 
 
-def samples_of(name: str, ports: Sequence[Port]) -> list[Sample]:
-    """Return the samples beside a model."""
-    with np.load(MODELS / name / "inputs.npz") as file:
-        arrays = [file[n] for n in file.files]
+def samples_of(path: Path, ports: Sequence[Port]) -> list[Sample]:
+    """Return the samples of a file."""
+    with np.load(path) as file:
+        arrays = [file[n] for n in file.files][: len(ports)]
+    if arrays[0].dtype == np.int8:  # the test images of digits, as the codes of digits.onnx
+        codes = next(iter(edge_params(onnx.load(DIGITS / "digits.onnx")).values()))
+        arrays = [((arrays[0].astype(np.float32) - codes.zero_point) * np.float32(codes.scale))]
     count = len(arrays[0])
     return [{p.name: a[i].reshape(p.shape) for p, a in zip(ports, arrays, strict=True)} for i in range(count)]
 
@@ -85,25 +92,30 @@ def quantised(path: Path, samples: Sequence[Sample], row: Row) -> Quantized:
     return quantize_net(net, engine, profile, gathered.kept, replace(options, precision=wishes), lambda _: None)
 
 
-def errors(path: Path, ports: Sequence[Port], samples: Sequence[Sample], row: Row) -> list[float]:
+def errors(path: Path, ports: Sequence[Port], splits: Sequence[Split], row: Row) -> list[float]:
     """Return the error of each split."""
     found = []
-    for given, judged in SPLITS:
-        exact = outputs_of(onnx.load(path), ports, samples[judged])
-        got = outputs_of(quantised(path, samples[given], row).model, ports, samples[judged])
+    for given, judged in splits:
+        exact = outputs_of(onnx.load(path), ports, judged)
+        got = outputs_of(quantised(path, given, row).model, ports, judged)
         found.append(relative_error(got, exact))
     return found
 
 
 def show(name: str, boards: Sequence[str], console: Console) -> None:
     """Print the table of one model."""
-    path = MODELS / name / "model.onnx"
+    path = DIGITS / "digits_fp32.onnx" if name == "digits" else MODELS / name / "model.onnx"
     ports = load_float(path, Engine()).inputs
-    samples = samples_of(name, ports)
-    table = Table(name, "error, odd samples", "error, all", *(f"{b}: insns, arena" for b in boards))
+    if name == "digits":
+        samples = samples_of(DIGITS / "digits_calibration.npz", ports)
+        splits = [(samples, samples_of(DIGITS / "digits_test.npz", ports)), (samples, samples)]
+    else:
+        samples = samples_of(path.with_name("inputs.npz"), ports)
+        splits = [(samples[given], samples[judged]) for given, judged in SPLITS]
+    table = Table(name, "error, other samples", "error, all", *(f"{b}: insns, arena" for b in boards))
     first: list[float] = []
     for row in (Row(), *(Row(tensors=n) for n in FEW), Row(Activations.INT16)):
-        done, numbers = quantised(path, samples, row), errors(path, ports, samples, row)
+        done, numbers = quantised(path, samples, row), errors(path, ports, splits, row)
         with tempfile.TemporaryDirectory() as folder:
             file = Path(folder) / "net.onnx"
             file.write_bytes(done.model.SerializeToString())

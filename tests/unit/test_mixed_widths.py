@@ -11,8 +11,9 @@ import pytest
 from glowc.board import load_board
 from glowc.compiler.options import CompileOptions
 from glowc.compiler.pipeline import Compiled, compile_model
+from glowc.graph.numerics import dequantize, quantize
 from glowc.graph.types import DType, QuantParams
-from glowc.kernels.common.widths import width_plan
+from glowc.kernels.common.widths import WidthPlan, width_plan
 from glowc.passes.quant.fold_requantize import FoldRequantize
 from tests.conftest import require_module
 from tests.unit.mixed_nets import Kind, conversions, mixed_net
@@ -104,3 +105,27 @@ def test_ties_that_no_factor_rounds_to_even_have_no_form_in_integers() -> None:
     half_steps = QuantParams((1 / 256,), (0,)), QuantParams((1.0,), (0,))
     assert width_plan(*half_steps, DType.S16, DType.S8) is None
     assert width_plan(*half_steps[::-1], DType.S8, DType.S16) is not None
+
+
+def codes_of_form(plan: WidthPlan, x: np.ndarray, kind: DType) -> np.ndarray:
+    sums = (x.astype(np.int64) * plan.factor >> 16) + plan.add
+    assert np.abs(sums).max() < 2**31
+    return np.clip(sums >> plan.shift, kind.qmin, kind.qmax)
+
+
+@pytest.mark.parametrize("kinds", [(DType.S8, DType.S16), (DType.S16, DType.S8)])
+def test_form_in_integers_gives_every_code(kinds: tuple[DType, DType]) -> None:
+    """Scales as calibrated ones are, and far others; zero points at both ends."""
+    rng, found, (before, after) = np.random.default_rng(5), 0, kinds
+    x = np.arange(before.qmin, before.qmax + 1).astype(before.numpy)
+    for _ in range(200):
+        size = rng.uniform(0.3, 3) * (1 / 256 if before is DType.S16 else 256) * rng.choice([1.0, 1.0, 1e-3, 1e3])
+        scale = float(np.float32(rng.uniform(1e-3, 1.0)))
+        source = QuantParams((scale,), (int(rng.choice([before.qmin, 0, 7, before.qmax])),))
+        target = QuantParams((float(np.float32(scale / size)),), (int(rng.choice([after.qmin, 0, 7, after.qmax])),))
+        plan = width_plan(source, target, before, after)
+        if plan is not None:
+            found += 1
+            wanted = quantize(dequantize(x, source), target, after)
+            np.testing.assert_array_equal(codes_of_form(plan, x, after), wanted)
+    assert found > 100

@@ -72,7 +72,11 @@ def test_clamps_and_what_lies_between_int16_layers_follow_them() -> None:
     done = quantised(conv_net(), "concat", "maxpool", "bias")
     assert done.wide == ("concat", "maxpool", "mean", "flatten", "bias")
     assert {n: b for n, b in widths(done).items() if b == 16}.keys() >= {"p2_quantized", "logits_quantized"}
-    assert "clip" not in quantised(conv_net(), "depthwise").wide
+    for named in ("depthwise", "clip"):
+        done = quantised(conv_net(), named)
+        assert done.wide == ("depthwise",)
+        assert widths(done)["r2_quantized"] == 16
+        assert not [name for name in widths(done) if name.startswith("c2")]
 
 
 def test_every_layer_by_name_errs_as_little_as_int16_for_all() -> None:
