@@ -189,7 +189,7 @@ def view_model(
             "code_section": spec.code_section,
             "kernel_headers": [*headers, *extern_headers],
             "extern_sources": list(extern_sources),
-            "extern_paths": "".join(f" $({prefix.upper()}_DIR){file}" for file in extern_sources),
+            "extern_paths": paths_in_make(prefix, extern_sources),
             "runtime_files": [*RUNTIME_FILES, *headers, *extern_headers],
             "golden": golden,
         }
@@ -259,6 +259,11 @@ def _code_hash(source: str, m: SimpleNamespace) -> bytes:
 def _blob(program: Program, consts: Mapping[str, ConstView], code: bytes, m: SimpleNamespace) -> bytes:
     every = {**program.consts, **state_starts(program)}
     return blob_bytes(m.blob, [every[name] for name in consts], code, m.model_hash)
+
+
+def paths_in_make(prefix: str, files: Iterable[str]) -> str:
+    """Return files of a bundle as a list in its model.mk continues."""
+    return "".join(f" $({prefix.upper()}_DIR){file}" for file in files)
 
 
 def copied_files(viewed: ViewedModel) -> dict[str, str]:

@@ -7,7 +7,14 @@ from dataclasses import dataclass, replace
 from types import SimpleNamespace
 
 from glowc import __version__
-from glowc.codegen.bundle import BundleSpec, ViewedModel, copied_files, model_constants, view_model
+from glowc.codegen.bundle import (
+    BundleSpec,
+    ViewedModel,
+    copied_files,
+    model_constants,
+    paths_in_make,
+    view_model,
+)
 from glowc.codegen.kernels import environment
 from glowc.codegen.names import unique_idents
 from glowc.codegen.places import Places
@@ -87,6 +94,7 @@ def _view(
 ) -> SimpleNamespace:  # fmt: skip
     """Return what the templates print of the whole; the names are those of a model where it has the same."""
     first, models, prefix = viewed[0].m, [v.m for v in viewed], prefix_of(spec.name)
+    extern_sources = _once(name for v in viewed for name in v.extern_sources)
     return SimpleNamespace(
         name=spec.name, prefix=prefix, P=prefix.upper(), version=__version__, cpu=first.cpu, opt=first.opt,
         cpu_flags=first.cpu_flags, guard=_guard([m.guard for m in models]), loop_bytes=first.loop_bytes,
@@ -97,7 +105,7 @@ def _view(
         arena_bytes=max(m.arena_bytes for m in models) if spec.share_arena else sum(m.arena_bytes for m in models),
         arena_align=max(m.arena_align for m in models), weights_bytes=sum(c.size_bytes for c in consts),
         share_arena=spec.share_arena, share_weights=spec.share_weights, parts=(),
-        extern_sources=_once(name for v in viewed for name in v.extern_sources),
+        extern_sources=extern_sources, extern_paths=paths_in_make(prefix, extern_sources),
         runtime_files=_once(h for m in models for h in m.runtime_files),
     )  # fmt: skip
 

@@ -31,11 +31,11 @@ class OneLayer(Search):
         node = helper.make_node("Gemm", ["x", "w"], ["y"], name="fc")
         return lambda kinds: max((known[kind] for kind in kinds.values()), default=0.001), [node]
 
-    def measured(self, choice: Choice) -> Any:
+    def measured(self, choice: Choice, wide: tuple[str, ...] = ()) -> Any:
         kind = choice.get("fc", WeightType.INT8)
         size = Size(BYTES[kind.bits], 100, INSNS.get(kind, 150))
         done = SimpleNamespace(kind=kind), Point(dict(choice), size, float(kind.indexed), None)
-        self._known[frozenset(choice.items())] = done  # type: ignore[assignment]
+        self._known[frozenset(choice.items()), wide] = done  # type: ignore[assignment]
         return done
 
 

@@ -27,6 +27,9 @@ PACKED, INDEXED = frozenset({"packed"}), frozenset({"packed", "palette"})
 Layout = Callable[[np.ndarray, int], np.ndarray]
 """Stores words of one place in each byte, a record a row, several in one word: of so many bits."""
 
+Word = Callable[[str, int], str]
+"""Returns the C of the k-th word of weights in a stored word."""
+
 _FEW_ROWS = 2
 _SIGN_OF_BYTES, _SIGN_OF_HALFWORDS = 0x80808080, 0x80008000
 
@@ -75,6 +78,51 @@ class UnpackPlan(Plan):
     def sign(self) -> str:
         """A bit of each byte or halfword, from which a subtraction may borrow."""
         return f"0x{_SIGN_OF_HALFWORDS if self.joined else _SIGN_OF_BYTES:08x}u"
+
+    @property
+    def form(self) -> str:
+        """What a weight is an element of, in the names of functions."""
+        return "joined" if self.joined else "bytes"
+
+    def copied(self, words: str, needed: bool) -> str:
+        """Return the loop that copies so many words, nothing where it is not needed."""
+        return f"    for (int32_t i = 0; i < {words}; i++) {{\n      *to++ = *from++;\n    }}\n" if needed else ""
+
+    def words(self, form: Word, stored: str, count: int, first: int = 0) -> list[tuple[int, str]]:
+        """Return the first words of weights of a stored word in one of the forms below, numbered from `first` on."""
+        return [(first + k, form(stored, k)) for k in range(count)]
+
+    def code(self, stored: str, k: int) -> str:
+        """The codes of the k-th word of weights in a stored word."""
+        return f"{_shifted(stored, k * self.bits)} & {self.mask}"
+
+    def plain(self, stored: str, k: int) -> str:
+        """The k-th word of weights, of numbers."""
+        return f"((({self.code(stored, k)}) | {self.sign}) - {self.half}) ^ {self.sign}"
+
+    def subtracted(self, stored: str, k: int) -> str:
+        """The same by the DSP extension."""
+        return f"glow_dsp_less_{self.form}({self.code(stored, k)}, {self.half})"
+
+    def looked_up(self, stored: str, k: int) -> str:
+        """The k-th word of weights, of places in a palette."""
+        return f"glow_palette_{self.form}({self.code(stored, k)}, palette)"
+
+    def paired(self, stored: str, k: int) -> str:
+        """The same by a table of all pairs of codes; places are stored in the order of the bytes of weights."""
+        pair = 2 * self.bits
+        both = [f"pairs[{_shifted(stored, (2 * k + i) * pair)} & {(1 << pair) - 1}u]" for i in (0, 1)]
+        return f"glow_dsp_two_pairs({both[0]}, {both[1]})"
+
+    def lowest(self, stored: str) -> list[tuple[int, str]]:
+        """Return, for each vector of weights in a vector of stored words, its first word and its codes (NEON)."""
+        shifted = [f"vshrq_n_u8({stored}, {k * self.bits})" if k else stored for k in range(self.per)]
+        masked = [f"vandq_u8({codes}, vdupq_n_u8({(1 << self.bits) - 1}))" for codes in shifted[:-1]]
+        return [(4 * k, codes) for k, codes in enumerate((*masked, shifted[-1]))]
+
+
+def _shifted(stored: str, places: int) -> str:
+    return f"({stored} >> {places})" if places else stored
 
 
 def weight_form(instr: Instr) -> FewCodes | None:
