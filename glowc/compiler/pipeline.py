@@ -228,7 +228,7 @@ def _edge(imported: Graph, options: CompileOptions) -> tuple[Graph, Edge]:
 
 
 def _optimise(graph: Graph, options: CompileOptions) -> Graph:
-    ctx = PassCtx()
+    ctx = PassCtx(fastest=options.opt == "speed")
     if options.dump_dir is not None:
         try:
             options.dump_dir.mkdir(parents=True, exist_ok=True)

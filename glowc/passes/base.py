@@ -26,11 +26,13 @@ def _ignore(_: str) -> None:
 class PassCtx:
     """What passes may know besides the graph.
 
-    `int8_ops` are the operators with integer kernels; `warn` takes one line that the user should see.
+    `int8_ops` are the operators with integer kernels; `warn` takes one line that the user should see; `fastest`: time
+    counts before flash.
     """
 
     int8_ops: frozenset[str] = field(default_factory=_int8_ops)
     warn: Callable[[str], None] = _ignore
+    fastest: bool = False
 
     def has_attr(self, op: str, attr: str) -> bool:
         """Say whether operator `op` knows attribute `attr`; one that is not registered knows every one."""

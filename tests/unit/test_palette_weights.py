@@ -17,6 +17,7 @@ from glowc.graph.text import dump, parse
 from glowc.graph.types import QuantParams
 from glowc.lower.lowering import lower_graph
 from glowc.ops.interp import run_graph
+from glowc.passes.base import PassCtx
 from glowc.passes.pipeline import run_pipeline
 from glowc.passes.quant.mark_few_codes import MarkFewCodes
 from tests.conftest import require_module
@@ -124,6 +125,12 @@ def test_weights_of_few_codes_of_other_tools_are_marked(
 def test_four_bits_of_which_two_suffice_are_two() -> None:
     model = layer([], [tensor("codes", TensorProto.INT4, np.asarray((-7, 0, 6))[places(3)])])
     assert weights_quant(optimised(model)).palette == (-7, 0, 6)
+
+
+def test_weights_of_bytes_stay_bytes_where_time_counts_first() -> None:
+    for kind, wanted in ((TensorProto.INT8, 0), (TensorProto.INT4, 2)):
+        model = layer([], [tensor("codes", kind, np.asarray((-7, 0, 6))[places(3)])])
+        assert weights_quant(run_pipeline(import_model(model), ctx=PassCtx(fastest=True))).bits == wanted
 
 
 def test_few_weights_are_not_marked() -> None:

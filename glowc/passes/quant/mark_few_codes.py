@@ -15,7 +15,7 @@ from glowc.passes.base import PassCtx, RewritePass
 class MarkFewCodes(RewritePass):
     """Weights of a palette (DequantizeLinear of Gather), clustered and ternary ones, and INT4 of so few codes that 2
     bits tell them: the type has `bits`, and the palette where the codes are not numbers of so many bits. Layers on
-    int8 alone, whose weights are enough to be stored so.
+    int8 alone, whose weights are enough to be stored so. Where time counts first, weights of bytes stay bytes.
     """
 
     name: ClassVar[str] = "mark-few-codes"
@@ -26,6 +26,8 @@ class MarkFewCodes(RewritePass):
         weights, types = editor.consts.get(node.inputs[1]), editor.types
         quant = types[node.inputs[1]].quant
         if weights is None or quant is None or weights.size < FEWEST or node.attrs.get("group", 1) != 1:
+            return False
+        if ctx.fastest and not quant.bits:
             return False
         x, y = types[node.inputs[0]], types[node.outputs[0]]
         if not (x.quantized and y.quantized and x.dtype is DType.S8):
