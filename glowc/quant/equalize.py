@@ -160,20 +160,31 @@ def _scaled(node: NodeProto, consts: dict[str, np.ndarray], by: np.ndarray, make
     weights = consts[node.input[1]]
     rest = [1] * (weights.ndim - 2)
     depthwise = node.op_type == "Conv" and int_of(node, "group", 1) > 1
-    inputs = list(node.input)
+    bias = None
     if reads:
         each = np.repeat(by, len(weights) // len(by)).reshape(-1, 1, *rest) if depthwise else by.reshape(1, -1, *rest)
         weights = weights * each
     if makes:
         weights = weights / by.reshape(-1, 1, *rest)
-        if len(inputs) > 2 and inputs[2]:
-            consts[f"{node.output[0]}_bias_eq"] = np.asarray(consts[inputs[2]] / by, np.float32)
-            inputs[2] = f"{node.output[0]}_bias_eq"
-    inputs[1] = f"{node.output[0]}_weights_eq"
-    consts[inputs[1]] = np.asarray(weights, np.float32)
+        bias = consts[node.input[2]] / by if has_bias(node) else None
+    return with_constants(node, consts, "eq", weights, bias)
+
+
+def has_bias(node: NodeProto) -> bool:
+    """Say whether a layer has a bias."""
+    return len(node.input) > 2 and bool(node.input[2])
+
+
+def with_constants(
+    node: NodeProto, consts: dict[str, np.ndarray], mark: str, weights: np.ndarray, bias: np.ndarray | None
+) -> NodeProto:  # fmt: skip
+    """Return a layer with weights, and a bias where one is given, of its own; `mark` ends their names in `consts`."""
     copy = NodeProto()
     copy.CopyFrom(node)
-    copy.input[:] = inputs
+    for place, word, array in ((1, "weights", weights), (2, "bias", bias)):
+        if array is not None:
+            copy.input[place] = f"{node.output[0]}_{word}_{mark}"
+            consts[copy.input[place]] = np.ascontiguousarray(array, np.float32)
     return copy
 
 

@@ -15,7 +15,7 @@ from dataclasses import replace
 import numpy as np
 from onnx import NodeProto
 
-from glowc.quant.equalize import PARTS, Class, RunLayer, find_classes
+from glowc.quant.equalize import PARTS, Class, RunLayer, find_classes, has_bias, with_constants
 from glowc.quant.net import Net, int_of
 from glowc.quant.scheme import fake, params_of
 from glowc.quant.simulate import relative_error
@@ -64,22 +64,14 @@ def with_copies(net: Net, one: Class, source: np.ndarray) -> Net:
 
 def _grown(node: NodeProto, consts: dict[str, np.ndarray], source: np.ndarray, makes: bool, reads: bool) -> NodeProto:
     """Return a layer with constants of its own: outputs copied by their shares, inputs as they are."""
-    weights, inputs = consts[node.input[1]], list(node.input)
-    part = shares(source)
+    weights, part, bias = consts[node.input[1]], shares(source), None
     if reads:
         weights = weights[:, source]
     if makes:
         weights = weights[source] * part.reshape(-1, *[1] * (weights.ndim - 1))
-        if len(inputs) > 2 and inputs[2]:
-            bias = np.broadcast_to(consts[inputs[2]], (int(source.max()) + 1,))
-            inputs[2] = f"{node.output[0]}_bias_split"
-            consts[inputs[2]] = np.asarray(bias[source] * part, np.float32)
-    inputs[1] = f"{node.output[0]}_weights_split"
-    consts[inputs[1]] = np.ascontiguousarray(weights, np.float32)
-    copy = NodeProto()
-    copy.CopyFrom(node)
-    copy.input[:] = inputs
-    return copy
+    if makes and has_bias(node):
+        bias = np.broadcast_to(consts[node.input[2]], (int(source.max()) + 1,))[source] * part
+    return with_constants(node, consts, "split", weights, bias)
 
 
 def best_copies(
