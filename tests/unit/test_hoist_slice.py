@@ -148,3 +148,10 @@ def test_two_results_with_the_same_rows_both_stay() -> None:
     cut = "Slice(%t) {axes=[0], ends=[1], starts=[0], steps=[1]}"
     moved = _moved(f"{body}%y : f32[1] = {cut}\n%z : f32[1] = {cut}\noutput %y\noutput %z")
     assert moved.outputs == ("y", "z")
+
+
+def test_slices_of_several_axes_stay_apart() -> None:
+    body = "input %x : f32[4,4]\n%t : f32[4,4] = Tanh(%x)\n"
+    cuts = [f"Slice(%t) {{axes=[0, 1], ends=[{n}, 1], starts=[{n - 1}, 0], steps=[1, 1]}}" for n in (1, 2)]
+    lines = "".join(f"%s{i} : f32[1,1] = {cut}\n%y{i} : f32[1,1] = Exp(%s{i})\n" for i, cut in enumerate(cuts))
+    assert ops(_moved(f"{body}{lines}output %y0\noutput %y1")).count("Slice") == 2

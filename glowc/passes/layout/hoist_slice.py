@@ -33,10 +33,12 @@ class HoistSlice(RewritePass):
     def rewrite(self, node: Node, editor: GraphEditor, ctx: PassCtx) -> bool:
         """Let the operator before `node` compute what is selected of it."""
         chosen = _chosen(node, editor)
+        if chosen is None:
+            return False
         if _merged(node, chosen, editor):
             return True
         maker = editor.producer(node.inputs[0])
-        if chosen is None or maker is None or editor.sole_user(node.inputs[0]) is None:
+        if maker is None or editor.sole_user(node.inputs[0]) is None:
             return False
         axis, rows = chosen
         axes = _operand_axes(maker, axis, editor)
@@ -56,7 +58,7 @@ class HoistSlice(RewritePass):
         return True
 
 
-def _merged(node: Node, chosen: tuple[int, range] | None, editor: GraphEditor) -> bool:
+def _merged(node: Node, chosen: tuple[int, range], editor: GraphEditor) -> bool:
     """Let readers of another Slice of the same rows read this one."""
     for other in editor.users(node.inputs[0]) if node.op == "Slice" else ():
         same = other.op == "Slice" and other.name != node.name and _chosen(other, editor) == chosen
