@@ -203,7 +203,7 @@ def quantize(
     split: Annotated[
         float,
         typer.Option(
-            "--split-channels", min=0, max=1, metavar="SHARE", help="copies of large channels, at most so many"
+            "--split-channels", min=0, max=1, metavar="SHARE", help="copies of large channels, at most this share"
         ),
     ] = 0.0,
     mean: MeanOpt = "0",

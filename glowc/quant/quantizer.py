@@ -253,6 +253,8 @@ def _notes(profile: Profile, kept: list[Sample], options: QuantizeOptions) -> li
     if constant:
         shown = ", ".join(map(repr, constant[:3]))
         notes.append(f"{len(constant)} value{'s' if len(constant) > 1 else ''} never changed on this data: {shown}")
+    if options.split and (not kept or options.activations is not Activations.INT8):
+        notes.append("no channels are split: that takes samples (--data), and is for int8")
     if not kept and (options.calibration is Calibration.AUTO or options.rounding):
         notes.append("a profile has no samples: ranges by their ends, nearest weights; --data measures and fits them")
     return notes

@@ -8,8 +8,10 @@ layer becomes float, int16 is tried: if all layers on it are near enough, as few
 
 from __future__ import annotations
 
+from bisect import bisect_left
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import cache
 
 import numpy as np
 import onnx
@@ -141,18 +143,11 @@ def _on_int16(search: _Search) -> Quantized | None:
     if search.options.activations is not Activations.INT8:
         return None
     sets = unions(finest(search.net, search.engine, search.profile, search.kept, search.options))
-    done, trial = search.tried((), sets[-1]) if sets else (None, None)
-    if trial is None or not search.enough(trial):
+    tried = cache(lambda count: search.tried((), sets[count - 1]))
+    if not sets or not search.enough(tried(len(sets))[1]):
         return None
-    low, high = 0, len(sets) - 1
-    while low < high:
-        middle = (low + high) // 2
-        other, found = search.tried((), sets[middle])
-        if search.enough(found):
-            done, high = other, middle
-        else:
-            low = middle + 1
-    return done
+    needed = bisect_left(range(1, len(sets)), True, key=lambda count: search.enough(tried(count)[1])) + 1
+    return tried(needed)[0]
 
 
 def _growing(order: Sequence[tuple[str, ...]]) -> list[tuple[str, ...]]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from bisect import bisect_left
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 
@@ -54,11 +55,4 @@ def _quickly(search: Search, choice: Choice, wide: tuple[str, ...]) -> onnx.Mode
 
 def largest(sets: Sequence[tuple[str, ...]], fits: Callable[[tuple[str, ...]], bool]) -> int:
     """Return how many of the growing sets fit, by halving: 0 where the first does not."""
-    low, high = 0, len(sets)
-    while low < high:
-        middle = (low + high + 1) // 2
-        if fits(sets[middle - 1]):
-            low = middle
-        else:
-            high = middle - 1
-    return low
+    return bisect_left(sets, True, key=lambda wide: not fits(wide))

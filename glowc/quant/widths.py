@@ -70,11 +70,11 @@ def widened(
     asked = {name for name in nodes if wished.get(name, base) is Activations.INT16}
     refused = {name for name in asked if nodes[name].op_type in recurrent.RECURRENT}
     wide = _followed(net, plan, asked - refused, frozenset(wished))
-    done = _converted(net, plan, wide)
-    tensors = {**profile.tensors, **{n: profile.tensors[source] for n, source in done.made.items()}}
-    found = Widths(frozenset(wide), frozenset(done.made))
+    changed, made = _converted(net, plan, wide)
+    tensors = {**profile.tensors, **{n: profile.tensors[source] for n, source in made.items()}}
+    found = Widths(frozenset(wide), frozenset(made))
     return Widened(
-        done.net, replace(profile, tensors=tensors), found, tuple(_notes(net, plan, wide, refused & {*wished}))
+        changed, replace(profile, tensors=tensors), found, tuple(_notes(net, plan, wide, refused & {*wished}))
     )
 
 
@@ -136,14 +136,11 @@ class _Inserter:
         return name
 
 
-@dataclass(frozen=True, slots=True)
-class _Done:
-    net: Net
-    made: Mapping[str, str]  # conversions by result, and what they convert
+def _converted(net: Net, plan: Plan, wide: set[str]) -> tuple[Net, dict[str, str]]:
+    """Return the network with a conversion for each value that is read in another width than its own.
 
-
-def _converted(net: Net, plan: Plan, wide: set[str]) -> _Done:
-    """Return the network with a conversion for each value that is read in another width than its own."""
+    The conversions are by their result, with what they convert.
+    """
     taken = {*net.consts, *(p.name for p in net.inputs), *(n for node in net.nodes for n in node.output)}
     at = _Inserter(net, plan, wide, {}, dict(net.consts), taken)
     homes = _homes(at)
@@ -166,7 +163,7 @@ def _converted(net: Net, plan: Plan, wide: set[str]) -> _Done:
                     nodes.append(helper.make_node("Identity", [name], [other], name=other))
             new.input[index] = known[name, bits]
         nodes.append(new)
-    return _Done(replace(net, nodes=tuple(nodes), consts=at.consts), at.made)
+    return replace(net, nodes=tuple(nodes), consts=at.consts), at.made
 
 
 def _homes(at: _Inserter) -> dict[str, int]:

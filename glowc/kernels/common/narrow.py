@@ -12,6 +12,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from functools import partial
+from typing import Self
 
 import numpy as np
 
@@ -50,11 +51,11 @@ class UnpackPlan(Plan):
     rest: bool
     left: int
 
-    @staticmethod
-    def of(instr: Instr, bits: int, lanes: int) -> UnpackPlan:
+    @classmethod
+    def of(cls, instr: Instr, bits: int, lanes: int) -> Self:
         """Return the plan of a kernel that unpacks."""
         lead, head, tail, rest = (instr.int_(name) > 0 for name in ("lead", "head", "tail", "rest"))
-        return UnpackPlan(
+        return cls(
             bits=bits, lanes=lanes, joined=not holds_bytes(instr), lead=lead, head=head, tail=tail, rest=rest,
             left=instr.int_("body") % (8 // bits),
         )  # fmt: skip
@@ -94,34 +95,19 @@ class UnpackPlan(Plan):
 
     def code(self, stored: str, k: int) -> str:
         """The codes of the k-th word of weights in a stored word."""
-        return f"{_shifted(stored, k * self.bits)} & {self.mask}"
+        return f"{shifted(stored, k * self.bits)} & {self.mask}"
 
     def plain(self, stored: str, k: int) -> str:
         """The k-th word of weights, of numbers."""
         return f"((({self.code(stored, k)}) | {self.sign}) - {self.half}) ^ {self.sign}"
 
-    def subtracted(self, stored: str, k: int) -> str:
-        """The same by the DSP extension."""
-        return f"glow_dsp_less_{self.form}({self.code(stored, k)}, {self.half})"
-
     def looked_up(self, stored: str, k: int) -> str:
         """The k-th word of weights, of places in a palette."""
         return f"glow_palette_{self.form}({self.code(stored, k)}, palette)"
 
-    def paired(self, stored: str, k: int) -> str:
-        """The same by a table of all pairs of codes; places are stored in the order of the bytes of weights."""
-        pair = 2 * self.bits
-        both = [f"pairs[{_shifted(stored, (2 * k + i) * pair)} & {(1 << pair) - 1}u]" for i in (0, 1)]
-        return f"glow_dsp_two_pairs({both[0]}, {both[1]})"
 
-    def lowest(self, stored: str) -> list[tuple[int, str]]:
-        """Return, for each vector of weights in a vector of stored words, its first word and its codes (NEON)."""
-        shifted = [f"vshrq_n_u8({stored}, {k * self.bits})" if k else stored for k in range(self.per)]
-        masked = [f"vandq_u8({codes}, vdupq_n_u8({(1 << self.bits) - 1}))" for codes in shifted[:-1]]
-        return [(4 * k, codes) for k, codes in enumerate((*masked, shifted[-1]))]
-
-
-def _shifted(stored: str, places: int) -> str:
+def shifted(stored: str, places: int) -> str:
+    """Return a stored word moved right by so many bits."""
     return f"({stored} >> {places})" if places else stored
 
 
@@ -159,34 +145,43 @@ def records_of(instr: Instr) -> Records:
     return Records(**fields, joined=not holds_bytes(instr))
 
 
-def unpacking(variant: KernelVariant, lanes: int, header: str) -> dict[str, tuple[KernelVariant, ...]]:
+def unpacking(
+    variant: KernelVariant, lanes: int, header: str, plan: type[UnpackPlan] = UnpackPlan
+) -> dict[str, tuple[KernelVariant, ...]]:  # fmt: skip
     """Return the variants of the kernels that unpack, for `lanes` words side by side; `header` may be none."""
-    return {f"unpack_s{bits}": (stored_by(variant, bits, lanes, header),) for bits in NARROW_BITS}
+    return {f"unpack_s{bits}": (stored_by(variant, bits, lanes, header, plan),) for bits in NARROW_BITS}
 
 
-def stored_by(variant: KernelVariant, bits: int, lanes: int, header: str) -> KernelVariant:
-    """Return the variant of one of them."""
-    return replace(variant, header=header, packs=PACKED, prepare=partial(_prepared, bits, lanes))
+def stored_by(
+    variant: KernelVariant, bits: int, lanes: int, header: str, plan: type[UnpackPlan] = UnpackPlan
+) -> KernelVariant:  # fmt: skip
+    """Return the variant of one of them, which prints by a kind of plan."""
+    return replace(variant, header=header, packs=PACKED, prepare=partial(_prepared, bits, lanes, plan))
 
 
-def _prepared(bits: int, lanes: int, constants: Arrays, instr: Instr) -> Prepared:
+def _prepared(bits: int, lanes: int, plan: type[UnpackPlan], constants: Arrays, instr: Instr) -> Prepared:
     packed = narrowed(constants["packed"], records_of(instr), FewCodes(bits), by_lanes(lanes))
     assert packed is not None
-    return Prepared({"packed": packed}, UnpackPlan.of(instr, bits, lanes))
+    return Prepared({"packed": packed}, plan.of(instr, bits, lanes))
 
 
-def indexed_by(variant: KernelVariant, bits: int, layout: Layout, lanes: int, *, entries: int = 0) -> KernelVariant:
+def indexed_by(
+    variant: KernelVariant, bits: int, layout: Layout, lanes: int, *, entries: int = 0,
+    plan: type[UnpackPlan] = UnpackPlan,
+) -> KernelVariant:  # fmt: skip
     """Return the variant of a kernel that unpacks by a palette, of which it reads `entries`, 0: as many as it has."""
-    return replace(variant, packs=INDEXED, prepare=partial(_indexed, bits, layout, lanes, entries))
+    return replace(variant, packs=INDEXED, prepare=partial(_indexed, bits, layout, lanes, entries, plan))
 
 
-def _indexed(bits: int, layout: Layout, lanes: int, entries: int, constants: Arrays, instr: Instr) -> Prepared:
+def _indexed(
+    bits: int, layout: Layout, lanes: int, entries: int, plan: type[UnpackPlan], constants: Arrays, instr: Instr
+) -> Prepared:  # fmt: skip
     palette = constants["palette"]
     form = FewCodes(bits, tuple(dict.fromkeys(palette.tolist())))
     packed = narrowed(constants["packed"], records_of(instr), form, layout)
     assert packed is not None
     read = {"palette": np.tile(palette, entries // palette.size)} if entries else {}
-    return Prepared({"packed": packed, **read}, UnpackPlan.of(instr, bits, lanes))
+    return Prepared({"packed": packed, **read}, plan.of(instr, bits, lanes))
 
 
 def unpack_kernel(form: FewCodes) -> str:

@@ -12,7 +12,7 @@ from glowc.kernels.base import KernelVariant, Prepared
 from glowc.kernels.common.constants import EMPTY, WEIGHTED
 from glowc.kernels.common.header_numbers import header_number
 from glowc.kernels.common.sums import sums
-from glowc.kernels.dsp.depthwise_tile import PlainTile, Tile, Tiled
+from glowc.kernels.dsp.depthwise_tile import PlainTile, Tile
 from glowc.kernels.dsp.forms import GROUP
 from glowc.kernels.dsp.needs import FPU
 from glowc.kernels.shapes import Conv
@@ -26,38 +26,7 @@ _SHORT = 32000.0  # rounded it fits 16 bits, and so it does when float32 has rou
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class WindowPlan(Tiled, Plan):
-    """The window, and the `tiles` of a row, of which number `middle` is repeated, -1: none.
-
-    `left`, `right`: outputs before and after it. `u8`: the output's zero point is -128, and it has no limits. `offset`:
-    1 where the weights have a zero point. `mult`: output channels of an input channel. `held`: columns of the window
-    whose weights are taken at a time. `short`: no rounded value leaves 16 bits, before the zero point.
-    `loops`: the second and third row of a window of three are one text, which may be a loop, for a tile is long.
-    `fixed`: codes end in a multiplier and a shift; then `signed`: the sign of a sum counts, `limited`: not all codes
-    are allowed, `short`: no code and one place more of it leave 16 bits.
-    """
-
-    k_h: int
-    k_w: int
-    stride_w: int
-    dil_w: int
-    tiles: tuple[Tile, ...]
-    middle: int
-    left: int
-    right: int
-    u8: bool
-    offset: int
-    mult: int
-    held: int
-    short: bool
-    loops: bool
-    fixed: bool = False
-    signed: bool = False
-    limited: bool = False
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class DepthwisePlan(PlainTile, WindowPlan):
+class DepthwisePlan(PlainTile):
     """Tiles of any window, its rows from the first to the last."""
 
 

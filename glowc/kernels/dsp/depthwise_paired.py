@@ -18,7 +18,7 @@ _FARTHEST = 4095  # bytes that a load may be away from its base
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class PairedPlan(PairedTile, depthwise.WindowPlan):
+class PairedPlan(PairedTile):
     """`in_col`: bytes from column to column; `order`: which rows of the window come first, next and last."""
 
     in_col: int

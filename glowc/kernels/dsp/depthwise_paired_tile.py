@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 
 from glowc.kernels.common.assembly import all_ins, ins
-from glowc.kernels.dsp.depthwise_tile import Begun, Sums, Tile, Tiled, rotated
+from glowc.kernels.dsp.depthwise_tile import Begun, Sums, Tile, WindowPlan, rotated
 
 _WEIGHTS = ("r4", "r5", "r6")
 _SUMS: Sums = (("r7", "r8"), ("r9", "r10"), ("r11", "lr"))
@@ -32,7 +32,7 @@ _S8 = (
 )  # fmt: skip
 
 
-class PairedTile(Tiled):
+class PairedTile(WindowPlan):
     """Tiles in the order of a CPU that issues two instructions at a time."""
 
     __slots__ = ()

@@ -6,6 +6,7 @@ in r12. Of a word of four channels the first half are 0 and 2, the second 1 and 
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 
@@ -48,23 +49,37 @@ def rotated(half: int) -> str:
     return ", ror #8" if half else ""
 
 
-class Tiled:
-    """What the plans of tiles have in common: where sums begin, how they become codes, where codes go."""
+@dataclass(frozen=True, slots=True, kw_only=True)
+class WindowPlan(Plan, ABC):
+    """What the plans of tiles have in common: where sums begin, how they become codes, where codes go.
 
-    __slots__ = ()
+    The window, and the `tiles` of a row, of which number `middle` is repeated, -1: none.
+
+    `left`, `right`: outputs before and after it. `u8`: the output's zero point is -128, and it has no limits. `offset`:
+    1 where the weights have a zero point. `mult`: output channels of an input channel. `held`: columns of the window
+    whose weights are taken at a time. `short`: no rounded value leaves 16 bits, before the zero point.
+    `loops`: the second and third row of a window of three are one text, which may be a loop, for a tile is long.
+    `fixed`: codes end in a multiplier and a shift; then `signed`: the sign of a sum counts, `limited`: not all codes
+    are allowed, `short`: no code and one place more of it leave 16 bits.
+    """
+
     k_h: int
     k_w: int
     stride_w: int
     dil_w: int
+    tiles: tuple[Tile, ...]
+    middle: int
+    left: int
+    right: int
     u8: bool
     offset: int
     mult: int
     held: int
     short: bool
     loops: bool
-    fixed: bool
-    signed: bool
-    limited: bool
+    fixed: bool = False
+    signed: bool = False
+    limited: bool = False
 
     @property
     def taps(self) -> int:
@@ -94,9 +109,9 @@ class Tiled:
             ]
         )
 
+    @abstractmethod
     def four_channels(self, t: Tile) -> Iterator[str]:
         """Compute four channels of a tile."""
-        raise NotImplementedError
 
     def biases(self, pair: tuple[str, str], half: int) -> Iterator[str]:
         """Load the biases of a half; back to the weights for the second one."""
@@ -193,7 +208,7 @@ def _moved(registers: Sequence[str], *, to_fpu: bool) -> Iterator[str]:
         yield ins(f"vmov {fpu}, {core}" if to_fpu else f"vmov {core}, {fpu}")
 
 
-class PlainTile(Tiled):
+class PlainTile(WindowPlan):
     """Tiles of any window: a word of weights serves all outputs before the next one is loaded."""
 
     __slots__ = ()
