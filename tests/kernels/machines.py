@@ -101,9 +101,11 @@ _TWINS = frozenset({"dsp", "dual-issue", "loads-ahead", "thumb"})  # as Cortex-M
 _AARCH64 = "linux-aarch64"
 _PARTIAL = ROOT / "tests/e2e/boards"
 MACHINES = (
-    Machine("host", "host", "malloc", opt="-O1", flags=SANITIZERS, twins=_TWINS, portable=True),
+    Machine("host", "host", "malloc", opt="-O0", flags=SANITIZERS, twins=_TWINS, portable=True),
     Machine("host-clang", "host", "page", cc="clang", twins=_TWINS, sampled="host"),
-    Machine("host-soft-requant", "host", "page", defines=("GLOW_SOFT_REQUANT=1",), twins=_TWINS, sampled="host"),
+    Machine(
+        "host-soft-requant", "host", "page", opt="-O1", defines=("GLOW_SOFT_REQUANT=1",), twins=_TWINS, sampled="host"
+    ),
     Machine("mps2-an385", "mps2-an385", "mpu", programs=2, literals=2, portable=True),
     Machine("mps2-an385-m0", "mps2-an385", "mpu", code_for="microbit", beyond="mps2-an385"),
     Machine("mps2-an386", "mps2-an386", "mpu", programs=2, literals=2),

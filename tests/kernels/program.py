@@ -24,7 +24,7 @@ from tests.kernels.case import Case, filled
 from tests.kernels.machines import POOL_BYTES, Machine
 
 SCRATCH_ALIGN = PACKED_ALIGN = 16
-FUNCTIONS_PER_FILE = 24
+FUNCTIONS_PER_FILE = 96
 LITERAL_JOBS = 60
 KEPT_BEFORE = 96  # bytes before weights that are kept: the most that any variant has
 _END = 0xFFFFFFFF
@@ -214,17 +214,24 @@ def dealt(jobs: Iterable[Job], programs: int) -> list[list[Job]]:
     return [part for part in parts if part]
 
 
+PRINTED: dict[object, Function] = {}
+"""Functions by identity: machines that call the same one share what was printed."""
+
+
+def function_of(job: Job) -> Function:
+    """Return the C function that a job calls, printed once."""
+    key = identity(job.instr, literal=job.literal)
+    if key not in PRINTED:
+        PRINTED[key] = printed_function(job, len(PRINTED))
+    return PRINTED[key]
+
+
 def write_program(jobs: Sequence[Job], folder: Path) -> Program:
     """Print every function that `jobs` call into C files in `folder`."""
-    numbers: dict[object, int] = {}
-    functions: list[Function] = []
-    entries = []
-    for job in jobs:
-        key = identity(job.instr, literal=job.literal)
-        if key not in numbers:
-            numbers[key] = len(functions)
-            functions.append(printed_function(job, len(functions)))
-        entries.append(numbers[key])
+    called = [function_of(job) for job in jobs]
+    functions = list({function.name: function for function in called}.values())
+    numbers = {function.name: number for number, function in enumerate(functions)}
+    entries = tuple(numbers[function.name] for function in called)
     sources = []
     for start in range(0, len(functions), FUNCTIONS_PER_FILE):
         part = functions[start : start + FUNCTIONS_PER_FILE]
@@ -233,7 +240,7 @@ def write_program(jobs: Sequence[Job], folder: Path) -> Program:
         path = folder / f"functions_{start // FUNCTIONS_PER_FILE}.c"
         sources.append(_render("functions.c.j2", path, functions=part, headers=headers))
     sources.append(_render("table.c.j2", folder / "table.c", functions=functions))
-    return Program(tuple(sources), tuple(jobs), tuple(entries))
+    return Program(tuple(sources), tuple(jobs), entries)
 
 
 def runtime_headers() -> list[str]:
