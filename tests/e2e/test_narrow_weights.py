@@ -34,12 +34,15 @@ PALETTES = {4: (-128, -90, -61, -44, -30, -17, -9, 0, 3, 8, 15, 27, 41, 66, 90, 
 INDICES = {4: TensorProto.UINT4, 2: getattr(TensorProto, "UINT2", None)}
 
 
-def write_model(path: Path, kind: int, weights: Sequence[int], bits: int = 0) -> Path:
-    """Write convolutions and two Gemm in QDQ form with weights of an element kind; with `bits`, places in a palette."""
+def write_model(path: Path, kind: int, weights: Sequence[int], bits: int = 0, *, sixteen: bool = False) -> Path:
+    """Write convolutions and two Gemm in QDQ form with weights of an element kind; with `bits`, places in a palette.
+
+    `sixteen`: activations are int16 codes, not int8.
+    """
     rng, nodes, value = np.random.default_rng(1), [], "x"
     scale = 0.01 if max(weights) < 8 else 0.0012
-    consts = {"s": np.float32(0.02), "ws": np.float32(scale), "bs": np.float32(0.02 * scale)}
-    consts |= {"z": np.int8(-128), "z32": np.int32(0)}
+    step, zero = (np.float32(0.02 / 256), np.int16(0)) if sixteen else (np.float32(0.02), np.int8(-128))
+    consts = {"s": step, "ws": np.float32(scale), "bs": step * np.float32(scale), "z": zero, "z32": np.int32(0)}
     tensors = [oh.make_tensor("zw", kind, (), [0])]
 
     def layer(op: str, shape: tuple[int, ...], value: str, **attrs: object) -> str:
@@ -52,7 +55,7 @@ def write_model(path: Path, kind: int, weights: Sequence[int], bits: int = 0) ->
             nodes.append(oh.make_node("Gather", [f"p{n}", f"c{n}"], [f"w{n}"]))
         else:
             tensors.append(oh.make_tensor(f"w{n}", kind, shape, np.asarray(weights)[places].reshape(-1).tolist()))
-        consts[f"b{n}"] = rng.integers(-500, 3000, shape[0], dtype=np.int32)
+        consts[f"b{n}"] = rng.integers(-500, 3000, shape[0], dtype=np.int32) * np.int32(256 if sixteen else 1)
         nodes.extend(
             [
                 oh.make_node("DequantizeLinear", [value, "s", "z"], [f"x{n}"]),
@@ -75,11 +78,12 @@ def write_model(path: Path, kind: int, weights: Sequence[int], bits: int = 0) ->
     value = layer("Gemm", (INNER, LAYERS[-1][1]), "flat_q", transB=1)
     value = layer("Gemm", (CLASSES, INNER), value, transB=1)
     tensors += [onnx.numpy_helper.from_array(np.asarray(array), name) for name, array in consts.items()]
+    code = TensorProto.INT16 if sixteen else TensorProto.INT8
     graph = oh.make_graph(
         nodes,
         "narrow",
-        [oh.make_tensor_value_info("x", TensorProto.INT8, (1, LAYERS[0][0], 7, 6))],
-        [oh.make_tensor_value_info(value, TensorProto.INT8, None)],
+        [oh.make_tensor_value_info("x", code, (1, LAYERS[0][0], 7, 6))],
+        [oh.make_tensor_value_info(value, code, None)],
         tensors,
     )
     onnx.save(oh.make_model(graph, opset_imports=[oh.make_opsetid("", 25)], ir_version=11), path)
@@ -138,6 +142,24 @@ def test_outputs_are_those_of_the_same_weights_in_bytes(folder: Path, form: str,
     assert len(np.unique(wanted[graph.outputs[0]])) > CLASSES // 2
     assert_same_bytes(got, wanted)
     assert narrow.report["weights_bytes"] <= (0.08 + int(form[1]) / 8) * wide.report["weights_bytes"]
+
+
+@pytest.mark.qemu
+@pytest.mark.parametrize("form", ["s4", "p4"])
+@pytest.mark.parametrize("board", BOARDS)
+def test_weights_behind_sixteen_bits_are_stored_so_too(form: str, board: str, tmp_path: Path) -> None:
+    kind, bits = (TensorProto.INT4, 0) if form == "s4" else (TensorProto.INT8, 4)
+    weights = range(-8, 8) if form == "s4" else PALETTES[4]
+    path = write_model(tmp_path / "net.onnx", kind, weights, bits, sixteen=True)
+    wide = write_model(tmp_path / "wide.onnx", TensorProto.INT8, range(-127, 128), sixteen=True)
+    narrow = compiled(path, board, 80_000)  # with less the largest layer stays bytes
+    assert len(narrow.report["narrow_weights"]["packed"]) == 5
+    assert narrow.report["weights_bytes"] <= 0.58 * compiled(wide, board).report["weights_bytes"]
+    x = np.random.default_rng(2).integers(-(1 << 15), 1 << 15, (2, 1, LAYERS[0][0], 7, 6)).astype(np.int16)
+    expected = [run_graph(narrow.graph, {"x": one}) for one in x]
+    wanted = {name: np.stack([e[name] for e in expected]) for name in narrow.graph.outputs}
+    assert all(len(np.unique(codes)) > CLASSES for codes in wanted.values())
+    assert_same_bytes(dict(zip(wanted, outputs_on(narrow, {"x": x}).values(), strict=True)), wanted)
 
 
 @pytest.mark.parametrize("form", ["s4", "p4", "p2"])

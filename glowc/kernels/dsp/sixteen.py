@@ -20,7 +20,8 @@ from glowc.kernels.common.sums import sums
 from glowc.kernels.dsp.forms import joined
 from glowc.kernels.dsp.needs import FPU
 from glowc.kernels.dsp.shift import short_offset
-from glowc.kernels.dsp.stream import quad_stream
+from glowc.kernels.dsp.stream import quad_stream, words_before
+from glowc.kernels.records import Records, equal_records, plain_records
 from glowc.program.ir import Instr, Plan
 from glowc.program.kernel import Arrays
 
@@ -178,12 +179,20 @@ def _prepare_fixed(pairs: np.ndarray, biases: np.ndarray, constants: Arrays, pla
     return Prepared({**found, "bias": np.zeros(1, constants["bias"].dtype)}, replace(plan, narrow=narrow))
 
 
+def _records(instr: Instr) -> Records | None:
+    """Return where weights of bytes lie: behind the multipliers or scales and the biases of two channels."""
+    if not isinstance(instr.plan, WidePlan) or not instr.plan.narrow:
+        return None
+    lead = words_before(_inputs(instr) // 2, 1)
+    return equal_records(instr, -(-instr.int_("out_c") // 2), head=4, lead=lead)
+
+
 CONV = KernelVariant(
     "dsp", also=FPU, rank=11, header="glow_dsp_shift.h", accepts=_accepts, prepare=prepare, packs=WEIGHTED,
-    scratch_bytes=_scratch, streams=True, row_block=4,
+    scratch_bytes=_scratch, streams=True, row_block=4, records=_records,
 )  # fmt: skip
 DEPTHWISE = KernelVariant("dsp", rank=11, header="glow_dsp_sixteen.h", accepts=_accepts_depthwise, prepare=prepare_ends)
-FC = replace(DEPTHWISE, accepts=_accepts_fc)
+FC = replace(DEPTHWISE, accepts=_accepts_fc, records=plain_records)
 
 
 def _fixed(plain: KernelVariant, by_channel: Callable[[np.ndarray], np.ndarray], template: str) -> KernelVariant:

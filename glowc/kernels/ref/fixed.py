@@ -25,7 +25,7 @@ _OTHERS = (
 VARIANTS = {
     **{kernel: (replace(_FIXED, in_place=True),) for kernel in _ELEMENTWISE},
     **dict.fromkeys((*_LAYERS, *_OTHERS), (_FIXED,)),
-    **dict.fromkeys(("conv_s8q31", "fc_s8q31"), (_PACKED,)),
+    **{f"{base}_{end}": (_PACKED,) for base in ("conv", "fc") for end in ("s8q31", "s16q31", "s16q15")},
     **dict.fromkeys(("lstm_s8q31", "lstm_s16q15"), (_BY_TABLE,)),
     **dict.fromkeys(("saturating_s16", "softmax_s16"), (replace(_BY_TABLE, in_place=True),)),
     **dict.fromkeys(("log_softmax_s8q31", "l2_norm_s8q31", "rsqrt_s16q31"), (replace(_BY_ROOT, in_place=True),)),

@@ -13,6 +13,6 @@ _LAYER = replace(PLAIN, records=plain_records)
 _PALETTE = replace(PLAIN, header="glow_palette.h")
 
 VARIANTS = {
-    "conv_s8": (_LAYER,), "fc_s8": (_LAYER,), **unpacking(PLAIN, 1, ""),
+    **dict.fromkeys(("conv_s8", "fc_s8", "conv_s16", "fc_s16"), (_LAYER,)), **unpacking(PLAIN, 1, ""),
     **{f"unpack_p{bits}": (indexed_by(_PALETTE, bits, by_lanes(1), 1),) for bits in NARROW_BITS},
 }  # fmt: skip

@@ -12,6 +12,7 @@ from glowc.graph.types import DType
 from glowc.kernels.base import KernelVariant, Prepared, plan_in
 from glowc.kernels.common.rows import are_centred
 from glowc.kernels.common.windows import prepare_taps
+from glowc.kernels.records import plain_records
 from glowc.kernels.shapes import Conv
 from glowc.program.ir import Instr, Plan
 from glowc.program.kernel import Arrays
@@ -63,7 +64,7 @@ def prepare_a64(constants: Arrays, instr: Instr) -> Prepared:
 
 _A64 = KernelVariant(
     "a64", rank=20, header="glow_neon_wide.h", accepts=_accepts, prepare=prepare_a64, packs=frozenset({"weights"}),
-    scratch_bytes=_scratch, streams=True, row_block=4,
+    scratch_bytes=_scratch, streams=True, row_block=4, records=plain_records,
 )  # fmt: skip
 _BOTH = (_A64, replace(_A64, isa="a32", prepare=prepare))
 
@@ -111,7 +112,7 @@ VARIANTS = {
     "conv_s16": _BOTH,
     "conv_s16rs": _BOTH,
     "dwconv_s16": _on_both(replace(_PLAIN, accepts=_accepts_depthwise, prepare=prepare_taps)),
-    "fc_s16": _on_both(replace(_PLAIN, accepts=_accepts_fc)),
+    "fc_s16": _on_both(replace(_PLAIN, accepts=_accepts_fc, records=plain_records)),
     "add_s16": (_PAIRS,),
     "mul_s16": (_PAIRS,),
 }

@@ -15,7 +15,7 @@ from glowc.passes.base import PassCtx, RewritePass
 class MarkFewCodes(RewritePass):
     """Weights of a palette (DequantizeLinear of Gather), clustered and ternary ones, and INT4 of so few codes that 2
     bits tell them: the type has `bits`, and the palette where the codes are not numbers of so many bits. Layers on
-    int8 alone, whose weights are enough to be stored so. Where time counts first, weights of bytes stay bytes.
+    int8 or int16 alone, whose weights are enough to be stored so. Where time counts first, weights of bytes stay bytes.
     """
 
     name: ClassVar[str] = "mark-few-codes"
@@ -30,7 +30,7 @@ class MarkFewCodes(RewritePass):
         if ctx.fastest and not quant.bits:
             return False
         x, y = types[node.inputs[0]], types[node.outputs[0]]
-        if not (x.quantized and y.quantized and x.dtype is DType.S8):
+        if not (x.quantized and y.quantized and x.dtype in (DType.S8, DType.S16)):
             return False
         few = few_codes(weights)
         if few is None or (few.bits, few.palette) == (quant.bits, quant.palette):
