@@ -17,7 +17,7 @@ from typing import Self
 import numpy as np
 
 from glowc.graph.few_codes import NARROW_BITS, FewCodes, few_codes
-from glowc.kernels.base import KernelVariant, Prepared
+from glowc.kernels.base import KernelVariant, Prepared, prepare, prepared_instr
 from glowc.kernels.records import Records
 from glowc.program.ir import Instr, Plan
 from glowc.program.kernel import Arrays
@@ -230,11 +230,30 @@ def narrowed(words: np.ndarray, r: Records, form: FewCodes, layout: Layout) -> n
     return np.concatenate((words[: r.lead], np.concatenate(parts, axis=1).reshape(-1), words[r.words :]))
 
 
-def with_palette(words: np.ndarray, r: Records, form: FewCodes, layout: Layout) -> np.ndarray:
-    """Return words as they are stored, behind the vector of their palette if they have one."""
-    packed = narrowed(words, r, form, layout)
-    assert packed is not None
-    return np.concatenate((vector_of(form), packed)) if form.palette else packed
+@dataclass(frozen=True, slots=True, kw_only=True)
+class StoredPlan(Plan):
+    """`bits` of a weight of a layer that reads its weights as they are stored."""
+
+    bits: int
+
+
+def read_as_stored(plain: KernelVariant, lanes: int) -> Callable[[Arrays, Instr], Prepared]:
+    """Return how constants are prepared for a variant that reads the words of `plain` by lanes, as they are stored.
+
+    They stand behind the vector of their palette if they have one.
+    """
+
+    def prepare_stored(constants: Arrays, instr: Instr) -> Prepared:
+        done, form = prepare(plain, constants, instr), weight_form(instr)
+        records = plain.records(prepared_instr(instr, done)) if plain.records is not None else None
+        assert records is not None
+        assert form is not None
+        packed = narrowed(words_of(done.constants["weights"]), records, form, by_lanes(lanes))
+        assert packed is not None
+        weights = np.concatenate((vector_of(form), packed)) if form.palette else packed
+        return Prepared({**done.constants, "weights": weights}, StoredPlan(bits=form.bits))
+
+    return prepare_stored
 
 
 def vector_of(form: FewCodes) -> np.ndarray:
