@@ -10,8 +10,9 @@ magnitude of the float outputs, cosine, argmax agreement, in onnxruntime's integ
 inputs and outputs, whose last sums glowc does not round; "int8 edge" is the error of the model that `glowc quantize`
 writes by default, whose outputs are codes. Of onnxruntime's quantiser (quantize_static, QDQ, per channel, int8) each
 model shows the best of min-max, entropy and percentile. Outputs of its files are floats that were codes, rounded as
-those of "int8 edge"; "onnxruntime, unrounded" is without that last pair, to be held against "ours". Then arena and
-executed instructions of both on an emulated Cortex-M4, onnxruntime's also with codes as inputs and outputs. `--other`
+those of "int8 edge"; "onnxruntime, unrounded" is without that last pair, to be held against "ours". Then arena,
+executed instructions and the arena of `--plan stream`, the least, of both on an emulated Cortex-M4, onnxruntime's also
+with codes as inputs and outputs. `--other`
 adds a further quantiser (scripts/quant_other.py), the best of its presets, on the same samples. Writes everything to
 build/quant_bench.json.
 """
@@ -58,6 +59,8 @@ METHODS = {
 SPLITS = {"odd": (slice(0, None, 2), slice(1, None, 2)), "all": (slice(None), slice(None))}
 BOARD = "mps2-an386"
 Arrays = dict[str, np.ndarray]
+Costs = tuple[int, int, int]
+COSTS = ("arena", "instructions", "least arena")
 
 
 @dataclass(frozen=True, slots=True)
@@ -172,8 +175,8 @@ def best_of(models: Mapping[str, onnx.ModelProto], samples: Sequence[Arrays], ex
     return {**asdict(errors[best]), "method": best}
 
 
-def cost_of(model: onnx.ModelProto, sample: Arrays, io_type: str) -> tuple[int, int]:
-    """Return arena bytes and executed instructions of one sample on the emulated Cortex-M4."""
+def cost_of(model: onnx.ModelProto, sample: Arrays, io_type: str) -> Costs:
+    """Return arena bytes, executed instructions of one sample on the emulated Cortex-M4, bytes of the least arena."""
     board = load_board(BOARD)
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder) / "net.onnx"
@@ -181,7 +184,8 @@ def cost_of(model: onnx.ModelProto, sample: Arrays, io_type: str) -> tuple[int, 
         write_bundle(compile_model(path, board, CompileOptions(io_type=io_type)), Path(folder) / "out")
         info = load_bundle(Path(folder) / "out")
         report = bench(info, board, {p.name: p.to_bundle(sample[p.name][None]) for p in info.inputs})
-    return int(report["arena_bytes"]), int(report["insns"] or 0)
+        least = compile_model(path, board, CompileOptions(io_type=io_type, plan="stream")).plan.arena_bytes
+    return int(report["arena_bytes"]), int(report["insns"] or 0), least
 
 
 def measured(
@@ -225,8 +229,8 @@ def errors_of(
     return found
 
 
-def costs_of(path: Path, samples: Sequence[Arrays], options: QuantizeOptions) -> dict[str, tuple[int, int]]:
-    """Return arena bytes and instructions of both quantisers' models, with float edges and with codes."""
+def costs_of(path: Path, samples: Sequence[Arrays], options: QuantizeOptions) -> dict[str, Costs]:
+    """Return what both quantisers' models cost, with float edges and with codes."""
     theirs = onnxruntime_model(path, samples, "min-max")
     floats = quantize_model(path, samples, replace(options, float_edge=True)).model
     return {
@@ -237,7 +241,7 @@ def costs_of(path: Path, samples: Sequence[Arrays], options: QuantizeOptions) ->
     }
 
 
-def _cost_with_codes(model: onnx.ModelProto, sample: Arrays) -> tuple[int, int]:
+def _cost_with_codes(model: onnx.ModelProto, sample: Arrays) -> Costs:
     """Return the cost with codes as inputs and outputs; with floats where the file has no codes right at an edge."""
     try:
         return cost_of(model, sample, "int8")
@@ -267,12 +271,12 @@ def verdict(rows: Mapping[str, dict[str, dict[str, dict[str, float]]]], split: s
     return f"{ours} beside {theirs}: error {100 * less:.1f} % less; worse on {', '.join(worse) or 'none'}"
 
 
-def cost_table(rows: Mapping[str, dict[str, dict[str, tuple[int, int]]]]) -> Table:
-    """Return arena and instructions, and the ratio of those whose inputs and outputs are codes."""
+def cost_table(rows: Mapping[str, dict[str, dict[str, Costs]]]) -> Table:
+    """Return all costs, and the ratio of those whose inputs and outputs are codes."""
     kinds = ("ours, float edge", "onnxruntime", "ours", "onnxruntime, int8 edge")
-    table = Table("model", *(f"{what}: {kind}" for what in ("arena", "instructions") for kind in (*kinds, "ratio")))
+    table = Table("model", *(f"{what}: {kind}" for what in COSTS for kind in (*kinds, "ratio")))
     for name, row in rows.items():
-        costs = [[row["cost"][kind][i] for kind in kinds] for i in (0, 1)]
+        costs = [[row["cost"][kind][i] for kind in kinds] for i in range(len(COSTS))]
         table.add_row(name, *(s for c in costs for s in (*(f"{n:,}" for n in c), f"{c[2] / c[3]:.4f}")))
     return table
 
@@ -289,7 +293,7 @@ def main() -> None:
     options = QuantizeOptions(split=args.split_channels)
     warnings.simplefilter("ignore")
     logging.disable(logging.CRITICAL)
-    console = Console(width=240)
+    console = Console(width=320)
     other = usable(args.other, args.other_python, console)
     rows = {}
     for name in args.models or sorted(p.name for p in SHARED.glob("*_fp32")):
