@@ -13,6 +13,7 @@ import numpy as np
 from onnx import NodeProto, helper
 
 from glowc.quant.engine import Engine
+from glowc.quant.masked import with_finite_masks
 from glowc.quant.net import Consts, Net, float_of, int_of
 from glowc.quant.recurrent import with_first_results
 
@@ -27,6 +28,7 @@ _RANDOM = frozenset({
 def simplified(net: Net, engine: Engine) -> Net:
     """Return the network in the form that the quantiser works on."""
     net, shapes = fold_constants(drop_identities(with_first_results(net)), engine)
+    net = with_finite_masks(drop_identities(net))
     net = _edited(net, lambda n, node: _fold_batch_norm(n, node, shapes))
     net = _edited(net, _bias_into_conv)
     net = _edited(net, lambda n, node: _gemm_of_matmul(n, node, shapes))
@@ -38,7 +40,7 @@ def simplified(net: Net, engine: Engine) -> Net:
 def fold_constants(net: Net, engine: Engine) -> tuple[Net, Shapes]:
     """Compute what depends on constants and static shapes alone; also return the shape of every value.
 
-    Shapes are found by running the network on zeros.
+    Shapes, and types to which a Cast changes nothing, are found by running the network on zeros.
     """
     values = {p.name: np.zeros(p.shape, p.dtype) for p in net.inputs}
     consts, nodes = dict(net.consts), []
@@ -50,10 +52,20 @@ def fold_constants(net: Net, engine: Engine) -> tuple[Net, Shapes]:
         if known and node.op_type not in _RANDOM:
             consts.update(found)
         else:
+            nodes.append(_identity_of_cast(node) if _casts_nothing(node, values, found) else node)
             values.update(found)
-            nodes.append(node)
     shapes = {name: array.shape for name, array in (*values.items(), *consts.items())}
-    return replace(net, nodes=tuple(nodes), consts=consts), shapes
+    outputs = tuple(replace(port, shape=shapes[port.name]) for port in net.outputs)
+    return replace(net, nodes=tuple(nodes), consts=consts, outputs=outputs), shapes
+
+
+def _casts_nothing(node: NodeProto, values: Consts, found: Consts) -> bool:
+    """Say whether a node is a Cast to the type that its input has."""
+    return node.op_type == "Cast" and values[node.input[0]].dtype == found[node.output[0]].dtype
+
+
+def _identity_of_cast(node: NodeProto) -> NodeProto:
+    return helper.make_node("Identity", [node.input[0]], [node.output[0]], name=node.name)
 
 
 def drop_identities(net: Net) -> Net:
@@ -142,21 +154,20 @@ def _fold_batch_norm(net: Net, node: NodeProto, shapes: Shapes) -> Edit | None:
     bias = net.consts[layer.input[2]].astype(np.float64) if len(layer.input) > 2 else np.zeros_like(gain)
     names = [f"{node.output[0]}_weights", f"{node.output[0]}_bias"]
     new = _with_inputs(layer, [layer.input[0], *names], node.output[0])
-    scaled = weights * _along(gain, weights.ndim, _channel_axis(layer, weights, gain))
+    scaled = weights * _gain_of_weights(layer, weights, gain)
     return [new], {names[0]: scaled.astype(np.float32), names[1]: ((bias - mean) * gain + beta).astype(np.float32)}
 
 
-def _channel_axis(layer: NodeProto, weights: np.ndarray, gain: np.ndarray) -> int:
-    """Return the axis of the weights that counts output channels."""
-    if layer.op_type == "Gemm":
-        return 0 if int_of(layer, "transB", 0) else 1
-    return 1 if layer.op_type == "ConvTranspose" else 0
-
-
-def _along(values: np.ndarray, rank: int, axis: int) -> np.ndarray:
-    shape = [1] * rank
-    shape[axis] = -1
-    return values.reshape(shape)
+def _gain_of_weights(layer: NodeProto, weights: np.ndarray, gain: np.ndarray) -> np.ndarray:
+    """Return the gain of the output channel that each weight belongs to, in a shape that broadcasts."""
+    if layer.op_type == "ConvTranspose":  # [inputs of all groups][outputs of one][places]
+        by_group = gain.reshape(int_of(layer, "group", 1), -1)
+        return np.repeat(by_group, len(weights) // len(by_group), axis=0).reshape(
+            *weights.shape[:2], *[1] * (weights.ndim - 2)
+        )
+    if layer.op_type == "Gemm" and not int_of(layer, "transB", 0):
+        return gain
+    return gain.reshape(-1, *[1] * (weights.ndim - 1))
 
 
 def _batch_norm_as_conv(node: NodeProto, gain: np.ndarray, shift: np.ndarray, rank: int) -> Edit | None:
