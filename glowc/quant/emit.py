@@ -40,6 +40,7 @@ class _Writer:
     nodes: list[NodeProto] = field(default_factory=list)
     consts: dict[str, np.ndarray] = field(default_factory=dict)
     names: set[str] = field(default_factory=set)
+    stored: dict[int, tuple[Weights, str]] = field(default_factory=dict)  # weights and their values, by identity
     narrow: dict[str, Narrow] = field(default_factory=dict)  # types of constants of fewer bits than 8
 
     def named(self, name: str) -> str:
@@ -205,6 +206,9 @@ def _inputs(writer: _Writer, node: NodeProto, renamed: Mapping[str, str]) -> lis
 
 
 def _weights(writer: _Writer, name: str, weights: Weights) -> str:
+    """Store weights, once for all layers that share their codes; return the name of their values."""
+    if id(weights) in writer.stored:
+        return writer.stored[id(weights)][1]
     value, kind = writer.named(f"{name}_dequantized"), STORED.get(weights.grid.kind)
     codes = _palette(writer, name, weights) if weights.grid.palette else writer.const(f"{name}_codes", weights.codes)
     scale = writer.const(f"{name}_scale", weights.scales)
@@ -214,6 +218,7 @@ def _weights(writer: _Writer, name: str, weights: Weights) -> str:
     writer.nodes.append(
         helper.make_node("DequantizeLinear", [codes, scale, zero], [value], name=value, axis=weights.axis)
     )
+    writer.stored[id(weights)] = weights, value
     return value
 
 

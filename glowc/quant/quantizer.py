@@ -30,7 +30,7 @@ from glowc.quant.plan import FloatNode, Plan, make_plan, weights_of
 from glowc.quant.precision import Precision, kinds_of
 from glowc.quant.profile import Profile, Profiler, profile_net
 from glowc.quant.scheme import Activations, Schema
-from glowc.quant.simplify import simplified
+from glowc.quant.simplify import simplified, with_shared_weights
 from glowc.quant.simulate import Simulator, simulator
 from glowc.quant.split import best_copies, splittable, with_copies
 from glowc.quant.tail import unrounded_sums
@@ -321,6 +321,7 @@ def _layer_of(engine: Engine, net: Net, node: onnx.NodeProto, given: np.ndarray)
 
 def _profiled(net: Net, sim: Simulator, profile: Profile, kept: list[Sample], changed: Collection[str]) -> _Way:
     """Return a network of which some values changed, with a profile of these."""
+    net = with_shared_weights(net)
     after = profile_net(net, sim.engine, kept)
     tensors = {n: after.tensors[n] if n in changed else s for n, s in profile.tensors.items()}
     exact = run_net(sim.engine, net, {p.name: sim.exact[p.name] for p in net.inputs})

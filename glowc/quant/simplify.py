@@ -15,7 +15,9 @@ from onnx import NodeProto, helper
 from glowc.quant.engine import Engine
 from glowc.quant.masked import with_finite_masks
 from glowc.quant.net import Consts, Net, float_of, int_of
+from glowc.quant.plan import weights_of
 from glowc.quant.recurrent import with_first_results
+from glowc.quant.weights import channel_axis
 
 Shapes = dict[str, tuple[int, ...]]
 Edit = tuple[list[NodeProto], Consts]
@@ -34,7 +36,21 @@ def simplified(net: Net, engine: Engine) -> Net:
     net = _edited(net, lambda n, node: _gemm_of_matmul(n, node, shapes))
     net = _edited(net, _plain_gemm)
     net = _edited(net, _mul_of_div)
-    return drop_unused(_edited(net, _factor_into_layer))
+    return with_shared_weights(drop_unused(_edited(net, _factor_into_layer)))
+
+
+def with_shared_weights(net: Net) -> Net:
+    """Give weights that are equal one name, so that layers which share them have the same codes."""
+    first: dict[tuple[int, tuple[int, ...], bytes], str] = {}
+    nodes = []
+    for node in net.nodes:
+        if (name := weights_of(net, node)) is not None:
+            array = net.consts[name]
+            known = first.setdefault((channel_axis(node, array), array.shape, array.tobytes()), name)
+            if known != name:
+                node = _with_inputs(node, [node.input[0], known, *node.input[2:]], node.output[0])
+        nodes.append(node)
+    return drop_unused(replace(net, nodes=tuple(nodes)))
 
 
 def fold_constants(net: Net, engine: Engine) -> tuple[Net, Shapes]:

@@ -134,6 +134,17 @@ def rows_of(node: NodeProto, weights: Array, values: Array, sums: Array) -> Rows
     return _thinned(np.moveaxis(x, 1, 0), np.moveaxis(y, 1, 0), len(values))
 
 
+def joined_rows(rows: list[Rows]) -> Rows:
+    """Return the rows of layers with the same weights, shifted so that no bias tells them apart."""
+    if len(rows) == 1:
+        return rows[0]
+    centred = [
+        (r.inputs - r.inputs.mean(axis=1, keepdims=True), r.sums - r.sums.mean(axis=1, keepdims=True)) for r in rows
+    ]
+    inputs, sums = (np.concatenate(parts, axis=1) for parts in zip(*centred, strict=True))
+    return Rows(inputs, sums, rows[0].samples * len(rows))
+
+
 def _thinned(x: Array, y: Array, samples: int) -> Rows:
     step = max(1, -(-x.shape[1] // _ROWS))
     return Rows(x[:, ::step].astype(np.float64), y[:, ::step].astype(np.float64), samples)

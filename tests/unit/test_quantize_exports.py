@@ -203,3 +203,37 @@ def test_every_shape_that_does_not_fit_is_said(glowc: Glowc, opened: Path) -> No
 def test_open_sizes_when_compiling_with_samples(glowc: Glowc, opened: Path, options: list[str]) -> None:
     done = glowc("compile", opened / "net.onnx", "--quantize-data", opened / "in.npy", *options, "-o", "out")
     assert (done.status, done.err) == (0, "")
+
+
+def twins() -> onnx.ModelProto:
+    """Two branches with the same weights, folded into another BatchNormalization each, and a layer used three times."""
+    r = np.random.default_rng(2)
+    consts = {
+        "w": weights(8, 3, 3, 3) / 5,
+        "g": 1 + r.random(8).astype(np.float32),
+        "b": weights(8),
+        "w2": weights(8, 8),
+    }
+    nodes = []
+    for x in "pq":
+        nodes += [
+            helper.make_node("Conv", [x, "w"], [f"c{x}"], name=f"conv_{x}", pads=[1] * 4),
+            helper.make_node("BatchNormalization", [f"c{x}", "g", "b", "b", "g"], [f"n{x}"], name=f"norm_{x}"),
+            helper.make_node("Relu", [f"n{x}"], [f"r{x}"], name=f"relu_{x}"),
+            helper.make_node("GlobalAveragePool", [f"r{x}"], [f"m{x}"], name=f"mean_{x}"),
+            helper.make_node("Flatten", [f"m{x}"], [f"f{x}"], name=f"flat_{x}"),
+            helper.make_node("Gemm", [f"f{x}", "w2", "b"], [f"y{x}"], name=f"dense_{x}", transB=1),
+        ]
+    nodes.append(helper.make_node("Sub", ["yp", "yq"], ["y"], name="difference"))
+    return model(nodes, consts, {"p": [1, 3, 6, 6], "q": [1, 3, 6, 6]}, {"y": [1, 8]})
+
+
+def test_weights_that_layers_share_are_stored_once() -> None:
+    samples = [{**p, **q} for p, q in zip(noise((1, 3, 6, 6), name="p"), noise((1, 3, 6, 6), name="q"), strict=True)]
+    for sample in samples:
+        sample["q"] = sample["q"][:, :, ::-1] * np.float32(0.7)
+    done = quantize_model(twins(), samples, FLOAT_EDGE)
+    onnx.checker.check_model(done.model, full_check=True)
+    sizes = [int(np.prod(i.dims)) for i in done.model.graph.initializer if i.data_type == onnx.TensorProto.INT8]
+    assert [size for size in sizes if size > 8] == [216, 64]
+    assert relative_error(run(done.model, samples), run(twins(), samples)) < 0.03
