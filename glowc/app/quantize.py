@@ -430,7 +430,8 @@ def summary(done: Quantized, output: Path) -> dict[str, object]:
 
 def summary_text(done: Quantized, output: Path) -> str:
     """Return what `quantize` prints."""
-    lines = [f"{done.layers} layers on {done.activations}, {done.samples} samples: {output}"]
+    counts = [f"{n} {what}{'' if n == 1 else 's'}" for n, what in ((done.layers, "layer"), (done.samples, "sample"))]
+    lines = [f"{counts[0]} on {done.activations}, {counts[1]}: {output}"]
     for kind, count in done.narrow:
         what = f"{kind.bits} bits{', of a palette' if kind.indexed else ''}"
         lines.append(f"  {count} layer{'s' if count > 1 else ''} with weights of {what}")

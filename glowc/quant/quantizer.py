@@ -29,6 +29,7 @@ from glowc.quant.opset import raised
 from glowc.quant.plan import FloatNode, Plan, make_plan, weights_of
 from glowc.quant.precision import Precision, kinds_of
 from glowc.quant.profile import Profile, Profiler, profile_net
+from glowc.quant.recurrent import RECURRENT
 from glowc.quant.scheme import Activations, Schema
 from glowc.quant.simplify import simplified, with_shared_weights
 from glowc.quant.simulate import Simulator, simulator
@@ -224,8 +225,9 @@ def _written(
                             factors=way.factors, sources=way.sources)  # fmt: skip
     error = way.sim.output_error(way.sim.run(chosen.params, coded.consts(net))) if way.sim else None
     kinds = {name: weights.grid.kind for name, weights in coded.weights.items()}
+    recurrent = sum(1 for node in net.nodes if node.op_type in RECURRENT and plan.computes_codes(node))
     return Quantized(
-        model, plan.floats, chosen.how, way.classes, len(coded.weights), way.profile.samples, error, notes,
+        model, plan.floats, chosen.how, way.classes, len(coded.weights) + recurrent, way.profile.samples, error, notes,
         options.activations, kinds, way.copies, wide_layers(net, plan),
     )  # fmt: skip
 

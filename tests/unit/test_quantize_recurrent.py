@@ -2,11 +2,16 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import numpy as np
 import onnx
 import pytest
 from onnx import TensorProto, helper, numpy_helper
 
+from glowc.board import load_board
+from glowc.compiler.options import CompileOptions
+from glowc.compiler.pipeline import compile_model
 from glowc.frontend import import_model
 from glowc.ops.interp import run_graph
 from glowc.passes.pipeline import run_pipeline
@@ -98,3 +103,18 @@ def test_keyword_model_of_a_gru_has_the_classes_of_float() -> None:
     graph, edges = run_pipeline(import_model(done.model)), edge_params(done.model)
     got = [run_graph(graph, {"input": edges["input"].codes(sample)})["output"].argmax() for sample in x]
     assert got == exact.reshape(len(x), -1).argmax(axis=1).tolist()
+
+
+@pytest.mark.parametrize("op", GATES)
+def test_recurrent_layers_count_as_layers(op: str) -> None:
+    assert quantize_model(recurrent_net(op), samples()).layers == 2
+
+
+@pytest.mark.parametrize("op", GATES)
+def test_a_float_layer_of_few_cells_is_not_estimated_at_less_than_its_int8_form(tmp_path: Path, op: str) -> None:
+    net, found = recurrent_net(op, **ATTRS[op]), []
+    for model in (net, quantize_model(net, samples()).model):
+        (tmp_path / "net.onnx").write_bytes(model.SerializeToString())
+        done = compile_model(tmp_path / "net.onnx", load_board("mps2-an386"), CompileOptions())
+        found.append(done.report["insns_estimate"])
+    assert found[0] > found[1]
