@@ -12,7 +12,16 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from glowc.app.options import FloatArg, JsonOpt, ShapeOpt, parse_shapes, size_option
+from glowc.app.options import (
+    BatchOpt,
+    FloatArg,
+    JsonOpt,
+    ShapeOpt,
+    SymbolOpt,
+    parse_shapes,
+    parse_symbols,
+    size_option,
+)
 from glowc.app.quantize_options import (
     activations_of,
     calibration_of,
@@ -130,6 +139,8 @@ def profile(
     data: DataOpt = None,
     output: Annotated[Path, typer.Option("--output", "-o", help="the profile, YAML")] = Path("profile.yaml"),
     input_shape: ShapeOpt = None,
+    define_symbol: SymbolOpt = None,
+    batch_size: BatchOpt = None,
     mean: MeanOpt = "0",
     std: StdOpt = "255",
     layout: LayoutOpt = None,
@@ -144,7 +155,11 @@ def profile(
 
     check_output(output)
     engine = Engine()
-    net = load_float(model, engine, _shapes(model, given_data(data), Sizes(parse_shapes(input_shape))))
+    net = load_float(
+        model,
+        engine,
+        _shapes(model, given_data(data), Sizes(parse_shapes(input_shape), parse_symbols(define_symbol), batch_size)),
+    )
     gathered = Gathered(Profiler(net, engine), [])
     stopped = False
     try:
@@ -181,6 +196,8 @@ def quantize(
     data: DataOpt = None,
     profile_: Annotated[Path | None, typer.Option("--profile", help="a file written by `glowc profile`")] = None,
     input_shape: ShapeOpt = None,
+    define_symbol: SymbolOpt = None,
+    batch_size: BatchOpt = None,
     schema: Annotated[
         str,
         typer.Option("--schema", help="asymmetric, symmetric, symmetric_with_uint8, symmetric_with_power2_scale"),
@@ -260,7 +277,10 @@ def quantize(
         )
         for kind in activations_of(activations, limited=limits != Limits())
     ]
-    images, sizes = image_format(mean, std, layout, channels), Sizes(parse_shapes(input_shape))
+    images, sizes = (
+        image_format(mean, std, layout, channels),
+        Sizes(parse_shapes(input_shape), parse_symbols(define_symbol), batch_size),
+    )
     if target_accuracy is not None and room is not None:
         raise InputError("--target-accuracy keeps layers float, limits make them smaller", hint="one of them")
     if weights != "int8" and room is not None:

@@ -221,6 +221,8 @@ def wanted_shapes(
         for name, shape in shapes.items()
         if name in known and not _fits_open(known[name], shape)
     ]
+    names = {name for port in inputs for name in port.free.values()}
+    problems += [f"--define-symbol {name}: the model has no such dimension" for name in symbols if name not in names]
     if problems:
         raise InputError("shapes do not fit the model", details=problems)
     for port in inputs:

@@ -180,6 +180,10 @@ def test_open_sizes_on_the_command_line(glowc: Glowc, opened: Path) -> None:
     given = ("--input-shape", "x=1x3x4x4")
     assert glowc("quantize", opened / "net.onnx", "--data", opened / "images", *given, "-o", "b.onnx").status == 0
     assert outputs(onnx.load(opened / "b.onnx"))["y"][1] == [1, 2, 4, 4]
+    symbols = ("--define-symbol", "H=6", "--define-symbol", "W=5", "--batch-size", "2")
+    np.save(opened / "pairs.npy", np.zeros((4, 2, 3, 6, 5), np.float32))
+    assert glowc("quantize", opened / "net.onnx", "--data", opened / "pairs.npy", *symbols, "-o", "d.onnx").status == 0
+    assert outputs(onnx.load(opened / "d.onnx"))["y"][1] == [2, 2, 6, 5]
     assert glowc("profile", opened / "net.onnx", "--data", opened / "images", *given, "-o", "p.yaml").status == 0
     assert glowc("quantize", opened / "net.onnx", "--profile", "p.yaml", *given, "-o", "c.onnx").status == 0
 
@@ -192,10 +196,11 @@ def test_images_of_a_model_of_open_sizes_are_not_scaled_to_one_pixel(glowc: Glow
 
 
 def test_every_shape_that_does_not_fit_is_said(glowc: Glowc, opened: Path) -> None:
-    wrong = ("--input-shape", "x=1x4x6x5", "--input-shape", "z=1x2")
+    wrong = ("--input-shape", "x=1x4x6x5", "--input-shape", "z=1x2", "--define-symbol", "Q=2")
     done = glowc("quantize", opened / "net.onnx", "--data", opened / "in.npy", *wrong, "-o", "q.onnx")
     assert done.status == 1
     assert "--input-shape z: the model has x" in done.err
+    assert "--define-symbol Q: the model has no such dimension" in done.err
     assert "--input-shape x=1x4x6x5: the model takes x: float32[N, 3, H, W]" in done.err
 
 
