@@ -244,18 +244,25 @@ def _gemm_of_matmul(net: Net, node: NodeProto, shapes: Shapes) -> Edit | None:
 
 
 def _plain_gemm(net: Net, node: NodeProto) -> Edit | None:
-    """Write a Gemm of constant weights as x times transposed weights plus a row: the form that runtimes know best."""
+    """Write a Gemm of constant weights as x times transposed weights plus a row: the form that runtimes know best.
+
+    What is added and is no row, but another number for each row of the result, is added by an Add.
+    """
     if node.op_type != "Gemm" or node.input[1] not in net.consts:
         return None
     alpha, beta, turned = float_of(node, "alpha", 1), float_of(node, "beta", 1), int_of(node, "transB", 0) == 1
     bias = net.consts.get(node.input[2]) if len(node.input) > 2 else None
-    if int_of(node, "transA", 0) or (len(node.input) > 2 and (bias is None or bias.ndim > 1)):
+    if int_of(node, "transA", 0) or (len(node.input) > 2 and bias is None):
         return None
     if turned and alpha == beta == 1 and (bias is None or bias.ndim == 1):
         return None
     weights = net.consts[node.input[1]]
     weights = np.ascontiguousarray((weights if turned else weights.T) * np.float32(alpha))
     names = {f"{node.output[0]}_weights": weights}
+    if bias is not None and bias.ndim > 1 and bias.shape[0] > 1:
+        sums, added = f"{node.output[0]}_sums", f"{node.output[0]}_added"
+        gemm = _made("Gemm", [node.input[0], *names], sums, node, transB=1)
+        return [gemm, _made("Add", [sums, added], node.output[0], node)], {**names, added: bias * np.float32(beta)}
     if bias is not None:
         names[f"{node.output[0]}_bias"] = np.resize(bias * np.float32(beta), len(weights))
     return [_made("Gemm", [node.input[0], *names], node.output[0], node, transB=1)], names

@@ -13,6 +13,7 @@ import glowc
 from glowc.board import load_board
 from glowc.compiler.options import CompileOptions
 from glowc.errors import InputError
+from glowc.frontend import import_model
 from glowc.machine.validate import validate_model
 from glowc.quant import QuantizeOptions, quantize_model
 from glowc.quant.simulate import relative_error
@@ -242,3 +243,28 @@ def test_weights_that_layers_share_are_stored_once() -> None:
     sizes = [int(np.prod(i.dims)) for i in done.model.graph.initializer if i.data_type == onnx.TensorProto.INT8]
     assert [size for size in sizes if size > 8] == [216, 64]
     assert relative_error(run(done.model, samples), run(twins(), samples)) < 0.03
+
+
+@pytest.mark.parametrize("shape", [(), (1,), (3,), (1, 3), (1, 1), (5, 1), (5, 3)], ids=str)
+@pytest.mark.parametrize("attrs", [{"transB": 1}, {"transB": 1, "alpha": 0.5, "beta": 2.0}], ids=["plain", "scaled"])
+def test_whatever_a_gemm_adds(shape: tuple[int, ...], attrs: dict[str, float]) -> None:
+    node = helper.make_node("Gemm", ["x", "w", "c"], ["y"], name="dense", **attrs)
+    added = np.random.default_rng(1).normal(size=shape).astype(np.float32)
+    net = model([node], {"w": weights(3, 4), "c": np.asarray(added)}, {"x": [5, 4]}, {"y": [5, 3]})
+    done = quantize_model(net, noise((5, 4)), FLOAT_EDGE)
+    onnx.checker.check_model(done.model, full_check=True)
+    assert not done.floats
+    assert relative_error(run(done.model, noise((5, 4))), run(net, noise((5, 4)))) < 0.02
+    assert import_model(done.model).outputs == ("y",)
+
+
+def test_average_with_dilations_gives_a_file_that_onnxruntime_loads() -> None:
+    attrs = {"kernel_shape": [2, 2], "dilations": [2, 2]}
+    nodes = [
+        helper.make_node("Conv", ["x", "w"], ["c"], name="conv"),
+        helper.make_node("AveragePool", ["c"], ["y"], name="mean", **attrs),
+    ]
+    net = model(nodes, {"w": weights(4, 3, 3, 3)}, {"x": [1, 3, 8, 8]}, {"y": [1, 4, 4, 4]})
+    net.opset_import[0].version = 19
+    done = quantize_model(net, noise((1, 3, 8, 8)), FLOAT_EDGE)
+    assert relative_error(run(done.model, noise((1, 3, 8, 8))), run(net, noise((1, 3, 8, 8)))) < 0.02
