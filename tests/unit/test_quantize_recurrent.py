@@ -23,6 +23,7 @@ from glowc.quant.simulate import relative_error
 from glowc.quant.tune import outputs_of
 from tests.conftest import require_module
 from tests.e2e.models import model_path
+from tests.unit.quantize_nets import model as float_model
 
 STEPS, INPUTS, HIDDEN, CLASSES = 6, 5, 8, 3
 GATES = {"LSTM": 4, "GRU": 3}
@@ -118,3 +119,13 @@ def test_a_float_layer_of_few_cells_is_not_estimated_at_less_than_its_int8_form(
         done = compile_model(tmp_path / "net.onnx", load_board("mps2-an386"), CompileOptions())
         found.append(done.report["insns_estimate"])
     assert found[0] > found[1]
+
+
+def test_a_float_layer_of_one_cell_is_multiplied_by_the_fpu(tmp_path: Path) -> None:
+    rng = np.random.default_rng(3)
+    consts = {n: rng.uniform(-1, 1, (1, 4, 1)).astype(np.float32) for n in ("W", "R")}
+    node = helper.make_node("LSTM", ["x", "W", "R"], ["y"], hidden_size=1)
+    net = float_model([node], consts, {"x": [3, 1, 1]}, {"y": [3, 1, 1, 1]})
+    (tmp_path / "net.onnx").write_bytes(net.SerializeToString())
+    done = compile_model(tmp_path / "net.onnx", load_board("mps2-an386"), CompileOptions())
+    assert "lstm_f32__fpu" in {layer["kernel"] for layer in done.report["layers"]}
