@@ -17,7 +17,7 @@ from glowc.compiler.options import CompileOptions
 from glowc.compiler.pipeline import compile_model, write_bundle
 from glowc.compiler.report import Report
 from glowc.errors import InputError
-from glowc.quant.data import ImageFormat, read_samples, samples_of
+from glowc.quant.data import ImageFormat, open_shapes_of, open_shapes_of_arrays, read_samples, samples_of
 from glowc.quant.net import Port, read_net
 from glowc.quant.quantizer import QuantizeOptions, quantize_model
 
@@ -88,7 +88,18 @@ def quantize(
     """
     source = Path(model) if isinstance(model, str) else model
     inputs = read_net(source).inputs
+    inputs = read_net(source, _open_shapes(data, inputs)).inputs
     return quantize_model(source, _samples(data, inputs, images or ImageFormat()), options).model
+
+
+def _open_shapes(data: Data, inputs: Sequence[Port]) -> dict[str, tuple[int, ...]]:
+    """Return the shapes of inputs whose sizes the model leaves open, as the data has them."""
+    if isinstance(data, np.ndarray) and len(inputs) == 1:
+        data = {inputs[0].name: data}
+    if isinstance(data, Mapping):
+        return open_shapes_of_arrays({name: np.shape(array) for name, array in data.items()}, inputs)
+    paths = [data] if isinstance(data, str | Path) else [] if isinstance(data, np.ndarray) else data
+    return open_shapes_of([Path(path) for path in paths], inputs)
 
 
 def _samples(data: Data, inputs: Sequence[Port], images: ImageFormat) -> Iterator[dict[str, np.ndarray]]:

@@ -42,6 +42,7 @@ from glowc.app.quantize import (
     ChannelsOpt,
     LayoutOpt,
     MeanOpt,
+    Sizes,
     StdOpt,
     int8_saving,
     int8_source,
@@ -197,7 +198,13 @@ def compile_(
         return
     check_folder(out, force=force)
     images = image_format(mean, std, layout, channels) if quantize_data else None
-    with int8_source(source_model, quantize_data, images, quiet=as_json) as source, progress_line(as_json) as progress:
+    sizes = Sizes(options.input_shapes, options.symbols, options.batch_size)
+    if quantize_data:  # the int8 file has them
+        options = replace(options, input_shapes={}, symbols={}, batch_size=None)
+    with (
+        int8_source(source_model, quantize_data, images, quiet=as_json, sizes=sizes) as source,
+        progress_line(as_json) as progress,
+    ):
         compiled = compile_model(source, load_board(board, cpu), options, progress)
         write_bundle(compiled, out, force=force)
     if as_json:

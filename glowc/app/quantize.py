@@ -4,15 +4,24 @@ from __future__ import annotations
 
 import json
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from glowc.app.options import FloatArg, JsonOpt, size_option
+from glowc.app.options import (
+    BatchOpt,
+    FloatArg,
+    JsonOpt,
+    ShapeOpt,
+    SymbolOpt,
+    parse_shapes,
+    parse_symbols,
+    size_option,
+)
 from glowc.app.quantize_options import (
     activations_of,
     calibration_of,
@@ -129,6 +138,9 @@ def profile(
     model: FloatArg,
     data: DataOpt = None,
     output: Annotated[Path, typer.Option("--output", "-o", help="the profile, YAML")] = Path("profile.yaml"),
+    input_shape: ShapeOpt = None,
+    define_symbol: SymbolOpt = None,
+    batch_size: BatchOpt = None,
     mean: MeanOpt = "0",
     std: StdOpt = "255",
     layout: LayoutOpt = None,
@@ -143,7 +155,11 @@ def profile(
 
     check_output(output)
     engine = Engine()
-    net = load_float(model, engine)
+    net = load_float(
+        model,
+        engine,
+        _shapes(model, given_data(data), Sizes(parse_shapes(input_shape), parse_symbols(define_symbol), batch_size)),
+    )
     gathered = Gathered(Profiler(net, engine), [])
     stopped = False
     try:
@@ -179,6 +195,9 @@ def quantize(
     output: Annotated[Path, typer.Option("--output", "-o", help="the int8 ONNX file")],
     data: DataOpt = None,
     profile_: Annotated[Path | None, typer.Option("--profile", help="a file written by `glowc profile`")] = None,
+    input_shape: ShapeOpt = None,
+    define_symbol: SymbolOpt = None,
+    batch_size: BatchOpt = None,
     schema: Annotated[
         str,
         typer.Option("--schema", help="asymmetric, symmetric, symmetric_with_uint8, symmetric_with_power2_scale"),
@@ -258,7 +277,10 @@ def quantize(
         )
         for kind in activations_of(activations, limited=limits != Limits())
     ]
-    images = image_format(mean, std, layout, channels)
+    images, sizes = (
+        image_format(mean, std, layout, channels),
+        Sizes(parse_shapes(input_shape), parse_symbols(define_symbol), batch_size),
+    )
     if target_accuracy is not None and room is not None:
         raise InputError("--target-accuracy keeps layers float, limits make them smaller", hint="one of them")
     if weights != "int8" and room is not None:
@@ -271,11 +293,13 @@ def quantize(
             "labels are of no use without a target", hint="--target-accuracy 0.5, --flash-limit 32K, or glowc eval"
         )
     if room is not None:
-        found = within_limits(model, data, profile_, options, images, quiet=as_json, wanted=wanted, room=room)
+        found = within_limits(
+            model, data, profile_, options, images, quiet=as_json, wanted=wanted, room=room, sizes=sizes
+        )
         done, search = found.done, None
     else:
         found = None
-        done, search = quantized(model, data, profile_, options[0], images, quiet=as_json, wanted=wanted)
+        done, search = quantized(model, data, profile_, options[0], images, quiet=as_json, wanted=wanted, sizes=sizes)
     check_edges(done.model, io_type)
     write_file(output, lambda file: file.write(done.model.SerializeToString(deterministic=True)))
     if found is not None and pareto:
@@ -291,9 +315,18 @@ def quantize(
         tell("\n".join(frontier_lines(found, plot=pareto)))
 
 
+@dataclass(frozen=True, slots=True)
+class Sizes:
+    """What options say of sizes that a model leaves open: shapes of inputs, values of symbols, the first axis."""
+
+    shapes: Mapping[str, tuple[int, ...]] = field(default_factory=dict)
+    symbols: Mapping[str, int] = field(default_factory=dict)
+    batch: int | None = None
+
+
 def quantized(
     model: Path, data: list[Path] | None, profile_file: Path | None, options: QuantizeOptions, images: ImageFormat,
-    *, quiet: bool, wanted: Wanted | None = None,
+    *, quiet: bool, wanted: Wanted | None = None, sizes: Sizes = Sizes(),
 ) -> tuple[Quantized, Tuned | None]:  # fmt: skip
     """Return a quantised model: by data, by a profile, or by the ranges of a profile and the samples of data.
 
@@ -302,7 +335,7 @@ def quantized(
     from glowc.quant.quantizer import quantize_net, steps_of
     from glowc.quant.tune import tuned
 
-    net, engine, found, kept = profiled(model, data, profile_file, images, quiet=quiet)
+    net, engine, found, kept = profiled(model, data, profile_file, images, quiet=quiet, sizes=sizes)
     if wanted is None:
         with steps_bar(quiet, steps_of(net, options)) as progress:
             return quantize_net(net, engine, found, kept, options, progress), None
@@ -314,22 +347,33 @@ def quantized(
 
 def within_limits(
     model: Path, data: list[Path] | None, profile_file: Path | None, options: list[QuantizeOptions],
-    images: ImageFormat, *, quiet: bool, wanted: Wanted | None, room: Room,
+    images: ImageFormat, *, quiet: bool, wanted: Wanted | None, room: Room, sizes: Sizes,
 ) -> Found:  # fmt: skip
     """Return a model with some layers in fewer bits, as the limits and --pareto want it: the best of the options."""
     from glowc.app.frontier import searched, size_on
     from glowc.quant.frontier import Search
 
     given_data(data)
-    net, engine, profile, kept = profiled(model, data, profile_file, images, quiet=quiet)
+    net, engine, profile, kept = profiled(model, data, profile_file, images, quiet=quiet, sizes=sizes)
     target = target_of(wanted, net, images) if wanted is not None else None
     with steps_bar(quiet, None) as progress:
         size = size_on(room.board, room.limits.arena_bytes)
         return searched([Search(net, engine, profile, kept, one, size, target, progress) for one in options], room)
 
 
+def _shapes(model: Path, data: list[Path] | None, sizes: Sizes) -> dict[str, tuple[int, ...]]:
+    """Return the shapes of inputs whose sizes the model leaves open: as options say, else as the data has them."""
+    from glowc.quant.data import open_shapes_of, wanted_shapes
+    from glowc.quant.net import read_net
+
+    inputs = read_net(model).inputs
+    seen = open_shapes_of(data or [], inputs)
+    return wanted_shapes(inputs, seen, sizes.shapes, sizes.symbols, sizes.batch)
+
+
 def profiled(
-    model: Path, data: list[Path] | None, profile_file: Path | None, images: ImageFormat, *, quiet: bool
+    model: Path, data: list[Path] | None, profile_file: Path | None, images: ImageFormat, *, quiet: bool,
+    sizes: Sizes = Sizes(),
 ) -> tuple[Net, Engine, Profile, list[Sample]]:  # fmt: skip
     """Return a float network, what runs it, its profile and the samples that are kept."""
     from glowc.quant.engine import Engine
@@ -339,7 +383,7 @@ def profiled(
     if profile_file is None:
         given_data(data)
     engine = Engine()
-    net = load_float(model, engine)
+    net = load_float(model, engine, _shapes(model, data, sizes))
     known = read_profile(profile_file) if profile_file is not None else None
     if known is not None and profile_file is not None:
         check_profile(known, net, profile_file)
@@ -406,7 +450,8 @@ def summary(done: Quantized, output: Path) -> dict[str, object]:
 
 def summary_text(done: Quantized, output: Path) -> str:
     """Return what `quantize` prints."""
-    lines = [f"{done.layers} layers on {done.activations}, {done.samples} samples: {output}"]
+    counts = [f"{n} {what}{'' if n == 1 else 's'}" for n, what in ((done.layers, "layer"), (done.samples, "sample"))]
+    lines = [f"{counts[0]} on {done.activations}, {counts[1]}: {output}"]
     for kind, count in done.narrow:
         what = f"{kind.bits} bits{', of a palette' if kind.indexed else ''}"
         lines.append(f"  {count} layer{'s' if count > 1 else ''} with weights of {what}")
@@ -421,7 +466,7 @@ def summary_text(done: Quantized, output: Path) -> str:
 
 @contextmanager
 def int8_source(
-    model: Path, data: list[Path] | None, images: ImageFormat | None = None, *, quiet: bool
+    model: Path, data: list[Path] | None, images: ImageFormat | None = None, *, quiet: bool, sizes: Sizes = Sizes()
 ) -> Iterator[Path]:  # fmt: skip
     """Yield the model; with data, an int8 file made of it, with the same name in a temporary folder."""
     if not data:
@@ -432,7 +477,7 @@ def int8_source(
     from glowc.quant.data import ImageFormat
     from glowc.quant.quantizer import QuantizeOptions
 
-    done, _ = quantized(model, data, None, QuantizeOptions(), images or ImageFormat(), quiet=quiet)
+    done, _ = quantized(model, data, None, QuantizeOptions(), images or ImageFormat(), quiet=quiet, sizes=sizes)
     with tempfile.TemporaryDirectory(prefix="glowc-") as folder:
         path = Path(folder) / model.name
         path.write_bytes(done.model.SerializeToString(deterministic=True))

@@ -369,6 +369,8 @@ def core_guard(program: Program, features: frozenset[str]) -> Guard:
     hard = sorted(_LACKING[need] for need in needs & set(_LACKING))
     if hard:
         return Guard(tuple(hard))
+    if "thumb" not in features:  # an FPU elsewhere is that of plain C
+        needs -= {"fpu"}
     if "dsp" in needs:  # the assembly of these kernels scales sums by the FPU
         needs |= {"fpu"} & features
     if {"thumb1", "thumb2"} & needs:

@@ -23,6 +23,7 @@ from glowc.frontend.reader import load
 from glowc.ops.interp import run_graph
 from glowc.quant.emit import FACTORS_KEY, SOURCES_KEY
 from glowc.quant.engine import default_prepare, has_onnxruntime
+from glowc.quant.masked import MASK, vanishing
 from glowc.quant.metrics import cosine, sqnr_db
 from glowc.quant.simulate import relative_error
 from glowc.quant.split import joined
@@ -62,23 +63,25 @@ def layer_errors(
     exact = all_values(float_model, exact_proto, float_inputs, options)
     got = real_values(proto, all_values(model, proto, inputs, options), exact)
     found: dict[str, float] = {}
-    rows = []
+    hidden, rows = vanishing(exact_proto.graph.node, [o.name for o in exact_proto.graph.output]), []
     for node in exact_proto.graph.node:
         for name in node.output:
             if name in got and got[name].shape == exact[name].shape:
-                rows.append(_row(node, name, got[name], exact[name], found))
+                # what a mask hides is no loss
+                seen = exact[name] > MASK if name in hidden else np.isfinite(exact[name])
+                rows.append(_row(node, name, got[name][seen], exact[name][seen], found))
                 found[name] = rows[-1]["sqnr_db"]
     return rows
 
 
 def _row(node: NodeProto, name: str, got: np.ndarray, exact: np.ndarray, before: Mapping[str, float]) -> LayerError:
     ratio = sqnr_db(got, exact)
-    largest = max(float(np.abs(exact).max()), 1e-30)
+    largest = max(float(np.abs(exact).max(initial=0)), 1e-30)
     return {
         "value": name, "op": node.op_type, "node": node.name or name, "sqnr_db": ratio,
         "lost_db": max(0.0, min((before[n] for n in node.input if n in before), default=ratio) - ratio),
         "cosine": cosine(got, exact), "rmse_over_largest": relative_error(got, exact),
-        "max_over_largest": float(np.abs(got - exact.astype(np.float64)).max() / largest),
+        "max_over_largest": float(np.abs(got - exact.astype(np.float64)).max(initial=0) / largest),
     }  # fmt: skip
 
 

@@ -10,13 +10,15 @@ import numpy as np
 from glowc.quant.bounds import bounds_of
 from glowc.quant.calibrate import Calibration, grid_params, range_of
 from glowc.quant.engine import Values, run_net
+from glowc.quant.masked import MASK
 from glowc.quant.net import Net
 from glowc.quant.output_range import output_params
 from glowc.quant.plan import Plan, sources
 from glowc.quant.profile import Profile, Stats, merged, stats_of
 from glowc.quant.scheme import Params, Schema, fake, params_of
 from glowc.quant.simulate import Simulator
-from glowc.quant.softmax_range import softmax_floor, softmax_result
+from glowc.quant.softmax_range import profile_floor, softmax_floor, softmax_result
+from glowc.quant.weight_types import BYTE
 
 FEW_TO_MANY = (128, 1024)
 """Of so many values in a sample few are left outside by a narrow range, and all are rounded by a wide one."""
@@ -62,26 +64,31 @@ def by_calibration(
             params[first], how[first] = grid, "grid"
         else:
             wanted = Calibration.MINMAX if constant else kind
-            params[first] = _ranged(sim, net, plan, first, stats, profile.samples, wanted, schema)
+            params[first] = _ranged(sim, net, plan, first, stats, profile, wanted, schema)
             how[first] = str(wanted)
     return Chosen(params, how)
 
 
 def _ranged(
-    sim: Simulator | None, net: Net, plan: Plan, first: str, stats: Stats, samples: int, kind: Calibration,
+    sim: Simulator | None, net: Net, plan: Plan, first: str, stats: Stats, profile: Profile, kind: Calibration,
     schema: Schema,
 ) -> Params:  # fmt: skip
-    """Return the quantisation of a group by its range; of `auto` it has a margin, and leaves out what gives nothing."""
-    low, high = range_of(stats, kind, schema)
-    bits = plan.bits_of(first)
+    """Return the quantisation of a group by its range; of `auto` it has a margin, and leaves out what gives nothing.
+
+    A mask in front of a Softmax is left out by every calibration: no codes would be left for other values.
+    """
+    bits, masked = plan.bits_of(first), stats.low <= MASK
+    low, high = range_of(stats, Calibration.MINMAX if masked else kind, schema)
+    if masked or (kind is Calibration.AUTO and bits == BYTE and sim is not None):
+        floor = softmax_floor(sim, first) if sim is not None else profile_floor(net, plan, profile, first)
+        low = low if floor is None else max(low, floor)
     if kind is not Calibration.AUTO:
         return params_of(low, high, schema, bits)
-    floor = softmax_floor(sim, plan.groups[first]) if sim is not None and bits == 8 else None
-    low = low if floor is None else max(low, floor)
     if sim is not None and _is_narrow(plan, first, schema):
         found = output_params(sim, plan, first, low, high)
         if found is not None:
             return found
+    samples = profile.samples
     below, above = _margins(net, plan, first, stats.histogram.sum() / samples)
     least, most = bounds_of(net, sources(net, plan.groups[first], plan.converted))
     low, high = max(low * (1 + below / samples), least), min(high * (1 + above / samples), most)
@@ -154,7 +161,8 @@ def _alternatives(
     known = start.params[first]
     low, high = (known.low, known.high) if schema is Schema.ASYMMETRIC else (min(stats.low, 0), max(stats.high, 0))
     found = {f"range * {w}": params_of(low * w, high * w, schema) for w in _WIDTHS}
-    found |= {str(kind): params_of(*range_of(stats, kind, schema), schema) for kind in _CUTS}
+    cuts = _CUTS if stats.low > MASK else ()
+    found |= {str(kind): params_of(*range_of(stats, kind, schema), schema) for kind in cuts}
     return [(name, params) for name, params in found.items() if params != known]
 
 

@@ -10,7 +10,7 @@ from __future__ import annotations
 import csv
 import wave
 import zipfile
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -110,6 +110,12 @@ def _read(file: Path, inputs: Sequence[Port], images: ImageFormat) -> Iterator[S
         yield from _npz(file, inputs)
         return
     port = _only_input(file, inputs)
+    if kind != ".npy" and any(axis for axis in port.free):
+        shape = "x".join(port.free.get(axis, str(size)) or "?" for axis, size in enumerate(port.shape))
+        raise InputError(
+            f"{file} does not say what sizes the model shall have: it takes {_shown(port)}",
+            hint=f"--input-shape {port.name}={shape} with numbers",
+        )
     if kind in IMAGES:
         yield {port.name: _image(file, port, images)}
         return
@@ -131,7 +137,8 @@ def _only_input(file: Path, inputs: Sequence[Port]) -> Port:
 
 
 def _shown(port: Port) -> str:
-    return f"{port.name}: {port.dtype}{list(port.shape)}"
+    sizes = ", ".join(port.free.get(axis, str(size)) or "?" for axis, size in enumerate(port.shape))
+    return f"{port.name}: {port.dtype}[{sizes}]"
 
 
 def _load(file: Path) -> object:
@@ -175,6 +182,108 @@ def _npy(file: Path, port: Port) -> Iterator[Array]:
     if not isinstance(content, np.ndarray):
         raise InputError(f"{file} holds several arrays", hint="name it .npz")
     yield from samples_of(content, port, file)
+
+
+def open_shapes(inputs: Sequence[Port], sample: Mapping[str, Array]) -> dict[str, tuple[int, ...]]:
+    """Return the shapes of inputs whose sizes the model leaves open, by one sample of them."""
+    if not isinstance(sample, Mapping):
+        return {}
+    given = [port for port in inputs if port.free and port.name in sample]
+    shapes = {port.name: np.asarray(sample[port.name]).shape for port in given}
+    return {port.name: shapes[port.name] for port in given if _fits_open(port, shapes[port.name])}
+
+
+def open_shapes_of(paths: Sequence[Path], inputs: Sequence[Port]) -> dict[str, tuple[int, ...]]:
+    """Return the same by the first .npy or .npz of files and folders; a first axis that is open counts samples.
+
+    Raises InputError for a missing path or an empty folder.
+    """
+    found: dict[str, tuple[int, ...]] = {}
+    files = [file for path in paths for file in _files(path)] if any({*port.free} - {0} for port in inputs) else []
+    for file in files:
+        found = {**open_shapes_of_arrays(_shapes(file, inputs), inputs), **found}
+    return found
+
+
+def wanted_shapes(
+    inputs: Sequence[Port], seen: Mapping[str, tuple[int, ...]], shapes: Mapping[str, tuple[int, ...]],
+    symbols: Mapping[str, int], batch_size: int | None,
+) -> dict[str, tuple[int, ...]]:  # fmt: skip
+    """Return the shapes of inputs as options say them, else as they are `seen` in data.
+
+    Raises InputError with every shape that does not fit.
+    """
+    found = dict(seen)
+    known = {port.name: port for port in inputs}
+    problems = [f"--input-shape {name}: the model has {', '.join(known)}" for name in shapes if name not in known]
+    problems += [
+        f"--input-shape {name}={'x'.join(map(str, shape))}: the model takes {_shown(known[name])}"
+        for name, shape in shapes.items()
+        if name in known and not _fits_open(known[name], shape)
+    ]
+    names = {name for port in inputs for name in port.free.values()}
+    problems += [f"--define-symbol {name}: the model has no such dimension" for name in symbols if name not in names]
+    if problems:
+        raise InputError("shapes do not fit the model", details=problems)
+    for port in inputs:
+        sizes = {axis: symbols[name] for axis, name in port.free.items() if name in symbols}
+        if 0 in port.free and batch_size is not None:
+            sizes[0] = batch_size
+        if sizes:
+            known_sizes = enumerate(seen.get(port.name, port.shape))
+            found[port.name] = tuple(sizes.get(axis, size) for axis, size in known_sizes)
+    return {**found, **shapes}
+
+
+def open_shapes_of_arrays(shapes: Mapping[str, tuple[int, ...]], inputs: Sequence[Port]) -> dict[str, tuple[int, ...]]:
+    """Return the same by the shapes of arrays of samples, by input."""
+    found = {}
+    for port in (p for p in inputs if p.free and p.name in shapes):
+        shape = shapes[port.name]
+        counted = len(shape) > len(port.shape)  # samples first; else the model's own first axis counts them
+        one = shape[1:] if counted else (port.shape[0], *shape[1:])
+        if _fits_open(port, one):
+            found[port.name] = one
+    return found
+
+
+def _shapes(file: Path, inputs: Sequence[Port]) -> dict[str, tuple[int, ...]]:
+    """Return the shapes of the arrays of a file that belong to inputs."""
+    if file.suffix.lower() not in (".npy", ".npz"):
+        return {}
+    content = _load(file)
+    if isinstance(content, np.ndarray):
+        return {inputs[0].name: content.shape} if len(inputs) == 1 else {}
+    assert isinstance(content, np.lib.npyio.NpzFile)
+    with content as archive:
+        shapes = {name: archive[name].shape for name in archive.files}
+    if len(shapes) == len(inputs) == 1:
+        return {inputs[0].name: next(iter(shapes.values()))}
+    return {port.name: shapes[port.name] for port in inputs if port.name in shapes}
+
+
+def _fits_open(port: Port, shape: tuple[int, ...]) -> bool:
+    return len(shape) == len(port.shape) and all(
+        n == m or axis in port.free for axis, (n, m) in enumerate(zip(shape, port.shape, strict=True))
+    )
+
+
+def checked_sample(sample: Mapping[str, Array], inputs: Sequence[Port], number: int) -> Sample:
+    """Return a sample that a caller made, in the types of the inputs. Raises InputError with all that does not fit."""
+    if not isinstance(sample, Mapping):
+        names = ", ".join(f"{port.name!r}: array" for port in inputs)
+        raise InputError(f"sample {number} is {type(sample).__name__}", hint=f"a sample is a dict: {{{names}}}")
+    known = {port.name: port for port in inputs}
+    arrays = {name: np.asarray(value) for name, value in sample.items()}
+    problems = [f"there is no {_shown(port)}" for name, port in known.items() if name not in arrays]
+    problems += [f"{name!r} is no input of the model" for name in arrays if name not in known]
+    for name, port in ((n, p) for n, p in known.items() if n in arrays):
+        array = arrays[name]
+        if array.shape != port.shape or array.dtype.kind not in "iubf":
+            problems.append(f"{name} is {array.dtype}{list(array.shape)}, the model takes {_shown(port)}")
+    if problems:
+        raise InputError(f"sample {number} does not fit the model", details=problems)
+    return {name: arrays[name].astype(port.dtype, copy=False) for name, port in known.items()}
 
 
 def samples_of(array: Array, port: Port, where: object) -> list[Array]:

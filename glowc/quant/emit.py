@@ -40,6 +40,7 @@ class _Writer:
     nodes: list[NodeProto] = field(default_factory=list)
     consts: dict[str, np.ndarray] = field(default_factory=dict)
     names: set[str] = field(default_factory=set)
+    stored: dict[int, tuple[Weights, str]] = field(default_factory=dict)  # weights and their values, by identity
     narrow: dict[str, Narrow] = field(default_factory=dict)  # types of constants of fewer bits than 8
 
     def named(self, name: str) -> str:
@@ -86,7 +87,7 @@ def quantised_model(
         _add_node(writer, node, renamed)
     outputs = [_output(writer, port, renamed) for port in net.outputs]
     nodes = _needed(writer.nodes, [o.name for o in outputs])
-    used = {name for node in nodes for name in node.input}
+    used = {port.name for port in net.outputs} | {name for node in nodes for name in node.input}
     consts = {n: a for n, a in {**net.consts, **writer.consts}.items() if n in used}
     model = model_of(net, nodes, inputs, outputs, consts)
     if writer.narrow:
@@ -147,14 +148,15 @@ def _input(writer: _Writer, port: Port, renamed: dict[str, str]) -> Port:
 
 
 def _output(writer: _Writer, port: Port, renamed: dict[str, str]) -> ValueInfoProto:
-    """Return an output as codes where it has a quantisation, else as it is."""
-    params = writer.of(port.name)
+    """Return an output as codes where it has a quantisation, else, and where it is a constant, as it is."""
+    params = writer.of(port.name) if port.name not in writer.net.consts else None
     kind = port.dtype
-    if params is not None and writer.float_edge:
+    is_input = any(port.name == given.name for given in writer.net.inputs)
+    if params is not None and writer.float_edge and not is_input:
         for node in writer.nodes:  # the pair's result takes the output's name
             node.input[:] = [port.name if n == renamed[port.name] else n for n in node.input]
             node.output[:] = [port.name if n == renamed[port.name] else n for n in node.output]
-    elif params is not None:
+    elif params is not None and not (writer.float_edge and is_input):
         kind = params.dtype
     return helper.make_tensor_value_info(port.name, helper.np_dtype_to_tensor_dtype(kind), port.shape)
 
@@ -204,6 +206,9 @@ def _inputs(writer: _Writer, node: NodeProto, renamed: Mapping[str, str]) -> lis
 
 
 def _weights(writer: _Writer, name: str, weights: Weights) -> str:
+    """Store weights, once for all layers that share their codes; return the name of their values."""
+    if id(weights) in writer.stored:
+        return writer.stored[id(weights)][1]
     value, kind = writer.named(f"{name}_dequantized"), STORED.get(weights.grid.kind)
     codes = _palette(writer, name, weights) if weights.grid.palette else writer.const(f"{name}_codes", weights.codes)
     scale = writer.const(f"{name}_scale", weights.scales)
@@ -213,6 +218,7 @@ def _weights(writer: _Writer, name: str, weights: Weights) -> str:
     writer.nodes.append(
         helper.make_node("DequantizeLinear", [codes, scale, zero], [value], name=value, axis=weights.axis)
     )
+    writer.stored[id(weights)] = weights, value
     return value
 
 
@@ -229,6 +235,7 @@ def _palette(writer: _Writer, name: str, weights: Weights) -> str:
 def _bias(writer: _Writer, layer: str, params: Params) -> str:
     """Store the bias of a layer as int32 in units of the input's scale times the weights'."""
     scale = np.float32(params.scale) * writer.weights[layer].scales
+    scale = np.resize(scale, max(len(scale), len(writer.biases[layer])))  # groups of a ConvTranspose share them
     codes = np.clip(np.rint(writer.biases[layer] / scale.astype(np.float64)), -_INT32, _INT32).astype(np.int32)
     value = writer.named(f"{layer}_bias_dequantized")
     names = [writer.const(f"{layer}_bias_codes", codes), writer.const(f"{layer}_bias_scale", scale)]

@@ -21,6 +21,8 @@ Arrays = list[np.ndarray]
 Values = dict[str, np.ndarray]
 Run = Callable[[Values], Arrays]
 Prepare = Callable[[onnx.ModelProto], Run]
+_HALVES: dict[str, type[np.generic]] = {"tensor(float16)": np.float16, "tensor(double)": np.float64}
+"""Inputs of a model that are read as float32 all the same."""
 Hook = Callable[[str, np.ndarray], np.ndarray]
 
 
@@ -33,7 +35,8 @@ def prepare_onnxruntime(model: onnx.ModelProto) -> Run:
     options.log_severity_level = 4
     options.graph_optimization_level = onnxruntime.GraphOptimizationLevel.ORT_DISABLE_ALL
     session = onnxruntime.InferenceSession(model.SerializeToString(), options, providers=["CPUExecutionProvider"])
-    return lambda feed: list(session.run(None, feed))
+    halves = {i.name: _HALVES[i.type] for i in session.get_inputs() if i.type in _HALVES}
+    return lambda feed: list(session.run(None, {n: a.astype(halves.get(n, a.dtype)) for n, a in feed.items()}))
 
 
 def prepare_interpreter(model: onnx.ModelProto) -> Run:

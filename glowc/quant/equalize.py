@@ -104,11 +104,24 @@ def find_classes(net: Net, shapes: Mapping[str, tuple[int, ...]]) -> list[Class]
             parent[find(name)] = find(node.output[0])
         if finder.scales_output(node):
             find(node.output[0])
+    for one, other in _sharing(net):
+        parent[find(one)] = find(other)
     members: dict[str, list[str]] = defaultdict(list)
     for name in parent:
         members[find(name)].append(name)
     found = [_class(finder, names) for names in members.values()]
     return [c for c in found if c is not None]
+
+
+def _sharing(net: Net) -> list[tuple[str, str]]:
+    """Return pairs of values that go into, or come out of, layers with the same weights: their factors are equal."""
+    first: dict[str, NodeProto] = {}
+    pairs = []
+    for node in (n for n in net.nodes if n.op_type in _LAYERS and n.input[1] in net.consts):
+        other = first.setdefault(node.input[1], node)
+        if other is not node:
+            pairs += [(other.input[0], node.input[0]), (other.output[0], node.output[0])]
+    return pairs
 
 
 def _class(finder: _Finder, names: list[str]) -> Class | None:

@@ -6,13 +6,14 @@ Nagel et al., "Data-Free Quantization Through Weight Equalization and Bias Corre
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections import defaultdict
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 
 import numpy as np
 from onnx import NodeProto
 
-from glowc.quant.engine import all_samples
+from glowc.quant.engine import Values, all_samples
 from glowc.quant.net import Net
 from glowc.quant.plan import Plan, values_of, weights_of
 from glowc.quant.scheme import Params, Schema
@@ -24,6 +25,7 @@ from glowc.quant.weights import (
     Weights,
     channel_axis,
     fitted,
+    joined_rows,
     least_scales,
     least_scales16,
     nearest,
@@ -66,26 +68,31 @@ def nearest_layers(
     net: Net, plan: Plan, params: Mapping[str, Params], schema: Schema, kinds: Mapping[str, WeightType] | None = None
 ) -> Coded:  # fmt: skip
     """Return the nearest codes of all layers, and their biases as they are; `kinds` by layer, where not int8."""
-    weights, biases = {}, {}
+    weights, biases = dict[str, Weights](), dict[str, np.ndarray]()
+    sharing = defaultdict[tuple[str, int, WeightType], list[NodeProto]](list)
     for node in coded_layers(net, plan):
-        array, bias = net.consts[node.input[1]], bias_of(net, node)
-        axis = channel_axis(node, array)
-        least = _least(plan, params, node, bias, array)
+        axis = channel_axis(node, net.consts[node.input[1]])
+        sharing[node.input[1], axis, (kinds or {}).get(node.output[0], WeightType.INT8)].append(node)
+    for (name, axis, kind), nodes in sharing.items():
         power2 = schema is Schema.SYMMETRIC_WITH_POWER2_SCALE
-        kind = (kinds or {}).get(node.output[0], WeightType.INT8)
-        weights[node.output[0]] = nearest(array, axis, least, power2, kind)
-        if bias is not None:
+        codes = nearest(net.consts[name], axis, _least(net, plan, params, nodes), power2, kind)
+        weights |= {node.output[0]: codes for node in nodes}
+    for node in coded_layers(net, plan):
+        if (bias := bias_of(net, node)) is not None:
             biases[node.output[0]] = bias
     return Coded(weights, biases)
 
 
-def _least(
-    plan: Plan, params: Mapping[str, Params], node: NodeProto, bias: np.ndarray | None, weights: np.ndarray
-) -> np.ndarray:
-    """Return the least scale per channel with which bias and sums fit int32."""
-    known, axis = params[plan.group_of[node.input[0]]], channel_axis(node, weights)
-    least = least_scales(bias, known.scale, weights.shape[axis])
-    return least if known.bits == 8 else np.maximum(least, least_scales16(weights, axis, bias, known.scale))
+def _least(net: Net, plan: Plan, params: Mapping[str, Params], nodes: Iterable[NodeProto]) -> np.ndarray:
+    """Return the least scale per channel with which biases and sums of layers with the same weights fit int32."""
+    least = []
+    for node in nodes:
+        weights, bias = net.consts[node.input[1]], bias_of(net, node)
+        known, axis = params[plan.group_of[node.input[0]]], channel_axis(node, weights)
+        least.append(least_scales(bias, known.scale, weights.shape[axis]))
+        if known.bits != 8:
+            least.append(least_scales16(weights, axis, bias, known.scale))
+    return np.asarray(np.max(least, axis=0))
 
 
 def fitted_layers(
@@ -98,14 +105,16 @@ def fitted_layers(
     weights, biases = dict(start.weights), dict(start.biases)
     values = {p.name: sim.rounded(params, p.name, sim.exact[p.name]) for p in net.inputs}
     consts = sim.consts(params, start.consts(net))
-    fine = _only_wide(sim)
+    fine, layers = _only_wide(sim), coded_layers(net, sim.plan)
     for node in net.nodes:
         layer = node.output[0]
         if layer in weights:
             progress(f"fitting {layer}")
-            if rounding:
+            if rounding and weights[layer] is start.weights[layer]:
                 how = wide_fit if node.input[0] in fine and wide_fit is not None else fit
-                weights[layer] = _fitted_weights(sim, params, node, values[node.input[0]], start.weights[layer], how)
+                sharing = [n for n in layers if start.weights[n.output[0]] is start.weights[layer]]
+                codes = _fitted_weights(sim, params, sharing, values, start.weights[layer], how)
+                weights |= {n.output[0]: codes for n in sharing}
             consts[node.input[1]] = weights[layer].values()
             if layer in biases and correction:
                 sums = all_samples(sim.engine, net, node, values, consts)[0]
@@ -130,16 +139,22 @@ def _only_wide(sim: Simulator) -> set[str]:
 
 
 def _fitted_weights(
-    sim: Simulator, params: Mapping[str, Params], node: NodeProto, given: np.ndarray, start: Weights, fit: Fit
+    sim: Simulator, params: Mapping[str, Params], nodes: list[NodeProto], values: Values, start: Weights, fit: Fit
 ) -> Weights:
-    """Return fitted codes of one layer; the ones of `start` where its kind has no statistics."""
-    array, bias = sim.net.consts[node.input[1]], bias_of(sim.net, node)
-    rows: Rows | None = rows_of(node, array, given, sim.exact[node.output[0]])
-    if rows is None:
-        return start
-    least = _least(sim.plan, params, node, bias, array)
+    """Return fitted codes of layers that share them; the ones of `start` where their kind has no statistics.
+
+    `values` are those of the quantised network so far; layers further on are given the float ones.
+    """
+    array, rows = sim.net.consts[nodes[0].input[1]], list[Rows]()
+    for node in nodes:
+        name = node.input[0]
+        found = rows_of(node, array, values.get(name, sim.exact[name]), sim.exact[node.output[0]])
+        if found is None:
+            return start
+        rows.append(found)
+    least = _least(sim.net, sim.plan, params, nodes)
     kind = start.grid.kind
-    return fitted(node, array, rows, least, fit.of(kind), kind)
+    return fitted(nodes[0], array, joined_rows(rows), least, fit.of(kind), kind)
 
 
 def corrected(bias: np.ndarray, sums: np.ndarray, exact: np.ndarray) -> np.ndarray:

@@ -8,7 +8,7 @@ from __future__ import annotations
 import hashlib
 from collections import defaultdict
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 import numpy as np
@@ -25,12 +25,17 @@ Consts = Mapping[str, np.ndarray]
 
 @dataclass(frozen=True, slots=True)
 class Port:
-    """An input or output of a network: its shape is known, and for inputs static; integers may be codes."""
+    """An input or output of a network: its shape is known, and for inputs static; integers may be codes.
+
+    `free` are the axes whose size the model leaves open, with the name it has for that, if any; the size is 1 until
+    data says otherwise.
+    """
 
     name: str
     shape: tuple[int, ...]
     dtype: np.dtype[np.generic]
     params: Params | None = None
+    free: Mapping[int, str] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,6 +66,11 @@ class Net:
     def producers(self) -> dict[str, NodeProto]:
         """Return the node that makes each value."""
         return {name: node for node in self.nodes for name in node.output if name}
+
+    @property
+    def computed(self) -> tuple[Port, ...]:
+        """The outputs that are no constants."""
+        return tuple(port for port in self.outputs if port.name not in self.consts)
 
     def output_names(self) -> frozenset[str]:
         """Return the names of the network's outputs."""
@@ -145,7 +155,11 @@ def _check_plain(nodes: Iterable[NodeProto], source: str) -> None:
 def _port(value: onnx.ValueInfoProto, shapes: Mapping[str, tuple[int, ...]]) -> Port:
     tensor = value.type.tensor_type
     sizes = tuple(d.dim_value if d.dim_value > 0 else 1 for d in tensor.shape.dim)
-    return Port(value.name, shapes.get(value.name, sizes), np.dtype(helper.tensor_dtype_to_np_dtype(tensor.elem_type)))
+    dtype = np.dtype(helper.tensor_dtype_to_np_dtype(tensor.elem_type))
+    if value.name in shapes:
+        return Port(value.name, shapes[value.name], dtype)
+    free = {axis: d.dim_param for axis, d in enumerate(tensor.shape.dim) if d.dim_value <= 0}
+    return Port(value.name, sizes, dtype, free=free)
 
 
 def graph_hash(net: Net) -> str:

@@ -15,7 +15,7 @@ from onnx import NodeProto
 
 from glowc.errors import InputError
 from glowc.quant import recurrent
-from glowc.quant.net import Net, float_of, int_of, text_of
+from glowc.quant.net import Net, float_of, int_of, ints_of, text_of
 from glowc.quant.scheme import Params
 
 LAYERS = frozenset({"Conv", "ConvTranspose", "Gemm", "MatMul"})
@@ -192,6 +192,8 @@ def _why_not_layer(net: Net, node: NodeProto) -> str | None:
         return "both operands are constants"
     if node.op_type == "Resize" and text_of(node, "mode", "nearest") == "cubic":
         return "cubic interpolation leaves the range of its input"
+    if node.op_type == "AveragePool" and any(d != 1 for d in ints_of(node, "dilations")):
+        return "onnxruntime does not load an int8 average with dilations"
     if node.op_type == "MaxPool" and len(node.output) > 1 and node.output[1]:
         return "its indices are wanted"
     return None

@@ -9,6 +9,7 @@ import random
 from collections.abc import Callable, Collection, Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from functools import partial
+from itertools import chain
 from pathlib import Path
 
 import numpy as np
@@ -17,17 +18,20 @@ import onnx
 from glowc.errors import InputError
 from glowc.quant.calibrate import Calibration
 from glowc.quant.choose import ENOUGH, Chosen, by_calibration, by_measure
+from glowc.quant.data import checked_sample, open_shapes
 from glowc.quant.emit import quantised_model
 from glowc.quant.engine import Engine, all_samples, run_net
 from glowc.quant.equalize import best_strength, equalised, factors, find_classes, magnitudes
+from glowc.quant.halves import in_float32
 from glowc.quant.layers import Coded, fitted_layers, nearest_layers
 from glowc.quant.net import Net, read_net
 from glowc.quant.opset import raised
 from glowc.quant.plan import FloatNode, Plan, make_plan, weights_of
 from glowc.quant.precision import Precision, kinds_of
 from glowc.quant.profile import Profile, Profiler, profile_net
+from glowc.quant.recurrent import RECURRENT
 from glowc.quant.scheme import Activations, Schema
-from glowc.quant.simplify import simplified
+from glowc.quant.simplify import simplified, with_shared_weights
 from glowc.quant.simulate import Simulator, simulator
 from glowc.quant.split import best_copies, splittable, with_copies
 from glowc.quant.tail import unrounded_sums
@@ -114,9 +118,11 @@ def _bytes_of(profiler: Profiler) -> int:
     return 4 * int(sum(stats.histogram.sum() for stats in profiler.tensors.values()))
 
 
-def load_float(source: Path | bytes | onnx.ModelProto, engine: Engine) -> Net:
-    """Read a float model and simplify it."""
-    return simplified(read_net(source), engine)
+def load_float(
+    source: Path | bytes | onnx.ModelProto, engine: Engine, shapes: Mapping[str, tuple[int, ...]] | None = None
+) -> Net:
+    """Read a float model and simplify it; `shapes` are those of inputs whose size it leaves open."""
+    return simplified(in_float32(read_net(source, shapes)), engine)
 
 
 def quantize_model(
@@ -125,13 +131,16 @@ def quantize_model(
 ) -> Quantized:  # fmt: skip
     """Quantise a float ONNX model on samples: dicts of one array per input, of the shape the model has.
 
-    Raises ModelError for what is wrong with the model, InputError for what is wrong with the samples.
+    Sizes that the model leaves open are those of the first sample. Raises ModelError for what is wrong with the model,
+    InputError for what is wrong with the samples.
     """
-    engine = Engine()
-    net = load_float(source, engine)
+    engine, given = Engine(), iter(samples)
+    first = next(given, None)
+    shapes = {} if first is None else open_shapes(read_net(source).inputs, first)
+    net = load_float(source, engine, shapes)
     gathered = Gathered(Profiler(net, engine), [])
-    for sample in samples:
-        gathered.add(sample)
+    for number, sample in enumerate([] if first is None else chain([first], given)):
+        gathered.add(checked_sample(sample, net.inputs, number))
         progress(f"profiling sample {gathered.profiler.samples}")
     return quantize_net(net, engine, gathered.profiler.profile(), gathered.kept, options or QuantizeOptions(), progress)
 
@@ -216,8 +225,9 @@ def _written(
                             factors=way.factors, sources=way.sources)  # fmt: skip
     error = way.sim.output_error(way.sim.run(chosen.params, coded.consts(net))) if way.sim else None
     kinds = {name: weights.grid.kind for name, weights in coded.weights.items()}
+    recurrent = sum(1 for node in net.nodes if node.op_type in RECURRENT and plan.computes_codes(node))
     return Quantized(
-        model, plan.floats, chosen.how, way.classes, len(coded.weights), way.profile.samples, error, notes,
+        model, plan.floats, chosen.how, way.classes, len(coded.weights) + recurrent, way.profile.samples, error, notes,
         options.activations, kinds, way.copies, wide_layers(net, plan),
     )  # fmt: skip
 
@@ -313,6 +323,7 @@ def _layer_of(engine: Engine, net: Net, node: onnx.NodeProto, given: np.ndarray)
 
 def _profiled(net: Net, sim: Simulator, profile: Profile, kept: list[Sample], changed: Collection[str]) -> _Way:
     """Return a network of which some values changed, with a profile of these."""
+    net = with_shared_weights(net)
     after = profile_net(net, sim.engine, kept)
     tensors = {n: after.tensors[n] if n in changed else s for n, s in profile.tensors.items()}
     exact = run_net(sim.engine, net, {p.name: sim.exact[p.name] for p in net.inputs})

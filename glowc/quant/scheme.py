@@ -74,7 +74,8 @@ class Params:
 
     def codes(self, values: np.ndarray) -> np.ndarray:
         """Return the nearest codes of float values."""
-        codes = np.rint(values / np.float32(self.scale)) + self.zero_point
+        with np.errstate(over="ignore"):  # a mask far below all codes
+            codes = np.rint(values / np.float32(self.scale)) + self.zero_point
         return np.asarray(np.clip(codes, self.qmin, self.qmax).astype(self.dtype))
 
 
@@ -107,6 +108,7 @@ def _scale(value: float) -> float:
 
 def fake(values: np.ndarray, params: Params) -> np.ndarray:
     """Return what is left of float values after quantising and dequantising, as float32."""
-    codes = np.rint(values / np.float32(params.scale)) + params.zero_point
+    with np.errstate(over="ignore"):
+        codes = np.rint(values / np.float32(params.scale)) + params.zero_point
     kept = (np.clip(codes, params.qmin, params.qmax) - params.zero_point) * np.float32(params.scale)
     return np.asarray(kept, np.float32)

@@ -13,8 +13,11 @@ import numpy as np
 from onnx import NodeProto, helper
 
 from glowc.quant.engine import Engine
+from glowc.quant.masked import with_finite_masks
 from glowc.quant.net import Consts, Net, float_of, int_of
+from glowc.quant.plan import weights_of
 from glowc.quant.recurrent import with_first_results
+from glowc.quant.weights import channel_axis
 
 Shapes = dict[str, tuple[int, ...]]
 Edit = tuple[list[NodeProto], Consts]
@@ -27,18 +30,33 @@ _RANDOM = frozenset({
 def simplified(net: Net, engine: Engine) -> Net:
     """Return the network in the form that the quantiser works on."""
     net, shapes = fold_constants(drop_identities(with_first_results(net)), engine)
+    net = with_finite_masks(drop_identities(net))
     net = _edited(net, lambda n, node: _fold_batch_norm(n, node, shapes))
     net = _edited(net, _bias_into_conv)
     net = _edited(net, lambda n, node: _gemm_of_matmul(n, node, shapes))
     net = _edited(net, _plain_gemm)
     net = _edited(net, _mul_of_div)
-    return drop_unused(_edited(net, _factor_into_layer))
+    return with_shared_weights(drop_unused(_edited(net, _factor_into_layer)))
+
+
+def with_shared_weights(net: Net) -> Net:
+    """Give weights that are equal one name, so that layers which share them have the same codes."""
+    first: dict[tuple[int, tuple[int, ...], bytes], str] = {}
+    nodes = []
+    for node in net.nodes:
+        if (name := weights_of(net, node)) is not None:
+            array = net.consts[name]
+            known = first.setdefault((channel_axis(node, array), array.shape, array.tobytes()), name)
+            if known != name:
+                node = _with_inputs(node, [node.input[0], known, *node.input[2:]], node.output[0])
+        nodes.append(node)
+    return drop_unused(replace(net, nodes=tuple(nodes)))
 
 
 def fold_constants(net: Net, engine: Engine) -> tuple[Net, Shapes]:
     """Compute what depends on constants and static shapes alone; also return the shape of every value.
 
-    Shapes are found by running the network on zeros.
+    Shapes, and types to which a Cast changes nothing, are found by running the network on zeros.
     """
     values = {p.name: np.zeros(p.shape, p.dtype) for p in net.inputs}
     consts, nodes = dict(net.consts), []
@@ -50,10 +68,20 @@ def fold_constants(net: Net, engine: Engine) -> tuple[Net, Shapes]:
         if known and node.op_type not in _RANDOM:
             consts.update(found)
         else:
+            nodes.append(_identity_of_cast(node) if _casts_nothing(node, values, found) else node)
             values.update(found)
-            nodes.append(node)
     shapes = {name: array.shape for name, array in (*values.items(), *consts.items())}
-    return replace(net, nodes=tuple(nodes), consts=consts), shapes
+    outputs = tuple(replace(port, shape=shapes[port.name]) for port in net.outputs)
+    return replace(net, nodes=tuple(nodes), consts=consts, outputs=outputs), shapes
+
+
+def _casts_nothing(node: NodeProto, values: Consts, found: Consts) -> bool:
+    """Say whether a node is a Cast to the type that its input has."""
+    return node.op_type == "Cast" and values[node.input[0]].dtype == found[node.output[0]].dtype
+
+
+def _identity_of_cast(node: NodeProto) -> NodeProto:
+    return helper.make_node("Identity", [node.input[0]], [node.output[0]], name=node.name)
 
 
 def drop_identities(net: Net) -> Net:
@@ -142,21 +170,20 @@ def _fold_batch_norm(net: Net, node: NodeProto, shapes: Shapes) -> Edit | None:
     bias = net.consts[layer.input[2]].astype(np.float64) if len(layer.input) > 2 else np.zeros_like(gain)
     names = [f"{node.output[0]}_weights", f"{node.output[0]}_bias"]
     new = _with_inputs(layer, [layer.input[0], *names], node.output[0])
-    scaled = weights * _along(gain, weights.ndim, _channel_axis(layer, weights, gain))
+    scaled = weights * _gain_of_weights(layer, weights, gain)
     return [new], {names[0]: scaled.astype(np.float32), names[1]: ((bias - mean) * gain + beta).astype(np.float32)}
 
 
-def _channel_axis(layer: NodeProto, weights: np.ndarray, gain: np.ndarray) -> int:
-    """Return the axis of the weights that counts output channels."""
-    if layer.op_type == "Gemm":
-        return 0 if int_of(layer, "transB", 0) else 1
-    return 1 if layer.op_type == "ConvTranspose" else 0
-
-
-def _along(values: np.ndarray, rank: int, axis: int) -> np.ndarray:
-    shape = [1] * rank
-    shape[axis] = -1
-    return values.reshape(shape)
+def _gain_of_weights(layer: NodeProto, weights: np.ndarray, gain: np.ndarray) -> np.ndarray:
+    """Return the gain of the output channel that each weight belongs to, in a shape that broadcasts."""
+    if layer.op_type == "ConvTranspose":  # [inputs of all groups][outputs of one][places]
+        by_group = gain.reshape(int_of(layer, "group", 1), -1)
+        return np.repeat(by_group, len(weights) // len(by_group), axis=0).reshape(
+            *weights.shape[:2], *[1] * (weights.ndim - 2)
+        )
+    if layer.op_type == "Gemm" and not int_of(layer, "transB", 0):
+        return gain
+    return gain.reshape(-1, *[1] * (weights.ndim - 1))
 
 
 def _batch_norm_as_conv(node: NodeProto, gain: np.ndarray, shift: np.ndarray, rank: int) -> Edit | None:
@@ -217,18 +244,25 @@ def _gemm_of_matmul(net: Net, node: NodeProto, shapes: Shapes) -> Edit | None:
 
 
 def _plain_gemm(net: Net, node: NodeProto) -> Edit | None:
-    """Write a Gemm of constant weights as x times transposed weights plus a row: the form that runtimes know best."""
+    """Write a Gemm of constant weights as x times transposed weights plus a row: the form that runtimes know best.
+
+    What is added and is no row, but another number for each row of the result, is added by an Add.
+    """
     if node.op_type != "Gemm" or node.input[1] not in net.consts:
         return None
     alpha, beta, turned = float_of(node, "alpha", 1), float_of(node, "beta", 1), int_of(node, "transB", 0) == 1
     bias = net.consts.get(node.input[2]) if len(node.input) > 2 else None
-    if int_of(node, "transA", 0) or (len(node.input) > 2 and (bias is None or bias.ndim > 1)):
+    if int_of(node, "transA", 0) or (len(node.input) > 2 and bias is None):
         return None
     if turned and alpha == beta == 1 and (bias is None or bias.ndim == 1):
         return None
     weights = net.consts[node.input[1]]
     weights = np.ascontiguousarray((weights if turned else weights.T) * np.float32(alpha))
     names = {f"{node.output[0]}_weights": weights}
+    if bias is not None and bias.ndim > 1 and bias.shape[0] > 1:
+        sums, added = f"{node.output[0]}_sums", f"{node.output[0]}_added"
+        gemm = _made("Gemm", [node.input[0], *names], sums, node, transB=1)
+        return [gemm, _made("Add", [sums, added], node.output[0], node)], {**names, added: bias * np.float32(beta)}
     if bias is not None:
         names[f"{node.output[0]}_bias"] = np.resize(bias * np.float32(beta), len(weights))
     return [_made("Gemm", [node.input[0], *names], node.output[0], node, transB=1)], names

@@ -54,12 +54,12 @@ class Simulator:
 
     def output_error(self, values: Values) -> float:
         """Return the mean over outputs of their root mean square error over the largest magnitude."""
-        return float(np.mean([relative_error(values[p.name], self.exact[p.name]) for p in self.net.outputs]))
+        return float(np.mean([relative_error(values[p.name], self.exact[p.name]) for p in self.net.computed]))
 
     def tail_errors(self, values: Values) -> list[float]:
         """Return the errors of the outputs, and of what goes into a final Softmax: it hides most of them."""
         producers = self.net.producers()
-        names = [p.name for p in self.net.outputs]
+        names = [p.name for p in self.net.computed]
         last = [producers[name] for name in names if name in producers]
         names += [node.input[0] for node in last if node.op_type == "Softmax"]
         return [relative_error(values[name], self.exact[name]) for name in names]

@@ -6,11 +6,16 @@ values add at most one step of 1/256 to its sum, so codes for anything lower are
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from dataclasses import dataclass
+
 import numpy as np
 from onnx import NodeProto
 
-from glowc.quant.net import int_of
-from glowc.quant.plan import SAME
+from glowc.quant.masked import MASK
+from glowc.quant.net import Net, int_of
+from glowc.quant.plan import SAME, Plan
+from glowc.quant.profile import Profile
 from glowc.quant.scheme import QMAX, QMIN, Params
 from glowc.quant.simulate import Simulator
 
@@ -38,19 +43,69 @@ def softmax_result(sim: Simulator, names: tuple[str, ...]) -> Params | None:
     return Params(float(np.nextafter(np.float32(1 / steps), np.float32(0))), QMIN)
 
 
-def softmax_floor(sim: Simulator, names: tuple[str, ...]) -> float | None:
-    """Return the lowest value that the tensors of a group need; None where someone else than a Softmax reads them."""
-    users, outputs, floors = sim.net.users(), sim.net.output_names(), []
-    for name in names:
-        readers = users.get(name, [])
-        if name in outputs or not readers:
-            return None
-        for node in readers:
-            if node.op_type == "Softmax" and name in sim.exact:
-                floors.append(_floor_of(node, sim.exact[name]))
-            elif node.op_type not in SAME or not {*node.output} <= {*names}:
+@dataclass(frozen=True, slots=True)
+class _Seen:
+    """A network, what of it is quantised, and what is known of its values: samples of them, or their ranges."""
+
+    net: Net
+    plan: Plan
+    floor_of: Callable[[NodeProto], float | None]
+    largest: Callable[[str], float]
+
+    def floor(self, group: str | None) -> float | None:
+        """Return the lowest value that a group needs; None where someone else than a Softmax reads it.
+
+        What is added to others before it, as a mask is, needs values so low that none of these brings it above the
+        floor of the sum.
+        """
+        users, outputs, floors = self.net.users(), self.net.output_names(), list[float]()
+        names = self.plan.groups.get(group or "", ())
+        for name in names:
+            readers = users.get(name, [])
+            if name in outputs or not readers:
                 return None
-    return min(floors, default=None)
+            for node in readers:
+                found = None
+                if node.op_type == "Softmax":
+                    found = self.floor_of(node)
+                elif node.op_type == "Add" and node.output[0] not in names:
+                    sums = self.floor(self.plan.group_of.get(node.output[0]))
+                    if sums is None:
+                        return None
+                    found = sums - sum(self.largest(other) for other in node.input if other != name)
+                elif node.op_type not in SAME or not {*node.output} <= {*names}:
+                    return None
+                floors += [] if found is None else [found]
+        return min(floors, default=None)
+
+
+def softmax_floor(sim: Simulator, group: str) -> float | None:
+    """Return the lowest value that a group needs, by samples; None where someone else than a Softmax reads it."""
+    known = {**sim.exact, **{name: array[None] for name, array in sim.net.consts.items()}}
+
+    def floor_of(node: NodeProto) -> float | None:
+        values = sim.exact.get(node.input[0])
+        return None if values is None else _floor_of(node, values)
+
+    return _Seen(sim.net, sim.plan, floor_of, lambda name: float(known[name].max())).floor(group)
+
+
+def profile_floor(net: Net, plan: Plan, profile: Profile, group: str) -> float | None:
+    """Return the same by ranges alone, for what goes into a Softmax as the sum of values and a mask."""
+    producers = net.producers()
+    ends = {n: (s.low, s.high) for n, s in profile.tensors.items()}
+    ends |= {n: (float(a.min()), float(a.max())) for n, a in net.consts.items() if a.size and a.dtype.kind == "f"}
+
+    def floor_of(node: NodeProto) -> float | None:
+        name = node.input[0]
+        while (maker := producers.get(name)) is not None and maker.op_type in SAME:
+            name = maker.input[0]
+        if maker is None or maker.op_type != "Add":
+            return None
+        lowest = sum(low for low, _ in (ends[n] for n in maker.input) if low > MASK)
+        return float(lowest - np.log(_STEPS * profile.tensors[name].histogram.sum() / profile.samples))
+
+    return _Seen(net, plan, floor_of, lambda name: ends[name][1]).floor(group)
 
 
 def _floor_of(node: NodeProto, values: np.ndarray) -> float:

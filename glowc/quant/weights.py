@@ -46,7 +46,7 @@ class Weights:
 
 
 def channel_axis(node: NodeProto, weights: Array) -> int:
-    """Return the axis of a layer's weights that counts output channels."""
+    """Return the axis of a layer's weights that counts output channels, those of a group for a ConvTranspose."""
     if node.op_type == "MatMul":
         return weights.ndim - 1
     if node.op_type == "Gemm":
@@ -58,7 +58,13 @@ def least_scales(bias: Array | None, in_scale: float, count: int) -> Array:
     """Return the least scale per channel with which the bias, in units of in_scale * scale, fits half of int32."""
     if bias is None:
         return np.full(count, 1e-12)
-    return np.asarray(np.maximum(np.abs(bias.astype(np.float64)) / (in_scale * 2.0**30), 1e-12))
+    return np.asarray(np.maximum(_largest_biases(bias, count) / (in_scale * 2.0**30), 1e-12))
+
+
+def _largest_biases(bias: Array, count: int) -> Array:
+    """Return the largest bias of each scale: groups of a ConvTranspose share their scales."""
+    lines = np.resize(np.abs(bias.astype(np.float64)), (max(1, bias.size // count), count))
+    return np.asarray(lines.max(axis=0))
 
 
 def least_scales16(weights: Array, axis: int, bias: Array | None, in_scale: float) -> Array:
@@ -70,7 +76,7 @@ def least_scales16(weights: Array, axis: int, bias: Array | None, in_scale: floa
     room = _ROOM16 - LARGEST_INPUT16 * lines.shape[1] / 2
     if room <= 0:
         return np.zeros(len(lines))  # the compiler proves what it can
-    fixed = 0.0 if bias is None else np.abs(bias.astype(np.float64)) / in_scale
+    fixed = 0.0 if bias is None else _largest_biases(bias, len(lines)) / in_scale
     return np.asarray((LARGEST_INPUT16 * np.abs(lines).sum(axis=1) + fixed) / room)
 
 
@@ -126,6 +132,17 @@ def rows_of(node: NodeProto, weights: Array, values: Array, sums: Array) -> Rows
     y = np.moveaxis(sums.reshape(-1, *sums.shape[2:]), 1, -1).reshape(len(patches), groups, -1)
     x = patches.reshape(len(patches), groups, -1)
     return _thinned(np.moveaxis(x, 1, 0), np.moveaxis(y, 1, 0), len(values))
+
+
+def joined_rows(rows: list[Rows]) -> Rows:
+    """Return the rows of layers with the same weights, shifted so that no bias tells them apart."""
+    if len(rows) == 1:
+        return rows[0]
+    centred = [
+        (r.inputs - r.inputs.mean(axis=1, keepdims=True), r.sums - r.sums.mean(axis=1, keepdims=True)) for r in rows
+    ]
+    inputs, sums = (np.concatenate(parts, axis=1) for parts in zip(*centred, strict=True))
+    return Rows(inputs, sums, rows[0].samples * len(rows))
 
 
 def _thinned(x: Array, y: Array, samples: int) -> Rows:

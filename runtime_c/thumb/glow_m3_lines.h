@@ -5,8 +5,9 @@
 
 #include "glow_numeric.h"
 
-#if defined(__thumb2__)
 #include <stdint.h>
+
+#if defined(__GNUC__) && defined(__thumb2__) && !defined(GLOW_NO_ASM)
 
 /* Without optimisation the compiler has but low registers for operands, one of them for its frame: what these loops hold
  * is as far as possible in the high ones. */
@@ -53,6 +54,35 @@ GLOW_INLINE void glow_m3_line2(const int8_t *in, const int32_t *line, int8_t *ou
                    : [in] "+r"(in), [out] "+r"(out)
                    : [n] "r"(n), [l] "r"(line)
                    : "r4", "r5", "r6", "r8", "r9", "r10", "r11", "r12", "lr", "cc", "memory");
+}
+#else
+/* The value of a line {m, b, s} at a code. */
+GLOW_INLINE int8_t glow_m3_at(const int32_t *line, int32_t code) {
+  return (int8_t)glow_clamp((line[0] * code + line[1]) >> line[2], -128, 127);
+}
+
+GLOW_INLINE void glow_m3_lines1(const int8_t *in, const int32_t *lines, int8_t *out, int32_t n) {
+  for (int32_t i = 0; i < n; i++, lines += 3) {
+    out[i] = glow_m3_at(lines, in[i]);
+  }
+}
+
+GLOW_INLINE void glow_m3_lines2(const int8_t *in, const int32_t *lines, int8_t *out, int32_t n) {
+  for (int32_t i = 0; i < n; i++, lines += 7) {
+    out[i] = glow_m3_at(in[i] < lines[0] ? lines + 1 : lines + 4, in[i]);
+  }
+}
+
+GLOW_INLINE void glow_m3_line1(const int8_t *in, const int32_t *line, int8_t *out, int32_t n) {
+  for (int32_t i = 0; i < n; i++) {
+    out[i] = glow_m3_at(line, in[i]);
+  }
+}
+
+GLOW_INLINE void glow_m3_line2(const int8_t *in, const int32_t *line, int8_t *out, int32_t n) {
+  for (int32_t i = 0; i < n; i++) {
+    out[i] = glow_m3_at(in[i] < line[0] ? line + 1 : line + 4, in[i]);
+  }
 }
 #endif
 #endif

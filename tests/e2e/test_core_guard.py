@@ -7,11 +7,13 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from onnx import helper
 
 from glowc.board import load_board
 from glowc.compiler.pipeline import compile_model, write_bundle
 from glowc.machine.execute import execute, load_bundle, random_inputs
 from tests.conftest import ROOT, require_tool
+from tests.unit.quantize_nets import model
 
 DIGITS = ROOT / "examples/digits/digits.onnx"
 STRICT = ("-std=c11", "-pedantic", "-Wall", "-Wextra", "-Wconversion", "-Wshadow", "-Wundef", "-Werror")
@@ -59,6 +61,17 @@ def test_bundle_for_a_microcontroller_builds_on_the_host_when_told_so(bundle: tu
     _, folder = bundle
     assert "GLOW_ANY_CORE" in check(folder, cc, "-ffp-contract=off").stderr
     done = check(folder, cc, "-ffp-contract=off", "-DGLOW_ANY_CORE")
+    assert done.returncode == 0, done.stderr
+
+
+def test_float_depthwise_layer_of_a_planar_image_builds_on_the_host(tmp_path: Path) -> None:
+    require_tool("gcc")
+    weights = np.random.default_rng(1).normal(size=(4, 1, 3, 3)).astype(np.float32)
+    node = helper.make_node("Conv", ["x", "w"], ["y"], group=4, pads=[1] * 4)
+    net = model([node], {"w": weights}, {"x": [1, 4, 6, 6]}, {"y": [1, 4, 6, 6]})
+    (tmp_path / "digits.onnx").write_bytes(net.SerializeToString())
+    write_bundle(compile_model(tmp_path / "digits.onnx", load_board("host")), tmp_path / "out")
+    done = check(tmp_path / "out", "gcc", "-ffp-contract=off")
     assert done.returncode == 0, done.stderr
 
 

@@ -79,3 +79,23 @@ def test_included_headers_come_once_and_sorted() -> None:
         "glow_mve.h", "glow_mve_dot.h", "glow_mve_gather.h", "glow_mve_run.h", "glow_mve_single.h", "glow_mve_zero.h",
         "glow_reach.h",
     ]  # fmt: skip
+
+
+def defined(argv: list[str], header: str) -> tuple[set[str], str]:
+    """Return the functions that a header defines to a compiler, and the header as that sees it."""
+    text = f'#include "{header}"\n'
+    argv = [*argv, *INCLUDE, "-E", "-P", "-xc", "-"]
+    done = subprocess.run(argv, input=text, capture_output=True, text=True, check=True)
+    return set(re.findall(r"\b(glow_\w+)\s*\([^;{}]*\)\s*\{", done.stdout)), done.stdout
+
+
+@pytest.mark.parametrize("name", ["cortex-m0", "cortex-m3", "cortex-m4", "cortex-m33"])
+def test_what_kernels_of_a_microcontroller_call_has_a_twin_in_portable_c(name: str) -> None:
+    cpu = load_cpu(name)
+    require_tool(cpu.cc, "gcc")
+    folders = [folder for folder in RUNTIME_DIRS if Path(folder).name in ("thumb", "dsp", "fpu")]
+    for header in sorted(path.name for folder in folders for path in Path(folder).glob("*.h")):
+        own, text = defined([cpu.cc, *cpu.core_flags], header)
+        twins, _ = defined(["gcc", "-DGLOW_NO_ASM"], header)
+        lacking = {function for function in own - twins if len(re.findall(rf"\b{function}\b", text)) == 1}
+        assert not lacking, header

@@ -2,11 +2,16 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import numpy as np
 import onnx
 import pytest
 from onnx import TensorProto, helper, numpy_helper
 
+from glowc.board import load_board
+from glowc.compiler.options import CompileOptions
+from glowc.compiler.pipeline import compile_model
 from glowc.frontend import import_model
 from glowc.ops.interp import run_graph
 from glowc.passes.pipeline import run_pipeline
@@ -18,6 +23,7 @@ from glowc.quant.simulate import relative_error
 from glowc.quant.tune import outputs_of
 from tests.conftest import require_module
 from tests.e2e.models import model_path
+from tests.unit.quantize_nets import model as float_model
 
 STEPS, INPUTS, HIDDEN, CLASSES = 6, 5, 8, 3
 GATES = {"LSTM": 4, "GRU": 3}
@@ -98,3 +104,28 @@ def test_keyword_model_of_a_gru_has_the_classes_of_float() -> None:
     graph, edges = run_pipeline(import_model(done.model)), edge_params(done.model)
     got = [run_graph(graph, {"input": edges["input"].codes(sample)})["output"].argmax() for sample in x]
     assert got == exact.reshape(len(x), -1).argmax(axis=1).tolist()
+
+
+@pytest.mark.parametrize("op", GATES)
+def test_recurrent_layers_count_as_layers(op: str) -> None:
+    assert quantize_model(recurrent_net(op), samples()).layers == 2
+
+
+@pytest.mark.parametrize("op", GATES)
+def test_a_float_layer_of_few_cells_is_not_estimated_at_less_than_its_int8_form(tmp_path: Path, op: str) -> None:
+    net, found = recurrent_net(op, **ATTRS[op]), []
+    for model in (net, quantize_model(net, samples()).model):
+        (tmp_path / "net.onnx").write_bytes(model.SerializeToString())
+        done = compile_model(tmp_path / "net.onnx", load_board("mps2-an386"), CompileOptions())
+        found.append(done.report["insns_estimate"])
+    assert found[0] > found[1]
+
+
+def test_a_float_layer_of_one_cell_is_multiplied_by_the_fpu(tmp_path: Path) -> None:
+    rng = np.random.default_rng(3)
+    consts = {n: rng.uniform(-1, 1, (1, 4, 1)).astype(np.float32) for n in ("W", "R")}
+    node = helper.make_node("LSTM", ["x", "W", "R"], ["y"], hidden_size=1)
+    net = float_model([node], consts, {"x": [3, 1, 1]}, {"y": [3, 1, 1, 1]})
+    (tmp_path / "net.onnx").write_bytes(net.SerializeToString())
+    done = compile_model(tmp_path / "net.onnx", load_board("mps2-an386"), CompileOptions())
+    assert "lstm_f32__fpu" in {layer["kernel"] for layer in done.report["layers"]}

@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from glowc.kernels.base import KernelVariant, Prepared
 from glowc.kernels.common.recurrent import LayerPlan, layer_scratch
+from glowc.kernels.features import Stated
 from glowc.kernels.fpu.layers import NEEDS
 
 LAYER = KernelVariant(
@@ -11,4 +14,9 @@ LAYER = KernelVariant(
     prepare=lambda _, __: Prepared(plan=LayerPlan(fpu=True)),
 )  # fmt: skip
 
-VARIANTS = {f"{kind}_f32": (LAYER,) for kind in ("lstm", "gru", "rnn")}
+_FUNCTIONS = {"lstm": 540, "gru": 330, "rnn": 120}
+"""Instructions of the functions of a cell and step: Sigmoid and Tanh take about a hundred each."""
+
+VARIANTS = {
+    f"{kind}_f32": (replace(LAYER, stated=Stated(macs=1.5, outputs=insns)),) for kind, insns in _FUNCTIONS.items()
+}

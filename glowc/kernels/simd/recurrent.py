@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from glowc.kernels.base import KernelVariant, Prepared
 from glowc.kernels.common.recurrent import LayerPlan, layer_scratch
+from glowc.kernels.features import Stated
 
 LAYER = tuple(
     KernelVariant(isa, rank=30, header="glow_neon_f32.h", template="ref/{}",
@@ -11,4 +14,10 @@ LAYER = tuple(
     for isa in ("a64", "a32")
 )  # fmt: skip
 
-VARIANTS = {f"{kind}_f32": LAYER for kind in ("lstm", "gru", "rnn")}
+_FUNCTIONS = {"lstm": 400, "gru": 250, "rnn": 90}
+"""Instructions of the functions of a cell and step: Sigmoid and Tanh take about eighty each."""
+
+VARIANTS = {
+    f"{kind}_f32": tuple(replace(one, stated=Stated(macs=0.9, outputs=insns)) for one in LAYER)
+    for kind, insns in _FUNCTIONS.items()
+}
