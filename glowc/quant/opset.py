@@ -6,13 +6,12 @@ from dataclasses import replace
 
 import numpy as np
 import onnx
-from onnx import numpy_helper, version_converter
+from onnx import helper, numpy_helper, version_converter
 
 from glowc.errors import ModelError
 from glowc.quant.net import Net, model_of
 
 SIXTEEN_BIT_OPSET = 21  # QuantizeLinear and DequantizeLinear of int16 (ONNX 1.16)
-_IR_VERSION = 10  # that of opset 21
 
 
 def raised(net: Net, opset: int = SIXTEEN_BIT_OPSET) -> Net:
@@ -20,11 +19,11 @@ def raised(net: Net, opset: int = SIXTEEN_BIT_OPSET) -> Net:
 
     The converter makes inputs of attributes: constants that the network then has besides.
     """
+    ir_version = max(net.ir_version, helper.find_min_ir_version_for([helper.make_opsetid("", opset)]))
     if net.opset >= opset:
-        return replace(net, ir_version=max(net.ir_version, _IR_VERSION))
+        return replace(net, ir_version=ir_version)
     outputs = [
-        onnx.helper.make_tensor_value_info(p.name, onnx.helper.np_dtype_to_tensor_dtype(p.dtype), p.shape)
-        for p in net.outputs
+        helper.make_tensor_value_info(p.name, helper.np_dtype_to_tensor_dtype(p.dtype), p.shape) for p in net.outputs
     ]
     model = model_of(net, net.nodes, net.inputs, outputs, net.consts)
     try:
@@ -39,7 +38,7 @@ def raised(net: Net, opset: int = SIXTEEN_BIT_OPSET) -> Net:
     consts |= {n.output[0]: _constant(n) for n in done.graph.node if n.op_type == "Constant"}
     nodes = tuple(n for n in done.graph.node if n.op_type != "Constant")
     opsets = {o.domain: o.version for o in done.opset_import}
-    return replace(net, nodes=nodes, consts={**net.consts, **consts}, opsets=opsets, ir_version=_IR_VERSION)
+    return replace(net, nodes=nodes, consts={**net.consts, **consts}, opsets=opsets, ir_version=ir_version)
 
 
 def _constant(node: onnx.NodeProto) -> np.ndarray:

@@ -6,21 +6,20 @@ Each function takes a network and returns one that computes the same.
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import replace
 
 import numpy as np
 from onnx import NodeProto, helper
 
+from glowc.quant.edit import Edit, Shapes, const_and_value, drop_unused, edited, made, only_producer, with_inputs
 from glowc.quant.engine import Engine
+from glowc.quant.layer_norm import with_layer_norms
 from glowc.quant.masked import with_finite_masks
 from glowc.quant.net import Consts, Net, float_of, int_of
 from glowc.quant.plan import weights_of
 from glowc.quant.recurrent import with_first_results
 from glowc.quant.weights import channel_axis
 
-Shapes = dict[str, tuple[int, ...]]
-Edit = tuple[list[NodeProto], Consts]
 _NOTHING = frozenset({"Identity", "Dropout"})
 _RANDOM = frozenset({
     "Bernoulli", "Multinomial", "RandomNormal", "RandomNormalLike", "RandomUniform", "RandomUniformLike",
@@ -30,13 +29,13 @@ _RANDOM = frozenset({
 def simplified(net: Net, engine: Engine) -> Net:
     """Return the network in the form that the quantiser works on."""
     net, shapes = fold_constants(drop_identities(with_first_results(net)), engine)
-    net = with_finite_masks(drop_identities(net))
-    net = _edited(net, lambda n, node: _fold_batch_norm(n, node, shapes))
-    net = _edited(net, _bias_into_conv)
-    net = _edited(net, lambda n, node: _gemm_of_matmul(n, node, shapes))
-    net = _edited(net, _plain_gemm)
-    net = _edited(net, _mul_of_div)
-    return with_shared_weights(drop_unused(_edited(net, _factor_into_layer)))
+    net = with_layer_norms(with_finite_masks(drop_identities(net)), shapes)
+    net = edited(net, lambda n, node: _fold_batch_norm(n, node, shapes))
+    net = edited(net, _bias_into_conv)
+    net = edited(net, lambda n, node: _gemm_of_matmul(n, node, shapes))
+    net = edited(net, _plain_gemm)
+    net = edited(net, _mul_of_div)
+    return with_shared_weights(drop_unused(edited(net, _factor_into_layer)))
 
 
 def with_shared_weights(net: Net) -> Net:
@@ -48,7 +47,7 @@ def with_shared_weights(net: Net) -> Net:
             array = net.consts[name]
             known = first.setdefault((channel_axis(node, array), array.shape, array.tobytes()), name)
             if known != name:
-                node = _with_inputs(node, [node.input[0], known, *node.input[2:]], node.output[0])
+                node = with_inputs(node, [node.input[0], known, *node.input[2:]], node.output[0])
         nodes.append(node)
     return drop_unused(replace(net, nodes=tuple(nodes)))
 
@@ -106,70 +105,19 @@ def _renamed(node: NodeProto, names: dict[str, str]) -> NodeProto:
     return copy
 
 
-def drop_unused(net: Net) -> Net:
-    """Remove nodes and constants that no output needs."""
-    wanted, nodes = set(net.output_names()), []
-    for node in reversed(net.nodes):
-        if wanted & set(node.output):
-            nodes.append(node)
-            wanted |= set(node.input)
-    consts = {name: array for name, array in net.consts.items() if name in wanted}
-    return replace(net, nodes=tuple(reversed(nodes)), consts=consts)
-
-
-def _edited(net: Net, edit: Callable[[Net, NodeProto], Edit | None]) -> Net:
-    """Apply `edit` to every node: what it returns takes the place of the node and of the one that made its input."""
-    done: set[str] = set()
-    while True:
-        for node in net.nodes:
-            found = edit(net, node) if node.output[0] not in done else None
-            if found is not None:
-                break
-            done.add(node.output[0])
-        else:
-            return net
-        net = drop_unused(_replaced(net, node, *found))
-
-
-def _replaced(net: Net, node: NodeProto, new: list[NodeProto], consts: Consts) -> Net:
-    nodes = [m for n in net.nodes for m in (new if n is node else [n])]
-    return replace(net, nodes=tuple(nodes), consts={**net.consts, **consts})
-
-
-def _only_producer(net: Net, name: str) -> NodeProto | None:
-    """Return the node that makes a value which one node alone reads."""
-    if name in net.output_names() or len(net.users()[name]) != 1:
-        return None
-    return net.producers().get(name)
-
-
-def _made(op: str, inputs: list[str], output: str, node: NodeProto, **attrs: object) -> NodeProto:
-    name = node.name or node.output[0]
-    made = helper.make_node(op, inputs, [output], name=name if output == node.output[0] else f"{name}_{output}")
-    made.attribute.extend(helper.make_attribute(k, v) for k, v in attrs.items())
-    return made
-
-
-def _with_inputs(node: NodeProto, inputs: list[str], output: str) -> NodeProto:
-    copy = NodeProto()
-    copy.CopyFrom(node)
-    copy.input[:], copy.output[:] = inputs, [output]
-    return copy
-
-
 def _fold_batch_norm(net: Net, node: NodeProto, shapes: Shapes) -> Edit | None:
     """Multiply a BatchNormalization into the layer before it; one without such a layer becomes a 1 x 1 convolution."""
     if node.op_type != "BatchNormalization" or not all(n in net.consts for n in node.input[1:]):
         return None
     gamma, beta, mean, variance = (net.consts[n].astype(np.float64) for n in node.input[1:5])
     gain = gamma / np.sqrt(variance + float_of(node, "epsilon", 1e-5))
-    layer = _only_producer(net, node.input[0])
+    layer = only_producer(net, node.input[0])
     if layer is None or layer.op_type not in ("Conv", "ConvTranspose", "Gemm") or layer.input[1] not in net.consts:
         return _batch_norm_as_conv(node, gain, beta - mean * gain, len(shapes[node.input[0]]))
     weights = net.consts[layer.input[1]].astype(np.float64)
     bias = net.consts[layer.input[2]].astype(np.float64) if len(layer.input) > 2 else np.zeros_like(gain)
     names = [f"{node.output[0]}_weights", f"{node.output[0]}_bias"]
-    new = _with_inputs(layer, [layer.input[0], *names], node.output[0])
+    new = with_inputs(layer, [layer.input[0], *names], node.output[0])
     scaled = weights * _gain_of_weights(layer, weights, gain)
     return [new], {names[0]: scaled.astype(np.float32), names[1]: ((bias - mean) * gain + beta).astype(np.float32)}
 
@@ -191,22 +139,14 @@ def _batch_norm_as_conv(node: NodeProto, gain: np.ndarray, shift: np.ndarray, ra
         return None
     names = [f"{node.output[0]}_weights", f"{node.output[0]}_bias"]
     weights = gain.reshape(-1, *[1] * (rank - 1)).astype(np.float32)
-    new = _made("Conv", [node.input[0], *names], node.output[0], node, group=len(gain), kernel_shape=[1] * (rank - 2))
+    new = made("Conv", [node.input[0], *names], node.output[0], node, group=len(gain), kernel_shape=[1] * (rank - 2))
     return [new], {names[0]: weights, names[1]: shift.astype(np.float32)}
-
-
-def _const_and_value(net: Net, node: NodeProto) -> tuple[str, str] | None:
-    """Return (constant, value) of an operator of two operands."""
-    known = [name for name in node.input if name in net.consts]
-    if len(node.input) != 2 or len(known) != 1:
-        return None
-    return known[0], next(name for name in node.input if name != known[0])
 
 
 def _bias_into_conv(net: Net, node: NodeProto) -> Edit | None:
     """Make the addition of a constant per channel the bias of the convolution before it."""
-    pair = _const_and_value(net, node) if node.op_type == "Add" else None
-    layer = _only_producer(net, pair[1]) if pair else None
+    pair = const_and_value(net, node) if node.op_type == "Add" else None
+    layer = only_producer(net, pair[1]) if pair else None
     if pair is None or layer is None or layer.op_type != "Conv" or layer.input[1] not in net.consts:
         return None
     weights, added = net.consts[layer.input[1]], net.consts[pair[0]]
@@ -216,14 +156,14 @@ def _bias_into_conv(net: Net, node: NodeProto) -> Edit | None:
         return None
     bias = net.consts[layer.input[2]] if len(layer.input) > 2 else np.zeros(channels, np.float32)
     name = f"{node.output[0]}_bias"
-    new = _with_inputs(layer, [*layer.input[:2], name], node.output[0])
+    new = with_inputs(layer, [*layer.input[:2], name], node.output[0])
     return [new], {name: (bias + np.broadcast_to(added, per_channel).reshape(-1)).astype(np.float32)}
 
 
 def _gemm_of_matmul(net: Net, node: NodeProto, shapes: Shapes) -> Edit | None:
     """Make a product with constant weights and the addition of a constant row after it one Gemm, of rank 2."""
-    pair = _const_and_value(net, node) if node.op_type == "Add" else None
-    layer = _only_producer(net, pair[1]) if pair else None
+    pair = const_and_value(net, node) if node.op_type == "Add" else None
+    layer = only_producer(net, pair[1]) if pair else None
     if pair is None or layer is None or layer.op_type != "MatMul" or layer.input[1] not in net.consts:
         return None
     weights, row, shape = net.consts[layer.input[1]], net.consts[pair[0]], shapes.get(layer.input[0], ())
@@ -232,13 +172,13 @@ def _gemm_of_matmul(net: Net, node: NodeProto, shapes: Shapes) -> Edit | None:
     out = node.output[0]
     names = {f"{out}_weights": np.ascontiguousarray(weights.T), f"{out}_bias": np.resize(row, weights.shape[1])}
     if len(shape) == 2:
-        return [_made("Gemm", [layer.input[0], *names], out, node, transB=1)], names
+        return [made("Gemm", [layer.input[0], *names], out, node, transB=1)], names
     flat = np.array([-1, shape[-1]], np.int64)
     back = np.array([*shape[:-1], weights.shape[1]], np.int64)
     nodes = [
-        _made("Reshape", [layer.input[0], f"{out}_flat"], f"{out}_rows", node),
-        _made("Gemm", [f"{out}_rows", *names], f"{out}_sums", node, transB=1),
-        _made("Reshape", [f"{out}_sums", f"{out}_shape"], out, node),
+        made("Reshape", [layer.input[0], f"{out}_flat"], f"{out}_rows", node),
+        made("Gemm", [f"{out}_rows", *names], f"{out}_sums", node, transB=1),
+        made("Reshape", [f"{out}_sums", f"{out}_shape"], out, node),
     ]
     return nodes, {**names, f"{out}_flat": flat, f"{out}_shape": back}
 
@@ -261,11 +201,11 @@ def _plain_gemm(net: Net, node: NodeProto) -> Edit | None:
     names = {f"{node.output[0]}_weights": weights}
     if bias is not None and bias.ndim > 1 and bias.shape[0] > 1:
         sums, added = f"{node.output[0]}_sums", f"{node.output[0]}_added"
-        gemm = _made("Gemm", [node.input[0], *names], sums, node, transB=1)
-        return [gemm, _made("Add", [sums, added], node.output[0], node)], {**names, added: bias * np.float32(beta)}
+        gemm = made("Gemm", [node.input[0], *names], sums, node, transB=1)
+        return [gemm, made("Add", [sums, added], node.output[0], node)], {**names, added: bias * np.float32(beta)}
     if bias is not None:
         names[f"{node.output[0]}_bias"] = np.resize(bias * np.float32(beta), len(weights))
-    return [_made("Gemm", [node.input[0], *names], node.output[0], node, transB=1)], names
+    return [made("Gemm", [node.input[0], *names], node.output[0], node, transB=1)], names
 
 
 def _mul_of_div(net: Net, node: NodeProto) -> Edit | None:
@@ -276,12 +216,12 @@ def _mul_of_div(net: Net, node: NodeProto) -> Edit | None:
     if divisor.dtype != np.float32 or not np.all(np.isfinite(1 / divisor.astype(np.float64))):
         return None
     name = f"{node.output[0]}_factor"
-    return [_made("Mul", [node.input[0], name], node.output[0], node)], {name: (1 / divisor).astype(np.float32)}
+    return [made("Mul", [node.input[0], name], node.output[0], node)], {name: (1 / divisor).astype(np.float32)}
 
 
 def _factor_into_layer(net: Net, node: NodeProto) -> Edit | None:
     """Multiply a constant factor into the weights of a layer before it, through views and a product of two values."""
-    pair = _const_and_value(net, node) if node.op_type == "Mul" else None
+    pair = const_and_value(net, node) if node.op_type == "Mul" else None
     if pair is None or net.consts[pair[0]].size != 1:
         return None
     path = _path_to_layer(net, pair[1])
@@ -292,14 +232,14 @@ def _factor_into_layer(net: Net, node: NodeProto) -> Edit | None:
     consts = {name: net.consts[old] * factor for name, old in zip(names, layer.input[1:], strict=True)}
     renamed = {n.output[0]: f"{n.output[0]}_by_{node.output[0]}" for n in path[:-1]}
     renamed[path[-1].output[0]] = node.output[0]
-    chain = [_with_inputs(n, [renamed.get(i, i) for i in n.input], renamed[n.output[0]]) for n in path]
-    return [_with_inputs(chain[0], [layer.input[0], *names], chain[0].output[0]), *chain[1:]], consts
+    chain = [with_inputs(n, [renamed.get(i, i) for i in n.input], renamed[n.output[0]]) for n in path]
+    return [with_inputs(chain[0], [layer.input[0], *names], chain[0].output[0]), *chain[1:]], consts
 
 
 def _path_to_layer(net: Net, name: str) -> list[NodeProto]:
     """Return the nodes from a layer with constant weights to `name`, or none; nobody else reads what they compute."""
     path: list[NodeProto] = []
-    while (node := _only_producer(net, name)) is not None:
+    while (node := only_producer(net, name)) is not None:
         path.insert(0, node)
         if node.op_type in ("Conv", "Gemm") and all(n in net.consts for n in node.input[1:]):
             return path
