@@ -184,7 +184,7 @@ def _print(value: ParamValue, is_float: bool) -> str:
 
 
 def signature(instr: Instr, fn: str, struct: ArgsStruct | None) -> str:
-    """Return `GLOW_HOT static void fn(...)`: operands in order, argument struct, output rows.
+    """Return `GLOW_KERNEL void fn(...)`: operands in order, argument struct, output rows.
 
     Operands that may overlap, in place or row by row, or begin at one address are not `restrict`.
     """
@@ -201,7 +201,7 @@ def signature(instr: Instr, fn: str, struct: ArgsStruct | None) -> str:
         args.append(f"const {struct.name} *restrict p")
     if kernel.rows:
         args += ["int32_t y_begin", "int32_t y_end"]
-    return f"GLOW_HOT static void {fn}({', '.join(args)})"
+    return f"GLOW_KERNEL void {fn}({', '.join(args)})"
 
 
 def render_kernel(instr: Instr, fn: str, struct: ArgsStruct | None = None) -> str:
