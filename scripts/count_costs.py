@@ -41,7 +41,8 @@ OPTS = {"cortex-m": ("size", "balanced", "speed")}  # of a family; size stands f
 OTHER_OPTS = ("balanced", "speed")
 SPREAD, CALM_SPREAD = np.float32(4), np.float32(0.5)  # of floats: functions of libm take longer for large numbers
 SLOW_MACS = 50_000  # of a layer that portable C is not counted with
-MANY_MACS = 1_500_000  # of a layer that is not counted with its second choice
+SECOND_MACS = range(1_500_000)  # of a layer that is counted with its second choice
+ALL_MACS = range(1, 500)  # with more of them
 FLAGS = ("-fno-inline-functions-called-once",)  # so that each function has a size
 CLONE = re.compile(r"\.(constprop|isra|part|cold|lto_priv)(\.\d+)?")
 
@@ -163,14 +164,14 @@ def compiled_layers(samples: Sequence[Sample], target: Target, folder: Path, opt
     return compiled(opt, order)
 
 
-def second_choices(compiled: Compiled, samples: Sequence[Sample]) -> list[Sample]:
-    """Return the layers of a model that have another variant which is worth its time under QEMU."""
+def next_choices(compiled: Compiled, samples: Sequence[Sample], number: int, macs: range) -> list[Sample]:
+    """Return the layers that have a variant after the n-th, with which they are compiled, worth its time under QEMU."""
     found: set[int] = set()
     for layer in compiled.selection.layers:
-        order, number = compiled.selection.order[layer.name], re.search(r"n_[xyz](\d+)", layer.name)
-        other = layer.form(order[1]) if len(order) > 1 else None
-        if number and other is not None and variant_of(other).isa != "ref" and other.macs <= MANY_MACS:
-            found.add(int(number[1]))
+        order, match = compiled.selection.order[layer.name], re.search(r"n_[xyz](\d+)", layer.name)
+        other = layer.form(order[1]) if len(order) > number + 1 else None
+        if match and other is not None and variant_of(other).isa != "ref" and other.macs in macs:
+            found.add(int(match[1]))
     return [sample for at, sample in enumerate(samples) if at in found]
 
 

@@ -5,7 +5,7 @@
     scripts/fit_estimates.py --targets stm32l4r5 rpi5 --jobs 2
 
 The layers of scripts/cost_layers.py are counted on a chip as scripts/fit_costs.py counts them, with the variants that
-would be chosen first and second. Per kernel, variant, path and way of printing a sum of few terms is fitted by
+would be chosen first and second, small ones also with others. Per kernel, variant, path and way of printing a sum of few terms is fitted by
 non-negative least squares of the relative error, then a Gaussian process through what is left of it, where layers that
 are left out of it are nearer for it (glowc/select/estimate.py tells both). Counts are kept in build/costs.
 """
@@ -26,7 +26,7 @@ from pathlib import Path
 
 import numpy as np
 from cost_layers import Sample
-from count_costs import Target, compiled_layers, count, mode_of, second_choices, target_of
+from count_costs import ALL_MACS, SECOND_MACS, Target, compiled_layers, count, mode_of, next_choices, target_of
 from fit_costs import TARGETS, each_target, left_out, parser_of, samples_for
 
 from glowc.board import chip_names, find_tool
@@ -38,12 +38,14 @@ from glowc.select.cost import key_of
 from glowc.select.estimate import EstimateTable, KernelTable, NearTable, bits_of, estimates_file
 from glowc.select.traits import Extent, place, traits
 
+MOST_CHOICES = 4  # variants of a layer that are counted
 MOST_TERMS = 7  # of a fit
 TRIED = 10  # terms that are tried next
 WORTH = 0.95  # of the error is left after a term that is taken
 SMALL = 300  # cycles: errors of smaller layers are relative to this
 GOOD = 0.002  # an error that needs no further term
-LAYERS_PER_TERM = 4
+LAYERS_PER_TERM, LAYERS_PER_TERM_OF_ALL = 4, 1.5
+BROAD = 2.0  # of the error of few terms: those of all features hold for layers of other sizes
 SHARED = 5  # layers that must have a trait, and not have it, for a term
 BY_TRAIT = ("call", "outputs", "macs", "products")  # features that are also counted for layers with a trait
 ALSO_WORK = frozenset({"weights", "patch", "inside", "middle"})  # features that grow with all of a layer's sizes
@@ -68,23 +70,33 @@ Layers = dict[tuple[str, str], list[Layer]]  # by key and way of printing
 
 
 def measured_by(name: str, samples: Sequence[Sample]) -> list[tuple[str, str, Layer]]:
-    """Return what one model's layers take on a target, with the variants chosen first and second."""
-    target, found = target_of(name), list[tuple[str, str, Layer]]()
+    """Return what layers take on a target, with the variants chosen first and second, of few products with more.
+
+    Layers for which a board has no room in one program are counted in two.
+    """
+    try:
+        return measured_in_one(target_of(name), samples)
+    except ToolError as error:
+        if len(samples) == 1:
+            print(f"{name}: {samples[0]} is left out: {error}", file=sys.stderr)
+            return []
+    half = len(samples) // 2
+    return [*measured_by(name, samples[:half]), *measured_by(name, samples[half:])]
+
+
+def measured_in_one(target: Target, samples: Sequence[Sample]) -> list[tuple[str, str, Layer]]:
+    """Return what the layers of one model take; ToolError where a board has no room for it."""
+    found, left = list[tuple[str, str, Layer]](), list(samples)
     with tempfile.TemporaryDirectory(prefix="glowc-estimates-") as folder:
-        left = list(samples)
-        for number, opts in ((0, ("balanced", "speed")), (1, ("balanced",))):
-            for opt in opts if left else ():
+        for number in range(MOST_CHOICES):
+            for opt in (("balanced",) if number else ("balanced", "speed")) if left else ():
                 place_of = Path(folder) / f"{number}{opt}"
                 compiled = compiled_layers(left, target, place_of, opt, number)
-                try:
-                    counts = count(compiled, target, place_of)
-                except ToolError as error:  # a large layer that a board has no room for
-                    print(f"{name}: {len(left)} layers are left out: {error}", file=sys.stderr)
-                    return found
+                counts = count(compiled, target, place_of)
                 instrs = strip_markers(compiled.program).instrs
                 for instr, insns, cycles in zip(instrs, counts.insns, counts.cycles, strict=True):
                     found.append((key_of(instr), mode_of(compiled, instr), Layer(instr, insns, cycles)))
-            left = second_choices(compiled, left)
+            left = next_choices(compiled, left, number, ALL_MACS if number else SECOND_MACS) if left else []
     return found
 
 
@@ -150,9 +162,10 @@ def picked(unit: np.ndarray, target: np.ndarray, works: Sequence[bool]) -> tuple
 
 
 def fit_terms(table: Mapping[str, np.ndarray], counts: np.ndarray) -> tuple[dict[str, float], float]:
-    """Return the coefficients of few terms, and the error of a layer that is left out of the fit.
+    """Return the coefficients of terms, and the error of a layer that is left out of the fit.
 
-    Where there are any multiply-accumulates one of the terms counts them.
+    They are those of all features together, of which non-negative least squares leave some, or few that are picked one
+    after another where these say more. Where there are multiply-accumulates one of the terms counts them.
     """
     weight = 1 / np.maximum(counts, SMALL)
     names, target = list(table), counts * weight
@@ -162,6 +175,10 @@ def fit_terms(table: Mapping[str, np.ndarray], counts: np.ndarray) -> tuple[dict
     chosen, error = picked(rows / scale, target, [True] * len(names))
     if any(works) and not any(works[j] or names[j] in ALSO_WORK for j in chosen):
         chosen, error = picked(rows / scale, target, works)
+    plain = [j for j, name in enumerate(names) if "@" not in name]
+    x, errors = left_out((rows / scale)[:, plain], target)
+    if LAYERS_PER_TERM_OF_ALL * np.count_nonzero(x) <= len(target) and rms(errors) <= BROAD * error:
+        chosen, error = [j for j, c in zip(plain, x, strict=True) if c > 0], rms(errors)
     x = left_out((rows / scale)[:, chosen], target)[0] / scale[chosen]
     return {names[j]: float(f"{c:.5g}") for j, c in zip(chosen, x, strict=True) if c > 0}, error
 
