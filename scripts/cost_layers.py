@@ -310,6 +310,17 @@ def _all_codes() -> Iterator[Sample]:
         yield from (Sample("fc", (n,), out_n, zero=zero) for zero in (128, 125))
 
 
+def _loud() -> Iterator[Sample]:
+    """Yield layers whose sums need saturation on the way to codes."""
+    for h, w, c, out_c, k, stride, pads in (
+        (12, 14, 12, 16, 4, 1, (1, 1, 2, 2)), (14, 10, 12, 24, 4, 1, (1, 1, 2, 2)), (10, 10, 5, 12, 3, 1, SAME),
+        (20, 20, 3, 16, 3, 1, SAME), (16, 12, 1, 8, 5, 1, (2, 2, 2, 2)), (24, 20, 3, 12, 3, 2, LATER),
+        (12, 12, 16, 24, 3, 1, SAME), (9, 9, 40, 32, 3, 1, SAME), (16, 16, 24, 32, 3, 2, LATER),
+        (10, 10, 32, 48, 1, 1, PLAIN), (6, 6, 64, 40, 1, 1, PLAIN), (7, 9, 30, 20, 1, 1, PLAIN),
+    ):  # fmt: skip
+        yield Sample("conv_loud", (h, w, c), out_c, (k, k), stride, pads)
+
+
 def _stems() -> Iterator[Sample]:
     """Yield first layers of networks: images of few channels, windows cut by each side."""
     for h, w, c, out_c, k, stride, pads in (
@@ -383,7 +394,7 @@ def _samples() -> Iterator[Sample]:
     yield from eights
     yield from _sixteens(eights)
     yield from (Sample(kind, (n,)) for n in _LENGTHS for kind in WIDTHS)
-    yield from (*_all_codes(), *_stems(), *_small_things())
+    yield from (*_all_codes(), *_loud(), *_stems(), *_small_things())
 
 
 SAMPLES: tuple[Sample, ...] = tuple(_samples())

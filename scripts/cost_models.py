@@ -100,8 +100,9 @@ class _Builder:
         self, at: int, sample: Sample, kind: str, x: str, shape: Sequence[int], is_float: bool
     ) -> tuple[str, float]:
         out = f"y{at}"
-        if kind in ("conv", "dwconv", "fc", "convw8"):
-            return self._weighted(at, sample, kind, x, is_float), 0.02 * 0.01 * 60
+        if kind.removesuffix("_loud") in _WEIGHTED:  # loud: sums that leave the range of codes by far
+            scale = 0.02 * 0.01 * (3 if kind.endswith("_loud") else 60)
+            return self._weighted(at, sample, kind.removesuffix("_loud"), x, is_float), scale
         if kind in ("add", "sub", "mul", "add_any", "sub_any"):
             other, ties = f"z{at}", not kind.endswith("_any")  # simple ratios of scales make ties
             self.input(other, shape, TensorProto.FLOAT if is_float else TensorProto.INT8)

@@ -5,9 +5,10 @@
     scripts/fit_estimates.py --targets stm32l4r5 rpi5 --jobs 2
 
 The layers of scripts/cost_layers.py are counted on a chip as scripts/fit_costs.py counts them, with the variants that
-would be chosen first and second, small ones also with others. Per kernel, variant, path and way of printing a sum of few terms is fitted by
-non-negative least squares of the relative error, then a Gaussian process through what is left of it, where layers that
-are left out of it are nearer for it (glowc/select/estimate.py tells both). Counts are kept in build/costs.
+would be chosen first and second, small ones also with others. Per kernel, variant, path and way of printing a sum of
+terms is fitted by non-negative least squares of the relative error, then a Gaussian process through what is left of it,
+where layers that are left out of it are nearer for it (glowc/select/estimate.py tells both). Counts are kept in
+build/costs.
 """
 
 from __future__ import annotations
@@ -35,16 +36,17 @@ from glowc.kernels.features import FEATURES, WORK, features
 from glowc.program.ir import Instr
 from glowc.program.lifetimes import strip_markers
 from glowc.select.cost import key_of
-from glowc.select.estimate import EstimateTable, KernelTable, NearTable, bits_of, estimates_file
+from glowc.select.estimate import EstimateTable, KernelTable, NearTable, bits_of, estimates_file, total
 from glowc.select.traits import Extent, place, traits
 
 MOST_CHOICES = 4  # variants of a layer that are counted
 MOST_TERMS = 7  # of a fit
 TRIED = 10  # terms that are tried next
 WORTH = 0.95  # of the error is left after a term that is taken
-SMALL = 300  # cycles: errors of smaller layers are relative to this
+SMALL = 100  # cycles: errors of smaller layers are relative to this
 GOOD = 0.002  # an error that needs no further term
 LAYERS_PER_TERM, LAYERS_PER_TERM_OF_ALL = 4, 1.5
+NEAR_ENOUGH = 0.10  # an error of terms that were fitted to other layers
 BROAD = 2.0  # of the error of few terms: those of all features hold for layers of other sizes
 SHARED = 5  # layers that must have a trait, and not have it, for a term
 BY_TRAIT = ("call", "outputs", "macs", "products")  # features that are also counted for layers with a trait
@@ -67,6 +69,7 @@ class Layer:
 
 Spot = tuple[int, ...]  # sizes, and bits of traits
 Layers = dict[tuple[str, str], list[Layer]]  # by key and way of printing
+Fitted = tuple[EstimateTable, np.ndarray]  # sums of terms, and the cycles that these say
 
 
 def measured_by(name: str, samples: Sequence[Sample]) -> list[tuple[str, str, Layer]]:
@@ -86,17 +89,21 @@ def measured_by(name: str, samples: Sequence[Sample]) -> list[tuple[str, str, La
 
 def measured_in_one(target: Target, samples: Sequence[Sample]) -> list[tuple[str, str, Layer]]:
     """Return what the layers of one model take; ToolError where a board has no room for it."""
-    found, left = list[tuple[str, str, Layer]](), list(samples)
+    found = list[tuple[str, str, Layer]]()
+    many, few = list(samples), list(samples)  # layers that are printed once for all calls, and once for each
     with tempfile.TemporaryDirectory(prefix="glowc-estimates-") as folder:
         for number in range(MOST_CHOICES):
-            for opt in (("balanced",) if number else ("balanced", "speed")) if left else ():
+            for opt, left in (("balanced", many), ("speed", few)):
+                if not left:
+                    continue
                 place_of = Path(folder) / f"{number}{opt}"
                 compiled = compiled_layers(left, target, place_of, opt, number)
                 counts = count(compiled, target, place_of)
                 instrs = strip_markers(compiled.program).instrs
                 for instr, insns, cycles in zip(instrs, counts.insns, counts.cycles, strict=True):
                     found.append((key_of(instr), mode_of(compiled, instr), Layer(instr, insns, cycles)))
-            left = next_choices(compiled, left, number, ALL_MACS if number else SECOND_MACS) if left else []
+            few, before = next_choices(compiled, few, number, ALL_MACS) if few else [], few
+            many = few if number else next_choices(compiled, before, number, SECOND_MACS)
     return found
 
 
@@ -171,16 +178,29 @@ def fit_terms(table: Mapping[str, np.ndarray], counts: np.ndarray) -> tuple[dict
     names, target = list(table), counts * weight
     rows = np.stack([table[name] * weight for name in names], axis=1)
     scale = np.linalg.norm(rows, axis=0)
-    works = [name in WORK for name in names]
-    chosen, error = picked(rows / scale, target, [True] * len(names))
-    if any(works) and not any(works[j] or names[j] in ALSO_WORK for j in chosen):
-        chosen, error = picked(rows / scale, target, works)
-    plain = [j for j, name in enumerate(names) if "@" not in name]
-    x, errors = left_out((rows / scale)[:, plain], target)
-    if LAYERS_PER_TERM_OF_ALL * np.count_nonzero(x) <= len(target) and rms(errors) <= BROAD * error:
-        chosen, error = [j for j, c in zip(plain, x, strict=True) if c > 0], rms(errors)
-    x = left_out((rows / scale)[:, chosen], target)[0] / scale[chosen]
+    unit, works = rows / scale, [name in WORK for name in names]
+
+    def count_work(chosen: Sequence[int]) -> bool:
+        return not any(works) or any(works[j] or names[j] in ALSO_WORK for j in chosen)
+
+    chosen, error = picked(unit, target, [True] * len(names))
+    if not count_work(chosen):
+        chosen, error = picked(unit, target, works)
+    wide, wide_error = of_all(unit, target, [j for j, name in enumerate(names) if "@" not in name])
+    if count_work(wide) and wide_error <= BROAD * error:
+        chosen, error = wide, wide_error
+    x = left_out(unit[:, chosen], target)[0] / scale[chosen]
     return {names[j]: float(f"{c:.5g}") for j, c in zip(chosen, x, strict=True) if c > 0}, error
+
+
+def of_all(unit: np.ndarray, target: np.ndarray, plain: Sequence[int]) -> tuple[list[int], float]:
+    """Return those of the columns `plain` that all together leave, and the error of a row that is left out.
+
+    The error is infinite where there are too few rows for so many.
+    """
+    x, errors = left_out(unit[:, plain], target)
+    chosen = [j for j, c in zip(plain, x, strict=True) if c > 0]
+    return chosen, rms(errors) if LAYERS_PER_TERM_OF_ALL * len(chosen) <= len(target) else np.inf
 
 
 def sums(table: Mapping[str, np.ndarray], terms: Mapping[str, float]) -> np.ndarray:
@@ -235,7 +255,7 @@ def without_light(known: Sequence[Spot], near: NearTable) -> tuple[list[Spot], N
     return [spot for spot, _ in kept], {**near, "weights": [weight for _, weight in kept]}
 
 
-def fit_layers(layers: Sequence[Layer], cache_bytes: int) -> tuple[EstimateTable, np.ndarray]:
+def fit_layers(layers: Sequence[Layer], cache_bytes: int) -> Fitted:
     """Return the sums of terms of one kernel and way of printing, and the cycles that these say."""
     table = columns(layers, cache_bytes)
     insns, cycles = (np.array([getattr(x, what) for x in layers], float) for what in ("insns", "cycles"))
@@ -247,6 +267,32 @@ def fit_layers(layers: Sequence[Layer], cache_bytes: int) -> tuple[EstimateTable
     return found, sums(table, terms)
 
 
+def times(
+    terms: Mapping[str, float], layers: Sequence[Layer], counts: np.ndarray
+) -> tuple[dict[str, float], np.ndarray]:
+    """Return the terms of other layers times a factor, so that they say what these take, and what they say."""
+    said = np.array([total(terms, features(x.instr), traits(x.instr)) for x in layers])
+    factor = float(np.median(counts / np.maximum(said, 1)))
+    return {name: float(f"{factor * c:.5g}") for name, c in terms.items()}, factor * said
+
+
+def borrowed(layers: Sequence[Layer], own: Fitted, other: EstimateTable) -> Fitted:
+    """Return the terms of a way of printing that many more layers were measured with, if they are near; else its own.
+
+    Few layers may all be of like sizes, and say little of others.
+    """
+    table, _ = own
+    insns, cycles = (np.array([getattr(x, what) for x in layers], float) for what in ("insns", "cycles"))
+    terms, said = times(other["cycles"], layers, cycles)
+    error = rms((said - cycles) / np.maximum(cycles, SMALL))
+    if other["samples"] < 2 * len(layers) or error > max(BROAD * table["error"], NEAR_ENOUGH):
+        return own
+    found: EstimateTable = {
+        **table, "insns": times(other["insns"], layers, insns)[0], "cycles": terms, "error": round(error, 4)
+    }  # fmt: skip
+    return found, said
+
+
 def spot_of(layer: Layer, names: Sequence[str], mode: str) -> Spot:
     """Return the sizes of a layer and the bits of its traits and of the way it is printed."""
     return (*Extent.of(layer.instr).sizes, bits_of(names, {*traits(layer.instr), mode}))
@@ -256,6 +302,9 @@ def kernel_of(by_mode: Mapping[str, Sequence[Layer]], cache_bytes: int) -> Kerne
     """Return the estimates of one kernel as the file has them, None where they say too little."""
     by_mode = {mode: layers for mode, layers in by_mode.items() if len(layers) > 1}
     fits = {mode: fit_layers(layers, cache_bytes) for mode, layers in by_mode.items()}
+    most = max(fits.values(), key=lambda fitted: fitted[0]["samples"], default=None)
+    if most is not None:
+        fits = {mode: borrowed(by_mode[mode], fitted, most[0]) for mode, fitted in fits.items()}
     every = [(mode, layer) for mode, layers in by_mode.items() for layer in layers]
     near, names, known = None, list[str](), list[Spot]()
     if len(every) >= FEW:

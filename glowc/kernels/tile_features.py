@@ -12,18 +12,21 @@ from glowc.program.ir import Instr, Plan
 
 TILE_FEATURES = (
     "spans", "span_blocks", "span_macs", "span_products", "torn_spans", "torn_taps", "torn_patch", "torn_blocks",
-    "whole_runs", "runs", "cut_runs", "cut_patch", "plan_spans", "plan_tiles", "plan_steps", "narrow_tiles",
-    "narrow_steps", "second", "twos", "two_blocks", "two_steps",
+    "whole_runs", "runs", "cut_runs", "cut_patch", "plan_spans", "plan_tiles", "plan_steps", "plan_rests",
+    "narrow_tiles", "narrow_steps", "shifted_tiles", "shifted_patch", "second", "twos", "two_blocks", "two_steps",
+    "rest",
 )  # fmt: skip
 """spans: four pixels of a row, or rows of a matrix, the last of which may be fewer; span_blocks: those of four output
 channels, span_macs their inputs, span_products fours of these. torn_spans: those with a window that is not whole, whose
 pixels have torn_taps and torn_patch inputs; torn_blocks: their blocks. whole_runs: kernel rows of blocks of the other
 ones. runs: kernel rows of all pixels that lie in the image, cut_runs those of them that leave it to the side, or whose
 inputs are not adjacent; cut_patch: their inputs. plan_spans: groups of as many pixels as the plan of a kernel has,
-plan_tiles: those of as many outputs, plan_steps: steps of as many inputs; narrow_tiles, narrow_steps: those of fewer
-outputs after whole ones. second: elements of the second operand. twos: two pixels that are multiplied together, of a
-row those whose windows are whole, of the image the other ones; two_blocks: those of four output channels, two_steps:
-their steps of sixteen inputs of a kernel row."""
+plan_tiles: those of as many outputs, plan_steps: steps of as many inputs, plan_rests: tiles whose last step has fewer;
+narrow_tiles, narrow_steps: those of fewer outputs after whole ones; shifted_tiles, shifted_patch: tiles, and inputs of
+the windows of all pixels, of weights whose zero point takes a sum of the inputs. second: elements of the second
+operand. twos: two pixels that are multiplied together, of a row those whose windows are whole, of the image the other
+ones; two_blocks: those of four output channels, two_steps: their steps of sixteen inputs of a kernel row. rest: inputs
+of all outputs after the last whole sixteen."""
 
 TILE_WORK = frozenset({"span_macs", "span_products", "plan_steps", "two_steps"})
 """Those that count multiply-accumulates in groups."""
@@ -63,6 +66,7 @@ def tile_features(instr: Instr, p: Mapping[str, int], outputs: float) -> dict[st
     spans, blocks = nest.spans(_SPAN), math.ceil(nest.channels / _BLOCK)
     found = {"spans": spans, "span_blocks": spans * blocks, "span_macs": spans * blocks * nest.depth}
     found["span_products"] = spans * blocks * math.ceil(nest.depth / 4)
+    found["rest"] = outputs * (nest.depth % 16)
     found |= _second(instr) | _planned(instr, p, nest)
     found |= _windows(p, nest, blocks) if "k_h" in p and "out_w" in p else {}
     return found | _twos(p, nest, blocks, merged=_number(instr.plan, "merged") != 0)
@@ -110,17 +114,21 @@ def _planned(instr: Instr, p: Mapping[str, int], nest: _Nest) -> dict[str, float
     narrow = _number(plan, "narrow") if left <= _BLOCK else 0
     few = math.ceil(left / narrow) if narrow else 0
     tiles = nest.channels // outputs if few else math.ceil(nest.channels / outputs)
-    steps = _steps(plan, p, nest.depth)
-    return {"plan_spans": spans, "plan_tiles": spans * tiles, "plan_steps": spans * tiles * steps,
-            "narrow_tiles": spans * few, "narrow_steps": spans * few * steps}  # fmt: skip
+    steps, has_rest, is_shifted = _steps(plan, p, nest.depth), bool(_number(plan, "rest")), _number(plan, "shifted")
+    return {
+        "plan_spans": spans, "plan_tiles": spans * tiles, "plan_steps": spans * tiles * steps,
+        "plan_rests": spans * (tiles + few) * has_rest, "narrow_tiles": spans * few,
+        "narrow_steps": spans * few * steps, "shifted_tiles": spans * (tiles + few) * is_shifted,
+        "shifted_patch": nest.rows * nest.width * nest.depth * is_shifted,
+    }  # fmt: skip
 
 
 def _steps(plan: Plan, p: Mapping[str, int], depth: float) -> int:
     """Return the steps of a tile: of each tap where a plan has planes of channels, else of all inputs together."""
-    groups = _number(plan, "groups")
+    groups, grain = _number(plan, "groups"), max(_number(plan, "grain", _GRAIN), 1)
     if groups:
         return p.get("k_h", 1) * p.get("k_w", 1) * groups
-    return math.ceil(depth / max(_number(plan, "grain", _GRAIN), 1))
+    return math.ceil(depth / grain)
 
 
 def _windows(p: Mapping[str, int], nest: _Nest, blocks: int) -> dict[str, float]:
