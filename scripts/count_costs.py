@@ -145,8 +145,8 @@ def is_worth_it(layer: Layer, number: int) -> bool:
     return variant_of(form).isa != "ref" or form.macs <= SLOW_MACS
 
 
-def compiled_layers(samples: Sequence[Sample], target: Target, folder: Path, opt: str, number: int) -> Compiled:
-    """Return one model of layers, each with the variant that would be chosen n-th for speed."""
+def compiled_layers(samples: Sequence[Sample], target: Target, folder: Path, opt: str, number: int | None) -> Compiled:
+    """Return one model of layers, each with the variant chosen n-th for speed, None: with that chosen for balance."""
     folder.mkdir(parents=True)
     onnx.save(model_of(samples), folder / "layers.onnx")
     layout = "exported" if samples[0].planar else "nhwc"
@@ -155,13 +155,23 @@ def compiled_layers(samples: Sequence[Sample], target: Target, folder: Path, opt
         options = CompileOptions(io_layout=layout, opt=opt, plan="plain", io_buffers="caller")
         return compile_model(folder / "layers.onnx", target.board, options, order=order)
 
-    fast = compiled("speed").selection.order
+    chosen, first = compiled("balanced" if number is None else "speed").selection.order, number or 0
 
     def order(layers: Sequence[Layer]) -> Order:
-        names = {x.name: list(dict.fromkeys((*fast[x.name], *(f.variant for f in x.forms)))) for x in layers}
-        return {name: (*found[number:], *found[:number]) for name, found in names.items()}
+        names = {x.name: list(dict.fromkeys((*chosen[x.name], *(f.variant for f in x.forms)))) for x in layers}
+        return {name: (*found[first:], *found[:first]) for name, found in names.items()}
 
     return compiled(opt, order)
+
+
+def chosen_otherwise(usual: Compiled, fast: Compiled, samples: Sequence[Sample]) -> list[Sample]:
+    """Return the layers of a model whose variant in `usual` is neither the first nor the second of `fast`."""
+    found: set[int] = set()
+    for layer in usual.selection.layers:
+        match = re.search(r"n_[xyz](\d+)", layer.name)
+        if match and usual.selection.order[layer.name][0] not in fast.selection.order[layer.name][:2]:
+            found.add(int(match[1]))
+    return [sample for at, sample in enumerate(samples) if at in found]
 
 
 def next_choices(compiled: Compiled, samples: Sequence[Sample], number: int, macs: range) -> list[Sample]:

@@ -5,10 +5,10 @@
     scripts/fit_estimates.py --targets stm32l4r5 rpi5 --jobs 2
 
 The layers of scripts/cost_layers.py are counted on a chip as scripts/fit_costs.py counts them, with the variants that
-would be chosen first and second, small ones also with others. Per kernel, variant, path and way of printing a sum of
-terms is fitted by non-negative least squares of the relative error, then a Gaussian process through what is left of it,
-where layers that are left out of it are nearer for it (glowc/select/estimate.py tells both). Counts are kept in
-build/costs.
+would be chosen first and second for speed, and that of `--opt balanced`; small ones also with others. Per kernel,
+variant, path and way of printing a sum of terms is fitted by non-negative least squares of the relative error, then a
+Gaussian process through what is left of it, where layers that are left out of it are nearer for it
+(glowc/select/estimate.py tells both). Counts are kept in build/costs.
 """
 
 from __future__ import annotations
@@ -23,14 +23,26 @@ from collections.abc import Mapping, Sequence
 from concurrent.futures import ProcessPoolExecutor
 from dataclasses import dataclass
 from functools import partial
+from itertools import count as count_from
 from pathlib import Path
 
 import numpy as np
 from cost_layers import Sample
-from count_costs import ALL_MACS, SECOND_MACS, Target, compiled_layers, count, mode_of, next_choices, target_of
+from count_costs import (
+    ALL_MACS,
+    SECOND_MACS,
+    Target,
+    chosen_otherwise,
+    compiled_layers,
+    count,
+    mode_of,
+    next_choices,
+    target_of,
+)  # fmt: skip
 from fit_costs import TARGETS, each_target, left_out, parser_of, samples_for
 
 from glowc.board import chip_names, find_tool
+from glowc.compiler.pipeline import Compiled
 from glowc.errors import ToolError
 from glowc.kernels.features import FEATURES, WORK, features
 from glowc.program.ir import Instr
@@ -73,7 +85,7 @@ Fitted = tuple[EstimateTable, np.ndarray]  # sums of terms, and the cycles that 
 
 
 def measured_by(name: str, samples: Sequence[Sample]) -> list[tuple[str, str, Layer]]:
-    """Return what layers take on a target, with the variants chosen first and second, of few products with more.
+    """Return what layers take on a target, with those variants that are chosen before others.
 
     Layers for which a board has no room in one program are counted in two.
     """
@@ -89,22 +101,37 @@ def measured_by(name: str, samples: Sequence[Sample]) -> list[tuple[str, str, La
 
 def measured_in_one(target: Target, samples: Sequence[Sample]) -> list[tuple[str, str, Layer]]:
     """Return what the layers of one model take; ToolError where a board has no room for it."""
-    found = list[tuple[str, str, Layer]]()
-    many, few = list(samples), list(samples)  # layers that are printed once for all calls, and once for each
-    with tempfile.TemporaryDirectory(prefix="glowc-estimates-") as folder:
-        for number in range(MOST_CHOICES):
-            for opt, left in (("balanced", many), ("speed", few)):
-                if not left:
-                    continue
-                place_of = Path(folder) / f"{number}{opt}"
-                compiled = compiled_layers(left, target, place_of, opt, number)
-                counts = count(compiled, target, place_of)
-                instrs = strip_markers(compiled.program).instrs
-                for instr, insns, cycles in zip(instrs, counts.insns, counts.cycles, strict=True):
-                    found.append((key_of(instr), mode_of(compiled, instr), Layer(instr, insns, cycles)))
-            few, before = next_choices(compiled, few, number, ALL_MACS) if few else [], few
-            many = few if number else next_choices(compiled, before, number, SECOND_MACS)
+    found, places = list[tuple[str, str, Layer]](), count_from(0)
+    with tempfile.TemporaryDirectory(prefix="glowc-estimates-") as name:
+        folder = Path(name)
+
+        def measure(left: Sequence[Sample], opt: str, number: int | None) -> Compiled:
+            place_of = folder / str(next(places))
+            compiled = compiled_layers(left, target, place_of, opt, number)
+            found.extend(counted_layers(compiled, target, place_of))
+            return compiled
+
+        measure(samples, "balanced", 0)
+        fast = measure(samples, "speed", 0)
+        if second := next_choices(fast, samples, 0, SECOND_MACS):
+            measure(second, "balanced", 1)
+        usual = compiled_layers(samples, target, folder / "usual", "balanced", None)
+        if others := chosen_otherwise(usual, fast, samples):
+            measure(others, "balanced", None)
+            measure(others, "speed", None)
+        few = next_choices(fast, samples, 0, ALL_MACS)
+        for number in range(1, MOST_CHOICES):
+            if few:
+                measure(few, "balanced", number)
+                few = next_choices(measure(few, "speed", number), few, number, ALL_MACS)
     return found
+
+
+def counted_layers(compiled: Compiled, target: Target, folder: Path) -> list[tuple[str, str, Layer]]:
+    """Return the layers of one program, by key and way of printing."""
+    counts, instrs = count(compiled, target, folder), strip_markers(compiled.program).instrs
+    layers = zip(instrs, counts.insns, counts.cycles, strict=True)
+    return [(key_of(i), mode_of(compiled, i), Layer(i, insns, cycles)) for i, insns, cycles in layers]
 
 
 def merged(parts: Sequence[Sequence[tuple[str, str, Layer]]]) -> Layers:
@@ -298,9 +325,18 @@ def spot_of(layer: Layer, names: Sequence[str], mode: str) -> Spot:
     return (*Extent.of(layer.instr).sizes, bits_of(names, {*traits(layer.instr), mode}))
 
 
+def with_guests(by_mode: Mapping[str, Sequence[Layer]]) -> dict[str, list[Layer]]:
+    """Return the layers of each way of printing, and those of the others with a trait that none of its own has."""
+    owned = {mode: frozenset().union(*(traits(x.instr) for x in layers)) for mode, layers in by_mode.items()}
+    every = [layer for layers in by_mode.values() for layer in layers]
+    return {
+        mode: [*layers, *(x for x in every if not traits(x.instr) <= owned[mode])] for mode, layers in by_mode.items()
+    }
+
+
 def kernel_of(by_mode: Mapping[str, Sequence[Layer]], cache_bytes: int) -> KernelTable | None:
     """Return the estimates of one kernel as the file has them, None where they say too little."""
-    by_mode = {mode: layers for mode, layers in by_mode.items() if len(layers) > 1}
+    by_mode = with_guests({mode: layers for mode, layers in by_mode.items() if len(layers) > 1})
     fits = {mode: fit_layers(layers, cache_bytes) for mode, layers in by_mode.items()}
     most = max(fits.values(), key=lambda fitted: fitted[0]["samples"], default=None)
     if most is not None:

@@ -103,8 +103,8 @@ def features(instr: Instr) -> dict[str, float]:
         found["products"] = groups[4] * math.ceil(depth / 4)
         found["quads"] = float(math.ceil(out / last / 4) * math.ceil(last / 2))
         found["quad_products"] = found["quads"] * depth
-        tiles = tile_features(instr, p, float(out))
-        found |= tiles | _weights(instr, math.ceil(out / last / 4), tiles)
+        tiled = tile_features(instr, p, float(out))
+        found |= tiled | _weights(instr, math.ceil(out / last / 4), tiled)
     found["rows"] = _rows(p)
     image = Image.of(p)
     if image is None:

@@ -14,7 +14,7 @@ TILE_FEATURES = (
     "spans", "span_blocks", "span_macs", "span_products", "torn_spans", "torn_taps", "torn_patch", "torn_blocks",
     "whole_runs", "runs", "cut_runs", "cut_patch", "plan_spans", "plan_tiles", "plan_steps", "plan_rests",
     "narrow_tiles", "narrow_steps", "shifted_tiles", "shifted_patch", "second", "twos", "two_blocks", "two_steps",
-    "rest",
+    "rest", "singles", "single_macs",
 )  # fmt: skip
 """spans: four pixels of a row, or rows of a matrix, the last of which may be fewer; span_blocks: those of four output
 channels, span_macs their inputs, span_products fours of these. torn_spans: those with a window that is not whole, whose
@@ -22,11 +22,12 @@ pixels have torn_taps and torn_patch inputs; torn_blocks: their blocks. whole_ru
 ones. runs: kernel rows of all pixels that lie in the image, cut_runs those of them that leave it to the side, or whose
 inputs are not adjacent; cut_patch: their inputs. plan_spans: groups of as many pixels as the plan of a kernel has,
 plan_tiles: those of as many outputs, plan_steps: steps of as many inputs, plan_rests: tiles whose last step has fewer;
-narrow_tiles, narrow_steps: those of fewer outputs after whole ones; shifted_tiles, shifted_patch: tiles, and inputs of
-the windows of all pixels, of weights whose zero point takes a sum of the inputs. second: elements of the second
-operand. twos: two pixels that are multiplied together, of a row those whose windows are whole, of the image the other
-ones; two_blocks: those of four output channels, two_steps: their steps of sixteen inputs of a kernel row. rest: inputs
-of all outputs after the last whole sixteen."""
+narrow_tiles: those of fewer outputs after whole ones, narrow_steps: their steps by output; shifted_tiles,
+shifted_patch: tiles, and inputs of the windows of all pixels, of weights whose zero point takes a sum of the inputs.
+second: elements of the second operand. twos: two pixels that are multiplied together, of a row those whose windows are
+whole, of the image the other ones; two_blocks: those of four output channels, two_steps: their steps of sixteen inputs
+of a kernel row. rest: inputs of all outputs after the last whole sixteen. singles: outputs that are computed one by
+one, single_macs their inputs."""
 
 TILE_WORK = frozenset({"span_macs", "span_products", "plan_steps", "two_steps"})
 """Those that count multiply-accumulates in groups."""
@@ -106,19 +107,21 @@ def _number(plan: Plan, name: str, without: int = 0) -> int:
 def _planned(instr: Instr, p: Mapping[str, int], nest: _Nest) -> dict[str, float]:
     """Return the tiles of a plan that has `outputs`, and `pixels` where there are several."""
     plan = instr.plan
-    outputs, pixels = _number(plan, "outputs"), _number(plan, "pixels", 1)
+    outputs, pixels, singles = _number(plan, "outputs"), _number(plan, "pixels", 1), _number(plan, "singles")
+    alone = {"singles": nest.width * singles, "single_macs": nest.width * singles * nest.depth}
     if not outputs or not pixels:
-        return {}
+        return alone
     spans = math.ceil(nest.rows * nest.width / pixels) if _number(plan, "span") else nest.spans(pixels)
-    left = nest.channels % outputs
-    narrow = _number(plan, "narrow") if left <= _BLOCK else 0
+    channels = nest.channels - singles
+    left = channels % outputs
+    narrow = _number(plan, "narrow") if left <= max(_number(plan, "narrow"), _BLOCK) else 0
     few = math.ceil(left / narrow) if narrow else 0
-    tiles = nest.channels // outputs if few else math.ceil(nest.channels / outputs)
+    tiles = channels // outputs if few else math.ceil(channels / outputs)
     steps, has_rest, is_shifted = _steps(plan, p, nest.depth), bool(_number(plan, "rest")), _number(plan, "shifted")
-    return {
+    return alone | {
         "plan_spans": spans, "plan_tiles": spans * tiles, "plan_steps": spans * tiles * steps,
         "plan_rests": spans * (tiles + few) * has_rest, "narrow_tiles": spans * few,
-        "narrow_steps": spans * few * steps, "shifted_tiles": spans * (tiles + few) * is_shifted,
+        "narrow_steps": spans * few * steps * narrow, "shifted_tiles": spans * (tiles + few) * is_shifted,
         "shifted_patch": nest.rows * nest.width * nest.depth * is_shifted,
     }  # fmt: skip
 
