@@ -16,7 +16,8 @@ PLAIN = (0, 0, 0, 0)
 class Sample:
     """One layer. `hwc` is the input, (elements,) where the shape does not matter, (rows, columns) of a matrix, (time,
     inputs, hidden) of a GRU, (m, k, n) of a product; `wide`: weights that need 16 bits beside another one; `planar`: an
-    image in NCHW; `sixteen`: codes of 16 bits between layers."""
+    image in NCHW; `sixteen`: codes of 16 bits between layers; `zero`: the zero point of weights that take all codes of
+    uint8."""
 
     kind: str
     hwc: tuple[int, ...]
@@ -28,6 +29,7 @@ class Sample:
     planar: bool = False
     dilation: int = 1
     sixteen: bool = False
+    zero: int | None = None
 
     @property
     def bytes(self) -> int:
@@ -288,6 +290,90 @@ def _networks() -> Iterator[Sample]:
         yield from (Sample(kind, (rows, n)) for kind in ("reduce_f32", "flat", "flat_f32"))
 
 
+def _all_codes() -> Iterator[Sample]:
+    """Yield layers with weights of all codes of uint8, whose zero point is that of int8, or near it."""
+    for at, (h, w, c, out_c, k, stride, pads) in enumerate((
+        (16, 16, 16, 24, 3, 1, SAME), (20, 20, 16, 16, 3, 1, SAME), (30, 30, 16, 16, 3, 1, SAME),
+        (24, 24, 16, 24, 3, 2, LATER), (8, 8, 32, 40, 3, 1, SAME), (12, 12, 24, 32, 3, 2, LATER),
+        (10, 10, 64, 48, 3, 1, SAME), (28, 28, 16, 32, 3, 2, LATER), (8, 8, 48, 64, 3, 1, SAME),
+        (18, 14, 32, 32, 3, 1, PLAIN), (12, 12, 32, 48, 3, 2, LATER), (10, 10, 64, 64, 3, 1, SAME),
+        (12, 12, 32, 48, 1, 1, PLAIN), (6, 6, 64, 96, 1, 1, PLAIN), (24, 24, 16, 24, 1, 2, PLAIN),
+        (7, 9, 30, 20, 1, 1, PLAIN), (12, 12, 32, 64, 1, 2, PLAIN), (20, 20, 16, 32, 1, 2, PLAIN),
+        (20, 20, 3, 16, 3, 1, SAME), (14, 14, 5, 12, 3, 1, SAME), (24, 24, 4, 16, 3, 2, LATER),
+    )):  # fmt: skip
+        yield from (Sample("conv", (h, w, c), out_c, (k, k), stride, pads, zero=zero) for zero in (128, 125)[at % 2 :])
+    for h, c, out_c, k, stride, pads in (
+        (24, 3, 16, 3, 1, SAME), (30, 3, 24, 3, 1, SAME), (28, 1, 8, 5, 2, PLAIN), (36, 3, 16, 3, 2, LATER),
+    ):  # fmt: skip
+        yield from (Sample("conv", (h, h, c), out_c, (k, k), stride, pads, planar=True, zero=z) for z in (128, 125))
+    for n, out_n in ((64, 10), (128, 32), (300, 12), (800, 16), (40, 6)):
+        yield from (Sample("fc", (n,), out_n, zero=zero) for zero in (128, 125))
+
+
+def _loud() -> Iterator[Sample]:
+    """Yield layers whose sums need saturation on the way to codes."""
+    for h, w, c, out_c, k, stride, pads in (
+        (12, 14, 12, 16, 4, 1, (1, 1, 2, 2)), (14, 10, 12, 24, 4, 1, (1, 1, 2, 2)), (10, 10, 5, 12, 3, 1, SAME),
+        (20, 20, 3, 16, 3, 1, SAME), (16, 12, 1, 8, 5, 1, (2, 2, 2, 2)), (24, 20, 3, 12, 3, 2, LATER),
+        (12, 12, 16, 24, 3, 1, SAME), (9, 9, 40, 32, 3, 1, SAME), (16, 16, 24, 32, 3, 2, LATER),
+        (10, 10, 32, 48, 1, 1, PLAIN), (6, 6, 64, 40, 1, 1, PLAIN), (7, 9, 30, 20, 1, 1, PLAIN),
+    ):  # fmt: skip
+        yield Sample("conv_loud", (h, w, c), out_c, (k, k), stride, pads)
+
+
+def _stems() -> Iterator[Sample]:
+    """Yield first layers of networks: images of few channels, windows cut by each side."""
+    for h, w, c, out_c, k, stride, pads in (
+        (30, 30, 3, 16, 3, 1, SAME), (24, 28, 3, 12, 3, 1, SAME), (26, 26, 3, 20, 3, 1, SAME),
+        (36, 36, 3, 16, 3, 1, SAME), (64, 64, 3, 8, 3, 2, LATER), (30, 26, 1, 16, 5, 1, (2, 2, 2, 2)),
+    ):  # fmt: skip
+        for kind in ("conv", "conv_f32", "convrs"):
+            yield Sample(kind, (h, w, c), out_c, (k, k), stride, pads, planar=True)
+        yield Sample("conv", (h, w, c), out_c, (k, k), stride, pads, planar=True, wide=True)
+    for h, w, c, out_c, k, stride, pads in (
+        (64, 64, 3, 8, (3, 3), 2, LATER), (80, 72, 3, 12, (3, 3), 2, LATER), (40, 32, 1, 12, (7, 7), 1, (3, 3, 3, 3)),
+        (20, 16, 12, 16, (6, 6), 1, (2, 2, 3, 3)), (36, 36, 8, 12, (1, 1), 1, PLAIN),
+        (3, 3, 192, 160, (1, 1), 1, PLAIN), (28, 20, 16, 20, (1, 1), 1, PLAIN), (30, 30, 16, 16, (3, 3), 1, SAME),
+        (10, 10, 48, 64, (3, 3), 1, SAME), (12, 12, 32, 64, (3, 3), 2, LATER), (14, 14, 1, 4, (3, 3), 2, LATER),
+        (26, 26, 1, 4, (3, 3), 2, LATER),
+        (30, 30, 3, 16, (3, 3), 1, SAME), (24, 20, 3, 12, (3, 3), 1, SAME), (36, 28, 3, 24, (3, 3), 1, SAME),
+        (40, 40, 3, 8, (3, 3), 1, SAME), (20, 20, 3, 16, (5, 5), 1, (2, 2, 2, 2)),
+        (14, 14, 4, 8, (3, 3), 1, SAME), (8, 8, 24, 48, (5, 5), 2, (1, 1, 2, 2)),
+        (10, 10, 40, 48, (5, 5), 2, (1, 1, 2, 2)),
+    ):  # fmt: skip
+        yield from (Sample(kind, (h, w, c), out_c, k, stride, pads) for kind in ("conv", "conv_f32"))
+    for h, w, out_c, k, stride in ((40, 12, 32, (8, 4), 2), (46, 14, 48, (10, 4), 2), (30, 10, 64, (6, 3), 2)):
+        yield Sample("convrs", (h, w, 1), out_c, k, stride, planar=True)
+    for h, w, c in ((14, 12, 4), (20, 20, 4), (12, 16, 6), (28, 28, 4), (10, 10, 8)):
+        yield from (Sample("dwconv", (h, w, c), c, (3, 3), stride, pads) for stride, pads in ((1, SAME), (2, LATER)))
+
+
+def _small_things() -> Iterator[Sample]:
+    """Yield layers of a few numbers, products of activations, pools and sums."""
+    for n, out_n in (
+        (1, 8), (1, 12), (1, 24), (8, 1), (24, 1), (32, 1), (4, 4), (8, 8), (16, 8), (12, 16), (16, 12), (20, 20),
+        (8, 24), (1600, 10), (2400, 12), (500, 10), (900, 6), (1000, 24),
+    ):  # fmt: skip
+        yield from (Sample(kind, (n,), out_n) for kind in ("fc", "fc_f32"))
+    yield from (Sample("fc", (n,), out_n, wide=True) for n, out_n in ((1600, 10), (2400, 12), (500, 10), (1000, 24)))
+    for heads, m, k, n in (
+        (4, 24, 16, 24), (4, 24, 24, 16), (2, 32, 16, 32), (2, 32, 32, 16), (8, 16, 8, 16), (8, 16, 16, 8),
+        (3, 20, 12, 20), (4, 1, 16, 32), (4, 1, 32, 16), (1, 1, 64, 40), (2, 1, 24, 17), (8, 1, 8, 20), (4, 48, 16, 48),
+        (1, 64, 32, 16),
+    ):  # fmt: skip
+        kinds = ("matmul", "matmult", "matmul_even", "matmult_even")
+        yield from (Sample(kind, (m, k, n), heads) for kind in kinds)
+    for rows, n in ((40, 64), (20, 64), (32, 48), (64, 32), (12, 128), (1, 64)):
+        yield from (Sample(kind, (rows, n)) for kind in ("layer_norm", "layer_norm_f32", "softmax_f32", "softmax"))
+    for n in (384, 768, 1536, 2500, 6000):
+        yield from (Sample(kind, (n,)) for kind in ("add", "add_any", "sub", "sigmoid"))
+    for h, w, c, size, stride in (
+        (24, 18, 12, 2, 2), (16, 20, 12, 2, 2), (20, 20, 16, 2, 2), (12, 12, 20, 2, 2), (24, 5, 48, 24, 1),
+        (8, 8, 48, 8, 1), (7, 7, 64, 7, 1), (14, 14, 24, 3, 2),
+    ):  # fmt: skip
+        yield from (Sample(kind, (h, w, c), 0, (size, min(size, w)), stride) for kind in ("avg_pool", "avg_pool_any"))
+
+
 _SIXTEEN = ("conv", "dwconv", "fc", "add", "mul", "avg_pool", "max_pool", "mean", "softmax")
 WIDTHS = ("widen", "narrow")  # codes of 8 bits to codes of 16, and back
 _LENGTHS = (10, 12, 30, 64, 200, 500, 1001, 2048, 4096, 8192)
@@ -310,6 +396,7 @@ def _samples() -> Iterator[Sample]:
     yield from eights
     yield from _sixteens(eights)
     yield from (Sample(kind, (n,)) for n in _LENGTHS for kind in WIDTHS)
+    yield from (*_all_codes(), *_loud(), *_stems(), *_small_things())
 
 
 SAMPLES: tuple[Sample, ...] = tuple(_samples())

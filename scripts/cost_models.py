@@ -100,16 +100,17 @@ class _Builder:
         self, at: int, sample: Sample, kind: str, x: str, shape: Sequence[int], is_float: bool
     ) -> tuple[str, float]:
         out = f"y{at}"
-        if kind in ("conv", "dwconv", "fc", "convw8"):
-            return self._weighted(at, sample, kind, x, is_float), 0.02 * 0.01 * 60
+        if kind.removesuffix("_loud") in _WEIGHTED:  # loud: sums that leave the range of codes by far
+            scale = 0.02 * 0.01 * (3 if kind.endswith("_loud") else 60)
+            return self._weighted(at, sample, kind.removesuffix("_loud"), x, is_float), scale
         if kind in ("add", "sub", "mul", "add_any", "sub_any"):
             other, ties = f"z{at}", not kind.endswith("_any")  # simple ratios of scales make ties
             self.input(other, shape, TensorProto.FLOAT if is_float else TensorProto.INT8)
             z = other if is_float else self.dequantized(other, 0.03 if ties else 0.0217, -7, np.int8)
             return self.node(kind.removesuffix("_any").capitalize(), (x, z), out), 0.04 if ties else 0.0371
-        if kind in ("avg_pool", "max_pool"):
-            op = "AveragePool" if kind == "avg_pool" else "MaxPool"
-            return self.node(op, (x,), out, kernel_shape=sample.k, strides=(sample.stride,) * 2), 0.02
+        if kind in ("avg_pool", "max_pool", "avg_pool_any"):
+            op, scale = "MaxPool" if kind == "max_pool" else "AveragePool", 0.0173 if kind.endswith("_any") else 0.02
+            return self.node(op, (x,), out, kernel_shape=sample.k, strides=(sample.stride,) * 2), scale
         if kind == "mean":
             return self.mean(x, out, (2, 3)), 0.02
         op = {"sigmoid": "Sigmoid", "softmax": "Softmax", "relu": "Relu", "tanh": "Tanh", "gelu": "Gelu", "exp": "Exp",
@@ -120,10 +121,10 @@ class _Builder:
         """Add the mean over `axes`, which stay with one entry."""
         return self.node("ReduceMean", (value, self.const(f"{output}_a", np.array(axes, np.int64))), output, keepdims=1)
 
-    def edge(self, name: str, shape: Sequence[int], is_float: bool) -> str:
+    def edge(self, name: str, shape: Sequence[int], is_float: bool, zero: int = 5) -> str:
         """Add an input of the model, in int8 with its DequantizeLinear where it is not `is_float`."""
         self.input(name, shape, TensorProto.FLOAT if is_float else TensorProto.INT8)
-        return name if is_float else self.dequantized(name, 0.02, 5, np.int8)
+        return name if is_float else self.dequantized(name, 0.02, zero, np.int8)
 
     def end(self, value: str, is_float: bool, scale: float = 0.05) -> None:
         """End a layer in the form that it began in."""
@@ -141,9 +142,10 @@ class _Builder:
 
     def product(self, at: int, sample: Sample, kind: str, is_float: bool) -> None:
         """Add a product of two activations, the second one as it is, or transposed."""
-        (m, k, n), heads, turned = sample.hwc, sample.out_c, kind.endswith("t")
+        (m, k, n), heads, turned = sample.hwc, sample.out_c, kind.startswith("matmult")
         a = self.edge(f"x{at}", (heads, m, k), is_float)
-        b = self.edge(f"z{at}", (heads, n, k) if turned else (heads, k, n), is_float)
+        zero = 0 if kind.endswith("_even") else 5
+        b = self.edge(f"z{at}", (heads, n, k) if turned else (heads, k, n), is_float, zero)
         if turned:
             b = self.node("Transpose", (b,), f"z{at}_t", perm=[0, 2, 1])
         self.end(self.node("MatMul", (a, b), f"y{at}"), is_float, 0.2)
@@ -242,6 +244,10 @@ class _Builder:
                 weights = (weights.astype(np.int16) + 120).clip(0, 255).astype(np.uint8)
                 weights[:2] = 255
                 scale, kind_of, zero_of, bias_zero = scale[0], np.uint8, np.uint8(120), np.int32(0)
+            elif sample.zero is not None:  # with one zero point for all
+                weights = (2 * weights.astype(np.int16) + sample.zero).clip(0, 255).astype(np.uint8)
+                weights.reshape(-1)[:2] = 0, 255
+                scale, kind_of, zero_of, bias_zero = scale[0], np.uint8, np.uint8(sample.zero), np.int32(0)
             w = self.dequantized(self.const(f"w{at}", weights), scale, zero_of, kind_of)
             bias = self.rng.integers(-500, 500, sample.out_c, dtype=np.int32)
             b = self.dequantized(self.const(f"b{at}", bias), np.float32(0.02) * scale, bias_zero, np.int32)
@@ -253,7 +259,8 @@ class _Builder:
 
 
 _SPECIAL = {
-    "layer_norm": _Builder.norm, "matmul": _Builder.product, "matmult": _Builder.product, "transpose": _Builder.moved,
+    "layer_norm": _Builder.norm, "matmul": _Builder.product, "matmult": _Builder.product,
+    "matmul_even": _Builder.product, "matmult_even": _Builder.product, "transpose": _Builder.moved,
     "flat": _Builder.moved, "gather": _Builder.gather, "reduce": _Builder.reduced, "gru": _Builder.gru,
     "dynamic": _Builder.dynamic, "widen": _Builder.converted, "narrow": _Builder.converted,
 }  # fmt: skip

@@ -41,7 +41,8 @@ OPTS = {"cortex-m": ("size", "balanced", "speed")}  # of a family; size stands f
 OTHER_OPTS = ("balanced", "speed")
 SPREAD, CALM_SPREAD = np.float32(4), np.float32(0.5)  # of floats: functions of libm take longer for large numbers
 SLOW_MACS = 50_000  # of a layer that portable C is not counted with
-MANY_MACS = 1_500_000  # of a layer that is not counted with its second choice
+SECOND_MACS = range(1_500_000)  # of a layer that is counted with its second choice
+ALL_MACS = range(1, 500)  # with more of them
 FLAGS = ("-fno-inline-functions-called-once",)  # so that each function has a size
 CLONE = re.compile(r"\.(constprop|isra|part|cold|lto_priv)(\.\d+)?")
 
@@ -144,8 +145,8 @@ def is_worth_it(layer: Layer, number: int) -> bool:
     return variant_of(form).isa != "ref" or form.macs <= SLOW_MACS
 
 
-def compiled_layers(samples: Sequence[Sample], target: Target, folder: Path, opt: str, number: int) -> Compiled:
-    """Return one model of layers, each with the variant that would be chosen n-th for speed."""
+def compiled_layers(samples: Sequence[Sample], target: Target, folder: Path, opt: str, number: int | None) -> Compiled:
+    """Return one model of layers, each with the variant chosen n-th for speed, None: with that chosen for balance."""
     folder.mkdir(parents=True)
     onnx.save(model_of(samples), folder / "layers.onnx")
     layout = "exported" if samples[0].planar else "nhwc"
@@ -154,23 +155,33 @@ def compiled_layers(samples: Sequence[Sample], target: Target, folder: Path, opt
         options = CompileOptions(io_layout=layout, opt=opt, plan="plain", io_buffers="caller")
         return compile_model(folder / "layers.onnx", target.board, options, order=order)
 
-    fast = compiled("speed").selection.order
+    chosen, first = compiled("balanced" if number is None else "speed").selection.order, number or 0
 
     def order(layers: Sequence[Layer]) -> Order:
-        names = {x.name: list(dict.fromkeys((*fast[x.name], *(f.variant for f in x.forms)))) for x in layers}
-        return {name: (*found[number:], *found[:number]) for name, found in names.items()}
+        names = {x.name: list(dict.fromkeys((*chosen[x.name], *(f.variant for f in x.forms)))) for x in layers}
+        return {name: (*found[first:], *found[:first]) for name, found in names.items()}
 
     return compiled(opt, order)
 
 
-def second_choices(compiled: Compiled, samples: Sequence[Sample]) -> list[Sample]:
-    """Return the layers of a model that have another variant which is worth its time under QEMU."""
+def chosen_otherwise(usual: Compiled, fast: Compiled, samples: Sequence[Sample]) -> list[Sample]:
+    """Return the layers of a model whose variant in `usual` is neither the first nor the second of `fast`."""
+    found: set[int] = set()
+    for layer in usual.selection.layers:
+        match = re.search(r"n_[xyz](\d+)", layer.name)
+        if match and usual.selection.order[layer.name][0] not in fast.selection.order[layer.name][:2]:
+            found.add(int(match[1]))
+    return [sample for at, sample in enumerate(samples) if at in found]
+
+
+def next_choices(compiled: Compiled, samples: Sequence[Sample], number: int, macs: range) -> list[Sample]:
+    """Return the layers that have a variant after the n-th, with which they are compiled, worth its time under QEMU."""
     found: set[int] = set()
     for layer in compiled.selection.layers:
-        order, number = compiled.selection.order[layer.name], re.search(r"n_[xyz](\d+)", layer.name)
-        other = layer.form(order[1]) if len(order) > 1 else None
-        if number and other is not None and variant_of(other).isa != "ref" and other.macs <= MANY_MACS:
-            found.add(int(number[1]))
+        order, match = compiled.selection.order[layer.name], re.search(r"n_[xyz](\d+)", layer.name)
+        other = layer.form(order[1]) if len(order) > number + 1 else None
+        if match and other is not None and variant_of(other).isa != "ref" and other.macs in macs:
+            found.add(int(match[1]))
     return [sample for at, sample in enumerate(samples) if at in found]
 
 

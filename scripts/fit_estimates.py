@@ -5,9 +5,10 @@
     scripts/fit_estimates.py --targets stm32l4r5 rpi5 --jobs 2
 
 The layers of scripts/cost_layers.py are counted on a chip as scripts/fit_costs.py counts them, with the variants that
-would be chosen first and second. Per kernel, variant, path and way of printing a sum of few terms is fitted by
-non-negative least squares of the relative error, then a Gaussian process through what is left of it, where layers that
-are left out of it are nearer for it (glowc/select/estimate.py tells both). Counts are kept in build/costs.
+would be chosen first and second for speed, and that of `--opt balanced`; small ones also with others. Per kernel,
+variant, path and way of printing a sum of terms is fitted by non-negative least squares of the relative error, then a
+Gaussian process through what is left of it, where layers that are left out of it are nearer for it
+(glowc/select/estimate.py tells both). Counts are kept in build/costs.
 """
 
 from __future__ import annotations
@@ -22,28 +23,43 @@ from collections.abc import Mapping, Sequence
 from concurrent.futures import ProcessPoolExecutor
 from dataclasses import dataclass
 from functools import partial
+from itertools import count as count_from
 from pathlib import Path
 
 import numpy as np
 from cost_layers import Sample
-from count_costs import Target, compiled_layers, count, mode_of, second_choices, target_of
+from count_costs import (
+    ALL_MACS,
+    SECOND_MACS,
+    Target,
+    chosen_otherwise,
+    compiled_layers,
+    count,
+    mode_of,
+    next_choices,
+    target_of,
+)  # fmt: skip
 from fit_costs import TARGETS, each_target, left_out, parser_of, samples_for
 
 from glowc.board import chip_names, find_tool
+from glowc.compiler.pipeline import Compiled
 from glowc.errors import ToolError
 from glowc.kernels.features import FEATURES, WORK, features
 from glowc.program.ir import Instr
 from glowc.program.lifetimes import strip_markers
 from glowc.select.cost import key_of
-from glowc.select.estimate import EstimateTable, KernelTable, NearTable, bits_of, estimates_file
+from glowc.select.estimate import EstimateTable, KernelTable, NearTable, bits_of, estimates_file, total
 from glowc.select.traits import Extent, place, traits
 
+MOST_CHOICES = 4  # variants of a layer that are counted
 MOST_TERMS = 7  # of a fit
 TRIED = 10  # terms that are tried next
 WORTH = 0.95  # of the error is left after a term that is taken
-SMALL = 300  # cycles: errors of smaller layers are relative to this
+SMALL = 100  # cycles: errors of smaller layers are relative to this
 GOOD = 0.002  # an error that needs no further term
-LAYERS_PER_TERM = 4
+LAYERS_PER_TERM, LAYERS_PER_TERM_OF_ALL = 4, 1.5
+NEAR_ENOUGH = 0.10  # an error of terms that were fitted to other layers
+BROAD = 2.0  # of the error of few terms: those of all features hold for layers of other sizes
 SHARED = 5  # layers that must have a trait, and not have it, for a term
 BY_TRAIT = ("call", "outputs", "macs", "products")  # features that are also counted for layers with a trait
 ALSO_WORK = frozenset({"weights", "patch", "inside", "middle"})  # features that grow with all of a layer's sizes
@@ -65,27 +81,57 @@ class Layer:
 
 Spot = tuple[int, ...]  # sizes, and bits of traits
 Layers = dict[tuple[str, str], list[Layer]]  # by key and way of printing
+Fitted = tuple[EstimateTable, np.ndarray]  # sums of terms, and the cycles that these say
 
 
 def measured_by(name: str, samples: Sequence[Sample]) -> list[tuple[str, str, Layer]]:
-    """Return what one model's layers take on a target, with the variants chosen first and second."""
-    target, found = target_of(name), list[tuple[str, str, Layer]]()
-    with tempfile.TemporaryDirectory(prefix="glowc-estimates-") as folder:
-        left = list(samples)
-        for number, opts in ((0, ("balanced", "speed")), (1, ("balanced",))):
-            for opt in opts if left else ():
-                place_of = Path(folder) / f"{number}{opt}"
-                compiled = compiled_layers(left, target, place_of, opt, number)
-                try:
-                    counts = count(compiled, target, place_of)
-                except ToolError as error:  # a large layer that a board has no room for
-                    print(f"{name}: {len(left)} layers are left out: {error}", file=sys.stderr)
-                    return found
-                instrs = strip_markers(compiled.program).instrs
-                for instr, insns, cycles in zip(instrs, counts.insns, counts.cycles, strict=True):
-                    found.append((key_of(instr), mode_of(compiled, instr), Layer(instr, insns, cycles)))
-            left = second_choices(compiled, left)
+    """Return what layers take on a target, with those variants that are chosen before others.
+
+    Layers for which a board has no room in one program are counted in two.
+    """
+    try:
+        return measured_in_one(target_of(name), samples)
+    except ToolError as error:
+        if len(samples) == 1:
+            print(f"{name}: {samples[0]} is left out: {error}", file=sys.stderr)
+            return []
+    half = len(samples) // 2
+    return [*measured_by(name, samples[:half]), *measured_by(name, samples[half:])]
+
+
+def measured_in_one(target: Target, samples: Sequence[Sample]) -> list[tuple[str, str, Layer]]:
+    """Return what the layers of one model take; ToolError where a board has no room for it."""
+    found, places = list[tuple[str, str, Layer]](), count_from(0)
+    with tempfile.TemporaryDirectory(prefix="glowc-estimates-") as name:
+        folder = Path(name)
+
+        def measure(left: Sequence[Sample], opt: str, number: int | None) -> Compiled:
+            place_of = folder / str(next(places))
+            compiled = compiled_layers(left, target, place_of, opt, number)
+            found.extend(counted_layers(compiled, target, place_of))
+            return compiled
+
+        measure(samples, "balanced", 0)
+        fast = measure(samples, "speed", 0)
+        if second := next_choices(fast, samples, 0, SECOND_MACS):
+            measure(second, "balanced", 1)
+        usual = compiled_layers(samples, target, folder / "usual", "balanced", None)
+        if others := chosen_otherwise(usual, fast, samples):
+            measure(others, "balanced", None)
+            measure(others, "speed", None)
+        few = next_choices(fast, samples, 0, ALL_MACS)
+        for number in range(1, MOST_CHOICES):
+            if few:
+                measure(few, "balanced", number)
+                few = next_choices(measure(few, "speed", number), few, number, ALL_MACS)
     return found
+
+
+def counted_layers(compiled: Compiled, target: Target, folder: Path) -> list[tuple[str, str, Layer]]:
+    """Return the layers of one program, by key and way of printing."""
+    counts, instrs = count(compiled, target, folder), strip_markers(compiled.program).instrs
+    layers = zip(instrs, counts.insns, counts.cycles, strict=True)
+    return [(key_of(i), mode_of(compiled, i), Layer(i, insns, cycles)) for i, insns, cycles in layers]
 
 
 def merged(parts: Sequence[Sequence[tuple[str, str, Layer]]]) -> Layers:
@@ -150,20 +196,38 @@ def picked(unit: np.ndarray, target: np.ndarray, works: Sequence[bool]) -> tuple
 
 
 def fit_terms(table: Mapping[str, np.ndarray], counts: np.ndarray) -> tuple[dict[str, float], float]:
-    """Return the coefficients of few terms, and the error of a layer that is left out of the fit.
+    """Return the coefficients of terms, and the error of a layer that is left out of the fit.
 
-    Where there are any multiply-accumulates one of the terms counts them.
+    They are those of all features together, of which non-negative least squares leave some, or few that are picked one
+    after another where these say more. Where there are multiply-accumulates one of the terms counts them.
     """
     weight = 1 / np.maximum(counts, SMALL)
     names, target = list(table), counts * weight
     rows = np.stack([table[name] * weight for name in names], axis=1)
     scale = np.linalg.norm(rows, axis=0)
-    works = [name in WORK for name in names]
-    chosen, error = picked(rows / scale, target, [True] * len(names))
-    if any(works) and not any(works[j] or names[j] in ALSO_WORK for j in chosen):
-        chosen, error = picked(rows / scale, target, works)
-    x = left_out((rows / scale)[:, chosen], target)[0] / scale[chosen]
+    unit, works = rows / scale, [name in WORK for name in names]
+
+    def count_work(chosen: Sequence[int]) -> bool:
+        return not any(works) or any(works[j] or names[j] in ALSO_WORK for j in chosen)
+
+    chosen, error = picked(unit, target, [True] * len(names))
+    if not count_work(chosen):
+        chosen, error = picked(unit, target, works)
+    wide, wide_error = of_all(unit, target, [j for j, name in enumerate(names) if "@" not in name])
+    if count_work(wide) and wide_error <= BROAD * error:
+        chosen, error = wide, wide_error
+    x = left_out(unit[:, chosen], target)[0] / scale[chosen]
     return {names[j]: float(f"{c:.5g}") for j, c in zip(chosen, x, strict=True) if c > 0}, error
+
+
+def of_all(unit: np.ndarray, target: np.ndarray, plain: Sequence[int]) -> tuple[list[int], float]:
+    """Return those of the columns `plain` that all together leave, and the error of a row that is left out.
+
+    The error is infinite where there are too few rows for so many.
+    """
+    x, errors = left_out(unit[:, plain], target)
+    chosen = [j for j, c in zip(plain, x, strict=True) if c > 0]
+    return chosen, rms(errors) if LAYERS_PER_TERM_OF_ALL * len(chosen) <= len(target) else np.inf
 
 
 def sums(table: Mapping[str, np.ndarray], terms: Mapping[str, float]) -> np.ndarray:
@@ -218,7 +282,7 @@ def without_light(known: Sequence[Spot], near: NearTable) -> tuple[list[Spot], N
     return [spot for spot, _ in kept], {**near, "weights": [weight for _, weight in kept]}
 
 
-def fit_layers(layers: Sequence[Layer], cache_bytes: int) -> tuple[EstimateTable, np.ndarray]:
+def fit_layers(layers: Sequence[Layer], cache_bytes: int) -> Fitted:
     """Return the sums of terms of one kernel and way of printing, and the cycles that these say."""
     table = columns(layers, cache_bytes)
     insns, cycles = (np.array([getattr(x, what) for x in layers], float) for what in ("insns", "cycles"))
@@ -230,15 +294,53 @@ def fit_layers(layers: Sequence[Layer], cache_bytes: int) -> tuple[EstimateTable
     return found, sums(table, terms)
 
 
+def times(
+    terms: Mapping[str, float], layers: Sequence[Layer], counts: np.ndarray
+) -> tuple[dict[str, float], np.ndarray]:
+    """Return the terms of other layers times a factor, so that they say what these take, and what they say."""
+    said = np.array([total(terms, features(x.instr), traits(x.instr)) for x in layers])
+    factor = float(np.median(counts / np.maximum(said, 1)))
+    return {name: float(f"{factor * c:.5g}") for name, c in terms.items()}, factor * said
+
+
+def borrowed(layers: Sequence[Layer], own: Fitted, other: EstimateTable) -> Fitted:
+    """Return the terms of a way of printing that many more layers were measured with, if they are near; else its own.
+
+    Few layers may all be of like sizes, and say little of others.
+    """
+    table, _ = own
+    insns, cycles = (np.array([getattr(x, what) for x in layers], float) for what in ("insns", "cycles"))
+    terms, said = times(other["cycles"], layers, cycles)
+    error = rms((said - cycles) / np.maximum(cycles, SMALL))
+    if other["samples"] < 2 * len(layers) or error > max(BROAD * table["error"], NEAR_ENOUGH):
+        return own
+    found: EstimateTable = {
+        **table, "insns": times(other["insns"], layers, insns)[0], "cycles": terms, "error": round(error, 4)
+    }  # fmt: skip
+    return found, said
+
+
 def spot_of(layer: Layer, names: Sequence[str], mode: str) -> Spot:
     """Return the sizes of a layer and the bits of its traits and of the way it is printed."""
     return (*Extent.of(layer.instr).sizes, bits_of(names, {*traits(layer.instr), mode}))
 
 
+def with_guests(by_mode: Mapping[str, Sequence[Layer]]) -> dict[str, list[Layer]]:
+    """Return the layers of each way of printing, and those of the others with a trait that none of its own has."""
+    owned = {mode: frozenset().union(*(traits(x.instr) for x in layers)) for mode, layers in by_mode.items()}
+    every = [layer for layers in by_mode.values() for layer in layers]
+    return {
+        mode: [*layers, *(x for x in every if not traits(x.instr) <= owned[mode])] for mode, layers in by_mode.items()
+    }
+
+
 def kernel_of(by_mode: Mapping[str, Sequence[Layer]], cache_bytes: int) -> KernelTable | None:
     """Return the estimates of one kernel as the file has them, None where they say too little."""
-    by_mode = {mode: layers for mode, layers in by_mode.items() if len(layers) > 1}
+    by_mode = with_guests({mode: layers for mode, layers in by_mode.items() if len(layers) > 1})
     fits = {mode: fit_layers(layers, cache_bytes) for mode, layers in by_mode.items()}
+    most = max(fits.values(), key=lambda fitted: fitted[0]["samples"], default=None)
+    if most is not None:
+        fits = {mode: borrowed(by_mode[mode], fitted, most[0]) for mode, fitted in fits.items()}
     every = [(mode, layer) for mode, layers in by_mode.items() for layer in layers]
     near, names, known = None, list[str](), list[Spot]()
     if len(every) >= FEW:

@@ -6,8 +6,7 @@ import math
 from collections.abc import Mapping
 from dataclasses import dataclass, fields
 
-import numpy as np
-
+from glowc.kernels.tile_features import TILE_FEATURES, TILE_WORK, inside, tile_features
 from glowc.program.ir import Access, Instr
 
 FEATURES = (
@@ -15,10 +14,11 @@ FEATURES = (
     "visits", "kernel_rows", "steps", "padding", "edges", "tiles", "tile_products", "tile_inputs", "quads",
     "quad_products", "weights", "macs_8k", "macs_16k", "macs_32k", "patch", "block_taps", "edge_blocks", "edge_patch",
     "strided_blocks", "tail", "tail_taps", "inside", "middle", "border",
-    "spill_8k", "spill_16k", "spill_32k", "pairs", "pair_products",
+    "spill_8k", "spill_16k", "spill_32k", "pairs", "pair_products", "spans_again_8k", "spans_again_16k",
+    "spans_again_32k", "twos_again_8k", "twos_again_16k", "twos_again_32k", *TILE_FEATURES,
 )  # fmt: skip
 
-WORK = frozenset({"macs", "products", "steps", "visits", "tile_products", "quad_products", "pair_products"})
+WORK = TILE_WORK | {"macs", "products", "steps", "visits", "tile_products", "quad_products", "pair_products"}
 """Those that count multiply-accumulates, one by one or in groups."""
 
 LIMITS: Mapping[str, int] = {"out_min": -128, "out_max": 127}
@@ -88,7 +88,8 @@ def features(instr: Instr) -> dict[str, float]:
     weights: bytes; macs_8k ...: multiply-accumulates with weights
     that take more than that, so that a cache does not keep them from one pixel to the next; spill_8k ...: bytes that
     miss such a cache when four pixels at a time go through all weights: those of sets with more lines than ways, none
-    of which is there when its turn comes; inside: those that lie in
+    of which is there when its turn comes; spans_again_8k, twos_again_8k ...: those that all spans or
+    twos of glowc.kernels.tile_features after the first one miss; inside: those that lie in
     the input; middle: those of pixels whose window is whole, border: of the other ones; pairs, pair_products: two
     adjacent pixels of a row of four output channels, and their inputs.
     """
@@ -102,7 +103,8 @@ def features(instr: Instr) -> dict[str, float]:
         found["products"] = groups[4] * math.ceil(depth / 4)
         found["quads"] = float(math.ceil(out / last / 4) * math.ceil(last / 2))
         found["quad_products"] = found["quads"] * depth
-        found |= _weights(instr, math.ceil(out / last / 4))
+        tiled = tile_features(instr, p, float(out))
+        found |= tiled | _weights(instr, math.ceil(out / last / 4), tiled)
     found["rows"] = _rows(p)
     image = Image.of(p)
     if image is None:
@@ -118,10 +120,10 @@ def features(instr: Instr) -> dict[str, float]:
     if "k_h" in p and "k_w" in p:
         found |= {"taps": pixels * image.k_h * image.k_w, "kernel_rows": pixels * image.k_h}
         found["visits"] = float(out * image.k_h * image.k_w)
-        inside, whole = _window(p, "h"), _window(p, "w")
-        share = inside[0] * whole[0]
-        found |= {"padding": instr.macs * (1 - share), "edges": pixels * (1 - inside[1] * whole[1])}
-        found |= {"inside": instr.macs * share, "middle": instr.macs * inside[1] * whole[1]}
+        high, wide = _window(p, "h"), _window(p, "w")
+        share = high[0] * wide[0]
+        found |= {"padding": instr.macs * (1 - share), "edges": pixels * (1 - high[1] * wide[1])}
+        found |= {"inside": instr.macs * share, "middle": instr.macs * high[1] * wide[1]}
         found["border"] = instr.macs - found["middle"]
         found |= _window_features(instr, p, found)
         if instr.macs and out:
@@ -141,13 +143,15 @@ def _window_features(instr: Instr, p: Mapping[str, int], found: Mapping[str, flo
     }  # fmt: skip
 
 
-def _weights(instr: Instr, rounds: int) -> dict[str, float]:
+def _weights(instr: Instr, rounds: int, tiles: Mapping[str, float]) -> dict[str, float]:
     size = sum(o.type.size_bytes for o in instr.operands if o.role == "weights")
     found = {"weights": float(size)}
     for name, most in _CACHES.items():
         if size > most:
             share = min(_WAYS * (size - most) / most, 1.0)
             found |= {f"macs_{name}": float(instr.macs), f"spill_{name}": rounds * size * share}
+            again = {what: max(tiles.get(what, 1) - 1, 0) * size * share for what in ("spans", "twos")}
+            found |= {f"{what}_again_{name}": missed for what, missed in again.items()}
     return found
 
 
@@ -168,13 +172,8 @@ def _inputs(instr: Instr) -> int:
 
 def _window(p: Mapping[str, int], axis: str) -> tuple[float, float]:
     """Return the share of taps that lie inside the input, and of outputs all of whose taps do, along "h" or "w"."""
-    pad = p.get("pad_top" if axis == "h" else "pad_left", 0)
-    size, count, kernel = p[f"in_{axis}"], p[f"out_{axis}"], p[f"k_{axis}"]
-    stride, dilation = p.get(f"stride_{axis}", 1), p.get(f"dil_{axis}", 1)
-    start = np.arange(count, dtype=np.int64) * stride - pad  # of a window; taps are counted before and inside the input
-    before, until = (np.clip(-((start - end) // dilation), 0, kernel) for end in (0, size))
-    inside = until - before
-    return int(inside.sum()) / max(count * kernel, 1), int((inside == kernel).sum()) / max(count, 1)
+    taps, count, kernel = inside(p, axis), p[f"out_{axis}"], p[f"k_{axis}"]
+    return int(taps.sum()) / max(count * kernel, 1), int((taps == kernel).sum()) / max(count, 1)
 
 
 @dataclass(frozen=True, slots=True)

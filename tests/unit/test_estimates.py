@@ -138,3 +138,17 @@ def test_a_term_counts_multiply_accumulates(fitting: ModuleType) -> None:
     layers = [fitting.Layer(conv(size=n), 100.0, 100.0 + n) for n in range(4, 16)]
     fit, _ = fitting.fit_layers(layers, 0)
     assert {name.partition("@")[0] for name in fit["cycles"]} & (fitting.WORK | fitting.ALSO_WORK)
+
+
+def test_few_layers_take_the_terms_of_another_way_of_printing(fitting: ModuleType) -> None:
+    def layers(sizes: range, per_mac: float) -> list[object]:
+        instrs = [conv(size=n) for n in sizes]
+        return [fitting.Layer(x, per_mac * x.macs, 2 * per_mac * x.macs + 500 * features(x)["rows"]) for x in instrs]
+
+    many, few = layers(range(4, 30), 1.0), layers(range(10, 14), 0.9)
+    other, own = fitting.fit_layers(many, 0)[0], fitting.fit_layers(few, 0)
+    found, said = fitting.borrowed(few, own, other)
+    assert found["cycles"].keys() == other["cycles"].keys()
+    assert found["samples"] == len(few)
+    assert said == pytest.approx([x.cycles for x in few], rel=0.1)
+    assert fitting.borrowed(many, (other, said), other)[0] == other  # no more layers than these

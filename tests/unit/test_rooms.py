@@ -30,7 +30,7 @@ ORDER = (
 """A room imports itself and the rooms of rows above; those of one row do not know each other."""
 RANK = {room: row for row, rooms in enumerate(ORDER) for room in rooms}
 ROOT_MODULES = {"__init__.py", "__main__.py", "errors.py", "paths.py"}
-CORE_OF_KERNELS = {"base", "features", "isas", "records", "registry", "choice", "shapes", "verify"}
+CORE_OF_KERNELS = {"base", "features", "isas", "records", "registry", "choice", "shapes", "tile_features", "verify"}
 HEAVY = {"numpy", "onnx", "jinja2", "google", "rich.console", "onnxruntime"}
 LIGHT = {"glowc", "glowc.errors", "glowc.paths", *(f"glowc.app.{path.stem}" for path in (PACKAGE / "app").glob("*.py"))}
 

@@ -1,0 +1,154 @@
+"""Features of kernels that compute tiles: how many there are, also where pixels or outputs do not fill the last one."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+import numpy as np
+
+from glowc.program.ir import Instr, Plan
+
+TILE_FEATURES = (
+    "spans", "span_blocks", "span_macs", "span_products", "torn_spans", "torn_taps", "torn_patch", "torn_blocks",
+    "whole_runs", "runs", "cut_runs", "cut_patch", "plan_spans", "plan_tiles", "plan_steps", "plan_rests",
+    "narrow_tiles", "narrow_steps", "shifted_tiles", "shifted_patch", "second", "twos", "two_blocks", "two_steps",
+    "rest", "singles", "single_macs",
+)  # fmt: skip
+"""spans: four pixels of a row, or rows of a matrix, the last of which may be fewer; span_blocks: those of four output
+channels, span_macs their inputs, span_products fours of these. torn_spans: those with a window that is not whole, whose
+pixels have torn_taps and torn_patch inputs; torn_blocks: their blocks. whole_runs: kernel rows of blocks of the other
+ones. runs: kernel rows of all pixels that lie in the image, cut_runs those of them that leave it to the side, or whose
+inputs are not adjacent; cut_patch: their inputs. plan_spans: groups of as many pixels as the plan of a kernel has,
+plan_tiles: those of as many outputs, plan_steps: steps of as many inputs, plan_rests: tiles whose last step has fewer;
+narrow_tiles: those of fewer outputs after whole ones, narrow_steps: their steps by output; shifted_tiles,
+shifted_patch: tiles, and inputs of the windows of all pixels, of weights whose zero point takes a sum of the inputs.
+second: elements of the second operand. twos: two pixels that are multiplied together, of a row those whose windows are
+whole, of the image the other ones; two_blocks: those of four output channels, two_steps: their steps of sixteen inputs
+of a kernel row. rest: inputs of all outputs after the last whole sixteen. singles: outputs that are computed one by
+one, single_macs their inputs."""
+
+TILE_WORK = frozenset({"span_macs", "span_products", "plan_steps", "two_steps"})
+"""Those that count multiply-accumulates in groups."""
+
+_SPAN, _BLOCK, _GRAIN = 4, 4, 16
+
+
+def inside(p: Mapping[str, int], axis: str) -> np.ndarray:
+    """Return how many taps of each output's window lie inside the input, along "h" or "w"."""
+    pad = p.get("pad_top" if axis == "h" else "pad_left", 0)
+    size, count, kernel = p[f"in_{axis}"], p[f"out_{axis}"], p[f"k_{axis}"]
+    stride, dilation = p.get(f"stride_{axis}", 1), p.get(f"dil_{axis}", 1)
+    start = np.arange(count, dtype=np.int64) * stride - pad  # of a window; taps are counted before and inside the input
+    before, until = (np.clip(-((start - end) // dilation), 0, kernel) for end in (0, size))
+    return until - before
+
+
+@dataclass(frozen=True, slots=True)
+class _Nest:
+    """Rows of tiles: `rows` rows of `width` pixels, `channels` outputs of each, sums of `depth` products."""
+
+    rows: int
+    width: int
+    channels: int
+    depth: float
+
+    def spans(self, pixels: int) -> int:
+        """Return the groups of so many pixels of a row."""
+        return self.rows * math.ceil(self.width / pixels)
+
+
+def tile_features(instr: Instr, p: Mapping[str, int], outputs: float) -> dict[str, float]:
+    """Return the features of a kernel with multiply-accumulates, whose parameters are `p`."""
+    nest = _nest(p, instr.macs / max(outputs, 1))
+    if nest is None:
+        return {}
+    spans, blocks = nest.spans(_SPAN), math.ceil(nest.channels / _BLOCK)
+    found = {"spans": spans, "span_blocks": spans * blocks, "span_macs": spans * blocks * nest.depth}
+    found["span_products"] = spans * blocks * math.ceil(nest.depth / 4)
+    found["rest"] = outputs * (nest.depth % 16)
+    found |= _second(instr) | _planned(instr, p, nest)
+    found |= _windows(p, nest, blocks) if "k_h" in p and "out_w" in p else {}
+    return found | _twos(p, nest, blocks, merged=_number(instr.plan, "merged") != 0)
+
+
+def _twos(p: Mapping[str, int], nest: _Nest, blocks: int, *, merged: bool) -> dict[str, float]:
+    """Return the features of pairs of pixels; `merged`: rows are one."""
+    k_h, pixels, rows, whole = p.get("k_h", 1), nest.rows * nest.width, nest.rows, nest.width
+    if "k_h" in p and "out_w" in p:
+        rows = p.get("batch", 1) * int((inside(p, "h") == k_h).sum())
+        whole = int((inside(p, "w") == p["k_w"]).sum())
+    twos = math.ceil(pixels / 2) if merged else rows * math.ceil(whole / 2) + math.ceil((pixels - rows * whole) / 2)
+    steps = k_h * math.ceil(nest.depth / k_h / 16)
+    return {"twos": twos, "two_blocks": twos * blocks, "two_steps": twos * blocks * steps}
+
+
+def _nest(p: Mapping[str, int], depth: float) -> _Nest | None:
+    if "out_w" in p and "out_c" in p:
+        return _Nest(p.get("batch", 1) * p["out_h"], p["out_w"], p["out_c"], depth)
+    if "out_n" in p:
+        return _Nest(1, p.get("rows", 1), p["out_n"], depth)
+    if "m" in p and "n" in p:
+        return _Nest(p.get("batch_0", 1) * p.get("batch_1", 1), p["m"], p["n"], depth)
+    return None
+
+
+def _second(instr: Instr) -> dict[str, float]:
+    return {"second": float(sum(o.type.elements for o in instr.operands if o.role == "b"))}
+
+
+def _number(plan: Plan, name: str, without: int = 0) -> int:
+    """Return a whole number of a plan, `without` where it has none of that name."""
+    value = getattr(plan, name, without)
+    return value if isinstance(value, int) else without
+
+
+def _planned(instr: Instr, p: Mapping[str, int], nest: _Nest) -> dict[str, float]:
+    """Return the tiles of a plan that has `outputs`, and `pixels` where there are several."""
+    plan = instr.plan
+    outputs, pixels, singles = _number(plan, "outputs"), _number(plan, "pixels", 1), _number(plan, "singles")
+    alone = {"singles": nest.width * singles, "single_macs": nest.width * singles * nest.depth}
+    if not outputs or not pixels:
+        return alone
+    spans = math.ceil(nest.rows * nest.width / pixels) if _number(plan, "span") else nest.spans(pixels)
+    channels = nest.channels - singles
+    left = channels % outputs
+    narrow = _number(plan, "narrow") if left <= max(_number(plan, "narrow"), _BLOCK) else 0
+    few = math.ceil(left / narrow) if narrow else 0
+    tiles = channels // outputs if few else math.ceil(channels / outputs)
+    steps, has_rest, is_shifted = _steps(plan, p, nest.depth), bool(_number(plan, "rest")), _number(plan, "shifted")
+    return alone | {
+        "plan_spans": spans, "plan_tiles": spans * tiles, "plan_steps": spans * tiles * steps,
+        "plan_rests": spans * (tiles + few) * has_rest, "narrow_tiles": spans * few,
+        "narrow_steps": spans * few * steps * narrow, "shifted_tiles": spans * (tiles + few) * is_shifted,
+        "shifted_patch": nest.rows * nest.width * nest.depth * is_shifted,
+    }  # fmt: skip
+
+
+def _steps(plan: Plan, p: Mapping[str, int], depth: float) -> int:
+    """Return the steps of a tile: of each tap where a plan has planes of channels, else of all inputs together."""
+    groups, grain = _number(plan, "groups"), max(_number(plan, "grain", _GRAIN), 1)
+    if groups:
+        return p.get("k_h", 1) * p.get("k_w", 1) * groups
+    return math.ceil(depth / grain)
+
+
+def _windows(p: Mapping[str, int], nest: _Nest, blocks: int) -> dict[str, float]:
+    """Return what of the windows of spans and pixels lies in the image."""
+    down, along, batch = inside(p, "h"), inside(p, "w"), p.get("batch", 1)
+    k_h, k_w, depth = p["k_h"], p["k_w"], nest.depth
+    dense = p.get("in_ch", 1) == 1 and p.get("in_col", depth) == p.get("in_c", depth) and p.get("dil_w", 1) == 1
+    whole_rows, whole = int((down == k_h).sum()), along == k_w
+    spans = np.logical_and.reduceat(whole, np.arange(0, nest.width, _SPAN)) if nest.width else whole
+    widths = np.add.reduceat(np.ones(nest.width), np.arange(0, nest.width, _SPAN)) if nest.width else whole
+    kept = batch * whole_rows * int(spans.sum()) if dense else 0
+    torn = nest.rows * nest.width - (batch * whole_rows * float(widths[spans].sum()) if dense else 0.0)
+    runs, cut = batch * int(down.sum()) * nest.width, batch * int(down.sum()) * int((~whole).sum())
+    cut = cut if dense else runs
+    torn_spans = nest.spans(_SPAN) - kept
+    return {
+        "torn_spans": torn_spans, "torn_taps": torn * k_h * k_w, "torn_patch": torn * depth,
+        "torn_blocks": torn_spans * blocks, "whole_runs": kept * blocks * k_h, "runs": runs, "cut_runs": cut,
+        "cut_patch": cut * depth / max(k_h, 1),
+    }  # fmt: skip
