@@ -43,7 +43,9 @@ def source(result: Compiled, name: str) -> str:
 def kernels(result: Compiled) -> str:
     """The part of NAME.c that the network decides: functions, arguments and the calls."""
     text = source(result, f"{result.graph.name}.c")
-    begin = text.rindex("/*", 0, text.index("static "))  # the first function's comment
+    first = re.search(r"^(GLOW_KERNEL|.*static) ", text, re.MULTILINE)
+    assert first is not None
+    begin = text.rindex("/*", 0, first.start())  # the first function's comment
     return text[begin : text.index(f"static int {result.graph.name}_check(")].rstrip() + "\n"
 
 

@@ -1,8 +1,8 @@
 /* Fully connected layer: clamp(bias + sum in * weights).
  * Layer (FullyConnected): 0 left.
  * Sizes: in 2x4, out 2x3; no operand overlaps another. */
-GLOW_HOT static void concat_fc_f32__ref(const float *restrict in, const float *restrict weights,
-    const float *restrict bias, float *restrict out) {
+GLOW_KERNEL void concat_fc_f32__ref(const float *restrict in, const float *restrict weights, const float *restrict bias,
+    float *restrict out) {
   for (int32_t r = 0; r < 2; r++) {
     const float *x = in + r * 4;
     const float *w = weights;
@@ -20,7 +20,7 @@ GLOW_HOT static void concat_fc_f32__ref(const float *restrict in, const float *r
 /* Elementwise function.
  * Layer (Relu): 1 right.
  * Sizes: in 1x3, out 1x3; the output may be in. */
-GLOW_HOT static void concat_unary__ref(const float *in, float *out) {
+GLOW_KERNEL void concat_unary__ref(const float *in, float *out) {
   for (int32_t i = 0; i < 3; i++) {
     const float x = in[i];
     out[i] = x < 0 ? 0 : x;

@@ -2,9 +2,8 @@
  * Layer (Conv): 0 conv.
  * Sizes: in 1x6x6x1, out 1x6x6x2; computes output rows [y_begin, y_end); the output may lie over rows of in that no
  * later row reads; scratch takes 73 bytes. */
-GLOW_HOT static void conv_pool_conv_s8__v7m(const int8_t *in, const int8_t *restrict weights,
-    const int32_t *restrict bias, const float *restrict scale, int8_t *out, uint8_t *restrict scratch, int32_t y_begin,
-    int32_t y_end) {
+GLOW_KERNEL void conv_pool_conv_s8__v7m(const int8_t *in, const int8_t *restrict weights, const int32_t *restrict bias,
+    const float *restrict scale, int8_t *out, uint8_t *restrict scratch, int32_t y_begin, int32_t y_end) {
   const int32_t taps = 9;
   const glow_thumb_gemm_t g = {weights, bias, scale, taps, 2, 1, -128, -128, 127, 0, NULL};
   uint32_t *const words = (uint32_t *)(void *)scratch;
@@ -46,7 +45,7 @@ GLOW_HOT static void conv_pool_conv_s8__v7m(const int8_t *in, const int8_t *rest
  * Layer (MaxPool): 1 pool.
  * Sizes: in 1x6x6x2, out 1x3x3x2; computes output rows [y_begin, y_end); the output may lie over rows of in that no
  * later row reads. */
-GLOW_HOT static void conv_pool_max_pool_s8__ref(const int8_t *in, int8_t *out, int32_t y_begin, int32_t y_end) {
+GLOW_KERNEL void conv_pool_max_pool_s8__ref(const int8_t *in, int8_t *out, int32_t y_begin, int32_t y_end) {
   for (int32_t n = 0; n < 1; n++) {
     for (int32_t row = 0; row < y_end - y_begin; row++) {
       const int32_t y = y_begin + row;
@@ -81,7 +80,7 @@ GLOW_HOT static void conv_pool_max_pool_s8__ref(const int8_t *in, int8_t *out, i
 /* Strided copy.
  * Layer (Transpose): 2 pool.
  * Sizes: in 1x3x3x2, out 1x2x3x3; operands may be parts of one buffer. */
-GLOW_HOT static void conv_pool_copy_b1__ref(const int8_t *in, int8_t *out) {
+GLOW_KERNEL void conv_pool_copy_b1__ref(const int8_t *in, int8_t *out) {
   for (int32_t x0 = 0; x0 < 2; x0++) {
     for (int32_t x1 = 0; x1 < 9; x1++) {
       const int32_t i = x0 + x1 * 2;

@@ -19,6 +19,7 @@
 #ifndef DENSE_HOT_ATTR
 #define DENSE_HOT_ATTR
 #endif
+#undef GLOW_HOT
 #define GLOW_HOT DENSE_HOT_ATTR
 
 #include "glow_numeric.h"

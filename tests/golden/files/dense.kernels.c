@@ -1,7 +1,7 @@
 /* Fully connected layer: clamp(rne((bias + sum (in - in_zp) * (weights - w_zp)) * scale) + out_zp).
  * Layer (FullyConnected): 0 fc.
  * Sizes: in 1x8, out 1x3; no operand overlaps another. */
-GLOW_HOT static void dense_fc_s8__v7m(const int8_t *restrict in, const int8_t *restrict weights,
+GLOW_KERNEL void dense_fc_s8__v7m(const int8_t *restrict in, const int8_t *restrict weights,
     const int32_t *restrict bias, const float *restrict scale, int8_t *restrict out) {
   for (int32_t r = 0; r < 1; r++) {
     const int8_t *x = in + r * 8;
@@ -44,7 +44,7 @@ GLOW_HOT static float dense_softmax_s8p__ref_exp(const uint32_t *table, uint32_t
 /* int8 softmax by products of two table entries.
  * Layer (Softmax): 1 soft.
  * Sizes: in 1x3, out 1x3; the output may be in. */
-GLOW_HOT static void dense_softmax_s8p__ref(const int8_t *in, const uint32_t *restrict table, int8_t *out) {
+GLOW_KERNEL void dense_softmax_s8p__ref(const int8_t *in, const uint32_t *restrict table, int8_t *out) {
   for (int32_t o = 0; o < 1; o++) {
     for (int32_t i = 0; i < 1; i++) {
       const int32_t base = o * 3 + i;

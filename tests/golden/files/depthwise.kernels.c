@@ -2,9 +2,8 @@
  * Layer (Conv): 0 point.
  * Sizes: in 1x2x5x5, out 1x5x5x4; computes output rows [y_begin, y_end); the output may lie over rows of in that no
  * later row reads; scratch takes 18 bytes. */
-GLOW_HOT static void depthwise_conv_s8__v7m(const int8_t *in, const int8_t *restrict weights,
-    const int32_t *restrict bias, const float *restrict scale, int8_t *out, uint8_t *restrict scratch, int32_t y_begin,
-    int32_t y_end) {
+GLOW_KERNEL void depthwise_conv_s8__v7m(const int8_t *in, const int8_t *restrict weights, const int32_t *restrict bias,
+    const float *restrict scale, int8_t *out, uint8_t *restrict scratch, int32_t y_begin, int32_t y_end) {
   const int32_t taps = 2;
   const glow_thumb_gemm_t g = {weights, bias, scale, taps, 4, 0, 5, -128, 127, 0, NULL};
   uint32_t *const words = (uint32_t *)(void *)scratch;
@@ -140,7 +139,7 @@ GLOW_HOT GLOW_THUMB_NOINLINE static void depthwise_dwconv_s8__v7m_tile0(const gl
  * Layer (Conv): 1 depth.
  * Sizes: in 1x5x5x4, out 1x3x3x4; computes output rows [y_begin, y_end); the output may lie over rows of in that no
  * later row reads. */
-GLOW_HOT static void depthwise_dwconv_s8__v7m(const int8_t *in, const int8_t *restrict weights,
+GLOW_KERNEL void depthwise_dwconv_s8__v7m(const int8_t *in, const int8_t *restrict weights,
     const int32_t *restrict bias, const float *restrict scale, int8_t *out, int32_t y_begin, int32_t y_end) {
   glow_thumb_dw_t d;
   d.weights = weights;
@@ -195,7 +194,7 @@ GLOW_HOT static void depthwise_dwconv_s8__v7m(const int8_t *in, const int8_t *re
 /* Quantised mean of an axis.
  * Layer (ReduceMean): 2 mean.
  * Sizes: in 1x3x3x4, out 1x1x1x4; no operand overlaps another. */
-GLOW_HOT static void depthwise_reduce_mean_s8__v7m(const int8_t *restrict in, int8_t *restrict out) {
+GLOW_KERNEL void depthwise_reduce_mean_s8__v7m(const int8_t *restrict in, int8_t *restrict out) {
   const glow_thumb_mean_t mean = { 0.22222222f, 0.0f, 0.0f, 9, -7, 0, -128, 127, 0, 67832u, 0};
   glow_thumb_pool_t window;
   window.rows = 1;

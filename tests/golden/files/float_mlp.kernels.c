@@ -1,7 +1,7 @@
 /* Fully connected layer: clamp(bias + sum in * weights).
  * Layers (FullyConnected): 0 h, 1 l.
  * Parameters: float_mlp_fc_f32_args_t; no operand overlaps another. */
-GLOW_HOT static void float_mlp_fc_f32__ref(const float *restrict in, const float *restrict weights,
+GLOW_KERNEL void float_mlp_fc_f32__ref(const float *restrict in, const float *restrict weights,
     const float *restrict bias, float *restrict out, const float_mlp_fc_f32_args_t *restrict p) {
   for (int32_t r = 0; r < p->rows; r++) {
     const float *x = in + r * p->in_k;
@@ -20,7 +20,7 @@ GLOW_HOT static void float_mlp_fc_f32__ref(const float *restrict in, const float
 /* Softmax or its logarithm.
  * Layer (Softmax): 2 y.
  * Sizes: in 1x3, out 1x3; the output may be in. */
-GLOW_HOT static void float_mlp_softmax_f32__ref(const float *in, float *out) {
+GLOW_KERNEL void float_mlp_softmax_f32__ref(const float *in, float *out) {
   for (int32_t o = 0; o < 1; o++) {
     for (int32_t i = 0; i < 1; i++) {
       const int32_t base = o * 3 + i;

@@ -2,9 +2,8 @@
  * Layer (Conv): 0 conv.
  * Sizes: in 1x4x4x4, out 1x4x4x4; computes output rows [y_begin, y_end); the output may lie over rows of in that no
  * later row reads; scratch takes 36 bytes. */
-GLOW_HOT static void residual_conv_s8__v7m(const int8_t *in, const int8_t *restrict weights,
-    const int32_t *restrict bias, const float *restrict scale, int8_t *out, uint8_t *restrict scratch, int32_t y_begin,
-    int32_t y_end) {
+GLOW_KERNEL void residual_conv_s8__v7m(const int8_t *in, const int8_t *restrict weights, const int32_t *restrict bias,
+    const float *restrict scale, int8_t *out, uint8_t *restrict scratch, int32_t y_begin, int32_t y_end) {
   const int32_t taps = 4;
   const glow_thumb_gemm_t g = {weights, bias, scale, taps, 4, 0, -2, -128, 127, 0, NULL};
   uint32_t *const words = (uint32_t *)(void *)scratch;
@@ -45,7 +44,7 @@ GLOW_HOT static void residual_conv_s8__v7m(const int8_t *in, const int8_t *restr
 /* Strided copy.
  * Layer (Transpose): 1 conv.
  * Sizes: in 1x4x4x4, out 1x4x4x4; operands may be parts of one buffer. */
-GLOW_HOT static void residual_copy_b1__ref(const int8_t *in, int8_t *out) {
+GLOW_KERNEL void residual_copy_b1__ref(const int8_t *in, int8_t *out) {
   for (int32_t x0 = 0; x0 < 4; x0++) {
     for (int32_t x1 = 0; x1 < 16; x1++) {
       const int32_t i = x0 + x1 * 4;
@@ -58,7 +57,7 @@ GLOW_HOT static void residual_copy_b1__ref(const int8_t *in, int8_t *out) {
 /* Quantised sum by fused multiply-add.
  * Layer (Add): 2 sum.
  * Sizes: a 1x4x4x4, b 1x4x4x4, out 1x4x4x4; the output may be a or b. */
-GLOW_HOT static void residual_add_s8f__v7m(const int8_t *a, const int8_t *b, int8_t *out) {
+GLOW_KERNEL void residual_add_s8f__v7m(const int8_t *a, const int8_t *b, int8_t *out) {
   const int8_t *const x = a;
   const int8_t *const y = b;
   int8_t *const to = out;
