@@ -26,6 +26,7 @@ from pathlib import Path
 
 import numpy as np
 from cost_layers import Sample
+from cost_models import RECTIFIED
 from count_costs import Target, compiled_layers, count, mode_of, second_choices, target_of
 from fit_costs import TARGETS, each_target, left_out, parser_of, samples_for
 
@@ -36,7 +37,7 @@ from glowc.program.ir import Instr
 from glowc.program.lifetimes import strip_markers
 from glowc.select.cost import key_of
 from glowc.select.estimate import EstimateTable, KernelTable, NearTable, bits_of, estimates_file
-from glowc.select.traits import Extent, place, traits
+from glowc.select.traits import SIGNED, Extent, place, traits
 
 MOST_TERMS = 7  # of a fit
 TRIED = 10  # terms that are tried next
@@ -48,6 +49,7 @@ SHARED = 5  # layers that must have a trait, and not have it, for a term
 BY_TRAIT = ("call", "outputs", "macs", "products")  # features that are also counted for layers with a trait
 ALSO_WORK = frozenset({"weights", "patch", "inside", "middle"})  # features that grow with all of a layer's sizes
 FEW = 8  # layers: too few for a process
+POOLED = 16  # layers: a way of printing that has fewer is fitted together with the other one
 REACHES, APART, NOISES = (0.5, 1.0, 2.0, 4.0), (0.1, 0.5, 2.0), (0.01, 0.1, 0.5)
 LEFT = (-0.8, 2.0)  # bounds of relative errors
 LIGHT = 0.01  # of an error: a weight that is left out
@@ -61,6 +63,12 @@ class Layer:
     instr: Instr
     insns: float
     cycles: float
+    given: frozenset[str] = frozenset()
+
+    @property
+    def traits(self) -> frozenset[str]:
+        """What tells its code and its numbers apart."""
+        return traits(self.instr) | self.given
 
 
 Spot = tuple[int, ...]  # sizes, and bits of traits
@@ -83,9 +91,15 @@ def measured_by(name: str, samples: Sequence[Sample]) -> list[tuple[str, str, La
                     return found
                 instrs = strip_markers(compiled.program).instrs
                 for instr, insns, cycles in zip(instrs, counts.insns, counts.cycles, strict=True):
-                    found.append((key_of(instr), mode_of(compiled, instr), Layer(instr, insns, cycles)))
+                    found.append((key_of(instr), mode_of(compiled, instr), Layer(instr, insns, cycles, given(instr))))
             left = second_choices(compiled, left)
     return found
+
+
+def given(instr: Instr) -> frozenset[str]:
+    """Return the traits that a measured layer has by its numbers."""
+    first = instr.operands[0]
+    return SIGNED if first.type.dtype.is_float and not first.buffer.startswith(RECTIFIED) else frozenset()
 
 
 def merged(parts: Sequence[Sequence[tuple[str, str, Layer]]]) -> Layers:
@@ -93,16 +107,17 @@ def merged(parts: Sequence[Sequence[tuple[str, str, Layer]]]) -> Layers:
     found: Layers = defaultdict(list)
     seen: set[tuple[object, ...]] = set()
     for key, mode, layer in (entry for part in parts for entry in part):
-        same = key, mode, tuple(features(layer.instr).items()), traits(layer.instr)
+        same = key, mode, tuple(features(layer.instr).items()), layer.traits
         if same not in seen:
             seen.add(same)
             found[key, mode].append(layer)
     return dict(found)
 
 
-def columns(layers: Sequence[Layer], cache_bytes: int) -> dict[str, np.ndarray]:
+def columns(layers: Sequence[Layer], modes: Sequence[str], cache_bytes: int) -> dict[str, np.ndarray]:
     """Return the values of all terms that layers may differ by on a chip with a cache of constants."""
-    values, owned = [features(x.instr) for x in layers], [traits(x.instr) for x in layers]
+    values = [features(x.instr) for x in layers]
+    owned = [x.traits | {mode} for x, mode in zip(layers, modes, strict=True)]
     other = tuple(f"_{kb}k" for kb in (8, 16, 32) if kb << 10 != cache_bytes)
     found = {name: np.array([v.get(name, 0.0) for v in values]) for name in FEATURES if not name.endswith(other)}
     known: set[bytes] = set()
@@ -173,7 +188,7 @@ def sums(table: Mapping[str, np.ndarray], terms: Mapping[str, float]) -> np.ndar
 
 def names_of(layers: Sequence[Layer]) -> list[str]:
     """Return traits that tell the layers apart, of those that always come together one."""
-    owned, found = [traits(x.instr) for x in layers], dict[bytes, str]()
+    owned, found = [x.traits for x in layers], dict[bytes, str]()
     for trait in sorted(set().union(*owned)):
         has = np.array([trait in names for names in owned])
         if not has.all():
@@ -218,9 +233,9 @@ def without_light(known: Sequence[Spot], near: NearTable) -> tuple[list[Spot], N
     return [spot for spot, _ in kept], {**near, "weights": [weight for _, weight in kept]}
 
 
-def fit_layers(layers: Sequence[Layer], cache_bytes: int) -> tuple[EstimateTable, np.ndarray]:
-    """Return the sums of terms of one kernel and way of printing, and the cycles that these say."""
-    table = columns(layers, cache_bytes)
+def fit_layers(layers: Sequence[Layer], modes: Sequence[str], cache_bytes: int) -> tuple[EstimateTable, np.ndarray]:
+    """Return the sums of terms of layers of one kernel that are printed so, and the cycles that these say."""
+    table = columns(layers, modes, cache_bytes)
     insns, cycles = (np.array([getattr(x, what) for x in layers], float) for what in ("insns", "cycles"))
     terms, error = fit_terms(table, cycles)
     found: EstimateTable = {
@@ -230,15 +245,33 @@ def fit_layers(layers: Sequence[Layer], cache_bytes: int) -> tuple[EstimateTable
     return found, sums(table, terms)
 
 
+def fits_of(by_mode: Mapping[str, Sequence[Layer]], cache_bytes: int) -> dict[str, tuple[EstimateTable, np.ndarray]]:
+    """Return the sums of terms of each way of printing; one that has few layers takes the sums of all."""
+    every = [(mode, layer) for mode, layers in by_mode.items() for layer in layers]
+    few = [mode for mode, layers in by_mode.items() if len(layers) < POOLED]
+    found = {
+        mode: fit_layers(layers, [mode] * len(layers), cache_bytes)
+        for mode, layers in by_mode.items()
+        if mode not in few or len(by_mode) == 1
+    }
+    if len(by_mode) > 1 and few:
+        table, said = fit_layers([x for _, x in every], [mode for mode, _ in every], cache_bytes)
+        for mode in few:
+            own = np.array([other == mode for other, _ in every])
+            found[mode] = {**table, "samples": int(own.sum())}, said[own]
+    return {mode: found[mode] for mode in by_mode}
+
+
 def spot_of(layer: Layer, names: Sequence[str], mode: str) -> Spot:
     """Return the sizes of a layer and the bits of its traits and of the way it is printed."""
-    return (*Extent.of(layer.instr).sizes, bits_of(names, {*traits(layer.instr), mode}))
+    return (*Extent.of(layer.instr).sizes, bits_of(names, {*layer.traits, mode}))
 
 
 def kernel_of(by_mode: Mapping[str, Sequence[Layer]], cache_bytes: int) -> KernelTable | None:
     """Return the estimates of one kernel as the file has them, None where they say too little."""
-    by_mode = {mode: layers for mode, layers in by_mode.items() if len(layers) > 1}
-    fits = {mode: fit_layers(layers, cache_bytes) for mode, layers in by_mode.items()}
+    if sum(map(len, by_mode.values())) < 2:
+        return None
+    fits = fits_of(by_mode, cache_bytes)
     every = [(mode, layer) for mode, layers in by_mode.items() for layer in layers]
     near, names, known = None, list[str](), list[Spot]()
     if len(every) >= FEW:

@@ -15,7 +15,7 @@ FEATURES = (
     "visits", "kernel_rows", "steps", "padding", "edges", "tiles", "tile_products", "tile_inputs", "quads",
     "quad_products", "weights", "macs_8k", "macs_16k", "macs_32k", "patch", "block_taps", "edge_blocks", "edge_patch",
     "strided_blocks", "tail", "tail_taps", "inside", "middle", "border",
-    "spill_8k", "spill_16k", "spill_32k", "pairs", "pair_products",
+    "spill_8k", "spill_16k", "spill_32k", "pairs", "pair_products", "second",
 )  # fmt: skip
 
 WORK = frozenset({"macs", "products", "steps", "visits", "tile_products", "quad_products", "pair_products"})
@@ -90,7 +90,8 @@ def features(instr: Instr) -> dict[str, float]:
     miss such a cache when four pixels at a time go through all weights: those of sets with more lines than ways, none
     of which is there when its turn comes; inside: those that lie in
     the input; middle: those of pixels whose window is whole, border: of the other ones; pairs, pair_products: two
-    adjacent pixels of a row of four output channels, and their inputs.
+    adjacent pixels of a row of four output channels, and their inputs; second: elements of the second factor of a
+    product of activations, which kernels put in order first.
     """
     p = numbers(instr)
     out = sum(o.type.elements for o in instr.operands if o.access is not Access.IN and o.role != "scratch")
@@ -104,6 +105,8 @@ def features(instr: Instr) -> dict[str, float]:
         found["quad_products"] = found["quads"] * depth
         found |= _weights(instr, math.ceil(out / last / 4))
     found["rows"] = _rows(p)
+    if "m" in p:
+        found["second"] = instr.macs / max(p["m"], 1)
     image = Image.of(p)
     if image is None:
         return found
