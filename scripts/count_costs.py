@@ -144,8 +144,8 @@ def is_worth_it(layer: Layer, number: int) -> bool:
     return variant_of(form).isa != "ref" or form.macs <= SLOW_MACS
 
 
-def compiled_layers(samples: Sequence[Sample], target: Target, folder: Path, opt: str, number: int) -> Compiled:
-    """Return one model of layers, each with the variant that would be chosen n-th for speed."""
+def compiled_layers(samples: Sequence[Sample], target: Target, folder: Path, opt: str, number: int | None) -> Compiled:
+    """Return one model of layers, each with the variant that would be chosen n-th for speed, None as `opt` chooses."""
     folder.mkdir(parents=True)
     onnx.save(model_of(samples), folder / "layers.onnx")
     layout = "exported" if samples[0].planar else "nhwc"
@@ -154,6 +154,8 @@ def compiled_layers(samples: Sequence[Sample], target: Target, folder: Path, opt
         options = CompileOptions(io_layout=layout, opt=opt, plan="plain", io_buffers="caller")
         return compile_model(folder / "layers.onnx", target.board, options, order=order)
 
+    if number is None:
+        return compiled(opt)
     fast = compiled("speed").selection.order
 
     def order(layers: Sequence[Layer]) -> Order:

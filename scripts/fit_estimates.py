@@ -31,6 +31,7 @@ from count_costs import Target, compiled_layers, count, mode_of, second_choices,
 from fit_costs import TARGETS, each_target, left_out, parser_of, samples_for
 
 from glowc.board import chip_names, find_tool
+from glowc.compiler.pipeline import Compiled
 from glowc.errors import ToolError
 from glowc.kernels.features import FEATURES, WORK, features
 from glowc.program.ir import Instr
@@ -42,7 +43,7 @@ from glowc.select.traits import SIGNED, Extent, place, traits
 MOST_TERMS = 7  # of a fit
 TRIED = 10  # terms that are tried next
 WORTH = 0.95  # of the error is left after a term that is taken
-SMALL = 300  # cycles: errors of smaller layers are relative to this
+SMALL = 150  # cycles: errors of smaller layers are relative to this
 GOOD = 0.002  # an error that needs no further term
 LAYERS_PER_TERM = 4
 SHARED = 5  # layers that must have a trait, and not have it, for a term
@@ -76,24 +77,35 @@ Layers = dict[tuple[str, str], list[Layer]]  # by key and way of printing
 
 
 def measured_by(name: str, samples: Sequence[Sample]) -> list[tuple[str, str, Layer]]:
-    """Return what one model's layers take on a target, with the variants chosen first and second."""
+    """Return what one model's layers take on a target, with the variants chosen first and second.
+
+    Layers with wide weights are measured as they are chosen for less flash as well, with weights that stay bytes.
+    """
     target, found = target_of(name), list[tuple[str, str, Layer]]()
     with tempfile.TemporaryDirectory(prefix="glowc-estimates-") as folder:
         left = list(samples)
-        for number, opts in ((0, ("balanced", "speed")), (1, ("balanced",))):
+        for number, opts in ((0, ("balanced", "speed")), (1, ("balanced",)), (None, ("balanced",))):
+            if number is None:
+                left = [sample for sample in samples if sample.wide]
             for opt in opts if left else ():
                 place_of = Path(folder) / f"{number}{opt}"
                 compiled = compiled_layers(left, target, place_of, opt, number)
                 try:
-                    counts = count(compiled, target, place_of)
+                    found += counted_layers(compiled, target, place_of)
                 except ToolError as error:  # a large layer that a board has no room for
                     print(f"{name}: {len(left)} layers are left out: {error}", file=sys.stderr)
                     return found
-                instrs = strip_markers(compiled.program).instrs
-                for instr, insns, cycles in zip(instrs, counts.insns, counts.cycles, strict=True):
-                    found.append((key_of(instr), mode_of(compiled, instr), Layer(instr, insns, cycles, given(instr))))
             left = second_choices(compiled, left)
     return found
+
+
+def counted_layers(compiled: Compiled, target: Target, folder: Path) -> list[tuple[str, str, Layer]]:
+    """Return what the layers of a compiled model take, by key and way of printing."""
+    counts, instrs = count(compiled, target, folder), strip_markers(compiled.program).instrs
+    return [
+        (key_of(instr), mode_of(compiled, instr), Layer(instr, insns, cycles, given(instr)))
+        for instr, insns, cycles in zip(instrs, counts.insns, counts.cycles, strict=True)
+    ]
 
 
 def given(instr: Instr) -> frozenset[str]:
