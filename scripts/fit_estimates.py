@@ -37,7 +37,7 @@ from glowc.kernels.features import FEATURES, WORK, features
 from glowc.program.ir import Instr
 from glowc.program.lifetimes import strip_markers
 from glowc.select.cost import key_of
-from glowc.select.estimate import EstimateTable, KernelTable, NearTable, bits_of, estimates_file
+from glowc.select.estimate import NOT, EstimateTable, KernelTable, NearTable, bits_of, estimates_file
 from glowc.select.traits import SIGNED, Extent, place, traits
 
 MOST_TERMS = 7  # of a fit
@@ -79,14 +79,14 @@ Layers = dict[tuple[str, str], list[Layer]]  # by key and way of printing
 def measured_by(name: str, samples: Sequence[Sample]) -> list[tuple[str, str, Layer]]:
     """Return what one model's layers take on a target, with the variants chosen first and second.
 
-    Layers with wide weights are measured as they are chosen for less flash as well, with weights that stay bytes.
+    Dense layers and those with wide weights are measured as they are chosen for less flash as well: in bytes.
     """
     target, found = target_of(name), list[tuple[str, str, Layer]]()
     with tempfile.TemporaryDirectory(prefix="glowc-estimates-") as folder:
         left = list(samples)
         for number, opts in ((0, ("balanced", "speed")), (1, ("balanced",)), (None, ("balanced",))):
             if number is None:
-                left = [sample for sample in samples if sample.wide]
+                left = [sample for sample in samples if sample.wide or sample.kind == "fc"]
             for opt in opts if left else ():
                 place_of = Path(folder) / f"{number}{opt}"
                 compiled = compiled_layers(left, target, place_of, opt, number)
@@ -136,8 +136,9 @@ def columns(layers: Sequence[Layer], modes: Sequence[str], cache_bytes: int) -> 
     for trait in sorted(set().union(*owned)):
         has = np.array([trait in names for names in owned])
         if has.tobytes() not in known and SHARED <= has.sum() <= len(layers) - SHARED:
-            known.add(has.tobytes())
+            known |= {has.tobytes(), (~has).tobytes()}
             found |= {f"{name}@{trait}": found[name] * has for name in BY_TRAIT}
+            found |= {f"{name}@{NOT}{trait}": found[name] * ~has for name in BY_TRAIT}
     return {name: column for name, column in found.items() if column.any()}
 
 

@@ -1,18 +1,19 @@
 """What the report of a program says that its calls take: sums of terms, and how far off those are for layers like it.
 
 The choice of variants is made by the costs of glowc/select/cost.py, whose few terms hold for layers of any size.
-Estimates only have to be near. A term is a feature (`glowc.kernels.features`), or `FEATURE@TRAIT`: that feature of
-layers with a trait (`glowc.select.traits`), one of which is the way of printing. To the cycles comes the mean of a
-Gaussian process through the relative errors of the measured layers, by the logarithms of their sizes and their traits
-(Rasmussen and Williams, Gaussian Processes for Machine Learning, 2006, equation 2.23); far from all of them it is 0.
-scripts/fit_estimates.py fits both and writes boards/_estimates/<cpu>.json.
+Estimates only have to be near. A term is a feature (`glowc.kernels.features`), or `FEATURE@TRAIT`: that feature
+of layers with a trait (`glowc.select.traits`), one of which is the way of printing, or `FEATURE@!TRAIT`: of those
+without it. To the cycles comes the mean of a Gaussian process through the relative errors of the measured layers, by
+the logarithms of their sizes and their traits (Rasmussen and Williams, Gaussian Processes for Machine Learning, 2006,
+equation 2.23); far from all of them it is 0. scripts/fit_estimates.py fits both and writes
+boards/_estimates/<cpu>.json.
 """
 
 from __future__ import annotations
 
 import json
 import math
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cache
 from pathlib import Path
@@ -26,6 +27,7 @@ from glowc.select.cost import Cost, Costs, key_of, keys_like
 from glowc.select.traits import Extent, place, traits
 
 _EXACT = "exact"  # of a sum: there is no code for which the fused form differs
+NOT = "!"  # before a trait of a term: of layers without it
 _MOST, _LEAST = 3.0, 0.3  # times the sum of terms: no layer is that far off
 
 
@@ -104,10 +106,14 @@ class Estimate:
         return Cost(round(insns), round(cycles))
 
 
-def total(terms: Mapping[str, float], found: Mapping[str, float], has: Iterable[str]) -> float:
-    """Return the sum of coefficient x feature of those terms whose trait a layer has."""
+def total(terms: Mapping[str, float], found: Mapping[str, float], has: Collection[str]) -> float:
+    """Return the sum of coefficient x feature of those terms whose trait a layer has, or lacks after NOT."""
     split = ((coefficient, *name.partition("@")) for name, coefficient in terms.items())
-    return sum(c * found.get(feature, 0.0) for c, feature, _, trait in split if not trait or trait in has)
+    return sum(c * found.get(feature, 0.0) for c, feature, _, trait in split if _counts(trait, has))
+
+
+def _counts(trait: str, has: Collection[str]) -> bool:
+    return not trait or (trait[1:] not in has if trait.startswith(NOT) else trait in has)
 
 
 def bits_of(names: Sequence[str], has: Iterable[str]) -> int:
