@@ -43,7 +43,7 @@ from glowc.select.traits import SIGNED, Extent, place, traits
 MOST_TERMS = 7  # of a fit
 TRIED = 10  # terms that are tried next
 WORTH = 0.95  # of the error is left after a term that is taken
-SMALL = 150  # cycles: errors of smaller layers are relative to this
+SMALL = 1000  # cycles: errors of smaller layers are relative to this
 GOOD = 0.002  # an error that needs no further term
 LAYERS_PER_TERM = 4
 SHARED = 5  # layers that must have a trait, and not have it, for a term
