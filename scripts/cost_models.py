@@ -10,8 +10,10 @@ import onnx.helper as oh
 from cost_layers import WIDTHS, Sample
 from onnx import TensorProto
 
-CALM = "calm"  # inputs whose names begin so are small, as what comes from a norm and a dense layer
+CALM = "calm"  # inputs whose names begin so are small, as what comes from a norm and a dense layer, or fits codes
 RECTIFIED = "relu"  # these are not negative, as what comes from a layer with ReLU: FPUs in software are fast at zeros
+RGB = 3  # channels of images that a network begins with
+LONG, SPREAD_OUT = 900, 36.0  # inputs of dense layers whose weights, as trained ones, are spread over more of the codes
 _WEIGHTED = frozenset({"conv", "convw8", "dwconv", "fc"})
 
 
@@ -64,7 +66,8 @@ class _Builder:
         )
 
     def weights(self, sample: Sample, shape: Sequence[int]) -> np.ndarray:
-        return np.clip(self.rng.normal(0, 16, shape), -127, 127).astype(np.int8)
+        is_long = sample.kind == "fc" and sample.hwc[-1] > LONG
+        return np.clip(self.rng.normal(0, SPREAD_OUT if is_long else 16, shape), -127, 127).astype(np.int8)
 
     def add(self, at: int, sample: Sample) -> None:
         """Add the layer number `at`."""
@@ -80,10 +83,11 @@ class _Builder:
             self.shifted(at, sample, kind.removesuffix("rs"), shape)
             return
         if kind == "quantize":
-            self.quantized(self.input(name, shape, TensorProto.FLOAT), 0.02, 3)
+            self.quantized(self.input(f"{CALM}{at}", shape, TensorProto.FLOAT), 0.02, 3)
             return
         if is_float:
-            name = f"{CALM if kind in ('gelu', 'erf') else RECTIFIED if kind in _WEIGHTED else 'x'}{at}"
+            rectified = kind in _WEIGHTED and not sample.signed
+            name = f"{CALM if kind in ('gelu', 'erf') else RECTIFIED if rectified else 'x'}{at}"
         self.input(name, shape, TensorProto.FLOAT if is_float else TensorProto.INT8)
         zero = -128 if at % 2 or kind in ("avg_pool", "max_pool", "mean") else 5
         x = name if is_float else self.dequantized(name, 0.02, zero, np.int8)
@@ -205,11 +209,19 @@ class _Builder:
         tensors = {name: oh.make_tensor(name, TensorProto.FLOAT, (), [number]) for name, number in values.items()}
         return self.node("RequantShift", (value, *parts), output, **tensors)
 
+    def interleaved(self, at: int, shape: Sequence[int]) -> str:
+        """Add codes that a convolution made of an image of one channel: layers in the middle read them by pixels."""
+        x, channels = self.edge(f"x{at}", (1, 1, *shape[2:]), True), shape[1]
+        w = self.const(f"x{at}_w", self.rng.integers(-60, 61, (channels, 1, 1, 1)).astype(np.float32))
+        return self.shift(self.node("Conv", (x, w), f"x{at}_c", kernel_shape=(1, 1)), f"x{at}_q", channels)
+
     def shifted(self, at: int, sample: Sample, kind: str, shape: Sequence[int]) -> None:
         """Add a layer of integers kept in floats, from codes to codes."""
-        x = self.edge(f"x{at}", shape, True)
-        if not sample.planar:
-            x = self.shift(x, f"x{at}_q")
+        if sample.planar and shape[1] > RGB:
+            x = self.interleaved(at, shape)
+        else:
+            x = self.edge(f"x{at}", shape, True)
+            x = x if sample.planar else self.shift(x, f"x{at}_q")
         if kind == "add":
             z = self.shift(self.edge(f"z{at}", shape, True), f"z{at}_q")
             y = self.node("Add", (x, z), f"y{at}")

@@ -28,6 +28,7 @@ from pathlib import Path
 
 import numpy as np
 from cost_layers import Sample
+from cost_models import RECTIFIED
 from count_costs import (
     ALL_MACS,
     SECOND_MACS,
@@ -49,7 +50,7 @@ from glowc.program.ir import Instr
 from glowc.program.lifetimes import strip_markers
 from glowc.select.cost import key_of
 from glowc.select.estimate import EstimateTable, KernelTable, NearTable, bits_of, estimates_file, total
-from glowc.select.traits import Extent, place, traits
+from glowc.select.traits import SIGNED, Extent, place, traits
 
 MOST_CHOICES = 4  # variants of a layer that are counted
 MOST_TERMS = 7  # of a fit
@@ -77,6 +78,12 @@ class Layer:
     instr: Instr
     insns: float
     cycles: float
+    given: frozenset[str] = frozenset()
+
+    @property
+    def traits(self) -> frozenset[str]:
+        """What tells its code and its numbers apart."""
+        return traits(self.instr) | self.given
 
 
 Spot = tuple[int, ...]  # sizes, and bits of traits
@@ -131,7 +138,13 @@ def counted_layers(compiled: Compiled, target: Target, folder: Path) -> list[tup
     """Return the layers of one program, by key and way of printing."""
     counts, instrs = count(compiled, target, folder), strip_markers(compiled.program).instrs
     layers = zip(instrs, counts.insns, counts.cycles, strict=True)
-    return [(key_of(i), mode_of(compiled, i), Layer(i, insns, cycles)) for i, insns, cycles in layers]
+    return [(key_of(i), mode_of(compiled, i), Layer(i, insns, cycles, given(i))) for i, insns, cycles in layers]
+
+
+def given(instr: Instr) -> frozenset[str]:
+    """Return the traits that a measured layer has by its numbers."""
+    first = instr.operands[0]
+    return SIGNED if first.type.dtype.is_float and not first.buffer.startswith(RECTIFIED) else frozenset()
 
 
 def merged(parts: Sequence[Sequence[tuple[str, str, Layer]]]) -> Layers:
@@ -139,7 +152,7 @@ def merged(parts: Sequence[Sequence[tuple[str, str, Layer]]]) -> Layers:
     found: Layers = defaultdict(list)
     seen: set[tuple[object, ...]] = set()
     for key, mode, layer in (entry for part in parts for entry in part):
-        same = key, mode, tuple(features(layer.instr).items()), traits(layer.instr)
+        same = key, mode, tuple(features(layer.instr).items()), layer.traits
         if same not in seen:
             seen.add(same)
             found[key, mode].append(layer)
@@ -148,7 +161,7 @@ def merged(parts: Sequence[Sequence[tuple[str, str, Layer]]]) -> Layers:
 
 def columns(layers: Sequence[Layer], cache_bytes: int) -> dict[str, np.ndarray]:
     """Return the values of all terms that layers may differ by on a chip with a cache of constants."""
-    values, owned = [features(x.instr) for x in layers], [traits(x.instr) for x in layers]
+    values, owned = [features(x.instr) for x in layers], [x.traits for x in layers]
     other = tuple(f"_{kb}k" for kb in (8, 16, 32) if kb << 10 != cache_bytes)
     found = {name: np.array([v.get(name, 0.0) for v in values]) for name in FEATURES if not name.endswith(other)}
     known: set[bytes] = set()
@@ -237,7 +250,7 @@ def sums(table: Mapping[str, np.ndarray], terms: Mapping[str, float]) -> np.ndar
 
 def names_of(layers: Sequence[Layer]) -> list[str]:
     """Return traits that tell the layers apart, of those that always come together one."""
-    owned, found = [traits(x.instr) for x in layers], dict[bytes, str]()
+    owned, found = [x.traits for x in layers], dict[bytes, str]()
     for trait in sorted(set().union(*owned)):
         has = np.array([trait in names for names in owned])
         if not has.all():
@@ -298,7 +311,7 @@ def times(
     terms: Mapping[str, float], layers: Sequence[Layer], counts: np.ndarray
 ) -> tuple[dict[str, float], np.ndarray]:
     """Return the terms of other layers times a factor, so that they say what these take, and what they say."""
-    said = np.array([total(terms, features(x.instr), traits(x.instr)) for x in layers])
+    said = np.array([total(terms, features(x.instr), x.traits) for x in layers])
     factor = float(np.median(counts / np.maximum(said, 1)))
     return {name: float(f"{factor * c:.5g}") for name, c in terms.items()}, factor * said
 
@@ -322,16 +335,14 @@ def borrowed(layers: Sequence[Layer], own: Fitted, other: EstimateTable) -> Fitt
 
 def spot_of(layer: Layer, names: Sequence[str], mode: str) -> Spot:
     """Return the sizes of a layer and the bits of its traits and of the way it is printed."""
-    return (*Extent.of(layer.instr).sizes, bits_of(names, {*traits(layer.instr), mode}))
+    return (*Extent.of(layer.instr).sizes, bits_of(names, {*layer.traits, mode}))
 
 
 def with_guests(by_mode: Mapping[str, Sequence[Layer]]) -> dict[str, list[Layer]]:
     """Return the layers of each way of printing, and those of the others with a trait that none of its own has."""
-    owned = {mode: frozenset().union(*(traits(x.instr) for x in layers)) for mode, layers in by_mode.items()}
+    owned = {mode: frozenset().union(*(x.traits for x in layers)) for mode, layers in by_mode.items()}
     every = [layer for layers in by_mode.values() for layer in layers]
-    return {
-        mode: [*layers, *(x for x in every if not traits(x.instr) <= owned[mode])] for mode, layers in by_mode.items()
-    }
+    return {mode: [*layers, *(x for x in every if not x.traits <= owned[mode])] for mode, layers in by_mode.items()}
 
 
 def kernel_of(by_mode: Mapping[str, Sequence[Layer]], cache_bytes: int) -> KernelTable | None:

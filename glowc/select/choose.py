@@ -34,6 +34,7 @@ from glowc.select.flash_budget import shrunk, within_flash
 from glowc.select.order import CODE_LIMITS, KB, group_moves, lean, price_of, select
 from glowc.select.pricing import Pricing, cost_of, likely_modes
 from glowc.select.stack import modes_of
+from glowc.select.traits import given
 
 _LARGE_LIMIT = 96 * KB  # balanced, for CPUs that run from caches and megabytes of memory
 CODE_OF_ANY = 128 * KB  # no model's code takes more
@@ -166,11 +167,12 @@ class Selection:
         """Return what each call of a program is estimated to take, as near as is known; nothing is chosen by this."""
         estimates = load_estimates(self.costs.cpu)
 
-        def taken(instr: Instr, mode: str) -> Cost:
+        def taken(instr: Instr, mode: str, more: frozenset[str]) -> Cost:
             tuned = self.tuned.get(instr.name, {}).get(instr.variant)
-            return tuned or estimates.predict(instr, mode, self.costs) or self.costs.stated(instr)
+            return tuned or estimates.predict(instr, mode, self.costs, more) or self.costs.stated(instr)
 
-        return [taken(instr, mode) for instr, mode in modes_of(program, self.opt)]
+        calls = zip(modes_of(program, self.opt), given(program), strict=True)
+        return [taken(instr, mode, more) for (instr, mode), more in calls]
 
 
 def select_variants(

@@ -1,18 +1,19 @@
 """What the report of a program says that its calls take: sums of terms, and how far off those are for layers like it.
 
 The choice of variants is made by the costs of glowc/select/cost.py, whose few terms hold for layers of any size.
-Estimates only have to be near. A term is a feature (`glowc.kernels.features`), or `FEATURE@TRAIT`: that feature of
-layers with a trait (`glowc.select.traits`). To the cycles comes the mean of a Gaussian process through the relative
-errors of the measured layers, by the logarithms of their sizes and their traits (Rasmussen and Williams, Gaussian
-Processes for Machine Learning, 2006, equation 2.23); far from all of them it is 0. scripts/fit_estimates.py fits both
-and writes boards/_estimates/<cpu>.json.
+Estimates only have to be near. A term is a feature (`glowc.kernels.features`), or `FEATURE@TRAIT`: that feature
+of layers with a trait (`glowc.select.traits`), one of which is the way of printing, or `FEATURE@!TRAIT`: of those
+without it. To the cycles comes the mean of a Gaussian process through the relative errors of the measured layers, by
+the logarithms of their sizes and their traits (Rasmussen and Williams, Gaussian Processes for Machine Learning, 2006,
+equation 2.23); far from all of them it is 0. scripts/fit_estimates.py fits both and writes
+boards/_estimates/<cpu>.json.
 """
 
 from __future__ import annotations
 
 import json
 import math
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cache
 from pathlib import Path
@@ -26,6 +27,7 @@ from glowc.select.cost import Cost, Costs, key_of, keys_like
 from glowc.select.traits import Extent, place, traits
 
 _EXACT = "exact"  # of a sum: there is no code for which the fused form differs
+NOT = "!"  # before a trait of a term: of layers without it
 _MOST, _LEAST = 3.0, 0.3  # times the sum of terms: no layer is that far off
 
 
@@ -94,20 +96,24 @@ class Estimate:
     near: Near | None = None
     mode: str = ""
 
-    def predict(self, instr: Instr) -> Cost:
-        """Return what a call takes."""
-        found, has = features(instr), traits(instr)
+    def predict(self, instr: Instr, given: frozenset[str] = frozenset()) -> Cost:
+        """Return what a call takes that has the traits `given` by the calls before it."""
+        found, has = features(instr), traits(instr) | given | {self.mode}
         insns, cycles = (total(terms, found, has) for terms in (self.insns, self.cycles))
         if self.near is not None:
-            factor = 1 + self.near.error(Extent.of(instr).sizes, bits_of(self.traits, {*has, self.mode}))
+            factor = 1 + self.near.error(Extent.of(instr).sizes, bits_of(self.traits, has))
             cycles *= min(max(factor, _LEAST), _MOST)
         return Cost(round(insns), round(cycles))
 
 
-def total(terms: Mapping[str, float], found: Mapping[str, float], has: Iterable[str]) -> float:
-    """Return the sum of coefficient x feature of those terms whose trait a layer has."""
+def total(terms: Mapping[str, float], found: Mapping[str, float], has: Collection[str]) -> float:
+    """Return the sum of coefficient x feature of those terms whose trait a layer has, or lacks after NOT."""
     split = ((coefficient, *name.partition("@")) for name, coefficient in terms.items())
-    return sum(c * found.get(feature, 0.0) for c, feature, _, trait in split if not trait or trait in has)
+    return sum(c * found.get(feature, 0.0) for c, feature, _, trait in split if _counts(trait, has))
+
+
+def _counts(trait: str, has: Collection[str]) -> bool:
+    return not trait or (trait[1:] not in has if trait.startswith(NOT) else trait in has)
 
 
 def bits_of(names: Sequence[str], has: Iterable[str]) -> int:
@@ -137,14 +143,17 @@ class Estimates:
         ]
         return max(found, key=lambda entry: entry[0], default=(None, None))[1]
 
-    def predict(self, instr: Instr, mode: str, costs: Costs) -> Cost | None:
-        """Return what a call is estimated to take, by the CPU's costs where it has no estimate; None without either."""
+    def predict(self, instr: Instr, mode: str, costs: Costs, given: frozenset[str] = frozenset()) -> Cost | None:
+        """Return what a call is estimated to take, by the CPU's costs where it has no estimate; None without either.
+
+        `given` are traits that the call has by those before it (`glowc.select.traits.given`).
+        """
         found = self.find(instr, mode)
         if found is None:
             found = None if costs.fit(instr, mode) is not None else self.akin(instr, mode)
         if found is None:
             return costs.predict(instr, mode)
-        cost, spared = found.predict(instr), variant_of(instr).spared_bytes(instr)
+        cost, spared = found.predict(instr, given), variant_of(instr).spared_bytes(instr)
         return cost if not spared else Cost(cost.insns, cost.cycles - round(costs.reread_cycles * spared))
 
 

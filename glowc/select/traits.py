@@ -7,10 +7,15 @@ from collections.abc import Iterator
 from dataclasses import dataclass, fields
 
 from glowc.kernels.features import COUNTED, LIMITS, Image, features, inputs_of, last_axis, numbers
-from glowc.program.ir import Instr, Plan
+from glowc.program.ir import Access, Instr, Plan, Program
+from glowc.program.lifetimes import strip_markers
 
 _SMALL = 16  # numbers of a plan that may tell code apart
 _GROUPS = (2, 4, 8, 16)
+_KEEP_SIGNS = ("max_pool_f32", "avg_pool_f32", "copy", "transpose")
+
+SIGNED = frozenset({"signed"})
+"""The trait of calls that read floats which no ReLU made: functions of floats without FPU are faster at zeros."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,6 +63,23 @@ def traits(instr: Instr) -> frozenset[str]:
     for name, size in (("depth", depth), ("channels", extent.channels), ("width", extent.width)):
         found |= {f"{name}%{n}" for n in _GROUPS if size % n}
     return frozenset(found)
+
+
+def given(program: Program) -> list[frozenset[str]]:
+    """Return the traits that calls have by the calls before them: SIGNED, or none."""
+    found, rectified = list[frozenset[str]](), set[str]()
+    for instr in strip_markers(program).instrs:
+        first = instr.operands[0]
+        read = program.root(first.buffer)[0] in rectified
+        found.append(SIGNED if first.type.dtype.is_float and not read else frozenset())
+        written = {program.root(o.buffer)[0] for o in instr.operands if o.access is not Access.IN}
+        rectified = rectified | written if _rectifies(instr, read) else rectified - written
+    return found
+
+
+def _rectifies(instr: Instr, read: bool) -> bool:
+    is_relu = instr.params.get("act_min") == 0 or instr.params.get("op") == "relu"
+    return is_relu or (read and instr.kernel.startswith(_KEEP_SIGNS))
 
 
 def _fields(plan: Plan, prefix: str) -> Iterator[str]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import importlib.util
 import json
+import math
 import sys
 from collections.abc import Iterator
 from dataclasses import replace
@@ -14,11 +15,12 @@ import numpy as np
 import pytest
 
 from glowc.board import cpu_names
+from glowc.graph.types import DType, TensorType
 from glowc.kernels.features import features
-from glowc.program.ir import Instr
+from glowc.program.ir import Access, Buffer, BufferKind, Instr, Operand, Program
 from glowc.select.cost import Cost, Costs, Fit, key_of
 from glowc.select.estimate import Estimate, Estimates, Near, estimates_file, like, load_estimates, parse_kernel
-from glowc.select.traits import Extent, place, traits
+from glowc.select.traits import SIGNED, Extent, given, place, traits
 from tests.conftest import ROOT
 from tests.unit.test_costs import conv, costs_of
 
@@ -57,6 +59,25 @@ def test_the_error_of_measured_layers_is_added_where_they_are_near() -> None:
     strided = conv(size=8)
     strided = replace(strided, params={**strided.params, "stride_h": 2})
     assert 1 < found.predict(strided).cycles / plain.predict(strided).cycles < 1.25
+
+
+def test_calls_that_read_floats_of_no_relu_are_told_from_others() -> None:
+    images = TensorType((1, 4, 4, 4), DType.F32)
+    buffers = {name: Buffer(name, BufferKind.ACTIVATION, 256) for name in "xyz"}
+    buffers["view"] = Buffer("view", BufferKind.ACTIVATION, 256, alias_of="z")
+
+    def call(kernel: str, read: str, written: str, least: float) -> Instr:
+        operands = (Operand("in", read, Access.IN, images), Operand("out", written, Access.OUT, images))
+        return Instr(kernel, "ref", operands, {"act_min": least})
+
+    calls = (
+        call("conv_f32", "x", "y", 0.0), call("max_pool_f32", "y", "z", -math.inf), call("fc_f32", "view", "y", -1.0),
+        call("fc_f32", "y", "x", 0.0),
+    )  # fmt: skip
+    assert [bool(x) for x in given(Program("model", (), (), buffers, {}, calls))] == [True, False, False, True]
+    plain = Estimate({"call": 1.0}, {"call": 10.0, "call@signed": 5.0}, 0.0, 9)
+    assert plain.predict(conv(), SIGNED) == Cost(1, 15)
+    assert plain.predict(conv()) == Cost(1, 10)
 
 
 def test_what_stands_in_where_a_kernel_was_not_measured() -> None:
@@ -136,7 +157,7 @@ def test_error_of_the_process_is_that_of_leaving_a_layer_out(fitting: ModuleType
 
 def test_a_term_counts_multiply_accumulates(fitting: ModuleType) -> None:
     layers = [fitting.Layer(conv(size=n), 100.0, 100.0 + n) for n in range(4, 16)]
-    fit, _ = fitting.fit_layers(layers, 0)
+    fit, _ = fitting.fit_layers(layers, ["shared"] * len(layers), 0)
     assert {name.partition("@")[0] for name in fit["cycles"]} & (fitting.WORK | fitting.ALSO_WORK)
 
 
