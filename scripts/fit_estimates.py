@@ -49,7 +49,7 @@ from glowc.kernels.features import FEATURES, WORK, features
 from glowc.program.ir import Instr
 from glowc.program.lifetimes import strip_markers
 from glowc.select.cost import key_of
-from glowc.select.estimate import EstimateTable, KernelTable, NearTable, bits_of, estimates_file, total
+from glowc.select.estimate import NOT, EstimateTable, KernelTable, NearTable, bits_of, estimates_file, total
 from glowc.select.traits import SIGNED, Extent, place, traits
 
 MOST_CHOICES = 4  # variants of a layer that are counted
@@ -168,8 +168,9 @@ def columns(layers: Sequence[Layer], cache_bytes: int) -> dict[str, np.ndarray]:
     for trait in sorted(set().union(*owned)):
         has = np.array([trait in names for names in owned])
         if has.tobytes() not in known and SHARED <= has.sum() <= len(layers) - SHARED:
-            known.add(has.tobytes())
+            known |= {has.tobytes(), (~has).tobytes()}
             found |= {f"{name}@{trait}": found[name] * has for name in BY_TRAIT}
+            found |= {f"{name}@{NOT}{trait}": found[name] * ~has for name in BY_TRAIT}
     return {name: column for name, column in found.items() if column.any()}
 
 

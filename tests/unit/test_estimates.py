@@ -157,7 +157,7 @@ def test_error_of_the_process_is_that_of_leaving_a_layer_out(fitting: ModuleType
 
 def test_a_term_counts_multiply_accumulates(fitting: ModuleType) -> None:
     layers = [fitting.Layer(conv(size=n), 100.0, 100.0 + n) for n in range(4, 16)]
-    fit, _ = fitting.fit_layers(layers, ["shared"] * len(layers), 0)
+    fit, _ = fitting.fit_layers(layers, 0)
     assert {name.partition("@")[0] for name in fit["cycles"]} & (fitting.WORK | fitting.ALSO_WORK)
 
 
