@@ -224,4 +224,7 @@ def check_profile(profile: Profile, net: Net, path: Path) -> None:
         details.append(f"the model has no value {', '.join(map(repr, strange[:5]))}")
     if profile.version != __version__:
         details.append(f"the profile was written by glowc {profile.version}, this is {__version__}")
+    open_sizes = [port.name for port in net.inputs if port.free]
+    if open_sizes:
+        details.append(f"the model leaves sizes of {', '.join(open_sizes)} open: --input-shape as with glowc profile")
     raise InputError(f"{path} is the profile of another graph", details=details, hint="profile this model again")

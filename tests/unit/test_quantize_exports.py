@@ -268,3 +268,21 @@ def test_average_with_dilations_gives_a_file_that_onnxruntime_loads() -> None:
     net.opset_import[0].version = 19
     done = quantize_model(net, noise((1, 3, 8, 8)), FLOAT_EDGE)
     assert relative_error(run(done.model, noise((1, 3, 8, 8))), run(net, noise((1, 3, 8, 8)))) < 0.02
+
+
+def test_profile_of_other_sizes_says_how_to_give_them(
+    glowc: Glowc, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    nodes = [helper.make_node("Conv", ["x", "w"], ["y"], pads=[1] * 4)]
+    net = model(nodes, {"w": weights(4, 3, 3, 3)}, {"x": [1, 3, 8, 8]}, {"y": [1, 4, 8, 8]})
+    for axis in (2, 3):
+        net.graph.input[0].type.tensor_type.shape.dim[axis].dim_param = "side"
+    onnx.save(net, "net.onnx")
+    np.save("x.npy", np.stack([s["x"] for s in noise((1, 3, 8, 8))]))
+    assert glowc("profile", "net.onnx", "--data", "x.npy", "-o", "p.yaml").status == 0
+    done = glowc("quantize", "net.onnx", "--profile", "p.yaml", "-o", "q.onnx")
+    assert "the model leaves sizes of x open: --input-shape as with glowc profile" in done.err
+    assert (
+        glowc("quantize", "net.onnx", "--profile", "p.yaml", "--input-shape", "x=1x3x8x8", "-o", "q.onnx").status == 0
+    )
