@@ -112,7 +112,7 @@ def read_net(source: Path | bytes | onnx.ModelProto, shapes: Mapping[str, tuple[
     proto = _inlined(_new_enough(loaded.proto, loaded.source))
     consts = {i.name: numpy_helper.to_array(i) for i in proto.graph.initializer}
     nodes = [*proto.graph.node]
-    _check_plain(nodes, loaded.source)
+    check_plain(nodes, loaded.source)
     inputs = tuple(_port(v, shapes or {}) for v in proto.graph.input if v.name not in consts)
     outputs = tuple(_port(v, {}) for v in proto.graph.output)
     opsets = {o.domain: o.version for o in proto.opset_import}
@@ -137,10 +137,12 @@ def _inlined(proto: onnx.ModelProto) -> onnx.ModelProto:
     return inliner.inline_local_functions(proto) if proto.functions else proto
 
 
-def _check_plain(nodes: Iterable[NodeProto], source: str) -> None:
-    """Raise ModelError for control flow, and for a model that is quantised already."""
+def check_plain(nodes: Iterable[NodeProto], source: str) -> None:
+    """Raise ModelError for control flow but If, and for a model that is quantised already."""
     for node in nodes:
-        if any(a.type in (onnx.AttributeProto.GRAPH, onnx.AttributeProto.GRAPHS) for a in node.attribute):
+        if node.op_type != "If" and any(
+            a.type in (onnx.AttributeProto.GRAPH, onnx.AttributeProto.GRAPHS) for a in node.attribute
+        ):
             raise ModelError(
                 f"{source}: {label(node)} holds a graph of its own, which cannot be profiled",
                 hint="export the model without control flow (loops unrolled, branches decided)",

@@ -11,6 +11,7 @@ from dataclasses import replace
 import numpy as np
 from onnx import NodeProto, helper
 
+from glowc.quant.branches import decided
 from glowc.quant.edit import Edit, Shapes, const_and_value, drop_unused, edited, made, only_producer, with_inputs
 from glowc.quant.engine import Engine
 from glowc.quant.layer_norm import with_layer_norms
@@ -28,7 +29,7 @@ _RANDOM = frozenset({
 
 def simplified(net: Net, engine: Engine) -> Net:
     """Return the network in the form that the quantiser works on."""
-    net, shapes = fold_constants(drop_identities(with_first_results(net)), engine)
+    net, shapes = fold_constants(drop_identities(with_first_results(decided(net, engine))), engine)
     net = with_layer_norms(with_finite_masks(drop_identities(net)), shapes)
     net = edited(net, lambda n, node: _fold_batch_norm(n, node, shapes))
     net = edited(net, _bias_into_conv)
