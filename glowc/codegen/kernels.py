@@ -186,7 +186,8 @@ def _print(value: ParamValue, is_float: bool) -> str:
 def signature(instr: Instr, fn: str, struct: ArgsStruct | None) -> str:
     """Return `GLOW_KERNEL void fn(...)`: operands in order, argument struct, output rows.
 
-    Operands that may overlap, in place or row by row, or begin at one address are not `restrict`.
+    A kernel that may be inlined begins with `GLOW_HOT static` instead. Operands that may overlap, in place or row by
+    row, or begin at one address are not `restrict`.
     """
     kernel, variant = get_kernel(instr.kernel), variant_of(instr)
     overlaps = variant.in_place or kernel.row_window is not None or kernel.one_buffer
@@ -201,7 +202,8 @@ def signature(instr: Instr, fn: str, struct: ArgsStruct | None) -> str:
         args.append(f"const {struct.name} *restrict p")
     if kernel.rows:
         args += ["int32_t y_begin", "int32_t y_end"]
-    return f"GLOW_KERNEL void {fn}({', '.join(args)})"
+    kind = "GLOW_HOT static" if kernel.inlined else "GLOW_KERNEL"
+    return f"{kind} void {fn}({', '.join(args)})"
 
 
 def render_kernel(instr: Instr, fn: str, struct: ArgsStruct | None = None) -> str:

@@ -55,13 +55,13 @@ KERNELS = (
     *(
         KernelDef(
             f"copy_b{n}", ("in in", "out out"), CopyParams, interpret_copy, template="copy",
-            one_buffer=True, kind=f"b{n}", doc="strided copy",
+            one_buffer=True, inlined=True, kind=f"b{n}", doc="strided copy",
         )
         for n in SIZES
     ),
     *(
         KernelDef(f"fill_b{n}", ("out out",), FillParams, interpret_fill, template="fill", kind=f"b{n}",
-                  doc="fill with one value")
+                  inlined=True, doc="fill with one value")
         for n in SIZES
     ),
 )  # fmt: skip

@@ -59,7 +59,8 @@ class KernelDef(Generic[P]):
     `row_window(p, y)` are the rows [first, last) of operand `in` that output row y reads: set where a spatial
     kernel reads no others. `length` is the parameter that counts the elements of an elementwise kernel, which
     reads and writes in index order; it then also works on a part of its tensors. `touched(p)` are the elements that are
-    read and written of operands, by role, where that is not each of them once. `one_buffer`: operands may begin at
+    read and written of operands, by role, where that is not each of them once. `inlined`: its few instructions may
+    become part of the code that calls it, whose constants they gain by. `one_buffer`: operands may begin at
     the same address, of which the kernel reads and writes different parts. A plugin's kernel may be the C
     function `extern` instead of a template: operands, then params and float_params; `extern_header` declares it, and
     `extern_sources`, which go into the bundle, define it.
@@ -77,6 +78,7 @@ class KernelDef(Generic[P]):
     length: str = ""
     touched: Callable[[P], dict[str, int]] | None = None
     one_buffer: bool = False
+    inlined: bool = False
     kind: str = "*"
     extern: str = ""
     extern_header: str = ""

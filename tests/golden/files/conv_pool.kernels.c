@@ -80,7 +80,7 @@ GLOW_KERNEL void conv_pool_max_pool_s8__ref(const int8_t *in, int8_t *out, int32
 /* Strided copy.
  * Layer (Transpose): 2 pool.
  * Sizes: in 1x3x3x2, out 1x2x3x3; operands may be parts of one buffer. */
-GLOW_KERNEL void conv_pool_copy_b1__ref(const int8_t *in, int8_t *out) {
+GLOW_HOT static void conv_pool_copy_b1__ref(const int8_t *in, int8_t *out) {
   for (int32_t x0 = 0; x0 < 2; x0++) {
     for (int32_t x1 = 0; x1 < 9; x1++) {
       const int32_t i = x0 + x1 * 2;

@@ -44,7 +44,7 @@ GLOW_KERNEL void residual_conv_s8__v7m(const int8_t *in, const int8_t *restrict 
 /* Strided copy.
  * Layer (Transpose): 1 conv.
  * Sizes: in 1x4x4x4, out 1x4x4x4; operands may be parts of one buffer. */
-GLOW_KERNEL void residual_copy_b1__ref(const int8_t *in, int8_t *out) {
+GLOW_HOT static void residual_copy_b1__ref(const int8_t *in, int8_t *out) {
   for (int32_t x0 = 0; x0 < 4; x0++) {
     for (int32_t x1 = 0; x1 < 16; x1++) {
       const int32_t i = x0 + x1 * 4;
