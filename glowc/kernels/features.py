@@ -15,8 +15,7 @@ FEATURES = (
     "quad_products", "weights", "macs_8k", "macs_16k", "macs_32k", "patch", "block_taps", "edge_blocks", "edge_patch",
     "strided_blocks", "tail", "tail_taps", "inside", "middle", "border",
     "spill_8k", "spill_16k", "spill_32k", "pairs", "pair_products", "spans_again_8k", "spans_again_16k",
-    "spans_again_32k", "twos_again_8k", "twos_again_16k", "twos_again_32k", "second",
-    *TILE_FEATURES,
+    "spans_again_32k", "twos_again_8k", "twos_again_16k", "twos_again_32k", *TILE_FEATURES,
 )  # fmt: skip
 
 WORK = TILE_WORK | {"macs", "products", "steps", "visits", "tile_products", "quad_products", "pair_products"}
@@ -92,8 +91,8 @@ def features(instr: Instr) -> dict[str, float]:
     of which is there when its turn comes; spans_again_8k, twos_again_8k ...: those that all spans or
     twos of glowc.kernels.tile_features after the first one miss; inside: those that lie in
     the input; middle: those of pixels whose window is whole, border: of the other ones; pairs, pair_products: two
-    adjacent pixels of a row of four output channels, and their inputs; second: elements of the second factor of a
-    product of activations, which kernels put in order first.
+    adjacent pixels of a row of four output channels, and their inputs. With them come those of
+    glowc.kernels.tile_features.
     """
     p = numbers(instr)
     out = sum(o.type.elements for o in instr.operands if o.access is not Access.IN and o.role != "scratch")
@@ -108,8 +107,6 @@ def features(instr: Instr) -> dict[str, float]:
         tiled = tile_features(instr, p, float(out))
         found |= tiled | _weights(instr, math.ceil(out / last / 4), tiled)
     found["rows"] = _rows(p)
-    if "m" in p:
-        found["second"] = instr.macs / max(p["m"], 1)
     image = Image.of(p)
     if image is None:
         return found
