@@ -64,7 +64,7 @@ def test_code_size_does_not_depend_on_the_length(op: str, direction: str, tmp_pa
         elf = build_bundle(load_bundle(folder / "net"), board, folder, link=False)
         sizes.append(sum(s.text for n, s in elf.object_sizes.items() if n.startswith("net")))
     assert min(sizes) > 0
-    assert max(sizes) - min(sizes) <= 40, sizes  # lengths and offsets as immediates of 2 or 4 bytes
+    assert max(sizes) - min(sizes) <= 64, sizes  # lengths and offsets as immediates of 2 or 4 bytes
 
 
 def windows(one: Layer) -> list[np.ndarray]:
