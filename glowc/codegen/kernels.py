@@ -30,8 +30,6 @@ from glowc.program.ir import Access, Instr, ParamValue, Program
 from glowc.program.kernel import AnyKernel, get_kernel
 
 Identity = tuple[object, ...]
-_FEW = 1024
-"""Elements of a copy of which the call is much."""
 
 
 def c_float(value: float) -> str:
@@ -188,7 +186,7 @@ def _print(value: ParamValue, is_float: bool) -> str:
 def signature(instr: Instr, fn: str, struct: ArgsStruct | None) -> str:
     """Return `GLOW_KERNEL void fn(...)`: operands in order, argument struct, output rows.
 
-    A call of few elements that may be inlined begins with `GLOW_HOT static` instead. Operands that may overlap, in
+    A kernel that may be inlined begins with `GLOW_HOT static` instead. Operands that may overlap, in
     place or row by row, or begin at one address are not `restrict`.
     """
     kernel, variant = get_kernel(instr.kernel), variant_of(instr)
@@ -204,8 +202,7 @@ def signature(instr: Instr, fn: str, struct: ArgsStruct | None) -> str:
         args.append(f"const {struct.name} *restrict p")
     if kernel.rows:
         args += ["int32_t y_begin", "int32_t y_end"]
-    small = kernel.inlined and instr.operand("out").type.elements <= _FEW
-    kind = "GLOW_HOT static" if small else "GLOW_KERNEL"
+    kind = "GLOW_HOT static" if kernel.inlined else "GLOW_KERNEL"
     return f"{kind} void {fn}({', '.join(args)})"
 
 

@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections import deque
 from dataclasses import replace
 
-import numpy as np
 from onnx import GraphProto, NodeProto, helper, numpy_helper
 
 from glowc.errors import ModelError
 from glowc.quant.engine import Engine
 from glowc.quant.net import Consts, Net, check_plain, label
+from glowc.quant.static import Walk
 
 
 def decided(net: Net, engine: Engine) -> Net:
@@ -20,22 +20,18 @@ def decided(net: Net, engine: Engine) -> Net:
     """
     if not any(node.op_type == "If" for node in net.nodes):
         return net
+    walk, left = Walk(net, engine), deque(net.nodes)
     consts, nodes = dict(net.consts), list[NodeProto]()
-    known, left = dict(consts), deque(net.nodes)
-    values = {port.name: np.zeros(port.shape, port.dtype) for port in net.inputs}
     while left:
         node = left.popleft()
         if node.op_type == "If":
-            branch, held = _taken(net, node, known)
-            consts, known = {**consts, **held}, {**known, **held}
+            branch, held = _taken(net, node, walk.consts)
+            consts |= held
+            walk.consts |= held
             left.extendleft(reversed(branch))
-            continue
-        with np.errstate(all="ignore"):
-            arrays = engine.run_node(net, node, values, known)
-        found = dict(zip((n for n in node.output if n), arrays, strict=True))
-        is_known = node.op_type in ("Shape", "Size") or all(name in known or not name for name in node.input)
-        (known if is_known else values).update(found)
-        nodes.append(node)
+        else:
+            walk.run(node)
+            nodes.append(node)
     return replace(net, nodes=tuple(nodes), consts=consts)
 
 

@@ -19,12 +19,10 @@ from glowc.quant.masked import with_finite_masks
 from glowc.quant.net import Consts, Net, float_of, int_of
 from glowc.quant.plan import weights_of
 from glowc.quant.recurrent import with_first_results
+from glowc.quant.static import Walk
 from glowc.quant.weights import channel_axis
 
 _NOTHING = frozenset({"Identity", "Dropout"})
-_RANDOM = frozenset({
-    "Bernoulli", "Multinomial", "RandomNormal", "RandomNormalLike", "RandomUniform", "RandomUniformLike",
-})  # fmt: skip
 
 
 def simplified(net: Net, engine: Engine) -> Net:
@@ -58,26 +56,18 @@ def fold_constants(net: Net, engine: Engine) -> tuple[Net, Shapes]:
 
     Shapes, and types to which a Cast changes nothing, are found by running the network on zeros.
     """
-    values = {p.name: np.zeros(p.shape, p.dtype) for p in net.inputs}
-    consts, nodes = dict(net.consts), []
+    walk, nodes = Walk(net, engine), []
     for node in net.nodes:
-        known = node.op_type in ("Shape", "Size") or all(name in consts or not name for name in node.input)
-        with np.errstate(all="ignore"):
-            arrays = engine.run_node(net, node, values, consts)
-        found = dict(zip((n for n in node.output if n), arrays, strict=True))
-        if known and node.op_type not in _RANDOM:
-            consts.update(found)
-        else:
-            nodes.append(_identity_of_cast(node) if _casts_nothing(node, values, found) else node)
-            values.update(found)
-    shapes = {name: array.shape for name, array in (*values.items(), *consts.items())}
+        if not walk.run(node):
+            nodes.append(_identity_of_cast(node) if _casts_nothing(node, walk.values) else node)
+    shapes = {name: array.shape for name, array in (*walk.values.items(), *walk.consts.items())}
     outputs = tuple(replace(port, shape=shapes[port.name]) for port in net.outputs)
-    return replace(net, nodes=tuple(nodes), consts=consts, outputs=outputs), shapes
+    return replace(net, nodes=tuple(nodes), consts=walk.consts, outputs=outputs), shapes
 
 
-def _casts_nothing(node: NodeProto, values: Consts, found: Consts) -> bool:
+def _casts_nothing(node: NodeProto, values: Consts) -> bool:
     """Say whether a node is a Cast to the type that its input has."""
-    return node.op_type == "Cast" and values[node.input[0]].dtype == found[node.output[0]].dtype
+    return node.op_type == "Cast" and values[node.input[0]].dtype == values[node.output[0]].dtype
 
 
 def _identity_of_cast(node: NodeProto) -> NodeProto:

@@ -10,6 +10,7 @@ from pathlib import Path
 
 import numpy as np
 
+from glowc.codegen import kernels
 from glowc.codegen.kernels import ArgsStruct, args_struct, environment, identity
 from glowc.codegen.printed import print_kernel
 from glowc.graph.types import DType, TensorType
@@ -214,16 +215,16 @@ def dealt(jobs: Iterable[Job], programs: int) -> list[list[Job]]:
     return [part for part in parts if part]
 
 
-PRINTED: dict[object, Function] = {}
-"""Functions by identity: machines that call the same one share what was printed."""
+_printed: dict[object, Function] = {}  # by template and identity: machines share what was printed
 
 
 def function_of(job: Job) -> Function:
     """Return the C function that a job calls, printed once."""
-    key = identity(job.instr, literal=job.literal)
-    if key not in PRINTED:
-        PRINTED[key] = printed_function(job, len(PRINTED))
-    return PRINTED[key]
+    template = kernels.kernel_template(get_kernel(job.instr.kernel), variant_of(job.instr))
+    key = template, identity(job.instr, literal=job.literal)
+    if key not in _printed:
+        _printed[key] = printed_function(job, len(_printed))
+    return _printed[key]
 
 
 def write_program(jobs: Sequence[Job], folder: Path) -> Program:

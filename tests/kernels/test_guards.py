@@ -17,7 +17,6 @@ from glowc.kernels.registry import forget_variants, register_variants
 from glowc.ops.params import Elements
 from glowc.program.kernel import Arrays, KernelDef, all_kernels, define_kernels
 from tests.conftest import require_tool
-from tests.kernels import program
 from tests.kernels.case import make_case
 from tests.kernels.execute import Failure, check
 from tests.kernels.machines import machine
@@ -53,7 +52,6 @@ def _toy(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> Ite
     template = jinja2.Environment(undefined=jinja2.StrictUndefined).from_string(_TEXT.replace("BODY", _BODIES[mistake]))
     definition = KernelDef("toy", ("in in", "out out"), Elements, _copy, in_place=("in",))
     monkeypatch.setattr(kernels, "kernel_template", lambda _, __: template)
-    monkeypatch.setattr(program, "PRINTED", {})
     before = tuple(all_kernels().values())
     define_kernels((*before, definition))
     register_variants({"toy": [KernelVariant("ref", in_place=mistake == "good")]})

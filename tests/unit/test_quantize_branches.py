@@ -72,10 +72,13 @@ def test_a_branch_may_hold_another() -> None:
     ]
 
 
-def test_what_the_input_decides_is_refused_by_name() -> None:
+@pytest.mark.parametrize(
+    "number", [make("ReduceMax", ["h"], ["most"], keepdims=0), make("RandomUniform", [], ["most"], shape=[1])],
+    ids=["input", "chance"],
+)  # fmt: skip
+def test_what_is_not_known_before_is_refused_by_name(number: onnx.NodeProto) -> None:
     before = [
-        make("ReduceMax", ["h"], ["most"], keepdims=0), make("Cast", ["most"], ["whole"], to=TensorProto.INT64),
-        make("Equal", ["whole", "eight"], ["c"]),
+        number, make("Cast", ["most"], ["whole"], to=TensorProto.INT64), make("Equal", ["whole", "eight"], ["c"]),
     ]  # fmt: skip
     with pytest.raises(ModelError, match='decides which branch If "choice" takes'):
         quantize_model(net(RELU, SCALED, *before), samples())

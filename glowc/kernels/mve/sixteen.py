@@ -10,7 +10,7 @@ from glowc.graph.types import DType
 from glowc.kernels.base import Prepared
 from glowc.kernels.common.constants import EMPTY, WEIGHTED
 from glowc.kernels.mve.shared import FAST
-from glowc.kernels.records import Records, equal_records
+from glowc.kernels.mve.stream import group_records
 from glowc.kernels.shapes import Conv
 from glowc.program.ir import Instr, Plan
 from glowc.program.kernel import Arrays
@@ -86,11 +86,6 @@ def prepare_fc(constants: Arrays, instr: Instr) -> Prepared:
     return _streamed(constants, instr.int_("out_n"), WidePlan())
 
 
-def _records(instr: Instr, channels: int) -> Records | None:
-    """Return where the weights of a stream lie: in front of the biases and scales of four channels."""
-    return equal_records(instr, -(-channels // _GROUP), tail=2 * _GROUP)
-
-
 def prepare_depthwise(constants: Arrays, _: Instr) -> Prepared:
     """Put the even ones of eight channels' biases and scales in front of the odd ones."""
     channels = constants["bias"].size
@@ -106,11 +101,11 @@ def prepare_depthwise(constants: Arrays, _: Instr) -> Prepared:
 _LAYER = replace(FAST, packs=WEIGHTED, header="glow_mve_wide.h", streams=True)
 CONV = replace(
     _LAYER, accepts=_accepts_conv, prepare=prepare_conv, scratch_bytes=_scratch, row_block=2,
-    records=lambda instr: _records(instr, instr.int_("out_c")),
+    records=lambda instr: group_records(instr, instr.int_("out_c")),
 )  # fmt: skip
 DEPTHWISE = replace(_LAYER, accepts=_accepts_depthwise, prepare=prepare_depthwise)
 FC = replace(
-    _LAYER, accepts=_is_possible, prepare=prepare_fc, records=lambda instr: _records(instr, instr.int_("out_n"))
+    _LAYER, accepts=_is_possible, prepare=prepare_fc, records=lambda instr: group_records(instr, instr.int_("out_n"))
 )
 
 VARIANTS = {"conv_s16": (CONV,), "dwconv_s16": (DEPTHWISE,), "fc_s16": (FC,)}
