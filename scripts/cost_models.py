@@ -7,7 +7,8 @@ from collections.abc import Sequence
 import numpy as np
 import onnx
 import onnx.helper as oh
-from cost_layers import WIDTHS, Sample
+from cost_layers import WIDTHS
+from cost_sample import Sample
 from onnx import TensorProto
 
 CALM = "calm"  # inputs whose names begin so are small, as what comes from a norm and a dense layer, or fits codes

@@ -15,8 +15,8 @@ from pathlib import Path
 
 import numpy as np
 import onnx
-from cost_layers import Sample
 from cost_models import CALM, RECTIFIED, model_of
+from cost_sample import Sample
 
 from glowc.board import Board, Chip, chip_names, find_tool, load_board, load_chip, machine_of
 from glowc.codegen.kernels import args_struct, render_kernel

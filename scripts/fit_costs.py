@@ -28,7 +28,8 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from cost_layers import SAMPLES, Sample, groups
+from cost_layers import SAMPLES, groups
+from cost_sample import Sample
 from count_costs import Measured, Taken, Target, measured_by, merged, target_of
 
 from glowc.board import Board, Chip, find_tool

@@ -27,8 +27,8 @@ from itertools import count as count_from
 from pathlib import Path
 
 import numpy as np
-from cost_layers import Sample
 from cost_models import RECTIFIED
+from cost_sample import Sample
 from count_costs import (
     ALL_MACS,
     SECOND_MACS,

@@ -44,11 +44,11 @@ from glowc.app.quantize import (
     MeanOpt,
     Sizes,
     StdOpt,
-    int8_saving,
     int8_source,
 )
 from glowc.app.quantize import register as register_quantize
 from glowc.app.quantize_options import image_format
+from glowc.app.quantize_summary import int8_saving
 from glowc.app.report import register as register_report
 from glowc.app.terminal import (
     Verbosity,

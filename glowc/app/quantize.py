@@ -6,7 +6,7 @@ import json
 import sys
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import asdict, dataclass, field
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -31,6 +31,7 @@ from glowc.app.quantize_options import (
     precision_of,
     schema_of,
 )
+from glowc.app.quantize_summary import summary, summary_text, tuned_data
 from glowc.app.terminal import is_quiet, say, tell, visible
 from glowc.errors import InputError
 
@@ -40,7 +41,6 @@ if TYPE_CHECKING:
     import numpy as np
 
     from glowc.app.frontier import Room
-    from glowc.compiler.pipeline import Compiled
     from glowc.quant.data import ImageFormat
     from glowc.quant.engine import Engine
     from glowc.quant.frontier import Found
@@ -49,7 +49,6 @@ if TYPE_CHECKING:
     from glowc.quant.quantizer import Gathered, Quantized, QuantizeOptions, Sample
     from glowc.quant.tune import Target, Tuned
 
-_NAMED = 6  # layers of a summary
 
 DataOpt = Annotated[
     list[Path] | None,
@@ -306,7 +305,7 @@ def quantize(
         picture = pareto_svg(found, model.stem).encode()
         write_file(output.with_name(f"{output.stem}_pareto.svg"), lambda file: file.write(picture))
     if as_json:
-        say(json.dumps({**summary(done, output), **_tuned_data(search), **(frontier_data(found) if found else {})}))
+        say(json.dumps({**summary(done, output), **tuned_data(search), **(frontier_data(found) if found else {})}))
         return
     tell(summary_text(done, output))
     if search is not None:
@@ -428,42 +427,6 @@ def target_of(wanted: Wanted, net: Net, images: ImageFormat) -> Target:
     return Target(wanted.points, found.samples(), score)
 
 
-def _tuned_data(search: Tuned | None) -> dict[str, object]:
-    if search is None:
-        return {}
-    return {"float_score": search.float_score, "trials": [asdict(trial) for trial in search.trials]}
-
-
-def summary(done: Quantized, output: Path) -> dict[str, object]:
-    """Return what `quantize --json` prints."""
-    return {
-        "output": str(output), "layers": done.layers, "samples": done.samples, "equalised": done.equalised,
-        "channel_copies": done.copies,
-        "bits": {name: kind.bits for name, kind in done.kinds.items()},
-        "weights": {name: str(kind) for name, kind in done.kinds.items()},
-        "int16": list(done.wide),
-        "rmse_over_largest": done.error, "notes": list(done.notes),
-        "float": [{"name": f.name, "op": f.op, "reason": f.reason} for f in done.floats],
-        "ranges": dict(done.how),
-    }  # fmt: skip
-
-
-def summary_text(done: Quantized, output: Path) -> str:
-    """Return what `quantize` prints."""
-    counts = [f"{n} {what}{'' if n == 1 else 's'}" for n, what in ((done.layers, "layer"), (done.samples, "sample"))]
-    lines = [f"{counts[0]} on {done.activations}, {counts[1]}: {output}"]
-    for kind, count in done.narrow:
-        what = f"{kind.bits} bits{', of a palette' if kind.indexed else ''}"
-        lines.append(f"  {count} layer{'s' if count > 1 else ''} with weights of {what}")
-    lines += [f"  {done.copies} channel{'s' if done.copies > 1 else ''} more, as copies"] if done.copies else []
-    more = f", and {len(done.wide) - _NAMED} more (--json names all)" if len(done.wide) > _NAMED else ""
-    lines += [f"  on int16: {', '.join(done.wide[:_NAMED])}{more}"] if done.wide else []
-    if done.error is not None:
-        lines.append(f"  error of the outputs on this data: {100 * done.error:.2f} % of the largest (RMSE, simulated)")
-    lines += [f'  stays float: {f.op} "{f.name}": {f.reason}' for f in done.floats]
-    return "\n".join([*lines, *(f"  note: {note}" for note in done.notes)])
-
-
 @contextmanager
 def int8_source(
     model: Path, data: list[Path] | None, images: ImageFormat | None = None, *, quiet: bool, sizes: Sizes = Sizes()
@@ -484,21 +447,6 @@ def int8_source(
         if not quiet:
             tell(summary_text(done, Path(model.name)))
         yield path
-
-
-def int8_saving(compiled: Compiled, model: Path) -> str | None:
-    """Return what int8 would save of a float model on a Cortex-M, and how to get it; None for any other model."""
-    from glowc.passes.quant.float_layers import has_quantized_activations
-
-    names = [*compiled.graph.inputs, *(n for node in compiled.graph.nodes for n in node.outputs if n)]
-    floats = [n for n in names if compiled.graph.types[n].dtype.is_float]
-    if not compiled.board.cpu.name.startswith("cortex-m") or has_quantized_activations(compiled.graph) or not floats:
-        return None
-    constants, arena = compiled.report["weights_bytes"], compiled.report["arena_bytes"]
-    return (
-        f"  note: float; int8 takes about {constants // 4:,} bytes of constants and {arena // 4:,} of arena: "
-        f"glowc quantize {model} --data SAMPLES.npz -o int8.onnx, or --quantize-data SAMPLES.npz here"
-    )
 
 
 def register(app: typer.Typer) -> None:

@@ -30,7 +30,7 @@ def fitting(monkeypatch: pytest.MonkeyPatch) -> Iterator[ModuleType]:
     import fit_stack
 
     yield fit_stack
-    for name in ("fit_stack", "fit_costs", "cost_layers", "cost_models"):
+    for name in ("fit_stack", "fit_costs", "cost_layers", "cost_models", "cost_sample", "cost_small_chips"):
         sys.modules.pop(name, None)
 
 
