@@ -24,9 +24,9 @@ GLOW_AT(glow_dsp_eight_t, blocks, 12); GLOW_AT(glow_dsp_eight_t, groups, 16); GL
 
 #define GLOW_DSP_EIGHT_WORDS "ldrd r8, r9, [r1], #8\n"
 #define GLOW_DSP_EIGHT_PAIR(even, odd) GLOW_DSP_CROSS("r3", "r2", "r8", "r9", even, odd)
-/* 108 bytes */
+/* 112 bytes. Single loads that follow one another overlap: the first words of a group take a cycle each. */
 #define GLOW_DSP_EIGHT_GROUP \
-  "ldr.w r2, [r0], #4\n" GLOW_DSP_EIGHT_WORDS "sxtb16 r3, r2\n" "sxtb16 r2, r2, ror #8\n" \
+  "ldr.w r2, [r0], #4\n" "ldr.w r9, [r1, #4]\n" "ldr.w r8, [r1], #8\n" "sxtb16 r3, r2\n" "sxtb16 r2, r2, ror #8\n" \
   GLOW_DSP_EIGHT_PAIR("r4", "r6") GLOW_DSP_EIGHT_WORDS GLOW_DSP_EIGHT_PAIR("r5", "r7") \
   GLOW_DSP_EIGHT_WORDS GLOW_DSP_EIGHT_PAIR("r10", "r12") GLOW_DSP_EIGHT_WORDS GLOW_DSP_EIGHT_PAIR("r11", "lr")
 /* Groups that a round of the loop takes, and in r4 of so many groups those that are less than whole rounds, by r3. */
@@ -38,27 +38,24 @@ GLOW_AT(glow_dsp_eight_t, blocks, 12); GLOW_AT(glow_dsp_eight_t, groups, 16); GL
 #define GLOW_DSP_EIGHT_ROUND6 GLOW_DSP_EIGHT_ROUND4 GLOW_DSP_EIGHT_GROUP GLOW_DSP_EIGHT_GROUP
 #define GLOW_DSP_EIGHT_LESS6 \
   "adds r3, r4, #5\n" "movs r5, #6\n" "udiv r3, r3, r5\n" "muls r3, r5, r3\n" "subs r4, r3, r4\n"
-/* The products of the inputs between r2 and r5, which are r4 groups, in r3: one group after the other, or two. */
+/* The products of the inputs between r2 and r5, which are r4 groups, in r3: those that are less than four, then fours. */
 #define GLOW_DSP_EIGHT_PRODUCT(word) \
   "sxtb16 r9, " word "\n" "sxtb16 " word ", " word ", ror #8\n" "smlad r3, r9, " word ", r3\n"
-#define GLOW_DSP_EIGHT_PRODUCTS1 \
+#define GLOW_DSP_EIGHT_PRODUCTS \
   "movs r3, #0\n" \
+  "ands r7, r4, #3\n" \
+  "beq 6f\n" \
   "5:\n" \
   "ldr r6, [r2], #4\n" GLOW_DSP_EIGHT_PRODUCT("r6") \
-  "cmp r2, r5\n" \
-  "bne 5b\n"
-#define GLOW_DSP_EIGHT_PRODUCTS2 \
-  "movs r3, #0\n" \
-  "lsls r6, r4, #31\n" \
-  "beq 5f\n" \
-  "ldr r6, [r2], #4\n" \
-  "b 6f\n" \
-  "5:\n" \
-  "ldr r7, [r2], #4\n" "ldr r6, [r2], #4\n" GLOW_DSP_EIGHT_PRODUCT("r7") \
+  "subs r7, r7, #1\n" \
+  "bne 5b\n" \
+  "b 7f\n" \
   "6:\n" \
-  GLOW_DSP_EIGHT_PRODUCT("r6") \
+  "ldr r6, [r2], #4\n" "ldr r7, [r2], #4\n" "ldr r8, [r2], #4\n" "ldr r10, [r2], #4\n" /* LDM needs aligned inputs */ \
+  GLOW_DSP_EIGHT_PRODUCT("r6") GLOW_DSP_EIGHT_PRODUCT("r7") GLOW_DSP_EIGHT_PRODUCT("r8") GLOW_DSP_EIGHT_PRODUCT("r10") \
+  "7:\n" \
   "cmp r2, r5\n" \
-  "bne 5b\n"
+  "bne 6b\n"
 /* `codes` ends four sums in r4-r7 by the zero point in r3; `keep` puts aside what it changes of the second four, and
  * `back` brings them to r4-r7. */
 #define GLOW_DSP_EIGHT_BY_FOURS(codes, keep, back) \
@@ -68,10 +65,10 @@ GLOW_AT(glow_dsp_eight_t, blocks, 12); GLOW_AT(glow_dsp_eight_t, groups, 16); GL
   keep codes "vmov r0, s8\n" "str r4, [r0], #4\n" \
   back codes "str r4, [r0], #4\n"
 /* `begin` has the inputs in r0, the stream in r1, the products of the inputs in r3, and may use r5-r9; `ends` stores the
- * codes of the sums. At sp: the end of the outputs, the zero point. s8: the next outputs, which `ends` leaves in r0, s9:
- * the end of the inputs, s10 and s11: the inputs and where the first ones enter the loop, so that whole rounds of `many`
- * groups follow. */
-#define GLOW_DSP_FC_EIGHT(many, products, begin, ends) \
+ * codes of the sums, and jumps to what stands `apart`, after the loop. At sp: the end of the outputs, the zero point. s8:
+ * the next outputs, which `ends` leaves in r0, s9: the end of the inputs, s10 and s11: the inputs and where the first ones
+ * enter the loop, so that whole rounds of `many` groups follow. */
+#define GLOW_DSP_FC_EIGHT(many, begin, ends, apart) \
   __asm__ volatile( \
       ".syntax unified\n" \
       "push {r4-r11, lr}\n" \
@@ -81,10 +78,10 @@ GLOW_AT(glow_dsp_eight_t, blocks, 12); GLOW_AT(glow_dsp_eight_t, groups, 16); GL
       "add r5, r0, r4, lsl #2\n" \
       "vmov s8, s9, r2, r5\n" \
       "mov r2, r0\n" \
-      products \
+      GLOW_DSP_EIGHT_PRODUCTS \
       begin \
       GLOW_DSP_EIGHT_LESS##many \
-      "movs r3, #108\n" \
+      "movs r3, #112\n" \
       "muls r4, r3, r4\n" \
       "adr r3, 2f\n" \
       "adds r4, r4, r3\n" \
@@ -96,7 +93,7 @@ GLOW_AT(glow_dsp_eight_t, blocks, 12); GLOW_AT(glow_dsp_eight_t, groups, 16); GL
       ".balign 4\n" \
       "2:\n" \
       GLOW_DSP_EIGHT_ROUND##many \
-      GLOW_DSP_CODE_BYTES("2", #many " * 108") \
+      GLOW_DSP_CODE_BYTES("2", #many " * 112") \
       "vmov r8, s9\n" \
       "cmp r0, r8\n" \
       "bne.w 2b\n" \
@@ -106,12 +103,13 @@ GLOW_AT(glow_dsp_eight_t, blocks, 12); GLOW_AT(glow_dsp_eight_t, groups, 16); GL
       "cmp r0, r3\n" \
       "bne.w 1b\n" \
       "add sp, sp, #8\n" \
-      "pop {r4-r11, pc}\n")
+      "pop {r4-r11, pc}\n" \
+      apart)
 
 GLOW_DSP_FUNCTION glow_dsp_fc_eight(GLOW_DSP_UNUSED const glow_dsp_eight_t *g) {
-  GLOW_DSP_FC_EIGHT(4, GLOW_DSP_EIGHT_PRODUCTS2, "vmov s14, r3\n",
+  GLOW_DSP_FC_EIGHT(4, "vmov s14, r3\n",
                     GLOW_DSP_EIGHT_BY_FOURS(GLOW_DSP_FC_ROUND(DUAL) GLOW_DSP_BYTES4("r3"), "",
-                                            "mov r4, r10\n" "mov r5, r11\n" "mov r6, r12\n" "mov r7, lr\n"));
+                                            "mov r4, r10\n" "mov r5, r11\n" "mov r6, r12\n" "mov r7, lr\n"), "");
 }
 
 /* All eight sums by one factor: 256 times each, and `more`; then codes, which are stored. */
@@ -128,7 +126,7 @@ GLOW_DSP_FUNCTION glow_dsp_fc_eight(GLOW_DSP_UNUSED const glow_dsp_eight_t *g) {
 /* s12-s15: mul, end, 256 times the products of the inputs less `more`, places. */
 GLOW_DSP_FUNCTION glow_dsp_fc_eight_common(GLOW_DSP_UNUSED const glow_dsp_eight_t *g) {
   GLOW_DSP_FC_EIGHT(
-      5, GLOW_DSP_EIGHT_PRODUCTS1,
+      5,
       "ldmia.w r1!, {r5-r8}\n"
       "rsb r3, r7, r3, lsl #8\n"
       "vmov s12, s13, r5, r6\n"
@@ -139,11 +137,11 @@ GLOW_DSP_FUNCTION glow_dsp_fc_eight_common(GLOW_DSP_UNUSED const glow_dsp_eight_
       "cmp.w r9, #8\n"
       "bne 3f\n"
       GLOW_DSP_EIGHT_COMMON_SATURATE("8")
-      "b 4f\n"
+      "4:\n"
+      GLOW_DSP_EIGHT_COMMON_STORE,
       "3:\n"
       GLOW_DSP_EIGHT_COMMON_SATURATE("12")
-      "4:\n"
-      GLOW_DSP_EIGHT_COMMON_STORE);
+      "b 4b\n");
 }
 #else
 /* The sums of eight channels; returns what comes after the block's weights. */

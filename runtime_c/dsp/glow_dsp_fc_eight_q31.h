@@ -8,9 +8,9 @@
 
 #if GLOW_DSP_ASM
 GLOW_DSP_FUNCTION glow_dsp_fc_q31_eight(GLOW_DSP_UNUSED const glow_dsp_eight_t *g) {
-  GLOW_DSP_FC_EIGHT(4, GLOW_DSP_EIGHT_PRODUCTS2, "vmov s14, r3\n",
+  GLOW_DSP_FC_EIGHT(4, "vmov s14, r3\n",
                     GLOW_DSP_EIGHT_BY_FOURS(GLOW_DSP_FC_Q31_CODES(DUAL, SIGNED), "vmov s12, s13, r10, r11\n",
-                                            "vmov r4, r5, s12, s13\n" "mov r6, r12\n" "mov r7, lr\n"));
+                                            "vmov r4, r5, s12, s13\n" "mov r6, r12\n" "mov r7, lr\n"), "");
 }
 
 /* Where it is exact: twice the sum of two odd outputs, then of two even ones; twice a sum to a code. */
@@ -23,7 +23,7 @@ GLOW_DSP_FUNCTION glow_dsp_fc_q31_eight(GLOW_DSP_UNUSED const glow_dsp_eight_t *
 /* s12-s15: mul, end, the products of the inputs as the sums are scaled, places, of which ASR sees the lowest byte. */
 GLOW_DSP_FUNCTION glow_dsp_fc_q31_eight_common(GLOW_DSP_UNUSED const glow_dsp_eight_t *g) {
   GLOW_DSP_FC_EIGHT(
-      6, GLOW_DSP_EIGHT_PRODUCTS2,
+      6,
       "ldmia.w r1!, {r5-r8}\n"
       "cmp.w r8, #8\n"
       "ite eq\n"
@@ -36,14 +36,14 @@ GLOW_DSP_FUNCTION glow_dsp_fc_q31_eight_common(GLOW_DSP_UNUSED const glow_dsp_ei
       "cmp.w r9, #8\n"
       "bne 3f\n"
       GLOW_DSP_EIGHT_COMMON_SCALE GLOW_DSP_EIGHT_COMMON_SATURATE("8")
-      "b 4f\n"
+      "4:\n"
+      GLOW_DSP_EIGHT_COMMON_STORE,
       "3:\n"
       GLOW_DSP_EIGHT_TWICE_ODD("r6", "r7") GLOW_DSP_EIGHT_TWICE_ODD("r12", "lr")
       GLOW_DSP_EIGHT_TWICE_EVEN("r4", "r5", "r6", "r7") GLOW_DSP_EIGHT_TWICE_EVEN("r10", "r11", "r12", "lr")
       GLOW_DSP_EIGHT_CODE("r4") GLOW_DSP_EIGHT_CODE("r6") GLOW_DSP_EIGHT_CODE("r5") GLOW_DSP_EIGHT_CODE("r7")
       GLOW_DSP_EIGHT_CODE("r10") GLOW_DSP_EIGHT_CODE("r12") GLOW_DSP_EIGHT_CODE("r11") GLOW_DSP_EIGHT_CODE("lr")
-      "4:\n"
-      GLOW_DSP_EIGHT_COMMON_STORE);
+      "b 4b\n");
 }
 #else
 GLOW_HOT GLOW_DSP_UNUSED static void glow_dsp_fc_q31_eight(const glow_dsp_eight_t *g) {
