@@ -3,6 +3,7 @@
 
     scripts/fit_estimates.py
     scripts/fit_estimates.py --targets stm32l4r5 rpi5 --jobs 2
+    scripts/fit_estimates.py --targets stm32l4r5 --kinds fc --keys "fc_s8.dsp.eight.*"
 
 The layers of scripts/cost_layers.py are counted on a chip as scripts/fit_costs.py counts them, with the variants that
 would be chosen first and second for speed, and that of `--opt balanced`; small ones also with others. Per kernel,
@@ -22,6 +23,7 @@ from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from concurrent.futures import ProcessPoolExecutor
 from dataclasses import dataclass
+from fnmatch import fnmatchcase
 from functools import partial
 from itertools import count as count_from
 from pathlib import Path
@@ -88,6 +90,7 @@ class Layer:
 
 Spot = tuple[int, ...]  # sizes, and bits of traits
 Layers = dict[tuple[str, str], list[Layer]]  # by key and way of printing
+Kernels = dict[str, KernelTable]
 Fitted = tuple[EstimateTable, np.ndarray]  # sums of terms, and the cycles that these say
 
 
@@ -375,9 +378,9 @@ def kernel_of(by_mode: Mapping[str, Sequence[Layer]], cache_bytes: int) -> Kerne
     return {"traits": names, "places": [list(spot) for spot in known], "near": near, "modes": good}
 
 
-def kernels_of(measured: Layers, cache_bytes: int) -> dict[str, KernelTable]:
+def kernels_of(measured: Layers, cache_bytes: int) -> Kernels:
     """Return the estimates of all kernels."""
-    found: dict[str, KernelTable] = {}
+    found: Kernels = {}
     for key in sorted({key for key, _ in measured}):
         by_mode = {mode: layers for (other, mode), layers in sorted(measured.items()) if other == key}
         entry = kernel_of(by_mode, cache_bytes)
@@ -406,21 +409,35 @@ def cache_of(target: Target) -> int:
     return 0 if cache is None else cache.size_bytes
 
 
-def fit_target(text: str, jobs: int) -> None:
-    """Measure and fit one target."""
+def with_some(known: Mapping[str, KernelTable], new: Mapping[str, KernelTable], keys: Sequence[str]) -> Kernels:
+    """Return the kernels of a file, those that a pattern of `keys` names as they were fitted anew."""
+    return {**known, **{key: entry for key, entry in new.items() if any(fnmatchcase(key, k) for k in keys)}}
+
+
+def fit_target(text: str, jobs: int, kinds: Sequence[str] | None, keys: Sequence[str] | None) -> None:
+    """Measure and fit one target: layers of `kinds`, and of what the file has only the kernels of `keys`."""
     begin, target = time.perf_counter(), target_of(text)
     with ProcessPoolExecutor(jobs) as pool:
-        measured = merged(list(pool.map(partial(measured_by, text), samples_for(target.board, None))))
+        measured = merged(list(pool.map(partial(measured_by, text), samples_for(target.board, kinds))))
     seconds = time.perf_counter() - begin
-    write(target, kernels_of(measured, cache_of(target)))
+    kernels = kernels_of(measured, cache_of(target))
+    if keys is not None:
+        file = json.loads(estimates_file(target.board.cpu.name).read_text(encoding="utf-8"))
+        kernels = dict(sorted(with_some(file["kernels"], kernels, keys).items()))
+    write(target, kernels)
     print(f"{text}: {seconds:.0f} s of measuring, {time.perf_counter() - begin - seconds:.0f} s of fitting", flush=True)
 
 
 def main() -> int:
     """Measure, fit and write."""
     chips = [target for target in TARGETS if target in chip_names()]
-    args = parser_of((__doc__ or "").splitlines()[0], chips, "CHIP").parse_args()
-    return each_target(args.targets, partial(fit_target, jobs=args.jobs))
+    parser = parser_of((__doc__ or "").splitlines()[0], chips, "CHIP")
+    parser.add_argument("--kinds", nargs="+", help="only these kinds of layers are measured; needs --keys")
+    parser.add_argument("--keys", nargs="+", help="only kernels of these patterns are written, others are kept")
+    args = parser.parse_args()
+    if args.kinds and not args.keys:
+        parser.error("--kinds without --keys: kernels of other kinds would be lost")
+    return each_target(args.targets, partial(fit_target, jobs=args.jobs, kinds=args.kinds, keys=args.keys))
 
 
 if __name__ == "__main__":
