@@ -44,6 +44,30 @@ GLOW_DSP_SATURATE(glow_saturate_u15, "usat %0, #15, %0", 0, 32767)
 
 /* saturate(rne(v) + zp) to eight bits; NaN gives zp. */
 GLOW_INLINE int32_t glow_round8(float v, int32_t zp) { return glow_saturate8(glow_qadd(glow_rne(v), zp)); }
+/* As glow_round8, of four numbers: no instruction waits for the one before it. */
+typedef struct {
+  int32_t a, b, c, d;
+} glow_four_codes_t;
+
+GLOW_INLINE glow_four_codes_t glow_round8_four(float a, float b, float c, float d, int32_t zp) {
+  glow_four_codes_t codes;
+#if GLOW_DSP_ASM
+  __asm__(
+      "vcvtr.s32.f32 %4, %4\n\tvcvtr.s32.f32 %5, %5\n\tvcvtr.s32.f32 %6, %6\n\tvcvtr.s32.f32 %7, %7\n\t"
+      "vmov %0, %4\n\tvmov %1, %5\n\tvmov %2, %6\n\tvmov %3, %7"
+      : "=r"(codes.a), "=r"(codes.b), "=r"(codes.c), "=r"(codes.d), "+t"(a), "+t"(b), "+t"(c), "+t"(d));
+  codes.a = glow_saturate8(glow_qadd(codes.a, zp));
+  codes.b = glow_saturate8(glow_qadd(codes.b, zp));
+  codes.c = glow_saturate8(glow_qadd(codes.c, zp));
+  codes.d = glow_saturate8(glow_qadd(codes.d, zp));
+#else
+  codes.a = glow_round8(a, zp);
+  codes.b = glow_round8(b, zp);
+  codes.c = glow_round8(c, zp);
+  codes.d = glow_round8(d, zp);
+#endif
+  return codes;
+}
 GLOW_INLINE int8_t glow_round_s8(float v, int32_t zp) { return (int8_t)glow_round8(v, zp); }
 
 /* rne(v) as a code of 16 bits, and as one that is not negative; NaN gives 0. */

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT-0 */
 /* exp, tanh, erf ... of four floats side by side in the registers of an FPU (glow_elementary.h): no operation waits for the
- * one before it. */
+ * one before it. The longest functions are of two floats where four are too much for the flash cache of a chip
+ * (GLOW_LOOP_BYTES). */
 #ifndef GLOW_FPU_ELEMENTARY_H
 #define GLOW_FPU_ELEMENTARY_H
 
@@ -12,6 +13,9 @@
 typedef struct {
   float a, b, c, d;
 } glow_fpu_four_t;
+typedef struct {
+  float a, b;
+} glow_fpu_two_t;
 
 /* c where x is above it (gt) or below it (mi), else x, without a jump; what is not a number stays so */
 #if defined(__GNUC__) && defined(__thumb2__) && defined(__ARM_FP) && !defined(GLOW_NO_ASM)
@@ -49,10 +53,25 @@ GLOW_INLINE float glow_fpu_one_power(float t, uint32_t bias) {
   return t;
 }
 
-#define GLOW_FPU_BY_FOUR(name, parameters, of)                              \
-  GLOW_INLINE glow_fpu_four_t glow_fpu_fn_##name parameters {             \
-    const glow_fpu_four_t four = {of(a), of(b), of(c), of(d)};              \
-    return four;                                                            \
+/* The floats of a type, and what comes after an operation on them. In order: the compiler may put no operation on one of
+ * them between those of the next one, where it waits for its result. This costs registers, which long functions lack
+ * in any case. */
+#define GLOW_FPU_TWO_IN_ORDER(of) of(a), of(b)
+#define GLOW_FPU_FOUR_IN_ORDER(of) of(a), of(b), of(c), of(d)
+#define GLOW_FPU_ANY_FOUR(of) of(a), of(b), of(c), of(d)
+#if defined(__GNUC__) && defined(__thumb2__) && defined(__ARM_FP) && !defined(GLOW_NO_ASM)
+#define GLOW_FPU_TWO_IN_ORDER_DONE(v) __asm__("" : "+t"((v).a), "+t"((v).b))
+#define GLOW_FPU_FOUR_IN_ORDER_DONE(v) __asm__("" : "+t"((v).a), "+t"((v).b), "+t"((v).c), "+t"((v).d))
+#else
+#define GLOW_FPU_TWO_IN_ORDER_DONE(v) (void)(v)
+#define GLOW_FPU_FOUR_IN_ORDER_DONE(v) (void)(v)
+#endif
+#define GLOW_FPU_ANY_FOUR_DONE(v) (void)(v)
+#define GLOW_FPU_SIDE_BY_SIDE(P, V, each, name, parameters, of) \
+  GLOW_INLINE V P##_##name parameters {                         \
+    V floats = {each(of)};                                      \
+    each##_DONE(floats);                                        \
+    return floats;                                              \
   }
 #define GLOW_FPU_OF_ALL(i) k
 #define GLOW_FPU_OF_ADD(i) x.i + y.i
@@ -66,20 +85,25 @@ GLOW_INLINE float glow_fpu_one_power(float t, uint32_t bias) {
 #define GLOW_FPU_OF_ABS(i) glow_fpu_one_abs(x.i)
 #define GLOW_FPU_OF_SIGNED(i) glow_fpu_one_signed(x.i, y.i)
 #define GLOW_FPU_OF_POWER(i) glow_fpu_one_power(x.i, k)
-GLOW_FPU_BY_FOUR(all, (float k), GLOW_FPU_OF_ALL)
-GLOW_FPU_BY_FOUR(add, (glow_fpu_four_t x, glow_fpu_four_t y), GLOW_FPU_OF_ADD)
-GLOW_FPU_BY_FOUR(mul, (glow_fpu_four_t x, glow_fpu_four_t y), GLOW_FPU_OF_MUL)
-GLOW_FPU_BY_FOUR(ratio, (glow_fpu_four_t x, glow_fpu_four_t y), GLOW_FPU_OF_RATIO)
-GLOW_FPU_BY_FOUR(plus, (glow_fpu_four_t x, float k), GLOW_FPU_OF_PLUS)
-GLOW_FPU_BY_FOUR(times, (glow_fpu_four_t x, float k), GLOW_FPU_OF_TIMES)
-GLOW_FPU_BY_FOUR(step, (glow_fpu_four_t x, glow_fpu_four_t y, float k), GLOW_FPU_OF_STEP)
-GLOW_FPU_BY_FOUR(from, (glow_fpu_four_t x, float k), GLOW_FPU_OF_FROM)
-GLOW_FPU_BY_FOUR(up_to, (glow_fpu_four_t x, float k), GLOW_FPU_OF_UP_TO)
-GLOW_FPU_BY_FOUR(abs, (glow_fpu_four_t x), GLOW_FPU_OF_ABS)
-GLOW_FPU_BY_FOUR(signed, (glow_fpu_four_t x, glow_fpu_four_t y), GLOW_FPU_OF_SIGNED)
-GLOW_FPU_BY_FOUR(power, (glow_fpu_four_t x, uint32_t k), GLOW_FPU_OF_POWER)
-
-GLOW_ELEMENTARY(glow_fpu_fn, glow_fpu_four_t)
+/* P##_all ... of the type V, the floats of which `each` lists, and what is made of them. */
+#define GLOW_FPU_ELEMENTARY(P, V, each)                                             \
+  GLOW_INLINE V P##_all(float k) {                                                  \
+    const V floats = {each(GLOW_FPU_OF_ALL)};                                       \
+    return floats;                                                                  \
+  }                                                                                 \
+  GLOW_FPU_SIDE_BY_SIDE(P, V, each, add, (V x, V y), GLOW_FPU_OF_ADD)               \
+  GLOW_FPU_SIDE_BY_SIDE(P, V, each, mul, (V x, V y), GLOW_FPU_OF_MUL)               \
+  GLOW_FPU_SIDE_BY_SIDE(P, V, each, ratio, (V x, V y), GLOW_FPU_OF_RATIO)           \
+  GLOW_FPU_SIDE_BY_SIDE(P, V, each, plus, (V x, float k), GLOW_FPU_OF_PLUS)         \
+  GLOW_FPU_SIDE_BY_SIDE(P, V, each, times, (V x, float k), GLOW_FPU_OF_TIMES)       \
+  GLOW_FPU_SIDE_BY_SIDE(P, V, each, step, (V x, V y, float k), GLOW_FPU_OF_STEP)    \
+  GLOW_FPU_SIDE_BY_SIDE(P, V, each, from, (V x, float k), GLOW_FPU_OF_FROM)         \
+  GLOW_FPU_SIDE_BY_SIDE(P, V, each, up_to, (V x, float k), GLOW_FPU_OF_UP_TO)       \
+  GLOW_FPU_SIDE_BY_SIDE(P, V, each, abs, (V x), GLOW_FPU_OF_ABS)                    \
+  GLOW_FPU_SIDE_BY_SIDE(P, V, each, signed, (V x, V y), GLOW_FPU_OF_SIGNED)         \
+  GLOW_FPU_SIDE_BY_SIDE(P, V, each, power, (V x, uint32_t k), GLOW_FPU_OF_POWER)    \
+  GLOW_ELEMENTARY(P, V)
+GLOW_FPU_ELEMENTARY(glow_fpu_fn, glow_fpu_four_t, GLOW_FPU_ANY_FOUR)
 
 GLOW_INLINE glow_fpu_four_t glow_fpu_fn_load(const float *from) {
   const glow_fpu_four_t four = {from[0], from[1], from[2], from[3]};
@@ -99,6 +123,26 @@ GLOW_INLINE void glow_fpu_fn_store(float *to, glow_fpu_four_t x, int32_t lanes) 
     to[3] = x.d;
   }
 }
+
+#if defined(GLOW_LOOP_BYTES) && GLOW_LOOP_BYTES < 1536
+#define GLOW_FPU_LONG_LANES 2
+GLOW_FPU_ELEMENTARY(glow_fpu_long, glow_fpu_two_t, GLOW_FPU_TWO_IN_ORDER)
+GLOW_INLINE glow_fpu_two_t glow_fpu_long_load(const float *from) {
+  const glow_fpu_two_t two = {from[0], from[1]};
+  return two;
+}
+GLOW_INLINE void glow_fpu_long_store(float *to, glow_fpu_two_t x, int32_t lanes) {
+  to[0] = x.a;
+  if (lanes > 1) {
+    to[1] = x.b;
+  }
+}
+#else
+#define GLOW_FPU_LONG_LANES 4
+GLOW_FPU_ELEMENTARY(glow_fpu_long, glow_fpu_four_t, GLOW_FPU_FOUR_IN_ORDER)
+#define glow_fpu_long_load glow_fpu_fn_load
+#define glow_fpu_long_store glow_fpu_fn_store
+#endif
 
 /* the sum of as many of them */
 GLOW_INLINE float glow_fpu_fn_sum(glow_fpu_four_t x, int32_t lanes) {
