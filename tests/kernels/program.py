@@ -97,7 +97,9 @@ def _keeping(job: Job, variant: KernelVariant) -> list[Job]:
         return []
     found = []
     least, weights = variant.scratch_bytes(job.instr), job.arrays["weights"].nbytes
-    sizes = [least + weights + KEPT_BEFORE, least + weights // 2 + KEPT_BEFORE, variant.wanted_bytes(job.instr)]
+    wanted = variant.wanted_bytes(job.instr)
+    sizes = [least + weights + KEPT_BEFORE, least + weights // 2 + KEPT_BEFORE, wanted]
+    sizes += [wanted + weights + KEPT_BEFORE] if wanted else []
     for size in filter(None, sizes):
         prepared = variant.keeps(job.arrays, job.instr, size)
         if prepared is not None:

@@ -1,4 +1,4 @@
-"""1x1 convolutions of eight pixels at a time on SMLAD, whose weights a flash cache keeps for the second four."""
+"""Convolutions of eight pixels at a time on SMLAD, whose weights and code a flash cache keeps for the second four."""
 
 from __future__ import annotations
 
@@ -32,9 +32,22 @@ def plain_cases() -> Iterator[Case]:
     yield spoiled(geometry(rng, h=5, w=5, c=20, out_c=32, k=(1, 1), label="-128"), ("negated",))
 
 
+def planar_cases() -> Iterator[Case]:
+    """Kernels three columns wide on planar images: all rests of a row, borders on all sides, rings, both orders."""
+    rng = np.random.default_rng(68)
+    widths = zip((4, 5, 7, 8, 9, 11, 12, 13, 19), itertools.cycle((1, 2)), itertools.cycle((3, 1, 2)), strict=False)
+    for (w, stride, c), (y_zp, clamp), down in zip(widths, itertools.cycle(ENDS), itertools.cycle((0, 1, 1))):
+        base = {"h": 5, "w": (w - 1) * stride + 1, "c": c, "out_c": 6, "planar": True, "stride": (stride, stride)}
+        base |= {"y_zp": y_zp, "clamp": clamp, "descending": down, "pads": (1, 1, 1, 1), "label": f"{w} of a row"}
+        yield geometry(rng, **base, k=(3, 3), x_zp=5)  # type: ignore[arg-type]
+        yield geometry(rng, **base | {"h": 7}, k=(2, 3), batch=2, dilation=(2, 1))  # type: ignore[arg-type]
+    rings = {"h": 9, "w": 12, "c": 3, "out_c": 4, "planar": True, "pads": (1, 1, 1, 1)}
+    yield geometry(rng, **rings, out_ring=4, rows=(2, 5), label="ring")  # type: ignore[arg-type]
+
+
 def kernel_cases() -> Iterator[Case]:
     """The same with a float32 scale and with TensorFlow Lite's multiplier and shift."""
-    for index, case in enumerate(plain_cases()):
+    for index, case in enumerate((*plain_cases(), *planar_cases())):
         yield case
         yield from fixed_cases(case, index)
 
@@ -73,6 +86,11 @@ def wanted(case: Case) -> int:
         ({"in_ring": 3}, 0),
         ({"out_ring": 3}, 0),
         ({"descending": 1}, 1024),
+        ({"k": (3, 3), "planar": True, "c": 3}, 2 * 4 * 28 * 2),
+        ({"k": (3, 3), "planar": True, "c": 3, "stride": (2, 2)}, 2 * 4 * 28 * 2),
+        ({"k": (3, 3), "planar": True, "c": 3, "out_ring": 3}, 2 * 4 * 28 * 2),
+        ({"k": (3, 3), "planar": True, "c": 3, "w": 5}, 0),  # rows of three pixels
+        ({"k": (3, 3), "planar": True, "c": 5}, 2 * 4 * 48 * 2),
     ],
 )
 def test_eight_pixels_are_for_rows_in_line_and_weights_that_a_cache_keeps(changes: dict[str, int], size: int) -> None:

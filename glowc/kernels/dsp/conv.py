@@ -49,7 +49,8 @@ class ConvPlan(Plan):
     `shifts`: the layer ends in a multiplication and a shift, in 32 bits where `short`. `row_ends`: blocks of pixels end
     with their row. `kept`: bytes of weights that are copied into the scratch, of as many pairs of channels as the
     stream's first word says, which is one of those before the first pair if there are any.
-    `quads`: of pixels that are collected before a pair of channels of all of them is computed, and the next pair.
+    `quads`: of pixels that are collected before a pair of channels of all of them is computed, and the next pair; then
+    the weights of none are kept, or those of all.
     `fixed`: codes end in a multiplier and a shift.
     `rest`: inputs of a kernel row after whole groups, on path "rows"; those of all `k_h` rows come last.
     `paired`: instructions issue two at a time; `pairs` of pixels, where more than one, are collected before `chunk`
@@ -219,45 +220,60 @@ def keep_quad(constants: Arrays, instr: Instr, scratch_bytes: int) -> Prepared |
     """Keep the weights of as many pairs of channels as there is room for, or compute eight pixels at a time.
 
     The weights of a pair are then read twice in a row, the second time from the flash cache: as if half of all pairs
-    were kept. Not of channels in several forms, nor where they are read a few times only, or a few of them.
+    were kept. So is the code that collects pixels, which pays also where all are kept. Not of channels in several
+    forms, nor where they are read a few times only, or a few of them.
     """
     plan, shape = plan_of(instr, ConvPlan), Conv.of(instr)
     words = {"dual": 1, "wide": 2}.get(plan.form, 0)
     reads = shape.batch * shape.out_h * shape.out_w / _PIXELS
     if words == 0 or reads < _FEW_READS or plan.quads > 1:
         return None
-    steps = quad_step_count(shape.inputs if plan.path != "three" else plan.row_groups * GROUP)
+    steps = _quad_steps(plan, shape)
     before, pair = 4 * words_before(steps, words), 4 * (plan.head + words * steps)
+
+    def kept(plan: ConvPlan, pairs: int) -> Prepared:
+        stream = constants["weights"].view(np.int32)
+        first = np.concatenate((np.array([pairs], np.int32), stream[min(before, 4) // 4 :]))
+        return Prepared({"weights": first.view(constants["weights"].dtype)}, replace(plan, kept=before + pairs * pair))
+
     pairs = min(shape.out_c // 2, (scratch_bytes - before - _quad_bytes(plan, shape)) // pair)
-    if 4 * pairs < shape.out_c and 0 < near_bytes(instr) <= scratch_bytes:
-        return Prepared({}, replace(plan, quads=2))
+    near = near_bytes(instr)
+    if 0 < near <= scratch_bytes and (plan.path == "three" or 4 * pairs < shape.out_c):
+        plan = replace(plan, quads=2)
+        every = near + before + shape.out_c // 2 * pair <= scratch_bytes
+        return kept(plan, shape.out_c // 2) if plan.path == "three" and every else Prepared({}, plan)
     if pairs < shape.out_c // 2 and pairs * pair < _FEW_BYTES:
         return None
-    stream = constants["weights"].view(np.int32)
-    first = np.concatenate((np.array([pairs], np.int32), stream[min(before, 4) // 4 :]))
-    return Prepared({"weights": first.view(constants["weights"].dtype)}, replace(plan, kept=before + pairs * pair))
+    return kept(plan, pairs)
+
+
+def _quad_steps(plan: ConvPlan, shape: Conv) -> int:
+    return quad_step_count(shape.inputs if plan.path != "three" else plan.row_groups * GROUP)
 
 
 def near_bytes(instr: Instr) -> int:
     """Return the bytes of scratch for eight pixels at a time; 0 where that is not for the layer.
 
-    Its pixels lie one after another, in whole words, and those of a row are four at least; a flash cache keeps the
-    weights of a pair of channels.
+    Those of a row are four pixels at least, and a flash cache keeps the weights of a pair of channels. They lie one
+    after another, in whole words, or are collected by code that is as long as the kernel's.
     """
     plan, s = plan_of(instr, ConvPlan), Conv.of(instr)
-    flat = s.stride_h == s.stride_w == 1 and s.in_row == s.out_w * s.in_col and s.out_row == s.out_w * s.out_c
-    whole = s.in_ring >= s.in_h and s.out_ring >= s.out_h and s.out_w >= _PIXELS
-    near = 4 * (plan.head + quad_step_count(s.inputs)) <= _NEAR_BYTES
-    if plan.path != "point" or plan.form != "dual" or plan.tail or s.out_c % 2 or not (flat and whole and near):
+    near = 4 * (plan.head + _quad_steps(plan, s)) <= _NEAR_BYTES
+    if plan.form != "dual" or s.out_c % 2 or s.out_w < _PIXELS or not near:
         return 0
-    return 2 * _quad_bytes(plan, s)
+    flat = s.stride_h == s.stride_w == 1 and s.in_row == s.out_w * s.in_col and s.out_row == s.out_w * s.out_c
+    whole = s.in_ring >= s.in_h and s.out_ring >= s.out_h
+    if plan.path == "three" or (plan.path == "point" and not plan.tail and flat and whole):
+        return 2 * _quad_bytes(plan, s)
+    return 0
 
 
 def spared_bytes(instr: Instr) -> int:
     """Return the bytes of weights that a layer reads from its scratch, or for the second four of eight pixels."""
     plan, shape = plan_of(instr, ConvPlan), Conv.of(instr)
     reads = shape.batch * -(-shape.out_h * shape.out_w // _PIXELS)
-    return plan.kept * (reads - 1) + (instr.operand("weights").type.size_bytes * (reads // 2) if plan.quads > 1 else 0)
+    again = instr.operand("weights").type.size_bytes * (reads // 2) if plan.quads > 1 and not plan.kept else 0
+    return plan.kept * (reads - 1) + again
 
 
 def _shift_bytes(plan: ConvPlan, shape: Conv) -> int:
