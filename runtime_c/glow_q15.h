@@ -36,6 +36,19 @@ GLOW_INLINE int32_t glow_q15_tanh(int32_t x, int32_t mul, int32_t shift, const u
   return (scaled < 0 ? 127 - y : y + 128) >> 8;
 }
 
+/* The same of gates of 12 fraction bits and of what they let in, and a number times a factor, saturated to int16, as functions
+ * of their own: a cell of an LSTM has many of them. */
+GLOW_HOT __attribute__((unused, noinline)) static int32_t glow_q15_gate(int32_t x, const uint16_t *table) {
+  return glow_q15_logistic(x, 3, 0, table);
+}
+GLOW_HOT __attribute__((unused, noinline)) static int32_t glow_q15_new(int32_t x, int32_t mul, int32_t shift,
+                                                                      const uint16_t *table) {
+  return glow_q15_tanh(x, mul, shift, table);
+}
+GLOW_HOT __attribute__((unused, noinline)) static int32_t glow_q15_scaled(int32_t x, int32_t mul, int32_t shift) {
+  return glow_q31_code(x, mul, shift, 0, INT16_MIN, INT16_MAX);
+}
+
 /* a table of 513 entries at x, saturated to int16: 128 a step, linear between entries */
 GLOW_INLINE int32_t glow_q15_lookup(int32_t x, const int16_t *table) {
   const int32_t at = glow_clamp(x, INT16_MIN, INT16_MAX);

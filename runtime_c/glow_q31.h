@@ -12,8 +12,8 @@ GLOW_INLINE int32_t glow_q31_high(int32_t a, int32_t b) { return (int32_t)(((int
 
 /* x / 2^exponent, rounded half away from zero; 0 <= exponent <= 31 */
 GLOW_INLINE int32_t glow_q31_divide(int32_t x, int32_t exponent) {
-  const int64_t half = exponent > 0 ? ((int64_t)1 << (exponent - 1)) - (x < 0 ? 1 : 0) : 0;
-  return (int32_t)(((int64_t)x + half) >> exponent);
+  const int32_t rest = (int32_t)((1u << exponent) - 1u);
+  return (x >> exponent) + ((x & rest) > (rest >> 1) + (x < 0 ? 1 : 0) ? 1 : 0);
 }
 
 /* x * 2^left modulo 2^32 */
