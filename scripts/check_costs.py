@@ -32,7 +32,7 @@ from glowc.machine.cycles.measure import measure_layers
 from glowc.machine.execute import load_bundle, random_inputs
 from glowc.program.lifetimes import strip_markers
 from glowc.select.cost import key_of
-from glowc.select.estimate import load_estimates
+from glowc.select.estimate import estimates_for
 
 MOST_OF_LAYER, MOST_OF_MODEL = 0.10, 0.05  # relative errors
 SMALL = 0.01  # of a model: a layer that does not matter
@@ -68,7 +68,7 @@ def compare(name: str, path: Path, target: Target) -> list[Compared]:
         write_bundle(compiled, Path(folder))
         cycles = counted(path, target, Path(folder))
     instrs, costs = strip_markers(compiled.program).instrs, compiled.selection.costs
-    estimates = load_estimates(costs.cpu)
+    estimates = estimates_for(target.board.cpu.name, costs.cpu)
     layers = zip(instrs, compiled.report["layers"], cycles, strict=True)
     return [
         Compared(

@@ -13,6 +13,7 @@ from onnx import TensorProto
 
 CALM = "calm"  # inputs whose names begin so are small, as what comes from a norm and a dense layer, or fits codes
 RECTIFIED = "relu"  # these are not negative, as what comes from a layer with ReLU: FPUs in software are fast at zeros
+SPARSE = "few"  # and most of these are zeros, as what deep layers read
 RGB = 3  # channels of images that a network begins with
 LONG, SPREAD_OUT = 900, 36.0  # inputs of dense layers whose weights, as trained ones, are spread over more of the codes
 _WEIGHTED = frozenset({"conv", "convw8", "dwconv", "fc"})
@@ -87,10 +88,12 @@ class _Builder:
             self.quantized(self.input(f"{CALM}{at}", shape, TensorProto.FLOAT), 0.02, 3)
             return
         if is_float:
-            rectified = kind in _WEIGHTED and not sample.signed
-            name = f"{CALM if kind in ('gelu', 'erf') else RECTIFIED if rectified else 'x'}{at}"
+            rectified = "x" if sample.signed or kind not in _WEIGHTED else SPARSE if sample.sparse else RECTIFIED
+            name = f"{CALM if kind in ('gelu', 'erf') else rectified}{at}"
+        elif kind.startswith("avg_pool"):
+            name = f"{RECTIFIED}{at}"
         self.input(name, shape, TensorProto.FLOAT if is_float else TensorProto.INT8)
-        zero = -128 if at % 2 or kind in ("avg_pool", "max_pool", "mean") else 5
+        zero = -128 if at % 2 or kind.startswith(("avg_pool", "max_pool", "mean")) else 5
         x = name if is_float else self.dequantized(name, 0.02, zero, np.int8)
         if kind == "dequantize":
             self.output(x, TensorProto.FLOAT)
@@ -113,8 +116,9 @@ class _Builder:
             self.input(other, shape, TensorProto.FLOAT if is_float else TensorProto.INT8)
             z = other if is_float else self.dequantized(other, 0.03 if ties else 0.0217, -7, np.int8)
             return self.node(kind.removesuffix("_any").capitalize(), (x, z), out), 0.04 if ties else 0.0371
-        if kind in ("avg_pool", "max_pool", "avg_pool_any"):
-            op, scale = "MaxPool" if kind == "max_pool" else "AveragePool", 0.0173 if kind.endswith("_any") else 0.02
+        if kind in ("avg_pool", "max_pool", "avg_pool_any", "avg_pool_low"):
+            op = "MaxPool" if kind == "max_pool" else "AveragePool"
+            scale = {"any": 0.0173, "low": 0.0264}.get(kind.rpartition("_")[2], 0.02)
             return self.node(op, (x,), out, kernel_shape=sample.k, strides=(sample.stride,) * 2), scale
         if kind == "mean":
             return self.mean(x, out, (2, 3)), 0.02
@@ -180,7 +184,7 @@ class _Builder:
     def gru(self, at: int, sample: Sample, kind: str, is_float: bool) -> None:
         """Add a GRU in one or two directions."""
         (seq, n, hidden), dirs = sample.hwc, sample.out_c
-        x = self.edge(f"x{at}", (seq, 1, n), True)
+        x = self.edge(f"{CALM}{at}", (seq, 1, n), True)
         shapes = {"w": (dirs, 3 * hidden, n), "r": (dirs, 3 * hidden, hidden), "b": (dirs, 6 * hidden)}
         parts = [self.const(f"{v}{at}", self.rng.normal(0, 0.3, s).astype(np.float32)) for v, s in shapes.items()]
         more = {

@@ -17,7 +17,7 @@ class Sample:
     """One layer. `hwc` is the input, (elements,) where the shape does not matter, (rows, columns) of a matrix, (time,
     inputs, hidden) of a GRU, (m, k, n) of a product; `wide`: weights that need 16 bits beside another one; `planar`: an
     image in NCHW; `sixteen`: codes of 16 bits between layers; `zero`: the zero point of weights that take all codes of
-    uint8; `signed`: floats as many negative ones as others."""
+    uint8; `signed`: floats as many negative ones as others; `sparse`: mostly zeros, as deep layers read."""
 
     kind: str
     hwc: tuple[int, ...]
@@ -31,6 +31,7 @@ class Sample:
     sixteen: bool = False
     zero: int | None = None
     signed: bool = False
+    sparse: bool = False
 
     @property
     def bytes(self) -> int:
@@ -38,6 +39,19 @@ class Sample:
         pixels = self.hwc[0] * self.hwc[1] if len(self.hwc) == 3 else 1
         size = int(np.prod(self.hwc)) + pixels // self.stride**2 * (self.out_c or self.hwc[-1])
         return size * (4 if self.kind.endswith("f32") or self.sixteen else 2)
+
+    @property
+    def macs(self) -> int:
+        """Multiply-accumulates, roughly; 0 of a layer that has none."""
+        kind, size = self.kind.removesuffix("_f32"), int(np.prod(self.hwc))
+        if kind.startswith(("conv", "dwconv")):
+            taps = self.k[0] * self.k[1] * (self.hwc[2] if kind.startswith("conv") else 1)
+            return self.hwc[0] * self.hwc[1] // self.stride**2 * self.out_c * taps
+        if kind == "gru":
+            return self.out_c * self.hwc[0] * 3 * self.hwc[2] * (self.hwc[1] + self.hwc[2])
+        if kind.startswith("matmul"):
+            return size * self.out_c
+        return size * self.out_c if kind in ("fc", "fcrs", "dynamic") else 0
 
 
 def conv(h: int, w: int, c: int, out_c: int, **more: object) -> Iterator[Sample]:

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator, Sequence
 
 from cost_sample import LATER, PLAIN, SAME, Sample, conv
+
+_MACS, _FLOAT_MACS = (400_000, 2_400_000), (60_000, 300_000)  # of a layer: all are measured, and one in _ONE_IN
+_ONE_IN = 4
 
 
 def small_chips() -> Iterator[Sample]:
@@ -15,6 +18,47 @@ def small_chips() -> Iterator[Sample]:
     yield from _more_shifted()
     yield from _halving_pools()
     yield from _signed()
+    yield from _sparse()
+    yield from _averages()
+
+
+def measured_on(features: Collection[str], samples: Sequence[Sample]) -> list[Sample]:
+    """Return the layers that a CPU with these features is measured with: on a slow one few large layers.
+
+    Without FPU a float layer takes a hundred times the instructions, with 16-bit instructions alone any layer several
+    times; such chips have no cache that tells sizes apart. Which functions are part of others matters more there.
+    """
+    if "softfloat" not in features:
+        return [sample for sample in samples if not (sample.signed or sample.sparse)]  # floats take the same time
+    found, large = list[Sample](), 0
+    for sample in samples:
+        is_float = sample.kind.endswith("_f32")
+        few, most = _FLOAT_MACS if is_float else _MACS
+        if sample.macs <= few or not (is_float or "thumb1" in features):
+            found.append(sample)
+        elif sample.macs <= most:
+            large += 1
+            found += [sample] if large % _ONE_IN == 0 else []
+    return sorted(found, key=lambda sample: sample.kind)  # as in networks, most layers of a program are of one kind
+
+
+def measured_alone(features: Collection[str]) -> list[Sample]:
+    """Return the layers that a CPU with these features is also measured with in a program of their own.
+
+    Compilers make functions that are called once part of others, which may save a tenth of the cycles.
+    """
+    sizes = (
+        (25, 5, 64, 1), (24, 24, 8, 1), (12, 12, 32, 1), (20, 20, 16, 1), (10, 10, 48, 1), (16, 16, 24, 2),
+        (7, 7, 64, 1), (13, 5, 40, 1), (30, 6, 32, 1),
+    )  # fmt: skip
+    if "softfloat" not in features:
+        return []
+    windows = [
+        Sample(kind, (h, w, c), c, (3, 3), stride, SAME if stride == 1 else LATER, planar=kind.endswith("rs"))
+        for kind in ("dwconv", "dwconvrs") for h, w, c, stride in sizes
+    ]  # fmt: skip
+    dense = ((2700, 10), (1200, 12), (600, 8), (64, 10), (128, 32), (256, 10), (400, 20), (2000, 10), (3600, 10))
+    return [*windows, *(Sample("fc", (n,), out_n) for n, out_n in dense)]
 
 
 def _few_rows() -> Iterator[Sample]:
@@ -77,8 +121,11 @@ def _more_shifted() -> Iterator[Sample]:
         yield Sample("convrs", (h, w, c), out_c, (k, k), stride, pads, planar=True)
     for h, w, c, stride in (
         (20, 6, 64, 1), (12, 12, 32, 1), (8, 8, 24, 2), (10, 10, 12, 1), (16, 16, 16, 2), (5, 5, 96, 1),
+        (13, 5, 64, 1), (30, 6, 40, 1), (16, 4, 48, 1), (10, 3, 96, 1), (20, 8, 24, 1), (28, 5, 48, 1),
     ):  # fmt: skip
         yield Sample("dwconvrs", (h, w, c), c, (3, 3), stride, SAME, planar=True)
+    for h, w, c, out_c in ((25, 4, 48, 64), (16, 5, 64, 48), (10, 10, 48, 32), (30, 5, 32, 64), (12, 6, 96, 64)):
+        yield from (Sample("convrs", (h, w, c), out_c, planar=planar) for planar in (False, True))
     for h, w, c, out_c, k, stride, pads in (
         (28, 28, 3, 12, (3, 3), 1, SAME), (20, 20, 3, 24, (3, 3), 1, SAME), (24, 24, 3, 32, (3, 3), 2, SAME),
         (40, 12, 1, 48, (10, 4), 2, PLAIN), (30, 10, 1, 64, (8, 4), 2, PLAIN), (25, 20, 1, 40, (5, 5), 2, PLAIN),
@@ -105,6 +152,11 @@ def _signed() -> Iterator[Sample]:
     ):  # fmt: skip
         for planar in sorted({False, c == 3}):
             yield Sample("conv_f32", (h, w, c), out_c, k, stride, pads, planar=planar, signed=True)
+    for h, w, c, out_c, k, stride, pads in (
+        (20, 10, 1, 16, (10, 4), 2, (4, 1, 5, 1)), (12, 12, 3, 8, (3, 3), 1, SAME), (14, 14, 1, 8, (5, 5), 1, PLAIN),
+        (8, 6, 16, 24, (1, 1), 1, PLAIN), (20, 8, 1, 24, (8, 4), 2, PLAIN), (8, 8, 8, 12, (3, 3), 1, SAME),
+    ):  # fmt: skip
+        yield Sample("convw8_f32", (h, w, c), out_c, k, stride, pads, signed=True)
     for h, w, c in ((10, 10, 8), (6, 6, 24), (8, 8, 16), (5, 5, 12)):
         yield Sample("dwconv_f32", (h, w, c), c, (3, 3), 1, SAME, signed=True)
     for hwc, out_n in (
@@ -112,3 +164,27 @@ def _signed() -> Iterator[Sample]:
         ((2, 128), 64), ((3, 200), 30), ((200,), 40), ((4, 32), 128), ((16, 32), 32), ((400,), 64),
     ):  # fmt: skip
         yield Sample("fc_f32", hwc, out_n, signed=True)
+
+
+def _sparse() -> Iterator[Sample]:
+    """Yield weighted layers of floats that are mostly zeros: functions of floats are faster at them."""
+    for h, w, c, out_c, k, stride, pads in (
+        (6, 6, 32, 24, (1, 1), 1, PLAIN), (10, 10, 16, 16, (1, 1), 1, PLAIN), (3, 3, 96, 40, (1, 1), 1, PLAIN),
+        (8, 8, 16, 12, (3, 3), 1, SAME), (6, 6, 24, 32, (3, 3), 1, SAME), (12, 12, 8, 16, (3, 3), 2, LATER),
+        (10, 8, 12, 8, (5, 5), 1, (2, 2, 2, 2)), (5, 5, 40, 20, (1, 1), 1, PLAIN), (1, 20, 16, 12, (1, 3), 1, PLAIN),
+    ):  # fmt: skip
+        yield from (Sample(kind, (h, w, c), out_c, k, stride, pads, sparse=True) for kind in ("conv_f32", "convw8_f32"))
+    for h, w, c, stride in ((6, 6, 32, 1), (12, 12, 16, 2), (8, 8, 24, 1), (5, 5, 48, 1), (10, 14, 12, 1)):
+        yield Sample("dwconv_f32", (h, w, c), c, (3, 3), stride, SAME if stride == 1 else LATER, sparse=True)
+    for hwc, out_n in (((64,), 32), ((200,), 30), ((32,), 64), ((400,), 20), ((16,), 16), ((128,), 12), ((4, 64), 32)):
+        yield Sample("fc_f32", hwc, out_n, sparse=True)
+
+
+def _averages() -> Iterator[Sample]:
+    """Yield averages whose codes have other scales than those that they are of."""
+    for h, w, c, size, stride in (
+        (24, 20, 12, 2, 2), (12, 10, 16, 2, 2), (16, 16, 8, 2, 2), (20, 20, 16, 2, 2), (14, 14, 24, 2, 2),
+        (28, 20, 8, 2, 2), (10, 10, 32, 2, 2), (15, 15, 12, 3, 2), (10, 8, 24, 3, 1), (8, 8, 32, 8, 8),
+        (25, 5, 32, 5, 5),
+    ):  # fmt: skip
+        yield from (Sample(kind, (h, w, c), 0, (size, size), stride) for kind in ("avg_pool_any", "avg_pool_low"))

@@ -15,7 +15,7 @@ from pathlib import Path
 
 import numpy as np
 import onnx
-from cost_models import CALM, RECTIFIED, model_of
+from cost_models import CALM, RECTIFIED, SPARSE, model_of
 from cost_sample import Sample
 
 from glowc.board import Board, Chip, chip_names, find_tool, load_board, load_chip, machine_of
@@ -40,6 +40,7 @@ KEPT = ROOT / "build" / "costs"  # counts of programs that are not run again
 OPTS = {"cortex-m": ("size", "balanced", "speed")}  # of a family; size stands for -Os
 OTHER_OPTS = ("balanced", "speed")
 SPREAD, CALM_SPREAD = np.float32(4), np.float32(0.5)  # of floats: functions of libm take longer for large numbers
+FEW_ABOVE = np.float32(1.25)  # standard deviations: one number of nine is larger
 SLOW_MACS = 50_000  # of a layer that portable C is not counted with
 SECOND_MACS = range(1_500_000)  # of a layer that is counted with its second choice
 ALL_MACS = range(1, 500)  # with more of them
@@ -141,8 +142,12 @@ def is_worth_it(layer: Layer, number: int) -> bool:
     """Say whether a layer has an n-th variant that is worth its time under QEMU."""
     if len(layer.forms) <= number:
         return False
-    form = layer.forms[number]
-    return variant_of(form).isa != "ref" or form.macs <= SLOW_MACS
+    return is_quick(layer.forms[number])
+
+
+def is_quick(form: Instr, most: int = SLOW_MACS) -> bool:
+    """Say whether a form of a layer is worth its time under QEMU: portable C is up to `most` multiply-accumulates."""
+    return variant_of(form).isa != "ref" or form.macs <= most
 
 
 def compiled_layers(samples: Sequence[Sample], target: Target, folder: Path, opt: str, number: int | None) -> Compiled:
@@ -180,7 +185,7 @@ def next_choices(compiled: Compiled, samples: Sequence[Sample], number: int, mac
     for layer in compiled.selection.layers:
         order, match = compiled.selection.order[layer.name], re.search(r"n_[xyz](\d+)", layer.name)
         other = layer.form(order[1]) if len(order) > number + 1 else None
-        if match and other is not None and variant_of(other).isa != "ref" and other.macs in macs:
+        if match and other is not None and other.macs in macs and is_quick(other, 4 * SLOW_MACS):
             found.add(int(match[1]))
     return [sample for at, sample in enumerate(samples) if at in found]
 
@@ -261,35 +266,45 @@ def program_hash(info: BundleInfo, target: Target, folder: Path, *more: bytes) -
     return digest.hexdigest()[:32]
 
 
-def count(compiled: Compiled, target: Target, folder: Path) -> Counts:
-    """Count one compiled model, or return what is known of the same program."""
+def count(compiled: Compiled, target: Target, folder: Path, *, sizes: bool = True) -> Counts:
+    """Count one compiled model, or return what is known of the same program.
+
+    Without `sizes` of functions it is compiled as users do: those that are called once may be inlined.
+    """
     write_bundle(compiled, folder)
     info, opt = load_bundle(folder), compiled.options.opt
-    known = KEPT / f"{program_hash(info, target, folder, f' {opt}'.encode())}.json"
+    how = f" {opt}" if sizes else f" {opt} inlined"
+    known = KEPT / f"{program_hash(info, target, folder, how.encode())}.json"
     if not known.is_file():
-        counts = run(compiled, info, target, folder)
+        counts = run(compiled, info, target, folder, sizes=sizes)
         known.parent.mkdir(parents=True, exist_ok=True)
         known.write_text(json.dumps(asdict(counts)), encoding="utf-8")
     return Counts(**json.loads(known.read_text(encoding="utf-8")))
 
 
 def spread(name: str, numbers: np.ndarray) -> np.ndarray:
-    """Return the numbers of an input of floats, spread as far as those of layers."""
+    """Return the numbers of an input as those of layers: floats spread as far, codes of which half are the least."""
+    if numbers.dtype != np.float32:
+        return np.where(numbers < 0, np.iinfo(numbers.dtype).min, numbers) if name.startswith(RECTIFIED) else numbers
     if name.startswith(RECTIFIED):
         return np.maximum(SPREAD * numbers, 0)
+    if name.startswith(SPARSE):
+        return np.maximum(SPREAD * (numbers - FEW_ABOVE), 0)
     return (CALM_SPREAD if name.startswith(CALM) else SPREAD) * numbers
 
 
-def run(compiled: Compiled, info: BundleInfo, target: Target, folder: Path) -> Counts:
-    """Build and run one program."""
-    board, chip = target.board, target.chip
-    inputs = {name: spread(name, x) if x.dtype == np.float32 else x for name, x in random_inputs(info).items()}
+def run(compiled: Compiled, info: BundleInfo, target: Target, folder: Path, *, sizes: bool) -> Counts:
+    """Build and run one program; without `sizes` there are none in what is returned."""
+    board, chip, flags = target.board, target.chip, FLAGS if sizes else ()
+    inputs = {name: spread(name, x) for name, x in random_inputs(info).items()}
     if chip is not None:
-        layers = measure_layers(info, chip, inputs, folder, FLAGS)
+        layers = measure_layers(info, chip, inputs, folder, flags)
         insns, cycles = [float(x.insns) for x in layers], [x.cycles for x in layers]
     else:
-        insns = [float(n) for n in count_layers(info, board, inputs, folder, FLAGS)]
+        insns = [float(n) for n in count_layers(info, board, inputs, folder, flags)]
         cycles = insns
+    if not sizes:
+        return Counts(insns, cycles, {}, {}, {})
     calls = set(calls_of(compiled))
     path = folder / "model.obj" / f"{info.name}.o"
     own, functions, uses = function_sizes(path, board, calls)

@@ -30,6 +30,7 @@ from typing import Any
 import numpy as np
 from cost_layers import SAMPLES, groups
 from cost_sample import Sample
+from cost_small_chips import measured_alone, measured_on
 from count_costs import Measured, Taken, Target, measured_by, merged, target_of
 
 from glowc.board import Board, Chip, find_tool
@@ -201,11 +202,15 @@ def show(table: Mapping[str, Any]) -> None:
 
 def samples_for(board: Board, kinds: Sequence[str] | None) -> list[list[Sample]]:
     """Return the layers that are measured on a board, cut into models."""
-    soft = "softfloat" in board.cpu.features  # elsewhere floats take as long whatever their sign
-    wanted = [s for s in SAMPLES if (not kinds or s.kind in kinds) and (soft or not s.signed)]
+    wanted = measured_on(board.cpu.features, [s for s in SAMPLES if not kinds or s.kind in kinds])
     rams = [r.size_bytes for r in board.memory.values() if r.kind == "ram"]
     arena = board.memory[board.arena_region].size_bytes // 3
     return groups(wanted, min(arena, min(rams) // 2, 1 << 20), LAYERS_PER_MODEL)  # inputs may lie in another memory
+
+
+def samples_alone(board: Board) -> list[list[Sample]]:
+    """Return the layers that are also measured in programs of their own."""
+    return [[sample] for sample in measured_alone(board.cpu.features)]
 
 
 def with_new(known: Mapping[str, Any], table: Mapping[str, Any]) -> dict[str, Any]:

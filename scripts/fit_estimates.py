@@ -5,8 +5,8 @@
     scripts/fit_estimates.py --targets stm32l4r5 rpi5 --jobs 2
     scripts/fit_estimates.py --targets stm32l4r5 --kinds fc --keys "fc_s8.dsp.eight.*"
 
-The layers of scripts/cost_layers.py are counted on a chip as scripts/fit_costs.py counts them, with the variants that
-would be chosen first and second for speed, and that of `--opt balanced`; small ones also with others. Per kernel,
+The layers of scripts/cost_layers.py are counted on a chip, compiled as users do, with the variants that would be chosen
+first and second for speed, and that of `--opt balanced`; small ones also with others. Per kernel,
 variant, path and way of printing a sum of terms is fitted by non-negative least squares of the relative error, then a
 Gaussian process through what is left of it, where layers that are left out of it are nearer for it
 (glowc/select/estimate.py tells both). Counts are kept in build/costs.
@@ -29,7 +29,7 @@ from itertools import count as count_from
 from pathlib import Path
 
 import numpy as np
-from cost_models import RECTIFIED
+from cost_models import RECTIFIED, SPARSE
 from cost_sample import Sample
 from count_costs import (
     ALL_MACS,
@@ -42,17 +42,17 @@ from count_costs import (
     next_choices,
     target_of,
 )  # fmt: skip
-from fit_costs import TARGETS, each_target, left_out, parser_of, samples_for
+from fit_costs import TARGETS, each_target, left_out, parser_of, samples_alone, samples_for
 
 from glowc.board import chip_names, find_tool
 from glowc.compiler.pipeline import Compiled
 from glowc.errors import ToolError
-from glowc.kernels.features import FEATURES, WORK, features
+from glowc.kernels.features import FEATURES, WORK, features, nonzeros
 from glowc.program.ir import Instr
 from glowc.program.lifetimes import strip_markers
 from glowc.select.cost import key_of
 from glowc.select.estimate import NOT, EstimateTable, KernelTable, NearTable, bits_of, estimates_file, total
-from glowc.select.traits import SIGNED, Extent, place, traits
+from glowc.select.traits import SIGNED, Extent, few_forms, place, traits
 
 MOST_CHOICES = 4  # variants of a layer that are counted
 MOST_TERMS = 7  # of a fit
@@ -65,10 +65,11 @@ NEAR_ENOUGH = 0.10  # an error of terms that were fitted to other layers
 BROAD = 2.0  # of the error of few terms: those of all features hold for layers of other sizes
 SHARED = 5  # layers that must have a trait, and not have it, for a term
 BY_TRAIT = ("call", "outputs", "macs", "products")  # features that are also counted for layers with a trait
-ALSO_WORK = frozenset({"weights", "patch", "inside", "middle"})  # features that grow with all of a layer's sizes
+ALSO_WORK = frozenset({"weights", "patch", "inside", "middle", "nonzeros"})  # features that grow with all sizes
 FEW = 8  # layers: too few for a process
 REACHES, APART, NOISES = (0.5, 1.0, 2.0, 4.0), (0.1, 0.5, 2.0), (0.01, 0.1, 0.5)
 LEFT = (-0.8, 2.0)  # bounds of relative errors
+RECTIFIED_SHARE, SPARSE_SHARE = 0.5, 0.106  # of a normal distribution: above 0, above FEW_ABOVE
 LIGHT = 0.01  # of an error: a weight that is left out
 USELESS = 0.60  # of an error: another way of printing says as much
 
@@ -81,6 +82,13 @@ class Layer:
     insns: float
     cycles: float
     given: frozenset[str] = frozenset()
+    nonzero: float | None = None  # share of what it reads, where that matters
+
+    @property
+    def features(self) -> dict[str, float]:
+        """What its cycles may grow with."""
+        found = features(self.instr)
+        return found if self.nonzero is None else {**found, "nonzeros": nonzeros(found, self.nonzero)}
 
     @property
     def traits(self) -> frozenset[str]:
@@ -139,15 +147,27 @@ def measured_in_one(target: Target, samples: Sequence[Sample]) -> list[tuple[str
 
 def counted_layers(compiled: Compiled, target: Target, folder: Path) -> list[tuple[str, str, Layer]]:
     """Return the layers of one program, by key and way of printing."""
-    counts, instrs = count(compiled, target, folder), strip_markers(compiled.program).instrs
-    layers = zip(instrs, counts.insns, counts.cycles, strict=True)
-    return [(key_of(i), mode_of(compiled, i), Layer(i, insns, cycles, given(i))) for i, insns, cycles in layers]
+    counts, instrs = count(compiled, target, folder, sizes=False), strip_markers(compiled.program).instrs
+    calls = [(i, mode_of(compiled, i)) for i in instrs]
+    soft = "softfloat" in target.board.cpu.features
+    more = few_forms(calls) if soft else [frozenset[str]()] * len(calls)
+    return [
+        (key_of(i), mode, Layer(i, insns, cycles, given(i) | few, nonzero(i) if soft else None))
+        for (i, mode), insns, cycles, few in zip(calls, counts.insns, counts.cycles, more, strict=True)
+    ]
 
 
 def given(instr: Instr) -> frozenset[str]:
     """Return the traits that a measured layer has by its numbers."""
     first = instr.operands[0]
-    return SIGNED if first.type.dtype.is_float and not first.buffer.startswith(RECTIFIED) else frozenset()
+    is_signed = first.type.dtype.is_float and not first.buffer.startswith((RECTIFIED, SPARSE))
+    return SIGNED if is_signed else frozenset()
+
+
+def nonzero(instr: Instr) -> float:
+    """Return the share of the numbers that a measured layer reads which is not 0."""
+    first = instr.operands[0].buffer
+    return SPARSE_SHARE if first.startswith(SPARSE) else RECTIFIED_SHARE if first.startswith(RECTIFIED) else 1.0
 
 
 def merged(parts: Sequence[Sequence[tuple[str, str, Layer]]]) -> Layers:
@@ -155,7 +175,7 @@ def merged(parts: Sequence[Sequence[tuple[str, str, Layer]]]) -> Layers:
     found: Layers = defaultdict(list)
     seen: set[tuple[object, ...]] = set()
     for key, mode, layer in (entry for part in parts for entry in part):
-        same = key, mode, tuple(features(layer.instr).items()), layer.traits
+        same = key, mode, tuple(layer.features.items()), layer.traits
         if same not in seen:
             seen.add(same)
             found[key, mode].append(layer)
@@ -164,7 +184,7 @@ def merged(parts: Sequence[Sequence[tuple[str, str, Layer]]]) -> Layers:
 
 def columns(layers: Sequence[Layer], cache_bytes: int) -> dict[str, np.ndarray]:
     """Return the values of all terms that layers may differ by on a chip with a cache of constants."""
-    values, owned = [features(x.instr) for x in layers], [x.traits for x in layers]
+    values, owned = [x.features for x in layers], [x.traits for x in layers]
     other = tuple(f"_{kb}k" for kb in (8, 16, 32) if kb << 10 != cache_bytes)
     found = {name: np.array([v.get(name, 0.0) for v in values]) for name in FEATURES if not name.endswith(other)}
     known: set[bytes] = set()
@@ -315,7 +335,7 @@ def times(
     terms: Mapping[str, float], layers: Sequence[Layer], counts: np.ndarray
 ) -> tuple[dict[str, float], np.ndarray]:
     """Return the terms of other layers times a factor, so that they say what these take, and what they say."""
-    said = np.array([total(terms, features(x.instr), x.traits) for x in layers])
+    said = np.array([total(terms, x.features, x.traits) for x in layers])
     factor = float(np.median(counts / np.maximum(said, 1)))
     return {name: float(f"{factor * c:.5g}") for name, c in terms.items()}, factor * said
 
@@ -418,7 +438,8 @@ def fit_target(text: str, jobs: int, kinds: Sequence[str] | None, keys: Sequence
     """Measure and fit one target: layers of `kinds`, and of what the file has only the kernels of `keys`."""
     begin, target = time.perf_counter(), target_of(text)
     with ProcessPoolExecutor(jobs) as pool:
-        measured = merged(list(pool.map(partial(measured_by, text), samples_for(target.board, kinds))))
+        parts = [*samples_for(target.board, kinds), *([] if kinds else samples_alone(target.board))]
+        measured = merged(list(pool.map(partial(measured_by, text), parts)))
     seconds = time.perf_counter() - begin
     kernels = kernels_of(measured, cache_of(target))
     if keys is not None:

@@ -15,7 +15,7 @@ FEATURES = (
     "quad_products", "weights", "macs_8k", "macs_16k", "macs_32k", "patch", "block_taps", "edge_blocks", "edge_patch",
     "strided_blocks", "tail", "tail_taps", "inside", "middle", "border",
     "spill_8k", "spill_16k", "spill_32k", "pairs", "pair_products", "spans_again_8k", "spans_again_16k",
-    "spans_again_32k", "twos_again_8k", "twos_again_16k", "twos_again_32k", *TILE_FEATURES,
+    "spans_again_32k", "twos_again_8k", "twos_again_16k", "twos_again_32k", "nonzeros", *TILE_FEATURES,
 )  # fmt: skip
 
 WORK = TILE_WORK | {"macs", "products", "steps", "visits", "tile_products", "quad_products", "pair_products"}
@@ -131,6 +131,11 @@ def features(instr: Instr) -> dict[str, float]:
             per_row = math.ceil(instr.macs / out / image.k_h / 16)
             found["steps"] = out * image.k_h * per_row
     return found
+
+
+def nonzeros(found: Mapping[str, float], share: float) -> float:
+    """Return the multiply-accumulates, of those inside the input, whose input is not 0, by the share of such inputs."""
+    return found.get("inside", found["macs"]) * share
 
 
 def _window_features(instr: Instr, p: Mapping[str, int], found: Mapping[str, float]) -> dict[str, float]:

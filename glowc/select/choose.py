@@ -29,12 +29,13 @@ from glowc.program.ir import Instr, Program
 from glowc.select.candidates import Layer, Order, Preparer, Tuned, collect, scratch_bytes
 from glowc.select.constants_budget import Choice, Price, constants_bytes
 from glowc.select.cost import Cost, Costs, load_costs
-from glowc.select.estimate import load_estimates
+from glowc.select.estimate import estimates_for
 from glowc.select.flash_budget import shrunk, within_flash
 from glowc.select.order import CODE_LIMITS, KB, group_moves, lean, price_of, select
 from glowc.select.pricing import Pricing, cost_of, likely_modes
 from glowc.select.stack import modes_of
-from glowc.select.traits import given
+from glowc.select.traits import few_forms, given
+from glowc.select.zeros import nonzero_shares
 
 _LARGE_LIMIT = 96 * KB  # balanced, for CPUs that run from caches and megabytes of memory
 CODE_OF_ANY = 128 * KB  # no model's code takes more
@@ -165,14 +166,17 @@ class Selection:
 
     def reported(self, program: Program) -> list[Cost]:
         """Return what each call of a program is estimated to take, as near as is known; nothing is chosen by this."""
-        estimates = load_estimates(self.costs.cpu)
+        estimates = estimates_for(self.cpu.name, self.costs.cpu)
 
-        def taken(instr: Instr, mode: str, more: frozenset[str]) -> Cost:
+        def taken(instr: Instr, mode: str, has: frozenset[str], nonzero: float) -> Cost:
             tuned = self.tuned.get(instr.name, {}).get(instr.variant)
-            return tuned or estimates.predict(instr, mode, self.costs, more) or self.costs.stated(instr)
+            return tuned or estimates.predict(instr, mode, self.costs, has, nonzero) or self.costs.stated(instr)
 
-        calls = zip(modes_of(program, self.opt), given(program), strict=True)
-        return [taken(instr, mode, more) for (instr, mode), more in calls]
+        modes, soft = list(modes_of(program, self.opt)), "softfloat" in self.cpu.features
+        shares = nonzero_shares(program) if soft else [1.0] * len(modes)
+        more = [a | b for a, b in zip(given(program), few_forms(modes), strict=True)] if soft else given(program)
+        calls = zip(modes, more, shares, strict=True)
+        return [taken(instr, mode, has, share) for (instr, mode), has, share in calls]
 
 
 def select_variants(

@@ -20,7 +20,7 @@ from pathlib import Path
 from typing import TypedDict
 
 from glowc.kernels.choice import variant_of
-from glowc.kernels.features import features
+from glowc.kernels.features import features, nonzeros
 from glowc.paths import data_dir
 from glowc.program.ir import Instr
 from glowc.select.cost import Cost, Costs, key_of, keys_like
@@ -96,9 +96,10 @@ class Estimate:
     near: Near | None = None
     mode: str = ""
 
-    def predict(self, instr: Instr, given: frozenset[str] = frozenset()) -> Cost:
-        """Return what a call takes that has the traits `given` by the calls before it."""
+    def predict(self, instr: Instr, given: frozenset[str] = frozenset(), nonzero: float = 1.0) -> Cost:
+        """Return what a call takes that has the traits `given` by the calls before it, and reads a share of zeros."""
         found, has = features(instr), traits(instr) | given | {self.mode}
+        found["nonzeros"] = nonzeros(found, nonzero)
         insns, cycles = (total(terms, found, has) for terms in (self.insns, self.cycles))
         if self.near is not None:
             factor = 1 + self.near.error(Extent.of(instr).sizes, bits_of(self.traits, has))
@@ -143,17 +144,20 @@ class Estimates:
         ]
         return max(found, key=lambda entry: entry[0], default=(None, None))[1]
 
-    def predict(self, instr: Instr, mode: str, costs: Costs, given: frozenset[str] = frozenset()) -> Cost | None:
+    def predict(
+        self, instr: Instr, mode: str, costs: Costs, given: frozenset[str] = frozenset(), nonzero: float = 1.0
+    ) -> Cost | None:
         """Return what a call is estimated to take, by the CPU's costs where it has no estimate; None without either.
 
-        `given` are traits that the call has by those before it (`glowc.select.traits.given`).
+        `given` are traits that the call has by those before it (`glowc.select.traits.given`), `nonzero` is the share of
+        the numbers it reads that are not 0 (`glowc.select.zeros`).
         """
         found = self.find(instr, mode)
         if found is None:
             found = None if costs.fit(instr, mode) is not None else self.akin(instr, mode)
         if found is None:
             return costs.predict(instr, mode)
-        cost, spared = found.predict(instr, given), variant_of(instr).spared_bytes(instr)
+        cost, spared = found.predict(instr, given, nonzero), variant_of(instr).spared_bytes(instr)
         return cost if not spared else Cost(cost.insns, cost.cycles - round(costs.reread_cycles * spared))
 
 
@@ -188,9 +192,14 @@ def parse_kernel(entry: KernelTable) -> dict[str, Estimate]:
     }
 
 
+def estimates_for(cpu: str, like_cpu: str) -> Estimates:
+    """Return the estimates of a CPU, those of the one whose costs it takes where it has none of its own."""
+    return load_estimates(cpu if estimates_file(cpu).is_file() else like_cpu)
+
+
 @cache
 def load_estimates(cpu: str) -> Estimates:
-    """Return the estimates of the CPU whose costs are taken."""
+    """Return the estimates of a CPU; none where it has no file."""
     path = estimates_file(cpu)
     if not path.is_file():
         return Estimates()

@@ -3,19 +3,25 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, fields
 
+from glowc.kernels.choice import variant_of
 from glowc.kernels.features import COUNTED, LIMITS, Image, features, inputs_of, last_axis, numbers
 from glowc.program.ir import Access, Instr, Plan, Program
 from glowc.program.lifetimes import strip_markers
 
 _SMALL = 16  # numbers of a plan that may tell code apart
 _GROUPS = (2, 4, 8, 16)
+_FEW_FORMS = 3
 _KEEP_SIGNS = ("max_pool_f32", "avg_pool_f32", "copy", "transpose")
 
 SIGNED = frozenset({"signed"})
 """The trait of calls that read floats which no ReLU made: functions of floats without FPU are faster at zeros."""
+
+
+FEW = frozenset({"few"})
+"""The trait of calls of kernels of which a program has few functions."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,10 +65,22 @@ def traits(instr: Instr) -> frozenset[str]:
     found |= {key for key, value in LIMITS.items() if key in p and p[key] != value}
     found |= {f"{key}>{least}" for key in COUNTED for least in (0, 1) if int(p.get(key, 0)) > least}
     found |= {f"{key}=1" for key in ("contiguous", "scale") if p.get(key) == 1}
+    found |= _average(instr)
     depth = inputs_of(numbers(instr))
     for name, size in (("depth", depth), ("channels", extent.channels), ("width", extent.width)):
         found |= {f"{name}%{n}" for n in _GROUPS if size % n}
     return frozenset(found)
+
+
+def _average(instr: Instr) -> set[str]:
+    """Return what tells averages of codes apart: factors beyond those of integer kernels, sums that may be ties."""
+    p = instr.params
+    if "in_scale" not in p or not p.get("out_scale"):
+        return set()
+    taps = int(p.get("n", int(p.get("k_h", 1)) * int(p.get("k_w", 1))))
+    factor = float(p["in_scale"]) / float(p["out_scale"]) / max(taps, 1)
+    found = {name for name, least in (("factor>1/4", 0.25), ("factor>1/2", 0.5)) if factor > least}
+    return found | ({"ties"} if p["in_scale"] == p["out_scale"] and taps % 2 == 0 else set())
 
 
 def given(program: Program) -> list[frozenset[str]]:
@@ -75,6 +93,19 @@ def given(program: Program) -> list[frozenset[str]]:
         written = {program.root(o.buffer)[0] for o in instr.operands if o.access is not Access.IN}
         rectified = rectified | written if _rectifies(instr, read) else rectified - written
     return found
+
+
+def few_forms(calls: Sequence[tuple[Instr, str]]) -> list[frozenset[str]]:
+    """Return the traits of a program's calls, each with its way of printing, by what else it calls: FEW, or none.
+
+    Compilers make functions of a variant's header part of kernels with weights where few functions call them.
+    """
+    forms: dict[tuple[str, str], set[tuple[object, ...]]] = {}
+    for i, mode in calls:
+        shape = tuple(sorted(i.params.items())) if mode == "literal" else ()
+        forms.setdefault((i.kernel, i.variant), set()).add((shape, i.plan))
+    few = {form for form, found in forms.items() if len(found) <= _FEW_FORMS}
+    return [FEW if (i.kernel, i.variant) in few and i.macs and variant_of(i).header else frozenset() for i, _ in calls]
 
 
 def _rectifies(instr: Instr, read: bool) -> bool:

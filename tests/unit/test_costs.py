@@ -348,6 +348,16 @@ def test_error_of_a_layer_left_out_is_that_of_fitting_without_it(fitting: Module
         assert errors[n] == pytest.approx(rows[n] @ x - 1)
 
 
+def test_slow_chips_are_measured_with_few_large_layers(fitting: ModuleType) -> None:
+    def most(cpu: str, kind: str) -> int:
+        return max(x.macs for x in fitting.measured_on(load_cpu(cpu).features, fitting.SAMPLES) if x.kind == kind)
+
+    assert most("cortex-m0plus", "conv") < most("cortex-m3", "conv") == most("cortex-m4", "conv")
+    assert most("cortex-m0plus", "conv_f32") == most("cortex-m3", "conv_f32") < most("cortex-m4", "conv_f32")
+    of_fpu = fitting.measured_on(load_cpu("cortex-m4").features, fitting.SAMPLES)
+    assert not any(x.signed or x.sparse for x in of_fpu)  # functions of floats alone take longer for some numbers
+
+
 def test_clones_and_parts_belong_to_their_function() -> None:
     counting = _script("count_costs")
     assert counting.plain(".text.glow_x.constprop.0.isra.0") == "glow_x"

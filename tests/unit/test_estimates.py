@@ -19,8 +19,17 @@ from glowc.graph.types import DType, TensorType
 from glowc.kernels.features import features
 from glowc.program.ir import Access, Buffer, BufferKind, Instr, Operand, Program
 from glowc.select.cost import Cost, Costs, Fit, key_of
-from glowc.select.estimate import Estimate, Estimates, Near, estimates_file, like, load_estimates, parse_kernel
-from glowc.select.traits import SIGNED, Extent, given, place, traits
+from glowc.select.estimate import (
+    Estimate,
+    Estimates,
+    Near,
+    estimates_file,
+    estimates_for,
+    like,
+    load_estimates,
+    parse_kernel,
+)
+from glowc.select.traits import FEW, SIGNED, Extent, few_forms, given, place, traits
 from tests.conftest import ROOT
 from tests.unit.test_costs import conv, costs_of
 
@@ -80,6 +89,25 @@ def test_calls_that_read_floats_of_no_relu_are_told_from_others() -> None:
     assert plain.predict(conv()) == Cost(1, 10)
 
 
+def test_calls_of_kernels_with_few_functions_are_told_from_others() -> None:
+    sizes = [conv("dsp", size=n) for n in (4, 6, 8, 10)]
+    assert few_forms([(x, "literal") for x in sizes]) == [frozenset()] * 4
+    assert few_forms([(x, "shared") for x in sizes]) == [FEW] * 4  # one function
+    assert few_forms([(sizes[0], "literal")] * 9) == [FEW] * 9
+    assert few_forms([(conv(), "literal")]) == [frozenset()]  # portable C has no header of its own
+
+
+def test_averages_beyond_a_factor_and_those_that_may_be_ties_are_told_apart() -> None:
+    def has(**params: float) -> set[str]:
+        return {"factor>1/4", "factor>1/2", "ties"} & traits(replace(conv(), params={"k_h": 2, "k_w": 2, **params}))
+
+    assert has(in_scale=0.5, out_scale=0.5) == {"ties"}
+    assert has(in_scale=0.5, out_scale=0.4) == {"factor>1/4"}
+    assert has(in_scale=0.5, out_scale=0.2) == {"factor>1/4", "factor>1/2"}
+    assert has(in_scale=0.5, out_scale=0.5, k_h=3, k_w=3) == set()
+    assert has(in_scale=0.5) == set()
+
+
 def test_what_stands_in_where_a_kernel_was_not_measured() -> None:
     instr, other = conv("dsp"), conv("dsp", pad=0)
     found = estimates_of((instr, "literal", estimate(2.0)))
@@ -109,6 +137,12 @@ def test_files_of_estimates_are_read(path: Path) -> None:
     kernels = load_estimates(path.stem).kernels
     errors = [x.error for modes in kernels.values() for x in modes.values()]
     assert np.median(errors) <= 0.1
+
+
+def test_a_cpu_of_its_own_file_does_not_take_that_of_its_costs() -> None:
+    assert estimates_for("cortex-m4", "cortex-m3") is load_estimates("cortex-m4")
+    assert estimates_for("cortex-m4-of-nobody", "cortex-m3") is load_estimates("cortex-m3")
+    assert not estimates_for("nobody", "none").kernels
 
 
 @pytest.fixture(scope="module")
