@@ -97,6 +97,12 @@ def test_what_stands_in_where_a_kernel_was_not_measured() -> None:
     assert akin.predict(other, "literal", costs) == Cost(macs, macs)
 
 
+def test_instructions_stand_for_cycles_where_no_chip_has_the_cpu() -> None:
+    instr = conv("a32")
+    found = replace(estimates_of((instr, "literal", estimate(2.0))), are_insns=True)
+    assert found.predict(instr, "literal", Costs(cycles_per_insn=1.5)) == Cost(2 * instr.macs, 3 * instr.macs)
+
+
 def test_exact_sums_run_the_same_loops_in_either_form() -> None:
     assert "add_s8.v7m..exact" in like("add_s8f.v7m..exact")
     assert "add_s8.v7m..near" not in like("add_s8f.v7m..near")
