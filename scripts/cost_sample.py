@@ -17,7 +17,7 @@ class Sample:
     """One layer. `hwc` is the input, (elements,) where the shape does not matter, (rows, columns) of a matrix, (time,
     inputs, hidden) of a GRU, (m, k, n) of a product; `wide`: weights that need 16 bits beside another one; `planar`: an
     image in NCHW; `sixteen`: codes of 16 bits between layers; `zero`: the zero point of weights that take all codes of
-    uint8; `signed`: floats as many negative ones as others."""
+    uint8; `signed`: floats as many negative ones as others; `one`: a scale for all weights of a layer."""
 
     kind: str
     hwc: tuple[int, ...]
@@ -31,6 +31,7 @@ class Sample:
     sixteen: bool = False
     zero: int | None = None
     signed: bool = False
+    one: bool = False
 
     @property
     def bytes(self) -> int:
