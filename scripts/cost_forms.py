@@ -9,7 +9,7 @@ from cost_sample import LATER, PLAIN, SAME, Sample
 
 def forms() -> Iterator[Sample]:
     """Yield all."""
-    yield from (*_one_scale(), *_large_weights(), *_shifted(), *_products(), *_single_channels(), *_small())
+    yield from (*_one_scale(), *_large_weights(), *_shifted(), *_products(), *_single_channels(), *_small(), *_images())
 
 
 def _one_scale() -> Iterator[Sample]:
@@ -77,3 +77,12 @@ def _small() -> Iterator[Sample]:
         yield from (Sample(kind, (n,), out_n) for kind in ("fc", "fc_f32"))
     for n in (64, 300, 1024, 3000, 8192, 16384):
         yield from (Sample(kind, (n,)) for kind in ("sigmoid", "tanh"))
+
+
+def _images() -> Iterator[Sample]:
+    """Yield first layers of images by pixels, whose rows whole vectors fill."""
+    for h, w, out_c, stride, pads in (
+        (32, 32, 12, 1, SAME), (16, 16, 16, 1, SAME), (24, 32, 16, 1, SAME), (40, 48, 8, 1, SAME),
+        (24, 24, 20, 1, SAME), (20, 32, 24, 1, PLAIN), (64, 48, 8, 2, LATER), (32, 64, 16, 2, LATER),
+    ):  # fmt: skip
+        yield from (Sample(kind, (h, w, 3), out_c, (3, 3), stride, pads) for kind in ("conv", "conv_f32"))

@@ -59,7 +59,7 @@ def traits(instr: Instr) -> frozenset[str]:
     found |= {f"{key}={value}" for key, value in p.items() if isinstance(value, str) and key != "expr"}
     found |= {key for key, value in LIMITS.items() if key in p and p[key] != value}
     found |= {f"{key}>{least}" for key in COUNTED for least in (0, 1) if int(p.get(key, 0)) > least}
-    found |= {f"{key}=1" for key in ("contiguous", "scale", "scale_step") if p.get(key) == 1}
+    found |= {f"{key}=1" for key in ("contiguous", "scale") if p.get(key) == 1}
     depth = inputs_of(numbers(instr))
     for name, size in (("depth", depth), ("channels", extent.channels), ("width", extent.width)):
         found |= {f"{name}%{n}" for n in _GROUPS if size % n}
