@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 
+from cost_forms import forms
 from cost_sample import LATER, PLAIN, SAME, Sample, conv
 from cost_small_chips import small_chips
 
@@ -363,7 +364,7 @@ def _samples() -> Iterator[Sample]:
     yield from (*_all_codes(), *_loud(), *_stems(), *_small_things())
 
 
-SAMPLES: tuple[Sample, ...] = (*_samples(), *small_chips())
+SAMPLES: tuple[Sample, ...] = (*_samples(), *small_chips(), *forms())
 """All layers that are measured."""
 
 

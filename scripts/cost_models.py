@@ -265,6 +265,8 @@ class _Builder:
                 weights = (2 * weights.astype(np.int16) + sample.zero).clip(0, 255).astype(np.uint8)
                 weights.reshape(-1)[:2] = 0, 255
                 scale, kind_of, zero_of, bias_zero = scale[0], np.uint8, np.uint8(sample.zero), np.int32(0)
+            elif sample.one:
+                scale, zero_of, bias_zero = scale[0], np.int8(0), np.int32(0)
             w = self.dequantized(self.const(f"w{at}", weights), scale, zero_of, kind_of)
             bias = self.rng.integers(-500, 500, sample.out_c, dtype=np.int32)
             b = self.dequantized(self.const(f"b{at}", bias), np.float32(0.02) * scale, bias_zero, np.int32)

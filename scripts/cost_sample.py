@@ -17,7 +17,8 @@ class Sample:
     """One layer. `hwc` is the input, (elements,) where the shape does not matter, (rows, columns) of a matrix, (time,
     inputs, hidden) of a GRU, (m, k, n) of a product; `wide`: weights that need 16 bits beside another one; `planar`: an
     image in NCHW; `sixteen`: codes of 16 bits between layers; `zero`: the zero point of weights that take all codes of
-    uint8; `signed`: floats as many negative ones as others; `sparse`: mostly zeros, as deep layers read."""
+    uint8; `signed`: floats as many negative ones as others; `sparse`: mostly zeros, as deep layers read; `one`: a scale
+    for all weights of a layer."""
 
     kind: str
     hwc: tuple[int, ...]
@@ -32,6 +33,7 @@ class Sample:
     zero: int | None = None
     signed: bool = False
     sparse: bool = False
+    one: bool = False
 
     @property
     def bytes(self) -> int:

@@ -266,17 +266,17 @@ def program_hash(info: BundleInfo, target: Target, folder: Path, *more: bytes) -
     return digest.hexdigest()[:32]
 
 
-def count(compiled: Compiled, target: Target, folder: Path, *, sizes: bool = True) -> Counts:
+def count(compiled: Compiled, target: Target, folder: Path, flags: Sequence[str] = FLAGS) -> Counts:
     """Count one compiled model, or return what is known of the same program.
 
-    Without `sizes` of functions it is compiled as users do: those that are called once may be inlined.
+    Without `flags` its functions are those of a program as it is shipped, and may be parts of one another.
     """
     write_bundle(compiled, folder)
     info, opt = load_bundle(folder), compiled.options.opt
-    how = f" {opt}" if sizes else f" {opt} inlined"
+    how = f" {opt}" if flags else f" {opt} as shipped"
     known = KEPT / f"{program_hash(info, target, folder, how.encode())}.json"
     if not known.is_file():
-        counts = run(compiled, info, target, folder, sizes=sizes)
+        counts = run(compiled, info, target, folder, flags)
         known.parent.mkdir(parents=True, exist_ok=True)
         known.write_text(json.dumps(asdict(counts)), encoding="utf-8")
     return Counts(**json.loads(known.read_text(encoding="utf-8")))
@@ -293,24 +293,24 @@ def spread(name: str, numbers: np.ndarray) -> np.ndarray:
     return (CALM_SPREAD if name.startswith(CALM) else SPREAD) * numbers
 
 
-def run(compiled: Compiled, info: BundleInfo, target: Target, folder: Path, *, sizes: bool) -> Counts:
-    """Build and run one program; without `sizes` there are none in what is returned."""
-    board, chip, flags = target.board, target.chip, FLAGS if sizes else ()
-    inputs = {name: spread(name, x) for name, x in random_inputs(info).items()}
+def run(compiled: Compiled, info: BundleInfo, target: Target, folder: Path, flags: Sequence[str]) -> Counts:
+    """Build and run one program."""
+    board, chip = target.board, target.chip
+    inputs = {name: spread(name, x) if x.dtype == np.float32 else x for name, x in random_inputs(info).items()}
     if chip is not None:
         layers = measure_layers(info, chip, inputs, folder, flags)
         insns, cycles = [float(x.insns) for x in layers], [x.cycles for x in layers]
     else:
         insns = [float(n) for n in count_layers(info, board, inputs, folder, flags)]
         cycles = insns
-    if not sizes:
+    if not flags:
         return Counts(insns, cycles, {}, {}, {})
     calls = set(calls_of(compiled))
     path = folder / "model.obj" / f"{info.name}.o"
     own, functions, uses = function_sizes(path, board, calls)
     counts = Counts(insns, cycles, own, functions, uses)
     if compiled.options.opt == "balanced":  # once more without profiling: what the calls take
-        build_bundle(info, board, folder, link=False, extra_flags=FLAGS)
+        build_bundle(info, board, folder, link=False, extra_flags=flags)
         counts.base = bytes_besides(path, calls)
     return counts
 

@@ -42,6 +42,7 @@ TARGETS = (
     "nrf51822", "stm32g0b1", "stm32f103", "stm32l4r5", "stm32u575", "stm32h7a3", "alif-e7", "rpi-zero2", "rpi5",
     "linux-aarch64/armv8.6-i8mm", "linux-armhf/cortex-a7",
 )  # fmt: skip
+ESTIMATED = tuple("orion-o6" if target == "linux-aarch64/armv8.6-i8mm" else target for target in TARGETS)
 LAYERS_PER_MODEL = 48
 MOST_TERMS = 7  # of a fit
 BEAM = 4  # sets of features that are tried further

@@ -2,13 +2,14 @@
 """Fit what reports say of cycles to measured layers: boards/_estimates/<cpu>.json. Runs as part of `make costs`.
 
     scripts/fit_estimates.py
-    scripts/fit_estimates.py --targets stm32l4r5 rpi5 --jobs 2
+    scripts/fit_estimates.py --targets stm32l4r5 linux-armhf/cortex-a7 --jobs 2
     scripts/fit_estimates.py --targets stm32l4r5 --kinds fc --keys "fc_s8.dsp.eight.*"
 
-The layers of scripts/cost_layers.py are counted on a chip, compiled as users do, with the variants that would be chosen
-first and second for speed, and that of `--opt balanced`; small ones also with others. Per kernel,
-variant, path and way of printing a sum of terms is fitted by non-negative least squares of the relative error, then a
-Gaussian process through what is left of it, where layers that are left out of it are nearer for it
+The layers of scripts/cost_layers.py are counted on a chip, or in instructions where no chip has the CPU, in programs as
+they are shipped: scripts/fit_costs.py keeps functions apart that the compiler would make parts of others. They have the
+variants that would be chosen first and second for speed, and that of `--opt balanced`; small ones also others. Per
+kernel, variant, path and way of printing a sum of terms is fitted by non-negative least squares of the relative error,
+then a Gaussian process through what is left of it, where layers that are left out of it are nearer for it
 (glowc/select/estimate.py tells both). Counts are kept in build/costs.
 """
 
@@ -42,16 +43,26 @@ from count_costs import (
     next_choices,
     target_of,
 )  # fmt: skip
-from fit_costs import TARGETS, each_target, left_out, parser_of, samples_alone, samples_for
+from fit_costs import ESTIMATED, each_target, left_out, parser_of, samples_alone, samples_for
 
-from glowc.board import chip_names, find_tool
+from glowc.board import find_tool
 from glowc.compiler.pipeline import Compiled
 from glowc.errors import ToolError
 from glowc.kernels.features import FEATURES, WORK, features, nonzeros
 from glowc.program.ir import Instr
 from glowc.program.lifetimes import strip_markers
-from glowc.select.cost import key_of
-from glowc.select.estimate import NOT, EstimateTable, KernelTable, NearTable, bits_of, estimates_file, total
+from glowc.select.cost import key_of, keys_like
+from glowc.select.estimate import (
+    NOT,
+    Estimate,
+    EstimateTable,
+    KernelTable,
+    NearTable,
+    bits_of,
+    estimates_file,
+    parse_kernel,
+    total,
+)  # fmt: skip
 from glowc.select.traits import SIGNED, Extent, few_forms, place, traits
 
 MOST_CHOICES = 4  # variants of a layer that are counted
@@ -70,6 +81,7 @@ FEW = 8  # layers: too few for a process
 REACHES, APART, NOISES = (0.5, 1.0, 2.0, 4.0), (0.1, 0.5, 2.0), (0.01, 0.1, 0.5)
 LEFT = (-0.8, 2.0)  # bounds of relative errors
 RECTIFIED_SHARE, SPARSE_SHARE = 0.5, 0.106  # of a normal distribution: above 0, above FEW_ABOVE
+TOLD = 0.02  # of an error: another kernel says enough
 LIGHT = 0.01  # of an error: a weight that is left out
 USELESS = 0.60  # of an error: another way of printing says as much
 
@@ -147,7 +159,7 @@ def measured_in_one(target: Target, samples: Sequence[Sample]) -> list[tuple[str
 
 def counted_layers(compiled: Compiled, target: Target, folder: Path) -> list[tuple[str, str, Layer]]:
     """Return the layers of one program, by key and way of printing."""
-    counts, instrs = count(compiled, target, folder, sizes=False), strip_markers(compiled.program).instrs
+    counts, instrs = count(compiled, target, folder, ()), strip_markers(compiled.program).instrs
     calls = [(i, mode_of(compiled, i)) for i in instrs]
     soft = "softfloat" in target.board.cpu.features
     more = few_forms(calls) if soft else [frozenset[str]()] * len(calls)
@@ -287,9 +299,11 @@ def fit_near(
 ) -> tuple[NearTable, np.ndarray]:
     """Return the process through the relative errors of fits, and each layer's error when it is left out of it.
 
-    `spots` are those of the layers; the process has a weight for each of those `known`. The error of a layer that is
-    left out follows from the fit of all: weight / diagonal of the inverse (Rasmussen and Williams, equation 5.12).
+    `spots` are those of the layers; the process has a weight for each of those `known`. Layers of the same sizes are
+    left out together, or each would be told by the others. Their errors follow from the fit of all: their weights,
+    times the inverse of their part of the inverse (Rasmussen and Williams, equation 5.12, for more than one).
     """
+    alike_sizes = same_sizes(spots)
     places, bits = np.array([place(sizes) for *sizes, _ in spots]), [spot[-1] for spot in spots]
     squares = ((places[:, None] - places[None]) ** 2).sum(axis=-1)
     differ = np.array([[(a ^ b).bit_count() for b in bits] for a in bits], float)
@@ -302,7 +316,7 @@ def fit_near(
             for noise in NOISES:
                 inverse = np.linalg.inv(alike + noise * np.eye(len(spots)))
                 weights = inverse @ off
-                errors = weights / np.diag(inverse) * share
+                errors = left_out_together(inverse, weights, alike_sizes) * share
                 if best is None or rms(errors) < best[0]:
                     best = rms(errors), reach, apart, weights, errors
     assert best is not None
@@ -311,6 +325,22 @@ def fit_near(
     for spot, weight in zip(spots, weights, strict=True):
         found[spot] += weight
     return {"reach": reach, "apart": apart, "weights": [round(float(w), 3) for w in found.values()]}, errors
+
+
+def same_sizes(spots: Sequence[Spot]) -> list[np.ndarray]:
+    """Return the indices of the layers of each size."""
+    found: dict[Spot, list[int]] = defaultdict(list)
+    for at, (*sizes, _) in enumerate(spots):
+        found[tuple(sizes)].append(at)
+    return [np.array(places) for places in found.values()]
+
+
+def left_out_together(inverse: np.ndarray, weights: np.ndarray, parts: Sequence[np.ndarray]) -> np.ndarray:
+    """Return by how much each layer differs from what a process without its part says, as `fit_near` tells."""
+    errors = np.empty_like(weights)
+    for part in parts:
+        errors[part] = np.linalg.solve(inverse[np.ix_(part, part)], weights[part])
+    return errors
 
 
 def without_light(known: Sequence[Spot], near: NearTable) -> tuple[list[Spot], NearTable]:
@@ -406,16 +436,38 @@ def kernels_of(measured: Layers, cache_bytes: int) -> Kernels:
         entry = kernel_of(by_mode, cache_bytes)
         if entry is not None:
             found[key] = entry
-    return found
+    return {key: entry for key, entry in found.items() if not is_told(key, entry, found, measured)}
+
+
+def is_told(key: str, entry: KernelTable, found: Mapping[str, KernelTable], measured: Layers) -> bool:
+    """Say whether another kernel that may run the same loops says as much of a kernel's layers as its own estimates do.
+
+    It was measured with more layers, and stands in where a file has no estimates of the kernel.
+    """
+    other = next((found[instead] for instead in keys_like(key)[1:] if instead != key and instead in found), None)
+    if other is None or not entry["modes"].keys() <= other["modes"].keys():
+        return False
+    estimates = parse_kernel(other)
+    return all(
+        rms(relative_errors(estimates[mode], measured[key, mode])) <= max(table["error"], TOLD)
+        for mode, table in entry["modes"].items()
+    )
+
+
+def relative_errors(estimate: Estimate, layers: Sequence[Layer]) -> np.ndarray:
+    """Return by how much an estimate is off for layers."""
+    said = np.array([estimate.predict(x.instr, x.given).cycles for x in layers], float)
+    counts = np.array([x.cycles for x in layers])
+    return np.asarray((said - counts) / np.maximum(counts, SMALL))
 
 
 def write(target: Target, kernels: Mapping[str, KernelTable]) -> None:
     """Write the file of a target's CPU, a line for each kernel."""
-    assert target.chip is not None
     compiler = subprocess.run(
         [str(find_tool(target.board.cpu.cc)), "--version"], capture_output=True, text=True, check=True
     )
-    head = {"cpu": target.board.cpu.name, "chip": target.chip.name, "compiler": compiler.stdout.splitlines()[0]}
+    chip = None if target.chip is None else target.chip.name
+    head = {"cpu": target.board.cpu.name, "chip": chip, "compiler": compiler.stdout.splitlines()[0]}
     lines = [f" {json.dumps(name)}: {json.dumps(value)}," for name, value in head.items()]
     entries = [f"  {json.dumps(key)}: {json.dumps(entry, separators=(',', ':'))}" for key, entry in kernels.items()]
     path = estimates_file(target.board.cpu.name)
@@ -451,8 +503,7 @@ def fit_target(text: str, jobs: int, kinds: Sequence[str] | None, keys: Sequence
 
 def main() -> int:
     """Measure, fit and write."""
-    chips = [target for target in TARGETS if target in chip_names()]
-    parser = parser_of((__doc__ or "").splitlines()[0], chips, "CHIP")
+    parser = parser_of((__doc__ or "").splitlines()[0], ESTIMATED, "CHIP|BOARD/CPU")
     parser.add_argument("--kinds", nargs="+", help="only these kinds of layers are measured; needs --keys")
     parser.add_argument("--keys", nargs="+", help="only kernels of these patterns are written, others are kept")
     args = parser.parse_args()

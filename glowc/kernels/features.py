@@ -66,7 +66,7 @@ def numbers(instr: Instr) -> dict[str, int]:
 
 def inputs_of(p: Mapping[str, int]) -> int:
     """Return the inputs that products of an output run over besides the window."""
-    return p.get("in_c", p.get("in_n", p.get("k", 0)))
+    return next((p[key] for key in ("in_c", "in_n", "in_k", "k") if key in p), 0)
 
 
 def last_axis(p: Mapping[str, int], outputs: int) -> int:

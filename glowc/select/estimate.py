@@ -6,7 +6,7 @@ of layers with a trait (`glowc.select.traits`), one of which is the way of print
 without it. To the cycles comes the mean of a Gaussian process through the relative errors of the measured layers, by
 the logarithms of their sizes and their traits (Rasmussen and Williams, Gaussian Processes for Machine Learning, 2006,
 equation 2.23); far from all of them it is 0. scripts/fit_estimates.py fits both and writes
-boards/_estimates/<cpu>.json.
+boards/_estimates/<cpu>.json. Where no chip stands for a CPU the file has instructions in place of cycles.
 """
 
 from __future__ import annotations
@@ -27,6 +27,7 @@ from glowc.select.cost import Cost, Costs, key_of, keys_like
 from glowc.select.traits import Extent, place, traits
 
 _EXACT = "exact"  # of a sum: there is no code for which the fused form differs
+_FIXED = "form=fixed"  # of a sum on Advanced SIMD: three integers, whatever they stand for
 NOT = "!"  # before a trait of a term: of layers without it
 _MOST, _LEAST = 3.0, 0.3  # times the sum of terms: no layer is that far off
 
@@ -125,13 +126,17 @@ def bits_of(names: Sequence[str], has: Iterable[str]) -> int:
 
 @dataclass(frozen=True, slots=True)
 class Estimates:
-    """The estimates of one CPU, by `key_of` and way of printing; empty where its layers were not measured."""
+    """The estimates of one CPU, by `key_of` and way of printing; empty where its layers were not measured.
+
+    `are_insns` says that what they call cycles are instructions: no chip stands for the CPU.
+    """
 
     kernels: Mapping[str, Mapping[str, Estimate]] = field(default_factory=dict)
+    are_insns: bool = False
 
     def find(self, instr: Instr, mode: str) -> Estimate | None:
         """Return the estimate of an instruction's kernel, of -O2 printed otherwise when that one was not measured."""
-        return _of_mode(next((self.kernels[key] for key in like(key_of(instr)) if key in self.kernels), {}), mode)
+        return _of_mode(next((self.kernels[key] for key in _keys(instr) if key in self.kernels), {}), mode)
 
     def akin(self, instr: Instr, mode: str) -> Estimate | None:
         """Return the estimate of the same variant on another path or with other weights, that of most layers."""
@@ -158,7 +163,16 @@ class Estimates:
         if found is None:
             return costs.predict(instr, mode)
         cost, spared = found.predict(instr, given, nonzero), variant_of(instr).spared_bytes(instr)
+        if self.are_insns:
+            return costs.of_insns(cost.cycles)
         return cost if not spared else Cost(cost.insns, cost.cycles - round(costs.reread_cycles * spared))
+
+
+def _keys(instr: Instr) -> tuple[str, ...]:
+    """Return the keys of a call, the nearest first; sums in fixed point are alike in either form."""
+    key = key_of(instr)
+    fixed = instr.kernel == "add_s8f" and _FIXED in traits(instr)
+    return (key.replace("add_s8f.", "add_s8.", 1), *like(key)) if fixed else like(key)
 
 
 def _of_mode(modes: Mapping[str, Estimate], mode: str) -> Estimate | None:
@@ -204,4 +218,4 @@ def load_estimates(cpu: str) -> Estimates:
     if not path.is_file():
         return Estimates()
     data = json.loads(path.read_text(encoding="utf-8"))
-    return Estimates({key: parse_kernel(entry) for key, entry in data["kernels"].items()})
+    return Estimates({key: parse_kernel(entry) for key, entry in data["kernels"].items()}, data["chip"] is None)

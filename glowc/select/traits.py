@@ -14,6 +14,7 @@ from glowc.program.lifetimes import strip_markers
 _SMALL = 16  # numbers of a plan that may tell code apart
 _GROUPS = (2, 4, 8, 16)
 _FEW_FORMS = 3
+_NAMES = ("biases", "scales")  # fields of plans that name operands
 _KEEP_SIGNS = ("max_pool_f32", "avg_pool_f32", "copy", "transpose")
 
 SIGNED = frozenset({"signed"})
@@ -118,6 +119,8 @@ def _fields(plan: Plan, prefix: str) -> Iterator[str]:
         value, name = getattr(plan, f.name), f"{prefix}{f.name}"
         if isinstance(value, Plan):
             yield from _fields(value, f"{name}.")
+        elif name in _NAMES:
+            continue
         elif isinstance(value, bool | tuple):
             yield from [name] if value else []
         elif isinstance(value, str) or (isinstance(value, int) and abs(value) <= _SMALL):

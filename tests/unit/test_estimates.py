@@ -7,7 +7,7 @@ import json
 import math
 import sys
 from collections.abc import Iterator
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from pathlib import Path
 from types import ModuleType
 
@@ -17,7 +17,7 @@ import pytest
 from glowc.board import cpu_names
 from glowc.graph.types import DType, TensorType
 from glowc.kernels.features import features
-from glowc.program.ir import Access, Buffer, BufferKind, Instr, Operand, Program
+from glowc.program.ir import Access, Buffer, BufferKind, Instr, Operand, Plan, Program
 from glowc.select.cost import Cost, Costs, Fit, key_of
 from glowc.select.estimate import (
     Estimate,
@@ -125,9 +125,30 @@ def test_what_stands_in_where_a_kernel_was_not_measured() -> None:
     assert akin.predict(other, "literal", costs) == Cost(macs, macs)
 
 
+def test_instructions_stand_for_cycles_where_no_chip_has_the_cpu() -> None:
+    instr = conv("a32")
+    found = replace(estimates_of((instr, "literal", estimate(2.0))), are_insns=True)
+    assert found.predict(instr, "literal", Costs(cycles_per_insn=1.5)) == Cost(2 * instr.macs, 3 * instr.macs)
+
+
 def test_exact_sums_run_the_same_loops_in_either_form() -> None:
     assert "add_s8.v7m..exact" in like("add_s8f.v7m..exact")
     assert "add_s8.v7m..near" not in like("add_s8f.v7m..near")
+
+
+@dataclass(frozen=True)
+class FormPlan(Plan):
+    """A plan of a sum."""
+
+    form: str = "fixed"
+
+
+def test_sums_in_fixed_point_run_the_same_loops_whatever_they_stand_for() -> None:
+    operand = Operand("out", "y", Access.OUT, TensorType((64,), DType.S8))
+    instr = Instr("add_s8f", "ref", (operand,), {"n": 64}, plan=FormPlan())
+    known = Estimates({"add_s8.ref..": {"literal": Estimate({"outputs": 2.0}, {"outputs": 3.0}, 0.0, 9)}})
+    assert known.predict(instr, "literal", Costs()) == Cost(128, 192)
+    assert known.predict(replace(instr, plan=FormPlan("fused")), "literal", Costs()) is None
 
 
 @pytest.mark.parametrize("path", FILES, ids=lambda path: path.stem)
@@ -187,6 +208,32 @@ def test_error_of_the_process_is_that_of_leaving_a_layer_out(fitting: ModuleType
     near, errors = fitting.fit_near(spots, sorted(set(spots)), counts, predicted)
     assert len(near["weights"]) == len(errors) == 10
     assert 0 < np.abs(errors).max() < 0.5
+
+
+def test_layers_of_the_same_sizes_are_left_out_together(fitting: ModuleType) -> None:
+    spots = [(16, 4, 8, 1, 16, 0), (64, 8, 8, 1, 16, 0), (16, 4, 8, 1, 16, 1), (4, 2, 8, 1, 16, 0)]
+    alike = np.array([[1.0, 0.2, 0.9, 0.1], [0.2, 1.0, 0.2, 0.3], [0.9, 0.2, 1.0, 0.1], [0.1, 0.3, 0.1, 1.0]])
+    noisy, off = alike + 0.1 * np.eye(4), np.array([0.3, -0.1, 0.25, 0.05])
+    inverse = np.linalg.inv(noisy)
+    parts = fitting.same_sizes(spots)
+    assert sorted(tuple(part) for part in parts) == [(0, 2), (1,), (3,)]
+    errors = fitting.left_out_together(inverse, inverse @ off, parts)
+    for part in parts:
+        rest = [n for n in range(4) if n not in part]
+        said = alike[np.ix_(part, rest)] @ np.linalg.solve(noisy[np.ix_(rest, rest)], off[rest])
+        assert errors[part] == pytest.approx(off[part] - said)
+
+
+def test_a_kernel_that_another_tells_as_well_has_no_estimates_of_its_own(fitting: ModuleType) -> None:
+    def layers(sizes: range, kernel: str, per_mac: float) -> list[object]:
+        instrs = [replace(conv(size=n), kernel=kernel) for n in sizes]
+        return [fitting.Layer(x, per_mac * x.macs, 40 + 2 * per_mac * x.macs) for x in instrs]
+
+    plain, shifted = (key_of(replace(conv(), kernel=kernel)) for kernel in ("conv_s8", "conv_s8rs"))
+    many = layers(range(4, 20), "conv_s8", 1.0)
+    for per_mac, kept in ((1.0, {plain}), (1.5, {plain, shifted})):
+        measured = {(plain, "shared"): many, (shifted, "shared"): layers(range(6, 10), "conv_s8rs", per_mac)}
+        assert fitting.kernels_of(measured, 0).keys() == kept
 
 
 def test_a_term_counts_multiply_accumulates(fitting: ModuleType) -> None:

@@ -30,7 +30,8 @@ def fitting(monkeypatch: pytest.MonkeyPatch) -> Iterator[ModuleType]:
     import fit_stack
 
     yield fit_stack
-    for name in ("fit_stack", "fit_costs", "cost_layers", "cost_models", "cost_sample", "cost_small_chips"):
+    scripts = "fit_stack fit_costs cost_layers cost_models cost_sample cost_forms cost_small_chips"
+    for name in scripts.split():
         sys.modules.pop(name, None)
 
 

@@ -1,9 +1,10 @@
-"""Cycles of blocks of instructions on cores whose pipelines llvm-mca models: Cortex-M7, M55, A53, A55, A72, A76.
+"""Cycles of blocks of instructions on cores whose pipelines llvm-mca models: Cortex-M7, M55, A53, A55, A72, A76, A720.
 
 A block counts as in a steady state: the same block before and after it. llvm-mca has no branch predictor and no
 memory: taken branches, calls and misses are counted apart. An instruction that a core's model lacks takes nothing: IT,
 VMRS, the ends of loops in hardware. What a taken branch takes on M55, M85, A72 and A76 is no figure of Arm's: it makes
-whole models agree with another estimator. Source: https://llvm.org/docs/CommandGuide/llvm-mca.html.
+whole models agree with another estimator; an A720 is taken to be as an A76 there. Source:
+https://llvm.org/docs/CommandGuide/llvm-mca.html.
 """
 
 from __future__ import annotations
@@ -53,6 +54,7 @@ MODELS = {
     "cortex-a55": MachineModel(_A64, "cortex-a55", call=2),
     "cortex-a72": MachineModel(_A64, "cortex-a72", taken=1, call=2),
     "cortex-a76": MachineModel(_A64, "neoverse-n1", taken=1, call=2),
+    "cortex-a720": MachineModel(_A64, "cortex-a720", taken=1, call=2),
 }
 
 

@@ -1,0 +1,88 @@
+"""Layers in forms that scripts/cost_layers.py has few of: one scale for all weights, shifts by channel, long sums."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from cost_sample import LATER, PLAIN, SAME, Sample
+
+
+def forms() -> Iterator[Sample]:
+    """Yield all."""
+    yield from (*_one_scale(), *_large_weights(), *_shifted(), *_products(), *_single_channels(), *_small(), *_images())
+
+
+def _one_scale() -> Iterator[Sample]:
+    """Yield layers whose weights have one scale, as quantisers by tensor write."""
+    for n, out_n in (
+        (600, 120), (120, 120), (120, 8), (8, 120), (120, 600), (64, 10), (16, 16), (12, 12), (1, 16), (16, 2),
+        (24, 1), (2, 12), (256, 64), (300, 12), (784, 10), (96, 12), (40, 32), (10, 16), (14, 20), (400, 48),
+    ):  # fmt: skip
+        yield Sample("fc", (n,), out_n, one=True)
+    for rows, n, out_n in ((32, 48, 64), (24, 64, 128), (16, 96, 32)):
+        yield Sample("fc", (rows, n), out_n, one=True)
+    for h, w, c, out_c, k, stride, pads in (
+        (12, 12, 32, 32, 1, 1, PLAIN), (16, 16, 16, 16, 3, 1, SAME), (10, 10, 32, 48, 3, 2, LATER),
+        (20, 20, 3, 12, 3, 1, SAME), (14, 14, 8, 16, 5, 1, (2, 2, 2, 2)), (10, 10, 64, 64, 1, 1, PLAIN),
+        (16, 16, 24, 48, 1, 2, PLAIN),
+    ):  # fmt: skip
+        yield Sample("conv", (h, w, c), out_c, (k, k), stride, pads, one=True)
+    for h, w, c, stride in ((12, 12, 32, 1), (20, 20, 16, 1), (6, 6, 64, 1), (25, 5, 48, 1), (12, 12, 40, 2)):
+        yield Sample("dwconv", (h, w, c), c, (3, 3), stride, SAME if stride == 1 else LATER, one=True)
+
+
+def _large_weights() -> Iterator[Sample]:
+    """Yield convolutions whose weights do not stay in a small cache."""
+    for h, w, c, out_c, k, stride, pads in (
+        (16, 16, 24, 32, 5, 2, (1, 1, 2, 2)), (12, 12, 32, 40, 5, 2, (1, 1, 2, 2)), (8, 8, 40, 32, 5, 1, (2, 2, 2, 2)),
+        (8, 8, 64, 40, 3, 1, SAME), (10, 10, 96, 24, 3, 1, SAME), (14, 14, 48, 48, 3, 2, LATER),
+    ):  # fmt: skip
+        yield Sample("conv", (h, w, c), out_c, (k, k), stride, pads)
+
+
+def _shifted() -> Iterator[Sample]:
+    """Yield depthwise layers whose sums are multiplied by an integer and shifted, between other layers."""
+    for h, w, c, stride in (
+        (25, 5, 48, 1), (16, 5, 32, 1), (14, 14, 24, 1), (8, 8, 40, 1), (20, 10, 16, 1), (12, 6, 48, 2), (9, 9, 64, 1),
+        (16, 16, 32, 2), (30, 5, 64, 1), (7, 7, 80, 1), (18, 5, 64, 1), (10, 10, 48, 2),
+    ):  # fmt: skip
+        yield Sample("dwconvrs", (h, w, c), c, (3, 3), stride, SAME, planar=True)
+
+
+def _products() -> Iterator[Sample]:
+    """Yield products of float activations, as heads of attention have them, and long sums of floats."""
+    for heads, m, k, n in (
+        (4, 24, 16, 24), (4, 24, 24, 16), (2, 32, 16, 32), (2, 32, 32, 16), (8, 16, 8, 16), (8, 16, 16, 8),
+        (3, 20, 12, 20), (4, 1, 16, 32), (4, 1, 32, 16), (2, 1, 24, 17), (4, 48, 16, 48), (1, 64, 32, 16),
+        (4, 40, 16, 40), (6, 12, 16, 12), (2, 24, 20, 30),
+    ):  # fmt: skip
+        yield from (Sample(kind, (m, k, n), heads) for kind in ("matmul_f32", "matmult_f32"))
+    for n, out_n in ((1568, 10), (900, 16), (1152, 12), (2048, 8), (3136, 10), (600, 24)):
+        yield Sample("fc_f32", (n,), out_n)
+
+
+def _single_channels() -> Iterator[Sample]:
+    """Yield convolutions of images of one channel with few outputs."""
+    for h, out_c, stride in ((28, 8, 2), (20, 4, 2), (24, 6, 2), (32, 4, 2), (16, 8, 2), (18, 4, 1), (30, 12, 2)):
+        for pads in (LATER, PLAIN) if stride == 2 else (SAME,):
+            yield Sample("conv", (h, h, 1), out_c, (3, 3), stride, pads, one=out_c == 4)
+
+
+def _small() -> Iterator[Sample]:
+    """Yield dense layers of few numbers, and tables that differ from layer to layer."""
+    for n, out_n in (
+        (1, 4), (2, 8), (4, 16), (6, 12), (10, 16), (20, 16), (14, 12), (24, 4), (8, 2), (16, 4), (10, 10), (24, 16),
+        (32, 8), (48, 4), (12, 24), (16, 20),
+    ):  # fmt: skip
+        yield from (Sample(kind, (n,), out_n) for kind in ("fc", "fc_f32"))
+    for n in (64, 300, 1024, 3000, 8192, 16384):
+        yield from (Sample(kind, (n,)) for kind in ("sigmoid", "tanh"))
+
+
+def _images() -> Iterator[Sample]:
+    """Yield first layers of images by pixels, whose rows whole vectors fill."""
+    for h, w, out_c, stride, pads in (
+        (32, 32, 12, 1, SAME), (16, 16, 16, 1, SAME), (24, 32, 16, 1, SAME), (40, 48, 8, 1, SAME),
+        (24, 24, 20, 1, SAME), (20, 32, 24, 1, PLAIN), (64, 48, 8, 2, LATER), (32, 64, 16, 2, LATER),
+    ):  # fmt: skip
+        yield from (Sample(kind, (h, w, 3), out_c, (3, 3), stride, pads) for kind in ("conv", "conv_f32"))
