@@ -15,7 +15,10 @@ from tests.kernels.case import Case, make_case
 RNG = np.random.default_rng(17)
 
 
-def lstm(kind: DType, steps: int, batch: int, in_k: int, hidden: int, *, major: bool, clip: int, power: int) -> Case:
+def lstm(
+    kind: DType, steps: int, batch: int, in_k: int, hidden: int, *, major: bool, clip: int, power: int,
+    zero_points: tuple[int, int] = (-7, 5),
+) -> Case:  # fmt: skip
     """Return a case in the middle of a sequence."""
     small = kind is DType.S8
     real = [9.0 / np.sqrt(in_k) if small else 0.06 / np.sqrt(in_k)] * 4 + [5e-2 if small else 4e-4] * 4
@@ -30,10 +33,10 @@ def lstm(kind: DType, steps: int, batch: int, in_k: int, hidden: int, *, major: 
         "h": RNG.integers(kind.qmin, kind.qmax, (batch, hidden), endpoint=True).astype(kind.numpy),
         "c": RNG.integers(-(2**15), 2**15, (batch, hidden)).astype(np.int16),
     }  # fmt: skip
-    left = 12 + power
+    left, (in_zp, out_zp) = 12 + power, zero_points if small else (0, 0)
     params: dict[str, int] = {
         "steps": steps, "batch": batch, "in_k": in_k, "hidden": hidden, "time_major": int(major),
-        "in_zp": -7 if small else 0, "out_zp": 5 if small else 0, "out_min": kind.qmin, "out_max": kind.qmax,
+        "in_zp": in_zp, "out_zp": out_zp, "out_min": kind.qmin, "out_max": kind.qmax,
         "clip": clip, "tanh_mul": 3 << max(left, 0), "tanh_shift": max(-left, 0),
     }  # fmt: skip
     ends = (("forget", 2.0**-15), ("cell", 2.0**-30 / 2.0**power), ("out", 2.0**-30 * (128 if small else 32768)))
@@ -53,12 +56,17 @@ def saturating(function: str, scale: float) -> Case:
 
 
 def kernel_cases() -> Iterator[Case]:
-    """Both kinds and layouts; cells with and without a clip, of scales on both sides of what tanh takes."""
+    """Both kinds and layouts; cells with and without a clip, of scales on both sides of what tanh takes.
+
+    Rows are whole blocks of codes and others, zero points are at both ends.
+    """
     for kind in (DType.S8, DType.S16):
         for major in (False, True):
             yield lstm(kind, 3, 2, 5, 4, major=major, clip=0, power=-11)
             yield lstm(kind, 2, 1, 17, 9, major=major, clip=3000, power=-15)
         yield lstm(kind, 1, 1, 1, 1, major=False, clip=0, power=-12)
+    for in_k, hidden, zero_points in ((3, 2, (-128, 127)), (4, 8, (127, -128)), (8, 3, (0, 0)), (23, 12, (-128, -128))):
+        yield lstm(DType.S8, 2, 1, in_k, hidden, major=False, clip=0, power=-11, zero_points=zero_points)
     for function in ("logistic", "tanh"):
         for scale in (2.0**-12, 2.0**-11, 1e-4, 3.3e-3, 7.1e-6):
             yield saturating(function, scale)

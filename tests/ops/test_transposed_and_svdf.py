@@ -73,5 +73,5 @@ def kernel_cases() -> Iterator[Case]:
                 yield transposed(kind, (2, 3, 4, 5, 3), k, stride, min(k) // 2)
         yield transposed(kind, (1, 2, 2, 16, 8), (4, 4), (2, 2), 1)
     for time in (DType.S8, DType.S16, DType.F32):
-        for sizes in ((1, 1, 1, 1, 1), (2, 7, 3, 2, 5), (1, 33, 4, 1, 10)):
+        for sizes in ((1, 1, 1, 1, 1), (2, 7, 3, 2, 5), (1, 33, 4, 1, 10), (1, 12, 7, 1, 8), (2, 8, 5, 3, 1)):
             yield svdf(time, *sizes)
