@@ -94,7 +94,7 @@ INCLUDED: Mapping[str, tuple[str, ...]] = {
     "glow_neon_palette.h": ("glow_palette.h",),
     "glow_neon_codes16.h": ("glow_neon_codes.h",),
     "glow_neon_q31.h": ("glow_neon_codes.h", "glow_q31.h"),
-    "glow_neon_rows.h": ("glow_q15.h",),
+    "glow_neon_rows.h": ("glow_rows.h",),
     "glow_neon_wide.h": ("glow_reach.h",),
     "glow_q15.h": ("glow_q31.h", "glow_q31_root.h"),
     "glow_q31_root.h": ("glow_q31.h",),

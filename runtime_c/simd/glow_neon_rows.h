@@ -3,7 +3,7 @@
 #ifndef GLOW_NEON_ROWS_H
 #define GLOW_NEON_ROWS_H
 
-#include "glow_q15.h"
+#include "glow_rows.h"
 
 #if defined(__ARM_NEON)
 #include <arm_neon.h>
@@ -37,21 +37,13 @@ GLOW_HOT __attribute__((unused)) static void glow_neon_rows_s8(const int8_t *x, 
     sums2 = glow_neon_row8(sums2, codes, row2);
     sums3 = glow_neon_row8(sums3, codes, row3);
   }
-  int32_t sum0 = sums[0] + glow_neon_total(sums0);
-  int32_t sum1 = sums[1] + glow_neon_total(sums1);
-  int32_t sum2 = sums[2] + glow_neon_total(sums2);
-  int32_t sum3 = sums[3] + glow_neon_total(sums3);
-  for (int32_t i = 0; i < n; i++) {
-    const int32_t code = x[i] - zp;
-    sum0 += code * row0[i];
-    sum1 += code * row1[i];
-    sum2 += code * row2[i];
-    sum3 += code * row3[i];
+  sums[0] += glow_neon_total(sums0);
+  sums[1] += glow_neon_total(sums1);
+  sums[2] += glow_neon_total(sums2);
+  sums[3] += glow_neon_total(sums3);
+  if (n > 0) {
+    glow_rows_s8(x, zp, row0, stride, n, sums);
   }
-  sums[0] = sum0;
-  sums[1] = sum1;
-  sums[2] = sum2;
-  sums[3] = sum3;
 }
 #endif
 
