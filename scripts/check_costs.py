@@ -32,7 +32,7 @@ from glowc.machine.cycles.measure import measure_layers
 from glowc.machine.execute import count_layers, load_bundle, random_inputs
 from glowc.program.lifetimes import strip_markers
 from glowc.select.cost import key_of
-from glowc.select.estimate import estimates_for
+from glowc.select.estimate import estimates_file, estimates_for
 
 MOST_OF_LAYER, MOST_OF_MODEL = 0.10, 0.05  # relative errors
 SMALL = 0.01  # of a model: a layer that does not matter
@@ -105,6 +105,23 @@ def unfitted(compiled: Compiled) -> Iterator[str]:
     yield from (key_of(f) for x in selection.layers for f in x.forms if selection.costs.fit(f, "shared") is None)
 
 
+def rms(errors: Sequence[float] | np.ndarray) -> float:
+    """Return the root of the mean square."""
+    return float(np.sqrt(np.mean(np.square(errors))))
+
+
+def left_out(target: Target) -> str:
+    """Say how far off estimates are for measured layers that are left out of the fit (scripts/fit_estimates.py)."""
+    cpu = target.board.cpu.name
+    kernels = (
+        json.loads(estimates_file(cpu).read_text(encoding="utf-8"))["kernels"] if estimates_file(cpu).is_file() else {}
+    )
+    fits = [fit for kernel in kernels.values() for fit in kernel["modes"].values()]
+    count = sum(fit["samples"] for fit in fits)
+    error = float(np.sqrt(sum(fit["samples"] * fit["error"] ** 2 for fit in fits) / max(count, 1)))
+    return f"{count} measured layers, each left out of its fit: rms {error:.1%}"
+
+
 def show(target: Target, layers: Sequence[Compared]) -> bool:
     """Print how far predictions are off; return whether all are near enough."""
     models = {x.model: [y for y in layers if y.model == x.model] for x in layers}
@@ -117,9 +134,9 @@ def show(target: Target, layers: Sequence[Compared]) -> bool:
           f"{len(models)} models, {len(far)} by more than 5 %")  # fmt: skip
     if weighty:
         errors = np.abs([x.error for x in weighty])
-        size, middle = np.sqrt(np.mean(errors**2)), np.median(errors)
-        within = np.mean(errors <= MOST_OF_LAYER)
-        print(f"  errors of layers: rms {size:.1%}, median {middle:.1%}, {within:.0%} are within {MOST_OF_LAYER:.0%}")
+        middle, within = np.median(errors), np.mean(errors <= MOST_OF_LAYER)
+        print(f"  layers: rms {rms(errors):.1%}, median {middle:.1%}, {within:.0%} are within {MOST_OF_LAYER:.0%}; "
+              f"models: rms {rms(list(off.values())):.1%}; {left_out(target)}")  # fmt: skip
     for layer in wrong:
         print("  " + layer.line())
     for name, error in sorted(far.items(), key=lambda item: -abs(item[1])):
