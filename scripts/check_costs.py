@@ -25,6 +25,7 @@ import numpy as np
 from bench import MODELS, first_sample, model_file
 from count_costs import KEPT, Target, program_hash, target_of
 from fit_costs import ESTIMATED
+from fit_estimates import rms
 
 from glowc.compiler.pipeline import Compiled, compile_model, write_bundle
 from glowc.errors import GlowcError
@@ -105,11 +106,6 @@ def unfitted(compiled: Compiled) -> Iterator[str]:
     yield from (key_of(f) for x in selection.layers for f in x.forms if selection.costs.fit(f, "shared") is None)
 
 
-def rms(errors: Sequence[float] | np.ndarray) -> float:
-    """Return the root of the mean square."""
-    return float(np.sqrt(np.mean(np.square(errors))))
-
-
 def left_out(target: Target) -> str:
     """Say how far off estimates are for measured layers that are left out of the fit (scripts/fit_estimates.py)."""
     cpu = target.board.cpu.name
@@ -136,7 +132,7 @@ def show(target: Target, layers: Sequence[Compared]) -> bool:
         errors = np.abs([x.error for x in weighty])
         middle, within = np.median(errors), np.mean(errors <= MOST_OF_LAYER)
         print(f"  layers: rms {rms(errors):.1%}, median {middle:.1%}, {within:.0%} are within {MOST_OF_LAYER:.0%}; "
-              f"models: rms {rms(list(off.values())):.1%}; {left_out(target)}")  # fmt: skip
+              f"models: rms {rms(np.array(list(off.values()))):.1%}; {left_out(target)}")  # fmt: skip
     for layer in wrong:
         print("  " + layer.line())
     for name, error in sorted(far.items(), key=lambda item: -abs(item[1])):

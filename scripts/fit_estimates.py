@@ -18,40 +18,21 @@ from __future__ import annotations
 import json
 import subprocess
 import sys
-import tempfile
 import time
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from concurrent.futures import ProcessPoolExecutor
-from dataclasses import dataclass
 from fnmatch import fnmatchcase
 from functools import partial
-from itertools import count as count_from
-from pathlib import Path
 
 import numpy as np
-from cost_models import RECTIFIED, SPARSE
-from cost_sample import Sample
-from count_costs import (
-    ALL_MACS,
-    SECOND_MACS,
-    Target,
-    chosen_otherwise,
-    compiled_layers,
-    count,
-    mode_of,
-    next_choices,
-    target_of,
-)  # fmt: skip
+from count_costs import Target, target_of
+from estimate_layers import Layer, Layers, measured_by, merged
 from fit_costs import ESTIMATED, each_target, left_out, parser_of, samples_alone, samples_for
 
 from glowc.board import find_tool
-from glowc.compiler.pipeline import Compiled
-from glowc.errors import ToolError
-from glowc.kernels.features import FEATURES, WORK, features, nonzeros
-from glowc.program.ir import Instr
-from glowc.program.lifetimes import strip_markers
-from glowc.select.cost import key_of, keys_like
+from glowc.kernels.features import FEATURES, WORK
+from glowc.select.cost import keys_like
 from glowc.select.estimate import (
     NOT,
     Estimate,
@@ -63,9 +44,8 @@ from glowc.select.estimate import (
     parse_kernel,
     total,
 )  # fmt: skip
-from glowc.select.traits import SIGNED, Extent, few_forms, place, traits
+from glowc.select.traits import Extent, place
 
-MOST_CHOICES = 4  # variants of a layer that are counted
 MOST_TERMS = 7  # of a fit
 TRIED = 10  # terms that are tried next
 WORTH = 0.95  # of the error is left after a term that is taken
@@ -80,118 +60,14 @@ ALSO_WORK = frozenset({"weights", "patch", "inside", "middle", "nonzeros"})  # f
 FEW = 8  # layers: too few for a process
 REACHES, APART, NOISES = (0.5, 1.0, 2.0, 4.0), (0.1, 0.5, 2.0), (0.01, 0.1, 0.5)
 LEFT = (-0.8, 2.0)  # bounds of relative errors
-RECTIFIED_SHARE, SPARSE_SHARE = 0.5, 0.106  # of a normal distribution: above 0, above FEW_ABOVE
 TOLD = 0.02  # of an error: another kernel says enough
 LIGHT = 0.01  # of an error: a weight that is left out
 USELESS = 0.60  # of an error: another way of printing says as much
 
 
-@dataclass(frozen=True)
-class Layer:
-    """One layer as counted."""
-
-    instr: Instr
-    insns: float
-    cycles: float
-    given: frozenset[str] = frozenset()
-    nonzero: float | None = None  # share of what it reads, where that matters
-
-    @property
-    def features(self) -> dict[str, float]:
-        """What its cycles may grow with."""
-        found = features(self.instr)
-        return found if self.nonzero is None else {**found, "nonzeros": nonzeros(found, self.nonzero)}
-
-    @property
-    def traits(self) -> frozenset[str]:
-        """What tells its code and its numbers apart."""
-        return traits(self.instr) | self.given
-
-
 Spot = tuple[int, ...]  # sizes, and bits of traits
-Layers = dict[tuple[str, str], list[Layer]]  # by key and way of printing
 Kernels = dict[str, KernelTable]
 Fitted = tuple[EstimateTable, np.ndarray]  # sums of terms, and the cycles that these say
-
-
-def measured_by(name: str, samples: Sequence[Sample]) -> list[tuple[str, str, Layer]]:
-    """Return what layers take on a target, with those variants that are chosen before others.
-
-    Layers for which a board has no room in one program are counted in two.
-    """
-    try:
-        return measured_in_one(target_of(name), samples)
-    except ToolError as error:
-        if len(samples) == 1:
-            print(f"{name}: {samples[0]} is left out: {error}", file=sys.stderr)
-            return []
-    half = len(samples) // 2
-    return [*measured_by(name, samples[:half]), *measured_by(name, samples[half:])]
-
-
-def measured_in_one(target: Target, samples: Sequence[Sample]) -> list[tuple[str, str, Layer]]:
-    """Return what the layers of one model take; ToolError where a board has no room for it."""
-    found, places = list[tuple[str, str, Layer]](), count_from(0)
-    with tempfile.TemporaryDirectory(prefix="glowc-estimates-") as name:
-        folder = Path(name)
-
-        def measure(left: Sequence[Sample], opt: str, number: int | None) -> Compiled:
-            place_of = folder / str(next(places))
-            compiled = compiled_layers(left, target, place_of, opt, number)
-            found.extend(counted_layers(compiled, target, place_of))
-            return compiled
-
-        measure(samples, "balanced", 0)
-        fast = measure(samples, "speed", 0)
-        if second := next_choices(fast, samples, 0, SECOND_MACS):
-            measure(second, "balanced", 1)
-        usual = compiled_layers(samples, target, folder / "usual", "balanced", None)
-        if others := chosen_otherwise(usual, fast, samples):
-            measure(others, "balanced", None)
-            measure(others, "speed", None)
-        few = next_choices(fast, samples, 0, ALL_MACS)
-        for number in range(1, MOST_CHOICES):
-            if few:
-                measure(few, "balanced", number)
-                few = next_choices(measure(few, "speed", number), few, number, ALL_MACS)
-    return found
-
-
-def counted_layers(compiled: Compiled, target: Target, folder: Path) -> list[tuple[str, str, Layer]]:
-    """Return the layers of one program, by key and way of printing."""
-    counts, instrs = count(compiled, target, folder, ()), strip_markers(compiled.program).instrs
-    calls = [(i, mode_of(compiled, i)) for i in instrs]
-    soft = "softfloat" in target.board.cpu.features
-    more = few_forms(calls) if soft else [frozenset[str]()] * len(calls)
-    return [
-        (key_of(i), mode, Layer(i, insns, cycles, given(i) | few, nonzero(i) if soft else None))
-        for (i, mode), insns, cycles, few in zip(calls, counts.insns, counts.cycles, more, strict=True)
-    ]
-
-
-def given(instr: Instr) -> frozenset[str]:
-    """Return the traits that a measured layer has by its numbers."""
-    first = instr.operands[0]
-    is_signed = first.type.dtype.is_float and not first.buffer.startswith((RECTIFIED, SPARSE))
-    return SIGNED if is_signed else frozenset()
-
-
-def nonzero(instr: Instr) -> float:
-    """Return the share of the numbers that a measured layer reads which is not 0."""
-    first = instr.operands[0].buffer
-    return SPARSE_SHARE if first.startswith(SPARSE) else RECTIFIED_SHARE if first.startswith(RECTIFIED) else 1.0
-
-
-def merged(parts: Sequence[Sequence[tuple[str, str, Layer]]]) -> Layers:
-    """Return the layers by key and way of printing, of those that are alike only the first."""
-    found: Layers = defaultdict(list)
-    seen: set[tuple[object, ...]] = set()
-    for key, mode, layer in (entry for part in parts for entry in part):
-        same = key, mode, tuple(layer.features.items()), layer.traits
-        if same not in seen:
-            seen.add(same)
-            found[key, mode].append(layer)
-    return dict(found)
 
 
 def columns(layers: Sequence[Layer], cache_bytes: int) -> dict[str, np.ndarray]:
@@ -456,7 +332,9 @@ def is_told(key: str, entry: KernelTable, found: Mapping[str, KernelTable], meas
 
 def relative_errors(estimate: Estimate, layers: Sequence[Layer]) -> np.ndarray:
     """Return by how much an estimate is off for layers."""
-    said = np.array([estimate.predict(x.instr, x.given).cycles for x in layers], float)
+    said = np.array(
+        [estimate.predict(x.instr, x.given, 1.0 if x.nonzero is None else x.nonzero).cycles for x in layers], float
+    )
     counts = np.array([x.cycles for x in layers])
     return np.asarray((said - counts) / np.maximum(counts, SMALL))
 

@@ -224,6 +224,13 @@ def test_layers_of_the_same_sizes_are_left_out_together(fitting: ModuleType) -> 
         assert errors[part] == pytest.approx(off[part] - said)
 
 
+def test_errors_of_estimates_are_those_for_what_a_layer_reads(fitting: ModuleType) -> None:
+    instr = conv(size=8)
+    inside = features(instr)["inside"]
+    layers = [fitting.Layer(instr, 1.0, 2 * share * inside, nonzero=share) for share in (1.0, 0.25)]
+    assert fitting.relative_errors(Estimate({}, {"nonzeros": 2.0}, 0.0, 9), layers) == pytest.approx([0, 0], abs=1e-3)
+
+
 def test_a_kernel_that_another_tells_as_well_has_no_estimates_of_its_own(fitting: ModuleType) -> None:
     def layers(sizes: range, kernel: str, per_mac: float) -> list[object]:
         instrs = [replace(conv(size=n), kernel=kernel) for n in sizes]

@@ -28,7 +28,10 @@ def by_rows(plain: KernelVariant, product: str) -> KernelVariant:
 def rows_variants(
     isas: tuple[str, ...], family: str, macs: float, rank: int = 20
 ) -> Mapping[str, tuple[KernelVariant, ...]]:
-    """Return those of `isas` with a function of the header glow_FAMILY_rows.h, of `macs` instructions a product."""
+    """Return those of `isas` with a function of the header glow_FAMILY_rows.h, of `macs` instructions a product.
+
+    Of two that a CPU has that of the higher `rank` is taken, for their cycles were not measured.
+    """
     plain = tuple(KernelVariant(isa, rank=rank, header=f"glow_{family}_rows.h", template="ref/{}") for isa in isas)
     return {
         kernel: tuple(
