@@ -51,7 +51,9 @@ def cache_dir() -> Path:
 
 
 def _is_own(path: Path) -> bool:
-    """Say whether only this user may write to a folder."""
+    """Say whether only this user may write to a folder, where the system tells: Windows has no owners and modes."""
+    if not hasattr(os, "geteuid"):
+        return True
     found = path.stat()
     return found.st_uid == os.geteuid() and not found.st_mode & (stat.S_IWGRP | stat.S_IWOTH)
 

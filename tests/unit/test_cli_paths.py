@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 
 from glowc.codegen.kernels import environment
+from glowc.paths import cache_dir
 from tests.unit.cli_calls import DIGITS, GOOD, Glowc, images, refused, save, tree
 from tests.unit.onnx_builders import model, node
 
@@ -80,6 +81,15 @@ def test_no_home_is_no_cache(glowc: Glowc, monkeypatch: pytest.MonkeyPatch) -> N
     environment.cache_clear()
     assert glowc("compile", DIGITS, "-o", "out").status == 0
     environment.cache_clear()
+
+
+def test_cache_where_the_system_has_no_user_ids(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    """Windows has no geteuid, and says of every folder that all may write to it."""
+    monkeypatch.delattr("os.geteuid")
+    monkeypatch.setenv("GLOWC_CACHE_DIR", str(tmp_path))
+    (tmp_path / "glowc").mkdir()
+    (tmp_path / "glowc").chmod(0o777)
+    assert cache_dir() == tmp_path / "glowc"
 
 
 @pytest.mark.parametrize("keep", [0, 60, -1])
