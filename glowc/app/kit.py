@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from glowc.app.measure import machine_for
 from glowc.app.options import BoardOpt, CpuOpt, InputOpt, ModelArg, NameOpt, compiles
 from glowc.app.terminal import tell
 
@@ -35,11 +36,12 @@ def kit(
     from glowc.machine.kit import kit_of, write_kit
 
     target = load_board(board, cpu)
+    machine = machine_for(target)
     compiled = compile_model(model, target, replace(options, name=name, golden=input_))
     with TemporaryDirectory(prefix="glowc-") as temporary:
         write_bundle(compiled, Path(temporary))
-        write_kit(kit_of(load_bundle(Path(temporary)), target), folder, force=force)
-    tell(f"a test of {compiled.report['model']} on {target.name}: make -C {folder} check")
+        write_kit(kit_of(load_bundle(Path(temporary)), machine), folder, force=force)
+    tell(f"a test of {compiled.report['model']} on {machine.name}: make -C {folder} check")
 
 
 def register(app: typer.Typer) -> None:

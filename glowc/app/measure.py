@@ -47,6 +47,17 @@ def target_of(source: Path, board: str | None, cpu: str | None) -> Board:
     return load_board(board or "host", cpu)
 
 
+def machine_for(board: Board, port: str | None = None) -> Board:
+    """Return the board itself, or, where it does not run from here, an emulated one of its core, and say so."""
+    from glowc.board import emulated
+
+    other = emulated(board) if port is None else None
+    if other is None or other.name == board.name:
+        return board
+    tell(f"note: {board.name} cannot be run from here; {other.name} runs its code, for {board.cpu.name}", err=True)
+    return other
+
+
 @contextmanager
 def open_bundle(source: Path, board: Board, options: CompileOptions, quiet: bool) -> Iterator[BundleInfo]:
     """Yield the bundle in a folder, or compile a model into a temporary one."""
@@ -99,6 +110,7 @@ def run(
 
     check_output(output)
     target = target_of(source, board, cpu)
+    machine = machine_for(target, port)
     with open_bundle(source, target, options, as_json) as info:
         inputs = read_inputs(info, input_)
         with progress_line(as_json) as progress:
@@ -106,8 +118,8 @@ def run(
                 progress(f"running on {port}")
                 outputs, facts = _on_wire(info, port, baud, inputs)
             else:
-                progress(f"building and running on {target.name}")
-                done = execute(info, target, inputs)
+                progress(f"building and running on {machine.name}")
+                done = execute(info, machine, inputs)
                 outputs, facts = done.outputs, {"stack_bytes": done.stack_bytes}
         arrays = {p.name: p.to_exported(outputs[p.name]) for p in info.outputs}
     note_core(info, target)
@@ -118,7 +130,7 @@ def run(
         say(json.dumps({"samples": count, **facts, "output": str(output)}))
     else:
         shapes = ", ".join(f"{n} {a.dtype}{list(a.shape)}" for n, a in arrays.items())
-        tell(f"{count} inferences on {target.name} ({target.cpu.name}); {output}: {shapes}")
+        tell(f"{count} inferences on {machine.name} ({machine.cpu.name}); {output}: {shapes}")
 
 
 def _on_wire(
@@ -178,8 +190,8 @@ def bench(
 
     from glowc.board import default_chip, load_chip, machine_of
     from glowc.machine.cycles.measure import add_cycles
+    from glowc.machine.execute import add_emulated, is_bundle, read_inputs
     from glowc.machine.execute import bench as measure
-    from glowc.machine.execute import is_bundle, read_inputs
     from glowc.machine.exports import write_tensorboard
     from glowc.machine.history import parse_gates, read_history
     from glowc.machine.wire.session import Line, measured_on_wire
@@ -196,12 +208,15 @@ def bench(
         with progress_line(as_json) as progress:
             progress(f"building and counting on {target.name}")
             report = measure(info, replace(target, run_argv=()) if port is not None else target, inputs)
+            notes = []
             if port is not None:
                 report["measured"] = measured_on_wire(info, Line(port, baud), inputs)
-            note = add_cycles(report, info, target, wanted, inputs, required=chip is not None) if port is None else None
+            else:
+                notes.append(add_emulated(report, info, target, inputs))
+                notes.append(add_cycles(report, info, target, wanted, inputs, required=chip is not None))
     note_core(info, target)
     note_nan(input_)
-    if note:
+    for note in dict.fromkeys(filter(None, notes)):
         tell(f"note: {note}", err=True)
     report["compile_s"] = compile_s
     if as_json:
@@ -308,7 +323,8 @@ def validate(
 
     _check_files({"--junit": junit})
     target = target_of(source, board, cpu)
-    runner = _runner(port, baud)
+    machine = machine_for(target, port)
+    runner = _runner(port, baud, machine)
     with progress_line(as_json) as progress:
         if is_bundle(source):
             result = validate_bundle(source, target, options, input_, golden, model, progress, runner)
@@ -329,12 +345,12 @@ def validate(
         raise typer.Exit(MISMATCH)
 
 
-def _runner(port: str | None, baud: int | None) -> Runner:
+def _runner(port: str | None, baud: int | None, machine: Board) -> Runner:
     """Return what runs samples: the board on a port, else the emulator or this machine."""
     from glowc.machine.validate import run_here
 
     if port is None:
-        return run_here
+        return lambda info, _, inputs: run_here(info, machine, inputs)
     return lambda info, board, inputs: _on_wire(info, port, baud, inputs)[0]
 
 

@@ -102,7 +102,7 @@ def _measured(source: Path, options: CompileOptions, how: _How) -> tuple[BenchRe
     """
     from glowc.board import default_chip, load_chip, machine_of
     from glowc.machine.cycles.measure import add_cycles
-    from glowc.machine.execute import bench, read_inputs
+    from glowc.machine.execute import add_emulated, bench, read_inputs
 
     wanted = load_chip(how.chip) if how.chip is not None else None
     plain = wanted is not None and how.board is None and source.is_file()
@@ -116,12 +116,15 @@ def _measured(source: Path, options: CompileOptions, how: _How) -> tuple[BenchRe
             try:
                 found = bench(info, target, inputs)
                 chip = wanted or default_chip(target)
-                note = add_cycles(found, info, target, chip, inputs, required=wanted is not None)
+                notes = [
+                    add_emulated(found, info, target, inputs),
+                    add_cycles(found, info, target, chip, inputs, required=wanted is not None),
+                ]
             except ToolError as error:
                 if wanted is not None:
                     raise
                 return cast("BenchReport", info.report), [f"not measured: {error.message}"]
-    return found, [note] if note else []
+    return found, list(dict.fromkeys(filter(None, notes)))
 
 
 def register(app: typer.Typer) -> None:

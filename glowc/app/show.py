@@ -175,8 +175,9 @@ def _narrow(report: Report) -> list[str]:
 def bench_tables(report: BenchReport) -> None:
     """Print one bench: totals, then a line per layer."""
     console = plain_console()
+    counted = f", instructions and stack counted on {report['emulated_on']}" if "emulated_on" in report else ""
     totals = plain_table(
-        "", "bytes", title=f"{report['model']} on {report['board']} ({report['run_cpu']})", numbers=("bytes",)
+        "", "bytes", title=f"{report['model']} on {report['board']} ({report['run_cpu']}){counted}", numbers=("bytes",)
     )
     for label, key in (
         ("arena (RAM)", "arena_bytes"), ("stack high-water mark", "stack_bytes"),

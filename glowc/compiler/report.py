@@ -185,6 +185,7 @@ class BenchReport(Report, CyclesReport, total=False):
     """What `glowc bench` prints: the report with what was measured, on which CPU and chip."""
 
     run_cpu: str
+    emulated_on: str
     entry_points: list[EntryReport]
     chip: ChipReport
     compile_s: float | None

@@ -12,14 +12,14 @@ from typing import Any
 
 import numpy as np
 
-from glowc.board import ARENA_SECTION, CODE_SECTION, WEIGHTS_SECTION, Board, load_board
+from glowc.board import ARENA_SECTION, CODE_SECTION, WEIGHTS_SECTION, Board, emulated, load_board
 from glowc.codegen.export import FOLDER, FORMS, SINGLE
 from glowc.codegen.mains import Calls, render_main
 from glowc.codegen.names import c_ident
 from glowc.compiler.report import BenchReport, Report, StackReport, TensorReport
 from glowc.compiler.report_check import wrong_fields
 from glowc.compiler.samples import read_arrays
-from glowc.errors import BoardError, InputError
+from glowc.errors import BoardError, InputError, ToolError
 from glowc.graph.numerics import dequantize, quantize
 from glowc.graph.types import DType, QuantParams
 from glowc.machine.link import Elf, build_elf
@@ -358,6 +358,27 @@ def bench(info: BundleInfo, board: Board, inputs: Mapping[str, np.ndarray] | Non
         for layer, insns in zip(report["layers"], count_layers(info, board, one), strict=True):
             layer["insns"] = insns
     return report
+
+
+def add_emulated(
+    report: BenchReport, info: BundleInfo, board: Board, inputs: Mapping[str, np.ndarray] | None = None
+) -> str:
+    """Add what an emulated board of the same core counts to the report of a board that does not run from here.
+
+    Returns why there is nothing to add.
+    """
+    machine = emulated(board)
+    if board.runs or machine is None:
+        return "" if board.runs else f"no emulated board runs code for {board.cpu.name}: nothing is counted"
+    try:
+        counted = bench(info, machine, inputs)
+    except ToolError as error:
+        return f"nothing is counted on {machine.name}: {error.message}"
+    report["emulated_on"] = machine.name
+    report["insns"], report["stack_bytes"] = counted["insns"], counted["stack_bytes"]
+    for layer, found in zip(report["layers"], counted["layers"], strict=True):
+        layer["insns"] = found["insns"]
+    return ""
 
 
 def entry_points(info: BundleInfo) -> tuple[str, ...]:

@@ -44,7 +44,7 @@ def kit_of(info: BundleInfo, board: Board) -> Kit:
     if not board.runs:
         raise BoardError(
             f'board "{board.name}" is real hardware: no emulator runs a test of it',
-            hint="use an emulated board with the same CPU, see `glowc boards`",
+            hint="use an emulated board with the same core, see `glowc boards`",
         )
     ours = {f"model/{path.name}": path.read_text("utf-8") for path in sorted(info.folder.iterdir()) if path.is_file()}
     theirs = {f"board/{path.name}": path.read_text("utf-8") for path in _board_files(board)}

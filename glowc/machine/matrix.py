@@ -18,14 +18,14 @@ from typing import TypedDict
 import numpy as np
 
 from glowc import __version__
-from glowc.board import default_chip, load_board
+from glowc.board import default_chip, emulated, load_board
 from glowc.compiler.options import CompileOptions
 from glowc.compiler.pipeline import compile_model, model_hash, write_bundle
 from glowc.compiler.report import BenchReport
 from glowc.errors import GlowcError, InputError, ToolError
 from glowc.graph.graph import Graph
 from glowc.machine.cycles.measure import add_cycles
-from glowc.machine.execute import bench, load_bundle, read_inputs
+from glowc.machine.execute import add_emulated, bench, load_bundle, read_inputs
 from glowc.machine.validate import validate_bundle
 
 DONE, DIFFERENT, REFUSED, FAILED = "done", "different", "refused", "failed"
@@ -141,9 +141,10 @@ def _run(cell: Cell, folder: Path, result: Result) -> None:
     compiled = compile_model(model, board, options)
     write_bundle(compiled, bundle)
     report: BenchReport = {**compiled.report}  # type: ignore[typeddict-item]
-    if "validate" in cell.steps and board.runs:
+    machine = emulated(board)
+    if "validate" in cell.steps and machine is not None:
         samples = Path(cell.data) if cell.data else _random_samples(compiled.imported, folder / "in.npz")
-        found = validate_bundle(bundle, board, options, samples, model=model)
+        found = validate_bundle(bundle, machine, options, samples, model=model)
         result["reference"] = found["reference"]
         result["equal_share"] = min((row["equal_share"] for row in found["outputs"]), default=1.0)
         result["status"] = DONE if found["ok"] else DIFFERENT
@@ -151,7 +152,8 @@ def _run(cell: Cell, folder: Path, result: Result) -> None:
         info = load_bundle(bundle)
         inputs = read_inputs(info, Path(cell.data)) if cell.data else None
         report = bench(info, board, inputs)
-        result["message"] = add_cycles(report, info, board, default_chip(board), inputs, required=False)
+        said = add_emulated(report, info, board, inputs)
+        result["message"] = said or add_cycles(report, info, board, default_chip(board), inputs, required=False)
     result["figures"] = dict(_figures(report))
 
 

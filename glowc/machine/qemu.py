@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from glowc.board import Board, require_tool
+from glowc.board import Board, emulated, require_tool
 from glowc.errors import BoardError, ToolError
 from glowc.machine.elf import symbols
 from glowc.machine.flash import flash_text
@@ -78,12 +78,20 @@ def require_runnable(board: Board, *, marks: bool = False, elf: Path = Path("fir
         how = f"flash it: {flash_text(board, elf)}" if board.flash else "flash it with your own tools"
         raise BoardError(
             f'board "{board.name}" is real hardware: glowc builds for it and cannot run it',
-            hint=f"{how}; or run on a QEMU board with the same CPU ({board.cpu.name}), see `glowc boards`",
+            hint=f"{how}; or {_instead(board)}",
         )
     if marks and not board.counts_insns:
         raise BoardError(
             f'board "{board.name}" runs natively and cannot count instructions', hint="choose a QEMU board"
         )
+
+
+def _instead(board: Board) -> str:
+    """Return which emulated board runs the code of one that does not run from here."""
+    other = emulated(board)
+    if other is None:
+        return f"run on a QEMU board with the same CPU ({board.cpu.name}), see `glowc boards`"
+    return f"run on {other.name}, an emulated board that runs code for {board.cpu.name}: --board {other.name}"
 
 
 def plugin_argument(name: str, elf: Path, out: Path, more: Sequence[str] = ()) -> str:

@@ -14,7 +14,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 
-from glowc.board import Board, Chip, default_chip, require_tool
+from glowc.board import Board, Chip, default_chip, emulated, require_tool
 from glowc.compiler.files import check_output, write_file
 from glowc.compiler.options import CompileOptions
 from glowc.compiler.pipeline import Compiled, compile_model, write_bundle
@@ -44,9 +44,13 @@ class Choice:
 
 @dataclass(frozen=True, slots=True)
 class Counter:
-    """What is measured with: a board, its chip if its cycles can be counted, and the compiler with its version."""
+    """What is measured with: a board, its chip if its cycles can be counted, and the compiler with its version.
+
+    Code for `board` is counted on `machine`: itself, or an emulated board of the same core.
+    """
 
     board: Board
+    machine: Board
     chip: Chip | None
     compiler: str
 
@@ -62,7 +66,7 @@ def counter_of(board: Board, progress: Callable[[str], None]) -> Counter:
     missing = "" if chip is None else missing_tool(chip.core)
     if missing:
         progress(f"instructions only: {missing}")
-    return Counter(board, None if missing else chip, _version(board))
+    return Counter(board, emulated(board) or board, None if missing else chip, _version(board))
 
 
 Measured = dict[str, dict[str, tuple[int, int | None]]]
@@ -78,7 +82,8 @@ def tune_model(
 
     Raises BoardError when the board cannot run and count, and whatever compiling and running raises.
     """
-    if not board.counts_insns:
+    machine = emulated(board)
+    if machine is None or not machine.counts_insns:
         raise BoardError(
             f'board "{board.name}" cannot count instructions',
             hint="tune on a QEMU board with the same CPU: `glowc boards`",
@@ -173,7 +178,7 @@ def _count(compiled: Compiled, counter: Counter) -> list[tuple[str, str, int, in
         info = load_bundle(Path(folder))
         counts: list[tuple[int, int | None]]
         if counter.chip is None:
-            counts = [(n, None) for n in count_layers(info, counter.board, random_inputs(info))]
+            counts = [(n, None) for n in count_layers(info, counter.machine, random_inputs(info))]
         else:
             counts = [(c.insns, round(c.cycles)) for c in measure_layers(info, counter.chip, random_inputs(info))]
     instrs = strip_markers(compiled.program).instrs

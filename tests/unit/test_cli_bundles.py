@@ -132,14 +132,6 @@ def test_bundle_of_a_board_that_is_not_known_here(glowc: Glowc, bundle: Path) ->
     refused(glowc, "bench", "out", says=["out was made for board 'our-board'"], hint="--board")
 
 
-def test_real_board_is_refused_before_anything_is_built(glowc: Glowc, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("PATH", "")
-    images(image=GOOD)
-    argv = ("run", DIGITS, "--board", "nucleo-f446re", "--input", "in.npz", "--output", "o.npz")
-    result = refused(glowc, *argv, says=["real hardware"], hint="program firmware.elf verify")
-    assert "{elf}" not in result.err
-
-
 # ---- comparing ----
 
 

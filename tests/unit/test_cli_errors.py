@@ -336,13 +336,6 @@ def test_missing_qemu(
     refused(glowc, *argv, says=["qemu-aarch64 is not installed"], hint="qemu-user")
 
 
-def test_board_that_cannot_be_run_from_here(glowc: Glowc, bundle: Path, require_tool: Callable[..., None]) -> None:
-    require_tool("arm-none-eabi-gcc")
-    images(image=GOOD)
-    argv = ("run", bundle, "--board", "rpi-pico", "--input", "in.npz", "--output", "out.npz")
-    refused(glowc, *argv, says=['"rpi-pico" is real hardware'], hint="glowc boards")
-
-
 # ---- the program itself ----
 
 

@@ -106,5 +106,3 @@ def test_a_kit_replaces_a_kit_and_nothing_else(here: Path, glowc: Glowc) -> None
     assert glowc(*argv).status == 0
     assert (here / "kit/mine.txt").read_text() == "mine"
     refused(glowc, *argv[:2], here, *argv[3:], says=["no test kit"], hint="--force")
-    refused(glowc, *argv[:2], "new", *argv[3:4], "nucleo-f446re", *argv[5:], says=["real hardware"], hint="emulated")
-    assert not (here / "new").exists()
