@@ -10,8 +10,8 @@ from importlib import import_module
 
 __version__ = "0.1.0"
 
-_API = ("CompileOptions", "CompiledModel", "ImageFormat", "InferenceSession", "LoadedModel", "QuantizeOptions",
-        "compile", "load", "quantize")  # fmt: skip
+_API = ("CompileOptions", "CompiledModel", "GlowcError", "ImageFormat", "InferenceSession", "LoadedModel", "Precision",
+        "QuantizeOptions", "compile", "load", "quantize")  # fmt: skip
 __all__ = ["__version__", *_API]
 
 
@@ -20,3 +20,7 @@ def __getattr__(name: str) -> object:
     if name in _API:
         return getattr(import_module("glowc.api"), name)
     raise AttributeError(f"module 'glowc' has no attribute {name!r}")
+
+
+def __dir__() -> list[str]:
+    return sorted({*globals(), *_API})

@@ -2,9 +2,11 @@
 
 from glowc.api import CompiledModel as CompiledModel
 from glowc.api import CompileOptions as CompileOptions
+from glowc.api import GlowcError as GlowcError
 from glowc.api import ImageFormat as ImageFormat
 from glowc.api import InferenceSession as InferenceSession
 from glowc.api import LoadedModel as LoadedModel
+from glowc.api import Precision as Precision
 from glowc.api import QuantizeOptions as QuantizeOptions
 from glowc.api import compile as compile
 from glowc.api import load as load

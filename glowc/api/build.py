@@ -3,15 +3,18 @@
 from __future__ import annotations
 
 import tempfile
+import warnings
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
+from os import PathLike
 from pathlib import Path
 
 import numpy as np
 import onnx
 
 from glowc.board import load_board
+from glowc.board.checked import check_kind
 from glowc.compiler.bundle_folder import check_folder
 from glowc.compiler.options import CompileOptions
 from glowc.compiler.pipeline import compile_model, write_bundle
@@ -21,18 +24,24 @@ from glowc.quant.data import ImageFormat, open_shapes_of, open_shapes_of_arrays,
 from glowc.quant.net import Port, read_net
 from glowc.quant.quantizer import QuantizeOptions, quantize_model
 
+_IN_MEMORY = ", bytes or an onnx.ModelProto"
 Model = str | Path | bytes | onnx.ModelProto
 """A file (.onnx, .tflite), its bytes, or an ONNX model in memory."""
 Data = str | Path | Sequence[str | Path] | np.ndarray | Mapping[str, np.ndarray]
 """Files and folders as `--data` takes them, or arrays with a leading axis of samples: one, or one per input."""
+_Given = Sequence[Path] | np.ndarray | Mapping[str, np.ndarray]
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, repr=False)
 class CompiledModel:
     """A bundle on disk, and what its report.json says of it (sizes in bytes)."""
 
     folder: Path
     report: Report
+
+    def __repr__(self) -> str:
+        made = f"{self.report['model']} for {self.report['board']} in {self.folder}"
+        return f"<CompiledModel {made}: arena {self.arena_bytes:,} bytes, constants {self.weights_bytes:,} bytes>"
 
     @property
     def arena_bytes(self) -> int:
@@ -55,10 +64,11 @@ def compile(
     wrong with the model or the options, for a model that does not fit, and when `out` holds files that are not glowc's
     (`force` writes beside and over them).
     """
-    folder = Path(out)
+    check_kind(options, CompileOptions, "options")
+    folder = _path(out, "out")
     check_folder(folder, force=force)
     with model_file(model) as path:
-        compiled = compile_model(path, load_board(board, cpu), options)
+        compiled = compile_model(path, load_board(str(board), cpu), options)
         write_bundle(compiled, folder, force=force)
     return CompiledModel(folder, compiled.report)
 
@@ -66,8 +76,8 @@ def compile(
 @contextmanager
 def model_file(model: Model) -> Iterator[Path]:
     """Yield the model's file: the one given, or a temporary one of what is in memory."""
-    if isinstance(model, str | Path):
-        yield Path(model)
+    if not isinstance(model, bytes | onnx.ModelProto):
+        yield _path(model, "model", _IN_MEMORY)
         return
     data = model if isinstance(model, bytes) else model.SerializeToString()
     suffix = ".tflite" if data[4:8] == b"TFL3" else ".onnx"
@@ -77,6 +87,13 @@ def model_file(model: Model) -> Iterator[Path]:
         yield path
 
 
+def _path(value: object, name: str, others: str = "") -> Path:
+    """Return the path that an argument is. Raises InputError."""
+    if isinstance(value, str | PathLike):
+        return Path(value)
+    raise InputError(f"{name} is a {type(value).__name__}, not a path{others}")
+
+
 def quantize(
     model: str | Path | bytes | onnx.ModelProto, data: Data, *, options: QuantizeOptions | None = None,
     images: ImageFormat | None = None,
@@ -84,27 +101,44 @@ def quantize(
     """Return an int8 QDQ model of a float ONNX model, its ranges taken from samples.
 
     An array has the shape of the model's input behind a leading axis of samples; of images in files, `images` says how
-    they become numbers. Raises ModelError, InputError.
+    they become numbers. What `glowc quantize` would note is a warning. Raises ModelError, InputError.
     """
-    source = Path(model) if isinstance(model, str) else model
+    check_kind(options, QuantizeOptions, "options")
+    check_kind(images, ImageFormat, "images")
+    source = model if isinstance(model, bytes | onnx.ModelProto) else _path(model, "model", _IN_MEMORY)
     inputs = read_net(source).inputs
+    data = _known(data)
     inputs = read_net(source, _open_shapes(data, inputs)).inputs
-    return quantize_model(source, _samples(data, inputs, images or ImageFormat()), options).model
+    done = quantize_model(source, _samples(data, inputs, images or ImageFormat()), options)
+    for note in done.notes:
+        warnings.warn(note, stacklevel=2)
+    return done.model
 
 
-def _open_shapes(data: Data, inputs: Sequence[Port]) -> dict[str, tuple[int, ...]]:
+def _known(data: Data) -> _Given:
+    """Return files as a list of paths, arrays as they are. Raises InputError for what is neither."""
+    if isinstance(data, np.ndarray | Mapping):
+        return data
+    paths = [data] if isinstance(data, str | PathLike) else data if isinstance(data, list | tuple) else None
+    if paths is None or not all(isinstance(path, str | PathLike) for path in paths):
+        seen = type(data).__name__ + (" of other things" if paths is not None else "")
+        hint = "an array with a leading axis of samples (np.stack), a dict of those, or paths"
+        raise InputError(f"data is a {seen}, not files or an array", hint=hint)
+    return [Path(path) for path in paths]
+
+
+def _open_shapes(data: _Given, inputs: Sequence[Port]) -> dict[str, tuple[int, ...]]:
     """Return the shapes of inputs whose sizes the model leaves open, as the data has them."""
     if isinstance(data, np.ndarray) and len(inputs) == 1:
         data = {inputs[0].name: data}
     if isinstance(data, Mapping):
         return open_shapes_of_arrays({name: np.shape(array) for name, array in data.items()}, inputs)
-    paths = [data] if isinstance(data, str | Path) else [] if isinstance(data, np.ndarray) else data
-    return open_shapes_of([Path(path) for path in paths], inputs)
+    return open_shapes_of([] if isinstance(data, np.ndarray) else data, inputs)
 
 
-def _samples(data: Data, inputs: Sequence[Port], images: ImageFormat) -> Iterator[dict[str, np.ndarray]]:
-    if isinstance(data, str | Path):
-        data = [data]
+def _samples(
+    data: _Given, inputs: Sequence[Port], images: ImageFormat
+) -> Iterator[dict[str, np.ndarray]]:  # fmt: skip
     if isinstance(data, np.ndarray):
         if len(inputs) != 1:
             names = ", ".join(port.name for port in inputs)
@@ -112,7 +146,7 @@ def _samples(data: Data, inputs: Sequence[Port], images: ImageFormat) -> Iterato
         data = {inputs[0].name: data}
     if isinstance(data, Mapping):
         return _samples_of_arrays(data, inputs)
-    return iter(read_samples([Path(path) for path in data], inputs, images))
+    return iter(read_samples(data, inputs, images))
 
 
 def _samples_of_arrays(data: Mapping[str, np.ndarray], inputs: Sequence[Port]) -> Iterator[dict[str, np.ndarray]]:

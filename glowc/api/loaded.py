@@ -6,13 +6,16 @@ import ctypes
 import tempfile
 import threading
 from collections.abc import Callable, Sequence
+from os import PathLike
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 
 from glowc.api.build import CompiledModel, Model, compile
 from glowc.codegen.names import c_ident
 from glowc.errors import InputError
+from glowc.graph.types import QuantParams
 from glowc.machine.execute import BundleInfo, Port, load_bundle
 from glowc.machine.shared import require_one_arena, shared_library
 
@@ -63,6 +66,9 @@ class LoadedModel:
         """Return the model again, on the same code, with states of its own."""
         return LoadedModel(self.info, self._library)
 
+    def __repr__(self) -> str:
+        return f"<LoadedModel {self.info.name}: {ports_text(self.inputs)} -> {ports_text(self.outputs)}>"
+
     def __call__(self, *arrays: np.ndarray) -> np.ndarray | tuple[np.ndarray, ...]:
         """Run one inference. Raises InputError, naming each array that does not fit."""
         try:
@@ -95,22 +101,24 @@ class LoadedModel:
         return address + -address % _ALIGN_BYTES, self.arena_bytes, memory
 
 
-def load(source: str | Path | CompiledModel) -> LoadedModel:
-    """Return the C of a bundle as a function of this process; a model is compiled for the host first.
+def ports_text(ports: Sequence[Port]) -> str:
+    """Return inputs or outputs in a line: name, element type and shape."""
+    return ", ".join(f"{port.name} {port.dtype.numpy.name}{list(port.shape)}" for port in ports)
+
+
+def load(source: Model | CompiledModel) -> LoadedModel:
+    """Return the C of a bundle as a function of this process; a model is compiled for the host first, in a folder that
+    is gone afterwards.
 
     Needs a C compiler; what it builds is removed when the process has it. Raises InputError for a folder that holds no
     bundle or one that takes its input by rows, ToolError when the compiler is missing or refuses the sources.
     """
     if isinstance(source, CompiledModel):
         return _loaded(source.folder)
-    path = Path(source)
-    return _loaded(path) if path.is_dir() else load_model(path)
-
-
-def load_model(model: Model) -> LoadedModel:
-    """Compile a model for the host, in a folder that is gone afterwards, and load it."""
+    if isinstance(source, str | PathLike) and Path(source).is_dir():
+        return _loaded(Path(source))
     with tempfile.TemporaryDirectory(prefix="glowc-load-") as folder:
-        return _loaded(compile(model, Path(folder) / "bundle").folder)
+        return _loaded(compile(source, Path(folder) / "bundle").folder)
 
 
 def _loaded(folder: Path) -> LoadedModel:
@@ -129,7 +137,24 @@ def _function(library: ctypes.CDLL, name: str, pointers: Sequence[type[ctypes.c_
 
 def _wrong(ports: Sequence[Port], arrays: Sequence[np.ndarray]) -> InputError:
     wanted = [f"{p.name}: {p.dtype.numpy.name} {list(p.shape)}" for p in ports]
+    pairs = zip(ports, arrays, strict=False)
+    codes = next((h for p, a in pairs if (h := codes_hint(p.quant, p.dtype.numpy, a, p.ident))), None)
     seen = [f"{a.dtype.name} {list(a.shape)}" if isinstance(a, np.ndarray) else type(a).__name__ for a in arrays]
     return InputError("the arrays do not fit the model",
                       details=[f"it takes {', '.join(wanted)}", f"given: {', '.join(seen) or 'nothing'}"],
-                      hint="glowc.InferenceSession takes inputs in the form of the model's file")  # fmt: skip
+                      hint=codes or "glowc.InferenceSession takes inputs in the form of the model's file")  # fmt: skip
+
+
+def codes_hint(quant: QuantParams | None, wanted: np.dtype[Any], array: object, name: str) -> str | None:
+    """Return how real values become the codes that were wanted, or the other way round; None where it is not that."""
+    given = getattr(array, "dtype", None)
+    if quant is None or given is None or len(quant.scale) != 1:
+        return None
+    scale, zero = f"{quant.scale[0]:.9g}", quant.zero_point[0]
+    if np.issubdtype(wanted, np.integer) and np.issubdtype(given, np.floating):
+        low, high = np.iinfo(wanted).min, np.iinfo(wanted).max
+        codes = f"np.clip(np.rint({name} / {scale}) + {zero}, {low}, {high})"
+        return f"codes of real values are {codes}.astype(np.{wanted.name})"
+    if np.issubdtype(wanted, np.floating) and np.issubdtype(given, np.integer):
+        return f"real values of codes are {scale} * ({name}.astype(np.{wanted.name}) - {zero})"
+    return None

@@ -4,12 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from pathlib import Path
 
 import numpy as np
 
 from glowc.api.build import CompiledModel, Model
-from glowc.api.loaded import LoadedModel, load, load_model
+from glowc.api.loaded import LoadedModel, codes_hint, load
 from glowc.errors import InputError
 from glowc.machine.execute import Port
 
@@ -34,8 +33,13 @@ class InferenceSession:
     """
 
     def __init__(self, source: Model | CompiledModel, *_: object, **__: object) -> None:
-        in_memory = not isinstance(source, str | Path | CompiledModel)
-        self._model: LoadedModel = load_model(source) if in_memory else load(source)  # type: ignore[arg-type]
+        self._model: LoadedModel = load(source)
+
+    def __repr__(self) -> str:
+        sides = (
+            ", ".join(f"{a.name} {a.type}{a.shape}" for a in side) for side in (self.get_inputs(), self.get_outputs())
+        )
+        return f"<InferenceSession {self._model.info.name}: {' -> '.join(sides)}>"
 
     def get_inputs(self) -> list[NodeArg]:
         """Return the model's inputs."""
@@ -81,7 +85,10 @@ class InferenceSession:
             )
         if wrong:
             shown = ", ".join(f"{a.name}: {a.type} {a.shape}" for a in self.get_inputs())
-            raise InputError("the arrays do not fit the model", details=wrong, hint=f"it takes {shown}")
+            kinds = ((p, arrays[p.name]) for p in ports if p.name in arrays)
+            codes = [h for p, a in kinds if (h := codes_hint(p.quant, p.exported_dtype.numpy, a, p.ident))]
+            hint = "; ".join([f"it takes {shown}", *codes[:1]])
+            raise InputError("the arrays do not fit the model", details=wrong, hint=hint)
         return columns
 
     def _one(self, arrays: Sequence[np.ndarray]) -> tuple[np.ndarray, ...]:

@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 import tempfile
 from collections.abc import Callable
-from contextlib import suppress
 from pathlib import Path
 from typing import BinaryIO
 
@@ -31,24 +30,13 @@ def check_output(path: Path, option: str = "--output", *, makes_folders: bool = 
 def write_file(path: Path, write: Callable[[BinaryIO], object], option: str = "--output") -> None:
     """Let `write` fill a new file that then takes the place of `path`. Raises GlowcError when it cannot be written."""
     check_output(path, option)
-    temporary = ""
     try:
-        handle, temporary = tempfile.mkstemp(dir=path.parent, prefix=".glowc-")
-        with os.fdopen(handle, "wb") as file:
-            write(file)
-        os.chmod(temporary, 0o666 & ~_umask())
-        os.replace(temporary, path)
+        with tempfile.TemporaryDirectory(dir=path.parent, prefix=".glowc-") as folder:
+            with open(Path(folder) / "new", "wb") as file:  # as others would: mkstemp's files are for one user
+                write(file)
+            os.replace(file.name, path)
     except OSError as error:
         raise _cannot(path, error.strerror or str(error), option) from error
-    finally:
-        with suppress(OSError):
-            os.unlink(temporary)
-
-
-def _umask() -> int:
-    mask = os.umask(0)
-    os.umask(mask)
-    return mask
 
 
 def _cannot(path: Path, reason: str, option: str) -> GlowcError:

@@ -5,46 +5,53 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Annotated
+
+from glowc.board.checked import Checked, Count, OneOf, Size
+from glowc.codegen.export import FOLDER, FORMS
 
 
-@dataclass(frozen=True, slots=True)
-class CompileOptions:
-    """What the user asked for besides the model and the board; the fields are the options of the command."""
+@dataclass(frozen=True, slots=True, repr=False)
+class CompileOptions(Checked):
+    """What the user asked for besides the model and the board; the fields are the options of the command.
+
+    Raises InputError that names every value which is none. Sizes may be strings, such as "8K", and paths, too.
+    """
 
     name: str | None = None
     entry_name: str | None = None
-    batch_size: int | None = None
-    symbols: Mapping[str, int] = field(default_factory=dict)
-    input_shapes: Mapping[str, tuple[int, ...]] = field(default_factory=dict)
-    set_inputs: Mapping[str, tuple[int | float, ...]] = field(default_factory=dict)
-    opt: str = "balanced"
-    io_type: str = "model"
-    io_layout: str = "exported"
-    ram_limit: int | None = None
-    flash_limit: int | None = None
+    batch_size: Count | None = None
+    symbols: Mapping[str, Count] = field(default_factory=dict)
+    input_shapes: Mapping[str, tuple[Count, ...]] = field(default_factory=dict)
+    set_inputs: Mapping[str, tuple[int | float | bool, ...]] = field(default_factory=dict)
+    opt: Annotated[str, OneOf(("size", "balanced", "speed"))] = "balanced"
+    io_type: Annotated[str, OneOf(("model", "int8", "float"))] = "model"
+    io_layout: Annotated[str, OneOf(("exported", "nhwc"))] = "exported"
+    ram_limit: Size | None = None
+    flash_limit: Size | None = None
     passes: str | None = None
     stop_after: str | None = None
     dump_dir: Path | None = None
     golden: Path | None = None
     stateful: bool = False
     require_int8: bool = False
-    plan: str = "auto"
+    plan: Annotated[str, OneOf(("auto", "plain", "overlap", "stream"))] = "auto"
     verify_plan: bool = False
-    input_stream: str = "whole"
-    io_buffers: str = "arena"
+    input_stream: Annotated[str, OneOf(("whole", "rows", "time"))] = "whole"
+    io_buffers: Annotated[str, OneOf(("arena", "caller"))] = "arena"
     memory_map: bool = False
     tuned: Path | None = None
     arena_split: bool = False
-    regions: tuple[tuple[str, int | None], ...] = ()
-    hop: int | None = None
+    regions: tuple[tuple[str, Size | None], ...] = ()
+    hop: Count | None = None
     time_axis: int | None = None
     guard: bool = False
     plugins: tuple[Path, ...] = ()
     code_section: str | None = None
     chain: tuple[Path, ...] = ()
     states: Mapping[str, str] = field(default_factory=dict)
-    weights: str = "array"
-    form: str = "folder"
+    weights: Annotated[str, OneOf(("array", "blob"))] = "array"
+    form: Annotated[str, OneOf((FOLDER, *FORMS))] = FOLDER
 
     @property
     def edge_layout(self) -> str:

@@ -29,7 +29,7 @@ from glowc.compiler.fit import (
 )
 from glowc.compiler.narrow import narrow_report, plan_narrow
 from glowc.compiler.options import CompileOptions
-from glowc.compiler.plugins import load_plugins
+from glowc.compiler.plugins import load_plugins, one_at_a_time
 from glowc.compiler.report import Report, estimate_report, float_tolerance, plan_report, report_of
 from glowc.compiler.report_tensors import data_report
 from glowc.compiler.samples import load_samples
@@ -87,6 +87,7 @@ class Compiled:
         return self.planned.plan
 
 
+@one_at_a_time
 @SILENT
 def compile_model(
     source: Path, board: Board, options: CompileOptions | None = None, progress: Progress = _silent,
@@ -185,6 +186,7 @@ def _report(
     }  # fmt: skip
 
 
+@one_at_a_time
 @SILENT
 def optimise(source: Path, options: CompileOptions) -> Graph:
     """Return the graph of `source` after the passes, or after `options.stop_after`."""
@@ -192,6 +194,7 @@ def optimise(source: Path, options: CompileOptions) -> Graph:
     return _optimise(graph, options)
 
 
+@one_at_a_time
 def import_graph(source: Path, options: CompileOptions) -> Graph:
     """Return the graph of a model file as the file has it, and of those chained behind it. Raises GlowcError.
 

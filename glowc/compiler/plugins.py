@@ -12,11 +12,13 @@ import hashlib
 import importlib.util
 import sys
 import traceback
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
+from functools import wraps
 from pathlib import Path
+from threading import RLock
 from types import ModuleType
-from typing import TypeVar
+from typing import ParamSpec, TypeVar
 
 from glowc.codegen.kernels import add_headers, add_templates, forget_templates, plugin_template, template_of
 from glowc.errors import InputError
@@ -29,9 +31,23 @@ from glowc.ops.registry import all_ops, forget_plugins, register
 from glowc.program.kernel import AnyKernel, KernelDef, all_kernels
 
 Kind = TypeVar("Kind")
+P = ParamSpec("P")
+R = TypeVar("R")
 MANUAL = "docs/PLUGINS.md shows a plugin"
 _loaded: dict[Path, tuple[str, ModuleType]] = {}
 """Digest and module of each file that was run; a file that has changed since is run again."""
+_registries = RLock()
+
+
+def one_at_a_time(function: Callable[P, R]) -> Callable[P, R]:
+    """Return a function that threads call one after the other: what plugins register is there for one compile alone."""
+
+    @wraps(function)
+    def call(*args: P.args, **kwargs: P.kwargs) -> R:
+        with _registries:
+            return function(*args, **kwargs)
+
+    return call
 
 
 def plugin_in(error: BaseException) -> Path | None:
@@ -43,6 +59,7 @@ def plugin_in(error: BaseException) -> Path | None:
     return None
 
 
+@one_at_a_time
 def load_plugins(paths: Iterable[Path]) -> None:
     """Register the operators and kernels of these files, and of no others: those of an earlier call are forgotten.
 

@@ -6,7 +6,7 @@ import json
 import tempfile
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -67,7 +67,7 @@ class BundleInfo:
     """A bundle on disk."""
 
     folder: Path
-    report: Report
+    report: Report = field(repr=False)
     inputs: tuple[Port, ...]
     outputs: tuple[Port, ...]
 

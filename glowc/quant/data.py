@@ -13,9 +13,11 @@ import zipfile
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Annotated
 
 import numpy as np
 
+from glowc.board.checked import Checked, NonZero, OneOf
 from glowc.errors import InputError, ToolError
 from glowc.quant.net import Port
 
@@ -26,17 +28,17 @@ RAW = frozenset({".raw", ".bin", ".dat", ".f32"})
 KNOWN = frozenset({".npz", ".npy", ".wav", ".csv"}) | IMAGES | RAW
 
 
-@dataclass(frozen=True, slots=True)
-class ImageFormat:
+@dataclass(frozen=True, slots=True, repr=False)
+class ImageFormat(Checked):
     """How pixels become values: (pixel - mean) / std, pixels from 0 to 255, in this order of channels and axes.
 
     `layout` is "nchw" or "nhwc"; None takes what fits the model's shape.
     """
 
     mean: tuple[float, ...] = (0.0,)
-    std: tuple[float, ...] = (255.0,)
-    layout: str | None = None
-    channels: str = "rgb"
+    std: tuple[Annotated[float, NonZero()], ...] = (255.0,)
+    layout: Annotated[str, OneOf(("nchw", "nhwc"))] | None = None
+    channels: Annotated[str, OneOf(("rgb", "bgr"))] = "rgb"
 
 
 def read_samples(

@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 
 from onnx import NodeProto
 
+from glowc.board.checked import Checked
 from glowc.errors import InputError
 from glowc.kernels.records import FEWEST
 from glowc.quant.net import Net, int_of
@@ -15,8 +16,8 @@ from glowc.quant.scheme import Activations
 from glowc.quant.weight_types import WeightType
 
 
-@dataclass(frozen=True, slots=True)
-class Precision:
+@dataclass(frozen=True, slots=True, repr=False)
+class Precision(Checked):
     """The type of weights, and that of single layers: by node, by result, or by kind of operator.
 
     `activations_of` are the types of the codes on which single layers compute, named likewise.

@@ -11,10 +11,12 @@ from dataclasses import dataclass, field, replace
 from functools import partial
 from itertools import chain
 from pathlib import Path
+from typing import Annotated
 
 import numpy as np
 import onnx
 
+from glowc.board.checked import Checked, Within
 from glowc.errors import InputError
 from glowc.quant.calibrate import Calibration
 from glowc.quant.choose import ENOUGH, Chosen, by_calibration, by_measure
@@ -48,9 +50,9 @@ MOST_KEPT = 64
 FEWEST_VALUES = 64  # of a channel, on all kept samples, to say how large it is
 
 
-@dataclass(frozen=True, slots=True)
-class QuantizeOptions:
-    """How a model is quantised."""
+@dataclass(frozen=True, slots=True, repr=False)
+class QuantizeOptions(Checked):
+    """How a model is quantised. Raises InputError that names every value which is none; words may be strings."""
 
     schema: Schema = Schema.ASYMMETRIC
     calibration: Calibration = Calibration.AUTO
@@ -62,7 +64,7 @@ class QuantizeOptions:
     activations: Activations = Activations.INT8
     fit: Fit | None = None  # by default FITS
     precision: Precision = field(default_factory=Precision)
-    split: float = 0.0  # the largest share of a value's channels that is added as copies
+    split: Annotated[float, Within(0, 1)] = 0.0  # the largest share of a value's channels that is added as copies
 
 
 @dataclass(frozen=True, slots=True)
@@ -154,7 +156,7 @@ def quantize_net(
     if not plan.quantised:
         reasons = [f'{f.op} "{f.name}": {f.reason}' for f in plan.floats]
         raise InputError("nothing of this model can be quantised", details=reasons[:10])
-    notes = (*_notes(profile, kept, options), *planned.notes)
+    notes = (*_notes([port.name for port in net.inputs], profile, kept, options), *planned.notes)
     if not kept:
         chosen, coded = _chosen(None, net, plan, profile, options, progress)
         return _written(_Way(None, profile), net, plan, chosen, coded, options, notes)
@@ -253,13 +255,19 @@ def elements_of(profile: Profile) -> dict[str, int]:
     return {name: int(stats.histogram.sum()) // profile.samples for name, stats in profile.tensors.items()}
 
 
-def _notes(profile: Profile, kept: list[Sample], options: QuantizeOptions) -> list[str]:
+def _notes(
+    inputs: Collection[str], profile: Profile, kept: list[Sample], options: QuantizeOptions
+) -> list[str]:  # fmt: skip
     """Return what the user should know of the data."""
     notes = []
     if profile.samples < 8:
         plural = "s" if profile.samples > 1 else ""
         notes.append(f"only {profile.samples} sample{plural}: ranges of other data may be wider; 100 are a good number")
     constant = [name for name, s in profile.tensors.items() if s.low == s.high]
+    if zeros := [name for name in inputs if name in constant and profile.tensors[name].high == 0]:
+        constant = [name for name in constant if name not in zeros]
+        shown = ", ".join(map(repr, zeros[:3]))
+        notes.append(f"every sample of {shown} is all zeros: ranges of real data are wider, give some of that")
     if constant:
         shown = ", ".join(map(repr, constant[:3]))
         notes.append(f"{len(constant)} value{'s' if len(constant) > 1 else ''} never changed on this data: {shown}")

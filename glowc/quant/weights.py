@@ -9,10 +9,12 @@ sums, a quadratic form of the weights' errors, is descended coordinate by coordi
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Annotated
 
 import numpy as np
 from onnx import NodeProto
 
+from glowc.board.checked import Checked, Within
 from glowc.quant.net import int_of, ints_of, text_of
 from glowc.quant.palette import better_palette, first_palette
 from glowc.quant.scheme import LARGEST_CODE
@@ -179,12 +181,12 @@ def _pads(node: NodeProto, sizes: tuple[int, ...], strides: list[int], spans: li
     return list(zip(pads[: len(sizes)], pads[len(sizes) :], strict=True))
 
 
-@dataclass(frozen=True, slots=True)
-class Fit:
+@dataclass(frozen=True, slots=True, repr=False)
+class Fit(Checked):
     """How far sample data may move weights: `ridge` of their own size in the statistics, pull of what comes before."""
 
-    ridge: float = 1.0
-    follow: float = 0.5
+    ridge: Annotated[float, Within(0)] = 1.0
+    follow: Annotated[float, Within(0, 1)] = 0.5
 
     def of(self, kind: WeightType) -> Fit:
         """Return it for weights of a type: of few bits what they lose counts more than what a few samples mislead."""

@@ -8,7 +8,8 @@ from __future__ import annotations
 import io
 import warnings
 import weakref
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from importlib.util import find_spec
 from itertools import count
 from pathlib import Path
@@ -72,6 +73,10 @@ class GlowcModule(torch.nn.Module):
         _SESSIONS[self.handle] = session
         weakref.finalize(self, _SESSIONS.pop, self.handle)
 
+    def extra_repr(self) -> str:
+        """Return what `repr` says of it besides its name."""
+        return repr(_SESSIONS[self.handle])
+
     def forward(self, *inputs: torch.Tensor) -> torch.Tensor | tuple[torch.Tensor, ...]:
         """Return what the module that was compiled returns."""
         results = torch.ops.glowc.invoke(list(inputs), self.handle)
@@ -84,10 +89,10 @@ def export(module: torch.nn.Module, example: torch.Tensor | Sequence[torch.Tenso
     names = ["input"] if len(arguments) == 1 else [f"input_{i}" for i in range(len(arguments))]
     buffer = io.BytesIO()
     try:
-        with warnings.catch_warnings():
+        with _evaluating(module), warnings.catch_warnings():
             warnings.simplefilter("ignore")  # of the exporter's own ways
             program = torch.onnx.export(
-                module.eval(),
+                module,
                 arguments,
                 None if _dynamo() else buffer,
                 input_names=names,
@@ -97,6 +102,18 @@ def export(module: torch.nn.Module, example: torch.Tensor | Sequence[torch.Tenso
     except Exception as error:  # the exporters raise what they like
         raise ModelError(f"PyTorch cannot export {type(module).__name__}: {error}") from error
     return program.model_proto if program is not None else onnx.load_from_string(buffer.getvalue())
+
+
+@contextmanager
+def _evaluating(module: torch.nn.Module) -> Iterator[None]:
+    """Let a module evaluate; every part of it is in the mode that it had before when this ends."""
+    training = [(part, part.training) for part in module.modules()]
+    module.eval()
+    try:
+        yield
+    finally:
+        for part, mode in training:
+            part.training = mode
 
 
 def _dynamo() -> bool:

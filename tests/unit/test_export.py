@@ -198,7 +198,7 @@ def test_folder_that_leads_elsewhere_is_not_followed(made: Glowc, glowc: Glowc) 
 
 
 def test_wrong_format_is_the_users_mistake(glowc: Glowc) -> None:
-    with pytest.raises(InputError, match='unknown format "zip"'):
+    with pytest.raises(InputError, match="form='zip': one of folder, single"):
         compile_model(SINE, load_board("host"), CompileOptions(form="zip"))
     assert glowc("compile", SINE, "-o", "out", "--format", "zip").status == 1
 
