@@ -145,8 +145,8 @@ def compile_(
     weights: Annotated[
         Weights, typer.Option("--weights", help="blob: NAME_weights.bin, which firmware replaces without linking again")
     ] = Weights.ARRAY,
-    verify_plan: Annotated[
-        bool, typer.Option("--verify-plan", help="execute the memory plan byte by byte before anything is written")
+    _: Annotated[
+        bool, typer.Option("--verify-plan", hidden=True, help="as always: the plan is executed first")
     ] = False,
     memory_map: Annotated[
         bool, typer.Option("--memory-map", help="draw the arena over time: in the terminal, and NAME_memory.svg")
@@ -183,7 +183,7 @@ def compile_(
     options = replace(
         options, chain=tuple(model[1:]), name=name, entry_name=entry_name, golden=golden, dump_dir=dump_ir,
         stop_after=stop_after, stateful=stateful, require_int8=require_int8, input_stream=input_stream.value, hop=hop,
-        time_axis=time_axis, io_buffers=io_buffers.value, verify_plan=verify_plan, memory_map=memory_map,
+        time_axis=time_axis, io_buffers=io_buffers.value, memory_map=memory_map,
         weights=weights.value,
         form=format_.value,
     )  # fmt: skip

@@ -36,7 +36,6 @@ class CompileOptions(Checked):
     stateful: bool = False
     require_int8: bool = False
     plan: Annotated[str, OneOf(("auto", "plain", "overlap", "stream"))] = "auto"
-    verify_plan: bool = False
     input_stream: Annotated[str, OneOf(("whole", "rows", "time"))] = "whole"
     io_buffers: Annotated[str, OneOf(("arena", "caller"))] = "arena"
     memory_map: bool = False

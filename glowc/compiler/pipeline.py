@@ -149,9 +149,8 @@ def _verified(planned: Planned, graph: Graph, options: CompileOptions) -> Progra
     """Return the program with the lifetimes of its buffers marked; what it is made from is dumped where asked for."""
     check_arena(planned)
     program = place_markers(planned.program)
-    if options.verify_plan:
-        verify_plan(program, planned.plan)
     verify_program(program, "planning", planned.program)
+    verify_plan(program, planned.plan)
     if options.dump_dir is not None:
         (options.dump_dir / "98-graph.txt").write_text(dump(graph))
         (options.dump_dir / "99-program.txt").write_text(dump_program(program))

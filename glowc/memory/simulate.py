@@ -6,8 +6,9 @@ steps; every byte that is written gets a tag of its own, and every byte that is 
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from math import gcd
 from types import MappingProxyType
 
 import numpy as np
@@ -42,14 +43,26 @@ class Action:
 
 @dataclass(frozen=True, slots=True)
 class _Machine:
-    """The memory: where each block lies, and the tags of every byte of every region."""
+    """The memory: where each block lies, and the tag of the first byte of every unit of every region.
+
+    Nothing begins or ends within a unit, so its first byte speaks for all.
+    """
 
     offsets: Mapping[str, int]
     region_of: Mapping[str, str]
+    sizes: Mapping[str, int]
+    unit: int
     tags: Mapping[str, np.ndarray]
 
-    def arena(self, block: str) -> np.ndarray:
-        return self.tags[self.region_of.get(block, "")]
+    def region_bytes(self, block: str) -> int:
+        return self.sizes[self.region_of.get(block, "")]
+
+    def found(self, touch: Touch) -> np.ndarray:
+        at = (self.offsets[touch.block] + touch.begin) // self.unit
+        return self.tags[self.region_of.get(touch.block, "")][at : at + touch.size // self.unit]
+
+    def wanted(self, touch: Touch) -> np.ndarray:
+        return np.arange(touch.tag, touch.tag + touch.size, self.unit)
 
 
 def simulate(
@@ -63,18 +76,26 @@ def simulate(
     An arena in several regions: `arena_bytes` by region, `region_of` every block, offsets from its region's start.
     """
     sizes = {"": arena_bytes} if isinstance(arena_bytes, int) else arena_bytes
-    machine = _Machine(offsets_bytes, region_of, {name: np.full(size, -1, np.int64) for name, size in sizes.items()})
+    actions = list(actions)
+    unit = _unit(actions, offsets_bytes)
+    tags = {name: np.full(-(-size // unit), -1, np.int64) for name, size in sizes.items()}
+    machine = _Machine(offsets_bytes, region_of, sizes, unit, tags)
     problems = []
     for action in actions:
         problem = _outside(action, machine)
         problem = problem or _wrong_read(action, machine) or _overwritten_inputs(action, machine)
         for touch in action.writes:
-            at = offsets_bytes.get(touch.block, 0) + touch.begin
             if not _unplaced(touch, machine):
-                machine.arena(touch.block)[at : at + touch.size] = np.arange(touch.tag, touch.tag + touch.size)
+                machine.found(touch)[:] = machine.wanted(touch)
         if problem:
             problems.append(f"{action.name}: {problem}")
     return problems
+
+
+def _unit(actions: Sequence[Action], offsets: Mapping[str, int]) -> int:
+    """Return the bytes that all offsets and sizes are multiples of."""
+    touches = (t for a in actions for t in (*a.reads, *a.writes))
+    return gcd(*offsets.values(), *(n for t in touches for n in (t.begin, t.size))) or 1
 
 
 def _outside(action: Action, machine: _Machine) -> str:
@@ -82,9 +103,9 @@ def _outside(action: Action, machine: _Machine) -> str:
 
 
 def _unplaced(touch: Touch, machine: _Machine) -> str:
-    if touch.block not in machine.offsets or machine.region_of.get(touch.block, "") not in machine.tags:
+    if touch.block not in machine.offsets or machine.region_of.get(touch.block, "") not in machine.sizes:
         return f"{touch.block!r} has no place"
-    at, room = machine.offsets[touch.block] + touch.begin, len(machine.arena(touch.block))
+    at, room = machine.offsets[touch.block] + touch.begin, machine.region_bytes(touch.block)
     if at < 0 or at + touch.size > room:
         return f"{touch.block!r} [{at}, {at + touch.size}) lies outside of the arena of {room} bytes"
     return ""
@@ -92,13 +113,12 @@ def _unplaced(touch: Touch, machine: _Machine) -> str:
 
 def _wrong_read(action: Action, machine: _Machine) -> str:
     for touch in action.reads:
-        at = machine.offsets[touch.block] + touch.begin
-        found = machine.arena(touch.block)[at : at + touch.size]
-        wrong = found != np.arange(touch.tag, touch.tag + touch.size)
+        wrong = machine.found(touch) != machine.wanted(touch)
         if wrong.any():
+            at, unit = machine.offsets[touch.block] + touch.begin, machine.unit
             return (
-                f"{wrong.sum()} of {touch.size} bytes of {touch.block!r} read at {at} are not what was written, "
-                f"the first at {at + int(wrong.argmax())}"
+                f"{wrong.sum() * unit} of {touch.size} bytes of {touch.block!r} read at {at} are not what was written, "
+                f"the first at {at + int(wrong.argmax()) * unit}"
             )
     return ""
 

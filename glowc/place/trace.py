@@ -10,6 +10,8 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 
+import numpy as np
+
 from glowc.kernels.choice import variant_of
 from glowc.program.ir import Access, BufferKind, Instr, Operand, Program, Segment
 from glowc.program.kernel import get_kernel
@@ -125,6 +127,8 @@ class _Tracer:
         for operand in instr.operands:
             if operand.access.reads:
                 self._add_reads(event, operand)
+        if kernel.name.startswith("copy_b") and self._is_copied_aside(instr):
+            event.inputs.clear()
         for operand in instr.operands:
             place = self._place(operand)
             if operand.access.writes and place is not None:
@@ -134,6 +138,22 @@ class _Tracer:
                     event.in_place = True
                 event.writes.append(self._write(*place, operand.type.size_bytes))
         yield event
+
+    def _is_copied_aside(self, instr: Instr) -> bool:
+        """Say whether a copy from a root to itself writes no element that it reads."""
+        source, out = instr.operand("in"), instr.operand("out")
+        if self.program.root(source.buffer)[0] != self.program.root(out.buffer)[0]:
+            return False
+        read, written = (self._elements(instr, o, letter) for o, letter in ((source, "i"), (out, "o")))
+        return not np.intersect1d(read, written).size
+
+    def _elements(self, instr: Instr, operand: Operand, letter: str) -> np.ndarray:
+        """Return where in its root the elements of a copy begin, in bytes."""
+        p, at = instr.params, np.zeros((), np.int64)
+        for k in range(int(p["rank"])):
+            at = at[..., None] + np.arange(int(p[f"d{k}"])) * int(p[f"{letter}{k}"])
+        first = int(p["in_offset" if letter == "i" else "out_offset"])
+        return self.program.root(operand.buffer)[1] + (first + at) * operand.type.dtype.bytes
 
     def _segment(self, segment: Segment) -> Iterator[Event]:
         program = self.program

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import replace
 from itertools import accumulate
 
@@ -44,6 +45,14 @@ def root_lifetimes(program: Program) -> dict[str, tuple[int, int]]:
         touch(state, 0)
         touch(state, end - 1)
     return spans
+
+
+def dies_before(program: Program, spans: Mapping[str, tuple[int, int]], root: str, end: int) -> bool:
+    """Say whether nothing needs `root` from instruction `end` on; `spans` are the lifetimes.
+
+    The caller reads outputs after the last instruction, also those that lie in an input, so they die in none.
+    """
+    return spans[root][1] <= end and all(program.root(o.buffer)[0] != root for o in program.outputs)
 
 
 def place_markers(program: Program) -> Program:

@@ -54,7 +54,7 @@ def models(names: tuple[str, ...]) -> list[object]:
 
 @cache
 def made(name: str, board: str, plan: str, layout: str = "exported", opt: str = "balanced") -> Compiled:
-    options = CompileOptions(name=name, io_layout=layout, opt=opt, verify_plan=True, **PLANS[plan])  # type: ignore[arg-type]
+    options = CompileOptions(name=name, io_layout=layout, opt=opt, **PLANS[plan])  # type: ignore[arg-type]
     return compile_model(model_path(name), load_board(board), options)
 
 
@@ -282,7 +282,7 @@ def test_bench_counts_each_layer_of_a_segment(plan: str) -> None:
 def test_command_line_shows_plans_and_the_map(tmp_path: Path) -> None:
     out = tmp_path / "out"
     argv = [sys.executable, "-m", "glowc", "compile", str(model_path(DIGITS)), "-o", str(out)]
-    shown = subprocess.run([*argv, "--plan", "stream", "--memory-map", "--pareto", "--verify-plan"], check=True,
+    shown = subprocess.run([*argv, "--plan", "stream", "--memory-map", "--pareto"], check=True,
                            capture_output=True, text=True).stdout  # fmt: skip
     assert "memory map: arena" in shown
     assert "stream (layers" in shown

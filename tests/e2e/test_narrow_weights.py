@@ -106,7 +106,7 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @cache
 def compiled(path: Path, board: str, limit: int | None = None) -> Compiled:
-    options = CompileOptions(name="net", ram_limit=limit, verify_plan=True)
+    options = CompileOptions(name="net", ram_limit=limit)
     return compile_model(path, load_board(board), options)
 
 

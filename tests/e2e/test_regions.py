@@ -37,7 +37,7 @@ SANITIZE = ["-ffp-contract=off", "-fsanitize=address,undefined", "-fno-sanitize-
 
 @cache
 def made(name: str, board: str, regions: tuple[tuple[str, int | None], ...], plan: str = "overlap") -> Compiled:
-    options = CompileOptions(name="net", regions=regions, verify_plan=True, **PLANS[plan])  # type: ignore[arg-type]
+    options = CompileOptions(name="net", regions=regions, **PLANS[plan])  # type: ignore[arg-type]
     return compile_model(model_path(name), load_board(board), options)
 
 

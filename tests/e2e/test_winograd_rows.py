@@ -26,7 +26,7 @@ def test_output_over_used_input_rows(board_name: str, hw: tuple[int, int], tmp_p
     board = load_board(board_name)
     require_tool(board.cpu.cc, board.run_argv[0])
     path = conv_chain(tmp_path / "chain.onnx", hw, (16, 32, 32, 16, 24, 32))
-    compiled = compile_model(path, board, CompileOptions(opt="speed", io_layout="nhwc", verify_plan=True))
+    compiled = compile_model(path, board, CompileOptions(opt="speed", io_layout="nhwc"))
     instrs, plan = strip_markers(compiled.program).instrs, compiled.plan
     assert [i.variant for i in instrs] == ["dsp_winograd"] * len(instrs)
     over = set()

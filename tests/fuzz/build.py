@@ -8,7 +8,7 @@ import numpy as np
 import onnx
 from onnx import TensorProto, helper, numpy_helper
 
-from tests.fuzz.recipe import KINDS, Const, Layer, Recipe, Value
+from tests.fuzz.recipe import KINDS, Const, Exposed, Layer, Recipe, Value
 
 MICROSOFT = "com.microsoft"
 OPSETS = [helper.make_opsetid("", 21), helper.make_opsetid(MICROSOFT, 1)]
@@ -24,9 +24,12 @@ RANGE = {"s8": (-128, 127), "u8": (0, 255), "s16": (-32768, 32767), "s32": (-(2*
 def model_of(recipe: Recipe, outputs: Sequence[int] | None = None) -> onnx.ModelProto:
     """Return the model; `outputs` are the numbers of its output tensors, with only the layers that they need."""
     wanted = tuple(recipe.outputs if outputs is None else outputs)
-    builder = _Builder(recipe, needed_layers(recipe, wanted))
+    exposed = (
+        () if outputs is not None else tuple(e for e in recipe.exposed if e.form != "name" or e.number not in wanted)
+    )
+    builder = _Builder(recipe, needed_layers(recipe, (*wanted, *(e.number for e in exposed))))
     values = recipe.values
-    read = {i for n in builder.needed for i in recipe.layers[n].inputs}
+    read = {i for n in builder.needed for i in recipe.layers[n].inputs} | {e.number for e in exposed}
     inputs = []
     for i, value in enumerate(recipe.inputs):
         if i not in read:
@@ -37,6 +40,8 @@ def model_of(recipe: Recipe, outputs: Sequence[int] | None = None) -> onnx.Model
     results = [
         helper.make_tensor_value_info(builder.code(i), _ELEMENT[values[i].dtype], values[i].shape) for i in wanted
     ]
+    more = [(e.first, builder.expose(k, e)) for k, e in enumerate(exposed)]
+    results = [*(v for first, v in more if first), *results, *(v for first, v in more if not first)]
     graph = helper.make_graph(builder.nodes, "net", inputs, results, builder.tensors)
     return helper.make_model(graph, opset_imports=OPSETS, ir_version=10)
 
@@ -105,7 +110,7 @@ class _Builder:
         self._made: set[str] = set()
         self._real: dict[int, str] = {}
         if recipe.float_inputs:
-            read = {i for n in needed for i in recipe.layers[n].inputs}
+            read = {i for n in needed for i in recipe.layers[n].inputs} | {e.number for e in recipe.exposed}
             for i, value in enumerate(recipe.inputs):
                 if i in read:
                     self.node("QuantizeLinear", [f"x{i}", *self.quant(value)], [self.code(i)])
@@ -118,6 +123,20 @@ class _Builder:
     def code(self, i: int) -> str:
         """Name of the codes of a tensor."""
         return f"v{i}"
+
+    def expose(self, k: int, exposed: Exposed) -> onnx.ValueInfoProto:
+        """Make a tensor an output of the network once more."""
+        value, name, shape = self.recipe.values[exposed.number], f"e{k}", list(self.recipe.values[exposed.number].shape)
+        if exposed.form == "name":
+            name = self.code(exposed.number)
+        elif exposed.form == "constant":
+            self.tensor(name, numbers(Const(value, self.recipe.seed)))
+        elif exposed.form == "identity":
+            self.node("Identity", [self.code(exposed.number)], [name])
+        else:
+            shape = [*shape, 1]
+            self.node("Reshape", [self.code(exposed.number), self.tensor(f"{name}_s", np.asarray(shape))], [name])
+        return helper.make_tensor_value_info(name, _ELEMENT[value.dtype], shape)
 
     def node(self, op: str, inputs: Sequence[str], outputs: Sequence[str], **attrs: object) -> None:
         domain = MICROSOFT if op in _IN_MICROSOFT else ""

@@ -53,6 +53,19 @@ class Layer:
 
 
 @dataclass(frozen=True)
+class Exposed:
+    """A tensor that is an output of the network besides being what it is: an input, a value between, a result.
+
+    `form` is name (the tensor itself), identity (a copy of it), reshape (a view of it) or constant (an initializer of
+    its shape, whatever it holds). `first`: it comes before the other outputs.
+    """
+
+    number: int
+    form: str
+    first: bool = False
+
+
+@dataclass(frozen=True)
 class Recipe:
     """A network. `float_inputs` enter through a QuantizeLinear; DequantizeLinear nodes are shared or one per reader."""
 
@@ -61,6 +74,7 @@ class Recipe:
     float_inputs: bool = False
     shared_dequantize: bool = True
     seed: int = 0
+    exposed: tuple[Exposed, ...] = ()
 
     @property
     def values(self) -> tuple[Value, ...]:
@@ -89,7 +103,7 @@ def from_json(text: str) -> Recipe:
     data = json.loads(text)
     return Recipe(
         tuple(map(_value, data["inputs"])), tuple(map(_layer, data["layers"])), data["float_inputs"],
-        data["shared_dequantize"], data["seed"],
+        data["shared_dequantize"], data["seed"], tuple(Exposed(**e) for e in data.get("exposed", ())),
     )  # fmt: skip
 
 

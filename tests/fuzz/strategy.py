@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import random
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
+from dataclasses import replace
 
 from hypothesis import strategies as st
 
@@ -22,7 +23,7 @@ from tests.fuzz.computing import (
 )  # fmt: skip
 from tests.fuzz.dice import Dice, Net, scale_for
 from tests.fuzz.moving import draw_concat, draw_move, draw_split, draw_width
-from tests.fuzz.recipe import Recipe, Value
+from tests.fuzz.recipe import Exposed, Recipe, Value
 
 MOST_LAYERS = 9
 Draw = Callable[[Net, int], bool]
@@ -65,4 +66,16 @@ def draw_recipe(dice: Dice) -> Recipe:
         i = numbers[-1 - min(dice.whole(0, 4), len(numbers) - 1)] if dice.chance(3) else numbers[-1]
         if not dice.pick(KINDS)(net, i):
             draw_unary(net, i)
-    return Recipe(tuple(net.inputs), tuple(net.layers), dice.chance(3), not dice.chance(3), dice.seed())
+    recipe = Recipe(tuple(net.inputs), tuple(net.layers), dice.chance(3), not dice.chance(3), dice.seed())
+    numbers = [n for n in range(len(net.values)) if n not in net.unused]
+    likely = {*range(len(net.inputs)), *net.layers[-1].inputs}  # the last layers write over what dies in them
+    return replace(recipe, exposed=_exposed(dice, [*numbers, *sorted(likely) * len(numbers)]))
+
+
+def _exposed(dice: Dice, numbers: Sequence[int]) -> tuple[Exposed, ...]:
+    """Return tensors of a network that are outputs besides, for every other network. No name is there twice."""
+    if not dice.chance(2):
+        return ()
+    forms = ["name", "identity", "reshape", "name", "constant"]
+    drawn = (Exposed(dice.pick(numbers), dice.pick(forms), dice.chance(2)) for _ in range(dice.whole(1, 3)))
+    return tuple({(e.number, e.form) if e.form == "name" else n: e for n, e in enumerate(drawn)}.values())

@@ -10,12 +10,13 @@ import pytest
 
 from glowc import memory
 from glowc.kernels.verify import verify_program
-from glowc.place.planning import memory_blocks, plan_memory, schedule
+from glowc.place.planning import memory_blocks, memory_overlaps, plan_memory, schedule, verify_plan
 from glowc.place.rewrite.dead_stores import remove_dead_stores
 from glowc.place.rewrite.eliminate_copies import eliminate_copies
 from glowc.place.rewrite.reorder import reorder, steps_of
+from glowc.place.rewrite.row_overlap import row_overlaps
 from glowc.place.rewrite.share_in_place import in_place_pairs, share_in_place
-from glowc.program.ir import BufferKind, Program
+from glowc.program.ir import Access, BufferKind, Program
 from glowc.program.lifetimes import live_bytes, place_markers, root_lifetimes, strip_markers
 from tests.unit.instr_programs import Maker, random_inputs, random_program, run
 
@@ -253,6 +254,22 @@ def test_input_of_the_caller_is_not_overwritten() -> None:
     before = chain("relu", "slice", "relu")
     assert share_in_place(before).root("t0") == ("x", 0)
     assert share_in_place(replace(before, caller_io=True)).root("t0") == ("t0", 0)
+
+
+@pytest.mark.parametrize("view", [False, True])
+def test_input_that_is_an_output_is_not_overwritten(view: bool) -> None:
+    m = Maker()
+    m.input("x", 2)
+    kept = m.copy("x", m.value("z", 2), 2) if view else "x"
+    m.relu("x", "t")
+    m.add("t", "x", "y")
+    before = eliminate_copies(m.program("y"))
+    before = replace(before, outputs=(*before.outputs, replace(before.inputs[0], buffer=kept, access=Access.OUT)))
+    after = share_in_place(before)
+    assert {after.root(n)[0] for n in ("t", "y")} == {"y"}
+    assert not any(o.source == "x" for o in row_overlaps(after))
+    plan = plan_memory(after, memory_overlaps(after))
+    verify_plan(after, plan)
 
 
 def test_shared_bytes_have_the_larger_alignment() -> None:

@@ -22,7 +22,7 @@ import numpy as np
 from glowc.kernels.choice import variant_of
 from glowc.program.ir import BufferKind, Instr, Program
 from glowc.program.kernel import get_kernel
-from glowc.program.lifetimes import root_lifetimes
+from glowc.program.lifetimes import dies_before, root_lifetimes
 from glowc.program.rows import RowInput, is_dense, row_form, walked_roles
 
 
@@ -86,12 +86,13 @@ def _may_share(
     kinds = program.buffers[source].kind, program.buffers[out].kind
     if program.is_callers(source) or program.is_callers(out):
         return False
-    if kinds[0] in (BufferKind.CONST, BufferKind.STATE, BufferKind.OUTPUT) or kinds[1] is BufferKind.STATE:
+    if kinds[0] in (BufferKind.CONST, BufferKind.STATE) or kinds[1] is BufferKind.STATE:
         return False
     if kinds[1] is BufferKind.INPUT or any(o.access.reads and program.root(o.buffer)[0] == out for o in instr.operands):
         return False  # the output lies over another input already, which was there before this instruction
     readers = [o for o in instr.operands if program.root(o.buffer)[0] == source]
-    return source != out and len(readers) == 1 and spans[source][1] == index + 1 and spans[out][0] == index
+    dies = dies_before(program, spans, source, index + 1)
+    return source != out and len(readers) == 1 and dies and spans[out][0] == index
 
 
 def _distances(program: Program, instr: Instr) -> Iterator[tuple[str, int, int]]:

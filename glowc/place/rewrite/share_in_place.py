@@ -8,7 +8,7 @@ from dataclasses import replace
 from glowc.kernels.choice import variant_of
 from glowc.program.ir import Buffer, BufferKind, Instr, Program
 from glowc.program.kernel import get_kernel
-from glowc.program.lifetimes import root_lifetimes
+from glowc.program.lifetimes import dies_before, root_lifetimes
 
 
 def in_place_pairs(program: Program) -> tuple[tuple[str, str], ...]:
@@ -88,6 +88,6 @@ def _pair(
         return None
     if _is_constant(program, src):
         return None
-    if spans[src.name][1] != index + 1 or spans[dst.name][0] != index:
+    if not dies_before(program, spans, src.name, index + 1) or spans[dst.name][0] != index:
         return None
     return (dst, src) if dst.kind is not BufferKind.OUTPUT else (src, dst)

@@ -24,7 +24,7 @@ from glowc.place.stream.parts import Part, parts_of
 from glowc.place.stream.share import best_merges, forbidden, sizes_of
 from glowc.program.ir import Advance, Buffer, BufferKind, Instr, Program, Segment
 from glowc.program.kernel import get_kernel
-from glowc.program.lifetimes import root_lifetimes
+from glowc.program.lifetimes import dies_before, root_lifetimes
 from glowc.program.rows import RowInput
 
 _MOST_STEPS = 65_535
@@ -120,14 +120,12 @@ class Streamer:
                 if producer is not None and not _same_rows(stages[producer], wanted):
                     return None
                 if producer is None:
-                    kind = program.buffers[name].kind
-                    dies = self.spans[name][1] <= end and kind is not BufferKind.OUTPUT
-                    dies = dies and not program.is_callers(name)
+                    dies = dies_before(program, self.spans, name, end) and not program.is_callers(name)
                     tensor = Outside(name, wanted.rows, wanted.row_bytes, wanted.planes, dies, fed=name == self.fed)
                     if outside.setdefault(name, tensor) != tensor:
                         return None
             out = outs[i]
-            leaves = out in self.spans and (self.spans[out][1] > end or program.buffers[out].kind is BufferKind.OUTPUT)
+            leaves = out in self.spans and not dies_before(program, self.spans, out, end)
             over = tuple(s.buffer for s in sources if s.role in part.over and s.producer is not None)
             stages.append(Stage(out, part.form.rows, part.form.row_bytes, tuple(sources), leaves, part.sums, over))
         return Model(tuple(stages), outside)
