@@ -1,6 +1,9 @@
-"""Where templates/, runtime_c/, boards/, docs/, examples/ are: the checkout, or inside the wheel; the user's cache.
+"""Where templates/, runtime_c/, boards/, docs/, examples/ are, and which glowc they make; the user's cache.
 
-Files of the cache end with a hash of their content: what is damaged counts as absent.
+The files are those of the checkout, or inside the wheel. The version carries a hash of all that decides what glowc
+writes, the same in a checkout and a wheel of equal contents, so that equal input gives equal bytes; a commit that
+changes documents alone leaves it as it is. Files of the cache end with a hash of their content: what is damaged counts
+as absent.
 """
 
 from __future__ import annotations
@@ -8,12 +11,16 @@ from __future__ import annotations
 import hashlib
 import os
 import stat
+import sys
 import tempfile
+from collections.abc import Iterator
 from contextlib import suppress
 from functools import cache
 from pathlib import Path
 
 _PKG = Path(__file__).resolve().parent
+_DECIDE = ("templates", "runtime_c", "boards")  # and the code: what glowc writes follows from them
+COMMIT_FILE = "_data/commit"  # of an installed package, written by hatch_build.py
 _HASH_BYTES = hashlib.sha256().digest_size
 
 
@@ -31,6 +38,71 @@ def _runtime_headers() -> dict[str, Path]:
 def runtime_header(name: str) -> Path:
     """Return the path of a header of runtime_c, whichever folder it lies in. KeyError when there is none."""
     return _runtime_headers()[name]
+
+
+@cache
+def full_version() -> str:
+    """Return the version that artefacts carry, as `0.1.0+1f2e3d4c`."""
+    number: str = sys.modules["glowc"].__version__  # there: a package is imported before its modules
+    return f"{number}+{package_hash()[:8]}"
+
+
+@cache
+def package_hash() -> str:
+    """Return the hash, in hexadecimal digits, of the package's code, templates, runtime and boards."""
+    digest = hashlib.sha256()
+    for name, path in sorted(_files()):
+        content = path.read_bytes()
+        digest.update(f"{name}\0{len(content)}\0".encode() + content)
+    return digest.hexdigest()
+
+
+def _files() -> Iterator[tuple[str, Path]]:
+    """Yield the files of the package by their path in a checkout, without what programs leave beside them."""
+    for top, base in (("glowc", _PKG), *((name, data_dir(name)) for name in _DECIDE)):
+        for path in base.rglob("*"):
+            parts = path.relative_to(base).parts
+            left = any(part.startswith(".") or part == "__pycache__" for part in parts) or path.suffix == ".pyc"
+            if not left and parts[0] != "_data" and path.is_file():
+                yield "/".join((top, *parts)), path
+
+
+@cache
+def commit() -> str | None:
+    """Return the commit that this glowc was built from, or is checked out at; None where nobody knows."""
+    try:
+        return (_PKG / COMMIT_FILE).read_text("ascii").strip()
+    except OSError:
+        return head_commit(_PKG.parent)
+
+
+def head_commit(checkout: Path) -> str | None:
+    """Return the commit that a checkout of git is at, as its files say; None for what is no checkout."""
+    try:
+        folder = _git_folder(checkout / ".git")
+        head = (folder / "HEAD").read_text("utf-8").strip()
+        name = head.removeprefix("ref: ")
+        return head if name == head else _commit_of(folder, name)
+    except OSError:
+        return None
+
+
+def _git_folder(path: Path) -> Path:
+    """Return the folder of git's files; in a work tree `.git` is a file that names it."""
+    if path.is_dir():
+        return path
+    return path.parent / path.read_text("utf-8").removeprefix("gitdir:").strip()
+
+
+def _commit_of(folder: Path, name: str) -> str | None:
+    """Return the commit of a branch: in a file of its own, or in the list of packed ones."""
+    common = folder / "commondir"
+    shared = folder / common.read_text("utf-8").strip() if common.is_file() else folder
+    for base in (folder, shared):
+        if (base / name).is_file():
+            return (base / name).read_text("utf-8").strip()
+    packed = (line.split() for line in (shared / "packed-refs").read_text("utf-8").splitlines())
+    return next((words[0] for words in packed if words[1:] == [name]), None)
 
 
 def cache_dir() -> Path:

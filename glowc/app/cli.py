@@ -12,7 +12,6 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from glowc import __version__
 from glowc.app.debug import register as register_debug
 from glowc.app.evaluate import register as register_evaluate
 from glowc.app.export import Format, FormatOpt
@@ -79,7 +78,10 @@ _debug = False
 
 def _version(value: bool) -> None:
     if value:
-        say(f"glowc {__version__}")
+        from glowc.paths import commit, full_version
+
+        known = commit()
+        say(f"glowc {full_version()}" + (f" (commit {known[:12]})" if known else ""))
         raise typer.Exit
 
 

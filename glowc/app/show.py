@@ -396,8 +396,8 @@ def doctor_data() -> dict[str, Any]:
     """Return what is installed, what is missing, and the command that installs it."""
     from importlib.util import find_spec
 
-    from glowc import __version__
     from glowc.board import install_command, tool_status
+    from glowc.paths import commit, full_version
 
     tools = [
         {"name": s.tool.name, "purpose": s.tool.purpose, "path": str(s.path) if s.path else None,
@@ -410,8 +410,9 @@ def doctor_data() -> dict[str, Any]:
     ]
     missing = [t["name"] for t in tools if t["path"] is None and not t["optional"]]
     return {
-        "glowc": __version__, "python": platform.python_version(), "tools": tools, "packages": packages,
-        "missing": missing, "install": install_command(str(m) for m in missing) if missing else None,
+        "glowc": full_version(), "commit": commit(), "python": platform.python_version(), "tools": tools,
+        "packages": packages, "missing": missing,
+        "install": install_command(str(m) for m in missing) if missing else None,
     }  # fmt: skip
 
 

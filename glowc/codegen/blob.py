@@ -15,6 +15,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from glowc.codegen.view import ConstView
+from glowc.paths import full_version
 
 HEADER = "glow_weights.h"
 _MAGIC, _VERSION, _HEADER_BYTES, _HASH_BYTES, _CRC_FROM = b"GLWB", 1, 64, 8, 16
@@ -41,8 +42,11 @@ def lay_out(consts: Sequence[ConstView]) -> Blob:
 
 
 def code_hash(source: str, consts: Sequence[ConstView], blob: Blob) -> bytes:
-    """Return the hash of the C file `source` and the places of constants; which model it is made from is left out."""
-    lines = [line for line in source.splitlines() if not line.startswith(" * model ")]
+    """Return the hash of the C file `source` and the places of constants.
+
+    Left out is what says where the code comes from: the model's hash, and which glowc wrote it.
+    """
+    lines = [line for line in source.replace(full_version(), "").splitlines() if not line.startswith(" * model ")]
     lines += [f"{c.ident} {c.ctype} {c.count} {at}" for c, at in zip(consts, blob.offsets, strict=True)]
     return hashlib.sha256("\n".join(lines).encode()).digest()[:_HASH_BYTES]
 

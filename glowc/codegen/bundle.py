@@ -37,7 +37,7 @@ from glowc.codegen.view import (
     tensor_views,
 )
 from glowc.errors import InputError
-from glowc.paths import runtime_header
+from glowc.paths import full_version, runtime_header
 from glowc.program.ir import Program
 
 
@@ -138,7 +138,7 @@ def view_model(
             "name": spec.name,
             "prefix": prefix,
             "P": prefix.upper(),
-            "version": __version__,
+            "version": full_version(),
             "release": ".".join(__version__.split(".")[:3]),
             "cpu": spec.cpu,
             "opt": spec.opt,

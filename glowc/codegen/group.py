@@ -6,7 +6,6 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from types import SimpleNamespace
 
-from glowc import __version__
 from glowc.codegen.bundle import (
     BundleSpec,
     ViewedModel,
@@ -19,6 +18,7 @@ from glowc.codegen.kernels import environment
 from glowc.codegen.names import unique_idents
 from glowc.codegen.places import Places
 from glowc.codegen.view import ConstView, FunctionTable, Guard, literal_kernels, prefix_of
+from glowc.paths import full_version
 from glowc.program.ir import Program
 
 
@@ -96,7 +96,7 @@ def _view(
     first, models, prefix = viewed[0].m, [v.m for v in viewed], prefix_of(spec.name)
     extern_sources = _once(name for v in viewed for name in v.extern_sources)
     return SimpleNamespace(
-        name=spec.name, prefix=prefix, P=prefix.upper(), version=__version__, cpu=first.cpu, opt=first.opt,
+        name=spec.name, prefix=prefix, P=prefix.upper(), version=full_version(), cpu=first.cpu, opt=first.opt,
         cpu_flags=first.cpu_flags, guard=_guard([m.guard for m in models]), loop_bytes=first.loop_bytes,
         code_section=first.code_section, needs_math=any(m.needs_math for m in models),
         kernel_headers=_once(h for m in models for h in m.kernel_headers), structs=table.structs,

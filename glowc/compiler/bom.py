@@ -7,7 +7,7 @@ from collections.abc import Collection, Mapping, Sequence
 from pathlib import Path
 from typing import TypedDict
 
-from glowc import __version__
+from glowc.paths import full_version
 
 GENERATED = "MIT-0"  # of templates/ and runtime_c/; LICENSES/MIT-0.txt
 UNKNOWN = "NOASSERTION"  # SPDX's word for files whose licence nobody has said
@@ -54,7 +54,7 @@ def as_bytes(content: str | bytes) -> bytes:
 def bill_of_materials(models: Sequence[Path], files: Mapping[str, str | bytes], foreign: Collection[str]) -> Sbom:
     """Return what report.json says under "sbom"; `foreign` are the files that a plugin brought along."""
     return {
-        "tool": {"name": "glowc", "version": __version__},
+        "tool": {"name": "glowc", "version": full_version()},
         "model": {"name": " + ".join(path.name for path in models), "sha256": files_hash(models)},
         "files": [
             {"name": name, "sha256": hashlib.sha256(as_bytes(files[name])).hexdigest(),

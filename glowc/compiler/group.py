@@ -8,7 +8,6 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TypedDict
 
-from glowc import __version__
 from glowc.board import Board
 from glowc.codegen.group import Group, GroupModel, GroupSpec, render_group
 from glowc.codegen.names import c_ident, is_ident
@@ -20,6 +19,7 @@ from glowc.compiler.options import CompileOptions
 from glowc.compiler.pipeline import Compiled, compile_model, spec_of
 from glowc.compiler.report import Report
 from glowc.errors import InputError
+from glowc.paths import full_version
 from glowc.place.planning import local_offsets
 
 
@@ -128,7 +128,7 @@ def _report(compiled: Sequence[Compiled], paths: Sequence[Path], group: Group, s
     models: list[Report] = [{**c.report, "sources": sources} for c in compiled]
     first = compiled[0].report
     return {
-        "glowc": __version__, "model": spec.name, "board": first["board"], "cpu": first["cpu"],
+        "glowc": full_version(), "model": spec.name, "board": first["board"], "cpu": first["cpu"],
         "arena_bytes": group.arena_bytes, "weights_bytes": group.weights_bytes,
         "separate_arena_bytes": sum(m["arena_bytes"] for m in models),
         "separate_weights_bytes": sum(m["weights_bytes"] for m in models),

@@ -6,7 +6,6 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import NotRequired, TypedDict
 
-from glowc import __version__
 from glowc.board import Board
 from glowc.codegen.bundle import Bundle, BundleSpec
 from glowc.codegen.export import FOLDER
@@ -23,6 +22,7 @@ from glowc.graph.graph import Graph
 from glowc.memory.types import MemoryPlan
 from glowc.passes.channels.dead_channels import RemovedChannels
 from glowc.passes.layout.edge import Edge
+from glowc.paths import commit, full_version
 from glowc.place.planning import Planned
 from glowc.place.regions import RegionsReport
 from glowc.program.ir import Program
@@ -103,6 +103,7 @@ class BundleReport(TypedDict):
     """The bundle: what it is made from and how large it is; null is what was not measured."""
 
     glowc: str
+    glowc_commit: str | None
     model: str
     model_hash: str
     board: str
@@ -201,8 +202,9 @@ def report_of(
         {"name": s.name, "offset_bytes": s.offset_bytes, "size_bytes": s.size_bytes} for s in bundle.states
     ]
     report: BundleReport = {
-        "glowc": __version__, "model": spec.name, "model_hash": spec.model_hash, "board": board.name,
-        "cpu": board.cpu.name, "opt": spec.opt, "options": spec.options, "entry_name": spec.entry_name or None,
+        "glowc": full_version(), "glowc_commit": commit(), "model": spec.name, "model_hash": spec.model_hash,
+        "board": board.name, "cpu": board.cpu.name, "opt": spec.opt, "options": spec.options,
+        "entry_name": spec.entry_name or None,
         "arena_bytes": plan.arena_bytes, "arena_lower_bound_bytes": plan.lower_bound_bytes,
         "weights_bytes": bundle.weights_bytes, "text_bytes": None, "rodata_bytes": None, "data_bytes": None,
         "bss_bytes": None, "stack_bytes": None, "stack_bound_bytes": None,

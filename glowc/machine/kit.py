@@ -14,7 +14,7 @@ from glowc.errors import BoardError, GlowcError
 from glowc.machine.execute import BundleInfo, bundle_defines
 from glowc.machine.flags import compile_argv, link_argv
 from glowc.machine.qemu import run_argv
-from glowc.paths import data_dir
+from glowc.paths import data_dir, full_version
 
 MARK = "glowc-kit.txt"
 _OBJECT = "OBJECT"
@@ -49,7 +49,9 @@ def kit_of(info: BundleInfo, board: Board) -> Kit:
     ours = {f"model/{path.name}": path.read_text("utf-8") for path in sorted(info.folder.iterdir()) if path.is_file()}
     theirs = {f"board/{path.name}": path.read_text("utf-8") for path in _board_files(board)}
     made = {name: _text(name, info, board) for name in ("Makefile", "test.c")}
-    return Kit({MARK: "Written by glowc test-kit, which replaces these files.\n", **made, **theirs, **ours})
+    return Kit(
+        {MARK: f"Written by glowc {full_version()} test-kit, which replaces these files.\n", **made, **theirs, **ours}
+    )
 
 
 def _text(name: str, info: BundleInfo, board: Board) -> str:

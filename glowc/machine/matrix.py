@@ -17,7 +17,6 @@ from typing import TypedDict
 
 import numpy as np
 
-from glowc import __version__
 from glowc.board import default_chip, emulated, load_board
 from glowc.compiler.options import CompileOptions
 from glowc.compiler.pipeline import compile_model, model_hash, write_bundle
@@ -27,6 +26,7 @@ from glowc.graph.graph import Graph
 from glowc.machine.cycles.measure import add_cycles
 from glowc.machine.execute import add_emulated, bench, load_bundle, read_inputs
 from glowc.machine.validate import validate_bundle
+from glowc.paths import package_hash
 
 DONE, DIFFERENT, REFUSED, FAILED = "done", "different", "refused", "failed"
 STEPS = ("validate", "bench")
@@ -52,7 +52,7 @@ class Cell:
     @property
     def key(self) -> str:
         """What a result is found by again: all that it depends on, and not where the files lie."""
-        parts = {**asdict(self), "model": "", "data": "", "glowc": __version__}
+        parts = {**asdict(self), "model": "", "data": "", "glowc": package_hash()}
         return hashlib.sha256(json.dumps(parts, sort_keys=True).encode()).hexdigest()[:32]
 
 

@@ -22,6 +22,7 @@ from glowc.errors import BoardError
 from glowc.machine.cycles.measure import measure_layers
 from glowc.machine.cycles.pipeline import missing_tool
 from glowc.machine.execute import count_layers, load_bundle, random_inputs
+from glowc.paths import full_version
 from glowc.program.lifetimes import strip_markers
 from glowc.select.candidates import Layer, Order
 from glowc.select.measured import VERSION, Entry, layer_key, load_entries
@@ -200,7 +201,7 @@ def _version(board: Board) -> str:
 def save_entries(path: Path, entries: Mapping[str, Entry]) -> None:
     """Write the measured layers, sorted by key."""
     layers = {key: asdict(entries[key]) for key in sorted(entries)}
-    text = json.dumps({"glowc_tune": VERSION, "layers": layers}, indent=1) + "\n"
+    text = json.dumps({"glowc_tune": VERSION, "glowc": full_version(), "layers": layers}, indent=1) + "\n"
     check_output(path, makes_folders=True)
     path.parent.mkdir(parents=True, exist_ok=True)
     write_file(path, lambda file: file.write(text.encode()))

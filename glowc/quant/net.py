@@ -17,6 +17,7 @@ from onnx import NodeProto, helper, inliner, numpy_helper, version_converter
 
 from glowc.errors import ModelError
 from glowc.frontend.reader import load
+from glowc.paths import full_version
 from glowc.quant.scheme import Params
 
 FIRST_OPSET = 13  # QuantizeLinear and DequantizeLinear know an axis from here on
@@ -188,4 +189,6 @@ def model_of(
         list(outputs), [numpy_helper.from_array(np.asarray(a, order="C"), n) for n, a in consts.items()],
     )  # fmt: skip
     opsets = [helper.make_opsetid(domain, version) for domain, version in net.opsets.items()]
-    return helper.make_model(graph, opset_imports=opsets, ir_version=net.ir_version, producer_name="glowc")
+    return helper.make_model(
+        graph, opset_imports=opsets, ir_version=net.ir_version, producer_name="glowc", producer_version=full_version()
+    )

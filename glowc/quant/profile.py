@@ -12,8 +12,8 @@ from pathlib import Path
 
 import numpy as np
 
-from glowc import __version__
 from glowc.errors import InputError
+from glowc.paths import full_version
 from glowc.quant.engine import Engine, run_net
 from glowc.quant.net import Net, graph_hash
 
@@ -93,7 +93,7 @@ class Profile:
     graph_hash: str
     samples: int
     tensors: Mapping[str, Stats]
-    version: str = __version__
+    version: str = field(default_factory=full_version)
 
 
 @dataclass(slots=True)
@@ -222,8 +222,8 @@ def check_profile(profile: Profile, net: Net, path: Path) -> None:
     strange = sorted(set(profile.tensors) - names)
     if strange:
         details.append(f"the model has no value {', '.join(map(repr, strange[:5]))}")
-    if profile.version != __version__:
-        details.append(f"the profile was written by glowc {profile.version}, this is {__version__}")
+    if profile.version != full_version():
+        details.append(f"the profile was written by glowc {profile.version}, this is {full_version()}")
     open_sizes = [port.name for port in net.inputs if port.free]
     if open_sizes:
         details.append(f"the model leaves sizes of {', '.join(open_sizes)} open: --input-shape as with glowc profile")

@@ -24,8 +24,9 @@
 #   GLOWC_CFLAGS       include path and what generated code needs: C11, no contracted floating point
 #   GLOWC_LDLIBS       libraries
 #
-# A bundle is written again when its .onnx, its _test.npz or its options change, or when a file of it is
-# missing; nothing else runs glowc. The stamp holds the options, and is older than the files that it vouches for.
+# A bundle is written again when its .onnx, its _test.npz, its options or glowc itself change, or when a file of it
+# is missing; nothing else compiles. Without a glowc that says its version, bundles stay as they are. The stamp holds
+# the options and that version, and is older than the files that it vouches for.
 
 # The rules below are no goals: what stands first in the including Makefile is what `make` alone makes.
 glowc_goal := $(.DEFAULT_GOAL)
@@ -33,6 +34,9 @@ glowc_goal := $(.DEFAULT_GOAL)
 GLOWC           ?= glowc
 GLOWC_MODEL_DIR ?= models
 GLOWC_DIR       ?= build/models
+
+# "glowc 0.1.0+1f2e3d4c": the digits change whenever anything that glowc writes may.
+glowc_version := $(wordlist 1,2,$(shell $(GLOWC) --version 2>/dev/null))
 
 # Each takes the name of a model.
 glowc_npz    = $(wildcard $(GLOWC_MODEL_DIR)/$1_test.npz)
@@ -45,7 +49,8 @@ glowc_args   = $(strip --name $1 $(patsubst %,--golden %,$(call glowc_npz,$1)) $
 
 # $(call glowc_same,A,B): not empty when the texts are equal.
 glowc_same   = $(and $(findstring [$1],[$2]),$(findstring [$2],[$1]))
-glowc_stale  = $(if $(and $(call glowc_same,$(strip $(shell cat $(call glowc_stamp,$1) 2>/dev/null)),$(glowc_args)),\
+glowc_read   = $(strip $(shell $(if $(glowc_version),cat,head -n 1) $(call glowc_stamp,$1) 2>/dev/null))
+glowc_stale  = $(if $(and $(call glowc_same,$(glowc_read),$(strip $(glowc_args) $(glowc_version))),\
   $(call glowc_same,$(words $(glowc_files)),$(words $(wildcard $(glowc_files))))),,glowc-force)
 
 GLOWC_SRCS        := $(foreach m,$(GLOWC_MODELS),$(call glowc_srcs,$m))
@@ -57,7 +62,7 @@ GLOWC_STAMPS      := $(foreach m,$(GLOWC_MODELS),$(call glowc_stamp,$m))
 
 $(GLOWC_STAMPS): $(GLOWC_DIR)/%/bundle.stamp: $(GLOWC_MODEL_DIR)/%.onnx
 	@mkdir -p $(@D)
-	@printf '%s\n' '$(subst ','\'',$(call glowc_args,$*))' > $(@D)/.bundle.stamp
+	@printf '%s\n' '$(subst ','\'',$(call glowc_args,$*))' '$(glowc_version)' > $(@D)/.bundle.stamp
 	$(GLOWC) compile $< -o $(@D) $(call glowc_args,$*)
 	@mv -f $(@D)/.bundle.stamp $@
 

@@ -13,11 +13,12 @@ from pathlib import Path
 
 import pytest
 
-from glowc import __version__, memory
+from glowc import memory
 from glowc.board import load_board
 from glowc.compiler.options import CompileOptions
 from glowc.compiler.pipeline import Compiled, compile_model
 from glowc.graph.text import dump
+from glowc.paths import full_version
 from glowc.place.planning import memory_blocks
 from glowc.program.text import dump_program
 from tests.golden.nets import NETS
@@ -37,7 +38,7 @@ def compiled(net: str, folder: Path) -> Compiled:
 def source(result: Compiled, name: str) -> str:
     """A generated file without what changes with the version of glowc or of the onnx package."""
     text = re.sub(r"sha256:[0-9a-f]+", "sha256:...", result.bundle.files[name])
-    return text.replace(f"glowc {__version__} ", "glowc ")
+    return text.replace(f"glowc {full_version()} ", "glowc ")
 
 
 def kernels(result: Compiled) -> str:

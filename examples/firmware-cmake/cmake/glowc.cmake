@@ -7,7 +7,7 @@
 # glowc_add_model(NAME ONNX BOARD BOARD [CPU CPU] [TEST NPZ] [OPTIONS OPTION...])
 #
 # makes a static library NAME. Its sources are written at build time, and written again when the .onnx, the
-# .npz or the options change. TEST (inputs, one array per input, leading sample axis) adds test vectors:
+# .npz or the options change, or when glowc itself does. TEST (inputs, one array per input, leading sample axis) adds test vectors:
 # #include "NAME_golden.h". CPU makes kernels for that core and compiles them with -mcpu=CPU. OPTIONS go to `glowc compile` as they are. -DGLOWC_EXECUTABLE=... names another glowc.
 
 function(glowc_add_model name onnx)
@@ -22,7 +22,13 @@ function(glowc_add_model name onnx)
 
   get_filename_component(onnx "${onnx}" ABSOLUTE)
   set(dir "${CMAKE_CURRENT_BINARY_DIR}/models/${name}")
-  set(inputs "${onnx}")
+  # A file with the version of glowc, which keeps its time until that changes; a newer program runs CMake again.
+  if(IS_ABSOLUTE "${GLOWC_EXECUTABLE}")
+    set_property(DIRECTORY APPEND PROPERTY CMAKE_CONFIGURE_DEPENDS "${GLOWC_EXECUTABLE}")
+  endif()
+  execute_process(COMMAND "${GLOWC_EXECUTABLE}" --version OUTPUT_VARIABLE version)
+  file(GENERATE OUTPUT "${dir}.version" CONTENT "${version}")
+  set(inputs "${onnx}" "${dir}.version")
   set(options --board "${arg_BOARD}")
   set(files "${dir}/${name}.c" "${dir}/${name}_weights.c" "${dir}/${name}.h" "${dir}/${name}_weights.h")
   if(arg_CPU)
