@@ -134,6 +134,11 @@ class Builder:
         else:
             self.exotic[name] = array
 
+    def set_empty(self, name: str, type_: TensorType) -> None:
+        """Define a value without elements; what reads it folds, or joins it with others."""
+        self.set_const(name, np.zeros(type_.shape, type_.dtype.numpy))
+        self.types[name] = replace(type_, quant=None) if type_.quant and type_.quant.per_axis else type_
+
     def add_const(self, base: str, array: np.ndarray) -> str:
         """Add a new constant and return its name."""
         name = self.fresh(base)
@@ -205,8 +210,8 @@ class Builder:
     ) -> None:
         outs = list(outputs)
         for i, out in enumerate(outputs):
-            if out and i < len(types) and i > 0 and 0 in types[i].shape:
-                self.set_const(out, np.zeros(types[i].shape, types[i].dtype.numpy))  # nothing to compute
+            if out and i < len(types) and 0 in types[i].shape:
+                self.set_empty(out, types[i])  # nothing to compute
                 outs[i] = ""
             elif out and i < len(types):
                 _check_size(types[i])
@@ -215,6 +220,10 @@ class Builder:
                 raise NodeError(f'output {i} ("{out}") is not supported')
             else:
                 outs[i] = ""
+        if outputs and not any(outs):
+            return
+        if types and 0 in types[0].shape:
+            raise NodeError(f"the result {types[0]} has no elements")
         node = Node(self._node_name(op), op, inputs, tuple(outs[: len(types)]), attrs, self._origin())
         self.nodes.append(node)
         self._producer.update((out, node) for out in outs if out)
@@ -255,8 +264,6 @@ class Builder:
 
 
 def _check_size(type_: TensorType) -> None:
-    if 0 in type_.shape:
-        raise NodeError(f"the result {type_} has no elements")
     if type_.size_bytes > LARGEST_TENSOR_BYTES:
         raise NodeError(f"the result {type_} is too large: a tensor has at most {LARGEST_TENSOR_BYTES:,} bytes")
 

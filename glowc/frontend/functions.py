@@ -100,8 +100,12 @@ def renamed_graph(graph: onnx.GraphProto, names: Mapping[str, str], values: Mapp
 
 
 def inline_graph(graph: onnx.GraphProto, node: OnnxNode, opsets: Mapping[str, int], fresh: Fresh) -> list[OnnxNode]:
-    """Return the nodes of a branch of an If whose condition is known."""
-    names: dict[str, str] = {v.name: out for v, out in zip(graph.output, node.outputs, strict=True)}
+    """Return the nodes of a branch of an If; its outputs get the names of the If's."""
+    own = {t.name for t in graph.initializer} | {out for inner in graph.node for out in inner.output}
+    names: dict[str, str] = {}
+    for value, out in zip(graph.output, node.outputs, strict=True):
+        if out and value.name in own:
+            names.setdefault(value.name, out)
     result: list[OnnxNode] = []
     for tensor in graph.initializer:
         names.setdefault(tensor.name, fresh(f"{node.origin}/{tensor.name}"))
@@ -119,8 +123,7 @@ def inline_graph(graph: onnx.GraphProto, node: OnnxNode, opsets: Mapping[str, in
         }
         origin = f"{node.origin}/{inner.origin}"
         result.append(replace(inner, inputs=inputs, outputs=outputs, attrs=attrs, origin=origin))
-    made = {out for inner in result for out in inner.outputs}
     for value, out in zip(graph.output, node.outputs, strict=True):
-        if out and out not in made:  # the branch returns a value from outside
-            result.append(node.new("Identity", (value.name,), (out,)))
+        if out and names.get(value.name) != out:  # the branch returns a value from outside, or one twice
+            result.append(node.new("Identity", (names.get(value.name, value.name),), (out,)))
     return result

@@ -12,10 +12,11 @@ from collections.abc import Mapping
 import numpy as np
 import onnx
 
+from glowc.frontend.branches import import_if
 from glowc.frontend.builder import Builder
 from glowc.frontend.double_pairs import merge_double_pairs
 from glowc.frontend.fold import can_evaluate, evaluate, infer_onnx
-from glowc.frontend.functions import inline, inline_graph, schema_function
+from glowc.frontend.functions import inline, schema_function
 from glowc.frontend.given import with_shapes, with_values
 from glowc.frontend.half import computes_in_half, widened_model, widened_node
 from glowc.frontend.loops import unroll_loop, unroll_scan
@@ -77,6 +78,9 @@ def import_onnx(
     for array_name, array in model.consts.items():
         importer.builder.set_const(array_name, array)
     importer.run()
+    for output in model.outputs:
+        if output in importer.builder.types and not importer.builder.types[output].elements:
+            problems.add(f'output "{output}" ({importer.builder.types[output]}) has no elements')
     problems.check()
     return finish(importer.builder, loaded.name, tuple(i.name for i in model.inputs), model.outputs)
 
@@ -186,7 +190,7 @@ class _Importer:
         if function is not None:
             self._import_all(inline(function, node, b.fresh), node)
         elif node.op == "If" and node.domain == "":
-            self._import_all(self._branch(node), node)
+            import_if(node, b, self.model.opsets, lambda nodes: self._import_all(nodes, node))
         elif node.op in ("Scan", "Loop") and node.domain == "":
             unroll = unroll_scan if node.op == "Scan" else unroll_loop
             unroll(node, b, self.model.opsets, lambda nodes: self._import_all(nodes, node))
@@ -294,11 +298,6 @@ class _Importer:
             return None
         function = schema_function(node, [b.types.get(name) for name in node.inputs])
         return inline(function, node, b.fresh) if function is not None else None
-
-    def _branch(self, node: OnnxNode) -> list[OnnxNode]:
-        condition = self.builder.need_value(node.inputs[0], "the condition")
-        graph = node.attrs["then_branch" if condition.reshape(-1)[0] else "else_branch"]
-        return inline_graph(graph, node, self.model.opsets, self.builder.fresh)
 
 
 def _constant(node: OnnxNode) -> np.ndarray:

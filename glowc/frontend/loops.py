@@ -16,6 +16,7 @@ from glowc.frontend.builder import Builder
 from glowc.frontend.functions import renamed_graph
 from glowc.frontend.onnx_model import OnnxNode, convert_node, to_array
 from glowc.frontend.problems import NodeError
+from glowc.frontend.symbols import ELEMENT_TYPES
 
 MOST_NODES = 4096
 Import = Callable[[list[OnnxNode]], None]
@@ -34,9 +35,9 @@ def unroll_scan(node: OnnxNode, b: Builder, opsets: Opsets, import_nodes: Import
     if len(trips) != 1:
         raise NodeError(f"scan inputs have {sorted(trips)} steps")
     steps = trips.pop()
-    _check_size(body, steps)
     made: list[list[str]] = [[] for _ in range(len(body.output) - len(states))]
     for step in range(steps):
+        _check_size(body, steps)
         nodes, items = [], []
         for name, axis, back in zip(scanned, axes, backward, strict=True):
             at = b.add_const(f"{node.origin}.step", np.asarray(steps - 1 - step if back else step, np.int64))
@@ -50,36 +51,59 @@ def unroll_scan(node: OnnxNode, b: Builder, opsets: Opsets, import_nodes: Import
     count_out = len(made)
     out_axes = node.ints("scan_output_axes") or (0,) * count_out
     reverse = node.ints("scan_output_directions") or (0,) * count_out
+    if not steps:
+        raise NodeError("scan inputs have no steps")
     import_nodes(list(_results(node, b, states, made, out_axes, reverse)))
 
 
 def unroll_loop(node: OnnxNode, b: Builder, opsets: Opsets, import_nodes: Import) -> None:
-    """Import a Loop whose trip count and conditions are known."""
-    body = node.attrs["body"]
-    if not node.input(0):
-        raise NodeError("a loop without a trip count is not supported")
-    trips = int(b.need_value(node.inputs[0], "the trip count").reshape(-1)[0])
-    going = not node.input(1) or bool(b.need_value(node.inputs[1], "the condition").reshape(-1)[0])
-    states = list(node.inputs[2:])
-    made: list[list[str]] = [[] for _ in range(len(body.output) - 1 - len(states))]
+    """Import a Loop whose trip count and conditions are known.
+
+    As ONNX says: without M it ends by its condition, without cond the condition is ignored.
+    """
+    body, asked = node.attrs["body"], bool(node.input(1))
+    if not node.input(0) and not asked:
+        raise NodeError("a loop without trip count and condition never ends")
+    trips = int(b.need_value(node.inputs[0], "the trip count").reshape(-1)[0]) if node.input(0) else None
     condition = node.input(1) or b.add_const(f"{node.origin}.condition", np.asarray(True))
-    _check_size(body, trips if going else 0)
-    for step in range(trips):
-        if not going:
-            break
+    states, step = list(node.inputs[2:]), 0
+    made: list[list[str]] = [[] for _ in range(len(body.output) - 1 - len(states))]
+    if trips is not None and not asked:
+        _check_size(body, trips)
+    while (trips is None or step < trips) and not (asked and _ended(condition, b)):
+        _check_size(body, step + 1)
         number = b.add_const(f"{node.origin}.iteration", np.asarray(step, np.int64))
         inner, outs = _iteration(node, b, opsets, body, [number, condition, *states], step)
         import_nodes(inner)
         condition, states = outs[0], outs[1 : 1 + len(states)]
-        going = bool(b.need_value(condition, "the condition").reshape(-1)[0])
         for kept, value in zip(made, outs[1 + len(states) :], strict=True):
             kept.append(value)
+        step += 1
     zeros = (0,) * len(made)
+    if not step:
+        made = _no_results(node, b, len(states), body)
     import_nodes(list(_results(node, b, states, made, zeros, zeros)))
 
 
+def _ended(condition: str, b: Builder) -> bool:
+    return not b.need_value(condition, "the condition").reshape(-1)[0]
+
+
+def _no_results(node: OnnxNode, b: Builder, states: int, body: onnx.GraphProto) -> list[list[str]]:
+    """Define what a loop of no iteration joins: tensors [0, ...] of the shapes that the body declares."""
+    for out, value in zip(node.outputs[states:], body.output[1 + states :], strict=False):
+        if not out or out not in b.read:
+            continue
+        tensor = value.type.tensor_type
+        kind, dims = ELEMENT_TYPES.get(tensor.elem_type), [d.dim_value for d in tensor.shape.dim]
+        if kind is None or not tensor.HasField("shape"):
+            raise NodeError(f'no iteration gives "{out}" elements, and the body does not declare its shape')
+        b.set_const(out, np.zeros((0, *dims), kind.numpy))
+    return []
+
+
 def _check_size(body: onnx.GraphProto, steps: int) -> None:
-    if steps < 1 or steps * max(len(body.node), 1) > MOST_NODES:
+    if steps * max(len(body.node), 1) > MOST_NODES:
         raise NodeError(f"{steps} iterations of {len(body.node)} operators cannot be unrolled (at most {MOST_NODES})")
 
 

@@ -15,6 +15,7 @@ from glowc.graph.attrs import AttrValue
 
 # From these opsets on, Softmax and its kin work along one axis; before, on a matrix that ends with that axis.
 SOFTMAX_ONE_AXIS = 13
+CLIP_INPUTS = 11  # before, bounds are attributes and the default ones are the largest floats
 
 
 def reduce(node: OnnxNode, b: Builder) -> None:
@@ -57,18 +58,24 @@ def clip(node: OnnxNode, b: Builder) -> None:
     names = (node.input(1), node.input(2))
     values = [b.value(name) if name else None for name in names]
     if any(name and value is None for name, value in zip(names, values, strict=True)):
-        b.emit("Clip", node.inputs, {}, node.outputs)
+        _clip_computed(node, b, names)
         return
     attrs: dict[str, AttrValue] = {}
-    for key, value, default in zip(("min", "max"), values, (-math.inf, math.inf), strict=True):
-        attrs[key] = float(value.reshape(-1)[0]) if value is not None else _bound(node, key, default)
+    most = math.inf if node.version >= CLIP_INPUTS else float(np.finfo(np.float32).max)
+    for key, value, default in zip(("min", "max"), values, (-most, most), strict=True):
+        attrs[key] = float(value.reshape(-1)[0]) if value is not None else node.float_(key, default)
     attrs["min"] = min(float(str(attrs["min"])), float(str(attrs["max"])))  # the upper bound wins
     b.emit("Clip", node.inputs[:1], attrs, node.outputs)
 
 
-def _bound(node: OnnxNode, key: str, default: float) -> float:
-    value = node.float_(key, default)
-    return value if abs(value) < float(np.finfo(np.float32).max) else default
+def _clip_computed(node: OnnxNode, b: Builder, names: tuple[str, str]) -> None:
+    """Clip with bounds that are computed at run time: Max with the lower one, then Min with the upper one."""
+    x, steps = node.inputs[0], [(op, name) for op, name in zip(("Max", "Min"), names, strict=True) if name]
+    for index, (op, name) in enumerate(steps):
+        if b.type(name).elements != 1:
+            raise NodeError(f'bound "{name}" is {b.type(name)}; it must be one number')
+        bound = emit_reshape(b, name, ()) if b.type(name).rank else name
+        x = b.emit(op, (x, bound), {}, node.outputs if index == len(steps) - 1 else None)
 
 
 def softmax(node: OnnxNode, b: Builder) -> None:

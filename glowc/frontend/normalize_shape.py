@@ -111,11 +111,20 @@ def slice_(node: OnnxNode, b: Builder) -> None:
     if not len(starts) == len(ends) == len(axes) == len(steps) or 0 in steps:
         raise NodeError(f"starts {list(starts)}, ends {list(ends)}, axes {list(axes)} and steps {list(steps)}")
     parts: dict[int, tuple[int, int, int]] = {}
+    kept = list(x.shape)
     for start, end, axis, step in zip(starts, ends, axes, steps, strict=True):
         index = axis_of(axis, x.rank)
         bounds = slice_bounds(start, end, step, x.shape[index])
+        kept[index] = len(range(*bounds))
         if bounds != (0, x.shape[index], 1):
             parts[index] = bounds
+    if 0 in kept:
+        b.set_empty(node.outputs[0], x.with_shape(kept))
+        return
+    parts = {
+        index: (first, last if last >= 0 else -(x.shape[index] + 1), step)
+        for index, (first, last, step) in parts.items()
+    }
     if not parts:
         b.emit("Identity", node.inputs[:1], {}, node.outputs)
         return
@@ -125,12 +134,10 @@ def slice_(node: OnnxNode, b: Builder) -> None:
 
 
 def slice_bounds(start: int, end: int, step: int, dim: int) -> tuple[int, int, int]:
-    """Return start, end and step clamped to an axis of `dim` elements; NodeError when nothing is left."""
+    """Return start, end and step as `range` takes them, clamped to an axis of `dim` elements."""
     low, high = (0, dim) if step > 0 else (-1, dim - 1)
     first, last = (min(max(v + dim if v < 0 else v, low), high) for v in (start, end))
-    if not range(first, last, step):
-        raise NodeError(f"slice {start}:{end}:{step} of an axis of {dim} has no elements")
-    return first, last if last >= 0 else -(dim + 1), step
+    return first, last, step
 
 
 def split(node: OnnxNode, b: Builder) -> None:
@@ -142,10 +149,15 @@ def split(node: OnnxNode, b: Builder) -> None:
     sizes = int_list(node, b, 1, "split") or tuple(min(chunk, max(0, dim - i * chunk)) for i in range(count))
     if sum(sizes) != dim or len(sizes) != count:
         raise NodeError(f"parts {list(sizes)} of axis {axis} of {x} for {count} outputs")
-    if count == 1:
-        b.emit("Identity", node.inputs[:1], {}, node.outputs)
-        return
-    b.emit("Split", node.inputs[:1], {"axis": axis, "split": sizes}, node.outputs)
+    filled = [(size, out) for size, out in zip(sizes, node.outputs, strict=True) if size]
+    for size, out in zip(sizes, node.outputs, strict=True):
+        if not size and out:
+            b.set_empty(out, x.with_shape([0 if i == axis else d for i, d in enumerate(x.shape)]))
+    if len(filled) == 1:
+        b.emit("Identity", node.inputs[:1], {}, [out for _, out in filled])
+    elif filled:
+        attrs: dict[str, AttrValue] = {"axis": axis, "split": tuple(size for size, _ in filled)}
+        b.emit("Split", node.inputs[:1], attrs, [out for _, out in filled])
 
 
 def pad(node: OnnxNode, b: Builder) -> None:

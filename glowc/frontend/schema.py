@@ -29,7 +29,7 @@ def check_schema(node: OnnxNode) -> None:
     schema = find_schema(node) if node.domain == "" else None
     if schema is None:
         return
-    missing = [i for i in range(_fewest_inputs(node.op)) if i >= len(node.inputs) or not node.inputs[i]]
+    missing = [i for i in range(_fewest_inputs(node.op)) if not node.input(i) and not _optional(schema, i)]
     if missing:
         names = [f"{i} ({schema.inputs[min(i, len(schema.inputs) - 1)].name})" for i in missing]
         raise NodeError(f"input {', '.join(names)} is missing")
@@ -106,6 +106,12 @@ _KINDS = {
     DType.U16: "tensor(uint16)", DType.S32: "tensor(int32)", DType.U32: "tensor(uint32)", DType.S64: "tensor(int64)",
     DType.U64: "tensor(uint64)", DType.BOOL: "tensor(bool)", DType.S2: "tensor(int2)", DType.U2: "tensor(uint2)",
 }  # fmt: skip
+
+
+def _optional(schema: onnx.defs.OpSchema, index: int) -> bool:
+    """Say whether an input may be left out though others follow (M and cond of Loop)."""
+    kind = onnx.defs.OpSchema.FormalParameterOption.Optional
+    return index < len(schema.inputs) and schema.inputs[index].option == kind
 
 
 @cache
