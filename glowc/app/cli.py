@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from glowc.app.debug import register as register_debug
+from glowc.app.docs import register as register_docs
 from glowc.app.evaluate import register as register_evaluate
 from glowc.app.export import Format, FormatOpt
 from glowc.app.export import register as register_export
@@ -250,6 +251,7 @@ register_report(app)
 register_export(app)
 register_firmware(app)
 register_matrix(app)
+register_docs(app)
 INTERRUPTED = 130  # 128 and the number of SIGINT, as shells have it
 
 

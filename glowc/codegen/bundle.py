@@ -156,6 +156,7 @@ def view_model(
             "lacking": places.lacking(prefix),
             "split": bool(places.parts),
             "shared_arena": places.shared,
+            "share_arena": bool(places.shared),
             "blob": lay_out(list(consts.values())) if spec.blob else None,
             "io_args": ", ".join(
                 [f"const {t.ctype} *{t.ident}" for t in inputs] + [f"{t.ctype} *{t.ident}" for t in outputs]
@@ -185,6 +186,7 @@ def view_model(
             "guard_bytes": spec.guard_bytes,
             "guard": core_guard(program, spec.features),
             "cpu_flags": " ".join(spec.cpu_flags),
+            "features": spec.features,
             "loop_bytes": spec.loop_bytes,
             "code_section": spec.code_section,
             "kernel_headers": [*headers, *extern_headers],
@@ -192,6 +194,8 @@ def view_model(
             "extern_paths": paths_in_make(prefix, extern_sources),
             "runtime_files": [*RUNTIME_FILES, *headers, *extern_headers],
             "golden": golden,
+            "golden_sources": [f"{spec.name}_golden.c"] if golden else [],
+            "own_headers": own_headers([spec.name], [spec.name] if golden else [], f"{spec.name}_weights.h"),
         }
     )
     return ViewedModel(
@@ -250,6 +254,11 @@ def render_bundle(
         foreign,
         {f"{spec.name}_weights.bin": _blob(program, consts, code, model)} if spec.blob else {},
     )
+
+
+def own_headers(names: Sequence[str], golden: Sequence[str], *others: str) -> list[str]:
+    """Return the headers of a bundle besides those of the runtime: of its models, and of those with test vectors."""
+    return [*(f"{name}.h" for name in names), *others, *(f"{name}_golden.h" for name in golden)]
 
 
 def _code_hash(source: str, m: SimpleNamespace) -> bytes:

@@ -11,6 +11,7 @@ from glowc.codegen.bundle import (
     ViewedModel,
     copied_files,
     model_constants,
+    own_headers,
     paths_in_make,
     view_model,
 )
@@ -97,11 +98,16 @@ def _view(
     extern_sources = _once(name for v in viewed for name in v.extern_sources)
     return SimpleNamespace(
         name=spec.name, prefix=prefix, P=prefix.upper(), version=full_version(), cpu=first.cpu, opt=first.opt,
-        cpu_flags=first.cpu_flags, guard=_guard([m.guard for m in models]), loop_bytes=first.loop_bytes,
-        code_section=first.code_section, needs_math=any(m.needs_math for m in models),
+        cpu_flags=first.cpu_flags, features=first.features, blob=None,
+        states=[s for m in models for s in m.states], guard=_guard([m.guard for m in models]),
+        loop_bytes=first.loop_bytes, code_section=first.code_section, needs_math=any(m.needs_math for m in models),
         kernel_headers=_once(h for m in models for h in m.kernel_headers), structs=table.structs,
         functions=table.definitions, consts=consts, consts_need_math=any(c.needs_math for c in consts),
-        model_hash=" ".join(m.model_hash for m in models), options=first.options, models=models, golden=False,
+        model_hash=" ".join(m.model_hash for m in models), options=first.options, models=models,
+        golden_sources=[f"{m.name}_golden.c" for m in models if m.golden],
+        own_headers=own_headers(
+            [spec.name, *(m.name for m in models)], [m.name for m in models if m.golden], f"{spec.name}_weights.h"
+        ),
         arena_bytes=max(m.arena_bytes for m in models) if spec.share_arena else sum(m.arena_bytes for m in models),
         arena_align=max(m.arena_align for m in models), weights_bytes=sum(c.size_bytes for c in consts),
         share_arena=spec.share_arena, share_weights=spec.share_weights, parts=(),

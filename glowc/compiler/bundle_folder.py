@@ -87,10 +87,16 @@ def write_folder(folder: Path, files: Mapping[str, str | bytes], *, force: bool 
             # the report first: a folder that was left half-way is known as a bundle
             for name in sorted(files, key=lambda name: name != REPORT):
                 (folder / name).parent.mkdir(parents=True, exist_ok=True)
-                os.replace(Path(temporary) / name, folder / name)
+                if not _holds(folder / name, as_bytes(files[name])):
+                    os.replace(Path(temporary) / name, folder / name)
         _remove(folder, sorted(stale))
     except OSError as error:
         raise _cannot_write(folder, error.strerror or str(error)) from error
+
+
+def _holds(path: Path, content: bytes) -> bool:
+    """Say whether a file has this content already: it keeps its time then, and nothing is built again for it."""
+    return path.is_file() and not path.is_symlink() and path.read_bytes() == content
 
 
 def _model(files: Mapping[str, str | bytes]) -> str:

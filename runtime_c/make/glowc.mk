@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: MIT-0
-# glowc.mk: ONNX models as C sources of your Makefile project. GNU make 3.82 or newer.
+# glowc.mk: ONNX and TensorFlow Lite models as C sources of your Makefile project. GNU make 3.82 or newer.
 #
-#   GLOWC_MODELS := digits sine                 # models/digits.onnx, models/sine.onnx
+#   GLOWC_MODELS := digits sine                 # models/digits.onnx, models/sine.tflite
 #   GLOWC_FLAGS  := --board mps2-an386          # options of `glowc compile` for all models
 #   include glowc.mk
 #
@@ -13,7 +13,7 @@
 #   GLOWC_MODELS       names of models; also the prefix of files and C functions
 #   GLOWC              the compiler; `glowc` from PATH
 #   GLOWC_FLAGS        options for every model; GLOWC_FLAGS_digits: more options for one
-#   GLOWC_MODEL_DIR    where NAME.onnx is; `models`. With a NAME_test.npz beside it (inputs, one array per
+#   GLOWC_MODEL_DIR    where NAME.onnx or NAME.tflite is; `models`. With a NAME_test.npz beside it (inputs, one array per
 #                      input, leading sample axis) the bundle gets test vectors
 #   GLOWC_DIR          the bundle of NAME is written to $(GLOWC_DIR)/NAME; `build/models`
 #
@@ -22,9 +22,10 @@
 #   GLOWC_GOLDEN_SRCS  test vectors: for test firmware
 #   GLOWC_HDRS         headers
 #   GLOWC_CFLAGS       include path and what generated code needs: C11, no contracted floating point
+#   GLOWC_CPPFLAGS     the include path alone, for C++ files
 #   GLOWC_LDLIBS       libraries
 #
-# A bundle is written again when its .onnx, its _test.npz, its options or glowc itself change, or when a file of it
+# A bundle is written again when its model, its _test.npz, its options or glowc itself change, or when a file of it
 # is missing; nothing else compiles. Without a glowc that says its version, bundles stay as they are. The stamp holds
 # the options and that version, and is older than the files that it vouches for.
 
@@ -39,6 +40,7 @@ GLOWC_DIR       ?= build/models
 glowc_version := $(wordlist 1,2,$(shell $(GLOWC) --version 2>/dev/null))
 
 # Each takes the name of a model.
+glowc_model  = $(firstword $(wildcard $(GLOWC_MODEL_DIR)/$1.onnx $(GLOWC_MODEL_DIR)/$1.tflite) $(GLOWC_MODEL_DIR)/$1.onnx)
 glowc_npz    = $(wildcard $(GLOWC_MODEL_DIR)/$1_test.npz)
 glowc_stamp  = $(GLOWC_DIR)/$1/bundle.stamp
 glowc_srcs   = $(GLOWC_DIR)/$1/$1.c $(GLOWC_DIR)/$1/$1_weights.c
@@ -56,18 +58,19 @@ glowc_stale  = $(if $(and $(call glowc_same,$(glowc_read),$(strip $(glowc_args) 
 GLOWC_SRCS        := $(foreach m,$(GLOWC_MODELS),$(call glowc_srcs,$m))
 GLOWC_GOLDEN_SRCS := $(foreach m,$(GLOWC_MODELS),$(call glowc_golden,$m))
 GLOWC_HDRS        := $(foreach m,$(GLOWC_MODELS),$(call glowc_hdrs,$m))
-GLOWC_CFLAGS      := -std=c11 -ffp-contract=off $(foreach m,$(GLOWC_MODELS),-I$(GLOWC_DIR)/$m)
+GLOWC_CPPFLAGS    := $(foreach m,$(GLOWC_MODELS),-I$(GLOWC_DIR)/$m)
+GLOWC_CFLAGS      := -std=c11 -ffp-contract=off $(GLOWC_CPPFLAGS)
 GLOWC_LDLIBS      := -lm
 GLOWC_STAMPS      := $(foreach m,$(GLOWC_MODELS),$(call glowc_stamp,$m))
 
-$(GLOWC_STAMPS): $(GLOWC_DIR)/%/bundle.stamp: $(GLOWC_MODEL_DIR)/%.onnx
+$(GLOWC_STAMPS): $(GLOWC_DIR)/%/bundle.stamp:
 	@mkdir -p $(@D)
 	@printf '%s\n' '$(subst ','\'',$(call glowc_args,$*))' '$(glowc_version)' > $(@D)/.bundle.stamp
-	$(GLOWC) compile $< -o $(@D) $(call glowc_args,$*)
+	$(GLOWC) compile $(call glowc_model,$*) -o $(@D) $(call glowc_args,$*)
 	@mv -f $(@D)/.bundle.stamp $@
 
 define glowc_rules
-$(glowc_stamp): $(glowc_npz) $(glowc_stale)
+$(glowc_stamp): $(glowc_model) $(glowc_npz) $(glowc_stale)
 $(glowc_files): $(glowc_stamp) ;
 endef
 $(foreach m,$(GLOWC_MODELS),$(eval $(call glowc_rules,$m)))

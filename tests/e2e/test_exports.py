@@ -181,3 +181,85 @@ def test_zephyr_application_runs_with_a_stand_in(tmp_path: Path) -> None:
     printed = call(tmp_path / "app")
     assert printed.startswith("sine: 0 of 20 vectors wrong\n")
     assert 950 <= int(printed.split()[-2]) <= 1000
+
+
+def test_cmake_library_becomes_part_of_a_shared_one(tmp_path: Path) -> None:
+    """x86-64's linker refuses static libraries without position-independent code."""
+    require_tool("cmake", "make", "gcc")
+    export(SINE, "cmake", tmp_path / "sine")
+    (tmp_path / "part.c").write_text('#include "sine.h"\nint part(void);\nint part(void) { return sine_run(); }\n')
+    (tmp_path / "CMakeLists.txt").write_text(
+        "cmake_minimum_required(VERSION 3.16)\nproject(app LANGUAGES C)\nadd_subdirectory(sine)\n"
+        "add_library(part SHARED part.c)\ntarget_link_libraries(part PRIVATE glowc::sine)\n"
+    )
+    call("cmake", "-B", "build", "-G", "Unix Makefiles", cwd=tmp_path)
+    call("cmake", "--build", "build", cwd=tmp_path)
+
+
+def test_cmake_library_is_installed_and_found_by_a_program_in_cpp(tmp_path: Path) -> None:
+    """By find_package in a project without C, and by pkg-config."""
+    require_tool("cmake", "make", "g++", "pkg-config")
+    export(SINE, "cmake", tmp_path / "sine")
+    call("cmake", "-S", "sine", "-B", "lib", f"-DCMAKE_INSTALL_PREFIX={tmp_path}/to", cwd=tmp_path)
+    call("cmake", "--build", "lib", "--target", "install", cwd=tmp_path)
+    (tmp_path / "main.cpp").write_text('#include "sine.h"\nint main() { return sine_run(); }\n')
+    (tmp_path / "CMakeLists.txt").write_text(
+        "cmake_minimum_required(VERSION 3.16)\nproject(app LANGUAGES CXX)\nfind_package(sine 0.1 REQUIRED)\n"
+        "add_executable(app main.cpp)\ntarget_link_libraries(app PRIVATE glowc::sine)\n"
+    )
+    call("cmake", "-B", "build", "-G", "Unix Makefiles", f"-DCMAKE_PREFIX_PATH={tmp_path}/to", cwd=tmp_path)
+    call("cmake", "--build", "build", cwd=tmp_path)
+    call(tmp_path / "build/app")
+    found = next((tmp_path / "to").rglob("sine.pc"))
+    flags = call("pkg-config", "--cflags", "--libs", found).split()
+    call("g++", tmp_path / "main.cpp", *flags, "-o", tmp_path / "app")
+    call(tmp_path / "app")
+
+
+HOOKS = """\
+#include "glow_runtime.h"
+#include "one.h"
+#include "two.h"
+static unsigned calls[2];
+#ifdef GLOW_PROFILE_MODELS
+void glow_profile_model_begin(glow_model_t model, uint32_t) { calls[model == two_layer_name]++; }
+void glow_profile_model_end(glow_model_t model, uint32_t layer) { if (model(layer)[0] == 0) { calls[0] = 99; } }
+static const unsigned want[2] = {ONE_LAYER_COUNT, 2 * TWO_LAYER_COUNT};
+#else
+void glow_profile_begin(uint32_t) { calls[0]++; }
+void glow_profile_end(uint32_t) { calls[1]++; }
+static const unsigned want[2] = {ONE_LAYER_COUNT + 2 * TWO_LAYER_COUNT, ONE_LAYER_COUNT + 2 * TWO_LAYER_COUNT};
+#endif
+int main() { one_run(); two_run(); two_run(); return calls[0] == want[0] && calls[1] == want[1] ? 0 : 1; }
+"""
+
+
+@pytest.mark.parametrize("define", ["GLOW_PROFILE", "GLOW_PROFILE_MODELS"])
+def test_profile_hooks_are_written_in_cpp_and_know_the_model(define: str, tmp_path: Path) -> None:
+    require_tool("gcc", "g++")
+    (tmp_path / "hooks.cpp").write_text(HOOKS)
+    objects, include = [], []
+    for name, source in (("one", SINE), ("two", DIGITS)):
+        compiled = compile_model(source, load_board("host"), CompileOptions(name=name))
+        write_bundle(compiled, tmp_path / name)
+        include.append(f"-I{tmp_path / name}")
+        for part in (name, f"{name}_weights"):
+            objects.append(tmp_path / f"{part}.o")
+            call("gcc", *STRICT, f"-D{define}", "-c", tmp_path / name / f"{part}.c", "-o", objects[-1])
+    warnings = ["-Wall", "-Wextra", "-Wpedantic", "-Wconversion", "-Wundef", "-Werror"]
+    call("g++", "-std=c++17", *warnings, f"-D{define}", *include, tmp_path / "hooks.cpp", *objects, "-lm", "-o", "app",
+         cwd=tmp_path)  # fmt: skip
+    call(tmp_path / "app")
+
+
+def test_flags_of_a_bundle_are_of_use_in_cpp(tmp_path: Path) -> None:
+    """NAME_CPPFLAGS has nothing that g++ warns of, as NAME_CFLAGS has (-std=c11)."""
+    require_tool("make", "g++")
+    export(SINE, "folder", tmp_path / "sine", golden=SINE_TEST)
+    headers = "".join(f'#include "{path.name}"\n' for path in sorted((tmp_path / "sine").glob("*.h")))
+    (tmp_path / "main.cpp").write_text(f"{headers}int main() {{ return 0; }}\n")
+    (tmp_path / "Makefile").write_text(
+        "include sine/sine.mk\nmain.o: main.cpp $(SINE_HDRS)\n"
+        "\tg++ -Wall -Wextra -Wpedantic -Werror $(SINE_CPPFLAGS) -c $< -o $@\n"
+    )
+    call("make", cwd=tmp_path)

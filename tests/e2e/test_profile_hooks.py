@@ -15,7 +15,7 @@ from glowc.machine.execute import BundleInfo, execute, load_bundle, random_input
 from tests.e2e.models import DIGITS, board_tools, model_path
 
 MOST_INSNS = 40  # of both calls around a layer
-HOOK = re.compile(r"^ *glow_profile_(?:begin|end)\(.*\);\n", re.MULTILINE)
+HOOK = re.compile(r"^ *GLOW_LAYER_(?:BEGIN|END)\(.*\);\n", re.MULTILINE)
 CASES = [("mps2-an386", "plain"), ("mps2-an386", "stream"), ("mps3-an547", "plain"), ("linux-aarch64", "plain")]
 
 

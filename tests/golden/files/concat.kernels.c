@@ -30,13 +30,13 @@ GLOW_KERNEL void concat_unary__ref(const float *in, float *out) {
 
 GLOW_HOT static void concat_infer(uint8_t *arena) {
   /* 0: FullyConnected left */
-  glow_profile_begin(0u);
+  GLOW_LAYER_BEGIN(concat, 0u);
   concat_fc_f32__ref((const float *)(const void *)(arena + 36), concat_w_w_ok, concat_w_left_bias, (float *)(void *)(arena + 0));
-  glow_profile_end(0u);
+  GLOW_LAYER_END(concat, 0u);
   GLOW_LAYER_BARRIER();
   /* 1: Relu right */
-  glow_profile_begin(1u);
+  GLOW_LAYER_BEGIN(concat, 1u);
   concat_unary__ref((const float *)(const void *)(arena + 68), (float *)(void *)(arena + 24));
-  glow_profile_end(1u);
+  GLOW_LAYER_END(concat, 1u);
   GLOW_LAYER_BARRIER();
 }

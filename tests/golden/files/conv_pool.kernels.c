@@ -93,18 +93,18 @@ GLOW_HOT static void conv_pool_copy_b1__ref(const int8_t *in, int8_t *out) {
 
 GLOW_HOT static void conv_pool_infer(uint8_t *arena) {
   /* 0: Conv conv, relu */
-  glow_profile_begin(0u);
+  GLOW_LAYER_BEGIN(conv_pool, 0u);
   conv_pool_conv_s8__v7m((const int8_t *)(arena + 0), conv_pool_w_conv_weights, conv_pool_w_conv_bias_v7m, conv_pool_w_conv_scale, (int8_t *)(arena + 12), (uint8_t *)(arena + 84), 0, 6);
-  glow_profile_end(0u);
+  GLOW_LAYER_END(conv_pool, 0u);
   GLOW_LAYER_BARRIER();
   /* 1: MaxPool pool */
-  glow_profile_begin(1u);
+  GLOW_LAYER_BEGIN(conv_pool, 1u);
   conv_pool_max_pool_s8__ref((const int8_t *)(arena + 12), (int8_t *)(arena + 0), 0, 3);
-  glow_profile_end(1u);
+  GLOW_LAYER_END(conv_pool, 1u);
   GLOW_LAYER_BARRIER();
   /* 2: Transpose pool */
-  glow_profile_begin(2u);
+  GLOW_LAYER_BEGIN(conv_pool, 2u);
   conv_pool_copy_b1__ref((const int8_t *)(arena + 0), (int8_t *)(arena + 20));
-  glow_profile_end(2u);
+  GLOW_LAYER_END(conv_pool, 2u);
   GLOW_LAYER_BARRIER();
 }

@@ -68,13 +68,13 @@ GLOW_KERNEL void dense_softmax_s8p__ref(const int8_t *in, const uint32_t *restri
 
 GLOW_HOT static void dense_infer(uint8_t *arena) {
   /* 0: FullyConnected fc */
-  glow_profile_begin(0u);
+  GLOW_LAYER_BEGIN(dense, 0u);
   dense_fc_s8__v7m((const int8_t *)(arena + 0), dense_w_fc_weights_v7m, dense_w_fc_bias_v7m, dense_w_fc_scale, (int8_t *)(arena + 8));
-  glow_profile_end(0u);
+  GLOW_LAYER_END(dense, 0u);
   GLOW_LAYER_BARRIER();
   /* 1: Softmax soft */
-  glow_profile_begin(1u);
+  GLOW_LAYER_BEGIN(dense, 1u);
   dense_softmax_s8p__ref((const int8_t *)(arena + 8), dense_w_soft_exp, (int8_t *)(arena + 8));
-  glow_profile_end(1u);
+  GLOW_LAYER_END(dense, 1u);
   GLOW_LAYER_BARRIER();
 }

@@ -209,18 +209,18 @@ GLOW_KERNEL void depthwise_reduce_mean_s8__v7m(const int8_t *restrict in, int8_t
 
 GLOW_HOT static void depthwise_infer(uint8_t *arena) {
   /* 0: Conv point */
-  glow_profile_begin(0u);
+  GLOW_LAYER_BEGIN(depthwise, 0u);
   depthwise_conv_s8__v7m((const int8_t *)(arena + 80), depthwise_w_point_weights_v7m, depthwise_w_point_bias_v7m, depthwise_w_point_scale, (int8_t *)(arena + 0), (uint8_t *)(arena + 132), 0, 5);
-  glow_profile_end(0u);
+  GLOW_LAYER_END(depthwise, 0u);
   GLOW_LAYER_BARRIER();
   /* 1: Conv depth */
-  glow_profile_begin(1u);
+  GLOW_LAYER_BEGIN(depthwise, 1u);
   depthwise_dwconv_s8__v7m((const int8_t *)(arena + 0), depthwise_w_depth_weights_v7m, depthwise_w_point_bias_v7m_1, depthwise_w_depth_scale, (int8_t *)(arena + 76), 0, 3);
-  glow_profile_end(1u);
+  GLOW_LAYER_END(depthwise, 1u);
   GLOW_LAYER_BARRIER();
   /* 2: ReduceMean mean */
-  glow_profile_begin(2u);
+  GLOW_LAYER_BEGIN(depthwise, 2u);
   depthwise_reduce_mean_s8__v7m((const int8_t *)(arena + 76), (int8_t *)(arena + 0));
-  glow_profile_end(2u);
+  GLOW_LAYER_END(depthwise, 2u);
   GLOW_LAYER_BARRIER();
 }

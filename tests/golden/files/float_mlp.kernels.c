@@ -47,18 +47,18 @@ static const float_mlp_fc_f32_args_t float_mlp_args_1 = {.rows = 1, .in_k = 5, .
 
 GLOW_HOT static void float_mlp_infer(uint8_t *arena) {
   /* 0: FullyConnected h, hb, r */
-  glow_profile_begin(0u);
+  GLOW_LAYER_BEGIN(float_mlp, 0u);
   float_mlp_fc_f32__ref((const float *)(const void *)(arena + 0), float_mlp_w_w1_ok, float_mlp_w_hb_bias, (float *)(void *)(arena + 24), &float_mlp_args_0);
-  glow_profile_end(0u);
+  GLOW_LAYER_END(float_mlp, 0u);
   GLOW_LAYER_BARRIER();
   /* 1: FullyConnected l */
-  glow_profile_begin(1u);
+  GLOW_LAYER_BEGIN(float_mlp, 1u);
   float_mlp_fc_f32__ref((const float *)(const void *)(arena + 24), float_mlp_w_w2_ok, float_mlp_w_l_bias, (float *)(void *)(arena + 0), &float_mlp_args_1);
-  glow_profile_end(1u);
+  GLOW_LAYER_END(float_mlp, 1u);
   GLOW_LAYER_BARRIER();
   /* 2: Softmax y */
-  glow_profile_begin(2u);
+  GLOW_LAYER_BEGIN(float_mlp, 2u);
   float_mlp_softmax_f32__ref((const float *)(const void *)(arena + 0), (float *)(void *)(arena + 0));
-  glow_profile_end(2u);
+  GLOW_LAYER_END(float_mlp, 2u);
   GLOW_LAYER_BARRIER();
 }

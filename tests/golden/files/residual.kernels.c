@@ -76,18 +76,18 @@ GLOW_KERNEL void residual_add_s8f__v7m(const int8_t *a, const int8_t *b, int8_t 
 
 GLOW_HOT static void residual_infer(uint8_t *arena) {
   /* 0: Conv conv */
-  glow_profile_begin(0u);
+  GLOW_LAYER_BEGIN(residual, 0u);
   residual_conv_s8__v7m((const int8_t *)(arena + 0), residual_w_conv_weights_v7m, residual_w_conv_bias_v7m, residual_w_conv_scale, (int8_t *)(arena + 64), (uint8_t *)(arena + 128), 0, 4);
-  glow_profile_end(0u);
+  GLOW_LAYER_END(residual, 0u);
   GLOW_LAYER_BARRIER();
   /* 1: Transpose conv */
-  glow_profile_begin(1u);
+  GLOW_LAYER_BEGIN(residual, 1u);
   residual_copy_b1__ref((const int8_t *)(arena + 64), (int8_t *)(arena + 128));
-  glow_profile_end(1u);
+  GLOW_LAYER_END(residual, 1u);
   GLOW_LAYER_BARRIER();
   /* 2: Add sum, relu */
-  glow_profile_begin(2u);
+  GLOW_LAYER_BEGIN(residual, 2u);
   residual_add_s8f__v7m((const int8_t *)(arena + 0), (const int8_t *)(arena + 128), (int8_t *)(arena + 128));
-  glow_profile_end(2u);
+  GLOW_LAYER_END(residual, 2u);
   GLOW_LAYER_BARRIER();
 }
