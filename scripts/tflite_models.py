@@ -1,8 +1,9 @@
 """Models of ../shared/tflite on boards, every call against the TFLM runtime's answers: `make tflite-models`.
 
-    python scripts/tflite_models.py [--boards host mps2-an386] [--models tflm_dtln_int8] [--calls N]
+    python scripts/tflite_models.py [--boards host mps2-an386] [--models tflm_dtln_int8] [--calls N] [--folder DIR]
 
-Integers must be equal, floats within 1e-5 of the largest magnitude. The status is 1 when one output differs.
+Integers must be equal, floats within 1e-5 of the largest magnitude. The status is 1 when one output differs. A model
+without answers is only compiled.
 """
 
 from __future__ import annotations
@@ -36,13 +37,14 @@ def main() -> int:
     parser.add_argument("--boards", nargs="*", default=list(BOARDS))
     parser.add_argument("--models", nargs="*", default=None)
     parser.add_argument("--calls", type=int, default=None, help="only the first calls of each")
+    parser.add_argument("--folder", type=Path, default=MODELS, help="a folder for each: model, inputs, golden")
     options = parser.parse_args()
-    names = options.models or sorted(p.parent.name for p in MODELS.glob("*/model.tflite"))
+    names = options.models or sorted(p.parent.name for p in options.folder.glob("*/model.tflite"))
     wrong = 0
     for board in options.boards:
         for name in names:
             begin = time.monotonic()
-            text = _run(MODELS / name, board, options.calls)
+            text = _run(options.folder / name, board, options.calls)
             wrong += bool(text)
             print(f"{board:14} {name:38} {text or 'equal'}  ({time.monotonic() - begin:.0f} s)", flush=True)
     count = len(names) * len(options.boards)
@@ -59,11 +61,13 @@ def _calls(path: Path, most: int | None) -> list[Arrays]:
 
 def _run(folder: Path, board: str, most: int | None) -> str:
     """Return what is wrong; empty when all outputs of all calls are right."""
-    calls, want = _calls(folder / "inputs.npz", most), _calls(folder / "golden.npz", most)
     try:
         graph = import_model(folder / "model.tflite")
     except GlowcError as error:
-        return str(error).splitlines()[0]
+        return f"{error} ({error.hint})"
+    if not (folder / "golden.npz").exists():
+        return ""
+    calls, want = _calls(folder / "inputs.npz", most), _calls(folder / "golden.npz", most)
     with tempfile.TemporaryDirectory(prefix="glowc-tflite-") as work:
         given, got = Path(work) / "in.npz", Path(work) / "out.npz"
         arrays = {name: np.stack([call[i] for call in calls]) for i, name in enumerate(graph.inputs)}

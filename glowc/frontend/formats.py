@@ -13,7 +13,7 @@ from glowc.frontend.given import given_arrays as given_onnx
 from glowc.frontend.half import is_half as is_half_onnx
 from glowc.frontend.importer import import_onnx
 from glowc.frontend.reader import Source, check_name, file_bytes, name_of
-from glowc.frontend.tflite import import_tflite, is_tflite_file
+from glowc.frontend.tflite import Sizes, import_tflite, is_tflite_file
 from glowc.graph.graph import Graph
 
 
@@ -30,7 +30,7 @@ def import_model(
     """Read an ONNX or TensorFlow Lite model and return its graph with static types.
 
     `name` is the C identifier of the network (default: from the file name). What the other arguments mean is said by
-    `import_onnx`; shapes of a TensorFlow Lite model are those that it was converted with.
+    `import_onnx`; a TensorFlow Lite model has no symbols and takes no values of inputs.
     Raises ModelError with everything that is wrong with the model, InputError for options that do not fit it.
     """
     data = tflite_bytes(source)
@@ -40,16 +40,12 @@ def import_model(
             set_inputs=set_inputs, keep_unknown=keep_unknown,
         )  # fmt: skip
     check_name(name)
-    options = {
-        "--batch-size": batch_size if batch_size != 1 else None, "--define-symbol": symbols,
-        "--input-shape": input_shapes, "--set-input": set_inputs,
-    }  # fmt: skip
-    wrong = [option for option, value in options.items() if value]
+    wrong = [option for option, value in (("--define-symbol", symbols), ("--set-input", set_inputs)) if value]
     if wrong:
-        text = f"{', '.join(wrong)}: a TensorFlow Lite model has the shapes that it was converted with"
-        raise InputError(text, hint="convert it with the input shape that you need")
+        text = f"{', '.join(wrong)}: not for a TensorFlow Lite model"
+        raise InputError(text, hint="--batch-size and --input-shape say which shapes its inputs have")
     label = str(source) if isinstance(source, Path) else "model"
-    return import_tflite(data, label, name or name_of(source))
+    return import_tflite(data, label, name or name_of(source), Sizes(batch_size, input_shapes or {}))
 
 
 def tflite_bytes(source: Source) -> bytes | None:

@@ -7,6 +7,7 @@ the runtime over all codes (tests/tflite). Sources: tensorflow/lite/kernels/inte
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from dataclasses import dataclass
 
 import numpy as np
@@ -18,6 +19,7 @@ F32 = np.float32
 _HALF_SQRT_2, _THREE_HALVES = 1518500250, (1 << 28) + (1 << 27)
 _NEWTON_STEPS = 5
 RSQRT_BITS = 20
+_LARGEST_EXP = 700.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,6 +63,41 @@ def relu_n1_to_1_codes(x: np.ndarray, scale: float, y: Range) -> np.ndarray:
     """Return x between real -1 and 1; input and output have one quantisation."""
     one = int(round_away(np.asarray(F32(1) / F32(scale))))
     return y.codes(np.clip(x, -one, one))
+
+
+def relu_0_to_1_codes(x: np.ndarray, scale: float, y: Range) -> np.ndarray:
+    """Return x between real 0 and 1; input and output have one quantisation."""
+    one = int(round_away(np.asarray(F32(1) / F32(scale))))
+    return y.codes(np.clip(x, 0, one))
+
+
+def _by_floats(x: np.ndarray, scale: float, y: Range, function: Callable[[float], float]) -> np.ndarray:
+    """Return a function of reals in float32, rounded to the nearest code."""
+    real = x.astype(F32) * F32(scale)
+    with np.errstate(over="ignore"):
+        found = np.asarray([function(float(v)) for v in real.reshape(-1)], np.float64).astype(F32).reshape(x.shape)
+        steps = round_away(found * (F32(1) / F32(y.scale)))
+    return y.codes(np.clip(steps, -(1 << 30), 1 << 30).astype(np.int64))
+
+
+def _exp(x: float) -> float:
+    return math.exp(min(x, _LARGEST_EXP))
+
+
+def exp_codes(x: np.ndarray, scale: float, y: Range) -> np.ndarray:
+    """Return exp(x)."""
+    return _by_floats(x, scale, y, _exp)
+
+
+def gelu_codes(x: np.ndarray, scale: float, y: Range) -> np.ndarray:
+    """Return x times the normal distribution's integral."""
+    return _by_floats(x, scale, y, lambda v: 0.5 * v * (1.0 + math.erf(v * math.sqrt(0.5))))
+
+
+def gelu_tanh_codes(x: np.ndarray, scale: float, y: Range) -> np.ndarray:
+    """Return x times the normal distribution's integral, nearly."""
+    factor = math.sqrt(2.0 / math.pi)
+    return _by_floats(x, scale, y, lambda v: 0.5 * v * (1.0 + math.tanh(factor * (v + 0.044715 * v * v * v))))
 
 
 def elu_codes(x: np.ndarray, scale: float, y: Range) -> np.ndarray:

@@ -183,7 +183,8 @@ COMMON: Mapping[str, Attr] = {
     "batch_first": Int(0), "stateful": Int(0),
 }  # fmt: skip
 OPS = (
-    OpDef("LSTM", infer, reference, lower, attrs={**COMMON, "input_forget": Int(0)}, max_version=22,
+    OpDef("LSTM", infer, reference, lower, max_version=22,
+          attrs={**COMMON, "input_forget": Int(0), "cell_clip": Float(math.inf)},
           doc="long short-term memory over time"),
     OpDef("GRU", infer, reference, lower, attrs={**COMMON, "linear_before_reset": Int(0)}, max_version=22,
           doc="gated recurrent unit over time"),

@@ -103,7 +103,10 @@ def parse_chosen(text: str) -> Chosen:
 
 @dataclass(frozen=True, slots=True)
 class Cell:
-    """What one layer computes: `functions` per direction (f g h of LSTM, f g of GRU, f of RNN)."""
+    """What one layer computes: `functions` per direction (f g h of LSTM, f g of GRU, f of RNN).
+
+    `clip` bounds what goes into the functions, `cell_clip` the cell state of an LSTM.
+    """
 
     kind: str
     functions: tuple[tuple[Chosen, ...], ...]
@@ -111,6 +114,7 @@ class Cell:
     coupled: bool = False
     linear_before_reset: bool = False
     reverse: bool = False
+    cell_clip: float | None = None
 
     @property
     def dirs(self) -> int:
@@ -185,9 +189,13 @@ def run(
 
 
 def _clipped(cell: Cell, x: np.ndarray) -> np.ndarray:
-    if cell.clip is None:
+    return _within(x, cell.clip)
+
+
+def _within(x: np.ndarray, bound: float | None) -> np.ndarray:
+    if bound is None:
         return x
-    limit = np.asarray(F32(cell.clip), x.dtype)
+    limit = np.asarray(F32(bound), x.dtype)
     return np.asarray(np.clip(x, -limit, limit))
 
 
@@ -212,7 +220,7 @@ def lstm_gates(
         i, o, z, n = np.split(sums, 4, axis=1)
         i = f(_clipped(cell, i + peep_i * c))
         z = _one(i) - i if cell.coupled else f(_clipped(cell, z + peep_f * c))
-        new_c = z * c + i * g(_clipped(cell, n))
+        new_c = _within(z * c + i * g(_clipped(cell, n)), cell.cell_clip)
         return f(_clipped(cell, o + peep_o * new_c)) * out(new_c), new_c
 
     return gates

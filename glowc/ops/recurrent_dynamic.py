@@ -25,7 +25,7 @@ from glowc.ops.base import Call, LowerCtx, MaybeTypes, OpDef, OpError, Types
 from glowc.ops.recurrent import COMMON, constant, emit_layer, evaluate, folded_bias, time_first
 from glowc.ops.recurrent import infer as infer_layer
 from glowc.ops.recurrent_cell import Cell, Step, lstm_gates, steps_of
-from glowc.ops.recurrent_kernels import LstmParams, cell_from, input_view, interpret_layer, operands
+from glowc.ops.recurrent_kernels import LstmParams, input_view, interpret_layer, operands
 from glowc.ops.recurrent_spec import DYNAMIC, LENS, B, P, R, Shape, W, X, cell_of, shape_of
 from glowc.program.kernel import Arrays, KernelDef
 
@@ -153,7 +153,7 @@ def lower(node: Node, ctx: LowerCtx) -> None:
 def interpret(a: Arrays, p: LstmParams) -> None:
     """Evaluate lstm_dynamic on flat arrays."""
     layer, in_k, hidden, dirs = p.layer, p.layer.in_k, p.layer.hidden, p.layer.dirs
-    rows, cell = 4 * hidden, cell_from("lstm", layer, coupled=p.coupled)
+    rows, cell = 4 * hidden, p.cell
     packed = Packed(
         a["w"].reshape(dirs, rows, in_k), a["r"].reshape(dirs, rows, hidden), a["w_scale"].reshape(dirs, rows),
         a["r_scale"].reshape(dirs, rows), a["zero_points"].reshape(dirs, 2),

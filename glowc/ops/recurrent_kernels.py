@@ -9,7 +9,7 @@ inferences needs nothing else. Weights lie as in ONNX, the biases of input and r
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
@@ -79,11 +79,19 @@ class LstmParams(Params):
     """Of lstm_f32, lstm_f64 and lstm_dynamic: the printed expressions f, g and h, the last one called out."""
 
     layer: Layer
+    cell_clip: float
     f: str
     g: str
     out: str
     has_peephole: Printed
     coupled: Printed
+    has_cell_clip: Printed
+
+    @property
+    def cell(self) -> Cell:
+        """What the parameters describe."""
+        bound = self.cell_clip if self.has_cell_clip else None
+        return replace(cell_from("lstm", self.layer, coupled=self.coupled), cell_clip=bound)
 
 
 def cell_params(
@@ -107,7 +115,10 @@ def cell_params(
     )  # fmt: skip
     f, g, out = (*_expressions(cell, dtype), "", "")[:3]
     if cell.kind == "lstm":
-        return LstmParams(layer, f, g, out, int(has_peephole), int(cell.coupled))
+        return LstmParams(
+            layer, cell.cell_clip or 0.0, f, g, out, int(has_peephole), int(cell.coupled),
+            int(cell.cell_clip is not None),
+        )  # fmt: skip
     return GruParams(layer, f, g, int(cell.linear_before_reset)) if cell.kind == "gru" else RnnParams(layer, f)
 
 
@@ -180,7 +191,7 @@ def _interpret_gru(a: Arrays, p: GruParams) -> None:
 
 def _interpret_lstm(a: Arrays, p: LstmParams) -> None:
     peephole = a["peephole"].reshape(p.layer.dirs, -1) if p.has_peephole else None
-    _interpret(a, p.layer, cell_from("lstm", p.layer, coupled=p.coupled), peephole)
+    _interpret(a, p.layer, p.cell, peephole)
 
 
 def _interpret(a: Arrays, p: Layer, cell: Cell, peephole: np.ndarray | None) -> None:

@@ -97,13 +97,15 @@ def _check(in_types: MaybeTypes, index: int, name: str, shape: tuple[int, ...], 
 
 
 def cell_of(node: Node) -> Cell:
-    """Return the cell: activations per direction, clip and the switches."""
+    """Return the cell: activations per direction, clips and the switches."""
     kind, directions = kind_of(node), _directions(node)
     clip = node.float_("clip")
-    if not clip > 0:
-        raise OpError(f"clip {clip}: needs a positive number")
+    cell_clip = node.float_("cell_clip") if "cell_clip" in node.attrs else math.inf
+    if not min(clip, cell_clip) > 0:
+        raise OpError(f"clip {min(clip, cell_clip)}: needs a positive number")
     return Cell(
         kind, _functions(node, kind, len(directions)), clip if clip < math.inf else None,
+        cell_clip=cell_clip if cell_clip < math.inf else None,
         coupled=kind == "lstm" and node.int_("input_forget") != 0,
         linear_before_reset=kind == "gru" and node.int_("linear_before_reset") != 0,
         reverse=node.str_("direction") == "reverse",

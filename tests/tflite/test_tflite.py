@@ -128,21 +128,40 @@ def test_a_file_that_ends_early_is_told(tmp_path: Path) -> None:
 def test_an_operator_that_is_not_known_is_named_by_index_and_tensor() -> None:
     build = Build()
     x = build.input((2, 3), "float32")
-    build.op("TOPK_V2", [build.op("ABS", [x], Tensor((2, 3), "float32"))], Tensor((2, 1), "float32"))
-    with pytest.raises(ModelError, match=r'TOPK_V2 \(1 node\): "operator 1, t2"') as problem:
+    build.op("UNIQUE", [build.op("ABS", [x], Tensor((2, 3), "float32"))], Tensor((2, 1), "float32"))
+    with pytest.raises(ModelError, match=r'UNIQUE \(1 node\): "operator 1, t2"') as problem:
         import_model(build.bytes())
     assert "glowc ops --format tflite" in str(problem.value.hint)
 
 
-def test_a_condition_that_is_computed_is_refused_by_name() -> None:
+def _branches(then: Build, otherwise: Build) -> bytes:
     build, shape = Build(), (2, 2)
-    build.called = [Build(), Build()]
-    for part in build.called:
-        part.op("ABS", [part.input(shape, "float32")], Tensor(shape, "float32"))
+    build.called = [then, otherwise]
     ends = [build.input((1,), "bool"), build.input(shape, "float32")]
     build.op("IF", ends, Tensor(shape, "float32"), thenSubgraphIndex=1, elseSubgraphIndex=2)
-    with pytest.raises(ModelError, match=r"operator 0 \(IF\): the condition is computed at run time"):
-        import_model(build.bytes())
+    return build.bytes()
+
+
+def _branch(code: str) -> Build:
+    build = Build()
+    build.op(code, [build.input((2, 2), "float32")], Tensor((2, 2), "float32"))
+    return build
+
+
+def test_a_condition_that_is_computed_chooses_between_branches(runtime: Runtime) -> None:
+    model, x = _branches(_branch("ABS"), _branch("NEG")), np.asarray([[1, -2], [3, -4]], np.float32)
+    calls = [(np.asarray([taken]), x) for taken in (True, False)]
+    assert not difference(lowered(model, calls), runtime.run(model, calls), 0)
+
+
+def test_a_branch_with_a_memory_is_refused_where_the_condition_is_computed() -> None:
+    keeps = Build()
+    x = keeps.input((2, 2), "float32")
+    handle = keeps.op("VAR_HANDLE", [], Tensor((), "int32"), sharedName=b"v")
+    keeps.ops.append(("ASSIGN_VARIABLE", (handle, x), (), {}, b""))
+    keeps.op("ABS", [x], Tensor((2, 2), "float32"))
+    with pytest.raises(ModelError, match=r"operator 0 \(IF\): a branch keeps values between inferences"):
+        import_model(_branches(keeps, _branch("ABS")))
 
 
 def test_subgraphs_that_call_themselves_are_refused() -> None:
@@ -158,6 +177,6 @@ def test_subgraphs_that_call_themselves_are_refused() -> None:
         import_model(build.bytes())
 
 
-def test_shapes_of_the_file_stay() -> None:
-    with pytest.raises(InputError, match="--batch-size: a TensorFlow Lite model has the shapes"):
-        import_model(_ONE.model, batch_size=4)
+def test_symbols_and_values_of_inputs_are_not_for_tflite_files() -> None:
+    with pytest.raises(InputError, match="--define-symbol: not for a TensorFlow Lite model"):
+        import_model(_ONE.model, symbols={"n": 4})

@@ -13,13 +13,14 @@ import numpy as np
 
 KINDS = {
     "float32": 0, "float16": 1, "int32": 2, "uint8": 3, "int64": 4, "bool": 6, "int16": 7, "int8": 9, "uint64": 12,
-    "uint32": 15, "uint16": 16, "int4": 17,
+    "uint32": 15, "uint16": 16, "int4": 17, "string": 5, "complex64": 8,
 }  # fmt: skip
 _OTHER_OPTIONS = {
     "average_pool_2d": "Pool2DOptions", "max_pool_2d": "Pool2DOptions", "l2_pool_2d": "Pool2DOptions",
     "l2_normalization": "L2NormOptions", "maximum": "MaximumMinimumOptions", "minimum": "MaximumMinimumOptions",
     "mean": "ReducerOptions", "sum": "ReducerOptions", "reduce_max": "ReducerOptions", "reduce_min": "ReducerOptions",
-    "resize_nearest_neighbor": "ResizeNearestNeighborOptions",
+    "resize_nearest_neighbor": "ResizeNearestNeighborOptions", "reduce_prod": "ReducerOptions",
+    "reduce_any": "ReducerOptions", "reduce_all": "ReducerOptions",
 }  # fmt: skip
 
 
@@ -39,7 +40,10 @@ def quant(scale: float, zero: int = 0) -> Quant:
 
 @dataclass(frozen=True)
 class Tensor:
-    """One tensor of a model; `data` of a constant, `bits` of packed ones."""
+    """One tensor of a model; `data` of a constant. Of `signature` -1 says that a size is a placeholder.
+
+    `blocks`: the tensors of scales and of zero points (or -1) of blocks along the last axis, and the blocks' size.
+    """
 
     shape: tuple[int, ...]
     kind: str
@@ -47,6 +51,8 @@ class Tensor:
     data: np.ndarray | None = None
     is_variable: bool = False
     name: str = ""
+    signature: tuple[int, ...] = ()
+    blocks: tuple[int, int, int] = ()  # type: ignore[assignment]
 
 
 @dataclass
@@ -133,6 +139,12 @@ def _tensor(schema: Any, index: int, tensor: Tensor, buffers: list[Any]) -> Any:
         q = made.quantization = schema.QuantizationParametersT()
         q.scale, q.zeroPoint = list(tensor.quant.scale), list(tensor.quant.zero)
         q.quantizedDimension = tensor.quant.axis
+    if tensor.signature:
+        made.shapeSignature = list(tensor.signature)
+    if tensor.blocks:
+        q = made.quantization = schema.QuantizationParametersT()
+        q.detailsType, q.details = schema.QuantizationDetails.BlockwiseQuantization, schema.BlockwiseQuantizationT()
+        q.details.scales, q.details.zeroPoints, q.details.blockSize = tensor.blocks
     return made
 
 
@@ -159,7 +171,10 @@ def _operator(
         for key, value in options.items():
             assert hasattr(table, key), f"{name} has no {key}"
             setattr(table, key, value)
-        made.builtinOptions, made.builtinOptionsType = table, getattr(schema.BuiltinOptions, name)
+        if hasattr(schema.BuiltinOptions, name):
+            made.builtinOptions, made.builtinOptionsType = table, getattr(schema.BuiltinOptions, name)
+        else:
+            made.builtinOptions2, made.builtinOptions2Type = table, getattr(schema.BuiltinOptions2, name)
     else:
         assert not options, f"{code} has no options"
     return made
@@ -169,4 +184,5 @@ def _options_name(schema: Any, code: str) -> str:
     if code.lower() in _OTHER_OPTIONS:
         return _OTHER_OPTIONS[code.lower()]
     wanted = code.lower().replace("_", "") + "options"
-    return next((n for n in vars(schema.BuiltinOptions) if n.lower() == wanted), "")
+    names = (*vars(schema.BuiltinOptions), *vars(schema.BuiltinOptions2))
+    return next((n for n in names if n.lower() == wanted), "")

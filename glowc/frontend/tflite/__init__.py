@@ -2,5 +2,6 @@
 
 from glowc.frontend.tflite.importer import import_tflite
 from glowc.frontend.tflite.reader import is_tflite_file
+from glowc.frontend.tflite.sizes import Sizes
 
-__all__ = ["import_tflite", "is_tflite_file"]
+__all__ = ["Sizes", "import_tflite", "is_tflite_file"]

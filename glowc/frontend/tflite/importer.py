@@ -8,18 +8,19 @@ from glowc.frontend.problems import NodeError, Problems
 from glowc.frontend.tflite.net import Net
 from glowc.frontend.tflite.operators import HANDLERS
 from glowc.frontend.tflite.reader import Operator, Subgraph, TfliteModel, read_tflite
+from glowc.frontend.tflite.sizes import Sizes, input_shapes
 from glowc.graph.graph import Graph
 from glowc.ops.base import OpError
 
 
-def import_tflite(data: bytes, label: str, name: str) -> Graph:
+def import_tflite(data: bytes, label: str, name: str, sizes: Sizes | None = None) -> Graph:
     """Return the graph of a TensorFlow Lite file, with its arithmetic; `label` is how messages call the file.
 
-    Raises ModelError with everything that is wrong with the model.
+    Raises ModelError with everything that is wrong with the model, InputError for sizes that do not fit it.
     """
     model = read_tflite(data, label)
     problems = Problems(label, "glowc ops --format tflite", HANDLERS.keys, plugins=False)
-    importer = _Importer(model, problems)
+    importer = _Importer(model, problems, sizes or Sizes())
     graph = importer.run(name)
     problems.check()
     assert graph is not None
@@ -31,8 +32,8 @@ _MIXED = frozenset({"CAST", "GATHER", "GATHER_ND", "EMBEDDING_LOOKUP", "TFLM_DEC
 
 
 class _Importer:
-    def __init__(self, model: TfliteModel, problems: Problems) -> None:
-        self.model, self.problems = model, problems
+    def __init__(self, model: TfliteModel, problems: Problems, sizes: Sizes) -> None:
+        self.model, self.problems, self.sizes = model, problems, sizes
         self.graph = model.subgraphs[0]
         self.net = Net(self.graph, model.subgraphs)
 
@@ -43,10 +44,10 @@ class _Importer:
             if not ends:
                 self.problems.add(f"the graph has no {what}")
                 return None
-        inputs = []
+        inputs: list[str] = []
+        shapes = input_shapes(self.graph, called, self.sizes)
         for index in self.graph.inputs:
-            if self._attempt(None, lambda i=index: inputs.append(self.net.add_input(called[i], i))):
-                continue
+            self._attempt(None, lambda i=index: inputs.append(self.net.add_input(called[i], i, shapes[i])))
         results = [self.net.fresh(called[index]) for index in self.graph.outputs]  # before tensors of these names
         failed: set[int] = set()
         for operator in self.graph.operators:
@@ -77,7 +78,7 @@ class _Importer:
     def _check_scales(self, operator: Operator) -> None:
         """NodeError where some codes of an operator have a scale and others have none."""
         known = [self.graph.tensors[i] for i in (*operator.inputs, *operator.outputs) if i >= 0]
-        codes = [tensor for tensor in known if tensor.kind in _CODES]
+        codes = [tensor for tensor in known if tensor.kind in _CODES and tensor.blocks is None]
         without = [tensor for tensor in codes if tensor.quant is None]
         if without and len(without) < len(codes) and operator.code not in _MIXED:
             names = ", ".join(f'"{tensor.name}"' for tensor in without)
@@ -107,7 +108,7 @@ class _Importer:
 
 def _where(operator: Operator, net: Net) -> str:
     """Return the index of an operator and what its result is called."""
-    result = f", {net.tensor(operator.outputs[0]).name}" if operator.outputs else ""
+    result = f", {net.graph.tensors[operator.outputs[0]].name}" if operator.outputs else ""
     return f"operator {operator.index}{result}"
 
 

@@ -1,11 +1,13 @@
 """The graph that is being made of a TensorFlow Lite model: tensors become values, operators append nodes.
 
 Quantised uint8 tensors become int8 (code - 128 is the same real number with zero point - 128), so that kernels know one
-kind; the model's own inputs and outputs keep theirs, with a FlipSign between.
+kind; the model's own inputs and outputs keep theirs, with a FlipSign between. float16 becomes float32, which holds all
+of its values; C11 has no type for it.
 """
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
@@ -14,7 +16,7 @@ import numpy as np
 
 from glowc.errors import InternalError
 from glowc.frontend.problems import NodeError
-from glowc.frontend.tflite.reader import Operator, Quantization, Subgraph, Tensor
+from glowc.frontend.tflite.reader import Blocks, Operator, Quantization, Subgraph, Tensor
 from glowc.graph.attrs import AttrValue
 from glowc.graph.graph import Graph, Node, State
 from glowc.graph.types import LARGEST_TENSOR_BYTES, DType, QuantParams, TensorType, type_of
@@ -23,14 +25,15 @@ from glowc.ops.registry import get_op
 
 NHWC: Mapping[str, AttrValue] = {"layout": "nhwc"}
 _KINDS = {
-    "float16": DType.F16, "float32": DType.F32, "float64": DType.F64, "int4": DType.S8, "int8": DType.S8,
+    "float16": DType.F32, "float32": DType.F32, "float64": DType.F64, "int4": DType.S8, "int8": DType.S8,
     "uint8": DType.U8, "int16": DType.S16, "uint16": DType.U16, "int32": DType.S32, "uint32": DType.U32,
     "int64": DType.S64, "uint64": DType.U64, "bool": DType.BOOL,
 }  # fmt: skip
 _HALF = 128
 LARGEST_FOLDED_BYTES = 1 << 16
 MOST_LEVELS, MOST_CALLS = 16, 4096
-_WITH_STATE = frozenset({"FixedLstm", "FixedSvdf", "LSTM", "Svdf"})
+_OF_WEIGHTS = frozenset({"DequantizeLinear", "DequantizeBlocks", "Reshape", "Transpose"})
+WITH_STATE = frozenset({"FixedLstm", "FixedSvdf", "LSTM", "Svdf"})
 
 
 @dataclass(slots=True)
@@ -63,14 +66,22 @@ class Net:
     # tensors
 
     def tensor(self, index: int) -> Tensor:
-        """Return a tensor of the file; NodeError for an input left out."""
+        """Return a tensor of the file; NodeError for an input left out and for a tensor that cannot be read."""
         if index < 0:
             raise NodeError("an input is missing")
-        return self.graph.tensors[index]
+        found = self.graph.tensors[index]
+        if found.problem is not None:
+            raise found.problem
+        return found
 
     def type(self, index: int) -> TensorType:
-        """Return the type of a tensor as values have it: uint8 codes as int8, quantisation of integers only."""
+        """Return the type of a tensor as values have it: uint8 codes as int8, quantisation of integers only.
+
+        The shape is that of the tensor's value where it is known by now, else the file's.
+        """
         tensor = self.tensor(index)
+        if tensor.blocks is not None:
+            return TensorType(self._shape(index), DType.F32)
         if tensor.kind not in _KINDS:
             raise NodeError(f'"{tensor.name}" has the element type {tensor.kind}')
         dtype = _KINDS[tensor.kind]
@@ -80,7 +91,16 @@ class Net:
             dtype = DType.S8
         if quant is not None and tensor.kind == "int4" and tensor.data is not None:
             quant = replace(quant, bits=4)
-        return TensorType(tensor.shape, dtype, quant)
+        return TensorType(self._shape(index), dtype, quant)
+
+    def _shape(self, index: int) -> tuple[int, ...]:
+        value = self._values.get(index)
+        return self.types[value].shape if value is not None else self.graph.tensors[index].shape
+
+    def is_open(self, out: int) -> bool:
+        """Say whether a result's shape follows from the inputs: the file's is a placeholder, or theirs are others."""
+        known = [i for i in (self.current.inputs if self.current else ()) if i in self._values]
+        return self.tensor(out).is_open or any(self._shape(i) != self.graph.tensors[i].shape for i in known)
 
     def const(self, index: int) -> np.ndarray | None:
         """Return the elements of a constant tensor as its value has them; None for one that is computed."""
@@ -88,11 +108,15 @@ class Net:
         if value is not None and self.folded(value) in self.consts:
             return self.consts[self.folded(value)]
         tensor = self.tensor(index)
+        if tensor.blocks is not None:
+            return self.consts.get(self.folded(self.value(index)))
+        if tensor.data is None and 0 in tensor.shape and value is None and tensor.kind in _KINDS:
+            return np.zeros(tensor.shape, self.type(index).dtype.numpy)
         if tensor.data is None:
             return None
         if tensor.kind == "uint8" and self.type(index).quant is not None:
             return np.asarray((tensor.data.astype(np.int16) - _HALF).astype(np.int8))
-        return tensor.data
+        return tensor.data.astype(np.float32) if tensor.kind == "float16" else tensor.data
 
     def need(self, index: int, what: str) -> np.ndarray:
         """Return the elements of a tensor that must be constant."""
@@ -105,18 +129,44 @@ class Net:
         """Return the value of a tensor that is known by now: an input, a constant or a result."""
         if index in self._values:
             return self._values[index]
-        array = self.const(index)
         tensor = self.tensor(index)
+        if tensor.blocks is not None:
+            self._values[index] = self._of_blocks(tensor, tensor.blocks)
+            return self._values[index]
+        array = self.const(index)
         if array is None:
             raise NodeError(f'"{tensor.name}" is read before it is computed')
         self._values[index] = self.add_const(tensor.name, array, self.type(index))
         return self._values[index]
+
+    def _of_blocks(self, tensor: Tensor, blocks: Blocks) -> str:
+        """Return the floats that constant codes with a scale for each block of the last axis stand for."""
+        codes, bits = tensor.data, 4 if tensor.kind == "int4" else 8
+        size, rank = blocks.size, len(tensor.shape)
+        if codes is None or tensor.kind not in ("int4", "int8") or not rank or size < 1 or tensor.shape[-1] % size:
+            text = f"{tensor.kind}{list(tensor.shape)} quantised by blocks of {size}"
+            raise NodeError(f'"{tensor.name}" is {text}', "only int4 and int8 constants of whole blocks are read")
+        shape, half = (*tensor.shape[:-1], tensor.shape[-1] // size), 1 << (bits - 1)
+        scale = self.need(blocks.scales, "the scales").astype(np.float32)
+        points = blocks.zero_points
+        zero = self.need(points, "the zero points") if points >= 0 else np.zeros(1, np.int32)
+        if scale.size != math.prod(shape) or zero.size not in (1, scale.size):
+            raise NodeError(f'"{tensor.name}" has scales {list(scale.shape)} for blocks {list(shape)}')
+        arrays = (codes.astype(np.int16) + half, np.broadcast_to(zero.reshape(-1) + half, (scale.size,)).reshape(shape))
+        unsigned, zeros = (self.add_const(f"{tensor.name}.codes", a.astype(np.uint8)) for a in arrays)
+        scales = self.add_const(f"{tensor.name}.scales", scale.reshape(shape))
+        attrs: dict[str, AttrValue] = {"axis": rank - 1, "block_size": size, "bits": bits}
+        return self.emit("DequantizeBlocks", (unsigned, scales, zeros), attrs)
 
     def define(self, index: int, value: str) -> None:
         """Let a tensor be a value that exists."""
         self._values[index] = value
 
     # values
+
+    def kept(self) -> dict[str, str]:
+        """Return what every variable is by now."""
+        return {name: variable.now for name, variable in self.variables.items()}
 
     def fresh(self, base: str) -> str:
         """Return a value name not in use."""
@@ -132,9 +182,9 @@ class Net:
         self.consts[name], self.types[name] = np.ascontiguousarray(array).reshape(array.shape), type_ or type_of(array)
         return name
 
-    def add_input(self, name: str, index: int) -> str:
-        """Declare a tensor as an input of the model; returns the input's name."""
-        tensor, type_ = self.tensor(index), self.type(index)
+    def add_input(self, name: str, index: int, shape: Sequence[int]) -> str:
+        """Declare a tensor as an input of the model, of the file's shape or another; returns the input's name."""
+        tensor, type_ = self.tensor(index), self.type(index).with_shape(shape)
         value = self.fresh(name)
         own = tensor.kind == "uint8" and type_.quant is not None
         self.types[value] = _unsigned(type_) if own else type_
@@ -157,26 +207,41 @@ class Net:
         attrs: Mapping[str, AttrValue] | None = None,
         *,
         out: int | None = None,
+        like: int | None = None,
         type_: TensorType | None = None,
         base: str | None = None,
     ) -> str:
-        """Append a node whose result is the tensor `out`, or a new value of `type_`; return the value.
+        """Append a node whose result is the tensor `out`, or a new value of `type_` or like a tensor; return the value.
 
-        Without either the type is what the operator's rule says. OpError when the rule gives another shape or kind.
+        Without any the type is what the operator's rule says. OpError when the rule gives another shape or kind, but
+        for the shapes of tensors that follow from the inputs.
         """
-        wanted = self.type(out) if out is not None else type_
+        of = out if out is not None else like
         name = self.fresh(self.tensor(out).name if out is not None else base or self._base(op))
-        node = self._append(op, inputs, attrs, (name,), (wanted,))
+        node = self._append(op, inputs, attrs, (name,), (self.type(of) if of is not None else type_,),
+                            of is not None and self.is_open(of))  # fmt: skip
         self._makers[name] = node
         if out is not None:
             self._values[out] = name
         return name
 
-    def emit_several(self, op: str, inputs: Sequence[str], attrs: Mapping[str, AttrValue], outs: Sequence[int]) -> None:
-        """Append a node whose results are the tensors `outs`; errors as of `emit`."""
+    def emit_several(
+        self, op: str, inputs: Sequence[str], attrs: Mapping[str, AttrValue], outs: Sequence[int], *, follows: bool
+    ) -> None:
+        """Append a node whose results are the tensors `outs`; errors as of `emit`.
+
+        `follows`: all shapes are those of the operator's rule.
+        """
         names = tuple(self.fresh(self.tensor(out).name) for out in outs)
-        self._append(op, inputs, attrs, names, tuple(self.type(out) for out in outs))
+        is_open = follows or any(self.is_open(out) for out in outs)
+        self._append(op, inputs, attrs, names, tuple(self.type(out) for out in outs), is_open)
         self._values.update(zip(outs, names, strict=True))
+
+    def emit_new(self, op: str, inputs: Sequence[str], attrs: Mapping[str, AttrValue], count: int) -> tuple[str, ...]:
+        """Append a node with several results that are no tensors of the file; return their values."""
+        names = tuple(self.fresh(self._base(op)) for _ in range(count))
+        self._append(op, inputs, attrs, names, (None,) * count)
+        return names
 
     def _append(
         self,
@@ -185,13 +250,14 @@ class Net:
         attrs: Mapping[str, AttrValue] | None,
         names: tuple[str, ...],
         types: Sequence[TensorType | None],
+        is_open: bool = False,
     ) -> Node:
         """Append a node with these results; the types are those of the operator's rule where none is given."""
         origin = (self.tensor(self.current.outputs[0]).name,) if self.current and self.current.outputs else ()
         node = Node(self._node_name(names[0]), op, tuple(inputs), names, dict(attrs or {}), origin)
         ruled = _ruled(node, tuple(self.types[n] if n else None for n in inputs))
         for name, given, found in zip(names, types, ruled, strict=True):
-            wanted = given or found
+            wanted = given.with_shape(found.shape) if given and is_open else given or found
             if (found.shape, found.dtype) != (wanted.shape, wanted.dtype):
                 raise OpError(f"the file says {wanted}, but {op} of its inputs gives {found}")
             if wanted.size_bytes > LARGEST_TENSOR_BYTES or 0 in wanted.shape:
@@ -229,9 +295,9 @@ class Net:
     def _evaluated(self, node: Node, value: str) -> str:
         inputs = [self.folded(name) for name in node.inputs]
         if (
-            node.op in _WITH_STATE
+            node.op in WITH_STATE
             or any(name not in self.consts for name in inputs)
-            or self.types[value].size_bytes > LARGEST_FOLDED_BYTES
+            or (self.types[value].size_bytes > LARGEST_FOLDED_BYTES and node.op not in _OF_WEIGHTS)
         ):
             return value
         types = tuple(self.types[name] for name in inputs)

@@ -11,9 +11,10 @@ import inspect
 import math
 import struct
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any, TypeAlias
 
+import flatbuffers  # type: ignore[import-untyped]
 import numpy as np
 import tflite  # type: ignore[import-untyped]
 
@@ -26,6 +27,10 @@ Options = Mapping[str, Option]
 SCHEMA_VERSION = 3
 MAGIC = b"TFL3"
 MAGIC_AT = 4
+_KIND_HINT = "`glowc ops --format tflite` says which element types each operator takes"
+_SCALE_HINT = "quantise the network again, e.g. with tf.lite.TFLiteConverter"
+_BLOCKWISE = 2  # of the union QuantizationDetails
+_BUILTIN_CODE = 10  # where the table of fields of an operator code tells the place of builtin_code
 _DAMAGED = (struct.error, IndexError, ValueError, TypeError, OverflowError, AttributeError)
 _HINT = "copy or download the file again, or convert the network again with tf.lite.TFLiteConverter"
 _KINDS: Mapping[int, str] = {
@@ -49,8 +54,21 @@ class Quantization:
 
 
 @dataclass(frozen=True, slots=True)
+class Blocks:
+    """Scales of blocks of `size` elements along the last axis: the tensors of scales and of zero points (or -1)."""
+
+    scales: int
+    zero_points: int
+    size: int
+
+
+@dataclass(frozen=True, slots=True)
 class Tensor:
-    """One tensor: `kind` as numpy calls it (int4 and resource besides), `data` of a constant, one element an entry."""
+    """One tensor: `kind` as numpy calls it (int4 and resource besides), `data` of a constant, one element an entry.
+
+    Of `signature` an entry of -1 says that the file's size of that axis is a placeholder. `problem` is why the tensor
+    cannot be read, for the operator that needs it.
+    """
 
     index: int
     name: str
@@ -59,6 +77,14 @@ class Tensor:
     quant: Quantization | None
     data: np.ndarray | None
     is_variable: bool
+    signature: tuple[int, ...] = ()
+    blocks: Blocks | None = None
+    problem: NodeError | None = None
+
+    @property
+    def is_open(self) -> bool:
+        """Say whether a size is a placeholder."""
+        return -1 in self.signature
 
 
 @dataclass(frozen=True, slots=True)
@@ -171,7 +197,7 @@ class _Reader:
 
     def _code(self, index: int) -> tuple[str, int]:
         code = self._there(self.root.OperatorCodes(index))
-        number = max(code.BuiltinCode(), code.DeprecatedBuiltinCode())
+        number = max(code.DeprecatedBuiltinCode(), _new_code(code))
         if number == tflite.BuiltinOperator.CUSTOM:
             return _text(code.CustomCode()) or "CUSTOM", code.Version()
         return _BUILTINS.get(number, f"BUILTIN_{number}"), code.Version()
@@ -237,23 +263,36 @@ class _Reader:
         self.place.text = f"at tensor {index}"
         name = _text(tensor.Name()) or f"tensor_{index}"
         self.place.text = f'at tensor {index} "{name}"'
-        shape = self._ints(tensor.ShapeLength, tensor.Shape, "dimensions")
-        kind = _KINDS.get(tensor.Type())
-        where = f'tensor {index} "{name}"'
-        if kind is None:
-            raise NodeError(f"{where}: element type {_TYPE_NAMES.get(tensor.Type(), tensor.Type())} is not supported")
-        if any(d < 0 for d in shape):
-            raise NodeError(f"{where} has the shape {list(shape)}", "convert the model with a fixed input shape")
-        data = self._data(tensor.Buffer(), shape, kind, where)
-        quant = self._quantization(tensor.Quantization(), shape, where)
-        _check_points(quant, kind, where)
+        given = self._ints(tensor.ShapeLength, tensor.Shape, "dimensions")
+        signature = self._ints(tensor.ShapeSignatureLength, tensor.ShapeSignature, "dimensions")
+        shape = tuple(max(d, 1) if d < 0 else d for d in given)
+        signature = given if min(given, default=0) < 0 else signature if len(signature) == len(given) else ()
+        kind = _KINDS.get(tensor.Type(), "")
+        found = Tensor(index, name, shape, kind, None, None, bool(tensor.IsVariable()), signature)
+        try:
+            return self._filled(found, tensor)
+        except NodeError as problem:
+            return replace(found, problem=problem)
+
+    def _filled(self, found: Tensor, tensor: Any) -> Tensor:
+        """Return a tensor with its elements and scales. Raises NodeError for what no operator could read."""
+        where = f'tensor {found.index} "{found.name}"'
+        if not found.kind:
+            kind = _TYPE_NAMES.get(tensor.Type(), f"number {tensor.Type()}")
+            raise NodeError(f"{where}: element type {kind} is not supported", _KIND_HINT)
+        if min(found.signature, default=0) < -1:
+            raise NodeError(f"{where} has the shape {list(found.signature)}", _HINT)
         if tensor.Sparsity() is not None:
             raise NodeError(f"{where} is sparse", "convert the model without sparsity (densified)")
-        return Tensor(index, name, shape, kind, quant, data, bool(tensor.IsVariable()))
+        data = self._data(tensor.Buffer(), found.shape, found.kind, where)
+        quant = self._quantization(tensor.Quantization(), found.shape, where)
+        _check_points(quant, found.kind, where)
+        return replace(found, data=data, quant=quant, blocks=_blocks(tensor.Quantization()))
 
     def _data(self, buffer: int, shape: tuple[int, ...], kind: str, where: str) -> np.ndarray | None:
         if not 0 <= buffer < self.root.BuffersLength():
-            raise NodeError(f"{where}: its buffer {buffer} is none of the {self.root.BuffersLength()} of the file")
+            text = f"{where}: its buffer {buffer} is none of the {self.root.BuffersLength()} of the file"
+            raise NodeError(text, _HINT)
         data = self._buffer(buffer)
         if not data or kind == "resource":
             return None
@@ -261,7 +300,7 @@ class _Reader:
         item = 1 if kind == "int4" else np.dtype(kind).itemsize
         size = -(-count // 2) if kind == "int4" else count * item
         if size > LARGEST_TENSOR_BYTES or len(data) < size:
-            raise NodeError(f"{where}: its buffer has {len(data):,} bytes; {kind}{list(shape)} needs {size:,}")
+            raise NodeError(f"{where}: its buffer has {len(data):,} bytes; {kind}{list(shape)} needs {size:,}", _HINT)
         if kind == "int4":
             return _nibbles(np.frombuffer(data, np.uint8, size))[:count].reshape(shape)
         return np.frombuffer(data, np.dtype(kind).newbyteorder("<"), count).astype(kind).reshape(shape)
@@ -273,7 +312,7 @@ class _Reader:
             offset, size = buffer.Offset(), buffer.Size()
             if offset > 1:
                 if offset + size > len(self.data):
-                    raise NodeError(f"buffer {index} ends after the file, at byte {offset + size:,}")
+                    raise NodeError(f"buffer {index} ends after the file, at byte {offset + size:,}", _HINT)
                 self._buffers[index] = self.data[offset : offset + size]
             else:
                 length = buffer.DataLength()
@@ -288,13 +327,13 @@ class _Reader:
         points = self._ints(found.ZeroPointLength, found.ZeroPoint, "zero points") or (0,)
         axis = int(found.QuantizedDimension())
         if not all(math.isfinite(s) and s >= 0 for s in scale):
-            raise NodeError(f"{where}: a scale is no positive number")
+            raise NodeError(f"{where}: a scale is no positive number", _SCALE_HINT)
         if len(scale) > 1 and shape == (len(scale),):
             axis = 0  # some converters give a bias the axis of its weights
         if len(scale) > 1 and (not 0 <= axis < len(shape) or shape[axis] != len(scale)):
-            raise NodeError(f"{where}: {len(scale)} scales along axis {axis} of {list(shape)}")
+            raise NodeError(f"{where}: {len(scale)} scales along axis {axis} of {list(shape)}", _SCALE_HINT)
         if len(points) not in (1, len(scale)):
-            raise NodeError(f"{where}: {len(scale)} scales and {len(points)} zero points")
+            raise NodeError(f"{where}: {len(scale)} scales and {len(points)} zero points", _SCALE_HINT)
         return Quantization(scale, points if len(points) == len(scale) else points * len(scale), axis)
 
     def _signature(self, found: Any) -> Signature:
@@ -308,13 +347,30 @@ class _Reader:
         return Signature(_text(found.SignatureKey()), int(found.SubgraphIndex()), names)
 
 
+def _new_code(code: Any) -> int:
+    """Return the field builtin_code itself: its accessor answers the old field where the number is small."""
+    place = code._tab.Offset(_BUILTIN_CODE)
+    return int(code._tab.Get(flatbuffers.number_types.Int32Flags, place + code._tab.Pos)) if place else 0
+
+
+def _blocks(found: Any) -> Blocks | None:
+    """Return the scales of blocks that a quantisation refers to; the schema's classes do not know them."""
+    if found is None or found.DetailsType() != _BLOCKWISE or found.Details() is None:
+        return None
+    table = found.Details()
+    places = [table.Offset(4 + 2 * i) for i in range(3)]
+    flags = flatbuffers.number_types.Int32Flags
+    scales, points, size = (int(table.Get(flags, p + table.Pos)) if p else 0 for p in places)
+    return Blocks(scales, points if points > 0 else -1, size)
+
+
 def _check_points(quant: Quantization | None, kind: str, where: str) -> None:
     """NodeError for a zero point that is no number of the tensor's kind."""
     if quant is None or kind not in _INTEGERS:
         return
     info = np.iinfo(_INTEGERS[kind])
     if any(not info.min <= z <= info.max for z in quant.zero_point):
-        raise NodeError(f"{where}: a zero point is no {kind}")
+        raise NodeError(f"{where}: a zero point is no {kind}", _SCALE_HINT)
 
 
 def _known(indices: tuple[int, ...], count: int, where: str, least: int = -1) -> tuple[int, ...]:

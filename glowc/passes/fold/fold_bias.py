@@ -9,6 +9,7 @@ import numpy as np
 from glowc.graph.graph import GraphEditor, Node
 from glowc.graph.types import type_of
 from glowc.passes.base import PassCtx, RewritePass
+from glowc.passes.classes import clamps
 from glowc.passes.operands import ConstOperand, add_operand, find_const
 
 
@@ -32,17 +33,22 @@ class FoldBias(RewritePass):
             if bias is None or editor.types[node.inputs[index]].shape != editor.types[node.outputs[0]].shape:
                 continue
             name = add_operand(editor, f"{node.outputs[0]}.bias", bias)
-            editor.remove(node)
-            act = {key: value for key, value in node.attrs.items() if key.startswith("act_")}
-            editor.update(
-                layer,
-                inputs=(*layer.inputs[:2], name),
-                outputs=node.outputs,
-                attrs={**layer.attrs, **act},
-                origin=(*layer.origin, *node.origin),
-            )
+            _fold(node, layer, (*layer.inputs[:2], name), editor)
             return True
         return False
+
+
+def _fold(node: Node, layer: Node, inputs: tuple[str, ...], editor: GraphEditor) -> None:
+    """Let the layer have a bias; bounds of the sum become its own, or a Clip where it has none."""
+    act = {key: value for key, value in node.attrs.items() if key.startswith("act_")}
+    origin = (*layer.origin, *node.origin)
+    if act and not clamps(layer.op):
+        editor.update(layer, inputs=inputs, origin=origin)
+        bounds = {key.removeprefix("act_"): value for key, value in act.items()}
+        editor.update(node, op="Clip", inputs=layer.outputs[:1], attrs=bounds)
+        return
+    editor.remove(node)
+    editor.update(layer, inputs=inputs, outputs=node.outputs, attrs={**layer.attrs, **act}, origin=origin)
 
 
 def _layer(editor: GraphEditor, value: str) -> Node | None:

@@ -70,7 +70,7 @@ def lstm(rng: Rng) -> Case:
     shape = (steps, batch, in_k) if major else (batch, steps, in_k)
     q = q_of(rng, kind, -7, -4)
     x = build.input(shape, kind, q)
-    clip = 0.0 if kind == "float32" or flag(rng) else float(np.float32(rng.uniform(0.2, 3)))
+    clip = 0.0 if flag(rng) else float(np.float32(rng.uniform(0.2, 3)))
     if q is None:
         weights = [build.const(data_of(rng, (hidden, n), kind, 0.5)) for n in (*(in_k,) * 4, *(hidden,) * 4)]
         biases = [build.const(data_of(rng, (hidden,), kind, 0.5)) for _ in range(4)]

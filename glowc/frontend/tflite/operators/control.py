@@ -1,7 +1,7 @@
 """IF and WHILE with conditions that are known at compile time: the branch, or every turn of the loop, in their place.
 
-The operators of a subgraph are imported as if they stood in the graph; a condition that is computed at run time is
-refused by the operator's name.
+The operators of a subgraph are imported as if they stood in the graph. Of an IF whose condition is computed at run time
+both branches run, where neither keeps anything, and the results are chosen; a WHILE needs a condition that is known.
 """
 
 from __future__ import annotations
@@ -11,11 +11,13 @@ from collections.abc import Sequence
 import numpy as np
 
 from glowc.frontend.problems import NodeError
-from glowc.frontend.tflite.net import Net
+from glowc.frontend.tflite.net import WITH_STATE, Net
 from glowc.frontend.tflite.operators.options import option
 from glowc.frontend.tflite.reader import Operator, Subgraph
 
 MOST_TURNS = 1000
+_BRANCHES = ("ThenSubgraphIndex", "ElseSubgraphIndex")
+_HINT = "convert the network with a condition that is known, or compute both sides and choose with tf.where"
 
 
 def _subgraph(net: Net, number: int) -> Subgraph:
@@ -50,11 +52,38 @@ def _known(net: Net, value: str, what: str) -> bool:
 
 
 def branch(operator: Operator, net: Net) -> None:
-    """IF: the branch that is taken."""
-    taken = _known(net, net.value(operator.inputs[0]), "the condition")
-    number = option(operator, "ThenSubgraphIndex" if taken else "ElseSubgraphIndex")
-    values = _results(net, _subgraph(net, number), [net.value(i) for i in operator.inputs[1:]])
-    _define(operator, net, values)
+    """IF: the branch that is taken; both and a choice where the condition is computed at run time."""
+    given, numbers = [net.value(i) for i in operator.inputs[1:]], [option(operator, key) for key in _BRANCHES]
+    condition = net.folded(net.value(operator.inputs[0]))
+    if condition in net.consts:
+        number = numbers[0 if _known(net, condition, "the condition") else 1]
+        _define(operator, net, _results(net, _subgraph(net, number), given))
+        return
+    if net.types[condition].elements != 1:
+        raise NodeError(f"the condition is {net.types[condition]}, not one truth value")
+    before, first = net.kept(), len(net.nodes)
+    both = [_results(net, _subgraph(net, number), given) for number in numbers]
+    if net.kept() != before or any(node.op in WITH_STATE for node in net.nodes[first:]):
+        raise NodeError("a branch keeps values between inferences, and the condition is computed at run time", _HINT)
+    _choose(operator, net, condition, both)
+
+
+def _choose(operator: Operator, net: Net, condition: str, both: Sequence[Sequence[str]]) -> None:
+    """Let the results be those of the first branch where the condition holds, else of the second."""
+    one = net.reshaped(condition, ())
+    for out, then, otherwise in zip(operator.outputs, *both, strict=True):
+        types = [net.types[value] for value in (then, otherwise)]
+        if (types[0].shape, types[0].dtype, types[0].quant) != (types[1].shape, types[1].dtype, types[1].quant):
+            raise NodeError(
+                f"its branches give {types[0]} and {types[1]}, and the condition is computed at run time", _HINT
+            )
+        net.define(out, net.emit("Where", (one, then, otherwise), type_=types[0]))
+
+
+def composite(operator: Operator, net: Net) -> None:
+    """STABLEHLO_COMPOSITE: the subgraph that says what it is made of."""
+    number = option(operator, "DecompositionSubgraphIndex")
+    _define(operator, net, _results(net, _subgraph(net, number), [net.value(i) for i in operator.inputs]))
 
 
 def loop(operator: Operator, net: Net) -> None:
@@ -75,4 +104,4 @@ def _define(operator: Operator, net: Net, values: Sequence[str]) -> None:
         net.define(index, value)
 
 
-HANDLERS = {"IF": branch, "WHILE": loop}
+HANDLERS = {"IF": branch, "WHILE": loop, "STABLEHLO_COMPOSITE": composite}

@@ -60,8 +60,12 @@ def quantize(operator: Operator, net: Net) -> None:
 
 
 def dequantize(operator: Operator, net: Net) -> None:
-    """DEQUANTIZE."""
-    net.emit("DequantizeLinear", (net.value(operator.inputs[0]),), out=operator.outputs[0])
+    """DEQUANTIZE of codes; values of float16 are float32 already."""
+    source, out = operator.inputs[0], operator.outputs[0]
+    if net.type(source).dtype is DType.F32:
+        net.define(out, net.value(source))
+    else:
+        net.emit("DequantizeLinear", (net.value(source),), out=out)
 
 
 def leaky_relu(operator: Operator, net: Net) -> None:

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import replace
 
 import numpy as np
 
 from glowc.frontend.problems import NodeError
 from glowc.frontend.tflite.net import NHWC, Net
+from glowc.frontend.tflite.operators.movement import ints
 from glowc.frontend.tflite.operators.options import clamp, operands, option, padding, positive
 from glowc.frontend.tflite.reader import Operator
 from glowc.graph.attrs import AttrValue
@@ -86,32 +88,36 @@ def _bias_kind(is_float: bool) -> type[np.generic]:
 def fully_connected(operator: Operator, net: Net) -> None:
     """FULLY_CONNECTED: the input is seen as rows of the weights' length."""
     x, out = net.type(operator.inputs[0]), net.type(operator.outputs[0])
-    array, type_ = _weights(operator, net)
+    type_ = net.type(operator.inputs[1])
     if type_.rank != 2 or x.elements % type_.shape[1]:
         raise NodeError(f"input {x} and weights {type_} do not fit")
     if option(operator, "WeightsFormat"):
         raise NodeError("shuffled weights are not supported", "convert the model for TensorFlow Lite Micro")
     rows = x.elements // type_.shape[1]
     flat = net.reshaped(net.value(operator.inputs[0]), (rows, type_.shape[1]))
-    values = (
-        flat,
-        net.add_const(net.tensor(operator.inputs[1]).name, array, type_),
-        bias_of(operator, net, type_.shape[0]),
-    )
-    attrs = {**clamp(operator), **rounding(operator, net)}
-    if out.shape == (rows, type_.shape[0]):
+    if net.tensor(operator.inputs[1]).blocks is None:
+        weights = net.add_const(net.tensor(operator.inputs[1]).name, *_weights(operator, net))
+    else:
+        weights = net.value(operator.inputs[1])
+    values = (flat, weights, bias_of(operator, net, type_.shape[0]))
+    attrs, outputs = {**clamp(operator), **rounding(operator, net)}, type_.shape[0]
+    kept = option(operator, "KeepNumDims") and x.shape[-1:] == type_.shape[1:]
+    shape = out.shape if not net.is_open(operator.outputs[0]) else (*x.shape[:-1], outputs) if kept else (rows, outputs)
+    if shape == (rows, outputs):
         net.emit("FullyConnected", values, attrs, out=operator.outputs[0])
         return
-    if out.elements != rows * type_.shape[0]:
-        raise NodeError(f"the result {out} is not {rows} times {type_.shape[0]}")
-    y = net.emit("FullyConnected", values, attrs, type_=out.with_shape((rows, type_.shape[0])))
-    net.emit("Reshape", (y,), {"shape": out.shape}, out=operator.outputs[0])
+    if math.prod(shape) != rows * outputs:
+        raise NodeError(f"the result {out} is not {rows} times {outputs}")
+    y = net.emit("FullyConnected", values, attrs, type_=out.with_shape((rows, outputs)))
+    net.emit("Reshape", (y,), {"shape": shape}, out=operator.outputs[0])
 
 
 def transpose_conv(operator: Operator, net: Net) -> None:
     """TRANSPOSE_CONV: shape of the result, weights O,kH,kW,I, input, bias; sums of int16 are always of 64 bits."""
     x, out = net.type(operator.inputs[2]), net.type(operator.outputs[0])
     array, type_ = _weights(operator, net)
+    if net.is_open(operator.outputs[0]):
+        out = out.with_shape(ints(net, operator.inputs[0], "the shape of the result"))
     if x.rank != 4 or type_.rank != 4 or out.rank != 4 or x.shape[3] != type_.shape[3]:
         raise NodeError(f"input {x}, weights {type_} and result {out} do not fit")
     stride, size = positive(operator, "StrideH", "StrideW"), out.shape[1:3]
@@ -133,7 +139,7 @@ def transpose_conv(operator: Operator, net: Net) -> None:
     if not bounds:
         net.emit("ConvTranspose", values, geometry, out=operator.outputs[0])
         return
-    y = net.emit("ConvTranspose", values, geometry, type_=out)
+    y = net.emit("ConvTranspose", values, geometry, like=operator.outputs[0])
     net.emit("Clip", (y,), {k.removeprefix("act_"): v for k, v in bounds.items()}, out=operator.outputs[0])
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Mapping, Sequence
 
 import numpy as np
 
@@ -15,6 +15,7 @@ from glowc.graph.attrs import AttrValue
 from glowc.graph.types import TensorType
 
 Ints = tuple[int, ...]
+Part = tuple[int, int, int]
 
 
 def ints(net: Net, index: int, what: str) -> Ints:
@@ -30,9 +31,40 @@ def axis_of(axis: int, rank: int) -> int:
 
 
 def reshape(operator: Operator, net: Net) -> None:
-    """RESHAPE, SQUEEZE, EXPAND_DIMS: the shape is that of the result."""
-    attrs = {"shape": net.type(operator.outputs[0]).shape}
-    net.emit("Reshape", (net.value(operator.inputs[0]),), attrs, out=operator.outputs[0])
+    """RESHAPE, SQUEEZE, EXPAND_DIMS: the shape is that of the result, or follows from the inputs."""
+    out, x = operator.outputs[0], net.type(operator.inputs[0])
+    found = _RESHAPES[operator.code](operator, net, x) if net.is_open(out) else net.type(out).shape
+    net.emit("Reshape", (net.value(operator.inputs[0]),), {"shape": found}, out=out)
+
+
+def _new_shape(operator: Operator, net: Net, x: TensorType) -> Ints:
+    """Return what RESHAPE asks for, by its second input or an option; -1 is the rest."""
+    given = operator.options.get("NewShape")
+    wanted = [int(v) for v in given] if isinstance(given, tuple) else []
+    if len(operator.inputs) > 1 and operator.inputs[1] >= 0:
+        wanted = list(ints(net, operator.inputs[1], "the shape"))
+    if -1 in wanted:
+        known = math.prod(d for d in wanted if d != -1)
+        wanted[wanted.index(-1)] = x.elements // known if known else 0
+    if math.prod(wanted) != x.elements or min(wanted, default=1) < 0:
+        raise NodeError(f"{x} in the shape {wanted}", "convert the model with the input shape that you need")
+    return tuple(wanted)
+
+
+def _squeezed(operator: Operator, _: Net, x: TensorType) -> Ints:
+    given = operator.options.get("SqueezeDims")
+    axes = {axis_of(int(a), x.rank) for a in given} if isinstance(given, tuple) else set()
+    return tuple(d for a, d in enumerate(x.shape) if d != 1 or (axes and a not in axes))
+
+
+def _expanded(operator: Operator, net: Net, x: TensorType) -> Ints:
+    axis = axis_of(ints(net, operator.inputs[1], "the axis")[0], x.rank + 1)
+    return (*x.shape[:axis], 1, *x.shape[axis:])
+
+
+_RESHAPES: Mapping[str, Callable[[Operator, Net, TensorType], Ints]] = {
+    "RESHAPE": _new_shape, "SQUEEZE": _squeezed, "EXPAND_DIMS": _expanded,
+}  # fmt: skip
 
 
 def same_codes(operator: Operator, net: Net, inputs: Sequence[int]) -> None:
@@ -67,10 +99,11 @@ def pack(operator: Operator, net: Net) -> None:
     if any(net.type(i).rank != out.rank - 1 for i in operator.inputs):
         raise NodeError(f"the result {out} needs one axis more than the inputs have")
     axis = axis_of(option(operator, "Axis"), out.rank)
-    part = (*out.shape[:axis], 1, *out.shape[axis + 1 :])
-    net.emit(
-        "Concat", [net.reshaped(net.value(i), part) for i in operator.inputs], {"axis": axis}, out=operator.outputs[0]
-    )
+    parts = []
+    for i in operator.inputs:
+        shape = net.type(i).shape
+        parts.append(net.reshaped(net.value(i), (*shape[:axis], 1, *shape[axis:])))
+    net.emit("Concat", parts, {"axis": axis}, out=operator.outputs[0])
 
 
 def unpack(operator: Operator, net: Net) -> None:
@@ -79,10 +112,10 @@ def unpack(operator: Operator, net: Net) -> None:
     axis = axis_of(option(operator, "Axis"), x.rank)
     for i, out in enumerate(operator.outputs):
         part = _sliced(net, operator.inputs[0], {axis: (i, i + 1, 1)})
-        net.emit("Reshape", (part,), {"shape": net.type(out).shape}, out=out)
+        net.emit("Reshape", (part,), {"shape": (*x.shape[:axis], *x.shape[axis + 1 :])}, out=out)
 
 
-def _sliced(net: Net, index: int, parts: dict[int, tuple[int, int, int]], out: int | None = None) -> str:
+def _sliced(net: Net, index: int, parts: dict[int, Part], out: int | None = None) -> str:
     """Return the elements from begin to before end of some axes."""
     x = net.type(index)
     axes = tuple(sorted(parts))
@@ -103,12 +136,22 @@ def split(operator: Operator, net: Net) -> None:
     x = net.type(operator.inputs[data])
     along = axis_of(ints(net, operator.inputs[axis], "the axis")[0], x.rank)
     begin = 0
-    for out in operator.outputs:
-        length = net.type(out).shape[along]
+    for out, length in zip(operator.outputs, _lengths(operator, net, along, x.shape[along]), strict=True):
         _sliced(net, operator.inputs[data], {along: (begin, begin + length, 1)}, out)
         begin += length
     if begin != x.shape[along]:
         raise NodeError(f"pieces of together {begin} along axis {along} of {x}")
+
+
+def _lengths(operator: Operator, net: Net, along: int, whole: int) -> list[int]:
+    """Return how long the pieces of SPLIT and SPLIT_V are."""
+    outs = operator.outputs
+    if not any(net.is_open(out) for out in outs):
+        return [net.type(out).shape[along] for out in outs]
+    if operator.code == "SPLIT":
+        return [whole // len(outs)] * len(outs)
+    wanted = ints(net, operator.inputs[1], "the lengths")
+    return [whole - sum(w for w in wanted if w >= 0) if w < 0 else w for w in wanted]
 
 
 def slice_(operator: Operator, net: Net) -> None:
@@ -123,41 +166,57 @@ def slice_(operator: Operator, net: Net) -> None:
 
 
 def strided_slice(operator: Operator, net: Net) -> None:
-    """STRIDED_SLICE with masks of begin, end and axes that vanish."""
-    x, out = net.type(operator.inputs[0]), net.type(operator.outputs[0])
-    if option(operator, "EllipsisMask") or option(operator, "NewAxisMask"):
-        raise NodeError("ellipsis_mask and new_axis_mask are not supported")
-    begin, end, step = (ints(net, operator.inputs[i], what) for i, what in ((1, "begin"), (2, "end"), (3, "strides")))
-    parts = {}
-    for axis in range(len(begin)):
-        parts[axis] = _range(operator, axis, x.shape[axis], (begin[axis], end[axis], step[axis]))
-    shape = tuple(len(range(*parts[a])) if a in parts else n for a, n in enumerate(x.shape))
-    if 0 in shape:
-        raise NodeError(f"begin {list(begin)} end {list(end)} strides {list(step)} take nothing of {x}")
+    """STRIDED_SLICE with masks of begin, end, axes that vanish and new ones; an ellipsis stands for whole axes."""
+    x, out = net.type(operator.inputs[0]), operator.outputs[0]
+    parts, shape = _strided(operator, net, x)
+    shown = f"{x}: the slice takes nothing of it"
+    if any(not len(range(*part)) for part in parts.values()) and 0 not in net.type(out).shape:
+        raise NodeError(shown)
     array = net.const(operator.inputs[0])
     if array is not None:
-        found = array[tuple(_slice(parts[a]) for a in sorted(parts))]
-        net.define(
-            operator.outputs[0], net.add_const(net.tensor(operator.outputs[0]).name, found.reshape(out.shape), out)
-        )
-        return
-    if shape == out.shape:
-        _sliced(net, operator.inputs[0], parts, operator.outputs[0])
-        return
-    net.emit("Reshape", (_sliced(net, operator.inputs[0], parts),), {"shape": out.shape}, out=operator.outputs[0])
+        found = array[tuple(_slice(parts[a]) for a in sorted(parts))].reshape(shape)
+        net.define(out, net.add_const(net.tensor(out).name, found, net.type(out).with_shape(shape)))
+    elif tuple(len(range(*parts[a])) if a in parts else n for a, n in enumerate(x.shape)) == shape:
+        _sliced(net, operator.inputs[0], parts, out)
+    else:
+        net.emit("Reshape", (_sliced(net, operator.inputs[0], parts),), {"shape": shape}, out=out)
 
 
-def _slice(part: tuple[int, int, int]) -> slice:
+def _strided(operator: Operator, net: Net, x: TensorType) -> tuple[dict[int, Part], Ints]:
+    """Return begin, end and step of the axes, and the shape of the result."""
+    lists = [ints(net, operator.inputs[i], what) for i, what in ((1, "begin"), (2, "end"), (3, "strides"))]
+    masks = {key: option(operator, f"{key}Mask") for key in ("Ellipsis", "NewAxis", "ShrinkAxis")}
+    count = len(lists[0])
+    plain = sum(1 for i in range(count) if not (masks["Ellipsis"] | masks["NewAxis"]) >> i & 1)
+    parts: dict[int, Part] = {}
+    shape: list[int] = []
+    axis = 0
+    for at, wanted in enumerate(zip(*lists, strict=True)):
+        if masks["Ellipsis"] >> at & 1:
+            shape += x.shape[axis : axis + x.rank - plain]
+            axis += x.rank - plain
+        elif masks["NewAxis"] >> at & 1:
+            shape.append(1)
+        elif axis >= x.rank:
+            raise NodeError(f"begin, end and strides of {count} axes for {x}")
+        else:
+            parts[axis] = _range(operator, at, x.shape[axis], wanted)
+            shape += [] if masks["ShrinkAxis"] >> at & 1 else [len(range(*parts[axis]))]
+            axis += 1
+    return parts, (*shape, *x.shape[axis:])
+
+
+def _slice(part: Part) -> slice:
     begin, end, step = part
     return slice(begin, end if end >= 0 else None, step)
 
 
-def _range(operator: Operator, axis: int, length: int, wanted: tuple[int, int, int]) -> tuple[int, int, int]:
-    """Return begin, end and step along an axis, where masks and negative numbers mean what they do."""
+def _range(operator: Operator, at: int, length: int, wanted: Part) -> Part:
+    """Return begin, end and step along an axis, where masks (bit `at`) and negative numbers mean what they do."""
     begin, end, step = wanted
     if step == 0:
         raise NodeError("a stride of 0")
-    bit, backwards = 1 << axis, step < 0
+    bit, backwards = 1 << at, step < 0
     first, last = (length - 1, -1) if backwards else (0, length)
     low, high = (-1, length - 1) if backwards else (0, length)
     begin = first if option(operator, "BeginMask") & bit else min(max(begin + (length if begin < 0 else 0), low), high)
@@ -196,9 +255,10 @@ def shape(operator: Operator, net: Net) -> None:
 
 def fill(operator: Operator, net: Net) -> None:
     """FILL, BROADCAST_TO: an element or a tensor repeated."""
-    source = operator.inputs[1 if operator.code == "FILL" else 0]
-    attrs = {"shape": net.type(operator.outputs[0]).shape}
-    net.emit("Expand", (net.value(source),), attrs, out=operator.outputs[0])
+    source, shape = operator.inputs[:2] if operator.code != "FILL" else operator.inputs[1::-1]
+    out = operator.outputs[0]
+    wanted = ints(net, shape, "the shape") if net.is_open(out) else net.type(out).shape
+    net.emit("Expand", (net.value(source),), {"shape": wanted}, out=out)
 
 
 def tile(operator: Operator, net: Net) -> None:
@@ -239,7 +299,7 @@ def space_to_batch(operator: Operator, net: Net) -> None:
 
     The runtime's codes around are what its memory holds (two runs of one model differ); tests pad floats only.
     """
-    x, out = net.type(operator.inputs[0]), net.type(operator.outputs[0])
+    x = net.type(operator.inputs[0])
     block = ints(net, operator.inputs[1], "the block")
     around = net.need(operator.inputs[2], "the padding").reshape(-1, 2)
     spatial = len(block)
@@ -250,12 +310,16 @@ def space_to_batch(operator: Operator, net: Net) -> None:
     if amounts.any():
         pads = {"pads": tuple(int(v) for v in amounts.T.reshape(-1))}
         value = net.emit("Pad", (value,), pads, type_=x.with_shape(padded))
+    if any(n % b for n, b in zip(padded[1 : 1 + spatial], block, strict=True)):
+        raise NodeError(f"{x} with padding {around.tolist()} is no whole number of blocks {list(block)}")
     pairs = [d for n, b in zip(padded[1 : 1 + spatial], block, strict=True) for d in (n // b, b)]
     value = net.reshaped(value, (x.shape[0], *pairs, *padded[1 + spatial :]))
     inner = range(1 + 2 * spatial, 1 + 2 * spatial + x.rank - 1 - spatial)
     perm = (*range(2, 2 + 2 * spatial, 2), 0, *range(1, 1 + 2 * spatial, 2), *inner)
     value = net.emit("Transpose", (value,), {"perm": perm}, type_=_permuted(net.types[value], perm))
-    net.emit("Reshape", (value,), {"shape": out.shape}, out=operator.outputs[0])
+    blocks = [n // b for n, b in zip(padded[1 : 1 + spatial], block, strict=True)]
+    shape = (x.shape[0] * math.prod(block), *blocks, *padded[1 + spatial :])
+    net.emit("Reshape", (value,), {"shape": shape}, out=operator.outputs[0])
 
 
 def batch_to_space(operator: Operator, net: Net) -> None:
@@ -263,7 +327,9 @@ def batch_to_space(operator: Operator, net: Net) -> None:
     x = net.type(operator.inputs[0])
     block = ints(net, operator.inputs[1], "the block")
     crops = net.need(operator.inputs[2], "the crops").reshape(-1, 2)
-    spatial, batch = len(block), x.shape[0] // math.prod(block)
+    spatial, batch = len(block), x.shape[0] // max(math.prod(block), 1)
+    if batch * math.prod(block) != x.shape[0] or not batch:
+        raise NodeError(f"{x} is no whole number of blocks {list(block)}")
     value = net.reshaped(net.value(operator.inputs[0]), (*block, batch, *x.shape[1:]))
     order = [spatial]
     for i in range(spatial):
@@ -288,7 +354,7 @@ def _permuted(type_: TensorType, perm: Sequence[int]) -> TensorType:
 
 def zeros_like(operator: Operator, net: Net) -> None:
     """ZEROS_LIKE: a constant."""
-    out = net.type(operator.outputs[0])
+    out = net.type(operator.outputs[0]).with_shape(net.type(operator.inputs[0]).shape)
     net.define(operator.outputs[0], net.add_const("zeros", np.zeros(out.shape, out.dtype.numpy), out))
 
 

@@ -2,6 +2,10 @@
 
 from __future__ import annotations
 
+import math
+
+import numpy as np
+
 from glowc.frontend.problems import NodeError
 from glowc.frontend.tflite.net import Net
 from glowc.frontend.tflite.operators.options import clamp, operands
@@ -84,6 +88,29 @@ def extreme(operator: Operator, net: Net) -> None:
     net.emit("AssignQuant", (found,), out=out)
 
 
+def arc_tangent(operator: Operator, net: Net) -> None:
+    """ATAN2 of floats: the angle of (second, first), by its quadrant."""
+    (y, x), types = _pair(operator, net)
+    if not types[0].dtype.is_float:
+        raise NodeError(f"ATAN2 of {types[0]} is not supported")
+    zero, half, pi = (net.add_const("angle", np.asarray(v, np.float32)) for v in (0.0, math.pi / 2, math.pi))
+    flat = net.emit("Atan", (net.emit("Div", (y, x)),))
+    below = net.emit("Less", (y, zero))
+    turned = net.emit("Where", (below, net.emit("Sub", (flat, pi)), net.emit("Add", (flat, pi))))
+    steep = net.emit("Where", (below, net.emit("Neg", (half,)), half))
+    level = net.emit("Where", (net.emit("Equal", (y, zero)), y, steep))
+    right = net.emit("Where", (net.emit("Greater", (x, zero)), flat, level))
+    net.emit("Where", (net.emit("Less", (x, zero)), turned, right), out=operator.outputs[0])
+
+
+def power(operator: Operator, net: Net) -> None:
+    """POW of floats and whole numbers."""
+    values, types = _pair(operator, net)
+    if types[0].quant is not None:
+        raise NodeError(f"POW of codes {types[0]} is not supported")
+    net.emit("Pow", values, out=operator.outputs[0])
+
+
 def prelu(operator: Operator, net: Net) -> None:
     """PRELU with slopes that are broadcast."""
     values, types = _pair(operator, net)
@@ -91,11 +118,15 @@ def prelu(operator: Operator, net: Net) -> None:
 
 
 def select(operator: Operator, net: Net) -> None:
-    """SELECT_V2: operands and result have one quantisation."""
+    """SELECT and SELECT_V2: operands and result have one quantisation; conditions of SELECT may be of whole rows."""
     out = net.type(operator.outputs[0])
     if any(net.type(i).quant != out.quant for i in operator.inputs[1:3]):
         raise NodeError("operands and result need one scale and zero point")
-    net.emit("Where", [net.value(i) for i in operands(operator, 3)], out=operator.outputs[0])
+    condition, *both = (net.value(i) for i in operands(operator, 3))
+    of, rank = net.types[condition], net.type(operator.inputs[1]).rank
+    if operator.code == "SELECT" and of.rank == 1 < rank:
+        condition = net.reshaped(condition, (*of.shape, *(1,) * (rank - 1)))
+    net.emit("Where", (condition, *both), out=operator.outputs[0])
 
 
 def add_n(operator: Operator, net: Net) -> None:
@@ -116,5 +147,6 @@ def add_n(operator: Operator, net: Net) -> None:
 HANDLERS = {
     "DIV": divide, **dict.fromkeys(_RELATIONS, relation), **dict.fromkeys(_FLOAT, floats),
     **dict.fromkeys(_LOGIC, logic), "SQUARED_DIFFERENCE": squared_difference, **dict.fromkeys(_EXTREMES, extreme),
-    "PRELU": prelu, "SELECT_V2": select, "ADD_N": add_n,
+    "PRELU": prelu, **dict.fromkeys(("SELECT", "SELECT_V2"), select), "ADD_N": add_n, "POW": power,
+    "ATAN2": arc_tangent,
 }  # fmt: skip

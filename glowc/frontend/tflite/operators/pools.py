@@ -28,7 +28,7 @@ def pool(operator: Operator, net: Net) -> None:
     if not bounds:
         net.emit("MaxPool", (value,), attrs, out=out)
         return
-    largest = net.emit("MaxPool", (value,), attrs, type_=net.type(out))
+    largest = net.emit("MaxPool", (value,), attrs, like=out)
     net.emit("Clip", (largest,), {k.removeprefix("act_"): v for k, v in bounds.items()}, out=out)
 
 

@@ -96,16 +96,17 @@ def _float_lstm(
     operator: Operator, net: Net, weights: tuple[np.ndarray, TensorType], recurrent: tuple[np.ndarray, TensorType],
     bias: tuple[np.ndarray, TensorType],
 ) -> None:  # fmt: skip
-    if number(operator, "CellClip", 0.0):
-        raise NodeError("a clip of the cell state of floats is not supported")
     w, r, b = (_gates(part) for part in (weights, recurrent, bias))
     values = [net.value(operator.inputs[0]), net.add_const("weights", w), net.add_const("recurrent", r),
               net.add_const("bias", np.concatenate((b, np.zeros_like(b)), axis=1))]  # fmt: skip
     attrs: dict[str, AttrValue] = {
         "stateful": 1, "batch_first": int(not option(operator, "TimeMajor")), "hidden_size": bias[0].shape[1],
     }  # fmt: skip
+    if number(operator, "CellClip", 0.0) > 0:
+        attrs["cell_clip"] = number(operator, "CellClip", 0.0)
     y = net.emit("LSTM", values, attrs)
-    net.emit("Reshape", (y,), {"shape": net.type(operator.outputs[0]).shape}, out=operator.outputs[0])
+    shape = (*net.type(operator.inputs[0]).shape[:2], bias[0].shape[1])
+    net.emit("Reshape", (y,), {"shape": shape}, out=operator.outputs[0])
 
 
 def _gates(part: tuple[np.ndarray, TensorType]) -> np.ndarray:

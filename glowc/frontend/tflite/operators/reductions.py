@@ -41,6 +41,22 @@ def extreme(operator: Operator, net: Net) -> None:
     net.emit(_EXTREMES[operator.code], (net.value(operator.inputs[0]),), _axes(operator, net), out=operator.outputs[0])
 
 
+def product(operator: Operator, net: Net) -> None:
+    """REDUCE_PROD of floats and whole numbers."""
+    x = net.type(operator.inputs[0])
+    if x.quant is not None:
+        raise NodeError(f"REDUCE_PROD of codes {x} is not supported")
+    net.emit("ReduceProd", (net.value(operator.inputs[0]),), _axes(operator, net), out=operator.outputs[0])
+
+
+def any_all(operator: Operator, net: Net) -> None:
+    """REDUCE_ANY and REDUCE_ALL: the largest and the smallest of 0 and 1."""
+    numbers = net.emit("Cast", (net.value(operator.inputs[0]),), {"to": _ONNX_KINDS[DType.S8]})
+    op = "ReduceMax" if operator.code == "REDUCE_ANY" else "ReduceMin"
+    found = net.emit(op, (numbers,), _axes(operator, net))
+    net.emit("Cast", (found,), {"to": _ONNX_KINDS[DType.BOOL]}, out=operator.outputs[0])
+
+
 def arg(operator: Operator, net: Net) -> None:
     """ARG_MAX and ARG_MIN along a constant axis."""
     x, y = net.type(operator.inputs[0]), net.type(operator.outputs[0])
@@ -86,11 +102,11 @@ def l2_pool(operator: Operator, net: Net) -> None:
     }  # fmt: skip
     value, bounds = net.value(operator.inputs[0]), clamp(operator)
     square = net.emit("Mul", (value, value), type_=x)
-    average = net.emit("AveragePool", (square,), attrs, type_=net.type(out))
+    average = net.emit("AveragePool", (square,), attrs, like=out)
     if not bounds:
         net.emit("Sqrt", (average,), out=out)
         return
-    root = net.emit("Sqrt", (average,), type_=net.type(out))
+    root = net.emit("Sqrt", (average,), like=out)
     net.emit("Clip", (root,), {k.removeprefix("act_"): v for k, v in bounds.items()}, out=out)
 
 
@@ -108,5 +124,6 @@ def l2_normalization(operator: Operator, net: Net) -> None:
 
 HANDLERS = {
     "SUM": total, **dict.fromkeys(_EXTREMES, extreme), **dict.fromkeys(_ARGS, arg), "CAST": cast, "CUMSUM": cumsum,
+    "REDUCE_PROD": product, **dict.fromkeys(("REDUCE_ANY", "REDUCE_ALL"), any_all),
     "L2_POOL_2D": l2_pool, "L2_NORMALIZATION": l2_normalization,
 }  # fmt: skip

@@ -14,6 +14,7 @@ from glowc.frontend.tflite.operators.options import operands, option
 from glowc.frontend.tflite.reader import Operator
 from glowc.graph.attrs import AttrValue
 from glowc.graph.fixed_point import round_away
+from glowc.graph.types import TensorType
 
 _F32 = np.float32
 _REFLECT = 0
@@ -33,13 +34,21 @@ def taken(net: Net, value: str, indices: Sequence[Sequence[int]], out: int) -> N
 
 def nearest(operator: Operator, net: Net) -> None:
     """RESIZE_NEAREST_NEIGHBOR: rows and columns by float32 coordinates."""
-    x, y = net.type(operator.inputs[0]), net.type(operator.outputs[0])
+    x, y = net.type(operator.inputs[0]), _resized(operator, net)
     align, half = option(operator, "AlignCorners"), option(operator, "HalfPixelCenters")
-    if x.rank != 4 or y.rank != 4:
-        raise NodeError(f"{x} has no rows and columns")
     whole = [range(n) for n in x.shape]
     rows, columns = (_nearest(x.shape[a], y.shape[a], bool(align), bool(half)) for a in (1, 2))
     taken(net, net.value(operator.inputs[0]), (whole[0], rows, columns, whole[3]), operator.outputs[0])
+
+
+def _resized(operator: Operator, net: Net) -> TensorType:
+    """Return the type of the result of a resize: rows and columns are those of the second input."""
+    x, y = net.type(operator.inputs[0]), net.type(operator.outputs[0])
+    if x.rank == 4 and net.is_open(operator.outputs[0]):
+        y = y.with_shape((x.shape[0], *ints(net, operator.inputs[1], "the size"), x.shape[3]))
+    if x.rank != 4 or y.rank != 4 or 0 in y.shape:
+        raise NodeError(f"{x} has no rows and columns")
+    return y
 
 
 def _nearest(size: int, to: int, align: bool, half: bool) -> list[int]:
@@ -51,9 +60,7 @@ def _nearest(size: int, to: int, align: bool, half: bool) -> list[int]:
 
 def bilinear(operator: Operator, net: Net) -> None:
     """RESIZE_BILINEAR of floats and int8."""
-    x, y = net.type(operator.inputs[0]), net.type(operator.outputs[0])
-    if x.rank != 4 or y.rank != 4:
-        raise NodeError(f"{x} has no rows and columns")
+    x, y = net.type(operator.inputs[0]), _resized(operator, net)
     align, half = option(operator, "AlignCorners"), option(operator, "HalfPixelCenters")
     if x.quant is not None:
         attrs: dict[str, AttrValue] = {"sizes": y.shape[1:3], "align": align, "half": half}

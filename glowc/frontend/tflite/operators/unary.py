@@ -9,21 +9,24 @@ import numpy as np
 from glowc.frontend.problems import NodeError
 from glowc.frontend.tflite.net import Net
 from glowc.frontend.tflite.operators.elementwise import table
+from glowc.frontend.tflite.operators.options import option
 from glowc.frontend.tflite.reader import Operator
 from glowc.graph import fixed_unary
+from glowc.graph.attrs import AttrValue
 from glowc.graph.types import DType, TensorType
 
 _FLOAT = {
     "ABS": "Abs", "NEG": "Neg", "EXP": "Exp", "LOG": "Log", "SQRT": "Sqrt", "SIN": "Sin", "COS": "Cos",
     "FLOOR": "Floor", "CEIL": "Ceil", "ROUND": "Round", "RELU": "Relu", "ELU": "Elu", "HARD_SWISH": "HardSwish",
-    "LOGICAL_NOT": "Not",
+    "LOGICAL_NOT": "Not", "SIGN": "Sign",
 }  # fmt: skip
 _TABLES: Mapping[str, Callable[[np.ndarray, float, fixed_unary.Range], np.ndarray]] = {
     "ABS": fixed_unary.abs_codes, "RELU": fixed_unary.relu_codes, "RELU6": fixed_unary.relu6_codes,
     "RELU_N1_TO_1": fixed_unary.relu_n1_to_1_codes, "ELU": fixed_unary.elu_codes,
     "HARD_SWISH": fixed_unary.hard_swish_codes, "RSQRT": fixed_unary.rsqrt_codes,
+    "RELU_0_TO_1": fixed_unary.relu_0_to_1_codes, "EXP": fixed_unary.exp_codes,
 }  # fmt: skip
-_BOUNDS = {"RELU6": (0.0, 6.0), "RELU_N1_TO_1": (-1.0, 1.0)}
+_BOUNDS = {"RELU6": (0.0, 6.0), "RELU_N1_TO_1": (-1.0, 1.0), "RELU_0_TO_1": (0.0, 1.0)}
 
 
 def unary(operator: Operator, net: Net) -> None:
@@ -77,4 +80,19 @@ def _rsqrt_wide(operator: Operator, net: Net) -> None:
 _WIDE = {
     "ABS": _rescaled("FixedAbs"), "RELU": _rescaled("FixedRelu"), "RELU6": _relu6_wide, "RSQRT": _rsqrt_wide,
 }  # fmt: skip
-HANDLERS = dict.fromkeys((*_FLOAT, *_TABLES, "SQUARE"), unary)
+
+
+def gelu(operator: Operator, net: Net) -> None:
+    """GELU by the error function or, `approximate`, by tanh; of int8 codes a table."""
+    x, y, near = net.type(operator.inputs[0]), net.type(operator.outputs[0]), bool(option(operator, "Approximate"))
+    if x.quant is None:
+        attrs: dict[str, AttrValue] = {"approximate": "tanh" if near else "none"}
+        net.emit("Gelu", (net.value(operator.inputs[0]),), attrs, out=operator.outputs[0])
+        return
+    if not x.dtype is y.dtype is DType.S8:
+        raise NodeError(f"GELU of {x} is not supported")
+    function = fixed_unary.gelu_tanh_codes if near else fixed_unary.gelu_codes
+    table(net, operator.inputs[0], operator.outputs[0], fixed_unary.table_of(function, x, y))
+
+
+HANDLERS = {**dict.fromkeys((*_FLOAT, *_TABLES, "SQUARE"), unary), "GELU": gelu}
