@@ -265,6 +265,9 @@ def main() -> None:
         if stop.code == INTERRUPTED:
             say("interrupted", err=True)
         sys.exit(1 if stop.code == 2 else stop.code)  # typer's own 2: a wrong option, so the user's input
+    except KeyboardInterrupt:  # a second one, while the first one was cleaned up after
+        say("interrupted", err=True)
+        sys.exit(INTERRUPTED)
     except GlowcError as error:
         if _debug:
             raise

@@ -2,15 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import Future, ProcessPoolExecutor, as_completed
 from concurrent.futures.process import BrokenProcessPool
 from importlib import import_module
 from multiprocessing import get_context
+from threading import Event
 from typing import Any
 
 from glowc.errors import ToolError
+from glowc.machine.interrupts import end_silently, held, raised
 from glowc.machine.matrix import FAILED, FIGURES, Cell, Result, run_cell
+
+_interrupted = Event()  # of a process that runs cells
 
 
 def run_here(cells: Sequence[Cell], jobs: int) -> Iterator[Result]:
@@ -30,8 +34,9 @@ def run_here(cells: Sequence[Cell], jobs: int) -> Iterator[Result]:
 
 def _pool(cells: Sequence[Cell], jobs: int) -> Iterator[Result]:
     """Yield results until all are there or a process has died."""
-    with ProcessPoolExecutor(jobs, mp_context=get_context("spawn")) as pool:
-        futures: list[Future[Result]] = [pool.submit(run_cell, cell) for cell in cells]
+    with ProcessPoolExecutor(jobs, mp_context=get_context("spawn"), initializer=end_silently) as pool:
+        with held():
+            futures: list[Future[Result]] = [pool.submit(_run_interruptible, run_cell, cell) for cell in cells]
         try:
             for future in as_completed(futures):
                 try:
@@ -39,7 +44,19 @@ def _pool(cells: Sequence[Cell], jobs: int) -> Iterator[Result]:
                 except BrokenProcessPool:
                     continue
         finally:
-            pool.shutdown(wait=False, cancel_futures=True)
+            pool.shutdown(cancel_futures=True)
+
+
+def _run_interruptible(run: Callable[[Cell], Result], cell: Cell) -> Result:
+    """Run a cell in a process of a pool; after an interrupt it leaves alone those that wait for it."""
+    if _interrupted.is_set():
+        raise KeyboardInterrupt
+    try:
+        with raised():
+            return run(cell)
+    except KeyboardInterrupt:
+        _interrupted.set()
+        raise
 
 
 def _lost(cell: Cell) -> Result:

@@ -103,6 +103,38 @@ def test_a_killed_run_goes_on_where_it_was(models: Path, tmp_path: Path) -> None
     assert {result["status"] for result in said["results"]} == {"done"}
 
 
+@pytest.mark.parametrize("cells", [0, 1])
+def test_ctrl_c_keeps_what_is_done_and_prints_no_traceback(models: Path, tmp_path: Path, cells: int) -> None:
+    """A terminal interrupts the processes that run cells, too: while they start, and while they compute."""
+    file, err = tmp_path / "r.sqlite", tmp_path / "err.txt"
+    argv = [sys.executable, "-m", "glowc", "matrix", "--models", str(models), "--opt", "size,balanced,speed"]
+    argv += ["--do", "bench", "--jobs", "2", "-o", str(file)]
+    with (
+        err.open("w") as log,
+        subprocess.Popen(argv, stdout=subprocess.DEVNULL, stderr=log, start_new_session=True) as process,
+    ):
+        while process.poll() is None and (_count(file) < cells or not _children(process.pid)):
+            time.sleep(0.05)
+        os.killpg(process.pid, signal.SIGINT)
+    assert process.returncode == 130
+    assert "Traceback" not in err.read_text()
+    assert f"what is done is in {file}" in err.read_text()
+    assert err.read_text().endswith("interrupted\n")
+
+
+def _children(pid: int) -> bool:
+    """Say whether a process has started those that run cells."""
+    return any("spawn_main" in path.read_text() for path in Path("/proc").glob("[0-9]*/cmdline")
+               if _parent(path.parent) == pid)  # fmt: skip
+
+
+def _parent(process: Path) -> int:
+    try:
+        return int((process / "stat").read_text().rpartition(")")[2].split()[1])
+    except OSError:  # it is gone
+        return 0
+
+
 def _count(file: Path) -> int:
     if not file.exists():
         return 0
