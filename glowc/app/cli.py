@@ -15,7 +15,7 @@ import typer
 from glowc.app.debug import register as register_debug
 from glowc.app.docs import register as register_docs
 from glowc.app.evaluate import register as register_evaluate
-from glowc.app.export import Format, FormatOpt
+from glowc.app.export import Format, FormatOpt, PackageOpt, parse_package
 from glowc.app.export import register as register_export
 from glowc.app.firmware import register as register_firmware
 from glowc.app.group import Sharing, compile_together
@@ -165,6 +165,7 @@ def compile_(
     ] = False,
     group_name: Annotated[str, typer.Option("--group-name", help="of several models: prefix of the whole")] = "models",
     format_: FormatOpt = Format.FOLDER,
+    package: PackageOpt = None,
     force: Annotated[
         bool, typer.Option("--force", help="write also into a folder that holds files of others, and over them")
     ] = False,
@@ -189,6 +190,7 @@ def compile_(
         time_axis=time_axis, io_buffers=io_buffers.value, memory_map=memory_map,
         weights=weights.value,
         form=format_.value,
+        package=parse_package(package),
     )  # fmt: skip
     if together:
         alone = (("--quantize-data", quantize_data), ("--pareto", pareto), ("--format", format_ is not Format.FOLDER))

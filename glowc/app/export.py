@@ -9,6 +9,7 @@ from typing import Annotated
 import typer
 
 from glowc.app.terminal import say, tell
+from glowc.errors import InputError
 
 
 class Format(StrEnum):
@@ -27,6 +28,20 @@ class Format(StrEnum):
 FormatOpt = Annotated[
     Format, typer.Option("--format", help="the build system that takes the files; single: one .c and one .h")
 ]
+PackageOpt = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--package", metavar="KEY=VALUE", help="author, maintainer, version, url, architectures of a --format"
+    ),
+]
+
+
+def parse_package(pairs: list[str] | None) -> dict[str, str]:
+    """Return the fields of --package. InputError names all that are none."""
+    fields = dict(pair.split("=", 1) for pair in pairs or () if "=" in pair)
+    if wrong := [f"--package {pair}" for pair in pairs or () if "=" not in pair]:
+        raise InputError("a field is KEY=VALUE", details=wrong, hint="--package author=Ada --package version=1.2.0")
+    return fields
 
 
 def example(

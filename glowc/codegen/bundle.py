@@ -11,10 +11,11 @@ import numpy as np
 from glowc import __version__
 from glowc.codegen.blob import HEADER as BLOB_HEADER
 from glowc.codegen.blob import blob_bytes, c_bytes, code_hash, lay_out
-from glowc.codegen.export import FOLDER, exported, placed
+from glowc.codegen.export import FOLDER, check_core, check_package, exported, placed
 from glowc.codegen.guard import guard_zones
 from glowc.codegen.kernels import environment, extern_files, foreign_headers
 from glowc.codegen.names import c_lines, in_comment, is_ident, prints_math
+from glowc.codegen.package import package_fields
 from glowc.codegen.places import Places, check_parts, unused_pointers
 from glowc.codegen.segments import PieceView, piece_views, printed_layer
 from glowc.codegen.view import (
@@ -61,6 +62,7 @@ class BundleSpec:
     code_section: str | None = None  # of the kernels' code
     blob: bool = False  # constants in a file of their own
     form: str = FOLDER  # of the files: FOLDER or one of export.FORMS
+    package: Mapping[str, str] = field(default_factory=dict)  # what it says of its maker, where it is a package
 
 
 @dataclass(frozen=True, slots=True)
@@ -139,7 +141,7 @@ def view_model(
             "prefix": prefix,
             "P": prefix.upper(),
             "version": full_version(),
-            "release": ".".join(__version__.split(".")[:3]),
+            "release": release(),
             "cpu": spec.cpu,
             "opt": spec.opt,
             "model_hash": spec.model_hash,
@@ -240,7 +242,10 @@ def render_bundle(
             files[f"{spec.name}_golden.{suffix}"] = text
     files |= copied_files(viewed)
     foreign = frozenset({**viewed.extern_headers, **viewed.extern_sources})
+    check_package(spec.form, spec.package)
     if spec.form != FOLDER:
+        check_core(spec.form, spec.cpu, model.guard.lacking)
+        model.package = package_fields(spec.package, spec.form, spec.cpu, release(), not model.guard.lacking)
         files = exported(spec.name, spec.form, files, foreign, lambda name: env.get_template(name).render(m=model))
         foreign = frozenset(placed(spec.form, file) for file in foreign)
     return Bundle(
@@ -254,6 +259,11 @@ def render_bundle(
         foreign,
         {f"{spec.name}_weights.bin": _blob(program, consts, code, model)} if spec.blob else {},
     )
+
+
+def release() -> str:
+    """Return the version of glowc as packages have it: three numbers."""
+    return ".".join(__version__.split(".")[:3])
 
 
 def own_headers(names: Sequence[str], golden: Sequence[str], *others: str) -> list[str]:

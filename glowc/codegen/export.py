@@ -74,6 +74,20 @@ def exported(
     return {**here, **{path.replace("NAME", name): render(template) for path, template in _templates(form)}}
 
 
+def check_core(form: str, cpu: str, lacking: Collection[str]) -> None:
+    """Raise InputError where no chip of a format has the core that the C asks for; `lacking`: what others lack."""
+    if form == "esp-idf" and lacking:
+        raise InputError(f"--format esp-idf: the kernels are for {cpu}, and no chip of ESP-IDF has that core",
+                         hint="--board host gives portable C, which Xtensa and RISC-V cores run")  # fmt: skip
+
+
+def check_package(form: str, fields: Collection[str]) -> None:
+    """Raise InputError where a format has no place for the fields of a package."""
+    if fields and form in (FOLDER, SINGLE, "zephyr"):
+        raise InputError(f"--package {next(iter(fields))}=...: --format {form} is no package",
+                         hint="--format arduino, platformio, esp-idf, cmsis-pack or cmake")  # fmt: skip
+
+
 def placed(form: str, file: str) -> str:
     """Return the path of a C file of a bundle in a format of FORMS."""
     return f"{FORMS[form].sources}/{file}" if FORMS[form].sources else file

@@ -51,6 +51,15 @@ def as_bytes(content: str | bytes) -> bytes:
     return content if isinstance(content, bytes) else content.encode()
 
 
+def with_files(sbom: Sbom, files: Mapping[str, str]) -> Sbom:
+    """Return a bill in which some files have another content."""
+    listed: list[File] = [
+        {**file, "sha256": hashlib.sha256(as_bytes(files[file["name"]])).hexdigest()} if file["name"] in files else file
+        for file in sbom["files"]
+    ]
+    return {**sbom, "files": listed}
+
+
 def bill_of_materials(models: Sequence[Path], files: Mapping[str, str | bytes], foreign: Collection[str]) -> Sbom:
     """Return what report.json says under "sbom"; `foreign` are the files that a plugin brought along."""
     return {

@@ -10,6 +10,7 @@ from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 
+from glowc.codegen.package import kept
 from glowc.compiler.bom import as_bytes
 from glowc.errors import GlowcError, InputError
 
@@ -92,6 +93,21 @@ def write_folder(folder: Path, files: Mapping[str, str | bytes], *, force: bool 
         _remove(folder, sorted(stale))
     except OSError as error:
         raise _cannot_write(folder, error.strerror or str(error)) from error
+
+
+def kept_files(folder: Path, files: Mapping[str, str], given: Mapping[str, str]) -> dict[str, str]:
+    """Return the files of an earlier package that keep what somebody wrote into them; `given` are options."""
+    try:
+        release = str(json.loads((folder / REPORT).read_text(encoding="utf-8"))["glowc"]).partition("+")[0]
+    except (OSError, ValueError, KeyError, TypeError):
+        return {}
+    earlier = read_earlier(folder) or Earlier()
+    found: dict[str, str] = {}
+    for name in earlier.files & files.keys():
+        with suppress(OSError, UnicodeDecodeError):
+            text = kept(name, files[name], (folder / name).read_text(encoding="utf-8"), release, given)
+            found |= {name: text} if text != files[name] else {}
+    return found
 
 
 def _holds(path: Path, content: bytes) -> bool:

@@ -50,6 +50,7 @@ class CompileOptions(Checked):
     chain: tuple[Path, ...] = ()
     states: Mapping[str, str] = field(default_factory=dict)
     weights: Annotated[str, OneOf(("array", "blob"))] = "array"
+    package: Mapping[str, str] = field(default_factory=dict)
     form: Annotated[str, OneOf((FOLDER, *FORMS))] = FOLDER
 
     @property

@@ -13,8 +13,8 @@ import numpy as np
 from glowc.board import Board
 from glowc.codegen.bundle import Bundle, BundleSpec, Golden, render_bundle
 from glowc.codegen.places import Places
-from glowc.compiler.bom import bill_of_materials, files_hash
-from glowc.compiler.bundle_folder import REPORT, write_folder
+from glowc.compiler.bom import bill_of_materials, files_hash, with_files
+from glowc.compiler.bundle_folder import REPORT, kept_files, write_folder
 from glowc.compiler.chain import chained, with_states
 from glowc.compiler.delegates import delegate
 from glowc.compiler.fit import (
@@ -248,9 +248,11 @@ def write_bundle(compiled: Compiled, out_dir: Path, *, force: bool = False) -> N
 
     Raises GlowcError when files of others are in the way, unless `force` says to write beside and over them.
     """
-    report = json.dumps(compiled.report, indent=1) + "\n"
     bundle = compiled.bundle
-    write_folder(out_dir, {**bundle.files, **bundle.binaries, REPORT: report}, force=force)
+    kept = kept_files(out_dir, bundle.files, compiled.options.package)
+    report = {**compiled.report, "sbom": with_files(compiled.report["sbom"], kept)} if kept else compiled.report
+    text = json.dumps(report, indent=1) + "\n"
+    write_folder(out_dir, {**bundle.files, **kept, **bundle.binaries, REPORT: text}, force=force)
 
 
 def model_hash(source: Path, *chain: Path) -> str:
@@ -267,7 +269,7 @@ def spec_of(source: Path, graph: Graph, board: Board, options: CompileOptions, e
         features=board.cpu.features, cpu_flags=board.cpu.core_flags,
         loop_bytes=board.cpu.loop_bytes if options.code_section is None else None, code_section=options.code_section,
         blob=options.weights == "blob",
-        form=options.form,
+        form=options.form, package=options.package,
     )  # fmt: skip
 
 
