@@ -43,7 +43,9 @@ def package_fields(given: Mapping[str, str], form: str, cpu: str, release: str, 
     maker = given.get("author", "glowc")
     fields = {"author": maker, "maintainer": f"{maker} <nobody@example.com>", "version": release, "url": "",
               "architectures": "*" if portable else known.get(core, "*")}  # fmt: skip
-    return {**fields, **given}
+    fields |= given
+    several = fields["architectures"].split(",")
+    return {**fields, "platforms": json.dumps(several if len(several) > 1 else several[0])}
 
 
 def _plain(key: str, value: str) -> bool:
