@@ -1,8 +1,9 @@
 """MatMul of two activations and Gemm as ONNX writes it: batched, broadcast, optionally transposed.
 
-Integers: acc = sum (a - za) * (b - zb) in int32, then clamp(rne(float32(acc) * (sa * sb) / sy) + zy), the scale
-computed in float32 in that order. Attributes perm_a, perm_b and perm_y of MatMul transpose the operands before and
-the result after the product: the kernels read and write by strides, so that nothing is copied.
+Integers: acc = sum (a - za) * (b - zb) in int32, in int64 of two int16 tensors, then
+clamp(rne(float32(acc) * (sa * sb) / sy) + zy), the scale computed in float32 in that order.
+Attributes perm_a, perm_b and perm_y of MatMul transpose the operands before and the result after
+the product: the kernels read and write by strides, so that nothing is copied.
 Sources: ONNX MatMul-13, Gemm-13, QLinearMatMul-21.
 """
 
@@ -266,7 +267,7 @@ KERNELS = (
     *(
         KernelDef(
             f"matmul_{dtype.value}", ("in a", "in b", "out out"), MatMulCodes, _interpret_codes,
-            template="matmul_s8", kind=dtype.value,
+            template=f"matmul_{dtype.value}", kind=dtype.value,
             doc="matrix product: clamp(rne(sum (a - a_zp) * (b - b_zp) * scale) + out_zp)",
         )
         for dtype in (DType.S8, DType.S16)

@@ -11,7 +11,7 @@ from glowc.kernels.registry import variants_of
 from glowc.program.kernel import all_kernels
 from tests.conftest import ROOT
 
-WARNINGS = ("-Wall", "-Wextra", "-Wconversion", "-Wshadow", "-Wundef", "-Werror")
+WARNINGS = ("-Wall", "-Wextra", "-Wconversion", "-Wshadow", "-Wundef", "-Wvla", "-Werror")
 SANITIZERS = (
     "-g1",  # line numbers
     "-fsanitize=address,undefined,float-cast-overflow",

@@ -5,6 +5,7 @@ from __future__ import annotations
 import itertools
 import math
 from collections.abc import Iterator
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -54,11 +55,11 @@ def product(
         )
     arrays = {
         "a": rng.integers(dtype.qmin, dtype.qmax + 1, (count, m, k)).astype(dtype.numpy),
-        "b": rng.integers(-128, 128, (b_count, k, n)).astype(dtype.numpy),
+        "b": rng.integers(dtype.qmin, dtype.qmax + 1, (b_count, k, n)).astype(dtype.numpy),
     }
     extra = {
         "a_zp": zp[0], "b_zp": zp[1], "out_zp": 9, "out_min": dtype.qmin, "out_max": dtype.qmax,
-        "scale": 40 / (math.sqrt(k) * 74 * 74 * (1 if dtype is DType.S8 else 200)),
+        "scale": 40 / (math.sqrt(k) * 74 * 74 * (1 if dtype is DType.S8 else 256)),
     }  # fmt: skip
     return make_case(f"matmul_{dtype.value}", arrays, params | extra, out=out)
 
@@ -84,6 +85,21 @@ def kernel_cases() -> Iterator[Case]:
         yield product(rng, 6, k, n, trans=n % 2 == 1)
     for zp in ((-128, 127), (127, -128), (0, 0)):
         yield product(rng, 3, 17, 4, zp=zp)
+    yield from _products_of_sixteen_bits(rng)
+
+
+def _products_of_sixteen_bits(rng: np.random.Generator) -> Iterator[Case]:
+    """Tails, columns in several parts, copied rows and columns, zero points, and sums beyond 32 bits."""
+    for k, zp in itertools.product((1, 2, 3, 4, 7, 8, 9, 16, 21), ((0, 0), (-32768, 32767))):
+        yield product(rng, 3, k, 1 + k % 4, dtype=DType.S16, zp=zp, trans=k % 2 == 1, turned=k % 3 == 0)
+    for k, n, trans in ((5, 300, True), (700, 9, False), (33, 130, False)):
+        yield product(rng, 2, k, n, dtype=DType.S16, trans=trans, zp=(0, 7) if trans else (0, 0))
+    for low, high in ((-32768, -32768), (-32768, 32767), (32767, 32767)):
+        case = product(rng, 2, 40, 3, dtype=DType.S16, zp=(0, 0))
+        yield replace(
+            case,
+            arrays={**case.arrays, "a": np.full_like(case.arrays["a"], low), "b": np.full_like(case.arrays["b"], high)},
+        )
 
 
 def _run(op: str, attrs: dict[str, int | float], *arrays: np.ndarray) -> np.ndarray:

@@ -158,7 +158,7 @@ def _sums_fit(op: Node, inputs: tuple[str, ...], editor: GraphEditor) -> bool:
     if op.op in WEIGHTED:
         bias = editor.consts[inputs[2]] if len(inputs) > 2 else np.zeros(1, np.int32)
         return largest_sum(editor.consts[inputs[1]], types[1], types[0], bias, _WEIGHT_AXIS[op.op]) <= DType.S32.qmax
-    if op.op == "MatMul":
+    if op.op == "MatMul" and types[0].dtype.bits < 16:  # sums of two int16 tensors have 64 bits
         length = types[0].shape[-1]
         return length * reach(types[0]) * reach(types[1]) <= DType.S32.qmax
     return True
