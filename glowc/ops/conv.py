@@ -282,7 +282,9 @@ def emit_shift(
         raise OpError("weights and bias must be constants, and all tensors integers")
     operands = {"in": x, "weights": ctx.const(weights, f"{node.name}_weights"), "out": y}
     operands |= shift_operands(ctx, node, shift, bias)
-    codes = ShiftCodes(0, x.type.quant.zero_point[0], shift_end(shift, y.type.quant))
+    of_weights = ctx.type(node.inputs[1]).quant
+    zero = 0 if of_weights is None else of_weights.zero_point[0]
+    codes = ShiftCodes(zero, x.type.quant.zero_point[0], shift_end(shift, y.type.quant))
     ctx.emit(kernel, operands, params(codes), rows=rows, macs=macs)
 
 

@@ -20,9 +20,9 @@ from glowc.ops.base import LowerCtx, OpError, Ref, clamp_of
 from glowc.program.kernel import Arrays
 from glowc.program.params import Params
 
-ROUNDING: Mapping[str, Attr] = {"rounding": Str("even", words=("even", "tflite", "tflite_wide"))}
+ROUNDING: Mapping[str, Attr] = {"rounding": Str("even", words=("even", "tflite", "tflite_wide", "tflite_single"))}
 """Attribute of an operator on codes: a float32 scale, half to even; or TensorFlow Lite's multiplier and shift, of sums
-in int32 or, wide, in int64 with a multiplier of 16 bits."""
+in int32 or, wide, in int64 with a multiplier of 16 bits; single, of a product of scales that is rounded to float32."""
 
 
 def is_tflite(node: Node) -> bool:
@@ -94,8 +94,9 @@ def ending_of(node: Node, x: QuantParams, w: QuantParams, y: QuantParams) -> End
     """Return how the sums of products of x and w become codes of y."""
     if not is_tflite(node):
         return ScaleEnding(requant_scale(x, w, y).reshape(-1))
-    wide = node.attrs["rounding"] == "tflite_wide"
-    return FixedEnding(*multipliers([x.scale[0] * scale / y.scale[0] for scale in w.scale]), wide)
+    wide, single = (node.attrs["rounding"] == f"tflite_{word}" for word in ("wide", "single"))
+    products = [float(F32(x.scale[0]) * F32(s)) if single else x.scale[0] * s for s in w.scale]
+    return FixedEnding(*multipliers([product / y.scale[0] for product in products]), wide)
 
 
 def code_bounds(node: Node, y: QuantParams, dtype: DType) -> tuple[int, int]:

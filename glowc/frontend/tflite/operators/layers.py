@@ -13,17 +13,27 @@ from glowc.frontend.tflite.operators.movement import ints
 from glowc.frontend.tflite.operators.options import clamp, operands, option, padding, positive
 from glowc.frontend.tflite.reader import Operator
 from glowc.graph.attrs import AttrValue
+from glowc.graph.fixed_point import multiplier
 from glowc.graph.types import DType, TensorType
+from glowc.ops.integer import fixed_bounds
+from glowc.ops.requant_shift import Shift
+
+_MOST = 31  # shifts of a product in 64 bits
 
 
 def rounding(operator: Operator, net: Net, bias: int = 2) -> dict[str, AttrValue]:
-    """Return how a layer on codes rounds: sums in 64 bits for int16, unless its bias is of 32; nothing for floats."""
+    """Return how a layer on codes rounds: sums in 64 bits for int16, unless its bias is of 32; nothing for floats.
+
+    Of uint8 TensorFlow Lite, whose runtime for microcontrollers has no such convolutions, rounds products of scales.
+    """
     x = net.type(operator.inputs[0])
     if x.quant is None:
         return {}
     index = operator.inputs[bias] if len(operator.inputs) > bias else -1
-    wide = x.dtype is DType.S16 and (index < 0 or net.tensor(index).kind == "int64")
-    return {"rounding": "tflite_wide" if wide else "tflite"}
+    if x.dtype is DType.S16 and (index < 0 or net.tensor(index).kind == "int64"):
+        return {"rounding": "tflite_wide"}
+    single = net.tensor(operator.inputs[0]).kind == "uint8" and operator.code != "FULLY_CONNECTED"
+    return {"rounding": "tflite_single" if single else "tflite"}
 
 
 def conv_2d(operator: Operator, net: Net) -> None:
@@ -100,7 +110,7 @@ def fully_connected(operator: Operator, net: Net) -> None:
     else:
         weights = net.value(operator.inputs[1])
     values = (flat, weights, bias_of(operator, net, type_.shape[0]))
-    attrs, outputs = {**clamp(operator), **rounding(operator, net)}, type_.shape[0]
+    attrs, outputs = _ending(operator, net), type_.shape[0]
     kept = option(operator, "KeepNumDims") and x.shape[-1:] == type_.shape[1:]
     shape = out.shape if not net.is_open(operator.outputs[0]) else (*x.shape[:-1], outputs) if kept else (rows, outputs)
     if shape == (rows, outputs):
@@ -110,6 +120,20 @@ def fully_connected(operator: Operator, net: Net) -> None:
         raise NodeError(f"the result {out} is not {rows} times {outputs}")
     y = net.emit("FullyConnected", values, attrs, type_=out.with_shape((rows, outputs)))
     net.emit("Reshape", (y,), {"shape": shape}, out=operator.outputs[0])
+
+
+def _ending(operator: Operator, net: Net) -> dict[str, AttrValue]:
+    """Return how a fully connected layer ends; that of uint8 rounds once, half up, as TensorFlow Lite alone has it."""
+    x, w, y = (net.type(i) for i in (*operator.inputs[:2], operator.outputs[0]))
+    bounds, unsigned = clamp(operator), net.tensor(operator.inputs[0]).kind == "uint8"
+    if not unsigned or x.quant is None or w.quant is None or y.quant is None or w.quant.per_axis:
+        return {**bounds, **rounding(operator, net)}
+    mul, shift = multiplier(x.quant.scale[0] * w.quant.scale[0] / y.quant.scale[0])
+    if not -_MOST <= shift < _MOST:
+        raise NodeError(f"the scales of {x}, {w} and {y} are too far apart")
+    least, most = bounds.get("act_min", -math.inf), bounds.get("act_max", math.inf)
+    low, high = (code - y.quant.zero_point[0] for code in fixed_bounds(least, most, y.quant, y.dtype))
+    return dict(Shift((mul,), (0,), 1 << (31 - shift), low, high).attrs(y.dtype))
 
 
 def transpose_conv(operator: Operator, net: Net) -> None:
@@ -125,8 +149,15 @@ def transpose_conv(operator: Operator, net: Net) -> None:
     name, value = net.tensor(operator.inputs[1]).name, net.value(operator.inputs[2])
     bias = bias_of(operator, net, type_.shape[0], at=3, of=2)
     if x.quant is not None:
-        wide = "tflite_wide" if x.dtype is DType.S16 else "tflite"
-        attrs = {"out_size": size, "strides": stride, "pads": pads, "rounding": wide, **clamp(operator)}
+        single = net.tensor(operator.inputs[2]).kind == "uint8"
+        wide = "tflite_wide" if x.dtype is DType.S16 else "tflite_single" if single else "tflite"
+        attrs: dict[str, AttrValue] = {
+            "out_size": size,
+            "strides": stride,
+            "pads": pads,
+            "rounding": wide,
+            **clamp(operator),
+        }
         net.emit("FixedConvTranspose", (value, net.add_const(name, array, type_), bias), attrs, out=operator.outputs[0])
         return
     before = zip(x.shape[1:3], stride, type_.shape[1:3], pads, size, strict=True)

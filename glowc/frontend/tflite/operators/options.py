@@ -7,7 +7,6 @@ from collections.abc import Mapping, Sequence
 
 from glowc.frontend.problems import NodeError
 from glowc.frontend.tflite.reader import Operator
-from glowc.graph.attrs import AttrValue
 
 SAME, VALID = 0, 1
 _ACTIVATIONS = {0: (-math.inf, math.inf), 1: (0.0, math.inf), 2: (-1.0, 1.0), 3: (0.0, 6.0)}
@@ -33,7 +32,7 @@ def number(operator: Operator, name: str, default: float) -> float:
     raise NodeError(f"option {name} is {found!r}, not a number")
 
 
-def clamp(operator: Operator) -> dict[str, AttrValue]:
+def clamp(operator: Operator) -> dict[str, float]:
     """Return the bounds of the fused activation."""
     number = option(operator, "FusedActivationFunction")
     if number not in _ACTIVATIONS:

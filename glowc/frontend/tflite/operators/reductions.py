@@ -14,7 +14,7 @@ from glowc.graph.types import DType
 
 _EXTREMES = {"REDUCE_MAX": "ReduceMax", "REDUCE_MIN": "ReduceMin"}
 _ARGS = {"ARG_MAX": "ArgMax", "ARG_MIN": "ArgMin"}
-_ONNX_KINDS = {
+ONNX_KINDS = {
     DType.F32: 1, DType.U8: 2, DType.S8: 3, DType.U16: 4, DType.S16: 5, DType.S32: 6, DType.S64: 7, DType.BOOL: 9,
     DType.F64: 11, DType.U32: 12, DType.U64: 13,
 }  # fmt: skip
@@ -51,10 +51,10 @@ def product(operator: Operator, net: Net) -> None:
 
 def any_all(operator: Operator, net: Net) -> None:
     """REDUCE_ANY and REDUCE_ALL: the largest and the smallest of 0 and 1."""
-    numbers = net.emit("Cast", (net.value(operator.inputs[0]),), {"to": _ONNX_KINDS[DType.S8]})
+    numbers = net.emit("Cast", (net.value(operator.inputs[0]),), {"to": ONNX_KINDS[DType.S8]})
     op = "ReduceMax" if operator.code == "REDUCE_ANY" else "ReduceMin"
     found = net.emit(op, (numbers,), _axes(operator, net))
-    net.emit("Cast", (found,), {"to": _ONNX_KINDS[DType.BOOL]}, out=operator.outputs[0])
+    net.emit("Cast", (found,), {"to": ONNX_KINDS[DType.BOOL]}, out=operator.outputs[0])
 
 
 def arg(operator: Operator, net: Net) -> None:
@@ -66,15 +66,15 @@ def arg(operator: Operator, net: Net) -> None:
     if y.dtype is DType.S64:
         net.emit("Identity", (found,), out=operator.outputs[0])
     else:
-        net.emit("Cast", (found,), {"to": _ONNX_KINDS[y.dtype]}, out=operator.outputs[0])
+        net.emit("Cast", (found,), {"to": ONNX_KINDS[y.dtype]}, out=operator.outputs[0])
 
 
 def cast(operator: Operator, net: Net) -> None:
     """CAST: codes are the whole numbers that they are."""
     y = net.type(operator.outputs[0])
-    if y.dtype not in _ONNX_KINDS:
+    if y.dtype not in ONNX_KINDS:
         raise NodeError(f"a cast to {y}")
-    found = net.emit("Cast", (net.plain(operator.inputs[0]),), {"to": _ONNX_KINDS[y.dtype]})
+    found = net.emit("Cast", (net.plain(operator.inputs[0]),), {"to": ONNX_KINDS[y.dtype]})
     net.emit("AssignQuant" if y.quant is not None else "Identity", (found,), out=operator.outputs[0])
 
 

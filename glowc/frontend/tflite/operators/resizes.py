@@ -11,10 +11,11 @@ from glowc.frontend.problems import NodeError
 from glowc.frontend.tflite.net import NHWC, Net
 from glowc.frontend.tflite.operators.movement import ints
 from glowc.frontend.tflite.operators.options import operands, option
+from glowc.frontend.tflite.operators.reductions import ONNX_KINDS
 from glowc.frontend.tflite.reader import Operator
 from glowc.graph.attrs import AttrValue
 from glowc.graph.fixed_point import round_away
-from glowc.graph.types import TensorType
+from glowc.graph.types import DType, TensorType
 
 _F32 = np.float32
 _REFLECT = 0
@@ -59,10 +60,11 @@ def _nearest(size: int, to: int, align: bool, half: bool) -> list[int]:
 
 
 def bilinear(operator: Operator, net: Net) -> None:
-    """RESIZE_BILINEAR of floats and int8."""
+    """RESIZE_BILINEAR of floats and int8; of uint8 TensorFlow Lite interpolates in floats and rounds half up."""
     x, y = net.type(operator.inputs[0]), _resized(operator, net)
     align, half = option(operator, "AlignCorners"), option(operator, "HalfPixelCenters")
-    if x.quant is not None:
+    unsigned = net.tensor(operator.inputs[0]).kind == "uint8"
+    if x.quant is not None and not unsigned:
         attrs: dict[str, AttrValue] = {"sizes": y.shape[1:3], "align": align, "half": half}
         net.emit("FixedBilinear", (net.value(operator.inputs[0]),), attrs, out=operator.outputs[0])
         return
@@ -71,7 +73,13 @@ def bilinear(operator: Operator, net: Net) -> None:
         "sizes": y.shape, "scales": tuple(n / d for n, d in zip(y.shape, x.shape, strict=True)), "mode": "linear",
         "coordinate_transformation_mode": mode, **NHWC,
     }  # fmt: skip
-    net.emit("Resize", (net.value(operator.inputs[0]),), attrs, out=operator.outputs[0])
+    if x.quant is None:
+        net.emit("Resize", (net.value(operator.inputs[0]),), attrs, out=operator.outputs[0])
+        return
+    real = net.emit("Cast", (net.plain(operator.inputs[0]),), {"to": ONNX_KINDS[DType.F32]})
+    moved = net.emit("Add", (net.emit("Resize", (real,), attrs), net.add_const("half", np.asarray(0.5, np.float32))))
+    codes = net.emit("Cast", (net.emit("Floor", (moved,)),), {"to": ONNX_KINDS[y.dtype]})
+    net.emit("AssignQuant", (codes,), out=operator.outputs[0])
 
 
 def mirror_pad(operator: Operator, net: Net) -> None:
