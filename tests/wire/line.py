@@ -105,7 +105,8 @@ class Monitor:
 def emulated(board: Board, elf: Path, folder: Path, line: str = "socket") -> Iterator[tuple[str, Monitor]]:
     """Run firmware in QEMU with its first UART on a Unix socket, or on a pseudo-terminal (`line="pty"`)."""
     uart, control = folder / "uart", folder / "qmp"
-    argv = [word.replace("{elf}", str(elf)) for word in board.run_argv if word != "{plugin}"]
+    words = {"{elf}": str(elf), "{qemu_cpu}": board.cpu.qemu_cpu or ""}
+    argv = [words.get(word, word) for word in board.run_argv if word != "{plugin}"]
     place = argv.index("-serial") + 1
     argv[place] = "pty" if line == "pty" else f"unix:{uart},server=on,wait=off"
     argv += ["-qmp", f"unix:{control},server=on,wait=off"]
