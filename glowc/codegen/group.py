@@ -84,7 +84,7 @@ def _constants(
         key = (view.ctype, view.text, view.count)
         known = different.get(key, view)
         different[key] = replace(known, align_bytes=max(known.align_bytes, view.align_bytes))
-    names = unique_idents(view.ident for view in different.values())
+    names = unique_idents((view.ident for view in different.values()), longest=1000)  # they are short already
     final = {k: replace(v, ident=f"{prefix}_w_{names[v.ident]}") for k, v in different.items()}
     found = [{name: final[c.ctype, c.text, c.count] for name, c in each.items()} for each in own]
     return found, list(final.values())

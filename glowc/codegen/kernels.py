@@ -19,6 +19,7 @@ import numpy as np
 from jinja2.bccache import Bucket
 
 from glowc.codegen.loops import HELPERS
+from glowc.codegen.names import wrapped
 from glowc.errors import InternalError
 from glowc.graph.types import DType
 from glowc.kernels.base import KernelVariant
@@ -81,6 +82,7 @@ def environment() -> jinja2.Environment:
     )
     env.filters["cfloat"] = c_float
     env.filters["cint"] = c_int
+    env.filters["wrapped"] = wrapped
     env.globals.update(HELPERS)
     return env
 

@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 import re
+import textwrap
 from collections.abc import Iterable
 
 import numpy as np
 
+LONGEST = 40  # characters of an identifier before its number
+_WIDTH = 112  # of a comment's line, and of a literal's
 _KEYWORDS = frozenset({
     "auto", "break", "case", "char", "const", "continue", "default", "do", "double", "else", "enum", "extern",
     "float", "for", "goto", "if", "inline", "int", "long", "register", "restrict", "return", "short", "signed",
@@ -22,9 +25,22 @@ def c_ident(text: str) -> str:
     return f"{ident}_" if ident in _KEYWORDS else ident
 
 
+def short_ident(text: str, longest: int = LONGEST) -> str:
+    """Return a C identifier of at most `longest` characters: names of nodes that a converter joined have hundreds."""
+    return c_ident(text)[:longest].rstrip("_") or "x"
+
+
 def c_string(text: str) -> str:
-    """Return a C string literal of `text`; what is not printable ASCII becomes a question mark."""
-    plain = re.sub(r"[^ -~]", "?", text).replace("\\", "\\\\").replace('"', '\\"')
+    """Return a C string literal of `text`, on several lines where it is long.
+
+    What is not printable ASCII becomes a question mark.
+    """
+    plain = re.sub(r"[^ -~]", "?", text)
+    return "\n        ".join(_literal(plain[i : i + _WIDTH]) for i in range(0, max(len(plain), 1), _WIDTH))
+
+
+def _literal(text: str) -> str:
+    plain = text.replace("\\", "\\\\").replace('"', '\\"')
     return '"' + re.sub(r"\?(?=\?)", r"?\\", plain) + '"'  # two in a row may begin a trigraph
 
 
@@ -33,21 +49,35 @@ def in_comment(text: str) -> str:
     return " ".join(text.replace("*/", "* /").replace("/*", "/ *").split())
 
 
+def wrapped(text: str, indent: int = 0) -> str:
+    """Return the text of a comment that begins `indent` characters from the left, on several lines where it is long.
+
+    Names that a converter joined by semicolons end a line there.
+    """
+    if len(text) <= _WIDTH:
+        return text
+    parts = textwrap.wrap(text.replace(";", "; "), _WIDTH, break_on_hyphens=False)
+    return f"\n{' ' * indent}   ".join(parts)
+
+
 def is_ident(text: str) -> bool:
     """True for a C identifier that is no keyword."""
     return re.fullmatch(r"[A-Za-z_][A-Za-z0-9_]*", text) is not None and text not in _KEYWORDS
 
 
-def unique_idents(names: Iterable[str]) -> dict[str, str]:
-    """Map names to distinct C identifiers (distinct also when upper-cased), in order."""
+def unique_idents(names: Iterable[str], longest: int = LONGEST) -> dict[str, str]:
+    """Map names to C identifiers of at most `longest` characters and a number, in order.
+
+    They are distinct, also when upper-cased.
+    """
     result: dict[str, str] = {}
     taken: set[str] = set()
+    numbers: dict[str, int] = {}  # where the search for a number goes on
     for name in names:
-        base = ident = c_ident(name)
-        index = 1
+        base = ident = short_ident(name, longest)
         while ident.upper() in taken:
-            index += 1
-            ident = f"{base}_{index}"
+            numbers[base] = numbers.get(base, 1) + 1
+            ident = f"{base}_{numbers[base]}"
         taken.add(ident.upper())
         result[name] = ident
     return result

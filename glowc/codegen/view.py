@@ -10,7 +10,7 @@ import numpy as np
 from glowc.codegen.comments import User, commented, function_comment
 from glowc.codegen.headers import with_included
 from glowc.codegen.kernels import ArgsStruct, Identity, args_struct, identity, render_kernel
-from glowc.codegen.names import c_ident, c_lines, in_comment, prints_math, unique_idents
+from glowc.codegen.names import LONGEST, c_ident, c_lines, in_comment, prints_math, unique_idents
 from glowc.codegen.places import Places
 from glowc.codegen.printed import print_kernel
 from glowc.graph.types import NARROW, DType, TensorType
@@ -169,9 +169,14 @@ def const_views(program: Program, prefix: str, align_bytes: int) -> dict[str, Co
         shape = "x".join(map(str, array.shape)) or "scalar"
         views[name] = ConstView(
             f"{prefix}_w_{names[name]}", kind.ctype, max(array.size, 1), align, array.nbytes, c_lines(array),
-            f"{kind.value} {shape}", prints_math(array),
+            _described(f"{kind.value} {shape}", name), prints_math(array),
         )  # fmt: skip
     return views
+
+
+def _described(kind: str, name: str) -> str:
+    """Return the comment of a constant; one whose identifier is cut off is named whole."""
+    return in_comment(f"{kind}: {name}") if len(c_ident(name)) > LONGEST else kind
 
 
 def _kind(array: np.ndarray) -> DType:

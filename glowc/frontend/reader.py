@@ -15,6 +15,7 @@ from glowc.frontend.external import load_external
 Source = Path | bytes | onnx.ModelProto
 
 EXPORT_HINT = "export the network again, e.g. with torch.onnx.export, tf2onnx or onnxruntime's quantizer"
+LONGEST_NAME = 40  # characters of a name that nobody chose
 _C_WORDS = frozenset({
     "auto", "break", "case", "char", "const", "continue", "default", "do", "double", "else", "enum", "extern",
     "float", "for", "goto", "if", "inline", "int", "long", "main", "register", "restrict", "return", "short",
@@ -67,13 +68,14 @@ def check_name(name: str | None) -> None:
 
 def name_of(source: Source, own: str = "model") -> str:
     """Return the C identifier of a network without a name: of its file, else what the model calls itself."""
-    return c_identifier(source.stem if isinstance(source, Path) else own)
+    return c_identifier(source.stem if isinstance(source, Path) else own, LONGEST_NAME)
 
 
-def c_identifier(text: str) -> str:
-    """Return `text` as a C identifier that is no C keyword."""
+def c_identifier(text: str, longest: int | None = None) -> str:
+    """Return `text` as a C identifier that is no C keyword; cut off after `longest` characters."""
     plain = re.sub(r"[^A-Za-z0-9_]+", "_", text).strip("_") or "model"
     plain = f"net_{plain}" if plain[0].isdigit() else plain
+    plain = plain[:longest].rstrip("_")
     return f"{plain}_net" if plain in _C_WORDS else plain
 
 

@@ -90,8 +90,9 @@ def _products(instr: Instr, x: _Spread, program: Program) -> _Spread | None:
     """Return the sums of products of a layer with constant weights as portable C has them, None of another one."""
     arrays = {o.role: program.consts.get(o.buffer) for o in instr.operands}
     weights = arrays.get("weights")
-    if weights is None or not instr.operands[0].type.dtype.is_float:
-        return None
+    scale, bias = arrays.get("scale"), arrays.get("bias")
+    if weights is None or not instr.operands[0].type.dtype.is_float or (scale is not None and scale.ndim > 1):
+        return None  # scales of blocks belong to packed codes, several to a byte
     if instr.kernel.startswith("conv_f32") and weights.ndim == 4 and weights.shape[-1] == x.channels:
         found = _dense(weights.reshape(len(weights), -1, x.channels), x)
     elif instr.kernel.startswith("dwconv_f32") and weights.ndim == 3 and weights.shape[-1] == x.channels:
@@ -101,7 +102,6 @@ def _products(instr: Instr, x: _Spread, program: Program) -> _Spread | None:
         found = _dense(weights[:, None], tiled)
     else:
         return None
-    scale, bias = arrays.get("scale"), arrays.get("bias")
     if scale is not None:
         found = replace(found, mean=found.mean * scale, variance=found.variance * scale**2)
     mean = found.mean if bias is None else found.mean + bias

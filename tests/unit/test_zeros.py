@@ -105,3 +105,13 @@ def test_a_term_of_inputs_that_are_not_zero_counts_by_their_share() -> None:
     assert nonzeros({"macs": 10.0}, 0.5) == 5
     assert found.predict(instr).cycles == round(2 * inside)
     assert found.predict(instr, nonzero=0.25).cycles == round(0.5 * inside)
+
+
+def test_packed_weights_with_scales_of_blocks_are_not_read_as_numbers() -> None:
+    """Estimates for CPUs without FPU ended in an error of shapes."""
+    packed = TensorType((3, 32), DType.U8)
+    first = (read("in", "x", floats(1, 64)), read("weights", "w", packed), read("scale", "s", floats(3, 2)))
+    block = call("fc_f32_blocks", (*first, written("y", floats(1, 3))))
+    after = call("softmax_f32", (read("in", "y", floats(1, 3)), written("z", floats(1, 3))))
+    consts = {"w": np.zeros((3, 32), np.uint8), "s": np.ones((3, 2), np.float32)}
+    assert nonzero_shares(program((block, after), consts)) == [1.0, 1.0]
