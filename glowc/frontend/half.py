@@ -1,17 +1,20 @@
 """float16 models: half floats become float32, which holds all their values; C11 has no type for them.
 
 A model converted to float16 (weights, or everything) computes in float32 then, as onnxruntime does on CPUs without
-float16 arithmetic; its float16 inputs and outputs become float32. A model that only moves float16 values keeps them.
+float16 arithmetic; its float16 inputs and outputs become float32. A Cast to float16 rounds all the same. A model that
+only moves float16 values keeps them.
 """
 
 from __future__ import annotations
 
+from collections.abc import Callable, Mapping
 from dataclasses import replace
 from typing import Any
 
 import numpy as np
 from onnx import TensorProto
 
+from glowc.frontend.builder import Builder
 from glowc.frontend.onnx_model import OnnxModel, OnnxNode, read_model
 from glowc.frontend.problems import Problems
 from glowc.frontend.reader import Source, load
@@ -20,6 +23,7 @@ _MOVE = frozenset({
     "BitCast", "Concat", "Constant", "DequantizeLinear", "Expand", "Flatten", "Gather", "Identity", "Pad",
     "QuantizeLinear", "Reshape", "Slice", "Split", "Squeeze", "Tile", "Transpose", "Unsqueeze",
 })  # fmt: skip
+CAST = 13  # opset of the Cast that a rounding begins with
 _KINDS = ("to", "dtype", "output_dtype")
 
 
@@ -48,8 +52,28 @@ def widened_model(model: OnnxModel) -> OnnxModel:
 
 def widened_node(node: OnnxNode) -> OnnxNode:
     """Return a node whose tensors and element kinds are float32 instead of float16."""
+    if node.op == "Cast" and node.domain == "" and node.attrs.get("to") == TensorProto.FLOAT16:
+        return replace(node, op="CastHalf", domain="glowc", attrs={})
     attrs = {key: _kind(value) if key in _KINDS else _widened(value) for key, value in node.attrs.items()}
     return replace(node, attrs=attrs)
+
+
+def cast_half(node: OnnxNode, b: Builder) -> list[OnnxNode]:
+    """Cast to float16 -> Cast to float32, then RoundHalf; a constant is rounded here."""
+    array = b.value(node.inputs[0])
+    if array is not None:
+        with np.errstate(over="ignore"):
+            rounded = array.astype(np.float32).astype(np.float16).astype(np.float32)
+        return [node.new("Constant", (), node.outputs, value=rounded)]
+    real = b.fresh(f"{node.outputs[0]}.real")
+    cast = node.new("Cast", node.inputs, (real,), to=int(TensorProto.FLOAT))
+    return [
+        replace(cast, version=CAST),
+        replace(node, op="RoundHalf", inputs=(real,)),
+    ]
+
+
+REWRITES: Mapping[tuple[str, str], Callable[[OnnxNode, Builder], list[OnnxNode]]] = {("glowc", "CastHalf"): cast_half}
 
 
 def _kind(value: Any) -> Any:

@@ -18,6 +18,7 @@ from glowc.frontend.onnx_model import OnnxNode
 from glowc.frontend.problems import NodeError
 from glowc.graph.attrs import AttrValue
 from glowc.graph.types import QuantParams, TensorType
+from glowc.ops.integer import FLOAT_WEIGHTS
 
 Ints = tuple[int, ...]
 
@@ -31,7 +32,8 @@ def conv(node: OnnxNode, b: Builder) -> None:
     kernel = _kernel(node, x, weights.shape[2:])
     attrs = _geometry(node, x.shape[2:], kernel)
     attrs["group"] = (node.int_("group", 1),)
-    _emit_spatial(node, b, node.op, attrs, {"group": node.int_("group", 1)}, weights=True)
+    rest = {"group": node.int_("group", 1), **{key: 1 for key in FLOAT_WEIGHTS if key in node.attrs}}
+    _emit_spatial(node, b, node.op, attrs, rest, weights=True)
 
 
 def conv_transpose(node: OnnxNode, b: Builder) -> None:

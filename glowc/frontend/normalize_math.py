@@ -12,6 +12,7 @@ from glowc.frontend.normalize_shape import axis_of, emit_reshape, int_list
 from glowc.frontend.onnx_model import OnnxNode
 from glowc.frontend.problems import NodeError
 from glowc.graph.attrs import AttrValue
+from glowc.ops.integer import FLOAT_WEIGHTS
 
 # From these opsets on, Softmax and its kin work along one axis; before, on a matrix that ends with that axis.
 SOFTMAX_ONE_AXIS = 13
@@ -113,6 +114,7 @@ def gemm(node: OnnxNode, b: Builder) -> None:
     attrs: dict[str, AttrValue] = {
         "alpha": node.float_("alpha", 1.0), "beta": node.float_("beta", 1.0),
         "transA": int(node.int_("transA", 0) != 0), "transB": int(node.int_("transB", 0) != 0),
+        **{key: 1 for key in FLOAT_WEIGHTS if key in node.attrs},
     }  # fmt: skip
     b.emit("Gemm", node.inputs, attrs, node.outputs)
 

@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 
 from glowc.frontend import (
+    half,
     rewrites_blocks,
     rewrites_dynamic,
     rewrites_fused,
@@ -29,4 +30,5 @@ REWRITES: Mapping[tuple[str, str], Rewrite] = {
     **rewrites_transformer.REWRITES,
     **rewrites_fused.REWRITES,
     **rewrites_signal.REWRITES,
+    **half.REWRITES,
 }

@@ -1,6 +1,7 @@
 """What onnxruntime's optimiser leaves in the models that it saves: FusedConv, FusedGemm, FusedMatMul.
 
-Each becomes ONNX's own operators. Source: onnxruntime's ContribOperators.md; tests/unit/test_real_exports_fused.py
+Each becomes ONNX's own operators, whose float weights stay floats (`FLOAT_WEIGHTS`). Source: onnxruntime's
+ContribOperators.md; tests/unit/test_real_exports_fused.py
 compares with onnxruntime 1.31.
 """
 
@@ -41,7 +42,7 @@ def _own(node: OnnxNode) -> dict[str, Any]:
 def fused_conv(node: OnnxNode, b: Builder) -> list[OnnxNode]:
     """FusedConv(X, W, B, Z): activation(Conv(X, W, B) + Z)."""
     chain = Chain(node, b)
-    y = chain.add("Conv", *filter(None, node.inputs[:3]), **_own(node))
+    y = chain.add("Conv", *filter(None, node.inputs[:3]), **_own(node), float_weights=1)
     y = chain.add("Add", y, node.inputs[3]) if node.input(3) else y
     _activate(chain, y, tuple(map(float, node.attrs.get("activation_params", ()))))
     return chain.nodes
@@ -50,7 +51,7 @@ def fused_conv(node: OnnxNode, b: Builder) -> list[OnnxNode]:
 def fused_gemm(node: OnnxNode, b: Builder) -> list[OnnxNode]:
     """FusedGemm(A, B, C): activation(Gemm(A, B, C))."""
     chain = Chain(node, b)
-    y = chain.add("Gemm", *filter(None, node.inputs), **_own(node))
+    y = chain.add("Gemm", *filter(None, node.inputs), **_own(node), float_weights=1)
     keys = [key for key in ("activation_alpha", "activation_beta", "activation_gamma") if key in node.attrs]
     _activate(chain, y, [node.float_(key, 0.0) for key in keys])
     return chain.nodes
@@ -61,7 +62,7 @@ def fused_matmul(node: OnnxNode, b: Builder) -> list[OnnxNode]:
     chain = Chain(node, b)
     factors = [_arranged(chain, name, letter) for name, letter in zip(node.inputs[:2], "AB", strict=True)]
     alpha, out = node.float_("alpha", 1.0), node.outputs[0]
-    product = chain.add("MatMul", *factors, out=out if alpha == 1.0 else "")
+    product = chain.add("MatMul", *factors, out=out if alpha == 1.0 else "", float_weights=1)
     if alpha != 1.0:
         chain.add("Mul", product, chain.const(alpha), out=out)
     return chain.nodes

@@ -16,6 +16,7 @@ from glowc.frontend.problems import NodeError
 from glowc.graph.attrs import AttrValue
 from glowc.graph.types import DType, TensorType
 from glowc.ops.base import OpDef
+from glowc.ops.integer import FLOAT_WEIGHTS
 
 LARGEST_EXTENT = 1 << 24
 """Of a window's size, stride, dilation or padding: sums and products with positions stay inside of int32_t."""
@@ -33,7 +34,7 @@ def check_schema(node: OnnxNode) -> None:
     if missing:
         names = [f"{i} ({schema.inputs[min(i, len(schema.inputs) - 1)].name})" for i in missing]
         raise NodeError(f"input {', '.join(names)} is missing")
-    unknown = [key for key in node.attrs if key not in schema.attributes]
+    unknown = [key for key in node.attrs if key not in schema.attributes and key not in FLOAT_WEIGHTS]
     # An attribute of a neighbouring opset (axes of Squeeze-13, say) still has its plain meaning.
     newest = onnx.defs.get_schema(node.op)
     unknown = [key for key in unknown if key not in newest.attributes and not _ever_known(node.op, key)]

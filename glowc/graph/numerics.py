@@ -34,10 +34,13 @@ def requantize(acc: np.ndarray, scale: np.ndarray | F32, zero_point: int, low: i
 
 
 def quantize(x: np.ndarray, q: QuantParams, dtype: DType) -> np.ndarray:
-    """Return saturate(rne(x / scale) + zero_point), computed in float32 (ONNX QuantizeLinear)."""
+    """Return saturate(rne(x / scale) + zero_point), computed in float32 (ONNX QuantizeLinear).
+
+    NaN (0 / 0, the root of a negative number) gives the lowest code, as in onnxruntime.
+    """
     scale, zero = broadcast_quant(q, x.ndim)
     with np.errstate(invalid="ignore", over="ignore", divide="ignore"):
-        ratio = np.rint(np.nan_to_num(x.astype(F32) / scale, nan=0.0, posinf=3e38, neginf=-3e38))
+        ratio = np.rint(np.nan_to_num(x.astype(F32) / scale, nan=-3e38, posinf=3e38, neginf=-3e38))
         shifted = ratio.astype(np.float64) + zero
     return np.asarray(np.clip(shifted, dtype.qmin, dtype.qmax).astype(dtype.numpy))
 

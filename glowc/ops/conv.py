@@ -21,6 +21,7 @@ from glowc.graph.types import DType, TensorType
 from glowc.kernels.shapes import Codes, Conv
 from glowc.ops.base import CLAMP, LAYOUT, Call, LowerCtx, MaybeTypes, OpDef, OpError, Types, clamp_of
 from glowc.ops.integer import (
+    FLOAT_WEIGHTS,
     ROUNDING,
     CodedWeights,
     Folded,
@@ -435,6 +436,6 @@ KERNELS = (
 OP = OpDef(
     "Conv", infer, reference, lower, int8=True, max_version=22,
     attrs={**WINDOW, "kernel_shape": IntList(()), "group": Int(1), "layout": LAYOUT, "planar": Int(0), **CLAMP,
-           **SHIFT_ATTRS, **ROUNDING},
+           **SHIFT_ATTRS, **ROUNDING, **FLOAT_WEIGHTS},
     doc="2-D convolution (1-D as height 1), grouped and depthwise",
 )  # fmt: skip

@@ -18,6 +18,7 @@ from glowc.kernels.shapes import Codes, FullyConnected
 from glowc.ops.base import CLAMP, Call, LowerCtx, MaybeTypes, OpDef, OpError, Types, clamp_of
 from glowc.ops.conv import CODES, FIXED, emit_integer, emit_shift, fixed_operands
 from glowc.ops.integer import (
+    FLOAT_WEIGHTS,
     ROUNDING,
     CodedWeights,
     code_bounds,
@@ -198,6 +199,6 @@ KERNELS = (
 )  # fmt: skip
 
 OP = OpDef(
-    "FullyConnected", infer, reference, lower, attrs={**CLAMP, **SHIFT_ATTRS, **ROUNDING}, int8=True,
+    "FullyConnected", infer, reference, lower, attrs={**CLAMP, **SHIFT_ATTRS, **ROUNDING, **FLOAT_WEIGHTS}, int8=True,
     doc="matrix product with constant weights (from Gemm, MatMul)",
 )  # fmt: skip

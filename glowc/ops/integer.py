@@ -9,7 +9,7 @@ from typing import Protocol
 
 import numpy as np
 
-from glowc.graph.attrs import Attr, Str
+from glowc.graph.attrs import Attr, Int, Str
 from glowc.graph.few_codes import few_codes
 from glowc.graph.fixed_point import multipliers, round_away, scaled, scaled_wide
 from glowc.graph.graph import Node
@@ -20,6 +20,8 @@ from glowc.ops.base import LowerCtx, OpError, Ref, clamp_of
 from glowc.program.kernel import Arrays
 from glowc.program.params import Params
 
+# Of a layer whose float weights stay floats between integers: onnxruntime makes integers of ONNX's own operators only.
+FLOAT_WEIGHTS: Mapping[str, Attr] = {"float_weights": Int(0)}
 ROUNDING: Mapping[str, Attr] = {"rounding": Str("even", words=("even", "tflite", "tflite_wide", "tflite_single"))}
 """Attribute of an operator on codes: a float32 scale, half to even; or TensorFlow Lite's multiplier and shift, of sums
 in int32 or, wide, in int64 with a multiplier of 16 bits; single, of a product of scales that is rounded to float32."""

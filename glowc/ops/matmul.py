@@ -20,6 +20,7 @@ from glowc.graph.numerics import act_range, requant_scale, requantize
 from glowc.graph.types import DType, TensorType
 from glowc.kernels.shapes import MatMul
 from glowc.ops.base import CLAMP, Call, LowerCtx, MaybeTypes, OpDef, OpError, Types, clamp_of
+from glowc.ops.integer import FLOAT_WEIGHTS
 from glowc.ops.params import Clamp, OutCodes
 from glowc.ops.strided import broadcast_shape, collapse, dense_strides, present
 from glowc.program.kernel import Arrays, KernelDef
@@ -286,7 +287,7 @@ _PERMS = {key: IntList(optional=True) for key in ("perm_a", "perm_b", "perm_y")}
 _GEMM = {"alpha": Float(1.0), "beta": Float(1.0), "transA": Int(0), "transB": Int(0)}
 OPS = (
     OpDef("MatMul", infer_matmul, reference_matmul, lower_matmul, int8=True, max_version=13,
-          attrs={**CLAMP, **_PERMS}, doc="matrix product of two tensors, batched"),
+          attrs={**CLAMP, **_PERMS, **FLOAT_WEIGHTS}, doc="matrix product of two tensors, batched"),
     OpDef("Gemm", infer_gemm, reference_gemm, lower_gemm, int8=True, max_version=13,
-          attrs={**CLAMP, **_GEMM}, doc="alpha * A @ B + beta * C"),
+          attrs={**CLAMP, **_GEMM, **FLOAT_WEIGHTS}, doc="alpha * A @ B + beta * C"),
 )  # fmt: skip

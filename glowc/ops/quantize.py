@@ -1,7 +1,8 @@
 """QuantizeLinear, DequantizeLinear, Requantize, FlipSign: between real numbers and codes.
 
-quantise: saturate(rne(float32(x) / s) + z), NaN gives z; dequantise: float32(q - z) * s; requantise: the second
-and then the first. All in float32, per tensor or per axis (Requantize per tensor). int8 to int8 is a table.
+quantise: saturate(rne(float32(x) / s) + z), NaN gives the lowest code, as in onnxruntime; dequantise:
+float32(q - z) * s; requantise: the second and then the first. All in float32, per tensor or per axis (Requantize
+per tensor). int8 to int8 is a table.
 FlipSign: q ^ 0x80 (0x8000), the bijection between u8 (u16) with zero point z and s8 (s16) with z - 128
 (z - 32768). Source: ONNX QuantizeLinear-28, DequantizeLinear-28 without blocks.
 """

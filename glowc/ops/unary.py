@@ -184,15 +184,15 @@ _ONNX: Mapping[str, tuple[str, int, Mapping[str, Attr]]] = {
     "Tan": ("tan", 22, {}), "Asin": ("asin", 22, {}), "Acos": ("acos", 22, {}), "Atan": ("atan", 22, {}),
     "Sinh": ("sinh", 22, {}), "Cosh": ("cosh", 22, {}), "Asinh": ("asinh", 22, {}), "Acosh": ("acosh", 22, {}),
     "Atanh": ("atanh", 22, {}), "Not": ("not", 1, {}),
-    "BitwiseNot": ("bit_not", 18, {}), "Shrink": ("shrink", 9, {}),
+    "BitwiseNot": ("bit_not", 18, {}), "Shrink": ("shrink", 9, {}), "RoundHalf": ("round_half", 0, {}),
 }  # fmt: skip
-
+_DOMAINS = {"QuickGelu": "com.microsoft", "RoundHalf": "glowc"}
 
 OPS = tuple(
     OpDef(
-        op, infer, reference(op), lower(op), max_version=version, int8=op not in ("Not", "BitwiseNot"),
+        op, infer, reference(op), lower(op), max_version=version, int8=op not in ("Not", "BitwiseNot", "RoundHalf"),
         attrs={**{key: Float(value) for key, value in FUNCTIONS[name].params}, **more},
-        domain="com.microsoft" if op == "QuickGelu" else "", doc=FUNCTIONS[name].doc,
+        domain=_DOMAINS.get(op, ""), doc=FUNCTIONS[name].doc,
     )
     for op, (name, version, more) in _ONNX.items()
 )  # fmt: skip

@@ -68,6 +68,10 @@ def _hard_sigmoid(x: Any, a: Any, b: Any) -> Any:
     return np.maximum(k(0), np.minimum(k(1), a * x + b))
 
 
+def _half(x: Any, a: Any, b: Any) -> Any:
+    return np.asarray(x).astype(np.float32).astype(np.float16).astype(_kind(x))
+
+
 def _swish(x: Any, a: Any, b: Any) -> Any:
     return x / (_kind(x)(1) + np.exp(-a * x))
 
@@ -88,7 +92,7 @@ FUNCTIONS: Mapping[str, Unary] = {
         "x * max(0, min(1, x / 6 + 0.5))", "x * fmaxF(K(0.0), fminF(K(1.0), x * K(0.16666666666666666) + K(0.5)))",
         lambda x, a, b: x * _hard_sigmoid(x, _kind(x)(_SIXTH), _kind(x)(0.5))),
     "hard_sigmoid": Unary(
-        "max(0, min(1, alpha * x + beta))", "fmaxF(K(0.0), fminF(K(1.0), a * x + b))", _hard_sigmoid,
+        "max(0, min(1, alpha * x + beta))", "x != x ? x : fmaxF(K(0.0), fminF(K(1.0), a * x + b))", _hard_sigmoid,
         (("alpha", 0.2), ("beta", 0.5))),
     "leaky_relu": Unary(
         "x or alpha * x below 0", "x < 0 ? a * x : x", lambda x, a, b: np.where(x < 0, a * x, x), (("alpha", 0.01),)),
@@ -128,7 +132,9 @@ FUNCTIONS: Mapping[str, Unary] = {
     "ceil": Unary("rounded up", "ceilF(x)", lambda x, a, b: np.ceil(x)),
     "round": Unary("rounded half to even", "rintF(x)", lambda x, a, b: np.rint(x)),
     "sign": Unary(
-        "-1, 0 or 1", "(T)((x > 0) - (x < 0))", lambda x, a, b: np.sign(x), c_int="(T)((x > 0) - (x < 0))"),
+        "-1, 0 or 1", "x > 0 ? K(1.0) : (x < 0 ? -K(1.0) : x)", lambda x, a, b: np.sign(x),
+        c_int="(T)((x > 0) - (x < 0))"),
+    "round_half": Unary("rounded to float16", "glow_half((float)x)", _half),
     "bit_not": Unary("bitwise complement", "", lambda x, a, b: np.invert(x), c_int="(T)~x"),
     "shrink": Unary(
         "x drawn to 0: 0 within lambd, else bias nearer", "x < -a ? x + b : (x > a ? x - b : 0)",

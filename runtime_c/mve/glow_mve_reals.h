@@ -23,12 +23,12 @@ GLOW_INLINE int32_t glow_mve_bits(float x) {
   return bits;
 }
 
-/* out[i] = clamp(rne(in[i] / scale) + zp); not a number counts as 0. Larger values than 1024 steps are cut first. */
+/* out[i] = clamp(rne(in[i] / scale) + zp); not a number counts as the lowest. Larger values than 1024 steps are cut first. */
 GLOW_INLINE void glow_mve_quantize(const float *in, void *out, int32_t n, float scale, int32_t zp, int32_t low,
                                      int32_t high) {
   const float32x4_t above = vdupq_n_f32(1024.0f * scale);
   const float32x4_t below = vnegq_f32(above);
-  __asm__ volatile("wlstp.32 lr, %[n], 2f\n1: vldrw.32 q0, [%[in]], #16\nvpt.f32 ne, q0, q0\nvmovt.i32 q0, #0\n"
+  __asm__ volatile("wlstp.32 lr, %[n], 2f\n1: vldrw.32 q0, [%[in]], #16\n"
                    "vmaxnm.f32 q0, q0, %q[below]\nvminnm.f32 q0, q0, %q[above]\n" GLOW_MVE_QUOTIENT
                    GLOW_MVE_STORE_CODES("q1") "letp lr, 1b\n2:"
                    : [in] "+r"(in), [out] "+l"(out)

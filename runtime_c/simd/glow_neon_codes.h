@@ -26,6 +26,15 @@ static inline float32x4_t glow_neon_divided(float32x4_t a, float b) {
 #endif
 }
 
+/* x, or what every code saturates where it is not a number; A32's rounding below sees to that */
+static inline float32x4_t glow_neon_number(float32x4_t x) {
+#if defined(__aarch64__)
+  return vmaxnmq_f32(x, vdupq_n_f32(-8388608.0f));
+#else
+  return x;
+#endif
+}
+
 /* a * b + c, both rounded */
 static inline float32x4_t glow_neon_scaled_sum(float32x4_t a, float b, float32x4_t c) {
   float32x4_t product = vmulq_n_f32(a, b);
@@ -33,7 +42,7 @@ static inline float32x4_t glow_neon_scaled_sum(float32x4_t a, float b, float32x4
   return vaddq_f32(c, product);
 }
 
-/* rne(v) + zp of eight values, saturated to 16 bits; NaN counts as 0. A32 rounds by 1.5 * 2^23 within +-32000. */
+/* rne(v) + zp of eight values, saturated to 16 bits. A32 rounds by 1.5 * 2^23 within +-32000; NaN counts as the lowest. */
 static inline int16x8_t glow_neon_round_s16x8(float32x4_t low, float32x4_t high, int16x8_t zp) {
 #if defined(__aarch64__)
   return glow_round_s16x8(low, high, zp);
@@ -45,8 +54,7 @@ static inline int16x8_t glow_neon_round_s16x8(float32x4_t low, float32x4_t high,
   int16x4_t codes[2];
   for (int32_t i = 0; i < 2; i++) {
     const uint32x4_t number = vceqq_f32(v[i], v[i]);
-    float32x4_t real = vreinterpretq_f32_u32(vandq_u32(vreinterpretq_u32_f32(v[i]), number));
-    real = vminq_f32(vmaxq_f32(real, least), most);
+    float32x4_t real = vminq_f32(vmaxq_f32(vbslq_f32(number, v[i], least), least), most);
     __asm__("" : "+w"(real)); /* not contracted */
     codes[i] = vmovn_s32(vreinterpretq_s32_f32(vaddq_f32(real, magic)));
   }

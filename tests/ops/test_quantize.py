@@ -42,9 +42,9 @@ def test_per_axis(axis: int) -> None:
     np.testing.assert_array_equal(z, dequantize(y, q))
 
 
-def test_nan_becomes_the_zero_point() -> None:
+def test_nan_becomes_the_lowest_code() -> None:
     (y,) = check("QuantizeLinear", [np.asarray([np.nan], np.float32)], {"dtype": "s8"}, out_quants=[quant(1, 5)])
-    assert y.tolist() == [5]
+    assert y.tolist() == [-128]
 
 
 def test_bias_codes_are_dequantised_exactly() -> None:

@@ -16,7 +16,7 @@ from glowc.ops.unary import INTEGERS, OPS, real_function
 from glowc.ops.unary_table import FUNCTIONS
 from tests.kernels.case import Case, make_case
 from tests.kernels.params import words
-from tests.ops.one_node import check, graph_of, onnx_run
+from tests.ops.one_node import check, graph_of, onnx_run, ort_run
 
 X = np.linspace(-9, 9, 73, dtype=np.float32)
 ATTRS: dict[str, dict[str, AttrValue]] = {
@@ -26,7 +26,7 @@ ATTRS: dict[str, dict[str, AttrValue]] = {
 }  # fmt: skip
 POSITIVE = {"Log", "Sqrt", "Acosh"}
 UNIT = {"Asin", "Acos", "Atanh"}
-NOT_IN_REFERENCE = {"QuickGelu", "Swish", "Not", "BitwiseNot"}
+NOT_IN_REFERENCE = {"QuickGelu", "RoundHalf", "Swish", "Not", "BitwiseNot"}
 
 
 def domain(op: str, x: np.ndarray) -> np.ndarray:
@@ -52,6 +52,24 @@ def test_float_equals_onnx(op: str, dtype: str) -> None:
 def test_gelu_by_tanh() -> None:
     (y,) = check("Gelu", [X], {"approximate": "tanh"})
     np.testing.assert_allclose(y, onnx_run("Gelu", [X], {"approximate": "tanh"})[0], rtol=1e-5, atol=1e-6)
+
+
+HALVES = [
+    1e-9, 2.98e-8, 2.99e-8, 6.1e-5, 6.0976e-5, 1.0004883, 1.0004884, 126.7, 2049, 2051, 65519, 65520, 1e9, np.inf,
+    np.nan,
+]  # fmt: skip
+
+
+def test_rounding_to_half_is_numpys() -> None:
+    x = np.asarray([*HALVES, *(-v for v in HALVES), 0.0], np.float32)
+    with np.errstate(over="ignore"):
+        np.testing.assert_array_equal(check("RoundHalf", [x])[0], x.astype(np.float16).astype(np.float32))
+
+
+@pytest.mark.parametrize("op", ["Sign", "HardSigmoid"])
+def test_function_of_nan_is_nan(op: str) -> None:
+    x = np.asarray([np.nan, np.inf, -np.inf, 0, 0.3, -0.3], np.float32)
+    np.testing.assert_array_equal(check(op, [x])[0], ort_run(op, [x]))
 
 
 def test_quick_gelu() -> None:

@@ -136,9 +136,9 @@ class Net:
         """Add QuantizeLinear and DequantizeLinear."""
         return self.dq(self.q(x, scale, zero, f"{x}_q"), scale, zero, f"{x}_qr")
 
-    def build(self, outputs: Mapping[str, str]) -> onnx.ModelProto:
+    def build(self, outputs: Mapping[str, str], domains: tuple[str, ...] = ()) -> onnx.ModelProto:
         """Return the model."""
-        return model(self.nodes, self.inputs, outputs, self.consts, opset=self.opset)
+        return model(self.nodes, self.inputs, outputs, self.consts, opset=self.opset, domains=domains)
 
 
 def conv_net(act: tuple[str, dict[str, Any]] | None = None, zero: int = -3, **bias: Any) -> Net:

@@ -212,6 +212,28 @@ def test_scales_of_blocks_have_either_sign_and_may_be_zero(axis: int) -> None:
     np.testing.assert_allclose(got, x["x"] @ real.astype(np.float32), rtol=1e-5, atol=1e-5)
 
 
+@pytest.mark.parametrize(("kind", "op"), [
+    ("s8", "Div"), ("u8", "Div"), ("s8", "Log"), ("s8", "Sqrt"), ("u8", "Sqrt"), ("s16", "Sqrt"), ("s8", "Acos"),
+    ("s8", "Pow"), ("s8", "Reciprocal"),
+])  # fmt: skip
+def test_codes_of_what_is_no_number_are_the_lowest(kind: str, op: str) -> None:
+    """0 / 0 of an attention by sums, the root of a code below zero: onnxruntime's lowest code, was the zero point."""
+    net, dtype = Net(opset=21), {"s8": np.int8, "u8": np.uint8, "s16": np.int16}[kind]
+    net.input("x", f"{kind}[1,256]")
+    net.dq("x", 0.004, dtype(60))
+    two = op in ("Div", "Pow")
+    if two:
+        net.input("z", f"{kind}[1,256]")
+        net.dq("z", 0.0034, dtype(40))
+    net.op(op, "x_r z_r" if two else "x_r", "t")
+    net.q("t", 0.0022, dtype(14), "y")
+    x = np.arange(-128, 128).astype(dtype)[None]
+    rows = [np.full_like(x, 40), np.full_like(x, 41), x[:, ::-1]]
+    for z in rows if two else rows[:1]:
+        feeds = {"x": x} | ({"z": z.astype(dtype)} if two else {})
+        same_as_onnxruntime(net.build({"y": kind}), feeds, in_c=z is rows[0])
+
+
 def test_infinite_scale_is_refused_with_what_it_means() -> None:
     net = Net()
     net.input("x", "f32[1,4]")

@@ -53,6 +53,19 @@ def test_half_floats_become_floats(casts: bool) -> None:
     np.testing.assert_allclose(y, wanted, rtol=0, atol=1e-2 * np.abs(wanted).max())
 
 
+@pytest.mark.parametrize("held", [False, True])
+def test_cast_to_half_and_back_rounds(held: bool) -> None:
+    x = np.asarray([[126.7, -0.1, 1e-9, 70000.0, 3.0]], np.float32)
+    nodes = [
+        node("Cast", "c" if held else "x", "h", to=HALF),
+        node("Cast", "h", "w", to=FLOAT),
+        node("Mul", "w x", "y"),
+    ]
+    proto = model(nodes, {"x": "f32[1,5]"}, {"y": "f32"}, {"c": x})
+    want = onnxruntime_outputs(proto, {"x": x})["y"]
+    np.testing.assert_array_equal(run_graph(optimised(proto), {"x": x})["y"], want)
+
+
 def test_half_model_is_valid_on_the_host(tmp_path: Path) -> None:
     """The reference rounds every step to float16, so the bound is wider; arrays come as float32."""
     path, inputs = tmp_path / "net.onnx", tmp_path / "in.npz"

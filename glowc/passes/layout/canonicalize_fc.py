@@ -10,6 +10,7 @@ import numpy as np
 from glowc.graph.attrs import AttrValue
 from glowc.graph.graph import GraphEditor, Node
 from glowc.graph.types import DType, TensorType, type_of
+from glowc.ops.integer import FLOAT_WEIGHTS
 from glowc.passes.axes import add_transpose
 from glowc.passes.base import PassCtx, RewritePass
 from glowc.passes.operands import ConstOperand, add_operand, find_const
@@ -92,12 +93,16 @@ def _rewrite_gemm(node: Node, editor: GraphEditor) -> bool:
     if c and bias is None:
         _add_after(node, editor, c, beta)
         node = editor.nodes[node.name]
-    editor.update(node, op="FullyConnected", inputs=(x, w, b), attrs=_activation(node))
+    editor.update(node, op="FullyConnected", inputs=(x, w, b), attrs=_kept(node))
     return True
 
 
 def _activation(node: Node) -> dict[str, AttrValue]:
     return {key: value for key, value in node.attrs.items() if key.startswith("act_")}
+
+
+def _kept(node: Node) -> dict[str, AttrValue]:
+    return {key: value for key, value in node.attrs.items() if key.startswith("act_") or key in FLOAT_WEIGHTS}
 
 
 def _bias_operand(editor: GraphEditor, c: str, length: int, beta: float) -> ConstOperand | None:

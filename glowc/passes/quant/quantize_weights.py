@@ -9,6 +9,7 @@ import numpy as np
 from glowc.graph import numerics
 from glowc.graph.graph import GraphEditor, Node
 from glowc.graph.types import DType, QuantParams, TensorType
+from glowc.ops.integer import FLOAT_WEIGHTS
 from glowc.passes.base import PassCtx, RewritePass
 from glowc.passes.operands import dequantized_from
 
@@ -18,7 +19,8 @@ class QuantizeWeights(RewritePass):
     integers. onnxruntime then quantises the weights itself (its WeightBiasQuantization, 1.20 and later): int8, one
     scale and zero point over minimum and maximum with zero included; the bias becomes int32 in units of
     x_scale * w_scale. Evidence: the graphs that onnxruntime 1.31 saves (tests/unit/test_real_exports_quant.py). A
-    MatMul without bias keeps its floats there, and here: a FullyConnected without bias may be one.
+    MatMul without bias keeps its floats there, and here: a FullyConnected without bias may be one. So do the fused
+    operators that it wrote itself (`FLOAT_WEIGHTS`).
     """
 
     name: ClassVar[str] = "quantize-weights"
@@ -29,6 +31,8 @@ class QuantizeWeights(RewritePass):
         x = dequantized_from(editor, node.inputs[0])
         weights, bias = (editor.consts.get(name) for name in node.inputs[1:3])
         if x is None or not _ends_quantized(node, editor) or weights is None or bias is None:
+            return False
+        if not FLOAT_WEIGHTS.keys().isdisjoint(node.attrs):
             return False
         scale = editor.types[x].quant
         if scale is None or scale.per_axis or any(a.dtype != np.float32 for a in (weights, bias)):
