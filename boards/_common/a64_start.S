@@ -4,7 +4,8 @@
  * The MMU is switched on with an identity map of normal memory, because with the MMU off all data
  * accesses are Device memory, where an unaligned load faults; -mstrict-align would avoid that only
  * by making the compiler split loads, and would then measure other code than Linux or an RTOS runs.
- * The first GB (devices, address 0) stays unmapped: a null pointer faults. */
+ * The first GB (devices, address 0) stays unmapped: a null pointer faults. Attribute 1 is device memory, for
+ * drivers that map what they need. */
 
     .section .text.glow_reset, "ax"
     .global _start
@@ -38,6 +39,7 @@ _start:
 /* Identity map: block descriptor = address | AF | inner shareable | attribute 0 | block. */
     .section .rodata.glow_a64_table, "a"
     .balign 4096
+    .global glow_a64_table
 glow_a64_table:
     .quad   0
     .quad   0x40000000 + 0x701

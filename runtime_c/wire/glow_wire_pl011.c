@@ -45,7 +45,14 @@ static void open_pico(void) {
 }
 #endif
 
+#ifdef GLOW_WIRE_MAP
+void glow_wire_map(void); /* of the board: makes the registers visible */
+#endif
+
 void glow_wire_open(void) {
+#ifdef GLOW_WIRE_MAP
+  glow_wire_map();
+#endif
 #ifdef PADS
   open_pico();
 #endif
