@@ -51,9 +51,18 @@ class BoardError(GlowcError):
 
 
 class LimitError(BoardError):
-    """The model is right, and a limit says no: RAM or flash, of the board or of an option."""
+    """The model is right, and a limit says no: RAM or flash, of the board or of an option.
+
+    `need_bytes` are the least bytes of flash that were found, where that is the limit.
+    """
 
     exit_status = MISMATCH
+
+    def __init__(
+        self, message: str, *, details: Iterable[str] = (), hint: str | None = None, need_bytes: int | None = None
+    ) -> None:
+        super().__init__(message, details=details, hint=hint)
+        self.need_bytes = need_bytes
 
 
 class ToolError(GlowcError):

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import tempfile
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import reduce
 from html import escape
 from pathlib import Path
@@ -55,8 +55,8 @@ def searched(searches: Sequence[Search], room: Room) -> Found:
     return best
 
 
-def size_on(board_name: str, ram_limit: int | None) -> Callable[[onnx.ModelProto], Size]:
-    """Return what compiles a model for a board, in a limit of RAM if it fits there, and tells its size."""
+def size_on(board_name: str, limits: Limits) -> Callable[[onnx.ModelProto], Size]:
+    """Return what compiles a model for a board, within limits of RAM and flash if it fits there, and tells its size."""
     from glowc.board import load_board
     from glowc.compiler.options import CompileOptions
     from glowc.compiler.pipeline import compile_model
@@ -67,11 +67,15 @@ def size_on(board_name: str, ram_limit: int | None) -> Callable[[onnx.ModelProto
         with tempfile.TemporaryDirectory(prefix="glowc-") as folder:
             path = Path(folder) / "model.onnx"
             path.write_bytes(quantised.SerializeToString())
+            options, least = CompileOptions(ram_limit=limits.arena_bytes, flash_limit=limits.flash_bytes), None
             try:
-                report = compile_model(path, board, CompileOptions(ram_limit=ram_limit)).report
-            except LimitError:
-                report = compile_model(path, board).report
-        return Size(report["weights_bytes"], report["arena_bytes"], report["insns_estimate"])
+                compiled = compile_model(path, board, options)
+            except LimitError as error:
+                anywhere = replace(board, linker_script=None)  # as under an operating system: nothing is too much
+                compiled, least = compile_model(path, anywhere), error.need_bytes
+        report, flash = compiled.report, least or compiled.printed.flash_bytes or compiled.printed.predicted()
+        code = flash - report["weights_bytes"]
+        return Size(report["weights_bytes"], report["arena_bytes"], report["insns_estimate"], code)
 
     return size_of
 
@@ -120,6 +124,7 @@ class PointData(TypedDict):
     activations: str
     int16: list[str]
     constants_bytes: int
+    flash_bytes: int
     arena_bytes: int
     insns_estimate: int
     error: float
@@ -142,7 +147,7 @@ def frontier_data(found: Found) -> FrontierData:
         return {
             "weights": {name: str(kind) for name, kind in point.weights.items()},
             "activations": str(point.activations), "int16": list(point.wide),
-            "constants_bytes": point.size.constants_bytes,
+            "constants_bytes": point.size.constants_bytes, "flash_bytes": point.size.flash_bytes,
             "arena_bytes": point.size.arena_bytes, "insns_estimate": point.size.insns, "error": point.error,
             "score": point.score,
             "on_frontier": point in best,

@@ -87,7 +87,7 @@ FlashLimitOpt = Annotated[
         "--flash-limit",
         parser=size_option,
         metavar="BYTES",
-        help="weights of 4 and 2 bits until the constants fit: 8192, 32K or 2M",
+        help="weights of 4 and 2 bits until constants and code fit, as in `glowc compile`: 32K or 2M",
     ),
 ]
 RamLimitOpt = Annotated[
@@ -356,7 +356,7 @@ def within_limits(
     net, engine, profile, kept = profiled(model, data, profile_file, images, quiet=quiet, sizes=sizes)
     target = target_of(wanted, net, images) if wanted is not None else None
     with steps_bar(quiet, None) as progress:
-        size = size_on(room.board, room.limits.arena_bytes)
+        size = size_on(room.board, room.limits)
         return searched([Search(net, engine, profile, kept, one, size, target, progress) for one in options], room)
 
 

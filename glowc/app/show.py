@@ -93,6 +93,7 @@ def compile_summary(compiled: Compiled, out: Path) -> str:
         f"  constants  {report['weights_bytes']:>10,} bytes",
         *_narrow(report),
         *_code(report),
+        *_flash(compiled),
         _stack(report),
         *_removed(report),
         f"  written to {out}",
@@ -119,6 +120,20 @@ def _code(report: Report) -> list[str]:
     """Return a line about the predicted bytes of code, where the CPU's kernels were measured."""
     code = report["text_bytes_estimate"]
     return [] if code is None else [f"  code       {code:>10,} bytes, estimated"]
+
+
+def _flash(compiled: Compiled) -> list[str]:
+    """Return a line about a limit of flash that is near: counted, or as far as can be known without a compiler."""
+    from glowc.compiler.fit import flash_limit
+    from glowc.compiler.flash import is_near
+
+    limit, need = flash_limit(compiled.options, compiled.board), compiled.printed.flash_bytes
+    if need is not None:
+        return [f"  flash      {need:>10,} bytes of constants and code, counted; {limit:,} are allowed"]
+    if limit is None or not is_near(compiled.printed, limit):
+        return []
+    about, cc = compiled.printed.predicted(), compiled.board.cpu.cc
+    return [f"  flash      {about:>10,} bytes, estimated; {limit:,} are allowed, install {cc} to know whether it fits"]
 
 
 def _stack(report: Report) -> str:

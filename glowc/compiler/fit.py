@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import replace
 
 from glowc.board import Board
-from glowc.codegen.bundle import Bundle
+from glowc.compiler.flash import Printed
 from glowc.compiler.options import CompileOptions
 from glowc.errors import InputError, LimitError
 from glowc.graph.types import LARGEST_TENSOR_BYTES
@@ -145,23 +145,33 @@ def check_fit(
     require_split(planned, rooms, _peak(program, plan), options.plan)
 
 
-def check_flash(program: Program, bundle: Bundle, board: Board, options: CompileOptions, selection: Selection) -> None:
-    """Refuse what does not fit although `selection` has the smallest kernels; the code is predicted."""
-    bound, constants = flash_limit(options, board), bundle.weights_bytes
-    if bound is None or constants + CODE_OF_ANY <= bound:
-        return
-    code = round(_SURE * selection.code_bytes(program))
-    if constants + code <= bound:
+def check_flash(printed: Printed, board: Board, options: CompileOptions) -> None:
+    """Refuse what does not fit although it has the smallest kernels; without a compiler its code is predicted."""
+    bound, constants = flash_limit(options, board), printed.bundle.weights_bytes
+    need = printed.predicted(_SURE) if printed.flash_bytes is None else printed.flash_bytes
+    if bound is None or need <= bound:
         return
     source = f"--flash-limit {bound} allows" if bound == options.flash_limit else f"board {board.name} allows"
+    about = "about " if printed.flash_bytes is None else ""
     raise LimitError(
-        f"the model needs {constants + code} bytes of flash for its constants and its code, {source} {bound}",
+        f"the model needs {need} bytes of flash for its constants and its code, {source} {bound}",
         details=[
-            f"the constants take {constants} bytes, the code about {code}, with the smallest kernels there are",
-            *_largest_constants(program),
+            f"the constants take {constants} bytes, the code {about}{need - constants}, with the smallest kernels "
+            "there are",
+            *_largest_constants(printed.program),
         ],
-        hint=_larger("flash"),
+        hint=_smaller_flash(printed, options),
+        need_bytes=need,
     )
+
+
+def _smaller_flash(printed: Printed, options: CompileOptions) -> str:
+    """Return the options that make constants or code smaller."""
+    ways = [] if options.opt == "size" else ["--opt size shares functions"]
+    floats = any(a.dtype.kind == "f" and a.size > 64 for a in printed.program.consts.values())
+    ways += ["glowc quantize makes weights of 8 bits"] if floats else []
+    ways += ["glowc quantize --flash-limit BYTES gives layers weights of 4 and 2 bits"]
+    return f"{'; '.join(ways)}; or {_larger('flash')}"
 
 
 def check_group(board: Board, arena_bytes: int, weights_bytes: int, options: CompileOptions) -> None:

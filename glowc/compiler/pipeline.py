@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections import defaultdict
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
@@ -27,6 +28,7 @@ from glowc.compiler.fit import (
     request_of,
     rooms_wanted,
 )
+from glowc.compiler.flash import Printed, counted, fitted
 from glowc.compiler.narrow import narrow_report, plan_narrow
 from glowc.compiler.options import CompileOptions
 from glowc.compiler.plugins import load_plugins, one_at_a_time
@@ -74,12 +76,29 @@ class Compiled:
     options: CompileOptions
     imported: Graph
     graph: Graph
-    program: Program
-    planned: Planned
-    selection: Selection
-    bundle: Bundle
+    printed: Printed
     edge: Edge
     report: Report
+
+    @property
+    def program(self) -> Program:
+        """The program, with the lifetimes of its buffers marked."""
+        return self.printed.program
+
+    @property
+    def planned(self) -> Planned:
+        """How the memory is planned."""
+        return self.printed.planned
+
+    @property
+    def selection(self) -> Selection:
+        """The kernels of its layers."""
+        return self.printed.selection
+
+    @property
+    def bundle(self) -> Bundle:
+        """The files."""
+        return self.printed.bundle
 
     @property
     def plan(self) -> MemoryPlan:
@@ -102,22 +121,33 @@ def compile_model(
     imported = import_graph(source, options)  # file -> graph
     progress("optimising the graph")
     form = _optimised(imported, options, board)  # graph -> graph
-    progress("lowering and planning memory")
-
-    def plan(graph: Graph) -> tuple[Selection, Planned]:
-        select = partial(_selected, graph, board, options, order, Preparer())  # graph -> kernels of its layers
-        return plan_selection(select, request_of(options, board))  # -> program -> places of its buffers
-
-    selection, planned = plan_narrow(form.graph, plan)
-    program = _verified(planned, form.graph, options)
-    progress("printing C")
     golden = _golden(options, imported, form.edge)
-    spec = spec_of(source, form.graph, board, options, form.edge)
-    bundle = _printed(replace(spec, macros=form.macros), planned, program, options, golden)  # -> C
-    check_fit(planned, board, options, selection.lower)
-    check_flash(program, bundle, board, options, selection)
-    report = _report(source, board, options, imported, form, planned, program, selection, bundle, spec)
-    return Compiled(board, options, imported, form.graph, program, planned, selection, bundle, form.edge, report)
+    spec = replace(spec_of(source, form.graph, board, options, form.edge), macros=form.macros)
+    preparers: defaultdict[bool, Preparer] = defaultdict(Preparer)
+
+    def attempt(flash: int | None) -> Printed:
+        progress("lowering and planning memory")
+
+        def plan(graph: Graph) -> tuple[Selection, Planned]:
+            preparing = preparers[graph is form.graph]
+            select = partial(_selected, graph, board, options, order, preparing, flash)  # graph -> kernels of layers
+            return plan_selection(select, request_of(options, board))  # -> program -> places of its buffers
+
+        selection, planned = plan_narrow(form.graph, plan)
+        program = _verified(planned, form.graph, options)
+        progress("printing C")
+        return Printed(selection, planned, program, _printed(spec, planned, program, options, golden), spec)  # -> C
+
+    def count(printed: Printed) -> Printed:
+        progress("compiling C to count its bytes")
+        return counted(printed, board)
+
+    bound = flash_limit(options, board) if order is None else None
+    printed = fitted(attempt, count, bound)
+    check_fit(printed.planned, board, options, printed.selection.lower)
+    check_flash(printed, board, options)
+    report = _report(source, board, options, imported, form, printed)
+    return Compiled(board, options, imported, form.graph, printed, form.edge, report)
 
 
 def _optimised(imported: Graph, options: CompileOptions, board: Board) -> TimeForm:
@@ -131,17 +161,17 @@ def _optimised(imported: Graph, options: CompileOptions, board: Board) -> TimeFo
 
 def _selected(
     graph: Graph, board: Board, options: CompileOptions, order: Callable[[Sequence[Layer]], Order] | None,
-    preparing: Preparer, spare: Mapping[str, int],
+    preparing: Preparer, flash: int | None, spare: Mapping[str, int],
 ) -> Selection:  # fmt: skip
-    """Return the variants of all layers: by `order`, else by cost and measured choices, as small as the flash needs.
+    """Return the variants of all layers: by `order`, else by cost and measured choices.
 
-    `spare` are the bytes of the arena that a plan leaves free beside layers, by name.
+    As small as `flash` bytes of constants and predicted code need, None where any number is there. `spare` are the
+    bytes of the arena that a plan leaves free beside layers, by name.
     """
     tuned = read_tuned(options.tuned, board.cpu, options.opt) if options.tuned is not None else None
     selection = select_variants(graph, board.cpu, options.opt, tuned, flash_room(options, board), spare, preparing)
     if order is not None:
         return selection.ordered(order(selection.layers))
-    flash = flash_limit(options, board)
     return selection if flash is None else selection.within(flash)
 
 
@@ -168,12 +198,12 @@ def _printed(
 
 
 def _report(
-    source: Path, board: Board, options: CompileOptions, imported: Graph, form: TimeForm, planned: Planned,
-    program: Program, selection: Selection, bundle: Bundle, spec: BundleSpec,
+    source: Path, board: Board, options: CompileOptions, imported: Graph, form: TimeForm, printed: Printed
 ) -> Report:  # fmt: skip
+    planned, program, selection, bundle = printed.planned, printed.program, printed.selection, printed.bundle
     estimates = selection.reported(program)
     return {
-        **report_of(spec, board, program, planned.plan, bundle, form.edge, estimates),
+        **report_of(printed.spec, board, program, planned.plan, bundle, form.edge, estimates),
         **plan_report(planned, options), **estimate_report(selection, program, estimates),
         **region_report(planned, rooms_wanted(options, board), bundle),
         **data_report(program, planned.plan, form.graph), **narrow_report(form.graph, program),

@@ -211,19 +211,19 @@ def _after_wider(steps: Sequence[Step]) -> list[Step]:
 
 
 def within(search: Search, limits: Limits) -> Found:
-    """Return the best choice within the limits; where none is, the one that has the fewest constants."""
+    """Return the best choice within the limits; where none is, the one that takes least of the flash."""
     base = search.measured({})[1]
-    most = limits.constants_bytes
-    if most is None or base.constants_bytes <= most:
+    most = limits.flash_bytes
+    if most is None or base.size.flash_bytes <= most:
         return search.found({})
     steps = search.steps()
-    tries = [_chosen(search, order, base.constants_bytes, most) for order in _orders(steps)]
+    tries = [_chosen(search, order, base.size.flash_bytes, most) for order in _orders(steps)]
     if not any(limits.hold(point.size) for point in tries):
         plain = [replace(step, kind=_NUMBERS.get(step.kind, step.kind)) for step in steps]
-        tries += [_chosen(search, order, base.constants_bytes, most) for order in _orders(plain)]
+        tries += [_chosen(search, order, base.size.flash_bytes, most) for order in _orders(plain)]
     fitting = [point for point in tries if limits.hold(point.size)]
     if not fitting:
-        return search.found(min(tries, key=lambda p: p.constants_bytes, default=base).weights)
+        return search.found(min(tries, key=lambda p: p.size.flash_bytes, default=base).weights)
     return search.found(min(fitting, key=lambda p: (p.loss, p.constants_bytes)).weights)
 
 
@@ -231,12 +231,12 @@ def check_limits(found: Found, limits: Limits) -> None:
     """Raise InputError where the model of a search is not within the limits."""
     if limits.hold(found.point.size):
         return
-    least = {p.activations: p for p in sorted(found.points, key=lambda p: -p.constants_bytes)}
+    least = {p.activations: p for p in sorted(found.points, key=lambda p: -p.size.flash_bytes)}
     raise InputError(
         "no choice of weights and activations is within the limits",
         details=[f"activations {kind}, {len(point.weights)} layers in fewer bits: {text}"
                  for kind, point in least.items() for text in limits.exceeded(point.size)],
-        hint="allow more, or take a smaller model",
+        hint="allow more, or take a smaller model; --keep-float, --weights-of, --activations int16 keep layers large",
     )  # fmt: skip
 
 
@@ -250,13 +250,13 @@ def _orders(steps: Sequence[Step]) -> list[list[Step]]:
 def _chosen(search: Search, steps: Sequence[Step], base_bytes: int, limit_bytes: int) -> Point:
     """Return the first choice in an order that fits, without steps that it does not need; the last if none does."""
     point, count = search.measured({})[1], 0
-    while point.constants_bytes > limit_bytes and count < len(steps):
+    while point.size.flash_bytes > limit_bytes and count < len(steps):
         while count < len(steps) and base_bytes - _saved(steps[:count]) > limit_bytes:
             count += 1
         taken = _needed(steps[:count], base_bytes - limit_bytes)
         point = search.measured({step.layer: step.kind for step in taken})[1]
-        short = point.constants_bytes - (base_bytes - _saved(taken))  # less is saved than was thought
-        if point.constants_bytes > limit_bytes:
+        short = point.size.flash_bytes - (base_bytes - _saved(taken))  # less is saved than was thought
+        if point.size.flash_bytes > limit_bytes:
             base_bytes += max(short, 1)
     return point
 

@@ -7,18 +7,24 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True, slots=True)
 class Size:
-    """What a compiled model takes: bytes of constants and of the arena, predicted instructions of an inference."""
+    """What a compiled model takes: bytes of constants, of the arena and of code, predicted instructions."""
 
     constants_bytes: int
     arena_bytes: int
     insns: int
+    code_bytes: int = 0
+
+    @property
+    def flash_bytes(self) -> int:
+        """The bytes of constants and code."""
+        return self.constants_bytes + self.code_bytes
 
 
 @dataclass(frozen=True, slots=True)
 class Limits:
     """What it may take at most; None where there is no limit."""
 
-    constants_bytes: int | None = None
+    flash_bytes: int | None = None
     arena_bytes: int | None = None
     insns: int | None = None
 
@@ -29,7 +35,7 @@ class Limits:
     def exceeded(self, size: Size) -> list[str]:
         """Return what is too much, in words."""
         parts = (
-            (size.constants_bytes, self.constants_bytes, "bytes of constants"),
+            (size.flash_bytes, self.flash_bytes, "bytes of flash for constants and code"),
             (size.arena_bytes, self.arena_bytes, "bytes of arena"),
             (size.insns, self.insns, "instructions"),
         )

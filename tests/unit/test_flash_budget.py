@@ -79,7 +79,7 @@ def test_activations_are_the_finest_that_the_limits_allow(glowc: Glowc, files: P
 @pytest.mark.parametrize(
     ("options", "words"),
     [
-        (("--flash-limit", "10"), "bytes of constants, at most 10"),
+        (("--flash-limit", "10"), "bytes of flash for constants and code, at most 10"),
         (("--ram-limit", "100"), "bytes of arena, at most 100"),
         (("--max-insns", "1000"), "instructions, at most 1,000"),
         (("--activations", "auto"), "--activations auto takes what limits allow"),

@@ -60,7 +60,7 @@ def test_a_palette_is_a_step_where_it_errs_less_by_more_than_a_little(errors: st
 
 
 def test_where_palettes_take_too_many_instructions_numbers_are_tried() -> None:
-    roomy = within(search("palettes"), Limits(constants_bytes=600))
+    roomy = within(search("palettes"), Limits(flash_bytes=600))
     assert roomy.point.weights == {"fc": WeightType.PALETTE4}
-    fast = within(search("palettes"), Limits(constants_bytes=600, insns=120))
+    fast = within(search("palettes"), Limits(flash_bytes=600, insns=120))
     assert fast.point.weights == {"fc": WeightType.INT4}

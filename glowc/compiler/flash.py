@@ -1,0 +1,139 @@
+"""What a printed model takes of the flash: counted in its objects where the board's compiler is there, else predicted.
+
+A prediction is off by as much as a tenth, so kernels are chosen by what the compiler makes of them: the usual ones
+where they fit, else smaller ones until they do.
+"""
+
+from __future__ import annotations
+
+import subprocess
+import tempfile
+from collections.abc import Callable, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass, replace
+from pathlib import Path, PurePath
+
+from glowc.board import Board, find_tool
+from glowc.board.flags import compile_argv
+from glowc.codegen.bundle import Bundle, BundleSpec
+from glowc.codegen.export import FORMS
+from glowc.errors import ToolError
+from glowc.place.planning import Planned
+from glowc.program.ir import Program
+from glowc.select.choose import Selection
+
+_MORE, _LESS = 1.3, 0.7  # of the predicted code: no model has more, or less
+_APART = 1024  # what little code may have more besides
+_LOWER = 3  # models that are aimed at below the limit
+_ABOVE = (1.03, 1.06, 1.1, 1.15)
+
+
+@dataclass(frozen=True, slots=True)
+class Printed:
+    """A model as far as C: its kernels, plan and files; `flash_bytes` were counted, None where nobody has."""
+
+    selection: Selection
+    planned: Planned
+    program: Program
+    bundle: Bundle
+    spec: BundleSpec
+    flash_bytes: int | None = None
+
+    @property
+    def code_bytes(self) -> int:
+        """The predicted bytes of code."""
+        return self.selection.code_bytes(self.program)
+
+    def predicted(self, factor: float = 1.0) -> int:
+        """Return the bytes of constants, and of code by so much of the prediction."""
+        return self.bundle.weights_bytes + round(factor * self.code_bytes)
+
+
+Attempt = Callable[[int | None], Printed]
+"""Prints a model with kernels that are predicted to take so many bytes of flash, or with the usual ones."""
+Count = Callable[[Printed], Printed]
+"""Compiles a model and says in it what it takes."""
+
+
+def fitted(attempt: Attempt, count: Count, limit: int | None) -> Printed:
+    """Return the model with the usual kernels where it takes at most `limit` bytes, else with smaller ones.
+
+    If none fit, the smallest that was found. It is counted unless there is no compiler, or no doubt.
+    """
+    usual = attempt(None)
+    if limit is None or not is_near(usual, limit):
+        return usual
+    if usual.predicted(_LESS) <= limit:
+        usual = count(usual)
+        if usual.flash_bytes is not None and usual.flash_bytes <= limit:
+            return usual
+    off = 0 if usual.flash_bytes is None else usual.flash_bytes - usual.predicted()
+    tried: list[Printed] = []
+    while (aim := _next_aim(limit, off, tried)) is not None:
+        printed = attempt(aim)
+        known = (t for t in tried if t.selection.order == printed.selection.order)
+        tried.append(next(known, None) or count(printed))
+        taken = tried[-1].flash_bytes
+        if taken is None or taken <= limit:
+            return tried[-1]
+    return min(tried, key=lambda printed: printed.flash_bytes or 0)
+
+
+def _next_aim(limit: int, off: int, tried: Sequence[Printed]) -> int | None:
+    """Return what the next model is predicted to take, after those `tried`, which took too much; None to give up.
+
+    First what the prediction was `off` by is taken away, and what was too much, down to the smallest; then what is
+    predicted to be somewhat too large may still fit.
+    """
+    number = len(tried)
+    if number < _LOWER:
+        return max(limit - off - sum((t.flash_bytes or 0) - limit for t in tried), 0)
+    if number == _LOWER:
+        return 0
+    least = min(t.flash_bytes or 0 for t in tried)
+    above = number - _LOWER - 1
+    return round(_ABOVE[above] * limit) if above < len(_ABOVE) and least <= _ABOVE[-1] * limit else None
+
+
+def is_near(printed: Printed, limit: int) -> bool:
+    """Say whether a model may take more bytes of flash than `limit`, by what is predicted."""
+    return printed.predicted(_MORE) + _APART > limit
+
+
+def counted(printed: Printed, board: Board) -> Printed:
+    """Return a model with what its objects take of the flash; as it is where no compiler is installed."""
+    cc, size = find_tool(board.cpu.cc), find_tool(f"{board.cpu.tool_prefix}size")
+    if cc is None or size is None:
+        return printed
+    bundle = printed.bundle
+    with tempfile.TemporaryDirectory(prefix="glowc-flash-") as name:
+        folder = Path(name)
+        for file, content in bundle.files.items():
+            path = folder / file
+            path.parent.mkdir(parents=True, exist_ok=True)
+            path.write_text(content, "utf-8")
+        sources = [folder / file for file in bundle.files if _is_source(PurePath(file), printed.spec)]
+        with ThreadPoolExecutor(2) as pool:
+            objects = list(pool.map(lambda source: _compiled(cc, board, source, printed.spec), sources))
+        rows = _called([str(size), *map(str, objects)]).splitlines()[1:]
+    taken = sum(int(row.split()[0]) + int(row.split()[1]) for row in rows)  # text with constants, data
+    return replace(printed, flash_bytes=taken + sum(map(len, bundle.binaries.values())))
+
+
+def _is_source(file: PurePath, spec: BundleSpec) -> bool:
+    """Say whether a file is one that firmware links: no test vectors, and no program that shows how."""
+    inside = "src" if spec.form in FORMS and FORMS[spec.form].sources else "."
+    return file.suffix == ".c" and str(file.parent) == inside and file.stem != f"{spec.name}_golden"
+
+
+def _compiled(cc: Path, board: Board, source: Path, spec: BundleSpec) -> Path:
+    out, opt = source.with_suffix(".o"), "-Os" if spec.opt == "size" else "-O2"
+    _called(compile_argv(cc, board, source, out, include_dirs=[source.parent], opt=opt, extra_flags=["-std=c11"]))
+    return out
+
+
+def _called(argv: list[str]) -> str:
+    done = subprocess.run(argv, capture_output=True, text=True, check=False)
+    if done.returncode != 0:
+        raise ToolError(f"{Path(argv[0]).name} fails on the code of the model", details=done.stderr.splitlines()[:20])
+    return done.stdout
