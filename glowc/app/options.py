@@ -205,6 +205,12 @@ GuardOpt = Annotated[
     bool,
     typer.Option("--guard", help="watch the bytes around tensors: a status names the layer that writes there"),
 ]
+AlignOpt = Annotated[
+    int | None,
+    typer.Option(
+        "--align", metavar="BYTES", help="inputs and outputs begin at multiples: cache lines, DMA (Cortex-M7: 32)"
+    ),
+]
 CodeSectionOpt = Annotated[
     str | None,
     typer.Option("--code-section", metavar="NAME", help="section of the kernels' code: RAM that needs no waiting"),
@@ -323,6 +329,7 @@ def _compile_options(
     target: TargetOpt = None,
     guard: GuardOpt = False,
     code_section: CodeSectionOpt = None,
+    align: AlignOpt = None,
 ) -> CompileOptions:
     """Return what the options of all commands that compile say."""
     from glowc.compiler.options import CompileOptions
@@ -334,7 +341,7 @@ def _compile_options(
         set_inputs=parse_values(set_input), states=parse_states(state), opt=opt.value, io_type=io_type.value,
         io_layout=io_layout.value, ram_limit=ram_limit, flash_limit=flash_limit, passes=passes, plan=plan.value,
         arena_split=arena_split, regions=parse_regions(region), tuned=tuned, guard=guard,
-        plugins=(*target_files(target or ()), *(plugin or ())), code_section=parse_section(code_section),
+        plugins=(*target_files(target or ()), *(plugin or ())), code_section=parse_section(code_section), align=align,
     )  # fmt: skip
 
 

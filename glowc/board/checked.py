@@ -35,6 +35,13 @@ class Within:
     most: float | None = None
 
 
+@dataclass(frozen=True, slots=True)
+class PowerOfTwo:
+    """1, 2, 4 and so on, up to `most`."""
+
+    most: int
+
+
 class NonZero:
     """A number that something is divided by."""
 
@@ -133,6 +140,11 @@ def _marked(value: object, kind: Any, mark: object) -> object:
         return _word(value, mark.words)
     if isinstance(mark, Bytes):
         return _bytes(value)
+    if isinstance(mark, PowerOfTwo):
+        size = _converted(value, kind)
+        if size not in {1 << n for n in range(mark.most.bit_length())}:
+            raise _UnfitError(f"a power of two up to {mark.most}")
+        return size
     if isinstance(mark, NonZero):
         if (number := _converted(value, kind)) == 0:
             raise _UnfitError("not 0: values are divided by it")

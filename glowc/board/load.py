@@ -50,6 +50,7 @@ def load_cpu(name: str, board: Path | None = None) -> Cpu:
         cc=fields.string("cc"),
         cflags=fields.strings("cflags"),
         align_bytes=fields.integer("align_bytes", minimum=1),
+        line_bytes=fields.integer("line_bytes", minimum=1) if fields.has("line_bytes") else 1,
         qemu_cpu=fields.string("qemu_cpu") if fields.has("qemu_cpu") else None,
         loop_bytes=fields.integer("loop_bytes", minimum=1) if fields.has("loop_bytes") else None,
         slow_flash=fields.boolean("slow_flash") if fields.has("slow_flash") else False,

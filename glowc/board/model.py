@@ -28,6 +28,9 @@ class Cpu:
     cc: str
     cflags: tuple[str, ...]
     align_bytes: int  # what the arena and packed weights are aligned to
+    line_bytes: int = (
+        1  # of the data cache: an input or output begins with a line, and shares none with other variables
+    )
     qemu_cpu: str | None = None  # QEMU's `-cpu`; None where no QEMU models it
     loop_bytes: int | None = None  # of hot code that chips with this core keep of their flash; None: enough
     slow_flash: bool = False  # constants that are read again and again wait for the flash each time

@@ -61,6 +61,7 @@ class BundleSpec:
     loop_bytes: int | None = None  # of hot code that chips with that core keep of their flash
     code_section: str | None = None  # of the kernels' code
     blob: bool = False  # constants in a file of their own
+    line_bytes: int = 1  # of the data cache that the arena shares no line of with other variables
     form: str = FOLDER  # of the files: FOLDER or one of export.FORMS
     package: Mapping[str, str] = field(default_factory=dict)  # what it says of its maker, where it is a package
 
@@ -125,7 +126,7 @@ def view_model(
     layers = layer_views(program, table, consts, places, prefix, callers)
     pieces = piece_views(program, layers, places)
     weights_bytes = sum(c.size_bytes for c in consts.values())
-    align = max([spec.align_bytes, *(b.align_bytes for b in program.buffers.values())])
+    align = max([spec.align_bytes, spec.line_bytes, *(b.align_bytes for b in program.buffers.values())])
     tensors = [*inputs, *outputs]
     check_parts(places.parts)
     _check_names(spec, prefix, [*(f.name for f in table.functions), *(f"{prefix}_{t.ident}" for t in tensors)])
@@ -149,6 +150,7 @@ def view_model(
             "entry": spec.entry_name or f"{prefix}_invoke",
             "arena_bytes": max(arena_bytes, 1),
             "arena_align": align,
+            "line_bytes": spec.line_bytes,
             "weights_bytes": weights_bytes,
             "macs": sum(layer.macs for layer in layers),
             "inputs": [_tensor(t, prefix, places) for t in inputs],

@@ -109,6 +109,7 @@ def _view(
             [spec.name, *(m.name for m in models)], [m.name for m in models if m.golden], f"{spec.name}_weights.h"
         ),
         arena_bytes=max(m.arena_bytes for m in models) if spec.share_arena else sum(m.arena_bytes for m in models),
+        line_bytes=max(m.line_bytes for m in models),
         arena_align=max(m.arena_align for m in models), weights_bytes=sum(c.size_bytes for c in consts),
         share_arena=spec.share_arena, share_weights=spec.share_weights, parts=(),
         extern_sources=extern_sources, extern_paths=paths_in_make(prefix, extern_sources),

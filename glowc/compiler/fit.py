@@ -223,3 +223,15 @@ def _largest_constants(program: Program) -> list[str]:
         sizes[label] = sizes.get(label, 0) + sum(program.consts[name].nbytes for name in own)
     most = sorted(((size, label) for label, size in sizes.items() if size), key=lambda s: -s[0])[:8]
     return ["largest constants, by layer:", *(f"  {size:>10} {label}" for size, label in most)]
+
+
+def check_aligned(bundle: Bundle, options: CompileOptions) -> None:
+    """Raise InputError where an input or output is a part of another tensor and cannot begin as --align wants it."""
+    if options.align is None or options.io_buffers == "caller":
+        return
+    tensors = (*bundle.outputs, *(() if options.input_stream == "rows" else bundle.inputs))
+    if wrong := [t.name for t in tensors if t.offset_bytes % options.align]:
+        raise InputError(
+            f"--align {options.align}: {', '.join(wrong)} is a part of another tensor and begins inside of it",
+            hint="--io-buffers caller leaves inputs and outputs in buffers of your own",
+        )

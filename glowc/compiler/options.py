@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Annotated
 
-from glowc.board.checked import Checked, Count, OneOf, Size
+from glowc.board.checked import Checked, Count, OneOf, PowerOfTwo, Size
 from glowc.codegen.export import FOLDER, FORMS
 
 
@@ -45,6 +45,7 @@ class CompileOptions(Checked):
     hop: Count | None = None
     time_axis: int | None = None
     guard: bool = False
+    align: Annotated[int, PowerOfTwo(4096)] | None = None
     plugins: tuple[Path, ...] = ()
     code_section: str | None = None
     chain: tuple[Path, ...] = ()
@@ -66,7 +67,7 @@ class CompileOptions(Checked):
             ("--io-type", self.io_type, "model"), ("--io-layout", self.io_layout, "exported"),
             ("--passes", self.passes, None), ("--plan", self.plan, "auto"),
             ("--input-stream", self.input_stream, "whole"), ("--io-buffers", self.io_buffers, "arena"),
-            ("--hop", self.hop, None), ("--time-axis", self.time_axis, None),
+            ("--align", self.align, None), ("--hop", self.hop, None), ("--time-axis", self.time_axis, None),
             ("--code-section", self.code_section, None), ("--weights", self.weights, "array"),
         ):  # fmt: skip
             if value != default:

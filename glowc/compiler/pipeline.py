@@ -19,6 +19,7 @@ from glowc.compiler.bundle_folder import REPORT, kept_files, write_folder
 from glowc.compiler.chain import chained, with_states
 from glowc.compiler.delegates import delegate
 from glowc.compiler.fit import (
+    check_aligned,
     check_arena,
     check_fit,
     check_flash,
@@ -117,6 +118,7 @@ def compile_model(
     Raises GlowcError for anything wrong with the model, the options or the fit on the board.
     """
     options = options or CompileOptions()
+    board = _aligned(board, options)
     progress("reading the model")
     imported = import_graph(source, options)  # file -> graph
     progress("optimising the graph")
@@ -144,10 +146,18 @@ def compile_model(
 
     bound = flash_limit(options, board) if order is None else None
     printed = fitted(attempt, count, bound)
+    check_aligned(printed.bundle, options)
     check_fit(printed.planned, board, options, printed.selection.lower)
     check_flash(printed, board, options)
     report = _report(source, board, options, imported, form, printed)
     return Compiled(board, options, imported, form.graph, printed, form.edge, report)
+
+
+def _aligned(board: Board, options: CompileOptions) -> Board:
+    """Return the board with the lines that --align asks for."""
+    if options.align is None:
+        return board
+    return replace(board, cpu=replace(board.cpu, line_bytes=options.align))
 
 
 def _optimised(imported: Graph, options: CompileOptions, board: Board) -> TimeForm:
@@ -299,7 +309,7 @@ def spec_of(source: Path, graph: Graph, board: Board, options: CompileOptions, e
         features=board.cpu.features, cpu_flags=board.cpu.core_flags,
         loop_bytes=board.cpu.loop_bytes if options.code_section is None else None, code_section=options.code_section,
         blob=options.weights == "blob",
-        form=options.form, package=options.package,
+        line_bytes=board.cpu.line_bytes, form=options.form, package=options.package,
     )  # fmt: skip
 
 

@@ -285,7 +285,8 @@ class Lowering:
         return value
 
     def _buffer(self, name: str, kind: BufferKind, size_bytes: int, dtype: DType) -> str:
-        align = math.lcm(dtype.bytes, self._cpu.align_bytes)
+        edge = kind in (BufferKind.INPUT, BufferKind.OUTPUT)
+        align = math.lcm(dtype.bytes, self._cpu.align_bytes, self._cpu.line_bytes if edge else 1)
         self.buffers[name] = Buffer(name, kind, size_bytes, align)
         return name
 

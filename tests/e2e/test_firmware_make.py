@@ -333,3 +333,12 @@ def test_tensorflow_lite_model_beside_an_onnx_one(tmp_path: Path) -> None:
     time.sleep(0.02)
     (tmp_path / "models/wave.tflite").touch()
     assert re.findall(r"compile (models/\S+)", make(tmp_path, "all")) == ["models/wave.tflite"]
+
+
+def test_soft_float_abi_takes_kernels_without_fpu(tmp_path: Path) -> None:
+    """The command of the example's README.md: the bundles were made for an FPU, and stopped at #error."""
+    require_tool("make", "arm-none-eabi-gcc", "qemu-system-arm")
+    shutil.copytree(EXAMPLE, tmp_path / "firmware", ignore=shutil.ignore_patterns("build"))
+    output = make(tmp_path / "firmware", "CPU=-mthumb -mcpu=cortex-m4 -mfloat-abi=soft", "qemu-test")
+    assert "--cpu cortex-m4-soft" in output
+    assert len(re.findall(r"^(?:digits|sine): 20 of 20 ok$", output, re.MULTILINE)) == 2
