@@ -78,12 +78,15 @@ fuzz-bytes: setup  ## bytes as models, guided by coverage (atheris): SECONDS=600
 	$(PY) -m pip install -q atheris
 	$(PY) scripts/fuzz_bytes.py -max_total_time=$(or $(SECONDS),600) -timeout=10 -rss_limit_mb=1500
 
-.PHONY: tflite-cases tflite-mutants tflite-models
+.PHONY: tflite-cases tflite-mutants tflite-fields tflite-models
 tflite-cases: setup  ## TensorFlow Lite models of one operator against the TFLM runtime: EACH=20 of each, SEED=0 (2 minutes)
 	$(PY) scripts/tflite_cases.py --each $(or $(EACH),20) --seed $(or $(SEED),0)
 
 tflite-mutants: setup  ## damaged TensorFlow Lite files through the compiler: COUNT=2000, SEED=0
 	$(PY) scripts/tflite_mutants.py --count $(or $(COUNT),2000) --seed $(or $(SEED),0)
+
+tflite-fields: setup  ## TensorFlow Lite files with cleared, moved and widened fields against the TFLM runtime: COUNT=2000, SEED=0
+	$(PY) scripts/tflite_fields.py --count $(or $(COUNT),2000) --seed $(or $(SEED),0)
 
 tflite-models: setup  ## models of ../shared/tflite on four boards, every call against the runtime's answers: BOARDS=, MODELS=
 	$(PY) scripts/tflite_models.py $(if $(BOARDS),--boards $(BOARDS)) $(if $(MODELS),--models $(MODELS))

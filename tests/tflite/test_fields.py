@@ -7,11 +7,13 @@ import struct
 import numpy as np
 import pytest
 
+from glowc.errors import ModelError
 from glowc.frontend import import_model
 from glowc.frontend.tflite.reader import read_tflite
 from tests.conftest import require_tflite
 from tests.tflite.cases import make_case
-from tests.tflite.fields import BUILTIN, DEPRECATED, Table, tables
+from tests.tflite.fields import BROKEN, BUILTIN, DEPRECATED, DIFFERENT, EQUAL, Table, tables, tried
+from tests.tflite.runtime import Runtime
 
 require_tflite()
 
@@ -54,3 +56,19 @@ def test_lists_of_places_that_are_longer_than_the_schema_change_nothing() -> Non
         found = import_model(table.moved(data, 3), name="net")
         assert [n.op for n in found.nodes] == [n.op for n in wanted.nodes]
         assert all(np.array_equal(found.consts[name], array) for name, array in wanted.consts.items())
+
+
+def test_files_with_changed_fields_answer_as_the_runtime_or_end_in_a_message() -> None:
+    with Runtime() as runtime:
+        found = [tried(seed, runtime) for seed in range(200)]
+    assert [o for o in found if o.kind in (DIFFERENT, BROKEN)] == []
+    assert sum(o.kind == EQUAL for o in found) > 100
+
+
+def test_scales_without_zero_points_are_told() -> None:
+    data = bytearray(make_case("ADD", 0).model)
+    for table in tables(bytes(data)):
+        if table.kind == "Quantization":
+            table.clear(data, 3)
+    with pytest.raises(ModelError, match=r"1 scales and 0 zero points|have no scale"):
+        import_model(bytes(data))

@@ -29,6 +29,14 @@ def import_tflite(data: bytes, label: str, name: str, sizes: Sizes | None = None
 
 _CODES = frozenset({"int8", "uint8", "int16", "int4"})
 _MIXED = frozenset({"CAST", "GATHER", "GATHER_ND", "EMBEDDING_LOOKUP", "TFLM_DECODE"})  # codes are indices, or numbers
+_OF_REALS = frozenset({
+    "ABS", "ADD", "ADD_N", "AVERAGE_POOL_2D", "BATCH_MATMUL", "CONV_2D", "CUMSUM", "DEPTHWISE_CONV_2D", "DEQUANTIZE",
+    "DIV", "ELU", "EXP", "FULLY_CONNECTED", "GELU", "HARD_SWISH", "L2_NORMALIZATION", "LEAKY_RELU", "LOGISTIC",
+    "LOG_SOFTMAX", "MEAN", "MUL", "PRELU", "QUANTIZE", "RELU", "RELU6", "RELU_0_TO_1", "RELU_N1_TO_1",
+    "RESIZE_BILINEAR", "RSQRT", "SOFTMAX", "SQUARED_DIFFERENCE", "SUB", "SUM", "SVDF", "TANH", "TRANSPOSE_CONV",
+    "UNIDIRECTIONAL_SEQUENCE_LSTM",
+})  # fmt: skip
+"""What these compute of codes needs scales; others move or count whole numbers as they are."""
 
 
 class _Importer:
@@ -80,9 +88,10 @@ class _Importer:
         known = [self.graph.tensors[i] for i in (*operator.inputs, *operator.outputs) if i >= 0]
         codes = [tensor for tensor in known if tensor.kind in _CODES and tensor.blocks is None]
         without = [tensor for tensor in codes if tensor.quant is None]
-        if without and len(without) < len(codes) and operator.code not in _MIXED:
+        if without and (len(without) < len(codes) or operator.code in _OF_REALS) and operator.code not in _MIXED:
             names = ", ".join(f'"{tensor.name}"' for tensor in without)
-            raise NodeError(f"{names} have no scale, others do", "convert the model with full integer quantisation")
+            others = ", others do" if len(without) < len(codes) else ""
+            raise NodeError(f"{names} have no scale{others}", "convert the model with full integer quantisation")
 
     def _attempt(self, operator: Operator | None, action: object, end: str = "an input") -> bool:
         try:

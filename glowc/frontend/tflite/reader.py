@@ -41,6 +41,7 @@ _INTEGERS = {name: name for name in _KINDS.values() if "int" in name and name !=
 _BUILTINS = {v: k for k, v in vars(tflite.BuiltinOperator).items() if not k.startswith("_")}
 _OPTIONS = {v: k for k, v in vars(tflite.BuiltinOptions).items() if not k.startswith("_")}
 _OPTIONS_2 = {v: k for k, v in vars(tflite.BuiltinOptions2).items() if not k.startswith("_")}
+_OWN = frozenset(name.lower() for name in (*_OPTIONS.values(), *_OPTIONS_2.values()))
 _TYPE_NAMES = {v: k for k, v in vars(tflite.TensorType).items() if not k.startswith("_")}
 
 
@@ -233,16 +234,17 @@ class _Reader:
         ]  # fmt: skip
         self._count(op.CustomOptionsLength(), "bytes of options", 1)
         custom = bytes(op.CustomOptionsAsNumpy()) if op.CustomOptionsLength() else b""
-        return Operator(index, code, version, lists[0], lists[1], lists[2], self._options(op), custom)
+        return Operator(index, code, version, lists[0], lists[1], lists[2], self._options(op, code), custom)
 
-    def _options(self, op: Any) -> Options:
-        """Return the options by their names in the schema, lists as tuples."""
+    def _options(self, op: Any, code: str) -> Options:
+        """Return the options by their names in the schema, lists as tuples; those of another operator are none."""
         name = _OPTIONS.get(op.BuiltinOptionsType(), "NONE")
         table = op.BuiltinOptions() if name != "NONE" else None
         if table is None:
             name = _OPTIONS_2.get(op.BuiltinOptions2Type(), "NONE")
             table = op.BuiltinOptions2() if name != "NONE" else None
-        if table is None:
+        own = f"{code.replace('_', '').lower()}options"
+        if table is None or (own in _OWN and own != name.lower()):
             return {}
         options = getattr(tflite, name)()
         options.Init(table.Bytes, table.Pos)
@@ -324,7 +326,7 @@ class _Reader:
         if found is None or not found.ScaleLength():
             return None
         scale = tuple(float(found.Scale(i)) for i in self._count(found.ScaleLength(), "scales"))
-        points = self._ints(found.ZeroPointLength, found.ZeroPoint, "zero points") or (0,)
+        points = self._ints(found.ZeroPointLength, found.ZeroPoint, "zero points")
         axis = int(found.QuantizedDimension())
         if not all(math.isfinite(s) and s >= 0 for s in scale):
             raise NodeError(f"{where}: a scale is no positive number", _SCALE_HINT)
@@ -332,7 +334,7 @@ class _Reader:
             axis = 0  # some converters give a bias the axis of its weights
         if len(scale) > 1 and (not 0 <= axis < len(shape) or shape[axis] != len(scale)):
             raise NodeError(f"{where}: {len(scale)} scales along axis {axis} of {list(shape)}", _SCALE_HINT)
-        if len(points) not in (1, len(scale)):
+        if not points or len(points) not in (1, len(scale)):
             raise NodeError(f"{where}: {len(scale)} scales and {len(points)} zero points", _SCALE_HINT)
         return Quantization(scale, points if len(points) == len(scale) else points * len(scale), axis)
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import math
+
 from glowc.frontend.problems import NodeError
 from glowc.frontend.tflite.net import Net
 from glowc.frontend.tflite.operators.flexible import has_option, real_option, whole_option
@@ -25,7 +27,9 @@ def detections(operator: Operator, net: Net) -> None:
     if not 0 < iou <= 1:
         raise NodeError(f"option nms_iou_threshold is {iou:g}, not above 0 and at most 1")
     shape = net.type(operator.outputs[0]).shape
-    stored = len(shape) == 3 and not net.is_open(operator.outputs[0])
+    stored = math.prod(shape) > 1 and not net.is_open(operator.outputs[0])
+    if stored and len(shape) != 3:
+        raise NodeError(f"its boxes are {list(shape)}, not [1, n, 4]", "convert the network again")
     room = shape[1] if stored else whole_option(operator, "max_detections", 1) * whole_option(operator, _CLASSES, 1)
     net.emit_several("DetectionPostProcess", [_real(net, i) for i in operator.inputs], {
         "classes": whole_option(operator, "num_classes", 1), "room": room, "by_class": int(by_class),

@@ -55,6 +55,8 @@ def _saturating(function: str, out_bits: int, low: int, high: int, offset: int) 
 def quantize(operator: Operator, net: Net) -> None:
     """QUANTIZE: floats to codes, or codes to codes."""
     x, y = net.type(operator.inputs[0]), net.type(operator.outputs[0])
+    if y.quant is None or (x.quant is None and not x.dtype.is_float):
+        raise NodeError(f"{x} to {y} without a scale", "convert the model with full integer quantisation")
     op = "FixedQuantize" if x.dtype.is_float else "FixedRescale"
     net.emit(op, (net.value(operator.inputs[0]),), {"dtype": y.dtype.value}, out=operator.outputs[0])
 
@@ -82,6 +84,8 @@ def leaky_relu(operator: Operator, net: Net) -> None:
 def softmax(operator: Operator, net: Net) -> None:
     """SOFTMAX along the last axis."""
     x, y = net.type(operator.inputs[0]), net.type(operator.outputs[0])
+    if "Beta" not in operator.options:
+        raise NodeError("its options are missing", "convert the network again, e.g. with tf.lite.TFLiteConverter")
     beta = number(operator, "Beta", 1.0)
     if x.quant is not None and x.dtype is DType.S16:
         net.emit("FixedSoftmax16", (net.value(operator.inputs[0]),), {"beta": beta}, out=operator.outputs[0])

@@ -10,7 +10,7 @@ import numpy as np
 from glowc.frontend.problems import NodeError
 from glowc.frontend.tflite.net import NHWC, Net
 from glowc.frontend.tflite.operators.movement import ints
-from glowc.frontend.tflite.operators.options import clamp, operands, option, padding, positive
+from glowc.frontend.tflite.operators.options import clamp, operands, option, padding, positive, same_count
 from glowc.frontend.tflite.reader import Operator
 from glowc.graph.attrs import AttrValue
 from glowc.graph.fixed_point import multiplier
@@ -49,6 +49,8 @@ def depthwise_conv_2d(operator: Operator, net: Net) -> None:
     x, (array, type_) = net.type(operator.inputs[0]), _weights(operator, net)
     if type_.rank != 4 or type_.shape[0] != 1 or x.rank != 4 or type_.shape[3] % x.shape[3]:
         raise NodeError(f"input {x} and depthwise weights {type_} do not fit")
+    if option(operator, "DepthMultiplier"):  # newer files may leave it out
+        same_count(operator, "DepthMultiplier", type_.shape[3] // x.shape[3])
     quant = type_.quant
     if quant is not None and quant.per_axis:
         quant = replace(quant, axis=0)

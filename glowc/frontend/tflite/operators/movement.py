@@ -9,7 +9,7 @@ import numpy as np
 
 from glowc.frontend.problems import NodeError
 from glowc.frontend.tflite.net import NHWC, Net
-from glowc.frontend.tflite.operators.options import option
+from glowc.frontend.tflite.operators.options import option, positive, same_count
 from glowc.frontend.tflite.reader import Operator
 from glowc.graph.attrs import AttrValue
 from glowc.graph.types import TensorType
@@ -98,6 +98,7 @@ def pack(operator: Operator, net: Net) -> None:
     out = net.type(operator.outputs[0])
     if any(net.type(i).rank != out.rank - 1 for i in operator.inputs):
         raise NodeError(f"the result {out} needs one axis more than the inputs have")
+    same_count(operator, "ValuesCount", len(operator.inputs))
     axis = axis_of(option(operator, "Axis"), out.rank)
     parts = []
     for i in operator.inputs:
@@ -110,6 +111,8 @@ def unpack(operator: Operator, net: Net) -> None:
     """UNPACK: the slices of an axis, without it."""
     x = net.type(operator.inputs[0])
     axis = axis_of(option(operator, "Axis"), x.rank)
+    same_count(operator, "Num", x.shape[axis])
+    same_count(operator, "Num", len(operator.outputs))
     for i, out in enumerate(operator.outputs):
         part = _sliced(net, operator.inputs[0], {axis: (i, i + 1, 1)})
         net.emit("Reshape", (part,), {"shape": (*x.shape[:axis], *x.shape[axis + 1 :])}, out=out)
@@ -134,6 +137,7 @@ def split(operator: Operator, net: Net) -> None:
     """SPLIT and SPLIT_V: pieces along an axis."""
     data, axis = (1, 0) if operator.code == "SPLIT" else (0, 2)
     x = net.type(operator.inputs[data])
+    same_count(operator, "NumSplits", len(operator.outputs))
     along = axis_of(ints(net, operator.inputs[axis], "the axis")[0], x.rank)
     begin = 0
     for out, length in zip(operator.outputs, _lengths(operator, net, along, x.shape[along]), strict=True):
@@ -283,7 +287,7 @@ def gather(operator: Operator, net: Net) -> None:
 def depth_space(operator: Operator, net: Net) -> None:
     """DEPTH_TO_SPACE and SPACE_TO_DEPTH."""
     op = "DepthToSpace" if operator.code == "DEPTH_TO_SPACE" else "SpaceToDepth"
-    attrs = {"blocksize": option(operator, "BlockSize", 1), **NHWC}
+    attrs = {"blocksize": positive(operator, "BlockSize")[0], **NHWC}
     net.emit(op, (net.value(operator.inputs[0]),), attrs, out=operator.outputs[0])
 
 

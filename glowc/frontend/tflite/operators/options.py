@@ -24,6 +24,13 @@ def option(operator: Operator, name: str, default: int = 0) -> int:
     return int(number(operator, name, default))
 
 
+def same_count(operator: Operator, name: str, have: int) -> None:
+    """NodeError where the options tell another number of tensors than there are."""
+    told = option(operator, name)
+    if told != have:
+        raise NodeError(f"option {name} is {told}, but there are {have}")
+
+
 def number(operator: Operator, name: str, default: float) -> float:
     """Return a number of the options."""
     found = operator.options.get(name, default)
@@ -58,7 +65,7 @@ def padding(
 
 def positive(operator: Operator, *names: str) -> tuple[int, ...]:
     """Return options that are steps or sizes of at least 1."""
-    values = tuple(option(operator, name, 1) for name in names)
+    values = tuple(option(operator, name) for name in names)
     if min(values) < 1:
         shown: Mapping[str, int] = dict(zip(names, values, strict=True))
         raise NodeError(f"options {dict(shown)} must be at least 1")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from glowc.frontend.problems import NodeError
 from glowc.frontend.tflite.net import NHWC, Net
 from glowc.frontend.tflite.operators.options import clamp, option, padding, positive
 from glowc.frontend.tflite.reader import Operator
@@ -25,6 +26,8 @@ def pool(operator: Operator, net: Net) -> None:
         unsigned = int(net.tensor(operator.inputs[0]).kind == "uint8")
         net.emit("FixedAveragePool", (value,), {**attrs, **bounds, "unsigned": unsigned}, out=out)
         return
+    if bounds and x.quant is None and not x.dtype.is_float:
+        raise NodeError(f"a fused activation of {x} without a scale")
     if not bounds:
         net.emit("MaxPool", (value,), attrs, out=out)
         return

@@ -43,6 +43,8 @@ _TANH = 4
 
 def lstm(operator: Operator, net: Net) -> None:
     """UNIDIRECTIONAL_SEQUENCE_LSTM: gates in the order input, forget, cell, output; the states are kept."""
+    if not operator.options:
+        raise NodeError("its options are missing", "convert the network again, e.g. with tf.lite.TFLiteConverter")
     left_out = [i for i in _LEFT_OUT if i < len(operator.inputs) and operator.inputs[i] >= 0]
     if left_out:
         raise NodeError(f"input {left_out[0]}: peepholes, projection and layer normalisation are not supported")

@@ -86,6 +86,8 @@ def mirror_pad(operator: Operator, net: Net) -> None:
     """MIRROR_PAD: elements in front are those behind the first one (REFLECT) or from the first one on (SYMMETRIC)."""
     x = net.type(operator.inputs[0])
     amounts = net.need(operator.inputs[1], "the padding").reshape(-1, 2)
+    if "Mode" not in operator.options:
+        raise NodeError("its options are missing", "convert the network again, e.g. with tf.lite.TFLiteConverter")
     apart = 1 if option(operator, "Mode") == _REFLECT else 0
     if any(max(a) > n - apart for n, a in zip(x.shape, amounts, strict=True)):
         raise NodeError(f"padding {amounts.tolist()} of {x}")
