@@ -6,6 +6,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import replace
 
 from glowc.board import Board
+from glowc.codegen.bundle import Bundle
 from glowc.compiler.flash import Printed
 from glowc.compiler.options import CompileOptions
 from glowc.errors import InputError, LimitError
