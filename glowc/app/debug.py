@@ -9,7 +9,16 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from glowc.app.options import CpuOpt, InputOpt, JsonOpt, ModelArg, RunBoardOpt, compiles
+from glowc.app.layers import debugged
+from glowc.app.measure import machine_for, target_of
+from glowc.app.options import (
+    CpuOpt,
+    InputOpt,
+    JsonOpt,
+    RunBoardOpt,
+    SourceArg,
+    compiles,
+)
 from glowc.app.terminal import progress_line, say, tell
 from glowc.errors import MISMATCH, InputError
 
@@ -22,7 +31,7 @@ if TYPE_CHECKING:
 
 @compiles
 def debug(
-    model: ModelArg,
+    source: SourceArg,
     input_: InputOpt,
     options: CompileOptions,
     board: RunBoardOpt = None,
@@ -32,23 +41,27 @@ def debug(
         list[str] | None, typer.Option("--tap", metavar="NAME", help="write this value, or node's result; repeatable")
     ] = None,
     output: Annotated[Path | None, typer.Option("--output", "-o", help=".npz for --tap")] = None,
+    model: Annotated[
+        Path | None, typer.Option("--model", help="of a bundle: the model that it was compiled from")
+    ] = None,
     repro: Annotated[
         Path | None, typer.Option("--repro", metavar="DIR", help="write the first wrong layer as a model of its own")
     ] = None,
     as_json: JsonOpt = False,
 ) -> None:
     """Compare layer by layer."""
-    from glowc.board import load_board
     from glowc.compiler.files import check_output
-    from glowc.machine.debug import Debugged, write_repro
+    from glowc.machine.debug import write_repro
 
     if bool(tap) != (output is not None):
         raise InputError("--tap names values and --output the file for them: give both, or neither",
                          hint="--tap conv1 -o conv1.npz")  # fmt: skip
     if output is not None:
         check_output(output)
+    target = target_of(source, board, cpu)
+    machine = machine_for(target)
     with progress_line(as_json) as progress:
-        found = Debugged(model, load_board(board or "host", cpu), options, input_, samples, progress)
+        found = debugged(source, model, (target, machine), options, input_, samples, progress)
     if tap and output is not None:
         _write(output, found.taps(tap))
     wrong = found.result["first_difference"]

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from glowc.app.layers import debugged
 from glowc.app.options import (
     BaudOpt,
     BoardOpt,
@@ -333,6 +334,8 @@ def validate(
                 source, target, options, input_, golden, find_layer=layers, progress=progress, runner=runner
             )
     note_nan(input_)
+    if layers and not result["ok"] and result.get("first_difference") is None and port is None:
+        result["first_difference"] = _first_on_board(source, model, (target, machine), options, input_, as_json)
     if as_json:
         say(json.dumps(result))
     else:
@@ -343,6 +346,16 @@ def validate(
         _write_junit(result, junit)
     if not result["ok"]:
         raise typer.Exit(MISMATCH)
+
+
+def _first_on_board(
+    source: Path, model: Path | None, boards: tuple[Board, Board], options: CompileOptions, inputs: Path, quiet: bool
+) -> str | None:
+    """Return the first layer that leaves something else on a board than the interpreter says, of a bundle as it is."""
+    with progress_line(quiet) as progress:
+        found = debugged(source, model, boards, options, inputs, 1, progress).result
+    first = next((row for row in found["layers"] if row["layer"] == found["first_difference"]), None)
+    return first and f'layer {first["layer"]}, {first["op"]} "{", ".join(first["nodes"])}" ({first["kernel"]})'
 
 
 def _runner(port: str | None, baud: int | None, machine: Board) -> Runner:

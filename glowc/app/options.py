@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import inspect
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from enum import StrEnum
 from functools import wraps
 from pathlib import Path
@@ -309,7 +309,7 @@ def _number(text: str) -> int | float | None:
     return None
 
 
-def _compile_options(
+def compile_options(
     batch_size: BatchOpt = None,
     define_symbol: SymbolOpt = None,
     input_shape: ShapeOpt = None,
@@ -347,18 +347,34 @@ def _compile_options(
 
 def compiles(command: Callable[..., None]) -> Callable[..., None]:
     """Give a command the options that say how a model is compiled; it takes what they say as `options`."""
-    shared, own = _parameters(_compile_options), _parameters(command)
+    shared, own = _parameters(compile_options), _parameters(command)
 
     @wraps(command)
     def run(**values: Any) -> None:
         how = {p.name: values.pop(p.name) for p in shared}
-        command(**values, options=_compile_options(**how))
+        command(**values, options=compile_options(**how))
 
     first = [p for p in own if p.default is p.empty or p.name in ("board", "cpu")]
     parameters = [*first, *shared, *(p for p in own if p not in first)]
     run.__signature__ = inspect.Signature(parameters)  # type: ignore[attr-defined]
     run.__annotations__ = {p.name: p.annotation for p in parameters}
     return run
+
+
+def parsed_options(words: Sequence[str]) -> CompileOptions:
+    """Return what words of a command line say to `compile_options`; others are skipped. Raises click.UsageError."""
+    found: list[CompileOptions] = []
+
+    def command(**values: Any) -> None:
+        found.append(compile_options(**values))
+
+    parameters = _parameters(compile_options)
+    command.__signature__ = inspect.Signature(parameters)  # type: ignore[attr-defined]
+    command.__annotations__ = {p.name: p.annotation for p in parameters}
+    app = typer.Typer(add_completion=False)
+    app.command(context_settings={"ignore_unknown_options": True, "allow_extra_args": True})(command)
+    typer.main.get_command(app).main(list(words), standalone_mode=False)
+    return found[0]
 
 
 def _parameters(function: Callable[..., object]) -> list[inspect.Parameter]:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from pathlib import Path
@@ -13,18 +12,20 @@ import onnx
 
 from glowc.board import Board
 from glowc.compiler.options import CompileOptions
+from glowc.compiler.pipeline import Compiled
 from glowc.compiler.samples import load_samples
 from glowc.errors import GlowcError, InputError
 from glowc.frontend import tflite_bytes
 from glowc.frontend.reader import load
+from glowc.machine.deployed import check_whole, deployed, model_of_bundle
+from glowc.machine.execute import BundleInfo, bundle_board
+from glowc.machine.file_values import FileValues, plain_name
 from glowc.machine.layer_error import all_values
 from glowc.machine.taps import Arrays, Progress, Tapped, tapped, whole_layers
 from glowc.machine.validate import compare
 from glowc.quant.metrics import sqnr_db
 
-_NCHW = (0, 1, 4, 2, 3)  # of an NHWC tensor behind a leading axis of samples
 _BARS = 9
-_MADE = re.compile(r"(\.nhwc|\.t|\.\d+)+$")  # what passes add to the name of a value that they move
 
 
 class ValueCheck(TypedDict):
@@ -61,19 +62,17 @@ class DebugResult(TypedDict):
 
 
 class Debugged:
-    """A model on a board, layer by layer; `result` is what `glowc debug --json` prints."""
+    """A model or bundle on a board, layer by layer; `result` is what `glowc debug --json` prints."""
 
     def __init__(
-        self, model: Path, board: Board, options: CompileOptions, inputs: Path, count: int, progress: Progress
-    ) -> None:
-        compiled = whole_layers(model, board, options, progress)
-        samples = load_samples(inputs, compiled.imported)
-        self.samples = {name: array[:count] for name, array in samples.items()}
-        self.model, self.layers = model, tapped(compiled, board, self.samples, progress)
-        progress("computing in onnxruntime")
-        self.reference = _reference(model, self.samples, options)
+        self, model: Path, board: Board, compiled: Compiled, samples: Arrays, layers: Sequence[Tapped],
+        options: CompileOptions,
+    ) -> None:  # fmt: skip
+        self.model, self.samples, self.layers = model, samples, layers
+        self.reference = _reference(model, samples, options)
+        self.values = FileValues(model, compiled.graph, self.reference)
         relative = float(compiled.report.get("float_tolerance", 0.0))
-        rows = [_row(layer, self.reference, relative) for layer in self.layers]
+        rows = [_row(layer, self.values.of(layer), relative) for layer in self.layers]
         wrong = next((row["layer"] for row in rows if not row["ok"]), None)
         taken = len(next(iter(self.samples.values()), [0]))
         self.result: DebugResult = {
@@ -82,40 +81,60 @@ class Debugged:
         }  # fmt: skip
 
     def taps(self, names: Sequence[str]) -> Arrays:
-        """Return results on the board by the names of values, or of nodes. Raises InputError for unknown ones."""
+        """Return results on the board by the names of values, of the file or as they lie, or of nodes.
+
+        A value that is asked for by its name in the file is in the file's layout. Raises InputError for unknown ones.
+        """
         found: Arrays = {}
         for name in names:
-            of_it = [t for t in self.layers if name == t.tap.value or name in t.instr.origin]
+            of_it = [t for t in self.layers if name == t.tap.value or name in t.nodes]
             found |= {t.tap.value: t.board for t in of_it}
-            if not of_it:
-                known = ", ".join(dict.fromkeys(t.tap.value for t in self.layers))
+            in_file = [] if of_it else [t for t in self.layers if name in self.values.names(t)]
+            if in_file:
+                found[name] = self.values.in_file(in_file[-1])
+            if not of_it and not in_file:
+                known = ", ".join(dict.fromkeys(self.values.names(t)[0] for t in self.layers))
                 raise InputError(f'no layer leaves a value "{name}"', hint=f"known: {known}")
         return found
 
 
-def _row(layer: Tapped, reference: Mapping[str, np.ndarray], relative: float) -> LayerCheck:
-    other = _in_layout(reference.get(_plain(layer.tap.value)), layer.board)
+def debug_model(
+    model: Path, board: Board, machine: Board, options: CompileOptions, inputs: Path, count: int, progress: Progress
+) -> Debugged:
+    """Compile a model for `board` and look at every layer on `machine`, which runs its code."""
+    compiled = whole_layers(model, board, options, progress)
+    samples = _first(load_samples(inputs, compiled.imported), count)
+    layers = tapped(compiled, machine, samples, progress)
+    progress("computing in onnxruntime")
+    return Debugged(model, machine, compiled, samples, layers, options)
+
+
+def debug_bundle(
+    info: BundleInfo, model: Path | None, machine: Board, options: CompileOptions, inputs: Path, count: int,
+    progress: Progress,
+) -> Debugged:  # fmt: skip
+    """Look at every layer of a bundle, its C as it is; `options` are those that it was compiled with."""
+    check_whole(info)
+    source = model_of_bundle(info, model)
+    compiled = whole_layers(source, bundle_board(info), options, progress)
+    samples = _first(load_samples(inputs, compiled.imported), count)
+    layers = deployed(info, compiled, machine, samples, progress)
+    progress("computing in onnxruntime")
+    return Debugged(source, machine, compiled, samples, layers, options)
+
+
+def _first(samples: Arrays, count: int) -> Arrays:
+    return {name: array[:count] for name, array in samples.items()}
+
+
+def _row(layer: Tapped, other: np.ndarray | None, relative: float) -> LayerCheck:
     same = compare(layer.tap.value, layer.board, layer.expected, relative)
     return {
-        "layer": layer.tap.layer, "op": layer.instr.op, "nodes": list(layer.instr.origin),
-        "kernel": f"{layer.instr.kernel}__{layer.instr.variant}", "value": layer.tap.value, "ok": same["ok"],
+        "layer": layer.tap.layer, "op": layer.op, "nodes": list(layer.nodes),
+        "kernel": layer.kernel, "value": layer.tap.value, "ok": same["ok"],
         "interpreter": _check(layer.board, layer.expected),
         "onnxruntime": None if other is None else _check(layer.board, other),
     }  # fmt: skip
-
-
-def _plain(value: str) -> str:
-    """Return the name in the file of a value of the program, which passes may have moved."""
-    return _MADE.sub("", value)
-
-
-def _in_layout(array: np.ndarray | None, like: np.ndarray) -> np.ndarray | None:
-    """Return a value of onnxruntime as the board has it: perhaps in NHWC; None where it is no such tensor."""
-    if array is None or array.dtype != like.dtype:
-        return None
-    if array.ndim == 5 and array.shape != like.shape:
-        array = array.transpose(np.argsort(_NCHW))
-    return array if array.shape == like.shape else None
 
 
 def _check(got: np.ndarray, want: np.ndarray) -> ValueCheck:
@@ -159,7 +178,7 @@ def write_repro(debugged: Debugged, layer: int, folder: Path) -> None:
         raise GlowcError("one layer alone can be written of ONNX models only")
     found = next(t for t in debugged.layers if t.tap.layer == layer)
     proto, known = load(debugged.model).proto, {**debugged.reference, **debugged.samples}
-    earlier = [_plain(t.tap.value) for t in debugged.layers if t.tap.layer < layer]
+    earlier = [plain_name(t.tap.value) for t in debugged.layers if t.tap.layer < layer]
     stops = {name: known[name] for name in (*debugged.samples, *earlier) if name in known}
     end = _left_by(found, proto)
     if end is None or end in stops:
@@ -171,7 +190,7 @@ def write_repro(debugged: Debugged, layer: int, folder: Path) -> None:
     np.savez(folder / "results.npz", board=found.board, interpreter=found.expected)
     board = debugged.result["board"]
     (folder / "README.txt").write_text(
-        f'Layer {layer} of {debugged.result["model"]}: {found.instr.op} "{", ".join(found.instr.origin)}"\n'
+        f'Layer {layer} of {debugged.result["model"]}: {found.op} "{", ".join(found.nodes)}"\n'
         f"results.npz: what it gave on {board} inside the model, and what the interpreter says\n\n"
         f"    glowc debug model.onnx --board {board} --input in.npz\n"
     )
@@ -179,10 +198,10 @@ def write_repro(debugged: Debugged, layer: int, folder: Path) -> None:
 
 def _left_by(layer: Tapped, proto: onnx.ModelProto) -> str | None:
     """Return the value of the file that a layer leaves: that of its name, or what quantises its last node's result."""
-    nodes, name = list(proto.graph.node), _plain(layer.tap.value)
+    nodes, name = list(proto.graph.node), plain_name(layer.tap.value)
     if any(name in node.output for node in nodes):
         return name
-    own = [node.output[0] for node in nodes if node.name in layer.instr.origin]
+    own = [node.output[0] for node in nodes if node.name in layer.nodes]
     codes = [node.output[0] for node in nodes if node.op_type == "QuantizeLinear" and node.input[0] in own[-1:]]
     return next(iter([*codes, *own[-1:]]), None)
 

@@ -245,7 +245,7 @@ def build_bundle(
     blob = read_blob(info)
     main.write_text(render_main(calls_of(info, len(blob))))
     defines = [*(["GLOW_PROFILE"] if profile else []), *bundle_defines(info, board)]
-    sources = [main, *info.sources, *([_blob_source(info, blob, work)] if blob else [])]
+    sources = [main, *info.sources, *([blob_source(info, blob, work)] if blob else [])]
     flags = ["-std=c11", *extra_flags]
     return build_elf(
         sources,
@@ -273,7 +273,7 @@ def read_blob(info: BundleInfo) -> bytes:
     return (info.folder / name).read_bytes() if name else b""
 
 
-def _blob_source(info: BundleInfo, blob: bytes, work: Path) -> Path:
+def blob_source(info: BundleInfo, blob: bytes, work: Path) -> Path:
     """Write the constants as an array, as firmware would find them in its flash."""
     path, array = work / f"{info.name}_blob.c", f"{c_ident(info.name).lower()}_blob"
     text = ",".join(map(str, blob))

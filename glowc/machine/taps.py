@@ -16,7 +16,7 @@ from glowc.codegen.names import c_ident
 from glowc.compiler.options import CompileOptions
 from glowc.compiler.pipeline import Compiled, compile_model, write_bundle
 from glowc.graph.types import TensorType
-from glowc.machine.execute import BundleInfo, bundle_defines, load_bundle, write_samples
+from glowc.machine.execute import BundleInfo, blob_source, bundle_defines, load_bundle, read_blob, write_samples
 from glowc.machine.link import build_elf
 from glowc.machine.qemu import require_runnable, run_elf
 from glowc.program.interp import Memory, run_instr
@@ -47,7 +47,9 @@ class Tapped:
     """A layer's result, samples first: on the board, and by the interpreter."""
 
     tap: Tap
-    instr: Instr
+    op: str
+    nodes: tuple[str, ...]
+    kernel: str
     board: np.ndarray
     expected: np.ndarray
 
@@ -78,7 +80,11 @@ def tapped(compiled: Compiled, board: Board, samples: Mapping[str, np.ndarray], 
         found = board_values(info, board, taps, given, Path(folder))
     progress("computing in the interpreter")
     expected = interpreted(program, taps, given)
-    return [Tapped(t, program.instrs[t.layer], a, b) for t, a, b in zip(taps, found, expected, strict=True)]
+    return [_tapped(t, program.instrs[t.layer], a, b) for t, a, b in zip(taps, found, expected, strict=True)]
+
+
+def _tapped(tap: Tap, instr: Instr, board: np.ndarray, expected: np.ndarray) -> Tapped:
+    return Tapped(tap, instr.op, instr.origin, f"{instr.kernel}__{instr.variant}", board, expected)
 
 
 def taps_of(program: Program, offsets_bytes: Mapping[str, int]) -> Iterator[Tap]:
@@ -99,10 +105,11 @@ def board_values(
     info: BundleInfo, board: Board, taps: Sequence[Tap], inputs: Mapping[str, np.ndarray], work: Path
 ) -> list[np.ndarray]:
     """Build a bundle with a program that writes every tap, run it, and return the taps, samples first."""
-    prefix, main = c_ident(info.name).lower(), work / "main_taps.c"
-    facts = _Main(info.name, prefix, prefix.upper(), tuple(p.ident.upper() for p in info.inputs), tuple(taps))
+    prefix, main, blob = c_ident(info.name).lower(), work / "main_taps.c", read_blob(info)
+    inputs_ = tuple(p.ident.upper() for p in info.inputs)
+    facts = _Main(info.name, prefix, prefix.upper(), inputs_, tuple(taps), len(blob))
     main.write_text(environment().get_template("main_taps.c.j2").render(m=facts), "utf-8")
-    sources = [main, *info.sources]
+    sources = [main, *info.sources, *([blob_source(info, blob, work)] if blob else [])]
     section = f'__attribute__((section("{ARENA_SECTION}")))' if board.bare_metal else ""
     macros = [
         f"{facts.P}_NO_STATIC_ARENA",
@@ -110,7 +117,7 @@ def board_values(
         "GLOW_PROFILE",
         *bundle_defines(info, board),
     ]
-    elf = build_elf(sources, board, work / "taps.elf", include_dirs=[info.folder], defines=macros,
+    elf = build_elf(sources, board, work / "taps.elf", include_dirs=[info.include_dir], defines=macros,
                     opt=info.optimisation, extra_flags=["-std=c11"])  # fmt: skip
     count = len(next(iter(inputs.values()))) if inputs else 1
     write_samples(work / "in.bin", info, inputs, count)
@@ -127,6 +134,7 @@ class _Main:
     P: str
     inputs: tuple[str, ...]
     taps: tuple[Tap, ...]
+    blob_bytes: int
 
 
 def _read(path: Path, taps: Sequence[Tap], count: int) -> list[np.ndarray]:

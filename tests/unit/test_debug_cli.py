@@ -78,9 +78,10 @@ def test_the_written_layer_runs_and_is_right_by_itself(
 ) -> None:
     from glowc.board import load_board
     from glowc.compiler.options import CompileOptions
-    from glowc.machine.debug import Debugged, write_repro
+    from glowc.machine.debug import debug_model, write_repro
 
-    debugged = Debugged(DIGITS, load_board("host"), CompileOptions(), files / "in.npz", 1, lambda _: None)
+    host = load_board("host")
+    debugged = debug_model(DIGITS, host, host, CompileOptions(), files / "in.npz", 1, lambda _: None)
     for layer in {t.tap.layer for t in debugged.layers}:
         write_repro(debugged, layer, files / str(layer))
         done = glowc("debug", files / str(layer) / "model.onnx", "--input", files / str(layer) / "in.npz")

@@ -1,0 +1,55 @@
+"""Layers of a model or a bundle on a board, for `debug` and `validate --layers`; the options of a bundle."""
+
+from __future__ import annotations
+
+import shlex
+from itertools import pairwise
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from glowc.app.options import parsed_options
+from glowc.errors import InputError
+
+if TYPE_CHECKING:
+    from glowc.board import Board
+    from glowc.compiler.options import CompileOptions
+    from glowc.machine.debug import Debugged
+    from glowc.machine.taps import Progress
+
+
+def debugged(
+    source: Path, model: Path | None, boards: tuple[Board, Board], options: CompileOptions, inputs: Path, count: int,
+    progress: Progress,
+) -> Debugged:  # fmt: skip
+    """Look at the layers of a model compiled for the first of `boards`, or of a bundle as it is, on the second one."""
+    from glowc.machine.debug import debug_bundle, debug_model
+    from glowc.machine.execute import is_bundle, load_bundle
+
+    target, machine = boards
+    if not is_bundle(source):
+        return debug_model(source, target, machine, options, inputs, count, progress)
+    info = load_bundle(source)
+    return debug_bundle(info, model, machine, options_of(info.report["options"], options), inputs, count, progress)
+
+
+def options_of(text: str, given: CompileOptions) -> CompileOptions:
+    """Return the options that a bundle says it was compiled with, which its `text` is; plugins are those `given`.
+
+    Raises InputError where this glowc does not know one of them.
+    """
+    from dataclasses import replace
+
+    from click import UsageError
+
+    words = shlex.split(text)
+    try:
+        made = parsed_options(words)
+    except UsageError as error:
+        raise InputError(f"the bundle was compiled with {text}: {error.format_message()}") from error
+    following = dict(pairwise(words))
+    hop, axis = following.get("--hop"), following.get("--time-axis")
+    return replace(
+        made, tuned=None, plugins=given.plugins, stateful="--stateful" in words,
+        hop=None if hop is None else int(hop), time_axis=None if axis is None else int(axis),
+        input_stream=following.get("--input-stream", "whole"),
+    )  # fmt: skip
