@@ -27,6 +27,7 @@ from glowc.app.options import (
     BoardOpt,
     CpuOpt,
     EntryOpt,
+    GoldenOpt,
     InputStream,
     IoBuffers,
     JsonOpt,
@@ -36,7 +37,9 @@ from glowc.app.options import (
     Weights,
     chain_first,
     compiles,
+    golden_by_model,
     is_group,
+    one_golden,
 )
 from glowc.app.quantize import (
     ChannelsOpt,
@@ -125,10 +128,7 @@ def compile_(
     std: StdOpt = "255",
     layout: LayoutOpt = None,
     channels: ChannelsOpt = "rgb",
-    golden: Annotated[
-        Path | None,
-        typer.Option("--golden", help=".npz of inputs: adds NAME_golden.c, test vectors for firmware"),
-    ] = None,
+    golden: GoldenOpt = None,
     dump_ir: Annotated[Path | None, typer.Option("--dump-ir", help="folder for the IR after each pass")] = None,
     stop_after: Annotated[str | None, typer.Option("--stop-after", help="end after this graph pass")] = None,
     stateful: Annotated[
@@ -185,8 +185,9 @@ def compile_(
     together = is_group(model, chain, share_arena or share_weights)
     source_model = model[0] if together else chain_first(model, chain, quantize_data)
     options = replace(
-        options, chain=tuple(model[1:]), name=name, entry_name=entry_name, golden=golden, dump_dir=dump_ir,
-        stop_after=stop_after, stateful=stateful, require_int8=require_int8, input_stream=input_stream.value, hop=hop,
+        options, chain=tuple(model[1:]), name=name, entry_name=entry_name, dump_dir=dump_ir,
+        golden=None if together else one_golden(golden), stop_after=stop_after, stateful=stateful,
+        require_int8=require_int8, input_stream=input_stream.value, hop=hop,
         time_axis=time_axis, io_buffers=io_buffers.value, memory_map=memory_map,
         weights=weights.value,
         form=format_.value,
@@ -195,7 +196,7 @@ def compile_(
     if together:
         alone = (("--quantize-data", quantize_data), ("--pareto", pareto), ("--format", format_ is not Format.FOLDER))
         single = [flag for flag, given in alone if given]
-        sharing = Sharing(group_name, share_arena, share_weights, as_json, force)
+        sharing = Sharing(group_name, share_arena, share_weights, as_json, force, golden_by_model(golden))
         compile_together(model, load_board(board, cpu), replace(options, chain=()), sharing, out, single)
         return
     if stop_after is not None:

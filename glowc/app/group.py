@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -26,6 +26,7 @@ class Sharing:
     weights: bool
     as_json: bool
     force: bool
+    golden: Mapping[str, Path]
 
 
 def compile_together(
@@ -41,7 +42,7 @@ def compile_together(
     check_folder(out, force=sharing.force)
     spec = GroupSpec(sharing.name, sharing.arena, sharing.weights)
     with progress_line(sharing.as_json) as progress:
-        done = compile_group([str(model) for model in models], board, options, spec, progress)
+        done = compile_group([str(model) for model in models], board, options, spec, progress, sharing.golden)
         write_group(done, out, force=sharing.force)
     if sharing.as_json:
         say(json.dumps(done.report))

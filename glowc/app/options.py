@@ -387,6 +387,31 @@ def _parameters(function: Callable[..., object]) -> list[inspect.Parameter]:
     ]
 
 
+GoldenOpt = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--golden",
+        metavar="FILE",
+        help=".npz of inputs: adds NAME_golden.c, test vectors for firmware; NAME=FILE for one of several models",
+    ),
+]
+
+
+def one_golden(files: list[str] | None) -> Path | None:
+    """Return the file of --golden for a model. Raises InputError for several."""
+    if files is not None and len(files) > 1:
+        raise InputError(f"--golden {' --golden '.join(files)}: one file for one model", hint="--golden in.npz")
+    return Path(files[0]) if files else None
+
+
+def golden_by_model(files: list[str] | None) -> dict[str, Path]:
+    """Return the files of --golden NAME=FILE. InputError names all that are none."""
+    pairs = [(text, *text.partition("=")[::2]) for text in files or ()]
+    if wrong := [f"--golden {text}" for text, name, file in pairs if not name or not file]:
+        raise InputError("test vectors of several models are NAME=FILE", details=wrong, hint="--golden kws=in.npz")
+    return {name: Path(file) for _, name, file in pairs}
+
+
 def is_group(models: list[Path], chain: bool, sharing: bool) -> bool:
     """Return whether several models make one bundle without being chained; InputError for what is no such request."""
     if not sharing:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from types import SimpleNamespace
 
 from glowc.codegen.bundle import (
@@ -31,6 +31,7 @@ class GroupModel:
     places: Places
     arena_bytes: int
     spec: BundleSpec
+    golden: Mapping[str, str] = field(default_factory=dict)  # files with its test vectors
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,6 +64,8 @@ def render_group(models: Sequence[GroupModel], spec: GroupSpec) -> Group:
     viewed = [_viewed(model, table, c, prefix, spec) for model, c in zip(models, consts, strict=True)]
     g = _view(viewed, spec, table, printed)
     files = _files(g, viewed, spec.name)
+    for model in models:
+        files |= model.golden
     foreign = {name for v in viewed for name in (*v.extern_headers, *v.extern_sources)}
     return Group(files, g.arena_bytes, g.weights_bytes, len(table.functions), frozenset(foreign))
 
@@ -72,7 +75,7 @@ def _viewed(
 ) -> ViewedModel:  # fmt: skip
     table.begin_model(model.spec.name, literal_kernels(model.program, model.spec.opt))
     places = replace(model.places, shared=f"{prefix}_arena" if spec.share_arena else "")
-    return view_model(model.program, places, model.arena_bytes, model.spec, table, consts)
+    return view_model(model.program, places, model.arena_bytes, model.spec, table, consts, golden=bool(model.golden))
 
 
 def _constants(

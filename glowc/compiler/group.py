@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TypedDict
@@ -54,9 +54,9 @@ class CompiledGroup:
 
 def compile_group(
     sources: Sequence[str], board: Board, options: CompileOptions, spec: GroupSpec,
-    progress: Callable[[str], None] = lambda _: None,
+    progress: Callable[[str], None] = lambda _: None, golden: Mapping[str, Path] | None = None,
 ) -> CompiledGroup:  # fmt: skip
-    """Compile several models, each PATH or NAME=PATH, for one board.
+    """Compile several models, each PATH or NAME=PATH, for one board; `golden` are inputs of test vectors by NAME.
 
     Raises InputError for what models cannot have in a group, and whatever `compile_model` raises for one of them.
     """
@@ -64,10 +64,12 @@ def compile_group(
     if not is_ident(spec.name) or spec.name.startswith("glow_"):
         raise InputError(f"--group-name {spec.name} is no name for files and C symbols", hint="--group-name app")
     named = [_named(source) for source in sources]
-    compiled = []
+    golden, compiled = golden or {}, []
+    _check_golden(golden, [name or path.stem for name, path in named])
     for name, path in named:
         progress(f"compiling {path}")
-        compiled.append(compile_model(path, board, replace(options, name=name)))
+        own = replace(options, name=name, golden=golden.get(name or path.stem))
+        compiled.append(compile_model(path, board, own))
     _check_names([c.report["model"] for c in compiled], spec.name)
     _check_models(compiled, spec)
     models = [_model(c, path) for c, (_, path) in zip(compiled, named, strict=True)]
@@ -82,6 +84,11 @@ def _named(source: str) -> tuple[str | None, Path]:
     if Path(source).exists() or not equals or not name or "/" in name:
         return None, Path(source)
     return name, Path(path)
+
+
+def _check_golden(golden: Mapping[str, Path], names: Sequence[str]) -> None:
+    if unknown := [name for name in golden if name not in names]:
+        raise InputError(f"--golden {unknown[0]}=...: no model of that name", hint=f"the models are {', '.join(names)}")
 
 
 def _check_options(options: CompileOptions) -> None:
@@ -120,7 +127,9 @@ def _check_models(compiled: Sequence[Compiled], spec: GroupSpec) -> None:
 def _model(compiled: Compiled, source: Path) -> GroupModel:
     program, plan = compiled.program, compiled.plan
     spec = spec_of(source, compiled.graph, compiled.board, compiled.options, compiled.edge)
-    return GroupModel(program, Places(local_offsets(plan)), plan.arena_bytes, spec)
+    vectors = (f"{spec.name}_golden.h", f"{spec.name}_golden.c")
+    golden = {name: text for name, text in compiled.bundle.files.items() if name in vectors}
+    return GroupModel(program, Places(local_offsets(plan)), plan.arena_bytes, spec, golden)
 
 
 def _report(compiled: Sequence[Compiled], paths: Sequence[Path], group: Group, spec: GroupSpec) -> GroupReport:

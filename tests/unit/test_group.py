@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import subprocess
 from pathlib import Path
 
 import numpy as np
@@ -132,3 +133,48 @@ def test_a_state_does_not_share_its_arena(glowc: Glowc) -> None:
     save(proto, "plain.onnx")
     says = ["several models in one bundle cannot have --state"]
     refused(glowc, "compile", "a=plain.onnx", f"b={DIGITS}", "--share-arena", "--state", "x=y", "-o", "app", says=says)
+
+
+def test_test_vectors_of_models_of_a_group_pass_and_are_listed(glowc: Glowc, tmp_path: Path) -> None:
+    require_tool("gcc")
+    _other()
+    rng = np.random.default_rng(0)
+    np.savez("other.npz", x=rng.standard_normal((3, 1, 8)).astype(np.float32))
+    np.savez("digits.npz", image=rng.integers(-128, 128, (2, 1, 1, 8, 8)).astype(np.int8))
+    argv = (
+        "compile",
+        f"d={DIGITS}",
+        "other.onnx",
+        "--share-arena",
+        "--share-weights",
+        "--group-name",
+        "app",
+        "-o",
+        "out",
+    )
+    result = glowc(*argv, "--golden", "d=digits.npz", "--golden", "other=other.npz")
+    assert result.status == 0, result.err
+    text = Path("out/app.mk").read_text()
+    assert "APP_GOLDEN_SRCS := $(addprefix $(APP_DIR),d_golden.c other_golden.c)" in text
+    assert "d_golden.h other_golden.h" in text
+    main = tmp_path / "main.c"
+    main.write_text(
+        '#include "d_golden.h"\n#include "other_golden.h"\n'
+        "int main(void) {\n"
+        "  return D_GOLDEN_COUNT != 2u || OTHER_GOLDEN_COUNT != 3u || d_golden_failures() + other_golden_failures();\n}\n"
+    )
+    sources = [
+        main,
+        *(Path("out").resolve() / f"{name}.c" for name in ("app", "app_weights", "d_golden", "other_golden")),
+    ]
+    elf = build_elf(sources, load_board("host"), tmp_path / "app", include_dirs=[Path("out").resolve()])
+    assert subprocess.run([elf.path], check=False).returncode == 0
+
+
+@pytest.mark.parametrize(
+    ("golden", "says"), [("in.npz", "NAME=FILE"), ("x=in.npz", "no model of that name"), ("=in.npz", "NAME=FILE")]
+)
+def test_test_vectors_of_no_model_are_refused(glowc: Glowc, golden: str, says: str) -> None:
+    _other()
+    argv = ("compile", f"d={DIGITS}", "other.onnx", "--share-arena", "-o", "out", "--golden", golden)
+    refused(glowc, *argv, says=[says])
