@@ -73,6 +73,8 @@ class InferenceSession:
     def _batches(self, feed: Mapping[str, np.ndarray]) -> list[np.ndarray]:
         """Return each input as the C takes it, behind a leading axis of inferences."""
         ports = self._model.inputs
+        names = {p.alias: p.name for p in ports if p.alias and p.name not in feed}
+        feed = {names.get(name, name): array for name, array in feed.items()}
         wrong = [f"no array for {p.name}" for p in ports if p.name not in feed]
         wrong += [f"no input {name}" for name in feed if name not in {p.name for p in ports}]
         arrays = {p.name: np.asarray(feed[p.name]) for p in ports if p.name in feed}

@@ -212,8 +212,12 @@ def _report(
 ) -> Report:  # fmt: skip
     planned, program, selection, bundle = printed.planned, printed.program, printed.selection, printed.bundle
     estimates = selection.reported(program)
+    head = report_of(printed.spec, board, program, planned.plan, bundle, form.edge, estimates)
+    for port in (*head["inputs"], *head["outputs"]):
+        if port["name"] in imported.aliases:
+            port["alias"] = imported.aliases[port["name"]]
     return {
-        **report_of(printed.spec, board, program, planned.plan, bundle, form.edge, estimates),
+        **head,
         **plan_report(planned, options), **estimate_report(selection, program, estimates),
         **region_report(planned, rooms_wanted(options, board), bundle),
         **data_report(program, planned.plan, form.graph), **narrow_report(form.graph, program),

@@ -33,7 +33,7 @@ from glowc.select.stack import stack_bytes
 
 
 class TensorReport(TypedDict):
-    """An input or output; `exported_...` is what the model's file has."""
+    """An input or output; `exported_...` is what the model's file has, `alias` what it is called there besides."""
 
     name: str
     ident: str
@@ -45,6 +45,7 @@ class TensorReport(TypedDict):
     offset_bytes: int
     scale: float | None
     zero_point: int | None
+    alias: NotRequired[str]
 
 
 class StateReport(TypedDict):

@@ -10,6 +10,7 @@ import numpy as np
 from glowc.errors import InputError
 from glowc.graph.graph import Graph
 
+_POSITIONS = ("arr_{}", "input_{}", "output_{}", "{}")  # the first are those of numpy.savez without names
 _SAVEZ = "write it with numpy.savez(path, **{name: array})"
 
 
@@ -19,17 +20,20 @@ def load_samples(path: Path, graph: Graph) -> dict[str, np.ndarray]:
     Raises InputError that names every array which is missing, of another type, or does not fit.
     """
     wanted = {name: (graph.types[name].shape, graph.types[name].dtype.numpy) for name in graph.inputs}
-    return read_arrays(path, wanted)
+    return read_arrays(path, wanted, graph.aliases)
 
 
 def read_arrays(
-    path: Path, wanted: Mapping[str, tuple[tuple[int, ...], np.dtype[np.generic]]]
+    path: Path,
+    wanted: Mapping[str, tuple[tuple[int, ...], np.dtype[np.generic]]],
+    aliases: Mapping[str, str] | None = None,
 ) -> dict[str, np.ndarray]:
     """Return the arrays of a file checked against (shape of one sample, dtype) by name.
 
+    Where a name is not in the file, what the model's file calls it besides counts (`aliases`), then its position.
     A sample may lack the leading axis of the file when the file holds just one. An .npy holds the only array wanted.
     """
-    arrays = _load(path, tuple(wanted))
+    arrays = _named(_load(path, tuple(wanted)), tuple(wanted), aliases or {})
     found, problems = {}, []
     for name, (shape, dtype) in wanted.items():
         array = arrays.get(name)
@@ -52,6 +56,17 @@ def read_arrays(
         names = ", ".join(f"{name}={dtype}{[1, *shape]}" for name, (shape, dtype) in wanted.items())
         hint = f"numpy.savez(path, ...) with {names}"
         raise InputError(f"{path} does not fit the model", details=problems, hint=hint)
+    return found
+
+
+def _named(arrays: dict[str, np.ndarray], names: tuple[str, ...], aliases: Mapping[str, str]) -> dict[str, np.ndarray]:
+    """Return the arrays with those under another name, or a position, under the model's."""
+    found = dict(arrays)
+    for at, name in enumerate(names):
+        others = [aliases.get(name, ""), *(form.format(at) for form in _POSITIONS)]
+        given = next((o for o in others if o in found and o not in names), None)
+        if name not in found and given is not None:
+            found[name] = found.pop(given)
     return found
 
 

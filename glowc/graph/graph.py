@@ -97,6 +97,7 @@ class Graph:
     """Nodes in a topological order; values are names, each with a type; constants hold their arrays.
 
     `inputs` and `outputs` are those of the caller; `states` are values that the model keeps between inferences.
+    `aliases` of an imported graph are what its inputs and outputs are called in the file besides.
     """
 
     name: str
@@ -106,6 +107,7 @@ class Graph:
     types: Mapping[str, TensorType]
     consts: Mapping[str, np.ndarray]
     states: tuple[State, ...] = ()
+    aliases: Mapping[str, str] = field(default_factory=dict)
 
     @property
     def sources(self) -> tuple[str, ...]:

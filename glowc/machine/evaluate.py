@@ -92,7 +92,7 @@ class Evaluation(TypedDict):
 def _port(port: BundlePort) -> Port:
     coded = port.exported_dtype.is_integer and port.quant is not None
     params = Params(port.quant.scale[0], port.quant.zero_point[0]) if coded and port.quant else None
-    return Port(port.name, port.exported_shape, port.exported_dtype.numpy, params)
+    return Port(port.name, port.exported_shape, port.exported_dtype.numpy, params, alias=port.alias)
 
 
 def graph_ports(graph: Graph) -> tuple[Port, ...]:

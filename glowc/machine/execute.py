@@ -41,6 +41,7 @@ class Port:
     exported_dtype: DType
     layout: str
     quant: QuantParams | None
+    alias: str = ""
 
     def to_bundle(self, samples: np.ndarray) -> np.ndarray:
         """Return exported samples (leading sample axis) as the bundle takes them."""
@@ -162,7 +163,7 @@ def _port(entry: TensorReport) -> Port:
     quant = None if scale is None or zero_point is None else QuantParams((float(scale),), (int(zero_point),))
     return Port(
         entry["name"], entry["ident"], DType(entry["dtype"]), tuple(entry["shape"]), tuple(entry["exported_shape"]),
-        DType(entry["exported_dtype"]), entry["layout"], quant,
+        DType(entry["exported_dtype"]), entry["layout"], quant, entry.get("alias", ""),
     )  # fmt: skip
 
 
@@ -171,14 +172,15 @@ def read_inputs(info: BundleInfo, path: Path) -> dict[str, np.ndarray]:
 
     Raises InputError naming every array that is missing or does not fit.
     """
+    aliases = {p.name: p.alias for p in info.inputs}
     try:
         wanted = {p.name: (p.exported_shape, p.exported_dtype.numpy) for p in info.inputs}
-        samples = read_arrays(path, wanted)
+        samples = read_arrays(path, wanted, aliases)
     except InputError:
         wanted = {p.name: (p.exported_shape, p.dtype.numpy) for p in info.inputs}
         if all(p.dtype is p.exported_dtype for p in info.inputs):
             raise
-        samples = read_arrays(path, wanted)
+        samples = read_arrays(path, wanted, aliases)
     return {p.name: p.to_bundle(samples[p.name]) for p in info.inputs}
 
 

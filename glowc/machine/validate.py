@@ -129,7 +129,8 @@ def validate_bundle(
 
 def _exported(ports: Sequence[Port], path: Path) -> Arrays:
     """Return arrays from a file in the form in which the model was exported."""
-    return read_arrays(path, {p.name: (p.exported_shape, p.exported_dtype.numpy) for p in ports})
+    wanted = {p.name: (p.exported_shape, p.exported_dtype.numpy) for p in ports}
+    return read_arrays(path, wanted, {p.name: p.alias for p in ports})
 
 
 def _compared(
@@ -179,7 +180,7 @@ def reference_outputs(
     """Return the outputs of a model on samples, and whose they are: stored ones, onnxruntime's, the interpreter's."""
     if golden is not None:
         wanted = {n: (graph.types[n].shape, graph.types[n].dtype.numpy) for n in graph.outputs}
-        arrays = read_arrays(golden, wanted)
+        arrays = read_arrays(golden, wanted, graph.aliases)
         _check_counts(golden, arrays, samples)
         return arrays, str(golden)
     if tflite_bytes(model) is not None:

@@ -163,6 +163,9 @@ def _npz(file: Path, inputs: Sequence[Port]) -> Iterator[Sample]:
         arrays = {name: archive[name] for name in archive.files}
     if len(inputs) == len(arrays) == 1 and inputs[0].name not in arrays:
         arrays = {inputs[0].name: next(iter(arrays.values()))}
+    for port in inputs:
+        if port.name not in arrays and port.alias in arrays:
+            arrays[port.name] = arrays[port.alias]
     missing = [p.name for p in inputs if p.name not in arrays]
     if missing:
         has = ", ".join(map(repr, arrays)) or "no array"

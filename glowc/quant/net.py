@@ -29,7 +29,7 @@ class Port:
     """An input or output of a network: its shape is known, and for inputs static; integers may be codes.
 
     `free` are the axes whose size the model leaves open, with the name it has for that, if any; the size is 1 until
-    data says otherwise.
+    data says otherwise. `alias` is what the file calls it besides.
     """
 
     name: str
@@ -37,6 +37,7 @@ class Port:
     dtype: np.dtype[np.generic]
     params: Params | None = None
     free: Mapping[int, str] = field(default_factory=dict)
+    alias: str = ""
 
 
 @dataclass(frozen=True, slots=True)

@@ -54,7 +54,8 @@ class OnBoard:
         if self.update:
             np.savez(path, **outputs)  # type: ignore[arg-type]
             return
-        expected = read_arrays(path, {p.name: (p.exported_shape, p.exported_dtype.numpy) for p in self.info.outputs})
+        wanted = {p.name: (p.exported_shape, p.exported_dtype.numpy) for p in self.info.outputs}
+        expected = read_arrays(path, wanted, {p.name: p.alias for p in self.info.outputs})
         counts = {len(array) for array in (*outputs.values(), *expected.values())}
         if len(counts) > 1:
             raise InputError(f"{path} holds another number of samples than the inputs",

@@ -92,8 +92,8 @@ class Build:
         self.outputs = list(outs)
         return outs[0]
 
-    def bytes(self) -> bytes:
-        """Return the file."""
+    def bytes(self, inputs: Mapping[str, int] | None = None, outputs: Mapping[str, int] | None = None) -> bytes:
+        """Return the file; with a signature where inputs and outputs are given."""
         import flatbuffers
         from tflite_micro.tensorflow.lite.micro.python import schema_py_generated as schema
 
@@ -104,6 +104,8 @@ class Build:
         codes = list(dict.fromkeys(op[0] for part in parts for op in part.ops))
         model.operatorCodes = [_code(schema, code) for code in codes]
         model.subgraphs = [_subgraph(schema, part, codes, model.buffers) for part in parts]
+        if inputs or outputs:
+            model.signatureDefs = [_signature(schema, inputs or {}, outputs or {})]
         builder = flatbuffers.Builder(1024)
         builder.Finish(model.Pack(builder), file_identifier=b"TFL3")
         return bytes(builder.Output())
@@ -115,6 +117,17 @@ def _subgraph(schema: Any, build: Build, codes: Sequence[str], buffers: list[Any
     graph.operators = [_operator(schema, codes.index(op[0]), *op) for op in build.ops]
     graph.inputs, graph.outputs = build.inputs, build.outputs
     return graph
+
+
+def _signature(schema: Any, inputs: Mapping[str, int], outputs: Mapping[str, int]) -> Any:
+    made = schema.SignatureDefT()
+    made.signatureKey, made.subgraphIndex = b"serving_default", 0
+    made.inputs, made.outputs = [], []
+    for entries, named in ((made.inputs, inputs), (made.outputs, outputs)):
+        for name, index in named.items():
+            entries.append(schema.TensorMapT())
+            entries[-1].name, entries[-1].tensorIndex = name.encode(), index
+    return made
 
 
 def _packed(tensor: Tensor) -> bytes:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 
 from glowc.frontend.problems import NodeError, Problems
 from glowc.frontend.tflite.net import Net
@@ -67,7 +68,10 @@ class _Importer:
         for out, index in zip(results, self.graph.outputs, strict=True):
             if not self._attempt(None, lambda o=out, i=index: outputs.append(self.net.result(o, i)), "an output"):
                 return None
-        return self.net.finish(name, inputs, outputs)
+        ends = (*self.graph.inputs, *self.graph.outputs)
+        own = [self.graph.tensors[index].name for index in ends]
+        aliases = {value: text for value, text in zip((*inputs, *outputs), own, strict=True) if value != text}
+        return replace(self.net.finish(name, inputs, outputs), aliases=aliases)
 
     def _import(self, operator: Operator) -> bool:
         net = self.net
