@@ -188,6 +188,7 @@ class Stated:
 
     macs: float = 0.0
     outputs: float = 0.0
+    inputs: float = 0.0
     tiles: float = 0.0
     tile_products: float = 0.0
     tile_inputs: float = 0.0

@@ -79,6 +79,11 @@ class Conv(Windows):
         """Inputs of a window without groups."""
         return self.k_h * self.k_w * self.in_c
 
+    @property
+    def outputs(self) -> int:
+        """Output channels."""
+        return self.out_c
+
 
 @dataclass(frozen=True, slots=True)
 class Pool(Windows):
@@ -95,6 +100,11 @@ class FullyConnected(Shape):
     rows: int
     in_k: int
     out_n: int
+
+    @property
+    def outputs(self) -> int:
+        """Outputs of a row."""
+        return self.out_n
 
 
 @dataclass(frozen=True, slots=True)

@@ -15,6 +15,7 @@ from glowc.graph.graph import Graph, Node
 from glowc.graph.types import DType, TensorType, type_of
 from glowc.kernels.base import PLAIN, KernelVariant, Prepared, prepare, prepared_instr, streams_rows
 from glowc.kernels.choice import candidates
+from glowc.kernels.common.float_shift import DefinedPlan
 from glowc.kernels.common.narrow import stored_form
 from glowc.kernels.records import has_narrow_weights
 from glowc.ops.base import OpError, Ref
@@ -194,6 +195,7 @@ class Lowering:
             found = self._storing(instr, found)
         if self._streaming(instr.name):
             found = [v for v in found if streams_rows(v, self._seen(instr, v))] or found
+        found = [v for v in found if v.isa == PLAIN.isa or not isinstance(self._seen(instr, v).plan, DefinedPlan)]
         if not found:
             raise OpError(f"no variant of {instr.kernel} for cpu {self._cpu.name}")
 

@@ -163,10 +163,16 @@ def fold_weights(node: Node, ctx: LowerCtx, x: TensorType, y: TensorType) -> Fol
 def _without_idle(
     weights: np.ndarray, bias: np.ndarray, ending: Ending, w_zp: int, axis: int
 ) -> tuple[np.ndarray, np.ndarray, Ending]:
-    """Return a layer whose channels of factor 0 have sums of 0 and a usual factor: always the zero point."""
+    """Return a layer whose channels of factor 0 always give the zero point."""
     if not isinstance(ending, FixedEnding) or ending.mul.all():
         return weights, bias, ending
-    idle = ending.mul == 0
+    return without_outputs(weights, bias, ending, ending.mul == 0, w_zp, axis)
+
+
+def without_outputs(
+    weights: np.ndarray, bias: np.ndarray, ending: FixedEnding, idle: np.ndarray, w_zp: int, axis: int
+) -> tuple[np.ndarray, np.ndarray, FixedEnding]:
+    """Return a layer whose `idle` channels have sums of 0 and a usual factor: always the zero point."""
     channels = np.broadcast_to(idle, weights.shape[axis])
     shape = [-1 if i == axis else 1 for i in range(weights.ndim)]
     used = replace(

@@ -22,6 +22,7 @@ from glowc.kernels.features import features
 from glowc.paths import data_dir
 from glowc.program.ir import Instr
 
+SINGLE = "single"  # of a gather
 MODES = ("size", "shared", "literal")
 """Functions that layers share, compiled by -Os and by -O2, and a function for each shape, by -O2."""
 
@@ -54,7 +55,9 @@ def _floating(key: str) -> str:
 
 
 def _operation(instr: Instr) -> str:
-    """Return the operation of a kernel that has several, and whether a copy is of bytes in a row."""
+    """Return the operation of a kernel that has several; whether a copy is flat, and a gather of single elements."""
+    if instr.params.get("inner") == 1 and "index_n" in instr.params:
+        return SINGLE
     return "flat" if instr.params.get("contiguous") == 1 else str(instr.params.get("op", ""))
 
 

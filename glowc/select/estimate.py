@@ -23,7 +23,7 @@ from glowc.kernels.choice import variant_of
 from glowc.kernels.features import features, nonzeros
 from glowc.paths import data_dir
 from glowc.program.ir import Instr
-from glowc.select.cost import Cost, Costs, key_of, keys_like
+from glowc.select.cost import SINGLE, Cost, Costs, key_of, keys_like
 from glowc.select.traits import Extent, place, traits
 
 _EXACT = "exact"  # of a sum: there is no code for which the fused form differs
@@ -139,7 +139,12 @@ class Estimates:
         return _of_mode(next((self.kernels[key] for key in _keys(instr) if key in self.kernels), {}), mode)
 
     def akin(self, instr: Instr, mode: str) -> Estimate | None:
-        """Return the estimate of the same variant on another path or with other weights, that of most layers."""
+        """Return the estimate of the same variant on another path or with other weights, that of most layers.
+
+        A gather of single elements is like none of rows.
+        """
+        if key_of(instr).endswith(f".{SINGLE}"):
+            return None
         keys = [tuple(key.split(".")) for key in like(key_of(instr))]
         found = [
             ((path == own[2], kind == own[3], estimate.samples), estimate)
