@@ -67,9 +67,12 @@ test-torch: setup  ## PyTorch modules through glowc, with PyTorch installed: TOR
 load-bench: setup  ## what a call of glowc.load's costs besides the inference
 	$(PY) scripts/bench_load.py
 
-.PHONY: fuzz fuzz-import fuzz-bytes
+.PHONY: fuzz fuzz-quantize fuzz-import fuzz-bytes
 fuzz: setup  ## new random networks against onnxruntime: SECONDS=600, SEED=the first one, BOARD=also run there
 	$(PY) scripts/fuzz.py --seconds $(or $(SECONDS),600) $(if $(SEED),--first $(SEED)) $(if $(BOARD),--board $(BOARD))
+
+fuzz-quantize: setup  ## random float networks and data of every kind through `glowc quantize`: SECONDS=600, SEED=the first one
+	$(PY) scripts/fuzz_quantize.py --seconds $(or $(SECONDS),600) $(if $(SEED),--first $(SEED))
 
 fuzz-import: setup  ## mutated models through the compiler: SECONDS=600, SEED=the first one
 	$(PY) scripts/fuzz_import.py --seconds $(or $(SECONDS),600) $(if $(SEED),--first $(SEED))

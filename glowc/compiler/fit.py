@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from dataclasses import replace
 
+import numpy as np
+
 from glowc.board import Board
 from glowc.codegen.bundle import Bundle
 from glowc.compiler.flash import Printed
@@ -139,7 +141,7 @@ def check_fit(
         smallest = pareto(lower, request_of(options, board))[-1] if planned.kind in ("plain", "overlap") else planned
         if smallest.plan.arena_bytes < need:
             details.append(f"the smallest plan, {smallest.title}, needs {smallest.plan.arena_bytes} bytes")
-        hint = "use --plan auto" if smallest.plan.arena_bytes <= bound else _larger("RAM")
+        hint = "use --plan auto" if smallest.plan.arena_bytes <= bound else larger("RAM")
         raise LimitError(
             f"the model needs {need} bytes of RAM for its arena, {source} {bound}", details=details, hint=hint
         )
@@ -161,18 +163,18 @@ def check_flash(printed: Printed, board: Board, options: CompileOptions) -> None
             "there are",
             *_largest_constants(printed.program),
         ],
-        hint=_smaller_flash(printed, options),
+        hint=smaller_flash(printed.program.consts, options),
         need_bytes=need,
     )
 
 
-def _smaller_flash(printed: Printed, options: CompileOptions) -> str:
+def smaller_flash(consts: Mapping[str, np.ndarray], options: CompileOptions) -> str:
     """Return the options that make constants or code smaller."""
     ways = [] if options.opt == "size" else ["--opt size shares functions"]
-    floats = any(a.dtype.kind == "f" and a.size > 64 for a in printed.program.consts.values())
+    floats = any(a.dtype.kind == "f" and a.size > 64 for a in consts.values())
     ways += ["glowc quantize makes weights of 8 bits"] if floats else []
     ways += ["glowc quantize --flash-limit BYTES gives layers weights of 4 and 2 bits"]
-    return f"{'; '.join(ways)}; or {_larger('flash')}"
+    return f"{'; '.join(ways)}; or {larger('flash')}"
 
 
 def check_group(board: Board, arena_bytes: int, weights_bytes: int, options: CompileOptions) -> None:
@@ -190,7 +192,8 @@ def check_group(board: Board, arena_bytes: int, weights_bytes: int, options: Com
         raise LimitError("the models do not fit together", details=wrong, hint=hint)
 
 
-def _larger(kind: str) -> str:
+def larger(kind: str) -> str:
+    """Return what to do where there is too little of RAM or flash."""
     return f"choose a board with more {kind} (`glowc boards`) or a smaller model"
 
 

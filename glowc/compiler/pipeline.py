@@ -30,6 +30,7 @@ from glowc.compiler.fit import (
     rooms_wanted,
 )
 from glowc.compiler.flash import Printed, counted, fitted
+from glowc.compiler.least import check_least
 from glowc.compiler.narrow import narrow_report, plan_narrow
 from glowc.compiler.options import CompileOptions
 from glowc.compiler.plugins import load_plugins, one_at_a_time
@@ -123,6 +124,7 @@ def compile_model(
     imported = import_graph(source, options)  # file -> graph
     progress("optimising the graph")
     form = _optimised(imported, options, board)  # graph -> graph
+    check_least(form.graph, board, options)
     golden = _golden(options, imported, form.edge)
     spec = replace(spec_of(source, form.graph, board, options, form.edge), macros=form.macros)
     preparers: defaultdict[bool, Preparer] = defaultdict(Preparer)

@@ -32,6 +32,7 @@ def read_arrays(
 
     Where a name is not in the file, what the model's file calls it besides counts (`aliases`), then its position.
     A sample may lack the leading axis of the file when the file holds just one. An .npy holds the only array wanted.
+    float16 stands for float32.
     """
     arrays = _named(_load(path, tuple(wanted)), tuple(wanted), aliases or {})
     found, problems = {}, []
@@ -40,6 +41,8 @@ def read_arrays(
         if array is None:
             problems.append(f"no array named {name!r} (the file has {', '.join(map(repr, arrays)) or 'none'})")
             continue
+        if array.dtype == np.float16 and dtype == np.float32:
+            array = array.astype(dtype)  # exact: float16 models compute in float32
         if array.shape == shape:
             array = array[None]
         if array.shape[1:] != shape or array.dtype != dtype:

@@ -12,10 +12,11 @@ from collections.abc import Mapping
 import numpy as np
 import onnx
 
+from glowc.errors import InternalError
 from glowc.frontend.branches import import_if
 from glowc.frontend.builder import Builder
 from glowc.frontend.double_pairs import merge_double_pairs
-from glowc.frontend.fold import can_evaluate, evaluate, infer_onnx
+from glowc.frontend.fold import can_evaluate, evaluate, find_schema, infer_onnx
 from glowc.frontend.functions import inline, schema_function
 from glowc.frontend.given import with_shapes, with_values
 from glowc.frontend.half import computes_in_half, widened_model, widened_node
@@ -234,7 +235,13 @@ class _Importer:
         attrs = {key: attr_value(value) for key, value in node.attrs.items()}
         if opdef is not None:
             attrs = {**defaults(node, opdef), **attrs}
-        self.builder.emit(node.op, node.inputs, attrs, node.outputs)
+        try:
+            self.builder.emit(node.op, node.inputs, attrs, node.outputs)
+        except InternalError as problem:  # of ONNX's own operators the inputs were counted before
+            foreign = node.domain not in ("", "com.microsoft") or find_schema(node) is not None
+            if foreign or not isinstance(problem.__cause__, ValueError | IndexError):
+                raise
+            raise NodeError(f"{len(node.inputs)} inputs are not those that the operator takes") from problem
 
     def _opdef(self, node: OnnxNode) -> OpDef | None:
         opdef = find_op(node.op)

@@ -11,7 +11,7 @@ from enum import StrEnum
 
 import numpy as np
 
-from glowc.quant.profile import Stats
+from glowc.quant.profile import Stats, histogram
 from glowc.quant.scheme import QMAX, QMIN, Params, Schema, fake, params_of
 
 Range = tuple[float, float]
@@ -52,7 +52,7 @@ def entropy_range(stats: Stats, _: Schema) -> Range:
     if size == 0:
         return stats.low, stats.high
     bins = len(stats.histogram)
-    counts = np.histogram(np.abs(stats.centres), bins, (0, size), weights=stats.histogram)[0]
+    counts = histogram(np.abs(stats.centres), (0, size), bins, stats.histogram)
     ends = range(_LEVELS, bins + 1, max(1, bins // 128))
     best = min(ends, key=lambda end: _divergence(counts, end))
     cut = size * best / bins

@@ -74,8 +74,8 @@ def check_classes(labels: Labels, outputs: Array) -> None:
 def sqnr_db(got: Array, want: Array) -> float:
     """Return the signal to quantisation noise ratio in decibels."""
     exact = np.asarray(want, np.float64)
-    noise = float(np.square(got - exact).mean())
-    signal = float(np.square(exact).mean())
+    noise = float(np.square(got - exact, dtype=np.float64).mean())
+    signal = float(np.square(exact, dtype=np.float64).mean())
     if noise == 0:
         return MOST_DECIBELS
     return float(np.clip(10 * np.log10(max(signal, 1e-300) / noise), -MOST_DECIBELS, MOST_DECIBELS))

@@ -33,10 +33,14 @@ def output_params(sim: Simulator, plan: Plan, first: str, low: float, high: floa
     lines = np.concatenate(values, axis=1)
     low, high = min(low, -_end(-lines.min(axis=1)), 0.0), max(high, _end(lines.max(axis=1)), 0.0)
     tried = [params_of(low * w, high * w) for w in _WIDTHS]
-    return min(tried, key=lambda params: float(np.square(fake(lines, params) - lines).sum(dtype=np.float64)))
+    return min(tried, key=lambda params: _square_error(fake(lines, params) - lines))
+
+
+def _square_error(difference: np.ndarray) -> float:
+    return float(np.square(difference, dtype=np.float64).sum())  # of large floats it leaves float32
 
 
 def _end(largest: np.ndarray) -> float:
     """Return what the largest value of a further sample should not exceed, by those of samples but the largest one."""
-    rest = np.sort(largest)[:-1]
+    rest = np.sort(largest.astype(np.float64))[:-1]
     return float(rest[-1] + rest.std() * SPREADS / len(largest))

@@ -60,7 +60,7 @@ def moved(stats: Stats, low: float, high: float) -> Array:
     """Return the counts in bins over another, wider range: each goes where the middle of its bin lies."""
     if (low, high) == (stats.low, stats.high):
         return stats.histogram
-    return np.histogram(stats.centres, BINS, (low, high), weights=stats.histogram)[0]
+    return histogram(stats.centres, (low, high), weights=stats.histogram)
 
 
 def merged(several: Iterable[Stats]) -> Stats:
@@ -75,7 +75,17 @@ def _counts(values: Array, low: float, high: float) -> Array:
         counts = np.zeros(BINS)
         counts[BINS // 2] = values.size
         return counts
-    return np.histogram(values, BINS, (low, high))[0].astype(np.float64)
+    return histogram(values, (low, high)).astype(np.float64)
+
+
+def histogram(values: Array, span: tuple[float, float], bins: int = BINS, weights: Array | None = None) -> Array:
+    """Return numpy.histogram's counts, also over a range of fewer floats than bins, of which it makes none."""
+    try:
+        return np.histogram(values, bins, span, weights=weights)[0]
+    except ValueError:  # the steps of the elements' type are larger than a bin
+        place = (values.astype(np.float64).reshape(-1) - span[0]) / (span[1] - span[0]) * bins
+        whole = np.clip(place, 0, bins - 1).astype(np.int64)
+        return np.bincount(whole, None if weights is None else weights.reshape(-1), bins)
 
 
 def _channels(values: Array, axis: int | None, before: Array | None) -> Array | None:

@@ -123,7 +123,7 @@ def _rescales_in_transpose(recipe: Recipe) -> bool:
 
 def check_c(recipes: Mapping[int, Recipe], findings: Mapping[int, Finding], work: Path) -> dict[int, Finding]:
     """Compile the C of all networks as one program, run it, and return the findings where it differs, by number."""
-    tests = {n: _as_test(f"net{n}", f) for n, f in findings.items() if f.codes is not None}
+    tests = {n: as_test(f"net{n}", f) for n, f in findings.items() if f.codes is not None}
     found = {}
     for n, result in zip(tests, run_batch(list(tests.values()), work, FLAGS), strict=True):
         if result.outcome == WRONG:
@@ -138,11 +138,11 @@ def _explain_c(recipe: Recipe, work: Path) -> Finding | None:
     """Say so when the first layer whose C differs computes 16-bit codes in float: libm or another order of a sum."""
     layers = [(number, layer) for layer, numbers in _numbered(recipe) for number in numbers]
     made = [_alone(recipe, number) for number, _ in layers]
-    results = run_batch([_as_test(f"layer{n}", f) for n, f in enumerate(made)], work, FLAGS)
+    results = run_batch([as_test(f"layer{n}", f) for n, f in enumerate(made)], work, FLAGS)
     first = next((n for n, result in enumerate(results) if result.outcome != PASS), None)
     if first is None or not _is_wide(recipe, layers[first][1], layers[first][0]):
         return None
-    close = run_batch([_as_test("close", made[first], atol=1.0)], work / "close", FLAGS)
+    close = run_batch([as_test("close", made[first], atol=1.0)], work / "close", FLAGS)
     return Finding(EXPLAINED, f"{layers[first][1].op} in C: one step") if close[0].outcome == PASS else None
 
 
@@ -164,13 +164,14 @@ def _numbered(recipe: Recipe) -> Iterator[tuple[Layer, list[int]]]:
         number += len(layer.outputs)
 
 
-def _as_test(name: str, finding: Finding, atol: float = 0.0) -> NodeTest:
+def as_test(name: str, finding: Finding, atol: float = 0.0, rtol: float = 0.0) -> NodeTest:
+    """Return a network and the codes that its C must give."""
     model, samples, codes = finding.model, finding.samples, finding.codes
     assert model is not None and samples is not None and codes is not None  # noqa: PT018
     ins, outs = ([v.name for v in part] for part in (model.graph.input, model.graph.output))
     count = len(next(iter(codes.values())))
     data: Any = tuple((_row(samples, ins, n), _row(codes, outs, n)) for n in range(count))
-    return NodeTest(name, "network", "fuzz", model, data, 0.0, atol)
+    return NodeTest(name, "network", "fuzz", model, data, rtol, atol)
 
 
 def _row(arrays: Arrays, names: Sequence[str], n: int) -> list[np.ndarray]:

@@ -10,8 +10,13 @@ import onnx
 from onnx import helper
 
 
-def onnxruntime_answers(model: onnx.ModelProto, samples: Mapping[str, np.ndarray]) -> dict[str, np.ndarray]:
-    """Return the outputs by name with a leading sample axis. Raises what onnxruntime raises."""
+def onnxruntime_answers(
+    model: onnx.ModelProto, samples: Mapping[str, np.ndarray], *, unsigned: bool = True
+) -> dict[str, np.ndarray]:
+    """Return the outputs by name with a leading sample axis. Raises what onnxruntime raises.
+
+    `unsigned`: there may be uint8 codes, whose sums are to be exact.
+    """
     import onnxruntime as ort
 
     options = ort.SessionOptions()
@@ -19,7 +24,7 @@ def onnxruntime_answers(model: onnx.ModelProto, samples: Mapping[str, np.ndarray
     options.intra_op_num_threads = 1
     options.add_session_config_entry("session.qdqisint8allowed", "1")
     options.add_session_config_entry("session.qdq_matmulnbits_accuracy_level", "1")  # 16-bit codes stay as they are
-    if not multiplies_exactly():
+    if unsigned and not multiplies_exactly():
         options.add_session_config_entry("session.x64quantprecision", "1")
     session = ort.InferenceSession(model.SerializeToString(), options, providers=["CPUExecutionProvider"])
     names = [o.name for o in session.get_outputs()]

@@ -162,6 +162,14 @@ def test_zero_sized_dimension() -> None:
     assert 'output "y" (f32[0]) has no elements' in text
 
 
+@pytest.mark.parametrize("inputs", ["", "x", "x w"])
+def test_operator_without_schema_with_too_few_inputs(inputs: str) -> None:
+    """RequantShift ended in an internal error."""
+    nodes = [node("RequantShift", inputs, "y", name="shift", div=16.0, n_levels_out=256.0)]
+    text = str(error(nodes, {"x": "f32[1,2]"}, "y", {"w": np.ones(1, np.float32)}))
+    assert f'RequantShift "shift": {len(inputs.split())} inputs are not those that the operator takes' in text
+
+
 def test_unknown_attribute() -> None:
     text = str(error([node("Gemm", "x w", "y", name="fc", transC=1)], {"x": "f32[1,2]"}, "y", {"w": np.eye(2)}))
     assert 'Gemm "fc": unknown attribute transC' in text

@@ -11,6 +11,7 @@ from onnx import numpy_helper
 
 from glowc.board import load_board
 from glowc.compiler.options import CompileOptions
+from glowc.compiler.samples import read_arrays
 from glowc.frontend import import_model, is_half
 from glowc.graph.types import DType
 from glowc.machine.validate import validate_model
@@ -75,6 +76,14 @@ def test_half_model_is_valid_on_the_host(tmp_path: Path) -> None:
     result = validate_model(path, load_board("host", None), CompileOptions(), inputs)
     assert result["ok"], result
     assert "onnxruntime" in result["reference"]
+
+
+def test_samples_in_float16_stand_for_float32(tmp_path: Path) -> None:
+    x = half(2, 1, 3, 8, 8)
+    np.savez(tmp_path / "in.npz", x=x)
+    arrays = read_arrays(tmp_path / "in.npz", {"x": ((1, 3, 8, 8), np.dtype(np.float32))})
+    np.testing.assert_array_equal(arrays["x"], x.astype(np.float32))
+    assert arrays["x"].dtype == np.float32
 
 
 def test_what_only_moves_half_floats_keeps_them() -> None:

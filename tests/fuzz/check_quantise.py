@@ -1,0 +1,187 @@
+"""One float network through the quantiser: the file against onnxruntime, its C against that, its error in bounds."""
+
+from __future__ import annotations
+
+import traceback
+import warnings
+from collections.abc import Mapping
+from pathlib import Path
+
+import numpy as np
+import onnx
+
+from glowc.errors import GlowcError, InputError, InternalError
+from glowc.frontend import import_model
+from glowc.passes.pipeline import run_pipeline
+from glowc.passes.quant.float_layers import float_layers
+from glowc.quant.calibrate import Calibration
+from glowc.quant.quantizer import Quantized, quantize_model
+from glowc.quant.scheme import Schema
+from tests.fuzz.check import (
+    BUG,
+    C_DIFFERS,
+    DIFFERENT,
+    EQUAL,
+    EXPLAINED,
+    FLAGS,
+    MOST_RESIDUALS,
+    NO_ANSWER,
+    NOT_TAKEN,
+    RESIDUALS,
+    Finding,
+    as_test,
+    interpreted,
+)  # fmt: skip
+from tests.fuzz.dice import SMALLEST_SCALE
+from tests.fuzz.floats import BROKEN, HARD, Arrays, FloatCase, float_model, samples_of
+from tests.fuzz.oracle import onnxruntime_answers, steps_apart
+from tests.onnx_backend.build import PASS, run_batch
+
+INACCURATE = "inaccurate"
+FLOATS = 1e-4  # relative difference of floats: sums in another order, functions of libm
+EXACT = frozenset({"Identity", "Reshape", "Transpose", "Concat", "Slice", "Split", "MaxPool", "Relu", "Clip", "Pad"})
+# What the quantiser may say of a sound network on sound data, in one sentence.
+SENTENCES = ("nothing of this model can be quantised", "is infinite in", "is not a number in")
+MOST_ERROR = 0.3  # root of the mean square error, of the largest value of an output
+MORE_THAN_TOLD = 3.0  # times the error that the quantiser tells: a step function of codes has any, and it says so
+
+
+def examine_quantised(case: FloatCase) -> Finding:
+    """Quantise the network, and compare what is written with onnxruntime in numpy."""
+    model = float_model(case.recipe)
+    samples = samples_of(case, model)
+    try:
+        real = onnxruntime_answers(model, {name: np.stack([s[name] for s in samples]) for name in samples[0]})
+    except Exception as error:  # it has several kinds of its own
+        return Finding(NO_ANSWER, str(error).splitlines()[0])
+    try:
+        with warnings.catch_warnings():
+            warnings.simplefilter("error")
+            done = quantize_model(model, samples, case.options)
+    except InternalError as error:
+        return Finding(BUG, str(error))
+    except GlowcError as error:
+        known = isinstance(error, InputError) and any(text in str(error) for text in SENTENCES)
+        return Finding(EXPLAINED if known or case.data in BROKEN else NOT_TAKEN, str(error).splitlines()[0])
+    except Exception:
+        return Finding(BUG, traceback.format_exc())
+    if case.data in BROKEN:
+        return Finding(EXPLAINED, "no broken value was drawn") if _sound(samples) else Finding(DIFFERENT, "was taken")
+    return _compared(case, done, samples, real)
+
+
+def _sound(samples: list[Arrays]) -> bool:
+    return all(np.isfinite(array).all() for sample in samples for array in sample.values())
+
+
+def _compared(case: FloatCase, done: Quantized, samples: list[Arrays], real: Arrays) -> Finding:
+    made = done.model
+    stacked = as_model_takes(made, {name: np.stack([s[name] for s in samples]) for name in samples[0]})
+    try:
+        want = onnxruntime_answers(made, stacked, unsigned=False)
+    except Exception as error:  # it has several kinds of its own
+        return Finding(NO_ANSWER, str(error).splitlines()[0])
+    try:
+        got = interpreted(made, stacked)
+    except Exception:
+        return Finding(BUG, traceback.format_exc())
+    apart = {name: d for name, d in differences(got, want).items() if d.any()}
+    if apart and not (_known_residual(case, apart) or _drops_clip(made)):
+        worst = max(float(d.max()) for d in apart.values())
+        ops = ", ".join(layer.op for layer in case.recipe.layers)
+        return Finding(DIFFERENT, f"{len(apart)} outputs differ by up to {worst:.6g} steps: {ops}", made, stacked, got)
+    error = output_error(made, want, real)
+    if error > max(MOST_ERROR, MORE_THAN_TOLD * (done.error or 0.0)) and case.data not in HARD and _is_usual(case):
+        return Finding(INACCURATE, f"error {error:.3f} of the largest value", made, stacked, got)
+    return Finding(EXPLAINED if apart else EQUAL, "a residual" if apart else "", made, stacked, got)
+
+
+def as_model_takes(made: onnx.ModelProto, arrays: Mapping[str, np.ndarray]) -> dict[str, np.ndarray]:
+    """Return real inputs as the quantised model's inputs: codes where it takes codes."""
+    kinds = {v.name: onnx.helper.tensor_dtype_to_np_dtype(v.type.tensor_type.elem_type) for v in made.graph.input}
+    scales = _scales(made)
+    return {n: _codes(arrays[n], *scales[n]) if kinds[n].kind in "iu" else arrays[n] for n in kinds}
+
+
+def _codes(values: np.ndarray, scale: np.ndarray, zero: np.ndarray) -> np.ndarray:
+    limits = np.iinfo(zero.dtype.str)
+    return np.asarray(np.clip(np.rint(values / scale) + zero, limits.min, limits.max).astype(zero.dtype))
+
+
+def _scales(made: onnx.ModelProto) -> dict[str, tuple[np.ndarray, np.ndarray]]:
+    """Return scale and zero point of every value that a (De)QuantizeLinear reads or writes as codes."""
+    held = {t.name: onnx.numpy_helper.to_array(t) for t in made.graph.initializer}
+    found = {}
+    for node in made.graph.node:
+        if node.op_type in ("QuantizeLinear", "DequantizeLinear") and held[node.input[1]].ndim == 0:
+            name = node.output[0] if node.op_type == "QuantizeLinear" else node.input[0]
+            found[name] = held[node.input[1]], held[node.input[2]]
+    return found
+
+
+def differences(got: Mapping[str, np.ndarray], want: Mapping[str, np.ndarray]) -> dict[str, np.ndarray]:
+    """Return how far outputs are apart: codes in steps, floats in 1e-5 of the largest."""
+    codes = {n: a for n, a in got.items() if a.dtype.kind in "iu"}
+    steps = steps_apart(codes, {n: want[n] for n in codes})
+    for name, array in got.items():
+        if array.dtype.kind == "f":
+            size = max(float(np.abs(want[name]).max(initial=0)), 1e-30)
+            apart = np.abs(array.astype(np.float64) - want[name]) / size / 1e-5
+            steps[name] = np.where(apart > 1, apart, 0)
+    return steps
+
+
+def _known_residual(case: FloatCase, apart: Mapping[str, np.ndarray]) -> bool:
+    """Say whether rows of the table of residuals are in the network: one step, which layers after it may multiply."""
+    wide = case.options.activations.bits == 16 or any("s16" in v.dtype for v in case.recipe.values)
+    return wide or (
+        any(layer.op in RESIDUALS for layer in case.recipe.layers)
+        and all((d > 0).mean() <= max(MOST_RESIDUALS, 1 / d.size) for d in apart.values())
+    )
+
+
+def _drops_clip(made: onnx.ModelProto) -> bool:
+    """Say whether onnxruntime may drop a Clip in front of a scale so small: a row of the table of residuals."""
+    smallest = min((float(scale) for scale, _ in _scales(made).values()), default=1.0)
+    return smallest < SMALLEST_SCALE and any(node.op_type == "Clip" for node in made.graph.node)
+
+
+def output_error(made: onnx.ModelProto, codes: Mapping[str, np.ndarray], real: Mapping[str, np.ndarray]) -> float:
+    """Return the largest root of the mean square error of an output, of its largest value."""
+    scales, worst = _scales(made), 0.0
+    for (name, array), wanted in zip(codes.items(), real.values(), strict=True):
+        values = array.astype(np.float64)
+        if name in scales:
+            scale, zero = scales[name]
+            values = (values - float(zero)) * float(scale)
+        size = max(float(np.abs(wanted).max(initial=0)), 1e-30)
+        worst = max(worst, float(np.sqrt(np.mean(np.square((values - wanted) / size)))))
+    return worst
+
+
+def _is_usual(case: FloatCase) -> bool:
+    options = case.options
+    return options.calibration in (Calibration.AUTO, Calibration.MINMAX) and options.schema is Schema.ASYMMETRIC
+
+
+def check_quantised_c(findings: Mapping[int, Finding], work: Path) -> dict[int, Finding]:
+    """Compile the C of all networks, run it on the host, and return the findings where it differs from numpy."""
+    made = {n: f for n, f in findings.items() if f.codes is not None}
+    tests = [as_test(f"net{n}", f, rtol=FLOATS) for n, f in made.items()]
+    wrong = {n: r for n, r in zip(made, run_batch(tests, work, FLAGS), strict=True) if r.outcome != PASS}
+    near = [as_test(f"near{n}", made[n], atol=1.0, rtol=FLOATS) for n in wrong]
+    close = {n for n, r in zip(wrong, run_batch(near, work / "near", FLAGS), strict=True) if r.outcome == PASS}
+    return {
+        n: Finding(EXPLAINED, "C: one step") if n in close and _computes_in_float(made[n])
+        else Finding(C_DIFFERS, f"{r.outcome}: {r.reason}")
+        for n, r in wrong.items()
+    }  # fmt: skip
+
+
+def _computes_in_float(finding: Finding) -> bool:
+    """Say whether the compiled network has layers in float: functions of libm, sums in another order."""
+    assert finding.model is not None
+    graph = run_pipeline(import_model(finding.model))
+    return any(layer.op not in EXACT for layer in float_layers(graph)) or any(
+        t.dtype.bits == 16 and t.quantized for t in graph.types.values()
+    )
