@@ -29,7 +29,7 @@ from glowc.machine.stack import UnboundedError, stack_bounds
 _TO_NHWC, _TO_NCHW = (0, 2, 3, 1), (0, 3, 1, 2)
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, repr=False)
 class Port:
     """One input or output of a bundle, as report.json describes it."""
 
@@ -42,6 +42,10 @@ class Port:
     layout: str
     quant: QuantParams | None
     alias: str = ""
+
+    def __repr__(self) -> str:
+        scale = self.quant is not None and f", real = {self.quant.scale[0]:.9g} * (q - {self.quant.zero_point[0]})"
+        return f"<{self.name}: {self.dtype.numpy.name}{list(self.shape)}{scale or ''}>"
 
     def to_bundle(self, samples: np.ndarray) -> np.ndarray:
         """Return exported samples (leading sample axis) as the bundle takes them."""

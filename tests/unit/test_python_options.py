@@ -19,6 +19,7 @@ from glowc.app import options as command
 from glowc.app.export import Format
 from glowc.board.checked import Checked
 from glowc.errors import InputError
+from glowc.machine.execute import load_bundle
 from glowc.quant.weight_types import WeightType
 from tests.unit.cli_calls import DIGITS
 from tests.unit.quantize_nets import conv_net, images
@@ -156,6 +157,10 @@ def test_representations_are_short_and_say_what_a_thing_is(tmp_path: Path) -> No
     assert len(repr(bundle)) < 200 + len(str(tmp_path))
     assert repr(glowc.CompileOptions(opt="size", ram_limit="8K")) == "CompileOptions(opt='size', ram_limit=8192)"  # type: ignore[arg-type]
     assert repr(glowc.QuantizeOptions()) == "QuantizeOptions()"
+    port = load_bundle(bundle.folder).inputs[0]
+    assert (
+        repr(port) == f"<image: int8[1, 1, 8, 8], real = {port.quant.scale[0]:.9g} * (q - {port.quant.zero_point[0]})>"
+    )  # type: ignore[union-attr]
 
 
 def test_samples_of_zeros_are_noted() -> None:

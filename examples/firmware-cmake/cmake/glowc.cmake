@@ -41,19 +41,25 @@ function(glowc_add_model name onnx)
     list(APPEND files "${dir}/${name}_golden.c" "${dir}/${name}_golden.h")
   endif()
 
+  # Files whose bytes are equal keep their time, and nothing is compiled again for them: the stamp says when glowc ran.
   add_custom_command(
-    OUTPUT ${files}
+    OUTPUT "${dir}.stamp"
+    BYPRODUCTS ${files}
     COMMAND "${GLOWC_EXECUTABLE}" compile "${onnx}" --name "${name}" -o "${dir}" ${options} ${arg_OPTIONS}
+    COMMAND "${CMAKE_COMMAND}" -E touch "${dir}.stamp"
     DEPENDS ${inputs}
     COMMENT "Compiling ${onnx} with glowc"
     VERBATIM)
 
+  add_custom_target(${name}_sources DEPENDS "${dir}.stamp")
   add_library(${name} STATIC ${files})
+  add_dependencies(${name} ${name}_sources)
   target_include_directories(${name} PUBLIC "${dir}")
   set_target_properties(${name} PROPERTIES C_STANDARD 11 C_STANDARD_REQUIRED ON C_EXTENSIONS ON)
   target_compile_options(${name} PRIVATE -ffp-contract=off) # results are exact only without contraction
   if(arg_CPU)
-    target_compile_options(${name} PRIVATE "-mcpu=${arg_CPU}") # kernels use this core's instructions
+    string(REGEX REPLACE "-soft$" "" core "${arg_CPU}")
+    target_compile_options(${name} PRIVATE "-mcpu=${core}") # kernels use this core's instructions
   endif()
   target_link_libraries(${name} PUBLIC m)
 endfunction()
