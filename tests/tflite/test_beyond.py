@@ -154,3 +154,38 @@ def test_a_tensor_that_cannot_be_read_harms_nobody_who_does_not_read_it() -> Non
     build.add(Tensor((2, 3), "int8", Quant((1.0, 2.0), (0, 0), 7)))
     build.op("ABS", [build.input((2, 6), "float32")], Tensor((2, 6), "float32"))
     assert np.array_equal(lowered(build.bytes(), [(X,)])[0][0], np.abs(X))
+
+
+def _lists(build: Build, *values: Sequence[int]) -> list[int]:
+    return [build.const(np.asarray(v, np.int32)) for v in values]
+
+
+def test_a_slice_to_nothing_joins_and_sums_as_nothing() -> None:
+    build = Build()
+    x = build.input((2, 6), "float32")
+    nothing = build.op("SLICE", [x, *_lists(build, [0, 3], [2, 0])], Tensor((2, 0), "float32"))
+    total = build.op("SUM", [nothing, *_lists(build, [1])], Tensor((2, 1), "float32"), keepDims=True)
+    joined = build.op("CONCATENATION", [nothing, x, build.op("ABS", [nothing], Tensor((2, 0), "float32"))],
+                      Tensor((2, 6), "float32"), axis=1)  # fmt: skip
+    build.op("ADD", [joined, total], Tensor((2, 6), "float32"))
+    assert np.array_equal(lowered(build.bytes(), [(X,)])[0][0], X)
+
+
+def test_an_output_without_elements_is_refused_by_name() -> None:
+    build = Build()
+    x = build.input((2, 6), "float32")
+    build.op("SLICE", [x, *_lists(build, [0, 3], [2, 0])], Tensor((2, 0), "float32", name="rest"))
+    with pytest.raises(ModelError, match=r'the output "rest" is f32\[2,0\]: it has no elements'):
+        import_model(build.bytes())
+
+
+def test_mediapipes_transposed_convolution_has_a_bias_and_options_of_its_own() -> None:
+    x, w = RNG.normal(size=(1, 2, 2, 2)).astype(np.float32), RNG.normal(size=(3, 3, 3, 2)).astype(np.float32)
+    bias, build = np.asarray([0.5, -1, 2], np.float32), Build()
+    inputs = [build.input(x.shape, "float32"), build.const(w), build.const(bias)]
+    build.op("Convolution2DTransposeBias", inputs, Tensor((1, 4, 4, 3), "float32"),
+             custom=np.asarray([1, 2, 2], np.int32).tobytes())  # fmt: skip
+    want = np.zeros((5, 5, 3), np.float32)
+    for i, j in np.ndindex(2, 2):
+        want[2 * i : 2 * i + 3, 2 * j : 2 * j + 3] += np.einsum("okli,i->klo", w, x[0, i, j])
+    np.testing.assert_allclose(lowered(build.bytes(), [(x,)])[0][0][0], want[:4, :4] + bias, rtol=1e-5, atol=1e-5)

@@ -63,6 +63,7 @@ class _Importer:
             if failed & set(operator.inputs) or not self._import(operator):
                 failed.update(operator.outputs)
         if failed:
+            self._tell_open_sizes(called)
             return None
         outputs: list[str] = []
         for out, index in zip(results, self.graph.outputs, strict=True):
@@ -72,6 +73,14 @@ class _Importer:
         own = [self.graph.tensors[index].name for index in ends]
         aliases = {value: text for value, text in zip((*inputs, *outputs), own, strict=True) if value != text}
         return replace(self.net.finish(name, inputs, outputs), aliases=aliases)
+
+    def _tell_open_sizes(self, called: Mapping[int, str]) -> None:
+        """Say which inputs have placeholders besides the batch, which may be why something does not fit."""
+        for tensor in (self.graph.tensors[i] for i in self.graph.inputs):
+            if -1 in tensor.signature[1:] and called[tensor.index] not in self.sizes.shapes:
+                sizes = "x".join("?" if d < 0 else str(d) for d in tensor.signature)
+                name = called[tensor.index]
+                self.problems.add_hint(f"the file leaves sizes of {name} open: --input-shape {name}={sizes}")
 
     def _import(self, operator: Operator) -> bool:
         net = self.net
@@ -116,7 +125,10 @@ class _Importer:
             tensors = [self.graph.tensors[i] for i in operator.inputs if i >= 0]
             shown = ", ".join(f'"{t.name}" {t.kind}{list(t.shape)}' for t in tensors)
             seen = f" (inputs: {shown})" if shown else ""
-        self.problems.add(f"{where}: {problem}{seen}", getattr(problem, "hint", None))
+        hint = getattr(problem, "hint", None)
+        if hint is None and operator is not None:
+            hint = f"`glowc ops --format tflite` says what {operator.code} takes"
+        self.problems.add(f"{where}: {problem}{seen}", hint)
 
 
 def _where(operator: Operator, net: Net) -> str:

@@ -30,6 +30,8 @@ _KINDS = {
     "int64": DType.S64, "uint64": DType.U64, "bool": DType.BOOL,
 }  # fmt: skip
 _HALF = 128
+_OF_NOTHING = {"ReduceSum": 0, "ReduceSumSquare": 0, "ReduceProd": 1, "MatMul": 0}
+_EMPTY = "leave it out, or give another --input-shape"
 LARGEST_FOLDED_BYTES = 1 << 16
 MOST_LEVELS, MOST_CALLS = 16, 4096
 _OF_WEIGHTS = frozenset({"DequantizeLinear", "DequantizeBlocks", "Reshape", "Transpose"})
@@ -185,6 +187,8 @@ class Net:
     def add_input(self, name: str, index: int, shape: Sequence[int]) -> str:
         """Declare a tensor as an input of the model, of the file's shape or another; returns the input's name."""
         tensor, type_ = self.tensor(index), self.type(index).with_shape(shape)
+        if 0 in type_.shape:
+            raise NodeError(f'the input "{name}" is {type_}: it has no elements', _EMPTY)
         value = self.fresh(name)
         own = tensor.kind == "uint8" and type_.quant is not None
         self.types[value] = _unsigned(type_) if own else type_
@@ -194,6 +198,8 @@ class Net:
     def result(self, out: str, index: int) -> str:
         """Return an output's value under a name that `fresh` gave: the one that it has in the file."""
         value, type_ = self.value(index), self.type(index)
+        if 0 in type_.shape:
+            raise NodeError(f'the output "{out}" is {type_}: it has no elements', _EMPTY)
         own = self.tensor(index).kind == "uint8" and type_.quant is not None
         self.types[out] = _unsigned(type_) if own else self.types[value]
         op = "FlipSign" if own else "Identity"
@@ -260,11 +266,25 @@ class Net:
             wanted = given.with_shape(found.shape) if given and is_open else given or found
             if (found.shape, found.dtype) != (wanted.shape, wanted.dtype):
                 raise OpError(f"the file says {wanted}, but {op} of its inputs gives {found}")
-            if wanted.size_bytes > LARGEST_TENSOR_BYTES or 0 in wanted.shape:
-                raise NodeError(f"the result {wanted} is empty or too large")
+            if wanted.size_bytes > LARGEST_TENSOR_BYTES:
+                raise NodeError(f"the result {wanted} is too large")
             self.types[name] = replace(wanted, layout=found.layout)
-        self.nodes.append(node)
+        if any(0 in self.types[name].shape for name in (*node.inputs, *names) if name):
+            self._without_elements(node)
+        else:
+            self.nodes.append(node)
         return node
+
+    def _without_elements(self, node: Node) -> None:
+        """Let the results of a node be constants: nothing is to be computed, or only of nothing."""
+        if all(0 in self.types[name].shape for name in node.outputs):
+            self.consts.update({n: np.zeros(self.types[n].shape, self.types[n].dtype.numpy) for n in node.outputs})
+            return
+        if node.op not in _OF_NOTHING or any(name not in self.consts for name in node.inputs):
+            shown = ", ".join(str(self.types[name]) for name in (*node.inputs, *node.outputs))
+            raise NodeError(f"a tensor without elements among {shown}", "leave out the part that is empty")
+        for type_, name in ((self.types[name], name) for name in node.outputs):
+            self.consts[name] = np.full(type_.shape, _OF_NOTHING[node.op], type_.dtype.numpy)
 
     def _base(self, op: str) -> str:
         first = self.tensor(self.current.outputs[0]).name if self.current and self.current.outputs else "node"

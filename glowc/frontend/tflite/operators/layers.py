@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import math
+import struct
 from dataclasses import replace
 
 import numpy as np
 
 from glowc.frontend.problems import NodeError
 from glowc.frontend.tflite.net import NHWC, Net
-from glowc.frontend.tflite.operators.movement import ints
+from glowc.frontend.tflite.operators.movement import Ints, ints
 from glowc.frontend.tflite.operators.options import clamp, operands, option, padding, positive, same_count
 from glowc.frontend.tflite.reader import Operator
 from glowc.graph.attrs import AttrValue
@@ -18,6 +19,7 @@ from glowc.graph.types import DType, TensorType
 from glowc.ops.integer import fixed_bounds
 from glowc.ops.requant_shift import Shift
 
+_TRANSPOSE_OPTIONS = struct.Struct("<3i")  # padding (1 SAME, 2 VALID), strides along rows and columns
 _MOST = 31  # shifts of a product in 64 bits
 
 
@@ -162,18 +164,41 @@ def transpose_conv(operator: Operator, net: Net) -> None:
         }
         net.emit("FixedConvTranspose", (value, net.add_const(name, array, type_), bias), attrs, out=operator.outputs[0])
         return
-    before = zip(x.shape[1:3], stride, type_.shape[1:3], pads, size, strict=True)
-    ends = [(n - 1) * step + k - pad - wanted for n, step, k, pad, wanted in before]
-    geometry = {"kernel_shape": type_.shape[1:3], "strides": stride, "pads": (*pads, *ends), **NHWC}
-    values, bounds = (
-        (value, net.add_const(name, np.ascontiguousarray(array.transpose(3, 1, 2, 0))), bias),
-        clamp(operator),
-    )
+    geometry = _spread(x, type_, stride, pads, size)
+    values = (value, net.add_const(name, np.ascontiguousarray(array.transpose(3, 1, 2, 0))), bias)
+    bounds = clamp(operator)
     if not bounds:
         net.emit("ConvTranspose", values, geometry, out=operator.outputs[0])
         return
     y = net.emit("ConvTranspose", values, geometry, like=operator.outputs[0])
     net.emit("Clip", (y,), {k.removeprefix("act_"): v for k, v in bounds.items()}, out=operator.outputs[0])
+
+
+def _spread(x: TensorType, w: TensorType, stride: Ints, before: Ints, size: Ints) -> dict[str, AttrValue]:
+    """Return the geometry of a transposed convolution with weights O,kH,kW,I; the result's size leads to the ends."""
+    axes = zip(x.shape[1:3], stride, w.shape[1:3], before, size, strict=True)
+    ends = [(n - 1) * step + k - pad - wanted for n, step, k, pad, wanted in axes]
+    return {"kernel_shape": w.shape[1:3], "strides": stride, "pads": (*before, *ends), **NHWC}
+
+
+def transpose_conv_bias(operator: Operator, net: Net) -> None:
+    """Convolution2DTransposeBias of MediaPipe: input, weights O,kH,kW,I, bias; options are three numbers of 32 bits.
+
+    As TRANSPOSE_CONV of floats, with the sizes that padding and stride lead to.
+    """
+    x, (array, type_) = net.type(operator.inputs[0]), _weights(operator, net)
+    if len(operator.custom) < _TRANSPOSE_OPTIONS.size or not x.dtype.is_float or x.rank != 4 or type_.rank != 4:
+        raise NodeError(f"input {x}, weights {type_} and {len(operator.custom)} bytes of options do not fit")
+    mode, stride_w, stride_h = _TRANSPOSE_OPTIONS.unpack_from(operator.custom)
+    stride = (stride_h, stride_w)
+    if mode not in (1, 2) or min(stride) < 1:
+        raise NodeError(f"padding {mode} and strides {list(stride)}")
+    whole = [(n - 1) * s + k for n, s, k in zip(x.shape[1:3], stride, type_.shape[1:3], strict=True)]
+    size = whole if mode == 2 else [n * s for n, s in zip(x.shape[1:3], stride, strict=True)]
+    before = tuple(max(w - n, 0) // 2 for w, n in zip(whole, size, strict=True))
+    weights = net.add_const(net.tensor(operator.inputs[1]).name, np.ascontiguousarray(array.transpose(3, 1, 2, 0)))
+    values = (net.value(operator.inputs[0]), weights, bias_of(operator, net, type_.shape[0]))
+    net.emit("ConvTranspose", values, _spread(x, type_, stride, before, tuple(size)), out=operator.outputs[0])
 
 
 def batch_matmul(operator: Operator, net: Net) -> None:
@@ -182,7 +207,8 @@ def batch_matmul(operator: Operator, net: Net) -> None:
     attrs: dict[str, AttrValue] = {}
     is_float = types[0].dtype.is_float
     if types[0].dtype != types[1].dtype or (not is_float and any(type_.quant is None for type_ in types)):
-        raise NodeError(f"a product of {types[0]} and {types[1]}; both float, or both quantised alike, are needed")
+        text = f"a product of {types[0]} and {types[1]}; both float, or both quantised alike, are needed"
+        raise NodeError(text, "quantise both with 8 bits; TensorFlow Lite itself answers 0 for such products")
     for at, (type_, key, flag) in enumerate(zip(types, ("perm_a", "perm_b"), ("AdjX", "AdjY"), strict=True)):
         if type_.rank < 2:
             raise NodeError(f"{type_} is no matrix")
@@ -198,5 +224,5 @@ def batch_matmul(operator: Operator, net: Net) -> None:
 
 HANDLERS = {
     "CONV_2D": conv_2d, "DEPTHWISE_CONV_2D": depthwise_conv_2d, "FULLY_CONNECTED": fully_connected,
-    "TRANSPOSE_CONV": transpose_conv, "BATCH_MATMUL": batch_matmul,
+    "TRANSPOSE_CONV": transpose_conv, "BATCH_MATMUL": batch_matmul, "Convolution2DTransposeBias": transpose_conv_bias,
 }  # fmt: skip

@@ -78,7 +78,7 @@ def same_codes(operator: Operator, net: Net, inputs: Sequence[int]) -> None:
 def concatenation(operator: Operator, net: Net) -> None:
     """CONCATENATION: operands of other scales are rescaled first."""
     out = net.type(operator.outputs[0])
-    values = [_as(net, net.value(i), out) for i in operator.inputs]
+    values = [_as(net, net.value(i), out) for i in operator.inputs if 0 not in net.type(i).shape or 0 in out.shape]
     if option(operator, "FusedActivationFunction"):
         raise NodeError("a fused activation")
     net.emit("Concat", values, {"axis": axis_of(option(operator, "Axis"), out.rank)}, out=operator.outputs[0])
@@ -173,9 +173,8 @@ def strided_slice(operator: Operator, net: Net) -> None:
     """STRIDED_SLICE with masks of begin, end, axes that vanish and new ones; an ellipsis stands for whole axes."""
     x, out = net.type(operator.inputs[0]), operator.outputs[0]
     parts, shape = _strided(operator, net, x)
-    shown = f"{x}: the slice takes nothing of it"
-    if any(not len(range(*part)) for part in parts.values()) and 0 not in net.type(out).shape:
-        raise NodeError(shown)
+    if any(not len(range(*part)) for part in parts.values()) and 0 not in net.type(out).shape and not net.is_open(out):
+        raise NodeError(f"{x}: the slice takes nothing of it")
     array = net.const(operator.inputs[0])
     if array is not None:
         found = array[tuple(_slice(parts[a]) for a in sorted(parts))].reshape(shape)
