@@ -62,6 +62,7 @@ from glowc.app.terminal import (
     tell,
     with_common_first,
 )
+from glowc.app.weights import compile_weights
 from glowc.errors import GlowcError, InputError, InternalError
 
 if TYPE_CHECKING:
@@ -151,6 +152,10 @@ def compile_(
     _: Annotated[
         bool, typer.Option("--verify-plan", hidden=True, help="as always: the plan is executed first")
     ] = False,
+    weights_for: Annotated[
+        Path | None,
+        typer.Option("--weights-for", metavar="BUNDLE", help="the new NAME_weights.bin alone, if it fits this bundle"),
+    ] = None,
     memory_map: Annotated[
         bool, typer.Option("--memory-map", help="draw the arena over time: in the terminal, and NAME_memory.svg")
     ] = False,
@@ -201,6 +206,9 @@ def compile_(
         return
     if stop_after is not None:
         _stop_after(source_model, options)
+        return
+    if weights_for is not None:
+        compile_weights(source_model, weights_for, options, out, as_json)
         return
     check_folder(out, force=force)
     images = image_format(mean, std, layout, channels) if quantize_data else None

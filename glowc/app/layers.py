@@ -33,9 +33,9 @@ def debugged(
 
 
 def options_of(text: str, given: CompileOptions) -> CompileOptions:
-    """Return the options that a bundle says it was compiled with, which its `text` is; plugins are those `given`.
+    """Return the options that a bundle says it was compiled with, which its `text` is.
 
-    Raises InputError where this glowc does not know one of them.
+    What the text has not, files and limits, is as `given`. Raises InputError where this glowc does not know an option.
     """
     from dataclasses import replace
 
@@ -49,7 +49,9 @@ def options_of(text: str, given: CompileOptions) -> CompileOptions:
     following = dict(pairwise(words))
     hop, axis = following.get("--hop"), following.get("--time-axis")
     return replace(
-        made, tuned=None, plugins=given.plugins, stateful="--stateful" in words,
+        made, tuned=given.tuned, plugins=given.plugins, ram_limit=given.ram_limit, flash_limit=given.flash_limit,
+        entry_name=following.get("--entry-name"), io_buffers=following.get("--io-buffers", "arena"),
+        stateful="--stateful" in words,
         hop=None if hop is None else int(hop), time_axis=None if axis is None else int(axis),
         input_stream=following.get("--input-stream", "whole"),
     )  # fmt: skip

@@ -224,6 +224,12 @@ def quantize(
             "--split-channels", min=0, max=1, metavar="SHARE", help="copies of large channels, at most this share"
         ),
     ] = 0.0,
+    like: Annotated[
+        Path | None,
+        typer.Option(
+            "--like", metavar="OLD", help="keep scales and zero points of this quantised file: new weights fit"
+        ),
+    ] = None,
     mean: MeanOpt = "0",
     std: StdOpt = "255",
     layout: LayoutOpt = None,
@@ -254,6 +260,7 @@ def quantize(
     """Quantise a float model."""
     from glowc.app.frontier import Room, frontier_data, frontier_lines, pareto_svg
     from glowc.compiler.files import check_output, write_file
+    from glowc.quant.like import read_like
     from glowc.quant.limits import Limits
     from glowc.quant.quantizer import QuantizeOptions
     from glowc.quant.tune import trial_lines
@@ -261,6 +268,9 @@ def quantize(
     check_output(output)
     limits = Limits(flash_limit, ram_limit, max_insns)
     room = Room(limits, pareto, board) if pareto or limits != Limits() else None
+    if like is not None and (room is not None or target_accuracy is not None):
+        raise InputError("--like keeps what a search would choose", hint="leave out limits and --target-accuracy")
+    earlier = read_like(like) if like is not None else None
     options = [
         QuantizeOptions(
             schema_of(schema),
@@ -273,6 +283,7 @@ def quantize(
             kind,
             precision=precision_of(weights, weights_of, codes_of),
             split=split,
+            like=earlier,
         )
         for kind in activations_of(activations, limited=limits != Limits())
     ]

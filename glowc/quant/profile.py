@@ -237,4 +237,8 @@ def check_profile(profile: Profile, net: Net, path: Path) -> None:
     open_sizes = [port.name for port in net.inputs if port.free]
     if open_sizes:
         details.append(f"the model leaves sizes of {', '.join(open_sizes)} open: --input-shape as with glowc profile")
-    raise InputError(f"{path} is the profile of another graph", details=details, hint="profile this model again")
+    raise InputError(
+        f"{path} is the profile of another graph",
+        details=details,
+        hint="profile this model again; of a model trained again, --like OLD_INT8.onnx keeps the ranges",
+    )

@@ -26,6 +26,7 @@ from glowc.quant.engine import Engine, all_samples, run_net
 from glowc.quant.equalize import best_strength, equalised, factors, find_classes, magnitudes
 from glowc.quant.halves import in_float32
 from glowc.quant.layers import Coded, fitted_layers, nearest_layers
+from glowc.quant.like import Like, factors_like, notes_like, params_like
 from glowc.quant.net import Net, read_net
 from glowc.quant.opset import raised
 from glowc.quant.plan import FloatNode, Plan, make_plan, weights_of
@@ -65,6 +66,7 @@ class QuantizeOptions(Checked):
     fit: Fit | None = None  # by default FITS
     precision: Precision = field(default_factory=Precision)
     split: Annotated[float, Within(0, 1)] = 0.0  # the largest share of a value's channels that is added as copies
+    like: Like | None = None  # the earlier file whose activations keep their codes
 
 
 @dataclass(frozen=True, slots=True)
@@ -157,16 +159,23 @@ def quantize_net(
         reasons = [f'{f.op} "{f.name}": {f.reason}' for f in plan.floats]
         raise InputError("nothing of this model can be quantised", details=reasons[:10])
     notes = (*_notes([port.name for port in net.inputs], profile, kept, options), *planned.notes)
+    if options.like is not None:
+        params_like(options.like, plan)  # what is wrong is said before anything is measured
+        if options.like.factors and not kept:
+            raise InputError(f"{options.like.path} has equalised channels: their values take samples", hint="--data")
     if not kept:
         chosen, coded = _chosen(None, net, plan, profile, options, progress)
         return _written(_Way(None, profile), net, plan, chosen, coded, options, notes)
     sim = simulator(engine, net, plan, {p.name: np.stack([s[p.name] for s in kept]) for p in net.inputs})
     way = _Way(sim, profile)
-    if options.equalise:
+    if options.like is not None:
+        way = _equalised_like(options.like, sim, profile, kept)
+        notes = (*notes, *notes_like(params_like(options.like, plan).params, way.profile))
+    elif options.equalise:
         progress("equalising channels")
         way = _equalised(sim, profile, kept)
     ways = [way]
-    if options.split and plan.bits == BYTE:
+    if options.split and plan.bits == BYTE and options.like is None:
         progress("splitting channels")
         ways += _split(way, kept, options.split)
     done = []
@@ -303,6 +312,14 @@ def _equalised(sim: Simulator, profile: Profile, kept: list[Sample]) -> _Way:
     return replace(_profiled(net, sim, profile, kept, by), classes=count, factors=by)
 
 
+def _equalised_like(like: Like, sim: Simulator, profile: Profile, kept: list[Sample]) -> _Way:
+    """Return the network with the channels divided as in an earlier file."""
+    if not like.factors:
+        return _Way(sim, profile)
+    net, count, by = factors_like(like, sim.net, {name: array.shape[1:] for name, array in sim.exact.items()})
+    return replace(_profiled(net, sim, profile, kept, by), classes=count, factors=by)
+
+
 def _split(way: _Way, kept: list[Sample], most: float) -> list[_Way]:
     """Return the network with copies of large channels where layers behind err less for it, if there are such."""
     sim, sources, count = way.sim, dict[str, np.ndarray](), 0
@@ -344,8 +361,12 @@ def _chosen(
 ) -> tuple[Chosen, Coded]:  # fmt: skip
     """Return ranges, weights and biases: fitted and measured where there are samples."""
     net = sim.net if sim else net
-    chosen = by_calibration(sim, net, plan, profile, options.calibration, options.schema)
-    chosen = _whole(chosen, net, plan, options)
+    if options.like is not None:
+        chosen = params_like(options.like, plan)
+    else:
+        chosen = _whole(
+            by_calibration(sim, net, plan, profile, options.calibration, options.schema), net, plan, options
+        )
     coded = nearest_layers(net, plan, chosen.params, options.schema, kinds_of(net, plan, options.precision))
     if sim is None:
         return chosen, coded
@@ -355,7 +376,8 @@ def _chosen(
         rounding = options.rounding and not power2
         coded = fitted_layers(sim, chosen.params, coded, fit, wide_fit=options.fit or FITS[Activations.INT16],
                               rounding=rounding, correction=options.bias_correction, progress=progress)  # fmt: skip
-    if options.calibration is not Calibration.AUTO or profile.samples < ENOUGH or plan.bits > 8:
+    measures = options.like is None and options.calibration is Calibration.AUTO
+    if not measures or profile.samples < ENOUGH or plan.bits > 8:
         return chosen, coded
     chosen = by_measure(sim, profile, options.schema, chosen, coded.consts(net), progress)
     chosen = _whole(chosen, net, plan, options)
