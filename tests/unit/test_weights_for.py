@@ -79,8 +79,6 @@ def test_what_does_not_fit_is_named(glowc: Glowc, old: Path) -> None:
     says = ["the weights of d do not fit the code of the bundle", "tensor '", "scale ", "the bundle has scale "]
     argv = ("compile", old / "other.onnx", "--weights-for", old / "bundle", "-o", "out")
     refused(glowc, *argv, says=says, hint="glowc quantize --like", status=3)
-    argv = ("compile", DIGITS, "--weights-for", old / "bundle", "-o", "out")
-    refused(glowc, *argv, says=["the bundle has none of that name"], hint="--like", status=3)
 
 
 def test_a_bundle_without_a_blob_has_nothing_to_replace(glowc: Glowc, bundle: Path) -> None:
