@@ -1,7 +1,8 @@
 """Text of a kernel's function -> the same without what its literals decide: conditions, branches, loops that never run.
 
 Variables that nothing reads any more go too, so that compilers do not warn. Text that is not understood, assembly,
-comments and preprocessor lines stay as they are. Machine code is the same: `make disasm-diff` shows it.
+comments and preprocessor lines stay as they are, and all text that has a volatile object: each of its reads is one to
+the device, whatever the value is for. Machine code is the same: `make disasm-diff` shows it.
 """
 
 from __future__ import annotations
@@ -31,6 +32,7 @@ _CONSTANT = re.compile(r"const (?:int|int32_t) (\w+) = (-?\d+)")
 _INIT = re.compile(r"\w+ (\w+) = (-?\d+)")
 _BOUND = re.compile(r"(\w+) < (-?\d+)")
 _NOTE = re.compile(r"[ \t]*(?:/\*.*?\*/|//[^\n]*)[ \t]*(?=\n)")
+_VOLATILE = re.compile(r"(?<!asm )(?<!asm__ )\bvolatile\b")
 _ASM = ("asm", "__asm", "__asm__")
 
 
@@ -40,7 +42,7 @@ def fold(text: str, fields: Mapping[str, str] | None = None) -> str:
         *(match.start() for match in _CANDIDATE.finditer(text)),
         *(match.start() for match in _LOOP.finditer(text) if int(match[1]) >= int(match[2])),
     ])  # fmt: skip
-    if not places:
+    if not places or _VOLATILE.search(text):
         return text
     try:
         source = Source(text)

@@ -346,3 +346,16 @@ def test_gcc_computes_the_same_before_and_after(tmp_path: Path) -> None:
     wrong = subprocess.run([str(tmp_path / "t")], capture_output=True, text=True, check=True).stdout.split()
     assert [texts[int(k)] for k in wrong] == []
     assert changed > 500
+
+
+@pytest.mark.parametrize("text", [
+    "void f(volatile int32_t *reg, int32_t *out) {\n  const int32_t ack = reg[0] * 0;\n  out[0] = ack + 1 * 2;\n}\n",
+    "void f(const volatile uint32_t *status) {\n  while (*status & 0) {\n  }\n}\n",
+    "#define NOW (*(volatile uint32_t *)0x40000000u)\nvoid f(int32_t *out) {\n  out[0] = (int32_t)NOW * 0;\n}\n",
+])  # fmt: skip
+def test_reads_of_a_device_register_stay(text: str) -> None:
+    assert tidy(text) == text
+
+
+def test_volatile_assembly_does_not_keep_the_rest_from_folding() -> None:
+    assert "out[0] = 2;" in tidy('void f(int32_t *out) {\n  __asm__ volatile("nop");\n  out[0] = 1 * 2;\n}\n')
