@@ -81,6 +81,10 @@ fuzz-bytes: setup  ## bytes as models, guided by coverage (atheris): SECONDS=600
 	$(PY) -m pip install -q atheris
 	$(PY) scripts/fuzz_bytes.py -max_total_time=$(or $(SECONDS),600) -timeout=10 -rss_limit_mb=1500
 
+.PHONY: sweep
+sweep: setup  ## models x CPUs x option values: the C compiles without a warning and lacks nothing: COUNT=all, SEED=0
+	$(PY) scripts/sweep.py $(if $(COUNT),--count $(COUNT)) --seed $(or $(SEED),0)
+
 .PHONY: tflite-cases tflite-mutants tflite-fields tflite-models
 tflite-cases: setup  ## TensorFlow Lite models of one operator against the TFLM runtime: EACH=20 of each, SEED=0 (2 minutes)
 	$(PY) scripts/tflite_cases.py --each $(or $(EACH),20) --seed $(or $(SEED),0)
