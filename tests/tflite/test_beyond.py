@@ -189,3 +189,20 @@ def test_mediapipes_transposed_convolution_has_a_bias_and_options_of_its_own() -
     for i, j in np.ndindex(2, 2):
         want[2 * i : 2 * i + 3, 2 * j : 2 * j + 3] += np.einsum("okli,i->klo", w, x[0, i, j])
     np.testing.assert_allclose(lowered(build.bytes(), [(x,)])[0][0][0], want[:4, :4] + bias, rtol=1e-5, atol=1e-5)
+
+
+def test_a_layer_whose_weights_are_computed_is_a_product() -> None:
+    build, w = Build(), RNG.normal(size=(4, 6)).astype(np.float32)
+    bias = build.const(np.asarray([[1, 2, 3, 4]], np.float32).reshape(4))
+    inputs = [build.input((2, 6), "float32"), build.input((4, 6), "float32"), bias]
+    build.op("FULLY_CONNECTED", inputs, Tensor((1, 2, 4), "float32"), fusedActivationFunction=1)
+    want = np.maximum(X @ w.T + np.asarray([1, 2, 3, 4], np.float32), 0)[None]
+    np.testing.assert_allclose(lowered(build.bytes(), [(X, w)])[0][0], want, rtol=1e-5, atol=1e-5)
+
+
+def test_scales_of_floats_are_a_remark() -> None:
+    build = Build()
+    x = build.add(Tensor((2, 6), "float32", Quant((0.5, 0.5, 0.5), (0,), 7)))
+    build.inputs = [x]
+    build.op("ABS", [x], Tensor((2, 6), "float32"))
+    assert np.array_equal(lowered(build.bytes(), [(X,)])[0][0], np.abs(X))

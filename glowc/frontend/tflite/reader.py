@@ -287,7 +287,8 @@ class _Reader:
         if tensor.Sparsity() is not None:
             raise NodeError(f"{where} is sparse", "convert the model without sparsity (densified)")
         data = self._data(tensor.Buffer(), found.shape, found.kind, where)
-        quant = self._quantization(tensor.Quantization(), found.shape, where)
+        given = tensor.Quantization() if found.kind in _INTEGERS else None  # what floats have is a remark
+        quant = self._quantization(given, found.shape, where)
         _check_points(quant, found.kind, where)
         return replace(found, data=data, quant=quant, blocks=_blocks(tensor.Quantization()))
 

@@ -88,8 +88,9 @@ def bias_of(operator: Operator, net: Net, count: int, at: int = 2, of: int = 0) 
     if index < 0:
         return net.add_const(f"{net.tensor(operator.outputs[0]).name}.bias", np.zeros(count, _bias_kind(is_float)))
     array = net.need(index, "the bias")
-    if array.shape != (count,):
+    if array.size != count:
         raise NodeError(f"bias {list(array.shape)} but {count} output channels")
+    array = array.reshape(count)
     if is_float:
         return net.add_const(net.tensor(index).name, array.astype(np.float32))
     return net.add_const(net.tensor(index).name, array)
@@ -107,22 +108,37 @@ def fully_connected(operator: Operator, net: Net) -> None:
         raise NodeError(f"input {x} and weights {type_} do not fit")
     if option(operator, "WeightsFormat"):
         raise NodeError("shuffled weights are not supported", "convert the model for TensorFlow Lite Micro")
-    rows = x.elements // type_.shape[1]
+    rows, outputs = x.elements // type_.shape[1], type_.shape[0]
     flat = net.reshaped(net.value(operator.inputs[0]), (rows, type_.shape[1]))
+    kept = option(operator, "KeepNumDims") and x.shape[-1:] == type_.shape[1:]
+    shape = out.shape if not net.is_open(operator.outputs[0]) else (*x.shape[:-1], outputs) if kept else (rows, outputs)
+    if math.prod(shape) != rows * outputs:
+        raise NodeError(f"the result {out} is not {rows} times {outputs}")
+    if net.const(operator.inputs[1]) is None:
+        _product(operator, net, flat, shape)
+        return
     if net.tensor(operator.inputs[1]).blocks is None:
         weights = net.add_const(net.tensor(operator.inputs[1]).name, *_weights(operator, net))
     else:
         weights = net.value(operator.inputs[1])
-    values = (flat, weights, bias_of(operator, net, type_.shape[0]))
-    attrs, outputs = _ending(operator, net), type_.shape[0]
-    kept = option(operator, "KeepNumDims") and x.shape[-1:] == type_.shape[1:]
-    shape = out.shape if not net.is_open(operator.outputs[0]) else (*x.shape[:-1], outputs) if kept else (rows, outputs)
+    values, attrs = (flat, weights, bias_of(operator, net, outputs)), _ending(operator, net)
     if shape == (rows, outputs):
         net.emit("FullyConnected", values, attrs, out=operator.outputs[0])
         return
-    if math.prod(shape) != rows * outputs:
-        raise NodeError(f"the result {out} is not {rows} times {outputs}")
     y = net.emit("FullyConnected", values, attrs, type_=out.with_shape((rows, outputs)))
+    net.emit("Reshape", (y,), {"shape": shape}, out=operator.outputs[0])
+
+
+def _product(operator: Operator, net: Net, rows: str, shape: Ints) -> None:
+    """Emit a layer of floats whose weights [outputs, inputs] are computed: a product, a sum, bounds."""
+    x, w, *rest = operator.inputs
+    if not (net.type(x).dtype.is_float and net.type(w).dtype.is_float):
+        raise NodeError("weights of codes that are computed", "use a product of two tensors: tf.linalg.matmul")
+    y = net.emit("MatMul", (rows, net.emit("Transpose", (net.value(w),), {"perm": (1, 0)})))
+    if rest and rest[0] >= 0:
+        y = net.emit("Add", (y, net.value(rest[0])))
+    bounds = {key.removeprefix("act_"): value for key, value in clamp(operator).items()}
+    y = net.emit("Clip", (y,), bounds) if bounds else y
     net.emit("Reshape", (y,), {"shape": shape}, out=operator.outputs[0])
 
 
