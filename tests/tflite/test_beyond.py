@@ -11,6 +11,7 @@ import pytest
 from glowc.errors import ModelError
 from glowc.frontend import import_model
 from tests.conftest import require_tflite
+from tests.tflite.cases import make_case
 from tests.tflite.compare import lowered
 from tests.tflite.writer import Build, Quant, Tensor, quant
 
@@ -206,3 +207,24 @@ def test_scales_of_floats_are_a_remark() -> None:
     build.inputs = [x]
     build.op("ABS", [x], Tensor((2, 6), "float32"))
     assert np.array_equal(lowered(build.bytes(), [(X,)])[0][0], np.abs(X))
+
+
+def _without_shapes_of_results(model: bytes) -> bytes:
+    import flatbuffers  # type: ignore[import-untyped]
+    from tflite_micro.tensorflow.lite.micro.python import schema_py_generated as schema
+
+    made = schema.ModelT.InitFromPackedBuf(model, 0)
+    for index in made.subgraphs[0].outputs:
+        made.subgraphs[0].tensors[index].shape = []
+    builder = flatbuffers.Builder(1024)
+    builder.Finish(made.Pack(builder), file_identifier=b"TFL3")
+    return bytes(builder.Output())
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_a_detector_without_stored_shapes_has_room_for_what_its_options_say(seed: int) -> None:
+    case = make_case("TFLite_Detection_PostProcess", seed)
+    want, got = lowered(case.model, case.calls)[0], lowered(_without_shapes_of_results(case.model), case.calls)[0]
+    for a, b in zip(got, want, strict=True):
+        assert a.shape == b.shape
+        assert np.array_equal(a, b)
