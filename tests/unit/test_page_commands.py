@@ -86,10 +86,15 @@ def test_several_models_in_one_bundle_and_constants_as_a_blob(glowc: Glowc) -> N
         Path(folder).mkdir()
         shutil.copy(MODELS / f"{model}.onnx", f"{folder}/model.onnx")
     shutil.copy(MODELS / "digits_test.npz", "in.npz")
+    shutil.copy("a/model.onnx", "old_int8.onnx")
+    shutil.copy(DIGITS.with_name("digits_fp32.onnx"), "new_fp32.onnx")
+    with np.load(DIGITS.with_name("digits_calibration.npz")) as data:
+        np.savez("samples.npz", image=data["image"][:16])
     for block in _blocks("OUTPUT.md", "sh"):
         _run(glowc, block)
     assert Path("build/app/app.h").is_file()
     assert Path("build/updatable/kws_weights.bin").is_file()
+    assert Path("build/new/kws_weights.bin").is_file()
 
 
 def test_coming_from_tflm(glowc: Glowc) -> None:
