@@ -133,6 +133,8 @@ def differences(got: Mapping[str, np.ndarray], want: Mapping[str, np.ndarray]) -
 
 def _known_residual(case: FloatCase, apart: Mapping[str, np.ndarray]) -> bool:
     """Say whether rows of the table of residuals are in the network: one step, which layers after it may multiply."""
+    if case.data == "huge" and any("Normalization" in layer.op for layer in case.recipe.layers):
+        return True  # the squares of onnxruntime's variance leave float32
     wide = case.options.activations.bits == 16 or any("s16" in v.dtype for v in case.recipe.values)
     return wide or (
         any(layer.op in RESIDUALS for layer in case.recipe.layers)

@@ -177,7 +177,7 @@ def test_fold_bias_adds() -> None:
         input %x : f32[1,2]
         const %w : f32[2,2] = [[1.0, 2.0], [3.0, 4.0]]
         const %y.bias : f32[2] = [1.5, 2.5]
-        %y : f32[1,2] = FullyConnected(%x, %w, %y.bias)
+        %y : f32[1,2] = FullyConnected(%x, %w, %y.bias) {float_weights=1}
         output %y
         """,
     )

@@ -62,19 +62,23 @@ def test_fused_product(a: tuple[int, ...], b: tuple[int, ...], attrs: dict[str, 
     ("FusedConv", {"activation": "Relu"}), ("FusedConv", {"activation": "Clip", "activation_params": [0.0, 6.0]}),
     ("FusedGemm", {"activation": "Relu"}), ("FusedGemm", {"activation": "Relu", "alpha": 0.5, "transB": 1}),
     ("FusedMatMul", {"alpha": 0.5}), ("FusedMatMul+Add", {"alpha": 0.5}), ("FusedMatMul+Add", {"transB": 1}),
+    ("Gemm+Add", {}), ("MatMul+Add+Relu", {}),
 ])  # fmt: skip
-def test_fused_layer_between_codes_keeps_its_float_weights(op: str, attrs: dict[str, Any]) -> None:
+def test_layer_that_onnxruntime_leaves_between_codes_keeps_its_float_weights(op: str, attrs: dict[str, Any]) -> None:
     """onnxruntime gives int8 weights to ONNX's operators only: they were up to 4 steps off."""
     net, conv = Net(), op == "FusedConv"
-    net.input("x", "s8[1,8,26]" if conv else "s8[8,24]")
+    shape = (1, 8, 26) if conv else (2, 8, 24) if op.endswith("Add+Relu") else (8, 24)
+    net.input("x", f"s8[{','.join(map(str, shape))}]")
     net.dq("x", 0.05, np.int8(3))
     net.const("w", normal(16, 8, 1) if conv else normal(16, 24) if "transB" in attrs else normal(24, 16))
     net.const("b", normal(16))
-    fused, add = op.split("+")[0], op.endswith("Add")
-    y = net.op(fused, "x_r w" if fused == "FusedMatMul" else "x_r w b", "t", domain=MS, **attrs)
-    y = net.op("Add", f"{y} b", "u") if add else y
+    first, *rest = op.split("+")
+    domain = MS if first.startswith("Fused") else ""
+    y = net.op(first, "x_r w" if first.endswith("MatMul") else "x_r w b", "t", domain=domain, **attrs)
+    for number, other in enumerate(rest):
+        y = net.op(other, f"{y} b" if other == "Add" else y, f"u{number}")
     net.q(y, 0.13, np.int8(-100), "y")
-    proto, feeds = net.build({"y": "s8"}, domains=(MS,)), {"x": codes(*((1, 8, 26) if conv else (8, 24)))}
+    proto, feeds = net.build({"y": "s8"}, domains=(MS,)), {"x": codes(*shape)}
     (got,), (wanted,) = run_graph(optimised(proto), feeds).values(), onnxruntime_outputs(proto, feeds).values()
     steps = np.abs(got.astype(np.int64) - wanted)
     assert steps.max() <= 1

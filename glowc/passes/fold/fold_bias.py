@@ -8,6 +8,7 @@ import numpy as np
 
 from glowc.graph.graph import GraphEditor, Node
 from glowc.graph.types import type_of
+from glowc.ops.integer import FLOAT_WEIGHTS
 from glowc.passes.base import PassCtx, RewritePass
 from glowc.passes.classes import clamps
 from glowc.passes.operands import ConstOperand, add_operand, find_const
@@ -48,7 +49,15 @@ def _fold(node: Node, layer: Node, inputs: tuple[str, ...], editor: GraphEditor)
         editor.update(node, op="Clip", inputs=layer.outputs[:1], attrs=bounds)
         return
     editor.remove(node)
-    editor.update(layer, inputs=inputs, outputs=node.outputs, attrs={**layer.attrs, **act}, origin=origin)
+    # onnxruntime makes a bias of the first Add only: the weights of a dense layer in front of another one stay floats
+    kept = dict.fromkeys(FLOAT_WEIGHTS, 1) if layer.op == "FullyConnected" and _is_biased(layer, editor) else {}
+    attrs = {**layer.attrs, **act, **kept}
+    editor.update(layer, inputs=inputs, outputs=node.outputs, attrs=attrs, origin=origin)
+
+
+def _is_biased(layer: Node, editor: GraphEditor) -> bool:
+    old = find_const(editor, layer.inputs[2])
+    return old is not None and bool(np.any(old.real()))
 
 
 def _layer(editor: GraphEditor, value: str) -> Node | None:

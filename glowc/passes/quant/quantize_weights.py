@@ -32,7 +32,7 @@ class QuantizeWeights(RewritePass):
         weights, bias = (editor.consts.get(name) for name in node.inputs[1:3])
         if x is None or not _ends_quantized(node, editor) or weights is None or bias is None:
             return False
-        if not FLOAT_WEIGHTS.keys().isdisjoint(node.attrs):
+        if not FLOAT_WEIGHTS.keys().isdisjoint(node.attrs) or _is_reshaped(node, editor):
             return False
         scale = editor.types[x].quant
         if scale is None or scale.per_axis or any(a.dtype != np.float32 for a in (weights, bias)):
@@ -53,6 +53,13 @@ class QuantizeWeights(RewritePass):
         )
         editor.update(node, inputs=inputs)
         return True
+
+
+def _is_reshaped(node: Node, editor: GraphEditor) -> bool:
+    """Say whether onnxruntime's Gemm for a product of more axes has a Reshape between it and an activation."""
+    user = editor.sole_user(node.outputs[0])
+    active = any(key.startswith("act_") for key in node.attrs) or (user is not None and user.op in ("Relu", "Clip"))
+    return node.op == "FullyConnected" and editor.types[node.inputs[0]].rank > 2 and active
 
 
 def _ends_quantized(node: Node, editor: GraphEditor) -> bool:
