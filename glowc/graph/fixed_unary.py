@@ -89,6 +89,12 @@ def exp_codes(x: np.ndarray, scale: float, y: Range) -> np.ndarray:
     return _by_floats(x, scale, y, _exp)
 
 
+def log_codes(x: np.ndarray, scale: float, y: Range) -> np.ndarray:
+    """Return log(x); the lowest code where x is not above 0."""
+    found = _by_floats(np.maximum(x, 1), scale, y, math.log)
+    return np.where(x > 0, found, y.low)
+
+
 def gelu_codes(x: np.ndarray, scale: float, y: Range) -> np.ndarray:
     """Return x times the normal distribution's integral."""
     return _by_floats(x, scale, y, lambda v: 0.5 * v * (1.0 + math.erf(v * math.sqrt(0.5))))

@@ -27,6 +27,10 @@ def _gelu(x: np.ndarray) -> np.ndarray:
     return np.asarray([0.5 * v * (1 + math.erf(v / math.sqrt(2))) for v in x.reshape(-1)]).reshape(x.shape)
 
 
+def _log(x: np.ndarray) -> np.ndarray:
+    return np.log(np.maximum(x, 1e-30))
+
+
 def _gelu_tanh(x: np.ndarray) -> np.ndarray:
     return 0.5 * x * (1 + np.tanh(math.sqrt(2 / math.pi) * (x + 0.044715 * x**3)))
 
@@ -80,7 +84,7 @@ def test_the_largest_come_with_their_places_as_int32() -> None:
     assert np.array_equal(values, np.take_along_axis(X, order, 1))
 
 
-@pytest.mark.parametrize(("code", "function"), [("GELU", _gelu), ("EXP", np.exp), ("RELU_0_TO_1", None)])
+@pytest.mark.parametrize(("code", "function"), [("GELU", _gelu), ("EXP", np.exp), ("LOG", _log), ("RELU_0_TO_1", None)])
 def test_functions_of_int8_codes_round_reals(code: str, function: Callable[[np.ndarray], np.ndarray] | None) -> None:
     build, q = Build(), quant(1 / 32, -5)
     out = q if function is None else quant(1 / 16, -100)
@@ -228,3 +232,12 @@ def test_a_detector_without_stored_shapes_has_room_for_what_its_options_say(seed
     for a, b in zip(got, want, strict=True):
         assert a.shape == b.shape
         assert np.array_equal(a, b)
+
+
+def test_a_gather_by_batch_takes_rows_of_each_sample() -> None:
+    x, build = RNG.normal(size=(2, 4, 3)).astype(np.float32), Build()
+    where = np.asarray([[3, 0], [1, 1]], np.int32)
+    build.op("GATHER", [build.input(x.shape, "float32"), build.input(where.shape, "int32")],
+             Tensor((2, 2, 3), "float32"), axis=1, batchDims=1)  # fmt: skip
+    want = np.stack([x[0][where[0]], x[1][where[1]]])
+    assert np.array_equal(lowered(build.bytes(), [(x, where)])[0][0], want)

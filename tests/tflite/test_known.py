@@ -19,7 +19,7 @@ from tests.tflite.test_beyond import CASES as BEYOND
 require_tflite()
 # Of variables and control flow every kind is moved as it is; TILE is none of TFLM's.
 _NOT_DRAWN = frozenset({"ASSIGN_VARIABLE", "CALL_ONCE", "IF", "READ_VARIABLE", "TILE", "VAR_HANDLE", "WHILE", "SHAPE"})
-_FLOAT_IN_TFLM = frozenset({"EXP"})  # int8 as in TensorFlow Lite
+_FLOAT_IN_TFLM = frozenset({"EXP", "LOG"})  # int8 as in TensorFlow Lite
 _SEEDS = 60
 
 

@@ -55,7 +55,7 @@ KNOWN: Mapping[str, Known] = {
     "GREATER": _known(2, _COMPARED), "GREATER_EQUAL": _known(3, _COMPARED), "HARD_SWISH": _known(1, _SMALL),
     "IF": _known(1, "*", "constant condition"), "L2_NORMALIZATION": _known(2, _SMALL),
     "L2_POOL_2D": _known(1, "float32"), "LEAKY_RELU": _known(2, _CODES), "LESS": _known(3, _COMPARED),
-    "LESS_EQUAL": _known(2, _COMPARED), "LOG": _known(2, "float32"), "LOGICAL_AND": _known(1, "bool"),
+    "LESS_EQUAL": _known(2, _COMPARED), "LOG": _known(2, _SMALL), "LOGICAL_AND": _known(1, "bool"),
     "LOGICAL_NOT": _known(1, "bool"), "LOGICAL_OR": _known(1, "bool"), "LOGISTIC": _known(3, _CODES),
     "LOG_SOFTMAX": _known(2, _SMALL), "MAXIMUM": _known(4, "float32 int8 int16 int32 int64"),
     "MAX_POOL_2D": _known(3, _CODES), "MEAN": _known(3, _CODES, "constant axes"),

@@ -271,16 +271,33 @@ def tile(operator: Operator, net: Net) -> None:
 
 
 def gather(operator: Operator, net: Net) -> None:
-    """GATHER along an axis, without batch axes; GATHER_ND; EMBEDDING_LOOKUP."""
+    """GATHER along an axis, the first ones of both may go together; GATHER_ND; EMBEDDING_LOOKUP."""
     data, index = (1, 0) if operator.code == "EMBEDDING_LOOKUP" else (0, 1)
     values = net.value(operator.inputs[data]), net.value(operator.inputs[index])
     if operator.code == "GATHER_ND":
         net.emit("GatherND", values, out=operator.outputs[0])
         return
-    if option(operator, "BatchDims"):
-        raise NodeError("batch_dims")
     axis = axis_of(option(operator, "Axis"), net.type(operator.inputs[data]).rank)
-    net.emit("Gather", values, {"axis": axis}, out=operator.outputs[0])
+    if option(operator, "BatchDims"):
+        _gather_by_batch(operator, net, axis)
+    else:
+        net.emit("Gather", values, {"axis": axis}, out=operator.outputs[0])
+
+
+def _gather_by_batch(operator: Operator, net: Net, axis: int) -> None:
+    """GATHER whose first axes are those of the indices as well: rows of one line, their numbers moved by batch."""
+    x, where = (net.type(i) for i in operator.inputs[:2])
+    batch = option(operator, "BatchDims") % max(where.rank, 1)
+    if axis != batch or x.shape[:batch] != where.shape[:batch]:
+        raise NodeError(f"batch_dims {batch} of {x} and {where} along axis {axis}")
+    lead, rows = math.prod(x.shape[:batch]), x.shape[axis]
+    line = net.reshaped(net.value(operator.inputs[0]), (lead * rows, *x.shape[axis + 1 :]))
+    index = net.reshaped(net.value(operator.inputs[1]), (lead, where.elements // lead))
+    begins = net.add_const("begins", (np.arange(lead) * rows).astype(where.dtype.numpy).reshape(lead, 1))
+    moved = net.reshaped(net.emit("Add", (index, begins)), (where.elements,))
+    found = net.emit("Gather", (line, moved), {"axis": 0})
+    attrs = {"shape": (*where.shape, *x.shape[axis + 1 :])}
+    net.emit("Reshape", (found,), attrs, out=operator.outputs[0])
 
 
 def depth_space(operator: Operator, net: Net) -> None:

@@ -25,6 +25,7 @@ _TABLES: Mapping[str, Callable[[np.ndarray, float, fixed_unary.Range], np.ndarra
     "RELU_N1_TO_1": fixed_unary.relu_n1_to_1_codes, "ELU": fixed_unary.elu_codes,
     "HARD_SWISH": fixed_unary.hard_swish_codes, "RSQRT": fixed_unary.rsqrt_codes,
     "RELU_0_TO_1": fixed_unary.relu_0_to_1_codes, "EXP": fixed_unary.exp_codes,
+    "LOG": fixed_unary.log_codes,
 }  # fmt: skip
 _BOUNDS = {"RELU6": (0.0, 6.0), "RELU_N1_TO_1": (-1.0, 1.0), "RELU_0_TO_1": (0.0, 1.0)}
 
