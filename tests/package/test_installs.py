@@ -88,6 +88,7 @@ def test_page_of_the_package_has_no_links_into_the_checkout(checkout: Checkout) 
 
 def test_examples_come_with_the_package(install: Install, tmp_path: Path) -> None:
     assert "firmware-make" in install.run("glowc", "example")
+    assert install.run("glowc", "docs", "wire") == (ROOT / "docs" / "WIRE.md").read_text()
     install.run("glowc", "example", "firmware-cmake", str(tmp_path / "mine"))
     assert (tmp_path / "mine/cmake/glowc.cmake").is_file()
 
