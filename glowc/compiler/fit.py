@@ -9,7 +9,7 @@ import numpy as np
 
 from glowc.board import Board
 from glowc.codegen.bundle import Bundle
-from glowc.compiler.flash import Printed
+from glowc.compiler.flash import SURE, Printed
 from glowc.compiler.options import CompileOptions
 from glowc.errors import InputError, LimitError
 from glowc.graph.types import LARGEST_TENSOR_BYTES
@@ -20,10 +20,9 @@ from glowc.place.regions import named, require_split, rooms_of
 from glowc.place.spare import widest_gaps
 from glowc.program.ir import Program
 from glowc.program.lifetimes import live_bytes, root_lifetimes, strip_markers
-from glowc.select.choose import CODE_OF_ANY, Selection
+from glowc.select.choose import Selection
 
 _CODE_ROOM = 64 * 1024  # of flash, left to code where the user sets no limit
-_SURE = 0.9  # of the predicted code is needed: it is off by as much as a tenth
 
 
 def flash_limit(options: CompileOptions, board: Board) -> int | None:
@@ -151,7 +150,7 @@ def check_fit(
 def check_flash(printed: Printed, board: Board, options: CompileOptions) -> None:
     """Refuse what does not fit although it has the smallest kernels; without a compiler its code is predicted."""
     bound, constants = flash_limit(options, board), printed.bundle.weights_bytes
-    need = printed.predicted(_SURE) if printed.flash_bytes is None else printed.flash_bytes
+    need = printed.predicted(SURE) if printed.flash_bytes is None else printed.flash_bytes
     if bound is None or need <= bound:
         return
     source = f"--flash-limit {bound} allows" if bound == options.flash_limit else f"board {board.name} allows"
@@ -177,12 +176,12 @@ def smaller_flash(consts: Mapping[str, np.ndarray], options: CompileOptions) -> 
     return f"{'; '.join(ways)}; or {larger('flash')}"
 
 
-def check_group(board: Board, arena_bytes: int, weights_bytes: int, options: CompileOptions) -> None:
-    """Refuse models that each fit and together do not: their arenas, and their constants with the least code."""
+def check_group(board: Board, arena_bytes: int, flash_bytes: int, options: CompileOptions) -> None:
+    """Refuse models that each fit and together do not: their arenas, and their constants and code."""
     ram = min((b for b in (options.ram_limit, board.arena_room) if b is not None), default=None)
     needs = (
         ("RAM for the arena", arena_bytes, ram),
-        ("flash for constants and code", weights_bytes + CODE_OF_ANY, flash_limit(options, board)),
+        ("flash for constants and code", flash_bytes, flash_limit(options, board)),
     )
     wrong = [
         f"{need:,} bytes of {what}, {bound:,} are allowed" for what, need, bound in needs if bound and need > bound

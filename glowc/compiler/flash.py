@@ -8,10 +8,11 @@ from __future__ import annotations
 
 import subprocess
 import tempfile
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
-from pathlib import Path, PurePath
+from functools import partial
+from pathlib import Path
 
 from glowc.board import Board, find_tool
 from glowc.board.flags import compile_argv
@@ -23,6 +24,7 @@ from glowc.program.ir import Program
 from glowc.select.choose import Selection
 
 _MORE, _LESS = 1.3, 0.7  # of the predicted code: no model has more, or less
+SURE = 0.9  # of the predicted code is needed: it is off by as much as a tenth
 _APART = 1024  # what little code may have more besides
 _LOWER = 3  # models that are aimed at below the limit
 _ABOVE = (1.03, 1.06, 1.1, 1.15)
@@ -102,33 +104,50 @@ def is_near(printed: Printed, limit: int) -> bool:
 
 def counted(printed: Printed, board: Board) -> Printed:
     """Return a model with what its objects take of the flash; as it is where no compiler is installed."""
+    spec, bundle = printed.spec, printed.bundle
+    form = FORMS.get(spec.form)
+    inside = form.sources if form is not None else ""
+    taken = objects_bytes(bundle.files, board, spec.opt, inside, {f"{spec.name}_golden"})
+    blob = sum(map(len, bundle.binaries.values()))
+    return printed if taken is None else replace(printed, flash_bytes=taken + blob)
+
+
+def group_bytes(files: Mapping[str, str], models: Sequence[Printed], board: Board, limit: int, weights: int) -> int:
+    """Return what several models in one bundle take of the flash: counted where the limit is near, else predicted."""
+    code = sum(printed.code_bytes for printed in models)
+    if weights + _MORE * code + _APART <= limit:
+        return weights + code
+    golden = {f"{printed.spec.name}_golden" for printed in models}
+    taken = objects_bytes(files, board, models[0].spec.opt, "", golden)
+    return weights + round(SURE * code) if taken is None else taken
+
+
+def objects_bytes(
+    files: Mapping[str, str], board: Board, opt: str, inside: str, apart: Collection[str]
+) -> int | None:  # fmt: skip
+    """Return the bytes of code, constants and data of the C files in the folder `inside`, but those called `apart`.
+
+    None where no compiler is installed. Raises ToolError when it fails.
+    """
     cc, size = find_tool(board.cpu.cc), find_tool(f"{board.cpu.tool_prefix}size")
     if cc is None or size is None:
-        return printed
-    bundle = printed.bundle
+        return None
     with tempfile.TemporaryDirectory(prefix="glowc-flash-") as name:
         folder = Path(name)
-        for file, content in bundle.files.items():
+        for file, content in files.items():
             path = folder / file
             path.parent.mkdir(parents=True, exist_ok=True)
             path.write_text(content, "utf-8")
-        sources = [folder / file for file in bundle.files if _is_source(PurePath(file), printed.spec)]
+        sources = [path for path in (folder / inside).glob("*.c") if path.stem not in apart]
         with ThreadPoolExecutor(2) as pool:
-            objects = list(pool.map(lambda source: _compiled(cc, board, source, printed.spec), sources))
+            objects = list(pool.map(partial(_compiled, cc, board, opt), sources))
         rows = _called([str(size), *map(str, objects)]).splitlines()[1:]
-    taken = sum(int(row.split()[0]) + int(row.split()[1]) for row in rows)  # text with constants, data
-    return replace(printed, flash_bytes=taken + sum(map(len, bundle.binaries.values())))
+    return sum(int(row.split()[0]) + int(row.split()[1]) for row in rows)  # text with constants, data
 
 
-def _is_source(file: PurePath, spec: BundleSpec) -> bool:
-    """Say whether a file is one that firmware links: no test vectors, and no program that shows how."""
-    inside = "src" if spec.form in FORMS and FORMS[spec.form].sources else "."
-    return file.suffix == ".c" and str(file.parent) == inside and file.stem != f"{spec.name}_golden"
-
-
-def _compiled(cc: Path, board: Board, source: Path, spec: BundleSpec) -> Path:
-    out, opt = source.with_suffix(".o"), "-Os" if spec.opt == "size" else "-O2"
-    _called(compile_argv(cc, board, source, out, include_dirs=[source.parent], opt=opt, extra_flags=["-std=c11"]))
+def _compiled(cc: Path, board: Board, opt: str, source: Path) -> Path:
+    out, flag = source.with_suffix(".o"), "-Os" if opt == "size" else "-O2"
+    _called(compile_argv(cc, board, source, out, include_dirs=[source.parent], opt=flag, extra_flags=["-std=c11"]))
     return out
 
 

@@ -14,7 +14,8 @@ from glowc.codegen.names import c_ident, is_ident
 from glowc.codegen.places import Places
 from glowc.compiler.bom import Sbom, bill_of_materials
 from glowc.compiler.bundle_folder import REPORT, write_folder
-from glowc.compiler.fit import check_group
+from glowc.compiler.fit import check_group, flash_limit
+from glowc.compiler.flash import group_bytes
 from glowc.compiler.options import CompileOptions
 from glowc.compiler.pipeline import Compiled, compile_model, spec_of
 from glowc.compiler.report import Report
@@ -74,7 +75,10 @@ def compile_group(
     _check_models(compiled, spec)
     models = [_model(c, path) for c, (_, path) in zip(compiled, named, strict=True)]
     group = render_group(models, spec)
-    check_group(board, group.arena_bytes, group.weights_bytes, options)
+    limit = flash_limit(options, board)
+    printed = [c.printed for c in compiled]
+    flash = 0 if limit is None else group_bytes(group.files, printed, board, limit, group.weights_bytes)
+    check_group(board, group.arena_bytes, flash, options)
     return CompiledGroup(tuple(compiled), group, _report(compiled, [path for _, path in named], group, spec))
 
 

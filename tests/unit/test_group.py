@@ -179,3 +179,11 @@ def test_test_vectors_of_no_model_are_refused(glowc: Glowc, golden: str, says: s
     _other()
     argv = ("compile", f"d={DIGITS}", "other.onnx", "--share-arena", "-o", "out", "--golden", golden)
     refused(glowc, *argv, says=[says])
+
+
+def test_limit_of_flash_counts_the_code_that_several_models_share(glowc: Glowc) -> None:
+    require_tool("arm-none-eabi-gcc")
+    argv = ("compile", f"a={DIGITS}", f"b={DIGITS}", "-b", "mps2-an386", "--share-weights", "-o")
+    done = glowc(*argv, "out", "--flash-limit", "32K")
+    assert done.status == 0, done.err
+    refused(glowc, *argv, "new", "--flash-limit", "12K", says=["12,288 are allowed"], hint="share more", status=3)
