@@ -52,7 +52,7 @@ def unroll_scan(node: OnnxNode, b: Builder, opsets: Opsets, import_nodes: Import
     out_axes = node.ints("scan_output_axes") or (0,) * count_out
     reverse = node.ints("scan_output_directions") or (0,) * count_out
     if not steps:
-        raise NodeError("scan inputs have no steps")
+        made = _no_results(node, b, len(states), body.output[len(states) :])
     import_nodes(list(_results(node, b, states, made, out_axes, reverse)))
 
 
@@ -81,7 +81,7 @@ def unroll_loop(node: OnnxNode, b: Builder, opsets: Opsets, import_nodes: Import
         step += 1
     zeros = (0,) * len(made)
     if not step:
-        made = _no_results(node, b, len(states), body)
+        made = _no_results(node, b, len(states), body.output[1 + len(states) :])
     import_nodes(list(_results(node, b, states, made, zeros, zeros)))
 
 
@@ -89,9 +89,9 @@ def _ended(condition: str, b: Builder) -> bool:
     return not b.need_value(condition, "the condition").reshape(-1)[0]
 
 
-def _no_results(node: OnnxNode, b: Builder, states: int, body: onnx.GraphProto) -> list[list[str]]:
+def _no_results(node: OnnxNode, b: Builder, states: int, declared: Sequence[onnx.ValueInfoProto]) -> list[list[str]]:
     """Define what a loop of no iteration joins: tensors [0, ...] of the shapes that the body declares."""
-    for out, value in zip(node.outputs[states:], body.output[1 + states :], strict=False):
+    for out, value in zip(node.outputs[states:], declared, strict=False):
         if not out or out not in b.read:
             continue
         tensor = value.type.tensor_type

@@ -12,6 +12,7 @@ from glowc.frontend.normalize_shape import axis_of, emit_reshape, int_list
 from glowc.frontend.onnx_model import OnnxNode
 from glowc.frontend.problems import NodeError
 from glowc.graph.attrs import AttrValue
+from glowc.graph.types import DType, TensorType
 from glowc.ops.integer import FLOAT_WEIGHTS
 
 # From these opsets on, Softmax and its kin work along one axis; before, on a matrix that ends with that axis.
@@ -47,8 +48,14 @@ def top_k(node: OnnxNode, b: Builder) -> None:
     k = int_list(node, b, 1, "k")
     if not k:
         raise NodeError("k is missing")
+    x, axis = b.type(node.inputs[0]), axis_of(node.int_("axis", -1), b.type(node.inputs[0]).rank)
+    if k[0] == 0:
+        shape = [0 if i == axis else d for i, d in enumerate(x.shape)]
+        for out, kind in zip(node.outputs, (x.dtype, DType.S64), strict=False):
+            b.set_empty(out, TensorType(tuple(shape), kind))
+        return
     attrs = {
-        "axis": axis_of(node.int_("axis", -1), b.type(node.inputs[0]).rank),
+        "axis": axis,
         "k": k[0], "largest": node.int_("largest", 1), "sorted": node.int_("sorted", 1),
     }  # fmt: skip
     b.emit("TopK", node.inputs[:1], attrs, node.outputs)

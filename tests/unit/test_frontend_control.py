@@ -72,6 +72,12 @@ def test_what_a_loop_of_no_round_collects_is_empty_and_joins_others() -> None:
       s, parts = Loop (none, , x) {body}  y = Concat<axis = 0>(parts, x) }}""")
 
 
+def test_scan_of_no_step_returns_its_state() -> None:
+    check("""g (float[2,3] x) => (float[2,3] y) <float[0,3] none = {}> {
+      y = Scan<num_scan_inputs = 1, body = b (float[2,3] s, float[3] r) => (float[2,3] t) { t = Add(s, r) }>(x, none)
+    }""", by_onnx=True)  # fmt: skip
+
+
 @pytest.mark.parametrize(
     ("trips", "condition", "what"),
     [("", "", "never ends"), ("", "yes", "cannot be unrolled"), ("all", "", "cannot be unrolled")],
@@ -150,6 +156,7 @@ EMPTY = [
     "e = Gather<axis = 1>(x, nothing)  y = Concat<axis = 1>(e, x)",
     "e = Slice(x, two, two, one)  p = Shape(e)  q = ReduceProd<keepdims = 0>(p)  f = Cast<to = 1>(q)  y = Add(x, f)",
     "y = ScatterND(x, nowhere, updates)",
+    "v, i = TopK(x, zero)  y = Concat<axis = 1>(v, x)",
     "e = Slice(x, two, two, one)  t = Expand(e, shape)  u = Flatten(t)  y = Concat<axis = 1>(u, x)",
 ]  # fmt: skip
 
