@@ -8,8 +8,14 @@
 
 #include <stdint.h>
 
-/* clamp(rne(float32(acc) * scale) + zp, lo, hi); the conversion rounds half to even on every CPU, by libgcc without an FPU. */
+/* clamp(rne(float32(acc) * scale) + zp, lo, hi); the conversion rounds half to even on every CPU. Without an instruction
+ * for it libgcc has one, which sums of 32 bits need not wait for. */
 GLOW_INLINE int32_t glow_requant_wide(int64_t acc, float scale, int32_t zp, int32_t lo, int32_t hi) {
+#if defined(__arm__)
+  if (acc >= INT32_MIN && acc <= INT32_MAX) {
+    return glow_requant((int32_t)acc, scale, zp, lo, hi);
+  }
+#endif
   return glow_round_clamp(glow_rounded((float)acc) * scale, zp, lo, hi);
 }
 

@@ -34,7 +34,7 @@ from glowc.errors import GlowcError, InternalError  # noqa: E402
 
 STRICT = ("-std=c11", "-pedantic", "-Wall", "-Wextra", "-Wconversion", "-Wshadow", "-Wundef", "-Wvla", "-Werror")
 LEVELS = ("-O0", "-O1", "-O2", "-O3", "-Os")
-_FROM_OUTSIDE = ("mem", "__aeabi", "__gnu", "__arm", "_GLOBAL_OFFSET", "__stack_chk", "__sync", "__atomic")
+_FROM_OUTSIDE = ("mem", "__", "_GLOBAL_OFFSET")
 BUILT, REFUSED, BUG, DOES_NOT_BUILD = "built", "refused", "internal error", "does not build"
 
 
