@@ -103,6 +103,7 @@ INCLUDED: Mapping[str, tuple[str, ...]] = {
     "glow_q15.h": ("glow_q31.h", "glow_q31_root.h"),
     "glow_q31_root.h": ("glow_q31.h",),
     "glow_rows.h": ("glow_q15.h",),
+    "glow_same.h": ("glow_elementary.h",),
     "glow_thumb.h": ("glow_thumb_plain.h",),
     "glow_thumb_bilinear.h": ("glow_thumb_base.h",),
     "glow_thumb_codes.h": ("glow_thumb_base.h",),

@@ -24,6 +24,7 @@ from glowc.errors import InternalError
 from glowc.graph.types import DType
 from glowc.kernels.base import KernelVariant
 from glowc.kernels.choice import variant_of
+from glowc.kernels.common.same import SamePlan, with_same_functions
 from glowc.kernels.isas import is_foreign
 from glowc.ops.registry import kernel_folder
 from glowc.paths import data_dir, load_cached, store_cached
@@ -229,6 +230,7 @@ def render_kernel(instr: Instr, fn: str, struct: ArgsStruct | None = None) -> st
         v=instr.plan, has_scratch="scratch" in types,
     )  # fmt: skip
     text = _with_unused(text, signature(instr, fn, struct), types)
+    text = with_same_functions(text) if isinstance(instr.plan, SamePlan) else text
     return text.strip("\n") + "\n"
 
 

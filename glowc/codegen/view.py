@@ -15,6 +15,8 @@ from glowc.codegen.places import Places
 from glowc.codegen.printed import print_kernel
 from glowc.graph.types import NARROW, DType, TensorType
 from glowc.kernels.choice import variant_of
+from glowc.kernels.common.same import HEADER as SAME_HEADER
+from glowc.kernels.common.same import SamePlan
 from glowc.program.ir import Access, BufferKind, Instr, Operand, Program
 from glowc.program.kernel import get_kernel
 
@@ -341,7 +343,8 @@ def kernel_headers(program: Program) -> list[str]:
 
 def headers_of(instrs: Sequence[Instr]) -> list[str]:
     """Return the runtime headers that the variants of instructions need, and those that they include."""
-    return with_included({variant_of(i).header for i in instrs} - {""})
+    same = {SAME_HEADER for i in instrs if isinstance(i.plan, SamePlan)}
+    return with_included({variant_of(i).header for i in instrs} - {""} | same)
 
 
 # What is true, to a compiler, where a core lacks a feature (ACLE, section 5).

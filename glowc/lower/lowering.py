@@ -17,11 +17,13 @@ from glowc.kernels.base import PLAIN, KernelVariant, Prepared, prepare, prepared
 from glowc.kernels.choice import candidates
 from glowc.kernels.common.float_shift import DefinedPlan
 from glowc.kernels.common.narrow import stored_form
+from glowc.kernels.common.same import SAME
 from glowc.kernels.records import has_narrow_weights
+from glowc.lower.between import between_sixteen_bits
 from glowc.ops.base import OpError, Ref
 from glowc.ops.registry import find_op
 from glowc.ops.strided import emit_copy, whole
-from glowc.program.ir import Access, Buffer, BufferKind, Instr, Operand, Program
+from glowc.program.ir import NO_PLAN, Access, Buffer, BufferKind, Instr, Operand, Program
 from glowc.program.kernel import AnyKernel, Arrays, get_kernel
 from glowc.program.params import NO_PARAMS, Params, as_mapping
 
@@ -89,6 +91,7 @@ class Lowering:
     ) -> None:  # fmt: skip
         self.graph, self._cpu, self._streaming, self._choose_variant = graph, cpu, streaming, choose
         self._prepare = preparing
+        self._between = between_sixteen_bits(graph)
         self.node: Node | None = None
         self.buffers: dict[str, Buffer] = {}
         self.consts: dict[str, np.ndarray] = {}
@@ -196,14 +199,24 @@ class Lowering:
         if self._streaming(instr.name):
             found = [v for v in found if streams_rows(v, self._seen(instr, v))] or found
         found = [v for v in found if v.isa == PLAIN.isa or not isinstance(self._seen(instr, v).plan, DefinedPlan)]
+        same = self._is_same(instr)
+        if same:
+            found = [v for v in found if v.isa == PLAIN.isa]
         if not found:
             raise OpError(f"no variant of {instr.kernel} for cpu {self._cpu.name}")
 
         def finish(variant: KernelVariant) -> Instr:
             chosen = replace(instr, variant=variant.name)
-            return self._with_scratch(self._packed(chosen, variant), variant)
+            done = self._with_scratch(self._packed(chosen, variant), variant)
+            return replace(done, plan=SAME) if same and done.plan == NO_PLAN else done
 
         return finish(self._choose_variant(instr, found, finish))
+
+    def _is_same(self, instr: Instr) -> bool:
+        """Say whether an instruction computes reals that have to be the same on every CPU."""
+        assert self.node is not None
+        kinds = {o.type.dtype for o in instr.operands}
+        return self.node.name in self._between and kinds == {DType.F32}
 
     def _storing(self, instr: Instr, variants: list[KernelVariant]) -> list[KernelVariant]:
         """Return the variants whose constants can hold weights of few bits; all, where only portable C has them."""

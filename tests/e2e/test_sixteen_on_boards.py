@@ -1,8 +1,12 @@
-"""One network with every int16 operator that computes in integers: the same codes on every CPU, those of numpy."""
+"""Operators between int16 codes give the same codes on every CPU.
+
+One network has those that compute in integers, whose codes are those of numpy; the other those that compute in float
+between the codes, in an order and with functions that are the same everywhere.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from functools import cache
 from pathlib import Path
 
@@ -74,6 +78,29 @@ def network() -> onnx.ModelProto:
     return net.model()
 
 
+def network_of_reals() -> onnx.ModelProto:
+    """Return a model of int16 operators that compute in float."""
+    net, rng = _Net(), np.random.default_rng(2)
+    for op in ("Sigmoid", "Tanh", "Exp", "Erf", "Gelu", "Selu", "Elu", "Softplus", "Mish", "HardSwish", "Sqrt", "Log"):
+        net.add(op, ["xf"], 3.0)
+    for op in ("Sin", "Atan", "Reciprocal"):
+        net.add(op, ["xf"], 3.0)
+    net.add("Gelu", ["xf"], 3.0, approximate="tanh")
+    for op in ("Div", "Pow"):
+        net.add(op, ["xf", "uf"], 6.0)
+    net.consts |= {name: rng.standard_normal(n).astype(np.float32) for name, n in (("g", 12), ("b", 12), ("c", 8))}
+    net.consts |= {"rows": np.array([2, 3]), "sizes": np.array([1, 1, 2, 2], np.float32)}
+    net.add("LayerNormalization", ["xf", "g", "b"], 3.0, axis=-1)
+    net.add("InstanceNormalization", ["xf", "c", "c"], 3.0)
+    net.add("Softmax", ["xf"], 1.0, axis=1)
+    net.add("LogSoftmax", ["xf"], 8.0, axis=-1)
+    for op in ("ReduceMean", "ReduceL2", "ReduceLogSumExp"):
+        net.add(op, ["xf", "rows"], 20.0)
+    net.add("LRN", ["xf"], 3.0, size=3)
+    net.add("Resize", ["xf", "", "sizes"], 3.0, mode="linear")
+    return net.model()
+
+
 @cache
 def samples() -> dict[str, np.ndarray]:
     """Return two samples; the second has only the ends of the range."""
@@ -90,15 +117,30 @@ def wanted() -> dict[str, np.ndarray]:
     return interpreted(network(), samples())
 
 
-@pytest.mark.qemu
-@pytest.mark.parametrize("name", BOARDS)
-def test_codes_of_int16_are_the_same_on_every_cpu(name: str, tmp_path: Path) -> None:
+def codes_on(name: str, model: onnx.ModelProto, folder: Path) -> dict[str, np.ndarray]:
+    """Return the outputs of a model on a board."""
     board = load_board(name)
     require_tool(board.cpu.cc)
-    path = tmp_path / "net.onnx"
-    onnx.save(network(), path)
-    write_bundle(compile_model(path, board, CompileOptions(name="net")), tmp_path / "net")
-    info = load_bundle(tmp_path / "net")
+    path = folder / f"{name}.onnx"
+    onnx.save(model, path)
+    write_bundle(compile_model(path, board, CompileOptions(name="net")), folder / name)
+    info = load_bundle(folder / name)
     outputs = execute(info, board, {p.name: p.to_bundle(samples()[p.name]) for p in info.inputs}).outputs
-    got = {p.name: p.to_exported(outputs[p.name]) for p in info.outputs}
-    assert {n: int((got[n] != a).sum()) for n, a in wanted().items() if not np.array_equal(got[n], a)} == {}
+    return {p.name: p.to_exported(outputs[p.name]) for p in info.outputs}
+
+
+def differing(got: Mapping[str, np.ndarray], want: Mapping[str, np.ndarray]) -> dict[str, int]:
+    return {n: int((got[n] != a).sum()) for n, a in want.items() if not np.array_equal(got[n], a)}
+
+
+@pytest.mark.qemu
+@pytest.mark.parametrize("name", BOARDS)
+def test_integers_of_sixteen_bits_are_the_same_on_every_cpu(name: str, tmp_path: Path) -> None:
+    assert differing(codes_on(name, network(), tmp_path), wanted()) == {}
+
+
+@pytest.mark.qemu
+@pytest.mark.parametrize("name", BOARDS[1:])
+def test_reals_between_codes_of_sixteen_bits_are_the_same_on_every_cpu(name: str, tmp_path: Path) -> None:
+    want = codes_on("host", network_of_reals(), tmp_path)
+    assert differing(codes_on(name, network_of_reals(), tmp_path), want) == {}
