@@ -18,36 +18,30 @@ from glowc.graph.attrs import Int, IntList
 from glowc.graph.graph import Node
 from glowc.graph.numerics import dequantize, requantize
 from glowc.graph.types import DType, TensorType
-from glowc.kernels.shapes import Codes, Conv, FullyConnected
-from glowc.ops.base import CLAMP, LAYOUT, Call, LowerCtx, MaybeTypes, OpDef, OpError, Ref, Types, clamp_of
+from glowc.kernels.shapes import Codes, Conv
+from glowc.ops.base import CLAMP, LAYOUT, Call, LowerCtx, MaybeTypes, OpDef, OpError, Types, clamp_of
 from glowc.ops.integer import (
     FLOAT_WEIGHTS,
     ROUNDING,
     CodedWeights,
-    FixedEnding,
-    Folded,
     code_bounds,
     ending_of,
     fixed,
     fold_weights,
-    narrow_weights,
     scales,
     weight_codes,
-    without_outputs,
 )
+from glowc.ops.integer_layer import emit_integer, emit_shift
 from glowc.ops.params import Clamp
 from glowc.ops.requant_shift import (
     SHIFT_ATTRS,
     ShiftCodes,
     kernel_codes,
     shift_dtype,
-    shift_end,
     shift_of,
-    shift_operands,
     shifted_codes,
 )
 from glowc.ops.spatial import WINDOW, row_params, rows_of, store_rows, window_rows
-from glowc.ops.steep import Steep, gathered, put_in_place, small_shape, small_type, steep_outputs
 from glowc.ops.strided import present
 from glowc.program.kernel import Arrays, KernelDef
 from glowc.program.params import Params
@@ -246,127 +240,6 @@ def _emit_float(
         return
     operands["scale"], coded = weight_codes(node, ctx, quant)
     ctx.emit(f"{kernel}w8", operands, ConvCoded(shape, coded, clamp), rows=rows, macs=macs)
-
-
-def emit_integer(
-    node: Node,
-    ctx: LowerCtx,
-    kernel: str,
-    folded: Folded,
-    weights: np.ndarray,
-    params: Params,
-    rows: tuple[int, int] | None,
-    macs: int,
-) -> None:
-    """Emit an integer kernel with weights, bias and the constants of the output's requantisation.
-
-    Outputs of a TensorFlow Lite layer whose factor is 1/2 or more are computed apart (glowc.ops.steep).
-    """
-    x, y = ctx.read(node.inputs[0]), ctx.write(node.outputs[0])
-    layer = _Layer(node.name, kernel, folded, params, rows, macs)
-    steep = layer.steep
-    if steep is None:
-        layer.emit(ctx, narrow_weights(ctx, node, weights), x, y)
-        return
-    part = layer.only(steep)
-    own, source = layer.weights_of(weights, steep), x
-    if layer.depthwise and isinstance(layer.shape, Conv):
-        source = gathered(ctx, x, layer.shape, steep, f"{part.name}_in")
-    small = ctx.temp(small_type(y.type, steep), f"{part.name}_out")
-    part.emit(ctx, ctx.const(own, f"{part.name}_weights"), source, small)
-    others, rest = layer.without(weights, steep)
-    others.emit(ctx, narrow_weights(ctx, node, rest), x, y)
-    put_in_place(ctx, small, y, steep)
-
-
-@dataclass(frozen=True, slots=True)
-class _Layer:
-    """An integer layer but for its weights and tensors."""
-
-    name: str
-    kernel: str
-    folded: Folded
-    params: Params
-    rows: tuple[int, int] | None
-    macs: int
-
-    @property
-    def depthwise(self) -> bool:
-        return self.kernel.startswith("dw")
-
-    @property
-    def shape(self) -> Conv | FullyConnected | None:
-        """Its shape where outputs can be computed apart."""
-        shape = getattr(self.params, "shape", None)
-        one_group = isinstance(shape, Conv) and (self.depthwise or shape.groups == 1)
-        return shape if one_group or isinstance(shape, FullyConnected) else None
-
-    @property
-    def steep(self) -> Steep | None:
-        """The outputs that are computed apart."""
-        ending = self.folded.ending
-        if not isinstance(ending, FixedEnding) or ending.wide or not self.kernel.endswith("_s8") or self.shape is None:
-            return None
-        return steep_outputs(ending.shift) if ending.shift.size == self.shape.outputs else None
-
-    def weights_of(self, weights: np.ndarray, steep: Steep) -> np.ndarray:
-        """Return the weights of steep outputs."""
-        return np.ascontiguousarray(weights[..., steep.at] if self.depthwise else weights[steep.at])
-
-    def only(self, steep: Steep) -> _Layer:
-        """Return the small layer of steep outputs."""
-        folded, ending, shape = self.folded, self.folded.ending, self.shape
-        assert isinstance(ending, FixedEnding) and shape is not None  # noqa: PT018
-        few = replace(ending, mul=ending.mul[steep.at], shift=ending.shift[steep.at])
-        folded = replace(folded, bias=folded.bias[steep.at], ending=few)
-        params = replace(self.params, shape=small_shape(shape, steep, depthwise=self.depthwise))  # type: ignore[call-arg]
-        return replace(
-            self, name=f"{self.name}_steep", folded=folded, params=params, macs=steep.share(self.macs)
-        )  # fmt: skip
-
-    def without(self, weights: np.ndarray, steep: Steep) -> tuple[_Layer, np.ndarray]:
-        """Return the layer and its weights when steep outputs always give the zero point."""
-        ending, axis = self.folded.ending, weights.ndim - 1 if self.depthwise else 0
-        assert isinstance(ending, FixedEnding)
-        rest, bias, usual = without_outputs(
-            weights, self.folded.bias, ending, steep.mask, self.folded.codes.w_zp, axis
-        )  # fmt: skip
-        return replace(self, folded=replace(self.folded, bias=bias, ending=usual)), rest
-
-    def emit(self, ctx: LowerCtx, weights: Ref, x: Ref, y: Ref) -> None:
-        """Emit it with these weights and tensors."""
-        ending = self.folded.ending
-        operands = {
-            "in": x,
-            "weights": weights,
-            "bias": ctx.const(self.folded.bias, f"{self.name}_bias"),
-            **{role: ctx.const(array, f"{self.name}_{role}") for role, array in ending.constants.items()},
-            "out": y,
-        }
-        suffix = "w16" if weights.type.dtype is DType.S16 else ""
-        ctx.emit(self.kernel + ending.suffix + suffix, operands, self.params, rows=self.rows, macs=self.macs)
-
-
-def emit_shift(
-    node: Node,
-    ctx: LowerCtx,
-    kernel: str,
-    weights: np.ndarray | None,
-    params: Callable[[ShiftCodes], Params],
-    rows: tuple[int, int] | None,
-    macs: int,
-) -> None:
-    """Emit an integer kernel that ends in a multiplication and a shift (RequantShift)."""
-    x, y, shift = ctx.read(node.inputs[0]), ctx.write(node.outputs[0]), shift_of(node)
-    bias = ctx.const_value(node.inputs[2])
-    if weights is None or bias is None or shift is None or x.type.quant is None or y.type.quant is None:
-        raise OpError("weights and bias must be constants, and all tensors integers")
-    operands = {"in": x, "weights": ctx.const(weights, f"{node.name}_weights"), "out": y}
-    operands |= shift_operands(ctx, node, shift, bias)
-    of_weights = ctx.type(node.inputs[1]).quant
-    zero = 0 if of_weights is None else of_weights.zero_point[0]
-    codes = ShiftCodes(zero, x.type.quant.zero_point[0], shift_end(shift, y.type.quant))
-    ctx.emit(kernel, operands, params(codes), rows=rows, macs=macs)
 
 
 def _weights(w: np.ndarray | None, depthwise: bool) -> np.ndarray | None:

@@ -17,9 +17,10 @@ from glowc.graph.graph import Node
 from glowc.graph.types import DType, TensorType
 from glowc.kernels.shapes import Codes, Shape
 from glowc.ops.base import CLAMP, Call, LowerCtx, MaybeTypes, OpDef, OpError, Types
-from glowc.ops.conv import FIXED, emit_integer, fixed_operands
+from glowc.ops.conv import FIXED, fixed_operands
 from glowc.ops.conv_transpose import convolve
 from glowc.ops.integer import ROUNDING, code_bounds, ending_of, fixed, fold_weights
+from glowc.ops.integer_layer import emit_integer
 from glowc.ops.strided import present
 from glowc.program.kernel import Arrays, KernelDef
 from glowc.program.params import Params

@@ -16,7 +16,7 @@ from glowc.graph.numerics import dequantize, requantize
 from glowc.graph.types import DType, TensorType
 from glowc.kernels.shapes import Codes, FullyConnected
 from glowc.ops.base import CLAMP, Call, LowerCtx, MaybeTypes, OpDef, OpError, Types, clamp_of
-from glowc.ops.conv import CODES, FIXED, emit_integer, emit_shift, fixed_operands
+from glowc.ops.conv import CODES, FIXED, fixed_operands
 from glowc.ops.integer import (
     FLOAT_WEIGHTS,
     ROUNDING,
@@ -28,6 +28,7 @@ from glowc.ops.integer import (
     scales,
     weight_codes,
 )
+from glowc.ops.integer_layer import emit_integer, emit_shift
 from glowc.ops.params import Clamp
 from glowc.ops.requant_shift import SHIFT_ATTRS, ShiftCodes, kernel_codes, shift_dtype, shift_of, shifted_codes
 from glowc.program.kernel import Arrays, KernelDef
