@@ -14,6 +14,24 @@
 
 #include "glow_numeric.h"
 
+/* _signed and _power of a single float */
+GLOW_INLINE float glow_one_signed(float x, float y) {
+  uint32_t bits;
+  uint32_t sign;
+  memcpy(&bits, &x, sizeof bits);
+  memcpy(&sign, &y, sizeof sign);
+  bits = (bits & 0x7FFFFFFFu) | (sign & 0x80000000u);
+  memcpy(&x, &bits, sizeof bits);
+  return x;
+}
+GLOW_INLINE float glow_one_power(float t, uint32_t bias) {
+  uint32_t bits;
+  memcpy(&bits, &t, sizeof bits);
+  bits = (bits << 23) + bias;
+  memcpy(&t, &bits, sizeof bits);
+  return t;
+}
+
 /* The functions P##_exp ... of the type V by what the header that includes this one gives: P##_all(c), _add, _mul,
  * _ratio of two, _plus(x, c), _times(x, c), _step(p, r, c) = p * r + c, _from(x, c) and _up_to(x, c), the larger and
  * the smaller, _abs, _signed(x, y) = x with the sign of y, and _power(t, bias): the float of the bits (t << 23) + bias. */

@@ -16,22 +16,8 @@ GLOW_INLINE float glow_same_fn_step(float p, float r, float c) { return glow_rou
 GLOW_INLINE float glow_same_fn_from(float x, float c) { return x < c ? c : x; }
 GLOW_INLINE float glow_same_fn_up_to(float x, float c) { return x > c ? c : x; }
 GLOW_INLINE float glow_same_fn_abs(float x) { return x < 0.0f ? -x : x; }
-GLOW_INLINE float glow_same_fn_signed(float x, float y) {
-  uint32_t bits;
-  uint32_t sign;
-  memcpy(&bits, &x, sizeof bits);
-  memcpy(&sign, &y, sizeof sign);
-  bits = (bits & 0x7FFFFFFFu) | (sign & 0x80000000u);
-  memcpy(&x, &bits, sizeof bits);
-  return x;
-}
-GLOW_INLINE float glow_same_fn_power(float t, uint32_t bias) {
-  uint32_t bits;
-  memcpy(&bits, &t, sizeof bits);
-  bits = (bits << 23) + bias;
-  memcpy(&t, &bits, sizeof bits);
-  return t;
-}
+#define glow_same_fn_signed glow_one_signed
+#define glow_same_fn_power glow_one_power
 
 GLOW_ELEMENTARY(glow_same_fn, float)
 

@@ -34,7 +34,7 @@ INCLUDED: Mapping[str, tuple[str, ...]] = {
     "glow_dsp_narrow.h": ("glow_dsp_round.h",),
     "glow_dsp_paired.h": ("glow_dsp_gemm.h",),
     "glow_dsp_q31.h": ("glow_dsp.h", "glow_q31.h"),
-    "glow_dsp_products.h": ("glow_dsp.h", "glow_products.h"),
+    "glow_dsp_products.h": ("glow_dsp_sixteen.h", "glow_products.h"),
     "glow_dsp_quad.h": ("glow_dsp.h", "glow_dsp_quad_ends.h"),
     "glow_dsp_quad_ends.h": ("glow_dsp.h",),
     "glow_dsp_quad_q31.h": ("glow_dsp_q31.h", "glow_dsp_quad.h"),

@@ -3,14 +3,8 @@
 #ifndef GLOW_DSP_PRODUCTS_H
 #define GLOW_DSP_PRODUCTS_H
 
-#include "glow_dsp.h"
+#include "glow_dsp_sixteen.h"
 #include "glow_products.h"
-
-GLOW_INLINE uint32_t glow_load_two16(const int16_t *p) {
-  uint32_t word;
-  memcpy(&word, p, sizeof word);
-  return word;
-}
 
 /* acc + both products of 16 bits */
 GLOW_INLINE int64_t glow_smlald(uint32_t a, uint32_t b, int64_t acc) {
@@ -29,12 +23,12 @@ GLOW_HOT GLOW_DSP_UNUSED static void glow_dsp_two_dots16(const int16_t *x, const
   int64_t first = 0;
   int64_t second = 0;
   for (; n >= 4; n -= 4, x += 4, rows += 4, other += 4) {
-    const uint32_t low = glow_load_two16(x);
-    const uint32_t high = glow_load_two16(x + 2);
-    first = glow_smlald(low, glow_load_two16(rows), first);
-    second = glow_smlald(low, glow_load_two16(other), second);
-    first = glow_smlald(high, glow_load_two16(rows + 2), first);
-    second = glow_smlald(high, glow_load_two16(other + 2), second);
+    const uint32_t low = glow_load_pair(x);
+    const uint32_t high = glow_load_pair(x + 2);
+    first = glow_smlald(low, glow_load_pair(rows), first);
+    second = glow_smlald(low, glow_load_pair(other), second);
+    first = glow_smlald(high, glow_load_pair(rows + 2), first);
+    second = glow_smlald(high, glow_load_pair(other + 2), second);
   }
   for (; n > 0; n--, x++, rows++, other++) {
     first += *x * *rows;

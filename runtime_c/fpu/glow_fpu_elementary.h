@@ -36,22 +36,8 @@ GLOW_FPU_ONE_LIMIT(glow_fpu_one_up_to, "gt", >)
 GLOW_FPU_ONE_LIMIT(glow_fpu_one_from, "mi", <)
 
 GLOW_INLINE float glow_fpu_one_abs(float x) { return __builtin_fabsf(x); }
-GLOW_INLINE float glow_fpu_one_signed(float x, float y) {
-  uint32_t bits;
-  uint32_t sign;
-  memcpy(&bits, &x, sizeof bits);
-  memcpy(&sign, &y, sizeof sign);
-  bits = (bits & 0x7FFFFFFFu) | (sign & 0x80000000u);
-  memcpy(&x, &bits, sizeof bits);
-  return x;
-}
-GLOW_INLINE float glow_fpu_one_power(float t, uint32_t bias) {
-  uint32_t bits;
-  memcpy(&bits, &t, sizeof bits);
-  bits = (bits << 23) + bias;
-  memcpy(&t, &bits, sizeof bits);
-  return t;
-}
+#define glow_fpu_one_signed glow_one_signed
+#define glow_fpu_one_power glow_one_power
 
 /* The floats of a type, and what comes after an operation on them. In order: the compiler may put no operation on one of
  * them between those of the next one, where it waits for its result. This costs registers, which long functions lack

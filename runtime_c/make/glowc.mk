@@ -37,7 +37,8 @@ GLOWC_MODEL_DIR ?= models
 GLOWC_DIR       ?= build/models
 
 # "glowc 0.1.0+1f2e3d4c": the digits change whenever anything that glowc writes may.
-glowc_version := $(wordlist 1,2,$(shell $(GLOWC) --version 2>/dev/null))
+glowc_says    := $(shell $(GLOWC) --version 2>/dev/null)
+glowc_version := $(if $(filter glowc,$(firstword $(glowc_says))),$(wordlist 1,2,$(glowc_says)))
 
 # Each takes the name of a model.
 glowc_model  = $(firstword $(wildcard $(GLOWC_MODEL_DIR)/$1.onnx $(GLOWC_MODEL_DIR)/$1.tflite) $(GLOWC_MODEL_DIR)/$1.onnx)
@@ -51,7 +52,8 @@ glowc_args   = $(strip --name $1 $(patsubst %,--golden %,$(call glowc_npz,$1)) $
 
 # $(call glowc_same,A,B): not empty when the texts are equal.
 glowc_same   = $(and $(findstring [$1],[$2]),$(findstring [$2],[$1]))
-glowc_read   = $(strip $(shell $(if $(glowc_version),cat,head -n 1) $(call glowc_stamp,$1) 2>/dev/null))
+glowc_line   = { IFS= read -r line < $(call glowc_stamp,$1); } 2>/dev/null && printf '%s\n' "$$line"
+glowc_read   = $(strip $(shell $(if $(glowc_version),cat $(call glowc_stamp,$1) 2>/dev/null,$(call glowc_line,$1))))
 glowc_stale  = $(if $(and $(call glowc_same,$(glowc_read),$(strip $(glowc_args) $(glowc_version))),\
   $(call glowc_same,$(words $(glowc_files)),$(words $(wildcard $(glowc_files))))),,glowc-force)
 
