@@ -54,10 +54,13 @@ def constant_bytes(graph: Graph) -> dict[str, int]:
 
 
 def _check_ends(graph: Graph, board: Board, options: CompileOptions) -> None:
-    """Inputs are all there before the first layer, an output after the last one; rows come one by one."""
+    """Inputs are all there before the first layer, an output after the last one; rows come one by one.
+
+    Of an arena in regions the plan says more.
+    """
     request = request_of(options, board)
     bound = request.room_bytes
-    if bound is None or request.fed or request.caller_io:
+    if bound is None or request.fed or request.caller_io or request.rooms:
         return
     read = {name for node in graph.nodes for name in node.inputs}
     inputs = sum(graph.types[name].size_bytes for name in graph.inputs if name in read)
