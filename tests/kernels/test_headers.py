@@ -71,7 +71,10 @@ def _included(text: str) -> tuple[str, ...]:
 
 
 def test_variants_name_headers_that_exist() -> None:
-    named = {variant.header for kernel in all_kernels() for variant in variants_of(kernel)} - {""} | {BLOB_HEADER, SAME_HEADER}
+    named = {variant.header for kernel in all_kernels() for variant in variants_of(kernel)} - {""} | {
+        BLOB_HEADER,
+        SAME_HEADER,
+    }
     assert with_included(named) == [name for name in HEADERS if name not in RUNTIME_FILES]
 
 
