@@ -46,11 +46,12 @@ def test_value_of_an_input_decides_branches_in_branches(rate: int, factor: int) 
     np.testing.assert_array_equal(run_graph(graph, {"x": x})["y"], factor * x)
 
 
-def test_condition_from_an_input_names_the_option() -> None:
-    with pytest.raises(ModelError) as caught:
-        import_model(two_rates(), input_shapes={"x": (2, 3)})
-    assert 'If "rate": the condition "low" is computed at run time' in str(caught.value)
-    assert "--set-input sr=NUMBER" in str(caught.value.hint)
+@pytest.mark.parametrize(("rate", "factor"), [(8000, 2), (16000, 3), (44100, 4)])
+def test_input_that_stays_one_decides_branches_in_branches_at_run_time(rate: int, factor: int) -> None:
+    graph = import_model(two_rates(), input_shapes={"x": (2, 3)})
+    assert graph.inputs == ("x", "sr")
+    x = np.arange(6, dtype=np.float32).reshape(2, 3)
+    np.testing.assert_array_equal(run_graph(graph, {"x": x, "sr": np.asarray(rate)})["y"], factor * x)
 
 
 def test_shape_of_one_input_where_a_symbol_stands_for_two_sizes() -> None:
