@@ -78,12 +78,20 @@ def make_jobs(cases: Iterable[Case], machine: Machine) -> list[Job]:
                 accepted[case.instr.kernel, variant.name] += 1
                 if accepted[case.instr.kernel, variant.name] % machine.step(variant) != 1 % machine.step(variant):
                     continue
-                job = Job(case, *_for_variant(case, instr, variant))
-                jobs.append(job)
-                jobs += _keeping(job, variant)
-                if variant.in_place and _fits_in_place(job):
-                    jobs.append(replace(job, in_place=True))
+                jobs += _jobs_of(case, instr, variant)
     return jobs + _literal_sample(jobs, machine.literals)
+
+
+_made: dict[tuple[int, str], tuple[Case, list[Job]]] = {}  # machines share what a variant packed; holds the case
+
+
+def _jobs_of(case: Case, instr: Instr, variant: KernelVariant) -> list[Job]:
+    """Return the calls of one variant: plain, with weights kept, in place."""
+    if (id(case), variant.name) not in _made:
+        job = Job(case, *_for_variant(case, instr, variant))
+        in_place = [replace(job, in_place=True)] if variant.in_place and _fits_in_place(job) else []
+        _made[id(case), variant.name] = case, [job, *_keeping(job, variant), *in_place]
+    return _made[id(case), variant.name][1]
 
 
 def _for_variant(case: Case, instr: Instr, variant: KernelVariant) -> tuple[Instr, Mapping[str, np.ndarray]]:
@@ -161,6 +169,12 @@ class Function:
     headers: tuple[str, ...]
 
     @property
+    def without_name(self) -> tuple[object, ...]:
+        """What two functions have in common that differ in their names alone."""
+        fields = self.struct.fields if self.struct is not None else ()
+        return self.definition.replace(self.name, "@"), fields, self.operands, self.rows, self.headers
+
+    @property
     def arguments(self) -> str:
         """What the calling convention of the harness is turned into before the call."""
         params = "  (void)param;\n"
@@ -209,23 +223,25 @@ class Program:
 
 def dealt(jobs: Iterable[Job], programs: int) -> list[list[Job]]:
     """Deal jobs out to programs, all of one function to the same, so that each function is compiled once."""
-    numbers: dict[object, int] = {}
+    numbers: dict[str, int] = {}
     parts: list[list[Job]] = [[] for _ in range(programs)]
     for job in jobs:
-        number = numbers.setdefault(identity(job.instr, literal=job.literal), len(numbers))
+        number = numbers.setdefault(function_of(job).name, len(numbers))
         parts[number % programs].append(job)
     return [part for part in parts if part]
 
 
 _printed: dict[object, Function] = {}  # by template and identity: machines share what was printed
+_texts: dict[object, Function] = {}  # by all but the name: what is compiled once serves every plan that prints it
 
 
 def function_of(job: Job) -> Function:
-    """Return the C function that a job calls, printed once."""
+    """Return the C function that a job calls, printed once; instructions of the same text share one."""
     template = kernels.kernel_template(get_kernel(job.instr.kernel), variant_of(job.instr))
     key = template, identity(job.instr, literal=job.literal)
     if key not in _printed:
-        _printed[key] = printed_function(job, len(_printed))
+        function = printed_function(job, len(_printed))
+        _printed[key] = _texts.setdefault(function.without_name, function)
     return _printed[key]
 
 
