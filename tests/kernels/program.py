@@ -195,7 +195,7 @@ def printed_function(job: Job, number: int) -> Function:
     """Return the C function of a job, named after its `number`."""
     kernel = get_kernel(job.instr.kernel)
     name = f"fn{number}_{job.instr.kernel}__{job.instr.variant}"
-    fields = None if job.literal else args_struct(job.instr, f"fn{number}_args_t")
+    fields = None if job.literal else args_struct(job.instr, f"{name}_args_t")
     shown = fields if fields is not None and fields.fields else None
     definition = print_kernel(job.instr, name, fields)
     headers = _headers(kernel, variant_of(job.instr))
