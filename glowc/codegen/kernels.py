@@ -21,6 +21,7 @@ from jinja2.bccache import Bucket
 from glowc.codegen.loops import HELPERS
 from glowc.codegen.names import wrapped
 from glowc.errors import InternalError
+from glowc.graph.scope import Table
 from glowc.graph.types import DType
 from glowc.kernels.base import KernelVariant
 from glowc.kernels.choice import variant_of
@@ -94,30 +95,20 @@ def _templates() -> frozenset[str]:
     return frozenset(path.relative_to(root).as_posix() for path in (root / "kernels").rglob("*.c.j2"))
 
 
-_plugin_templates: dict[str, Path] = {}
-_plugin_headers: dict[str, Path] = {}
+_FILES: Table[Path] = Table()
+"""Templates and headers of plugins by name."""
 
 
-def add_templates(folder: Path) -> None:
-    """Let kernels of plugins have their templates in `folder`."""
-    for path in sorted(folder.rglob("*.c.j2")):
-        _plugin_templates.setdefault(path.name, path)
-
-
-def add_headers(paths: Iterable[Path]) -> None:
-    """Let variants of plugins have these headers."""
-    _plugin_headers.update((path.name, path) for path in paths)
-
-
-def forget_templates() -> None:
-    """Leave glowc's own templates and headers only."""
-    _plugin_templates.clear()
-    _plugin_headers.clear()
+def add_files(folder: Path, headers: Iterable[Path]) -> None:
+    """Let kernels of plugins have their templates in `folder`, and variants these headers."""
+    templates = sorted(folder.rglob("*.c.j2"), reverse=True)
+    _FILES.add({path.name: path for path in (*templates, *_FILES.all().values(), *headers)})
 
 
 def foreign_headers(names: Iterable[str]) -> dict[str, str]:
     """Return those of the headers that plugins brought, with their texts."""
-    return {n: _plugin_headers[n].read_text(encoding="utf-8") for n in names if n in _plugin_headers}
+    known = _FILES.all()
+    return {n: known[n].read_text(encoding="utf-8") for n in names if n in known}
 
 
 def template_of(kernel: AnyKernel, variant: KernelVariant) -> str | None:
@@ -137,8 +128,8 @@ def kernel_template(kernel: AnyKernel, variant: KernelVariant) -> jinja2.Templat
     """Return the template of a kernel variant; InternalError when the file is missing."""
     name = plugin_template(kernel, variant)
     of_plugin = kernel_folder(kernel.name) is not None or is_foreign(variant.isa)
-    if of_plugin and name in _plugin_templates:
-        return environment().from_string(_plugin_templates[name].read_text(encoding="utf-8"))
+    if of_plugin and (file := _FILES.all().get(name)) is not None:
+        return environment().from_string(file.read_text(encoding="utf-8"))
     path = template_of(kernel, variant)
     if path is None:
         raise InternalError(

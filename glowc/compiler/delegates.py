@@ -11,7 +11,7 @@ from glowc.graph.graph import Graph, GraphEditor, Node
 from glowc.kernels.base import PLAIN
 from glowc.kernels.features import Stated
 from glowc.kernels.registry import register_variants
-from glowc.ops.delegated import Backend, Handed, Part, backends_for, compute_part, define_part, part_count
+from glowc.ops.delegated import PARTS, Backend, Handed, Part, backends_for, compute_part
 from glowc.ops.registry import register
 from glowc.ops.verify import verify
 from glowc.program.kernel import KernelDef
@@ -37,8 +37,8 @@ def _kernel_of(backend: Backend, plugin: str, graph: Graph, handed: Handed) -> s
     files = [name for name in (handed.header, *handed.sources) if name]
     if missing := [name for name in files if not (backend.folder / name).is_file()]:
         raise InputError(f"plugin {plugin}: {backend.name} lacks files beside it", details=missing)
-    name = f"{backend.name}_{part_count()}"
-    define_part(name, Part(graph, handed))
+    name = f"{backend.name}_{len(PARTS.all())}"
+    PARTS.add({name: Part(graph, handed)})
     operands = [*(f"in in{i}" for i in range(len(graph.inputs))), *(f"out out{i}" for i in range(len(graph.outputs)))]
     operands += ["in constants:u8"] if handed.constants else []
     operands += ["out scratch:u8"] if handed.scratch_bytes else []

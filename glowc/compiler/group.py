@@ -20,6 +20,7 @@ from glowc.compiler.options import CompileOptions
 from glowc.compiler.pipeline import Compiled, compile_model, spec_of
 from glowc.compiler.report import Report
 from glowc.errors import InputError
+from glowc.graph.scope import know_only, scoped
 from glowc.paths import full_version
 from glowc.place.planning import local_offsets
 
@@ -53,6 +54,7 @@ class CompiledGroup:
     report: GroupReport
 
 
+@scoped
 def compile_group(
     sources: Sequence[str], board: Board, options: CompileOptions, spec: GroupSpec,
     progress: Callable[[str], None] = lambda _: None, golden: Mapping[str, Path] | None = None,
@@ -71,6 +73,7 @@ def compile_group(
         progress(f"compiling {path}")
         own = replace(options, name=name, golden=golden.get(name or path.stem))
         compiled.append(compile_model(path, board, own))
+        know_only(compiled[-1].known)
     _check_names([c.report["model"] for c in compiled], spec.name)
     _check_models(compiled, spec)
     models = [_model(c, path) for c, (_, path) in zip(compiled, named, strict=True)]

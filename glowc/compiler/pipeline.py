@@ -33,7 +33,7 @@ from glowc.compiler.flash import Printed, counted, fitted
 from glowc.compiler.least import check_least
 from glowc.compiler.narrow import narrow_report, plan_narrow
 from glowc.compiler.options import CompileOptions
-from glowc.compiler.plugins import load_plugins, one_at_a_time
+from glowc.compiler.plugins import load_plugins
 from glowc.compiler.report import Report, estimate_report, float_tolerance, plan_report, report_of
 from glowc.compiler.report_tensors import data_report
 from glowc.compiler.samples import load_samples
@@ -41,6 +41,7 @@ from glowc.compiler.time_form import TimeForm, form_in_time
 from glowc.errors import InputError
 from glowc.frontend import import_model, tflite_bytes
 from glowc.graph.graph import Graph
+from glowc.graph.scope import Known, known, scope, scoped
 from glowc.graph.text import dump
 from glowc.kernels.verify import verify_program
 from glowc.memory.types import MemoryPlan
@@ -72,7 +73,10 @@ def _silent(_: str) -> None:
 
 @dataclass(frozen=True, slots=True)
 class Compiled:
-    """Everything known about a compiled model; `imported` is the graph as the file has it."""
+    """Everything known about a compiled model; `imported` is the graph as the file has it, `known` what plugins added.
+
+    Whoever asks for its operators and kernels does so inside `with scope(compiled.known)`.
+    """
 
     board: Board
     options: CompileOptions
@@ -81,6 +85,7 @@ class Compiled:
     printed: Printed
     edge: Edge
     report: Report
+    known: Known
 
     @property
     def program(self) -> Program:
@@ -108,7 +113,7 @@ class Compiled:
         return self.planned.plan
 
 
-@one_at_a_time
+@scoped
 @SILENT
 def compile_model(
     source: Path, board: Board, options: CompileOptions | None = None, progress: Progress = _silent,
@@ -152,7 +157,7 @@ def compile_model(
     check_fit(printed.planned, board, options, printed.selection.lower)
     check_flash(printed, board, options)
     report = _report(source, board, options, imported, form, printed)
-    return Compiled(board, options, imported, form.graph, printed, form.edge, report)
+    return Compiled(board, options, imported, form.graph, printed, form.edge, report, known())
 
 
 def _aligned(board: Board, options: CompileOptions) -> Board:
@@ -231,7 +236,7 @@ def _report(
     }  # fmt: skip
 
 
-@one_at_a_time
+@scoped
 @SILENT
 def optimise(source: Path, options: CompileOptions) -> Graph:
     """Return the graph of `source` after the passes, or after `options.stop_after`."""
@@ -239,11 +244,10 @@ def optimise(source: Path, options: CompileOptions) -> Graph:
     return _optimise(graph, options)
 
 
-@one_at_a_time
 def import_graph(source: Path, options: CompileOptions) -> Graph:
     """Return the graph of a model file as the file has it, and of those chained behind it. Raises GlowcError.
 
-    The operators known from here on are glowc's own and those of `options.plugins`.
+    Until the caller's scope ends, the operators known are glowc's own and those of `options.plugins`.
     """
     load_plugins(options.plugins)
     graph = _import_first(source, options)
@@ -341,4 +345,5 @@ def _golden(options: CompileOptions, imported: Graph, edge: Edge) -> Golden | No
 def plans_of(compiled: Compiled) -> list[Planned]:
     """Return the plans of a compiled model that no other beats in bytes and instructions, the cheapest first."""
     selection = compiled.selection
-    return pareto(selection.lower, request_of(compiled.options, compiled.board), selection.predict)
+    with scope(compiled.known):
+        return pareto(selection.lower, request_of(compiled.options, compiled.board), selection.predict)

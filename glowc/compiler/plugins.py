@@ -12,42 +12,29 @@ import hashlib
 import importlib.util
 import sys
 import traceback
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
-from functools import wraps
 from pathlib import Path
 from threading import RLock
 from types import ModuleType
-from typing import ParamSpec, TypeVar
+from typing import TypeVar
 
-from glowc.codegen.kernels import add_headers, add_templates, forget_templates, plugin_template, template_of
+from glowc.codegen.kernels import add_files, plugin_template, template_of
 from glowc.errors import InputError
+from glowc.graph.scope import NOTHING, know_only
 from glowc.kernels.base import KernelVariant
-from glowc.kernels.isas import InstructionSet, forget_sets, is_foreign, register_sets, set_names
-from glowc.kernels.registry import forget_variants, plain_variant, register_variants
+from glowc.kernels.isas import FOREIGN, InstructionSet, is_foreign, set_names
+from glowc.kernels.registry import plain_variant, register_variants
 from glowc.ops.base import OpDef
-from glowc.ops.delegated import Backend, forget_backends, register_backends
-from glowc.ops.registry import all_ops, forget_plugins, register
+from glowc.ops.delegated import Backend, register_backends
+from glowc.ops.registry import all_ops, register
 from glowc.program.kernel import AnyKernel, KernelDef, all_kernels
 
 Kind = TypeVar("Kind")
-P = ParamSpec("P")
-R = TypeVar("R")
 MANUAL = "docs/PLUGINS.md shows a plugin"
 _loaded: dict[Path, tuple[str, ModuleType]] = {}
 """Digest and module of each file that was run; a file that has changed since is run again."""
-_registries = RLock()
-
-
-def one_at_a_time(function: Callable[P, R]) -> Callable[P, R]:
-    """Return a function that threads call one after the other: what plugins register is there for one compile alone."""
-
-    @wraps(function)
-    def call(*args: P.args, **kwargs: P.kwargs) -> R:
-        with _registries:
-            return function(*args, **kwargs)
-
-    return call
+_running = RLock()
 
 
 def plugin_in(error: BaseException) -> Path | None:
@@ -59,27 +46,28 @@ def plugin_in(error: BaseException) -> Path | None:
     return None
 
 
-@one_at_a_time
 def load_plugins(paths: Iterable[Path]) -> None:
-    """Register the operators and kernels of these files, and of no others: those of an earlier call are forgotten.
+    """Let the operators and kernels of these files, and of no others, be known as long as this scope lasts.
 
     Raises InputError for a file that is missing, fails, defines nothing, clashes or lacks its C.
     """
-    forget_plugins()
-    forget_variants()
-    forget_templates()
-    forget_sets()
-    forget_backends()
+    know_only(NOTHING)
     for path in dict.fromkeys(paths):
         file = path.resolve()
         if not file.is_file():
             raise InputError(f"plugin {path} does not exist", hint=MANUAL)
-        digest = hashlib.sha256(file.read_bytes()).hexdigest()
+        _register(path, file, _module(path, file))
+
+
+def _module(path: Path, file: Path) -> ModuleType:
+    """Return what a file defines; of threads that want one at the same time, the first runs it."""
+    digest = hashlib.sha256(file.read_bytes()).hexdigest()
+    with _running:
         known, module = _loaded.get(file, ("", None))
         if module is None or known != digest:
             module = _execute(path, file, digest)
-        _register(path, file, module)
-        _loaded[file] = digest, module
+            _loaded[file] = digest, module
+    return module
 
 
 def _execute(path: Path, file: Path, digest: str) -> ModuleType:
@@ -106,12 +94,11 @@ def _register(path: Path, file: Path, module: ModuleType) -> None:
     backends = _of_kind(path, _list(path, module, "BACKENDS"), Backend)
     if not ops and not kernels and not sets and not backends:
         raise InputError(f"plugin {path} defines neither OP, OPS, KERNELS, ISAS nor BACKENDS", hint=MANUAL)
-    register_sets(sets)
+    FOREIGN.add(sets)
     variants = _variants(path, module, kernels, sets)
     _check_names(path, ops, kernels)
     headers = _check_c(path, file.parent, kernels, variants)
-    add_templates(file.parent)
-    add_headers(headers)
+    add_files(file.parent, headers)
     register(ops, kernels, file.parent, str(path))
     register_variants(variants)
     register_backends((replace(backend, folder=file.parent) for backend in backends), str(path))

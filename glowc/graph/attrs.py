@@ -7,6 +7,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from glowc.errors import InternalError
+from glowc.graph.scope import Table
 
 AttrValue = int | float | str | tuple[int, ...] | tuple[float, ...] | tuple[str, ...]
 
@@ -108,18 +109,13 @@ class StrList(Attr):
         return isinstance(value, tuple) and all(isinstance(v, str) for v in value)
 
 
-_declared: dict[str, Mapping[str, Attr]] = {}
-
-
-def declare_attrs(attrs: Mapping[str, Mapping[str, Attr]]) -> None:
-    """Make these the attributes that are declared, by operator: the operators fill this table."""
-    _declared.clear()
-    _declared.update(attrs)
+DECLARED: Table[Mapping[str, Attr]] = Table()
+"""The attributes that are declared, by operator: the operators fill this table."""
 
 
 def declared_attr(op: str, key: str, label: str) -> Attr:
     """Return what an operator declares of an attribute; InternalError, about node `label`, when it knows none."""
-    attr = _declared.get(op, {}).get(key)
+    attr = DECLARED.all().get(op, {}).get(key)
     if attr is None:
         raise InternalError(f"{label}: operator {op} declares no attribute {key}")
     return attr

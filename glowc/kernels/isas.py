@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import dataclass
 
 from glowc.errors import InternalError
+from glowc.graph.scope import Table
 from glowc.kernels.features import Stated
 
 
@@ -37,32 +37,23 @@ ISAS = {
 }
 """By the name that variants have it by, and functions in C."""
 
-_foreign: dict[str, InstructionSet] = {}
-
-
-def register_sets(sets: Mapping[str, InstructionSet]) -> None:
-    """Add instruction sets of a plugin; the caller has checked the names."""
-    _foreign.update(sets)
-
-
-def forget_sets() -> None:
-    """Leave glowc's own instruction sets only."""
-    _foreign.clear()
+FOREIGN: Table[InstructionSet] = Table()
+"""Those of plugins."""
 
 
 def is_foreign(name: str) -> bool:
     """Say whether a plugin brought the instruction set of that name."""
-    return name in _foreign
+    return name in FOREIGN.all()
 
 
 def set_names() -> tuple[str, ...]:
     """Return the names of all instruction sets, those of plugins last."""
-    return (*ISAS, *_foreign)
+    return (*ISAS, *FOREIGN.all())
 
 
 def instruction_set(name: str) -> InstructionSet:
     """Return an instruction set; InternalError when there is none of that name."""
-    found = ISAS.get(name) or _foreign.get(name)
+    found = ISAS.get(name) or FOREIGN.all().get(name)
     if found is None:
         raise InternalError(f"no instruction set {name} in glowc/kernels/isas.py")
     return found

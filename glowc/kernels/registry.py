@@ -13,12 +13,14 @@ from dataclasses import replace
 from functools import cache
 
 import glowc.kernels
+from glowc.graph.scope import Table
 from glowc.kernels.base import PLAIN, KernelVariant
 from glowc.program.kernel import AnyKernel, find_kernel
 
 Variants = Mapping[str, tuple[KernelVariant, ...]]
 _SHARED = "common"
-_foreign: dict[str, tuple[KernelVariant, ...]] = {}
+_PLAIN_IN_PLACE = replace(PLAIN, in_place=True)
+_foreign: Table[tuple[KernelVariant, ...]] = Table()
 
 
 @cache
@@ -45,28 +47,29 @@ def _modules(folder: str) -> Iterator[Variants]:
 
 def register_variants(variants: Mapping[str, Sequence[KernelVariant]]) -> None:
     """Add variants of a plugin, by kernel."""
-    for kernel, more in variants.items():
-        _foreign[kernel] = (*_foreign.get(kernel, ()), *more)
-    variants_of.cache_clear()
-
-
-def forget_variants() -> None:
-    """Leave glowc's own variants only."""
-    _foreign.clear()
-    variants_of.cache_clear()
+    before = _foreign.all()
+    _foreign.add({kernel: (*before.get(kernel, ()), *more) for kernel, more in variants.items()})
 
 
 def plain_variant(kernel: AnyKernel) -> KernelVariant:
     """Return the variant that every kernel has for all CPUs."""
-    return replace(PLAIN, in_place=bool(kernel.in_place))
+    return _PLAIN_IN_PLACE if kernel.in_place else PLAIN
 
 
-@cache
 def variants_of(kernel: str) -> tuple[KernelVariant, ...]:
     """Return the variants of a kernel, the plain one first; none of a kernel that nobody defines."""
     definition = find_kernel(kernel)
     if definition is None:
         return ()
-    found = (*_own().get(kernel, ()), *_foreign.get(kernel, ()))
+    foreign, plain = _foreign.all().get(kernel), plain_variant(definition)
+    return _usual(kernel, plain) if foreign is None else _plain_first(plain, (*_own().get(kernel, ()), *foreign))
+
+
+@cache
+def _usual(kernel: str, plain: KernelVariant) -> tuple[KernelVariant, ...]:
+    return _plain_first(plain, _own().get(kernel, ()))
+
+
+def _plain_first(plain: KernelVariant, found: Sequence[KernelVariant]) -> tuple[KernelVariant, ...]:
     refs = [v for v in found if v.isa == PLAIN.isa]
-    return (*(refs or [plain_variant(definition)]), *(v for v in found if v.isa != PLAIN.isa))
+    return (*(refs or [plain]), *(v for v in found if v.isa != PLAIN.isa))

@@ -15,6 +15,7 @@ from glowc.board import Board
 from glowc.compiler.bom import files_hash
 from glowc.compiler.pipeline import Compiled
 from glowc.errors import InputError
+from glowc.graph.scope import know_only, scoped
 from glowc.graph.types import DType, TensorType
 from glowc.machine.execute import BundleInfo
 from glowc.machine.qemu import require_runnable
@@ -97,9 +98,11 @@ def _fits(kind: TensorType, samples: np.ndarray) -> bool:
     return kind.shape == samples.shape[1:] and kind.dtype.numpy == samples.dtype
 
 
+@scoped
 @np.errstate(all="ignore")
 def _interpreted(compiled: Compiled, given: Mapping[str, np.ndarray]) -> Arrays:
     """Return every value of the graph, samples first; states are kept from one to the next."""
+    know_only(compiled.known)
     states: Arrays = {}
     count = len(next(iter(given.values()), [0]))
     runs = [

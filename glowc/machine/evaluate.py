@@ -19,6 +19,7 @@ from glowc.compiler.pipeline import compile_model, import_graph, write_bundle
 from glowc.errors import InputError
 from glowc.graph.graph import Graph
 from glowc.graph.numerics import dequantize, quantize
+from glowc.graph.scope import scoped
 from glowc.machine.execute import BundleInfo, execute, load_bundle
 from glowc.machine.execute import Port as BundlePort
 from glowc.machine.layer_error import LayerError, layer_errors
@@ -105,6 +106,7 @@ def _bundle(model: Path, board: Board, options: CompileOptions, folder: Path) ->
     return load_bundle(folder)
 
 
+@scoped
 def evaluate(
     model: Path, data: Sequence[Path], labels: Path | None, classes: Sequence[str], images: ImageFormat,
     options: EvalOptions, progress: Progress = lambda _: None,

@@ -20,6 +20,7 @@ from onnx import NodeProto, ValueInfoProto, numpy_helper
 from glowc.compiler.options import CompileOptions
 from glowc.compiler.pipeline import import_graph
 from glowc.frontend.reader import load
+from glowc.graph.scope import scoped
 from glowc.ops.interp import run_graph
 from glowc.quant.emit import FACTORS_KEY, SOURCES_KEY
 from glowc.quant.engine import default_prepare, has_onnxruntime
@@ -85,6 +86,7 @@ def _row(node: NodeProto, name: str, got: np.ndarray, exact: np.ndarray, before:
     }  # fmt: skip
 
 
+@scoped
 def all_values(
     model: Path, proto: onnx.ModelProto, inputs: Mapping[str, np.ndarray], options: CompileOptions
 ) -> Arrays:  # fmt: skip

@@ -15,6 +15,7 @@ from glowc.codegen.kernels import environment
 from glowc.codegen.names import c_ident
 from glowc.compiler.options import CompileOptions
 from glowc.compiler.pipeline import Compiled, compile_model, write_bundle
+from glowc.graph.scope import know_only, scoped
 from glowc.graph.types import TensorType
 from glowc.machine.execute import BundleInfo, blob_source, bundle_defines, load_bundle, read_blob, write_samples
 from glowc.machine.link import build_elf
@@ -64,12 +65,14 @@ def whole_layers(model: Path, board: Board, options: CompileOptions, progress: P
     return compiled
 
 
+@scoped
 def tapped(compiled: Compiled, board: Board, samples: Mapping[str, np.ndarray], progress: Progress) -> list[Tapped]:
     """Run a model of `whole_layers` on a board and in the interpreter; return every layer's result, in order.
 
     `samples` are in the exported form, with a leading axis. Raises BoardError, ToolError.
     """
     require_runnable(board)
+    know_only(compiled.known)
     program = strip_markers(compiled.program)
     taps = list(taps_of(program, compiled.plan.offsets_bytes))
     with tempfile.TemporaryDirectory(prefix="glowc-debug-") as folder:

@@ -19,6 +19,7 @@ from glowc.compiler.files import check_output, write_file
 from glowc.compiler.options import CompileOptions
 from glowc.compiler.pipeline import Compiled, compile_model, write_bundle
 from glowc.errors import BoardError
+from glowc.graph.scope import know_only, scoped
 from glowc.machine.cycles.measure import measure_layers
 from glowc.machine.cycles.pipeline import missing_tool
 from glowc.machine.execute import count_layers, load_bundle, random_inputs
@@ -74,6 +75,7 @@ Measured = dict[str, dict[str, tuple[int, int | None]]]
 """Instructions and cycles by key of a layer and variant."""
 
 
+@scoped
 def tune_model(
     model: Path, board: Board, options: CompileOptions, path: Path, progress: Callable[[str], None]
 ) -> list[Choice]:
@@ -93,6 +95,7 @@ def tune_model(
     counter = counter_of(board, progress)
     progress("compiling")
     start = compile_model(model, board, replace(options, tuned=None))
+    know_only(start.known)
     names = {i.name for i in start.program.instrs}
     layers = [x for x in start.selection.layers if x.name in names and len(x.forms) > 1]
     keys = {x.name: layer_key(x, board.cpu, options.opt) for x in layers}

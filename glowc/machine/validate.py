@@ -16,6 +16,7 @@ from glowc.compiler.samples import load_samples, read_arrays
 from glowc.errors import InputError
 from glowc.frontend import given_arrays, tflite_bytes
 from glowc.graph.graph import Graph
+from glowc.graph.scope import know_only, scoped
 from glowc.machine.execute import BundleInfo, Port, execute, load_bundle
 from glowc.ops.interp import run_graph
 from glowc.place.planning import schedule
@@ -60,6 +61,7 @@ class Comparison(TypedDict):
     first_difference: NotRequired[str | None]
 
 
+@scoped
 def validate_model(
     model: Path,
     board: Board,
@@ -78,6 +80,7 @@ def validate_model(
     different orders), of a float16 model within 1e-2 (the reference rounds every step, C computes in float32).
     """
     compiled = compile_model(model, board, options, progress)
+    know_only(compiled.known)
     samples = load_samples(input_path, compiled.imported)
     progress("computing the reference")
     expected, reference = reference_outputs(model, compiled.imported, options, samples, golden)
@@ -91,6 +94,7 @@ def validate_model(
     return result
 
 
+@scoped
 def validate_bundle(
     folder: Path,
     board: Board,

@@ -15,6 +15,7 @@ import numpy as np
 
 from glowc.graph.attrs import Str
 from glowc.graph.graph import Graph, Node
+from glowc.graph.scope import Table
 from glowc.graph.types import DType, TensorType
 from glowc.ops.base import Call, LowerCtx, MaybeTypes, OpDef, OpError, Ref, Types
 from glowc.program.kernel import Arrays
@@ -63,34 +64,21 @@ class Part:
     handed: Handed
 
 
-_backends: list[tuple[Backend, str]] = []
-_parts: dict[str, Part] = {}
-
-
-def part_count() -> int:
-    """Return how many parts there are."""
-    return len(_parts)
+BACKENDS: Table[tuple[Backend, str]] = Table()
+"""Back ends, each with the plugin that it is of, by the order in which they are asked."""
+PARTS: Table[Part] = Table()
+"""What nodes name as their part; its kernel has the same name."""
 
 
 def register_backends(backends: Iterable[Backend], plugin: str) -> None:
     """Add the back ends of a plugin."""
-    _backends.extend((backend, plugin) for backend in backends)
-
-
-def forget_backends() -> None:
-    """Leave no back end, and no part that one of them took."""
-    _backends.clear()
-    _parts.clear()
+    before = len(BACKENDS.all())
+    BACKENDS.add({str(before + i): (backend, plugin) for i, backend in enumerate(backends)})
 
 
 def backends_for(features: frozenset[str]) -> Sequence[tuple[Backend, str]]:
     """Return the back ends for a CPU with these features, each with the plugin that it is of."""
-    return [(backend, plugin) for backend, plugin in _backends if backend.needs <= features]
-
-
-def define_part(name: str, part: Part) -> None:
-    """Let nodes name a part; its kernel has the same name."""
-    _parts[name] = part
+    return [(backend, plugin) for backend, plugin in BACKENDS.all().values() if backend.needs <= features]
 
 
 def compute_part(graph: Graph, arrays: Arrays) -> None:
@@ -104,7 +92,7 @@ def compute_part(graph: Graph, arrays: Arrays) -> None:
 
 
 def _part(node: Node) -> Part:
-    found = _parts.get(node.str_("part"))
+    found = PARTS.all().get(node.str_("part"))
     if found is None:
         raise OpError(f"no part {node.str_('part')}: its back end is not loaded")
     return found

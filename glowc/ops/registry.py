@@ -10,46 +10,46 @@ import importlib
 import pkgutil
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
-from functools import cache, wraps
+from functools import wraps
 from pathlib import Path
 from typing import Any, ParamSpec, TypeVar
 
 import glowc.ops
 from glowc.errors import GlowcError, InternalError
-from glowc.graph.attrs import declare_attrs
+from glowc.graph.attrs import DECLARED
 from glowc.graph.graph import Node
+from glowc.graph.scope import Table
 from glowc.ops.base import Call, OpDef, OpError
-from glowc.program.kernel import AnyKernel, all_kernels, define_kernels
+from glowc.program.kernel import KNOWN_KERNELS, AnyKernel
 
 P = ParamSpec("P")
 R = TypeVar("R")
+Named = TypeVar("Named", OpDef, AnyKernel)
+_OPS: Table[OpDef] = Table()
+_FOLDERS: Table[Path] = Table()
+"""Where the C of a plugin's kernel lies."""
 
 
-_ops: dict[str, OpDef] = {}
-
-
-@cache
-def _own() -> tuple[dict[str, OpDef], tuple[AnyKernel, ...]]:
-    """Return glowc's own operators by name, and kernels."""
-    ops: dict[str, OpDef] = {}
+def _fill() -> None:
+    """Let glowc's own operators and kernels be known. InternalError where two have one name."""
+    ops: list[OpDef] = []
     kernels: list[AnyKernel] = []
     for info in sorted(pkgutil.iter_modules(glowc.ops.__path__), key=lambda m: m.name):
         module = importlib.import_module(f"glowc.ops.{info.name}")
         single = getattr(module, "OP", None)
-        for op in (*((single,) if single else ()), *getattr(module, "OPS", ())):
-            if op.name in ops:
-                raise InternalError(f"two definitions of operator {op.name}")
-            ops[op.name] = _blamed(op, "glowc")
+        ops += (_blamed(op, "glowc") for op in (*((single,) if single else ()), *getattr(module, "OPS", ())))
         kernels += getattr(module, "KERNELS", ())
-    return ops, tuple(kernels)
+    _OPS.own, KNOWN_KERNELS.own = _by_name("operator", ops), _by_name("kernel", kernels)
+    DECLARED.own = {op.name: op.attrs for op in ops}
 
 
-def _fill(ops: Mapping[str, OpDef], kernels: Iterable[AnyKernel]) -> None:
-    """Let these be the operators and kernels that there are."""
-    _ops.clear()
-    _ops.update(sorted(ops.items()))
-    declare_attrs({name: op.attrs for name, op in _ops.items()})
-    define_kernels(kernels)
+def _by_name(what: str, values: Iterable[Named]) -> dict[str, Named]:
+    found: dict[str, Named] = {}
+    for value in sorted(values, key=lambda v: v.name):
+        if value.name in found:
+            raise InternalError(f"two definitions of {what} {value.name}")
+        found[value.name] = value
+    return found
 
 
 def _blamed(op: OpDef, whose: str) -> OpDef:
@@ -85,42 +85,36 @@ def _label(args: tuple[Any, ...]) -> str:
     return node.label if isinstance(node, Node) else "a node"
 
 
-_folders: dict[str, Path] = {}
-
-
 def register(ops: Iterable[OpDef], kernels: Sequence[AnyKernel], folder: Path, plugin: str) -> None:
     """Add the operators and kernels of a plugin, whose C lies in `folder`; the caller has checked the names."""
-    _fill({**_ops, **{op.name: _blamed(op, f"plugin {plugin}") for op in ops}}, (*all_kernels().values(), *kernels))
-    _folders.update((kernel.name, folder) for kernel in kernels)
-
-
-def forget_plugins() -> None:
-    """Leave glowc's own operators and kernels only."""
-    _folders.clear()
-    _fill(*_own())
+    mine = [_blamed(op, f"plugin {plugin}") for op in ops]
+    _OPS.add({op.name: op for op in mine})
+    DECLARED.add({op.name: op.attrs for op in mine})
+    KNOWN_KERNELS.add({kernel.name: kernel for kernel in kernels})
+    _FOLDERS.add({kernel.name: folder for kernel in kernels})
 
 
 def kernel_folder(name: str) -> Path | None:
     """Return the folder of the plugin that brought a kernel, None for glowc's own."""
-    return _folders.get(name)
+    return _FOLDERS.all().get(name)
 
 
 def all_ops() -> Mapping[str, OpDef]:
     """Every operator by name."""
-    return _ops
+    return _OPS.all()
 
 
 def find_op(name: str) -> OpDef | None:
     """Return the operator of that name, or None."""
-    return _ops.get(name)
+    return _OPS.all().get(name)
 
 
 def get_op(name: str) -> OpDef:
     """Return the operator of that name; InternalError when there is none."""
-    op = _ops.get(name)
+    op = _OPS.all().get(name)
     if op is None:
         raise InternalError(f"no operator named {name}")
     return op
 
 
-_fill(*_own())
+_fill()

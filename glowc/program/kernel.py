@@ -5,7 +5,7 @@ The low-level IR knows the form of a definition. The operators fill the table (`
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from functools import cache
 from typing import Any, Generic, TypeAlias
@@ -13,6 +13,7 @@ from typing import Any, Generic, TypeAlias
 import numpy as np
 
 from glowc.errors import InternalError
+from glowc.graph.scope import Table
 from glowc.graph.types import DType
 from glowc.program.ir import Access, ParamValue
 from glowc.program.params import Kind, P, names_of, typed
@@ -121,33 +122,23 @@ class KernelDef(Generic[P]):
 AnyKernel: TypeAlias = KernelDef[Any]
 """An instruction kind, whatever its parameters."""
 
-_kernels: dict[str, AnyKernel] = {}
-
-
-def define_kernels(kernels: Iterable[AnyKernel]) -> None:
-    """Make these the instruction kinds that there are. InternalError where two have one name."""
-    found: dict[str, AnyKernel] = {}
-    for kernel in kernels:
-        if kernel.name in found:
-            raise InternalError(f"two definitions of kernel {kernel.name}")
-        found[kernel.name] = kernel
-    _kernels.clear()
-    _kernels.update(sorted(found.items()))
+KNOWN_KERNELS: Table[AnyKernel] = Table()
+"""Every instruction kind by name: the operators fill this table."""
 
 
 def all_kernels() -> Mapping[str, AnyKernel]:
     """Return every instruction kind by name."""
-    return _kernels
+    return KNOWN_KERNELS.all()
 
 
 def find_kernel(name: str) -> AnyKernel | None:
     """Return the instruction kind of that name, or None."""
-    return _kernels.get(name)
+    return KNOWN_KERNELS.all().get(name)
 
 
 def get_kernel(name: str) -> AnyKernel:
     """Return the instruction kind of that name; InternalError when there is none."""
-    kernel = _kernels.get(name)
+    kernel = KNOWN_KERNELS.all().get(name)
     if kernel is None:
         raise InternalError(f"no kernel named {name}")
     return kernel

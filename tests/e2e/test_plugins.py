@@ -100,7 +100,6 @@ def test_variant_of_a_plugin_is_printed_for_the_cpus_that_have_its_instruction_s
     from glowc.board import load_board
     from glowc.compiler.options import CompileOptions
     from glowc.compiler.pipeline import compile_model
-    from glowc.compiler.plugins import load_plugins
 
     shutil.copytree(EXAMPLE, tmp_path / "op")
     plugin, template = tmp_path / "op/my_ops.py", tmp_path / "op/soft_threshold__ref.c.j2"
@@ -113,7 +112,6 @@ def test_variant_of_a_plugin_is_printed_for_the_cpus_that_have_its_instruction_s
         code = compile_model(EXAMPLE / "model.onnx", load_board(board), options).bundle.files["model.c"]
         assert f"soft_threshold__{name}(" in str(code)
         assert ("/* its own */" in str(code)) == (name == "fpu_own")
-    load_plugins(())
 
 
 def test_compiles_in_one_process_do_not_share_plugins() -> None:

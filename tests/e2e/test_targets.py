@@ -22,7 +22,8 @@ from glowc.compiler.pipeline import compile_model
 from glowc.compiler.plugins import load_plugins
 from glowc.errors import InputError, InternalError
 from glowc.graph.graph import Graph, Node
-from glowc.ops.delegated import Backend, Handed, forget_backends, register_backends
+from glowc.graph.scope import scope
+from glowc.ops.delegated import Backend, Handed, register_backends
 from tests.conftest import ROOT
 from tests.e2e.models import board_tools
 from tests.unit.onnx_builders import model
@@ -131,10 +132,9 @@ def parts_of(ops: Sequence[str], edges: str) -> list[str]:
     def takes(node: Node, _: Graph) -> bool:
         return node.op in ("Relu", "Add")
 
-    forget_backends()
-    register_backends([Backend("box", takes, build)], "here")
-    delegate(graph, load_board("host").cpu)
-    load_plugins(())
+    with scope():
+        register_backends([Backend("box", takes, build)], "here")
+        delegate(graph, load_board("host").cpu)
     return seen
 
 

@@ -11,11 +11,12 @@ import numpy as np
 import pytest
 
 from glowc.codegen import kernels
+from glowc.graph.scope import scope
 from glowc.graph.types import DType
 from glowc.kernels.base import KernelVariant
-from glowc.kernels.registry import forget_variants, register_variants
+from glowc.kernels.registry import register_variants
 from glowc.ops.params import Elements
-from glowc.program.kernel import Arrays, KernelDef, all_kernels, define_kernels
+from glowc.program.kernel import KNOWN_KERNELS, Arrays, KernelDef
 from tests.conftest import require_tool
 from tests.kernels.case import make_case
 from tests.kernels.execute import Failure, check
@@ -52,12 +53,10 @@ def _toy(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> Ite
     template = jinja2.Environment(undefined=jinja2.StrictUndefined).from_string(_TEXT.replace("BODY", _BODIES[mistake]))
     definition = KernelDef("toy", ("in in", "out out"), Elements, _copy, in_place=("in",))
     monkeypatch.setattr(kernels, "kernel_template", lambda _, __: template)
-    before = tuple(all_kernels().values())
-    define_kernels((*before, definition))
-    register_variants({"toy": [KernelVariant("ref", in_place=mistake == "good")]})
-    yield
-    forget_variants()
-    define_kernels(before)
+    with scope():
+        KNOWN_KERNELS.add({"toy": definition})
+        register_variants({"toy": [KernelVariant("ref", in_place=mistake == "good")]})
+        yield
 
 
 def _failures(machine_name: str, folder: Path) -> list[Failure]:

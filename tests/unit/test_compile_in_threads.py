@@ -3,48 +3,72 @@
 from __future__ import annotations
 
 import os
+import sys
 import threading
-from collections.abc import Callable
+from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
-from typing import Any
 
 import pytest
 
 from glowc.board import load_board
-from glowc.compiler import pipeline
 from glowc.compiler.files import write_file
 from glowc.compiler.options import CompileOptions
+from glowc.compiler.pipeline import compile_model, plans_of
+from glowc.ops.registry import find_op
 from tests.conftest import ROOT
 from tests.unit.cli_calls import DIGITS
 
-CUSTOM = ROOT / "examples" / "custom-op"
-JOBS: dict[str, Callable[[], pipeline.Compiled]] = {
-    "plugin": lambda: pipeline.compile_model(
-        CUSTOM / "model.onnx", load_board("host"), CompileOptions(plugins=(CUSTOM / "my_ops.py",))
-    ),
-    "plain": lambda: pipeline.compile_model(DIGITS, load_board("host")),
-}
+EXAMPLES = ROOT / "examples"
+CUSTOM, SINE = EXAMPLES / "custom-op/model.onnx", EXAMPLES / "tflite/sine.tflite"
+OPERATORS, ACCELERATOR = (CUSTOM.parent / "my_ops.py",), (EXAMPLES / "accelerator/convbox.py",)
+JOBS: tuple[tuple[Path, str, CompileOptions], ...] = (
+    (CUSTOM, "host", CompileOptions(plugins=OPERATORS)),
+    (DIGITS, "microbit", CompileOptions(opt="size")),
+    (SINE, "mps2-an386", CompileOptions()),
+    (DIGITS, "host", CompileOptions(plugins=ACCELERATOR)),
+    (CUSTOM, "mps3-an547", CompileOptions(plugins=OPERATORS, opt="speed")),
+    (SINE, "linux-aarch64", CompileOptions(plugins=ACCELERATOR)),
+    (DIGITS, "linux-armhf", CompileOptions()),
+    (DIGITS, "host", CompileOptions(plan="stream")),
+)
+"""A model, its board and options: with plugins and without, ONNX and TensorFlow Lite."""
 
 
-def test_a_model_with_a_plugin_and_one_without_at_the_same_time(monkeypatch: pytest.MonkeyPatch) -> None:
-    """One with a plugin has read its model and goes on when the other is done, or when that seems to wait for it."""
-    alone = {name: job().bundle.files for name, job in JOBS.items()}
-    reading, other_is_done, optimise = threading.Event(), threading.Event(), pipeline._optimised
+def files_of(job: tuple[Path, str, CompileOptions]) -> dict[str, str]:
+    model, board, options = job
+    return dict(compile_model(model, load_board(board), options).bundle.files)
 
-    def waiting(*args: Any) -> Any:
-        if not reading.is_set():
-            reading.set()
-            other_is_done.wait(0.5)
-        return optimise(*args)
 
-    monkeypatch.setattr(pipeline, "_optimised", waiting)
+@pytest.fixture
+def _often() -> Iterator[None]:
+    """Let threads take turns a hundred times as often as they do."""
+    usual = sys.getswitchinterval()
+    sys.setswitchinterval(usual / 100)
+    yield
+    sys.setswitchinterval(usual)
+
+
+@pytest.mark.usefixtures("_often")
+def test_eight_threads_write_what_one_writes_after_the_other() -> None:
+    together = threading.Barrier(len(JOBS))
+
+    def job(number: int) -> dict[str, str]:
+        together.wait(60)
+        return files_of(JOBS[number])
+
+    with ThreadPoolExecutor(len(JOBS)) as pool:
+        found = list(pool.map(job, range(len(JOBS))))
+    for number, files in enumerate(found):
+        assert files == files_of(JOBS[number]), JOBS[number]
+
+
+def test_what_a_compile_knows_goes_with_its_result() -> None:
+    """Its plans are listed in another thread; operators of the plugin are known to nobody else."""
     with ThreadPoolExecutor(1) as pool:
-        with_plugin = pool.submit(JOBS["plugin"])
-        reading.wait(30)
-        assert JOBS["plain"]().bundle.files == alone["plain"]
-        other_is_done.set()
-        assert with_plugin.result().bundle.files == alone["plugin"]
+        compiled = pool.submit(compile_model, CUSTOM, load_board("host"), JOBS[0][2]).result()
+    assert plans_of(compiled)
+    assert find_op("SoftThreshold") is None
 
 
 def test_files_written_by_threads_have_the_rights_of_any_other(tmp_path: Path) -> None:
