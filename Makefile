@@ -1,4 +1,5 @@
-# `make` alone prints the list. Every target sets up what it needs (scripts/setup.sh).
+# `make` alone lists the targets that newcomers need (##), `make help-all` the others as well (#-).
+# Every target sets up what it needs (scripts/setup.sh).
 
 VENV   ?= .venv
 PY     := $(VENV)/bin/python
@@ -11,9 +12,12 @@ export VENV
 
 .DEFAULT_GOAL := help
 
-.PHONY: help
-help:  ## print this list
+.PHONY: help help-all
+help:
 	@awk -F ':.*## ' '/^[a-z0-9-]+:.*## / { printf "  %-14s %s\n", $$1, $$2 }' $(firstword $(MAKEFILE_LIST))
+
+help-all:  ## list every target
+	@awk -F ':.*#[#-] ' '/^[a-z0-9-]+:.*#[#-] / { printf "  %-14s %s\n", $$1, $$2 }' $(firstword $(MAKEFILE_LIST))
 
 .PHONY: setup setup-demo setup-quick
 setup:  ## install what is missing: Debian packages and .venv
@@ -30,7 +34,7 @@ demo: setup-demo  ## compile a digit reader to C and run it on an emulated Corte
 	@$(PY) examples/digits/demo.py
 
 .PHONY: demo-wake-word
-demo-wake-word: setup  ## hear "okay nabu" on an emulated Cortex-M4 and Cortex-M55
+demo-wake-word: setup  #- hear "okay nabu" on an emulated Cortex-M4 and Cortex-M55
 	@$(PY) examples/wake-word/demo.py
 
 .PHONY: test
@@ -49,69 +53,69 @@ test-e2e: setup  ## models x boards under QEMU
 	GLOWC_REQUIRE_TOOLS=1 $(PYTEST) tests/e2e
 
 .PHONY: test-real
-test-real: setup  ## pretrained models that Python packages ship, compiled and compared with onnxruntime (10 minutes)
+test-real: setup  #- pretrained models that Python packages ship, compiled and compared with onnxruntime (10 minutes)
 	$(PY) scripts/real_models.py
 
 .PHONY: test-report
-test-report: setup-quick  ## the page of `glowc report` in a browser, and when it first paints
+test-report: setup-quick  #- the page of `glowc report` in a browser, and when it first paints
 	@command -v chromium >/dev/null || scripts/setup.sh browser
 	GLOWC_REQUIRE_BROWSER=1 $(PY) -m pytest -q tests/unit/test_report_page.py
 	$(PY) scripts/report_paint.py
 
 .PHONY: test-torch load-bench
 TORCH ?= torch==2.13.0
-test-torch: setup  ## PyTorch modules through glowc, with PyTorch installed: TORCH=a pip requirement (5 minutes)
+test-torch: setup  #- PyTorch modules through glowc, with PyTorch installed: TORCH=a pip requirement (5 minutes)
 	$(PY) -m pip install -q $(TORCH) onnxscript
 	GLOWC_REQUIRE_TOOLS=1 $(PYTEST) tests/unit/test_torch_module.py
 
-load-bench: setup  ## what a call of glowc.load's costs besides the inference
+load-bench: setup  #- what a call of glowc.load's costs besides the inference
 	$(PY) scripts/bench_load.py
 
 .PHONY: fuzz fuzz-quantize fuzz-import fuzz-bytes
-fuzz: setup  ## new random networks against onnxruntime: SECONDS=600, SEED=the first one, BOARD=also run there
+fuzz: setup  #- new random networks against onnxruntime: SECONDS=600, SEED=the first one, BOARD=also run there
 	$(PY) scripts/fuzz.py --seconds $(or $(SECONDS),600) $(if $(SEED),--first $(SEED)) $(if $(BOARD),--board $(BOARD))
 
-fuzz-quantize: setup  ## random float networks and data of every kind through `glowc quantize`: SECONDS=600, SEED=the first one
+fuzz-quantize: setup  #- random float networks and data of every kind through `glowc quantize`: SECONDS=600, SEED=the first one
 	$(PY) scripts/fuzz_quantize.py --seconds $(or $(SECONDS),600) $(if $(SEED),--first $(SEED))
 
-fuzz-import: setup  ## mutated models through the compiler: SECONDS=600, SEED=the first one
+fuzz-import: setup  #- mutated models through the compiler: SECONDS=600, SEED=the first one
 	$(PY) scripts/fuzz_import.py --seconds $(or $(SECONDS),600) $(if $(SEED),--first $(SEED))
 
-fuzz-bytes: setup  ## bytes as models, guided by coverage (atheris): SECONDS=600
+fuzz-bytes: setup  #- bytes as models, guided by coverage (atheris): SECONDS=600
 	$(PY) -m pip install -q atheris
 	$(PY) scripts/fuzz_bytes.py -max_total_time=$(or $(SECONDS),600) -timeout=10 -rss_limit_mb=1500
 
 .PHONY: sweep
-sweep: setup  ## models x CPUs x option values: the C compiles without a warning and lacks nothing: COUNT=all, SEED=0
+sweep: setup  #- models x CPUs x option values: the C compiles without a warning and lacks nothing: COUNT=all, SEED=0
 	$(PY) scripts/sweep.py $(if $(COUNT),--count $(COUNT)) --seed $(or $(SEED),0)
 
 .PHONY: tflite-cases tflite-mutants tflite-fields tflite-models
-tflite-cases: setup  ## TensorFlow Lite models of one operator against the TFLM runtime: EACH=20 of each, SEED=0 (2 minutes)
+tflite-cases: setup  #- TensorFlow Lite models of one operator against the TFLM runtime: EACH=20 of each, SEED=0 (2 minutes)
 	$(PY) scripts/tflite_cases.py --each $(or $(EACH),20) --seed $(or $(SEED),0)
 
-tflite-mutants: setup  ## damaged TensorFlow Lite files through the compiler: COUNT=2000, SEED=0
+tflite-mutants: setup  #- damaged TensorFlow Lite files through the compiler: COUNT=2000, SEED=0
 	$(PY) scripts/tflite_mutants.py --count $(or $(COUNT),2000) --seed $(or $(SEED),0)
 
-tflite-fields: setup  ## TensorFlow Lite files with cleared, moved and widened fields against the TFLM runtime: COUNT=2000, SEED=0
+tflite-fields: setup  #- TensorFlow Lite files with cleared, moved and widened fields against the TFLM runtime: COUNT=2000, SEED=0
 	$(PY) scripts/tflite_fields.py --count $(or $(COUNT),2000) --seed $(or $(SEED),0)
 
-tflite-models: setup  ## models of ../shared/tflite on four boards, every call against the runtime's answers: BOARDS=, MODELS=
+tflite-models: setup  #- models of ../shared/tflite on four boards, every call against the runtime's answers: BOARDS=, MODELS=
 	$(PY) scripts/tflite_models.py $(if $(BOARDS),--boards $(BOARDS)) $(if $(MODELS),--models $(MODELS))
 
 .PHONY: matrix-proof
-matrix-proof: setup  ## models of ../shared/models on four boards: the same table from two processes and two Dask workers (20 minutes)
+matrix-proof: setup  #- models of ../shared/models on four boards: the same table from two processes and two Dask workers (20 minutes)
 	$(PY) scripts/matrix_proof.py $(if $(BOARDS),--boards $(BOARDS)) $(if $(RESUME),--resume)
 
 .PHONY: wire-soak
-wire-soak: setup  ## inferences over a bad serial line on a board that is reset at random: COUNT=10000, SEED= (8 minutes)
+wire-soak: setup  #- inferences over a bad serial line on a board that is reset at random: COUNT=10000, SEED= (8 minutes)
 	$(PY) scripts/wire_soak.py --inferences $(or $(COUNT),10000) $(if $(SEED),--seed $(SEED))
 
 .PHONY: mutants
-mutants: setup  ## break proofs, packings and planners one by one; tests must notice: ONLY=text (14 minutes)
+mutants: setup  #- break proofs, packings and planners one by one; tests must notice: ONLY=text (14 minutes)
 	$(PY) scripts/mutants.py --jobs $(JOBS) $(if $(ONLY),--only "$(ONLY)")
 
 .PHONY: onnx-backend
-onnx-backend: setup  ## ONNX's own node tests: counts, wrong answers, what is not supported
+onnx-backend: setup  #- ONNX's own node tests: counts, wrong answers, what is not supported
 	$(PY) scripts/onnx_backend.py --show reasons
 
 .PHONY: lint types fmt
@@ -132,96 +136,96 @@ golden: setup-quick  ## rewrite the golden files, then test against them
 	GLOWC_UPDATE_GOLDEN=1 $(PY) -m pytest -q tests/golden
 	$(PYTEST) tests/golden
 
-budgets: setup  ## record better sizes and instruction counts in tests/budgets.toml
+budgets: setup  #- record better sizes and instruction counts in tests/budgets.toml
 	GLOWC_UPDATE_BUDGETS=1 GLOWC_REQUIRE_TOOLS=1 $(PY) -m pytest -q tests/e2e/test_budgets.py
 
 docs: setup-quick  ## rewrite the generated tables of docs/
 	$(PY) scripts/make_docs.py
 
 .PHONY: site
-site: setup-quick  ## the documentation as a website: build/site
+site: setup-quick  #- the documentation as a website: build/site
 	$(PY) -m pip install -q --no-build-isolation -e '.[site]'
 	NO_MKDOCS_2_WARNING=1 $(PY) -m mkdocs build --strict
 
 .PHONY: bench bench-kernels bench-memory quant-bench sixteen-bench narrow-bench tflite-bench constants ref-layers costs costs-check stack-costs flips stack house codegen-diff disasm-diff
-bench: setup  ## measure the sample models on the boards
+bench: setup  #- measure the sample models on the boards
 	$(PY) scripts/bench.py
 
-bench-kernels: setup  ## instructions per multiply-accumulate of single layers, beside other engines
+bench-kernels: setup  #- instructions per multiply-accumulate of single layers, beside other engines
 	$(PY) scripts/bench_kernels.py
 
-bench-memory: setup-quick  ## arena of the sample models under every memory plan
+bench-memory: setup-quick  #- arena of the sample models under every memory plan
 	$(PY) scripts/bench_memory.py
 
-flips: setup  ## flip 10,000 bits in arena and constants of two models, under the address sanitizer
+flips: setup  #- flip 10,000 bits in arena and constants of two models, under the address sanitizer
 	GLOWC_FLIPS=10000 $(PY) -m pytest -q tests/e2e/test_bit_flips.py
 
-stack: setup  ## compare the computed worst case of the stack with the painted mark, all sample models
+stack: setup  #- compare the computed worst case of the stack with the painted mark, all sample models
 	$(PY) scripts/stack.py
 
-tflite-bench: setup  ## the MLPerf Tiny .tflite files beside their ONNX twins: instructions, arena
+tflite-bench: setup  #- the MLPerf Tiny .tflite files beside their ONNX twins: instructions, arena
 	$(PY) scripts/tflite_bench.py
 
-sixteen-bench: setup  ## int16 beside int8 activations: errors, instructions, arena
+sixteen-bench: setup  #- int16 beside int8 activations: errors, instructions, arena
 	$(PY) scripts/sixteen_bench.py
 
-quant-bench: setup  ## int8 files of our quantiser beside onnxruntime's: errors, arena, instructions
+quant-bench: setup  #- int8 files of our quantiser beside onnxruntime's: errors, arena, instructions
 	$(PY) scripts/quant_bench.py $(if $(NNCF_PYTHON),--other nncf --other-python $(NNCF_PYTHON))
 
-narrow-bench: setup  ## weights of 4 and 2 bits and palettes beside 8 bits: constants, arena, instructions, error; fails over its limits
+narrow-bench: setup  #- weights of 4 and 2 bits and palettes beside 8 bits: constants, arena, instructions, error; fails over its limits
 	$(PY) scripts/narrow_bench.py
 
-constants: setup-quick  ## constants of the sample models on every CPU beside their bound; as they are and mutated
+constants: setup-quick  #- constants of the sample models on every CPU beside their bound; as they are and mutated
 	$(PY) scripts/constants.py
 	$(PY) scripts/constants.py --mutate least
 	$(PY) scripts/constants.py --mutate large
 
-ref-layers: setup-quick  ## layers of the sample models that matter and run on reference kernels
+ref-layers: setup-quick  #- layers of the sample models that matter and run on reference kernels
 	$(PY) scripts/ref_layers.py
 
-costs: setup  ## measure single layers and fit what kernels cost: boards/_costs, boards/_estimates
+costs: setup  #- measure single layers and fit what kernels cost: boards/_costs, boards/_estimates
 	$(PY) scripts/fit_costs.py
 	$(PY) scripts/fit_estimates.py
 
-costs-check: setup  ## compare predicted with counted cycles of the sample models; kernels without a fit
+costs-check: setup  #- compare predicted with counted cycles of the sample models; kernels without a fit
 	$(PY) scripts/check_costs.py --keys
 	$(PY) scripts/check_costs.py
 
-stack-costs: setup  ## measure the stack of the sample models and fit what kernels take of it: boards/_costs (20 minutes)
+stack-costs: setup  #- measure the stack of the sample models and fit what kernels take of it: boards/_costs (20 minutes)
 	$(PY) scripts/fit_stack.py
 
-house: setup-quick  ## count what keeps the code from being one way through the rooms
+house: setup-quick  #- count what keeps the code from being one way through the rooms
 	$(PY) scripts/house.py
 
 codegen-diff: setup-quick  ## show how the generated C differs from BASE=main (CPUS=, MODELS=: some)
 	scripts/codegen_diff.sh $(BASE)
 
-disasm-diff: setup  ## the same of the machine code that gcc -O2 makes of it
+disasm-diff: setup  #- the same of the machine code that gcc -O2 makes of it
 	COMPARE=code scripts/codegen_diff.sh $(BASE)
 
 .PHONY: lock pythons coverage
-lock: setup-quick  ## refresh requirements.lock: versions and hashes of what the tests run with
+lock: setup-quick  #- refresh requirements.lock: versions and hashes of what the tests run with
 	$(PY) -m venv build/uv
 	build/uv/bin/python -m pip install -q --disable-pip-version-check uv
 	build/uv/bin/uv pip compile pyproject.toml --extra test --universal --python-version 3.11 --generate-hashes \
 	  --no-emit-index-url --no-header --no-annotate -q --upgrade -o build/uv/requirements.lock
 	(head -1 requirements.lock; cat build/uv/requirements.lock) > build/uv/new.lock && mv build/uv/new.lock requirements.lock
 
-pythons: setup-quick  ## source archive, wheel, tests: on every Python from 3.11 on that is installed
+pythons: setup-quick  #- source archive, wheel, tests: on every Python from 3.11 on that is installed
 	scripts/pythons.sh
 
-coverage: setup-quick  ## lines of glowc/ that unit, golden and operator tests run; below 92 % is a failure
+coverage: setup-quick  #- lines of glowc/ that unit, golden and operator tests run; below 92 % is a failure
 	$(PY) -m pytest -q -n $(JOBS) --cov=glowc --cov-report=term:skip-covered --cov-fail-under=92 $(COVERED)
 
 .PHONY: analyze
-analyze:  ## gcc -fanalyzer, clang --analyze and cppcheck with MISRA over generated code: docs/MISRA.md
+analyze:  #- gcc -fanalyzer, clang --analyze and cppcheck with MISRA over generated code: docs/MISRA.md
 	@scripts/setup.sh analyze
 	$(PY) scripts/analyze.py
 
 .PHONY: wheel clean
-wheel: setup-quick  ## build the wheel and the source archive into dist/
+wheel: setup-quick  #- build the wheel and the source archive into dist/
 	$(PY) -m hatchling build -d dist
 
-clean:  ## remove what was built; .venv stays
+clean:  #- remove what was built; .venv stays
 	rm -rf build dist .pytest_cache .mypy_cache .ruff_cache
 	find . -name __pycache__ -type d -not -path './$(VENV)/*' -prune -exec rm -rf {} +

@@ -1,6 +1,6 @@
 """Count what keeps the code from being one straight way through the rooms: `make house`.
 
-A line for each figure, with what there is now and what is wanted. `--list FIGURE` names the places.
+A line for each figure: what there is now, and what the last release had. `--list FIGURE` names the places.
 """
 
 from __future__ import annotations
@@ -8,7 +8,10 @@ from __future__ import annotations
 import argparse
 import ast
 import re
+import shutil
+import subprocess
 import sys
+import tempfile
 from collections.abc import Callable, Iterator, Mapping
 from itertools import chain
 from pathlib import Path
@@ -145,6 +148,12 @@ def wide_lines() -> Places:
     return lines_with(files, lambda line: len(line) > WIDTH)
 
 
+def lines() -> Places:
+    """Return the lines of what is shipped: glowc/, templates/ and runtime_c/."""
+    shipped = (path for folder in (PACKAGE, TEMPLATES, RUNTIME) for path in sorted(folder.rglob("*")))
+    return lines_with([path for path in shipped if path.is_file() and path.suffix != ".pyc"], lambda _: True)
+
+
 def kernel_lines() -> Places:
     """Return the lines of templates of kernels and of the headers that they include."""
     headers = [path for path in sorted(RUNTIME.rglob("*.h")) if "io" not in path.relative_to(RUNTIME).parts]
@@ -190,19 +199,39 @@ def modules_in_circles() -> Places:
     return [" ".join(group) for group in circles(import_graph())]
 
 
-FIGURES: Mapping[str, tuple[Callable[[], Places], int]] = {
-    "root-modules": (root_modules, 4),
-    "packings-of-operators": (packings_of_operators, 0),
-    "exempt-modules": (exempt_modules, 0),
-    "untyped-mappings": (untyped_mappings, 40),
-    "split-in-templates": (split_in_templates, 0),
-    "types-asked-for": (types_asked_for_in_templates, 0),
-    "wide-lines": (wide_lines, 0),
-    "kernel-lines": (kernel_lines, 12_500),
-    "lines-per-kernel": (lines_per_kernel, 70),  # 12,500 for the 178 bodies that there were when it was first asked for
-    "jinja-templates": (jinja_templates, 0),
-    "import-circles": (modules_in_circles, 0),
+FIGURES: Mapping[str, Callable[[], Places]] = {
+    "root-modules": root_modules,
+    "packings-of-operators": packings_of_operators,
+    "exempt-modules": exempt_modules,
+    "untyped-mappings": untyped_mappings,
+    "split-in-templates": split_in_templates,
+    "types-asked-for": types_asked_for_in_templates,
+    "wide-lines": wide_lines,
+    "lines": lines,
+    "kernel-lines": kernel_lines,
+    "lines-per-kernel": lines_per_kernel,
+    "jinja-templates": jinja_templates,
+    "import-circles": modules_in_circles,
 }
+
+
+def last_release() -> str | None:
+    """Return the tag of the last release before this checkout, if it has any."""
+    command = ["git", "describe", "--tags", "--abbrev=0", "--match", "v[0-9]*"]
+    done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=False)
+    return done.stdout.strip() or None
+
+
+def figures_of(revision: str) -> dict[str, str]:
+    """Return what these scripts count in another revision, by figure."""
+    with tempfile.TemporaryDirectory(prefix="glowc-house-") as folder:
+        archive = subprocess.run(["git", "archive", revision], cwd=ROOT, capture_output=True, check=True).stdout
+        subprocess.run(["tar", "x"], cwd=folder, input=archive, check=True)
+        for script in ("house.py", "draw_rooms.py"):
+            shutil.copy(ROOT / "scripts" / script, Path(folder) / "scripts")
+        command = [sys.executable, str(Path(folder) / "scripts" / "house.py")]
+        printed = subprocess.run(command, capture_output=True, text=True, check=True).stdout
+    return dict(line.split()[:2] for line in printed.splitlines())
 
 
 def main() -> int:
@@ -211,10 +240,13 @@ def main() -> int:
     parser.add_argument("--list", action="append", choices=FIGURES, metavar="FIGURE", help=", ".join(FIGURES))
     args = parser.parse_args()
     if args.list:
-        print("\n".join(chain.from_iterable(FIGURES[name][0]() for name in args.list)))
+        print("\n".join(chain.from_iterable(FIGURES[name]() for name in args.list)))
         return 0
-    for name, (places, wanted) in FIGURES.items():
-        print(f"{name:24} {len(places()):7,}   wanted {wanted:,}")
+    release = last_release()
+    before = figures_of(release) if release else {}
+    for name, places in FIGURES.items():
+        beside = f"   {release}: {before[name]}" if name in before else ""
+        print(f"{name:24} {len(places()):7,}{beside}")
     return 0
 
 
