@@ -27,13 +27,15 @@ def model_of(recipe: Recipe, outputs: Sequence[int] | None = None) -> onnx.Model
     exposed = (
         () if outputs is not None else tuple(e for e in recipe.exposed if e.form != "name" or e.number not in wanted)
     )
-    builder = _Builder(recipe, needed_layers(recipe, (*wanted, *(e.number for e in exposed))))
+    shown = (*wanted, *(e.number for e in exposed))
+    needed = needed_layers(recipe, shown)
+    read = {*shown, *(i for n in needed for i in recipe.layers[n].inputs)}
+    used = [i for i in range(len(recipe.inputs)) if i in read]
+    builder = _Builder(recipe, needed, used)
     values = recipe.values
-    read = {i for n in builder.needed for i in recipe.layers[n].inputs} | {e.number for e in exposed}
     inputs = []
-    for i, value in enumerate(recipe.inputs):
-        if i not in read:
-            continue
+    for i in used:
+        value = recipe.inputs[i]
         name = f"x{i}" if recipe.float_inputs else builder.code(i)
         kind = "f32" if recipe.float_inputs else value.dtype
         inputs.append(helper.make_tensor_value_info(name, _ELEMENT[kind], value.shape))
@@ -103,17 +105,15 @@ def numbers(const: Const) -> np.ndarray:
 
 
 class _Builder:
-    def __init__(self, recipe: Recipe, needed: list[int]) -> None:
-        self.recipe, self.needed = recipe, needed
+    def __init__(self, recipe: Recipe, needed: list[int], used: list[int]) -> None:
+        self.recipe = recipe
         self.nodes: list[onnx.NodeProto] = []
         self.tensors: list[onnx.TensorProto] = []
         self._made: set[str] = set()
         self._real: dict[int, str] = {}
         if recipe.float_inputs:
-            read = {i for n in needed for i in recipe.layers[n].inputs} | {e.number for e in recipe.exposed}
-            for i, value in enumerate(recipe.inputs):
-                if i in read:
-                    self.node("QuantizeLinear", [f"x{i}", *self.quant(value)], [self.code(i)])
+            for i in used:
+                self.node("QuantizeLinear", [f"x{i}", *self.quant(recipe.inputs[i])], [self.code(i)])
         number = len(recipe.inputs)
         for n, layer in enumerate(recipe.layers):
             if n in needed:
