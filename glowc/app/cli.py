@@ -131,6 +131,9 @@ def compile_(
     channels: ChannelsOpt = "rgb",
     golden: GoldenOpt = None,
     dump_ir: Annotated[Path | None, typer.Option("--dump-ir", help="folder for the IR after each pass")] = None,
+    dump_onnx: Annotated[
+        Path | None, typer.Option("--dump-onnx", metavar="FILE", help="the graph after the passes, for Netron")
+    ] = None,
     stop_after: Annotated[str | None, typer.Option("--stop-after", help="end after this graph pass")] = None,
     stateful: Annotated[
         bool, typer.Option("--stateful", help="keep the state of LSTM, GRU, RNN between calls; reset by NAME_reset()")
@@ -191,6 +194,7 @@ def compile_(
     source_model = model[0] if together else chain_first(model, chain, quantize_data)
     options = replace(
         options, chain=tuple(model[1:]), name=name, entry_name=entry_name, dump_dir=dump_ir,
+        dump_onnx=dump_onnx,
         golden=None if together else one_golden(golden), stop_after=stop_after, stateful=stateful,
         require_int8=require_int8, input_stream=input_stream.value, hop=hop,
         time_axis=time_axis, io_buffers=io_buffers.value, memory_map=memory_map,

@@ -103,7 +103,8 @@ def _check_options(options: CompileOptions) -> None:
         flag
         for flag, given in (
             ("--name", options.name), ("--entry-name", options.entry_name), ("--golden", options.golden),
-            ("--dump-ir", options.dump_dir), ("--stop-after", options.stop_after), ("--state", options.states),
+            ("--dump-ir", options.dump_dir), ("--dump-onnx", options.dump_onnx),
+            ("--stop-after", options.stop_after), ("--state", options.states),
             ("--stateful", options.stateful), ("--input-stream", options.input_stream != "whole"),
             ("--io-buffers", options.io_buffers != "arena"), ("--arena-split", options.arena_split),
             ("--region", options.regions), ("--memory-map", options.memory_map), ("--guard", options.guard),

@@ -32,6 +32,7 @@ class CompileOptions(Checked):
     passes: str | None = None
     stop_after: str | None = None
     dump_dir: Path | None = None
+    dump_onnx: Path | None = None
     golden: Path | None = None
     stateful: bool = False
     require_int8: bool = False

@@ -40,6 +40,7 @@ from glowc.compiler.samples import load_samples
 from glowc.compiler.time_form import TimeForm, form_in_time
 from glowc.errors import InputError
 from glowc.frontend import import_model, tflite_bytes
+from glowc.frontend.writer import to_onnx
 from glowc.graph.graph import Graph
 from glowc.graph.scope import Known, known, scope, scoped
 from glowc.graph.text import dump
@@ -173,6 +174,7 @@ def _optimised(imported: Graph, options: CompileOptions, board: Board) -> TimeFo
     form = form_in_time(_optimise(graph, options), edge, options.input_stream, options.hop, options.time_axis)
     if options.require_int8:
         require_int8(form.graph)
+    _dump_onnx(form.graph, options)
     return replace(form, graph=delegate(form.graph, board.cpu))
 
 
@@ -241,7 +243,20 @@ def _report(
 def optimise(source: Path, options: CompileOptions) -> Graph:
     """Return the graph of `source` after the passes, or after `options.stop_after`."""
     graph, _ = _edge(import_graph(source, options), options)
-    return _optimise(graph, options)
+    graph = _optimise(graph, options)
+    _dump_onnx(graph, options)
+    return graph
+
+
+def _dump_onnx(graph: Graph, options: CompileOptions) -> None:
+    """Write the graph as an ONNX file where that is asked for."""
+    if options.dump_onnx is not None:
+        data = to_onnx(graph).SerializeToString()
+        try:
+            options.dump_onnx.write_bytes(data)
+        except OSError as error:
+            text = f"cannot write {options.dump_onnx}: {error.strerror}"
+            raise InputError(text, hint="choose another file with --dump-onnx FILE") from error
 
 
 def import_graph(source: Path, options: CompileOptions) -> Graph:

@@ -188,6 +188,13 @@ class Builder:
         self._append(op, names, outs, kept, types)
         return outs[0]
 
+    def take(
+        self, op: str, inputs: tuple[str, ...], outputs: tuple[str, ...], attrs: Mapping[str, AttrValue],
+        types: Sequence[TensorType],
+    ) -> None:  # fmt: skip
+        """Append a node as it stands."""
+        self._append(op, inputs, outputs, attrs, types)
+
     def rollback(self, count: int) -> None:
         """Forget the nodes after the first `count`."""
         del self.nodes[count:]

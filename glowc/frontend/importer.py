@@ -30,9 +30,10 @@ from glowc.frontend.reader import Source, load
 from glowc.frontend.rewrites import REWRITES
 from glowc.frontend.schema import check_outputs, check_schema, check_types, check_version, defaults
 from glowc.frontend.symbols import resolve_inputs
+from glowc.frontend.written import GRAPH_DOMAIN, check_graph, check_written, take_written, written_types
 from glowc.graph.attrs import AttrValue
 from glowc.graph.graph import Graph
-from glowc.graph.types import LARGEST_TENSOR_BYTES
+from glowc.graph.types import LARGEST_TENSOR_BYTES, TensorType
 from glowc.ops.base import OpDef, OpError
 from glowc.ops.registry import find_op
 
@@ -78,12 +79,16 @@ def import_onnx(
     importer.builder.types.update(types)
     for array_name, array in model.consts.items():
         importer.builder.set_const(array_name, array)
+    importer.written = check_written(written_types(loaded.proto), importer.builder.types, problems)
     importer.run()
     for output in model.outputs:
         if output in importer.builder.types and not importer.builder.types[output].elements:
             problems.add(f'output "{output}" ({importer.builder.types[output]}) has no elements')
     problems.check()
-    return finish(importer.builder, loaded.name, tuple(i.name for i in model.inputs), model.outputs)
+    graph = finish(importer.builder, loaded.name, tuple(i.name for i in model.inputs), model.outputs)
+    if importer.written:
+        check_graph(graph, problems)
+    return graph
 
 
 def _unread(model: OnnxModel) -> frozenset[str]:
@@ -104,6 +109,7 @@ class _Importer:
         self.builder = Builder(names | {i.name for i in model.inputs}, keep_unknown=keep_unknown)
         self.failed: set[str] = set()
         self.expanded = self.level = 0
+        self.written: Mapping[str, TensorType] = {}
 
     def run(self) -> None:
         """Import all nodes, going on after a problem with whatever does not depend on it."""
@@ -160,6 +166,9 @@ class _Importer:
         node = widened_node(node) if self.half else node
         b.current, before = node, len(b.nodes)
         check_outputs(node)
+        if node.domain == GRAPH_DOMAIN:
+            take_written(node, b, self.written)
+            return
         if self._fold(node):
             return
         try:
