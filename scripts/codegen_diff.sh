@@ -66,7 +66,7 @@ fi
 cd "$work"
 if [[ ${COMPARE:-text} == code ]]; then
   "$python" "$here/scripts/disasm_diff.py" base this || exit 1
-elif diff -ruN --exclude=report.json --exclude=README.md base this; then
+elif diff -ruN -I 'glowc [0-9.]*+[0-9a-f]*' --exclude=report.json --exclude=README.md base this; then
   echo "codegen-diff: no difference to $base in $((bundles - refused)) bundles ($refused refused by both)"
 else
   exit 1

@@ -10,6 +10,7 @@ from glowc.graph.attrs import Float
 from glowc.graph.graph import Node
 from glowc.graph.types import DType, TensorType
 from glowc.ops.base import Arrays, Call, KernelDef, LowerCtx, MaybeTypes, OpDef, OpError, Params, Types
+from glowc.ops.derived import derived
 
 
 @dataclass(frozen=True)
@@ -74,10 +75,6 @@ def energy(x: np.ndarray) -> np.ndarray:
     return acc
 
 
-def reference_energy(call: Call) -> tuple[np.ndarray, ...]:
-    return (energy(call.array(0)),)
-
-
 def lower_energy(node: Node, ctx: LowerCtx) -> None:
     x, y = ctx.read(node.inputs[0]), ctx.write(node.outputs[0])
     length = x.type.shape[-1]
@@ -101,6 +98,6 @@ KERNELS = (
 OPS = (
     OpDef("SoftThreshold", infer_threshold, reference_threshold, lower_threshold, attrs={"threshold": Float(0.5)},
           domain="my.dsp", max_version=1, doc="sign(x) * max(|x| - threshold, 0)"),
-    OpDef("FrameEnergy", infer_energy, reference_energy, lower_energy, domain="my.dsp", max_version=1,
+    OpDef("FrameEnergy", infer_energy, derived, lower_energy, domain="my.dsp", max_version=1,
           doc="sum of squares along the last axis"),
 )  # fmt: skip

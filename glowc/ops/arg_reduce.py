@@ -14,8 +14,9 @@ import numpy as np
 from glowc.graph.attrs import Int
 from glowc.graph.graph import Node
 from glowc.graph.types import DType, TensorType
-from glowc.ops.base import Call, LowerCtx, MaybeTypes, OpDef, OpError, Ref, Types
+from glowc.ops.base import LowerCtx, MaybeTypes, OpDef, OpError, Ref, Types
 from glowc.ops.cumulate import dims_of
+from glowc.ops.derived import derived
 from glowc.ops.one_hot import emit_one_hot
 from glowc.ops.params import Along
 from glowc.ops.strided import axis_of, present
@@ -56,14 +57,6 @@ def find(x: np.ndarray, *, largest: bool, last: bool) -> np.ndarray:
     return where
 
 
-def reference_arg(call: Call) -> tuple[np.ndarray, ...]:
-    """Step by step along the axis."""
-    x, node = call.array(0), call.node
-    view = x.reshape(dims_of(x.shape, node.int_("axis"))) if x.ndim else x.reshape(1, 1, 1)
-    y = find(view, largest=node.op == "ArgMax", last=node.int_("select_last_index") == 1)
-    return (y.reshape(call.out_types[0].shape),)
-
-
 def _dims(shape: tuple[int, ...], axis: int) -> tuple[int, int, int]:
     return dims_of(shape, axis) if shape else (1, 1, 1)
 
@@ -84,14 +77,6 @@ def infer_hardmax(node: Node, in_types: MaybeTypes) -> Types:
     (x,) = present(in_types[:1])
     axis_of(node.int_("axis"), x.rank)
     return (x,)
-
-
-def reference_hardmax(call: Call) -> tuple[np.ndarray, ...]:
-    """1 where ArgMax is, else 0."""
-    x = call.array(0)
-    view = x.reshape(dims_of(x.shape, call.node.int_("axis")))
-    hit = find(view, largest=True, last=False)[:, None] == np.arange(view.shape[1])[None, :, None]
-    return (hit.astype(x.dtype).reshape(x.shape),)
 
 
 def lower_hardmax(node: Node, ctx: LowerCtx) -> None:
@@ -121,14 +106,6 @@ def top_k(x: np.ndarray, k: int, *, largest: bool) -> tuple[np.ndarray, np.ndarr
         order = x.shape[1] - 1 - np.argsort(x[:, ::-1], axis=1, kind="stable")[:, ::-1]
     where = order[:, :k]
     return np.take_along_axis(x, where, 1), where.astype(np.int64)
-
-
-def reference_top_k(call: Call) -> tuple[np.ndarray, ...]:
-    """Stable sort."""
-    x, node = call.array(0), call.node
-    view = x.reshape(dims_of(x.shape, node.int_("axis")))
-    values, where = top_k(view, node.int_("k"), largest=node.int_("largest") == 1)
-    return tuple(a.reshape(call.out_types[0].shape) for a in (values, where))[: len(call.out_types)]
 
 
 def lower_top_k(node: Node, ctx: LowerCtx) -> None:
@@ -165,11 +142,11 @@ KERNELS = (
 
 _ARG = {"axis": Int(0), "keepdims": Int(1), "select_last_index": Int(0)}
 OPS = (
-    OpDef("ArgMax", infer_arg, reference_arg, lower_arg, attrs=_ARG, max_version=13, doc="index of the largest"),
-    OpDef("ArgMin", infer_arg, reference_arg, lower_arg, attrs=_ARG, max_version=13, doc="index of the smallest"),
-    OpDef("Hardmax", infer_hardmax, reference_hardmax, lower_hardmax, attrs={"axis": Int(-1)}, max_version=13,
+    OpDef("ArgMax", infer_arg, derived, lower_arg, attrs=_ARG, max_version=13, doc="index of the largest"),
+    OpDef("ArgMin", infer_arg, derived, lower_arg, attrs=_ARG, max_version=13, doc="index of the smallest"),
+    OpDef("Hardmax", infer_hardmax, derived, lower_hardmax, attrs={"axis": Int(-1)}, max_version=13,
           doc="1 at the largest, else 0"),
-    OpDef("TopK", infer_top_k, reference_top_k, lower_top_k, max_version=24,
+    OpDef("TopK", infer_top_k, derived, lower_top_k, max_version=24,
           attrs={"axis": Int(-1), "k": Int(), "largest": Int(1), "sorted": Int(1)},
           doc="the k largest or smallest with their indices"),
 )  # fmt: skip

@@ -136,8 +136,8 @@ class OpDef:
     """An operator of the graph IR.
 
     `infer(node, in_types)` returns the output types (shape and dtype are binding; quantisation is the
-    graph's) and raises OpError; `reference(call)` evaluates it in numpy, by the formula that the kernels
-    must meet bit for bit on integers; `lower(node, ctx)` emits instructions. `attrs` are the attributes that the
+    graph's) and raises OpError; `lower(node, ctx)` emits instructions; `reference(call)` evaluates it in numpy,
+    nearly always `glowc.ops.derived.derived`, which runs what `lower` emits. `attrs` are the attributes that the
     operator knows, those that passes put on it included, with kind and default: `{"alpha": Float(0.01)}`. Another
     one is an error at import and after every pass. `max_version` is the newest ONNX opset version whose
     definition is known (its since_version). `int8` says that QDQ around it folds to integers.

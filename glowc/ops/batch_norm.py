@@ -14,9 +14,10 @@ import numpy as np
 from glowc.graph.attrs import Float, Int
 from glowc.graph.graph import Node
 from glowc.graph.types import DType, TensorType
-from glowc.ops.base import LAYOUT, Call, LowerCtx, MaybeTypes, OpDef, OpError, Types
+from glowc.ops.base import LAYOUT, LowerCtx, MaybeTypes, OpDef, OpError, Types
 from glowc.ops.binary import BinaryParams
 from glowc.ops.binary_table import expression
+from glowc.ops.derived import derived
 from glowc.ops.params import Clamp
 from glowc.ops.strided import access, present
 
@@ -49,14 +50,6 @@ def _shaped(node: Node, x: TensorType, values: np.ndarray) -> np.ndarray:
     return values.reshape(shape)
 
 
-def reference(call: Call) -> tuple[np.ndarray, ...]:
-    """x * f + g."""
-    x, node, t = call.array(0), call.node, call.out_types[0]
-    given = [call.array(i) for i in range(1, 5)]
-    f, g = factors(given, node.float_("epsilon"), t.dtype)
-    return (np.asarray(x * _shaped(node, t, f) + _shaped(node, t, g)).astype(x.dtype),)
-
-
 def lower(node: Node, ctx: LowerCtx) -> None:
     """A product and a sum with constants."""
     x, y = ctx.read(node.inputs[0]), ctx.write(node.outputs[0])
@@ -73,7 +66,7 @@ def lower(node: Node, ctx: LowerCtx) -> None:
 
 
 OP = OpDef(
-    "BatchNormalization", infer, reference, lower, max_version=15,
+    "BatchNormalization", infer, derived, lower, max_version=15,
     attrs={"epsilon": Float(1e-5), "momentum": Float(0.9), "training_mode": Int(0), "layout": LAYOUT},
     doc="normalisation by stored statistics",
 )  # fmt: skip

@@ -19,9 +19,10 @@ from glowc.graph.attrs import Attr, Int, Str
 from glowc.graph.graph import Node
 from glowc.graph.numerics import F32
 from glowc.graph.types import DType, TensorType
-from glowc.ops.base import CLAMP, Call, LowerCtx, MaybeTypes, OpDef, OpError, Ref, Types
-from glowc.ops.binary_codes import bounds, emit_codes, reference_codes
+from glowc.ops.base import CLAMP, LowerCtx, MaybeTypes, OpDef, OpError, Ref, Types
+from glowc.ops.binary_codes import bounds, emit_codes
 from glowc.ops.binary_table import TABLE, expression
+from glowc.ops.derived import derived
 from glowc.ops.params import Clamp, Pairs
 from glowc.ops.requant_shift import SHIFT_ATTRS, shift_dtype
 from glowc.ops.strided import access, broadcast_shape, emit_copy, present, whole
@@ -64,25 +65,6 @@ def _entry(name: str, node: Node) -> str:
             raise OpError(f"direction {direction!r}: neither LEFT nor RIGHT")
         return f"shift_{direction.lower()}"
     return "fmod" if node.op == "Mod" and node.int_("fmod") else name
-
-
-def reference(name: str, *, swap: bool = False) -> Callable[[Call], tuple[np.ndarray, ...]]:
-    """Return the numpy evaluation, by type float, plain integer or quantised."""
-
-    def evaluate(call: Call) -> tuple[np.ndarray, ...]:
-        out, (low, high) = call.out_types[0], bounds(call.node)
-        if call.out_quant is not None:
-            return (reference_codes(name, call, low, high).astype(out.dtype.numpy),)
-        with np.errstate(all="ignore"):
-            arrays = [call.array(i) for i in range(len(call.inputs))][:: -1 if swap else 1]
-            y = arrays[0]
-            for array in arrays[1:]:
-                y = TABLE[_entry(name, call.node)].function(y, array)
-            if out.dtype.is_float and (low, high) != (-math.inf, math.inf):
-                y = np.clip(y, low, high)
-            return (np.asarray(y).astype(out.dtype.numpy),)
-
-    return evaluate
 
 
 def lower(name: str, *, swap: bool = False) -> Callable[[Node, LowerCtx], None]:
@@ -156,7 +138,7 @@ _ATTRS: Mapping[str, Mapping[str, Attr]] = {
 def _op(name: str) -> OpDef:
     entry, version, swap = _ONNX[name]
     return OpDef(
-        name, infer(entry), reference(entry, swap=swap), lower(entry, swap=swap), _ATTRS.get(name, {}),
+        name, infer(entry), derived, lower(entry, swap=swap), _ATTRS.get(name, {}),
         max_version=version, int8=name in ("Add", "Sub", "Mul"),
         doc=f"elementwise {entry.replace('_', ' ')} with broadcasting",
     )  # fmt: skip

@@ -29,9 +29,9 @@ import numpy as np
 from glowc.graph.graph import Node
 from glowc.graph.numerics import F32, act_range, fma, round_clamp
 from glowc.graph.types import QuantParams
-from glowc.ops.base import Call, LowerCtx, OpError, Ref, clamp_of
+from glowc.ops.base import LowerCtx, OpError, Ref, clamp_of
 from glowc.ops.params import OutCodes, Pairs, one_quant
-from glowc.ops.requant_shift import ShiftEnd, kernel_codes, shift_end, shift_of, shift_operands, shifted_codes
+from glowc.ops.requant_shift import ShiftEnd, kernel_codes, shift_end, shift_of, shift_operands
 from glowc.ops.strided import access
 from glowc.program.kernel import Arrays, KernelDef
 from glowc.program.params import Params, Printed
@@ -109,25 +109,6 @@ def product_half(node: Node, qa: QuantParams, qb: QuantParams, qy: QuantParams) 
 def mul_scale(qa: QuantParams, qb: QuantParams, qy: QuantParams) -> F32:
     """Return (sa * sb) / sy in float32."""
     return F32(F32(qa.scalar[0] * qb.scalar[0]) / qy.scalar[0])
-
-
-def reference_codes(name: str, call: Call, low: float, high: float) -> np.ndarray:
-    """Evaluate a node on quantised tensors."""
-    qa, qb, qy = call.quant(0), call.quant(1), call.out_quant
-    if name not in ("add", "sub", "mul") or qa is None or qb is None or qy is None:
-        raise OpError(f"no integer form of {call.node.op} with {[str(t) for t in call.in_types]}")
-    shift = shift_of(call.node)
-    if shift is not None:
-        left, right = (call.array(i).astype(np.int64) - q.zero_point[0] for i, q in enumerate((qa, qb)))
-        return shifted_codes(shift, left + right if name == "add" else left - right, call.out_types[0], -1)
-    lo, hi = act_range(low, high, qy, call.out_types[0].dtype)
-    if name == "mul":
-        half = product_half(call.node, qa, qb, qy) if call.out_types[0].dtype.bits == 8 else 0
-        return mul_codes(call.array(0), call.array(1), qa, qb, qy, lo, hi, half or 0)
-    if name == "add" and call.out_types[0].dtype.bits == 8 and not call.node.int_("mixed"):
-        half = _HALF * call.node.int_("unsigned")
-        return fused_sum(call.array(0), call.array(1), fused_terms(qa, qb, qy, half), half, lo, hi)
-    return add_codes(call.array(0), call.array(1), qa, qb, qy, lo, hi, 1 if name == "add" else -1)
 
 
 @dataclass(frozen=True, slots=True)

@@ -4,13 +4,12 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-import numpy as np
-
 from glowc.graph.attrs import Int
 from glowc.graph.graph import Node
 from glowc.graph.types import NARROW, TensorType
-from glowc.ops.base import Call, LowerCtx, MaybeTypes, OpDef, OpError, Types
+from glowc.ops.base import LowerCtx, MaybeTypes, OpDef, OpError, Types
 from glowc.ops.cast import KINDS
+from glowc.ops.derived import derived
 from glowc.ops.strided import emit_copy, present, whole
 
 
@@ -24,15 +23,10 @@ def infer(node: Node, in_types: MaybeTypes) -> Types:
     return (TensorType(x.shape, kind, None, x.layout),)
 
 
-def reference(call: Call) -> tuple[np.ndarray, ...]:
-    """numpy's view."""
-    return (call.array(0).view(call.out_types[0].dtype.numpy),)
-
-
 def lower(node: Node, ctx: LowerCtx) -> None:
     """One contiguous copy, which becomes a view."""
     x, y = ctx.read(node.inputs[0]), ctx.write(node.outputs[0])
     emit_copy(ctx, replace(x, type=replace(x.type, dtype=y.type.dtype)), y, whole(x.type.shape))
 
 
-OP = OpDef("BitCast", infer, reference, lower, attrs={"to": Int()}, max_version=28, doc="bytes of another kind")
+OP = OpDef("BitCast", infer, derived, lower, attrs={"to": Int()}, max_version=28, doc="bytes of another kind")

@@ -14,7 +14,8 @@ import numpy as np
 from glowc.graph.attrs import Int, Str
 from glowc.graph.graph import Node
 from glowc.graph.types import NARROW, DType, TensorType, dtype_of
-from glowc.ops.base import Call, LowerCtx, MaybeTypes, OpDef, OpError, Types
+from glowc.ops.base import LowerCtx, MaybeTypes, OpDef, OpError, Types
+from glowc.ops.derived import derived
 from glowc.ops.params import Elements
 from glowc.ops.strided import emit_copy, present, whole
 from glowc.program.kernel import Arrays, KernelDef
@@ -55,11 +56,6 @@ def cast(x: np.ndarray, to: DType) -> np.ndarray:
     inside = (x < high) & (x > low)
     y = np.where(inside, x, 0).astype(to.numpy)
     return np.asarray(np.where(x >= high, to.qmax, np.where(x <= low, to.qmin, y)).astype(to.numpy))
-
-
-def reference(call: Call) -> tuple[np.ndarray, ...]:
-    """numpy's astype, but saturating."""
-    return (cast(call.array(0), call.out_types[0].dtype),)
 
 
 def lower(node: Node, ctx: LowerCtx) -> None:
@@ -103,6 +99,6 @@ KERNELS = (
 )  # fmt: skip
 
 OP = OpDef(
-    "Cast", infer, reference, lower, attrs={"to": Int(), "saturate": Int(1), "round_mode": Str("up")}, max_version=28,
+    "Cast", infer, derived, lower, attrs={"to": Int(), "saturate": Int(1), "round_mode": Str("up")}, max_version=28,
     doc="change of element kind",
 )  # fmt: skip

@@ -17,7 +17,8 @@ import numpy as np
 from glowc.graph.attrs import Int
 from glowc.graph.graph import Node
 from glowc.graph.types import DType, TensorType
-from glowc.ops.base import Call, LowerCtx, MaybeTypes, OpDef, OpError, Types
+from glowc.ops.base import LowerCtx, MaybeTypes, OpDef, OpError, Types
+from glowc.ops.derived import derived
 from glowc.ops.strided import axis_of, present
 from glowc.program.kernel import Arrays, KernelDef
 from glowc.program.params import Params, Printed
@@ -57,14 +58,6 @@ def on_lines(x: np.ndarray, lines: np.ndarray, low: int, high: int) -> np.ndarra
     return np.asarray(np.clip((m * x + b) >> shift, low, high))
 
 
-def reference(call: Call) -> tuple[np.ndarray, ...]:
-    """Evaluate the lines."""
-    x, node = call.array(0), call.node
-    axis = axis_of(node.int_("axis"), x.ndim)
-    y = on_lines(np.moveaxis(x, axis, -1).astype(np.int64), call.array(1), node.int_("out_min"), node.int_("out_max"))
-    return (np.ascontiguousarray(np.moveaxis(y, -1, axis)).astype(np.int8),)
-
-
 def _limits(node: Node, lines: np.ndarray | None) -> tuple[int, int]:
     """Return the limits of the results: those of int8, where the lines do not leave the node's own."""
     own, full = (node.int_("out_min"), node.int_("out_max")), (DType.S8.qmin, DType.S8.qmax)
@@ -99,6 +92,6 @@ KERNELS = (
 )  # fmt: skip
 
 OP = OpDef(
-    "ChannelLines", infer, reference, lower, attrs={"axis": Int(), "out_min": Int(), "out_max": Int()}, int8=True,
+    "ChannelLines", infer, derived, lower, attrs={"axis": Int(), "out_min": Int(), "out_max": Int()}, int8=True,
     doc="function of int8 codes per channel as straight lines (internal)",
 )  # fmt: skip

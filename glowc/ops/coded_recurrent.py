@@ -22,6 +22,7 @@ from glowc.graph.graph import Node
 from glowc.graph.numerics import F32, round_clamp
 from glowc.graph.types import DType, QuantParams, TensorType
 from glowc.ops.base import Call, LowerCtx, MaybeTypes, OpDef, OpError, Types
+from glowc.ops.derived import derived
 from glowc.ops.strided import present
 from glowc.program.kernel import Arrays, KernelDef
 from glowc.program.params import Params
@@ -183,7 +184,7 @@ def coded_op(name: str, cell: Cell[L], attrs: Mapping[str, Attr]) -> tuple[OpDef
         a["out"].reshape(-1)[:] = run_layer(cell, p, a).reshape(-1)
 
     op = OpDef(
-        name, infer, reference, lower, attrs=attrs, doc=f"{cell.name.upper()} of codes with int8 weights (internal)"
+        name, infer, derived, lower, attrs=attrs, doc=f"{cell.name.upper()} of codes with int8 weights (internal)"
     )
     return op, KernelDef(
         kernel, OPERANDS, cell.takes, interpret, kind="s8", template="coded_layer", touched=touched, doc=cell.doc

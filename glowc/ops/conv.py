@@ -9,23 +9,22 @@ kernel row, kernel column, input channel; onnxruntime sums in another order, hen
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import asdict, dataclass, replace
+from dataclasses import asdict, dataclass
 from functools import partial
 
 import numpy as np
 
 from glowc.graph.attrs import Int, IntList
 from glowc.graph.graph import Node
-from glowc.graph.numerics import dequantize, requantize
+from glowc.graph.numerics import requantize
 from glowc.graph.types import DType, TensorType
 from glowc.kernels.shapes import Codes, Conv
-from glowc.ops.base import CLAMP, LAYOUT, Call, LowerCtx, MaybeTypes, OpDef, OpError, Types, clamp_of
+from glowc.ops.base import CLAMP, LAYOUT, LowerCtx, MaybeTypes, OpDef, OpError, Types, clamp_of
+from glowc.ops.derived import derived
 from glowc.ops.integer import (
     FLOAT_WEIGHTS,
     ROUNDING,
     CodedWeights,
-    code_bounds,
-    ending_of,
     fixed,
     fold_weights,
     scales,
@@ -38,8 +37,6 @@ from glowc.ops.requant_shift import (
     ShiftCodes,
     kernel_codes,
     shift_dtype,
-    shift_of,
-    shifted_codes,
 )
 from glowc.ops.spatial import WINDOW, row_params, rows_of, store_rows, window_rows
 from glowc.ops.strided import present
@@ -164,39 +161,6 @@ def convolve(
 def _taps(first: int, count: int, stride: int, dilation: int, pad: int, kernel: int) -> np.ndarray:
     outer = (np.arange(first, first + count) * stride - pad)[:, None]
     return np.asarray(outer + np.arange(kernel)[None, :] * dilation)
-
-
-def reference(call: Call) -> tuple[np.ndarray, ...]:
-    node, out = call.node, call.out_types[0]
-    nhwc = node.is_nhwc
-    x, w = call.array(0), call.array(1)
-    if not nhwc or is_planar(node):
-        x = x.transpose(0, 2, 3, 1)
-    w = w if nhwc else w.transpose(0, 2, 3, 1)
-    bias = call.optional(2)
-    pads = node.ints("pads", 4)
-    shape = out.shape[1:3] if nhwc else out.shape[2:]
-    geometry = {
-        "out_hw": (shape[0], shape[1]), "stride": node.ints("strides", 2), "pad": pads[:2],
-        "dilation": node.ints("dilations", 2), "group": node.int_("group"),
-    }  # fmt: skip
-    low, high = clamp_of(node)
-    qx, qw, qy = call.quant(0), call.quant(1), call.out_quant
-    if qx is None or qw is None or qy is None:
-        w = w if qw is None else dequantize(w, replace(qw, axis=0) if qw.per_axis else qw)
-        y = convolve(x, w, **geometry)  # type: ignore[arg-type]
-        y = y if bias is None else y + bias
-        y = np.clip(y, low, high).astype(out.dtype.numpy)
-    else:
-        zero = np.asarray(qw.zero_point, np.int64).reshape(-1, 1, 1, 1)
-        acc = convolve(x.astype(np.int64) - qx.zero_point[0], w.astype(np.int64) - zero, **geometry)  # type: ignore[arg-type]
-        acc, shift = acc if bias is None else acc + bias, shift_of(node)
-        if shift is not None:
-            y = shifted_codes(shift, acc, out, -1)
-        else:
-            bounds = code_bounds(node, qy, out.dtype)
-            y = ending_of(node, qx, qw, qy).codes(acc, qy.zero_point[0], *bounds).astype(out.dtype.numpy)
-    return (y if nhwc else y.transpose(0, 3, 1, 2),)
 
 
 def lower(node: Node, ctx: LowerCtx) -> None:
@@ -387,7 +351,7 @@ KERNELS = (
 )  # fmt: skip
 
 OP = OpDef(
-    "Conv", infer, reference, lower, int8=True, max_version=22,
+    "Conv", infer, derived, lower, int8=True, max_version=22,
     attrs={**WINDOW, "kernel_shape": IntList(()), "group": Int(1), "layout": LAYOUT, "planar": Int(0), **CLAMP,
            **SHIFT_ATTRS, **ROUNDING, **FLOAT_WEIGHTS},
     doc="2-D convolution (1-D as height 1), grouped and depthwise",

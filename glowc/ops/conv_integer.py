@@ -13,9 +13,10 @@ import numpy as np
 from glowc.graph.attrs import Int, IntList
 from glowc.graph.graph import Node
 from glowc.graph.types import DType, TensorType
-from glowc.ops.base import LAYOUT, Call, LowerCtx, MaybeTypes, OpDef, OpError, Ref, Types
+from glowc.ops.base import LAYOUT, LowerCtx, MaybeTypes, OpDef, OpError, Ref, Types
 from glowc.ops.conv import convolve
 from glowc.ops.conv import infer as infer_conv
+from glowc.ops.derived import derived
 from glowc.ops.matmul_integer import BYTES, LONGEST_SUM
 from glowc.ops.spatial import WINDOW
 from glowc.ops.strided import present
@@ -92,18 +93,6 @@ def _geometry(node: Node) -> Taps:
     )  # fmt: skip
 
 
-def reference(call: Call) -> tuple[np.ndarray, ...]:
-    x, w = call.array(0).astype(np.int64), call.array(1).astype(np.int64)
-    zx, zw = call.optional(2), call.optional(3)
-    x = x if zx is None else x - int(zx.reshape(-1)[0])
-    w = w if zw is None else w - zw.astype(np.int64).reshape(-1, 1, 1, 1)
-    shape, geometry = call.out_types[0].shape, _geometry(call.node)
-    if _is_nhwc(call.node):
-        return (_sum(x, w, (shape[1], shape[2]), geometry),)
-    y = _sum(x.transpose(TO_NHWC), w.transpose(TO_NHWC), (shape[2], shape[3]), geometry)
-    return (np.ascontiguousarray(y.transpose(TO_NCHW)),)
-
-
 def lower(node: Node, ctx: LowerCtx) -> None:
     """One `conv_integer`."""
     x, w, y = ctx.read(node.inputs[0]), ctx.read(node.inputs[1]), ctx.write(node.outputs[0])
@@ -143,6 +132,6 @@ KERNELS = (
 )  # fmt: skip
 
 OP = OpDef(
-    "ConvInteger", infer, reference, lower, max_version=10, doc="s32 convolution of 8-bit codes",
+    "ConvInteger", infer, derived, lower, max_version=10, doc="s32 convolution of 8-bit codes",
     attrs={**WINDOW, "kernel_shape": IntList(()), "group": Int(1), "layout": LAYOUT},
 )  # fmt: skip

@@ -17,7 +17,8 @@ import numpy as np
 from glowc.graph.attrs import Int, IntList
 from glowc.graph.graph import Node
 from glowc.graph.types import DType, TensorType
-from glowc.ops.base import LAYOUT, Call, LowerCtx, MaybeTypes, OpDef, OpError, Types
+from glowc.ops.base import LAYOUT, LowerCtx, MaybeTypes, OpDef, OpError, Types
+from glowc.ops.derived import derived
 from glowc.ops.params import Spatial
 from glowc.ops.strided import present
 from glowc.program.kernel import Arrays, KernelDef
@@ -114,18 +115,6 @@ def convolve(
     return np.asarray(y + bias.reshape(-1, *[1] * rank))
 
 
-def reference(call: Call) -> tuple[np.ndarray, ...]:
-    """Tap by tap."""
-    x, w, node = call.array(0), call.array(1), call.node
-    nhwc, bias = _is_nhwc(node), call.optional(2)
-    x, w = (x.transpose(TO_NCHW), w.transpose(TO_NCHW)) if nhwc else (x, w)
-    out = _planar(call.out_types[0], node).shape
-    strides, dilations, pads, _ = geometry(node, x.ndim - 2)
-    zeros = np.zeros(out[1], x.dtype) if bias is None else bias
-    y = convolve(x, w, zeros, out[2:], strides, dilations, pads, node.int_("group"))
-    return (np.ascontiguousarray(y.transpose(TO_NHWC)) if nhwc else y,)
-
-
 def lower(node: Node, ctx: LowerCtx) -> None:
     """One `conv_transpose`; missing axes have length 1."""
     x, w, y = ctx.read(node.inputs[0]), ctx.read(node.inputs[1]), ctx.write(node.outputs[0])
@@ -163,7 +152,7 @@ KERNELS = (
 )  # fmt: skip
 
 OP = OpDef(
-    "ConvTranspose", infer, reference, lower, max_version=22,
+    "ConvTranspose", infer, derived, lower, max_version=22,
     attrs={"kernel_shape": IntList(()), "strides": IntList(each=1), "dilations": IntList(each=1),
            "pads": IntList(each=0), "output_padding": IntList(each=0), "group": Int(1), "layout": LAYOUT},
     doc="transposed convolution, 1 to 3 spatial axes",

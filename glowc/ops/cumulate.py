@@ -15,8 +15,9 @@ import numpy as np
 from glowc.graph.attrs import Int
 from glowc.graph.graph import Node
 from glowc.graph.types import DType
-from glowc.ops.base import Call, LowerCtx, MaybeTypes, OpDef, OpError, Types
+from glowc.ops.base import LowerCtx, MaybeTypes, OpDef, OpError, Types
 from glowc.ops.binary_table import TABLE, expression
+from glowc.ops.derived import derived
 from glowc.ops.params import Along
 from glowc.ops.strided import axis_of, present
 from glowc.program.kernel import Arrays, KernelDef
@@ -63,18 +64,6 @@ def cumulate(x: np.ndarray, name: str, *, exclusive: bool, reverse: bool) -> np.
     return y
 
 
-def reference(name: str) -> Callable[[Call], tuple[np.ndarray, ...]]:
-    """Return the numpy evaluation."""
-
-    def evaluate(call: Call) -> tuple[np.ndarray, ...]:
-        x, node = call.array(0), call.node
-        view = x.reshape(dims_of(x.shape, node.int_("axis")))
-        y = cumulate(view, name, exclusive=node.int_("exclusive") == 1, reverse=node.int_("reverse") == 1)
-        return (y.reshape(x.shape),)
-
-    return evaluate
-
-
 def lower(name: str) -> Callable[[Node, LowerCtx], None]:
     """Return the lowering to `cumulate`."""
 
@@ -102,6 +91,6 @@ KERNELS = (
 
 _ATTRS = {"axis": Int(), "exclusive": Int(0), "reverse": Int(0)}
 OPS = (
-    OpDef("CumSum", infer, reference("add"), lower("add"), attrs=_ATTRS, max_version=14, doc="running sum"),
-    OpDef("CumProd", infer, reference("mul"), lower("mul"), attrs=_ATTRS, max_version=28, doc="running product"),
+    OpDef("CumSum", infer, derived, lower("add"), attrs=_ATTRS, max_version=14, doc="running sum"),
+    OpDef("CumProd", infer, derived, lower("mul"), attrs=_ATTRS, max_version=28, doc="running product"),
 )

@@ -17,7 +17,8 @@ from glowc.graph.attrs import Str
 from glowc.graph.graph import Graph, Node
 from glowc.graph.scope import Table
 from glowc.graph.types import DType, TensorType
-from glowc.ops.base import Call, LowerCtx, MaybeTypes, OpDef, OpError, Ref, Types
+from glowc.ops.base import LowerCtx, MaybeTypes, OpDef, OpError, Ref, Types
+from glowc.ops.derived import derived
 from glowc.program.kernel import Arrays
 
 
@@ -107,15 +108,6 @@ def infer(node: Node, in_types: MaybeTypes) -> Types:
     return tuple(graph.types[name] for name in graph.outputs)
 
 
-def reference(call: Call) -> tuple[np.ndarray, ...]:
-    """The part, operator by operator."""
-    from glowc.ops.interp import run_graph
-
-    graph = _part(call.node).graph
-    found = run_graph(graph, {name: call.array(i) for i, name in enumerate(graph.inputs)})
-    return tuple(found[name] for name in graph.outputs)
-
-
 def lower(node: Node, ctx: LowerCtx) -> None:
     """One call."""
     handed = _part(node).handed
@@ -130,5 +122,5 @@ def lower(node: Node, ctx: LowerCtx) -> None:
 
 
 OP = OpDef(
-    "Delegated", infer, reference, lower, {"part": Str()}, doc="a part of the graph for a plugin's back end (internal)"
+    "Delegated", infer, derived, lower, {"part": Str()}, doc="a part of the graph for a plugin's back end (internal)"
 )

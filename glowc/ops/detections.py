@@ -19,7 +19,8 @@ import numpy as np
 from glowc.graph.attrs import Float, Int
 from glowc.graph.graph import Node
 from glowc.graph.types import DType, TensorType
-from glowc.ops.base import Call, LowerCtx, MaybeTypes, OpDef, OpError, Types
+from glowc.ops.base import LowerCtx, MaybeTypes, OpDef, OpError, Types
+from glowc.ops.derived import derived
 from glowc.ops.strided import present
 from glowc.program.kernel import Arrays, KernelDef
 from glowc.program.params import Params
@@ -146,15 +147,6 @@ def infer(node: Node, in_types: MaybeTypes) -> Types:
     return tuple(TensorType(shape, DType.F32) for shape in shapes)
 
 
-def reference(call: Call) -> tuple[np.ndarray, ...]:
-    """Corners, then suppression."""
-    corner, p = _shapes(call.node, call.in_types)
-    corners = corners_of(call.array(0).reshape(p.n, -1), call.array(2), corner)
-    function = class_boxes if call.node.int_("by_class") else best_boxes
-    found = function(corners, call.array(1).reshape(p.n, p.width), p)
-    return tuple(array.reshape(t.shape) for array, t in zip(found, call.out_types, strict=True))
-
-
 def lower(node: Node, ctx: LowerCtx) -> None:
     """`box_corners`, then `best_boxes` or `class_boxes`."""
     codes, scores, anchors = (ctx.read(name) for name in node.inputs)
@@ -197,7 +189,7 @@ KERNELS = (
 )  # fmt: skip
 
 OP = OpDef(
-    "DetectionPostProcess", infer, reference, lower,
+    "DetectionPostProcess", infer, derived, lower,
     {"classes": Int(), "each": Int(), "most": Int(), "room": Int(), "by_class": Int(0), "score": Float(),
      "iou": Float(), "y_scale": Float(), "x_scale": Float(), "h_scale": Float(), "w_scale": Float()},
     doc="boxes of a detector (internal)",

@@ -13,7 +13,8 @@ import numpy as np
 from glowc.graph.graph import Node
 from glowc.graph.numerics import F32
 from glowc.graph.types import DType, TensorType
-from glowc.ops.base import Call, LowerCtx, MaybeTypes, OpDef, OpError, Types
+from glowc.ops.base import LowerCtx, MaybeTypes, OpDef, OpError, Types
+from glowc.ops.derived import derived
 from glowc.ops.params import Elements
 from glowc.ops.strided import present
 from glowc.program.kernel import Arrays, KernelDef
@@ -41,10 +42,6 @@ def quantize_dynamic(x: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]
     return codes, np.asarray(scale, F32), np.asarray(zero, np.uint8)
 
 
-def reference(call: Call) -> tuple[np.ndarray, ...]:
-    return quantize_dynamic(call.array(0))
-
-
 def lower(node: Node, ctx: LowerCtx) -> None:
     """One `dynamic_quantize`; results that nobody reads go to temporaries."""
     x = ctx.read(node.inputs[0])
@@ -69,5 +66,5 @@ KERNELS = (
 )  # fmt: skip
 
 OP = OpDef(
-    "DynamicQuantizeLinear", infer, reference, lower, max_version=11, doc="float to codes with a computed scale",
+    "DynamicQuantizeLinear", infer, derived, lower, max_version=11, doc="float to codes with a computed scale",
 )  # fmt: skip

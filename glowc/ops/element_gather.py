@@ -18,7 +18,8 @@ from glowc.graph.attrs import Int
 from glowc.graph.graph import Node
 from glowc.graph.types import DType, TensorType
 from glowc.kernels.shapes import MAX_RANK
-from glowc.ops.base import Call, LowerCtx, MaybeTypes, OpDef, OpError, Ref, Types
+from glowc.ops.base import LowerCtx, MaybeTypes, OpDef, OpError, Ref, Types
+from glowc.ops.derived import derived
 from glowc.ops.gather import GatherParams, clamped
 from glowc.ops.params import Nest, PerAxis, padded_dims, padded_steps
 from glowc.ops.strided import axis_of, collapse, dense_strides, present
@@ -60,14 +61,6 @@ def infer_elements(node: Node, in_types: MaybeTypes) -> Types:
     return (x.with_shape(indices.shape),)
 
 
-def reference_elements(call: Call) -> tuple[np.ndarray, ...]:
-    """numpy.take_along_axis, on the part of the input that the indices cover."""
-    x, indices = call.array(0), call.array(1)
-    axis = axis_of(call.node.int_("axis"), x.ndim)
-    part = x[tuple(slice(None) if i == axis else slice(n) for i, n in enumerate(indices.shape))]
-    return (np.take_along_axis(part, clamped(indices, x.shape[axis]), axis),)
-
-
 def along(shape: Sequence[int], axis: int) -> tuple[int, ...]:
     """Return dense strides with 0 for `axis`, which an index tensor walks."""
     return tuple(0 if i == axis else s for i, s in enumerate(dense_strides(shape)))
@@ -98,15 +91,6 @@ def infer_nd(node: Node, in_types: MaybeTypes) -> Types:
     if indices.dtype not in INDEX_KINDS or not 0 < k <= x.rank - b or x.shape[:b] != indices.shape[:b]:
         raise OpError(f"gather from {x} by {indices}, batch_dims {b}")
     return (x.with_shape([*indices.shape[:-1], *x.shape[b + k :]]),)
-
-
-def reference_nd(call: Call) -> tuple[np.ndarray, ...]:
-    """Index every batch."""
-    x, indices, b = call.array(0), call.array(1), call.node.int_("batch_dims")
-    k, batch = indices.shape[-1], math.prod(x.shape[:b])
-    data, where = x.reshape(batch, *x.shape[b:]), indices.reshape(batch, -1, k)
-    rows = [one[tuple(clamped(at[:, j], one.shape[j]) for j in range(k))] for one, at in zip(data, where, strict=True)]
-    return (np.stack(rows).reshape(call.out_types[0].shape),)
 
 
 def emit_nd_index(ctx: LowerCtx, indices: Ref, shape: Sequence[int], batch_dims: int, name: str) -> Ref:
@@ -158,8 +142,8 @@ KERNELS = (
 )  # fmt: skip
 
 OPS = (
-    OpDef("GatherElements", infer_elements, reference_elements, lower_elements, attrs={"axis": Int(0)},
+    OpDef("GatherElements", infer_elements, derived, lower_elements, attrs={"axis": Int(0)},
           max_version=13, int8=True, doc="elements picked along an axis by an index tensor"),
-    OpDef("GatherND", infer_nd, reference_nd, lower_nd, attrs={"batch_dims": Int(0)}, max_version=13, int8=True,
+    OpDef("GatherND", infer_nd, derived, lower_nd, attrs={"batch_dims": Int(0)}, max_version=13, int8=True,
           doc="rows picked by coordinates"),
 )  # fmt: skip

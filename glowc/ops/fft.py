@@ -14,7 +14,8 @@ import numpy as np
 from glowc.graph.attrs import Int
 from glowc.graph.graph import Node
 from glowc.graph.types import DType, TensorType
-from glowc.ops.base import Call, LowerCtx, MaybeTypes, OpDef, OpError, Types
+from glowc.ops.base import LowerCtx, MaybeTypes, OpDef, OpError, Types
+from glowc.ops.derived import derived
 from glowc.ops.signal_fft import Arithmetic, FftParams, fft_params, order, transform, twiddles
 from glowc.ops.strided import present
 from glowc.program.kernel import Arrays, KernelDef
@@ -54,14 +55,6 @@ def fft(x: np.ndarray, factors: np.ndarray, places: np.ndarray, p: ComplexParams
     return np.asarray(y / np.float32(p.n) if p.inverse else y)
 
 
-def reference(call: Call) -> tuple[np.ndarray, ...]:
-    """By stages."""
-    p = _params(call.node, call.in_types)
-    x = call.array(0).reshape(p.batch, p.in_n, 2)
-    factors = twiddles(p, DType.F32, inverse=p.inverse == 1)
-    return (fft(x, factors, order(p), p).reshape(call.out_types[0].shape),)
-
-
 def lower(node: Node, ctx: LowerCtx) -> None:
     """One `fft` with its tables."""
     x, y = ctx.read(node.inputs[0]), ctx.write(node.outputs[0])
@@ -80,5 +73,5 @@ KERNELS = (
     KernelDef("fft", ("in in", "in twiddles", "in order:u16", "out out"), ComplexParams, _interpret, kind="f32",
               doc="transform of complex numbers"),
 )  # fmt: skip
-OP = OpDef("Fft", infer, reference, lower, {"fft_length": Int(), "inverse": Int(0)},
+OP = OpDef("Fft", infer, derived, lower, {"fft_length": Int(), "inverse": Int(0)},
            doc="transform of complex numbers (internal)")  # fmt: skip

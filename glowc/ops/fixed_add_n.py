@@ -19,12 +19,13 @@ from glowc.graph.attrs import Int
 from glowc.graph.fixed_point import multiplier, scaled, wrapped
 from glowc.graph.graph import Node
 from glowc.graph.types import DType, TensorType
-from glowc.ops.base import Call, LowerCtx, MaybeTypes, OpDef, OpError, Ref, Types
+from glowc.ops.base import LowerCtx, MaybeTypes, OpDef, OpError, Ref, Types
 from glowc.ops.binary import BinaryParams
 from glowc.ops.binary_table import expression
 from glowc.ops.cast import CastParams
 from glowc.ops.cast import expression as cast_expression
-from glowc.ops.cumulate import CumulateParams, cumulate, dims_of
+from glowc.ops.cumulate import CumulateParams, dims_of
+from glowc.ops.derived import derived
 from glowc.ops.params import Clamp, Elements, OutCodes
 from glowc.ops.strided import access, axis_of, present
 from glowc.program.kernel import Arrays, KernelDef
@@ -72,13 +73,6 @@ def total_codes(total: np.ndarray, p: FixedTotal) -> np.ndarray:
     return np.asarray(np.clip(y, p.out.out_min, p.out.out_max))
 
 
-def reference(call: Call) -> tuple[np.ndarray, ...]:
-    """The formula."""
-    out, count = call.out_types[0], len(call.inputs)
-    total = sum((call.array(i).astype(np.int64) for i in range(count)), np.zeros(out.shape, np.int64))
-    return (total_codes(total, params_of(present(call.in_types)[0], out, count)).astype(np.int8),)
-
-
 def lower(node: Node, ctx: LowerCtx) -> None:
     """Sums of int16 numbers, then one `total_q31`."""
     y = ctx.write(node.outputs[0])
@@ -119,16 +113,6 @@ def _cumulated_total(x: TensorType, y: TensorType) -> FixedTotal:
     return replace(plain, left=20, right=1)
 
 
-def reference_cumsum(call: Call) -> tuple[np.ndarray, ...]:
-    """The formula."""
-    (x,), out = present(call.in_types[:1]), call.out_types[0]
-    assert x.quant is not None
-    p = _cumulated(call.node, x.shape)
-    centred = p.view(call.array(0).astype(np.int32) - x.quant.zero_point[0])
-    total = cumulate(centred, "add", exclusive=bool(p.exclusive), reverse=bool(p.reverse))
-    return (total_codes(total, _cumulated_total(x, out)).astype(np.int8).reshape(out.shape),)
-
-
 def lower_cumsum(node: Node, ctx: LowerCtx) -> None:
     """Running sums of int32 numbers, then one `total_q31`."""
     x, y = ctx.type(node.inputs[0]), ctx.write(node.outputs[0])
@@ -152,8 +136,8 @@ KERNELS = (
 )  # fmt: skip
 
 OPS = (
-    OpDef("FixedAddN", infer, reference, lower, doc="sum of several codes as TensorFlow Lite computes it (internal)"),
-    OpDef("FixedCumSum", infer_cumsum, reference_cumsum, lower_cumsum,
+    OpDef("FixedAddN", infer, derived, lower, doc="sum of several codes as TensorFlow Lite computes it (internal)"),
+    OpDef("FixedCumSum", infer_cumsum, derived, lower_cumsum,
           {"axis": Int(), "exclusive": Int(0), "reverse": Int(0)},
           doc="running sum of codes as TensorFlow Lite computes it (internal)"),
 )  # fmt: skip

@@ -16,7 +16,8 @@ import numpy as np
 from glowc.graph.attrs import Int, IntList
 from glowc.graph.graph import Node
 from glowc.graph.types import DType, TensorType
-from glowc.ops.base import Call, LowerCtx, MaybeTypes, OpDef, OpError, Types
+from glowc.ops.base import LowerCtx, MaybeTypes, OpDef, OpError, Types
+from glowc.ops.derived import derived
 from glowc.ops.strided import present
 from glowc.program.kernel import Arrays, KernelDef
 from glowc.program.params import Params
@@ -76,12 +77,6 @@ def resized(x: np.ndarray, rows: np.ndarray, columns: np.ndarray) -> np.ndarray:
     return np.asarray(np.where(away >= 0, away >> 20, -(-away >> 20)))
 
 
-def reference(call: Call) -> tuple[np.ndarray, ...]:
-    """The formula."""
-    (x,) = present(call.in_types[:1])
-    return (resized(call.array(0), *_tables(call.node, x)).astype(np.int8),)
-
-
 def lower(node: Node, ctx: LowerCtx) -> None:
     """One `bilinear_q20`."""
     x, y = ctx.read(node.inputs[0]), ctx.write(node.outputs[0])
@@ -105,5 +100,5 @@ KERNELS = (
               kind="s8", doc="images of codes resized in TensorFlow Lite's fixed point"),
 )  # fmt: skip
 
-OP = OpDef("FixedBilinear", infer, reference, lower, {"sizes": IntList(), "align": Int(0), "half": Int(0)},
+OP = OpDef("FixedBilinear", infer, derived, lower, {"sizes": IntList(), "align": Int(0), "half": Int(0)},
            doc="images of codes resized as TensorFlow Lite does (internal)")  # fmt: skip

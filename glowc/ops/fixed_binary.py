@@ -15,8 +15,9 @@ import numpy as np
 from glowc.graph.fixed_point import multiplier, scaled
 from glowc.graph.graph import Node
 from glowc.graph.types import DType, QuantParams, TensorType
-from glowc.ops.base import CLAMP, Call, LowerCtx, MaybeTypes, OpDef, OpError, Types, clamp_of
+from glowc.ops.base import CLAMP, LowerCtx, MaybeTypes, OpDef, OpError, Types, clamp_of
 from glowc.ops.binary_codes import Codes
+from glowc.ops.derived import derived
 from glowc.ops.integer import fixed_bounds
 from glowc.ops.params import OutCodes
 from glowc.ops.strided import access, broadcast_shape, present
@@ -85,18 +86,6 @@ def params_of(node: Node, codes: Codes, quants: tuple[QuantParams, QuantParams, 
     return FixedProduct(codes, *multiplier(sa * sb / sy))
 
 
-def reference(call: Call) -> tuple[np.ndarray, ...]:
-    """The formulas."""
-    qa, qb, qy, out = call.quant(0), call.quant(1), call.out_quant, call.out_types[0]
-    if qa is None or qb is None or qy is None:
-        raise OpError(f"no integer form of {call.node.op} with {[str(t) for t in call.in_types]}")
-    a, b = (call.array(i).astype(np.int64) - q.zero_point[0] for i, q in enumerate((qa, qb)))
-    ends = OutCodes(qy.zero_point[0], *fixed_bounds(*clamp_of(call.node), qy, out.dtype))
-    kind = DType.S16 if call.array(0).itemsize == 2 else DType.S8
-    p = params_of(call.node, Codes(None, 0, 0, ends), (qa, qb, qy), kind)  # type: ignore[arg-type]
-    return (_evaluate(a, b, p).astype(out.dtype.numpy),)
-
-
 def _evaluate(a: np.ndarray, b: np.ndarray, p: Params) -> np.ndarray:
     if isinstance(p, FixedSum):
         return sum_codes(a, b, p)
@@ -134,6 +123,6 @@ KERNELS = tuple(
 )  # fmt: skip
 
 OPS = tuple(
-    OpDef(name, infer, reference, lower, CLAMP, doc=f"{word} of codes as TensorFlow Lite computes it (internal)")
+    OpDef(name, infer, derived, lower, CLAMP, doc=f"{word} of codes as TensorFlow Lite computes it (internal)")
     for name, word in (("FixedAdd", "sum"), ("FixedSub", "difference"), ("FixedMul", "product"))
 )

@@ -16,10 +16,11 @@ from glowc.graph.attrs import IntList
 from glowc.graph.graph import Node
 from glowc.graph.types import DType, TensorType
 from glowc.kernels.shapes import Codes, Shape
-from glowc.ops.base import CLAMP, Call, LowerCtx, MaybeTypes, OpDef, OpError, Types
+from glowc.ops.base import CLAMP, LowerCtx, MaybeTypes, OpDef, OpError, Types
 from glowc.ops.conv import FIXED, fixed_operands
 from glowc.ops.conv_transpose import convolve
-from glowc.ops.integer import ROUNDING, code_bounds, ending_of, fixed, fold_weights
+from glowc.ops.derived import derived
+from glowc.ops.integer import ROUNDING, fixed, fold_weights
 from glowc.ops.integer_layer import emit_integer
 from glowc.ops.strided import present
 from glowc.program.kernel import Arrays, KernelDef
@@ -77,19 +78,6 @@ def sums(x: np.ndarray, w: np.ndarray, bias: np.ndarray, s: Transposed) -> np.nd
     return np.asarray(y.transpose(0, 2, 3, 1))
 
 
-def reference(call: Call) -> tuple[np.ndarray, ...]:
-    """Tap by tap."""
-    node, out, (x, w) = call.node, call.out_types[0], present(call.in_types[:2])
-    qx, qw, qy = x.quant, w.quant, out.quant
-    if qx is None or qw is None or qy is None:
-        raise OpError(f"{node.op} needs codes")
-    shape = shape_of(node, x, w, out)
-    weights = call.array(1).astype(np.int64) - np.asarray(qw.zero_point).reshape(-1, 1, 1, 1)
-    acc = sums(call.array(0).astype(np.int64) - qx.zero_point[0], weights, call.array(2), shape)
-    y = ending_of(node, qx, qw, qy).codes(acc, qy.zero_point[0], *code_bounds(node, qy, out.dtype))
-    return (y.astype(out.dtype.numpy),)
-
-
 def lower(node: Node, ctx: LowerCtx) -> None:
     """One `conv_transpose_*`."""
     x, w, y = (ctx.type(name) for name in (node.inputs[0], node.inputs[1], node.outputs[0]))
@@ -116,7 +104,7 @@ KERNELS = tuple(
 )  # fmt: skip
 
 OP = OpDef(
-    "FixedConvTranspose", infer, reference, lower,
+    "FixedConvTranspose", infer, derived, lower,
     {"out_size": IntList(), "strides": IntList(each=1), "pads": IntList(each=0), **CLAMP, **ROUNDING},
     doc="transposed convolution of codes as TensorFlow Lite computes it (internal)",
 )  # fmt: skip

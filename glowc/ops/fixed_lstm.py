@@ -22,7 +22,8 @@ from glowc.graph.fixed_functions import logistic_by_table, sigmoid_table, tanh_b
 from glowc.graph.fixed_point import multiplier, multipliers, scaled, scaled_wide
 from glowc.graph.graph import Node
 from glowc.graph.types import DType, QuantParams, TensorType
-from glowc.ops.base import Call, LowerCtx, MaybeTypes, OpDef, OpError, Ref, Types
+from glowc.ops.base import LowerCtx, MaybeTypes, OpDef, OpError, Ref, Types
+from glowc.ops.derived import derived
 from glowc.ops.params import OutCodes
 from glowc.ops.strided import present
 from glowc.program.kernel import Arrays, KernelDef
@@ -158,17 +159,6 @@ def _starts(node: Node, types: MaybeTypes, y: TensorType) -> tuple[np.ndarray, n
     return np.full((s.batch, s.hidden), _quant(y).zero_point[0], y.dtype.numpy), np.zeros((s.batch, s.hidden), np.int16)
 
 
-def reference(call: Call) -> tuple[np.ndarray, ...]:
-    """The first call."""
-    node, out = call.node, call.out_types[0]
-    mul, shift = gate_factors(call.in_types, out)
-    arrays = {role: call.array(i) for i, role in enumerate(_ROLES)}
-    y = np.empty(out.shape, out.dtype.numpy)
-    p = code_params(node, call.in_types, out)
-    run_codes(p, {**arrays, "mul": mul, "shift": shift}, *_starts(node, call.in_types, out), y)
-    return (y,)
-
-
 def lower(node: Node, ctx: LowerCtx) -> None:
     """One `lstm_*` on kept states."""
     types = tuple(ctx.type(name) for name in node.inputs)
@@ -209,5 +199,5 @@ KERNELS = tuple(
     for kind, end, bias in (("s8", "q31", "s32"), ("s16", "q15", "s64"))
 )  # fmt: skip
 
-OP = OpDef("FixedLstm", infer, reference, lower, {"time_major": Int(0), "cell_clip": Float(0.0), "cell_power": Int()},
+OP = OpDef("FixedLstm", infer, derived, lower, {"time_major": Int(0), "cell_clip": Float(0.0), "cell_power": Int()},
            doc="long short-term memory of codes as TensorFlow Lite computes it (internal)")  # fmt: skip

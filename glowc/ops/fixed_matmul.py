@@ -16,8 +16,9 @@ from glowc.graph.fixed_point import multiplier, scaled, scaled_wide
 from glowc.graph.graph import Node
 from glowc.graph.types import DType, TensorType
 from glowc.kernels.shapes import MatMul
-from glowc.ops.base import Call, LowerCtx, MaybeTypes, OpDef, OpError, Types
-from glowc.ops.matmul import infer_matmul, matmul_params, operand_perm, products
+from glowc.ops.base import LowerCtx, MaybeTypes, OpDef, OpError, Types
+from glowc.ops.derived import derived
+from glowc.ops.matmul import infer_matmul, matmul_params, products
 from glowc.ops.params import OutCodes
 from glowc.ops.strided import present
 from glowc.program.kernel import Arrays, KernelDef
@@ -61,18 +62,6 @@ def _codes(acc: np.ndarray, p: FixedProducts, wide: bool) -> np.ndarray:
     return np.asarray(np.clip(y, p.out.out_min, p.out.out_max))
 
 
-def reference(call: Call) -> tuple[np.ndarray, ...]:
-    """The formula."""
-    (a, b), out = present(call.in_types[:2]), call.out_types[0]
-    p = _params(call.node, a, b, out)
-    left, right = (
-        call.array(i).transpose(operand_perm(call.node, key, t.rank)).astype(np.int64) - zero
-        for i, (key, t, zero) in enumerate((("perm_a", a, p.a_zp), ("perm_b", b, p.b_zp)))
-    )
-    y = _codes(np.matmul(left, right), p, a.dtype is DType.S16)
-    return (y.reshape(out.shape).astype(out.dtype.numpy),)
-
-
 def lower(node: Node, ctx: LowerCtx) -> None:
     """One `matmul_*`."""
     a, b, y = ctx.read(node.inputs[0]), ctx.read(node.inputs[1]), ctx.write(node.outputs[0])
@@ -92,6 +81,6 @@ KERNELS = tuple(
     for kind, name in _KERNELS.items()
 )  # fmt: skip
 
-OP = OpDef("FixedMatMul", infer, reference, lower,
+OP = OpDef("FixedMatMul", infer, derived, lower,
            {"perm_a": IntList(optional=True), "perm_b": IntList(optional=True), "perm_y": IntList(optional=True)},
            doc="matrix product of codes as TensorFlow Lite computes it (internal)")  # fmt: skip

@@ -24,9 +24,9 @@ from glowc.graph.fixed_functions import reciprocal
 from glowc.graph.fixed_point import multiplier, scaled, wrapped
 from glowc.graph.graph import Node
 from glowc.graph.types import DType, QuantParams, TensorType
-from glowc.kernels.shapes import MAX_RANK
-from glowc.ops.base import CLAMP, Call, LowerCtx, MaybeTypes, OpDef, OpError, Types, clamp_of
+from glowc.ops.base import CLAMP, LowerCtx, MaybeTypes, OpDef, OpError, Types, clamp_of
 from glowc.ops.binary_codes import Codes
+from glowc.ops.derived import derived
 from glowc.ops.fixed_binary import FixedProduct, FixedSum, sum_params
 from glowc.ops.integer import fixed_bounds
 from glowc.ops.params import OutCodes, Pairs
@@ -37,7 +37,6 @@ from glowc.program.params import Params
 Quants = tuple[QuantParams, QuantParams, QuantParams]
 _LEFT = {DType.S8: 7, DType.S16: 0}
 _COMPARED_LEFT = 8
-_NO_LOOPS = Pairs(1, (1,) * MAX_RANK, (0,) * MAX_RANK, (0,) * MAX_RANK)
 RELATIONS: Mapping[str, Callable[[np.ndarray, np.ndarray], np.ndarray]] = {
     "<": np.less, "<=": np.less_equal, ">": np.greater, ">=": np.greater_equal, "==": np.equal, "!=": np.not_equal,
 }  # fmt: skip
@@ -146,22 +145,6 @@ def _ends(node: Node, y: TensorType) -> OutCodes:
     return OutCodes(y.quant.zero_point[0], *fixed_bounds(*bounds, y.quant, y.dtype))
 
 
-def reference(call: Call) -> tuple[np.ndarray, ...]:
-    """The formulas."""
-    types, out = _operands(call.node, call.in_types), call.out_types[0]
-    qa, qb = (t.quant for t in types)
-    assert qa is not None
-    assert qb is not None
-    a, b = (call.array(i).astype(np.int64) - q.zero_point[0] for i, q in enumerate((qa, qb)))
-    if call.node.op == "FixedCompare":
-        return (evaluate(a, b, _relation(call.node, _NO_LOOPS, qa, qb)),)
-    ends = _ends(call.node, out)
-    assert out.quant is not None
-    codes = Codes(_NO_LOOPS, 0, 0, ends)
-    y = evaluate(a, b, params_of(call.node, codes, (qa, qb, out.quant), types[0].dtype))
-    return (y.astype(out.dtype.numpy),)
-
-
 _KERNEL_NAMES = {
     "FixedSquaredDifference": "squared_difference", "FixedDiv": "div", "FixedPrelu": "prelu", "FixedCompare": "compare",
 }  # fmt: skip
@@ -217,6 +200,6 @@ _DOCS = {
     "FixedCompare": "relation",
 }  # fmt: skip
 OPS = tuple(
-    OpDef(op, infer, reference, lower, attrs, doc=f"{_DOCS[op]} of codes as TensorFlow Lite computes it (internal)")
+    OpDef(op, infer, derived, lower, attrs, doc=f"{_DOCS[op]} of codes as TensorFlow Lite computes it (internal)")
     for op, attrs in _ATTRS.items()
 )

@@ -19,12 +19,13 @@ from glowc.graph.fixed_point import multiplier, scaled
 from glowc.graph.graph import Node
 from glowc.graph.types import QuantParams, TensorType
 from glowc.kernels.shapes import Pool
-from glowc.ops.base import CLAMP, LAYOUT, Call, LowerCtx, OpDef, OpError, clamp_of
+from glowc.ops.base import CLAMP, LAYOUT, LowerCtx, OpDef, OpError, clamp_of
+from glowc.ops.derived import derived
 from glowc.ops.integer import fixed_bounds
 from glowc.ops.params import Along, OutCodes
-from glowc.ops.pool import counts, geometry, taps, window_of
+from glowc.ops.pool import counts, geometry, taps
 from glowc.ops.pool import infer as infer_pool
-from glowc.ops.reduce import adjacent, axes_of, gathered
+from glowc.ops.reduce import adjacent, axes_of
 from glowc.ops.reduce import infer as infer_reduce
 from glowc.ops.spatial import WINDOW, rows_of, store_rows, window_rows
 from glowc.ops.window import Window
@@ -65,25 +66,6 @@ def _half(node: Node) -> int:
     return 128 * node.int_("unsigned")
 
 
-def _quant(call: Call) -> QuantParams:
-    qx, qy = call.quant(0), call.out_quant
-    if qx is None or qy is None:
-        raise OpError(f"{call.node.op} needs codes")
-    return qy
-
-
-def reference_pool(call: Call) -> tuple[np.ndarray, ...]:
-    """Average over each window."""
-    node, out, qy = call.node, call.out_types[0], _quant(call)
-    assert call.in_types[0] is not None
-    window, zero = window_of(node, call.in_types[0]), -_half(node)
-    parts = taps(call.array(0).astype(np.int64), window, zero)
-    parts = [part - zero for part in parts]  # outside of the image: nothing
-    count = counts(window, include_pad=False)
-    y = average(parts, count, 0, *(b + _half(node) for b in fixed_bounds(*clamp_of(node), qy, out.dtype)))
-    return ((y - _half(node)).astype(out.dtype.numpy),)
-
-
 def lower_pool(node: Node, ctx: LowerCtx) -> None:
     """One `avg_pool_*q31`."""
     x, y = ctx.read(node.inputs[0]), ctx.write(node.outputs[0])
@@ -118,14 +100,6 @@ def _mean_params(node: Node, qx: QuantParams | None, y: TensorType, dims: tuple[
     ends = OutCodes(y.quant.zero_point[0], y.dtype.qmin, y.dtype.qmax)
     ratio = factor(qx, y.quant, dims[1] if node.op == "FixedMean" else 1)
     return FixedMeanParams(*dims, qx.zero_point[0], ends, *ratio)
-
-
-def reference_mean(call: Call) -> tuple[np.ndarray, ...]:
-    """The mean of the named axes."""
-    out, array = call.out_types[0], call.array(0)
-    x = gathered(array, axes_of(call.node, array.ndim))
-    p = _mean_params(call.node, call.quant(0), out, (x.shape[0], x.shape[1], 1))
-    return (mean_codes(x, p.in_zp, p.out, p.mul, p.shift).reshape(out.shape).astype(out.dtype.numpy),)
 
 
 def lower_mean(node: Node, ctx: LowerCtx) -> None:
@@ -170,11 +144,11 @@ KERNELS = (
 )  # fmt: skip
 
 OPS = (
-    OpDef("FixedAveragePool", infer_pool, reference_pool, lower_pool,
+    OpDef("FixedAveragePool", infer_pool, derived, lower_pool,
           {**WINDOW, "kernel_shape": IntList(), "ceil_mode": Int(0), "unsigned": Int(0), **CLAMP, "layout": LAYOUT},
           doc="average of windows of codes as TensorFlow Lite computes it (internal)"),
     *(
-        OpDef(op, infer_reduce, reference_mean, lower_mean,
+        OpDef(op, infer_reduce, derived, lower_mean,
               {"axes": IntList(()), "keepdims": Int(1), "noop_with_empty_axes": Int(0)},
               doc=f"{word} of codes as TensorFlow Lite computes it (internal)")
         for op, word in (("FixedMean", "mean"), ("FixedSum", "sum"))

@@ -18,7 +18,8 @@ from glowc.graph.fixed_point import multiplier, round_away, scaled
 from glowc.graph.graph import Node
 from glowc.graph.numerics import F32
 from glowc.graph.types import DTYPES, DType, QuantParams, TensorType
-from glowc.ops.base import Call, LowerCtx, MaybeTypes, OpDef, OpError, Types
+from glowc.ops.base import LowerCtx, MaybeTypes, OpDef, OpError, Types
+from glowc.ops.derived import derived
 from glowc.ops.params import Elements, OutCodes
 from glowc.ops.quantize import LinearParams
 from glowc.ops.strided import present
@@ -76,13 +77,6 @@ def _alpha(node: Node) -> float:
     return {"FixedAbs": -1.0, "FixedRelu": 0.0}.get(node.op, 1.0)
 
 
-def reference_rescale(call: Call) -> tuple[np.ndarray, ...]:
-    """The formula."""
-    out = call.out_types[0]
-    p = scale_params(_codes_of(call.in_types[0]), out, _alpha(call.node), out.elements)
-    return (rescaled(call.array(0), p).astype(out.dtype.numpy),)
-
-
 def lower_rescale(node: Node, ctx: LowerCtx) -> None:
     """A table for int8, else `rescale_q31`."""
     x, y = ctx.read(node.inputs[0]), ctx.write(node.outputs[0])
@@ -111,13 +105,6 @@ def quantized_away(x: np.ndarray, scale: float, zero_point: int, dtype: DType) -
     return np.asarray(np.clip(shifted, dtype.qmin, dtype.qmax).astype(dtype.numpy))
 
 
-def reference_quantize(call: Call) -> tuple[np.ndarray, ...]:
-    """The formula."""
-    out = call.out_types[0]
-    quant = _codes_of(out)
-    return (quantized_away(call.array(0), quant.scale[0], quant.zero_point[0], out.dtype),)
-
-
 def lower_quantize(node: Node, ctx: LowerCtx) -> None:
     """One `quantize_away`."""
     x, y = ctx.read(node.inputs[0]), ctx.write(node.outputs[0])
@@ -144,16 +131,16 @@ KERNELS = (
 )  # fmt: skip
 
 OPS = (
-    OpDef("FixedRescale", infer_rescale, reference_rescale, lower_rescale, {"dtype": Str("", words=DTYPES)},
+    OpDef("FixedRescale", infer_rescale, derived, lower_rescale, {"dtype": Str("", words=DTYPES)},
           doc="codes of another quantisation as TensorFlow Lite computes them (internal)"),
-    OpDef("FixedLeakyRelu", infer_rescale, reference_rescale, lower_rescale,
+    OpDef("FixedLeakyRelu", infer_rescale, derived, lower_rescale,
           {"alpha": Float(), "dtype": Str("", words=DTYPES)},
           doc="LeakyRelu of codes as TensorFlow Lite computes it (internal)"),
     *(
-        OpDef(op, infer_rescale, reference_rescale, lower_rescale, {"dtype": Str("", words=DTYPES)},
+        OpDef(op, infer_rescale, derived, lower_rescale, {"dtype": Str("", words=DTYPES)},
               doc=f"{name} of codes as TensorFlow Lite computes it (internal)")
         for op, name in (("FixedAbs", "absolute value"), ("FixedRelu", "Relu"))
     ),
-    OpDef("FixedQuantize", infer_quantize, reference_quantize, lower_quantize, {"dtype": Str("", words=DTYPES)},
+    OpDef("FixedQuantize", infer_quantize, derived, lower_quantize, {"dtype": Str("", words=DTYPES)},
           doc="float to codes, half away from zero (internal)"),
 )  # fmt: skip

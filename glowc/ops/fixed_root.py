@@ -18,7 +18,8 @@ from glowc.graph.fixed_point import scaled
 from glowc.graph.fixed_unary import RSQRT_BITS, Range, inverse_root, range_of, rsqrt_by, rsqrt_factor
 from glowc.graph.graph import Node
 from glowc.graph.types import DType, TensorType
-from glowc.ops.base import Call, LowerCtx, MaybeTypes, OpDef, OpError, Types
+from glowc.ops.base import LowerCtx, MaybeTypes, OpDef, OpError, Types
+from glowc.ops.derived import derived
 from glowc.ops.params import Along, Elements, OutCodes
 from glowc.ops.strided import present
 from glowc.program.kernel import Arrays, KernelDef
@@ -78,17 +79,6 @@ def _norm_params(x: TensorType) -> L2Norm:
     return L2Norm(x.elements // n, n, 1, x.quant.zero_point[0])
 
 
-def reference(call: Call) -> tuple[np.ndarray, ...]:
-    """The formulas."""
-    (x,), out = present(call.in_types[:1]), call.out_types[0]
-    if call.node.op == "FixedL2Norm":
-        p = _norm_params(x)
-        y = _normalized(p.view(call.array(0)), p.in_zp)
-    else:
-        y = _roots(call.array(0), _root_params(x, out))
-    return (y.reshape(out.shape).astype(out.dtype.numpy),)
-
-
 def lower(node: Node, ctx: LowerCtx) -> None:
     """One kernel."""
     x, y = ctx.read(node.inputs[0]), ctx.write(node.outputs[0])
@@ -114,8 +104,8 @@ KERNELS = (
 )  # fmt: skip
 
 OPS = (
-    OpDef("FixedL2Norm", infer, reference, lower,
+    OpDef("FixedL2Norm", infer, derived, lower,
           doc="rows of length one of codes as TensorFlow Lite computes them (internal)"),
-    OpDef("FixedRsqrt", infer, reference, lower,
+    OpDef("FixedRsqrt", infer, derived, lower,
           doc="inverse square root of codes as TensorFlow Lite computes it (internal)"),
 )  # fmt: skip

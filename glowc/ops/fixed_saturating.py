@@ -9,12 +9,11 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-import numpy as np
-
 from glowc.graph.fixed_functions import logistic_by_table, lookup_factor, sigmoid_table, tanh_by_table
 from glowc.graph.graph import Node
 from glowc.graph.types import DType, TensorType
-from glowc.ops.base import Call, LowerCtx, MaybeTypes, OpDef, OpError, Types
+from glowc.ops.base import LowerCtx, MaybeTypes, OpDef, OpError, Types
+from glowc.ops.derived import derived
 from glowc.ops.params import Elements
 from glowc.ops.strided import present
 from glowc.program.kernel import Arrays, KernelDef
@@ -47,13 +46,6 @@ def params_of(node: Node, x: TensorType) -> Lookup:
     return Lookup(x.elements, *lookup_factor(x.quant.scale[0], function), function)
 
 
-def reference(call: Call) -> tuple[np.ndarray, ...]:
-    """The formula."""
-    (x,) = present(call.in_types[:1])
-    p = params_of(call.node, x)
-    return (_BY_TABLE[p.function](call.array(0), p.mul, p.shift).astype(np.int16),)
-
-
 def lower(node: Node, ctx: LowerCtx) -> None:
     """One `saturating_s16`."""
     x, y = ctx.read(node.inputs[0]), ctx.write(node.outputs[0])
@@ -71,6 +63,6 @@ KERNELS = (
 )  # fmt: skip
 
 OPS = tuple(
-    OpDef(op, infer, reference, lower, doc=f"{name} of int16 codes as TensorFlow Lite computes it (internal)")
+    OpDef(op, infer, derived, lower, doc=f"{name} of int16 codes as TensorFlow Lite computes it (internal)")
     for op, name in _FUNCTIONS.items()
 )

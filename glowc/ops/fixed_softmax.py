@@ -15,7 +15,8 @@ from glowc.graph.attrs import Float, Str
 from glowc.graph.fixed_functions import softmax_parts, softmax_table
 from glowc.graph.graph import Node
 from glowc.graph.types import DTYPES, DType, QuantParams, TensorType
-from glowc.ops.base import Call, LowerCtx, MaybeTypes, OpDef, OpError, Types
+from glowc.ops.base import LowerCtx, MaybeTypes, OpDef, OpError, Types
+from glowc.ops.derived import derived
 from glowc.ops.params import Along
 from glowc.ops.strided import present
 from glowc.program.kernel import Arrays, KernelDef
@@ -43,14 +44,6 @@ def _codes(x: np.ndarray, table: np.ndarray, dtype: DType) -> np.ndarray:
     return np.asarray(np.clip(y, dtype.qmin, dtype.qmax))
 
 
-def reference(call: Call) -> tuple[np.ndarray, ...]:
-    """The formula."""
-    out, quant, x = call.out_types[0], call.quant(0), call.array(0)
-    assert quant is not None
-    y = _codes(x.reshape(-1, x.shape[-1], 1), _table(call.node, quant), out.dtype)
-    return (y.reshape(out.shape).astype(out.dtype.numpy),)
-
-
 def _table(node: Node, quant: QuantParams) -> np.ndarray:
     return softmax_table(quant.scale[0], node.float_("beta"))
 
@@ -75,5 +68,5 @@ KERNELS = (
               in_place=("in",), doc="int8 softmax in TensorFlow Lite's fixed point"),
 )  # fmt: skip
 
-OP = OpDef("FixedSoftmax", infer, reference, lower, {"beta": Float(1.0), "dtype": Str("", words=DTYPES)},
+OP = OpDef("FixedSoftmax", infer, derived, lower, {"beta": Float(1.0), "dtype": Str("", words=DTYPES)},
            doc="softmax of codes as TensorFlow Lite computes it (internal)")  # fmt: skip

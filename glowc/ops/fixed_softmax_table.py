@@ -17,7 +17,8 @@ from glowc.graph.fixed_log import log_softmax_codes, log_softmax_factors, log_so
 from glowc.graph.fixed_softmax16 import softmax16_codes, softmax16_factor, softmax16_tables
 from glowc.graph.graph import Node
 from glowc.graph.types import DType, TensorType
-from glowc.ops.base import Call, LowerCtx, MaybeTypes, OpDef, OpError, Types
+from glowc.ops.base import LowerCtx, MaybeTypes, OpDef, OpError, Types
+from glowc.ops.derived import derived
 from glowc.ops.params import Along
 from glowc.ops.strided import present
 from glowc.program.kernel import Arrays, KernelDef
@@ -62,23 +63,6 @@ def _differences(x: np.ndarray) -> np.ndarray:
     return np.asarray(wide - wide.max(1, keepdims=True))
 
 
-def _log_codes(x: np.ndarray, factors: tuple[int, int, int, int, int]) -> np.ndarray:
-    y = log_softmax_codes(_differences(x), factors, log_softmax_tables(factors))
-    return np.asarray(np.clip(y + _TOP, -128, 127))
-
-
-def reference(call: Call) -> tuple[np.ndarray, ...]:
-    """The formulas."""
-    (x,), out, array = present(call.in_types[:1]), call.out_types[0], call.array(0)
-    rows = array.reshape(-1, x.shape[-1], 1)
-    if call.node.op == "FixedLogSoftmax":
-        y = _log_codes(rows, log_softmax_factors(_scale(x)))
-    else:
-        factor = softmax16_factor(_scale(x), call.node.float_("beta"))
-        y = softmax16_codes(_differences(rows), factor, softmax16_tables())
-    return (y.reshape(out.shape).astype(out.dtype.numpy),)
-
-
 def lower(node: Node, ctx: LowerCtx) -> None:
     """One kernel with its tables."""
     x, y = ctx.read(node.inputs[0]), ctx.write(node.outputs[0])
@@ -115,8 +99,8 @@ KERNELS = (
 )  # fmt: skip
 
 OPS = (
-    OpDef("FixedLogSoftmax", infer, reference, lower,
+    OpDef("FixedLogSoftmax", infer, derived, lower,
           doc="log-softmax of codes as TensorFlow Lite computes it (internal)"),
-    OpDef("FixedSoftmax16", infer, reference, lower, {"beta": Float(1.0)},
+    OpDef("FixedSoftmax16", infer, derived, lower, {"beta": Float(1.0)},
           doc="softmax of int16 codes as TensorFlow Lite computes it (internal)"),
 )  # fmt: skip

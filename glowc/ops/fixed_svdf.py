@@ -23,7 +23,8 @@ from glowc.graph.graph import Node
 from glowc.graph.numerics import F32
 from glowc.graph.types import QuantParams, TensorType
 from glowc.kernels.shapes import Shape
-from glowc.ops.base import CLAMP, Call, LowerCtx, MaybeTypes, OpDef, OpError, Ref, Types, clamp_of
+from glowc.ops.base import CLAMP, LowerCtx, MaybeTypes, OpDef, OpError, Ref, Types, clamp_of
+from glowc.ops.derived import derived
 from glowc.ops.params import Clamp
 from glowc.ops.strided import present
 from glowc.program.kernel import Arrays, KernelDef
@@ -133,18 +134,6 @@ def _start(node: Node, types: MaybeTypes) -> np.ndarray:
     return np.full((shape.batch, shape.filters, shape.memory), zero, time.dtype.numpy)
 
 
-def reference(call: Call) -> tuple[np.ndarray, ...]:
-    """The first call."""
-    node, out = call.node, call.out_types[0]
-    state = _start(call.node, call.in_types)
-    arrays = call.array(0), call.array(1), call.array(2), call.array(3)
-    if node.op == "FixedSvdf":
-        y = step_codes(code_params(node, call.in_types, out), *arrays, state)
-    else:
-        y = step_float(SvdfFloat(shape_of(node, call.in_types), Clamp(*clamp_of(node))), *arrays, state)
-    return (y.astype(out.dtype.numpy),)
-
-
 def lower(node: Node, ctx: LowerCtx) -> None:
     """One `svdf_*` on a kept state."""
     types = tuple(ctx.type(name) for name in node.inputs)
@@ -188,7 +177,7 @@ KERNELS = (
 
 _RANK: Mapping[str, Attr] = {"svdf_rank": Int()}
 OPS = (
-    OpDef("FixedSvdf", infer, reference, lower, {**_RANK, "state_scale": Float(), "state_zp": Int(0)},
+    OpDef("FixedSvdf", infer, derived, lower, {**_RANK, "state_scale": Float(), "state_zp": Int(0)},
           doc="SVDF of codes as TensorFlow Lite computes it (internal)"),
-    OpDef("Svdf", infer, reference, lower, {**_RANK, **CLAMP}, doc="SVDF of floats (internal)"),
+    OpDef("Svdf", infer, derived, lower, {**_RANK, **CLAMP}, doc="SVDF of floats (internal)"),
 )  # fmt: skip

@@ -4,12 +4,11 @@ from __future__ import annotations
 
 import math
 
-import numpy as np
-
 from glowc.graph.attrs import Int
 from glowc.graph.graph import Node
 from glowc.graph.types import TensorType
-from glowc.ops.base import Call, LowerCtx, MaybeTypes, OpDef, OpError, Types
+from glowc.ops.base import LowerCtx, MaybeTypes, OpDef, OpError, Types
+from glowc.ops.derived import derived
 from glowc.ops.strided import Walk, dense_strides, emit_copy, present
 
 
@@ -22,13 +21,6 @@ def infer(node: Node, in_types: MaybeTypes) -> Types:
     return (TensorType((*x.shape[:-1], (x.shape[-1] - size) // step + 1, size), x.dtype),)
 
 
-def reference(call: Call) -> tuple[np.ndarray, ...]:
-    """A view by windows."""
-    size, step = call.node.int_("size"), call.node.int_("step")
-    frames = np.lib.stride_tricks.sliding_window_view(call.array(0), size, -1)[..., ::step, :]
-    return (np.ascontiguousarray(frames),)
-
-
 def lower(node: Node, ctx: LowerCtx) -> None:
     """One copy whose input steps overlap."""
     x, y = ctx.read(node.inputs[0]), ctx.write(node.outputs[0])
@@ -37,4 +29,4 @@ def lower(node: Node, ctx: LowerCtx) -> None:
     emit_copy(ctx, x, y, Walk(shape, (x.type.shape[-1], node.int_("step"), 1), dense_strides(shape)))
 
 
-OP = OpDef("Frames", infer, reference, lower, {"size": Int(), "step": Int()}, doc="frames of samples (internal)")
+OP = OpDef("Frames", infer, derived, lower, {"size": Int(), "step": Int()}, doc="frames of samples (internal)")

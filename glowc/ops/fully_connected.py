@@ -12,17 +12,16 @@ from dataclasses import dataclass
 import numpy as np
 
 from glowc.graph.graph import Node
-from glowc.graph.numerics import dequantize, requantize
+from glowc.graph.numerics import requantize
 from glowc.graph.types import DType, TensorType
 from glowc.kernels.shapes import Codes, FullyConnected
-from glowc.ops.base import CLAMP, Call, LowerCtx, MaybeTypes, OpDef, OpError, Types, clamp_of
+from glowc.ops.base import CLAMP, LowerCtx, MaybeTypes, OpDef, OpError, Types, clamp_of
 from glowc.ops.conv import CODES, FIXED, fixed_operands
+from glowc.ops.derived import derived
 from glowc.ops.integer import (
     FLOAT_WEIGHTS,
     ROUNDING,
     CodedWeights,
-    code_bounds,
-    ending_of,
     fixed,
     fold_weights,
     scales,
@@ -30,7 +29,7 @@ from glowc.ops.integer import (
 )
 from glowc.ops.integer_layer import emit_integer, emit_shift
 from glowc.ops.params import Clamp
-from glowc.ops.requant_shift import SHIFT_ATTRS, ShiftCodes, kernel_codes, shift_dtype, shift_of, shifted_codes
+from glowc.ops.requant_shift import SHIFT_ATTRS, ShiftCodes, kernel_codes, shift_dtype
 from glowc.program.kernel import Arrays, KernelDef
 from glowc.program.params import Params
 
@@ -78,26 +77,6 @@ def infer(node: Node, in_types: MaybeTypes) -> Types:
     if bias is not None and bias.shape != (w.shape[0],):
         raise OpError(f"bias {bias} but {w.shape[0]} outputs")
     return (TensorType((*x.shape[:-1], w.shape[0]), shift_dtype(node, x)),)
-
-
-def reference(call: Call) -> tuple[np.ndarray, ...]:
-    node, out = call.node, call.out_types[0]
-    x, w, bias = call.array(0), call.array(1), call.optional(2)
-    low, high = clamp_of(node)
-    qx, qw, qy = call.quant(0), call.quant(1), call.out_quant
-    if qx is None or qw is None or qy is None:
-        w = w if qw is None else dequantize(w, qw)
-        y = x @ w.T
-        y = y if bias is None else y + bias
-        return (np.clip(y, low, high).astype(out.dtype.numpy),)
-    zero = np.asarray(qw.zero_point, np.int64).reshape(-1, 1)
-    acc = (x.astype(np.float64) - qx.zero_point[0]) @ (w.astype(np.float64) - zero).T
-    acc = acc if bias is None else acc + bias
-    shift = shift_of(node)
-    if shift is not None:
-        return (shifted_codes(shift, acc, out, -1),)
-    y = ending_of(node, qx, qw, qy).codes(acc, qy.zero_point[0], *code_bounds(node, qy, out.dtype))
-    return (y.astype(out.dtype.numpy),)
 
 
 def lower(node: Node, ctx: LowerCtx) -> None:
@@ -200,6 +179,6 @@ KERNELS = (
 )  # fmt: skip
 
 OP = OpDef(
-    "FullyConnected", infer, reference, lower, attrs={**CLAMP, **SHIFT_ATTRS, **ROUNDING, **FLOAT_WEIGHTS}, int8=True,
+    "FullyConnected", infer, derived, lower, attrs={**CLAMP, **SHIFT_ATTRS, **ROUNDING, **FLOAT_WEIGHTS}, int8=True,
     doc="matrix product with constant weights (from Gemm, MatMul)",
 )  # fmt: skip

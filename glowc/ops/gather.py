@@ -14,7 +14,8 @@ import numpy as np
 from glowc.graph.attrs import Int, Str
 from glowc.graph.graph import Node
 from glowc.graph.types import DType, TensorType
-from glowc.ops.base import LAYOUT, Call, LowerCtx, MaybeTypes, OpDef, OpError, Types
+from glowc.ops.base import LAYOUT, LowerCtx, MaybeTypes, OpDef, OpError, Types
+from glowc.ops.derived import derived
 from glowc.ops.params import Along, around
 from glowc.ops.strided import Walk, axis_of, dense_strides, emit_copy, emit_indexed, present
 from glowc.program.kernel import Arrays, KernelDef
@@ -44,14 +45,6 @@ def clamped(indices: np.ndarray, n: int) -> np.ndarray:
     """Return indices counted from the front and inside the axis."""
     plain = indices.astype(np.int64)
     return np.asarray(np.clip(np.where(plain < 0, plain + n, plain), 0, n - 1))
-
-
-def reference(call: Call) -> tuple[np.ndarray, ...]:
-    """numpy.take."""
-    data = call.array(0)
-    axis = axis_of(call.node.int_("axis"), data.ndim)
-    y = np.take(data, clamped(call.array(1), data.shape[axis]), axis)
-    return (np.asarray(y).reshape(call.out_types[0].shape),)
 
 
 def lower(node: Node, ctx: LowerCtx) -> None:
@@ -109,12 +102,6 @@ def _blocks(node: Node, shape: tuple[int, ...]) -> tuple[tuple[int, ...], tuple[
     return ((n, less, b, b, h, w), (0, 1, 4, 2, 5, 3)) if crd else ((n, b, b, less, h, w), (0, 3, 4, 1, 5, 2))
 
 
-def reference_blocks(call: Call) -> tuple[np.ndarray, ...]:
-    """Split, transpose, join."""
-    split, perm = _blocks(call.node, call.array(0).shape)
-    return (np.ascontiguousarray(call.array(0).reshape(split).transpose(perm)).reshape(call.out_types[0].shape),)
-
-
 def lower_blocks(node: Node, ctx: LowerCtx) -> None:
     """One strided copy."""
     x, y = ctx.read(node.inputs[0]), ctx.write(node.outputs[0])
@@ -132,10 +119,10 @@ KERNELS = tuple(
 
 _BLOCKS = {"blocksize": Int(), "mode": Str("DCR", words=("DCR", "CRD")), "layout": LAYOUT}
 OPS = (
-    OpDef("Gather", infer, reference, lower, attrs={"axis": Int(0)}, max_version=13, int8=True,
+    OpDef("Gather", infer, derived, lower, attrs={"axis": Int(0)}, max_version=13, int8=True,
           doc="picks along an axis by index"),
-    OpDef("DepthToSpace", infer_blocks, reference_blocks, lower_blocks, attrs=_BLOCKS, max_version=28, int8=True,
+    OpDef("DepthToSpace", infer_blocks, derived, lower_blocks, attrs=_BLOCKS, max_version=28, int8=True,
           doc="moves channels to rows and columns"),
-    OpDef("SpaceToDepth", infer_blocks, reference_blocks, lower_blocks, attrs=_BLOCKS, max_version=28, int8=True,
+    OpDef("SpaceToDepth", infer_blocks, derived, lower_blocks, attrs=_BLOCKS, max_version=28, int8=True,
           doc="moves rows and columns to channels"),
 )  # fmt: skip

@@ -17,7 +17,8 @@ import numpy as np
 from glowc.graph.attrs import Int, Str
 from glowc.graph.graph import Node
 from glowc.graph.types import DType
-from glowc.ops.base import Call, LowerCtx, MaybeTypes, OpDef, OpError, Types
+from glowc.ops.base import LowerCtx, MaybeTypes, OpDef, OpError, Types
+from glowc.ops.derived import derived
 from glowc.ops.params import Spatial
 from glowc.ops.strided import present
 from glowc.program.kernel import Arrays, KernelDef
@@ -131,11 +132,6 @@ def _sum(x: np.ndarray, taps: list[tuple[np.ndarray, np.ndarray]], chosen: tuple
     return total
 
 
-def reference(call: Call) -> tuple[np.ndarray, ...]:
-    """The product sum."""
-    return (sample(call.array(0), call.array(1), *words_of(call.node)),)
-
-
 def lower(node: Node, ctx: LowerCtx) -> None:
     """One `grid_sample`."""
     x, grid, y = ctx.read(node.inputs[0]), ctx.read(node.inputs[1]), ctx.write(node.outputs[0])
@@ -161,7 +157,7 @@ KERNELS = (
 )  # fmt: skip
 
 OP = OpDef(
-    "GridSample", infer, reference, lower, max_version=22,
+    "GridSample", infer, derived, lower, max_version=22,
     attrs={"mode": Str("linear", words=tuple(MODES)), "padding_mode": Str("zeros", words=tuple(PADDINGS)),
            "align_corners": Int(0)},
     doc="interpolation at given coordinates",

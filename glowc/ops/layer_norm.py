@@ -25,7 +25,8 @@ from glowc.graph.attrs import Float, Int
 from glowc.graph.graph import Node
 from glowc.graph.numerics import F32, round_clamp
 from glowc.graph.types import DType, QuantParams, TensorType
-from glowc.ops.base import Call, LowerCtx, MaybeTypes, OpDef, OpError, Ref, Types
+from glowc.ops.base import LowerCtx, MaybeTypes, OpDef, OpError, Ref, Types
+from glowc.ops.derived import derived
 from glowc.ops.strided import axis_of, present
 from glowc.program.kernel import Arrays, KernelDef
 from glowc.program.params import Params, Printed
@@ -127,25 +128,6 @@ def on_codes(
     return round_clamp(value, out_zp, dtype.qmin, dtype.qmax)
 
 
-def reference(call: Call) -> tuple[np.ndarray, ...]:
-    """numpy evaluation, float or by the integer formula."""
-    node, out, centre = call.node, call.out_types[0], call.node.op == "LayerNormalization"
-    n, epsilon = row_length(node, out.shape), node.float_("epsilon")
-    x = call.array(0).reshape(-1, n)
-    scale, bias = row_of(call.array(1), node, out.shape), call.optional(2)
-    bias = None if bias is None else row_of(bias, node, out.shape)
-    qx, qy = call.quant(0), call.out_quant
-    if qx is None or qy is None:
-        y, mean, inverse = normalised(x, scale, bias, epsilon, centre=centre)
-        stats = [
-            a.astype(t.dtype.numpy).reshape(t.shape) for a, t in zip((mean, inverse), call.out_types[1:], strict=False)
-        ]
-        return (y.astype(out.dtype.numpy).reshape(out.shape), *stats)
-    gain, shift, e = folded(scale, bias, epsilon, n, qx, qy)
-    y = on_codes(x, gain, shift, e, qx.zero_point[0], qy.zero_point[0], out.dtype, centre=centre)
-    return (y.astype(out.dtype.numpy).reshape(out.shape),)
-
-
 def lower(node: Node, ctx: LowerCtx) -> None:
     """Emit layer_norm_<kind>, or layer_norm_stats_<kind> when the mean or the inverse deviation is read."""
     x, y = ctx.read(node.inputs[0]), ctx.write(node.outputs[0])
@@ -235,8 +217,8 @@ KERNELS = (
 
 _ATTRS = {"axis": Int(-1), "epsilon": Float(1e-5), "stash_type": Int(1)}
 OPS = (
-    OpDef("LayerNormalization", infer, reference, lower, attrs=_ATTRS, max_version=17, int8=True,
+    OpDef("LayerNormalization", infer, derived, lower, attrs=_ATTRS, max_version=17, int8=True,
           doc="rows with mean 0 and variance 1, times scale plus bias"),
-    OpDef("RMSNormalization", infer, reference, lower, attrs=_ATTRS, max_version=23, int8=True,
+    OpDef("RMSNormalization", infer, derived, lower, attrs=_ATTRS, max_version=23, int8=True,
           doc="rows with mean square 1, times scale"),
 )  # fmt: skip

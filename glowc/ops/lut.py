@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-import numpy as np
-
 from glowc.graph.graph import Node
 from glowc.graph.types import DType, TensorType
-from glowc.ops.base import Call, LowerCtx, MaybeTypes, OpDef, OpError, Types
+from glowc.ops.base import LowerCtx, MaybeTypes, OpDef, OpError, Types
+from glowc.ops.derived import derived
 from glowc.ops.params import Elements
 from glowc.ops.strided import present
 
@@ -19,15 +18,10 @@ def infer(node: Node, in_types: MaybeTypes) -> Types:
     return (TensorType(x.shape, DType.S8, None, x.layout),)
 
 
-def reference(call: Call) -> tuple[np.ndarray, ...]:
-    """Take from the table."""
-    return (np.asarray(call.array(1)[call.array(0).astype(np.int64) + 128]),)
-
-
 def lower(node: Node, ctx: LowerCtx) -> None:
     """Emit lut_s8."""
     x, table, y = ctx.read(node.inputs[0]), ctx.read(node.inputs[1]), ctx.write(node.outputs[0])
     ctx.emit("lut_s8", {"in": x, "lut": table, "out": y}, Elements(x.type.elements))
 
 
-OP = OpDef("Lut", infer, reference, lower, int8=True, doc="function of an int8 tensor as a table (internal)")
+OP = OpDef("Lut", infer, derived, lower, int8=True, doc="function of an int8 tensor as a table (internal)")

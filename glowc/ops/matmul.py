@@ -19,7 +19,8 @@ from glowc.graph.graph import Node
 from glowc.graph.numerics import act_range, requant_scale, requantize
 from glowc.graph.types import DType, TensorType
 from glowc.kernels.shapes import MatMul
-from glowc.ops.base import CLAMP, Call, LowerCtx, MaybeTypes, OpDef, OpError, Types, clamp_of
+from glowc.ops.base import CLAMP, LowerCtx, MaybeTypes, OpDef, OpError, Types, clamp_of
+from glowc.ops.derived import derived
 from glowc.ops.integer import FLOAT_WEIGHTS
 from glowc.ops.params import Clamp, OutCodes
 from glowc.ops.strided import broadcast_shape, collapse, dense_strides, present
@@ -100,44 +101,6 @@ def infer_gemm(node: Node, in_types: MaybeTypes) -> Types:
 def _factors(node: Node) -> tuple[float, float]:
     """Return alpha and beta of a Gemm."""
     return (node.float_("alpha"), node.float_("beta")) if node.op == "Gemm" else (1.0, 1.0)
-
-
-def _product(call: Call, a: np.ndarray, b: np.ndarray, bias: np.ndarray | None) -> np.ndarray:
-    node, out = call.node, call.out_types[0]
-    low, high = clamp_of(node)
-    alpha, beta = _factors(node)
-    qa, qb, qy = call.quant(0), call.quant(1), call.out_quant
-    if qa is None or qb is None or qy is None:
-        y = np.matmul(a, b)
-        y = y if alpha == 1.0 else (y * np.asarray(alpha, y.dtype))
-        y = y if bias is None else y + (bias if beta == 1.0 else bias * np.asarray(beta, bias.dtype))
-        return np.asarray(np.clip(y, low, high) if y.dtype.kind == "f" else y).astype(out.dtype.numpy)
-    acc = np.matmul(a.astype(np.float64) - qa.zero_point[0], b.astype(np.float64) - np.asarray(qb.zero_point))
-    acc = acc if bias is None else acc + bias
-    scale = requant_scale(qa, qb, qy)
-    bounds = act_range(low, high, qy, out.dtype)
-    return requantize(acc, scale if scale.size > 1 else scale[0], qy.zero_point[0], *bounds).astype(out.dtype.numpy)
-
-
-def reference_matmul(call: Call) -> tuple[np.ndarray, ...]:
-    a, b = (x.transpose(operand_perm(call.node, key, x.ndim)) for x, key in _operands(call))
-    y = _product(call, a, b, None)
-    return (np.ascontiguousarray(y.transpose(operand_perm(call.node, "perm_y", y.ndim))).reshape(y_shape(call)),)
-
-
-def _operands(call: Call) -> tuple[tuple[np.ndarray, str], ...]:
-    return (call.array(0), "perm_a"), (call.array(1), "perm_b")
-
-
-def y_shape(call: Call) -> Ints:
-    """Return the shape of the result."""
-    return call.out_types[0].shape
-
-
-def reference_gemm(call: Call) -> tuple[np.ndarray, ...]:
-    a = call.array(0).T if call.node.int_("transA") else call.array(0)
-    b = call.array(1).T if call.node.int_("transB") else call.array(1)
-    return (_product(call, a, b, call.optional(2)),)
 
 
 def lower_matmul(node: Node, ctx: LowerCtx) -> None:
@@ -286,8 +249,8 @@ KERNELS = (
 _PERMS = {key: IntList(optional=True) for key in ("perm_a", "perm_b", "perm_y")}
 _GEMM = {"alpha": Float(1.0), "beta": Float(1.0), "transA": Int(0), "transB": Int(0)}
 OPS = (
-    OpDef("MatMul", infer_matmul, reference_matmul, lower_matmul, int8=True, max_version=13,
+    OpDef("MatMul", infer_matmul, derived, lower_matmul, int8=True, max_version=13,
           attrs={**CLAMP, **_PERMS, **FLOAT_WEIGHTS}, doc="matrix product of two tensors, batched"),
-    OpDef("Gemm", infer_gemm, reference_gemm, lower_gemm, int8=True, max_version=13,
+    OpDef("Gemm", infer_gemm, derived, lower_gemm, int8=True, max_version=13,
           attrs={**CLAMP, **_GEMM, **FLOAT_WEIGHTS}, doc="alpha * A @ B + beta * C"),
 )  # fmt: skip

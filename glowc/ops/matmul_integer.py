@@ -16,7 +16,8 @@ from glowc.graph.graph import Node
 from glowc.graph.numerics import F32
 from glowc.graph.types import DType, TensorType
 from glowc.kernels.shapes import FullyConnected
-from glowc.ops.base import CLAMP, Call, LowerCtx, MaybeTypes, OpDef, OpError, Ref, Types, clamp_of
+from glowc.ops.base import CLAMP, LowerCtx, MaybeTypes, OpDef, OpError, Ref, Types, clamp_of
+from glowc.ops.derived import derived
 from glowc.ops.matmul import infer_matmul
 from glowc.ops.params import Clamp, Pairs, padded_dims, padded_steps
 from glowc.ops.strided import broadcast_strides, collapse, present
@@ -67,16 +68,6 @@ def _get(types: MaybeTypes, index: int) -> TensorType | None:
 
 def _matrices(a: tuple[int, ...], b: tuple[int, ...]) -> tuple[tuple[int, ...], tuple[int, ...]]:
     return (1, *a) if len(a) == 1 else a, (*b, 1) if len(b) == 1 else b
-
-
-def reference(call: Call) -> tuple[np.ndarray, ...]:
-    a, b = (call.array(i).astype(np.float64) for i in (0, 1))
-    za, zb = call.optional(2), call.optional(3)
-    if za is not None:
-        a = a - (za.astype(np.float64).reshape(-1, 1) if za.size > 1 else float(za.reshape(-1)[0]))
-    if zb is not None:
-        b = b - (zb.astype(np.float64).reshape(-1) if zb.size > 1 else float(zb.reshape(-1)[0]))
-    return (np.asarray(np.matmul(a, b)).astype(np.int32),)
 
 
 def lower(node: Node, ctx: LowerCtx) -> None:
@@ -135,14 +126,6 @@ def dynamic_product(
     return np.asarray(acc.astype(F32) * scales + bias, F32)
 
 
-def reference_dynamic(call: Call) -> tuple[np.ndarray, ...]:
-    x, scale, zero, w, w_scale, w_zero, bias = (call.array(i) for i in range(7))
-    flat = x.reshape(-1, x.shape[-1])
-    y = dynamic_product(flat, F32(scale.reshape(-1)[0]), int(zero.reshape(-1)[0]), w, w_scale, w_zero, bias)
-    low, high = clamp_of(call.node)
-    return (np.clip(y, F32(low), F32(high)).reshape(call.out_types[0].shape),)
-
-
 _ROLES = ("in", "in_scale", "in_zp", "weights", "scale", "w_zp", "bias")
 
 
@@ -175,7 +158,7 @@ KERNELS = (
 )  # fmt: skip
 
 OPS = (
-    OpDef("MatMulInteger", infer, reference, lower, max_version=10, doc="s32 product of 8-bit codes"),
-    OpDef("FullyConnectedDynamic", infer_dynamic, reference_dynamic, lower_dynamic,
+    OpDef("MatMulInteger", infer, derived, lower, max_version=10, doc="s32 product of 8-bit codes"),
+    OpDef("FullyConnectedDynamic", infer_dynamic, derived, lower_dynamic,
           attrs=CLAMP, doc="dynamically quantised layer with int8 weights"),
 )  # fmt: skip

@@ -10,12 +10,11 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 
-import numpy as np
-
 from glowc.graph.attrs import Int, IntList
 from glowc.graph.graph import Node
-from glowc.ops.base import Call, LowerCtx, MaybeTypes, OpDef, OpError, Types
-from glowc.ops.quantize import emit_requantize, requantized
+from glowc.ops.base import LowerCtx, MaybeTypes, OpDef, OpError, Types
+from glowc.ops.derived import derived
+from glowc.ops.quantize import emit_requantize
 from glowc.ops.strided import (
     Walk,
     axis_of,
@@ -41,11 +40,6 @@ def infer_transpose(node: Node, in_types: MaybeTypes) -> Types:
     return (x.with_shape([x.shape[i] for i in permutation(node, x.rank)]),)
 
 
-def reference_transpose(call: Call) -> tuple[np.ndarray, ...]:
-    x = call.array(0)
-    return (np.ascontiguousarray(x.transpose(permutation(call.node, x.ndim))).reshape(call.out_types[0].shape),)
-
-
 def lower_transpose(node: Node, ctx: LowerCtx) -> None:
     x, y = ctx.read(node.inputs[0]), ctx.write(node.outputs[0])
     strides = dense_strides(x.type.shape)
@@ -66,12 +60,6 @@ def infer_concat(node: Node, in_types: MaybeTypes) -> Types:
     shape = list(first.shape)
     shape[axis] = sum(t.shape[axis] for t in types)
     return (first.with_shape(shape),)
-
-
-def reference_concat(call: Call) -> tuple[np.ndarray, ...]:
-    out = call.out_types[0]
-    parts = [requantized(call.array(i), call.quant(i), out) for i in range(len(call.inputs))]
-    return (np.concatenate(parts, axis_of(call.node.int_("axis"), out.rank)),)
 
 
 def lower_concat(node: Node, ctx: LowerCtx) -> None:
@@ -110,11 +98,6 @@ def infer_slice(node: Node, in_types: MaybeTypes) -> Types:
     return (x.with_shape([len(r) for r in slice_ranges(node, x.shape)]),)
 
 
-def reference_slice(call: Call) -> tuple[np.ndarray, ...]:
-    x = call.array(0)
-    return (x[np.ix_(*(list(r) for r in slice_ranges(call.node, x.shape)))] if x.ndim else x,)
-
-
 def lower_slice(node: Node, ctx: LowerCtx) -> None:
     x, y = ctx.read(node.inputs[0]), ctx.write(node.outputs[0])
     emit_indexed(ctx, x, y, slice_ranges(node, x.type.shape))
@@ -141,13 +124,6 @@ def infer_split(node: Node, in_types: MaybeTypes) -> Types:
     return tuple(x.with_shape([*x.shape[:axis], n, *x.shape[axis + 1 :]]) for n in sizes)
 
 
-def reference_split(call: Call) -> tuple[np.ndarray, ...]:
-    x = call.array(0)
-    axis = axis_of(call.node.int_("axis"), x.ndim)
-    cuts = np.cumsum(split_sizes(call.node, x.shape[axis]))[:-1]
-    return tuple(np.split(x, cuts, axis))
-
-
 def lower_split(node: Node, ctx: LowerCtx) -> None:
     x = ctx.read(node.inputs[0])
     axis = axis_of(node.int_("axis"), x.type.rank)
@@ -164,10 +140,6 @@ def infer_expand(node: Node, in_types: MaybeTypes) -> Types:
     return (x.with_shape(broadcast_shape((x, x.with_shape(node.ints("shape"))))),)
 
 
-def reference_expand(call: Call) -> tuple[np.ndarray, ...]:
-    return (np.broadcast_to(call.array(0), call.out_types[0].shape).copy(),)
-
-
 def lower_expand(node: Node, ctx: LowerCtx) -> None:
     x, y = ctx.read(node.inputs[0]), ctx.write(node.outputs[0])
     shape = y.type.shape
@@ -180,10 +152,6 @@ def infer_tile(node: Node, in_types: MaybeTypes) -> Types:
     if len(repeats) != x.rank or any(r < 0 for r in repeats):
         raise OpError(f"repeats {list(repeats)} for {x}")
     return (x.with_shape([d * r for d, r in zip(x.shape, repeats, strict=True)]),)
-
-
-def reference_tile(call: Call) -> tuple[np.ndarray, ...]:
-    return (np.tile(call.array(0), call.node.ints("repeats")).reshape(call.out_types[0].shape),)
 
 
 def lower_tile(node: Node, ctx: LowerCtx) -> None:
@@ -199,18 +167,18 @@ def lower_tile(node: Node, ctx: LowerCtx) -> None:
 
 
 OPS = (
-    OpDef("Transpose", infer_transpose, reference_transpose, lower_transpose, attrs={"perm": IntList(())},
+    OpDef("Transpose", infer_transpose, derived, lower_transpose, attrs={"perm": IntList(())},
           max_version=25, int8=True, doc="permutes axes"),
-    OpDef("Concat", infer_concat, reference_concat, lower_concat, attrs={"axis": Int()}, max_version=13,
+    OpDef("Concat", infer_concat, derived, lower_concat, attrs={"axis": Int()}, max_version=13,
           int8=True, doc="joins tensors along an axis"),
-    OpDef("Slice", infer_slice, reference_slice, lower_slice, max_version=13, int8=True,
+    OpDef("Slice", infer_slice, derived, lower_slice, max_version=13, int8=True,
           attrs={"starts": IntList(), "ends": IntList(), "axes": IntList(()), "steps": IntList(each=1)},
           doc="cuts ranges with steps out of axes"),
-    OpDef("Split", infer_split, reference_split, lower_split, max_version=18, int8=True,
+    OpDef("Split", infer_split, derived, lower_split, max_version=18, int8=True,
           attrs={"axis": Int(0), "split": IntList(()), "num_outputs": Int(optional=True)},
           doc="cuts an axis into parts"),
-    OpDef("Expand", infer_expand, reference_expand, lower_expand, attrs={"shape": IntList()}, max_version=13,
+    OpDef("Expand", infer_expand, derived, lower_expand, attrs={"shape": IntList()}, max_version=13,
           int8=True, doc="broadcasts to a shape"),
-    OpDef("Tile", infer_tile, reference_tile, lower_tile, attrs={"repeats": IntList()}, max_version=13, int8=True,
+    OpDef("Tile", infer_tile, derived, lower_tile, attrs={"repeats": IntList()}, max_version=13, int8=True,
           doc="repeats along axes"),
 )  # fmt: skip

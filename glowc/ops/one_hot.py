@@ -12,7 +12,8 @@ import numpy as np
 from glowc.graph.attrs import Int
 from glowc.graph.graph import Node
 from glowc.graph.types import DType
-from glowc.ops.base import Call, LowerCtx, MaybeTypes, OpDef, OpError, Ref, Types
+from glowc.ops.base import LowerCtx, MaybeTypes, OpDef, OpError, Ref, Types
+from glowc.ops.derived import derived
 from glowc.ops.params import around
 from glowc.ops.strided import axis_of, present
 from glowc.program.kernel import Arrays, KernelDef
@@ -44,13 +45,6 @@ def one_hot(indices: np.ndarray, values: np.ndarray, depth: int) -> np.ndarray:
     return np.asarray(np.where(hit, values[1], values[0]).astype(values.dtype))
 
 
-def reference(call: Call) -> tuple[np.ndarray, ...]:
-    """Compare with 0 .. depth - 1."""
-    shape = call.out_types[0].shape
-    outer, depth, inner = around(shape, axis_of(call.node.int_("axis"), len(shape)))
-    return (one_hot(call.array(0).reshape(outer, inner), call.array(1), depth).reshape(shape),)
-
-
 def lower(node: Node, ctx: LowerCtx) -> None:
     """One `one_hot_b<N>`."""
     indices, values, y = ctx.read(node.inputs[0]), ctx.read(node.inputs[1]), ctx.write(node.outputs[0])
@@ -76,5 +70,5 @@ KERNELS = tuple(
 )  # fmt: skip
 
 OP = OpDef(
-    "OneHot", infer, reference, lower, attrs={"axis": Int(-1), "depth": Int()}, max_version=28, doc="one-hot coding"
+    "OneHot", infer, derived, lower, attrs={"axis": Int(-1), "depth": Int()}, max_version=28, doc="one-hot coding"
 )

@@ -14,8 +14,9 @@ from glowc.graph.attrs import Float, IntList, Str
 from glowc.graph.graph import Node
 from glowc.graph.numerics import quantize
 from glowc.graph.types import TensorType
-from glowc.ops.base import Call, LowerCtx, MaybeTypes, OpDef, OpError, Types
+from glowc.ops.base import LowerCtx, MaybeTypes, OpDef, OpError, Types
 from glowc.ops.copy import emit_fill
+from glowc.ops.derived import derived
 from glowc.ops.strided import axis_of, check_table_axes, emit_indexed, present
 
 MODES = ("constant", "reflect", "edge", "wrap")
@@ -81,18 +82,6 @@ def infer(node: Node, in_types: MaybeTypes) -> Types:
     return (x.with_shape(shape),)
 
 
-def reference(call: Call) -> tuple[np.ndarray, ...]:
-    """Index by the sources and overwrite what has none."""
-    x = call.array(0)
-    y = np.full(call.out_types[0].shape, fill_value(call.node, call.out_types[0]), x.dtype)
-    sources = [np.asarray(s, np.int64) for s in axis_sources(call.node, x.shape)]
-    inside = [np.flatnonzero(s >= 0) for s in sources]
-    if x.ndim:
-        y[np.ix_(*inside)] = x[np.ix_(*(s[i] for s, i in zip(sources, inside, strict=True)))]
-        return (y,)
-    return (x,)
-
-
 def lower(node: Node, ctx: LowerCtx) -> None:
     """Fill when something stays uncovered, then copy every run."""
     x, y = ctx.read(node.inputs[0]), ctx.write(node.outputs[0])
@@ -104,7 +93,7 @@ def lower(node: Node, ctx: LowerCtx) -> None:
 
 
 OP = OpDef(
-    "Pad", infer, reference, lower, max_version=25, int8=True,
+    "Pad", infer, derived, lower, max_version=25, int8=True,
     attrs={"pads": IntList(()), "mode": Str("constant", words=MODES), "value": Float(0.0),
            "axes": IntList(optional=True)},
     doc="grows or crops axes: constant, reflect, edge, wrap",

@@ -28,21 +28,17 @@ from glowc.graph.graph import Node
 from glowc.graph.numerics import F32, act_range, round_clamp
 from glowc.graph.types import DType, TensorType
 from glowc.kernels.shapes import Pool
-from glowc.ops.base import CLAMP, LAYOUT, Call, LowerCtx, MaybeTypes, OpDef, OpError, Types, clamp_of
+from glowc.ops.base import CLAMP, LAYOUT, LowerCtx, MaybeTypes, OpDef, OpError, Types, clamp_of
+from glowc.ops.derived import derived
 from glowc.ops.params import Clamp, OutCodes
-from glowc.ops.quantize import emit_requantize, requantized
+from glowc.ops.quantize import emit_requantize
 from glowc.ops.spatial import WINDOW, row_params, rows_of, store_rows, window_rows
 from glowc.ops.strided import present
 from glowc.ops.window import (
-    ArgWindowParams,
     Ints,
     Window,
-    WindowParams,
-    argument,
     emit_window,
     emit_window_arg,
-    pooled,
-    window_shape,
 )
 from glowc.program.kernel import Arrays, KernelDef
 from glowc.program.params import Params
@@ -211,38 +207,6 @@ def average_floats(parts: Sequence[np.ndarray], count: np.ndarray) -> np.ndarray
     return np.asarray(acc / np.maximum(count, 1)[..., None].astype(acc.dtype))
 
 
-def _moved(x: np.ndarray, node: Node, *, back: bool = False) -> np.ndarray:
-    if node.is_nhwc:
-        return x
-    return np.moveaxis(x, -1, 1) if back else np.moveaxis(x, 1, -1)
-
-
-def reference_max(call: Call) -> tuple[np.ndarray, ...]:
-    """Maximum over each window."""
-    x, out = _moved(call.array(0), call.node), call.out_types[0]
-    assert call.in_types[0] is not None
-    y = maximum(taps(x, window_of(call.node, call.in_types[0]), lowest(x.dtype)))
-    y = requantized(y.astype(x.dtype), call.quant(0), out)
-    y = np.ascontiguousarray(_moved(y, call.node, back=True)).astype(out.dtype.numpy)
-    if len(call.out_types) == 1:
-        return (y,)
-    planes = call.array(0).reshape(math.prod(y.shape[:2]), -1)
-    p = ArgWindowParams(
-        window_shape(window_of(call.node, call.in_types[0]), planes.shape[0]), call.node.int_("storage_order")
-    )
-    return (y, argument(planes, p).reshape(y.shape))
-
-
-def reference_lp(call: Call) -> tuple[np.ndarray, ...]:
-    """(sum |x|^p)^(1/p) over each window."""
-    x, node = call.array(0), call.node
-    assert call.in_types[0] is not None
-    planes = x.reshape(math.prod(x.shape[:2]), -1)
-    shape = window_shape(window_of(node, call.in_types[0]), planes.shape[0])
-    y = pooled(planes, WindowParams(shape, include_pad=0, op="lp", p=node.int_("p")))
-    return (y.reshape(call.out_types[0].shape),)
-
-
 def lower_lp(node: Node, ctx: LowerCtx) -> None:
     """One `window`."""
     x, y = ctx.read(node.inputs[0]), ctx.write(node.outputs[0])
@@ -251,27 +215,6 @@ def lower_lp(node: Node, ctx: LowerCtx) -> None:
 
 def _planar(node: Node) -> bool:
     return not node.is_nhwc
-
-
-def reference_average(call: Call) -> tuple[np.ndarray, ...]:
-    """Average over each window."""
-    node, out, qx, qy = call.node, call.out_types[0], call.quant(0), call.out_quant
-    x = _moved(call.array(0), node)
-    assert call.in_types[0] is not None
-    window = window_of(node, call.in_types[0])
-    count = counts(window, node.int_("count_include_pad") == 1)
-    if qx is None or qy is None:
-        y = np.clip(average_floats(taps(x, window, 0), count), *clamp_of(node))
-    else:
-        bounds = act_range(*clamp_of(node), qy, out.dtype)
-        centred = x.astype(np.int64) - qx.zero_point[0]
-        scales = (F32(qx.scale[0]), F32(qy.scale[0]))
-        parts, zero = taps(centred, window, 0), qy.zero_point[0]
-        if is_whole(window) and not node.int_("part"):
-            y = average_codes(parts, count, scales, zero, *bounds)
-        else:
-            y = average_real(parts, count, scales, zero, *bounds, _half(node))
-    return (np.ascontiguousarray(_moved(y, node, back=True)).astype(out.dtype.numpy),)
 
 
 def _half(node: Node) -> int:
@@ -403,10 +346,10 @@ KERNELS = (
 _ATTRS: Mapping[str, Attr] = {**WINDOW, "kernel_shape": IntList(), "ceil_mode": Int(0)}
 _AVERAGE = {"count_include_pad": Int(0), "unsigned": Int(0), "mixed": Int(0), "part": Int(0)}
 OPS = (
-    OpDef("MaxPool", infer, reference_max, lower_max, {**_ATTRS, "layout": LAYOUT, "storage_order": Int(0)},
+    OpDef("MaxPool", infer, derived, lower_max, {**_ATTRS, "layout": LAYOUT, "storage_order": Int(0)},
           max_version=22, int8=True, doc="maximum of windows"),
-    OpDef("AveragePool", infer, reference_average, lower_average, {**_ATTRS, **CLAMP, **_AVERAGE, "layout": LAYOUT},
+    OpDef("AveragePool", infer, derived, lower_average, {**_ATTRS, **CLAMP, **_AVERAGE, "layout": LAYOUT},
           max_version=22, int8=True, doc="average of windows"),
-    OpDef("LpPool", infer, reference_lp, lower_lp, {**_ATTRS, "p": Int(2)}, max_version=22,
+    OpDef("LpPool", infer, derived, lower_lp, {**_ATTRS, "p": Int(2)}, max_version=22,
           doc="p-norm of windows"),
 )  # fmt: skip

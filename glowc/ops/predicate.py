@@ -9,7 +9,8 @@ import numpy as np
 from glowc.graph.attrs import Int
 from glowc.graph.graph import Node
 from glowc.graph.types import DType, TensorType
-from glowc.ops.base import Call, LowerCtx, MaybeTypes, OpDef, OpError, Types
+from glowc.ops.base import LowerCtx, MaybeTypes, OpDef, OpError, Types
+from glowc.ops.derived import derived
 from glowc.ops.params import Elements
 from glowc.ops.strided import present
 from glowc.program.kernel import Arrays, KernelDef
@@ -54,11 +55,6 @@ def holds(x: np.ndarray, kind: str) -> np.ndarray:
     return np.asarray(result[kind])
 
 
-def reference(call: Call) -> tuple[np.ndarray, ...]:
-    """numpy's predicate."""
-    return (holds(call.array(0), kind_of(call.node)),)
-
-
 def lower(node: Node, ctx: LowerCtx) -> None:
     """One `predicate`."""
     x, y = ctx.read(node.inputs[0]), ctx.write(node.outputs[0])
@@ -76,7 +72,7 @@ KERNELS = (
 )  # fmt: skip
 
 OPS = (
-    OpDef("IsNaN", infer, reference, lower, max_version=20, doc="true for NaN"),
-    OpDef("IsInf", infer, reference, lower, max_version=20,
+    OpDef("IsNaN", infer, derived, lower, max_version=20, doc="true for NaN"),
+    OpDef("IsInf", infer, derived, lower, max_version=20,
           attrs={"detect_positive": Int(1), "detect_negative": Int(1)}, doc="true for infinities"),
 )  # fmt: skip

@@ -18,7 +18,8 @@ from glowc.graph.attrs import Int, Str
 from glowc.graph.graph import Node
 from glowc.graph.numerics import dequantize, lut_s8, quantize
 from glowc.graph.types import DTYPES, DType, QuantParams, TensorType
-from glowc.ops.base import Call, LowerCtx, MaybeTypes, OpDef, OpError, Ref, Types
+from glowc.ops.base import LowerCtx, MaybeTypes, OpDef, OpError, Ref, Types
+from glowc.ops.derived import derived
 from glowc.ops.params import Channels, Elements, one_quant
 from glowc.ops.strided import present
 from glowc.program.kernel import Arrays, KernelDef
@@ -44,13 +45,6 @@ class RequantizeParams(Elements):
     out_zp: int
     in_scale: float
     out_scale: float
-
-
-def requantized(x: np.ndarray, source: QuantParams | None, out: TensorType) -> np.ndarray:
-    """Return codes `x` in the output's quantisation; unchanged when it is the same or there is none."""
-    if source is None or out.quant is None or (source == out.quant and x.dtype == out.dtype.numpy):
-        return x
-    return quantize(dequantize(x, source), out.quant, out.dtype)
 
 
 def emit_lut(ctx: LowerCtx, x: Ref, y: Ref, function: Callable[[float], float], name: str) -> None:
@@ -91,12 +85,6 @@ def infer_quantize(node: Node, in_types: MaybeTypes) -> Types:
     return (TensorType(x.shape, dtype, None, x.layout),)
 
 
-def reference_quantize(call: Call) -> tuple[np.ndarray, ...]:
-    out = call.out_types[0]
-    assert out.quant is not None
-    return (quantize(call.array(0), out.quant, out.dtype),)
-
-
 def lower_quantize(node: Node, ctx: LowerCtx) -> None:
     x, y = ctx.read(node.inputs[0]), ctx.write(node.outputs[0])
     _emit_linear(ctx, "quantize", x, y, y.type)
@@ -107,12 +95,6 @@ def infer_dequantize(_: Node, in_types: MaybeTypes) -> Types:
     if x.dtype not in CODES:
         raise OpError(f"dequantises integers, not {x}")
     return (TensorType(x.shape, DType.F32, None, x.layout),)
-
-
-def reference_dequantize(call: Call) -> tuple[np.ndarray, ...]:
-    quant = call.quant(0)
-    assert quant is not None
-    return (dequantize(call.array(0), quant),)
 
 
 def lower_dequantize(node: Node, ctx: LowerCtx) -> None:
@@ -144,10 +126,6 @@ def infer_requantize(node: Node, in_types: MaybeTypes) -> Types:
     return (TensorType(x.shape, dtype, None, x.layout),)
 
 
-def reference_requantize(call: Call) -> tuple[np.ndarray, ...]:
-    return (requantized(call.array(0), call.quant(0), call.out_types[0]),)
-
-
 def lower_requantize(node: Node, ctx: LowerCtx) -> None:
     x, y = ctx.read(node.inputs[0]), ctx.write(node.outputs[0])
     emit_requantize(ctx, x, y.type, node.name, y)
@@ -164,10 +142,6 @@ def flip_sign(x: np.ndarray) -> np.ndarray:
     """Return x ^ sign bit in the kind of the other signedness."""
     unsigned = x.view(f"u{x.itemsize}") ^ (1 << (8 * x.itemsize - 1))
     return np.asarray(unsigned.view(f"{'u' if x.dtype.kind == 'i' else 'i'}{x.itemsize}"))
-
-
-def reference_flip(call: Call) -> tuple[np.ndarray, ...]:
-    return (flip_sign(call.array(0)),)
 
 
 def lower_flip(node: Node, ctx: LowerCtx) -> None:
@@ -237,13 +211,13 @@ KERNELS = (
 )  # fmt: skip
 
 OPS = (
-    OpDef("QuantizeLinear", infer_quantize, reference_quantize, lower_quantize, max_version=28,
+    OpDef("QuantizeLinear", infer_quantize, derived, lower_quantize, max_version=28,
           attrs={"axis": Int(1), "saturate": Int(1), "output_dtype": Int(0), "block_size": Int(0), "precision": Int(0),
                  "dtype": Str("", words=DTYPES)},
           doc="float to codes"),
-    OpDef("DequantizeLinear", infer_dequantize, reference_dequantize, lower_dequantize, max_version=28,
+    OpDef("DequantizeLinear", infer_dequantize, derived, lower_dequantize, max_version=28,
           attrs={"axis": Int(1), "block_size": Int(0), "output_dtype": Int(0)}, doc="codes to float"),
-    OpDef("Requantize", infer_requantize, reference_requantize, lower_requantize,
+    OpDef("Requantize", infer_requantize, derived, lower_requantize,
           attrs={"dtype": Str("", words=DTYPES)}, doc="codes to codes of another quantisation"),
-    OpDef("FlipSign", infer_flip, reference_flip, lower_flip, doc="u8 to s8 and back, exactly"),
+    OpDef("FlipSign", infer_flip, derived, lower_flip, doc="u8 to s8 and back, exactly"),
 )  # fmt: skip

@@ -13,16 +13,17 @@ the recurrence does not contract. Source: ONNX LSTM-22, GRU-22, RNN-22.
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 
 import numpy as np
 
 from glowc.graph.attrs import Attr, Float, FloatList, Int, Str, StrList
 from glowc.graph.graph import Node
 from glowc.graph.types import TensorType
-from glowc.ops.base import Call, LowerCtx, MaybeTypes, OpDef, OpError, Ref, Types
+from glowc.ops.base import LowerCtx, MaybeTypes, OpDef, OpError, Ref, Types
 from glowc.ops.copy import emit_fill
-from glowc.ops.recurrent_cell import Cell, Step, Weights, float_steps, fold_bias, run
+from glowc.ops.derived import derived
+from glowc.ops.recurrent_cell import Cell, fold_bias
 from glowc.ops.recurrent_kernels import cell_params, scratch_elements
 from glowc.ops.recurrent_spec import C0, DIRECTIONS, GATES, H0, LENS, B, P, R, Shape, W, X, cell_of, kind_of, shape_of
 from glowc.ops.strided import emit_copy, whole
@@ -35,37 +36,6 @@ def infer(node: Node, in_types: MaybeTypes) -> Types:
     cell_of(node)
     state = TensorType(shape.state, x.dtype)
     return (TensorType(shape.y, x.dtype), state, *((state,) if kind_of(node) == "lstm" else ()))
-
-
-def state_layout(array: np.ndarray, shape: Shape) -> np.ndarray:
-    """Return the view [D, B, H] of a state in the model's layout, and back."""
-    return array.transpose(1, 0, 2) if shape.batch_first else array
-
-
-def reference(call: Call) -> tuple[np.ndarray, ...]:
-    """Evaluate all outputs, also those that the node leaves out."""
-    shape, cell = shape_of(call.node, call.in_types), cell_of(call.node)
-    w, r = call.array(W), call.array(R)
-    bias = folded_bias(cell, shape, call.optional(B), w.dtype)
-    peephole = call.optional(P) if cell.kind == "lstm" else None
-    weights = [Weights(w[d], r[d], bias[d], None if peephole is None else peephole[d]) for d in range(shape.dirs)]
-    return evaluate(call, shape, cell, float_steps(cell, weights), time_first(call.array(X), shape))
-
-
-def time_first(x: np.ndarray, shape: Shape) -> np.ndarray:
-    """Return the input as [T, B, I]."""
-    return x.transpose(1, 0, 2) if shape.batch_first else x
-
-
-def evaluate(call: Call, shape: Shape, cell: Cell, functions: Sequence[Step], x: np.ndarray) -> tuple[np.ndarray, ...]:
-    """Run the layer over x[T, B, I] and return all outputs in the model's layout."""
-    dtype = call.array(X).dtype
-    starts = (call.optional(index) for index in ((H0, C0) if cell.kind == "lstm" else (H0,)))
-    states = [np.zeros(shape.state, dtype) if s is None else s.copy() for s in starts]
-    y = np.empty((shape.seq, shape.dirs, shape.batch, shape.hidden), dtype)
-    views = [state_layout(s, shape) for s in states]
-    run(cell, x, functions, *views, y=y, lens=call.optional(LENS), clears=True)
-    return (np.ascontiguousarray(y.transpose(2, 0, 1, 3)) if shape.batch_first else y, *states)
 
 
 def folded_bias(cell: Cell, shape: Shape, b: np.ndarray | None, dtype: np.dtype[np.generic]) -> np.ndarray:
@@ -183,10 +153,10 @@ COMMON: Mapping[str, Attr] = {
     "batch_first": Int(0), "stateful": Int(0),
 }  # fmt: skip
 OPS = (
-    OpDef("LSTM", infer, reference, lower, max_version=22,
+    OpDef("LSTM", infer, derived, lower, max_version=22,
           attrs={**COMMON, "input_forget": Int(0), "cell_clip": Float(math.inf)},
           doc="long short-term memory over time"),
-    OpDef("GRU", infer, reference, lower, attrs={**COMMON, "linear_before_reset": Int(0)}, max_version=22,
+    OpDef("GRU", infer, derived, lower, attrs={**COMMON, "linear_before_reset": Int(0)}, max_version=22,
           doc="gated recurrent unit over time"),
-    OpDef("RNN", infer, reference, lower, attrs=COMMON, max_version=22, doc="simple recurrence over time"),
+    OpDef("RNN", infer, derived, lower, attrs=COMMON, max_version=22, doc="simple recurrence over time"),
 )  # fmt: skip

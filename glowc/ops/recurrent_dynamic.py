@@ -21,12 +21,13 @@ from glowc.graph.attrs import Int
 from glowc.graph.graph import Node
 from glowc.graph.numerics import F32
 from glowc.graph.types import DType, TensorType
-from glowc.ops.base import Call, LowerCtx, MaybeTypes, OpDef, OpError, Types
-from glowc.ops.recurrent import COMMON, constant, emit_layer, evaluate, folded_bias, time_first
+from glowc.ops.base import LowerCtx, MaybeTypes, OpDef, OpError, Types
+from glowc.ops.derived import derived
+from glowc.ops.recurrent import COMMON, constant, emit_layer
 from glowc.ops.recurrent import infer as infer_layer
 from glowc.ops.recurrent_cell import Cell, Step, lstm_gates, steps_of
 from glowc.ops.recurrent_kernels import LstmParams, input_view, interpret_layer, operands
-from glowc.ops.recurrent_spec import DYNAMIC, LENS, B, P, R, Shape, W, X, cell_of, shape_of
+from glowc.ops.recurrent_spec import DYNAMIC, LENS, B, R, Shape, W, X, shape_of
 from glowc.program.kernel import Arrays, KernelDef
 
 W_SCALE, W_ZERO, R_SCALE, R_ZERO = range(8, 12)
@@ -120,15 +121,6 @@ def _step(cell: Cell, d: int, k: Packed, bias: np.ndarray, peephole: np.ndarray 
     return step
 
 
-def reference(call: Call) -> tuple[np.ndarray, ...]:
-    """Evaluate all outputs, also those that the node leaves out."""
-    shape, cell = shape_of(call.node, call.in_types), cell_of(call.node)
-    packed = pack(shape, [call.optional(i) for i in (W, R, W_SCALE, W_ZERO, R_SCALE, R_ZERO)])
-    x, bias = time_first(call.array(X), shape), folded_bias(cell, shape, call.optional(B), np.dtype(F32))
-    scale, codes = _used(x, call.optional(LENS))
-    return evaluate(call, shape, cell, dynamic_steps(cell, packed, bias, call.optional(P), scale), codes)
-
-
 def _used(x: np.ndarray, lens: np.ndarray | None) -> tuple[F32, np.ndarray]:
     """Quantise x[T, B, I] over the steps that count; those beyond are never read."""
     steps = int(steps_of(lens, *x.shape[:2]).max(initial=0))
@@ -172,6 +164,6 @@ KERNELS = (
     ),
 )  # fmt: skip
 OP = OpDef(
-    DYNAMIC, infer, reference, lower, attrs={**COMMON, "input_forget": Int(0)}, domain="com.microsoft",
+    DYNAMIC, infer, derived, lower, attrs={**COMMON, "input_forget": Int(0)}, domain="com.microsoft",
     doc="LSTM with int8 weights, quantised while it runs",
 )  # fmt: skip

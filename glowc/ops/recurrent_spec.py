@@ -145,7 +145,3 @@ def _choose(name: str, entry: Activation, alphas: list[float], betas: list[float
             raise OpError(f"activation_{key} {value} of {name}")
         values.append(value)
     return Chosen(name.lower(), *values)
-
-
-def _text(value: object) -> str:
-    return value.decode() if isinstance(value, bytes) else str(value)

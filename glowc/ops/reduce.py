@@ -21,8 +21,8 @@ from glowc.graph.graph import Node
 from glowc.graph.numerics import F32, act_range, requantize
 from glowc.graph.types import QuantParams, TensorType
 from glowc.ops.base import CLAMP, Call, LowerCtx, MaybeTypes, OpDef, OpError, Ref, Types, clamp_of
+from glowc.ops.derived import derived
 from glowc.ops.params import Along, Clamp, OutCodes
-from glowc.ops.quantize import requantized
 from glowc.ops.strided import Walk, axis_of, dense_strides, emit_copy, present
 from glowc.program.kernel import Arrays, KernelDef
 from glowc.program.params import Printed
@@ -121,33 +121,15 @@ def mean_scale(qx: QuantParams, qy: QuantParams, n: int) -> F32:
     return F32(qx.scalar[0] / F32(qy.scalar[0] * F32(n)))
 
 
-def gathered(x: np.ndarray, axes: Sequence[int]) -> np.ndarray:
-    """Return x as [outer, n, 1] with the reduced axes last."""
-    rest = [i for i in range(x.ndim) if i not in axes]
-    n = math.prod(x.shape[i] for i in axes)
-    return x.transpose(*rest, *axes).reshape(-1, n, 1) if x.ndim else x.reshape(1, 1, 1)
-
-
 def reference(name: str) -> Callable[[Call], tuple[np.ndarray, ...]]:
-    """Return the numpy evaluation."""
+    """Return the numpy evaluation: of whole numbers by steps, for kernels have extremes of them only."""
 
     def evaluate(call: Call) -> tuple[np.ndarray, ...]:
-        out, qx, qy = call.out_types[0], call.quant(0), call.out_quant
-        array = call.array(0)
-        axes = axes_of(call.node, array.ndim)
-        x = gathered(array, axes)
-        if qx is None or qy is None:
-            y = array if not axes and name in ("sum", "mean", "max", "min", "prod") else fold(name, x)
-            if out.dtype.is_float:
-                y = np.clip(y, *clamp_of(call.node))
-        elif name == "mean":
-            bounds = act_range(*clamp_of(call.node), qy, out.dtype)
-            y = mean_codes(x, qx.zero_point[0], mean_scale(qx, qy, x.shape[1]), qy.zero_point[0], *bounds)
-        elif name in ("max", "min"):
-            y = requantized(fold(name, x), qx, out)
-        else:
-            raise OpError(f"no integer form of {call.node.op}")
-        return (np.asarray(y).reshape(out.shape).astype(out.dtype.numpy),)
+        x, axes = call.array(0), axes_of(call.node, call.array(0).ndim)
+        if x.dtype.kind == "f" or call.quant(0) is not None:
+            return derived(call)
+        last = np.moveaxis(x, axes, range(-len(axes), 0)).reshape(-1, math.prod(x.shape[i] for i in axes), 1)
+        return (fold(name, last).reshape(call.out_types[0].shape),)
 
     return evaluate
 

@@ -19,7 +19,8 @@ import numpy as np
 from glowc.graph.attrs import Attr, AttrValue, Float, Int, IntList, Str
 from glowc.graph.graph import Node
 from glowc.graph.types import DTYPES, DType, QuantParams, TensorType
-from glowc.ops.base import CLAMP, Call, LowerCtx, MaybeTypes, OpDef, OpError, Ref, Types, clamp_of
+from glowc.ops.base import CLAMP, LowerCtx, MaybeTypes, OpDef, OpError, Ref, Types, clamp_of
+from glowc.ops.derived import derived
 from glowc.ops.params import Channels, Elements, OutCodes
 from glowc.ops.strided import present
 from glowc.program.kernel import Arrays, KernelDef
@@ -186,33 +187,11 @@ def _whole(array: np.ndarray) -> bool:
     return bool(np.all(np.isfinite(array)) and np.all(array == np.rint(array)))
 
 
-def reference(call: Call) -> tuple[np.ndarray, ...]:
-    """The formula in float64, or on codes."""
-    x, mul, add, out = call.array(0), call.array(1), call.array(2), call.out_types[0]
-    low, high = bounds_of(call.node)
-    if call.quant(0) is not None or x.dtype.kind != "f":
-        quant = call.quant(0)
-        shift = make_shift(call.node, mul, add)
-        assert shift is not None
-        y = shift.apply(x.astype(np.int64) - (quant.zero_point[0] if quant else 0), 1)
-    else:
-        mul, add = _per_channel(mul, x.ndim), _per_channel(add, x.ndim)
-        y = float_formula(x, mul, add, call.node.float_("div"), low, high)
-    zp = call.out_quant.zero_point[0] if call.out_quant is not None else 0
-    return ((y + zp).astype(out.dtype.numpy),)
-
-
 def float_formula(x: np.ndarray, mul: np.ndarray, add: np.ndarray, div: float, low: int, high: int) -> np.ndarray:
     """Return clip(floor((x * mul + add) / div + 0.5)) in float64; NaN gives the lower bound."""
     scaled = (x.astype(np.float64) * mul.astype(np.float64) + add.astype(np.float64)) / div
     y = np.floor(scaled + 0.5)
     return np.where(y >= low, np.where(y > high, high, y), low)
-
-
-def _per_channel(values: np.ndarray, rank: int) -> np.ndarray:
-    if values.size == 1:
-        return values.reshape([1] * rank)
-    return values.reshape([values.size if i == 1 else 1 for i in range(rank)])
 
 
 def lower(node: Node, ctx: LowerCtx) -> None:
@@ -248,14 +227,6 @@ def infer_codes(node: Node, in_types: MaybeTypes) -> Types:
     if x.quant is None or shift_of(node) is None:
         raise OpError(f"needs codes and a shift, seen {x}")
     return (TensorType(x.shape, DType(node.str_("shift_dtype")), None, x.layout),)
-
-
-def reference_codes(call: Call) -> tuple[np.ndarray, ...]:
-    """The integer formula with one multiplier."""
-    shift, quant = shift_of(call.node), call.quant(0)
-    assert shift is not None
-    assert quant is not None
-    return (shifted_codes(shift, call.array(0).astype(np.int64) - quant.zero_point[0], call.out_types[0], -1),)
 
 
 def lower_codes(node: Node, ctx: LowerCtx) -> None:
@@ -299,9 +270,9 @@ KERNELS = (
 )  # fmt: skip
 
 OPS = (
-    OpDef("RequantShift", infer, reference, lower, max_version=1,
+    OpDef("RequantShift", infer, derived, lower, max_version=1,
           attrs={"div": Float(1.0), "n_levels_out": Float(256.0), "signed": Float(1.0), "dtype": Str("", words=DTYPES)},
           doc="clip(floor((x * mul + add) / div + 0.5)) of integers in floats"),
-    OpDef("ShiftCodes", infer_codes, reference_codes, lower_codes, attrs={**SHIFT_ATTRS, **CLAMP},
+    OpDef("ShiftCodes", infer_codes, derived, lower_codes, attrs={**SHIFT_ATTRS, **CLAMP},
           doc="RequantShift of codes with one multiplier"),
 )  # fmt: skip

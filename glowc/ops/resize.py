@@ -22,13 +22,14 @@ import numpy as np
 
 from glowc.graph.attrs import Float, FloatList, Int, IntList, Str
 from glowc.graph.graph import Node
-from glowc.graph.numerics import F32, dequantize, quantize
-from glowc.graph.types import DType, TensorType, type_of
+from glowc.graph.numerics import F32
+from glowc.graph.types import DType, TensorType
 from glowc.kernels.shapes import Rows
 from glowc.ops import bilinear
-from glowc.ops.base import LAYOUT, Call, LowerCtx, MaybeTypes, OpDef, OpError, Ref, Types
+from glowc.ops.base import LAYOUT, LowerCtx, MaybeTypes, OpDef, OpError, Ref, Types
+from glowc.ops.derived import derived
 from glowc.ops.gather import GatherParams
-from glowc.ops.interpolate import FLOATS, Filter, Taps, apply, emit_chain, taps_of
+from glowc.ops.interpolate import FLOATS, Filter, Taps, emit_chain, taps_of
 from glowc.ops.params import around
 from glowc.ops.quantize import LinearParams
 from glowc.ops.resize_coordinates import Axis, rounded_coordinates
@@ -141,19 +142,6 @@ def _bilinear(node: Node, x: TensorType, y: TensorType) -> tuple[bilinear.Pairs,
     return rows, cols
 
 
-def _blended(call: Call, tables: tuple[bilinear.Pairs, bilinear.Pairs]) -> np.ndarray:
-    node, out, qx, qy = call.node, call.out_types[0], call.quant(0), call.out_quant
-    nhwc = node.is_nhwc
-    x = call.array(0) if nhwc else call.array(0).transpose(0, 2, 3, 1)
-    if qx is None or qy is None:
-        y = bilinear.blend(x, *tables)
-    elif node.int_("truncate"):
-        y = bilinear.blend_codes(x, 128 * node.int_("unsigned"), tables)
-    else:
-        y = bilinear.blend_quantised(x, (qx, qy), tables)
-    return np.ascontiguousarray(y if nhwc else y.transpose(0, 3, 1, 2)).astype(out.dtype.numpy)
-
-
 def _lower_bilinear(node: Node, ctx: LowerCtx, x: Ref, y: Ref, tables: tuple[bilinear.Pairs, bilinear.Pairs]) -> None:
     """Planar images are many images of one channel."""
     flat = [t if node.is_nhwc else t.with_shape((t.shape[0] * t.shape[1], *t.shape[2:], 1)) for t in (x.type, y.type)]
@@ -178,28 +166,6 @@ def _outside(filters: Mapping[int, Taps], shape: tuple[int, ...]) -> np.ndarray:
     for axis, taps in filters.items():
         mask |= taps.outside.reshape([-1 if i == axis else 1 for i in range(len(shape))])
     return mask
-
-
-def _interpolated(call: Call) -> np.ndarray:
-    x, out, qx = call.array(0), call.out_types[0], call.quant(0)
-    filters = _filters(call.node, type_of(x, qx), out.shape)
-    y = x if qx is None else dequantize(x, qx)
-    for axis, taps in sorted(filters.items(), reverse=True):
-        y = apply(y, taps, axis)
-    fill = y.dtype.type(call.node.float_("extrapolation_value"))
-    y = np.where(_outside(filters, out.shape), fill, y)
-    return quantize(y, out.quant, out.dtype) if out.quant is not None else y
-
-
-def reference(call: Call) -> tuple[np.ndarray, ...]:
-    """Index by the tables, or interpolate."""
-    x, x_type = call.array(0), call.in_types[0]
-    blended = _bilinear(call.node, x_type, call.out_types[0]) if x_type is not None else None
-    if blended is not None:
-        return (_blended(call, blended),)
-    if _computes(call.node):
-        return (_interpolated(call),)
-    return (x[np.ix_(*tables(call.node, x.shape, call.out_types[0].shape))] if x.ndim else x,)
 
 
 def lower(node: Node, ctx: LowerCtx) -> None:
@@ -283,7 +249,7 @@ KERNELS = tuple(
 )  # fmt: skip
 
 OP = OpDef(
-    "Resize", infer, reference, lower, max_version=19, int8=True,
+    "Resize", infer, derived, lower, max_version=19, int8=True,
     attrs={"mode": Str("nearest"), "coordinate_transformation_mode": Str("half_pixel"),
            "nearest_mode": Str("round_prefer_floor"), "cubic_coeff_a": Float(-0.75), "exclude_outside": Int(0),
            "antialias": Int(0), "sizes": IntList(), "scales": FloatList(()), "layout": LAYOUT,

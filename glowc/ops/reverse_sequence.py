@@ -13,7 +13,8 @@ import numpy as np
 from glowc.graph.attrs import Int
 from glowc.graph.graph import Node
 from glowc.graph.types import DType
-from glowc.ops.base import Call, LowerCtx, MaybeTypes, OpDef, OpError, Types
+from glowc.ops.base import LowerCtx, MaybeTypes, OpDef, OpError, Types
+from glowc.ops.derived import derived
 from glowc.ops.strided import present
 from glowc.program.kernel import Arrays, KernelDef
 from glowc.program.params import Params
@@ -47,14 +48,6 @@ def reverse(x: np.ndarray, lens: np.ndarray) -> np.ndarray:
     return y
 
 
-def reference(call: Call) -> tuple[np.ndarray, ...]:
-    """Batch by batch."""
-    x = call.array(0)
-    moved = x if call.node.int_("time_axis") == 0 else x.swapaxes(0, 1)
-    y = reverse(moved, call.array(1))
-    return (np.ascontiguousarray(y if moved is x else y.swapaxes(0, 1)),)
-
-
 def lower(node: Node, ctx: LowerCtx) -> None:
     """One `reverse_sequence_b<N>`."""
     x, lens, y = ctx.read(node.inputs[0]), ctx.read(node.inputs[1]), ctx.write(node.outputs[0])
@@ -80,5 +73,5 @@ KERNELS = tuple(
     for n in (1, 2, 4, 8)
 )  # fmt: skip
 
-OP = OpDef("ReverseSequence", infer, reference, lower, max_version=28,
+OP = OpDef("ReverseSequence", infer, derived, lower, max_version=28,
            attrs={"time_axis": Int(0), "batch_axis": Int(1)}, doc="reverses sequences of given lengths")  # fmt: skip

@@ -16,8 +16,9 @@ import numpy as np
 
 from glowc.graph.attrs import Int, Str
 from glowc.graph.graph import Node
-from glowc.ops.base import Call, LowerCtx, MaybeTypes, OpDef, OpError, Ref, Types
+from glowc.ops.base import LowerCtx, MaybeTypes, OpDef, OpError, Ref, Types
 from glowc.ops.binary_table import TABLE, expression
+from glowc.ops.derived import derived
 from glowc.ops.element_gather import INDEX_KINDS, along, emit_nd_index
 from glowc.ops.gather import clamped
 from glowc.ops.params import Nest, PerAxis, padded_dims, padded_steps
@@ -87,28 +88,6 @@ def scatter(flat: np.ndarray, places: np.ndarray, updates: np.ndarray, name: str
         flat[place] = combine(name, flat[place], value)
 
 
-def reference_elements(call: Call) -> tuple[np.ndarray, ...]:
-    """Element by element."""
-    y, indices = call.array(0).copy(), call.array(1)
-    axis = axis_of(call.node.int_("axis"), y.ndim)
-    where = clamped(indices, y.shape[axis])
-    at = tuple(where if i == axis else a for i, a in enumerate(np.indices(indices.shape)))
-    scatter(y.reshape(-1), np.ravel_multi_index(at, y.shape).reshape(-1), call.array(2), reduction_of(call.node))
-    return (y,)
-
-
-def reference_nd(call: Call) -> tuple[np.ndarray, ...]:
-    """Row by row."""
-    y, indices = call.array(0).copy(), call.array(1)
-    k = indices.shape[-1]
-    inner = math.prod(y.shape[k:])
-    at = indices.reshape(-1, k)
-    rows = np.ravel_multi_index(tuple(clamped(at[:, j], y.shape[j]) for j in range(k)), y.shape[:k])
-    places = rows[:, None] * inner + np.arange(inner)
-    scatter(y.reshape(-1), places.reshape(-1), call.array(2), reduction_of(call.node))
-    return (y,)
-
-
 def lower_elements(node: Node, ctx: LowerCtx) -> None:
     """A copy of the data and one `scatter`."""
     x, indices, updates = (ctx.read(name) for name in node.inputs[:3])
@@ -156,8 +135,8 @@ KERNELS = (
 )  # fmt: skip
 
 OPS = (
-    OpDef("ScatterElements", infer_elements, reference_elements, lower_elements, max_version=18,
+    OpDef("ScatterElements", infer_elements, derived, lower_elements, max_version=18,
           attrs={"axis": Int(0), "reduction": _REDUCTION}, doc="elements replaced along an axis by an index tensor"),
-    OpDef("ScatterND", infer_nd, reference_nd, lower_nd, attrs={"reduction": _REDUCTION}, max_version=18,
+    OpDef("ScatterND", infer_nd, derived, lower_nd, attrs={"reduction": _REDUCTION}, max_version=18,
           doc="rows replaced by coordinates"),
 )  # fmt: skip

@@ -11,9 +11,10 @@ import numpy as np
 
 from glowc.graph.graph import Node
 from glowc.graph.types import DType, TensorType
-from glowc.ops.base import Call, LowerCtx, MaybeTypes, OpDef, OpError, Ref, Types
+from glowc.ops.base import LowerCtx, MaybeTypes, OpDef, OpError, Ref, Types
+from glowc.ops.derived import derived
 from glowc.ops.params import Pairs, PerAxis, padded_dims, padded_steps
-from glowc.ops.quantize import emit_requantize, requantized
+from glowc.ops.quantize import emit_requantize
 from glowc.ops.strided import broadcast_shape, broadcast_strides, collapse, present
 from glowc.program.kernel import Arrays, KernelDef
 
@@ -31,13 +32,6 @@ def infer(_: Node, in_types: MaybeTypes) -> Types:
     if len(types) != 3 or types[0].dtype != DType.BOOL or types[1].dtype != types[2].dtype:
         raise OpError("needs a bool condition and two tensors of one kind: " + ", ".join(map(str, types)))
     return (TensorType(broadcast_shape(types), types[1].dtype),)
-
-
-def reference(call: Call) -> tuple[np.ndarray, ...]:
-    """numpy.where."""
-    out = call.out_types[0]
-    a, b = (requantized(call.array(i), call.quant(i), out) for i in (1, 2))
-    return (np.where(call.array(0), a, b).astype(out.dtype.numpy),)
 
 
 def lower(node: Node, ctx: LowerCtx) -> None:
@@ -72,4 +66,4 @@ KERNELS = tuple(
     for n in (1, 2, 4, 8)
 )  # fmt: skip
 
-OP = OpDef("Where", infer, reference, lower, max_version=16, int8=True, doc="choice between two tensors")
+OP = OpDef("Where", infer, derived, lower, max_version=16, int8=True, doc="choice between two tensors")

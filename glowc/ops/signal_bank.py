@@ -24,11 +24,12 @@ import numpy as np
 from glowc.graph.attrs import Attr, Int
 from glowc.graph.graph import Node
 from glowc.graph.types import DType, TensorType
-from glowc.ops.base import Call, LowerCtx, MaybeTypes, OpDef, OpError, Types
+from glowc.ops.base import LowerCtx, MaybeTypes, OpDef, OpError, Types
+from glowc.ops.derived import derived
 from glowc.ops.params import Elements
 from glowc.ops.strided import present
-from glowc.program.kernel import Arrays, KernelDef, get_kernel
-from glowc.program.params import Params, as_mapping
+from glowc.program.kernel import Arrays, KernelDef
+from glowc.program.params import Params
 
 LUT_ELEMENTS = 125
 LOG_SEGMENTS = 128
@@ -229,18 +230,6 @@ _ROLES = {
 }  # fmt: skip
 
 
-def reference(call: Call) -> tuple[np.ndarray, ...]:
-    """What the operator's kernel computes."""
-    node, out = call.node, call.out_types[0]
-    arrays = {role: call.array(i) for i, role in enumerate(_ROLES[node.op])}
-    if node.op == "SignalLog":
-        arrays["table"] = log_table()
-    arrays["out"] = np.zeros(out.shape, out.dtype.numpy)
-    n = arrays["in"].size
-    get_kernel(_KERNEL[node.op]).run(arrays, as_mapping(_params(node, n)))
-    return (arrays["out"],)
-
-
 def lower(node: Node, ctx: LowerCtx) -> None:
     """One kernel for each."""
     operands = {role: ctx.read(name) for role, name in zip(_ROLES[node.op], node.inputs, strict=True)}
@@ -297,16 +286,16 @@ KERNELS = (
 
 _BITS: dict[str, Attr] = {"smoothing_bits": Int(), "bits": Int()}
 OPS = (
-    OpDef("SignalFilterBank", infer_bank, reference, lower, {"channels": Int()},
+    OpDef("SignalFilterBank", infer_bank, derived, lower, {"channels": Int()},
           doc="energies of channels that overlap (internal)"),
-    OpDef("SignalSquareRoot", infer_root, reference, lower, doc="rounded square roots (internal)"),
-    OpDef("SignalNoise", infer_channels, reference, lower,
+    OpDef("SignalSquareRoot", infer_root, derived, lower, doc="rounded square roots (internal)"),
+    OpDef("SignalNoise", infer_channels, derived, lower,
           {**_BITS, "smoothing": Int(), "one_minus": Int(), "odd_smoothing": Int(), "odd_one_minus": Int(),
            "clamping": Int(0)}, doc="an estimate of each channel's noise (internal)"),
-    OpDef("SignalSubtractNoise", infer_channels, reference, lower, {**_BITS, "min_remaining": Int()},
+    OpDef("SignalSubtractNoise", infer_channels, derived, lower, {**_BITS, "min_remaining": Int()},
           doc="channels without their noise (internal)"),
-    OpDef("SignalPcan", infer_channels, reference, lower, {"shift": Int()},
+    OpDef("SignalPcan", infer_channels, derived, lower, {"shift": Int()},
           doc="gain of each channel by its noise (internal)"),
-    OpDef("SignalLog", infer_channels, reference, lower, {"correction_bits": Int(), "scale": Int()},
+    OpDef("SignalLog", infer_channels, derived, lower, {"correction_bits": Int(), "scale": Int()},
           doc="scaled logarithms (internal)"),
 )  # fmt: skip

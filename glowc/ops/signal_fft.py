@@ -21,7 +21,8 @@ import numpy as np
 from glowc.graph.attrs import Int
 from glowc.graph.graph import Node
 from glowc.graph.types import DType, TensorType
-from glowc.ops.base import Call, LowerCtx, MaybeTypes, OpDef, OpError, Types
+from glowc.ops.base import LowerCtx, MaybeTypes, OpDef, OpError, Types
+from glowc.ops.derived import derived
 from glowc.ops.strided import present
 from glowc.program.kernel import Arrays, KernelDef
 from glowc.program.params import Params, Printed
@@ -260,15 +261,6 @@ def tables_of(p: FftParams, dtype: DType, *, inverse: bool) -> tuple[np.ndarray,
     return twiddles(p, dtype, inverse=inverse), end_twiddles(p, dtype, inverse=inverse), order(p)
 
 
-def reference(call: Call) -> tuple[np.ndarray, ...]:
-    """The transform in the input's arithmetic."""
-    p, dtype = _params(call.node, call.in_types), call.out_types[0].dtype
-    inverse = call.node.op == "SignalIrfft"
-    function = irfft if inverse else rfft
-    x = call.array(0).reshape(p.batch, p.in_n)
-    return (function(x, tables_of(p, dtype, inverse=inverse), p, dtype).reshape(call.out_types[0].shape),)
-
-
 def lower(node: Node, ctx: LowerCtx) -> None:
     """One `rfft` or `irfft` with its tables."""
     x, y = ctx.read(node.inputs[0]), ctx.write(node.outputs[0])
@@ -302,6 +294,6 @@ KERNELS = (
 )
 
 OPS = (
-    OpDef("SignalRfft", infer, reference, lower, {"fft_length": Int()}, doc="spectrum of real samples (internal)"),
-    OpDef("SignalIrfft", infer, reference, lower, {"fft_length": Int()}, doc="samples of a spectrum (internal)"),
+    OpDef("SignalRfft", infer, derived, lower, {"fft_length": Int()}, doc="spectrum of real samples (internal)"),
+    OpDef("SignalIrfft", infer, derived, lower, {"fft_length": Int()}, doc="samples of a spectrum (internal)"),
 )

@@ -19,7 +19,8 @@ import numpy as np
 from glowc.graph.attrs import Int
 from glowc.graph.graph import Node
 from glowc.graph.types import DType, TensorType
-from glowc.ops.base import Call, LowerCtx, MaybeTypes, OpDef, OpError, Types
+from glowc.ops.base import LowerCtx, MaybeTypes, OpDef, OpError, Types
+from glowc.ops.derived import derived
 from glowc.ops.params import Elements
 from glowc.ops.strided import present
 from glowc.program.kernel import Arrays, KernelDef
@@ -141,24 +142,6 @@ def infer_overlap(node: Node, in_types: MaybeTypes) -> Types:
     return (TensorType((*x.shape[:-2], x.shape[-2] * step + x.shape[-1] - step), x.dtype),)
 
 
-def reference(call: Call) -> tuple[np.ndarray, ...]:
-    """By the formulas above."""
-    node, x = call.node, call.array(0)
-    out = call.out_types[0]
-    if node.op == "SignalWindow":
-        y = windowed(x, call.array(1).reshape(-1), node.int_("shift"))
-    elif node.op == "SignalScaleBits":
-        y = np.asarray(free_bits(x))
-    elif node.op == "SignalScale":
-        y = scaled_up(x, int(call.array(1).reshape(-1)[0]))
-    elif node.op == "SignalEnergy":
-        y = energies(x, node.int_("start"), node.int_("end"))
-    else:
-        p = _overlap_params(node, call.in_types)
-        y = overlapped(x.reshape(p.outer, p.frames, p.n), call.array(1).reshape(p.outer, -1), p.step)
-    return (y.reshape(out.shape).astype(out.dtype.numpy),)
-
-
 def _overlap_params(node: Node, types: MaybeTypes) -> OverlapParams:
     (x,) = present(types[:1])
     return OverlapParams(math.prod(x.shape[:-2]), x.shape[-2], x.shape[-1], node.int_("step"))
@@ -219,10 +202,10 @@ KERNELS = (
 )  # fmt: skip
 
 OPS = (
-    OpDef("SignalWindow", infer_window, reference, lower, {"shift": Int()}, doc="samples times a window (internal)"),
-    OpDef("SignalScaleBits", infer_bits, reference, lower, doc="bits that samples can move up (internal)"),
-    OpDef("SignalScale", infer_scale, reference, lower, doc="samples moved up (internal)"),
-    OpDef("SignalEnergy", infer_energy, reference, lower, {"start": Int(), "end": Int()},
+    OpDef("SignalWindow", infer_window, derived, lower, {"shift": Int()}, doc="samples times a window (internal)"),
+    OpDef("SignalScaleBits", infer_bits, derived, lower, doc="bits that samples can move up (internal)"),
+    OpDef("SignalScale", infer_scale, derived, lower, doc="samples moved up (internal)"),
+    OpDef("SignalEnergy", infer_energy, derived, lower, {"start": Int(), "end": Int()},
           doc="squared magnitudes of a spectrum (internal)"),
-    OpDef("OverlapAdd", infer_overlap, reference, lower, {"step": Int()}, doc="sum of frames that overlap (internal)"),
+    OpDef("OverlapAdd", infer_overlap, derived, lower, {"step": Int()}, doc="sum of frames that overlap (internal)"),
 )  # fmt: skip

@@ -28,7 +28,8 @@ from glowc.graph.graph import Node
 from glowc.graph.numerics import F32, round_clamp, softmax_exp_table, softmax_steps
 from glowc.graph.types import DType
 from glowc.ops import softmax16
-from glowc.ops.base import Call, LowerCtx, MaybeTypes, OpDef, OpError, Types
+from glowc.ops.base import LowerCtx, MaybeTypes, OpDef, OpError, Types
+from glowc.ops.derived import derived
 from glowc.ops.params import Along
 from glowc.ops.strided import axis_of, present
 from glowc.program.kernel import Arrays, KernelDef
@@ -93,26 +94,6 @@ def _dims(shape: tuple[int, ...], axis: int) -> tuple[int, int, int]:
     return math.prod(shape[:i]), shape[i], math.prod(shape[i + 1 :])
 
 
-def reference(log: bool) -> Callable[[Call], tuple[np.ndarray, ...]]:
-    """Return the numpy evaluation."""
-
-    def evaluate(call: Call) -> tuple[np.ndarray, ...]:
-        out, qx, qy = call.out_types[0], call.quant(0), call.out_quant
-        x = call.array(0).reshape(_dims(out.shape, call.node.int_("axis")))
-        if qx is None or qy is None:
-            y = softmax_floats(x, log=log)
-        elif not log and call.in_types[0] is not None and call.in_types[0].dtype is DType.S16:
-            y = softmax16.reference(x, qx, qy)
-        elif log or x.itemsize != 1:
-            raise OpError(f"no integer form of {call.node.op} for {call.in_types[0]}")
-        else:
-            table, steps = softmax_exp_table(qx.scale[0], x.shape[1]), _steps(call.node, qy.scale[0])
-            y = softmax_codes(x, table, steps, qy.zero_point[0], out.dtype)
-        return (y.reshape(out.shape).astype(out.dtype.numpy),)
-
-    return evaluate
-
-
 def lower(log: bool) -> Callable[[Node, LowerCtx], None]:
     """Return the lowering."""
 
@@ -162,8 +143,8 @@ KERNELS = (
 )  # fmt: skip
 
 OPS = (
-    OpDef("Softmax", infer, reference(False), lower(False), attrs={"axis": Int(-1), "mixed": Int(0)}, max_version=13,
+    OpDef("Softmax", infer, derived, lower(False), attrs={"axis": Int(-1), "mixed": Int(0)}, max_version=13,
           int8=True, doc="exp(x) / sum(exp(x)) along an axis"),
-    OpDef("LogSoftmax", infer, reference(True), lower(True), attrs={"axis": Int(-1)}, max_version=13,
+    OpDef("LogSoftmax", infer, derived, lower(True), attrs={"axis": Int(-1)}, max_version=13,
           doc="logarithm of Softmax"),
 )  # fmt: skip

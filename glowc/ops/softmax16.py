@@ -14,7 +14,7 @@ import numpy as np
 
 from glowc.graph.graph import Node
 from glowc.graph.numerics import F32, round_clamp
-from glowc.graph.types import DType, QuantParams
+from glowc.graph.types import DType
 from glowc.ops.base import LowerCtx, Ref
 from glowc.ops.params import Along
 from glowc.program.kernel import Arrays, KernelDef
@@ -45,11 +45,6 @@ def softmax_wide(x: np.ndarray, table: np.ndarray, steps: F32, zero: int) -> np.
     for i in range(e.shape[1]):
         total = total + e[:, i : i + 1]
     return round_clamp((e * steps) / total, zero, DType.S16.qmin, DType.S16.qmax)
-
-
-def reference(x: np.ndarray, qx: QuantParams, qy: QuantParams) -> np.ndarray:
-    """Return the result of x[outer, n, inner]."""
-    return softmax_wide(x, tables(qx.scale[0]), F32(1) / F32(qy.scale[0]), qy.zero_point[0])
 
 
 def emit(node: Node, ctx: LowerCtx, x: Ref, y: Ref, dims: tuple[int, int, int]) -> None:

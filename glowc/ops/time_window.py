@@ -10,12 +10,11 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 
-import numpy as np
-
 from glowc.graph.attrs import Int
 from glowc.graph.graph import Node
-from glowc.ops.base import Call, LowerCtx, MaybeTypes, OpDef, OpError, Types
+from glowc.ops.base import LowerCtx, MaybeTypes, OpDef, OpError, Types
 from glowc.ops.copy import SIZES
+from glowc.ops.derived import derived
 from glowc.ops.strided import axis_of, emit_copy, present, whole
 from glowc.program.kernel import Arrays, KernelDef
 from glowc.program.params import Params
@@ -38,14 +37,6 @@ def infer(node: Node, in_types: MaybeTypes) -> Types:
     if new.dtype != start.dtype or rest[0] != rest[1] or new.shape[axis] > start.shape[axis]:
         raise OpError(f"new steps {new} of a window {start} along axis {axis}")
     return (new.with_shape(start.shape),)
-
-
-def reference(call: Call) -> tuple[np.ndarray, ...]:
-    """Push the new steps into the start."""
-    new, start = call.array(0), call.array(1)
-    axis = axis_of(call.node.int_("axis"), new.ndim)
-    kept = np.take(start, range(new.shape[axis], start.shape[axis]), axis)
-    return (np.concatenate([kept, new], axis),)
 
 
 def lower(node: Node, ctx: LowerCtx) -> None:
@@ -80,6 +71,6 @@ KERNELS = tuple(
     for n in SIZES
 )  # fmt: skip
 OPS = (
-    OpDef("TimeWindow", infer, reference, lower, attrs={"axis": Int()}, int8=True, domain="glowc",
+    OpDef("TimeWindow", infer, derived, lower, attrs={"axis": Int()}, int8=True, domain="glowc",
           doc="the last time steps, kept between inferences"),
 )  # fmt: skip

@@ -22,9 +22,10 @@ import numpy as np
 
 from glowc.graph.attrs import Attr, Float, Str
 from glowc.graph.graph import Node
-from glowc.graph.numerics import F32, dequantize, exact_f32, quantize
-from glowc.graph.types import DType, QuantParams, TensorType
-from glowc.ops.base import Call, LowerCtx, MaybeTypes, OpDef, OpError, Types
+from glowc.graph.numerics import F32
+from glowc.graph.types import DType, TensorType
+from glowc.ops.base import LowerCtx, MaybeTypes, OpDef, OpError, Types
+from glowc.ops.derived import derived
 from glowc.ops.params import Elements
 from glowc.ops.quantize import LinearParams, emit_lut
 from glowc.ops.strided import present
@@ -81,28 +82,6 @@ def real_function(name: str, a: float, b: float) -> Callable[[float], float]:
             return float(evaluate(kind(x), kind(a), kind(b)))
 
     return one
-
-
-def on_codes(x: np.ndarray, name: str, a: float, b: float, qx: QuantParams, out: TensorType) -> np.ndarray:
-    """Return the function of codes: by value, each different code once."""
-    assert out.quant is not None
-    codes, where = np.unique(x, return_inverse=True)
-    y = quantize(exact_f32(real_function(name, a, b), dequantize(codes, qx)), out.quant, out.dtype)
-    return np.asarray(y[where.reshape(-1)].reshape(x.shape))
-
-
-def reference(onnx_name: str) -> Callable[[Call], tuple[np.ndarray, ...]]:
-    """Return the numpy evaluation, by type float, plain integer or quantised."""
-
-    def evaluate(call: Call) -> tuple[np.ndarray, ...]:
-        name, x, out = function_of(call.node, onnx_name), call.array(0), call.out_types[0]
-        a, b = parameters(call.node, FUNCTIONS[name])
-        qx = call.quant(0)
-        if qx is not None and out.quant is not None:
-            return (on_codes(x, name, a, b, qx, out),)
-        return (plain(x, name, a, b),)
-
-    return evaluate
 
 
 def plain(x: np.ndarray, name: str, a: float, b: float) -> np.ndarray:
@@ -190,7 +169,7 @@ _DOMAINS = {"QuickGelu": "com.microsoft", "RoundHalf": "glowc"}
 
 OPS = tuple(
     OpDef(
-        op, infer, reference(op), lower(op), max_version=version, int8=op not in ("Not", "BitwiseNot", "RoundHalf"),
+        op, infer, derived, lower(op), max_version=version, int8=op not in ("Not", "BitwiseNot", "RoundHalf"),
         attrs={**{key: Float(value) for key, value in FUNCTIONS[name].params}, **more},
         domain=_DOMAINS.get(op, ""), doc=FUNCTIONS[name].doc,
     )

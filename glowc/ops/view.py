@@ -9,11 +9,10 @@ from __future__ import annotations
 
 import math
 
-import numpy as np
-
 from glowc.graph.attrs import Float, Int, IntList
 from glowc.graph.graph import Node
-from glowc.ops.base import Call, LowerCtx, MaybeTypes, OpDef, OpError, Types
+from glowc.ops.base import LowerCtx, MaybeTypes, OpDef, OpError, Types
+from glowc.ops.derived import derived
 from glowc.ops.strided import emit_copy, present, whole
 
 
@@ -36,11 +35,6 @@ def infer_same(_: Node, in_types: MaybeTypes) -> Types:
     return (present(in_types[:1])[0],)
 
 
-def reference(call: Call) -> tuple[np.ndarray, ...]:
-    """Return the input in the output's shape."""
-    return (call.array(0).reshape(call.out_types[0].shape),)
-
-
 def lower(node: Node, ctx: LowerCtx) -> None:
     """One contiguous copy."""
     x, y = ctx.read(node.inputs[0]), ctx.write(node.outputs[0])
@@ -55,10 +49,10 @@ def infer_dropout(node: Node, in_types: MaybeTypes) -> Types:
 
 
 OPS = (
-    OpDef("Reshape", infer_reshape, reference, lower, max_version=25, int8=True,
+    OpDef("Reshape", infer_reshape, derived, lower, max_version=25, int8=True,
           attrs={"shape": IntList((-1,)), "allowzero": Int(0)}, doc="same bytes, another shape"),
-    OpDef("AssignQuant", infer_same, reference, lower, int8=True, doc="same bytes, read as quantised"),
-    OpDef("Identity", infer_same, reference, lower, max_version=25, int8=True, doc="same tensor"),
-    OpDef("Dropout", infer_dropout, reference, lower, max_version=22, int8=True,
+    OpDef("AssignQuant", infer_same, derived, lower, int8=True, doc="same bytes, read as quantised"),
+    OpDef("Identity", infer_same, derived, lower, max_version=25, int8=True, doc="same tensor"),
+    OpDef("Dropout", infer_dropout, derived, lower, max_version=22, int8=True,
           attrs={"seed": Int(0), "ratio": Float(0.5), "training_mode": Int(0)}, doc="identity at inference"),
 )  # fmt: skip

@@ -18,6 +18,7 @@ from glowc.graph.numerics import F32
 from glowc.graph.types import DType, TensorType
 from glowc.kernels.shapes import FullyConnected
 from glowc.ops.base import CLAMP, Call, LowerCtx, MaybeTypes, OpDef, OpError, Types, clamp_of
+from glowc.ops.derived import derived
 from glowc.ops.params import Clamp
 from glowc.ops.strided import axis_of, present
 from glowc.program.kernel import Arrays, KernelDef
@@ -63,14 +64,6 @@ def real_weights(codes: np.ndarray, scale: np.ndarray, zero: np.ndarray, block: 
     """Return scale * (code - zero) [N, K] in float32."""
     index = np.arange(codes.shape[1]) // block
     return np.asarray((codes.astype(F32) - zero.astype(F32)[:, index]) * scale[:, index], F32)
-
-
-def reference(call: Call) -> tuple[np.ndarray, ...]:
-    node = call.node
-    x, packed, scale, zero, bias = (call.array(i) for i in range(5))
-    codes = unpack(packed, node.int_("bits"), node.int_("k"))
-    y = x @ real_weights(codes, scale, zero, node.int_("block_size")).T + bias
-    return (np.clip(y, *clamp_of(node)).astype(F32),)
 
 
 def lower(node: Node, ctx: LowerCtx) -> None:
@@ -130,7 +123,7 @@ KERNELS = (
 )  # fmt: skip
 
 OPS = (
-    OpDef("FullyConnectedBlocks", infer, reference, lower,
+    OpDef("FullyConnectedBlocks", infer, derived, lower,
           attrs={"k": Int(), "block_size": Int(), "bits": Int(), **CLAMP},
           doc="layer with weights quantised by blocks"),
     OpDef("DequantizeBlocks", infer_blocks, reference_blocks, lower_blocks,

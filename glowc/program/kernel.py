@@ -110,7 +110,10 @@ class KernelDef(Generic[P]):
         self, arrays: Arrays, params: Mapping[str, ParamValue], rows: tuple[int, int] | None = None
     ) -> None:  # fmt: skip
         """Evaluate an instruction of this kind in numpy; `rows` are the output rows of a spatial kernel."""
-        p = typed(self.takes, params)
+        self.run_typed(arrays, typed(self.takes, params), rows)
+
+    def run_typed(self, arrays: Arrays, p: P, rows: tuple[int, int] | None = None) -> None:
+        """Evaluate an instruction whose parameters are an object of `takes`."""
         if self.interpret_rows is not None and rows is not None:
             self.interpret_rows(arrays, p, range(*rows))
         elif self.interpret is not None and rows is None:

@@ -17,7 +17,7 @@ from glowc.ops.layer_norm import folded, on_codes
 from glowc.ops.registry import get_op
 from tests.conftest import require_module
 from tests.kernels.case import Case, make_case
-from tests.ops.one_node import check, onnx_run
+from tests.ops.one_node import check, graph_of, lowered, onnx_run
 
 RNG = np.random.default_rng(8)
 LIBM = "the sums run in another order than numpy's"
@@ -128,11 +128,10 @@ def test_wrong_parts_are_refused() -> None:
         get_op(node.op).infer(node, (x, TensorType((5,), DType.F32)))
     with pytest.raises(OpError, match="is not float"):
         get_op(node.op).infer(node, (x, TensorType((6,), DType.S8)))
+    arrays = [np.zeros((1, 20_000), np.int8), np.ones(20_000, np.float32)]
+    long = graph_of(node.op, arrays, {"axis": -1}, quants=[quant(0.1, 0)], out_quants=[quant(0.1, 0)], consts=(1,))
     with pytest.raises(ModelError, match="rows of at most"):
-        check(
-            node.op, [np.zeros((1, 20_000), np.int8), np.ones(20_000, np.float32)], {"axis": -1},
-            quants=[quant(0.1, 0)], out_quants=[quant(0.1, 0)], consts=(1,),
-        )  # fmt: skip
+        lowered(long, arrays)
 
 
 def kernel_cases() -> Iterator[Case]:

@@ -111,8 +111,12 @@ def test_int8_relu_is_the_formula() -> None:
 
 def test_int16_is_dequantised_and_quantised() -> None:
     x, qx, qy = np.arange(-32768, 32768, 97, dtype=np.int16), quant(0.001, 100), quant(0.00005, -32768)
-    check("Sigmoid", [x], quants=[qx], out_quants=[qy], atol=1)
-    check("Relu", [x], quants=[qx], out_quants=[quant(0.002, -3)])
+    (y,) = check("Sigmoid", [x], quants=[qx], out_quants=[qy], atol=1)
+    real = 1 / (1 + np.exp(-0.001 * (x.astype(np.float64) - 100)))
+    assert np.abs(y - np.clip(np.rint(real / 0.00005) - 32768, -32768, 32767)).max() <= 1
+    (y,) = check("Relu", [x], quants=[qx], out_quants=[quant(0.002, -3)])
+    real = np.maximum((x.astype(F32) - 100) * F32(0.001), F32(0))
+    np.testing.assert_array_equal(y, np.clip(np.rint(real / F32(0.002)) - 3, -32768, 32767))
 
 
 def test_function_of_plain_integers_is_an_error_unless_exact() -> None:

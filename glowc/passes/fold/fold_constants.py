@@ -8,7 +8,7 @@ from typing import ClassVar
 import numpy as np
 
 from glowc.graph.graph import GraphEditor, Node
-from glowc.ops.base import Call
+from glowc.ops.base import Call, OpError
 from glowc.ops.registry import find_op
 from glowc.passes.base import PassCtx, RewritePass
 from glowc.passes.operands import find_const
@@ -42,7 +42,10 @@ class FoldConstants(RewritePass):
             return False
         arrays = tuple(editor.consts[name] if name else None for name in node.inputs)
         in_types = tuple(editor.types[name] if name else None for name in node.inputs)
-        results = op.reference(Call(node, arrays, in_types, types))
+        try:
+            results = op.reference(Call(node, arrays, in_types, types))
+        except OpError:  # which its lowering tells
+            return False
         editor.remove(node)
         for out, result, type_ in zip(node.outputs, results, types, strict=True):
             editor.consts[out] = np.ascontiguousarray(result, dtype=type_.dtype.numpy).reshape(type_.shape)
