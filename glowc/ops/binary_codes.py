@@ -23,6 +23,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
+from functools import lru_cache
 
 import numpy as np
 
@@ -69,6 +70,7 @@ def fused_sum(a: np.ndarray, b: np.ndarray, terms: tuple[F32, F32, F32], half: i
     return round_clamp(value, 0, low + half, high + half) - half
 
 
+@lru_cache(256)
 def forms_agree(qa: QuantParams, qb: QuantParams, qy: QuantParams, half: int, low: int, high: int) -> bool:
     """Say whether both forms of the int8 sum are the same function."""
     a, b = np.arange(-128, 128)[:, None], np.arange(-128, 128)[None, :]
@@ -112,19 +114,25 @@ def mul_scale(qa: QuantParams, qb: QuantParams, qy: QuantParams) -> F32:
 
 
 @dataclass(frozen=True, slots=True)
-class Codes(Params):
-    """The loops over two tensors of codes, their zero points, and those and the bounds of the result."""
+class Operands(Params):
+    """The loops over two tensors of codes, and their zero points."""
 
     loops: Pairs
     a_zp: int
     b_zp: int
-    out: OutCodes
 
     def centred(self, a: Arrays) -> tuple[np.ndarray, np.ndarray]:
         """Return both operands less their zero points, in the shape of the loops."""
         loops = self.loops
         left, right = loops.view(a["a"], loops.a).astype(np.int64), loops.view(a["b"], loops.b).astype(np.int64)
         return left - self.a_zp, right - self.b_zp
+
+
+@dataclass(frozen=True, slots=True)
+class Codes(Operands):
+    """Those, and the zero point and the bounds of the result."""
+
+    out: OutCodes
 
 
 @dataclass(frozen=True, slots=True)
@@ -152,12 +160,9 @@ class FusedSum(Params):
 
 
 @dataclass(frozen=True, slots=True)
-class ShiftSum(Params):
-    """Of `add_s8rs`: zero points, the end, and the sign of b."""
+class ShiftSum(Operands):
+    """Of `add_s8rs`: the end, and the sign of b."""
 
-    loops: Pairs
-    a_zp: int
-    b_zp: int
     end: ShiftEnd
     sign: str
 
@@ -230,7 +235,7 @@ def _interpret_fused(a: Arrays, p: FusedSum) -> None:
 
 
 def _interpret_shift(a: Arrays, p: ShiftSum) -> None:
-    left, right = Codes(p.loops, p.a_zp, p.b_zp, p.end).centred(a)
+    left, right = p.centred(a)
     y = kernel_codes(left + right if p.sign == "+" else left - right, a, p.end)
     a["out"].reshape(-1)[: y.size] = y.reshape(-1)
 

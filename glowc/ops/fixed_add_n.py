@@ -26,8 +26,9 @@ from glowc.ops.cast import CastParams
 from glowc.ops.cast import expression as cast_expression
 from glowc.ops.cumulate import CumulateParams, dims_of
 from glowc.ops.derived import derived
+from glowc.ops.integer import codes_of, result_codes, rule_of_codes
 from glowc.ops.params import Clamp, Elements, OutCodes
-from glowc.ops.strided import access, axis_of, present
+from glowc.ops.strided import access, present
 from glowc.program.kernel import Arrays, KernelDef
 
 _LEFT = 19
@@ -50,7 +51,8 @@ def infer(node: Node, in_types: MaybeTypes) -> Types:
     """The operands' type."""
     types = present(in_types)
     x = types[0]
-    if x.quant is None or x.dtype is not DType.S8 or any(t.shape != x.shape or t.quant != x.quant for t in types):
+    codes_of(x, DType.S8)
+    if any(t.shape != x.shape or t.quant != x.quant for t in types):
         raise OpError(f"{node.op} of {', '.join(map(str, types))}: needs int8 of one quantisation")
     if len(types) > _MOST:
         raise OpError(f"{len(types)} operands; at most {_MOST}")
@@ -59,18 +61,9 @@ def infer(node: Node, in_types: MaybeTypes) -> Types:
 
 def params_of(x: TensorType, y: TensorType, count: int) -> FixedTotal:
     """Return the factor of a sum of so many codes."""
-    if x.quant is None or y.quant is None:
-        raise OpError("needs codes")
-    factor = multiplier(2 * x.quant.scale[0] / ((1 << 20) * y.quant.scale[0]))
-    ends = OutCodes(y.quant.zero_point[0], y.dtype.qmin, y.dtype.qmax)
-    return FixedTotal(x.elements, (count + 1) * x.quant.zero_point[0], _LEFT, 0, *factor, ends)
-
-
-def total_codes(total: np.ndarray, p: FixedTotal) -> np.ndarray:
-    """Return the codes of a sum of codes."""
-    x = wrapped((total.astype(np.int64) - p.in_zp) << p.left) >> p.right
-    y = scaled(x, p.mul, p.shift) + p.out.out_zp
-    return np.asarray(np.clip(y, p.out.out_min, p.out.out_max))
+    quant = codes_of(x)
+    factor = multiplier(2 * quant.scale[0] / ((1 << 20) * codes_of(y).scale[0]))
+    return FixedTotal(x.elements, (count + 1) * quant.zero_point[0], _LEFT, 0, *factor, result_codes(y))
 
 
 def lower(node: Node, ctx: LowerCtx) -> None:
@@ -94,40 +87,23 @@ def _wide(node: Node, ctx: LowerCtx, name: str, kind: DType = DType.S16) -> Ref:
     return wide
 
 
-def infer_cumsum(node: Node, in_types: MaybeTypes) -> Types:
-    """The input's type."""
-    (x,) = present(in_types[:1])
-    if x.quant is None or x.dtype is not DType.S8 or x.rank == 0:
-        raise OpError(f"{node.op} of {x}: needs int8 codes")
-    axis_of(node.int_("axis"), x.rank)
-    return (TensorType(x.shape, x.dtype),)
-
-
-def _cumulated(node: Node, shape: tuple[int, ...]) -> CumulateParams:
-    flags = int(node.int_("exclusive") != 0), int(node.int_("reverse") != 0)
-    return CumulateParams(*dims_of(shape, node.int_("axis")), "add", expression("add", DType.S32), 0, *flags)
-
-
-def _cumulated_total(x: TensorType, y: TensorType) -> FixedTotal:
-    plain = params_of(x, y, 0)
-    return replace(plain, left=20, right=1)
-
-
 def lower_cumsum(node: Node, ctx: LowerCtx) -> None:
     """Running sums of int32 numbers, then one `total_q31`."""
     x, y = ctx.type(node.inputs[0]), ctx.write(node.outputs[0])
-    assert x.quant is not None
+    flags = int(node.int_("exclusive") != 0), int(node.int_("reverse") != 0)
+    dims, plus = dims_of(x.shape, node.int_("axis")), expression("add", DType.S32)
     codes = _wide(node, ctx, node.inputs[0], DType.S32)
     centred, total = (ctx.temp(codes.type, f"{node.name}_{word}") for word in ("centred", "sum"))
-    zero = ctx.const(np.asarray([x.quant.zero_point[0]], np.int32), f"{node.name}_zero")
+    zero = ctx.const(np.asarray([codes_of(x).zero_point[0]], np.int32), f"{node.name}_zero")
     less = BinaryParams(access(codes, zero, centred), "sub", expression("sub", DType.S32), 0, Clamp(0.0, 0.0))
     ctx.emit("binary", {"a": codes, "b": zero, "out": centred}, less)
-    ctx.emit("cumulate", {"in": centred, "out": total}, _cumulated(node, x.shape))
-    ctx.emit("total_q31", {"in": total, "out": y}, _cumulated_total(x, y.type))
+    ctx.emit("cumulate", {"in": centred, "out": total}, CumulateParams(*dims, "add", plus, 0, *flags))
+    ctx.emit("total_q31", {"in": total, "out": y}, replace(params_of(x, y.type, 0), left=20, right=1))
 
 
 def _interpret(a: Arrays, p: FixedTotal) -> None:
-    a["out"].reshape(-1)[:] = total_codes(a["in"].reshape(-1), p)
+    x = wrapped((a["in"].reshape(-1).astype(np.int64) - p.in_zp) << p.left) >> p.right
+    a["out"].reshape(-1)[:] = p.out.codes(scaled(x, p.mul, p.shift))
 
 
 KERNELS = (
@@ -137,7 +113,7 @@ KERNELS = (
 
 OPS = (
     OpDef("FixedAddN", infer, derived, lower, doc="sum of several codes as TensorFlow Lite computes it (internal)"),
-    OpDef("FixedCumSum", infer_cumsum, derived, lower_cumsum,
+    OpDef("FixedCumSum", rule_of_codes(DType.S8, rank=1), derived, lower_cumsum,
           {"axis": Int(), "exclusive": Int(0), "reverse": Int(0)},
           doc="running sum of codes as TensorFlow Lite computes it (internal)"),
 )  # fmt: skip

@@ -21,9 +21,10 @@ from glowc.graph.attrs import Float, Int
 from glowc.graph.fixed_functions import logistic_by_table, sigmoid_table, tanh_by_table
 from glowc.graph.fixed_point import multiplier, multipliers, scaled, scaled_wide
 from glowc.graph.graph import Node
-from glowc.graph.types import DType, QuantParams, TensorType
+from glowc.graph.types import DType, TensorType
 from glowc.ops.base import LowerCtx, MaybeTypes, OpDef, OpError, Ref, Types
 from glowc.ops.derived import derived
+from glowc.ops.integer import codes_of, result_codes
 from glowc.ops.params import OutCodes
 from glowc.ops.strided import present
 from glowc.program.kernel import Arrays, KernelDef
@@ -91,20 +92,13 @@ def _tanh_factor(power: int) -> tuple[int, int]:
     return (3 << left, 0) if left >= 0 else (3, -left)
 
 
-def _quant(t: TensorType) -> QuantParams:
-    if t.quant is None:
-        raise OpError(f"needs codes, not {t}")
-    return t.quant
-
-
 def code_params(node: Node, types: MaybeTypes, y: TensorType) -> LstmCodes:
     """Return zero points and factors."""
-    power, out = node.int_("cell_power"), _quant(y)
+    power, out = node.int_("cell_power"), codes_of(y)
     cell = 2.0**power
     clip = int(np.clip(node.float_("cell_clip") / cell, -32768, 32767))
     return LstmCodes(
-        sizes_of(node, types), _quant(present(types[:1])[0]).zero_point[0],
-        OutCodes(out.zero_point[0], y.dtype.qmin, y.dtype.qmax),
+        sizes_of(node, types), codes_of(present(types[:1])[0]).zero_point[0], result_codes(y),
         *multiplier(_UNIT * cell / cell), *multiplier(_UNIT * _UNIT / cell), *multiplier(_UNIT * _UNIT / out.scale[0]),
         *_tanh_factor(power), clip,
     )  # fmt: skip
@@ -112,9 +106,9 @@ def code_params(node: Node, types: MaybeTypes, y: TensorType) -> LstmCodes:
 
 def gate_factors(types: MaybeTypes, y: TensorType) -> tuple[np.ndarray, np.ndarray]:
     """Return mul and shift of the four sums over the input, then of the four over the state."""
-    x, w, r = (_quant(t) for t in present(types[:3]))
+    x, w, r = (codes_of(t) for t in present(types[:3]))
     unit = float(np.float32(_GATE_SCALE))
-    both = [x.scale[0] * s / unit for s in w.scale] + [_quant(y).scale[0] * s / unit for s in r.scale]
+    both = [x.scale[0] * s / unit for s in w.scale] + [codes_of(y).scale[0] * s / unit for s in r.scale]
     return multipliers(both)
 
 
@@ -138,25 +132,8 @@ def step_codes(p: LstmCodes, x: np.ndarray, h: np.ndarray, c: np.ndarray, a: Arr
     cell = _sat(kept + _sat(scaled(gates[INPUT] * gates[CELL], p.cell_mul, p.cell_shift)))
     c[...] = np.clip(cell, -p.clip, p.clip) if p.clip > 0 else cell
     product = gates[OUTPUT] * tanh_by_table(c, p.tanh_mul, p.tanh_shift)
-    h[...] = np.clip(scaled(product, p.out_mul, p.out_shift) + p.state.out_zp, p.state.out_min, p.state.out_max)
+    h[...] = p.state.codes(scaled(product, p.out_mul, p.out_shift))
     return h
-
-
-def run_codes(p: LstmCodes, a: Arrays, h: np.ndarray, c: np.ndarray, y: np.ndarray) -> None:
-    """Fill y with the codes of all steps; h and c are [B, H]."""
-    s = p.shape
-    first = (s.steps, s.batch) if s.time_major else (s.batch, s.steps)
-    x, out = a["in"].reshape(*first, s.in_k), y.reshape(*first, s.hidden)
-    if not s.time_major:
-        x, out = x.transpose(1, 0, 2), out.transpose(1, 0, 2)
-    for t in range(s.steps):
-        out[t] = step_codes(p, x[t], h, c, a)
-
-
-def _starts(node: Node, types: MaybeTypes, y: TensorType) -> tuple[np.ndarray, np.ndarray]:
-    """Return the states before the first call."""
-    s = sizes_of(node, types)
-    return np.full((s.batch, s.hidden), _quant(y).zero_point[0], y.dtype.numpy), np.zeros((s.batch, s.hidden), np.int16)
 
 
 def lower(node: Node, ctx: LowerCtx) -> None:
@@ -164,23 +141,30 @@ def lower(node: Node, ctx: LowerCtx) -> None:
     types = tuple(ctx.type(name) for name in node.inputs)
     y = ctx.write(node.outputs[0])
     mul, shift = gate_factors(types, y.type)
-    starts = _starts(node, types, y.type)
+    p = code_params(node, types, y.type)
+    state = (p.shape.batch, p.shape.hidden)
+    h = np.full(state, p.state.out_zp, y.type.dtype.numpy)
     operands: Mapping[str, Ref] = {
         **{role: ctx.read(name) for role, name in zip(_ROLES, node.inputs, strict=True)},
         "mul": ctx.const(mul, f"{node.name}_mul"), "shift": ctx.const(shift, f"{node.name}_shift"),
         "table": ctx.const(sigmoid_table(), "sigmoid_table"),
-        "h": ctx.state(f"{node.name}_h", TensorType(starts[0].shape, y.type.dtype), starts[0]),
-        "c": ctx.state(f"{node.name}_c", TensorType(starts[1].shape, DType.S16), starts[1]),
+        "h": ctx.state(f"{node.name}_h", TensorType(state, y.type.dtype), h),
+        "c": ctx.state(f"{node.name}_c", TensorType(state, DType.S16), np.zeros(state, np.int16)),
         "out": y,
     }  # fmt: skip
-    p = code_params(node, types, y.type)
     macs = p.shape.steps * p.shape.batch * GATES * p.shape.hidden * (p.shape.in_k + p.shape.hidden)
     ctx.emit("lstm_s8q31" if y.type.dtype is DType.S8 else "lstm_s16q15", operands, p, macs=macs)
 
 
 def _interpret(a: Arrays, p: LstmCodes) -> None:
-    size = (p.shape.batch, p.shape.hidden)
-    run_codes(p, a, a["h"].reshape(size), a["c"].reshape(size), a["out"])
+    s = p.shape
+    h, c = (a[role].reshape(s.batch, s.hidden) for role in "hc")
+    first = (s.steps, s.batch) if s.time_major else (s.batch, s.steps)
+    x, out = a["in"].reshape(*first, s.in_k), a["out"].reshape(*first, s.hidden)
+    if not s.time_major:
+        x, out = x.transpose(1, 0, 2), out.transpose(1, 0, 2)
+    for t in range(s.steps):
+        out[t] = step_codes(p, x[t], h, c, a)
 
 
 def _touched(p: LstmCodes) -> dict[str, int]:

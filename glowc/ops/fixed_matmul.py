@@ -14,10 +14,11 @@ import numpy as np
 from glowc.graph.attrs import IntList
 from glowc.graph.fixed_point import multiplier, scaled, scaled_wide
 from glowc.graph.graph import Node
-from glowc.graph.types import DType, TensorType
+from glowc.graph.types import DType
 from glowc.kernels.shapes import MatMul
 from glowc.ops.base import LowerCtx, MaybeTypes, OpDef, OpError, Types
 from glowc.ops.derived import derived
+from glowc.ops.integer import codes_of, result_codes
 from glowc.ops.matmul import infer_matmul, matmul_params, products
 from glowc.ops.params import OutCodes
 from glowc.ops.strided import present
@@ -42,37 +43,26 @@ class FixedProducts(Params):
 def infer(node: Node, in_types: MaybeTypes) -> Types:
     """The shape of the product."""
     a, b = present(in_types[:2])
-    if a.dtype not in _KERNELS or a.dtype != b.dtype or any(t.quant is None or t.quant.per_axis for t in (a, b)):
+    if a.dtype not in _KERNELS or a.dtype != b.dtype or any(codes_of(t).per_axis for t in (a, b)):
         raise OpError(f"product of {a} and {b}: needs int8 or int16 codes of one kind")
     return infer_matmul(node, in_types)
-
-
-def _params(node: Node, a: TensorType, b: TensorType, y: TensorType) -> FixedProducts:
-    qa, qb, qy = a.quant, b.quant, y.quant
-    if qa is None or qb is None or qy is None:
-        raise OpError("needs codes")
-    factor = multiplier(qa.scale[0] * qb.scale[0] / qy.scale[0])
-    ends = OutCodes(qy.zero_point[0], y.dtype.qmin, y.dtype.qmax)
-    shape = matmul_params(node, a.shape, b.shape)
-    return FixedProducts(shape, qa.zero_point[0], qb.zero_point[0], ends, *factor)
-
-
-def _codes(acc: np.ndarray, p: FixedProducts, wide: bool) -> np.ndarray:
-    y = (scaled_wide if wide else scaled)(acc, p.mul, p.shift) + p.out.out_zp
-    return np.asarray(np.clip(y, p.out.out_min, p.out.out_max))
 
 
 def lower(node: Node, ctx: LowerCtx) -> None:
     """One `matmul_*`."""
     a, b, y = ctx.read(node.inputs[0]), ctx.read(node.inputs[1]), ctx.write(node.outputs[0])
-    p = _params(node, a.type, b.type, y.type)
+    qa, qb, qy = (codes_of(ref.type) for ref in (a, b, y))
+    factor = multiplier(qa.scale[0] * qb.scale[0] / qy.scale[0])
+    shape = matmul_params(node, a.type.shape, b.type.shape)
+    p = FixedProducts(shape, qa.zero_point[0], qb.zero_point[0], result_codes(y.type), *factor)
     ctx.emit(_KERNELS[a.type.dtype], {"a": a, "b": b, "out": y}, p, macs=y.type.elements * p.shape.k)
 
 
 def _interpret(a: Arrays, p: FixedProducts) -> None:
+    scale = scaled_wide if a["a"].itemsize == 2 else scaled
     for x, y, to in products(a, p.shape):
         acc = (x.astype(np.int64) - p.a_zp) @ (y.astype(np.int64) - p.b_zp)
-        a["out"].reshape(-1)[to] = _codes(acc, p, a["a"].itemsize == 2)
+        a["out"].reshape(-1)[to] = p.out.codes(scale(acc, p.mul, p.shift))
 
 
 KERNELS = tuple(

@@ -17,11 +17,11 @@ import numpy as np
 from glowc.graph.attrs import Int, IntList
 from glowc.graph.fixed_point import multiplier, scaled
 from glowc.graph.graph import Node
-from glowc.graph.types import QuantParams, TensorType
+from glowc.graph.types import QuantParams
 from glowc.kernels.shapes import Pool
 from glowc.ops.base import CLAMP, LAYOUT, LowerCtx, OpDef, OpError, clamp_of
 from glowc.ops.derived import derived
-from glowc.ops.integer import fixed_bounds
+from glowc.ops.integer import codes_of, result_codes
 from glowc.ops.params import Along, OutCodes
 from glowc.ops.pool import counts, geometry, taps
 from glowc.ops.pool import infer as infer_pool
@@ -54,25 +54,11 @@ class FixedMeanParams(Along):
     shift: int
 
 
-def average(parts: list[np.ndarray], count: np.ndarray, half: int, low: int, high: int) -> np.ndarray:
-    """Return the averages of codes of window positions, half away from zero."""
-    n = np.maximum(count, 1)[..., None].astype(np.int64)
-    total = np.sum(np.stack(parts), axis=0).astype(np.int64) + half * count[..., None]
-    y = np.where(total > 0, (total + n // 2) // n, -((n // 2 - total) // n))
-    return np.asarray(np.clip(y - half, low, high))
-
-
-def _half(node: Node) -> int:
-    return 128 * node.int_("unsigned")
-
-
 def lower_pool(node: Node, ctx: LowerCtx) -> None:
     """One `avg_pool_*q31`."""
     x, y = ctx.read(node.inputs[0]), ctx.write(node.outputs[0])
-    if y.type.quant is None:
-        raise OpError("needs codes")
-    shape = geometry(node, x.type, y.type)
-    params = WholeAverage(shape, 0, _half(node), *fixed_bounds(*clamp_of(node), y.type.quant, y.type.dtype))
+    shape, (_, low, high) = geometry(node, x.type, y.type), result_codes(y.type, *clamp_of(node)).bounds
+    params = WholeAverage(shape, 0, 128 * node.int_("unsigned"), low, high)
     ctx.emit(f"avg_pool_{x.type.dtype.value}q31", {"in": x, "out": y}, params, rows=(0, shape.out_h))
 
 
@@ -88,25 +74,13 @@ def factor(qx: QuantParams, qy: QuantParams, n: int) -> tuple[int, int]:
     return (mul << up) // n, shift - up
 
 
-def mean_codes(x: np.ndarray, in_zp: int, out: OutCodes, mul: int, shift: int) -> np.ndarray:
-    """Reduce axis 1 of codes x[outer, n, inner]."""
-    y = scaled((x.astype(np.int64) - in_zp).sum(1), mul, shift) + out.out_zp
-    return np.asarray(np.clip(y, out.out_min, out.out_max))
-
-
-def _mean_params(node: Node, qx: QuantParams | None, y: TensorType, dims: tuple[int, int, int]) -> FixedMeanParams:
-    if qx is None or y.quant is None:
-        raise OpError("needs codes")
-    ends = OutCodes(y.quant.zero_point[0], y.dtype.qmin, y.dtype.qmax)
-    ratio = factor(qx, y.quant, dims[1] if node.op == "FixedMean" else 1)
-    return FixedMeanParams(*dims, qx.zero_point[0], ends, *ratio)
-
-
 def lower_mean(node: Node, ctx: LowerCtx) -> None:
     """One `reduce_mean_*q31`."""
     x, y = ctx.read(node.inputs[0]), ctx.write(node.outputs[0])
     x, dims = adjacent(node, ctx, x, axes_of(node, x.type.rank))
-    params = _mean_params(node, x.type.quant, y.type, dims)
+    quant = codes_of(x.type)
+    ratio = factor(quant, codes_of(y.type), dims[1] if node.op == "FixedMean" else 1)
+    params = FixedMeanParams(*dims, quant.zero_point[0], result_codes(y.type), *ratio)
     ctx.emit(f"reduce_mean_{x.type.dtype.value}q31", {"in": x, "out": y}, params)
 
 
@@ -115,12 +89,14 @@ def _interpret_pool(arrays: Arrays, p: WholeAverage, rows: range) -> None:
     window = Window((s.in_h, s.in_w), (len(rows), s.out_w), (s.k_h, s.k_w), (s.stride_h, s.stride_w),
                     (s.dil_h, s.dil_w), (s.pad_top, s.pad_left), (s.pad_bottom, s.pad_right))  # fmt: skip
     parts = taps(rows_of(arrays["in"], s).astype(np.int64) + p.half, window, 0, rows.start)
-    y = average(parts, counts(window, False, rows.start), 0, p.out_min + p.half, p.out_max + p.half)
-    store_rows(arrays["out"], y - p.half, s, rows)
+    n = np.maximum(counts(window, False, rows.start), 1)[..., None].astype(np.int64)
+    total = np.sum(np.stack(parts), axis=0)
+    y = np.where(total > 0, (total + n // 2) // n, -((n // 2 - total) // n))
+    store_rows(arrays["out"], np.clip(y - p.half, p.out_min, p.out_max), s, rows)
 
 
 def _interpret_mean(a: Arrays, p: FixedMeanParams) -> None:
-    y = mean_codes(p.view(a["in"]), p.in_zp, p.out, p.mul, p.shift)
+    y = p.out.codes(scaled((p.view(a["in"]).astype(np.int64) - p.in_zp).sum(1), p.mul, p.shift))
     a["out"].reshape(-1)[: y.size] = y.reshape(-1)
 
 

@@ -20,12 +20,14 @@ from glowc.graph.numerics import F32
 from glowc.graph.types import DTYPES, DType, QuantParams, TensorType
 from glowc.ops.base import LowerCtx, MaybeTypes, OpDef, OpError, Types
 from glowc.ops.derived import derived
+from glowc.ops.integer import codes_of, result_codes, rule_of_codes
 from glowc.ops.params import Elements, OutCodes
 from glowc.ops.quantize import LinearParams
 from glowc.ops.strided import present
 from glowc.program.kernel import Arrays, KernelDef
 
 _CODES = (DType.S8, DType.U8, DType.S16, DType.S32)
+_RULE = rule_of_codes(*_CODES)
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,30 +46,15 @@ def rescaled(x: np.ndarray, p: FixedScale) -> np.ndarray:
     """Return the codes of codes x."""
     centred = x.astype(np.int64) - p.in_zp
     y = np.where(centred < 0, scaled(centred, p.low_mul, p.low_shift), scaled(centred, p.mul, p.shift))
-    return np.asarray(np.clip(y + p.out.out_zp, p.out.out_min, p.out.out_max))
+    return p.out.codes(y)
 
 
 def scale_params(x: QuantParams, y: TensorType, alpha: float, n: int) -> FixedScale:
     """Return the factors from x to y; alpha is that of numbers below zero."""
-    assert y.quant is not None
-    ratio = x.scale[0] / y.quant.scale[0]
-    mul, shift = multiplier(x.scale[0] * abs(alpha) / y.quant.scale[0])
+    scale = codes_of(y, *_CODES).scale[0]
+    mul, shift = multiplier(x.scale[0] * abs(alpha) / scale)
     low = mul if alpha >= 0 else -mul, shift
-    ends = OutCodes(y.quant.zero_point[0], y.dtype.qmin, y.dtype.qmax)
-    return FixedScale(n, x.zero_point[0], ends, *multiplier(ratio), *low)
-
-
-def _codes_of(t: TensorType | None) -> QuantParams:
-    if t is None or t.quant is None or t.quant.per_axis or t.dtype not in _CODES:
-        raise OpError(f"needs codes with one scale and zero point, not {t}")
-    return t.quant
-
-
-def infer_rescale(node: Node, in_types: MaybeTypes) -> Types:
-    """Element kind from attr `dtype`, the input's by default."""
-    (x,) = present(in_types[:1])
-    _codes_of(x)
-    return (TensorType(x.shape, DType(node.str_("dtype") or x.dtype.value), None, x.layout),)
+    return FixedScale(n, x.zero_point[0], result_codes(y), *multiplier(x.scale[0] / scale), *low)
 
 
 def _alpha(node: Node) -> float:
@@ -80,7 +67,7 @@ def _alpha(node: Node) -> float:
 def lower_rescale(node: Node, ctx: LowerCtx) -> None:
     """A table for int8, else `rescale_q31`."""
     x, y = ctx.read(node.inputs[0]), ctx.write(node.outputs[0])
-    p = scale_params(_codes_of(x.type), y.type, _alpha(node), x.type.elements)
+    p = scale_params(codes_of(x.type), y.type, _alpha(node), x.type.elements)
     if (x.type.dtype, y.type.dtype) != (DType.S8, DType.S8):
         ctx.emit("rescale_q31", {"in": x, "out": y}, p)
         return
@@ -108,7 +95,7 @@ def quantized_away(x: np.ndarray, scale: float, zero_point: int, dtype: DType) -
 def lower_quantize(node: Node, ctx: LowerCtx) -> None:
     """One `quantize_away`."""
     x, y = ctx.read(node.inputs[0]), ctx.write(node.outputs[0])
-    quant = _codes_of(y.type)
+    quant = codes_of(y.type)
     params = LinearParams(x.type.elements, quant.zero_point[0], quant.scale[0])
     ctx.emit("quantize_away", {"in": x, "out": y}, params)
 
@@ -131,13 +118,13 @@ KERNELS = (
 )  # fmt: skip
 
 OPS = (
-    OpDef("FixedRescale", infer_rescale, derived, lower_rescale, {"dtype": Str("", words=DTYPES)},
+    OpDef("FixedRescale", _RULE, derived, lower_rescale, {"dtype": Str("", words=DTYPES)},
           doc="codes of another quantisation as TensorFlow Lite computes them (internal)"),
-    OpDef("FixedLeakyRelu", infer_rescale, derived, lower_rescale,
+    OpDef("FixedLeakyRelu", _RULE, derived, lower_rescale,
           {"alpha": Float(), "dtype": Str("", words=DTYPES)},
           doc="LeakyRelu of codes as TensorFlow Lite computes it (internal)"),
     *(
-        OpDef(op, infer_rescale, derived, lower_rescale, {"dtype": Str("", words=DTYPES)},
+        OpDef(op, _RULE, derived, lower_rescale, {"dtype": Str("", words=DTYPES)},
               doc=f"{name} of codes as TensorFlow Lite computes it (internal)")
         for op, name in (("FixedAbs", "absolute value"), ("FixedRelu", "Relu"))
     ),

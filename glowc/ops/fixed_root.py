@@ -17,11 +17,11 @@ import numpy as np
 from glowc.graph.fixed_point import scaled
 from glowc.graph.fixed_unary import RSQRT_BITS, Range, inverse_root, range_of, rsqrt_by, rsqrt_factor
 from glowc.graph.graph import Node
-from glowc.graph.types import DType, TensorType
-from glowc.ops.base import LowerCtx, MaybeTypes, OpDef, OpError, Types
+from glowc.graph.types import DType
+from glowc.ops.base import LowerCtx, OpDef
 from glowc.ops.derived import derived
+from glowc.ops.integer import codes_of, result_codes, rule_of_codes
 from glowc.ops.params import Along, Elements, OutCodes
-from glowc.ops.strided import present
 from glowc.program.kernel import Arrays, KernelDef
 
 _OUT_BITS = 7
@@ -43,57 +43,28 @@ class FixedRoot(Elements):
     out: OutCodes
 
 
-def infer(node: Node, in_types: MaybeTypes) -> Types:
-    """The type of the input."""
-    (x,) = present(in_types[:1])
-    kind = DType.S8 if node.op == "FixedL2Norm" else DType.S16
-    if x.dtype is not kind or x.quant is None or x.rank < 1:
-        raise OpError(f"{node.op} of {kind.value} codes, not {x}")
-    return (TensorType(x.shape, x.dtype, None, x.layout),)
-
-
-def _normalized(x: np.ndarray, in_zp: int) -> np.ndarray:
-    """Return the codes along axis 1 of x[outer, n, inner]."""
-    centred = x.astype(np.int64) - in_zp
-    mul, shift = inverse_root((centred * centred).sum(1, keepdims=True))
-    return np.asarray(np.clip(scaled(centred, mul, shift + _OUT_BITS), -128, 127))
-
-
-def _root_params(x: TensorType, y: TensorType) -> FixedRoot:
-    if x.quant is None or y.quant is None:
-        raise OpError("needs codes")
-    out = range_of(y)
-    mul, shift = rsqrt_factor(x.quant.scale[0], out)
-    return FixedRoot(x.elements, mul, shift - RSQRT_BITS, OutCodes(out.zero_point, out.low, out.high))
-
-
-def _roots(x: np.ndarray, p: FixedRoot) -> np.ndarray:
-    out = Range(1.0, *p.out.bounds)
-    return rsqrt_by(x.astype(np.int64), (p.mul, p.shift + RSQRT_BITS), out)
-
-
-def _norm_params(x: TensorType) -> L2Norm:
-    if x.quant is None:
-        raise OpError("needs codes")
-    n = x.shape[-1]
-    return L2Norm(x.elements // n, n, 1, x.quant.zero_point[0])
-
-
 def lower(node: Node, ctx: LowerCtx) -> None:
     """One kernel."""
     x, y = ctx.read(node.inputs[0]), ctx.write(node.outputs[0])
+    quant, total = codes_of(x.type), x.type.elements
     if node.op == "FixedL2Norm":
-        ctx.emit("l2_norm_s8q31", {"in": x, "out": y}, _norm_params(x.type))
+        n = x.type.shape[-1]
+        ctx.emit("l2_norm_s8q31", {"in": x, "out": y}, L2Norm(total // n, n, 1, quant.zero_point[0]))
     else:
-        ctx.emit("rsqrt_s16q31", {"in": x, "out": y}, _root_params(x.type, y.type))
+        ends = result_codes(y.type)
+        mul, shift = rsqrt_factor(quant.scale[0], range_of(y.type))
+        ctx.emit("rsqrt_s16q31", {"in": x, "out": y}, FixedRoot(total, mul, shift - RSQRT_BITS, ends))
 
 
 def _interpret_norm(a: Arrays, p: L2Norm) -> None:
-    p.view(a["out"])[:] = _normalized(p.view(a["in"]), p.in_zp)
+    centred = p.view(a["in"]).astype(np.int64) - p.in_zp
+    mul, shift = inverse_root((centred * centred).sum(1, keepdims=True))
+    p.view(a["out"])[:] = np.clip(scaled(centred, mul, shift + _OUT_BITS), -128, 127)
 
 
 def _interpret_root(a: Arrays, p: FixedRoot) -> None:
-    a["out"].reshape(-1)[:] = _roots(a["in"].reshape(-1), p)
+    x, out = a["in"].reshape(-1).astype(np.int64), Range(1.0, *p.out.bounds)
+    a["out"].reshape(-1)[:] = rsqrt_by(x, (p.mul, p.shift + RSQRT_BITS), out)
 
 
 KERNELS = (
@@ -104,8 +75,8 @@ KERNELS = (
 )  # fmt: skip
 
 OPS = (
-    OpDef("FixedL2Norm", infer, derived, lower,
+    OpDef("FixedL2Norm", rule_of_codes(DType.S8, rank=1), derived, lower,
           doc="rows of length one of codes as TensorFlow Lite computes them (internal)"),
-    OpDef("FixedRsqrt", infer, derived, lower,
+    OpDef("FixedRsqrt", rule_of_codes(DType.S16), derived, lower,
           doc="inverse square root of codes as TensorFlow Lite computes it (internal)"),
 )  # fmt: skip

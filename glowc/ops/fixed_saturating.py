@@ -14,6 +14,7 @@ from glowc.graph.graph import Node
 from glowc.graph.types import DType, TensorType
 from glowc.ops.base import LowerCtx, MaybeTypes, OpDef, OpError, Types
 from glowc.ops.derived import derived
+from glowc.ops.integer import codes_of
 from glowc.ops.params import Elements
 from glowc.ops.strided import present
 from glowc.program.kernel import Arrays, KernelDef
@@ -34,23 +35,17 @@ class Lookup(Elements):
 def infer(node: Node, in_types: MaybeTypes) -> Types:
     """Codes of the same kind."""
     (x,) = present(in_types[:1])
-    if x.dtype != DType.S16 or x.quant is None or x.quant.per_axis or x.quant.zero_point[0] != 0:
+    if any(codes_of(x, DType.S16).zero_point):
         raise OpError(f"{node.op} of int16 codes around 0, not {x}")
     return (TensorType(x.shape, x.dtype, None, x.layout),)
-
-
-def params_of(node: Node, x: TensorType) -> Lookup:
-    """Return the factor of a node's codes."""
-    assert x.quant is not None
-    function = _FUNCTIONS[node.op]
-    return Lookup(x.elements, *lookup_factor(x.quant.scale[0], function), function)
 
 
 def lower(node: Node, ctx: LowerCtx) -> None:
     """One `saturating_s16`."""
     x, y = ctx.read(node.inputs[0]), ctx.write(node.outputs[0])
-    table = ctx.const(sigmoid_table(), "sigmoid_table")
-    ctx.emit("saturating_s16", {"in": x, "table": table, "out": y}, params_of(node, x.type))
+    table, function = ctx.const(sigmoid_table(), "sigmoid_table"), _FUNCTIONS[node.op]
+    params = Lookup(x.type.elements, *lookup_factor(codes_of(x.type).scale[0], function), function)
+    ctx.emit("saturating_s16", {"in": x, "table": table, "out": y}, params)
 
 
 def _interpret(a: Arrays, p: Lookup) -> None:

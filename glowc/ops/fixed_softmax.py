@@ -14,11 +14,11 @@ import numpy as np
 from glowc.graph.attrs import Float, Str
 from glowc.graph.fixed_functions import softmax_parts, softmax_table
 from glowc.graph.graph import Node
-from glowc.graph.types import DTYPES, DType, QuantParams, TensorType
-from glowc.ops.base import LowerCtx, MaybeTypes, OpDef, OpError, Types
+from glowc.graph.types import DTYPES, DType
+from glowc.ops.base import LowerCtx, OpDef
 from glowc.ops.derived import derived
+from glowc.ops.integer import codes_of, rule_of_codes
 from glowc.ops.params import Along
-from glowc.ops.strided import present
 from glowc.program.kernel import Arrays, KernelDef
 
 
@@ -29,38 +29,19 @@ class FixedSoftmax(Along):
     entries: int
 
 
-def infer(node: Node, in_types: MaybeTypes) -> Types:
-    """Codes of kind `dtype`."""
-    (x,) = present(in_types[:1])
-    if x.dtype != DType.S8 or x.quant is None or x.rank < 1:
-        raise OpError(f"softmax of int8 codes, not {x}")
-    return (TensorType(x.shape, DType(node.str_("dtype") or "s8"), None, x.layout),)
-
-
-def _codes(x: np.ndarray, table: np.ndarray, dtype: DType) -> np.ndarray:
-    """Return the codes of the softmax along axis 1 of x[outer, n, inner]."""
-    x = x.astype(np.int64)
-    y = softmax_parts(x.max(1, keepdims=True) - x, table, dtype.bits) + dtype.qmin
-    return np.asarray(np.clip(y, dtype.qmin, dtype.qmax))
-
-
-def _table(node: Node, quant: QuantParams) -> np.ndarray:
-    return softmax_table(quant.scale[0], node.float_("beta"))
-
-
 def lower(node: Node, ctx: LowerCtx) -> None:
     """One `softmax_s8q31`."""
     x, y = ctx.read(node.inputs[0]), ctx.write(node.outputs[0])
-    if x.type.quant is None:
-        raise OpError("needs codes")
-    table = _table(node, x.type.quant)
+    table = softmax_table(codes_of(x.type).scale[0], node.float_("beta"))
     n = x.type.shape[-1]
     params = FixedSoftmax(x.type.elements // n, n, 1, table.size)
     ctx.emit("softmax_s8q31", {"in": x, "table": ctx.const(table, f"{node.name}_exp"), "out": y}, params)
 
 
 def _interpret(a: Arrays, p: FixedSoftmax) -> None:
-    p.view(a["out"])[:] = _codes(p.view(a["in"]), a["table"], DType(f"s{8 * a['out'].itemsize}"))
+    x, kind = p.view(a["in"]).astype(np.int64), np.iinfo(a["out"].dtype)
+    y = softmax_parts(x.max(1, keepdims=True) - x, a["table"], kind.bits) + kind.min
+    p.view(a["out"])[:] = np.clip(y, kind.min, kind.max)
 
 
 KERNELS = (
@@ -68,5 +49,6 @@ KERNELS = (
               in_place=("in",), doc="int8 softmax in TensorFlow Lite's fixed point"),
 )  # fmt: skip
 
-OP = OpDef("FixedSoftmax", infer, derived, lower, {"beta": Float(1.0), "dtype": Str("", words=DTYPES)},
+OP = OpDef("FixedSoftmax", rule_of_codes(DType.S8, rank=1), derived, lower,
+           {"beta": Float(1.0), "dtype": Str("", words=DTYPES)},
            doc="softmax of codes as TensorFlow Lite computes it (internal)")  # fmt: skip

@@ -16,11 +16,11 @@ from glowc.graph.attrs import Float
 from glowc.graph.fixed_log import log_softmax_codes, log_softmax_factors, log_softmax_tables
 from glowc.graph.fixed_softmax16 import softmax16_codes, softmax16_factor, softmax16_tables
 from glowc.graph.graph import Node
-from glowc.graph.types import DType, TensorType
-from glowc.ops.base import LowerCtx, MaybeTypes, OpDef, OpError, Types
+from glowc.graph.types import DType
+from glowc.ops.base import LowerCtx, OpDef
 from glowc.ops.derived import derived
+from glowc.ops.integer import codes_of, rule_of_codes
 from glowc.ops.params import Along
-from glowc.ops.strided import present
 from glowc.program.kernel import Arrays, KernelDef
 
 _TOP = 127
@@ -43,21 +43,6 @@ class Softmax16(Along):
     shift: int
 
 
-def infer(node: Node, in_types: MaybeTypes) -> Types:
-    """The type of the input."""
-    (x,) = present(in_types[:1])
-    kind = DType.S8 if node.op == "FixedLogSoftmax" else DType.S16
-    if x.dtype is not kind or x.quant is None or x.rank < 1:
-        raise OpError(f"{node.op} of {kind.value} codes, not {x}")
-    return (TensorType(x.shape, x.dtype, None, x.layout),)
-
-
-def _scale(x: TensorType) -> float:
-    if x.quant is None:
-        raise OpError(f"needs codes, not {x}")
-    return x.quant.scale[0]
-
-
 def _differences(x: np.ndarray) -> np.ndarray:
     wide = x.astype(np.int64)
     return np.asarray(wide - wide.max(1, keepdims=True))
@@ -66,17 +51,17 @@ def _differences(x: np.ndarray) -> np.ndarray:
 def lower(node: Node, ctx: LowerCtx) -> None:
     """One kernel with its tables."""
     x, y = ctx.read(node.inputs[0]), ctx.write(node.outputs[0])
-    n = x.type.shape[-1]
+    n, scale = x.type.shape[-1], codes_of(x.type).scale[0]
     dims = (x.type.elements // n, n, 1)
     if node.op == "FixedLogSoftmax":
-        factors = log_softmax_factors(_scale(x.type))
+        factors = log_softmax_factors(scale)
         exp, fine = log_softmax_tables(factors)
         tables = {"exp": ctx.const(exp, f"{node.name}_exp"), "fine": ctx.const(fine, f"{node.name}_fine")}
         ctx.emit("log_softmax_s8q31", {"in": x, **tables, "out": y}, LogSoftmax(*dims, *factors[2:]))
         return
     exp, inverse = softmax16_tables()
     tables = {"exp": ctx.const(exp, "softmax_exp"), "inverse": ctx.const(inverse, "softmax_inverse")}
-    factor = softmax16_factor(_scale(x.type), node.float_("beta"))
+    factor = softmax16_factor(scale, node.float_("beta"))
     ctx.emit("softmax_s16", {"in": x, **tables, "out": y}, Softmax16(*dims, *factor))
 
 
@@ -99,8 +84,8 @@ KERNELS = (
 )  # fmt: skip
 
 OPS = (
-    OpDef("FixedLogSoftmax", infer, derived, lower,
+    OpDef("FixedLogSoftmax", rule_of_codes(DType.S8, rank=1), derived, lower,
           doc="log-softmax of codes as TensorFlow Lite computes it (internal)"),
-    OpDef("FixedSoftmax16", infer, derived, lower, {"beta": Float(1.0)},
+    OpDef("FixedSoftmax16", rule_of_codes(DType.S16, rank=1), derived, lower, {"beta": Float(1.0)},
           doc="softmax of int16 codes as TensorFlow Lite computes it (internal)"),
 )  # fmt: skip

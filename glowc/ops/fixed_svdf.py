@@ -21,10 +21,11 @@ from glowc.graph.attrs import Attr, Float, Int
 from glowc.graph.fixed_point import multiplier, scaled
 from glowc.graph.graph import Node
 from glowc.graph.numerics import F32
-from glowc.graph.types import QuantParams, TensorType
+from glowc.graph.types import TensorType
 from glowc.kernels.shapes import Shape
 from glowc.ops.base import CLAMP, LowerCtx, MaybeTypes, OpDef, OpError, Ref, Types, clamp_of
 from glowc.ops.derived import derived
+from glowc.ops.integer import codes_of
 from glowc.ops.params import Clamp
 from glowc.ops.strided import present
 from glowc.program.kernel import Arrays, KernelDef
@@ -111,16 +112,10 @@ def step_float(
     return np.asarray(np.clip(part + bias, p.clamp.act_min, p.clamp.act_max))
 
 
-def _quant(t: TensorType) -> QuantParams:
-    if t.quant is None or t.quant.per_axis:
-        raise OpError(f"needs codes with one scale, not {t}")
-    return t.quant
-
-
 def code_params(node: Node, types: MaybeTypes, y: TensorType) -> SvdfCodes:
     """Return the factors; their quotients are of float32."""
-    x, feature, time = (_quant(t) for t in present(types[:3]))
-    out, state = _quant(y), F32(node.float_("state_scale"))
+    x, feature, time = (codes_of(t) for t in present(types[:3]))
+    out, state = codes_of(y), F32(node.float_("state_scale"))
     into = F32(F32(x.scalar[0] * feature.scalar[0]) / state)
     end = F32(F32(state * time.scalar[0]) / out.scalar[0])
     return SvdfCodes(shape_of(node, types), x.zero_point[0], node.int_("state_zp"), *multiplier(float(into)),

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from typing import Protocol
 
@@ -16,7 +16,9 @@ from glowc.graph.graph import Node
 from glowc.graph.numerics import F32, act_range, requant_scale, requantize
 from glowc.graph.types import DType, QuantParams, TensorType
 from glowc.kernels.shapes import Codes
-from glowc.ops.base import LowerCtx, OpError, Ref, clamp_of
+from glowc.ops.base import LowerCtx, MaybeTypes, OpError, Ref, Types, clamp_of
+from glowc.ops.params import OutCodes
+from glowc.ops.strided import present
 from glowc.program.kernel import Arrays
 from glowc.program.params import Params
 
@@ -114,6 +116,31 @@ def fixed_bounds(low: float, high: float, y: QuantParams, dtype: DType) -> tuple
         for bound, limit in ((low, dtype.qmin), (high, dtype.qmax))
     ]
     return max(codes[0], dtype.qmin), min(codes[1], dtype.qmax)
+
+
+def codes_of(t: TensorType, *kinds: DType) -> QuantParams:
+    """Return the quantisation of codes, of one of these kinds where some are named. OpError for anything else."""
+    if t.quant is None or (kinds and t.dtype not in kinds):
+        raise OpError(f"needs {' or '.join(k.value for k in kinds)} codes, not {t}".replace("  ", " "))
+    return t.quant
+
+
+def rule_of_codes(*kinds: DType, rank: int = 0) -> Callable[[Node, MaybeTypes], Types]:
+    """Return the type rule of a function of codes of at least `rank` axes: attr `dtype`, the input's kind without."""
+
+    def infer(node: Node, in_types: MaybeTypes) -> Types:
+        (x,) = present(in_types[:1])
+        codes_of(x, *kinds)
+        if x.rank < rank:
+            raise OpError(f"{node.op} of {x}: needs {rank} axes")
+        return (TensorType(x.shape, DType(str(node.attrs.get("dtype") or x.dtype.value)), None, x.layout),)
+
+    return infer
+
+
+def result_codes(y: TensorType, low: float = -math.inf, high: float = math.inf) -> OutCodes:
+    """Return the codes of a result that TensorFlow Lite clamps so."""
+    return OutCodes(codes_of(y).zero_point[0], *fixed_bounds(low, high, codes_of(y), y.dtype))
 
 
 @dataclass(frozen=True, slots=True)

@@ -76,6 +76,10 @@ class OutCodes(Params):
         """Zero point, least and largest code."""
         return self.out_zp, self.out_min, self.out_max
 
+    def codes(self, y: np.ndarray) -> np.ndarray:
+        """Return whole numbers of steps as codes."""
+        return np.asarray(np.clip(y + self.out_zp, self.out_min, self.out_max))
+
 
 @dataclass(frozen=True, slots=True)
 class Nest(Params):

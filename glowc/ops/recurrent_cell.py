@@ -1,7 +1,6 @@
 """LSTM, GRU and RNN in numpy: one time step of each cell, and the loop over time and directions.
 
-Both `OpDef.reference` and `KernelDef.interpret` run this, the one on tensors of the model, the other on views of
-the kernel's flat operands, so that there is one definition. Gates lie in ONNX order: LSTM i o f c, GRU z r h.
+The kernels' meaning, on views of their flat operands. Gates lie in ONNX order: LSTM i o f c, GRU z r h.
 """
 
 from __future__ import annotations

@@ -13,7 +13,7 @@ from glowc.graph.fixed_point import multiplier
 from glowc.graph.types import DType, QuantParams, TensorType, quant
 from glowc.kernels.common.fixed_sums import pair_sums, sum_key
 from glowc.ops.binary_codes import Codes
-from glowc.ops.fixed_binary import FixedProduct, sum_params
+from glowc.ops.fixed_pairs import FixedProduct, sum_params
 from glowc.ops.fixed_pool import factor
 from glowc.ops.fixed_rescale import quantized_away, scale_params
 from glowc.ops.params import OutCodes, Pairs
