@@ -27,9 +27,10 @@ from glowc.graph.exp_factors import exp_entries, exp_factors
 from glowc.graph.graph import Node
 from glowc.graph.numerics import F32, round_clamp, softmax_exp_table, softmax_steps
 from glowc.graph.types import DType
-from glowc.ops import softmax16
+from glowc.ops import fixed_softmax, softmax16
 from glowc.ops.base import LowerCtx, MaybeTypes, OpDef, OpError, Types
 from glowc.ops.derived import derived
+from glowc.ops.integer import is_tflite
 from glowc.ops.params import Along
 from glowc.ops.strided import axis_of, present
 from glowc.program.kernel import Arrays, KernelDef
@@ -55,6 +56,8 @@ class SoftmaxCodes(Along):
 
 def infer(node: Node, in_types: MaybeTypes) -> Types:
     """Same type; the axis must exist."""
+    if is_tflite(node):
+        return fixed_softmax.infer(node, in_types)
     (x,) = present(in_types[:1])
     axis_of(node.int_("axis"), x.rank)
     if not (x.dtype.is_float or x.dtype in (DType.S8, DType.U8, *softmax16.KINDS)):
@@ -100,6 +103,9 @@ def lower(log: bool) -> Callable[[Node, LowerCtx], None]:
     def emit(node: Node, ctx: LowerCtx) -> None:
         x, y = ctx.read(node.inputs[0]), ctx.write(node.outputs[0])
         dims = _dims(x.type.shape, node.int_("axis"))
+        if is_tflite(node):
+            fixed_softmax.emit(node, ctx, x, y, dims)
+            return
         qx, qy = x.type.quant, y.type.quant
         if qx is None or qy is None:
             ctx.emit(f"softmax_{x.type.dtype.value}", {"in": x, "out": y}, SoftmaxFloat(*dims, int(log)))
@@ -143,8 +149,8 @@ KERNELS = (
 )  # fmt: skip
 
 OPS = (
-    OpDef("Softmax", infer, derived, lower(False), attrs={"axis": Int(-1), "mixed": Int(0)}, max_version=13,
-          int8=True, doc="exp(x) / sum(exp(x)) along an axis"),
-    OpDef("LogSoftmax", infer, derived, lower(True), attrs={"axis": Int(-1)}, max_version=13,
+    OpDef("Softmax", infer, derived, lower(False), max_version=13, int8=True,
+          attrs={"axis": Int(-1), "mixed": Int(0), **fixed_softmax.ATTRS}, doc="exp(x) / sum(exp(x)) along an axis"),
+    OpDef("LogSoftmax", infer, derived, lower(True), attrs={"axis": Int(-1), **fixed_softmax.ATTRS}, max_version=13,
           doc="logarithm of Softmax"),
 )  # fmt: skip

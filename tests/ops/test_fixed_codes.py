@@ -70,11 +70,12 @@ def _rows(rng: np.random.Generator) -> Iterator[One]:
         x = _codes(rng, "int8", 6, n)
         x[0] = 5
         for scale in (0.001, 0.05, 1.0):
-            yield One("FixedLogSoftmax", (x,), (quant(scale, 5),), quant(1 / 16, 127))
+            yield One("LogSoftmax", (x,), (quant(scale, 5),), quant(1 / 16, 127), {"rounding": "tflite"})
         yield One("FixedL2Norm", (x,), (quant(0.05, 5),), quant(1 / 128, 0))
         for scale in (1e-5, 4e-4):
             wide = _codes(rng, "int16", 3, n)
-            yield One("FixedSoftmax16", (wide,), (quant(scale, 0),), quant(2.0**-15, 0), {"beta": 0.7})
+            attrs: dict[str, AttrValue] = {"beta": 0.7, "rounding": "tflite"}
+            yield One("Softmax", (wide,), (quant(scale, 0),), quant(2.0**-15, 0), attrs)
 
 
 def _others(rng: np.random.Generator) -> Iterator[One]:

@@ -8,7 +8,7 @@ import numpy as np
 
 from glowc.frontend.problems import NodeError
 from glowc.frontend.tflite.net import Net
-from glowc.frontend.tflite.operators.options import clamp, number, operands
+from glowc.frontend.tflite.operators.options import clamp, fixed, number, operands
 from glowc.frontend.tflite.reader import Operator
 from glowc.graph.fixed_functions import saturating_codes
 from glowc.graph.types import DType, type_of
@@ -87,14 +87,10 @@ def softmax(operator: Operator, net: Net) -> None:
     if "Beta" not in operator.options:
         raise NodeError("its options are missing", "convert the network again, e.g. with tf.lite.TFLiteConverter")
     beta = number(operator, "Beta", 1.0)
-    if x.quant is not None and x.dtype is DType.S16:
-        net.emit("FixedSoftmax16", (net.value(operator.inputs[0]),), {"beta": beta}, out=operator.outputs[0])
-        return
-    if x.quant is not None:
-        attrs = {"beta": beta, "dtype": y.dtype.value}
-        net.emit("FixedSoftmax", (net.value(operator.inputs[0]),), attrs, out=operator.outputs[0])
-        return
     value = net.value(operator.inputs[0])
+    if x.quant is not None:
+        net.emit("Softmax", (value,), {"beta": beta, "dtype": y.dtype.value, **fixed(x)}, out=operator.outputs[0])
+        return
     if beta != 1.0:
         value = net.emit("Mul", (value, net.add_const("beta", np.asarray(beta, np.float32))), type_=x)
     net.emit("Softmax", (value,), {"axis": -1}, out=operator.outputs[0])
@@ -103,12 +99,9 @@ def softmax(operator: Operator, net: Net) -> None:
 def log_softmax(operator: Operator, net: Net) -> None:
     """LOG_SOFTMAX along the last axis."""
     value, x, y = net.value(operator.inputs[0]), net.type(operator.inputs[0]), net.type(operator.outputs[0])
-    if x.quant is None:
-        net.emit("LogSoftmax", (value,), {"axis": -1}, out=operator.outputs[0])
-        return
-    if y.quant is None or (y.quant.scale[0], y.quant.zero_point[0]) != (1 / 16, 127):
+    if x.quant is not None and (y.quant is None or (y.quant.scale[0], y.quant.zero_point[0]) != (1 / 16, 127)):
         raise NodeError(f"the result {y} needs the scale 1/16 and the zero point 127")
-    net.emit("FixedLogSoftmax", (value,), out=operator.outputs[0])
+    net.emit("LogSoftmax", (value,), fixed(x), out=operator.outputs[0])
 
 
 HANDLERS = {

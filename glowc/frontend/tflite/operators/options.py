@@ -7,6 +7,8 @@ from collections.abc import Mapping, Sequence
 
 from glowc.frontend.problems import NodeError
 from glowc.frontend.tflite.reader import Operator
+from glowc.graph.attrs import AttrValue
+from glowc.graph.types import TensorType
 
 SAME, VALID = 0, 1
 _ACTIVATIONS = {0: (-math.inf, math.inf), 1: (0.0, math.inf), 2: (-1.0, 1.0), 3: (0.0, 6.0)}
@@ -70,3 +72,8 @@ def positive(operator: Operator, *names: str) -> tuple[int, ...]:
         shown: Mapping[str, int] = dict(zip(names, values, strict=True))
         raise NodeError(f"options {dict(shown)} must be at least 1")
     return values
+
+
+def fixed(x: TensorType) -> dict[str, AttrValue]:
+    """Return the attribute of an operator that computes codes as TensorFlow Lite does; of floats nothing."""
+    return {} if x.quant is None else {"rounding": "tflite"}
