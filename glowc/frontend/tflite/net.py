@@ -35,7 +35,7 @@ _EMPTY = "leave it out, or give another --input-shape"
 LARGEST_FOLDED_BYTES = 1 << 16
 MOST_LEVELS, MOST_CALLS = 16, 4096
 _OF_WEIGHTS = frozenset({"DequantizeLinear", "DequantizeBlocks", "Reshape", "Transpose"})
-WITH_STATE = frozenset({"FixedLstm", "FixedSvdf", "LSTM", "Svdf"})
+WITH_STATE = frozenset({"FixedLstm", "LSTM", "Svdf"})
 
 
 @dataclass(slots=True)

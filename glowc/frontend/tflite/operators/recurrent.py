@@ -26,12 +26,12 @@ def svdf(operator: Operator, net: Net) -> None:
     bias = bias_of(operator, net, feature.shape[0] // rank, at=3)
     values = [*(net.value(i) for i in operands(operator, 3)), bias]
     if x.quant is None:
-        net.emit("Svdf", values, {**attrs, **clamp(operator)}, out=operator.outputs[0])
-        return
-    if state.quant is None or state.dtype != time.dtype:
+        attrs |= clamp(operator)
+    elif state.quant is None or state.dtype != time.dtype:
         raise NodeError(f"the state {state} needs the kind of the time weights {time} and a scale")
-    attrs |= {"state_scale": state.quant.scale[0], "state_zp": state.quant.zero_point[0]}
-    net.emit("FixedSvdf", values, attrs, out=operator.outputs[0])
+    else:
+        attrs |= {"state_scale": state.quant.scale[0], "state_zp": state.quant.zero_point[0]}
+    net.emit("Svdf", values, attrs, out=operator.outputs[0])
 
 
 _WEIGHTS, _RECURRENT, _BIAS = range(1, 5), range(5, 9), range(12, 16)

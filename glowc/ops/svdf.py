@@ -1,4 +1,4 @@
-"""FixedSvdf, Svdf: TensorFlow Lite's SVDF, a recurrent layer of rank-one filters with a memory of its last inputs.
+"""Svdf: TensorFlow Lite's SVDF, a recurrent layer of rank-one filters with a memory of its last inputs.
 
 x[B, I], feature weights[F, I], time weights[F, M], bias[U] -> y[B, U] with F = rank * U filters. The state [B, F, M]
 moves down by one; its last column becomes the products of x with the feature weights; each filter's sum over its memory
@@ -17,7 +17,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from glowc.graph.attrs import Attr, Float, Int
+from glowc.graph.attrs import Float, Int
 from glowc.graph.fixed_point import multiplier, scaled
 from glowc.graph.graph import Node
 from glowc.graph.numerics import F32
@@ -122,26 +122,19 @@ def code_params(node: Node, types: MaybeTypes, y: TensorType) -> SvdfCodes:
                      out.zero_point[0], *multiplier(float(end)))  # fmt: skip
 
 
-def _start(node: Node, types: MaybeTypes) -> np.ndarray:
-    """Return the state before the first call."""
-    shape, time = shape_of(node, types), present(types[:3])[2]
-    zero = node.int_("state_zp") if node.op == "FixedSvdf" else 0
-    return np.full((shape.batch, shape.filters, shape.memory), zero, time.dtype.numpy)
-
-
 def lower(node: Node, ctx: LowerCtx) -> None:
     """One `svdf_*` on a kept state."""
     types = tuple(ctx.type(name) for name in node.inputs)
-    start = _start(node, types)
-    state = ctx.state(f"{node.name}_state", TensorType(start.shape, types[2].dtype), start)
+    shape, kind = shape_of(node, types), present(types[:3])[2].dtype
+    start = np.full((shape.batch, shape.filters, shape.memory), node.int_("state_zp"), kind.numpy)
+    state = ctx.state(f"{node.name}_state", TensorType(start.shape, kind), start)
     y = ctx.write(node.outputs[0])
     operands: Mapping[str, Ref] = {
         **{role: ctx.read(name) for role, name in zip(("in", "feature", "time", "bias"), node.inputs, strict=True)},
         "state": state, "out": y,
     }  # fmt: skip
-    shape = shape_of(node, types)
     macs = shape.batch * shape.filters * (shape.in_k + shape.memory)
-    if node.op == "FixedSvdf":
+    if y.type.quant is not None:
         ctx.emit("svdf_s8q31", operands, code_params(node, types, y.type), macs=macs)
     else:
         ctx.emit("svdf_f32", operands, SvdfFloat(shape, Clamp(*clamp_of(node))), macs=macs)
@@ -170,9 +163,6 @@ KERNELS = (
               SvdfFloat, _interpret_float, kind="f32", needs_math=True, doc="SVDF"),
 )  # fmt: skip
 
-_RANK: Mapping[str, Attr] = {"svdf_rank": Int()}
-OPS = (
-    OpDef("FixedSvdf", infer, derived, lower, {**_RANK, "state_scale": Float(), "state_zp": Int(0)},
-          doc="SVDF of codes as TensorFlow Lite computes it (internal)"),
-    OpDef("Svdf", infer, derived, lower, {**_RANK, **CLAMP}, doc="SVDF of floats (internal)"),
-)  # fmt: skip
+OP = OpDef("Svdf", infer, derived, lower,
+           {"svdf_rank": Int(), "state_scale": Float(0.0), "state_zp": Int(0), **CLAMP},
+           doc="SVDF of floats, or of codes as TensorFlow Lite computes it (internal)")  # fmt: skip
