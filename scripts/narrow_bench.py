@@ -33,7 +33,8 @@ from glowc.compiler.pipeline import compile_model, write_bundle
 from glowc.kernels.records import FEWEST
 from glowc.machine.execute import bench, load_bundle
 from glowc.quant import QuantizeOptions, quantize_model
-from glowc.quant.net import int_of, read_net
+from glowc.quant.load import read_inputs
+from glowc.quant.net import int_of
 from glowc.quant.precision import Precision
 from glowc.quant.tune import outputs_of
 from glowc.quant.weight_types import WeightType
@@ -79,7 +80,7 @@ def error_of_halves(model: str, kind: WeightType) -> float:
     """Return the error of the outputs on the half of the samples that had no say, the mean of both halves."""
     path, samples = SHARED / model / "model.onnx", samples_of(model)
     exact, errors = onnx.load(path), []
-    inputs = read_net(exact).inputs
+    inputs = read_inputs(exact)
     for first in (0, 1):
         done = quantize_model(path, samples[first::2], options_of(kind))
         wanted, got = (outputs_of(m, inputs, samples[1 - first :: 2]) for m in (exact, done.model))
@@ -98,7 +99,7 @@ def pruned_error(model: str) -> float:
         array, axis = numpy_helper.to_array(tensor), axes.get(tensor.name)
         if axis is not None and array.shape[axis] % 4 == 0 and array.size >= FEWEST:
             tensor.CopyFrom(numpy_helper.from_array(two_of_four(array, axis), tensor.name))
-    wanted, got = (outputs_of(m, read_net(exact).inputs, samples_of(model)) for m in (exact, pruned))
+    wanted, got = (outputs_of(m, read_inputs(exact), samples_of(model)) for m in (exact, pruned))
     return float(np.sqrt(np.square(got - wanted).mean()) / np.abs(wanted).max())
 
 

@@ -38,10 +38,11 @@ from glowc.quant import Activations, QuantizeOptions, quantize_model
 from glowc.quant.emit import edge_params
 from glowc.quant.engine import Engine
 from glowc.quant.finer import as_wishes, finest, unions
+from glowc.quant.load import load_float
 from glowc.quant.net import Port
 from glowc.quant.precision import Precision
 from glowc.quant.profile import Profiler
-from glowc.quant.quantizer import Gathered, Quantized, load_float, quantize_net
+from glowc.quant.quantizer import Gathered, Quantized, quantize_net
 from glowc.quant.simulate import relative_error
 from glowc.quant.tune import outputs_of
 
@@ -82,7 +83,7 @@ def quantised(path: Path, samples: Sequence[Sample], row: Row) -> Quantized:
     if not row.tensors:
         return quantize_model(path, samples, options)
     engine = Engine()
-    net = load_float(path, engine)
+    net = load_float(path)
     gathered = Gathered(Profiler(net, engine), [])
     for sample in samples:
         gathered.add(sample)
@@ -105,7 +106,7 @@ def errors(path: Path, ports: Sequence[Port], splits: Sequence[Split], row: Row)
 def show(name: str, boards: Sequence[str], console: Console) -> None:
     """Print the table of one model."""
     path = DIGITS / "digits_fp32.onnx" if name == "digits" else MODELS / name / "model.onnx"
-    ports = load_float(path, Engine()).inputs
+    ports = load_float(path).inputs
     if name == "digits":
         samples = samples_of(DIGITS / "digits_calibration.npz", ports)
         splits = [(samples, samples_of(DIGITS / "digits_test.npz", ports)), (samples, samples)]
@@ -143,7 +144,7 @@ def same_classes(model: onnx.ModelProto, exact: np.ndarray, words_given: np.ndar
 def show_recurrent(op: str, boards: Sequence[str], console: Console) -> None:
     """Print the table of the LSTM or the GRU."""
     net = recurrent_model(op)
-    ports = load_float(net, Engine()).inputs
+    ports = load_float(net).inputs
     model = quantize_model(net, [{"x": x} for x in words(64, 2)[0]]).model
     others = words(300, 9)[0]
     exact = outputs_of(net, ports, [{"x": x} for x in others])

@@ -21,7 +21,8 @@ from glowc.compiler.pipeline import compile_model, write_bundle
 from glowc.compiler.report import Report
 from glowc.errors import InputError
 from glowc.quant.data import ImageFormat, open_shapes_of, open_shapes_of_arrays, read_samples, samples_of
-from glowc.quant.net import Port, read_net
+from glowc.quant.load import read_inputs
+from glowc.quant.net import Port
 from glowc.quant.quantizer import QuantizeOptions, quantize_model
 
 _IN_MEMORY = ", bytes or an onnx.ModelProto"
@@ -106,9 +107,9 @@ def quantize(
     check_kind(options, QuantizeOptions, "options")
     check_kind(images, ImageFormat, "images")
     source = model if isinstance(model, bytes | onnx.ModelProto) else _path(model, "model", _IN_MEMORY)
-    inputs = read_net(source).inputs
+    inputs = read_inputs(source)
     data = _known(data)
-    inputs = read_net(source, _open_shapes(data, inputs)).inputs
+    inputs = read_inputs(source, _open_shapes(data, inputs))
     done = quantize_model(source, _samples(data, inputs, images or ImageFormat()), options)
     for note in done.notes:
         warnings.warn(note, stacklevel=2)

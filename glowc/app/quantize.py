@@ -149,16 +149,14 @@ def profile(
     """Profile a float model."""
     from glowc.compiler.files import check_output, write_file
     from glowc.quant.engine import Engine
+    from glowc.quant.load import load_float
     from glowc.quant.profile import Profiler, profile_text
-    from glowc.quant.quantizer import Gathered, load_float
+    from glowc.quant.quantizer import Gathered
 
     check_output(output)
     engine = Engine()
-    net = load_float(
-        model,
-        engine,
-        _shapes(model, given_data(data), Sizes(parse_shapes(input_shape), parse_symbols(define_symbol), batch_size)),
-    )
+    sizes = Sizes(parse_shapes(input_shape), parse_symbols(define_symbol), batch_size)
+    net = load_float(model, _shapes(model, given_data(data), sizes))
     gathered = Gathered(Profiler(net, engine), [])
     stopped = False
     try:
@@ -374,9 +372,9 @@ def within_limits(
 def _shapes(model: Path, data: list[Path] | None, sizes: Sizes) -> dict[str, tuple[int, ...]]:
     """Return the shapes of inputs whose sizes the model leaves open: as options say, else as the data has them."""
     from glowc.quant.data import open_shapes_of, wanted_shapes
-    from glowc.quant.net import read_net
+    from glowc.quant.load import read_inputs
 
-    inputs = read_net(model).inputs
+    inputs = read_inputs(model)
     seen = open_shapes_of(data or [], inputs)
     return wanted_shapes(inputs, seen, sizes.shapes, sizes.symbols, sizes.batch)
 
@@ -387,13 +385,14 @@ def profiled(
 ) -> tuple[Net, Engine, Profile, list[Sample]]:  # fmt: skip
     """Return a float network, what runs it, its profile and the samples that are kept."""
     from glowc.quant.engine import Engine
+    from glowc.quant.load import load_float
     from glowc.quant.profile import Profiler, check_profile, read_profile
-    from glowc.quant.quantizer import Gathered, load_float
+    from glowc.quant.quantizer import Gathered
 
     if profile_file is None:
         given_data(data)
     engine = Engine()
-    net = load_float(model, engine, _shapes(model, data, sizes))
+    net = load_float(model, _shapes(model, data, sizes))
     known = read_profile(profile_file) if profile_file is not None else None
     if known is not None and profile_file is not None:
         check_profile(known, net, profile_file)

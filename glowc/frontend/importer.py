@@ -30,7 +30,7 @@ from glowc.frontend.reader import Source, load
 from glowc.frontend.rewrites import REWRITES
 from glowc.frontend.schema import check_outputs, check_schema, check_types, check_version, defaults
 from glowc.frontend.symbols import resolve_inputs
-from glowc.frontend.written import GRAPH_DOMAIN, check_graph, check_written, take_written, written_types
+from glowc.frontend.written import GRAPH_DOMAIN, ONNX_DOMAIN, check_graph, check_written, take_written, written_types
 from glowc.graph.attrs import AttrValue
 from glowc.graph.graph import Graph
 from glowc.graph.types import LARGEST_TENSOR_BYTES, TensorType
@@ -40,6 +40,7 @@ from glowc.ops.registry import find_op
 # A fold that makes a constant this much larger than its inputs stays an operator where glowc has one.
 FOLD_LIMIT_ELEMENTS, FOLD_GROWTH = 4096, 4
 # Operators whose result has at most the elements of their inputs; any other result is measured before it is computed.
+_SIGNALS = frozenset({"DFT", "STFT"})  # become operators that ONNX lacks
 NOT_GROWING = frozenset({
     "Abs", "Cast", "Ceil", "Concat", "DequantizeLinear", "Exp", "Flatten", "Floor", "Identity", "Log", "Neg", "Not",
     "QuantizeLinear", "Reshape", "Round", "Slice", "Split", "Sqrt", "Squeeze", "Transpose", "Unsqueeze",
@@ -180,6 +181,9 @@ class _Importer:
                 self._import_body(body, node)
             elif not self._fold_known(node):
                 raise
+        except OpError:
+            if not self._keep(node, before):
+                raise
 
     def _import_body(self, body: list[OnnxNode], node: OnnxNode) -> None:
         """Import ONNX's own definition; when a part of it cannot be, the operator as a whole is unsupported."""
@@ -207,7 +211,10 @@ class _Importer:
         elif normalizer is not None:
             normalizer(node, b)
         elif rewrite is not None:
+            before = len(b.nodes)
             self._import_all(rewrite(node, b), node)
+            if b.keep_unknown and node.op in _SIGNALS:
+                self._keep(node, before, tuple(b.types[name] for name in node.outputs))
         else:
             self._plain(node)
 
@@ -245,12 +252,24 @@ class _Importer:
         if opdef is not None:
             attrs = {**defaults(node, opdef), **attrs}
         try:
-            self.builder.emit(node.op, node.inputs, attrs, node.outputs)
+            self.builder.emit(node.op if opdef is not None else node.full_op, node.inputs, attrs, node.outputs)
         except InternalError as problem:  # of ONNX's own operators the inputs were counted before
             foreign = node.domain not in ("", "com.microsoft") or find_schema(node) is not None
             if foreign or not isinstance(problem.__cause__, ValueError | IndexError):
                 raise
             raise NodeError(f"{len(node.inputs)} inputs are not those that the operator takes") from problem
+
+    def _keep(self, node: OnnxNode, before: int, types: tuple[TensorType, ...] | None = None) -> bool:
+        """Have an operator of ONNX as it is, not what it became, where the caller keeps what glowc lacks."""
+        self.builder.rollback(before)
+        if not self.builder.keep_unknown or node.domain or node.op in QDQ:
+            return False
+        types = types or infer_onnx(node, self.builder.types, self.builder.consts)
+        if types is None or any(isinstance(value, onnx.GraphProto) for value in node.attrs.values()):
+            return False
+        attrs = {key: attr_value(value) for key, value in node.attrs.items()}
+        self.builder.emit(f"{ONNX_DOMAIN}::{node.op}", node.inputs, attrs, node.outputs, types)
+        return True
 
     def _opdef(self, node: OnnxNode) -> OpDef | None:
         opdef = find_op(node.op)

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
@@ -18,7 +18,7 @@ from onnx import NodeProto, helper, numpy_helper
 
 from glowc.frontend.builder import MOVES
 from glowc.frontend.fold import onnx_element_type
-from glowc.frontend.written import GRAPH_DOMAIN, TYPES_KEY
+from glowc.frontend.written import GRAPH_DOMAIN, ONNX_DOMAIN, TYPES_KEY
 from glowc.graph.attrs import AttrValue
 from glowc.graph.graph import Graph, Node
 from glowc.graph.text import print_type
@@ -28,9 +28,11 @@ from glowc.paths import full_version
 
 LEAST_OPSET = 13  # QuantizeLinear and DequantizeLinear know an axis from here on
 _MICROSOFT = "com.microsoft"
-_OPSETS = {"GridSample": 20, "Resize": 19}
+_OPSETS = {"GridSample": 20}
 """From these on the attributes of an operator are what the graph says."""
 _QDQ = frozenset({"QuantizeLinear", "DequantizeLinear"})
+_USUAL = (("group", 1), ("ceil_mode", 0))
+_LAYERS = frozenset({"Conv", "ConvTranspose", "FullyConnected"})
 _CLAMP = {"act_min": -np.inf, "act_max": np.inf}
 _INPUTS: Mapping[str, Mapping[str, int]] = {
     "Reshape": {"shape": 1}, "Expand": {"shape": 1}, "Tile": {"repeats": 1}, "Split": {"split": 1},
@@ -101,8 +103,10 @@ def _renamed(node: Node) -> dict[str, AttrValue]:
     attrs = {key: value for key, value in node.attrs.items() if not (node.op in _QDQ and key in ("dtype", "axis"))}
     if attrs.pop("batch_first", 0):
         attrs["layout"] = 1
-    if node.op == "AveragePool" and {*node.ints("dilations", 2)} == {1} and not node.int_("ceil_mode"):
-        attrs.pop("dilations", None)  # not known before opset 19, whose QDQ averages onnxruntime does not load
+    attrs = {key: value for key, value in attrs.items() if (key, value) not in _USUAL}
+    ones, ceils = attrs.get("dilations"), "ceil_mode" in attrs
+    if isinstance(ones, tuple) and {*ones} == {1} and not (node.op == "AveragePool" and ceils):
+        del attrs["dilations"]  # AveragePool has none before opset 19, whose QDQ averages onnxruntime does not load
     if node.op == "Resize":
         begin, end = attrs.pop("roi_begin", ()), attrs.pop("roi_end", ())
         attrs |= {"roi": (*begin, *end)} if isinstance(begin, tuple) and isinstance(end, tuple) and begin else {}
@@ -122,6 +126,12 @@ def _take_size(attrs: dict[str, AttrValue], shape: tuple[int, ...]) -> bool:
     return np.array_equal(scales, scales.astype(np.float32)) and np.array_equal(np.floor(scales * shape), sizes)
 
 
+def _is_global_mean(graph: Graph, node: Node) -> bool:
+    """Say whether a node is the mean over all axes of an image but batch and channels, for which ONNX has a name."""
+    shape = graph.types[node.inputs[0]].shape if node.op == "ReduceMean" else ()
+    return len(shape) > 2 and node.int_("keepdims") == 1 and node.ints("axes") == tuple(range(2, len(shape)))
+
+
 def _first_opset(graph: Graph, node: Node, attrs: Mapping[str, AttrValue], least: int) -> int:
     """Return the lowest opset in which ONNX's operator has these attributes and element types."""
     kinds = {graph.types[name].dtype for name in (*node.inputs, *node.outputs) if name}
@@ -132,7 +142,9 @@ def _first_opset(graph: Graph, node: Node, attrs: Mapping[str, AttrValue], least
     if node.op in _QDQ and 2 in bits:
         first = max(first, 25)
     name = "Gemm" if node.op == "FullyConnected" else node.op
-    needed = attrs.keys() - _INPUTS.get(name, {}).keys() - _CLAMP.keys()
+    op = find_op(node.op)
+    usual = {key for key, attr in (op.attrs if op is not None else {}).items() if attrs.get(key) == attr.default}
+    needed = attrs.keys() - _INPUTS.get(name, {}).keys() - _CLAMP.keys() - usual
     for version in range(first, onnx.defs.onnx_opset_version() + 1):
         if onnx.defs.has(name, version) and needed <= onnx.defs.get_schema(name, version).attributes.keys():
             return version
@@ -173,13 +185,19 @@ class _Writer:
         return node
 
     def own(self, node: Node) -> None:
-        """Add a node as one of glowc's, with all its attributes."""
-        new = self.add(node.op, node.inputs, node.outputs, node.name, GRAPH_DOMAIN)
+        """Add a node as one of glowc's, or of another domain than ONNX's, with all its attributes."""
+        domain, _, name = node.op.rpartition("::")
+        domain = "" if domain == ONNX_DOMAIN else domain or GRAPH_DOMAIN
+        new = self.add(name, node.inputs, node.outputs, node.name, domain)
         new.attribute.extend(_attribute(key, value) for key, value in node.attrs.items())
 
     def spell(self, node: Node, attrs: Mapping[str, AttrValue]) -> None:
         """Add a node as ONNX's operator, with a clamp behind it where it has one."""
         out = node.outputs[0]
+        if _is_global_mean(self.graph, node):
+            node, attrs = replace(node, op="GlobalAveragePool"), {k: v for k, v in attrs.items() if k in _CLAMP}
+        if node.op in _LAYERS and self._is_zero(node.inputs[2:]):
+            node = replace(node, inputs=node.inputs[:2])
         low, high = (float(attrs.get(key, end)) for key, end in _CLAMP.items())  # type: ignore[arg-type]
         clamped = (low, high) != (-np.inf, np.inf)
         sums = self.named(f"{out}_sums") if clamped else out
@@ -206,6 +224,8 @@ class _Writer:
             if schema is None or key not in schema:
                 inputs += [""] * (place - len(inputs))
                 inputs.insert(place, self._input(node, key, attrs[key]) if key in attrs else "")
+        if node.op == "Split":  # onnxruntime ends where a result of a list has no name
+            outputs = [name or self.named(f"{node.name}_unread") for name in outputs]
         if node.op in _QDQ:
             inputs += self._params(node)
         new = self.add(node.op, inputs, outputs, node.name, domain)
@@ -213,9 +233,15 @@ class _Writer:
             if schema is None or key in schema:
                 kind = None if schema is None else int(schema[key].type)
                 new.attribute.append(helper.make_attribute(key, value, attr_type=kind))
-        codes = self.graph.types[node.inputs[0] if node.op == "DequantizeLinear" else node.outputs[0]]
-        if node.op in _QDQ and codes.quant is not None and codes.quant.axis is not None:
-            new.attribute.append(helper.make_attribute("axis", codes.quant.axis))
+        if node.op in _QDQ:
+            codes = self.graph.types[node.inputs[0] if node.op == "DequantizeLinear" else node.outputs[0]]
+            if codes.quant is not None and codes.quant.axis is not None:
+                new.attribute.append(helper.make_attribute("axis", codes.quant.axis))
+
+    def _is_zero(self, bias: tuple[str, ...]) -> bool:
+        """Say whether a bias is zeros, which a layer of ONNX does without."""
+        array = self.graph.consts.get(bias[0]) if bias else None
+        return array is not None and not array.any() and not np.signbit(array).any()
 
     def _input(self, node: Node, key: str, value: AttrValue) -> str:
         """Return the constant that an attribute is in ONNX; nothing for an end of a range that is none."""
@@ -246,8 +272,11 @@ class _Writer:
         return _few_bits(type_, type_.quant, self.graph.consts.get(name))
 
     def _gemm(self, node: Node, out: str) -> None:
-        """Add a fully connected layer; of more axes than two between Reshapes."""
+        """Add a fully connected layer; of more axes than two a MatMul, or, with a bias, between Reshapes."""
         shape = self.graph.types[node.inputs[0]].shape
+        if len(shape) != 2 and len(node.inputs) == 2 and (weights := self.graph.consts.get(node.inputs[1])) is not None:
+            self.add("MatMul", [node.inputs[0], self.const(f"{node.inputs[1]}.t", weights.T)], [out], node.name)
+            return
         rows, sums = node.inputs[0], out
         if len(shape) != 2:
             flat = self.const(f"{node.outputs[0]}_flat", np.array([-1, shape[-1]], np.int64))

@@ -21,6 +21,8 @@ from glowc.ops.verify import verify
 
 GRAPH_DOMAIN = "glowc.graph"
 """Of nodes that are no operators of ONNX."""
+ONNX_DOMAIN = "ai.onnx"
+"""Of operators of ONNX that the graph has in no form of its own."""
 TYPES_KEY = "glowc.types"
 """In the metadata: the type of every value, as in a dump."""
 _AGAIN = "write the file again with glowc compile --dump-onnx"

@@ -161,14 +161,15 @@ def run_pipeline(
     stop_after: str | None = None,
     passes: str | None = None,
     on_pass: OnPass | None = None,
+    steps: tuple[Step, ...] | None = None,
 ) -> Graph:
-    """Run the passes on `graph` and return the result.
+    """Run the passes, or `steps` in their place, on `graph` and return the result.
 
     `passes` edits the pipeline (see `apply_spec`); `stop_after` ends after the first place of that pass;
     `dump_dir` receives a text file per pass that changed the graph; `on_pass(name, graph)` is called
     after every pass. Raises InternalError naming the pass that broke the graph.
     """
-    steps = apply_spec(PIPELINE, passes or "")
+    steps = apply_spec(PIPELINE if steps is None else steps, passes or "")
     if stop_after is not None:
         _known(stop_after, pass_names(steps))
     runner = _Runner(ctx or PassCtx(), dump_dir, stop_after, on_pass)

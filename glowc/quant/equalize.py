@@ -52,6 +52,8 @@ class _Finder:
     def ties(self, node: NodeProto) -> list[str]:
         """Return the inputs whose channels are those of the node's result."""
         result = node.output[0]
+        if not node.input:
+            return []
         if node.op_type in _THROUGH or self._flattens(node) or self._means_places(node):
             return [node.input[0]]
         if node.op_type == "Add" and all(self.shapes.get(n) == self.shapes.get(result) for n in node.input):

@@ -173,7 +173,8 @@ class Search:
             coded = nearest_layers(self.net, plan, params, self.options.schema, {**fixed, **kinds})
             return float(np.sum(np.square(sim.tail_errors(sim.run(params, coded.consts(self.net))))))
 
-        free = [n for n in coded_layers(self.net, plan) if gains(self.net, n) and not _is_wished(n, precision)]
+        layers = [n for n in coded_layers(self.net, plan) if gains(self.net, n)]
+        free = [n for n in layers if not self.net.called(n) & precision.of.keys()]
         return error, free
 
 
@@ -185,10 +186,6 @@ _GAIN = 1.05  # an error larger by less than this is as good: numbers are unpack
 
 def _name(node: NodeProto) -> str:
     return node.name or node.output[0]
-
-
-def _is_wished(node: NodeProto, precision: Precision) -> bool:
-    return bool(precision.of.keys() & {node.name, node.op_type, *node.output})
 
 
 def whole_frontier(search: Search) -> Found:

@@ -1,6 +1,6 @@
-"""A float ONNX file -> `Net`: nodes in order, constants as arrays, static inputs. Functions are inlined.
+"""`Net`, what the quantiser works on: nodes in order, constants as arrays, static inputs.
 
-The quantiser works on ONNX nodes, not on the compiler's graph: what it writes is again an ONNX file for any runtime.
+These are ONNX's nodes, not the compiler's: what it writes is again an ONNX file for any runtime.
 """
 
 from __future__ import annotations
@@ -9,18 +9,14 @@ import hashlib
 from collections import defaultdict
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
-from pathlib import Path
 
 import numpy as np
 import onnx
-from onnx import NodeProto, helper, inliner, numpy_helper, version_converter
+from onnx import NodeProto, helper, numpy_helper
 
-from glowc.errors import ModelError
-from glowc.frontend.reader import load
 from glowc.paths import full_version
 from glowc.quant.scheme import Params
 
-FIRST_OPSET = 13  # QuantizeLinear and DequantizeLinear know an axis from here on
 Consts = Mapping[str, np.ndarray]
 
 
@@ -42,7 +38,7 @@ class Port:
 
 @dataclass(frozen=True, slots=True)
 class Net:
-    """A network of ONNX nodes; every constant is in `consts`."""
+    """A network of ONNX nodes; every constant is in `consts`. `words` are what a file calls each node by its name."""
 
     name: str
     inputs: tuple[Port, ...]
@@ -51,6 +47,7 @@ class Net:
     consts: Consts
     opsets: Mapping[str, int]
     ir_version: int
+    words: Mapping[str, frozenset[str]] = field(default_factory=dict)
 
     @property
     def opset(self) -> int:
@@ -77,6 +74,10 @@ class Net:
     def output_names(self) -> frozenset[str]:
         """Return the names of the network's outputs."""
         return frozenset(port.name for port in self.outputs)
+
+    def called(self, node: NodeProto) -> frozenset[str]:
+        """Return what a user may call a node: by name, by result, by kind of operator, here or in the user's file."""
+        return self.words.get(node.name, frozenset()) | {node.name, node.op_type, *node.output} - {""}
 
     def with_consts(self, consts: Consts) -> Net:
         """Return the network with further, or other, constants."""
@@ -106,64 +107,6 @@ def text_of(node: NodeProto, name: str, default: str) -> str:
 def label(node: NodeProto) -> str:
     """Return how messages call a node."""
     return f'{node.op_type} "{node.name or node.output[0]}"'
-
-
-def read_net(source: Path | bytes | onnx.ModelProto, shapes: Mapping[str, tuple[int, ...]] | None = None) -> Net:
-    """Read a float model. Symbolic dimensions are 1 unless `shapes` says otherwise. Raises ModelError."""
-    loaded = load(source)
-    proto = _inlined(_new_enough(loaded.proto, loaded.source))
-    consts = {i.name: numpy_helper.to_array(i) for i in proto.graph.initializer}
-    nodes = [*proto.graph.node]
-    check_plain(nodes, loaded.source)
-    inputs = tuple(_port(v, shapes or {}) for v in proto.graph.input if v.name not in consts)
-    outputs = tuple(_port(v, {}) for v in proto.graph.output)
-    opsets = {o.domain: o.version for o in proto.opset_import}
-    return Net(loaded.name, inputs, outputs, tuple(nodes), consts, opsets, max(proto.ir_version, 7))
-
-
-def _new_enough(proto: onnx.ModelProto, source: str) -> onnx.ModelProto:
-    version = next((o.version for o in proto.opset_import if not o.domain), FIRST_OPSET)
-    if version >= FIRST_OPSET:
-        return proto
-    try:
-        return version_converter.convert_version(proto, FIRST_OPSET)
-    except Exception as error:  # the converter raises what it likes
-        raise ModelError(
-            f"{source} uses opset {version}, and ONNX's converter does not make {FIRST_OPSET} of it",
-            details=str(error).splitlines()[:2],
-            hint=f"export the model again with opset {FIRST_OPSET} or later",
-        ) from error
-
-
-def _inlined(proto: onnx.ModelProto) -> onnx.ModelProto:
-    return inliner.inline_local_functions(proto) if proto.functions else proto
-
-
-def check_plain(nodes: Iterable[NodeProto], source: str) -> None:
-    """Raise ModelError for control flow but If, and for a model that is quantised already."""
-    for node in nodes:
-        if node.op_type != "If" and any(
-            a.type in (onnx.AttributeProto.GRAPH, onnx.AttributeProto.GRAPHS) for a in node.attribute
-        ):
-            raise ModelError(
-                f"{source}: {label(node)} holds a graph of its own, which cannot be profiled",
-                hint="export the model without control flow (loops unrolled, branches decided)",
-            )
-        if node.op_type in ("QuantizeLinear", "DynamicQuantizeLinear") or node.op_type.startswith("QLinear"):
-            raise ModelError(
-                f"{source} is quantised already: it has {label(node)}",
-                hint="give the float model, or compile this one as it is",
-            )
-
-
-def _port(value: onnx.ValueInfoProto, shapes: Mapping[str, tuple[int, ...]]) -> Port:
-    tensor = value.type.tensor_type
-    sizes = tuple(d.dim_value if d.dim_value > 0 else 1 for d in tensor.shape.dim)
-    dtype = np.dtype(helper.tensor_dtype_to_np_dtype(tensor.elem_type))
-    if value.name in shapes:
-        return Port(value.name, shapes[value.name], dtype)
-    free = {axis: d.dim_param for axis, d in enumerate(tensor.shape.dim) if d.dim_value <= 0}
-    return Port(value.name, sizes, dtype, free=free)
 
 
 def graph_hash(net: Net) -> str:

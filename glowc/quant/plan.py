@@ -15,7 +15,7 @@ from onnx import NodeProto
 
 from glowc.errors import InputError
 from glowc.quant import recurrent
-from glowc.quant.net import Net, float_of, int_of, ints_of, text_of
+from glowc.quant.net import Net, ints_of, text_of
 from glowc.quant.scheme import Params
 
 LAYERS = frozenset({"Conv", "ConvTranspose", "Gemm", "MatMul"})
@@ -141,8 +141,8 @@ def make_plan(
 
 def _kept(net: Net, names: tuple[str, ...]) -> frozenset[str]:
     """Return the nodes that the user wants float: named by node, by result, or by kind of operator."""
-    found = {n.output[0] for n in net.nodes if {n.name, n.op_type, *n.output} & set(names)}
-    known = {word for n in net.nodes for word in (n.name, n.op_type, *n.output)}
+    found = {n.output[0] for n in net.nodes if net.called(n) & set(names)}
+    known = {word for n in net.nodes for word in net.called(n)}
     unknown = [name for name in names if name not in known]
     if unknown:
         nodes = ", ".join(n.name or n.output[0] for n in net.nodes[:20])
@@ -181,13 +181,8 @@ def _float_before(net: Net, node: NodeProto, floats: list[FloatNode]) -> str | N
 
 def _why_not_layer(net: Net, node: NodeProto) -> str | None:
     """Return what keeps one operator from its int8 form."""
-    if node.op_type in LAYERS:
-        if node.op_type != "MatMul" and any(name not in net.consts for name in node.input[1:] if name):
-            return "its weights are computed"
-        if node.op_type == "Gemm" and (
-            int_of(node, "transA", 0) or float_of(node, "alpha", 1) != 1 or float_of(node, "beta", 1) != 1
-        ):
-            return "it scales or transposes its input"
+    if node.op_type in LAYERS - {"MatMul"} and any(name not in net.consts for name in node.input[1:] if name):
+        return "its weights are computed"
     if node.op_type in BINARY and all(name in net.consts for name in node.input):
         return "both operands are constants"
     if node.op_type == "Resize" and text_of(node, "mode", "nearest") == "cubic":

@@ -31,7 +31,7 @@ class Precision(Checked):
 def kinds_of(net: Net, plan: Plan, precision: Precision) -> dict[str, WeightType]:
     """Return the type of the weights of each layer by its first result. Raises InputError for unknown names."""
     layers = [node for node in net.nodes if plan.computes_codes(node) and weights_of(net, node) is not None]
-    words = {node.output[0]: {node.name, node.op_type, *node.output} for node in layers}
+    words = {node.output[0]: net.called(node) for node in layers}
     unknown = [name for name in precision.of if not any(name in known for known in words.values())]
     if unknown:
         shown = ", ".join(node.name or node.output[0] for node in layers[:20])

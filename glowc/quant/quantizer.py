@@ -24,17 +24,16 @@ from glowc.quant.data import checked_sample, open_shapes
 from glowc.quant.emit import quantised_model
 from glowc.quant.engine import Engine, all_samples, run_net
 from glowc.quant.equalize import best_strength, equalised, factors, find_classes, magnitudes
-from glowc.quant.halves import in_float32
 from glowc.quant.layers import Coded, fitted_layers, nearest_layers
 from glowc.quant.like import Like, factors_like, notes_like, params_like
-from glowc.quant.net import Net, read_net
+from glowc.quant.load import load_float, read_inputs, with_shared_weights
+from glowc.quant.net import Net
 from glowc.quant.opset import raised
 from glowc.quant.plan import FloatNode, Plan, make_plan, weights_of
 from glowc.quant.precision import Precision, kinds_of
 from glowc.quant.profile import Profile, Profiler, profile_net
 from glowc.quant.recurrent import RECURRENT
 from glowc.quant.scheme import Activations, Schema
-from glowc.quant.simplify import simplified, with_shared_weights
 from glowc.quant.simulate import Simulator, simulator
 from glowc.quant.split import best_copies, splittable, with_copies
 from glowc.quant.tail import unrounded_sums
@@ -122,13 +121,6 @@ def _bytes_of(profiler: Profiler) -> int:
     return 4 * int(sum(stats.histogram.sum() for stats in profiler.tensors.values()))
 
 
-def load_float(
-    source: Path | bytes | onnx.ModelProto, engine: Engine, shapes: Mapping[str, tuple[int, ...]] | None = None
-) -> Net:
-    """Read a float model and simplify it; `shapes` are those of inputs whose size it leaves open."""
-    return simplified(in_float32(read_net(source, shapes)), engine)
-
-
 def quantize_model(
     source: Path | bytes | onnx.ModelProto, samples: Iterable[Sample], options: QuantizeOptions | None = None,
     progress: Progress = lambda _: None,
@@ -140,8 +132,8 @@ def quantize_model(
     """
     engine, given = Engine(), iter(samples)
     first = next(given, None)
-    shapes = {} if first is None else open_shapes(read_net(source).inputs, first)
-    net = load_float(source, engine, shapes)
+    shapes = {} if first is None else open_shapes(read_inputs(source), first)
+    net = load_float(source, shapes)
     gathered = Gathered(Profiler(net, engine), [])
     for number, sample in enumerate([] if first is None else chain([first], given)):
         gathered.add(checked_sample(sample, net.inputs, number))

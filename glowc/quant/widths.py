@@ -42,7 +42,7 @@ def wished_nodes(net: Net, plan: Plan, wishes: Mapping[str, Activations]) -> dic
 
     Names are those of nodes, results and kinds of operators. Raises InputError for unknown ones.
     """
-    known = {word for n in net.nodes if plan.computes_codes(n) for word in (n.name, n.op_type, *n.output) if word}
+    known = {word for n in net.nodes if plan.computes_codes(n) for word in net.called(n)}
     unknown = [name for name in wishes if name not in known]
     if unknown:
         shown = ", ".join(n.name or n.output[0] for n in net.nodes[:20] if plan.computes_codes(n))
@@ -52,7 +52,7 @@ def wished_nodes(net: Net, plan: Plan, wishes: Mapping[str, Activations]) -> dic
         )  # fmt: skip
     found = {}
     for node in net.nodes:
-        named = [kind for name, kind in wishes.items() if name in {node.name, node.op_type, *node.output}]
+        named = [kind for name, kind in wishes.items() if name in net.called(node)]
         if named and plan.computes_codes(node):
             found[node.output[0]] = named[-1]
     return found

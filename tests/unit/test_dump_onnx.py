@@ -50,6 +50,12 @@ NETS: Mapping[str, onnx.ModelProto] = {
         {"x": X}, "y",
         {"last": [3], "places": [2], "low": np.float32(-6.5).reshape(()), "one": np.int64(1).reshape(())},
     ),
+    "unread": model(
+        [node("Split", "x thirds", "a b c", axis=1), node("Squeeze", "b places", "d"),
+         node("LSTM", "d v q", "_ y", hidden_size=3)],
+        {"x": "f32[5,3,2,4]"}, "y",
+        {"thirds": [1, 1, 1], "places": [1], "v": weights(1, 12, 4), "q": weights(1, 12, 3)},
+    ),
     "choices": model(
         [node("TopK", "x k", "a i", axis=-1), node("OneHot", "i depth ends", "b"), node("ReduceSum", "b", "c"),
          node("Add", "a c", "y")],

@@ -12,7 +12,8 @@ import onnx
 import pytest
 
 from glowc.quant.engine import Engine, run_net
-from glowc.quant.quantizer import QuantizeOptions, load_float, quantize_model
+from glowc.quant.load import load_float
+from glowc.quant.quantizer import QuantizeOptions, quantize_model
 from tests.conftest import require_module, require_tool
 from tests.unit.cli_calls import Glowc, refused
 from tests.unit.quantize_nets import conv_net, images
@@ -29,7 +30,7 @@ def _files(tmp_path: Path) -> Path:
         (tmp_path / name).write_bytes(done.model.SerializeToString())
     engine = Engine()
     x = np.stack([s["x"] for s in samples])
-    labels = run_net(engine, load_float(net, engine), {"x": x})["y"].reshape(16, -1).argmax(axis=1)
+    labels = run_net(engine, load_float(net), {"x": x})["y"].reshape(16, -1).argmax(axis=1)
     np.savez(tmp_path / "in.npz", x=x)
     np.save(tmp_path / "labels.npy", labels)
     return tmp_path

@@ -11,7 +11,8 @@ import pytest
 from glowc.errors import InputError
 from glowc.quant.data import ImageFormat, Sample, count_samples, read_samples
 from glowc.quant.engine import Engine
-from glowc.quant.net import Net, Port, read_net
+from glowc.quant.load import load_float
+from glowc.quant.net import Net, Port
 from glowc.quant.profile import (
     BINS,
     check_profile,
@@ -20,7 +21,6 @@ from glowc.quant.profile import (
     read_profile,
     stats_of,
 )
-from glowc.quant.quantizer import load_float
 from tests.conftest import require_module
 from tests.unit.quantize_nets import conv_net, dense_net, images, rows
 
@@ -152,7 +152,7 @@ def test_histogram_moves_with_a_growing_range() -> None:
 
 def test_profile_of_a_file_is_the_profile(tmp_path: Path) -> None:
     engine = Engine()
-    net = load_float(conv_net(), engine)
+    net = load_float(conv_net())
     profile = profile_net(net, engine, images(3))
     (tmp_path / "p.yaml").write_text(profile_text(profile))
     again = read_profile(tmp_path / "p.yaml")
@@ -166,9 +166,9 @@ def test_profile_of_a_file_is_the_profile(tmp_path: Path) -> None:
 
 def test_profile_of_another_graph_is_refused(tmp_path: Path) -> None:
     engine = Engine()
-    profile = profile_net(load_float(dense_net(), engine), engine, rows([1, 2, 3, 4]))
+    profile = profile_net(load_float(dense_net()), engine, rows([1, 2, 3, 4]))
     with pytest.raises(InputError, match=r"profile of another graph\n.*the model is sha256.*\n.*hint: profile this"):
-        check_profile(profile, read_net(conv_net()), tmp_path / "p.yaml")
+        check_profile(profile, load_float(conv_net()), tmp_path / "p.yaml")
 
 
 @pytest.mark.parametrize("text", ["", "graph_hash: 3\n", 'graph_hash: "a"\nsamples: 1\nglowc_version: "1"\n  "x": {}'])

@@ -18,7 +18,7 @@ from glowc.machine.validate import validate_model
 from glowc.quant import QuantizeOptions, quantize_model
 from glowc.quant.simulate import relative_error
 from tests.unit.cli_calls import Glowc
-from tests.unit.quantize_nets import F32, Arrays, dense_net, model, rows
+from tests.unit.quantize_nets import F32, Arrays, conv_net, dense_net, images, model, rows
 from tests.unit.test_quantize_model import codes_of, run
 
 FLOAT_EDGE = QuantizeOptions(float_edge=True)
@@ -286,3 +286,60 @@ def test_profile_of_other_sizes_says_how_to_give_them(
     assert (
         glowc("quantize", "net.onnx", "--profile", "p.yaml", "--input-shape", "x=1x3x8x8", "-o", "q.onnx").status == 0
     )
+
+
+def operators(net: onnx.ModelProto) -> list[str]:
+    return [node.op_type for node in net.graph.node if "Linear" not in node.op_type]
+
+
+@pytest.mark.parametrize(
+    "name", ["MatMul", "matmul", "mm", "bias", "Flatten", "GlobalAveragePool", "BatchNormalization"]
+)
+def test_a_node_is_called_by_what_the_file_calls_it_whatever_became_of_it(name: str) -> None:
+    done = quantize_model(conv_net(), images(), QuantizeOptions(keep_float=(name,)))
+    assert "--keep-float" in {node.reason for node in done.floats}
+
+
+def test_operators_that_glowc_lacks_stay_in_the_file_beside_layers_on_codes() -> None:
+    """A convolution of volumes, an operator of another domain, frames and their spectra."""
+    make = helper.make_node
+    volumes = [make("Conv", ["x", "w", "b"], ["h"], kernel_shape=[2, 2, 2]), make("Relu", ["h"], ["y"])]
+    net = model(volumes, {"w": weights(3, 3, 2, 2, 2), "b": weights(3)}, {"x": [1, 3, 4, 4, 4]}, {"y": [1, 3, 3, 3, 3]})
+    done = quantize_model(net, noise((1, 3, 4, 4, 4)), FLOAT_EDGE)
+    assert (operators(done.model), done.layers) == (["Conv", "Relu"], 1)
+    scaler = make("Scaler", ["g"], ["h"], domain="ai.onnx.ml", offset=[0.5], scale=[2.0])
+    gemms = [make("Gemm", [x, "w"], [y], transB=1) for x, y in ("xg", "hy")]
+    net = model([gemms[0], scaler, gemms[1]], {"w": weights(4, 4)}, {"x": [1, 4]}, {"y": [1, 4]})
+    net.opset_import.append(helper.make_opsetid("ai.onnx.ml", 1))
+    assert operators(quantize_model(net, noise((1, 4)), FLOAT_EDGE).model) == ["Gemm", "Scaler", "Gemm"]
+    frames = [make("STFT", ["x", "step", "window"], ["s"]), make("Reshape", ["s", "flat"], ["p"]),
+              make("MatMul", ["p", "w"], ["y"])]  # fmt: skip
+    consts = {"step": np.array(8), "window": np.hanning(16).astype(np.float32), "flat": np.array([7, -1])}
+    net = model(frames, {**consts, "w": weights(18, 5)}, {"x": [1, 64]}, {"y": [7, 5]})
+    done = quantize_model(net, noise((1, 64)), FLOAT_EDGE)
+    assert operators(done.model) == ["STFT", "Reshape", "Gemm"]
+    assert relative_error(run(done.model, noise((1, 64))), run(net, noise((1, 64)))) < 0.02
+
+
+def test_a_loop_of_known_length_is_quantised_step_by_step() -> None:
+    make = helper.make_node
+    state, row = (helper.make_tensor_value_info(name, F32, [4]) for name in ("s", "r"))
+    ends = [helper.make_tensor_value_info(name, F32, [4]) for name in ("t", "o")]
+    body = helper.make_graph([make("Add", ["s", "r"], ["t"]), make("Relu", ["t"], ["o"])], "step", [state, row], ends)
+    nodes = [make("MatMul", ["x", "w"], ["h"]), make("Scan", ["z", "h"], ["last", "y"], body=body, num_scan_inputs=1)]
+    net = model(nodes, {"w": weights(4, 4), "z": np.zeros(4, np.float32)}, {"x": [3, 4]}, {"y": [3, 4]})
+    done = quantize_model(net, noise((3, 4)), FLOAT_EDGE)
+    assert not done.floats
+    assert relative_error(run(done.model, noise((3, 4))), run(net, noise((3, 4)))) < 0.02
+
+
+def test_a_gelu_in_parts_is_one_operator() -> None:
+    make = helper.make_node
+    nodes = [
+        make("MatMul", ["x", "w"], ["h"]), make("Div", ["h", "root"], ["d"]), make("Erf", ["d"], ["e"]),
+        make("Add", ["e", "one"], ["a"]), make("Mul", ["h", "a"], ["m"]), make("Mul", ["m", "half"], ["g"]),
+        make("MatMul", ["g", "w"], ["y"]),
+    ]  # fmt: skip
+    numbers = {"root": np.float32(2**0.5), "one": np.float32(1), "half": np.float32(0.5)}
+    net = model(nodes, {"w": weights(4, 4), **numbers}, {"x": [3, 4]}, {"y": [3, 4]})
+    assert operators(quantize_model(net, noise((3, 4)), FLOAT_EDGE).model) == ["Gemm", "Gelu", "Gemm"]

@@ -11,9 +11,10 @@ from onnx import helper
 
 from glowc.quant import Activations, Calibration, QuantizeOptions, Schema, quantize_model
 from glowc.quant.engine import Engine
+from glowc.quant.load import load_float
 from glowc.quant.masked import vanishing
 from glowc.quant.profile import profile_net
-from glowc.quant.quantizer import load_float, quantize_net
+from glowc.quant.quantizer import quantize_net
 from glowc.quant.simulate import relative_error
 from tests.unit.quantize_nets import Arrays, model
 from tests.unit.test_quantize_model import run
@@ -108,7 +109,7 @@ def test_masks_leave_codes_to_scores_whatever_the_options(name: str, options: di
 @pytest.mark.parametrize("name", NETS)
 def test_profile_alone_knows_masks(name: str) -> None:
     net, engine = NETS[name], Engine()
-    read = load_float(net, engine)
+    read = load_float(net)
     profile = profile_net(read, engine, samples(net))
     done = quantize_net(read, engine, profile, [], QuantizeOptions(float_edge=True), lambda _: None)
     assert relative_error(run(done.model, samples(net)), run(net, samples(net))) < 0.02

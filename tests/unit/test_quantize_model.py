@@ -17,8 +17,7 @@ from glowc.machine.validate import validate_model
 from glowc.quant import Calibration, QuantizeOptions, Schema, quantize_model
 from glowc.quant.calibrate import grid_params
 from glowc.quant.engine import Engine, prepare_interpreter, prepare_onnxruntime, run_net
-from glowc.quant.net import read_net
-from glowc.quant.quantizer import load_float
+from glowc.quant.load import load_float
 from glowc.quant.scheme import Params
 from glowc.quant.simulate import relative_error
 from glowc.quant.tune import outputs_of
@@ -180,7 +179,7 @@ def test_engines_agree() -> None:
     found = []
     for prepare in (prepare_onnxruntime, prepare_interpreter):
         engine = Engine(prepare)
-        found.append(run_net(engine, load_float(conv_net(), engine), stacked))
+        found.append(run_net(engine, load_float(conv_net()), stacked))
     assert found[0].keys() == found[1].keys()
     for name in found[0]:
         np.testing.assert_allclose(found[0][name], found[1][name], rtol=1e-4, atol=1e-5, err_msg=name)
@@ -198,7 +197,7 @@ def test_fitting_beats_the_nearest_codes() -> None:
 
 @pytest.mark.parametrize("count", [8, 16, 32])
 def test_fitting_beats_the_nearest_codes_on_other_samples(count: int) -> None:
-    net, engine, fresh = load_float(conv_net(), Engine()), Engine(), images(64, seed=99)
+    net, engine, fresh = load_float(conv_net()), Engine(), images(64, seed=99)
     exact = run_net(engine, net, {"x": np.stack([s["x"] for s in fresh])})[net.outputs[0].name]
     models = [quantize_model(conv_net(), images(count), o).model for o in (_NEAREST, QuantizeOptions())]
     nearest, fitted = (relative_error(outputs_of(m, net.inputs, fresh), exact) for m in models)
@@ -239,7 +238,7 @@ def test_no_samples() -> None:
 def test_quantised_model_is_refused() -> None:
     model = quantize_model(dense_net(), rows([1, 2, 3, 4])).model
     with pytest.raises(ModelError, match="is quantised already"):
-        read_net(model)
+        load_float(model)
 
 
 def test_c_computes_the_bytes_of_onnxruntime(tmp_path: Path) -> None:

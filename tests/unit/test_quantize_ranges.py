@@ -14,9 +14,9 @@ from glowc.quant.choose import FEW_TO_MANY
 from glowc.quant.emit import edge_params
 from glowc.quant.engine import Engine, all_samples, run_net
 from glowc.quant.equalize import best_strength, find_classes
+from glowc.quant.load import load_float
 from glowc.quant.net import Net
 from glowc.quant.output_range import SPREADS
-from glowc.quant.quantizer import load_float
 from glowc.quant.scheme import Params
 from tests.unit.quantize_nets import Arrays, conv_net, images, model
 
@@ -76,7 +76,7 @@ def test_margin_ends_where_values_cannot_be() -> None:
     consts = {"low": np.array(-3, np.float32), "high": np.array(6, np.float32), "w": np.ones((4, 1), np.float32)}
     nodes = [helper.make_node("Clip", ["x", "low", "high"], ["a"]), helper.make_node("GlobalAveragePool", ["a"], ["b"]),
              helper.make_node("Flatten", ["b"], ["c"]), helper.make_node("Gemm", ["c", "w"], ["y"])]  # fmt: skip
-    float_net = load_float(model(nodes, consts, {"x": [1, 4, 2, 2]}, {"y": [1, 1]}), Engine())
+    float_net = load_float(model(nodes, consts, {"x": [1, 4, 2, 2]}, {"y": [1, 1]}))
     assert bounds_of(float_net, ["a"]) == bounds_of(float_net, ["b"]) == bounds_of(float_net, ["b", "c"]) == (-3, 6)
     assert bounds_of(float_net, ["a", "x"]) == (-np.inf, np.inf)
 
@@ -85,7 +85,7 @@ def test_margin_ends_where_values_cannot_be() -> None:
 def test_states_are_within_one_with_the_usual_activations_alone(activations: list[str], bound: float) -> None:
     consts = {"w": np.ones((1, 12, 3), np.float32), "r": np.ones((1, 12, 4), np.float32)}
     nodes = [helper.make_node("GRU", ["x", "w", "r"], ["y", ""], hidden_size=4, activations=activations)]
-    float_net = load_float(model(nodes, consts, {"x": [5, 1, 3]}, {"y": [5, 1, 1, 4]}), Engine())
+    float_net = load_float(model(nodes, consts, {"x": [5, 1, 3]}, {"y": [5, 1, 1, 4]}))
     assert bounds_of(float_net, ["y"]) == (-bound, bound)
 
 
@@ -118,7 +118,7 @@ def equal_channels(samples: list[np.ndarray]) -> float:
     nodes = [helper.make_node("Gemm", ["x", "w1"], ["a"], transB=1), helper.make_node("Relu", ["a"], ["b"]),
              helper.make_node("Gemm", ["b", "w2"], ["y"], transB=1)]  # fmt: skip
     engine = Engine()
-    net = load_float(model(nodes, consts, {"x": [1, 8]}, {"y": [1, 6]}), engine)
+    net = load_float(model(nodes, consts, {"x": [1, 8]}, {"y": [1, 6]}))
     values = run_net(engine, net, {"x": np.stack(samples)})
 
     def run(other: Net, node: onnx.NodeProto, given: np.ndarray) -> np.ndarray:

@@ -17,8 +17,7 @@ from glowc.ops.interp import run_graph
 from glowc.passes.pipeline import run_pipeline
 from glowc.quant import Activations, QuantizeOptions, quantize_model
 from glowc.quant.emit import edge_params
-from glowc.quant.engine import Engine
-from glowc.quant.quantizer import load_float
+from glowc.quant.load import load_float
 from glowc.quant.simulate import relative_error
 from glowc.quant.tune import outputs_of
 from tests.conftest import require_module
@@ -69,7 +68,7 @@ def test_layer_is_on_codes_with_a_scale_per_row(op: str, outputs: tuple[str, ...
     consts = {i.name: numpy_helper.to_array(i) for i in done.model.graph.initializer}
     assert [consts[f"{n}_scale"].shape for n in "WR"] == [(GATES[op] * HIDDEN,)] * 2
     assert [consts[f"{n}_codes"].dtype for n in "WR"] == [np.int8] * 2
-    inputs = load_float(net, Engine()).inputs
+    inputs = load_float(net).inputs
     exact, got = (outputs_of(model, inputs, samples()) for model in (net, done.model))
     assert relative_error(got, exact) < 0.02
     assert done.error == pytest.approx(relative_error(got, exact), abs=0.005)

@@ -13,9 +13,9 @@ from glowc.compiler.options import CompileOptions
 from glowc.compiler.pipeline import compile_model
 from glowc.quant import Activations, QuantizeOptions, quantize_model
 from glowc.quant.emit import edge_params
-from glowc.quant.engine import Engine, prepare_interpreter, prepare_onnxruntime
+from glowc.quant.engine import prepare_interpreter, prepare_onnxruntime
+from glowc.quant.load import load_float
 from glowc.quant.opset import raised
-from glowc.quant.quantizer import load_float
 from glowc.quant.scheme import params_of
 from glowc.quant.simulate import relative_error
 from glowc.quant.tune import outputs_of
@@ -29,7 +29,7 @@ SIXTEEN = QuantizeOptions(activations=Activations.INT16)
 
 def test_file_is_valid_symmetric_and_nearer_to_float_than_int8() -> None:
     require_module("onnxruntime")
-    inputs = load_float(conv_net(), Engine()).inputs
+    inputs = load_float(conv_net()).inputs
     exact = outputs_of(conv_net(), inputs, images())
     done, other = quantize_model(conv_net(), images(), SIXTEEN), quantize_model(conv_net(), images())
     onnx.checker.check_model(done.model, full_check=True)
@@ -77,7 +77,7 @@ def test_sixteen_bits_are_symmetric(low: float, high: float) -> None:
 
 
 def test_older_operators_become_those_of_opset_21() -> None:
-    net = raised(load_float(conv_net(), Engine()))
+    net = raised(load_float(conv_net()))
     assert net.opset == 21
     assert raised(net).nodes == net.nodes
 

@@ -14,7 +14,7 @@ from glowc.machine.layer_error import layer_errors
 from glowc.quant import QuantizeOptions, quantize_model
 from glowc.quant.emit import SOURCES_KEY
 from glowc.quant.engine import Engine, default_prepare, run_net
-from glowc.quant.quantizer import load_float
+from glowc.quant.load import load_float
 from glowc.quant.split import copies, joined, shares, splittable, with_copies
 from tests.unit.cli_calls import Glowc
 from tests.unit.quantize_nets import Arrays, branch_net, conv_net, model
@@ -57,7 +57,7 @@ def test_joined_adds_the_copies_up() -> None:
 @pytest.mark.parametrize("make", [outlier_net, branch_net, conv_net])
 def test_network_with_copies_computes_the_same(make: object) -> None:
     engine = Engine()
-    net = load_float(make(), engine)  # type: ignore[operator]
+    net = load_float(make())  # type: ignore[operator]
     given = {"x": np.stack([s["x"] for s in samples(2)])}
     exact = run_net(engine, net, given)
     shapes = {name: array.shape[1:] for name, array in exact.items()}

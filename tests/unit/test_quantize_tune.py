@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from glowc.quant.engine import Engine, run_net
-from glowc.quant.quantizer import load_float
+from glowc.quant.load import load_float
 from tests.unit.cli_calls import Glowc, refused
 from tests.unit.quantize_nets import uneven_net
 
@@ -20,7 +20,7 @@ def _files(tmp_path: Path) -> Path:
     (tmp_path / "net.onnx").write_bytes(uneven_net().SerializeToString())
     x = np.random.default_rng(1).normal(size=(200, 1, 6)).astype(np.float32)
     engine = Engine()
-    outputs = run_net(engine, load_float(uneven_net(), engine), {"x": x})["y"]
+    outputs = run_net(engine, load_float(uneven_net()), {"x": x})["y"]
     np.savez(tmp_path / "in.npz", x=x)
     np.save(tmp_path / "labels.npy", outputs.reshape(200, -1).argmax(axis=1))
     return tmp_path

@@ -80,10 +80,11 @@ def test_every_file_of_a_bundle_says_which_glowc_wrote_it(glowc: Glowc) -> None:
 
 
 def test_quantised_models_say_which_glowc_wrote_them(tmp_path: Path) -> None:
-    from glowc.quant.net import model_of, read_net
+    from glowc.quant.load import load_float
+    from glowc.quant.net import model_of
 
     path = ROOT / "examples/digits/digits_fp32.onnx"
-    net = read_net(path)
+    net = load_float(path)
     made = model_of(net, net.nodes, net.inputs, list(onnx.load(path).graph.output), net.consts)
     assert (made.producer_name, made.producer_version) == ("glowc", version.full_version())
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import ClassVar
 
 import numpy as np
@@ -11,8 +12,11 @@ from glowc.graph.types import DType
 from glowc.passes.base import PassCtx, RewritePass
 
 
+@dataclass(frozen=True)
 class ExactDivision(RewritePass):
-    """Only where the reciprocal of every divisor is exact and a normal number."""
+    """Only where the reciprocal of every divisor is exact and a normal number, or `inexact` and a number."""
+
+    inexact: bool = False
 
     name: ClassVar[str] = "exact-division"
     ops: ClassVar[tuple[str, ...]] = ("Div",)
@@ -23,7 +27,8 @@ class ExactDivision(RewritePass):
         if divisor is None or editor.types[node.inputs[1]].dtype not in (DType.F32, DType.F64):
             return False
         mantissa, exponent = np.frexp(divisor)
-        if not np.all(np.abs(mantissa) == 0.5) or np.any(np.abs(exponent) > 100):
+        exact = np.all(np.abs(mantissa) == 0.5) or (self.inexact and np.all(mantissa))
+        if not exact or np.any(np.abs(exponent) > 100):
             return False
         name = editor.add_const(f"{node.inputs[1]}.inverse", (1 / divisor).astype(divisor.dtype))
         editor.update(node, op="Mul", inputs=(node.inputs[0], name))

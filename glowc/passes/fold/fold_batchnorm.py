@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import ClassVar
 
 import numpy as np
@@ -13,10 +13,15 @@ from glowc.passes.base import PassCtx, RewritePass
 from glowc.passes.operands import ConstOperand, find_const
 
 
+@dataclass(frozen=True)
 class FoldBatchNorm(RewritePass):
     """Inference form: y = x * a + b with a = scale / sqrt(var + epsilon), b = bias - mean * a: in float64 for weights,
     in float32 for Mul and Add of float32. Evidence for the latter: tests/unit/test_real_exports_quant.py.
+
+    With `as_conv` one of images or signals is a convolution of one place instead, which takes codes as one layer.
     """
+
+    as_conv: bool = False
 
     name: ClassVar[str] = "fold-batchnorm"
     ops: ClassVar[tuple[str, ...]] = ("BatchNormalization",)
@@ -29,8 +34,14 @@ class FoldBatchNorm(RewritePass):
         scale, bias, mean, var = (_doubles(p) for p in params if p is not None)
         a = scale / np.sqrt(var + node.float_("epsilon"))
         b = bias - mean * a
+        if self.as_conv and editor.types[node.inputs[0]].rank == 3:
+            _with_height(node, editor)
+            return True
         layer = editor.producer(node.inputs[0])
         if layer is None or not _fold(node, layer, editor, a, b):
+            if self.as_conv and editor.types[node.inputs[0]].rank == 4:
+                _as_conv(node, editor, a, b)
+                return True
             exact = editor.types[node.outputs[0]].dtype is DType.F64
             _as_arithmetic(node, editor, *((a, b) if exact else _in_float32([p.real() for p in params if p], node)))
         return True
@@ -54,7 +65,7 @@ def _weight_axis(layer: Node, editor: GraphEditor) -> int | None:
     if layer.op == "FullyConnected":
         return 0 if editor.types[layer.outputs[0]].rank == 2 else None
     if layer.op == "ConvTranspose":
-        return 1 if layer.int_("group") == 1 else None
+        return 1
     return None
 
 
@@ -68,12 +79,35 @@ def _fold(node: Node, layer: Node, editor: GraphEditor, a: np.ndarray, b: np.nda
         return False
     shape = [1] * weights.ndim
     shape[axis] = -1
-    w = editor.add_const(f"{layer.inputs[1]}.bn", (weights * a.reshape(shape)).astype(np.float32))
+    gain = a.reshape(shape)
+    if axis == 1:  # the channels of a group, for the inputs of each group
+        groups = layer.int_("group")
+        gain = np.repeat(a.reshape(groups, -1, *shape[2:]), len(weights) // groups, axis=0)
+    w = editor.add_const(f"{layer.inputs[1]}.bn", (weights * gain).astype(np.float32))
     c = editor.add_const(f"{layer.inputs[2]}.bn", (bias * a + b).astype(np.float32))
     editor.remove(node)
     inputs, origin = (layer.inputs[0], w, c), (*layer.origin, *node.origin)
     editor.update(layer, inputs=inputs, outputs=node.outputs[:1], origin=origin)
     return True
+
+
+def _with_height(node: Node, editor: GraphEditor) -> None:
+    """Put a normalisation of signals between Reshapes, as their convolutions are."""
+    value, out = node.inputs[0], node.outputs[0]
+    type_ = editor.types[value]
+    wide = replace(type_, shape=(*type_.shape[:2], 1, type_.shape[2]))
+    names = [editor.add_value(f"{out}.{word}", wide) for word in ("2d", "wide")]
+    editor.add_node("Reshape", (value,), names[:1], {"shape": wide.shape}, origin=node.origin)
+    editor.update(node, inputs=(names[0], *node.inputs[1:]), outputs=names[1:])
+    editor.add_node("Reshape", (names[1],), (out,), {"shape": type_.shape}, origin=node.origin)
+
+
+def _as_conv(node: Node, editor: GraphEditor, a: np.ndarray, b: np.ndarray) -> None:
+    out, ones = node.outputs[0], (1, 1)
+    weights = editor.add_const(f"{out}.weights", a.reshape(-1, 1, *ones).astype(np.float32))
+    bias = editor.add_const(f"{out}.bias", b.astype(np.float32))
+    attrs = {"kernel_shape": ones, "strides": ones, "dilations": ones, "pads": (0, 0, 0, 0), "group": len(a)}
+    editor.update(node, op="Conv", inputs=(node.inputs[0], weights, bias), outputs=(out,), attrs=attrs)
 
 
 def _as_arithmetic(node: Node, editor: GraphEditor, a: np.ndarray, b: np.ndarray) -> None:
