@@ -42,6 +42,7 @@ FLOATS = 1e-4  # relative difference of floats: sums in another order, functions
 EXACT = frozenset({"Identity", "Reshape", "Transpose", "Concat", "Slice", "Split", "MaxPool", "Relu", "Clip", "Pad"})
 # What the quantiser may say of a sound network on sound data, in one sentence.
 SENTENCES = ("nothing of this model can be quantised", "is infinite in", "is not a number in")
+MOST_OF_SIXTEEN_BITS = 64.0  # steps, or 1e-5 of the largest float: onnxruntime computes in float between such codes
 MOST_ERROR = 0.3  # root of the mean square error, of the largest value of an output
 MORE_THAN_TOLD = 3.0  # times the error that the quantiser tells: a step function of codes has any, and it says so
 
@@ -136,7 +137,7 @@ def _known_residual(case: FloatCase, apart: Mapping[str, np.ndarray]) -> bool:
     if case.data == "huge" and any("Normalization" in layer.op for layer in case.recipe.layers):
         return True  # the squares of onnxruntime's variance leave float32
     wide = case.options.activations.bits == 16 or any("s16" in v.dtype for v in case.recipe.values)
-    return wide or (
+    return (wide and all(d.max() <= MOST_OF_SIXTEEN_BITS for d in apart.values())) or (
         any(layer.op in RESIDUALS for layer in case.recipe.layers)
         and all((d > 0).mean() <= max(MOST_RESIDUALS, 1 / d.size) for d in apart.values())
     )
