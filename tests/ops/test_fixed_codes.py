@@ -57,8 +57,9 @@ def _sums(rng: np.random.Generator) -> Iterator[One]:
     for axis, exclusive, reverse in ((0, 0, 0), (1, 1, 0), (2, 0, 1)):
         attrs: dict[str, AttrValue] = {"axis": axis, "exclusive": exclusive, "reverse": reverse}
         yield One("FixedCumSum", (x,), (q,), quant(0.2, 1), attrs)
-    yield One("FixedSum", (x,), (q,), quant(0.3, 2), {"axes": (0, 2), "keepdims": 0})
-    yield One("FixedSum", (_codes(rng, "int16", 5, 4),), (quant(1e-4, 0),), quant(3e-4, 0), {"axes": (1,)})
+    yield One("ReduceSum", (x,), (q,), quant(0.3, 2), {"axes": (0, 2), "keepdims": 0, "rounding": "tflite"})
+    attrs = {"axes": (1,), "rounding": "tflite"}
+    yield One("ReduceSum", (_codes(rng, "int16", 5, 4),), (quant(1e-4, 0),), quant(3e-4, 0), attrs)
     for kind, out in (("int8", quant(1.3, 4)), ("int16", quant(3e-3, 0))):
         scale = quant(0.04, 9) if kind == "int8" else quant(1e-4, 0)
         left, right = _codes(rng, kind, 2, 3, 7), _codes(rng, kind, 1, 5, 7)

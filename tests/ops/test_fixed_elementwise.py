@@ -14,9 +14,9 @@ from glowc.graph.types import DType, QuantParams, TensorType, quant
 from glowc.kernels.common.fixed_sums import pair_sums, sum_key
 from glowc.ops.binary_codes import Codes
 from glowc.ops.fixed_pairs import FixedProduct, sum_params
-from glowc.ops.fixed_pool import factor
 from glowc.ops.fixed_rescale import quantized_away, scale_params
 from glowc.ops.params import OutCodes, Pairs
+from glowc.ops.reduce import factor
 from glowc.program.params import Params, as_mapping
 from tests.kernels.case import Case, make_case
 from tests.ops import test_pool

@@ -86,7 +86,7 @@ class Net:
         n, h, w, c = self.editor.types[self.value].shape
         shape, op, attrs = ((n, h * w * c), "Reshape", {"shape": (n, h * w * c)})
         if not flatten:
-            shape, op, attrs = (n, c), f"{self.fixed or 'Reduce'}Mean", {"axes": (1, 2), "keepdims": 0}
+            shape, op, attrs = (n, c), "ReduceMean", {"axes": (1, 2), "keepdims": 0, **self.rounding}
         y = self._out("flat", shape)
         if op == "Reshape":
             self.editor.types[y] = TensorType(shape, DType.S8, self.editor.types[self.value].quant)

@@ -280,7 +280,8 @@ class Net:
         if all(0 in self.types[name].shape for name in node.outputs):
             self.consts.update({n: np.zeros(self.types[n].shape, self.types[n].dtype.numpy) for n in node.outputs})
             return
-        if node.op not in _OF_NOTHING or any(name not in self.consts for name in node.inputs):
+        codes = any(self.types[name].quant is not None for name in node.outputs)
+        if node.op not in _OF_NOTHING or codes or any(name not in self.consts for name in node.inputs):
             shown = ", ".join(str(self.types[name]) for name in (*node.inputs, *node.outputs))
             raise NodeError(f"a tensor without elements among {shown}", "leave out the part that is empty")
         for type_, name in ((self.types[name], name) for name in node.outputs):

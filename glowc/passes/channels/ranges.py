@@ -24,7 +24,6 @@ from glowc.passes.classes import UNARY
 
 POOLS = frozenset(("MaxPool", "AveragePool", "FixedAveragePool"))
 BINARY = frozenset(("Add", "Sub", "Mul", "FixedAdd", "FixedSub", "FixedMul"))
-_MEANS = frozenset(("ReduceMean", "FixedMean"))
 
 
 @dataclass(frozen=True, slots=True)
@@ -160,7 +159,7 @@ def joins_channels(graph: Graph, node: Node) -> bool:
 
 def is_spatial_mean(graph: Graph, node: Node) -> bool:
     """True for a mean over neither images nor channels."""
-    if node.op not in _MEANS:
+    if node.op != "ReduceMean":
         return False
     rank = graph.types[node.inputs[0]].rank
     return not {0, rank - 1} & {*axes_of(node, rank)}

@@ -8,6 +8,7 @@ from typing import ClassVar
 
 from glowc.graph.attrs import AttrValue
 from glowc.graph.graph import GraphEditor, Node
+from glowc.ops.integer import is_tflite
 from glowc.ops.reduce import axes_of
 from glowc.passes.axes import (
     TO_NCHW,
@@ -184,7 +185,7 @@ def _arg_reduce(node: Node, editor: GraphEditor) -> bool:
 
 def _reduce(node: Node, editor: GraphEditor) -> bool:
     found = _transpose_of(editor, node.inputs[0])
-    if found is None or len(node.inputs) != 1:
+    if found is None or len(node.inputs) != 1 or is_tflite(node):  # those keep the order of the file
         return False
     source, perm = found
     axes = axes_of(node, len(perm))

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from glowc.frontend.problems import NodeError
 from glowc.frontend.tflite.net import NHWC, Net
-from glowc.frontend.tflite.operators.options import clamp, option, padding, positive
+from glowc.frontend.tflite.operators.options import clamp, fixed, option, padding, positive
 from glowc.frontend.tflite.reader import Operator
 from glowc.graph.attrs import AttrValue
 
@@ -41,10 +41,9 @@ def mean(operator: Operator, net: Net) -> None:
     x = net.type(operator.inputs[0])
     attrs: dict[str, AttrValue] = {
         "axes": tuple(sorted({int(a) % x.rank for a in axes})),
-        "keepdims": option(operator, "KeepDims"),
-    }
-    op = "ReduceMean" if x.quant is None else "FixedMean"
-    net.emit(op, (net.value(operator.inputs[0]),), attrs, out=operator.outputs[0])
+        "keepdims": option(operator, "KeepDims"), **fixed(x),
+    }  # fmt: skip
+    net.emit("ReduceMean", (net.value(operator.inputs[0]),), attrs, out=operator.outputs[0])
 
 
 HANDLERS = {"AVERAGE_POOL_2D": pool, "MAX_POOL_2D": pool, "MEAN": mean}

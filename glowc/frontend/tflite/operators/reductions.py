@@ -7,7 +7,7 @@ import numpy as np
 from glowc.frontend.problems import NodeError
 from glowc.frontend.tflite.net import NHWC, Net
 from glowc.frontend.tflite.operators.movement import axis_of, ints
-from glowc.frontend.tflite.operators.options import clamp, option, padding, positive
+from glowc.frontend.tflite.operators.options import clamp, fixed, option, padding, positive
 from glowc.frontend.tflite.reader import Operator
 from glowc.graph.attrs import AttrValue
 from glowc.graph.types import DType
@@ -29,8 +29,8 @@ def _axes(operator: Operator, net: Net) -> dict[str, AttrValue]:
 
 def total(operator: Operator, net: Net) -> None:
     """SUM over constant axes."""
-    op = "ReduceSum" if net.type(operator.inputs[0]).quant is None else "FixedSum"
-    net.emit(op, (net.value(operator.inputs[0]),), _axes(operator, net), out=operator.outputs[0])
+    attrs = {**_axes(operator, net), **fixed(net.type(operator.inputs[0]))}
+    net.emit("ReduceSum", (net.value(operator.inputs[0]),), attrs, out=operator.outputs[0])
 
 
 def extreme(operator: Operator, net: Net) -> None:
