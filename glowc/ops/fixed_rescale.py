@@ -1,9 +1,8 @@
-"""FixedRescale, FixedQuantize: TensorFlow Lite's QUANTIZE; FixedLeakyRelu, FixedAbs, FixedRelu of int16.
+"""FixedRescale: TensorFlow Lite's QUANTIZE of codes, LEAKY_RELU, and ABS and RELU of int16; FixedQuantize of floats.
 
-FixedRescale: clamp((x - zx) * (sx / sy) + zy), the factor a multiplier of 31 bits and a shift; int8 to int8 is a table.
+FixedRescale: clamp((x - zx) * (sx / sy) + zy), the factor a multiplier of 31 bits and a shift; numbers below zero times
+attr `alpha`, too (-1: ABS, 0: RELU). int8 to int8 is a table.
 FixedQuantize: clamp(round(x / sy) + zy) in float32, half away from zero; NaN gives zy.
-FixedLeakyRelu: as FixedRescale, with the factor sx * alpha / sy below zero; FixedAbs with -sx / sy,
-FixedRelu with 0.
 Source: tensorflow/lite/kernels/internal/reference/{requantize,quantize,leaky_relu}.h, restated.
 """
 
@@ -27,7 +26,6 @@ from glowc.ops.strided import present
 from glowc.program.kernel import Arrays, KernelDef
 
 _CODES = (DType.S8, DType.U8, DType.S16, DType.S32)
-_RULE = rule_of_codes(*_CODES)
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,17 +55,10 @@ def scale_params(x: QuantParams, y: TensorType, alpha: float, n: int) -> FixedSc
     return FixedScale(n, x.zero_point[0], result_codes(y), *multiplier(x.scale[0] / scale), *low)
 
 
-def _alpha(node: Node) -> float:
-    """Return what numbers below zero are multiplied by."""
-    if node.op == "FixedLeakyRelu":
-        return float(F32(node.float_("alpha")))
-    return {"FixedAbs": -1.0, "FixedRelu": 0.0}.get(node.op, 1.0)
-
-
 def lower_rescale(node: Node, ctx: LowerCtx) -> None:
     """A table for int8, else `rescale_q31`."""
     x, y = ctx.read(node.inputs[0]), ctx.write(node.outputs[0])
-    p = scale_params(codes_of(x.type), y.type, _alpha(node), x.type.elements)
+    p = scale_params(codes_of(x.type), y.type, float(F32(node.float_("alpha"))), x.type.elements)
     if (x.type.dtype, y.type.dtype) != (DType.S8, DType.S8):
         ctx.emit("rescale_q31", {"in": x, "out": y}, p)
         return
@@ -118,16 +109,9 @@ KERNELS = (
 )  # fmt: skip
 
 OPS = (
-    OpDef("FixedRescale", _RULE, derived, lower_rescale, {"dtype": Str("", words=DTYPES)},
+    OpDef("FixedRescale", rule_of_codes(*_CODES), derived, lower_rescale,
+          {"alpha": Float(1.0), "dtype": Str("", words=DTYPES)},
           doc="codes of another quantisation as TensorFlow Lite computes them (internal)"),
-    OpDef("FixedLeakyRelu", _RULE, derived, lower_rescale,
-          {"alpha": Float(), "dtype": Str("", words=DTYPES)},
-          doc="LeakyRelu of codes as TensorFlow Lite computes it (internal)"),
-    *(
-        OpDef(op, _RULE, derived, lower_rescale, {"dtype": Str("", words=DTYPES)},
-              doc=f"{name} of codes as TensorFlow Lite computes it (internal)")
-        for op, name in (("FixedAbs", "absolute value"), ("FixedRelu", "Relu"))
-    ),
     OpDef("FixedQuantize", infer_quantize, derived, lower_quantize, {"dtype": Str("", words=DTYPES)},
           doc="float to codes, half away from zero (internal)"),
 )  # fmt: skip

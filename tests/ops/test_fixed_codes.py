@@ -83,8 +83,8 @@ def _others(rng: np.random.Generator) -> Iterator[One]:
     roots = np.concatenate(([-3, 0, 1, 2, 3, 32767], _codes(rng, "int16", 60))).astype(np.int16)
     for scale in (1e-4, 2.0**-12):
         yield One("FixedRsqrt", (roots,), (quant(scale, 0),), quant(1e-3, 0))
-    for op in ("FixedAbs", "FixedRelu"):
-        yield One(op, (roots,), (quant(1e-4, 0),), quant(7e-5, 0), {"dtype": "s16"})
+    for alpha in (-1.0, 0.0):
+        yield One("FixedRescale", (roots,), (quant(1e-4, 0),), quant(7e-5, 0), {"alpha": alpha, "dtype": "s16"})
     x = _codes(rng, "int8", 2, 5, 4, 3)
     for align, half in ((0, 0), (1, 0), (0, 1)):
         for sizes in ((7, 11), (1, 2)):

@@ -78,7 +78,7 @@ def leaky_relu(operator: Operator, net: Net) -> None:
         net.emit("LeakyRelu", (net.value(operator.inputs[0]),), alpha, out=operator.outputs[0])
     else:
         attrs = {**alpha, "dtype": y.dtype.value}
-        net.emit("FixedLeakyRelu", (net.value(operator.inputs[0]),), attrs, out=operator.outputs[0])
+        net.emit("FixedRescale", (net.value(operator.inputs[0]),), attrs, out=operator.outputs[0])
 
 
 def softmax(operator: Operator, net: Net) -> None:

@@ -57,9 +57,10 @@ def _floats(operator: Operator, net: Net, x: TensorType) -> None:
         net.emit(_FLOAT[operator.code], (value,), out=out)
 
 
-def _rescaled(op: str) -> Callable[[Operator, Net], None]:
+def _rescaled(alpha: float) -> Callable[[Operator, Net], None]:
     def handler(operator: Operator, net: Net) -> None:
-        net.emit(op, (net.value(operator.inputs[0]),), {"dtype": "s16"}, out=operator.outputs[0])
+        attrs: dict[str, AttrValue] = {"alpha": alpha, "dtype": "s16"}
+        net.emit("FixedRescale", (net.value(operator.inputs[0]),), attrs, out=operator.outputs[0])
 
     return handler
 
@@ -79,7 +80,7 @@ def _rsqrt_wide(operator: Operator, net: Net) -> None:
 
 
 _WIDE = {
-    "ABS": _rescaled("FixedAbs"), "RELU": _rescaled("FixedRelu"), "RELU6": _relu6_wide, "RSQRT": _rsqrt_wide,
+    "ABS": _rescaled(-1.0), "RELU": _rescaled(0.0), "RELU6": _relu6_wide, "RSQRT": _rsqrt_wide,
 }  # fmt: skip
 
 
