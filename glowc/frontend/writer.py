@@ -224,8 +224,9 @@ class _Writer:
             if schema is None or key not in schema:
                 inputs += [""] * (place - len(inputs))
                 inputs.insert(place, self._input(node, key, attrs[key]) if key in attrs else "")
-        if node.op == "Split":  # onnxruntime ends where a result of a list has no name
-            outputs = [name or self.named(f"{node.name}_unread") for name in outputs]
+        # onnxruntime ends where a result of a list has no name; other nodes are known by their first
+        always = outputs if node.op == "Split" else outputs[:1]
+        outputs = [name or self.named(f"{node.name}_unread") for name in always] + outputs[len(always) :]
         if node.op in _QDQ:
             inputs += self._params(node)
         new = self.add(node.op, inputs, outputs, node.name, domain)

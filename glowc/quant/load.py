@@ -34,7 +34,6 @@ from glowc.quant.halves import OTHER_FLOATS, widen
 from glowc.quant.masked import with_finite_masks
 from glowc.quant.net import Net, Port, label
 from glowc.quant.plan import weights_of
-from glowc.quant.recurrent import with_first_results
 from glowc.quant.weights import channel_axis
 
 _STEPS = (
@@ -65,7 +64,7 @@ def load_float(
     graph = run_pipeline(graph, steps=_STEPS)
     opset = max([LEAST_OPSET, *(o.version for o in wide.opset_import if not o.domain)])
     net = _net(graph, to_onnx(graph, opset), inputs, _words(graph, wide.graph.node))
-    return with_shared_weights(with_finite_masks(with_first_results(net)))
+    return with_shared_weights(with_finite_masks(net))
 
 
 def _inputs(proto: onnx.ModelProto, shapes: Mapping[str, tuple[int, ...]]) -> tuple[Port, ...]:

@@ -7,7 +7,6 @@ W or R has one scale for both directions.
 from __future__ import annotations
 
 from collections.abc import Collection
-from dataclasses import replace
 
 import numpy as np
 from onnx import NodeProto
@@ -69,16 +68,3 @@ def rounded_weights(net: Net, quantised: Collection[str]) -> dict[str, np.ndarra
     """Return the weights of the layers with a first result in `quantised`, as their codes hold them."""
     nodes = [n for n in net.nodes if n.op_type in RECURRENT and n.output[0] in quantised]
     return {name: coded_weights(net.consts[name]).values() for node in nodes for name in weight_names(node)}
-
-
-def with_first_results(net: Net) -> Net:
-    """Return the network with a name for the first result of each recurrent layer: plans call nodes by it."""
-    nodes = []
-    for node in net.nodes:
-        if node.op_type in RECURRENT and not node.output[0]:
-            copy = NodeProto()
-            copy.CopyFrom(node)
-            copy.output[0] = f"{next(name for name in node.output if name)}_steps"
-            node = copy
-        nodes.append(node)
-    return replace(net, nodes=tuple(nodes))
