@@ -15,6 +15,7 @@ from onnx import NodeProto, ValueInfoProto, helper, numpy_helper
 
 from glowc.quant.narrow import STORED, Narrow, from_palette, with_narrow
 from glowc.quant.net import Net, Port, model_of
+from glowc.quant.opset import SIXTEEN_BIT_OPSET, raised
 from glowc.quant.plan import Plan, values_of, weights_of
 from glowc.quant.recurrent import RECURRENT, coded_weights, weight_names
 from glowc.quant.scheme import Params
@@ -90,6 +91,8 @@ def quantised_model(
     used = {port.name for port in net.outputs} | {name for node in nodes for name in node.input}
     consts = {n: a for n, a in {**net.consts, **writer.consts}.items() if n in used}
     model = model_of(net, nodes, inputs, outputs, consts)
+    if plan.bits != 8 or plan.wide:
+        model = raised(model, SIXTEEN_BIT_OPSET, "type INT16")
     if writer.narrow:
         model = with_narrow(model, writer.narrow)
     known = {FACTORS_KEY: factors, SOURCES_KEY: sources}

@@ -7,10 +7,11 @@ from enum import StrEnum
 from functools import cache
 
 import onnx
-from onnx import NodeProto, TensorProto, helper, numpy_helper, version_converter
+from onnx import NodeProto, TensorProto, helper, numpy_helper
 
 from glowc.errors import ModelError
 from glowc.quant.engine import default_prepare
+from glowc.quant.opset import raised
 from glowc.quant.weight_types import WeightType
 
 
@@ -81,28 +82,13 @@ def with_narrow(model: onnx.ModelProto, kinds: Mapping[str, Narrow]) -> onnx.Mod
     """Return a model whose int8 and uint8 constants of these names have such types. Raises ModelError where it cannot
     be.
     """
-    model = _raised(model, max(kinds.values(), key=lambda kind: kind.since))
+    latest = max(kinds.values(), key=lambda kind: kind.since)
+    if not latest.known:
+        raise ModelError(f"the installed onnx {onnx.__version__} has no {latest}", hint="pip install -U onnx")
+    model = raised(model, latest.since[0], f"type {latest}")
     for number, tensor in enumerate(model.graph.initializer):
         if tensor.name in kinds:
             codes = numpy_helper.to_array(tensor)
             narrow = helper.make_tensor(tensor.name, kinds[tensor.name].number, codes.shape, codes.reshape(-1).tolist())
             model.graph.initializer[number].CopyFrom(narrow)
     return model
-
-
-def _raised(model: onnx.ModelProto, kind: Narrow) -> onnx.ModelProto:
-    """Return the model with an opset that knows an element type."""
-    opset, ir_version = kind.since
-    if not kind.known:
-        raise ModelError(f"the installed onnx {onnx.__version__} has no {kind}", hint="pip install -U onnx")
-    version = next((o.version for o in model.opset_import if o.domain == ""), 0)
-    try:
-        raised = version_converter.convert_version(model, opset) if version < opset else model
-    except Exception as error:  # the converter raises what it likes
-        raise ModelError(
-            f"constants of type {kind} need opset {opset}, and ONNX's converter does not make it of opset {version}",
-            details=str(error).splitlines()[:2],
-            hint=f"export the float model with opset {opset} or later",
-        ) from error
-    raised.ir_version = max(raised.ir_version, ir_version)
-    return raised

@@ -28,7 +28,6 @@ from glowc.quant.layers import Coded, fitted_layers, nearest_layers
 from glowc.quant.like import Like, factors_like, notes_like, params_like
 from glowc.quant.load import load_float, read_inputs, with_shared_weights
 from glowc.quant.net import Net
-from glowc.quant.opset import raised
 from glowc.quant.plan import FloatNode, Plan, make_plan, weights_of
 from glowc.quant.precision import Precision, kinds_of
 from glowc.quant.profile import Profile, Profiler, profile_net
@@ -223,8 +222,7 @@ def _written(
 ) -> Quantized:  # fmt: skip
     """Return the file, and what is known of it."""
     net = way.sim.net if way.sim else net
-    written = net if plan.bits == 8 and not plan.wide else raised(net)
-    model = quantised_model(written, plan, chosen.params, coded.weights, coded.biases, float_edge=options.float_edge,
+    model = quantised_model(net, plan, chosen.params, coded.weights, coded.biases, float_edge=options.float_edge,
                             factors=way.factors, sources=way.sources)  # fmt: skip
     error = way.sim.output_error(way.sim.run(chosen.params, coded.consts(net))) if way.sim else None
     kinds = {name: weights.grid.kind for name, weights in coded.weights.items()}
