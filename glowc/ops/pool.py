@@ -11,7 +11,10 @@ windows and 11,520 of whole images, 0 differ; the whole-image form differs in 55
 codes it does, with count_include_pad: pass fold-qdq makes it padding).
 Float: the sum runs over window rows, then columns, and is divided by N; onnxruntime's order may differ, hence a
 relative tolerance of 1e-6. A window without any input gives the lowest value (maximum) or 0 (average).
-Clamped by attrs act_min and act_max. Source: ONNX MaxPool-22, AveragePool-22.
+Attr rounding "tflite", with s the sum of the codes as the file has them over the n positions inside of the image:
+(s + n / 2) / n above zero and (s - n / 2) / n below, cut off; input and output have one scale.
+Clamped by attrs act_min and act_max. Source: ONNX MaxPool-22, AveragePool-22;
+tensorflow/lite/kernels/internal/reference/integer_ops/pooling.h, restated.
 """
 
 from __future__ import annotations
@@ -30,16 +33,12 @@ from glowc.graph.types import DType, TensorType
 from glowc.kernels.shapes import Pool
 from glowc.ops.base import CLAMP, LAYOUT, LowerCtx, MaybeTypes, OpDef, OpError, Types, clamp_of
 from glowc.ops.derived import derived
+from glowc.ops.integer import ROUNDING, is_tflite, result_codes
 from glowc.ops.params import Clamp, OutCodes
 from glowc.ops.quantize import emit_requantize
 from glowc.ops.spatial import WINDOW, row_params, rows_of, store_rows, window_rows
 from glowc.ops.strided import present
-from glowc.ops.window import (
-    Ints,
-    Window,
-    emit_window,
-    emit_window_arg,
-)
+from glowc.ops.window import Ints, Window, emit_window, emit_window_arg
 from glowc.program.kernel import Arrays, KernelDef
 from glowc.program.params import Params
 
@@ -71,6 +70,17 @@ class AverageWindows(Params):
 
     codes: AverageCodes
     half: int
+
+
+@dataclass(frozen=True, slots=True)
+class WholeAverage(Params):
+    """Of `avg_pool_*q31`: what is added to codes for those of the file (128 for uint8), and the bounds."""
+
+    shape: Pool
+    include_pad: int
+    half: int
+    out_min: int
+    out_max: int
 
 
 def window_of(node: Node, x: TensorType) -> Window:
@@ -264,6 +274,10 @@ def lower_average(node: Node, ctx: LowerCtx) -> None:
         return
     shape, include_pad = geometry(node, x.type, y.type), node.int_("count_include_pad")
     kernel, operands, rows = f"avg_pool_{x.type.dtype.value}", {"in": x, "out": y}, (0, shape.out_h)
+    if is_tflite(node):
+        _, *bounds = result_codes(y.type, *clamp_of(node)).bounds
+        ctx.emit(f"{kernel}q31", operands, WholeAverage(shape, 0, _half(node), *bounds), rows=rows)
+        return
     qx, qy = x.type.quant, y.type.quant
     if qx is None or qy is None:
         ctx.emit(kernel, operands, AverageFloat(shape, include_pad, Clamp(*clamp_of(node))), rows=rows)
@@ -312,7 +326,16 @@ def _interpret_windows(arrays: Arrays, p: AverageWindows, rows: range) -> None:
     store_rows(arrays["out"], y, c.shape, rows)
 
 
-def _average_rows(p: AverageCodes | AverageFloat, y: int) -> tuple[int, int]:
+def _interpret_whole(arrays: Arrays, p: WholeAverage, rows: range) -> None:
+    window = _window(p.shape, rows)
+    x = rows_of(arrays["in"], p.shape).astype(np.int64) + p.half
+    total = np.sum(np.stack(taps(x, window, 0, rows.start)), axis=0)
+    n = np.maximum(counts(window, False, rows.start), 1)[..., None].astype(np.int64)
+    y = np.where(total > 0, (total + n // 2) // n, -((n // 2 - total) // n))
+    store_rows(arrays["out"], np.clip(y - p.half, p.out_min, p.out_max), p.shape, rows)
+
+
+def _average_rows(p: AverageCodes | AverageFloat | WholeAverage, y: int) -> tuple[int, int]:
     return window_rows(p.shape, y)
 
 
@@ -336,6 +359,12 @@ KERNELS = (
         for t in (DType.S8, DType.S16)
     ),
     *(
+        KernelDef(f"avg_pool_{t.value}q31", _OPERANDS, WholeAverage, interpret_rows=_interpret_whole,
+                  row_window=_average_rows, template="avg_pool_q31", kind=t.value,
+                  doc="average of windows of codes, half away from zero")
+        for t in (DType.S8, DType.S16)
+    ),
+    *(
         KernelDef(f"avg_pool_{t.value}", _OPERANDS, AverageFloat, interpret_rows=_interpret_float,
                   row_window=_average_rows, template="avg_pool_f32", needs_math=True, kind=t.value,
                   doc="average of windows")
@@ -344,7 +373,7 @@ KERNELS = (
 )  # fmt: skip
 
 _ATTRS: Mapping[str, Attr] = {**WINDOW, "kernel_shape": IntList(), "ceil_mode": Int(0)}
-_AVERAGE = {"count_include_pad": Int(0), "unsigned": Int(0), "mixed": Int(0), "part": Int(0)}
+_AVERAGE = {"count_include_pad": Int(0), "unsigned": Int(0), "mixed": Int(0), "part": Int(0), **ROUNDING}
 OPS = (
     OpDef("MaxPool", infer, derived, lower_max, {**_ATTRS, "layout": LAYOUT, "storage_order": Int(0)},
           max_version=22, int8=True, doc="maximum of windows"),

@@ -77,8 +77,8 @@ class Net:
     def pool(self) -> Net:
         n, h, w, c = self.editor.types[self.value].shape
         y = self.editor.add_value("pool", replace(self.editor.types[self.value], shape=(n, h - 1, w - 1, c)))
-        attrs = {"kernel_shape": (2, 2), "layout": "nhwc"}
-        self.editor.add_node(f"{self.fixed}AveragePool", (self.value,), (y,), attrs)
+        attrs = {"kernel_shape": (2, 2), "layout": "nhwc", **self.rounding}
+        self.editor.add_node("AveragePool", (self.value,), (y,), attrs)
         self.value = y
         return self
 

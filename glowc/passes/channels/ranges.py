@@ -22,7 +22,7 @@ from glowc.ops.reduce import axes_of
 from glowc.ops.registry import get_op
 from glowc.passes.classes import UNARY
 
-POOLS = frozenset(("MaxPool", "AveragePool", "FixedAveragePool"))
+POOLS = frozenset(("MaxPool", "AveragePool"))
 BINARY = frozenset(("Add", "Sub", "Mul", "FixedAdd", "FixedSub", "FixedMul"))
 
 

@@ -20,11 +20,8 @@ def pool(operator: Operator, net: Net) -> None:
     }  # fmt: skip
     value, bounds, out = net.value(operator.inputs[0]), clamp(operator), operator.outputs[0]
     if operator.code == "AVERAGE_POOL_2D":
-        if x.quant is None:
-            net.emit("AveragePool", (value,), {**attrs, **bounds}, out=out)
-            return
         unsigned = int(net.tensor(operator.inputs[0]).kind == "uint8")
-        net.emit("FixedAveragePool", (value,), {**attrs, **bounds, "unsigned": unsigned}, out=out)
+        net.emit("AveragePool", (value,), {**attrs, **bounds, "unsigned": unsigned, **fixed(x)}, out=out)
         return
     if bounds and x.quant is None and not x.dtype.is_float:
         raise NodeError(f"a fused activation of {x} without a scale")
