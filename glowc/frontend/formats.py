@@ -26,6 +26,7 @@ def import_model(
     input_shapes: Mapping[str, tuple[int, ...]] | None = None,
     set_inputs: Mapping[str, tuple[int | float, ...]] | None = None,
     keep_unknown: bool = False,
+    float32: bool = False,
 ) -> Graph:
     """Read an ONNX or TensorFlow Lite model and return its graph with static types.
 
@@ -37,7 +38,7 @@ def import_model(
     if data is None:
         return import_onnx(
             source, name=name, batch_size=batch_size, symbols=symbols, input_shapes=input_shapes,
-            set_inputs=set_inputs, keep_unknown=keep_unknown,
+            set_inputs=set_inputs, keep_unknown=keep_unknown, float32=float32,
         )  # fmt: skip
     check_name(name)
     wrong = [option for option, value in (("--define-symbol", symbols), ("--set-input", set_inputs)) if value]

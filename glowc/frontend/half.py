@@ -2,12 +2,12 @@
 
 A model converted to float16 (weights, or everything) computes in float32 then, as onnxruntime does on CPUs without
 float16 arithmetic; its float16 inputs and outputs become float32. A Cast to float16 rounds all the same. A model that
-only moves float16 values keeps them.
+only moves float16 values keeps them. Whoever wants float32 for all floats has nothing rounded.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Mapping
 from dataclasses import replace
 from typing import Any
 
@@ -23,8 +23,11 @@ _MOVE = frozenset({
     "BitCast", "Concat", "Constant", "DequantizeLinear", "Expand", "Flatten", "Gather", "Identity", "Pad",
     "QuantizeLinear", "Reshape", "Slice", "Split", "Squeeze", "Tile", "Transpose", "Unsqueeze",
 })  # fmt: skip
+HALF = frozenset({int(TensorProto.FLOAT16)})
+OTHER_FLOATS = HALF | {int(TensorProto.BFLOAT16), int(TensorProto.DOUBLE)}
 CAST = 13  # opset of the Cast that a rounding begins with
-_KINDS = ("to", "dtype", "output_dtype")
+_KINDS = ("to", "dtype", "output_dtype", "stash_type", "softmax_precision")
+_BY_NAME = {"float16": TensorProto.FLOAT16, "bfloat16": TensorProto.BFLOAT16, "float64": TensorProto.DOUBLE}
 
 
 def computes_in_half(model: OnnxModel) -> bool:
@@ -32,7 +35,7 @@ def computes_in_half(model: OnnxModel) -> bool:
     held = any(array.dtype == np.float16 for array in model.consts.values())
     given = any(i.elem_type == TensorProto.FLOAT16 for i in model.inputs)
     cast = any(node.attrs.get("to") == TensorProto.FLOAT16 for node in model.nodes)
-    constant = any(_widened(v) is not v for n in model.nodes if n.op == "Constant" for v in n.attrs.values())
+    constant = any(_widened(v, HALF) is not v for n in model.nodes if n.op == "Constant" for v in n.attrs.values())
     return (held or given or cast or constant) and any(node.op not in _MOVE for node in model.nodes)
 
 
@@ -42,19 +45,17 @@ def is_half(source: Source) -> bool:
     return computes_in_half(read_model(loaded.proto, Problems(loaded.source)))
 
 
-def widened_model(model: OnnxModel) -> OnnxModel:
-    """Return the model with float32 constants and inputs; its nodes follow one by one (`widened_node`)."""
-    inputs = tuple(
-        replace(i, elem_type=TensorProto.FLOAT) if i.elem_type == TensorProto.FLOAT16 else i for i in model.inputs
-    )
-    return replace(model, inputs=inputs, consts={name: _widened(array) for name, array in model.consts.items()})
+def widened_model(model: OnnxModel, kinds: Collection[int]) -> OnnxModel:
+    """Return the model with float32 for constants and inputs of `kinds`; `widened_node` does the same to a node."""
+    inputs = tuple(replace(i, elem_type=_kind(i.elem_type, kinds)) for i in model.inputs)
+    return replace(model, inputs=inputs, consts={name: _widened(array, kinds) for name, array in model.consts.items()})
 
 
-def widened_node(node: OnnxNode) -> OnnxNode:
-    """Return a node whose tensors and element kinds are float32 instead of float16."""
-    if node.op == "Cast" and node.domain == "" and node.attrs.get("to") == TensorProto.FLOAT16:
+def widened_node(node: OnnxNode, kinds: Collection[int]) -> OnnxNode:
+    """Return a node whose tensors and element kinds are float32 instead of `kinds`."""
+    if kinds == HALF and node.op == "Cast" and node.domain == "" and node.attrs.get("to") == TensorProto.FLOAT16:
         return replace(node, op="CastHalf", domain="glowc", attrs={})
-    attrs = {key: _kind(value) if key in _KINDS else _widened(value) for key, value in node.attrs.items()}
+    attrs = {k: _kind(value, kinds) if k in _KINDS else _widened(value, kinds) for k, value in node.attrs.items()}
     return replace(node, attrs=attrs)
 
 
@@ -76,11 +77,11 @@ def cast_half(node: OnnxNode, b: Builder) -> list[OnnxNode]:
 REWRITES: Mapping[tuple[str, str], Callable[[OnnxNode, Builder], list[OnnxNode]]] = {("glowc", "CastHalf"): cast_half}
 
 
-def _kind(value: Any) -> Any:
-    return int(TensorProto.FLOAT) if value == TensorProto.FLOAT16 else value
+def _kind(value: Any, kinds: Collection[int]) -> Any:
+    return int(TensorProto.FLOAT) if value in kinds else value
 
 
-def _widened(value: Any) -> Any:
-    if isinstance(value, np.ndarray) and value.dtype == np.float16:
+def _widened(value: Any, kinds: Collection[int]) -> Any:
+    if isinstance(value, np.ndarray) and _BY_NAME.get(value.dtype.name) in kinds:
         return value.astype(np.float32)
     return value

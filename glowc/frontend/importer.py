@@ -19,7 +19,7 @@ from glowc.frontend.double_pairs import merge_double_pairs
 from glowc.frontend.fold import can_evaluate, evaluate, find_schema, infer_onnx
 from glowc.frontend.functions import inline, schema_function
 from glowc.frontend.given import with_shapes, with_values
-from glowc.frontend.half import computes_in_half, widened_model, widened_node
+from glowc.frontend.half import HALF, OTHER_FLOATS, computes_in_half, widened_model, widened_node
 from glowc.frontend.loops import unroll_loop, unroll_scan
 from glowc.frontend.normalize import SAME_IN_MICROSOFT, find_normalizer
 from glowc.frontend.onnx_model import OnnxModel, OnnxNode, read_model
@@ -59,24 +59,26 @@ def import_onnx(
     input_shapes: Mapping[str, tuple[int, ...]] | None = None,
     set_inputs: Mapping[str, tuple[int | float, ...]] | None = None,
     keep_unknown: bool = False,
+    float32: bool = False,
 ) -> Graph:
     """Read an ONNX model and return its graph with static types.
 
     `name` is the C identifier of the network (default: from the file name). `symbols` gives values to
     symbolic dimensions, `batch_size` to symbolic first dimensions of inputs, `input_shapes` gives inputs their whole
     shape; those in `set_inputs` become constants of these elements (one fills the shape). With `keep_unknown`,
-    operators that glowc lacks stay in the graph (typed by ONNX, or like their first input) instead of being an error.
+    operators that glowc lacks stay in the graph (typed by ONNX, or like their first input) instead of being an error;
+    with `float32` all floats are that.
     Raises ModelError with everything that is wrong with the model, InputError for options that do not fit it.
     """
     loaded = load(source, name)
     problems = Problems(loaded.source)
     model = read_model(loaded.proto, problems)
     model = merge_double_pairs(with_values(with_shapes(model, input_shapes or {}), set_inputs or {}))
-    half = computes_in_half(model)
-    model = widened_model(model) if half else model
+    wide = OTHER_FLOATS if float32 else HALF if computes_in_half(model) else frozenset[int]()
+    model = widened_model(model, wide)
     types = resolve_inputs(model.inputs, symbols or {}, batch_size, problems, _unread(model))
     problems.check()
-    importer = _Importer(model, problems, keep_unknown, half)
+    importer = _Importer(model, problems, keep_unknown, wide)
     importer.builder.types.update(types)
     for array_name, array in model.consts.items():
         importer.builder.set_const(array_name, array)
@@ -104,9 +106,9 @@ def _unread(model: OnnxModel) -> frozenset[str]:
 
 
 class _Importer:
-    def __init__(self, model: OnnxModel, problems: Problems, keep_unknown: bool, half: bool) -> None:
+    def __init__(self, model: OnnxModel, problems: Problems, keep_unknown: bool, wide: frozenset[int]) -> None:
         names = {n for node in model.nodes for n in (*node.inputs, *node.outputs)} | set(model.consts)
-        self.model, self.problems, self.half = model, problems, half
+        self.model, self.problems, self.wide = model, problems, wide
         self.builder = Builder(names | {i.name for i in model.inputs}, keep_unknown=keep_unknown)
         self.failed: set[str] = set()
         self.expanded = self.level = 0
@@ -164,7 +166,7 @@ class _Importer:
 
     def _import(self, node: OnnxNode) -> None:
         b = self.builder
-        node = widened_node(node) if self.half else node
+        node = widened_node(node, self.wide) if self.wide else node
         b.current, before = node, len(b.nodes)
         check_outputs(node)
         if node.domain == GRAPH_DOMAIN:

@@ -16,6 +16,7 @@ from onnx import NodeProto, numpy_helper
 
 from glowc.errors import ModelError
 from glowc.frontend import import_model
+from glowc.frontend.half import OTHER_FLOATS
 from glowc.frontend.reader import load
 from glowc.frontend.writer import LEAST_OPSET, to_onnx
 from glowc.graph.graph import Graph
@@ -30,7 +31,6 @@ from glowc.passes.fuse.fuse_layer_norm import FuseLayerNorm
 from glowc.passes.layout.canonicalize_fc import CanonicalizeFc
 from glowc.passes.pipeline import Repeat, run_pipeline
 from glowc.quant.factors import FactorIntoLayer
-from glowc.quant.halves import OTHER_FLOATS, widen
 from glowc.quant.masked import with_finite_masks
 from glowc.quant.net import Net, Port, label
 from glowc.quant.plan import weights_of
@@ -55,15 +55,12 @@ def load_float(
     """Read a float model and simplify it; `shapes` are those of inputs whose size it leaves open. Raises ModelError."""
     loaded = load(source)
     _check_float(loaded.proto.graph.node, loaded.source)
-    wide = widen(loaded.proto)
-    inputs = _inputs(wide, shapes or {})
-    graph = import_model(
-        source if wide == loaded.proto else wide, name=loaded.name,
-        input_shapes={port.name: port.shape for port in inputs}, keep_unknown=True,
-    )  # fmt: skip
+    inputs = _inputs(loaded.proto, shapes or {})
+    sizes = {port.name: port.shape for port in inputs}
+    graph = import_model(source, name=loaded.name, input_shapes=sizes, keep_unknown=True, float32=True)
     graph = run_pipeline(graph, steps=_STEPS)
-    opset = max([LEAST_OPSET, *(o.version for o in wide.opset_import if not o.domain)])
-    net = _net(graph, to_onnx(graph, opset), inputs, _words(graph, wide.graph.node))
+    opset = max([LEAST_OPSET, *(o.version for o in loaded.proto.opset_import if not o.domain)])
+    net = _net(graph, to_onnx(graph, opset), inputs, _words(graph, loaded.proto.graph.node))
     return with_shared_weights(with_finite_masks(net))
 
 
