@@ -87,6 +87,7 @@ def test_transposed_convolution_in_groups(tmp_path: Path, normalised: bool) -> N
     done = quantize_model(net, noise((1, 6, 5)))
     onnx.checker.check_model(done.model, full_check=True)
     assert relative_error(codes_of(done.model, noise((1, 6, 5))), run(net, noise((1, 6, 5)))) < 0.01
+    assert operators(done.model) == ["Reshape", "ConvTranspose", "Conv", "Reshape"]
     _validate(tmp_path, done.model)
 
 

@@ -96,10 +96,17 @@ def _with_height(node: Node, editor: GraphEditor) -> None:
     value, out = node.inputs[0], node.outputs[0]
     type_ = editor.types[value]
     wide = replace(type_, shape=(*type_.shape[:2], 1, type_.shape[2]))
-    names = [editor.add_value(f"{out}.{word}", wide) for word in ("2d", "wide")]
-    editor.add_node("Reshape", (value,), names[:1], {"shape": wide.shape}, origin=node.origin)
-    editor.update(node, inputs=(names[0], *node.inputs[1:]), outputs=names[1:])
-    editor.add_node("Reshape", (names[1],), (out,), {"shape": type_.shape}, origin=node.origin)
+    before = editor.producer(value)
+    alone = before is not None and before.op == "Reshape" and editor.sole_user(value) is not None
+    if before is not None and alone and editor.types[before.inputs[0]].shape == wide.shape:
+        source = before.inputs[0]  # of a convolution, which takes the normalisation
+        editor.remove(before)
+    else:
+        source = editor.add_value(f"{out}.2d", wide)
+        editor.add_node("Reshape", (value,), (source,), {"shape": wide.shape}, origin=node.origin)
+    result = editor.add_value(f"{out}.wide", wide)
+    editor.update(node, inputs=(source, *node.inputs[1:]), outputs=(result,))
+    editor.add_node("Reshape", (result,), (out,), {"shape": type_.shape}, origin=node.origin)
 
 
 def _as_conv(node: Node, editor: GraphEditor, a: np.ndarray, b: np.ndarray) -> None:
