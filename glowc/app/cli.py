@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import json
 import sys
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -26,15 +27,10 @@ from glowc.app.measure import register as register_measure
 from glowc.app.options import (
     BoardOpt,
     CpuOpt,
-    EntryOpt,
     GoldenOpt,
-    InputStream,
-    IoBuffers,
     JsonOpt,
     ModelsArg,
-    NameOpt,
     OutOpt,
-    Weights,
     chain_first,
     compiles,
     golden_by_model,
@@ -108,15 +104,13 @@ def _global(
     "compile",
     help="Write C sources for a model.\n\nExample: glowc compile kws.onnx --board mps2-an386 -o build/kws",
 )
-@compiles
+@partial(compiles, whole=True)
 def compile_(
     model: ModelsArg,
     out: OutOpt,
     options: CompileOptions,
     board: BoardOpt = "host",
     cpu: CpuOpt = None,
-    name: NameOpt = None,
-    entry_name: EntryOpt = None,
     quantize_data: Annotated[
         list[Path] | None,
         typer.Option(
@@ -130,28 +124,6 @@ def compile_(
     layout: LayoutOpt = None,
     channels: ChannelsOpt = "rgb",
     golden: GoldenOpt = None,
-    dump_ir: Annotated[Path | None, typer.Option("--dump-ir", help="folder for the IR after each pass")] = None,
-    dump_onnx: Annotated[
-        Path | None, typer.Option("--dump-onnx", metavar="FILE", help="the graph after the passes, for Netron")
-    ] = None,
-    stop_after: Annotated[str | None, typer.Option("--stop-after", help="end after this graph pass")] = None,
-    stateful: Annotated[
-        bool, typer.Option("--stateful", help="keep the state of LSTM, GRU, RNN between calls; reset by NAME_reset()")
-    ] = False,
-    require_int8: Annotated[
-        bool, typer.Option("--require-int8", help="fail when a layer between quantised parts would compute in float")
-    ] = False,
-    input_stream: Annotated[
-        InputStream, typer.Option("--input-stream", help="rows: by NAME_push_rows(); time: the next steps at each call")
-    ] = InputStream.WHOLE,
-    hop: Annotated[int | None, typer.Option("--hop", min=1, help="new time steps of each call")] = None,
-    time_axis: Annotated[int | None, typer.Option("--time-axis", help="axis of the input (default: what fits)")] = None,
-    io_buffers: Annotated[
-        IoBuffers, typer.Option("--io-buffers", help="caller: inputs and outputs stay in your own buffers")
-    ] = IoBuffers.ARENA,
-    weights: Annotated[
-        Weights, typer.Option("--weights", help="blob: NAME_weights.bin, which firmware replaces without linking again")
-    ] = Weights.ARRAY,
     _: Annotated[
         bool, typer.Option("--verify-plan", hidden=True, help="as always: the plan is executed first")
     ] = False,
@@ -159,9 +131,6 @@ def compile_(
         Path | None,
         typer.Option("--weights-for", metavar="BUNDLE", help="the new NAME_weights.bin alone, if it fits this bundle"),
     ] = None,
-    memory_map: Annotated[
-        bool, typer.Option("--memory-map", help="draw the arena over time: in the terminal, and NAME_memory.svg")
-    ] = False,
     chain: Annotated[
         bool, typer.Option("--chain", help="several models, each fed by the one before, as one bundle")
     ] = False,
@@ -193,13 +162,7 @@ def compile_(
     together = is_group(model, chain, share_arena or share_weights)
     source_model = model[0] if together else chain_first(model, chain, quantize_data)
     options = replace(
-        options, chain=tuple(model[1:]), name=name, entry_name=entry_name, dump_dir=dump_ir,
-        dump_onnx=dump_onnx,
-        golden=None if together else one_golden(golden), stop_after=stop_after, stateful=stateful,
-        require_int8=require_int8, input_stream=input_stream.value, hop=hop,
-        time_axis=time_axis, io_buffers=io_buffers.value, memory_map=memory_map,
-        weights=weights.value,
-        form=format_.value,
+        options, chain=tuple(model[1:]), golden=None if together else one_golden(golden), form=format_.value,
         package=parse_package(package),
     )  # fmt: skip
     if together:
@@ -208,7 +171,7 @@ def compile_(
         sharing = Sharing(group_name, share_arena, share_weights, as_json, force, golden_by_model(golden))
         compile_together(model, load_board(board, cpu), replace(options, chain=()), sharing, out, single)
         return
-    if stop_after is not None:
+    if options.stop_after is not None:
         _stop_after(source_model, options)
         return
     if weights_for is not None:
@@ -237,7 +200,7 @@ def compile_(
         say("plans, the cheapest first (instructions besides the layers' own, estimated):")
         for entry in _frontier(compiled):
             say(f"  {entry['arena_bytes']:>10,} bytes  {entry['extra_insns']:>+10,}  {entry['plan']}")
-    if memory_map:
+    if options.memory_map:
         say(map_text(compiled.planned), nl=False)
 
 

@@ -9,9 +9,10 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from glowc.app.options import JsonOpt, Opt
+from glowc.app.options import JsonOpt
 from glowc.app.quantize import steps_bar
 from glowc.app.terminal import is_quiet, say
+from glowc.compiler.options import OPTS
 from glowc.errors import MISMATCH, InputError
 
 if TYPE_CHECKING:
@@ -58,7 +59,7 @@ def matrix(
 
     if html is not None:
         check_output(html, "--html")
-    opts = _chosen(opt, [o.value for o in Opt], "--opt")
+    opts = _chosen(opt, list(OPTS), "--opt")
     steps = _chosen(do, STEPS, "--do")
     cells = cells_of(find_models(models), _words(boards), opts, steps, data)
     run = _runner(jobs, scheduler)

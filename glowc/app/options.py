@@ -4,73 +4,18 @@ from __future__ import annotations
 
 import inspect
 import re
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from enum import StrEnum
 from functools import wraps
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from types import UnionType
+from typing import Annotated, Any, Union, get_args, get_origin
 
 import typer
 
+from glowc.board.checked import Bytes, Checked, OneOf, Within, flags
+from glowc.compiler.options import CompileOptions
 from glowc.errors import InputError
-
-if TYPE_CHECKING:
-    from glowc.compiler.options import CompileOptions
-
-
-class Opt(StrEnum):
-    """Code size against speed."""
-
-    SIZE = "size"
-    BALANCED = "balanced"
-    SPEED = "speed"
-
-
-class IoType(StrEnum):
-    """Element type at the network's edge."""
-
-    MODEL = "model"
-    INT8 = "int8"
-    FLOAT = "float"
-
-
-class Plan(StrEnum):
-    """How the arena is planned."""
-
-    AUTO = "auto"
-    PLAIN = "plain"
-    OVERLAP = "overlap"
-    STREAM = "stream"
-
-
-class InputStream(StrEnum):
-    """How the input arrives."""
-
-    WHOLE = "whole"
-    ROWS = "rows"
-    TIME = "time"
-
-
-class IoBuffers(StrEnum):
-    """Where inputs and outputs are."""
-
-    ARENA = "arena"
-    CALLER = "caller"
-
-
-class Weights(StrEnum):
-    """Where the constants are."""
-
-    ARRAY = "array"
-    BLOB = "blob"
-
-
-class IoLayout(StrEnum):
-    """Order of image data at the network's edge."""
-
-    EXPORTED = "exported"
-    NHWC = "nhwc"
-
 
 ModelsArg = Annotated[
     list[Path],
@@ -123,7 +68,6 @@ RunBoardOpt = Annotated[
 CpuOpt = Annotated[str | None, typer.Option("--cpu", autocompletion=_cpus, help="another CPU of the board's family")]
 OutOpt = Annotated[Path, typer.Option("--output", "-o", help="folder for the generated sources")]
 NameOpt = Annotated[str | None, typer.Option("--name", help="model name: prefix of files and C symbols")]
-EntryOpt = Annotated[str | None, typer.Option("--entry-name", help="C name of the inference function")]
 BatchOpt = Annotated[int | None, typer.Option("--batch-size", min=1, help="value of a symbolic first dimension")]
 SymbolOpt = Annotated[
     list[str] | None,
@@ -133,17 +77,6 @@ ShapeOpt = Annotated[
     list[str] | None,
     typer.Option("--input-shape", metavar="NAME=1x3x96x96", help="whole shape of one input; repeatable"),
 ]
-SetOpt = Annotated[
-    list[str] | None,
-    typer.Option("--set-input", metavar="NAME=VALUE", help="make an input a constant and fold it; repeatable"),
-]
-StateOpt = Annotated[
-    list[str] | None,
-    typer.Option("--state", metavar="INPUT=OUTPUT", help="keep an input: this output of the call before; repeatable"),
-]
-OptOpt = Annotated[Opt, typer.Option("--opt", help="size: shared functions; speed: one per layer shape")]
-IoTypeOpt = Annotated[IoType, typer.Option("--io-type", help="element type of inputs and outputs")]
-IoLayoutOpt = Annotated[IoLayout, typer.Option("--io-layout", help="nhwc: interleaved pixels, as cameras deliver them")]
 
 
 def size_option(text: str) -> int:
@@ -154,31 +87,6 @@ def size_option(text: str) -> int:
         return parse_size(text)
     except InputError as error:
         raise typer.BadParameter(f"{error.message}; {error.hint}") from None
-
-
-RamOpt = Annotated[
-    int | None,
-    typer.Option("--ram-limit", parser=size_option, metavar="BYTES", help="fail when the arena needs more: 8192, 8K"),
-]
-FlashOpt = Annotated[
-    int | None,
-    typer.Option(
-        "--flash-limit", parser=size_option, metavar="BYTES", help="fail when constants and code need more: 64K, 1M"
-    ),
-]
-PassesOpt = Annotated[str | None, typer.Option("--passes", help="edit the pipeline: +name,-name,name{limit=2}")]
-PlanOpt = Annotated[
-    Plan, typer.Option("--plan", help="overlap: outputs over used-up inputs; stream: least RAM, row by row")
-]
-TunedOpt = Annotated[
-    Path | None, typer.Option("--tuned", help="measured kernel choices: a file written by `glowc tune`")
-]
-PluginOpt = Annotated[
-    list[Path] | None,
-    typer.Option(
-        "--plugin", metavar="FILE", help="a Python file with operators of your own (docs/PLUGINS.md); repeatable"
-    ),
-]
 
 
 def _targets() -> list[str]:
@@ -195,25 +103,6 @@ TargetOpt = Annotated[
         autocompletion=_targets,
         help="a target of an installed package: kernels or back ends of your own (docs/PLUGINS.md); repeatable",
     ),
-]
-SplitOpt = Annotated[bool, typer.Option("--arena-split", help="split the arena among the board's arena_regions")]
-RegionOpt = Annotated[
-    list[str] | None,
-    typer.Option("--region", metavar="NAME=BYTES", help="a memory region for the arena, the fastest first; repeatable"),
-]
-GuardOpt = Annotated[
-    bool,
-    typer.Option("--guard", help="watch the bytes around tensors: a status names the layer that writes there"),
-]
-AlignOpt = Annotated[
-    int | None,
-    typer.Option(
-        "--align", metavar="BYTES", help="inputs and outputs begin at multiples: cache lines, DMA (Cortex-M7: 32)"
-    ),
-]
-CodeSectionOpt = Annotated[
-    str | None,
-    typer.Option("--code-section", metavar="NAME", help="section of the kernels' code: RAM that needs no waiting"),
 ]
 JsonOpt = Annotated[bool, typer.Option("--json", help="print JSON for scripts")]
 InputOpt = Annotated[Path, typer.Option("--input", "-i", help=".npz: one array per input, leading sample axis")]
@@ -309,70 +198,89 @@ def _number(text: str) -> int | float | None:
     return None
 
 
-def compile_options(
-    batch_size: BatchOpt = None,
-    define_symbol: SymbolOpt = None,
-    input_shape: ShapeOpt = None,
-    set_input: SetOpt = None,
-    state: StateOpt = None,
-    opt: OptOpt = Opt.BALANCED,
-    io_type: IoTypeOpt = IoType.MODEL,
-    io_layout: IoLayoutOpt = IoLayout.EXPORTED,
-    ram_limit: RamOpt = None,
-    flash_limit: FlashOpt = None,
-    passes: PassesOpt = None,
-    plan: PlanOpt = Plan.AUTO,
-    arena_split: SplitOpt = False,
-    region: RegionOpt = None,
-    tuned: TunedOpt = None,
-    plugin: PluginOpt = None,
-    target: TargetOpt = None,
-    guard: GuardOpt = False,
-    code_section: CodeSectionOpt = None,
-    align: AlignOpt = None,
-) -> CompileOptions:
-    """Return what the options of all commands that compile say."""
-    from glowc.compiler.options import CompileOptions
+def compile_options(values: Mapping[str, Any]) -> CompileOptions:
+    """Return what options of the command line say, by field; `target` names packages with plugins."""
     from glowc.compiler.targets import target_files
     from glowc.place.regions import parse_regions
 
-    return CompileOptions(
-        batch_size=batch_size, symbols=parse_symbols(define_symbol), input_shapes=parse_shapes(input_shape),
-        set_inputs=parse_values(set_input), states=parse_states(state), opt=opt.value, io_type=io_type.value,
-        io_layout=io_layout.value, ram_limit=ram_limit, flash_limit=flash_limit, passes=passes, plan=plan.value,
-        arena_split=arena_split, regions=parse_regions(region), tuned=tuned, guard=guard,
-        plugins=(*target_files(target or ()), *(plugin or ())), code_section=parse_section(code_section), align=align,
-    )  # fmt: skip
+    parsers: Mapping[str, Callable[[Any], object]] = {
+        "symbols": parse_symbols, "input_shapes": parse_shapes, "set_inputs": parse_values, "states": parse_states,
+        "regions": parse_regions, "code_section": parse_section,
+    }  # fmt: skip
+    said: dict[str, Any] = {name: parsers[name](v) if name in parsers else v for name, v in values.items()}
+    plugins = (*target_files(said.pop("target") or ()), *(said.pop("plugins") or ()))
+    return CompileOptions(**said, plugins=plugins)
 
 
-def compiles(command: Callable[..., None]) -> Callable[..., None]:
-    """Give a command the options that say how a model is compiled; it takes what they say as `options`."""
-    shared, own = _parameters(compile_options), _parameters(command)
+def declared(kind: type[Checked], *, shared: bool) -> list[inspect.Parameter]:
+    """Return the parameters of a command that fields of options declare: those of all commands, or the others."""
+    plain, found = kind(), []
+    for name, (hint, flag) in flags(kind).items():
+        if flag.shared == shared:
+            annotation, how = _said(hint)
+            default = None if get_origin(annotation) is UnionType else annotation(getattr(plain, name))
+            option = typer.Option(flag.option(name), help=flag.help, **{"metavar": flag.metavar, **how})
+            found.append(_keyword(name, default, Annotated[annotation, option]))
+            found += [_keyword("target", None, TargetOpt)] if name == "plugins" else []
+    return found
+
+
+def _keyword(name: str, default: object, annotation: object) -> inspect.Parameter:
+    return inspect.Parameter(name, inspect.Parameter.KEYWORD_ONLY, default=default, annotation=annotation)
+
+
+def _said(hint: Any) -> tuple[Any, dict[str, Any]]:
+    """Return what the command line takes for a field of this type: typer's type and arguments of its option."""
+    if get_origin(hint) is Annotated:
+        for mark in hint.__metadata__:
+            if isinstance(mark, OneOf):
+                return StrEnum("Word", {word.upper(): word for word in mark.words}), {}
+            if isinstance(mark, Bytes):
+                return int, {"parser": size_option, "metavar": "BYTES"}
+            if isinstance(mark, Within):
+                return int, {"min": mark.least}
+        return _said(hint.__origin__)
+    if get_origin(hint) in (Union, UnionType):
+        kind, how = _said(get_args(hint)[0])
+        return kind | None, how
+    if get_origin(hint) is None:
+        return hint, {}
+    return list[Path] | None if Path in get_args(hint) else list[str] | None, {}
+
+
+def compiles(command: Callable[..., None], *, whole: bool = False) -> Callable[..., None]:
+    """Give a command the options that say how a model is compiled; it takes what they say as `options`.
+
+    `whole`: those of `glowc compile` alone, too.
+    """
+    own = _parameters(command)
+    said = [p for shared in (True, False)[: 1 + whole] for p in declared(CompileOptions, shared=shared)]
 
     @wraps(command)
     def run(**values: Any) -> None:
-        how = {p.name: values.pop(p.name) for p in shared}
-        command(**values, options=compile_options(**how))
+        how = {p.name: values.pop(p.name) for p in said}
+        command(**values, options=compile_options(how))
 
     first = [p for p in own if p.default is p.empty or p.name in ("board", "cpu")]
-    parameters = [*first, *shared, *(p for p in own if p not in first)]
-    run.__signature__ = inspect.Signature(parameters)  # type: ignore[attr-defined]
-    run.__annotations__ = {p.name: p.annotation for p in parameters}
-    return run
+    return _with_signature(run, [*first, *said, *(p for p in own if p not in first)])
+
+
+def _with_signature(command: Callable[..., None], parameters: Sequence[inspect.Parameter]) -> Callable[..., None]:
+    command.__signature__ = inspect.Signature(parameters)  # type: ignore[attr-defined]
+    command.__annotations__ = {p.name: p.annotation for p in parameters}
+    return command
 
 
 def parsed_options(words: Sequence[str]) -> CompileOptions:
-    """Return what words of a command line say to `compile_options`; others are skipped. Raises click.UsageError."""
+    """Return what words of a command line say to all commands that compile; others are skipped. click.UsageError."""
     found: list[CompileOptions] = []
 
     def command(**values: Any) -> None:
-        found.append(compile_options(**values))
+        found.append(compile_options(values))
 
-    parameters = _parameters(compile_options)
-    command.__signature__ = inspect.Signature(parameters)  # type: ignore[attr-defined]
-    command.__annotations__ = {p.name: p.annotation for p in parameters}
     app = typer.Typer(add_completion=False)
-    app.command(context_settings={"ignore_unknown_options": True, "allow_extra_args": True})(command)
+    settings = {"ignore_unknown_options": True, "allow_extra_args": True}
+    app.command(context_settings=settings)(_with_signature(command, declared(CompileOptions, shared=True)))
     typer.main.get_command(app).main(list(words), standalone_mode=False)
     return found[0]
 

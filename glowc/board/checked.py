@@ -42,6 +42,20 @@ class PowerOfTwo:
     most: int
 
 
+@dataclass(frozen=True, slots=True)
+class Flag:
+    """How the command line says a field: `help`, the option's `name` where that is not the field's, what follows it."""
+
+    help: str
+    name: str = ""
+    metavar: str | None = None
+    shared: bool = True  # by all commands that compile
+
+    def option(self, field: str) -> str:
+        """Return the option's name."""
+        return self.name or f"--{field.replace('_', '-')}"
+
+
 class NonZero:
     """A number that something is divided by."""
 
@@ -93,6 +107,16 @@ def _hints(kind: Any) -> Mapping[str, Hint]:
     return get_type_hints(kind, include_extras=True)
 
 
+def flags(kind: Any) -> Mapping[str, tuple[Hint, Flag]]:
+    """Return what the fields of options that the command line has are, by name: the type, and how it says them."""
+    found = {}
+    for name, hint in _hints(kind).items():
+        flag = next((mark for mark in getattr(hint, "__metadata__", ()) if isinstance(mark, Flag)), None)
+        if flag is not None:
+            found[name] = hint, flag
+    return found
+
+
 def _count(wrong: list[str]) -> str:
     return "an option is" if len(wrong) == 1 else f"{len(wrong)} options are"
 
@@ -106,7 +130,8 @@ def _converted(value: object, hint: Any) -> object:
     """Return a value as its annotation wants it. Raises _UnfitError."""
     origin, args = get_origin(hint), get_args(hint)
     if origin is Annotated:
-        return _marked(value, args[0], args[1])
+        marks = [mark for mark in args[1:] if not isinstance(mark, Flag)]
+        return _marked(value, args[0], marks[0]) if marks else _converted(value, args[0])
     if origin in (Union, types.UnionType):
         return _any_of(value, args)
     if origin is tuple:

@@ -7,6 +7,7 @@ import sys
 import types
 import warnings
 from collections.abc import Iterator
+from enum import StrEnum
 from pathlib import Path
 
 import numpy as np
@@ -18,16 +19,18 @@ import glowc
 from glowc.app import options as command
 from glowc.app.export import Format
 from glowc.board.checked import Checked
+from glowc.codegen.export import FORMS
 from glowc.errors import InputError
 from glowc.machine.execute import load_bundle
 from glowc.quant.weight_types import WeightType
 from tests.unit.cli_calls import DIGITS
 from tests.unit.quantize_nets import conv_net, images
 
-WORDS = {
-    "opt": command.Opt, "io_type": command.IoType, "io_layout": command.IoLayout, "plan": command.Plan,
-    "input_stream": command.InputStream, "io_buffers": command.IoBuffers, "weights": command.Weights, "form": Format,
-}  # fmt: skip
+
+class Opt(StrEnum):
+    """As typer gives a word."""
+
+    SIZE = "size"
 
 
 @pytest.mark.parametrize(
@@ -66,7 +69,7 @@ def test_wrong_options_are_said_where_they_are_given(options: dict[str, object],
         ({"input_shapes": {"x": [1, np.int64(3)]}}, {"input_shapes": {"x": (1, 3)}}),
         ({"set_inputs": {"sr": 16000, "a": np.array([0.5, 1])}}, {"set_inputs": {"sr": (16000,), "a": (0.5, 1.0)}}),
         ({"regions": {"dtcm": "64K", "sram": None}}, {"regions": (("dtcm", 65536), ("sram", None))}),
-        ({"opt": command.Opt.SIZE}, {"opt": "size"}),
+        ({"opt": Opt.SIZE}, {"opt": "size"}),
     ],
 )
 def test_values_in_the_form_of_the_command_line_are_taken(given_: dict[str, object], means: dict[str, object]) -> None:
@@ -75,12 +78,13 @@ def test_values_in_the_form_of_the_command_line_are_taken(given_: dict[str, obje
     assert type(options.opt) is str
 
 
-@pytest.mark.parametrize(("name", "words"), WORDS.items())
-def test_words_are_those_of_the_command(name: str, words: type[command.Opt]) -> None:
-    for word in words:
-        assert getattr(glowc.CompileOptions(**{name: word.value}), name) == word.value  # type: ignore[arg-type]
-    with pytest.raises(InputError, match=", ".join(w.value for w in words)):
-        glowc.CompileOptions(**{name: "other"})  # type: ignore[arg-type]
+def test_the_command_s_defaults_and_words_are_those_of_the_fields() -> None:
+    parameters = [p for shared in (True, False) for p in command.declared(glowc.CompileOptions, shared=shared)]
+    plain = glowc.CompileOptions()
+    assert command.compile_options({p.name: p.default for p in parameters}) == plain
+    for word in next(p for p in parameters if p.name == "plan").annotation.__origin__:
+        assert glowc.CompileOptions(plan=word).plan == word.value
+    assert {word.value for word in Format} == set(FORMS) | {plain.form}
 
 
 ANYTHING = st.one_of(
