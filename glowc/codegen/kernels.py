@@ -6,6 +6,7 @@ argument struct (one function shared by all layers of that kernel); the template
 
 from __future__ import annotations
 
+import itertools
 import math
 import re
 from collections.abc import Iterable, Mapping
@@ -200,8 +201,45 @@ def signature(instr: Instr, fn: str, struct: ArgsStruct | None) -> str:
     return f"{kind} void {fn}({', '.join(args)})"
 
 
+OWN = "@own@"
+"""What stands for the name of a helper in its own text."""
+
+
+class Helpers:
+    """The functions that templates print beside those of kernels: equal ones once, each with a name of its own."""
+
+    def __init__(self) -> None:
+        self._names: dict[str, str] = {}
+        self._new: list[str] = []
+
+    def name(self, stem: str, text: str) -> str:
+        """Return the name of the helper with this text: unless it has one, `stem` and a number where that is taken."""
+        if text not in self._names:
+            names = (f"{stem}_{number}" if number > 1 else stem for number in itertools.count(1))
+            name = next(name for name in names if name not in self._names.values())
+            self._names[text] = name
+            self._new.append(text.strip("\n").replace(OWN, name) + "\n\n")
+        return self._names[text]
+
+    def take(self) -> str:
+        """Return the definitions of the helpers that were named since the last call."""
+        text = "".join(self._new)
+        self._new.clear()
+        return text
+
+
 def render_kernel(instr: Instr, fn: str, struct: ArgsStruct | None = None) -> str:
-    """Return the C definition of the function for `instr`; with `struct`, parameters are its fields."""
+    """Return the C definition of the function for `instr` behind those of its helpers."""
+    helpers = Helpers()
+    function = render_function(instr, fn, helpers, fn, struct)
+    return helpers.take() + function
+
+
+def render_function(instr: Instr, fn: str, helpers: Helpers, stem: str, struct: ArgsStruct | None = None) -> str:
+    """Return the C definition of the function for `instr` alone; with `struct`, parameters are its fields.
+
+    Names of new helpers begin with `stem`.
+    """
     kernel = get_kernel(instr.kernel)
     params: dict[str, object] = {}
     for key in kernel.print_params:
@@ -216,9 +254,13 @@ def render_kernel(instr: Instr, fn: str, struct: ArgsStruct | None = None) -> st
         return f"{signature(instr, fn, struct)} {{\n  {kernel.extern}({args});\n}}\n"
     types = {o.role: o.type.dtype.ctype for o in instr.operands}
     kinds = {o.role: o.type.dtype for o in instr.operands}
+
+    def helper(what: str, text: str) -> str:
+        return helpers.name(f"{stem}_{what}", text)
+
     text = kernel_template(kernel, variant_of(instr)).render(
         fn=fn, signature=signature(instr, fn, struct), p=params, T=types, dtype=kinds, DType=DType,
-        v=instr.plan, has_scratch="scratch" in types,
+        v=instr.plan, has_scratch="scratch" in types, own=OWN, helper=helper,
     )  # fmt: skip
     text = _with_unused(text, signature(instr, fn, struct), types)
     text = with_same_functions(text) if isinstance(instr.plan, SamePlan) else text

@@ -15,13 +15,13 @@ _KINDS = {"int32_t": "i", "float": "f"}
 
 
 def print_kernel(instr: Instr, fn: str, struct: ArgsStruct | None = None) -> str:
-    """Return the C definition of the function for `instr`; with `struct`, parameters are its fields."""
+    """Return the C definitions of the function for `instr` and its helpers; with `struct`, `p` points to one."""
+    return tidy(render_kernel(instr, fn, struct), struct)
+
+
+def tidy(text: str, struct: ArgsStruct | None = None) -> str:
+    """Return rendered functions as they are printed; `struct` is what `p` points to."""
     fields = {f"p->{name}": _KINDS[ctype] for name, ctype in struct.fields} if struct is not None else {}
-    return tidy(render_kernel(instr, fn, struct), fields)
-
-
-def tidy(text: str, fields: dict[str, str] | None = None) -> str:
-    """Return rendered functions as they are printed; `fields` are the types of `p->name`, as `fold` has them."""
     lines = indented(fold(text, fields)).split("\n")
     return "\n".join(_wrapped(line) if line.endswith(") {") and line[0] not in " }" else line for line in lines)
 

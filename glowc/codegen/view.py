@@ -9,10 +9,10 @@ import numpy as np
 
 from glowc.codegen.comments import User, commented, function_comment
 from glowc.codegen.headers import with_included
-from glowc.codegen.kernels import ArgsStruct, Identity, args_struct, identity, render_kernel
+from glowc.codegen.kernels import ArgsStruct, Helpers, Identity, args_struct, identity, render_function
 from glowc.codegen.names import LONGEST, c_ident, c_lines, in_comment, prints_math, unique_idents
 from glowc.codegen.places import Places
-from glowc.codegen.printed import print_kernel
+from glowc.codegen.printed import tidy
 from glowc.graph.types import NARROW, DType, TensorType
 from glowc.kernels.choice import variant_of
 from glowc.kernels.common.same import HEADER as SAME_HEADER
@@ -212,6 +212,10 @@ def literal_families(shapes: Mapping[Family, Collection[Identity]], opt: str) ->
     return frozenset(key for key, seen in shapes.items() if len(seen) <= limit)
 
 
+_NAME = "@name@"
+"""What stands for the name of a function in the text that equal ones are found by."""
+
+
 class FunctionTable:
     """The functions of one bundle: equal ones are printed once."""
 
@@ -220,7 +224,8 @@ class FunctionTable:
         self._model, self._before = "", 0  # of several models: the one whose layers are next, layers of those before
         self._functions: dict[Identity, FunctionView] = {}
         self._structs: dict[str, ArgsStruct] = {}
-        self._texts: dict[str, FunctionView] = {}
+        self._texts: dict[str, FunctionView] = {}  # by the text with `_NAME` in it
+        self._helpers = Helpers()
         self._users: dict[str, list[User]] = {}
 
     @property
@@ -268,10 +273,11 @@ class FunctionTable:
         count = len({f.name for f in self._functions.values() if f.name.startswith(f"{self._prefix}_{instr.kernel}_")})
         base = f"{self._prefix}_{instr.kernel}" + (f"_{count + 1}" if count else "")
         name = f"{base}__{instr.variant}"
-        same = render_kernel(instr, "@", struct)
-        if same not in self._texts:
-            self._texts[same] = FunctionView(name, print_kernel(instr, name, struct), struct)
-        return self._texts[same]
+        text = render_function(instr, _NAME, self._helpers, name, struct)
+        if text not in self._texts:
+            code = tidy(self._helpers.take() + text.replace(_NAME, name), struct)
+            self._texts[text] = FunctionView(name, code, struct)
+        return self._texts[text]
 
 
 def layer_views(

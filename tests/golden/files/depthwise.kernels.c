@@ -41,7 +41,7 @@ GLOW_KERNEL void depthwise_conv_s8__v7m(const int8_t *in, const int8_t *restrict
   }
 }
 
-GLOW_HOT GLOW_THUMB_NOINLINE static void depthwise_dwconv_s8__v7m_tile0(const glow_thumb_dw_t *d, int8_t *to) {
+GLOW_HOT GLOW_THUMB_NOINLINE static void depthwise_dwconv_s8__v7m_tile(const glow_thumb_dw_t *d, int8_t *to) {
   const int8_t *w = d->weights;
   const uint32_t near_tie = (uint32_t)d->bias[d->channels];
   const uint32_t span = near_tie < 0x80000000u ? GLOW_THUMB_SPAN : 0u;
@@ -184,7 +184,7 @@ GLOW_KERNEL void depthwise_dwconv_s8__v7m(const int8_t *in, const int8_t *restri
         }
         int8_t *to = line + x * 4;
         if (t == 0) {
-          depthwise_dwconv_s8__v7m_tile0(&d, to);
+          depthwise_dwconv_s8__v7m_tile(&d, to);
         }
       }
     }
