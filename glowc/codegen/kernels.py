@@ -210,29 +210,28 @@ class Helpers:
 
     def __init__(self) -> None:
         self._names: dict[str, str] = {}
-        self._new: list[str] = []
+        self._named: dict[str, str] = {}
 
     def name(self, stem: str, text: str) -> str:
         """Return the name of the helper with this text: unless it has one, `stem` and a number where that is taken."""
         if text not in self._names:
             names = (f"{stem}_{number}" if number > 1 else stem for number in itertools.count(1))
-            name = next(name for name in names if name not in self._names.values())
-            self._names[text] = name
-            self._new.append(text.strip("\n").replace(OWN, name) + "\n\n")
-        return self._names[text]
+            self._names[text] = next(name for name in names if name not in self._names.values())
+        name = self._names[text]
+        self._named[name] = text.strip("\n").replace(OWN, name) + "\n"
+        return name
 
-    def take(self) -> str:
-        """Return the definitions of the helpers that were named since the last call."""
-        text = "".join(self._new)
-        self._new.clear()
-        return text
+    def take(self) -> dict[str, str]:
+        """Return the definitions of the helpers that were named since the last call, by name."""
+        named, self._named = self._named, {}
+        return named
 
 
 def render_kernel(instr: Instr, fn: str, struct: ArgsStruct | None = None) -> str:
     """Return the C definition of the function for `instr` behind those of its helpers."""
     helpers = Helpers()
     function = render_function(instr, fn, helpers, fn, struct)
-    return helpers.take() + function
+    return "\n".join([*helpers.take().values(), function])
 
 
 def render_function(instr: Instr, fn: str, helpers: Helpers, stem: str, struct: ArgsStruct | None = None) -> str:

@@ -226,6 +226,7 @@ class FunctionTable:
         self._structs: dict[str, ArgsStruct] = {}
         self._texts: dict[str, FunctionView] = {}  # by the text with `_NAME` in it
         self._helpers = Helpers()
+        self._printed: set[str] = set()  # names of helpers
         self._users: dict[str, list[User]] = {}
 
     @property
@@ -274,8 +275,11 @@ class FunctionTable:
         base = f"{self._prefix}_{instr.kernel}" + (f"_{count + 1}" if count else "")
         name = f"{base}__{instr.variant}"
         text = render_function(instr, _NAME, self._helpers, name, struct)
+        used = self._helpers.take()
         if text not in self._texts:
-            code = tidy(self._helpers.take() + text.replace(_NAME, name), struct)
+            new = [helper for named, helper in used.items() if named not in self._printed]
+            self._printed.update(used)
+            code = tidy("\n".join([*new, text.replace(_NAME, name)]), struct)
             self._texts[text] = FunctionView(name, code, struct)
         return self._texts[text]
 

@@ -153,7 +153,8 @@ def asm_kernels(cases: Iterable[Case], machine: Machine) -> str:
     head = "".join(f"#include {header}\n" for header in headers) + _includes()
     calls = "".join(f"  {_arena_call(f, job)}\n" for f, job in functions)
     infer = f"void infer(uint8_t *arena);\nvoid infer(uint8_t *arena) {{\n{calls}}}\n"
-    return "\n".join([head, *(f.definition for f, _ in functions), infer])
+    helpers = {name: text for f, _ in functions for name, text in f.helpers.items()}
+    return "\n".join([head, *helpers.values(), *(f.definition for f, _ in functions), infer])
 
 
 def _arena_call(f: Function, job: Job) -> str:

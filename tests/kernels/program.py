@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import struct
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
@@ -11,8 +12,8 @@ from pathlib import Path
 import numpy as np
 
 from glowc.codegen import kernels
-from glowc.codegen.kernels import ArgsStruct, args_struct, environment, identity
-from glowc.codegen.printed import print_kernel
+from glowc.codegen.kernels import ArgsStruct, Helpers, args_struct, environment, identity, render_function
+from glowc.codegen.printed import tidy
 from glowc.graph.types import DType, TensorType
 from glowc.kernels.base import KernelVariant, prepare, prepared_instr
 from glowc.kernels.choice import variant_of
@@ -158,11 +159,12 @@ def _literal_sample(jobs: Sequence[Job], least: int) -> list[Job]:
 
 @dataclass(frozen=True)
 class Function:
-    """One printed C function and how to call it."""
+    """One printed C function and how to call it; `helpers` are the functions that it calls, by name."""
 
     name: str
     title: str
     definition: str
+    helpers: Mapping[str, str]
     struct: ArgsStruct | None
     operands: int
     rows: bool
@@ -197,9 +199,13 @@ def printed_function(job: Job, number: int) -> Function:
     name = f"fn{number}_{job.instr.kernel}__{job.instr.variant}"
     fields = None if job.literal else args_struct(job.instr, f"{name}_args_t")
     shown = fields if fields is not None and fields.fields else None
-    definition = print_kernel(job.instr, name, fields)
+    stem = f"helper_{job.instr.kernel}__{job.instr.variant}"
+    definition = tidy(render_function(job.instr, name, _named, stem, fields), fields)
+    for helper, text in _named.take().items():
+        _helpers.setdefault(helper, tidy(text))
+    helpers = {helper: _helpers[helper] for helper in re.findall(r"\bhelper_\w+", definition)}
     headers = _headers(kernel, variant_of(job.instr))
-    return Function(name, job.function, definition, shown, len(job.instr.operands), kernel.rows, headers)
+    return Function(name, job.function, definition, helpers, shown, len(job.instr.operands), kernel.rows, headers)
 
 
 def _headers(kernel: KernelDef, variant: KernelVariant) -> tuple[str, ...]:
@@ -232,6 +238,7 @@ def dealt(jobs: Iterable[Job], programs: int) -> list[list[Job]]:
 
 
 _printed: dict[object, Function] = {}  # by template and identity: machines share what was printed
+_named, _helpers = Helpers(), dict[str, str]()  # shared, too
 _texts: dict[object, Function] = {}  # by all but the name: what is compiled once serves every plan that prints it
 
 
@@ -248,7 +255,7 @@ def function_of(job: Job) -> Function:
 def write_program(jobs: Sequence[Job], folder: Path) -> Program:
     """Print every function that `jobs` call into C files in `folder`."""
     called = [function_of(job) for job in jobs]
-    functions = list({function.name: function for function in called}.values())
+    functions = sorted({function.name: function for function in called}.values(), key=lambda f: f.title)
     numbers = {function.name: number for number, function in enumerate(functions)}
     entries = tuple(numbers[function.name] for function in called)
     sources = []
@@ -257,7 +264,8 @@ def write_program(jobs: Sequence[Job], folder: Path) -> Program:
         system = sorted({header for f in part for header in f.headers})
         headers = ["<stddef.h>", "<stdint.h>", "<string.h>", *system, *runtime_headers()]
         path = folder / f"functions_{start // FUNCTIONS_PER_FILE}.c"
-        sources.append(_render("functions.c.j2", path, functions=part, headers=headers))
+        helpers = {name: text for f in part for name, text in f.helpers.items()}
+        sources.append(_render("functions.c.j2", path, functions=part, helpers=helpers, headers=headers))
     sources.append(_render("table.c.j2", folder / "table.c", functions=functions))
     return Program(tuple(sources), tuple(jobs), entries)
 
