@@ -20,8 +20,6 @@ from glowc.kernels.common.same import SamePlan
 from glowc.program.ir import Access, BufferKind, Instr, Operand, Program
 from glowc.program.kernel import get_kernel
 
-RUNTIME_FILES = ("glow_numeric.h", "glow_runtime.h", "glow_status.h")
-
 
 @dataclass(frozen=True, slots=True)
 class TensorView:

@@ -14,8 +14,9 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from glowc.board import Cpu
+from glowc.codegen.headers import RUNTIME_FILES
 from glowc.codegen.kernels import render_kernel
-from glowc.codegen.view import RUNTIME_FILES, headers_of
+from glowc.codegen.view import headers_of
 from glowc.errors import InputError
 from glowc.paths import runtime_header
 from glowc.select.candidates import Layer

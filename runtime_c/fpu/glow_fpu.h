@@ -41,8 +41,6 @@ GLOW_FPU_PLACES(glow_fpu_dots_t);
 /* As above; the rows of w are one after another, four of their floats wanted: sums[j][i] += x[i][n] * w[n][j]. */
 typedef glow_fpu_dots_t glow_fpu_outer_t;
 
-GLOW_INLINE float glow_limited(float x, float low, float high) { return x < low ? low : (x > high ? high : x); }
-
 #if GLOW_FPU_ASM
 #define GLOW_FPU_FUNCTION GLOW_HOT __attribute__((naked, noinline)) GLOW_FPU_UNUSED static void
 

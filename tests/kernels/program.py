@@ -7,19 +7,22 @@ import struct
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import cache
 from pathlib import Path
 
 import numpy as np
 
 from glowc.codegen import kernels
+from glowc.codegen.headers import RUNTIME_FILES
 from glowc.codegen.kernels import ArgsStruct, Helpers, args_struct, environment, identity, render_function
 from glowc.codegen.printed import tidy
+from glowc.codegen.view import headers_of
 from glowc.graph.types import DType, TensorType
 from glowc.kernels.base import KernelVariant, prepare, prepared_instr
 from glowc.kernels.choice import variant_of
 from glowc.kernels.common.header_numbers import header_number
 from glowc.kernels.registry import instruction_sets, variants_of
-from glowc.paths import data_dir
+from glowc.paths import data_dir, runtime_header
 from glowc.program.ir import Access, Instr, Operand
 from glowc.program.kernel import KernelDef, get_kernel
 from tests.kernels.case import Case, filled
@@ -204,8 +207,28 @@ def printed_function(job: Job, number: int) -> Function:
     for helper, text in _named.take().items():
         _helpers.setdefault(helper, tidy(text))
     helpers = {helper: _helpers[helper] for helper in re.findall(r"\bhelper_\w+", definition)}
+    lacking = _lacking("\n".join([definition, *helpers.values()]), tuple(headers_of([job.instr])))
+    assert not lacking, f"{job.function}: no header of its bundle has {', '.join(lacking)}"
     headers = _headers(kernel, variant_of(job.instr))
     return Function(name, job.function, definition, helpers, shown, len(job.instr.operands), kernel.rows, headers)
+
+
+_NAME = re.compile(r"\b(?:glow|GLOW)_\w+")
+# What macros of headers put other names together of: before ##, and the first argument of one on a line of its own.
+_STEM = re.compile(r"\b(glow_\w*)##|^ *GLOW_\w+\((glow_\w+),", re.MULTILINE)
+
+
+@cache
+def _named_in(headers: tuple[str, ...]) -> tuple[frozenset[str], tuple[str, ...]]:
+    """Return what headers name, with those of every bundle, and how names begin that their macros put together."""
+    text = "\n".join(runtime_header(name).read_text(encoding="utf-8") for name in (*RUNTIME_FILES, *headers))
+    return frozenset(_NAME.findall(text)), tuple(before or f"{whole}_" for before, whole in _STEM.findall(text))
+
+
+def _lacking(text: str, headers: tuple[str, ...]) -> list[str]:
+    """Return what a text names of runtime_c that headers lack, which compile alone (tests/kernels/test_headers.py)."""
+    named, stems = _named_in(headers)
+    return sorted(name for name in set(_NAME.findall(text)) - named if not name.startswith(stems))
 
 
 def _headers(kernel: KernelDef, variant: KernelVariant) -> tuple[str, ...]:

@@ -1,4 +1,4 @@
-"""Each runtime header compiles alone, on every CPU, and includes what the table of glowc.codegen.headers says."""
+"""Each runtime header compiles alone, on every CPU, and a bundle has those that its functions need."""
 
 from __future__ import annotations
 
@@ -10,8 +10,7 @@ import pytest
 
 from glowc.board import cpu_names, load_cpu
 from glowc.codegen.blob import HEADER as BLOB_HEADER
-from glowc.codegen.headers import INCLUDED, with_included
-from glowc.codegen.view import RUNTIME_FILES
+from glowc.codegen.headers import RUNTIME_FILES, with_included
 from glowc.kernels.common.same import HEADER as SAME_HEADER
 from glowc.kernels.registry import variants_of
 from glowc.paths import runtime_header
@@ -58,16 +57,6 @@ def test_wrong_offset_or_size_is_an_error(check: str, tmp_path: Path) -> None:
     assert found[0].returncode == 0
     assert "pair_t" in found[1].stderr
     assert found[1].returncode != 0
-
-
-def test_table_has_the_includes_of_every_header() -> None:
-    found = {name: _included(text) for name, text in HEADERS.items()}
-    assert {name: inner for name, inner in found.items() if inner} == INCLUDED
-
-
-def _included(text: str) -> tuple[str, ...]:
-    names = dict.fromkeys(re.findall(r'^ *# *include "([^"]+)"', text, re.M))
-    return tuple(name for name in names if name not in RUNTIME_FILES)
 
 
 def test_variants_name_headers_that_exist() -> None:
