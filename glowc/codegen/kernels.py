@@ -112,11 +112,18 @@ def foreign_headers(names: Iterable[str]) -> dict[str, str]:
     return {n: known[n].read_text(encoding="utf-8") for n in names if n in known}
 
 
+_ENDING = re.compile("(?:rs|q15|q31)$")
+
+
 def template_of(kernel: AnyKernel, variant: KernelVariant) -> str | None:
-    """Return the template that glowc has for a variant of a kernel, below templates/; None: it has none."""
+    """Return the template that glowc has for a variant of a kernel, below templates/; None: it has none.
+
+    What ends in a multiplier and a shift is printed as what ends in a float32 scale, unless it has its own template.
+    """
     pattern = variant.template if "/" in variant.template else f"{variant.folder}/{variant.template}"
-    plain = f"{variant.folder}/{{}}"
-    paths = [f"kernels/{text.format(n)}.c.j2" for text in (pattern, plain) for n in (kernel.name, kernel.template)]
+    patterns = pattern, f"{variant.folder}/{{}}"
+    own, scaled = (kernel.name, kernel.template), (_ENDING.sub("", kernel.name),)
+    paths = [f"kernels/{text.format(n)}.c.j2" for names in (own, scaled) for text in patterns for n in names]
     return next((path for path in paths if path in _templates()), None)
 
 

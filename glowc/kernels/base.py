@@ -132,6 +132,20 @@ class KernelVariant:
         return instruction_set(self.isa).folder
 
 
+@dataclass(frozen=True, slots=True)
+class UnfitPlan(Plan):
+    """Of an instruction whose constants the variant is not for: it is never chosen, and has no template."""
+
+
+UNFIT = Prepared(plan=UnfitPlan())
+"""What a variant prepares of constants that it is not for."""
+
+
+def fits(instr: Instr) -> bool:
+    """Say whether a variant is for the constants that it prepared an instruction with."""
+    return not isinstance(instr.plan, UnfitPlan)
+
+
 def prepare(variant: KernelVariant, constants: Arrays, instr: Instr) -> Prepared:
     """Return what a variant makes of an instruction with these constants, by role."""
     return Prepared() if variant.prepare is None else variant.prepare(constants, instr)

@@ -13,9 +13,8 @@ from glowc.board import Cpu
 from glowc.errors import InternalError, ModelError
 from glowc.graph.graph import Graph, Node
 from glowc.graph.types import DType, TensorType, type_of
-from glowc.kernels.base import PLAIN, KernelVariant, Prepared, prepare, prepared_instr, streams_rows
+from glowc.kernels.base import PLAIN, KernelVariant, Prepared, fits, prepare, prepared_instr, streams_rows
 from glowc.kernels.choice import candidates
-from glowc.kernels.common.float_shift import DefinedPlan
 from glowc.kernels.common.narrow import stored_form
 from glowc.kernels.common.same import SAME
 from glowc.kernels.records import has_narrow_weights
@@ -194,11 +193,11 @@ class Lowering:
     def _choose(self, instr: Instr) -> Instr:
         fixed = {o.role for o in instr.operands if o.buffer in self.consts}
         found = candidates(instr, self._cpu.features, fixed)
+        found = [v for v in found if fits(self._seen(instr, v))]
         if instr.name in self.narrow:
             found = self._storing(instr, found)
         if self._streaming(instr.name):
             found = [v for v in found if streams_rows(v, self._seen(instr, v))] or found
-        found = [v for v in found if v.isa == PLAIN.isa or not isinstance(self._seen(instr, v).plan, DefinedPlan)]
         same = self._is_same(instr)
         if same:
             found = [v for v in found if v.isa == PLAIN.isa]

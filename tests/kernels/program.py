@@ -18,7 +18,7 @@ from glowc.codegen.kernels import ArgsStruct, Helpers, args_struct, environment,
 from glowc.codegen.printed import tidy
 from glowc.codegen.view import headers_of
 from glowc.graph.types import DType, TensorType
-from glowc.kernels.base import KernelVariant, prepare, prepared_instr
+from glowc.kernels.base import UNFIT, KernelVariant, Prepared, prepare, prepared_instr
 from glowc.kernels.choice import variant_of
 from glowc.kernels.common.header_numbers import header_number
 from glowc.kernels.registry import instruction_sets, variants_of
@@ -92,14 +92,19 @@ _made: dict[tuple[int, str], tuple[Case, list[Job]]] = {}  # machines share what
 def _jobs_of(case: Case, instr: Instr, variant: KernelVariant) -> list[Job]:
     """Return the calls of one variant: plain, with weights kept, in place."""
     if (id(case), variant.name) not in _made:
-        job = Job(case, *_for_variant(case, instr, variant))
+        prepared = prepare(variant, case.arrays, instr)
+        if prepared == UNFIT:
+            _made[id(case), variant.name] = case, []
+            return []
+        job = Job(case, *_for_variant(case, instr, variant, prepared))
         in_place = [replace(job, in_place=True)] if variant.in_place and _fits_in_place(job) else []
         _made[id(case), variant.name] = case, [job, *_keeping(job, variant), *in_place]
     return _made[id(case), variant.name][1]
 
 
-def _for_variant(case: Case, instr: Instr, variant: KernelVariant) -> tuple[Instr, Mapping[str, np.ndarray]]:
-    prepared = prepare(variant, case.arrays, instr)
+def _for_variant(
+    case: Case, instr: Instr, variant: KernelVariant, prepared: Prepared
+) -> tuple[Instr, Mapping[str, np.ndarray]]:
     return _with_scratch(prepared_instr(instr, prepared), {**case.arrays, **prepared.constants}, variant)
 
 

@@ -7,14 +7,12 @@ after one was taken from what is negative. So that there is such a half, there m
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass, replace
 
 import numpy as np
 
-from glowc.kernels.base import KernelVariant, Prepared, prepare
+from glowc.kernels.base import UNFIT, KernelVariant, Prepared, prepare
 from glowc.kernels.common.constants import EMPTY
-from glowc.kernels.common.float_shift import DEFINITION, DefinedPlan
 from glowc.program.ir import Instr
 from glowc.program.kernel import Arrays
 
@@ -72,16 +70,9 @@ def is_rectified(instr: Instr) -> bool:
 
 
 def with_factors(plain: KernelVariant) -> KernelVariant:
-    """Return a variant for layers with factors, of one whose preparation takes those as well as scales.
-
-    The template prints the definition where they do not fit: the constants stay as they are, the plan is DEFINITION.
-    """
+    """Return a variant for layers with factors that fit, of one whose preparation takes those as well as scales."""
 
     def prepare_fixed(constants: Arrays, instr: Instr) -> Prepared:
-        return prepare(plain, constants, instr) if fit(constants) else Prepared(plan=DEFINITION)
+        return prepare(plain, constants, instr) if fit(constants) else UNFIT
 
-    return replace(plain, prepare=prepare_fixed, packs=FIXED, scratch_bytes=_scratch(plain))
-
-
-def _scratch(plain: KernelVariant) -> Callable[[Instr], int]:
-    return lambda instr: 0 if isinstance(instr.plan, DefinedPlan) else plain.scratch_bytes(instr)
+    return replace(plain, prepare=prepare_fixed, packs=FIXED)

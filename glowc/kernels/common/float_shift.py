@@ -1,34 +1,24 @@
 """int8 layers that end in a multiplication and a shift (RequantShift) as ordinary layers with a float32 scale.
 
 A bias and a scale per channel are searched that give every code for every sum that the layer can have. Where a channel
-has no such pair the template prints the definition: the constants stay as they are, and the plan is DEFINITION.
+has no such pair the variant is not for the layer: UNFIT.
 """
 
 from __future__ import annotations
 
 import itertools
 from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 import numpy as np
 
-from glowc.kernels.base import KernelVariant, Prepared, prepare
+from glowc.kernels.base import UNFIT, KernelVariant, Prepared, prepare
 from glowc.kernels.common.constants import SHIFTED, LayerPlan
 from glowc.kernels.common.sums import sums
-from glowc.program.ir import Instr, Plan
+from glowc.program.ir import Instr
 from glowc.program.kernel import Arrays
 
 _LEAST = 2.0**-40  # of a scale
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class DefinedPlan(Plan):
-    """Of a layer whose codes no scale gives: the template prints the definition."""
-
-    path: str = "ref"
-
-
-DEFINITION = DefinedPlan()
 
 
 def float_form(
@@ -65,7 +55,7 @@ def scaled(
     by_channel: Callable[[np.ndarray], np.ndarray],
     renamed: Callable[[Prepared], Prepared],
 ) -> KernelVariant:
-    """Return a variant that prepares layers as `plain` does those with a float32 scale, else by DEFINITION.
+    """Return a variant that prepares layers as `plain` does those with a float32 scale, else UNFIT.
 
     `by_channel` turns weights into [channels, inputs of a sum]; `renamed` turns what `plain` prepared into weights, mul
     and offset, and a plan that says so.
@@ -76,13 +66,10 @@ def scaled(
         low, high = sums(by_channel(weights).astype(np.int64), instr)
         form = float_form(constants["mul"], constants["offset"], low, high, instr)
         if form is None:
-            return Prepared(plan=DEFINITION)
+            return UNFIT
         return renamed(prepare(plain, {"weights": weights, "bias": form[0], "scale": form[1]}, instr))
 
-    def scratch_bytes(instr: Instr) -> int:
-        return 0 if instr.plan == DEFINITION else plain.scratch_bytes(instr)
-
-    return replace(plain, prepare=prepare_scaled, scratch_bytes=scratch_bytes, packs=SHIFTED)
+    return replace(plain, prepare=prepare_scaled, packs=SHIFTED)
 
 
 def with_scales(

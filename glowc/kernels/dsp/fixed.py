@@ -1,6 +1,6 @@
 """Layers that end as TensorFlow Lite does on SMLAD: those with a float32 scale with another ending (glow_dsp_q31.h).
 
-Of a factor of 1/2 or more, or of 0, the template prints the definition, and the constants stay as they are.
+They are not for factors of 1/2 or more, or of 0.
 """
 
 from __future__ import annotations
@@ -10,9 +10,8 @@ from dataclasses import replace
 
 import numpy as np
 
-from glowc.kernels.base import KernelVariant, Prepared, plan_in
+from glowc.kernels.base import UNFIT, KernelVariant, Prepared, plan_in
 from glowc.kernels.common.factors import FIXED, FIXED_EMPTY, fit
-from glowc.kernels.common.float_shift import DEFINITION, DefinedPlan
 from glowc.kernels.common.sums import sums
 from glowc.kernels.dsp import conv, depthwise, depthwise_paired, eight, fully_connected
 from glowc.kernels.dsp.conv import ConvPlan
@@ -31,15 +30,11 @@ def _where_fit(prepare: Prepare) -> Prepare:
 
     def checked(constants: Arrays, instr: Instr) -> Prepared:
         if not fit(constants):
-            return Prepared(plan=DEFINITION)
+            return UNFIT
         prepared = prepare(constants, instr)
         return Prepared({"weights": prepared.constants["weights"], **FIXED_EMPTY}, prepared.plan)
 
     return checked
-
-
-def _scratch(plain: KernelVariant) -> Callable[[Instr], int]:
-    return lambda instr: 0 if isinstance(instr.plan, DefinedPlan) else plain.scratch_bytes(instr)
 
 
 def _prepare_quad(constants: Arrays, instr: Instr) -> Prepared:
@@ -90,41 +85,21 @@ def _prepare_depthwise(constants: Arrays, instr: Instr) -> Prepared:
 def _prepare_small(constants: Arrays, instr: Instr) -> Prepared:
     """Multipliers and places of all channels as their ending reads them; all else stays as that of `ref`."""
     if not fit(constants):
-        return Prepared(plan=DEFINITION)
+        return UNFIT
     ends = factors_of(constants, instr.int_("out_c"))
     plan = depthwise.SmallPlan(offset=instr.int_("w_zp") != 0, fixed=True)
     return Prepared({"mul": ends.muls.astype(np.int32), "shift": ends.places.astype(np.int8)}, plan)
 
 
-def _keep_quad(constants: Arrays, instr: Instr, scratch_bytes: int) -> Prepared | None:
-    if isinstance(instr.plan, DefinedPlan):
-        return None
-    return conv.keep_quad(constants, instr, scratch_bytes)
-
-
-def _near_bytes(instr: Instr) -> int:
-    return 0 if isinstance(instr.plan, DefinedPlan) else conv.near_bytes(instr)
-
-
-def _spared_bytes(instr: Instr) -> int:
-    return 0 if isinstance(instr.plan, DefinedPlan) else conv.spared_bytes(instr)
-
-
-def _modest_quad(instr: Instr) -> int:
-    return 0 if isinstance(instr.plan, DefinedPlan) else conv.modest_quad(instr)
-
-
 def fixed_variant(plain: KernelVariant, prepare: Prepare, header: str) -> KernelVariant:
     """Return a variant of a kernel with a scale as one that ends in a multiplier and a shift."""
-    return replace(
-        plain, prepare=_where_fit(prepare), packs=FIXED, header=header, scratch_bytes=_scratch(plain),
-    )  # fmt: skip
+    return replace(plain, prepare=_where_fit(prepare), packs=FIXED, header=header)
 
 
 CONV_QUAD = replace(
     fixed_variant(conv.QUAD, _prepare_quad, "glow_dsp_quads_q31.h"),
-    slow_with=frozenset(), accepts=conv.accepts_rests, modest_bytes=_modest_quad, keeps=_keep_quad,
-    wanted_bytes=_near_bytes, spared_bytes=_spared_bytes,
+    slow_with=frozenset(), accepts=conv.accepts_rests, modest_bytes=conv.modest_quad, keeps=conv.keep_quad,
+    wanted_bytes=conv.near_bytes, spared_bytes=conv.spared_bytes,
 )  # fmt: skip
 
 CONV = fixed_variant(conv.CONV, _prepare_conv, "glow_dsp_gemm_q31.h")

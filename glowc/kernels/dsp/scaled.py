@@ -1,8 +1,7 @@
 """int8 layers that end in a multiplication and a shift on SMLAD, as those with a float32 scale.
 
 Biases and scales lie in the stream of the weights: eight bytes a channel, where those that end in a shift have twelve
-and more. Where no scale gives the same codes the template prints the definition (common/float_shift.py); the ranks are
-below those of kernels that are right for all layers.
+and more. They are for layers where a scale gives the same codes (common/float_shift.py).
 """
 
 from __future__ import annotations
@@ -15,8 +14,6 @@ from glowc.kernels.base import KernelVariant, Prepared
 from glowc.kernels.common.float_shift import columns, rows, scaled
 from glowc.kernels.dsp import conv, depthwise, depthwise_paired, paired
 
-_TEMPLATE = "{}_scaled"
-
 
 def _in_stream(prepared: Prepared) -> Prepared:
     """Return what a layer with a scale has in its stream, for the operands of one that ends in a shift."""
@@ -25,7 +22,7 @@ def _in_stream(prepared: Prepared) -> Prepared:
 
 
 def _conv(plain: KernelVariant, rank: int) -> KernelVariant:
-    return replace(scaled(plain, rows, _in_stream), rank=rank, template=_TEMPLATE, stated=None)
+    return replace(scaled(plain, rows, _in_stream), rank=rank, template="dsp/conv_s8", stated=None)
 
 
 CONV, PAIRED = _conv(conv.CONV, 8), _conv(paired.PAIRED, 9)

@@ -13,9 +13,9 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from glowc.graph.types import DType
-from glowc.kernels.base import KernelVariant, Prepared
+from glowc.kernels.base import UNFIT, KernelVariant, Prepared
 from glowc.kernels.common.constants import SHIFTED, WEIGHTED
-from glowc.kernels.common.float_shift import DEFINITION, DefinedPlan, columns, rows
+from glowc.kernels.common.float_shift import columns, rows
 from glowc.kernels.common.sums import sums
 from glowc.kernels.dsp.forms import joined
 from glowc.kernels.dsp.needs import FPU
@@ -196,7 +196,7 @@ FC = replace(DEPTHWISE, accepts=_accepts_fc, records=plain_records)
 
 
 def _fixed(plain: KernelVariant, by_channel: Callable[[np.ndarray], np.ndarray], template: str) -> KernelVariant:
-    """Return a variant as `plain` for layers whose sums of products need no more than 32 bits, else by DEFINITION."""
+    """Return a variant as `plain` for layers whose sums of products need no more than 32 bits, else UNFIT."""
     assert plain.prepare is not None
     prepare_plain = plain.prepare
 
@@ -204,21 +204,18 @@ def _fixed(plain: KernelVariant, by_channel: Callable[[np.ndarray], np.ndarray],
         low, high = sums(by_channel(constants["weights"]).astype(np.int64) - instr.int_("w_zp"), instr)
         bias = constants["bias"].astype(np.int64)
         fits = min(low.min(), (low + bias).min()) >= -(1 << 31) and max(high.max(), (high + bias).max()) < 1 << 31
-        return prepare_plain(constants, instr) if fits else Prepared(plan=DEFINITION)
-
-    def scratch_bytes(instr: Instr) -> int:
-        return 0 if isinstance(instr.plan, DefinedPlan) else plain.scratch_bytes(instr)
+        return prepare_plain(constants, instr) if fits else UNFIT
 
     return replace(
         plain, prepare=prepare_fixed, packs=frozenset({"weights", "bias", "mul"}), header="glow_dsp_sixteen_q31.h",
-        template=template, scratch_bytes=scratch_bytes,
+        template=template,
     )  # fmt: skip
 
 
 FIXED = {
-    "conv": _fixed(CONV, rows, "conv_s16q31"),
-    "dwconv": _fixed(DEPTHWISE, columns, "dwconv_s16q31"),
-    "fc": _fixed(FC, rows, "fc_s16q31"),
+    "conv": _fixed(CONV, rows, "conv_s16"),
+    "dwconv": _fixed(DEPTHWISE, columns, "dwconv_s16"),
+    "fc": _fixed(FC, rows, "fc_s16"),
 }
 
 VARIANTS = {

@@ -10,9 +10,8 @@ from functools import cache, lru_cache
 import numpy as np
 
 from glowc.graph.numerics import fma
-from glowc.kernels.base import Prepared
+from glowc.kernels.base import UNFIT, Prepared
 from glowc.kernels.common.fixed_sums import SumKey, pair_sums, sum_key
-from glowc.kernels.common.float_shift import DefinedPlan
 from glowc.kernels.mve.shared import PAIRWISE, PairwisePlan, accepts_rows, are_codes
 from glowc.program.ir import Instr
 from glowc.program.kernel import Arrays
@@ -145,10 +144,10 @@ def accepts_shifted(instr: Instr) -> bool:
 
 
 def prepare_shifted(constants: Arrays, instr: Instr) -> Prepared:
-    """Return the numbers of a sum that ends in a shift, or the definition where none give every pair of codes."""
+    """Return the numbers of a sum that ends in a shift, or UNFIT where none give every pair of codes."""
     form = shifted_sum(int(constants["mul"][0]), int(constants["offset"][0]), instr)
     if form is None:
-        return Prepared(plan=DefinedPlan())
+        return UNFIT
     return Prepared({"mul": np.asarray(form, np.float32).view(np.int32)}, ShiftedSumPlan(rank=instr.int_("rank")))
 
 

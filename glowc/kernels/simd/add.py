@@ -9,7 +9,7 @@ from functools import lru_cache, partial
 import numpy as np
 
 from glowc.graph.types import DType
-from glowc.kernels.base import KernelVariant, Prepared
+from glowc.kernels.base import UNFIT, KernelVariant, Prepared
 from glowc.kernels.common.assembly import Printed, joined
 from glowc.kernels.common.fixed_sums import SumKey, pair_sums, sum_key
 from glowc.kernels.common.rows import RowPlan, steps
@@ -174,7 +174,7 @@ def _accepts_shift(instr: Instr) -> bool:
 
 
 def _prepare_shift(constants: Arrays, instr: Instr, *, a32: bool) -> Prepared:
-    """Return `mul` as the factors and the start of the fixed sum; nothing when it is not the same function."""
+    """Return `mul` as the factors and the start of the fixed sum; UNFIT when it is not the same function."""
     mul, offset, shift = int(constants["mul"][0]), int(constants["offset"][0]), instr.int_("shift")
     sign = 1 if instr.params["sign"] == "+" else -1
     a, b = (np.arange(-128, 128, dtype=object) - instr.int_(key) for key in ("a_zp", "b_zp"))
@@ -183,7 +183,7 @@ def _prepare_shift(constants: Arrays, instr: Instr, *, a32: bool) -> Prepared:
     ratio = mul / 2.0**shift
     fixed = fixed_terms(wanted, (ratio, sign * ratio), point_of(a32=a32))
     if fixed is None:
-        return Prepared(plan=_plan("ref", instr))
+        return UNFIT
     plan = replace(_fixed(instr, _STORED, a32=a32), stored=True)
     return Prepared({"mul": np.asarray(fixed, np.int32)}, plan)
 
