@@ -147,7 +147,7 @@ site: setup-quick  #- the documentation as a website: build/site
 	$(PY) -m pip install -q --no-build-isolation -e '.[site]'
 	NO_MKDOCS_2_WARNING=1 $(PY) -m mkdocs build --strict
 
-.PHONY: bench bench-kernels bench-memory quant-bench sixteen-bench narrow-bench tflite-bench constants ref-layers costs costs-check stack-costs flips stack house codegen-diff disasm-diff
+.PHONY: bench bench-kernels bench-memory quant-bench sixteen-bench narrow-bench tflite-bench constants ref-layers costs costs-check stack-costs flips stack house twice codegen-diff disasm-diff
 bench: setup  #- measure the sample models on the boards
 	$(PY) scripts/bench.py
 
@@ -196,6 +196,9 @@ stack-costs: setup  #- measure the stack of the sample models and fit what kerne
 
 house: setup-quick  #- count what keeps the code from being one way through the rooms
 	$(PY) scripts/house.py
+
+twice: setup  #- machine code that stands twice in bundles of the sample models: BOARDS=, MODELS= (10 minutes)
+	$(PY) scripts/twice.py $(if $(BOARDS),--boards $(BOARDS)) $(if $(MODELS),--models $(MODELS))
 
 codegen-diff: setup-quick  ## show how the generated C differs from BASE=main (CPUS=, MODELS=: some)
 	scripts/codegen_diff.sh $(BASE)
