@@ -20,7 +20,7 @@ import tempfile
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import NamedTuple, get_args, get_type_hints
+from typing import Annotated, NamedTuple, get_args, get_origin, get_type_hints
 
 ROOT = Path(__file__).resolve().parent.parent
 sys.path.insert(0, str(ROOT))
@@ -54,8 +54,9 @@ def option_values() -> list[dict[str, object]]:
     plain = CompileOptions()
     found: list[dict[str, object]] = [{}]
     for name, hint in hints.items():
-        listed = next((a.words for a in get_args(hint)[1:] if isinstance(a, OneOf)), ())
-        words: tuple[object, ...] = (False, True) if hint is bool else listed
+        kind, *marks = get_args(hint) if get_origin(hint) is Annotated else (hint,)
+        listed = next((a.words for a in marks if isinstance(a, OneOf)), ())
+        words: tuple[object, ...] = (False, True) if kind is bool else listed
         found += [{name: word} for word in words if word != getattr(plain, name)]
     return found
 
