@@ -116,7 +116,7 @@ def _difference(recipe: Recipe, layer: Layer, number: int) -> tuple[str, str] | 
 
 def _at_ties(recipe: Recipe, layer: Layer, number: int, samples: Arrays, differ: np.ndarray) -> bool:
     """Say whether all products that differ lie halfway between two codes, but for what float32 is off by."""
-    codes = interpreted(model_of(recipe, layer.inputs), samples)
+    codes = interpreted(model_of(recipe, tuple(dict.fromkeys(layer.inputs))), samples)
     factors = [(codes[f"v{i}"], recipe.values[i]) for i in layer.inputs]
     factors += [(numbers(const), const.value) for const in layer.consts]
     out = recipe.values[number]
