@@ -3,19 +3,20 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
 from glowc.quant.bounds import bounds_of
 from glowc.quant.calibrate import Calibration, grid_params, range_of
 from glowc.quant.engine import Values, run_net
+from glowc.quant.layers import bias_of, coded_layers
 from glowc.quant.masked import MASK
 from glowc.quant.net import Net
 from glowc.quant.output_range import output_params
 from glowc.quant.plan import Plan, sources
 from glowc.quant.profile import Profile, Stats, merged, stats_of
-from glowc.quant.scheme import Params, Schema, fake, params_of
+from glowc.quant.scheme import LARGEST_CODE, SMALLEST_SCALE, Params, Schema, fake, params_of
 from glowc.quant.simulate import Simulator
 from glowc.quant.softmax_range import profile_floor, softmax_floor, softmax_result
 from glowc.quant.weight_types import BYTE
@@ -25,6 +26,7 @@ FEW_TO_MANY = (128, 1024)
 _MARGIN, _NARROW_MARGIN = 1.0, 0.3  # beyond the range seen, as parts of it, times the number of samples
 _NORMALISE = frozenset({"LayerNormalization", "RMSNormalization"})
 """What is cut off from one value here changes its whole line, as above a Softmax: the margin is the full one."""
+_STEPS_OF_BIAS = 1024  # of the largest bias of a layer, at least
 _CLEARLY = 0.8  # of a square error: that codes come to lie well on a few values is chance
 _GAIN = 0.995  # a candidate must make the error this much smaller
 _CUTS = (Calibration.PERCENTILE, Calibration.ENTROPY, Calibration.MSE)
@@ -64,7 +66,8 @@ def by_calibration(
             params[first], how[first] = grid, "grid"
         else:
             wanted = Calibration.MINMAX if constant else kind
-            params[first] = _ranged(sim, net, plan, first, stats, profile, wanted, schema)
+            found = _ranged(sim, net, plan, first, stats, profile, wanted, schema)
+            params[first] = found if stats.low or stats.high else _of_zeros(net, plan, first, found)
             how[first] = str(wanted)
     return Chosen(params, how)
 
@@ -93,6 +96,16 @@ def _ranged(
     least, most = bounds_of(net, sources(net, plan.groups[first], plan.converted))
     low, high = max(low * (1 + below / samples), least), min(high * (1 + above / samples), most)
     return params_of(low, high, schema, bits)
+
+
+def _of_zeros(net: Net, plan: Plan, first: str, params: Params) -> Params:
+    """Return the quantisation of nothing but zeros: any scale holds them, so that of the biases behind them decides."""
+    scales = [params.scale]
+    for node in coded_layers(net, plan):
+        bias, weights = bias_of(net, node), net.consts[node.input[1]]
+        if node.input[0] in plan.groups[first] and bias is not None and bias.any() and weights.any():
+            scales.append(float(np.abs(bias).max() / np.abs(weights).max() * LARGEST_CODE / _STEPS_OF_BIAS))
+    return replace(params, scale=2.0 ** np.floor(np.log2(max(min(scales), SMALLEST_SCALE))))
 
 
 def _is_narrow(plan: Plan, first: str, schema: Schema) -> bool:

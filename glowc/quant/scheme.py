@@ -15,7 +15,7 @@ import numpy as np
 QMIN, QMAX = -128, 127
 LARGEST_CODE = 127  # of symmetric values: -127 to 127
 LARGEST_CODE16 = 32767
-_SMALLEST_SCALE = 1e-30  # far from subnormal float32
+SMALLEST_SCALE = 1e-30  # far from subnormal float32
 
 
 class Schema(StrEnum):
@@ -91,7 +91,7 @@ def params_of(low: float, high: float, schema: Schema = Schema.ASYMMETRIC, bits:
     if schema is not Schema.ASYMMETRIC:
         scale = max(-low, high) / LARGEST_CODE
         power = schema is Schema.SYMMETRIC_WITH_POWER2_SCALE
-        return Params(_scale(2.0 ** np.ceil(np.log2(max(scale, _SMALLEST_SCALE))) if power else scale), 0)
+        return Params(_scale(2.0 ** np.ceil(np.log2(max(scale, SMALLEST_SCALE))) if power else scale), 0)
     scale = _scale((high - low) / (QMAX - QMIN))
     return Params(scale, int(np.clip(round(QMIN - low / scale), QMIN, QMAX)))
 
@@ -103,7 +103,7 @@ def _sixteen(size: float, schema: Schema) -> Params:
 
 
 def _scale(value: float) -> float:
-    return float(np.float32(max(value, _SMALLEST_SCALE)))
+    return float(np.float32(max(value, SMALLEST_SCALE)))
 
 
 def fake(values: np.ndarray, params: Params) -> np.ndarray:

@@ -72,6 +72,16 @@ def test_what_is_normalised_line_by_line_has_the_whole_margin() -> None:
     assert edge_params(quantize_model(net, samples).model)["x"].high == pytest.approx(4 * (1 + 1 / 4), rel=1e-3)
 
 
+@pytest.mark.parametrize("activations", ["int8", "int16"])
+def test_biases_behind_nothing_but_zeros_are_kept(activations: str) -> None:
+    consts = {"w": np.full((4, 2), 0.5, np.float32), "b": np.array([3e-6, -1e-6], np.float32)}
+    net = model([helper.make_node("Gemm", ["x", "w", "b"], ["y"])], consts, {"x": [1, 4]}, {"y": [1, 2]})
+    made = quantize_model(net, [{"x": np.zeros((1, 4), np.float32)}], QuantizeOptions(activations=activations))
+    (codes,) = (a for t in made.model.graph.initializer if (a := numpy_helper.to_array(t)).dtype.itemsize >= 4
+                and a.dtype.kind == "i" and a.shape == (2,) and a.any())  # fmt: skip
+    assert abs(codes[0] / codes[1] + 3) < 0.02
+
+
 def test_margin_ends_where_values_cannot_be() -> None:
     consts = {"low": np.array(-3, np.float32), "high": np.array(6, np.float32), "w": np.ones((4, 1), np.float32)}
     nodes = [helper.make_node("Clip", ["x", "low", "high"], ["a"]), helper.make_node("GlobalAveragePool", ["a"], ["b"]),
