@@ -15,7 +15,7 @@ from glowc.errors import GlowcError, InternalError
 from glowc.frontend import import_model
 from glowc.ops.interp import run_graph
 from glowc.passes.pipeline import run_pipeline
-from tests.fuzz.build import model_of, numbers, samples_of
+from tests.fuzz.build import model_of, samples_of
 from tests.fuzz.oracle import multiplies_exactly, onnxruntime_answers, steps_apart
 from tests.fuzz.recipe import Layer, Recipe
 from tests.onnx_backend.build import PASS, REFUSED, WRONG, run_batch
@@ -108,22 +108,21 @@ def _difference(recipe: Recipe, layer: Layer, number: int) -> tuple[str, str] | 
     wide = _is_wide(recipe, layer, number)
     approximated = layer.op in RESIDUALS or (layer.op == "Sigmoid" and recipe.values[number].scale < FINE)
     most = MOST_RESIDUALS if approximated else MOST_RESIDUALS_OF_SIXTEEN_BITS if wide else 0.0
-    if wide and layer.op == "Mul" and steps.max() <= 1 and _at_ties(recipe, layer, number, samples, steps > 0):
-        return EXPLAINED, f"{text}: products halfway between codes"
+    if wide and steps.max() <= 1 and _at_ties(recipe, number, samples, steps > 0):
+        return EXPLAINED, f"{text}: values halfway between codes"
     known = steps.max() <= 1 and np.count_nonzero(steps) <= max(most * steps.size, most > 0)
     return (EXPLAINED if known else DIFFERENT), text
 
 
-def _at_ties(recipe: Recipe, layer: Layer, number: int, samples: Arrays, differ: np.ndarray) -> bool:
-    """Say whether all products that differ lie halfway between two codes, but for what float32 is off by."""
-    codes = interpreted(model_of(recipe, tuple(dict.fromkeys(layer.inputs))), samples)
-    factors = [(codes[f"v{i}"], recipe.values[i]) for i in layer.inputs]
-    factors += [(numbers(const), const.value) for const in layer.consts]
-    out = recipe.values[number]
-    product = np.asarray(1 / out.scale)
-    for array, value in factors:
-        product = product * ((array.astype(np.float64) - value.zero_point) * value.scale)
-    return bool((np.abs(product % 1 - 0.5)[differ] < HALFWAY).all())
+def _at_ties(recipe: Recipe, number: int, samples: Arrays, differ: np.ndarray) -> bool:
+    """Say whether all values that differ lie halfway between two codes, but for what float32 is off by."""
+    model = model_of(recipe, (number,))
+    before = [node.input[0] for node in model.graph.node if list(node.output) == [f"v{number}"]
+              and node.op_type == "QuantizeLinear"]  # fmt: skip
+    model.graph.output.extend(onnx.helper.make_tensor_value_info(n, onnx.TensorProto.FLOAT, None) for n in before)
+    real = onnxruntime_answers(model, samples)
+    scale = np.float64(recipe.values[number].scale)
+    return all(bool((np.abs(real[n] / scale % 1 - 0.5)[differ] < HALFWAY).all()) for n in before) and bool(before)
 
 
 def _saturates(recipe: Recipe, layer: Layer) -> bool:
