@@ -251,6 +251,8 @@ def _networks() -> Iterator[Sample]:
     ):  # fmt: skip
         for kind in ("avg_pool", "max_pool", "avg_pool_f32", "max_pool_f32"):
             yield Sample(kind, (h, w, c), 0, (size, size), stride)
+    for rows, n in ((64, 128), (40, 24), (100, 9), (8, 300), (12, 64), (28, 28), (50, 40), (96, 16), (20, 100)):
+        yield from (Sample(kind, (rows, n)) for kind in ("padded", "padded_f32"))
     for rows, n in ((64, 64), (49, 32), (25, 96), (16, 256)):
         yield from (Sample(kind, (rows, n)) for kind in ("reduce_f32", "flat", "flat_f32"))
 

@@ -160,10 +160,12 @@ class _Builder:
         self.end(self.node("MatMul", (a, b), f"y{at}"), is_float, 0.2)
 
     def moved(self, at: int, sample: Sample, kind: str, is_float: bool) -> None:
-        """Add a transposition of a matrix, or a copy of it."""
+        """Add a transposition of a matrix, a copy of it, or one with a row and a column more."""
         self.input(f"x{at}", (1, *sample.hwc), element := TensorProto.FLOAT if is_float else TensorProto.INT8)
         if kind == "transpose":
             y = self.node("Transpose", (f"x{at}",), f"y{at}", perm=[0, 2, 1])
+        elif kind == "padded":
+            y = self.node("Pad", (f"x{at}", self.const(f"p{at}", np.array([0, 0, 0, 0, 1, 1]))), f"y{at}")
         else:
             y = self.node("Flatten", (f"x{at}",), f"y{at}", axis=1)
         self.output(y, element)
@@ -280,8 +282,8 @@ class _Builder:
 _SPECIAL = {
     "layer_norm": _Builder.norm, "matmul": _Builder.product, "matmult": _Builder.product,
     "matmul_even": _Builder.product, "matmult_even": _Builder.product, "transpose": _Builder.moved,
-    "flat": _Builder.moved, "gather": _Builder.gather, "reduce": _Builder.reduced, "gru": _Builder.gru,
-    "dynamic": _Builder.dynamic, "widen": _Builder.converted, "narrow": _Builder.converted,
+    "flat": _Builder.moved, "padded": _Builder.moved, "gather": _Builder.gather, "reduce": _Builder.reduced,
+    "gru": _Builder.gru, "dynamic": _Builder.dynamic, "widen": _Builder.converted, "narrow": _Builder.converted,
 }  # fmt: skip
 
 

@@ -51,15 +51,20 @@ void *memmove(void *dst, const void *src, size_t n) {
   return dst;
 }
 
+typedef uint8_t bytes16 __attribute__((vector_size(16), aligned(1), may_alias));
+
 void *memset(void *dst, int value, size_t n) {
+  const bytes16 block = (bytes16){0} + (uint8_t)value;
   uint8_t *to = dst;
-  uint8_t block[16];
-  for (size_t i = 0; i < sizeof block; i++) {
-    block[i] = (uint8_t)value;
+  for (; n >= 128; n -= 128, to += 128) {
+#pragma GCC unroll 8
+    for (size_t i = 0; i < 8; i++) {
+      ((bytes16 *)to)[i] = block;
+    }
     OPAQUE();
   }
   for (; n >= 16; n -= 16, to += 16) {
-    copy16(to, block);
+    *(bytes16 *)to = block;
     OPAQUE();
   }
   for (; n > 0; n--) {

@@ -9,5 +9,5 @@ from glowc.kernels.features import Stated
 
 VARIANTS = {
     "scatter": (replace(PLAIN, stated=Stated(inputs=20)),),
-    **{f"gather_b{size}": (replace(PLAIN, stated=Stated(outputs=36)),) for size in (1, 2, 4, 8)},
+    **{f"gather_b{size}": (replace(PLAIN, stated=Stated(outputs=42)),) for size in (1, 2, 4, 8)},
 }
