@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import traceback
 import warnings
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from pathlib import Path
 
 import numpy as np
@@ -86,15 +86,15 @@ def _compared(case: FloatCase, done: Quantized, samples: list[Arrays], real: Arr
     except Exception:
         return Finding(BUG, traceback.format_exc())
     apart = {name: d for name, d in differences(got, want).items() if d.any()}
-    if apart and not (_known_residual(case, apart) or _drops_clip(made, stacked, got)):
+    if apart and not (_known_residual(case, made, stacked, apart) or _drops_clip(made, stacked, got)):
         worst = max(float(d.max()) for d in apart.values())
         ops = ", ".join(layer.op for layer in case.recipe.layers)
         return Finding(DIFFERENT, f"{len(apart)} outputs differ by up to {worst:.6g} steps: {ops}", made, stacked, got)
-    error, told = output_error(made, want, real), (done.error or 0.0) * len(got)  # a mean over outputs
-    if error > max(MOST_ERROR, MORE_THAN_TOLD * told) and case.data not in HARD and _is_usual(case):
+    missed, told = output_error(made, want, real), (done.error or 0.0) * len(got)  # a mean over outputs
+    if missed > max(MOST_ERROR, MORE_THAN_TOLD * told) and case.data not in HARD and _is_usual(case):
         if _has_coarse_sums(made):
             return Finding(EXPLAINED, "a layer whose sums are in steps of more than its results", made, stacked, got)
-        return Finding(INACCURATE, f"error {error:.3f} of the largest value", made, stacked, got)
+        return Finding(INACCURATE, f"error {missed:.3f} of the largest value", made, stacked, got)
     return Finding(EXPLAINED if apart else EQUAL, "a residual" if apart else "", made, stacked, got)
 
 
@@ -133,15 +133,33 @@ def differences(got: Mapping[str, np.ndarray], want: Mapping[str, np.ndarray]) -
     return steps
 
 
-def _known_residual(case: FloatCase, apart: Mapping[str, np.ndarray]) -> bool:
-    """Say whether rows of the table of residuals are in the network: one step, which layers after it may multiply."""
+def _known_residual(case: FloatCase, made: onnx.ModelProto, stacked: Arrays, apart: Arrays) -> bool:
+    """Say whether the first codes that differ are in the table of residuals: one step, which later layers multiply."""
     if case.data == "huge" and any("Normalization" in layer.op for layer in case.recipe.layers):
         return True  # the squares of onnxruntime's variance leave float32
     wide = case.options.activations.bits == 16 or any("s16" in v.dtype for v in case.recipe.values)
-    return (wide and all(d.max() <= MOST_OF_SIXTEEN_BITS for d in apart.values())) or (
-        any(layer.op in RESIDUALS for layer in case.recipe.layers)
-        and all((d > 0).mean() <= max(MOST_RESIDUALS, 1 / d.size) for d in apart.values())
-    )
+    if wide and all(d.max() <= MOST_OF_SIXTEEN_BITS for d in apart.values()):
+        return True
+    writers = {name: node for node in made.graph.node for name in node.output}
+    coded = [node for node in made.graph.node if node.op_type == "QuantizeLinear"]
+    shown = _showing(made, [node.output[0] for node in coded], onnx.TensorProto.INT8)
+    steps = differences(interpreted(shown, stacked), onnxruntime_answers(shown, stacked, unsigned=False))
+    for node in coded:
+        difference = steps.get(node.output[0])
+        if difference is not None and difference.any():
+            op = writers[node.input[0]].op_type
+            few = (difference > 0).mean() <= max(MOST_RESIDUALS, 1 / difference.size)
+            return op in RESIDUALS and difference.max() <= 1 and bool(few)
+    return False
+
+
+def _showing(made: onnx.ModelProto, names: Iterable[str], kind: int) -> onnx.ModelProto:
+    """Return the model with more outputs."""
+    shown = onnx.ModelProto()
+    shown.CopyFrom(made)
+    more = dict.fromkeys(names).keys() - {o.name for o in made.graph.output}
+    shown.graph.output.extend(onnx.helper.make_tensor_value_info(name, kind, None) for name in more)
+    return shown
 
 
 def _drops_clip(made: onnx.ModelProto, stacked: Arrays, got: Arrays) -> bool:
@@ -149,13 +167,8 @@ def _drops_clip(made: onnx.ModelProto, stacked: Arrays, got: Arrays) -> bool:
 
     It drops a Clip in front of a QuantizeLinear that saturates there, and quantises values that have no 32-bit code.
     """
-    shown = onnx.ModelProto()
-    shown.CopyFrom(made)
     clipped = [node.output[0] for node in made.graph.node if node.op_type == "Clip"]
-    known = {o.name for o in made.graph.output}
-    infos = (onnx.helper.make_tensor_value_info(name, onnx.TensorProto.FLOAT, None) for name in clipped)
-    shown.graph.output.extend(info for info in infos if info.name not in known)
-    want = onnxruntime_answers(shown, stacked, unsigned=False)
+    want = onnxruntime_answers(_showing(made, clipped, onnx.TensorProto.FLOAT), stacked, unsigned=False)
     return bool(clipped) and not any(d.any() for d in differences(got, {n: want[n] for n in got}).values())
 
 

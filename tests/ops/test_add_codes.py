@@ -75,6 +75,32 @@ def test_sums_with_ties_are_those_of_onnxruntime(dtype: type, form: str) -> None
         assert np.array_equal(run_graph(optimised(proto), feeds)["y"], wanted)
 
 
+SHAPES = (
+    "300,1 1", "1 300,1", "300,1 1,1", "1,1 300,1", "300,1 -", "- 300,1", "300 1", "1 300", "300 -", "20,1 20,15",
+    "20,15 20,1", "20,15 1,15", "20,1 1,15", "1,15 20,1", "2,4,3,5 4,1,1", "4,1,1 2,4,3,5", "1 1", "1,1 1", "- -",
+)  # fmt: skip
+
+
+@pytest.mark.parametrize("shapes", SHAPES)
+def test_sums_of_operands_that_repeat_are_those_of_onnxruntime(shapes: str) -> None:
+    rng = np.random.default_rng(11)
+    left, right = ([int(n) for n in t.split(",") if n != "-"] for t in shapes.split())
+    small = max(left + right, default=1) == 1
+    for _ in range(20 if small else 6):
+        sy = f32(rng.uniform(0.001, 0.02))
+        scales = [np.nextafter(sy * f32(rng.integers(1, 8) / 4), f32(d)) for d in rng.integers(0, 2, 2)]
+        za, zb, zy = (np.int8(z) for z in rng.integers(-128, 128, 3))
+        consts = {"sa": scales[0], "za": za, "sb": scales[1], "zb": zb, "sy": sy, "zy": zy}
+        sum_node = node("QLinearAdd", "a sa za b sb zb sy zy", "y", domain="com.microsoft")
+        texts = {k: f"s8[{','.join(map(str, s))}]" for k, s in (("a", left), ("b", right))}
+        proto = model([sum_node], texts, {"y": "s8"}, consts, domains=["com.microsoft"])
+        graph = optimised(proto)
+        for _ in range(20 if small else 1):
+            feeds = {"a": rng.integers(-128, 128, (1, *left)), "b": rng.integers(-128, 128, (1, *right))}
+            feeds = {k: v.astype(np.int8).reshape(v.shape[1:]) for k, v in feeds.items()}
+            assert np.array_equal(run_graph(graph, feeds)["y"], onnxruntime_outputs(proto, feeds)["y"])
+
+
 def test_linear_form_needs_the_definition_only_where_ties_go_to_even() -> None:
     bounds = {"half": 0, "out_min": -128, "out_max": 127}
     plain = bounds | {"a_ratio": 0.7732463, "b_ratio": 2.045217, "fixed": -37.205345}

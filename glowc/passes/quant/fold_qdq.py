@@ -129,9 +129,9 @@ def _ordered(op: Node, inputs: tuple[str, ...], editor: GraphEditor) -> tuple[st
     """
     if op.op != "Add" or len(inputs) != 2:
         return inputs
-    left, right = (editor.types[name].shape for name in inputs)
+    left, right = (editor.types[name].shape or (1,) for name in inputs)
     pairs = [pair for pair in zip(reversed(left), reversed(right), strict=False) if max(pair) > 1]
-    a, b = pairs[0] if pairs else (len(left), len(right))
+    a, b = pairs[0] if pairs else (0, 1)  # elements one by one: the first operand's counts as one that repeats
     return inputs[::-1] if a < b else inputs
 
 
