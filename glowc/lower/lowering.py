@@ -23,7 +23,7 @@ from glowc.ops.base import OpError, Ref
 from glowc.ops.registry import find_op
 from glowc.ops.strided import emit_copy, whole
 from glowc.program.ir import NO_PLAN, Access, Buffer, BufferKind, Instr, Operand, Program
-from glowc.program.kernel import AnyKernel, Arrays, get_kernel
+from glowc.program.kernel import AnyKernel, Arrays, find_kernel
 from glowc.program.params import NO_PARAMS, Params, as_mapping
 
 Finish = Callable[[KernelVariant], Instr]
@@ -171,8 +171,10 @@ class Lowering:
         macs: int = 0,
     ) -> None:
         """Append one instruction for the node being lowered."""
-        node, definition = self.node, get_kernel(kernel)
+        node, definition = self.node, find_kernel(kernel)
         assert node is not None
+        if definition is None:
+            raise OpError("no kernel computes it on these types")
         _check_call(definition, operands, params, rows)
         bound = tuple(Operand(r, operands[r].buffer, a, operands[r].type) for r, a in definition.roles)
         instr = Instr(

@@ -52,7 +52,7 @@ def lower(
         ctx.emit("test", operands, Elements(n), macs=7)
 
     op = OpDef("Test", lambda node, types: (types[0],), lambda call: (), lower_node)  # type: ignore[return-value]
-    patch.setattr(lowering, "get_kernel", lambda name: kernel)
+    patch.setattr(lowering, "find_kernel", lambda name: kernel)
     patch.setattr(choice, "variants_of", lambda name: variants)
     patch.setattr(lowering, "find_op", lambda name: op)
     return lower_graph(parse(GRAPH), load_cpu(cpu))
@@ -148,6 +148,15 @@ def test_error_of_an_operator_reaches_the_user_with_its_node(monkeypatch: pytest
     with pytest.raises(ModelError, match="cannot be compiled for host") as caught:
         lower_graph(parse(GRAPH), load_cpu("host"))
     assert "dilation 3 is not possible (inputs s8[1,4], s8[4])" in str(caught.value)
+
+
+@pytest.mark.parametrize("dtype", ["s32", "u32", "s64", "u64"])
+def test_types_that_no_kernel_computes_are_refused_by_name(dtype: str) -> None:
+    inputs = f"  input %a : {dtype}[2,3]\n  input %b : {dtype}[3,4]"
+    text = f'graph "g" {{\n{inputs}\n  %y : {dtype}[2,4] = MatMul(%a, %b)\n  output %y\n}}'
+    with pytest.raises(ModelError, match="cannot be compiled for host") as caught:
+        lower_graph(parse(text), load_cpu("host"))
+    assert f"no kernel computes it on these types (inputs {dtype}[2,3], {dtype}[3,4])" in str(caught.value)
 
 
 @pytest.mark.parametrize("name", all_kernels())
