@@ -90,7 +90,7 @@ def _compared(case: FloatCase, done: Quantized, samples: list[Arrays], real: Arr
         worst = max(float(d.max()) for d in apart.values())
         ops = ", ".join(layer.op for layer in case.recipe.layers)
         return Finding(DIFFERENT, f"{len(apart)} outputs differ by up to {worst:.6g} steps: {ops}", made, stacked, got)
-    missed, told = output_error(made, want, real), (done.error or 0.0) * len(got)  # a mean over outputs
+    missed, told = output_error(made, got, real), (done.error or 0.0) * len(got)  # a mean over outputs
     if missed > max(MOST_ERROR, MORE_THAN_TOLD * told) and case.data not in HARD and _is_usual(case):
         if _has_coarse_sums(made):
             return Finding(EXPLAINED, "a layer whose sums are in steps of more than its results", made, stacked, got)
