@@ -50,21 +50,23 @@ def kernel_cases() -> Iterator[Case]:
         yield make_case("add_s8f", {"a": codes[0, :n], "b": codes[1, :n]}, params, out={"out": ((n,), DType.S8)})
 
 
-@pytest.mark.parametrize("form", ["QLinearAdd", "QDQ"])
+@pytest.mark.parametrize("form", ["QLinearAdd", "QDQ", "Relu", "Clip"])
 @pytest.mark.parametrize("dtype", [np.int8, np.uint8])
 def test_sums_with_ties_are_those_of_onnxruntime(dtype: type, form: str) -> None:
+    """A Relu or Clip that cuts codes off keeps onnxruntime from adding codes: it adds floats."""
     rng = np.random.default_rng(9)
     info = np.iinfo(dtype)
     for _ in range(25):
         sa, sb, sy = (f32(s) for s in rng.choice(SCALES, 3))
         za, zb, zy = (dtype(z) for z in rng.integers(info.min, info.max + 1, 3))
-        consts = {"sa": sa, "za": za, "sb": sb, "zb": zb, "sy": sy, "zy": zy}
+        consts = {"sa": sa, "za": za, "sb": sb, "zb": zb, "sy": sy, "zy": zy, "lo": f32(-1), "hi": f32(50 * sy)}
         feeds = {name: rng.integers(info.min, info.max + 1, 2000).astype(dtype) for name in "ab"}
         nodes = [
             node("DequantizeLinear", "a sa za", "ar"),
             node("DequantizeLinear", "b sb zb", "br"),
             node("Add", "ar br", "s"),
-            node("QuantizeLinear", "s sy zy", "y"),
+            *([node(form, "s lo hi" if form == "Clip" else "s", "r")] if form in ("Relu", "Clip") else ()),
+            node("QuantizeLinear", "r sy zy" if form in ("Relu", "Clip") else "s sy zy", "y"),
         ]
         if form == "QLinearAdd":
             nodes = [node("QLinearAdd", "a sa za b sb zb sy zy", "y", domain="com.microsoft")]

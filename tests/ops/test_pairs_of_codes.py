@@ -64,8 +64,9 @@ def net(op: str, types: tuple[str, str, str], seed: int) -> tuple[onnx.ModelProt
     nodes = [
         node("DequantizeLinear", "a sa za", "ar"),
         node("DequantizeLinear", "b sb zb", "br"),
-        node(op, "ar br", "r"),
-        node("QuantizeLinear", "r sy zy", "y"),
+        node(op.split()[0], "ar br", "r"),
+        *(node(name, "r", "c") for name in op.split()[1:]),
+        node("QuantizeLinear", "c sy zy" if " " in op else "r sy zy", "y"),
     ]
     proto = model(nodes, {k: f"{kind}[256,256]" for k, kind in zip("ab", types, strict=False)}, {"y": types[2]}, consts)
     codes = [(array.astype(np.int64) + i.min + 128).astype(i.dtype) for array, i in zip((A, B), limits, strict=False)]
@@ -75,7 +76,10 @@ def net(op: str, types: tuple[str, str, str], seed: int) -> tuple[onnx.ModelProt
 def written_down(
     op: str, types: tuple[str, str, str], proto: onnx.ModelProto, feeds: dict[str, np.ndarray]
 ) -> np.ndarray:
-    """onnxruntime's formulas, on the codes as the model has them: of one type in integers, of mixed ones in float32."""
+    """onnxruntime's formulas, on the codes as the model has them: of one type in integers, else in float32.
+
+    A Relu stays, and keeps it in float32, as long as its 0 is not the lowest code.
+    """
     consts = {i.name: onnx.numpy_helper.to_array(i) for i in proto.graph.initializer}
     (sa, za), (sb, zb), (sy, zy) = ((consts[f"s{k}"], consts[f"z{k}"].astype(np.int64)) for k in "aby")
     a, b = feeds["a"].astype(np.int64), feeds["b"].astype(np.int64)
@@ -89,8 +93,8 @@ def written_down(
         value = _fma(a, ra, _fma(b, rb, fixed))
     else:
         left, right = (a - za).astype(F32) * sa, (b - zb).astype(F32) * sb
-        real = {"Add": np.add, "Sub": np.subtract, "Mul": np.multiply}[op](left, right)
-        value = np.rint(real / sy) + zero
+        real = {"Add": np.add, "Sub": np.subtract, "Mul": np.multiply}[op.split()[0]](left, right)
+        value = np.rint((np.maximum(real, 0) if op.endswith("Relu") else real) / sy) + zero
     return np.clip(np.rint(value), info.min, info.max).astype(info.dtype)
 
 
@@ -99,7 +103,7 @@ def _fma(x: np.ndarray | F32, factor: F32, term: np.ndarray | F32) -> np.ndarray
 
 
 @pytest.mark.parametrize("types", TYPES, ids="-".join)
-@pytest.mark.parametrize("op", ["Add", "Sub", "Mul"])
+@pytest.mark.parametrize("op", ["Add", "Sub", "Mul", "Add Relu", "Mul Relu"])
 def test_every_pair_of_codes_is_that_of_onnxruntime(op: str, types: tuple[str, str, str]) -> None:
     for seed in range(2):
         proto, feeds = net(op, types, seed)

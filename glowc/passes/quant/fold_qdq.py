@@ -11,7 +11,9 @@ import numpy as np
 
 from glowc.graph.attrs import AttrValue
 from glowc.graph.graph import GraphEditor, Node
+from glowc.graph.numerics import act_range
 from glowc.graph.types import DType, TensorType
+from glowc.ops.base import clamp_of
 from glowc.ops.binary_codes import product_half
 from glowc.ops.integer import largest_sum, reach
 from glowc.ops.registry import find_op
@@ -22,6 +24,7 @@ WEIGHTED = ("Conv", "ConvTranspose", "FullyConnected")
 _WEIGHT_AXIS = {"Conv": 0, "FullyConnected": 0, "ConvTranspose": 1}
 _CODES = (DType.S8, DType.U8, DType.S16, DType.U16)
 SCALE_TOLERANCE = 1e-3
+_ROUNDED_AS_CODES = ("Add", "Mul")  # by onnxruntime's kernels of codes not as in float
 # Operators that multiply by quotients of scales; sums times a larger quotient than this could leave float32.
 _PRODUCTS = ("Conv", "ConvTranspose", "FullyConnected", "MatMul", "Mul")
 _SUMS = ("Add", "Sub", "AveragePool", "ReduceMean", "ReduceSum", "Resize")
@@ -51,6 +54,8 @@ class FoldQdq(RewritePass):
         inputs = _weighted(op, editor, ctx) if op.op in WEIGHTED else _plain(op, editor)
         if inputs is None or editor.types[inputs[0]].dtype.bits != editor.types[out].dtype.bits:
             return False
+        if op.op in _ROUNDED_AS_CODES and _keeps_clamp(op, editor.types[out]):
+            op = replace(op, attrs={**op.attrs, "mixed": 1})
         if not all(fits(op, inputs, out, editor) for fits in (_accepted, _has_integer_form, _quotients_fit)):
             return False
         if not _sums_fit(op, inputs, editor):
@@ -61,6 +66,12 @@ class FoldQdq(RewritePass):
         attrs = _counted_overhang(op, editor) if counted else op.attrs
         editor.update(op, inputs=_ordered(op, inputs, editor), outputs=(out,), attrs=attrs)
         return True
+
+
+def _keeps_clamp(op: Node, out: TensorType) -> bool:
+    """Say whether a Relu or Clip cuts codes off: onnxruntime then computes in float up to the QuantizeLinear."""
+    quant, dtype = out.quant, out.dtype
+    return quant is not None and act_range(*clamp_of(op), quant, dtype) != (dtype.qmin, dtype.qmax)
 
 
 def _per_tensor(type_: TensorType) -> bool:
