@@ -21,11 +21,13 @@ class Dice:
     """Draws numbers, and keeps them; the first choice of everything is the plainest one.
 
     `roll(low, high)` gives an integer of [low, high]: from a seed, or from hypothesis where a network is shrunk.
+    With `round_scales` scales have one decimal digit: results then lie halfway between two codes now and then.
     """
 
     def __init__(self, roll: Callable[[int, int], int]) -> None:
         self._roll = roll
         self.rolled: list[int] = []
+        self.round_scales = False
 
     def whole(self, low: int, high: int) -> int:
         """An integer of [low, high]."""
@@ -95,11 +97,17 @@ def scale_for(dice: Dice, dtype: str, span: Span) -> tuple[float, int]:
     if dice.chance(12):
         scale = 2.0 ** round(math.log2(max(scale, 1e-30)))
     scale = min(max(scale, 1e-5 if dtype == "s16" else SMALLEST_SCALE), LARGEST_SCALE)
+    scale = rounded(dice, scale)
     kind = dice.whole(0, 15)
     middle = 0 if dtype[0] == "s" else 128
     fitting = round(min(max(low - span[0] / scale, low), high))
     others = {12: middle, 13: low, 14: high, 15: low + dice.whole(0, 127) * (high - low) // 127}
     return scale, others.get(kind, fitting)
+
+
+def rounded(dice: Dice, scale: float) -> float:
+    """Return a scale with one digit, where the network has such."""
+    return float(f"{scale:.0e}") if dice.round_scales else scale
 
 
 def value_like(dice: Dice, shape: Sequence[int], dtype: str, span: Span, *, mixed: bool = True) -> Value:
@@ -117,6 +125,7 @@ def const_of(dice: Dice, x: Value, shape: Sequence[int], axis: int) -> Const:
     if kind == "s8" and dice.chance(16):
         zero = dice.pick([-128, 127, 5])
     scale = 2.0 ** -dice.whole(4, 9) * (1 + dice.whole(0, 100) / 117.3)
+    scale = rounded(dice, scale)
     per_channel = kind == "s8" and zero == 0 and dice.chance(2)
     scales: tuple[float, ...] = ()
     if per_channel:

@@ -48,6 +48,7 @@ def recipes(draw: st.DrawFn) -> Recipe:
 
 def draw_recipe(dice: Dice) -> Recipe:
     """Return a network of one to nine layers."""
+    dice.round_scales = dice.chance(4)
     dtype = "s16" if dice.chance(12) else dice.pick(["s8", "u8", "s8"])
     rank = dice.pick([4, 2, 3, 4])
     shape = {
