@@ -55,6 +55,7 @@ class Pricing:
         self._fastest = fastest or {}
         self._facts: dict[int, tuple[Instr, Facts]] = {}
         self._texts: dict[Identity, tuple[str, float]] = {}
+        self._codes: dict[tuple[int, ...], float] = {}
 
     def facts(self, instr: Instr) -> Facts:
         """Return what is known of an instruction."""
@@ -88,7 +89,13 @@ class Pricing:
 
     def code(self, instrs: Sequence[Instr]) -> float:
         """Return the predicted bytes of code of a program of these instructions."""
-        facts = [self.facts(i) for i in instrs]
+        key = tuple(map(id, instrs))
+        if key not in self._codes:
+            self._codes[key] = self._code(instrs)
+        return self._codes[key]
+
+    def _code(self, instrs: Sequence[Instr]) -> float:
+        facts = [self.facts(i) for i in instrs]  # which keeps them, so that their numbers stay theirs
         shapes: dict[Family, set[Identity]] = {}
         for f in facts:
             shapes.setdefault(f.family, set()).add(f.literal)
