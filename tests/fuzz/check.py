@@ -108,7 +108,7 @@ def _difference(recipe: Recipe, layer: Layer, number: int) -> tuple[str, str] | 
     wide = _is_wide(recipe, layer, number)
     approximated = layer.op in RESIDUALS or (layer.op == "Sigmoid" and recipe.values[number].scale < FINE)
     most = MOST_RESIDUALS if approximated else MOST_RESIDUALS_OF_SIXTEEN_BITS if wide else 0.0
-    in_float = wide or _cuts_off(layer, recipe.values[number])
+    in_float = wide or layer.op in RESIDUALS or _cuts_off(layer, recipe.values[number])
     if in_float and steps.max() <= 1 and _at_ties(recipe, number, samples, steps > 0):
         return EXPLAINED, f"{text}: values halfway between codes"
     if wide and steps.max() <= 1 + _lost_by_cancelling(recipe, layer, number, samples):
