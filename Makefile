@@ -9,6 +9,7 @@ PYTEST  = $(PY) -m pytest -n $(JOBS) $(PYTEST_ARGS)
 BASE   ?= main
 
 export VENV
+export PYTHONDONTWRITEBYTECODE :=  # commands that tests start would compile 600 modules each
 
 .DEFAULT_GOAL := help
 

@@ -24,7 +24,7 @@ WEIGHTED = ("Conv", "ConvTranspose", "FullyConnected")
 _WEIGHT_AXIS = {"Conv": 0, "FullyConnected": 0, "ConvTranspose": 1}
 _CODES = (DType.S8, DType.U8, DType.S16, DType.U16)
 SCALE_TOLERANCE = 1e-3
-_ROUNDED_AS_CODES = ("Add", "Mul")  # by onnxruntime's kernels of codes not as in float
+_ROUNDED_AS_CODES = ("Add", "Mul")  # of 8 bits: by onnxruntime's kernels not as in float
 # Operators that multiply by quotients of scales; sums times a larger quotient than this could leave float32.
 _PRODUCTS = ("Conv", "ConvTranspose", "FullyConnected", "MatMul", "Mul")
 _SUMS = ("Add", "Sub", "AveragePool", "ReduceMean", "ReduceSum", "Resize")
@@ -71,7 +71,8 @@ class FoldQdq(RewritePass):
 def _keeps_clamp(op: Node, out: TensorType) -> bool:
     """Say whether a Relu or Clip cuts codes off: onnxruntime then computes in float up to the QuantizeLinear."""
     quant, dtype = out.quant, out.dtype
-    return quant is not None and act_range(*clamp_of(op), quant, dtype) != (dtype.qmin, dtype.qmax)
+    whole = dtype.qmin, dtype.qmax
+    return dtype.bits == 8 and quant is not None and act_range(*clamp_of(op), quant, dtype) != whole
 
 
 def _per_tensor(type_: TensorType) -> bool:
