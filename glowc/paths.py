@@ -9,6 +9,7 @@ as absent.
 from __future__ import annotations
 
 import hashlib
+import importlib.util
 import os
 import stat
 import sys
@@ -16,6 +17,7 @@ import tempfile
 from collections.abc import Iterator
 from contextlib import suppress
 from functools import cache
+from importlib.machinery import ModuleSpec, SourceFileLoader
 from pathlib import Path
 
 _PKG = Path(__file__).resolve().parent
@@ -167,3 +169,18 @@ def _content(path: Path) -> bytes | None:
         return None
     content, digest = data[:-_HASH_BYTES], data[-_HASH_BYTES:]
     return content if hashlib.sha256(content).digest() == digest else None
+
+
+class _Uncached(SourceFileLoader):
+    """Runs a Python file and leaves no byte code beside it."""
+
+    def set_data(self, path: str, data: object, *, _mode: int = 0) -> None:
+        """Keep nothing."""
+
+
+def module_spec(name: str, path: str | Path) -> ModuleSpec | None:
+    """Return how a Python file of the user becomes a module of that name; None where Python knows no such file."""
+    spec = importlib.util.spec_from_file_location(name, path)
+    if spec is not None and isinstance(spec.loader, SourceFileLoader):
+        spec.loader = _Uncached(name, str(path))
+    return spec

@@ -28,6 +28,7 @@ from glowc.kernels.registry import plain_variant, register_variants
 from glowc.ops.base import OpDef
 from glowc.ops.delegated import Backend, register_backends
 from glowc.ops.registry import all_ops, register
+from glowc.paths import module_spec
 from glowc.program.kernel import AnyKernel, KernelDef, all_kernels
 
 Kind = TypeVar("Kind")
@@ -72,7 +73,7 @@ def _module(path: Path, file: Path) -> ModuleType:
 
 def _execute(path: Path, file: Path, digest: str) -> ModuleType:
     name = f"glowc_plugin_{file.stem}_{digest[:8]}"
-    spec = importlib.util.spec_from_file_location(name, file)
+    spec = module_spec(name, file)
     if spec is None or spec.loader is None:
         raise InputError(f"plugin {path} is no Python file", hint=MANUAL)
     module = importlib.util.module_from_spec(spec)

@@ -9,6 +9,7 @@ from pathlib import Path
 import numpy as np
 
 from glowc.errors import InputError
+from glowc.paths import module_spec
 from glowc.quant.labels import Labels
 
 Array = np.ndarray
@@ -96,7 +97,7 @@ def load_metric(where: str) -> Metric:
     path, _, name = where.rpartition(":")
     if not path or not Path(path).is_file():
         raise InputError(f"--metric {where}: no such file", hint="--metric file.py:function")
-    spec = importlib.util.spec_from_file_location("glowc_metric", path)
+    spec = module_spec("glowc_metric", path)
     if spec is None or spec.loader is None:
         raise InputError(f"--metric {where}: {path} is no Python file", hint="--metric file.py:function")
     module = importlib.util.module_from_spec(spec)
