@@ -129,7 +129,7 @@ def view_model(
     align = max([spec.align_bytes, spec.line_bytes, *(b.align_bytes for b in program.buffers.values())])
     tensors = [*inputs, *outputs]
     check_parts(places.parts)
-    _check_names(spec, prefix, [*(f.name for f in table.functions), *(f"{prefix}_{t.ident}" for t in tensors)])
+    _check_names(spec, prefix, [*table.names, *(f"{prefix}_{t.ident}" for t in tensors)])
     of_variants = kernel_headers(program)
     extern_headers, extern_sources = extern_files(program)
     extern_headers |= foreign_headers(of_variants)

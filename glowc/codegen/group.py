@@ -67,7 +67,7 @@ def render_group(models: Sequence[GroupModel], spec: GroupSpec) -> Group:
     for model in models:
         files |= model.golden
     foreign = {name for v in viewed for name in (*v.extern_headers, *v.extern_sources)}
-    return Group(files, g.arena_bytes, g.weights_bytes, len(table.functions), frozenset(foreign))
+    return Group(files, g.arena_bytes, g.weights_bytes, len(table.names), frozenset(foreign))
 
 
 def _viewed(

@@ -9,7 +9,7 @@ from __future__ import annotations
 import itertools
 import math
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from functools import cache
@@ -166,9 +166,10 @@ class ArgsStruct:
         body = "".join(f"  {ctype} {name};\n" for name, ctype in self.fields)
         return f"typedef struct {{\n{body}}} {self.name};\n"
 
-    def initializer(self, params: Mapping[str, ParamValue]) -> str:
+    def initializer(self, params: Mapping[str, ParamValue], tile: int = 0) -> str:
         """Return the C initialiser for one instruction's parameters."""
         parts = [f".{name} = {_print(params[name], ctype == 'float')}" for name, ctype in self.fields]
+        parts += [f".{TILE} = {tile}"] if tile else []
         return "{" + ", ".join(parts) + "}"
 
 
@@ -241,10 +242,12 @@ def render_kernel(instr: Instr, fn: str, struct: ArgsStruct | None = None) -> st
     return "\n".join([*helpers.take().values(), function])
 
 
-def render_function(instr: Instr, fn: str, helpers: Helpers, stem: str, struct: ArgsStruct | None = None) -> str:
+def render_function(
+    instr: Instr, fn: str, helpers: Helpers, stem: str, struct: ArgsStruct | None = None, *, open_tiles: bool = False
+) -> str:  # fmt: skip
     """Return the C definition of the function for `instr` alone; with `struct`, parameters are its fields.
 
-    Names of new helpers begin with `stem`.
+    Names of new helpers begin with `stem`. With `open_tiles`, those of its tiles are marked (`tiles_of`).
     """
     kernel = get_kernel(instr.kernel)
     params: dict[str, object] = {}
@@ -266,11 +269,38 @@ def render_function(instr: Instr, fn: str, helpers: Helpers, stem: str, struct: 
 
     text = kernel_template(kernel, variant_of(instr)).render(
         fn=fn, signature=signature(instr, fn, struct), p=params, T=types, dtype=kinds, DType=DType,
-        v=instr.plan, has_scratch="scratch" in types, own=OWN, helper=helper,
+        v=instr.plan, has_scratch="scratch" in types, own=OWN, helper=helper, tile=_TILE.__add__,
     )  # fmt: skip
     text = _with_unused(text, signature(instr, fn, struct), types)
     text = with_same_functions(text) if isinstance(instr.plan, SamePlan) else text
-    return text.strip("\n") + "\n"
+    text = text.strip("\n") + "\n"
+    return text if open_tiles else text.replace(_TILE, "")
+
+
+_TILE = "glowc_tile_"
+"""What stands before the name of a tile, a function of the runtime whose place another one of its type can take."""
+
+
+def tiles_of(text: str) -> tuple[str, tuple[str, ...]]:
+    """Return a text in which the tiles have numbers, and their names."""
+    names = tuple(dict.fromkeys(re.findall(rf"\b{_TILE}(\w+)", text)))
+    for number, name in enumerate(names):
+        text = re.sub(rf"\b{_TILE}{name}\b", f"{_TILE}{number}", text)
+    return text, names
+
+
+def with_tiles(text: str, rows: Sequence[tuple[str, ...]]) -> str:
+    """Return the text of `tiles_of` with the names that its calls give: where they differ, those of row p->TILE."""
+    for number, column in enumerate(zip(*rows, strict=True)):
+        chosen = column[-1]
+        for row in range(len(column) - 2, -1, -1) if len(set(column)) > 1 else ():
+            chosen = f"p->{TILE} == {row} ? {column[row]} : {chosen}"
+        text = re.sub(rf"\b{_TILE}{number}\b", chosen if chosen == column[-1] else f"({chosen})", text)
+    return text
+
+
+TILE = "tile"
+"""The field of an argument struct that says which tiles a function calls."""
 
 
 # What names an operand without reading it: comments, strings, operands of assembly, members.

@@ -2,14 +2,25 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping, Sequence
-from dataclasses import dataclass
+from collections import Counter
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
 
 import numpy as np
 
 from glowc.codegen.comments import User, commented, function_comment
 from glowc.codegen.headers import with_included
-from glowc.codegen.kernels import ArgsStruct, Helpers, Identity, args_struct, identity, render_function
+from glowc.codegen.kernels import (
+    TILE,
+    ArgsStruct,
+    Helpers,
+    Identity,
+    args_struct,
+    identity,
+    render_function,
+    tiles_of,
+    with_tiles,
+)
 from glowc.codegen.names import LONGEST, c_ident, c_lines, in_comment, prints_math, unique_idents
 from glowc.codegen.places import Places
 from glowc.codegen.printed import tidy
@@ -83,11 +94,25 @@ class ConstView:
 
 @dataclass(frozen=True, slots=True)
 class FunctionView:
-    """One printed C function and, when it is shared between shapes, its argument struct."""
+    """One C function, when it is shared between shapes its argument struct, and the row of its tiles for a call."""
 
     name: str
-    code: str
     struct: ArgsStruct | None
+    tile: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class _Printed:
+    """The text of a function with numbers for its tiles, behind its helpers, and the tiles of its calls."""
+
+    view: FunctionView
+    text: str
+    tiles: list[tuple[str, ...]]
+
+    @property
+    def has_field(self) -> bool:
+        """Whether its calls say which tiles they want."""
+        return len(self.tiles) > 1
 
 
 @dataclass(frozen=True, slots=True)
@@ -222,25 +247,34 @@ class FunctionTable:
         self._model, self._before = "", 0  # of several models: the one whose layers are next, layers of those before
         self._functions: dict[Identity, FunctionView] = {}
         self._structs: dict[str, ArgsStruct] = {}
-        self._texts: dict[str, FunctionView] = {}  # by the text with `_NAME` in it
+        self._texts: dict[str, _Printed] = {}  # by the text with `_NAME` in it, and numbers for its tiles
+        self._calls: Counter[tuple[str, tuple[str, ...]]] = Counter()  # layers by that text and their tiles
         self._helpers = Helpers()
         self._printed: set[str] = set()  # names of helpers
         self._users: dict[str, list[User]] = {}
 
     @property
-    def functions(self) -> tuple[FunctionView, ...]:
-        """Functions in the order of first use, each once."""
-        return tuple(dict.fromkeys(self._functions.values()))
+    def names(self) -> tuple[str, ...]:
+        """The functions in the order of first use, each once."""
+        return tuple(printed.view.name for printed in self._texts.values())
 
     @property
     def definitions(self) -> list[str]:
         """The functions as they are printed, each under a comment that names the layers got so far."""
-        return [commented(f.code, f.name, function_comment(self._users[f.name], f.struct)) for f in self.functions]
+        known = {struct.name: struct for struct in self.structs}
+        found = []
+        for view, text, tiles in ((p.view, p.text, p.tiles) for p in self._texts.values()):
+            struct = known[view.struct.name] if view.struct is not None else None
+            comment = function_comment(self._users[view.name], struct)
+            found.append(commented(tidy(with_tiles(text, tiles), struct), view.name, comment))
+        return found
 
     @property
     def structs(self) -> tuple[ArgsStruct, ...]:
         """Argument structs in the order of first use."""
-        return tuple(self._structs.values())
+        choosing = {p.view.struct.name for p in self._texts.values() if p.view.struct is not None and p.has_field}
+        field = ((TILE, "int32_t"),)
+        return tuple(replace(s, fields=s.fields + field * (s.name in choosing)) for s in self._structs.values())
 
     def get(self, instr: Instr) -> FunctionView:
         """Return the function that executes `instr`, the next layer."""
@@ -257,29 +291,48 @@ class FunctionTable:
         """Let the layers of another model come next, which has literal families of its own."""
         self._model, self._literal, self._before = f"{name} ", literal, self._layers
 
+    def count(self, instrs: Iterable[Instr]) -> None:
+        """Count the layers that come next: tiles that one layer wants alone stay in a function of its own.
+
+        Compilers make the parameters of such a function literals.
+        """
+        layers: dict[Identity, list[Instr]] = {}
+        for instr in instrs:
+            if not instr.is_marker and family(instr) not in self._literal:
+                layers.setdefault(identity(instr, literal=False), []).append(instr)
+        for same in layers.values():
+            text = render_function(same[0], _NAME, Helpers(), "", self._struct(same[0]), open_tiles=True)
+            self._calls[tiles_of(text)] += len(same)
+
+    def _struct(self, instr: Instr) -> ArgsStruct | None:
+        struct = args_struct(instr, f"{self._prefix}_{instr.kernel}_args_t")
+        return struct if struct.fields else None
+
     @property
     def _layers(self) -> int:
         return sum(map(len, self._users.values()))
 
     def _make(self, instr: Instr, literal: bool) -> FunctionView:
-        struct = None
-        if not literal:
-            struct = args_struct(instr, f"{self._prefix}_{instr.kernel}_args_t")
-            if struct.fields:
-                self._structs.setdefault(struct.name, struct)
-            else:
-                struct = None
-        count = len({f.name for f in self._functions.values() if f.name.startswith(f"{self._prefix}_{instr.kernel}_")})
+        struct = None if literal else self._struct(instr)
+        if struct is not None:
+            self._structs.setdefault(struct.name, struct)
+        count = sum(name.startswith(f"{self._prefix}_{instr.kernel}_") for name in self.names)
         base = f"{self._prefix}_{instr.kernel}" + (f"_{count + 1}" if count else "")
         name = f"{base}__{instr.variant}"
-        text = render_function(instr, _NAME, self._helpers, name, struct)
+        text = render_function(instr, _NAME, self._helpers, name, struct, open_tiles=struct is not None)
+        text, tiles = tiles_of(text)
+        if self._calls[text, tiles] < 2:
+            text, tiles = with_tiles(text, [tiles]), ()
         used = self._helpers.take()
         if text not in self._texts:
             new = [helper for named, helper in used.items() if named not in self._printed]
             self._printed.update(used)
-            code = tidy("\n".join([*new, text.replace(_NAME, name)]), struct)
-            self._texts[text] = FunctionView(name, code, struct)
-        return self._texts[text]
+            code = "\n".join([*new, text.replace(_NAME, name)])
+            self._texts[text] = _Printed(FunctionView(name, struct), code, [])
+        printed = self._texts[text]
+        if tiles not in printed.tiles:
+            printed.tiles.append(tiles)
+        return replace(printed.view, tile=printed.tiles.index(tiles))
 
 
 def layer_views(
@@ -295,6 +348,7 @@ def layer_views(
     `callers` are the C names of the roots that are buffers of the caller.
     """
     layers: list[LayerView] = []
+    table.count(program.instrs)
     moves = {s.begin + i: a for s in program.segments for i, a in enumerate(s.advances)}
     for instr in (i for i in program.instrs if not i.is_marker):
         index = len(layers)
@@ -304,7 +358,7 @@ def layer_views(
         args = None
         if function.struct is not None:
             name = f"{prefix}_args_{index}"
-            args = (function.struct.name, name, function.struct.initializer(instr.params))
+            args = (function.struct.name, name, function.struct.initializer(instr.params, function.tile))
             arguments.append(f"&{name}")
         if instr.rows is not None:
             arguments += ["y", "y + 1"] if index in moves else [str(row) for row in instr.rows]

@@ -11,6 +11,8 @@ from glowc.board import load_board
 from tests.conftest import ROOT
 from tests.e2e.models import board_tools, model_path
 
+SHARED = [pytest.param(name, marks=pytest.mark.shared) for name in ("mlperf_kws_dscnn", "mlperf_ic_resnet8")]
+
 
 @pytest.fixture
 def twice(monkeypatch: pytest.MonkeyPatch) -> ModuleType:
@@ -21,7 +23,7 @@ def twice(monkeypatch: pytest.MonkeyPatch) -> ModuleType:
 
 
 @pytest.mark.parametrize("board", ["microbit", "mps2-an386"])
-@pytest.mark.parametrize("name", ["digits", pytest.param("mlperf_kws_dscnn", marks=pytest.mark.shared)])
+@pytest.mark.parametrize("name", ["digits", *SHARED])
 def test_no_function_stands_twice(name: str, board: str, twice: ModuleType) -> None:
     board_tools(board)
     assert twice.equal(twice.of_model(Path(model_path(name)), load_board(board))) == []
