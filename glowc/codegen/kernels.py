@@ -26,7 +26,7 @@ from glowc.graph.scope import Table
 from glowc.graph.types import DType
 from glowc.kernels.base import KernelVariant
 from glowc.kernels.choice import variant_of
-from glowc.kernels.common.same import SamePlan, with_same_functions
+from glowc.kernels.common.reals import SamePlan, with_same_functions
 from glowc.kernels.isas import is_foreign
 from glowc.ops.registry import kernel_folder
 from glowc.paths import data_dir, load_cached, store_cached

@@ -26,8 +26,7 @@ from glowc.codegen.places import Places
 from glowc.codegen.printed import tidy
 from glowc.graph.types import NARROW, DType, TensorType
 from glowc.kernels.choice import variant_of
-from glowc.kernels.common.same import HEADER as SAME_HEADER
-from glowc.kernels.common.same import SamePlan
+from glowc.kernels.common.reals import SAME_HEADER, SamePlan
 from glowc.program.ir import Access, BufferKind, Instr, Operand, Program
 from glowc.program.kernel import get_kernel
 

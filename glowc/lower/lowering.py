@@ -16,7 +16,7 @@ from glowc.graph.types import DType, TensorType, type_of
 from glowc.kernels.base import PLAIN, KernelVariant, Prepared, fits, prepare, prepared_instr, streams_rows
 from glowc.kernels.choice import candidates
 from glowc.kernels.common.narrow import stored_form
-from glowc.kernels.common.same import SAME
+from glowc.kernels.common.reals import SAME
 from glowc.kernels.records import has_narrow_weights
 from glowc.lower.between import between_sixteen_bits
 from glowc.ops.base import OpError, Ref

@@ -11,7 +11,7 @@ import pytest
 from glowc.board import cpu_names, load_cpu
 from glowc.codegen.blob import HEADER as BLOB_HEADER
 from glowc.codegen.headers import RUNTIME_FILES, with_included
-from glowc.kernels.common.same import HEADER as SAME_HEADER
+from glowc.kernels.common.reals import SAME_HEADER
 from glowc.kernels.registry import variants_of
 from glowc.paths import runtime_header
 from glowc.program.kernel import all_kernels

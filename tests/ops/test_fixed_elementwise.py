@@ -11,7 +11,7 @@ import numpy as np
 from glowc.graph.fixed_functions import saturating_codes, softmax_table
 from glowc.graph.fixed_point import multiplier
 from glowc.graph.types import DType, QuantParams, TensorType, quant
-from glowc.kernels.common.fixed_sums import pair_sums, sum_key
+from glowc.kernels.common.sums import pair_sums, sum_key
 from glowc.ops.binary_codes import Codes
 from glowc.ops.fixed_pairs import FixedProduct, sum_params
 from glowc.ops.fixed_rescale import quantized_away, scale_params

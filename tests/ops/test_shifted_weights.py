@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from glowc.kernels.common.shifted import shifted
+from glowc.kernels.common.sums import shifted
 from tests.kernels.case import Case
 from tests.ops.test_conv import geometry
 from tests.ops.test_fully_connected import layer

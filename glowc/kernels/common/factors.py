@@ -69,10 +69,13 @@ def is_rectified(instr: Instr) -> bool:
     return instr.int_("out_min") == instr.int_("out_zp")
 
 
-def with_factors(plain: KernelVariant) -> KernelVariant:
-    """Return a variant for layers with factors that fit, of one whose preparation takes those as well as scales."""
+def with_factors(plain: KernelVariant, header: str) -> KernelVariant:
+    """Return a variant for layers with factors that fit, of one whose preparation takes those as well as scales.
+
+    They end by functions of another header.
+    """
 
     def prepare_fixed(constants: Arrays, instr: Instr) -> Prepared:
         return prepare(plain, constants, instr) if fit(constants) else UNFIT
 
-    return replace(plain, prepare=prepare_fixed, packs=FIXED)
+    return replace(plain, prepare=prepare_fixed, packs=FIXED, header=header)

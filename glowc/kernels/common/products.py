@@ -1,9 +1,13 @@
-"""Products of two int16 tensors by a function that multiplies a row with two others (common/matmul_s16.c.j2)."""
+"""Products by a function of the instruction set that multiplies rows.
+
+Of two int16 tensors: a row with two others (common/matmul_s16.c.j2). TensorFlow Lite's layers that multiply a vector of
+codes: with four rows of weights at a time (glow_rows.h).
+"""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from glowc.kernels.base import KernelVariant, Prepared, plan_of
 from glowc.kernels.features import Stated
@@ -11,8 +15,13 @@ from glowc.kernels.shapes import MatMul
 from glowc.program.ir import Instr, Plan
 from glowc.program.kernel import Arrays
 
+Isas = tuple[str, ...]
+Variants = Mapping[str, tuple[KernelVariant, ...]]
+
 _COPIED_BYTES = 4096  # of columns at a time, where one pair does not need more
 _MOST_COLUMNS = 128  # whose totals are kept at a time
+_ENDINGS = {"lstm_s8q31": 600, "svdf_s8q31": 17}
+"""Instructions of what an output takes besides its products: five functions by table, or what a filter remembers."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -47,9 +56,7 @@ def _scratch_bytes(instr: Instr) -> int:
     return (8 * plan.block if plan.zeros else 0) + 2 * k * (plan.block * plan.columns + plan.row)
 
 
-def product_variants(
-    isas: tuple[str, ...], family: str, macs: float, rank: int = 20
-) -> Mapping[str, tuple[KernelVariant, ...]]:
+def product_variants(isas: Isas, family: str, macs: float, rank: int = 20) -> Variants:
     """Return those of `isas` with a function of the header glow_FAMILY_products.h, of `macs` instructions a product."""
 
     def prepare(_: Arrays, instr: Instr) -> Prepared:
@@ -63,3 +70,29 @@ def product_variants(
         for isa in isas
     )  # fmt: skip
     return dict.fromkeys(("matmul_s16", "matmul_s16q15"), variants)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RowsPlan(Plan):
+    """`product`: the function that multiplies four rows; none where sums need 64 bits."""
+
+    product: str = ""
+
+
+def by_rows(plain: KernelVariant, product: str) -> KernelVariant:
+    """Return a variant whose products are those of a function."""
+    return replace(plain, prepare=lambda _, __: Prepared(plan=RowsPlan(product=product)))
+
+
+def rows_variants(isas: Isas, family: str, macs: float, rank: int = 20) -> Variants:
+    """Return those of `isas` with a function of the header glow_FAMILY_rows.h, of `macs` instructions a product.
+
+    Of two that a CPU has that of the higher `rank` is taken, for their cycles were not measured.
+    """
+    plain = tuple(KernelVariant(isa, rank=rank, header=f"glow_{family}_rows.h", template="ref/{}") for isa in isas)
+    return {
+        kernel: tuple(
+            replace(by_rows(one, f"glow_{family}_rows_s8"), stated=Stated(macs=macs, outputs=insns)) for one in plain
+        )
+        for kernel, insns in _ENDINGS.items()
+    }

@@ -1,9 +1,19 @@
-"""The sums that layers can reach, over all inputs."""
+"""Sums of layers on codes over all inputs: what they can reach, and what is the same for every one of them.
+
+Weights less their zero point that leave int8 are int8 plus a shift for each output (glow_window_sums.h):
+sum x * (w - w_zp) = sum x * codes + shift * sum x, where x are the codes of the inputs, padding included.
+
+Sums of two int8 tensors as TensorFlow Lite computes them are a function of two bytes: faster forms give the same codes
+for all 65,536 pairs, or they are not taken.
+"""
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+
 import numpy as np
 
+from glowc.graph.fixed_point import scaled
 from glowc.program.ir import Instr
 
 
@@ -12,3 +22,54 @@ def sums(weights: np.ndarray, instr: Instr) -> tuple[np.ndarray, np.ndarray]:
     kind = instr.operand("in").type.dtype
     ends = [weights * (x - instr.int_("in_zp")) for x in (kind.qmin, kind.qmax)]
     return np.minimum(*ends).sum(1), np.maximum(*ends).sum(1)
+
+
+def shifted(weights: np.ndarray, w_zp: int) -> tuple[np.ndarray, np.ndarray]:
+    """Return (codes, shift) of int8 weights[O, ...]: int8 codes, without -128 where possible, and int32 shift[O]."""
+    if w_zp == 0:
+        return weights, np.zeros(len(weights), np.int32)
+    wide = weights.reshape(weights.shape[0], -1).astype(np.int32) - w_zp
+    least, most = wide.max(axis=1) - 127, wide.min(axis=1) + 127
+    shift = np.where(least > most, least, np.clip(0, least, np.maximum(least, most))).astype(np.int32)
+    return (wide - shift[:, None]).astype(np.int8).reshape(weights.shape), shift
+
+
+def in_blocks(shift: np.ndarray, parts: list[tuple[int, int]]) -> np.ndarray:
+    """Return the shifts of each block (first output, outputs) after those of the one before, int16."""
+    found = np.concatenate([np.resize(shift[begin : begin + width], width) for begin, width in parts])
+    return np.ascontiguousarray(found, np.int16)
+
+
+@dataclass(frozen=True, slots=True)
+class PairSums:
+    """`codes` int64[256, 256] of all pairs of codes, by a and b; `ratios`: what a and b are multiplied by, roughly."""
+
+    codes: np.ndarray
+    ratios: tuple[float, float]
+    bounds: tuple[int, int]
+
+
+SumKey = tuple[int, ...]
+"""The parameters that a sum's codes depend on, the sign of b first."""
+
+
+def sum_key(instr: Instr) -> SumKey:
+    """Return what tells the codes of an add_s8q31 apart."""
+    return (1 if instr.params["sign"] == "+" else -1, *(instr.int_(key) for key in (*_FACTORS, *_CODES)))
+
+
+def pair_sums(key: SumKey) -> PairSums:
+    """Return the codes of an add_s8q31 for all pairs."""
+    sign, p = key[0], dict(zip((*_FACTORS, *_CODES), key[1:], strict=True))
+    codes, bounds = np.arange(-128, 128, dtype=np.int64), (p["out_min"], p["out_max"])
+    a, b = (
+        scaled((codes - p[f"{x}_zp"]) << p["left"], p[f"{x}_mul"], p[f"{x}_shift"]) for x in ("a", "b")
+    )  # fmt: skip
+    sums = scaled(a[:, None] + sign * b[None, :], p["out_mul"], p["out_shift"]) + p["out_zp"]
+    left, right, whole = (p[f"{x}_mul"] * 2.0 ** (p[f"{x}_shift"] - 31) for x in ("a", "b", "out"))
+    whole *= 2.0 ** p["left"]
+    return PairSums(np.clip(sums, *bounds), (left * whole, sign * right * whole), bounds)
+
+
+_FACTORS = ("left", "a_mul", "a_shift", "b_mul", "b_shift", "out_mul", "out_shift")
+_CODES = ("a_zp", "b_zp", "out_zp", "out_min", "out_max")

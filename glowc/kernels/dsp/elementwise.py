@@ -1,5 +1,5 @@
 """The `dsp` variants of kernels that turn codes into codes or reals, one by one or by rows (glow_dsp_codes.h,
-glow_dsp_codes16.h).
+glow_dsp_codes16.h); codes of 8 bits to codes of 16 and back by SMLAW and SSAT (glow_dsp_widths.h).
 """
 
 from __future__ import annotations
@@ -9,6 +9,7 @@ from dataclasses import dataclass, replace
 from glowc.graph.types import DType
 from glowc.kernels.base import KernelVariant, Prepared
 from glowc.kernels.common.rows import are_centred
+from glowc.kernels.common.widths import accepts_widths, prepare_widths
 from glowc.kernels.dsp.needs import FPU
 from glowc.kernels.features import Stated
 from glowc.program.ir import Instr, Plan
@@ -85,6 +86,10 @@ _WIDE = replace(
     _ROUND, header="glow_dsp_codes16.h", accepts=_accepts_wide_pairs, prepare=_prepare_wide_pairs,
 )  # fmt: skip
 SOFTMAX = replace(_ROUND, accepts=lambda instr: instr.int_("inner") == 1)
+WIDTHS = replace(
+    _ROUND, form="widths", rank=12, accepts=accepts_widths, prepare=prepare_widths,
+    template="{}_widths", header="glow_dsp_widths.h", stated=Stated(outputs=5),
+)  # fmt: skip
 
 VARIANTS = {
     "add_s16": (replace(_WIDE, stated=Stated(outputs=14)),),
@@ -98,7 +103,7 @@ VARIANTS = {
     "mul_s8": (MULTIPLY,),
     "mul_s8u": (MULTIPLY,),
     "quantize": (QUANTIZE,),
-    "requantize": (REQUANTIZE,),
+    "requantize": (REQUANTIZE, WIDTHS),
     "softmax_s16w": (replace(SOFTMAX, header="glow_dsp_codes16.h"),),
     "softmax_s8": (SOFTMAX,),
 }

@@ -1,4 +1,6 @@
-"""matmul_s8 on SMLAD: four rows of a times pairs of columns of b, which become a stream in scratch."""
+"""matmul_s8 on SMLAD: four rows of a times pairs of columns of b, which become a stream in scratch. LSTM and SVDF of
+TensorFlow Lite: four rows of weights at a time.
+"""
 
 from __future__ import annotations
 
@@ -6,6 +8,7 @@ from dataclasses import dataclass
 
 from glowc.graph.types import DType
 from glowc.kernels.base import KernelVariant, Prepared, Reads
+from glowc.kernels.common.products import rows_variants
 from glowc.kernels.dsp.needs import FPU
 from glowc.kernels.dsp.stream import words_before
 from glowc.kernels.shapes import MatMul
@@ -63,4 +66,5 @@ MATMUL = KernelVariant(
 
 VARIANTS = {
     "matmul_s8": (MATMUL,),
+    **rows_variants(("dsp",), "dsp", 1.7),
 }

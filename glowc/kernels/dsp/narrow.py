@@ -1,4 +1,9 @@
-"""fc_s8 on SMLAD of weights of 4 bits or of a palette as they are stored (runtime_c/dsp/glow_dsp_narrow.h)."""
+"""Weights of few bits on the DSP extension.
+
+fc_s8 on SMLAD reads those of 4 bits or of a palette as they are stored (runtime_c/dsp/glow_dsp_narrow.h), others are
+unpacked (runtime_c/dsp/glow_dsp_unpack.h): those of a palette are looked up by twos, in a table of all pairs that each
+call makes in its scratch.
+"""
 
 from __future__ import annotations
 
@@ -6,9 +11,21 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
+from glowc.graph.few_codes import NARROW_BITS
 from glowc.kernels.base import KernelVariant, Prepared, plan_of
 from glowc.kernels.common.constants import EMPTY, WEIGHTED
-from glowc.kernels.common.narrow import has_few_rows, vector_of, weight_bits, weight_form, weight_palette
+from glowc.kernels.common.narrow import (
+    UnpackPlan,
+    has_few_rows,
+    in_order,
+    indexed_by,
+    shifted,
+    unpacking,
+    vector_of,
+    weight_bits,
+    weight_form,
+    weight_palette,
+)  # fmt: skip
 from glowc.kernels.dsp.needs import FPU
 from glowc.kernels.dsp.stream import accepts_any_zero
 from glowc.kernels.features import Stated
@@ -97,6 +114,26 @@ def _stream(instr: Instr, constants: Arrays, words: np.ndarray) -> np.ndarray:
     return np.concatenate((words.reshape(blocks, -1).astype(np.uint32), ends), axis=1)
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class UnpackDspPlan(UnpackPlan):
+    """The same, and what a word of weights is by the DSP extension."""
+
+    def subtracted(self, stored: str, k: int) -> str:
+        """The same by the DSP extension."""
+        return f"glow_dsp_less_{self.form}({self.code(stored, k)}, {self.half})"
+
+    def paired(self, stored: str, k: int) -> str:
+        """The same by a table of all pairs of codes; places are stored in the order of the bytes of weights."""
+        pair = 2 * self.bits
+        both = [f"pairs[{shifted(stored, (2 * k + i) * pair)} & {(1 << pair) - 1}u]" for i in (0, 1)]
+        return f"glow_dsp_two_pairs({both[0]}, {both[1]})"
+
+
+def pair_bytes(instr: Instr) -> int:
+    """A halfword for each two codes of the palette."""
+    return 2 * instr.operand("palette").type.elements ** 2
+
+
 NARROW = KernelVariant(
     "dsp", form="narrow", also=FPU, rank=12, header="glow_dsp_narrow.h", template="{}_narrow", accepts=accepts,
     prepare=prepare, packs=WEIGHTED, scratch_bytes=_row_bytes, unpacks=True, stated=Stated(macs=1.45),
@@ -106,4 +143,11 @@ PALETTE = replace(
     scratch_bytes=_table_bytes, stated=Stated(macs=1.9),
 )  # fmt: skip
 
-VARIANTS = {"fc_s8": (NARROW, PALETTE)}
+_UNPACK = KernelVariant("dsp", rank=10)
+_PAIRS = replace(_UNPACK, header="glow_dsp_unpack.h", scratch_bytes=pair_bytes)
+
+VARIANTS = {
+    "fc_s8": (NARROW, PALETTE),
+    **unpacking(_UNPACK, 1, "glow_dsp_unpack.h", UnpackDspPlan),
+    **{f"unpack_p{bits}": (indexed_by(_PAIRS, bits, in_order, 1, plan=UnpackDspPlan),) for bits in NARROW_BITS},
+}

@@ -1,16 +1,21 @@
-"""Pools and means of codes, four channels at a time (glow_dsp.h, glow_dsp_codes.h, glow_dsp_codes16.h)."""
+"""Pools and means of codes, four channels at a time (glow_dsp.h, glow_dsp_codes.h, glow_dsp_codes16.h), and bilinear
+interpolation in integers, beside an FPU (runtime_c/glow_thumb_bilinear.h).
+"""
 
 from __future__ import annotations
 
 from dataclasses import replace
+from functools import partial
 
 from glowc.kernels.base import KernelVariant, Prepared
+from glowc.kernels.common.bilinear import accepts_fixed, prepare_fixed
 from glowc.kernels.dsp.forms import GROUP
 from glowc.kernels.dsp.needs import FPU
 from glowc.program.ir import Instr, Plan
 from glowc.program.kernel import Arrays
 
 _LEAST = 8  # codes for which a loop over words pays
+_LEAST_CHANNELS = 6  # where the integer weights of a pixel pay off beside an FPU
 _MOST_WIDE_TAPS = 1 << 15  # codes of 16 bits less a zero point
 
 
@@ -52,6 +57,10 @@ MAXIMUM = replace(AVERAGE_REAL, also=frozenset())
 
 _WIDE = replace(AVERAGE_REAL, header="glow_dsp_codes16.h")
 _FIXED = "glow_dsp_codes_q31.h"
+BILINEAR = KernelVariant(
+    "dsp", also=FPU, rank=5, header="glow_thumb_bilinear.h", template="common/bilinear_fixed",
+    prepare=prepare_fixed, accepts=partial(accepts_fixed, _LEAST_CHANNELS),
+)  # fmt: skip
 
 VARIANTS = {
     "avg_pool_s16": (replace(_WIDE, accepts=_accepts_wide_average, template="avg_pool_s16"),),
@@ -59,6 +68,7 @@ VARIANTS = {
     "avg_pool_s8": (AVERAGE,),
     "avg_pool_s8q31": (replace(AVERAGE, also=frozenset()),),
     "avg_pool_s8w": (AVERAGE_REAL,),
+    "bilinear_s8": (BILINEAR,),
     "max_pool_s16": (replace(_WIDE, also=frozenset()),),
     "max_pool_s8": (MAXIMUM,),
     "reduce_mean_s16": (

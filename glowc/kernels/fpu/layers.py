@@ -1,4 +1,8 @@
-"""The `fpu` variants: float32 kernels whose sums stay in the FPU's registers (runtime_c/fpu/glow_fpu.h)."""
+"""The `fpu` variants: float32 kernels whose sums stay in the FPU's registers (runtime_c/fpu/glow_fpu.h).
+
+Functions of floats and softmax take four elements at a time (runtime_c/fpu/glow_fpu_elementary.h). Recurrent layers are
+the reference's loops, with rows of weights multiplied by the FPU.
+"""
 
 from __future__ import annotations
 
@@ -10,7 +14,10 @@ import numpy as np
 from glowc.graph.types import DType
 from glowc.kernels.base import KernelVariant, Prepared
 from glowc.kernels.common.few import few_plan
-from glowc.kernels.common.transposed import transposed
+from glowc.kernels.common.reals import accepts_function, accepts_softmax
+from glowc.kernels.common.recurrent import LayerPlan, layer_scratch
+from glowc.kernels.common.windows import planar, transposed
+from glowc.kernels.features import Stated
 from glowc.kernels.shapes import Conv
 from glowc.program.ir import Instr, Plan
 from glowc.program.kernel import Arrays
@@ -18,6 +25,8 @@ from glowc.program.kernel import Arrays
 NEEDS = frozenset({"thumb"})  # Cortex-M4F, M7, M33, M55
 _BLOCK = 4  # outputs
 _LARGE = 9  # positions of a window
+_FUNCTIONS = {"lstm": 540, "gru": 330, "rnn": 120}
+"""Instructions of the functions of a cell and step: Sigmoid and Tanh take about a hundred each."""
 
 
 def _is_planar(instr: Instr) -> bool:
@@ -134,6 +143,14 @@ def _accepts_binary(instr: Instr) -> bool:
     return last >= 0 and 1 in steps and steps <= {0, 1} and instr.int_(f"d{last}") >= 2 * _BLOCK
 
 
+def _accepts_function(instr: Instr) -> bool:
+    return accepts_function(instr) and instr.int_("n") >= _BLOCK
+
+
+def _accepts_softmax(instr: Instr) -> bool:
+    return accepts_softmax(instr) and instr.int_("n") >= _BLOCK
+
+
 _SHARED = KernelVariant("fpu", also=NEEDS, rank=10, header="glow_fpu.h")
 CONV = replace(_SHARED, accepts=_accepts_conv, prepare=prepare_conv, packs=frozenset({"weights"}))
 CONV_W8 = replace(CONV, header="glow_fpu_w8.h", accepts=lambda instr: _zero_at_zero(instr) and _accepts_conv(instr))
@@ -146,6 +163,12 @@ MAXIMUM = replace(_SHARED, also=NEEDS | {"vcvtn"}, accepts=_accepts_maximum, hea
 COMPARED = replace(MAXIMUM, form="compared", also=NEEDS, slow_with=frozenset({"vcvtn"}), prepare=prepare_compared)
 BINARY = replace(_SHARED, in_place=True, accepts=_accepts_binary, prepare=prepare_binary, header="glow_fpu_binary.h")
 AVERAGE = replace(_SHARED, accepts=_accepts_average, header="glow_fpu_pool.h")
+_NORM = replace(_SHARED, in_place=True, header="")
+_FUNCTION = replace(_NORM, header="glow_fpu_elementary.h", accepts=_accepts_function)
+_RECURRENT = replace(
+    _SHARED, header="glow_fpu_row.h", template="ref/{}", scratch_bytes=layer_scratch,
+    prepare=lambda _, __: Prepared(plan=LayerPlan(fpu=True)),
+)  # fmt: skip
 
 VARIANTS = {
     "avg_pool_f32": (AVERAGE,),
@@ -153,9 +176,17 @@ VARIANTS = {
     "conv_f32": (CONV,),
     "conv_f32w8": (CONV_W8,),
     "conv_transpose": (transposed(_SHARED),),
-    "dwconv_f32": (DEPTHWISE,),
+    "dwconv_f32": (DEPTHWISE, planar("fpu")),
     "fc_f32": (FC, FEW),
     "fc_f32w8": (FC_W8,),
+    "layer_norm_f32": (_NORM,),
+    "layer_norm_stats_f32": (_NORM,),
     "matmul_f32": (MATMUL,),
     "max_pool_f32": (MAXIMUM, COMPARED),
+    "softmax_f32": (replace(_FUNCTION, accepts=_accepts_softmax),),
+    "unary": (_FUNCTION,),
+    **{
+        f"{kind}_f32": (replace(_RECURRENT, stated=Stated(macs=1.5, outputs=insns)),)
+        for kind, insns in _FUNCTIONS.items()
+    },
 }

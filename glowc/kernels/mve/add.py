@@ -11,7 +11,7 @@ import numpy as np
 
 from glowc.graph.numerics import fma
 from glowc.kernels.base import UNFIT, Prepared
-from glowc.kernels.common.fixed_sums import SumKey, pair_sums, sum_key
+from glowc.kernels.common.sums import SumKey, pair_sums, sum_key
 from glowc.kernels.mve.shared import PAIRWISE, PairwisePlan, accepts_rows, are_codes
 from glowc.program.ir import Instr
 from glowc.program.kernel import Arrays

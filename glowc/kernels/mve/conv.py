@@ -8,7 +8,7 @@ import numpy as np
 
 from glowc.kernels.base import Prepared
 from glowc.kernels.common.constants import WEIGHTED
-from glowc.kernels.common.factors import Ends
+from glowc.kernels.common.factors import Ends, with_factors
 from glowc.kernels.common.float_shift import rows, with_scales
 from glowc.kernels.mve.conv_plans import (
     ConvPlan,
@@ -79,5 +79,6 @@ LAYER = replace(
 
 VARIANTS = {
     "conv_s8": (LAYER,),
+    "conv_s8q31": (with_factors(LAYER, "glow_mve_gather_q31.h"),),
     "conv_s8rs": (with_scales(LAYER, rows, streamed),),
 }

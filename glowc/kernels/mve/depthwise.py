@@ -8,7 +8,7 @@ import numpy as np
 
 from glowc.kernels.base import Prepared
 from glowc.kernels.common.constants import WEIGHTED, LayerPlan
-from glowc.kernels.common.factors import Ends
+from glowc.kernels.common.factors import Ends, with_factors
 from glowc.kernels.common.float_shift import columns, with_scales
 from glowc.kernels.mve.fixed import fixed_form
 from glowc.kernels.mve.shared import FAST, has_codes, is_clamped
@@ -125,5 +125,6 @@ LAYER = replace(FAST, accepts=accepts, prepare=prepare, packs=WEIGHTED, header="
 
 VARIANTS = {
     "dwconv_s8": (LAYER,),
+    "dwconv_s8q31": (with_factors(LAYER, "glow_mve_dw_q31.h"),),
     "dwconv_s8rs": (with_scales(LAYER, columns, streamed),),
 }

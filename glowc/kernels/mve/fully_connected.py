@@ -6,7 +6,7 @@ from dataclasses import dataclass, replace
 
 from glowc.kernels.base import Prepared
 from glowc.kernels.common.constants import WEIGHTED
-from glowc.kernels.common.factors import Ends
+from glowc.kernels.common.factors import Ends, with_factors
 from glowc.kernels.common.float_shift import rows, with_scales
 from glowc.kernels.common.singles import RowsPlan, with_singles
 from glowc.kernels.mve.shared import FAST, has_centred_codes
@@ -47,5 +47,6 @@ SINGLE = with_singles(LAYER, "glow_mve_dot_s8", "glow_mve_single.h")
 
 VARIANTS = {
     "fc_s8": (LAYER, SINGLE),
+    "fc_s8q31": (with_factors(LAYER, "glow_mve_dot_q31.h"),),
     "fc_s8rs": (with_scales(LAYER, rows, streamed),),
 }

@@ -1,13 +1,15 @@
-"""Helium variants of pools and means of codes, by adjacent channels (runtime_c/mve/glow_mve_elementwise.h,
-glow_mve_pool.h, glow_mve_pool16.h).
+"""Helium variants of pools, means and bilinear interpolation of codes, by adjacent channels
+(runtime_c/mve/glow_mve_elementwise.h, glow_mve_pool.h, glow_mve_pool16.h, glow_mve_bilinear.h).
 """
 
 from __future__ import annotations
 
 from dataclasses import replace
+from functools import partial
 
 from glowc.graph.types import DType
 from glowc.kernels.base import Prepared
+from glowc.kernels.common.bilinear import accepts_codes, is_adjacent
 from glowc.kernels.mve.shared import FAST, is_moderate
 from glowc.kernels.shapes import Pool
 from glowc.program.ir import Instr, Plan
@@ -16,6 +18,7 @@ from glowc.program.kernel import Arrays
 _MOST_TAPS = 255  # codes whose sum fits 16 bits
 _MOST_WIDE_TAPS = 1 << 15  # codes of 16 bits less a zero point whose sum fits 32 bits
 _LEAST_ROW = 4  # codes that fill half a vector
+_CHANNELS = 4
 
 
 def accepts_maximum(instr: Instr) -> bool:
@@ -58,6 +61,7 @@ def accepts_fixed_mean(instr: Instr) -> bool:
 
 _POOL = replace(FAST, header="glow_mve_elementwise.h")
 _WIDE = replace(FAST, header="glow_mve_pool16.h")
+_BILINEAR = replace(FAST, header="glow_mve_bilinear.h")
 
 VARIANTS = {
     "avg_pool_s16": (replace(_WIDE, accepts=accepts_average),),
@@ -65,6 +69,8 @@ VARIANTS = {
     "avg_pool_s8": (replace(_POOL, accepts=accepts_average),),
     "avg_pool_s8q31": (replace(FAST, accepts=accepts_average, header="glow_mve_pool_q31.h"),),
     "avg_pool_s8w": (replace(FAST, accepts=accepts_real_average, header="glow_mve_pool.h"),),
+    "bilinear_codes_s8": (replace(_BILINEAR, accepts=partial(accepts_codes, _CHANNELS)),),
+    "bilinear_s8": (replace(_BILINEAR, accepts=partial(is_adjacent, _CHANNELS)),),
     "max_pool_s16": (replace(_WIDE, accepts=accepts_maximum),),
     "max_pool_s8": (replace(_POOL, accepts=accepts_maximum),),
     "reduce_mean_s16": (

@@ -1,7 +1,77 @@
-"""Products of two int16 tensors on VMLALDAVA."""
+"""Helium variants of products besides those of int8 layers: of two tensors, of rows of weights, of dynamic scales.
+
+Of two int8 matrices (runtime_c/mve/glow_mve_matmul.h); of two int16 tensors on VMLALDAVA (common/products.py); LSTM and
+SVDF of TensorFlow Lite on VMLADAVA, four rows of weights at a time; kernels whose scales and zero points are known at
+run time (runtime_c/mve/glow_mve_dynamic.h).
+"""
 
 from __future__ import annotations
 
-from glowc.kernels.common.products import product_variants
+from dataclasses import dataclass, replace
 
-VARIANTS = product_variants(("mve",), "mve", 0.5, rank=21)
+from glowc.graph.types import DType
+from glowc.kernels.base import Prepared, plan_of
+from glowc.kernels.common.products import product_variants, rows_variants
+from glowc.kernels.mve.shared import FAST, are_codes
+from glowc.kernels.mve.stream import GROUP
+from glowc.kernels.shapes import FullyConnected, MatMul
+from glowc.program.ir import Instr, Plan
+from glowc.program.kernel import Arrays
+
+_STEPS = 1 << 13  # bytes between elements of a column: eight of them fit a 16-bit offset
+_SUM = 4  # bytes
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class MatMulPlan(Plan):
+    """`packed`: the columns of the right operand are copied, one after the other."""
+
+    packed: bool
+
+
+def accepts_matmul(instr: Instr) -> bool:
+    """Accept int8 products whose left operand has adjacent columns."""
+    shape = MatMul.of(instr)
+    return are_codes(instr, "a", "b", "out") and (shape.a_col == 1 or shape.k == 1) and shape.b_row < _STEPS
+
+
+def prepare_matmul(_: Arrays, instr: Instr) -> Prepared:
+    """Return whether columns are copied: those whose elements are not adjacent."""
+    shape = MatMul.of(instr)
+    return Prepared(plan=MatMulPlan(packed=shape.b_row != 1 and shape.k > 1))
+
+
+def matmul_scratch(instr: Instr) -> int:
+    """Bytes of a sum per column, and of the columns where they are copied."""
+    shape, plan = MatMul.of(instr), plan_of(instr, MatMulPlan)
+    return _sums(shape.n) * (_SUM + (shape.k if plan.packed else 0))
+
+
+def accepts_fc(instr: Instr) -> bool:
+    """Accept rows of bytes and int8 weights."""
+    bytes_ = instr.operand("in").type.dtype in (DType.S8, DType.U8)
+    return bytes_ and are_codes(instr, "weights") and instr.operand("w_zp").type.dtype is DType.S32
+
+
+def fc_scratch(instr: Instr) -> int:
+    """Bytes of a sum per output, and of one row of inputs."""
+    shape = FullyConnected.of(instr)
+    return _sums(shape.out_n) * _SUM + shape.in_k
+
+
+def _sums(count: int) -> int:
+    return -(-count // GROUP) * GROUP
+
+
+_DYNAMIC = replace(FAST, header="glow_mve_dynamic.h")
+_MATMUL = replace(
+    FAST, accepts=accepts_matmul, prepare=prepare_matmul, scratch_bytes=matmul_scratch, header="glow_mve_matmul.h"
+)
+
+VARIANTS = {
+    "dynamic_quantize": (_DYNAMIC,),
+    "fc_dynamic": (replace(_DYNAMIC, accepts=accepts_fc, scratch_bytes=fc_scratch),),
+    "matmul_s8": (_MATMUL,),
+    **product_variants(("mve",), "mve", 0.5, rank=21),
+    **rows_variants(("mve",), "mve", 0.4, rank=21),
+}

@@ -11,8 +11,8 @@ import numpy as np
 from glowc.graph.types import DType
 from glowc.kernels.base import UNFIT, KernelVariant, Prepared
 from glowc.kernels.common.assembly import Printed, joined
-from glowc.kernels.common.fixed_sums import SumKey, pair_sums, sum_key
 from glowc.kernels.common.rows import RowPlan, steps
+from glowc.kernels.common.sums import SumKey, pair_sums, sum_key
 from glowc.kernels.simd.add_terms import (
     Terms,
     fixed_fused,
@@ -23,7 +23,7 @@ from glowc.kernels.simd.add_terms import (
     rounded_twice,
 )
 from glowc.kernels.simd.core import CORES
-from glowc.kernels.simd.mul import accepts_long_rows
+from glowc.kernels.simd.elementwise import accepts_long_rows
 from glowc.program.ir import Instr
 from glowc.program.kernel import Arrays
 

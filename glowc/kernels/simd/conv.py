@@ -17,7 +17,7 @@ import numpy as np
 from glowc.graph.types import DType
 from glowc.kernels.base import KernelVariant, Prepared, plan_of
 from glowc.kernels.common.constants import WEIGHTED
-from glowc.kernels.common.shifted import shifted
+from glowc.kernels.common.sums import shifted
 from glowc.kernels.records import Records
 from glowc.kernels.shapes import Conv
 from glowc.kernels.simd.conv_plan import ConvPlan

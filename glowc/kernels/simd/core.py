@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
-from glowc.kernels.base import Prepared
+from glowc.kernels.base import KernelVariant, Prepared
 from glowc.kernels.common.assembly import Printed, joined
 from glowc.program.ir import Instr, Plan
 from glowc.program.kernel import Arrays
@@ -30,6 +30,11 @@ CORES = {
     "i8mm": Core(),
 }
 """By instruction set."""
+
+
+def both(plain: KernelVariant) -> tuple[KernelVariant, KernelVariant]:
+    """Return a variant for A64, and the same for A32."""
+    return plain, replace(plain, isa="a32")
 
 
 def code_limits(p: Printed, point: str, odd: str, *, a32: bool) -> str:

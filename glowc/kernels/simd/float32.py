@@ -9,9 +9,9 @@ from glowc.graph.types import DType
 from glowc.kernels.base import KernelVariant, Prepared, plan_of
 from glowc.kernels.common.assembly import Printed
 from glowc.kernels.common.few import few_plan
-from glowc.kernels.common.transposed import transposed
+from glowc.kernels.common.windows import planar, transposed
 from glowc.kernels.shapes import Conv
-from glowc.kernels.simd.core import CORES
+from glowc.kernels.simd.core import CORES, both
 from glowc.program.ir import Instr, Plan
 from glowc.program.kernel import Arrays
 
@@ -137,7 +137,7 @@ VARIANTS = {
     "conv_f32": CONV,
     "conv_f32w8": CONV,
     "conv_transpose": tuple(transposed(v) for v in _BOTH),
-    "dwconv_f32": DEPTHWISE,
+    "dwconv_f32": (*DEPTHWISE, *both(planar("a64"))),
     "dwconv_f32w8": DEPTHWISE,
     "fc_f32": (*FC, *FEW),
     "fc_f32w8": FC,

@@ -12,8 +12,8 @@ import numpy as np
 from glowc.kernels.base import KernelVariant, Prepared
 from glowc.kernels.common.constants import WEIGHTED
 from glowc.kernels.common.few import with_few
-from glowc.kernels.common.shifted import shifted
 from glowc.kernels.common.singles import RowsPlan, with_singles
+from glowc.kernels.common.sums import shifted
 from glowc.kernels.records import Records
 from glowc.kernels.shapes import FullyConnected
 from glowc.kernels.simd.conv import HEADER, accepts_codes

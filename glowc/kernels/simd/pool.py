@@ -1,5 +1,5 @@
-"""Averages and maxima of windows, and means, on A64 and A32 (runtime_c/simd/glow_neon_codes.h,
-glow_neon_codes16.h).
+"""Averages and maxima of windows, means, and bilinear interpolation of int8 codes, on A64 and A32
+(runtime_c/simd/glow_neon_codes.h, glow_neon_codes16.h, glow_neon_bilinear.h).
 """
 
 from __future__ import annotations
@@ -8,10 +8,11 @@ from dataclasses import dataclass, replace
 from functools import partial
 
 from glowc.graph.types import DType
-from glowc.kernels.base import KernelVariant, Prepared
+from glowc.kernels.base import Prepared
+from glowc.kernels.common.bilinear import accepts_codes, is_adjacent
 from glowc.kernels.shapes import Pool
-from glowc.kernels.simd.core import CORES, CorePlan
-from glowc.kernels.simd.quantize import A32, A64, LEAST, is_normal
+from glowc.kernels.simd.core import CORES, CorePlan, both
+from glowc.kernels.simd.elementwise import CODES, LEAST, is_normal
 from glowc.program.ir import Instr, Plan
 from glowc.program.kernel import Arrays
 
@@ -91,34 +92,33 @@ def _accepts_fixed_mean(instr: Instr) -> bool:
     return _accepts_mean(instr) and -31 <= instr.int_("shift") <= -1
 
 
-def _both(plain: KernelVariant) -> tuple[KernelVariant, ...]:
-    return plain, replace(plain, isa="a32")
-
-
 AVERAGE = tuple(
     replace(v, accepts=_accepts_average, prepare=partial(_prepare_average, a32=CORES[v.isa].a32), header=header)
-    for v, header in ((A64, "glow_neon.h"), (A32, "glow_a32.h"))
+    for v, header in zip(both(CODES), ("glow_neon.h", "glow_a32.h"), strict=True)
 )
 
 WHOLE = tuple(replace(v, prepare=partial(_prepare_whole, a32=CORES[v.isa].a32)) for v in AVERAGE)
 
-_WIDE = replace(A64, header="glow_neon_codes16.h")
+_WIDE = replace(CODES, header="glow_neon_codes16.h")
+_BILINEAR = replace(CODES, header="glow_neon_bilinear.h")
 
 VARIANTS = {
-    "avg_pool_f32": _both(replace(A64, accepts=_accepts_floats)),
-    "avg_pool_s16": _both(replace(_WIDE, accepts=_accepts_wide_average, template="avg_pool_s16")),
-    "avg_pool_s16w": _both(replace(_WIDE, accepts=_accepts_real_average)),
+    "avg_pool_f32": both(replace(CODES, accepts=_accepts_floats)),
+    "avg_pool_s16": both(replace(_WIDE, accepts=_accepts_wide_average, template="avg_pool_s16")),
+    "avg_pool_s16w": both(replace(_WIDE, accepts=_accepts_real_average)),
     "avg_pool_s8": AVERAGE,
     "avg_pool_s8q31": WHOLE,
-    "avg_pool_s8w": _both(replace(A64, accepts=_accepts_real_average)),
-    "max_pool_f32": _both(replace(A64, accepts=_accepts_floats)),
-    "max_pool_s16": _both(replace(A64, accepts=_accepts_maximum, header="glow_neon_f32.h")),
-    "max_pool_s8": _both(replace(A64, accepts=_accepts_maximum, header="glow_neon_f32.h")),
-    "reduce_mean_s16": _both(
+    "avg_pool_s8w": both(replace(CODES, accepts=_accepts_real_average)),
+    "bilinear_codes_s8": both(replace(_BILINEAR, accepts=partial(accepts_codes, LEAST))),
+    "bilinear_s8": both(replace(_BILINEAR, accepts=partial(is_adjacent, LEAST))),
+    "max_pool_f32": both(replace(CODES, accepts=_accepts_floats)),
+    "max_pool_s16": both(replace(CODES, accepts=_accepts_maximum, header="glow_neon_f32.h")),
+    "max_pool_s8": both(replace(CODES, accepts=_accepts_maximum, header="glow_neon_f32.h")),
+    "reduce_mean_s16": both(
         replace(_WIDE, accepts=_accepts_wide_mean, prepare=_prepare_mean, template="reduce_mean_s16")
     ),
-    "reduce_mean_s8": _both(replace(A64, accepts=_accepts_mean, prepare=_prepare_mean)),
-    "reduce_mean_s8q31": _both(
-        replace(A64, accepts=_accepts_fixed_mean, prepare=_prepare_mean, header="glow_neon_q31.h")
+    "reduce_mean_s8": both(replace(CODES, accepts=_accepts_mean, prepare=_prepare_mean)),
+    "reduce_mean_s8q31": both(
+        replace(CODES, accepts=_accepts_fixed_mean, prepare=_prepare_mean, header="glow_neon_q31.h")
     ),
 }

@@ -1,7 +1,62 @@
-"""Products of two int16 tensors on Advanced SIMD."""
+"""Products on Advanced SIMD besides those of int8 layers: of two tensors, and of rows of weights.
+
+matmul_s8: both tensors are widened to 16 bits; of two int16 tensors by common/products.py. LSTM and SVDF of TensorFlow
+Lite take four rows of weights at a time; recurrent layers of float32 are the reference's loops, with rows of weights
+multiplied by vectors. conv_integer: zero points known at run time (runtime_c/simd/glow_neon_integer.h).
+"""
 
 from __future__ import annotations
 
-from glowc.kernels.common.products import product_variants
+from dataclasses import replace
+from functools import partial
 
-VARIANTS = product_variants(("a64", "a32"), "neon", 0.6)
+from glowc.kernels.base import KernelVariant, Prepared
+from glowc.kernels.common.products import product_variants, rows_variants
+from glowc.kernels.common.recurrent import LayerPlan, layer_scratch
+from glowc.kernels.features import Stated
+from glowc.kernels.shapes import MatMul
+from glowc.kernels.simd.core import CORES, both, prepare_core
+from glowc.program.ir import Instr
+
+_FUNCTIONS = {"lstm": 400, "gru": 250, "rnn": 90}
+"""Instructions of the functions of a cell and step: Sigmoid and Tanh take about eighty each."""
+
+
+def _accepts_matmul(instr: Instr) -> bool:
+    return instr.int_("n") >= 4 and instr.int_("k") >= 4
+
+
+def _matmul_bytes(instr: Instr) -> int:
+    """Bytes: the right operand of one product and four rows of the left, in 16 bits (simd/matmul_s8.c.j2)."""
+    s = MatMul.of(instr)
+    return 2 * (-(-s.k // 4) * 4) * (-(-s.n // 8) * 8 + 4)
+
+
+def _accepts_integer(instr: Instr) -> bool:
+    """Accept NHWC without groups, two outputs or more, at least a vector of adjacent inputs."""
+    plain = instr.int_("nhwc") == instr.int_("groups") == 1 and instr.int_("out_c") >= 2
+    return plain and instr.int_("dil_w") == 1 and instr.int_("k_w") * instr.int_("in_c") >= 8
+
+
+_MATMUL = tuple(
+    KernelVariant(
+        isa, rank=30, header=header, scratch_bytes=_matmul_bytes, accepts=_accepts_matmul,
+        prepare=partial(prepare_core, a32=CORES[isa].a32),
+    )
+    for isa, header in (("a32", "glow_a32.h"), ("a64", "glow_neon.h"))
+)  # fmt: skip
+_RECURRENT = KernelVariant(
+    "a64", rank=30, header="glow_neon_f32.h", template="ref/{}", scratch_bytes=layer_scratch,
+    prepare=lambda _, __: Prepared(plan=LayerPlan(vector=True)),
+)  # fmt: skip
+
+VARIANTS = {
+    "conv_integer": both(KernelVariant("a64", rank=30, header="glow_neon_integer.h", accepts=_accepts_integer)),
+    "matmul_s8": _MATMUL,
+    **product_variants(("a64", "a32"), "neon", 0.6),
+    **rows_variants(("a64", "a32"), "neon", 0.6),
+    **{
+        f"{kind}_f32": both(replace(_RECURRENT, stated=Stated(macs=0.9, outputs=insns)))
+        for kind, insns in _FUNCTIONS.items()
+    },
+}

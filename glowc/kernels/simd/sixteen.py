@@ -14,6 +14,7 @@ from glowc.kernels.common.rows import are_centred
 from glowc.kernels.common.windows import prepare_taps
 from glowc.kernels.records import plain_records
 from glowc.kernels.shapes import Conv
+from glowc.kernels.simd.core import both
 from glowc.program.ir import Instr, Plan
 from glowc.program.kernel import Arrays
 
@@ -99,10 +100,6 @@ def _prepare_pairs(_: Arrays, instr: Instr) -> Prepared:
     return Prepared(plan=PairsPlan(rank=instr.int_("rank")))
 
 
-def _on_both(variant: KernelVariant) -> tuple[KernelVariant, ...]:
-    return variant, replace(variant, isa="a32")
-
-
 _PLAIN = KernelVariant("a64", rank=20, header="glow_neon_wide.h")
 _PAIRS = KernelVariant(
     "a64", rank=20, header="glow_neon_reals16.h", in_place=True, accepts=_accepts_pairs, prepare=_prepare_pairs,
@@ -111,8 +108,8 @@ _PAIRS = KernelVariant(
 VARIANTS = {
     "conv_s16": _BOTH,
     "conv_s16rs": _BOTH,
-    "dwconv_s16": _on_both(replace(_PLAIN, accepts=_accepts_depthwise, prepare=prepare_taps)),
-    "fc_s16": _on_both(replace(_PLAIN, accepts=_accepts_fc, records=plain_records)),
+    "dwconv_s16": both(replace(_PLAIN, accepts=_accepts_depthwise, prepare=prepare_taps)),
+    "fc_s16": both(replace(_PLAIN, accepts=_accepts_fc, records=plain_records)),
     "add_s16": (_PAIRS,),
     "mul_s16": (_PAIRS,),
 }

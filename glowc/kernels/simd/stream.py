@@ -13,7 +13,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from glowc.kernels.common.factors import Ends
-from glowc.kernels.common.shifted import in_blocks
+from glowc.kernels.common.sums import in_blocks
 from glowc.kernels.records import Records
 from glowc.kernels.simd.ending import Ending
 from glowc.program.ir import Instr

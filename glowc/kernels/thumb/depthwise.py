@@ -12,6 +12,7 @@ from glowc.graph.types import DType
 from glowc.kernels.base import KernelVariant, Prepared, Reads
 from glowc.kernels.common.constants import SHIFTED, WEIGHTED
 from glowc.kernels.common.header_numbers import header_number
+from glowc.kernels.common.windows import planar
 from glowc.kernels.features import Stated
 from glowc.kernels.shapes import Conv
 from glowc.kernels.thumb.depthwise_tile import ThumbTile
@@ -162,6 +163,6 @@ def _depthwise(packs: frozenset[str], *, shifts: bool) -> tuple[KernelVariant, .
 
 
 VARIANTS = {
-    "dwconv_s8": _depthwise(WEIGHTED, shifts=False),
+    "dwconv_s8": (*_depthwise(WEIGHTED, shifts=False), planar("v7m")),
     "dwconv_s8rs": _depthwise(SHIFTED, shifts=True),
 }

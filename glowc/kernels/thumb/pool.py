@@ -1,4 +1,5 @@
-"""Averages and maxima of int8 codes for cores without FPU and DSP (runtime_c/thumb/glow_thumb_pool.h).
+"""Averages and maxima of int8 codes for cores without FPU and DSP (runtime_c/thumb/glow_thumb_pool.h), and bilinear
+interpolation in integers for those without FPU (runtime_c/glow_thumb_bilinear.h).
 
 Averages are integer sums and one product a code; maxima of small windows are those of words of four codes.
 
@@ -10,8 +11,10 @@ by the definition.
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from functools import partial
 
 from glowc.kernels.base import KernelVariant, Prepared
+from glowc.kernels.common.bilinear import accepts_fixed, prepare_fixed
 from glowc.kernels.common.header_numbers import header_number
 from glowc.kernels.shapes import Pool
 from glowc.kernels.thumb.fold import near_tie
@@ -92,10 +95,15 @@ def prepare_maximum(_: Arrays, instr: Instr) -> Prepared:
 
 AVERAGE = both(KernelVariant("v7m", rank=5, header=HEADER, accepts=_accepts, prepare=prepare))
 MAXIMUM = replace(AVERAGE[0], accepts=_accepts_maximum, prepare=prepare_maximum)
+BILINEAR = KernelVariant(
+    "soft", also=frozenset({"thumb"}), rank=5, header="glow_thumb_bilinear.h",
+    template="common/bilinear_fixed", prepare=prepare_fixed, accepts=partial(accepts_fixed, 1),
+)  # fmt: skip
 
 VARIANTS = {
     "avg_pool_s8": AVERAGE,
     "avg_pool_s8w": AVERAGE,
+    "bilinear_s8": (BILINEAR,),
     "max_pool_s8": (MAXIMUM,),
     "reduce_mean_s8": AVERAGE,
 }

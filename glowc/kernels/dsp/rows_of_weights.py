@@ -1,7 +1,0 @@
-"""LSTM and SVDF of TensorFlow Lite on SMLAD: four rows of weights at a time."""
-
-from __future__ import annotations
-
-from glowc.kernels.common.rows_of_weights import rows_variants
-
-VARIANTS = rows_variants(("dsp",), "dsp", 1.7)
