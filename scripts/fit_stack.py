@@ -39,7 +39,7 @@ from glowc.machine.execute import (
     stack_report,
 )
 from glowc.select.cost import MODES, cost_file, key_of
-from glowc.select.stack import modes_of, typical
+from glowc.select.estimate import modes_of, typical
 
 ROOT = Path(__file__).resolve().parent.parent
 SHARED = ROOT.parent / "shared"

@@ -14,8 +14,8 @@ from draw_rooms import rooms_svg
 
 from glowc.app.show import boards_data, ops_data
 from glowc.board import load_board
+from glowc.frontend.control import MOST_NODES
 from glowc.frontend.importer import LARGEST_CONSTANT_ELEMENTS, MOST_EXPANDED_NODES, MOST_LEVELS
-from glowc.frontend.loops import MOST_NODES
 from glowc.frontend.schema import LARGEST_EXTENT
 from glowc.frontend.tflite.known import known_operators
 from glowc.graph.types import LARGEST_TENSOR_BYTES

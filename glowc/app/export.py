@@ -51,7 +51,7 @@ def example(
     ] = None,
 ) -> None:
     """Copy an example."""
-    from glowc.compiler.examples import copy_example, example_titles
+    from glowc.compiler.files import copy_example, example_titles
 
     if name is None:
         titles = example_titles()

@@ -415,8 +415,7 @@ class Wanted:
 
 def target_of(wanted: Wanted, net: Net, images: ImageFormat) -> Target:
     """Return the labelled samples and the score of outputs. Raises InputError where there are no labels."""
-    from glowc.quant.labelled import read_set
-    from glowc.quant.labels import read_classes
+    from glowc.quant.labels import read_classes, read_set
     from glowc.quant.metrics import check_classes, load_metric, top
     from glowc.quant.tune import Target
 

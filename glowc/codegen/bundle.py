@@ -12,12 +12,11 @@ from glowc import __version__
 from glowc.codegen.blob import HEADER as BLOB_HEADER
 from glowc.codegen.blob import blob_bytes, c_bytes, code_hash, lay_out
 from glowc.codegen.export import FOLDER, check_core, check_package, exported, placed
-from glowc.codegen.guard import guard_zones
 from glowc.codegen.headers import RUNTIME_FILES
 from glowc.codegen.kernels import environment, extern_files, foreign_headers
 from glowc.codegen.names import c_lines, in_comment, is_ident, prints_math
 from glowc.codegen.package import package_fields
-from glowc.codegen.places import Places, check_parts, unused_pointers
+from glowc.codegen.places import Places, check_parts, guard_zones, unused_pointers
 from glowc.codegen.segments import PieceView, piece_views, printed_layer
 from glowc.codegen.view import (
     ConstView,

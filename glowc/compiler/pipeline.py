@@ -53,7 +53,7 @@ from glowc.passes.layout.edge import Edge, change_edge
 from glowc.passes.pipeline import run_pipeline
 from glowc.passes.quant.float_layers import require_int8
 from glowc.passes.quant.propagate_quant import PropagateQuant
-from glowc.passes.time.stateful import Stateful
+from glowc.passes.time.states import Stateful
 from glowc.place.planning import Planned, local_offsets, pareto, verify_plan
 from glowc.place.regions import draw_plans, parts_of, region_report
 from glowc.program.ir import Program

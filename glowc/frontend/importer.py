@@ -13,19 +13,17 @@ import numpy as np
 import onnx
 
 from glowc.errors import InternalError
-from glowc.frontend.branches import import_if
 from glowc.frontend.builder import Builder
+from glowc.frontend.control import import_if, unroll_loop, unroll_scan
 from glowc.frontend.double_pairs import merge_double_pairs
 from glowc.frontend.fold import can_evaluate, evaluate, find_schema, infer_onnx
 from glowc.frontend.functions import inline, schema_function
 from glowc.frontend.given import with_shapes, with_values
 from glowc.frontend.half import HALF, OTHER_FLOATS, computes_in_half, widened_model, widened_node
-from glowc.frontend.loops import unroll_loop, unroll_scan
 from glowc.frontend.normalize import SAME_IN_MICROSOFT, find_normalizer
 from glowc.frontend.onnx_model import OnnxModel, OnnxNode, read_model
-from glowc.frontend.order import order_nodes
+from glowc.frontend.order import finish, order_nodes
 from glowc.frontend.problems import NodeError, Problems, UnsupportedOpError, problem_error
-from glowc.frontend.prune import finish
 from glowc.frontend.reader import Source, load
 from glowc.frontend.rewrites import REWRITES
 from glowc.frontend.schema import check_outputs, check_schema, check_types, check_version, defaults

@@ -1,14 +1,20 @@
-"""Which nodes are needed, and in which order; finds cycles and values that nothing computes."""
+"""Which nodes are needed, and in which order; finds cycles and values that nothing computes.
+
+The finished graph has only what the outputs need, and original names for constants that got a typed twin.
+"""
 
 from __future__ import annotations
 
 from collections import deque
 from collections.abc import Iterable, Sequence
+from dataclasses import replace
 
 import onnx
 
+from glowc.frontend.builder import Builder
 from glowc.frontend.onnx_model import OnnxNode
 from glowc.frontend.problems import Problems
+from glowc.graph.graph import Graph, Node
 
 
 def order_nodes(
@@ -90,3 +96,39 @@ def _sorted(
         problems.add(f"the graph has a cycle through {', '.join(stuck[:6])}", "export the model again")
         problems.check()
     return result
+
+
+def finish(b: Builder, name: str, inputs: tuple[str, ...], outputs: tuple[str, ...]) -> Graph:
+    """Return the graph of the builder's nodes without those that nothing needs."""
+    nodes = _needed_nodes(b.nodes, outputs)
+    used = {value for node in nodes for value in (*node.inputs, *node.outputs) if value} | {*inputs, *outputs}
+    names = _restored(b, used)
+    nodes = [replace(n, inputs=tuple(names.get(v, v) for v in n.inputs)) for n in nodes]
+    return Graph(
+        name,
+        inputs,
+        outputs,
+        tuple(nodes),
+        {names.get(value, value): type_ for value, type_ in b.types.items() if value in used},
+        {names.get(value, value): array for value, array in b.consts.items() if value in used},
+    )
+
+
+def _needed_nodes(nodes: list[Node], outputs: tuple[str, ...]) -> list[Node]:
+    wanted, kept = set(outputs), []
+    for node in reversed(nodes):
+        if any(out in wanted for out in node.outputs if out):
+            # Nobody reads a second output (the last state of a GRU): it need not be computed.
+            rest = tuple(out if out in wanted else "" for out in node.outputs[1:])
+            wanted.update(node.inputs)
+            kept.append(replace(node, outputs=(node.outputs[0], *rest)))
+    return kept[::-1]
+
+
+def _restored(b: Builder, used: set[str]) -> dict[str, str]:
+    """A constant used only through one typed twin gives that twin its name."""
+    twins: dict[str, list[str]] = {}
+    for (source, _), twin in b.twins.items():
+        if twin in used and twin in b.consts:
+            twins.setdefault(source, []).append(twin)
+    return {made[0]: source for source, made in twins.items() if len(made) == 1 and source not in used}

@@ -25,8 +25,7 @@ from glowc.machine.execute import Port as BundlePort
 from glowc.machine.layer_error import LayerError, layer_errors
 from glowc.machine.validate import reference_outputs
 from glowc.quant.data import ImageFormat
-from glowc.quant.labelled import EvalSet, read_set
-from glowc.quant.labels import Labels
+from glowc.quant.labels import EvalSet, Labels, read_set
 from glowc.quant.metrics import Metric, auc, check_classes, confusion, cosine, predicted, top
 from glowc.quant.net import Port
 from glowc.quant.scheme import Params

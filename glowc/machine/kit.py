@@ -8,11 +8,11 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from glowc.board import Board
+from glowc.board.flags import compile_argv, link_argv
 from glowc.codegen.kernels import environment
 from glowc.codegen.names import c_ident
 from glowc.errors import BoardError, GlowcError
 from glowc.machine.execute import BundleInfo, bundle_defines
-from glowc.machine.flags import compile_argv, link_argv
 from glowc.machine.qemu import run_argv
 from glowc.paths import data_dir, full_version
 

@@ -11,9 +11,9 @@ from pathlib import Path
 from types import MappingProxyType
 
 from glowc.board import Board, require_tool
+from glowc.board.flags import compile_argv, link_argv
 from glowc.errors import ToolError
 from glowc.machine.elf import Sizes, sections
-from glowc.machine.flags import compile_argv, link_argv
 
 _JOBS = 2
 _MESSAGE_LINES = 40  # of a compiler's message; the first errors are the telling ones

@@ -1,18 +1,55 @@
-"""Runs the cells of a matrix: in processes of this machine, or on the workers of a Dask scheduler."""
+"""Runs the cells of a matrix: in processes of this machine, or on the workers of a Dask scheduler.
+
+Ctrl-C reaches processes that work for another one too, and the one that started them speaks.
+"""
 
 from __future__ import annotations
 
+import signal
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import Future, ProcessPoolExecutor, as_completed
 from concurrent.futures.process import BrokenProcessPool
+from contextlib import contextmanager
 from importlib import import_module
 from multiprocessing import get_context
 from threading import Event
 from typing import Any
 
 from glowc.errors import ToolError
-from glowc.machine.interrupts import end_silently, held, raised
 from glowc.machine.matrix import FAILED, FIGURES, Cell, Result, run_cell
+
+_CAN_HOLD = hasattr(signal, "pthread_sigmask")  # Windows cannot
+
+
+@contextmanager
+def held() -> Iterator[None]:
+    """Hold Ctrl-C back; processes that are started meanwhile begin with it held."""
+    if not _CAN_HOLD:
+        yield
+        return
+    before = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
+    try:
+        yield
+    finally:
+        signal.pthread_sigmask(signal.SIG_SETMASK, before)
+
+
+def end_silently() -> None:
+    """Let Ctrl-C end this process at once and without a word from now on; one that was held back does."""
+    signal.signal(signal.SIGINT, signal.SIG_DFL)
+    if _CAN_HOLD:
+        signal.pthread_sigmask(signal.SIG_UNBLOCK, {signal.SIGINT})
+
+
+@contextmanager
+def raised() -> Iterator[None]:
+    """Let Ctrl-C raise KeyboardInterrupt, so that what is done cleans up; after that it ends the process again."""
+    signal.signal(signal.SIGINT, signal.default_int_handler)
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGINT, signal.SIG_DFL)
+
 
 _interrupted = Event()  # of a process that runs cells
 

@@ -5,6 +5,8 @@ float32(q - z) * s; requantise: the second and then the first. All in float32, p
 per tensor). int8 to int8 is a table.
 FlipSign: q ^ 0x80 (0x8000), the bijection between u8 (u16) with zero point z and s8 (s16) with z - 128
 (z - 32768). Source: ONNX QuantizeLinear-28, DequantizeLinear-28 without blocks.
+
+Lut: any function of one int8 tensor as a table of its 256 results, made by pass fuse-lut; y = table[x + 128].
 """
 
 from __future__ import annotations
@@ -23,6 +25,21 @@ from glowc.ops.derived import derived
 from glowc.ops.params import Channels, Elements, one_quant
 from glowc.ops.strided import present
 from glowc.program.kernel import Arrays, KernelDef
+
+
+def infer_lut(node: Node, in_types: MaybeTypes) -> Types:
+    """Type of x; the table has 256 int8 codes."""
+    x, table = present(in_types[:2])
+    if x.dtype != DType.S8 or table.shape != (256,) or table.dtype != DType.S8:
+        raise OpError(f"table {table} for {x}")
+    return (TensorType(x.shape, DType.S8, None, x.layout),)
+
+
+def lower_lut(node: Node, ctx: LowerCtx) -> None:
+    """Emit lut_s8."""
+    x, table, y = ctx.read(node.inputs[0]), ctx.read(node.inputs[1]), ctx.write(node.outputs[0])
+    ctx.emit("lut_s8", {"in": x, "lut": table, "out": y}, Elements(x.type.elements))
+
 
 CODES = (DType.S8, DType.U8, DType.S16, DType.U16, DType.S32)
 FLIPPED = {DType.U8: DType.S8, DType.S8: DType.U8, DType.U16: DType.S16, DType.S16: DType.U16}
@@ -220,4 +237,5 @@ OPS = (
     OpDef("Requantize", infer_requantize, derived, lower_requantize,
           attrs={"dtype": Str("", words=DTYPES)}, doc="codes to codes of another quantisation"),
     OpDef("FlipSign", infer_flip, derived, lower_flip, doc="u8 to s8 and back, exactly"),
+    OpDef("Lut", infer_lut, derived, lower_lut, int8=True, doc="function of an int8 tensor as a table (internal)"),
 )  # fmt: skip

@@ -12,6 +12,13 @@ tolerance of 1e-5 (LogSoftmax: absolute 1e-5).
 The table takes 1,024 bytes, and as products of two entries of small tables (glowc/graph/exp_factors.py) 136. Small
 tensors, the heads of classifiers, have the products (softmax_s8p): a dozen instructions more per element.
 The tensor is seen as [outer, n, inner]. Source: ONNX Softmax-13, LogSoftmax-13.
+
+Softmax of int16 codes, the kernel softmax_s16w.
+
+e = exp((x - max) * sx) is the float32 product of two entries of tables of 256 float32: exp(-256 i sx) of the high byte
+i of the difference max - x, and exp(-j sx) of its low byte j. y = rne((e * (1 / sy)) / sum) + zy, the sum in index
+order, each operation in float32. onnxruntime has no integer kernel and computes in float: at most one step of 65,536
+differs (tests/ops/test_softmax.py).
 """
 
 from __future__ import annotations
@@ -27,8 +34,8 @@ from glowc.graph.exp_factors import exp_entries, exp_factors
 from glowc.graph.graph import Node
 from glowc.graph.numerics import F32, round_clamp, softmax_exp_table, softmax_steps
 from glowc.graph.types import DType
-from glowc.ops import fixed_softmax, softmax16
-from glowc.ops.base import LowerCtx, MaybeTypes, OpDef, OpError, Types
+from glowc.ops import fixed_softmax
+from glowc.ops.base import LowerCtx, MaybeTypes, OpDef, OpError, Ref, Types
 from glowc.ops.derived import derived
 from glowc.ops.integer import is_tflite
 from glowc.ops.params import Along
@@ -36,7 +43,46 @@ from glowc.ops.strided import axis_of, present
 from glowc.program.kernel import Arrays, KernelDef
 from glowc.program.params import Printed
 
+_WIDE = (DType.S16, DType.U16)
 _MANY_ELEMENTS = 1024  # from here on the whole table is worth its bytes
+
+
+@dataclass(frozen=True, slots=True)
+class SoftmaxWide(Along):
+    """Of softmax_s16w: what the exponentials are multiplied by."""
+
+    out_zp: int
+    steps: float
+
+
+def wide_tables(scale: float) -> np.ndarray:
+    """Return exp(-256 * i * scale) of 256 i, then exp(-j * scale) of 256 j, as float32."""
+    index = np.arange(256, dtype=np.float64) * np.float64(F32(scale))
+    return np.asarray(np.exp(-np.concatenate((256 * index, index))), np.float64).astype(F32)
+
+
+def softmax_wide(x: np.ndarray, table: np.ndarray, steps: F32, zero: int) -> np.ndarray:
+    """Return the int16 softmax along axis 1 of x[outer, n, inner]."""
+    codes = x.astype(np.int64)
+    difference = codes.max(1, keepdims=True) - codes
+    e = table[difference >> 8] * table[256 + (difference & 255)]
+    total = np.zeros_like(e[:, :1])
+    for i in range(e.shape[1]):
+        total = total + e[:, i : i + 1]
+    return round_clamp((e * steps) / total, zero, DType.S16.qmin, DType.S16.qmax)
+
+
+def emit_wide(node: Node, ctx: LowerCtx, x: Ref, y: Ref, dims: tuple[int, int, int]) -> None:
+    """Emit softmax_s16w."""
+    qx, qy = x.type.quant, y.type.quant
+    assert qx is not None and qy is not None  # noqa: PT018
+    table = ctx.const(wide_tables(qx.scale[0]), f"{node.name}_exp")
+    params = SoftmaxWide(*dims, qy.zero_point[0], float(F32(1) / F32(qy.scale[0])))
+    ctx.emit("softmax_s16w", {"in": x, "table": table, "out": y}, params)
+
+
+def _interpret_wide(a: Arrays, p: SoftmaxWide) -> None:
+    p.view(a["out"])[:] = softmax_wide(p.view(a["in"]), a["table"], F32(p.steps), p.out_zp)
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,7 +106,7 @@ def infer(node: Node, in_types: MaybeTypes) -> Types:
         return fixed_softmax.infer(node, in_types)
     (x,) = present(in_types[:1])
     axis_of(node.int_("axis"), x.rank)
-    if not (x.dtype.is_float or x.dtype in (DType.S8, DType.U8, *softmax16.KINDS)):
+    if not (x.dtype.is_float or x.dtype in (DType.S8, DType.U8, *_WIDE)):
         raise OpError(f"softmax of {x}")
     return (x,)
 
@@ -111,7 +157,7 @@ def lower(log: bool) -> Callable[[Node, LowerCtx], None]:
             ctx.emit(f"softmax_{x.type.dtype.value}", {"in": x, "out": y}, SoftmaxFloat(*dims, int(log)))
             return
         if not log and x.type.dtype is DType.S16:
-            softmax16.emit(node, ctx, x, y, dims)
+            emit_wide(node, ctx, x, y, dims)
             return
         if log or x.type.dtype != DType.S8:
             raise OpError(f"no integer form of {node.op} for {x.type}")
@@ -146,6 +192,8 @@ KERNELS = (
                   doc="softmax or its logarithm")
         for t in (DType.F32, DType.F64)
     ),
+    KernelDef("softmax_s16w", ("in in", "in table:f32", "out out"), SoftmaxWide, _interpret_wide, in_place=("in",),
+              kind="s16", doc="int16 softmax by products of two table entries"),
 )  # fmt: skip
 
 OPS = (

@@ -3,6 +3,8 @@
 Inputs: the new steps, and a constant of the output's shape: what the window holds after a reset. The output is a state:
 it drops its oldest steps, keeps the others in the arena between inferences and takes the new ones after them. The
 reference is the first inference after a reset. `push_b<N>` is the kernel, by element size.
+
+Frames: x[..., n] -> y[..., f, size], frames that begin `step` samples apart, as far as they are whole (internal).
 """
 
 from __future__ import annotations
@@ -12,10 +14,11 @@ from dataclasses import dataclass
 
 from glowc.graph.attrs import Int
 from glowc.graph.graph import Node
+from glowc.graph.types import TensorType
 from glowc.ops.base import LowerCtx, MaybeTypes, OpDef, OpError, Types
 from glowc.ops.copy import SIZES
 from glowc.ops.derived import derived
-from glowc.ops.strided import axis_of, emit_copy, present, whole
+from glowc.ops.strided import Walk, axis_of, dense_strides, emit_copy, present, whole
 from glowc.program.kernel import Arrays, KernelDef
 from glowc.program.params import Params
 
@@ -63,6 +66,23 @@ def interpret(arrays: Arrays, p: PushParams) -> None:
     window[:, p.keep :] = arrays["in"].reshape(p.outer, p.fresh)
 
 
+def infer_frames(node: Node, in_types: MaybeTypes) -> Types:
+    """One more axis."""
+    (x,) = present(in_types[:1])
+    size, step = node.int_("size"), node.int_("step")
+    if x.rank < 1 or step < 1 or not 1 <= size <= x.shape[-1]:
+        raise OpError(f"frames of {size} every {step} of {x}")
+    return (TensorType((*x.shape[:-1], (x.shape[-1] - size) // step + 1, size), x.dtype),)
+
+
+def lower_frames(node: Node, ctx: LowerCtx) -> None:
+    """One copy whose input steps overlap."""
+    x, y = ctx.read(node.inputs[0]), ctx.write(node.outputs[0])
+    outer = math.prod(x.type.shape[:-1])
+    shape = (outer, *y.type.shape[-2:])
+    emit_copy(ctx, x, y, Walk(shape, (x.type.shape[-1], node.int_("step"), 1), dense_strides(shape)))
+
+
 KERNELS = tuple(
     KernelDef(
         f"push_b{n}", ("inout window", "in in"), PushParams, interpret, template="push", kind=f"b{n}",
@@ -73,4 +93,6 @@ KERNELS = tuple(
 OPS = (
     OpDef("TimeWindow", infer, derived, lower, attrs={"axis": Int()}, int8=True, domain="glowc",
           doc="the last time steps, kept between inferences"),
+    OpDef("Frames", infer_frames, derived, lower_frames, {"size": Int(), "step": Int()},
+          doc="frames of samples (internal)"),
 )  # fmt: skip

@@ -16,14 +16,9 @@ from glowc.ops.verify import verify
 from glowc.passes.base import GraphPass, PassCtx
 from glowc.passes.channels.dead_channels import DeadChannels
 from glowc.passes.channels.duplicate_channels import DuplicateChannels
-from glowc.passes.clean.cse import Cse
-from glowc.passes.clean.dead_code import DeadCode
-from glowc.passes.clean.drop_identity import DropIdentity
-from glowc.passes.clean.merge_reshape import MergeReshape
-from glowc.passes.fold.exact_division import ExactDivision
+from glowc.passes.clean.unneeded import Cse, DeadCode, DropIdentity, MergeReshape
+from glowc.passes.fold.constants import ExactDivision, FoldBias, FoldConstants
 from glowc.passes.fold.fold_batchnorm import FoldBatchNorm
-from glowc.passes.fold.fold_bias import FoldBias
-from glowc.passes.fold.fold_constants import FoldConstants
 from glowc.passes.fold.fold_pad import FoldPad
 from glowc.passes.fuse.fuse_activation import FuseActivation
 from glowc.passes.fuse.fuse_channel_lines import FuseChannelLines
@@ -32,31 +27,29 @@ from glowc.passes.fuse.fuse_gelu import FuseGelu
 from glowc.passes.fuse.fuse_layer_norm import FuseLayerNorm
 from glowc.passes.fuse.fuse_lut import FuseLut
 from glowc.passes.layout.canonicalize_fc import CanonicalizeFc
-from glowc.passes.layout.fold_transpose import FoldTranspose
 from glowc.passes.layout.hoist_slice import HoistSlice
-from glowc.passes.layout.hoist_transpose import HoistTranspose
-from glowc.passes.layout.layout_nhwc import LayoutNhwc
-from glowc.passes.layout.planar_input import PlanarInput
 from glowc.passes.layout.sink_transpose import SinkTranspose
 from glowc.passes.layout.split_conv_transpose import SplitConvTranspose
 from glowc.passes.layout.split_groups import SplitGroups
 from glowc.passes.layout.split_heads import SplitHeads
-from glowc.passes.layout.transpose_to_reshape import TransposeToReshape
-from glowc.passes.layout.transpose_weights import TransposeWeights
+from glowc.passes.layout.transposes import (
+    FoldTranspose,
+    HoistTranspose,
+    LayoutNhwc,
+    PlanarInput,
+    TransposeToReshape,
+    TransposeWeights,
+)
 from glowc.passes.layout.whole_window import WholeWindow
-from glowc.passes.quant.fold_dq_product import FoldDqProduct
+from glowc.passes.quant.fold_codes import FoldDqProduct, FoldQdqNorm, FoldRequantize
 from glowc.passes.quant.fold_qdq import FoldQdq
-from glowc.passes.quant.fold_qdq_norm import FoldQdqNorm
 from glowc.passes.quant.fold_qdq_recurrent import FoldQdqRecurrent
-from glowc.passes.quant.fold_requantize import FoldRequantize
 from glowc.passes.quant.integers_in_float import IntegersInFloat
-from glowc.passes.quant.mark_few_codes import MarkFewCodes
 from glowc.passes.quant.move_qdq import MoveQdq
 from glowc.passes.quant.propagate_quant import PropagateQuant
-from glowc.passes.quant.quantize_weights import QuantizeWeights
 from glowc.passes.quant.u8_to_s8 import U8ToS8
-from glowc.passes.quant.weight_only import WeightOnly
-from glowc.passes.time.state_window import StateWindow
+from glowc.passes.quant.weights import MarkFewCodes, QuantizeWeights, WeightOnly
+from glowc.passes.time.states import StateWindow
 
 OnPass = Callable[[str, Graph], None]
 ROUNDS = 200

@@ -13,8 +13,7 @@ from glowc.kernels.verify import verify_program
 from glowc.memory.simulate import Action, Touch, simulate
 from glowc.memory.types import MemoryPlan
 from glowc.place.rewrite.accesses import accesses
-from glowc.place.rewrite.dead_stores import remove_dead_stores
-from glowc.place.rewrite.eliminate_copies import eliminate_copies
+from glowc.place.rewrite.eliminate import eliminate_copies, remove_dead_stores
 from glowc.place.rewrite.keep_weights import keep_weights, wanted_gaps
 from glowc.place.rewrite.reorder import reorder, steps_of
 from glowc.place.rewrite.row_overlap import row_overlaps, set_directions

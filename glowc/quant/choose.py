@@ -7,18 +7,16 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from glowc.quant.bounds import bounds_of
 from glowc.quant.calibrate import Calibration, grid_params, range_of
 from glowc.quant.engine import Values, run_net
 from glowc.quant.layers import bias_of, coded_layers
 from glowc.quant.masked import MASK
 from glowc.quant.net import Net
-from glowc.quant.output_range import output_params
 from glowc.quant.plan import Plan, sources
 from glowc.quant.profile import Profile, Stats, merged, stats_of
+from glowc.quant.ranges import bounds_of, output_params, profile_floor, softmax_floor, softmax_result
 from glowc.quant.scheme import LARGEST_CODE, SMALLEST_SCALE, Params, Schema, fake, params_of
 from glowc.quant.simulate import Simulator
-from glowc.quant.softmax_range import profile_floor, softmax_floor, softmax_result
 from glowc.quant.weight_types import BYTE
 
 FEW_TO_MANY = (128, 1024)

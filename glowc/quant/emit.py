@@ -13,9 +13,8 @@ import numpy as np
 import onnx
 from onnx import NodeProto, ValueInfoProto, helper, numpy_helper
 
-from glowc.quant.narrow import STORED, Narrow, from_palette, with_narrow
+from glowc.quant.narrow import SIXTEEN_BIT_OPSET, STORED, Narrow, from_palette, raised, with_narrow
 from glowc.quant.net import Net, Port, model_of
-from glowc.quant.opset import SIXTEEN_BIT_OPSET, raised
 from glowc.quant.plan import Plan, values_of, weights_of
 from glowc.quant.recurrent import RECURRENT, coded_weights, weight_names
 from glowc.quant.scheme import Params

@@ -2,6 +2,10 @@
 
 The second walks the quantised network, so that each layer makes up for what the layers before it did (bias correction:
 Nagel et al., "Data-Free Quantization Through Weight Equalization and Bias Correction", 2019, here with real data).
+
+At the end of a network with float outputs the sums of a last layer need not be rounded to codes: a fully connected
+layer on codes can hand them on as floats (onnxruntime's QGemm without an output scale, glowc's pass fold-dq-product),
+so that neither they nor the Softmax behind them are rounded.
 """
 
 from __future__ import annotations
@@ -163,3 +167,33 @@ def corrected(bias: np.ndarray, sums: np.ndarray, exact: np.ndarray) -> np.ndarr
     lines = np.moveaxis(exact.astype(np.float64) - sums, axis, 0).reshape(len(bias), -1)
     values = len(sums) * min(lines.shape[1] // len(sums), _PLACES)
     return np.asarray(bias + lines.mean(axis=1) * values / (values + _FEW), np.float32)
+
+
+_BEHIND = frozenset({"Softmax", "LogSoftmax", "Sigmoid", "Tanh", "Reshape", "Flatten", "Squeeze", "Unsqueeze"})
+_LARGEST_SHARE = 0.1  # of all multiplications: kernels for sums that become floats are slower than those for codes
+
+
+def unrounded_sums(net: Net, elements: Mapping[str, int]) -> frozenset[str]:
+    """Return the results of last layers that stay float. `elements` has the size of each float value."""
+    layers = [n for n in net.nodes if weights_of(net, n) is not None and n.output[0] in elements]
+    macs = {n.output[0]: _macs(n, net.consts[n.input[1]], elements[n.output[0]]) for n in layers}
+    found = {_last_layer(net, port.name) for port in net.outputs}
+    return frozenset(n for n in found if n in macs and macs[n] <= _LARGEST_SHARE * sum(macs.values()))
+
+
+def _macs(layer: NodeProto, weights: np.ndarray, results: int) -> int:
+    """Return the multiplications of a layer: each result takes the weights of one output channel."""
+    return results * int(weights.size) // int(weights.shape[channel_axis(layer, weights)])
+
+
+def _last_layer(net: Net, name: str) -> str:
+    """Return the result of the Gemm in front of an output, where nobody else reads what lies between; else nothing."""
+    producers, users = net.producers(), net.users()
+    while (node := producers.get(name)) is not None:
+        if node.op_type == "Gemm":
+            return name if node.input[1] in net.consts else ""
+        before = node.input[0]
+        if node.op_type not in _BEHIND or len(users[before]) != 1 or before in net.output_names():
+            return ""
+        name = before
+    return ""

@@ -20,12 +20,9 @@ from glowc.frontend.half import OTHER_FLOATS
 from glowc.frontend.reader import load
 from glowc.frontend.writer import LEAST_OPSET, to_onnx
 from glowc.graph.graph import Graph
-from glowc.passes.clean.drop_identity import DropIdentity
-from glowc.passes.clean.merge_reshape import MergeReshape
-from glowc.passes.fold.exact_division import ExactDivision
+from glowc.passes.clean.unneeded import DropIdentity, MergeReshape
+from glowc.passes.fold.constants import ExactDivision, FoldBias, FoldConstants
 from glowc.passes.fold.fold_batchnorm import FoldBatchNorm
-from glowc.passes.fold.fold_bias import FoldBias
-from glowc.passes.fold.fold_constants import FoldConstants
 from glowc.passes.fuse.fuse_gelu import FuseGelu
 from glowc.passes.fuse.fuse_layer_norm import FuseLayerNorm
 from glowc.passes.layout.canonicalize_fc import CanonicalizeFc

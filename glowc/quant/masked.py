@@ -1,7 +1,7 @@
 """Masks in front of a Softmax: what lies far below the largest value of its row is nothing, -inf or -1e9 alike.
 
 Exporters write them as -inf, as -1e9, or as the lowest float, in a constant that is added or in a Where. Here they are
-finite, so that they have a range, and added, which has an int8 form; `softmax_range` cuts their range off where they
+finite, so that they have a range, and added, which has an int8 form; `ranges` cuts their range off where they
 are nothing already.
 """
 

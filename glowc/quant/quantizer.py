@@ -24,7 +24,7 @@ from glowc.quant.data import checked_sample, open_shapes
 from glowc.quant.emit import quantised_model
 from glowc.quant.engine import Engine, all_samples, run_net
 from glowc.quant.equalize import best_strength, equalised, factors, find_classes, magnitudes
-from glowc.quant.layers import Coded, fitted_layers, nearest_layers
+from glowc.quant.layers import Coded, fitted_layers, nearest_layers, unrounded_sums
 from glowc.quant.like import Like, factors_like, notes_like, params_like
 from glowc.quant.load import load_float, read_inputs, with_shared_weights
 from glowc.quant.net import Net
@@ -35,7 +35,6 @@ from glowc.quant.recurrent import RECURRENT
 from glowc.quant.scheme import Activations, Schema
 from glowc.quant.simulate import Simulator, simulator
 from glowc.quant.split import best_copies, splittable, with_copies
-from glowc.quant.tail import unrounded_sums
 from glowc.quant.weight_types import BYTE, WeightType
 from glowc.quant.weights import Fit
 from glowc.quant.widths import wide_layers, widened, without_float

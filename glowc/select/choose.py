@@ -29,11 +29,10 @@ from glowc.program.ir import Instr, Program
 from glowc.select.candidates import Layer, Order, Preparer, Tuned, collect, scratch_bytes
 from glowc.select.constants_budget import Choice, Price, constants_bytes
 from glowc.select.cost import Cost, Costs, load_costs
-from glowc.select.estimate import estimates_for
+from glowc.select.estimate import estimates_for, modes_of
 from glowc.select.flash_budget import shrunk, within_flash
 from glowc.select.order import CODE_LIMITS, KB, group_moves, lean, price_of, select
 from glowc.select.pricing import Pricing, cost_of, likely_modes
-from glowc.select.stack import modes_of
 from glowc.select.traits import few_forms, given
 from glowc.select.zeros import nonzero_shares
 

@@ -105,7 +105,7 @@ class Costs:
     `functions` are bytes of the runtime's functions by name, `uses` which of them a kernel needs, `base` the bytes of a
     program besides its kernels: fixed, and per layer. `reread_cycles` are those of the chip for a byte of constants
     that it reads again from the flash, as its cache is small; 0 where that was not told apart. `stack` is what
-    `glowc.select.stack` reads.
+    `glowc.select.estimate` reads.
     """
 
     cpu: str = ""

@@ -1,12 +1,16 @@
 """What the report of a program says that its calls take: sums of terms, and how far off those are for layers like it.
 
 The choice of variants is made by the costs of glowc/select/cost.py, whose few terms hold for layers of any size.
-Estimates only have to be near. A term is a feature (`glowc.kernels.features`), or `FEATURE@TRAIT`: that feature
-of layers with a trait (`glowc.select.traits`), one of which is the way of printing, or `FEATURE@!TRAIT`: of those
-without it. To the cycles comes the mean of a Gaussian process through the relative errors of the measured layers, by
-the logarithms of their sizes and their traits (Rasmussen and Williams, Gaussian Processes for Machine Learning, 2006,
+Estimates only have to be near. A term is a feature (`glowc.kernels.features`), or `FEATURE@TRAIT`: that feature of
+layers with a trait (`glowc.select.traits`), one of which is the way of printing, or `FEATURE@!TRAIT`: of those without
+it. To the cycles comes the mean of a Gaussian process through the relative errors of the measured layers, by the
+logarithms of their sizes and their traits (Rasmussen and Williams, Gaussian Processes for Machine Learning, 2006,
 equation 2.23); far from all of them it is 0. scripts/fit_estimates.py fits both and writes
 boards/_estimates/<cpu>.json. Where no chip stands for a CPU the file has instructions in place of cycles.
+
+The stack that an inference is predicted to take is that of the layer which takes the most. Measured programs say what
+each kernel takes (scripts/fit_stack.py): its own frame, those of what it calls, and those above it. The C compiler puts
+a function that is called once into its caller, so frames alone would not add up.
 """
 
 from __future__ import annotations
@@ -17,13 +21,15 @@ from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cache
 from pathlib import Path
+from statistics import median
 from typing import TypedDict
 
+from glowc.codegen.view import family, literal_kernels
 from glowc.kernels.choice import variant_of
 from glowc.kernels.features import features, nonzeros
 from glowc.paths import data_dir
-from glowc.program.ir import Instr
-from glowc.select.cost import SINGLE, Cost, Costs, key_of, keys_like
+from glowc.program.ir import Instr, Program
+from glowc.select.cost import MODES, SINGLE, Cost, Costs, key_of, keys_like
 from glowc.select.traits import Extent, place, traits
 
 _EXACT = "exact"  # of a sum: there is no code for which the fused form differs
@@ -224,3 +230,34 @@ def load_estimates(cpu: str) -> Estimates:
         return Estimates()
     data = json.loads(path.read_text(encoding="utf-8"))
     return Estimates({key: parse_kernel(entry) for key, entry in data["kernels"].items()}, data["chip"] is None)
+
+
+Stacks = Mapping[str, Mapping[str, int]]
+"""Bytes by `key_of` and way of printing."""
+
+
+def modes_of(program: Program, opt: str) -> list[tuple[Instr, str]]:
+    """Return the calls of a program, each with the way in which its kernel is printed."""
+    literal = literal_kernels(program, opt)
+    instrs = [i for i in program.instrs if not i.is_marker]
+    return [(i, "size" if opt == "size" else "literal" if family(i) in literal else "shared") for i in instrs]
+
+
+def stack_bytes(costs: Costs, program: Program, opt: str) -> int | None:
+    """Return the predicted bytes of stack of an inference; None for a CPU whose programs were not measured."""
+    if not costs.stack:
+        return None
+    return max((typical(costs.stack, key_of(i), mode) for i, mode in modes_of(program, opt)), default=0)
+
+
+def typical(stacks: Stacks, key: str, mode: str) -> int:
+    """Return what a kernel takes; one that was not measured what those take that are most like it."""
+    for near in keys_like(key):
+        if near in stacks:
+            return next(stacks[near][m] for m in (mode, *MODES) if m in stacks[near])
+    parts = key.split(".")
+    for alike in (slice(0, 2), slice(1, 2), slice(0, 0)):  # of the same kernel and variant, variant, CPU
+        found = [max(modes.values()) for other, modes in stacks.items() if other.split(".")[alike] == parts[alike]]
+        if found:
+            return round(median(found))
+    return 0

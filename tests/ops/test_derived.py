@@ -14,7 +14,7 @@ from glowc.ops.base import Call, LowerCtx, OpDef
 from glowc.ops.derived import derived
 from glowc.ops.registry import all_ops, get_op, register
 from glowc.passes.base import PassCtx
-from glowc.passes.fold.fold_constants import FoldConstants
+from glowc.passes.fold.constants import FoldConstants
 from tests.conftest import ROOT
 from tests.ops.one_node import graph_of, onnx_run
 

@@ -16,8 +16,7 @@ from glowc.graph.types import DType, quant
 from glowc.lower.lowering import lower_graph
 from glowc.ops.base import OpError
 from glowc.ops.interp import run_graph
-from glowc.ops.softmax import softmax_codes
-from glowc.ops.softmax16 import tables
+from glowc.ops.softmax import softmax_codes, wide_tables
 from glowc.passes.base import PassCtx
 from glowc.passes.quant.u8_to_s8 import U8ToS8
 from tests.conftest import require_module
@@ -150,7 +149,7 @@ def kernel_cases() -> Iterator[Case]:
         for scale, out_scale, zero in wide_sets:  # the last: many exponentials are denormal
             x = RNG.integers(-32768, 32768, shape).astype(np.int16)
             p = {**dims, "out_zp": zero, "steps": float(F32(1) / F32(out_scale))}
-            wide = {"in": x, "table": tables(scale)}
+            wide = {"in": x, "table": wide_tables(scale)}
             yield make_case("softmax_s16w", wide, p, out={"out": (shape, DType.S16)})
     for scale in (0.3, 0.5, 0.55, 0.9, 5.0):  # ever more entries that are denormal or 0
         x = np.arange(128, -128, -1, dtype=np.int64).clip(-128, 127).astype(np.int8)[None]

@@ -11,7 +11,7 @@ import pytest
 
 from glowc.graph.types import DType, TensorType
 from glowc.ops.weight_only import unpack
-from glowc.passes.quant.weight_only import pack_codes
+from glowc.passes.quant.weights import pack_codes
 from tests.kernels.case import Case, make_case
 from tests.kernels.params import row_params
 

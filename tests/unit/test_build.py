@@ -9,9 +9,9 @@ import pytest
 from pytest_subprocess import FakeProcess
 
 from glowc.board import load_board
+from glowc.board.flags import compile_argv, link_argv
 from glowc.errors import ToolError
 from glowc.machine.elf import Sizes, sections, symbols
-from glowc.machine.flags import compile_argv, link_argv
 from glowc.machine.link import build_elf
 from glowc.paths import data_dir
 

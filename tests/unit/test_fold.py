@@ -10,8 +10,7 @@ from pathlib import Path
 import pytest
 
 from glowc.codegen.fold import fold
-from glowc.codegen.indent import indented
-from glowc.codegen.printed import tidy
+from glowc.codegen.printed import indented, tidy
 from tests.conftest import require_tool
 
 HEAD = (

@@ -11,8 +11,7 @@ import pytest
 from glowc import memory
 from glowc.kernels.verify import verify_program
 from glowc.place.planning import memory_blocks, memory_overlaps, plan_memory, schedule, verify_plan
-from glowc.place.rewrite.dead_stores import remove_dead_stores
-from glowc.place.rewrite.eliminate_copies import eliminate_copies
+from glowc.place.rewrite.eliminate import eliminate_copies, remove_dead_stores
 from glowc.place.rewrite.reorder import reorder, steps_of
 from glowc.place.rewrite.row_overlap import row_overlaps
 from glowc.place.rewrite.share_in_place import in_place_pairs, share_in_place

@@ -14,7 +14,7 @@ from glowc.compiler.pipeline import Compiled, compile_model
 from glowc.graph.numerics import dequantize, quantize
 from glowc.graph.types import DType, QuantParams
 from glowc.kernels.common.widths import WidthPlan, width_plan
-from glowc.passes.quant.fold_requantize import FoldRequantize
+from glowc.passes.quant.fold_codes import FoldRequantize
 from tests.conftest import require_module
 from tests.unit.mixed_nets import Kind, conversions, mixed_net
 from tests.unit.passes_text import check

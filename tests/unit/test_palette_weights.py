@@ -19,7 +19,7 @@ from glowc.lower.lowering import lower_graph
 from glowc.ops.interp import run_graph
 from glowc.passes.base import PassCtx
 from glowc.passes.pipeline import run_pipeline
-from glowc.passes.quant.mark_few_codes import MarkFewCodes
+from glowc.passes.quant.weights import MarkFewCodes
 from tests.conftest import require_module
 from tests.unit.passes_text import check_same
 

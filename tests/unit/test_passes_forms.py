@@ -5,7 +5,7 @@ from __future__ import annotations
 from glowc.passes.base import GraphPass
 from glowc.passes.fuse.fuse_dynamic import FuseDynamic
 from glowc.passes.quant.integers_in_float import IntegersInFloat
-from glowc.passes.quant.weight_only import WeightOnly
+from glowc.passes.quant.weights import WeightOnly
 from tests.unit.passes_text import CTX, check, check_same, graph_of
 
 SHIFT = "div=256.0, n_levels_out=256.0, signed=1.0"

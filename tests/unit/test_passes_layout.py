@@ -6,12 +6,8 @@ import pytest
 from passes_text import after, check, check_same, ops
 
 from glowc.passes.axes import compose, inverse, moves_only_units
-from glowc.passes.layout.hoist_transpose import HoistTranspose
-from glowc.passes.layout.layout_nhwc import LayoutNhwc
-from glowc.passes.layout.planar_input import PlanarInput
 from glowc.passes.layout.sink_transpose import SinkTranspose
-from glowc.passes.layout.transpose_to_reshape import TransposeToReshape
-from glowc.passes.layout.transpose_weights import TransposeWeights
+from glowc.passes.layout.transposes import HoistTranspose, LayoutNhwc, PlanarInput, TransposeToReshape, TransposeWeights
 from glowc.passes.layout.whole_window import WholeWindow
 
 

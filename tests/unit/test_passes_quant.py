@@ -8,9 +8,8 @@ from passes_text import CTX, after, check, check_same, graph_of, ops
 
 from glowc.ops.interp import run_graph
 from glowc.passes.base import PassCtx
-from glowc.passes.quant.fold_dq_product import FoldDqProduct
+from glowc.passes.quant.fold_codes import FoldDqProduct, FoldRequantize
 from glowc.passes.quant.fold_qdq import FoldQdq
-from glowc.passes.quant.fold_requantize import FoldRequantize
 from glowc.passes.quant.move_qdq import MoveQdq
 from glowc.passes.quant.propagate_quant import PropagateQuant
 from glowc.passes.quant.u8_to_s8 import U8ToS8

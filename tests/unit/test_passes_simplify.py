@@ -5,13 +5,9 @@ from __future__ import annotations
 import pytest
 from passes_text import after, check, check_same, ops
 
-from glowc.passes.clean.cse import Cse
-from glowc.passes.clean.dead_code import DeadCode
-from glowc.passes.clean.drop_identity import DropIdentity
-from glowc.passes.clean.merge_reshape import MergeReshape
+from glowc.passes.clean.unneeded import Cse, DeadCode, DropIdentity, MergeReshape
+from glowc.passes.fold.constants import FoldBias, FoldConstants
 from glowc.passes.fold.fold_batchnorm import FoldBatchNorm
-from glowc.passes.fold.fold_bias import FoldBias
-from glowc.passes.fold.fold_constants import FoldConstants
 from glowc.passes.fold.fold_pad import FoldPad
 from glowc.passes.fuse.fuse_activation import FuseActivation
 from glowc.passes.layout.canonicalize_fc import CanonicalizeFc

@@ -12,14 +12,14 @@ from glowc.errors import ModelError
 from glowc.graph.numerics import quantize
 from glowc.graph.types import DType, quant
 from glowc.ops.interp import run_graph
-from glowc.passes.fold.exact_division import ExactDivision
+from glowc.passes.fold.constants import ExactDivision
 from glowc.passes.fuse.fuse_gelu import FuseGelu
 from glowc.passes.fuse.fuse_layer_norm import FuseLayerNorm
 from glowc.passes.fuse.fuse_lut import FuseLut
-from glowc.passes.layout.fold_transpose import FoldTranspose
 from glowc.passes.layout.split_heads import SplitHeads
+from glowc.passes.layout.transposes import FoldTranspose
 from glowc.passes.quant.float_layers import float_layers, require_int8
-from glowc.passes.quant.fold_qdq_norm import FoldQdqNorm
+from glowc.passes.quant.fold_codes import FoldQdqNorm
 
 
 def test_norm_between_q_and_dq_works_on_codes_with_real_scale_and_bias() -> None:

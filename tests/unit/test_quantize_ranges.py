@@ -9,14 +9,13 @@ from onnx import helper, numpy_helper
 
 from glowc.graph.numerics import softmax_steps
 from glowc.quant import QuantizeOptions, quantize_model
-from glowc.quant.bounds import bounds_of
 from glowc.quant.choose import FEW_TO_MANY
 from glowc.quant.emit import edge_params
 from glowc.quant.engine import Engine, all_samples, run_net
 from glowc.quant.equalize import best_strength, find_classes
 from glowc.quant.load import load_float
 from glowc.quant.net import Net
-from glowc.quant.output_range import SPREADS
+from glowc.quant.ranges import SPREADS, bounds_of
 from glowc.quant.scheme import Params
 from tests.unit.quantize_nets import Arrays, conv_net, images, model
 

@@ -15,7 +15,7 @@ from glowc.quant import Activations, QuantizeOptions, quantize_model
 from glowc.quant.emit import edge_params
 from glowc.quant.engine import prepare_interpreter, prepare_onnxruntime
 from glowc.quant.load import load_float
-from glowc.quant.opset import raised
+from glowc.quant.narrow import raised
 from glowc.quant.scheme import params_of
 from glowc.quant.simulate import relative_error
 from glowc.quant.tune import outputs_of

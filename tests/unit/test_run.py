@@ -12,8 +12,7 @@ from pytest_subprocess import FakeProcess
 from glowc.board import load_board
 from glowc.errors import BoardError, ToolError
 from glowc.machine.elf import Symbol
-from glowc.machine.plugin import compiled_plugin
-from glowc.machine.qemu import run_argv, run_elf
+from glowc.machine.qemu import compiled_plugin, run_argv, run_elf
 
 ELF = Path("/b/app.elf")
 

@@ -11,7 +11,7 @@ from glowc.graph.graph import Graph
 from glowc.lower.lowering import lower_graph
 from glowc.ops.verify import verify
 from glowc.passes.base import PassCtx
-from glowc.passes.time.state_window import StateWindow
+from glowc.passes.time.states import StateWindow
 from glowc.program.interp import Memory, run_program
 
 _NET = """

@@ -10,7 +10,7 @@ import numpy as np
 from glowc.graph.attrs import AttrValue
 from glowc.graph.graph import GraphEditor, Node
 from glowc.graph.types import DType, QuantParams, TensorType
-from glowc.ops.coded_gru import NEW_UNIT
+from glowc.ops.coded_cells import NEW_UNIT
 from glowc.ops.coded_recurrent import GATE_SCALE, GATES, gate_scales
 from glowc.ops.recurrent_spec import DEFAULTS, H0, B, R, W, X, kind_of
 from glowc.passes.base import PassCtx, RewritePass

@@ -30,9 +30,8 @@ from glowc.passes.time.rules import (
     split_axis,
     window_along,
 )
-from glowc.passes.time.select import beside_steps, chosen_steps, sliced
-from glowc.passes.time.stateful import state_problems
-from glowc.passes.time.steps import Steps, Window, merge, slide
+from glowc.passes.time.states import state_problems
+from glowc.passes.time.steps import Steps, Window, beside_steps, chosen_steps, merge, sliced, slide
 
 _HINT = "pad the past only (kernel steps - 1 in front), or not at all; docs/MEMORY.md tells what can be streamed"
 

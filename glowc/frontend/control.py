@@ -1,7 +1,11 @@
-"""Scan and Loop with a trip count that is known: the body once per iteration.
+"""Operators with bodies: If, Scan and Loop.
 
-The body's values get fresh names; scan inputs are read by Gather, scan outputs joined by Concat. An LSTM, GRU or RNN is
-never taken apart like this; it has a kernel that loops.
+If: the branch that a known condition takes, or both and a choice between their results. A branch only computes: what
+the other one would give does no harm and is not chosen.
+
+Scan and Loop with a trip count that is known: the body once per iteration. The body's values get fresh names; scan
+inputs are read by Gather, scan outputs joined by Concat. An LSTM, GRU or RNN is never taken apart like this; it has a
+kernel that loops.
 """
 
 from __future__ import annotations
@@ -13,13 +17,51 @@ import numpy as np
 import onnx
 
 from glowc.frontend.builder import Builder
-from glowc.frontend.functions import renamed_graph
+from glowc.frontend.functions import inline_graph, renamed_graph
 from glowc.frontend.onnx_model import OnnxNode, convert_node, to_array
 from glowc.frontend.problems import NodeError
 from glowc.frontend.symbols import ELEMENT_TYPES
 
-MOST_NODES = 4096
+WHERE = 16  # opset of the choice
 Import = Callable[[list[OnnxNode]], None]
+
+
+def import_if(node: OnnxNode, b: Builder, opsets: Mapping[str, int], import_nodes: Import) -> None:
+    """Import an If; one whose condition is computed at run time needs branches of equal types."""
+    condition = b.value(node.inputs[0])
+    if condition is not None:
+        if condition.size != 1:
+            raise NodeError(f"the condition has {condition.size} elements")
+        taken = "then_branch" if condition.reshape(-1)[0] else "else_branch"
+        import_nodes(inline_graph(node.attrs[taken], node, opsets, b.fresh))
+        return
+    if b.type(node.inputs[0]).elements != 1:
+        raise NodeError(f"the condition is {b.type(node.inputs[0])}")
+    outs = [tuple(b.fresh(f"{out}.{word}") if out else "" for out in node.outputs) for word in ("then", "else")]
+    for key, names in zip(("then_branch", "else_branch"), outs, strict=True):
+        import_nodes(inline_graph(node.attrs[key], replace(node, outputs=names), opsets, b.fresh))
+    import_nodes(_choices(node, b, outs))
+
+
+def _choices(node: OnnxNode, b: Builder, outs: list[tuple[str, ...]]) -> list[OnnxNode]:
+    """Return a Where for every result."""
+    flag = b.fresh(f"{node.origin}.condition")
+    shape = b.add_const(f"{node.origin}.shape", np.zeros(0, np.int64))
+    nodes = [replace(node.new("Reshape", (node.inputs[0], shape), (flag,)), version=WHERE)]
+    for out, one, other in zip(node.outputs, *outs, strict=True):
+        if not out:
+            continue
+        types = [b.type(name) for name in (one, other)]
+        if types[0].shape != types[1].shape or types[0].dtype != types[1].dtype:
+            raise NodeError(
+                f'the condition is computed at run time, and the branches give "{out}" the types '
+                f"{types[0]} and {types[1]}: they must be equal"
+            )
+        nodes.append(replace(node.new("Where", (flag, one, other), (out,)), version=WHERE))
+    return nodes
+
+
+MOST_NODES = 4096
 Opsets = Mapping[str, int]
 
 

@@ -1,4 +1,11 @@
-"""CodedGRU: a GRU on int8 codes with int8 weights, gates and states of 16 bits (coded_recurrent.py).
+"""CodedLSTM: an LSTM on int8 codes with int8 weights, gates and cells of 16 bits (coded_recurrent.py).
+
+Gates (input, output, forget, cell) are sat16(rne(sum over x + sum over h)) in units of 2^-12;
+i, o, f = sigmoid(gate) and g = tanh(gate) by table;
+c = sat16((f c + ((i g + 2^3) >> 4) + 2^14) >> 15) in units of 2^-11, as TensorFlow Lite's cells have them;
+h = clamp(rne(float32(o tanh(sat16(2 c))) * (2^-30 / sy)) + zy), which is also the result.
+
+CodedGRU: a GRU on int8 codes with int8 weights, gates and states of 16 bits (coded_recurrent.py).
 
 Gates (update, reset, new): z, r = sigmoid(sat16(rne(sum over x + sum over h))). With `linear_before_reset`
 u = sat16(rne(sum over x)) and m = sat16(rne(sum over h)) of the new gate have units of 2^-11 and
@@ -20,6 +27,7 @@ from glowc.graph.graph import Node
 from glowc.graph.types import TensorType
 from glowc.ops.coded_recurrent import (
     ATTRS,
+    GATES,
     Cell,
     CodedLayer,
     coded_op,
@@ -32,9 +40,35 @@ from glowc.ops.coded_recurrent import (
 from glowc.program.kernel import Arrays
 from glowc.program.params import Printed
 
+INPUT, OUTPUT, FORGET, CELL = range(GATES["lstm"])
+_PRODUCT = 2.0**-30
 NEW_UNIT = 2.0**-11
 _STATE_UNIT = 2.0**-15
 _HALF = 1 << 14
+
+
+def _lstm_params(node: Node, x: TensorType, y: TensorType) -> CodedLayer:
+    return layer_params(node, x, y, "lstm", _PRODUCT)
+
+
+def lstm_codes(p: CodedLayer, a: Arrays, x: np.ndarray, h: np.ndarray, c: np.ndarray) -> np.ndarray:
+    """Return the codes of a step x[B, I] after the state h[B, H], having advanced the cells c[B, H] in place."""
+    sums = scaled_sums(a, "weights", x) + scaled_sums(a, "recurrent", h)
+    gates = rounded16(sums).reshape(-1, GATES["lstm"], p.hidden)
+    sigmoid, tanh = a["table"]
+    i, o, f = (looked_up(gates[:, k], sigmoid) for k in (INPUT, OUTPUT, FORGET))
+    fresh = (i * looked_up(gates[:, CELL], tanh) + 8) >> 4
+    c[...] = sat16((f * c + fresh + (1 << 14)) >> 15)
+    return state_codes(p, o * looked_up(sat16(2 * c), tanh))
+
+
+_LSTM, _LSTM_KERNEL = coded_op(
+    "CodedLSTM",
+    Cell(
+        "lstm", CodedLayer, _lstm_params, lstm_codes, "LSTM of int8 codes and weights with gates and cells of 16 bits"
+    ),
+    ATTRS,
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,12 +78,12 @@ class CodedGru(CodedLayer):
     linear_before_reset: Printed
 
 
-def _params(node: Node, x: TensorType, y: TensorType) -> CodedGru:
+def _gru_params(node: Node, x: TensorType, y: TensorType) -> CodedGru:
     layer = layer_params(node, x, y, "gru", _STATE_UNIT)
     return CodedGru(**asdict(layer), linear_before_reset=node.int_("linear_before_reset"))
 
 
-def step_codes(p: CodedGru, a: Arrays, x: np.ndarray, h: np.ndarray, state: np.ndarray) -> np.ndarray:
+def gru_codes(p: CodedGru, a: Arrays, x: np.ndarray, h: np.ndarray, state: np.ndarray) -> np.ndarray:
     """Return the codes of a step x[B, I] after those of h[B, H], having advanced the state[B, H] in place."""
     hidden, (sigmoid, tanh) = p.hidden, a["table"]
     own, past = scaled_sums(a, "weights", x), scaled_sums(a, "recurrent", h)
@@ -66,9 +100,11 @@ def step_codes(p: CodedGru, a: Arrays, x: np.ndarray, h: np.ndarray, state: np.n
     return state_codes(p, state)
 
 
-OP, _KERNEL = coded_op(
+_GRU, _GRU_KERNEL = coded_op(
     "CodedGRU",
-    Cell("gru", CodedGru, _params, step_codes, "GRU of int8 codes and weights with gates and states of 16 bits"),
+    Cell("gru", CodedGru, _gru_params, gru_codes, "GRU of int8 codes and weights with gates and states of 16 bits"),
     {**ATTRS, "linear_before_reset": Int(0)},
 )
-KERNELS = (_KERNEL,)
+
+KERNELS = (_LSTM_KERNEL, _GRU_KERNEL)
+OPS = (_LSTM, _GRU)

@@ -1,12 +1,21 @@
-"""The lower end of the range of what goes into a Softmax: what lies far below the largest value of its row is nothing.
+"""What ranges end at besides the values that were seen.
 
-An input that is k below the largest gives at most exp(-k) of the result. `_STEPS` times the length of a row of such
-values add at most one step of 1/256 to its sum, so codes for anything lower are wasted; those left are finer.
+Bounds: what a value can be at most, by the operators that make it: no range goes beyond, however few samples there are.
+States of usual LSTM and GRU layers lie between -1 and 1, a Softmax and a Sigmoid between 0 and 1, a Clip within its
+bounds; means and maxima of such values as well.
+
+An output that becomes codes: its rounding is the last one, nothing behind it averages it out. How far the largest
+values of single samples vary says what margin a further one needs: of n samples the range ends 12 / n standard
+deviations beyond the second largest, or at the largest of all: one far beyond the others is enough.
+
+The lower end of what goes into a Softmax: what lies far below the largest value of its row is nothing. An input that is
+k below the largest gives at most exp(-k) of the result. `_STEPS` times the length of a row of such values add at most
+one step of 1/256 to its sum, so codes for anything lower are wasted; those left are finer.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 
 import numpy as np
@@ -14,10 +23,74 @@ from onnx import NodeProto
 
 from glowc.quant.masked import MASK
 from glowc.quant.net import Net, int_of
-from glowc.quant.plan import SAME, Plan
+from glowc.quant.plan import SAME, Plan, sources
 from glowc.quant.profile import Profile
-from glowc.quant.scheme import QMAX, QMIN, Params
+from glowc.quant.recurrent import RECURRENT, why_not
+from glowc.quant.scheme import QMAX, QMIN, Params, fake, params_of
 from glowc.quant.simulate import Simulator
+
+Bounds = tuple[float, float]
+_ANY: Bounds = (-np.inf, np.inf)
+_KNOWN: dict[str, Bounds] = {
+    **dict.fromkeys(("Tanh", "Softsign", *RECURRENT), (-1.0, 1.0)),
+    **dict.fromkeys(("Softmax", "Sigmoid", "HardSigmoid"), (0.0, 1.0)),
+}
+_WITHIN = frozenset({"AveragePool", "GlobalAveragePool", "GlobalMaxPool", "ReduceMean"}) | SAME - {"Concat", "Pad"}
+"""Operators whose results lie within the range of their first input, or are 0."""
+
+
+def bounds_of(net: Net, names: Iterable[str]) -> Bounds:
+    """Return the bounds of all values of some tensors."""
+    producers = net.producers()
+    found = [_bounds(net, producers, name) for name in names]
+    return min(low for low, _ in found), max(high for _, high in found)
+
+
+def _bounds(net: Net, producers: Mapping[str, NodeProto], name: str) -> Bounds:
+    while (node := producers.get(name)) is not None and node.op_type in _WITHIN:
+        name = node.input[0]
+    if node is None or (node.op_type in RECURRENT and why_not(net, node) is not None):
+        return _ANY
+    if node.op_type != "Clip":
+        return _KNOWN.get(node.op_type, _ANY)
+    ends = [net.consts.get(n) if n else None for n in [*node.input[1:], "", ""][:2]]
+    low, high = (float(e.reshape(())) if e is not None else a for e, a in zip(ends, _ANY, strict=True))
+    return low, high
+
+
+FEWEST_SAMPLES = 3
+SPREADS = 12  # standard deviations, divided by the number of samples
+_WIDTHS = np.linspace(1.0, 1.02, 9)  # of these steps that with the least error on the samples
+
+
+def output_params(sim: Simulator, plan: Plan, first: str, low: float, high: float) -> Params | None:
+    """Return the quantisation of a group with an output, whose values are from `low` to `high`.
+
+    None for other groups, and where there are fewer samples than say anything.
+    """
+    names = plan.groups[first]
+    if not sim.net.output_names() & {*names}:
+        return None
+    values = [
+        sim.exact[n].reshape(len(sim.exact[n]), -1) for n in sources(sim.net, names, plan.converted) if n in sim.exact
+    ]
+    if not values or len(values[0]) < FEWEST_SAMPLES:
+        return None
+    lines = np.concatenate(values, axis=1)
+    low, high = min(low, -_end(-lines.min(axis=1)), 0.0), max(high, _end(lines.max(axis=1)), 0.0)
+    tried = [params_of(low * w, high * w) for w in _WIDTHS]
+    return min(tried, key=lambda params: _square_error(fake(lines, params) - lines))
+
+
+def _square_error(difference: np.ndarray) -> float:
+    return float(np.square(difference, dtype=np.float64).sum())  # of large floats it leaves float32
+
+
+def _end(largest: np.ndarray) -> float:
+    """Return what the largest value of a further sample should not exceed, by those of samples but the largest one."""
+    rest = np.sort(largest.astype(np.float64))[:-1]
+    return float(rest[-1] + rest.std() * SPREADS / len(largest))
+
 
 _STEPS = 256
 _HEADROOM = 6.0  # above the largest result of a Softmax that was seen, as a part of it, times the number of samples
