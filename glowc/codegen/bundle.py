@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from types import SimpleNamespace
 
 import numpy as np
 
@@ -14,7 +13,7 @@ from glowc.codegen.blob import blob_bytes, c_bytes, code_hash, lay_out
 from glowc.codegen.export import FOLDER, check_core, check_package, exported, placed
 from glowc.codegen.headers import RUNTIME_FILES
 from glowc.codegen.kernels import environment, extern_files, foreign_headers
-from glowc.codegen.names import c_lines, in_comment, is_ident, prints_math
+from glowc.codegen.names import c_lines, is_ident, prints_math
 from glowc.codegen.package import package_fields
 from glowc.codegen.places import Places, check_parts, guard_zones, unused_pointers
 from glowc.codegen.segments import PieceView, piece_views, printed_layer
@@ -36,8 +35,9 @@ from glowc.codegen.view import (
     state_views,
     tensor_views,
 )
+from glowc.codegen.viewed import PrintedModel, printed_tensor
 from glowc.errors import InputError
-from glowc.paths import full_version, runtime_header
+from glowc.paths import runtime_header
 from glowc.program.ir import Program
 
 
@@ -93,7 +93,7 @@ class ViewedModel:
     """A model as the templates print it (`m`), and the layers and tensors that reports talk about."""
 
     spec: BundleSpec
-    m: SimpleNamespace
+    m: PrintedModel
     layers: tuple[LayerView, ...]
     inputs: tuple[TensorView, ...]
     outputs: tuple[TensorView, ...]
@@ -124,7 +124,6 @@ def view_model(
     callers = caller_names(program, inputs, outputs)
     layers = layer_views(program, table, consts, places, prefix, callers)
     pieces = piece_views(program, layers, places)
-    weights_bytes = sum(c.size_bytes for c in consts.values())
     align = max([spec.align_bytes, spec.line_bytes, *(b.align_bytes for b in program.buffers.values())])
     tensors = [*inputs, *outputs]
     check_parts(places.parts)
@@ -135,72 +134,26 @@ def view_model(
     headers = [name for name in of_variants if name not in extern_headers]
     headers += [BLOB_HEADER] if spec.blob else []
     _check_extern(spec, [*extern_headers, *extern_sources])
-    m = SimpleNamespace(
-        **{
-            "name": spec.name,
-            "prefix": prefix,
-            "P": prefix.upper(),
-            "version": full_version(),
-            "release": release(),
-            "cpu": spec.cpu,
-            "opt": spec.opt,
-            "model_hash": spec.model_hash,
-            "options": spec.options,
-            "entry": spec.entry_name or f"{prefix}_invoke",
-            "arena_bytes": max(arena_bytes, 1),
-            "arena_align": align,
-            "line_bytes": spec.line_bytes,
-            "weights_bytes": weights_bytes,
-            "macs": sum(layer.macs for layer in layers),
-            "inputs": [_tensor(t, prefix, places) for t in inputs],
-            "outputs": [_tensor(t, prefix, places) for t in outputs],
-            **places.texts(prefix),
-            "parts": places.parts,
-            "lacking": places.lacking(prefix),
-            "split": bool(places.parts),
-            "shared_arena": places.shared,
-            "share_arena": bool(places.shared),
-            "blob": lay_out(list(consts.values())) if spec.blob else None,
-            "io_args": ", ".join(
-                [f"const {t.ctype} *{t.ident}" for t in inputs] + [f"{t.ctype} *{t.ident}" for t in outputs]
-            ),
-            "io_names": ", ".join(t.ident for t in tensors),
-            "null_checks": " || ".join(f"{t.ident} == NULL" for t in tensors),
-            "structs": table.structs,
-            "functions": table.definitions,
-            "layers": [printed_layer(layer) for layer in layers],
-            "pieces": pieces,
-            "feed": next((p.feed for p in pieces if p.feed is not None), None),
-            "feed_index": next((len(p.layers) for p in pieces if p.feed is not None), 0),
-            "zero_copy": not program.caller_io and all(p.feed is None for p in pieces),
-            "in_arena": _in_arena(program, tensors, prefix, places),
-            "unused": _unused(places, pieces),
-            "caller_io": program.caller_io,
-            "infer_params": _infer_params(program, inputs, outputs),
-            "infer_args": "".join(f", {t.ident}" for t in tensors) if program.caller_io else "",
-            "macros": [(name, *entry) for name, entry in spec.macros.items()],
-            "states": states,
-            "bases": {region: places.base(region) for region in ("", *(part.region for part in places.parts))},
-            "state_bytes": sum(s.size_bytes for s in states),
-            "consts": list(consts.values()),
-            "consts_need_math": any(c.needs_math for c in consts.values()),
-            "needs_math": needs_math(program),
-            "zones": guard_zones(program, places, spec.guard_bytes),
-            "guard_bytes": spec.guard_bytes,
-            "guard": core_guard(program, spec.features),
-            "cpu_flags": " ".join(spec.cpu_flags),
-            "features": spec.features,
-            "loop_bytes": spec.loop_bytes,
-            "code_section": spec.code_section,
-            "kernel_headers": [*headers, *extern_headers],
-            "extern_sources": list(extern_sources),
-            "extern_paths": paths_in_make(prefix, extern_sources),
-            "runtime_files": [*RUNTIME_FILES, *headers, *extern_headers],
-            "golden": golden,
-            "golden_sources": [f"{spec.name}_golden.c"] if golden else [],
-            "own_headers": own_headers([spec.name], [spec.name] if golden else [], f"{spec.name}_weights.h"),
-        }
-    )
+    m = PrintedModel(
+        name=spec.name, prefix=prefix, cpu=spec.cpu, opt=spec.opt, model_hash=spec.model_hash, options=spec.options,
+        entry=spec.entry_name or f"{prefix}_invoke", macros=[(name, *entry) for name, entry in spec.macros.items()],
+        cpu_flags=" ".join(spec.cpu_flags), features=spec.features, guard=core_guard(program, spec.features),
+        loop_bytes=spec.loop_bytes, code_section=spec.code_section,
+        arena_bytes=max(arena_bytes, 1), arena_align=align, line_bytes=spec.line_bytes,
+        parts=places.parts, arena=places.texts(prefix), lacking=places.lacking(prefix),
+        bases={region: places.base(region) for region in ("", *(part.region for part in places.parts))},
+        shared_arena=places.shared, share_arena=bool(places.shared), unused=_unused(places, pieces),
+        zones=guard_zones(program, places, spec.guard_bytes), guard_bytes=spec.guard_bytes,
+        inputs=[printed_tensor(t, prefix, places) for t in inputs],
+        outputs=[printed_tensor(t, prefix, places) for t in outputs],
+        in_arena=[printed_tensor(t, prefix, places) for t in _in_arena(program, tensors)],
+        caller_io=program.caller_io, states=states, layers=[printed_layer(layer) for layer in layers], pieces=pieces,
+        macs=sum(layer.macs for layer in layers), structs=table.structs, functions=table.definitions,
+        consts=list(consts.values()), blob=lay_out(list(consts.values())) if spec.blob else None,
+        needs_math=needs_math(program), kernel_headers=[*headers, *extern_headers],
+        runtime_files=[*RUNTIME_FILES, *headers, *extern_headers], extern_sources=list(extern_sources),
+        tested=[spec.name] if golden else [],
+    )  # fmt: skip
     return ViewedModel(
         spec, m, layers, inputs, outputs, states, (*RUNTIME_FILES, *headers), extern_headers, extern_sources
     )
@@ -232,7 +185,12 @@ def render_bundle(
     if spec.blob:
         templates |= {name: f"weights_blob.{name[-1]}.j2" for name in templates if "_weights." in name}
     env = environment()
-    code = _code_hash(env.get_template("model.c.j2").render(m=model), model) if spec.blob else b""
+    code, binaries = b"", dict[str, bytes]()
+    if model.blob is not None:
+        code = code_hash(env.get_template("model.c.j2").render(m=model), model.consts, model.blob)
+        every = {**program.consts, **state_starts(program)}
+        blob = blob_bytes(model.blob, [every[name] for name in consts], code, spec.model_hash)
+        binaries = {f"{spec.name}_weights.bin": blob}
     files = {
         file: env.get_template(template).render(m=model, code=c_bytes(code)) for file, template in templates.items()
     }
@@ -246,7 +204,8 @@ def render_bundle(
     check_package(spec.form, spec.package)
     if spec.form != FOLDER:
         check_core(spec.form, spec.cpu, model.guard.lacking)
-        model.package = package_fields(spec.package, spec.form, spec.cpu, release(), not model.guard.lacking)
+        package = package_fields(spec.package, spec.form, spec.cpu, release(), not model.guard.lacking)
+        model = replace(model, package=package)
         files = exported(spec.name, spec.form, files, foreign, lambda name: env.get_template(name).render(m=model))
         foreign = frozenset(placed(spec.form, file) for file in foreign)
     return Bundle(
@@ -254,36 +213,17 @@ def render_bundle(
         viewed.layers,
         viewed.inputs,
         viewed.outputs,
-        sum(c.size_bytes for c in consts.values()),
+        model.weights_bytes,
         viewed.states,
         tuple(viewed.extern_sources),
         foreign,
-        {f"{spec.name}_weights.bin": _blob(program, consts, code, model)} if spec.blob else {},
+        binaries,
     )
 
 
 def release() -> str:
     """Return the version of glowc as packages have it: three numbers."""
     return ".".join(__version__.split(".")[:3])
-
-
-def own_headers(names: Sequence[str], golden: Sequence[str], *others: str) -> list[str]:
-    """Return the headers of a bundle besides those of the runtime: of its models, and of those with test vectors."""
-    return [*(f"{name}.h" for name in names), *others, *(f"{name}_golden.h" for name in golden)]
-
-
-def _code_hash(source: str, m: SimpleNamespace) -> bytes:
-    return code_hash(source, m.consts, m.blob)
-
-
-def _blob(program: Program, consts: Mapping[str, ConstView], code: bytes, m: SimpleNamespace) -> bytes:
-    every = {**program.consts, **state_starts(program)}
-    return blob_bytes(m.blob, [every[name] for name in consts], code, m.model_hash)
-
-
-def paths_in_make(prefix: str, files: Iterable[str]) -> str:
-    """Return files of a bundle as a list in its model.mk continues."""
-    return "".join(f" $({prefix.upper()}_DIR){file}" for file in files)
 
 
 def copied_files(viewed: ViewedModel) -> dict[str, str]:
@@ -323,55 +263,10 @@ def _unused(places: Places, pieces: Sequence[PieceView]) -> list[str]:
     return unused_pointers(places, frozenset().union(*(piece.pointers for piece in called)))
 
 
-@dataclass(frozen=True, slots=True)
-class PrintedTensor:
-    """An input or output as the templates know it."""
-
-    name: str
-    ident: str
-    macro: str
-    ctype: str
-    shape: tuple[int, ...]
-    elements: int
-    size_bytes: int
-    offset_bytes: int
-    scale: float | None
-    zero_point: int | None
-    fn: str
-    title: str
-    meaning: str
-    layout_text: str
-    region: str
-    base: str
-    own: str
-
-
-def _tensor(t: TensorView, prefix: str, places: Places) -> PrintedTensor:
-    shape = " x ".join(map(str, t.type.shape)) or "scalar"
-    meaning = "as in the model"
-    if t.scale is not None and t.zero_point is not None:
-        sign = "-" if t.zero_point >= 0 else "+"
-        meaning = f"real = {t.scale:.9g} * (q {sign} {abs(t.zero_point)})"
-    title = in_comment(f'"{t.name}": {t.ctype} {shape}, {meaning}')
-    return PrintedTensor(
-        name=t.name, ident=t.ident, macro=t.macro, ctype=t.ctype, shape=t.type.shape,
-        elements=t.type.elements, size_bytes=t.type.size_bytes, offset_bytes=t.offset_bytes,
-        scale=t.scale, zero_point=t.zero_point, fn=f"{prefix}_{t.ident}", title=title,
-        meaning=meaning, layout_text=t.layout or "as exported",
-        region=t.region, base=places.base(t.region), own=places.own(prefix, t.region),
-    )  # fmt: skip
-
-
-def _in_arena(program: Program, tensors: Sequence[TensorView], prefix: str, places: Places) -> list[PrintedTensor]:
+def _in_arena(program: Program, tensors: Sequence[TensorView]) -> list[TensorView]:
     """Return the inputs and outputs that lie whole in the arena."""
     fed = {o.role for o in program.inputs for s in program.segments if s.feed and s.feed.role == o.buffer}
-    return [_tensor(t, prefix, places) for t in tensors if not program.caller_io and t.name not in fed]
-
-
-def _infer_params(program: Program, inputs: Sequence[TensorView], outputs: Sequence[TensorView]) -> str:
-    if not program.caller_io:
-        return ""
-    return "".join([f", const {t.ctype} *{t.ident}" for t in inputs] + [f", {t.ctype} *{t.ident}" for t in outputs])
+    return [t for t in tensors if not program.caller_io and t.name not in fed]
 
 
 @dataclass(frozen=True, slots=True)

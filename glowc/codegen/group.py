@@ -4,22 +4,19 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from types import SimpleNamespace
 
 from glowc.codegen.bundle import (
     BundleSpec,
     ViewedModel,
     copied_files,
     model_constants,
-    own_headers,
-    paths_in_make,
     view_model,
 )
 from glowc.codegen.kernels import environment
 from glowc.codegen.names import unique_idents
 from glowc.codegen.places import Places
 from glowc.codegen.view import ConstView, FunctionTable, Guard, literal_kernels, prefix_of
-from glowc.paths import full_version
+from glowc.codegen.viewed import PrintedGroup
 from glowc.program.ir import Program
 
 
@@ -95,28 +92,22 @@ def _constants(
 
 def _view(
     viewed: Sequence[ViewedModel], spec: GroupSpec, table: FunctionTable, consts: Sequence[ConstView]
-) -> SimpleNamespace:  # fmt: skip
+) -> PrintedGroup:  # fmt: skip
     """Return what the templates print of the whole; the names are those of a model where it has the same."""
-    first, models, prefix = viewed[0].m, [v.m for v in viewed], prefix_of(spec.name)
-    extern_sources = _once(name for v in viewed for name in v.extern_sources)
-    return SimpleNamespace(
-        name=spec.name, prefix=prefix, P=prefix.upper(), version=full_version(), cpu=first.cpu, opt=first.opt,
-        cpu_flags=first.cpu_flags, features=first.features, blob=None,
-        states=[s for m in models for s in m.states], guard=_guard([m.guard for m in models]),
-        loop_bytes=first.loop_bytes, code_section=first.code_section, needs_math=any(m.needs_math for m in models),
-        kernel_headers=_once(h for m in models for h in m.kernel_headers), structs=table.structs,
-        functions=table.definitions, consts=consts, consts_need_math=any(c.needs_math for c in consts),
-        model_hash=" ".join(m.model_hash for m in models), options=first.options, models=models,
-        golden_sources=[f"{m.name}_golden.c" for m in models if m.golden],
-        own_headers=own_headers(
-            [spec.name, *(m.name for m in models)], [m.name for m in models if m.golden], f"{spec.name}_weights.h"
-        ),
+    first, models = viewed[0].m, [v.m for v in viewed]
+    return PrintedGroup(
+        name=spec.name, prefix=prefix_of(spec.name), cpu=first.cpu, opt=first.opt, options=first.options,
+        cpu_flags=first.cpu_flags, features=first.features, guard=_guard([m.guard for m in models]),
+        loop_bytes=first.loop_bytes, code_section=first.code_section,
+        model_hash=" ".join(m.model_hash for m in models), models=models,
+        states=[s for m in models for s in m.states], structs=table.structs, functions=table.definitions,
+        consts=consts, needs_math=any(m.needs_math for m in models), tested=[m.name for m in models if m.golden],
         arena_bytes=max(m.arena_bytes for m in models) if spec.share_arena else sum(m.arena_bytes for m in models),
-        line_bytes=max(m.line_bytes for m in models),
-        arena_align=max(m.arena_align for m in models), weights_bytes=sum(c.size_bytes for c in consts),
-        share_arena=spec.share_arena, share_weights=spec.share_weights, parts=(),
-        extern_sources=extern_sources, extern_paths=paths_in_make(prefix, extern_sources),
+        line_bytes=max(m.line_bytes for m in models), arena_align=max(m.arena_align for m in models),
+        share_arena=spec.share_arena, share_weights=spec.share_weights,
+        kernel_headers=_once(h for m in models for h in m.kernel_headers),
         runtime_files=_once(h for m in models for h in m.runtime_files),
+        extern_sources=_once(name for v in viewed for name in v.extern_sources),
     )  # fmt: skip
 
 
@@ -130,7 +121,7 @@ def _guard(guards: Sequence[Guard]) -> Guard:
     return Guard(lacking, twins=all(guard.twins for guard in guards if guard.lacking))
 
 
-def _files(g: SimpleNamespace, viewed: Sequence[ViewedModel], name: str) -> dict[str, str]:
+def _files(g: PrintedGroup, viewed: Sequence[ViewedModel], name: str) -> dict[str, str]:
     env = environment()
     templates = {
         f"{name}.h": "group.h.j2", f"{name}.c": "group.c.j2", f"{name}.mk": "model.mk.j2",

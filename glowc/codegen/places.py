@@ -34,6 +34,21 @@ class ArenaPart:
         return self.region.upper()
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ArenaTexts:
+    """How arenas are handed on: to layers, to functions that take the caller's (`in_`), from these, by a user."""
+
+    params: str
+    args: str
+    in_params: str
+    in_args: str
+    own_args: str
+    from_in: str
+    from_bytes: str
+    user_args: str
+    user_need: str
+
+
 @dataclass(frozen=True, slots=True)
 class Places:
     """Offsets by root, from the start of the arena or of the part that it lies in; `parts` of a split arena.
@@ -77,25 +92,22 @@ class Places:
         parts = [(f"arenas->{part.region}", f"{prefix.upper()}_ARENA_{part.macro}_BYTES") for part in self.used]
         return " || ".join(["arenas == NULL", *(f"{at} == NULL || {at}_bytes < {size}" for at, size in parts)])
 
-    def texts(self, prefix: str) -> dict[str, str]:
+    def texts(self, prefix: str) -> ArenaTexts:
         """Return parameters and arguments by which arenas are handed on."""
-        shared = {
-            "arena_params": ", ".join(f"uint8_t *{name}" for name in self.pointers),
-            "arena_args": ", ".join(self.pointers),
-        }
+        params, args = ", ".join(f"uint8_t *{name}" for name in self.pointers), ", ".join(self.pointers)
         if not self.parts:
-            return shared | {
-                "in_params": "void *arena, size_t arena_bytes", "in_args": "arena, arena_bytes",
-                "own_args": f"{self.own(prefix, '')}, sizeof {self.own(prefix, '')}", "from_in": "(uint8_t *)arena",
-                "from_bytes": "bytes", "user_args": "arena, sizeof arena",
-                "user_need": f"at least `{prefix.upper()}_ARENA_BYTES` bytes",
-            }  # fmt: skip
+            return ArenaTexts(
+                params=params, args=args, in_params="void *arena, size_t arena_bytes", in_args="arena, arena_bytes",
+                own_args=f"{self.own(prefix, '')}, sizeof {self.own(prefix, '')}", from_in="(uint8_t *)arena",
+                from_bytes="bytes", user_args="arena, sizeof arena",
+                user_need=f"at least `{prefix.upper()}_ARENA_BYTES` bytes",
+            )  # fmt: skip
         unpacked = ", ".join(self.base(part.region) for part in self.used) or "NULL"
-        return shared | {
-            "in_params": f"const {prefix}_arenas_t *arenas", "in_args": "arenas", "own_args": f"&{prefix}_arenas",
-            "from_in": unpacked, "from_bytes": unpacked, "user_args": "&arenas",
-            "user_need": "memory for every region (see below)",
-        }  # fmt: skip
+        return ArenaTexts(
+            params=params, args=args, in_params=f"const {prefix}_arenas_t *arenas", in_args="arenas",
+            own_args=f"&{prefix}_arenas", from_in=unpacked, from_bytes=unpacked, user_args="&arenas",
+            user_need="memory for every region (see below)",
+        )  # fmt: skip
 
 
 def unused_pointers(places: Places, used: Collection[str]) -> list[str]:
