@@ -34,19 +34,13 @@ from glowc.app.options import (
     chain_first,
     compiles,
     golden_by_model,
+    grouped,
     is_group,
     one_golden,
 )
-from glowc.app.quantize import (
-    ChannelsOpt,
-    LayoutOpt,
-    MeanOpt,
-    Sizes,
-    StdOpt,
-    int8_source,
-)
+from glowc.app.quantize import int8_source
 from glowc.app.quantize import register as register_quantize
-from glowc.app.quantize_options import image_format
+from glowc.app.quantize_options import Images
 from glowc.app.quantize_summary import int8_saving
 from glowc.app.report import register as register_report
 from glowc.app.terminal import (
@@ -105,7 +99,9 @@ def _global(
     help="Write C sources for a model.\n\nExample: glowc compile kws.onnx --board mps2-an386 -o build/kws",
 )
 @partial(compiles, whole=True)
+@grouped
 def compile_(
+    *,
     model: ModelsArg,
     out: OutOpt,
     options: CompileOptions,
@@ -119,10 +115,7 @@ def compile_(
             help="sample data: quantise a float model first, as `glowc quantize`; repeatable",
         ),
     ] = None,
-    mean: MeanOpt = "0",
-    std: StdOpt = "255",
-    layout: LayoutOpt = None,
-    channels: ChannelsOpt = "rgb",
+    images: Images,
     golden: GoldenOpt = None,
     _: Annotated[
         bool, typer.Option("--verify-plan", hidden=True, help="as always: the plan is executed first")
@@ -178,12 +171,11 @@ def compile_(
         compile_weights(source_model, weights_for, options, out, as_json)
         return
     check_folder(out, force=force)
-    images = image_format(mean, std, layout, channels) if quantize_data else None
-    sizes = Sizes(options.input_shapes, options.symbols, options.batch_size)
+    pixels, sizes = images.format() if quantize_data else None, options
     if quantize_data:  # the int8 file has them
         options = replace(options, input_shapes={}, symbols={}, batch_size=None)
     with (
-        int8_source(source_model, quantize_data, images, quiet=as_json, sizes=sizes) as source,
+        int8_source(source_model, quantize_data, pixels, quiet=as_json, sizes=sizes) as source,
         progress_line(as_json) as progress,
     ):
         compiled = compile_model(source, load_board(board, cpu), options, progress)

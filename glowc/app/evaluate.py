@@ -8,20 +8,9 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from glowc.app.options import JsonOpt, ModelArg, compiles
-from glowc.app.quantize import (
-    ChannelsOpt,
-    ClassesOpt,
-    DataOpt,
-    LabelsOpt,
-    LayoutOpt,
-    MeanOpt,
-    MetricOpt,
-    StdOpt,
-    given_data,
-    steps_bar,
-)
-from glowc.app.quantize_options import image_format
+from glowc.app.options import JsonOpt, ModelArg, compiles, grouped
+from glowc.app.quantize import DataOpt, given_data, steps_bar
+from glowc.app.quantize_options import Images, Scoring
 from glowc.app.terminal import say
 
 if TYPE_CHECKING:
@@ -34,23 +23,20 @@ _MATRIX = 20  # most classes of a confusion matrix that a person is shown
 
 
 @compiles
+@grouped
 def evaluate(
+    *,
     model: ModelArg,
     options: CompileOptions,
     data: DataOpt = None,
-    labels: LabelsOpt = None,
+    scoring: Scoring,
     float_model: Annotated[
         Path | None, typer.Option("--float", help="the float model that MODEL was made of; the data is its own then")
     ] = None,
     board: Annotated[str | None, typer.Option("--board", "-b", help="also run a part of the data there")] = None,
     cpu: Annotated[str | None, typer.Option("--cpu", help="of the board")] = None,
     board_samples: Annotated[int, typer.Option("--board-samples", min=1, help="how many of them there")] = 16,
-    classes: ClassesOpt = None,
-    metric: MetricOpt = None,
-    mean: MeanOpt = "0",
-    std: StdOpt = "255",
-    layout: LayoutOpt = None,
-    channels: ChannelsOpt = "rgb",
+    images: Images,
     as_json: JsonOpt = False,
 ) -> None:
     """Evaluate a model."""
@@ -62,12 +48,13 @@ def evaluate(
 
     how = EvalOptions(
         float_model=float_model, board=load_board(board, cpu) if board is not None else None,
-        board_samples=board_samples, metric=load_metric(metric) if metric is not None else None, compile=options,
+        board_samples=board_samples, compile=options,
+        metric=load_metric(scoring.metric) if scoring.metric is not None else None,
     )  # fmt: skip
-    names = read_classes(classes) if classes is not None else ()
-    images = image_format(mean, std, layout, channels)
+    names = read_classes(scoring.classes) if scoring.classes is not None else ()
+    data, pixels = given_data(data), images.format()
     with steps_bar(as_json, None) as progress:
-        found = measure(model, given_data(data), labels, names, images, how, progress)
+        found = measure(model, data, scoring.labels, names, pixels, how, progress)
     say(json.dumps(found)) if as_json else evaluation_tables(found)
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import inspect
 import re
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import is_dataclass
 from enum import StrEnum
 from functools import wraps
 from pathlib import Path
@@ -13,7 +14,7 @@ from typing import Annotated, Any, Union, get_args, get_origin
 
 import typer
 
-from glowc.board.checked import Bytes, Checked, OneOf, Within, flags
+from glowc.board.checked import Bytes, OneOf, Within, flags
 from glowc.compiler.options import CompileOptions
 from glowc.errors import InputError
 
@@ -68,15 +69,6 @@ RunBoardOpt = Annotated[
 CpuOpt = Annotated[str | None, typer.Option("--cpu", autocompletion=_cpus, help="another CPU of the board's family")]
 OutOpt = Annotated[Path, typer.Option("--output", "-o", help="folder for the generated sources")]
 NameOpt = Annotated[str | None, typer.Option("--name", help="model name: prefix of files and C symbols")]
-BatchOpt = Annotated[int | None, typer.Option("--batch-size", min=1, help="value of a symbolic first dimension")]
-SymbolOpt = Annotated[
-    list[str] | None,
-    typer.Option("--define-symbol", metavar="S=N", help="value of a symbolic dimension; repeatable"),
-]
-ShapeOpt = Annotated[
-    list[str] | None,
-    typer.Option("--input-shape", metavar="NAME=1x3x96x96", help="whole shape of one input; repeatable"),
-]
 
 
 def size_option(text: str) -> int:
@@ -212,7 +204,7 @@ def compile_options(values: Mapping[str, Any]) -> CompileOptions:
     return CompileOptions(**said, plugins=plugins)
 
 
-def declared(kind: type[Checked], *, shared: bool) -> list[inspect.Parameter]:
+def declared(kind: type, *, shared: bool = True) -> list[inspect.Parameter]:
     """Return the parameters of a command that fields of options declare: those of all commands, or the others."""
     plain, found = kind(), []
     for name, (hint, flag) in flags(kind).items():
@@ -238,7 +230,8 @@ def _said(hint: Any) -> tuple[Any, dict[str, Any]]:
             if isinstance(mark, Bytes):
                 return int, {"parser": size_option, "metavar": "BYTES"}
             if isinstance(mark, Within):
-                return int, {"min": mark.least}
+                most = {} if mark.most is None else {"max": mark.most}
+                return hint.__origin__, {"min": mark.least, **most}
         return _said(hint.__origin__)
     if get_origin(hint) in (Union, UnionType):
         kind, how = _said(get_args(hint)[0])
@@ -265,6 +258,20 @@ def compiles(command: Callable[..., None], *, whole: bool = False) -> Callable[.
     return _with_signature(run, [*first, *said, *(p for p in own if p not in first)])
 
 
+def grouped(command: Callable[..., None]) -> Callable[..., None]:
+    """Give a command the options that classes of its parameters declare; it takes what they say as one value each."""
+    own = _parameters(command)
+    kinds: dict[str, Any] = {p.name: p.annotation for p in own if is_dataclass(p.annotation)}
+    said = {name: declared(kind) for name, kind in kinds.items()}
+
+    @wraps(command)
+    def run(**values: Any) -> None:
+        groups = {name: kinds[name](**{p.name: values.pop(p.name) for p in group}) for name, group in said.items()}
+        command(**values, **groups)
+
+    return _with_signature(run, [option for p in own for option in said.get(p.name, [p])])
+
+
 def _with_signature(command: Callable[..., None], parameters: Sequence[inspect.Parameter]) -> Callable[..., None]:
     command.__signature__ = inspect.Signature(parameters)  # type: ignore[attr-defined]
     command.__annotations__ = {p.name: p.annotation for p in parameters}
@@ -289,7 +296,9 @@ def _parameters(function: Callable[..., object]) -> list[inspect.Parameter]:
     """Return the parameters but `options`, with what their annotations stand for; its type is known to mypy alone."""
     names = function.__globals__
     return [
-        p.replace(kind=p.KEYWORD_ONLY, annotation=eval(p.annotation, names))
+        p.replace(
+            kind=p.KEYWORD_ONLY, annotation=eval(p.annotation, names) if isinstance(p.annotation, str) else p.annotation
+        )
         for p in inspect.signature(function).parameters.values()
         if p.name != "options"
     ]

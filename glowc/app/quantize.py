@@ -4,35 +4,19 @@ from __future__ import annotations
 
 import json
 import sys
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from glowc.app.options import (
-    BatchOpt,
-    FloatArg,
-    JsonOpt,
-    ShapeOpt,
-    SymbolOpt,
-    parse_shapes,
-    parse_symbols,
-    size_option,
-)
-from glowc.app.quantize_options import (
-    activations_of,
-    calibration_of,
-    check_edges,
-    float_edge,
-    image_format,
-    precision_of,
-    schema_of,
-)
+from glowc.app.options import FloatArg, JsonOpt, grouped
+from glowc.app.quantize_options import How, Images, Limited, Narrow, Sizes, Target, check_edges
 from glowc.app.quantize_summary import summary, summary_text, tuned_data
 from glowc.app.terminal import is_quiet, say, tell, visible
+from glowc.compiler.options import CompileOptions
 from glowc.errors import InputError
 
 if TYPE_CHECKING:
@@ -47,7 +31,8 @@ if TYPE_CHECKING:
     from glowc.quant.net import Net
     from glowc.quant.profile import Profile
     from glowc.quant.quantizer import Gathered, Quantized, QuantizeOptions, Sample
-    from glowc.quant.tune import Target, Tuned
+    from glowc.quant.tune import Target as Goal
+    from glowc.quant.tune import Tuned
 
 
 DataOpt = Annotated[
@@ -55,56 +40,6 @@ DataOpt = Annotated[
     typer.Option(
         "--data", "-d", metavar="FILE", help=".npz .npy .png .jpg .wav .csv .raw, or a folder of such; repeatable"
     ),
-]
-MeanOpt = Annotated[
-    str, typer.Option("--mean", help="of images: subtracted from pixels 0..255; one, or per channel: 124,116,104")
-]
-StdOpt = Annotated[str, typer.Option("--std", help="of images: pixels are divided by it")]
-LayoutOpt = Annotated[str | None, typer.Option("--layout", help="of images: nchw or nhwc (default: what fits)")]
-ChannelsOpt = Annotated[str, typer.Option("--channels", help="of images: rgb or bgr")]
-LabelsOpt = Annotated[
-    Path | None,
-    typer.Option("--labels", help=".npy .npz .csv, or text with one a line (default: the folders of the data)"),
-]
-ClassesOpt = Annotated[
-    Path | None, typer.Option("--classes", help="names of the classes, one a line, in the order of the outputs")
-]
-_WEIGHTS = "of layers that gain by fewer bits: int8, int4, int2, or codes of a palette, palette4 or palette2"
-WeightsOpt = Annotated[str, typer.Option("--weights", help=_WEIGHTS)]
-WeightsOfOpt = Annotated[
-    list[str] | None,
-    typer.Option("--weights-of", metavar="NODE=TYPE", help="of one layer, or a kind of operator; repeatable"),
-]
-ActivationsOfOpt = Annotated[
-    list[str] | None,
-    typer.Option(
-        "--activations-of", metavar="NODE=TYPE", help="int16 or int8 of one layer, or a kind of operator; repeatable"
-    ),
-]
-FlashLimitOpt = Annotated[
-    int | None,
-    typer.Option(
-        "--flash-limit",
-        parser=size_option,
-        metavar="BYTES",
-        help="weights of 4 and 2 bits until constants and code fit, as in `glowc compile`: 32K or 2M",
-    ),
-]
-RamLimitOpt = Annotated[
-    int | None,
-    typer.Option("--ram-limit", parser=size_option, metavar="BYTES", help="the arena has at most so many: 8192, 8K"),
-]
-MaxInsnsOpt = Annotated[
-    int | None, typer.Option("--max-insns", min=1, metavar="N", help="at most so many instructions, as predicted")
-]
-ParetoOpt = Annotated[
-    bool,
-    typer.Option("--pareto", help="measure bytes and error with more and more layers in fewer bits; NAME_pareto.svg"),
-]
-BoardOpt = Annotated[str, typer.Option("--board", help="whose sizes and instructions the limits and --pareto count")]
-MetricOpt = Annotated[
-    str | None,
-    typer.Option("--metric", metavar="FILE:FUNCTION", help="f(outputs, labels), samples first; more is better"),
 ]
 
 
@@ -133,17 +68,14 @@ def _gather(net: Net, gathered: Gathered, data: list[Path], images: ImageFormat,
             progress(f"profiled {gathered.profiler.samples} samples")
 
 
+@grouped
 def profile(
+    *,
     model: FloatArg,
     data: DataOpt = None,
     output: Annotated[Path, typer.Option("--output", "-o", help="the profile, YAML")] = Path("profile.yaml"),
-    input_shape: ShapeOpt = None,
-    define_symbol: SymbolOpt = None,
-    batch_size: BatchOpt = None,
-    mean: MeanOpt = "0",
-    std: StdOpt = "255",
-    layout: LayoutOpt = None,
-    channels: ChannelsOpt = "rgb",
+    sizes: Sizes,
+    images: Images,
     as_json: JsonOpt = False,
 ) -> None:
     """Profile a float model."""
@@ -155,12 +87,11 @@ def profile(
 
     check_output(output)
     engine = Engine()
-    sizes = Sizes(parse_shapes(input_shape), parse_symbols(define_symbol), batch_size)
-    net = load_float(model, _shapes(model, given_data(data), sizes))
+    net = load_float(model, _shapes(model, given_data(data), sizes.options()))
     gathered = Gathered(Profiler(net, engine), [])
     stopped = False
     try:
-        _gather(net, gathered, given_data(data), image_format(mean, std, layout, channels), as_json)
+        _gather(net, gathered, given_data(data), images.format(), as_json)
     except KeyboardInterrupt:
         if not gathered.profiler.samples:
             raise
@@ -187,130 +118,58 @@ def given_data(data: list[Path] | None) -> list[Path]:
     return data
 
 
+@grouped
 def quantize(
+    *,
     model: FloatArg,
     output: Annotated[Path, typer.Option("--output", "-o", help="the int8 ONNX file")],
     data: DataOpt = None,
     profile_: Annotated[Path | None, typer.Option("--profile", help="a file written by `glowc profile`")] = None,
-    input_shape: ShapeOpt = None,
-    define_symbol: SymbolOpt = None,
-    batch_size: BatchOpt = None,
-    schema: Annotated[
-        str,
-        typer.Option("--schema", help="asymmetric, symmetric, symmetric_with_uint8, symmetric_with_power2_scale"),
-    ] = "asymmetric",
-    calibration: Annotated[
-        str, typer.Option("--calibration", help="auto (by measured error), minmax, percentile, entropy, mse")
-    ] = "auto",
-    activations: Annotated[
-        str,
-        typer.Option("--activations", help="int8, or int16: finer, twice the arena, slower; auto: what limits allow"),
-    ] = "int8",
-    io_type: Annotated[
-        str | None, typer.Option("--io-type", help="of inputs and outputs: float, or as --activations (default)")
-    ] = None,
-    keep_float: Annotated[
-        list[str] | None,
-        typer.Option("--keep-float", metavar="NODE", help="a node, its result, or a kind of operator; repeatable"),
-    ] = None,
-    equalise: Annotated[bool, typer.Option("--equalise/--no-equalise", help="make channels equally large")] = True,
-    bias: Annotated[bool, typer.Option("--bias-correction/--no-bias-correction", help="fit biases to the data")] = True,
-    rounding: Annotated[bool, typer.Option("--rounding/--no-rounding", help="fit the rounding of weights")] = True,
-    split: Annotated[
-        float,
-        typer.Option(
-            "--split-channels", min=0, max=1, metavar="SHARE", help="copies of large channels, at most this share"
-        ),
-    ] = 0.0,
-    like: Annotated[
-        Path | None,
-        typer.Option(
-            "--like", metavar="OLD", help="keep scales and zero points of this quantised file: new weights fit"
-        ),
-    ] = None,
-    mean: MeanOpt = "0",
-    std: StdOpt = "255",
-    layout: LayoutOpt = None,
-    channels: ChannelsOpt = "rgb",
-    target_accuracy: Annotated[
-        float | None,
-        typer.Option(
-            "--target-accuracy", min=0, metavar="POINTS", help="layers on int16 or float until it is so near float"
-        ),
-    ] = None,
-    labels: LabelsOpt = None,
-    classes: ClassesOpt = None,
-    metric: MetricOpt = None,
-    test_data: Annotated[
-        list[Path] | None,
-        typer.Option("--test-data", metavar="FILE", help="what --labels belong to (default: --data); repeatable"),
-    ] = None,
-    weights: WeightsOpt = "int8",
-    weights_of: WeightsOfOpt = None,
-    codes_of: ActivationsOfOpt = None,
-    flash_limit: FlashLimitOpt = None,
-    ram_limit: RamLimitOpt = None,
-    max_insns: MaxInsnsOpt = None,
-    pareto: ParetoOpt = False,
-    board: BoardOpt = "mps2-an386",
+    sizes: Sizes,
+    how: How,
+    images: Images,
+    target: Target,
+    narrow: Narrow,
+    limited: Limited,
     as_json: JsonOpt = False,
 ) -> None:
     """Quantise a float model."""
-    from glowc.app.frontier import Room, frontier_data, frontier_lines, pareto_svg
+    from glowc.app.frontier import frontier_data, frontier_lines, pareto_svg
     from glowc.compiler.files import check_output, write_file
-    from glowc.quant.like import read_like
     from glowc.quant.limits import Limits
-    from glowc.quant.quantizer import QuantizeOptions
     from glowc.quant.tune import trial_lines
 
     check_output(output)
-    limits = Limits(flash_limit, ram_limit, max_insns)
-    room = Room(limits, pareto, board) if pareto or limits != Limits() else None
-    if like is not None and (room is not None or target_accuracy is not None):
+    room, accuracy = limited.room(), target.target_accuracy
+    if how.like is not None and (room is not None or accuracy is not None):
         raise InputError("--like keeps what a search would choose", hint="leave out limits and --target-accuracy")
-    earlier = read_like(like) if like is not None else None
-    options = [
-        QuantizeOptions(
-            schema_of(schema),
-            calibration_of(calibration),
-            tuple(keep_float or ()),
-            float_edge(io_type, activations),
-            equalise,
-            bias,
-            rounding,
-            kind,
-            precision=precision_of(weights, weights_of, codes_of),
-            split=split,
-            like=earlier,
-        )
-        for kind in activations_of(activations, limited=limits != Limits())
-    ]
-    images, sizes = (
-        image_format(mean, std, layout, channels),
-        Sizes(parse_shapes(input_shape), parse_symbols(define_symbol), batch_size),
-    )
-    if target_accuracy is not None and room is not None:
+    options = how.options(narrow, limited=room is not None and room.limits != Limits())
+    pixels, open_sizes = images.format(), sizes.options()
+    if accuracy is not None and room is not None:
         raise InputError("--target-accuracy keeps layers float, limits make them smaller", hint="one of them")
-    if weights != "int8" and room is not None:
-        raise InputError(f"--weights {weights}: limits and --pareto choose the weights of layers", hint="--weights-of")
+    if narrow.weights != "int8" and room is not None:
+        what = f"--weights {narrow.weights}: limits and --pareto choose the weights of layers"
+        raise InputError(what, hint="--weights-of")
     wanted = None
-    if target_accuracy is not None or (room is not None and (labels or classes or metric or test_data)):
-        wanted = Wanted(target_accuracy or 0.0, test_data or given_data(data), labels, classes, metric)
-    elif labels or classes or metric or test_data:
+    if accuracy is not None or (room is not None and target.said):
+        wanted = replace(target, test_data=target.test_data or given_data(data))
+    elif target.said:
         raise InputError(
             "labels are of no use without a target", hint="--target-accuracy 0.5, --flash-limit 32K, or glowc eval"
         )
     if room is not None:
         found = within_limits(
-            model, data, profile_, options, images, quiet=as_json, wanted=wanted, room=room, sizes=sizes
+            model, data, profile_, options, pixels, quiet=as_json, wanted=wanted, room=room, sizes=open_sizes
         )
         done, search = found.done, None
     else:
         found = None
-        done, search = quantized(model, data, profile_, options[0], images, quiet=as_json, wanted=wanted, sizes=sizes)
-    check_edges(done.model, io_type)
+        done, search = quantized(
+            model, data, profile_, options[0], pixels, quiet=as_json, wanted=wanted, sizes=open_sizes
+        )
+    check_edges(done.model, how.io_type)
     write_file(output, lambda file: file.write(done.model.SerializeToString(deterministic=True)))
-    if found is not None and pareto:
+    if found is not None and limited.pareto:
         picture = pareto_svg(found, model.stem).encode()
         write_file(output.with_name(f"{output.stem}_pareto.svg"), lambda file: file.write(picture))
     if as_json:
@@ -320,21 +179,12 @@ def quantize(
     if search is not None:
         tell("\n".join([f"  float: {100 * search.float_score:.2f} %", *(f"  {t}" for t in trial_lines(search.trials))]))
     if found is not None:
-        tell("\n".join(frontier_lines(found, plot=pareto)))
-
-
-@dataclass(frozen=True, slots=True)
-class Sizes:
-    """What options say of sizes that a model leaves open: shapes of inputs, values of symbols, the first axis."""
-
-    shapes: Mapping[str, tuple[int, ...]] = field(default_factory=dict)
-    symbols: Mapping[str, int] = field(default_factory=dict)
-    batch: int | None = None
+        tell("\n".join(frontier_lines(found, plot=limited.pareto)))
 
 
 def quantized(
     model: Path, data: list[Path] | None, profile_file: Path | None, options: QuantizeOptions, images: ImageFormat,
-    *, quiet: bool, wanted: Wanted | None = None, sizes: Sizes = Sizes(),
+    *, quiet: bool, wanted: Target | None = None, sizes: CompileOptions,
 ) -> tuple[Quantized, Tuned | None]:  # fmt: skip
     """Return a quantised model: by data, by a profile, or by the ranges of a profile and the samples of data.
 
@@ -355,7 +205,7 @@ def quantized(
 
 def within_limits(
     model: Path, data: list[Path] | None, profile_file: Path | None, options: list[QuantizeOptions],
-    images: ImageFormat, *, quiet: bool, wanted: Wanted | None, room: Room, sizes: Sizes,
+    images: ImageFormat, *, quiet: bool, wanted: Target | None, room: Room, sizes: CompileOptions,
 ) -> Found:  # fmt: skip
     """Return a model with some layers in fewer bits, as the limits and --pareto want it: the best of the options."""
     from glowc.app.frontier import searched, size_on
@@ -369,19 +219,19 @@ def within_limits(
         return searched([Search(net, engine, profile, kept, one, size, target, progress) for one in options], room)
 
 
-def _shapes(model: Path, data: list[Path] | None, sizes: Sizes) -> dict[str, tuple[int, ...]]:
+def _shapes(model: Path, data: list[Path] | None, sizes: CompileOptions) -> dict[str, tuple[int, ...]]:
     """Return the shapes of inputs whose sizes the model leaves open: as options say, else as the data has them."""
     from glowc.quant.data import open_shapes_of, wanted_shapes
     from glowc.quant.load import read_inputs
 
     inputs = read_inputs(model)
     seen = open_shapes_of(data or [], inputs)
-    return wanted_shapes(inputs, seen, sizes.shapes, sizes.symbols, sizes.batch)
+    return wanted_shapes(inputs, seen, sizes.input_shapes, sizes.symbols, sizes.batch_size)
 
 
 def profiled(
     model: Path, data: list[Path] | None, profile_file: Path | None, images: ImageFormat, *, quiet: bool,
-    sizes: Sizes = Sizes(),
+    sizes: CompileOptions,
 ) -> tuple[Net, Engine, Profile, list[Sample]]:  # fmt: skip
     """Return a float network, what runs it, its profile and the samples that are kept."""
     from glowc.quant.engine import Engine
@@ -402,25 +252,14 @@ def profiled(
     return net, engine, known or gathered.profiler.profile(), gathered.kept
 
 
-@dataclass(frozen=True, slots=True)
-class Wanted:
-    """What --target-accuracy and its companions say."""
-
-    points: float
-    data: list[Path]
-    labels: Path | None
-    classes: Path | None
-    metric: str | None
-
-
-def target_of(wanted: Wanted, net: Net, images: ImageFormat) -> Target:
+def target_of(wanted: Target, net: Net, images: ImageFormat) -> Goal:
     """Return the labelled samples and the score of outputs. Raises InputError where there are no labels."""
     from glowc.quant.labels import read_classes, read_set
     from glowc.quant.metrics import check_classes, load_metric, top
-    from glowc.quant.tune import Target
+    from glowc.quant.tune import Target as Goal
 
     names = read_classes(wanted.classes) if wanted.classes is not None else ()
-    found = read_set(wanted.data, net.inputs, wanted.labels, names, images)
+    found = read_set(given_data(wanted.test_data), net.inputs, wanted.labels, names, images)
     labels, own = found.labels, load_metric(wanted.metric) if wanted.metric is not None else None
     if labels is None or not (labels.classes or own):
         raise InputError(
@@ -433,12 +272,12 @@ def target_of(wanted: Wanted, net: Net, images: ImageFormat) -> Target:
         check_classes(labels, outputs)
         return top(outputs, labels.values)
 
-    return Target(wanted.points, found.samples(), score)
+    return Goal(wanted.target_accuracy or 0.0, found.samples(), score)
 
 
 @contextmanager
 def int8_source(
-    model: Path, data: list[Path] | None, images: ImageFormat | None = None, *, quiet: bool, sizes: Sizes = Sizes()
+    model: Path, data: list[Path] | None, images: ImageFormat | None, *, quiet: bool, sizes: CompileOptions
 ) -> Iterator[Path]:  # fmt: skip
     """Yield the model; with data, an int8 file made of it, with the same name in a temporary folder."""
     if not data:

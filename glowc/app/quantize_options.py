@@ -2,31 +2,178 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
 
+from glowc.app.options import parse_shapes, parse_symbols
+from glowc.board.checked import Count, Flag, Size, Within
+from glowc.compiler.options import BATCH, SHAPE, SYMBOL, CompileOptions
 from glowc.errors import InputError
 
 if TYPE_CHECKING:
     from onnx import ModelProto
 
+    from glowc.app.frontier import Room
     from glowc.quant.calibrate import Calibration
     from glowc.quant.data import ImageFormat
     from glowc.quant.precision import Precision
+    from glowc.quant.quantizer import QuantizeOptions
     from glowc.quant.scheme import Activations, Schema
     from glowc.quant.weight_types import WeightType
 
 AUTO = "auto"
+Texts = list[str] | None
+
+_SCHEMA = Flag("asymmetric, symmetric, symmetric_with_uint8, symmetric_with_power2_scale")
+_CALIBRATION = Flag("auto (by measured error), minmax, percentile, entropy, mse")
+_ACTIVATIONS = Flag("int8, or int16: finer, twice the arena, slower; auto: what limits allow")
+_EDGE = Flag("of inputs and outputs: float, or as --activations (default)")
+_FLOAT = Flag("a node, its result, or a kind of operator; repeatable", metavar="NODE")
+_EQUALISE = Flag("make channels equally large", "--equalise/--no-equalise")
+_BIAS = Flag("fit biases to the data", "--bias-correction/--no-bias-correction")
+_ROUNDING = Flag("fit the rounding of weights", "--rounding/--no-rounding")
+_SPLIT = Flag("copies of large channels, at most this share", "--split-channels", "SHARE")
+_LIKE = Flag("keep scales and zero points of this quantised file: new weights fit", metavar="OLD")
+_MEAN = Flag("of images: subtracted from pixels 0..255; one, or per channel: 124,116,104")
+_LABELS = Flag(".npy .npz .csv, or text with one a line (default: the folders of the data)")
+_CLASSES = Flag("names of the classes, one a line, in the order of the outputs")
+_METRIC = Flag("f(outputs, labels), samples first; more is better", metavar="FILE:FUNCTION")
+_TARGET = Flag("layers on int16 or float until it is so near float", metavar="POINTS")
+_TEST = Flag("what --labels belong to (default: --data); repeatable", metavar="FILE")
+_WEIGHTS = Flag("of layers that gain by fewer bits: int8, int4, int2, or codes of a palette, palette4 or palette2")
+_WEIGHTS_OF = Flag("of one layer, or a kind of operator; repeatable", metavar="NODE=TYPE")
+_CODES_OF = Flag("int16 or int8 of one layer, or a kind of operator; repeatable", "--activations-of", "NODE=TYPE")
+_FLASH = Flag("weights of 4 and 2 bits until constants and code fit, as in `glowc compile`: 32K or 2M")
+_RAM = Flag("the arena has at most so many: 8192, 8K")
+_INSNS = Flag("at most so many instructions, as predicted", metavar="N")
+_PARETO = Flag("measure bytes and error with more and more layers in fewer bits; NAME_pareto.svg")
 
 
-def image_format(mean: str, std: str, layout: str | None, channels: str) -> ImageFormat:
-    """Return what --mean, --std, --layout and --channels say."""
-    from glowc.quant.data import ImageFormat
+@dataclass(frozen=True, slots=True)
+class Sizes:
+    """Sizes that a model leaves open: shapes of inputs, values of symbols, the first axis."""
 
-    if layout not in (None, "nchw", "nhwc") or channels not in ("rgb", "bgr"):
-        raise InputError(
-            f"--layout {layout} --channels {channels}", hint="--layout nchw or nhwc, --channels rgb or bgr"
+    input_shapes: Annotated[Texts, SHAPE] = None
+    symbols: Annotated[Texts, SYMBOL] = None
+    batch_size: Annotated[Count | None, BATCH] = None
+
+    def options(self) -> CompileOptions:
+        """Return what they say."""
+        shapes, symbols = parse_shapes(self.input_shapes), parse_symbols(self.symbols)
+        return CompileOptions(input_shapes=shapes, symbols=symbols, batch_size=self.batch_size)
+
+
+@dataclass(frozen=True, slots=True)
+class Images:
+    """How pixels become numbers."""
+
+    mean: Annotated[str, _MEAN] = "0"
+    std: Annotated[str, Flag("of images: pixels are divided by it")] = "255"
+    layout: Annotated[str | None, Flag("of images: nchw or nhwc (default: what fits)")] = None
+    channels: Annotated[str, Flag("of images: rgb or bgr")] = "rgb"
+
+    def format(self) -> ImageFormat:
+        """Return what they say."""
+        from glowc.quant.data import ImageFormat
+
+        if self.layout not in (None, "nchw", "nhwc") or self.channels not in ("rgb", "bgr"):
+            raise InputError(
+                f"--layout {self.layout} --channels {self.channels}",
+                hint="--layout nchw or nhwc, --channels rgb or bgr",
+            )
+        return ImageFormat(_numbers(self.mean, "--mean"), _numbers(self.std, "--std"), self.layout, self.channels)
+
+
+@dataclass(frozen=True, slots=True)
+class Scoring:
+    """What is right for each sample, and how well outputs agree with it."""
+
+    labels: Annotated[Path | None, _LABELS] = None
+    classes: Annotated[Path | None, _CLASSES] = None
+    metric: Annotated[str | None, _METRIC] = None
+
+
+@dataclass(frozen=True, slots=True)
+class Target(Scoring):
+    """How near to the float model the outputs are to be."""
+
+    target_accuracy: Annotated[Annotated[float, Within(0)] | None, _TARGET] = None
+    test_data: Annotated[list[Path] | None, _TEST] = None
+
+    @property
+    def said(self) -> bool:
+        """Whether there is anything to score outputs by."""
+        return bool(self.labels or self.classes or self.metric or self.test_data)
+
+
+@dataclass(frozen=True, slots=True)
+class Narrow:
+    """The types of weights, and of the codes of single layers."""
+
+    weights: Annotated[str, _WEIGHTS] = "int8"
+    weights_of: Annotated[Texts, _WEIGHTS_OF] = None
+    codes_of: Annotated[Texts, _CODES_OF] = None
+
+    def precision(self) -> Precision:
+        """Return what they say."""
+        from glowc.quant.precision import Precision
+
+        weights = _by_node("--weights-of", self.weights_of, "int4")
+        codes = _by_node("--activations-of", self.codes_of, "int16")
+        return Precision(
+            _weight_type(self.weights, f"--weights {self.weights}"),
+            {name: _weight_type(kind, option) for name, kind, option in weights},
+            {name: _activation_type(kind, option) for name, kind, option in codes},
         )
-    return ImageFormat(_numbers(mean, "--mean"), _numbers(std, "--std"), layout, channels)
+
+
+@dataclass(frozen=True, slots=True)
+class Limited:
+    """What the model may take of a board."""
+
+    flash_limit: Annotated[Size | None, _FLASH] = None
+    ram_limit: Annotated[Size | None, _RAM] = None
+    max_insns: Annotated[Count | None, _INSNS] = None
+    pareto: Annotated[bool, _PARETO] = False
+    board: Annotated[str, Flag("whose sizes and instructions the limits and --pareto count")] = "mps2-an386"
+
+    def room(self) -> Room | None:
+        """Return what they say; None where they say nothing."""
+        from glowc.app.frontier import Room
+        from glowc.quant.limits import Limits
+
+        limits = Limits(self.flash_limit, self.ram_limit, self.max_insns)
+        return Room(limits, self.pareto, self.board) if self.pareto or limits != Limits() else None
+
+
+@dataclass(frozen=True, slots=True)
+class How:
+    """How a model is quantised."""
+
+    schema: Annotated[str, _SCHEMA] = "asymmetric"
+    calibration: Annotated[str, _CALIBRATION] = "auto"
+    activations: Annotated[str, _ACTIVATIONS] = "int8"
+    io_type: Annotated[str | None, _EDGE] = None
+    keep_float: Annotated[Texts, _FLOAT] = None
+    equalise: Annotated[bool, _EQUALISE] = True
+    bias: Annotated[bool, _BIAS] = True
+    rounding: Annotated[bool, _ROUNDING] = True
+    split: Annotated[Annotated[float, Within(0, 1)], _SPLIT] = 0.0
+    like: Annotated[Path | None, _LIKE] = None
+
+    def options(self, narrow: Narrow, *, limited: bool) -> list[QuantizeOptions]:
+        """Return what they say: the options for each type of activations that may be taken."""
+        from glowc.quant.like import read_like
+        from glowc.quant.quantizer import QuantizeOptions
+
+        one = QuantizeOptions(
+            like=read_like(self.like) if self.like is not None else None, schema=schema_of(self.schema),
+            calibration=calibration_of(self.calibration), keep_float=tuple(self.keep_float or ()),
+            float_edge=float_edge(self.io_type, self.activations), equalise=self.equalise, bias_correction=self.bias,
+            rounding=self.rounding, precision=narrow.precision(), split=self.split,
+        )  # fmt: skip
+        return [replace(one, activations=kind) for kind in activations_of(self.activations, limited=limited)]
 
 
 def _numbers(text: str, option: str) -> tuple[float, ...]:
@@ -37,16 +184,6 @@ def _numbers(text: str, option: str) -> tuple[float, ...]:
     if option == "--std" and 0 in values:
         raise InputError("--std 0: pixels are divided by it", hint="--std 255 makes values from 0 to 1")
     return values
-
-
-def precision_of(weights: str, weights_of: list[str] | None, activations_of: list[str] | None = None) -> Precision:
-    """Return what --weights, --weights-of and --activations-of say."""
-    from glowc.quant.precision import Precision
-
-    of = {name: _weight_type(kind, option) for name, kind, option in _by_node("--weights-of", weights_of, "int4")}
-    codes = _by_node("--activations-of", activations_of, "int16")
-    finer = {name: _activation_type(kind, option) for name, kind, option in codes}
-    return Precision(_weight_type(weights, f"--weights {weights}"), of, finer)
 
 
 def _by_node(option: str, texts: list[str] | None, example: str) -> list[tuple[str, str, str]]:

@@ -50,6 +50,7 @@ class Flag:
     name: str = ""
     metavar: str | None = None
     shared: bool = True  # by all commands that compile
+    in_code: bool = False  # generated code says in its header what is given, as it is
 
     def option(self, field: str) -> str:
         """Return the option's name."""

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Annotated
 
-from glowc.board.checked import Checked, Count, Flag, OneOf, PowerOfTwo, Size
+from glowc.board.checked import Checked, Count, Flag, OneOf, PowerOfTwo, Size, flags
 from glowc.codegen.export import FOLDER, FORMS
 
 OPTS = ("size", "balanced", "speed")
@@ -18,24 +18,27 @@ Plan = Annotated[str, OneOf(("auto", "plain", "overlap", "stream"))]
 InputStream = Annotated[str, OneOf(("whole", "rows", "time"))]
 IoBuffers = Annotated[str, OneOf(("arena", "caller"))]
 Weights = Annotated[str, OneOf(("array", "blob"))]
-_SYMBOL = Flag("value of a symbolic dimension; repeatable", "--define-symbol", "S=N")
-_SHAPE = Flag("whole shape of one input; repeatable", "--input-shape", "NAME=1x3x96x96")
+_ENTRY = Flag("C name of the inference function", shared=False, in_code=True)
+BATCH = Flag("value of a symbolic first dimension", in_code=True)
+SYMBOL = Flag("value of a symbolic dimension; repeatable", "--define-symbol", "S=N")
+SHAPE = Flag("whole shape of one input; repeatable", "--input-shape", "NAME=1x3x96x96")
 _VALUE = Flag("make an input a constant and fold it; repeatable", "--set-input", "NAME=VALUE")
 _STATE = Flag("keep an input: this output of the call before; repeatable", "--state", "INPUT=OUTPUT")
+_IO_LAYOUT = Flag("nhwc: interleaved pixels, as cameras deliver them", in_code=True)
+_PLAN = Flag("overlap: outputs over used-up inputs; stream: least RAM, row by row", in_code=True)
 _REGION = Flag("a memory region for the arena, the fastest first; repeatable", "--region", "NAME=BYTES")
 _PLUGIN = Flag("a Python file with operators of your own (docs/PLUGINS.md); repeatable", "--plugin", "FILE")
-_SECTION = Flag("section of the kernels' code: RAM that needs no waiting", metavar="NAME")
-_ALIGN = Flag("inputs and outputs begin at multiples: cache lines, DMA (Cortex-M7: 32)", metavar="BYTES")
-_STATEFUL = Flag("keep the state of LSTM, GRU, RNN between calls; reset by NAME_reset()", shared=False)
+_DUMP_ONNX = Flag("the graph after the passes, for Netron", metavar="FILE", shared=False)
+_STREAM = Flag("rows: by NAME_push_rows(); time: the next steps at each call", shared=False, in_code=True)
+_BUFFERS = Flag("caller: inputs and outputs stay in your own buffers", shared=False, in_code=True)
+_ALIGN = Flag("inputs and outputs begin at multiples: cache lines, DMA (Cortex-M7: 32)", metavar="BYTES", in_code=True)
+_TIME_AXIS = Flag("axis of the input (default: what fits)", shared=False, in_code=True)
+_SECTION = Flag("section of the kernels' code: RAM that needs no waiting", metavar="NAME", in_code=True)
+_WEIGHTS = Flag("blob: NAME_weights.bin, which firmware replaces without linking again", shared=False, in_code=True)
+_STATEFUL = Flag("keep the state of LSTM, GRU, RNN between calls; reset by NAME_reset()", shared=False, in_code=True)
+_GUARD = Flag("watch the bytes around tensors: a status names the layer that writes there", in_code=True)
 _REQUIRE = Flag("fail when a layer between quantised parts would compute in float", shared=False)
-_STREAM = Flag("rows: by NAME_push_rows(); time: the next steps at each call", shared=False)
-_WEIGHTS = Flag("blob: NAME_weights.bin, which firmware replaces without linking again", shared=False)
-
-_IN_CODE = (
-    "entry_name", "batch_size", "io_type", "io_layout", "passes", "plan", "input_stream", "io_buffers", "align", "hop",
-    "time_axis", "code_section", "weights", "stateful", "guard",
-)  # fmt: skip
-"""Fields that are in the header of the generated code as they are."""
+_MAP = Flag("draw the arena over time: in the terminal, and NAME_memory.svg", shared=False)
 
 
 @dataclass(frozen=True, slots=True, repr=False)
@@ -46,43 +49,37 @@ class CompileOptions(Checked):
     """
 
     name: Annotated[str | None, Flag("model name: prefix of files and C symbols", shared=False)] = None
-    entry_name: Annotated[str | None, Flag("C name of the inference function", shared=False)] = None
-    batch_size: Annotated[Count | None, Flag("value of a symbolic first dimension")] = None
-    symbols: Annotated[Mapping[str, Count], _SYMBOL] = field(default_factory=dict)
-    input_shapes: Annotated[Mapping[str, tuple[Count, ...]], _SHAPE] = field(default_factory=dict)
+    entry_name: Annotated[str | None, _ENTRY] = None
+    batch_size: Annotated[Count | None, BATCH] = None
+    symbols: Annotated[Mapping[str, Count], SYMBOL] = field(default_factory=dict)
+    input_shapes: Annotated[Mapping[str, tuple[Count, ...]], SHAPE] = field(default_factory=dict)
     set_inputs: Annotated[Mapping[str, tuple[int | float | bool, ...]], _VALUE] = field(default_factory=dict)
     states: Annotated[Mapping[str, str], _STATE] = field(default_factory=dict)
     opt: Annotated[Opt, Flag("size: shared functions; speed: one per layer shape")] = "balanced"
-    io_type: Annotated[IoType, Flag("element type of inputs and outputs")] = "model"
-    io_layout: Annotated[IoLayout, Flag("nhwc: interleaved pixels, as cameras deliver them")] = "exported"
+    io_type: Annotated[IoType, Flag("element type of inputs and outputs", in_code=True)] = "model"
+    io_layout: Annotated[IoLayout, _IO_LAYOUT] = "exported"
     ram_limit: Annotated[Size | None, Flag("fail when the arena needs more: 8192, 8K")] = None
     flash_limit: Annotated[Size | None, Flag("fail when constants and code need more: 64K, 1M")] = None
-    passes: Annotated[str | None, Flag("edit the pipeline: +name,-name,name{limit=2}")] = None
-    plan: Annotated[Plan, Flag("overlap: outputs over used-up inputs; stream: least RAM, row by row")] = "auto"
+    passes: Annotated[str | None, Flag("edit the pipeline: +name,-name,name{limit=2}", in_code=True)] = None
+    plan: Annotated[Plan, _PLAN] = "auto"
     arena_split: Annotated[bool, Flag("split the arena among the board's arena_regions")] = False
     regions: Annotated[tuple[tuple[str, Size | None], ...], _REGION] = ()
     tuned: Annotated[Path | None, Flag("measured kernel choices: a file written by `glowc tune`")] = None
     plugins: Annotated[tuple[Path, ...], _PLUGIN] = ()
-    guard: Annotated[bool, Flag("watch the bytes around tensors: a status names the layer that writes there")] = False
-    code_section: Annotated[str | None, _SECTION] = None
-    align: Annotated[Annotated[int, PowerOfTwo(4096)] | None, _ALIGN] = None
     dump_dir: Annotated[Path | None, Flag("folder for the IR after each pass", "--dump-ir", shared=False)] = None
-    dump_onnx: Annotated[Path | None, Flag("the graph after the passes, for Netron", metavar="FILE", shared=False)] = (
-        None
-    )
+    dump_onnx: Annotated[Path | None, _DUMP_ONNX] = None
     stop_after: Annotated[str | None, Flag("end after this graph pass", shared=False)] = None
-    stateful: Annotated[bool, _STATEFUL] = False
-    require_int8: Annotated[bool, _REQUIRE] = False
     input_stream: Annotated[InputStream, _STREAM] = "whole"
-    hop: Annotated[Count | None, Flag("new time steps of each call", shared=False)] = None
-    time_axis: Annotated[int | None, Flag("axis of the input (default: what fits)", shared=False)] = None
-    io_buffers: Annotated[IoBuffers, Flag("caller: inputs and outputs stay in your own buffers", shared=False)] = (
-        "arena"
-    )
+    io_buffers: Annotated[IoBuffers, _BUFFERS] = "arena"
+    align: Annotated[Annotated[int, PowerOfTwo(4096)] | None, _ALIGN] = None
+    hop: Annotated[Count | None, Flag("new time steps of each call", shared=False, in_code=True)] = None
+    time_axis: Annotated[int | None, _TIME_AXIS] = None
+    code_section: Annotated[str | None, _SECTION] = None
     weights: Annotated[Weights, _WEIGHTS] = "array"
-    memory_map: Annotated[
-        bool, Flag("draw the arena over time: in the terminal, and NAME_memory.svg", shared=False)
-    ] = False
+    stateful: Annotated[bool, _STATEFUL] = False
+    guard: Annotated[bool, _GUARD] = False
+    require_int8: Annotated[bool, _REQUIRE] = False
+    memory_map: Annotated[bool, _MAP] = False
     golden: Path | None = None
     chain: tuple[Path, ...] = ()
     package: Mapping[str, str] = field(default_factory=dict)
@@ -97,11 +94,10 @@ class CompileOptions(Checked):
         """Return the options that change the generated code, as they stand in its header."""
         parts = [f"--opt {self.opt}"]
         plain = CompileOptions()
-        for name in _IN_CODE:
+        for name, (_, flag) in flags(CompileOptions).items():
             value = getattr(self, name)
-            if value != getattr(plain, name):
-                flag = f"--{name.replace('_', '-')}"
-                parts.append(flag if value is True else f"{flag} {value}")
+            if flag.in_code and value != getattr(plain, name):
+                parts.append(flag.option(name) if value is True else f"{flag.option(name)} {value}")
         parts += [f"--tuned {self.tuned.name}"] if self.tuned is not None else []
         parts += ["--arena-split"] if self.arena_split else []
         if self.arena_split or len(self.regions) > 1:  # one region alone changes nothing in the generated code
