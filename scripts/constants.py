@@ -1,6 +1,6 @@
 """Print the constants of sample models on every CPU, with their bound: `make constants`.
 
-A line for each model: its bound (glowc/select/constants_budget.py), the most bytes at `balanced` and at `size`, on
+A line for each model: its bound (glowc/select/budgets.py), the most bytes at `balanced` and at `size`, on
 which CPU, and how many of the CPUs are above the bound. `--mutate least` gives every channel of an
 int8 layer a weight of -128 beside a negative one first, `--mutate large` every second channel weights of 127. Ends with
 1 when one is above. MODEL...: other .onnx files.
@@ -22,8 +22,8 @@ from glowc.board import cpu_names, load_cpu
 from glowc.compiler.options import CompileOptions
 from glowc.compiler.pipeline import optimise
 from glowc.graph.graph import Graph
+from glowc.select.budgets import bound_bytes
 from glowc.select.choose import select_variants
-from glowc.select.constants_budget import bound_bytes
 
 MODELS = Path(__file__).resolve().parents[2] / "shared" / "models"
 OPTS = ("balanced", "size")

@@ -14,14 +14,14 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from glowc.app.debug import register as register_debug
-from glowc.app.docs import register as register_docs
 from glowc.app.evaluate import register as register_evaluate
 from glowc.app.export import Format, FormatOpt, PackageOpt, parse_package
 from glowc.app.export import register as register_export
 from glowc.app.firmware import register as register_firmware
-from glowc.app.group import Sharing, compile_together
+from glowc.app.group import Sharing, compile_together, compile_weights
 from glowc.app.kit import register as register_kit
 from glowc.app.lists import register as register_lists
+from glowc.app.lists import register_docs
 from glowc.app.matrix import register as register_matrix
 from glowc.app.measure import register as register_measure
 from glowc.app.options import (
@@ -52,7 +52,6 @@ from glowc.app.terminal import (
     tell,
     with_common_first,
 )
-from glowc.app.weights import compile_weights
 from glowc.errors import GlowcError, InputError, InternalError
 
 if TYPE_CHECKING:

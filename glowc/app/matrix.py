@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
     from glowc.machine.matrix import Cell, Result
-    from glowc.machine.matrix_store import Store
+    from glowc.machine.matrix_results import Store
 
 _BAD = ("different", "failed")
 DoOpt = Annotated[list[str], typer.Option("--do", metavar="STEPS", help="validate, bench; several by commas")]
@@ -55,7 +55,7 @@ def matrix(
     """Run models on boards."""
     from glowc.compiler.files import check_output
     from glowc.machine.matrix import STEPS, cells_of, find_models
-    from glowc.machine.matrix_store import open_store
+    from glowc.machine.matrix_results import open_store
 
     if html is not None:
         check_output(html, "--html")
@@ -108,7 +108,7 @@ def _run(cells: Sequence[Cell], store: Store, run: Callable[[Sequence[Cell]], It
 
 def _write_page(cells: Sequence[Cell], results: Sequence[Result], html: Path | None) -> None:
     from glowc.compiler.files import write_file
-    from glowc.machine.matrix_page import matrix_page
+    from glowc.machine.matrix_results import matrix_page
 
     if html is not None:
         text = matrix_page(cells, results).encode()
@@ -117,7 +117,7 @@ def _write_page(cells: Sequence[Cell], results: Sequence[Result], html: Path | N
 
 def _tell(cells: Sequence[Cell], results: Sequence[Result], ran: int, as_json: bool) -> None:
     from glowc.app.show import plain_console, plain_table
-    from glowc.machine.matrix_page import result_lines, summary
+    from glowc.machine.matrix_results import result_lines, summary
 
     if as_json:
         say(json.dumps({"cells": len(cells), "ran": ran, "results": results}))

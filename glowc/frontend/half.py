@@ -7,7 +7,7 @@ only moves float16 values keeps them. Whoever wants float32 for all floats has n
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import Collection
 from dataclasses import replace
 from typing import Any
 
@@ -15,6 +15,7 @@ import numpy as np
 from onnx import TensorProto
 
 from glowc.frontend.builder import Builder
+from glowc.frontend.chain import Rewrites
 from glowc.frontend.onnx_model import OnnxModel, OnnxNode, read_model
 from glowc.frontend.problems import Problems
 from glowc.frontend.reader import Source, load
@@ -74,7 +75,7 @@ def cast_half(node: OnnxNode, b: Builder) -> list[OnnxNode]:
     ]
 
 
-REWRITES: Mapping[tuple[str, str], Callable[[OnnxNode, Builder], list[OnnxNode]]] = {("glowc", "CastHalf"): cast_half}
+REWRITES: Rewrites = {("glowc", "CastHalf"): cast_half}
 
 
 def _kind(value: Any, kinds: Collection[int]) -> Any:

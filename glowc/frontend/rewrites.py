@@ -5,28 +5,19 @@ Each `rewrites_*` module defines `REWRITES`: (domain, operator) -> function(node
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
-
 from glowc.frontend import (
     half,
-    rewrites_blocks,
-    rewrites_dynamic,
     rewrites_fused,
     rewrites_math,
-    rewrites_qoperator,
+    rewrites_quant,
     rewrites_signal,
     rewrites_transformer,
 )
-from glowc.frontend.builder import Builder
-from glowc.frontend.onnx_model import OnnxNode
+from glowc.frontend.chain import Rewrites
 
-Rewrite = Callable[[OnnxNode, Builder], list[OnnxNode]]
-
-REWRITES: Mapping[tuple[str, str], Rewrite] = {
+REWRITES: Rewrites = {
     **rewrites_math.REWRITES,
-    **rewrites_qoperator.REWRITES,
-    **rewrites_dynamic.REWRITES,
-    **rewrites_blocks.REWRITES,
+    **rewrites_quant.REWRITES,
     **rewrites_transformer.REWRITES,
     **rewrites_fused.REWRITES,
     **rewrites_signal.REWRITES,

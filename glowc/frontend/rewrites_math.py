@@ -7,50 +7,21 @@ from __future__ import annotations
 
 import itertools
 import math
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
-from typing import Any
 
 import numpy as np
 
 from glowc.frontend.builder import Builder
+from glowc.frontend.chain import Chain, Rewrites
 from glowc.frontend.normalize_shape import axis_of
 from glowc.frontend.onnx_model import OnnxNode
 from glowc.frontend.problems import NodeError
 
-OPSET = 13  # of the nodes made here: axes of Reduce operators are attributes, those of Squeeze inputs
-
-
-class Parts:
-    """Collects the nodes that replace one node."""
-
-    def __init__(self, node: OnnxNode, b: Builder) -> None:
-        self.node, self.b = node, b
-        self.nodes: list[OnnxNode] = []
-
-    def add(self, op: str, *inputs: str, out: str = "", **attrs: Any) -> str:
-        """Add a node and return its output."""
-        name = out or self.b.fresh(f"{self.node.outputs[0]}.{op.lower()}")
-        self.nodes.append(replace(self.node.new(op, inputs, (name,), **attrs), version=OPSET))
-        return name
-
-    def const(self, array: np.ndarray) -> str:
-        """Add a constant."""
-        return self.b.add_const(f"{self.node.outputs[0]}.const", array)
-
-    def ints(self, *values: int) -> str:
-        """Add a list of integers."""
-        return self.const(np.asarray(values, np.int64))
-
-    @property
-    def out(self) -> str:
-        """The first output of the replaced node."""
-        return self.node.outputs[0]
-
 
 def lp_normalization(node: OnnxNode, b: Builder) -> list[OnnxNode]:
     """x / norm along an axis, 0 where the norm is 0."""
-    parts, x = Parts(node, b), node.inputs[0]
+    parts, x = Chain(node, b), node.inputs[0]
     p, axis = node.int_("p", 2), axis_of(node.int_("axis", -1), b.type(x).rank)
     if p not in (1, 2):
         raise NodeError(f"p = {p}: neither 1 nor 2")
@@ -62,7 +33,7 @@ def lp_normalization(node: OnnxNode, b: Builder) -> list[OnnxNode]:
 
 def instance_normalization(node: OnnxNode, b: Builder) -> list[OnnxNode]:
     """scale * (x - mean) / sqrt(variance + epsilon) + bias, statistics over the spatial axes of each channel."""
-    parts, x = Parts(node, b), node.inputs[0]
+    parts, x = Chain(node, b), node.inputs[0]
     t = b.type(x)
     axes, shape = tuple(range(2, t.rank)), parts.ints(-1, *[1] * (t.rank - 2))
     centred = parts.add("Sub", x, parts.add("ReduceMean", x, axes=axes, keepdims=1))
@@ -76,7 +47,7 @@ def instance_normalization(node: OnnxNode, b: Builder) -> list[OnnxNode]:
 
 def lrn(node: OnnxNode, b: Builder) -> list[OnnxNode]:
     """x / (bias + alpha / size * sum of squares over `size` channels around)^beta."""
-    parts, x = Parts(node, b), node.inputs[0]
+    parts, x = Chain(node, b), node.inputs[0]
     t, size = b.type(x), node.int_("size", 0)
     if t.rank < 2 or size < 1:
         raise NodeError(f"size {size} for {t}")
@@ -98,7 +69,7 @@ def lrn(node: OnnxNode, b: Builder) -> list[OnnxNode]:
 
 def dft(node: OnnxNode, b: Builder) -> list[OnnxNode]:
     """DFT along an axis -> a product with a constant matrix of cosines and sines."""
-    parts, x = Parts(node, b), node.inputs[0]
+    parts, x = Chain(node, b), node.inputs[0]
     t = b.type(x)
     axis = node.int_("axis", 1) if node.version < 20 else -2
     if node.version >= 20 and node.input(2):
@@ -141,7 +112,7 @@ def dft_matrix(have: int, length: int, *, complex_in: bool, inverse: bool, onesi
 
 def einsum(node: OnnxNode, b: Builder) -> list[OnnxNode]:
     """Einsum of one or two operands -> Transpose, Reshape, MatMul, ReduceSum; a repeated index by GatherND."""
-    parts = Parts(node, b)
+    parts = Chain(node, b)
     shapes = [b.type(name).shape for name in node.inputs]
     terms, result = equation(node.str_("equation", ""), [len(s) for s in shapes])
     if len(terms) > 2:
@@ -202,7 +173,7 @@ def equation(text: str, ranks: Sequence[int]) -> tuple[list[str], str]:
     return named, result
 
 
-def _diagonal(parts: Parts, name: str, term: str, shape: Sequence[int]) -> tuple[str, str]:
+def _diagonal(parts: Chain, name: str, term: str, shape: Sequence[int]) -> tuple[str, str]:
     """Return the operand with every index letter once."""
     unique = "".join(dict.fromkeys(term))
     if unique == term:
@@ -221,7 +192,7 @@ def _diagonal(parts: Parts, name: str, term: str, shape: Sequence[int]) -> tuple
     return parts.add("Gather", flat, places, axis=len(rest)), "".join(dict.fromkeys(letters))
 
 
-def _ordered(parts: Parts, name: str, letters: str, result: str) -> None:
+def _ordered(parts: Chain, name: str, letters: str, result: str) -> None:
     if letters == result:
         parts.add("Identity", name, out=parts.out)
         return
@@ -230,7 +201,7 @@ def _ordered(parts: Parts, name: str, letters: str, result: str) -> None:
 
 def col2im(node: OnnxNode, b: Builder) -> list[OnnxNode]:
     """Col2Im: every column added to its places in the padded image, by a ScatterElements with constant indices."""
-    parts, x = Parts(node, b), node.inputs[0]
+    parts, x = Chain(node, b), node.inputs[0]
     t = b.type(x)
     image = [int(v) for v in b.need_value(node.inputs[1], "the image shape")]
     block = [int(v) for v in b.need_value(node.inputs[2], "the block shape")]
@@ -263,7 +234,7 @@ def col2im(node: OnnxNode, b: Builder) -> list[OnnxNode]:
 
 def rotary_embedding(node: OnnxNode, b: Builder) -> list[OnnxNode]:
     """RotaryEmbedding: pairs of the head's elements turned by the angles of the caches."""
-    parts, x = Parts(node, b), node.inputs[0]
+    parts, x = Chain(node, b), node.inputs[0]
     t = b.type(x)
     heads = node.int_("num_heads", 0)
     if t.rank == 3 and heads > 0 and t.shape[2] % heads == 0:
@@ -304,9 +275,7 @@ def rotary_embedding(node: OnnxNode, b: Builder) -> list[OnnxNode]:
     return parts.nodes
 
 
-Rewrite = Callable[[OnnxNode, Builder], list[OnnxNode]]
-
-REWRITES: Mapping[tuple[str, str], Rewrite] = {
+REWRITES: Rewrites = {
     ("", "LpNormalization"): lp_normalization,
     ("", "InstanceNormalization"): instance_normalization,
     ("", "LRN"): lrn,

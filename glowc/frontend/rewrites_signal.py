@@ -5,16 +5,15 @@ Other and short lengths are a product with a matrix (`rewrites_math.dft`). Sourc
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 
 import numpy as np
 
 from glowc.frontend.builder import Builder
+from glowc.frontend.chain import Chain, Rewrites
 from glowc.frontend.normalize_shape import axis_of
 from glowc.frontend.onnx_model import OnnxNode
 from glowc.frontend.problems import NodeError
-from glowc.frontend.rewrites_math import Parts
 from glowc.frontend.rewrites_math import dft as dft_by_matrix
 from glowc.graph.types import DType, TensorType
 from glowc.ops.base import OpError
@@ -73,7 +72,7 @@ def dft(node: OnnxNode, b: Builder) -> list[OnnxNode]:
     s = _spectrum(node, b, t)
     if s.axis == t.rank - 1 or not s.is_fast:
         return dft_by_matrix(node, b)
-    parts, rest = Parts(node, b), [i for i in range(t.rank - 1) if i != s.axis]
+    parts, rest = Chain(node, b), [i for i in range(t.rank - 1) if i != s.axis]
     order = (*rest, s.axis, t.rank - 1)
     lines = parts.add("Transpose", node.inputs[0], perm=order)
     if s.have > s.length:
@@ -85,7 +84,7 @@ def dft(node: OnnxNode, b: Builder) -> list[OnnxNode]:
     return parts.nodes
 
 
-def _transformed(parts: Parts, lines: str, shape: list[int], have: int, s: Spectrum) -> str:
+def _transformed(parts: Chain, lines: str, shape: list[int], have: int, s: Spectrum) -> str:
     """Return the transform [*shape, points, 1 or 2] of lines [*shape, have, 1 or 2]."""
     if s.inverse and s.onesided:
         flat = parts.add("Reshape", lines, parts.ints(*shape, 2 * have))
@@ -100,11 +99,11 @@ def _transformed(parts: Parts, lines: str, shape: list[int], have: int, s: Spect
     return half if s.onesided else _mirrored(parts, half, s.length // 2, len(shape))
 
 
-def _first(parts: Parts, value: str, count: int, axis: int) -> str:
+def _first(parts: Chain, value: str, count: int, axis: int) -> str:
     return parts.add("Slice", value, parts.ints(0), parts.ints(count), parts.ints(axis))
 
 
-def _mirrored(parts: Parts, half: str, middle: int, axis: int) -> str:
+def _mirrored(parts: Chain, half: str, middle: int, axis: int) -> str:
     """Return the whole spectrum of real samples: its upper half is the lower one downwards, conjugated."""
     turn = parts.ints(middle - 1), parts.ints(0), parts.ints(axis), parts.ints(-1)
     upper = parts.add("Slice", half, *turn)
@@ -114,7 +113,7 @@ def _mirrored(parts: Parts, half: str, middle: int, axis: int) -> str:
 
 def stft(node: OnnxNode, b: Builder) -> list[OnnxNode]:
     """STFT -> frames, times the window, and a DFT of each."""
-    parts, x = Parts(node, b), node.inputs[0]
+    parts, x = Chain(node, b), node.inputs[0]
     t = b.type(x)
     step = int(b.need_value(node.inputs[1], "the frame step").reshape(-1)[0])
     window = node.input(2)
@@ -138,6 +137,6 @@ def stft(node: OnnxNode, b: Builder) -> list[OnnxNode]:
     return parts.nodes
 
 
-REWRITES: Mapping[tuple[str, str], Callable[[OnnxNode, Builder], list[OnnxNode]]] = {
+REWRITES: Rewrites = {
     ("", "DFT"): dft, ("", "STFT"): stft,
 }  # fmt: skip

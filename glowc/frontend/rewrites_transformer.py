@@ -9,39 +9,16 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from itertools import pairwise
-from typing import Any
 
 import numpy as np
 
 from glowc.frontend.builder import Builder
+from glowc.frontend.chain import MICROSOFT, Chain, Rewrites
 from glowc.frontend.onnx_model import OnnxNode
 from glowc.frontend.problems import NodeError
 
-MICROSOFT = "com.microsoft"
 OPSET = 20
 """The version of ONNX's operators that the new nodes have."""
-
-
-class Chain:
-    """Collects the nodes that replace one node."""
-
-    def __init__(self, node: OnnxNode, b: Builder) -> None:
-        self.node, self.b = node, b
-        self.nodes: list[OnnxNode] = []
-
-    def add(self, op: str, *inputs: str, out: str = "", version: int = OPSET, **attrs: Any) -> str:
-        """Add a node and return its output, `out` or a new value."""
-        name = out or self.b.fresh(f"{self.node.outputs[0]}.{op.lower()}")
-        self.nodes.append(replace(self.node.new(op, inputs, (name,), **attrs), version=version))
-        return name
-
-    def const(self, array: Any, dtype: str = "float32") -> str:
-        """Add a constant."""
-        return self.b.add_const(f"{self.node.outputs[0]}.const", np.asarray(array, dtype))
-
-    def shaped(self, value: str, shape: Sequence[int], out: str = "") -> str:
-        """Add a Reshape."""
-        return self.add("Reshape", value, self.const(shape, "int64"), out=out)
 
 
 def simplified_norm(node: OnnxNode, b: Builder) -> list[OnnxNode]:
@@ -54,7 +31,7 @@ def skip_norm(op: str) -> Callable[[OnnxNode, Builder], list[OnnxNode]]:
     """SkipLayerNormalization(input, skip, gamma, beta, bias); the simplified one has no beta."""
 
     def rewrite(node: OnnxNode, b: Builder) -> list[OnnxNode]:
-        chain, simple = Chain(node, b), op == "RMSNormalization"
+        chain, simple = Chain(node, b, OPSET), op == "RMSNormalization"
         bias = node.input(3 if simple else 4)
         sum_out = node.outputs[3] if len(node.outputs) > 3 else ""
         total = chain.add("Add", node.inputs[0], node.inputs[1], out="" if bias else sum_out)
@@ -77,7 +54,7 @@ def gelu(kind: str) -> Callable[[OnnxNode, Builder], list[OnnxNode]]:
     """FastGelu(X, bias) by tanh; BiasGelu(A, B) by erf."""
 
     def rewrite(node: OnnxNode, b: Builder) -> list[OnnxNode]:
-        chain = Chain(node, b)
+        chain = Chain(node, b, OPSET)
         x = chain.add("Add", node.inputs[0], node.inputs[1]) if node.input(1) else node.inputs[0]
         chain.add("Gelu", x, out=node.outputs[0], approximate=kind)
         return chain.nodes
@@ -105,12 +82,12 @@ def _attend(chain: Chain, q: str, k: str, v: str, sizes: Sequence[int], bias: st
     q = chain.add("Transpose", chain.shaped(q, (batch, length, heads, key)), perm=(0, 2, 1, 3))
     k = chain.add("Transpose", chain.shaped(k, (batch, keys, heads, key)), perm=(0, 2, 3, 1))
     v = chain.add("Transpose", chain.shaped(v, (batch, keys, heads, value)), perm=(0, 2, 1, 3))
-    scores = chain.add("Mul", chain.add("MatMul", q, k), chain.const(scale))
+    scores = chain.add("Mul", chain.add("MatMul", q, k), chain.floats(scale))
     if bias:
         scores = chain.add("Add", scores, bias)
     if unidirectional:
         future = np.triu(np.full((length, keys), node.float_("mask_filter_value", -10000.0)), 1 + keys - length)
-        scores = chain.add("Add", scores, chain.const(future))
+        scores = chain.add("Add", scores, chain.floats(future))
     mixed = chain.add("MatMul", chain.add("Softmax", scores, axis=-1, version=13), v)
     joined = chain.add("Transpose", mixed, perm=(0, 2, 1, 3))
     chain.shaped(joined, (batch, length, heads * value), out=node.outputs[0])
@@ -121,7 +98,7 @@ def multi_head_attention(node: OnnxNode, b: Builder) -> list[OnnxNode]:
     """MultiHeadAttention(query, key, value, bias, -, attention_bias), each [batch, length, hidden]."""
     caches = {4: "key_padding_mask", 6: "past_key", 7: "past_value", 8: "past_sequence_length"}
     _refuse(node, inputs=caches)
-    chain, heads = Chain(node, b), node.int_("num_heads", 1)
+    chain, heads = Chain(node, b, OPSET), node.int_("num_heads", 1)
     if not (node.input(1) and node.input(2)) or any(b.type(n).rank != 3 for n in node.inputs[:3]):
         raise NodeError("query, key and value must be three tensors of rank 3")
     parts = list(node.inputs[:3])
@@ -130,7 +107,7 @@ def multi_head_attention(node: OnnxNode, b: Builder) -> list[OnnxNode]:
         ends = [0, hidden, 2 * hidden, 2 * hidden + value]
         all_biases = b.need_value(node.inputs[3], "the bias")
         parts = [
-            chain.add("Add", part, chain.const(all_biases[low:high]))
+            chain.add("Add", part, chain.floats(all_biases[low:high]))
             for part, low, high in zip(parts, ends[:-1], ends[1:], strict=True)
         ]
     sizes = (batch, length, keys, heads, hidden // heads, value // heads)
@@ -141,10 +118,10 @@ def multi_head_attention(node: OnnxNode, b: Builder) -> list[OnnxNode]:
 def attention(node: OnnxNode, b: Builder) -> list[OnnxNode]:
     """Attention(input, weights, bias, -, -, attention_bias): one projection to query, key and value."""
     _refuse(node, inputs={3: "mask_index", 4: "past", 6: "past_sequence_length"})
-    chain, weights = Chain(node, b), b.need_value(node.inputs[1], "the weights")
+    chain, weights = Chain(node, b, OPSET), b.need_value(node.inputs[1], "the weights")
 
     def part_of(part: slice) -> str:
-        return chain.const(weights[:, part])
+        return chain.floats(weights[:, part])
 
     return _projected(chain, node.inputs[0], part_of, weights.shape[1], node.input(5))
 
@@ -152,7 +129,7 @@ def attention(node: OnnxNode, b: Builder) -> list[OnnxNode]:
 def quantised_attention(node: OnnxNode, b: Builder) -> list[OnnxNode]:
     """QAttention(input, weight, bias, input_scale, weight_scale, mask_index, zero points)."""
     _refuse(node, inputs={5: "mask_index", 8: "past"})
-    chain, weights = Chain(node, b), b.need_value(node.inputs[1], "the weights")
+    chain, weights = Chain(node, b, OPSET), b.need_value(node.inputs[1], "the weights")
     scale = b.need_value(node.inputs[4], "the scale").reshape(-1)
     zero = b.need_value(node.inputs[7], "the zero point").reshape(-1) if node.input(7) else np.zeros(1, weights.dtype)
     columns = max(scale.size, zero.size) > 1
@@ -161,9 +138,9 @@ def quantised_attention(node: OnnxNode, b: Builder) -> list[OnnxNode]:
     x = chain.add("DequantizeLinear", *(n for n in (node.inputs[0], node.inputs[3], node.input(6)) if n), version=13)
 
     def real(part: slice) -> str:
-        codes = chain.const(weights[:, part], weights.dtype.name)
+        codes = chain.const(weights[:, part])
         scales, zeros = (a[part] if columns else a.reshape(()) for a in (scale, zero))
-        names = codes, chain.const(scales), chain.const(zeros, weights.dtype.name)
+        names = codes, chain.floats(scales), chain.const(np.asarray(zeros, weights.dtype))
         return chain.add("DequantizeLinear", *names, axis=1, version=13)
 
     return _projected(chain, x, real, weights.shape[1], "")
@@ -180,16 +157,14 @@ def _projected(chain: Chain, x: str, weights: Callable[[slice], str], width: int
     parts = []
     for low, high in pairwise(int(n) for n in np.cumsum((0, *hidden))):
         product = chain.add("MatMul", x, weights(slice(low, high)))
-        parts.append(product if bias is None else chain.add("Add", product, chain.const(bias[low:high])))
+        parts.append(product if bias is None else chain.add("Add", product, chain.floats(bias[low:high])))
     q, k, v = parts
     batch, length, _ = shape
     sizes = (batch, length, length, heads, hidden[0] // heads, hidden[2] // heads)
     return _attend(chain, q, k, v, sizes, scores_bias)
 
 
-Rewrite = Callable[[OnnxNode, Builder], list[OnnxNode]]
-
-REWRITES: Mapping[tuple[str, str], Rewrite] = {
+REWRITES: Rewrites = {
     ("", "SimplifiedLayerNormalization"): simplified_norm,
     (MICROSOFT, "SimplifiedLayerNormalization"): simplified_norm,
     (MICROSOFT, "SkipLayerNormalization"): skip_norm("LayerNormalization"),

@@ -8,11 +8,10 @@ lifetimes is left to the caller.
 from __future__ import annotations
 
 from glowc.memory.checker import check
-from glowc.memory.memory_map import render_text
+from glowc.memory.pictures import render_svg, render_text
 from glowc.memory.planner import plan
 from glowc.memory.regions import split
 from glowc.memory.schedule import Schedule, schedule
-from glowc.memory.svg import render_svg
 from glowc.memory.task import Task
 from glowc.memory.types import Block, Lifetime, MemoryPlan, Overlap, RegionPlan, Room
 

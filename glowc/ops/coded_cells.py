@@ -22,7 +22,7 @@ from dataclasses import asdict, dataclass
 import numpy as np
 
 from glowc.graph.attrs import Int
-from glowc.graph.fixed_softmax16 import looked_up
+from glowc.graph.fixed_softmax import looked_up
 from glowc.graph.graph import Node
 from glowc.graph.types import TensorType
 from glowc.ops.coded_recurrent import (

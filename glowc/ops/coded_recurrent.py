@@ -17,7 +17,7 @@ from typing import Generic, TypeVar
 import numpy as np
 
 from glowc.graph.attrs import Attr, Int
-from glowc.graph.fixed_softmax16 import lookup_table
+from glowc.graph.fixed_softmax import lookup_table
 from glowc.graph.graph import Node
 from glowc.graph.numerics import F32, round_clamp
 from glowc.graph.types import DType, QuantParams, TensorType

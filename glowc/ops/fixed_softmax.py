@@ -3,9 +3,9 @@
 Softmax of int8, to int8 or int16 codes: exp of the differences to the largest comes from a table
 (`glowc.graph.fixed_functions.softmax_table`), which ends where TensorFlow Lite takes 0; the sum has 12 integer bits,
 its reciprocal three Newton steps.
-Softmax of int16: exp and the reciprocal of the sum come from tables of 513 entries (`glowc.graph.fixed_softmax16`).
+Softmax of int16: exp and the reciprocal of the sum come from tables of 513 entries (`glowc.graph.fixed_softmax`).
 LogSoftmax of int8: differences to the largest of 5 integer bits and exp of them come from tables of 256 entries; the
-log of their sum from a rational function (`glowc.graph.fixed_log`); results are sixteenths less 127.
+log of their sum from a rational function (the same); results are sixteenths less 127.
 Source: tensorflow/lite/kernels/internal/reference/{softmax,log_softmax}.h, restated.
 """
 
@@ -17,8 +17,14 @@ import numpy as np
 
 from glowc.graph.attrs import Float, Str
 from glowc.graph.fixed_functions import softmax_parts, softmax_table
-from glowc.graph.fixed_log import log_softmax_codes, log_softmax_factors, log_softmax_tables
-from glowc.graph.fixed_softmax16 import softmax16_codes, softmax16_factor, softmax16_tables
+from glowc.graph.fixed_softmax import (
+    log_softmax_codes,
+    log_softmax_factors,
+    log_softmax_tables,
+    softmax16_codes,
+    softmax16_factor,
+    softmax16_tables,
+)
 from glowc.graph.graph import Node
 from glowc.graph.types import DTYPES, DType
 from glowc.ops.base import LowerCtx, MaybeTypes, OpError, Ref, Types

@@ -30,8 +30,7 @@ from glowc.passes.layout.canonicalize_fc import CanonicalizeFc
 from glowc.passes.layout.hoist_slice import HoistSlice
 from glowc.passes.layout.sink_transpose import SinkTranspose
 from glowc.passes.layout.split_conv_transpose import SplitConvTranspose
-from glowc.passes.layout.split_groups import SplitGroups
-from glowc.passes.layout.split_heads import SplitHeads
+from glowc.passes.layout.splits import SplitGroups, SplitHeads
 from glowc.passes.layout.transposes import (
     FoldTranspose,
     HoistTranspose,

@@ -6,7 +6,7 @@ speed     fewest predicted cycles; variants that spend flash for it (`speed_only
           save most for a byte first
 balanced  the same, as long as scratch does not make the arena grow by more than 15 % or 8 KB, and the code stays below
           24 KB (CPUs with Advanced SIMD: 96 KB); else code is saved where it costs the fewest cycles. Constants
-          over their bound give way too (glowc/select/constants_budget.py)
+          over their bound give way too (glowc/select/budgets.py)
 size      a kilobyte of code must save 3 % of the cycles, and the code should stay below 12 KB
 tiny RAM  (`Selection.limited`) variants with little scratch first: used when the arena would not fit
 
@@ -26,11 +26,10 @@ from glowc.graph.graph import Graph
 from glowc.kernels.base import KernelVariant, prepare, row_waste
 from glowc.lower.lowering import Choose, Finish, Prepare, by_rank, lower_graph
 from glowc.program.ir import Instr, Program
+from glowc.select.budgets import Choice, Price, constants_bytes, shrunk, within_flash
 from glowc.select.candidates import Layer, Order, Preparer, Tuned, collect, scratch_bytes
-from glowc.select.constants_budget import Choice, Price, constants_bytes
 from glowc.select.cost import Cost, Costs, load_costs
 from glowc.select.estimate import estimates_for, modes_of
-from glowc.select.flash_budget import shrunk, within_flash
 from glowc.select.order import CODE_LIMITS, KB, group_moves, lean, price_of, select
 from glowc.select.pricing import Pricing, cost_of, likely_modes
 from glowc.select.traits import few_forms, given

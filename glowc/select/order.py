@@ -14,8 +14,7 @@ from glowc.kernels.base import KernelVariant
 from glowc.kernels.choice import variant_of
 from glowc.kernels.features import features
 from glowc.program.ir import Instr
-from glowc.select.candidates import Layer, Order, Tuned, scratch_bytes
-from glowc.select.constants_budget import (
+from glowc.select.budgets import (
     SPARE_WORDS,
     Choice,
     Price,
@@ -26,6 +25,7 @@ from glowc.select.constants_budget import (
     single_moves,
     within_bound,
 )
+from glowc.select.candidates import Layer, Order, Tuned, scratch_bytes
 from glowc.select.cost import Cost, Costs
 from glowc.select.pricing import MOST_INSNS, Modes, Pricing, likely_modes
 

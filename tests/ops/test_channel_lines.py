@@ -12,7 +12,7 @@ from glowc.graph.types import DType, TensorType, quant
 from glowc.ops.base import OpError
 from glowc.ops.channel_lines import on_lines
 from glowc.ops.registry import get_op
-from glowc.passes.fuse.lines import CODES, lines_through
+from glowc.passes.fuse.fuse_channel_lines import CODES, lines_through
 from tests.kernels.case import Case, make_case
 from tests.ops.one_node import check
 

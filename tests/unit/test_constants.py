@@ -8,8 +8,7 @@ import pytest
 
 from glowc.graph.types import DType, TensorType
 from glowc.program.ir import Access, Instr, Operand
-from glowc.select.candidates import Layer
-from glowc.select.constants_budget import (
+from glowc.select.budgets import (
     Choice,
     Price,
     all_moves,
@@ -19,6 +18,7 @@ from glowc.select.constants_budget import (
     single_moves,
     within_bound,
 )
+from glowc.select.candidates import Layer
 
 # By layer and variant: instructions, bytes of constants.
 FORMS = {"a": {"fast": (100, 90), "lean": (108, 50)}, "b": {"fast": (400, 80), "lean": (401, 70)}}

@@ -13,8 +13,7 @@ from glowc.compiler.flash import counted
 from glowc.compiler.options import CompileOptions
 from glowc.compiler.pipeline import Compiled, compile_model
 from glowc.errors import LimitError
-from glowc.select.constants_budget import Price
-from glowc.select.flash_budget import Trade, affordable, shrunk
+from glowc.select.budgets import Price, Trade, affordable, shrunk
 from tests.unit.conv_chain import conv_chain
 
 

@@ -15,9 +15,8 @@ import pytest
 
 from glowc.machine import matrix_run
 from glowc.machine.matrix import FIGURES, Cell, Result, cells_of, find_models, run_cell
-from glowc.machine.matrix_page import matrix_page
+from glowc.machine.matrix_results import matrix_page, open_store
 from glowc.machine.matrix_run import connect, run_here, run_there
-from glowc.machine.matrix_store import open_store
 from tests.conftest import require_module, require_tool
 from tests.unit.cli_calls import DIGITS, Glowc, refused
 

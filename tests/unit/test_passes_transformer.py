@@ -16,7 +16,7 @@ from glowc.passes.fold.constants import ExactDivision
 from glowc.passes.fuse.fuse_gelu import FuseGelu
 from glowc.passes.fuse.fuse_layer_norm import FuseLayerNorm
 from glowc.passes.fuse.fuse_lut import FuseLut
-from glowc.passes.layout.split_heads import SplitHeads
+from glowc.passes.layout.splits import SplitHeads
 from glowc.passes.layout.transposes import FoldTranspose
 from glowc.passes.quant.float_layers import float_layers, require_int8
 from glowc.passes.quant.fold_codes import FoldQdqNorm

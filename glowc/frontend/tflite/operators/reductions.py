@@ -1,4 +1,4 @@
-"""Reductions and what searches or runs along an axis."""
+"""Windows, reductions, and what searches or runs along an axis."""
 
 from __future__ import annotations
 
@@ -11,6 +11,41 @@ from glowc.frontend.tflite.operators.options import clamp, fixed, option, paddin
 from glowc.frontend.tflite.reader import Operator
 from glowc.graph.attrs import AttrValue
 from glowc.graph.types import DType
+
+
+def pool(operator: Operator, net: Net) -> None:
+    """AVERAGE_POOL_2D and MAX_POOL_2D."""
+    x = net.type(operator.inputs[0])
+    kernel = positive(operator, "FilterHeight", "FilterWidth")
+    stride = positive(operator, "StrideH", "StrideW")
+    attrs: dict[str, AttrValue] = {
+        "kernel_shape": kernel, "strides": stride,
+        "pads": padding(operator, x.shape[1:3], kernel, stride, (1, 1)), **NHWC,
+    }  # fmt: skip
+    value, bounds, out = net.value(operator.inputs[0]), clamp(operator), operator.outputs[0]
+    if operator.code == "AVERAGE_POOL_2D":
+        unsigned = int(net.tensor(operator.inputs[0]).kind == "uint8")
+        net.emit("AveragePool", (value,), {**attrs, **bounds, "unsigned": unsigned, **fixed(x)}, out=out)
+        return
+    if bounds and x.quant is None and not x.dtype.is_float:
+        raise NodeError(f"a fused activation of {x} without a scale")
+    if not bounds:
+        net.emit("MaxPool", (value,), attrs, out=out)
+        return
+    largest = net.emit("MaxPool", (value,), attrs, like=out)
+    net.emit("Clip", (largest,), {k.removeprefix("act_"): v for k, v in bounds.items()}, out=out)
+
+
+def mean(operator: Operator, net: Net) -> None:
+    """MEAN over constant axes."""
+    axes = net.need(operator.inputs[1], "the axes").reshape(-1)
+    x = net.type(operator.inputs[0])
+    attrs: dict[str, AttrValue] = {
+        "axes": tuple(sorted({int(a) % x.rank for a in axes})),
+        "keepdims": option(operator, "KeepDims"), **fixed(x),
+    }  # fmt: skip
+    net.emit("ReduceMean", (net.value(operator.inputs[0]),), attrs, out=operator.outputs[0])
+
 
 _EXTREMES = {"REDUCE_MAX": "ReduceMax", "REDUCE_MIN": "ReduceMin"}
 _ARGS = {"ARG_MAX": "ArgMax", "ARG_MIN": "ArgMin"}
@@ -123,6 +158,7 @@ def l2_normalization(operator: Operator, net: Net) -> None:
 
 
 HANDLERS = {
+    "AVERAGE_POOL_2D": pool, "MAX_POOL_2D": pool, "MEAN": mean,
     "SUM": total, **dict.fromkeys(_EXTREMES, extreme), **dict.fromkeys(_ARGS, arg), "CAST": cast, "CUMSUM": cumsum,
     "REDUCE_PROD": product, **dict.fromkeys(("REDUCE_ANY", "REDUCE_ALL"), any_all),
     "L2_POOL_2D": l2_pool, "L2_NORMALIZATION": l2_normalization,
