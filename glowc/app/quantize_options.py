@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from enum import StrEnum
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, TypeVar
 
 from glowc.app.options import parse_shapes, parse_symbols
 from glowc.board.checked import Count, Flag, Size, Within
@@ -15,15 +16,14 @@ if TYPE_CHECKING:
     from onnx import ModelProto
 
     from glowc.app.frontier import Room
-    from glowc.quant.calibrate import Calibration
     from glowc.quant.data import ImageFormat
     from glowc.quant.precision import Precision
     from glowc.quant.quantizer import QuantizeOptions
-    from glowc.quant.scheme import Activations, Schema
-    from glowc.quant.weight_types import WeightType
+    from glowc.quant.scheme import Activations
 
 AUTO = "auto"
 Texts = list[str] | None
+W = TypeVar("W", bound=StrEnum)
 
 _SCHEMA = Flag("asymmetric, symmetric, symmetric_with_uint8, symmetric_with_power2_scale")
 _CALIBRATION = Flag("auto (by measured error), minmax, percentile, entropy, mse")
@@ -118,13 +118,13 @@ class Narrow:
     def precision(self) -> Precision:
         """Return what they say."""
         from glowc.quant.precision import Precision
+        from glowc.quant.scheme import Activations
+        from glowc.quant.weight_types import WeightType
 
-        weights = _by_node("--weights-of", self.weights_of, "int4")
-        codes = _by_node("--activations-of", self.codes_of, "int16")
         return Precision(
-            _weight_type(self.weights, f"--weights {self.weights}"),
-            {name: _weight_type(kind, option) for name, kind, option in weights},
-            {name: _activation_type(kind, option) for name, kind, option in codes},
+            _word(WeightType, self.weights, f"--weights {self.weights}: no type of weights", "types: {}"),
+            _by_node(WeightType, "no type of weights", "--weights-of", self.weights_of, "int4"),
+            _by_node(Activations, "no type of activations", "--activations-of", self.codes_of, "int16"),
         )
 
 
@@ -164,14 +164,17 @@ class How:
 
     def options(self, narrow: Narrow, *, limited: bool) -> list[QuantizeOptions]:
         """Return what they say: the options for each type of activations that may be taken."""
+        from glowc.quant.calibrate import Calibration
         from glowc.quant.like import read_like
         from glowc.quant.quantizer import QuantizeOptions
+        from glowc.quant.scheme import Schema
 
         one = QuantizeOptions(
-            like=read_like(self.like) if self.like is not None else None, schema=schema_of(self.schema),
-            calibration=calibration_of(self.calibration), keep_float=tuple(self.keep_float or ()),
-            float_edge=float_edge(self.io_type, self.activations), equalise=self.equalise, bias_correction=self.bias,
-            rounding=self.rounding, precision=narrow.precision(), split=self.split,
+            schema=_word(Schema, self.schema, "no schema", "--schema {}"),
+            calibration=_word(Calibration, self.calibration, "no calibration", "--calibration {}"),
+            keep_float=tuple(self.keep_float or ()), float_edge=float_edge(self.io_type, self.activations),
+            equalise=self.equalise, bias_correction=self.bias, rounding=self.rounding, split=self.split,
+            precision=narrow.precision(), like=read_like(self.like) if self.like is not None else None,
         )  # fmt: skip
         return [replace(one, activations=kind) for kind in activations_of(self.activations, limited=limited)]
 
@@ -186,49 +189,22 @@ def _numbers(text: str, option: str) -> tuple[float, ...]:
     return values
 
 
-def _by_node(option: str, texts: list[str] | None, example: str) -> list[tuple[str, str, str]]:
-    """Return the name, the type and the text of each NODE=TYPE."""
-    found = []
+def _by_node(kind: type[W], problem: str, option: str, texts: Texts, example: str) -> dict[str, W]:
+    """Return what each NODE=TYPE says, by node."""
+    found = {}
     for text in texts or ():
-        name, equals, kind = text.rpartition("=")
+        name, equals, word = text.rpartition("=")
         if not name or not equals:
             raise InputError(f"{option} {text}: no NODE=TYPE", hint=f"{option} conv1={example}")
-        found.append((name, kind, f"{option} {text}"))
+        found[name] = _word(kind, word, f"{option} {text}: {problem}", "types: {}")
     return found
 
 
-def _activation_type(kind: str, option: str) -> Activations:
-    from glowc.quant.scheme import Activations
-
-    if kind not in list(Activations):
-        raise InputError(f"{option}: no type of activations {kind!r}", hint=f"types: {', '.join(Activations)}")
-    return Activations(kind)
-
-
-def _weight_type(kind: str, option: str) -> WeightType:
-    from glowc.quant.weight_types import WeightType
-
-    if kind not in list(WeightType):
-        raise InputError(f"{option}: no type of weights {kind!r}", hint=f"types: {', '.join(WeightType)}")
-    return WeightType(kind)
-
-
-def schema_of(name: str) -> Schema:
-    """Return what --schema says."""
-    from glowc.quant.scheme import Schema
-
-    if name not in list(Schema):
-        raise InputError(f"no schema {name!r}", hint=f"--schema {', '.join(Schema)}")
-    return Schema(name)
-
-
-def calibration_of(name: str) -> Calibration:
-    """Return what --calibration says."""
-    from glowc.quant.calibrate import Calibration
-
-    if name not in list(Calibration):
-        raise InputError(f"no calibration {name!r}", hint=f"--calibration {', '.join(Calibration)}")
-    return Calibration(name)
+def _word(kind: type[W], text: str, problem: str, hint: str) -> W:
+    """Return the member of that text. Raises InputError that says `problem`, and what there is."""
+    if text not in list(kind):
+        raise InputError(f"{problem} {text!r}", hint=hint.format(", ".join(kind)))
+    return kind(text)
 
 
 def activations_of(name: str, *, limited: bool) -> tuple[Activations, ...]:
@@ -239,9 +215,7 @@ def activations_of(name: str, *, limited: bool) -> tuple[Activations, ...]:
         return tuple(Activations)
     if name == AUTO:
         raise InputError("--activations auto takes what limits allow", hint="--ram-limit 16K, --max-insns 5000000")
-    if name not in list(Activations):
-        raise InputError(f"no activations {name!r}", hint=f"--activations {', '.join(Activations)} or {AUTO}")
-    return (Activations(name),)
+    return (_word(Activations, name, "no activations", f"--activations {{}} or {AUTO}"),)
 
 
 def check_edges(model: ModelProto, io_type: str | None) -> None:
