@@ -148,7 +148,7 @@ site: setup-quick  #- the documentation as a website: build/site
 	$(PY) -m pip install -q --no-build-isolation -e '.[site]'
 	NO_MKDOCS_2_WARNING=1 $(PY) -m mkdocs build --strict
 
-.PHONY: bench bench-kernels bench-memory quant-bench sixteen-bench narrow-bench tflite-bench constants ref-layers costs costs-check stack-costs flips stack house twice codegen-diff disasm-diff
+.PHONY: bench bench-kernels bench-memory quant-bench sixteen-bench narrow-bench tflite-bench constants ref-layers costs costs-check schedules stack-costs flips stack house twice codegen-diff disasm-diff
 bench: setup  #- measure the sample models on the boards
 	$(PY) scripts/bench.py
 
@@ -187,6 +187,9 @@ ref-layers: setup-quick  #- layers of the sample models that matter and run on r
 costs: setup  #- measure single layers and fit what kernels cost: boards/_costs, boards/_estimates
 	$(PY) scripts/fit_costs.py
 	$(PY) scripts/fit_estimates.py
+
+schedules: setup  #- find the orders of instructions of loops and endings of kernels: boards/_schedules
+	$(PY) scripts/schedules.py
 
 costs-check: setup  #- compare predicted with counted cycles of the sample models; kernels without a fit
 	$(PY) scripts/check_costs.py --keys

@@ -15,6 +15,7 @@ WORDS = {
     "paths": "where data lies",
     "graph": "IR of operators",
     "board": "CPUs, boards, tools",
+    "asm": "machine instructions",
     "program": "IR of instructions",
     "kernels": "variants by core",
     "ops": "what operators mean",

@@ -13,7 +13,7 @@ from tests.conftest import ROOT
 PACKAGE = ROOT / "glowc"
 ORDER = (
     ("__init__", "errors", "paths"),
-    ("graph", "board"),
+    ("graph", "board", "asm"),
     ("program",),
     ("kernels",),
     ("ops",),

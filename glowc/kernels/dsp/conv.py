@@ -13,6 +13,7 @@ from glowc.kernels.common.windows import is_point
 from glowc.kernels.dsp.ends import ends_bytes
 from glowc.kernels.dsp.forms import GROUP
 from glowc.kernels.dsp.needs import DUAL_ISSUE, FPU
+from glowc.kernels.dsp.pixel_tile import assembly
 from glowc.kernels.dsp.shift import short_offset
 from glowc.kernels.dsp.stream import (
     accepts_any_zero,
@@ -53,9 +54,9 @@ class ConvPlan(Plan):
     the weights of none are kept, or those of all.
     `fixed`: codes end in a multiplier and a shift.
     `rest`: inputs of a kernel row after whole groups, on path "rows"; those of all `k_h` rows come last.
-    `paired`: instructions issue two at a time; `pairs` of pixels, where more than one, are collected before `chunk`
-    blocks of channels of all of them are computed, and the next ones; `shared`: windows of a pair are three columns
-    wide and one apart.
+    `steps` of a round of the tile that is printed (pixel_tile.py), 0: a function of the runtime; `pairs` of pixels,
+    where more than one, are collected before `chunk` blocks of channels of all of them are computed, and the next ones;
+    `shared`: windows of a pair are three columns wide and one apart.
     """
 
     form: str = ""
@@ -74,7 +75,7 @@ class ConvPlan(Plan):
     quads: int = 1
     fixed: bool = False
     rest: int = 0
-    paired: bool = False
+    steps: int = 0
     pairs: int = 1
     chunk: int = 0
     shared: bool = False
@@ -93,6 +94,11 @@ class ConvPlan(Plan):
     def ends_bytes(self) -> int:
         """Bytes of biases and endings of a block of four channels."""
         return ends_bytes(fixed=self.fixed)
+
+    @property
+    def tile(self) -> str:
+        """The assembly of two pixels times blocks of four channels."""
+        return assembly(self.steps, self.end, fixed=self.fixed)
 
     def planes(self, ky: int) -> tuple[tuple[int, int], ...]:
         """Return the channels of a row of the window on path "three", with their number among the rows."""

@@ -13,7 +13,7 @@ import numpy as np
 from glowc.kernels.base import UNFIT, KernelVariant, Prepared, plan_in
 from glowc.kernels.common.factors import FIXED, FIXED_EMPTY, fit
 from glowc.kernels.common.sums import sums
-from glowc.kernels.dsp import conv, depthwise, depthwise_paired, eight, fully_connected
+from glowc.kernels.dsp import conv, depthwise, depthwise_paired, eight, fully_connected, paired
 from glowc.kernels.dsp.conv import ConvPlan
 from glowc.kernels.dsp.ends import Factors, factors_of, fixed_end
 from glowc.kernels.dsp.fully_connected import FcPlan
@@ -45,9 +45,16 @@ def _prepare_quad(constants: Arrays, instr: Instr) -> Prepared:
     return Prepared(stream.constants, plan)
 
 
-def _prepare_conv(constants: Arrays, instr: Instr) -> Prepared:
-    prepared = conv.prepare(constants, instr)
-    return replace(prepared, plan=replace(plan_in(prepared, ConvPlan), end=fixed_end(instr), fixed=True))
+def _conv(plain: KernelVariant) -> KernelVariant:
+    """Return the variant of one by blocks of four channels."""
+    assert plain.prepare is not None
+    prepare_plain = plain.prepare
+
+    def prepare(constants: Arrays, instr: Instr) -> Prepared:
+        prepared = prepare_plain(constants, instr)
+        return replace(prepared, plan=replace(plan_in(prepared, ConvPlan), end=fixed_end(instr), fixed=True))
+
+    return fixed_variant(plain, prepare, "glow_dsp_gemm_q31.h")
 
 
 def _fc(plain: KernelVariant, header: str, *, limited: bool = True) -> KernelVariant:
@@ -98,11 +105,11 @@ def fixed_variant(plain: KernelVariant, prepare: Prepare, header: str) -> Kernel
 
 CONV_QUAD = replace(
     fixed_variant(conv.QUAD, _prepare_quad, "glow_dsp_quads_q31.h"),
-    slow_with=frozenset(), accepts=conv.accepts_rests, modest_bytes=conv.modest_quad, keeps=conv.keep_quad,
+    accepts=conv.accepts_rests, modest_bytes=conv.modest_quad, keeps=conv.keep_quad,
     wanted_bytes=conv.near_bytes, spared_bytes=conv.spared_bytes,
 )  # fmt: skip
 
-CONV = fixed_variant(conv.CONV, _prepare_conv, "glow_dsp_gemm_q31.h")
+CONV, PAIRED, BATCH = map(_conv, (conv.CONV, paired.PAIRED, paired.BATCH))
 FC = _fc(fully_connected.FC, "glow_dsp_fc_q31.h", limited=False)
 FC_UNITS = replace(
     _fc(fully_connected.UNITS, "glow_dsp_fc_q31.h"), speed_only=False, modest_bytes=lambda _: 0
@@ -123,6 +130,6 @@ DEPTHWISE_SMALL = replace(
 
 VARIANTS = {
     "dwconv_s8q31": (DEPTHWISE, DEPTHWISE_PAIRED, DEPTHWISE_SMALL),
-    "conv_s8q31": (CONV, CONV_QUAD),
+    "conv_s8q31": (CONV, CONV_QUAD, PAIRED, BATCH),
     "fc_s8q31": (FC, FC_UNITS, FC_QUAD, FC_EIGHT),
 }

@@ -1,4 +1,4 @@
-"""conv_s8 and fc_s8 of `dsp` in the order that a CPU issues two at a time.
+"""conv_s8 and fc_s8 of `dsp` in the order that a CPU issues two at a time (pixel_tile.py).
 
 Where the weights of a convolution are more than a cache keeps, several pairs of pixels are collected before the
 product: a piece of the weights is then read from flash once for all of them.
@@ -13,7 +13,8 @@ from glowc.kernels.dsp.conv import CONV, ConvPlan, collecting, groups_of, prepar
 from glowc.kernels.dsp.forms import GROUP
 from glowc.kernels.dsp.fully_connected import FC, FcPlan
 from glowc.kernels.dsp.needs import DUAL_ISSUE, FPU, LOADS_AHEAD
-from glowc.kernels.dsp.stream import fours
+from glowc.kernels.dsp.pixel_tile import steps_of
+from glowc.kernels.dsp.stream import ending, fours
 from glowc.kernels.features import Stated
 from glowc.kernels.shapes import Conv
 from glowc.program.ir import Instr
@@ -38,7 +39,8 @@ def prepare_paired(constants: Arrays, instr: Instr) -> Prepared:
     plan = prepared.plan
     assert isinstance(plan, ConvPlan)
     shared = plan.path == "rows" and plan.words and (shape.k_w, shape.stride_w, shape.dil_w) == (3, 1, 1)
-    return replace(prepared, plan=replace(plan, paired=True, shared=shared))
+    steps = steps_of(groups_of(plan, shape)) if plan.form != "wide" else 0
+    return replace(prepared, plan=replace(plan, steps=steps, end=ending(instr), shared=shared))
 
 
 def prepare_batch(constants: Arrays, instr: Instr) -> Prepared:
@@ -88,8 +90,8 @@ def prepare_fc(constants: Arrays, instr: Instr) -> Prepared:
 
 
 PAIRED = replace(
-    CONV, form="paired", also=FPU | DUAL_ISSUE, template="{}", rank=11, header="glow_dsp_paired.h",
-    prepare=prepare_paired, costs_of="dsp", stated=Stated(macs=0.74, outputs=9),
+    CONV, form="paired", also=FPU | DUAL_ISSUE, template="{}", rank=11, prepare=prepare_paired,
+    stated=Stated(macs=0.74, outputs=9),
 )  # fmt: skip
 BATCH = replace(
     PAIRED, form="paired_batch", rank=12, accepts=accepts_batch, prepare=prepare_batch, scratch_bytes=batch_scratch,

@@ -1,0 +1,63 @@
+"""How cores issue instructions: what begins together, and when a result can be used.
+
+Cortex-M7: two at a time, in order. Latencies and pairs are those of LLVM 19's model, read off llvm-mca for pairs and
+chains of instructions; silicon may differ.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+from glowc.asm.insn import Insn, Register
+from glowc.asm.isa import ISA, Kind
+
+_FIRST_OF_TWO = (Kind.PARALLEL, Kind.SATURATE, Kind.SELECT, Kind.SHIFTED)
+_ALONE = (Kind.LOAD_MANY, Kind.STORE_MOVING)
+_UNITS: Mapping[Kind, str] = {
+    Kind.MULTIPLY: "multiplier", Kind.FLOAT: "float", Kind.MOVE_PAIR: "float", Kind.BRANCH: "branch",
+    Kind.STORE: "store", Kind.STORE_MOVING: "store", **dict.fromkeys((*_FIRST_OF_TWO, Kind.SHIFTED_BY), "shifter"),
+}  # fmt: skip
+_LATENCY: Mapping[Kind, int] = dict.fromkeys(Kind, 1) | {
+    Kind.SATURATE: 2, Kind.MULTIPLY: 2, Kind.STORE: 2, Kind.STORE_MOVING: 2, Kind.BRANCH: 2,
+    Kind.MOVE: 3, Kind.MOVE_PAIR: 3, Kind.FLOAT: 3,
+}  # fmt: skip
+
+
+@dataclass(slots=True)
+class DualIssue:
+    """A Cortex-M7 on its way through instructions; `time` is the cycle in which the last one began."""
+
+    time: int = 0
+    begun: int = 0
+    ends: int = 0
+    units: frozenset[str] = frozenset()
+    ready: dict[Register, int] = field(default_factory=dict)
+
+    def copy(self) -> DualIssue:
+        """Return one that goes on by itself."""
+        return DualIssue(self.time, self.begun, self.ends, self.units, dict(self.ready))
+
+    def issue(self, insn: Insn) -> int:
+        """Begin the next instruction; return the cycle."""
+        row = ISA[insn.op]
+        kind, latency = row.kind, _LATENCY[row.kind]
+        alone, unit = kind in _ALONE, _UNITS.get(kind)
+        begin = max([self.time, self.ends - latency, *(self._ready(r, k, insn) for k, r in enumerate(insn.reads))])
+        taken = self.begun >= 2 or (unit in self.units) or (self.begun > 0 and (alone or kind in _FIRST_OF_TWO))
+        if begin == self.time and taken:
+            begin += 1
+        if begin > self.time:
+            self.time, self.begun, self.units = begin, 0, frozenset()
+        words = len(insn.writes) - (insn.op != "ldrd") if kind is Kind.LOAD_MANY else 0
+        self.time += max(0, (words + 1) // 2 - 1)
+        self.begun = 2 if alone else self.begun + 1
+        self.units |= {unit} if unit else frozenset()
+        self.ends = max(self.ends, self.time + latency)
+        for r in insn.writes:
+            self.ready[r] = self.time + latency
+        return begin
+
+    def _ready(self, register: Register, number: int, insn: Insn) -> int:
+        row = ISA[insn.op]
+        return self.ready.get(register, 0) + (number in row.early) - (number in row.late)

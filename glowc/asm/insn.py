@@ -1,0 +1,86 @@
+"""Instructions as values, and the listings that they make: straight runs and loops, one in another."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+
+CORE, FPU, FLAG, STACK = "r", "s", "f", "sp"
+_LR = 14
+
+
+@dataclass(frozen=True, slots=True, order=True)
+class Register:
+    """A register of a bank; a virtual one has no place yet."""
+
+    bank: str
+    number: int
+    virtual: bool = True
+
+    def __str__(self) -> str:
+        """Return the name; a virtual one is that of its bank in upper case."""
+        if self.bank == STACK:
+            return "sp"
+        if self.virtual:
+            return f"{self.bank.upper()}{self.number}"
+        return "lr" if (self.bank, self.number) == (CORE, _LR) else f"{self.bank}{self.number}"
+
+
+FLAGS = Register(FLAG, 0, virtual=False)
+SP = Register(STACK, 13, virtual=False)
+
+
+@dataclass(frozen=True, slots=True)
+class Insn:
+    """An instruction: its row in the table, the registers that it changes and reads, what it reads or writes in memory.
+
+    A register that is changed in place is among `writes` and among `reads`. `memory` names an array that no other name
+    overlaps; `group` says what the instruction is for.
+    """
+
+    op: str
+    writes: tuple[Register, ...] = ()
+    reads: tuple[Register, ...] = ()
+    immediates: tuple[int, ...] = ()
+    memory: str = ""
+    group: str = ""
+
+    def placed(self, places: Mapping[Register, Register]) -> Insn:
+        """Return the instruction with its registers replaced."""
+        return replace(
+            self, writes=tuple(places.get(r, r) for r in self.writes), reads=tuple(places.get(r, r) for r in self.reads)
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class Loop:
+    """A listing that is repeated; its last instruction is the branch to its begin. It begins with equal steps.
+
+    `step`: the instructions of one, () where there are none; `steps`: how many there are.
+    """
+
+    body: Listing
+    step: tuple[Insn, ...] = ()
+    steps: int = 0
+
+
+Listing = tuple["Insn | Loop", ...]
+
+
+def instructions(listing: Listing) -> Iterator[Insn]:
+    """Yield all instructions in the order in which they are written."""
+    for item in listing:
+        if isinstance(item, Loop):
+            yield from instructions(item.body)
+        else:
+            yield item
+
+
+def read_first(insns: Sequence[Insn]) -> frozenset[Register]:
+    """Return the registers whose value from before is read."""
+    found: set[Register] = set()
+    written: set[Register] = set()
+    for insn in insns:
+        found |= set(insn.reads) - written
+        written |= set(insn.writes)
+    return frozenset(found)

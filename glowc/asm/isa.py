@@ -1,0 +1,196 @@
+"""Thumb-2 with DSP and single-precision FPU: text, bytes, class and meaning of each instruction that kernels use.
+
+A meaning takes the registers read (uint32, one value per case of a batch), then the immediates, and returns what is
+written; those of loads and stores take the memory first. Not modelled: the Q flag, other flags than Z, other roundings
+than to nearest. What SSUB8 tells SEL is a register of flags of its own: the bytes that it takes from the first operand.
+Source: Arm DDI 0403E, chapter A7.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from enum import Enum
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from glowc.asm.insn import FLAG, Insn, Register
+
+Words = NDArray[np.uint32]
+Longs = NDArray[np.int64]
+GE = Register(FLAG, 1, virtual=False)
+_LEAST, _MOST = -(2**31), 2**31 - 1
+
+
+class Kind(Enum):
+    """Classes that the tables of cores tell apart."""
+
+    PLAIN, SHIFTED, SHIFTED_BY, PARALLEL = "plain", "with a shifted operand", "shifted by a register", "parallel"
+    SATURATE, SELECT, MULTIPLY, BRANCH = "saturate", "select", "multiply", "branch"
+    LOAD, LOAD_MANY, STORE, STORE_MOVING = "load", "load many", "store", "store, moving its base"
+    MOVE, MOVE_PAIR, FLOAT = "move to or from the FPU", "two moves", "float"
+
+
+MEMORY = (Kind.LOAD, Kind.LOAD_MANY, Kind.STORE, Kind.STORE_MOVING)
+
+
+class Memory:
+    """One array of words for each case; addresses are in bytes from its begin."""
+
+    def __init__(self, words: Words) -> None:
+        self.words = np.ascontiguousarray(words)
+        self._rows = np.arange(len(words))
+
+    def load(self, address: Words) -> Words:
+        """Return a word of each case."""
+        return np.asarray(self.words[self._rows, address // 4])
+
+    def store(self, address: Words, value: Words) -> None:
+        """Set a word of each case."""
+        self.words[self._rows, address // 4] = value
+
+
+@dataclass(frozen=True, slots=True)
+class Row:
+    """An instruction: `{w0}`, `{r0}`, `{i0}` stand for operands, `{list}` for all registers written but the last.
+
+    `early`: the numbers of registers read that are needed a stage sooner, addresses and shifted ones; `late`: a stage
+    later, accumulators and what is stored.
+    """
+
+    text: str
+    kind: Kind
+    meaning: Callable[..., Any]
+    early: tuple[int, ...] = ()
+    late: tuple[int, ...] = ()
+
+
+def results(insn: Insn, memory: Memory, values: Sequence[Words]) -> tuple[Words, ...]:
+    """Return what an instruction writes to its registers, in their order."""
+    row = ISA[insn.op]
+    written = row.meaning(*((memory,) if row.kind in MEMORY else ()), *values, *insn.immediates)
+    return written if isinstance(written, tuple) else (written,)
+
+
+def signed(word: Words) -> Longs:
+    """Return the words as signed numbers."""
+    return word.view(np.int32).astype(np.int64)
+
+
+def _word(value: Longs) -> Words:
+    return np.asarray(value & 0xFFFFFFFF, np.uint32)
+
+
+def _halves(word: Words) -> tuple[Longs, Longs]:
+    low, high = (np.asarray(word >> np.uint32(s), np.uint16).view(np.int16).astype(np.int64) for s in (0, 16))
+    return low, high
+
+
+def _sxtb16(a: Words, rotation: int) -> Words:
+    turned = (a >> np.uint32(rotation)) | (a << np.uint32(32 - rotation)) if rotation else a
+    low, high = (np.asarray(turned >> np.uint32(s), np.uint8).view(np.int8).astype(np.int64) for s in (0, 16))
+    return _word((low & 0xFFFF) | (high & 0xFFFF) << 16)
+
+
+def _smlad(a: Words, b: Words, total: Words) -> Words:
+    (a0, a1), (b0, b1) = _halves(a), _halves(b)
+    return _word(a0 * b0 + a1 * b1 + signed(total))
+
+
+def _smmlar(a: Words, b: Words, total: Words) -> Words:
+    return _word(((signed(total) << 32) + signed(a) * signed(b) + (1 << 31)) >> 32)
+
+
+def _bfi(a: Words, b: Words, first: int, bits: int) -> Words:
+    mask = np.uint32(((1 << bits) - 1) << first)
+    return (a & ~mask) | ((b << np.uint32(first)) & mask)
+
+
+def _bytes(word: Words) -> Longs:
+    return word[:, None].view(np.int8).astype(np.int64)
+
+
+def _ssub8(a: Words, b: Words) -> tuple[Words, Words]:
+    difference = _bytes(a) - _bytes(b)
+    parts = difference.astype(np.uint8), np.where(difference >= 0, 255, 0).astype(np.uint8)
+    less, least = (np.ascontiguousarray(part).view(np.uint32)[:, 0] for part in parts)
+    return less, least
+
+
+def _loaded(memory: Memory, base: Words, count: int) -> tuple[Words, ...]:
+    return *(memory.load(base + np.uint32(4 * k)) for k in range(count)), base + np.uint32(4 * count)
+
+
+def _stored(memory: Memory, value: Words, base: Words, offset: int) -> tuple[Words, ...]:
+    memory.store(base + np.uint32(offset), value)
+    return ()
+
+
+def _stored_moving(memory: Memory, value: Words, base: Words, step: int) -> Words:
+    memory.store(base, value)
+    return base + np.uint32(step)
+
+
+def _real(word: Words) -> NDArray[np.float32]:
+    return word.view(np.float32)
+
+
+def _of_real(value: NDArray[np.float32]) -> Words:
+    return np.ascontiguousarray(value, np.float32).view(np.uint32)
+
+
+def _rounded(a: Words) -> Words:
+    value = np.nan_to_num(_real(a).astype(np.float64), nan=0.0, posinf=_MOST, neginf=_LEAST)
+    return _word(np.clip(np.rint(value), _LEAST, _MOST).astype(np.int64))
+
+
+def _converted(a: Words, places: int = 0) -> Words:
+    return _of_real(a.view(np.int32).astype(np.float32) / np.float32(1 << places))
+
+
+K = Kind
+ISA: dict[str, Row] = {
+    "ldr": Row("ldr {w0}, [{r0}, #{i0}]", K.LOAD, lambda m, base, i: m.load(base + np.uint32(i)), early=(0,)),
+    "ldrd": Row("ldrd {w0}, {w1}, [{r0}, #{i0}]", K.LOAD_MANY,
+                lambda m, base, i: (m.load(base + np.uint32(i)), m.load(base + np.uint32(i + 4))), early=(0,)),
+    "ldm": Row("ldmia.w {r0}!, {{{list}}}", K.LOAD_MANY, _loaded, early=(0,)),
+    "vldm": Row("vldmia {r0}!, {{{list}}}", K.LOAD_MANY, _loaded, early=(0,)),
+    "str": Row("str {r0}, [{r1}, #{i0}]", K.STORE, _stored, early=(1,), late=(0,)),
+    "str_moving": Row("str {r0}, [{r1}], #{i0}", K.STORE_MOVING, _stored_moving, early=(1,), late=(0,)),
+    "mov": Row("mov {w0}, {r0}", K.PLAIN, lambda a: a),
+    "add": Row("add.w {w0}, {r0}, #{i0}", K.PLAIN, lambda a, i: a + np.uint32(i)),
+    "add_two": Row("add.w {w0}, {r0}, {r1}", K.PLAIN, lambda a, b: a + b),
+    "add_lsl": Row("add.w {w0}, {r0}, {r1}, lsl #{i0}", K.SHIFTED, lambda a, b, i: a + (b << np.uint32(i)), early=(1,)),
+    "add_sign": Row("add.w {w0}, {r0}, {r1}, asr #31", K.SHIFTED, lambda a, b: _word(signed(a) + (signed(b) >> 31)),
+                    early=(1,)),
+    "sub": Row("sub.w {w0}, {r0}, {r1}", K.PLAIN, lambda a, b: a - b),
+    "eor": Row("eor.w {w0}, {r0}, #{i0}", K.PLAIN, lambda a, i: a ^ np.uint32(i)),
+    "orr_lsl": Row("orr.w {w0}, {r0}, {r1}, lsl #{i0}", K.SHIFTED, lambda a, b, i: a | (b << np.uint32(i)), early=(1,)),
+    "lsr": Row("lsr.w {w0}, {r0}, #{i0}", K.SHIFTED, lambda a, i: a >> np.uint32(i), early=(0,)),
+    "asr": Row("asr.w {w0}, {r0}, #{i0}", K.SHIFTED, lambda a, i: _word(signed(a) >> i), early=(0,)),
+    "asr_by": Row("asr.w {w0}, {r0}, {r1}", K.SHIFTED_BY,
+                  lambda a, b: _word(signed(a) >> np.minimum(signed(b & 0xFF), 32))),
+    "pkhbt": Row("pkhbt {w0}, {r0}, {r1}, lsl #16", K.SHIFTED, lambda a, b: (a & 0xFFFF) | (b << np.uint32(16)),
+                 early=(1,)),
+    "bfi": Row("bfi {w0}, {r1}, #{i0}, #{i1}", K.SHIFTED, _bfi),
+    "sxtb16": Row("sxtb16 {w0}, {r0}, ror #{i0}", K.PARALLEL, _sxtb16),
+    "smlad": Row("smlad {w0}, {r0}, {r1}, {r2}", K.MULTIPLY, _smlad, late=(2,)),
+    "smmlar": Row("smmlar {w0}, {r0}, {r1}, {r2}", K.MULTIPLY, _smmlar, late=(2,)),
+    "usat8": Row("usat {w0}, #8, {r0}", K.SATURATE, lambda a: _word(np.clip(signed(a), 0, 255))),
+    "ssat8": Row("ssat {w0}, #8, {r0}", K.SATURATE, lambda a: _word(np.clip(signed(a), -128, 127))),
+    "ssat8_asr": Row("ssat {w0}, #8, {r0}, asr #{i0}", K.SATURATE,
+                     lambda a, i: _word(np.clip(signed(a) >> i, -128, 127))),
+    "qadd": Row("qadd {w0}, {r0}, {r1}", K.SATURATE, lambda a, b: _word(np.clip(signed(a) + signed(b), _LEAST, _MOST))),
+    "ssub8": Row("ssub8 {w0}, {r0}, {r1}", K.SELECT, _ssub8),
+    "sel": Row("sel {w0}, {r0}, {r1}", K.SELECT, lambda a, b, least: (a & least) | (b & ~least)),
+    "vmov": Row("vmov {w0}, {r0}", K.MOVE, lambda a: a),
+    "vmov_pair": Row("vmov {w0}, {w1}, {r0}, {r1}", K.MOVE_PAIR, lambda a, b: (a, b)),
+    "vcvt": Row("vcvt.f32.s32 {w0}, {r0}", K.FLOAT, _converted),
+    "vcvt_fixed": Row("vcvt.f32.s32 {w0}, {r0}, #{i0}", K.FLOAT, _converted),
+    "vmul": Row("vmul.f32 {w0}, {r0}, {r1}", K.FLOAT, lambda a, b: _of_real(_real(a) * _real(b))),
+    "vcvtr": Row("vcvtr.s32.f32 {w0}, {r0}", K.FLOAT, _rounded),
+    "cmp": Row("cmp {r0}, {r1}", K.PLAIN, lambda a, b: np.asarray(a == b, np.uint32)),
+    "bne": Row("bne.w {label}b", K.BRANCH, lambda zero: ()),
+}  # fmt: skip

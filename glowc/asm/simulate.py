@@ -1,0 +1,31 @@
+"""Runs a listing on numpy: all cases of a batch at once, which take the same way."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, MutableMapping
+
+import numpy as np
+
+from glowc.asm.insn import FLAGS, Listing, Loop, Register
+from glowc.asm.isa import Memory, Words, results
+
+Memories = MutableMapping[str, Memory]
+
+
+def run(listing: Listing, registers: Mapping[Register, Words], memories: Memories) -> dict[Register, Words]:
+    """Return the registers after a listing; memories change in place. An array that has no words yet gets 16."""
+    state = dict(registers)
+    _run(listing, state, memories)
+    return state
+
+
+def _run(listing: Listing, state: dict[Register, Words], memories: Memories) -> None:
+    cases = len(next(iter(state.values())))
+    for item in listing:
+        if isinstance(item, Loop):
+            _run(item.body, state, memories)
+            while not state[FLAGS].all():
+                _run(item.body, state, memories)
+            continue
+        memory = memories.setdefault(item.memory, Memory(np.zeros((cases, 16), np.uint32)))
+        state.update(zip(item.writes, results(item, memory, [state[r] for r in item.reads]), strict=True))

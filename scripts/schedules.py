@@ -1,0 +1,204 @@
+"""Find orders of instructions for a core: `make schedules` writes boards/_schedules/<core>.json.
+
+Steps of loops: OR-tools' CP-SAT finds times that begin a step every so many cycles, as few as the core's units allow,
+with the registers that the loop leaves. Straight runs: simulated annealing of their order by the core's table
+(`glowc.asm.cores`). Both are deterministic; llvm-mca counts what was found (--judge), and is no part of finding it.
+
+    python scripts/schedules.py [--seeds 4] [--judge]
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import math
+import random
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from ortools.sat.python import cp_model
+
+from glowc.asm.allocate import PLACES, allocate
+from glowc.asm.cores import DualIssue
+from glowc.asm.insn import CORE, Insn, Listing, Loop, Register, instructions, read_first
+from glowc.asm.isa import ISA, Kind
+from glowc.asm.order import Orders, Steps, dependences, ordered, orders_of, pressure
+from glowc.asm.write import text
+from glowc.kernels.dsp import pixel_tile
+from glowc.machine.cycles.mca import MODELS, block_cycles
+
+FOLDER = Path(__file__).parent.parent / "boards" / "_schedules"
+WIDTH, HORIZON, SECONDS = 2, 3, 60
+ITERATIONS, NEAR = 15_000, 12
+_SECOND = (Kind.MULTIPLY,)  # what begins second of two, all else first
+
+
+def listings() -> Iterator[tuple[Listing, Register]]:
+    """Yield a function with each run and step that there is."""
+    for end in ("u8", "v8", "n8", "s8"):
+        yield pixel_tile.tile(8, end, fixed=False)
+    for end in ("r8", "v8", "n8", "s8"):
+        yield pixel_tile.tile(8, end, fixed=True)
+
+
+@dataclass(frozen=True, slots=True)
+class Run:
+    """A run of instructions, and the registers of the core that are needed after it."""
+
+    insns: Sequence[Insn]
+    needed: frozenset[Register]
+
+
+def runs(listing: Listing, needed: frozenset[Register] = frozenset()) -> Iterator[Run]:
+    """Yield the runs behind a loop of steps, which are worth an order: those that end products."""
+    for at, item in enumerate(listing):
+        if isinstance(item, Loop):
+            carried = frozenset(r for r in read_first(list(instructions(item.body))) if r.bank == CORE)
+            yield from runs(item.body, needed | carried)
+        elif at and isinstance(before := listing[at - 1], Loop) and before.step:
+            yield Run([i for i in listing[at:] if isinstance(i, Insn)], needed)
+
+
+def loops(listing: Listing) -> Iterator[Loop]:
+    """Yield the loops that have steps."""
+    for item in listing:
+        if isinstance(item, Loop):
+            yield from loops(item.body)
+            if item.step:
+                yield item
+
+
+def times(loop: Loop, every: int) -> tuple[int, ...] | None:
+    """Return the places of a step's instructions where one begins every so many cycles, None where none were found."""
+    carried = read_first([i for i in loop.body if isinstance(i, Insn)])
+    step, span = loop.step, WIDTH * every
+    most = HORIZON * span
+    model = cp_model.CpModel()
+    place = [model.new_int_var(0, most - 1, "") for _ in step]
+    cycle = [model.new_int_var(0, HORIZON * every - 1, "") for _ in step]
+    phase = [model.new_int_var(0, span - 1, "") for _ in step]
+    phase_cycle = [model.new_int_var(0, every - 1, "") for _ in step]
+    for k, insn in enumerate(step):
+        model.add_modulo_equality(phase[k], place[k], span)
+        model.add_modulo_equality(phase_cycle[k], cycle[k], every)
+        model.add(place[k] == WIDTH * cycle[k] + (ISA[insn.op].kind in _SECOND))
+    model.add_all_different(phase)
+    for kind in (Kind.MULTIPLY, Kind.PARALLEL):
+        model.add_all_different([phase_cycle[k] for k, insn in enumerate(step) if ISA[insn.op].kind is kind])
+    alive = []
+    for maker, insn in enumerate(step):
+        for value in set(insn.writes) - carried:
+            users = [k for k, other in enumerate(step) if value in other.reads]
+            end, length = model.new_int_var(0, most, ""), model.new_int_var(1, 2 * span, "")
+            for user in users:
+                model.add(cycle[user] > cycle[maker])
+            model.add_max_equality(end, [place[user] for user in users])
+            model.add(length == end - place[maker])
+            alive += [
+                model.new_interval_var(place[maker] + turn * span, length, end + turn * span, "")
+                for turn in range(-HORIZON, HORIZON + 1)
+            ]
+    model.add_cumulative(alive, [1] * len(alive), len(PLACES[CORE]) - sum(r.bank == CORE for r in carried))
+    longest = model.new_int_var(0, most, "")
+    model.add_max_equality(longest, place)
+    model.minimize(longest)
+    solver = cp_model.CpSolver()
+    solver.parameters.max_time_in_seconds, solver.parameters.num_workers, solver.parameters.random_seed = SECONDS, 1, 0
+    if solver.solve(model) not in (cp_model.OPTIMAL, cp_model.FEASIBLE):
+        return None
+    return tuple(solver.value(p) for p in place)
+
+
+def steps(loop: Loop) -> Steps:
+    """Return the times of the shortest distance of steps that was found."""
+    least = sum(ISA[insn.op].kind is Kind.MULTIPLY for insn in loop.step)
+    found = ((every, times(loop, every)) for every in range(least, 2 * len(loop.step)))
+    every, places = next((e, p) for e, p in found if p is not None)
+    return Steps(WIDTH, WIDTH * every, places)
+
+
+def cycles(insns: Sequence[Insn]) -> int:
+    """Return the cycles of a run that comes after itself."""
+    core, before = DualIssue(), 0
+    for _ in range(2):
+        before = core.time
+        for insn in insns:
+            core.issue(insn)
+    return core.time - before
+
+
+def annealed(run: Run, seed: int) -> tuple[int, ...]:
+    """Return a short order of a run."""
+    rng, insns = random.Random(seed), run.insns
+    before = dependences(insns)
+    after = [{a for a, those in enumerate(before) if b in those} for b in range(len(insns))]
+    order = best = list(range(len(insns)))
+    now = least = cycles(insns)
+    for turn in range(ITERATIONS):
+        at = rng.randrange(len(order))
+        number = order[at]
+        low = max((order.index(b) for b in before[number]), default=-1) + 1
+        high = min((order.index(a) for a in after[number]), default=len(order)) - 1
+        to = rng.randint(max(low, at - NEAR), min(high, at + NEAR))
+        trial = [n for n in order if n != number]
+        trial.insert(to, number)
+        took = cycles([insns[n] for n in trial])
+        heat = 1.2 * (1 - turn / ITERATIONS) + 0.02
+        if to == at or (took > now and rng.random() >= math.exp((now - took) / heat)):
+            continue
+        if pressure(insns, trial, run.needed) > len(PLACES[CORE]):
+            continue
+        order, now = trial, took
+        if took < least:
+            best, least = order, took
+    return tuple(best)
+
+
+def written(found: Orders) -> str:
+    """Return the text of a file."""
+    rows = [f"    {json.dumps(group)}: {json.dumps(order)}" for group, order in sorted(found.runs.items())]
+    times_of = {g: {"width": s.width, "every": s.every, "places": s.places} for g, s in sorted(found.steps.items())}
+    lines = [f"    {json.dumps(group)}: {json.dumps(row)}" for group, row in times_of.items()]
+    return '{\n  "runs": {\n' + ",\n".join(rows) + '\n  },\n  "steps": {\n' + ",\n".join(lines) + "\n  }\n}\n"
+
+
+def judge(orders: Orders) -> Mapping[str, float]:
+    """Return the cycles of each run and each round of a loop in its order, by llvm-mca."""
+    blocks: list[tuple[str, list[str]]] = []
+    for listing, argument in listings():
+        (outer,) = (i for i in allocate(ordered(listing, orders), {argument: 0}) if isinstance(i, Loop))
+        (inner,) = (i for i in outer.body if isinstance(i, Loop))
+        end = outer.body[outer.body.index(inner) + 1 :]
+        for group, part in ((f"{inner.steps} steps", inner.body), (end[0].group, end)):
+            blocks.append((group, [text(i).replace("bne.w 0b", "bne #-4") for i in part if isinstance(i, Insn)]))
+    found = block_cycles(dict(enumerate(lines for _, lines in blocks)), MODELS[pixel_tile.CORTEX_M7])
+    return {group: found[at] for at, (group, _) in enumerate(blocks)}
+
+
+def main() -> None:
+    """Find the orders that a file does not have yet, or print what those that it has take."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--seeds", type=int, default=4, help="tries of each run")
+    parser.add_argument("--judge", action="store_true", help="print the cycles by llvm-mca instead")
+    args = parser.parse_args()
+    core = pixel_tile.CORTEX_M7
+    if args.judge:
+        for group, took in judge(orders_of(core)).items():
+            print(f"{took:8.2f}  {group}")
+        return
+    found_runs: dict[str, tuple[int, ...]] = {}
+    found_steps: dict[str, Steps] = {}
+    for listing, _ in listings():
+        for loop in loops(listing):
+            if (group := loop.step[0].group) not in found_steps:
+                found_steps[group] = steps(loop)
+        for run in runs(listing):
+            tries = [annealed(run, seed) for seed in range(args.seeds)]
+            found_runs[run.insns[0].group] = min(tries, key=lambda order: cycles([run.insns[n] for n in order]))
+            print(run.insns[0].group, [cycles([run.insns[n] for n in order]) for order in tries], flush=True)
+    (FOLDER / f"{core}.json").write_text(written(Orders(found_runs, found_steps)), encoding="utf-8")
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,183 @@
+"""Tiles before and after their instructions are ordered and given registers; orders and tables of cores."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+from glowc.asm.allocate import PLACES, allocate
+from glowc.asm.block import Block
+from glowc.asm.cores import DualIssue
+from glowc.asm.insn import CORE, FPU, SP, Insn, Listing, Loop, Register, instructions
+from glowc.asm.isa import Memory
+from glowc.asm.order import Orders, dependences, interleaved, is_order, ordered, orders_of
+from glowc.asm.simulate import run
+from glowc.asm.write import text
+from glowc.errors import InternalError
+from glowc.kernels.dsp.pixel_tile import CORTEX_M7, steps_of, tile
+from glowc.machine.cycles.mca import MCA, MODELS, block_cycles
+from tests.asm.test_isa import insns
+from tests.conftest import require_tool
+
+ENDS = [(end, False) for end in ("u8", "v8", "n8", "s8")] + [(end, True) for end in ("r8", "v8", "n8", "s8")]
+CASES, ROUNDS, BLOCKS = 200, 2, 3
+
+
+def memories(steps: int, *, fixed: bool) -> dict[str, Memory]:
+    """Return the call, inputs, stream and places for codes of random cases; some with the largest values."""
+    rng = np.random.default_rng(steps)
+    inputs, ends = 4 * steps * ROUNDS // 2, 5 if fixed else 4
+    acts = rng.integers(-255, 256, (CASES, 2 * inputs)).astype(np.int16)
+    acts[:8] = rng.choice([-255, 255], (8, 2 * inputs))
+    blocks = []
+    for _ in range(BLOCKS):
+        weights = rng.integers(0, 2**32, (CASES, inputs), dtype=np.uint32)
+        bias = rng.integers(-(2**20), 2**20, (CASES, 4)).astype(np.int32).view(np.uint32)
+        scales = np.exp(rng.uniform(-14, -6, (CASES, 4))).astype(np.float32).view(np.uint32)
+        if fixed:
+            places = rng.integers(0, 12, (CASES, 4)).astype(np.uint8).view(np.uint32)
+            scales = np.concatenate((places, rng.integers(0, 2**32, (CASES, 4), dtype=np.uint32)), axis=1)
+        blocks.append(np.concatenate((bias, weights, scales), axis=1))
+        assert blocks[-1].shape[1] == 4 + inputs + ends
+    fields = {0: 0, 4: 0, 8: 0, 12: 0, 16: BLOCKS, 20: steps * ROUNDS // 2, 24: 7, 40: 0x90909090, 44: 0x50505050}
+    call = np.zeros((CASES, 16), np.uint32)
+    for at, value in fields.items():
+        call[:, at // 4] = value
+    words = {"call": call, "acts": acts.view(np.uint32), "stream": np.concatenate(blocks, axis=1)}
+    words |= {f"out{pixel}": np.zeros((CASES, BLOCKS), np.uint32) for pixel in (0, 1)}
+    return {name: Memory(np.ascontiguousarray(array)) for name, array in words.items()}
+
+
+def codes(listing: Listing, argument: Register, steps: int, *, fixed: bool) -> np.ndarray:
+    """Return what a function writes."""
+    found, zero = memories(steps, fixed=fixed), np.zeros(CASES, np.uint32)
+    run(listing, {argument: zero, SP: zero}, found)
+    return np.stack([found[f"out{pixel}"].words for pixel in (0, 1)])
+
+
+@pytest.mark.parametrize("steps", [2, 8, 14])
+@pytest.mark.parametrize(("end", "fixed"), ENDS)
+def test_order_and_registers_change_no_code(end: str, steps: int, *, fixed: bool) -> None:
+    listing, argument = tile(steps, end, fixed=fixed)
+    placed = allocate(ordered(listing, orders_of(CORTEX_M7)), {argument: 0})
+    want = codes(listing, argument, steps, fixed=fixed)
+    assert len(np.unique(want)) > CASES
+    assert np.array_equal(codes(placed, Register(CORE, 0, virtual=False), steps, fixed=fixed), want)
+
+
+@pytest.mark.parametrize(("end", "fixed"), ENDS)
+def test_every_run_and_step_of_a_tile_has_an_order(end: str, *, fixed: bool) -> None:
+    orders, (listing, _) = orders_of(CORTEX_M7), tile(8, end, fixed=fixed)
+    (outer,) = (item for item in listing if isinstance(item, Loop))
+    (inner,) = (item for item in outer.body if isinstance(item, Loop))
+    last = outer.body[-1]
+    assert isinstance(last, Insn)
+    assert last.group in orders.runs
+    assert inner.step[0].group in orders.steps
+
+
+def test_rounds_are_of_eight_steps_wherever_layers_have_them() -> None:
+    assert {groups: steps_of(groups) for groups in (2, 4, 7, 8, 13, 16, 36, 37)} == {
+        2: 4, 4: 8, 7: 14, 8: 8, 13: 13, 16: 8, 36: 8, 37: 2,
+    }  # fmt: skip
+
+
+def products() -> Loop:
+    (outer,) = (item for item in tile(4, "u8", fixed=False)[0] if isinstance(item, Loop))
+    (inner,) = (item for item in outer.body if isinstance(item, Loop))
+    return inner
+
+
+def test_an_order_that_breaks_a_dependence_is_refused() -> None:
+    step, found = products(), orders_of(CORTEX_M7).steps["two inputs of two pixels, four channels"]
+    assert is_order(list(step.step), range(len(step.step)))
+    backwards = replace(found, places=tuple(max(found.places) - place for place in found.places))
+    with pytest.raises(InternalError, match="no times of these instructions"):
+        interleaved(step, backwards)
+    with pytest.raises(InternalError, match="no order of these instructions"):
+        ordered(step.step, Orders({step.step[0].group: tuple(reversed(range(len(step.step))))}, {}))
+
+
+def test_steps_begin_one_into_the_other() -> None:
+    loop = products()
+    mixed = interleaved(loop, orders_of(CORTEX_M7).steps[loop.step[0].group])
+    assert sorted(map(repr, mixed.body)) == sorted(map(repr, loop.body))
+    assert mixed.body != loop.body
+    assert mixed.body[-1] == loop.body[-1]
+
+
+def test_registers_that_run_out_are_told() -> None:
+    b = Block()
+    base = b.core()
+    words = [b.load(base, 4 * k, "words") for k in range(len(PLACES[CORE]) + 1)]
+    for word in words:
+        b.change("add", word, imm=(1,))
+    with pytest.raises(InternalError, match="ldr: 1 registers of bank r, 0 are free"):
+        allocate(b.listing(), {base: 0})
+
+
+def test_pairs_of_the_fpu_are_adjacent() -> None:
+    placed = instructions(allocate(*_with_argument(tile(8, "s8", fixed=False))))
+    pairs = [[r.number for r in i.writes] for i in placed if i.op == "vmov_pair" and i.writes[0].bank == FPU]
+    assert pairs
+    assert all(second == first + 1 for first, second in pairs)
+
+
+def _with_argument(found: tuple[Listing, Register]) -> tuple[Listing, dict[Register, int]]:
+    return found[0], {found[1]: 0}
+
+
+def blocks() -> Iterator[list[Insn]]:
+    """Yield blocks of random instructions."""
+    rng = np.random.default_rng(8)
+    known = [i for i in insns() if i.op not in ("cmp", "ldm", "vldm", "ldrd", "str", "str_moving", "vmov")]
+    for length in (2, 2, 2, 3, 3, 4, 6, 10, 20):
+        for _ in range(8):
+            yield [_moved(known[rng.integers(len(known))], rng) for _ in range(length)]
+
+
+def _moved(insn: Insn, rng: np.random.Generator) -> Insn:
+    """Return an instruction with other registers, the same ones where it changes one in place."""
+    shift = {CORE: int(rng.integers(0, 5)), FPU: 2 * int(rng.integers(0, 3))}
+    named = {r: replace(r, number=r.number + shift[r.bank]) for r in (*insn.reads, *insn.writes) if r.bank in shift}
+    return insn.placed(named)
+
+
+def steady(block: list[Insn]) -> float:
+    """Return the cycles of a block that comes after itself, by the table of the core."""
+    core, begun = DualIssue(), 0
+    for turn in range(40):
+        begun = core.time if turn == 20 else begun
+        for insn in block:
+            core.issue(insn)
+    return (core.time - begun) / 20
+
+
+def test_the_table_of_cortex_m7_is_what_llvm_says() -> None:
+    require_tool(MCA)
+    all_blocks = dict(enumerate(blocks()))
+    told = block_cycles({k: [text(i) for i in block] for k, block in all_blocks.items()}, MODELS[CORTEX_M7])
+    errors = [abs(steady(block) - told[k]) / told[k] for k, block in all_blocks.items()]
+    assert np.mean(errors) < 0.05
+    assert np.quantile(errors, 0.9) < 0.2
+
+
+def test_dependences_are_those_of_registers_memory_and_branches() -> None:
+    b = Block()
+    base, word = b.core(), b.core()
+    b.emit("ldr", (word,), (base,), 0, memory="a")
+    b.keep(word, 0)
+    other = b.kept(0)
+    b.change("add", word, imm=(1,))
+    b.repeat_until(word, other)
+    assert dependences([i for i in b.listing() if isinstance(i, Insn)]) == [
+        set(),
+        {0},
+        {1},
+        {0, 1},
+        {2, 3},
+        {0, 1, 2, 3, 4},
+    ]
