@@ -110,7 +110,7 @@ def interleaved(loop: Loop, steps: Steps) -> Loop:
     at = {n: n // length * steps.every + steps.places[n % length] for n in range(length * loop.steps)}
     ends = max(at.values())
     for number in range(len(at), last):
-        begin = 1 + max(at[b] for b in before[number])
+        begin = 1 + max((at[b] for b in before[number]), default=-1)
         free = [p for p in range(begin, ends + 1) if p not in at.values() and p % steps.width == 0]
         fits = (p for p in free if pressure(body, _sorted(at | {number: p})) <= len(PLACES[CORE]))
         at[number] = next(fits, max(ends, *at.values()) + 1)
