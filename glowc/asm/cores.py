@@ -13,7 +13,7 @@ from glowc.asm.insn import Insn, Register
 from glowc.asm.isa import ISA, Kind
 
 _FIRST_OF_TWO = (Kind.PARALLEL, Kind.SATURATE, Kind.SELECT, Kind.SHIFTED)
-_ALONE = (Kind.LOAD_MANY, Kind.STORE_MOVING)
+_ALONE = (Kind.LOAD_MANY, Kind.STORE_MOVING, Kind.MOVE_PAIR)
 _UNITS: Mapping[Kind, str] = {
     Kind.MULTIPLY: "multiplier", Kind.FLOAT: "float", Kind.MOVE_PAIR: "float", Kind.BRANCH: "branch",
     Kind.STORE: "store", Kind.STORE_MOVING: "store", **dict.fromkeys((*_FIRST_OF_TWO, Kind.SHIFTED_BY), "shifter"),

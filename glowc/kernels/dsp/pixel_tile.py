@@ -19,7 +19,7 @@ from glowc.asm.write import statement
 
 CORTEX_M7 = "cortex-m7"
 _USUAL_STEPS = 8  # that most layers can have: they share a function
-_MOST_STEPS = 16
+_MOST_STEPS = 12
 _FIELDS = {
     "acts": 0,
     "stream": 4,
