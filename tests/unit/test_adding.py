@@ -58,8 +58,8 @@ def run(tree: Path, *args: str, cwd: Path | None = None) -> str:
 def test_page_shows_one_of_each() -> None:
     names = [name for name, _ in BLOCKS]
     folders = [name.split("/")[0] for name in names]
-    operator, variant, board, graph_pass = 3, 2, 3, 2
-    assert folders[:operator] == ["glowc", "templates", "tests"]
+    operator, variant, board, graph_pass = 6, 2, 3, 2
+    assert folders[:operator] == 2 * ["glowc", "templates", "tests"]
     assert folders[operator : operator + variant] == ["templates", "glowc"]
     assert folders[operator + variant : -board - graph_pass] == ["glowc", "glowc", "templates", "runtime_c"]
     assert folders[-board - graph_pass :] == [*["boards"] * board, "glowc", "tests"]
@@ -73,6 +73,10 @@ def test_new_operator_and_variant_compile_and_pass_the_kernel_tests(tree: Path) 
     out = run(tree, "-m", "glowc", "compile", "cube.onnx", "--board", "host", "-o", "out")
     assert "1 layers" in out
     assert "__fpu" in (tree / "out/cube.c").read_text()
+
+
+def test_an_operator_on_codes_takes_its_endings_for_nothing(tree: Path) -> None:
+    run(tree, "-m", "pytest", "-q", "-p", "no:cacheprovider", "tests/ops/test_cube.py", "tests/ops/test_cube_codes.py")
 
 
 def test_new_instruction_set_is_three_folders_and_a_line(tree: Path, tmp_path: Path) -> None:
