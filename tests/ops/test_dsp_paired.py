@@ -15,6 +15,7 @@ from glowc.kernels.registry import variants_of
 from glowc.ops.registry import all_ops  # noqa: F401
 from tests.kernels.case import Case
 from tests.ops.test_conv import geometry
+from tests.ops.test_fixed_layers import fixed_cases
 from tests.ops.test_fully_connected import layer
 
 LARGE = {"c": 64, "out_c": 24}  # 3 x 3: blocks of 2336 bytes, 6 of them just more than is kept
@@ -28,6 +29,14 @@ def large(case: Case) -> Case:
 
 
 def kernel_cases() -> Iterator[Case]:
+    """Layers that end in a float32 scale, and those of convolutions with a multiplier and a shift."""
+    for index, case in enumerate(scaled_cases()):
+        yield case
+        if case.instr.kernel == "conv_s8":
+            yield from fixed_cases(case, index)
+
+
+def scaled_cases() -> Iterator[Case]:
     """Pixels that fill no batch, images, strides, paddings, rings, every ending; weights of two forms."""
     rng = np.random.default_rng(41)
     for width, (y_zp, clamp) in zip((3, 4, 5, 6), ENDS, strict=True):
