@@ -18,10 +18,4 @@ typedef struct {
 extern const glow_entry_t glow_entries[];
 extern const uint32_t glow_entry_count;
 
-static inline float glow_float_of(uint32_t bits) {
-  float value;
-  memcpy(&value, &bits, sizeof value);
-  return value;
-}
-
 #endif

@@ -8,6 +8,7 @@ from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cache
+from itertools import accumulate
 from pathlib import Path
 
 import numpy as np
@@ -29,7 +30,7 @@ from tests.kernels.case import Case, filled
 from tests.kernels.machines import POOL_BYTES, Machine
 
 SCRATCH_ALIGN = PACKED_ALIGN = 16
-FUNCTIONS_PER_FILE = 96
+FUNCTIONS_PER_FILE = 400  # functions of headers are compiled once per file
 LITERAL_JOBS = 60
 KEPT_BEFORE = 96  # bytes before weights that are kept: the most that any variant has
 _END = 0xFFFFFFFF
@@ -189,9 +190,9 @@ class Function:
         """What the calling convention of the harness is turned into before the call."""
         params = "  (void)param;\n"
         if self.struct is not None:
-            read = {"float": "glow_float_of(param[{0}])", "int32_t": "(int32_t)param[{0}]"}
-            given = (f"      .{name} = {read[kind].format(i)},\n" for i, (name, kind) in enumerate(self.struct.fields))
-            params = f"  const {self.struct.name} args = {{\n{''.join(given)}  }};\n"
+            name = self.struct.name
+            size = f"  GLOW_SIZE({name}, {4 * len(self.struct.fields)});\n"
+            params = f"{size}  {name} args;\n  memcpy(&args, param, sizeof args);\n"
         return params + ("" if self.rows else "  (void)y_begin;\n  (void)y_end;\n")
 
     @property
@@ -209,12 +210,13 @@ def printed_function(job: Job, number: int) -> Function:
     shown = fields if fields is not None and fields.fields else None
     stem = f"helper_{job.instr.kernel}__{job.instr.variant}"
     definition = tidy(render_function(job.instr, name, _named, stem, fields), fields)
-    for helper, text in _named.take().items():
-        _helpers.setdefault(helper, tidy(text))
+    named = _named.take()
+    _helpers.update({helper: tidy(text) for helper, text in named.items() if helper not in _helpers})
     helpers = {helper: _helpers[helper] for helper in re.findall(r"\bhelper_\w+", definition)}
-    lacking = _lacking("\n".join([definition, *helpers.values()]), tuple(headers_of([job.instr])))
+    own = tuple(headers_of([job.instr]))
+    lacking = _lacking("\n".join([definition, *helpers.values()]), own)
     assert not lacking, f"{job.function}: no header of its bundle has {', '.join(lacking)}"
-    headers = _headers(kernel, variant_of(job.instr))
+    headers = (*_headers(kernel, variant_of(job.instr)), *_quoted(own))
     return Function(name, job.function, definition, helpers, shown, len(job.instr.operands), kernel.rows, headers)
 
 
@@ -255,13 +257,17 @@ class Program:
         return b"".join(parts) + struct.pack("<6I", _END, 0, 0, 0, 0, 0)
 
 
-def dealt(jobs: Iterable[Job], programs: int) -> list[list[Job]]:
-    """Deal jobs out to programs, all of one function to the same, so that each function is compiled once."""
-    numbers: dict[str, int] = {}
+def dealt(jobs: Sequence[Job], programs: int) -> list[list[Job]]:
+    """Deal jobs out to programs of about one length, so that functions of one kernel meet what they call in one."""
+    functions = {function.name: function for function in map(function_of, jobs)}
+    if not functions:
+        return []
+    ordered = sorted(functions.values(), key=lambda f: f.title)
+    ends = list(accumulate(len(f.definition) for f in ordered))
+    numbers = {f.name: (end - 1) * programs // ends[-1] for f, end in zip(ordered, ends, strict=True)}
     parts: list[list[Job]] = [[] for _ in range(programs)]
     for job in jobs:
-        number = numbers.setdefault(function_of(job).name, len(numbers))
-        parts[number % programs].append(job)
+        parts[numbers[function_of(job).name]].append(job)
     return [part for part in parts if part]
 
 
@@ -289,8 +295,8 @@ def write_program(jobs: Sequence[Job], folder: Path) -> Program:
     sources = []
     for start in range(0, len(functions), FUNCTIONS_PER_FILE):
         part = functions[start : start + FUNCTIONS_PER_FILE]
-        system = sorted({header for f in part for header in f.headers})
-        headers = ["<stddef.h>", "<stdint.h>", "<string.h>", *system, *runtime_headers()]
+        needed = sorted({header for f in part for header in f.headers}, key=lambda h: (h[0] == '"', h))
+        headers = ["<stddef.h>", "<stdint.h>", "<string.h>", *_quoted(RUNTIME_FILES), *needed]
         path = folder / f"functions_{start // FUNCTIONS_PER_FILE}.c"
         helpers = {name: text for f in part for name, text in f.helpers.items()}
         sources.append(_render("functions.c.j2", path, functions=part, helpers=helpers, headers=headers))
@@ -301,7 +307,11 @@ def write_program(jobs: Sequence[Job], folder: Path) -> Program:
 def runtime_headers() -> list[str]:
     """Return the headers of runtime_c as a source includes them."""
     folders = (data_dir("runtime_c"), *(data_dir("runtime_c") / isa for isa in instruction_sets()))
-    return [f'"{name}"' for name in sorted(path.name for folder in folders for path in folder.glob("*.h"))]
+    return _quoted(sorted(path.name for folder in folders for path in folder.glob("*.h")))
+
+
+def _quoted(headers: Iterable[str]) -> list[str]:
+    return [f'"{name}"' for name in headers]
 
 
 def _render(template: str, path: Path, **values: object) -> Path:
