@@ -9,10 +9,13 @@ import shutil
 import sys
 import zlib
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pytest
+
+if TYPE_CHECKING:
+    from tests.unit.cli_calls import Glowc, Result
 
 ROOT = Path(__file__).resolve().parent.parent
 if str(ROOT) not in sys.path:
@@ -74,14 +77,20 @@ def shared_models() -> Path:
     return SHARED_MODELS
 
 
+@pytest.fixture(scope="session")
+def run_folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A folder that all workers of a run share."""
+    base = tmp_path_factory.getbasetemp()
+    return base.parent if "PYTEST_XDIST_WORKER" in os.environ else base
+
+
 @pytest.fixture(scope="session", autouse=True)
-def _session_cache(tmp_path_factory: pytest.TempPathFactory) -> object:
+def _session_cache(run_folder: Path) -> object:
     """Keep compiled templates and plugins out of the user's cache; all workers of a run share one folder."""
     if "GLOWC_CACHE_DIR" in os.environ:
         yield
         return
-    base = tmp_path_factory.getbasetemp()
-    folder = (base.parent if "PYTEST_XDIST_WORKER" in os.environ else base) / "cache"
+    folder = run_folder / "cache"
     folder.mkdir(exist_ok=True)
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("GLOWC_CACHE_DIR", str(folder))
@@ -97,3 +106,26 @@ def _own_random_numbers(request: pytest.FixtureRequest) -> None:
         generator = getattr(module, "RNG", None)
         if isinstance(generator, np.random.Generator):
             generator.bit_generator.state = fresh
+
+
+@pytest.fixture
+def glowc(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], tmp_path: Path) -> Glowc:
+    """Run the command line in this process, in a folder of its own."""
+    from glowc.app import cli
+    from tests.unit.cli_calls import Result
+
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr(cli, "_debug", False)
+
+    def call(*argv: object) -> Result:
+        monkeypatch.setattr(sys, "argv", ["glowc", *map(str, argv)])
+        capsys.readouterr()
+        status: object = 0
+        try:
+            cli.main()
+        except SystemExit as stop:
+            status = stop.code
+        printed = capsys.readouterr()
+        return Result(int(str(status or 0)), printed.out, printed.err)
+
+    return call

@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import json
-import subprocess
-import sys
 from dataclasses import replace
 from pathlib import Path
 
@@ -19,7 +17,7 @@ from glowc.machine.cycles.trace import read_trace
 from glowc.machine.link import build_elf
 from glowc.machine.qemu import trace_elf
 from tests.e2e.models import board_tools
-from tests.unit.cli_calls import DIGITS
+from tests.unit.cli_calls import DIGITS, Glowc, accepted
 
 pytestmark = pytest.mark.qemu
 WITHOUT_WAITS = {name: replace(load_chip(name), flash=Flash()) for name in ("stm32l4r5", "stm32u575", "stm32f103")}
@@ -107,13 +105,12 @@ def test_constants_miss_the_data_cache_when_they_do_not_fit(bits: int, misses: i
 
 
 @pytest.mark.parametrize("name", chip_names())
-def test_bench_counts_cycles_on_every_chip(name: str) -> None:
+def test_bench_counts_cycles_on_every_chip(name: str, glowc: Glowc) -> None:
     chip = load_chip(name)
     board_tools(chip.machine)
     if chip.core not in ("cortex-m0", "cortex-m0plus", "cortex-m3", "cortex-m4", "cortex-m33"):
         assert find_tool(MCA), "llvm-19 is not installed"
-    argv = [sys.executable, "-m", "glowc", "bench", str(DIGITS), "--chip", name, "--json"]
-    report = json.loads(subprocess.run(argv, check=True, capture_output=True, text=True).stdout)
+    report = json.loads(accepted(glowc, "bench", DIGITS, "--chip", name, "--json"))
     assert report["chip"]["name"] == name
     assert report["ms"] == pytest.approx(report["cycles"] / 1000 / chip.clock_mhz, rel=0.01, abs=5e-5)
     assert sum(report["cycles_by_cause"].values()) == pytest.approx(report["cycles"], abs=5)

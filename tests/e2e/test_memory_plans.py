@@ -6,7 +6,6 @@ from __future__ import annotations
 import json
 import re
 import subprocess
-import sys
 import tempfile
 import time
 from functools import cache
@@ -27,6 +26,7 @@ from glowc.program.interp import run_program
 from glowc.program.lifetimes import strip_markers
 from tests.conftest import require_tool
 from tests.e2e.models import DIGITS, MLPERF, TINYMAIX, assert_same_bytes, board_tools, model_path, outputs_on, sample
+from tests.unit.cli_calls import Glowc, accepted
 
 # Bytes that --plan overlap, --plan stream, and rows (the autoencoder: buffers of the caller) may take at most, with
 # nhwc images and reference kernels; inputs and outputs are inside but for the autoencoder's last.
@@ -279,18 +279,16 @@ def test_bench_counts_each_layer_of_a_segment(plan: str) -> None:
     assert 0.9 * report["insns"] < layers <= report["insns"]
 
 
-def test_command_line_shows_plans_and_the_map(tmp_path: Path) -> None:
+def test_command_line_shows_plans_and_the_map(glowc: Glowc, tmp_path: Path) -> None:
     out = tmp_path / "out"
-    argv = [sys.executable, "-m", "glowc", "compile", str(model_path(DIGITS)), "-o", str(out)]
-    shown = subprocess.run([*argv, "--plan", "stream", "--memory-map", "--pareto"], check=True,
-                           capture_output=True, text=True).stdout  # fmt: skip
+    argv = ["compile", model_path(DIGITS), "-o", out]
+    shown = accepted(glowc, *argv, "--plan", "stream", "--memory-map", "--pareto")
     assert "memory map: arena" in shown
     assert "stream (layers" in shown
     svg = (out / "digits_memory.svg").read_text()
     assert svg.startswith("<svg")
     assert "peak" in svg
-    done = subprocess.run([*argv, "--pareto", "--json"], check=True, capture_output=True, text=True)
-    listed = json.loads(done.stdout)
+    listed = json.loads(accepted(glowc, *argv, "--pareto", "--json"))
     sizes = [entry["arena_bytes"] for entry in listed["pareto"]]
     assert sizes == sorted(sizes, reverse=True)
     assert listed["pareto"][0]["extra_insns"] == 0

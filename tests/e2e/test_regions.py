@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import subprocess
-import sys
 import tempfile
 from functools import cache
 from pathlib import Path
@@ -21,6 +20,7 @@ from glowc.machine.execute import bench, build_bundle, load_bundle
 from tests.conftest import require_tool
 from tests.e2e.models import DIGITS, assert_same_bytes, board_tools, model_path, outputs_on, sample
 from tests.ops.recurrent_models import layer, model_of
+from tests.unit.cli_calls import Glowc, accepted
 
 BOARD = "mps3-an547"
 TWO = (("dtcm", 8_200), ("sram", None))
@@ -265,27 +265,22 @@ def test_the_board_must_have_regions() -> None:
 
 
 @pytest.mark.qemu
-def test_command_line_compiles_runs_and_validates_with_regions(tmp_path: Path) -> None:
+def test_command_line_compiles_runs_and_validates_with_regions(glowc: Glowc, tmp_path: Path) -> None:
     board_tools(BOARD)
-    glowc = [sys.executable, "-m", "glowc"]
-    model = str(model_path(DIGITS))
-    split = ["--board", BOARD, "--arena-split", "--region", "dtcm=300"]
-    done = subprocess.run([*glowc, "compile", model, "-o", tmp_path / "out", *split, "--memory-map"], check=True,
-                          capture_output=True, text=True)  # fmt: skip
-    assert "of 300 bytes" in done.stdout
-    assert "region sram: memory map" in done.stdout
+    model, split = model_path(DIGITS), ["--board", BOARD, "--arena-split", "--region", "dtcm=300"]
+    shown = accepted(glowc, "compile", model, "-o", tmp_path / "out", *split, "--memory-map")
+    assert "of 300 bytes" in shown
+    assert "region sram: memory map" in shown
     case = sample(DIGITS)
     np.savez(tmp_path / "in.npz", **case.first(2))
-    argv = [*glowc, "run", model, *split, "-i", tmp_path / "in.npz", "-o", tmp_path / "out.npz", "--json"]
-    subprocess.run(argv, check=True, capture_output=True)
+    accepted(glowc, "run", model, *split, "-i", tmp_path / "in.npz", "-o", tmp_path / "out.npz", "--json")
     assert_same_bytes(dict(np.load(tmp_path / "out.npz")), {k: a[:2] for k, a in case.golden.items()})
-    argv = [*glowc, "validate", model, *split, "-i", tmp_path / "in.npz", "--json"]
-    assert json.loads(subprocess.run(argv, check=True, capture_output=True, text=True).stdout)["ok"]
-    done = subprocess.run([*glowc, "bench", model, *split, "--json"], check=True, capture_output=True, text=True)
-    assert [r["name"] for r in json.loads(done.stdout)["regions"]] == ["dtcm", "sram"]
-    done = subprocess.run([*glowc, "compile", model, "-o", tmp_path / "no", "--board", BOARD, "--region", "dtmc=1",
-                           "--region", "ddr=1"], check=False, capture_output=True, text=True)  # fmt: skip
-    assert done.returncode == 1
-    assert 'unknown region "dtmc"; did you mean "dtcm"?' in done.stderr
-    assert 'unknown region "ddr"' in done.stderr
+    assert json.loads(accepted(glowc, "validate", model, *split, "-i", tmp_path / "in.npz", "--json"))["ok"]
+    report = json.loads(accepted(glowc, "bench", model, *split, "--json"))
+    assert [r["name"] for r in report["regions"]] == ["dtcm", "sram"]
+    wrong = ["--region", "dtmc=1", "--region", "ddr=1"]
+    done = glowc("compile", model, "-o", tmp_path / "no", "--board", BOARD, *wrong)
+    assert done.status == 1
+    assert 'unknown region "dtmc"; did you mean "dtcm"?' in done.err
+    assert 'unknown region "ddr"' in done.err
     assert not (tmp_path / "no").exists()

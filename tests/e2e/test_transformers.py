@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import subprocess
-import sys
 from pathlib import Path
 
 import numpy as np
@@ -16,6 +14,7 @@ from glowc.errors import ModelError
 from glowc.program.ir import BufferKind
 from tests.e2e.models import assert_same_bytes, compiled, model_path, outputs_on, sample
 from tests.e2e.transformer_nets import Block, answers, quantized, samples, save
+from tests.unit.cli_calls import Glowc
 
 FLOAT = ("torch_tinybert_fp32", "torch_tinybert_fp32_legacy")
 INTEGER, DYNAMIC = "torch_tinybert_qdq", "torch_tinybert_dyn"
@@ -143,16 +142,12 @@ def test_quantised_block_is_integer_and_within_a_step(block: Block, unsigned: bo
     assert (got != wanted).mean() <= 0.01
 
 
-def glowc(*argv: str) -> subprocess.CompletedProcess[str]:
-    return subprocess.run([sys.executable, "-m", "glowc", *argv], capture_output=True, text=True, check=False)
-
-
 @pytest.mark.shared
-def test_command_names_the_layers_that_stay_float(tmp_path: Path) -> None:
+def test_command_names_the_layers_that_stay_float(glowc: Glowc, tmp_path: Path) -> None:
     argv = ("compile", str(model_path("torch_gru_kws_qdq")), "--board", "host", "-o", str(tmp_path / "bundle"))
     done = glowc(*argv)
-    assert done.returncode == 0, done.stderr
-    assert "2 layers stay float: node_gru__1, node_mean" in done.stdout
+    assert done.status == 0, done.err
+    assert "2 layers stay float: node_gru__1, node_mean" in done.out
     refused = glowc(*argv, "--require-int8")
-    assert refused.returncode == 3
-    assert 'GRU "node_gru__1": GRU has no integer form' in refused.stderr
+    assert refused.status == 3
+    assert 'GRU "node_gru__1": GRU has no integer form' in refused.err

@@ -54,6 +54,13 @@ def refused(glowc: Glowc, *argv: object, says: Sequence[str], hint: str = "", st
     return result
 
 
+def accepted(glowc: Glowc, *argv: object) -> str:
+    """The call succeeds: what it prints."""
+    result = glowc(*argv)
+    assert result.status == 0, result.err
+    return result.out
+
+
 def save(proto: onnx.ModelProto, name: str = "net.onnx") -> Path:
     path = Path.cwd() / name
     path.write_bytes(proto.SerializeToString())
