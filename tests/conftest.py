@@ -25,7 +25,7 @@ _RUNTIME = ROOT / "runtime_c"
 RUNTIME_DIRS = (_RUNTIME, *sorted({path.parent for path in _RUNTIME.rglob("glow_*.h")} - {_RUNTIME / "harness"}))
 """Where the headers lie that bundles have beside each other."""
 
-COMPILERS = ("cc", "gcc", "arm-none-eabi-gcc", "aarch64-linux-gnu-gcc", "arm-linux-gnueabihf-gcc")
+_COMPILERS = ("cc", "gcc", "arm-none-eabi-gcc", "aarch64-linux-gnu-gcc", "arm-linux-gnueabihf-gcc")
 
 SHARED_MODELS = ROOT.parent / "shared" / "models"
 SHARED_TFLITE = ROOT.parent / "shared" / "tflite"
@@ -105,7 +105,7 @@ def _compile_once(run_folder: Path, tmp_path_factory: pytest.TempPathFactory) ->
     store, folder = run_folder / "objects", tmp_path_factory.mktemp("compilers")
     store.mkdir(exist_ok=True)
     script = Path(__file__).with_name("compile_once.sh")
-    for name, real in ((name, shutil.which(name)) for name in COMPILERS):
+    for name, real in ((name, shutil.which(name)) for name in _COMPILERS):
         if real is not None:
             (folder / name).write_text(f"#!/bin/sh\nreal='{real}' store='{store}'\n. '{script}'\n")
             (folder / name).chmod(0o755)

@@ -106,7 +106,7 @@ def test_a_killed_run_goes_on_where_it_was(models: Path, tmp_path: Path) -> None
 def test_ctrl_c_keeps_what_is_done_and_prints_no_traceback(models: Path, tmp_path: Path, cells: int) -> None:
     """A terminal interrupts the processes that run cells, too: while they start, and while they compute."""
     file, err = tmp_path / "r.sqlite", tmp_path / "err.txt"
-    argv = ["env", "--default-signal=INT", sys.executable, "-m", "glowc", "matrix"]  # one in the background ignores it
+    argv = ["env", "--default-signal=INT", sys.executable, "-m", "glowc", "matrix"]  # jobs of a script ignore it
     argv += ["--models", str(models), "--opt", "size,balanced,speed", "--do", "bench", "--jobs", "2", "-o", str(file)]
     with (
         err.open("w") as log,
