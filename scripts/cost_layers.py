@@ -21,6 +21,7 @@ def _convolutions() -> Iterator[Sample]:
         (16, 16, 16, 16, 1, SAME), (12, 12, 32, 32, 1, SAME), (16, 16, 16, 32, 2, LATER), (6, 6, 64, 64, 1, SAME),
         (10, 6, 20, 12, 1, SAME), (9, 9, 4, 8, 1, PLAIN), (14, 14, 8, 24, 1, SAME), (5, 5, 32, 16, 1, SAME),
         (8, 8, 64, 64, 1, SAME), (7, 7, 64, 48, 1, SAME), (4, 8, 96, 32, 1, SAME), (24, 24, 12, 16, 1, SAME),
+        (24, 32, 16, 16, 1, SAME), (16, 16, 24, 40, 1, SAME),
     ):  # fmt: skip
         yield from conv(h, w, c, out_c, k=(3, 3), stride=stride, pads=pads)
     yield from conv(12, 12, 8, 16, k=(5, 5), pads=(2, 2, 2, 2))

@@ -23,23 +23,30 @@ from glowc.asm.allocate import PLACES, allocate
 from glowc.asm.cores import DualIssue
 from glowc.asm.insn import CORE, Insn, Listing, Loop, Register, instructions, read_first
 from glowc.asm.isa import ISA, Kind
-from glowc.asm.order import Orders, Steps, dependences, ordered, orders_of, pressure
+from glowc.asm.order import Orders, Steps, dependences, is_order, ordered, orders_of, pressure
 from glowc.asm.write import text
-from glowc.kernels.dsp import pixel_tile
+from glowc.kernels.dsp import pixel_tile, winograd_tile
 from glowc.machine.cycles.mca import MODELS, block_cycles
 
 FOLDER = Path(__file__).parent.parent / "boards" / "_schedules"
 WIDTH, HORIZON, SECONDS = 2, 3, 60
 ITERATIONS, NEAR = 10_000, 12
+LONG = 40  # instructions of a loop without steps
 _SECOND = (Kind.MULTIPLY,)  # what begins second of two, all else first
 
 
-def listings() -> Iterator[tuple[Listing, Register]]:
+def listings() -> Iterator[tuple[Listing, tuple[Register, ...]]]:
     """Yield a function with each run and step that there is."""
-    for end in ("u8", "v8", "n8", "s8"):
-        yield pixel_tile.tile(8, end, fixed=False)
-    for end in ("r8", "v8", "n8", "s8"):
-        yield pixel_tile.tile(8, end, fixed=True)
+    for fixed, least in ((False, "u8"), (True, "r8")):
+        for end in (least, "v8", "n8", "s8"):
+            listing, argument = pixel_tile.tile(8, end, fixed=fixed)
+            yield listing, (argument,)
+    yield winograd_tile.turned()
+    yield winograd_tile.input_rows(sums=True)
+    yield winograd_tile.input_rows(sums=False)
+    for fixed, ends in ((False, ("n8", "s8")), (True, ("r8", "v8", "n8", "s8"))):
+        for end in ends:
+            yield winograd_tile.blocks(8, end, single=False, fixed=fixed)
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,10 +58,13 @@ class Run:
 
 
 def runs(listing: Listing, needed: frozenset[Register] = frozenset()) -> Iterator[Run]:
-    """Yield the runs behind a loop of steps, which are worth an order: those that end products."""
+    """Yield the runs that are worth an order: behind a loop of steps, which end products, and whole long loops."""
     for at, item in enumerate(listing):
         if isinstance(item, Loop):
             carried = frozenset(r for r in read_first(list(instructions(item.body))) if r.bank == CORE)
+            straight = [i for i in item.body if isinstance(i, Insn)]
+            if not item.step and LONG <= len(straight) == len(item.body):
+                yield Run(straight, needed | carried)
             yield from runs(item.body, needed | carried)
         elif at and isinstance(before := listing[at - 1], Loop) and before.step:
             yield Run([i for i in listing[at:] if isinstance(i, Insn)], needed)
@@ -164,12 +174,12 @@ def written(found: Orders) -> str:
 def judge(orders: Orders) -> Mapping[str, float]:
     """Return the cycles of each run and each round of a loop in its order, by llvm-mca."""
     blocks: list[tuple[str, list[str]]] = []
-    for listing, argument in listings():
-        (outer,) = (i for i in allocate(ordered(listing, orders), {argument: 0}) if isinstance(i, Loop))
-        (inner,) = (i for i in outer.body if isinstance(i, Loop))
-        end = outer.body[outer.body.index(inner) + 1 :]
-        for group, part in ((f"{inner.steps} steps", inner.body), (end[0].group, end)):
-            blocks.append((group, [text(i).replace("bne.w 0b", "bne #-4") for i in part if isinstance(i, Insn)]))
+    for listing, arguments in listings():
+        placed = allocate(ordered(listing, orders), {r: n for n, r in enumerate(arguments)})
+        parts = [(f"{loop.steps} steps, {loop.step[0].group}", loop.body) for loop in loops(placed)]
+        for group, part in (*parts, *((run.insns[0].group, run.insns) for run in runs(placed))):
+            lines = [text(i).replace("bne.w 0b", "bne #-4") for i in part if isinstance(i, Insn)]
+            blocks.append((group, lines))
     found = block_cycles(dict(enumerate(lines for _, lines in blocks)), MODELS[pixel_tile.CORTEX_M7])
     return {group: found[at] for at, (group, _) in enumerate(blocks)}
 
@@ -185,16 +195,19 @@ def main() -> None:
         for group, took in judge(orders_of(core)).items():
             print(f"{took:8.2f}  {group}")
         return
-    found_runs: dict[str, tuple[int, ...]] = {}
-    found_steps: dict[str, Steps] = {}
+    known = orders_of(core)
+    found_runs, found_steps = dict[str, tuple[int, ...]](), dict[str, Steps]()
     for listing, _ in listings():
         for loop in loops(listing):
             if (group := loop.step[0].group) not in found_steps:
-                found_steps[group] = steps(loop)
+                found_steps[group] = known.steps.get(group) or steps(loop)
         for run in runs(listing):
+            if (group := run.insns[0].group) in known.runs and is_order(run.insns, known.runs[group]):
+                found_runs[group] = known.runs[group]
+                continue
             tries = [annealed(run, seed) for seed in range(args.seeds)]
-            found_runs[run.insns[0].group] = min(tries, key=lambda order: cycles([run.insns[n] for n in order]))
-            print(run.insns[0].group, [cycles([run.insns[n] for n in order]) for order in tries], flush=True)
+            found_runs[group] = min(tries, key=lambda order: cycles([run.insns[n] for n in order]))
+            print(group, [cycles([run.insns[n] for n in order]) for order in tries], flush=True)
     (FOLDER / f"{core}.json").write_text(written(Orders(found_runs, found_steps)), encoding="utf-8")
 
 

@@ -51,6 +51,15 @@ class Memory:
         """Set a word of each case."""
         self.words[self._rows, address // 4] = value
 
+    def load_byte(self, address: Words) -> Words:
+        """Return a byte of each case."""
+        return (self.load(address) >> (8 * (address % 4))) & np.uint32(255)
+
+    def store_byte(self, address: Words, value: Words) -> None:
+        """Set a byte of each case."""
+        place = 8 * (address % 4)
+        self.store(address, (self.load(address) & ~(np.uint32(255) << place)) | ((value & np.uint32(255)) << place))
+
 
 @dataclass(frozen=True, slots=True)
 class Row:
@@ -94,6 +103,11 @@ def _sxtb16(a: Words, rotation: int) -> Words:
     return _word((low & 0xFFFF) | (high & 0xFFFF) << 16)
 
 
+def _added16(a: Words, b: Words, sign: int) -> Words:
+    (a0, a1), (b0, b1) = _halves(a), _halves(b)
+    return _word(a0 + sign * b0 & 0xFFFF | (a1 + sign * b1 & 0xFFFF) << 16)
+
+
 def _smlad(a: Words, b: Words, total: Words) -> Words:
     (a0, a1), (b0, b1) = _halves(a), _halves(b)
     return _word(a0 * b0 + a1 * b1 + signed(total))
@@ -133,6 +147,11 @@ def _stored_moving(memory: Memory, value: Words, base: Words, step: int) -> Word
     return base + np.uint32(step)
 
 
+def _stored_byte(memory: Memory, value: Words, address: Words) -> tuple[Words, ...]:
+    memory.store_byte(address, value)
+    return ()
+
+
 def _real(word: Words) -> NDArray[np.float32]:
     return word.view(np.float32)
 
@@ -153,19 +172,33 @@ def _converted(a: Words, places: int = 0) -> Words:
 K = Kind
 ISA: dict[str, Row] = {
     "ldr": Row("ldr {w0}, [{r0}, #{i0}]", K.LOAD, lambda m, base, i: m.load(base + np.uint32(i)), early=(0,)),
+    "ldr_by": Row("ldr {w0}, [{r0}, {r1}, lsl #{i0}]", K.LOAD,
+                  lambda m, base, by, i: m.load(base + (by << np.uint32(i))), early=(0, 1)),
+    "ldrb": Row("ldrb {w0}, [{r0}, #{i0}]", K.LOAD, lambda m, base, i: m.load_byte(base + np.uint32(i)), early=(0,)),
+    "vldr": Row("vldr {w0}, [{r0}, #{i0}]", K.LOAD, lambda m, base, i: m.load(base + np.uint32(i)), early=(0,)),
     "ldrd": Row("ldrd {w0}, {w1}, [{r0}, #{i0}]", K.LOAD_MANY,
                 lambda m, base, i: (m.load(base + np.uint32(i)), m.load(base + np.uint32(i + 4))), early=(0,)),
     "ldm": Row("ldmia.w {r0}!, {{{list}}}", K.LOAD_MANY, _loaded, early=(0,)),
     "vldm": Row("vldmia {r0}!, {{{list}}}", K.LOAD_MANY, _loaded, early=(0,)),
     "str": Row("str {r0}, [{r1}, #{i0}]", K.STORE, _stored, early=(1,), late=(0,)),
+    "strb": Row("strb {r0}, [{r1}, #{i0}]", K.STORE,
+                lambda m, value, base, i: _stored_byte(m, value, base + np.uint32(i)), early=(1,), late=(0,)),
+    "strb_by": Row("strb {r0}, [{r1}, {r2}, lsl #{i0}]", K.STORE,
+                   lambda m, value, base, by, i: _stored_byte(m, value, base + (by << np.uint32(i))), early=(1, 2),
+                   late=(0,)),
     "str_moving": Row("str {r0}, [{r1}], #{i0}", K.STORE_MOVING, _stored_moving, early=(1,), late=(0,)),
     "mov": Row("mov {w0}, {r0}", K.PLAIN, lambda a: a),
+    "mov_imm": Row("mov.w {w0}, #{i0}", K.PLAIN, np.uint32),
     "add": Row("add.w {w0}, {r0}, #{i0}", K.PLAIN, lambda a, i: a + np.uint32(i)),
-    "add_two": Row("add.w {w0}, {r0}, {r1}", K.PLAIN, lambda a, b: a + b),
+    "add_two": Row("add {w0}, {r0}, {r1}", K.PLAIN, lambda a, b: a + b),
     "add_lsl": Row("add.w {w0}, {r0}, {r1}, lsl #{i0}", K.SHIFTED, lambda a, b, i: a + (b << np.uint32(i)), early=(1,)),
+    "add_asr": Row("add.w {w0}, {r0}, {r1}, asr #{i0}", K.SHIFTED, lambda a, b, i: _word(signed(a) + (signed(b) >> i)),
+                   early=(1,)),
     "add_sign": Row("add.w {w0}, {r0}, {r1}, asr #31", K.SHIFTED, lambda a, b: _word(signed(a) + (signed(b) >> 31)),
                     early=(1,)),
+    "sub_lsl": Row("sub.w {w0}, {r0}, {r1}, lsl #{i0}", K.SHIFTED, lambda a, b, i: a - (b << np.uint32(i)), early=(1,)),
     "sub": Row("sub.w {w0}, {r0}, {r1}", K.PLAIN, lambda a, b: a - b),
+    "mvn": Row("mvn {w0}, {r0}", K.PLAIN, lambda a: ~a),
     "eor": Row("eor.w {w0}, {r0}, #{i0}", K.PLAIN, lambda a, i: a ^ np.uint32(i)),
     "orr_lsl": Row("orr.w {w0}, {r0}, {r1}, lsl #{i0}", K.SHIFTED, lambda a, b, i: a | (b << np.uint32(i)), early=(1,)),
     "lsr": Row("lsr.w {w0}, {r0}, #{i0}", K.SHIFTED, lambda a, i: a >> np.uint32(i), early=(0,)),
@@ -176,6 +209,11 @@ ISA: dict[str, Row] = {
                  early=(1,)),
     "bfi": Row("bfi {w0}, {r1}, #{i0}, #{i1}", K.SHIFTED, _bfi),
     "sxtb16": Row("sxtb16 {w0}, {r0}, ror #{i0}", K.PARALLEL, _sxtb16),
+    "sxtab16": Row("sxtab16 {w0}, {r0}, {r1}, ror #{i0}", K.PARALLEL,
+                   lambda a, b, i: _added16(a, _sxtb16(b, i), 1), early=(1,)),
+    "sadd16": Row("sadd16 {w0}, {r0}, {r1}", K.PARALLEL, lambda a, b: _added16(a, b, 1)),
+    "ssub16": Row("ssub16 {w0}, {r0}, {r1}", K.PARALLEL, lambda a, b: _added16(a, b, -1)),
+    "smuad": Row("smuad {w0}, {r0}, {r1}", K.MULTIPLY, lambda a, b: _smlad(a, b, np.zeros_like(a))),
     "smlad": Row("smlad {w0}, {r0}, {r1}, {r2}", K.MULTIPLY, _smlad, late=(2,)),
     "smmlar": Row("smmlar {w0}, {r0}, {r1}, {r2}", K.MULTIPLY, _smmlar, late=(2,)),
     "usat8": Row("usat {w0}, #8, {r0}", K.SATURATE, lambda a: _word(np.clip(signed(a), 0, 255))),

@@ -112,7 +112,8 @@ def interleaved(loop: Loop, steps: Steps) -> Loop:
     for number in range(len(at), last):
         begin = 1 + max((at[b] for b in before[number]), default=-1)
         free = [p for p in range(begin, ends + 1) if p not in at.values() and p % steps.width == 0]
-        fits = (p for p in free if pressure(body, _sorted(at | {number: p})) <= len(PLACES[CORE]))
+        later = range(number + 1, last + 1)
+        fits = (p for p in free if pressure(body, [*_sorted(at | {number: p}), *later]) <= len(PLACES[CORE]))
         at[number] = next(fits, max(ends, *at.values()) + 1)
     order = [*_sorted(at), last]
     if not is_order(body, order):

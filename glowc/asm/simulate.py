@@ -13,7 +13,7 @@ Memories = MutableMapping[str, Memory]
 
 
 def run(listing: Listing, registers: Mapping[Register, Words], memories: Memories) -> dict[Register, Words]:
-    """Return the registers after a listing; memories change in place. An array that has no words yet gets 16."""
+    """Return the registers after a listing; memories change in place. An array that has no words yet gets 32."""
     state = dict(registers)
     _run(listing, state, memories)
     return state
@@ -27,5 +27,5 @@ def _run(listing: Listing, state: dict[Register, Words], memories: Memories) -> 
             while not state[FLAGS].all():
                 _run(item.body, state, memories)
             continue
-        memory = memories.setdefault(item.memory, Memory(np.zeros((cases, 16), np.uint32)))
+        memory = memories.setdefault(item.memory, Memory(np.zeros((cases, 32), np.uint32)))
         state.update(zip(item.writes, results(item, memory, [state[r] for r in item.reads]), strict=True))

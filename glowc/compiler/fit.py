@@ -22,21 +22,11 @@ from glowc.program.ir import Program
 from glowc.program.lifetimes import live_bytes, root_lifetimes, strip_markers
 from glowc.select.choose import Selection
 
-_CODE_ROOM = 64 * 1024  # of flash, left to code where the user sets no limit
-
 
 def flash_limit(options: CompileOptions, board: Board) -> int | None:
     """Return the bytes of flash that constants and code may take, None for any number."""
     flash = board.bytes_of("flash") if board.bare_metal else None
     return min((b for b in (options.flash_limit, flash) if b is not None), default=None)
-
-
-def flash_room(options: CompileOptions, board: Board) -> int | None:
-    """Return the bytes that constants may take where a kernel would spend them for speed."""
-    flash = board.bytes_of("flash") if board.bare_metal else None
-    if options.flash_limit is not None:
-        return options.flash_limit if flash is None else min(flash, options.flash_limit)
-    return None if flash is None else max(flash - _CODE_ROOM, 0)
 
 
 def rooms_wanted(options: CompileOptions, board: Board) -> tuple[Room, ...]:

@@ -24,7 +24,6 @@ from glowc.compiler.fit import (
     check_fit,
     check_flash,
     flash_limit,
-    flash_room,
     plan_selection,
     request_of,
     rooms_wanted,
@@ -188,7 +187,7 @@ def _selected(
     bytes of the arena that a plan leaves free beside layers, by name.
     """
     tuned = read_tuned(options.tuned, board.cpu, options.opt) if options.tuned is not None else None
-    selection = select_variants(graph, board.cpu, options.opt, tuned, flash_room(options, board), spare, preparing)
+    selection = select_variants(graph, board.cpu, options.opt, tuned, spare, preparing)
     if order is not None:
         return selection.ordered(order(selection.layers))
     return selection if flash is None else selection.within(flash)

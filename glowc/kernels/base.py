@@ -7,11 +7,11 @@ from dataclasses import dataclass, field, replace
 from typing import TypeVar
 
 from glowc.errors import InternalError
-from glowc.graph.types import type_of
+from glowc.graph.types import DType, TensorType, type_of
 from glowc.kernels.features import Stated
 from glowc.kernels.isas import instruction_set
 from glowc.kernels.records import Records
-from glowc.program.ir import NO_PLAN, Instr, Plan
+from glowc.program.ir import NO_PLAN, Instr, Plan, scratch_bytes
 from glowc.program.kernel import Arrays
 
 P = TypeVar("P", bound=Plan)
@@ -67,7 +67,7 @@ class KernelVariant:
     `rows_in_order` keeps the kernel's row contract (`KernelDef.row_window`, `length`), so that the output may be
     planned over input that is dead by then; `streams` says of a variant with scratch that calls for single rows
     give what one call for all gives at little more cost, and that no scratch lives from one call to the next.
-    `speed_only` variants spend RAM or flash that only `--opt speed` is for.
+    `speed_only` variants spend RAM that only `--opt speed` is for.
     `reads` says how often its inputs are read, and `stated` what a call takes, roughly, where that is not what kernels
     of the instruction set take: it counts where nothing was measured, and a variant that states no less than one of
     lower rank is not tried.
@@ -77,6 +77,7 @@ class KernelVariant:
     read from flash again and again; None where that does not pay. `wanted_bytes` are those for which the arena may
     grow by a little, as then all of them are read half as often; 0 for none. `spared_bytes` are those that the plan of
     an instruction which keeps weights does not read from flash again.
+    `spends` returns the plan of an instruction that has so many bytes for its scratch: it then takes less time.
     `records` says where the weights lie in its packed constant, so that weights of 4 bits can be stored as such and
     unpacked in front of it; None where it has them in another form. `unpacks` variants read such weights as they are
     stored.
@@ -106,6 +107,7 @@ class KernelVariant:
     stated: Stated | None = None
     modest_bytes: Callable[[Instr], int] | None = None
     keeps: Callable[[Arrays, Instr, int], Prepared | None] | None = None
+    spends: Callable[[Instr, int], Plan] | None = None
     wanted_bytes: Callable[[Instr], int] = no_scratch
     spared_bytes: Callable[[Instr], int] = no_scratch
     records: Callable[[Instr], Records | None] | None = None
@@ -170,6 +172,15 @@ def prepared_instr(instr: Instr, prepared: Prepared) -> Instr:
     arrays = prepared.constants
     operands = (replace(o, type=type_of(arrays[o.role])) if o.role in arrays else o for o in instr.operands)
     return replace(instr, operands=tuple(operands), plan=prepared.plan)
+
+
+def spending(instr: Instr, variant: KernelVariant, room_bytes: int) -> Instr:
+    """Return an instruction that spends as much of so many bytes of scratch as makes it faster, as it is for fewer."""
+    if variant.spends is None or room_bytes <= scratch_bytes(instr):
+        return instr
+    wide = replace(instr, plan=variant.spends(instr, room_bytes))
+    own = TensorType((variant.scratch_bytes(wide),), DType.U8)
+    return replace(wide, operands=tuple(replace(o, type=own) if o.role == "scratch" else o for o in wide.operands))
 
 
 def streams_rows(variant: KernelVariant, instr: Instr) -> bool:

@@ -6,14 +6,14 @@ import math
 from collections.abc import Mapping
 from dataclasses import dataclass, fields
 
-from glowc.kernels.tile_features import TILE_FEATURES, TILE_WORK, inside, tile_features
-from glowc.program.ir import Access, Instr
+from glowc.kernels.tile_features import TILE_FEATURES, TILE_WORK, inside, plan_number, tile_features
+from glowc.program.ir import Access, Instr, Plan
 
 FEATURES = (
     "call", "outputs", "inputs", "macs", "pixels", "rows", "blocks", "products", "vectors", "strips", "taps",
-    "visits", "kernel_rows", "steps", "padding", "edges", "tiles", "tile_products", "tile_inputs", "quads",
-    "quad_products", "weights", "macs_8k", "macs_16k", "macs_32k", "patch", "block_taps", "edge_blocks", "edge_patch",
-    "strided_blocks", "tail", "tail_taps", "inside", "middle", "border",
+    "visits", "kernel_rows", "steps", "padding", "edges", "tiles", "tile_products", "tile_inputs", "turned_weights",
+    "quads", "quad_products", "weights", "macs_8k", "macs_16k", "macs_32k", "patch", "block_taps", "edge_blocks",
+    "edge_patch", "strided_blocks", "tail", "tail_taps", "inside", "middle", "border",
     "spill_8k", "spill_16k", "spill_32k", "pairs", "pair_products", "spans_again_8k", "spans_again_16k",
     "spans_again_32k", "twos_again_8k", "twos_again_16k", "twos_again_32k", "nonzeros", *TILE_FEATURES,
 )  # fmt: skip
@@ -81,7 +81,8 @@ def features(instr: Instr) -> dict[str, float]:
     all pixels; products: of a block with four inputs; strips: three pixels of a block; taps, kernel_rows: of the
     windows of all pixels; visits: taps of all outputs; steps: groups of 16 inputs over all sums; padding:
     multiply-accumulates beside the input; edges: pixels whose window is not whole; tiles: 2x4 pixels of four output
-    channels; tile_products, tile_inputs: input channels of tiles, and of 2x4 pixels; quads, quad_products: four pixels
+    channels; tile_products, tile_inputs: input channels of tiles, and of 2x4 pixels in each pass of a plan that has
+    `channels`; turned_weights: weights that such a plan transforms, by their windows; quads, quad_products: four pixels
     or rows of two output channels, and their inputs; patch: inputs of the windows of all pixels, edge_patch of those
     that are not whole; block_taps: taps of blocks, edge_blocks: blocks whose window is not whole, strided_blocks: those
     of layers with a stride; tail: channels beyond whole groups of four, of all pixels, and tail_taps their taps;
@@ -117,7 +118,8 @@ def features(instr: Instr) -> dict[str, float]:
     found["pairs"] = rows * math.ceil(image.out_w / 2) * blocks
     found["pair_products"] = found["pairs"] * instr.macs / max(out, 1)
     tiles, inputs = image.batch * math.ceil(image.out_h / 2) * math.ceil(image.out_w / 4), p.get("in_c", 0)
-    found |= {"tiles": tiles * blocks, "tile_products": tiles * blocks * inputs, "tile_inputs": tiles * inputs}
+    found |= {"tiles": tiles * blocks, "tile_products": tiles * blocks * inputs}
+    found |= _passes(instr.plan, image, inputs, channels)
     if "k_h" in p and "k_w" in p:
         found |= {"taps": pixels * image.k_h * image.k_w, "kernel_rows": pixels * image.k_h}
         found["visits"] = float(out * image.k_h * image.k_w)
@@ -131,6 +133,17 @@ def features(instr: Instr) -> dict[str, float]:
             per_row = math.ceil(instr.macs / out / image.k_h / 16)
             found["steps"] = out * image.k_h * per_row
     return found
+
+
+def _passes(plan: Plan, image: Image, inputs: int, channels: int) -> dict[str, float]:
+    """Return the features of a plan that computes its `channels` of outputs in a pass over `rows` of the image."""
+    tiles = image.batch * math.ceil(image.out_h / 2) * math.ceil(image.out_w / 4)
+    of_pass, rows = plan_number(plan, "channels"), plan_number(plan, "rows")
+    if not of_pass or not rows:
+        return {"tile_inputs": tiles * inputs}
+    passes = math.ceil(channels / of_pass)
+    turns = image.batch * math.ceil(image.out_h / rows) if passes > 1 else 1
+    return {"tile_inputs": tiles * inputs * passes, "turned_weights": inputs * channels * turns}
 
 
 def nonzeros(found: Mapping[str, float], share: float) -> float:
@@ -192,6 +205,7 @@ class Stated:
     tiles: float = 0.0
     tile_products: float = 0.0
     tile_inputs: float = 0.0
+    turned_weights: float = 0.0
 
     def insns(self, instr: Instr) -> float:
         """Return the instructions of a call."""

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+from collections import defaultdict
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 
 from glowc import memory
 from glowc.board import Cpu
 from glowc.errors import InputError, InternalError
-from glowc.kernels.choice import as_placed
+from glowc.kernels.base import spending
+from glowc.kernels.choice import as_placed, variant_of
 from glowc.kernels.verify import verify_program
 from glowc.memory.simulate import Action, Touch, simulate
 from glowc.memory.types import MemoryPlan
@@ -23,7 +25,7 @@ from glowc.place.spare import widest_gaps
 from glowc.place.stream.rings import Distance, Streamer, distances
 from glowc.place.stream.segmentation import Cut, frontier
 from glowc.place.trace import Bytes, trace
-from glowc.program.ir import Instr, Program
+from glowc.program.ir import Instr, Program, scratch_bytes
 from glowc.program.lifetimes import live_bytes, root_lifetimes, strip_markers
 
 Lower = Callable[[Callable[[str], bool]], Program]
@@ -34,6 +36,7 @@ Insns = Callable[[Instr], int | None]
 
 GUARD_BYTES = 16
 _ROOM_PERCENTS = (100, 90, 75, 50, 25)  # of the room that weights may have, as a planner leaves gaps
+_MOST_SPENDING = 24  # layers that are given scratch one after the other
 _WANTED_PERCENT = 5  # of the arena, by which it may grow for weights that are then read half as often
 _GROWTH_PERCENT, _GROWTH_BYTES = 15, 8192  # of an arena without a limit, whichever is more
 KINDS = ("auto", "plain", "overlap", "stream")
@@ -175,7 +178,8 @@ def pareto(lower: Lower, request: Request, insns: Insns = _unknown) -> list[Plan
 
 def _whole(lower: Lower, request: Request) -> Planned:
     program = schedule(replace(lower(_no), caller_io=request.caller_io))
-    done = _unpacked(program, _placed(program, request), request)
+    program, done = _spent(program, _placed(program, request), request)
+    done = _unpacked(program, done, request)
     return done if request.kind == "plain" else _kept(_roomy(program, done, request), request)
 
 
@@ -185,6 +189,53 @@ def _placed(program: Program, request: Request) -> Planned:
     overlaps = () if plain else tuple(memory_overlaps(program))
     plan = plan_memory(program, overlaps, request.rooms, request.guard_bytes)
     return Planned("plain" if plain else "overlap", _directed(program, plan), plan, overlaps)
+
+
+def _spent(program: Program, done: Planned, request: Request) -> tuple[Program, Planned]:
+    """Return the program whose instructions have the scratch that the arena of a plan has room for, and its plan."""
+    if request.rooms or request.kind == "plain":
+        return program, done
+    room = _room_of_scratch(program, done)
+    for name in sorted(room, key=lambda name: (-room[name], name))[:_MOST_SPENDING]:
+        for percent in _ROOM_PERCENTS:
+            wide = _spending(program, name, room[name] * percent // 100)
+            if wide is program:
+                break
+            found = _placed(_verified("more scratch", program, wide), request)
+            if _rank(found, request) <= _rank(done, request):
+                program, done = wide, found
+                break
+    return program, done
+
+
+def _spending(program: Program, name: str, room_bytes: int) -> Program:
+    """Return the program in which an instruction spends so many bytes of scratch, the same where it spends no more."""
+    at, instr = next((n, i) for n, i in enumerate(program.instrs) if i.name == name)
+    wide = spending(instr, variant_of(instr), room_bytes)
+    if wide == instr:
+        return program
+    (scratch,) = (o for o in wide.operands if o.role == "scratch")
+    buffer = replace(program.buffers[scratch.buffer], size_bytes=scratch.type.size_bytes)
+    instrs = (*program.instrs[:at], wide, *program.instrs[at + 1 :])
+    return replace(program, instrs=instrs, buffers={**program.buffers, scratch.buffer: buffer})
+
+
+def _room_of_scratch(program: Program, done: Planned) -> dict[str, int]:
+    """Return the bytes that an arena may have for scratch of instructions by name, where those are more than it has.
+
+    An output lies over its input as far as it may.
+    """
+    saved: dict[int, int] = defaultdict(int)
+    for o in row_overlaps(program):
+        source, out = (program.buffers[name].size_bytes for name in (o.source, o.out))
+        saved[o.index] = max(saved[o.index], source - o.high, out + o.low)
+    found = {}
+    for index, (instr, live) in enumerate(zip(program.instrs, live_bytes(program), strict=True)):
+        own = scratch_bytes(instr)
+        room = done.plan.arena_bytes - live + saved[index] + own
+        if variant_of(instr).spends is not None and own < room:
+            found[instr.name] = room
+    return found
 
 
 def _unpacked(program: Program, done: Planned, request: Request) -> Planned:

@@ -83,6 +83,10 @@ class Plan:
         """True when inputs are read where they lie, and through scratch only at the edges of the image."""
         return False
 
+    def touched(self, _: Instr) -> Mapping[str, int]:
+        """Return the elements of inputs and scratch read and written, by role; none where loops are as usual."""
+        return {}
+
     @property
     def ends_with_rows(self) -> bool:
         """True when no block of pixels holds some of two rows."""
@@ -227,3 +231,8 @@ class Program:
     def streamed(self) -> frozenset[int]:
         """The instructions, markers not counted, that run inside of segments."""
         return frozenset(i for s in self.segments for i in range(s.begin, s.end))
+
+
+def scratch_bytes(instr: Instr) -> int:
+    """Return the bytes of scratch of an instruction."""
+    return sum(o.type.size_bytes for o in instr.operands if o.role == "scratch")

@@ -6,9 +6,7 @@ fills pairs of inputs, states and cells of recurrent layers of codes, and six in
 little: what is over the bound may cost one percent of the cycles, a part of it that part, and the other kernels' code
 is no more than the constants they save. The rest gives way at any cost.
 
-Flash: which layers may spend it for speed, and which give some back where constants and code do not fit.
-
-Those may spend that save most cycles for a byte, until the room is used up; those give back that it costs least.
+Where constants and code do not fit into the flash, layers give some back that it costs least.
 """
 
 from __future__ import annotations
@@ -16,10 +14,9 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
-from glowc.kernels.choice import variant_of
 from glowc.kernels.common.recurrent import FOUR, PAIR, resets_first
 from glowc.program.ir import Instr, Operand
-from glowc.select.candidates import Constants, Layer, Order
+from glowc.select.candidates import Layer
 
 SPARE_WORDS = 8
 """Bytes over the bound for which no layer gets another kernel at any cost: a number or two that a kernel has itself."""
@@ -158,56 +155,6 @@ def _layer_bytes(layer: Layer, variant: str) -> int:
     return sum(layer.constants.get(variant, {}).values())
 
 
-@dataclass(frozen=True, slots=True)
-class Trade:
-    """A layer that could have other constants: it saves `cycles` with `large` instead of `small` ones."""
-
-    layer: str
-    cycles: int
-    small: Constants
-    large: Constants
-
-    @property
-    def gain(self) -> float:
-        """Cycles saved for each byte."""
-        return self.cycles / max(sum(self.large.values()) - sum(self.small.values()), 1)
-
-
-def within_flash(
-    layers: Sequence[Layer], order: Order, cycles: Callable[[Instr], int | None], room_bytes: int
-) -> Order:
-    """Return the order with those `speed_only` variants last that the constants have no room for.
-
-    `cycles` predicts a call; where it cannot, each multiply-accumulate counts as if it saved the same.
-    """
-    spends = {x.name: {f.variant for f in x.forms if variant_of(f).speed_only} for x in layers}
-    without = {x.name: tuple(sorted(order[x.name], key=spends[x.name].__contains__)) for x in layers}
-    trades, others = [], []
-    for layer in layers:
-        first, second = layer.form(order[layer.name][0]), layer.form(without[layer.name][0])
-        small = layer.constants.get(second.variant, {})
-        if first is second:
-            others.append(small)
-            continue
-        after, before = cycles(first), cycles(second)
-        saved = first.macs if before is None or after is None else before - after
-        trades.append(Trade(layer.name, saved, small, layer.constants.get(first.variant, {})))
-    denied = {t.layer for t in trades} - affordable(trades, others, room_bytes)
-    return {name: without[name] if name in denied else names for name, names in order.items()}
-
-
-def affordable(trades: Sequence[Trade], others: Sequence[Constants], room_bytes: int) -> set[str]:
-    """Return the layers that have their large constants, so that these and `others` fit into `room_bytes`."""
-    chosen = {t.layer: t.small for t in trades}
-    now = _total([*others, *chosen.values()])
-    for trade in sorted(trades, key=lambda t: -t.gain):
-        tried = {**chosen, trade.layer: trade.large}
-        need = _total([*others, *tried.values()])
-        if need <= max(room_bytes, now):
-            chosen, now = tried, need
-    return {t.layer for t in trades if chosen[t.layer] is t.large}
-
-
 def shrunk(choice: Choice, limit: int, moves: Moves, weigh: Weigh) -> Choice:
     """Return the choice after the moves that cost the fewest cycles for a byte of flash, until it fits `limit`.
 
@@ -225,7 +172,3 @@ def shrunk(choice: Choice, limit: int, moves: Moves, weigh: Weigh) -> Choice:
             break
         *_, now, choice = min(better, key=lambda b: b[:2])
     return choice
-
-
-def _total(parts: Sequence[Constants]) -> int:
-    return sum({name: size for part in parts for name, size in part.items()}.values())

@@ -7,10 +7,10 @@ from dataclasses import dataclass, field
 
 from glowc.board import Cpu
 from glowc.graph.graph import Graph
-from glowc.kernels.base import KernelVariant, Prepared, block_waste, prepare, stated_insns
+from glowc.kernels.base import KernelVariant, Prepared, block_waste, prepare, spending, stated_insns
 from glowc.kernels.choice import variant_of
 from glowc.lower.lowering import Finish, Prepare, lower_graph
-from glowc.program.ir import BufferKind, Instr, Operand
+from glowc.program.ir import BufferKind, Instr, Operand, scratch_bytes
 from glowc.program.kernel import Arrays
 from glowc.program.lifetimes import live_bytes
 from glowc.select.cost import Cost
@@ -54,11 +54,6 @@ def worth_trying(forms: Mapping[KernelVariant, Instr]) -> dict[KernelVariant, In
     return {v: form for v, form in forms.items() if v not in stated or pays(v)}
 
 
-def scratch_bytes(instr: Instr) -> int:
-    """Return the bytes of scratch of an instruction."""
-    return sum(o.type.size_bytes for o in instr.operands if o.role == "scratch")
-
-
 class Preparer:
     """Prepares every candidate once, however often a graph is lowered."""
 
@@ -87,7 +82,7 @@ def collect(
 
     `spare` are the bytes by name that a plan leaves free beside an instruction: for variants with much scratch.
     """
-    forms: dict[str, tuple[Instr, ...]] = {}
+    forms: dict[str, dict[KernelVariant, Instr]] = {}
     withheld: dict[str, int] = {}
 
     def record(instr: Instr, variants: Sequence[KernelVariant], finish: Finish) -> KernelVariant:
@@ -95,9 +90,8 @@ def collect(
         room = (spare or {}).get(instr.name, 0)
         left = [scratch_bytes(form) for v, form in tried.items() if not is_modest(v, form, room)]
         withheld[instr.name] = min(left, default=0)
-        ranked = worth_trying({v: form for v, form in tried.items() if is_modest(v, form, room)})
-        forms[instr.name] = tuple(ranked.values())
-        return next(iter(ranked))
+        forms[instr.name] = {v: form for v, form in tried.items() if is_modest(v, form, room)}
+        return next(iter(worth_trying(forms[instr.name])))
 
     program = lower_graph(graph, cpu, choose=record, preparing=preparing)
     live = live_bytes(program)
@@ -111,10 +105,12 @@ def collect(
     def constants(form: Instr) -> Constants:
         return {o.buffer: size(form, o) for o in form.operands if o.role != "scratch" and o.buffer not in written}
 
-    return tuple(
-        Layer(
-            i.name, forms[i.name], live[n] - scratch_bytes(i), {f.variant: constants(f) for f in forms[i.name]},
-            withheld[i.name],
-        )
-        for n, i in enumerate(program.instrs)
-    )  # fmt: skip
+    beside = [live[n] - scratch_bytes(i) for n, i in enumerate(program.instrs)]
+    least = (min(map(scratch_bytes, forms[i.name].values())) for i in program.instrs)
+    peak = max((a + b for a, b in zip(beside, least, strict=True)), default=0)
+    layers = []
+    for instr, other in zip(program.instrs, beside, strict=True):
+        wide = {v: spending(form, v, peak - other) for v, form in forms[instr.name].items()}
+        tried = tuple(worth_trying(wide).values())
+        layers.append(Layer(instr.name, tried, other, {f.variant: constants(f) for f in tried}, withheld[instr.name]))
+    return tuple(layers)

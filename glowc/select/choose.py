@@ -2,8 +2,7 @@
 
 The candidates of every layer (`layers.collect`) are ordered, the wanted one first, by `select`:
 
-speed     fewest predicted cycles; variants that spend flash for it (`speed_only`) while there is room, those that
-          save most for a byte first
+speed     fewest predicted cycles, also by variants that spend RAM for it (`speed_only`)
 balanced  the same, as long as scratch does not make the arena grow by more than 15 % or 8 KB, and the code stays below
           24 KB (CPUs with Advanced SIMD: 96 KB); else code is saved where it costs the fewest cycles. Constants
           over their bound give way too (glowc/select/budgets.py)
@@ -25,9 +24,9 @@ from glowc.board import Cpu
 from glowc.graph.graph import Graph
 from glowc.kernels.base import KernelVariant, prepare, row_waste
 from glowc.lower.lowering import Choose, Finish, Prepare, by_rank, lower_graph
-from glowc.program.ir import Instr, Program
-from glowc.select.budgets import Choice, Price, constants_bytes, shrunk, within_flash
-from glowc.select.candidates import Layer, Order, Preparer, Tuned, collect, scratch_bytes
+from glowc.program.ir import Instr, Program, scratch_bytes
+from glowc.select.budgets import Choice, Price, constants_bytes, shrunk
+from glowc.select.candidates import Layer, Order, Preparer, Tuned, collect
 from glowc.select.cost import Cost, Costs, load_costs
 from glowc.select.estimate import estimates_for, modes_of
 from glowc.select.order import CODE_LIMITS, KB, group_moves, lean, price_of, select
@@ -52,7 +51,7 @@ def chooser(order: Order) -> Choose:
 
 @dataclass(frozen=True, slots=True)
 class Selection:
-    """The variants chosen for a graph on a CPU; all constants together should need at most `flash_bytes`."""
+    """The variants chosen for a graph on a CPU."""
 
     graph: Graph
     cpu: Cpu
@@ -61,7 +60,6 @@ class Selection:
     costs: Costs
     order: Order
     tuned: Tuned
-    flash_bytes: int | None = None
     scratch_limit: int = 1 << 62
     preparing: Prepare = prepare
 
@@ -106,22 +104,11 @@ class Selection:
         return replace(self, order=lean(self.layers, self.order, limit), scratch_limit=limit)
 
     def ordered(self, order: Order) -> Selection:
-        """Return the selection with another order, in which variants that the flash has no room for stand last.
-
-        Those that a layer does not have are left out.
-        """
-        has = {x.name: {f.variant: f for f in x.forms} for x in self.layers}
-        known: Order = {
-            name: tuple(v for v in dict.fromkeys((*order.get(name, ()), *forms)) if v in forms)
-            for name, forms in has.items()
-        }
-        if self.flash_bytes is not None:
-            known = within_flash(self.layers, known, self._literal_cycles, self.flash_bytes)
+        """Return the selection with another order; variants that a layer does not have are left out."""
+        has = {x.name: {f.variant for f in x.forms} for x in self.layers}
+        known = {name: tuple(v for v in dict.fromkeys((*order.get(name, ()), *forms)) if v in forms)
+                 for name, forms in has.items()}  # fmt: skip
         return replace(self, order=known)
-
-    def _literal_cycles(self, instr: Instr) -> int | None:
-        cost = cost_of(self.costs, self.tuned, instr, "literal")
-        return None if cost is None else cost.cycles
 
     def code_bytes(self, program: Program) -> int:
         """Return the predicted bytes of code of a program, the runtime's functions included."""
@@ -182,7 +169,6 @@ def select_variants(
     cpu: Cpu,
     opt: str,
     measured: Callable[[Layer], Mapping[str, Cost]] | None = None,
-    flash_bytes: int | None = None,
     spare: Mapping[str, int] | None = None,
     preparing: Prepare | None = None,
 ) -> Selection:
@@ -199,7 +185,7 @@ def select_variants(
         if {f.variant for f in layer.forms} <= taken.keys():
             tuned[layer.name] = taken
     order = select(layers, costs, opt, tuned, _code_limit(cpu, opt))
-    selection = Selection(graph, cpu, opt, layers, costs, order, tuned, flash_bytes, preparing=preparing)
+    selection = Selection(graph, cpu, opt, layers, costs, order, tuned, preparing=preparing)
     return selection.ordered(order)
 
 

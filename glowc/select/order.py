@@ -13,7 +13,7 @@ from functools import partial
 from glowc.kernels.base import KernelVariant
 from glowc.kernels.choice import variant_of
 from glowc.kernels.features import features
-from glowc.program.ir import Instr
+from glowc.program.ir import Instr, scratch_bytes
 from glowc.select.budgets import (
     SPARE_WORDS,
     Choice,
@@ -25,7 +25,7 @@ from glowc.select.budgets import (
     single_moves,
     within_bound,
 )
-from glowc.select.candidates import Layer, Order, Tuned, scratch_bytes
+from glowc.select.candidates import Layer, Order, Tuned
 from glowc.select.cost import Cost, Costs
 from glowc.select.pricing import MOST_INSNS, Modes, Pricing, likely_modes
 

@@ -3,196 +3,129 @@
  *
  * Per output channel a tile's four sums are A' M A, M = sum over inputs of U * V (16 products, not 36), with
  *   V = B' d B        of the 4x4 codes d under the tile: |V| <= 512;
- *   U = 2G g (2G)'    of the 3x3 weights g, by the compiler: |U| <= 9 * 255, and sums come out four times as large.
+ *   U = 2G g (2G)'    of the 3x3 weights g: |U| <= 9 * 128, and sums come out four times as large.
  * V and U are int16, M and the sums int32 modulo 2^32; the compiler proved that four times a sum fits int32, so all is
  * exact. Source: Lavin and Gray, Fast Algorithms for Convolutional Neural Networks, arXiv:1509.09308.
  *
- * The 16 products (row i, column j) stand in the order j = 1, 2, 0, 3, and i = 0 .. 3 within. Per product:
- *   inputs   per two channels a word of the first tile and one of the second; of four channels 0 and 2, then 1 and 3;
- *   weights  per two input channels a word for each of four output channels;
- *   sums     per output channel the first tile's and the second tile's.
- * The stream of a block of four output channels: the weights of the 16 products, then bias and scale of each channel.
+ * The 16 products (row i, column j) stand in the order j = 1, 2, 0, 3, and i = 0 .. 3 within:
+ *   inputs    per four input channels and product channels 0 and 2 of the first tile, of the second one, then 1 and 3;
+ *   products  of weights, of a block of four output channels: per four input channels and product, input channels 0 and
+ *             2 of each output channel, then 1 and 3;
+ *   sums      of a block: per output channel and product the first tile's and the second tile's.
+ * The stream of a layer: per output channel and four input channels the words of nine taps; bias and ending of each
+ * output channel, a float32 scale or a multiplier (glow_dsp_q31.h), whose shifts come last, in bytes.
  */
 #ifndef GLOW_DSP_WINOGRAD_H
 #define GLOW_DSP_WINOGRAD_H
 
-#include "glow_dsp.h"
-
-/* Sums of two tiles to codes: `channels` (1 to 4) output channels of a block. */
-typedef struct {
-  const int32_t *sums;
-  const uint32_t *ends; /* bias and scale of each channel */
-  int8_t *upper;        /* four pixels of the upper row, out_c apart, and of the lower one */
-  int8_t *lower;
-  int32_t out_c, channels, out_zp;
-  uint32_t low; /* limits of the output, in all four bytes */
-  uint32_t high;
-} glow_winograd_t;
-#if GLOW_DSP_ASM
-GLOW_AT(glow_winograd_t, sums, 0); GLOW_AT(glow_winograd_t, ends, 4); GLOW_AT(glow_winograd_t, upper, 8);
-GLOW_AT(glow_winograd_t, lower, 12); GLOW_AT(glow_winograd_t, out_c, 16); GLOW_AT(glow_winograd_t, channels, 20);
-GLOW_AT(glow_winograd_t, out_zp, 24); GLOW_AT(glow_winograd_t, low, 28); GLOW_AT(glow_winograd_t, high, 32);
-#endif
+#include "glow_dsp_q31.h"
 
 #define GLOW_WINOGRAD_PRODUCTS 16
-#define GLOW_WINOGRAD_STEPS 32 /* that are printed of a product; a power of two */
 
+/* The products of two tiles with blocks of output channels, and codes of their sums. */
+typedef struct {
+  const uint32_t *inputs;
+  const uint32_t *products;
+  int32_t *sums;
+  const int32_t *ends; /* bias and ending of each channel */
+  int8_t *upper;       /* four pixels of the upper row, out_c apart, and of the lower one */
+  int8_t *lower;
+  int32_t out_c;
+  int32_t block;      /* bytes of the endings of a block, of one to four channels */
+  const int32_t *end; /* of those of all blocks */
+  int32_t zero;       /* point of the output; for a multiplier 1 + twice that */
+  uint32_t low;       /* limits of the output, in all four bytes */
+  uint32_t high;
+  const int8_t *shifts;
+  int32_t span; /* bytes of the products of inputs */
+} glow_winograd_t;
 #if GLOW_DSP_ASM
-_Static_assert(8 * GLOW_WINOGRAD_PRODUCTS == 1 << 7, "assembly shifts the inputs' steps by 7");
+GLOW_AT(glow_winograd_t, inputs, 0); GLOW_AT(glow_winograd_t, products, 4); GLOW_AT(glow_winograd_t, sums, 8);
+GLOW_AT(glow_winograd_t, ends, 12); GLOW_AT(glow_winograd_t, upper, 16); GLOW_AT(glow_winograd_t, lower, 20);
+GLOW_AT(glow_winograd_t, out_c, 24); GLOW_AT(glow_winograd_t, block, 28); GLOW_AT(glow_winograd_t, end, 32);
+GLOW_AT(glow_winograd_t, zero, 36); GLOW_AT(glow_winograd_t, low, 40); GLOW_AT(glow_winograd_t, high, 44);
+GLOW_AT(glow_winograd_t, shifts, 48); GLOW_AT(glow_winograd_t, span, 52);
+#endif
 
-#define GLOW_WINOGRAD_STEP(first, next) \
-  "ldrd r2, r3, [r0], #8\n" "ldrd r12, lr, [r1], #8\n" \
-  first("r4", "r2", "r12") first("r5", "r3", "r12") first("r6", "r2", "lr") first("r7", "r3", "lr") \
-  "ldrd r12, lr, [r1], #8\n" \
-  next("r8", "r2", "r12") next("r9", "r3", "r12") next("r10", "r2", "lr") next("r11", "r3", "lr")
-#define GLOW_WINOGRAD_BEGIN(sum, a, b) "smuad " sum ", " a ", " b "\n"
-#define GLOW_WINOGRAD_ADD(sum, a, b) "smlad " sum ", " a ", " b ", " sum "\n"
+/* The steps, which kernels/dsp/winograd_tile.py writes in assembly. */
+typedef void (*glow_winograd_turned_t)(uint32_t *to, const int32_t *weights, const int32_t *end);
+typedef void (*glow_winograd_inputs_t)(uint32_t *to, const int8_t *one, const int8_t *other, int32_t step);
+typedef void (*glow_winograd_blocks_t)(const glow_winograd_t *w);
 
-/* The 16 products of two tiles with four output channels, more than one step each. Of the steps that are printed
- * the last ones that are needed come first; `more` repeats all of them until the product is complete. */
-#define GLOW_WINOGRAD_PRODUCT(more) \
-  __asm__ volatile( \
-      ".syntax unified\n" \
-      "push {r4-r11, lr}\n" \
-      "add r4, r0, r2, lsl #7\n" \
-      "vmov s0, s1, r4, r3\n" /* end of the inputs; sums */ \
-      "lsl r5, r2, #3\n" \
-      "add r6, r0, r5\n" \
-      "vmov s2, s3, r6, r5\n" /* end of the product's inputs; their bytes */ \
-      "rsb r2, r2, #1\n" \
-      "and r2, r2, #" GLOW_TEXT(GLOW_WINOGRAD_STEPS) " - 1\n" \
-      "mov r4, #44\n" \
-      "mul r2, r2, r4\n" \
-      "adr.w r4, 2f\n" \
-      "add r2, r2, r4\n" \
-      "orr r2, r2, #1\n" \
-      "vmov s4, r2\n" \
-      "1:\n" \
-      GLOW_WINOGRAD_STEP(GLOW_WINOGRAD_BEGIN, GLOW_WINOGRAD_BEGIN) \
-      "vmov lr, s4\n" \
-      "bx lr\n" \
-      ".balign 4\n" \
-      "2:\n" \
-      ".rept " GLOW_TEXT(GLOW_WINOGRAD_STEPS) "\n" \
-      GLOW_WINOGRAD_STEP(GLOW_WINOGRAD_ADD, GLOW_WINOGRAD_ADD) \
-      ".endr\n" \
-      GLOW_DSP_CODE_BYTES("2", GLOW_TEXT(GLOW_WINOGRAD_STEPS) " * 44") \
-      more \
-      "vmov r2, r3, s0, s1\n" \
-      "stmia.w r3!, {r4-r11}\n" \
-      "vmov s1, r3\n" \
-      "cmp r0, r2\n" \
-      "bne.w 1b\n" \
-      "pop {r4-r11, pc}\n")
-#define GLOW_WINOGRAD_MORE \
-  "vmov r2, r3, s2, s3\n" \
-  "cmp r0, r2\n" \
-  "bne.w 2b\n" \
-  "add r2, r2, r3\n" \
-  "vmov s2, r2\n"
-
-#define GLOW_WINOGRAD_BOTH(op, a, b, c, d) op " " a ", " a ", " c "\n" op " " b ", " b ", " d "\n"
-#define GLOW_WINOGRAD_TO(op, a, b) GLOW_WINOGRAD_BOTH(op, a, b, "r2", "r3")
-#define GLOW_WINOGRAD_LOAD(at) "ldrd r2, r3, [r0, #" at "]\n"
-/* Column 1 or 2 of M: row 0 of A' M of both tiles to (a, b), row 1 to (c, d). */
-#define GLOW_WINOGRAD_COLUMN(a, b, c, d, at0, at1, at2, at3) \
-  "ldrd " a ", " b ", [r0, #" at0 "]\n" "ldrd " c ", " d ", [r0, #" at1 "]\n" \
-  GLOW_WINOGRAD_BOTH("add", a, b, c, d) \
-  GLOW_WINOGRAD_LOAD(at2) GLOW_WINOGRAD_TO("add", a, b) GLOW_WINOGRAD_TO("sub", c, d) \
-  GLOW_WINOGRAD_LOAD(at3) GLOW_WINOGRAD_TO("sub", c, d)
-/* Sums of column 1 and 2 to a, differences to b. */
-#define GLOW_WINOGRAD_CROSS(a, b) "add " a ", " a ", " b "\n" "sub " b ", " a ", " b ", lsl #1\n"
-#define GLOW_WINOGRAD_EACH(do) do("r4") do("r5") do("r6") do("r7") do("r8") do("r9") do("r10") do("r11")
-#define GLOW_WINOGRAD_BIAS(a) "add " a ", r2, " a ", asr #2\n"
-#define GLOW_WINOGRAD_U8(a) "usat " a ", #8, " a "\n" "eor " a ", " a ", #128\n"
-#define GLOW_WINOGRAD_N8(a) "qadd " a ", " a ", r2\n" "ssat " a ", #8, " a "\n"
-#define GLOW_WINOGRAD_LIMIT(a, b, c, d) \
-  "bfi " a ", " b ", #8, #8\n" "bfi " a ", " c ", #16, #8\n" "bfi " a ", " d ", #24, #8\n" \
-  "ssub8 r2, " a ", r3\n" "sel " a ", " a ", r3\n" "ssub8 r2, r12, " a "\n" "sel " a ", " a ", r12\n" \
-  "lsr " b ", " a ", #8\n" "lsr " c ", " a ", #16\n" "lsr " d ", " a ", #24\n"
-/* As in glow_dsp_quad.h: u8: the zero point is -128, no limits; n8: no limits. */
-#define GLOW_WINOGRAD_END_U8 GLOW_WINOGRAD_EACH(GLOW_WINOGRAD_U8)
-#define GLOW_WINOGRAD_END_N8 "vmov r2, s9\n" GLOW_WINOGRAD_EACH(GLOW_WINOGRAD_N8)
-#define GLOW_WINOGRAD_END_S8 \
-  GLOW_WINOGRAD_END_N8 "ldrd r3, r12, [sp]\n" \
-  GLOW_WINOGRAD_LIMIT("r4", "r5", "r6", "r7") GLOW_WINOGRAD_LIMIT("r8", "r9", "r10", "r11")
-
-#define GLOW_WINOGRAD_CODES(end) \
-  __asm__ volatile( \
-      ".syntax unified\n" \
-      "push {r4-r11, lr}\n" \
-      "ldm r0, {r0, r1, r2, r3, r4, r5, r6, r7, r8}\n" \
-      "add r5, r1, r5, lsl #3\n" "add r9, r4, r4, lsl #1\n" \
-      "vmov s10, s11, r2, r3\n" "vmov s12, s13, r4, r9\n" "vmov s14, r5\n" "vmov s9, r6\n" \
-      "push {r7, r8}\n" \
-      "1:\n" \
-      GLOW_WINOGRAD_COLUMN("r4", "r5", "r6", "r7", "0", "32", "64", "96") \
-      GLOW_WINOGRAD_COLUMN("r8", "r9", "r10", "r11", "128", "160", "192", "224") \
-      GLOW_WINOGRAD_CROSS("r4", "r8") GLOW_WINOGRAD_CROSS("r5", "r9") \
-      GLOW_WINOGRAD_CROSS("r6", "r10") GLOW_WINOGRAD_CROSS("r7", "r11") \
-      GLOW_WINOGRAD_LOAD("256") GLOW_WINOGRAD_TO("add", "r4", "r5") \
-      GLOW_WINOGRAD_LOAD("288") GLOW_WINOGRAD_TO("add", "r4", "r5") GLOW_WINOGRAD_TO("add", "r6", "r7") \
-      GLOW_WINOGRAD_LOAD("320") GLOW_WINOGRAD_TO("add", "r4", "r5") GLOW_WINOGRAD_TO("sub", "r6", "r7") \
-      GLOW_WINOGRAD_LOAD("352") GLOW_WINOGRAD_TO("sub", "r6", "r7") \
-      GLOW_WINOGRAD_LOAD("384") GLOW_WINOGRAD_TO("sub", "r8", "r9") \
-      GLOW_WINOGRAD_LOAD("416") GLOW_WINOGRAD_TO("sub", "r8", "r9") GLOW_WINOGRAD_TO("sub", "r10", "r11") \
-      GLOW_WINOGRAD_LOAD("448") GLOW_WINOGRAD_TO("sub", "r8", "r9") GLOW_WINOGRAD_TO("add", "r10", "r11") \
-      GLOW_WINOGRAD_LOAD("480") GLOW_WINOGRAD_TO("add", "r10", "r11") \
-      "add r0, r0, #8\n" \
-      "ldr r2, [r1], #4\n" \
-      "vldmia r1!, {s8}\n" \
-      GLOW_WINOGRAD_EACH(GLOW_WINOGRAD_BIAS) \
-      "vmov s0, s1, r4, r5\n" "vmov s2, s3, r6, r7\n" "vmov s4, s5, r8, r9\n" "vmov s6, s7, r10, r11\n" \
-      "vcvt.f32.s32 s0, s0\n" "vcvt.f32.s32 s1, s1\n" "vcvt.f32.s32 s2, s2\n" "vcvt.f32.s32 s3, s3\n" \
-      "vcvt.f32.s32 s4, s4\n" "vcvt.f32.s32 s5, s5\n" "vcvt.f32.s32 s6, s6\n" "vcvt.f32.s32 s7, s7\n" \
-      "vmul.f32 s0, s0, s8\n" "vmul.f32 s1, s1, s8\n" "vmul.f32 s2, s2, s8\n" "vmul.f32 s3, s3, s8\n" \
-      "vmul.f32 s4, s4, s8\n" "vmul.f32 s5, s5, s8\n" "vmul.f32 s6, s6, s8\n" "vmul.f32 s7, s7, s8\n" \
-      "vcvtr.s32.f32 s0, s0\n" "vcvtr.s32.f32 s1, s1\n" "vcvtr.s32.f32 s2, s2\n" "vcvtr.s32.f32 s3, s3\n" \
-      "vcvtr.s32.f32 s4, s4\n" "vcvtr.s32.f32 s5, s5\n" "vcvtr.s32.f32 s6, s6\n" "vcvtr.s32.f32 s7, s7\n" \
-      "vmov r4, r5, s0, s1\n" "vmov r6, r7, s2, s3\n" "vmov r8, r9, s4, s5\n" "vmov r10, r11, s6, s7\n" \
-      GLOW_WINOGRAD_END_##end \
-      "vmov r2, r3, s10, s11\n" "vmov r12, lr, s12, s13\n" \
-      "strb r4, [r2]\n" "strb r8, [r2, r12]\n" "strb r5, [r2, r12, lsl #1]\n" "strb r9, [r2, lr]\n" \
-      "strb r6, [r3]\n" "strb r10, [r3, r12]\n" "strb r7, [r3, r12, lsl #1]\n" "strb r11, [r3, lr]\n" \
-      "add r2, r2, #1\n" "add r3, r3, #1\n" \
-      "vmov s10, s11, r2, r3\n" "vmov r2, s14\n" \
-      "cmp r1, r2\n" \
-      "bne.w 1b\n" \
-      "add sp, sp, #8\n" \
-      "pop {r4-r11, pc}\n")
-
-#define GLOW_WINOGRAD_PRODUCT_FUNCTION(name, more) \
-  GLOW_DSP_FUNCTION name(GLOW_DSP_UNUSED const uint32_t *inputs, GLOW_DSP_UNUSED const uint32_t *stream, \
-                         GLOW_DSP_UNUSED int32_t steps, GLOW_DSP_UNUSED int32_t *sums) { \
-    GLOW_WINOGRAD_PRODUCT(more); \
-  }
-#define GLOW_WINOGRAD_CODES_FUNCTION(name, end) \
-  GLOW_DSP_FUNCTION name(GLOW_DSP_UNUSED const glow_winograd_t *w) { GLOW_WINOGRAD_CODES(end); }
-GLOW_WINOGRAD_PRODUCT_FUNCTION(glow_winograd_short, "")                 /* 2 steps to those printed */
-GLOW_WINOGRAD_PRODUCT_FUNCTION(glow_winograd_long, GLOW_WINOGRAD_MORE) /* 2 steps and more */
-GLOW_WINOGRAD_CODES_FUNCTION(glow_winograd_u8, U8)
-GLOW_WINOGRAD_CODES_FUNCTION(glow_winograd_n8, N8)
-GLOW_WINOGRAD_CODES_FUNCTION(glow_winograd_s8, S8)
-
-#else /* the same in C */
-
-GLOW_HOT GLOW_DSP_UNUSED static void glow_winograd_long(const uint32_t *inputs, const uint32_t *stream, int32_t steps,
-                                               int32_t *sums) {
-  for (int32_t n = 0; n < GLOW_WINOGRAD_PRODUCTS; n++, sums += 8) {
-    for (int32_t i = 0; i < 8; i++) {
-      sums[i] = 0;
-    }
-    for (int32_t k = 0; k < steps; k++, inputs += 2, stream += 4) {
-      for (int32_t i = 0; i < 8; i++) {
-        sums[i] = glow_dsp_smlad(inputs[i % 2], stream[i / 2], sums[i]);
+#if !GLOW_DSP_ASM
+/* Products of an output channel. */
+GLOW_HOT GLOW_DSP_UNUSED static void glow_winograd_turned(uint32_t *to, const int32_t *weights, const int32_t *end) {
+  static const uint8_t at[4] = {8, 0, 4, 12}; /* where column j begins */
+  for (; weights != end; weights += 9, to += 8 * GLOW_WINOGRAD_PRODUCTS) {
+    for (int32_t half = 0; half < 2; half++) {
+      int16_t u[2][4][4]; /* of two channels, row i and column j */
+      for (int32_t k = 0; k < 2; k++) {
+        int32_t down[4][3];
+        for (int32_t x = 0; x < 3; x++) {
+          int32_t g[3];
+          for (int32_t y = 0; y < 3; y++) {
+            g[y] = glow_first8((uint32_t)weights[3 * y + x] >> (8 * half + 16 * k));
+          }
+          down[0][x] = 2 * g[0];
+          down[1][x] = g[0] + g[1] + g[2];
+          down[2][x] = g[0] - g[1] + g[2];
+          down[3][x] = 2 * g[2];
+        }
+        for (int32_t i = 0; i < 4; i++) {
+          u[k][i][0] = (int16_t)(2 * down[i][0]);
+          u[k][i][1] = (int16_t)(down[i][0] + down[i][1] + down[i][2]);
+          u[k][i][2] = (int16_t)(down[i][0] - down[i][1] + down[i][2]);
+          u[k][i][3] = (int16_t)(2 * down[i][2]);
+        }
+      }
+      for (int32_t i = 0; i < 4; i++) {
+        for (int32_t j = 0; j < 4; j++) {
+          to[8 * (at[j] + i) + 4 * half] = glow_pack_low((uint32_t)u[0][i][j], (uint32_t)u[1][i][j]);
+        }
       }
     }
   }
 }
 
-GLOW_HOT GLOW_DSP_UNUSED static void glow_winograd_short(const uint32_t *inputs, const uint32_t *stream, int32_t steps,
-                                                int32_t *sums) {
-  glow_winograd_long(inputs, stream, steps, sums);
+/* V of two tiles, row i, of the sum or the difference of two rows of codes whose columns are `step` apart. */
+GLOW_HOT GLOW_DSP_UNUSED static void glow_winograd_inputs(uint32_t *to, const int8_t *one, const int8_t *other,
+                                                          int32_t step, int32_t sign) {
+  static const uint8_t at[4] = {32, 0, 16, 48}; /* where column j stands */
+  for (int32_t c = 0; c < step; c += 4, to += 4 * GLOW_WINOGRAD_PRODUCTS) {
+    for (int32_t tile = 0; tile < 2; tile++) {
+      int16_t v[4][4]; /* of column j the channels */
+      for (int32_t k = 0; k < 4; k++) {
+        int32_t d[4];
+        for (int32_t x = 0; x < 4; x++) {
+          const int32_t from = (2 * tile + x) * step + c + k;
+          d[x] = one[from] + sign * other[from];
+        }
+        v[0][k] = (int16_t)(d[0] - d[2]);
+        v[1][k] = (int16_t)(d[1] + d[2]);
+        v[2][k] = (int16_t)(d[2] - d[1]);
+        v[3][k] = (int16_t)(d[1] - d[3]);
+      }
+      for (int32_t j = 0; j < 4; j++) {
+        to[at[j] + tile] = glow_pack_low((uint32_t)v[j][0], (uint32_t)v[j][2]);
+        to[at[j] + tile + 2] = glow_pack_low((uint32_t)v[j][1], (uint32_t)v[j][3]);
+      }
+    }
+  }
+}
+
+/* Sums of the products of two tiles with four output channels. */
+GLOW_HOT GLOW_DSP_UNUSED static void glow_winograd_products(const uint32_t *inputs, const uint32_t *products,
+                                                            int32_t in_c, int32_t *sums) {
+  for (int32_t n = 0; n < GLOW_WINOGRAD_PRODUCTS; n++, inputs += 4, products += 8, sums += 2) {
+    for (int32_t i = 0; i < 8; i++) {
+      int32_t *sum = sums + 2 * GLOW_WINOGRAD_PRODUCTS * (i / 2) + i % 2;
+      *sum = 0;
+      for (int32_t k = 0; k < in_c / 2; k++) {
+        *sum = glow_dsp_smlad(inputs[k / 2 * 4 * GLOW_WINOGRAD_PRODUCTS + k % 2 * 2 + i % 2],
+                              products[k / 2 * 8 * GLOW_WINOGRAD_PRODUCTS + k % 2 * 4 + i / 2], *sum);
+      }
+    }
+  }
 }
 
 /* Of the four values that are `step` apart, modulo 2^32: sum of the first three, or 1 less 2 less 3. */
@@ -200,78 +133,167 @@ GLOW_INLINE uint32_t glow_winograd_fold(const uint32_t *m, int32_t step, int32_t
   return lower != 0 ? m[step] - m[2 * step] - m[3 * step] : m[0] + m[step] + m[2 * step];
 }
 
-GLOW_HOT GLOW_DSP_UNUSED static void glow_winograd_s8(const glow_winograd_t *w) {
+/* The codes of a channel, by a scale, or with `fixed` by a multiplier and a shift. */
+GLOW_INLINE void glow_winograd_codes(const glow_winograd_t *w, const uint32_t *m, int32_t channel, int fixed) {
   static const int32_t at[4] = {2, 0, 1, 3}; /* where column j of M stands */
-  for (int32_t c = 0; c < w->channels; c++) {
-    float scale;
-    memcpy(&scale, &w->ends[2 * c + 1], sizeof scale);
-    for (int32_t i = 0; i < 8; i++) { /* pixel i / 2 of the row i % 2 */
-      uint32_t columns[4];
-      for (int32_t j = 0; j < 4; j++) {
-        columns[j] = glow_winograd_fold((const uint32_t *)(const void *)w->sums + 32 * at[j] + 2 * c + i / 4, 8, i % 2);
-      }
-      const uint32_t four = glow_winograd_fold(columns, 1, i / 2 % 2); /* divisible by 4 */
-      const int32_t sum = (int32_t)(w->ends[2 * c] + (uint32_t)((int32_t)four / 4));
-      int8_t *row = i % 2 != 0 ? w->lower : w->upper;
-      row[i / 2 * w->out_c + c] =
-          (int8_t)glow_requant(sum, scale, w->out_zp, glow_first8(w->low), glow_first8(w->high));
+  const int32_t *end = w->ends + 2 * channel;
+  const int32_t low = glow_first8(w->low);
+  const int32_t high = glow_first8(w->high);
+  for (int32_t i = 0; i < 8; i++) { /* pixel i / 2 of the row i % 2 */
+    uint32_t columns[4];
+    for (int32_t j = 0; j < 4; j++) {
+      columns[j] = glow_winograd_fold(m + 8 * at[j] + i / 4, 2, i % 2);
+    }
+    const uint32_t four = glow_winograd_fold(columns, 1, i / 2 % 2); /* divisible by 4 */
+    const int32_t sum = (int32_t)((uint32_t)end[0] + (uint32_t)((int32_t)four / 4));
+    int8_t *row = i % 2 != 0 ? w->lower : w->upper;
+    int32_t code;
+    if (fixed) {
+      code = glow_dsp_q31_code(sum, (uint32_t)end[1], (uint32_t)w->shifts[channel], (w->zero - 1) / 2, low, high);
+    } else {
+      float scale;
+      memcpy(&scale, &end[1], sizeof scale);
+      code = glow_requant(sum, scale, w->zero, low, high);
+    }
+    row[i / 2 * w->out_c + channel] = (int8_t)code;
+  }
+}
+
+GLOW_HOT GLOW_DSP_UNUSED static void glow_winograd_blocks(const glow_winograd_t *w, int fixed) {
+  const int32_t in_c = w->span / (4 * GLOW_WINOGRAD_PRODUCTS);
+  const uint32_t *products = w->products;
+  const int32_t block = w->block / 8;
+  for (int32_t c = 0; w->ends + 2 * c != w->end; c += block, products += 8 * in_c * 4) {
+    glow_winograd_products(w->inputs, products, in_c, w->sums);
+    for (int32_t k = 0; k < block; k++) {
+      glow_winograd_codes(w, (const uint32_t *)(const void *)w->sums + 2 * GLOW_WINOGRAD_PRODUCTS * k, c + k, fixed);
     }
   }
 }
-
-GLOW_HOT GLOW_DSP_UNUSED static void glow_winograd_u8(const glow_winograd_t *w) { glow_winograd_s8(w); }
-GLOW_HOT GLOW_DSP_UNUSED static void glow_winograd_n8(const glow_winograd_t *w) { glow_winograd_s8(w); }
 #endif
 
-#ifndef GLOW_DSP_INLINE
-#define GLOW_DSP_INLINE GLOW_INLINE
-#endif
+/* A layer: an image and its geometry, the passes over it, the steps; `tile` has what is the same for all tiles. */
+typedef struct {
+  const int8_t *in;
+  int8_t *out;
+  const int32_t *weights;
+  int32_t in_h, in_w, in_c, in_row, in_ring, in_zp, pad_top, pad_left, out_w, out_row, out_ring;
+  int32_t channels;   /* of a pass */
+  int32_t rows;       /* of a group, an even number */
+  int32_t descending; /* not 0: from the last row to the first */
+  glow_winograd_t tile;
+  glow_winograd_turned_t turned;
+  glow_winograd_inputs_t sums, differences;
+  glow_winograd_blocks_t blocks;
+} glow_winograd_layer_t;
 
-GLOW_DSP_OF_TWO(uint32_t, glow_sadd16, "sadd16 %0, %1, %2", "=r",
-                ((a + b) & 0xFFFFu) | ((a & 0xFFFF0000u) + (b & 0xFFFF0000u)))
-GLOW_DSP_OF_TWO(uint32_t, glow_ssub16, "ssub16 %0, %1, %2", "=r",
-                ((a - b) & 0xFFFFu) | ((a & 0xFFFF0000u) - (b & 0xFFFF0000u)))
-
-/* Row i of V of two tiles, from the two input rows that it combines: their difference, or with `sum` their sum.
- * `to` is the place of product (i, 1), `step` the inputs of a column, `groups` fours of them. */
-GLOW_DSP_INLINE void glow_winograd_row(uint32_t *to, const int8_t *a, const int8_t *b, int32_t step, int32_t groups,
-                                       int sum) {
-  uint32_t *const at[4] = {to + 8 * step, to, to + 4 * step, to + 12 * step}; /* of column j */
-#define GLOW_WINOGRAD_LOADED(x) \
-  const uint32_t word##x = sum ? glow_load4(b + x * step) : ~glow_load4(b + x * step); \
-  const uint32_t first##x = glow_load4(a + x * step); \
-  const uint32_t even##x = glow_sxtab16(glow_sxtab16(base, first##x), word##x); \
-  const uint32_t odd##x = glow_sxtab16_odd(glow_sxtab16_odd(base, first##x), word##x);
-#define GLOW_WINOGRAD_STORED(j, tile, op, x, y) \
-  at[j][4 * g + tile] = op(even##x, even##y); \
-  at[j][4 * g + tile + 2] = op(odd##x, odd##y);
-  const uint32_t base = sum ? 0u : 0x00010001u; /* a - b = a + 1 + ~b */
-  for (int32_t g = 0; g < groups; g++, a += 4, b += 4) {
-    GLOW_WINOGRAD_LOADED(0)
-    GLOW_WINOGRAD_LOADED(1)
-    GLOW_WINOGRAD_LOADED(2)
-    GLOW_WINOGRAD_STORED(0, 0, glow_ssub16, 0, 2)
-    GLOW_WINOGRAD_STORED(1, 0, glow_sadd16, 1, 2)
-    GLOW_WINOGRAD_STORED(2, 0, glow_ssub16, 2, 1)
-    GLOW_WINOGRAD_LOADED(3)
-    GLOW_WINOGRAD_STORED(3, 0, glow_ssub16, 1, 3)
-    GLOW_WINOGRAD_LOADED(4)
-    GLOW_WINOGRAD_STORED(0, 1, glow_ssub16, 2, 4)
-    GLOW_WINOGRAD_STORED(1, 1, glow_sadd16, 3, 4)
-    GLOW_WINOGRAD_STORED(2, 1, glow_ssub16, 4, 3)
-    GLOW_WINOGRAD_LOADED(5)
-    GLOW_WINOGRAD_STORED(3, 1, glow_ssub16, 3, 5)
+/* Rows y and, where `two`, y + 1 of `channels` outputs, whole fours of pixels; `w` has where the first ones lie. */
+GLOW_HOT GLOW_DSP_UNUSED static void glow_winograd_rows(const glow_winograd_layer_t *p, glow_winograd_t *w,
+                                                        int32_t channels, int32_t y, int two) {
+  const int32_t in_c = p->in_c;
+  const int32_t rest = channels % 4;
+  const int32_t whole = channels - rest;
+  uint32_t *inputs = (uint32_t *)(void *)(w->sums - GLOW_WINOGRAD_PRODUCTS * in_c);
+  for (int32_t x = 0; x < p->out_w; x += 4) {
+    const int32_t left = x - p->pad_left;
+    const int32_t begin = left < 0 ? -left : 0;
+    const int32_t end = p->in_w - left < 6 ? p->in_w - left : 6;
+    const int8_t *rows[4];
+    int8_t *piece = (int8_t *)(void *)w->sums;
+    for (int32_t i = 0; i < 4; i++) {
+      const int32_t iy = y - p->pad_top + i;
+      const int inside = iy >= 0 && iy < p->in_h && (i < 3 || two) && begin < end;
+      const int8_t *from = p->in + (inside ? iy % p->in_ring : 0) * p->in_row;
+      if (inside && begin == 0 && end == 6) {
+        rows[i] = from + left * in_c;
+        continue;
+      }
+      memset(piece, p->in_zp, (size_t)((inside ? begin : 6) * in_c));
+      if (inside) {
+        memcpy(piece + begin * in_c, from + (left + begin) * in_c, (size_t)((end - begin) * in_c));
+        memset(piece + end * in_c, p->in_zp, (size_t)((6 - end) * in_c));
+      }
+      rows[i] = piece;
+      piece += 6 * in_c;
+    }
+    p->differences(inputs, rows[0], rows[2], in_c);
+    p->sums(inputs + 4, rows[1], rows[2], in_c);
+    p->differences(inputs + 8, rows[2], rows[1], in_c);
+    p->differences(inputs + 12, rows[1], rows[3], in_c);
+    w->block = 4 * 8;
+    w->end = w->ends + 2 * whole;
+    if (whole != 0) {
+      p->blocks(w);
+    }
+    if (rest != 0) {
+      w->products += 8 * in_c * whole;
+      w->shifts += whole;
+      w->upper += whole;
+      w->lower += whole;
+      w->ends = w->end;
+      w->end += 2 * rest;
+      w->block = rest * 8;
+      p->blocks(w);
+      w->products -= 8 * in_c * whole;
+      w->shifts -= whole;
+      w->upper -= whole;
+      w->lower -= whole;
+      w->ends -= 2 * whole;
+    }
+    w->upper += 4 * w->out_c;
+    w->lower += 4 * w->out_c;
   }
-#undef GLOW_WINOGRAD_LOADED
-#undef GLOW_WINOGRAD_STORED
 }
 
-/* V of two tiles: of the 4x6 codes below rows[0..3]. */
-GLOW_DSP_INLINE void glow_winograd_inputs(uint32_t *to, const int8_t *const *rows, int32_t step, int32_t groups) {
-  glow_winograd_row(to, rows[0], rows[2], step, groups, 0);
-  glow_winograd_row(to + step, rows[1], rows[2], step, groups, 1);
-  glow_winograd_row(to + 2 * step, rows[2], rows[1], step, groups, 0);
-  glow_winograd_row(to + 3 * step, rows[1], rows[3], step, groups, 0);
+/* Rows [y_begin, y_end) of an image. `scratch`: the products of a pass; the inputs of two tiles; sums, before that the
+ * codes of a 4x6 piece; rows of a group. `there`: the first channel whose products are there, -1 for none. */
+GLOW_HOT GLOW_DSP_UNUSED static int32_t glow_winograd_image(const glow_winograd_layer_t *p, void *scratch, int32_t y_begin,
+                                                            int32_t y_end, int32_t there) {
+  const int32_t out_c = p->tile.out_c;
+  const int32_t words = 9 * p->in_c / 4; /* of an output channel */
+  const int32_t row_bytes = (p->out_w + 3) / 4 * 4 * out_c;
+  const int direct = p->channels >= out_c && p->out_w % 4 == 0; /* the first of two rows, in order, is no row that waits */
+  const int32_t *ends = p->weights + words * out_c;
+  uint32_t *products = (uint32_t *)scratch;
+  uint32_t *inputs = products + 8 * p->in_c * p->channels;
+  int32_t *sums = (int32_t *)(void *)(inputs + GLOW_WINOGRAD_PRODUCTS * p->in_c);
+  int8_t *waiting = (int8_t *)(void *)sums + (24 * p->in_c > 512 ? 24 * p->in_c : 512);
+  glow_winograd_t w = p->tile;
+  w.inputs = inputs;
+  w.products = products;
+  w.sums = sums;
+  w.span = 64 * p->in_c;
+  for (int32_t row = 0; row < y_end - y_begin; row += p->rows) {
+    const int32_t count = y_end - y_begin - row < p->rows ? y_end - y_begin - row : p->rows;
+    const int32_t top = p->descending != 0 ? y_end - row - count : y_begin + row;
+    const int32_t first = p->descending != 0 ? count - 1 : 0; /* of two rows, in order */
+    for (int32_t c = 0; c < out_c; c += p->channels) {
+      const int32_t channels = out_c - c < p->channels ? out_c - c : p->channels;
+      for (int32_t k = 0; k < channels && there != c; k++) {
+        p->turned(products + k / 4 * 32 * p->in_c + k % 4, p->weights + words * (c + k), p->weights + words * (c + k + 1));
+      }
+      there = c;
+      w.ends = ends + 2 * c;
+      w.shifts = (const int8_t *)(const void *)(ends + 2 * out_c) + c;
+      for (int32_t y = 0; y < count; y += 2) {
+        int8_t *to[2];
+        for (int32_t i = 0; i < 2; i++) {
+          to[i] = direct && i == first ? p->out + (top + i) % p->out_ring * p->out_row
+                                       : waiting + (direct ? 0 : y + i) * row_bytes + c;
+        }
+        w.upper = to[0];
+        w.lower = to[1];
+        glow_winograd_rows(p, &w, channels, top + y, y + 1 < count);
+      }
+    }
+    for (int32_t y = 0; y < count; y++) {
+      if (!direct || y != first) {
+        memcpy(p->out + (top + y) % p->out_ring * p->out_row, waiting + (direct ? 0 : y) * row_bytes,
+               (size_t)(p->out_w * out_c));
+      }
+    }
+  }
+  return there;
 }
 
 #endif

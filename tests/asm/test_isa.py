@@ -21,9 +21,14 @@ REALS = (0.0, -0.0, 0.5, -0.5, 1.5, 2.5, -2.5, 127.5, 3e9, -3e9, np.inf, -np.inf
 IMMEDIATES = {
     "ldr": (4,), "ldrd": (8,), "ldm": (3,), "vldm": (4,), "str": (4,), "str_moving": (8,), "add": (20,),
     "add_lsl": (4,), "eor": (0x80808080,), "orr_lsl": (16,), "lsr": (8,), "asr": (8,), "bfi": (8, 8), "sxtb16": (8,),
-    "ssat8_asr": (1,), "vcvt_fixed": (8,),
+    "ssat8_asr": (1,), "vcvt_fixed": (8,), "ldr_by": (2,), "ldrb": (7,), "vldr": (4,), "strb": (5,), "strb_by": (1,),
+    "mov_imm": (0x00010001,), "add_asr": (2,), "sub_lsl": (1,), "sxtab16": (8,),
 }  # fmt: skip
-BASES = {"ldr": 0, "ldrd": 0, "ldm": 0, "vldm": 0, "str": 1, "str_moving": 1}
+BASES = {
+    "ldr": 0, "ldrd": 0, "ldm": 0, "vldm": 0, "str": 1, "str_moving": 1, "ldr_by": 0, "ldrb": 0, "vldr": 0, "strb": 1,
+    "strb_by": 1,
+}  # fmt: skip
+PLACES = {"ldr_by": (1, 4), "strb_by": (2, 8)}  # which operand is a distance, and beyond all
 IN_PLACE = {"smlad": 2, "smmlar": 2, "bfi": 0, "qadd": 0, "orr_lsl": 0}
 FLOATS = {"vmul": 2, "vcvtr": 1}
 
@@ -47,6 +52,8 @@ def insns() -> Iterator[Insn]:
         if op in ("vcvt", "vcvt_fixed", "vmul", "vcvtr"):
             reads = tuple(fpu(r.number) for r in reads)
             writes = (reads[0] if op == "vcvt_fixed" else fpu(8),)
+        elif op == "vldr":
+            writes = (fpu(8),)
         elif op in ("vmov", "vmov_pair"):
             writes = tuple(fpu(6 + k) for k in range(len(writes)))
         elif op in ("ldm", "vldm"):
@@ -78,6 +85,8 @@ def drawn(rng: np.random.Generator, insn: Insn) -> dict[Register, np.ndarray]:
             values = values.view(np.uint32)
         if BASES.get(insn.op) == k:
             values = np.zeros(CASES, np.uint32)
+        elif PLACES.get(insn.op, (-1,))[0] == k:
+            values = rng.integers(0, PLACES[insn.op][1], CASES).astype(np.uint32)
         elif r == GE:
             values = rng.choice(np.array([0, 0xFF, 0xFF00FF00, 0xFFFFFFFF, 0xFF0000FF], np.uint32), CASES)
         elif insn.op == "asr_by" and k == 1:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 import struct
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cache
 from itertools import accumulate
@@ -19,7 +19,7 @@ from glowc.codegen.kernels import ArgsStruct, Helpers, args_struct, environment,
 from glowc.codegen.printed import tidy
 from glowc.codegen.view import headers_of
 from glowc.graph.types import DType, TensorType
-from glowc.kernels.base import UNFIT, KernelVariant, Prepared, prepare, prepared_instr
+from glowc.kernels.base import UNFIT, KernelVariant, Prepared, prepare, prepared_instr, spending
 from glowc.kernels.choice import variant_of
 from glowc.kernels.common.header_numbers import header_number
 from glowc.kernels.registry import instruction_sets, variants_of
@@ -99,7 +99,7 @@ def _jobs_of(case: Case, instr: Instr, variant: KernelVariant) -> list[Job]:
             return []
         job = Job(case, *_for_variant(case, instr, variant, prepared))
         in_place = [replace(job, in_place=True)] if variant.in_place and _fits_in_place(job) else []
-        _made[id(case), variant.name] = case, [job, *_keeping(job, variant), *in_place]
+        _made[id(case), variant.name] = case, [job, *_keeping(job, variant), *_spending(job, variant), *in_place]
     return _made[id(case), variant.name][1]
 
 
@@ -126,6 +126,20 @@ def _keeping(job: Job, variant: KernelVariant) -> list[Job]:
             plain = replace(instr, operands=tuple(o for o in instr.operands if o.role != "scratch"))
             found.append(Job(job.case, *_with_scratch(plain, {**job.arrays, **prepared.constants}, variant)))
     return found
+
+
+def _spending(job: Job, variant: KernelVariant) -> Iterator[Job]:
+    """Yield the job with more scratch, and with as much as it ever spends, where the variant spends any."""
+    if variant.spends is None:
+        return
+    least, done = variant.scratch_bytes(job.instr), [job.instr.plan]
+    for size in (least + KEPT_BEFORE, 2 * least, 1 << 24):
+        instr = spending(job.instr, variant, size)
+        if instr.plan not in done:
+            assert variant.scratch_bytes(instr) <= size
+            done.append(instr.plan)
+            plain = replace(instr, operands=tuple(o for o in instr.operands if o.role != "scratch"))
+            yield Job(job.case, *_with_scratch(plain, job.arrays, variant))
 
 
 def _with_scratch(

@@ -1,4 +1,4 @@
-"""Convolutions by Winograd's F(2x2, 3x3): the transformed weights, what is accepted, the kernel cases."""
+"""Convolutions by Winograd's F(2x2, 3x3): bounds, what is accepted, passes and groups, the kernel cases."""
 
 from __future__ import annotations
 
@@ -11,19 +11,30 @@ from typing import Any
 import numpy as np
 import pytest
 
-from glowc.kernels.dsp.winograd import CONV, prepare, transformed
+from glowc.kernels.base import UNFIT, plan_of, prepared_instr, spending
+from glowc.kernels.dsp.winograd import CONV, WinogradPlan, prepare
 from glowc.kernels.registry import variants_of
 from glowc.program.ir import Instr
 from glowc.select.candidates import worth_trying
 from tests.kernels.case import Case
 from tests.ops.test_conv import geometry
+from tests.ops.test_fixed_layers import fixed_cases
 
 SAME = (1, 1, 1, 1)
 B = np.asarray([[1, 0, -1, 0], [0, 1, 1, 0], [0, -1, 1, 0], [0, 1, 0, -1]])
+G = np.asarray([[2, 0, 0], [1, 1, 1], [1, -1, 1], [0, 0, 2]])  # twice that of the formula
 A = np.asarray([[1, 1, 1, 0], [0, 1, -1, -1]])
 
 
 def kernel_cases() -> Iterator[Case]:
+    """Those with a float32 scale, and every second one with a multiplier and a shift."""
+    for index, case in enumerate(scaled_cases()):
+        yield case
+        if index % 2 == 0:
+            yield from fixed_cases(case, index // 2)
+
+
+def scaled_cases() -> Iterator[Case]:
     """Sizes around tiles of 2 x 4 outputs, all pads and endings, partial blocks of channels, rows in rings."""
     rng = np.random.default_rng(5)
     deep: dict[str, Any] = {"c": 64, "out_c": 12}
@@ -57,17 +68,16 @@ def conv(**more: Any) -> Instr:
 
 def test_sums_of_a_tile_are_four_times_those_of_the_definition() -> None:
     rng = np.random.default_rng(1)
-    w, d = rng.integers(-255, 256, (5, 3, 3, 7)), rng.integers(-128, 128, (4, 4, 7))
+    w, d = rng.integers(-128, 128, (5, 3, 3, 7)), rng.integers(-128, 128, (4, 4, 7))
     v = np.einsum("ia,abc,jb->ijc", B, d, B)
-    u = transformed(w).astype(np.int64).reshape(5, 4, 4, 7)  # product (row, column) in the order columns 1, 2, 0, 3
-    m = np.einsum("ojic,ijc->oij", u[:, (2, 0, 1, 3)], v)
-    sums = np.einsum("yi,oij,xj->oyx", A, m, A)
+    u = np.einsum("ia,oabc,jb->oijc", G, w, G)
+    sums = np.einsum("yi,oij,xj->oyx", A, np.einsum("oijc,ijc->oij", u, v), A)
     for y, x in itertools.product(range(2), range(2)):
         assert (sums[:, y, x] == 4 * np.einsum("oabc,abc->o", w, d[y : y + 3, x : x + 3])).all()
 
 
-def test_transformed_weights_and_codes_fit_halfwords() -> None:
-    assert np.abs(transformed(np.full((1, 3, 3, 1), -255)).astype(int)).max() == 9 * 255
+def test_products_of_weights_and_codes_fit_halfwords() -> None:
+    assert np.abs(G).sum(1).max() ** 2 * 128 < 1 << 15
     assert np.abs(B).sum(1).max() ** 2 * 128 < 1 << 15
 
 
@@ -99,14 +109,41 @@ def test_what_does_not_pay_is_not_tried(more: dict[str, Any]) -> None:
         assert (CONV in worth_trying(forms)) == pays
 
 
-def test_weights_take_two_bytes_for_each_of_16_products() -> None:
-    case = geometry(np.random.default_rng(0), h=8, w=8, c=32, out_c=30, pads=SAME)
-    packed = prepare(case.arrays, replace(case.instr, variant=CONV.name)).constants["weights"]
-    assert packed.dtype == np.int16
-    assert packed.nbytes == 32 * (2 * 16 * 32 + 8)  # 30 channels are 8 blocks of 4
-    assert CONV.scratch_bytes(conv()) == 2048 + 768 + 12 * 32
+def prepared(**more: Any) -> Instr:
+    """The instruction of a case with its plan."""
+    case = geometry(np.random.default_rng(0), **{"h": 8, "w": 8, "c": 32, "out_c": 32, "pads": SAME, **more})
+    instr = replace(case.instr, variant=CONV.name)
+    return prepared_instr(instr, prepare(case.arrays, instr))
 
 
-def test_it_does_not_stream_rows_and_is_for_speed_only() -> None:
-    assert CONV.speed_only
+def test_weights_take_a_byte_each() -> None:
+    words = prepared(out_c=30).operand("weights").type.elements
+    assert 4 * words == 9 * 32 * 30 + 8 * 30
+
+
+@pytest.mark.parametrize(("w_zp", "least", "most", "fits"), [
+    (0, -128, 127, True), (1, -127, 127, True), (1, -128, 127, False), (-1, -128, 126, True), (-1, -128, 127, False),
+])  # fmt: skip
+def test_weights_less_their_zero_point_are_bytes(w_zp: int, least: int, most: int, fits: bool) -> None:
+    case = geometry(np.random.default_rng(0), h=4, w=4, c=8, pads=SAME, w_zp=w_zp)
+    case.arrays["weights"][:] = 0
+    case.arrays["weights"].reshape(-1)[:2] = least, most
+    assert (prepare(case.arrays, replace(case.instr, variant=CONV.name)) != UNFIT) == fits
+
+
+def test_more_scratch_is_for_fewer_passes_and_larger_groups() -> None:
+    instr, found = prepared(c=64, out_c=64), []
+    assert CONV.scratch_bytes(instr) < 16 << 10
+    assert spending(instr, CONV, 4 << 10) == instr
+    for size in range(15 << 10, 160 << 10, 2 << 10):
+        wide = spending(instr, CONV, size)
+        plan = plan_of(wide, WinogradPlan)
+        assert CONV.scratch_bytes(wide) <= size
+        found.append((plan.channels, plan.rows))
+    assert [channels for channels, _ in found] == sorted(channels for channels, _ in found)
+    assert found[0] == (4, 2)
+    assert found[-1] == (64, 2)
+
+
+def test_it_does_not_stream_rows() -> None:
     assert not CONV.streams

@@ -22,10 +22,10 @@ from glowc.kernels.common.constants import WEIGHTED
 from glowc.kernels.features import FEATURES, WORK, Stated, features
 from glowc.kernels.isas import ISAS
 from glowc.kernels.registry import variants_of
-from glowc.program.ir import Access, Instr, Operand
+from glowc.program.ir import Access, Instr, Operand, scratch_bytes
 from glowc.program.kernel import all_kernels, get_kernel
 from glowc.select import cost as costs_module
-from glowc.select.candidates import Layer, scratch_bytes, worth_trying
+from glowc.select.candidates import Layer, worth_trying
 from glowc.select.cost import MODES, Cost, Costs, Fit, key_of, load_costs, parse_costs
 from glowc.select.order import lean, select
 from tests.conftest import ROOT

@@ -1,4 +1,4 @@
-"""Flash spent for speed: which layers have it, and that no limit is passed for it."""
+"""Limits of flash: smaller kernels where constants and code do not fit."""
 
 from __future__ import annotations
 
@@ -13,34 +13,8 @@ from glowc.compiler.flash import counted
 from glowc.compiler.options import CompileOptions
 from glowc.compiler.pipeline import Compiled, compile_model
 from glowc.errors import LimitError
-from glowc.select.budgets import Price, Trade, affordable, shrunk
+from glowc.select.budgets import Price, shrunk
 from tests.unit.conv_chain import conv_chain
-
-
-def trade(name: str, insns: int, small: int, large: int) -> Trade:
-    return Trade(name, insns, {f"{name}.small": small}, {f"{name}.large": large})
-
-
-TRADES = (trade("a", 100, 10, 60), trade("b", 300, 20, 90), trade("c", 500, 10, 300))
-
-
-@pytest.mark.parametrize(
-    ("room", "layers"),
-    [(1000, "abc"), (450, "abc"), (449, "ab"), (160, "ab"), (159, "b"), (110, "b"), (109, "a"), (89, ""), (0, "")],
-)
-def test_layers_that_save_most_for_a_byte_come_first_and_others_use_what_is_left(room: int, layers: str) -> None:
-    assert affordable(TRADES, [], room) == set(layers)
-
-
-def test_constants_of_other_layers_take_their_share_and_shared_ones_count_once() -> None:
-    assert affordable(TRADES, [{"x": 100}, {"x": 100}], 200) == {"a"}
-    assert affordable(TRADES, [{"x": 100}, {"y": 50}], 200) == set()
-    twins = [replace(t, layer=t.layer + n) for t in TRADES[:1] for n in "12"]
-    assert affordable(twins, [], 70) == {"a1", "a2"}
-
-
-def test_what_needs_no_more_is_allowed_where_there_is_no_room() -> None:
-    assert affordable([trade("a", 5, 40, 40), trade("b", 5, 40, 41)], [], 0) == {"a"}
 
 
 @pytest.fixture(scope="module")
@@ -57,21 +31,10 @@ def small_board(flash_bytes: int) -> Board:
     return replace(board, memory={**kept, board.weights_region: region})
 
 
-def winograd_layers(compiled: Compiled) -> list[int]:
-    """Heights of the layers that spend flash."""
-    return [int(i.params["out_h"]) for i in compiled.program.instrs if i.variant == "dsp_winograd"]
-
-
 def limited(model: Path, limit: int | None = None, board: Board | None = None, opt: str = "speed") -> Compiled:
     return compile_model(
         model, board or load_board("mps2-an386"), CompileOptions(opt=opt, flash_limit=limit, io_layout="nhwc")
     )
-
-
-def test_flash_is_spent_at_speed_only(model: Path) -> None:
-    assert winograd_layers(limited(model)) == [16, 8, 4]
-    assert winograd_layers(limited(model, opt="balanced")) == []
-    assert winograd_layers(limited(model, opt="size")) == []
 
 
 def flash(compiled: Compiled) -> int:
@@ -82,23 +45,6 @@ def flash(compiled: Compiled) -> int:
         if found is not None
         else int(str(compiled.report["weights_bytes"])) + compiled.selection.code_bytes(compiled.program)
     )
-
-
-def test_flash_limit_leaves_it_to_the_layers_with_most_pixels(model: Path) -> None:
-    most = flash(limited(model))
-    step = int(str(limited(model).report["weights_bytes"])) // 16
-    found = []
-    for limit in range(most, most - 18 * step, -step):
-        compiled = limited(model, limit)
-        assert flash(compiled) <= limit
-        found.append(winograd_layers(compiled))
-        if not found[-1]:
-            break
-    assert found[0] == [16, 8, 4]
-    assert found[-1] == []
-    assert [16, 8] in found
-    assert all(heights == [16, 8, 4][: len(heights)] for heights in found)
-    assert sorted(found, key=len, reverse=True) == found
 
 
 def test_smaller_kernels_are_taken_until_constants_and_code_fit(model: Path) -> None:
@@ -132,13 +78,6 @@ def test_a_model_is_refused_only_if_the_smallest_kernels_do_not_fit(model: Path)
         assert flash(compiled) <= limit * (1.0 if compiled.printed.flash_bytes is not None else 1.12)
     else:
         pytest.fail("nothing was refused")
-
-
-def test_without_a_limit_the_boards_flash_keeps_room_for_code(model: Path) -> None:
-    most = int(str(limited(model).report["weights_bytes"]))
-    assert winograd_layers(limited(model, board=small_board(most + 64 * 1024))) == [16, 8, 4]
-    assert winograd_layers(limited(model, board=small_board(most + 64 * 1024 - 1))) == [16, 8]
-    assert winograd_layers(limited(model, board=small_board(64 * 1024))) == []
 
 
 COSTS = {"a": {"fast": (100, 90), "lean": (108, 50)}, "b": {"fast": (400, 80), "lean": (401, 70)}}

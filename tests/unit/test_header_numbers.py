@@ -14,7 +14,7 @@ from glowc.kernels.common.header_numbers import header_number
         ("glow_mve_dot.h", "GLOW_MVE_SEGMENTS", 7),  # alone in its enum
         ("glow_mve_run.h", "GLOW_MVE_RUN_MOST", 48),  # after another one
         ("glow_mve_dot.h", "GLOW_MVE_STEP_BYTES", 16),  # a macro
-        ("glow_dsp_winograd.h", "GLOW_WINOGRAD_STEPS", 32),  # with a comment after it
+        ("glow_mve_dot.h", "GLOW_MVE_FEW", 5),  # with a comment after it
     ],
 )
 def test_number_is_that_of_the_header(header: str, name: str, value: int) -> None:

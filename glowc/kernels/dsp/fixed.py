@@ -13,7 +13,7 @@ import numpy as np
 from glowc.kernels.base import UNFIT, KernelVariant, Prepared, plan_in
 from glowc.kernels.common.factors import FIXED, FIXED_EMPTY, fit
 from glowc.kernels.common.sums import sums
-from glowc.kernels.dsp import conv, depthwise, depthwise_paired, eight, fully_connected, paired
+from glowc.kernels.dsp import conv, depthwise, depthwise_paired, eight, fully_connected, paired, winograd
 from glowc.kernels.dsp.conv import ConvPlan
 from glowc.kernels.dsp.ends import Factors, factors_of, fixed_end
 from glowc.kernels.dsp.fully_connected import FcPlan
@@ -32,6 +32,8 @@ def _where_fit(prepare: Prepare) -> Prepare:
         if not fit(constants):
             return UNFIT
         prepared = prepare(constants, instr)
+        if prepared == UNFIT:
+            return UNFIT
         return Prepared({"weights": prepared.constants["weights"], **FIXED_EMPTY}, prepared.plan)
 
     return checked
@@ -109,6 +111,8 @@ CONV_QUAD = replace(
     wanted_bytes=conv.near_bytes, spared_bytes=conv.spared_bytes,
 )  # fmt: skip
 
+WINOGRAD = fixed_variant(winograd.CONV, winograd.prepare_fixed, "glow_dsp_winograd.h")
+WINOGRAD_PAIRED = fixed_variant(winograd.PAIRED, winograd.in_order(winograd.prepare_fixed), "glow_dsp_winograd.h")
 CONV, PAIRED, BATCH = map(_conv, (conv.CONV, paired.PAIRED, paired.BATCH))
 FC = _fc(fully_connected.FC, "glow_dsp_fc_q31.h", limited=False)
 FC_UNITS = replace(
@@ -130,6 +134,6 @@ DEPTHWISE_SMALL = replace(
 
 VARIANTS = {
     "dwconv_s8q31": (DEPTHWISE, DEPTHWISE_PAIRED, DEPTHWISE_SMALL),
-    "conv_s8q31": (CONV, CONV_QUAD, PAIRED, BATCH),
+    "conv_s8q31": (CONV, CONV_QUAD, PAIRED, BATCH, WINOGRAD, WINOGRAD_PAIRED),
     "fc_s8q31": (FC, FC_UNITS, FC_QUAD, FC_EIGHT),
 }

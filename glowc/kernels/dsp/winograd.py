@@ -1,32 +1,41 @@
 """The form `winograd` of conv_s8: F(2x2, 3x3) in integers, 16 products instead of 36 (3x3 kernels, stride 1).
 
-Weights become U = (2G) g (2G)', int16 and exactly four times as large as in the formula; glow_dsp_winograd.h tells the
-form. They take 32/9 of the flash, hence `speed_only`. Source: Lavin and Gray, arXiv:1509.09308.
+Weights stay int8. The products U = (2G) g (2G)' of so many output channels as the scratch holds are made before they
+are used, once for a group of rows: four times as large as in the formula, so that they are int16
+(runtime_c/dsp/glow_dsp_winograd.h). Source: Lavin and Gray, arXiv:1509.09308.
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, replace
 
 import numpy as np
 
-from glowc.kernels.base import KernelVariant, Prepared
+from glowc.kernels.base import UNFIT, KernelVariant, Prepared, plan_in, plan_of
 from glowc.kernels.common.constants import EMPTY, WEIGHTED
 from glowc.kernels.common.header_numbers import header_number
-from glowc.kernels.dsp.needs import FPU
-from glowc.kernels.dsp.stream import accepts_any_zero, ending, halfwords
+from glowc.kernels.dsp.ends import ends_of, factors_of, fixed_end
+from glowc.kernels.dsp.needs import DUAL_ISSUE, FPU
+from glowc.kernels.dsp.pixel_tile import CORTEX_M7
+from glowc.kernels.dsp.stream import accepts_any_zero, ending
+from glowc.kernels.dsp.winograd_tile import blocks_assembly, inputs_assembly, steps_of, turned_assembly
 from glowc.kernels.features import Stated
 from glowc.program.ir import Instr, Plan
 from glowc.program.kernel import Arrays
 
-_DOUBLED = np.asarray([[2, 0, 0], [1, 1, 1], [1, -1, 1], [0, 0, 2]], np.float32)  # 2G
-_COLUMNS = (1, 2, 0, 3)  # order of the products' columns
 _CHANNELS = 4  # of a block
 _WIDTH, _HEIGHT = 4, 2  # outputs computed together
 _PIECE = 4 * 6  # inputs below two tiles
-# Of 16 products in 4 outputs of two tiles: 11 instructions for two inputs and 7 besides; 17 an output; 60.
-_STATED = Stated(tile_products=16 * 11 / 2, tiles=16 * 7 + 17 * _CHANNELS * _WIDTH * _HEIGHT + 60, tile_inputs=100)
+_TAPS = 9
+# Of 16 products in 4 outputs of two tiles: 11 instructions for two inputs and 7 besides; 17 an output; 60. Of an input
+# and an output channel's products: 58.
+_STATED = Stated(tile_products=16 * 11 / 2, tiles=16 * 7 + 17 * _CHANNELS * _WIDTH * _HEIGHT + 60, tile_inputs=89,
+                 turned_weights=58)  # fmt: skip
 _MAX_INPUTS = 1024  # 4 * 9 * 1024 * 255 * 128 < 2^31: four times a sum fits int32, whatever the weights
+_USUAL_BYTES = 8192  # of scratch: more where a plan leaves it free
+_SMALLEST_GROUP = 2  # rows
+_OTHERS = DUAL_ISSUE | frozenset({"mve"})  # that multiply faster as it is
 
 
 def accepts(instr: Instr) -> bool:
@@ -45,58 +54,149 @@ def _products() -> int:
     return header_number("glow_dsp_winograd.h", "GLOW_WINOGRAD_PRODUCTS")
 
 
-def _row_bytes(instr: Instr) -> int:
-    return -(-instr.int_("out_w") // _WIDTH) * _WIDTH * instr.int_("out_c")
+@dataclass(frozen=True, slots=True, kw_only=True)
+class WinogradPlan(Plan):
+    """How codes end, by a multiplier and a shift where `fixed`; `steps` of a round, `single` where it is the only one;
+    their order is that for a `core`, "" for none.
+
+    `channels` of output are computed in a pass, for `rows` of output before the next pass.
+    """
+
+    end: str
+    steps: int
+    single: bool
+    channels: int
+    rows: int
+    fixed: bool = False
+    core: str = ""
+
+    @property
+    def turned(self) -> str:
+        """The assembly of the products of weights."""
+        return turned_assembly(self.core)
+
+    @property
+    def row_sums(self) -> str:
+        """The assembly of the products of inputs from the sum of two rows."""
+        return inputs_assembly(self.core, sums=True)
+
+    @property
+    def row_differences(self) -> str:
+        """The assembly of the products of inputs from the difference of two rows."""
+        return inputs_assembly(self.core, sums=False)
+
+    @property
+    def blocks(self) -> str:
+        """The assembly that multiplies these, adds, and makes codes of the sums."""
+        return blocks_assembly(self.core, self.steps, self.end, single=self.single, fixed=self.fixed)
+
+    def touched(self, instr: Instr) -> Mapping[str, int]:
+        """Inputs: two rows of six columns for each row of products. Scratch: products, and sums twice."""
+        inputs, outputs, height = instr.int_("in_c"), instr.int_("out_c"), instr.int_("out_h")
+        batch, passes, blocks = instr.int_("batch"), -(-outputs // self.channels), -(-outputs // _CHANNELS)
+        tiles = batch * -(-height // _HEIGHT) * -(-instr.int_("out_w") // _WIDTH)
+        turns = batch * -(-height // self.rows) if passes > 1 else 1
+        of_inputs, of_block, sums = 4 * _products() * inputs, 2 * _CHANNELS * _products() * inputs, 32 * _products()
+        made = tiles * passes * of_inputs + turns * outputs * of_block // _CHANNELS
+        used = tiles * blocks * (of_inputs + of_block + 2 * sums)
+        return {"in": tiles * passes * 2 * _PIECE * inputs, "scratch": made + used}
+
+
+def _padded(number: int, to: int) -> int:
+    return -(-number // to) * to
 
 
 def scratch_bytes(instr: Instr) -> int:
-    """Inputs of the products of two tiles; their sums or the codes below; a row of outputs, four pixels of another."""
-    inputs = instr.int_("in_c")
-    own = _row_bytes(instr) + _WIDTH * instr.int_("out_c")
-    return 4 * _products() * inputs + max(4 * 8 * _products(), _PIECE * inputs) + own
+    """Products of a pass; inputs of those of two tiles; their sums or the codes below; rows of a group."""
+    plan = plan_of(instr, WinogradPlan)
+    return _bytes(instr, plan.channels, plan.rows)
 
 
-def transformed(weights: np.ndarray) -> np.ndarray:
-    """Return the 16 products' U[O, 16, C] of weights[O, 3, 3, C], four times that of the formula; float32 is exact."""
-    both = np.kron(_DOUBLED, _DOUBLED).reshape(4, 4, 9)[:, _COLUMNS].transpose(1, 0, 2).reshape(-1, 9)
-    return np.asarray(both @ weights.astype(np.float32).reshape(len(weights), 9, -1))
+def _bytes(instr: Instr, channels: int, rows: int) -> int:
+    inputs, out_w, out_c = (instr.int_(key) for key in ("in_c", "out_w", "out_c"))
+    direct = channels >= out_c and out_w % _WIDTH == 0
+    products = 2 * _products() * inputs * channels
+    tiles = 4 * _products() * inputs + max(4 * 8 * _products(), _PIECE * inputs)
+    return products + tiles + (rows - direct) * _padded(out_w, _WIDTH) * out_c
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class WinogradPlan(Plan):
-    """How codes are ended, and whether a product takes more steps than are printed, `long`."""
+def _ways(instr: Instr) -> Iterator[tuple[float, int, int]]:
+    """Yield the ways to pass over a layer: what they take, roughly, channels of a pass and rows of a group."""
+    inputs, outputs, height = instr.int_("in_c"), instr.int_("out_c"), instr.int_("out_h")
+    whole = _padded(outputs, _CHANNELS)
+    tiles = -(-height // _HEIGHT) * -(-instr.int_("out_w") // _WIDTH)
+    for channels in range(_CHANNELS, whole + 1, _CHANNELS):
+        passes = -(-outputs // channels)
+        for rows in range(_SMALLEST_GROUP, _padded(height, _HEIGHT) + 1, _HEIGHT) if passes > 1 else (_SMALLEST_GROUP,):
+            turns = -(-height // rows) if passes > 1 else 1
+            work = _STATED.tile_inputs * tiles * inputs * passes + _STATED.turned_weights * inputs * outputs * turns
+            yield work, channels, rows
 
-    end: str
-    long: bool
 
-
-def _plan(instr: Instr) -> WinogradPlan:
-    end = ending(instr)
-    inputs = 2 * header_number("glow_dsp_winograd.h", "GLOW_WINOGRAD_STEPS")
-    return WinogradPlan(end=end if end in ("u8", "n8") else "s8", long=instr.int_("in_c") > inputs)
+def _way(instr: Instr, limit_bytes: int) -> tuple[int, int]:
+    """Return channels of a pass and rows of a group that take least in so much scratch, or the least scratch."""
+    ways = [(work, _bytes(instr, channels, rows), channels, rows) for work, channels, rows in _ways(instr)]
+    fitting = [way for way in ways if way[1] <= limit_bytes]
+    best = min(fitting) if fitting else min(ways, key=lambda way: way[1:])
+    return best[2:]
 
 
 def prepare(constants: Arrays, instr: Instr) -> Prepared:
-    """Return the stream of conv_s8: per block of four channels the products' words, biases and scales."""
+    """Return words of the weights, then biases and scales of all channels."""
+    return _prepared(constants, instr, "n8" if ending(instr) in ("u8", "n8") else "s8")
+
+
+def prepare_fixed(constants: Arrays, instr: Instr) -> Prepared:
+    """The same of a layer that ends in a multiplier and a shift."""
+    return _prepared(constants, instr, fixed_end(instr), fixed=True)
+
+
+def _prepared(constants: Arrays, instr: Instr, end: str, *, fixed: bool = False) -> Prepared:
     out_c, in_c = instr.int_("out_c"), instr.int_("in_c")
-    weights = constants["weights"].reshape(out_c, 9, in_c).astype(np.int32) - instr.int_("w_zp")
-    blocks = -(-out_c // _CHANNELS)
-    u = np.zeros((blocks * _CHANNELS, _products() * in_c), np.int16)
-    u[:out_c] = transformed(halfwords(weights.reshape(out_c, -1))).reshape(out_c, -1)
-    words = u.view(np.int32).reshape(blocks, _CHANNELS, -1).transpose(0, 2, 1).reshape(blocks, -1)
-    ends = np.zeros((blocks * _CHANNELS, 2), np.int32)
+    weights = constants["weights"].reshape(out_c, _TAPS, in_c).astype(np.int32) - instr.int_("w_zp")
+    if weights.min(initial=0) < -128 or weights.max(initial=0) > 127:
+        return UNFIT
+    taps = weights.astype(np.int8).view(np.int32).transpose(0, 2, 1)
     bias = constants["bias"].astype(np.int64) - instr.int_("in_zp") * weights.sum((1, 2), dtype=np.int64)
-    ends[:out_c, 0] = ((bias + (1 << 31)) % (1 << 32) - (1 << 31)).astype(np.int32)  # as the sums, modulo 2^32
-    ends[:out_c, 1] = np.broadcast_to(constants["scale"].astype(np.float32), out_c).view(np.int32)
-    body = np.concatenate((words, ends.reshape(blocks, -1)), axis=1)
-    return Prepared({"weights": body.reshape(-1).view(np.int16), **EMPTY}, _plan(instr))
+    bias = (bias + (1 << 31)) % (1 << 32) - (1 << 31)  # as the sums, modulo 2^32
+    factors = factors_of(constants, out_c) if fixed else None
+    words = factors.muls if factors else ends_of(constants, out_c).words(1)[:, 0]
+    ends = np.stack((bias, words), axis=1).astype(np.int32)
+    places = factors.places.astype(np.int8) if factors else np.zeros(0, np.int8)
+    shifts = np.pad(places, (0, -len(places) % 4)).view(np.int32)
+    steps, (channels, rows) = steps_of(in_c), _way(instr, _USUAL_BYTES)
+    plan = WinogradPlan(end=end, steps=steps, single=2 * steps == in_c, channels=channels, rows=rows, fixed=fixed)
+    return Prepared({"weights": np.concatenate((taps, ends, shifts), axis=None), **EMPTY}, plan)
+
+
+def spend(instr: Instr, scratch_bytes: int) -> Plan:
+    """Compute more channels in a pass, or more rows with them, in so many bytes of scratch."""
+    channels, rows = _way(instr, scratch_bytes)
+    return replace(plan_of(instr, WinogradPlan), channels=channels, rows=rows)
+
+
+def in_order(prepare: Callable[[Arrays, Instr], Prepared]) -> Callable[[Arrays, Instr], Prepared]:
+    """Return a preparation whose steps are in the order that was found for two instructions at a time."""
+
+    def prepared(constants: Arrays, instr: Instr) -> Prepared:
+        found = prepare(constants, instr)
+        if found == UNFIT:
+            return UNFIT
+        return replace(found, plan=replace(plan_in(found, WinogradPlan), core=CORTEX_M7, single=False))
+
+    return prepared
 
 
 CONV = KernelVariant(
-    "dsp", form="winograd", also=FPU, template="{}_winograd", rank=12, header="glow_dsp_winograd.h", accepts=accepts,
-    prepare=prepare, packs=WEIGHTED, scratch_bytes=scratch_bytes, speed_only=True, stated=_STATED,
+    "dsp", form="winograd", also=FPU, slow_with=_OTHERS, template="{}_winograd", rank=12, header="glow_dsp_winograd.h",
+    accepts=accepts, prepare=prepare, packs=WEIGHTED, scratch_bytes=scratch_bytes, spends=spend, stated=_STATED,
+)  # fmt: skip
+
+PAIRED = replace(
+    CONV, form="winograd_paired", also=FPU | DUAL_ISSUE, slow_with=frozenset({"mve"}), prepare=in_order(prepare),
+    stated=replace(_STATED, tile_inputs=45, turned_weights=30),  # additions two at a time
 )  # fmt: skip
 
 VARIANTS = {
-    "conv_s8": (CONV,),
+    "conv_s8": (CONV, PAIRED),
 }

@@ -8,6 +8,7 @@ It decides which buffers lie in the fastest memory, so what matters is which byt
       with scratch               inputs once per window to fill the scratch, which is then read in their place; where
                                  Helium reads rows in place (path "rows"), only at the edges of the image; steps that
                                  it keeps there, for every group of outputs of two pixels
+      Plan.touched               as the plan says
     pooling, windows             input: once per output and tap
     elementwise                  every operand once per output element, broadcast ones included
     KernelDef.touched            as the kernel says
@@ -104,7 +105,7 @@ def elements_touched(instr: Instr, steps: int = 1) -> dict[str, int]:
         return once | kernel.touched(typed(kernel.takes, instr.params))
     kind = kernel.name.split("_")[0]
     if kind in _PRODUCTS and instr.macs:
-        return once | _products(instr, kind)
+        return {**once, **(instr.plan.touched(instr) or _products(instr, kind))}
     if kind in _RECURRENT:
         return once | _recurrent(instr)
     if kernel.length:

@@ -1,0 +1,375 @@
+"""Winograd's F(2x2, 3x3) of two tiles in assembly (runtime_c/dsp/glow_dsp_winograd.h says where what lies).
+
+turned      products of a channel's weights, of four input channels at a time: their place, the weights and their end
+input_rows  products (i, j) of the inputs, of a row i: their place, two rows of codes and the distance of columns
+blocks      sums of the products with four output channels, and their codes, of one block after another:
+            glow_winograd_t
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from functools import cache
+
+from glowc.asm.allocate import allocate
+from glowc.asm.block import Block
+from glowc.asm.insn import Listing, Register
+from glowc.asm.isa import GE
+from glowc.asm.order import ordered, orders_of
+from glowc.asm.write import statement
+
+_MOST_STEPS = 8  # of a round
+_TILES = (0, 1)
+_PLACES = {1: 0, 2: 1, 0: 2, 3: 3}
+"""Where column j of the products stands."""
+_WAYS = {0: ("ssub16", 0, 2), 1: ("sadd16", 1, 2), 2: ("ssub16", 2, 1), 3: ("ssub16", 1, 3)}
+"""Of column j of a tile: how two columns of codes make it."""
+_COLUMNS = 6  # of codes below two tiles
+_FIELDS = (
+    "inputs", "products", "sums", "ends", "upper", "lower", "out_c", "block", "end", "zero", "low", "high", "shifts",
+    "span",
+)  # fmt: skip
+_KEPT = (*_FIELDS, "inputs' end", "round's end", "block's end")  # words of the frame
+_FRAME_BYTES = 4 * len(_KEPT)
+_INPUTS, _WEIGHTS = 256, 512  # bytes of all products of four input channels, of two tiles and of four output channels
+_INPUT, _WEIGHT = 16, 32  # bytes of a product of those
+_TAPS = 9
+_SUM, _SUMS = 8, 128  # bytes of a product of two tiles, and of all products
+_ONES = 0x00010001
+Call = tuple[Listing, tuple[Register, ...]]
+"""The instructions of a function, and its arguments."""
+Halves = tuple[Register, Register]  # two channels each: 0 and 2 of four, 1 and 3
+
+
+def steps_of(inputs: int) -> int:
+    """Return the steps of two inputs of a round for so many inputs: those of whole groups that divide them."""
+    return 2 * max(n for n in range(1, _MOST_STEPS // 2 + 1) if inputs // 4 % n == 0)
+
+
+@cache
+def turned_assembly(core: str) -> str:
+    """Return the assembly of the function `turned`, in the order for a core."""
+    return _assembled(turned(), core)
+
+
+@cache
+def inputs_assembly(core: str, *, sums: bool) -> str:
+    """Return the assembly of the function `input_rows`, in the order for a core."""
+    return _assembled(input_rows(sums=sums), core)
+
+
+@cache
+def blocks_assembly(core: str, steps: int, end: str, *, single: bool, fixed: bool) -> str:
+    """Return the assembly of the function `blocks`, in the order for a core."""
+    return _assembled(blocks(steps, end, single=single, fixed=fixed), core)
+
+
+def _assembled(call: Call, core: str) -> str:
+    listing, arguments = call
+    listing = ordered(listing, orders_of(core)) if core else listing
+    return statement(allocate(listing, {r: number for number, r in enumerate(arguments)}), _FRAME_BYTES)
+
+
+def _slot(name: str) -> int:
+    """Return the number of a word of the frame."""
+    return _KEPT.index(name)
+
+
+def turned() -> Call:
+    """Return the function that makes products of weights: (2G) g (2G)'."""
+    b = Block()
+    b.group = "the call"
+    to, weights, end = (b.core() for _ in range(3))
+    b.keep(end, _slot("end"))
+    with b.loop():
+        for half in (0, 1):
+            b.group = "two of four input channels"
+            taps = [b.load(weights, 4 * tap, "weights") for tap in range(_TAPS)]
+            for tap in taps:
+                b.change("sxtb16", tap, imm=(8 * half,))
+            down = [_four(b, taps[x::3], spare=x < 2) for x in range(3)]
+            for i, row in enumerate(zip(*down, strict=True)):
+                for j, value in _four_in_place(b, row) if i == 0 else enumerate(_four(b, row, spare=True)):
+                    b.emit("str", (), (value, to), _WEIGHT * (4 * _PLACES[j] + i) + 16 * half, memory="products")
+        b.group = "the next four"
+        b.change("add", to, imm=(_WEIGHTS,))
+        b.change("add", weights, imm=(4 * _TAPS,))
+        b.repeat_until(weights, b.kept(_slot("end")))
+    return b.listing(), (to, weights, end)
+
+
+def _four(b: Block, values: Sequence[Register], *, spare: bool) -> list[Register]:
+    """Return 2 a, a + b + c, a - b + c, 2 c of three values, in their places, and one more, where one is to `spare`."""
+    first, middle, last = values
+    outer = b.make("sadd16", first, last)
+    b.change("sadd16", first, first)
+    b.change("sadd16", last, last)
+    if spare:
+        less = b.make("ssub16", outer, middle)
+        b.change("sadd16", outer, middle)
+        return [first, outer, less, last]
+    b.change("sadd16", outer, middle)
+    b.change("sadd16", middle, middle)
+    b.emit("ssub16", (middle,), (outer, middle))
+    return [first, outer, middle, last]
+
+
+def _four_in_place(b: Block, values: Sequence[Register]) -> Iterator[tuple[int, Register]]:
+    """Yield those of `_four` with their numbers, one after the other in the places of the three values."""
+    first, middle, last = values
+    b.change("sadd16", first, last)
+    b.change("sadd16", last, last)
+    yield 3, last
+    b.change("sadd16", middle, first)
+    yield 1, middle
+    b.change("sadd16", first, first)
+    b.emit("ssub16", (middle,), (first, middle))
+    yield 2, middle
+    b.change("ssub16", first, last)
+    yield 0, first
+
+
+def input_rows(*, sums: bool) -> Call:
+    """Return the function that makes row i of B' d B from the sum of two rows of codes or from their difference."""
+    b = Block()
+    b.group = "the call"
+    to, one, other, step = (b.core() for _ in range(4))
+    ones = None if sums else b.make("mov_imm", imm=(_ONES,))
+    end = b.make("add_two", one, step)
+    with b.loop():
+        b.group = f"four channels of six columns, {'sums' if sums else 'differences'}"
+        columns: list[Halves] = []
+        for x in range(_COLUMNS):
+            columns.append(_column(b, x, (one, other), step, ones))
+            for tile in _TILES:
+                for j, (op, p, q) in _WAYS.items():
+                    if x == 2 * tile + max(p, q):
+                        at = 64 * _PLACES[j] + 4 * tile
+                        for half in (0, 1):
+                            made = b.make(op, columns[2 * tile + p][half], columns[2 * tile + q][half])
+                            b.emit("str", (), (made, to), at + 8 * half, memory="inputs")
+        b.group = "the next four"
+        b.change("add", other, imm=(4,))
+        b.change("add", to, imm=(_INPUTS,))
+        b.change("add", one, imm=(4,))
+        b.repeat_until(one, end)
+    return b.listing(), (to, one, other, step)
+
+
+def _column(b: Block, x: int, rows: tuple[Register, Register], step: Register, ones: Register | None) -> Halves:
+    """Return a column of the sum of two rows, or with `ones` of the first less the second: a + 1 + ~b."""
+    words = []
+    for name, row in zip(("one", "other"), rows, strict=True):
+        base, far = (row, x) if x % 2 == 0 or x == 1 else (b.make("add_two", row, step), x - 1)
+        if far == 0:
+            words.append(b.load(base, 0, name))
+        else:
+            words.append(b.core())
+            b.emit("ldr_by", (words[-1],), (base, step), far // 2, memory=name)
+    one, other = words
+    if ones is not None:
+        b.change("mvn", other)
+    found = []
+    for turn in (0, 8):
+        part = b.make("sxtb16", one, imm=(turn,)) if ones is None else b.make("sxtab16", ones, one, imm=(turn,))
+        b.change("sxtab16", part, other, imm=(turn,))
+        found.append(part)
+    return found[0], found[1]
+
+
+def blocks(steps: int, end: str, *, single: bool, fixed: bool) -> Call:
+    """Return the function of all blocks, with rounds of so many steps, a `single` one or several.
+
+    `end` is that of `stream.ending`, or where codes are `fixed` that of `ends.fixed_end`.
+    """
+    b = Block()
+    b.group = "the call"
+    call = b.core()
+    fields = {name: b.load(call, 4 * at, "call") for at, name in enumerate(_FIELDS)}
+    for name in _FIELDS:
+        if name in ("upper", "lower", "out_c"):
+            continue
+        b.keep(fields[name], _slot(name))
+    b.keep(b.make("add", fields["inputs"], imm=(_INPUTS,)), _slot("inputs' end"))
+    rows, out_c = b.to_fpu(fields["upper"], fields["lower"]), fields["out_c"]
+    distances = b.to_fpu(out_c, b.make("add_lsl", out_c, out_c, imm=(1,)))
+    with b.loop():
+        _products(b, steps, single=single)
+        b.group = "the block"
+        sums, ends = b.kept(_slot("sums")), b.kept(_slot("ends"))
+        b.keep(b.make("add_two", ends, b.kept(_slot("block"))), _slot("block's end"))
+        with b.loop():
+            _codes(b, sums, ends, rows, distances, end, fixed=fixed)
+            b.repeat_until(ends, b.kept(_slot("block's end")))
+        b.keep(ends, _slot("ends"))
+        b.repeat_until(ends, b.kept(_slot("end")))
+    return b.listing(), (call,)
+
+
+def _products(b: Block, steps: int, *, single: bool) -> None:
+    """Multiply and add: the sums of a block."""
+    b.group = "the products of a block"
+    (to,) = b.to_fpu(b.kept(_slot("sums")))
+    x, weights = b.kept(_slot("inputs")), b.kept(_slot("products"))
+    b.keep(b.make("add_lsl", weights, b.kept(_slot("span")), imm=(1,)), _slot("products"))
+    begins = () if single else b.to_fpu(x, weights)
+    with b.loop():
+        if single:
+            sums = _first(b, x, weights)
+            for number in range(1, steps):
+                _step(b, number, x, weights, sums)
+        else:
+            sums = _rounds(b, steps, x, weights)
+        b.group = "sums of a product"
+        if begins:
+            b.emit("vmov_pair", (x, weights), begins)
+        (at,) = b.from_fpu(to)
+        for number, total in enumerate(sums):
+            b.emit("str", (), (total, at), _SUMS * (number // 2) + 4 * (number % 2), memory="sums")
+        for moved, step in ((at, _SUM), (x, _INPUT), (weights, _WEIGHT)):
+            b.change("add", moved, imm=(step,))
+        b.emit("vmov", (to,), (at,))
+        if begins:
+            b.emit("vmov_pair", begins, (x, weights))
+        b.repeat_until(x, b.kept(_slot("inputs' end")))
+
+
+def _rounds(b: Block, steps: int, x: Register, weights: Register) -> list[Register]:
+    b.group = "a product"
+    b.keep(b.make("add_two", x, b.kept(_slot("span"))), _slot("round's end"))
+    sums = [b.make("mov_imm", imm=(0,)) for _ in range(8)]
+    with b.loop_of_steps(steps) as numbers:
+        b.group = "inputs of two tiles, four channels"
+        for number in numbers:
+            _step(b, number, x, weights, sums)
+        b.group = "the next round"
+        b.change("add", weights, imm=(_WEIGHTS * steps // 2,))
+        b.change("add", x, imm=(_INPUTS * steps // 2,))
+        b.repeat_until(x, b.kept(_slot("round's end")))
+    return sums
+
+
+def _loaded(b: Block, number: int, x: Register, weights: Register) -> Iterator[tuple[int, Register, Register]]:
+    """Yield the number of each sum with the words whose products it is; loads follow each other."""
+    group, odd = divmod(number, 2)
+    acts = [b.load(x, _INPUTS * group + 8 * odd + 4 * tile, "inputs") for tile in _TILES]
+    for first in (0, 2):
+        words = [b.load(weights, _WEIGHTS * group + 16 * odd + 4 * (first + k), "weights") for k in range(2)]
+        for k, word in enumerate(words):
+            for tile in _TILES:
+                yield 2 * (first + k) + tile, acts[tile], word
+
+
+def _first(b: Block, x: Register, weights: Register) -> list[Register]:
+    b.group = "inputs of two tiles, four channels"
+    return [b.make("smuad", act, word) for _, act, word in _loaded(b, 0, x, weights)]
+
+
+def _step(b: Block, number: int, x: Register, weights: Register, sums: Sequence[Register]) -> None:
+    for at, act, word in _loaded(b, number, x, weights):
+        b.change_last("smlad", sums[at], act, word)
+
+
+def _codes(
+    b: Block, sums: Register, ends: Register, rows: Sequence[Register], distances: Sequence[Register], end: str,
+    *, fixed: bool,
+) -> None:  # fmt: skip
+    """Make codes of four times the sums of a channel."""
+    b.group = f"four times the sums of a channel, {'multiplier' if fixed else 'scale'}, end {end}"
+    totals = _totals(b, sums)
+    b.group = "bias"
+    bias = b.load(ends, 0, "ends")
+    for total in totals:
+        b.emit("add_asr", (total,), (bias, total), 2)
+    b.group = "code"
+    totals = (_fixed_codes if fixed else _scaled_codes)(b, totals, ends, end)
+    b.change("add", ends, imm=(8,))
+    b.group = "pixels of two rows"
+    one, three = b.from_fpu(*distances)
+    places = b.from_fpu(*rows)
+    for row, place in enumerate(places):
+        name = ("upper", "lower")[row]
+        pixels = totals[4 * row : 4 * row + 4]
+        b.emit("strb", (), (pixels[0], place), 0, memory=name)
+        for pixel, (distance, shift) in zip(pixels[1:], ((one, 0), (one, 1), (three, 0)), strict=True):
+            b.emit("strb_by", (), (pixel, place, distance), shift, memory=name)
+        b.change("add", place, imm=(1,))
+    b.emit("vmov_pair", rows, places)
+
+
+def _totals(b: Block, sums: Register) -> list[Register]:
+    """Return A' M A of a channel: the upper row of four pixels, then the lower one."""
+    columns = []
+    for _ in range(2):  # products (i, 1), (i, 2): the sum of the first three, and 1 less 2 less 3
+        m = b.load_list(sums, 8, "sums")
+        for tile in _TILES:
+            b.change("add_two", m[tile], m[2 + tile])
+            b.change("add_two", m[tile], m[4 + tile])
+            b.change("sub", m[2 + tile], m[4 + tile])
+            b.change("sub", m[2 + tile], m[6 + tile])
+        columns.append(m[:4])  # upper of both tiles, lower of both
+    first, second = columns
+    for a, c in zip(first, second, strict=True):
+        b.change("add_two", a, c)
+        b.emit("sub_lsl", (c,), (a, c), 1)
+    for of, left, ops in (0, first, ("add_two", "sub")), (3, second, ("sub", "add_two")):
+        m = b.load_list(sums, 4, "sums")
+        for tile in _TILES:
+            b.change(ops[0], left[tile], m[tile])
+            b.change(ops[0], left[tile], m[2 + tile])
+            b.change("add_two" if of == 0 else "sub", left[2 + tile], m[2 + tile])
+        m = b.load_list(sums, 4, "sums")
+        for tile in _TILES:
+            b.change(ops[0], left[tile], m[tile])
+            b.change(ops[1], left[2 + tile], m[tile])
+            b.change(ops[1], left[2 + tile], m[2 + tile])
+    return [column[2 * row + tile] for row in (0, 1) for tile in _TILES for column in columns]
+
+
+def _scaled_codes(b: Block, totals: Sequence[Register], ends: Register, end: str) -> list[Register]:
+    """Return the codes by a float32 scale: the product rounded half to even, the zero point, limits."""
+    scale = b.fpu()
+    b.emit("vldr", (scale,), (ends,), 4, memory="ends")
+    reals = [real for k in range(0, 8, 2) for real in b.to_fpu(*totals[k : k + 2])]
+    for op in ("vcvt", "vmul", "vcvtr"):
+        for real in reals:
+            b.change(op, real, *((scale,) if op == "vmul" else ()))
+    found = [code for k in range(0, 8, 2) for code in b.from_fpu(*reals[k : k + 2])]
+    zero = b.kept(_slot("zero"))
+    for code in found:
+        b.change("qadd", code, zero)
+        b.change("ssat8", code)
+    _limit(b, found, ("low", "high") if end == "s8" else ())
+    return found
+
+
+def _fixed_codes(b: Block, totals: Sequence[Register], ends: Register, end: str) -> list[Register]:
+    """Return the codes by a multiplier and a shift (runtime_c/dsp/glow_dsp_q31.h)."""
+    multiplier, zero, shifts = b.load(ends, 4, "ends"), b.kept(_slot("zero")), b.kept(_slot("shifts"))
+    places = b.core()
+    b.emit("ldrb", (places,), (shifts,), 0, memory="shifts")
+    b.change("add", shifts, imm=(1,))
+    b.keep(shifts, _slot("shifts"))
+    for total in totals:
+        b.emit("smmlar", (total,), (total, multiplier, total))
+        if end in ("n8", "s8"):
+            b.emit("add_sign", (total,), (total, total))
+        b.change("asr_by", total, places)
+        b.change("add_two", total, zero)
+        b.change("ssat8_asr", total, imm=(1,))
+    _limit(b, totals, ("low", "high") if end in ("v8", "s8") else ())
+    return list(totals)
+
+
+def _limit(b: Block, codes_: Sequence[Register], limits: Sequence[str]) -> None:
+    """Limit codes to bytes of words of the frame, four at a time."""
+    for first in range(0, len(codes_) if limits else 0, 4):
+        word, *others = codes_[first : first + 4]
+        for number, code in enumerate(others):
+            b.change("bfi", word, code, imm=(8 * number + 8, 8))
+        for name in limits:
+            limit = b.kept(_slot(name))
+            b.emit("ssub8", (b.core(), GE), (word, limit) if name == "low" else (limit, word))
+            b.emit("sel", (word,), (word, limit, GE))
+        for number, code in enumerate(others):
+            b.emit("lsr", (code,), (word,), 8 * number + 8)
