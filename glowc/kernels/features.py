@@ -6,7 +6,7 @@ import math
 from collections.abc import Mapping
 from dataclasses import dataclass, fields
 
-from glowc.kernels.tile_features import TILE_FEATURES, TILE_WORK, inside, plan_number, tile_features
+from glowc.kernels.tile_features import TILE_FEATURES, TILE_WORK, inside, of_plan, tile_features
 from glowc.program.ir import Access, Instr, Plan
 
 FEATURES = (
@@ -138,7 +138,7 @@ def features(instr: Instr) -> dict[str, float]:
 def _passes(plan: Plan, image: Image, inputs: int, channels: int) -> dict[str, float]:
     """Return the features of a plan that computes its `channels` of outputs in a pass over `rows` of the image."""
     tiles = image.batch * math.ceil(image.out_h / 2) * math.ceil(image.out_w / 4)
-    of_pass, rows = plan_number(plan, "channels"), plan_number(plan, "rows")
+    of_pass, rows = of_plan(plan, "channels"), of_plan(plan, "rows")
     if not of_pass or not rows:
         return {"tile_inputs": tiles * inputs}
     passes = math.ceil(channels / of_pass)

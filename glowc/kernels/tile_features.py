@@ -70,7 +70,7 @@ def tile_features(instr: Instr, p: Mapping[str, int], outputs: float) -> dict[st
     found["rest"] = outputs * (nest.depth % 16)
     found |= _second(instr) | _planned(instr, p, nest)
     found |= _windows(p, nest, blocks) if "k_h" in p and "out_w" in p else {}
-    return found | _twos(p, nest, blocks, merged=plan_number(instr.plan, "merged") != 0)
+    return found | _twos(p, nest, blocks, merged=of_plan(instr.plan, "merged") != 0)
 
 
 def _twos(p: Mapping[str, int], nest: _Nest, blocks: int, *, merged: bool) -> dict[str, float]:
@@ -98,7 +98,7 @@ def _second(instr: Instr) -> dict[str, float]:
     return {"second": float(sum(o.type.elements for o in instr.operands if o.role == "b"))}
 
 
-def plan_number(plan: Plan, name: str, without: int = 0) -> int:
+def of_plan(plan: Plan, name: str, without: int = 0) -> int:
     """Return a whole number of a plan, `without` where it has none of that name."""
     value = getattr(plan, name, without)
     return value if isinstance(value, int) else without
@@ -107,25 +107,17 @@ def plan_number(plan: Plan, name: str, without: int = 0) -> int:
 def _planned(instr: Instr, p: Mapping[str, int], nest: _Nest) -> dict[str, float]:
     """Return the tiles of a plan that has `outputs`, and `pixels` where there are several."""
     plan = instr.plan
-    outputs, pixels, singles = (
-        plan_number(plan, "outputs"),
-        plan_number(plan, "pixels", 1),
-        plan_number(plan, "singles"),
-    )
+    outputs, pixels, singles = of_plan(plan, "outputs"), of_plan(plan, "pixels", 1), of_plan(plan, "singles")
     alone = {"singles": nest.width * singles, "single_macs": nest.width * singles * nest.depth}
     if not outputs or not pixels:
         return alone
-    spans = math.ceil(nest.rows * nest.width / pixels) if plan_number(plan, "span") else nest.spans(pixels)
+    spans = math.ceil(nest.rows * nest.width / pixels) if of_plan(plan, "span") else nest.spans(pixels)
     channels = nest.channels - singles
     left = channels % outputs
-    narrow = plan_number(plan, "narrow") if left <= max(plan_number(plan, "narrow"), _BLOCK) else 0
+    narrow = of_plan(plan, "narrow") if left <= max(of_plan(plan, "narrow"), _BLOCK) else 0
     few = math.ceil(left / narrow) if narrow else 0
     tiles = channels // outputs if few else math.ceil(channels / outputs)
-    steps, has_rest, is_shifted = (
-        _steps(plan, p, nest.depth),
-        bool(plan_number(plan, "rest")),
-        plan_number(plan, "shifted"),
-    )
+    steps, has_rest, is_shifted = _steps(plan, p, nest.depth), bool(of_plan(plan, "rest")), of_plan(plan, "shifted")
     return alone | {
         "plan_spans": spans, "plan_tiles": spans * tiles, "plan_steps": spans * tiles * steps,
         "plan_rests": spans * (tiles + few) * has_rest, "narrow_tiles": spans * few,
@@ -136,7 +128,7 @@ def _planned(instr: Instr, p: Mapping[str, int], nest: _Nest) -> dict[str, float
 
 def _steps(plan: Plan, p: Mapping[str, int], depth: float) -> int:
     """Return the steps of a tile: of each tap where a plan has planes of channels, else of all inputs together."""
-    groups, grain = plan_number(plan, "groups"), max(plan_number(plan, "grain", _GRAIN), 1)
+    groups, grain = of_plan(plan, "groups"), max(of_plan(plan, "grain", _GRAIN), 1)
     if groups:
         return p.get("k_h", 1) * p.get("k_w", 1) * groups
     return math.ceil(depth / grain)
