@@ -1,4 +1,4 @@
-"""Winograd's functions against the formula in numpy, before and after their registers have places."""
+"""Winograd's functions against the formula in numpy, before and after they are ordered and registers have places."""
 
 from __future__ import annotations
 
@@ -10,9 +10,11 @@ import pytest
 from glowc.asm.allocate import allocate
 from glowc.asm.insn import CORE, SP, Register
 from glowc.asm.isa import Memory
+from glowc.asm.order import ordered, orders_of
 from glowc.asm.simulate import run
 from glowc.graph.numerics import requantize
 from glowc.kernels.dsp.ends import Factors
+from glowc.kernels.dsp.pixel_tile import CORTEX_M7
 from glowc.kernels.dsp.winograd_tile import Call, blocks, input_rows, steps_of, turned
 
 CASES, IN_C, CHANNELS = 40, 8, 3
@@ -27,21 +29,23 @@ def words(array: np.ndarray) -> np.ndarray:
     return np.ascontiguousarray(array.reshape(CASES, -1)).view(np.uint32)
 
 
-def ran(call: Call, arguments: Mapping[int, int], memories: Mapping[str, np.ndarray]) -> dict[str, Memory]:
-    """Return the memories after a call, which is the same after registers have places."""
+def ran(
+    call: Call, arguments: Mapping[int, int], memories: Mapping[str, np.ndarray], core: str = CORTEX_M7
+) -> dict[str, Memory]:  # fmt: skip
+    """Return the memories after a call, which is the same in the order for a core, after registers have places."""
     listing, registers = call
     results = []
     placed = [Register(CORE, number, virtual=False) for number in range(len(registers))]
-    for code, names in (
-        (listing, registers), (allocate(listing, {r: n for n, r in enumerate(registers)}), placed),
-    ):  # fmt: skip
+    fixed = {r: n for n, r in enumerate(registers)}
+    found_for = ordered(listing, orders_of(core)) if core else listing
+    for code, names in ((listing, registers), (allocate(listing, fixed), placed), (allocate(found_for, fixed), placed)):
         state = {SP: np.zeros(CASES, np.uint32)}
         state |= {r: np.full(CASES, arguments.get(n, 0), np.uint32) for n, r in enumerate(names)}
         found = {name: Memory(array.copy()) for name, array in memories.items()}
         run(code, state, found)
         results.append(found)
     for name in memories:
-        assert np.array_equal(results[0][name].words, results[1][name].words), name
+        assert all(np.array_equal(results[0][name].words, other[name].words) for other in results[1:]), name
     return results[0]
 
 
@@ -102,9 +106,11 @@ def limited(codes: np.ndarray, end: str) -> np.ndarray:
     return np.clip(codes, low, high)
 
 
-@pytest.mark.parametrize("inputs", [4, 16, 20, 64])
+@pytest.mark.parametrize(
+    ("inputs", "single"), [(4, True), (16, True), (4, False), (16, False), (20, False), (64, False)]
+)
 @pytest.mark.parametrize(("end", "fixed"), [(e, False) for e in ("n8", "s8")] + [(e, True) for e in ("n8", "s8")])
-def test_blocks(inputs: int, end: str, *, fixed: bool) -> None:
+def test_blocks(inputs: int, end: str, *, single: bool, fixed: bool) -> None:
     memories, four = called(inputs)
     rng = np.random.default_rng(9)
     bias = rng.integers(-(2**20), 2**20, (CASES, CHANNELS)).astype(np.int32)
@@ -124,7 +130,8 @@ def test_blocks(inputs: int, end: str, *, fixed: bool) -> None:
         last = np.tile(scale.view(np.int32), (CASES, 1))
         want = requantize(sums.transpose(0, 2, 3, 4, 1), scale, zero, -128, 127).transpose(0, 4, 1, 2, 3)
     memories["ends"] = words(np.stack((bias, last), axis=2))
-    found = ran(blocks(steps_of(inputs), end, single=2 * steps_of(inputs) == inputs, fixed=fixed), {}, memories)
+    steps, core = steps_of(inputs), "" if single else CORTEX_M7
+    found = ran(blocks(steps, end, single=single, fixed=fixed), {}, memories, core)
     for row, name in enumerate(("upper", "lower")):
         codes = found[name].words.view(np.int8).reshape(CASES, 4, 4)[:, :, :CHANNELS]  # pixel, channel
         expected = limited(np.asarray(want), end)[:, :, :, row].transpose(0, 2, 3, 1).reshape(CASES, 4, CHANNELS)

@@ -167,11 +167,11 @@ def _column(b: Block, x: int, rows: tuple[Register, Register], step: Register, o
             words.append(b.core())
             b.emit("ldr_by", (words[-1],), (base, step), far // 2, memory=name)
     one, other = words
-    if ones is not None:
-        b.change("mvn", other)
     found = []
     for turn in (0, 8):
         part = b.make("sxtb16", one, imm=(turn,)) if ones is None else b.make("sxtab16", ones, one, imm=(turn,))
+        if ones is not None and turn == 0:
+            b.change("mvn", other)
         b.change("sxtab16", part, other, imm=(turn,))
         found.append(part)
     return found[0], found[1]
