@@ -105,7 +105,7 @@ class Selection:
 
     def ordered(self, order: Order) -> Selection:
         """Return the selection with another order; variants that a layer does not have are left out."""
-        has = {x.name: {f.variant for f in x.forms} for x in self.layers}
+        has = {x.name: [f.variant for f in x.forms] for x in self.layers}
         known = {name: tuple(v for v in dict.fromkeys((*order.get(name, ()), *forms)) if v in forms)
                  for name, forms in has.items()}  # fmt: skip
         return replace(self, order=known)
