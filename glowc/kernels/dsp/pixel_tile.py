@@ -131,18 +131,23 @@ def _fixed_codes(b: Block, sums: Sums, stream: Register, end: str) -> list[Regis
             if not odd:
                 b.change("sub", total, sums[pixel][2 + pair])
                 b.change("asr", total, imm=(_EVEN_BITS,))
-            b.emit("smmlar", (total,), (total, multiplier, total))
-            if end in ("n8", "s8"):
-                b.emit("add_sign", (total,), (total, total))
-            b.change("asr_by", total, places)
-            b.change("add_two", total, zero)
-            b.change("ssat8_asr", total, imm=(1,))
+            fixed_code(b, total, multiplier, places, zero, end)
         if channel < 3:
             b.change("lsr", places, imm=(8,))
     b.change("add", stream, imm=(20,))
     words = [_joined(b, [sums[pixel][i] for i in (0, 2, 1, 3)]) for pixel in _PAIRS]
     _limit(b, words, (_LOW, _HIGH) if end in ("v8", "s8") else ())
     return words
+
+
+def fixed_code(b: Block, total: Register, multiplier: Register, places: Register, zero: Register, end: str) -> None:
+    """Make a code of a sum in its place; `zero` is 1 + twice the zero point."""
+    b.emit("smmlar", (total,), (total, multiplier, total))
+    if end in ("n8", "s8"):
+        b.emit("add_sign", (total,), (total, total))
+    b.change("asr_by", total, places)
+    b.change("add_two", total, zero)
+    b.change("ssat8_asr", total, imm=(1,))
 
 
 def _joined(b: Block, codes: Sequence[Register]) -> Register:

@@ -17,6 +17,7 @@ from glowc.asm.insn import Listing, Register
 from glowc.asm.isa import GE
 from glowc.asm.order import ordered, orders_of
 from glowc.asm.write import statement
+from glowc.kernels.dsp.pixel_tile import fixed_code
 
 _MOST_STEPS = 8  # of a round
 _TILES = (0, 1)
@@ -351,12 +352,7 @@ def _fixed_codes(b: Block, totals: Sequence[Register], ends: Register, end: str)
     b.change("add", shifts, imm=(1,))
     b.keep(shifts, _slot("shifts"))
     for total in totals:
-        b.emit("smmlar", (total,), (total, multiplier, total))
-        if end in ("n8", "s8"):
-            b.emit("add_sign", (total,), (total, total))
-        b.change("asr_by", total, places)
-        b.change("add_two", total, zero)
-        b.change("ssat8_asr", total, imm=(1,))
+        fixed_code(b, total, multiplier, places, zero, end)
     _limit(b, totals, ("low", "high") if end in ("v8", "s8") else ())
     return list(totals)
 
