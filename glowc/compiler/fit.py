@@ -86,15 +86,19 @@ def _plan_selection(selection: Selection, request: Request) -> tuple[Selection, 
         return best
     base = _whole_insns(selection)
     sizes = selection.scratch_sizes()[:-1]
-    low, high = 0, min(1, len(sizes)) if fits(best[1], request) else len(sizes)
-    while low < high:  # the largest limit with which the plan fits
-        middle = (low + high) // 2
-        limited = selection.limited(sizes[middle])
-        done = make_plan(limited.lower, request, limited.predict)
-        done = replace(done, extra_insns=done.extra_insns + _whole_insns(limited) - base)
-        if (not fits(done, request), done.extra_insns) < (not fits(best[1], request), best[1].extra_insns):
-            best = limited, done
-        low, high = (middle + 1, high) if fits(done, request) else (low, middle)
+    attempts = [(sizes[:1] if fits(best[1], request) else sizes, request)]
+    if fits(best[1], request) and request.kind == "auto" and not request.fed:  # it streams, and need not
+        attempts.append((sizes[1:], replace(request, kind="overlap")))
+    for limits, wanted in attempts:
+        low, high = 0, len(limits)
+        while low < high:  # the largest limit with which the plan fits
+            middle = (low + high) // 2
+            limited = selection.limited(limits[middle])
+            done = make_plan(limited.lower, wanted, limited.predict)
+            done = replace(done, extra_insns=done.extra_insns + _whole_insns(limited) - base)
+            if (not fits(done, request), done.extra_insns) < (not fits(best[1], request), best[1].extra_insns):
+                best = limited, done
+            low, high = (middle + 1, high) if fits(done, request) else (low, middle)
     return best
 
 

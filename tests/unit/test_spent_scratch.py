@@ -35,3 +35,13 @@ def test_layers_beside_which_the_arena_has_room_take_fewer_passes(
     assert spent.plan.arena_bytes == usual.plan.arena_bytes
     assert passes(usual)[-1] == (8, 6)
     assert passes(spent)[-1] == (16, 2)  # its output lies over its input
+
+
+def test_a_limit_takes_scratch_away_before_it_streams(tmp_path: Path) -> None:
+    path, board = conv_chain(tmp_path / "chain.onnx", (24, 24), (8, 16, 16)), load_board("mps2-an386")
+    usual = compile_model(path, board, CompileOptions(io_layout="nhwc"))
+    limit = usual.plan.arena_bytes - 1000
+    limited = compile_model(path, board, CompileOptions(io_layout="nhwc", ram_limit=limit))
+    assert passes(usual)
+    assert limited.plan.arena_bytes <= limit
+    assert limited.planned.kind == "overlap"
