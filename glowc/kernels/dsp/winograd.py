@@ -34,8 +34,7 @@ _STATED = Stated(tile_products=16 * 11 / 2, tiles=16 * 7 + 17 * _CHANNELS * _WID
                  turned_weights=58)  # fmt: skip
 _MAX_INPUTS = 1024  # 4 * 9 * 1024 * 255 * 128 < 2^31: four times a sum fits int32, whatever the weights
 _USUAL_BYTES = 8192  # of scratch: more where a plan leaves it free
-_SMALLEST_GROUP = 2  # rows
-_OTHERS = DUAL_ISSUE | frozenset({"mve"})  # that multiply faster as it is
+_OTHERS = DUAL_ISSUE | frozenset({"mve"})  # a variant of their own, and Helium
 
 
 def accepts(instr: Instr) -> bool:
@@ -56,10 +55,10 @@ def _products() -> int:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class WinogradPlan(Plan):
-    """How codes end, by a multiplier and a shift where `fixed`; `steps` of a round, `single` where it is the only one;
-    their order is that for a `core`, "" for none.
+    """How codes end, by a multiplier and a shift where `fixed`; `steps` of a round, `single` where it is the only one.
 
-    `channels` of output are computed in a pass, for `rows` of output before the next pass.
+    `channels` of output are computed in a pass, for `rows` of output before the next pass. Instructions are in order
+    for a `core`, "" for none.
     """
 
     end: str
@@ -92,18 +91,27 @@ class WinogradPlan(Plan):
 
     def touched(self, instr: Instr) -> Mapping[str, int]:
         """Inputs: two rows of six columns for each row of products. Scratch: products, and sums twice."""
-        inputs, outputs, height = instr.int_("in_c"), instr.int_("out_c"), instr.int_("out_h")
-        batch, passes, blocks = instr.int_("batch"), -(-outputs // self.channels), -(-outputs // _CHANNELS)
-        tiles = batch * -(-height // _HEIGHT) * -(-instr.int_("out_w") // _WIDTH)
-        turns = batch * -(-height // self.rows) if passes > 1 else 1
+        inputs, outputs = instr.int_("in_c"), instr.int_("out_c")
+        passed, turns, blocks = *_passed(instr, self.channels, self.rows), -(-outputs // _CHANNELS)
         of_inputs, of_block, sums = 4 * _products() * inputs, 2 * _CHANNELS * _products() * inputs, 32 * _products()
-        made = tiles * passes * of_inputs + turns * outputs * of_block // _CHANNELS
-        used = tiles * blocks * (of_inputs + of_block + 2 * sums)
-        return {"in": tiles * passes * 2 * _PIECE * inputs, "scratch": made + used}
+        made = passed * of_inputs + turns * outputs * of_block // _CHANNELS
+        used = _tiles(instr) * blocks * (of_inputs + of_block + 2 * sums)
+        return {"in": passed * 2 * _PIECE * inputs, "scratch": made + used}
 
 
 def _padded(number: int, to: int) -> int:
     return -(-number // to) * to
+
+
+def _tiles(instr: Instr) -> int:
+    """Return the pairs of tiles of all images."""
+    return instr.int_("batch") * -(-instr.int_("out_h") // _HEIGHT) * -(-instr.int_("out_w") // _WIDTH)
+
+
+def _passed(instr: Instr, channels: int, rows: int) -> tuple[int, int]:
+    """Return the pairs of tiles of all passes, and how often products of all weights are made."""
+    passes = -(-instr.int_("out_c") // channels)
+    return _tiles(instr) * passes, instr.int_("batch") * -(-instr.int_("out_h") // rows) if passes > 1 else 1
 
 
 def scratch_bytes(instr: Instr) -> int:
@@ -123,13 +131,11 @@ def _bytes(instr: Instr, channels: int, rows: int) -> int:
 def _ways(instr: Instr) -> Iterator[tuple[float, int, int]]:
     """Yield the ways to pass over a layer: what they take, roughly, channels of a pass and rows of a group."""
     inputs, outputs, height = instr.int_("in_c"), instr.int_("out_c"), instr.int_("out_h")
-    whole = _padded(outputs, _CHANNELS)
-    tiles = -(-height // _HEIGHT) * -(-instr.int_("out_w") // _WIDTH)
-    for channels in range(_CHANNELS, whole + 1, _CHANNELS):
-        passes = -(-outputs // channels)
-        for rows in range(_SMALLEST_GROUP, _padded(height, _HEIGHT) + 1, _HEIGHT) if passes > 1 else (_SMALLEST_GROUP,):
-            turns = -(-height // rows) if passes > 1 else 1
-            work = _STATED.tile_inputs * tiles * inputs * passes + _STATED.turned_weights * inputs * outputs * turns
+    for channels in range(_CHANNELS, _padded(outputs, _CHANNELS) + 1, _CHANNELS):
+        most = _padded(height, _HEIGHT) if channels < outputs else _HEIGHT
+        for rows in range(_HEIGHT, most + 1, _HEIGHT):
+            passed, turns = _passed(instr, channels, rows)
+            work = inputs * (_STATED.tile_inputs * passed + _STATED.turned_weights * outputs * turns)
             yield work, channels, rows
 
 

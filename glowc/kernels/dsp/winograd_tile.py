@@ -187,9 +187,7 @@ def blocks(steps: int, end: str, *, single: bool, fixed: bool) -> Call:
     b.group = "the call"
     call = b.core()
     fields = {name: b.load(call, 4 * at, "call") for at, name in enumerate(_FIELDS)}
-    for name in _FIELDS:
-        if name in ("upper", "lower", "out_c"):
-            continue
+    for name in (name for name in _FIELDS if name not in ("upper", "lower", "out_c")):
         b.keep(fields[name], _slot(name))
     b.keep(b.make("add", fields["inputs"], imm=(_INPUTS,)), _slot("inputs' end"))
     rows, out_c = b.to_fpu(fields["upper"], fields["lower"]), fields["out_c"]
