@@ -35,7 +35,7 @@ from count_costs import Measured, Taken, Target, measured_by, merged, target_of
 
 from glowc.board import Board, Chip, find_tool
 from glowc.errors import GlowcError
-from glowc.kernels.features import FEATURES, WORK
+from glowc.kernels.features import FEATURES, OF_PLAN, WORK
 from glowc.select.cost import cost_file
 
 TARGETS = (
@@ -102,6 +102,8 @@ def fit(samples: Sequence[Mapping[str, float]], taken: Sequence[float]) -> tuple
     columns = {f: np.array([v.get(f, 0.0) for v in samples]) * weight for f in FEATURES}
     target = counts * weight
     usable = [f for f in FEATURES if columns[f].any()]
+    if any(f in OF_PLAN for f in usable):
+        usable = [f for f in usable if f in ("call", *OF_PLAN)]
     most = min(MOST_TERMS, max(2 * len(samples) // 3, 1), len(samples) - 1)
     if most < 1:
         return None

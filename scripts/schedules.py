@@ -25,13 +25,13 @@ from glowc.asm.insn import CORE, Insn, Listing, Loop, Register, instructions, re
 from glowc.asm.isa import ISA, Kind
 from glowc.asm.order import Orders, Steps, dependences, is_order, ordered, orders_of, pressure
 from glowc.asm.write import text
-from glowc.kernels.dsp import pixel_tile, winograd_tile
+from glowc.kernels.dsp import pixel_tile, planar_tile, winograd_tile
 from glowc.machine.cycles.mca import MODELS, block_cycles
 
 FOLDER = Path(__file__).parent.parent / "boards" / "_schedules"
 WIDTH, HORIZON, SECONDS = 2, 3, 60
 ITERATIONS, NEAR = 10_000, 12
-LONG = 40  # instructions of a loop without steps
+LONG = 18  # instructions of a loop without steps
 _SECOND = (Kind.MULTIPLY,)  # what begins second of two, all else first
 
 
@@ -47,6 +47,10 @@ def listings() -> Iterator[tuple[Listing, tuple[Register, ...]]]:
     for fixed, ends in ((False, ("n8", "s8")), (True, ("r8", "v8", "n8", "s8"))):
         for end in ends:
             yield winograd_tile.blocks(8, end, single=False, fixed=fixed)
+            for stride in (1, 2):
+                for outputs in (4, 2):
+                    yield planar_tile.rows(planar_tile.Window(3, 3, stride, outputs), end, fixed=fixed)
+    yield planar_tile.pairs()
 
 
 @dataclass(frozen=True, slots=True)

@@ -12,11 +12,15 @@ from dataclasses import dataclass, field
 from glowc.asm.insn import Insn, Register
 from glowc.asm.isa import ISA, Kind
 
-_FIRST_OF_TWO = (Kind.PARALLEL, Kind.SATURATE, Kind.SELECT, Kind.SHIFTED)
+_FIRST_OF_TWO = (Kind.PARALLEL, Kind.SATURATE, Kind.SELECT, Kind.PACK)
 _ALONE = (Kind.LOAD_MANY, Kind.STORE_MOVING, Kind.MOVE_PAIR)
-_UNITS: Mapping[Kind, str] = {
-    Kind.MULTIPLY: "multiplier", Kind.FLOAT: "float", Kind.MOVE_PAIR: "float", Kind.BRANCH: "branch",
-    Kind.STORE: "store", Kind.STORE_MOVING: "store", **dict.fromkeys((*_FIRST_OF_TWO, Kind.SHIFTED_BY), "shifter"),
+_SIMD, _SHIFTER = frozenset({"simd"}), frozenset({"shifter"})
+_UNITS: Mapping[Kind, frozenset[str]] = {
+    Kind.MULTIPLY: frozenset({"multiplier"}), Kind.BRANCH: frozenset({"branch"}),
+    **dict.fromkeys((Kind.FLOAT, Kind.MOVE_PAIR), frozenset({"float"})),
+    **dict.fromkeys((Kind.STORE, Kind.STORE_MOVING), frozenset({"store"})),
+    **dict.fromkeys((Kind.SHIFTED, Kind.SHIFTED_BY), _SHIFTER), **dict.fromkeys((Kind.PARALLEL, Kind.SELECT), _SIMD),
+    **dict.fromkeys((Kind.SATURATE, Kind.PACK), _SHIFTER | _SIMD),
 }  # fmt: skip
 _LATENCY: Mapping[Kind, int] = dict.fromkeys(Kind, 1) | {
     Kind.SATURATE: 2, Kind.MULTIPLY: 2, Kind.STORE: 2, Kind.STORE_MOVING: 2, Kind.BRANCH: 2,
@@ -42,9 +46,9 @@ class DualIssue:
         """Begin the next instruction; return the cycle."""
         row = ISA[insn.op]
         kind, latency = row.kind, _LATENCY[row.kind]
-        alone, unit = kind in _ALONE, _UNITS.get(kind)
+        alone, units = kind in _ALONE, _UNITS.get(kind, frozenset())
         begin = max([self.time, self.ends - latency, *(self._ready(r, k, insn) for k, r in enumerate(insn.reads))])
-        taken = self.begun >= 2 or (unit in self.units) or (self.begun > 0 and (alone or kind in _FIRST_OF_TWO))
+        taken = self.begun >= 2 or bool(units & self.units) or (self.begun > 0 and (alone or kind in _FIRST_OF_TWO))
         if begin == self.time and taken:
             begin += 1
         if begin > self.time:
@@ -52,7 +56,7 @@ class DualIssue:
         words = len(insn.writes) - (insn.op != "ldrd") if kind is Kind.LOAD_MANY else 0
         self.time += max(0, (words + 1) // 2 - 1)
         self.begun = 2 if alone else self.begun + 1
-        self.units |= {unit} if unit else frozenset()
+        self.units |= units
         self.ends = max(self.ends, self.time + latency)
         for r in insn.writes:
             self.ready[r] = self.time + latency

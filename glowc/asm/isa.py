@@ -28,6 +28,7 @@ class Kind(Enum):
     """Classes that the tables of cores tell apart."""
 
     PLAIN, SHIFTED, SHIFTED_BY, PARALLEL = "plain", "with a shifted operand", "shifted by a register", "parallel"
+    PACK = "parts of two words"
     SATURATE, SELECT, MULTIPLY, BRANCH = "saturate", "select", "multiply", "branch"
     LOAD, LOAD_MANY, STORE, STORE_MOVING = "load", "load many", "store", "store, moving its base"
     MOVE, MOVE_PAIR, FLOAT = "move to or from the FPU", "two moves", "float"
@@ -113,6 +114,10 @@ def _smlad(a: Words, b: Words, total: Words) -> Words:
     return _word(a0 * b0 + a1 * b1 + signed(total))
 
 
+def _smla(a: Words, b: Words, total: Words, first: int, second: int) -> Words:
+    return _word(_halves(a)[first] * _halves(b)[second] + signed(total))
+
+
 def _smmlar(a: Words, b: Words, total: Words) -> Words:
     return _word(((signed(total) << 32) + signed(a) * signed(b) + (1 << 31)) >> 32)
 
@@ -120,6 +125,11 @@ def _smmlar(a: Words, b: Words, total: Words) -> Words:
 def _bfi(a: Words, b: Words, first: int, bits: int) -> Words:
     mask = np.uint32(((1 << bits) - 1) << first)
     return (a & ~mask) | ((b << np.uint32(first)) & mask)
+
+
+def _shifted(a: Words, places: Words, *, left: bool) -> Words:
+    wide, by = a.astype(np.uint64), np.minimum(places, 32).astype(np.uint64)
+    return np.asarray((wide << by if left else wide >> by) & np.uint64(0xFFFFFFFF), np.uint32)
 
 
 def _bytes(word: Words) -> Longs:
@@ -183,6 +193,9 @@ ISA: dict[str, Row] = {
     "str": Row("str {r0}, [{r1}, #{i0}]", K.STORE, _stored, early=(1,), late=(0,)),
     "strb": Row("strb {r0}, [{r1}, #{i0}]", K.STORE,
                 lambda m, value, base, i: _stored_byte(m, value, base + np.uint32(i)), early=(1,), late=(0,)),
+    "str_by": Row("str {r0}, [{r1}, {r2}, lsl #{i0}]", K.STORE,
+                  lambda m, value, base, by, i: _stored(m, value, base + (by << np.uint32(i)), 0), early=(1, 2),
+                  late=(0,)),
     "strb_by": Row("strb {r0}, [{r1}, {r2}, lsl #{i0}]", K.STORE,
                    lambda m, value, base, by, i: _stored_byte(m, value, base + (by << np.uint32(i))), early=(1, 2),
                    late=(0,)),
@@ -201,13 +214,18 @@ ISA: dict[str, Row] = {
     "mvn": Row("mvn {w0}, {r0}", K.PLAIN, lambda a: ~a),
     "eor": Row("eor.w {w0}, {r0}, #{i0}", K.PLAIN, lambda a, i: a ^ np.uint32(i)),
     "orr_lsl": Row("orr.w {w0}, {r0}, {r1}, lsl #{i0}", K.SHIFTED, lambda a, b, i: a | (b << np.uint32(i)), early=(1,)),
+    "lsl": Row("lsl.w {w0}, {r0}, #{i0}", K.SHIFTED, lambda a, i: a << np.uint32(i), early=(0,)),
     "lsr": Row("lsr.w {w0}, {r0}, #{i0}", K.SHIFTED, lambda a, i: a >> np.uint32(i), early=(0,)),
     "asr": Row("asr.w {w0}, {r0}, #{i0}", K.SHIFTED, lambda a, i: _word(signed(a) >> i), early=(0,)),
+    "lsl_by": Row("lsl.w {w0}, {r0}, {r1}", K.SHIFTED_BY, lambda a, b: _shifted(a, b & 0xFF, left=True)),
+    "lsr_by": Row("lsr.w {w0}, {r0}, {r1}", K.SHIFTED_BY, lambda a, b: _shifted(a, b & 0xFF, left=False)),
     "asr_by": Row("asr.w {w0}, {r0}, {r1}", K.SHIFTED_BY,
                   lambda a, b: _word(signed(a) >> np.minimum(signed(b & 0xFF), 32))),
-    "pkhbt": Row("pkhbt {w0}, {r0}, {r1}, lsl #16", K.SHIFTED, lambda a, b: (a & 0xFFFF) | (b << np.uint32(16)),
+    "pkhbt": Row("pkhbt {w0}, {r0}, {r1}, lsl #16", K.PACK, lambda a, b: (a & 0xFFFF) | (b << np.uint32(16)),
                  early=(1,)),
-    "bfi": Row("bfi {w0}, {r1}, #{i0}, #{i1}", K.SHIFTED, _bfi),
+    "pkhtb": Row("pkhtb {w0}, {r0}, {r1}, asr #16", K.PACK, lambda a, b: (a & 0xFFFF0000) | (b >> np.uint32(16)),
+                 early=(1,)),
+    "bfi": Row("bfi {w0}, {r1}, #{i0}, #{i1}", K.PACK, _bfi),
     "sxtb16": Row("sxtb16 {w0}, {r0}, ror #{i0}", K.PARALLEL, _sxtb16),
     "sxtab16": Row("sxtab16 {w0}, {r0}, {r1}, ror #{i0}", K.PARALLEL,
                    lambda a, b, i: _added16(a, _sxtb16(b, i), 1), early=(1,)),
@@ -215,6 +233,8 @@ ISA: dict[str, Row] = {
     "ssub16": Row("ssub16 {w0}, {r0}, {r1}", K.PARALLEL, lambda a, b: _added16(a, b, -1)),
     "smuad": Row("smuad {w0}, {r0}, {r1}", K.MULTIPLY, lambda a, b: _smlad(a, b, np.zeros_like(a))),
     "smlad": Row("smlad {w0}, {r0}, {r1}, {r2}", K.MULTIPLY, _smlad, late=(2,)),
+    "smlabt": Row("smlabt {w0}, {r0}, {r1}, {r2}", K.MULTIPLY, lambda a, b, c: _smla(a, b, c, 0, 1), late=(2,)),
+    "smlatb": Row("smlatb {w0}, {r0}, {r1}, {r2}", K.MULTIPLY, lambda a, b, c: _smla(a, b, c, 1, 0), late=(2,)),
     "smmlar": Row("smmlar {w0}, {r0}, {r1}, {r2}", K.MULTIPLY, _smmlar, late=(2,)),
     "usat8": Row("usat {w0}, #8, {r0}", K.SATURATE, lambda a: _word(np.clip(signed(a), 0, 255))),
     "ssat8": Row("ssat {w0}, #8, {r0}", K.SATURATE, lambda a: _word(np.clip(signed(a), -128, 127))),

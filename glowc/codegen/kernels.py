@@ -151,7 +151,17 @@ def identity(instr: Instr, *, literal: bool) -> Identity:
     kernel = get_kernel(instr.kernel)
     keys = kernel.print_params if not literal else tuple(sorted(instr.params))
     types = tuple((o.role, o.type.dtype.value) for o in instr.operands)
-    return (instr.kernel, instr.variant, types, tuple((k, instr.params[k]) for k in keys), instr.plan, literal)
+    plan = instr.plan if literal else instr.plan.without_numbers
+    return (instr.kernel, instr.variant, types, tuple((k, instr.params[k]) for k in keys), plan, literal)
+
+
+_OF_PLAN = "plan_"
+"""What begins the names of fields that are numbers of a plan."""
+
+
+def argument_values(instr: Instr) -> dict[str, ParamValue]:
+    """Return the values of the fields that an argument struct may have: parameters, and numbers of the plan."""
+    return {**instr.params, **{_OF_PLAN + key: int(getattr(instr.plan, key)) for key in instr.plan.numbers}}
 
 
 @dataclass(frozen=True, slots=True)
@@ -167,7 +177,7 @@ class ArgsStruct:
         return f"typedef struct {{\n{body}}} {self.name};\n"
 
     def initializer(self, params: Mapping[str, ParamValue], tile: int = 0) -> str:
-        """Return the C initialiser for one instruction's parameters."""
+        """Return the C initialiser for one instruction's `argument_values`."""
         parts = [f".{name} = {_print(params[name], ctype == 'float')}" for name, ctype in self.fields]
         parts += [f".{TILE} = {tile}"] if tile else []
         return "{" + ", ".join(parts) + "}"
@@ -177,6 +187,7 @@ def args_struct(instr: Instr, name: str) -> ArgsStruct:
     """Return the argument struct of the shared function for this instruction's kernel."""
     kernel = get_kernel(instr.kernel)
     fields = [(p, "int32_t") for p in kernel.params] + [(p, "float") for p in kernel.float_params]
+    fields += [(_OF_PLAN + key, "int32_t") for key in instr.plan.numbers]
     return ArgsStruct(name, tuple(fields))
 
 
@@ -261,6 +272,11 @@ def render_function(
         rows = ["y_begin", "y_end"] if kernel.rows else []
         args = ", ".join([*(o.role for o in instr.operands), *numbers, *rows])
         return f"{signature(instr, fn, struct)} {{\n  {kernel.extern}({args});\n}}\n"
+    given = argument_values(instr)
+    numbers_of_plan = {
+        key: f"p->{_OF_PLAN}{key}" if struct is not None else _print(given[_OF_PLAN + key], is_float=False)
+        for key in instr.plan.numbers
+    }
     types = {o.role: o.type.dtype.ctype for o in instr.operands}
     kinds = {o.role: o.type.dtype for o in instr.operands}
 
@@ -269,7 +285,7 @@ def render_function(
 
     text = kernel_template(kernel, variant_of(instr)).render(
         fn=fn, signature=signature(instr, fn, struct), p=params, T=types, dtype=kinds, DType=DType,
-        v=instr.plan, has_scratch="scratch" in types, own=OWN, helper=helper, tile=_TILE.__add__,
+        v=instr.plan, n=numbers_of_plan, has_scratch="scratch" in types, own=OWN, helper=helper, tile=_TILE.__add__,
     )  # fmt: skip
     text = _with_unused(text, signature(instr, fn, struct), types)
     text = with_same_functions(text) if isinstance(instr.plan, SamePlan) else text

@@ -16,6 +16,7 @@ from glowc.codegen.kernels import (
     Helpers,
     Identity,
     args_struct,
+    argument_values,
     identity,
     render_function,
     tiles_of,
@@ -314,7 +315,8 @@ class FunctionTable:
     def _make(self, instr: Instr, literal: bool) -> FunctionView:
         struct = None if literal else self._struct(instr)
         if struct is not None:
-            self._structs.setdefault(struct.name, struct)
+            known = self._structs.setdefault(struct.name, struct)
+            self._structs[struct.name] = replace(known, fields=tuple(dict.fromkeys((*known.fields, *struct.fields))))
         count = sum(name.startswith(f"{self._prefix}_{instr.kernel}_") for name in self.names)
         base = f"{self._prefix}_{instr.kernel}" + (f"_{count + 1}" if count else "")
         name = f"{base}__{instr.variant}"
@@ -357,7 +359,7 @@ def layer_views(
         args = None
         if function.struct is not None:
             name = f"{prefix}_args_{index}"
-            args = (function.struct.name, name, function.struct.initializer(instr.params, function.tile))
+            args = (function.struct.name, name, function.struct.initializer(argument_values(instr), function.tile))
             arguments.append(f"&{name}")
         if instr.rows is not None:
             arguments += ["y", "y + 1"] if index in moves else [str(row) for row in instr.rows]

@@ -15,12 +15,14 @@ from glowc.errors import InputError, LimitError
 from glowc.graph.types import LARGEST_TENSOR_BYTES
 from glowc.memory import Room
 from glowc.memory.types import MemoryPlan
-from glowc.place.planning import Planned, Request, fits, make_plan, pareto
+from glowc.place.planning import Planned, Request, fits, make_plan, pareto, room_of_scratch
 from glowc.place.regions import named, require_split, rooms_of
 from glowc.place.spare import widest_gaps
 from glowc.program.ir import Program
 from glowc.program.lifetimes import live_bytes, root_lifetimes, strip_markers
 from glowc.select.choose import Selection
+
+_ROOM_PERCENTS = (100, 90, 75, 50)  # of what a limit leaves beside a layer, as a planner leaves gaps
 
 
 def flash_limit(options: CompileOptions, board: Board) -> int | None:
@@ -99,6 +101,29 @@ def _plan_selection(selection: Selection, request: Request) -> tuple[Selection, 
             if (not fits(done, request), done.extra_insns) < (not fits(best[1], request), best[1].extra_insns):
                 best = limited, done
             low, high = (middle + 1, high) if fits(done, request) else (low, middle)
+    return _in_own_rooms(selection, request, best, base)
+
+
+def _in_own_rooms(
+    selection: Selection, request: Request, best: tuple[Selection, Planned], base: int
+) -> tuple[Selection, Planned]:  # fmt: skip
+    """Return the plan without streaming in which layers take what the limit leaves beside them, if that is better."""
+    wanted = replace(request, kind="overlap")
+    if request.kind not in ("auto", "overlap") or request.fed or request.rooms:
+        return best
+    least = selection.limited(0)
+    done = make_plan(least.lower, wanted, least.predict)
+    bound = min(b for b in (request.limit_bytes, request.room_bytes) if b is not None)
+    room = room_of_scratch(strip_markers(done.program), bound)
+    for percent in _ROOM_PERCENTS if fits(done, request) else ():
+        limited = selection.limited_each({name: max(0, size) * percent // 100 for name, size in room.items()})
+        done = make_plan(limited.lower, wanted, limited.predict)
+        if fits(done, request):
+            streams = best[1].kind == "stream"
+            taken = _whole_cycles(selection) * (1 + best[1].extra_insns / base) if streams else _whole_cycles(best[0])
+            better = not fits(best[1], request) or _whole_cycles(limited) < taken
+            more = _whole_insns(limited) - base
+            return (limited, replace(done, extra_insns=done.extra_insns + more)) if better else best
     return best
 
 
@@ -106,6 +131,11 @@ def _whole_insns(selection: Selection) -> int:
     """Return the predicted instructions of an inference without streaming, guessed where nothing was measured."""
     whole = selection.lower(lambda _: False)
     return sum(cost.insns for cost in selection.estimates(whole))
+
+
+def _whole_cycles(selection: Selection) -> float:
+    """Return the predicted cycles of an inference without streaming."""
+    return sum(cost.cycles for cost in selection.estimates(selection.lower(lambda _: False)))
 
 
 def check_arena(planned: Planned) -> None:

@@ -23,7 +23,7 @@ from glowc.place.planning import Planned
 from glowc.program.ir import Program
 from glowc.select.choose import Selection
 
-_MORE, _LESS = 1.3, 0.7  # of the predicted code: no model has more, or less
+_MORE, _LESS = 1.3, 0.55  # of the predicted code: no model has more, or less
 SURE = 0.9  # of the predicted code is needed: it is off by as much as a tenth
 _APART = 1024  # what little code may have more besides
 _LOWER = 3  # models that are aimed at below the limit

@@ -65,8 +65,9 @@ class KernelVariant:
     `header` is the runtime header that it needs. `like` names the variant whose costs it has, where it is not measured
     by itself; `costs_of` the same of a variant that is one to choose from, another order of that one's instructions.
     `rows_in_order` keeps the kernel's row contract (`KernelDef.row_window`, `length`), so that the output may be
-    planned over input that is dead by then; `streams` says of a variant with scratch that calls for single rows
-    give what one call for all gives at little more cost, and that no scratch lives from one call to the next.
+    planned over input that is dead by then; it is faster where that is a multiple of `overlap_bytes` away, 0: nowhere.
+    `streams` says of a variant with scratch that calls for single rows give what one call for all gives at little more
+    cost, and that no scratch lives from one call to the next.
     `speed_only` variants spend RAM that only `--opt speed` is for.
     `reads` says how often its inputs are read, and `stated` what a call takes, roughly, where that is not what kernels
     of the instruction set take: it counts where nothing was measured, and a variant that states no less than one of
@@ -77,7 +78,8 @@ class KernelVariant:
     read from flash again and again; None where that does not pay. `wanted_bytes` are those for which the arena may
     grow by a little, as then all of them are read half as often; 0 for none. `spared_bytes` are those that the plan of
     an instruction which keeps weights does not read from flash again.
-    `spends` returns the plan of an instruction that has so many bytes for its scratch: it then takes less time.
+    `spends` returns the plan of an instruction that has so many bytes for its scratch: it then takes less time. For
+    fewer bytes than a plan can have it returns that with the fewest.
     `records` says where the weights lie in its packed constant, so that weights of 4 bits can be stored as such and
     unpacked in front of it; None where it has them in another form. `unpacks` variants read such weights as they are
     stored.
@@ -95,6 +97,7 @@ class KernelVariant:
     prepare: Callable[[Arrays, Instr], Prepared] | None = None
     placed: Callable[[Instr], Plan] | None = None
     rows_in_order: bool = True
+    overlap_bytes: Callable[[Instr], int] = lambda _: 1
     streams: bool = False
     row_block: int = 1
     speed_only: bool = False
@@ -178,9 +181,20 @@ def spending(instr: Instr, variant: KernelVariant, room_bytes: int) -> Instr:
     """Return an instruction that spends as much of so many bytes of scratch as makes it faster, as it is for fewer."""
     if variant.spends is None or room_bytes <= scratch_bytes(instr):
         return instr
-    wide = replace(instr, plan=variant.spends(instr, room_bytes))
-    own = TensorType((variant.scratch_bytes(wide),), DType.U8)
-    return replace(wide, operands=tuple(replace(o, type=own) if o.role == "scratch" else o for o in wide.operands))
+    return _with_scratch(instr, variant, variant.spends(instr, room_bytes))
+
+
+def sparing(instr: Instr, variant: KernelVariant, limit_bytes: int) -> Instr:
+    """Return an instruction that takes at most so many bytes of scratch, or as few as it can."""
+    if variant.spends is None or variant.scratch_bytes(instr) <= limit_bytes:
+        return instr
+    return _with_scratch(instr, variant, variant.spends(instr, limit_bytes))
+
+
+def _with_scratch(instr: Instr, variant: KernelVariant, plan: Plan) -> Instr:
+    found = replace(instr, plan=plan)
+    own = TensorType((variant.scratch_bytes(found),), DType.U8)
+    return replace(found, operands=tuple(replace(o, type=own) if o.role == "scratch" else o for o in found.operands))
 
 
 def streams_rows(variant: KernelVariant, instr: Instr) -> bool:
@@ -203,7 +217,8 @@ def block_waste(variant: KernelVariant, instr: Instr) -> float:
 def row_waste(variant: KernelVariant, instr: Instr) -> float:
     """Return what calls for single rows cost, as a multiple of one call for all rows."""
     width = int(instr.params.get("out_w", 0)) if instr.rows is not None else 0
-    return -(-width // variant.row_block) * variant.row_block / width if width else 1.0
+    blocks = -(-width // variant.row_block) * variant.row_block / width if width else 1.0
+    return blocks * (instr.plan.row_waste(instr) if instr.rows is not None else 1.0)
 
 
 # What every variant in portable C for all CPUs starts from.

@@ -15,11 +15,24 @@ FEATURES = (
     "quads", "quad_products", "weights", "macs_8k", "macs_16k", "macs_32k", "patch", "block_taps", "edge_blocks",
     "edge_patch", "strided_blocks", "tail", "tail_taps", "inside", "middle", "border",
     "spill_8k", "spill_16k", "spill_32k", "pairs", "pair_products", "spans_again_8k", "spans_again_16k",
-    "spans_again_32k", "twos_again_8k", "twos_again_16k", "twos_again_32k", "nonzeros", *TILE_FEATURES,
+    "spans_again_32k", "twos_again_8k", "twos_again_16k", "twos_again_32k", "nonzeros", "window_insns",
+    "plane_insns", *TILE_FEATURES,
 )  # fmt: skip
 
-WORK = TILE_WORK | {"macs", "products", "steps", "visits", "tile_products", "quad_products", "pair_products"}
+WORK = TILE_WORK | {
+    "macs",
+    "products",
+    "steps",
+    "visits",
+    "tile_products",
+    "quad_products",
+    "pair_products",
+    "window_insns",
+}
 """Those that count multiply-accumulates, one by one or in groups."""
+
+OF_PLAN = ("window_insns", "plane_insns")
+"""Those of plans that count the instructions of their loops (`Plan.work`): costs are fitted to nothing else."""
 
 LIMITS: Mapping[str, int] = {"out_min": -128, "out_max": 127}
 """Parameters that limit codes, with what does not limit int8."""
@@ -92,11 +105,14 @@ def features(instr: Instr) -> dict[str, float]:
     of which is there when its turn comes; spans_again_8k, twos_again_8k ...: those that all spans or
     twos of glowc.kernels.tile_features after the first one miss; inside: those that lie in
     the input; middle: those of pixels whose window is whole, border: of the other ones; pairs, pair_products: two
-    adjacent pixels of a row of four output channels, and their inputs. With them come those of
+    adjacent pixels of a row of four output channels, and their inputs. window_insns, plane_insns: of depthwise windows
+    over planes the instructions of rows of outputs, and all others. With them come those of
     glowc.kernels.tile_features.
     """
     p = numbers(instr)
+    image, channels = Image.of(p), p.get("out_c", 0)
     out = sum(o.type.elements for o in instr.operands if o.access is not Access.IN and o.role != "scratch")
+    out = max(out, image.pixels * channels if image is not None else 0)  # a ring has some of them
     found = {"call": 1.0, "outputs": float(out), "inputs": float(_inputs(instr)), "macs": float(instr.macs)}
     if instr.macs and out:
         depth, last = instr.macs / out, p.get("out_n", p.get("out_c", p.get("n", out)))
@@ -108,10 +124,9 @@ def features(instr: Instr) -> dict[str, float]:
         tiled = tile_features(instr, p, float(out))
         found |= tiled | _weights(instr, math.ceil(out / last / 4), tiled)
     found["rows"] = _rows(p)
-    image = Image.of(p)
     if image is None:
         return found
-    pixels, rows, channels = image.pixels, image.rows, p.get("out_c", 0)
+    pixels, rows = image.pixels, image.rows
     blocks = math.ceil(channels / 4)
     found |= {"pixels": pixels, "rows": rows, "blocks": pixels * blocks, "vectors": pixels * math.ceil(channels / 16)}
     found["strips"] = rows * math.ceil(image.out_w / 3) * blocks
@@ -120,6 +135,7 @@ def features(instr: Instr) -> dict[str, float]:
     tiles, inputs = image.batch * math.ceil(image.out_h / 2) * math.ceil(image.out_w / 4), p.get("in_c", 0)
     found |= {"tiles": tiles * blocks, "tile_products": tiles * blocks * inputs}
     found |= _passes(instr.plan, image, inputs, channels)
+    found |= instr.plan.work(instr)
     if "k_h" in p and "k_w" in p:
         found |= {"taps": pixels * image.k_h * image.k_w, "kernel_rows": pixels * image.k_h}
         found["visits"] = float(out * image.k_h * image.k_w)

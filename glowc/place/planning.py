@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Sequence, Set
 from dataclasses import dataclass, replace
 
 from glowc import memory
@@ -18,7 +18,7 @@ from glowc.place.rewrite.accesses import accesses
 from glowc.place.rewrite.eliminate import eliminate_copies, remove_dead_stores
 from glowc.place.rewrite.keep_weights import keep_weights, wanted_gaps
 from glowc.place.rewrite.reorder import reorder, steps_of
-from glowc.place.rewrite.row_overlap import row_overlaps, set_directions
+from glowc.place.rewrite.row_overlap import off_grid, row_overlaps, set_directions
 from glowc.place.rewrite.share_in_place import in_place_pairs, share_in_place
 from glowc.place.rewrite.unpack_weights import Room, narrow_layers, unpack_weights
 from glowc.place.spare import widest_gaps
@@ -188,6 +188,12 @@ def _placed(program: Program, request: Request) -> Planned:
     plain = request.kind == "plain"
     overlaps = () if plain else tuple(memory_overlaps(program))
     plan = plan_memory(program, overlaps, request.rooms, request.guard_bytes)
+    slower = frozenset[int]() if plain else off_grid(strip_markers(program), plan.offsets_bytes)
+    if slower:  # apart, where there is room
+        fewer = tuple(memory_overlaps(program, slower))
+        other = plan_memory(program, fewer, request.rooms, request.guard_bytes)
+        if other.arena_bytes <= plan.arena_bytes:
+            overlaps, plan = fewer, other
     return Planned("plain" if plain else "overlap", _directed(program, plan), plan, overlaps)
 
 
@@ -221,7 +227,17 @@ def _spending(program: Program, name: str, room_bytes: int) -> Program:
 
 
 def _room_of_scratch(program: Program, done: Planned) -> dict[str, int]:
-    """Return the bytes that an arena may have for scratch of instructions by name, where those are more than it has.
+    """Return the bytes that instructions by name may spend on scratch, where those are more than they have."""
+    room = room_of_scratch(program, done.plan.arena_bytes)
+    return {
+        i.name: room[i.name]
+        for i in program.instrs
+        if variant_of(i).spends is not None and scratch_bytes(i) < room[i.name]
+    }
+
+
+def room_of_scratch(program: Program, arena_bytes: int) -> dict[str, int]:
+    """Return the bytes that an arena may have for scratch of instructions by name.
 
     An output lies over its input as far as it may.
     """
@@ -229,13 +245,10 @@ def _room_of_scratch(program: Program, done: Planned) -> dict[str, int]:
     for o in row_overlaps(program):
         source, out = (program.buffers[name].size_bytes for name in (o.source, o.out))
         saved[o.index] = max(saved[o.index], source - o.high, out + o.low)
-    found = {}
-    for index, (instr, live) in enumerate(zip(program.instrs, live_bytes(program), strict=True)):
-        own = scratch_bytes(instr)
-        room = done.plan.arena_bytes - live + saved[index] + own
-        if variant_of(instr).spends is not None and own < room:
-            found[instr.name] = room
-    return found
+    return {
+        instr.name: arena_bytes - live + saved[index] + scratch_bytes(instr)
+        for index, (instr, live) in enumerate(zip(program.instrs, live_bytes(program), strict=True))
+    }
 
 
 def _unpacked(program: Program, done: Planned, request: Request) -> Planned:
@@ -412,9 +425,10 @@ def plan_memory(
     return replace(plan, offsets_bytes={name: at + guard_bytes for name, at in plan.offsets_bytes.items()})
 
 
-def memory_overlaps(program: Program) -> list[memory.Overlap]:
-    """Return how close the blocks of instructions outside of segments may come."""
-    return [memory.Overlap(o.out, o.source, o.low, o.high) for o in row_overlaps(strip_markers(program))]
+def memory_overlaps(program: Program, but: Set[int] = frozenset()) -> list[memory.Overlap]:
+    """Return how close the blocks of instructions outside of segments may come, `but` those of some."""
+    found = row_overlaps(strip_markers(program))
+    return [memory.Overlap(o.out, o.source, o.low, o.high) for o in found if o.index not in but]
 
 
 def memory_blocks(program: Program) -> list[memory.Block]:

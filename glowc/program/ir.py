@@ -7,8 +7,9 @@ another is a view (no bytes of its own). Scratch is an operand like any other.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from enum import Enum
+from typing import Any, ClassVar
 
 import numpy as np
 
@@ -53,9 +54,11 @@ class Plan:
     """What the variant of an instruction decided when it prepared the constants: what its template prints by.
 
     Each family of kernels has its own, a frozen dataclass of numbers, words, tuples and other plans. `path` is the way
-    that a variant takes: instructions of one path share code.
+    that a variant takes: instructions of one path share code. `numbers` are the fields that differ between layers which
+    share a function: there they are fields of its argument struct, and the template prints them by as `n`.
     """
 
+    numbers: ClassVar[tuple[str, ...]] = ()
     path: str = ""
 
     def __init_subclass__(cls) -> None:
@@ -67,6 +70,12 @@ class Plan:
         """Return the name of the class, with that of its module in the room of kernels: "mve.conv.ConvPlan"."""
         module, room = cls.__module__, "glowc.kernels."
         return f"{module.removeprefix(room)}.{cls.__name__}" if module.startswith(room) else cls.__name__
+
+    @property
+    def without_numbers(self) -> Plan:
+        """The plan as it belongs to the identity of a function that layers share."""
+        none: dict[str, Any] = dict.fromkeys(self.numbers, 0)
+        return replace(self, **none) if none else self
 
     @property
     def cost_path(self) -> str:
@@ -86,6 +95,14 @@ class Plan:
     def touched(self, _: Instr) -> Mapping[str, int]:
         """Return the elements of inputs and scratch read and written, by role; none where loops are as usual."""
         return {}
+
+    def work(self, _: Instr) -> Mapping[str, float]:
+        """Return features of glowc.kernels.features that follow from the plan."""
+        return {}
+
+    def row_waste(self, _: Instr) -> float:
+        """Return what calls for single rows cost, as a multiple of one call for all rows, but for blocks of pixels."""
+        return 1.0
 
     @property
     def ends_with_rows(self) -> bool:

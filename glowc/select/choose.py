@@ -17,14 +17,16 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from functools import partial
 
 from glowc.board import Cpu
 from glowc.graph.graph import Graph
-from glowc.kernels.base import KernelVariant, prepare, row_waste
+from glowc.kernels.base import UNFIT, KernelVariant, Prepared, prepare, prepared_instr, row_waste, sparing
+from glowc.kernels.choice import variant_of
 from glowc.lower.lowering import Choose, Finish, Prepare, by_rank, lower_graph
 from glowc.program.ir import Instr, Program, scratch_bytes
+from glowc.program.kernel import Arrays
 from glowc.select.budgets import Choice, Price, constants_bytes, shrunk
 from glowc.select.candidates import Layer, Order, Preparer, Tuned, collect
 from glowc.select.cost import Cost, Costs, load_costs
@@ -36,6 +38,20 @@ from glowc.select.zeros import nonzero_shares
 
 _LARGE_LIMIT = 96 * KB  # balanced, for CPUs that run from caches and megabytes of memory
 CODE_OF_ANY = 128 * KB  # no model's code takes more
+_NO_LIMIT = 1 << 62
+
+
+def _spared(form: Instr, limit: int) -> Instr:
+    """Return a form that takes at most so many bytes of scratch, or as few as it can."""
+    return sparing(form, variant_of(form), limit)
+
+
+def _spared_plan(found: Prepared, instr: Instr, variant: KernelVariant, limit: int) -> Prepared:
+    """Return what a variant made of an instruction with such a plan."""
+    if found == UNFIT or variant.spends is None:
+        return found
+    form = prepared_instr(replace(instr, variant=variant.name), found)
+    return replace(found, plan=sparing(form, variant, limit).plan)
 
 
 def chooser(order: Order) -> Choose:
@@ -60,7 +76,7 @@ class Selection:
     costs: Costs
     order: Order
     tuned: Tuned
-    scratch_limit: int = 1 << 62
+    scratch_limits: Mapping[str, int] = field(default_factory=dict)  # by layer, where there are any
     preparing: Prepare = prepare
 
     def lower(self, streaming: Callable[[str], bool]) -> Program:
@@ -72,8 +88,8 @@ class Selection:
             if not streaming(instr.name) or instr.macs == 0:
                 return whole(instr, variants, finish)
             variants = [v for v in variants if v.name in forms[instr.name]]
-            rows = [forms[instr.name][v.name] for v in variants]
-            least = max(self.scratch_limit, min(map(scratch_bytes, rows)))
+            rows = [_spared(forms[instr.name][v.name], 0) for v in variants]
+            least = max(self.scratch_limits.get(instr.name, _NO_LIMIT), min(map(scratch_bytes, rows)))
             known = [self._trusted(form) for form in rows]
             cycles = [(cost if cost and None not in known else self.costs.stated(form)).cycles
                       for form, cost in zip(rows, known, strict=True)]  # fmt: skip
@@ -83,7 +99,11 @@ class Selection:
             ]
             return variants[keys.index(min(keys))]
 
-        return lower_graph(self.graph, self.cpu, streaming, choose, self.preparing)
+        def preparing(variant: KernelVariant, constants: Arrays, instr: Instr) -> Prepared:
+            found = self.preparing(variant, constants, instr)
+            return _spared_plan(found, instr, variant, 0) if streaming(instr.name) else found
+
+        return lower_graph(self.graph, self.cpu, streaming, choose, preparing)
 
     def predict(self, instr: Instr) -> int | None:
         """Return the predicted instructions of a call, None where too little was measured."""
@@ -97,11 +117,24 @@ class Selection:
 
     def scratch_sizes(self) -> list[int]:
         """Return the bytes of scratch that a limit may be set to, ascending; the largest limits nothing."""
-        return sorted({scratch_bytes(f) for x in self.layers for f in x.forms})
+        return sorted({scratch_bytes(g) for x in self.layers for f in x.forms for g in (f, _spared(f, 0))})
 
     def limited(self, limit: int) -> Selection:
         """Return the selection in which layers take no more than `limit` bytes of scratch where they can."""
-        return replace(self, order=lean(self.layers, self.order, limit), scratch_limit=limit)
+        return self.limited_each({x.name: limit for x in self.layers})
+
+    def limited_each(self, limits: Mapping[str, int]) -> Selection:
+        """Return the selection in which a layer takes no more than its limit of scratch where it can."""
+        layers = tuple(
+            replace(x, forms=tuple(_spared(f, limits.get(x.name, _NO_LIMIT)) for f in x.forms)) for x in self.layers
+        )
+
+        def preparing(variant: KernelVariant, constants: Arrays, instr: Instr) -> Prepared:
+            found = self.preparing(variant, constants, instr)
+            return _spared_plan(found, instr, variant, limits.get(instr.name, _NO_LIMIT))
+
+        order = lean(layers, self.order, limits)
+        return replace(self, layers=layers, order=order, scratch_limits=limits, preparing=preparing)
 
     def ordered(self, order: Order) -> Selection:
         """Return the selection with another order; variants that a layer does not have are left out."""

@@ -40,11 +40,11 @@ _MAX_STEPS = 200
 _DOUBLINGS, _HALVINGS = 7, 4
 
 
-def lean(layers: Sequence[Layer], order: Order, limit: int) -> Order:
-    """Return the order with the variants first that need at most `limit` bytes of scratch, or the fewest of all."""
+def lean(layers: Sequence[Layer], order: Order, limits: Mapping[str, int]) -> Order:
+    """Return the order with the variants first that need no more scratch than a layer's limit, or the least of all."""
     found = {}
     for layer in layers:
-        least = max(limit, min(map(scratch_bytes, layer.forms)))
+        least = max(limits.get(layer.name, 1 << 62), min(map(scratch_bytes, layer.forms)))
         names = order.get(layer.name, tuple(f.variant for f in layer.forms))
         found[layer.name] = tuple(sorted(names, key=partial(_exceeds, layer, least)))
     return found

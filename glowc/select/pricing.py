@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
-from glowc.codegen.kernels import Identity, args_struct, identity, render_kernel
+from glowc.codegen.kernels import Helpers, Identity, args_struct, identity, render_function
 from glowc.codegen.view import Family, family, literal_families
 from glowc.program.ir import Instr
 from glowc.select.candidates import Layer, Tuned
@@ -54,7 +54,7 @@ class Pricing:
         self.costs, self.tuned, self.opt, self.mode_of = costs, tuned, opt, mode_of
         self._fastest = fastest or {}
         self._facts: dict[int, tuple[Instr, Facts]] = {}
-        self._texts: dict[Identity, tuple[str, float]] = {}
+        self._texts: dict[Identity, Mapping[str, float]] = {}
         self._codes: dict[tuple[int, ...], float] = {}
 
     def facts(self, instr: Instr) -> Facts:
@@ -100,17 +100,23 @@ class Pricing:
         for f in facts:
             shapes.setdefault(f.family, set()).add(f.literal)
         literal = literal_families(shapes, self.opt)
-        texts = dict(self._text(i, f, f.family in literal) for i, f in zip(instrs, facts, strict=True))
+        texts: dict[str, float] = {}
+        for i, f in zip(instrs, facts, strict=True):
+            texts |= self._text(i, f, f.family in literal)
         called = sum(self.costs.functions.get(n, 0) for n in {n for f in facts for n in f.callees})
         fixed, per_layer = self.costs.base
         return _INLINED * (sum(texts.values()) + called + fixed + per_layer * len(instrs))
 
-    def _text(self, instr: Instr, facts: Facts, literal: bool) -> tuple[str, float]:
+    def _text(self, instr: Instr, facts: Facts, literal: bool) -> Mapping[str, float]:
+        """Return the predicted bytes of a function and of each of its helpers, which others may have as well."""
         key = facts.literal if literal else facts.shared
         if key not in self._texts:
-            code = render_kernel(instr, "fn", None if literal else args_struct(instr, "args_t"))
+            helpers, struct = Helpers(), None if literal else args_struct(instr, "args_t")
+            function = render_function(instr, "fn", helpers, "fn", struct)
             mode = "size" if self.opt == "size" else "literal" if literal else "shared"
-            self._texts[key] = code, self.costs.text(instr, mode, count_lines(code))
+            lines = {code: count_lines(code) for code in (function, *helpers.take().values())}
+            taken = self.costs.text(instr, mode, sum(lines.values())) / sum(lines.values())
+            self._texts[key] = {code: count * taken for code, count in lines.items()}
         return self._texts[key]
 
 

@@ -20,15 +20,15 @@ EXTREMES = (0, 1, 0x7FFFFFFF, 0x80000000, 0xFFFFFFFF, 0x00008000, 0x7FFF8000, 0x
 REALS = (0.0, -0.0, 0.5, -0.5, 1.5, 2.5, -2.5, 127.5, 3e9, -3e9, np.inf, -np.inf, np.nan, 1e-40, 0.49999997)
 IMMEDIATES = {
     "ldr": (4,), "ldrd": (8,), "ldm": (3,), "vldm": (4,), "str": (4,), "str_moving": (8,), "add": (20,),
-    "add_lsl": (4,), "eor": (0x80808080,), "orr_lsl": (16,), "lsr": (8,), "asr": (8,), "bfi": (8, 8), "sxtb16": (8,),
-    "ssat8_asr": (1,), "vcvt_fixed": (8,), "ldr_by": (2,), "ldrb": (7,), "vldr": (4,), "strb": (5,), "strb_by": (1,),
-    "mov_imm": (0x00010001,), "add_asr": (2,), "sub_lsl": (1,), "sxtab16": (8,),
+    "add_lsl": (4,), "eor": (0x80808080,), "orr_lsl": (16,), "lsl": (8,), "lsr": (8,), "asr": (8,), "bfi": (8, 8),
+    "sxtb16": (8,), "ssat8_asr": (1,), "vcvt_fixed": (8,), "ldr_by": (2,), "ldrb": (7,), "vldr": (4,), "strb": (5,),
+    "strb_by": (1,), "str_by": (2,), "mov_imm": (0x00010001,), "add_asr": (2,), "sub_lsl": (1,), "sxtab16": (8,),
 }  # fmt: skip
 BASES = {
     "ldr": 0, "ldrd": 0, "ldm": 0, "vldm": 0, "str": 1, "str_moving": 1, "ldr_by": 0, "ldrb": 0, "vldr": 0, "strb": 1,
-    "strb_by": 1,
+    "strb_by": 1, "str_by": 1,
 }  # fmt: skip
-PLACES = {"ldr_by": (1, 4), "strb_by": (2, 8)}  # which operand is a distance, and beyond all
+PLACES = {"ldr_by": (1, 4), "strb_by": (2, 8), "str_by": (2, 4)}  # which operand is a distance, and beyond all
 IN_PLACE = {"smlad": 2, "smmlar": 2, "bfi": 0, "qadd": 0, "orr_lsl": 0}
 FLOATS = {"vmul": 2, "vcvtr": 1}
 

@@ -337,6 +337,7 @@ def _record(job: Job, entry: int, number: int) -> bytes:
     kernel, instr = get_kernel(job.instr.kernel), job.instr
     params = [struct.pack("<i", instr.params[key]) for key in kernel.params]
     params += [struct.pack("<f", instr.params[key]) for key in kernel.float_params]
+    params += [struct.pack("<i", int(getattr(instr.plan, key))) for key in instr.plan.numbers]
     begin, end = instr.rows or (0, 0)
     header = struct.pack("<4I2i", entry, number, len(params), len(instr.operands), begin, end)
     roles = [o.role for o in instr.operands]

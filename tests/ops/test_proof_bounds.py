@@ -14,13 +14,10 @@ import pytest
 
 from glowc.graph.numerics import fma, requantize
 from glowc.graph.types import DType, TensorType
-from glowc.kernels.dsp import depthwise as dsp_depthwise
-from glowc.kernels.dsp.depthwise import fits_short
 from glowc.kernels.shapes import axis_keys
 from glowc.kernels.simd.stream import is_bounded
 from glowc.kernels.thumb import depthwise as thumb_depthwise
 from glowc.kernels.thumb import fold as thumb_fold
-from glowc.ops.registry import get_op
 from tests.kernels.case import Case, make_case
 from tests.kernels.params import row_params
 
@@ -262,15 +259,6 @@ def depthwise_at_the_bound() -> list[Case]:
     return [depthwise(v / largest, f"depthwise product {v}") for v in (31999.0, -31999.0, 32001.0, 40000.0, -70000.0)]
 
 
-@pytest.mark.parametrize(("product", "inside"), [(31999.0, True), (32001.0, False), (-32001.0, False)])
-def test_depthwise_products_are_short_up_to_32000(product: float, inside: bool) -> None:
-    assert get_op("Conv")  # reading the operators defines the kernels
-    case = depthwise(product / (255 * 9 * 10), "bound")
-    weights = case.arrays["weights"].reshape(9, 4)
-    scale = np.broadcast_to(case.arrays["scale"], 4)
-    assert fits_short(weights, case.arrays["bias"].astype(np.int64), scale, case.instr) is inside
-
-
 def test_distance_from_a_tie_grows_with_the_sums_until_float32_rounds_them() -> None:
     assert thumb_fold.near_tie(0) == (1 << 16) + 1
     assert thumb_fold.near_tie(1 << 24) == (1 << 24) + (1 << 16) + 1
@@ -305,19 +293,3 @@ def test_tiles_know_which_of_their_columns_are_padding() -> None:
             columns = range(begin, begin + (tiles.outputs - 1) * stride + (k_w - 1) * dilation + 1)
             missing = sum(c < 0 for c in columns), sum(c >= in_w for c in columns)
             assert tiles.kinds[kind] == missing, (row, n)
-
-
-def test_tiles_of_registers_cover_a_row_and_read_nothing_beside_it() -> None:
-    for row in rows_of_windows():
-        in_w, out_w, k_w, stride, dilation, pad = row
-        tiles, x = dsp_depthwise.plan_tiles(*row), 0
-        for n, (outputs, first, end) in enumerate(tiles.kinds):
-            repeated = n == tiles.middle
-            assert not repeated or x == tiles.left, row
-            for _ in range((out_w - tiles.left - tiles.right) // outputs if repeated else 1):
-                width = (outputs - 1) * stride + (k_w - 1) * dilation + 1
-                inside = [c for c in range(width) if 0 <= x * stride - pad + c < in_w]
-                assert (first, end) == (inside[0], inside[-1] + 1) if inside else first >= end, (row, x)
-                assert not repeated or len(inside) == width, (row, x)
-                x += outputs
-        assert x == out_w, row

@@ -13,24 +13,31 @@ from onnx import TensorProto
 
 
 def conv_chain(
-    path: Path, hw: tuple[int, int], channels: Sequence[int], *, pooled: bool = False, kernel: int = 3
+    path: Path, hw: tuple[int, int], channels: Sequence[int], *, pooled: bool = False, kernel: int = 3,
+    depthwise: bool = False,
 ) -> Path:  # fmt: skip
     """Write convolutions from each number of channels to the next one, int8 in QDQ form; `pooled`: halved each time.
 
-    Kernels are 3x3, or of another odd size.
+    `depthwise`: as many groups as channels. Kernels are 3x3, or of another odd size.
     """
     rng, nodes, value = np.random.default_rng(0), [], "x_q"
     consts = {"s": np.float32(0.02), "ws": np.float32(0.01), "bs": np.float32(0.0002)}
+    most = 90 if depthwise else 12  # of a weight, for codes all over
     consts |= {"z": np.int8(-128), "z8": np.int8(0), "z32": np.int32(0)}
     for n, (c, out_c) in enumerate(pairwise(channels)):
-        consts[f"w{n}_q"] = rng.integers(-12, 13, (out_c, c, kernel, kernel), dtype=np.int8)
+        consts[f"w{n}_q"] = rng.integers(-most, most + 1, (out_c, 1 if depthwise else c, kernel, kernel), dtype=np.int8)
         consts[f"b{n}_q"] = rng.integers(-500, 500, out_c, dtype=np.int32)
         nodes += [
             oh.make_node("DequantizeLinear", [value, "s", "z"], [f"x{n}"]),
             oh.make_node("DequantizeLinear", [f"w{n}_q", "ws", "z8"], [f"w{n}"]),
             oh.make_node("DequantizeLinear", [f"b{n}_q", "bs", "z32"], [f"b{n}"]),
             oh.make_node(
-                "Conv", [f"x{n}", f"w{n}", f"b{n}"], [f"c{n}"], kernel_shape=(kernel, kernel), pads=4 * (kernel // 2,)
+                "Conv",
+                [f"x{n}", f"w{n}", f"b{n}"],
+                [f"c{n}"],
+                kernel_shape=(kernel, kernel),
+                pads=4 * (kernel // 2,),
+                group=c if depthwise else 1,
             ),
         ]
         if pooled:

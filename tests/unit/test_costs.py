@@ -167,7 +167,7 @@ def test_large_scratch_is_for_speed_only() -> None:
     layers = [layer(*forms, live=10_000)]
     assert select(layers, costs, "speed")["conv.0"][0] == "dsp"
     assert select(layers, costs, "balanced")["conv.0"][0] == "v7m"
-    assert lean(layers, {}, 0)["conv.0"] == ("v7m", "dsp")
+    assert lean(layers, {}, {"conv.0": 0})["conv.0"] == ("v7m", "dsp")
 
 
 def test_scratch_beside_few_live_bytes_is_free() -> None:

@@ -1,33 +1,355 @@
-"""dwconv_s8 on SMLABB and SMLATT: printed tiles of up to three outputs, or loops that take little code."""
+"""dwconv_s8 on SMLAD: two products an instruction, over planes of one channel (runtime_c/dsp/glow_dsp_planar.h).
+
+Weights stay bytes in flash and become words of two taps once for a layer; inputs become halfwords once for a band of
+rows and channels, as many as the scratch holds.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from dataclasses import dataclass
+import itertools
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, replace
+from functools import cache, lru_cache
+from typing import ClassVar
 
 import numpy as np
 
+from glowc.asm.insn import Loop, instructions
 from glowc.graph.types import DType
-from glowc.kernels.base import KernelVariant, Prepared
+from glowc.kernels.base import KernelVariant, Prepared, plan_in, plan_of
 from glowc.kernels.common.constants import EMPTY, WEIGHTED
 from glowc.kernels.common.header_numbers import header_number
-from glowc.kernels.common.sums import sums
-from glowc.kernels.dsp.depthwise_tile import PlainTile, Tile
-from glowc.kernels.dsp.forms import GROUP
-from glowc.kernels.dsp.needs import FPU
+from glowc.kernels.dsp.ends import Ends, ends_of, factors_of, fixed_end
+from glowc.kernels.dsp.needs import DUAL_ISSUE, FPU
+from glowc.kernels.dsp.pixel_tile import CORTEX_M7
+from glowc.kernels.dsp.planar_tile import Window, pairs_assembly, rows_assembly, singles_assembly
+from glowc.kernels.dsp.planar_tile import rows as rows_of
+from glowc.kernels.dsp.stream import ending
+from glowc.kernels.features import Stated
 from glowc.kernels.shapes import Conv
 from glowc.program.ir import Instr, Plan
 from glowc.program.kernel import Arrays
 
-_MAX_TAPS = 36  # of a window (code size)
-_MAX_KINDS, _MAX_COLUMNS = 6, 24
-_LONG = 5  # columns of a tile of 3 x 3 whose text is more than a kilobyte
-_SHORT = 32000.0  # rounded it fits 16 bits, and so it does when float32 has rounded the product
+_GROUP = 4  # channels
+_USUAL_BYTES = 3072  # of scratch, or a quarter of the tensors: more where a plan leaves it free
+_MOST_TAPS, _MOST_STRIDE = 128, 4
+_PAIR, _SINGLE, _ROW = 18, 19, 12  # instructions: of words of two columns, of one, and of a row of four channels
+_BAND, _CALL, _ROWS, _LINE = 300, 60, 120, 16  # of a band, calls that make planes and rows, a row of outputs
+_COPY, _COPY_FEW = 2, 15  # of an output that is copied with three others, and with fewer
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class DepthwisePlan(PlainTile):
-    """Tiles of any window, its rows from the first to the last."""
+class PlanarPlan(Plan):
+    """A `window` whose codes end in `end`, by a multiplier and a shift where `fixed`; `rows` and `channels` of a band.
+
+    A row of a plane has `words` for each remainder of the dilation, the last row `slack` more; the rows of a band are
+    one where they are `flat`. `upright`: rows of planes are columns of the image. Instructions are in order for a
+    `core`, "" for none.
+    """
+
+    numbers: ClassVar[tuple[str, ...]] = ("rows", "channels", "words", "flat", "slack")
+    window: Window
+    end: str
+    rows: int
+    channels: int
+    words: int
+    flat: bool
+    slack: int
+    upright: bool
+    fixed: bool = False
+    core: str = ""
+
+    @property
+    def pairs(self) -> str:
+        """The assembly that makes words of two columns, or of two taps."""
+        return pairs_assembly(self.core)
+
+    @property
+    def singles(self) -> str:
+        """The assembly that makes words of one column."""
+        return singles_assembly(self.core)
+
+    @property
+    def compute(self) -> str:
+        """The assembly of rows of outputs."""
+        return rows_assembly(self.core, self.window, self.end, fixed=self.fixed)
+
+    def touched(self, instr: Instr) -> Mapping[str, int]:
+        """Inputs: those below each band. Scratch: planes that are written and read, and words of weights."""
+        way, window = _way(instr, self), self.window
+        read = way.shape.batch * way.shape.in_c * way.expanded(self.rows) * way.shape.in_w
+        blocks = way.outputs(way.shape.out_h) // window.outputs * way.shape.batch * way.shape.out_c
+        taps = 4 * window.k_h * (window.k_w - 1)
+        used = 4 * blocks * window.k_h * window.words + way.shape.out_c * taps
+        return {"in": read, "scratch": 2 * read + used + (0 if window.held else blocks * taps)}
+
+    def work(self, instr: Instr) -> Mapping[str, float]:
+        """Count the instructions of rows of outputs, and of all that is around them."""
+        way = _way(instr, self)
+        batch = way.shape.batch
+        return {"window_insns": batch * way.insns(), "plane_insns": batch * way.around(self.rows, self.channels)}
+
+    def row_waste(self, instr: Instr) -> float:
+        """Each call takes apart the rows below a row, and the weights."""
+        shape = Conv.of(instr)
+        row = replace(shape, out_h=1, in_h=min(shape.in_h, (shape.k_h - 1) * shape.dil_h + 1), pad_top=0)
+        way, rows, channels = _best(row, 0, upright=False)
+        return shape.out_h * way.cost(rows, channels) / _way(instr, self).cost(self.rows, self.channels)
+
+
+@dataclass(frozen=True, slots=True)
+class _Way:
+    """How a layer is walked: its shape as planes have it, outputs at a time, whether the rows of a band are one.
+
+    Rows of a band are those of the image; of `upright` planes a band has all columns.
+    """
+
+    shape: Conv
+    window: Window
+    flat: bool
+    upright: bool
+
+    @property
+    def columns(self) -> list[tuple[int, int]]:
+        """The columns of padding before the input and those of the input, of each remainder of the dilation."""
+        s, found = self.shape, []
+        for first in range(s.dil_w):
+            pads = -(-max(s.pad_left - first, 0) // s.dil_w)
+            begin = first + pads * s.dil_w - s.pad_left
+            found.append((pads, -(-max(s.in_w - begin, 0) // s.dil_w)))
+        return found
+
+    @property
+    def plane_words(self) -> list[tuple[int, int]]:
+        """The words of two columns of a row and those of one, of each remainder of the dilation."""
+        found = []
+        for pads, columns in self.columns:
+            left = min(pads % 2, columns)
+            found.append(((columns - left) // 2, left + (columns - left) % 2))
+        return found
+
+    @property
+    def words(self) -> int:
+        """The words of a row of a plane; the padding of flat rows is that of the next row as well."""
+        written = max(-(-(pads + columns) // 2) for pads, columns in self.columns)
+        if self.flat:
+            s = self.shape
+            return max(written, -(-s.out_w // 2), -(-(s.out_w - 1 + self.window.k_w - s.pad_left) // 2))
+        return max(written, (self._blocks - 1) * self.window.advance + self.window.words)
+
+    @property
+    def _blocks(self) -> int:
+        """The blocks of a row, of one remainder of the dilation."""
+        return -(-self.shape.out_w // (self.shape.dil_w * self.window.outputs))
+
+    @property
+    def slack(self) -> int:
+        """The words after the last row of a plane."""
+        return self.window.advance + self.window.words if self.flat else 0
+
+    @property
+    def direct(self) -> bool:
+        """Whether outputs are written where they belong."""
+        return not self.flat and self.shape.out_w % (self.shape.dil_w * self.window.outputs) == 0
+
+    def across(self, rows: int) -> int:
+        """Return the rows of outputs of a band, as planes have it."""
+        return self.shape.out_h if self.upright else rows
+
+    def bands(self, rows: int) -> int:
+        """Return the bands of an image."""
+        return -(-self.shape.out_h // self.across(rows))
+
+    def below(self, rows: int) -> int:
+        """Return the rows of a plane."""
+        return (self.across(rows) - 1) * self.shape.stride_h + (self.shape.k_h - 1) * self.shape.dil_h + 1
+
+    def expanded(self, rows: int) -> int:
+        """Return the rows of an image that become rows of planes, those of all bands."""
+        return self.bands(rows) * min(self.below(rows), self.shape.in_h)
+
+    def outputs(self, rows: int) -> int:
+        """Return the outputs of so many rows of a plane, with those that are left out."""
+        if self.flat:
+            return -(-rows * 2 * self.words // self.window.outputs) * self.window.outputs
+        return rows * self.shape.dil_w * self._blocks * self.window.outputs
+
+    def plane(self, rows: int) -> int:
+        """Return the words of a plane."""
+        return self.below(rows) * self.shape.dil_w * self.words + self.slack
+
+    def bytes(self, rows: int, channels: int) -> int:
+        """Return the bytes of scratch for so many rows and channels of a band."""
+        mult = self.shape.out_c // self.shape.in_c
+        weights = 4 * mult * self.window.k_h * (self.window.k_w - 1)
+        line = 0 if self.direct else self.outputs(self.across(rows)) // self.shape.dil_w
+        return channels * (weights + 4 * self.plane(rows)) + line * (_GROUP if mult == 1 else mult)
+
+    def insns(self) -> float:
+        """Return the instructions of all rows of outputs."""
+        s = self.shape
+        blocks = self.outputs(s.out_h) // self.window.outputs * block_insns(self.window)
+        return s.out_c * (blocks + (0 if self.flat else s.out_h * s.dil_w * _LINE))
+
+    def around(self, rows: int, channels: int) -> float:
+        """Return all other instructions, roughly: planes and weights of bands of so many rows and channels, copies."""
+        s, words, bands = self.shape, self.plane_words, self.bands(rows)
+        fours, parts = -(-s.in_c // _GROUP), sum((pairs > 0) + singles for pairs, singles in words)
+        row = parts * _ROW + sum(_PAIR * pairs + _SINGLE * singles for pairs, singles in words)
+        planes = fours * (self.expanded(rows) * row + bands * parts * _CALL) + 4 * channels * self.plane(rows)
+        weights = -(-s.out_c // _GROUP) * (_CALL + self.window.k_h * (_ROW + (self.window.k_w - 1) * _PAIR))
+        groups = -(-s.in_c // channels)
+        calls = bands * s.dil_w * (s.in_c if s.out_c > s.in_c else groups if self.direct else fours) * _ROWS
+        copies = 0 if self.direct else s.out_c * s.out_h * s.out_w * (_COPY if s.out_c == s.in_c else _COPY_FEW)
+        return planes + weights + calls + copies + groups * bands * _BAND + _BAND
+
+    def cost(self, rows: int, channels: int) -> float:
+        """Return the instructions of a layer with so many rows and channels in a band, roughly."""
+        return self.insns() + self.around(rows, channels)
+
+    def cuts(self) -> Iterator[tuple[int, int, int]]:
+        """Yield the ways to cut a layer into bands: bytes of scratch, rows and channels."""
+        heights = (self.shape.out_w,) if self.upright else _shares(self.shape.out_h)
+        for rows, fours in itertools.product(heights, _shares(-(-self.shape.in_c // _GROUP))):
+            yield self.bytes(rows, fours * _GROUP), rows, fours * _GROUP
+
+
+def _shares(number: int) -> list[int]:
+    """Return the numbers into which so many can be cut evenly, the last one apart."""
+    return sorted({-(-number // parts) for parts in range(1, number + 1)})
+
+
+def _turned(s: Conv) -> Conv:
+    """Return a shape whose rows are the columns of another one."""
+    return replace(
+        s, in_h=s.in_w, in_w=s.in_h, out_h=s.out_w, out_w=s.out_h, in_row=s.in_col, in_col=s.in_row, k_h=s.k_w,
+        k_w=s.k_h, stride_h=s.stride_w, stride_w=s.stride_h, dil_h=s.dil_w, dil_w=s.dil_h, pad_top=s.pad_left,
+        pad_left=s.pad_top,
+    )  # fmt: skip
+
+
+def _way(instr: Instr, plan: PlanarPlan) -> _Way:
+    shape = Conv.of(instr)
+    return _Way(_turned(shape) if plan.upright else shape, plan.window, plan.flat, plan.upright)
+
+
+def _ringed(shape: Conv) -> bool:
+    """Return whether rows are in rings."""
+    return shape.in_ring < shape.in_h or shape.out_ring < shape.out_h
+
+
+def _ways(shape: Conv, *, upright: bool) -> Iterator[_Way]:
+    """Yield the ways to walk over a layer, those with upright planes as well where rows are in no rings."""
+    plain = (shape.stride_h, shape.stride_w, shape.dil_h, shape.dil_w) == (1, 1, 1, 1)
+    for outputs in (2, 4):
+        window = Window(shape.k_h, max(shape.k_w, 2), shape.stride_w, outputs)
+        turned = Window(shape.k_w, shape.k_h, 1, outputs)
+        if window.fits:
+            yield from (_Way(shape, window, flat, upright=False) for flat in (False, True)[: 1 + plain])
+        if upright and plain and shape.k_h > 1 and not _ringed(shape):
+            yield _Way(_turned(shape), turned, flat=True, upright=True)
+
+
+@lru_cache(maxsize=4096)
+def _best(shape: Conv, limit_bytes: int, *, upright: bool = True) -> tuple[_Way, int, int]:
+    """Return the way, rows and channels of a band that take least in so much scratch, or the least scratch."""
+    found = [(size, way, rows, some) for way in _ways(shape, upright=upright) for size, rows, some in way.cuts()]
+    fitting = [(way.cost(rows, some), size, way, rows, some) for size, way, rows, some in found if size <= limit_bytes]
+    if fitting:
+        return min(fitting, key=lambda f: (f[:2], f[3:]))[2:]
+    return min(found, key=lambda f: (f[0], f[2:]))[1:]
+
+
+@cache
+def block_insns(window: Window) -> int:
+    """Return the instructions of a block of outputs."""
+    blocks = rows_of(window, "n8", fixed=False)[0]
+    while loops := [item for item in blocks if isinstance(item, Loop)]:
+        outer, blocks = blocks, loops[0].body
+    inside = sum(1 for _ in instructions(blocks))
+    straight = sum(1 for _ in instructions(outer)) - inside
+    return straight + window.k_h * inside if window.printed_rows == 0 else inside
+
+
+def accepts(instr: Instr) -> bool:
+    """Accept int8, four channels or more of their own, strides of windows whose columns are beside each other."""
+    if any(instr.operand(role).type.dtype is not DType.S8 for role in ("in", "weights", "out")):
+        return False
+    shape = Conv.of(instr)
+    alone = shape.in_ch == 1 and shape.groups == shape.in_c >= _GROUP
+    return alone and shape.taps <= _MOST_TAPS and shape.stride_w <= (_MOST_STRIDE if shape.dil_w == 1 else 1)
+
+
+def _own_channels(instr: Instr) -> int:
+    """Return the bytes of a pixel: outputs that lie such a multiple over the input lie over no other channels.
+
+    0 where they always do.
+    """
+    return instr.int_("in_c") if instr.int_("out_c") == instr.int_("in_c") == instr.int_("in_col") else 0
+
+
+def scratch_bytes(instr: Instr) -> int:
+    """Words of weights, planes of a band, and outputs that do not fill a row; enough for one row of rings as well."""
+    plan = plan_of(instr, PlanarPlan)
+    own = _way(instr, plan).bytes(plan.rows, plan.channels)
+    if not plan.upright:
+        return own
+    way, rows, channels = _best(Conv.of(instr), 0, upright=False)
+    return max(own, way.bytes(rows, channels))
+
+
+def placed(instr: Instr) -> Plan:
+    """Return a plan without upright planes for rows in rings."""
+    plan, shape = plan_of(instr, PlanarPlan), Conv.of(instr)
+    if not plan.upright or not _ringed(shape):
+        return plan
+    return _planned(plan, *_best(shape, scratch_bytes(instr)))
+
+
+def _planned(plan: PlanarPlan, way: _Way, rows: int, channels: int) -> PlanarPlan:
+    """Return a plan that walks another way."""
+    return replace(
+        plan, window=way.window, rows=rows, channels=channels, words=way.words, flat=way.flat, slack=way.slack,
+        upright=way.upright,
+    )  # fmt: skip
+
+
+def prepare(constants: Arrays, instr: Instr) -> Prepared:
+    """Return words of the weights, biases and scales of four channels after the other."""
+    out_c = instr.int_("out_c")
+    return _prepared(constants, instr, ends_of(constants, out_c), "n8" if ending(instr) in ("u8", "n8") else "s8")
+
+
+def prepare_fixed(constants: Arrays, instr: Instr) -> Prepared:
+    """The same of a layer that ends in a multiplier and a shift."""
+    return _prepared(constants, instr, factors_of(constants, instr.int_("out_c")), fixed_end(instr), fixed=True)
+
+
+def _prepared(constants: Arrays, instr: Instr, ends: Ends, end: str, *, fixed: bool = False) -> Prepared:
+    shape = Conv.of(instr)
+    weights = constants["weights"].reshape(shape.taps, shape.out_c).astype(np.int8)
+    factors = factors_of(constants, shape.out_c) if fixed else None
+    words = (factors.muls if factors else ends.words(1)[:, 0]).astype(np.int64).astype(np.int32)
+    both = np.stack((constants["bias"].reshape(-1).astype(np.int32), words), axis=1)
+    places = factors.places.astype(np.int8) if factors else np.zeros(0, np.int8)
+    stream = np.concatenate((_filled(weights.reshape(-1)), both.reshape(-1), _filled(places)))
+    tensors = shape.in_h * shape.in_w * shape.in_c + shape.out_h * shape.out_w * shape.out_c
+    way, rows, channels = _best(shape, min(_USUAL_BYTES, tensors // 4))
+    plan = PlanarPlan(
+        window=way.window, end=end, rows=rows, channels=channels, words=way.words, flat=way.flat, slack=way.slack,
+        upright=way.upright, fixed=fixed,
+    )  # fmt: skip
+    return Prepared({"weights": stream, **EMPTY}, plan)
+
+
+def _filled(values: np.ndarray) -> np.ndarray:
+    """Return bytes as words, filled up."""
+    return np.pad(values, (0, -values.size % 4)).view(np.int32)
+
+
+def spend(instr: Instr, scratch_bytes: int) -> Plan:
+    """Compute more rows and channels in a band, in so many bytes of scratch."""
+    return _planned(plan_of(instr, PlanarPlan), *_best(Conv.of(instr), scratch_bytes))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -38,136 +360,12 @@ class SmallPlan(Plan):
     fixed: bool = False
 
 
-def tile_outputs(k_w: int) -> int:
-    """Outputs of a depthwise tile: nine registers hold the weights of a row and two sums per output."""
-    return min(3, (9 - held_columns(k_w)) // 2)
-
-
-def held_columns(k_w: int) -> int:
-    """Return how many columns of a row's weights the registers hold."""
-    return k_w if k_w <= 7 else 3
-
-
-@dataclass(frozen=True, slots=True)
-class Tiles:
-    """The tiles of an output row: (outputs, first, end) with the columns [first, end) that exist."""
-
-    kinds: tuple[tuple[int, int, int], ...]
-    middle: int  # index of the kind that is repeated, -1: none
-    left: int  # outputs before it
-    right: int  # outputs after it
-
-
-def plan_tiles(in_w: int, out_w: int, k_w: int, stride: int, dilation: int, pad: int) -> Tiles:
-    """Cut a row into tiles: in the middle those without padding, which are all alike."""
-    most, span = tile_outputs(k_w), (k_w - 1) * dilation + 1
-    inside = [x for x in range(out_w) if x * stride >= pad and x * stride - pad + span <= in_w]
-
-    def kind(x: int, outputs: int) -> tuple[int, int, int]:
-        begin = x * stride - pad
-        return outputs, max(0, -begin), min((outputs - 1) * stride + span, in_w - begin)
-
-    def cut(begin: int, end: int) -> list[tuple[int, int, int]]:
-        return [kind(x, min(most, end - x)) for x in range(begin, end, most)]
-
-    left = -(-inside[0] // most) * most if inside else out_w
-    count = (inside[-1] + 1 - left) // most if inside else 0
-    if count < 1:
-        return Tiles(tuple(cut(0, out_w)), -1, 0, 0)
-    right = left + count * most
-    kinds = (*cut(0, left), kind(left, most), *cut(right, out_w))
-    return Tiles(kinds, left // most, left, out_w - right)
-
-
-def _cut(shape: Conv) -> Tiles:
-    return plan_tiles(shape.in_w, shape.out_w, shape.k_w, shape.stride_w, shape.dil_w, shape.pad_left)
-
-
-def begins_late(kind: tuple[int, int, int], shape: Conv) -> bool:
-    """Say whether in a row of the window the first output's sums change after those of all others.
-
-    The columns come in the order of depthwise_tile.py: of those that are 0, 1, 2, 4 or 8 after a base the last one
-    first, then the base moves by one; of a column the last output first.
-    """
-    outputs, first, end = kind
-    if held_columns(shape.k_w) < shape.k_w:
-        return False
-    uses = [(x * shape.stride_w + kx * shape.dil_w, x) for x in range(outputs) for kx in range(shape.k_w)]
-    left, order = sorted({column for column, _ in uses if first <= column < end}), list[int]()
-    for base in range(first, end):
-        now = [column for column in left if column - base in (0, 1, 2, 4, 8)]
-        order += [x for column in reversed(now) for x in range(outputs - 1, -1, -1) if (column, x) in uses]
-        left = [column for column in left if column not in now]
-    return set(order[: order.index(0)] if 0 in order else ()) == set(range(1, outputs))
-
-
-def accepts(instr: Instr) -> bool:
-    """Accept channels of their own, at least four of them, and windows that fit the registers."""
-    shape, rows = Conv.of(instr), header_number("glow_dsp_dw.h", "GLOW_DSP_MAX_ROWS")
-    if any(instr.operand(role).type.dtype is not DType.S8 for role in ("in", "weights", "out")):
-        return False
-    if shape.in_c < GROUP or shape.in_ch != 1 or shape.k_h > rows or shape.taps > _MAX_TAPS:
-        return False
-    kinds = _cut(shape).kinds
-    return len(kinds) <= _MAX_KINDS and all(first < end <= first + _MAX_COLUMNS for _, first, end in kinds)
-
-
-def fits_short(weights: np.ndarray, bias: np.ndarray, scale: np.ndarray, instr: Instr) -> bool:
-    """Prove that no product float32(sum) * scale of weights[taps, C] leaves +-32000, whatever the inputs."""
-    low, high = sums(weights.T.astype(np.int64) - instr.int_("w_zp"), instr)
-    largest = np.maximum(np.abs(low + bias), np.abs(high + bias)).astype(np.float64)
-    return bool(np.all(largest * np.abs(scale.astype(np.float64)) <= _SHORT))
-
-
-def plan_by(instr: Instr, *, short: bool) -> DepthwisePlan:
-    """Return the plan of dwconv_s8."""
-    shape, all_codes = Conv.of(instr), (instr.int_("out_min"), instr.int_("out_max")) == (-128, 127)
-    tiles = _cut(shape)
-    kinds = (Tile(outputs=k[0], first=k[1], end=k[2], late=begins_late(k, shape)) for k in tiles.kinds)
-    return DepthwisePlan(
-        k_h=shape.k_h, k_w=shape.k_w, stride_w=shape.stride_w, dil_w=shape.dil_w, tiles=tuple(kinds),
-        middle=tiles.middle, left=tiles.left, right=tiles.right, u8=instr.int_("out_zp") == -128 and all_codes,
-        offset=int(instr.int_("w_zp") != 0), mult=shape.out_c // shape.in_c, held=held_columns(shape.k_w), short=short,
-        loops=shape.k_h == shape.k_w == 3 and any(k[2] - k[1] >= _LONG for k in tiles.kinds),
-    )  # fmt: skip
-
-
-def prepare(constants: Arrays, instr: Instr) -> Prepared:
-    """Prepare dwconv_s8."""
-    shape = Conv.of(instr)
-    scale = np.broadcast_to(constants["scale"].reshape(-1).astype(np.float32), shape.out_c)
-    weights, bias = weights_of(constants, instr)
-    words = np.ascontiguousarray(scale).view(np.int32)
-    stream = stream_of(weights, bias, lambda own: words[own[[0, 2, 1, 3]]], shape.out_c // shape.in_c)
-    return Prepared({"weights": stream, **EMPTY}, plan_by(instr, short=fits_short(weights, bias, scale, instr)))
-
-
-def weights_of(constants: Arrays, instr: Instr) -> tuple[np.ndarray, np.ndarray]:
-    """Return weights[taps, C] and biases[C]."""
-    weights = constants["weights"].reshape(-1, Conv.of(instr).out_c).astype(np.int8)
-    return weights, constants["bias"].reshape(-1).astype(np.int32)
-
-
-def stream_of(weights: np.ndarray, bias: np.ndarray, ends: Callable[[np.ndarray], np.ndarray], mult: int) -> np.ndarray:
-    """Return the words of weights[taps, C]: the first output channels of all inputs, then the second ones ...
-
-    Per four channels bias 0, 2, 1, 3, weights, and what `ends` gives for their numbers.
-    """
-    parts = []
-    for channels in (np.arange(j, bias.size, mult) for j in range(mult)):
-        rest = [channels.size - GROUP] if channels.size % GROUP else []
-        for own in (channels[c : c + GROUP] for c in (*range(0, channels.size - 3, GROUP), *rest)):
-            words = np.ascontiguousarray(weights[:, own]).view(np.int32).reshape(-1)
-            parts += [bias[own[0::2]], bias[own[1::2]], words, ends(own)]
-    return np.concatenate(parts)
-
-
 def accepts_small(instr: Instr) -> bool:
     """Accept int8, one output channel per input channel, at least four adjacent channels."""
     if any(instr.operand(role).type.dtype is not DType.S8 for role in ("in", "weights", "out")):
         return False
     shape = Conv.of(instr)
-    alike = shape.in_c == shape.out_c == shape.groups >= GROUP and shape.in_ch == 1
+    alike = shape.in_c == shape.out_c == shape.groups >= _GROUP and shape.in_ch == 1
     return alike and shape.k_h <= header_number("glow_dsp_small.h", "GLOW_DSP_SMALL_ROWS")
 
 
@@ -176,14 +374,31 @@ def prepare_small(_: Arrays, instr: Instr) -> Prepared:
     return Prepared(plan=SmallPlan(offset=instr.int_("w_zp") != 0))
 
 
+def in_order(prepare: Callable[[Arrays, Instr], Prepared]) -> Callable[[Arrays, Instr], Prepared]:
+    """Return a preparation whose instructions are in the order that was found for two at a time."""
+
+    def prepared(constants: Arrays, instr: Instr) -> Prepared:
+        found = prepare(constants, instr)
+        return replace(found, plan=replace(plan_in(found, PlanarPlan), core=CORTEX_M7))
+
+    return prepared
+
+
 DEPTHWISE = KernelVariant(
-    "dsp", also=FPU, rank=10, header="glow_dsp_dw.h", accepts=accepts, prepare=prepare, packs=WEIGHTED
+    "dsp", also=FPU, slow_with=DUAL_ISSUE, rank=10, header="glow_dsp_planar.h", accepts=accepts,
+    prepare=prepare, packs=WEIGHTED, scratch_bytes=scratch_bytes, spends=spend, placed=placed, streams=True,
+    overlap_bytes=_own_channels, stated=Stated(macs=1.2, outputs=12),
 )  # fmt: skip
+
+PAIRED = replace(
+    DEPTHWISE, form="paired", also=FPU | DUAL_ISSUE, slow_with=frozenset(), rank=11, prepare=in_order(prepare),
+)  # fmt: skip
+
 SMALL = KernelVariant(
     "dsp", form="small", also=FPU, rank=7, header="glow_dsp_small.h", template="{}_small", accepts=accepts_small,
     prepare=prepare_small,
 )  # fmt: skip
 
 VARIANTS = {
-    "dwconv_s8": (DEPTHWISE, SMALL),
+    "dwconv_s8": (DEPTHWISE, PAIRED, SMALL),
 }

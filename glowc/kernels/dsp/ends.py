@@ -17,8 +17,6 @@ from glowc.kernels.common.factors import LEAST_MUL
 from glowc.program.ir import Instr
 from glowc.program.kernel import Arrays
 
-_HALFWORD = 32000.0  # rounded twice it fits 16 bits
-
 
 class Ends(Protocol):
     """The endings of the channels of a layer."""
@@ -138,11 +136,6 @@ class Factors:
         places = self.places.reshape(-1, channels) << (8 * np.arange(channels))
         mul = self.muls.reshape(-1, channels)
         return np.concatenate((places.sum(1, keepdims=True), mul), axis=1).astype(np.int32)
-
-    def fit_halfwords(self, low: np.ndarray, high: np.ndarray) -> bool:
-        """Prove that no sum in [low, high] by these, with one place more, leaves 16 bits."""
-        largest = np.maximum(np.abs(low), np.abs(high)).astype(np.float64)
-        return bool((largest * self.mul * 2.0 ** (self.shift - 30) <= _HALFWORD).all())
 
 
 def ends_of(constants: Arrays, count: int) -> Ends:

@@ -12,10 +12,9 @@ import numpy as np
 
 from glowc.kernels.base import UNFIT, KernelVariant, Prepared, plan_in
 from glowc.kernels.common.factors import FIXED, FIXED_EMPTY, fit
-from glowc.kernels.common.sums import sums
-from glowc.kernels.dsp import conv, depthwise, depthwise_paired, eight, fully_connected, paired, winograd
+from glowc.kernels.dsp import conv, depthwise, eight, fully_connected, paired, winograd
 from glowc.kernels.dsp.conv import ConvPlan
-from glowc.kernels.dsp.ends import Factors, factors_of, fixed_end
+from glowc.kernels.dsp.ends import factors_of, fixed_end
 from glowc.kernels.dsp.fully_connected import FcPlan
 from glowc.kernels.dsp.stream import pairs
 from glowc.kernels.shapes import Conv
@@ -74,23 +73,6 @@ def _fc(plain: KernelVariant, header: str, *, limited: bool = True) -> KernelVar
     return fixed_variant(plain, prepare, header)
 
 
-def _prepare_depthwise(constants: Arrays, instr: Instr) -> Prepared:
-    """A stream as of dwconv_s8; a sum that cannot leave 16 bits when it is scaled is not limited to them."""
-    shape = Conv.of(instr)
-    weights, bias = depthwise.weights_of(constants, instr)
-    ends = factors_of(constants, shape.out_c)
-    low, high = sums(weights.T.astype(np.int64) - instr.int_("w_zp"), instr)
-    plan = depthwise.plan_by(instr, short=ends.fit_halfwords(low + bias, high + bias))
-    end = fixed_end(instr)
-    plan = replace(plan, fixed=True, signed=end in ("n8", "s8"), limited=end in ("v8", "s8"))
-
-    def words(own: np.ndarray) -> np.ndarray:
-        order = own[[0, 2, 1, 3]]
-        return Factors(ends.mul[order], ends.shift[order]).words(4)[0, [1, 2, 0, 3, 4]]
-
-    return Prepared({"weights": depthwise.stream_of(weights, bias, words, shape.out_c // shape.in_c)}, plan)
-
-
 def _prepare_small(constants: Arrays, instr: Instr) -> Prepared:
     """Multipliers and places of all channels as their ending reads them; all else stays as that of `ref`."""
     if not fit(constants):
@@ -123,10 +105,8 @@ FC_EIGHT = replace(
 )  # there is no `paired` one
 FC_QUAD = _fc(fully_connected.QUAD, "glow_dsp_quad_q31.h")
 
-DEPTHWISE = fixed_variant(depthwise.DEPTHWISE, _prepare_depthwise, "glow_dsp_dw_q31.h")
-DEPTHWISE_PAIRED = fixed_variant(
-    depthwise_paired.PAIRED, depthwise_paired.in_order(_prepare_depthwise), "glow_dsp_dw_q31.h"
-)
+DEPTHWISE = fixed_variant(depthwise.DEPTHWISE, depthwise.prepare_fixed, "glow_dsp_planar.h")
+DEPTHWISE_PAIRED = fixed_variant(depthwise.PAIRED, depthwise.in_order(depthwise.prepare_fixed), "glow_dsp_planar.h")
 
 DEPTHWISE_SMALL = replace(
     depthwise.SMALL, prepare=_prepare_small, packs=frozenset({"mul", "shift"}), header="glow_dsp_small_q31.h"

@@ -12,7 +12,7 @@ import numpy as np
 
 from glowc.kernels.base import KernelVariant, Prepared
 from glowc.kernels.common.float_shift import columns, rows, scaled
-from glowc.kernels.dsp import conv, depthwise, depthwise_paired, paired
+from glowc.kernels.dsp import conv, depthwise, paired
 
 
 def _in_stream(prepared: Prepared) -> Prepared:
@@ -26,8 +26,7 @@ def _conv(plain: KernelVariant, rank: int) -> KernelVariant:
 
 
 CONV, PAIRED = _conv(conv.CONV, 8), _conv(paired.PAIRED, 9)
-DEPTHWISE = scaled(depthwise.DEPTHWISE, columns, _in_stream)
-DEPTHWISE_PAIRED = replace(scaled(depthwise_paired.PAIRED, columns, _in_stream), template="{}_paired")
+DEPTHWISE, DEPTHWISE_PAIRED = (scaled(v, columns, _in_stream) for v in (depthwise.DEPTHWISE, depthwise.PAIRED))
 
 VARIANTS = {
     "conv_s8rs": (CONV, PAIRED),

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, replace
+from typing import ClassVar
 
 import numpy as np
 
@@ -61,6 +62,7 @@ class WinogradPlan(Plan):
     for a `core`, "" for none.
     """
 
+    numbers: ClassVar[tuple[str, ...]] = ("channels", "rows")
     end: str
     steps: int
     single: bool

@@ -14,6 +14,7 @@ and a wider one may end with it.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 
@@ -28,18 +29,35 @@ from glowc.program.rows import RowInput, is_dense, row_form, walked_roles
 
 @dataclass(frozen=True, slots=True)
 class RowOverlap:
-    """Forbidden is low < offset[out] - offset[source] < high, in bytes between the roots."""
+    """Forbidden is low < offset[out] - offset[source] < high, in bytes between the roots.
+
+    A layer is faster where the operands, which are `shift` further apart, are a multiple of `grid` away; 0: where they
+    are apart.
+    """
 
     index: int
     out: str
     source: str
     low: int
     high: int
+    shift: int = 0
+    grid: int = 1
 
 
 def row_overlaps(program: Program) -> tuple[RowOverlap, ...]:
     """Return the overlaps of all instructions outside of streamed segments; `program` has no markers."""
     return tuple(_overlaps(program))
+
+
+def off_grid(program: Program, offsets: Mapping[str, int]) -> frozenset[int]:
+    """Return the instructions whose outputs lie over their inputs where that is slower."""
+    found = set()
+    for o in _overlaps(program):
+        distance = offsets[o.out] - offsets[o.source]
+        apart = not -program.buffers[o.out].size_bytes < distance < program.buffers[o.source].size_bytes
+        if not apart and (o.grid == 0 or (distance + o.shift) % o.grid):
+            found.add(o.index)
+    return frozenset(found)
 
 
 def set_directions(program: Program, offsets: Mapping[str, int]) -> Program:
@@ -76,7 +94,7 @@ def operand_distances(program: Program, index: int, spans: Mapping[str, tuple[in
             shift = source_at - out_at
             low = max(low + shift, -program.buffers[out].size_bytes)
             high = min(high + shift, program.buffers[source].size_bytes)
-            yield RowOverlap(index, out, source, low, high)
+            yield RowOverlap(index, out, source, low, high, -shift, variant.overlap_bytes(instr))
 
 
 def _may_share(
@@ -108,7 +126,11 @@ def _distances(program: Program, instr: Instr) -> Iterator[tuple[str, int, int]]
     form = row_form(program, instr)
     for source in form.inputs if form is not None else ():
         assert form is not None
-        yield source.role, _low(source, form.row_bytes), _high(source, form.row_bytes)
+        low, high, step = _low(source, form.row_bytes), _high(source, form.row_bytes), variant.overlap_bytes(instr)
+        if step > 1:
+            grid = math.lcm(step, program.buffers[program.root(instr.operand("out").buffer)[0]].align_bytes)
+            low, high = low // grid * grid, -(-high // grid) * grid
+        yield source.role, low, high
 
 
 def _low(source: RowInput, out_row: int) -> int:
