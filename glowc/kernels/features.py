@@ -6,8 +6,8 @@ import math
 from collections.abc import Mapping
 from dataclasses import dataclass, fields
 
-from glowc.kernels.tile_features import TILE_FEATURES, TILE_WORK, inside, of_plan, tile_features
-from glowc.program.ir import Access, Instr, Plan
+from glowc.kernels.tile_features import TILE_FEATURES, TILE_WORK, inside, tile_features
+from glowc.program.ir import Access, Instr
 
 FEATURES = (
     "call", "outputs", "inputs", "macs", "pixels", "rows", "blocks", "products", "vectors", "strips", "taps",
@@ -134,7 +134,7 @@ def features(instr: Instr) -> dict[str, float]:
     found["pair_products"] = found["pairs"] * instr.macs / max(out, 1)
     tiles, inputs = image.batch * math.ceil(image.out_h / 2) * math.ceil(image.out_w / 4), p.get("in_c", 0)
     found |= {"tiles": tiles * blocks, "tile_products": tiles * blocks * inputs}
-    found |= _passes(instr.plan, image, inputs, channels)
+    found["tile_inputs"] = tiles * inputs
     found |= instr.plan.work(instr)
     if "k_h" in p and "k_w" in p:
         found |= {"taps": pixels * image.k_h * image.k_w, "kernel_rows": pixels * image.k_h}
@@ -149,17 +149,6 @@ def features(instr: Instr) -> dict[str, float]:
             per_row = math.ceil(instr.macs / out / image.k_h / 16)
             found["steps"] = out * image.k_h * per_row
     return found
-
-
-def _passes(plan: Plan, image: Image, inputs: int, channels: int) -> dict[str, float]:
-    """Return the features of a plan that computes its `channels` of outputs in a pass over `rows` of the image."""
-    tiles = image.batch * math.ceil(image.out_h / 2) * math.ceil(image.out_w / 4)
-    of_pass, rows = of_plan(plan, "channels"), of_plan(plan, "rows")
-    if not of_pass or not rows:
-        return {"tile_inputs": tiles * inputs}
-    passes = math.ceil(channels / of_pass)
-    turns = image.batch * math.ceil(image.out_h / rows) if passes > 1 else 1
-    return {"tile_inputs": tiles * inputs * passes, "turned_weights": inputs * channels * turns}
 
 
 def nonzeros(found: Mapping[str, float], share: float) -> float:

@@ -150,6 +150,20 @@ def fixed_code(b: Block, total: Register, multiplier: Register, places: Register
     b.change("ssat8_asr", total, imm=(1,))
 
 
+def limit_codes(b: Block, codes: Sequence[Register], slots: tuple[int, int] | None) -> None:
+    """Limit codes to the bytes of the low and the high word of the frame, four at a time; None: they have no limits."""
+    for first in range(0, len(codes) if slots else 0, 4):
+        word, *others = codes[first : first + 4]
+        for number, code in enumerate(others):
+            b.change("bfi", word, code, imm=(8 * number + 8, 8))
+        for side, slot in enumerate(slots or ()):
+            limit = b.kept(slot)
+            b.emit("ssub8", (b.core(), GE), (limit, word) if side else (word, limit))
+            b.emit("sel", (word,), (word, limit, GE))
+        for number, code in enumerate(others):
+            b.emit("lsr", (code,), (word,), 8 * number + 8)
+
+
 def _joined(b: Block, codes: Sequence[Register]) -> Register:
     """Return the word of four codes, int8 in the low bytes."""
     b.change("bfi", codes[0], codes[1], imm=(8, 8))

@@ -18,9 +18,9 @@ from functools import cache
 from glowc.asm.allocate import PLACES, allocate
 from glowc.asm.block import Block
 from glowc.asm.insn import CORE, Listing, Register
-from glowc.asm.isa import GE
 from glowc.asm.order import ordered, orders_of
 from glowc.asm.write import statement
+from glowc.kernels.dsp.pixel_tile import limit_codes
 
 _MOST_HELD = 6  # words of weights in registers
 _MOST_HELD_ROWS = 3  # that loads reach by one distance
@@ -353,20 +353,7 @@ def _codes(
             b.change("qadd", code, point)
         for code in sums:
             b.change("ssat8", code)
-    _limit(b, sums, ("low", "high") if end in ("s8", "v8") else ())
-
-
-def _limit(b: Block, codes: Sequence[Register], limits: Sequence[str]) -> None:
-    """Limit codes to bytes of words of the frame."""
-    word, *others = codes
-    for number, code in enumerate(others if limits else ()):
-        b.change("bfi", word, code, imm=(8 * number + 8, 8))
-    for name in limits:
-        limit = b.kept(_slot(name))
-        b.emit("ssub8", (b.core(), GE), (word, limit) if name == "low" else (limit, word))
-        b.emit("sel", (word,), (word, limit, GE))
-    for number, code in enumerate(others if limits else ()):
-        b.emit("lsr", (code,), (word,), 8 * number + 8)
+    limit_codes(b, sums, (_slot("low"), _slot("high")) if end in ("s8", "v8") else None)
 
 
 def _stored(b: Block, codes: Sequence[Register], out: Sequence[Register]) -> None:

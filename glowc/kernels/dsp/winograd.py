@@ -91,6 +91,11 @@ class WinogradPlan(Plan):
         """The assembly that multiplies these, adds, and makes codes of the sums."""
         return blocks_assembly(self.core, self.steps, self.end, single=self.single, fixed=self.fixed)
 
+    def work(self, instr: Instr) -> Mapping[str, float]:
+        """Count the inputs of tiles in each pass, and the weights that are transformed."""
+        inputs, (passed, turns) = instr.int_("in_c"), _passed(instr, self.channels, self.rows)
+        return {"tile_inputs": inputs * passed, "turned_weights": inputs * instr.int_("out_c") * turns}
+
     def touched(self, instr: Instr) -> Mapping[str, int]:
         """Inputs: two rows of six columns for each row of products. Scratch: products, and sums twice."""
         inputs, outputs = instr.int_("in_c"), instr.int_("out_c")

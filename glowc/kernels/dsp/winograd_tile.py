@@ -14,10 +14,9 @@ from functools import cache
 from glowc.asm.allocate import allocate
 from glowc.asm.block import Block
 from glowc.asm.insn import Listing, Register
-from glowc.asm.isa import GE
 from glowc.asm.order import ordered, orders_of
 from glowc.asm.write import statement
-from glowc.kernels.dsp.pixel_tile import fixed_code
+from glowc.kernels.dsp.pixel_tile import fixed_code, limit_codes
 
 _MOST_STEPS = 8  # of a round
 _TILES = (0, 1)
@@ -338,7 +337,7 @@ def _scaled_codes(b: Block, totals: Sequence[Register], ends: Register, end: str
     for code in found:
         b.change("qadd", code, zero)
         b.change("ssat8", code)
-    _limit(b, found, ("low", "high") if end == "s8" else ())
+    limit_codes(b, found, (_slot("low"), _slot("high")) if end == "s8" else None)
     return found
 
 
@@ -351,19 +350,5 @@ def _fixed_codes(b: Block, totals: Sequence[Register], ends: Register, end: str)
     b.keep(shifts, _slot("shifts"))
     for total in totals:
         fixed_code(b, total, multiplier, places, zero, end)
-    _limit(b, totals, ("low", "high") if end in ("v8", "s8") else ())
+    limit_codes(b, totals, (_slot("low"), _slot("high")) if end in ("v8", "s8") else None)
     return list(totals)
-
-
-def _limit(b: Block, codes_: Sequence[Register], limits: Sequence[str]) -> None:
-    """Limit codes to bytes of words of the frame, four at a time."""
-    for first in range(0, len(codes_) if limits else 0, 4):
-        word, *others = codes_[first : first + 4]
-        for number, code in enumerate(others):
-            b.change("bfi", word, code, imm=(8 * number + 8, 8))
-        for name in limits:
-            limit = b.kept(_slot(name))
-            b.emit("ssub8", (b.core(), GE), (word, limit) if name == "low" else (limit, word))
-            b.emit("sel", (word,), (word, limit, GE))
-        for number, code in enumerate(others):
-            b.emit("lsr", (code,), (word,), 8 * number + 8)
