@@ -10,6 +10,7 @@ with the registers that the loop leaves. Straight runs: simulated annealing of t
 from __future__ import annotations
 
 import argparse
+import itertools
 import json
 import math
 import random
@@ -47,9 +48,10 @@ def listings() -> Iterator[tuple[Listing, tuple[Register, ...]]]:
     for fixed, ends in ((False, ("n8", "s8")), (True, ("r8", "v8", "n8", "s8"))):
         for end in ends:
             yield winograd_tile.blocks(8, end, single=False, fixed=fixed)
-            for stride in (1, 2):
-                for outputs in (4, 2):
-                    yield planar_tile.rows(planar_tile.Window(3, 3, stride, outputs), end, fixed=fixed)
+    for by, limited, stride, outputs in itertools.product(
+        ("line", "scale", "multiplier"), (False, True), (1, 2), (4, 2)
+    ):
+        yield planar_tile.rows(planar_tile.Window(3, 3, stride, outputs), by, limited=limited)
     yield planar_tile.pairs()
 
 

@@ -118,8 +118,8 @@ def _smla(a: Words, b: Words, total: Words, first: int, second: int) -> Words:
     return _word(_halves(a)[first] * _halves(b)[second] + signed(total))
 
 
-def _smmlar(a: Words, b: Words, total: Words) -> Words:
-    return _word(((signed(total) << 32) + signed(a) * signed(b) + (1 << 31)) >> 32)
+def _smmla(a: Words, b: Words, total: Words, half: int = 0) -> Words:
+    return _word(((signed(total) << 32) + signed(a) * signed(b) + half) >> 32)
 
 
 def _bfi(a: Words, b: Words, first: int, bits: int) -> Words:
@@ -235,7 +235,8 @@ ISA: dict[str, Row] = {
     "smlad": Row("smlad {w0}, {r0}, {r1}, {r2}", K.MULTIPLY, _smlad, late=(2,)),
     "smlabt": Row("smlabt {w0}, {r0}, {r1}, {r2}", K.MULTIPLY, lambda a, b, c: _smla(a, b, c, 0, 1), late=(2,)),
     "smlatb": Row("smlatb {w0}, {r0}, {r1}, {r2}", K.MULTIPLY, lambda a, b, c: _smla(a, b, c, 1, 0), late=(2,)),
-    "smmlar": Row("smmlar {w0}, {r0}, {r1}, {r2}", K.MULTIPLY, _smmlar, late=(2,)),
+    "smmla": Row("smmla {w0}, {r0}, {r1}, {r2}", K.MULTIPLY, _smmla, late=(2,)),
+    "smmlar": Row("smmlar {w0}, {r0}, {r1}, {r2}", K.MULTIPLY, lambda a, b, c: _smmla(a, b, c, 1 << 31), late=(2,)),
     "usat8": Row("usat {w0}, #8, {r0}", K.SATURATE, lambda a: _word(np.clip(signed(a), 0, 255))),
     "ssat8": Row("ssat {w0}, #8, {r0}", K.SATURATE, lambda a: _word(np.clip(signed(a), -128, 127))),
     "ssat8_asr": Row("ssat {w0}, #8, {r0}, asr #{i0}", K.SATURATE,

@@ -20,9 +20,10 @@ def text(insn: Insn, label: int = 0) -> str:
 
 
 def statement(listing: Listing, frame_bytes: int) -> str:
-    """Return the statement of a naked function that saves what it changes and has a frame on the stack."""
-    head = [".syntax unified", "push {r4-r11, lr}", f"sub sp, sp, #{frame_bytes}"]
-    tail = [f"add sp, sp, #{frame_bytes}", "pop {r4-r11, pc}"]
+    """Return the statement of a naked function that saves what it changes and may have a frame on the stack."""
+    frame = [f"{op} sp, sp, #{frame_bytes}" for op in ("sub", "add") if frame_bytes]
+    head = [".syntax unified", "push {r4-r11, lr}", *frame[:1]]
+    tail = [*frame[1:], "pop {r4-r11, pc}"]
     rows = [_quoted(head), *_lines(listing, 1), _quoted(tail)]
     return "  __asm__ volatile(\n" + "".join(f"{_INDENT}{row}\n" for row in rows)[:-1] + ");\n"
 

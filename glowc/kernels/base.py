@@ -76,7 +76,8 @@ class KernelVariant:
     beside which the arena has that much to spare.
     `keeps` prepares an instruction anew that has so many bytes for its scratch: it copies weights there, which it would
     read from flash again and again; None where that does not pay. `wanted_bytes` are those for which the arena may
-    grow by a little, as then all of them are read half as often; 0 for none. `spared_bytes` are those that the plan of
+    grow, as then none of them are read again, and those for which it may grow by a little, as then all of them are read
+    half as often. `spared_bytes` are those that the plan of
     an instruction which keeps weights does not read from flash again.
     `spends` returns the plan of an instruction that has so many bytes for its scratch: it then takes less time. For
     fewer bytes than a plan can have it returns that with the fewest.
@@ -111,7 +112,7 @@ class KernelVariant:
     modest_bytes: Callable[[Instr], int] | None = None
     keeps: Callable[[Arrays, Instr, int], Prepared | None] | None = None
     spends: Callable[[Instr, int], Plan] | None = None
-    wanted_bytes: Callable[[Instr], int] = no_scratch
+    wanted_bytes: Callable[[Instr], tuple[int, ...]] = lambda _: ()
     spared_bytes: Callable[[Instr], int] = no_scratch
     records: Callable[[Instr], Records | None] | None = None
     unpacks: bool = False

@@ -38,7 +38,7 @@ GUARD_BYTES = 16
 _ROOM_PERCENTS = (100, 90, 75, 50, 25)  # of the room that weights may have, as a planner leaves gaps
 _MOST_SPENDING = 24  # layers that are given scratch one after the other
 _WANTED_PERCENT = 5  # of the arena, by which it may grow for weights that are then read half as often
-_GROWTH_PERCENT, _GROWTH_BYTES = 15, 8192  # of an arena without a limit, whichever is more
+_GROWTH_PERCENT, _GROWTH_BYTES = 15, 8192  # of an arena without a limit, whichever is more, where they are read once
 KINDS = ("auto", "plain", "overlap", "stream")
 
 
@@ -298,14 +298,21 @@ def _roomy(program: Program, done: Planned, request: Request) -> Planned:
     """
     if not request.roomy or request.rooms or done.program.consts.keys() != program.consts.keys():
         return done  # regions have rooms of their own, and so have weights that are unpacked
-    wanted = wanted_gaps(program, widest_gaps(done.program, done.plan))
-    if 2 * sum(i.macs for i in program.instrs if i.name in wanted) < sum(i.macs for i in program.instrs):
-        return done
-    wide, _ = keep_weights(program, wanted)
-    found = _placed(_verified("more scratch", program, wide), request)
-    limit = done.plan.arena_bytes * (100 + _WANTED_PERCENT) // 100
-    bounds = [b for b in (limit, request.limit_bytes, request.room_bytes) if b is not None]
-    return found if found.plan.arena_bytes <= min(bounds) else done
+    gaps, need = widest_gaps(done.program, done.plan), done.plan.arena_bytes
+    for every, growth in ((True, _growth(need)), (False, need * _WANTED_PERCENT // 100)):
+        wanted = wanted_gaps(program, gaps, every=every)
+        if 2 * sum(i.macs for i in program.instrs if i.name in wanted) >= sum(i.macs for i in program.instrs):
+            wide, _ = keep_weights(program, wanted)
+            found = _placed(_verified("more scratch", program, wide), request)
+            bounds = [b for b in (need + growth, request.limit_bytes, request.room_bytes) if b is not None]
+            if found.plan.arena_bytes <= min(bounds):
+                return found
+    return done
+
+
+def _growth(arena_bytes: int) -> int:
+    """Return the bytes by which an arena without a limit may grow."""
+    return max(arena_bytes * _GROWTH_PERCENT // 100, min(_GROWTH_BYTES, arena_bytes // 2))
 
 
 def _kept(planned: Planned, request: Request) -> Planned:

@@ -8,7 +8,8 @@
  * four overlap those before them where channels are no multiple of four.
  *
  * The constants of a layer: weights as in the model, filled up to a word; bias and ending of each output channel, a
- * float32 scale or a multiplier (glow_dsp_q31.h), whose shifts come last, in bytes.
+ * float32 scale or a multiplier (glow_dsp_q31.h), whose shifts come next, in bytes. Codes of most channels are a line
+ * (glow_dsp.h): begin and mul are there for bias and ending. Bits come last that tell which channels have one.
  */
 #ifndef GLOW_DSP_PLANAR_H
 #define GLOW_DSP_PLANAR_H
@@ -29,7 +30,7 @@ typedef struct {
   int32_t rows;  /* bytes of all rows of a plane */
 } glow_planar_expand_t;
 
-/* Rows of outputs of some channels. */
+/* Rows of outputs of some channels; what moves from channel to channel may have moved afterwards. */
 typedef struct {
   const uint32_t *planes;
   int32_t plane;
@@ -45,7 +46,7 @@ typedef struct {
   int32_t step; /* bytes from output to output of a row */
   int32_t row;  /* bytes from after a row to the next row */
   int32_t rows; /* bytes from a first row to the end of the last one */
-  int32_t zero; /* point of the output; for a multiplier 1 + twice that */
+  int32_t zero; /* point of the output; for a multiplier 1 + twice that, for a line with a half and its fraction */
   uint32_t low; /* limits of the output, in all four bytes */
   uint32_t high;
 } glow_planar_rows_t;
@@ -65,7 +66,7 @@ GLOW_AT(glow_planar_rows_t, low, 60); GLOW_AT(glow_planar_rows_t, high, 64);
 
 /* The steps, which kernels/dsp/planar_tile.py writes in assembly. */
 typedef void (*glow_planar_expand_fn)(const glow_planar_expand_t *e);
-typedef void (*glow_planar_rows_fn)(const glow_planar_rows_t *r);
+typedef void (*glow_planar_rows_fn)(glow_planar_rows_t *r);
 
 /* A layer: an image and its geometry as planes have it, how it is walked, the steps. Rows of planes are rows of the image,
  * or where they are upright its columns: then widths are heights and heights widths. */
@@ -78,7 +79,7 @@ typedef struct {
   int32_t out_h, out_w, out_c, out_col, out_row, out_ring, out_bytes, out_zp, out_min, out_max;
   int32_t upright;
   int32_t descending; /* not 0: from the last row to the first */
-  int32_t fixed;      /* 1: codes end in a multiplier and a shift */
+  int32_t fixed;      /* 1: codes that are no lines end in a multiplier and a shift */
   int32_t outputs;    /* computed at a time */
   int32_t rows;       /* of a band, of the image */
   int32_t channels;   /* of a band, a multiple of four */
@@ -86,7 +87,7 @@ typedef struct {
   int32_t flat;       /* 1: the rows of a band are one, where padding is outputs as well that are left out */
   int32_t slack;      /* words after the rows of a plane */
   glow_planar_expand_fn pairs, singles;
-  glow_planar_rows_fn compute;
+  glow_planar_rows_fn line, other;
 } glow_planar_t;
 
 /* A band: input channels [channel, channel + count), of which those from `first` on are computed; rows and columns of
@@ -124,13 +125,15 @@ GLOW_HOT GLOW_DSP_UNUSED static void glow_planar_singles(const glow_planar_expan
   }
 }
 
+typedef enum { GLOW_PLANAR_SCALE, GLOW_PLANAR_MULTIPLIER, GLOW_PLANAR_LINE } glow_planar_by_t;
+
 /* The halfword of a column, or of a tap beside the one before it. */
 GLOW_INLINE int32_t glow_planar_half(const uint32_t *words, int32_t at) {
   return glow_low16(words[at / 2] >> (16 * (at % 2)));
 }
 
 GLOW_HOT GLOW_DSP_UNUSED static void glow_planar_rows(const glow_planar_rows_t *r, int32_t k_h, int32_t k_w, int32_t stride,
-                                                      int32_t outputs, int32_t fixed) {
+                                                      int32_t outputs, glow_planar_by_t by) {
   const int32_t words = outputs * stride / 2; /* from outputs to the next ones */
   const int32_t width = r->width / 4 / words * outputs;
   const int32_t rows = r->rows / (width * r->step + r->row);
@@ -148,7 +151,10 @@ GLOW_HOT GLOW_DSP_UNUSED static void glow_planar_rows(const glow_planar_rows_t *
             sum += weight * glow_planar_half(plane + ky * (r->pitch / 4), x * stride + kx);
           }
         }
-        if (fixed != 0) {
+        if (by == GLOW_PLANAR_LINE) {
+          sum = (int32_t)((int64_t)sum * end[1] >> 32) + r->zero;
+          sum = glow_clamp(sum >> GLOW_DSP_LINE_FRACTION, glow_first8(r->low), glow_first8(r->high));
+        } else if (by == GLOW_PLANAR_MULTIPLIER) {
           sum = glow_dsp_q31_code(sum, (uint32_t)end[1], (uint32_t)r->shifts[c], (r->zero - 1) / 2, glow_first8(r->low),
                                   glow_first8(r->high));
         } else {
@@ -178,6 +184,37 @@ GLOW_HOT GLOW_DSP_UNUSED static void glow_planar_channels(glow_planar_expand_fn 
   e->from = from;
 }
 
+GLOW_INLINE int32_t glow_planar_padded(int32_t number, int32_t to) { return (number + to - 1) / to * to; }
+
+/* Biases and endings of all output channels, and what comes after them. */
+GLOW_INLINE const int32_t *glow_planar_ends(const glow_planar_t *p) {
+  return (const int32_t *)(const void *)(p->weights + glow_planar_padded(p->k_h * p->k_w * p->out_c, 4));
+}
+
+/* Bits of output channels, from the lowest of a byte on: 1 where codes are lines. */
+GLOW_INLINE const uint8_t *glow_planar_bits(const glow_planar_t *p) {
+  const int32_t shifts = p->fixed != 0 ? glow_planar_padded(p->out_c, 4) : 0;
+  return (const uint8_t *)(const void *)(glow_planar_ends(p) + 2 * p->out_c) + shifts;
+}
+
+GLOW_INLINE uint32_t glow_planar_bit(const uint8_t *bits, uint32_t channel) {
+  return (uint32_t)bits[channel / 8u] >> channel % 8u & 1u;
+}
+
+/* How many of `most` channels from one on have the same bit; eight bits are compared at a time. */
+GLOW_INLINE int32_t glow_planar_alike(const uint8_t *bits, uint32_t channel, uint32_t bit, int32_t most) {
+  int32_t count = 1;
+  while (count < most) {
+    const uint32_t next = channel + (uint32_t)count;
+    const uint32_t others = ((uint32_t)bits[next / 8u] ^ (0u - bit)) & 0xFFu;
+    if ((others >> next % 8u & 1u) != 0u) {
+      break;
+    }
+    count += next % 8u == 0u && others == 0u ? 8 : 1;
+  }
+  return count < most ? count : most;
+}
+
 /* The words of the weights of a band. */
 GLOW_HOT GLOW_DSP_UNUSED static void glow_planar_weights(const glow_planar_t *p, const glow_planar_band_t *b) {
   const int32_t mult = p->out_c / p->in_c;
@@ -185,6 +222,15 @@ GLOW_HOT GLOW_DSP_UNUSED static void glow_planar_weights(const glow_planar_t *p,
   glow_planar_expand_t e = {b->weights, p->weights + b->channel * mult, p->k_w > 1 ? p->w_col : 16, p->k_w > 1 ? p->w_col : 0,
     4 * p->k_h * taps, glow_twice16(-p->w_zp), 4 * taps, p->w_row, 4 * taps, 4 * p->k_h * taps};
   glow_planar_channels(p->k_w > 1 ? p->pairs : p->singles, &e, b->count * mult);
+  uint32_t *w = b->weights;
+  const uint8_t *bits = glow_planar_bits(p);
+  for (int32_t c = 0; c < b->count * mult; c++) {
+    uint32_t *end = w + p->k_h * taps;
+    for (; w != end && glow_planar_bit(bits, (uint32_t)(b->channel * mult + c)) != 0u; w++) {
+      *w = (*w & 0x00FF00FFu) << GLOW_DSP_LINE_SHIFT;
+    }
+    w = end;
+  }
 }
 
 /* Columns `k`, `k` + dilation ... below a band of rows that begin at `e->to` and `e->from`. */
@@ -201,7 +247,7 @@ GLOW_HOT GLOW_DSP_UNUSED static void glow_planar_columns(const glow_planar_t *p,
   if (count == 0) {
     return;
   }
-  e->to += k * p->words + pads / 2;
+  e->to += k * p->words + (pads >> 1);
   e->from += begin * p->in_col;
   if (pads % 2 != 0) {
     e->step = 0;
@@ -214,10 +260,10 @@ GLOW_HOT GLOW_DSP_UNUSED static void glow_planar_columns(const glow_planar_t *p,
   if (count > 1) {
     e->step = step;
     e->next = 2 * step;
-    e->width = count / 2 * 4;
+    e->width = (count >> 1) * 4;
     glow_planar_channels(p->pairs, e, channels);
-    e->to += count / 2;
-    e->from += count / 2 * e->next;
+    e->to += count >> 1;
+    e->from += (count >> 1) * e->next;
   }
   if (count % 2 != 0) {
     e->step = 16;
@@ -259,8 +305,6 @@ GLOW_INLINE int glow_planar_direct(const glow_planar_t *p) {
   return p->flat == 0 && p->out_w % (p->outputs * p->dil_w) == 0;
 }
 
-GLOW_INLINE int32_t glow_planar_padded(int32_t number, int32_t to) { return (number + to - 1) / to * to; }
-
 /* `some` rows of a band from its row `row` on, columns `k`, `k` + dilation ..., of the input channels [c, c + count) of it;
  * `w` has what is the same for all. */
 GLOW_HOT GLOW_DSP_UNUSED static void glow_planar_outputs(const glow_planar_t *p, const glow_planar_band_t *b,
@@ -271,33 +315,52 @@ GLOW_HOT GLOW_DSP_UNUSED static void glow_planar_outputs(const glow_planar_t *p,
   const int32_t pitch = p->dil_w * p->words;
   const int32_t wide = (b->columns - k + p->dil_w - 1) / p->dil_w;
   const int direct = glow_planar_direct(p);
-  const int32_t line = p->flat != 0 ? 2 * p->words : glow_planar_padded(wide, p->outputs); /* outputs of a row */
-  const int32_t width = p->flat != 0 ? glow_planar_padded(some * line, p->outputs) : line;
+  const int32_t pixels = p->flat != 0 ? 2 * p->words : glow_planar_padded(wide, p->outputs); /* outputs of a row */
+  const int32_t width = p->flat != 0 ? glow_planar_padded(some * pixels, p->outputs) : pixels;
   const int32_t channel = (b->channel + c) * mult; /* the first one */
-  const int32_t *ends = (const int32_t *)(const void *)(p->weights + glow_planar_padded(p->k_h * p->k_w * p->out_c, 4));
+  const int32_t *ends = glow_planar_ends(p);
+  const uint8_t *bits = glow_planar_bits(p);
+  const int32_t outputs = count * mult;
   int8_t *to = p->out + (b->y + row) % p->out_ring * p->out_row + (b->x + k) * p->out_col + channel;
-  w->planes = b->planes + c * b->plane_words + row * p->stride_h * pitch + k * p->words;
   w->width = 2 * width * p->stride_w;
   w->jump = 4 * pitch * p->stride_h - w->width;
-  w->weights = b->weights + c * mult * taps;
-  w->ends = ends + 2 * channel;
-  w->last = w->ends + 2 * count * mult;
-  w->shifts = (const int8_t *)(const void *)(ends + 2 * p->out_c) + channel;
-  w->out = direct ? to : b->line;
-  w->step = direct ? p->dil_w * p->out_col : count * mult;
+  w->step = direct ? p->dil_w * p->out_col : outputs;
   w->row = direct ? p->out_row - width * w->step : 0;
   w->rows = (p->flat != 0 ? 1 : some) * (width * w->step + w->row);
-  p->compute(w);
+  for (int32_t at = 0, alike; at < outputs; at += alike) {
+    const uint32_t line = glow_planar_bit(bits, (uint32_t)(channel + at));
+    alike = glow_planar_alike(bits, (uint32_t)(channel + at), line, outputs - at);
+    w->planes = b->planes + (c + at / mult) * b->plane_words + row * p->stride_h * pitch + k * p->words;
+    w->weights = b->weights + (c * mult + at) * taps;
+    w->ends = ends + 2 * (channel + at);
+    w->last = w->ends + 2 * alike;
+    w->shifts = (const int8_t *)(const void *)(ends + 2 * p->out_c) + channel + at;
+    w->out = (direct ? to : b->line) + at;
+    w->zero = p->fixed != 0 ? 1 + 2 * p->out_zp : p->out_zp;
+    if (line != 0u) {
+      w->zero = glow_dsp_line_start(p->out_zp);
+      p->line(w);
+    } else {
+      p->other(w);
+    }
+  }
+  const int32_t next = p->dil_w * p->out_col;
   for (int32_t i = 0; !direct && i < some; i++) {
-    const int8_t *from = b->line + i * line * w->step;
+    const int8_t *from = b->line + i * pixels * w->step;
     int8_t *pixel = to + i * p->out_row;
     const int8_t *end = from + wide * w->step;
     if (w->step == 4) {
-      for (; from != end; from += 4, pixel += p->dil_w * p->out_col) {
+      for (; from + 16 <= end; from += 16, pixel += 4 * next) {
+        memcpy(pixel, from, 4);
+        memcpy(pixel + next, from + 4, 4);
+        memcpy(pixel + 2 * next, from + 8, 4);
+        memcpy(pixel + 3 * next, from + 12, 4);
+      }
+      for (; from != end; from += 4, pixel += next) {
         memcpy(pixel, from, 4);
       }
     } else {
-      for (; from != end; from += w->step, pixel += p->dil_w * p->out_col) {
+      for (; from != end; from += w->step, pixel += next) {
         memcpy(pixel, from, (size_t)w->step);
       }
     }
@@ -309,26 +372,24 @@ GLOW_HOT GLOW_DSP_UNUSED static void glow_planar_outputs(const glow_planar_t *p,
 GLOW_HOT GLOW_DSP_UNUSED static void glow_planar_image(const glow_planar_t *p, void *scratch, int32_t y_begin,
                                                        int32_t y_end) {
   const int32_t mult = p->out_c / p->in_c;
-  const int32_t groups = (p->in_c + p->channels - 1) / p->channels;
   const uintptr_t in = (uintptr_t)p->in;
   const uintptr_t out = (uintptr_t)p->out;
   const int apart = out + (uintptr_t)p->out_bytes <= in || in + (uintptr_t)p->in_bytes <= out;
-  const int own = mult == 1 && (p->upright != 0 ? p->in_row : p->in_col) == p->in_c && (out - in) % (uintptr_t)p->in_c == 0;
+  const int own = mult == 1 && (p->upright != 0 ? p->in_row : p->in_col) == p->in_c &&
+    (out > in ? out - in : in - out) % (uintptr_t)p->in_c == 0;
   const int by_groups = apart || own;
   const int32_t rows = by_groups ? p->rows : 1;
   const int32_t bands = (y_end - y_begin + rows - 1) / rows;
   const int32_t below = ((p->upright != 0 ? p->out_h : rows) - 1) * p->stride_h + (p->k_h - 1) * p->dil_h + 1;
   glow_planar_band_t b = {0, 0, 0, 0, p->out_h, 0, p->out_w, (uint32_t *)scratch, 0, 0, below * p->dil_w * p->words + p->slack};
-  glow_planar_rows_t w = {0, mult == 1 ? 4 * b.plane_words : 0, 4 * p->dil_h * p->dil_w * p->words, 0, 0, 0, 0, 0, 0, 0, 1, 0, 0, 0,
-    p->fixed != 0 ? 1 + 2 * p->out_zp : p->out_zp, glow_four8(p->out_min), glow_four8(p->out_max)};
+  glow_planar_rows_t w = {0, mult == 1 ? 4 * b.plane_words : 0, 4 * p->dil_h * p->dil_w * p->words, 0, 0, 0, 0, 0, 0, 0, 1, 0, 0, 0, 0,
+    glow_four8(p->out_min), glow_four8(p->out_max)};
   b.planes = b.weights + p->channels * mult * p->k_h * (p->k_w > 1 ? p->k_w - 1 : 1);
   b.line = (int8_t *)(void *)(b.planes + p->channels * b.plane_words);
   int32_t *first = p->upright != 0 ? &b.x : &b.y; /* row of the band, of the image, and how many */
   int32_t *many = p->upright != 0 ? &b.columns : &b.rows;
   memset(b.planes, 0, (size_t)(4 * p->channels * b.plane_words));
-  for (int32_t i = 0; i < groups * bands; i++) {
-    const int32_t channel = (by_groups ? i / bands : i % groups) * p->channels;
-    const int32_t number = by_groups ? i % bands : i / groups;
+  for (int32_t number = 0, channel = 0; number < bands && channel < p->in_c;) { /* of the band; its first one */
     b.channel = channel < p->in_c - 4 ? channel : p->in_c - 4;
     b.count = p->in_c - b.channel < p->channels ? p->in_c - b.channel : p->channels;
     b.first = channel - b.channel;
@@ -348,6 +409,13 @@ GLOW_HOT GLOW_DSP_UNUSED static void glow_planar_image(const glow_planar_t *p, v
         }
       }
       row += some;
+    }
+    if (by_groups) {
+      number = number + 1 < bands ? number + 1 : 0;
+      channel += number == 0 ? p->channels : 0;
+    } else {
+      channel = channel + p->channels < p->in_c ? channel + p->channels : 0;
+      number += channel == 0 ? 1 : 0;
     }
   }
 }

@@ -135,7 +135,7 @@ GLOW_INLINE void glow_dsp_quad_tail(uint32_t *to, const int8_t *from, int32_t n,
 #define GLOW_DSP_QUAD_WORD_SHIFT_DUAL "2" /* from the words of a step to those of the next one */
 #define GLOW_DSP_QUAD_WORD_SHIFT_BYTES "2"
 #define GLOW_DSP_QUAD_WORD_SHIFT_WIDE "3"
-#define GLOW_DSP_QUAD_BEGIN_F32 "vldmia r1!, {s6-s7}\n"
+#define GLOW_DSP_QUAD_BEGIN_F32 "vldmia r1!, {s6-s7}\n" "ldrd r7, r11, [r1], #8\n"
 #define GLOW_DSP_QUAD_FRAME_F32 "40" /* at 32, for 3: how far its words reach back, and where it goes on */
 #define GLOW_DSP_QUAD_SAVE "vpush {s16-s23}\n"
 #define GLOW_DSP_QUAD_RESTORE "vpop {s16-s23}\n"
@@ -166,7 +166,7 @@ GLOW_INLINE void glow_dsp_quad_tail(uint32_t *to, const int8_t *from, int32_t n,
 /* From 1: the sums of a pair in r4-r11, from its biases on; r1 after its weights. */
 #define GLOW_DSP_QUAD_PRODUCT(begin, form) \
   "1:\n" \
-  GLOW_DSP_QUAD_BEGIN_##begin "ldrd r7, r11, [r1], #8\n" \
+  GLOW_DSP_QUAD_BEGIN_##begin \
   "vmov r0, s2\n" \
   GLOW_DSP_QUAD_AHEAD(form, "r7", "r7", "r7", "r11", "r11", "r11") \
   "vmov lr, s3\n" \
@@ -252,7 +252,7 @@ GLOW_INLINE void glow_dsp_quad_tail(uint32_t *to, const int8_t *from, int32_t n,
   "bne.w 3b\n"
 #endif
 
-#define GLOW_DSP_QUAD(begin, form, finish) \
+#define GLOW_DSP_QUAD(begin, form, finish, apart) \
   __asm__ volatile( \
       ".syntax unified\n" \
       "push {r4-r11, lr}\n" \
@@ -274,7 +274,8 @@ GLOW_INLINE void glow_dsp_quad_tail(uint32_t *to, const int8_t *from, int32_t n,
       "bne.w 1b\n" \
       "add sp, sp, #" GLOW_DSP_QUAD_FRAME_##begin "\n" \
       GLOW_DSP_QUAD_RESTORE \
-      "pop {r4-r11, pc}\n")
+      "pop {r4-r11, pc}\n" \
+      apart)
 
 #define GLOW_DSP_QUAD_GROUP \
   "ldr r4, [r1], #4\n" "ldr r5, [r2], #4\n" "ldr r6, [r3], #4\n" "ldr r7, [r12], #4\n" \
@@ -308,12 +309,13 @@ GLOW_HOT __attribute__((naked, noinline)) GLOW_DSP_UNUSED static uint32_t *glow_
       "bx lr\n");
 }
 
-/* `begin` is what a pair of the stream begins with: F32 scales, or as glow_dsp_quad_q31.h has it. */
-#define GLOW_DSP_QUAD_FUNCTION(name, begin, form, finish) \
-  GLOW_DSP_FUNCTION name(GLOW_DSP_UNUSED const glow_dsp_quad_t *q) { GLOW_DSP_QUAD(begin, form, finish); }
+/* `begin` is what a pair of the stream begins with: F32 scales, or as glow_dsp_quad_q31.h and glow_dsp_quads_line.h have it.
+ * `finish` makes codes of sums; what it seldom does is `apart`. */
+#define GLOW_DSP_QUAD_FUNCTION(name, begin, form, finish, apart) \
+  GLOW_DSP_FUNCTION name(GLOW_DSP_UNUSED const glow_dsp_quad_t *q) { GLOW_DSP_QUAD(begin, form, finish, apart); }
 #define GLOW_DSP_QUAD_TO_CODES(name, form, end) \
-  GLOW_DSP_QUAD_FUNCTION(name, F32, form, GLOW_DSP_QUAD_CODES(form, end))
-#define GLOW_DSP_QUAD_TO_SUMS(name, form) GLOW_DSP_QUAD_FUNCTION(name, F32, form, GLOW_DSP_QUAD_SUMS(form))
+  GLOW_DSP_QUAD_FUNCTION(name, F32, form, GLOW_DSP_QUAD_CODES(form, end), )
+#define GLOW_DSP_QUAD_TO_SUMS(name, form) GLOW_DSP_QUAD_FUNCTION(name, F32, form, GLOW_DSP_QUAD_SUMS(form), )
 /* Expands groups (at least one) of four inputs of four pixels; returns the place after them. */
 GLOW_HOT __attribute__((naked, noinline)) GLOW_DSP_UNUSED static uint32_t *glow_expand_quad(
     GLOW_DSP_UNUSED uint32_t *to, GLOW_DSP_UNUSED const int8_t *const *from, GLOW_DSP_UNUSED int32_t groups,

@@ -42,9 +42,8 @@
   GLOW_DSP_QUAD_LEAST("r4") GLOW_DSP_QUAD_LEAST("r8") GLOW_DSP_QUAD_MOST("r4") GLOW_DSP_QUAD_MOST("r8") \
   GLOW_DSP_QUAD_PART
 
-/* The sums of eight outputs to codes; two bytes of r4, r6, r8 and r10 are those of a pixel. */
-#define GLOW_DSP_QUAD_ROUND(form, end) \
-  GLOW_DSP_QUAD_SPLIT_##form \
+/* Sums of eight outputs times their scales, rounded, in s8 to s15: even and odd of each pixel. */
+#define GLOW_DSP_QUAD_REALS(form) \
   "vmov s8, s9, r4, r8\n" "vmov s10, s11, r5, r9\n" "vmov s12, s13, r6, r10\n" "vmov s14, s15, r7, r11\n" \
   "vcvt.f32.s32 s8, s8" GLOW_DSP_EVEN_##form "vcvt.f32.s32 s9, s9\n" \
   "vcvt.f32.s32 s10, s10" GLOW_DSP_EVEN_##form "vcvt.f32.s32 s11, s11\n" \
@@ -53,9 +52,21 @@
   "vmul.f32 s8, s8, s6\n" "vmul.f32 s9, s9, s7\n" "vmul.f32 s10, s10, s6\n" "vmul.f32 s11, s11, s7\n" \
   "vmul.f32 s12, s12, s6\n" "vmul.f32 s13, s13, s7\n" "vmul.f32 s14, s14, s6\n" "vmul.f32 s15, s15, s7\n" \
   "vcvtr.s32.f32 s8, s8\n" "vcvtr.s32.f32 s9, s9\n" "vcvtr.s32.f32 s10, s10\n" "vcvtr.s32.f32 s11, s11\n" \
-  "vcvtr.s32.f32 s12, s12\n" "vcvtr.s32.f32 s13, s13\n" "vcvtr.s32.f32 s14, s14\n" "vcvtr.s32.f32 s15, s15\n" \
+  "vcvtr.s32.f32 s12, s12\n" "vcvtr.s32.f32 s13, s13\n" "vcvtr.s32.f32 s14, s14\n" "vcvtr.s32.f32 s15, s15\n"
+/* The sums of eight outputs to codes; two bytes of r4, r6, r8 and r10 are those of a pixel. */
+#define GLOW_DSP_QUAD_ROUND(form, end) \
+  GLOW_DSP_QUAD_SPLIT_##form \
+  GLOW_DSP_QUAD_REALS(form) \
   "vmov r4, r5, s8, s9\n" "vmov r6, r7, s10, s11\n" "vmov r8, r9, s12, s13\n" "vmov r10, r11, s14, s15\n" \
   GLOW_DSP_QUAD_END_##end
+/* Codes of a pixel's two channels in (r4, r8) .. (r7, r11) to two bytes of r4 .. r7; their limits. */
+#define GLOW_DSP_QUAD_PAIRS "bfi r4, r8, #8, #8\n" "bfi r5, r9, #8, #8\n" "bfi r6, r10, #8, #8\n" "bfi r7, r11, #8, #8\n"
+#define GLOW_DSP_QUAD_LIMITS \
+  "ldrd r3, r12, [sp, #24]\n" \
+  "pkhbt r4, r4, r5, lsl #16\n" "pkhbt r6, r6, r7, lsl #16\n" \
+  GLOW_DSP_QUAD_LEAST("r4") GLOW_DSP_QUAD_LEAST("r6") GLOW_DSP_QUAD_MOST("r4") GLOW_DSP_QUAD_MOST("r6") \
+  "lsr r5, r4, #16\n" "lsr r7, r6, #16\n"
+#define GLOW_DSP_QUAD_NO_LIMITS
 /* Codes, or sums as they are (even channel of four pixels, then odd), to where out[1] points. */
 #define GLOW_DSP_QUAD_STORE(a, b, c, d) \
   "ldm sp, {r0, r2, r3, r12}\n" \
@@ -69,5 +80,8 @@
   "stmia.w r2!, {r4-r11}\n" \
   "add r0, r0, #2\n" \
   "strd r0, r2, [sp]\n"
+#else /* the ends are those of functions in C */
+#define GLOW_DSP_QUAD_LIMITS
+#define GLOW_DSP_QUAD_NO_LIMITS
 #endif
 #endif

@@ -16,7 +16,7 @@
 #define GLOW_DSP_Q31_PLACES_DUAL "vmov r12, s5\n"
 #define GLOW_DSP_QUAD_FRAME_Q31 "40"
 #if __ARM_ARCH >= 8
-#define GLOW_DSP_QUAD_BEGIN_Q31 "vldmia r1!, {s5-s7}\n"
+#define GLOW_DSP_QUAD_BEGIN_Q31 "vldmia r1!, {s5-s7}\n" "ldrd r7, r11, [r1], #8\n"
 #define GLOW_DSP_Q31_PLACES_BYTES GLOW_DSP_Q31_PLACES_DUAL
 #define GLOW_DSP_Q31_PLACES_WIDE GLOW_DSP_Q31_PLACES_DUAL
 #else
@@ -31,15 +31,6 @@
 #define GLOW_DSP_Q31_WHOLE_BYTES
 #define GLOW_DSP_Q31_WHOLE_WIDE
 
-/* Codes of a pixel's two channels in (r4, r8) .. (r7, r11) to two bytes of r4 .. r7. */
-#define GLOW_DSP_Q31_PAIRS "bfi r4, r8, #8, #8\n" "bfi r5, r9, #8, #8\n" "bfi r6, r10, #8, #8\n" "bfi r7, r11, #8, #8\n"
-#define GLOW_DSP_Q31_LIMITS \
-  "ldrd r3, r12, [sp, #24]\n" \
-  "pkhbt r4, r4, r5, lsl #16\n" "pkhbt r6, r6, r7, lsl #16\n" \
-  GLOW_DSP_QUAD_LEAST("r4") GLOW_DSP_QUAD_LEAST("r6") GLOW_DSP_QUAD_MOST("r4") GLOW_DSP_QUAD_MOST("r6") \
-  "lsr r5, r4, #16\n" "lsr r7, r6, #16\n"
-#define GLOW_DSP_Q31_ENDS_NONE
-
 #define GLOW_DSP_QUAD_Q31_ROUND(form, sign, limits) \
   GLOW_DSP_Q31_WHOLE_##form GLOW_DSP_Q31_PLACES_##form \
   "vmov r2, r3, s6, s7\n" "lsr.w lr, r12, #8\n" "ldr.w r0, [sp, #20]\n" \
@@ -47,14 +38,12 @@
   GLOW_DSP_Q31_CODE(sign, "r6", "r2", "r12", "r0") GLOW_DSP_Q31_CODE(sign, "r7", "r2", "r12", "r0") \
   GLOW_DSP_Q31_CODE(sign, "r8", "r3", "lr", "r0") GLOW_DSP_Q31_CODE(sign, "r9", "r3", "lr", "r0") \
   GLOW_DSP_Q31_CODE(sign, "r10", "r3", "lr", "r0") GLOW_DSP_Q31_CODE(sign, "r11", "r3", "lr", "r0") \
-  GLOW_DSP_Q31_PAIRS limits
+  GLOW_DSP_QUAD_PAIRS limits
 #define GLOW_DSP_QUAD_Q31_CODES(form, sign, limits) \
   GLOW_DSP_QUAD_Q31_ROUND(form, sign, limits) GLOW_DSP_QUAD_STORE("r4", "r5", "r6", "r7")
 #define GLOW_DSP_QUAD_TO_Q31(name, form, sign, limits) \
-  GLOW_DSP_QUAD_FUNCTION(name, Q31, form, GLOW_DSP_QUAD_Q31_CODES(form, sign, limits))
+  GLOW_DSP_QUAD_FUNCTION(name, Q31, form, GLOW_DSP_QUAD_Q31_CODES(form, sign, limits), )
 #else /* the same in C */
-#define GLOW_DSP_Q31_LIMITS
-#define GLOW_DSP_Q31_ENDS_NONE
 GLOW_INLINE void glow_dsp_quad_q31_twin(const glow_dsp_quad_t *q, glow_dsp_quad_form_t form) {
   const uint32_t *w = q->stream;
   const int32_t steps = (int32_t)((q->acts_end - q->acts) / 4);
@@ -73,11 +62,11 @@ GLOW_INLINE void glow_dsp_quad_q31_twin(const glow_dsp_quad_t *q, glow_dsp_quad_
 #endif
 
 /* `out_zp` of q is 1 + 2 * zero point here. */
-GLOW_DSP_QUAD_TO_Q31(glow_dsp_quad_q31_dual_r8, DUAL, PLAIN, GLOW_DSP_Q31_ENDS_NONE)
-GLOW_DSP_QUAD_TO_Q31(glow_dsp_quad_q31_dual_v8, DUAL, PLAIN, GLOW_DSP_Q31_LIMITS)
-GLOW_DSP_QUAD_TO_Q31(glow_dsp_quad_q31_dual_n8, DUAL, SIGNED, GLOW_DSP_Q31_ENDS_NONE)
-GLOW_DSP_QUAD_TO_Q31(glow_dsp_quad_q31_dual_s8, DUAL, SIGNED, GLOW_DSP_Q31_LIMITS)
-GLOW_DSP_QUAD_TO_Q31(glow_dsp_quad_q31_bytes, BYTES, SIGNED, GLOW_DSP_Q31_LIMITS)
-GLOW_DSP_QUAD_TO_Q31(glow_dsp_quad_q31_wide, WIDE, SIGNED, GLOW_DSP_Q31_LIMITS)
+GLOW_DSP_QUAD_TO_Q31(glow_dsp_quad_q31_dual_r8, DUAL, PLAIN, GLOW_DSP_QUAD_NO_LIMITS)
+GLOW_DSP_QUAD_TO_Q31(glow_dsp_quad_q31_dual_v8, DUAL, PLAIN, GLOW_DSP_QUAD_LIMITS)
+GLOW_DSP_QUAD_TO_Q31(glow_dsp_quad_q31_dual_n8, DUAL, SIGNED, GLOW_DSP_QUAD_NO_LIMITS)
+GLOW_DSP_QUAD_TO_Q31(glow_dsp_quad_q31_dual_s8, DUAL, SIGNED, GLOW_DSP_QUAD_LIMITS)
+GLOW_DSP_QUAD_TO_Q31(glow_dsp_quad_q31_bytes, BYTES, SIGNED, GLOW_DSP_QUAD_LIMITS)
+GLOW_DSP_QUAD_TO_Q31(glow_dsp_quad_q31_wide, WIDE, SIGNED, GLOW_DSP_QUAD_LIMITS)
 
 #endif

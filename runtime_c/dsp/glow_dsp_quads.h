@@ -49,9 +49,9 @@ GLOW_AT(glow_dsp_quads_t, high, 44);
   GLOW_DSP_QUADS_BY(GLOW_DSP_QUADS_PLACES, GLOW_DSP_QUADS_REGISTERS) \
   "add r3, r2, r2, lsl #1\n" \
   "strh " a ", [r0]\n" "strh " b ", [r0, r2]\n" "strh " c ", [r0, r2, lsl #1]\n" "strh " d ", [r0, r3]\n"
-#define GLOW_DSP_QUADS(begin, form, finish) \
-  GLOW_DSP_QUADS_BY(GLOW_DSP_QUADS_IN, begin, form, finish, GLOW_DSP_QUADS_REGISTERS)
-#define GLOW_DSP_QUADS_IN(begin, form, finish, to, stride, words, bytes, end, first, again, last, step) \
+#define GLOW_DSP_QUADS(begin, form, finish, apart) \
+  GLOW_DSP_QUADS_BY(GLOW_DSP_QUADS_IN, begin, form, finish, apart, GLOW_DSP_QUADS_REGISTERS)
+#define GLOW_DSP_QUADS_IN(begin, form, finish, apart, to, stride, words, bytes, end, first, again, last, step) \
   __asm__ volatile( \
       ".syntax unified\n" \
       "push {r4-r11, lr}\n" \
@@ -93,12 +93,14 @@ GLOW_AT(glow_dsp_quads_t, high, 44);
       "bne.w 1b\n" \
       "add sp, sp, #" GLOW_DSP_QUAD_FRAME_##begin "\n" \
       GLOW_DSP_QUADS_RESTORE \
-      "pop {r4-r11, pc}\n")
+      "pop {r4-r11, pc}\n" \
+      apart)
 
-#define GLOW_DSP_QUADS_FUNCTION(name, begin, form, finish) \
-  GLOW_DSP_FUNCTION name(GLOW_DSP_UNUSED const glow_dsp_quads_t *q) { GLOW_DSP_QUADS(begin, form, finish); }
+#define GLOW_DSP_QUADS_FUNCTION(name, begin, form, finish, apart) \
+  GLOW_DSP_FUNCTION name(GLOW_DSP_UNUSED const glow_dsp_quads_t *q) { GLOW_DSP_QUADS(begin, form, finish, apart); }
 #define GLOW_DSP_QUADS_TO_CODES(name, end, one) \
-  GLOW_DSP_QUADS_FUNCTION(name, F32, DUAL, GLOW_DSP_QUAD_ROUND(DUAL, end) GLOW_DSP_QUADS_STORE("r4", "r6", "r8", "r10"))
+  GLOW_DSP_QUADS_FUNCTION(name, F32, DUAL, \
+                          GLOW_DSP_QUAD_ROUND(DUAL, end) GLOW_DSP_QUADS_STORE("r4", "r6", "r8", "r10"), )
 #else
 /* A quad of several as a call of its own. */
 GLOW_INLINE glow_dsp_quad_t glow_dsp_quad_of(const glow_dsp_quads_t *q, int32_t quad) {

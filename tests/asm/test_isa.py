@@ -21,7 +21,7 @@ REALS = (0.0, -0.0, 0.5, -0.5, 1.5, 2.5, -2.5, 127.5, 3e9, -3e9, np.inf, -np.inf
 IMMEDIATES = {
     "ldr": (4,), "ldrd": (8,), "ldm": (3,), "vldm": (4,), "str": (4,), "str_moving": (8,), "add": (20,),
     "add_lsl": (4,), "eor": (0x80808080,), "orr_lsl": (16,), "lsl": (8,), "lsr": (8,), "asr": (8,), "bfi": (8, 8),
-    "sxtb16": (8,), "ssat8_asr": (1,), "vcvt_fixed": (8,), "ldr_by": (2,), "ldrb": (7,), "vldr": (4,), "strb": (5,),
+    "sxtb16": (8,), "ssat8_asr": (12,), "vcvt_fixed": (8,), "ldr_by": (2,), "ldrb": (7,), "vldr": (4,), "strb": (5,),
     "strb_by": (1,), "str_by": (2,), "mov_imm": (0x00010001,), "add_asr": (2,), "sub_lsl": (1,), "sxtab16": (8,),
 }  # fmt: skip
 BASES = {

@@ -12,7 +12,8 @@ from glowc.graph.numerics import requantize
 from glowc.kernels.dsp.ends import Factors
 from glowc.kernels.dsp.pixel_tile import CORTEX_M7
 from glowc.kernels.dsp.planar_tile import Window, pairs, rows, singles
-from tests.asm.test_winograd_tile import CASES, limited, ran, words
+from tests.asm.test_winograd_tile import CASES, ran, words
+from tests.asm.test_winograd_tile import limited as limited_by
 
 CHANNELS, PIXELS, LINES, BLOCKS = 3, 32, 2, 2
 """Channels and rows of a call, bytes of a row of outputs, blocks of a row."""
@@ -103,13 +104,14 @@ def codes(found: Mapping[str, Memory], window: Window) -> np.ndarray:
     ],
     ids=str,
 )  # fmt: skip
-@pytest.mark.parametrize(("end", "fixed"), [("n8", False), ("s8", False), ("n8", True), ("s8", True)])
-def test_rows(window: Window, end: str, *, fixed: bool) -> None:
+@pytest.mark.parametrize("by", ["scale", "multiplier", "line"])
+@pytest.mark.parametrize("limited", [False, True])
+def test_rows(window: Window, by: str, *, limited: bool) -> None:
     rng = np.random.default_rng(9)
     memories, taps = memories_of(window, rng)
     bias = rng.integers(-(2**16), 2**16, (CASES, CHANNELS)).astype(np.int32)
     sums, zero = bias[:, :, None, None] + taps, 5
-    if fixed:
+    if by == "multiplier":
         mul, shift = rng.integers(1 << 30, 1 << 31, CHANNELS), rng.integers(-16, -9, CHANNELS)
         factors = Factors(mul, shift)
         last = np.tile(factors.muls.astype(np.int32), (CASES, 1))
@@ -119,11 +121,16 @@ def test_rows(window: Window, end: str, *, fixed: bool) -> None:
         places = -shift[:, None, None]
         want = (high + (1 << (places - 1)) - (high < 0) >> places) + zero  # a half away from zero
         want = np.clip(want, -128, 127)
+    elif by == "line":
+        mul = rng.integers(1 << 29, 1 << 31, CHANNELS)
+        last = np.tile(mul.astype(np.int32), (CASES, 1))
+        memories["call"][:, 14] = start = (zero << 10) + (1 << 9)
+        want = np.clip(((sums * mul[:, None, None] >> 32) + start) >> 10, -128, 127)
     else:
         scale = np.exp(rng.uniform(-9, -6, CHANNELS)).astype(np.float32)
         last = np.tile(scale.view(np.int32), (CASES, 1))
         want = requantize(sums.transpose(0, 2, 3, 1), scale, zero, -128, 127).transpose(0, 3, 1, 2)
     memories["ends"] = words(np.stack((bias, last), axis=2))
-    found = ran(rows(window, end, fixed=fixed), {}, memories, CORTEX_M7)
+    found = ran(rows(window, by, limited=limited), {}, memories, CORTEX_M7)
     assert len(np.unique(want)) > 50
-    assert np.array_equal(codes(found, window), limited(want, end))
+    assert np.array_equal(codes(found, window), limited_by(want, "s8" if limited else "n8"))

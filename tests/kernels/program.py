@@ -116,9 +116,9 @@ def _keeping(job: Job, variant: KernelVariant) -> list[Job]:
     found = []
     least, weights = variant.scratch_bytes(job.instr), job.arrays["weights"].nbytes
     wanted = variant.wanted_bytes(job.instr)
-    sizes = [least + weights + KEPT_BEFORE, least + weights // 2 + KEPT_BEFORE, wanted]
-    sizes += [wanted + weights + KEPT_BEFORE] if wanted else []
-    for size in filter(None, sizes):
+    sizes = [least + weights + KEPT_BEFORE, least + weights // 2 + KEPT_BEFORE, *wanted]
+    sizes += [wanted[0] + wanted[1], wanted[0] + 3 * wanted[1]] if wanted else []
+    for size in sizes:
         prepared = variant.keeps(job.arrays, job.instr, size)
         if prepared is not None:
             assert variant.scratch_bytes(prepared_instr(job.instr, prepared)) <= size

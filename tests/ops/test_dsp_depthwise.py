@@ -11,12 +11,14 @@ import numpy as np
 import pytest
 
 from glowc.kernels.base import plan_of, prepared_instr, spending
-from glowc.kernels.dsp.depthwise import DEPTHWISE, PlanarPlan, placed, prepare, prepare_fixed
+from glowc.kernels.common.sums import sums
+from glowc.kernels.dsp.depthwise import DEPTHWISE, PlanarPlan, placed, prepare
 from glowc.kernels.dsp.planar_tile import Window, rows
 from glowc.program.ir import Instr
 from tests.kernels.case import Case
 from tests.ops.test_conv import geometry
 from tests.ops.test_fixed_layers import fixed_cases
+from tests.ops.test_straight import with_ties
 
 SAME = (1, 1, 1, 1)
 
@@ -74,6 +76,19 @@ def scaled_cases() -> Iterator[Case]:
         yield depthwise(rng, h=12, w=3, k=k, pads=pads, w_zp=2, batch=2, label="depthwise, upright")
     for first, end, down in ((0, 5, 0), (4, 9, 1), (8, 12, 0)):
         yield depthwise(rng, h=12, w=3, rows=(first, end), descending=down, label="depthwise, upright")
+    for w, tied in itertools.product((5, 8), ((), (0,), (12,), (3, 4, 8), range(6), range(7))):
+        yield with_ties(depthwise(rng, h=4, w=w, c=13, label="depthwise, no lines"), tied)
+    for more in (1, 0, -40000):  # beyond, within and far within what a sum may be
+        case = depthwise(rng, h=3, label="depthwise, large sums")
+        bias = np.full(8, (1 << 23) - 1 - _most(case) + more, np.int32)
+        scale = np.full(8, 100 / (1 << 23), np.float32)
+        yield replace(case, arrays={**case.arrays, "bias": bias, "scale": scale})
+
+
+def _most(case: Case) -> int:
+    """Return the greatest sum of all channels without biases."""
+    weights = case.arrays["weights"].reshape(-1, 8).T.astype(np.int64)
+    return int(sums(weights, case.instr)[1].max())
 
 
 def instr_of(**more: Any) -> Instr:
@@ -97,8 +112,19 @@ def test_what_it_cannot_is_not_accepted(more: dict[str, Any]) -> None:
 def test_weights_take_a_byte_each(*, fixed: bool) -> None:
     case = depthwise(np.random.default_rng(0), c=12)
     case = next(fixed_cases(case, 0)) if fixed else case
-    words = (prepare_fixed if fixed else prepare)(case.arrays, case.instr).constants["weights"]
-    assert words.nbytes == 12 * (9 + 8 + fixed)
+    words = prepare(case.arrays, case.instr).constants["weights"]
+    assert words.nbytes == 12 * (9 + 8 + fixed) + 4  # and a bit
+
+
+def test_a_few_channels_without_lines_are_computed_apart() -> None:
+    for tied, lined in (((), True), ((0, 9), True), (range(6), True), (range(7), False), (range(13), False)):
+        case = with_ties(depthwise(np.random.default_rng(0), c=13), tied)
+        prepared = prepare(case.arrays, case.instr)
+        assert isinstance(prepared.plan, PlanarPlan)
+        assert prepared.plan.lined == lined, tied
+        bits = np.unpackbits(prepared.constants["weights"][-1:].view(np.uint8), bitorder="little")[:13]
+        assert not bits[list(tied)].any()
+        assert bits.sum() == 0 or lined
 
 
 def test_a_window_has_every_tap_of_every_output_once() -> None:
@@ -118,8 +144,8 @@ def test_every_window_that_fits_has_registers() -> None:
     windows = [Window(*numbers) for numbers in itertools.product(*sides, (1, 2, 3, 4), (2, 4))]
     assert {w.stride for w in windows if w.fits and w.outputs == 4} == {1, 2}
     for window in (w for w in windows if w.fits):
-        for end, fixed in (("s8", False), ("s8", True)):
-            assert rows(window, end, fixed=fixed)[0]
+        for by in ("line", "scale", "multiplier"):
+            assert rows(window, by, limited=True)[0]
 
 
 def test_more_scratch_is_for_more_of_a_layer_in_a_band() -> None:

@@ -10,13 +10,16 @@ import numpy as np
 import pytest
 
 from glowc.kernels.base import KernelVariant, prepare, prepared_instr
+from glowc.kernels.common.sums import sums
 from glowc.kernels.dsp.conv import ConvPlan
+from glowc.kernels.dsp.stream import words_before
 from glowc.kernels.registry import variants_of
 from glowc.ops.registry import all_ops  # noqa: F401
 from tests.kernels.case import Case
 from tests.ops.test_conv import geometry
 from tests.ops.test_dsp_forms import spoiled
 from tests.ops.test_fixed_layers import fixed_cases
+from tests.ops.test_straight import with_ties
 
 ENDS = ((3, None), (-128, None), (-128, (-128, 60)), (-4, (-20, 90)))
 SIZES = ((4, 4), (1, 17), (3, 6), (1, 19), (5, 4), (3, 7), (1, 22), (1, 23))  # all rests of pixels, and rows of four
@@ -45,9 +48,39 @@ def planar_cases() -> Iterator[Case]:
     yield geometry(rng, **rings, out_ring=4, rows=(2, 5), label="ring")  # type: ignore[arg-type]
 
 
+def lined_cases() -> Iterator[Case]:
+    """Some pairs of channels without lines; factors and sums beside the bounds of what a line may have."""
+    rng = np.random.default_rng(69)
+    for tied, (y_zp, clamp) in zip(((), (0,), (5,), (2, 3, 8), range(4, 10), (11, 13)), itertools.cycle(ENDS)):
+        for shape in ({"h": 1, "w": 9, "k": (1, 1), "c": 20}, {"h": 4, "w": 6, "k": (3, 3), "c": 3, "planar": True}):
+            yield with_ties(geometry(rng, **shape, out_c=14, y_zp=y_zp, clamp=clamp), tied)  # type: ignore[arg-type]
+    base = {"h": 1, "w": 9, "k": (1, 1), "c": 24}
+    yield with_ties(geometry(rng, **base, out_c=13), (3,))  # type: ignore[arg-type]
+    yield spoiled(geometry(rng, **base, out_c=12), ("negated", "none", "signed"))  # type: ignore[arg-type]
+    for factor in (0.999 / 32, 1.001 / 32, 0.0):
+        yield scaled(geometry(rng, **base, out_c=8), factor)  # type: ignore[arg-type]
+    for more in (-1000, 1000):  # biases of an even channel, and of an odd one, below and beyond 2^23 in all
+        case = geometry(rng, **base, out_c=8)  # type: ignore[arg-type]
+        bias = np.array(case.arrays["bias"])
+        bias[2:4] = (
+            (1 << 23)
+            + more
+            - int(sums(case.arrays["weights"].reshape(8, -1).astype(np.int64), case.instr)[1][2:4].max())
+        )
+        scale = np.full(8, 100 / (1 << 23), np.float32)
+        yield replace(case, arrays={**case.arrays, "bias": bias, "scale": scale})
+
+
+def scaled(case: Case, factor: float) -> Case:
+    """Return a case with a factor of its first channel."""
+    scale = np.array(case.arrays["scale"])
+    scale[0] = factor
+    return replace(case, arrays={**case.arrays, "scale": scale})
+
+
 def kernel_cases() -> Iterator[Case]:
     """The same with a float32 scale and with TensorFlow Lite's multiplier and shift."""
-    for index, case in enumerate((*plain_cases(), *planar_cases())):
+    for index, case in enumerate((*plain_cases(), *planar_cases(), *lined_cases())):
         yield case
         yield from fixed_cases(case, index)
 
@@ -59,16 +92,18 @@ def quad(kernel: str = "conv_s8") -> KernelVariant:
 def wanted(case: Case) -> int:
     """Return the bytes with which a convolution computes eight pixels at a time; 0 where it does not."""
     variant = quad()
-    instr = prepared_instr(case.instr, prepare(variant, case.arrays, case.instr))
-    size = variant.wanted_bytes(instr)
-    if size:
-        assert variant.keeps is not None
-        prepared = variant.keeps({"weights": np.zeros(0, np.int32)}, instr, size)
-        assert prepared is not None
-        assert isinstance(prepared.plan, ConvPlan)
-        assert prepared.plan.quads == 2
-        assert variant.scratch_bytes(replace(instr, plan=prepared.plan)) == size
-    return size
+    assert variant.keeps is not None
+    prepared = prepare(variant, case.arrays, case.instr)
+    instr = prepared_instr(case.instr, prepared)
+    every, near = variant.wanted_bytes(instr) or (0, 0)
+    sizes = {near: (2, False), every: (2, True), every + near: (4, True), every + 3 * near: (8, True)} if every else {}
+    for size, (quads, kept) in sizes.items():
+        more = variant.keeps(prepared.constants, instr, size)
+        assert more is not None
+        assert isinstance(more.plan, ConvPlan)
+        assert (more.plan.quads, more.plan.kept > 0) == (quads, kept)
+        assert variant.scratch_bytes(replace(instr, plan=more.plan)) == size
+    return near
 
 
 @pytest.mark.parametrize(
@@ -96,3 +131,31 @@ def wanted(case: Case) -> int:
 def test_eight_pixels_are_for_rows_in_line_and_weights_that_a_cache_keeps(changes: dict[str, int], size: int) -> None:
     shape = {"h": 9, "w": 9, "c": 64, "out_c": 64, "k": (1, 1)} | changes
     assert wanted(geometry(np.random.default_rng(3), **shape)) == size  # type: ignore[arg-type]
+
+
+def plan_of_case(case: Case) -> ConvPlan:
+    plan = prepare(quad(), case.arrays, case.instr).plan
+    assert isinstance(plan, ConvPlan)
+    return plan
+
+
+def test_pairs_end_by_lines_where_half_of_them_have_any() -> None:
+    case = geometry(np.random.default_rng(69), h=1, w=9, k=(1, 1), c=24, out_c=8)
+    for tied, lined in (((), True), ((2,), True), ((2, 4), True), ((2, 4, 6), False), (range(8), False)):
+        assert plan_of_case(with_ties(case, tied)).lined == lined, tied
+
+
+def test_pairs_without_lines_are_told_apart_or_no_pair_has_any() -> None:
+    case = geometry(np.random.default_rng(69), h=1, w=9, k=(1, 1), c=24, out_c=8)
+    assert plan_of_case(scaled(case, 0.9)).lined
+    assert not plan_of_case(scaled(case, 0.0)).lined, "its scale looks like a multiplier"
+    assert not plan_of_case(scaled(case, 40.0)).lined, "its codes leave 32 bits"
+
+
+def test_multipliers_have_fewer_bits_than_scales() -> None:
+    case = geometry(np.random.default_rng(69), h=1, w=9, k=(1, 1), c=24, out_c=8)
+    for factor, lined in ((0.999 / 32, True), (1.001 / 32, False)):
+        given = scaled(case, factor)
+        words = prepare(quad(), given.arrays, given.instr).constants["weights"].view(np.uint32)
+        second = int(words[1 + words_before(12, 1)])
+        assert second < 1 << 29 if lined else second == int(np.float32(factor).view(np.uint32))

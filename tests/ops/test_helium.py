@@ -5,6 +5,7 @@ from __future__ import annotations
 import itertools
 from collections.abc import Iterator
 from dataclasses import replace
+from typing import Any
 
 import numpy as np
 import pytest
@@ -23,17 +24,29 @@ from glowc.ops.binary_codes import add_codes
 from glowc.program.ir import Instr, ParamValue
 from tests.kernels.case import Case, make_case
 from tests.ops.test_conv import geometry
+from tests.ops.test_fixed_layers import fixed_cases
 from tests.ops.test_requant_shift import ENDS, conv_case, fc_case
 
 
 def kernel_cases() -> Iterator[Case]:
     """Return the cases of all paths."""
     rng = np.random.default_rng(8)
+    yield from blocks(np.random.default_rng(9))
     yield from pixel_runs(rng)
     yield from packed_pixels(rng)
     yield from planes(rng)
     yield from quotients(rng)
     yield from shifts(rng)
+
+
+def blocks(rng: np.random.Generator) -> Iterator[Case]:
+    """More weights than a data cache keeps: some channels of all pixels, then the next ones."""
+    mores: tuple[dict[str, Any], ...] = ({}, {"batch": 2}, {"rows": (1, 4)}, {"descending": 1})
+    for out_c, stride, more in zip((62, 64, 90, 62), (1, 2, 1, 1), mores, strict=True):
+        base = {"h": 5, "w": 6, "c": 48, "out_c": out_c, "stride": (stride, stride), "pads": (1, 1, 1, 1), **more}
+        case = geometry(rng, **base, label="blocks of channels")
+        yield case
+        yield from fixed_cases(case, out_c)
 
 
 def pixel_runs(rng: np.random.Generator) -> Iterator[Case]:
@@ -163,6 +176,20 @@ def test_cases_reach_every_path_of_a_convolution() -> None:
     runs = {plan.run for plan in plans if isinstance(plan, conv_plans.RunPlan | conv_plans.PackedPlan)}
     assert runs == {f"glow_mve_run{n}{clamp}" for n in (8, 16, 24, 32, 40, 48) for clamp in ("", "_clamped")}
     assert any(isinstance(plan, conv_plans.PointPlan) and plan.merged for plan in plans)
+
+
+@pytest.mark.parametrize(("c", "out_c", "hw", "block"), [
+    (32, 64, (8, 8), 0), (64, 64, (8, 8), 24), (64, 62, (8, 8), 24), (64, 256, (8, 8), 28), (64, 64, (2, 3), 0),
+])  # fmt: skip
+def test_channels_are_computed_in_blocks_that_a_data_cache_keeps(
+    c: int, out_c: int, hw: tuple[int, int], block: int
+) -> None:  # fmt: skip
+    case = geometry(np.random.default_rng(0), h=hw[0], w=hw[1], c=c, out_c=out_c, pads=(1, 1, 1, 1))
+    plan = conv_plans.choose_plan(case.instr, "scaled")
+    assert isinstance(plan, conv_plans.WindowRowsPlan)
+    assert plan.block == block
+    assert block * (9 * c + 8) <= 16 << 10
+    assert conv.overlap_bytes(replace(case.instr, plan=plan)) == (0 if block else 1)
 
 
 def test_rings_part_the_rows_of_a_plan_that_was_made_without() -> None:

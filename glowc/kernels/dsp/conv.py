@@ -36,6 +36,7 @@ _PIXELS = 4
 _MOST_WASTE = 1.1  # of pixels computed to those that a row has
 _FEW_READS, _FEW_BYTES = 4, 256  # of weights: fewer are not kept
 _NEAR_BYTES = 224  # of a pair of channels, which a flash cache of 256 bytes keeps for the next pixels
+_QUADS = (8, 4, 2)  # whose inputs are collected at once
 _SHIFT_BYTES = 8192  # of scratch for four pixels and their sums
 
 
@@ -52,7 +53,7 @@ class ConvPlan(Plan):
     stream's first word says, which is one of those before the first pair if there are any.
     `quads`: of pixels that are collected before a pair of channels of all of them is computed, and the next pair; then
     the weights of none are kept, or those of all.
-    `fixed`: codes end in a multiplier and a shift.
+    `fixed`: codes end in a multiplier and a shift; `lined`: most by lines (runtime_c/dsp/glow_dsp_quads_line.h).
     `rest`: inputs of a kernel row after whole groups, on path "rows"; those of all `k_h` rows come last.
     `steps` of a round of the tile that is printed (pixel_tile.py), 0: a function of the runtime; `pairs` of pixels,
     where more than one, are collected before `chunk` blocks of channels of all of them are computed, and the next ones;
@@ -74,6 +75,7 @@ class ConvPlan(Plan):
     kept: int = 0
     quads: int = 1
     fixed: bool = False
+    lined: bool = False
     rest: int = 0
     steps: int = 0
     pairs: int = 1
@@ -191,8 +193,11 @@ def prepare_quad(constants: Arrays, instr: Instr) -> Prepared:
     """Prepare conv_s8 by pairs of channels."""
     shape = Conv.of(instr)
     plan = collecting_quad(shape)
-    stream = pairs(collected(constants["weights"], shape, plan.path), constants, instr)
-    return Prepared(stream.constants, replace(plan, form=stream.form, end=ending(instr), row_ends=plan.path == "rows"))
+    stream = pairs(collected(constants["weights"], shape, plan.path), constants, instr, lines=True)
+    end = ending(instr)
+    end = {"u8": "n8", "v8": "s8"}.get(end, end) if stream.lined else end
+    plan = replace(plan, form=stream.form, end=end, lined=stream.lined, row_ends=plan.path == "rows")
+    return Prepared(stream.constants, plan)
 
 
 def prepare_shift(constants: Arrays, instr: Instr) -> Prepared:
@@ -243,11 +248,12 @@ def keep_quad(constants: Arrays, instr: Instr, scratch_bytes: int) -> Prepared |
         return Prepared({"weights": first.view(constants["weights"].dtype)}, replace(plan, kept=before + pairs * pair))
 
     pairs = min(shape.out_c // 2, (scratch_bytes - before - _quad_bytes(plan, shape)) // pair)
-    near = near_bytes(instr)
+    every, near = wanted_bytes(instr) or (0, 0)
+    if 0 < every <= scratch_bytes:
+        fitting = (n for n in _QUADS if every + near * (n // 2 - 1) <= scratch_bytes)
+        return kept(replace(plan, quads=next(fitting)), shape.out_c // 2)
     if 0 < near <= scratch_bytes and (plan.path == "three" or 4 * pairs < shape.out_c):
-        plan = replace(plan, quads=2)
-        every = near + before + shape.out_c // 2 * pair <= scratch_bytes
-        return kept(plan, shape.out_c // 2) if plan.path == "three" and every else Prepared({}, plan)
+        return Prepared({}, replace(plan, quads=2))
     if pairs < shape.out_c // 2 and pairs * pair < _FEW_BYTES:
         return None
     return kept(plan, pairs)
@@ -257,21 +263,24 @@ def _quad_steps(plan: ConvPlan, shape: Conv) -> int:
     return quad_step_count(shape.inputs if plan.path != "three" else plan.row_groups * GROUP)
 
 
-def near_bytes(instr: Instr) -> int:
-    """Return the bytes of scratch for eight pixels at a time; 0 where that is not for the layer.
+def wanted_bytes(instr: Instr) -> tuple[int, ...]:
+    """Return the bytes of scratch for eight pixels at a time, with all weights beside them and without.
 
-    Those of a row are four pixels at least, and a flash cache keeps the weights of a pair of channels. They lie one
-    after another, in whole words, or are collected by code that is as long as the kernel's.
+    None where that is not for the layer: those of a row are four pixels at least, and a flash cache keeps the weights
+    of a pair of channels. They lie one after another, in whole words, or are collected by code that is as long as the
+    kernel's.
     """
     plan, s = plan_of(instr, ConvPlan), Conv.of(instr)
-    near = 4 * (plan.head + _quad_steps(plan, s)) <= _NEAR_BYTES
-    if plan.form != "dual" or s.out_c % 2 or s.out_w < _PIXELS or not near:
-        return 0
+    steps = _quad_steps(plan, s)
+    pair = 4 * (plan.head + steps)
+    if plan.form != "dual" or s.out_c % 2 or s.out_w < _PIXELS or pair > _NEAR_BYTES:
+        return ()
     flat = s.stride_h == s.stride_w == 1 and s.in_row == s.out_w * s.in_col and s.out_row == s.out_w * s.out_c
     whole = s.in_ring >= s.in_h and s.out_ring >= s.out_h
     if plan.path == "three" or (plan.path == "point" and not plan.tail and flat and whole):
-        return 2 * _quad_bytes(plan, s)
-    return 0
+        near = 2 * _quad_bytes(plan, s)
+        return near + 4 * words_before(steps, 1) + s.out_c // 2 * pair, near
+    return ()
 
 
 def spared_bytes(instr: Instr) -> int:
@@ -352,15 +361,15 @@ CONV = KernelVariant(
     records=records,
 )  # fmt: skip
 QUAD = KernelVariant(
-    "dsp", form="quad", also=FPU, slow_with=DUAL_ISSUE, template="{}_quad", rank=11, header="glow_dsp_quads.h",
+    "dsp", form="quad", also=FPU, slow_with=DUAL_ISSUE, template="{}_quad", rank=11, header="glow_dsp_quads_line.h",
     accepts=accepts_quad, prepare=prepare_quad, packs=WEIGHTED, scratch_bytes=quad_scratch, streams=True, row_block=4,
     reads=Reads(at_once=2, value_bytes=2), stated=Stated(macs=0.7, outputs=9), modest_bytes=modest_quad,
-    keeps=keep_quad, wanted_bytes=near_bytes, spared_bytes=spared_bytes, records=quad_records,
+    keeps=keep_quad, wanted_bytes=wanted_bytes, spared_bytes=spared_bytes, records=quad_records,
 )  # fmt: skip
 SHIFT = replace(
     QUAD, accepts=_accepts_shift, prepare=prepare_shift, packs=SHIFTED, scratch_bytes=shift_scratch,
     header="glow_dsp_shift.h", stated=None, slow_with=frozenset(), modest_bytes=None, keeps=None,
-    wanted_bytes=no_scratch, spared_bytes=no_scratch,
+    wanted_bytes=lambda _: (), spared_bytes=no_scratch,
 )  # fmt: skip
 
 VARIANTS = {

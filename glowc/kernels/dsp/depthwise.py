@@ -18,13 +18,15 @@ from glowc.asm.insn import Loop, instructions
 from glowc.graph.types import DType
 from glowc.kernels.base import KernelVariant, Prepared, plan_in, plan_of
 from glowc.kernels.common.constants import EMPTY, WEIGHTED
+from glowc.kernels.common.factors import Ends
 from glowc.kernels.common.header_numbers import header_number
-from glowc.kernels.dsp.ends import Ends, ends_of, factors_of, fixed_end
+from glowc.kernels.common.straight import Straight, straight
+from glowc.kernels.common.sums import sums
+from glowc.kernels.dsp.ends import factors_of, line
 from glowc.kernels.dsp.needs import DUAL_ISSUE, FPU
 from glowc.kernels.dsp.pixel_tile import CORTEX_M7
 from glowc.kernels.dsp.planar_tile import Window, pairs_assembly, rows_assembly, singles_assembly
 from glowc.kernels.dsp.planar_tile import rows as rows_of
-from glowc.kernels.dsp.stream import ending
 from glowc.kernels.features import Stated
 from glowc.kernels.shapes import Conv
 from glowc.program.ir import Instr, Plan
@@ -36,11 +38,13 @@ _MOST_TAPS, _MOST_STRIDE = 128, 4
 _PAIR, _SINGLE, _ROW = 18, 19, 12  # instructions: of words of two columns, of one, and of a row of four channels
 _BAND, _CALL, _ROWS, _LINE = 300, 60, 120, 16  # of a band, calls that make planes and rows, a row of outputs
 _COPY, _COPY_FEW = 2, 15  # of an output that is copied with three others, and with fewer
+_LEAST_LINES = 0.5  # of all channels: fewer are computed as the others
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PlanarPlan(Plan):
-    """A `window` whose codes end in `end`, by a multiplier and a shift where `fixed`; `rows` and `channels` of a band.
+    """A `window` whose codes may be `limited`, made by lines or, of channels that have none, as `by` tells
+    (kernels/dsp/planar_tile.py); `lined`: those of most. `rows` and `channels` of a band.
 
     A row of a plane has `words` for each remainder of the dilation, the last row `slack` more; the rows of a band are
     one where they are `flat`. `upright`: rows of planes are columns of the image. Instructions are in order for a
@@ -49,14 +53,15 @@ class PlanarPlan(Plan):
 
     numbers: ClassVar[tuple[str, ...]] = ("rows", "channels", "words", "flat", "slack")
     window: Window
-    end: str
+    limited: bool
+    by: str
     rows: int
     channels: int
     words: int
     flat: bool
     slack: int
     upright: bool
-    fixed: bool = False
+    lined: bool
     core: str = ""
 
     @property
@@ -69,10 +74,9 @@ class PlanarPlan(Plan):
         """The assembly that makes words of one column."""
         return singles_assembly(self.core)
 
-    @property
-    def compute(self) -> str:
-        """The assembly of rows of outputs."""
-        return rows_assembly(self.core, self.window, self.end, fixed=self.fixed)
+    def compute(self, by: str) -> str:
+        """Return the assembly of rows of outputs, whose codes are made by one of the ways."""
+        return rows_assembly(self.core, self.window, by, limited=self.limited)
 
     def touched(self, instr: Instr) -> Mapping[str, int]:
         """Inputs: those below each band. Scratch: planes that are written and read, and words of weights."""
@@ -87,7 +91,10 @@ class PlanarPlan(Plan):
         """Count the instructions of rows of outputs, and of all that is around them."""
         way = _way(instr, self)
         batch = way.shape.batch
-        return {"window_insns": batch * way.insns(), "plane_insns": batch * way.around(self.rows, self.channels)}
+        return {
+            "window_insns": batch * way.insns("line" if self.lined else self.by),
+            "plane_insns": batch * way.around(self.rows, self.channels),
+        }
 
     def row_waste(self, instr: Instr) -> float:
         """Each call takes apart the rows below a row, and the weights."""
@@ -185,10 +192,10 @@ class _Way:
         line = 0 if self.direct else self.outputs(self.across(rows)) // self.shape.dil_w
         return channels * (weights + 4 * self.plane(rows)) + line * (_GROUP if mult == 1 else mult)
 
-    def insns(self) -> float:
-        """Return the instructions of all rows of outputs."""
+    def insns(self, by: str) -> float:
+        """Return the instructions of all rows of outputs, whose codes are made by one of the ways."""
         s = self.shape
-        blocks = self.outputs(s.out_h) // self.window.outputs * block_insns(self.window)
+        blocks = self.outputs(s.out_h) // self.window.outputs * block_insns(self.window, by)
         return s.out_c * (blocks + (0 if self.flat else s.out_h * s.dil_w * _LINE))
 
     def around(self, rows: int, channels: int) -> float:
@@ -205,7 +212,7 @@ class _Way:
 
     def cost(self, rows: int, channels: int) -> float:
         """Return the instructions of a layer with so many rows and channels in a band, roughly."""
-        return self.insns() + self.around(rows, channels)
+        return self.insns("line") + self.around(rows, channels)
 
     def cuts(self) -> Iterator[tuple[int, int, int]]:
         """Yield the ways to cut a layer into bands: bytes of scratch, rows and channels."""
@@ -261,9 +268,9 @@ def _best(shape: Conv, limit_bytes: int, *, upright: bool = True) -> tuple[_Way,
 
 
 @cache
-def block_insns(window: Window) -> int:
+def block_insns(window: Window, by: str) -> int:
     """Return the instructions of a block of outputs."""
-    blocks = rows_of(window, "n8", fixed=False)[0]
+    blocks = rows_of(window, by, limited=False)[0]
     while loops := [item for item in blocks if isinstance(item, Loop)]:
         outer, blocks = blocks, loops[0].body
     inside = sum(1 for _ in instructions(blocks))
@@ -315,35 +322,45 @@ def _planned(plan: PlanarPlan, way: _Way, rows: int, channels: int) -> PlanarPla
 
 
 def prepare(constants: Arrays, instr: Instr) -> Prepared:
-    """Return words of the weights, biases and scales of four channels after the other."""
-    out_c = instr.int_("out_c")
-    return _prepared(constants, instr, ends_of(constants, out_c), "n8" if ending(instr) in ("u8", "n8") else "s8")
-
-
-def prepare_fixed(constants: Arrays, instr: Instr) -> Prepared:
-    """The same of a layer that ends in a multiplier and a shift."""
-    return _prepared(constants, instr, factors_of(constants, instr.int_("out_c")), fixed_end(instr), fixed=True)
-
-
-def _prepared(constants: Arrays, instr: Instr, ends: Ends, end: str, *, fixed: bool = False) -> Prepared:
+    """Return bytes of the weights, then what the codes of each channel are made of."""
     shape = Conv.of(instr)
     weights = constants["weights"].reshape(shape.taps, shape.out_c).astype(np.int8)
-    factors = factors_of(constants, shape.out_c) if fixed else None
-    words = (factors.muls if factors else ends.words(1)[:, 0]).astype(np.int64).astype(np.int32)
-    both = np.stack((constants["bias"].reshape(-1).astype(np.int32), words), axis=1)
+    ends = Ends.of(constants, shape.out_c)
+    bias = np.broadcast_to(constants["bias"].reshape(-1), (shape.out_c,)).astype(np.int64)
+    lines = _lines(weights, bias, ends, instr)
+    factors = factors_of(constants, shape.out_c) if ends.shifts is not None else None
+    begin = np.where(lines.found, (bias << line().shift) + lines.offset, bias)
+    words = np.where(lines.found, lines.mul, factors.muls if factors else ends.words)
     places = factors.places.astype(np.int8) if factors else np.zeros(0, np.int8)
-    stream = np.concatenate((_filled(weights.reshape(-1)), both.reshape(-1), _filled(places)))
+    bits = np.packbits(lines.found, bitorder="little")
+    parts = weights.reshape(-1), np.stack((begin, words), axis=1).astype(np.int32).reshape(-1), places, bits
     tensors = shape.in_h * shape.in_w * shape.in_c + shape.out_h * shape.out_w * shape.out_c
     way, rows, channels = _best(shape, min(_USUAL_BYTES, tensors // 4))
     plan = PlanarPlan(
-        window=way.window, end=end, rows=rows, channels=channels, words=way.words, flat=way.flat, slack=way.slack,
-        upright=way.upright, fixed=fixed,
+        window=way.window, limited=instr.int_("out_min") > -128 or instr.int_("out_max") < 127,
+        by="multiplier" if factors else "scale", rows=rows, channels=channels, words=way.words,
+        flat=way.flat, slack=way.slack, upright=way.upright, lined=bool(lines.found.any()),
     )  # fmt: skip
-    return Prepared({"weights": stream, **EMPTY}, plan)
+    return Prepared({"weights": np.concatenate([_filled(part) for part in parts]), **EMPTY}, plan)
+
+
+def _lines(weights: np.ndarray, bias: np.ndarray, ends: Ends, instr: Instr) -> Straight:
+    """Return the lines of channels of weights[taps, O]: those of none where few have one.
+
+    Weights less a zero point do not fit their halfwords. Where an input has several outputs words of weights are often
+    made anew for each row, which takes longer for lines.
+    """
+    low, high = sums(weights.T.astype(np.int64), instr)
+    bounds = instr.int_("out_min"), instr.int_("out_max")
+    found = straight(line(), ends, (bias + low, bias + high), instr.int_("out_zp"), bounds)
+    alone = instr.int_("w_zp") == 0 and instr.int_("in_c") == instr.int_("out_c")
+    many = alone and found.found.mean() >= _LEAST_LINES
+    return found if many else replace(found, found=np.zeros_like(found.found))
 
 
 def _filled(values: np.ndarray) -> np.ndarray:
-    """Return bytes as words, filled up."""
+    """Return numbers as words, their bytes filled up."""
+    values = np.ascontiguousarray(values).view(np.int8)
     return np.pad(values, (0, -values.size % 4)).view(np.int32)
 
 

@@ -14,6 +14,8 @@ import numpy as np
 from glowc.graph.fixed_point import scaled
 from glowc.graph.numerics import requantize
 from glowc.kernels.common.factors import LEAST_MUL
+from glowc.kernels.common.header_numbers import header_number
+from glowc.kernels.common.straight import Line
 from glowc.program.ir import Instr
 from glowc.program.kernel import Arrays
 
@@ -136,6 +138,12 @@ class Factors:
         places = self.places.reshape(-1, channels) << (8 * np.arange(channels))
         mul = self.muls.reshape(-1, channels)
         return np.concatenate((places.sum(1, keepdims=True), mul), axis=1).astype(np.int32)
+
+
+def line() -> Line:
+    """Return how lines of sums are computed (runtime_c/dsp/glow_dsp.h)."""
+    shift, fraction = (header_number("glow_dsp.h", f"GLOW_DSP_LINE_{name}") for name in ("SHIFT", "FRACTION"))
+    return Line(shift, 32, fraction, added=True)
 
 
 def ends_of(constants: Arrays, count: int) -> Ends:

@@ -90,7 +90,7 @@ def fixed_variant(plain: KernelVariant, prepare: Prepare, header: str) -> Kernel
 CONV_QUAD = replace(
     fixed_variant(conv.QUAD, _prepare_quad, "glow_dsp_quads_q31.h"),
     accepts=conv.accepts_rests, modest_bytes=conv.modest_quad, keeps=conv.keep_quad,
-    wanted_bytes=conv.near_bytes, spared_bytes=conv.spared_bytes,
+    wanted_bytes=conv.wanted_bytes, spared_bytes=conv.spared_bytes,
 )  # fmt: skip
 
 WINOGRAD = fixed_variant(winograd.CONV, winograd.prepare_fixed, "glow_dsp_winograd.h")
@@ -105,8 +105,8 @@ FC_EIGHT = replace(
 )  # there is no `paired` one
 FC_QUAD = _fc(fully_connected.QUAD, "glow_dsp_quad_q31.h")
 
-DEPTHWISE = fixed_variant(depthwise.DEPTHWISE, depthwise.prepare_fixed, "glow_dsp_planar.h")
-DEPTHWISE_PAIRED = fixed_variant(depthwise.PAIRED, depthwise.in_order(depthwise.prepare_fixed), "glow_dsp_planar.h")
+DEPTHWISE = fixed_variant(depthwise.DEPTHWISE, depthwise.prepare, "glow_dsp_planar.h")
+DEPTHWISE_PAIRED = fixed_variant(depthwise.PAIRED, depthwise.in_order(depthwise.prepare), "glow_dsp_planar.h")
 
 DEPTHWISE_SMALL = replace(
     depthwise.SMALL, prepare=_prepare_small, packs=frozenset({"mul", "shift"}), header="glow_dsp_small_q31.h"

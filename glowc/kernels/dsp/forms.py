@@ -45,6 +45,10 @@ class Padded:
     dual: np.ndarray  # bool [O / 2]: the pair may be dual
     sums: tuple[int, int]  # the least and the greatest of all channels
 
+    def reach(self, instr: Instr) -> tuple[np.ndarray, np.ndarray]:
+        """Return the least and the greatest sum of each channel."""
+        return _sums(self.weights, self.biases, instr)
+
     def negated(self, dual: np.ndarray) -> Padded:
         """Return the layer with the channels negated that are to be so, of those blocks that are `dual`."""
         signs = np.where(np.repeat(dual, len(self.signs) // len(dual)), self.signs, 1)

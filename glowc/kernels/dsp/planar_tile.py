@@ -7,6 +7,9 @@ rows    rows of outputs of some channels: glow_planar_rows_t
 A word of weights has two taps of a row that follow each other. An output that begins in the low half of a word takes
 taps 0 and 1 with it, 2 and 3 with the next one ...; one that begins in the high half takes tap 0, then 1 and 2, and so
 on: each product of two taps is one SMLAD, a tap that is left over SMLATB or SMLABT.
+
+Codes are made of sums by a float32 "scale", by a "multiplier" and a shift (glow_dsp_q31.h), or by a "line", two
+instructions (kernels/common/straight.py).
 """
 
 from __future__ import annotations
@@ -20,6 +23,7 @@ from glowc.asm.block import Block
 from glowc.asm.insn import CORE, Listing, Register
 from glowc.asm.order import ordered, orders_of
 from glowc.asm.write import statement
+from glowc.kernels.dsp.ends import line
 from glowc.kernels.dsp.pixel_tile import limit_codes
 
 _MOST_HELD = 6  # words of weights in registers
@@ -30,7 +34,7 @@ _ROWS = (
     "planes", "plane", "pitch", "jump", "width", "weights", "ends", "last", "shifts", "out", "next", "step", "row",
     "rows", "zero", "low", "high",
 )  # fmt: skip
-_KEPT = (*_ROWS, "lines", "end of weights")  # words of the frame of `rows`
+_LIMITS = ("low", "high")  # words of the frame of `rows`
 Call = tuple[Listing, tuple[Register, ...]]
 """The instructions of a function, and its arguments."""
 
@@ -95,20 +99,15 @@ def singles_assembly(core: str) -> str:
 
 
 @cache
-def rows_assembly(core: str, window: Window, end: str, *, fixed: bool) -> str:
+def rows_assembly(core: str, window: Window, by: str, *, limited: bool) -> str:
     """Return the assembly of the function `rows`, in the order for a core."""
-    return _assembled(rows(window, end, fixed=fixed), core, 4 * len(_KEPT))
+    return _assembled(rows(window, by, limited=limited), core, 4 * len(_LIMITS) * limited)
 
 
 def _assembled(call: Call, core: str, frame_bytes: int) -> str:
     listing, arguments = call
     listing = ordered(listing, orders_of(core)) if core else listing
     return statement(allocate(listing, {r: number for number, r in enumerate(arguments)}), frame_bytes)
-
-
-def _slot(name: str) -> int:
-    """Return the number of a word of the frame."""
-    return _KEPT.index(name)
 
 
 def pairs() -> Call:
@@ -186,67 +185,79 @@ def _put(b: Block, word: Register, channel: int, to: Register, plane: Register, 
         b.emit("str_by", (), (word, to, by), shift, memory=f"planes {channel}")
 
 
-def rows(window: Window, end: str, *, fixed: bool) -> Call:
-    """Return the function of rows of outputs: `end` as `stream.ending`, where codes are `fixed` as `ends.fixed_end`."""
+def rows(window: Window, by: str, *, limited: bool) -> Call:
+    """Return the function of rows of outputs, whose codes are made `by` one of three ways and may be limited.
+
+    What moves from channel to channel moves in the argument.
+    """
     b = Block()
     b.group = "the call"
-    call = b.core()
-    fields = {}
-    for at, name in enumerate(_ROWS):
-        fields[name] = b.load(call, 4 * at, "call")
-        if name not in ("pitch", "zero"):
-            b.keep(fields[name], _slot(name))
-        if name == "pitch":
-            (pitch,) = b.to_fpu(fields[name])
-        if name == "zero":
-            (zero,) = b.to_fpu(fields[name])
+    first = call = b.core()
+    pitch, zero = (b.to_fpu(_field(b, call, name))[0] for name in ("pitch", "zero"))
+    for slot, name in enumerate(_LIMITS if limited else ()):
+        b.keep(_field(b, call, name), slot)
+    (argument,) = b.to_fpu(call)
     with b.loop():
         b.group = f"a channel, {window.k_h} x {window.k_w}"
-        ends = b.kept(_slot("ends"))
+        (call,) = b.from_fpu(argument)
+        ends = _field(b, call, "ends")
         bias, factor = b.load_list(ends, 2, "ends", fpu=True)
-        b.keep(ends, _slot("ends"))
+        _set_field(b, call, "ends", ends)
         factors = [factor]
-        if fixed:
-            shifts, place = b.kept(_slot("shifts")), b.core()
+        if by == "multiplier":
+            shifts, place = _field(b, call, "shifts"), b.core()
             b.emit("ldrb", (place,), (shifts,), 0, memory="shifts")
-            b.change("add", shifts, imm=(1,))
-            b.keep(shifts, _slot("shifts"))
+            _set_field(b, call, "shifts", b.make("add", shifts, imm=(1,)))
             factors += b.to_fpu(place)
-        line, x = b.kept(_slot("out")), b.kept(_slot("planes"))
-        b.keep(b.make("add_two", line, b.kept(_slot("rows"))), _slot("lines"))
-        out = b.to_fpu(line, b.kept(_slot("step")))
-        weights = b.kept(_slot("weights"))
+        line, x = _field(b, call, "out"), _field(b, call, "planes")
+        (lines_end,) = b.to_fpu(b.make("add_two", line, _field(b, call, "rows")))
+        out = b.to_fpu(line, _field(b, call, "step"))
+        weights = _field(b, call, "weights")
         count = window.k_h * (window.k_w - 1)
+        after = b.make("add", weights, imm=(4 * count,))
+        _set_field(b, call, "weights", after)
         if window.held:
             held = b.load_list(weights, count, "weights")
-            b.keep(weights, _slot("weights"))
         else:
-            (begin,) = b.to_fpu(weights)
-            b.keep(b.make("add", weights, imm=(4 * count,)), _slot("weights"))
+            begin, end = b.to_fpu(weights, after)
         with b.loop():
             b.group = "a row"
-            (row_end,) = b.to_fpu(b.make("add_two", x, b.kept(_slot("width"))))
+            (call,) = b.from_fpu(argument)
+            (row_end,) = b.to_fpu(b.make("add_two", x, _field(b, call, "width")))
             with b.loop():
                 name = f"{window.k_h} x {window.k_w}, stride {window.stride}, {window.outputs} outputs"
-                b.group = f"{name}, {'multiplier' if fixed else 'scale'}, end {end}"
+                b.group = f"{name}, {by}{', limited' if limited else ''}"
                 if window.held:
                     sums = _held(b, window, x, pitch, bias, held)
                 else:
-                    sums = _loaded(b, window, x, pitch, bias, begin)
-                _codes(b, sums, factors, zero, end, fixed=fixed)
+                    sums = _loaded(b, window, x, pitch, bias, begin, end)
+                _codes(b, sums, factors, zero, by)
+                limit_codes(b, sums, (0, 1) if limited else None)
                 _stored(b, sums, out)
                 b.repeat_until(x, b.from_fpu(row_end)[0])
             b.group = "the next row"
-            b.change("add_two", x, b.kept(_slot("jump")))
+            (call,) = b.from_fpu(argument)
+            b.change("add_two", x, _field(b, call, "jump"))
             (line,) = b.from_fpu(out[0])
-            b.change("add_two", line, b.kept(_slot("row")))
+            b.change("add_two", line, _field(b, call, "row"))
             b.emit("vmov", (out[0],), (line,))
-            b.repeat_until(line, b.kept(_slot("lines")))
+            b.repeat_until(line, b.from_fpu(lines_end)[0])
         b.group = "the next channel"
+        (call,) = b.from_fpu(argument)
         for name, distance in (("planes", "plane"), ("out", "next")):
-            b.keep(b.make("add_two", b.kept(_slot(name)), b.kept(_slot(distance))), _slot(name))
-        b.repeat_until(b.kept(_slot("ends")), b.kept(_slot("last")))
-    return b.listing(), (call,)
+            _set_field(b, call, name, b.make("add_two", _field(b, call, name), _field(b, call, distance)))
+        b.repeat_until(_field(b, call, "ends"), _field(b, call, "last"))
+    return b.listing(), (first,)
+
+
+def _field(b: Block, call: Register, name: str) -> Register:
+    """Return a word of the argument."""
+    return b.load(call, 4 * _ROWS.index(name), "call")
+
+
+def _set_field(b: Block, call: Register, name: str, word: Register) -> None:
+    """Change a word of the argument."""
+    b.emit("str", (), (word, call), 4 * _ROWS.index(name), memory="call")
 
 
 def _held(
@@ -286,7 +297,7 @@ def _reached(b: Block, x: Register, by: Register, row: int) -> Register:
 
 
 def _loaded(
-    b: Block, window: Window, x: Register, pitch: Register, bias: Register, begin: Register
+    b: Block, window: Window, x: Register, pitch: Register, bias: Register, begin: Register, end: Register
 ) -> list[Register]:  # fmt: skip
     """Return the sums of a block, with weights loaded for each row of the window."""
     (start,) = b.to_fpu(x)
@@ -299,13 +310,12 @@ def _loaded(
             if row + 1 < window.k_h:
                 b.change("add_two", x, b.from_fpu(pitch)[0])
     else:
-        b.keep(b.make("add", weights, imm=(4 * taps * window.k_h,)), _slot("end of weights"))
         b.group = f"a row of {window.k_w} columns, stride {window.stride}, {window.outputs} outputs"
         with b.loop():
             _row(b, window, x, weights, sums, 0)
             b.change("add_two", x, b.from_fpu(pitch)[0])
             b.change("add", weights, imm=(4 * taps,))
-            b.repeat_until(weights, b.kept(_slot("end of weights")))
+            b.repeat_until(weights, b.from_fpu(end)[0])
     b.emit("vmov", (x,), (start,))
     b.change("add", x, imm=(4 * window.advance,))
     return sums
@@ -323,15 +333,19 @@ def _row(b: Block, window: Window, x: Register, weights: Register, sums: Sequenc
             b.change_last(op, sums[output], value, words[tap])
 
 
-def _codes(
-    b: Block, sums: Sequence[Register], factors: Sequence[Register], zero: Register, end: str, *, fixed: bool
-) -> None:  # fmt: skip
-    """Make codes of sums in their places, by a float32 scale or by a multiplier and a shift (glow_dsp_q31.h)."""
-    if fixed:
+def _codes(b: Block, sums: Sequence[Register], factors: Sequence[Register], zero: Register, by: str) -> None:
+    """Make codes of sums in their places."""
+    if by == "line":
+        mul, start = b.from_fpu(factors[0])[0], b.from_fpu(zero)[0]
+        for total in sums:
+            b.emit("smmla", (total,), (total, mul, start))
+        for total in sums:
+            b.change("ssat8_asr", total, imm=(line().fraction,))
+    elif by == "multiplier":
         (multiplier,) = b.from_fpu(factors[0])
         for total in sums:
             b.emit("smmlar", (total,), (total, multiplier, total))
-        for total in sums if end in ("n8", "s8") else ():
+        for total in sums:
             b.emit("add_sign", (total,), (total, total))
         (place,) = b.from_fpu(factors[1])
         for total in sums:
@@ -353,7 +367,6 @@ def _codes(
             b.change("qadd", code, point)
         for code in sums:
             b.change("ssat8", code)
-    limit_codes(b, sums, (_slot("low"), _slot("high")) if end in ("s8", "v8") else None)
 
 
 def _stored(b: Block, codes: Sequence[Register], out: Sequence[Register]) -> None:

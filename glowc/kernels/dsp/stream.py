@@ -11,8 +11,11 @@ import numpy as np
 
 from glowc.graph.types import DType
 from glowc.kernels.common.constants import EMPTY
+from glowc.kernels.common.factors import Ends
 from glowc.kernels.common.header_numbers import header_number
+from glowc.kernels.common.straight import straight
 from glowc.kernels.dsp.common_factor import Search, common_factor
+from glowc.kernels.dsp.ends import Scales, line
 from glowc.kernels.dsp.forms import GROUP, Padded, dual_blocks, form_of, joined, padded_layer, run_table, runs
 from glowc.kernels.records import Records, equal_records
 from glowc.program.ir import Instr
@@ -20,6 +23,8 @@ from glowc.program.kernel import Arrays
 
 _BYTES_COST = 3  # instructions that a block in bytes takes more for two inputs of two pixels
 _QUAD_BYTES_COST = 2  # that a pair in bytes takes more for a step of four pixels
+_LEAST_LINES = 0.5  # of all pairs
+_MOST_REAL = 1 << 20  # of a code before it is limited
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,6 +34,7 @@ class Stream:
     words: np.ndarray
     form: str
     common: bool = False  # one factor for all channels, in front of the blocks
+    lined: bool = False  # most pairs end by lines (glow_dsp_quads_line.h)
 
     @property
     def constants(self) -> Arrays:
@@ -91,22 +97,54 @@ def _words(halves: np.ndarray) -> np.ndarray:
     return np.ascontiguousarray(halves.astype(np.int16)).view(np.int32).reshape(len(halves), -1)
 
 
-def pairs(weights: np.ndarray, constants: Arrays, instr: Instr, *, signed: bool = True) -> Stream:
-    """Return the stream of weights[O, K] by pairs of channels: their ends, two biases, the words of the steps."""
+def pairs(
+    weights: np.ndarray, constants: Arrays, instr: Instr, *, signed: bool = True, lines: bool = False
+) -> Stream:  # fmt: skip
+    """Return the stream of weights[O, K] by pairs of channels: their ends, two biases, the words of the steps.
+
+    With `lines` dual pairs end by those where most have any: then begins and multipliers stand for biases and ends.
+    """
     layer = padded_layer(weights, constants, instr, channels=2, signed=signed)
     blocks, steps = len(layer.weights) // 2, quad_steps(layer.weights, weights.shape[1]).shape[1]
     found = runs(layer.dual, _QUAD_BYTES_COST * steps, rest=len(weights) % 2 != 0)
     kind, dual = form_of(layer.narrow, found), dual_blocks(found) & layer.narrow
     layer = layer.negated(dual)
     steps_of = quad_steps(layer.weights, weights.shape[1])
-    biases, ends = layer.biases.reshape(blocks, 2), layer.ends.words(2)
-    biases[dual, 0] = 256 * biases[dual, 0] + biases[dual, 1]
     if kind == "wide":
         halves = steps_of.reshape(blocks, 2, steps, 2).transpose(0, 2, 1, 3)
     else:
         halves = joined(steps_of[0::2], steps_of[1::2], dual)
+    lined = _lines(layer, instr) if lines and kind == "dual" else None
+    if lined is not None:
+        return Stream(quad_stream(*lined, halves, steps), kind, lined=True)
+    biases, ends = layer.biases.reshape(blocks, 2), layer.ends.words(2)
+    biases[dual, 0] = 256 * biases[dual, 0] + biases[dual, 1]
     words = np.concatenate((run_table(kind, found), quad_stream(ends, biases, halves, steps)))
     return Stream(words, kind)
+
+
+def _lines(layer: Padded, instr: Instr) -> tuple[np.ndarray, np.ndarray] | None:
+    """Return the four words that pairs begin with, two [B, 2] each, where most end by lines.
+
+    None where few do, or others are not told apart. Codes of others, with the fraction of lines, fit 32 bits.
+    """
+    assert isinstance(layer.ends, Scales)
+    scales, bounds = layer.ends.scales, (instr.int_("out_min"), instr.int_("out_max"))
+    ends = Ends.of({"scale": scales}, len(scales))
+    found = straight(line(), ends, layer.reach(instr), instr.int_("out_zp"), bounds)
+    most = header_number("glow_dsp_quads_line.h", "GLOW_DSP_LINE_MUL_BITS")
+    pair = (found.found & (found.mul < 1 << most)).reshape(-1, 2).all(1)
+    others, told = ~np.repeat(pair, 2), ends.words.view(np.uint32)[0::2] >> most != 0
+    low, high = layer.reach(instr)
+    large = np.maximum(-low, high)[others] * np.abs(scales[others].astype(np.float64)) >= _MOST_REAL
+    if pair.mean() < _LEAST_LINES or not told[~pair].all() or large.any():
+        return None
+    lined = np.repeat(pair, 2)
+    begin = np.where(lined, (layer.biases << line().shift) + found.offset, layer.biases).reshape(-1, 2)
+    begin[~pair, 0] <<= line().shift
+    mul = np.where(lined, found.mul, ends.words).reshape(-1, 2)
+    first = np.stack((begin[:, 1], mul[:, 0]), axis=1)
+    return ((first + (1 << 31)) % (1 << 32) - (1 << 31)).astype(np.int32), np.stack((mul[:, 1], begin[:, 0]), axis=1)
 
 
 def quad_stream(ends: np.ndarray, biases: np.ndarray, halves: np.ndarray, steps: int) -> np.ndarray:

@@ -72,8 +72,14 @@ def scratch_bytes(instr: Instr) -> int:
     return plan.scratch_bytes(Conv.of(instr)) if isinstance(plan, ConvPlan) else 0
 
 
+def overlap_bytes(instr: Instr) -> int:
+    """Return 0 where outputs over inputs would keep blocks of channels from being computed one after the other."""
+    return 0 if isinstance(instr.plan, WindowRowsPlan) and instr.plan.block else 1
+
+
 LAYER = replace(
     FAST, accepts=accepts, prepare=prepare, packs=WEIGHTED, scratch_bytes=scratch_bytes, placed=placed, streams=True,
+    overlap_bytes=overlap_bytes,
     header="glow_mve_gather.h", records=lambda instr: group_records(instr, instr.int_("out_c")),
 )  # fmt: skip
 

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from glowc.kernels.common.constants import LayerPlan
 from glowc.kernels.common.header_numbers import header_number
 from glowc.kernels.common.windows import is_point
-from glowc.kernels.mve.stream import VECTOR, suffix_of
+from glowc.kernels.mve.stream import GROUP, VECTOR, suffix_of
 from glowc.kernels.shapes import Conv
 from glowc.program.ir import Instr
 
@@ -17,6 +17,8 @@ _RUN_INPUTS = (8, 16, 32)  # of a pixel in place, which a glow_mve_run takes
 _RUN_PIXELS = 8  # fewer in a row are not worth the start of glow_mve_run
 _MOST_PIXELS = 32  # that are gathered before they are multiplied
 _PACKED_PIXELS = 6  # fewer are multiplied faster as pairs
+_CACHED_BYTES, _BLOCK_BYTES = 24 << 10, 16 << 10  # of weights that a data cache keeps, and a block of others
+_FEW_PIXELS = 8  # that read weights a few times only
 
 
 def _step_bytes() -> int:
@@ -43,6 +45,11 @@ class ConvPlan(LayerPlan):
     """
 
     end: str
+
+    @property
+    def ends_bytes(self) -> int:
+        """The bytes of biases and ends of four output channels."""
+        return _ends_bytes(self.end)
 
     def scratch_bytes(self, _: Conv) -> int:
         """Return the bytes of scratch."""
@@ -104,9 +111,13 @@ class StepsPlan(ConvPlan):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class WindowRowsPlan(StepsPlan):
-    """Rows of a window in place; at the edges of the image through the scratch."""
+    """Rows of a window in place; at the edges of the image through the scratch.
+
+    `block` output channels of all pixels are computed before the next ones, where no output lies over an input; 0: all.
+    """
 
     path: str = "rows"
+    block: int = 0
 
     @property
     def reads_in_place(self) -> bool:
@@ -214,7 +225,22 @@ def _rows(shape: Conv, end: str) -> ConvPlan:
     k_h = shape.k_h
     whole = shape.k_w * shape.in_c % VECTOR == 0
     steps, two = (2 * k_h + 6, 4) if whole else (6 * k_h + 4, 3 * k_h + 2)
-    return WindowRowsPlan(end=end, steps=steps, two=two, listed=_fits(shape, steps))
+    return WindowRowsPlan(end=end, steps=steps, two=two, listed=_fits(shape, steps), block=_block(shape, end))
+
+
+def _block(shape: Conv, end: str) -> int:
+    """Return the output channels whose weights a data cache keeps for all pixels, 0: those of all, or there are few."""
+    group = GROUP * shape.inputs + _ends_bytes(end)
+    groups = -(-shape.out_c // GROUP)
+    if groups * group <= _CACHED_BYTES or shape.out_h * shape.out_w < _FEW_PIXELS:
+        return 0
+    parts = -(-groups * group // _BLOCK_BYTES)
+    return GROUP * -(-groups // parts)
+
+
+def _ends_bytes(end: str) -> int:
+    """Return the bytes of biases and ends of four output channels."""
+    return 32 if end == "scaled" else 36
 
 
 def _has_table(shape: Conv) -> bool:

@@ -10,7 +10,8 @@ from glowc.kernels.base import Prepared
 from glowc.kernels.common.constants import WEIGHTED, LayerPlan
 from glowc.kernels.common.factors import Ends, with_factors
 from glowc.kernels.common.float_shift import columns, with_scales
-from glowc.kernels.mve.fixed import fixed_form
+from glowc.kernels.common.header_numbers import header_number
+from glowc.kernels.common.straight import Line, straight
 from glowc.kernels.mve.shared import FAST, has_codes, is_clamped
 from glowc.kernels.mve.stream import GROUP, VECTOR, end_arrays, folded_bias, streamed
 from glowc.kernels.shapes import Conv
@@ -58,14 +59,30 @@ def prepare(constants: Arrays, instr: Instr) -> Prepared:
 
 def _nine(instr: Instr, weights: np.ndarray, bias: np.ndarray, ends: Ends) -> tuple[np.ndarray, DepthwisePlan] | None:
     """Return the constants of nine taps; None where there are multipliers, and no single one gives the codes."""
-    bounds = instr.int_("out_min"), instr.int_("out_max")
-    fixed = fixed_form(weights, bias, ends, instr.int_("out_zp"), bounds)
+    fixed = straight_form(weights, bias, ends, instr)
     if fixed is None and ends.shifts is not None:
         return None
     doubled = _is_doubled(Conv.of(instr))
     run = f"glow_mve_dw9{'_fixed' if fixed else ''}{'_clamped' if is_clamped(instr) else ''}"
     packed = nine_taps(weights, *(fixed or (bias, ends.words)), doubled=doubled)
     return packed, DepthwisePlan(path="nine", k_h=3, run=run, doubled=doubled)
+
+
+def straight_form(
+    weights: np.ndarray, bias: np.ndarray, ends: Ends, instr: Instr
+) -> tuple[np.ndarray, np.ndarray] | None:
+    """Return what sums begin with and mul, int32[C], of weights[taps, C] and inputs of -128 to 127: GLOW_MVE_DW_FIXED.
+
+    None when a channel has none.
+    """
+    extremes = np.stack([weights.astype(np.int64) * x for x in (-128, 127)])
+    sums = bias + extremes.min(0).sum(0), bias + extremes.max(0).sum(0)
+    shift, fraction = (header_number("glow_mve_dw.h", f"GLOW_MVE_DW_{name}") for name in ("SHIFT", "FRACTION"))
+    bounds = instr.int_("out_min"), instr.int_("out_max")
+    found = straight(Line(shift, 31, fraction, added=False), ends, sums, instr.int_("out_zp"), bounds)
+    if not found.found.all():
+        return None
+    return (bias.astype(np.int64) * (1 << shift) + found.offset).astype(np.int32), found.mul.astype(np.int32)
 
 
 def _any(instr: Instr, weights: np.ndarray, bias: np.ndarray, ends: Ends) -> tuple[np.ndarray, DepthwisePlan]:

@@ -29,13 +29,15 @@ def keep_weights(program: Program, gaps: Mapping[str, Gap]) -> tuple[Program, di
     return program, places
 
 
-def wanted_gaps(program: Program, gaps: Mapping[str, Gap]) -> dict[str, Gap]:
-    """Return gaps by name as wide as instructions want that have none in `gaps` to keep weights in."""
+def wanted_gaps(program: Program, gaps: Mapping[str, Gap], *, every: bool) -> dict[str, Gap]:
+    """Return gaps by name that instructions want and have not in `gaps`: for `every` weight, or for few."""
     found = {}
     for instr in program.instrs:
         gap, wanted = gaps.get(instr.name), variant_of(instr).wanted_bytes(instr)
-        if gap is not None and gap.size_bytes < wanted and _prepared(program, instr, gap) is None:
-            found[instr.name] = Gap(0, wanted)
+        if gap is None or not wanted or gap.size_bytes >= wanted[not every]:
+            continue
+        if every or _prepared(program, instr, gap) is None:
+            found[instr.name] = Gap(0, wanted[not every])
     return found
 
 

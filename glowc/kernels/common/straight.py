@@ -1,0 +1,125 @@
+"""Endings of sums as one multiplication in integers, a straight line, where every code is proved to be that of the
+definition: a float32 scale, or TensorFlow Lite's multiplier and shift.
+
+The code is floor((sum 2^shift + offset) mul / 2^(product + fraction) + 1/2), with the zero point added to it or in the
+offset. It rises with the sum as the definition does: both agree everywhere when they step to each code at the same sum.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import numpy as np
+
+from glowc.graph.fixed_point import scaled
+from glowc.kernels.common.factors import Ends
+
+_WORD = 1 << 31
+_EXACT = 1 << 24  # sums below are exact in float32
+_TURN = 2.0**-16  # of multipliers that are tried from that of the factor, relative to it
+_NEAR = np.arange(-4, 6)  # sums around the estimate of a step
+
+Span = tuple[np.ndarray, np.ndarray]
+"""The least and the greatest of each channel, int64[C]."""
+
+
+@dataclass(frozen=True, slots=True)
+class Line:
+    """How a core computes it: bits by which sums are shifted to the left, those of the product that fall away at once
+    (31 or 32), and those of what is left that are fractions. The zero point is `added` to that, or it is in the offset.
+    """
+
+    shift: int
+    product: int
+    fraction: int
+    added: bool
+
+
+@dataclass(frozen=True, slots=True)
+class Straight:
+    """`offset` and `mul`, int64[C], of the channels where they are `found`, bool[C]."""
+
+    offset: np.ndarray
+    mul: np.ndarray
+    found: np.ndarray
+
+
+def straight(line: Line, ends: Ends, sums: Span, zp: int, bounds: tuple[int, int]) -> Straight:
+    """Search the line of each channel, for all `sums` that it can have and codes between two bounds."""
+    low, high = sums
+    exact = ends.factors * 2.0 ** (line.product + line.fraction - line.shift)
+    possible = (exact >= 4) & (exact <= _WORD - _EXACT) & (np.maximum(-low, high) < _EXACT)
+    codes = np.arange(bounds[0] + 1, bounds[1] + 1)
+    steps = _steps(codes - zp, ends, sums)
+    offset, mul, found = np.zeros(low.size, np.int64), np.zeros(low.size, np.int64), np.zeros(low.size, bool)
+    for chosen in (_rounded, _narrowest):
+        some = np.flatnonzero(possible & ~found)
+        span = low[some], high[some]
+
+        def offsets(tried: np.ndarray, some: np.ndarray = some, span: Span = span) -> Span:
+            return _offsets(line, codes, zp, tried, steps[some], span)
+
+        tried = chosen(exact[some], offsets)
+        least, most = offsets(tried)
+        middle = (least + most) // 2
+        reach = np.stack(span) * (1 << line.shift) + middle
+        fits = (least <= most) & (np.abs(reach) < _WORD).all(0)
+        offset[some], mul[some], found[some] = middle, tried, fits
+    return Straight(offset, mul, found)
+
+
+def _rounded(exact: np.ndarray, _: Callable[[np.ndarray], Span]) -> np.ndarray:
+    """Return the multipliers of the factors."""
+    return np.asarray(np.rint(exact), np.int64)
+
+
+def _narrowest(exact: np.ndarray, offsets: Callable[[np.ndarray], Span]) -> np.ndarray:
+    """Return the multipliers near those of the factors that leave most room for an offset, or lack least of it.
+
+    What is lacking is the greatest of lines in 1 / mul less the least of others: it falls, then rises.
+    """
+
+    def lacking(mul: np.ndarray) -> np.ndarray:
+        least, most = offsets(mul)
+        return least - most
+
+    low = np.maximum(np.floor(exact * (1 - _TURN)), 1).astype(np.int64)
+    high = np.ceil(exact * (1 + _TURN)).astype(np.int64) + 1
+    while (high - low > 2).any():
+        third = (high - low) // 3
+        falls = lacking(low + third) > lacking(high - third)
+        low, high = np.where(falls, low + third, low), np.where(falls, high, high - third)
+    around = low + np.arange(3)[:, None]
+    best = np.stack([lacking(mul) for mul in around]).argmin(0)
+    return np.asarray(low + best)
+
+
+def _codes(ends: Ends, near: np.ndarray) -> np.ndarray:
+    """Return the codes, less the zero point, of sums near[C, ...] by the definition."""
+    shape = (-1, *[1] * (near.ndim - 1))
+    if ends.shifts is None:
+        return np.asarray(np.rint(near.astype(np.float32) * ends.words.view(np.float32).reshape(shape)))
+    return scaled(near, ends.words.astype(np.int64).reshape(shape), ends.shifts.reshape(shape))
+
+
+def _steps(codes: np.ndarray, ends: Ends, sums: Span) -> np.ndarray:
+    """Return the least sums [C, codes] whose code is at least that; outside of `sums` any outside."""
+    low, high = (end[:, None].astype(np.float64) for end in sums)
+    factors = np.where(ends.factors > 0, ends.factors, 1.0)[:, None]
+    estimate = np.clip(np.floor((codes - 0.5) / factors), low - 8, high + 8)
+    near = estimate.astype(np.int64)[..., None] + _NEAR
+    return np.asarray(near[..., 0] + (_codes(ends, near) >= codes[:, None]).argmax(-1))
+
+
+def _offsets(line: Line, codes: np.ndarray, zp: int, mul: np.ndarray, steps: np.ndarray, sums: Span) -> Span:
+    """Return the least and the greatest offsets with which sums step to each code where they should."""
+    low, high = (end[:, None] for end in sums)
+    one, added = 1 << line.shift, zp if line.added else 0
+    half = line.product + line.fraction - 1
+    needed = -(-((2 * (codes - added) - 1) << half) // mul[:, None])
+    zero = ((zp - added) << half + 1) // mul[:, None]
+    reached, missed = np.maximum(steps, low) * one, np.minimum(steps - 1, high) * one
+    least = np.where(steps <= high, needed - reached, zero - one)
+    most = np.where(steps > low, needed - 1 - missed, zero + one)
+    return np.concatenate((least, zero - one), axis=1).max(1), np.concatenate((most, zero + one), axis=1).min(1)
