@@ -287,7 +287,7 @@ def _rooms_to_unpack(program: Program, done: Planned, arena_bytes: int, percent:
 def _room_to_unpack(done: Planned, request: Request) -> int:
     """Return the bytes that an arena may have for weights that are unpacked."""
     need = done.plan.arena_bytes
-    wanted = request.limit_bytes or need + max(need * _GROWTH_PERCENT // 100, _GROWTH_BYTES)
+    wanted = request.limit_bytes or need + max(_growth(need), _GROWTH_BYTES)
     return max(need, min(wanted, request.room_bytes or wanted))
 
 

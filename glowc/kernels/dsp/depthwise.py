@@ -22,7 +22,7 @@ from glowc.kernels.common.factors import Ends
 from glowc.kernels.common.header_numbers import header_number
 from glowc.kernels.common.straight import Straight, straight
 from glowc.kernels.common.sums import sums
-from glowc.kernels.dsp.ends import factors_of, line
+from glowc.kernels.dsp.ends import LEAST_LINES, factors_of, line
 from glowc.kernels.dsp.needs import DUAL_ISSUE, FPU
 from glowc.kernels.dsp.pixel_tile import CORTEX_M7
 from glowc.kernels.dsp.planar_tile import Window, pairs_assembly, rows_assembly, singles_assembly
@@ -38,14 +38,13 @@ _MOST_TAPS, _MOST_STRIDE = 128, 4
 _PAIR, _SINGLE, _ROW = 18, 19, 12  # instructions: of words of two columns, of one, and of a row of four channels
 _BAND, _CALL, _ROWS, _LINE = 300, 60, 120, 16  # of a band, calls that make planes and rows, a row of outputs
 _COPY, _COPY_FEW = 2, 15  # of an output that is copied with three others, and with fewer
-_LEAST_LINES = 0.5  # of all channels: fewer are computed as the others
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PlanarPlan(Plan):
-    """A `window` whose codes may be `limited`, made by lines or, of channels that have none, as `by` tells
-    (kernels/dsp/planar_tile.py); `lined`: those of most. `rows` and `channels` of a band.
+    """A `window`, whose codes may be `limited`; `rows` and `channels` of a band.
 
+    Codes of most channels are made by lines where `lined`, those of others as `by` tells (kernels/dsp/planar_tile.py).
     A row of a plane has `words` for each remainder of the dilation, the last row `slack` more; the rows of a band are
     one where they are `flat`. `upright`: rows of planes are columns of the image. Instructions are in order for a
     `core`, "" for none.
@@ -354,7 +353,7 @@ def _lines(weights: np.ndarray, bias: np.ndarray, ends: Ends, instr: Instr) -> S
     bounds = instr.int_("out_min"), instr.int_("out_max")
     found = straight(line(), ends, (bias + low, bias + high), instr.int_("out_zp"), bounds)
     alone = instr.int_("w_zp") == 0 and instr.int_("in_c") == instr.int_("out_c")
-    many = alone and found.found.mean() >= _LEAST_LINES
+    many = alone and found.found.mean() >= LEAST_LINES
     return found if many else replace(found, found=np.zeros_like(found.found))
 
 

@@ -19,6 +19,9 @@ from glowc.kernels.common.straight import Line
 from glowc.program.ir import Instr
 from glowc.program.kernel import Arrays
 
+LEAST_LINES = 0.5
+"""Of all channels, or pairs of them: where fewer have lines none end by those."""
+
 
 class Ends(Protocol):
     """The endings of the channels of a layer."""

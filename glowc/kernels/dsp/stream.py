@@ -15,7 +15,7 @@ from glowc.kernels.common.factors import Ends
 from glowc.kernels.common.header_numbers import header_number
 from glowc.kernels.common.straight import straight
 from glowc.kernels.dsp.common_factor import Search, common_factor
-from glowc.kernels.dsp.ends import Scales, line
+from glowc.kernels.dsp.ends import LEAST_LINES, Scales, line
 from glowc.kernels.dsp.forms import GROUP, Padded, dual_blocks, form_of, joined, padded_layer, run_table, runs
 from glowc.kernels.records import Records, equal_records
 from glowc.program.ir import Instr
@@ -23,7 +23,6 @@ from glowc.program.kernel import Arrays
 
 _BYTES_COST = 3  # instructions that a block in bytes takes more for two inputs of two pixels
 _QUAD_BYTES_COST = 2  # that a pair in bytes takes more for a step of four pixels
-_LEAST_LINES = 0.5  # of all pairs
 _MOST_REAL = 1 << 20  # of a code before it is limited
 
 
@@ -70,7 +69,7 @@ def fours(
     if search is not None and kind == "dual" and len(weights) % GROUP == 0:
         common = common_factor(layer.ends, layer.sums, instr, search)
     first[:, :2] += common.more if common is not None else 0
-    first = ((first + (1 << 31)) % (1 << 32) - (1 << 31)).astype(np.int32)  # as the sums, modulo 2^32
+    first = _wrapped(first)
     halves = pairs if kind == "wide" else joined(pairs[:, :, 0::2], pairs[:, :, 1::2], dual)
     parts = [first, _words(halves), *([layer.ends.words(GROUP)] if common is None else [])]
     lead = run_table(kind, found) if common is None else common.words
@@ -130,26 +129,28 @@ def _lines(layer: Padded, instr: Instr) -> tuple[np.ndarray, np.ndarray] | None:
     """
     assert isinstance(layer.ends, Scales)
     scales, bounds = layer.ends.scales, (instr.int_("out_min"), instr.int_("out_max"))
-    ends = Ends.of({"scale": scales}, len(scales))
-    found = straight(line(), ends, layer.reach(instr), instr.int_("out_zp"), bounds)
+    ends, (low, high) = Ends.of({"scale": scales}, len(scales)), layer.reach(instr)
+    found = straight(line(), ends, (low, high), instr.int_("out_zp"), bounds)
     most = header_number("glow_dsp_quads_line.h", "GLOW_DSP_LINE_MUL_BITS")
     pair = (found.found & (found.mul < 1 << most)).reshape(-1, 2).all(1)
-    others, told = ~np.repeat(pair, 2), ends.words.view(np.uint32)[0::2] >> most != 0
-    low, high = layer.reach(instr)
-    large = np.maximum(-low, high)[others] * np.abs(scales[others].astype(np.float64)) >= _MOST_REAL
-    if pair.mean() < _LEAST_LINES or not told[~pair].all() or large.any():
+    lined, told = np.repeat(pair, 2), ends.words.view(np.uint32)[0::2] >> most != 0
+    large = np.maximum(-low, high)[~lined] * np.abs(scales[~lined].astype(np.float64)) >= _MOST_REAL
+    if pair.mean() < LEAST_LINES or not told[~pair].all() or large.any():
         return None
-    lined = np.repeat(pair, 2)
     begin = np.where(lined, (layer.biases << line().shift) + found.offset, layer.biases).reshape(-1, 2)
     begin[~pair, 0] <<= line().shift
     mul = np.where(lined, found.mul, ends.words).reshape(-1, 2)
-    first = np.stack((begin[:, 1], mul[:, 0]), axis=1)
-    return ((first + (1 << 31)) % (1 << 32) - (1 << 31)).astype(np.int32), np.stack((mul[:, 1], begin[:, 0]), axis=1)
+    return _wrapped(np.stack((begin[:, 1], mul[:, 0]), axis=1)), np.stack((mul[:, 1], begin[:, 0]), axis=1)
+
+
+def _wrapped(sums: np.ndarray) -> np.ndarray:
+    """Return sums as registers have them, modulo 2^32."""
+    return np.asarray((sums + (1 << 31)) % (1 << 32) - (1 << 31), np.int32)
 
 
 def quad_stream(ends: np.ndarray, biases: np.ndarray, halves: np.ndarray, steps: int) -> np.ndarray:
     """Return the words of glow_dsp_quad.h: ends[B, 2], biases[B, 2], the halfwords of `steps` steps [B, ...]."""
-    biases = ((biases + (1 << 31)) % (1 << 32) - (1 << 31)).astype(np.int32)  # as the sums, modulo 2^32
+    biases = _wrapped(biases)
     words = np.ascontiguousarray(halves.astype(np.int16)).view(np.int32).reshape(len(biases), -1)
     each = words.shape[1] // steps
     before = np.zeros(words_before(steps, each), np.int32)
