@@ -13,7 +13,7 @@ from glowc.board import load_board
 from glowc.compiler.options import CompileOptions
 from glowc.compiler.pipeline import Compiled, compile_model, write_bundle
 from glowc.kernels.choice import variant_of
-from glowc.machine.execute import execute, load_bundle
+from glowc.machine.execute import bench, execute, load_bundle, random_inputs
 from glowc.ops.interp import run_graph
 from glowc.place.rewrite import row_overlap
 from glowc.program.lifetimes import strip_markers
@@ -92,3 +92,18 @@ def test_channels_in_blocks(tmp_path: Path) -> None:
     over = over_inputs(compiled)
     assert {down for down, _ in over} == {0, 1}, "upwards and downwards"
     check(compiled, "mps3-an547", (8, 8, 64), tmp_path / "bundle")
+
+
+@pytest.mark.qemu
+def test_planar_layers_above_and_below_their_inputs_take_as_long(tmp_path: Path) -> None:
+    """Channels go one after the other where outputs lie whole pixels away, also below, whatever their number is."""
+    path = conv_chain(tmp_path / "chain.onnx", (17, 15), (11,) * 4, depthwise=True)
+    compiled = compiled_chain(path, "mps2-an386", "dsp")
+    over = over_inputs(compiled)
+    assert {distance < 0 for _, distance in over} == {True, False}
+    write_bundle(compiled, tmp_path / "bundle")
+    info = load_bundle(tmp_path / "bundle")
+    report = bench(info, load_board("mps2-an386"), random_inputs(info))
+    insns = [int(layer["insns"] or 0) for layer in report["layers"]]
+    assert len(insns) == 3
+    assert 0 < max(insns) <= 1.1 * min(insns)
