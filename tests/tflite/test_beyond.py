@@ -96,6 +96,16 @@ def test_functions_of_int8_codes_round_reals(code: str, function: Callable[[np.n
     assert np.array_equal(lowered(build.bytes(), [(codes,)])[0][0], want.astype(np.int8))
 
 
+@pytest.mark.parametrize(("kind", "q"), [("float32", None), ("int8", quant(0.5, -7))])
+def test_blocks_of_space_are_padded_with_real_zeros(kind: str, q: Quant | None) -> None:
+    x, build = RNG.integers(-90, 90, (2, 3, 3, 2)).astype(kind), Build()
+    lists = [build.const(np.asarray(v, np.int32)) for v in ([2, 3], [[1, 0], [2, 1]])]
+    build.op("SPACE_TO_BATCH_ND", [build.input(x.shape, kind, q), *lists], Tensor((12, 2, 2, 2), kind, q))
+    padded = np.pad(x, ((0, 0), (1, 0), (2, 1), (0, 0)), constant_values=q.zero[0] if q else 0)
+    want = padded.reshape(2, 2, 2, 2, 3, 2).transpose(2, 4, 0, 1, 3, 5).reshape(12, 2, 2, 2)
+    assert np.array_equal(lowered(build.bytes(), [(x,)])[0][0], want)
+
+
 def test_float16_weights_are_a_cast_of_a_constant() -> None:
     build, w = Build(), RNG.normal(size=(4, 6)).astype(np.float16)
     wide = build.op("DEQUANTIZE", [build.const(w)], Tensor((4, 6), "float32"))

@@ -317,7 +317,7 @@ def reverse(operator: Operator, net: Net) -> None:
 def space_to_batch(operator: Operator, net: Net) -> None:
     """SPACE_TO_BATCH_ND: real zeros around, then blocks of positions become images.
 
-    The runtime's codes around are what its memory holds (two runs of one model differ); tests pad floats only.
+    The runtime pads with bytes that its memory happens to hold: two runs of one model differ.
     """
     x = net.type(operator.inputs[0])
     block = ints(net, operator.inputs[1], "the block")
