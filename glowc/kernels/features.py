@@ -40,6 +40,7 @@ LIMITS: Mapping[str, int] = {"out_min": -128, "out_max": 127}
 COUNTED = ("stride_h", "k_h", "k_w", "pad_top", "batch", "in_ch")
 """Parameters of which code may be simpler where they are 0 or 1."""
 
+_WEIGHTS = ("weights", "w", "r")  # roles; the last ones of recurrent layers
 _CACHES = {"8k": 8 << 10, "16k": 16 << 10, "32k": 32 << 10}
 _WAYS = 4  # of a cache
 
@@ -168,7 +169,7 @@ def _window_features(instr: Instr, p: Mapping[str, int], found: Mapping[str, flo
 
 
 def _weights(instr: Instr, rounds: int, tiles: Mapping[str, float]) -> dict[str, float]:
-    size = sum(o.type.size_bytes for o in instr.operands if o.role == "weights")
+    size = sum(o.type.size_bytes for o in instr.operands if o.role in _WEIGHTS)
     found = {"weights": float(size)}
     for name, most in _CACHES.items():
         if size > most:

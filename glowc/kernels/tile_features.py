@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping
 from dataclasses import dataclass
+from functools import lru_cache
 
 import numpy as np
 
@@ -38,11 +39,18 @@ _SPAN, _BLOCK, _GRAIN = 4, 4, 16
 def inside(p: Mapping[str, int], axis: str) -> np.ndarray:
     """Return how many taps of each output's window lie inside the input, along "h" or "w"."""
     pad = p.get("pad_top" if axis == "h" else "pad_left", 0)
-    size, count, kernel = p[f"in_{axis}"], p[f"out_{axis}"], p[f"k_{axis}"]
     stride, dilation = p.get(f"stride_{axis}", 1), p.get(f"dil_{axis}", 1)
+    return _inside(p[f"in_{axis}"], p[f"out_{axis}"], p[f"k_{axis}"], pad, stride, dilation)
+
+
+@lru_cache(1 << 10)
+def _inside(size: int, count: int, kernel: int, pad: int, stride: int, dilation: int) -> np.ndarray:
+    """Return the same of an axis, which is read only; a layer asks for it for each of its variants."""
     start = np.arange(count, dtype=np.int64) * stride - pad  # of a window; taps are counted before and inside the input
     before, until = (np.clip(-((start - end) // dilation), 0, kernel) for end in (0, size))
-    return until - before
+    taps = np.asarray(until - before)
+    taps.setflags(write=False)
+    return taps
 
 
 @dataclass(frozen=True, slots=True)

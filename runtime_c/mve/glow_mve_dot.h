@@ -98,10 +98,11 @@ GLOW_AT(glow_mve_dot_t, low, 36); GLOW_AT(glow_mve_dot_t, high, 40); GLOW_AT(glo
   "vldrb.8 q0, [r5, #16]!\n" "vmladav.s8 r8, q4, q0\n" "vqadd.s16 q1, q1, r7\n" "vldrb.8 q3, [r5, #16]!\n" \
   "vmladav.s8 lr, q2, q3\n" "vmax.s16 q1, q1, q6\n" "vmladav.s8 r12, q4, q3\n" "vmin.s16 q1, q1, q7\n" \
   "vstrb.16 q1, [r11, q5]\n" "add r11, r11, #4\n" "vmladav.s8 r10, q2, q0\n" "vldrb.8 q2, [r5, #16]!\n"
-#define GLOW_MVE_ONE_END_FIRST \
+#define GLOW_MVE_ONE_END_FIRST GLOW_MVE_ONE_END_FIRST_BY("vldrw.32 q1, [r5, #16]\n", "q1", "32")
+#define GLOW_MVE_ONE_END_FIRST_BY(get, scale, numbers) \
   "vmov d0, r0, r2\n" "ldr r9, [r1, #4]\n" "ldrd r1, r3, [r9], #16\n" "vmov d1, r8, r10\n" \
-  "vldrw.32 q1, [r5, #16]\n" "vadd.i32 q0, q0, q2\n" "vcvt.f32.s32 q0, q0\n" "vldrb.8 q3, [r1], #16\n" \
-  "vmul.f32 q0, q0, q1\n" "vldrb.8 q4, [r5, #32]!\n" "vcvtn.s32.f32 q0, q0\n" "vldrb.8 q2, [r5, #16]!\n" \
+  get "vadd.i32 q0, q0, q2\n" "vcvt.f32.s32 q0, q0\n" "vldrb.8 q3, [r1], #16\n" \
+  "vmul.f32 q0, q0, " scale "\n" "vldrb.8 q4, [r5, #" numbers "]!\n" "vcvtn.s32.f32 q0, q0\n" "vldrb.8 q2, [r5, #16]!\n" \
   "vmladav.s8 r2, q3, q2\n" "vqmovnb.s32 q0, q0\n" "vmladav.s8 r0, q3, q4\n" "vldrb.8 q1, [r5, #16]!\n" \
   "vmladav.s8 r8, q3, q1\n" "vqadd.s16 q0, q0, r7\n" "vldrb.8 q2, [r5, #16]!\n" "vmladav.s8 r10, q3, q2\n" \
   "vmax.s16 q0, q0, q6\n" "vldrb.8 q2, [r5, #16]!\n" "vmin.s16 q0, q0, q7\n" "vstrb.32 q0, [r4], #4\n"
@@ -182,13 +183,23 @@ GLOW_MVE_FUNCTION const uint32_t *glow_mve_dot2(GLOW_MVE_UNUSED glow_mve_dot_t *
       "beq 19f\n" "vldrb.8 q2, [r5, #" numbers "]!\n" "vstrb.32 q0, [r4], #4\n" "ldr r9, [r1, #4]\n" GLOW_MVE_NEXT \
       "19: ldr r0, [r1, #28]\n" "vctp.32 r0\n" "vpst\n" "vstrbt.32 q0, [r4]\n" \
       GLOW_MVE_ADVANCE
-#define GLOW_MVE_ONE_END \
-      "vmov d0, r0, r2\n" "vldrw.32 q3, [r5, #16]\n" "vmov d1, r8, r10\n" "cmp r5, r3\n" \
-      "vadd.i32 q0, q0, q2\n" "vcvt.f32.s32 q0, q0\n" "vmul.f32 q0, q0, q3\n" "vcvtn.s32.f32 q0, q0\n"
+#define GLOW_MVE_ONE_END GLOW_MVE_ONE_END_BY("vldrw.32 q3, [r5, #16]\n", "q3")
+#define GLOW_MVE_ONE_END_BY(get, scale) \
+      "vmov d0, r0, r2\n" get "vmov d1, r8, r10\n" "cmp r5, r3\n" \
+      "vadd.i32 q0, q0, q2\n" "vcvt.f32.s32 q0, q0\n" "vmul.f32 q0, q0, " scale "\n" "vcvtn.s32.f32 q0, q0\n"
 
 /* One pixel, `count` times. */
 GLOW_MVE_FUNCTION const uint32_t *glow_mve_dot1(GLOW_MVE_UNUSED glow_mve_dot_t *d) {
   __asm__(GLOW_MVE_DOT_ONE("1", GLOW_MVE_ONE_END_FIRST, GLOW_MVE_ONE_END, "32"));
+}
+
+/* The same where all channels have one scale, which is not in the stream: glow_mve_dot_scale puts it into `places`, that of
+ * one pixel are not read. */
+GLOW_MVE_FUNCTION const uint32_t *glow_mve_dot1_shared(GLOW_MVE_UNUSED glow_mve_dot_t *d) {
+  __asm__(GLOW_MVE_DOT_ONE("1s", GLOW_MVE_ONE_END_FIRST_BY("", "q5", "16"), GLOW_MVE_ONE_END_BY("", "q5"), "16"));
+}
+GLOW_INLINE void glow_mve_dot_scale(glow_mve_dot_t *d, float scale) {
+  vst1q_u16(d->places, vreinterpretq_u16_f32(vdupq_n_f32(scale)));
 }
 
 /* A function for two pixels or for one. */

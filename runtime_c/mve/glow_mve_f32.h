@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT-0 */
-/* Float32 products (MVE): the weights of four outputs, fetched by gathering loads, times one input each. Fused
- * multiply-adds in the order of the reference.
+/* Float32 products (MVE) by fused multiply-adds: the weights of four outputs, fetched by gathering loads, times one input
+ * each, in the order of the reference; or, of one row, four inputs at a time.
  */
 #ifndef GLOW_MVE_F32_H
 #define GLOW_MVE_F32_H
@@ -71,24 +71,30 @@ GLOW_INLINE float32x4_t glow_mve_f32_scaled(float32x4_t sum, const float *scale,
   return vaddq_f32(vmulq_f32(sum, factor), vldrwq_z_f32(bias, some));
 }
 
-/* sum + weights times the k inputs at x; the next input's weights are adjacent. */
-GLOW_INLINE float32x4_t glow_mve_f32_row(float32x4_t sum, const float *x, uint32x4_t w, int32_t k) {
-  float32x4_t other = vdupq_n_f32(0.0f);
-  uint32x4_t before = vsubq_n_u32(w, 4u);
-  int32_t t;
-  int32_t u;
-  __asm__ volatile("lsrs %[t], %[k], #1\nwls lr, %[t], 2f\n"
-                   "1: ldrd %[t], %[u], [%[x]], #8\nvldrw.u32 q4, [%q[w], #4]!\nvldrw.u32 q5, [%q[w], #4]!\n"
-                   "vfma.f32 %q[sum], q4, %[t]\nvfma.f32 %q[other], q5, %[u]\nle lr, 1b\n"
-                   "2: lsls %[t], %[k], #31\nbeq 3f\nldr %[t], [%[x]]\nvldrw.u32 q4, [%q[w], #4]!\n"
-                   "vfma.f32 %q[sum], q4, %[t]\n3:"
-                   : [sum] "+w"(sum), [other] "+w"(other), [x] "+r"(x), [w] "+w"(before), [t] "=&r"(t), [u] "=&r"(u)
+/* sum[i] + the products of the k inputs at x with those of row i of w, in lanes; rows from `lanes` on are the last one. */
+GLOW_INLINE float32x4_t glow_mve_f32_row(float32x4_t sum, const float *x, const float *w, int32_t step, int32_t k,
+                                           int32_t lanes) {
+  const float *w1 = w + (lanes > 1 ? step : 0);
+  const float *w2 = w1 + (lanes > 2 ? step : 0);
+  const float *w3 = w2 + (lanes > 3 ? step : 0);
+  float32x4_t s0 = vdupq_n_f32(0.0f);
+  float32x4_t s1 = s0;
+  float32x4_t s2 = s0;
+  float32x4_t s3 = s0;
+  __asm__ volatile("wlstp.32 lr, %[k], 2f\n1: vldrw.32 q0, [%[x]], #16\nvldrw.32 q1, [%[w0]], #16\n"
+                   "vfma.f32 %q[s0], q0, q1\nvldrw.32 q2, [%[w1]], #16\nvfma.f32 %q[s1], q0, q2\n"
+                   "vldrw.32 q1, [%[w2]], #16\nvfma.f32 %q[s2], q0, q1\nvldrw.32 q2, [%[w3]], #16\n"
+                   "vfma.f32 %q[s3], q0, q2\nletp lr, 1b\n2:"
+                   : [s0] "+w"(s0), [s1] "+w"(s1), [s2] "+w"(s2), [s3] "+w"(s3), [x] "+r"(x), [w0] "+r"(w), [w1] "+r"(w1),
+                     [w2] "+r"(w2), [w3] "+r"(w3)
                    : [k] "r"(k)
-                   : "lr", "q4", "q5", "cc", "memory");
-  return vaddq_f32(sum, other);
+                   : "lr", "q0", "q1", "q2", "cc", "memory");
+  const float32x4_t added = {(s0[0] + s0[1]) + (s0[2] + s0[3]), (s1[0] + s1[1]) + (s1[2] + s1[3]),
+                             (s2[0] + s2[1]) + (s2[2] + s2[3]), (s3[0] + s3[1]) + (s3[2] + s3[3])};
+  return vaddq_f32(sum, added);
 }
 
-/* The same with int8 weights at `next` plus the offsets `w`. */
+/* sum + weights, int8 at `next` plus the offsets `w`, times the k inputs at x; the next input's weights are adjacent. */
 GLOW_INLINE float32x4_t glow_mve_f32_row_s8(float32x4_t sum, const float *x, const int8_t *next, uint32x4_t w,
                                               int32_t k) {
   float32x4_t other = vdupq_n_f32(0.0f);

@@ -82,9 +82,10 @@ GLOW_SIZE(const int8_t *, 8); /* in lists of rows */
 #define GLOW_A64_HIGH(d) "smin v" #d ".16b, v" #d ".16b, %[hi].16b\n"
 #define GLOW_A64_FREE(d) ""
 
-#define GLOW_A64_PUT8(v, lane) "st1 {v" #v ".d}[" #lane "], [%[to]], %[next]\n"
-#define GLOW_A64_PUT4(v, lane) "st1 {v" #v ".s}[" #lane "], [%[to]], %[next]\n"
-#define GLOW_A64_PUT2(v, lane) "st1 {v" #v ".h}[" #lane "], [%[to]], %[next]\n"
+#define GLOW_A64_GO(base, by) "add " base ", " base ", " by "\n"
+#define GLOW_A64_PUT8(v, lane) "st1 {v" #v ".d}[" #lane "], [%[to]]\n" GLOW_A64_GO("%[to]", "%[next]")
+#define GLOW_A64_PUT4(v, lane) "st1 {v" #v ".s}[" #lane "], [%[to]]\n" GLOW_A64_GO("%[to]", "%[next]")
+#define GLOW_A64_PUT2(v, lane) "st1 {v" #v ".h}[" #lane "], [%[to]]\n" GLOW_A64_GO("%[to]", "%[next]")
 
 /* 8 x 8: accumulators v16..v31, outputs 0..3 and 4..7 of each pixel; `head` is the stream's begin */
 #define GLOW_A64_BEGIN_8X8                                                                                        \
@@ -106,11 +107,14 @@ GLOW_SIZE(const int8_t *, 8); /* in lists of rows */
       GLOW_A64_TWO(K, ZP, LOW, HIGH, 20, 21, 22, 23) GLOW_A64_TWO(K, ZP, LOW, HIGH, 24, 25, 26, 27)     \
           GLOW_A64_TWO(K, ZP, LOW, HIGH, 28, 29, 30, 31)
 
-/* four pixels of four outputs, scales v<s> -> bytes of v2 */
-#define GLOW_A64_FOUR_PIXELS(K, ZP, LOW, HIGH, s, a, c, d, e) \
-  GLOW_A64_SIXTEEN(K, ZP, LOW, HIGH, 2, a, s, c, s, d, s, e, s)
-#define GLOW_A64_PUT_FOURS GLOW_A64_PUT4(2, 0) GLOW_A64_PUT4(2, 1) GLOW_A64_PUT4(2, 2) GLOW_A64_PUT4(2, 3)
-#define GLOW_A64_PUT_TWOS GLOW_A64_PUT2(2, 0) GLOW_A64_PUT2(2, 2) GLOW_A64_PUT2(2, 4) GLOW_A64_PUT2(2, 6)
+/* four pixels of four outputs, scales v<s> -> bytes of two in v2, and of two in v3, which need not wait for v2 */
+#define GLOW_A64_FOUR_PIXELS(K, ZP, LOW, HIGH, s, a, c, d, e)                                             \
+  GLOW_A64_ROUND4_##K(a, c, d, e, s, s, s, s)                                                              \
+  GLOW_A64_PACK_##K(0, a, c) GLOW_A64_PACK_##K(1, d, e) GLOW_A64_ZP_##ZP(0) GLOW_A64_ZP_##ZP(1)            \
+  "sqxtn v2.8b, v0.8h\n" "sqxtn v3.8b, v1.8h\n"                                                            \
+  GLOW_A64_##LOW(2) GLOW_A64_##LOW(3) GLOW_A64_##HIGH(2) GLOW_A64_##HIGH(3)
+#define GLOW_A64_PUT_FOURS GLOW_A64_PUT4(2, 0) GLOW_A64_PUT4(2, 1) GLOW_A64_PUT4(3, 0) GLOW_A64_PUT4(3, 1)
+#define GLOW_A64_PUT_TWOS GLOW_A64_PUT2(2, 0) GLOW_A64_PUT2(2, 2) GLOW_A64_PUT2(3, 0) GLOW_A64_PUT2(3, 2)
 
 /* sums[i] += a[i] * b[i] */
 static inline void glow_add_products8(int32_t *sums, int8x8_t a, int8x8_t b) {
@@ -208,14 +212,9 @@ static inline void glow_a64_gather4(int8_t *to, const int8_t *const *from, int32
 #define GLOW_A64_WEIGHTS_2 "ld1 {v4.8b, v5.8b}, [%[w]], #16\n"
 #define GLOW_A64_GET(a, b, c, d, from) \
   "ld1 {v" a ".16b, v" b ".16b, v" c ".16b, v" d ".16b}, " from "\n"
-/* The inputs of a step by two loads of pairs, which an in-order pipeline takes sooner than one of four vectors whose
- * address moves; GO moves it, after the products. */
-#define GLOW_A64_INPUTS_STAY(base) "ldp q0, q1, [" base "]\n" "ldp q2, q3, [" base ", #32]\n"
-#define GLOW_A64_INPUTS_NEXT(base) GLOW_A64_INPUTS_STAY(base)
-#define GLOW_A64_INPUTS GLOW_A64_INPUTS_STAY("%[at]")
-#define GLOW_A64_GO_STAY(base) ""
-#define GLOW_A64_GO_NEXT(base) "add " base ", " base ", %[grain]\n"
-#define GLOW_A64_GO "add %[at], %[at], #64\n"
+/* The weights of a step by two loads of pairs, which an in-order pipeline takes sooner than one of four vectors whose
+ * address moves; GO moves it. */
+#define GLOW_A64_WEIGHT_PAIRS "ldp q4, q5, [%[w]]\n" "ldp q6, q7, [%[w], #32]\n"
 /* the weights of a step of less than 16 inputs, `rest`: what a vector holds after them meets inputs of 0 */
 #define GLOW_A64_GET_REST(a, b, c, d)                                           \
   "ld1 {v" #a ".16b}, [%[w]], %[rest]\n" "ld1 {v" #b ".16b}, [%[w]], %[rest]\n" \
@@ -334,9 +333,7 @@ static inline void glow_a64_gather4(int8_t *to, const int8_t *const *from, int32
   "ldp s24, s25, [%[w]]\n" "ldp s26, s27, [%[w], #8]\n" "ldp s28, s29, [%[w]]\n" "ldp s30, s31, [%[w], #8]\n" \
   "add %[w], %[w], #32\n"
 
-/* Products of 16 inputs (v<x>) and the weights v<w>, v<v>, v<t>, v<u> of four outputs into the four lanes of v<a>, v<c>,
- * v<d>, v<e>, by the temporaries v<g>..v<j>: four sums on their way keep an in-order pipeline busy. ANY: -128 * -128
- * twice would leave s16, so each half is added on its own. */
+/* 8 inputs (half of v<x>) times weights of four outputs -> v<g>..v<j>, which are added to v<a>, v<c>, v<d>, v<e> */
 #define GLOW_A64_MULS(op, n, x, w, v, t, u, g, h, i, j) \
   op " v" #g ".8h, v" #x "." n "b, v" #w "." n "b\n" op " v" #h ".8h, v" #x "." n "b, v" #v "." n "b\n" \
   op " v" #i ".8h, v" #x "." n "b, v" #t "." n "b\n" op " v" #j ".8h, v" #x "." n "b, v" #u "." n "b\n"
@@ -345,19 +342,33 @@ static inline void glow_a64_gather4(int8_t *to, const int8_t *const *from, int32
   "sadalp v" #a ".4s, v" #g ".8h\n" "sadalp v" #c ".4s, v" #h ".8h\n" \
   "sadalp v" #d ".4s, v" #i ".8h\n" "sadalp v" #e ".4s, v" #j ".8h\n"
 
-#define GLOW_A64_MACS_ANY(x, w, v, t, u, a, c, d, e, g, h, i, j) \
-  GLOW_A64_MULS("smull", "8", x, w, v, t, u, g, h, i, j) GLOW_A64_SUMS(a, c, d, e, g, h, i, j) \
-  GLOW_A64_MULS("smull2", "16", x, w, v, t, u, g, h, i, j) GLOW_A64_SUMS(a, c, d, e, g, h, i, j)
+/* Products of 16 inputs (v<x>) and the weights v<w> in v<t>, which is added to v<a>: several at a time, as on an in-order
+ * core what is made of one of them has to wait for five others. ANY: -128 * -128 twice would leave s16, so each half is
+ * added on its own; PAIRS: no weight is -128. */
+#define GLOW_A64_FIRST(t, x, w, a) "smull v" #t ".8h, v" #x ".8b, v" #w ".8b\n"
+#define GLOW_A64_FIRST_MORE(t, x, w, a) "smlal2 v" #t ".8h, v" #x ".16b, v" #w ".16b\n"
+#define GLOW_A64_SECOND(t, x, w, a) "smull2 v" #t ".8h, v" #x ".16b, v" #w ".16b\n"
+#define GLOW_A64_ADD(t, x, w, a) "sadalp v" #a ".4s, v" #t ".8h\n"
+#define GLOW_A64_PRODUCTS_PAIRS(some, others, load) \
+  some(GLOW_A64_FIRST) others(GLOW_A64_FIRST) some(GLOW_A64_FIRST_MORE) others(GLOW_A64_FIRST_MORE) \
+  some(GLOW_A64_ADD) load others(GLOW_A64_ADD)
+#define GLOW_A64_PRODUCTS_ANY(some, others, load) \
+  some(GLOW_A64_FIRST) others(GLOW_A64_FIRST) some(GLOW_A64_ADD) others(GLOW_A64_ADD) \
+  some(GLOW_A64_SECOND) others(GLOW_A64_SECOND) some(GLOW_A64_ADD) load others(GLOW_A64_ADD)
+#define GLOW_A64_NOTHING(of)
 
-/* the same where no weight is -128: two products fit s16 */
-#define GLOW_A64_MACS_PAIRS(x, w, v, t, u, a, c, d, e, g, h, i, j) \
-  GLOW_A64_MULS("smull", "8", x, w, v, t, u, g, h, i, j) GLOW_A64_MULS("smlal2", "16", x, w, v, t, u, g, h, i, j) \
-  GLOW_A64_SUMS(a, c, d, e, g, h, i, j)
-
-#define GLOW_A64_PIXEL(W, x, a, c, d, e) GLOW_A64_MACS_##W(x, 4, 5, 6, 7, a, c, d, e, 8, 9, 10, 11)
-#define GLOW_A64_MACS(W) \
-  GLOW_A64_PIXEL(W, 0, 16, 17, 18, 19) GLOW_A64_PIXEL(W, 1, 20, 21, 22, 23) \
-  GLOW_A64_PIXEL(W, 2, 24, 25, 26, 27) GLOW_A64_PIXEL(W, 3, 28, 29, 30, 31)
+/* A step of four pixels, whose inputs are at `base`, times four outputs. Vectors of inputs hold products while nothing is
+ * in them: one is loaded where the products in it were added. */
+#define GLOW_A64_TWO_OF_0(of) of(3, 0, 4, 16) of(2, 0, 5, 17)
+#define GLOW_A64_FOUR_OF_0(of) of(8, 0, 6, 18) of(9, 0, 7, 19) of(10, 1, 4, 20) of(11, 1, 5, 21)
+#define GLOW_A64_TWO_OF_1(of) of(3, 1, 6, 22) of(0, 1, 7, 23)
+#define GLOW_A64_FOUR_OF_2(of) of(8, 2, 4, 24) of(9, 2, 5, 25) of(10, 2, 6, 26) of(11, 2, 7, 27)
+#define GLOW_A64_FOUR_OF_3(of) of(8, 3, 4, 28) of(9, 3, 5, 29) of(10, 3, 6, 30) of(11, 3, 7, 31)
+#define GLOW_A64_MACS(W, base) \
+  "ldr q0, [" base "]\n" "ldr q1, [" base ", #16]\n" \
+  GLOW_A64_PRODUCTS_##W(GLOW_A64_TWO_OF_0, GLOW_A64_FOUR_OF_0, "ldr q2, [" base ", #32]\n") \
+  GLOW_A64_PRODUCTS_##W(GLOW_A64_TWO_OF_1, GLOW_A64_FOUR_OF_2, "ldr q3, [" base ", #48]\n") \
+  GLOW_A64_PRODUCTS_##W(GLOW_A64_NOTHING, GLOW_A64_FOUR_OF_3, "")
 
 /* half a step: 8 inputs of each pixel, two pixels (low half, high half) and two outputs to a register */
 #define GLOW_A64_HALF(x, a, c, d, e, f, g, h, i) \
@@ -395,15 +406,17 @@ static inline void glow_a64_gather4(int8_t *to, const int8_t *const *from, int32
   "ldp s22, s23, [%[w], #24]\n" "ldp q10, q11, [%[w], #32]\n"                         \
   "add %[w], %[w], #64\n"
 
-#define GLOW_A64_ROW_GET_4 GLOW_A64_GET("4", "5", "6", "7", "[%[w]], #64")
-#define GLOW_A64_ROW_GET_8 GLOW_A64_ROW_GET_4 GLOW_A64_GET("24", "25", "26", "27", "[%[w]], #64")
+#define GLOW_A64_ROW_GET_4 GLOW_A64_WEIGHT_PAIRS GLOW_A64_GO("%[w]", "#64")
+#define GLOW_A64_ROW_GET_8 \
+  GLOW_A64_WEIGHT_PAIRS "ldp q24, q25, [%[w], #64]\n" "ldp q26, q27, [%[w], #96]\n" GLOW_A64_GO("%[w]", "#128")
 
 #define GLOW_A64_ROW_GET_REST_4 GLOW_A64_GET_REST(4, 5, 6, 7)
 #define GLOW_A64_ROW_GET_REST_8 GLOW_A64_ROW_GET_REST_4 GLOW_A64_GET_REST(24, 25, 26, 27)
 
-#define GLOW_A64_ROW_MACS_4(W) GLOW_A64_MACS_##W(0, 4, 5, 6, 7, 16, 17, 18, 19, 28, 29, 30, 31)
-#define GLOW_A64_ROW_MACS_8(W) \
-  GLOW_A64_ROW_MACS_4(W) GLOW_A64_MACS_##W(0, 24, 25, 26, 27, 20, 21, 22, 23, 28, 29, 30, 31)
+#define GLOW_A64_ROW_FOUR(of) of(28, 0, 4, 16) of(29, 0, 5, 17) of(30, 0, 6, 18) of(31, 0, 7, 19)
+#define GLOW_A64_ROW_OTHERS(of) of(1, 0, 24, 20) of(2, 0, 25, 21) of(3, 0, 26, 22) of(9, 0, 27, 23)
+#define GLOW_A64_ROW_MACS_4(W) GLOW_A64_PRODUCTS_##W(GLOW_A64_ROW_FOUR, GLOW_A64_NOTHING, "")
+#define GLOW_A64_ROW_MACS_8(W) GLOW_A64_PRODUCTS_##W(GLOW_A64_ROW_FOUR, GLOW_A64_ROW_OTHERS, "")
 
 #define GLOW_A64_ROW_END_4(K, ZP, LOW, HIGH)                                                 \
   GLOW_A64_SUM(16, 17, 18, 19) GLOW_A64_MORE_##K(GLOW_A64_ROW_SHIFTS_4)                      \

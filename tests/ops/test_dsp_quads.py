@@ -38,8 +38,10 @@ def plain_cases() -> Iterator[Case]:
 def planar_cases() -> Iterator[Case]:
     """Kernels three columns wide on planar images: all rests of a row, borders on all sides, rings, both orders."""
     rng = np.random.default_rng(68)
-    widths = zip((4, 5, 7, 8, 9, 11, 12, 13, 19), itertools.cycle((1, 2)), itertools.cycle((3, 1, 2)), strict=False)
-    for (w, stride, c), (y_zp, clamp), down in zip(widths, itertools.cycle(ENDS), itertools.cycle((0, 1, 1))):
+    forms = zip(
+        itertools.cycle((1, 2, 1, 2)), itertools.cycle((3, 1, 2, 3)), itertools.cycle(ENDS)
+    )  # each is a function
+    for w, (stride, c, (y_zp, clamp)), down in zip((4, 5, 7, 8, 9, 11, 12, 13, 19), forms, itertools.cycle((0, 1, 1))):
         base = {"h": 5, "w": (w - 1) * stride + 1, "c": c, "out_c": 6, "planar": True, "stride": (stride, stride)}
         base |= {"y_zp": y_zp, "clamp": clamp, "descending": down, "pads": (1, 1, 1, 1), "label": f"{w} of a row"}
         yield geometry(rng, **base, k=(3, 3), x_zp=5)  # type: ignore[arg-type]

@@ -15,6 +15,7 @@ from glowc.errors import ModelError
 from glowc.frontend import import_model
 from glowc.graph.graph import Graph, Node
 from glowc.graph.types import DType, TensorType, type_of
+from glowc.kernels.common.recurrent import LayerPlan
 from glowc.kernels.verify import verify_program
 from glowc.lower.lowering import lower_graph
 from glowc.ops.base import OpError
@@ -103,6 +104,16 @@ def test_activations_equal_onnxruntime(op: str, name: str) -> None:
         check_with_onnxruntime(layer(op, seq=2, **attrs))  # type: ignore[arg-type]
         if entry.has_parameters and None not in (*entry.alpha, *entry.beta):
             check_with_onnxruntime(layer(op, seq=2, activations=names))
+
+
+@pytest.mark.parametrize(("op", "fast"), [
+    ("LSTM", ("sigmoid", "tanh", "tanh")), ("GRU", ("sigmoid", "tanh", "")), ("RNN", ("tanh", "", "")),
+])  # fmt: skip
+def test_usual_activations_are_of_four_cells_at_a_time(op: str, fast: tuple[str, ...]) -> None:
+    plans = [i.plan for i in lowered(graph_of(layer(op))).instrs if i.kernel == f"{op.lower()}_f32"]
+    assert plans == [LayerPlan(rows="glow_fpu_four", fast=fast)]
+    few = [i.variant for i in lowered(graph_of(layer(op, hidden=3))).instrs if i.kernel == f"{op.lower()}_f32"]
+    assert few == ["ref"]
 
 
 def test_directions_with_different_activations_consume_alpha_in_order() -> None:

@@ -120,11 +120,12 @@ def test_a_float_layer_of_few_cells_is_not_estimated_at_less_than_its_int8_form(
     assert found[0] > found[1]
 
 
-def test_a_float_layer_of_one_cell_is_multiplied_by_the_fpu(tmp_path: Path) -> None:
+@pytest.mark.parametrize(("cells", "variant"), [(3, "ref"), (4, "fpu")])
+def test_a_float_layer_of_four_cells_is_multiplied_by_the_fpu(tmp_path: Path, cells: int, variant: str) -> None:
     rng = np.random.default_rng(3)
-    consts = {n: rng.uniform(-1, 1, (1, 4, 1)).astype(np.float32) for n in ("W", "R")}
-    node = helper.make_node("LSTM", ["x", "W", "R"], ["y"], hidden_size=1)
-    net = float_model([node], consts, {"x": [3, 1, 1]}, {"y": [3, 1, 1, 1]})
+    consts = {n: rng.uniform(-1, 1, (1, 4 * cells, k)).astype(np.float32) for n, k in (("W", 1), ("R", cells))}
+    node = helper.make_node("LSTM", ["x", "W", "R"], ["y"], hidden_size=cells)
+    net = float_model([node], consts, {"x": [3, 1, 1]}, {"y": [3, 1, 1, cells]})
     (tmp_path / "net.onnx").write_bytes(net.SerializeToString())
     done = compile_model(tmp_path / "net.onnx", load_board("mps2-an386"), CompileOptions())
-    assert "lstm_f32__fpu" in {layer["kernel"] for layer in done.report["layers"]}
+    assert f"lstm_f32__{variant}" in {layer["kernel"] for layer in done.report["layers"]}

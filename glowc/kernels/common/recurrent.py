@@ -2,21 +2,51 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, replace
 
 import numpy as np
 
+from glowc.kernels.base import KernelVariant, Prepared
+from glowc.kernels.features import Stated
 from glowc.program.ir import Instr, Plan
 from glowc.program.kernel import Arrays
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LayerPlan(Plan):
-    """What multiplies rows of weights: the `fpu`'s registers, vectors, or plain C."""
+    """`rows`: the function of the runtime that multiplies four rows of weights by a vector; "": plain C does.
 
-    fpu: bool = False
-    vector: bool = False
+    `fast`: what follows that name in the function which does activation f, g or that of the output for four cells; "":
+    plain C does.
+    """
+
+    rows: str = ""
+    fast: tuple[str, ...] = ()
+
+
+FUNCTIONS: Mapping[str, float] = {"lstm_f32": 540, "gru_f32": 330, "rnn_f32": 120}
+"""Instructions of the functions of a cell and step on Cortex-M: Sigmoid and Tanh take about a hundred each."""
+
+_BY_TEXT = {"tanhf(x)": "tanh", "1.0f / (1.0f + expf(-x))": "sigmoid"}  # as Chosen.c prints them
+
+
+def _fast(instr: Instr) -> tuple[str, ...]:
+    return tuple(_BY_TEXT.get(str(instr.params.get(key)), "") for key in ("f", "g", "out"))
+
+
+def in_fours(
+    variant: KernelVariant, rows: str, macs: float, functions: Mapping[str, float] = FUNCTIONS
+) -> Mapping[str, KernelVariant]:
+    """Return `variant` for recurrent layers of floats of at least four cells, by kernel: four at a time.
+
+    `rows` is LayerPlan's, `macs` the instructions of a product of weights, `functions` those of a cell and step.
+    """
+    shared = replace(
+        variant, template="ref/{}", scratch_bytes=layer_scratch, accepts=lambda instr: instr.int_("hidden") >= FOUR,
+        prepare=lambda _, instr: Prepared(plan=LayerPlan(rows=rows, fast=_fast(instr))),
+    )  # fmt: skip
+    return {kernel: replace(shared, stated=Stated(macs=macs, outputs=insns)) for kernel, insns in functions.items()}
 
 
 def layer_scratch(instr: Instr) -> int:

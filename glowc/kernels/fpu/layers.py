@@ -8,25 +8,24 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass, replace
+from typing import ClassVar
 
 import numpy as np
 
 from glowc.graph.types import DType
-from glowc.kernels.base import KernelVariant, Prepared
+from glowc.kernels.base import KernelVariant, Prepared, plan_of
 from glowc.kernels.common.few import few_plan
 from glowc.kernels.common.reals import accepts_function, accepts_softmax
-from glowc.kernels.common.recurrent import LayerPlan, layer_scratch
+from glowc.kernels.common.recurrent import in_fours
 from glowc.kernels.common.windows import planar, transposed
-from glowc.kernels.features import Stated
 from glowc.kernels.shapes import Conv
 from glowc.program.ir import Instr, Plan
 from glowc.program.kernel import Arrays
 
 NEEDS = frozenset({"thumb"})  # Cortex-M4F, M7, M33, M55
-_BLOCK = 4  # outputs
+_BLOCK = 4  # outputs, and pixels
+_FEW_READS, _FEW_BYTES = 4, 256  # of weights: fewer are not kept
 _LARGE = 9  # positions of a window
-_FUNCTIONS = {"lstm": 540, "gru": 330, "rnn": 120}
-"""Instructions of the functions of a cell and step: Sigmoid and Tanh take about a hundred each."""
 
 
 def _is_planar(instr: Instr) -> bool:
@@ -47,14 +46,71 @@ def _accepts_conv(instr: Instr) -> bool:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class WeightsPlan(Plan):
-    """`codes`: weights are int8."""
+    """`codes`: weights are int8. `keeps`: those of the first `kept` outputs are copied into the scratch."""
+
+    numbers: ClassVar[tuple[str, ...]] = ("kept",)
 
     codes: bool = False
+    keeps: bool = False
+    kept: int = 0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ConvPlan(WeightsPlan):
+    """`edges`: there are pixels whose windows leave the input."""
+
+    edges: bool
+
+
+def _has_edges(s: Conv) -> bool:
+    return s.pad_left > 0 or (s.out_w - 1) * s.stride_w + s.k_w > s.in_w
+
+
+def conv_scratch(instr: Instr) -> int:
+    """Bytes of the weights that are kept, and of what is under the windows of four pixels where any leaves its row."""
+    s = Conv.of(instr)
+    span = (_BLOCK - 1) * s.stride_w + s.k_w
+    return kept_bytes(instr) + (4 * s.k_h * span * s.in_c if plan_of(instr, ConvPlan).edges else 0)
+
+
+def kept_bytes(instr: Instr) -> int:
+    """Return the bytes of scratch, whole words, for weights that a layer keeps."""
+    return -(-plan_of(instr, WeightsPlan).kept * _output_bytes(instr) // 4) * 4
+
+
+def spared_bytes(instr: Instr) -> int:
+    """Return the bytes of weights that a layer reads from its scratch."""
+    return kept_bytes(instr) * (_reads(instr) - 1)
+
+
+def _output_bytes(instr: Instr) -> int:
+    return instr.operand("weights").type.size_bytes // instr.int_("out_c")
+
+
+def _reads(instr: Instr) -> int:
+    """Return how often weights are read: by a convolution for every four pixels."""
+    shape = Conv.of(instr)
+    return shape.batch * shape.out_h * (shape.out_w if shape.groups > 1 else -(-shape.out_w // _BLOCK))
+
+
+def keep_weights(_: Arrays, instr: Instr, scratch_bytes: int) -> Prepared | None:
+    """Keep the weights of as many outputs as there is room for, where they are read several times."""
+    free, each, every = scratch_bytes - conv_scratch(instr), _output_bytes(instr), instr.int_("out_c")
+    outputs = every if each * every + 3 <= free else free // each // _BLOCK * _BLOCK
+    if _reads(instr) < _FEW_READS or outputs * each < min(_FEW_BYTES, every * each):
+        return None
+    return Prepared(plan=replace(plan_of(instr, ConvPlan), keeps=True, kept=outputs))
+
+
+def keep_windows(_: Arrays, instr: Instr, scratch_bytes: int) -> Prepared | None:
+    """Keep all weights of a depthwise layer, which are read for every pixel."""
+    every = instr.operand("weights").type.size_bytes <= scratch_bytes and _reads(instr) >= _FEW_READS
+    return Prepared(plan=WeightsPlan(keeps=True, kept=instr.int_("out_c"))) if every else None
 
 
 def prepare_conv(constants: Arrays, instr: Instr) -> Prepared:
     """Order the weights of a planar input by channel first."""
-    plan = WeightsPlan(path=_path(instr), codes=instr.kernel.endswith("w8"))
+    plan = ConvPlan(path=_path(instr), codes=instr.kernel.endswith("w8"), edges=_has_edges(Conv.of(instr)))
     if not _is_planar(instr):
         return Prepared(plan=plan)
     shape = Conv.of(instr)
@@ -152,9 +208,15 @@ def _accepts_softmax(instr: Instr) -> bool:
 
 
 _SHARED = KernelVariant("fpu", also=NEEDS, rank=10, header="glow_fpu.h")
-CONV = replace(_SHARED, accepts=_accepts_conv, prepare=prepare_conv, packs=frozenset({"weights"}))
+CONV = replace(
+    _SHARED, accepts=_accepts_conv, prepare=prepare_conv, packs=frozenset({"weights"}), scratch_bytes=conv_scratch,
+    streams=True, keeps=keep_weights, spared_bytes=spared_bytes,
+)  # fmt: skip
 CONV_W8 = replace(CONV, header="glow_fpu_w8.h", accepts=lambda instr: _zero_at_zero(instr) and _accepts_conv(instr))
-DEPTHWISE = replace(_SHARED, accepts=_accepts_depthwise)
+DEPTHWISE = replace(
+    _SHARED, accepts=_accepts_depthwise, header="glow_fpu_taps.h", prepare=lambda _, __: Prepared(plan=WeightsPlan()),
+    scratch_bytes=kept_bytes, streams=True, keeps=keep_windows, spared_bytes=spared_bytes,
+)  # fmt: skip
 FC = replace(_SHARED, accepts=_accepts_fc, prepare=prepare_fc)
 FEW = replace(_SHARED, form="few", rank=9, template="{}_few", accepts=_accepts_few, prepare=prepare_few, header="")
 FC_W8 = replace(FC, header="glow_fpu_w8.h", accepts=lambda instr: _zero_at_zero(instr) and _accepts_fc(instr))
@@ -165,10 +227,7 @@ BINARY = replace(_SHARED, in_place=True, accepts=_accepts_binary, prepare=prepar
 AVERAGE = replace(_SHARED, accepts=_accepts_average, header="glow_fpu_pool.h")
 _NORM = replace(_SHARED, in_place=True, header="")
 _FUNCTION = replace(_NORM, header="glow_fpu_elementary.h", accepts=_accepts_function)
-_RECURRENT = replace(
-    _SHARED, header="glow_fpu_row.h", template="ref/{}", scratch_bytes=layer_scratch,
-    prepare=lambda _, __: Prepared(plan=LayerPlan(fpu=True)),
-)  # fmt: skip
+_RECURRENT = in_fours(replace(_SHARED, header="glow_fpu_four.h"), "glow_fpu_four", 1.5)
 
 VARIANTS = {
     "avg_pool_f32": (AVERAGE,),
@@ -185,8 +244,5 @@ VARIANTS = {
     "max_pool_f32": (MAXIMUM, COMPARED),
     "softmax_f32": (replace(_FUNCTION, accepts=_accepts_softmax),),
     "unary": (_FUNCTION,),
-    **{
-        f"{kind}_f32": (replace(_RECURRENT, stated=Stated(macs=1.5, outputs=insns)),)
-        for kind, insns in _FUNCTIONS.items()
-    },
+    **{kernel: (variant,) for kernel, variant in _RECURRENT.items()},
 }

@@ -6,6 +6,7 @@ from dataclasses import dataclass, replace
 
 from glowc.graph.types import DType
 from glowc.kernels.base import Prepared
+from glowc.kernels.common.recurrent import in_fours
 from glowc.kernels.mve.shared import FAST, PAIRWISE, accepts_rows
 from glowc.kernels.shapes import Conv, MatMul
 from glowc.program.ir import Instr, Plan
@@ -99,6 +100,7 @@ def accepts_pool(instr: Instr) -> bool:
 _POOL = replace(_FLOAT, accepts=accepts_pool)
 _CONV = replace(_FLOAT, accepts=accepts_conv, scratch_bytes=conv_scratch, prepare=prepare_conv)
 _FC = replace(_FLOAT, accepts=accepts_fc, prepare=prepare_fc)
+_RECURRENT = in_fours(replace(_FLOAT, header="glow_mve_four.h"), "glow_mve_four", 0.8)
 
 VARIANTS = {
     "avg_pool_f32": (_POOL,),
@@ -110,4 +112,5 @@ VARIANTS = {
     "fc_f32w8": (_FC,),
     "matmul_f32": (replace(_FLOAT, accepts=accepts_matmul),),
     "max_pool_f32": (_POOL,),
+    **{kernel: (variant,) for kernel, variant in _RECURRENT.items()},
 }

@@ -3,14 +3,18 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from functools import partial
 
-from glowc.kernels.base import Prepared
+import numpy as np
+
+from glowc.kernels.base import Prepared, plan_of
 from glowc.kernels.common.constants import WEIGHTED
 from glowc.kernels.common.factors import Ends, with_factors
 from glowc.kernels.common.float_shift import rows, with_scales
 from glowc.kernels.common.singles import RowsPlan, with_singles
 from glowc.kernels.mve.shared import FAST, has_centred_codes
 from glowc.kernels.mve.stream import end_of, group_records, stream, streamed
+from glowc.kernels.records import Records
 from glowc.kernels.shapes import FullyConnected
 from glowc.program.ir import Instr
 from glowc.program.kernel import Arrays
@@ -18,10 +22,18 @@ from glowc.program.kernel import Arrays
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FullyConnectedPlan(RowsPlan):
-    """`one_row`: the function takes no stack for pairs of rows; `end`: by which functions sums become codes."""
+    """`one_row`: the function takes no stack for pairs of rows; `end`: by which functions sums become codes.
+
+    "shared": all channels of one row have one scale, which is not in the stream.
+    """
 
     one_row: bool
     end: str
+
+    @property
+    def end_bytes(self) -> int:
+        """Bytes of the stream that are biases of four channels, and their ends."""
+        return {"shared": 16, "scaled": 32}.get(self.end, 36)
 
 
 def accepts(instr: Instr) -> bool:
@@ -29,20 +41,29 @@ def accepts(instr: Instr) -> bool:
     return has_centred_codes(instr) and instr.int_("out_n") < 1 << 15
 
 
-def prepare(constants: Arrays, instr: Instr) -> Prepared:
-    """Return the stream of constants."""
+def prepare(constants: Arrays, instr: Instr, *, shares: bool = True) -> Prepared:
+    """Return the stream of constants, without scales where it `shares` one."""
     shape = FullyConnected.of(instr)
     weights = constants["weights"].reshape(shape.out_n, 1, shape.in_k)
     ends = Ends.of(constants, shape.out_n)
-    packed = stream(weights, constants["bias"], ends, instr.int_("in_zp"))
-    plan = FullyConnectedPlan(one_row=shape.rows == 1, end=end_of(ends, instr))
-    return Prepared({"weights": packed, **ends.empty}, plan)
+    scaled = any(operand.role == "scale" for operand in instr.operands)
+    shared = shares and scaled and shape.rows == 1 and bool((ends.words == ends.words[0]).all())
+    packed = stream(weights, constants["bias"], None if shared else ends, instr.int_("in_zp"))
+    scale = {"scale": ends.words[:1].view(np.float32)} if shared else {}
+    plan = FullyConnectedPlan(one_row=shape.rows == 1, end="shared" if shared else end_of(ends, instr))
+    return Prepared({"weights": packed, **ends.empty, **scale}, plan)
+
+
+def records(instr: Instr) -> Records | None:
+    """Return where the weights of a stream lie."""
+    return group_records(instr, instr.int_("out_n"), shared=plan_of(instr, FullyConnectedPlan).end == "shared")
 
 
 LAYER = replace(
     FAST, accepts=accepts, prepare=prepare, packs=WEIGHTED, header="glow_mve_dot.h",
-    records=lambda instr: group_records(instr, instr.int_("out_n")),
+    records=records,
 )  # fmt: skip
+SCALED = replace(LAYER, prepare=partial(prepare, shares=False))
 SINGLE = with_singles(LAYER, "glow_mve_dot_s8", "glow_mve_single.h")
 
 VARIANTS = {

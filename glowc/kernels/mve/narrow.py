@@ -42,7 +42,7 @@ def _has_vectors(instr: Instr) -> bool:
 
 
 NARROW = replace(
-    FAST, form="narrow", rank=21, accepts=accepts, prepare=read_as_stored(fully_connected.LAYER, _LANES),
+    FAST, form="narrow", rank=21, accepts=accepts, prepare=read_as_stored(fully_connected.SCALED, _LANES),
     packs=WEIGHTED, header="glow_mve_narrow.h", template="{}_narrow", unpacks=True, stated=Stated(macs=0.25),
 )  # fmt: skip
 PALETTE = replace(NARROW, form="palette", template="{}_palette", accepts=accepts_palette, stated=Stated(macs=0.32))

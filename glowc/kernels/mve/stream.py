@@ -19,7 +19,7 @@ GROUP = 4  # output channels
 VECTOR = 16  # bytes
 
 
-def stream(weights: np.ndarray, bias: np.ndarray, ends: Ends, in_zp: int) -> np.ndarray:
+def stream(weights: np.ndarray, bias: np.ndarray, ends: Ends | None, in_zp: int) -> np.ndarray:
     """Return the stream of weights[O, segments, K] as bytes; copies of the last channel fill the last group up."""
     out_n, segments, k = weights.shape
     groups, whole = -(-out_n // GROUP), k // VECTOR * VECTOR
@@ -33,14 +33,16 @@ def stream(weights: np.ndarray, bias: np.ndarray, ends: Ends, in_zp: int) -> np.
     return np.concatenate((runs.reshape(groups, -1), *numbers), axis=1).reshape(-1)
 
 
-def group_records(instr: Instr, channels: int) -> Records | None:
-    """Return where the weights of a stream lie: in front of biases, words of the ends and bytes of shifts."""
+def group_records(instr: Instr, channels: int, *, shared: bool = False) -> Records | None:
+    """Return where the weights of a stream lie: before biases and, unless `shared`, words of the ends, and shifts."""
     fixed = any(operand.role == "shift" for operand in instr.operands)
-    return equal_records(instr, -(-channels // GROUP), tail=2 * GROUP + fixed)
+    return equal_records(instr, -(-channels // GROUP), tail=GROUP if shared else 2 * GROUP + fixed)
 
 
-def end_arrays(ends: Ends) -> list[np.ndarray]:
+def end_arrays(ends: Ends | None) -> list[np.ndarray]:
     """Return the words of the ends, and the shifts where there are some."""
+    if ends is None:
+        return []
     return [ends.words] if ends.shifts is None else [ends.words, ends.shifts]
 
 

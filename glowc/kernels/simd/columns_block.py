@@ -101,9 +101,15 @@ class ColumnsBlock(Ended):
         return f"GLOW_A64_ZP_{self.ending.point}({i})"
 
     def stored(self, *, wide: bool) -> str:
-        """Return what limits the codes in v2 and stores them."""
-        low, high = "GLOW_A64_LOW(2) " if self.ending.low else "", "GLOW_A64_HIGH(2) " if self.ending.high else ""
-        return low + high + ins(f"str {'q2' if wide else 'd2'}, [%[to]]")
+        """Return what makes codes of the halfwords in v0, and v1 if `wide`, limits and stores them.
+
+        The second eight do not wait for the first ones.
+        """
+        codes = (2, 3) if wide else (2,)
+        limits = [name for name, is_there in (("LOW", self.ending.low), ("HIGH", self.ending.high)) if is_there]
+        narrow = "".join(f"{ins(f'sqxtn v{c}.8b, v{c - 2}.8h')} " for c in codes)
+        limited = "".join(f"GLOW_A64_{name}({c}) " for name in limits for c in codes)
+        return narrow + limited + ins(f"{'stp d2, d3' if wide else 'str d2'}, [%[to]]")
 
 
 class WindowBlock(ColumnsBlock):
@@ -281,7 +287,7 @@ class WindowBlock(ColumnsBlock):
                 yield f"GLOW_A64_AWAY4_{kind}(0, 1, 2, 3) GLOW_A64_SHIFT4(0, 1, 2, 3, 4, 5, 6, 7)"
             else:
                 yield f"GLOW_A64_ROUND4_{kind}(0, 1, 2, 3, 4, 5, 6, 7)"
-            yield f"{self.packs(0, 0)} {self.packs(1, 2)} {self.zeros(0)} {self.zeros(1)} GLOW_A64_BYTES(2)"
+            yield f"{self.packs(0, 0)} {self.packs(1, 2)} {self.zeros(0)} {self.zeros(1)}"
         else:
             if fixed:
                 yield ins("ldp q6, q7, [%[shifts]]") + " GLOW_A64_UPPER(0, 4) GLOW_A64_UPPER(1, 5)"
@@ -290,7 +296,6 @@ class WindowBlock(ColumnsBlock):
                 yield f"GLOW_A64_SHIFT(0, 6) GLOW_A64_SHIFT(1, 7) {self.packs(0, 0)} {self.zeros(0)}"
             else:
                 yield f"GLOW_A64_ROUND_{kind}(0, 4) GLOW_A64_ROUND_{kind}(1, 5) {self.packs(0, 0)} {self.zeros(0)}"
-            yield ins("sqxtn v2.8b, v0.8h")
         yield self.stored(wide=wide)
 
 
@@ -407,5 +412,6 @@ class DotBlock(ColumnsBlock):
                 yield ins(f"fadd v{q}.4s, v{q}.4s, %[magic].4s" if end.bounded else f"fcvtns v{q}.4s, v{q}.4s")
         yield f"{self.packs(0, 0)} {self.zeros(0)}"
         wide = len(quads) == 4
-        yield f"{self.packs(1, 2)} {self.zeros(1)} GLOW_A64_BYTES(2)" if wide else ins("sqxtn v2.8b, v0.8h")
+        if wide:
+            yield f"{self.packs(1, 2)} {self.zeros(1)}"
         yield self.stored(wide=wide)

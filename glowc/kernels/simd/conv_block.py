@@ -90,17 +90,24 @@ class ConvBlock(Ended):
     def _again(self) -> str:
         return ins("bne 1b" if self.a32 else "b.ne 1b")
 
-    def _step(self, load: str, width: int, *, rest: bool = False) -> str:
-        """The products of the step whose inputs `load` gets, by the weights that are next in the stream."""
+    def _step(self, width: int, move: str = "", cursor: str = "at", *, rest: bool = False) -> str:
+        """The products of the step whose inputs lie at a cursor, by the weights that are next in the stream.
+
+        `move`: "NEXT" or "STAY", a cursor through rows of windows moves or not; "": `at` does.
+        """
         few, form = self._few(width), self.products_form
         if self.a32:
+            load = f"[%[{cursor}]], %[grain]" if move else f"[%[{cursor}]]!"
             return f'"vld1.8 {{d0-d3}}, {load}\\n" GLOW_A32_MACS({form}, GLOW_A32_GET{"_REST" if rest else ""})'
         weights = f"GLOW_A64_WEIGHTS{few}"
         if rest:
             weights = f"GLOW_I8MM_REST{few}" if self.isa == "i8mm" else "GLOW_A64_GET_REST(4, 5, 6, 7)"
         if self.isa == "a64":
-            return f"{weights} GLOW_A64_INPUTS{load} GLOW_A64_MACS({form}) GLOW_A64_GO{load}"
-        narrow = few and self.isa == "dot"
+            weights, went = (weights, "") if rest else ("GLOW_A64_WEIGHT_PAIRS", ' GLOW_A64_GO("%[w]", "#64")')
+            by = {"": "#64", "NEXT": "%[grain]"}.get(move)
+            went += f' GLOW_A64_GO("%[{cursor}]", "{by}")' if by else ""
+            return f'{weights} GLOW_A64_MACS({form}, "%[{cursor}]"){went}'
+        narrow, load = few and self.isa == "dot", f'_{move}("%[{cursor}]")' if move else ""
         return f"GLOW_A64_STEP{load} {weights} " + (
             "GLOW_DOT_MACS_NARROW" if narrow else f"GLOW_{self.isa.upper()}_MACS{few}"
         )
@@ -124,20 +131,19 @@ class ConvBlock(Ended):
                     yield ins(f"mov %[walk], %[{run}]")
                 for kx in columns:
                     move = "STAY" if kx == columns[-1] else "NEXT"
-                    yield self._step("[%[walk]], %[grain]" if self.a32 else f'_{move}("%[{cursor}]")', width)
+                    yield self._step(width, move, cursor)
 
     def _gathered(self, width: int) -> Iterator[str]:
         """Steps of inputs that lie in their order, then those after the last whole step."""
-        load = "[%[at]]!" if self.a32 else ""
         if self.rest and self.core.paired:
             yield '"cmp %[n], #0\\nbeq 2f\\n"' if self.a32 else ins("cbz %[n], 2f")
         yield from all_ins("1:", f"subs %[n], %[n], #{1 + self.twice}")
-        yield from [self._step(load, width)] * (1 + self.twice)
+        yield from [self._step(width)] * (1 + self.twice)
         yield self._again()
         if self.rest and self.isa == "i8mm":
-            yield from (ins("cbz %[rest], 2f"), self._step(load, width, rest=True), ins("2:"))
+            yield from (ins("cbz %[rest], 2f"), self._step(width, rest=True), ins("2:"))
         elif self.rest and self.isa != "dot":
-            yield from (ins("2:"), self._step(load, width, rest=True))
+            yield from (ins("2:"), self._step(width, rest=True))
 
     def _starts(self, width: int) -> Iterator[str]:
         """Add shift x sum of the window to the accumulators (a64, a32: they take it from memory, the bias included)."""

@@ -7,18 +7,16 @@ multiplied by vectors. conv_integer: zero points known at run time (runtime_c/si
 
 from __future__ import annotations
 
-from dataclasses import replace
 from functools import partial
 
-from glowc.kernels.base import KernelVariant, Prepared
+from glowc.kernels.base import KernelVariant
 from glowc.kernels.common.products import product_variants, rows_variants
-from glowc.kernels.common.recurrent import LayerPlan, layer_scratch
-from glowc.kernels.features import Stated
+from glowc.kernels.common.recurrent import in_fours
 from glowc.kernels.shapes import MatMul
 from glowc.kernels.simd.core import CORES, both, prepare_core
 from glowc.program.ir import Instr
 
-_FUNCTIONS = {"lstm": 400, "gru": 250, "rnn": 90}
+_FUNCTIONS = {"lstm_f32": 400, "gru_f32": 250, "rnn_f32": 90}
 """Instructions of the functions of a cell and step: Sigmoid and Tanh take about eighty each."""
 
 
@@ -45,18 +43,12 @@ _MATMUL = tuple(
     )
     for isa, header in (("a32", "glow_a32.h"), ("a64", "glow_neon.h"))
 )  # fmt: skip
-_RECURRENT = KernelVariant(
-    "a64", rank=30, header="glow_neon_f32.h", template="ref/{}", scratch_bytes=layer_scratch,
-    prepare=lambda _, __: Prepared(plan=LayerPlan(vector=True)),
-)  # fmt: skip
+_RECURRENT = in_fours(KernelVariant("a64", rank=30, header="glow_neon_four.h"), "glow_neon_four", 0.9, _FUNCTIONS)
 
 VARIANTS = {
     "conv_integer": both(KernelVariant("a64", rank=30, header="glow_neon_integer.h", accepts=_accepts_integer)),
     "matmul_s8": _MATMUL,
     **product_variants(("a64", "a32"), "neon", 0.6),
     **rows_variants(("a64", "a32"), "neon", 0.6),
-    **{
-        f"{kind}_f32": both(replace(_RECURRENT, stated=Stated(macs=0.9, outputs=insns)))
-        for kind, insns in _FUNCTIONS.items()
-    },
+    **{kernel: both(variant) for kernel, variant in _RECURRENT.items()},
 }

@@ -11,7 +11,7 @@ from glowc.graph.types import DType, TensorType
 from glowc.kernels.base import Prepared, prepared_instr
 from glowc.kernels.choice import variant_of
 from glowc.place.spare import Gap
-from glowc.program.ir import Buffer, BufferKind, Instr, Program
+from glowc.program.ir import Access, Buffer, BufferKind, Instr, Operand, Program
 
 
 def keep_weights(program: Program, gaps: Mapping[str, Gap]) -> tuple[Program, dict[str, int]]:
@@ -25,7 +25,7 @@ def keep_weights(program: Program, gaps: Mapping[str, Gap]) -> tuple[Program, di
         prepared = _prepared(program, instr, gap) if gap is not None else None
         if prepared is not None and gap is not None:
             program = _keeping(program, index, prepared)
-            places[_scratch(instr)] = gap.begin
+            places[next(o.buffer for o in program.instrs[index].operands if o.role == "scratch")] = gap.begin
     return program, places
 
 
@@ -43,16 +43,10 @@ def wanted_gaps(program: Program, gaps: Mapping[str, Gap], *, every: bool) -> di
 
 def _prepared(program: Program, instr: Instr, gap: Gap) -> Prepared | None:
     keeps = variant_of(instr).keeps
-    if keeps is None or not any(o.role == "scratch" for o in instr.operands):
-        return None
-    if instr.operand("weights").buffer not in program.consts:
+    if keeps is None or instr.operand("weights").buffer not in program.consts:
         return None  # they are unpacked in front of it
     constants = {o.role: program.consts[o.buffer] for o in instr.operands if o.buffer in program.consts}
     return keeps(constants, instr, gap.size_bytes)
-
-
-def _scratch(instr: Instr) -> str:
-    return next(o.buffer for o in instr.operands if o.role == "scratch")
 
 
 def _keeping(program: Program, index: int, prepared: Prepared) -> Program:
@@ -68,9 +62,11 @@ def _keeping(program: Program, index: int, prepared: Prepared) -> Program:
             consts[operand.buffer] = np.ascontiguousarray(array)
             buffers[operand.buffer] = Buffer(operand.buffer, BufferKind.CONST, array.nbytes, array.dtype.itemsize)
         if operand.role == "scratch":
-            operand = replace(operand, type=TensorType((size,), DType.U8))
-            buffers[operand.buffer] = replace(buffers[operand.buffer], size_bytes=size)
+            continue
         operands.append(operand)
+    name = next((o.buffer for o in instr.operands if o.role == "scratch"), f"{instr.name}.scratch")
+    buffers[name] = Buffer(name, BufferKind.SCRATCH, size, 4)
+    operands.append(Operand("scratch", name, Access.OUT, TensorType((size,), DType.U8)))
     instrs = list(program.instrs)
     instrs[index] = replace(instr, operands=tuple(operands))
     return without_unused(replace(program, instrs=tuple(instrs), buffers=buffers, consts=consts))
