@@ -193,8 +193,8 @@ GLOW_MVE_FUNCTION const uint32_t *glow_mve_dot1(GLOW_MVE_UNUSED glow_mve_dot_t *
   __asm__(GLOW_MVE_DOT_ONE("1", GLOW_MVE_ONE_END_FIRST, GLOW_MVE_ONE_END, "32"));
 }
 
-/* The same where all channels have one scale, which is not in the stream: glow_mve_dot_scale puts it into `places`, that of
- * one pixel are not read. */
+/* The same where all channels have one scale, which is not in the stream: glow_mve_dot_scale puts it into `places`, which
+ * only pairs of pixels need. */
 GLOW_MVE_FUNCTION const uint32_t *glow_mve_dot1_shared(GLOW_MVE_UNUSED glow_mve_dot_t *d) {
   __asm__(GLOW_MVE_DOT_ONE("1s", GLOW_MVE_ONE_END_FIRST_BY("", "q5", "16"), GLOW_MVE_ONE_END_BY("", "q5"), "16"));
 }

@@ -342,8 +342,8 @@ static inline void glow_a64_gather4(int8_t *to, const int8_t *const *from, int32
   "sadalp v" #a ".4s, v" #g ".8h\n" "sadalp v" #c ".4s, v" #h ".8h\n" \
   "sadalp v" #d ".4s, v" #i ".8h\n" "sadalp v" #e ".4s, v" #j ".8h\n"
 
-/* Products of 16 inputs (v<x>) and the weights v<w> in v<t>, which is added to v<a>: several at a time, as on an in-order
- * core what is made of one of them has to wait for five others. ANY: -128 * -128 twice would leave s16, so each half is
+/* Products of 16 inputs (v<x>) and the weights v<w> in v<t>, which is added to v<a>: several at a time, as an in-order core
+ * starts nothing that needs a product before five other instructions. ANY: -128 * -128 twice would leave s16, so each half is
  * added on its own; PAIRS: no weight is -128. */
 #define GLOW_A64_FIRST(t, x, w, a) "smull v" #t ".8h, v" #x ".8b, v" #w ".8b\n"
 #define GLOW_A64_FIRST_MORE(t, x, w, a) "smlal2 v" #t ".8h, v" #x ".16b, v" #w ".16b\n"

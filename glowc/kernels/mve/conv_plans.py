@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from glowc.kernels.common.constants import LayerPlan
 from glowc.kernels.common.header_numbers import header_number
 from glowc.kernels.common.windows import is_point
-from glowc.kernels.mve.stream import GROUP, VECTOR, suffix_of
+from glowc.kernels.mve.stream import GROUP, VECTOR, end_bytes, suffix_of
 from glowc.kernels.shapes import Conv
 from glowc.program.ir import Instr
 
@@ -49,7 +49,7 @@ class ConvPlan(LayerPlan):
     @property
     def ends_bytes(self) -> int:
         """The bytes of biases and ends of four output channels."""
-        return _ends_bytes(self.end)
+        return end_bytes(self.end)
 
     def scratch_bytes(self, _: Conv) -> int:
         """Return the bytes of scratch."""
@@ -230,17 +230,12 @@ def _rows(shape: Conv, end: str) -> ConvPlan:
 
 def _block(shape: Conv, end: str) -> int:
     """Return the output channels whose weights a data cache keeps for all pixels, 0: those of all, or there are few."""
-    group = GROUP * shape.inputs + _ends_bytes(end)
+    group = GROUP * shape.inputs + end_bytes(end)
     groups = -(-shape.out_c // GROUP)
     if groups * group <= _CACHED_BYTES or shape.out_h * shape.out_w < _FEW_PIXELS:
         return 0
     parts = -(-groups * group // _BLOCK_BYTES)
     return GROUP * -(-groups // parts)
-
-
-def _ends_bytes(end: str) -> int:
-    """Return the bytes of biases and ends of four output channels."""
-    return 32 if end == "scaled" else 36
 
 
 def _has_table(shape: Conv) -> bool:

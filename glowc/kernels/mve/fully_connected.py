@@ -13,7 +13,7 @@ from glowc.kernels.common.factors import Ends, with_factors
 from glowc.kernels.common.float_shift import rows, with_scales
 from glowc.kernels.common.singles import RowsPlan, with_singles
 from glowc.kernels.mve.shared import FAST, has_centred_codes
-from glowc.kernels.mve.stream import end_of, group_records, stream, streamed
+from glowc.kernels.mve.stream import end_bytes, end_of, group_records, stream, streamed
 from glowc.kernels.records import Records
 from glowc.kernels.shapes import FullyConnected
 from glowc.program.ir import Instr
@@ -33,7 +33,7 @@ class FullyConnectedPlan(RowsPlan):
     @property
     def end_bytes(self) -> int:
         """Bytes of the stream that are biases of four channels, and their ends."""
-        return {"shared": 16, "scaled": 32}.get(self.end, 36)
+        return end_bytes(self.end)
 
 
 def accepts(instr: Instr) -> bool:

@@ -20,7 +20,10 @@ VECTOR = 16  # bytes
 
 
 def stream(weights: np.ndarray, bias: np.ndarray, ends: Ends | None, in_zp: int) -> np.ndarray:
-    """Return the stream of weights[O, segments, K] as bytes; copies of the last channel fill the last group up."""
+    """Return the stream of weights[O, segments, K] as bytes; copies of the last channel fill the last group up.
+
+    Without `ends` the channels share one, which is elsewhere.
+    """
     out_n, segments, k = weights.shape
     groups, whole = -(-out_n // GROUP), k // VECTOR * VECTOR
     channels = np.minimum(np.arange(groups * GROUP), out_n - 1)
@@ -49,6 +52,11 @@ def end_arrays(ends: Ends | None) -> list[np.ndarray]:
 def end_of(ends: Ends, instr: Instr) -> str:
     """Tell by which functions sums become codes: scaled, or fixed, rectified (runtime_c/mve/glow_mve_dot_q31.h)."""
     return "scaled" if ends.shifts is None else "rectified" if is_rectified(instr) else "fixed"
+
+
+def end_bytes(end: str) -> int:
+    """Return the bytes of the stream that are biases of four channels, and their ends."""
+    return {"shared": 16, "scaled": 32}.get(end, 36)
 
 
 def suffix_of(end: str, instr: Instr) -> str:

@@ -13,6 +13,8 @@ from glowc.kernels.choice import variant_of
 from glowc.place.spare import Gap
 from glowc.program.ir import Access, Buffer, BufferKind, Instr, Operand, Program
 
+_WORD_BYTES = 4
+
 
 def keep_weights(program: Program, gaps: Mapping[str, Gap]) -> tuple[Program, dict[str, int]]:
     """Return the program whose instructions keep weights in their scratch, and the offsets of that scratch.
@@ -61,11 +63,11 @@ def _keeping(program: Program, index: int, prepared: Prepared) -> Program:
             operand = replace(operand, buffer=f"{operand.buffer}.kept.{index}")
             consts[operand.buffer] = np.ascontiguousarray(array)
             buffers[operand.buffer] = Buffer(operand.buffer, BufferKind.CONST, array.nbytes, array.dtype.itemsize)
-        if operand.role == "scratch":
-            continue
-        operands.append(operand)
-    name = next((o.buffer for o in instr.operands if o.role == "scratch"), f"{instr.name}.scratch")
-    buffers[name] = Buffer(name, BufferKind.SCRATCH, size, 4)
+        if operand.role != "scratch":
+            operands.append(operand)
+    name = next((o.buffer for o in instr.operands if o.role == "scratch"), f"{instr.name}.scratch.{index}")
+    scratch = buffers.get(name, Buffer(name, BufferKind.SCRATCH, size, _WORD_BYTES))
+    buffers[name] = replace(scratch, size_bytes=size)
     operands.append(Operand("scratch", name, Access.OUT, TensorType((size,), DType.U8)))
     instrs = list(program.instrs)
     instrs[index] = replace(instr, operands=tuple(operands))
