@@ -90,6 +90,7 @@ def compile_summary(compiled: Compiled, out: Path) -> str:
         *_regions(report),
         *_streaming(compiled),
         *_time(report),
+        *_steps(report),
         f"  constants  {report['weights_bytes']:>10,} bytes",
         *_narrow(report),
         *_code(report),
@@ -114,6 +115,15 @@ def _least(report: Report) -> str:
     if report["arena_bytes"] == bound:
         return "its tensors fit in no less"
     return f"its tensors fit in no less than {bound:,}"
+
+
+def _steps(report: Report) -> list[str]:
+    """Return a line about the steps of an inference in slices."""
+    slices = report["slices"]
+    if slices is None:
+        return []
+    longest = f"{slices['longest_cycles_estimate']:,} of {slices['limit_cycles']:,} cycles"
+    return [f"  steps      {len(slices['step_parts']):>10,}, the longest takes {longest}, estimated"]
 
 
 def _code(report: Report) -> list[str]:
@@ -249,7 +259,17 @@ def _chip_lines(report: BenchReport) -> list[str]:
         f"  arena      {arena} bytes read, {_count(report['arena_written_bytes'])} written",
         f"  trust      {trust}",
         *([f"  assumed    {chip['assumed']}"] if chip["assumed"] else []),
+        *_longest_step(report),
     ]
+
+
+def _longest_step(report: BenchReport) -> list[str]:
+    """Return a line about the steps of an inference in slices."""
+    slices = report.get("slices")
+    if slices is None or "longest_cycles" not in slices:
+        return []
+    steps, most = len(slices["step_parts"]), f"{slices['longest_cycles']:,} cycles, {slices['longest_ms']:,.3f} ms"
+    return [f"  steps      {steps}, the longest takes {most}; {slices['limit_cycles']:,} were asked for"]
 
 
 def tuned_table(choices: Sequence[Choice], path: Path) -> None:

@@ -16,7 +16,7 @@ from glowc.codegen.kernels import environment, extern_files, foreign_headers
 from glowc.codegen.names import c_lines, is_ident, prints_math
 from glowc.codegen.package import package_fields
 from glowc.codegen.places import Places, check_parts, guard_zones, unused_pointers
-from glowc.codegen.segments import PieceView, piece_views, printed_layer
+from glowc.codegen.segments import PieceView, piece_views, printed_layer, slices_view
 from glowc.codegen.view import (
     ConstView,
     FunctionTable,
@@ -144,7 +144,7 @@ def view_model(
         bases={region: places.base(region) for region in ("", *(part.region for part in places.parts))},
         shared_arena=places.shared, share_arena=bool(places.shared), unused=_unused(places, pieces),
         zones=guard_zones(program, places, spec.guard_bytes), guard_bytes=spec.guard_bytes,
-        inputs=[printed_tensor(t, prefix, places) for t in inputs],
+        slices=slices_view(program, places), inputs=[printed_tensor(t, prefix, places) for t in inputs],
         outputs=[printed_tensor(t, prefix, places) for t in outputs],
         in_arena=[printed_tensor(t, prefix, places) for t in _in_arena(program, tensors)],
         caller_io=program.caller_io, states=states, layers=[printed_layer(layer) for layer in layers], pieces=pieces,
@@ -248,7 +248,10 @@ def _check_names(spec: BundleSpec, prefix: str, used: Iterable[str]) -> None:
     hint = f"use e.g. --entry-name {prefix}_classify"
     if not is_ident(entry):
         raise InputError(f"{entry!r} is no C identifier", hint=hint)
-    own = ("arena", "arenas", "check", "infer", "layer_name", "reset", "reset_in", "run", "run_in")
+    own = (
+        "abort", "abort_in", "arena", "arenas", "begin", "begin_in", "check", "infer", "layer_name", "part", "parts",
+        "reset", "reset_in", "run", "run_in", "step", "step_in",
+    )  # fmt: skip
     taken = {*used, *(f"{prefix}_{word}" for word in own), "memcmp", "memcpy", "memmove", "memset"}
     families = ("glow_", f"{prefix}_arena_", f"{prefix}_w_", f"{prefix}_args_", f"{prefix}_golden_")
     if entry.startswith(families) or not taken.isdisjoint((entry, f"{entry}_in")):

@@ -11,7 +11,7 @@ import math
 import re
 from collections.abc import Iterable, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cache
 from pathlib import Path
 
@@ -30,7 +30,7 @@ from glowc.kernels.common.reals import SamePlan, with_same_functions
 from glowc.kernels.isas import is_foreign
 from glowc.ops.registry import kernel_folder
 from glowc.paths import data_dir, load_cached, store_cached
-from glowc.program.ir import Access, Instr, ParamValue, Program
+from glowc.program.ir import WHOLE, Access, Instr, ParamValue, Program
 from glowc.program.kernel import AnyKernel, get_kernel
 
 Identity = tuple[object, ...]
@@ -152,7 +152,18 @@ def identity(instr: Instr, *, literal: bool) -> Identity:
     keys = kernel.print_params if not literal else tuple(sorted(instr.params))
     types = tuple((o.role, o.type.dtype.value) for o in instr.operands)
     plan = instr.plan if literal else instr.plan.without_numbers
-    return (instr.kernel, instr.variant, types, tuple((k, instr.params[k]) for k in keys), plan, literal)
+    return (
+        instr.kernel,
+        instr.variant,
+        types,
+        tuple((k, instr.params[k]) for k in keys),
+        plan,
+        literal,
+        instr.cut,
+        instr.columns,
+        instr.channels,
+        _has_units(instr),
+    )
 
 
 _OF_PLAN = "plan_"
@@ -214,7 +225,7 @@ def signature(instr: Instr, fn: str, struct: ArgsStruct | None) -> str:
         args.append(f"{const}{operand.type.dtype.ctype} *{restrict}{operand.role}")
     if struct is not None and struct.fields:
         args.append(f"const {struct.name} *restrict p")
-    if kernel.rows:
+    if kernel.rows or instr.cut:
         args += ["int32_t y_begin", "int32_t y_end"]
     kind = "GLOW_HOT static" if kernel.inlined else "GLOW_KERNEL"
     return f"{kind} void {fn}({', '.join(args)})"
@@ -283,14 +294,93 @@ def render_function(
     def helper(what: str, text: str) -> str:
         return helpers.name(f"{stem}_{what}", text)
 
+    if "out_c" in params:
+        params["out_pitch"] = params["out_c"]
+    form = _form(instr, fn, struct, params)
     text = kernel_template(kernel, variant_of(instr)).render(
-        fn=fn, signature=signature(instr, fn, struct), p=params, T=types, dtype=kinds, DType=DType,
+        fn=fn, signature=form.head, p=form.params, T=types, dtype=kinds, DType=DType,
         v=instr.plan, n=numbers_of_plan, has_scratch="scratch" in types, own=OWN, helper=helper, tile=_TILE.__add__,
+        first_part=_first_part(instr, params), units_end=WHOLE if _has_units(instr) else 0,
+        columns=instr.columns, channels=instr.channels,
     )  # fmt: skip
-    text = _with_unused(text, signature(instr, fn, struct), types)
+    text = _with_unused(text, form.head, (*types, *form.more)) + form.after
     text = with_same_functions(text) if isinstance(instr.plan, SamePlan) else text
     text = text.strip("\n") + "\n"
     return text if open_tiles else text.replace(_TILE, "")
+
+
+@dataclass(frozen=True, slots=True)
+class _Form:
+    """The head of a function and the parameters that it prints; `after` it one that calls it, with `more` arguments."""
+
+    head: str
+    params: Mapping[str, object]
+    more: tuple[str, ...] = ()
+    after: str = ""
+
+
+def _form(instr: Instr, fn: str, struct: ArgsStruct | None, params: Mapping[str, object]) -> _Form:
+    """Return the form of a function: those that compute columns, or turns of a loop, are called for each part."""
+    head, by_struct = signature(instr, fn, struct), ["p"] if struct is not None and struct.fields else []
+    loop = get_kernel(instr.kernel).outer_of(instr.params)
+    if instr.columns:
+        more = ("x_first", "x_count", *(("c_first", "c_count") if instr.channels else ()))
+        own = ", ".join([signature(instr, f"{fn}_columns", struct)[:-1], *(f"int32_t {name}" for name in more)]) + ")"
+        shown = {"out_w": "x_count", "pad_left": f"({params['pad_left']} - x_first * {params['stride_w']})"}
+        shown |= {"out_c": "c_count"} if instr.channels else {}
+        place = f"out + x * {params['out_c']}{' + c' if instr.channels else ''}"
+        given = [place if o.role == "out" else o.role for o in instr.operands]
+        after = _by_columns(f"{fn}_columns", [*given, *by_struct], instr, params)
+        return _Form(own, {**params, **shown}, more, f"\n{head} {{\n{after}}}\n")
+    if instr.cut and instr.rows is None and loop is not None and not _has_units(instr):
+        own = signature(replace(instr, cut=False), f"{fn}_part", struct)[:-1] + ", int32_t y_count)"
+        given = [
+            " * ".join([f"{o.role} + y_begin", *(str(params[step]) for step in loop.steps[o.role])])
+            if o.role in loop.steps else o.role
+            for o in instr.operands
+        ]  # fmt: skip
+        after = f"  {fn}_part({', '.join([*given, *by_struct])}, y_end - y_begin);\n"
+        return _Form(own, {**params, loop.count: "y_count"}, ("y_count",), f"\n{head} {{\n{after}}}\n")
+    return _Form(head, params)
+
+
+def _by_columns(fn: str, given: Sequence[str], instr: Instr, p: Mapping[str, object]) -> str:
+    """Return statements that call a function for parts of rows, in order: columns, and channels of them."""
+    step, some = instr.columns, instr.channels
+    parts, at, blocks, more = "", "i", "", ""
+    if some:
+        blocks = f"  const int32_t blocks = ({p['out_c']} + {some - 1}) / {some};\n"
+        at = "i / blocks"
+        parts = f"""\
+    const int32_t c = i % blocks * {some};
+    const int32_t channels = {p["out_c"]} - c < {some} ? {p["out_c"]} - c : {some};
+"""
+        more = ", c, channels"
+    return f"""\
+  const int32_t parts = ({p["out_w"]} + {step - 1}) / {step};
+{blocks}  for (int32_t i = y_begin; i < y_end; i++) {{
+    const int32_t y = {p["descending"]} != 0 ? {p["out_h"]} - 1 - {at} / parts : {at} / parts;
+    const int32_t x = {at} % parts * {step};
+    const int32_t count = {p["out_w"]} - x < {step} ? {p["out_w"]} - x : {step};
+{parts}    {fn}({", ".join(given)}, y, y + 1, x, count{more});
+  }}
+"""
+
+
+def _has_units(instr: Instr) -> bool:
+    """Say whether the range of a call counts units of the variant's own."""
+    return instr.cut and not instr.columns and variant_of(instr).units(instr) > 0
+
+
+def _first_part(instr: Instr, params: Mapping[str, object]) -> str:
+    """Return the condition that a call computes the first part of an instruction, nothing where one call does all."""
+    if not instr.cut or instr.rows is None:
+        return ""
+    first = "y_begin == 0"
+    if "descending" in params:
+        first = f"({params['descending']} != 0 ? y_end == {params['out_h']} : y_begin == 0)"
+    first = f"({first} && x_first == 0)" if instr.columns else first
+    return f"({first} && c_first == 0)" if instr.channels else first
 
 
 _TILE = "glowc_tile_"

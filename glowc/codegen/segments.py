@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from glowc.codegen.names import c_string
 from glowc.codegen.places import Places, unused_pointers
-from glowc.codegen.view import LayerView
+from glowc.codegen.view import LayerView, cut_layers
 from glowc.program.ir import Program, Segment
 
 
@@ -56,6 +56,31 @@ class PieceView:
     pointers: frozenset[str] = frozenset()
 
 
+@dataclass(frozen=True, slots=True)
+class SlicesView:
+    """The steps of an inference as the templates print them: a table of parts, and where the next one stands."""
+
+    lines: tuple[str, ...]
+    part_count: int
+    step_count: int
+    progress_offset_bytes: int
+    begins: bool  # whether a layer is computed in several parts
+
+
+def slices_view(program: Program, places: Places) -> SlicesView | None:
+    """Return the steps of an inference, None where it is one."""
+    slices = program.slices
+    if slices is None:
+        return None
+    lines = [
+        f"{{{part.index}, {int(part is not step[-1])}, {part.begin}, {part.end}}},"
+        for step in slices.steps
+        for part in step
+    ]  # fmt: skip
+    offset = places.offsets[slices.progress]
+    return SlicesView(tuple(lines), len(lines), len(slices.steps), offset, bool(cut_layers(program)))
+
+
 def piece_views(program: Program, layers: Sequence[LayerView], places: Places) -> tuple[PieceView, ...]:
     """Return all pieces in order; layers are numbered as in `layers`."""
     pieces: list[PieceView] = []
@@ -74,6 +99,8 @@ def _whole(layer: LayerView) -> PieceView:
 
 def profile_order(program: Program, count: int) -> list[int] | None:
     """Return the layers in the order in which the profile hooks see them, None when each is seen once."""
+    if program.slices is not None:
+        return [part.index for part in program.slices.parts]
     if not program.segments:
         return None
     order: list[int] = []

@@ -9,7 +9,7 @@ from glowc.codegen.blob import Blob
 from glowc.codegen.kernels import ArgsStruct
 from glowc.codegen.names import in_comment
 from glowc.codegen.places import ArenaPart, ArenaTexts, Places, Zone
-from glowc.codegen.segments import FeedView, PieceView, PrintedLayer
+from glowc.codegen.segments import FeedView, PieceView, PrintedLayer, SlicesView
 from glowc.codegen.view import ConstView, Guard, StateView, TensorView
 from glowc.paths import full_version
 
@@ -151,6 +151,7 @@ class PrintedModel(PrintedBundle):
     macros: Sequence[tuple[str, int, str]]
     zones: Sequence[Zone]
     guard_bytes: int
+    slices: SlicesView | None = None
     package: Mapping[str, str] = field(default_factory=dict)
 
     @property
@@ -200,6 +201,16 @@ class PrintedModel(PrintedBundle):
     def null_checks(self) -> str:
         """The condition that one of them is NULL."""
         return " || ".join(f"{ident} == NULL" for ident in self._idents)
+
+    @property
+    def input_args(self) -> str:
+        """Inputs as parameters."""
+        return ", ".join(self._io[: len(self.inputs)])
+
+    @property
+    def input_names(self) -> str:
+        """The same as arguments."""
+        return ", ".join(self._idents[: len(self.inputs)])
 
     @property
     def infer_params(self) -> str:

@@ -48,6 +48,7 @@ def request_of(options: CompileOptions, board: Board) -> Request:
         room = offered if room is None or board.arena_regions else min(room, offered)
     fed, caller_io = options.input_stream == "rows", options.io_buffers == "caller"
     kind = "plain" if options.guard else options.plan
+    kind = "overlap" if kind == "auto" and options.slice is not None else kind
     keeps = board.cpu.slow_flash and not options.guard
     short_loops = board.cpu.loop_bytes is not None and options.code_section is None
     roomy = keeps and short_loops and options.opt != "size"

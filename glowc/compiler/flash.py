@@ -18,6 +18,7 @@ from glowc.board import Board, find_tool
 from glowc.board.flags import compile_argv
 from glowc.codegen.bundle import Bundle, BundleSpec
 from glowc.codegen.export import FORMS
+from glowc.compiler.report import SlicesReport
 from glowc.errors import ToolError
 from glowc.place.planning import Planned
 from glowc.program.ir import Program
@@ -32,7 +33,10 @@ _ABOVE = (1.03, 1.06, 1.1, 1.15)
 
 @dataclass(frozen=True, slots=True)
 class Printed:
-    """A model as far as C: its kernels, plan and files; `flash_bytes` were counted, None where nobody has."""
+    """A model as far as C: its kernels, plan and files; `flash_bytes` were counted, None where nobody has.
+
+    `slices` is what the report says of its steps, where it has some.
+    """
 
     selection: Selection
     planned: Planned
@@ -40,6 +44,7 @@ class Printed:
     bundle: Bundle
     spec: BundleSpec
     flash_bytes: int | None = None
+    slices: SlicesReport | None = None
 
     @property
     def code_bytes(self) -> int:

@@ -108,7 +108,7 @@ def _check_options(options: CompileOptions) -> None:
             ("--stateful", options.stateful), ("--input-stream", options.input_stream != "whole"),
             ("--io-buffers", options.io_buffers != "arena"), ("--arena-split", options.arena_split),
             ("--region", options.regions), ("--memory-map", options.memory_map), ("--guard", options.guard),
-            ("--weights blob", options.weights == "blob"),
+            ("--weights blob", options.weights == "blob"), ("--slice", options.slice),
         ) if given
     ]  # fmt: skip
     if wrong:

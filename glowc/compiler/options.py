@@ -38,6 +38,8 @@ _WEIGHTS = Flag("blob: NAME_weights.bin, which firmware replaces without linking
 _STATEFUL = Flag("keep the state of LSTM, GRU, RNN between calls; reset by NAME_reset()", shared=False, in_code=True)
 _GUARD = Flag("watch the bytes around tensors: a status names the layer that writes there", in_code=True)
 _REQUIRE = Flag("fail when a layer between quantised parts would compute in float", shared=False)
+_SLICE = Flag("NAME_step() takes about so long: 1ms, or cycles: 50000", "--slice", "TIME", shared=False, in_code=True)
+_CHIP = Flag("whose clock --slice counts by (default: the board's)", "--chip", "NAME", shared=False)
 _MAP = Flag("draw the arena over time: in the terminal, and NAME_memory.svg", shared=False)
 
 
@@ -80,6 +82,8 @@ class CompileOptions(Checked):
     guard: Annotated[bool, _GUARD] = False
     require_int8: Annotated[bool, _REQUIRE] = False
     memory_map: Annotated[bool, _MAP] = False
+    slice: Annotated[str | None, _SLICE] = None
+    chip: Annotated[str | None, _CHIP] = None
     golden: Path | None = None
     chain: tuple[Path, ...] = ()
     package: Mapping[str, str] = field(default_factory=dict)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections import defaultdict
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
@@ -36,6 +36,7 @@ from glowc.compiler.plugins import load_plugins
 from glowc.compiler.report import Report, estimate_report, float_tolerance, plan_report, report_of
 from glowc.compiler.report_tensors import data_report
 from glowc.compiler.samples import load_samples
+from glowc.compiler.slicing import check_sliced, divisible, slice_plan
 from glowc.compiler.time_form import TimeForm, form_in_time
 from glowc.errors import InputError
 from glowc.frontend import import_model, tflite_bytes
@@ -124,6 +125,7 @@ def compile_model(
     Raises GlowcError for anything wrong with the model, the options or the fit on the board.
     """
     options = options or CompileOptions()
+    check_sliced(options)
     board = _aligned(board, options)
     progress("reading the model")
     imported = import_graph(source, options)  # file -> graph
@@ -137,15 +139,23 @@ def compile_model(
     def attempt(flash: int | None) -> Printed:
         progress("lowering and planning memory")
 
-        def plan(graph: Graph) -> tuple[Selection, Planned]:
+        def plan(divided: Collection[str], graph: Graph) -> tuple[Selection, Planned]:
             preparing = preparers[graph is form.graph]
-            select = partial(_selected, graph, board, options, order, preparing, flash)  # graph -> kernels of layers
+            select = partial(_selected, graph, board, options, order, preparing, flash, divided)  # -> kernels of layers
             return plan_selection(select, request_of(options, board))  # -> program -> places of its buffers
 
-        selection, planned = plan_narrow(form.graph, plan)
+        def planned_with(divided: Collection[str]) -> tuple[Selection, Planned]:
+            return plan_narrow(form.graph, partial(plan, divided))
+
+        selection, planned = divisible(planned_with, options, board)
         program = _verified(planned, form.graph, options)
+        slices = None
+        if options.slice is not None:
+            planned, slices = slice_plan(selection, planned, options, board)
+            program = _marked(planned.program, program)
         progress("printing C")
-        return Printed(selection, planned, program, _printed(spec, planned, program, options, golden), spec)  # -> C
+        bundle = _printed(spec, planned, program, options, golden)  # -> C
+        return Printed(selection, planned, program, bundle, spec, slices=slices)
 
     def count(printed: Printed) -> Printed:
         progress("compiling C to count its bytes")
@@ -179,17 +189,19 @@ def _optimised(imported: Graph, options: CompileOptions, board: Board) -> TimeFo
 
 def _selected(
     graph: Graph, board: Board, options: CompileOptions, order: Callable[[Sequence[Layer]], Order] | None,
-    preparing: Preparer, flash: int | None, spare: Mapping[str, int],
+    preparing: Preparer, flash: int | None, divided: Collection[str], spare: Mapping[str, int],
 ) -> Selection:  # fmt: skip
     """Return the variants of all layers: by `order`, else by cost and measured choices.
 
-    As small as `flash` bytes of constants and predicted code need, None where any number is there. `spare` are the
-    bytes of the arena that a plan leaves free beside layers, by name.
+    As small as `flash` bytes of constants and predicted code need, None where any number is there. Layers that are
+    `divided` have variants that can be, where there are some. `spare` are the bytes of the arena that a plan leaves
+    free beside layers, by name.
     """
     tuned = read_tuned(options.tuned, board.cpu, options.opt) if options.tuned is not None else None
     selection = select_variants(graph, board.cpu, options.opt, tuned, spare, preparing)
     if order is not None:
         return selection.ordered(order(selection.layers))
+    selection = selection.dividing(divided) if divided else selection
     return selection if flash is None else selection.within(flash)
 
 
@@ -202,6 +214,13 @@ def _verified(planned: Planned, graph: Graph, options: CompileOptions) -> Progra
     if options.dump_dir is not None:
         (options.dump_dir / "98-graph.txt").write_text(dump(graph))
         (options.dump_dir / "99-program.txt").write_text(dump_program(program))
+    return program
+
+
+def _marked(sliced: Program, whole: Program) -> Program:
+    """Return a program in slices with the lifetimes of its buffers marked."""
+    program = place_markers(sliced)
+    verify_program(program, "slicing", whole)
     return program
 
 
@@ -226,7 +245,7 @@ def _report(
             port["alias"] = imported.aliases[port["name"]]
     return {
         **head,
-        **plan_report(planned, options), **estimate_report(selection, program, estimates),
+        **plan_report(planned, options, printed.slices), **estimate_report(selection, program, estimates),
         **region_report(planned, rooms_wanted(options, board), bundle),
         **data_report(program, planned.plan, form.graph), **narrow_report(form.graph, program),
         "removed_channels": removed_channels(imported, form.graph), **form.report,

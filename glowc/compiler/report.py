@@ -134,6 +134,19 @@ class BundleReport(TypedDict):
     format: NotRequired[str]
 
 
+class SlicesReport(TypedDict):
+    """The steps of --slice: the cycles that one may take, those that the longest is predicted to take, parts of each.
+
+    The last two are what the longest takes on the chip of `glowc bench`.
+    """
+
+    limit_cycles: int
+    longest_cycles_estimate: int
+    step_parts: list[int]
+    longest_cycles: NotRequired[int]
+    longest_ms: NotRequired[float]
+
+
 class PlanReport(TypedDict):
     """The plan; `profile_order` are the layers as the profile hooks see them."""
 
@@ -143,6 +156,7 @@ class PlanReport(TypedDict):
     io_buffers: str
     code_section: str | None
     profile_order: list[int] | None
+    slices: SlicesReport | None
 
 
 class EstimateReport(TypedDict):
@@ -247,12 +261,13 @@ def _tensor(t: TensorView, edge: Edge) -> TensorReport:
     }  # fmt: skip
 
 
-def plan_report(planned: Planned, options: CompileOptions) -> PlanReport:
+def plan_report(planned: Planned, options: CompileOptions, slices: SlicesReport | None) -> PlanReport:
     """Return what the report says of the plan."""
     return {
         "plan": planned.kind, "plan_extra_insns_estimate": planned.extra_insns, "input_stream": options.input_stream,
         "io_buffers": options.io_buffers, "code_section": options.code_section,
         "profile_order": profile_order(planned.program, len(strip_markers(planned.program).instrs)),
+        "slices": slices,
     }  # fmt: skip
 
 

@@ -49,6 +49,14 @@ class Reads:
 
 
 @dataclass(frozen=True, slots=True)
+class Columns:
+    """The pixels of a row that a call may compute: a multiple of `step`, or what is left, of an instruction `least`."""
+
+    step: int
+    least: Callable[[Instr], int] = lambda _: 1
+
+
+@dataclass(frozen=True, slots=True)
 class KernelVariant:
     """One C implementation of a kernel: for which CPUs, which shapes, and what it needs besides.
 
@@ -84,6 +92,11 @@ class KernelVariant:
     `records` says where the weights lie in its packed constant, so that weights of 4 bits can be stored as such and
     unpacked in front of it; None where it has them in another form. `unpacks` variants read such weights as they are
     stored.
+    `units` are the steps of equal cost that an instruction can be left and gone on with between, where those are no
+    rows: its function then takes a range of WHOLE in place of rows; 0 where rows are all that there is. Of one
+    with `columns` a call may compute some pixels of a row: it reads out_w and pad_left as expressions; and where
+    `channels` says so, that many output channels, or a multiple, or a pair at least that is left: out_pitch is then
+    more than out_c.
     `row_block` are the pixels that it computes together: a row of a call costs as much as one of a whole multiple.
     """
 
@@ -116,6 +129,9 @@ class KernelVariant:
     spared_bytes: Callable[[Instr], int] = no_scratch
     records: Callable[[Instr], Records | None] | None = None
     unpacks: bool = False
+    units: Callable[[Instr], int] = no_scratch
+    columns: Columns | None = None
+    channels: Callable[[Instr], int] = no_scratch
 
     @property
     def name(self) -> str:

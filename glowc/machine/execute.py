@@ -391,7 +391,7 @@ def entry_points(info: BundleInfo) -> tuple[str, ...]:
     """Return the names of the functions that firmware may call to compute; a bundle has some of them."""
     prefix = c_ident(info.name).lower()
     entry = info.report.get("entry_name") or f"{prefix}_invoke"
-    names = (entry, *(f"{prefix}_{what}" for what in ("run", "begin", "push_rows", "reset")))
+    names = (entry, *(f"{prefix}_{what}" for what in ("run", "begin", "step", "abort", "push_rows", "reset")))
     return tuple(name + end for name in names for end in ("", "_in"))
 
 

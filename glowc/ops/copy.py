@@ -14,10 +14,11 @@ from dataclasses import dataclass
 import numpy as np
 
 from glowc.graph.types import TensorType
+from glowc.kernels.shapes import MAX_RANK
 from glowc.ops.base import LowerCtx, Ref
 from glowc.ops.params import Elements
 from glowc.ops.strided import CopyParams
-from glowc.program.kernel import Arrays, KernelDef
+from glowc.program.kernel import Arrays, KernelDef, Outer
 
 SIZES = (1, 2, 4, 8)
 
@@ -51,10 +52,11 @@ def emit_fill(ctx: LowerCtx, dst: Ref, value: np.ndarray) -> None:
     ctx.emit(f"fill_b{t.dtype.bytes}", {"out": dst}, FillParams(t.elements, low, high))
 
 
+_AXES = tuple(Outer(f"d{k}", {"in": (f"i{k}",), "out": (f"o{k}",)}) for k in range(MAX_RANK))
 KERNELS = (
     *(
         KernelDef(
-            f"copy_b{n}", ("in in", "out out"), CopyParams, interpret_copy, template="copy",
+            f"copy_b{n}", ("in in", "out out"), CopyParams, interpret_copy, template="copy", outer=_AXES,
             one_buffer=True, inlined=True, kind=f"b{n}", doc="strided copy",
         )
         for n in SIZES

@@ -30,7 +30,7 @@ from glowc.ops.integer import (
 from glowc.ops.integer_layer import emit_integer, emit_shift
 from glowc.ops.params import Clamp
 from glowc.ops.requant_shift import SHIFT_ATTRS, ShiftCodes, kernel_codes, shift_dtype
-from glowc.program.kernel import Arrays, KernelDef
+from glowc.program.kernel import Arrays, KernelDef, Outer
 from glowc.program.params import Params
 
 
@@ -139,19 +139,20 @@ def _interpret_shift(a: Arrays, p: FcShift) -> None:
     _shaped(a, p.shape)[2][:] = kernel_codes(_centred(a, p.shape, p.codes.in_zp, p.codes.w_zp), a, p.codes.end)
 
 
+_ROWS = (Outer("rows", {"in": ("in_k",), "out": ("out_n",)}),)
 KERNELS = (
     *(
         KernelDef(
             f"fc_{kind}rs", ("in in", "in weights:s8", "in mul:s32", "in offset:s64", "out out:s8|s16"),
             FcShift, _interpret_shift, template="fc_s8rs", kind=kind,
-            doc="fully connected layer that ends in a multiplication and a shift",
+            outer=_ROWS, doc="fully connected layer that ends in a multiplication and a shift",
         )
         for kind in ("s8", "s16")
     ),
     *(
         KernelDef(
             f"fc_{x}{end}", ("in in", f"in weights:{w}", "in bias:s32", "in scale:f32", "out out"), FcCodes,
-            _interpret_codes, template="fc_s8", kind=x,
+            _interpret_codes, template="fc_s8", kind=x, outer=_ROWS,
             doc="fully connected layer: clamp(rne((bias + sum (in - in_zp) * (weights - w_zp)) * scale) + out_zp)",
         )
         for x, w, end in CODES
@@ -159,20 +160,20 @@ KERNELS = (
     *(
         KernelDef(
             f"fc_{x}{end}", fixed_operands(bias), FcCodes, _interpret_fixed, template="fc_s8q31", kind=x,
-            doc="fully connected layer that ends in TensorFlow Lite's multiplier and shift",
+            outer=_ROWS, doc="fully connected layer that ends in TensorFlow Lite's multiplier and shift",
         )
         for x, end, bias in FIXED
     ),
     KernelDef(
         "fc_f32w8", ("in in", "in weights:s8", "in scale", "in bias", "out out"), FcCoded,
         _interpret_coded, needs_math=True, kind="f32",
-        doc="float fully connected layer with int8 weights",
+        outer=_ROWS, doc="float fully connected layer with int8 weights",
     ),
     *(
         KernelDef(
             f"fc_{dtype.value}", ("in in", "in weights", "in bias", "out out"), FcFloat, _interpret_float,
             template="fc_f32", needs_math=True, kind=dtype.value,
-            doc="fully connected layer: clamp(bias + sum in * weights)",
+            outer=_ROWS, doc="fully connected layer: clamp(bias + sum in * weights)",
         )
         for dtype in (DType.F32, DType.F64)
     ),

@@ -28,7 +28,7 @@ from glowc.graph.types import DType, QuantParams, TensorType
 from glowc.ops.base import LowerCtx, MaybeTypes, OpDef, OpError, Ref, Types
 from glowc.ops.derived import derived
 from glowc.ops.strided import axis_of, present
-from glowc.program.kernel import Arrays, KernelDef
+from glowc.program.kernel import Arrays, KernelDef, Outer
 from glowc.program.params import Params, Printed
 
 CODES = (DType.S8, DType.S16)
@@ -196,15 +196,16 @@ def _interpret_codes(a: Arrays, p: LayerNormCodes) -> None:
 
 _CODED = ("in in", "in gain:f32", "in shift:f32", "out out")
 _FLOAT = ("in in", "in scale", "in bias", "out out")
+_ROWS = (Outer("rows", dict.fromkeys(("in", "out"), ("n",))),)
 KERNELS = (
     *(
         KernelDef(f"layer_norm_{t.value}", _CODED, LayerNormCodes, _interpret_codes, in_place=("in",),
-                  template="layer_norm_s8", needs_math=True, kind=t.value, doc="normalised rows of codes")
+                  template="layer_norm_s8", needs_math=True, kind=t.value, outer=_ROWS, doc="normalised rows of codes")
         for t in CODES
     ),
     *(
         KernelDef(f"layer_norm_{t.value}", _FLOAT, LayerNormFloat, _interpret_float, in_place=("in",),
-                  template="layer_norm_f32", needs_math=True, kind=t.value, doc="normalised rows")
+                  template="layer_norm_f32", needs_math=True, kind=t.value, outer=_ROWS, doc="normalised rows")
         for t in (DType.F32, DType.F64)
     ),
     *(

@@ -24,7 +24,7 @@ from glowc.ops.derived import derived
 from glowc.ops.integer import FLOAT_WEIGHTS
 from glowc.ops.params import Clamp, OutCodes
 from glowc.ops.strided import broadcast_shape, collapse, dense_strides, present
-from glowc.program.kernel import Arrays, KernelDef
+from glowc.program.kernel import Arrays, KernelDef, Outer
 from glowc.program.params import Params
 
 Ints = tuple[int, ...]
@@ -227,11 +227,15 @@ def _interpret_float(arrays: Arrays, p: MatMulFloat) -> None:
         arrays["out"].reshape(-1)[to] = np.clip(value, p.clamp.act_min, p.clamp.act_max)
 
 
+_OUTER = (
+    *(Outer(f"batch_{i}", {role: (f"{role}_batch_{i}",) for role in ("a", "b", "out")}) for i in (0, 1)),
+    Outer("m", {"a": ("a_row",), "out": ("out_row",)}),
+)
 KERNELS = (
     *(
         KernelDef(
             f"matmul_{dtype.value}", ("in a", "in b", "out out"), MatMulCodes, _interpret_codes,
-            template=f"matmul_{dtype.value}", kind=dtype.value,
+            template=f"matmul_{dtype.value}", kind=dtype.value, outer=_OUTER,
             doc="matrix product: clamp(rne(sum (a - a_zp) * (b - b_zp) * scale) + out_zp)",
         )
         for dtype in (DType.S8, DType.S16)

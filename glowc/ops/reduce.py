@@ -29,7 +29,7 @@ from glowc.ops.derived import derived
 from glowc.ops.integer import ROUNDING, codes_of, is_tflite, result_codes
 from glowc.ops.params import Along, Clamp, OutCodes
 from glowc.ops.strided import Walk, axis_of, dense_strides, emit_copy, present
-from glowc.program.kernel import Arrays, KernelDef
+from glowc.program.kernel import Arrays, KernelDef, Outer
 from glowc.program.params import Printed
 
 Step = Callable[[np.ndarray, np.ndarray], np.ndarray]
@@ -243,18 +243,19 @@ def _interpret_fixed(a: Arrays, p: FixedMeanParams) -> None:
     a["out"].reshape(-1)[: y.size] = y.reshape(-1)
 
 
+_OUTER = (Outer("outer", {"in": ("n", "inner"), "out": ("inner",)}),)
 KERNELS = (
     KernelDef("reduce", ("in in", "out out"), ReduceParams, _interpret, needs_math=True,
               doc="reduction of an axis"),
     *(
         KernelDef(f"reduce_mean_{kind}", ("in in", "out out"), MeanOfCodes,
-                  _interpret_mean, template="reduce_mean_s8", kind=kind,
+                  _interpret_mean, template="reduce_mean_s8", kind=kind, outer=_OUTER,
                   doc="quantised mean of an axis")
         for kind in ("s8", "s16")
     ),
     *(
         KernelDef(f"reduce_mean_{kind}q31", ("in in", "out out"), FixedMeanParams, _interpret_fixed,
-                  template="reduce_mean_q31", kind=kind,
+                  template="reduce_mean_q31", kind=kind, outer=_OUTER,
                   doc="mean of an axis of codes in TensorFlow Lite's fixed point")
         for kind in ("s8", "s16")
     ),

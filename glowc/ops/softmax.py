@@ -40,7 +40,7 @@ from glowc.ops.derived import derived
 from glowc.ops.integer import is_tflite
 from glowc.ops.params import Along
 from glowc.ops.strided import axis_of, present
-from glowc.program.kernel import Arrays, KernelDef
+from glowc.program.kernel import Arrays, KernelDef, Outer
 from glowc.program.params import Printed
 
 _WIDE = (DType.S16, DType.U16)
@@ -181,19 +181,20 @@ def _interpret_float(a: Arrays, p: SoftmaxFloat) -> None:
     p.view(a["out"])[:] = softmax_floats(p.view(a["in"]), log=bool(p.log))
 
 
+_OUTER = (Outer("outer", dict.fromkeys(("in", "out"), ("n", "inner"))),)
 KERNELS = (
     KernelDef("softmax_s8", ("in in", "in table:f32", "out out"), SoftmaxCodes, _interpret_s8, in_place=("in",),
-              kind="s8", doc="int8 softmax by table"),
+              kind="s8", outer=_OUTER, doc="int8 softmax by table"),
     KernelDef("softmax_s8p", ("in in", "in table:u32", "out out"), SoftmaxCodes, _interpret_s8, in_place=("in",),
-              kind="s8", template="softmax_s8", doc="int8 softmax by products of two table entries"),
+              kind="s8", template="softmax_s8", outer=_OUTER, doc="int8 softmax by products of two table entries"),
     *(
         KernelDef(f"softmax_{t.value}", ("in in", "out out"), SoftmaxFloat, _interpret_float,
                   in_place=("in",), template="softmax_f32", needs_math=True, kind=t.value,
-                  doc="softmax or its logarithm")
+                  outer=_OUTER, doc="softmax or its logarithm")
         for t in (DType.F32, DType.F64)
     ),
     KernelDef("softmax_s16w", ("in in", "in table:f32", "out out"), SoftmaxWide, _interpret_wide, in_place=("in",),
-              kind="s16", doc="int16 softmax by products of two table entries"),
+              kind="s16", outer=_OUTER, doc="int16 softmax by products of two table entries"),
 )  # fmt: skip
 
 OPS = (

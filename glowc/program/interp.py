@@ -11,7 +11,7 @@ from dataclasses import replace
 import numpy as np
 
 from glowc.graph.types import DType, TensorType
-from glowc.program.ir import Advance, BufferKind, Instr, Operand, Program, Segment
+from glowc.program.ir import Advance, BufferKind, Instr, Operand, Part, Program, Segment, Slices
 from glowc.program.kernel import get_kernel
 
 
@@ -91,6 +91,17 @@ def _run_row(instr: Instr, advances: Sequence[Advance], y: int, memory: Memory) 
     get_kernel(instr.kernel).run(copied, instr.params)
 
 
+def _run_part(instr: Instr, part: Part, slices: Slices, memory: Memory) -> None:
+    if part.index in slices.ends:
+        if part.end == slices.ends[part.index]:
+            run_instr(instr, memory)
+    elif instr.rows is not None:
+        run_instr(replace(instr, rows=(part.begin, part.end)), memory)
+    else:
+        for y in range(part.begin, part.end):
+            _run_row(instr, slices.walks.get(part.index, ()), y, memory)
+
+
 def run_program(
     program: Program,
     inputs: Mapping[str, np.ndarray],
@@ -106,6 +117,10 @@ def run_program(
         if feed is None or feed.role != operand.buffer:
             memory.array(operand)[...] = inputs[operand.role]
     plain = [instr for instr in program.instrs if not instr.is_marker]
+    if program.slices is not None:
+        for part in program.slices.parts:
+            _run_part(plain[part.index], part, program.slices, memory)
+        return {operand.role: memory.array(operand).copy() for operand in program.outputs}
     done = 0
     for segment in program.segments:
         for instr in plain[done : segment.begin]:

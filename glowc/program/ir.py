@@ -138,7 +138,9 @@ class Operand:
 class Instr:
     """One call of a kernel by its `variant` of that name; `rows` is the row range of a spatial kernel, else None.
 
-    `plan` is what the variant decided when it prepared the constants.
+    `plan` is what the variant decided when it prepared the constants. `cut`: several calls compute it, in order,
+    between which its scratch keeps what it holds; they take parts of its rows, of so many `columns`, 0: whole ones,
+    and of so many output `channels`, 0: all.
     """
 
     kernel: str
@@ -151,6 +153,9 @@ class Instr:
     op: str = ""
     macs: int = 0
     plan: Plan = NO_PLAN
+    cut: bool = False
+    columns: int = 0
+    channels: int = 0
 
     def int_(self, key: str) -> int:
         """Return a parameter that is a whole number; KeyError when there is none."""
@@ -208,6 +213,42 @@ class Segment:
     progress: str = ""
 
 
+WHOLE = 4096
+"""The end of the last part of an instruction with units."""
+
+
+@dataclass(frozen=True, slots=True)
+class Part:
+    """Rows [begin, end) of an instruction by its number, markers not counted; all of one without rows is its row 0.
+
+    Of one with units they are in parts of WHOLE, of one with columns parts of rows.
+    """
+
+    index: int
+    begin: int
+    end: int
+
+
+@dataclass(frozen=True, slots=True)
+class Slices:
+    """An inference in steps, each of which computes `parts` of instructions, in order.
+
+    `walks` are, by number, elementwise instructions of a row, and the operands that advance row by row; `ends` are
+    the ends of instructions whose parts are no rows, but of all that they do. The buffer `progress` keeps the part
+    that comes next.
+    """
+
+    steps: tuple[tuple[Part, ...], ...]
+    walks: Mapping[int, tuple[Advance, ...]]
+    ends: Mapping[int, int]
+    progress: str
+
+    @property
+    def parts(self) -> tuple[Part, ...]:
+        """The parts of all steps."""
+        return tuple(part for step in self.steps for part in step)
+
+
 @dataclass(frozen=True, slots=True)
 class Program:
     """A whole network as instructions. The role of an operand in `inputs`/`outputs` is the model's name for it.
@@ -228,6 +269,7 @@ class Program:
     unpacked: Mapping[str, np.ndarray] = field(default_factory=dict)
     states: Mapping[str, np.ndarray] = field(default_factory=dict)
     segments: tuple[Segment, ...] = ()
+    slices: Slices | None = None
     caller_io: bool = False
     narrow: frozenset[str] = frozenset()
 

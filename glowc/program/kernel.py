@@ -47,6 +47,14 @@ def _kinds(text: str) -> frozenset[DType]:
 
 
 @dataclass(frozen=True, slots=True)
+class Outer:
+    """A loop of `count` turns, a parameter; `steps` are those whose product an operand advances by, in elements."""
+
+    count: str
+    steps: Mapping[str, tuple[str, ...]]
+
+
+@dataclass(frozen=True, slots=True)
 class KernelDef(Generic[P]):
     """One instruction kind: operands in C argument order, parameters and meaning.
 
@@ -62,7 +70,8 @@ class KernelDef(Generic[P]):
     reads and writes in index order; it then also works on a part of its tensors. `touched(p)` are the elements that are
     read and written of operands, by role, where that is not each of them once. `inlined`: its few instructions may
     become part of the code that calls it, whose constants they gain by. `one_buffer`: operands may begin at
-    the same address, of which the kernel reads and writes different parts. A plugin's kernel may be the C
+    the same address, of which the kernel reads and writes different parts. `outer` are loops around all that it does: a
+    part of its results comes from a part of the first of them that is one. A plugin's kernel may be the C
     function `extern` instead of a template: operands, then params and float_params; `extern_header` declares it, and
     `extern_sources`, which go into the bundle, define it.
     """
@@ -79,6 +88,7 @@ class KernelDef(Generic[P]):
     length: str = ""
     touched: Callable[[P], dict[str, int]] | None = None
     one_buffer: bool = False
+    outer: tuple[Outer, ...] = ()
     inlined: bool = False
     kind: str = "*"
     extern: str = ""
@@ -105,6 +115,10 @@ class KernelDef(Generic[P]):
             object.__setattr__(self, name, names_of(self.takes, kind))
         names = frozenset((*self.params, *self.float_params, *self.print_params))
         object.__setattr__(self, "param_names", names)
+
+    def outer_of(self, params: Mapping[str, ParamValue]) -> Outer | None:
+        """Return the outermost loop of an instruction that has several turns."""
+        return next((loop for loop in self.outer if int(params[loop.count]) > 1), None)
 
     def run(
         self, arrays: Arrays, params: Mapping[str, ParamValue], rows: tuple[int, int] | None = None

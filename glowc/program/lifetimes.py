@@ -41,7 +41,8 @@ def root_lifetimes(program: Program) -> dict[str, tuple[int, int]]:
             touch(operand.buffer, index)
     for operand in program.outputs:
         touch(operand.buffer, end - 1)
-    for state in (*program.states, *(s.progress for s in program.segments if s.progress)):
+    progress = [s.progress for s in (*program.segments, program.slices) if s is not None and s.progress]
+    for state in (*program.states, *progress):
         touch(state, 0)
         touch(state, end - 1)
     return spans

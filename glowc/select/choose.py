@@ -16,7 +16,7 @@ layer itself, what it measured replaces the predictions.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
 
@@ -142,6 +142,16 @@ class Selection:
         known = {name: tuple(v for v in dict.fromkeys((*order.get(name, ()), *forms)) if v in forms)
                  for name, forms in has.items()}  # fmt: skip
         return replace(self, order=known)
+
+    def dividing(self, names: Collection[str]) -> Selection:
+        """Return the selection in which these layers have variants that count units of work by themselves, if any."""
+        order = dict(self.order)
+        for layer in self.layers:
+            own = [f.variant for f in layer.forms if variant_of(f).units(f) > 0]
+            if layer.name in names and own:
+                known = order.get(layer.name) or [f.variant for f in layer.forms]
+                order[layer.name] = tuple(sorted(known, key=lambda v: v not in own))
+        return self.ordered(order)
 
     def code_bytes(self, program: Program) -> int:
         """Return the predicted bytes of code of a program, the runtime's functions included."""

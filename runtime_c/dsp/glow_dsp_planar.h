@@ -368,9 +368,12 @@ GLOW_HOT GLOW_DSP_UNUSED static void glow_planar_outputs(const glow_planar_t *p,
 }
 
 /* Rows [y_begin, y_end) of an image. Some channels after the other where their outputs lie over no input but their own,
- * else row after row. `scratch`: words of weights, planes, and outputs where they do not fill a row. */
+ * else row after row. `scratch`: words of weights, planes, and outputs where they do not fill a row. Of all bands of rows
+ * and groups of channels, in order, `part` rows of a band at a time, those from `begin` to `end` of `units`: what is in the
+ * scratch stays for the next ones. */
 GLOW_HOT GLOW_DSP_UNUSED static void glow_planar_image(const glow_planar_t *p, void *scratch, int32_t y_begin,
-                                                       int32_t y_end) {
+                                                       int32_t y_end, int32_t part, int32_t begin, int32_t end,
+                                                       int32_t units) {
   const int32_t mult = p->out_c / p->in_c;
   const uintptr_t in = (uintptr_t)p->in;
   const uintptr_t out = (uintptr_t)p->out;
@@ -388,20 +391,32 @@ GLOW_HOT GLOW_DSP_UNUSED static void glow_planar_image(const glow_planar_t *p, v
   b.line = (int8_t *)(void *)(b.planes + p->channels * b.plane_words);
   int32_t *first = p->upright != 0 ? &b.x : &b.y; /* row of the band, of the image, and how many */
   int32_t *many = p->upright != 0 ? &b.columns : &b.rows;
-  memset(b.planes, 0, (size_t)(4 * p->channels * b.plane_words));
-  for (int32_t number = 0, channel = 0; number < bands && channel < p->in_c;) { /* of the band; its first one */
+  const int32_t groups = (p->in_c + p->channels - 1) / p->channels;
+  const int32_t parts = ((p->upright != 0 ? p->out_h : rows) - 1) / part + 1;
+  const int32_t all = bands * groups * parts;
+  if (begin == 0) {
+    memset(b.planes, 0, (size_t)(4 * p->channels * b.plane_words));
+  }
+  for (int32_t unit = all * begin / units; unit < all * end / units; unit++) {
+    const int32_t band = unit / parts;
+    const int32_t number = by_groups ? band % bands : band / groups;
+    const int32_t channel = (by_groups ? band / bands : band % groups) * p->channels; /* its first one */
+    const int32_t top = unit % parts * part; /* the first row of it */
     b.channel = channel < p->in_c - 4 ? channel : p->in_c - 4;
     b.count = p->in_c - b.channel < p->channels ? p->in_c - b.channel : p->channels;
     b.first = channel - b.channel;
     *first = y_begin + (p->descending != 0 ? bands - 1 - number : number) * rows;
     *many = y_end - *first < rows ? y_end - *first : rows;
-    if (number == 0 || !by_groups) {
+    if (top == 0 && (number == 0 || !by_groups)) {
       glow_planar_weights(p, &b);
     }
-    glow_planar_planes(p, &b, bands == 1);
-    for (int32_t row = 0; row < b.rows;) {
+    if (top == 0) {
+      glow_planar_planes(p, &b, bands == 1);
+    }
+    const int32_t last = b.rows - top < part ? b.rows : top + part;
+    for (int32_t row = top; row < last;) {
       const int32_t left = p->out_ring - (b.y + row) % p->out_ring;
-      const int32_t some = b.rows - row < left ? b.rows - row : left;
+      const int32_t some = last - row < left ? last - row : left;
       const int32_t most = mult > 1 ? 1 : (glow_planar_direct(p) ? b.count : 4); /* channels of a call */
       for (int32_t k = 0; k < p->dil_w && k < p->out_w; k++) {
         for (int32_t c = b.first; c < b.count; c += most) {
@@ -409,13 +424,6 @@ GLOW_HOT GLOW_DSP_UNUSED static void glow_planar_image(const glow_planar_t *p, v
         }
       }
       row += some;
-    }
-    if (by_groups) {
-      number = number + 1 < bands ? number + 1 : 0;
-      channel += number == 0 ? p->channels : 0;
-    } else {
-      channel = channel + p->channels < p->in_c ? channel + p->channels : 0;
-      number += channel == 0 ? 1 : 0;
     }
   }
 }

@@ -187,68 +187,108 @@ typedef struct {
   glow_winograd_blocks_t blocks;
 } glow_winograd_layer_t;
 
-/* Rows y and, where `two`, y + 1 of `channels` outputs, whole fours of pixels; `w` has where the first ones lie. */
-GLOW_HOT GLOW_DSP_UNUSED static void glow_winograd_rows(const glow_winograd_layer_t *p, glow_winograd_t *w,
-                                                        int32_t channels, int32_t y, int two) {
+/* The inputs of two rows of four pixels from column x on. */
+GLOW_HOT GLOW_DSP_UNUSED static void glow_winograd_tile(const glow_winograd_layer_t *p, const glow_winograd_t *w, int32_t x,
+                                                        int32_t y, int32_t two) {
   const int32_t in_c = p->in_c;
-  const int32_t rest = channels % 4;
-  const int32_t whole = channels - rest;
   uint32_t *inputs = (uint32_t *)(void *)(w->sums - GLOW_WINOGRAD_PRODUCTS * in_c);
+  const int32_t left = x - p->pad_left;
+  const int32_t begin = left < 0 ? -left : 0;
+  const int32_t end = p->in_w - left < 6 ? p->in_w - left : 6;
+  const int8_t *rows[4];
+  int8_t *piece = (int8_t *)(void *)w->sums;
+  for (int32_t i = 0; i < 4; i++) {
+    const int32_t iy = y - p->pad_top + i;
+    const int inside = iy >= 0 && iy < p->in_h && (i < 3 || two) && begin < end;
+    const int8_t *from = p->in + (inside ? iy % p->in_ring : 0) * p->in_row;
+    if (inside && begin == 0 && end == 6) {
+      rows[i] = from + left * in_c;
+      continue;
+    }
+    memset(piece, p->in_zp, (size_t)((inside ? begin : 6) * in_c));
+    if (inside) {
+      memcpy(piece + begin * in_c, from + (left + begin) * in_c, (size_t)((end - begin) * in_c));
+      memset(piece + end * in_c, p->in_zp, (size_t)((6 - end) * in_c));
+    }
+    rows[i] = piece;
+    piece += 6 * in_c;
+  }
+  p->differences(inputs, rows[0], rows[2], in_c);
+  p->sums(inputs + 4, rows[1], rows[2], in_c);
+  p->differences(inputs + 8, rows[2], rows[1], in_c);
+  p->differences(inputs + 12, rows[1], rows[3], in_c);
+}
+
+/* Rows y and, where `two`, y + 1 of `channels` outputs, from c on, whole fours of pixels; `w` has where the first ones lie.
+ * `fresh`: their products are to be made. Of the units, numbered from `unit` on, those that the call computes; returns the
+ * number after them. */
+GLOW_HOT GLOW_DSP_UNUSED static int32_t glow_winograd_rows(const glow_winograd_layer_t *p, const glow_winograd_t *w,
+                                                           int32_t c, int32_t channels, int32_t y, int32_t two, int fresh,
+                                                           int32_t unit, int32_t begin, int32_t end, int32_t part) {
+  const int32_t words = 9 * p->in_c / 4; /* of an output channel */
+  const int32_t after = unit + ((channels - 1) / part + 1) * ((p->out_w + 3) / 4);
+  if (after <= begin || unit >= end) {
+    return after;
+  }
+  glow_winograd_t block = *w;
   for (int32_t x = 0; x < p->out_w; x += 4) {
-    const int32_t left = x - p->pad_left;
-    const int32_t begin = left < 0 ? -left : 0;
-    const int32_t end = p->in_w - left < 6 ? p->in_w - left : 6;
-    const int8_t *rows[4];
-    int8_t *piece = (int8_t *)(void *)w->sums;
-    for (int32_t i = 0; i < 4; i++) {
-      const int32_t iy = y - p->pad_top + i;
-      const int inside = iy >= 0 && iy < p->in_h && (i < 3 || two) && begin < end;
-      const int8_t *from = p->in + (inside ? iy % p->in_ring : 0) * p->in_row;
-      if (inside && begin == 0 && end == 6) {
-        rows[i] = from + left * in_c;
+    for (int32_t at = 0, count = 0; at < channels; at += count, unit++) {
+      count = channels - at < part ? channels - at : part;
+      if (unit < begin || unit >= end) {
         continue;
       }
-      memset(piece, p->in_zp, (size_t)((inside ? begin : 6) * in_c));
-      if (inside) {
-        memcpy(piece + begin * in_c, from + (left + begin) * in_c, (size_t)((end - begin) * in_c));
-        memset(piece + end * in_c, p->in_zp, (size_t)((6 - end) * in_c));
+      const int32_t rest = count % 4;
+      if (at == 0) {
+        glow_winograd_tile(p, w, x, y, two);
       }
-      rows[i] = piece;
-      piece += 6 * in_c;
+      if (fresh && x == 0) {
+        for (int32_t k = at; k < at + count; k++) {
+          p->turned((uint32_t *)w->products + k / 4 * 32 * p->in_c + k % 4, p->weights + words * (c + k),
+                    p->weights + words * (c + k + 1));
+        }
+      }
+      block.products = w->products + 8 * p->in_c * at;
+      block.shifts = w->shifts + at;
+      block.upper = w->upper + x * w->out_c + at;
+      block.lower = w->lower + x * w->out_c + at;
+      block.ends = w->ends + 2 * at;
+      block.end = block.ends + 2 * (count - rest);
+      block.block = 4 * 8;
+      if (count != rest) {
+        p->blocks(&block);
+      }
+      if (rest != 0) {
+        block.products += 8 * p->in_c * (count - rest);
+        block.shifts += count - rest;
+        block.upper += count - rest;
+        block.lower += count - rest;
+        block.ends = block.end;
+        block.end += 2 * rest;
+        block.block = rest * 8;
+        p->blocks(&block);
+      }
     }
-    p->differences(inputs, rows[0], rows[2], in_c);
-    p->sums(inputs + 4, rows[1], rows[2], in_c);
-    p->differences(inputs + 8, rows[2], rows[1], in_c);
-    p->differences(inputs + 12, rows[1], rows[3], in_c);
-    w->block = 4 * 8;
-    w->end = w->ends + 2 * whole;
-    if (whole != 0) {
-      p->blocks(w);
-    }
-    if (rest != 0) {
-      w->products += 8 * in_c * whole;
-      w->shifts += whole;
-      w->upper += whole;
-      w->lower += whole;
-      w->ends = w->end;
-      w->end += 2 * rest;
-      w->block = rest * 8;
-      p->blocks(w);
-      w->products -= 8 * in_c * whole;
-      w->shifts -= whole;
-      w->upper -= whole;
-      w->lower -= whole;
-      w->ends -= 2 * whole;
-    }
-    w->upper += 4 * w->out_c;
-    w->lower += 4 * w->out_c;
   }
+  return unit;
+}
+
+/* Units of an image of so many rows. */
+GLOW_INLINE int32_t glow_winograd_units(const glow_winograd_layer_t *p, int32_t rows, int32_t part) {
+  int32_t blocks = 0;
+  for (int32_t c = 0; c < p->tile.out_c; c += p->channels) {
+    const int32_t channels = p->tile.out_c - c < p->channels ? p->tile.out_c - c : p->channels;
+    blocks += (channels + part - 1) / part;
+  }
+  return (rows + 1) / 2 * ((p->out_w + 3) / 4) * blocks;
 }
 
 /* Rows [y_begin, y_end) of an image. `scratch`: the products of a pass; the inputs of two tiles; sums, before that the
- * codes of a 4x6 piece; rows of a group. `there`: the first channel whose products are there, -1 for none. */
-GLOW_HOT GLOW_DSP_UNUSED static int32_t glow_winograd_image(const glow_winograd_layer_t *p, void *scratch, int32_t y_begin,
-                                                            int32_t y_end, int32_t there) {
+ * codes of a 4x6 piece; rows of a group. `made`: the products of the only pass are there. Of the units of work, two rows of
+ * four pixels and `part` channels each, whole fours, those from `begin` to `end`: what is in the scratch stays for the
+ * next ones. */
+GLOW_HOT GLOW_DSP_UNUSED static void glow_winograd_image(const glow_winograd_layer_t *p, void *scratch, int32_t y_begin,
+                                                         int32_t y_end, int made, int32_t begin, int32_t end,
+                                                         int32_t part) {
   const int32_t out_c = p->tile.out_c;
   const int32_t words = 9 * p->in_c / 4; /* of an output channel */
   const int32_t row_bytes = (p->out_w + 3) / 4 * 4 * out_c;
@@ -263,16 +303,14 @@ GLOW_HOT GLOW_DSP_UNUSED static int32_t glow_winograd_image(const glow_winograd_
   w.products = products;
   w.sums = sums;
   w.span = 64 * p->in_c;
+  int32_t unit = 0;
   for (int32_t row = 0; row < y_end - y_begin; row += p->rows) {
     const int32_t count = y_end - y_begin - row < p->rows ? y_end - y_begin - row : p->rows;
     const int32_t top = p->descending != 0 ? y_end - row - count : y_begin + row;
     const int32_t first = p->descending != 0 ? count - 1 : 0; /* of two rows, in order */
     for (int32_t c = 0; c < out_c; c += p->channels) {
       const int32_t channels = out_c - c < p->channels ? out_c - c : p->channels;
-      for (int32_t k = 0; k < channels && there != c; k++) {
-        p->turned(products + k / 4 * 32 * p->in_c + k % 4, p->weights + words * (c + k), p->weights + words * (c + k + 1));
-      }
-      there = c;
+      const int fresh = p->channels < out_c || (row == 0 && !made);
       w.ends = ends + 2 * c;
       w.shifts = (const int8_t *)(const void *)(ends + 2 * out_c) + c;
       for (int32_t y = 0; y < count; y += 2) {
@@ -283,17 +321,17 @@ GLOW_HOT GLOW_DSP_UNUSED static int32_t glow_winograd_image(const glow_winograd_
         }
         w.upper = to[0];
         w.lower = to[1];
-        glow_winograd_rows(p, &w, channels, top + y, y + 1 < count);
+        unit = glow_winograd_rows(p, &w, c, channels, top + y, y + 1 < count, fresh && y == 0, unit, begin, end,
+                                  part);
       }
     }
-    for (int32_t y = 0; y < count; y++) {
+    for (int32_t y = 0; y < count && unit > begin && unit <= end; y++) {
       if (!direct || y != first) {
         memcpy(p->out + (top + y) % p->out_ring * p->out_row, waiting + (direct ? 0 : y) * row_bytes,
                (size_t)(p->out_w * out_c));
       }
     }
   }
-  return there;
 }
 
 #endif

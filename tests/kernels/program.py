@@ -24,7 +24,7 @@ from glowc.kernels.choice import variant_of
 from glowc.kernels.common.header_numbers import header_number
 from glowc.kernels.registry import instruction_sets, variants_of
 from glowc.paths import data_dir, runtime_header
-from glowc.program.ir import Access, Instr, Operand
+from glowc.program.ir import WHOLE, Access, Instr, Operand
 from glowc.program.kernel import KernelDef, get_kernel
 from tests.kernels.case import Case, filled
 from tests.kernels.machines import POOL_BYTES, Machine
@@ -99,8 +99,37 @@ def _jobs_of(case: Case, instr: Instr, variant: KernelVariant) -> list[Job]:
             return []
         job = Job(case, *_for_variant(case, instr, variant, prepared))
         in_place = [replace(job, in_place=True)] if variant.in_place and _fits_in_place(job) else []
-        _made[id(case), variant.name] = case, [job, *_keeping(job, variant), *_spending(job, variant), *in_place]
+        whole = [job, *_keeping(job, variant), *_spending(job, variant)]
+        _made[id(case), variant.name] = case, [*whole, *_cut(whole), *in_place]
     return _made[id(case), variant.name][1]
+
+
+def _cut(jobs: Iterable[Job]) -> Iterator[Job]:
+    """Yield jobs that several calls do, where the function for that is another one."""
+    for job in jobs:
+        instr, variant = job.instr, variant_of(job.instr)
+        cut = replace(job, instr=replace(instr, cut=True))
+        if instr.rows is None:
+            if variant.units(instr) or get_kernel(instr.kernel).outer_of(instr.params) is not None:
+                yield cut
+        elif instr.rows == (0, instr.params.get("out_h")):
+            if function_of(cut).text != function_of(job).text:
+                yield cut
+            yield from _in_columns(cut, variant)
+
+
+def _in_columns(job: Job, variant: KernelVariant) -> Iterator[Job]:
+    """Yield the job in parts of rows, and of channels of these, where a variant computes such."""
+    columns, width = variant.columns, job.instr.int_("out_w")
+    if columns is None:
+        return
+    left = width % columns.step
+    step = columns.step if width > columns.step and (left == 0 or left >= columns.least(job.instr)) else 0
+    some = variant.channels(job.instr)
+    if step:
+        yield replace(job, instr=replace(job.instr, columns=step))
+    if 0 < some < job.instr.int_("out_c") and job.instr.int_("out_c") % some != 1:
+        yield replace(job, instr=replace(job.instr, columns=step or width, channels=some))
 
 
 def _for_variant(
@@ -192,12 +221,18 @@ class Function:
     operands: int
     rows: bool
     headers: tuple[str, ...]
+    parts: str = ""  # what its range counts, where several calls do a job
+
+    @property
+    def text(self) -> str:
+        """The definition without the name."""
+        return self.definition.replace(self.name, "@")
 
     @property
     def without_name(self) -> tuple[object, ...]:
         """What two functions have in common that differ in their names alone."""
         fields = self.struct.fields if self.struct is not None else ()
-        return self.definition.replace(self.name, "@"), fields, self.operands, self.rows, self.headers
+        return self.text, fields, self.operands, self.rows, self.headers, self.parts
 
     @property
     def arguments(self) -> str:
@@ -207,13 +242,47 @@ class Function:
             name = self.struct.name
             size = f"  GLOW_SIZE({name}, {4 * len(self.struct.fields)});\n"
             params = f"{size}  {name} args;\n  memcpy(&args, param, sizeof args);\n"
-        return params + ("" if self.rows else "  (void)y_begin;\n  (void)y_end;\n")
+        used = {"": self.rows, "rows": True}.get(self.parts, False)
+        return params + ("" if used else "  (void)y_begin;\n  (void)y_end;\n")
 
     @property
-    def values(self) -> tuple[str, ...]:
-        """What the function is called with."""
-        struct, rows = ("&args",) if self.struct is not None else (), ("y_begin", "y_end") if self.rows else ()
-        return (*(f"op[{i}]" for i in range(self.operands)), *struct, *rows)
+    def calls(self) -> str:
+        """The call of the function; three for parts, in the order in which one call does them."""
+        struct = ("&args",) if self.struct is not None else ()
+        values = [*(f"op[{i}]" for i in range(self.operands)), *struct]
+        if not self.parts:
+            return f"  {self.name}({', '.join([*values, *(('y_begin', 'y_end') if self.rows else ())])});"
+        has_direction = self.struct is not None and "descending" in dict(self.struct.fields)
+        part = "args.descending != 0 ? 2 - i : i" if self.parts == "rows" and has_direction else "i"
+        first, last = ("y_begin", "y_end") if self.parts == "rows" else ("0", self.parts)
+        return f"""  for (int32_t i = 0; i < 3; i++) {{
+    const int32_t part = {part};
+    const int32_t begin = {first} + ({last} - {first}) * part / 3;
+    const int32_t end = {first} + ({last} - {first}) * (part + 1) / 3;
+    if (begin < end) {{
+      {self.name}({", ".join([*values, "begin", "end"])});
+    }}
+  }}"""
+
+
+def _parts_of(instr: Instr, *, literal: bool) -> str:
+    """Return what the range of a call of a part counts: rows, or where the last part ends, as an expression."""
+    if not instr.cut:
+        return ""
+    loop = get_kernel(instr.kernel).outer_of(instr.params)
+    if variant_of(instr).units(instr) and not instr.columns:
+        return str(WHOLE)
+    if instr.rows is None:
+        assert loop is not None
+        return str(instr.params[loop.count]) if literal else f"args.{loop.count}"
+    if not instr.columns:
+        return "rows"
+    height, width = (str(instr.params[k]) if literal else f"args.{k}" for k in ("out_h", "out_w"))
+    parts = f"({height} * (({width} + {instr.columns - 1}) / {instr.columns}))"
+    if not instr.channels:
+        return parts
+    channels = str(instr.params["out_c"]) if literal else "args.out_c"
+    return f"({parts} * (({channels} + {instr.channels - 1}) / {instr.channels}))"
 
 
 def printed_function(job: Job, number: int) -> Function:
@@ -231,7 +300,10 @@ def printed_function(job: Job, number: int) -> Function:
     lacking = _lacking("\n".join([definition, *helpers.values()]), own)
     assert not lacking, f"{job.function}: no header of its bundle has {', '.join(lacking)}"
     headers = (*_headers(kernel, variant_of(job.instr)), *_quoted(own))
-    return Function(name, job.function, definition, helpers, shown, len(job.instr.operands), kernel.rows, headers)
+    parts = _parts_of(job.instr, literal=job.literal)
+    return Function(
+        name, job.function, definition, helpers, shown, len(job.instr.operands), kernel.rows, headers, parts
+    )  # fmt: skip
 
 
 _NAME = re.compile(r"\b(?:glow|GLOW)_\w+")

@@ -45,6 +45,7 @@ def scaled_cases() -> Iterator[Case]:
         yield geometry(rng, **base | {"c": 260, "out_c": 48}, k=(1, 1), batch=2, label=f"points, width {width}")
     yield geometry(rng, **LARGE | {"out_c": 20}, h=4, w=4, pads=(1, 1, 1, 1), label="weights that are kept")
     yield large(geometry(rng, **LARGE, h=4, w=4, pads=(1, 1, 1, 1), label="weights of two forms"))
+    yield geometry(rng, **LARGE | {"c": 16}, h=5, w=5, label="a last pixel alone, at the end of the input")
     yield geometry(rng, **LARGE, h=9, w=9, stride=(2, 2), pads=(0, 0, 1, 1), x_zp=7, label="strided")
     sizes = zip((128, 129, 255, 260, 131, 511), (8, 5, 9, 4, 12, 6), (*ENDS, *ENDS[:2]), strict=True)
     for k, n, (y_zp, clamp) in sizes:

@@ -44,9 +44,14 @@ def in_fours(
     """
     shared = replace(
         variant, template="ref/{}", scratch_bytes=layer_scratch, accepts=lambda instr: instr.int_("hidden") >= FOUR,
-        prepare=lambda _, instr: Prepared(plan=LayerPlan(rows=rows, fast=_fast(instr))),
+        prepare=lambda _, instr: Prepared(plan=LayerPlan(rows=rows, fast=_fast(instr))), units=layer_steps,
     )  # fmt: skip
     return {kernel: replace(shared, stated=Stated(macs=macs, outputs=insns)) for kernel, insns in functions.items()}
+
+
+def layer_steps(instr: Instr) -> int:
+    """Return the steps of all directions and samples."""
+    return instr.int_("dirs") * instr.int_("batch") * instr.int_("seq")
 
 
 def layer_scratch(instr: Instr) -> int:

@@ -6,7 +6,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from glowc.kernels.base import KernelVariant, Prepared, Reads, no_scratch, plan_of
+from glowc.kernels.base import Columns, KernelVariant, Prepared, Reads, no_scratch, plan_of
 from glowc.kernels.common.constants import SHIFTED, WEIGHTED
 from glowc.kernels.common.sums import sums
 from glowc.kernels.common.windows import is_point
@@ -34,6 +34,7 @@ from glowc.program.kernel import Arrays
 _MAX_PLANAR_ROWS = 16  # channels x kernel rows of a planar input that are printed one by one
 _PIXELS = 4
 _MOST_WASTE = 1.1  # of pixels computed to those that a row has
+_BLOCK_CHANNELS = 8  # of which a call may compute some
 _FEW_READS, _FEW_BYTES = 4, 256  # of weights: fewer are not kept
 _NEAR_BYTES = 224  # of a pair of channels, which a flash cache of 256 bytes keeps for the next pixels
 _QUADS = (8, 4, 2)  # whose inputs are collected at once
@@ -355,14 +356,26 @@ def quad_records(instr: Instr) -> Records | None:
     return pair_records(instr, plan.form, shape.out_c, inputs, plan.head)
 
 
+def _least_columns(instr: Instr) -> int:
+    """Return four, of pixels that several fours may have in common."""
+    return 4 if plan_of(instr, ConvPlan).quads > 1 else 1
+
+
+def _channels(instr: Instr) -> int:
+    """Return blocks of channels, unless the stream tells by a table where they begin."""
+    plan = instr.plan
+    return _BLOCK_CHANNELS if isinstance(plan, ConvPlan) and plan.form != "mixed" and not plan.shifts else 0
+
+
 CONV = KernelVariant(
     "dsp", also=FPU, rank=10, header="glow_dsp_gemm.h", accepts=accepts_any_zero, prepare=prepare, packs=WEIGHTED,
-    scratch_bytes=scratch, streams=True, row_block=2, reads=Reads(value_bytes=2), stated=Stated(macs=0.75, outputs=9),
-    records=records,
+    scratch_bytes=scratch, streams=True, row_block=2, columns=Columns(2), channels=_channels,
+    reads=Reads(value_bytes=2), stated=Stated(macs=0.75, outputs=9), records=records,
 )  # fmt: skip
 QUAD = KernelVariant(
     "dsp", form="quad", also=FPU, slow_with=DUAL_ISSUE, template="{}_quad", rank=11, header="glow_dsp_quads_line.h",
     accepts=accepts_quad, prepare=prepare_quad, packs=WEIGHTED, scratch_bytes=quad_scratch, streams=True, row_block=4,
+    columns=Columns(4, _least_columns), channels=_channels,
     reads=Reads(at_once=2, value_bytes=2), stated=Stated(macs=0.7, outputs=9), modest_bytes=modest_quad,
     keeps=keep_quad, wanted_bytes=wanted_bytes, spared_bytes=spared_bytes, records=quad_records,
 )  # fmt: skip

@@ -51,6 +51,7 @@ class PlanarPlan(Plan):
     """
 
     numbers: ClassVar[tuple[str, ...]] = ("rows", "channels", "words", "flat", "slack")
+    unit_rows: ClassVar[int] = 8
     window: Window
     limited: bool
     by: str
@@ -400,10 +401,18 @@ def in_order(prepare: Callable[[Arrays, Instr], Prepared]) -> Callable[[Arrays, 
     return prepared
 
 
+def _units(instr: Instr) -> int:
+    """Return the blocks of rows of all bands of some channels each, of one image."""
+    plan, shape = plan_of(instr, PlanarPlan), Conv.of(instr)
+    whole, rows = (shape.out_w, shape.out_h) if plan.upright else (shape.out_h, min(plan.rows, shape.out_h))
+    bands = -(-whole // plan.rows) * -(-shape.in_c // plan.channels)
+    return bands * -(-rows // plan.unit_rows) if shape.batch == 1 else 0
+
+
 DEPTHWISE = KernelVariant(
     "dsp", also=FPU, slow_with=DUAL_ISSUE, rank=10, header="glow_dsp_planar.h", accepts=accepts,
     prepare=prepare, packs=WEIGHTED, scratch_bytes=scratch_bytes, spends=spend, placed=placed, streams=True,
-    overlap_bytes=_own_channels, stated=Stated(macs=1.2, outputs=12),
+    overlap_bytes=_own_channels, stated=Stated(macs=1.2, outputs=12), units=_units,
 )  # fmt: skip
 
 PAIRED = replace(

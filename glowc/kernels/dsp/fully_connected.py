@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from glowc.kernels.base import KernelVariant, Prepared, Reads
+from glowc.kernels.base import KernelVariant, Prepared, Reads, plan_of
 from glowc.kernels.common.assembly import Printed, joined
 from glowc.kernels.common.constants import WEIGHTED
 from glowc.kernels.common.few import with_few
@@ -23,6 +23,7 @@ _MAX_EXPANDED = 1024  # inputs that may take two bytes of scratch each
 _FEW_INPUTS = 20  # of outputs that are computed one by one
 _ROWS = 4
 _QUAD_BYTES = 4096  # of scratch for four rows
+_UNIT_PAIRS, _MANY_PAIRS = 16, 1 << 20
 _HEADER = "glow_dsp_fc.h"
 
 
@@ -47,6 +48,11 @@ class FcPlan(RowsPlan):
     def cost_path(self) -> str:
         """What the costs of a path are filed under: eight outputs were measured where they end in a float32 scale."""
         return "eight" if self.eight and not self.fixed else self.path
+
+    @property
+    def unit_pairs(self) -> int:
+        """Pairs of outputs of a unit of work; all of a mixed stream."""
+        return _MANY_PAIRS if self.form == "mixed" else _UNIT_PAIRS
 
     @property
     def ends_bytes(self) -> int:
@@ -184,10 +190,18 @@ UNITS = KernelVariant(
     "dsp", form="units", also=FPU, rank=11, header=_HEADER, speed_only=True, accepts=accepts_units,
     prepare=prepare_units, packs=WEIGHTED, scratch_bytes=units_scratch, records=records,
 )  # fmt: skip
+
+
+def quad_units(instr: Instr) -> int:
+    """Return the blocks of outputs of all groups of four rows."""
+    shape, pairs = FullyConnected.of(instr), plan_of(instr, FcPlan).unit_pairs
+    return -(-shape.rows // GROUP) * max(1, -(-(shape.out_n // 2) // pairs))
+
+
 QUAD = KernelVariant(
     "dsp", form="quad", also=FPU, template="{}_quad", rank=11, header="glow_dsp_quad.h", accepts=accepts_quad,
     prepare=prepare_quad, packs=WEIGHTED, scratch_bytes=quad_scratch, reads=Reads(value_bytes=2),
-    records=quad_records,
+    records=quad_records, units=quad_units,
 )  # fmt: skip
 
 FEW = with_few(FC, "glow_dsp_dot_s8", "glow_dsp_single.h", _accepts_few)

@@ -63,6 +63,7 @@ class WinogradPlan(Plan):
     """
 
     numbers: ClassVar[tuple[str, ...]] = ("channels", "rows")
+    unit_channels: ClassVar[int] = 16
     end: str
     steps: int
     single: bool
@@ -188,6 +189,15 @@ def spend(instr: Instr, scratch_bytes: int) -> Plan:
     return replace(plan_of(instr, WinogradPlan), channels=channels, rows=rows)
 
 
+def _units(instr: Instr) -> int:
+    """Return the tiles of all passes over one image, in blocks of so many channels."""
+    plan = plan_of(instr, WinogradPlan)
+    outputs, unit = instr.int_("out_c"), plan.unit_channels
+    blocks = sum(-(-min(plan.channels, outputs - c) // unit) for c in range(0, outputs, plan.channels))
+    tiles = -(-instr.int_("out_h") // _HEIGHT) * -(-instr.int_("out_w") // _WIDTH)
+    return tiles * blocks if instr.int_("batch") == 1 else 0
+
+
 def in_order(prepare: Callable[[Arrays, Instr], Prepared]) -> Callable[[Arrays, Instr], Prepared]:
     """Return a preparation whose steps are in the order that was found for two instructions at a time."""
 
@@ -203,6 +213,7 @@ def in_order(prepare: Callable[[Arrays, Instr], Prepared]) -> Callable[[Arrays, 
 CONV = KernelVariant(
     "dsp", form="winograd", also=FPU, slow_with=_OTHERS, template="{}_winograd", rank=12, header="glow_dsp_winograd.h",
     accepts=accepts, prepare=prepare, packs=WEIGHTED, scratch_bytes=scratch_bytes, spends=spend, stated=_STATED,
+    units=_units,
 )  # fmt: skip
 
 PAIRED = replace(

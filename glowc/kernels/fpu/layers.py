@@ -13,7 +13,7 @@ from typing import ClassVar
 import numpy as np
 
 from glowc.graph.types import DType
-from glowc.kernels.base import KernelVariant, Prepared, plan_of
+from glowc.kernels.base import Columns, KernelVariant, Prepared, plan_of
 from glowc.kernels.common.few import few_plan
 from glowc.kernels.common.reals import accepts_function, accepts_softmax
 from glowc.kernels.common.recurrent import in_fours
@@ -210,7 +210,7 @@ def _accepts_softmax(instr: Instr) -> bool:
 _SHARED = KernelVariant("fpu", also=NEEDS, rank=10, header="glow_fpu.h")
 CONV = replace(
     _SHARED, accepts=_accepts_conv, prepare=prepare_conv, packs=frozenset({"weights"}), scratch_bytes=conv_scratch,
-    streams=True, keeps=keep_weights, spared_bytes=spared_bytes,
+    streams=True, columns=Columns(4), keeps=keep_weights, spared_bytes=spared_bytes,
 )  # fmt: skip
 CONV_W8 = replace(CONV, header="glow_fpu_w8.h", accepts=lambda instr: _zero_at_zero(instr) and _accepts_conv(instr))
 DEPTHWISE = replace(

@@ -12,7 +12,13 @@ from glowc.graph.few_codes import NARROW_BITS
 from glowc.kernels.base import PLAIN, Prepared
 from glowc.kernels.common.narrow import by_lanes, indexed_by, unpacking
 from glowc.kernels.common.products import by_rows
-from glowc.kernels.common.recurrent import LayerPlan, coded_scratch, dynamic_scratch, layer_scratch, resets_first
+from glowc.kernels.common.recurrent import (
+    LayerPlan,
+    coded_scratch,
+    dynamic_scratch,
+    layer_scratch,
+    resets_first,
+)
 from glowc.kernels.features import Stated
 from glowc.kernels.records import plain_records
 from glowc.program.ir import Instr

@@ -5,6 +5,7 @@ from __future__ import annotations
 import tempfile
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, fields, replace
+from itertools import accumulate, pairwise
 from pathlib import Path
 
 import numpy as np
@@ -60,10 +61,14 @@ class Count:
 
 @dataclass(frozen=True, slots=True)
 class Measured:
-    """The cycles of one inference, and of each layer in a program that marks where layers begin and end."""
+    """The cycles of one inference, and of each layer in a program that marks where layers begin and end.
+
+    `longest` is the step of a sliced inference that takes the most, without what the calls of its parts take.
+    """
 
     whole: Count
     layers: tuple[Count, ...]
+    longest: Count | None = None
 
 
 Waits = Callable[[int], bool]
@@ -79,7 +84,8 @@ def measure_cycles(info: BundleInfo, chip: Chip, inputs: Mapping[str, np.ndarray
     Raises ToolError when a compiler, QEMU or llvm-mca is missing or fails, BoardError for a core without rules.
     """
     whole = _counts(info, chip, inputs, profile=False)[_INFERENCE]
-    return Measured(whole, measure_layers(info, chip, inputs))
+    calls = _measure_calls(info, chip, inputs)
+    return Measured(whole, _layers(info, calls), _longest(info, calls))
 
 
 def measure_layers(
@@ -87,13 +93,35 @@ def measure_layers(
     extra_flags: Sequence[str] = (),
 ) -> tuple[Count, ...]:  # fmt: skip
     """Return what each layer takes on a chip; what was built stays in the folder `keep`. Raises as `measure_cycles`."""
-    order = info.report.get("profile_order") or range(len(info.report["layers"]))
+    return _layers(info, _measure_calls(info, chip, inputs, keep, extra_flags))
+
+
+def _measure_calls(
+    info: BundleInfo, chip: Chip, inputs: Mapping[str, np.ndarray], keep: Path | None = None,
+    extra_flags: Sequence[str] = (),
+) -> list[Count]:  # fmt: skip
+    """Return what each call of a layer takes, in the order of the calls."""
     counts = _counts(info, chip, inputs, profile=True, keep=keep, extra_flags=extra_flags)
-    marked = counts[_FIRST_LAYER : _FIRST_LAYER + 2 * len(order)]
+    return counts[_FIRST_LAYER : _FIRST_LAYER + 2 * len(_order(info))][::2]
+
+
+def _order(info: BundleInfo) -> Sequence[int]:
+    return info.report.get("profile_order") or range(len(info.report["layers"]))
+
+
+def _layers(info: BundleInfo, calls: Sequence[Count]) -> tuple[Count, ...]:
     parts: list[list[Count]] = [[] for _ in info.report["layers"]]
-    for index, count in zip(order, marked[::2], strict=True):
+    for index, count in zip(_order(info), calls, strict=True):
         parts[index].append(count)
     return tuple(map(_sum, parts))
+
+
+def _longest(info: BundleInfo, calls: Sequence[Count]) -> Count | None:
+    slices = info.report.get("slices")
+    if slices is None:
+        return None
+    ends = list(accumulate(slices["step_parts"], initial=0))
+    return max((_sum(calls[a:b]) for a, b in pairwise(ends)), key=lambda count: count.cycles, default=None)
 
 
 def _sum(counts: Sequence[Count]) -> Count:
@@ -221,6 +249,9 @@ def report_cycles(report: BenchReport, measured: Measured, chip: Chip) -> None:
     _add(report, measured.whole, chip)
     for layer, count in zip(report["layers"], measured.layers, strict=True):
         _add(layer, count, chip)
+    if measured.longest is not None and (slices := report["slices"]) is not None:
+        cycles = measured.longest.cycles
+        slices["longest_cycles"], slices["longest_ms"] = round(cycles), round(chip.milliseconds(cycles), 4)
 
 
 def _add(entry: CyclesReport, count: Count, chip: Chip) -> None:

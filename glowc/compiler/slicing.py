@@ -1,0 +1,118 @@
+"""--slice: the longest time that a step of an inference may take, as cycles; what it does not go with."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Collection
+
+from glowc.board import Board, default_chip, load_chip
+from glowc.compiler.options import CompileOptions
+from glowc.compiler.report import SlicesReport
+from glowc.errors import BoardError, InputError, LimitError
+from glowc.place.planning import Planned
+from glowc.place.slices import Sliced, sliced
+from glowc.select.choose import Selection
+
+_TIME = re.compile(r"([0-9]+(?:\.[0-9]+)?)\s*(us|ms|s)?")
+_SECONDS = {"us": 1e-6, "ms": 1e-3, "s": 1.0}
+_AIM_PERCENT, _MOST_PERCENT = 90, 110  # of a step, as predictions are off by some
+_LEAST_CYCLES = 1000
+_MORE_PERCENT = 105  # of a whole inference, for layers that lose less when they are divided
+
+
+def slice_cycles(options: CompileOptions, board: Board) -> int:
+    """Return the cycles that a step may take. Raises InputError for what is no time, BoardError without a clock."""
+    text = options.slice or ""
+    found = _TIME.fullmatch(text.strip())
+    if found is None:
+        raise InputError(f"--slice {text!r} is no time and no number of cycles", hint="--slice 1ms, 250us or 50000")
+    number, unit = float(found[1]), found[2]
+    if unit is None:
+        cycles = number
+    else:
+        chip = load_chip(options.chip) if options.chip is not None else default_chip(board)
+        if chip is None:
+            raise BoardError(
+                f"--slice {text} needs a clock, and board {board.name} stands for no chip",
+                hint="name one with --chip (`glowc chips` lists them), or give cycles: --slice 50000",
+            )
+        if chip.cpu != board.cpu.name:
+            raise BoardError(
+                f'chip "{chip.name}" runs code for {chip.cpu}, board {board.name} has {board.cpu.name}',
+                hint="`glowc chips` lists the chips and their CPUs",
+            )
+        cycles = number * _SECONDS[unit] * chip.clock_mhz * 1e6
+    if cycles < _LEAST_CYCLES:
+        raise InputError(f"--slice {text} is {cycles:.0f} cycles; a step needs {_LEAST_CYCLES} or more")
+    return round(cycles)
+
+
+def check_sliced(options: CompileOptions) -> None:
+    """Raise InputError that names all options which do not go with --slice."""
+    if options.slice is None:
+        if options.chip is not None:
+            raise InputError("--chip says what the time of --slice is in cycles", hint="add --slice 1ms")
+        return
+    others = {
+        "--input-stream rows": options.input_stream == "rows", "--plan stream": options.plan == "stream",
+        "--io-buffers caller": options.io_buffers == "caller", "--guard": options.guard,
+        "--arena-split": options.arena_split, "--region": len(options.regions) > 1,
+    }  # fmt: skip
+    wrong = [f"{name} does not go with --slice" for name, given in others.items() if given]
+    if wrong:
+        raise InputError("an inference in slices keeps all in one arena", details=wrong, hint="leave them out")
+
+
+def _layers(count: int) -> str:
+    return "a layer" if count == 1 else f"{count} layers"
+
+
+def divisible(
+    plan: Callable[[Collection[str]], tuple[Selection, Planned]], options: CompileOptions, board: Board
+) -> tuple[Selection, Planned]:  # fmt: skip
+    """Return a plan whose layers can be divided into steps at little cost.
+
+    `plan` takes the names of layers that want variants with units of their own: those of which parts are less than a
+    row, which read their weights again for each part.
+    """
+    selection, planned = plan(())
+    if options.slice is None:
+        return selection, planned
+    found, _ = _in_slices(selection, planned, options, board)
+    names = {i.name for i in found.planned.program.instrs if i.columns}
+    if not names:
+        return selection, planned
+    other = plan(names)
+    before, after = (sum(c.cycles for c in s.reported(p.program)) for s, p in ((selection, planned), other))
+    return other if after <= _MORE_PERCENT / 100 * before else (selection, planned)
+
+
+def _in_slices(
+    selection: Selection, planned: Planned, options: CompileOptions, board: Board
+) -> tuple[Sliced, int]:  # fmt: skip
+    """Return the plan in steps, and the cycles that one may take."""
+    bound, costs = slice_cycles(options, board), selection.reported(planned.program)
+    aim, most = bound * _AIM_PERCENT / 100, bound * _MOST_PERCENT / 100
+    return sliced(planned, [cost.cycles for cost in costs], aim, most), bound
+
+
+def slice_plan(
+    selection: Selection, planned: Planned, options: CompileOptions, board: Board
+) -> tuple[Planned, SlicesReport]:  # fmt: skip
+    """Return the plan in steps of --slice, and what the report says of them.
+
+    Raises LimitError that names all layers whose smallest part takes longer.
+    """
+    found, bound = _in_slices(selection, planned, options, board)
+    if found.long:
+        longest = max(layer.cycles for layer in found.long)
+        raise LimitError(
+            f"--slice {options.slice} is {bound:,} cycles, which {_layers(len(found.long))} cannot keep",
+            details=[f"{layer.name}: its smallest part takes about {layer.cycles:,.0f} cycles" for layer in found.long],
+            hint=f"give a step {-(-round(longest) // 1000) * 1000} cycles",
+        )
+    assert found.planned.program.slices is not None
+    parts = [len(step) for step in found.planned.program.slices.steps]
+    return found.planned, {
+        "limit_cycles": bound, "longest_cycles_estimate": round(found.longest), "step_parts": parts,
+    }  # fmt: skip
