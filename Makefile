@@ -125,8 +125,8 @@ lint: setup-quick  ## ruff (rules and format) and shell syntax
 	$(PY) -m ruff format --check .
 	for script in scripts/*.sh .ci/run; do bash -n $$script || exit 1; done
 
-types: setup-quick  ## mypy, strict
-	$(PY) -m mypy
+types: setup-quick  ## mypy, strict, as on Linux, Windows and macOS
+	for platform in linux win32 darwin; do $(PY) -m mypy --platform $$platform --cache-dir .mypy_cache/$$platform || exit 1; done
 
 fmt: setup-quick  ## format the Python code and fix what ruff can fix
 	$(PY) -m ruff check --fix-only .

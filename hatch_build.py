@@ -26,5 +26,5 @@ class CommitHook(BuildHookInterface):  # type: ignore[type-arg]
             return
         self.folder = tempfile.TemporaryDirectory(prefix="glowc-commit-")
         path = Path(self.folder.name) / "commit"
-        path.write_text(known, "ascii")
+        path.write_text(known, "ascii", newline="\n")
         build_data["force_include"][str(path)] = f"glowc/{COMMIT_FILE}"

@@ -6,6 +6,8 @@ A user's mistake is a `GlowcError` (exit status 1, never a traceback); a limit t
 
 from __future__ import annotations
 
+import os
+import sys
 from collections.abc import Iterable
 
 MISMATCH = 3  # the exit status where a comparison, or a limit, says no
@@ -73,3 +75,19 @@ class InternalError(GlowcError):
     """A broken invariant of glowc itself; please report it with the dump."""
 
     exit_status = 2
+
+
+_LONGEST_PATH = 259  # characters that Windows takes where long paths are not switched on
+
+
+def reason_of(error: OSError) -> str:
+    """Return what the system says of a file, with what it means where that is not plain: held open, or too long."""
+    reason = error.strerror or str(error)
+    names = [os.path.abspath(name) for name in (error.filename, error.filename2) if isinstance(name, str)]
+    if isinstance(error, PermissionError) and error.filename2 is not None:
+        reason += f": {os.path.basename(names[-1])} is open in another program, or write-protected"
+    longest = max(map(len, names), default=0)
+    if sys.platform == "win32" and longest > _LONGEST_PATH:
+        reason += f"; its path has {longest} characters and Windows takes {_LONGEST_PATH}: choose a shorter folder"
+        reason += ", or switch long paths on (docs/PLATFORMS.md)"
+    return reason

@@ -1,4 +1,4 @@
-"""Where templates/, runtime_c/, boards/, docs/, examples/ are, and which glowc they make; the user's cache.
+"""Where templates/, runtime_c/, boards/, docs/, examples/ are, and which glowc they make; names of files; the cache.
 
 The files are those of the checkout, or inside the wheel. The version carries a hash of all that decides what glowc
 writes, the same in a checkout and a wheel of equal contents, so that equal input gives equal bytes; a commit that
@@ -23,6 +23,8 @@ from pathlib import Path
 _PKG = Path(__file__).resolve().parent
 _DECIDE = ("templates", "runtime_c", "boards")  # and the code: what glowc writes follows from them
 COMMIT_FILE = "_data/commit"  # of an installed package, written by hatch_build.py
+_PORTS = tuple(port + number for port in ("com", "lpt") for number in "123456789¹²³")
+_DEVICES = frozenset(("con", "prn", "aux", "nul", "conin$", "conout$", *_PORTS))
 _HASH_BYTES = hashlib.sha256().digest_size
 
 
@@ -105,6 +107,16 @@ def _commit_of(folder: Path, name: str) -> str | None:
             return (base / name).read_text("utf-8").strip()
     packed = (line.split() for line in (shared / "packed-refs").read_text("utf-8").splitlines())
     return next((words[0] for words in packed if words[1:] == [name]), None)
+
+
+def refused_by_windows(name: str) -> str:
+    """Return why Windows has no file of this name, one part of a path; nothing where it has."""
+    if name.partition(".")[0].rstrip(" ").lower() in _DEVICES:
+        return "it is the name of a device"
+    if name.endswith((" ", ".")) and name not in (".", ".."):
+        return "it ends with a dot or a blank"
+    wrong = next((c for c in name if c in '<>:"/\\|?*' or c < " "), None)
+    return "" if wrong is None else f"it has the character {wrong!r}"
 
 
 def cache_dir() -> Path:

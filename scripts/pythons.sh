@@ -31,7 +31,7 @@ for python in ${PYTHONS:-$(candidates)}; do
   seen+=" $version"
   env="$work/venv-$version" log="$work/$version.log"
   if "$python" -m venv "$env" >"$log" 2>&1 &&
-    "$env/bin/python" -m pip install -q --disable-pip-version-check --require-hashes -r requirements.lock >>"$log" 2>&1 &&
+    "$env/bin/python" -m pip install -q --disable-pip-version-check --require-hashes --no-deps -r requirements.lock >>"$log" 2>&1 &&
     "$env/bin/python" -m pip install -q --disable-pip-version-check --no-deps "$work"/glowc-*.whl >>"$log" 2>&1 &&
     (cd "$work/run" && "$env/bin/python" -m pytest -q -p no:cacheprovider "${tests[@]}" >>"$log" 2>&1); then
     printf 'Python %s: %s\n' "$("$env/bin/python" -c 'import platform; print(platform.python_version())')" "$(tail -1 "$log")"

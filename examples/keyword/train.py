@@ -160,7 +160,7 @@ def main() -> None:
     x, y = examples(SPOKEN, COPIES, VOICES, OTHERS, rng)
     net = train(x, y)
     onnx.save(export(net), folder / "keyword_fp32.onnx")
-    (folder / "classes.txt").write_text("\n".join((*CLASSES, "")))
+    (folder / "classes.txt").write_text("\n".join((*CLASSES, "")), encoding="utf-8", newline="\n")
     np.savez_compressed(folder / "keyword_calibration.npz", features=x[:CALIBRATION])
     np.savez_compressed(folder / "keyword_test.npz", features=test_x, label=test_y)
     with torch.no_grad():

@@ -194,7 +194,7 @@ def show(heard: Heard, net: Network, title: str, folder: Path) -> bool:
     """Print and draw what was heard; says whether it was the wake word."""
     means = heard.means(net.window)
     picture = folder / f"{title.replace(' ', '_')}.svg"
-    picture.write_text(svg_plot(means, net.cutoff, f"{title} on {heard.board}"), encoding="utf-8")
+    picture.write_text(svg_plot(means, net.cutoff, f"{title} on {heard.board}"), encoding="utf-8", newline="\n")
     found = bool((means > net.cutoff).any())
     print(
         f'\n{heard.board} hears "{title}" ({len(means) * STEP_MS / 1000:.1f} s): highest probability {means.max():.2f}'

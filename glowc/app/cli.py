@@ -52,7 +52,7 @@ from glowc.app.terminal import (
     tell,
     with_common_first,
 )
-from glowc.errors import GlowcError, InputError, InternalError
+from glowc.errors import GlowcError, InputError, InternalError, reason_of
 
 if TYPE_CHECKING:
     from glowc.compiler.options import CompileOptions
@@ -247,7 +247,7 @@ def main() -> None:
         if _debug:
             raise
         where = f"{error.filename}: " if error.filename is not None else ""
-        say(f"error: {where}{error.strerror or error}\n  hint: look at the file, its folder and the disk", err=True)
+        say(f"error: {where}{reason_of(error)}\n  hint: look at the file, its folder and the disk", err=True)
         sys.exit(GlowcError.exit_status)
     except Exception as error:
         if _debug:

@@ -11,7 +11,7 @@ import sys
 from collections.abc import Callable, Sequence
 from pathlib import Path
 
-from glowc.app.terminal import say
+from glowc.app.terminal import accept_any_text, say
 from glowc.errors import GlowcError, InputError
 
 _FLAGS = frozenset({"optimize", "O", "h", "help", "verbose"})
@@ -28,6 +28,7 @@ def main() -> None:
     """Run the command line."""
     from glowc.app import cli
 
+    accept_any_text()
     try:
         argv = translated(sys.argv[1:])
     except GlowcError as error:

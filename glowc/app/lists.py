@@ -32,11 +32,20 @@ def chips(as_json: JsonOpt = False) -> None:
     say(json.dumps(data)) if as_json else chip_table(data)
 
 
-def make_include() -> None:
-    """Print the path of the Makefile fragment."""
+def make_include(
+    output: Annotated[Path | None, typer.Option("--output", "-o", help="copy it there, making folders")] = None,
+) -> None:
+    """Print the path of the Makefile fragment, or copy it."""
+    from glowc.compiler.files import check_output, write_file
     from glowc.paths import data_dir
 
-    say(str(data_dir("runtime_c") / "make" / "glowc.mk"))
+    path = data_dir("runtime_c") / "make" / "glowc.mk"
+    if output is None:
+        say(str(path))
+        return
+    check_output(output, makes_folders=True)
+    output.parent.mkdir(parents=True, exist_ok=True)
+    write_file(output, lambda file: file.write(path.read_bytes()))
 
 
 def ops(
@@ -71,8 +80,8 @@ def register(app: typer.Typer) -> None:
     app.command(help="List the chips whose cycles `glowc bench --chip` counts.\n\nExample: glowc chips --json")(chips)
     app.command(
         "make-include",
-        help="Print where glowc.mk is. Its rules make models part of a Makefile project.\n\n"
-        'Example: cp "$(glowc make-include)" build/glowc.mk',
+        help="Print where glowc.mk is, or copy it. Its rules make models part of a Makefile project.\n\n"
+        "Example: glowc make-include -o build/glowc.mk",
     )(make_include)
     app.command(help="List the supported operators and the kernels a CPU needs.\n\nExample: glowc ops --format tflite")(
         ops

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import platform
+import sys
 from collections.abc import Sequence
 from dataclasses import asdict
 from pathlib import Path
@@ -232,7 +233,8 @@ def bench_tables(report: BenchReport) -> None:
     if "chip" in report:
         console.print(*_chip_lines(report), sep="\n")
     if report["insns"] is None:
-        console.print(f"{report['board']} does not count instructions; boards under QEMU do")
+        where = " on Linux and macOS" if sys.platform == "win32" else ""
+        console.print(f"{report['board']} does not count instructions; boards under QEMU do{where}")
 
 
 def _cost(entry: LayerReport | BenchReport) -> tuple[str, ...]:
@@ -436,7 +438,7 @@ def doctor_data() -> dict[str, Any]:
 
     tools = [
         {"name": s.tool.name, "purpose": s.tool.purpose, "path": str(s.path) if s.path else None,
-         "optional": s.tool.optional}
+         "optional": not s.tool.required, "runs_here": bool(s.tool.package)}
         for s in tool_status()
     ]  # fmt: skip
     packages = [
@@ -458,7 +460,7 @@ def doctor_table(data: dict[str, Any]) -> None:
         "tool", "for", "found", title=f"glowc {data['glowc']}, Python {data['python']}", whole=("tool",)
     )
     for tool in data["tools"]:
-        absent = "missing (optional)" if tool["optional"] else "missing"
+        absent = "missing" if not tool["optional"] else "missing (optional)" if tool["runs_here"] else "Linux only"
         table.add_row(tool["name"], tool["purpose"], tool["path"] or absent)
     for package in data["packages"]:
         absent = "missing (optional: pip install 'glowc[quantize]')" if package["optional"] else "missing"

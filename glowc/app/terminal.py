@@ -88,5 +88,5 @@ def progress_line(quiet: bool) -> Iterator[Callable[[str], None]]:
     from rich.console import Console
     from rich.text import Text
 
-    with Console(stderr=True).status("starting") as status:
+    with Console(stderr=True).status("starting", spinner="line") as status:
         yield lambda text: status.update(Text(visible(text)))

@@ -6,7 +6,16 @@ from glowc.board.chips import Cache, Chip, chip_names, default_chip, emulated, l
 from glowc.board.load import board_names, cpu_names, load_board, load_cpu
 from glowc.board.model import ARENA_SECTION, CODE_SECTION, FAMILIES, WEIGHTS_SECTION, ArenaRegion, Board, Cpu, Region
 from glowc.board.rooms import arena_rooms
-from glowc.board.tools import Tool, ToolStatus, find_tool, install_command, require_tool, tool_status
+from glowc.board.tools import (
+    Tool,
+    ToolStatus,
+    find_tool,
+    install_command,
+    require_tool,
+    run_tool,
+    shell_text,
+    tool_status,
+)
 
 __all__ = [
     "ARENA_SECTION",
@@ -34,5 +43,7 @@ __all__ = [
     "load_cpu",
     "machine_of",
     "require_tool",
+    "run_tool",
+    "shell_text",
     "tool_status",
 ]

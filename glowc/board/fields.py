@@ -19,7 +19,7 @@ def suggestion(wrong: str, known: Iterable[str]) -> str:
 def read_toml(path: Path) -> dict[str, object]:
     """Return the table in `path`. Raises BoardError if it cannot be read or is not TOML."""
     try:
-        return tomllib.loads(path.read_text(encoding="utf-8"))
+        return tomllib.loads(path.read_text(encoding="utf-8-sig"))
     except OSError as error:
         raise BoardError(f"cannot read {path}: {error.strerror}") from error
     except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Iterable
 from pathlib import Path
 
@@ -34,13 +35,13 @@ def compile_argv(
         opt,
         *(_BARE_A64 if bare_a64 else ()),
         *board.cflags,
-        *(f"-I{path}" for path in (*include_dirs, *board.include_dirs)),
+        *(f"-I{path.as_posix()}" for path in (*include_dirs, *board.include_dirs)),
         *(f"-D{define}" for define in (*board.defines, *defines)),
         *extra_flags,
         "-c",
-        str(source),
+        source.as_posix(),
         "-o",
-        str(out),
+        out.as_posix(),
     ]
 
 
@@ -54,22 +55,32 @@ def link_argv(
         *board.cpu.cflags,
         *before,
         *_script(board),
-        "-Wl,--gc-sections",
+        *_at_link(board),
         *board.ldflags,
         *extra_flags,
-        *(str(path) for path in objects),
+        *(path.as_posix() for path in objects),
         *after,
         "-o",
-        str(out),
+        out.as_posix(),
     ]
+
+
+def _at_link(board: Board) -> tuple[str, ...]:
+    """Return the flags that drop what is unused; the linkers of Windows and macOS know but some."""
+    if board.cpu.family != "host" or sys.platform == "win32":
+        return ("-Wl,--gc-sections",)
+    if sys.platform == "darwin":
+        return ("-Wl,-dead_strip",)
+    # without -z now the first call of expf would look it up, on the stack of the inference
+    return ("-Wl,--gc-sections", "-Wl,-z,now")
 
 
 def _script(board: Board) -> tuple[str, ...]:
     if board.linker_script is None:
         return ()
     return (
-        f"-T{board.linker_script}",
-        f"-L{data_dir('boards') / '_common'}",  # where the script's INCLUDE is
+        f"-T{board.linker_script.as_posix()}",
+        f"-L{(data_dir('boards') / '_common').as_posix()}",  # where the script's INCLUDE is
         f"-Wl,--defsym=__stack_size={board.stack_bytes}",
     )
 

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+import os
 import re
 import shutil
 import tempfile
 from pathlib import Path
 
 from glowc.board.load import load_board
-from glowc.errors import BoardError
+from glowc.errors import BoardError, reason_of
+from glowc.paths import refused_by_windows
 
 
 def new_board(name: str, like: str, parent: Path) -> Path:
@@ -16,8 +18,10 @@ def new_board(name: str, like: str, parent: Path) -> Path:
 
     Raises BoardError for a name that is no plain one, a folder that is there, and when it cannot be written.
     """
-    if not re.fullmatch(r"[A-Za-z0-9][A-Za-z0-9_.-]*", name):
-        raise BoardError(f"{name!r} is no name for a board", hint="letters, digits, dots, dashes: my-board")
+    if not re.fullmatch(r"[A-Za-z0-9][A-Za-z0-9_.-]*", name) or refused_by_windows(name):
+        raise BoardError(
+            f"{name!r} is no name for a board and its folder", hint="letters, digits, dots, dashes: my-board"
+        )
     known, folder = load_board(like), parent / name
     if folder.exists() or folder.is_symlink():
         raise BoardError(f"{folder} is there already", hint="choose another name or folder, or remove it")
@@ -28,10 +32,11 @@ def new_board(name: str, like: str, parent: Path) -> Path:
             shutil.copytree(known.folder, made)
             for path in (made / "board.toml", made / "link.ld", made / "README.md"):
                 if path.is_file():
-                    path.write_text(_renamed(path.read_text("utf-8"), name, known.name), "utf-8")
-            made.replace(folder)
-    except (OSError, shutil.Error) as error:
-        raise BoardError(f"cannot write {folder}: {getattr(error, 'strerror', None) or error}") from error
+                    text = _renamed(path.read_text("utf-8"), name, known.name)
+                    path.write_text(text, encoding="utf-8", newline="\n")
+            os.replace(made, folder)
+    except OSError as error:
+        raise BoardError(f"cannot write {folder}: {reason_of(error)}") from error
     return folder
 
 

@@ -228,7 +228,7 @@ def release() -> str:
 
 def copied_files(viewed: ViewedModel) -> dict[str, str]:
     """Return the files of a bundle that are the same for every model: the runtime's headers, and those of plugins."""
-    runtime = {name: runtime_header(name).read_text() for name in viewed.headers}
+    runtime = {name: runtime_header(name).read_text(encoding="utf-8") for name in viewed.headers}
     return {**runtime, **viewed.extern_headers, **viewed.extern_sources}
 
 

@@ -12,7 +12,9 @@ from pathlib import Path
 
 from glowc.codegen.package import kept
 from glowc.compiler.bom import as_bytes
-from glowc.errors import GlowcError, InputError
+from glowc.compiler.files import check_path, take_places
+from glowc.errors import GlowcError, InputError, reason_of
+from glowc.paths import refused_by_windows
 
 REPORT = "report.json"
 _SHOWN = 5
@@ -23,6 +25,7 @@ def check_folder(folder: Path, *, force: bool = False) -> None:
 
     A folder may be absent, empty (hidden files do not count) or hold an earlier bundle.
     """
+    check_path(folder)
     if folder.exists() and not folder.is_dir():
         raise _cannot_write(folder, "it is a file")
     if force or not folder.is_dir() or read_earlier(folder) is not None:
@@ -55,7 +58,8 @@ def read_earlier(folder: Path) -> Earlier | None:
 
 def _plain(name: object) -> str:
     """Return the path of a file inside the folder; ValueError for what leads elsewhere."""
-    if not isinstance(name, str) or not name or set(name.split("/")) & {"", ".", ".."} or Path(name).as_posix() != name:
+    parts = name.split("/") if isinstance(name, str) else [""]
+    if not isinstance(name, str) or set(parts) & {"", ".", ".."} or any(map(refused_by_windows, parts)):
         raise ValueError(f"{name!r} is no file of the folder")
     return name
 
@@ -75,24 +79,23 @@ def write_folder(folder: Path, files: Mapping[str, str | bytes], *, force: bool 
     stale = frozenset[str]()
     if earlier.model == _model(files):
         stale = earlier.files - files.keys()
+    _check_names(files, ours - stale)
     files = _with_others(files, ours - stale - files.keys())
     try:
         taken = sorted(name for name in files if name not in ours and os.path.lexists(folder / name))
         if taken and not force:
             raise _not_ours(folder, taken, "holds files that the bundle would replace and that are not glowc's")
         folder.mkdir(parents=True, exist_ok=True)
-        with tempfile.TemporaryDirectory(prefix=".glowc-", dir=folder) as temporary:
+        with tempfile.TemporaryDirectory(prefix=".glowc-", dir=folder, ignore_cleanup_errors=True) as temporary:
             for name, content in files.items():
                 (Path(temporary) / name).parent.mkdir(parents=True, exist_ok=True)
                 (Path(temporary) / name).write_bytes(as_bytes(content))
             # the report first: a folder that was left half-way is known as a bundle
-            for name in sorted(files, key=lambda name: name != REPORT):
-                (folder / name).parent.mkdir(parents=True, exist_ok=True)
-                if not _holds(folder / name, as_bytes(files[name])):
-                    os.replace(Path(temporary) / name, folder / name)
+            names = sorted(files, key=lambda name: name != REPORT)
+            take_places(Path(temporary), folder, [n for n in names if not _holds(folder / n, as_bytes(files[n]))])
         _remove(folder, sorted(stale))
     except OSError as error:
-        raise _cannot_write(folder, error.strerror or str(error)) from error
+        raise _cannot_write(folder, reason_of(error)) from error
 
 
 def kept_files(folder: Path, files: Mapping[str, str], given: Mapping[str, str]) -> dict[str, str]:
@@ -145,6 +148,19 @@ def _check_folders(folder: Path, names: Iterable[str]) -> None:
     wrong = next((path for path in inner if path.is_symlink() or (path.exists() and not path.is_dir())), None)
     if wrong is not None:
         raise _cannot_write(folder, f"{wrong.name} in it is no folder")
+
+
+def _check_names(names: Iterable[str], others: Iterable[str]) -> None:
+    """Raise InputError for files of a bundle that Windows or macOS would not have, or have as one."""
+    by_letters: dict[str, str] = {}
+    for name in (*others, *names):
+        reason = next(filter(None, map(refused_by_windows, name.split("/"))), "")
+        same = by_letters.setdefault(name.casefold(), name)
+        if same != name:
+            reason = f"{same} is the same file there"
+        if reason:
+            raise InputError(f"the bundle would have a file {name} that Windows cannot have: {reason}",
+                             hint="rename it: the model by --name NAME, or the file of the plugin")  # fmt: skip
 
 
 def _check_shared(folder: Path, earlier: Earlier, files: Mapping[str, str | bytes]) -> None:

@@ -4,17 +4,20 @@ from __future__ import annotations
 
 import os
 import shutil
+import sys
 import tempfile
-from collections.abc import Callable
-from pathlib import Path
+from collections.abc import Callable, Iterable
+from contextlib import suppress
+from pathlib import Path, PureWindowsPath
 from typing import BinaryIO
 
-from glowc.errors import GlowcError, InputError
-from glowc.paths import data_dir
+from glowc.errors import GlowcError, InputError, reason_of
+from glowc.paths import data_dir, refused_by_windows
 
 
 def check_output(path: Path, option: str = "--output", *, makes_folders: bool = False) -> None:
     """Raise GlowcError when no file can be written at `path`; nothing is touched."""
+    check_path(path)
     folder = path.parent
     while makes_folders and not folder.exists() and folder != folder.parent:
         folder = folder.parent
@@ -33,12 +36,43 @@ def write_file(path: Path, write: Callable[[BinaryIO], object], option: str = "-
     """Let `write` fill a new file that then takes the place of `path`. Raises GlowcError when it cannot be written."""
     check_output(path, option)
     try:
-        with tempfile.TemporaryDirectory(dir=path.parent, prefix=".glowc-") as folder:
+        with tempfile.TemporaryDirectory(dir=path.parent, prefix=".glowc-", ignore_cleanup_errors=True) as folder:
             with open(Path(folder) / "new", "wb") as file:  # as others would: mkstemp's files are for one user
                 write(file)
             os.replace(file.name, path)
     except OSError as error:
-        raise _cannot(path, error.strerror or str(error), option) from error
+        raise _cannot(path, reason_of(error), option) from error
+
+
+def take_places(made: Path, folder: Path, names: Iterable[str]) -> None:
+    """Move files from `made` to their places in `folder`: all of them, or none and OSError."""
+    earlier = made / ".earlier"
+    earlier.mkdir()
+    moved: list[tuple[Path, Path | None]] = []
+    try:
+        for number, name in enumerate(names):
+            place, kept = folder / name, earlier / str(number)
+            place.parent.mkdir(parents=True, exist_ok=True)
+            there = os.path.lexists(place)
+            if there:
+                shutil.copy2(place, kept, follow_symlinks=False)
+            os.replace(made / name, place)
+            moved.append((place, kept if there else None))
+    except OSError:
+        for place, old in reversed(moved):
+            with suppress(OSError):
+                place.unlink() if old is None else os.replace(old, place)
+        raise
+
+
+def check_path(path: Path) -> None:
+    """Raise GlowcError for a path that Windows does not have, there."""
+    if sys.platform != "win32":
+        return
+    windows = PureWindowsPath(path)
+    for part in windows.parts[bool(windows.anchor) :]:
+        if reason := refused_by_windows(part):
+            raise GlowcError(f"Windows has no file {part!r}: {reason}", hint=f"choose another name in {path}")
 
 
 def _cannot(path: Path, reason: str, option: str) -> GlowcError:
@@ -59,6 +93,7 @@ def copy_example(name: str, folder: Path) -> None:
 
     Raises InputError for an unknown name and for a folder with files in it, GlowcError when it cannot be written.
     """
+    check_path(folder)
     if name not in example_titles():
         raise InputError(f'unknown example "{name}"', details=["known: " + ", ".join(example_titles())],
                          hint="`glowc example` lists them")  # fmt: skip
@@ -66,9 +101,11 @@ def copy_example(name: str, folder: Path) -> None:
         raise InputError(f"{folder} is there already and holds something", hint="name a new folder")
     try:
         folder.parent.mkdir(parents=True, exist_ok=True)
-        with tempfile.TemporaryDirectory(prefix=".glowc-", dir=folder.parent) as temporary:
+        with tempfile.TemporaryDirectory(prefix=".glowc-", dir=folder.parent, ignore_cleanup_errors=True) as temporary:
             made = Path(temporary) / folder.name
             shutil.copytree(data_dir("examples") / name, made, ignore=_LEFT_OUT)
-            made.replace(folder)
-    except (OSError, shutil.Error) as error:
-        raise GlowcError(f"cannot write {folder}: {getattr(error, 'strerror', None) or error}") from error
+            if folder.is_dir():
+                folder.rmdir()  # Windows replaces no folder
+            os.replace(made, folder)
+    except OSError as error:
+        raise GlowcError(f"cannot write {folder}: {reason_of(error)}") from error

@@ -6,7 +6,6 @@ where they fit, else smaller ones until they do.
 
 from __future__ import annotations
 
-import subprocess
 import tempfile
 from collections.abc import Callable, Collection, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
@@ -14,7 +13,7 @@ from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
 
-from glowc.board import Board, find_tool
+from glowc.board import Board, find_tool, run_tool
 from glowc.board.flags import compile_argv
 from glowc.codegen.bundle import Bundle, BundleSpec
 from glowc.codegen.export import FORMS
@@ -142,7 +141,7 @@ def objects_bytes(
         for file, content in files.items():
             path = folder / file
             path.parent.mkdir(parents=True, exist_ok=True)
-            path.write_text(content, "utf-8")
+            path.write_text(content, encoding="utf-8", newline="\n")
         sources = [path for path in (folder / inside).glob("*.c") if path.stem not in apart]
         with ThreadPoolExecutor(2) as pool:
             objects = list(pool.map(partial(_compiled, cc, board, opt), sources))
@@ -157,7 +156,7 @@ def _compiled(cc: Path, board: Board, opt: str, source: Path) -> Path:
 
 
 def _called(argv: list[str]) -> str:
-    done = subprocess.run(argv, capture_output=True, text=True, check=False)
+    done = run_tool(argv)
     if done.returncode != 0:
         raise ToolError(f"{Path(argv[0]).name} fails on the code of the model", details=done.stderr.splitlines()[:20])
     return done.stdout

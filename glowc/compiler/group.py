@@ -21,7 +21,7 @@ from glowc.compiler.pipeline import Compiled, compile_model, spec_of
 from glowc.compiler.report import Report
 from glowc.errors import InputError
 from glowc.graph.scope import know_only, scoped
-from glowc.paths import full_version
+from glowc.paths import full_version, refused_by_windows
 from glowc.place.planning import local_offsets
 
 
@@ -64,7 +64,7 @@ def compile_group(
     Raises InputError for what models cannot have in a group, and whatever `compile_model` raises for one of them.
     """
     _check_options(options)
-    if not is_ident(spec.name) or spec.name.startswith("glow_"):
+    if not is_ident(spec.name) or spec.name.startswith("glow_") or refused_by_windows(spec.name):
         raise InputError(f"--group-name {spec.name} is no name for files and C symbols", hint="--group-name app")
     named = [_named(source) for source in sources]
     golden, compiled = golden or {}, []
@@ -88,7 +88,7 @@ def compile_group(
 def _named(source: str) -> tuple[str | None, Path]:
     """Return the name of a model, where one is given, and its file."""
     name, equals, path = source.partition("=")
-    if Path(source).exists() or not equals or not name or "/" in name:
+    if Path(source).exists() or not equals or not name or set(name) & {"/", "\\"}:
         return None, Path(source)
     return name, Path(path)
 

@@ -212,8 +212,8 @@ def _verified(planned: Planned, graph: Graph, options: CompileOptions) -> Progra
     verify_program(program, "planning", planned.program)
     verify_plan(program, planned.plan)
     if options.dump_dir is not None:
-        (options.dump_dir / "98-graph.txt").write_text(dump(graph))
-        (options.dump_dir / "99-program.txt").write_text(dump_program(program))
+        (options.dump_dir / "98-graph.txt").write_text(dump(graph), encoding="utf-8", newline="\n")
+        (options.dump_dir / "99-program.txt").write_text(dump_program(program), encoding="utf-8", newline="\n")
     return program
 
 

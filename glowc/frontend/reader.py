@@ -11,6 +11,7 @@ from google.protobuf.message import DecodeError  # type: ignore[import-untyped]
 
 from glowc.errors import InputError, ModelError
 from glowc.frontend.external import load_external
+from glowc.paths import refused_by_windows
 
 Source = Path | bytes | onnx.ModelProto
 
@@ -64,6 +65,9 @@ def check_name(name: str | None) -> None:
     """Raise InputError where the name that the user wants is no C identifier."""
     if name is not None and (not re.fullmatch(r"[A-Za-z_][A-Za-z0-9_]*", name) or name in _C_WORDS):
         raise InputError(f"{name!r} is no C identifier", hint=f"use e.g. --name {c_identifier(name)}")
+    if name is not None and refused_by_windows(name):
+        raise InputError(f"--name {name}: Windows has no file {name}.c: {refused_by_windows(name)}",
+                         hint=f"use e.g. --name {c_identifier(name)}")  # fmt: skip
 
 
 def name_of(source: Source, own: str = "model") -> str:
@@ -72,11 +76,11 @@ def name_of(source: Source, own: str = "model") -> str:
 
 
 def c_identifier(text: str, longest: int | None = None) -> str:
-    """Return `text` as a C identifier that is no C keyword; cut off after `longest` characters."""
+    """Return `text` as a C identifier, no keyword, that names a file everywhere; cut off after `longest` characters."""
     plain = re.sub(r"[^A-Za-z0-9_]+", "_", text).strip("_") or "model"
     plain = f"net_{plain}" if plain[0].isdigit() else plain
     plain = plain[:longest].rstrip("_")
-    return f"{plain}_net" if plain in _C_WORDS else plain
+    return f"{plain}_net" if plain in _C_WORDS or refused_by_windows(plain) else plain
 
 
 def file_bytes(path: Path) -> bytes:

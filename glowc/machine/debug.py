@@ -192,8 +192,9 @@ def write_repro(debugged: Debugged, layer: int, folder: Path) -> None:
     (folder / "README.txt").write_text(
         f'Layer {layer} of {debugged.result["model"]}: {found.op} "{", ".join(found.nodes)}"\n'
         f"results.npz: what it gave on {board} inside the model, and what the interpreter says\n\n"
-        f"    glowc debug model.onnx --board {board} --input in.npz\n"
-    )
+        f"    glowc debug model.onnx --board {board} --input in.npz\n",
+        encoding="utf-8", newline="\n",
+    )  # fmt: skip
 
 
 def _left_by(layer: Tapped, proto: onnx.ModelProto) -> str | None:

@@ -12,6 +12,7 @@ from glowc.errors import ToolError
 _SHT_SYMTAB, _SHT_NOBITS = 2, 8
 _SHF_WRITE, _SHF_ALLOC, _SHF_EXECINSTR = 1, 2, 4
 _EM_ARM = 40
+_HOST_PROGRAMS = (b"MZ", b"\x64\x86", b"\x64\xaa", b"\xcf\xfa\xed\xfe")  # of Windows and macOS, and objects
 _SYMBOL_TYPES = {1: "object", 2: "func"}
 
 
@@ -100,7 +101,13 @@ class _Reader:
 
 
 def sections(elf: Path) -> tuple[Section, ...]:
-    """Return the sections of an ELF file or object that take memory. Raises ToolError if it is no ELF."""
+    """Return the sections of an ELF file or object that take memory. Raises ToolError if it is no ELF.
+
+    Those of what Windows and macOS run themselves are not told: nobody flashes them.
+    """
+    with elf.open("rb") as file:
+        if file.read(4).startswith(_HOST_PROGRAMS):
+            return ()
     reader = _Reader(elf)
     return tuple(
         Section(reader.string(reader.names_index, header.name), header.address, header.size, _kind(header))

@@ -22,8 +22,9 @@ from glowc.compiler.samples import read_arrays
 from glowc.errors import BoardError, InputError, ToolError
 from glowc.graph.numerics import dequantize, quantize
 from glowc.graph.types import DType, QuantParams
+from glowc.machine.elf import Sizes
 from glowc.machine.link import Elf, build_elf
-from glowc.machine.qemu import RunResult, require_runnable, run_elf
+from glowc.machine.qemu import PLUGINS, RunResult, require_runnable, run_elf
 from glowc.machine.stack import UnboundedError, stack_bounds
 
 _TO_NHWC, _TO_NCHW = (0, 2, 3, 1), (0, 3, 1, 2)
@@ -249,7 +250,7 @@ def build_bundle(
     """Compile the bundle with its sample-feeding main program into `work`/model.elf."""
     main = work / "main_run.c"
     blob = read_blob(info)
-    main.write_text(render_main(calls_of(info, len(blob))))
+    main.write_text(render_main(calls_of(info, len(blob))), encoding="utf-8", newline="\n")
     defines = [*(["GLOW_PROFILE"] if profile else []), *bundle_defines(info, board)]
     sources = [main, *info.sources, *([blob_source(info, blob, work)] if blob else [])]
     flags = ["-std=c11", *extra_flags]
@@ -284,7 +285,8 @@ def blob_source(info: BundleInfo, blob: bytes, work: Path) -> Path:
     path, array = work / f"{info.name}_blob.c", f"{c_ident(info.name).lower()}_blob"
     text = ",".join(map(str, blob))
     head = f"#include <stdint.h>\nextern const uint8_t {array}[{len(blob)}];\n"
-    path.write_text(f"{head}_Alignas(64) const uint8_t {array}[{len(blob)}] = {{{text}}};\n")
+    code = f"{head}_Alignas(64) const uint8_t {array}[{len(blob)}] = {{{text}}};\n"
+    path.write_text(code, encoding="utf-8", newline="\n")
     return path
 
 
@@ -353,11 +355,12 @@ def bench(info: BundleInfo, board: Board, inputs: Mapping[str, np.ndarray] | Non
             _add_sizes(report, elf, info)
             _add_stack(report, stack_report(info, board, elf))
             return report
-        plain = execute(info, board, one, marks=board.counts_insns, keep=work, extra_flags=flags)
+        counts = board.counts_insns and PLUGINS
+        plain = execute(info, board, one, marks=counts, keep=work, extra_flags=flags)
         _add_sizes(report, plain.elf, info)
         report["stack_bytes"] = plain.stack_bytes
         _add_stack(report, stack_report(info, board, plain.elf))
-    if board.counts_insns:
+    if counts:
         marks = plain.marks
         cost = marks[1] - marks[0]
         report["insns"] = marks[3] - marks[2] - cost
@@ -444,5 +447,7 @@ def count_layers(
 def _add_sizes(report: BenchReport, elf: Elf, info: BundleInfo) -> None:
     stems = tuple(path.stem for path in info.sources)
     own = [sizes for name, sizes in elf.object_sizes.items() if name.startswith((info.name, *stems))]
+    if own and own == [Sizes()] * len(own):  # a program of Windows or macOS
+        return
     report["text_bytes"], report["rodata_bytes"] = sum(s.text for s in own), sum(s.rodata for s in own)
     report["data_bytes"], report["bss_bytes"] = sum(s.data for s in own), sum(s.bss for s in own)

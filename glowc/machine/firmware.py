@@ -33,7 +33,8 @@ def build_wire(info: BundleInfo, board: Board, out: Path, map_file: Path | None,
     with tempfile.TemporaryDirectory(prefix="glowc-build-") as folder:
         work, wire = Path(folder), data_dir("runtime_c") / "wire"
         main = work / "main_wire.c"
-        main.write_text(render_main(replace(calls_of(info), identity=identity_of(info)), "main_wire.c.j2"))
+        calls = replace(calls_of(info), identity=identity_of(info))
+        main.write_text(render_main(calls, "main_wire.c.j2"), encoding="utf-8", newline="\n")
         elf = build_elf(
             [main, *info.sources, wire / "glow_wire.c", *drivers], board, work / "model.elf",
             include_dirs=[info.include_dir, wire], defines=[*bundle_defines(info, board), *board.wire_defines],
@@ -86,7 +87,7 @@ def _once(info: BundleInfo, board: Board, work: Path, flags: list[str]) -> Elf:
     if calls.mode == "rows" and not calls.golden:
         calls = replace(calls, mode="caller")  # the whole input at once
     main = work / "main_once.c"
-    main.write_text(render_main(calls, "main_once.c.j2"))
+    main.write_text(render_main(calls, "main_once.c.j2"), encoding="utf-8", newline="\n")
     sources = [main, *info.sources, *([golden] if calls.golden else [])]
     return build_elf(
         sources, board, work / "model.elf", include_dirs=[info.include_dir, data_dir("runtime_c") / "wire"],

@@ -96,7 +96,7 @@ def read_history(path: Path) -> list[Entry]:
         return []
     entries: list[Entry] = []
     try:
-        lines = path.read_text(encoding="utf-8").splitlines()
+        lines = path.read_text(encoding="utf-8-sig").splitlines()
     except (OSError, ValueError) as error:
         raise InputError(f"{path} cannot be read: {error}") from error
     for number, line in enumerate(lines, 1):
@@ -127,7 +127,7 @@ def broken_gates(gates: Sequence[Gate], entry: Entry, before: Entry | None) -> l
 def append_entry(path: Path, entry: Entry) -> None:
     """Append a line. Raises GlowcError when it cannot be written."""
     try:
-        with path.open("a", encoding="utf-8") as file:
+        with path.open("a", encoding="utf-8", newline="\n") as file:
             file.write(json.dumps(entry) + "\n")
     except OSError as error:
         raise GlowcError(f"cannot write {path}: {error.strerror}", hint="choose another file with --history") from error

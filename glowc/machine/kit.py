@@ -11,7 +11,8 @@ from glowc.board import Board
 from glowc.board.flags import compile_argv, link_argv
 from glowc.codegen.kernels import environment
 from glowc.codegen.names import c_ident
-from glowc.errors import BoardError, GlowcError
+from glowc.compiler.files import check_path, take_places
+from glowc.errors import BoardError, GlowcError, reason_of
 from glowc.machine.execute import BundleInfo, bundle_defines
 from glowc.machine.qemu import run_argv
 from glowc.paths import data_dir, full_version
@@ -95,8 +96,8 @@ def _inside(flag: str) -> str:
 
 
 def _quoted(flag: str) -> str:
-    """Return a word as a shell of make takes it."""
-    return f"'{flag}'" if set(flag) & set('"() ;&|<>*?') else flag
+    """Return a word as a shell of make takes it, be it cmd.exe."""
+    return '"' + flag.replace('"', '\\"') + '"' if set(flag) & set('"() ;&|<>*?') else flag
 
 
 def write_kit(kit: Kit, folder: Path, *, force: bool = False) -> None:
@@ -104,6 +105,7 @@ def write_kit(kit: Kit, folder: Path, *, force: bool = False) -> None:
 
     Raises GlowcError when the folder holds files of others (`force` writes beside and over them), or cannot be written.
     """
+    check_path(folder)
     if folder.exists() and not folder.is_dir():
         raise GlowcError(f"cannot write {folder}: it is a file")
     others = sorted(p.name for p in folder.iterdir()) if folder.is_dir() and not (folder / MARK).is_file() else []
@@ -112,12 +114,10 @@ def write_kit(kit: Kit, folder: Path, *, force: bool = False) -> None:
                          hint="choose another folder, or --force to write beside and over them")  # fmt: skip
     try:
         folder.mkdir(parents=True, exist_ok=True)
-        with tempfile.TemporaryDirectory(prefix=".glowc-", dir=folder) as temporary:
+        with tempfile.TemporaryDirectory(prefix=".glowc-", dir=folder, ignore_cleanup_errors=True) as temporary:
             for name, text in kit.files.items():
                 (Path(temporary) / name).parent.mkdir(exist_ok=True)
-                (Path(temporary) / name).write_text(text, "utf-8")
-            for name in kit.files:
-                (folder / name).parent.mkdir(exist_ok=True)
-                (Path(temporary) / name).replace(folder / name)
+                (Path(temporary) / name).write_text(text, encoding="utf-8", newline="\n")
+            take_places(Path(temporary), folder, kit.files)
     except OSError as error:
-        raise GlowcError(f"cannot write {folder}: {error.strerror}") from error
+        raise GlowcError(f"cannot write {folder}: {reason_of(error)}") from error

@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
-import shlex
-import subprocess
 from collections.abc import Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from pathlib import Path
 from types import MappingProxyType
 
-from glowc.board import Board, require_tool
+from glowc.board import Board, require_tool, run_tool, shell_text
 from glowc.board.flags import compile_argv, link_argv
 from glowc.errors import ToolError
 from glowc.machine.elf import Sizes, sections
@@ -121,10 +119,10 @@ def _names(sources: Sequence[Path]) -> list[str]:
 
 
 def _call(argv: list[str], failure: str) -> None:
-    done = subprocess.run(argv, capture_output=True, text=True, check=False)
+    done = run_tool(argv)
     if done.returncode == 0:
         return
     lines = (done.stderr + done.stdout).splitlines()
     if len(lines) > _MESSAGE_LINES:
         lines = [*lines[:_MESSAGE_LINES], f"... and {len(lines) - _MESSAGE_LINES} more lines"]
-    raise ToolError(f"{failure} (exit status {done.returncode})", details=[*lines, "command: " + shlex.join(argv)])
+    raise ToolError(f"{failure} (exit status {done.returncode})", details=[*lines, "command: " + shell_text(argv)])

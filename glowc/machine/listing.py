@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 import re
-import subprocess
 from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
 
-from glowc.board import Board, require_tool
+from glowc.board import Board, require_tool, run_tool
 from glowc.errors import ToolError
 
 _FUNCTION = re.compile(r"^([0-9a-f]+) <(.+)>:$")
@@ -97,7 +96,7 @@ def read_functions(elf: Path, board: Board) -> dict[str, Function]:
     """Return the functions of an ELF by name, as objdump lists them. Raises ToolError when it fails."""
     objdump = require_tool(f"{board.cpu.tool_prefix}objdump")
     argv = [str(objdump), "-d", "--no-show-raw-insn", str(elf)]
-    done = subprocess.run(argv, capture_output=True, text=True, check=False)
+    done = run_tool(argv)
     if done.returncode != 0:
         raise ToolError(f"objdump cannot read {elf.name}", details=done.stderr.splitlines()[:5])
     return parse_listing(done.stdout)

@@ -87,7 +87,7 @@ def find_models(folder: Path) -> dict[str, Path]:
         relative = path.relative_to(folder).with_suffix("")
         parts = relative.parts[:-1] if relative.name == "model" and len(relative.parts) > 1 else relative.parts
         name = "/".join(parts)
-        names[name if name not in names else str(path.relative_to(folder))] = path
+        names[name if name not in names else path.relative_to(folder).as_posix()] = path
     return names
 
 

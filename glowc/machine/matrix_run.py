@@ -6,6 +6,7 @@ Ctrl-C reaches processes that work for another one too, and the one that started
 from __future__ import annotations
 
 import signal
+import sys
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import Future, ProcessPoolExecutor, as_completed
 from concurrent.futures.process import BrokenProcessPool
@@ -18,13 +19,13 @@ from typing import Any
 from glowc.errors import ToolError
 from glowc.machine.matrix import FAILED, FIGURES, Cell, Result, run_cell
 
-_CAN_HOLD = hasattr(signal, "pthread_sigmask")  # Windows cannot
+_MOST = 61 if sys.platform == "win32" else 1 << 16  # processes of a pool that Python can wait for
 
 
 @contextmanager
 def held() -> Iterator[None]:
     """Hold Ctrl-C back; processes that are started meanwhile begin with it held."""
-    if not _CAN_HOLD:
+    if sys.platform == "win32":  # which cannot
         yield
         return
     before = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
@@ -37,7 +38,7 @@ def held() -> Iterator[None]:
 def end_silently() -> None:
     """Let Ctrl-C end this process at once and without a word from now on; one that was held back does."""
     signal.signal(signal.SIGINT, signal.SIG_DFL)
-    if _CAN_HOLD:
+    if sys.platform != "win32":
         signal.pthread_sigmask(signal.SIG_UNBLOCK, {signal.SIGINT})
 
 
@@ -71,7 +72,7 @@ def run_here(cells: Sequence[Cell], jobs: int) -> Iterator[Result]:
 
 def _pool(cells: Sequence[Cell], jobs: int) -> Iterator[Result]:
     """Yield results until all are there or a process has died."""
-    with ProcessPoolExecutor(jobs, mp_context=get_context("spawn"), initializer=end_silently) as pool:
+    with ProcessPoolExecutor(min(jobs, _MOST), mp_context=get_context("spawn"), initializer=end_silently) as pool:
         with held():
             futures: list[Future[Result]] = [pool.submit(_run_interruptible, run_cell, cell) for cell in cells]
         try:

@@ -8,17 +8,19 @@ from __future__ import annotations
 import hashlib
 import signal
 import subprocess
+import sys
 import tempfile
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from glowc.board import Board, emulated, require_tool
+from glowc.board import Board, emulated, require_tool, run_tool
 from glowc.errors import BoardError, ToolError
 from glowc.machine.elf import symbols
 from glowc.machine.flash import flash_text
 from glowc.paths import data_dir, find_cached, store_cached
 
+PLUGINS = sys.platform != "win32"  # whether QEMU takes what is compiled here
 _FLAGS = ("-std=c11", "-O2", "-fPIC", "-shared", "-fvisibility=hidden")
 
 
@@ -29,6 +31,9 @@ def compiled_plugin(name: str) -> Path:
     that parallel first uses do not disturb each other. Raises ToolError if the compiler is missing or
     fails.
     """
+    if not PLUGINS:
+        raise ToolError("instructions are counted by a plugin of QEMU, which glowc builds on Linux and macOS",
+                        hint="count in WSL or in a container: docs/PLATFORMS.md")  # fmt: skip
     folder = data_dir("boards") / "_common" / "plugin"
     source = folder / f"{name}.c"
     text = b"".join(path.read_bytes() for path in (source, folder / "glow_qemu.h")) + " ".join(_FLAGS).encode()
@@ -37,11 +42,11 @@ def compiled_plugin(name: str) -> Path:
 
 
 def _compile(source: Path, name: str) -> Path:
-    cc = require_tool("gcc")
+    cc, symbols_later = require_tool("gcc"), ["-Wl,-undefined,dynamic_lookup"] if sys.platform == "darwin" else []
     with tempfile.TemporaryDirectory(prefix="glowc-") as folder:
         library = Path(folder) / name
-        argv = [str(cc), *_FLAGS, str(source), "-o", str(library)]
-        done = subprocess.run(argv, capture_output=True, text=True, check=False)
+        argv = [str(cc), *_FLAGS, *symbols_later, str(source), "-o", str(library)]
+        done = run_tool(argv)
         if done.returncode != 0:
             raise ToolError(f"cannot compile QEMU's plugin {source.name}", details=done.stderr.splitlines())
         return store_cached(name, library.read_bytes())
@@ -87,7 +92,7 @@ def run_elf(
         out = Path(folder) / "marks.txt"
         plugin = ("-plugin", plugin_argument("glow_count", elf, out))
         result = _run(elf, board, plugin, cwd, timeout_s, check)
-        counts = tuple(int(line) for line in out.read_text().split()) if out.exists() else ()
+        counts = tuple(int(line) for line in out.read_text(encoding="utf-8").split()) if out.exists() else ()
         return RunResult(result.exit_status, result.stdout, result.stderr, counts)
 
 
@@ -101,7 +106,7 @@ def trace_elf(elf: Path, board: Board, *, cwd: Path, caches: Sequence[str]) -> s
         out = Path(folder) / "trace.txt"
         plugin = ("-plugin", plugin_argument("glow_trace", elf, out, caches))
         _run(elf, board, plugin, cwd, _TRACE_SLOWER * board.timeout_s, check=True)
-        return out.read_text()
+        return out.read_text(encoding="utf-8")
 
 
 def require_runnable(board: Board, *, marks: bool = False, elf: Path = Path("firmware.elf")) -> None:

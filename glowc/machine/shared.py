@@ -3,17 +3,18 @@
 from __future__ import annotations
 
 import ctypes
-import subprocess
+import sys
 import tempfile
 from pathlib import Path
 
-from glowc.board import load_board, require_tool
+from glowc.board import load_board, require_tool, run_tool
 from glowc.codegen.names import c_ident
 from glowc.errors import InputError, ToolError
 from glowc.machine.execute import BundleInfo, read_blob
 
 _MESSAGE_LINES = 20
 _ALIGN = 64
+_ITSELF = ["-static-libgcc"] if sys.platform == "win32" else []  # a library that needs no other one
 
 
 def shared_library(info: BundleInfo) -> ctypes.CDLL:
@@ -29,7 +30,7 @@ def shared_library(info: BundleInfo) -> ctypes.CDLL:
         defines.append("-DGLOW_ANY_CORE")
     with tempfile.TemporaryDirectory(prefix="glowc-load-", ignore_cleanup_errors=True) as folder:
         library = Path(folder) / f"{prefix}.so"
-        flags = ["-std=c11", "-O2", "-shared", "-fPIC", *host.cflags, *defines, f"-I{info.include_dir}"]
+        flags = ["-std=c11", "-O2", "-shared", "-fPIC", *_ITSELF, *host.cflags, *defines, f"-I{info.include_dir}"]
         files = [*map(str, info.sources), "-o", str(library), "-lm"]
         argv = [str(require_tool(host.cc)), *flags, *files]
         _build(argv, info)
@@ -53,7 +54,7 @@ def _with_constants(library: ctypes.CDLL, info: BundleInfo, prefix: str) -> ctyp
 
 
 def _build(argv: list[str], info: BundleInfo) -> None:
-    done = subprocess.run(argv, capture_output=True, text=True, check=False)
+    done = run_tool(argv)
     if done.returncode:
         cpu = info.report.get("cpu")
         raise ToolError(

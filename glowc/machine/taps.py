@@ -111,7 +111,7 @@ def board_values(
     prefix, main, blob = c_ident(info.name).lower(), work / "main_taps.c", read_blob(info)
     inputs_ = tuple(p.ident.upper() for p in info.inputs)
     facts = _Main(info.name, prefix, prefix.upper(), inputs_, tuple(taps), len(blob))
-    main.write_text(environment().get_template("main_taps.c.j2").render(m=facts), "utf-8")
+    main.write_text(environment().get_template("main_taps.c.j2").render(m=facts), encoding="utf-8", newline="\n")
     sources = [main, *info.sources, *([blob_source(info, blob, work)] if blob else [])]
     section = f'__attribute__((section("{ARENA_SECTION}")))' if board.bare_metal else ""
     macros = [

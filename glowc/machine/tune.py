@@ -8,13 +8,12 @@ file does not know, or knows from another compiler or chip, are measured.
 from __future__ import annotations
 
 import json
-import subprocess
 import tempfile
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 
-from glowc.board import Board, Chip, default_chip, emulated, require_tool
+from glowc.board import Board, Chip, default_chip, emulated, require_tool, run_tool
 from glowc.compiler.files import check_output, write_file
 from glowc.compiler.options import CompileOptions
 from glowc.compiler.pipeline import Compiled, compile_model, write_bundle
@@ -197,7 +196,7 @@ def _title(compiled: Compiled, name: str) -> str:
 def _version(board: Board) -> str:
     """Return the compiler's name and version."""
     argv = [str(require_tool(board.cpu.cc)), "-dumpfullversion"]
-    done = subprocess.run(argv, capture_output=True, text=True, check=False)
+    done = run_tool(argv)
     return f"{board.cpu.cc} {done.stdout.strip()}"
 
 

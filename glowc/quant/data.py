@@ -391,7 +391,7 @@ def _wav(file: Path, port: Port) -> Iterator[Array]:
 def _csv(file: Path, port: Port) -> Iterator[Array]:
     """Yield a sample per line of numbers; a first line of words is a header."""
     size = int(np.prod(port.shape))
-    with file.open(newline="", encoding="utf-8", errors="replace") as text:
+    with file.open(newline="", encoding="utf-8-sig", errors="replace") as text:
         for number, row in enumerate(csv.reader(text), 1):
             try:
                 values = np.array([float(cell) for cell in row if cell.strip()])

@@ -114,7 +114,7 @@ def _classes(array: np.ndarray, path: Path) -> np.ndarray:
 
 def _column(path: Path) -> list[str]:
     """Return the only column of a CSV file, or the one whose header says that it is labels."""
-    with path.open(newline="", encoding="utf-8", errors="replace") as text:
+    with path.open(newline="", encoding="utf-8-sig", errors="replace") as text:
         rows = [[cell.strip() for cell in row] for row in csv.reader(text) if any(cell.strip() for cell in row)]
     if not rows:
         return []
@@ -130,7 +130,7 @@ def _column(path: Path) -> list[str]:
 
 
 def _lines(path: Path) -> list[str]:
-    text = path.read_text(encoding="utf-8", errors="replace")
+    text = path.read_text(encoding="utf-8-sig", errors="replace")
     return [line.strip() for line in text.splitlines() if line.strip()]
 
 

@@ -188,7 +188,7 @@ def _entry(stats: Stats) -> dict[str, float | list[float]]:
 def read_profile(path: Path) -> Profile:
     """Read a profile. Raises InputError that says what is wrong with the file."""
     try:
-        text = path.read_text(encoding="utf-8")
+        text = path.read_text(encoding="utf-8-sig")
     except (OSError, UnicodeDecodeError) as error:
         reason = error.strerror if isinstance(error, OSError) else "it is no text"
         raise InputError(

@@ -62,7 +62,7 @@ def layer_key(layer: Layer, cpu: Cpu, opt: str) -> str:
 def load_entries(path: Path) -> dict[str, Entry]:
     """Return the measured layers of a file by key. Raises InputError when it is none."""
     try:
-        data = json.loads(path.read_text(encoding="utf-8"))
+        data = json.loads(path.read_text(encoding="utf-8-sig"))
         if data["glowc_tune"] != VERSION:
             raise InputError(f"{path} was written by another version of glowc", hint=_HINT)
         return {key: _entry(value) for key, value in data["layers"].items()}

@@ -36,8 +36,24 @@ GLOWC           ?= glowc
 GLOWC_MODEL_DIR ?= models
 GLOWC_DIR       ?= build/models
 
+# What is said to the shell. cmd.exe, which make on Windows takes where it finds no other one, prints the quotes.
+ifeq ($(shell echo "x"),"x")
+glowc_path  = $(subst /,\,$1)
+glowc_quiet := 2>nul
+glowc_mkdir = if not exist "$(call glowc_path,$1)" mkdir "$(call glowc_path,$1)"
+glowc_write = > "$(call glowc_path,$1)" echo $2& >> "$(call glowc_path,$1)" echo.$3
+glowc_move  = move /y "$(call glowc_path,$1)" "$(call glowc_path,$2)" > nul
+glowc_text  = type "$(call glowc_path,$1)" 2>nul
+else
+glowc_quiet := 2>/dev/null
+glowc_mkdir = mkdir -p $1
+glowc_write = printf '%s\n' '$(subst ','\'',$2)' '$3' > $1
+glowc_move  = mv -f $1 $2
+glowc_text  = cat $1 2>/dev/null
+endif
+
 # "glowc 0.1.0+1f2e3d4c": the digits change whenever anything that glowc writes may.
-glowc_says    := $(shell $(GLOWC) --version 2>/dev/null)
+glowc_says    := $(shell $(GLOWC) --version $(glowc_quiet))
 glowc_version := $(if $(filter glowc,$(firstword $(glowc_says))),$(wordlist 1,2,$(glowc_says)))
 
 # Each takes the name of a model.
@@ -52,8 +68,9 @@ glowc_args   = $(strip --name $1 $(patsubst %,--golden %,$(call glowc_npz,$1)) $
 
 # $(call glowc_same,A,B): not empty when the texts are equal.
 glowc_same   = $(and $(findstring [$1],[$2]),$(findstring [$2],[$1]))
-glowc_line   = { IFS= read -r line < $(call glowc_stamp,$1); } 2>/dev/null && printf '%s\n' "$$line"
-glowc_read   = $(strip $(shell $(if $(glowc_version),cat $(call glowc_stamp,$1) 2>/dev/null,$(call glowc_line,$1))))
+# What the stamp says; its version, which is last, is left out where glowc says none.
+glowc_known  = $(if $(glowc_version),$1,$(strip $(subst glowc $(lastword $1),,$1)))
+glowc_read   = $(call glowc_known,$(strip $(shell $(call glowc_text,$(call glowc_stamp,$1)))))
 glowc_stale  = $(if $(and $(call glowc_same,$(glowc_read),$(strip $(glowc_args) $(glowc_version))),\
   $(call glowc_same,$(words $(glowc_files)),$(words $(wildcard $(glowc_files))))),,glowc-force)
 
@@ -66,10 +83,10 @@ GLOWC_LDLIBS      := -lm
 GLOWC_STAMPS      := $(foreach m,$(GLOWC_MODELS),$(call glowc_stamp,$m))
 
 $(GLOWC_STAMPS): $(GLOWC_DIR)/%/bundle.stamp:
-	@mkdir -p $(@D)
-	@printf '%s\n' '$(subst ','\'',$(call glowc_args,$*))' '$(glowc_version)' > $(@D)/.bundle.stamp
+	@$(call glowc_mkdir,$(@D))
+	@$(call glowc_write,$(@D)/.bundle.stamp,$(call glowc_args,$*),$(glowc_version))
 	$(GLOWC) compile $(call glowc_model,$*) -o $(@D) $(call glowc_args,$*)
-	@mv -f $(@D)/.bundle.stamp $@
+	@$(call glowc_move,$(@D)/.bundle.stamp,$@)
 
 define glowc_rules
 $(glowc_stamp): $(glowc_model) $(glowc_npz) $(glowc_stale)

@@ -257,8 +257,8 @@ def test_sequence_with_state_begins_anew_after_a_reset(tmp_path: Path, monkeypat
 def test_line_that_goes_away_is_said(tmp_path: Path) -> None:
     read, write = os.pipe()
     os.close(write)
-    from glowc.machine.wire.port import _Descriptor
+    from glowc.machine.wire.posix import Descriptor
 
-    wire = Wire(_Descriptor(read))
+    wire = Wire(Descriptor(read))
     with pytest.raises(WireError, match="the line is gone"):
         wire.hello()

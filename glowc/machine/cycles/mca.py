@@ -11,12 +11,11 @@ from __future__ import annotations
 
 import json
 import re
-import subprocess
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from glowc.board import require_tool
+from glowc.board import require_tool, run_tool
 from glowc.errors import ToolError
 
 MCA, OBJDUMP = "llvm-mca-19", "llvm-objdump-19"
@@ -106,7 +105,7 @@ def _many(insn: str, model: MachineModel) -> float:
 
 
 def _output(argv: Sequence[str], text: str = "") -> str:
-    done = subprocess.run(argv, input=text, capture_output=True, text=True, check=False)
+    done = run_tool(argv, text)
     if done.returncode != 0:
         raise ToolError(f"{Path(argv[0]).name} failed", details=done.stderr.splitlines()[:5])
     return done.stdout

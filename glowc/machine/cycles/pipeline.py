@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TypeVar
 
-from glowc.board import Board, find_tool
+from glowc.board import Board, find_tool, install_command
 from glowc.errors import BoardError, ToolError
 from glowc.machine.cycles.mca import MCA, MODELS, assembly, block_cycles
 from glowc.machine.cycles.rules import CORES, Cycles, cycles_of
@@ -50,7 +50,7 @@ def known_cores() -> tuple[str, ...]:
     return tuple(sorted({*CORES, *MODELS}))
 
 
-_INSTALL = "sudo apt-get install llvm-19; chips with Cortex-M0, M0+, M3, M4 and M33 need nothing"
+_NOTHING = "chips with Cortex-M0, M0+, M3, M4 and M33 need nothing"
 
 
 def missing_tool(core: str) -> str:
@@ -70,7 +70,7 @@ def read_pipeline(elf: Path, board: Board, core: str, blocks: Iterable[Block]) -
         raise BoardError(f"no rules for the cycles of {core}", details=["known: " + ", ".join(known_cores())])
     missing = missing_tool(core)
     if missing:
-        raise ToolError(missing, hint=_INSTALL)
+        raise ToolError(missing, hint="; ".join(filter(None, (install_command([MCA]), _NOTHING))))
     return _by_mca(elf, core, places)
 
 
