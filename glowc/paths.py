@@ -64,11 +64,13 @@ def package_hash() -> str:
 def _files() -> Iterator[tuple[str, Path]]:
     """Yield the files of the package by their path in a checkout, without what programs leave beside them."""
     for top, base in (("glowc", _PKG), *((name, data_dir(name)) for name in _DECIDE)):
-        for path in base.rglob("*"):
-            parts = path.relative_to(base).parts
-            left = any(part.startswith(".") or part == "__pycache__" for part in parts) or path.suffix == ".pyc"
-            if not left and parts[0] != "_data" and path.is_file():
-                yield "/".join((top, *parts)), path
+        for folder, folders, names in os.walk(base):
+            inside = Path(folder).relative_to(base).parts
+            left = ("__pycache__",) if inside else ("__pycache__", "_data")
+            folders[:] = [name for name in folders if not name.startswith(".") and name not in left]
+            for name in names:
+                if not name.startswith(".") and not name.endswith(".pyc"):
+                    yield "/".join((top, *inside, name)), Path(folder, name)
 
 
 @cache

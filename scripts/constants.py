@@ -23,6 +23,7 @@ from glowc.compiler.options import CompileOptions
 from glowc.compiler.pipeline import optimise
 from glowc.graph.graph import Graph
 from glowc.select.budgets import bound_bytes
+from glowc.select.candidates import Candidates
 from glowc.select.choose import select_variants
 
 MODELS = Path(__file__).resolve().parents[2] / "shared" / "models"
@@ -55,7 +56,7 @@ def _spoil(rows: np.ndarray, kind: str) -> None:
 
 def measured(graph: Graph, cpu: str, opt: str) -> tuple[int, int]:
     """Return (bytes of the constants, their bound)."""
-    selection = select_variants(graph, load_cpu(cpu), opt)
+    selection = select_variants(Candidates(graph, load_cpu(cpu)), opt)
     program = selection.lower(lambda _: False)
     return sum(array.nbytes for array in program.consts.values()), bound_bytes(selection.layers)
 

@@ -5,6 +5,7 @@ Imports of the compiler happen inside the commands, so that `--help` answers at 
 
 from __future__ import annotations
 
+import gc
 import json
 import sys
 from functools import partial
@@ -221,11 +222,13 @@ register_export(app)
 register_firmware(app)
 register_matrix(app)
 register_docs(app)
+_GARBAGE = 200_000  # objects before it is collected: a command makes little of it, and what there is is gone soon
 INTERRUPTED = 130  # 128 and the number of SIGINT, as shells have it
 
 
 def main() -> None:
     """Run the command line; docs/OUTPUT.md lists the exit statuses."""
+    gc.set_threshold(_GARBAGE)
     accept_any_text()
     sys.argv = with_common_first(sys.argv)
     try:

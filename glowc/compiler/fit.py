@@ -65,12 +65,16 @@ def plan_selection(select: Select, request: Request) -> tuple[Selection, Planned
 
     Layers whose variants were measured keep the best of those.
     """
-    best = _plan_selection(select({}), request)
+    usual = select({})
+    best = _plan_selection(usual, request)
     gaps = widest_gaps(best[1].program, best[1].plan)
     spare = {name: gap.size_bytes for name, gap in gaps.items() if name not in best[0].tuned}
     if not any(0 < x.withheld <= spare.get(x.name, 0) for x in best[0].layers):
         return best
-    richer = _plan_selection(select(spare), request)
+    wider = select(spare)
+    if best[0] is usual and best[1].kind != "stream" and fits(best[1], request) and wider.chosen == usual.chosen:
+        return wider, best[1]
+    richer = _plan_selection(wider, request)
     return richer if _is_no_larger(richer[1], best[1]) else best
 
 

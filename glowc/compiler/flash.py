@@ -32,9 +32,9 @@ _ABOVE = (1.03, 1.06, 1.1, 1.15)
 
 @dataclass(frozen=True, slots=True)
 class Printed:
-    """A model as far as C: its kernels, plan and files; `flash_bytes` were counted, None where nobody has.
+    """A model as far as C: its kernels, plan and files; `code_bytes` are predicted, `flash_bytes` counted.
 
-    `slices` is what the report says of its steps, where it has some.
+    Where nobody has counted them, they are None. `slices` is what the report says of its steps, where it has some.
     """
 
     selection: Selection
@@ -42,13 +42,9 @@ class Printed:
     program: Program
     bundle: Bundle
     spec: BundleSpec
+    code_bytes: int
     flash_bytes: int | None = None
     slices: SlicesReport | None = None
-
-    @property
-    def code_bytes(self) -> int:
-        """The predicted bytes of code."""
-        return self.selection.code_bytes(self.program)
 
     def predicted(self, factor: float = 1.0) -> int:
         """Return the bytes of constants, and of code by so much of the prediction."""

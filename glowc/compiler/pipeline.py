@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-from collections import defaultdict
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
@@ -59,7 +58,7 @@ from glowc.place.regions import draw_plans, parts_of, region_report
 from glowc.program.ir import Program
 from glowc.program.lifetimes import place_markers
 from glowc.program.text import dump_program
-from glowc.select.candidates import Layer, Order, Preparer
+from glowc.select.candidates import Candidates, Layer, Order
 from glowc.select.choose import Selection, select_variants
 from glowc.select.measured import read_tuned
 
@@ -134,14 +133,16 @@ def compile_model(
     check_least(form.graph, board, options)
     golden = _golden(options, imported, form.edge)
     spec = replace(spec_of(source, form.graph, board, options, form.edge), macros=form.macros)
-    preparers: defaultdict[bool, Preparer] = defaultdict(Preparer)
+    known_candidates: dict[bool, Candidates] = {}
 
     def attempt(flash: int | None) -> Printed:
         progress("lowering and planning memory")
 
         def plan(divided: Collection[str], graph: Graph) -> tuple[Selection, Planned]:
-            preparing = preparers[graph is form.graph]
-            select = partial(_selected, graph, board, options, order, preparing, flash, divided)  # -> kernels of layers
+            own = graph is form.graph  # of two, the same at each attempt
+            if own not in known_candidates:
+                known_candidates[own] = Candidates(graph, board.cpu)
+            select = partial(_selected, known_candidates[own], board, options, order, flash, divided)  # -> kernels
             return plan_selection(select, request_of(options, board))  # -> program -> places of its buffers
 
         def planned_with(divided: Collection[str]) -> tuple[Selection, Planned]:
@@ -155,7 +156,7 @@ def compile_model(
             program = _marked(planned.program, program)
         progress("printing C")
         bundle = _printed(spec, planned, program, options, golden)  # -> C
-        return Printed(selection, planned, program, bundle, spec, slices=slices)
+        return Printed(selection, planned, program, bundle, spec, selection.code_bytes(program), slices=slices)
 
     def count(printed: Printed) -> Printed:
         progress("compiling C to count its bytes")
@@ -188,8 +189,9 @@ def _optimised(imported: Graph, options: CompileOptions, board: Board) -> TimeFo
 
 
 def _selected(
-    graph: Graph, board: Board, options: CompileOptions, order: Callable[[Sequence[Layer]], Order] | None,
-    preparing: Preparer, flash: int | None, divided: Collection[str], spare: Mapping[str, int],
+    candidates: Candidates, board: Board, options: CompileOptions,
+    order: Callable[[Sequence[Layer]], Order] | None, flash: int | None, divided: Collection[str],
+    spare: Mapping[str, int],
 ) -> Selection:  # fmt: skip
     """Return the variants of all layers: by `order`, else by cost and measured choices.
 
@@ -198,7 +200,7 @@ def _selected(
     free beside layers, by name.
     """
     tuned = read_tuned(options.tuned, board.cpu, options.opt) if options.tuned is not None else None
-    selection = select_variants(graph, board.cpu, options.opt, tuned, spare, preparing)
+    selection = select_variants(candidates, options.opt, tuned, spare)
     if order is not None:
         return selection.ordered(order(selection.layers))
     selection = selection.dividing(divided) if divided else selection
@@ -245,7 +247,8 @@ def _report(
             port["alias"] = imported.aliases[port["name"]]
     return {
         **head,
-        **plan_report(planned, options, printed.slices), **estimate_report(selection, program, estimates),
+        **plan_report(planned, options, printed.slices),
+        **estimate_report(selection, program, estimates, printed.code_bytes),
         **region_report(planned, rooms_wanted(options, board), bundle),
         **data_report(program, planned.plan, form.graph), **narrow_report(form.graph, program),
         "removed_channels": removed_channels(imported, form.graph), **form.report,

@@ -271,12 +271,14 @@ def plan_report(planned: Planned, options: CompileOptions, slices: SlicesReport 
     }  # fmt: skip
 
 
-def estimate_report(selection: Selection, program: Program, estimates: Sequence[Cost]) -> EstimateReport:
+def estimate_report(
+    selection: Selection, program: Program, estimates: Sequence[Cost], code_bytes: int
+) -> EstimateReport:  # fmt: skip
     """Return what the report says of what all layers are predicted to take."""
     total: EstimateReport = {
         "insns_estimate": sum(cost.insns for cost in estimates),
         "cycles_estimate": sum(cost.cycles for cost in estimates),
-        "text_bytes_estimate": selection.code_bytes(program) if selection.costs.kernels else None,
+        "text_bytes_estimate": code_bytes if selection.costs.kernels else None,
         "stack_bytes_estimate": stack_bytes(selection.costs, program, selection.opt),
     }
     return {**total, "tuned_layers": len(selection.tuned)} if selection.tuned else total

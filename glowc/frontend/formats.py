@@ -13,7 +13,7 @@ from glowc.frontend.given import given_arrays as given_onnx
 from glowc.frontend.half import is_half as is_half_onnx
 from glowc.frontend.importer import import_onnx
 from glowc.frontend.reader import Source, check_name, file_bytes, name_of
-from glowc.frontend.tflite import Sizes, import_tflite, is_tflite_file
+from glowc.frontend.tflite import is_tflite_file
 from glowc.graph.graph import Graph
 
 
@@ -45,6 +45,11 @@ def import_model(
     if wrong:
         text = f"{', '.join(wrong)}: not for a TensorFlow Lite model"
         raise InputError(text, hint="--batch-size and --input-shape say which shapes its inputs have")
+    from glowc.frontend.tflite.importer import (
+        import_tflite,  # which takes as long to import as a small model to compile
+    )
+    from glowc.frontend.tflite.sizes import Sizes
+
     label = str(source) if isinstance(source, Path) else "model"
     return import_tflite(data, label, name or name_of(source), Sizes(batch_size, input_shapes or {}))
 

@@ -175,10 +175,11 @@ class TensorType:
 
 def dtype_of(array: np.ndarray) -> DType:
     """Return the element kind of a numpy array; KeyError for kinds glowc does not have."""
-    return _FROM_NUMPY[array.dtype.name]
+    kind = _FROM_NUMPY.get(array.dtype)
+    return _FROM_NUMPY[array.dtype.newbyteorder("=")] if kind is None else kind
 
 
-_FROM_NUMPY = {name: kind for kind, name in reversed(_NUMPY.items()) if kind not in NARROW}
+_FROM_NUMPY = {np.dtype(name): kind for kind, name in reversed(_NUMPY.items()) if kind not in NARROW}
 
 
 def type_of(array: np.ndarray, params: QuantParams | None = None) -> TensorType:

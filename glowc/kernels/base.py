@@ -133,10 +133,16 @@ class KernelVariant:
     columns: Columns | None = None
     channels: Callable[[Instr], int] = no_scratch
 
-    @property
-    def name(self) -> str:
-        """The name among the variants of a kernel, and of its functions in C."""
-        return f"{self.isa}_{self.form}" if self.form else self.isa
+    name: str = field(init=False)
+    """The name among the variants of a kernel, and of its functions in C."""
+
+    def __post_init__(self) -> None:
+        """Join the name once: variants are asked for by it all the time."""
+        object.__setattr__(self, "name", f"{self.isa}_{self.form}" if self.form else self.isa)
+
+    def __hash__(self) -> int:
+        """Tell variants apart by their names, which those of one kernel have for themselves."""
+        return hash(self.name)
 
     @property
     def cost_name(self) -> str:
@@ -163,9 +169,9 @@ UNFIT = Prepared(plan=UnfitPlan())
 """What a variant prepares of constants that it is not for."""
 
 
-def fits(instr: Instr) -> bool:
-    """Say whether a variant is for the constants that it prepared an instruction with."""
-    return not isinstance(instr.plan, UnfitPlan)
+def fits(prepared: Prepared) -> bool:
+    """Say whether a variant is for the constants that it prepared."""
+    return not isinstance(prepared.plan, UnfitPlan)
 
 
 def prepare(variant: KernelVariant, constants: Arrays, instr: Instr) -> Prepared:

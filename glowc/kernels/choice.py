@@ -7,13 +7,15 @@ from dataclasses import replace
 
 from glowc.errors import InternalError
 from glowc.kernels.base import KernelVariant, stated_insns
+from glowc.kernels.isas import ISAS
 from glowc.kernels.registry import variants_of
 from glowc.program.ir import Instr, Program
 
 
 def find_variant(instr: Instr) -> KernelVariant | None:
     """Return the variant that an instruction was lowered to, None when its kernel has none of that name."""
-    return next((v for v in variants_of(instr.kernel) if v.name == instr.variant), None)
+    isa = ISAS.get(instr.variant.partition("_")[0])  # whose modules are there, where it was lowered to one of them
+    return next((v for v in variants_of(instr.kernel, isa.needs if isa else None) if v.name == instr.variant), None)
 
 
 def variant_of(instr: Instr) -> KernelVariant:
@@ -33,9 +35,9 @@ def as_placed(program: Program) -> Program:
     return replace(program, instrs=tuple(i if hook is None else replace(i, plan=hook(i)) for i, hook in pairs))
 
 
-def candidates(instr: Instr, features: Set[str], constants: Set[str]) -> list[KernelVariant]:
+def candidates(instr: Instr, features: frozenset[str], constants: Set[str]) -> list[KernelVariant]:
     """Return the variants that a CPU with `features` has for an instruction whose operands `constants` are known."""
-    fits = [v for v in variants_of(instr.kernel) if v.needs <= features and not v.slow_with & features]
+    fits = [v for v in variants_of(instr.kernel, features) if v.needs <= features and not v.slow_with & features]
     return [v for v in fits if v.packs <= constants and v.accepts(instr)]
 
 

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Hashable, Mapping
 from dataclasses import dataclass, fields
 
+from glowc.graph.scope import once
 from glowc.kernels.tile_features import TILE_FEATURES, TILE_WORK, inside, tile_features
 from glowc.program.ir import Access, Instr
 
@@ -88,7 +89,14 @@ def last_axis(p: Mapping[str, int], outputs: int) -> int:
     return p[f"d{p['rank'] - 1}"] if "rank" in p else p.get("out_n", p.get("n", outputs))
 
 
-def features(instr: Instr) -> dict[str, float]:
+def work_of(instr: Instr) -> Hashable:
+    """Return what features follow from: equal for layers that differ in constants and names."""
+    operands = tuple((o.role, o.access.value, o.type.shape, o.type.dtype.bits) for o in instr.operands)
+    return instr.kernel, tuple(instr.params.items()), operands, instr.rows, instr.macs, instr.plan
+
+
+@once(work_of)
+def features(instr: Instr) -> Mapping[str, float]:
     """Return what the instructions of a call may grow with.
 
     outputs, inputs: elements; pixels, rows: of the output; blocks, vectors: groups of 4 and of 16 output channels of

@@ -15,28 +15,29 @@ from functools import cache
 import glowc.kernels
 from glowc.graph.scope import Table
 from glowc.kernels.base import PLAIN, KernelVariant
+from glowc.kernels.isas import ISAS
 from glowc.program.kernel import AnyKernel, find_kernel
 
 Variants = Mapping[str, tuple[KernelVariant, ...]]
-_SHARED = "common"
 _PLAIN_IN_PLACE = replace(PLAIN, in_place=True)
 _foreign: Table[tuple[KernelVariant, ...]] = Table()
 
 
 @cache
-def _own() -> Variants:
+def _own(folder: str) -> Variants:
     found: dict[str, tuple[KernelVariant, ...]] = {}
-    for folder in instruction_sets():
-        for variants in _modules(folder):
-            for kernel, more in variants.items():
-                found[kernel] = (*found.get(kernel, ()), *more)
+    for variants in _modules(folder):
+        for kernel, more in variants.items():
+            found[kernel] = (*found.get(kernel, ()), *more)
     return found
 
 
-def instruction_sets() -> list[str]:
-    """Return the names of the folders of instruction sets."""
+@cache
+def instruction_sets(features: frozenset[str] | None = None) -> tuple[str, ...]:
+    """Return the names of the folders of instruction sets, or of those that a CPU with some features may have."""
     folders = (info.name for info in pkgutil.iter_modules(glowc.kernels.__path__) if info.ispkg)
-    return sorted(name for name in folders if name != _SHARED)
+    has = {isa.folder for isa in ISAS.values() if features is None or isa.needs <= features}
+    return tuple(sorted(name for name in folders if name in has))
 
 
 def _modules(folder: str) -> Iterator[Variants]:
@@ -56,18 +57,27 @@ def plain_variant(kernel: AnyKernel) -> KernelVariant:
     return _PLAIN_IN_PLACE if kernel.in_place else PLAIN
 
 
-def variants_of(kernel: str) -> tuple[KernelVariant, ...]:
-    """Return the variants of a kernel, the plain one first; none of a kernel that nobody defines."""
+def variants_of(kernel: str, features: frozenset[str] | None = None) -> tuple[KernelVariant, ...]:
+    """Return the variants of a kernel, the plain one first; none of a kernel that nobody defines.
+
+    With the `features` of a CPU those of its instruction sets, and perhaps others: no further module is imported.
+    """
     definition = find_kernel(kernel)
     if definition is None:
         return ()
-    foreign, plain = _foreign.all().get(kernel), plain_variant(definition)
-    return _usual(kernel, plain) if foreign is None else _plain_first(plain, (*_own().get(kernel, ()), *foreign))
+    foreign, in_place = _foreign.all().get(kernel), bool(definition.in_place)
+    if foreign is None:
+        return _usual(kernel, in_place, features)
+    return _plain_first(plain_variant(definition), (*_found(kernel, features), *foreign))
 
 
 @cache
-def _usual(kernel: str, plain: KernelVariant) -> tuple[KernelVariant, ...]:
-    return _plain_first(plain, _own().get(kernel, ()))
+def _usual(kernel: str, in_place: bool, features: frozenset[str] | None) -> tuple[KernelVariant, ...]:
+    return _plain_first(_PLAIN_IN_PLACE if in_place else PLAIN, _found(kernel, features))
+
+
+def _found(kernel: str, features: frozenset[str] | None) -> tuple[KernelVariant, ...]:
+    return tuple(v for folder in instruction_sets(features) for v in _own(folder).get(kernel, ()))
 
 
 def _plain_first(plain: KernelVariant, found: Sequence[KernelVariant]) -> tuple[KernelVariant, ...]:

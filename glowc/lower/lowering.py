@@ -98,7 +98,7 @@ class Lowering:
         self.unpacked: dict[str, np.ndarray] = {}
         self.states: dict[str, np.ndarray] = {}
         self.narrow: set[str] = set()
-        self._const_names: dict[tuple[str, str, tuple[int, ...]], str] = {}
+        self._const_names: dict[tuple[bytes, str, tuple[int, ...]], str] = {}
         for name in (*graph.inputs, *graph.outputs):
             self._value_buffer(name)
         for state in graph.states:
@@ -135,7 +135,7 @@ class Lowering:
     def const(self, array: np.ndarray, name: str) -> Ref:
         """Add a constant; equal constants are stored once."""
         data = np.ascontiguousarray(array)
-        key = (hashlib.sha256(data.tobytes()).hexdigest(), data.dtype.name, data.shape)
+        key = (hashlib.sha256(data.tobytes()).digest(), data.dtype.str, data.shape)
         found = self._const_names.get(key)
         if found is None:
             found = self._fresh(name)
@@ -193,13 +193,14 @@ class Lowering:
         self.instrs.append(self._choose(instr))
 
     def _choose(self, instr: Instr) -> Instr:
-        fixed = {o.role for o in instr.operands if o.buffer in self.consts}
-        found = candidates(instr, self._cpu.features, fixed)
-        found = [v for v in found if fits(self._seen(instr, v))]
+        constants = self._constants(instr)
+        found = candidates(instr, self._cpu.features, constants.keys())
+        prepared = {v: self._prepare(v, constants, seen_as(instr, v)) for v in found}
+        found = [v for v in found if fits(prepared[v])]
         if instr.name in self.narrow:
-            found = self._storing(instr, found)
+            found = self._storing(instr, found, prepared)
         if self._streaming(instr.name):
-            found = [v for v in found if streams_rows(v, self._seen(instr, v))] or found
+            found = [v for v in found if streams_rows(v, prepared_instr(seen_as(instr, v), prepared[v]))] or found
         same = self._is_same(instr)
         if same:
             found = [v for v in found if v.isa == PLAIN.isa]
@@ -207,8 +208,7 @@ class Lowering:
             raise OpError(f"no variant of {instr.kernel} for cpu {self._cpu.name}")
 
         def finish(variant: KernelVariant) -> Instr:
-            chosen = replace(instr, variant=variant.name)
-            done = self._with_scratch(self._packed(chosen, variant), variant)
+            done = self._with_scratch(self._packed(seen_as(instr, variant), prepared[variant]), variant)
             return replace(done, plan=SAME) if same and done.plan == NO_PLAN else done
 
         return finish(self._choose_variant(instr, found, finish))
@@ -219,14 +219,15 @@ class Lowering:
         kinds = {o.type.dtype for o in instr.operands}
         return self.node.name in self._between and kinds == {DType.F32}
 
-    def _storing(self, instr: Instr, variants: list[KernelVariant]) -> list[KernelVariant]:
+    def _storing(
+        self, instr: Instr, variants: list[KernelVariant], prepared: Mapping[KernelVariant, Prepared]
+    ) -> list[KernelVariant]:
         """Return the variants whose constants can hold weights of few bits; all, where only portable C has them."""
-        constants = self._constants(instr)
+        plain = self.consts[instr.operand("weights").buffer]
 
         def stores(variant: KernelVariant) -> bool:
-            seen = self._seen(instr, variant)
-            weights = self._prepare(variant, constants, seen_as(instr, variant)).constants.get("weights")
-            return stored_form(variant, seen, constants["weights"] if weights is None else weights) is not None
+            seen = prepared_instr(seen_as(instr, variant), prepared[variant])
+            return stored_form(variant, seen, prepared[variant].constants.get("weights", plain)) is not None
 
         found = [v for v in variants if v.unpacks or stores(v)]
         return found if any(v.isa != PLAIN.isa for v in found) else variants
@@ -234,19 +235,12 @@ class Lowering:
     def _constants(self, instr: Instr) -> dict[str, np.ndarray]:
         return {o.role: self.consts[o.buffer] for o in instr.operands if o.buffer in self.consts}
 
-    def _seen(self, instr: Instr, variant: KernelVariant) -> Instr:
-        """Return the instruction as the variant prepares it; nothing is added to the program."""
-        chosen = seen_as(instr, variant)
-        return prepared_instr(chosen, self._prepare(variant, self._constants(instr), chosen))
-
-    def _packed(self, instr: Instr, variant: KernelVariant) -> Instr:
-        constants = self._constants(instr)
-        prepared = self._prepare(variant, constants, instr)
+    def _packed(self, instr: Instr, prepared: Prepared) -> Instr:
         operands = []
         for operand in instr.operands:
             if operand.role in prepared.constants:
-                ref = self.const(prepared.constants[operand.role], f"{operand.buffer}.{variant.name}")
-                self.unpacked[f"{instr.name}:{operand.role}"] = constants[operand.role]
+                ref = self.const(prepared.constants[operand.role], f"{operand.buffer}.{instr.variant}")
+                self.unpacked[f"{instr.name}:{operand.role}"] = self.consts[operand.buffer]
                 operand = replace(operand, buffer=ref.buffer, type=ref.type)
             operands.append(operand)
         return replace(instr, operands=tuple(operands), plan=prepared.plan)

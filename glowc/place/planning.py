@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Callable, Sequence, Set
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
 
 from glowc import memory
@@ -18,7 +18,7 @@ from glowc.place.rewrite.accesses import accesses
 from glowc.place.rewrite.eliminate import eliminate_copies, remove_dead_stores
 from glowc.place.rewrite.keep_weights import keep_weights, wanted_gaps
 from glowc.place.rewrite.reorder import reorder, steps_of
-from glowc.place.rewrite.row_overlap import off_grid, row_overlaps, set_directions
+from glowc.place.rewrite.row_overlap import RowOverlap, off_grid, row_overlaps, set_directions
 from glowc.place.rewrite.share_in_place import in_place_pairs, share_in_place
 from glowc.place.rewrite.unpack_weights import Room, narrow_layers, unpack_weights
 from glowc.place.spare import widest_gaps
@@ -185,16 +185,16 @@ def _whole(lower: Lower, request: Request) -> Planned:
 
 def _placed(program: Program, request: Request) -> Planned:
     """Return the plan of a program whose instructions stay in their order."""
-    plain = request.kind == "plain"
-    overlaps = () if plain else tuple(memory_overlaps(program))
+    plain, found = request.kind == "plain", row_overlaps(strip_markers(program))
+    overlaps = () if plain else _of_blocks(found)
     plan = plan_memory(program, overlaps, request.rooms, request.guard_bytes)
-    slower = frozenset[int]() if plain else off_grid(strip_markers(program), plan.offsets_bytes)
+    slower = frozenset[int]() if plain else off_grid(program, found, plan.offsets_bytes)
     if slower:  # apart, where there is room
-        fewer = tuple(memory_overlaps(program, slower))
+        fewer = _of_blocks(o for o in found if o.index not in slower)
         other = plan_memory(program, fewer, request.rooms, request.guard_bytes)
         if other.arena_bytes <= plan.arena_bytes:
             overlaps, plan = fewer, other
-    return Planned("plain" if plain else "overlap", _directed(program, plan), plan, overlaps)
+    return Planned("plain" if plain else "overlap", _directed(program, found, plan), plan, overlaps)
 
 
 def _spent(program: Program, done: Planned, request: Request) -> tuple[Program, Planned]:
@@ -355,9 +355,10 @@ def _streamed(lower: Lower, request: Request, every: Program, cut: Cut) -> Plann
     assert len(done) == len(segments)
     program = _shared(_verified("streaming", program, streamer.apply(done)))
     near = [_overlap(program, d) for s in done for d in distances(s)]
-    overlaps = (*memory_overlaps(program), *(o for o in near if o is not None))
+    found = row_overlaps(program)
+    overlaps = (*_of_blocks(found), *(o for o in near if o is not None))
     plan = plan_memory(program, overlaps, request.rooms)
-    return Planned("stream", _directed(program, plan), plan, overlaps, cut.extra_insns)
+    return Planned("stream", _directed(program, found, plan), plan, overlaps, cut.extra_insns)
 
 
 def _overlap(program: Program, distance: Distance) -> memory.Overlap | None:
@@ -406,8 +407,9 @@ def _shared(program: Program) -> Program:
     return _verified("buffer sharing", program, share_in_place(program))
 
 
-def _directed(program: Program, plan: MemoryPlan) -> Program:
-    return _verified("choice of directions", program, as_placed(set_directions(program, plan.offsets_bytes)))
+def _directed(program: Program, overlaps: Sequence[RowOverlap], plan: MemoryPlan) -> Program:
+    turned = set_directions(program, overlaps, plan.offsets_bytes)
+    return _verified("choice of directions", program, as_placed(turned))
 
 
 def _verified(name: str, before: Program, after: Program) -> Program:
@@ -432,10 +434,13 @@ def plan_memory(
     return replace(plan, offsets_bytes={name: at + guard_bytes for name, at in plan.offsets_bytes.items()})
 
 
-def memory_overlaps(program: Program, but: Set[int] = frozenset()) -> list[memory.Overlap]:
-    """Return how close the blocks of instructions outside of segments may come, `but` those of some."""
-    found = row_overlaps(strip_markers(program))
-    return [memory.Overlap(o.out, o.source, o.low, o.high) for o in found if o.index not in but]
+def memory_overlaps(program: Program) -> tuple[memory.Overlap, ...]:
+    """Return how close the blocks of instructions outside of segments may come."""
+    return _of_blocks(row_overlaps(strip_markers(program)))
+
+
+def _of_blocks(overlaps: Iterable[RowOverlap]) -> tuple[memory.Overlap, ...]:
+    return tuple(memory.Overlap(o.out, o.source, o.low, o.high) for o in overlaps)
 
 
 def memory_blocks(program: Program) -> list[memory.Block]:

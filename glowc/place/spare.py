@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import defaultdict
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 
@@ -32,13 +33,15 @@ def widest_gaps(program: Program, plan: MemoryPlan, align_bytes: int = 8) -> dic
         return {}
     plain = strip_markers(program)
     spans = {root: span for root, span in root_lifetimes(plain).items() if root in plan.offsets_bytes}
-    streamed = {i for s in plain.segments for i in range(s.begin, s.end)}
+    begins, live, streamed = defaultdict[int, list[str]](list), set[str](), plain.streamed
+    for root, (begin, _) in spans.items():
+        begins[begin].append(root)
     found = {}
     for index, instr in enumerate(plain.instrs):
+        live = {root for root in live if index < spans[root][1]}.union(begins[index])
         if index not in streamed:
-            own = _scratch(plain, instr)
-            live = [root for root, (begin, end) in spans.items() if begin <= index < end and root not in own]
-            taken = ((plan.offsets_bytes[r], plain.buffers[r].size_bytes) for r in live)
+            beside = live - _scratch(plain, instr)
+            taken = ((plan.offsets_bytes[r], plain.buffers[r].size_bytes) for r in beside)
             found[instr.name] = max(_gaps(taken, plan.arena_bytes, align_bytes), key=lambda gap: gap.size_bytes)
     return found
 

@@ -13,6 +13,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from typing import TypeVar
 
 from glowc.kernels.common.recurrent import FOUR, PAIR, resets_first
 from glowc.program.ir import Instr, Operand
@@ -88,27 +89,13 @@ def constants_bytes(layers: Sequence[Layer], choice: Choice) -> int:
     return sum(found.values())
 
 
-def all_moves(layers: Sequence[Layer], choice: Choice) -> list[dict[str, str]]:
-    """Return the choices in which one layer has another variant, of those whose variants differ in constants."""
-    free = [x for x in layers if len({_layer_bytes(x, f.variant) for f in x.forms}) > 1]
-    return [{**choice, x.name: form.variant} for x in free for form in x.forms if form.variant != choice[x.name]]
+C = TypeVar("C")
+"""A choice in any form."""
+Moves = Callable[[C], Sequence[C]]
+Weigh = Callable[[C], Price]
 
 
-def single_moves(layers: Sequence[Layer], choice: Choice) -> list[dict[str, str]]:
-    """Return the choices in which one layer has another variant with fewer bytes of constants."""
-    return [
-        {**choice, x.name: form.variant}
-        for x in layers
-        for form in x.forms
-        if _layer_bytes(x, form.variant) < _layer_bytes(x, choice[x.name])
-    ]
-
-
-Moves = Callable[[Choice], Sequence[Choice]]
-Weigh = Callable[[Choice], Price]
-
-
-def within_bound(choice: Choice, bound: int, moves: Moves, weigh: Weigh) -> Choice:
+def within_bound(choice: C, bound: int, moves: Moves[C], weigh: Weigh[C]) -> C:
     """Return the choice after the moves that cost the fewest cycles a byte, until the constants are in bound."""
     now = weigh(choice)
     price = now.cycles * _MAX_LOSS / max(now.constants - bound, 1)
@@ -125,7 +112,7 @@ def within_bound(choice: Choice, bound: int, moves: Moves, weigh: Weigh) -> Choi
     return choice
 
 
-def forced_within_bound(choice: Choice, bound: int, moves: Moves, weigh: Weigh, kb_worth: float) -> Choice:
+def forced_within_bound(choice: C, bound: int, moves: Moves[C], weigh: Weigh[C], kb_worth: float) -> C:
     """Return the choice after the moves that cost least for each byte over the bound; none is left out for its cost.
 
     The cost is the share of the cycles, and what the flash grows by, a kilobyte of which counts as the share
@@ -151,11 +138,7 @@ def forced_within_bound(choice: Choice, bound: int, moves: Moves, weigh: Weigh, 
     return choice
 
 
-def _layer_bytes(layer: Layer, variant: str) -> int:
-    return sum(layer.constants.get(variant, {}).values())
-
-
-def shrunk(choice: Choice, limit: int, moves: Moves, weigh: Weigh) -> Choice:
+def shrunk(choice: C, limit: int, moves: Moves[C], weigh: Weigh[C]) -> C:
     """Return the choice after the moves that cost the fewest cycles for a byte of flash, until it fits `limit`.
 
     Where none makes it smaller, that is the smallest which was found.

@@ -9,8 +9,8 @@ from glowc.board import Cpu
 from glowc.graph.graph import Graph
 from glowc.kernels.base import KernelVariant, Prepared, block_waste, prepare, spending, stated_insns
 from glowc.kernels.choice import variant_of
-from glowc.lower.lowering import Finish, Prepare, lower_graph
-from glowc.program.ir import BufferKind, Instr, Operand, scratch_bytes
+from glowc.lower.lowering import Finish, lower_graph
+from glowc.program.ir import BufferKind, Instr, scratch_bytes
 from glowc.program.kernel import Arrays
 from glowc.program.lifetimes import live_bytes
 from glowc.select.cost import Cost
@@ -54,63 +54,70 @@ def worth_trying(forms: Mapping[KernelVariant, Instr]) -> dict[KernelVariant, In
     return {v: form for v, form in forms.items() if v not in stated or pays(v)}
 
 
-class Preparer:
-    """Prepares every candidate once, however often a graph is lowered."""
-
-    def __init__(self) -> None:
-        self._done: dict[tuple[str, str], tuple[Instr, Prepared]] = {}
-
-    def __call__(self, variant: KernelVariant, constants: Arrays, instr: Instr) -> Prepared:
-        """Return what `variant` makes of an instruction of the graph."""
-        key = instr.name, variant.name
-        known, prepared = self._done.get(key, (None, Prepared()))
-        if known != instr:
-            prepared = prepare(variant, constants, instr)
-            self._done[key] = instr, prepared
-        return prepared
-
-
 def is_modest(variant: KernelVariant, form: Instr, spare: int) -> bool:
     """Say whether a form's scratch is modest, or no more than the `spare` bytes beside it."""
     return variant.modest_bytes is None or scratch_bytes(form) <= max(variant.modest_bytes(form), spare)
 
 
-def collect(
-    graph: Graph, cpu: Cpu, preparing: Prepare = prepare, spare: Mapping[str, int] | None = None
-) -> tuple[Layer, ...]:  # fmt: skip
-    """Return every instruction of the lowered graph with all variants that the CPU has and that accept it.
+class Candidates:
+    """Every instruction of a lowered graph with all variants that the CPU has and that accept it.
 
-    `spare` are the bytes by name that a plan leaves free beside an instruction: for variants with much scratch.
+    They are prepared once, however often the graph is lowered, and layers are chosen among.
     """
-    forms: dict[str, dict[KernelVariant, Instr]] = {}
-    withheld: dict[str, int] = {}
 
-    def record(instr: Instr, variants: Sequence[KernelVariant], finish: Finish) -> KernelVariant:
+    def __init__(self, graph: Graph, cpu: Cpu) -> None:
+        """Lower the graph with each of the variants."""
+        self.graph, self.cpu = graph, cpu
+        self._prepared: dict[tuple[str, str], tuple[Instr, Prepared]] = {}
+        self._forms: dict[str, dict[KernelVariant, Instr]] = {}
+        program = lower_graph(graph, cpu, choose=self._record, preparing=self.prepare)
+        live = zip(program.instrs, live_bytes(program), strict=True)
+        self._beside = {instr.name: size - scratch_bytes(instr) for instr, size in live}
+        self._narrow = program.narrow
+        self._written = {name for name, b in program.buffers.items() if b.kind is not BufferKind.CONST}
+        self._constants = {
+            name: {v.name: self._constants_of(form) for v, form in forms.items()} for name, forms in self._forms.items()
+        }
+
+    def prepare(self, variant: KernelVariant, constants: Arrays, instr: Instr) -> Prepared:
+        """Return what `variant` makes of an instruction of the graph; it is remembered."""
+        key = instr.name, variant.name
+        known, prepared = self._prepared.get(key, (None, Prepared()))
+        if known != instr:
+            prepared = prepare(variant, constants, instr)
+            self._prepared[key] = instr, prepared
+        return prepared
+
+    def layers(self, spare: Mapping[str, int] | None = None) -> tuple[Layer, ...]:
+        """Return the instructions with the variants that may be chosen.
+
+        `spare` are the bytes by name that a plan leaves free beside an instruction: for variants with much scratch.
+        """
+        modest, withheld = dict[str, dict[KernelVariant, Instr]](), dict[str, int]()
+        for name, forms in self._forms.items():
+            room = (spare or {}).get(name, 0)
+            modest[name] = {v: form for v, form in forms.items() if is_modest(v, form, room)}
+            withheld[name] = min((scratch_bytes(form) for v, form in forms.items() if v not in modest[name]), default=0)
+        least = {name: min(map(scratch_bytes, forms.values())) for name, forms in modest.items()}
+        peak = max((self._beside[name] + size for name, size in least.items()), default=0)
+        layers = []
+        for name, forms in modest.items():
+            beside = self._beside[name]
+            wide = {v: spending(form, v, peak - beside) for v, form in forms.items()}
+            tried, constants = tuple(worth_trying(wide).values()), self._constants[name]
+            layers.append(Layer(name, tried, beside, {f.variant: constants[f.variant] for f in tried}, withheld[name]))
+        return tuple(layers)
+
+    def _record(self, instr: Instr, variants: Sequence[KernelVariant], finish: Finish) -> KernelVariant:
         tried = {v: finish(v) for v in sorted(variants, key=lambda v: -v.rank)}
-        room = (spare or {}).get(instr.name, 0)
-        left = [scratch_bytes(form) for v, form in tried.items() if not is_modest(v, form, room)]
-        withheld[instr.name] = min(left, default=0)
-        forms[instr.name] = {v: form for v, form in tried.items() if is_modest(v, form, room)}
-        return next(iter(worth_trying(forms[instr.name])))
+        self._forms[instr.name] = tried
+        return next(iter(tried))
 
-    program = lower_graph(graph, cpu, choose=record, preparing=preparing)
-    live = live_bytes(program)
-    written = {name for name, b in program.buffers.items() if b.kind is not BufferKind.CONST}
-
-    def size(form: Instr, operand: Operand) -> int:
-        """Return the bytes of a constant; weights of few bits that are unpacked beside the layer are half of them."""
-        halved = operand.role == "weights" and form.name in program.narrow and not variant_of(form).unpacks
-        return operand.type.size_bytes // (2 if halved else 1)
-
-    def constants(form: Instr) -> Constants:
-        return {o.buffer: size(form, o) for o in form.operands if o.role != "scratch" and o.buffer not in written}
-
-    beside = [live[n] - scratch_bytes(i) for n, i in enumerate(program.instrs)]
-    least = (min(map(scratch_bytes, forms[i.name].values())) for i in program.instrs)
-    peak = max((a + b for a, b in zip(beside, least, strict=True)), default=0)
-    layers = []
-    for instr, other in zip(program.instrs, beside, strict=True):
-        wide = {v: spending(form, v, peak - other) for v, form in forms[instr.name].items()}
-        tried = tuple(worth_trying(wide).values())
-        layers.append(Layer(instr.name, tried, other, {f.variant: constants(f) for f in tried}, withheld[instr.name]))
-    return tuple(layers)
+    def _constants_of(self, form: Instr) -> Constants:
+        """Return the bytes of constants; weights of few bits that are unpacked beside the layer are half of them."""
+        few = form.name in self._narrow and not variant_of(form).unpacks
+        return {
+            o.buffer: o.type.size_bytes // (2 if few and o.role == "weights" else 1)
+            for o in form.operands
+            if o.role != "scratch" and o.buffer not in self._written
+        }

@@ -1,6 +1,6 @@
 """Which kernel variant each layer gets: the costs of the CPU, the wish for speed or size, and measured choices.
 
-The candidates of every layer (`layers.collect`) are ordered, the wanted one first, by `select`:
+The candidates of every layer (candidates.py) are ordered, the wanted one first, by `select`:
 
 speed     fewest predicted cycles, also by variants that spend RAM for it (`speed_only`)
 balanced  the same, as long as scratch does not make the arena grow by more than 15 % or 8 KB, and the code stays below
@@ -27,11 +27,12 @@ from glowc.kernels.choice import variant_of
 from glowc.lower.lowering import Choose, Finish, Prepare, by_rank, lower_graph
 from glowc.program.ir import Instr, Program, scratch_bytes
 from glowc.program.kernel import Arrays
-from glowc.select.budgets import Choice, Price, constants_bytes, shrunk
-from glowc.select.candidates import Layer, Order, Preparer, Tuned, collect
+from glowc.select.alike import Parts, alike_of, any_other
+from glowc.select.budgets import Choice, constants_bytes, shrunk
+from glowc.select.candidates import Candidates, Layer, Order, Tuned
 from glowc.select.cost import Cost, Costs, load_costs
 from glowc.select.estimate import estimates_for, modes_of
-from glowc.select.order import CODE_LIMITS, KB, group_moves, lean, price_of, select
+from glowc.select.order import CODE_LIMITS, KB, lean, select
 from glowc.select.pricing import Pricing, cost_of, likely_modes
 from glowc.select.traits import few_forms, given
 from glowc.select.zeros import nonzero_shares
@@ -78,6 +79,11 @@ class Selection:
     tuned: Tuned
     scratch_limits: Mapping[str, int] = field(default_factory=dict)  # by layer, where there are any
     preparing: Prepare = prepare
+
+    @property
+    def chosen(self) -> Choice:
+        """The variant of each layer that streams no rows."""
+        return {name: names[0] for name, names in self.order.items()}
 
     def lower(self, streaming: Callable[[str], bool]) -> Program:
         """Return the program with the chosen variants; those named by `streaming` stream rows."""
@@ -162,25 +168,19 @@ class Selection:
 
         The flash are the constants and the predicted code. If nothing is that small, it is as small as was found.
         """
-        pricing, chosen = self._pricing(), {name: names[0] for name, names in self.order.items()}
+        pricing, chosen = self._pricing(), self.chosen
         if constants_bytes(self.layers, chosen) + CODE_OF_ANY <= limit:
             return self
 
-        def weigh(choice: Choice) -> Price:
-            return price_of(self.layers, choice, pricing, lambda instrs: sum(map(pricing.guess, instrs)))
+        alike = alike_of(self.layers, pricing)
+        weigh = partial(alike.price, guessed=True)
 
-        def moves(choice: Choice) -> Sequence[Choice]:
-            single = [
-                {**choice, x.name: form.variant}
-                for x in self.layers
-                for form in x.forms
-                if form.variant != choice[x.name]
-            ]
-            return [*single, *group_moves(self.layers, self.order, choice, pricing)]
+        def moves(parts: Parts) -> Sequence[Parts]:
+            return [*alike.single_moves(parts, any_other), *alike.group_moves(parts)]
 
         least = {x.name: min(x.forms, key=partial(_constants_of, x)).variant for x in self.layers}
-        tried = [shrunk(start, limit, moves, weigh) for start in (chosen, least)]
-        best = min(tried, key=lambda c: (max(weigh(c).flash - limit, 0), weigh(c).cycles))
+        tried = [shrunk(alike.parts(start), limit, moves, weigh) for start in (chosen, least)]
+        best = alike.choice(min(tried, key=lambda c: (max(weigh(c).flash - limit, 0), weigh(c).cycles)))
         return replace(self, order={name: tuple(dict.fromkeys((best[name], *i))) for name, i in self.order.items()})
 
     def _pricing(self) -> Pricing:
@@ -208,27 +208,24 @@ class Selection:
 
 
 def select_variants(
-    graph: Graph,
-    cpu: Cpu,
+    candidates: Candidates,
     opt: str,
     measured: Callable[[Layer], Mapping[str, Cost]] | None = None,
     spare: Mapping[str, int] | None = None,
-    preparing: Prepare | None = None,
 ) -> Selection:
     """Return the selection for a graph; `measured` tells what a layer takes by variant, if known.
 
-    `spare` are the bytes of the arena that a plan leaves free beside layers, by name; `preparing` prepares candidates,
-    and remembers them from one selection to the next.
+    `spare` are the bytes of the arena that a plan leaves free beside layers, by name.
     """
-    preparing = preparing or Preparer()
-    layers, costs = collect(graph, cpu, preparing, spare), load_costs(cpu)
+    cpu = candidates.cpu
+    layers, costs = candidates.layers(spare), load_costs(cpu)
     tuned: dict[str, Mapping[str, Cost]] = {}
     for layer in layers:
         taken = measured(layer) if measured is not None else {}
         if {f.variant for f in layer.forms} <= taken.keys():
             tuned[layer.name] = taken
     order = select(layers, costs, opt, tuned, _code_limit(cpu, opt))
-    selection = Selection(graph, cpu, opt, layers, costs, order, tuned, preparing=preparing)
+    selection = Selection(candidates.graph, cpu, opt, layers, costs, order, tuned, preparing=candidates.prepare)
     return selection.ordered(order)
 
 

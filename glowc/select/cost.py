@@ -172,9 +172,9 @@ def parse_costs(data: Mapping[str, Any], cycles_per_insn: float = 1.0) -> Costs:
 
 
 @cache
-def _tables() -> tuple[dict[str, Any], ...]:
-    folder = data_dir("boards") / "_costs"
-    return tuple(json.loads(path.read_text(encoding="utf-8")) for path in sorted(folder.glob("*.json")))
+def _table(path: Path) -> dict[str, Any]:
+    table: dict[str, Any] = json.loads(path.read_text(encoding="utf-8"))
+    return table
 
 
 def cost_file(cpu: str) -> Path:
@@ -184,14 +184,14 @@ def cost_file(cpu: str) -> Path:
 
 def load_costs(cpu: Cpu) -> Costs:
     """Return the costs of a CPU, or of the most similar one of its family that has no feature more."""
-    best: tuple[bool, int, str] | None = None
-    chosen: Mapping[str, Any] | None = None
-    for table in _tables():
-        has = frozenset(table["features"])
-        if table["cpu"] != cpu.name and (table["family"] != cpu.family or not has <= cpu.features):
-            continue
-        order = (table["cpu"] == cpu.name, len(has), table["cpu"])
-        if best is None or order > best:
-            best, chosen = order, table
-    cycles_per_insn = cpu.cycles_per_100_insns / 100
-    return Costs(cycles_per_insn=cycles_per_insn) if chosen is None else parse_costs(chosen, cycles_per_insn)
+    cycles_per_insn, own = cpu.cycles_per_100_insns / 100, cost_file(cpu.name)
+    tables = [_table(path) for path in ([own] if own.is_file() else sorted(own.parent.glob("*.json")))]
+    usable = [t for t in tables if t["cpu"] == cpu.name or _is_of_family(t, cpu)]
+    if not usable:
+        return Costs(cycles_per_insn=cycles_per_insn)
+    return parse_costs(max(usable, key=lambda t: (len(t["features"]), t["cpu"])), cycles_per_insn)
+
+
+def _is_of_family(table: Mapping[str, Any], cpu: Cpu) -> bool:
+    """Say whether the costs are those of a CPU of the same family that has no feature more."""
+    return bool(table["family"] == cpu.family and frozenset(table["features"]) <= cpu.features)

@@ -106,7 +106,7 @@ class Estimate:
     def predict(self, instr: Instr, given: frozenset[str] = frozenset(), nonzero: float = 1.0) -> Cost:
         """Return what a call takes that has the traits `given` by the calls before it, and reads a share of zeros."""
         found, has = features(instr), traits(instr) | given | {self.mode}
-        found["nonzeros"] = nonzeros(found, nonzero)
+        found = {**found, "nonzeros": nonzeros(found, nonzero)}
         insns, cycles = (total(terms, found, has) for terms in (self.insns, self.cycles))
         if self.near is not None:
             factor = 1 + self.near.error(Extent.of(instr).sizes, bits_of(self.traits, has))

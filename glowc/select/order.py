@@ -13,16 +13,14 @@ from functools import partial
 from glowc.kernels.base import KernelVariant
 from glowc.kernels.choice import variant_of
 from glowc.kernels.features import features
-from glowc.program.ir import Instr, scratch_bytes
+from glowc.program.ir import scratch_bytes
+from glowc.select.alike import Alike, Parts, alike_of, differs_in_constants, saves_constants
 from glowc.select.budgets import (
     SPARE_WORDS,
     Choice,
-    Price,
-    all_moves,
     bound_bytes,
     constants_bytes,
     forced_within_bound,
-    single_moves,
     within_bound,
 )
 from glowc.select.candidates import Layer, Order, Tuned
@@ -127,17 +125,18 @@ def _fit_code(layers: Sequence[Layer], orders: Order, pricing: Pricing, limit: i
     """Return the order in which code is saved where it costs the fewest cycles, until it is small enough."""
     if not pricing.costs.kernels or not layers:
         return orders
-    chosen = {x.name: orders[x.name][0] for x in layers}
-    instrs = [x.form(chosen[x.name]) for x in layers]
-    price = pricing.cycles(instrs) * _KB_WORTH / KB if pricing.opt == "size" else 0.0
-    if price == 0.0 and pricing.code(instrs) <= limit:
+    alike = Alike(layers, orders, pricing)
+    chosen = alike.parts({x.name: orders[x.name][0] for x in layers})
+    now = alike.price(chosen)
+    price = now.cycles * _KB_WORTH / KB if pricing.opt == "size" else 0.0
+    if price == 0.0 and now.code <= limit:
         return orders
 
-    def priced(value: float) -> tuple[bool, dict[str, str]]:
-        found = _cheapest(layers, orders, chosen, pricing, value)
-        return pricing.code([x.form(found[x.name]) for x in layers]) <= limit, found
+    def priced(value: float) -> tuple[bool, Parts]:
+        found = _cheapest(alike, chosen, value)
+        return alike.price(found).code <= limit, found
 
-    low, step = price, max(pricing.cycles(instrs) * _KB_WORTH / 16 / KB, 1e-3)
+    low, step = price, max(now.cycles * _KB_WORTH / 16 / KB, 1e-3)
     fits, best = priced(price)
     for _ in range(_DOUBLINGS):
         if fits:
@@ -148,22 +147,26 @@ def _fit_code(layers: Sequence[Layer], orders: Order, pricing: Pricing, limit: i
         middle = (low + price) / 2
         fits, found = priced(middle)
         low, price, best = (low, middle, found) if fits else (middle, price, best)
-    return {name: tuple(dict.fromkeys((best[name], *names))) for name, names in orders.items()}
+    return _first(alike.choice(best), orders)
+
+
+def _first(choice: Choice, orders: Order) -> Order:
+    """Return the orders with the chosen variants first."""
+    return {name: tuple(dict.fromkeys((choice[name], *names))) for name, names in orders.items()}
 
 
 def _fit_constants(layers: Sequence[Layer], orders: Order, pricing: Pricing) -> Order:
     """Return the order in which the constants are cut to what the weights need, as far as that costs little."""
-    trusted = [replace(x, forms=tuple(f for f in x.forms if pricing.trusts(f))) for x in layers]
-    known = [x for x in trusted if any(f.variant == orders[x.name][0] for f in x.forms)]
+    trusted = {x.name: {f.variant for f in x.forms if pricing.trusts(f)} for x in layers}
+    known = {name: variants if orders[name][0] in variants else set() for name, variants in trusted.items()}
+    alike = Alike(layers, known, pricing)
 
-    def moves(choice: Choice) -> Sequence[Choice]:
-        return [*single_moves(known, choice), *group_moves(known, orders, choice, pricing)]
+    def moves(parts: Parts) -> Sequence[Parts]:
+        return [*alike.single_moves(parts, saves_constants), *alike.group_moves(parts)]
 
-    def weigh(choice: Choice) -> Price:
-        return price_of(layers, choice, pricing, pricing.cycles)
-
-    best = within_bound({name: names[0] for name, names in orders.items()}, bound_bytes(layers), moves, weigh)
-    return {name: tuple(dict.fromkeys((best[name], *names))) for name, names in orders.items()}
+    chosen = alike.parts({name: names[0] for name, names in orders.items()})
+    best = within_bound(chosen, bound_bytes(layers), moves, alike.price)
+    return _first(alike.choice(best), orders)
 
 
 def _force_constants(layers: Sequence[Layer], orders: Order, pricing: Pricing) -> Order:
@@ -171,65 +174,29 @@ def _force_constants(layers: Sequence[Layer], orders: Order, pricing: Pricing) -
     chosen, bound = {name: names[0] for name, names in orders.items()}, bound_bytes(layers)
     if constants_bytes(layers, chosen) <= bound + SPARE_WORDS:
         return orders
-    worth = _KB_WORTH if pricing.opt == "size" else _KB_WORTH_FORCED
+    worth, alike = _KB_WORTH if pricing.opt == "size" else _KB_WORTH_FORCED, alike_of(layers, pricing)
 
-    def weigh(choice: Choice) -> Price:
-        return price_of(layers, choice, pricing, lambda instrs: sum(map(pricing.guess, instrs)))
+    def moves(parts: Parts) -> Sequence[Parts]:
+        return alike.single_moves(parts, differs_in_constants)
 
-    best = forced_within_bound(chosen, bound, lambda choice: all_moves(layers, choice), weigh, worth)
-    return {name: tuple(dict.fromkeys((best[name], *names))) for name, names in orders.items()}
-
-
-def price_of(
-    layers: Sequence[Layer], choice: Choice, pricing: Pricing, cycles: Callable[[Sequence[Instr]], int]
-) -> Price:  # fmt: skip
-    instrs = [x.form(choice[x.name]) for x in layers]
-    return Price(cycles(instrs), pricing.code(instrs), constants_bytes(layers, choice))
+    weigh = partial(alike.price, guessed=True)
+    best = forced_within_bound(alike.parts(chosen), bound, moves, weigh, worth)
+    return _first(alike.choice(best), orders)
 
 
-def _cheapest(
-    layers: Sequence[Layer], orders: Order, start: Mapping[str, str], pricing: Pricing, price: float
-) -> dict[str, str]:
+def _cheapest(alike: Alike, start: Parts, price: float) -> Parts:
     """Return the choice after the moves that lower cycles + price x code most, one after another."""
-    chosen = dict(start)
+    chosen = start
 
-    def cost(choice: Mapping[str, str]) -> float:
-        instrs = [x.form(choice[x.name]) for x in layers]
-        return pricing.cycles(instrs) + price * pricing.code(instrs)
+    def cost(parts: Parts) -> float:
+        taken = alike.price(parts)
+        return taken.cycles + price * taken.code
 
     best = cost(chosen)
     for _ in range(_MAX_STEPS):
-        moves = [(cost(move), n, move) for n, move in enumerate(group_moves(layers, orders, chosen, pricing))]
+        moves = [(cost(move), n, move) for n, move in enumerate(alike.group_moves(chosen))]
         least = min(moves, key=lambda m: m[:2], default=(math.inf, 0, chosen))
         if least[0] >= best:
             break
         best, chosen = least[0], least[2]
     return chosen
-
-
-def group_moves(
-    layers: Sequence[Layer], orders: Order, chosen: Mapping[str, str], pricing: Pricing
-) -> list[dict[str, str]]:
-    """Return the choices in which one group of layers that share a function, a path or a variant has another one."""
-    groups: dict[object, list[Layer]] = {}
-    for layer in layers:
-        if len(layer.forms) < 2:
-            continue
-        instr = layer.form(chosen[layer.name])
-        facts = pricing.facts(instr)
-        keys = (
-            facts.shared,
-            (facts.family, "family"),
-            (instr.kernel, instr.variant, "variant"),
-            (instr.kernel, "kernel"),
-        )
-        for key in keys:
-            groups.setdefault(key, []).append(layer)
-    found: dict[tuple[tuple[str, str], ...], dict[str, str]] = {}
-    for members in groups.values():
-        forms = {x.name: {f.variant for f in x.forms} & set(orders[x.name]) for x in members}
-        for variant in sorted(set().union(*forms.values())):
-            move = {x.name: variant for x in members if variant in forms[x.name] and chosen[x.name] != variant}
-            if move:
-                found[tuple(sorted(move.items()))] = {**chosen, **move}
-    return list(found.values())

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 from glowc.codegen.kernels import Helpers, Identity, args_struct, identity, render_function
 from glowc.codegen.view import Family, family, literal_families
+from glowc.graph.scope import once
 from glowc.program.ir import Instr
 from glowc.select.candidates import Layer, Tuned
 from glowc.select.cost import Cost, Costs
@@ -34,15 +35,27 @@ def cost_of(costs: Costs, tuned: Tuned, instr: Instr, mode: str) -> Cost | None:
     return costs.predict(instr, mode) if found is None else found
 
 
-@dataclass(frozen=True, slots=True)
-class Facts:
-    """What is known of one instruction with one variant: predicted cycles, and what it shares code by."""
+@dataclass(frozen=True, slots=True, eq=False)
+class Code:
+    """What instructions with the same numbers share code by; `instr` is the first of them that was met."""
 
-    cycles: int
+    instr: Instr
     family: Family
     literal: Identity
     shared: Identity
     callees: frozenset[str]
+
+
+@dataclass(frozen=True, slots=True)
+class Facts:
+    """What is known of one instruction with one variant: predicted cycles, and its code.
+
+    `guess` are the cycles also of a kernel that was not measured.
+    """
+
+    cycles: int
+    guess: int
+    code: Code
 
 
 class Pricing:
@@ -54,15 +67,24 @@ class Pricing:
         self.costs, self.tuned, self.opt, self.mode_of = costs, tuned, opt, mode_of
         self._fastest = fastest or {}
         self._facts: dict[int, tuple[Instr, Facts]] = {}
+        self._known: dict[Identity, Code] = {}
         self._texts: dict[Identity, Mapping[str, float]] = {}
-        self._codes: dict[tuple[int, ...], float] = {}
+        self._codes: dict[object, float] = {}
 
     def facts(self, instr: Instr) -> Facts:
         """Return what is known of an instruction."""
         if id(instr) not in self._facts:
-            keys = identity(instr, literal=True), identity(instr, literal=False)
-            self._facts[id(instr)] = instr, Facts(self._cycles(instr), family(instr), *keys, self.costs.callees(instr))
+            cycles = self._cycles(instr)
+            guess = cycles or _DOUBT * self.costs.stated(instr).cycles
+            self._facts[id(instr)] = instr, Facts(cycles, guess, self._code(instr))
         return self._facts[id(instr)][1]
+
+    def _code(self, instr: Instr) -> Code:
+        literal = identity(instr, literal=True)
+        if literal not in self._known:
+            shared, callees = identity(instr, literal=False), self.costs.callees(instr)
+            self._known[literal] = Code(instr, family(instr), literal, shared, callees)
+        return self._known[literal]
 
     def _cycles(self, instr: Instr) -> int:
         """Return the cycles of a call, 0 where nothing is known; many more instructions than the fastest count too."""
@@ -79,45 +101,55 @@ class Pricing:
         fit = self.costs.fit(instr, self.mode_of(instr))
         return instr.variant in self.tuned.get(instr.name, {}) or (fit is not None and fit.trusted)
 
-    def guess(self, instr: Instr) -> int:
-        """Return the cycles of a call, predicted or, of a kernel that was not measured, guessed."""
-        return self.facts(instr).cycles or _DOUBT * self.costs.stated(instr).cycles
-
-    def cycles(self, instrs: Sequence[Instr]) -> int:
-        """Return the predicted cycles of those calls whose kernels were measured."""
-        return sum(self.facts(i).cycles for i in instrs)
-
     def code(self, instrs: Sequence[Instr]) -> float:
         """Return the predicted bytes of code of a program of these instructions."""
-        key = tuple(map(id, instrs))
+        codes = [self._code(i) for i in instrs]
+        return self.code_of(codes, codes, len(instrs))
+
+    def code_of(self, first: Iterable[Code], last: Sequence[Code], count: int) -> float:
+        """Return the predicted bytes of code of so many calls, whose code begins and ends to be called in an order.
+
+        Of a helper that functions share, the last one tells the bytes.
+        """
+        key = count, tuple(dict.fromkeys(first)), tuple(dict.fromkeys(reversed(last)))
         if key not in self._codes:
-            self._codes[key] = self._code(instrs)
+            self._codes[key] = self._bytes(*key)
         return self._codes[key]
 
-    def _code(self, instrs: Sequence[Instr]) -> float:
-        facts = [self.facts(i) for i in instrs]  # which keeps them, so that their numbers stay theirs
+    def _bytes(self, count: int, first: Sequence[Code], last: Sequence[Code]) -> float:
         shapes: dict[Family, set[Identity]] = {}
-        for f in facts:
-            shapes.setdefault(f.family, set()).add(f.literal)
+        for code in first:
+            shapes.setdefault(code.family, set()).add(code.literal)
         literal = literal_families(shapes, self.opt)
         texts: dict[str, float] = {}
-        for i, f in zip(instrs, facts, strict=True):
-            texts |= self._text(i, f, f.family in literal)
-        called = sum(self.costs.functions.get(n, 0) for n in {n for f in facts for n in f.callees})
+        for code in (*first, *reversed(last)):
+            texts |= self._text(code, code.family in literal)
+        called = sum(self.costs.functions.get(n, 0) for n in {n for code in first for n in code.callees})
         fixed, per_layer = self.costs.base
-        return _INLINED * (sum(texts.values()) + called + fixed + per_layer * len(instrs))
+        return _INLINED * (sum(texts.values()) + called + fixed + per_layer * count)
 
-    def _text(self, instr: Instr, facts: Facts, literal: bool) -> Mapping[str, float]:
+    def _text(self, code: Code, literal: bool) -> Mapping[str, float]:
         """Return the predicted bytes of a function and of each of its helpers, which others may have as well."""
-        key = facts.literal if literal else facts.shared
+        key = code.literal if literal else code.shared
         if key not in self._texts:
-            helpers, struct = Helpers(), None if literal else args_struct(instr, "args_t")
-            function = render_function(instr, "fn", helpers, "fn", struct)
             mode = "size" if self.opt == "size" else "literal" if literal else "shared"
-            lines = {code: count_lines(code) for code in (function, *helpers.take().values())}
-            taken = self.costs.text(instr, mode, sum(lines.values())) / sum(lines.values())
-            self._texts[key] = {code: count * taken for code, count in lines.items()}
+            lines = _lines((code, key))
+            taken = self.costs.text(code.instr, mode, sum(lines.values())) / sum(lines.values())
+            self._texts[key] = {text: count * taken for text, count in lines.items()}
         return self._texts[key]
+
+
+def _identity(printed: tuple[Code, Identity]) -> Identity:
+    return printed[1]
+
+
+@once(_identity)
+def _lines(printed: tuple[Code, Identity]) -> Mapping[str, int]:
+    """Return the lines of a function and of each of its helpers, by their text; of code as one of its identities."""
+    code, key = printed
+    helpers, struct = Helpers(), None if key == code.literal else args_struct(code.instr, "args_t")
+    function = render_function(code.instr, "fn", helpers, "fn", struct)
+    return {text: count_lines(text) for text in (function, *helpers.take().values())}
 
 
 def count_lines(code: str) -> int:

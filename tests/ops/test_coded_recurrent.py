@@ -16,6 +16,7 @@ from glowc.graph.types import DType
 from glowc.ops.coded_recurrent import GATES, gate_tables
 from glowc.ops.interp import run_graph
 from glowc.passes.pipeline import run_pipeline
+from glowc.select.candidates import Candidates
 from glowc.select.choose import select_variants
 from tests.conftest import require_module
 from tests.kernels.case import Case, make_case
@@ -113,7 +114,7 @@ def test_state_that_is_read_as_float_keeps_the_layer_float(op: str) -> None:
 def test_odd_sizes_have_fast_kernels(op: str, attrs: dict[str, object], board: str) -> None:
     """Constants that fill pairs of inputs and of cells are within their bound."""
     graph = compiled(qdq_model(op, sizes=(13, 33), **attrs))
-    selection = select_variants(graph, load_board(board).cpu, "balanced")
+    selection = select_variants(Candidates(graph, load_board(board).cpu), "balanced")
     kernel = f"{op.lower()}_s8"
     assert {i.variant for i in selection.lower(lambda _: False).instrs if i.kernel == kernel} != {"ref"}
 

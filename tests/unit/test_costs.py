@@ -212,9 +212,9 @@ def tables(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
     """A folder of cost files that stands for the installed one."""
     (tmp_path / "_costs").mkdir()
     monkeypatch.setattr(costs_module, "data_dir", lambda name: tmp_path)
-    costs_module._tables.cache_clear()
+    costs_module._table.cache_clear()
     yield tmp_path / "_costs"
-    costs_module._tables.cache_clear()
+    costs_module._table.cache_clear()
 
 
 def table(folder: Path, cpu: str) -> None:

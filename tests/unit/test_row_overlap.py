@@ -100,7 +100,7 @@ def test_direction_follows_the_placement() -> None:
     program = net.program(net.conv(x, 2))
     size = program.buffers[x].size_bytes
     for offset, descending in ((size, 0), (8 * 4, 1), (-8 * 2, 0), (-size, 0)):
-        turned = set_directions(program, {"v0": size, "v1": size + offset})
+        turned = set_directions(program, row_overlaps(program), {"v0": size, "v1": size + offset})
         assert turned.instrs[0].params["descending"] == descending, offset
 
 
@@ -164,7 +164,7 @@ def test_random_networks_give_the_same_bytes_in_an_overlapped_arena(seed: int) -
 def test_simulated_steps_follow_the_direction() -> None:
     net = ImageNet(8)
     program = net.program(net.conv(net.input((5, 4, 2)), 2))
-    turned = set_directions(program, {"v0": 0, "v1": 16})
+    turned = set_directions(program, row_overlaps(program), {"v0": 0, "v1": 16})
     names = [a.name for a in actions_of(turned)][1:-1]
     assert names == [f"conv_s8.0 row {y}" for y in (4, 3, 2, 1, 0)]
     assert all(a != b for a, b in pairwise(names))

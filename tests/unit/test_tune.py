@@ -16,7 +16,7 @@ from glowc.machine import tune as tune_module
 from glowc.machine.tune import save_entries, tune_model
 from glowc.program.lifetimes import strip_markers
 from glowc.select import measured as tuned_module
-from glowc.select.candidates import collect
+from glowc.select.candidates import Candidates
 from glowc.select.measured import Entry, layer_key, load_entries, read_tuned
 from tests.conftest import ROOT
 
@@ -26,7 +26,7 @@ DIGITS = ROOT / "examples/digits/digits.onnx"
 @pytest.fixture(scope="module")
 def layers() -> list[object]:
     compiled = compile_model(DIGITS, load_board("mps2-an386"))
-    return [x for x in collect(compiled.graph, load_cpu("cortex-m4")) if len(x.forms) > 1]
+    return [x for x in Candidates(compiled.graph, load_cpu("cortex-m4")).layers() if len(x.forms) > 1]
 
 
 def test_key_depends_on_cpu_way_of_optimising_and_variants(layers: list) -> None:

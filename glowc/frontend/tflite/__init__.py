@@ -1,7 +1,8 @@
 """TensorFlow Lite bytes -> Graph: reading, operators with TensorFlow Lite's own integer arithmetic."""
 
-from glowc.frontend.tflite.importer import import_tflite
-from glowc.frontend.tflite.reader import is_tflite_file
-from glowc.frontend.tflite.sizes import Sizes
+_MAGIC, _MAGIC_AT = b"TFL3", 4
 
-__all__ = ["Sizes", "import_tflite", "is_tflite_file"]
+
+def is_tflite_file(data: bytes) -> bool:
+    """Say whether bytes are meant to be a TensorFlow Lite model."""
+    return data[_MAGIC_AT : _MAGIC_AT + len(_MAGIC)] == _MAGIC

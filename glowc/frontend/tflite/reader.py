@@ -20,13 +20,12 @@ import tflite  # type: ignore[import-untyped]
 
 from glowc.errors import ModelError
 from glowc.frontend.problems import NodeError
+from glowc.frontend.tflite import is_tflite_file
 from glowc.graph.types import LARGEST_TENSOR_BYTES
 
 Option: TypeAlias = int | float | bool | bytes | tuple[int, ...] | None
 Options = Mapping[str, Option]
 SCHEMA_VERSION = 3
-MAGIC = b"TFL3"
-MAGIC_AT = 4
 _KIND_HINT = "`glowc ops --format tflite` says which element types each operator takes"
 _SCALE_HINT = "quantise the network again, e.g. with tf.lite.TFLiteConverter"
 _BLOCKWISE = 2  # of the union QuantizationDetails
@@ -133,11 +132,6 @@ class TfliteModel:
 
     subgraphs: tuple[Subgraph, ...]
     signatures: tuple[Signature, ...]
-
-
-def is_tflite_file(data: bytes) -> bool:
-    """Say whether bytes are meant to be a TensorFlow Lite model."""
-    return data[MAGIC_AT : MAGIC_AT + len(MAGIC)] == MAGIC
 
 
 def read_tflite(data: bytes, label: str) -> TfliteModel:

@@ -7,7 +7,6 @@ offset. It rises with the sum as the definition does: both agree everywhere when
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass
 
 import numpy as np
@@ -18,6 +17,7 @@ from glowc.kernels.common.factors import Ends
 _WORD = 1 << 31
 _EXACT = 1 << 24  # sums below are exact in float32
 _TURN = 2.0**-16  # of multipliers that are tried from that of the factor, relative to it
+_NEVER = 1 << 62  # beyond sums and what codes need
 _NEAR = np.arange(-4, 6)  # sums around the estimate of a step
 
 Span = tuple[np.ndarray, np.ndarray]
@@ -56,10 +56,7 @@ def straight(line: Line, ends: Ends, sums: Span, zp: int, bounds: tuple[int, int
     for chosen in (_rounded, _narrowest):
         some = np.flatnonzero(possible & ~found)
         span = low[some], high[some]
-
-        def offsets(tried: np.ndarray, some: np.ndarray = some, span: Span = span) -> Span:
-            return _offsets(line, codes, zp, tried, steps[some], span)
-
+        offsets = _Offsets.of(line, codes, zp, steps[some], span)
         tried = chosen(exact[some], offsets)
         least, most = offsets(tried)
         middle = (least + most) // 2
@@ -69,12 +66,12 @@ def straight(line: Line, ends: Ends, sums: Span, zp: int, bounds: tuple[int, int
     return Straight(offset, mul, found)
 
 
-def _rounded(exact: np.ndarray, _: Callable[[np.ndarray], Span]) -> np.ndarray:
+def _rounded(exact: np.ndarray, _: _Offsets) -> np.ndarray:
     """Return the multipliers of the factors."""
     return np.asarray(np.rint(exact), np.int64)
 
 
-def _narrowest(exact: np.ndarray, offsets: Callable[[np.ndarray], Span]) -> np.ndarray:
+def _narrowest(exact: np.ndarray, offsets: _Offsets) -> np.ndarray:
     """Return the multipliers near those of the factors that leave most room for an offset, or lack least of it.
 
     What is lacking is the greatest of lines in 1 / mul less the least of others: it falls, then rises.
@@ -112,14 +109,32 @@ def _steps(codes: np.ndarray, ends: Ends, sums: Span) -> np.ndarray:
     return np.asarray(near[..., 0] + (_codes(ends, near) >= codes[:, None]).argmax(-1))
 
 
-def _offsets(line: Line, codes: np.ndarray, zp: int, mul: np.ndarray, steps: np.ndarray, sums: Span) -> Span:
-    """Return the least and the greatest offsets with which sums step to each code where they should."""
-    low, high = (end[:, None] for end in sums)
-    one, added = 1 << line.shift, zp if line.added else 0
-    half = line.product + line.fraction - 1
-    needed = -(-((2 * (codes - added) - 1) << half) // mul[:, None])
-    zero = ((zp - added) << half + 1) // mul[:, None]
-    reached, missed = np.maximum(steps, low) * one, np.minimum(steps - 1, high) * one
-    least = np.where(steps <= high, needed - reached, zero - one)
-    most = np.where(steps > low, needed - 1 - missed, zero + one)
-    return np.concatenate((least, zero - one), axis=1).max(1), np.concatenate((most, zero + one), axis=1).min(1)
+@dataclass(frozen=True, slots=True)
+class _Offsets:
+    """The offsets with which sums step to each code where they should, by what they are multiplied with.
+
+    Each is what the code needs, over the multiplier and rounded up, less a sum: what is needed has the other sign here,
+    so that one division rounds it.
+    """
+
+    codes: np.ndarray  # what a step to each code needs, times the multiplier, less its sign: [codes]
+    zero: int  # what the code 0 needs
+    reached: np.ndarray  # the least sums that have to reach each code [C, codes]: none, where _NEVER
+    missed: np.ndarray  # the greatest sums that must not: none, where -_NEVER
+    one: int
+
+    @staticmethod
+    def of(line: Line, codes: np.ndarray, zp: int, steps: np.ndarray, sums: Span) -> _Offsets:
+        """Prepare the search for channels whose `sums` step to each of the codes at `steps` [C, codes]."""
+        low, high = (end[:, None] for end in sums)
+        one, added, half = 1 << line.shift, zp if line.added else 0, line.product + line.fraction - 1
+        reached = np.where(steps <= high, np.maximum(steps, low) * one, _NEVER)
+        missed = np.where(steps > low, np.minimum(steps - 1, high) * one, -_NEVER)
+        return _Offsets((1 - 2 * (codes - added)) << half, (zp - added) << half + 1, reached, missed, one)
+
+    def __call__(self, mul: np.ndarray) -> Span:
+        """Return the least and the greatest offset of each channel, for its multiplier."""
+        spare, zero = self.codes // mul[:, None], self.zero // mul
+        least = -(spare + self.reached).min(1, initial=_NEVER)
+        most = -(spare + self.missed).max(1, initial=-_NEVER) - 1
+        return np.maximum(least, zero - self.one), np.minimum(most, zero + self.one)

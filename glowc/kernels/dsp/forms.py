@@ -96,26 +96,25 @@ def simplify_constant_channels(weights: np.ndarray, biases: np.ndarray, ends: En
 
 def pair_signs(weights: np.ndarray, free: np.ndarray) -> np.ndarray:
     """Return the signs that let pairs of weights[O, K] fit a halfword; -1 only for channels that are `free`."""
-    signs = np.ones(len(weights), np.int64)
-    for even in range(0, len(weights), 2):
-        pair = weights[even : even + 2]
-        choices = ((1, 1), (-1, 1), (1, -1), (-1, -1)) if free[even : even + 2].all() else ()
-        signs[even : even + 2] = next((s for s in choices if _fits(s[0] * pair[0], s[1] * pair[1])), (1, 1))
-    return signs
+    even, odd = weights[0::2], weights[1::2]
+    signs, left = np.ones((len(even), 2), np.int64), free.reshape(-1, 2).all(1) & ~_fits(even, odd)
+    for pair in ((-1, 1), (1, -1), (-1, -1)) if left.any() else ():
+        fitting = left & _fits(pair[0] * even, pair[1] * odd)
+        signs[fitting] = pair
+        left &= ~fitting
+    return signs.reshape(-1)
 
 
-def _fits(even: np.ndarray, odd: np.ndarray) -> bool:
-    """Say whether 256 * even + odd fits a halfword whose low byte is odd."""
+def _fits(even: np.ndarray, odd: np.ndarray) -> np.ndarray:
+    """Say of which pairs [O / 2, K] 256 * even + odd fits a halfword whose low byte is odd."""
     halves = 256 * even + odd
-    low, high = min(odd.min(initial=0), 0), max(odd.max(initial=0), 0)
-    return bool(low >= -128 and high <= 127 and halves.min(initial=0) >= -(1 << 15) and halves.max(initial=0) < 1 << 15)
+    is_byte = (odd.min(1, initial=0) >= -128) & (odd.max(1, initial=0) <= 127)
+    return np.asarray(is_byte & (halves.min(1, initial=0) >= -(1 << 15)) & (halves.max(1, initial=0) < 1 << 15))
 
 
 def dual_pairs(weights: np.ndarray, low: np.ndarray, high: np.ndarray) -> np.ndarray:
     """Return which pairs of weights[O, K] may be dual; the sums of the even channels lie between `low` and `high`."""
-    small = (low > -_MAX_EVEN_SUM) & (high < _MAX_EVEN_SUM)
-    fits = [_fits(*weights[even : even + 2]) for even in range(0, len(weights), 2)]
-    return np.asarray(small & np.array(fits, bool))
+    return np.asarray((low > -_MAX_EVEN_SUM) & (high < _MAX_EVEN_SUM) & _fits(weights[0::2], weights[1::2]))
 
 
 def joined(even: np.ndarray, odd: np.ndarray, dual: np.ndarray) -> np.ndarray:

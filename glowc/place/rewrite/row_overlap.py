@@ -15,7 +15,7 @@ and a wider one may end with it.
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -46,13 +46,15 @@ class RowOverlap:
 
 def row_overlaps(program: Program) -> tuple[RowOverlap, ...]:
     """Return the overlaps of all instructions outside of streamed segments; `program` has no markers."""
-    return tuple(_overlaps(program))
+    spans, streamed = root_lifetimes(program), program.streamed
+    outside = (index for index in range(len(program.instrs)) if index not in streamed)
+    return tuple(overlap for index in outside for overlap in operand_distances(program, index, spans))
 
 
-def off_grid(program: Program, offsets: Mapping[str, int]) -> frozenset[int]:
+def off_grid(program: Program, overlaps: Sequence[RowOverlap], offsets: Mapping[str, int]) -> frozenset[int]:
     """Return the instructions whose outputs lie over their inputs where that is slower."""
     found = set()
-    for o in _overlaps(program):
+    for o in overlaps:
         distance = offsets[o.out] - offsets[o.source]
         apart = not -program.buffers[o.out].size_bytes < distance < program.buffers[o.source].size_bytes
         if not apart and (o.grid == 0 or (distance + o.shift) % o.grid):
@@ -60,10 +62,10 @@ def off_grid(program: Program, offsets: Mapping[str, int]) -> frozenset[int]:
     return frozenset(found)
 
 
-def set_directions(program: Program, offsets: Mapping[str, int]) -> Program:
+def set_directions(program: Program, overlaps: Sequence[RowOverlap], offsets: Mapping[str, int]) -> Program:
     """Return the program with `descending` rows where the output was placed above its input."""
     turned: dict[int, Instr] = {}
-    for overlap in _overlaps(program):
+    for overlap in overlaps:
         instr = program.instrs[overlap.index]
         distance = offsets[overlap.out] - offsets[overlap.source]
         apart = distance >= program.buffers[overlap.source].size_bytes
@@ -72,13 +74,6 @@ def set_directions(program: Program, offsets: Mapping[str, int]) -> Program:
     if not turned:
         return program
     return replace(program, instrs=tuple(turned.get(i, instr) for i, instr in enumerate(program.instrs)))
-
-
-def _overlaps(program: Program) -> Iterator[RowOverlap]:
-    spans = root_lifetimes(program)
-    for index in range(len(program.instrs)):
-        if index not in program.streamed:
-            yield from operand_distances(program, index, spans)
 
 
 def operand_distances(program: Program, index: int, spans: Mapping[str, tuple[int, int]]) -> Iterator[RowOverlap]:
