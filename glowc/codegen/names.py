@@ -90,18 +90,19 @@ def c_values(array: np.ndarray) -> list[str]:
         return _floats(flat)
     if flat.dtype.kind == "b":
         return ["1" if v else "0" for v in flat]
-    values = flat.tolist()
-    if flat.dtype.itemsize <= 2:
-        return [str(v) for v in values]
-    return [_integer(v, flat.dtype) for v in values]
+    return _integers(flat)
 
 
-def _integer(value: int, dtype: np.dtype[np.generic]) -> str:
-    if dtype.kind == "u":
-        return f"{value}u" if dtype.itemsize == 4 else f"UINT64_C({value})"
-    if dtype.itemsize == 8:
-        return "INT64_MIN" if value == -(2**63) else f"INT64_C({value})"
-    return "INT32_MIN" if value == -(2**31) else str(value)
+_LITERALS = {"uint32": "{}u", "uint64": "UINT64_C({})", "int64": "INT64_C({})"}
+
+
+def _integers(flat: np.ndarray) -> list[str]:
+    form, bits = _LITERALS.get(flat.dtype.name), 8 * flat.dtype.itemsize
+    texts = list(map(str if form is None else form.format, flat.tolist()))
+    if flat.dtype.kind == "i" and bits >= 32:  # C has no literal of the least one
+        for i in np.flatnonzero(flat == np.iinfo(flat.dtype).min):
+            texts[i] = f"INT{bits}_MIN"
+    return texts
 
 
 def _floats(flat: np.ndarray) -> list[str]:

@@ -7,15 +7,13 @@ from dataclasses import replace
 
 from glowc.errors import InternalError
 from glowc.kernels.base import KernelVariant, stated_insns
-from glowc.kernels.isas import ISAS
-from glowc.kernels.registry import variants_of
+from glowc.kernels.registry import variant_named, variants_of
 from glowc.program.ir import Instr, Program
 
 
 def find_variant(instr: Instr) -> KernelVariant | None:
     """Return the variant that an instruction was lowered to, None when its kernel has none of that name."""
-    isa = ISAS.get(instr.variant.partition("_")[0])  # whose modules are there, where it was lowered to one of them
-    return next((v for v in variants_of(instr.kernel, isa.needs if isa else None) if v.name == instr.variant), None)
+    return variant_named(instr.kernel, instr.variant)
 
 
 def variant_of(instr: Instr) -> KernelVariant:

@@ -65,10 +65,24 @@ def variants_of(kernel: str, features: frozenset[str] | None = None) -> tuple[Ke
     definition = find_kernel(kernel)
     if definition is None:
         return ()
-    foreign, in_place = _foreign.all().get(kernel), bool(definition.in_place)
+    foreign = _foreign.all().get(kernel)
     if foreign is None:
-        return _usual(kernel, in_place, features)
+        return _usual(kernel, bool(definition.in_place), features)
     return _plain_first(plain_variant(definition), (*_found(kernel, features), *foreign))
+
+
+def variant_named(kernel: str, name: str) -> KernelVariant | None:
+    """Return the variant of a kernel with that name, None where it has none."""
+    definition = find_kernel(kernel)
+    if definition is None or kernel in _foreign.all():
+        return next((v for v in variants_of(kernel) if v.name == name), None)
+    return _usual_named(kernel, bool(definition.in_place), name)
+
+
+@cache
+def _usual_named(kernel: str, in_place: bool, name: str) -> KernelVariant | None:
+    isa = ISAS.get(name.partition("_")[0])
+    return next((v for v in _usual(kernel, in_place, isa.needs if isa else None) if v.name == name), None)
 
 
 @cache

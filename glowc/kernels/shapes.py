@@ -6,6 +6,7 @@ Each is a dataclass; its fields are the parameters of the kernels, and those of 
 from __future__ import annotations
 
 from dataclasses import dataclass, fields
+from functools import cache
 from typing import Self
 
 from glowc.program.ir import Instr
@@ -17,6 +18,7 @@ class Shape(Params):
     """Whole numbers that an instruction has among its parameters."""
 
     @classmethod
+    @cache
     def names(cls) -> tuple[str, ...]:
         """Return the names of the parameters, in order."""
         return tuple(field.name for field in fields(cls))
@@ -24,7 +26,8 @@ class Shape(Params):
     @classmethod
     def of(cls, instr: Instr) -> Self:
         """Return those of an instruction; KeyError where it lacks one."""
-        return cls(*(instr.int_(name) for name in cls.names()))
+        params = instr.params
+        return cls(*[int(params[name]) for name in cls.names()])
 
 
 @dataclass(frozen=True, slots=True)

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from glowc.codegen.kernels import Helpers, Identity, args_struct, identity, render_function
 from glowc.codegen.view import Family, family, literal_families
 from glowc.graph.scope import once
+from glowc.kernels.features import work_of
 from glowc.program.ir import Instr
 from glowc.select.candidates import Layer, Tuned
 from glowc.select.cost import Cost, Costs
@@ -67,6 +68,8 @@ class Pricing:
         self.costs, self.tuned, self.opt, self.mode_of = costs, tuned, opt, mode_of
         self._fastest = fastest or {}
         self._facts: dict[int, tuple[Instr, Facts]] = {}
+        self._taken: dict[object, tuple[int, int]] = {}  # cycles and guesses, by all that they follow from
+        self._of_instr: dict[int, tuple[Instr, Code]] = {}
         self._known: dict[Identity, Code] = {}
         self._texts: dict[Identity, Mapping[str, float]] = {}
         self._codes: dict[object, float] = {}
@@ -74,17 +77,23 @@ class Pricing:
     def facts(self, instr: Instr) -> Facts:
         """Return what is known of an instruction."""
         if id(instr) not in self._facts:
-            cycles = self._cycles(instr)
-            guess = cycles or _DOUBT * self.costs.stated(instr).cycles
-            self._facts[id(instr)] = instr, Facts(cycles, guess, self._code(instr))
+            code, fastest = self._code(instr), self._fastest.get(instr.name)
+            best = fastest and (self._code(fastest), work_of(fastest))
+            key = code, work_of(instr), best, instr.name if instr.name in self.tuned else ""
+            if key not in self._taken:
+                cycles = self._cycles(instr)
+                self._taken[key] = cycles, cycles or _DOUBT * self.costs.stated(instr).cycles
+            self._facts[id(instr)] = instr, Facts(*self._taken[key], code)
         return self._facts[id(instr)][1]
 
     def _code(self, instr: Instr) -> Code:
-        literal = identity(instr, literal=True)
-        if literal not in self._known:
-            shared, callees = identity(instr, literal=False), self.costs.callees(instr)
-            self._known[literal] = Code(instr, family(instr), literal, shared, callees)
-        return self._known[literal]
+        if id(instr) not in self._of_instr:
+            literal = identity(instr, literal=True)
+            if literal not in self._known:
+                shared, callees = identity(instr, literal=False), self.costs.callees(instr)
+                self._known[literal] = Code(instr, family(instr), literal, shared, callees)
+            self._of_instr[id(instr)] = instr, self._known[literal]
+        return self._of_instr[id(instr)][1]
 
     def _cycles(self, instr: Instr) -> int:
         """Return the cycles of a call, 0 where nothing is known; many more instructions than the fastest count too."""
