@@ -183,7 +183,7 @@ def compile_(
     if as_json:
         say(json.dumps({**compiled.report, **({"pareto": _frontier(compiled)} if pareto else {})}))
         return
-    from glowc.app.show import compile_summary
+    from glowc.app.compile_summary import compile_summary
 
     tell(compile_summary(compiled, out))
     if (saving := int8_saving(compiled, source_model)) is not None:

@@ -19,8 +19,8 @@ def target_names() -> tuple[str, ...]:
 
 def target_files(names: Iterable[str]) -> tuple[Path, ...]:
     """Return the files of targets, for `CompileOptions.plugins`. Raises InputError for names that nobody has."""
-    points = {point.name: point for point in entry_points(group=GROUP)}
     wanted = list(dict.fromkeys(names))
+    points = {point.name: point for point in entry_points(group=GROUP)} if wanted else {}
     unknown = [name for name in wanted if name not in points]
     if unknown:
         known = ", ".join(points) or "none is installed"

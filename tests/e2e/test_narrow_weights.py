@@ -14,7 +14,7 @@ import onnx.helper as oh
 import pytest
 from onnx import TensorProto
 
-from glowc.app.show import compile_summary
+from glowc.app.compile_summary import compile_summary
 from glowc.board import load_board
 from glowc.compiler.options import CompileOptions
 from glowc.compiler.pipeline import Compiled, compile_model, optimise

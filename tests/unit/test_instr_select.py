@@ -53,7 +53,7 @@ def lower(
 
     op = OpDef("Test", lambda node, types: (types[0],), lambda call: (), lower_node)  # type: ignore[return-value]
     patch.setattr(lowering, "find_kernel", lambda name: kernel)
-    patch.setattr(choice, "variants_of", lambda name: variants)
+    patch.setattr(choice, "variants_of", lambda name, features: variants)
     patch.setattr(lowering, "find_op", lambda name: op)
     return lower_graph(parse(GRAPH), load_cpu(cpu))
 
