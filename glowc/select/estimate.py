@@ -17,7 +17,7 @@ from __future__ import annotations
 
 import json
 import math
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cache
 from pathlib import Path
@@ -229,7 +229,28 @@ def load_estimates(cpu: str) -> Estimates:
     if not path.is_file():
         return Estimates()
     data = json.loads(path.read_text(encoding="utf-8"))
-    return Estimates({key: parse_kernel(entry) for key, entry in data["kernels"].items()}, data["chip"] is None)
+    return Estimates(_Kernels(data["kernels"]), data["chip"] is None)
+
+
+class _Kernels(Mapping[str, Mapping[str, Estimate]]):
+    """The estimates of a file, each of which is parsed when it is asked for: a model has few of the kernels."""
+
+    def __init__(self, tables: Mapping[str, KernelTable]) -> None:
+        self._tables, self._parsed = tables, dict[str, Mapping[str, Estimate]]()
+
+    def __getitem__(self, key: str) -> Mapping[str, Estimate]:
+        if key not in self._parsed:
+            self._parsed[key] = parse_kernel(self._tables[key])
+        return self._parsed[key]
+
+    def __contains__(self, key: object) -> bool:
+        return key in self._tables
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._tables)
+
+    def __len__(self) -> int:
+        return len(self._tables)
 
 
 Stacks = Mapping[str, Mapping[str, int]]
