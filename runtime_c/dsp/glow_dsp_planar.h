@@ -399,8 +399,10 @@ GLOW_HOT GLOW_DSP_UNUSED static void glow_planar_image(const glow_planar_t *p, v
   }
   for (int32_t unit = all * begin / units; unit < all * end / units; unit++) {
     const int32_t band = unit / parts;
-    const int32_t number = by_groups ? band % bands : band / groups;
-    const int32_t channel = (by_groups ? band / bands : band % groups) * p->channels; /* its first one */
+    const int32_t outer = band / (by_groups ? bands : groups);
+    const int32_t inner = band % (by_groups ? bands : groups);
+    const int32_t number = by_groups ? inner : outer;
+    const int32_t channel = (by_groups ? outer : inner) * p->channels; /* its first one */
     const int32_t top = unit % parts * part; /* the first row of it */
     b.channel = channel < p->in_c - 4 ? channel : p->in_c - 4;
     b.count = p->in_c - b.channel < p->channels ? p->in_c - b.channel : p->channels;
