@@ -58,13 +58,17 @@ class PieceView:
 
 @dataclass(frozen=True, slots=True)
 class SlicesView:
-    """The steps of an inference as the templates print them: a table of parts, and where the next one stands."""
+    """The steps of an inference as the templates print them: a table of parts, and where the next one stands.
+
+    `begins`: a layer is computed in several parts.
+    """
 
     lines: tuple[str, ...]
     part_count: int
     step_count: int
     progress_offset_bytes: int
-    begins: bool  # whether a layer is computed in several parts
+    begins: bool
+    ctype: str
 
 
 def slices_view(program: Program, places: Places) -> SlicesView | None:
@@ -78,7 +82,9 @@ def slices_view(program: Program, places: Places) -> SlicesView | None:
         for part in step
     ]  # fmt: skip
     offset = places.offsets[slices.progress]
-    return SlicesView(tuple(lines), len(lines), len(slices.steps), offset, bool(cut_layers(program)))
+    largest = max(max(part.index, part.end) for part in slices.parts)
+    ctype = "uint16_t" if largest < 1 << 16 else "uint32_t"
+    return SlicesView(tuple(lines), len(lines), len(slices.steps), offset, bool(cut_layers(program)), ctype)
 
 
 def piece_views(program: Program, layers: Sequence[LayerView], places: Places) -> tuple[PieceView, ...]:

@@ -101,8 +101,10 @@ def slice_plan(
 ) -> tuple[Planned, SlicesReport]:  # fmt: skip
     """Return the plan in steps of --slice, and what the report says of them.
 
-    Raises LimitError that names all layers whose smallest part takes longer.
+    Raises LimitError that names all layers whose smallest part takes longer, InputError where there are no layers.
     """
+    if not planned.program.instrs:
+        raise InputError("--slice has nothing to divide: the model has no layer", hint="leave it out")
     found, bound = _in_slices(selection, planned, options, board)
     if found.long:
         longest = max(layer.cycles for layer in found.long)

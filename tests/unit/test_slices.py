@@ -7,6 +7,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from onnx import TensorProto, helper, save
 
 from glowc.board import load_board
 from glowc.compiler.options import CompileOptions
@@ -105,3 +106,23 @@ def test_layers_that_are_too_long_are_named_with_what_is_possible() -> None:
     assert any("residual" in detail for detail in caught.value.details)
     cycles = (caught.value.hint or "").split()[-2]
     compile_model(DIGITS, load_board("host"), CompileOptions(slice=cycles))
+
+
+def test_parts_of_any_number_have_a_place_in_the_table(tmp_path: Path) -> None:
+    """A product of more rows than 16 bits count, and a model without a layer."""
+    for rows, kind in ((70_000, "uint32_t"), (7_000, "uint16_t")):
+        weights = helper.make_tensor("w", TensorProto.FLOAT, (8, 4), np.ones(32, np.float32))
+        net = helper.make_graph(
+            [helper.make_node("MatMul", ["x", "w"], ["y"])], "net",
+            [helper.make_tensor_value_info("x", TensorProto.FLOAT, (rows, 8))],
+            [helper.make_tensor_value_info("y", TensorProto.FLOAT, (rows, 4))], [weights],
+        )  # fmt: skip
+        path = tmp_path / "net.onnx"
+        save(helper.make_model(net, opset_imports=[helper.make_opsetid("", 17)], ir_version=9), path)
+        found = compile_model(path, load_board("linux-aarch64"), CompileOptions(slice="50000"))
+        assert f"{kind} begin;" in found.bundle.files["net.c"]
+    port = helper.make_tensor_value_info("x", TensorProto.FLOAT, (4,))
+    empty = helper.make_graph([], "net", [port], [port])
+    save(helper.make_model(empty, opset_imports=[helper.make_opsetid("", 17)], ir_version=9), path)
+    with pytest.raises(InputError, match="has no layer"):
+        compile_model(path, load_board("host"), CompileOptions(slice="50000"))
