@@ -27,7 +27,20 @@ EXAMPLE = ROOT / "examples" / "firmware-make"
 GLOWC = Path(sys.executable).parent / "glowc"
 STRICT = ("-std=c11", "-O1", "-Wall", "-Wextra", "-Wconversion", "-Wshadow", "-Wundef", "-Werror")
 # Set by a make that runs the tests, or by the user's shell: not for the make under test.
-FOREIGN = ("MAKEFLAGS", "MFLAGS", "MAKELEVEL", "CROSS", "CPU", "OPT", "BUILD", "PROFILE", "V", "QEMU", "GLOWC")
+FOREIGN = (
+    "MAKEFLAGS",
+    "MFLAGS",
+    "MAKELEVEL",
+    "CROSS",
+    "CPU",
+    "OPT",
+    "BUILD",
+    "PROFILE",
+    "CONTROL",
+    "V",
+    "QEMU",
+    "GLOWC",
+)
 
 
 def make(folder: Path, *arguments: str, path: str | None = None, ok: bool = True) -> str:
@@ -79,6 +92,15 @@ def test_builds_both_bundles_in_one_parallel_make(built: tuple[Path, str]) -> No
     assert (folder / "build" / "firmware.elf").is_file()
     for model in ("digits", "sine"):
         assert (folder / "build" / "models" / model / f"{model}_golden.o").is_file()
+
+
+def test_control_is_no_later_than_a_step_is_long(project: Path) -> None:
+    """QEMU counts instructions as time, so that the figure is the same on every machine."""
+    output = make(project, "CONTROL=1", "qemu-test")
+    found = re.search(r"20 digits right in (\d+) periods; control began at most (\d+) us late", output)
+    assert found is not None, output
+    assert int(found[1]) >= 20
+    assert 0 < int(found[2]) <= 250
 
 
 def test_second_make_does_nothing(project: Path) -> None:

@@ -1,4 +1,4 @@
-/* Start-up of a Cortex-M4F: vector table, FPU, initialised data, main. No interrupt is used. */
+/* Start-up of a Cortex-M4F: vector table, FPU, initialised data, main. The one interrupt is SysTick, where it is used. */
 #include <stdint.h>
 
 #include "semihost.h"
@@ -8,6 +8,7 @@ extern uint32_t stack_top[], data_load[], data_start[], data_end[], bss_start[],
 int main(void);
 _Noreturn void reset(void);
 _Noreturn void fault(void);
+void systick(void);
 
 void reset(void) {
   *(volatile uint32_t *)0xE000ED88u |= 0xFu << 20; /* CPACR: the FPU is on */
@@ -27,6 +28,8 @@ void fault(void) {
   semihost_exit(3u);
 }
 
+__attribute__((weak)) void systick(void) { fault(); }
+
 typedef union {
   uint32_t *stack;
   void (*handler)(void);
@@ -36,5 +39,5 @@ __attribute__((section(".vectors"), used)) static const vector_t vectors[16] = {
     {.stack = stack_top}, {.handler = reset}, {.handler = fault}, {.handler = fault},
     {.handler = fault},   {.handler = fault}, {.handler = fault}, {.handler = fault},
     {.handler = fault},   {.handler = fault}, {.handler = fault}, {.handler = fault},
-    {.handler = fault},   {.handler = fault}, {.handler = fault}, {.handler = fault},
+    {.handler = fault},   {.handler = fault}, {.handler = fault}, {.handler = systick},
 };
