@@ -73,7 +73,7 @@ def disassemble(case: Case, folder: Path) -> dict[str, list[Insn]]:
     (job,) = [
         job
         for job in make_jobs([case], _MACHINE)
-        if job.instr.variant == "mve" and not job.literal and not job.in_place
+        if job.instr.variant == "mve" and not (job.literal or job.in_place or job.instr.cut)
     ]
     header = variant_of(job.instr).header
     code = print_kernel(job.instr, "kernel", None)
