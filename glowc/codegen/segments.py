@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from glowc.codegen.names import c_string
 from glowc.codegen.places import Places, unused_pointers
-from glowc.codegen.view import LayerView, cut_layers
+from glowc.codegen.view import LayerView
 from glowc.program.ir import Program, Segment
 
 
@@ -84,7 +84,8 @@ def slices_view(program: Program, places: Places) -> SlicesView | None:
     offset = places.offsets[slices.progress]
     largest = max(max(part.index, part.end) for part in slices.parts)
     ctype = "uint16_t" if largest < 1 << 16 else "uint32_t"
-    return SlicesView(tuple(lines), len(lines), len(slices.steps), offset, bool(cut_layers(program)), ctype)
+    begins = bool(slices.walks) or any(instr.cut for instr in program.instrs)
+    return SlicesView(tuple(lines), len(lines), len(slices.steps), offset, begins, ctype)
 
 
 def piece_views(program: Program, layers: Sequence[LayerView], places: Places) -> tuple[PieceView, ...]:

@@ -351,15 +351,12 @@ def layer_views(
     layers: list[LayerView] = []
     table.count(program.instrs)
     moves = {s.begin + i: a for s in program.segments for i, a in enumerate(s.advances)}
-    cut = cut_layers(program)
-    moves |= program.slices.walks if program.slices is not None else {}
+    walks = program.slices.walks if program.slices is not None else {}
+    moves |= walks
     for instr in (i for i in program.instrs if not i.is_marker):
         index = len(layers)
         function = table.get(instr)
-        at = {
-            a.role: f" + y * {a.row_bytes}" if index in cut else f" + (y % {a.ring}) * {a.row_bytes}"
-            for a in moves.get(index, ())
-        }
+        at = {a.role: f" + (y % {a.ring}) * {a.row_bytes}" for a in moves.get(index, ())}
         arguments = [_address(program, o, consts, places, callers, at.get(o.role, "")) for o in instr.operands]
         args = None
         if function.struct is not None:
@@ -371,7 +368,7 @@ def layer_views(
         elif instr.rows is not None:
             arguments += ["y", "y + 1"] if index in moves else [str(row) for row in instr.rows]
         call = f"{function.name}({', '.join(arguments)});"
-        if index in moves and index in cut:
+        if index in walks:
             call = f"for (; y < y_end; y++) {{ {call} }}"
         comment = in_comment(f"{index}: {instr.op} {', '.join(instr.origin)}")
         name = instr.origin[0] if instr.origin else instr.name
@@ -381,12 +378,6 @@ def layer_views(
                       _pointers(program, instr, places, callers))
         )  # fmt: skip
     return tuple(layers)
-
-
-def cut_layers(program: Program) -> frozenset[int]:
-    """Return the layers that slices compute in several parts."""
-    count = Counter(part.index for part in program.slices.parts) if program.slices is not None else {}
-    return frozenset(index for index, parts in count.items() if parts > 1)
 
 
 def _pointers(program: Program, instr: Instr, places: Places, callers: Mapping[str, str]) -> frozenset[str]:

@@ -84,19 +84,19 @@ def sliced(planned: Planned, cycles: Sequence[float], bound: float, most: float)
     instrs, walks, ends = list(program.instrs), dict[int, tuple[Advance, ...]](), dict[int, int]()
     parts, long = list[tuple[Part, float]](), list[Long]()
     for index, (instr, taken) in enumerate(zip(program.instrs, cycles, strict=True)):
-        cut = _Cut(units=_rows(instr), count=_rows(instr), cycles=taken / _rows(instr))
-        if taken > bound:
-            cut = _cut(program, instr, taken, bound - _CALL_CYCLES)
+        whole = _Cut(units=_rows(instr), count=_rows(instr), cycles=taken / _rows(instr))
+        found = _cut(program, instr, taken, bound - _CALL_CYCLES) if taken > bound else whole
+        cut = found if found.units > found.count else whole
         if cut.by is _By.RUNS:
             instrs[index], walks[index] = _run_of(instr, cut.units)
         elif cut.by is not _By.NOTHING:
             instrs[index] = replace(instr, cut=True, columns=cut.columns, channels=cut.channels)
             ends |= {index: cut.end} if cut.by is not _By.ROWS else {}
-        found = list(_parts(instr, index, cut))
-        largest = max(cost for _, cost in found)
+        own = list(_parts(instr, index, cut))
+        largest = max(cost for _, cost in own)
         if largest > most:
             long.append(Long(instr.name, largest))
-        parts += found
+        parts += own
     steps = list(_steps(parts, bound))
     made = Slices(tuple(tuple(part for part, _ in step) for step in steps), walks, ends, PROGRESS)
     longest = max((sum(cost for _, cost in step) for step in steps), default=0.0)

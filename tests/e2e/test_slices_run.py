@@ -11,10 +11,10 @@ from glowc.board import load_board, load_chip
 from glowc.compiler.options import CompileOptions
 from glowc.compiler.pipeline import compile_model, write_bundle
 from glowc.machine.cycles.measure import measure_cycles
-from glowc.machine.cycles.pipeline import missing_tool
 from glowc.machine.execute import load_bundle, random_inputs
 from glowc.machine.link import build_elf
 from glowc.machine.qemu import run_elf
+from tests.conftest import require_tool
 from tests.e2e.models import DIGITS, board_tools, model_path
 from tests.unit.conv_chain import conv_chain
 
@@ -139,8 +139,7 @@ def test_the_longest_step_takes_what_was_asked_for(
 ) -> None:  # fmt: skip
     """At most 1.1 times as long, and the whole inference at most 1.05 times as long as without steps."""
     board_tools(board)
-    if missing_tool(load_chip(chip).core):
-        pytest.skip(missing_tool(load_chip(chip).core))
+    require_tool("llvm-mca-19", "llvm-objdump-19")
     taken = []
     for number, options in enumerate((CompileOptions(), CompileOptions(slice=step, chip=chip))):
         info = load_bundle(sliced(name, board, options, tmp_path / str(number)))

@@ -126,3 +126,12 @@ def test_parts_of_any_number_have_a_place_in_the_table(tmp_path: Path) -> None:
     save(helper.make_model(empty, opset_imports=[helper.make_opsetid("", 17)], ir_version=9), path)
     with pytest.raises(InputError, match="has no layer"):
         compile_model(path, load_board("host"), CompileOptions(slice="50000"))
+
+
+def test_a_layer_of_one_part_is_called_whole(tmp_path: Path) -> None:
+    """A row that nothing divides and that takes a little longer than is aimed at."""
+    path, board = conv_chain(tmp_path / "net.onnx", (1, 64), (8, 8)), load_board("host")
+    longest = max(layer["cycles_estimate"] for layer in compile_model(path, board).report["layers"])
+    found = compile_model(path, board, CompileOptions(slice=str(longest)))
+    assert not any(instr.cut for instr in found.program.instrs)
+    assert "y_end = " not in found.bundle.files["net.c"].partition("net_parts[")[2]
