@@ -36,20 +36,20 @@ def operators_page() -> str:
         "# Operators",
         "",
         NOTE,
-        f"{len(data['operators'])} operators lower to {data['instruction_kinds']} instruction kinds: what a new CPU"
-        " needs are reference kernels for these, which it has already, and fast variants where it wants them.",
+        f"{len(data['operators'])} operators lower to {data['instruction_kinds']} instruction kinds. Every CPU has"
+        " reference kernels for these; a new CPU needs fast variants only for the kinds that matter to it.",
         "",
-        "Integers: int8 and uint8, per tensor, or per channel for weights; the exact rounding is in"
-        " [QUANTIZATION.md](QUANTIZATION.md). Every operator works in float32 as well unless its text says otherwise.",
+        "Integers: int8 and uint8, per tensor, or per channel for weights. The exact rounding is in"
+        " [ARITHMETIC.md](ARITHMETIC.md). Every operator works in float32 as well, unless its text says otherwise.",
         "",
-        "| operator | integers | newest opset known | what |",
+        "| operator | integers | newest opset known | meaning |",
         "|---|---|---|---|",
     ]
     for op in all_ops().values():
         name = f"{op.domain}.{op.name}" if op.domain else op.name
         opset = str(op.max_version) if op.max_version else "internal"
         lines.append(f"| {name} | {'yes' if op.int8 else ''} | {opset} | {op.doc.replace('|', chr(92) + '|')} |")
-    lines += ["", "## Kernels", "", "| instruction | variants | what |", "|---|---|---|"]
+    lines += ["", "## Kernels", "", "| instruction | variants | meaning |", "|---|---|---|"]
     for kernel in all_kernels().values():
         variants = ", ".join(v.name for v in variants_of(kernel.name))
         lines.append(f"| {kernel.name} | {variants} | {kernel.doc.replace('|', chr(92) + '|')} |")
@@ -85,7 +85,7 @@ def limits() -> list[str]:
         "operators of one unrolled loop": MOST_NODES,
     }
     head = ["", "## Limits", "", "A model beyond one of these is refused with the name of the node.", ""]
-    return [*head, "| what | at most |", "|---|---|", *(f"| {what} | {most:,} |" for what, most in rows.items())]
+    return [*head, "| limit of | at most |", "|---|---|", *(f"| {what} | {most:,} |" for what, most in rows.items())]
 
 
 def node_tests() -> list[str]:
@@ -101,22 +101,22 @@ def node_tests() -> list[str]:
         f"onnx {data['onnx']} carries {groups['all']['tests']} node tests. `make onnx-backend` compiles each of them to"
         " C, with the project's warnings as errors, runs it and compares with the expected arrays (integers exactly,"
         " floats within the tolerances of ONNX's runner). A wrong answer fails the build. Many of these models take"
-        " axes, shapes and the like as graph inputs; where glowc needs them at compile time, the test is compiled with"
-        " those inputs as initialisers, as exporters write them, and counted apart.",
+        " axes or shapes as graph inputs. Where glowc needs them at compile time, the test is compiled with"
+        " those inputs as initializers, as exporters write them, and counted separately.",
         "",
         "| types | tests | passed | as they are | with parameters as constants | with weights as constants too |",
         "|---|---|---|---|---|---|",
     ]
-    names = {"ordinary": "floats, integers, bool", "quantised": "quantised, 2- and 4-bit", "all": "all"}
+    names = {"ordinary": "floats, integers, bool", "quantised": "quantized, 2- and 4-bit", "all": "all"}
     for group, what in names.items():
         row = groups[group]
         levels = [str(n) for key, n in row.items() if key.startswith("passed ")]
         lines.append(f"| {what} | {row['tests']} | {row['passed']} | {' | '.join(levels)} |")
     lines += [
         "",
-        f"{groups['all'].get('as onnxruntime', 0)} more expect what only ONNX's reference evaluator computes (Resize to"
-        " aligned corners with a length that is no whole number); ONNX's words, onnxruntime and PyTorch agree on"
-        " another answer, which is the one that is given.",
+        f"{groups['all'].get('as onnxruntime', 0)} more expect a result that only ONNX's reference evaluator computes"
+        " (Resize to aligned corners with a length that is no whole number). ONNX's text, onnxruntime and PyTorch agree"
+        " on another answer, and glowc gives that one.",
         "",
         "| refused because of | tests |",
         "|---|---|",
@@ -131,7 +131,7 @@ def node_tests() -> list[str]:
 
 def boards_page() -> str:
     """Return docs/BOARDS.md."""
-    lines = ["# Boards", "", NOTE, "| board | what | CPUs | RAM | flash | runs here |", "|---|---|---|---|---|---|"]
+    lines = ["# Boards", "", NOTE, "| board | chip | CPUs | RAM | flash | runs here |", "|---|---|---|---|---|---|"]
     for row in boards_data():
         board = load_board(row["name"])
         sizes = (f"{row[k] >> 10:,} KB" if row[k] else "" for k in ("ram_bytes", "flash_bytes"))
@@ -141,14 +141,19 @@ def boards_page() -> str:
         lines.append(f"| {row['name']} | {what} | {cpus} | {' | '.join(sizes)} | {runs} |")
     lines += [
         "",
-        "`glowc build MODEL --board B -o app.elf` makes firmware for any of them: on a board that runs here what"
-        " `glowc run` runs; on the others, and with `--golden in.npz`, a program that runs these test vectors (or"
-        " one inference on zeros), leaves the result in `glow_result` for a debugger and ends. `glowc flash"
-        " app.elf --board B` prints the commands that put it on the board, `--run` runs them. `--wire` makes"
-        " firmware for a serial line ([WIRE.md](WIRE.md)). Maps of memory are those of the vendors' manuals; the"
-        " tests run what runs here, and build for the others.",
+        "`glowc build MODEL --board B -o app.elf` makes firmware for any of them:",
         "",
-        "A board is a folder with a `board.toml`; `--board path/to/folder` takes one from anywhere. `glowc board"
+        "* For a board that runs here: the program of `glowc run`.",
+        "* For other boards, and with `--golden in.npz`: a program that runs these test vectors (or one inference on"
+        " zeros), leaves the result in `glow_result` for a debugger, and ends.",
+        "* With `--wire`: firmware for a serial line ([WIRE.md](WIRE.md)).",
+        "",
+        "`glowc flash app.elf --board B` prints the commands that put it on the board; `--run` runs them.",
+        "",
+        "Memory maps are those of the vendors' manuals. The tests run programs on boards that run here, and build them"
+        " for the others.",
+        "",
+        "A board is a folder with a `board.toml`. `--board path/to/folder` takes one from anywhere. `glowc board"
         " new my-board --from nucleo-f446re` writes one to edit ([ADDING.md](ADDING.md)).",
         "",
     ]

@@ -110,7 +110,7 @@ SOUND = {"input_shapes": {"input": (1, 576), "state": (2, 1, 128)}}
 RATE = {**SOUND, "set_inputs": {"sr": (16000,)}}
 
 
-# Layers that choose their scales while they run: a last bit of Sigmoid moves codes, see docs/QUANTIZATION.md.
+# Layers that choose their scales while they run: a last bit of Sigmoid moves codes, see docs/ARITHMETIC.md.
 DYNAMIC = 0.2
 
 

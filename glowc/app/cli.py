@@ -112,7 +112,7 @@ def compile_(
         typer.Option(
             "--quantize-data",
             metavar="FILE",
-            help="sample data: quantise a float model first, as `glowc quantize`; repeatable",
+            help="sample data: quantize a float model first, as `glowc quantize`; repeatable",
         ),
     ] = None,
     images: Images,
@@ -128,12 +128,14 @@ def compile_(
         bool, typer.Option("--chain", help="several models, each fed by the one before, as one bundle")
     ] = False,
     share_arena: Annotated[
-        bool, typer.Option("--share-arena", help="several models beside each other, in one arena: one runs at a time")
+        bool, typer.Option("--share-arena", help="several models share one arena: one runs at a time")
     ] = False,
     share_weights: Annotated[
-        bool, typer.Option("--share-weights", help="several models beside each other, equal constants once")
+        bool, typer.Option("--share-weights", help="several models: store equal constants once")
     ] = False,
-    group_name: Annotated[str, typer.Option("--group-name", help="of several models: prefix of the whole")] = "models",
+    group_name: Annotated[
+        str, typer.Option("--group-name", metavar="NAME", help="of several models: prefix of the whole")
+    ] = "models",
     format_: FormatOpt = Format.FOLDER,
     package: PackageOpt = None,
     force: Annotated[

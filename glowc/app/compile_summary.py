@@ -44,8 +44,8 @@ def _least(report: Report) -> str:
         return "split, no split is better" if report["regions_proven_best"] else "split"
     bound = report["arena_lower_bound_bytes"]
     if report["arena_bytes"] == bound:
-        return "its tensors fit in no less"
-    return f"its tensors fit in no less than {bound:,}"
+        return "proven minimum"
+    return f"lower bound {bound:,}"
 
 
 def _steps(report: Report) -> list[str]:
@@ -79,7 +79,7 @@ def _flash(compiled: Compiled) -> list[str]:
 
 def _stack(report: Report) -> str:
     """Return the line about the predicted stack, where the CPU's programs were measured."""
-    most = "`glowc bench` computes the most that it takes"
+    most = "worst case: `glowc bench`"
     stack = report["stack_bytes_estimate"]
     return f"  stack      {most}" if stack is None else f"  stack      {stack:>10,} bytes, estimated; {most}"
 

@@ -36,16 +36,16 @@ def debug(
     options: CompileOptions,
     board: RunBoardOpt = None,
     cpu: CpuOpt = None,
-    samples: Annotated[int, typer.Option("--samples", min=1, help="how many of the samples to run")] = 1,
+    samples: Annotated[int, typer.Option("--samples", metavar="N", min=1, help="how many of the samples to run")] = 1,
     tap: Annotated[
         list[str] | None, typer.Option("--tap", metavar="NAME", help="write this value, or node's result; repeatable")
     ] = None,
-    output: Annotated[Path | None, typer.Option("--output", "-o", help=".npz for --tap")] = None,
+    output: Annotated[Path | None, typer.Option("--output", "-o", metavar="FILE", help=".npz for --tap")] = None,
     model: Annotated[
-        Path | None, typer.Option("--model", help="of a bundle: the model that it was compiled from")
+        Path | None, typer.Option("--model", metavar="FILE", help="of a bundle: the model that it was compiled from")
     ] = None,
     repro: Annotated[
-        Path | None, typer.Option("--repro", metavar="DIR", help="write the first wrong layer as a model of its own")
+        Path | None, typer.Option("--repro", metavar="DIR", help="write the first wrong layer as a separate model")
     ] = None,
     as_json: JsonOpt = False,
 ) -> None:
@@ -73,7 +73,7 @@ def debug(
         return
     if repro is not None:
         write_repro(found, wrong, repro)
-        tell(f"layer {wrong} as a model of its own: {repro}", err=as_json)
+        tell(f"layer {wrong} as a separate model: {repro}", err=as_json)
     raise typer.Exit(MISMATCH)
 
 
@@ -117,6 +117,6 @@ def _shown(check: ValueCheck) -> str:
 def register(app: typer.Typer) -> None:
     """Add the command to the command line."""
     app.command(
-        help="Find the layer that is wrong on a board. Every layer stands beside the interpreter and onnxruntime.\n\n"
+        help="Find the layer that is wrong on a board. It compares each layer with the interpreter and onnxruntime.\n\n"
         "Example: glowc debug kws.onnx --board mps2-an386 --input in.npz"
     )(debug)

@@ -31,11 +31,18 @@ def evaluate(
     data: DataOpt = None,
     scoring: Scoring,
     float_model: Annotated[
-        Path | None, typer.Option("--float", help="the float model that MODEL was made of; the data is its own then")
+        Path | None,
+        typer.Option(
+            "--float", metavar="FILE", help="the float model that MODEL was made of; the data is its own then"
+        ),
     ] = None,
-    board: Annotated[str | None, typer.Option("--board", "-b", help="also run a part of the data there")] = None,
-    cpu: Annotated[str | None, typer.Option("--cpu", help="of the board")] = None,
-    board_samples: Annotated[int, typer.Option("--board-samples", min=1, help="how many of them there")] = 16,
+    board: Annotated[
+        str | None, typer.Option("--board", "-b", metavar="BOARD", help="also run a part of the data there")
+    ] = None,
+    cpu: Annotated[str | None, typer.Option("--cpu", metavar="CPU", help="of the board")] = None,
+    board_samples: Annotated[
+        int, typer.Option("--board-samples", metavar="N", min=1, help="how many of them there")
+    ] = 16,
     images: Images,
     as_json: JsonOpt = False,
 ) -> None:

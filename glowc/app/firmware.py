@@ -17,18 +17,21 @@ from glowc.errors import InputError
 if TYPE_CHECKING:
     from glowc.compiler.options import CompileOptions
 
-board_app = typer.Typer(no_args_is_help=True, help="Boards of your own.", rich_markup_mode=None)
+board_app = typer.Typer(no_args_is_help=True, help="Make your own boards.", rich_markup_mode=None)
 
 
 @compiles
 def build(
     source: SourceArg,
-    output: Annotated[Path, typer.Option("--output", "-o", help="the image, an ELF file")],
+    output: Annotated[Path, typer.Option("--output", "-o", metavar="FILE", help="the image, an ELF file")],
     options: CompileOptions,
     board: RunBoardOpt = None,
     cpu: CpuOpt = None,
     golden: Annotated[
-        Path | None, typer.Option("--golden", help=".npz of inputs: the firmware runs them and counts wrong outputs")
+        Path | None,
+        typer.Option(
+            "--golden", metavar="FILE", help=".npz of inputs: the firmware runs them and counts wrong outputs"
+        ),
     ] = None,
     wire: Annotated[
         bool, typer.Option("--wire", help="firmware for `glowc run --port`: the model on a serial line")
@@ -39,7 +42,7 @@ def build(
             "--uart", metavar="FILE.c", exists=True, dir_okay=False, help="functions of glow_wire.h; repeatable"
         ),
     ] = None,
-    map_: Annotated[Path | None, typer.Option("--map", help="also write the linker's map")] = None,
+    map_: Annotated[Path | None, typer.Option("--map", metavar="FILE", help="also write the linker's map")] = None,
     as_json: JsonOpt = False,
 ) -> None:
     """Build firmware."""
@@ -94,8 +97,8 @@ def flash(
 )
 def new(
     name: Annotated[str, typer.Argument(metavar="NAME", help="its name, and that of the folder")],
-    like: Annotated[str, typer.Option("--from", help="the board that is nearest: a name or a folder")],
-    parent: Annotated[Path, typer.Option("--output", "-o", help="where the folder is made")] = Path("."),
+    like: Annotated[str, typer.Option("--from", metavar="BOARD", help="the board that is nearest: a name or a folder")],
+    parent: Annotated[Path, typer.Option("--output", "-o", metavar="DIR", help="where the folder is made")] = Path("."),
 ) -> None:
     """Copy a board."""
     from glowc.board.new import new_board

@@ -33,7 +33,9 @@ def chips(as_json: JsonOpt = False) -> None:
 
 
 def make_include(
-    output: Annotated[Path | None, typer.Option("--output", "-o", help="copy it there, making folders")] = None,
+    output: Annotated[
+        Path | None, typer.Option("--output", "-o", metavar="FILE", help="copy it there, making folders")
+    ] = None,
 ) -> None:
     """Print the path of the Makefile fragment, or copy it."""
     from glowc.compiler.files import check_output, write_file
@@ -50,7 +52,9 @@ def make_include(
 
 def ops(
     as_json: JsonOpt = False,
-    format_: Annotated[str, typer.Option("--format", help="operators of models in this format: onnx, tflite")] = "onnx",
+    format_: Annotated[
+        str, typer.Option("--format", metavar="FORMAT", help="operators of models in this format: onnx, tflite")
+    ] = "onnx",
 ) -> None:
     """List operators and kernels."""
     from glowc.app.show import ops_data, ops_tables, tflite_ops_json, tflite_ops_table
@@ -118,7 +122,7 @@ def docs(
     page: Annotated[
         str | None, typer.Argument(metavar="PAGE", help="a page, such as memory; none: list them", show_default=False)
     ] = None,
-    open_: Annotated[bool, typer.Option("--open", help="open the page in the program for such files")] = False,
+    open_: Annotated[bool, typer.Option("--open", help="open the page in a program for text files")] = False,
 ) -> None:
     """List, print or open the documentation."""
     if page is None:

@@ -26,8 +26,12 @@ DoOpt = Annotated[list[str], typer.Option("--do", metavar="STEPS", help="validat
 
 
 def matrix(
-    models: Annotated[Path, typer.Option("--models", help="folder with .onnx and .tflite files, at any depth")],
-    output: Annotated[Path, typer.Option("--output", "-o", help="results, SQLite; what is done there is not redone")],
+    models: Annotated[
+        Path, typer.Option("--models", metavar="DIR", help="folder with .onnx and .tflite files, at any depth")
+    ],
+    output: Annotated[
+        Path, typer.Option("--output", "-o", metavar="FILE", help="results, SQLite; what is done there is not redone")
+    ],
     boards: Annotated[
         list[str],
         typer.Option("--boards", "--board", "-b", metavar="NAMES", help="from `glowc boards`; several by commas"),
@@ -37,18 +41,23 @@ def matrix(
         typer.Option(
             "--data",
             metavar="NAME",
-            help="name of the .npz beside each model (default: that of the model; else random)",
+            help="name of the .npz next to each model (default: that of the model; else random)",
         ),
     ] = None,
     do: DoOpt = ["validate,bench"],  # noqa: B006
     opt: Annotated[
         list[str], typer.Option("--opt", metavar="NAMES", help="size, balanced, speed; several by commas")
     ] = ["balanced"],  # noqa: B006
-    html: Annotated[Path | None, typer.Option("--html", help="the results as a page")] = None,
+    html: Annotated[Path | None, typer.Option("--html", metavar="FILE", help="the results as a page")] = None,
     resume: Annotated[bool, typer.Option("--resume/--restart", help="leave out what is done, or do all again")] = True,
-    jobs: Annotated[int, typer.Option("--jobs", "-j", min=1, help="cells at the same time on this machine")] = 1,
+    jobs: Annotated[
+        int, typer.Option("--jobs", "-j", metavar="N", min=1, help="cells at the same time on this machine")
+    ] = 1,
     scheduler: Annotated[
-        str | None, typer.Option("--scheduler", help="run on the workers of this Dask scheduler, as tcp://host:8786")
+        str | None,
+        typer.Option(
+            "--scheduler", metavar="ADDRESS", help="run on the workers of this Dask scheduler, as tcp://host:8786"
+        ),
     ] = None,
     as_json: JsonOpt = False,
 ) -> None:

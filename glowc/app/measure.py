@@ -96,7 +96,7 @@ def note_nan(path: Path | None) -> None:
 def run(
     source: SourceArg,
     input_: InputOpt,
-    output: Annotated[Path, typer.Option("--output", "-o", help=".npz with one array per output")],
+    output: Annotated[Path, typer.Option("--output", "-o", metavar="FILE", help=".npz with one array per output")],
     options: CompileOptions,
     board: RunBoardOpt = None,
     cpu: CpuOpt = None,
@@ -166,22 +166,31 @@ def bench(
     chip: Annotated[
         str | None,
         typer.Option(
-            "--chip", autocompletion=chips, help="cycles and ms on this chip (default: the board's); see `glowc chips`"
+            "--chip",
+            metavar="CHIP",
+            autocompletion=chips,
+            help="cycles and ms on this chip (default: the board's); see `glowc chips`",
         ),
     ] = None,
-    input_: Annotated[Path | None, typer.Option("--input", "-i", help=".npz of inputs (default: random)")] = None,
+    input_: Annotated[
+        Path | None, typer.Option("--input", "-i", metavar="FILE", help=".npz of inputs (default: random)")
+    ] = None,
     port: PortOpt = None,
     baud: BaudOpt = None,
     history: Annotated[
-        Path | None, typer.Option("--history", help="append the figures to this file; --fail-if compares with it")
+        Path | None,
+        typer.Option("--history", metavar="FILE", help="append the figures to this file; --fail-if compares with it"),
     ] = None,
     fail_if: Annotated[
         list[str] | None, typer.Option("--fail-if", metavar="GATE", help="'insns>+2%', 'arena_bytes>8000'; repeatable")
     ] = None,
-    trace: Annotated[Path | None, typer.Option("--trace", help="layers for chrome://tracing or Perfetto, JSON")] = None,
-    metrics: Annotated[Path | None, typer.Option("--metrics", help="Prometheus' text format")] = None,
+    trace: Annotated[
+        Path | None, typer.Option("--trace", metavar="FILE", help="layers for chrome://tracing or Perfetto, JSON")
+    ] = None,
+    metrics: Annotated[Path | None, typer.Option("--metrics", metavar="FILE", help="Prometheus' text format")] = None,
     tensorboard: Annotated[
-        Path | None, typer.Option("--tensorboard", help="a folder of TensorBoard's events; steps count --history")
+        Path | None,
+        typer.Option("--tensorboard", metavar="DIR", help="a folder of TensorBoard's events; steps count --history"),
     ] = None,
     as_json: JsonOpt = False,
 ) -> None:
@@ -272,7 +281,9 @@ def _gated(report: BenchReport, gates: Sequence[Gate], history: Path | None) -> 
 @compiles
 def tune(
     model: ModelArg,
-    output: Annotated[Path, typer.Option("--output", "-o", help="file of measured layers; known ones are kept")],
+    output: Annotated[
+        Path, typer.Option("--output", "-o", metavar="FILE", help="file of measured layers; known ones are kept")
+    ],
     board: BoardOpt,
     options: CompileOptions,
     cpu: CpuOpt = None,
@@ -310,12 +321,12 @@ def validate(
     cpu: CpuOpt = None,
     port: PortOpt = None,
     baud: BaudOpt = None,
-    golden: Annotated[Path | None, typer.Option("--golden", help=".npz of expected outputs")] = None,
+    golden: Annotated[Path | None, typer.Option("--golden", metavar="FILE", help=".npz of expected outputs")] = None,
     model: Annotated[
-        Path | None, typer.Option("--model", help="of a bundle: the model that it was compiled from")
+        Path | None, typer.Option("--model", metavar="FILE", help="of a bundle: the model that it was compiled from")
     ] = None,
     layers: Annotated[bool, typer.Option("--layers", help="find the first instruction that differs")] = False,
-    junit: Annotated[Path | None, typer.Option("--junit", help="the result as JUnit XML")] = None,
+    junit: Annotated[Path | None, typer.Option("--junit", metavar="FILE", help="the result as JUnit XML")] = None,
     as_json: JsonOpt = False,
 ) -> None:
     """Compare outputs."""

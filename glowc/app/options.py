@@ -55,20 +55,27 @@ def chips() -> list[str]:
 
 BoardOpt = Annotated[
     str,
-    typer.Option("--board", "-b", autocompletion=_boards, help="a name from `glowc boards`, or a board folder"),
+    typer.Option(
+        "--board", "-b", metavar="BOARD", autocompletion=_boards, help="a name from `glowc boards`, or a board folder"
+    ),
 ]
 RunBoardOpt = Annotated[
     str | None,
     typer.Option(
         "--board",
         "-b",
+        metavar="BOARD",
         autocompletion=_boards,
         help="a name from `glowc boards`, or a board folder (default: the bundle's; host)",
     ),
 ]
-CpuOpt = Annotated[str | None, typer.Option("--cpu", autocompletion=_cpus, help="another CPU of the board's family")]
-OutOpt = Annotated[Path, typer.Option("--output", "-o", help="folder for the generated sources")]
-NameOpt = Annotated[str | None, typer.Option("--name", help="model name: prefix of files and C symbols")]
+CpuOpt = Annotated[
+    str | None, typer.Option("--cpu", metavar="CPU", autocompletion=_cpus, help="another CPU of the board's family")
+]
+OutOpt = Annotated[Path, typer.Option("--output", "-o", metavar="DIR", help="folder for the generated sources")]
+NameOpt = Annotated[
+    str | None, typer.Option("--name", metavar="NAME", help="model name: prefix of files and C symbols")
+]
 
 
 def size_option(text: str) -> int:
@@ -93,11 +100,13 @@ TargetOpt = Annotated[
         "--target",
         metavar="NAME",
         autocompletion=_targets,
-        help="a target of an installed package: kernels or back ends of your own (docs/PLUGINS.md); repeatable",
+        help="a target of an installed package: your own kernels or back ends (docs/PLUGINS.md); repeatable",
     ),
 ]
 JsonOpt = Annotated[bool, typer.Option("--json", help="print JSON for scripts")]
-InputOpt = Annotated[Path, typer.Option("--input", "-i", help=".npz: one array per input, leading sample axis")]
+InputOpt = Annotated[
+    Path, typer.Option("--input", "-i", metavar="FILE", help=".npz: one array per input, leading sample axis")
+]
 
 
 def parse_symbols(pairs: list[str] | None) -> dict[str, int]:
@@ -164,9 +173,12 @@ def parse_states(pairs: list[str] | None) -> dict[str, str]:
 
 
 PortOpt = Annotated[
-    str | None, typer.Option("--port", help="the board is on this serial port, with firmware of `glowc build --wire`")
+    str | None,
+    typer.Option(
+        "--port", metavar="PORT", help="the board is on this serial port, with firmware of `glowc build --wire`"
+    ),
 ]
-BaudOpt = Annotated[int | None, typer.Option("--baud", min=1, help="speed of --port (default: 115200)")]
+BaudOpt = Annotated[int | None, typer.Option("--baud", metavar="N", min=1, help="speed of --port (default: 115200)")]
 
 
 def parse_section(name: str | None) -> str | None:
@@ -204,6 +216,9 @@ def compile_options(values: Mapping[str, Any]) -> CompileOptions:
     return CompileOptions(**said, plugins=plugins)
 
 
+_WORDS: Mapping[object, str] = {str: "TEXT", Path: "PATH", int: "N", float: "N"}  # how the help says a type
+
+
 def declared(kind: type, *, shared: bool = True) -> list[inspect.Parameter]:
     """Return the parameters of a command that fields of options declare: those of all commands, or the others."""
     plain, found = kind(), []
@@ -211,7 +226,8 @@ def declared(kind: type, *, shared: bool = True) -> list[inspect.Parameter]:
         if flag.shared == shared:
             annotation, how = _said(hint)
             default = None if get_origin(annotation) is UnionType else annotation(getattr(plain, name))
-            option = typer.Option(flag.option(name), help=flag.help, **{"metavar": flag.metavar, **how})
+            word = how.get("metavar") or _WORDS.get((get_args(annotation) or (annotation,))[0])
+            option = typer.Option(flag.option(name), help=flag.help, **{**how, "metavar": flag.metavar or word})
             found.append(_keyword(name, default, Annotated[annotation, option]))
             found += [_keyword("target", None, TargetOpt)] if name == "plugins" else []
     return found

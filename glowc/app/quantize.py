@@ -38,7 +38,7 @@ if TYPE_CHECKING:
 DataOpt = Annotated[
     list[Path] | None,
     typer.Option(
-        "--data", "-d", metavar="FILE", help=".npz .npy .png .jpg .wav .csv .raw, or a folder of such; repeatable"
+        "--data", "-d", metavar="FILE", help=".npz .npy .png .jpg .wav .csv .raw, or a folder of these; repeatable"
     ),
 ]
 
@@ -73,7 +73,9 @@ def profile(
     *,
     model: FloatArg,
     data: DataOpt = None,
-    output: Annotated[Path, typer.Option("--output", "-o", help="the profile, YAML")] = Path("profile.yaml"),
+    output: Annotated[Path, typer.Option("--output", "-o", metavar="FILE", help="the profile, YAML")] = Path(
+        "profile.yaml"
+    ),
     sizes: Sizes,
     images: Images,
     as_json: JsonOpt = False,
@@ -122,9 +124,11 @@ def given_data(data: list[Path] | None) -> list[Path]:
 def quantize(
     *,
     model: FloatArg,
-    output: Annotated[Path, typer.Option("--output", "-o", help="the int8 ONNX file")],
+    output: Annotated[Path, typer.Option("--output", "-o", metavar="FILE", help="the int8 ONNX file")],
     data: DataOpt = None,
-    profile_: Annotated[Path | None, typer.Option("--profile", help="a file written by `glowc profile`")] = None,
+    profile_: Annotated[
+        Path | None, typer.Option("--profile", metavar="FILE", help="a file written by `glowc profile`")
+    ] = None,
     sizes: Sizes,
     how: How,
     images: Images,

@@ -29,21 +29,29 @@ def report(
         ),
     ],
     options: CompileOptions,
-    output: Annotated[Path, typer.Option("--output", "-o", help="the page")] = Path("report.html"),
+    output: Annotated[Path, typer.Option("--output", "-o", metavar="FILE", help="the page")] = Path("report.html"),
     board: RunBoardOpt = None,
     cpu: CpuOpt = None,
     chip: Annotated[
-        str | None, typer.Option("--chip", help="cycles and ms on this chip (default: the board's); see `glowc chips`")
+        str | None,
+        typer.Option(
+            "--chip", metavar="CHIP", help="cycles and ms on this chip (default: the board's); see `glowc chips`"
+        ),
     ] = None,
-    input_: Annotated[Path | None, typer.Option("--input", "-i", help=".npz of inputs (default: random)")] = None,
+    input_: Annotated[
+        Path | None, typer.Option("--input", "-i", metavar="FILE", help=".npz of inputs (default: random)")
+    ] = None,
     profile: Annotated[
-        Path | None, typer.Option("--profile", help="a file of `glowc profile`: histograms of the values")
+        Path | None,
+        typer.Option("--profile", metavar="FILE", help="a file of `glowc profile`: histograms of the values"),
     ] = None,
     evaluation: Annotated[
-        Path | None, typer.Option("--eval", help="what `glowc eval --json` printed: the error of each layer")
+        Path | None,
+        typer.Option("--eval", metavar="FILE", help="what `glowc eval --json` printed: the error of each layer"),
     ] = None,
     against: Annotated[
-        Path | None, typer.Option("--against", help="compare with another bundle, or `glowc bench --json` of it")
+        Path | None,
+        typer.Option("--against", metavar="FILE", help="compare with another bundle, or `glowc bench --json` of it"),
     ] = None,
     measure: Annotated[
         bool, typer.Option("--measure/--no-measure", help="build and run it, where the tools are there")
@@ -131,5 +139,5 @@ def register(app: typer.Typer) -> None:
     """Add the command to the command line."""
     app.command(
         help="Write a page about a model. One HTML file: graph, memory over time, layers, "
-        "quantisation, flash, comparison.\n\nExample: glowc report kws.onnx --chip stm32l4r5 -o kws.html"
+        "quantization, flash, comparison.\n\nExample: glowc report kws.onnx --chip stm32l4r5 -o kws.html"
     )(report)

@@ -1,6 +1,6 @@
 """The integer arithmetic that every kernel must meet, in numpy: float32 scaling, half to even, saturation.
 
-Rules (docs/QUANTIZATION.md): the int32 accumulator becomes float32 (round to nearest even), is multiplied by
+Rules (docs/ARITHMETIC.md): the int32 accumulator becomes float32 (round to nearest even), is multiplied by
 one float32 scale, rounded half to even, offset by the zero point and saturated.
 """
 

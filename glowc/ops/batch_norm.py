@@ -68,5 +68,5 @@ def lower(node: Node, ctx: LowerCtx) -> None:
 OP = OpDef(
     "BatchNormalization", infer, derived, lower, max_version=15,
     attrs={"epsilon": Float(1e-5), "momentum": Float(0.9), "training_mode": Int(0), "layout": LAYOUT},
-    doc="normalisation by stored statistics",
+    doc="normalization by stored statistics",
 )  # fmt: skip

@@ -139,7 +139,7 @@ KERNELS = (
     KernelDef("bilinear_f32", _REAL, Rows, interpret_rows=_interpret, kind="f32", template="bilinear",
               doc="bilinear interpolation"),
     KernelDef("bilinear_s8", _REAL, BilinearCodes, interpret_rows=_interpret_quantised, kind="s8", template="bilinear",
-              doc="bilinear interpolation of the numbers that codes stand for"),
+              doc="bilinear interpolation of the real values of codes"),
     KernelDef("bilinear_codes_s8", _WHOLE, BilinearPlainCodes, interpret_rows=_interpret_codes, kind="s8",
               doc="bilinear interpolation of codes"),
 )  # fmt: skip

@@ -255,22 +255,22 @@ def _interpret_unsigned_mul(a: Arrays, p: UnsignedProduct) -> None:
 _OPERANDS = ("in a", "in b", "out out")
 KERNELS = (
     KernelDef("add_s8f", _OPERANDS, FusedSum, _interpret_fused, in_place=("a", "b"), length="d0", kind="s8",
-              doc="quantised sum by fused multiply-add"),
+              doc="quantized sum by fused multiply-add"),
     KernelDef("add_s8rs", ("in a", "in b", "in mul:s32", "in offset:s64", "out out"),
               ShiftSum, _interpret_shift, in_place=("a", "b"), length="d0", kind="s8",
               doc="sum or difference that ends in a multiplication and a shift"),
     *(
         KernelDef(f"add_{kind}", _OPERANDS, SumOfCodes, _interpret_add, in_place=("a", "b"), template="add_s8",
                   length="d0", kind=kind,
-                  doc="quantised sum or difference")
+                  doc="quantized sum or difference")
         for kind in ("s8", "s16")
     ),
     KernelDef("mul_s8u", _OPERANDS, UnsignedProduct, _interpret_unsigned_mul, in_place=("a", "b"), template="mul_s8",
               length="d0", kind="s8",
-              doc="quantised product, rounded as the uint8 codes that its codes were"),
+              doc="quantized product, rounded as the uint8 codes that its codes were"),
     *(
         KernelDef(f"mul_{kind}", _OPERANDS, Product, _interpret_mul, in_place=("a", "b"), template="mul_s8",
-                  length="d0", kind=kind, doc="quantised product")
+                  length="d0", kind=kind, doc="quantized product")
         for kind in ("s8", "s16")
     ),
 )  # fmt: skip

@@ -1,7 +1,7 @@
 """Conv: 2-D convolution with any kernel, stride, dilation, pads and groups; float, and int8/int16 exactly.
 
 Integers: acc = bias + sum (x - zx) * (w - zw) in int32, then clamp(rne(float32(acc) * s[c]) + zy) with
-s = (sx * sw[c]) / sy in float32 (docs/QUANTIZATION.md); padding counts as real zero. Float: the sum runs over
+s = (sx * sw[c]) / sy in float32 (docs/ARITHMETIC.md); padding counts as real zero. Float: the sum runs over
 kernel row, kernel column, input channel; onnxruntime sums in another order, hence a relative tolerance of
 1e-5. Source: ONNX Conv-22 and QLinearConv-10.
 """

@@ -102,7 +102,7 @@ def _interpret_quantize(a: Arrays, p: LinearParams) -> None:
 
 KERNELS = (
     KernelDef("rescale_q31", ("in in", "out out"), FixedScale, _interpret, kind="s8|u8|s16|s32", in_place=("in",),
-              length="n", doc="codes of another quantisation in TensorFlow Lite's fixed point"),
+              length="n", doc="codes of another quantization in TensorFlow Lite's fixed point"),
     KernelDef("quantize_away", ("in in:f32", "out out"), LinearParams, _interpret_quantize, needs_math=True,
               kind="s8|u8|s16|s32", in_place=("in",), length="n",
               doc="saturate(round(x / scale) + zp), half away from zero"),
@@ -111,7 +111,7 @@ KERNELS = (
 OPS = (
     OpDef("FixedRescale", rule_of_codes(*_CODES), derived, lower_rescale,
           {"alpha": Float(1.0), "dtype": Str("", words=DTYPES)},
-          doc="codes of another quantisation as TensorFlow Lite computes them (internal)"),
+          doc="codes of another quantization as TensorFlow Lite computes them (internal)"),
     OpDef("FixedQuantize", infer_quantize, derived, lower_quantize, {"dtype": Str("", words=DTYPES)},
           doc="float to codes, half away from zero (internal)"),
 )  # fmt: skip

@@ -200,18 +200,18 @@ _ROWS = (Outer("rows", dict.fromkeys(("in", "out"), ("n",))),)
 KERNELS = (
     *(
         KernelDef(f"layer_norm_{t.value}", _CODED, LayerNormCodes, _interpret_codes, in_place=("in",),
-                  template="layer_norm_s8", needs_math=True, kind=t.value, outer=_ROWS, doc="normalised rows of codes")
+                  template="layer_norm_s8", needs_math=True, kind=t.value, outer=_ROWS, doc="normalized rows of codes")
         for t in CODES
     ),
     *(
         KernelDef(f"layer_norm_{t.value}", _FLOAT, LayerNormFloat, _interpret_float, in_place=("in",),
-                  template="layer_norm_f32", needs_math=True, kind=t.value, outer=_ROWS, doc="normalised rows")
+                  template="layer_norm_f32", needs_math=True, kind=t.value, outer=_ROWS, doc="normalized rows")
         for t in (DType.F32, DType.F64)
     ),
     *(
         KernelDef(f"layer_norm_stats_{t.value}", (*_FLOAT, "out mean:f32", "out inverse:f32"), LayerNormFloat,
                   _interpret_float, kind=t.value, in_place=("in",), needs_math=True,
-                  template="layer_norm_f32", doc="normalised rows, means, inverse deviations")
+                  template="layer_norm_f32", doc="normalized rows, means, inverse deviations")
         for t in (DType.F32, DType.F64)
     ),
 )  # fmt: skip

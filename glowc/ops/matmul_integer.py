@@ -154,11 +154,11 @@ KERNELS = (
               MatMulIntegerParams, _interpret, kind="s8|u8",
               doc="s32 product of codes with zero points given at run time"),
     KernelDef("fc_dynamic", _DYNAMIC, FcDynamic, _interpret_dynamic, needs_math=True, kind="f32",
-              doc="float product of dynamically quantised rows and int8 weights"),
+              doc="float product of dynamically quantized rows and int8 weights"),
 )  # fmt: skip
 
 OPS = (
     OpDef("MatMulInteger", infer, derived, lower, max_version=10, doc="s32 product of 8-bit codes"),
     OpDef("FullyConnectedDynamic", infer_dynamic, derived, lower_dynamic,
-          attrs=CLAMP, doc="dynamically quantised layer with int8 weights"),
+          attrs=CLAMP, doc="dynamically quantized layer with int8 weights"),
 )  # fmt: skip

@@ -349,13 +349,13 @@ KERNELS = (
     *(
         KernelDef(f"avg_pool_{t.value}", _OPERANDS, AverageCodes, interpret_rows=_interpret_codes,
                   row_window=_average_rows, template="avg_pool_s8", kind=t.value,
-                  doc="quantised average of the whole image")
+                  doc="quantized average of the whole image")
         for t in (DType.S8, DType.S16)
     ),
     *(
         KernelDef(f"avg_pool_{t.value}w", _OPERANDS, AverageWindows, interpret_rows=_interpret_windows,
                   template="avg_pool_s8w", kind=t.value,
-                  doc="quantised average of windows")
+                  doc="quantized average of windows")
         for t in (DType.S8, DType.S16)
     ),
     *(

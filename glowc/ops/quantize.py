@@ -235,7 +235,7 @@ OPS = (
     OpDef("DequantizeLinear", infer_dequantize, derived, lower_dequantize, max_version=28,
           attrs={"axis": Int(1), "block_size": Int(0), "output_dtype": Int(0)}, doc="codes to float"),
     OpDef("Requantize", infer_requantize, derived, lower_requantize,
-          attrs={"dtype": Str("", words=DTYPES)}, doc="codes to codes of another quantisation"),
+          attrs={"dtype": Str("", words=DTYPES)}, doc="codes to codes of another quantization"),
     OpDef("FlipSign", infer_flip, derived, lower_flip, doc="u8 to s8 and back, exactly"),
     OpDef("Lut", infer_lut, derived, lower_lut, int8=True, doc="function of an int8 tensor as a table (internal)"),
 )  # fmt: skip

@@ -160,10 +160,10 @@ WEIGHTS = ("in w:s8", "in r:s8", "in w_scale", "in r_scale", "in zero_points:s32
 KERNELS = (
     KernelDef(
         "lstm_dynamic", operands("lstm", WEIGHTS), LstmParams, interpret, needs_math=True, kind="f32",
-        doc="LSTM layer over time, int8 products of dynamically quantised floats",
+        doc="LSTM layer over time, int8 products of dynamically quantized floats",
     ),
 )  # fmt: skip
 OP = OpDef(
     DYNAMIC, infer, derived, lower, attrs={**COMMON, "input_forget": Int(0)}, domain="com.microsoft",
-    doc="LSTM with int8 weights, quantised while it runs",
+    doc="LSTM with int8 weights, quantized while it runs",
 )  # fmt: skip

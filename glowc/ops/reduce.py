@@ -250,7 +250,7 @@ KERNELS = (
     *(
         KernelDef(f"reduce_mean_{kind}", ("in in", "out out"), MeanOfCodes,
                   _interpret_mean, template="reduce_mean_s8", kind=kind, outer=_OUTER,
-                  doc="quantised mean of an axis")
+                  doc="quantized mean of an axis")
         for kind in ("s8", "s16")
     ),
     *(

@@ -67,7 +67,7 @@ def lower_bit_cast(node: Node, ctx: LowerCtx) -> None:
 OPS = (
     OpDef("Reshape", infer_reshape, derived, lower, max_version=25, int8=True,
           attrs={"shape": IntList((-1,)), "allowzero": Int(0)}, doc="same bytes, another shape"),
-    OpDef("AssignQuant", infer_same, derived, lower, int8=True, doc="same bytes, read as quantised"),
+    OpDef("AssignQuant", infer_same, derived, lower, int8=True, doc="same bytes, read as quantized"),
     OpDef("Identity", infer_same, derived, lower, max_version=25, int8=True, doc="same tensor"),
     OpDef("Dropout", infer_dropout, derived, lower, max_version=22, int8=True,
           attrs={"seed": Int(0), "ratio": Float(0.5), "training_mode": Int(0)}, doc="identity at inference"),

@@ -125,7 +125,7 @@ KERNELS = (
 OPS = (
     OpDef("FullyConnectedBlocks", infer, derived, lower,
           attrs={"k": Int(), "block_size": Int(), "bits": Int(), **CLAMP},
-          doc="layer with weights quantised by blocks"),
+          doc="layer with weights quantized by blocks"),
     OpDef("DequantizeBlocks", infer_blocks, reference_blocks, lower_blocks,
           attrs={"axis": Int(), "block_size": Int(), "bits": Int()}, doc="constant codes with a scale per block"),
 )  # fmt: skip

@@ -12,8 +12,8 @@ function memoryNote() {
   const bound = report.arena_lower_bound_bytes;
   if (report.regions) return report.regions.map((r) => `${r.name} ${count(r.arena_bytes)}`).join(", ");
   return bound === report.arena_bytes
-    ? "its tensors fit in no less"
-    : `its tensors fit in no less than ${count(bound)}`;
+    ? "proven minimum"
+    : `lower bound ${count(bound)}`;
 }
 
 function cards() {

@@ -24,7 +24,7 @@ from tests.onnx_backend.cases import NodeTest
 EQUAL, EXPLAINED, DIFFERENT, BUG, C_DIFFERS = "equal", "explained", "different", "bug", "C differs"
 NO_ANSWER, NOT_TAKEN = "onnxruntime refuses", "glowc refuses"
 UNEXPECTED = frozenset({DIFFERENT, BUG, C_DIFFERS, NOT_TAKEN})
-# Rows of the table of residuals in docs/QUANTIZATION.md: operators that onnxruntime computes in float between the
+# Rows of the table of residuals in docs/ARITHMETIC.md: operators that onnxruntime computes in float between the
 # codes, in an order or with functions of its own. At most one step, in at most this share of a layer's elements.
 RESIDUALS = frozenset({
     "ReduceMean", "ReduceSum", "Tanh", "Erf", "Gelu", "Selu", "ConvTranspose", "LayerNormalization", "Softmax",

@@ -12,7 +12,7 @@ from tests.fuzz.recipe import Const, Layer, Value
 
 T = TypeVar("T")
 Span = tuple[float, float]
-# Beyond these onnxruntime drops a Clip, or converts a float above 2^31 to an integer: see docs/QUANTIZATION.md.
+# Beyond these onnxruntime drops a Clip, or converts a float above 2^31 to an integer: see docs/ARITHMETIC.md.
 SMALLEST_SCALE, LARGEST_SCALE = 1e-7, 1e4
 MOST_ELEMENTS = 4096
 

@@ -63,7 +63,7 @@ def test_pareto_lists_choices_from_all_bytes_to_the_fewest(glowc: Glowc, files: 
 
 
 def test_activations_are_the_finest_that_the_limits_allow(glowc: Glowc, files: Path) -> None:
-    given = ("quantize", files / "float.onnx", "--data", files / "few.npz", "--no-rounding", "--no-equalise", "--json",
+    given = ("quantize", files / "float.onnx", "--data", files / "few.npz", "--no-rounding", "--no-equalize", "--json",
              "--activations", "auto")  # fmt: skip
     roomy = glowc(*given, "-o", "q16.onnx", "--ram-limit", "64K", "--max-insns", "10000000")
     assert roomy.status == 0, roomy.err

@@ -29,7 +29,7 @@ def users(*names: str) -> list[User]:
 
 def test_one_layer() -> None:
     assert function_comment(users("sum"), None) == (
-        "/* Quantised sum or difference.\n * Layer (Add): 0 sum.\n"
+        "/* Quantized sum or difference.\n * Layer (Add): 0 sum.\n"
         " * Sizes: a 1x4x4x2, b 1x4x4x2, out 1x4x4x2; the output may be a or b. */\n"
     )
 

@@ -101,6 +101,6 @@ def test_layers_are_compared_with_copies_added_up(tmp_path: Path) -> None:
 def test_command_says_how_many_copies_there_are(tmp_path: Path, glowc: Glowc) -> None:
     onnx.save(outlier_net(), tmp_path / "net.onnx")
     np.savez(tmp_path / "data.npz", x=np.concatenate([s["x"] for s in samples()]))
-    done = glowc("quantize", tmp_path / "net.onnx", "--data", tmp_path / "data.npz", "--no-equalise",
+    done = glowc("quantize", tmp_path / "net.onnx", "--data", tmp_path / "data.npz", "--no-equalize",
                  "--split-channels", "0.5", "-o", tmp_path / "q.onnx")  # fmt: skip
     assert "4 channels more, as copies" in done.out + done.err

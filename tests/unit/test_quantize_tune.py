@@ -27,7 +27,7 @@ def _files(tmp_path: Path) -> Path:
 
 
 def test_layers_stay_float_until_the_target_is_met(glowc: Glowc, files: Path) -> None:
-    argv = ("--data", files / "in.npz", "--labels", files / "labels.npy", "--no-equalise", "-o", "q.onnx", "--json")
+    argv = ("--data", files / "in.npz", "--labels", files / "labels.npy", "--no-equalize", "-o", "q.onnx", "--json")
     done = glowc("quantize", files / "net.onnx", "--target-accuracy", "6", *argv)
     assert (done.status, done.err) == (0, "")
     report = json.loads(done.out)
@@ -44,7 +44,7 @@ def test_layers_stay_float_until_the_target_is_met(glowc: Glowc, files: Path) ->
 
 
 def test_int16_is_tried_before_float(glowc: Glowc, files: Path) -> None:
-    argv = ("--data", files / "in.npz", "--labels", files / "labels.npy", "--no-equalise", "-o", "q.onnx", "--json")
+    argv = ("--data", files / "in.npz", "--labels", files / "labels.npy", "--no-equalize", "-o", "q.onnx", "--json")
     report = json.loads(glowc("quantize", files / "net.onnx", "--target-accuracy", "45", *argv).out)
     first, whole, *fewer = report["trials"]
     assert (first["wide"], whole["wide"]) == ([], ["h0", "h1", "h2", "h3"])

@@ -62,8 +62,8 @@ def test_cpu_without_measured_programs_has_no_estimate() -> None:
 def test_summary_says_the_estimate_and_what_computes_the_most(glowc: Glowc) -> None:
     said = glowc("compile", DIGITS, "--board", "mps2-an386", "-o", "a").out
     assert "\n  stack             " in said
-    assert " bytes, estimated; `glowc bench` computes the most that it takes\n" in said
-    assert "\n  stack      `glowc bench` computes the most" in glowc("compile", DIGITS, "-o", "b").out
+    assert " bytes, estimated; worst case: `glowc bench`\n" in said
+    assert "\n  stack      worst case: `glowc bench`" in glowc("compile", DIGITS, "-o", "b").out
 
 
 def test_kernel_takes_no_more_than_any_program_that_has_it(fitting: ModuleType) -> None:

@@ -191,7 +191,7 @@ GLOW_KERNEL void depthwise_dwconv_s8__v7m(const int8_t *in, const int8_t *restri
   }
 }
 
-/* Quantised mean of an axis.
+/* Quantized mean of an axis.
  * Layer (ReduceMean): 2 mean.
  * Sizes: in 1x3x3x4, out 1x1x1x4; no operand overlaps another. */
 GLOW_KERNEL void depthwise_reduce_mean_s8__v7m(const int8_t *restrict in, int8_t *restrict out) {

@@ -54,7 +54,7 @@ GLOW_HOT static void residual_copy_b1__ref(const int8_t *in, int8_t *out) {
   }
 }
 
-/* Quantised sum by fused multiply-add.
+/* Quantized sum by fused multiply-add.
  * Layer (Add): 2 sum.
  * Sizes: a 1x4x4x4, b 1x4x4x4, out 1x4x4x4; the output may be a or b. */
 GLOW_KERNEL void residual_add_s8f__v7m(const int8_t *a, const int8_t *b, int8_t *out) {
