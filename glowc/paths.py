@@ -23,6 +23,7 @@ from pathlib import Path
 _PKG = Path(__file__).resolve().parent
 _DECIDE = ("templates", "runtime_c", "boards")  # and the code: what glowc writes follows from them
 COMMIT_FILE = "_data/commit"  # of an installed package, written by hatch_build.py
+SCHEMA = 1  # of report.json and all JSON that commands print: docs/STABILITY.md says when it grows
 _PORTS = tuple(port + number for port in ("com", "lpt") for number in "123456789¹²³")
 _DEVICES = frozenset(("con", "prn", "aux", "nul", "conin$", "conout$", *_PORTS))
 _HASH_BYTES = hashlib.sha256().digest_size

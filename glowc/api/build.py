@@ -19,7 +19,7 @@ from glowc.compiler.bundle_folder import check_folder
 from glowc.compiler.options import CompileOptions
 from glowc.compiler.pipeline import compile_model, write_bundle
 from glowc.compiler.report import Report
-from glowc.errors import InputError
+from glowc.errors import ArraysError, InputError
 from glowc.quant.data import ImageFormat, open_shapes_of, open_shapes_of_arrays, read_samples, samples_of
 from glowc.quant.load import read_inputs
 from glowc.quant.net import Port
@@ -143,7 +143,7 @@ def _samples(
     if isinstance(data, np.ndarray):
         if len(inputs) != 1:
             names = ", ".join(port.name for port in inputs)
-            raise InputError(f"one array for a model with {len(inputs)} inputs", hint=f"a dict of arrays for {names}")
+            raise ArraysError(f"one array for a model with {len(inputs)} inputs", hint=f"a dict of arrays for {names}")
         data = {inputs[0].name: data}
     if isinstance(data, Mapping):
         return _samples_of_arrays(data, inputs)
@@ -154,11 +154,11 @@ def _samples_of_arrays(data: Mapping[str, np.ndarray], inputs: Sequence[Port]) -
     wanted = {port.name for port in inputs}
     if wanted != set(data):
         seen = [f"the model has: {', '.join(sorted(wanted))}", f"given: {', '.join(sorted(data))}"]
-        raise InputError("the arrays are not those of the model's inputs", details=seen)
+        raise ArraysError("the arrays are not those of the model's inputs", details=seen)
     columns = {port.name: samples_of(np.asarray(data[port.name]), port, port.name) for port in inputs}
     counts = {name: len(column) for name, column in columns.items()}
     if len(set(counts.values())) > 1:
-        raise InputError(
+        raise ArraysError(
             "the arrays have different numbers of samples", details=[f"{n}: {c}" for n, c in counts.items()]
         )
     for values in zip(*columns.values(), strict=True):

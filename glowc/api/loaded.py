@@ -14,7 +14,7 @@ import numpy as np
 
 from glowc.api.build import CompiledModel, Model, compile
 from glowc.codegen.names import c_ident
-from glowc.errors import InputError
+from glowc.errors import ArraysError, InputError
 from glowc.graph.types import QuantParams
 from glowc.machine.execute import BundleInfo, Port, load_bundle
 from glowc.machine.shared import require_one_arena, shared_library
@@ -140,7 +140,7 @@ def _wrong(ports: Sequence[Port], arrays: Sequence[np.ndarray]) -> InputError:
     pairs = zip(ports, arrays, strict=False)
     codes = next((h for p, a in pairs if (h := codes_hint(p.quant, p.dtype.numpy, a, p.ident))), None)
     seen = [f"{a.dtype.name} {list(a.shape)}" if isinstance(a, np.ndarray) else type(a).__name__ for a in arrays]
-    return InputError("the arrays do not fit the model",
+    return ArraysError("the arrays do not fit the model",
                       details=[f"it takes {', '.join(wanted)}", f"given: {', '.join(seen) or 'nothing'}"],
                       hint=codes or "glowc.InferenceSession takes inputs in the form of the model's file")  # fmt: skip
 

@@ -9,7 +9,7 @@ import numpy as np
 
 from glowc.api.build import CompiledModel, Model
 from glowc.api.loaded import LoadedModel, codes_hint, load
-from glowc.errors import InputError
+from glowc.errors import ArraysError
 from glowc.machine.execute import Port
 
 _KINDS = {"float32": "float", "float64": "double"}
@@ -64,7 +64,7 @@ class InferenceSession:
         known = [port.name for port in self._model.outputs]
         names = list(output_names or known)
         if unknown := [name for name in names if name not in known]:
-            raise InputError(f"no output {', '.join(unknown)}", hint=f"the model has {', '.join(known)}")
+            raise ArraysError(f"no output {', '.join(unknown)}", hint=f"the model has {', '.join(known)}")
         batches = self._batches(input_feed)
         results = [self._one([column[i] for column in batches]) for i in range(len(batches[0]) if batches else 1)]
         by_name = {p.name: self._joined(p, [r[i] for r in results]) for i, p in enumerate(self._model.outputs)}
@@ -90,7 +90,7 @@ class InferenceSession:
             kinds = ((p, arrays[p.name]) for p in ports if p.name in arrays)
             codes = [h for p, a in kinds if (h := codes_hint(p.quant, p.exported_dtype.numpy, a, p.ident))]
             hint = "; ".join([f"it takes {shown}", *codes[:1]])
-            raise InputError("the arrays do not fit the model", details=wrong, hint=hint)
+            raise ArraysError("the arrays do not fit the model", details=wrong, hint=hint)
         return columns
 
     def _one(self, arrays: Sequence[np.ndarray]) -> tuple[np.ndarray, ...]:

@@ -6,7 +6,6 @@ Imports of the compiler happen inside the commands, so that `--help` answers at 
 from __future__ import annotations
 
 import gc
-import json
 import sys
 from functools import partial
 from pathlib import Path
@@ -49,11 +48,14 @@ from glowc.app.terminal import (
     accept_any_text,
     progress_line,
     say,
+    say_error,
+    say_json,
     set_verbosity,
     tell,
+    usage_error,
     with_common_first,
 )
-from glowc.errors import GlowcError, InputError, InternalError, reason_of
+from glowc.errors import FileError, GlowcError, InputError, InternalError, reason_of
 
 if TYPE_CHECKING:
     from glowc.compiler.options import CompileOptions
@@ -183,7 +185,7 @@ def compile_(
         compiled = compile_model(source, load_board(board, cpu), options, progress)
         write_bundle(compiled, out, force=force)
     if as_json:
-        say(json.dumps({**compiled.report, **({"pareto": _frontier(compiled)} if pareto else {})}))
+        say_json({**compiled.report, **({"pareto": _frontier(compiled)} if pareto else {})})
         return
     from glowc.app.compile_summary import compile_summary
 
@@ -229,43 +231,50 @@ INTERRUPTED = 130  # 128 and the number of SIGINT, as shells have it
 
 
 def main() -> None:
-    """Run the command line; docs/OUTPUT.md lists the exit statuses."""
+    """Run the command line; docs/OUTPUT.md lists the exit statuses, docs/ERRORS.md the kinds of errors."""
     gc.set_threshold(_GARBAGE)
     accept_any_text()
     sys.argv = with_common_first(sys.argv)
+    sys.exit(_status())
+
+
+def _status() -> int:
+    """Run a command and say what went wrong."""
     try:
-        app()
-    except SystemExit as stop:
-        if stop.code == INTERRUPTED:
-            say("interrupted", err=True)
-        sys.exit(1 if stop.code == 2 else stop.code)  # typer's own 2: a wrong option, so the user's input
+        status = app(standalone_mode=False) or 0
     except KeyboardInterrupt:  # a second one, while the first one was cleaned up after
-        say("interrupted", err=True)
-        sys.exit(INTERRUPTED)
-    except GlowcError as error:
-        if _debug:
-            raise
-        kind = "internal error" if isinstance(error, InternalError) else "error"
-        say(f"{kind}: {error}", err=True)
-        sys.exit(error.exit_status)
-    except OSError as error:
-        if _debug:
-            raise
-        where = f"{error.filename}: " if error.filename is not None else ""
-        say(f"error: {where}{reason_of(error)}\n  hint: look at the file, its folder and the disk", err=True)
-        sys.exit(GlowcError.exit_status)
+        status = INTERRUPTED
+    except typer.Abort:
+        return _failed(InputError("nobody answered", hint="run it in a terminal"))
     except Exception as error:
+        if (wrong := usage_error(error)) is not None:
+            return _failed(wrong)
         if _debug:
             raise
-        say(f"internal error: {_bug(error)}", err=True)
-        sys.exit(InternalError.exit_status)
+        return _failed(_told(error))
+    if status == INTERRUPTED:
+        say("interrupted", err=True)
+    return int(status)
 
 
-def _bug(error: Exception) -> str:
-    """Return what to say of an exception that nobody expected; a plugin that it comes from is named."""
+def _failed(error: GlowcError) -> int:
+    """Print an error, with --json also as JSON, and return the exit status."""
+    say_error(error)
+    if "--json" in sys.argv:
+        say_json({"error": error.as_json()})
+    return error.exit_status
+
+
+def _told(error: Exception) -> GlowcError:
+    """Return what is said of an exception."""
+    if isinstance(error, GlowcError):
+        return error
+    if isinstance(error, OSError):
+        where = f"{error.filename}: " if error.filename is not None else ""
+        return FileError(f"{where}{reason_of(error)}", hint="look at the file, its folder and the disk")
     plugins = sys.modules.get("glowc.compiler.plugins")
-    plugin = plugins.plugin_in(error) if plugins is not None else None
-    whose = f"plugin {plugin}" if plugin is not None else "glowc"
-    return f"{type(error).__name__}: {error}\n  hint: this is a bug in {whose}; run again with `glowc --debug ...`" + (
-        " to see where" if plugin is not None else " and report what it prints"
-    )
+    plugin = plugins.plugin_in(error) if plugins is not None else None  # that it comes from
+    hint = f"this is a bug in plugin {plugin}; run again with `glowc --debug ...` to see where"
+    if plugin is None:
+        hint = "this is a bug in glowc; run again with `glowc --debug ...` and report what it prints"
+    return InternalError(f"{type(error).__name__}: {error}", hint=hint)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
@@ -19,7 +18,7 @@ from glowc.app.options import (
     SourceArg,
     compiles,
 )
-from glowc.app.terminal import progress_line, say, tell
+from glowc.app.terminal import progress_line, say_json, tell
 from glowc.errors import MISMATCH, InputError
 
 if TYPE_CHECKING:
@@ -66,7 +65,7 @@ def debug(
         _write(output, found.taps(tap))
     wrong = found.result["first_difference"]
     if as_json:
-        say(json.dumps(found.result))
+        say_json(found.result)
     else:
         _table(found.result)
     if wrong is None:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -11,7 +10,7 @@ import typer
 from glowc.app.options import JsonOpt, ModelArg, compiles, grouped
 from glowc.app.quantize import DataOpt, given_data, steps_bar
 from glowc.app.quantize_options import Images, Scoring
-from glowc.app.terminal import say
+from glowc.app.terminal import say_json
 
 if TYPE_CHECKING:
     from glowc.compiler.options import CompileOptions
@@ -62,7 +61,7 @@ def evaluate(
     data, pixels = given_data(data), images.format()
     with steps_bar(as_json, None) as progress:
         found = measure(model, data, scoring.labels, names, pixels, how, progress)
-    say(json.dumps(found)) if as_json else evaluation_tables(found)
+    say_json(found) if as_json else evaluation_tables(found)
 
 
 def evaluation_tables(found: Evaluation) -> None:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
@@ -11,7 +10,7 @@ import typer
 
 from glowc.app.measure import note_core, open_bundle, target_of
 from glowc.app.options import BoardOpt, CpuOpt, JsonOpt, RunBoardOpt, SourceArg, compiles
-from glowc.app.terminal import say, tell
+from glowc.app.terminal import say, say_json, tell
 from glowc.errors import InputError
 
 if TYPE_CHECKING:
@@ -65,7 +64,7 @@ def build(
     note_core(info, target)
     sizes = {"text_bytes": elf.text, "rodata_bytes": elf.rodata, "data_bytes": elf.data, "bss_bytes": elf.bss}
     if as_json:
-        say(json.dumps({"output": str(output), "board": target.name, **sizes}))
+        say_json({"output": str(output), "board": target.name, **sizes})
         return
     tell(f"{output}: {elf.text:,} bytes of code, {elf.rodata:,} of constants, {elf.data + elf.bss:,} of variables")
     if target.flash is not None:

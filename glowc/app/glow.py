@@ -11,7 +11,7 @@ import sys
 from collections.abc import Callable, Sequence
 from pathlib import Path
 
-from glowc.app.terminal import accept_any_text, say
+from glowc.app.terminal import accept_any_text, say, say_error
 from glowc.errors import GlowcError, InputError
 
 _FLAGS = frozenset({"optimize", "O", "h", "help", "verbose"})
@@ -32,7 +32,7 @@ def main() -> None:
     try:
         argv = translated(sys.argv[1:])
     except GlowcError as error:
-        say(f"error: {error}", err=True)
+        say_error(error)
         sys.exit(error.exit_status)
     if argv is None:
         say((__doc__ or "").partition("\n\nOptions")[0] + f"\n\nOptions: {', '.join(f'-{name}' for name in _NAMES)}")

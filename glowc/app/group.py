@@ -4,14 +4,13 @@ constants of a model that was trained again, if they fit.
 
 from __future__ import annotations
 
-import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from glowc.app.layers import options_of
-from glowc.app.terminal import progress_line, say, tell
+from glowc.app.terminal import progress_line, say_json, tell
 from glowc.errors import InputError
 
 if TYPE_CHECKING:
@@ -48,7 +47,7 @@ def compile_together(
         done = compile_group([str(model) for model in models], board, options, spec, progress, sharing.golden)
         write_group(done, out, force=sharing.force)
     if sharing.as_json:
-        say(json.dumps(done.report))
+        say_json(done.report)
     else:
         tell(group_summary(done.report, out))
 
@@ -93,6 +92,6 @@ def compile_weights(model: Path, folder: Path, options: CompileOptions, out: Pat
     out.mkdir(parents=True, exist_ok=True)
     write_file(out / name, lambda file: file.write(blob))
     if as_json:
-        say(json.dumps({"fits": True, "weights_blob": str(out / name), "bytes": len(blob)}))
+        say_json({"fits": True, "weights_blob": str(out / name), "bytes": len(blob)})
     else:
         tell(f"the weights of {model} fit the code of {folder}: {out / name}, {len(blob):,} bytes")

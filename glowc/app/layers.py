@@ -8,7 +8,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from glowc.app.options import parsed_options
-from glowc.errors import InputError
+from glowc.app.terminal import usage_error
+from glowc.errors import BundleError
 
 if TYPE_CHECKING:
     from glowc.board import Board
@@ -35,17 +36,17 @@ def debugged(
 def options_of(text: str, given: CompileOptions) -> CompileOptions:
     """Return the options that a bundle says it was compiled with, which its `text` is.
 
-    What the text has not, files and limits, is as `given`. Raises InputError where this glowc does not know an option.
+    What the text has not, files and limits, is as `given`. Raises BundleError where this glowc does not know an option.
     """
     from dataclasses import replace
-
-    from click import UsageError
 
     words = shlex.split(text)
     try:
         made = parsed_options(words)
-    except UsageError as error:
-        raise InputError(f"the bundle was compiled with {text}: {error.format_message()}") from error
+    except Exception as error:
+        if (wrong := usage_error(error)) is None:
+            raise
+        raise BundleError(f"the bundle was compiled with {text}: {wrong.message}") from error
     following = dict(pairwise(words))
     hop, axis = following.get("--hop"), following.get("--time-axis")
     return replace(

@@ -1,5 +1,6 @@
-"""The commands that say what there is: boards, chips, operators, tools, the Makefile fragment, and `glowc docs`: the
-pages of documentation that came with this installation, listed, printed or opened.
+"""The commands that say what there is: boards, chips, operators, tools, the Makefile fragment, `glowc docs`: the
+pages of documentation that came with this installation, listed, printed or opened, `glowc explain`: their sections
+about errors, and `glowc schema`.
 """
 
 from __future__ import annotations
@@ -12,7 +13,7 @@ from typing import Annotated
 import typer
 
 from glowc.app.options import JsonOpt
-from glowc.app.terminal import say
+from glowc.app.terminal import say, say_json
 from glowc.errors import InputError
 
 
@@ -21,7 +22,7 @@ def boards(as_json: JsonOpt = False) -> None:
     from glowc.app.show import board_table, boards_data
 
     data = boards_data()
-    say(json.dumps(data)) if as_json else board_table(data)
+    say_json({"boards": data}) if as_json else board_table(data)
 
 
 def chips(as_json: JsonOpt = False) -> None:
@@ -29,7 +30,7 @@ def chips(as_json: JsonOpt = False) -> None:
     from glowc.app.show import chip_table, chips_data
 
     data = chips_data()
-    say(json.dumps(data)) if as_json else chip_table(data)
+    say_json({"chips": data}) if as_json else chip_table(data)
 
 
 def make_include(
@@ -57,15 +58,15 @@ def ops(
     ] = "onnx",
 ) -> None:
     """List operators and kernels."""
-    from glowc.app.show import ops_data, ops_tables, tflite_ops_json, tflite_ops_table
+    from glowc.app.show import ops_data, ops_tables, tflite_ops_data, tflite_ops_table
 
     if format_ not in ("onnx", "tflite"):
         raise InputError(f"--format {format_}: neither onnx nor tflite")
     if format_ == "tflite":
-        say(tflite_ops_json()) if as_json else tflite_ops_table()
+        say_json(tflite_ops_data()) if as_json else tflite_ops_table()
         return
     data = ops_data()
-    say(json.dumps(data)) if as_json else ops_tables(data)
+    say_json(data) if as_json else ops_tables(data)
 
 
 def doctor(as_json: JsonOpt = False) -> None:
@@ -73,7 +74,7 @@ def doctor(as_json: JsonOpt = False) -> None:
     from glowc.app.show import doctor_data, doctor_table
 
     data = doctor_data()
-    say(json.dumps(data)) if as_json else doctor_table(data)
+    say_json(data) if as_json else doctor_table(data)
     if data["missing"]:
         raise typer.Exit(1)
 
@@ -136,7 +137,46 @@ def docs(
     say(path.read_text(encoding="utf-8"), nl=False)
 
 
+def explain(
+    code: Annotated[
+        str | None, typer.Argument(metavar="CODE", help="of an error, such as GL0101; none: list them")
+    ] = None,
+) -> None:
+    """Explain an error."""
+    sections = _page("errors").read_text(encoding="utf-8").split("\n## ")[1:]
+    known = {text.partition(":")[0]: text for text in sections}
+    if code is None:
+        say("\n".join(text.splitlines()[0].replace(":", " ", 1) for text in known.values()))
+        return
+    found = known.get(code.strip().upper())
+    if found is None:
+        raise InputError(f"no error has the code {code}", hint="`glowc explain` lists the codes")
+    say(found.rstrip())
+
+
+def schema(
+    name: Annotated[
+        str | None, typer.Argument(metavar="NAME", help="a command, report, group or error; none: list them")
+    ] = None,
+) -> None:
+    """Print a JSON Schema."""
+    from glowc.app.schemas import documents, schema_of
+    from glowc.board.fields import suggestion
+
+    known = documents()
+    if name is None:
+        say("\n".join(known))
+    elif name not in known:
+        raise InputError(f"no schema {name}{suggestion(name, known)}", hint="`glowc schema` lists them")
+    else:
+        say(json.dumps(schema_of(name), indent=1))
+
+
 def register_docs(app: typer.Typer) -> None:
-    """Add the command to the command line."""
+    """Add the commands to the command line."""
     text = "List the pages of the documentation, print one, or open it.\n\nExample: glowc docs memory"
     app.command("docs", help=text)(docs)
+    text = "Say what the code of an error means, and what to do.\n\nExample: glowc explain GL0101"
+    app.command(help=text)(explain)
+    text = "List the JSON Schemas of what --json prints, or print one.\n\nExample: glowc schema report"
+    app.command(help=text)(schema)

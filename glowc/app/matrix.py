@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
@@ -11,7 +10,7 @@ import typer
 
 from glowc.app.options import JsonOpt
 from glowc.app.quantize import steps_bar
-from glowc.app.terminal import is_quiet, say
+from glowc.app.terminal import is_quiet, say, say_json
 from glowc.compiler.options import OPTS
 from glowc.errors import MISMATCH, InputError
 
@@ -129,7 +128,7 @@ def _tell(cells: Sequence[Cell], results: Sequence[Result], ran: int, as_json: b
     from glowc.machine.matrix_results import result_lines, summary
 
     if as_json:
-        say(json.dumps({"cells": len(cells), "ran": ran, "results": results}))
+        say_json({"cells": len(cells), "ran": ran, "results": results})
         return
     shown = [r for r in results if r["status"] in _BAD] if is_quiet() else results
     if is_quiet() and not shown:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
@@ -12,19 +11,24 @@ import typer
 
 from glowc.app.layers import debugged
 from glowc.app.options import (
+    DEFAULT_BATTERY,
+    DEFAULT_SLEEP_UA,
+    BatteryOpt,
     BaudOpt,
     BoardOpt,
     CpuOpt,
     InputOpt,
     JsonOpt,
     ModelArg,
+    PerHourOpt,
     PortOpt,
     RunBoardOpt,
+    SleepOpt,
     SourceArg,
     chips,
     compiles,
 )
-from glowc.app.terminal import progress_line, say, tell
+from glowc.app.terminal import progress_line, say, say_json, tell
 from glowc.errors import MISMATCH
 
 if TYPE_CHECKING:
@@ -128,7 +132,7 @@ def run(
     _save(output, arrays)
     count = len(next(iter(arrays.values())))
     if as_json:
-        say(json.dumps({"samples": count, **facts, "output": str(output)}))
+        say_json({"samples": count, **facts, "output": str(output)})
     else:
         shapes = ", ".join(f"{n} {a.dtype}{list(a.shape)}" for n, a in arrays.items())
         tell(f"{count} inferences on {machine.name} ({machine.cpu.name}); {output}: {shapes}")
@@ -184,6 +188,9 @@ def bench(
     fail_if: Annotated[
         list[str] | None, typer.Option("--fail-if", metavar="GATE", help="'insns>+2%', 'arena_bytes>8000'; repeatable")
     ] = None,
+    per_hour: PerHourOpt = None,
+    battery: BatteryOpt = DEFAULT_BATTERY,
+    sleep_ua: SleepOpt = DEFAULT_SLEEP_UA,
     trace: Annotated[
         Path | None, typer.Option("--trace", metavar="FILE", help="layers for chrome://tracing or Perfetto, JSON")
     ] = None,
@@ -199,6 +206,7 @@ def bench(
     from dataclasses import replace
 
     from glowc.board import default_chip, load_chip, machine_of
+    from glowc.machine.battery import add_battery, parse_duty
     from glowc.machine.cycles.measure import add_cycles
     from glowc.machine.execute import add_emulated, is_bundle, read_inputs
     from glowc.machine.execute import bench as measure
@@ -207,6 +215,7 @@ def bench(
     from glowc.machine.wire.session import Line, measured_on_wire
 
     gates = parse_gates(fail_if or [])
+    duty = parse_duty(battery, per_hour, sleep_ua)
     _check_files({"--trace": trace, "--metrics": metrics, "--history": history})
     wanted = load_chip(chip) if chip is not None else None
     target = machine_of(wanted) if wanted and board is None and source.is_file() else target_of(source, board, cpu)
@@ -224,13 +233,14 @@ def bench(
             else:
                 notes.append(add_emulated(report, info, target, inputs))
                 notes.append(add_cycles(report, info, target, wanted, inputs, required=chip is not None))
+    notes.append(add_battery(report, duty))
     note_core(info, target)
     note_nan(input_)
     for note in dict.fromkeys(filter(None, notes)):
         tell(f"note: {note}", err=True)
     report["compile_s"] = compile_s
     if as_json:
-        say(json.dumps(report))
+        say_json(report)
     else:
         from glowc.app.show import bench_tables
 
@@ -305,7 +315,7 @@ def tune(
             say(f"what was measured is in {output}; the same command goes on from there", err=True)
         raise
     if as_json:
-        say(json.dumps({"layers": [asdict(c) for c in choices], "output": str(output)}))
+        say_json({"layers": [asdict(c) for c in choices], "output": str(output)})
         return
     from glowc.app.show import tuned_table
 
@@ -348,7 +358,7 @@ def validate(
     if layers and not result["ok"] and result.get("first_difference") is None and port is None:
         result["first_difference"] = _first_on_board(source, model, (target, machine), options, input_, as_json)
     if as_json:
-        say(json.dumps(result))
+        say_json(result)
     else:
         from glowc.app.show import validation_table
 

@@ -103,6 +103,11 @@ TargetOpt = Annotated[
         help="a target of an installed package: your own kernels or back ends (docs/PLUGINS.md); repeatable",
     ),
 ]
+PerHourOpt = Annotated[float | None, typer.Option("--per-hour", help="days of a battery: so many inferences an hour")]
+BatteryOpt = Annotated[str, typer.Option("--battery", metavar="mAh,V", help="its capacity and voltage")]
+SleepOpt = Annotated[float, typer.Option("--sleep-ua", help="microamperes that the chip takes between inferences")]
+DEFAULT_BATTERY = "220mAh,3V"  # what makers of a CR2032 state
+DEFAULT_SLEEP_UA = 5.0  # with RAM kept
 JsonOpt = Annotated[bool, typer.Option("--json", help="print JSON for scripts")]
 InputOpt = Annotated[
     Path, typer.Option("--input", "-i", metavar="FILE", help=".npz: one array per input, leading sample axis")

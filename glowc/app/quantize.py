@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -15,7 +14,7 @@ import typer
 from glowc.app.options import FloatArg, JsonOpt, grouped
 from glowc.app.quantize_options import How, Images, Limited, Narrow, Sizes, Target, check_edges
 from glowc.app.quantize_summary import summary, summary_text, tuned_data
-from glowc.app.terminal import is_quiet, say, tell, visible
+from glowc.app.terminal import is_quiet, say, say_json, tell, visible
 from glowc.compiler.options import CompileOptions
 from glowc.errors import InputError
 
@@ -108,8 +107,8 @@ def profile(
 
 def _say_profile(found: Profile, output: Path, as_json: bool) -> None:
     if as_json:
-        say(json.dumps({"samples": found.samples, "tensors": len(found.tensors), "graph_hash": found.graph_hash,
-                        "output": str(output)}))  # fmt: skip
+        say_json({"samples": found.samples, "tensors": len(found.tensors), "graph_hash": found.graph_hash,
+                        "output": str(output)})  # fmt: skip
     else:
         tell(f"{found.samples} samples, {len(found.tensors)} tensors: {output}")
 
@@ -177,7 +176,7 @@ def quantize(
         picture = pareto_svg(found, model.stem).encode()
         write_file(output.with_name(f"{output.stem}_pareto.svg"), lambda file: file.write(picture))
     if as_json:
-        say(json.dumps({**summary(done, output), **tuned_data(search), **(frontier_data(found) if found else {})}))
+        say_json({**summary(done, output), **tuned_data(search), **(frontier_data(found) if found else {})})
         return
     tell(summary_text(done, output))
     if search is not None:

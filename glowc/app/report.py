@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -11,8 +10,18 @@ from typing import TYPE_CHECKING, Annotated, cast
 import typer
 
 from glowc.app.measure import open_bundle, target_of
-from glowc.app.options import CpuOpt, JsonOpt, RunBoardOpt, compiles
-from glowc.app.terminal import progress_line, say, tell
+from glowc.app.options import (
+    DEFAULT_BATTERY,
+    DEFAULT_SLEEP_UA,
+    BatteryOpt,
+    CpuOpt,
+    JsonOpt,
+    PerHourOpt,
+    RunBoardOpt,
+    SleepOpt,
+    compiles,
+)
+from glowc.app.terminal import progress_line, say_json, tell
 from glowc.errors import InputError, ToolError
 
 if TYPE_CHECKING:
@@ -53,6 +62,9 @@ def report(
         Path | None,
         typer.Option("--against", metavar="FILE", help="compare with another bundle, or `glowc bench --json` of it"),
     ] = None,
+    per_hour: PerHourOpt = None,
+    battery: BatteryOpt = DEFAULT_BATTERY,
+    sleep_ua: SleepOpt = DEFAULT_SLEEP_UA,
     measure: Annotated[
         bool, typer.Option("--measure/--no-measure", help="build and run it, where the tools are there")
     ] = True,
@@ -60,10 +72,12 @@ def report(
 ) -> None:
     """Write a page about a model."""
     from glowc.compiler.files import check_output, write_file
+    from glowc.machine.battery import add_battery, parse_duty
     from glowc.machine.page import checked_report, page_of, read_evaluation, read_report, render_page
     from glowc.quant.profile import read_profile
 
     check_output(output)
+    duty = parse_duty(battery, per_hour, sleep_ua)
     values = read_profile(profile) if profile is not None else None
     errors = read_evaluation(evaluation) if evaluation is not None else None
     other = read_report(against) if against is not None else None
@@ -74,12 +88,13 @@ def report(
         how = _How(board, cpu, chip, input_, measure, as_json)
         found, notes = _measured(source, options, how)
         checked_report(found, source)
+    notes += filter(None, [add_battery(found, duty)])
     text = render_page(page_of(found, profile=values, evaluated=errors, against=other, notes=notes)).encode()
     write_file(output, lambda file: file.write(text))
     for note in notes:
         tell(f"note: {note}", err=True)
     if as_json:
-        say(json.dumps({"output": str(output), "size_bytes": len(text), "notes": notes}))
+        say_json({"output": str(output), "size_bytes": len(text), "notes": notes})
     else:
         tell(str(output))
 

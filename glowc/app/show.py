@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import platform
 import sys
 from collections.abc import Sequence
@@ -26,7 +25,9 @@ _MISSING = "-"
 
 
 class ChipRow(TypedDict):
-    """A chip as `glowc chips --json` says it; `error_percent` is how far its cycles may be off."""
+    """A chip as `glowc chips --json` says it; `error_percent` is how far its cycles may be off, `energy_source` why
+    there is no `pj_per_cycle`, or where it comes from.
+    """
 
     name: str
     summary: str
@@ -34,6 +35,8 @@ class ChipRow(TypedDict):
     core: str
     clock_mhz: int
     error_percent: int | None
+    pj_per_cycle: float | None
+    energy_source: str
     assumed: str | None
 
 
@@ -96,7 +99,15 @@ def bench_tables(report: BenchReport) -> None:
         for region in report.get("regions", []) if key == "arena_bytes" else []:
             totals.add_row(f"  in {region['name']}", _count(region["arena_bytes"]))
     console.print(totals)
-    names = ("insns", "estimate", *(("cycles", "ms") if "chip" in report else ()), "MACs", "insns/MAC", "live bytes")
+    names = (
+        "insns",
+        "estimate",
+        *(("cycles", "ms") if "chip" in report else ()),
+        *(("uJ",) if "uj" in report else ()),
+        "MACs",
+        "insns/MAC",
+        "live bytes",
+    )
     table = plain_table("#", "layer", "op", "kernel", *names, numbers=("#", *names))
     for index, layer in enumerate(report["layers"]):
         table.add_row(
@@ -122,7 +133,8 @@ def _cost(entry: LayerReport | BenchReport) -> tuple[str, ...]:
     insns, macs = entry["insns"], entry["macs"]
     ratio = f"{insns / macs:.2f}" if insns is not None and macs else _MISSING
     cycles = (_count(entry["cycles"]), f"{entry['ms']:,.3f}") if "cycles" in entry else ()
-    return _count(insns), _count(entry.get("insns_estimate")), *cycles, _count(macs), ratio
+    energy = (f"{entry['uj']:,.2f}",) if "uj" in entry else ()
+    return _count(insns), _count(entry.get("insns_estimate")), *cycles, *energy, _count(macs), ratio
 
 
 def _chip_lines(report: BenchReport) -> list[str]:
@@ -142,8 +154,26 @@ def _chip_lines(report: BenchReport) -> list[str]:
         f"  arena      {arena} bytes read, {_count(report['arena_written_bytes'])} written",
         f"  trust      {trust}",
         *([f"  assumed    {chip['assumed']}"] if chip["assumed"] else []),
+        f"  energy     {_energy(report)}",
+        *_battery(report),
         *_longest_step(report),
     ]
+
+
+def _energy(report: BenchReport) -> str:
+    energy = report["chip"]["energy"]
+    if "uj" not in report:
+        return energy["source"]
+    each = f"{energy['pj_per_cycle']:g} pJ a cycle, within {energy['error_percent']} % of what was measured"
+    return f"{report['uj']:,.2f} uJ, {report['uj'] / report['ms']:,.2f} mW ({each})"
+
+
+def _battery(report: BenchReport) -> list[str]:
+    """Return a line about how long a battery lasts, where the duty of the chip was given."""
+    if (b := report.get("battery")) is None:
+        return []
+    duty = f"{b['per_hour']:,g} inferences an hour, {b['sleep_ua']:g} uA between them"
+    return [f"  battery    {b['days']:,.1f} days of {b['capacity_mah']:g} mAh at {b['volts']:g} V: {duty}"]
 
 
 def _longest_step(report: BenchReport) -> list[str]:
@@ -208,21 +238,25 @@ def boards_data() -> list[BoardRow]:
 def chips_data() -> list[ChipRow]:
     """Return every chip: name, CPU, clock in MHz, how far its cycles may be off and what is assumed."""
     from glowc.board import chip_names, load_chip
+    from glowc.machine.cycles.measure import ENERGY_NOT_KNOWN
     from glowc.machine.cycles.pipeline import TRUST, UNCHECKED
 
     return [
         {"name": chip.name, "summary": chip.summary, "cpu": chip.cpu, "core": chip.core, "clock_mhz": chip.clock_mhz,
-         "error_percent": TRUST.get(chip.core, UNCHECKED).percent, "assumed": chip.assumed or None}
+         "error_percent": TRUST.get(chip.core, UNCHECKED).percent,
+         "pj_per_cycle": chip.energy.pj_per_cycle if chip.energy else None,
+         "energy_source": chip.energy.source if chip.energy else ENERGY_NOT_KNOWN, "assumed": chip.assumed or None}
         for chip in map(load_chip, chip_names())
     ]  # fmt: skip
 
 
 def chip_table(rows: list[ChipRow]) -> None:
     """Print the chips."""
-    table = plain_table("chip", "what", "CPU", "trust", "assumed", whole=("chip",))
+    table = plain_table("chip", "what", "CPU", "trust", "pJ a cycle", "assumed", whole=("chip",))
     for row in rows:
         trust = f"±{row['error_percent']} %" if row["error_percent"] else "not checked"
-        table.add_row(row["name"], row["summary"], row["cpu"], trust, row["assumed"] or "")
+        energy = f"{row['pj_per_cycle']:g}" if row["pj_per_cycle"] else "not known"
+        table.add_row(row["name"], row["summary"], row["cpu"], trust, energy, row["assumed"] or "")
     plain_console().print(table)
 
 
@@ -269,11 +303,11 @@ def ops_data() -> dict[str, Any]:
     return {"operators": operators, "kernels": kernels, "instruction_kinds": len(families)}
 
 
-def tflite_ops_json() -> str:
+def tflite_ops_data() -> dict[str, Any]:
     """Return TensorFlow Lite's operators with the newest version known, kinds of elements and what is left out."""
     from glowc.frontend.tflite.known import known_operators
 
-    return json.dumps({"operators": [{"name": name, **asdict(op)} for name, op in known_operators().items()]})
+    return {"operators": [{"name": name, **asdict(op)} for name, op in known_operators().items()]}
 
 
 def tflite_ops_table() -> None:

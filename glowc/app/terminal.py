@@ -2,14 +2,19 @@
 
 from __future__ import annotations
 
+import json
 import sys
 import time
 import unicodedata
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from enum import Enum
+from typing import Any
 
 import typer
+
+from glowc.errors import GlowcError, InputError, InternalError
+from glowc.paths import SCHEMA
 
 # Control and format characters (escape sequences, right-to-left marks), lone surrogates, line separators.
 _HIDDEN = frozenset({"Cc", "Cf", "Cs", "Zl", "Zp"})
@@ -65,6 +70,34 @@ def tell(text: str, *, err: bool = False, nl: bool = True) -> None:
 def say(text: str, *, err: bool = False, nl: bool = True) -> None:
     """Print text to standard output, or to standard error."""
     typer.echo(visible(text), err=err, nl=nl)
+
+
+def say_json(data: Mapping[str, Any]) -> None:
+    """Print what a command says to scripts: one object, with the number of the schemas (docs/STABILITY.md)."""
+    say(json.dumps({"schema": SCHEMA, **data}))
+
+
+def say_error(error: GlowcError) -> None:
+    """Print an error, with the code of its kind, to standard error."""
+    kind = "internal error" if isinstance(error, InternalError) else "error"
+    say(f"{kind}[{error.code}]: {error}", err=True)
+
+
+def usage_error(error: Exception) -> InputError | None:
+    """Return what typer says of wrong arguments; None for what is no error of typer's.
+
+    Its class is click's, or in newer versions its own copy of that.
+    """
+    text = error.format_message() if hasattr(error, "format_message") else None
+    if text is None:
+        return None
+    context = getattr(error, "ctx", None)
+    if context is None:
+        return InputError(text)
+    if text == context.get_help():  # no argument at all
+        say(text)
+        return InputError("a command is missing", hint=f"{context.command_path} COMMAND")
+    return InputError(text.rstrip("."), hint=f"`{context.command_path} --help` lists the options")
 
 
 def accept_any_text() -> None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from glowc.board.chips import Cache, Chip, chip_names, default_chip, emulated, load_chip, machine_of
+from glowc.board.chips import Cache, Chip, Energy, chip_names, default_chip, emulated, load_chip, machine_of
 from glowc.board.load import board_names, cpu_names, load_board, load_cpu
 from glowc.board.model import ARENA_SECTION, CODE_SECTION, FAMILIES, WEIGHTS_SECTION, ArenaRegion, Board, Cpu, Region
 from glowc.board.rooms import arena_rooms
@@ -27,6 +27,7 @@ __all__ = [
     "Cache",
     "Chip",
     "Cpu",
+    "Energy",
     "Region",
     "Tool",
     "ToolStatus",

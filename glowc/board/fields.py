@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import difflib
+import math
 import tomllib
 from collections.abc import Iterable, Mapping
 from pathlib import Path
 
-from glowc.errors import BoardError
+from glowc.errors import DescriptionError
 
 
 def suggestion(wrong: str, known: Iterable[str]) -> str:
@@ -21,9 +22,9 @@ def read_toml(path: Path) -> dict[str, object]:
     try:
         return tomllib.loads(path.read_text(encoding="utf-8-sig"))
     except OSError as error:
-        raise BoardError(f"cannot read {path}: {error.strerror}") from error
+        raise DescriptionError(f"cannot read {path}: {error.strerror}") from error
     except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
-        raise BoardError(f"{path} is not valid TOML", details=[str(error)]) from error
+        raise DescriptionError(f"{path} is not valid TOML", details=[str(error)]) from error
 
 
 class Fields:
@@ -62,6 +63,14 @@ class Fields:
             return value
         self._wrong(key, value, f"an integer of at least {minimum}")
         return minimum
+
+    def number(self, key: str, *, above: float) -> float:
+        """Return a number, not NaN or infinite, that is larger than `above`."""
+        value = self._get(key)
+        if isinstance(value, int | float) and not isinstance(value, bool) and above < value < math.inf:
+            return float(value)
+        self._wrong(key, value, f"a number above {above:g}")
+        return above + 1
 
     def strings(self, key: str, *, optional: bool = False) -> tuple[str, ...]:
         """Return a list of strings; empty if `optional` and absent."""

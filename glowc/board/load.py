@@ -9,7 +9,7 @@ from types import MappingProxyType
 
 from glowc.board.fields import Fields, read_toml, suggestion
 from glowc.board.model import FAMILIES, ArenaRegion, Board, Cpu, Region
-from glowc.errors import BoardError
+from glowc.errors import DescriptionError, UnknownBoardError
 from glowc.paths import data_dir
 
 _DEFAULT_TIMEOUT_S = 60
@@ -35,7 +35,7 @@ def load_cpu(name: str, board: Path | None = None) -> Cpu:
     """Return the CPU `name`, of those that the folder `board` brings too. BoardError: unknown, or its file is wrong."""
     known = _cpu_files(board)
     if name not in known:
-        raise BoardError(
+        raise UnknownBoardError(
             f'unknown CPU "{name}"{suggestion(name, tuple(known))}',
             details=["known: " + ", ".join(sorted(known))],
         )
@@ -105,7 +105,7 @@ def load_board(name_or_path: str, cpu: str | None = None) -> Board:
     )
     finish(fields, path)
     if cpu is not None and cpu not in cpus:
-        raise BoardError(
+        raise UnknownBoardError(
             f'board "{folder.name}" has no CPU "{cpu}"{suggestion(cpu, cpus)}',
             details=["it can have: " + ", ".join(cpus)],
         )
@@ -137,8 +137,8 @@ def _board_folder(name_or_path: str) -> Path:
     if (folder / "board.toml").is_file():
         return folder.resolve()
     if folder.is_dir():
-        raise BoardError(f'folder "{name_or_path}" holds no board.toml')
-    raise BoardError(
+        raise DescriptionError(f'folder "{name_or_path}" holds no board.toml')
+    raise UnknownBoardError(
         f'unknown board "{name_or_path}"{suggestion(name_or_path, board_names())}',
         details=["known: " + ", ".join(board_names())],
         hint="a board may also be a folder with a board.toml, given as a path",
@@ -207,7 +207,7 @@ def finish(fields: Fields, path: Path) -> None:
     fields.reject_unknown()
     if fields.problems:
         count = len(fields.problems)
-        raise BoardError(
+        raise DescriptionError(
             f"{path}: {count} problem{'s' if count > 1 else ''}",
             details=fields.problems,
             hint="docs/BOARDS.md names every field; `glowc board new` copies a board that works",

@@ -9,7 +9,7 @@ import tempfile
 from pathlib import Path
 
 from glowc.board.load import load_board
-from glowc.errors import BoardError, reason_of
+from glowc.errors import BoardError, FileError, reason_of
 from glowc.paths import refused_by_windows
 
 
@@ -24,7 +24,7 @@ def new_board(name: str, like: str, parent: Path) -> Path:
         )
     known, folder = load_board(like), parent / name
     if folder.exists() or folder.is_symlink():
-        raise BoardError(f"{folder} is there already", hint="choose another name or folder, or remove it")
+        raise FileError(f"{folder} is there already", hint="choose another name or folder, or remove it")
     try:
         parent.mkdir(parents=True, exist_ok=True)
         with tempfile.TemporaryDirectory(prefix=".glowc-", dir=parent) as temporary:
@@ -36,7 +36,7 @@ def new_board(name: str, like: str, parent: Path) -> Path:
                     path.write_text(text, encoding="utf-8", newline="\n")
             os.replace(made, folder)
     except OSError as error:
-        raise BoardError(f"cannot write {folder}: {reason_of(error)}") from error
+        raise FileError(f"cannot write {folder}: {reason_of(error)}") from error
     return folder
 
 

@@ -16,7 +16,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from glowc.errors import ToolError
+from glowc.errors import MissingToolError
 
 
 @dataclass(frozen=True, slots=True)
@@ -138,7 +138,7 @@ def require_tool(name: str) -> Path:
     if path is None:
         here = name not in _BY_NAME or _BY_NAME[name].package
         elsewhere = "it runs on Linux: there, in WSL or in a container (docs/PLATFORMS.md)"
-        raise ToolError(f"{name} is not installed or not on the PATH",
+        raise MissingToolError(f"{name} is not installed or not on the PATH",
                         hint=install_command([name]) if here else elsewhere)  # fmt: skip
     return path
 

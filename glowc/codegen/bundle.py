@@ -36,7 +36,7 @@ from glowc.codegen.view import (
     tensor_views,
 )
 from glowc.codegen.viewed import PrintedModel, printed_tensor
-from glowc.errors import InputError
+from glowc.errors import InputError, PluginError
 from glowc.paths import runtime_header
 from glowc.program.ir import Program
 
@@ -236,7 +236,7 @@ def _check_extern(spec: BundleSpec, names: Iterable[str]) -> None:
     own = {f"{spec.name}{end}" for end in (".c", ".h", ".mk", "_weights.c", "_weights.h", "_golden.c", "_golden.h")}
     for name in names:
         if name in own or name.startswith("glow_") or name == "main_run.c":
-            raise InputError(f"plugin file {name} is named like a file of the bundle", hint="rename it")
+            raise PluginError(f"plugin file {name} is named like a file of the bundle", hint="rename it")
 
 
 def _check_names(spec: BundleSpec, prefix: str, used: Iterable[str]) -> None:

@@ -13,7 +13,7 @@ from pathlib import Path
 from glowc.codegen.package import kept
 from glowc.compiler.bom import as_bytes
 from glowc.compiler.files import check_path, take_places
-from glowc.errors import GlowcError, InputError, reason_of
+from glowc.errors import FileError, GlowcError, InputError, reason_of
 from glowc.paths import refused_by_windows
 
 REPORT = "report.json"
@@ -159,7 +159,7 @@ def _check_names(names: Iterable[str], others: Iterable[str]) -> None:
         if same != name:
             reason = f"{same} is the same file there"
         if reason:
-            raise InputError(f"the bundle would have a file {name} that Windows cannot have: {reason}",
+            raise FileError(f"the bundle would have a file {name} that Windows cannot have: {reason}",
                              hint="rename it: the model by --name NAME, or the file of the plugin")  # fmt: skip
 
 
@@ -167,19 +167,19 @@ def _check_shared(folder: Path, earlier: Earlier, files: Mapping[str, str | byte
     """Raise InputError where the folder describes another model to a build system, or would."""
     described = earlier.form is not None or "format" in json.loads(files[REPORT])
     if earlier.model not in ("", _model(files)) and described:
-        raise InputError(
+        raise FileError(
             f"folder {folder} holds the model {earlier.model}: only plain folders (--format folder) hold several",
             hint="choose another folder with -o DIR, or replace it with --force",
         )
 
 
 def _cannot_write(folder: Path, reason: str) -> GlowcError:
-    return GlowcError(f"cannot write the bundle to {folder}: {reason}", hint="choose another folder with -o DIR")
+    return FileError(f"cannot write the bundle to {folder}: {reason}", hint="choose another folder with -o DIR")
 
 
 def _not_ours(folder: Path, names: list[str], what: str) -> InputError:
     more = [f"... and {len(names) - _SHOWN} more"] if len(names) > _SHOWN else []
-    return InputError(
+    return FileError(
         f"folder {folder} {what}", details=[*names[:_SHOWN], *more],
         hint="choose another folder with -o DIR, or let glowc write into this one with --force",
     )  # fmt: skip

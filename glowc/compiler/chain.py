@@ -12,7 +12,7 @@ from dataclasses import replace
 
 import numpy as np
 
-from glowc.errors import InputError
+from glowc.errors import GroupError
 from glowc.graph.graph import Graph, Node, State
 from glowc.graph.types import TensorType
 
@@ -25,7 +25,7 @@ def chained(graphs: Sequence[Graph], labels: Sequence[str], name: str) -> Graph:
         whole = _joined(whole, graph, f"{labels[i - 1]} -> {label}", wrong)
     if wrong:
         hint = "outputs and inputs are joined by name, those left over in their order; shapes may differ by axes of 1"
-        raise InputError("the models do not fit together", details=wrong, hint=hint)
+        raise GroupError("the models do not fit together", details=wrong, hint=hint)
     return whole
 
 
@@ -135,7 +135,7 @@ def with_states(graph: Graph, pairs: Mapping[str, str]) -> Graph:
     if not wrong and set(pairs.values()) == set(graph.outputs):
         wrong.append("every output is a state: nothing would be left for the caller")
     if wrong:
-        raise InputError(
+        raise GroupError(
             "--state names an input and the output that it is at the next call", details=wrong,
             hint=f"inputs: {', '.join(graph.inputs)}; outputs: {', '.join(graph.outputs)}",
         )  # fmt: skip

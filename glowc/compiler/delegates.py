@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
 from glowc.board import Cpu
-from glowc.errors import GlowcError, InputError, InternalError
+from glowc.errors import GlowcError, InternalError, PluginError
 from glowc.graph.graph import Graph, GraphEditor, Node
 from glowc.kernels.base import PLAIN
 from glowc.kernels.features import Stated
@@ -36,7 +36,7 @@ def _kernel_of(backend: Backend, plugin: str, graph: Graph, handed: Handed) -> s
     """Make a kernel of a part; return the name that both have. Raises InputError for files that are missing."""
     files = [name for name in (handed.header, *handed.sources) if name]
     if missing := [name for name in files if not (backend.folder / name).is_file()]:
-        raise InputError(f"plugin {plugin}: {backend.name} lacks files beside it", details=missing)
+        raise PluginError(f"plugin {plugin}: {backend.name} lacks files beside it", details=missing)
     name = f"{backend.name}_{len(PARTS.all())}"
     PARTS.add({name: Part(graph, handed)})
     operands = [*(f"in in{i}" for i in range(len(graph.inputs))), *(f"out out{i}" for i in range(len(graph.outputs)))]

@@ -11,7 +11,7 @@ from contextlib import suppress
 from pathlib import Path, PureWindowsPath
 from typing import BinaryIO
 
-from glowc.errors import GlowcError, InputError, reason_of
+from glowc.errors import FileError, GlowcError, InputError, reason_of
 from glowc.paths import data_dir, refused_by_windows
 
 
@@ -72,11 +72,11 @@ def check_path(path: Path) -> None:
     windows = PureWindowsPath(path)
     for part in windows.parts[bool(windows.anchor) :]:
         if reason := refused_by_windows(part):
-            raise GlowcError(f"Windows has no file {part!r}: {reason}", hint=f"choose another name in {path}")
+            raise FileError(f"Windows has no file {part!r}: {reason}", hint=f"choose another name in {path}")
 
 
 def _cannot(path: Path, reason: str, option: str) -> GlowcError:
-    return GlowcError(f"cannot write {path}: {reason}", hint=f"choose another file with {option} FILE")
+    return FileError(f"cannot write {path}: {reason}", hint=f"choose another file with {option} FILE")
 
 
 _LEFT_OUT = shutil.ignore_patterns("build", "__pycache__", "*.pyc", ".*")
@@ -98,7 +98,7 @@ def copy_example(name: str, folder: Path) -> None:
         raise InputError(f'unknown example "{name}"', details=["known: " + ", ".join(example_titles())],
                          hint="`glowc example` lists them")  # fmt: skip
     if folder.exists() and (not folder.is_dir() or any(folder.iterdir())):
-        raise InputError(f"{folder} is there already and holds something", hint="name a new folder")
+        raise FileError(f"{folder} is there already and holds something", hint="name a new folder")
     try:
         folder.parent.mkdir(parents=True, exist_ok=True)
         with tempfile.TemporaryDirectory(prefix=".glowc-", dir=folder.parent, ignore_cleanup_errors=True) as temporary:
@@ -108,4 +108,4 @@ def copy_example(name: str, folder: Path) -> None:
                 folder.rmdir()  # Windows replaces no folder
             os.replace(made, folder)
     except OSError as error:
-        raise GlowcError(f"cannot write {folder}: {reason_of(error)}") from error
+        raise FileError(f"cannot write {folder}: {reason_of(error)}") from error

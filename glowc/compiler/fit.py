@@ -11,7 +11,7 @@ from glowc.board import Board
 from glowc.codegen.bundle import Bundle
 from glowc.compiler.flash import SURE, Printed
 from glowc.compiler.options import CompileOptions
-from glowc.errors import InputError, LimitError
+from glowc.errors import FlashError, InputError, LimitError, RamError
 from glowc.graph.types import LARGEST_TENSOR_BYTES
 from glowc.memory import Room
 from glowc.memory.types import MemoryPlan
@@ -146,7 +146,7 @@ def _whole_cycles(selection: Selection) -> float:
 def check_arena(planned: Planned) -> None:
     """Raise LimitError for an arena beyond what the generated code can address."""
     if planned.plan.arena_bytes > LARGEST_TENSOR_BYTES:
-        raise LimitError(
+        raise RamError(
             f"the model needs {planned.plan.arena_bytes:,} bytes of RAM for its arena; "
             f"an arena has at most {LARGEST_TENSOR_BYTES:,} bytes",
             details=_peak(planned.program, planned.plan),
@@ -170,7 +170,7 @@ def check_fit(
         if smallest.plan.arena_bytes < need:
             details.append(f"the smallest plan, {smallest.title}, needs {smallest.plan.arena_bytes} bytes")
         hint = "use --plan auto" if smallest.plan.arena_bytes <= bound else larger("RAM")
-        raise LimitError(
+        raise RamError(
             f"the model needs {need} bytes of RAM for its arena, {source} {bound}", details=details, hint=hint
         )
     require_split(planned, rooms, _peak(program, plan), options.plan)
@@ -184,7 +184,7 @@ def check_flash(printed: Printed, board: Board, options: CompileOptions) -> None
         return
     source = f"--flash-limit {bound} allows" if bound == options.flash_limit else f"board {board.name} allows"
     about = "about " if printed.flash_bytes is None else ""
-    raise LimitError(
+    raise FlashError(
         f"the model needs {need} bytes of flash for its constants and its code, {source} {bound}",
         details=[
             f"the constants take {constants} bytes, the code {about}{need - constants}, with the smallest kernels "

@@ -19,15 +19,16 @@ from glowc.compiler.flash import group_bytes
 from glowc.compiler.options import CompileOptions
 from glowc.compiler.pipeline import Compiled, compile_model, spec_of
 from glowc.compiler.report import Report
-from glowc.errors import InputError
+from glowc.errors import GroupError
 from glowc.graph.scope import know_only, scoped
-from glowc.paths import full_version, refused_by_windows
+from glowc.paths import SCHEMA, full_version, refused_by_windows
 from glowc.place.planning import local_offsets
 
 
 class GroupReport(TypedDict):
     """All of report.json of a group: what it takes as a whole, and the reports of its models."""
 
+    schema: int
     glowc: str
     model: str
     board: str
@@ -65,7 +66,7 @@ def compile_group(
     """
     _check_options(options)
     if not is_ident(spec.name) or spec.name.startswith("glow_") or refused_by_windows(spec.name):
-        raise InputError(f"--group-name {spec.name} is no name for files and C symbols", hint="--group-name app")
+        raise GroupError(f"--group-name {spec.name} is no name for files and C symbols", hint="--group-name app")
     named = [_named(source) for source in sources]
     golden, compiled = golden or {}, []
     _check_golden(golden, [name or path.stem for name, path in named])
@@ -95,7 +96,7 @@ def _named(source: str) -> tuple[str | None, Path]:
 
 def _check_golden(golden: Mapping[str, Path], names: Sequence[str]) -> None:
     if unknown := [name for name in golden if name not in names]:
-        raise InputError(f"--golden {unknown[0]}=...: no model of that name", hint=f"the models are {', '.join(names)}")
+        raise GroupError(f"--golden {unknown[0]}=...: no model of that name", hint=f"the models are {', '.join(names)}")
 
 
 def _check_options(options: CompileOptions) -> None:
@@ -112,7 +113,7 @@ def _check_options(options: CompileOptions) -> None:
         ) if given
     ]  # fmt: skip
     if wrong:
-        raise InputError(f"several models in one bundle cannot have {', '.join(wrong)}",
+        raise GroupError(f"several models in one bundle cannot have {', '.join(wrong)}",
                          hint="compile that model by itself; models are named as NAME=PATH")  # fmt: skip
 
 
@@ -121,7 +122,7 @@ def _check_names(names: Sequence[str], whole: str) -> None:
     twice = sorted({name for name, ident in zip((*names, whole), idents, strict=True) if idents.count(ident) > 1})
     if twice:
         hint = "name them: glowc compile kws=a/model.onnx vww=b/model.onnx --group-name app ..."
-        raise InputError(f"several models, or a model and the whole, are called {', '.join(twice)}", hint=hint)
+        raise GroupError(f"several models, or a model and the whole, are called {', '.join(twice)}", hint=hint)
 
 
 def _check_models(compiled: Sequence[Compiled], spec: GroupSpec) -> None:
@@ -129,7 +130,7 @@ def _check_models(compiled: Sequence[Compiled], spec: GroupSpec) -> None:
     kept = [c.report["model"] for c in compiled if c.report["states"]]
     if kept and spec.share_arena:
         text = f"{', '.join(kept)} keeps a state in the arena between calls; another model would write over it"
-        raise InputError(text, hint="leave out --share-arena")
+        raise GroupError(text, hint="leave out --share-arena")
 
 
 def _model(compiled: Compiled, source: Path) -> GroupModel:
@@ -145,7 +146,7 @@ def _report(compiled: Sequence[Compiled], paths: Sequence[Path], group: Group, s
     models: list[Report] = [{**c.report, "sources": sources} for c in compiled]
     first = compiled[0].report
     return {
-        "glowc": full_version(), "model": spec.name, "board": first["board"], "cpu": first["cpu"],
+        "schema": SCHEMA, "glowc": full_version(), "model": spec.name, "board": first["board"], "cpu": first["cpu"],
         "arena_bytes": group.arena_bytes, "weights_bytes": group.weights_bytes,
         "separate_arena_bytes": sum(m["arena_bytes"] for m in models),
         "separate_weights_bytes": sum(m["weights_bytes"] for m in models),

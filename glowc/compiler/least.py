@@ -7,7 +7,7 @@ import numpy as np
 from glowc.board import Board
 from glowc.compiler.fit import larger, request_of, smaller_flash
 from glowc.compiler.options import CompileOptions
-from glowc.errors import LimitError
+from glowc.errors import FlashError, RamError
 from glowc.graph.graph import Graph
 
 _LARGE = 4096  # bytes of a constant that counts: smaller ones may be folded into code
@@ -34,7 +34,7 @@ def _check_constants(graph: Graph, board: Board, options: CompileOptions) -> Non
     if least <= bound:
         return
     most = sorted(sizes.items(), key=lambda item: -item[1])[:8]
-    raise LimitError(
+    raise FlashError(
         f"the model needs at least {least} bytes of flash for its constants, board {board.name} has {bound}",
         details=["largest constants:", *(f"  {size:>10} {name}" for name, size in most)],
         hint=smaller_flash(graph.consts, options),
@@ -67,7 +67,7 @@ def _check_ends(graph: Graph, board: Board, options: CompileOptions) -> None:
     output = max((graph.types[name].size_bytes for name in graph.outputs), default=0)
     for what, least in (("its inputs", inputs), ("an output", output)):
         if least > bound:
-            raise LimitError(
+            raise RamError(
                 f"the model needs at least {least} bytes of RAM for {what}, board {board.name} allows {bound}",
                 hint=f"{larger('RAM')}; with --io-buffers caller they are your program's",
             )

@@ -20,7 +20,7 @@ from types import ModuleType
 from typing import TypeVar
 
 from glowc.codegen.kernels import add_files, plugin_template, template_of
-from glowc.errors import InputError
+from glowc.errors import PluginError
 from glowc.graph.scope import NOTHING, know_only
 from glowc.kernels.base import KernelVariant
 from glowc.kernels.isas import FOREIGN, InstructionSet, is_foreign, set_names
@@ -56,7 +56,7 @@ def load_plugins(paths: Iterable[Path]) -> None:
     for path in dict.fromkeys(paths):
         file = path.resolve()
         if not file.is_file():
-            raise InputError(f"plugin {path} does not exist", hint=MANUAL)
+            raise PluginError(f"plugin {path} does not exist", hint=MANUAL)
         _register(path, file, _module(path, file))
 
 
@@ -75,15 +75,15 @@ def _execute(path: Path, file: Path, digest: str) -> ModuleType:
     name = f"glowc_plugin_{file.stem}_{digest[:8]}"
     spec = module_spec(name, file)
     if spec is None or spec.loader is None:
-        raise InputError(f"plugin {path} is no Python file", hint=MANUAL)
+        raise PluginError(f"plugin {path} is no Python file", hint=MANUAL)
     module = importlib.util.module_from_spec(spec)
     sys.modules[name] = module
     try:
         spec.loader.exec_module(module)
     except SyntaxError as error:
-        raise InputError(f"plugin {path}, line {error.lineno}: {error.msg}", hint=MANUAL) from error
+        raise PluginError(f"plugin {path}, line {error.lineno}: {error.msg}", hint=MANUAL) from error
     except Exception as error:
-        raise InputError(f"plugin {path} fails: {type(error).__name__}: {error}", hint=MANUAL) from error
+        raise PluginError(f"plugin {path} fails: {type(error).__name__}: {error}", hint=MANUAL) from error
     return module
 
 
@@ -94,7 +94,7 @@ def _register(path: Path, file: Path, module: ModuleType) -> None:
     sets = _sets(path, module)
     backends = _of_kind(path, _list(path, module, "BACKENDS"), Backend)
     if not ops and not kernels and not sets and not backends:
-        raise InputError(f"plugin {path} defines neither OP, OPS, KERNELS, ISAS nor BACKENDS", hint=MANUAL)
+        raise PluginError(f"plugin {path} defines neither OP, OPS, KERNELS, ISAS nor BACKENDS", hint=MANUAL)
     FOREIGN.add(sets)
     variants = _variants(path, module, kernels, sets)
     _check_names(path, ops, kernels)
@@ -109,11 +109,11 @@ def _sets(path: Path, module: ModuleType) -> dict[str, InstructionSet]:
     """Return the instruction sets that a plugin brings."""
     named = getattr(module, "ISAS", {})
     if not isinstance(named, Mapping):
-        raise InputError(f"plugin {path}: ISAS is a {type(named).__name__}, not a mapping", hint=MANUAL)
+        raise PluginError(f"plugin {path}: ISAS is a {type(named).__name__}, not a mapping", hint=MANUAL)
     _of_kind(path, tuple(named.values()), InstructionSet)
     taken = sorted(set(named) & set(set_names()))
     if taken:
-        raise InputError(f"plugin {path}: there is an instruction set {', '.join(taken)}", hint="give it another name")
+        raise PluginError(f"plugin {path}: there is an instruction set {', '.join(taken)}", hint="give it another name")
     return dict(named)
 
 
@@ -123,7 +123,7 @@ def _list(path: Path, module: ModuleType, name: str) -> tuple[object, ...]:
 
 def _tuple(path: Path, value: object, name: str) -> tuple[object, ...]:
     if not isinstance(value, tuple | list):
-        raise InputError(f"plugin {path}: {name} is a {type(value).__name__}, not a tuple", hint=MANUAL)
+        raise PluginError(f"plugin {path}: {name} is a {type(value).__name__}, not a tuple", hint=MANUAL)
     return tuple(value)
 
 
@@ -131,7 +131,7 @@ def _of_kind(path: Path, values: Sequence[object], kind: type[Kind]) -> list[Kin
     result = []
     for value in values:
         if not isinstance(value, kind):
-            raise InputError(f"plugin {path}: {value!r} is no {kind.__name__}", hint=MANUAL)
+            raise PluginError(f"plugin {path}: {value!r} is no {kind.__name__}", hint=MANUAL)
         result.append(value)
     return result
 
@@ -145,10 +145,12 @@ def _variants(
     """
     named = getattr(module, "VARIANTS", {})
     if not isinstance(named, Mapping):
-        raise InputError(f"plugin {path}: VARIANTS is a {type(named).__name__}, not a mapping", hint=MANUAL)
+        raise PluginError(f"plugin {path}: VARIANTS is a {type(named).__name__}, not a mapping", hint=MANUAL)
     unknown = sorted(set(named) - {kernel.name for kernel in kernels} - (set(all_kernels()) if sets else set()))
     if unknown:
-        raise InputError(f"plugin {path}: VARIANTS of {', '.join(unknown)}, which KERNELS does not define", hint=MANUAL)
+        raise PluginError(
+            f"plugin {path}: VARIANTS of {', '.join(unknown)}, which KERNELS does not define", hint=MANUAL
+        )
     variants = {
         name: _of_kind(path, _tuple(path, found, f"VARIANTS of {name}"), KernelVariant) for name, found in named.items()
     }
@@ -156,7 +158,7 @@ def _variants(
     for name, isa in ((name, variant.isa) for name, found in variants.items() for variant in found):
         allowed = set_names() if name in own else tuple(sets)
         if isa not in allowed:
-            raise InputError(f"plugin {path}: {name} has a variant for {isa}", hint=f"one of {', '.join(allowed)}")
+            raise PluginError(f"plugin {path}: {name} has a variant for {isa}", hint=f"one of {', '.join(allowed)}")
     return variants
 
 
@@ -166,7 +168,7 @@ def _check_names(path: Path, ops: Sequence[OpDef], kernels: Sequence[AnyKernel])
         for value in values:
             if value.name in taken or value.name in seen:
                 whose = "itself" if value.name in seen else "glowc or another plugin"
-                raise InputError(
+                raise PluginError(
                     f"plugin {path}: {what} {value.name} is already defined by {whose}", hint="give it another name"
                 )
             seen.add(value.name)
@@ -194,5 +196,5 @@ def _check_c(
             if own and not (folder / variant.header).is_file():
                 missing.append(f"{kernel.name}: {variant.header}")
     if missing:
-        raise InputError(f"plugin {path} lacks files beside it", details=missing, hint=MANUAL)
+        raise PluginError(f"plugin {path} lacks files beside it", details=missing, hint=MANUAL)
     return headers

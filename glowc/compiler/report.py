@@ -22,7 +22,7 @@ from glowc.graph.graph import Graph
 from glowc.memory.types import MemoryPlan
 from glowc.passes.channels.dead_channels import RemovedChannels
 from glowc.passes.layout.edge import Edge
-from glowc.paths import commit, full_version
+from glowc.paths import SCHEMA, commit, full_version
 from glowc.place.planning import Planned
 from glowc.place.regions import RegionsReport
 from glowc.program.ir import Program
@@ -57,16 +57,35 @@ class StateReport(TypedDict):
 
 
 class CyclesReport(TypedDict, total=False):
-    """What a call, or an inference, takes on a chip (docs/CYCLES.md)."""
+    """What a call, or an inference, takes on a chip (docs/CYCLES.md); `uj`, microjoules, where its energy is known."""
 
     cycles: int
     ms: float
+    uj: float
     cycles_by_cause: dict[str, int]
     fetch_misses: int
     data_misses: int
     weights_read_bytes: int
     arena_read_bytes: int
     arena_written_bytes: int
+
+
+class EnergyReport(TypedDict):
+    """What a cycle of a chip takes, in picojoules, and how far that may be off; null where `source` says why."""
+
+    pj_per_cycle: float | None
+    error_percent: int | None
+    source: str
+
+
+class BatteryReport(TypedDict):
+    """How long a battery lasts that feeds the chip alone: `per_hour` inferences, `sleep_ua` between them."""
+
+    capacity_mah: float
+    volts: float
+    per_hour: float
+    sleep_ua: float
+    days: float
 
 
 class ChipReport(TypedDict):
@@ -78,6 +97,7 @@ class ChipReport(TypedDict):
     error_percent: int | None
     checked: str
     assumed: str | None
+    energy: EnergyReport
 
 
 class EntryReport(TypedDict):
@@ -103,6 +123,7 @@ class LayerReport(CyclesReport, LayerData):
 class BundleReport(TypedDict):
     """The bundle: what it is made from and how large it is; null is what was not measured."""
 
+    schema: int
     glowc: str
     glowc_commit: str | None
     model: str
@@ -204,6 +225,7 @@ class BenchReport(Report, CyclesReport, total=False):
     emulated_on: str
     entry_points: list[EntryReport]
     chip: ChipReport
+    battery: BatteryReport
     compile_s: float | None
     measured: Measured
 
@@ -217,9 +239,9 @@ def report_of(
         {"name": s.name, "offset_bytes": s.offset_bytes, "size_bytes": s.size_bytes} for s in bundle.states
     ]
     report: BundleReport = {
-        "glowc": full_version(), "glowc_commit": commit(), "model": spec.name, "model_hash": spec.model_hash,
-        "board": board.name, "cpu": board.cpu.name, "opt": spec.opt, "options": spec.options,
-        "entry_name": spec.entry_name or None,
+        "schema": SCHEMA, "glowc": full_version(), "glowc_commit": commit(),
+        "model": spec.name, "model_hash": spec.model_hash, "board": board.name, "cpu": board.cpu.name,
+        "opt": spec.opt, "options": spec.options, "entry_name": spec.entry_name or None,
         "arena_bytes": plan.arena_bytes, "arena_lower_bound_bytes": plan.lower_bound_bytes,
         "weights_bytes": bundle.weights_bytes, "text_bytes": None, "rodata_bytes": None, "data_bytes": None,
         "bss_bytes": None, "stack_bytes": None, "stack_bound_bytes": None,

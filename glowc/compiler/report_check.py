@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from pathlib import PurePath
+from pathlib import Path, PurePath
 from typing import Any, get_type_hints
 
 from glowc.compiler.report import BundleReport, CyclesReport, EstimateReport, LayerReport
+from glowc.errors import BundleError
+from glowc.paths import SCHEMA
 
 
 def _fields(*kinds: Any, of: tuple[type, ...]) -> frozenset[str]:
@@ -20,6 +22,16 @@ _NEVER_NULL = _fields(int, of=_COUNTED)
 _LAYER_TEXTS = _fields(str, of=(LayerReport,))
 _LATER = {*get_type_hints(CyclesReport), *get_type_hints(EstimateReport)}  # what a layer may lack
 _LAYER_KEYS = _fields(str, int, int | None, of=(LayerReport,)) - _LATER
+
+
+def check_schema(report: Any, path: Path) -> None:
+    """Raise BundleError for a report of a newer glowc, whose keys may mean something else."""
+    number = report.get("schema", SCHEMA) if isinstance(report, dict) else SCHEMA
+    if not isinstance(number, int) or number > SCHEMA:
+        raise BundleError(
+            f"{path} has schema {number!r}, this glowc knows up to {SCHEMA}",
+            hint="update glowc, or compile the model again",
+        )
 
 
 def wrong_fields(report: Any) -> list[str]:

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import numpy as np
 
-from glowc.errors import InputError
+from glowc.errors import ArraysError
 from glowc.graph.graph import Graph
 
 _POSITIONS = ("arr_{}", "input_{}", "output_{}", "{}")  # the first are those of numpy.savez without names
@@ -58,7 +58,7 @@ def read_arrays(
     if problems:
         names = ", ".join(f"{name}={dtype}{[1, *shape]}" for name, (shape, dtype) in wanted.items())
         hint = f"numpy.savez(path, ...) with {names}"
-        raise InputError(f"{path} does not fit the model", details=problems, hint=hint)
+        raise ArraysError(f"{path} does not fit the model", details=problems, hint=hint)
     return found
 
 
@@ -88,13 +88,13 @@ def _load(path: Path, names: tuple[str, ...]) -> dict[str, np.ndarray]:
             with content as archive:
                 return {name: archive[name] for name in archive.files}
     except FileNotFoundError:
-        raise InputError(f"input file {path} does not exist", hint=_SAVEZ) from None
+        raise ArraysError(f"input file {path} does not exist", hint=_SAVEZ) from None
     except Exception as error:  # of a damaged archive numpy, zipfile and zlib raise what they like
-        raise InputError(
+        raise ArraysError(
             f"{path} is not an .npz file that numpy can read", details=str(error).splitlines()[:3], hint=_SAVEZ
         ) from error
     if len(names) != 1:
-        raise InputError(
+        raise ArraysError(
             f"{path} holds one array without a name, {len(names)} are needed: {', '.join(map(repr, names))}",
             hint=_SAVEZ,
         )

@@ -7,7 +7,7 @@ from importlib.metadata import EntryPoint, entry_points
 from importlib.util import find_spec
 from pathlib import Path
 
-from glowc.errors import InputError
+from glowc.errors import PluginError
 
 GROUP = "glowc.targets"
 
@@ -24,7 +24,7 @@ def target_files(names: Iterable[str]) -> tuple[Path, ...]:
     unknown = [name for name in wanted if name not in points]
     if unknown:
         known = ", ".join(points) or "none is installed"
-        raise InputError(
+        raise PluginError(
             f"no target {', '.join(unknown)}", details=[f"targets of installed packages: {known}"],
             hint="install the package that has it, or give a file with --plugin (docs/PLUGINS.md)",
         )  # fmt: skip
@@ -38,5 +38,5 @@ def _file(point: EntryPoint) -> Path:
         spec = None
     if spec is None or spec.origin is None:
         whose = point.dist.name if point.dist is not None else "its package"
-        raise InputError(f"target {point.name}: {whose} has no module {point.module}", hint="install it again")
+        raise PluginError(f"target {point.name}: {whose} has no module {point.module}", hint="install it again")
     return Path(spec.origin)

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import numpy as np
 
-from glowc.errors import InputError
+from glowc.errors import SizesError
 from glowc.frontend.given import Shape, Values
 from glowc.frontend.given import given_arrays as given_onnx
 from glowc.frontend.half import is_half as is_half_onnx
@@ -44,7 +44,7 @@ def import_model(
     wrong = [option for option, value in (("--define-symbol", symbols), ("--set-input", set_inputs)) if value]
     if wrong:
         text = f"{', '.join(wrong)}: not for a TensorFlow Lite model"
-        raise InputError(text, hint="--batch-size and --input-shape say which shapes its inputs have")
+        raise SizesError(text, hint="--batch-size and --input-shape say which shapes its inputs have")
     from glowc.frontend.tflite.importer import (
         import_tflite,  # which takes as long to import as a small model to compile
     )

@@ -10,7 +10,7 @@ from dataclasses import replace
 
 import numpy as np
 
-from glowc.errors import InputError
+from glowc.errors import SizesError
 from glowc.frontend.onnx_model import Dim, OnnxInput, OnnxModel, read_model
 from glowc.frontend.problems import Problems
 from glowc.frontend.reader import Source, load
@@ -29,7 +29,7 @@ def with_shapes(model: OnnxModel, shapes: Mapping[str, Shape]) -> OnnxModel:
     _known_names(model, shapes, "--input-shape")
     problems = [p for i in model.inputs if i.name in shapes for p in _misfits(i, shapes[i.name])]
     if problems:
-        raise InputError("--input-shape does not fit the model", details=problems)
+        raise SizesError("--input-shape does not fit the model", details=problems)
     sizes: dict[Dim, set[int]] = {}
     for value in model.inputs:
         for dim, size in zip(value.dims or (), shapes.get(value.name, ()), strict=False):
@@ -74,7 +74,7 @@ def with_values(model: OnnxModel, values: Mapping[str, Values]) -> OnnxModel:
                 consts[value.name] = array
     if problems:
         hint = "an input of symbolic dimensions gets its shape with --input-shape NAME=1x16"
-        raise InputError("--set-input does not fit the model", details=problems, hint=hint)
+        raise SizesError("--set-input does not fit the model", details=problems, hint=hint)
     return replace(model, inputs=tuple(i for i in model.inputs if i.name not in values), consts=consts)
 
 
@@ -115,7 +115,7 @@ def _known_names(model: OnnxModel, given: Iterable[str], option: str) -> None:
     names = [i.name for i in model.inputs]
     unknown = [f"{option} {name}=..." for name in given if name not in names]
     if unknown:
-        raise InputError("the model has no such input", details=unknown, hint=f"its inputs: {', '.join(names)}")
+        raise SizesError("the model has no such input", details=unknown, hint=f"its inputs: {', '.join(names)}")
 
 
 def given_arrays(source: Source, shapes: Mapping[str, Shape], values: Mapping[str, Values]) -> dict[str, np.ndarray]:

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Sequence
 from difflib import get_close_matches
 
-from glowc.errors import ModelError
+from glowc.errors import ModelError, UnsupportedError
 from glowc.ops.base import OpError
 from glowc.ops.registry import all_ops
 
@@ -85,8 +85,8 @@ def problem_error(source: str, texts: list[str], hints: list[str]) -> ModelError
     """Return the error that shows `texts`: one in the message itself, several as details."""
     hint = "; ".join(hints) or None
     if len(texts) == 1:
-        return ModelError(f"{source}: {texts[0]}", hint=hint)
-    return ModelError(f"{source}: {len(texts)} problems", details=texts, hint=hint)
+        return UnsupportedError(f"{source}: {texts[0]}", hint=hint)
+    return UnsupportedError(f"{source}: {len(texts)} problems", details=texts, hint=hint)
 
 
 def _unsupported_text(op: str, nodes: list[str]) -> str:

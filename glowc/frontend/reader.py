@@ -9,7 +9,7 @@ from pathlib import Path
 import onnx
 from google.protobuf.message import DecodeError  # type: ignore[import-untyped]
 
-from glowc.errors import InputError, ModelError
+from glowc.errors import InputError, ModelFileError
 from glowc.frontend.external import load_external
 from glowc.paths import refused_by_windows
 
@@ -88,13 +88,13 @@ def file_bytes(path: Path) -> bytes:
     if path.is_dir():
         inside = _models_in(path)
         hint = f"did you mean {path / inside[0]}?" if inside else "give the .onnx or .tflite file itself"
-        raise ModelError(f"{path} is a directory, not a model file", hint=hint)
+        raise ModelFileError(f"{path} is a directory, not a model file", hint=hint)
     try:
         return path.read_bytes()
     except FileNotFoundError:
-        raise ModelError(f"no such file: {path}", hint=_similar(path)) from None
+        raise ModelFileError(f"no such file: {path}", hint=_similar(path)) from None
     except OSError as error:
-        raise ModelError(f"cannot read {path}: {error.strerror or error}") from None
+        raise ModelFileError(f"cannot read {path}: {error.strerror or error}") from None
 
 
 def _similar(path: Path) -> str:
@@ -112,25 +112,25 @@ def _models_in(folder: Path) -> list[str]:
 def parse_bytes(data: bytes, label: str) -> onnx.ModelProto:
     """Parse `data`, telling apart an empty, a truncated and a foreign file."""
     if not data:
-        raise ModelError(f"{label} is empty", hint=EXPORT_HINT)
+        raise ModelFileError(f"{label} is empty", hint=EXPORT_HINT)
     for offset, magic, what in _KNOWN_FILES:
         if data[offset : offset + len(magic)] == magic:
-            raise ModelError(f"{label} is not an ONNX file but {what}", hint=EXPORT_HINT)
+            raise ModelFileError(f"{label} is not an ONNX file but {what}", hint=EXPORT_HINT)
     proto = onnx.ModelProto()
     try:
         proto.ParseFromString(data)
     except DecodeError:
         missing = truncated_bytes(data)
         if missing:
-            raise ModelError(
+            raise ModelFileError(
                 f"{label} is truncated: at least {missing:,} bytes are missing after byte {len(data):,}",
                 hint="copy or download the file again",
             ) from None
-        raise ModelError(f"{label} is not an ONNX file", hint=EXPORT_HINT) from None
+        raise ModelFileError(f"{label} is not an ONNX file", hint=EXPORT_HINT) from None
     if not proto.HasField("graph") or not proto.ir_version:
         if truncated_bytes(data) or (proto.ir_version and not proto.HasField("graph")):
-            raise ModelError(f"{label} holds no graph", hint="copy or download the file again")
-        raise ModelError(f"{label} is not an ONNX file", hint=EXPORT_HINT)
+            raise ModelFileError(f"{label} holds no graph", hint="copy or download the file again")
+        raise ModelFileError(f"{label} is not an ONNX file", hint=EXPORT_HINT)
     return proto
 
 

@@ -11,7 +11,7 @@ from collections.abc import Mapping
 
 import onnx
 
-from glowc.errors import InputError
+from glowc.errors import SizesError
 from glowc.frontend.onnx_model import Dim, OnnxInput
 from glowc.frontend.problems import Problems
 from glowc.graph.types import LARGEST_TENSOR_BYTES, DType, TensorType
@@ -62,16 +62,16 @@ def _check_options(inputs: tuple[OnnxInput, ...], symbols: Mapping[str, int], ba
     for name, size in symbols.items():
         if name not in present:
             have = f"its symbols: {', '.join(sorted(present))}" if present else "all its dimensions are fixed"
-            raise InputError(f"the model has no symbolic dimension {name!r}", hint=have)
+            raise SizesError(f"the model has no symbolic dimension {name!r}", hint=have)
         if size < 1:
-            raise InputError(f"symbol {name} = {size}: a dimension must be at least 1")
+            raise SizesError(f"symbol {name} = {size}: a dimension must be at least 1")
     if batch_size is None:
         return
     if batch_size < 1:
-        raise InputError(f"batch size {batch_size}: must be at least 1")
+        raise SizesError(f"batch size {batch_size}: must be at least 1")
     first = [i.dims[0] for i in inputs if i.dims]
     if first and batch_size not in first and all(isinstance(d, int) for d in first):
-        raise InputError(
+        raise SizesError(
             f"batch size {batch_size}: the model's inputs have the fixed batch size {first[0]}",
             hint="export the model with a symbolic first dimension, or leave --batch-size out",
         )

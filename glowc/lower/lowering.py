@@ -10,7 +10,7 @@ from dataclasses import replace
 import numpy as np
 
 from glowc.board import Cpu
-from glowc.errors import InternalError, ModelError
+from glowc.errors import InternalError, UnsupportedError
 from glowc.graph.graph import Graph, Node
 from glowc.graph.types import DType, TensorType, type_of
 from glowc.kernels.base import PLAIN, KernelVariant, Prepared, fits, prepare, prepared_instr, streams_rows
@@ -72,7 +72,7 @@ def lower_graph(
     lowering.copy_constant_outputs()
     lowering.keep_states()
     if problems:
-        raise ModelError(
+        raise UnsupportedError(
             f"{len(problems)} operator{'s' if len(problems) > 1 else ''} of model {graph.name!r} cannot be compiled "
             f"for {cpu.name}",
             details=problems,
@@ -259,7 +259,7 @@ class Lowering:
         for name in self.graph.outputs:
             array = self.graph.consts.get(name)
             if array is not None and array.size == 0:
-                raise ModelError(f"output {name!r} of model {self.graph.name!r} has no elements")
+                raise UnsupportedError(f"output {name!r} of model {self.graph.name!r} has no elements")
             if array is not None:
                 self.node = Node(f"{name}_constant", "Constant", (), (name,))
                 emit_copy(self, self.read(name), self.write(name), whole(array.shape))

@@ -14,7 +14,7 @@ from glowc.board import Board
 from glowc.compiler.options import CompileOptions
 from glowc.compiler.pipeline import Compiled
 from glowc.compiler.samples import load_samples
-from glowc.errors import GlowcError, InputError
+from glowc.errors import FileError, InputError
 from glowc.frontend import tflite_bytes
 from glowc.frontend.reader import load
 from glowc.machine.deployed import check_whole, deployed, model_of_bundle
@@ -173,16 +173,16 @@ def write_repro(debugged: Debugged, layer: int, folder: Path) -> None:
     folder is not empty.
     """
     if folder.exists() and any(folder.iterdir()):
-        raise GlowcError(f"{folder} is not empty", hint="choose another folder with --repro DIR")
+        raise FileError(f"{folder} is not empty", hint="choose another folder with --repro DIR")
     if tflite_bytes(debugged.model) is not None:
-        raise GlowcError("one layer alone can be written of ONNX models only")
+        raise InputError("one layer alone can be written of ONNX models only")
     found = next(t for t in debugged.layers if t.tap.layer == layer)
     proto, known = load(debugged.model).proto, {**debugged.reference, **debugged.samples}
     earlier = [plain_name(t.tap.value) for t in debugged.layers if t.tap.layer < layer]
     stops = {name: known[name] for name in (*debugged.samples, *earlier) if name in known}
     end = _left_by(found, proto)
     if end is None or end in stops:
-        raise GlowcError(f"layer {layer} cannot be taken out of the model: its result is no value of the file")
+        raise InputError(f"layer {layer} cannot be taken out of the model: its result is no value of the file")
     part, feed = _one_layer(proto, end, stops)
     folder.mkdir(parents=True, exist_ok=True)
     onnx.save(part, folder / "model.onnx")

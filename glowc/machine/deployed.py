@@ -14,7 +14,7 @@ import numpy as np
 from glowc.board import Board
 from glowc.compiler.bom import files_hash
 from glowc.compiler.pipeline import Compiled
-from glowc.errors import InputError
+from glowc.errors import BundleError
 from glowc.graph.scope import know_only, scoped
 from glowc.graph.types import DType, TensorType
 from glowc.machine.execute import BundleInfo
@@ -34,8 +34,8 @@ def model_of_bundle(info: BundleInfo, model: Path | None) -> Path:
     if same:
         return same[0]
     if model is not None:
-        raise InputError(f"{info.folder} was not compiled from {model}", hint="compile the model again")
-    raise InputError(
+        raise BundleError(f"{info.folder} was not compiled from {model}", hint="compile the model again")
+    raise BundleError(
         f"{info.folder} is a bundle: it holds no model to compare with",
         hint=f"add --model with the file that it was compiled from, {made['name']}",
     )
@@ -52,7 +52,7 @@ def check_whole(info: BundleInfo) -> None:
     }
     for what, holds in wrong.items():
         if holds:
-            raise InputError(
+            raise BundleError(
                 f"{info.folder} {what}: what its layers leave cannot be read there",
                 hint="glowc debug MODEL compiles the model in one piece",
             )
@@ -72,7 +72,7 @@ def deployed(
     expected = _interpreted(compiled, given)
     taps = [tap for tap in _taps(info) if tap.value in expected and _fits(tap.type, expected[tap.value])]
     if not taps:
-        raise InputError(f"{info.folder} has no layer of the model as glowc compiles it now", hint="compile it again")
+        raise BundleError(f"{info.folder} has no layer of the model as glowc compiles it now", hint="compile it again")
     progress(f"building and running on {board.name}")
     with tempfile.TemporaryDirectory(prefix="glowc-debug-") as folder:
         found = board_values(info, board, taps, given, Path(folder))

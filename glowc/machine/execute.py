@@ -17,9 +17,9 @@ from glowc.codegen.export import FOLDER, FORMS, SINGLE
 from glowc.codegen.mains import Calls, render_main
 from glowc.codegen.names import c_ident
 from glowc.compiler.report import BenchReport, Report, StackReport, TensorReport
-from glowc.compiler.report_check import wrong_fields
+from glowc.compiler.report_check import check_schema, wrong_fields
 from glowc.compiler.samples import read_arrays
-from glowc.errors import BoardError, InputError, ToolError
+from glowc.errors import BoardError, BundleError, InputError, ToolError
 from glowc.graph.numerics import dequantize, quantize
 from glowc.graph.types import DType, QuantParams
 from glowc.machine.elf import Sizes
@@ -117,19 +117,20 @@ def load_bundle(folder: Path) -> BundleInfo:
         _check(report, path)
         ports = {kind: tuple(_port(entry) for entry in report[kind]) for kind in ("inputs", "outputs")}
     except FileNotFoundError:
-        raise InputError(
+        raise BundleError(
             f"{folder} is not a bundle: it has no report.json",
             hint="write one with `glowc compile MODEL.onnx -o DIR`",
         ) from None
     except (OSError, ValueError, KeyError, TypeError) as error:
-        raise InputError(f"{path} cannot be read: {error}", hint="compile the model again") from error
+        raise BundleError(f"{path} cannot be read: {error}", hint="compile the model again") from error
     return BundleInfo(folder, report, ports["inputs"], ports["outputs"])
 
 
 def _check(report: Any, path: Path) -> None:
+    check_schema(report, path)
     wrong = wrong_fields(report)
     if wrong:
-        raise InputError(
+        raise BundleError(
             f"{path} cannot be read: it is not as glowc wrote it",
             details=[f"missing or wrong: {', '.join(wrong)}"],
             hint="compile the model again",
@@ -140,11 +141,11 @@ def _one_of(report: Any, folder: Path, model: str | None) -> Any:
     """Return the report of one of several models."""
     if "models" not in report:
         if model is not None:
-            raise InputError(f"{folder / model} does not exist", hint=f"{folder} is a bundle of one model")
+            raise BundleError(f"{folder / model} does not exist", hint=f"{folder} is a bundle of one model")
         return report
     named = {str(one["model"]): one for one in report["models"]}
     if model not in named:
-        raise InputError(f"{folder} holds several models: {', '.join(named)}",
+        raise BundleError(f"{folder} holds several models: {', '.join(named)}",
                          hint=f"name one of them: {folder / next(iter(named))}")  # fmt: skip
     return named[model]
 

@@ -8,7 +8,7 @@ from pathlib import Path
 from xml.etree import ElementTree
 
 from glowc.compiler.report import BenchReport, LayerReport
-from glowc.errors import GlowcError, ToolError
+from glowc.errors import FileError, MissingToolError
 from glowc.machine.validate import Comparison
 
 _INSN_US = 1e-3
@@ -46,7 +46,7 @@ def metrics_text(report: BenchReport) -> str:
     try:
         from prometheus_client import CollectorRegistry, Gauge, generate_latest
     except ImportError:
-        raise ToolError("prometheus_client is not installed", hint="pip install 'glowc[metrics]'") from None
+        raise MissingToolError("prometheus_client is not installed", hint="pip install 'glowc[metrics]'") from None
     registry = CollectorRegistry()
     about = {"model": report["model"], "board": report["board"]}
     for name, help_text, value in _totals(report):
@@ -68,6 +68,7 @@ def _totals(report: BenchReport) -> Iterator[tuple[str, str, float]]:
         ("glowc_instructions", "Instructions of one inference", report["insns"]),
         ("glowc_cycles", "Modelled cycles of one inference", report.get("cycles")),
         ("glowc_seconds", "Modelled time of one inference", None if "ms" not in report else report["ms"] / 1e3),
+        ("glowc_joules", "Modelled energy of one inference", None if "uj" not in report else report["uj"] / 1e6),
         ("glowc_arena_bytes", "Bytes of the arena", report["arena_bytes"]),
         ("glowc_weights_bytes", "Bytes of constants", report["weights_bytes"]),
         ("glowc_text_bytes", "Bytes of code", report["text_bytes"]),
@@ -85,7 +86,7 @@ def write_tensorboard(report: BenchReport, folder: Path, step: int) -> None:
     try:
         from tensorboard.summary import Writer
     except ImportError:
-        raise ToolError("tensorboard is not installed", hint="pip install 'glowc[tensorboard]'") from None
+        raise MissingToolError("tensorboard is not installed", hint="pip install 'glowc[tensorboard]'") from None
     try:
         writer = Writer(str(folder))
         for name, text, value in _totals(report):
@@ -96,9 +97,7 @@ def write_tensorboard(report: BenchReport, folder: Path, step: int) -> None:
                 writer.add_scalar(tag, layer["insns"], step, description=f"Instructions, {layer['kernel']}")
         writer.close()
     except OSError as error:
-        raise GlowcError(
-            f"cannot write {folder}: {error.strerror}", hint="choose another with --tensorboard"
-        ) from error
+        raise FileError(f"cannot write {folder}: {error.strerror}", hint="choose another with --tensorboard") from error
 
 
 def junit_text(result: Comparison) -> str:

@@ -7,7 +7,7 @@ import subprocess
 from pathlib import Path
 
 from glowc.board import Board, find_tool, shell_text
-from glowc.errors import BoardError, ToolError
+from glowc.errors import BoardError, MissingToolError, ToolError
 
 _FORMS = {"{bin}": "binary", "{hex}": "ihex"}  # objcopy's names for what loaders take in place of an ELF
 
@@ -43,7 +43,9 @@ def flash(board: Board, elf: Path) -> None:
         try:
             status = subprocess.run([str(find_tool(command[0]) or command[0]), *command[1:]], check=False).returncode
         except FileNotFoundError:
-            raise ToolError(f"{command[0]} is not installed", hint=f"{board.folder / 'README.md'} names it") from None
+            raise MissingToolError(
+                f"{command[0]} is not installed", hint=f"{board.folder / 'README.md'} names it"
+            ) from None
         except OSError as error:
             raise ToolError(f"{command[0]} cannot be run: {error.strerror}") from error
         if status != 0:

@@ -11,9 +11,9 @@ from pathlib import Path
 from typing import TypedDict, cast
 
 from glowc.compiler.report import BenchReport
-from glowc.errors import GlowcError, InputError
+from glowc.errors import FileError, InputError
 
-FIGURES = ("insns", "cycles", "ms", "arena_bytes", "weights_bytes", "text_bytes", "rodata_bytes", "data_bytes",
+FIGURES = ("insns", "cycles", "ms", "uj", "arena_bytes", "weights_bytes", "text_bytes", "rodata_bytes", "data_bytes",
            "bss_bytes", "stack_bytes", "stack_bound_bytes")  # fmt: skip
 _GATE = re.compile(r"\s*(\w+)\s*>\s*(?:\+\s*([\d.]+)\s*%|([\d_.,]+))\s*")
 
@@ -55,16 +55,16 @@ class Gate:
 
 
 def parse_gates(texts: Sequence[str]) -> tuple[Gate, ...]:
-    """Return gates from texts like `insns>+2%` and `arena_bytes>8000`. Raises InputError naming all that are none."""
+    """Return gates from texts like `insns>+2%` and `uJ>50`. Raises InputError naming all that are none."""
     found = [(text, _GATE.fullmatch(text)) for text in texts]
-    wrong = [text for text, match in found if match is None or match[1] not in FIGURES]
+    wrong = [text for text, match in found if match is None or match[1].lower() not in FIGURES]
     if wrong:
         raise InputError(
             f"--fail-if {', '.join(wrong)}: no such gate",
             details=[f"figures: {', '.join(FIGURES)}"],
             hint="--fail-if 'insns>+2%', 'arena_bytes>8000'",
         )
-    return tuple(_gate(match[1], match[2], match[3]) for _, match in found if match is not None)
+    return tuple(_gate(match[1].lower(), match[2], match[3]) for _, match in found if match is not None)
 
 
 def _gate(figure: str, percent: str | None, most: str | None) -> Gate:
@@ -82,7 +82,7 @@ def entry_of(report: BenchReport, gates: Sequence[Gate]) -> Entry:
     figures = {name: value for name in FIGURES if (value := values.get(name)) is not None}
     if missing := [gate.figure for gate in gates if gate.figure not in figures]:
         raise InputError(f"{report['board']} does not measure {', '.join(missing)}",
-                         hint="an emulated Cortex-M board counts instructions, --chip adds cycles and ms")  # fmt: skip
+                         hint="an emulated Cortex-M board counts instructions, --chip adds cycles, ms, uJ")  # fmt: skip
     return {
         "time": datetime.now(UTC).isoformat(timespec="seconds"), "glowc": report["glowc"], "model": report["model"],
         "model_hash": report["model_hash"], "board": report["board"], "cpu": report["run_cpu"],
@@ -130,4 +130,4 @@ def append_entry(path: Path, entry: Entry) -> None:
         with path.open("a", encoding="utf-8", newline="\n") as file:
             file.write(json.dumps(entry) + "\n")
     except OSError as error:
-        raise GlowcError(f"cannot write {path}: {error.strerror}", hint="choose another file with --history") from error
+        raise FileError(f"cannot write {path}: {error.strerror}", hint="choose another file with --history") from error

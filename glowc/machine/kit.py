@@ -12,7 +12,7 @@ from glowc.board.flags import compile_argv, link_argv
 from glowc.codegen.kernels import environment
 from glowc.codegen.names import c_ident
 from glowc.compiler.files import check_path, take_places
-from glowc.errors import BoardError, GlowcError, reason_of
+from glowc.errors import BoardError, FileError, reason_of
 from glowc.machine.execute import BundleInfo, bundle_defines
 from glowc.machine.qemu import run_argv
 from glowc.paths import data_dir, full_version
@@ -107,10 +107,10 @@ def write_kit(kit: Kit, folder: Path, *, force: bool = False) -> None:
     """
     check_path(folder)
     if folder.exists() and not folder.is_dir():
-        raise GlowcError(f"cannot write {folder}: it is a file")
+        raise FileError(f"cannot write {folder}: it is a file")
     others = sorted(p.name for p in folder.iterdir()) if folder.is_dir() and not (folder / MARK).is_file() else []
     if others and not force:
-        raise GlowcError(f"{folder} holds files and is no test kit of glowc", details=others[:5],
+        raise FileError(f"{folder} holds files and is no test kit of glowc", details=others[:5],
                          hint="choose another folder, or --force to write beside and over them")  # fmt: skip
     try:
         folder.mkdir(parents=True, exist_ok=True)
@@ -120,4 +120,4 @@ def write_kit(kit: Kit, folder: Path, *, force: bool = False) -> None:
                 (Path(temporary) / name).write_text(text, encoding="utf-8", newline="\n")
             take_places(Path(temporary), folder, kit.files)
     except OSError as error:
-        raise GlowcError(f"cannot write {folder}: {reason_of(error)}") from error
+        raise FileError(f"cannot write {folder}: {reason_of(error)}") from error

@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import cast
 
 from glowc.codegen.kernels import environment
-from glowc.errors import GlowcError, InputError
+from glowc.errors import FileError, InputError
 from glowc.machine.matrix import FAILED, FIGURES, Cell, Result
 
 _APPLICATION = 0x676C6F77  # "glow": says that the file is ours
@@ -62,7 +62,7 @@ def _result(row: Sequence[str]) -> Result:
 def open_store(path: Path) -> Iterator[Store]:
     """Yield the results in a file, which is made if absent. Raises GlowcError for a file that holds something else."""
     if not path.parent.is_dir():
-        raise GlowcError(f"cannot write {path}: {path.parent} is no folder", hint="choose another file with -o FILE")
+        raise FileError(f"cannot write {path}: {path.parent} is no folder", hint="choose another file with -o FILE")
     try:
         with closing(sqlite3.connect(path)) as db:
             _check(db, path)

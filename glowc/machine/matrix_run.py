@@ -16,7 +16,7 @@ from multiprocessing import get_context
 from threading import Event
 from typing import Any
 
-from glowc.errors import ToolError
+from glowc.errors import MissingToolError, ToolError
 from glowc.machine.matrix import FAILED, FIGURES, Cell, Result, run_cell
 
 _MOST = 61 if sys.platform == "win32" else 1 << 16  # processes of a pool that Python can wait for
@@ -110,7 +110,9 @@ def connect(scheduler: str) -> Any:
     try:
         distributed = import_module("distributed")
     except ImportError:
-        raise ToolError("--scheduler needs the Python package distributed", hint="pip install 'glowc[dask]'") from None
+        raise MissingToolError(
+            "--scheduler needs the Python package distributed", hint="pip install 'glowc[dask]'"
+        ) from None
     try:
         return distributed.Client(scheduler, timeout="10s")
     except (OSError, ValueError) as error:

@@ -20,9 +20,9 @@ import numpy as np
 
 from glowc.codegen.kernels import environment
 from glowc.compiler.report import BenchReport, LayerReport
-from glowc.compiler.report_check import wrong_fields
+from glowc.compiler.report_check import check_schema, wrong_fields
 from glowc.compiler.report_tensors import PlacedTensor
-from glowc.errors import InputError
+from glowc.errors import BundleError
 from glowc.machine.evaluate import Score
 from glowc.machine.execute import load_bundle
 from glowc.machine.layer_error import LayerError
@@ -80,12 +80,13 @@ def read_report(path: Path) -> BenchReport:
 
 def checked_report(found: Any, path: Path) -> BenchReport:
     """Return a report from `path` if it has all that a page shows. Raises InputError as `read_report`."""
+    check_schema(found, path)
     missing = [key for key in _KEYS if key not in found] if isinstance(found, dict) else ["an object"]
     missing = missing or [f"{k} is no {t.__name__}" for k, t in _KINDS.items() if not isinstance(found[k], t)]
     missing = missing or wrong_fields(found) or _wrong_lists(found)
     if missing:
         hint = "a bundle's folder, or a file that `glowc bench --json` printed; compile again what is older"
-        raise InputError(
+        raise BundleError(
             f"{path} is no report of glowc", details=[f"missing or wrong: {', '.join(missing)}"], hint=hint
         )
     report = cast(BenchReport, found)
@@ -93,7 +94,7 @@ def checked_report(found: Any, path: Path) -> BenchReport:
         edges_of(report["layers"], report["tensors"])
     except (KeyError, TypeError, AttributeError) as error:
         details = [f"{type(error).__name__}: {error}"]
-        raise InputError(f"{path} is no report of glowc", details=details, hint="compile the model again") from error
+        raise BundleError(f"{path} is no report of glowc", details=details, hint="compile the model again") from error
     return report
 
 
@@ -111,7 +112,7 @@ def read_evaluation(path: Path) -> Evaluated:
     try:
         return {"samples": int(found["samples"]), "scores": list(found["scores"]), "layers": list(found["layers"])}
     except (KeyError, TypeError, ValueError):
-        raise InputError(f"{path} is no evaluation", hint="glowc eval MODEL --float ... --json > eval.json") from None
+        raise BundleError(f"{path} is no evaluation", hint="glowc eval MODEL --float ... --json > eval.json") from None
 
 
 def _json(path: Path) -> Any:
@@ -119,7 +120,7 @@ def _json(path: Path) -> Any:
         return json.loads(path.read_text(encoding="utf-8"))
     except (OSError, ValueError) as error:
         reason = (error.strerror if isinstance(error, OSError) else None) or "it is no JSON"
-        raise InputError(f"cannot read {path}: {reason}", hint="a file that `glowc bench --json` printed") from None
+        raise BundleError(f"cannot read {path}: {reason}", hint="a file that `glowc bench --json` printed") from None
 
 
 def edges_of(layers: Sequence[LayerReport], tensors: Sequence[PlacedTensor]) -> list[Edge]:

@@ -9,7 +9,7 @@ from pathlib import Path
 
 from glowc.board import load_board, require_tool, run_tool
 from glowc.codegen.names import c_ident
-from glowc.errors import InputError, ToolError
+from glowc.errors import BundleError, ToolError
 from glowc.machine.execute import BundleInfo, read_blob
 
 _MESSAGE_LINES = 20
@@ -48,7 +48,7 @@ def _with_constants(library: ctypes.CDLL, info: BundleInfo, prefix: str) -> ctyp
     library.glow_blob = room  # type: ignore[attr-defined]  # alive as long as the library
     use = library[f"{prefix}_use_weights"]
     if use(ctypes.c_void_p(ctypes.addressof(room) + start), ctypes.c_size_t(len(blob))) != 0:
-        raise InputError(f"{info.report.get('weights_blob')} does not fit the code of {info.folder}",
+        raise BundleError(f"{info.report.get('weights_blob')} does not fit the code of {info.folder}",
                          hint="compile the model again")  # fmt: skip
     return library
 
@@ -67,8 +67,8 @@ def _build(argv: list[str], info: BundleInfo) -> None:
 def require_one_arena(info: BundleInfo) -> None:
     """Raise InputError for bundles that a caller cannot hand one arena and whole inputs."""
     if len(info.report.get("regions", [])) > 1:
-        raise InputError(
+        raise BundleError(
             f"{info.folder} has an arena in several parts", hint="compile without --arena-split and --region"
         )
     if info.report.get("input_stream") == "rows":
-        raise InputError(f"{info.folder} takes its input by rows", hint="compile without --input-stream rows")
+        raise BundleError(f"{info.folder} takes its input by rows", hint="compile without --input-stream rows")

@@ -13,7 +13,7 @@ from glowc.board import Board
 from glowc.compiler.options import CompileOptions
 from glowc.compiler.pipeline import Compiled, compile_model, import_graph, model_hash, write_bundle
 from glowc.compiler.samples import load_samples, read_arrays
-from glowc.errors import InputError
+from glowc.errors import ArraysError, BundleError
 from glowc.frontend import given_arrays, tflite_bytes
 from glowc.graph.graph import Graph
 from glowc.graph.scope import know_only, scoped
@@ -33,7 +33,6 @@ def run_here(info: BundleInfo, board: Board, inputs: Arrays) -> Arrays:
     return execute(info, board, inputs).outputs
 
 
-@np.errstate(all="ignore")
 class OutputComparison(TypedDict):
     """How one output differs from what is expected: shares, in its own units, in steps of its scale."""
 
@@ -111,7 +110,7 @@ def validate_bundle(
     """
     info = load_bundle(folder)
     if golden is None and model is None:
-        raise InputError(
+        raise BundleError(
             f"{folder} is a bundle: it holds no model to compare with",
             hint="add --golden OUTPUTS.npz, or --model MODEL.onnx",
         )
@@ -122,7 +121,7 @@ def validate_bundle(
         _check_counts(golden, expected, samples)
     else:
         if model_hash(model) != info.report.get("model_hash"):
-            raise InputError(f"{folder} was not compiled from {model}", hint="compile the model again")
+            raise BundleError(f"{folder} was not compiled from {model}", hint="compile the model again")
         graph = import_graph(model, options)
         samples = load_samples(input_path, graph)
         progress("computing the reference")
@@ -152,9 +151,10 @@ def _compared(
 
 def _check_counts(golden: Path, expected: Arrays, samples: Arrays) -> None:
     if any(len(a) != len(next(iter(samples.values()))) for a in expected.values()):
-        raise InputError(f"{golden} holds another number of samples than the inputs")
+        raise ArraysError(f"{golden} holds another number of samples than the inputs")
 
 
+@np.errstate(all="ignore")
 def compare(name: str, got: np.ndarray, want: np.ndarray, relative: float) -> OutputComparison:
     """Return exact share, largest difference, RMSE, cosine and argmax agreement of one output.
 

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 
 import numpy as np
 
-from glowc.errors import ModelError
+from glowc.errors import UnsupportedError
 from glowc.graph.graph import Graph
 from glowc.ops.base import Call
 from glowc.ops.registry import find_op
@@ -26,7 +26,7 @@ def run_graph(
     for node in graph.nodes:
         op = find_op(node.op)
         if op is None:
-            raise ModelError(f"{node.label}: the interpreter does not know this operator")
+            raise UnsupportedError(f"{node.label}: the interpreter does not know this operator")
         arrays = tuple(values[name] if name else None for name in node.inputs)
         call = Call(node, arrays, graph.in_types(node), tuple(graph.types[n] for n in node.outputs if n))
         for name, array in zip(node.outputs, op.reference(call), strict=False):

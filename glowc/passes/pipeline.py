@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, fields, replace
 from pathlib import Path
 
-from glowc.errors import GlowcError, InternalError
+from glowc.errors import InputError, InternalError
 from glowc.graph.graph import Graph
 from glowc.graph.text import dump
 from glowc.ops.verify import verify
@@ -229,7 +229,7 @@ def apply_spec(steps: tuple[Step, ...], spec: str) -> tuple[Step, ...]:
     while position < len(spec):
         match = _ITEM.match(spec, position)
         if match is None:
-            raise GlowcError(f"cannot read the pass list at {spec[position:]!r}", hint="e.g. -cse,fold-pad{limit=2}")
+            raise InputError(f"cannot read the pass list at {spec[position:]!r}", hint="e.g. -cse,fold-pad{limit=2}")
         _known(match["name"], names)
         removed[match["name"]] = match["sign"] == "-"
         if match["options"]:
@@ -254,7 +254,7 @@ def _with_options(one: GraphPass, options: Mapping[str, object]) -> GraphPass:
     known = [f.name for f in fields(one)] if hasattr(one, "__dataclass_fields__") else []  # type: ignore[arg-type]
     for key in options:
         if key not in known:
-            raise GlowcError(
+            raise InputError(
                 f"pass {one.name} has no option {key!r}", hint=f"it has: {', '.join(known) or 'no options'}"
             )
     return replace(one, **options)  # type: ignore[type-var]
@@ -267,7 +267,7 @@ def _options(name: str, text: str) -> dict[str, object]:
             raise ValueError("needs name=value")
         return {str(k.arg): ast.literal_eval(k.value) for k in call.keywords}
     except (SyntaxError, ValueError) as error:
-        raise GlowcError(f"cannot read the options of pass {name}: {text!r}") from error
+        raise InputError(f"cannot read the options of pass {name}: {text!r}") from error
 
 
 def _known(name: str, names: tuple[str, ...]) -> None:
@@ -275,4 +275,4 @@ def _known(name: str, names: tuple[str, ...]) -> None:
         return
     near = difflib.get_close_matches(name, names, n=3, cutoff=0.4)
     hint = f"did you mean {' or '.join(near)}?" if near else f"passes: {', '.join(names)}"
-    raise GlowcError(f"no pass named {name!r}", hint=hint)
+    raise InputError(f"no pass named {name!r}", hint=hint)

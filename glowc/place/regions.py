@@ -9,7 +9,7 @@ from glowc.board import Board, arena_rooms
 from glowc.board.sizes import parse_size
 from glowc.codegen.bundle import Bundle
 from glowc.codegen.places import ArenaPart
-from glowc.errors import InputError, LimitError
+from glowc.errors import InputError, RamError
 from glowc.memory import Block, MemoryPlan, Room, render_svg, render_text
 from glowc.place.planning import Planned
 from glowc.program.lifetimes import strip_markers
@@ -58,7 +58,7 @@ def named(rooms: Sequence[Room]) -> str:
 def require_split(planned: Planned, rooms: Sequence[Room], peak: Sequence[str], kind: str) -> None:
     """Raise LimitError when buffers are too large for regions that have enough bytes in total."""
     if len(rooms) > 1 and not planned.plan.regions:
-        raise LimitError(
+        raise RamError(
             f"the arena of {planned.plan.arena_bytes} bytes cannot be divided among the {named(rooms)}",
             details=[f"the plan is {planned.title}", *peak],
             hint="make a region larger, as a buffer lies in one of them as a whole"

@@ -18,7 +18,7 @@ from typing import Annotated
 import numpy as np
 
 from glowc.board.checked import Checked, NonZero, OneOf
-from glowc.errors import InputError, ToolError
+from glowc.errors import DataError, MissingToolError
 from glowc.quant.net import Port
 
 Array = np.ndarray
@@ -95,14 +95,14 @@ def _shape(file: Path) -> tuple[int, ...] | None:
 def _files(path: Path) -> list[Path]:
     """Return a file, or the known files of a folder and its folders in sorted order."""
     if not path.exists():
-        raise InputError(f"data {path} does not exist", hint="--data takes a file, or a folder of files")
+        raise DataError(f"data {path} does not exist", hint="--data takes a file, or a folder of files")
     if path.is_file():
         return [path]
     found = sorted(p for p in path.rglob("*") if p.is_file() and p.suffix.lower() in KNOWN)
     if not found:
         others = sorted({p.suffix or "no ending" for p in path.rglob("*") if p.is_file()})
         seen = f"it has files of kind {', '.join(others[:5])}" if others else "it is empty"
-        raise InputError(f"folder {path} holds no data", details=[seen], hint=f"known kinds: {' '.join(sorted(KNOWN))}")
+        raise DataError(f"folder {path} holds no data", details=[seen], hint=f"known kinds: {' '.join(sorted(KNOWN))}")
     return found
 
 
@@ -114,7 +114,7 @@ def _read(file: Path, inputs: Sequence[Port], images: ImageFormat) -> Iterator[S
     port = _only_input(file, inputs)
     if kind != ".npy" and any(axis for axis in port.free):
         shape = "x".join(port.free.get(axis, str(size)) or "?" for axis, size in enumerate(port.shape))
-        raise InputError(
+        raise DataError(
             f"{file} does not say what sizes the model shall have: it takes {_shown(port)}",
             hint=f"--input-shape {port.name}={shape} with numbers",
         )
@@ -123,7 +123,7 @@ def _read(file: Path, inputs: Sequence[Port], images: ImageFormat) -> Iterator[S
         return
     readers: dict[str, Callable[[Path, Port], Iterator[Array]]] = {".npy": _npy, ".wav": _wav, ".csv": _csv}
     if kind not in readers and kind not in RAW:
-        raise InputError(f"{file} is of no known kind", hint=f"known kinds: {' '.join(sorted(KNOWN))}")
+        raise DataError(f"{file} is of no known kind", hint=f"known kinds: {' '.join(sorted(KNOWN))}")
     for array in readers.get(kind, _raw)(file, port):
         yield {port.name: array}
 
@@ -132,7 +132,7 @@ def _only_input(file: Path, inputs: Sequence[Port]) -> Port:
     if len(inputs) == 1:
         return inputs[0]
     names = ", ".join(repr(p.name) for p in inputs)
-    raise InputError(
+    raise DataError(
         f"{file} holds one array, the model has {len(inputs)} inputs: {names}",
         hint="write numpy.savez(path, **{name: array}), samples first",
     )
@@ -147,7 +147,7 @@ def _load(file: Path) -> object:
     try:
         return np.load(file, allow_pickle=False)
     except Exception as error:  # of a damaged file numpy, zipfile and zlib raise what they like
-        raise InputError(
+        raise DataError(
             f"numpy cannot read {file}",
             details=str(error).splitlines()[:2],
             hint="write it with numpy.save or numpy.savez",
@@ -158,7 +158,7 @@ def _npz(file: Path, inputs: Sequence[Port]) -> Iterator[Sample]:
     """Yield the samples of named arrays; a single array without the input's name is taken for a single input."""
     content = _load(file)
     if not isinstance(content, np.lib.npyio.NpzFile):
-        raise InputError(f"{file} is a single array", hint="name it .npy")
+        raise DataError(f"{file} is a single array", hint="name it .npy")
     with content as archive:
         arrays = {name: archive[name] for name in archive.files}
     if len(inputs) == len(arrays) == 1 and inputs[0].name not in arrays:
@@ -170,14 +170,14 @@ def _npz(file: Path, inputs: Sequence[Port]) -> Iterator[Sample]:
     if missing:
         has = ", ".join(map(repr, arrays)) or "no array"
         needs = ", ".join(_shown(p) for p in inputs)
-        raise InputError(
+        raise DataError(
             f"{file} has no array {missing[0]!r}", details=[f"it has {has}"], hint=f"the model takes {needs}"
         )
     lists = {p.name: samples_of(arrays[p.name], p, file) for p in inputs}
     counts = {name: len(found) for name, found in lists.items()}
     if len(set(counts.values())) > 1:
         seen = ", ".join(f"{name}: {n}" for name, n in counts.items())
-        raise InputError(f"{file}: inputs have different numbers of samples", details=[seen])
+        raise DataError(f"{file}: inputs have different numbers of samples", details=[seen])
     for i in range(next(iter(counts.values()))):
         yield {name: found[i] for name, found in lists.items()}
 
@@ -185,7 +185,7 @@ def _npz(file: Path, inputs: Sequence[Port]) -> Iterator[Sample]:
 def _npy(file: Path, port: Port) -> Iterator[Array]:
     content = _load(file)
     if not isinstance(content, np.ndarray):
-        raise InputError(f"{file} holds several arrays", hint="name it .npz")
+        raise DataError(f"{file} holds several arrays", hint="name it .npz")
     yield from samples_of(content, port, file)
 
 
@@ -229,7 +229,7 @@ def wanted_shapes(
     names = {name for port in inputs for name in port.free.values()}
     problems += [f"--define-symbol {name}: the model has no such dimension" for name in symbols if name not in names]
     if problems:
-        raise InputError("shapes do not fit the model", details=problems)
+        raise DataError("shapes do not fit the model", details=problems)
     for port in inputs:
         sizes = {axis: symbols[name] for axis, name in port.free.items() if name in symbols}
         if 0 in port.free and batch_size is not None:
@@ -277,7 +277,7 @@ def checked_sample(sample: Mapping[str, Array], inputs: Sequence[Port], number: 
     """Return a sample that a caller made, in the types of the inputs. Raises InputError with all that does not fit."""
     if not isinstance(sample, Mapping):
         names = ", ".join(f"{port.name!r}: array" for port in inputs)
-        raise InputError(f"sample {number} is {type(sample).__name__}", hint=f"a sample is a dict: {{{names}}}")
+        raise DataError(f"sample {number} is {type(sample).__name__}", hint=f"a sample is a dict: {{{names}}}")
     known = {port.name: port for port in inputs}
     arrays = {name: np.asarray(value) for name, value in sample.items()}
     problems = [f"there is no {_shown(port)}" for name, port in known.items() if name not in arrays]
@@ -287,7 +287,7 @@ def checked_sample(sample: Mapping[str, Array], inputs: Sequence[Port], number: 
         if array.shape != port.shape or array.dtype.kind not in "iubf":
             problems.append(f"{name} is {array.dtype}{list(array.shape)}, the model takes {_shown(port)}")
     if problems:
-        raise InputError(f"sample {number} does not fit the model", details=problems)
+        raise DataError(f"sample {number} does not fit the model", details=problems)
     return {name: arrays[name].astype(port.dtype, copy=False) for name, port in known.items()}
 
 
@@ -295,7 +295,7 @@ def samples_of(array: Array, port: Port, where: object) -> list[Array]:
     """Return the samples in an array: samples first; or one sample; or the model's own first axis of 1 counts them."""
     kinds = "iub" if port.dtype.kind in "iu" and port.params is None else "iubf"
     if array.dtype.kind not in kinds:
-        raise InputError(f"{where} has values of type {array.dtype}", hint=f"the model takes {_shown(port)}")
+        raise DataError(f"{where} has values of type {array.dtype}", hint=f"the model takes {_shown(port)}")
     array = as_port(array, port) if array.dtype.kind == "f" else array.astype(port.dtype, copy=False)
     if array.shape == port.shape:
         return [array]
@@ -305,13 +305,13 @@ def samples_of(array: Array, port: Port, where: object) -> list[Array]:
         found = [sample[None] for sample in array]
     else:
         wanted = ", ".join(map(str, ("N", *port.shape)))
-        raise InputError(
+        raise DataError(
             f"{where} has shape {list(array.shape)}, which does not fit the model",
             details=[f"the model takes {_shown(port)}"],
             hint=f"give [{wanted}] for N samples",
         )
     if not found:
-        raise InputError(f"{where} holds no sample: shape {list(array.shape)}", hint="give at least one")
+        raise DataError(f"{where} holds no sample: shape {list(array.shape)}", hint="give at least one")
     return found
 
 
@@ -329,19 +329,19 @@ def _image(file: Path, port: Port, form: ImageFormat) -> Array:
     try:
         from PIL import Image
     except ImportError:
-        raise ToolError(
+        raise MissingToolError(
             f"{file} is an image, and pillow is not installed", hint="pip install 'glowc[quantize]'"
         ) from None
     layout = form.layout or _layout(file, port)
     sizes = port.shape[-3:]
     channels, height, width = sizes if layout == "nchw" else (sizes[2], sizes[0], sizes[1])
     if channels not in (1, 3):
-        raise InputError(f"{file} is an image, the model takes {_shown(port)}", hint="images have 1 or 3 channels")
+        raise DataError(f"{file} is an image, the model takes {_shown(port)}", hint="images have 1 or 3 channels")
     try:
         with Image.open(file) as opened:
             image = opened.convert("L" if channels == 1 else "RGB").resize((width, height), Image.Resampling.BILINEAR)
     except OSError as error:
-        raise InputError(f"{file} is no image that pillow can read", details=[str(error)]) from error
+        raise DataError(f"{file} is no image that pillow can read", details=[str(error)]) from error
     pixels = np.asarray(image, np.float32).reshape(height, width, channels)
     pixels = pixels[..., ::-1] if form.channels == "bgr" else pixels
     if port.dtype.kind == "f" or port.params is not None:
@@ -356,12 +356,12 @@ def _layout(file: Path, port: Port) -> str:
             return "nchw"
         if port.shape[-1] in (1, 3):
             return "nhwc"
-    raise InputError(f"{file} is an image, the model takes {_shown(port)}", hint="give the data as .npy or .npz")
+    raise DataError(f"{file} is an image, the model takes {_shown(port)}", hint="give the data as .npy or .npz")
 
 
 def _per_channel(values: tuple[float, ...], channels: int) -> Array:
     if len(values) not in (1, channels):
-        raise InputError(
+        raise DataError(
             f"{len(values)} numbers for {channels} channels", hint="give --mean and --std one, or one per channel"
         )
     return np.array(values, np.float32)
@@ -374,15 +374,15 @@ def _wav(file: Path, port: Port) -> Iterator[Array]:
             width, count = sound.getsampwidth(), sound.getnchannels()
             data = sound.readframes(sound.getnframes())
     except (wave.Error, EOFError) as error:
-        raise InputError(f"{file} is no WAV file of PCM samples", details=[str(error)]) from error
+        raise DataError(f"{file} is no WAV file of PCM samples", details=[str(error)]) from error
     if width not in (1, 2, 4):
-        raise InputError(f"{file} has {8 * width} bits a sample", hint="convert it to 16 bits")
+        raise DataError(f"{file} has {8 * width} bits a sample", hint="convert it to 16 bits")
     codes = np.frombuffer(data, {1: "u1", 2: "<i2", 4: "<i4"}[width]).astype(np.float32)
     values = (codes - 128) / 128 if width == 1 else codes / float(1 << (8 * width - 1))
     values = values.reshape(-1, count).mean(axis=1)
     size = int(np.prod(port.shape))
     if not values.size:
-        raise InputError(f"{file} holds no sound")
+        raise DataError(f"{file} holds no sound")
     padded = np.zeros(-(-len(values) // size) * size, np.float32)
     padded[: len(values)] = values
     yield from as_port(padded, port).reshape(-1, *port.shape)
@@ -398,10 +398,10 @@ def _csv(file: Path, port: Port) -> Iterator[Array]:
             except ValueError:
                 if number == 1:
                     continue
-                raise InputError(f"{file}, line {number}: not a number in {','.join(row)[:60]!r}") from None
+                raise DataError(f"{file}, line {number}: not a number in {','.join(row)[:60]!r}") from None
             if values.size not in (0, size):
                 hint = f"the model takes {_shown(port)}: {size} numbers a line"
-                raise InputError(f"{file}, line {number} has {values.size} numbers", hint=hint)
+                raise DataError(f"{file}, line {number} has {values.size} numbers", hint=hint)
             if values.size:
                 yield as_port(values, port).reshape(port.shape)
 
@@ -410,7 +410,7 @@ def _raw(file: Path, port: Port) -> Iterator[Array]:
     """Yield samples of the input's own little-endian elements, one after the other."""
     data, size = file.read_bytes(), int(np.prod(port.shape)) * port.dtype.itemsize
     if not data or len(data) % size:
-        raise InputError(
+        raise DataError(
             f"{file} has {len(data):,} bytes", hint=f"the model takes {_shown(port)}: {size:,} bytes a sample"
         )
     yield from np.frombuffer(data, port.dtype.newbyteorder("<")).astype(port.dtype).reshape(-1, *port.shape)

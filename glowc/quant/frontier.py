@@ -16,7 +16,7 @@ import numpy as np
 import onnx
 from onnx import NodeProto
 
-from glowc.errors import InputError
+from glowc.errors import NoChoiceError
 from glowc.quant.calibrate import Calibration
 from glowc.quant.choose import by_calibration
 from glowc.quant.engine import Engine
@@ -229,7 +229,7 @@ def check_limits(found: Found, limits: Limits) -> None:
     if limits.hold(found.point.size):
         return
     least = {p.activations: p for p in sorted(found.points, key=lambda p: -p.size.flash_bytes)}
-    raise InputError(
+    raise NoChoiceError(
         "no choice of weights and activations is within the limits",
         details=[f"activations {kind}, {len(point.weights)} layers in fewer bits: {text}"
                  for kind, point in least.items() for text in limits.exceeded(point.size)],

@@ -11,7 +11,7 @@ from pathlib import Path
 
 import numpy as np
 
-from glowc.errors import InputError
+from glowc.errors import LabelsError
 from glowc.quant.data import ImageFormat, located_samples
 from glowc.quant.net import Port
 
@@ -42,14 +42,14 @@ class Labels:
 def read_labels(path: Path, count: int, names: Sequence[str] = ()) -> Labels:
     """Return the labels of `count` samples. Raises InputError for another number of them, and for what is no label."""
     if not path.is_file():
-        raise InputError(f"label file {path} does not exist", hint=_KINDS)
+        raise LabelsError(f"label file {path} does not exist", hint=_KINDS)
     kind = path.suffix.lower()
     if kind in (".npy", ".npz"):
         found = Labels(_array(path), tuple(names))
     else:
         found = _words(_column(path) if kind == ".csv" else _lines(path), path, tuple(names))
     if len(found.values) != count:
-        raise InputError(f"{path} has {len(found.values)} labels, the data has {count} samples",
+        raise LabelsError(f"{path} has {len(found.values)} labels, the data has {count} samples",
                          hint="give one label per sample, in the order of the data")  # fmt: skip
     return found
 
@@ -75,7 +75,7 @@ def _words(words: Sequence[str], path: Path, names: tuple[str, ...]) -> Labels:
     known = names or tuple(sorted(set(words)))
     unknown = sorted(set(words) - set(known))
     if unknown:
-        raise InputError(f"{path}: label {unknown[0]!r} is not one of the {len(known)} classes", hint="see --classes")
+        raise LabelsError(f"{path}: label {unknown[0]!r} is not one of the {len(known)} classes", hint="see --classes")
     return Labels(np.array([known.index(word) for word in words], np.int64), known)
 
 
@@ -91,13 +91,13 @@ def _array(path: Path) -> np.ndarray:
     try:
         content = np.load(path, allow_pickle=False)
     except Exception as error:  # of a damaged file numpy, zipfile and zlib raise what they like
-        raise InputError(f"numpy cannot read {path}", details=str(error).splitlines()[:2], hint=_KINDS) from error
+        raise LabelsError(f"numpy cannot read {path}", details=str(error).splitlines()[:2], hint=_KINDS) from error
     if not isinstance(content, np.lib.npyio.NpzFile):
         return _classes(np.asarray(content), path)
     with content as archive:
         name = next((n for n in archive.files if n.lower() in _NAMES), None)
         if name is None and len(archive.files) != 1:
-            raise InputError(f"{path} has no array of labels: {', '.join(map(repr, archive.files)) or 'it is empty'}",
+            raise LabelsError(f"{path} has no array of labels: {', '.join(map(repr, archive.files)) or 'it is empty'}",
                              hint="name it 'label'")  # fmt: skip
         return _classes(np.asarray(archive[name or archive.files[0]]), path)
 
@@ -105,7 +105,7 @@ def _array(path: Path) -> np.ndarray:
 def _classes(array: np.ndarray, path: Path) -> np.ndarray:
     """Return whole numbers as int64 without axes of one entry; other labels as they are."""
     if array.dtype.kind not in "iubf" or not array.ndim:
-        raise InputError(f"{path} has values of type {array.dtype}, shape {list(array.shape)}: no labels", hint=_KINDS)
+        raise LabelsError(f"{path} has values of type {array.dtype}, shape {list(array.shape)}: no labels", hint=_KINDS)
     flat = array.reshape(len(array), -1)
     if flat.shape[1] != 1 or not np.array_equal(flat, np.rint(flat)):
         return array
@@ -121,11 +121,11 @@ def _column(path: Path) -> list[str]:
     head = [cell.lower() for cell in rows[0]]
     named = next((i for i, cell in enumerate(head) if cell in _NAMES), None)
     if named is None and len(head) > 1:
-        raise InputError(f"{path} has {len(head)} columns, none is named 'label'", hint="name one of them 'label'")
+        raise LabelsError(f"{path} has {len(head)} columns, none is named 'label'", hint="name one of them 'label'")
     column, body = named or 0, rows[1:] if named is not None else rows
     short = next((i for i, row in enumerate(body, 1) if len(row) <= column), None)
     if short is not None:
-        raise InputError(f"{path}: row {short} has no label", hint="give one label per sample")
+        raise LabelsError(f"{path}: row {short} has no label", hint="give one label per sample")
     return [row[column] for row in body]
 
 
@@ -137,7 +137,7 @@ def _lines(path: Path) -> list[str]:
 def read_classes(path: Path) -> tuple[str, ...]:
     """Return the names of classes: one a line, in the order of the model's outputs."""
     if not path.is_file():
-        raise InputError(f"file of classes {path} does not exist", hint="give the name of a class per line")
+        raise LabelsError(f"file of classes {path} does not exist", hint="give the name of a class per line")
     return tuple(_lines(path))
 
 
@@ -165,7 +165,7 @@ def read_set(
     """Return the samples of files and folders with their labels: of a file, else of the folders' names."""
     found = list(located_samples(data, inputs, images))
     if not found:
-        raise InputError("the data holds no sample", hint="--data FILE_OR_FOLDER, e.g. --data test.npz")
+        raise LabelsError("the data holds no sample", hint="--data FILE_OR_FOLDER, e.g. --data test.npz")
     arrays = {p.name: np.stack([sample[p.name] for _, _, sample in found]) for p in inputs}
     files = [(given, file) for given, file, _ in found]
     known = read_labels(labels, len(found), classes) if labels is not None else folder_labels(files, classes)

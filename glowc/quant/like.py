@@ -14,7 +14,7 @@ from pathlib import Path
 import numpy as np
 from onnx import numpy_helper
 
-from glowc.errors import InputError
+from glowc.errors import LikeError
 from glowc.frontend import tflite_bytes
 from glowc.frontend.reader import load
 from glowc.quant.choose import Chosen
@@ -41,7 +41,7 @@ class Like:
 def read_like(path: Path) -> Like:
     """Return what a quantised ONNX file says of its activations. Raises InputError for one that is none."""
     if tflite_bytes(path) is not None:
-        raise InputError(f"--like {path}: a TensorFlow Lite file", hint="name the ONNX file that glowc quantize wrote")
+        raise LikeError(f"--like {path}: a TensorFlow Lite file", hint="name the ONNX file that glowc quantize wrote")
     proto = load(path).proto
     consts = {c.name: c for c in proto.graph.initializer}
     params: dict[str, Params] = {}
@@ -55,9 +55,9 @@ def read_like(path: Path) -> Like:
                     params |= dict.fromkeys((name, _plain(name)), found)
     notes = {p.key: p.value for p in proto.metadata_props}
     if not params:
-        raise InputError(f"--like {path}: nothing is quantised there", hint="name the file that glowc quantize wrote")
+        raise LikeError(f"--like {path}: nothing is quantised there", hint="name the file that glowc quantize wrote")
     if SOURCES_KEY in notes:
-        raise InputError(f"--like {path}: it has copies of channels (--split-channels), which new weights may not need",
+        raise LikeError(f"--like {path}: it has copies of channels (--split-channels), which new weights may not need",
                          hint="quantise both models without --split-channels")  # fmt: skip
     factors = {name: np.array(f, np.float32) for name, f in json.loads(notes.get(FACTORS_KEY, "{}")).items()}
     return Like(path, params, factors)
@@ -91,7 +91,7 @@ def params_like(like: Like, plan: Plan) -> Chosen:
         else:
             params[first] = found
     if wrong:
-        raise InputError(
+        raise LikeError(
             f"{like.path} is no model of this network, quantised with these options",
             details=wrong[:10],
             hint="export the new model as the old one, and quantise it with the options of that one",
@@ -112,7 +112,7 @@ def factors_like(like: Like, net: Net, shapes: Mapping[str, tuple[int, ...]]) ->
             count, by = count + 1, {**by, **dict.fromkeys(one.values, found)}
     if missing := sorted(like.factors.keys() - by.keys()):
         shown = ", ".join(map(repr, missing[:5]))
-        raise InputError(f"{like.path} has equalised channels of {shown}, which this network has not",
+        raise LikeError(f"{like.path} has equalised channels of {shown}, which this network has not",
                          hint="export the new model as the old one")  # fmt: skip
     return net, count, by
 

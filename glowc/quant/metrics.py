@@ -8,7 +8,7 @@ from pathlib import Path
 
 import numpy as np
 
-from glowc.errors import InputError
+from glowc.errors import LabelsError
 from glowc.paths import module_spec
 from glowc.quant.labels import Labels
 
@@ -65,7 +65,7 @@ def check_classes(labels: Labels, outputs: Array) -> None:
     count = scores(outputs).shape[1]
     wrong = [i for i, label in enumerate(labels.values.tolist()) if not 0 <= label < count]
     if wrong:
-        raise InputError(
+        raise LabelsError(
             f"sample {wrong[0]} has label {labels.values[wrong[0]]}, the model knows classes 0 to {count - 1}",
             details=[f"{len(wrong)} labels are so"],
             hint="count classes from 0, in the order of the model's outputs",
@@ -96,20 +96,20 @@ def load_metric(where: str) -> Metric:
     """
     path, _, name = where.rpartition(":")
     if not path or not Path(path).is_file():
-        raise InputError(f"--metric {where}: no such file", hint="--metric file.py:function")
+        raise LabelsError(f"--metric {where}: no such file", hint="--metric file.py:function")
     spec = module_spec("glowc_metric", path)
     if spec is None or spec.loader is None:
-        raise InputError(f"--metric {where}: {path} is no Python file", hint="--metric file.py:function")
+        raise LabelsError(f"--metric {where}: {path} is no Python file", hint="--metric file.py:function")
     module = importlib.util.module_from_spec(spec)
     try:
         spec.loader.exec_module(module)
     except Exception as error:
-        raise InputError(
+        raise LabelsError(
             f"--metric {where} fails: {type(error).__name__}: {error}", hint="run the file alone"
         ) from error
     function = getattr(module, name, None)
     if not callable(function):
-        raise InputError(f"--metric {where}: {path} has no function {name!r}", hint="--metric file.py:function")
+        raise LabelsError(f"--metric {where}: {path} has no function {name!r}", hint="--metric file.py:function")
     return lambda outputs, labels: _number(function, where, outputs, labels)
 
 
@@ -119,7 +119,7 @@ def _number(function: Callable[[Array, Array], object], where: str, outputs: Arr
         value = float(found)  # type: ignore[arg-type]
     except Exception as error:
         hint = "it is called with outputs and labels, arrays with samples first"
-        raise InputError(f"--metric {where} fails: {type(error).__name__}: {error}", hint=hint) from error
+        raise LabelsError(f"--metric {where} fails: {type(error).__name__}: {error}", hint=hint) from error
     if not np.isfinite(value):
-        raise InputError(f"--metric {where} returns {value}", hint="return a number, more is better")
+        raise LabelsError(f"--metric {where} returns {value}", hint="return a number, more is better")
     return value

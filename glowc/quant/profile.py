@@ -12,7 +12,7 @@ from pathlib import Path
 
 import numpy as np
 
-from glowc.errors import InputError
+from glowc.errors import ProfileError
 from glowc.paths import full_version
 from glowc.quant.engine import Engine, run_net
 from glowc.quant.net import Net, graph_hash
@@ -132,7 +132,7 @@ class Profiler:
             return
         what = "not a number" if np.isnan(array).any() else "infinite"
         given = name in {port.name for port in self.net.inputs}
-        raise InputError(
+        raise ProfileError(
             f"sample {self.samples}: {'input' if given else 'value'} {name!r} is {what} "
             f"in {np.count_nonzero(~np.isfinite(array)):,} of {array.size:,} elements",
             hint="look at this sample of the data"
@@ -143,7 +143,7 @@ class Profiler:
     def profile(self) -> Profile:
         """Return the profile of all samples so far. Raises InputError when there was none."""
         if not self.samples:
-            raise InputError("no sample was profiled", hint="give data with at least one sample")
+            raise ProfileError("no sample was profiled", hint="give data with at least one sample")
         return Profile(graph_hash(self.net), self.samples, dict(self.tensors))
 
 
@@ -191,14 +191,14 @@ def read_profile(path: Path) -> Profile:
         text = path.read_text(encoding="utf-8-sig")
     except (OSError, UnicodeDecodeError) as error:
         reason = error.strerror if isinstance(error, OSError) else "it is no text"
-        raise InputError(
+        raise ProfileError(
             f"cannot read profile {path}: {reason}", hint="glowc profile MODEL --data ... -o p.yaml"
         ) from None
     try:
         return _parsed(text)
     except (ValueError, KeyError, TypeError) as error:
         hint = "write it again with glowc profile"
-        raise InputError(f"{path} is no profile", details=[f"{type(error).__name__}: {error}"], hint=hint) from error
+        raise ProfileError(f"{path} is no profile", details=[f"{type(error).__name__}: {error}"], hint=hint) from error
 
 
 def _parsed(text: str) -> Profile:
@@ -237,7 +237,7 @@ def check_profile(profile: Profile, net: Net, path: Path) -> None:
     open_sizes = [port.name for port in net.inputs if port.free]
     if open_sizes:
         details.append(f"the model leaves sizes of {', '.join(open_sizes)} open: --input-shape as with glowc profile")
-    raise InputError(
+    raise ProfileError(
         f"{path} is the profile of another graph",
         details=details,
         hint="profile this model again; of a model trained again, --like OLD_INT8.onnx keeps the ranges",

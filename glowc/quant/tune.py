@@ -17,7 +17,7 @@ import numpy as np
 import onnx
 from onnx import NodeProto
 
-from glowc.errors import InputError
+from glowc.errors import NoChoiceError
 from glowc.quant.calibrate import Calibration
 from glowc.quant.choose import by_calibration
 from glowc.quant.data import as_port
@@ -127,7 +127,7 @@ def tuned(
         if search.enough(trial):
             done = _pruned(search, done, trial)
             return Tuned(done, search.float_score, tuple(search.trials))
-    raise InputError(
+    raise NoChoiceError(
         f"with {len(trial.keep_float)} layers float the drop is {trial.drop_points:.2f} points, more than "
         f"{target.points:g}; with all of them nothing is quantised",
         details=trial_lines(search.trials),

@@ -17,7 +17,7 @@ from glowc.board import Cpu
 from glowc.codegen.headers import RUNTIME_FILES
 from glowc.codegen.kernels import render_kernel
 from glowc.codegen.view import headers_of
-from glowc.errors import InputError
+from glowc.errors import TunedError
 from glowc.paths import runtime_header
 from glowc.select.candidates import Layer
 from glowc.select.cost import Cost, Costs
@@ -64,12 +64,12 @@ def load_entries(path: Path) -> dict[str, Entry]:
     try:
         data = json.loads(path.read_text(encoding="utf-8-sig"))
         if data["glowc_tune"] != VERSION:
-            raise InputError(f"{path} was written by another version of glowc", hint=_HINT)
+            raise TunedError(f"{path} was written by another version of glowc", hint=_HINT)
         return {key: _entry(value) for key, value in data["layers"].items()}
     except FileNotFoundError:
-        raise InputError(f"no file {path}", hint=_HINT) from None
+        raise TunedError(f"no file {path}", hint=_HINT) from None
     except (OSError, ValueError, KeyError, TypeError, AttributeError) as error:
-        raise InputError(f"{path} holds no measured choices: {error}", hint=_HINT) from error
+        raise TunedError(f"{path} holds no measured choices: {error}", hint=_HINT) from error
 
 
 def _entry(value: Mapping[str, object]) -> Entry:

@@ -13,7 +13,7 @@ from glowc.board import Board
 from glowc.compiler.options import CompileOptions
 from glowc.compiler.report import BenchReport
 from glowc.compiler.samples import read_arrays
-from glowc.errors import InputError
+from glowc.errors import ArraysError, InputError
 from glowc.machine.execute import BundleInfo, bench, execute, read_inputs
 from glowc.machine.validate import OutputComparison, compare, validate_model
 
@@ -58,7 +58,7 @@ class OnBoard:
         expected = read_arrays(path, wanted, {p.name: p.alias for p in self.info.outputs})
         counts = {len(array) for array in (*outputs.values(), *expected.values())}
         if len(counts) > 1:
-            raise InputError(f"{path} holds another number of samples than the inputs",
+            raise ArraysError(f"{path} holds another number of samples than the inputs",
                              hint="pytest --glowc-update records the outputs anew")  # fmt: skip
         relative = float(self.info.report.get("float_tolerance", 0.0))
         self._judge([compare(name, outputs[name], expected[name], relative) for name in outputs], str(path), None)
@@ -105,7 +105,7 @@ class OnBoard:
         if set(inputs) != set(wanted) or any(list(inputs[n].shape[1:]) != shape for n, shape in wanted.items()):
             seen = ", ".join(f"{name} {list(array.shape)}" for name, array in inputs.items())
             takes = ", ".join(f"{name} [samples, {', '.join(map(str, shape))}]" for name, shape in wanted.items())
-            raise InputError(f"the arrays do not fit the model: {seen}", hint=f"it takes {takes}")
+            raise ArraysError(f"the arrays do not fit the model: {seen}", hint=f"it takes {takes}")
         return {port.name: port.to_bundle(inputs[port.name]) for port in self.info.inputs}
 
 

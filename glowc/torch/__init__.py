@@ -21,13 +21,13 @@ from glowc.api.build import Data, quantize
 from glowc.api.build import compile as compile_bundle
 from glowc.api.session import InferenceSession
 from glowc.compiler.options import CompileOptions
-from glowc.errors import ModelError, ToolError
+from glowc.errors import MissingToolError, ModelError
 from glowc.quant.quantizer import QuantizeOptions
 
 try:
     import torch
 except ImportError as error:
-    raise ToolError("PyTorch is not installed", hint="pip install 'glowc[torch]'") from error
+    raise MissingToolError("PyTorch is not installed", hint="pip install 'glowc[torch]'") from error
 
 __all__ = ["GlowcModule", "compile", "export"]
 

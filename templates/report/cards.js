@@ -40,11 +40,19 @@ function cards() {
       ? card("Time", `${digits(report.ms, 3)} ms`, `${report.chip.name} at ${report.chip.clock_mhz} MHz, modelled`)
       : null,
     hasCycles ? card("Cycles", count(report.cycles), trusted(report.chip)) : null,
+    report.uj !== undefined ? card("Energy", `${digits(report.uj, 2)} µJ`, energyNote()) : null,
     hasInsns
       ? card("Instructions", count(report.insns), "counted, one inference")
       : card("Instructions", count(report.insns_estimate), "estimated, one inference"),
     card("Multiply-accumulates", macs, `${layers.length} layers`),
   ]);
+}
+
+function energyNote() {
+  const battery = report.battery;
+  const each = `${report.chip.energy.pj_per_cycle} pJ a cycle, modelled`;
+  if (!battery) return each;
+  return `${each}; ${count(battery.days)} days of ${battery.capacity_mah} mAh at ${count(battery.per_hour)} an hour`;
 }
 
 function trusted(chip) {

@@ -47,6 +47,9 @@ function layerColumns() {
       ? [
           numbered("cycles", (row) => row.cycles, "modelled"),
           { title: "ms", value: (row) => row.ms, text: (row) => digits(row.ms, 3), n: true },
+          ...(report.uj !== undefined
+            ? [{ title: "µJ", value: (row) => row.uj, text: (row) => digits(row.uj, 2), n: true }]
+            : []),
           {
             title: "spent on",
             value: (row) => stallShare(row),
@@ -107,7 +110,10 @@ function drawLayers() {
 
 function totalRow() {
   const insns = hasInsns ? report.insns : report.insns_estimate;
-  const timed = hasCycles ? [count(report.cycles), digits(report.ms, 3), ""] : [count(report.cycles_estimate)];
+  const energy = report.uj !== undefined ? [digits(report.uj, 2)] : [];
+  const timed = hasCycles
+    ? [count(report.cycles), digits(report.ms, 3), ...energy, ""]
+    : [count(report.cycles_estimate)];
   const cells = [
     "",
     "whole inference",

@@ -230,7 +230,7 @@ def test_missing_model_names_the_file(project: Path) -> None:
 def test_broken_model_stops_make_and_is_tried_again(project: Path) -> None:
     (project / "models" / "sine.onnx").write_text("no model")
     for _ in range(2):
-        assert "error: models/sine.onnx is not an ONNX file" in make(project, ok=False)
+        assert "error[GL0101]: models/sine.onnx is not an ONNX file" in make(project, ok=False)
 
 
 def test_clean_needs_no_glowc(project: Path) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import re
 import sys
 import tarfile
@@ -91,6 +92,17 @@ def test_examples_come_with_the_package(install: Install, tmp_path: Path) -> Non
     assert install.run("glowc", "docs", "wire") == (ROOT / "docs" / "WIRE.md").read_text()
     install.run("glowc", "example", "firmware-cmake", str(tmp_path / "mine"))
     assert (tmp_path / "mine/cmake/glowc.cmake").is_file()
+
+
+def test_archives_are_equal_bytes_on_another_day(checkout: Checkout, tmp_path: Path) -> None:
+    """Files have the time of SOURCE_DATE_EPOCH, or one that never changes; only equal contents count."""
+    for path in (checkout.path / "glowc").glob("*.py"):
+        os.utime(path, (1, 1))
+    for kind in ("wheel", "sdist"):
+        run(sys.executable, "-m", "hatchling", "build", "-t", kind, "-d", tmp_path, cwd=checkout.path)
+    assert {path.name: path.read_bytes() for path in tmp_path.iterdir()} == {
+        path.name: path.read_bytes() for path in (checkout.wheel, checkout.sdist)
+    }
 
 
 def test_sdist_builds_the_same_wheel(checkout: Checkout, tmp_path: Path) -> None:

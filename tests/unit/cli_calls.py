@@ -37,14 +37,14 @@ def tree(folder: Path) -> dict[str, bytes | None]:
 
 
 def refused(glowc: Glowc, *argv: object, says: Sequence[str], hint: str = "", status: int = 1) -> Result:
-    """The call fails as it should: status 1, `error:` first, every text of `says`, a hint, no trace of it on disk."""
+    """The call fails as it should: status 1, `error[CODE]:` first, every text of `says`, a hint, nothing on disk."""
     before = tree(Path.cwd())
     result = glowc(*argv)
     assert tree(Path.cwd()) == before
     assert result.status == status, result.err
     assert result.out == ""
-    assert result.err.startswith("error: ")
-    assert len(re.findall("^error: ", result.err, re.MULTILINE)) == 1
+    assert re.match(r"error\[GL\d{4}\]: ", result.err), result.err
+    assert len(re.findall("^error", result.err, re.MULTILINE)) == 1
     assert "Traceback" not in result.err
     assert 'File "' not in result.err
     for text in says:

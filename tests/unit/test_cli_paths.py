@@ -48,7 +48,7 @@ def test_tune_looks_at_its_output_before_it_measures(glowc: Glowc) -> None:
 def test_path_that_is_a_folder_or_absent(glowc: Glowc, option: str, value: str) -> None:
     result = glowc("compile", DIGITS, "-o", "out", option, value)
     assert (result.status, result.out) == (1, "")
-    assert result.err.startswith("error: "), result.err
+    assert result.err.startswith("error[GL"), result.err
     assert tree(Path.cwd()) == {}
 
 
@@ -56,7 +56,7 @@ def test_file_of_dumps_that_cannot_be_written(glowc: Glowc) -> None:
     Path("dump/99-program.txt").mkdir(parents=True)
     result = glowc("compile", DIGITS, "-o", "out", "--dump-ir", "dump")
     assert result.status == 1
-    assert "error: dump/99-program.txt" in result.err
+    assert "]: dump/99-program.txt" in result.err
 
 
 # ---- the cache ----

@@ -117,7 +117,7 @@ def test_commands_work(left: dict[str, Left], system: str) -> None:
     assert {name: answer for name, answer in found.items() if (answer[0] != 0) != (name in fails)} == {}
     for name in fails & found.keys():
         assert found[name][0] == 1
-        assert found[name][1].startswith("error: ")
+        assert found[name][1].startswith("error[GL")
         assert "hint: " in found[name][1]
 
 

@@ -18,7 +18,7 @@ import flatbuffers  # type: ignore[import-untyped]
 import numpy as np
 import tflite  # type: ignore[import-untyped]
 
-from glowc.errors import ModelError
+from glowc.errors import ModelFileError
 from glowc.frontend.problems import NodeError
 from glowc.frontend.tflite import is_tflite_file
 from glowc.graph.types import LARGEST_TENSOR_BYTES
@@ -137,15 +137,15 @@ class TfliteModel:
 def read_tflite(data: bytes, label: str) -> TfliteModel:
     """Read a file. Raises ModelError that says what is wrong with it."""
     if not is_tflite_file(data):
-        raise ModelError(f"{label} is not a TensorFlow Lite file: bytes 4 to 8 are not TFL3", hint=_HINT)
+        raise ModelFileError(f"{label} is not a TensorFlow Lite file: bytes 4 to 8 are not TFL3", hint=_HINT)
     place = _Place()
     try:
         return _Reader(data, place).model()
     except NodeError as problem:
-        raise ModelError(f"{label}: {problem}", hint=problem.hint or _HINT) from None
+        raise ModelFileError(f"{label}: {problem}", hint=problem.hint or _HINT) from None
     except _DAMAGED as error:
         what = f"{label} is damaged or truncated: {place.text}, an offset leads outside of its {len(data):,} bytes"
-        raise ModelError(what, hint=_HINT) from error
+        raise ModelFileError(what, hint=_HINT) from error
 
 
 @dataclass(slots=True)

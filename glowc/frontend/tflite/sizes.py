@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
-from glowc.errors import InputError
+from glowc.errors import SizesError
 from glowc.frontend.tflite.reader import Subgraph, Tensor
 
 Shape = tuple[int, ...]
@@ -29,12 +29,12 @@ def input_shapes(graph: Subgraph, called: Mapping[int, str], sizes: Sizes) -> di
     for name, shape in sizes.shapes.items():
         if name not in names:
             have = ", ".join(called[i] for i in graph.inputs)
-            raise InputError(f'--input-shape: no input "{name}"', hint=f"its inputs: {have}")
+            raise SizesError(f'--input-shape: no input "{name}"', hint=f"its inputs: {have}")
         tensor = graph.tensors[names[name]]
         if len(shape) != len(tensor.shape):
-            raise InputError(f"--input-shape {name}: {len(shape)} axes, the model's input has {len(tensor.shape)}")
+            raise SizesError(f"--input-shape {name}: {len(shape)} axes, the model's input has {len(tensor.shape)}")
         if min(shape, default=1) < 1:
-            raise InputError(f"--input-shape {name}: every size must be at least 1")
+            raise SizesError(f"--input-shape {name}: every size must be at least 1")
         found[tensor.index] = shape
     return found
 
@@ -44,12 +44,12 @@ def _batched(graph: Subgraph, batch: int | None) -> dict[int, Shape]:
     if batch is None:
         return {}
     if batch < 1:
-        raise InputError(f"batch size {batch}: must be at least 1")
+        raise SizesError(f"batch size {batch}: must be at least 1")
     tensors = [graph.tensors[i] for i in graph.inputs]
     first = [t.shape[0] for t in tensors if t.shape]
     if not any(map(_is_free, tensors)) and first and batch not in first:
         text = f"batch size {batch}: the model's inputs have the fixed batch size {first[0]}"
-        raise InputError(text, hint="--input-shape NAME=SHAPE gives an input another shape than the file's")
+        raise SizesError(text, hint="--input-shape NAME=SHAPE gives an input another shape than the file's")
     return {t.index: (batch, *t.shape[1:]) for t in tensors if _is_free(t)}
 
 

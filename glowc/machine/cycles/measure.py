@@ -12,7 +12,7 @@ import numpy as np
 
 from glowc.board import Board, Cache, Chip, machine_of
 from glowc.codegen.names import c_ident
-from glowc.compiler.report import BenchReport, CyclesReport
+from glowc.compiler.report import BenchReport, CyclesReport, EnergyReport
 from glowc.errors import BoardError, ToolError
 from glowc.machine.cycles.pipeline import TRUST, UNCHECKED, Pipeline, missing_tool, read_pipeline
 from glowc.machine.cycles.rules import Cycles
@@ -21,6 +21,7 @@ from glowc.machine.elf import symbols
 from glowc.machine.execute import BundleInfo, build_bundle, data_names, random_inputs, write_samples
 from glowc.machine.qemu import trace_elf
 
+ENERGY_NOT_KNOWN = "not known: no measurement of this chip's energy is published"
 _WEIGHTS, _ARENA = 0, 1  # the first areas
 _BEFORE = 1  # segment of main_run.c between its first two marks: what a mark takes
 _INFERENCE, _FIRST_LAYER = 2, 3  # after that one: the call, and in a program that marks layers the first of them
@@ -244,18 +245,30 @@ def report_cycles(report: BenchReport, measured: Measured, chip: Chip) -> None:
     trust = TRUST.get(chip.core, UNCHECKED)
     report["chip"] = {
         "name": chip.name, "core": chip.core, "clock_mhz": chip.clock_mhz, "error_percent": trust.percent,
-        "checked": trust.checked, "assumed": chip.assumed or None,
+        "checked": trust.checked, "assumed": chip.assumed or None, "energy": _energy_of(chip),
     }  # fmt: skip
-    _add(report, measured.whole, chip)
+    _add(report, measured.whole, chip, report["weights_bytes"])
+    sizes_bytes = {constant["name"]: constant["size_bytes"] for constant in report.get("constants", ())}
     for layer, count in zip(report["layers"], measured.layers, strict=True):
-        _add(layer, count, chip)
+        _add(layer, count, chip, sum(sizes_bytes.get(name, 0) for name in layer.get("constants", ())))
     if measured.longest is not None and (slices := report["slices"]) is not None:
         cycles = measured.longest.cycles
         slices["longest_cycles"], slices["longest_ms"] = round(cycles), round(chip.milliseconds(cycles), 4)
 
 
-def _add(entry: CyclesReport, count: Count, chip: Chip) -> None:
+def _energy_of(chip: Chip) -> EnergyReport:
+    if chip.energy is None:
+        return {"pj_per_cycle": None, "error_percent": None, "source": ENERGY_NOT_KNOWN}
+    return {
+        "pj_per_cycle": chip.energy.pj_per_cycle, "error_percent": chip.energy.error_percent,
+        "source": chip.energy.source,
+    }  # fmt: skip
+
+
+def _add(entry: CyclesReport, count: Count, chip: Chip, constant_bytes: int) -> None:
     entry["cycles"], entry["ms"] = round(count.cycles), round(chip.milliseconds(count.cycles), 4)
+    if chip.energy is not None:
+        entry["uj"] = round(chip.energy.microjoules(count.cycles, constant_bytes), 3)
     entry["cycles_by_cause"] = count.stalls()
     entry["fetch_misses"], entry["data_misses"] = count.fetch_misses, count.data_misses
     entry["weights_read_bytes"] = count.weights_read_bytes

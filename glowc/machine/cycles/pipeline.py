@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import TypeVar
 
 from glowc.board import Board, find_tool, install_command
-from glowc.errors import BoardError, ToolError
+from glowc.errors import BoardError, MissingToolError
 from glowc.machine.cycles.mca import MCA, MODELS, assembly, block_cycles
 from glowc.machine.cycles.rules import CORES, Cycles, cycles_of
 from glowc.machine.cycles.trace import Block
@@ -70,7 +70,7 @@ def read_pipeline(elf: Path, board: Board, core: str, blocks: Iterable[Block]) -
         raise BoardError(f"no rules for the cycles of {core}", details=["known: " + ", ".join(known_cores())])
     missing = missing_tool(core)
     if missing:
-        raise ToolError(missing, hint="; ".join(filter(None, (install_command([MCA]), _NOTHING))))
+        raise MissingToolError(missing, hint="; ".join(filter(None, (install_command([MCA]), _NOTHING))))
     return _by_mca(elf, core, places)
 
 

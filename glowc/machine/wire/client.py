@@ -49,6 +49,8 @@ class Status(IntEnum):
 class WireError(ToolError):
     """The board does not answer, or not as it should."""
 
+    code = "GL0602"
+
 
 class LostStateError(Exception):
     """The board was reset between inferences that depend on each other."""

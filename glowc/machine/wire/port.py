@@ -6,7 +6,7 @@ import sys
 from importlib.util import find_spec
 from typing import Protocol
 
-from glowc.errors import ToolError
+from glowc.errors import MissingToolError, ToolError
 
 DEFAULT_BAUD = 115200
 
@@ -58,7 +58,7 @@ def open_port(name: str, baud: int | None = None) -> Port:
                 return open_path(name)
         return _Serial(name, baud or DEFAULT_BAUD)
     except ImportError:
-        raise ToolError(f"{name} needs pyserial", hint="pip install 'glowc[serial]'") from None
+        raise MissingToolError(f"{name} needs pyserial", hint="pip install 'glowc[serial]'") from None
     except (OSError, ValueError) as error:
         reason = getattr(error, "strerror", None) or error
         raise ToolError(

@@ -15,7 +15,7 @@ from typing import ClassVar
 
 import numpy as np
 
-from glowc.errors import ModelError
+from glowc.errors import StreamError
 from glowc.graph.graph import Graph, GraphEditor, Node, State
 from glowc.graph.types import TensorType
 from glowc.ops.movement import slice_ranges
@@ -37,7 +37,7 @@ class Stateful(GraphPass):
         if not nodes:
             problems = ["it has no LSTM, GRU or RNN"]
         if problems:
-            raise ModelError(f"model {graph.name!r} cannot be compiled with --stateful", details=problems)
+            raise StreamError(f"model {graph.name!r} cannot be compiled with --stateful", details=problems)
         editor = GraphEditor(graph)
         for node in nodes:
             editor.update(node, attrs={**node.attrs, "stateful": 1})

@@ -12,7 +12,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from glowc.errors import InputError, ModelError
+from glowc.errors import InputError, StreamError
 from glowc.graph.attrs import AttrValue
 from glowc.graph.graph import Graph, GraphEditor, Node
 from glowc.graph.types import TensorType
@@ -60,7 +60,7 @@ def time_stream(graph: Graph, hop: int, axis: int | None = None) -> TimeStream:
     Raises InputError for a hop or an axis that the input has not, ModelError naming every layer that stands against it.
     """
     if len(graph.inputs) != 1:
-        raise ModelError(
+        raise StreamError(
             f"model {graph.name!r} has {len(graph.inputs)} inputs; --input-stream time needs exactly one",
             hint="compile it without --input-stream",
         )
@@ -78,7 +78,7 @@ def time_stream(graph: Graph, hop: int, axis: int | None = None) -> TimeStream:
     if fitting:
         return max(fitting, key=lambda one: len(one.computing)).finish()
     closest = next((one for one in tried if one.problems), tried[0])
-    raise ModelError(
+    raise StreamError(
         f"model {graph.name!r} cannot be compiled with --input-stream time along axis {closest.axis} of its input",
         details=closest.problems or ["every layer needs the whole window, nothing could be computed step by step"],
         hint=_HINT,
