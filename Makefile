@@ -148,12 +148,15 @@ site: setup-quick  #- the documentation as a website: build/site
 	$(PY) -m pip install -q --no-build-isolation -e '.[site]'
 	NO_MKDOCS_2_WARNING=1 $(PY) -m mkdocs build --strict
 
-.PHONY: bench bench-kernels bench-memory quant-bench sixteen-bench narrow-bench tflite-bench constants ref-layers costs costs-check schedules stack-costs flips stack house twice codegen-diff disasm-diff
+.PHONY: bench bench-kernels bench-large bench-memory quant-bench sixteen-bench narrow-bench tflite-bench constants ref-layers costs costs-check schedules stack-costs flips stack house twice codegen-diff disasm-diff
 bench: setup  #- measure the sample models on the boards
 	$(PY) scripts/bench.py
 
 bench-kernels: setup  #- instructions per multiply-accumulate of single layers, beside other engines
 	$(PY) scripts/bench_kernels.py
+
+bench-large: setup  #- seconds and memory of models with 25 MB and 54 MB of weights, and of 4,000 layers: MODELS=, WEIGHTS=
+	$(PY) scripts/bench_large.py $(MODELS) $(if $(WEIGHTS),--weights $(WEIGHTS))
 
 bench-memory: setup-quick  #- arena of the sample models under every memory plan
 	$(PY) scripts/bench_memory.py

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT-0 */
-/* A model's constants as a blob, NAME_weights.bin, that firmware replaces without being linked again.
+/* A model's constants as a blob, NAME_weights.bin, that is linked into the image, or replaced without being linked again.
  *
  *   byte  0  'G' 'L' 'W' 'B'
  *         4  uint16 version of this layout, uint16 bytes before the constants
@@ -36,7 +36,8 @@ typedef enum {
   GLOW_ERROR_WEIGHTS_LENGTH = 19,    /* cut off, or of another length than the code needs */
   GLOW_ERROR_WEIGHTS_CRC = 20,       /* damaged */
   GLOW_ERROR_WEIGHTS_ALIGN = 21,     /* not aligned to NAME_WEIGHTS_ALIGN */
-  GLOW_ERROR_WEIGHTS_SIGNATURE = 22  /* the caller's function does not accept it */
+  GLOW_ERROR_WEIGHTS_SIGNATURE = 22, /* the caller's function does not accept it */
+  GLOW_ERROR_WEIGHTS_FILE = 23       /* --weights file: it cannot be opened or mapped */
 } glow_weights_status_t;
 
 /* Says whether a blob, intact already, may be used: 0 refuses it. `blob_bytes` is what the caller of NAME_use_weights_if()

@@ -39,7 +39,7 @@ def c_seconds(model: glowc.LoadedModel, arrays: Sequence[np.ndarray]) -> float:
         loop, library = Path(folder) / "loop.c", Path(folder) / "loop.so"
         params = ", ".join(f"void *{name}" for name in names)
         loop.write_text(_LOOP.format(name=info.name, prefix=prefix, params=params, args=", ".join(names)))
-        sources = [loop, info.folder / f"{info.name}.c", info.folder / f"{info.name}_weights.c"]
+        sources = [loop, *info.sources]
         argv = ["gcc", "-O2", "-ffp-contract=off", "-shared", "-fPIC", f"-I{info.folder}", *map(str, sources)]
         subprocess.run([*argv, "-o", str(library), "-lm"], check=True)
         many = ctypes.CDLL(str(library)).many

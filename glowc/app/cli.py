@@ -226,7 +226,7 @@ register_export(app)
 register_firmware(app)
 register_matrix(app)
 register_docs(app)
-_GARBAGE = 200_000  # objects before it is collected: a command makes little of it, and what there is is gone soon
+_GARBAGE = 1_000_000  # objects before it is collected: a command makes little of it, and what there is is gone soon
 INTERRUPTED = 130  # 128 and the number of SIGINT, as shells have it
 
 

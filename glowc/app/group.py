@@ -84,7 +84,8 @@ def compile_weights(model: Path, folder: Path, options: CompileOptions, out: Pat
 
     info = load_bundle(folder)
     check_blob(info.folder, info.report)
-    how = replace(options_of(info.report["options"], options), name=info.name, weights="blob",
+    how = replace(options_of(info.report["options"], options), name=info.name,
+                  weights="file" if "--weights file" in info.report["options"] else "blob",
                   form=info.report.get("format", "folder"))  # fmt: skip
     with progress_line(as_json) as progress:
         compiled = compile_model(model, bundle_board(info), how, progress)

@@ -1,4 +1,4 @@
-"""The constants of a model as NAME_weights.bin, which firmware replaces without being linked again.
+"""The constants of a model as NAME_weights.bin: linked into the image, or replaced without being linked again.
 
 `runtime_c/glow_weights.h` draws the layout. The hash of the code is that of the C which reads the constants: a blob
 fits exactly the code that it would have been compiled with.
@@ -14,6 +14,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from glowc.codegen.kernels import environment
 from glowc.codegen.view import ConstView
 from glowc.paths import full_version
 
@@ -28,6 +29,11 @@ class Blob:
     offsets: tuple[int, ...]
     payload_bytes: int
     align_bytes: int
+
+    @property
+    def file_bytes(self) -> int:
+        """The bytes of the file, with the header."""
+        return _HEADER_BYTES + self.payload_bytes
 
 
 def lay_out(consts: Sequence[ConstView]) -> Blob:
@@ -53,13 +59,34 @@ def code_hash(source: str, consts: Sequence[ConstView], blob: Blob) -> bytes:
 
 def blob_bytes(blob: Blob, arrays: Sequence[np.ndarray], code: bytes, model_hash: str) -> bytes:
     """Return the file; `arrays` are in the order of the offsets, `model_hash` is "sha256:" and hexadecimal digits."""
-    payload = bytearray(blob.payload_bytes)
+    pieces: list[bytes | memoryview] = [(code + model_bytes(model_hash)).ljust(_HEADER_BYTES - _CRC_FROM, b"\0")]
+    end = 0
     for offset, array in zip(blob.offsets, arrays, strict=True):
-        raw = np.ascontiguousarray(array).tobytes()
-        payload[offset : offset + len(raw)] = raw
-    model = bytes.fromhex(model_hash.partition(":")[2])[:_HASH_BYTES]
-    behind = (code + model).ljust(_HEADER_BYTES - _CRC_FROM, b"\0") + payload
-    return _MAGIC + struct.pack("<HHII", _VERSION, _HEADER_BYTES, blob.payload_bytes, zlib.crc32(behind)) + behind
+        raw = np.ascontiguousarray(array).reshape(-1).view(np.uint8)
+        pieces += [bytes(offset - end), raw.data]
+        end = offset + raw.size
+    pieces.append(bytes(blob.payload_bytes - end))
+    crc = 0
+    for piece in pieces:
+        crc = zlib.crc32(piece, crc)
+    head = _MAGIC + struct.pack("<HHII", _VERSION, _HEADER_BYTES, blob.payload_bytes, crc)
+    return b"".join([head, *pieces])
+
+
+def model_bytes(model_hash: str) -> bytes:
+    """Return what a file says of the model: the bytes of "sha256:" and hexadecimal digits."""
+    return bytes.fromhex(model_hash.partition(":")[2])[:_HASH_BYTES].ljust(_HASH_BYTES, b"\0")
+
+
+def assembly(symbol: str, file: str, content: bytes, align_bytes: int, title: str, macro: str = "") -> str:
+    """Return the assembly that has the `content` of a file as array `symbol`, in the section that `macro` names.
+
+    The hash of the content is in it, so that a build compiles it again for another one.
+    """
+    return environment().get_template("weights.S.j2").render(
+        symbol=symbol, file=file, size=len(content), hash=hashlib.sha256(content).hexdigest(), align=align_bytes,
+        title=title, macro=macro,
+    )  # fmt: skip
 
 
 def c_bytes(code: bytes) -> str:

@@ -9,8 +9,9 @@ import numpy as np
 
 from glowc import __version__
 from glowc.codegen.blob import HEADER as BLOB_HEADER
-from glowc.codegen.blob import blob_bytes, c_bytes, code_hash, lay_out
-from glowc.codegen.export import FOLDER, check_core, check_package, exported, placed
+from glowc.codegen.blob import assembly, blob_bytes, c_bytes, code_hash, lay_out
+from glowc.codegen.elf_object import elf_object, machine_of
+from glowc.codegen.export import FOLDER, check_core, check_package, check_weights, exported, placed, weights_of
 from glowc.codegen.headers import RUNTIME_FILES
 from glowc.codegen.kernels import environment, extern_files, foreign_headers
 from glowc.codegen.names import c_lines, is_ident, prints_math
@@ -59,7 +60,7 @@ class BundleSpec:
     cpu_flags: tuple[str, ...] = ()  # of a compiler with gcc's options, for that core
     loop_bytes: int | None = None  # of hot code that chips with that core keep of their flash
     code_section: str | None = None  # of the kernels' code
-    blob: bool = False  # constants in a file of their own
+    weights: str = "c"  # the form of the constants: "auto", or one of export.WEIGHTS
     line_bytes: int = 1  # of the data cache that the arena shares no line of with other variables
     form: str = FOLDER  # of the files: FOLDER or one of export.FORMS
     package: Mapping[str, str] = field(default_factory=dict)  # what it says of its maker, where it is a package
@@ -86,6 +87,7 @@ class Bundle:
     extern_sources: tuple[str, ...] = ()
     foreign: frozenset[str] = frozenset()  # files that plugins brought along
     binaries: Mapping[str, bytes] = field(default_factory=dict)
+    weights: str = "c"  # the form of the constants
 
 
 @dataclass(frozen=True, slots=True)
@@ -132,7 +134,10 @@ def view_model(
     extern_headers, extern_sources = extern_files(program)
     extern_headers |= foreign_headers(of_variants)
     headers = [name for name in of_variants if name not in extern_headers]
-    headers += [BLOB_HEADER] if spec.blob else []
+    printed = list(consts.values())
+    weights = weights_of(spec.weights, spec.form, sum(c.size_bytes for c in printed))
+    blob = None if weights == "c" else lay_out(printed)
+    headers += [BLOB_HEADER] if blob else []
     _check_extern(spec, [*extern_headers, *extern_sources])
     m = PrintedModel(
         name=spec.name, prefix=prefix, cpu=spec.cpu, opt=spec.opt, model_hash=spec.model_hash, options=spec.options,
@@ -149,7 +154,7 @@ def view_model(
         in_arena=[printed_tensor(t, prefix, places) for t in _in_arena(program, tensors)],
         caller_io=program.caller_io, states=states, layers=[printed_layer(layer) for layer in layers], pieces=pieces,
         macs=sum(layer.macs for layer in layers), structs=table.structs, functions=table.definitions,
-        consts=list(consts.values()), blob=lay_out(list(consts.values())) if spec.blob else None,
+        consts=printed, blob=blob, weights=weights,
         needs_math=needs_math(program), kernel_headers=[*headers, *extern_headers],
         runtime_files=[*RUNTIME_FILES, *headers, *extern_headers], extern_sources=list(extern_sources),
         tested=[spec.name] if golden else [],
@@ -170,6 +175,7 @@ def render_bundle(
 
     Raises InputError when the names that the user chose clash with those of the bundle.
     """
+    check_weights(spec.form, spec.weights)
     table = FunctionTable(prefix_of(spec.name), literal_kernels(program, spec.opt))
     consts = model_constants(program, spec)
     viewed = view_model(program, places, arena_bytes, spec, table, consts, golden=golden is not None)
@@ -182,16 +188,16 @@ def render_bundle(
         f"{spec.name}.mk": "model.mk.j2",
         "README.md": "bundle_readme.md.j2",
     }
-    if spec.blob:
-        templates |= {name: f"weights_blob.{name[-1]}.j2" for name in templates if "_weights." in name}
     env = environment()
-    code, binaries = b"", dict[str, bytes]()
+    code, linked, binaries = b"", dict[str, str](), dict[str, bytes]()
     if model.blob is not None:
+        templates |= {name: f"weights_blob.{name[-1]}.j2" for name in templates if "_weights." in name}
         code = code_hash(env.get_template("model.c.j2").render(m=model), model.consts, model.blob)
-        every = {**program.consts, **state_starts(program)}
-        blob = blob_bytes(model.blob, [every[name] for name in consts], code, spec.model_hash)
-        binaries = {f"{spec.name}_weights.bin": blob}
-    files = {
+        blob = blob_bytes(model.blob, [c.array for c in model.consts], code, spec.model_hash)
+        linked, binaries = _constants(model, blob)
+    if model.linked:
+        del templates[f"{spec.name}_weights.c"]
+    files = linked | {
         file: env.get_template(template).render(m=model, code=c_bytes(code)) for file, template in templates.items()
     }
     if golden is not None:
@@ -218,7 +224,22 @@ def render_bundle(
         tuple(viewed.extern_sources),
         foreign,
         binaries,
+        model.weights,
     )
+
+
+def _constants(model: PrintedModel, blob: bytes) -> tuple[dict[str, str], dict[str, bytes]]:
+    """Return the texts and the other files that hold the constants of a model whose C does not."""
+    symbol, align = f"{model.prefix}_weights", model.blob.align_bytes if model.blob is not None else 1
+    if model.weights == "object":
+        return {}, {model.weights_source: elf_object(symbol, blob, align, machine_of(model.features))}
+    file = f"{model.name}_weights.bin"
+    if model.weights != "asm":
+        return {}, {file: blob}
+    title = f"The constants of {model.name} (glowc {model.version}, model {model.model_hash}) from {file}."
+    return {model.weights_source: assembly(symbol, file, blob, align, title, f"{model.P}_WEIGHTS_SECTION")}, {
+        file: blob
+    }
 
 
 def release() -> str:
@@ -250,7 +271,8 @@ def _check_names(spec: BundleSpec, prefix: str, used: Iterable[str]) -> None:
         raise InputError(f"{entry!r} is no C identifier", hint=hint)
     own = (
         "abort", "abort_in", "arena", "arenas", "begin", "begin_in", "check", "infer", "layer_name", "part", "parts",
-        "reset", "reset_in", "run", "run_in", "step", "step_in",
+        "reset", "reset_in", "run", "run_in", "step", "step_in", "use_weights",
+        "use_weights_file", "use_weights_if", "weights",
     )  # fmt: skip
     taken = {*used, *(f"{prefix}_{word}" for word in own), "memcmp", "memcpy", "memmove", "memset"}
     families = ("glow_", f"{prefix}_arena_", f"{prefix}_w_", f"{prefix}_args_", f"{prefix}_golden_")

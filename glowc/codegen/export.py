@@ -14,6 +14,11 @@ from glowc.errors import InputError
 from glowc.paths import data_dir
 
 FOLDER, SINGLE = "folder", "single"
+LINKED = {"asm": ".S", "object": ".o"}
+"""The forms of constants in which their file becomes a part of the image, and what ends the name of the source."""
+WEIGHTS = ("c", *LINKED, "blob", "file")
+"""The forms of constants."""
+_LARGE_BYTES = 1 << 20  # C of more constants takes the compiler seconds
 _INCLUDE = re.compile(r'#include "([^"]+)"')
 _CONDITION = re.compile(r"#\s*(if|ifdef|ifndef|elif|else|endif)\b(.*)")
 
@@ -65,7 +70,7 @@ def exported(
     """
     if form not in FORMS:
         raise InputError(f'unknown format "{form}"', details=["known: " + ", ".join((FOLDER, *FORMS))])
-    sources = {file: text for file, text in files.items() if file.endswith((".c", ".h"))}
+    sources = {file: text for file, text in files.items() if file.endswith((".c", ".h", ".S"))}
     if form == SINGLE:
         sources = _in_one(name, sources, foreign)
     if not FORMS[form].flags:
@@ -86,6 +91,25 @@ def check_package(form: str, fields: Collection[str]) -> None:
     if fields and form in (FOLDER, SINGLE, "zephyr"):
         raise InputError(f"--package {next(iter(fields))}=...: --format {form} is no package",
                          hint="--format arduino, platformio, esp-idf, cmsis-pack or cmake")  # fmt: skip
+
+
+def weights_of(wanted: str, form: str, weights_bytes: int) -> str:
+    """Return the one of WEIGHTS that is meant: "auto" is C, and assembly for many constants where a format takes it."""
+    if wanted == "auto":
+        return "asm" if _takes_linked(form) and weights_bytes >= _LARGE_BYTES else "c"
+    return "c" if wanted == "array" else wanted
+
+
+def _takes_linked(form: str) -> bool:
+    return form in (FOLDER, "cmake")  # the others list C files, which are all that some build systems know
+
+
+def check_weights(form: str, weights: str) -> None:
+    """Raise InputError where a format has no place for the form of the constants."""
+    if weights in LINKED and not _takes_linked(form):
+        raise InputError(
+            f"--weights {weights}: --format {form} takes C files", hint="--weights c, or --format folder or cmake"
+        )
 
 
 def placed(form: str, file: str) -> str:

@@ -80,13 +80,14 @@ def _constants(
 ) -> tuple[list[dict[str, ConstView]], list[ConstView]]:
     """Return the constants of each model by buffer name, and each different one once; the largest alignment counts."""
     different: dict[tuple[str, str, int], ConstView] = {}
+    keys = {view.ident: (view.ctype, view.text, view.count) for each in own for view in each.values()}
     for view in (c for each in own for c in each.values()):
-        key = (view.ctype, view.text, view.count)
+        key = keys[view.ident]
         known = different.get(key, view)
         different[key] = replace(known, align_bytes=max(known.align_bytes, view.align_bytes))
     names = unique_idents((view.ident for view in different.values()), longest=1000)  # they are short already
     final = {k: replace(v, ident=f"{prefix}_w_{names[v.ident]}") for k, v in different.items()}
-    found = [{name: final[c.ctype, c.text, c.count] for name, c in each.items()} for each in own]
+    found = [{name: final[keys[c.ident]] for name, c in each.items()} for each in own]
     return found, list(final.values())
 
 

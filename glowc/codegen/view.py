@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Collection, Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 
 import numpy as np
 
@@ -80,16 +80,21 @@ class StateView:
 
 @dataclass(frozen=True, slots=True)
 class ConstView:
-    """One constant array; `needs_math`: `text` has macros of math.h."""
+    """One constant array; `needs_math`: its text has macros of math.h."""
 
     ident: str
     ctype: str
     count: int
     align_bytes: int
     size_bytes: int
-    text: str
+    array: np.ndarray = field(repr=False, compare=False)
     comment: str
     needs_math: bool = False
+
+    @property
+    def text(self) -> str:
+        """The elements as lines of C, made anew each time: of large arrays it takes many times their bytes."""
+        return c_lines(self.array)
 
 
 @dataclass(frozen=True, slots=True)
@@ -193,7 +198,7 @@ def const_views(program: Program, prefix: str, align_bytes: int) -> dict[str, Co
         align = max(array.dtype.itemsize, align_bytes if array.nbytes >= 16 else 1)
         shape = "x".join(map(str, array.shape)) or "scalar"
         views[name] = ConstView(
-            f"{prefix}_w_{names[name]}", kind.ctype, max(array.size, 1), align, array.nbytes, c_lines(array),
+            f"{prefix}_w_{names[name]}", kind.ctype, max(array.size, 1), align, array.nbytes, array,
             _described(f"{kind.value} {shape}", name), prints_math(array),
         )  # fmt: skip
     return views

@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
-from glowc.codegen.blob import Blob
+from glowc.codegen.blob import Blob, c_bytes, model_bytes
+from glowc.codegen.export import LINKED
 from glowc.codegen.kernels import ArgsStruct
 from glowc.codegen.names import in_comment
 from glowc.codegen.places import ArenaPart, ArenaTexts, Places, Zone
@@ -84,6 +85,7 @@ class PrintedBundle:
     tested: Sequence[str]
     parts: tuple[ArenaPart, ...] = ()
     blob: Blob | None = None
+    weights: str = "c"  # one of export.WEIGHTS
 
     @property
     def P(self) -> str:  # noqa: N802
@@ -104,6 +106,21 @@ class PrintedBundle:
     def consts_need_math(self) -> bool:
         """Whether a constant is printed by a macro of math.h."""
         return any(c.needs_math for c in self.consts)
+
+    @property
+    def linked(self) -> bool:
+        """Whether the file of the constants becomes a part of the image."""
+        return self.weights in LINKED
+
+    @property
+    def weights_source(self) -> str:
+        """The file that is compiled or linked for the constants."""
+        return f"{self.name}_weights{LINKED.get(self.weights, '.c')}"
+
+    @property
+    def model_bytes(self) -> str:
+        """What the file of the constants says of the model, as elements of a C array."""
+        return c_bytes(model_bytes(self.model_hash))
 
     @property
     def model_names(self) -> Sequence[str]:
@@ -229,6 +246,21 @@ class PrintedGroup(PrintedBundle):
 
     models: Sequence[PrintedModel]
     share_weights: bool
+
+    @property
+    def linked(self) -> bool:
+        """Whether the file of the constants becomes a part of the image."""
+        return self.weights in LINKED
+
+    @property
+    def weights_source(self) -> str:
+        """The file that is compiled or linked for the constants."""
+        return f"{self.name}_weights{LINKED.get(self.weights, '.c')}"
+
+    @property
+    def model_bytes(self) -> str:
+        """What the file of the constants says of the model, as elements of a C array."""
+        return c_bytes(model_bytes(self.model_hash))
 
     @property
     def model_names(self) -> Sequence[str]:

@@ -10,6 +10,7 @@ from typing import TypedDict
 from glowc.paths import full_version
 
 GENERATED = "MIT-0"  # of templates/ and runtime_c/; LICENSES/MIT-0.txt
+_AT_ONCE = 1 << 20  # bytes of a file that are in memory
 UNKNOWN = "NOASSERTION"  # SPDX's word for files whose licence nobody has said
 
 
@@ -43,7 +44,12 @@ class Sbom(TypedDict):
 
 def files_hash(models: Sequence[Path]) -> str:
     """Return the hash of files one after the other."""
-    return hashlib.sha256(b"".join(path.read_bytes() for path in models)).hexdigest()
+    digest = hashlib.sha256()
+    for path in models:
+        with path.open("rb") as file:
+            while part := file.read(_AT_ONCE):
+                digest.update(part)
+    return digest.hexdigest()
 
 
 def as_bytes(content: str | bytes) -> bytes:

@@ -143,6 +143,13 @@ def _whole_cycles(selection: Selection) -> float:
     return sum(cost.cycles for cost in selection.estimates(selection.lower(lambda _: False)))
 
 
+def check_mapped(options: CompileOptions, board: Board) -> None:
+    """Raise InputError where nothing maps a file of constants into memory."""
+    if options.weights == "file" and board.bare_metal:
+        raise InputError(f"--weights file: {board.name} has no operating system that maps files",
+                         hint="--weights blob, with the file in flash")  # fmt: skip
+
+
 def check_arena(planned: Planned) -> None:
     """Raise LimitError for an arena beyond what the generated code can address."""
     if planned.plan.arena_bytes > LARGEST_TENSOR_BYTES:

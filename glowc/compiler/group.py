@@ -72,7 +72,7 @@ def compile_group(
     _check_golden(golden, [name or path.stem for name, path in named])
     for name, path in named:
         progress(f"compiling {path}")
-        own = replace(options, name=name, golden=golden.get(name or path.stem))
+        own = replace(options, name=name, weights="c", golden=golden.get(name or path.stem))
         compiled.append(compile_model(path, board, own))
         know_only(compiled[-1].known)
     _check_names([c.report["model"] for c in compiled], spec.name)
@@ -109,7 +109,7 @@ def _check_options(options: CompileOptions) -> None:
             ("--stateful", options.stateful), ("--input-stream", options.input_stream != "whole"),
             ("--io-buffers", options.io_buffers != "arena"), ("--arena-split", options.arena_split),
             ("--region", options.regions), ("--memory-map", options.memory_map), ("--guard", options.guard),
-            ("--weights blob", options.weights == "blob"), ("--slice", options.slice),
+            (f"--weights {options.weights}", options.weights not in ("auto", "c", "array")), ("--slice", options.slice),
         ) if given
     ]  # fmt: skip
     if wrong:

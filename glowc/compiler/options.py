@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Annotated
 
 from glowc.board.checked import Checked, Count, Flag, OneOf, PowerOfTwo, Size, flags
-from glowc.codegen.export import FOLDER, FORMS
+from glowc.codegen.export import FOLDER, FORMS, WEIGHTS
 
 OPTS = ("size", "balanced", "speed")
 Opt = Annotated[str, OneOf(OPTS)]
@@ -17,7 +17,7 @@ IoLayout = Annotated[str, OneOf(("exported", "nhwc"))]
 Plan = Annotated[str, OneOf(("auto", "plain", "overlap", "stream"))]
 InputStream = Annotated[str, OneOf(("whole", "rows", "time"))]
 IoBuffers = Annotated[str, OneOf(("arena", "caller"))]
-Weights = Annotated[str, OneOf(("array", "blob"))]
+Weights = Annotated[str, OneOf(("auto", *WEIGHTS, "array"))]
 _ENTRY = Flag("C name of the inference function", shared=False, in_code=True)
 BATCH = Flag("value of a symbolic first dimension", in_code=True)
 SYMBOL = Flag("value of a symbolic dimension; repeatable", "--define-symbol", "S=N")
@@ -34,13 +34,19 @@ _BUFFERS = Flag("caller: inputs and outputs stay in your own buffers", shared=Fa
 _ALIGN = Flag("inputs and outputs begin at multiples: cache lines, DMA (Cortex-M7: 32)", metavar="BYTES", in_code=True)
 _TIME_AXIS = Flag("axis of the input (default: what fits)", shared=False, in_code=True)
 _SECTION = Flag("section of the kernels' code: RAM that needs no waiting", metavar="NAME", in_code=True)
-_WEIGHTS = Flag("blob: NAME_weights.bin, which firmware replaces without linking again", shared=False, in_code=True)
+_WEIGHTS = Flag(
+    "constants as C, asm or object (fast builds), or blob or file: replaced without linking again",
+    shared=False,
+    in_code=True,
+)
 _STATEFUL = Flag("keep the state of LSTM, GRU, RNN between calls; reset by NAME_reset()", shared=False, in_code=True)
 _GUARD = Flag("watch the bytes around tensors: a status names the layer that writes there", in_code=True)
 _REQUIRE = Flag("fail when a layer between quantized parts would compute in float", shared=False)
 _SLICE = Flag("NAME_step() takes about so long: 1ms, or cycles: 50000", "--slice", "TIME", shared=False, in_code=True)
 _CHIP = Flag("whose clock --slice counts by (default: the board's)", "--chip", "NAME", shared=False)
 _MAP = Flag("draw the arena over time: in the terminal, and NAME_memory.svg", shared=False)
+
+_AS_EVER = (("weights", "c"), ("weights", "array"))  # what a small model has without being asked for
 
 
 @dataclass(frozen=True, slots=True, repr=False)
@@ -77,7 +83,7 @@ class CompileOptions(Checked):
     hop: Annotated[Count | None, Flag("new time steps of each call", shared=False, in_code=True)] = None
     time_axis: Annotated[int | None, _TIME_AXIS] = None
     code_section: Annotated[str | None, _SECTION] = None
-    weights: Annotated[Weights, _WEIGHTS] = "array"
+    weights: Annotated[Weights, _WEIGHTS] = "auto"
     stateful: Annotated[bool, _STATEFUL] = False
     guard: Annotated[bool, _GUARD] = False
     require_int8: Annotated[bool, _REQUIRE] = False
@@ -100,7 +106,7 @@ class CompileOptions(Checked):
         plain = CompileOptions()
         for name, (_, flag) in flags(CompileOptions).items():
             value = getattr(self, name)
-            if flag.in_code and value != getattr(plain, name):
+            if flag.in_code and value != getattr(plain, name) and (name, value) not in _AS_EVER:
                 parts.append(flag.option(name) if value is True else f"{flag.option(name)} {value}")
         parts += [f"--tuned {self.tuned.name}"] if self.tuned is not None else []
         parts += ["--arena-split"] if self.arena_split else []

@@ -22,6 +22,7 @@ from glowc.compiler.fit import (
     check_arena,
     check_fit,
     check_flash,
+    check_mapped,
     flash_limit,
     plan_selection,
     request_of,
@@ -125,6 +126,7 @@ def compile_model(
     """
     options = options or CompileOptions()
     check_sliced(options)
+    check_mapped(options, board)
     board = _aligned(board, options)
     progress("reading the model")
     imported = import_graph(source, options)  # file -> graph
@@ -354,7 +356,7 @@ def spec_of(source: Path, graph: Graph, board: Board, options: CompileOptions, e
         options.text(), entry, edge.exported, guard_bytes=request_of(options, board).guard_bytes,
         features=board.cpu.features, cpu_flags=board.cpu.core_flags,
         loop_bytes=board.cpu.loop_bytes if options.code_section is None else None, code_section=options.code_section,
-        blob=options.weights == "blob",
+        weights=options.weights,
         line_bytes=board.cpu.line_bytes, form=options.form, package=options.package,
     )  # fmt: skip
 

@@ -250,7 +250,7 @@ def report_of(
         "states": states, "files": sorted([*bundle.files, *bundle.binaries, REPORT]),
         "layers": _layers(bundle, program, estimates),
     }  # fmt: skip
-    if bundle.binaries:
+    if bundle.weights in ("blob", "file"):
         report["weights_blob"] = next(iter(bundle.binaries))
     if bundle.extern_sources:
         report["extern_sources"] = sorted(bundle.extern_sources)

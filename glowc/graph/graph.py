@@ -153,8 +153,14 @@ class GraphEditor:
         self.changed = False
         self._producer: dict[str, str] = {}
         self._users: dict[str, dict[str, int]] = {}
-        for node in graph.nodes:
-            self._link(node)
+        self._linked = False
+
+    def _index(self) -> None:
+        """Note who computes and who reads what; most passes change nothing of most graphs and never ask."""
+        if not self._linked:
+            self._linked = True
+            for node in self._graph.nodes:
+                self._link(node)
 
     def _link(self, node: Node) -> None:
         for out in node.outputs:
@@ -166,6 +172,7 @@ class GraphEditor:
                 counts[node.name] = counts.get(node.name, 0) + 1
 
     def _unlink(self, node: Node) -> None:
+        self._index()
         for out in node.outputs:
             if self._producer.get(out) == node.name:
                 del self._producer[out]
@@ -181,11 +188,13 @@ class GraphEditor:
 
     def producer(self, value: str) -> Node | None:
         """The node that computes `value`; None for inputs and constants."""
+        self._index()
         name = self._producer.get(value)
         return self.nodes[name] if name is not None else None
 
     def users(self, value: str) -> list[Node]:
         """The nodes that read `value`, in insertion order."""
+        self._index()
         return [self.nodes[name] for name in self._users.get(value, {})]
 
     def sole_user(self, value: str) -> Node | None:
@@ -227,6 +236,7 @@ class GraphEditor:
         origin: tuple[str, ...] = (),
     ) -> Node:
         """Add a node; outputs must have been declared."""
+        self._index()
         outs = tuple(outputs)
         node = Node(self.fresh(name or f"{op.lower()}_{outs[0]}"), op, tuple(inputs), outs, dict(attrs or {}), origin)
         self.nodes[node.name] = node
@@ -342,6 +352,7 @@ class GraphEditor:
     def _waiting(self, node: Node, available: set[str]) -> list[str]:
         """Nodes that must stand before `node` and do not yet."""
         missing = [name for name in node.inputs if name and name not in available]
+        self._index()
         lost = [name for name in missing if name not in self._producer]
         if lost:
             raise InternalError(f"{node.label}: nothing computes {', '.join(lost)}")

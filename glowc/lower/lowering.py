@@ -135,7 +135,7 @@ class Lowering:
     def const(self, array: np.ndarray, name: str) -> Ref:
         """Add a constant; equal constants are stored once."""
         data = np.ascontiguousarray(array)
-        key = (hashlib.sha256(data.tobytes()).digest(), data.dtype.str, data.shape)
+        key = (hashlib.sha256(data.reshape(-1).view(np.uint8).data).digest(), data.dtype.str, data.shape)
         found = self._const_names.get(key)
         if found is None:
             found = self._fresh(name)

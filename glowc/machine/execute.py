@@ -12,8 +12,10 @@ from typing import Any
 
 import numpy as np
 
-from glowc.board import ARENA_SECTION, CODE_SECTION, WEIGHTS_SECTION, Board, emulated, load_board
-from glowc.codegen.export import FOLDER, FORMS, SINGLE
+from glowc.board import ARENA_SECTION, CODE_SECTION, WEIGHTS_SECTION, Board, Cpu, emulated, load_board, load_cpu
+from glowc.codegen.blob import assembly
+from glowc.codegen.elf_object import machine_of
+from glowc.codegen.export import FOLDER, FORMS, LINKED, SINGLE
 from glowc.codegen.mains import Calls, render_main
 from glowc.codegen.names import c_ident
 from glowc.compiler.report import BenchReport, Report, StackReport, TensorReport
@@ -90,10 +92,16 @@ class BundleInfo:
 
     @property
     def sources(self) -> list[Path]:
-        """The C files to compile, test vectors aside."""
-        parts = ("",) if self.report.get("format") == SINGLE else ("", "_weights")
-        own = self.report.get("sources") or [f"{self.name}{part}.c" for part in parts]
+        """The files to compile, test vectors aside, and objects."""
+        constants = [] if self.report.get("format") == SINGLE else [self.weights_source]
+        own = self.report.get("sources") or [f"{self.name}.c", *constants]
         return [self.include_dir / name for name in (*own, *self.report.get("extern_sources", []))]
+
+    @property
+    def weights_source(self) -> str:
+        """The file with the constants, or with what finds them: C, assembly or an object."""
+        names = [f"{self.name}_weights{end}" for end in LINKED.values()]
+        return next((name for name in names if name in self.report["files"]), f"{self.name}_weights.c")
 
     @property
     def optimisation(self) -> str:
@@ -249,6 +257,7 @@ def build_bundle(
     extra_flags: Sequence[str] = (),
 ) -> Elf:  # fmt: skip
     """Compile the bundle with its sample-feeding main program into `work`/model.elf."""
+    check_object(info, board.cpu)
     main = work / "main_run.c"
     blob = read_blob(info)
     main.write_text(render_main(calls_of(info, len(blob))), encoding="utf-8", newline="\n")
@@ -267,6 +276,16 @@ def build_bundle(
     )
 
 
+def check_object(info: BundleInfo, cpu: Cpu) -> None:
+    """Raise InputError where the constants of a bundle are an object for cores of another kind."""
+    if not info.weights_source.endswith(".o"):
+        return
+    made = load_cpu(str(info.report["cpu"]))
+    if machine_of(made.features) != machine_of(cpu.features):
+        raise InputError(f"the constants of {info.folder} are an object for {made.name}, not for {cpu.name}",
+                         hint="compile it with --weights asm, or for that board")  # fmt: skip
+
+
 def calls_of(info: BundleInfo, blob_bytes: int = 0) -> Calls:
     """Return how a program calls a bundle, whose constants are `blob_bytes` in a file of their own."""
     mode = "rows" if info.report.get("input_stream") == "rows" else info.report.get("io_buffers") or "arena"
@@ -283,11 +302,10 @@ def read_blob(info: BundleInfo) -> bytes:
 
 def blob_source(info: BundleInfo, blob: bytes, work: Path) -> Path:
     """Write the constants as an array, as firmware would find them in its flash."""
-    path, array = work / f"{info.name}_blob.c", f"{c_ident(info.name).lower()}_blob"
-    text = ",".join(map(str, blob))
-    head = f"#include <stdint.h>\nextern const uint8_t {array}[{len(blob)}];\n"
-    code = f"{head}_Alignas(64) const uint8_t {array}[{len(blob)}] = {{{text}}};\n"
-    path.write_text(code, encoding="utf-8", newline="\n")
+    path, array = work / f"{info.name}_blob.S", f"{c_ident(info.name).lower()}_blob"
+    file = (info.folder / info.report["weights_blob"]).resolve().as_posix()
+    text = assembly(array, file, blob, 64, "The constants, as firmware finds them in its flash.")
+    path.write_text(text, encoding="utf-8", newline="\n")
     return path
 
 

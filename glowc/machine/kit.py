@@ -11,6 +11,7 @@ from glowc.board import Board
 from glowc.board.flags import compile_argv, link_argv
 from glowc.codegen.kernels import environment
 from glowc.codegen.names import c_ident
+from glowc.compiler.bom import as_bytes
 from glowc.compiler.files import check_path, take_places
 from glowc.errors import BoardError, FileError, reason_of
 from glowc.machine.execute import BundleInfo, bundle_defines
@@ -23,9 +24,9 @@ _OBJECT = "OBJECT"
 
 @dataclass(frozen=True, slots=True)
 class Kit:
-    """The files of a kit: texts by their path inside it."""
+    """The files of a kit by their path inside it."""
 
-    files: Mapping[str, str]
+    files: Mapping[str, str | bytes]
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,6 +37,7 @@ class _Commands:
     ldflags: Sequence[str]
     libraries: Sequence[str]
     sources: Sequence[str]
+    objects: Sequence[str]
     run: str
     qemu: str
 
@@ -47,8 +49,8 @@ def kit_of(info: BundleInfo, board: Board) -> Kit:
             f'board "{board.name}" is real hardware: no emulator runs a test of it',
             hint="use an emulated board with the same core, see `glowc boards`",
         )
-    ours = {f"model/{path.name}": path.read_text("utf-8") for path in sorted(info.folder.iterdir()) if path.is_file()}
-    theirs = {f"board/{path.name}": path.read_text("utf-8") for path in _board_files(board)}
+    ours = {f"model/{path.name}": path.read_bytes() for path in sorted(info.folder.iterdir()) if path.is_file()}
+    theirs = {f"board/{path.name}": path.read_bytes() for path in _board_files(board)}
     made = {name: _text(name, info, board) for name in ("Makefile", "test.c")}
     return Kit(
         {MARK: f"Written by glowc {full_version()} test-kit, which replaces these files.\n", **made, **theirs, **ours}
@@ -77,11 +79,12 @@ def _commands(info: BundleInfo, board: Board) -> _Commands:
     compiled = compile_argv(one, here, one, one, include_dirs=[Path("model")], defines=defines, opt=info.optimisation)
     linked = link_argv(Path("ld"), here, [one], one)
     before, after = linked[1 : linked.index(_OBJECT)], linked[linked.index(_OBJECT) + 1 : linked.index("-o")]
-    own = [f"{info.name}{part}.c" for part in ("", "_weights", "_golden")]
-    sources = ["test.c", *(f"model/{name}" for name in (*own, *info.report.get("extern_sources", [])))]
-    sources += [f"board/{path.name}" for path in board.sources]
+    own = [f"{info.name}.c", info.weights_source, f"{info.name}_golden.c", *info.report.get("extern_sources", [])]
+    files = ["test.c", *(f"model/{name}" for name in own), *(f"board/{path.name}" for path in board.sources)]
+    objects = [name for name in files if name.endswith(".o")]
+    sources = [name for name in files if name not in objects]
     cflags = [_quoted(flag) for flag in compiled[1 : compiled.index("-c")]]
-    return _Commands(cflags, [_quoted(_inside(flag)) for flag in before], after, sources, *_run(board))
+    return _Commands(cflags, [_quoted(_inside(flag)) for flag in before], after, sources, objects, *_run(board))
 
 
 def _run(board: Board) -> tuple[str, str]:
@@ -115,9 +118,9 @@ def write_kit(kit: Kit, folder: Path, *, force: bool = False) -> None:
     try:
         folder.mkdir(parents=True, exist_ok=True)
         with tempfile.TemporaryDirectory(prefix=".glowc-", dir=folder, ignore_cleanup_errors=True) as temporary:
-            for name, text in kit.files.items():
+            for name, content in kit.files.items():
                 (Path(temporary) / name).parent.mkdir(exist_ok=True)
-                (Path(temporary) / name).write_text(text, encoding="utf-8", newline="\n")
+                (Path(temporary) / name).write_bytes(as_bytes(content))
             take_places(Path(temporary), folder, kit.files)
     except OSError as error:
         raise FileError(f"cannot write {folder}: {reason_of(error)}") from error

@@ -61,7 +61,7 @@ def build_elf(
     extra_flags: Sequence[str] = (),
     link: bool = True,
 ) -> Elf:
-    """Compile `sources` with the board's own and link them to `out_elf`.
+    """Compile `sources` with the board's own and link them to `out_elf`; objects among them stay as they are.
 
     `extra_flags` go to every compilation and to the link. With `link=False` only `sources` are
     compiled. Objects are kept beside the ELF in `<stem>.obj/`. Raises ToolError if the compiler is
@@ -74,6 +74,8 @@ def build_elf(
     objects = _object_paths(every, folder)
 
     def compile_one(source: Path, out: Path) -> None:
+        if source == out:
+            return
         argv = compile_argv(
             cc,
             board,
@@ -105,6 +107,9 @@ def _object_paths(sources: Sequence[Path], folder: Path) -> list[Path]:
     """Return one object path per source; a second file of the same stem gets a number."""
     paths: list[Path] = []
     for source in sources:
+        if source.suffix == ".o":
+            paths.append(source)
+            continue
         path, number = folder / f"{source.stem}.o", 2
         while path in paths:
             path, number = folder / f"{source.stem}-{number}.o", number + 1

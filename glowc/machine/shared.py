@@ -10,7 +10,7 @@ from pathlib import Path
 from glowc.board import load_board, require_tool, run_tool
 from glowc.codegen.names import c_ident
 from glowc.errors import BundleError, ToolError
-from glowc.machine.execute import BundleInfo, read_blob
+from glowc.machine.execute import BundleInfo, check_object, read_blob
 
 _MESSAGE_LINES = 20
 _ALIGN = 64
@@ -24,6 +24,7 @@ def shared_library(info: BundleInfo) -> ctypes.CDLL:
     is missing or refuses the sources (code for Helium or Advanced SIMD has no twins).
     """
     host = load_board("host").cpu
+    check_object(info, host)
     prefix = c_ident(info.name)
     defines = [f"-D{prefix.upper()}_NO_STATIC_ARENA"]
     if info.report.get("cpu") != host.name:

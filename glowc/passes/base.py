@@ -57,6 +57,8 @@ class RewritePass(GraphPass):
 
     def run(self, graph: Graph, ctx: PassCtx) -> Graph:
         """Sweep over the nodes until a sweep changes nothing."""
+        if self.ops and not any(node.op in self.ops for node in graph.nodes):
+            return graph
         editor = GraphEditor(graph)
         for _ in range(SWEEPS):
             changed = [self.rewrite(node, editor, ctx) for node in editor.each(*self.ops)]

@@ -18,7 +18,7 @@
 #   GLOWC_DIR          the bundle of NAME is written to $(GLOWC_DIR)/NAME; `build/models`
 #
 # Sets
-#   GLOWC_SRCS         sources to compile and link
+#   GLOWC_SRCS         sources to compile and link; with --weights asm NAME_weights.S, with object NAME_weights.o among them
 #   GLOWC_GOLDEN_SRCS  test vectors: for test firmware
 #   GLOWC_HDRS         headers
 #   GLOWC_CFLAGS       include path and what generated code needs: C11, no contracted floating point
@@ -60,11 +60,13 @@ glowc_version := $(if $(filter glowc,$(firstword $(glowc_says))),$(wordlist 1,2,
 glowc_model  = $(firstword $(wildcard $(GLOWC_MODEL_DIR)/$1.onnx $(GLOWC_MODEL_DIR)/$1.tflite) $(GLOWC_MODEL_DIR)/$1.onnx)
 glowc_npz    = $(wildcard $(GLOWC_MODEL_DIR)/$1_test.npz)
 glowc_stamp  = $(GLOWC_DIR)/$1/bundle.stamp
-glowc_srcs   = $(GLOWC_DIR)/$1/$1.c $(GLOWC_DIR)/$1/$1_weights.c
+glowc_asked  = $(GLOWC_FLAGS) $(GLOWC_FLAGS_$1)
+glowc_end    = $(if $(filter asm --weights=asm,$(glowc_asked)),S,$(if $(filter object --weights=object,$(glowc_asked)),o,c))
+glowc_srcs   = $(GLOWC_DIR)/$1/$1.c $(GLOWC_DIR)/$1/$1_weights.$(glowc_end)
 glowc_golden = $(if $(call glowc_npz,$1),$(GLOWC_DIR)/$1/$1_golden.c)
 glowc_hdrs   = $(GLOWC_DIR)/$1/$1.h $(GLOWC_DIR)/$1/$1_weights.h $(patsubst %.c,%.h,$(call glowc_golden,$1))
 glowc_files  = $(glowc_srcs) $(glowc_golden) $(glowc_hdrs)
-glowc_args   = $(strip --name $1 $(patsubst %,--golden %,$(call glowc_npz,$1)) $(GLOWC_FLAGS) $(GLOWC_FLAGS_$1))
+glowc_args   = $(strip --name $1 $(patsubst %,--golden %,$(call glowc_npz,$1)) $(glowc_asked) $(if $(filter --weights%,$(glowc_asked)),,--weights c))
 
 # $(call glowc_same,A,B): not empty when the texts are equal.
 glowc_same   = $(and $(findstring [$1],[$2]),$(findstring [$2],[$1]))

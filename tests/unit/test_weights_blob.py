@@ -78,7 +78,7 @@ def _crc(blob: bytes) -> bytes:
 def test_bytes_are_those_of_constants_in_c(tmp_path: Path) -> None:
     require_tool("cc")
     outputs = []
-    for options in (BLOB, CompileOptions(name="digits")):
+    for options in (BLOB, CompileOptions(name="digits", weights="array")):
         info = load_bundle(_bundle(tmp_path / options.weights, DIGITS, options))
         outputs.append(execute(info, load_board("host"), random_inputs(info, 4)).outputs)
     assert all(outputs[0][name].tobytes() == array.tobytes() for name, array in outputs[1].items())

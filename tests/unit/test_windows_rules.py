@@ -340,7 +340,8 @@ def test_makefiles_speak_to_cmd(tmp_path: Path, glowc: Glowc, monkeypatch: pytes
         return len(Path("log").read_text(encoding="utf-8").splitlines())
 
     assert made() == 1
-    assert Path("build/models/m/bundle.stamp").read_text(encoding="utf-8").split() == ["--name", "m", "glowc", "1+2"]
+    stamp = Path("build/models/m/bundle.stamp").read_text(encoding="utf-8")
+    assert stamp.split() == ["--name", "m", "--weights", "c", "glowc", "1+2"]
     assert made() == 1
     assert made("GLOWC=nothing") == 1
     assert made("GLOWC_FLAGS=--opt size") == 2

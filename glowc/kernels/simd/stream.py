@@ -42,7 +42,7 @@ def _end_bytes(ends: Ends, part: slice, width: int) -> bytes:
 
 def folded(weights: np.ndarray, constants: Arrays, in_zp: int) -> np.ndarray:
     """Return the biases of weights[O, ...] with the zero point of inputs."""
-    sums = weights.reshape(weights.shape[0], -1).astype(np.int64).sum(axis=1)
+    sums = weights.reshape(weights.shape[0], -1).sum(axis=1, dtype=np.int64)
     return np.asarray(constants["bias"].astype(np.int64) - in_zp * sums).astype(np.int32)
 
 
@@ -56,7 +56,9 @@ def is_bounded(weights: np.ndarray, bias: np.ndarray, factors: np.ndarray) -> bo
 
     The rounded value plus a zero point then fits 16 bits and needs no saturation on the way to 8.
     """
-    sums = np.abs(weights.reshape(weights.shape[0], -1).astype(np.int64)).sum(axis=1)
+    rows = weights.reshape(weights.shape[0], -1)
+    positive = np.maximum(rows, 0).sum(axis=1, dtype=np.int64)
+    sums = 2 * positive - rows.sum(axis=1, dtype=np.int64)  # of magnitudes
     largest = np.abs(bias.astype(np.int64)) + 128 * sums
     return bool(np.all(largest.astype(np.float64) * np.abs(factors) <= 32000.0))
 
@@ -119,7 +121,8 @@ def pack_rows(
     `in_pairs`: the kernel has a form that adds two products in 16 bits.
     """
     codes, shift = coded
-    weights = codes.reshape(len(codes), -1) + shift[:, None]
+    weights = codes.reshape(len(codes), -1)
+    weights = weights + shift[:, None] if shift.any() else weights
     bias, ends = folded(weights, constants, instr.int_("in_zp")), Ends.of(constants, len(codes))
     data = stream(rows, bias, ends, parts, grain, spare)
     shifts = {"bias": in_blocks(shift, parts)} if instr.int_("w_zp") else {}

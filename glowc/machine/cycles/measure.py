@@ -172,9 +172,10 @@ def _cache(cache: Cache) -> str:
 def _areas(info: BundleInfo, board: Board, elf: Path) -> Iterator[str]:
     """Yield the areas of a trace: the model's constants, its arena, then the board's memories."""
     prefixes, found = [c_ident(name).lower() for name in data_names(info)], symbols(elf)
-    for ends, kind in ((("_w_", "_blob"), "f"), (("_arena",), "t")):
+    for ends, whole, kind in ((("_w_", "_blob"), "_weights", "f"), (("_arena",), "_arena", "t")):
         starts = tuple(prefix + end for prefix in prefixes for end in ends)
-        spans = [(s.address, s.address + s.size) for name, s in found.items() if name.lower().startswith(starts)]
+        names = [n for n in found if n.lower().startswith(starts) or n.lower() in {p + whole for p in prefixes}]
+        spans = [(found[n].address, found[n].address + found[n].size) for n in names]
         begin, end = min((a for a, _ in spans), default=0), max((b for _, b in spans), default=0)
         yield f"area={begin:#x}:{end - begin:#x}:{kind}"
     for region in board.memory.values():

@@ -52,11 +52,7 @@ class _Merger:
     def __init__(self, graph: Graph, classes: dict[str, np.ndarray], groups: ChannelGroups) -> None:
         self._graph, self._classes = graph, classes
         self._readers = _readers(graph)
-        self._weights = {
-            node.name: graph.consts[node.inputs[1]].astype(np.int64)
-            for nodes in self._readers.values()
-            for node in nodes
-        }
+        self._weights = {node.name: graph.consts[node.inputs[1]] for nodes in self._readers.values() for node in nodes}
         self._changed: set[str] = set()
         self._families = _families(classes, groups, self._readers)
 
@@ -77,7 +73,7 @@ class _Merger:
         for name in sorted(self._changed):
             node = editor.nodes[name]
             type_ = self._graph.types[node.inputs[1]]
-            array = self._weights[name].astype(type_.dtype.numpy)
+            array = self._weights[name]
             editor.update(
                 node, inputs=(node.inputs[0], editor.add_const(f"{node.inputs[1]}.sum", array, type_), *node.inputs[2:])
             )
@@ -106,11 +102,13 @@ class _Merger:
             new = twins.pop()
             for node in self._readers[name]:
                 weights, dtype = self._weights[node.name], self._graph.types[node.inputs[1]].dtype
-                total = weights[..., old] + weights[..., new] - _zero(self._graph, node)
+                total = weights[..., old].astype(np.int64) + weights[..., new] - _zero(self._graph, node)
                 if total.min() < dtype.qmin or total.max() > dtype.qmax:
                     return False
                 sums[node.name, old, new] = (node, total)
         for (name, old, new), (node, total) in sums.items():
+            if name not in self._changed:
+                self._weights[name] = self._weights[name].copy()
             self._weights[name][..., new] = total
             self._weights[name][..., old] = _zero(self._graph, node)
             self._changed.add(name)

@@ -22,6 +22,7 @@ from glowc.ops.reduce import axes_of
 from glowc.ops.registry import get_op
 from glowc.passes.classes import UNARY
 
+_AT_ONCE = 1 << 18  # weights that are computed with
 POOLS = frozenset(("MaxPool", "AveragePool"))
 BINARY = frozenset(("Add", "Sub", "Mul", "FixedAdd", "FixedSub", "FixedMul"))
 
@@ -110,13 +111,15 @@ def groups_of(node: Node) -> int:
 
 
 def centred(graph: Graph, node: Node) -> np.ndarray:
-    """Return the weights minus their zero points, int64, as [O, taps, I / group]."""
-    weights, type_ = graph.consts[node.inputs[1]].astype(np.int64), graph.types[node.inputs[1]]
+    """Return the weights minus their zero points as [O, taps, I / group]: int16 of bytes, else int64."""
+    weights, type_ = graph.consts[node.inputs[1]], graph.types[node.inputs[1]]
     assert type_.quant is not None
-    points = np.asarray(type_.quant.zero_point, np.int64)
+    kind = np.int16 if weights.dtype.itemsize == 1 else np.int64
+    points = np.asarray(type_.quant.zero_point, kind)
     if points.size > 1:
         points = points.reshape([-1 if i == type_.quant.axis else 1 for i in range(type_.rank)])
-    return np.asarray((weights - points).reshape(type_.shape[0], -1, type_.shape[-1]))
+    centred = np.subtract(weights, points, dtype=kind)
+    return np.asarray(centred.reshape(type_.shape[0], -1, type_.shape[-1]))
 
 
 def pads_reach(node: Node) -> bool:
@@ -139,13 +142,30 @@ def _weighted(graph: Graph, node: Node, x: Range) -> Range:
         low, high = x.low - zero, x.high - zero
     if pads_reach(node):
         low, high = np.minimum(low, 0), np.maximum(high, 0)
-    shape = (-1, 1, 1) if is_depthwise(graph, node) and not planar else (1, 1, -1)
-    ends = weights * low.reshape(shape), weights * high.reshape(shape)
-    sums = [np.asarray(f(*ends)).sum(axis=(1, 2)) + bias for f in (np.minimum, np.maximum)]
+    shape = (-1, 1) if is_depthwise(graph, node) and not planar else (1, -1)
+    least, most = _extreme_sums(weights, low.reshape(shape), high.reshape(shape))
+    sums = [least + bias, most + bias]
     bounds = code_bounds(node, y_type.quant, y_type.dtype)
     ending = ending_of(node, x_type.quant, w_type.quant, y_type.quant)
     codes = [ending.codes(s, y_type.quant.zero_point[0], *bounds) for s in sums]
     return Range(codes[0], codes[1])
+
+
+def _extreme_sums(weights: np.ndarray, low: np.ndarray, high: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Return the least and the largest sums of weights[O, taps, I] and inputs between low and high, [O or 1, I].
+
+    A few rows at a time: of many weights nothing else is held.
+    """
+    least, most = np.empty(len(weights), np.int64), np.empty(len(weights), np.int64)
+    rows = max(1, _AT_ONCE // max(weights[0].size, 1)) if len(weights) else 1
+    for begin in range(0, len(weights), rows):
+        part = slice(begin, begin + rows)
+        positive = np.maximum(weights[part], 0).sum(axis=1, dtype=np.int64)
+        negative = weights[part].sum(axis=1, dtype=np.int64) - positive
+        small, large = (end if len(end) == 1 else end[part] for end in (low, high))
+        least[part] = (positive * small + negative * large).sum(axis=1)
+        most[part] = (positive * large + negative * small).sum(axis=1)
+    return least, most
 
 
 def joins_channels(graph: Graph, node: Node) -> bool:

@@ -6,6 +6,7 @@ formulas: the same operator on equal channels, with the same weights, bias and s
 
 from __future__ import annotations
 
+import hashlib
 from collections.abc import Hashable, Mapping
 
 import numpy as np
@@ -107,11 +108,10 @@ def _weighted(graph: Graph, node: Node, x: np.ndarray) -> list[Hashable]:
     elif not is_planar(node):
         distinct, index = np.unique(x, return_inverse=True)
         sources = [tuple(distinct.tolist())] * outputs
-        weights = _summed(weights, index, distinct.size)
+        weights = _summed(weights, index, distinct.size) if distinct.size < x.size else weights[..., np.argsort(x)]
     shared = _shared(graph, node)
-    return [
-        (shared, sources[o], int(bias[o]), scales[o], weights[o].astype(np.int32).tobytes()) for o in range(outputs)
-    ]
+    digests = [hashlib.sha256(np.ascontiguousarray(row).data).digest() for row in weights]  # the weights take much more
+    return [(shared, sources[o], int(bias[o]), scales[o], digests[o]) for o in range(outputs)]
 
 
 def _summed(weights: np.ndarray, index: np.ndarray, count: int) -> np.ndarray:
