@@ -148,7 +148,7 @@ site: setup-quick  #- the documentation as a website: build/site
 	$(PY) -m pip install -q --no-build-isolation -e '.[site]'
 	NO_MKDOCS_2_WARNING=1 $(PY) -m mkdocs build --strict
 
-.PHONY: bench bench-kernels bench-large bench-memory quant-bench sixteen-bench narrow-bench tflite-bench constants ref-layers costs costs-check schedules stack-costs flips stack house twice codegen-diff disasm-diff
+.PHONY: bench bench-cores bench-kernels bench-large bench-memory quant-bench sixteen-bench narrow-bench tflite-bench constants ref-layers costs costs-check schedules stack-costs flips stack house twice codegen-diff disasm-diff
 bench: setup  #- measure the sample models on the boards
 	$(PY) scripts/bench.py
 
@@ -157,6 +157,12 @@ bench-kernels: setup  #- instructions per multiply-accumulate of single layers, 
 
 bench-large: setup  #- seconds and memory of models with 25 MB and 54 MB of weights, and of 4,000 layers: MODELS=, WEIGHTS=
 	$(PY) scripts/bench_large.py $(MODELS) $(if $(WEIGHTS),--weights $(WEIGHTS))
+
+bench-cores: setup  #- cycles of two and of four cores that share the layers of sample models and known networks
+	for board in virt-a53 mps2-an505; do $(PY) scripts/bench_cores.py --board $$board \
+	  ../shared/models/mlperf_ic_resnet8/model.onnx ../shared/models/mlperf_vww_mobilenetv1/model.onnx \
+	  mobilenet_v2 bert_mini || exit 1; done
+	$(PY) scripts/bench_cores.py --board rpi-pico2 ../shared/tflite3/spelling_cnn_mel_int8/model.tflite --cores 2
 
 bench-memory: setup-quick  #- arena of the sample models under every memory plan
 	$(PY) scripts/bench_memory.py

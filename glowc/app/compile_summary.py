@@ -22,6 +22,7 @@ def compile_summary(compiled: Compiled, out: Path) -> str:
         *_streaming(compiled),
         *_time(report),
         *_steps(report),
+        *_cores(report),
         f"  constants  {report['weights_bytes']:>10,} bytes",
         *_narrow(report),
         *_code(report),
@@ -55,6 +56,15 @@ def _steps(report: Report) -> list[str]:
         return []
     longest = f"{slices['longest_cycles_estimate']:,} of {slices['limit_cycles']:,} cycles"
     return [f"  steps      {len(slices['step_parts']):>10,}, the longest takes {longest}, estimated"]
+
+
+def _cores(report: Report) -> list[str]:
+    """Return a line about the cores that share layers."""
+    cores = report["cores"]
+    if cores is None:
+        return []
+    shared, layers = cores["shared_layers"], len(report["layers"])
+    return [f"  cores      {cores['count']:>10,}, which share {shared} of {layers} layers"]
 
 
 def _code(report: Report) -> list[str]:

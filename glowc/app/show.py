@@ -157,6 +157,7 @@ def _chip_lines(report: BenchReport) -> list[str]:
         f"  energy     {_energy(report)}",
         *_battery(report),
         *_longest_step(report),
+        *_of_cores(report),
     ]
 
 
@@ -183,6 +184,15 @@ def _longest_step(report: BenchReport) -> list[str]:
         return []
     steps, most = len(slices["step_parts"]), f"{slices['longest_cycles']:,} cycles, {slices['longest_ms']:,.3f} ms"
     return [f"  steps      {steps}, the longest takes {most}; {slices['limit_cycles']:,} were asked for"]
+
+
+def _of_cores(report: BenchReport) -> list[str]:
+    """Return a line about the cores that share layers."""
+    cores = report.get("cores")
+    if cores is None or "longest_cycles" not in cores:
+        return []
+    cycles, times = cores["longest_cycles"], f"{report['cycles'] / cores['longest_cycles']:.2f} times as fast as one"
+    return [f"  cores      {cores['count']}: {cycles:,} cycles, {cores['longest_ms']:,.3f} ms, {times}"]
 
 
 def tuned_table(choices: Sequence[Choice], path: Path) -> None:

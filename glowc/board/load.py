@@ -101,6 +101,7 @@ def load_board(name_or_path: str, cpu: str | None = None) -> Board:
         arena_regions=arena_regions,
         wire_sources=_paths(fields, "wire_sources", folder),
         wire_defines=fields.strings("wire_defines", optional=True),
+        cores_source=next(iter(_paths(fields, "cores_source", folder)), None),
         chips=fields.strings("chips", optional=True),
     )
     finish(fields, path)
@@ -183,7 +184,7 @@ def _paths(fields: Fields, key: str, folder: Path) -> tuple[Path, ...]:
     """
     if not fields.has(key):
         return ()
-    texts = (fields.string(key),) if key == "linker_script" else fields.strings(key)
+    texts = (fields.string(key),) if key in ("linker_script", "cores_source") else fields.strings(key)
     paths = []
     for text in texts:
         text = text.replace("{common}", str(data_dir("boards") / "_common"))

@@ -107,6 +107,7 @@ class Board:
     arena_regions: tuple[ArenaRegion, ...] = ()  # for an arena that is split, the fastest first; empty: never split
     wire_sources: tuple[Path, ...] = ()  # the functions of glow_wire.h; empty: the user's firmware has them
     wire_defines: tuple[str, ...] = ()
+    cores_source: Path | None = None  # the functions of glow_cores.h; None: the user's firmware has them
     chips: tuple[str, ...] = ()  # that it has or stands for; the first with its CPU is the default of `glowc bench`
 
     @property

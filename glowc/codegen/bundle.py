@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from pathlib import Path
 
 import numpy as np
 
@@ -41,6 +42,9 @@ from glowc.errors import InputError, PluginError
 from glowc.paths import runtime_header
 from glowc.program.ir import Program
 
+CORES_HEADER, CORES_SOURCE = "glow_cores.h", "glow_cores.c"
+"""By which cores are started, and the file of a bundle that does so on its board."""
+
 
 @dataclass(frozen=True, slots=True)
 class BundleSpec:
@@ -61,6 +65,7 @@ class BundleSpec:
     loop_bytes: int | None = None  # of hot code that chips with that core keep of their flash
     code_section: str | None = None  # of the kernels' code
     weights: str = "c"  # the form of the constants: "auto", or one of export.WEIGHTS
+    cores_source: Path | None = None  # what starts the cores that share layers
     line_bytes: int = 1  # of the data cache that the arena shares no line of with other variables
     form: str = FOLDER  # of the files: FOLDER or one of export.FORMS
     package: Mapping[str, str] = field(default_factory=dict)  # what it says of its maker, where it is a package
@@ -103,6 +108,7 @@ class ViewedModel:
     headers: tuple[str, ...]
     extern_headers: Mapping[str, str]
     extern_sources: Mapping[str, str]
+    own_sources: Mapping[str, str]
 
 
 def model_constants(program: Program, spec: BundleSpec) -> dict[str, ConstView]:
@@ -138,7 +144,9 @@ def view_model(
     weights = weights_of(spec.weights, spec.form, sum(c.size_bytes for c in printed))
     blob = None if weights == "c" else lay_out(printed)
     headers += [BLOB_HEADER] if blob else []
+    headers += [CORES_HEADER] if program.slices is not None and program.slices.cores > 1 else []
     _check_extern(spec, [*extern_headers, *extern_sources])
+    own_sources = {CORES_SOURCE: spec.cores_source.read_text(encoding="utf-8")} if spec.cores_source else {}
     m = PrintedModel(
         name=spec.name, prefix=prefix, cpu=spec.cpu, opt=spec.opt, model_hash=spec.model_hash, options=spec.options,
         entry=spec.entry_name or f"{prefix}_invoke", macros=[(name, *entry) for name, entry in spec.macros.items()],
@@ -156,11 +164,20 @@ def view_model(
         macs=sum(layer.macs for layer in layers), structs=table.structs, functions=table.definitions,
         consts=printed, blob=blob, weights=weights,
         needs_math=needs_math(program), kernel_headers=[*headers, *extern_headers],
-        runtime_files=[*RUNTIME_FILES, *headers, *extern_headers], extern_sources=list(extern_sources),
+        runtime_files=[*RUNTIME_FILES, *headers, *extern_headers], extern_sources=[*own_sources, *extern_sources],
         tested=[spec.name] if golden else [],
     )  # fmt: skip
     return ViewedModel(
-        spec, m, layers, inputs, outputs, states, (*RUNTIME_FILES, *headers), extern_headers, extern_sources
+        spec,
+        m,
+        layers,
+        inputs,
+        outputs,
+        states,
+        (*RUNTIME_FILES, *headers),
+        extern_headers,
+        extern_sources,
+        own_sources,
     )
 
 
@@ -221,7 +238,7 @@ def render_bundle(
         viewed.outputs,
         model.weights_bytes,
         viewed.states,
-        tuple(viewed.extern_sources),
+        (*viewed.own_sources, *viewed.extern_sources),
         foreign,
         binaries,
         model.weights,
@@ -250,7 +267,7 @@ def release() -> str:
 def copied_files(viewed: ViewedModel) -> dict[str, str]:
     """Return the files of a bundle that are the same for every model: the runtime's headers, and those of plugins."""
     runtime = {name: runtime_header(name).read_text(encoding="utf-8") for name in viewed.headers}
-    return {**runtime, **viewed.extern_headers, **viewed.extern_sources}
+    return {**runtime, **viewed.own_sources, **viewed.extern_headers, **viewed.extern_sources}
 
 
 def _check_extern(spec: BundleSpec, names: Iterable[str]) -> None:

@@ -162,6 +162,7 @@ def identity(instr: Instr, *, literal: bool) -> Identity:
         instr.cut,
         instr.columns,
         instr.channels,
+        instr.shares > 1,
         _has_units(instr),
     )
 
@@ -323,15 +324,21 @@ def _form(instr: Instr, fn: str, struct: ArgsStruct | None, params: Mapping[str,
     """Return the form of a function: those that compute columns, or turns of a loop, are called for each part."""
     head, by_struct = signature(instr, fn, struct), ["p"] if struct is not None and struct.fields else []
     loop = get_kernel(instr.kernel).outer_of(instr.params)
-    if instr.columns:
-        more = ("x_first", "x_count", *(("c_first", "c_count") if instr.channels else ()))
-        own = ", ".join([signature(instr, f"{fn}_columns", struct)[:-1], *(f"int32_t {name}" for name in more)]) + ")"
-        shown = {"out_w": "x_count", "pad_left": f"({params['pad_left']} - x_first * {params['stride_w']})"}
-        shown |= {"out_c": "c_count"} if instr.channels else {}
-        place = f"out + x * {params['out_c']}{' + c' if instr.channels else ''}"
-        given = [place if o.role == "out" else o.role for o in instr.operands]
-        after = _by_columns(f"{fn}_columns", [*given, *by_struct], instr, params)
-        return _Form(own, {**params, **shown}, more, f"\n{head} {{\n{after}}}\n")
+    if instr.columns or instr.channels:
+        more, shown, place = list[str](), dict[str, object](), "out"
+        if instr.columns:
+            more += ["x_first", "x_count"]
+            shown |= {"out_w": "x_count", "pad_left": f"({params['pad_left']} - x_first * {params['stride_w']})"}
+            place += f" + x * {params['out_c']}"
+        if instr.channels:
+            more += ["c_first", "c_count"]
+            shown |= {"out_c": "c_count"}
+            place += " + c"
+        part = f"{fn}_columns" if instr.columns else f"{fn}_channels"
+        own = ", ".join([signature(instr, part, struct)[:-1], *(f"int32_t {name}" for name in more)]) + ")"
+        given = [*(place if o.role == "out" else o.role for o in instr.operands), *by_struct]
+        after = (_by_columns if instr.columns else _by_channels)(part, given, instr, params)
+        return _Form(own, {**params, **shown}, tuple(more), f"\n{head} {{\n{after}}}\n")
     if instr.cut and instr.rows is None and loop is not None and not _has_units(instr):
         own = signature(replace(instr, cut=False), f"{fn}_part", struct)[:-1] + ", int32_t y_count)"
         given = [
@@ -367,14 +374,26 @@ def _by_columns(fn: str, given: Sequence[str], instr: Instr, p: Mapping[str, obj
 """
 
 
+def _by_channels(fn: str, given: Sequence[str], instr: Instr, p: Mapping[str, object]) -> str:
+    """Return statements that call a function for some channels of all pixels, in order."""
+    some = instr.channels
+    return f"""\
+  for (int32_t i = y_begin; i < y_end; i++) {{
+    const int32_t c = i * {some};
+    const int32_t channels = {p["out_c"]} - c < {some} ? {p["out_c"]} - c : {some};
+    {fn}({", ".join(given)}, 0, {p["out_h"]}, c, channels);
+  }}
+"""
+
+
 def _has_units(instr: Instr) -> bool:
-    """Say whether the range of a call counts units of the variant's own."""
-    return instr.cut and not instr.columns and variant_of(instr).units(instr) > 0
+    """Say whether the range of a call counts units of the variant's own, which one core computes in order."""
+    return instr.cut and instr.shares == 1 and not instr.columns and variant_of(instr).units(instr) > 0
 
 
 def _first_part(instr: Instr, params: Mapping[str, object]) -> str:
-    """Return the condition that a call computes the first part of an instruction, nothing where one call does all."""
-    if not instr.cut or instr.rows is None:
+    """Return the condition that a call computes the first part of an instruction, nothing where each is the first."""
+    if not instr.cut or instr.rows is None or instr.shares > 1:
         return ""
     first = "y_begin == 0"
     if "descending" in params:

@@ -58,34 +58,48 @@ class PieceView:
 
 @dataclass(frozen=True, slots=True)
 class SlicesView:
-    """The steps of an inference as the templates print them: a table of parts, and where the next one stands.
+    """The parts of an inference as the templates print them: a table, `fields` of its lines, and who computes them.
 
-    `begins`: a layer is computed in several parts.
+    `begins`: a layer is computed in several parts. `progress_offset_bytes` is where the number of the part stands that
+    comes next, None: there is one step. Several `cores` compute a stage, each with a share of the scratch where
+    `by_share` says so.
     """
 
+    fields: tuple[str, ...]
     lines: tuple[str, ...]
     part_count: int
     step_count: int
-    progress_offset_bytes: int
+    progress_offset_bytes: int | None
     begins: bool
     ctype: str
+    cores: int
+    by_share: bool
 
 
 def slices_view(program: Program, places: Places) -> SlicesView | None:
-    """Return the steps of an inference, None where it is one."""
+    """Return the parts of an inference, None where it is one."""
     slices = program.slices
     if slices is None:
         return None
-    lines = [
-        f"{{{part.index}, {int(part is not step[-1])}, {part.begin}, {part.end}}},"
-        for step in slices.steps
-        for part in step
-    ]  # fmt: skip
-    offset = places.offsets[slices.progress]
+    steps, cores = bool(slices.progress), slices.cores
+    fields = ["layer", *(["more"] if steps else []), *(["parts"] if cores > 1 else []), "begin", "end"]
+    lines = []
+    for step in slices.steps:
+        for stage in step:
+            for part in stage:
+                known = {
+                    "layer": part.index, "more": int(stage is not step[-1]), "parts": len(stage), "begin": part.begin,
+                    "end": part.end,
+                }  # fmt: skip
+                lines.append("{" + ", ".join(str(known[name]) for name in fields) + "},")
     largest = max(max(part.index, part.end) for part in slices.parts)
     ctype = "uint16_t" if largest < 1 << 16 else "uint32_t"
+    shared = [instr for instr in program.instrs if instr.shares > 1]
     begins = bool(slices.walks) or any(instr.cut for instr in program.instrs)
-    return SlicesView(tuple(lines), len(lines), len(slices.steps), offset, begins, ctype)
+    return SlicesView(
+        tuple(fields), tuple(lines), len(lines), len(slices.steps), places.offsets[slices.progress] if steps else None,
+        begins, ctype, cores, any(o.role == "scratch" for instr in shared for o in instr.operands),
+    )  # fmt: skip
 
 
 def piece_views(program: Program, layers: Sequence[LayerView], places: Places) -> tuple[PieceView, ...]:

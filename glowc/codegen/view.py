@@ -362,6 +362,8 @@ def layer_views(
         index = len(layers)
         function = table.get(instr)
         at = {a.role: f" + (y % {a.ring}) * {a.row_bytes}" for a in moves.get(index, ())}
+        if instr.shares > 1:
+            at |= {o.role: _of_share(program, instr, o) for o in instr.operands if o.role == "scratch"}
         arguments = [_address(program, o, consts, places, callers, at.get(o.role, "")) for o in instr.operands]
         args = None
         if function.struct is not None:
@@ -383,6 +385,11 @@ def layer_views(
                       _pointers(program, instr, places, callers))
         )  # fmt: skip
     return tuple(layers)
+
+
+def _of_share(program: Program, instr: Instr, scratch: Operand) -> str:
+    """Return by how much the scratch of a share is behind that of the first."""
+    return f" + share * {program.buffers[scratch.buffer].size_bytes // instr.shares}u"
 
 
 def _pointers(program: Program, instr: Instr, places: Places, callers: Mapping[str, str]) -> frozenset[str]:

@@ -172,6 +172,11 @@ class PrintedModel(PrintedBundle):
     package: Mapping[str, str] = field(default_factory=dict)
 
     @property
+    def steps(self) -> SlicesView | None:
+        """The steps of an inference, None where it is one."""
+        return self.slices if self.slices is not None and self.slices.progress_offset_bytes is not None else None
+
+    @property
     def golden(self) -> bool:
         """Whether it has test vectors."""
         return bool(self.tested)

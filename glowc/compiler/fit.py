@@ -48,7 +48,7 @@ def request_of(options: CompileOptions, board: Board) -> Request:
         room = offered if room is None or board.arena_regions else min(room, offered)
     fed, caller_io = options.input_stream == "rows", options.io_buffers == "caller"
     kind = "plain" if options.guard else options.plan
-    kind = "overlap" if kind == "auto" and options.slice is not None else kind
+    kind = "overlap" if kind == "auto" and (options.slice is not None or options.cores > 1) else kind
     keeps = board.cpu.slow_flash and not options.guard
     short_loops = board.cpu.loop_bytes is not None and options.code_section is None
     roomy = keeps and short_loops and options.opt != "size"
@@ -60,13 +60,17 @@ Select = Callable[[Mapping[str, int]], Selection]
 """Chooses the variants, given the bytes of the arena that are to spare beside layers, by name."""
 
 
-def plan_selection(select: Select, request: Request) -> tuple[Selection, Planned]:
+Share = Callable[[Selection, Request], Request]
+"""Returns a request of which cores share layers."""
+
+
+def plan_selection(select: Select, request: Request, share: Share) -> tuple[Selection, Planned]:
     """Choose the variants and plan the memory; what the plan leaves free is for variants with much scratch.
 
     Layers whose variants were measured keep the best of those.
     """
     usual = select({})
-    best = _plan_selection(usual, request)
+    best = _plan_selection(usual, share(usual, request))
     gaps = widest_gaps(best[1].program, best[1].plan)
     spare = {name: gap.size_bytes for name, gap in gaps.items() if name not in best[0].tuned}
     if not any(0 < x.withheld <= spare.get(x.name, 0) for x in best[0].layers):
@@ -74,7 +78,7 @@ def plan_selection(select: Select, request: Request) -> tuple[Selection, Planned
     wider = select(spare)
     if best[0] is usual and best[1].kind != "stream" and fits(best[1], request) and wider.chosen == usual.chosen:
         return wider, best[1]
-    richer = _plan_selection(wider, request)
+    richer = _plan_selection(wider, share(wider, request))
     return richer if _is_no_larger(richer[1], best[1]) else best
 
 

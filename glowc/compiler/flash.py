@@ -17,7 +17,7 @@ from glowc.board import Board, find_tool, run_tool
 from glowc.board.flags import compile_argv
 from glowc.codegen.bundle import Bundle, BundleSpec
 from glowc.codegen.export import FORMS
-from glowc.compiler.report import SlicesReport
+from glowc.compiler.report import CoresReport, SlicesReport
 from glowc.errors import ToolError
 from glowc.place.planning import Planned
 from glowc.program.ir import Program
@@ -34,7 +34,8 @@ _ABOVE = (1.03, 1.06, 1.1, 1.15)
 class Printed:
     """A model as far as C: its kernels, plan and files; `code_bytes` are predicted, `flash_bytes` counted.
 
-    Where nobody has counted them, they are None. `slices` is what the report says of its steps, where it has some.
+    Where nobody has counted them, they are None. `slices` is what the report says of its steps, where it has some,
+    `cores` of the cores that share layers.
     """
 
     selection: Selection
@@ -45,6 +46,7 @@ class Printed:
     code_bytes: int
     flash_bytes: int | None = None
     slices: SlicesReport | None = None
+    cores: CoresReport | None = None
 
     def predicted(self, factor: float = 1.0) -> int:
         """Return the bytes of constants, and of code by so much of the prediction."""

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Annotated
 
-from glowc.board.checked import Checked, Count, Flag, OneOf, PowerOfTwo, Size, flags
+from glowc.board.checked import Checked, Count, Flag, OneOf, PowerOfTwo, Size, Within, flags
 from glowc.codegen.export import FOLDER, FORMS, WEIGHTS
 
 OPTS = ("size", "balanced", "speed")
@@ -44,6 +44,7 @@ _GUARD = Flag("watch the bytes around tensors: a status names the layer that wri
 _REQUIRE = Flag("fail when a layer between quantized parts would compute in float", shared=False)
 _SLICE = Flag("NAME_step() takes about so long: 1ms, or cycles: 50000", "--slice", "TIME", shared=False, in_code=True)
 _CHIP = Flag("whose clock --slice counts by (default: the board's)", "--chip", "NAME", shared=False)
+_CORES = Flag("so many cores share layers, by functions that firmware gives (docs/RTOS.md)", shared=False, in_code=True)
 _MAP = Flag("draw the arena over time: in the terminal, and NAME_memory.svg", shared=False)
 
 _AS_EVER = (("weights", "c"), ("weights", "array"))  # what a small model has without being asked for
@@ -90,6 +91,7 @@ class CompileOptions(Checked):
     memory_map: Annotated[bool, _MAP] = False
     slice: Annotated[str | None, _SLICE] = None
     chip: Annotated[str | None, _CHIP] = None
+    cores: Annotated[Annotated[int, Within(1, 8)], _CORES] = 1
     golden: Path | None = None
     chain: tuple[Path, ...] = ()
     package: Mapping[str, str] = field(default_factory=dict)

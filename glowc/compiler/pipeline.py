@@ -36,7 +36,7 @@ from glowc.compiler.plugins import load_plugins
 from glowc.compiler.report import Report, estimate_report, float_tolerance, plan_report, report_of
 from glowc.compiler.report_tensors import data_report
 from glowc.compiler.samples import load_samples
-from glowc.compiler.slicing import check_sliced, divisible, slice_plan
+from glowc.compiler.slicing import check_sliced, divisible, fork_cycles, sharing, slice_plan
 from glowc.compiler.time_form import TimeForm, form_in_time
 from glowc.errors import InputError
 from glowc.frontend import import_model, tflite_bytes
@@ -145,20 +145,23 @@ def compile_model(
             if own not in known_candidates:
                 known_candidates[own] = Candidates(graph, board.cpu)
             select = partial(_selected, known_candidates[own], board, options, order, flash, divided)  # -> kernels
-            return plan_selection(select, request_of(options, board))  # -> program -> places of its buffers
+            share = partial(sharing, cores=options.cores, fork=fork_cycles(board))
+            return plan_selection(select, request_of(options, board), share)  # -> program -> places of its buffers
 
         def planned_with(divided: Collection[str]) -> tuple[Selection, Planned]:
             return plan_narrow(form.graph, partial(plan, divided))
 
         selection, planned = divisible(planned_with, options, board)
         program = _verified(planned, form.graph, options)
-        slices = None
-        if options.slice is not None:
-            planned, slices = slice_plan(selection, planned, options, board)
+        slices = cores = None
+        if options.slice is not None or options.cores > 1:
+            planned, slices, cores = slice_plan(selection, planned, options, board)
             program = _marked(planned.program, program)
         progress("printing C")
         bundle = _printed(spec, planned, program, options, golden)  # -> C
-        return Printed(selection, planned, program, bundle, spec, selection.code_bytes(program), slices=slices)
+        return Printed(
+            selection, planned, program, bundle, spec, selection.code_bytes(program), slices=slices, cores=cores
+        )
 
     def count(printed: Printed) -> Printed:
         progress("compiling C to count its bytes")
@@ -249,7 +252,7 @@ def _report(
             port["alias"] = imported.aliases[port["name"]]
     return {
         **head,
-        **plan_report(planned, options, printed.slices),
+        **plan_report(planned, options, printed.slices, printed.cores),
         **estimate_report(selection, program, estimates, printed.code_bytes),
         **region_report(planned, rooms_wanted(options, board), bundle),
         **data_report(program, planned.plan, form.graph), **narrow_report(form.graph, program),
@@ -356,7 +359,7 @@ def spec_of(source: Path, graph: Graph, board: Board, options: CompileOptions, e
         options.text(), entry, edge.exported, guard_bytes=request_of(options, board).guard_bytes,
         features=board.cpu.features, cpu_flags=board.cpu.core_flags,
         loop_bytes=board.cpu.loop_bytes if options.code_section is None else None, code_section=options.code_section,
-        weights=options.weights,
+        weights=options.weights, cores_source=board.cores_source if options.cores > 1 else None,
         line_bytes=board.cpu.line_bytes, form=options.form, package=options.package,
     )  # fmt: skip
 

@@ -168,6 +168,21 @@ class SlicesReport(TypedDict):
     longest_ms: NotRequired[float]
 
 
+class CoresReport(TypedDict):
+    """The stages of --cores: how many parts each has, which cores compute at once, and how many layers are shared.
+
+    `fork_cycles` is the guess of what a stage of several parts takes besides. The last two are what the core that
+    computes the longest part of each stage takes, with that, on the chip of `glowc bench`.
+    """
+
+    count: int
+    stage_parts: list[int]
+    shared_layers: int
+    fork_cycles: int
+    longest_cycles: NotRequired[int]
+    longest_ms: NotRequired[float]
+
+
 class PlanReport(TypedDict):
     """The plan; `profile_order` are the layers as the profile hooks see them."""
 
@@ -178,6 +193,7 @@ class PlanReport(TypedDict):
     code_section: str | None
     profile_order: list[int] | None
     slices: SlicesReport | None
+    cores: CoresReport | None
 
 
 class EstimateReport(TypedDict):
@@ -283,13 +299,15 @@ def _tensor(t: TensorView, edge: Edge) -> TensorReport:
     }  # fmt: skip
 
 
-def plan_report(planned: Planned, options: CompileOptions, slices: SlicesReport | None) -> PlanReport:
+def plan_report(
+    planned: Planned, options: CompileOptions, slices: SlicesReport | None, cores: CoresReport | None
+) -> PlanReport:  # fmt: skip
     """Return what the report says of the plan."""
     return {
         "plan": planned.kind, "plan_extra_insns_estimate": planned.extra_insns, "input_stream": options.input_stream,
         "io_buffers": options.io_buffers, "code_section": options.code_section,
         "profile_order": profile_order(planned.program, len(strip_markers(planned.program).instrs)),
-        "slices": slices,
+        "slices": slices, "cores": cores,
     }  # fmt: skip
 
 

@@ -1,16 +1,19 @@
-"""--slice: the longest time that a step of an inference may take, as cycles; what it does not go with."""
+"""--slice: the longest time that a step of an inference may take, as cycles; --cores; what they do not go with."""
 
 from __future__ import annotations
 
 import re
 from collections.abc import Callable, Collection
+from dataclasses import replace
+from math import inf
 
 from glowc.board import Board, default_chip, load_chip
 from glowc.compiler.options import CompileOptions
-from glowc.compiler.report import SlicesReport
+from glowc.compiler.report import CoresReport, SlicesReport
 from glowc.errors import BoardError, InputError, LimitError
-from glowc.place.planning import Planned
-from glowc.place.slices import Sliced, sliced
+from glowc.place.planning import Planned, Request
+from glowc.place.slices import Sliced, shared, sliced
+from glowc.program.ir import Program
 from glowc.select.choose import Selection
 
 _TIME = re.compile(r"([0-9]+(?:\.[0-9]+)?)\s*(us|ms|s)?")
@@ -18,6 +21,7 @@ _SECONDS = {"us": 1e-6, "ms": 1e-3, "s": 1.0}
 _AIM_PERCENT, _MOST_PERCENT = 90, 110  # of a step, as predictions are off by some
 _LEAST_CYCLES = 1000
 _MORE_PERCENT = 105  # of a whole inference, for layers that lose less when they are divided
+_FORK_CYCLES = {"cortex-m": 500, "": 2000}  # that a stage of several cores takes besides what they compute
 
 
 def slice_cycles(options: CompileOptions, board: Board) -> int:
@@ -48,19 +52,32 @@ def slice_cycles(options: CompileOptions, board: Board) -> int:
 
 
 def check_sliced(options: CompileOptions) -> None:
-    """Raise InputError that names all options which do not go with --slice."""
-    if options.slice is None:
-        if options.chip is not None:
-            raise InputError("--chip says what the time of --slice is in cycles", hint="add --slice 1ms")
-        return
+    """Raise InputError that names all options which do not go with --slice or --cores."""
+    if options.slice is None and options.chip is not None:
+        raise InputError("--chip says what the time of --slice is in cycles", hint="add --slice 1ms")
     others = {
         "--input-stream rows": options.input_stream == "rows", "--plan stream": options.plan == "stream",
-        "--io-buffers caller": options.io_buffers == "caller", "--guard": options.guard,
-        "--arena-split": options.arena_split, "--region": len(options.regions) > 1,
+        "--io-buffers caller": options.io_buffers == "caller",
+        "--guard": options.guard, "--arena-split": options.arena_split, "--region": len(options.regions) > 1,
     }  # fmt: skip
-    wrong = [f"{name} does not go with --slice" for name, given in others.items() if given]
+    given = [name for name, asked in (("--slice", options.slice), ("--cores", options.cores > 1)) if asked]
+    wrong = [f"{name} does not go with {asked}" for asked in given for name, there in others.items() if there]
     if wrong:
-        raise InputError("an inference in slices keeps all in one arena", details=wrong, hint="leave them out")
+        raise InputError("an inference in parts keeps all in one arena", details=wrong, hint="leave them out")
+
+
+def fork_cycles(board: Board) -> int:
+    """Return the cycles that several cores take to begin a stage together and to wait for each other, roughly."""
+    return next(cycles for family, cycles in _FORK_CYCLES.items() if board.cpu.name.startswith(family))
+
+
+def sharing(selection: Selection, request: Request, cores: int, fork: int) -> Request:
+    """Return the request whose plan has layers that cores share, where a `selection` says that it pays."""
+
+    def divide(program: Program) -> Program:
+        return shared(program, cores, [cost.cycles for cost in selection.reported(program)], fork)
+
+    return replace(request, divide=divide) if cores > 1 else request
 
 
 def _layers(count: int) -> str:
@@ -90,21 +107,24 @@ def divisible(
 def _in_slices(
     selection: Selection, planned: Planned, options: CompileOptions, board: Board
 ) -> tuple[Sliced, int]:  # fmt: skip
-    """Return the plan in steps, and the cycles that one may take."""
-    bound, costs = slice_cycles(options, board), selection.reported(planned.program)
+    """Return the plan in steps, and the cycles that one may take, 0 where one step is all."""
+    costs = [cost.cycles for cost in selection.reported(planned.program)]
+    if options.slice is None:
+        return sliced(planned, costs, inf, inf, options.cores), 0
+    bound = slice_cycles(options, board)
     aim, most = bound * _AIM_PERCENT / 100, bound * _MOST_PERCENT / 100
-    return sliced(planned, [cost.cycles for cost in costs], aim, most), bound
+    return sliced(planned, costs, aim, most, options.cores), bound
 
 
 def slice_plan(
     selection: Selection, planned: Planned, options: CompileOptions, board: Board
-) -> tuple[Planned, SlicesReport]:  # fmt: skip
-    """Return the plan in steps of --slice, and what the report says of them.
+) -> tuple[Planned, SlicesReport | None, CoresReport | None]:  # fmt: skip
+    """Return the plan in steps of --slice and for so many --cores, and what the report says of them.
 
     Raises LimitError that names all layers whose smallest part takes longer, InputError where there are no layers.
     """
     if not planned.program.instrs:
-        raise InputError("--slice has nothing to divide: the model has no layer", hint="leave it out")
+        raise InputError("there is nothing to divide: the model has no layer", hint="leave out --slice and --cores")
     found, bound = _in_slices(selection, planned, options, board)
     if found.long:
         longest = max(layer.cycles for layer in found.long)
@@ -113,8 +133,17 @@ def slice_plan(
             details=[f"{layer.name}: its smallest part takes about {layer.cycles:,.0f} cycles" for layer in found.long],
             hint=f"give a step {-(-round(longest) // 1000) * 1000} cycles",
         )
-    assert found.planned.program.slices is not None
-    parts = [len(step) for step in found.planned.program.slices.steps]
-    return found.planned, {
-        "limit_cycles": bound, "longest_cycles_estimate": round(found.longest), "step_parts": parts,
-    }  # fmt: skip
+    slices = found.planned.program.slices
+    assert slices is not None
+    steps: SlicesReport | None = None
+    if bound:
+        parts = [sum(map(len, step)) for step in slices.steps]
+        steps = {"limit_cycles": bound, "longest_cycles_estimate": round(found.longest), "step_parts": parts}
+    cores: CoresReport | None = None
+    if options.cores > 1:
+        names = {part.index for stage in slices.stages if len(stage) > 1 for part in stage}
+        cores = {
+            "count": options.cores, "stage_parts": [len(stage) for stage in slices.stages],
+            "shared_layers": len(names), "fork_cycles": fork_cycles(board),
+        }  # fmt: skip
+    return found.planned, steps, cores

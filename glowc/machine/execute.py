@@ -14,6 +14,7 @@ import numpy as np
 
 from glowc.board import ARENA_SECTION, CODE_SECTION, WEIGHTS_SECTION, Board, Cpu, emulated, load_board, load_cpu
 from glowc.codegen.blob import assembly
+from glowc.codegen.bundle import CORES_SOURCE
 from glowc.codegen.elf_object import machine_of
 from glowc.codegen.export import FOLDER, FORMS, LINKED, SINGLE
 from glowc.codegen.mains import Calls, render_main
@@ -243,7 +244,7 @@ def execute(
     require_runnable(board, marks=marks)
     with tempfile.TemporaryDirectory(prefix="glowc-run-") as folder:
         work = keep or Path(folder)
-        elf = build_bundle(info, board, work, profile=profile, extra_flags=extra_flags)
+        elf = build_bundle(info, board, work, profile=profile, in_order=marks, extra_flags=extra_flags)
         count = len(next(iter(inputs.values()))) if inputs else 1
         write_samples(work / "in.bin", info, inputs, count)
         result: RunResult = run_elf(elf.path, board, cwd=work, marks=marks, timeout_s=timeout_s)
@@ -253,15 +254,18 @@ def execute(
 
 
 def build_bundle(
-    info: BundleInfo, board: Board, work: Path, *, profile: bool = False, link: bool = True,
+    info: BundleInfo, board: Board, work: Path, *, profile: bool = False, in_order: bool = False, link: bool = True,
     extra_flags: Sequence[str] = (),
 ) -> Elf:  # fmt: skip
-    """Compile the bundle with its sample-feeding main program into `work`/model.elf."""
+    """Compile the bundle with its sample-feeding main program into `work`/model.elf.
+
+    One core does the work of all where layers are marked, for a `profile`, or it is to be done `in_order`.
+    """
     check_object(info, board.cpu)
     main = work / "main_run.c"
     blob = read_blob(info)
     main.write_text(render_main(calls_of(info, len(blob))), encoding="utf-8", newline="\n")
-    defines = [*(["GLOW_PROFILE"] if profile else []), *bundle_defines(info, board)]
+    defines = [*(["GLOW_PROFILE"] if profile else []), *bundle_defines(info, board, in_order=in_order or profile)]
     sources = [main, *info.sources, *([blob_source(info, blob, work)] if blob else [])]
     flags = ["-std=c11", *extra_flags]
     return build_elf(
@@ -315,10 +319,15 @@ def data_names(info: BundleInfo) -> list[str]:
     return list(dict.fromkeys([info.name, *whole]))
 
 
-def bundle_defines(info: BundleInfo, board: Board) -> list[str]:
-    """Return the macros that place a bundle in a board's memories and make it fit another core than its own."""
+def bundle_defines(info: BundleInfo, board: Board, *, in_order: bool = False) -> list[str]:
+    """Return the macros that place a bundle in a board's memories and make it fit another core than its own.
+
+    One core does the work of all where a board has no others, or layers are to be seen `in_order`.
+    """
     macros = [c_ident(name).upper() for name in data_names(info)]
     defines = [] if board.cpu.name == info.report.get("cpu") else ["GLOW_ANY_CORE"]
+    if info.report.get("cores") and (in_order or not _starts_cores(info, board)):
+        defines += ["GLOW_CORES_SERIAL"]
     if not board.bare_metal:
         return defines
     if info.report.get("code_section"):
@@ -326,6 +335,12 @@ def bundle_defines(info: BundleInfo, board: Board) -> list[str]:
     if info.report.get("format") == SINGLE:  # else the linker script knows them by the name of their file
         defines += [f'{macro}_WEIGHTS_ATTR=__attribute__((section("{WEIGHTS_SECTION}")))' for macro in macros]
     return [*defines, *(define for macro in macros for define in _arena_sections(macro, info, board))]
+
+
+def _starts_cores(info: BundleInfo, board: Board) -> bool:
+    """Say whether the bundle is made for how the board's cores are started."""
+    own = info.include_dir / CORES_SOURCE
+    return board.cores_source is not None and own.is_file() and own.read_bytes() == board.cores_source.read_bytes()
 
 
 def _arena_sections(macro: str, info: BundleInfo, board: Board) -> list[str]:

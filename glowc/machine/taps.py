@@ -118,7 +118,7 @@ def board_values(
         f"{facts.P}_NO_STATIC_ARENA",
         f"{facts.P}_TAPS_ATTR={section}",
         "GLOW_PROFILE",
-        *bundle_defines(info, board),
+        *bundle_defines(info, board, in_order=True),
     ]
     elf = build_elf(sources, board, work / "taps.elf", include_dirs=[info.include_dir], defines=macros,
                     opt=info.optimisation, extra_flags=["-std=c11"])  # fmt: skip

@@ -25,7 +25,7 @@ from glowc.place.spare import widest_gaps
 from glowc.place.stream.rings import Distance, Streamer, distances
 from glowc.place.stream.segmentation import Cut, frontier
 from glowc.place.trace import Bytes, trace
-from glowc.program.ir import Instr, Program, scratch_bytes
+from glowc.program.ir import Instr, Program, scratch_bytes, scratch_of
 from glowc.program.lifetimes import live_bytes, root_lifetimes, strip_markers
 
 Lower = Callable[[Callable[[str], bool]], Program]
@@ -49,7 +49,7 @@ class Request:
     `limit_bytes` is the user's wish, `room_bytes` what the board has. `rooms`, the fastest first, split the arena.
     `keeps`: weights that are read again and again from a slow flash are copied into what is free of it. `roomy`: the
     arena may grow a little for layers that then read them half as often. For `cpu` weights of few bits are unpacked in
-    front of their layers, None: they are stored as bytes.
+    front of their layers, None: they are stored as bytes. `divide` says which instructions cores share.
     """
 
     kind: str = "auto"
@@ -62,6 +62,7 @@ class Request:
     keeps: bool = False
     roomy: bool = False
     cpu: Cpu | None = None
+    divide: Callable[[Program], Program] = lambda program: program
 
     @property
     def guard_bytes(self) -> int:
@@ -177,7 +178,7 @@ def pareto(lower: Lower, request: Request, insns: Insns = _unknown) -> list[Plan
 
 
 def _whole(lower: Lower, request: Request) -> Planned:
-    program = schedule(replace(lower(_no), caller_io=request.caller_io))
+    program = request.divide(schedule(replace(lower(_no), caller_io=request.caller_io)))
     program, done = _spent(program, _placed(program, request), request)
     done = _unpacked(program, done, request)
     return done if request.kind == "plain" else _kept(_roomy(program, done, request), request)
@@ -217,11 +218,11 @@ def _spent(program: Program, done: Planned, request: Request) -> tuple[Program, 
 def _spending(program: Program, name: str, room_bytes: int) -> Program:
     """Return the program in which an instruction spends so many bytes of scratch, the same where it spends no more."""
     at, instr = next((n, i) for n, i in enumerate(program.instrs) if i.name == name)
-    wide = spending(instr, variant_of(instr), room_bytes)
+    wide = spending(instr, variant_of(instr), room_bytes // instr.shares)
     if wide == instr:
         return program
     (scratch,) = (o for o in wide.operands if o.role == "scratch")
-    buffer = replace(program.buffers[scratch.buffer], size_bytes=scratch.type.size_bytes)
+    buffer = scratch_of(instr, replace(program.buffers[scratch.buffer], size_bytes=scratch.type.size_bytes))
     instrs = (*program.instrs[:at], wide, *program.instrs[at + 1 :])
     return replace(program, instrs=instrs, buffers={**program.buffers, scratch.buffer: buffer})
 
@@ -232,7 +233,7 @@ def _room_of_scratch(program: Program, done: Planned) -> dict[str, int]:
     return {
         i.name: room[i.name]
         for i in program.instrs
-        if variant_of(i).spends is not None and scratch_bytes(i) < room[i.name]
+        if variant_of(i).spends is not None and i.shares * scratch_bytes(i) < room[i.name]
     }
 
 
@@ -246,7 +247,7 @@ def room_of_scratch(program: Program, arena_bytes: int) -> dict[str, int]:
         source, out = (program.buffers[name].size_bytes for name in (o.source, o.out))
         saved[o.index] = max(saved[o.index], source - o.high, out + o.low)
     return {
-        instr.name: arena_bytes - live + saved[index] + scratch_bytes(instr)
+        instr.name: arena_bytes - live + saved[index] + instr.shares * scratch_bytes(instr)
         for index, (instr, live) in enumerate(zip(program.instrs, live_bytes(program), strict=True))
     }
 

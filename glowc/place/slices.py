@@ -1,8 +1,9 @@
-"""Slices: an inference in steps, each of which takes about as many cycles as it may.
+"""Slices: an inference in steps, each of which takes about as many cycles as it may; and shares of cores.
 
 A step computes whole layers, or parts of one: rows by the row contract, columns of a row, units that a variant counts
-by itself, turns of an outer loop, runs of elements. Parts come in the order in which one call computes the layer, so a
-plan that holds for layers holds for parts.
+by itself, turns of an outer loop, runs of elements. Parts of one core come in the order in which one call computes the
+layer, so a plan that holds for layers holds for parts. Cores compute parts of a layer at once: its output lies apart
+from its inputs, or each element over the one that it comes from, and each core has scratch of its own.
 """
 
 from __future__ import annotations
@@ -10,11 +11,24 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from enum import Enum
-from math import prod
+from itertools import pairwise, zip_longest
+from math import inf, prod
 
 from glowc.kernels.choice import variant_of
 from glowc.place.planning import Planned
-from glowc.program.ir import WHOLE, Advance, Buffer, BufferKind, Instr, Operand, Part, Program, Slices
+from glowc.program.ir import (
+    WHOLE,
+    Advance,
+    Buffer,
+    BufferKind,
+    Instr,
+    Operand,
+    Part,
+    Program,
+    Slices,
+    Stage,
+    scratch_of,
+)
 from glowc.program.kernel import get_kernel
 from glowc.program.rows import is_dense, walked_roles
 
@@ -24,6 +38,9 @@ _ALIGN_ELEMENTS = 16  # of a run of elements, where its length allows
 _TURNS = 4  # of an outer loop that kernels take together
 _CALL_CYCLES = 150  # that a part takes besides its share of the layer
 _MOST_PARTS = 65_535
+_GRAINS = (4, 2, 1)  # rows that kernels take together
+_READ, _GATHERED = 8, 2  # pixels whose time it takes to read weights, channels whose time it takes to gather a pixel
+_WORTH = 0.9  # of the time of one core, above which one computes a layer
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,6 +66,7 @@ class _By(Enum):
     NOTHING = "nothing"
     ROWS = "rows"
     COLUMNS = "columns"
+    CHANNELS = "channels"
     UNITS = "units"
     TURNS = "turns"
     RUNS = "runs"
@@ -58,7 +76,7 @@ class _By(Enum):
 class _Cut:
     """An instruction as so many `units` of at most equal cost, `count` of them a part; `cycles` are those of a unit.
 
-    `columns` and `channels` are those of a unit of a row, 0 is all.
+    `columns` and `channels` are those of a unit of a row, 0 is all; channels alone are those of all pixels.
     """
 
     by: _By = _By.NOTHING
@@ -74,43 +92,132 @@ class _Cut:
         return WHOLE if self.by is _By.UNITS else self.units
 
 
-def sliced(planned: Planned, cycles: Sequence[float], bound: float, most: float) -> Sliced:
-    """Return the plan in steps of at most `bound` cycles; `cycles` are those predicted of each instruction.
+def sliced(planned: Planned, cycles: Sequence[float], bound: float, most: float, cores: int = 1) -> Sliced:
+    """Return the plan in steps of at most `bound` cycles, inf: one; `cycles` are those predicted of each instruction.
 
-    Layers are too long whose smallest part takes more than `most`.
-    The plan has no segments, regions or markers. Its arena grows by the bytes that keep the part which comes next.
+    Layers are too long whose smallest part takes more than `most`. The plan has no segments, regions or markers. Its
+    arena grows by the bytes that keep the stage which comes next, where there are several steps. Instructions with
+    shares are those of `cores`.
     """
     program = planned.program
     instrs, walks, ends = list(program.instrs), dict[int, tuple[Advance, ...]](), dict[int, int]()
-    parts, long = list[tuple[Part, float]](), list[Long]()
+    stages, long = list[tuple[Stage, float]](), list[Long]()
     for index, (instr, taken) in enumerate(zip(program.instrs, cycles, strict=True)):
-        whole = _Cut(units=_rows(instr), count=_rows(instr), cycles=taken / _rows(instr))
-        found = _cut(program, instr, taken, bound - _CALL_CYCLES) if taken > bound else whole
-        cut = found if found.units > found.count else whole
+        cut = _cut_of(program, instr, taken, bound)
         if cut.by is _By.RUNS:
             instrs[index], walks[index] = _run_of(instr, cut.units)
         elif cut.by is not _By.NOTHING:
             instrs[index] = replace(instr, cut=True, columns=cut.columns, channels=cut.channels)
             ends |= {index: cut.end} if cut.by is not _By.ROWS else {}
-        own = list(_parts(instr, index, cut))
+        own = list(_stages(instr, index, cut))
         largest = max(cost for _, cost in own)
         if largest > most:
             long.append(Long(instr.name, largest))
-        parts += own
-    steps = list(_steps(parts, bound))
-    made = Slices(tuple(tuple(part for part, _ in step) for step in steps), walks, ends, PROGRESS)
+        stages += own
+    steps = list(_steps(stages, bound))
+    progress = PROGRESS if bound < inf else ""
+    made = Slices(tuple(tuple(stage for stage, _ in step) for step in steps), walks, ends, progress, cores)
     longest = max((sum(cost for _, cost in step) for step in steps), default=0.0)
     return Sliced(
         _with_slices(replace(planned, program=replace(program, instrs=tuple(instrs))), made), longest, tuple(long)
     )
 
 
+def shared(program: Program, cores: int, cycles: Sequence[float], fork: float) -> Program:
+    """Return the program whose instructions have shares, of so many cores, where that pays.
+
+    `cycles` are those predicted of each instruction, `fork` those that it takes to begin and to end a stage of several
+    cores. Their scratch is that of all shares, which begin at multiples of its alignment.
+    """
+    instrs, buffers = list(program.instrs), dict(program.buffers)
+    for index, (instr, taken) in enumerate(zip(program.instrs, cycles, strict=True)):
+        if instr.is_marker or taken < fork:
+            continue
+        several = replace(instr, shares=cores)
+        longest = max(cost for _, cost in _stages(several, index, _share(program, several, taken, inf)))
+        if longest + fork < _WORTH * taken:
+            instrs[index] = several
+            for operand in (o for o in instr.operands if o.role == "scratch"):
+                buffers[operand.buffer] = scratch_of(several, buffers[operand.buffer])
+    return replace(program, instrs=tuple(instrs), buffers=buffers)
+
+
+def _cut_of(program: Program, instr: Instr, cycles: float, bound: float) -> _Cut:
+    """Return the parts of an instruction, whole where it takes no longer than a step may."""
+    if instr.shares > 1:
+        return _share(program, instr, cycles, bound)
+    whole = _Cut(units=_rows(instr), count=_rows(instr), cycles=cycles / _rows(instr))
+    found = _cut(program, instr, cycles, bound - _CALL_CYCLES) if cycles > bound else whole
+    return found if found.units > found.count else whole
+
+
+def _share(program: Program, instr: Instr, cycles: float, bound: float) -> _Cut:
+    """Return the parts of an instruction that cores share, each core with parts of at most `bound` cycles."""
+    most = min(bound - _CALL_CYCLES, cycles / instr.shares)
+    found = [_cut(program, instr, cycles, most)]
+    if instr.rows is not None:
+        rows, columns = _rows(instr), _columns(instr, cycles / _rows(instr), most)
+        found = [_by(_By.ROWS, rows, cycles / rows, most)]
+        found += [_in_columns(instr, rows, columns, cycles, most)] if columns else []
+        found += _even_columns(instr, cycles) + _even_channels(instr, cycles)
+    within = [cut for cut in found if cut.cycles <= bound - _CALL_CYCLES] or found
+    cut = min(within, key=lambda cut: _longest_share(instr, cut))
+    return _by(cut.by, cut.units, cut.cycles, bound - _CALL_CYCLES, cut.columns, cut.channels)
+
+
+def _even_columns(instr: Instr, cycles: float) -> list[_Cut]:
+    """Return the columns by which parts of a row are about as many as cores."""
+    columns, width = variant_of(instr).columns, instr.int_("out_w")
+    if columns is None:
+        return []
+    step = -(-width // (instr.shares * columns.step)) * columns.step
+    if step >= width or (width % step and width % step < columns.least(instr)):
+        return []
+    parts = _rows(instr) * -(-width // step)
+    return [_by(_By.COLUMNS, parts, cycles * step / (width * _rows(instr)), inf, step)]
+
+
+def _even_channels(instr: Instr, cycles: float) -> list[_Cut]:
+    """Return the blocks of channels of all pixels that are as many as cores."""
+    least, channels = variant_of(instr).channels(instr), int(instr.params.get("out_c", 0))
+    some = -(-channels // (instr.shares * least)) * least if least else channels
+    if some >= channels or channels % some == 1:
+        return []
+    return [_by(_By.CHANNELS, -(-channels // some), cycles * some / channels, inf, 0, some)]
+
+
+def _longest_share(instr: Instr, cut: _Cut) -> float:
+    """Return the cycles of the core that computes most.
+
+    That is with what is done once more for each part: weights are read, or pixels gathered.
+    """
+    most = max(end - begin for begin, end in _ranges(cut, instr.shares))
+    if cut.by is _By.CHANNELS:
+        return most * cut.cycles * (1 + _GATHERED / cut.channels)
+    pixels = most * (cut.columns or int(instr.params.get("out_w", 1)))
+    again = 1 + _READ / pixels if variant_of(instr).channels(instr) else 1
+    return most * (cut.cycles * again + (_CALL_CYCLES if cut.by is _By.COLUMNS else 0))
+
+
+def _ranges(cut: _Cut, cores: int) -> list[tuple[int, int]]:
+    """Return the units of each core, in as large grains as leave the most units of one core the same."""
+    most = -(-cut.units // cores)
+    for grain in _GRAINS:
+        grains = -(-cut.units // grain)
+        ends = [min(cut.units, -(-grains * core // cores) * grain) for core in range(cores + 1)]
+        if max(end - begin for begin, end in pairwise(ends)) <= most:
+            break
+    return [(begin, end) for begin, end in pairwise(ends) if begin < end]
+
+
 def _with_slices(planned: Planned, slices: Slices) -> Planned:
-    """Return a plan with the slices of its program, and a place for what keeps the part which comes next."""
-    program, plan = planned.program, planned.plan
+    """Return a plan with the slices of its program, and a place for what keeps the stage which comes next."""
+    program, plan = replace(planned.program, slices=slices), planned.plan
+    if not slices.progress:
+        return replace(planned, program=program)
     place = -(-plan.arena_bytes // _PROGRESS_BYTES) * _PROGRESS_BYTES
     buffer = Buffer(PROGRESS, BufferKind.ACTIVATION, _PROGRESS_BYTES, _PROGRESS_BYTES)
-    program = replace(program, slices=slices, buffers={**program.buffers, PROGRESS: buffer})
+    program = replace(program, buffers={**program.buffers, PROGRESS: buffer})
     offsets: Mapping[str, int] = {**plan.offsets_bytes, PROGRESS: place}
     return replace(
         planned, program=program, plan=replace(plan, offsets_bytes=offsets, arena_bytes=place + _PROGRESS_BYTES)
@@ -123,7 +230,7 @@ def _rows(instr: Instr) -> int:
 
 def _cut(program: Program, instr: Instr, cycles: float, bound: float) -> _Cut:
     """Return the parts of an instruction that takes so many cycles, each of at most `bound` where that is possible."""
-    if units := variant_of(instr).units(instr):
+    if (units := variant_of(instr).units(instr)) and instr.shares == 1:
         return _by(_By.UNITS, units, cycles / units, bound)
     if instr.rows is not None:
         rows = _rows(instr)
@@ -150,9 +257,10 @@ def _in_columns(instr: Instr, rows: int, columns: int, cycles: float, bound: flo
     return replace(found, columns=columns, channels=channels)
 
 
-def _by(by: _By, units: int, cycles: float, bound: float) -> _Cut:
+def _by(by: _By, units: int, cycles: float, bound: float, columns: int = 0, channels: int = 0) -> _Cut:
     """Return parts of as many units, each of so many cycles, as are within the bound; at least one."""
-    return _Cut(by, units, max(1, min(units, int(bound / cycles))), cycles)
+    count = units if bound == inf else max(1, min(units, int(bound / cycles)))
+    return _Cut(by, units, count, cycles, columns, channels)
 
 
 def _columns(instr: Instr, cycles: float, bound: float) -> int:
@@ -189,6 +297,7 @@ def _runs(program: Program, instr: Instr, cycles: float, bound: float) -> int:
             return 1
     n, least = prod(instr.operand("out").type.shape), max(1, int(cycles / bound))
     counts = [d for d in range(least, min(n, _MOST_PARTS) + 1) if n % d == 0 and cycles / d <= bound]
+    counts = [d for d in counts if d % instr.shares == 0] or counts
     aligned = [d for d in counts if n // d % _ALIGN_ELEMENTS == 0]
     return min(aligned or counts, default=1)
 
@@ -209,12 +318,20 @@ def _run_of(instr: Instr, runs: int) -> tuple[Instr, tuple[Advance, ...]]:
     return replace(instr, operands=operands, params=params), advances
 
 
-def _parts(instr: Instr, index: int, cut: _Cut) -> Iterator[tuple[Part, float]]:
-    """Yield the parts of an instruction in the order in which one call computes them, and the cycles of each."""
-    begins = range(0, cut.units, cut.count)
+def _stages(instr: Instr, index: int, cut: _Cut) -> Iterator[tuple[Stage, float]]:
+    """Yield the stages of an instruction: the next part of each core; and the cycles of the longest of these."""
+    shares = _ranges(cut, instr.shares) if instr.shares > 1 else [(0, cut.units)]
+    for parts in zip_longest(*(_parts(instr, index, cut, span) for span in shares)):
+        found = [part for part in parts if part is not None]
+        yield tuple(part for part, _ in found), max(cost for _, cost in found)
+
+
+def _parts(instr: Instr, index: int, cut: _Cut, units: tuple[int, int]) -> Iterator[tuple[Part, float]]:
+    """Yield parts of an instruction in the order in which one call computes these units, and the cycles of each."""
+    first, last = units
     backwards = cut.by is _By.ROWS and bool(instr.params.get("descending", 0))
-    for begin in begins:
-        end = min(cut.units, begin + cut.count)
+    for begin in range(first, last, cut.count):
+        end = min(last, begin + cut.count)
         span = (cut.units - end, cut.units - begin) if backwards else (begin, end)
         taken = cut.cycles * (end - begin) + (_CALL_CYCLES if cut.by is not _By.NOTHING else 0)
         yield Part(index, *(_position(at, cut) for at in span)), taken
@@ -225,13 +342,13 @@ def _position(unit: int, cut: _Cut) -> int:
     return -(-unit * cut.end // cut.units)
 
 
-def _steps(parts: Sequence[tuple[Part, float]], bound: float) -> Iterator[list[tuple[Part, float]]]:
-    """Yield as many parts at a time as are within the bound together."""
-    step: list[tuple[Part, float]] = []
-    for part in parts:
-        if step and sum(cost for _, cost in step) + part[1] > bound:
+def _steps(stages: Sequence[tuple[Stage, float]], bound: float) -> Iterator[list[tuple[Stage, float]]]:
+    """Yield as many stages at a time as are within the bound together."""
+    step: list[tuple[Stage, float]] = []
+    for stage in stages:
+        if step and sum(cost for _, cost in step) + stage[1] > bound:
             yield step
             step = []
-        step.append(part)
+        step.append(stage)
     if step:
         yield step

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from enum import Enum
-from typing import Any, ClassVar
+from typing import Any, ClassVar, TypeAlias
 
 import numpy as np
 
@@ -140,7 +140,8 @@ class Instr:
 
     `plan` is what the variant decided when it prepared the constants. `cut`: several calls compute it, in order,
     between which its scratch keeps what it holds; they take parts of its rows, of so many `columns`, 0: whole ones,
-    and of so many output `channels`, 0: all.
+    and of so many output `channels`, 0: all; or of all of its pixels, where it has channels alone. `shares`: so many
+    cores compute it at once, each with a scratch of its own.
     """
 
     kernel: str
@@ -156,6 +157,7 @@ class Instr:
     cut: bool = False
     columns: int = 0
     channels: int = 0
+    shares: int = 1
 
     def int_(self, key: str) -> int:
         """Return a parameter that is a whole number; KeyError when there is none."""
@@ -229,24 +231,34 @@ class Part:
     end: int
 
 
+Stage: TypeAlias = tuple[Part, ...]
+"""Parts of one instruction that cores compute at once, the first core the first."""
+
+
 @dataclass(frozen=True, slots=True)
 class Slices:
-    """An inference in steps, each of which computes `parts` of instructions, in order.
+    """An inference in steps, each of which computes stages, in order.
 
     `walks` are, by number, elementwise instructions of a row, and the operands that advance row by row; `ends` are
-    the ends of instructions whose parts are no rows, but of all that they do. The buffer `progress` keeps the part
-    that comes next.
+    the ends of instructions whose parts are no rows, but of all that they do. The buffer `progress` keeps the stage
+    that comes next, "": there is one step. At most so many `cores` compute a stage.
     """
 
-    steps: tuple[tuple[Part, ...], ...]
+    steps: tuple[tuple[Stage, ...], ...]
     walks: Mapping[int, tuple[Advance, ...]]
     ends: Mapping[int, int]
-    progress: str
+    progress: str = ""
+    cores: int = 1
+
+    @property
+    def stages(self) -> tuple[Stage, ...]:
+        """The stages of all steps."""
+        return tuple(stage for step in self.steps for stage in step)
 
     @property
     def parts(self) -> tuple[Part, ...]:
         """The parts of all steps."""
-        return tuple(part for step in self.steps for part in step)
+        return tuple(part for stage in self.stages for part in stage)
 
 
 @dataclass(frozen=True, slots=True)
@@ -290,6 +302,13 @@ class Program:
     def streamed(self) -> frozenset[int]:
         """The instructions, markers not counted, that run inside of segments."""
         return frozenset(i for s in self.segments for i in range(s.begin, s.end))
+
+
+def scratch_of(instr: Instr, one: Buffer) -> Buffer:
+    """Return the scratch of an instruction of which each core needs `one`: they are aligned alike."""
+    if instr.shares == 1:
+        return one
+    return replace(one, size_bytes=instr.shares * (-(-one.size_bytes // one.align_bytes) * one.align_bytes))
 
 
 def scratch_bytes(instr: Instr) -> int:

@@ -32,7 +32,7 @@ from tests.kernels.machines import POOL_BYTES, Machine
 SCRATCH_ALIGN = PACKED_ALIGN = 16
 FUNCTIONS_PER_FILE = 400  # functions of headers are compiled once per file
 LITERAL_JOBS = 60
-CUT_STEP = 3  # cases, the first of which is done in parts too
+CUT_STEP = 6  # cases, the first of which is done in parts too, the second by cores
 KEPT_BEFORE = 96  # bytes before weights that are kept: the most that any variant has
 _END = 0xFFFFFFFF
 _ACCESS = {Access.IN: 0, Access.OUT: 1, Access.INOUT: 2}
@@ -103,7 +103,8 @@ def _jobs_of(case: Case, instr: Instr, variant: KernelVariant) -> list[Job]:
         in_place = [replace(job, in_place=True)] if variant.in_place and _fits_in_place(job) else []
         whole = [job, *_keeping(job, variant), *_spending(job, variant)]
         _seen[case.instr.kernel, variant.name] += 1
-        cut = _cut(whole) if _seen[case.instr.kernel, variant.name] % CUT_STEP == 1 else ()
+        turn = _seen[case.instr.kernel, variant.name] % CUT_STEP
+        cut = _cut(whole) if turn == 1 else _shared(whole) if turn == 2 else ()
         _made[id(case), variant.name] = case, [*whole, *cut, *in_place]
     return _made[id(case), variant.name][1]
 
@@ -120,6 +121,25 @@ def _cut(jobs: Iterable[Job]) -> Iterator[Job]:
             if function_of(cut).text != function_of(job).text:
                 yield cut
             yield from _in_columns(cut, variant)
+
+
+def _shared(jobs: Iterable[Job]) -> Iterator[Job]:
+    """Yield jobs that cores share: parts that hold in any order, the last of which is done first."""
+    for job in jobs:
+        instr = replace(job.instr, cut=True, shares=2)
+        loop = get_kernel(instr.kernel).outer_of(instr.params)
+        if instr.rows is None and loop is not None:
+            yield replace(job, instr=instr)
+        elif (
+            instr.rows is not None
+            and instr.rows == (0, instr.params.get("out_h"))
+            and not instr.params.get("descending")
+        ):
+            yield replace(job, instr=instr)
+            yield from _in_columns(replace(job, instr=instr), variant_of(instr))
+            some = variant_of(instr).channels(instr)
+            if 0 < some < instr.int_("out_c") and instr.int_("out_c") % some != 1:
+                yield replace(job, instr=replace(instr, channels=some))
 
 
 def _in_columns(job: Job, variant: KernelVariant) -> Iterator[Job]:
@@ -226,6 +246,7 @@ class Function:
     rows: bool
     headers: tuple[str, ...]
     parts: str = ""  # what its range counts, where several calls do a job
+    backwards: bool = False  # the last of these first
 
     @property
     def text(self) -> str:
@@ -236,7 +257,7 @@ class Function:
     def without_name(self) -> tuple[object, ...]:
         """What two functions have in common that differ in their names alone."""
         fields = self.struct.fields if self.struct is not None else ()
-        return self.text, fields, self.operands, self.rows, self.headers, self.parts
+        return self.text, fields, self.operands, self.rows, self.headers, self.parts, self.backwards
 
     @property
     def arguments(self) -> str:
@@ -251,13 +272,14 @@ class Function:
 
     @property
     def calls(self) -> str:
-        """The call of the function; three for parts, in the order in which one call does them."""
+        """The call of the function; three for parts, in the order in which one call does them, or backwards."""
         struct = ("&args",) if self.struct is not None else ()
         values = [*(f"op[{i}]" for i in range(self.operands)), *struct]
         if not self.parts:
             return f"  {self.name}({', '.join([*values, *(('y_begin', 'y_end') if self.rows else ())])});"
         has_direction = self.struct is not None and "descending" in dict(self.struct.fields)
         part = "args.descending != 0 ? 2 - i : i" if self.parts == "rows" and has_direction else "i"
+        part = "2 - i" if self.backwards else part
         first, last = ("y_begin", "y_end") if self.parts == "rows" else ("0", self.parts)
         return f"""  for (int32_t i = 0; i < 3; i++) {{
     const int32_t part = {part};
@@ -274,19 +296,18 @@ def _parts_of(instr: Instr, *, literal: bool) -> str:
     if not instr.cut:
         return ""
     loop = get_kernel(instr.kernel).outer_of(instr.params)
-    if variant_of(instr).units(instr) and not instr.columns:
+    if variant_of(instr).units(instr) and not instr.columns and instr.shares == 1:
         return str(WHOLE)
     if instr.rows is None:
         assert loop is not None
         return str(instr.params[loop.count]) if literal else f"args.{loop.count}"
+    channels = str(instr.params.get("out_c")) if literal else "args.out_c"
+    blocks = f"(({channels} + {instr.channels - 1}) / {instr.channels})" if instr.channels else "1"
     if not instr.columns:
-        return "rows"
+        return blocks if instr.channels else "rows"
     height, width = (str(instr.params[k]) if literal else f"args.{k}" for k in ("out_h", "out_w"))
     parts = f"({height} * (({width} + {instr.columns - 1}) / {instr.columns}))"
-    if not instr.channels:
-        return parts
-    channels = str(instr.params["out_c"]) if literal else "args.out_c"
-    return f"({parts} * (({channels} + {instr.channels - 1}) / {instr.channels}))"
+    return f"({parts} * {blocks})" if instr.channels else parts
 
 
 def printed_function(job: Job, number: int) -> Function:
@@ -306,7 +327,8 @@ def printed_function(job: Job, number: int) -> Function:
     headers = (*_headers(kernel, variant_of(job.instr)), *_quoted(own))
     parts = _parts_of(job.instr, literal=job.literal)
     return Function(
-        name, job.function, definition, helpers, shown, len(job.instr.operands), kernel.rows, headers, parts
+        name, job.function, definition, helpers, shown, len(job.instr.operands), kernel.rows, headers, parts,
+        job.instr.shares > 1,
     )  # fmt: skip
 
 

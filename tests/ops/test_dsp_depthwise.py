@@ -129,7 +129,7 @@ def test_a_few_channels_without_lines_are_computed_apart() -> None:
 
 def test_a_window_has_every_tap_of_every_output_once() -> None:
     for k_w, stride, outputs in itertools.product(range(2, 10), (1, 2, 3), (2, 4)):
-        window, found = Window(3, k_w, stride, outputs), []
+        window, found = Window(k_h=3, k_w=k_w, stride=stride, outputs=outputs), []
         for word in range(window.words):
             for output, op, tap in window.products(word):
                 used = {"smlad": ((0, 0), (1, 1)), "smlatb": ((1, 0),), "smlabt": ((0, 1),)}[op]
@@ -141,7 +141,10 @@ def test_a_window_has_every_tap_of_every_output_once() -> None:
 
 def test_every_window_that_fits_has_registers() -> None:
     sides = (1, 2, 3, 4, 5, 7, 9), (2, 3, 4, 5, 6, 7, 9, 14, 31)
-    windows = [Window(*numbers) for numbers in itertools.product(*sides, (1, 2, 3, 4), (2, 4))]
+    windows = [
+        Window(k_h=k_h, k_w=k_w, stride=stride, outputs=outputs)
+        for k_h, k_w, stride, outputs in itertools.product(*sides, (1, 2, 3, 4), (2, 4))
+    ]
     assert {w.stride for w in windows if w.fits and w.outputs == 4} == {1, 2}
     for window in (w for w in windows if w.fits):
         for by in ("line", "scale", "multiplier"):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from pathlib import Path
 
 import numpy as np
@@ -16,6 +17,7 @@ from glowc.kernels.verify import verify_program
 from glowc.program.ir import Access, Buffer, BufferKind, Instr, Operand, Program
 from glowc.program.text import dump_program, parse_program
 from tests.golden.nets import NETS
+from tests.unit.conv_chain import conv_chain
 
 ODD = ("a b", 'quo"te', "back\\slash", "x : y", "p ; {q", "n = m", "größe", "%z", "in %x, @out", "two\nlines", "_")
 TEXT = """\
@@ -108,11 +110,19 @@ def test_error_names_the_line(line: str) -> None:
     assert line in str(caught.value)
 
 
-@pytest.mark.parametrize("board", ["host", "mps2-an386", "mps3-an547", "linux-aarch64"])
-@pytest.mark.parametrize("net", NETS)
+@pytest.mark.parametrize(
+    ("net", "board"),
+    [
+        *itertools.product(NETS, ("host", "mps2-an386", "mps3-an547", "linux-aarch64")),
+        ("depthwise", "mps2-an386"), ("depthwise", "mps2-an500"),
+    ],
+)  # fmt: skip
 def test_compiled_programs_read_back(net: str, board: str, tmp_path: Path) -> None:
     path = tmp_path / f"{net}.onnx"
-    path.write_bytes(NETS[net]().SerializeToString())
+    if net in NETS:
+        path.write_bytes(NETS[net]().SerializeToString())
+    else:
+        conv_chain(path, (12, 12), (16, 16), depthwise=True)
     program = compile_model(path, load_board(board), CompileOptions()).program
     again = parse_program(dump_program(program), program.consts)
     assert dump_program(again) == dump_program(program)

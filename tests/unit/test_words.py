@@ -20,6 +20,7 @@ PAGES = sorted([*ROOT.glob("*.md"), *(ROOT / "docs").glob("*.md"), *(ROOT / "exa
 
 def _without_code(text: str) -> str:
     text = re.sub(r"^ *```.*?^ *```$|<!--.*?-->", "", text, flags=re.M | re.S)
+    text = re.sub(r"(?<=\n\n)(?: {4}\S.*\n)+", "", text)
     text = re.sub(r"`[^`]+`", "CODE", text)
     return re.sub(r"\]\([^)]*\)|\[|https?://\S+", "", text)
 

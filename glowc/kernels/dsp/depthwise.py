@@ -249,8 +249,8 @@ def _ways(shape: Conv, *, upright: bool) -> Iterator[_Way]:
     """Yield the ways to walk over a layer, those with upright planes as well where rows are in no rings."""
     plain = (shape.stride_h, shape.stride_w, shape.dil_h, shape.dil_w) == (1, 1, 1, 1)
     for outputs in (2, 4):
-        window = Window(shape.k_h, max(shape.k_w, 2), shape.stride_w, outputs)
-        turned = Window(shape.k_w, shape.k_h, 1, outputs)
+        window = Window(k_h=shape.k_h, k_w=max(shape.k_w, 2), stride=shape.stride_w, outputs=outputs)
+        turned = Window(k_h=shape.k_w, k_w=shape.k_h, stride=1, outputs=outputs)
         if window.fits:
             yield from (_Way(shape, window, flat, upright=False) for flat in (False, True)[: 1 + plain])
         if upright and plain and shape.k_h > 1 and not _ringed(shape):

@@ -25,6 +25,7 @@ from glowc.asm.order import ordered, orders_of
 from glowc.asm.write import statement
 from glowc.kernels.dsp.ends import line
 from glowc.kernels.dsp.pixel_tile import limit_codes
+from glowc.program.ir import Plan
 
 _MOST_HELD = 6  # words of weights in registers
 _MOST_HELD_ROWS = 3  # that loads reach by one distance
@@ -39,8 +40,8 @@ Call = tuple[Listing, tuple[Register, ...]]
 """The instructions of a function, and its arguments."""
 
 
-@dataclass(frozen=True, slots=True)
-class Window:
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Window(Plan):
     """A window of `k_h` x `k_w`, `stride` columns apart, of so many `outputs` at a time (2 or 4)."""
 
     k_h: int

@@ -64,12 +64,14 @@ class Count:
 class Measured:
     """The cycles of one inference, and of each layer in a program that marks where layers begin and end.
 
-    `longest` is the step of a sliced inference that takes the most, without what the calls of its parts take.
+    `longest` is the step of a sliced inference that takes the most, without what the calls of its parts take; `cores`
+    what cores that share layers take, that which takes the most of each stage, with what starts them.
     """
 
     whole: Count
     layers: tuple[Count, ...]
     longest: Count | None = None
+    cores: float | None = None
 
 
 Waits = Callable[[int], bool]
@@ -86,7 +88,7 @@ def measure_cycles(info: BundleInfo, chip: Chip, inputs: Mapping[str, np.ndarray
     """
     whole = _counts(info, chip, inputs, profile=False)[_INFERENCE]
     calls = _measure_calls(info, chip, inputs)
-    return Measured(whole, _layers(info, calls), _longest(info, calls))
+    return Measured(whole, _layers(info, calls), _longest(info, calls), _of_cores(info, whole, calls))
 
 
 def measure_layers(
@@ -125,6 +127,16 @@ def _longest(info: BundleInfo, calls: Sequence[Count]) -> Count | None:
     return max((_sum(calls[a:b]) for a, b in pairwise(ends)), key=lambda count: count.cycles, default=None)
 
 
+def _of_cores(info: BundleInfo, whole: Count, calls: Sequence[Count]) -> float | None:
+    cores = info.report.get("cores")
+    if cores is None:
+        return None
+    ends = list(accumulate(cores["stage_parts"], initial=0))
+    stages = [[count.cycles for count in calls[a:b]] for a, b in pairwise(ends)]
+    saved = sum(sum(stage) - max(stage) for stage in stages)
+    return whole.cycles - saved + cores["fork_cycles"] * sum(len(stage) > 1 for stage in stages)
+
+
 def _sum(counts: Sequence[Count]) -> Count:
     total = Count(0, Cycles(), 0, 0, 0, 0, 0, 0, 0)
     for count in counts:
@@ -141,7 +153,7 @@ def _counts(
     board = machine_of(chip)
     with tempfile.TemporaryDirectory(prefix="glowc-cycles-") as folder:
         work = keep or Path(folder)
-        elf = build_bundle(info, board, work, profile=profile, extra_flags=extra_flags).path
+        elf = build_bundle(info, board, work, profile=profile, in_order=True, extra_flags=extra_flags).path
         write_samples(work / "in.bin", info, inputs, 1)
         text = trace_elf(elf, board, cwd=work, caches=(*cache_arguments(chip), *_areas(info, board, elf)))
         segments = [replace(segment, blocks=joined(segment.blocks)) for segment in read_trace(text)]
@@ -255,6 +267,9 @@ def report_cycles(report: BenchReport, measured: Measured, chip: Chip) -> None:
     if measured.longest is not None and (slices := report["slices"]) is not None:
         cycles = measured.longest.cycles
         slices["longest_cycles"], slices["longest_ms"] = round(cycles), round(chip.milliseconds(cycles), 4)
+    if measured.cores is not None and (cores := report["cores"]) is not None:
+        cores["longest_cycles"] = round(measured.cores)
+        cores["longest_ms"] = round(chip.milliseconds(measured.cores), 4)
 
 
 def _energy_of(chip: Chip) -> EnergyReport:

@@ -11,7 +11,7 @@ from glowc.graph.types import DType, TensorType
 from glowc.kernels.base import Prepared, prepared_instr
 from glowc.kernels.choice import variant_of
 from glowc.place.spare import Gap
-from glowc.program.ir import Access, Buffer, BufferKind, Instr, Operand, Program
+from glowc.program.ir import Access, Buffer, BufferKind, Instr, Operand, Program, scratch_of
 
 _WORD_BYTES = 4
 
@@ -36,7 +36,7 @@ def wanted_gaps(program: Program, gaps: Mapping[str, Gap], *, every: bool) -> di
     found = {}
     for instr in program.instrs:
         gap, wanted = gaps.get(instr.name), variant_of(instr).wanted_bytes(instr)
-        if gap is None or not wanted or gap.size_bytes >= wanted[not every]:
+        if gap is None or not wanted or instr.shares > 1 or gap.size_bytes >= wanted[not every]:
             continue
         if every or _prepared(program, instr, gap) is None:
             found[instr.name] = Gap(0, wanted[not every])
@@ -48,7 +48,7 @@ def _prepared(program: Program, instr: Instr, gap: Gap) -> Prepared | None:
     if keeps is None or instr.operand("weights").buffer not in program.consts:
         return None  # they are unpacked in front of it
     constants = {o.role: program.consts[o.buffer] for o in instr.operands if o.buffer in program.consts}
-    return keeps(constants, instr, gap.size_bytes)
+    return keeps(constants, instr, gap.size_bytes // instr.shares)
 
 
 def _keeping(program: Program, index: int, prepared: Prepared) -> Program:
@@ -67,7 +67,7 @@ def _keeping(program: Program, index: int, prepared: Prepared) -> Program:
             operands.append(operand)
     name = next((o.buffer for o in instr.operands if o.role == "scratch"), f"{instr.name}.scratch.{index}")
     scratch = buffers.get(name, Buffer(name, BufferKind.SCRATCH, size, _WORD_BYTES))
-    buffers[name] = replace(scratch, size_bytes=size)
+    buffers[name] = scratch_of(instr, replace(scratch, size_bytes=size))
     operands.append(Operand("scratch", name, Access.OUT, TensorType((size,), DType.U8)))
     instrs = list(program.instrs)
     instrs[index] = replace(instr, operands=tuple(operands))

@@ -80,7 +80,7 @@ def operand_distances(program: Program, index: int, spans: Mapping[str, tuple[in
     """Return the overlaps of one instruction; `spans` are the lifetimes of the roots."""
     instr = program.instrs[index]
     variant = variant_of(instr)
-    if not variant.rows_in_order:
+    if not variant.rows_in_order or instr.shares > 1:
         return
     for role, low, high in _distances(program, instr):
         source, source_at = program.root(instr.operand(role).buffer)

@@ -1,0 +1,55 @@
+"""Cores that share the layers of a model: modeled cycles of the core that computes most, and of one core alone.
+
+MODEL is a file, or a name of scripts/known_nets.py. `make bench-cores` compares the sample models and known networks.
+"""
+
+from __future__ import annotations
+
+import argparse
+import tempfile
+from pathlib import Path
+
+from known_nets import NETS
+
+from glowc.board import default_chip, load_board, load_chip
+from glowc.compiler.options import CompileOptions
+from glowc.compiler.pipeline import compile_model, write_bundle
+from glowc.machine.cycles.measure import measure_cycles
+from glowc.machine.execute import load_bundle, random_inputs
+
+
+def cycles_of(model: Path, board: str, chip: str | None, cores: int, work: Path) -> tuple[float, int]:
+    """Return the cycles of the core that computes most, and the bytes of the arena."""
+    target = load_board(board)
+    write_bundle(compile_model(model, target, CompileOptions(name="net", cores=cores)), work)
+    info, known = load_bundle(work), load_chip(chip) if chip else default_chip(target)
+    assert known is not None
+    measured = measure_cycles(info, known, random_inputs(info))
+    return measured.cores or measured.whole.cycles, info.report["arena_bytes"]
+
+
+def main() -> None:
+    """Print a line for each model."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("models", nargs="+", metavar="MODEL")
+    parser.add_argument("--board", default="virt-a53")
+    parser.add_argument("--chip")
+    parser.add_argument("--cores", type=int, nargs="+", default=[2, 4])
+    args = parser.parse_args()
+    for name in args.models:
+        with tempfile.TemporaryDirectory(prefix="glowc-cores-") as folder:
+            work = Path(folder)
+            model = work / f"{name}.onnx" if name in NETS else Path(name)
+            if name in NETS:
+                NETS[name](model)
+            title = name if name in NETS else model.parent.name if model.stem == "model" else model.stem
+            one, arena = cycles_of(model, args.board, args.chip, 1, work / "1")
+            line = f"{title:24} {args.board:12} {one / 1e6:8.2f} M cycles, {arena / 1024:6.0f} KB"
+            for cores in args.cores:
+                cycles, more = cycles_of(model, args.board, args.chip, cores, work / str(cores))
+                line += f"   {cores} cores: {one / cycles:.2f} times as fast, {more / 1024:.0f} KB"
+            print(line, flush=True)
+
+
+if __name__ == "__main__":
+    main()
