@@ -1,21 +1,29 @@
 """Cores that share the layers of a model: modeled cycles of the core that computes most, and of one core alone.
 
-MODEL is a file, or a name of scripts/known_nets.py. `make bench-cores` compares the sample models and known networks.
+With --clock the threads of this machine instead: the median time of 20 inferences, which are run in turn. MODEL is a
+file, or a name of scripts/known_nets.py. `make bench-cores` compares the sample models and known networks.
 """
 
 from __future__ import annotations
 
 import argparse
+import statistics
 import tempfile
+import timeit
+from collections.abc import Sequence
 from pathlib import Path
 
+import numpy as np
 from known_nets import NETS
 
+import glowc
 from glowc.board import default_chip, load_board, load_chip
 from glowc.compiler.options import CompileOptions
 from glowc.compiler.pipeline import compile_model, write_bundle
 from glowc.machine.cycles.measure import measure_cycles
 from glowc.machine.execute import load_bundle, random_inputs
+
+_ROUNDS = 20
 
 
 def cycles_of(model: Path, board: str, chip: str | None, cores: int, work: Path) -> tuple[float, int]:
@@ -28,12 +36,21 @@ def cycles_of(model: Path, board: str, chip: str | None, cores: int, work: Path)
     return measured.cores or measured.whole.cycles, info.report["arena_bytes"]
 
 
+def seconds_of(model: Path, cores: Sequence[int], work: Path) -> list[float]:
+    """Return the median time of an inference on this machine, for each number of threads."""
+    loaded = [glowc.load(glowc.compile(model, work / f"on_{n}", cores=n, name="net")) for n in cores]
+    arrays = [np.zeros(port.shape, port.dtype.numpy) for port in loaded[0].inputs]
+    times = [[timeit.timeit(lambda net=net: net(*arrays), number=1) for net in loaded] for _ in range(_ROUNDS)]
+    return [statistics.median(column) for column in zip(*times, strict=True)]
+
+
 def main() -> None:
     """Print a line for each model."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("models", nargs="+", metavar="MODEL")
     parser.add_argument("--board", default="virt-a53")
     parser.add_argument("--chip")
+    parser.add_argument("--clock", action="store_true")
     parser.add_argument("--cores", type=int, nargs="+", default=[2, 4])
     args = parser.parse_args()
     for name in args.models:
@@ -43,6 +60,11 @@ def main() -> None:
             if name in NETS:
                 NETS[name](model)
             title = name if name in NETS else model.parent.name if model.stem == "model" else model.stem
+            if args.clock:
+                one, *others = seconds_of(model, [1, *args.cores], work)
+                times = ", ".join(f"{n} threads: {one / s:.2f}" for n, s in zip(args.cores, others, strict=True))
+                print(f"{title:24} {1e3 * one:8.2f} ms   times as fast with {times}", flush=True)
+                continue
             one, arena = cycles_of(model, args.board, args.chip, 1, work / "1")
             line = f"{title:24} {args.board:12} {one / 1e6:8.2f} M cycles, {arena / 1024:6.0f} KB"
             for cores in args.cores:

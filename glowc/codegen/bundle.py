@@ -229,7 +229,8 @@ def render_bundle(
         check_core(spec.form, spec.cpu, model.guard.lacking)
         package = package_fields(spec.package, spec.form, spec.cpu, release(), not model.guard.lacking)
         model = replace(model, package=package)
-        files = exported(spec.name, spec.form, files, foreign, lambda name: env.get_template(name).render(m=model))
+        apart = foreign | {CORES_HEADER, CORES_SOURCE}  # may be the firmware's own
+        files = exported(spec.name, spec.form, files, apart, lambda name: env.get_template(name).render(m=model))
         foreign = frozenset(placed(spec.form, file) for file in foreign)
     return Bundle(
         files,

@@ -108,7 +108,7 @@ def _view(
         share_arena=spec.share_arena, share_weights=spec.share_weights,
         kernel_headers=_once(h for m in models for h in m.kernel_headers),
         runtime_files=_once(h for m in models for h in m.runtime_files),
-        extern_sources=_once(name for v in viewed for name in v.extern_sources),
+        extern_sources=_once(name for v in viewed for name in (*v.own_sources, *v.extern_sources)),
     )  # fmt: skip
 
 

@@ -8,6 +8,8 @@ import numpy as np
 import pytest
 
 from glowc.board import load_board, load_chip
+from glowc.codegen.group import GroupSpec
+from glowc.compiler.group import compile_group, write_group
 from glowc.compiler.options import CompileOptions
 from glowc.compiler.pipeline import compile_model, write_bundle
 from glowc.errors import InputError
@@ -92,6 +94,12 @@ def compiled(model: Path, board: str, folder: Path, cores: int = 1, step: str | 
     return load_bundle(folder)
 
 
+def _bytes_are_equal(one: BundleInfo, other: BundleInfo, board: str) -> bool:
+    inputs = random_inputs(one)
+    results = [execute(info, load_board(board), inputs).outputs for info in (one, other)]
+    return all(np.array_equal(results[0][name], results[1][name]) for name in results[0])
+
+
 @pytest.mark.parametrize("depthwise", [False, True])
 @pytest.mark.parametrize(
     ("board", "cores"),
@@ -109,9 +117,7 @@ def test_bytes_are_those_of_one_core(board: str, cores: int, depthwise: bool, tm
     assert shared["count"] == cores
     assert shared["shared_layers"] == len(several.report["layers"])
     assert (several.folder / "glow_cores.c").is_file() == (load_board(board).cores_source is not None)
-    inputs = random_inputs(one)
-    results = [execute(info, load_board(board), inputs).outputs for info in (one, several)]
-    assert all(np.array_equal(results[0][name], results[1][name]) for name in results[0])
+    assert _bytes_are_equal(one, several, board)
 
 
 @pytest.mark.shared
@@ -123,9 +129,7 @@ def test_sample_models(name: str, board: str, tmp_path: Path) -> None:
     """Layers of all kinds: attention, recurrent layers, which one core computes, and residual connections."""
     board_tools(board)
     one, two = (compiled(model_path(name), board, tmp_path / str(n), n) for n in (1, 2))
-    inputs = random_inputs(one)
-    results = [execute(info, load_board(board), inputs).outputs for info in (one, two)]
-    assert all(np.array_equal(results[0][name], results[1][name]) for name in results[0])
+    assert _bytes_are_equal(one, two, board)
 
 
 def test_a_plan_for_cores_keeps_its_data(tmp_path: Path) -> None:
@@ -138,6 +142,28 @@ def test_a_plan_for_cores_keeps_its_data(tmp_path: Path) -> None:
     scratch = [o for i in made.planned.program.instrs for o in i.operands if o.role == "scratch"]
     assert outputs
     assert all(made.planned.program.buffers[o.buffer].size_bytes >= 4 * o.type.size_bytes for o in scratch)
+
+
+@pytest.mark.parametrize("form", ["single", "cmake"])
+def test_other_forms_of_bundles(form: str, tmp_path: Path) -> None:
+    """The functions that start cores are files of their own: firmware may have others."""
+    board_tools("host")
+    model = net(tmp_path)
+    one = compiled(model, "host", tmp_path / "1")
+    options = CompileOptions(name="net", cores=2, form=form)
+    write_bundle(compile_model(model, load_board("host"), options), tmp_path / form)
+    assert (tmp_path / form / "glow_cores.c").is_file()
+    assert (tmp_path / form / "glow_cores.h").is_file()
+    assert _bytes_are_equal(one, load_bundle(tmp_path / form), "host")
+
+
+def test_models_in_one_bundle_share_the_cores(tmp_path: Path) -> None:
+    board_tools("host")
+    one, sources = compiled(net(tmp_path), "host", tmp_path / "1"), [f"{name}={tmp_path / 'net.onnx'}" for name in "ab"]
+    spec = GroupSpec("app", share_arena=True, share_weights=False)
+    write_group(compile_group(sources, load_board("host"), CompileOptions(cores=2), spec), tmp_path / "app")
+    assert "glow_cores.c" in (tmp_path / "app" / "app.mk").read_text()
+    assert _bytes_are_equal(one, load_bundle(tmp_path / "app" / "b"), "host")
 
 
 @pytest.mark.parametrize(
