@@ -131,7 +131,7 @@ def shared(program: Program, cores: int, cycles: Sequence[float], fork: float) -
     """
     instrs, buffers = list(program.instrs), dict(program.buffers)
     for index, (instr, taken) in enumerate(zip(program.instrs, cycles, strict=True)):
-        if instr.is_marker or taken < fork:
+        if instr.is_marker or taken < fork or _writes_over_inputs(program, instr):
             continue
         several = replace(instr, shares=cores)
         longest = max(cost for _, cost in _stages(several, index, _share(program, several, taken, inf)))
@@ -140,6 +140,23 @@ def shared(program: Program, cores: int, cycles: Sequence[float], fork: float) -
             for operand in (o for o in instr.operands if o.role == "scratch"):
                 buffers[operand.buffer] = scratch_of(several, buffers[operand.buffer])
     return replace(program, instrs=tuple(instrs), buffers=buffers)
+
+
+def _writes_over_inputs(program: Program, instr: Instr) -> bool:
+    """Say whether outputs lie over inputs in another way than in place, as in a copy that moves a state on."""
+    in_place = get_kernel(instr.kernel).in_place
+
+    def place(operand: Operand) -> tuple[str, int, int]:
+        root, offset = program.root(operand.buffer)
+        return root, offset, offset + operand.type.size_bytes
+
+    for out in (o for o in instr.operands if o.access.writes):
+        for source in (o for o in instr.operands if o.access.reads and o is not out):
+            (root, begin, end), (other, first, last) = place(out), place(source)
+            same = source.role in in_place and (begin, end) == (first, last)
+            if root == other and begin < last and first < end and not same:
+                return True
+    return False
 
 
 def _cut_of(program: Program, instr: Instr, cycles: float, bound: float) -> _Cut:
