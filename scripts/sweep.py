@@ -34,7 +34,8 @@ from glowc.errors import GlowcError, InternalError  # noqa: E402
 
 STRICT = ("-std=c11", "-pedantic", "-Wall", "-Wextra", "-Wconversion", "-Wshadow", "-Wundef", "-Wvla", "-Werror")
 LEVELS = ("-O0", "-O1", "-O2", "-O3", "-Os")
-_FROM_OUTSIDE = ("mem", "__", "_GLOBAL_OFFSET")
+_FROM_OUTSIDE = ("mem", "__", "_GLOBAL_OFFSET", "glow_cores_", "pthread_", "sched_", "sysconf")
+_NUMBERS: tuple[dict[str, object], ...] = ({"cores": 2}, {"slice": "200000"})
 BUILT, REFUSED, BUG, DOES_NOT_BUILD = "built", "refused", "internal error", "does not build"
 
 
@@ -49,10 +50,10 @@ class Case(NamedTuple):
 
 
 def option_values() -> list[dict[str, object]]:
-    """Return the default and every other value of every option that has a list of them, one at a time."""
+    """Return the default, every other value of every option that has a list, and some numbers, one at a time."""
     hints = get_type_hints(CompileOptions, include_extras=True)
     plain = CompileOptions()
-    found: list[dict[str, object]] = [{}]
+    found: list[dict[str, object]] = [{}, *_NUMBERS]
     for name, hint in hints.items():
         kind, *marks = get_args(hint) if get_origin(hint) is Annotated else (hint,)
         listed = next((a.words for a in marks if isinstance(a, OneOf)), ())
@@ -91,14 +92,14 @@ def attempt(case: Case, work: Path) -> tuple[str, str]:
         return REFUSED, str(error)
     except Exception as error:
         return BUG, f"{type(error).__name__}: {error}"
-    wrong = wrong_c(sorted(work.rglob("*.c")), work, board, case.level)
+    wrong = wrong_c(sorted((*work.rglob("*.c"), *work.rglob("*.S"))), work, board, case.level)
     return (DOES_NOT_BUILD, wrong) if wrong else (BUILT, "")
 
 
 def wrong_c(sources: Sequence[Path], work: Path, board: Board, level: str) -> str:
-    """Return what the compiler says of the C files, or which symbols they lack; nothing where all is well."""
+    """Return what the compiler says of files, or which symbols they and the objects lack; nothing if all is well."""
     folders = [f"-I{folder}" for folder in sorted({path.parent for path in work.rglob("*.h")})]
-    objects = []
+    objects = [str(path) for path in work.rglob("*.o")]
     for n, source in enumerate(sources):
         made = work / f"sweep{n}.obj"
         argv = [board.cpu.cc, *board.cpu.cflags, *STRICT, level, *folders, "-c", str(source), "-o", str(made)]
