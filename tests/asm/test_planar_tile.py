@@ -98,9 +98,11 @@ def codes(found: Mapping[str, Memory], window: Window) -> np.ndarray:
 @pytest.mark.parametrize(
     "window",
     [
-        Window(3, 3, 1, 4), Window(3, 3, 1, 2), Window(3, 3, 2, 4), Window(3, 3, 2, 2), Window(1, 7, 1, 4),
-        Window(2, 4, 3, 2), Window(5, 5, 1, 4), Window(5, 5, 2, 2), Window(7, 7, 1, 4), Window(4, 9, 2, 2),
-        Window(1, 12, 2, 4), Window(3, 5, 4, 2),
+        Window(k_h=k_h, k_w=k_w, stride=stride, outputs=outputs)
+        for k_h, k_w, stride, outputs in (
+            (3, 3, 1, 4), (3, 3, 1, 2), (3, 3, 2, 4), (3, 3, 2, 2), (1, 7, 1, 4), (2, 4, 3, 2), (5, 5, 1, 4),
+            (5, 5, 2, 2), (7, 7, 1, 4), (4, 9, 2, 2), (1, 12, 2, 4), (3, 5, 4, 2),
+        )
     ],
     ids=str,
 )  # fmt: skip

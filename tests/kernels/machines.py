@@ -118,7 +118,7 @@ MACHINES = (
     Machine("mps2-an505", "mps2-an505", "pool", opt="-O1", longer=True, programs=2, literals=2),
     Machine("m4-nofpu", str(_PARTIAL / "m4-nofpu"), "mpu", beyond="mps2-an385"),
     Machine("m33-nodsp", str(_PARTIAL / "m33-nodsp"), "pool", beyond="mps2-an385"),
-    Machine("mps3-an547", "mps3-an547", "mpu", beyond="mps2-an385", programs=7, literals=3, sampled="mps2-an386"),
+    Machine("mps3-an547", "mps3-an547", "mpu", beyond="mps2-an385", programs=8, literals=3, sampled="mps2-an386"),
     Machine(_AARCH64, "linux-aarch64", "page"),
     Machine(f"{_AARCH64}-a76", "linux-aarch64", "page", cpu="cortex-a76", opt="-O1", beyond=_AARCH64),
     Machine(f"{_AARCH64}-i8mm", "linux-aarch64", "page", cpu="armv8.6-i8mm", opt="-Os", beyond=f"{_AARCH64}-a76"),

@@ -130,7 +130,7 @@ def test_board_is_complete(name: str) -> None:
     assert (board.folder / "README.md").read_text().startswith(f"# {name}\n")
     assert board.memory[board.arena_region].kind == "ram"
     assert board.runs or board.flash or "no command" in (board.folder / "README.md").read_text()
-    families = {load_cpu(cpu, board.folder).family for cpu in board.cpus}
+    families = {load_cpu(cpu).family for cpu in board.cpus}
     assert families == {board.cpu.family}
     if "{qemu_cpu}" in board.run_argv:
         assert all(load_cpu(cpu).qemu_cpu for cpu in board.cpus)

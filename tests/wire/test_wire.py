@@ -193,7 +193,9 @@ def test_serial_port_works_without_pyserial(tmp_path: Path, monkeypatch: pytest.
 
 
 @pytest.mark.qemu
-@pytest.mark.parametrize("name", ["mps2-an505", "mps2-an521", "mps3-an547", "musca-b1", "netduinoplus2", "microbit", "virt-a53"])
+@pytest.mark.parametrize(
+    "name", ["mps2-an505", "mps2-an521", "mps3-an547", "musca-b1", "netduinoplus2", "microbit", "virt-a53"]
+)
 def test_board_answers_by_its_uart(name: str, tmp_path: Path) -> None:
     board = load_board(name)
     require_tool(board.run_argv[0])
