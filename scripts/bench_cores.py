@@ -38,7 +38,9 @@ def cycles_of(model: Path, board: str, chip: str | None, cores: int, work: Path)
 
 def seconds_of(model: Path, cores: Sequence[int], work: Path) -> list[float]:
     """Return the median time of an inference on this machine, for each number of threads."""
-    loaded = [glowc.load(glowc.compile(model, work / f"on_{n}", cores=n, name="net")) for n in cores]
+    loaded = [
+        glowc.load(glowc.compile(model, work / f"on_{n}", options=CompileOptions(cores=n, name="net"))) for n in cores
+    ]
     arrays = [np.zeros(port.shape, port.dtype.numpy) for port in loaded[0].inputs]
     times = [[timeit.timeit(lambda net=net: net(*arrays), number=1) for net in loaded] for _ in range(_ROUNDS)]
     return [statistics.median(column) for column in zip(*times, strict=True)]
