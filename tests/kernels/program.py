@@ -32,7 +32,7 @@ from tests.kernels.machines import POOL_BYTES, Machine
 SCRATCH_ALIGN = PACKED_ALIGN = 16
 FUNCTIONS_PER_FILE = 400  # functions of headers are compiled once per file
 LITERAL_JOBS = 60
-CUT_STEP = 12  # cases, the first of which is done in parts too, the second by cores
+CUT_STEP = 36  # cases, the first of which is done in parts too, the second by cores
 KEPT_BEFORE = 96  # bytes before weights that are kept: the most that any variant has
 _END = 0xFFFFFFFF
 _ACCESS = {Access.IN: 0, Access.OUT: 1, Access.INOUT: 2}
