@@ -253,21 +253,6 @@ class PrintedGroup(PrintedBundle):
     share_weights: bool
 
     @property
-    def linked(self) -> bool:
-        """Whether the file of the constants becomes a part of the image."""
-        return self.weights in LINKED
-
-    @property
-    def weights_source(self) -> str:
-        """The file that is compiled or linked for the constants."""
-        return f"{self.name}_weights{LINKED.get(self.weights, '.c')}"
-
-    @property
-    def model_bytes(self) -> str:
-        """What the file of the constants says of the model, as elements of a C array."""
-        return c_bytes(model_bytes(self.model_hash))
-
-    @property
     def model_names(self) -> Sequence[str]:
         """The names of the models."""
         return [m.name for m in self.models]
