@@ -31,7 +31,7 @@ def shared_library(info: BundleInfo) -> ctypes.CDLL:
         defines.append("-DGLOW_ANY_CORE")
     with tempfile.TemporaryDirectory(prefix="glowc-load-", ignore_cleanup_errors=True) as folder:
         library = Path(folder) / f"{prefix}.so"
-        flags = ["-std=c11", "-O2", "-shared", "-fPIC", *_ITSELF, *host.cflags, *defines, f"-I{info.include_dir}"]
+        flags = ["-std=c11", "-O3", "-march=native", "-shared", "-fPIC", *_ITSELF, *host.cflags, *defines, f"-I{info.include_dir}"]
         files = [*map(str, info.sources), "-o", str(library), "-lm"]
         argv = [str(require_tool(host.cc)), *flags, *files]
         _build(argv, info)

@@ -1,0 +1,141 @@
+"""Products of int8 codes and weights on x86-64 (runtime_c/x86/glow_x86_codes.h): convolutions, fully connected layers.
+
+Windows become bytes in scratch, a group of pixels at a time; the weights of sixteen outputs then go over all of them.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from glowc.graph.types import DType
+from glowc.kernels.base import KernelVariant, Prepared, plan_of
+from glowc.kernels.common.constants import WEIGHTED
+from glowc.kernels.common.factors import Ends
+from glowc.kernels.features import Stated
+from glowc.kernels.shapes import Conv, FullyConnected, MatMul
+from glowc.program.ir import Instr, Plan
+from glowc.program.kernel import Arrays
+
+LANES = 16  # outputs of a block
+_STEP = 4  # inputs of an output that are multiplied at once
+_FLIP = 128  # a byte is a code and this
+_GROUP = 64  # pixels, at most
+_TILE = 8  # pixels that stay in registers
+_GROUP_BYTES = 32768
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class GroupPlan(Plan):
+    """`group` pixels are gathered before weights go over them; `shifted`: weights have a zero point."""
+
+    group: int
+    shifted: bool
+
+    def declared(self) -> str:
+        """Return the variable that holds what is added to all sums of a pixel."""
+        return f"  int32_t starts[{self.group}];\n" if self.shifted else ""
+
+    def start(self, at: str, count: str, in_zp: str, w_zp: str) -> str:
+        """Return the line that sets it for the pixel of `count` bytes that was gathered last."""
+        return f"starts[count] = glow_x86_start({at}, {count}, {in_zp}, {w_zp});\n" if self.shifted else ""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LayerPlan(GroupPlan):
+    """A pixel has `pitch` bytes."""
+
+    pitch: int
+
+
+def padded(count: int, grain: int) -> int:
+    """Return `count` rounded up to a multiple of `grain`."""
+    return -(-count // grain) * grain
+
+
+def group_of(pitch: int, pixels: int) -> int:
+    """Return the pixels of a group, whole tiles, but for one pixel alone."""
+    return 1 if pixels == 1 else min(padded(pixels, _TILE), max(_TILE, min(_GROUP, _GROUP_BYTES // pitch // _TILE * _TILE)))
+
+
+def accepts_codes(instr: Instr) -> bool:
+    """Accept int8 inputs, weights and outputs."""
+    return all(instr.operand(role).type.dtype is DType.S8 for role in ("in", "weights", "out"))
+
+
+def _accepts_conv(instr: Instr) -> bool:
+    return accepts_codes(instr) and instr.int_("groups") == 1
+
+
+def heads(bias: np.ndarray, ends: Ends) -> np.ndarray:
+    """Return the heads of streams, int8[blocks, 128]: biases and ends of sixteen outputs."""
+    words = np.zeros((2, padded(len(bias), LANES)), np.int32)
+    words[:, : len(bias)] = bias.astype(np.int32), ends.words
+    return np.ascontiguousarray(words.reshape(2, -1, LANES).transpose(1, 0, 2)).view(np.int8).reshape(-1, 8 * LANES)
+
+
+def stream(weights: np.ndarray, constants: Arrays, instr: Instr) -> np.ndarray:
+    """Return the stream of int8 weights[O, K]: of each sixteen outputs biases, ends and steps of four inputs."""
+    out_n, inputs = weights.shape
+    ends, sums = Ends.of(constants, out_n), weights.sum(axis=1, dtype=np.int64)
+    bias = constants["bias"].astype(np.int64) - (instr.int_("in_zp") + _FLIP) * sums
+    steps, blocks = padded(inputs, _STEP) // _STEP, padded(out_n, LANES) // LANES
+    taps = np.zeros((blocks * LANES, steps * _STEP), np.int8)
+    taps[:out_n, :inputs] = weights
+    parts = taps.reshape(blocks, LANES, steps, _STEP).transpose(0, 2, 1, 3).reshape(blocks, -1)
+    return np.concatenate([heads(bias, ends), parts], axis=1).reshape(-1)
+
+
+def _prepared(constants: Arrays, instr: Instr, shape: tuple[int, int], pixels: int) -> Prepared:
+    weights = constants["weights"].reshape(shape)
+    packed = {"weights": stream(weights, constants, instr), **Ends.of(constants, shape[0]).empty}
+    pitch = padded(shape[1], _STEP)
+    return Prepared(packed, LayerPlan(group=group_of(pitch, pixels), pitch=pitch, shifted=instr.int_("w_zp") != 0))
+
+
+def _prepare_conv(constants: Arrays, instr: Instr) -> Prepared:
+    s = Conv.of(instr)
+    return _prepared(constants, instr, (s.out_c, s.inputs), s.out_h * s.out_w)
+
+
+def _prepare_fc(constants: Arrays, instr: Instr) -> Prepared:
+    s = FullyConnected.of(instr)
+    return _prepared(constants, instr, (s.out_n, s.in_k), s.rows)
+
+
+def _accepts_matmul(instr: Instr) -> bool:
+    """Accept products of several rows: for one the right matrix would be read once more than it is now."""
+    s = MatMul.of(instr)
+    codes = all(instr.operand(role).type.dtype is DType.S8 for role in ("a", "b", "out"))
+    return codes and s.out_col == 1 and s.m >= _TILE // 2
+
+
+def _prepare_matmul(_: Arrays, instr: Instr) -> Prepared:
+    s = MatMul.of(instr)
+    return Prepared(plan=GroupPlan(group=group_of(padded(s.k, _STEP), s.m), shifted=instr.int_("b_zp") != 0))
+
+
+def _matmul_bytes(instr: Instr) -> int:
+    """Bytes: the stream of the right matrix, a group of rows of the left one."""
+    s, plan = MatMul.of(instr), plan_of(instr, GroupPlan)
+    pitch = padded(s.k, _STEP)
+    return padded(s.n, LANES) // LANES * (8 * LANES + LANES * pitch) + plan.group * pitch
+
+
+def _scratch_bytes(instr: Instr) -> int:
+    plan = plan_of(instr, LayerPlan)
+    return plan.group * plan.pitch
+
+
+_FC = KernelVariant(
+    "x86", rank=10, header="glow_x86_codes.h", packs=WEIGHTED, scratch_bytes=_scratch_bytes, accepts=accepts_codes,
+    prepare=_prepare_fc, stated=Stated(macs=0.1, outputs=3.0),
+)  # fmt: skip
+_CONV = replace(_FC, accepts=_accepts_conv, prepare=_prepare_conv, rows_in_order=False)
+_MATMUL = KernelVariant(
+    "x86", rank=10, header="glow_x86_columns.h", scratch_bytes=_matmul_bytes, accepts=_accepts_matmul,
+    prepare=_prepare_matmul, stated=_FC.stated,
+)  # fmt: skip
+
+VARIANTS = {"conv_s8": (_CONV,), "fc_s8": (_FC,), "matmul_s8": (_MATMUL,)}

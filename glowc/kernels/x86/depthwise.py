@@ -1,0 +1,55 @@
+"""Depthwise convolutions of int8 codes on x86-64 (runtime_c/x86/glow_x86_depth.h): two taps of sixteen channels at a time."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from glowc.kernels.base import KernelVariant, Prepared
+from glowc.kernels.common.constants import WEIGHTED
+from glowc.kernels.common.factors import Ends
+from glowc.kernels.features import Stated
+from glowc.kernels.shapes import Conv
+from glowc.kernels.x86.codes import LANES, accepts_codes, heads, padded
+from glowc.program.ir import Instr, Plan
+from glowc.program.kernel import Arrays
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TapsPlan(Plan):
+    """`taps` of a pixel, an even number."""
+
+    taps: int
+
+
+def is_depthwise(instr: Instr) -> bool:
+    """Say whether a layer has one output a channel, and adjacent channels."""
+    s = Conv.of(instr)
+    return s.groups == s.out_c == s.in_c and s.in_ch == 1
+
+
+def _accepts(instr: Instr) -> bool:
+    return accepts_codes(instr) and is_depthwise(instr)
+
+
+def _prepare(constants: Arrays, instr: Instr) -> Prepared:
+    s = Conv.of(instr)
+    blocks, pairs = padded(s.out_c, LANES) // LANES, padded(s.taps, 2) // 2
+    weights = np.zeros((2 * pairs, blocks * LANES), np.int16)
+    weights[: s.taps, : s.out_c] = constants["weights"].reshape(s.taps, s.out_c).astype(np.int16) - instr.int_("w_zp")
+    bias = constants["bias"].astype(np.int64) - instr.int_("in_zp") * weights.sum(axis=0, dtype=np.int64)[: s.out_c]
+    taps = weights.reshape(pairs, 2, blocks, LANES).transpose(2, 0, 3, 1).reshape(blocks, -1)
+    ends = Ends.of(constants, s.out_c)
+    data = np.concatenate([heads(bias, ends), np.ascontiguousarray(taps).view(np.int8)], axis=1)
+    return Prepared({"weights": data.reshape(-1), **ends.empty}, TapsPlan(taps=2 * pairs))
+
+
+VARIANTS = {
+    "dwconv_s8": (
+        KernelVariant(
+            "x86", rank=10, header="glow_x86_depth.h", packs=WEIGHTED, accepts=_accepts, prepare=_prepare,
+            scratch_bytes=lambda instr: instr.int_("in_c"), rows_in_order=False, stated=Stated(macs=0.5, outputs=3.0),
+        ),
+    ),
+}  # fmt: skip

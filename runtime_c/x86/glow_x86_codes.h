@@ -1,0 +1,260 @@
+/* SPDX-License-Identifier: MIT-0 */
+/* Products of int8 codes on x86-64. The inputs of a pixel are bytes of code + 128, a multiple of four; the weights of
+ * sixteen outputs are one stream: biases (s32) with the zero point and those 128 folded in, ends (scales, f32, or
+ * multipliers and shifts, s32), then for each four inputs the four weights of every output (glowc/kernels/x86/codes.py).
+ *
+ * VNNI adds four products of a byte and a code to each of sixteen sums. AVX2 widens both to 16 bits: products of bytes
+ * would saturate. */
+#ifndef GLOW_X86_CODES_H
+#define GLOW_X86_CODES_H
+
+#include "glow_x86.h"
+
+
+/* `steps` of four inputs; `starts` is added to all sums of a pixel, NULL: nothing */
+typedef struct {
+  const int8_t *weights;
+  const int32_t *starts;
+  int32_t steps, outputs;
+  int32_t zp, lo, hi;
+} glow_x86_layer_t;
+
+/* to[i] = from[i] + 128 */
+GLOW_INLINE void glow_x86_bytes(uint8_t *to, const int8_t *from, int32_t count) {
+  int32_t i = 0;
+  for (; i + 8 <= count; i += 8) {
+    uint64_t eight;
+    memcpy(&eight, from + i, 8);
+    eight ^= UINT64_C(0x8080808080808080);
+    memcpy(to + i, &eight, 8);
+  }
+  for (; i < count; i++) {
+    to[i] = (uint8_t)(from[i] + 128);
+  }
+}
+
+/* what a zero point of the weights adds to all sums of a pixel of `count` bytes */
+GLOW_INLINE int32_t glow_x86_start(const uint8_t *x, int32_t count, int32_t in_zp, int32_t w_zp) {
+  int32_t sum = -count * (128 + in_zp);
+  for (int32_t i = 0; i < count; i++) {
+    sum += x[i];
+  }
+  return -w_zp * sum;
+}
+
+/* the codes of sixteen sums */
+GLOW_INLINE void glow_x86_codes(const int32_t *sums, const int32_t *ends, int8_t *to, int32_t count,
+                                const glow_x86_layer_t *layer) {
+  for (int32_t i = 0; i < count; i++) {
+    float scale;
+    memcpy(&scale, ends + i, sizeof scale);
+    to[i] = (int8_t)glow_requant(sums[i], scale, layer->zp, layer->lo, layer->hi);
+  }
+}
+
+__attribute__((unused)) static void glow_x86_layer_plain(const glow_x86_layer_t *layer, const uint8_t *x, int8_t *const *to,
+                                                         int32_t pixels) {
+  const int8_t *w = layer->weights;
+  for (int32_t o = 0; o < layer->outputs; o += GLOW_X86_LANES) {
+    int32_t head[2 * GLOW_X86_LANES];
+    memcpy(head, w, sizeof head);
+    w += sizeof head;
+    const int32_t count = layer->outputs - o < GLOW_X86_LANES ? layer->outputs - o : GLOW_X86_LANES;
+    for (int32_t i = 0; i < pixels; i++) {
+      const uint8_t *from = x + i * 4 * layer->steps;
+      int32_t sums[GLOW_X86_LANES];
+      for (int32_t n = 0; n < GLOW_X86_LANES; n++) {
+        sums[n] = head[n] + (layer->starts != NULL ? layer->starts[i] : 0);
+      }
+      for (int32_t k = 0; k < layer->steps; k++, from += 4) {
+        for (int32_t n = 0; n < GLOW_X86_LANES; n++) {
+          const int8_t *four = w + 64 * k + 4 * n;
+          sums[n] += from[0] * four[0] + from[1] * four[1] + from[2] * four[2] + from[3] * four[3];
+        }
+      }
+      glow_x86_codes(sums, head + GLOW_X86_LANES, to[i] + o, count, layer);
+    }
+    w += 64 * layer->steps;
+  }
+}
+
+#if defined(GLOW_X86_LEVELS)
+GLOW_INLINE int32_t glow_x86_four(const uint8_t *x) {
+  int32_t four;
+  memcpy(&four, x, sizeof four);
+  return four;
+}
+
+/* what ends of all outputs share */
+typedef struct {
+  __m512 lo, hi;
+  __m512i zp;
+} glow_x86_end512_t;
+
+GLOW_X86_ALWAYS GLOW_X86_VNNI glow_x86_end512_t glow_x86_ends512(const glow_x86_layer_t *layer) {
+  const glow_x86_end512_t end = {_mm512_set1_ps((float)(layer->lo - layer->zp)),
+                                 _mm512_set1_ps((float)(layer->hi - layer->zp)), _mm512_set1_epi32(layer->zp)};
+  return end;
+}
+
+/* `count` lanes, or all */
+GLOW_X86_ALWAYS GLOW_X86_VNNI __mmask16 glow_x86_mask(int32_t count) {
+  return (__mmask16)(count < GLOW_X86_LANES ? (1 << count) - 1 : 0xffff);
+}
+
+/* sixteen sums -> codes */
+GLOW_X86_ALWAYS GLOW_X86_VNNI void glow_x86_end512(__m512i sums, __m512 scales, const glow_x86_end512_t *end, int8_t *to,
+                                                   __mmask16 mask) {
+  const __m512 v = _mm512_min_ps(_mm512_max_ps(_mm512_mul_ps(_mm512_cvtepi32_ps(sums), scales), end->lo), end->hi);
+  const __m512i codes = _mm512_add_epi32(_mm512_cvt_roundps_epi32(v, _MM_FROUND_TO_NEAREST_INT | _MM_FROUND_NO_EXC), end->zp);
+  _mm512_mask_cvtepi32_storeu_epi8(to, mask, codes);
+}
+
+#define GLOW_X86_START(i) __m512i s##i = starts != NULL ? _mm512_add_epi32(bias, _mm512_set1_epi32(starts[i])) : bias;
+#define GLOW_X86_STEP(i) s##i = _mm512_dpbusd_epi32(s##i, _mm512_set1_epi32(glow_x86_four(x + i * pitch + 4 * k)), v);
+#define GLOW_X86_FINISH(i)                              \
+  if (i < pixels) {                                     \
+    glow_x86_end512(s##i, scales, end, to[i] + o, mask); \
+  }
+#define GLOW_X86_TILE(name, EACH)                                                                                     \
+  GLOW_X86_ALWAYS GLOW_X86_VNNI void name(const int8_t *w, int32_t steps, const uint8_t *x, int8_t *const *to,         \
+                                          int32_t pixels, int32_t o, const int32_t *starts,                          \
+                                          const glow_x86_end512_t *end, __mmask16 mask) {                             \
+    const __m512i bias = _mm512_loadu_si512(w);                                                                       \
+    const __m512 scales = _mm512_loadu_ps((const void *)(w + 64));                                                    \
+    const int64_t pitch = 4 * steps;                                                                                  \
+    EACH(GLOW_X86_START)                                                                                              \
+    w += 128;                                                                                                         \
+    for (int64_t k = 0; k < steps; k++) {                                                                             \
+      const __m512i v = _mm512_loadu_si512(w + 64 * k);                                                               \
+      EACH(GLOW_X86_STEP)                                                                                             \
+    }                                                                                                                 \
+    EACH(GLOW_X86_FINISH)                                                                                             \
+  }
+GLOW_X86_TILE(glow_x86_eight512, GLOW_X86_8)
+GLOW_X86_TILE(glow_x86_four512, GLOW_X86_4)
+#undef GLOW_X86_START
+#undef GLOW_X86_STEP
+#undef GLOW_X86_FINISH
+#undef GLOW_X86_TILE
+
+/* one pixel: four sums of every fourth step */
+GLOW_X86_ALWAYS GLOW_X86_VNNI void glow_x86_one512(const int8_t *w, int32_t steps, const uint8_t *x, int8_t *to,
+                                                   int32_t start, const glow_x86_end512_t *end, __mmask16 mask) {
+  const __m512 scales = _mm512_loadu_ps((const void *)(w + 64));
+  __m512i s0 = _mm512_add_epi32(_mm512_loadu_si512(w), _mm512_set1_epi32(start)), s1 = _mm512_setzero_si512(), s2 = s1, s3 = s1;
+  w += 128;
+  int32_t k = 0;
+  for (; k + 4 <= steps; k += 4, w += 256, x += 16) {
+    s0 = _mm512_dpbusd_epi32(s0, _mm512_set1_epi32(glow_x86_four(x)), _mm512_loadu_si512(w));
+    s1 = _mm512_dpbusd_epi32(s1, _mm512_set1_epi32(glow_x86_four(x + 4)), _mm512_loadu_si512(w + 64));
+    s2 = _mm512_dpbusd_epi32(s2, _mm512_set1_epi32(glow_x86_four(x + 8)), _mm512_loadu_si512(w + 128));
+    s3 = _mm512_dpbusd_epi32(s3, _mm512_set1_epi32(glow_x86_four(x + 12)), _mm512_loadu_si512(w + 192));
+  }
+  for (; k < steps; k++, w += 64, x += 4) {
+    s0 = _mm512_dpbusd_epi32(s0, _mm512_set1_epi32(glow_x86_four(x)), _mm512_loadu_si512(w));
+  }
+  s0 = _mm512_add_epi32(_mm512_add_epi32(s0, s1), _mm512_add_epi32(s2, s3));
+  glow_x86_end512(s0, scales, end, to, mask);
+}
+
+GLOW_X86_VNNI __attribute__((unused)) static void glow_x86_layer_vnni(const glow_x86_layer_t *layer, const uint8_t *x,
+                                                                      int8_t *const *to, int32_t pixels) {
+  const glow_x86_end512_t end = glow_x86_ends512(layer);
+  const int8_t *w = layer->weights;
+  const int32_t *starts = layer->starts;
+  const int32_t steps = layer->steps;
+  for (int32_t o = 0; o < layer->outputs; o += GLOW_X86_LANES, w += 128 + 64 * steps) {
+    const __mmask16 mask = glow_x86_mask(layer->outputs - o);
+    int32_t i = 0;
+    for (; i + 4 < pixels; i += 8) {
+      glow_x86_eight512(w, steps, x + i * 4 * steps, to + i, pixels - i, o, starts == NULL ? NULL : starts + i, &end, mask);
+    }
+    if (pixels - i > 1) {
+      glow_x86_four512(w, steps, x + i * 4 * steps, to + i, pixels - i, o, starts == NULL ? NULL : starts + i, &end, mask);
+    } else if (i < pixels) {
+      glow_x86_one512(w, steps, x + i * 4 * steps, to[i] + o, starts == NULL ? 0 : starts[i], &end, mask);
+    }
+  }
+}
+
+/* eight sums -> codes in 32 bits */
+GLOW_X86_ALWAYS GLOW_X86_AVX2 __m256i glow_x86_end256(__m256i sums, const int8_t *scales, const glow_x86_layer_t *layer) {
+  const __m256 lo = _mm256_set1_ps((float)(layer->lo - layer->zp)), hi = _mm256_set1_ps((float)(layer->hi - layer->zp));
+  const __m256 product = _mm256_mul_ps(_mm256_cvtepi32_ps(sums), _mm256_loadu_ps((const void *)scales));
+  const __m256 v = _mm256_min_ps(_mm256_max_ps(product, lo), hi);
+  const __m256 rounded = _mm256_round_ps(v, _MM_FROUND_TO_NEAREST_INT | _MM_FROUND_NO_EXC);
+  return _mm256_add_epi32(_mm256_cvtps_epi32(rounded), _mm256_set1_epi32(layer->zp));
+}
+
+/* sixteen sums without their biases -> codes */
+GLOW_X86_ALWAYS GLOW_X86_AVX2 void glow_x86_store256(__m256i low, __m256i high, const int8_t *w, int8_t *to, int32_t count,
+                                                     const glow_x86_layer_t *layer) {
+  const __m256i first = glow_x86_end256(_mm256_add_epi32(low, _mm256_loadu_si256((const void *)w)), w + 64, layer);
+  const __m256i second = glow_x86_end256(_mm256_add_epi32(high, _mm256_loadu_si256((const void *)(w + 32))), w + 96, layer);
+  const __m256i words = _mm256_permute4x64_epi64(_mm256_packs_epi32(first, second), 0xd8);
+  const __m128i codes = _mm_packs_epi16(_mm256_castsi256_si128(words), _mm256_extracti128_si256(words, 1));
+  if (count >= GLOW_X86_LANES) {
+    _mm_storeu_si128((void *)to, codes);
+    return;
+  }
+  int8_t kept[GLOW_X86_LANES];
+  _mm_storeu_si128((void *)kept, codes);
+  memcpy(to, kept, (size_t)count);
+}
+
+/* pairs of sums of two times four outputs -> sums, all from `start` on */
+GLOW_X86_ALWAYS GLOW_X86_AVX2 __m256i glow_x86_pairs256(__m256i a, __m256i b, __m256i start) {
+  return _mm256_add_epi32(_mm256_permute4x64_epi64(_mm256_hadd_epi32(a, b), 0xd8), start);
+}
+
+#define GLOW_X86_WIDE(n) _mm256_cvtepi8_epi16(_mm_loadu_si128((const void *)(weights + 64 * k + 16 * n)))
+#define GLOW_X86_STEP(n)                                          \
+  v = GLOW_X86_WIDE(n);                                           \
+  a##n = _mm256_add_epi32(a##n, _mm256_madd_epi16(v, x0));        \
+  b##n = _mm256_add_epi32(b##n, _mm256_madd_epi16(v, x1));
+
+GLOW_X86_AVX2 __attribute__((unused)) static void glow_x86_layer_avx2(const glow_x86_layer_t *layer, const uint8_t *x,
+                                                                      int8_t *const *to, int32_t pixels) {
+  const int8_t *w = layer->weights;
+  const int64_t steps = layer->steps;
+  const __m256i zero = _mm256_setzero_si256();
+  for (int32_t o = 0; o < layer->outputs; o += GLOW_X86_LANES, w += 128 + 64 * steps) {
+    const int8_t *weights = w + 128;
+    for (int32_t i = 0; i < pixels; i += 2) {
+      const uint8_t *first = x + i * 4 * steps;
+      const uint8_t *second = i + 1 < pixels ? first + 4 * steps : first;
+      __m256i a0 = zero, a1 = zero, a2 = zero, a3 = zero, b0 = zero, b1 = zero, b2 = zero, b3 = zero;
+      for (int64_t k = 0; k < steps; k++) {
+        const __m256i x0 = _mm256_cvtepu8_epi16(_mm_set1_epi32(glow_x86_four(first + 4 * k)));
+        const __m256i x1 = _mm256_cvtepu8_epi16(_mm_set1_epi32(glow_x86_four(second + 4 * k)));
+        __m256i v;
+        GLOW_X86_4(GLOW_X86_STEP)
+      }
+      const int32_t left = layer->outputs - o;
+      const __m256i start = layer->starts != NULL ? _mm256_set1_epi32(layer->starts[i]) : zero;
+      glow_x86_store256(glow_x86_pairs256(a0, a1, start), glow_x86_pairs256(a2, a3, start), w, to[i] + o, left, layer);
+      if (i + 1 < pixels) {
+        const __m256i next = layer->starts != NULL ? _mm256_set1_epi32(layer->starts[i + 1]) : zero;
+        glow_x86_store256(glow_x86_pairs256(b0, b1, next), glow_x86_pairs256(b2, b3, next), w, to[i + 1] + o, left, layer);
+      }
+    }
+  }
+}
+#undef GLOW_X86_WIDE
+#undef GLOW_X86_STEP
+#endif
+
+/* `x`: eight pixels more than there are may be read, but for one pixel alone */
+GLOW_INLINE void glow_x86_layer(const glow_x86_layer_t *layer, const uint8_t *x, int8_t *const *to, int32_t pixels) {
+#if defined(GLOW_X86_LEVELS)
+  switch (glow_x86_level()) {
+    case 2: glow_x86_layer_vnni(layer, x, to, pixels); return;
+    case 1: glow_x86_layer_avx2(layer, x, to, pixels); return;
+    default: break;
+  }
+#endif
+  glow_x86_layer_plain(layer, x, to, pixels);
+}
+
+#endif
