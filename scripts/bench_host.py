@@ -44,10 +44,10 @@ def _thread_seconds(call: Callable[[], object], calls: int) -> float:
     return (time.thread_time_ns() - begin) / calls / 1e9
 
 
-def measure(model: Path, work: Path) -> tuple[float, float]:
+def measure(model: Path) -> tuple[float, float]:
     """Return the seconds of an inference by glowc and by onnxruntime."""
     other, inputs = _session(model)
-    loaded = glowc.load(glowc.compile(model, work, cpu="x86-64"))
+    loaded = glowc.load(model)
     arrays = [np.ascontiguousarray(a.reshape(port.shape)) for a, port in zip(inputs.values(), loaded.inputs, strict=True)]
     arrays = [a.astype(port.dtype.numpy) for a, port in zip(arrays, loaded.inputs, strict=True)]
     calls = [lambda: loaded(*arrays), other]
@@ -66,7 +66,7 @@ def main() -> None:
             model = Path(folder) / f"{name}.onnx" if name in NETS else Path(name)
             if name in NETS:
                 NETS[name](model)
-            own, theirs = measure(model, Path(folder) / "net")
+            own, theirs = measure(model)
         title = name if name in NETS else model.parent.name if model.stem == "model" else model.stem
         print(f"{title:28} {own * 1e3:9.3f} ms, onnxruntime {theirs * 1e3:9.3f} ms: {own / theirs:6.2f}", flush=True)
 

@@ -13,6 +13,7 @@ from typing import Any
 import numpy as np
 
 from glowc.api.build import CompiledModel, Model, compile
+from glowc.board.flags import native_cpu
 from glowc.codegen.names import c_ident
 from glowc.errors import ArraysError, InputError
 from glowc.graph.types import QuantParams
@@ -118,7 +119,7 @@ def load(source: Model | CompiledModel) -> LoadedModel:
     if isinstance(source, str | PathLike) and Path(source).is_dir():
         return _loaded(Path(source))
     with tempfile.TemporaryDirectory(prefix="glowc-load-") as folder:
-        return _loaded(compile(source, Path(folder) / "bundle").folder)
+        return _loaded(compile(source, Path(folder) / "bundle", cpu=native_cpu()).folder)
 
 
 def _loaded(folder: Path) -> LoadedModel:

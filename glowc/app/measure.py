@@ -114,7 +114,8 @@ def run(
     from glowc.machine.execute import execute, read_inputs
 
     check_output(output)
-    target = target_of(source, board, cpu)
+    own = board in (None, "host") and not is_bundle(source)
+    target = target_of(source, board, cpu or (native_cpu() if own else None))
     machine = machine_for(target, port)
     with open_bundle(source, target, options, as_json) as info:
         inputs = read_inputs(info, input_)
@@ -124,7 +125,7 @@ def run(
                 outputs, facts = _on_wire(info, port, baud, inputs)
             else:
                 progress(f"building and running on {machine.name}")
-                done = execute(info, machine, inputs)
+                done = execute(info, machine, inputs, extra_flags=native_flags(machine.cpu))
                 outputs, facts = done.outputs, {"stack_bytes": done.stack_bytes}
         arrays = {p.name: p.to_exported(outputs[p.name]) for p in info.outputs}
     note_core(info, target)

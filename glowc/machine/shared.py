@@ -8,6 +8,7 @@ import tempfile
 from pathlib import Path
 
 from glowc.board import load_board, require_tool, run_tool
+from glowc.board.flags import native_flags
 from glowc.codegen.names import c_ident
 from glowc.errors import BundleError, ToolError
 from glowc.machine.execute import BundleInfo, check_object, read_blob
@@ -27,11 +28,12 @@ def shared_library(info: BundleInfo) -> ctypes.CDLL:
     check_object(info, host)
     prefix = c_ident(info.name)
     defines = [f"-D{prefix.upper()}_NO_STATIC_ARENA"]
-    if info.report.get("cpu") != host.name:
+    if info.report.get("cpu") not in load_board("host").cpus:
         defines.append("-DGLOW_ANY_CORE")
     with tempfile.TemporaryDirectory(prefix="glowc-load-", ignore_cleanup_errors=True) as folder:
         library = Path(folder) / f"{prefix}.so"
-        flags = ["-std=c11", "-O3", "-march=native", "-shared", "-fPIC", *_ITSELF, *host.cflags, *defines, f"-I{info.include_dir}"]
+        fast = native_flags(host)
+        flags = ["-std=c11", *fast, "-shared", "-fPIC", *_ITSELF, *host.cflags, *defines, f"-I{info.include_dir}"]
         files = [*map(str, info.sources), "-o", str(library), "-lm"]
         argv = [str(require_tool(host.cc)), *flags, *files]
         _build(argv, info)

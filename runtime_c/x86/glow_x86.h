@@ -13,7 +13,7 @@
 #define GLOW_X86_MOST 2
 #endif
 
-#if defined(__x86_64__) && defined(__GNUC__) && GLOW_X86_MOST > 0
+#if defined(__x86_64__) && defined(__GNUC__) && !defined(_WIN32) && GLOW_X86_MOST > 0
 #define GLOW_X86_LEVELS 1
 #include <immintrin.h>
 #define GLOW_X86_AVX2 __attribute__((target("avx2")))
