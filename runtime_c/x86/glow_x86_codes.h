@@ -1,23 +1,28 @@
 /* SPDX-License-Identifier: MIT-0 */
 /* Products of int8 codes on x86-64. The inputs of a pixel are bytes of code + 128, a multiple of four; the weights of
  * sixteen outputs are one stream: biases (s32) with the zero point and those 128 folded in, ends (scales, f32, or
- * multipliers and shifts, s32), then for each four inputs the four weights of every output (glowc/kernels/x86/codes.py).
+ * multipliers, then shifts, s32), then for each four inputs the four weights of every output (glowc/kernels/x86/codes.py).
  *
  * VNNI adds four products of a byte and a code to each of sixteen sums. AVX2 widens both to 16 bits: products of bytes
  * would saturate. */
 #ifndef GLOW_X86_CODES_H
 #define GLOW_X86_CODES_H
 
+#include "glow_q31.h"
 #include "glow_x86.h"
 
 
-/* `steps` of four inputs; `starts` is added to all sums of a pixel, NULL: nothing */
+/* `steps` of four inputs; `starts` is added to all sums of a pixel, NULL: nothing; `fixed`: there are multipliers */
 typedef struct {
   const int8_t *weights;
   const int32_t *starts;
   int32_t steps, outputs;
   int32_t zp, lo, hi;
+  int32_t fixed;
 } glow_x86_layer_t;
+
+/* bytes of the stream before the weights */
+GLOW_INLINE int32_t glow_x86_head(const glow_x86_layer_t *layer) { return layer->fixed ? 192 : 128; }
 
 /* to[i] = from[i] + 128 */
 GLOW_INLINE void glow_x86_bytes(uint8_t *to, const int8_t *from, int32_t count) {
@@ -46,6 +51,10 @@ GLOW_INLINE int32_t glow_x86_start(const uint8_t *x, int32_t count, int32_t in_z
 GLOW_INLINE void glow_x86_codes(const int32_t *sums, const int32_t *ends, int8_t *to, int32_t count,
                                 const glow_x86_layer_t *layer) {
   for (int32_t i = 0; i < count; i++) {
+    if (layer->fixed) {
+      to[i] = (int8_t)glow_q31_code(sums[i], ends[i], ends[GLOW_X86_LANES + i], layer->zp, layer->lo, layer->hi);
+      continue;
+    }
     float scale;
     memcpy(&scale, ends + i, sizeof scale);
     to[i] = (int8_t)glow_requant(sums[i], scale, layer->zp, layer->lo, layer->hi);
@@ -56,9 +65,9 @@ __attribute__((unused)) static void glow_x86_layer_plain(const glow_x86_layer_t 
                                                          int32_t pixels) {
   const int8_t *w = layer->weights;
   for (int32_t o = 0; o < layer->outputs; o += GLOW_X86_LANES) {
-    int32_t head[2 * GLOW_X86_LANES];
-    memcpy(head, w, sizeof head);
-    w += sizeof head;
+    int32_t head[3 * GLOW_X86_LANES];
+    memcpy(head, w, (size_t)glow_x86_head(layer));
+    w += glow_x86_head(layer);
     const int32_t count = layer->outputs - o < GLOW_X86_LANES ? layer->outputs - o : GLOW_X86_LANES;
     for (int32_t i = 0; i < pixels; i++) {
       const uint8_t *from = x + i * 4 * layer->steps;
@@ -87,13 +96,18 @@ GLOW_INLINE int32_t glow_x86_four(const uint8_t *x) {
 
 /* what ends of all outputs share */
 typedef struct {
-  __m512 lo, hi;
-  __m512i zp;
+  __m512 low, high;
+  __m512i zp, lo, hi;
+  int32_t fixed;
 } glow_x86_end512_t;
 
 GLOW_X86_ALWAYS GLOW_X86_VNNI glow_x86_end512_t glow_x86_ends512(const glow_x86_layer_t *layer) {
   const glow_x86_end512_t end = {_mm512_set1_ps((float)(layer->lo - layer->zp)),
-                                 _mm512_set1_ps((float)(layer->hi - layer->zp)), _mm512_set1_epi32(layer->zp)};
+                                 _mm512_set1_ps((float)(layer->hi - layer->zp)),
+                                 _mm512_set1_epi32(layer->zp),
+                                 _mm512_set1_epi32(layer->lo),
+                                 _mm512_set1_epi32(layer->hi),
+                                 layer->fixed};
   return end;
 }
 
@@ -102,11 +116,33 @@ GLOW_X86_ALWAYS GLOW_X86_VNNI __mmask16 glow_x86_mask(int32_t count) {
   return (__mmask16)(count < GLOW_X86_LANES ? (1 << count) - 1 : 0xffff);
 }
 
-/* sixteen sums -> codes */
-GLOW_X86_ALWAYS GLOW_X86_VNNI void glow_x86_end512(__m512i sums, __m512 scales, const glow_x86_end512_t *end, int8_t *to,
+/* glow_q31_scale of sixteen sums */
+GLOW_X86_ALWAYS GLOW_X86_VNNI __m512i glow_x86_q31_512(__m512i sums, __m512i mul, __m512i shift) {
+  const __m512i zero = _mm512_setzero_si512(), one = _mm512_set1_epi32(1), half = _mm512_set1_epi64(1 << 30);
+  const __m512i x = _mm512_sllv_epi32(sums, _mm512_max_epi32(shift, zero));
+  const __m512i right = _mm512_max_epi32(_mm512_sub_epi32(zero, shift), zero);
+  const __m512i even = _mm512_add_epi64(_mm512_mul_epi32(x, mul), half);
+  const __m512i odd = _mm512_add_epi64(_mm512_mul_epi32(_mm512_srli_epi64(x, 32), _mm512_srli_epi64(mul, 32)), half);
+  const __m512i v = _mm512_mask_blend_epi32(0xaaaa, _mm512_srli_epi64(even, 31), _mm512_slli_epi64(odd, 1));
+  const __m512i rest = _mm512_sub_epi32(_mm512_sllv_epi32(one, right), one);
+  const __m512i limit = _mm512_add_epi32(_mm512_srli_epi32(rest, 1), _mm512_srli_epi32(v, 31));
+  const __mmask16 up = _mm512_cmpgt_epi32_mask(_mm512_and_si512(v, rest), limit);
+  const __m512i down = _mm512_srav_epi32(v, right);
+  return _mm512_mask_add_epi32(down, up, down, one);
+}
+
+/* sixteen sums -> codes; `ends` are those of the stream */
+GLOW_X86_ALWAYS GLOW_X86_VNNI void glow_x86_end512(__m512i sums, const int8_t *ends, const glow_x86_end512_t *end, int8_t *to,
                                                    __mmask16 mask) {
-  const __m512 v = _mm512_min_ps(_mm512_max_ps(_mm512_mul_ps(_mm512_cvtepi32_ps(sums), scales), end->lo), end->hi);
-  const __m512i codes = _mm512_add_epi32(_mm512_cvt_roundps_epi32(v, _MM_FROUND_TO_NEAREST_INT | _MM_FROUND_NO_EXC), end->zp);
+  __m512i codes;
+  if (end->fixed) {
+    codes = glow_x86_q31_512(sums, _mm512_loadu_si512(ends), _mm512_loadu_si512(ends + 64));
+    codes = _mm512_min_epi32(_mm512_max_epi32(_mm512_add_epi32(codes, end->zp), end->lo), end->hi);
+  } else {
+    const __m512 product = _mm512_mul_ps(_mm512_cvtepi32_ps(sums), _mm512_loadu_ps((const void *)ends));
+    const __m512 v = _mm512_min_ps(_mm512_max_ps(product, end->low), end->high);
+    codes = _mm512_add_epi32(_mm512_cvt_roundps_epi32(v, _MM_FROUND_TO_NEAREST_INT | _MM_FROUND_NO_EXC), end->zp);
+  }
   _mm512_mask_cvtepi32_storeu_epi8(to, mask, codes);
 }
 
@@ -114,17 +150,17 @@ GLOW_X86_ALWAYS GLOW_X86_VNNI void glow_x86_end512(__m512i sums, __m512 scales, 
 #define GLOW_X86_STEP(i) s##i = _mm512_dpbusd_epi32(s##i, _mm512_set1_epi32(glow_x86_four(x + i * pitch + 4 * k)), v);
 #define GLOW_X86_FINISH(i)                              \
   if (i < pixels) {                                     \
-    glow_x86_end512(s##i, scales, end, to[i] + o, mask); \
+    glow_x86_end512(s##i, ends, end, to[i] + o, mask);   \
   }
 #define GLOW_X86_TILE(name, EACH)                                                                                     \
   GLOW_X86_ALWAYS GLOW_X86_VNNI void name(const int8_t *w, int32_t steps, const uint8_t *x, int8_t *const *to,         \
                                           int32_t pixels, int32_t o, const int32_t *starts,                          \
                                           const glow_x86_end512_t *end, __mmask16 mask) {                             \
     const __m512i bias = _mm512_loadu_si512(w);                                                                       \
-    const __m512 scales = _mm512_loadu_ps((const void *)(w + 64));                                                    \
+    const int8_t *ends = w + 64;                                                                                      \
     const int64_t pitch = 4 * steps;                                                                                  \
     EACH(GLOW_X86_START)                                                                                              \
-    w += 128;                                                                                                         \
+    w += end->fixed ? 192 : 128;                                                                                      \
     for (int64_t k = 0; k < steps; k++) {                                                                             \
       const __m512i v = _mm512_loadu_si512(w + 64 * k);                                                               \
       EACH(GLOW_X86_STEP)                                                                                             \
@@ -141,9 +177,9 @@ GLOW_X86_TILE(glow_x86_four512, GLOW_X86_4)
 /* one pixel: four sums of every fourth step */
 GLOW_X86_ALWAYS GLOW_X86_VNNI void glow_x86_one512(const int8_t *w, int32_t steps, const uint8_t *x, int8_t *to,
                                                    int32_t start, const glow_x86_end512_t *end, __mmask16 mask) {
-  const __m512 scales = _mm512_loadu_ps((const void *)(w + 64));
+  const int8_t *ends = w + 64;
   __m512i s0 = _mm512_add_epi32(_mm512_loadu_si512(w), _mm512_set1_epi32(start)), s1 = _mm512_setzero_si512(), s2 = s1, s3 = s1;
-  w += 128;
+  w += end->fixed ? 192 : 128;
   int32_t k = 0;
   for (; k + 4 <= steps; k += 4, w += 256, x += 16) {
     s0 = _mm512_dpbusd_epi32(s0, _mm512_set1_epi32(glow_x86_four(x)), _mm512_loadu_si512(w));
@@ -155,7 +191,7 @@ GLOW_X86_ALWAYS GLOW_X86_VNNI void glow_x86_one512(const int8_t *w, int32_t step
     s0 = _mm512_dpbusd_epi32(s0, _mm512_set1_epi32(glow_x86_four(x)), _mm512_loadu_si512(w));
   }
   s0 = _mm512_add_epi32(_mm512_add_epi32(s0, s1), _mm512_add_epi32(s2, s3));
-  glow_x86_end512(s0, scales, end, to, mask);
+  glow_x86_end512(s0, ends, end, to, mask);
 }
 
 GLOW_X86_VNNI __attribute__((unused)) static void glow_x86_layer_vnni(const glow_x86_layer_t *layer, const uint8_t *x,
@@ -164,7 +200,7 @@ GLOW_X86_VNNI __attribute__((unused)) static void glow_x86_layer_vnni(const glow
   const int8_t *w = layer->weights;
   const int32_t *starts = layer->starts;
   const int32_t steps = layer->steps;
-  for (int32_t o = 0; o < layer->outputs; o += GLOW_X86_LANES, w += 128 + 64 * steps) {
+  for (int32_t o = 0; o < layer->outputs; o += GLOW_X86_LANES, w += glow_x86_head(layer) + 64 * steps) {
     const __mmask16 mask = glow_x86_mask(layer->outputs - o);
     int32_t i = 0;
     for (; i + 4 < pixels; i += 8) {
@@ -178,13 +214,33 @@ GLOW_X86_VNNI __attribute__((unused)) static void glow_x86_layer_vnni(const glow
   }
 }
 
-/* eight sums -> codes in 32 bits */
-GLOW_X86_ALWAYS GLOW_X86_AVX2 __m256i glow_x86_end256(__m256i sums, const int8_t *scales, const glow_x86_layer_t *layer) {
-  const __m256 lo = _mm256_set1_ps((float)(layer->lo - layer->zp)), hi = _mm256_set1_ps((float)(layer->hi - layer->zp));
-  const __m256 product = _mm256_mul_ps(_mm256_cvtepi32_ps(sums), _mm256_loadu_ps((const void *)scales));
-  const __m256 v = _mm256_min_ps(_mm256_max_ps(product, lo), hi);
+/* glow_q31_scale of eight sums */
+GLOW_X86_ALWAYS GLOW_X86_AVX2 __m256i glow_x86_q31_256(__m256i sums, __m256i mul, __m256i shift) {
+  const __m256i zero = _mm256_setzero_si256(), one = _mm256_set1_epi32(1), half = _mm256_set1_epi64x(1 << 30);
+  const __m256i x = _mm256_sllv_epi32(sums, _mm256_max_epi32(shift, zero));
+  const __m256i right = _mm256_max_epi32(_mm256_sub_epi32(zero, shift), zero);
+  const __m256i even = _mm256_add_epi64(_mm256_mul_epi32(x, mul), half);
+  const __m256i odd = _mm256_add_epi64(_mm256_mul_epi32(_mm256_srli_epi64(x, 32), _mm256_srli_epi64(mul, 32)), half);
+  const __m256i v = _mm256_blend_epi32(_mm256_srli_epi64(even, 31), _mm256_slli_epi64(odd, 1), 0xaa);
+  const __m256i rest = _mm256_sub_epi32(_mm256_sllv_epi32(one, right), one);
+  const __m256i limit = _mm256_add_epi32(_mm256_srli_epi32(rest, 1), _mm256_srli_epi32(v, 31));
+  const __m256i up = _mm256_cmpgt_epi32(_mm256_and_si256(v, rest), limit);
+  return _mm256_sub_epi32(_mm256_srav_epi32(v, right), up);
+}
+
+/* eight sums -> codes in 32 bits; `ends` are those of the stream */
+GLOW_X86_ALWAYS GLOW_X86_AVX2 __m256i glow_x86_end256(__m256i sums, const int8_t *ends, const glow_x86_layer_t *layer) {
+  const __m256i zp = _mm256_set1_epi32(layer->zp);
+  if (layer->fixed) {
+    const __m256i mul = _mm256_loadu_si256((const void *)ends), shift = _mm256_loadu_si256((const void *)(ends + 64));
+    const __m256i codes = _mm256_add_epi32(glow_x86_q31_256(sums, mul, shift), zp);
+    return _mm256_min_epi32(_mm256_max_epi32(codes, _mm256_set1_epi32(layer->lo)), _mm256_set1_epi32(layer->hi));
+  }
+  const __m256 low = _mm256_set1_ps((float)(layer->lo - layer->zp)), high = _mm256_set1_ps((float)(layer->hi - layer->zp));
+  const __m256 product = _mm256_mul_ps(_mm256_cvtepi32_ps(sums), _mm256_loadu_ps((const void *)ends));
+  const __m256 v = _mm256_min_ps(_mm256_max_ps(product, low), high);
   const __m256 rounded = _mm256_round_ps(v, _MM_FROUND_TO_NEAREST_INT | _MM_FROUND_NO_EXC);
-  return _mm256_add_epi32(_mm256_cvtps_epi32(rounded), _mm256_set1_epi32(layer->zp));
+  return _mm256_add_epi32(_mm256_cvtps_epi32(rounded), zp);
 }
 
 /* sixteen sums without their biases -> codes */
@@ -219,8 +275,8 @@ GLOW_X86_AVX2 __attribute__((unused)) static void glow_x86_layer_avx2(const glow
   const int8_t *w = layer->weights;
   const int64_t steps = layer->steps;
   const __m256i zero = _mm256_setzero_si256();
-  for (int32_t o = 0; o < layer->outputs; o += GLOW_X86_LANES, w += 128 + 64 * steps) {
-    const int8_t *weights = w + 128;
+  for (int32_t o = 0; o < layer->outputs; o += GLOW_X86_LANES, w += glow_x86_head(layer) + 64 * steps) {
+    const int8_t *weights = w + glow_x86_head(layer);
     for (int32_t i = 0; i < pixels; i += 2) {
       const uint8_t *first = x + i * 4 * steps;
       const uint8_t *second = i + 1 < pixels ? first + 4 * steps : first;

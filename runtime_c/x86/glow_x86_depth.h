@@ -9,14 +9,15 @@
 
 __attribute__((unused)) static void glow_x86_depth_plain(const glow_x86_layer_t *layer, const int8_t *const *taps, int8_t *to) {
   const int8_t *w = layer->weights;
-  for (int32_t o = 0; o < layer->outputs; o += GLOW_X86_LANES, w += 128 + 64 * layer->steps) {
+  for (int32_t o = 0; o < layer->outputs; o += GLOW_X86_LANES, w += glow_x86_head(layer) + 64 * layer->steps) {
     const int32_t left = layer->outputs - o;
     const int32_t count = left < GLOW_X86_LANES ? left : GLOW_X86_LANES;
-    int32_t head[2 * GLOW_X86_LANES];
-    memcpy(head, w, sizeof head);
+    int32_t head[3 * GLOW_X86_LANES];
+    memcpy(head, w, (size_t)glow_x86_head(layer));
+    const int8_t *weights = w + glow_x86_head(layer);
     for (int32_t k = 0; k < layer->steps; k++) {
       int16_t pairs[2 * GLOW_X86_LANES];
-      memcpy(pairs, w + 128 + 64 * k, sizeof pairs);
+      memcpy(pairs, weights + 64 * k, sizeof pairs);
       const int8_t *a = taps[2 * k] + o, *b = taps[2 * k + 1] + o;
       for (int32_t i = 0; i < count; i++) {
         head[i] += a[i] * pairs[2 * i] + b[i] * pairs[2 * i + 1];
@@ -51,28 +52,30 @@ GLOW_X86_VNNI __attribute__((unused)) static void glow_x86_depth_vnni(const glow
                                                                       const int8_t *const *taps, int8_t *to) {
   const glow_x86_end512_t end = glow_x86_ends512(layer);
   const int8_t *w = layer->weights;
-  for (int32_t o = 0; o < layer->outputs; o += GLOW_X86_LANES, w += 128 + 64 * layer->steps) {
+  for (int32_t o = 0; o < layer->outputs; o += GLOW_X86_LANES, w += glow_x86_head(layer) + 64 * layer->steps) {
     const __mmask16 mask = glow_x86_mask(layer->outputs - o);
+    const int8_t *weights = w + glow_x86_head(layer);
     __m512i sums = _mm512_loadu_si512(w);
 #define GLOW_X86_LOAD(from) _mm_maskz_loadu_epi8(mask, from)
     GLOW_X86_DEPTH_STEPS(GLOW_X86_LOAD, {
       const __m512i pairs = _mm512_cvtepi8_epi16(_mm256_set_m128i(high, low));
-      sums = _mm512_dpwssd_epi32(sums, pairs, _mm512_loadu_si512(w + 128 + 64 * k));
+      sums = _mm512_dpwssd_epi32(sums, pairs, _mm512_loadu_si512(weights + 64 * k));
     })
 #undef GLOW_X86_LOAD
-    glow_x86_end512(sums, _mm512_loadu_ps((const void *)(w + 64)), &end, to + o, mask);
+    glow_x86_end512(sums, w + 64, &end, to + o, mask);
   }
 }
 
 GLOW_X86_AVX2 __attribute__((unused)) static void glow_x86_depth_avx2(const glow_x86_layer_t *layer,
                                                                       const int8_t *const *taps, int8_t *to) {
   const int8_t *w = layer->weights;
-  for (int32_t o = 0; o < layer->outputs; o += GLOW_X86_LANES, w += 128 + 64 * layer->steps) {
+  for (int32_t o = 0; o < layer->outputs; o += GLOW_X86_LANES, w += glow_x86_head(layer) + 64 * layer->steps) {
     const int32_t left = layer->outputs - o;
+    const int8_t *weights = w + glow_x86_head(layer);
     __m256i first = _mm256_setzero_si256(), second = first;
 #define GLOW_X86_LOAD(from) glow_x86_few128(from, left)
     GLOW_X86_DEPTH_STEPS(GLOW_X86_LOAD, {
-      const __m256i *pairs = (const void *)(w + 128 + 64 * k);
+      const __m256i *pairs = (const void *)(weights + 64 * k);
       first = _mm256_add_epi32(first, _mm256_madd_epi16(_mm256_cvtepi8_epi16(low), _mm256_loadu_si256(pairs)));
       second = _mm256_add_epi32(second, _mm256_madd_epi16(_mm256_cvtepi8_epi16(high), _mm256_loadu_si256(pairs + 1)));
     })

@@ -12,7 +12,7 @@ import numpy as np
 from glowc.graph.types import DType
 from glowc.kernels.base import KernelVariant, Prepared, plan_of
 from glowc.kernels.common.constants import WEIGHTED
-from glowc.kernels.common.factors import Ends
+from glowc.kernels.common.factors import FIXED, Ends
 from glowc.kernels.features import Stated
 from glowc.kernels.shapes import Conv, FullyConnected, MatMul
 from glowc.program.ir import Instr, Plan
@@ -28,10 +28,12 @@ _GROUP_BYTES = 32768
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class GroupPlan(Plan):
-    """`group` pixels are gathered before weights go over them; `shifted`: weights have a zero point."""
+    """`group` pixels are gathered before weights go over them; `shifted`: weights have a zero point; `fixed`: there are
+    multipliers and shifts in place of scales."""
 
     group: int
     shifted: bool
+    fixed: bool = False
 
     def declared(self) -> str:
         """Return the variable that holds what is added to all sums of a pixel."""
@@ -69,10 +71,12 @@ def _accepts_conv(instr: Instr) -> bool:
 
 
 def heads(bias: np.ndarray, ends: Ends) -> np.ndarray:
-    """Return the heads of streams, int8[blocks, 128]: biases and ends of sixteen outputs."""
-    words = np.zeros((2, padded(len(bias), LANES)), np.int32)
-    words[:, : len(bias)] = bias.astype(np.int32), ends.words
-    return np.ascontiguousarray(words.reshape(2, -1, LANES).transpose(1, 0, 2)).view(np.int8).reshape(-1, 8 * LANES)
+    """Return the heads of streams, int8[blocks, 128 or 192]: biases and ends of sixteen outputs."""
+    rows = [bias.astype(np.int32), ends.words, *([] if ends.shifts is None else [ends.shifts.astype(np.int32)])]
+    words = np.zeros((len(rows), padded(len(bias), LANES)), np.int32)
+    words[:, : len(bias)] = rows
+    blocks = np.ascontiguousarray(words.reshape(len(rows), -1, LANES).transpose(1, 0, 2))
+    return blocks.view(np.int8).reshape(len(blocks), -1)
 
 
 def stream(weights: np.ndarray, constants: Arrays, instr: Instr) -> np.ndarray:
@@ -91,7 +95,7 @@ def _prepared(constants: Arrays, instr: Instr, shape: tuple[int, int], pixels: i
     weights = constants["weights"].reshape(shape)
     packed = {"weights": stream(weights, constants, instr), **Ends.of(constants, shape[0]).empty}
     pitch = padded(shape[1], _STEP)
-    return Prepared(packed, LayerPlan(group=group_of(pitch, pixels), pitch=pitch, shifted=instr.int_("w_zp") != 0))
+    return Prepared(packed, LayerPlan(group=group_of(pitch, pixels), pitch=pitch, shifted=instr.int_("w_zp") != 0, fixed="mul" in constants))
 
 
 def _prepare_conv(constants: Arrays, instr: Instr) -> Prepared:
@@ -138,4 +142,10 @@ _MATMUL = KernelVariant(
     prepare=_prepare_matmul, stated=_FC.stated,
 )  # fmt: skip
 
-VARIANTS = {"conv_s8": (_CONV,), "fc_s8": (_FC,), "matmul_s8": (_MATMUL,)}
+VARIANTS = {
+    "conv_s8": (_CONV,),
+    "conv_s8q31": (replace(_CONV, packs=FIXED, template="conv_s8"),),
+    "fc_s8": (_FC,),
+    "fc_s8q31": (replace(_FC, packs=FIXED, template="fc_s8"),),
+    "matmul_s8": (_MATMUL,),
+}

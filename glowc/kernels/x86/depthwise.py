@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
 from glowc.kernels.base import KernelVariant, Prepared
 from glowc.kernels.common.constants import WEIGHTED
-from glowc.kernels.common.factors import Ends
+from glowc.kernels.common.factors import FIXED, Ends
 from glowc.kernels.features import Stated
 from glowc.kernels.shapes import Conv
 from glowc.kernels.x86.codes import LANES, accepts_codes, heads, padded
@@ -18,9 +18,10 @@ from glowc.program.kernel import Arrays
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TapsPlan(Plan):
-    """`taps` of a pixel, an even number."""
+    """`taps` of a pixel; `fixed`: there are multipliers and shifts in place of scales."""
 
     taps: int
+    fixed: bool = False
 
 
 def is_depthwise(instr: Instr) -> bool:
@@ -42,14 +43,15 @@ def _prepare(constants: Arrays, instr: Instr) -> Prepared:
     taps = weights.reshape(pairs, 2, blocks, LANES).transpose(2, 0, 3, 1).reshape(blocks, -1)
     ends = Ends.of(constants, s.out_c)
     data = np.concatenate([heads(bias, ends), np.ascontiguousarray(taps).view(np.int8)], axis=1)
-    return Prepared({"weights": data.reshape(-1), **ends.empty}, TapsPlan(taps=2 * pairs))
+    return Prepared({"weights": data.reshape(-1), **ends.empty}, TapsPlan(taps=2 * pairs, fixed="mul" in constants))
 
+
+_VARIANT = KernelVariant(
+    "x86", rank=10, header="glow_x86_depth.h", packs=WEIGHTED, accepts=_accepts, prepare=_prepare,
+    scratch_bytes=lambda instr: instr.int_("in_c"), rows_in_order=False, stated=Stated(macs=0.5, outputs=3.0),
+)  # fmt: skip
 
 VARIANTS = {
-    "dwconv_s8": (
-        KernelVariant(
-            "x86", rank=10, header="glow_x86_depth.h", packs=WEIGHTED, accepts=_accepts, prepare=_prepare,
-            scratch_bytes=lambda instr: instr.int_("in_c"), rows_in_order=False, stated=Stated(macs=0.5, outputs=3.0),
-        ),
-    ),
-}  # fmt: skip
+    "dwconv_s8": (_VARIANT,),
+    "dwconv_s8q31": (replace(_VARIANT, packs=FIXED, template="dwconv_s8"),),
+}
