@@ -8,6 +8,7 @@
 #include "glow_runtime.h"
 
 #define GLOW_X86_LANES 16
+#define GLOW_X86_GROUP 64 /* pixels, at most, over which the weights of a block go */
 
 #ifndef GLOW_X86_MOST
 #define GLOW_X86_MOST 2

@@ -109,11 +109,10 @@ MACHINES = (
         "host-soft-requant", "host", "page", opt="-O1", defines=("GLOW_SOFT_REQUANT=1",), twins=_TWINS, sampled="host"
     ),
     Machine("host-x86", "host", "page", cpu="x86-64", beyond="host"),
-    Machine("host-x86-avx2", "host", "page", cpu="x86-64", cc="clang", defines=("GLOW_X86_MOST=1",), beyond="host"),
-    Machine(
-        "host-x86-plain", "host", "malloc", cpu="x86-64", opt="-O0", flags=SANITIZERS, defines=("GLOW_X86_MOST=0",),
-        beyond="host",
-    ),
+    Machine("host-x86-avx2", "host", "page", cpu="x86-64", cc="clang", opt="-O1", defines=("GLOW_X86_MOST=1",),
+            beyond="host", sampled="host-x86"),
+    Machine("host-x86-plain", "host", "malloc", cpu="x86-64", opt="-O0", flags=SANITIZERS,
+            defines=("GLOW_X86_MOST=0",), beyond="host", sampled="host-x86"),
     Machine("mps2-an385", "mps2-an385", "mpu", programs=2, literals=2, portable=True),
     Machine("mps2-an385-m0", "mps2-an385", "mpu", code_for="microbit", beyond="mps2-an385"),
     Machine("mps2-an386", "mps2-an386", "mpu", programs=2, literals=2),

@@ -6,6 +6,7 @@ Windows become bytes in scratch, a group of pixels at a time; the weights of six
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from typing import ClassVar
 
 import numpy as np
 
@@ -13,15 +14,16 @@ from glowc.graph.types import DType
 from glowc.kernels.base import KernelVariant, Prepared, plan_of
 from glowc.kernels.common.constants import WEIGHTED
 from glowc.kernels.common.factors import FIXED, Ends
+from glowc.kernels.common.header_numbers import header_number
 from glowc.kernels.features import Stated
 from glowc.kernels.shapes import Conv, FullyConnected, MatMul
 from glowc.program.ir import Instr, Plan
 from glowc.program.kernel import Arrays
 
+HEADER = "glow_x86.h"
 LANES = 16  # outputs of a block
 _STEP = 4  # inputs of an output that are multiplied at once
 _FLIP = 128  # a byte is a code and this
-_GROUP = 64  # pixels, at most
 _TILE = 8  # pixels that stay in registers
 _GROUP_BYTES = 32768
 
@@ -31,13 +33,15 @@ class GroupPlan(Plan):
     """`group` pixels are gathered before weights go over them; `shifted`: weights have a zero point; `fixed`: there are
     multipliers and shifts in place of scales."""
 
+    numbers: ClassVar[tuple[str, ...]] = ("group",)
     group: int
     shifted: bool
     fixed: bool = False
 
+    @property
     def declared(self) -> str:
-        """Return the variable that holds what is added to all sums of a pixel."""
-        return f"  int32_t starts[{self.group}];\n" if self.shifted else ""
+        """The variable that holds what is added to all sums of a pixel."""
+        return "  int32_t starts[GLOW_X86_GROUP];\n" if self.shifted else ""
 
     def start(self, at: str, count: str, in_zp: str, w_zp: str) -> str:
         """Return the line that sets it for the pixel of `count` bytes that was gathered last."""
@@ -48,6 +52,7 @@ class GroupPlan(Plan):
 class LayerPlan(GroupPlan):
     """A pixel has `pitch` bytes."""
 
+    numbers: ClassVar[tuple[str, ...]] = ("group", "pitch")
     pitch: int
 
 
@@ -58,7 +63,7 @@ def padded(count: int, grain: int) -> int:
 
 def group_of(pitch: int, pixels: int) -> int:
     """Return the pixels of a group, whole tiles, but for one pixel alone."""
-    return 1 if pixels == 1 else min(padded(pixels, _TILE), max(_TILE, min(_GROUP, _GROUP_BYTES // pitch // _TILE * _TILE)))
+    return 1 if pixels == 1 else min(padded(pixels, _TILE), max(_TILE, min(header_number(HEADER, "GLOW_X86_GROUP"), _GROUP_BYTES // pitch // _TILE * _TILE)))
 
 
 def accepts_codes(instr: Instr) -> bool:

@@ -18,10 +18,15 @@ from glowc.program.kernel import Arrays
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TapsPlan(Plan):
-    """`taps` of a pixel; `fixed`: there are multipliers and shifts in place of scales."""
+    """There is room for `taps` of a pixel; `fixed`: there are multipliers and shifts in place of scales."""
 
     taps: int
     fixed: bool = False
+
+
+def room_of(s: Conv) -> int:
+    """Return how many taps there is room for: those of a window and one, few numbers for all."""
+    return padded(s.taps + 1, 16)
 
 
 def is_depthwise(instr: Instr) -> bool:
@@ -43,7 +48,7 @@ def _prepare(constants: Arrays, instr: Instr) -> Prepared:
     taps = weights.reshape(pairs, 2, blocks, LANES).transpose(2, 0, 3, 1).reshape(blocks, -1)
     ends = Ends.of(constants, s.out_c)
     data = np.concatenate([heads(bias, ends), np.ascontiguousarray(taps).view(np.int8)], axis=1)
-    return Prepared({"weights": data.reshape(-1), **ends.empty}, TapsPlan(taps=2 * pairs, fixed="mul" in constants))
+    return Prepared({"weights": data.reshape(-1), **ends.empty}, TapsPlan(taps=room_of(s), fixed="mul" in constants))
 
 
 _VARIANT = KernelVariant(

@@ -3,21 +3,22 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from typing import ClassVar
 
 import numpy as np
 
 from glowc.graph.types import DType
 from glowc.kernels.base import KernelVariant, Prepared, no_scratch, plan_of
+from glowc.kernels.common.header_numbers import header_number
 from glowc.kernels.features import Stated
 from glowc.kernels.shapes import Conv, FullyConnected, MatMul
-from glowc.kernels.x86.codes import LANES, padded
-from glowc.kernels.x86.depthwise import TapsPlan, is_depthwise
+from glowc.kernels.x86.codes import HEADER, LANES, padded
+from glowc.kernels.x86.depthwise import TapsPlan, is_depthwise, room_of
 from glowc.program.ir import Instr, Plan
 from glowc.program.kernel import Arrays
 
 _CODED = frozenset({"weights", "bias", "scale"})
 _PACKS = _CODED - {"scale"}
-_GROUP = 32  # pixels, at most
 _TILE = 4  # pixels that stay in registers
 _GROUP_BYTES = 131072
 
@@ -26,6 +27,7 @@ _GROUP_BYTES = 131072
 class FloatPlan(Plan):
     """`group` pixels are gathered before weights go over them; `path`: point, or windows in scratch."""
 
+    numbers: ClassVar[tuple[str, ...]] = ("group",)
     group: int
 
 
@@ -34,7 +36,7 @@ def _is_f32(instr: Instr, *roles: str) -> bool:
 
 
 def _group(inputs: int, pixels: int) -> int:
-    return max(1, min(pixels, max(_TILE, min(_GROUP, _GROUP_BYTES // (4 * inputs) // _TILE * _TILE))))
+    return max(1, min(pixels, max(_TILE, min(header_number(HEADER, "GLOW_X86_GROUP"), _GROUP_BYTES // (4 * inputs) // _TILE * _TILE))))
 
 
 def _stream(weights: np.ndarray, constants: Arrays, instr: Instr) -> Arrays:
@@ -87,7 +89,7 @@ def _accepts_depthwise(instr: Instr) -> bool:
 
 def _prepare_depthwise(constants: Arrays, instr: Instr) -> Prepared:
     s = Conv.of(instr)
-    return Prepared(_stream(constants["weights"].reshape(s.taps, s.out_c), constants, instr), TapsPlan(taps=s.taps))
+    return Prepared(_stream(constants["weights"].reshape(s.taps, s.out_c), constants, instr), TapsPlan(taps=room_of(s)))
 
 
 def _accepts_matmul(instr: Instr) -> bool:
