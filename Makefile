@@ -148,7 +148,7 @@ site: setup-quick  #- the documentation as a website: build/site
 	$(PY) -m pip install -q --no-build-isolation -e '.[site]'
 	NO_MKDOCS_2_WARNING=1 $(PY) -m mkdocs build --strict
 
-.PHONY: bench bench-cores bench-kernels bench-large bench-memory quant-bench sixteen-bench narrow-bench tflite-bench constants ref-layers costs costs-check schedules stack-costs flips stack house twice codegen-diff disasm-diff
+.PHONY: bench bench-cores bench-host bench-kernels bench-large bench-memory quant-bench sixteen-bench narrow-bench tflite-bench constants ref-layers costs costs-check schedules stack-costs flips stack house twice codegen-diff disasm-diff
 bench: setup  #- measure the sample models on the boards
 	$(PY) scripts/bench.py
 
@@ -163,6 +163,11 @@ bench-cores: setup  #- cycles of two and of four cores that share the layers of 
 	  ../shared/models/mlperf_ic_resnet8/model.onnx ../shared/models/mlperf_vww_mobilenetv1/model.onnx \
 	  mobilenet_v2 bert_mini || exit 1; done
 	$(PY) scripts/bench_cores.py --board rpi-pico2 ../shared/tflite3/spelling_cnn_mel_int8/model.tflite --cores 2
+
+bench-host: setup  #- time on this machine, compared with onnxruntime
+	$(PY) scripts/bench_host.py $(foreach m,mlperf_ic_resnet8 mlperf_kws_dscnn mlperf_vww_mobilenetv1 \
+	  mlperf_ad_autoencoder torch_tinybert_qdq mlperf_ic_resnet8_fp32 mlperf_kws_dscnn_fp32 \
+	  mlperf_vww_mobilenetv1_fp32 torch_tinybert_fp32,../shared/models/$(m)/model.onnx) mobilenet_v2 resnet50 bert_mini
 
 bench-memory: setup-quick  #- arena of the sample models under every memory plan
 	$(PY) scripts/bench_memory.py

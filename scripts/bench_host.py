@@ -48,8 +48,8 @@ def measure(model: Path) -> tuple[float, float]:
     """Return the seconds of an inference by glowc and by onnxruntime."""
     other, inputs = _session(model)
     loaded = glowc.load(model)
-    arrays = [np.ascontiguousarray(a.reshape(port.shape)) for a, port in zip(inputs.values(), loaded.inputs, strict=True)]
-    arrays = [a.astype(port.dtype.numpy) for a, port in zip(arrays, loaded.inputs, strict=True)]
+    pairs = zip(inputs.values(), loaded.inputs, strict=True)
+    arrays = [np.ascontiguousarray(a.reshape(port.shape)).astype(port.dtype.numpy) for a, port in pairs]
     calls = [lambda: loaded(*arrays), other]
     often = max(1, int(0.002 / max(_thread_seconds(other, 3), 1e-7)))
     rounds = [[_thread_seconds(call, often) for call in calls] for _ in range(_ROUNDS)]

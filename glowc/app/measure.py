@@ -110,8 +110,9 @@ def run(
 ) -> None:
     """Run a bundle or model on samples."""
 
+    from glowc.board.flags import native_cpu, native_flags
     from glowc.compiler.files import check_output
-    from glowc.machine.execute import execute, read_inputs
+    from glowc.machine.execute import execute, is_bundle, read_inputs
 
     check_output(output)
     own = board in (None, "host") and not is_bundle(source)

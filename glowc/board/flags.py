@@ -7,7 +7,7 @@ import sys
 from collections.abc import Iterable
 from pathlib import Path
 
-from glowc.board.model import Board
+from glowc.board.model import Board, Cpu
 from glowc.paths import data_dir
 
 _LANGUAGE = ("-std=c11", "-Wall", "-Wextra", "-ffunction-sections", "-fdata-sections")

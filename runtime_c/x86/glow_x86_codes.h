@@ -27,14 +27,22 @@ GLOW_INLINE int32_t glow_x86_head(const glow_x86_layer_t *layer) { return layer-
 /* to[i] = from[i] + 128 */
 GLOW_INLINE void glow_x86_bytes(uint8_t *to, const int8_t *from, int32_t count) {
   int32_t i = 0;
+#if defined(GLOW_X86_LEVELS)
+  const __m128i flip = _mm_set1_epi8(-128);
+  for (; i + 16 <= count; i += 16) {
+    _mm_storeu_si128((void *)(to + i), _mm_xor_si128(_mm_loadu_si128((const void *)(from + i)), flip));
+  }
+#endif
   for (; i + 8 <= count; i += 8) {
     uint64_t eight;
     memcpy(&eight, from + i, 8);
     eight ^= UINT64_C(0x8080808080808080);
     memcpy(to + i, &eight, 8);
   }
-  for (; i < count; i++) {
-    to[i] = (uint8_t)(from[i] + 128);
+  to += i;
+  from += i;
+  for (i = count % 8; i > 0; i--) {
+    *to++ = (uint8_t)(*from++ + 128);
   }
 }
 

@@ -63,7 +63,8 @@ def padded(count: int, grain: int) -> int:
 
 def group_of(pitch: int, pixels: int) -> int:
     """Return the pixels of a group, whole tiles, but for one pixel alone."""
-    return 1 if pixels == 1 else min(padded(pixels, _TILE), max(_TILE, min(header_number(HEADER, "GLOW_X86_GROUP"), _GROUP_BYTES // pitch // _TILE * _TILE)))
+    most = min(header_number(HEADER, "GLOW_X86_GROUP"), _GROUP_BYTES // pitch // _TILE * _TILE)
+    return 1 if pixels == 1 else min(padded(pixels, _TILE), max(_TILE, most))
 
 
 def accepts_codes(instr: Instr) -> bool:
@@ -100,7 +101,10 @@ def _prepared(constants: Arrays, instr: Instr, shape: tuple[int, int], pixels: i
     weights = constants["weights"].reshape(shape)
     packed = {"weights": stream(weights, constants, instr), **Ends.of(constants, shape[0]).empty}
     pitch = padded(shape[1], _STEP)
-    return Prepared(packed, LayerPlan(group=group_of(pitch, pixels), pitch=pitch, shifted=instr.int_("w_zp") != 0, fixed="mul" in constants))
+    plan = LayerPlan(
+        group=group_of(pitch, pixels), pitch=pitch, shifted=instr.int_("w_zp") != 0, fixed="mul" in constants
+    )  # fmt: skip
+    return Prepared(packed, plan)
 
 
 def _prepare_conv(constants: Arrays, instr: Instr) -> Prepared:

@@ -1,4 +1,4 @@
-"""Depthwise convolutions of int8 codes on x86-64 (runtime_c/x86/glow_x86_depth.h): two taps of sixteen channels at a time."""
+"""Depthwise convolutions of int8 codes on x86-64, two taps of sixteen channels at a time (glow_x86_depth.h)."""
 
 from __future__ import annotations
 

@@ -36,7 +36,8 @@ def _is_f32(instr: Instr, *roles: str) -> bool:
 
 
 def _group(inputs: int, pixels: int) -> int:
-    return max(1, min(pixels, max(_TILE, min(header_number(HEADER, "GLOW_X86_GROUP"), _GROUP_BYTES // (4 * inputs) // _TILE * _TILE))))
+    most = min(header_number(HEADER, "GLOW_X86_GROUP"), _GROUP_BYTES // (4 * inputs) // _TILE * _TILE)
+    return min(pixels, max(_TILE, most))
 
 
 def _stream(weights: np.ndarray, constants: Arrays, instr: Instr) -> Arrays:
@@ -118,9 +119,7 @@ _DEPTHWISE = replace(
 _FC = replace(
     _CONV, accepts=_accepts_weights, prepare=_prepare_fc, scratch_bytes=no_scratch, rows_in_order=True
 )  # fmt: skip
-_MATMUL = replace(
-    _FC, packs=frozenset(), accepts=_accepts_matmul, prepare=_prepare_matmul, scratch_bytes=_matmul_bytes
-)
+_MATMUL = replace(_FC, packs=frozenset(), accepts=_accepts_matmul, prepare=_prepare_matmul, scratch_bytes=_matmul_bytes)
 _LAYERS = {"conv_f32": _CONV, "dwconv_f32": _DEPTHWISE, "fc_f32": _FC}
 
 VARIANTS = {
