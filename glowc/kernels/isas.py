@@ -34,7 +34,7 @@ ISAS = {
     "a64": _of("simd", "a64", "neon"),
     "dot": _of("simd", "a64", "neon", "dot"),
     "i8mm": _of("simd", "a64", "neon", "dot", "i8mm"),
-    "x86": _of("x86", "x86"),
+    "wide": _of("wide", "wide"),
 }
 """By the name that variants have it by, and functions in C."""
 

@@ -39,9 +39,9 @@ def _assert_equal(one: dict[str, np.ndarray], other: dict[str, np.ndarray]) -> N
 def test_every_level_gives_the_same_bytes(model: str, tmp_path: Path) -> None:
     require_tool("gcc")
     info = _bundle(model, "x86-64", tmp_path)
-    assert "__x86(" in info.sources[0].read_text(encoding="utf-8")
-    plain = _outputs(info, "x86-64", "-DGLOW_X86_MOST=0")
-    for flags in (("-DGLOW_X86_MOST=1",), (), native_flags(load_board("host", "x86-64").cpu)):
+    assert "__wide(" in info.sources[0].read_text(encoding="utf-8")
+    plain = _outputs(info, "x86-64", "-DGLOW_WIDE_MOST=0")
+    for flags in (("-DGLOW_WIDE_MOST=1",), (), native_flags(load_board("host", "x86-64").cpu)):
         _assert_equal(_outputs(info, "x86-64", *flags), plain)
     if model in _INTEGER:
         _assert_equal(_outputs(_bundle(model, "host", tmp_path), "host"), plain)

@@ -1,4 +1,4 @@
-"""Depthwise convolutions of int8 codes on x86-64, two taps of sixteen channels at a time (glow_x86_depth.h)."""
+"""Depthwise convolutions of int8 codes on x86-64, two taps of sixteen channels at a time (glow_wide_depth.h)."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from glowc.kernels.common.constants import WEIGHTED
 from glowc.kernels.common.factors import FIXED, Ends
 from glowc.kernels.features import Stated
 from glowc.kernels.shapes import Conv
-from glowc.kernels.x86.codes import LANES, accepts_codes, heads, padded
+from glowc.kernels.wide.codes import LANES, X86, accepts_codes, heads, padded
 from glowc.program.ir import Instr, Plan
 from glowc.program.kernel import Arrays
 
@@ -52,7 +52,7 @@ def _prepare(constants: Arrays, instr: Instr) -> Prepared:
 
 
 _VARIANT = KernelVariant(
-    "x86", rank=10, header="glow_x86_depth.h", packs=WEIGHTED, accepts=_accepts, prepare=_prepare,
+    "wide", rank=10, also=X86, header="glow_wide_depth.h", packs=WEIGHTED, accepts=_accepts, prepare=_prepare,
     scratch_bytes=lambda instr: instr.int_("in_c"), rows_in_order=False, stated=Stated(macs=0.5, outputs=3.0),
 )  # fmt: skip
 

@@ -1,4 +1,4 @@
-"""Products of int8 codes and weights on x86-64 (runtime_c/x86/glow_x86_codes.h): convolutions, fully connected layers.
+"""Products of int8 codes and weights on x86-64 (runtime_c/wide/glow_wide_codes.h): convolutions, fully connected layers.
 
 Windows become bytes in scratch, a group of pixels at a time; the weights of sixteen outputs then go over all of them.
 """
@@ -20,11 +20,14 @@ from glowc.kernels.shapes import Conv, FullyConnected, MatMul
 from glowc.program.ir import Instr, Plan
 from glowc.program.kernel import Arrays
 
-HEADER = "glow_x86.h"
+HEADER = "glow_wide.h"
+X86 = frozenset({"x86"})
+"""What a CPU has where kernels have no level for Arm."""
 LANES = 16  # outputs of a block
 _STEP = 4  # inputs of an output that are multiplied at once
 _FLIP = 128  # a byte is a code and this
 _TILE = 8  # pixels that stay in registers
+_VECTOR = 16  # bytes of inputs that are read at once
 _GROUP_BYTES = 32768
 
 
@@ -41,11 +44,11 @@ class GroupPlan(Plan):
     @property
     def declared(self) -> str:
         """The variable that holds what is added to all sums of a pixel."""
-        return "  int32_t starts[GLOW_X86_GROUP];\n" if self.shifted else ""
+        return "  int32_t starts[GLOW_WIDE_GROUP];\n" if self.shifted else ""
 
     def start(self, at: str, count: str, in_zp: str, w_zp: str) -> str:
         """Return the line that sets it for the pixel of `count` bytes that was gathered last."""
-        return f"starts[count] = glow_x86_start({at}, {count}, {in_zp}, {w_zp});\n" if self.shifted else ""
+        return f"starts[count] = glow_wide_start({at}, {count}, {in_zp}, {w_zp});\n" if self.shifted else ""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -62,9 +65,9 @@ def padded(count: int, grain: int) -> int:
 
 
 def group_of(pitch: int, pixels: int) -> int:
-    """Return the pixels of a group, whole tiles, but for one pixel alone."""
-    most = min(header_number(HEADER, "GLOW_X86_GROUP"), _GROUP_BYTES // pitch // _TILE * _TILE)
-    return 1 if pixels == 1 else min(padded(pixels, _TILE), max(_TILE, most))
+    """Return the pixels of a group, whole tiles; of one alone two may be read."""
+    most = min(header_number(HEADER, "GLOW_WIDE_GROUP"), _GROUP_BYTES // pitch // _TILE * _TILE)
+    return 2 if pixels == 1 else min(padded(pixels, _TILE), max(_TILE, most))
 
 
 def accepts_codes(instr: Instr) -> bool:
@@ -117,6 +120,12 @@ def _prepare_fc(constants: Arrays, instr: Instr) -> Prepared:
     return _prepared(constants, instr, (s.out_n, s.in_k), s.rows)
 
 
+def _conv_bytes(instr: Instr) -> int:
+    """Bytes: the same, and the columns of a row that the windows of a group have."""
+    s, group = Conv.of(instr), plan_of(instr, LayerPlan).group
+    return _scratch_bytes(instr) + ((group - 1) * s.stride_w + (s.k_w - 1) * s.dil_w + 1) * s.in_c
+
+
 def _accepts_matmul(instr: Instr) -> bool:
     """Accept products of several rows: for one the right matrix would be read once more than it is now."""
     s = MatMul.of(instr)
@@ -137,17 +146,20 @@ def _matmul_bytes(instr: Instr) -> int:
 
 
 def _scratch_bytes(instr: Instr) -> int:
+    """Bytes: a group of pixels; vectors may read after the last."""
     plan = plan_of(instr, LayerPlan)
-    return plan.group * plan.pitch
+    return plan.group * plan.pitch + _VECTOR
 
 
 _FC = KernelVariant(
-    "x86", rank=10, header="glow_x86_codes.h", packs=WEIGHTED, scratch_bytes=_scratch_bytes, accepts=accepts_codes,
+    "wide", rank=40, header="glow_wide_codes.h", packs=WEIGHTED, scratch_bytes=_scratch_bytes, accepts=accepts_codes,
     prepare=_prepare_fc, stated=Stated(macs=0.1, outputs=3.0),
 )  # fmt: skip
-_CONV = replace(_FC, accepts=_accepts_conv, prepare=_prepare_conv, rows_in_order=False)
+_CONV = replace(
+    _FC, accepts=_accepts_conv, prepare=_prepare_conv, scratch_bytes=_conv_bytes, rows_in_order=False
+)
 _MATMUL = KernelVariant(
-    "x86", rank=10, header="glow_x86_columns.h", scratch_bytes=_matmul_bytes, accepts=_accepts_matmul,
+    "wide", rank=10, also=X86, header="glow_wide_columns.h", scratch_bytes=_matmul_bytes, accepts=_accepts_matmul,
     prepare=_prepare_matmul, stated=_FC.stated,
 )  # fmt: skip
 

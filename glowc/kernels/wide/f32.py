@@ -1,4 +1,4 @@
-"""Layers and products of float32 on x86-64 (runtime_c/x86/glow_x86_f32.h)."""
+"""Layers and products of float32 on x86-64 (runtime_c/wide/glow_wide_f32.h)."""
 
 from __future__ import annotations
 
@@ -12,8 +12,8 @@ from glowc.kernels.base import KernelVariant, Prepared, no_scratch, plan_of
 from glowc.kernels.common.header_numbers import header_number
 from glowc.kernels.features import Stated
 from glowc.kernels.shapes import Conv, FullyConnected, MatMul
-from glowc.kernels.x86.codes import HEADER, LANES, padded
-from glowc.kernels.x86.depthwise import TapsPlan, is_depthwise, room_of
+from glowc.kernels.wide.codes import HEADER, LANES, X86, padded
+from glowc.kernels.wide.depthwise import TapsPlan, is_depthwise, room_of
 from glowc.program.ir import Instr, Plan
 from glowc.program.kernel import Arrays
 
@@ -36,7 +36,7 @@ def _is_f32(instr: Instr, *roles: str) -> bool:
 
 
 def _group(inputs: int, pixels: int) -> int:
-    most = min(header_number(HEADER, "GLOW_X86_GROUP"), _GROUP_BYTES // (4 * inputs) // _TILE * _TILE)
+    most = min(header_number(HEADER, "GLOW_WIDE_GROUP"), _GROUP_BYTES // (4 * inputs) // _TILE * _TILE)
     return min(pixels, max(_TILE, most))
 
 
@@ -110,7 +110,7 @@ def _matmul_bytes(instr: Instr) -> int:
 
 
 _CONV = KernelVariant(
-    "x86", rank=10, header="glow_x86_f32.h", packs=_PACKS, accepts=_accepts_conv, prepare=_prepare_conv,
+    "wide", rank=10, also=X86, header="glow_wide_f32.h", packs=_PACKS, accepts=_accepts_conv, prepare=_prepare_conv,
     scratch_bytes=_conv_bytes, rows_in_order=False, stated=Stated(macs=0.2, outputs=3.0),
 )  # fmt: skip
 _DEPTHWISE = replace(

@@ -1,0 +1,43 @@
+/* SPDX-License-Identifier: MIT-0 */
+/* Wide vectors: what the products of codes and of floats share. On x86-64 a function is compiled for several levels of the
+ * instruction set, and the best that the CPU has runs. Code for a CPU with SVE2 takes vectors of any length. Elsewhere it
+ * is portable C; all results are equal. GLOW_WIDE_MOST caps the level (0 to 2). Outputs come in blocks of sixteen. */
+#ifndef GLOW_WIDE_H
+#define GLOW_WIDE_H
+
+#include "glow_runtime.h"
+
+#define GLOW_WIDE_LANES 16
+#define GLOW_WIDE_GROUP 64 /* pixels, at most, over which the weights of a block go */
+
+#ifndef GLOW_WIDE_MOST
+#define GLOW_WIDE_MOST 2
+#endif
+
+#if defined(__x86_64__) && defined(__GNUC__) && !defined(_WIN32) && GLOW_WIDE_MOST > 0
+#define GLOW_WIDE_LEVELS 1
+#include <immintrin.h>
+#define GLOW_WIDE_AVX2 __attribute__((target("avx2")))
+#define GLOW_WIDE_VNNI __attribute__((target("avx512f,avx512bw,avx512vl,avx512vnni")))
+
+/* 2: AVX-512 with VNNI, 1: AVX2, 0: neither */
+GLOW_INLINE int32_t glow_wide_level(void) {
+  if (GLOW_WIDE_MOST > 1 && __builtin_cpu_supports("avx512vnni") && __builtin_cpu_supports("avx512vl") &&
+      __builtin_cpu_supports("avx512bw")) {
+    return 2;
+  }
+  return __builtin_cpu_supports("avx2") ? 1 : 0;
+}
+#endif
+
+#if defined(__ARM_FEATURE_SVE2) && defined(__ARM_FEATURE_SVE_MATMUL_INT8) && GLOW_WIDE_MOST > 0
+#define GLOW_WIDE_SVE2 1
+#include <arm_sve.h>
+#endif
+
+#define GLOW_WIDE_ALWAYS static inline __attribute__((always_inline, unused))
+#define GLOW_WIDE_2(M) M(0) M(1)
+#define GLOW_WIDE_4(M) M(0) M(1) M(2) M(3)
+#define GLOW_WIDE_8(M) GLOW_WIDE_4(M) M(4) M(5) M(6) M(7)
+
+#endif

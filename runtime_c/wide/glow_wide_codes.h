@@ -1,0 +1,455 @@
+/* SPDX-License-Identifier: MIT-0 */
+/* Products of int8 codes on x86-64. The inputs of a pixel are bytes of code + 128, a multiple of four; the weights of
+ * sixteen outputs are one stream: biases (s32) with the zero point and those 128 folded in, ends (scales, f32, or
+ * multipliers, then shifts, s32), then for each four inputs the four weights of every output (glowc/kernels/wide/codes.py).
+ *
+ * VNNI adds four products of a byte and a code to each of sixteen sums. AVX2 widens both to 16 bits: products of bytes
+ * would saturate. */
+#ifndef GLOW_WIDE_CODES_H
+#define GLOW_WIDE_CODES_H
+
+#include "glow_q31.h"
+#include "glow_wide.h"
+
+
+/* `steps` of four inputs; `starts` is added to all sums of a pixel, NULL: nothing; `fixed`: there are multipliers */
+typedef struct {
+  const int8_t *weights;
+  const int32_t *starts;
+  int32_t steps, outputs;
+  int32_t zp, lo, hi;
+  int32_t fixed;
+} glow_wide_layer_t;
+
+/* bytes of the stream before the weights */
+GLOW_INLINE int32_t glow_wide_head(const glow_wide_layer_t *layer) { return layer->fixed ? 192 : 128; }
+
+/* to[i] = from[i] + offset, of codes (128) or of bytes that have it already (0) */
+GLOW_INLINE void glow_wide_bytes(uint8_t *to, const void *codes, int32_t count, uint8_t offset) {
+  const uint8_t *from = codes;
+#if defined(GLOW_WIDE_SVE2)
+  for (int64_t i = 0; i < count; i += (int64_t)svcntb()) {
+    const svbool_t some = svwhilelt_b8_s64(i, count);
+    svst1_u8(some, to + i, sveor_n_u8_x(some, svld1_u8(some, from + i), offset));
+  }
+#else
+  int32_t i = 0;
+#if defined(GLOW_WIDE_LEVELS)
+  const __m128i flip = _mm_set1_epi8((char)offset);
+  for (; i + 16 <= count; i += 16) {
+    _mm_storeu_si128((void *)(to + i), _mm_xor_si128(_mm_loadu_si128((const void *)(from + i)), flip));
+  }
+#endif
+  for (; i + 8 <= count; i += 8) {
+    uint64_t eight;
+    memcpy(&eight, from + i, 8);
+    eight ^= UINT64_C(0x0101010101010101) * offset;
+    memcpy(to + i, &eight, 8);
+  }
+  to += i;
+  from += i;
+  for (i = count % 8; i > 0; i--) {
+    *to++ = *from++ ^ offset;
+  }
+#endif
+}
+
+/* what a zero point of the weights adds to all sums of a pixel of `count` bytes */
+GLOW_INLINE int32_t glow_wide_start(const uint8_t *x, int32_t count, int32_t in_zp, int32_t w_zp) {
+  int32_t sum = -count * (128 + in_zp);
+  for (int32_t i = 0; i < count; i++) {
+    sum += x[i];
+  }
+  return -w_zp * sum;
+}
+
+/* the codes of sixteen sums */
+GLOW_INLINE void glow_wide_codes(const int32_t *sums, const int32_t *ends, int8_t *to, int32_t count,
+                                const glow_wide_layer_t *layer) {
+  for (int32_t i = 0; i < count; i++) {
+    if (layer->fixed) {
+      to[i] = (int8_t)glow_q31_code(sums[i], ends[i], ends[GLOW_WIDE_LANES + i], layer->zp, layer->lo, layer->hi);
+      continue;
+    }
+    float scale;
+    memcpy(&scale, ends + i, sizeof scale);
+    to[i] = (int8_t)glow_requant(sums[i], scale, layer->zp, layer->lo, layer->hi);
+  }
+}
+
+__attribute__((unused)) static void glow_wide_layer_plain(const glow_wide_layer_t *layer, const uint8_t *x, int8_t *const *to,
+                                                         int32_t pixels) {
+  const int8_t *w = layer->weights;
+  for (int32_t o = 0; o < layer->outputs; o += GLOW_WIDE_LANES) {
+    int32_t head[3 * GLOW_WIDE_LANES];
+    memcpy(head, w, (size_t)glow_wide_head(layer));
+    w += glow_wide_head(layer);
+    const int32_t count = layer->outputs - o < GLOW_WIDE_LANES ? layer->outputs - o : GLOW_WIDE_LANES;
+    for (int32_t i = 0; i < pixels; i++) {
+      const uint8_t *from = x + i * 4 * layer->steps;
+      int32_t sums[GLOW_WIDE_LANES];
+      for (int32_t n = 0; n < GLOW_WIDE_LANES; n++) {
+        sums[n] = head[n] + (layer->starts != NULL ? layer->starts[i] : 0);
+      }
+      for (int32_t k = 0; k < layer->steps; k++, from += 4) {
+        for (int32_t n = 0; n < GLOW_WIDE_LANES; n++) {
+          const int8_t *four = w + 64 * k + 4 * n;
+          sums[n] += from[0] * four[0] + from[1] * four[1] + from[2] * four[2] + from[3] * four[3];
+        }
+      }
+      glow_wide_codes(sums, head + GLOW_WIDE_LANES, to[i] + o, count, layer);
+    }
+    w += 64 * layer->steps;
+  }
+}
+
+#if defined(GLOW_WIDE_LEVELS)
+GLOW_INLINE int32_t glow_wide_four(const uint8_t *x) {
+  int32_t four;
+  memcpy(&four, x, sizeof four);
+  return four;
+}
+
+/* what ends of all outputs share */
+typedef struct {
+  __m512 low, high;
+  __m512i zp, lo, hi;
+  int32_t fixed;
+} glow_wide_end512_t;
+
+GLOW_WIDE_ALWAYS GLOW_WIDE_VNNI glow_wide_end512_t glow_wide_ends512(const glow_wide_layer_t *layer) {
+  const glow_wide_end512_t end = {_mm512_set1_ps((float)(layer->lo - layer->zp)),
+                                 _mm512_set1_ps((float)(layer->hi - layer->zp)),
+                                 _mm512_set1_epi32(layer->zp),
+                                 _mm512_set1_epi32(layer->lo),
+                                 _mm512_set1_epi32(layer->hi),
+                                 layer->fixed};
+  return end;
+}
+
+/* `count` lanes, or all */
+GLOW_WIDE_ALWAYS GLOW_WIDE_VNNI __mmask16 glow_wide_mask(int32_t count) {
+  return (__mmask16)(count < GLOW_WIDE_LANES ? (1 << count) - 1 : 0xffff);
+}
+
+/* glow_q31_scale of sixteen sums */
+GLOW_WIDE_ALWAYS GLOW_WIDE_VNNI __m512i glow_wide_q31_512(__m512i sums, __m512i mul, __m512i shift) {
+  const __m512i zero = _mm512_setzero_si512(), one = _mm512_set1_epi32(1), half = _mm512_set1_epi64(1 << 30);
+  const __m512i x = _mm512_sllv_epi32(sums, _mm512_max_epi32(shift, zero));
+  const __m512i right = _mm512_max_epi32(_mm512_sub_epi32(zero, shift), zero);
+  const __m512i even = _mm512_add_epi64(_mm512_mul_epi32(x, mul), half);
+  const __m512i odd = _mm512_add_epi64(_mm512_mul_epi32(_mm512_srli_epi64(x, 32), _mm512_srli_epi64(mul, 32)), half);
+  const __m512i v = _mm512_mask_blend_epi32(0xaaaa, _mm512_srli_epi64(even, 31), _mm512_slli_epi64(odd, 1));
+  const __m512i rest = _mm512_sub_epi32(_mm512_sllv_epi32(one, right), one);
+  const __m512i limit = _mm512_add_epi32(_mm512_srli_epi32(rest, 1), _mm512_srli_epi32(v, 31));
+  const __mmask16 up = _mm512_cmpgt_epi32_mask(_mm512_and_si512(v, rest), limit);
+  const __m512i down = _mm512_srav_epi32(v, right);
+  return _mm512_mask_add_epi32(down, up, down, one);
+}
+
+/* sixteen sums -> codes; `ends` are those of the stream */
+GLOW_WIDE_ALWAYS GLOW_WIDE_VNNI void glow_wide_end512(__m512i sums, const int8_t *ends, const glow_wide_end512_t *end, int8_t *to,
+                                                   __mmask16 mask) {
+  __m512i codes;
+  if (end->fixed) {
+    codes = glow_wide_q31_512(sums, _mm512_loadu_si512(ends), _mm512_loadu_si512(ends + 64));
+    codes = _mm512_min_epi32(_mm512_max_epi32(_mm512_add_epi32(codes, end->zp), end->lo), end->hi);
+  } else {
+    const __m512 product = _mm512_mul_ps(_mm512_cvtepi32_ps(sums), _mm512_loadu_ps((const void *)ends));
+    const __m512 v = _mm512_min_ps(_mm512_max_ps(product, end->low), end->high);
+    codes = _mm512_add_epi32(_mm512_cvt_roundps_epi32(v, _MM_FROUND_TO_NEAREST_INT | _MM_FROUND_NO_EXC), end->zp);
+  }
+  _mm512_mask_cvtepi32_storeu_epi8(to, mask, codes);
+}
+
+#define GLOW_WIDE_START(i) __m512i s##i = starts != NULL ? _mm512_add_epi32(bias, _mm512_set1_epi32(starts[i])) : bias;
+#define GLOW_WIDE_STEP(i) s##i = _mm512_dpbusd_epi32(s##i, _mm512_set1_epi32(glow_wide_four(x + i * pitch + 4 * k)), v);
+#define GLOW_WIDE_FINISH(i)                              \
+  if (i < pixels) {                                     \
+    glow_wide_end512(s##i, ends, end, to[i] + o, mask);   \
+  }
+#define GLOW_WIDE_TILE(name, EACH)                                                                                     \
+  GLOW_WIDE_ALWAYS GLOW_WIDE_VNNI void name(const int8_t *w, int32_t steps, const uint8_t *x, int8_t *const *to,         \
+                                          int32_t pixels, int32_t o, const int32_t *starts,                          \
+                                          const glow_wide_end512_t *end, __mmask16 mask) {                             \
+    const __m512i bias = _mm512_loadu_si512(w);                                                                       \
+    const int8_t *ends = w + 64;                                                                                      \
+    const int64_t pitch = 4 * steps;                                                                                  \
+    EACH(GLOW_WIDE_START)                                                                                              \
+    w += end->fixed ? 192 : 128;                                                                                      \
+    for (int64_t k = 0; k < steps; k++) {                                                                             \
+      const __m512i v = _mm512_loadu_si512(w + 64 * k);                                                               \
+      EACH(GLOW_WIDE_STEP)                                                                                             \
+    }                                                                                                                 \
+    EACH(GLOW_WIDE_FINISH)                                                                                             \
+  }
+GLOW_WIDE_TILE(glow_wide_eight512, GLOW_WIDE_8)
+GLOW_WIDE_TILE(glow_wide_four512, GLOW_WIDE_4)
+#undef GLOW_WIDE_START
+#undef GLOW_WIDE_STEP
+#undef GLOW_WIDE_FINISH
+#undef GLOW_WIDE_TILE
+
+/* one pixel: four sums of every fourth step */
+GLOW_WIDE_ALWAYS GLOW_WIDE_VNNI void glow_wide_one512(const int8_t *w, int32_t steps, const uint8_t *x, int8_t *to,
+                                                   int32_t start, const glow_wide_end512_t *end, __mmask16 mask) {
+  const int8_t *ends = w + 64;
+  __m512i s0 = _mm512_add_epi32(_mm512_loadu_si512(w), _mm512_set1_epi32(start)), s1 = _mm512_setzero_si512(), s2 = s1, s3 = s1;
+  w += end->fixed ? 192 : 128;
+  int32_t k = 0;
+  for (; k + 4 <= steps; k += 4, w += 256, x += 16) {
+    s0 = _mm512_dpbusd_epi32(s0, _mm512_set1_epi32(glow_wide_four(x)), _mm512_loadu_si512(w));
+    s1 = _mm512_dpbusd_epi32(s1, _mm512_set1_epi32(glow_wide_four(x + 4)), _mm512_loadu_si512(w + 64));
+    s2 = _mm512_dpbusd_epi32(s2, _mm512_set1_epi32(glow_wide_four(x + 8)), _mm512_loadu_si512(w + 128));
+    s3 = _mm512_dpbusd_epi32(s3, _mm512_set1_epi32(glow_wide_four(x + 12)), _mm512_loadu_si512(w + 192));
+  }
+  for (; k < steps; k++, w += 64, x += 4) {
+    s0 = _mm512_dpbusd_epi32(s0, _mm512_set1_epi32(glow_wide_four(x)), _mm512_loadu_si512(w));
+  }
+  s0 = _mm512_add_epi32(_mm512_add_epi32(s0, s1), _mm512_add_epi32(s2, s3));
+  glow_wide_end512(s0, ends, end, to, mask);
+}
+
+GLOW_WIDE_VNNI __attribute__((unused)) static void glow_wide_layer_vnni(const glow_wide_layer_t *layer, const uint8_t *x,
+                                                                      int8_t *const *to, int32_t pixels) {
+  const glow_wide_end512_t end = glow_wide_ends512(layer);
+  const int8_t *w = layer->weights;
+  const int32_t *starts = layer->starts;
+  const int32_t steps = layer->steps;
+  for (int32_t o = 0; o < layer->outputs; o += GLOW_WIDE_LANES, w += glow_wide_head(layer) + 64 * steps) {
+    const __mmask16 mask = glow_wide_mask(layer->outputs - o);
+    int32_t i = 0;
+    for (; i + 4 < pixels; i += 8) {
+      glow_wide_eight512(w, steps, x + i * 4 * steps, to + i, pixels - i, o, starts == NULL ? NULL : starts + i, &end, mask);
+    }
+    if (pixels - i > 1) {
+      glow_wide_four512(w, steps, x + i * 4 * steps, to + i, pixels - i, o, starts == NULL ? NULL : starts + i, &end, mask);
+    } else if (i < pixels) {
+      glow_wide_one512(w, steps, x + i * 4 * steps, to[i] + o, starts == NULL ? 0 : starts[i], &end, mask);
+    }
+  }
+}
+
+/* glow_q31_scale of eight sums */
+GLOW_WIDE_ALWAYS GLOW_WIDE_AVX2 __m256i glow_wide_q31_256(__m256i sums, __m256i mul, __m256i shift) {
+  const __m256i zero = _mm256_setzero_si256(), one = _mm256_set1_epi32(1), half = _mm256_set1_epi64x(1 << 30);
+  const __m256i x = _mm256_sllv_epi32(sums, _mm256_max_epi32(shift, zero));
+  const __m256i right = _mm256_max_epi32(_mm256_sub_epi32(zero, shift), zero);
+  const __m256i even = _mm256_add_epi64(_mm256_mul_epi32(x, mul), half);
+  const __m256i odd = _mm256_add_epi64(_mm256_mul_epi32(_mm256_srli_epi64(x, 32), _mm256_srli_epi64(mul, 32)), half);
+  const __m256i v = _mm256_blend_epi32(_mm256_srli_epi64(even, 31), _mm256_slli_epi64(odd, 1), 0xaa);
+  const __m256i rest = _mm256_sub_epi32(_mm256_sllv_epi32(one, right), one);
+  const __m256i limit = _mm256_add_epi32(_mm256_srli_epi32(rest, 1), _mm256_srli_epi32(v, 31));
+  const __m256i up = _mm256_cmpgt_epi32(_mm256_and_si256(v, rest), limit);
+  return _mm256_sub_epi32(_mm256_srav_epi32(v, right), up);
+}
+
+/* eight sums -> codes in 32 bits; `ends` are those of the stream */
+GLOW_WIDE_ALWAYS GLOW_WIDE_AVX2 __m256i glow_wide_end256(__m256i sums, const int8_t *ends, const glow_wide_layer_t *layer) {
+  const __m256i zp = _mm256_set1_epi32(layer->zp);
+  if (layer->fixed) {
+    const __m256i mul = _mm256_loadu_si256((const void *)ends), shift = _mm256_loadu_si256((const void *)(ends + 64));
+    const __m256i codes = _mm256_add_epi32(glow_wide_q31_256(sums, mul, shift), zp);
+    return _mm256_min_epi32(_mm256_max_epi32(codes, _mm256_set1_epi32(layer->lo)), _mm256_set1_epi32(layer->hi));
+  }
+  const __m256 low = _mm256_set1_ps((float)(layer->lo - layer->zp)), high = _mm256_set1_ps((float)(layer->hi - layer->zp));
+  const __m256 product = _mm256_mul_ps(_mm256_cvtepi32_ps(sums), _mm256_loadu_ps((const void *)ends));
+  const __m256 v = _mm256_min_ps(_mm256_max_ps(product, low), high);
+  const __m256 rounded = _mm256_round_ps(v, _MM_FROUND_TO_NEAREST_INT | _MM_FROUND_NO_EXC);
+  return _mm256_add_epi32(_mm256_cvtps_epi32(rounded), zp);
+}
+
+/* sixteen sums without their biases -> codes */
+GLOW_WIDE_ALWAYS GLOW_WIDE_AVX2 void glow_wide_store256(__m256i low, __m256i high, const int8_t *w, int8_t *to, int32_t count,
+                                                     const glow_wide_layer_t *layer) {
+  const __m256i first = glow_wide_end256(_mm256_add_epi32(low, _mm256_loadu_si256((const void *)w)), w + 64, layer);
+  const __m256i second = glow_wide_end256(_mm256_add_epi32(high, _mm256_loadu_si256((const void *)(w + 32))), w + 96, layer);
+  const __m256i words = _mm256_permute4x64_epi64(_mm256_packs_epi32(first, second), 0xd8);
+  const __m128i codes = _mm_packs_epi16(_mm256_castsi256_si128(words), _mm256_extracti128_si256(words, 1));
+  if (count >= GLOW_WIDE_LANES) {
+    _mm_storeu_si128((void *)to, codes);
+    return;
+  }
+  int8_t kept[GLOW_WIDE_LANES];
+  _mm_storeu_si128((void *)kept, codes);
+  memcpy(to, kept, (size_t)count);
+}
+
+/* pairs of sums of two times four outputs -> sums, all from `start` on */
+GLOW_WIDE_ALWAYS GLOW_WIDE_AVX2 __m256i glow_wide_pairs256(__m256i a, __m256i b, __m256i start) {
+  return _mm256_add_epi32(_mm256_permute4x64_epi64(_mm256_hadd_epi32(a, b), 0xd8), start);
+}
+
+#define GLOW_WIDE_WIDE(n) _mm256_cvtepi8_epi16(_mm_loadu_si128((const void *)(weights + 64 * k + 16 * n)))
+#define GLOW_WIDE_STEP(n)                                          \
+  v = GLOW_WIDE_WIDE(n);                                           \
+  a##n = _mm256_add_epi32(a##n, _mm256_madd_epi16(v, x0));        \
+  b##n = _mm256_add_epi32(b##n, _mm256_madd_epi16(v, x1));
+
+GLOW_WIDE_AVX2 __attribute__((unused)) static void glow_wide_layer_avx2(const glow_wide_layer_t *layer, const uint8_t *x,
+                                                                      int8_t *const *to, int32_t pixels) {
+  const int8_t *w = layer->weights;
+  const int64_t steps = layer->steps;
+  const __m256i zero = _mm256_setzero_si256();
+  for (int32_t o = 0; o < layer->outputs; o += GLOW_WIDE_LANES, w += glow_wide_head(layer) + 64 * steps) {
+    const int8_t *weights = w + glow_wide_head(layer);
+    for (int32_t i = 0; i < pixels; i += 2) {
+      const uint8_t *first = x + i * 4 * steps;
+      const uint8_t *second = i + 1 < pixels ? first + 4 * steps : first;
+      __m256i a0 = zero, a1 = zero, a2 = zero, a3 = zero, b0 = zero, b1 = zero, b2 = zero, b3 = zero;
+      for (int64_t k = 0; k < steps; k++) {
+        const __m256i x0 = _mm256_cvtepu8_epi16(_mm_set1_epi32(glow_wide_four(first + 4 * k)));
+        const __m256i x1 = _mm256_cvtepu8_epi16(_mm_set1_epi32(glow_wide_four(second + 4 * k)));
+        __m256i v;
+        GLOW_WIDE_4(GLOW_WIDE_STEP)
+      }
+      const int32_t left = layer->outputs - o;
+      const __m256i start = layer->starts != NULL ? _mm256_set1_epi32(layer->starts[i]) : zero;
+      glow_wide_store256(glow_wide_pairs256(a0, a1, start), glow_wide_pairs256(a2, a3, start), w, to[i] + o, left, layer);
+      if (i + 1 < pixels) {
+        const __m256i next = layer->starts != NULL ? _mm256_set1_epi32(layer->starts[i + 1]) : zero;
+        glow_wide_store256(glow_wide_pairs256(b0, b1, next), glow_wide_pairs256(b2, b3, next), w, to[i + 1] + o, left, layer);
+      }
+    }
+  }
+}
+#undef GLOW_WIDE_WIDE
+#undef GLOW_WIDE_STEP
+#endif
+
+#if defined(GLOW_WIDE_SVE2)
+/* codes of a vector of sums; `ends` are those of the stream, from this vector's first output on */
+GLOW_WIDE_ALWAYS void glow_wide_end_sve(svbool_t some, svint32_t sums, const int8_t *ends, const glow_wide_layer_t *layer,
+                                        int8_t *to) {
+  svint32_t codes;
+  if (layer->fixed) {
+    const svint32_t mul = svld1_s32(some, (const void *)ends), shift = svld1_s32(some, (const void *)(ends + 64));
+    const svuint32_t left = svreinterpret_u32(svmax_n_s32_x(some, shift, 0));
+    const svuint32_t right = svreinterpret_u32(svmax_n_s32_x(some, svneg_s32_x(some, shift), 0));
+    const svint32_t v = svqrdmulh_s32(svlsl_s32_x(some, sums, left), mul);
+    const svuint32_t rest = svsub_n_u32_x(some, svlsl_u32_x(some, svdup_n_u32(1), right), 1);
+    const svuint32_t sign = svlsr_n_u32_x(some, svreinterpret_u32(v), 31);
+    const svuint32_t limit = svadd_u32_x(some, svlsr_n_u32_x(some, rest, 1), sign);
+    const svbool_t up = svcmpgt_s32(
+        some, svreinterpret_s32(svand_u32_x(some, svreinterpret_u32(v), rest)), svreinterpret_s32(limit));
+    const svint32_t down = svasr_s32_x(some, v, right);
+    codes = svadd_n_s32_x(some, svadd_n_s32_m(up, down, 1), layer->zp);
+    codes = svmin_n_s32_x(some, svmax_n_s32_x(some, codes, layer->lo), layer->hi);
+  } else {
+    const svfloat32_t product = svmul_f32_x(some, svcvt_f32_s32_x(some, sums), svld1_f32(some, (const void *)ends));
+    const svfloat32_t low = svmax_n_f32_x(some, product, (float)(layer->lo - layer->zp));
+    const svfloat32_t v = svmin_n_f32_x(some, low, (float)(layer->hi - layer->zp));
+    codes = svadd_n_s32_x(some, svcvt_s32_f32_x(some, svrintn_f32_x(some, v)), layer->zp);
+  }
+  svst1b_s32(some, to, codes);
+}
+
+/* two vectors of sums of each pixel; sixteen inputs of each at a time, four of which a product adds */
+#define GLOW_WIDE_START(i)                                                          \
+  const int32_t start##i = starts == NULL ? 0 : starts[i];                          \
+  svint32_t a##i = svadd_n_s32_x(all, bias, start##i), b##i = svadd_n_s32_x(all, next_bias, start##i);
+#define GLOW_WIDE_LOAD(i) const svuint8_t x##i = svld1rq_u8(bytes, x + i * pitch + 16 * k);
+#define GLOW_WIDE_MULTIPLY(i, j)            \
+  a##i = svsudot_lane_s32(a##i, v, x##i, j); \
+  b##i = svsudot_lane_s32(b##i, u, x##i, j);
+#define GLOW_WIDE_MULTIPLY_0(i) GLOW_WIDE_MULTIPLY(i, 0)
+#define GLOW_WIDE_MULTIPLY_1(i) GLOW_WIDE_MULTIPLY(i, 1)
+#define GLOW_WIDE_MULTIPLY_2(i) GLOW_WIDE_MULTIPLY(i, 2)
+#define GLOW_WIDE_MULTIPLY_3(i) GLOW_WIDE_MULTIPLY(i, 3)
+#define GLOW_WIDE_STEP(j, EACH)                                                 \
+  {                                                                             \
+    const svint8_t v = svld1_s8(bytes, w + 64 * j), u = svld1_s8(bytes_next, w + 64 * j + 4 * lanes); \
+    EACH(GLOW_WIDE_MULTIPLY_##j)                                                \
+  }
+#define GLOW_WIDE_FINISH(i)                                                              \
+  if (i < pixels) {                                                                      \
+    glow_wide_end_sve(some, a##i, ends, layer, to[i] + o);                               \
+    glow_wide_end_sve(some_next, b##i, ends + 4 * lanes, layer, to[i] + o + lanes);       \
+  }
+#define GLOW_WIDE_TILE(name, EACH)                                                                                    \
+  GLOW_WIDE_ALWAYS void name(const glow_wide_layer_t *layer, const int8_t *w, const uint8_t *x, int8_t *const *to,    \
+                             int32_t pixels, int32_t o, int64_t lane, const int32_t *starts) {                       \
+    const int64_t lanes = (int64_t)svcntw(), pitch = 4 * layer->steps, runs = layer->steps / 4;                       \
+    const int32_t end = layer->outputs - o < GLOW_WIDE_LANES ? layer->outputs - o : GLOW_WIDE_LANES;                  \
+    const svbool_t all = svptrue_b32(), some = svwhilelt_b32_s64(lane, end);                                          \
+    const svbool_t some_next = svwhilelt_b32_s64(lane + lanes, end);                                                  \
+    const svbool_t block = svwhilelt_b32_s64(lane, GLOW_WIDE_LANES), block_next = svwhilelt_b32_s64(lane + lanes, GLOW_WIDE_LANES); \
+    const svbool_t bytes = svwhilelt_b8_s64(4 * lane, 64), bytes_next = svwhilelt_b8_s64(4 * (lane + lanes), 64);     \
+    const svint32_t bias = svld1_s32(block, (const void *)(w + 4 * lane));                                            \
+    const svint32_t next_bias = svld1_s32(block_next, (const void *)(w + 4 * (lane + lanes)));                        \
+    const int8_t *ends = w + 64 + 4 * lane;                                                                           \
+    EACH(GLOW_WIDE_START)                                                                                             \
+    w += glow_wide_head(layer) + 4 * lane;                                                                            \
+    o += (int32_t)lane;                                                                                               \
+    int64_t k = 0;                                                                                                    \
+    for (; k < runs; k++, w += 256) {                                                                                 \
+      EACH(GLOW_WIDE_LOAD)                                                                                            \
+      GLOW_WIDE_STEP(0, EACH)                                                                                         \
+      GLOW_WIDE_STEP(1, EACH)                                                                                         \
+      GLOW_WIDE_STEP(2, EACH)                                                                                         \
+      GLOW_WIDE_STEP(3, EACH)                                                                                         \
+    }                                                                                                                 \
+    const int64_t rest = layer->steps % 4;                                                                            \
+    if (rest > 0) {                                                                                                   \
+      EACH(GLOW_WIDE_LOAD)                                                                                            \
+      GLOW_WIDE_STEP(0, EACH)                                                                                         \
+      if (rest > 1) {                                                                                                 \
+        GLOW_WIDE_STEP(1, EACH)                                                                                       \
+      }                                                                                                               \
+      if (rest > 2) {                                                                                                 \
+        GLOW_WIDE_STEP(2, EACH)                                                                                       \
+      }                                                                                                               \
+    }                                                                                                                 \
+    EACH(GLOW_WIDE_FINISH)                                                                                            \
+  }
+GLOW_WIDE_TILE(glow_wide_eight_sve, GLOW_WIDE_8)
+GLOW_WIDE_TILE(glow_wide_two_sve, GLOW_WIDE_2)
+#undef GLOW_WIDE_START
+#undef GLOW_WIDE_LOAD
+#undef GLOW_WIDE_MULTIPLY
+#undef GLOW_WIDE_MULTIPLY_0
+#undef GLOW_WIDE_MULTIPLY_1
+#undef GLOW_WIDE_MULTIPLY_2
+#undef GLOW_WIDE_MULTIPLY_3
+#undef GLOW_WIDE_STEP
+#undef GLOW_WIDE_FINISH
+#undef GLOW_WIDE_TILE
+
+__attribute__((unused)) static void glow_wide_layer_sve(const glow_wide_layer_t *layer, const uint8_t *x, int8_t *const *to,
+                                                        int32_t pixels) {
+  const int8_t *w = layer->weights;
+  const int64_t lanes = (int64_t)svcntw();
+  for (int32_t o = 0; o < layer->outputs; o += GLOW_WIDE_LANES, w += glow_wide_head(layer) + 64 * layer->steps) {
+    for (int64_t lane = 0; lane < GLOW_WIDE_LANES && o + lane < layer->outputs; lane += 2 * lanes) {
+      for (int32_t i = 0; i < pixels;) {
+        const int32_t *starts = layer->starts == NULL ? NULL : layer->starts + i;
+        const uint8_t *from = x + i * 4 * layer->steps;
+        if (pixels - i > 2) {
+          glow_wide_eight_sve(layer, w, from, to + i, pixels - i, o, lane, starts);
+          i += 8;
+        } else {
+          glow_wide_two_sve(layer, w, from, to + i, pixels - i, o, lane, starts);
+          i += 2;
+        }
+      }
+    }
+  }
+}
+#endif
+
+/* `x`: eight pixels more than there are may be read, but for one pixel alone */
+GLOW_INLINE void glow_wide_layer(const glow_wide_layer_t *layer, const uint8_t *x, int8_t *const *to, int32_t pixels) {
+#if defined(GLOW_WIDE_LEVELS)
+  switch (glow_wide_level()) {
+    case 2: glow_wide_layer_vnni(layer, x, to, pixels); return;
+    case 1: glow_wide_layer_avx2(layer, x, to, pixels); return;
+    default: break;
+  }
+#elif defined(GLOW_WIDE_SVE2)
+  glow_wide_layer_sve(layer, x, to, pixels);
+  return;
+#endif
+  glow_wide_layer_plain(layer, x, to, pixels);
+}
+
+#endif
