@@ -34,6 +34,7 @@ ISAS = {
     "a64": _of("simd", "a64", "neon"),
     "dot": _of("simd", "a64", "neon", "dot"),
     "i8mm": _of("simd", "a64", "neon", "dot", "i8mm"),
+    "sve2": _of("wide", "a64", "sve2", "i8mm"),
     "wide": _of("wide", "wide"),
 }
 """By the name that variants have it by, and functions in C."""

@@ -224,7 +224,9 @@ def select_variants(
         taken = measured(layer) if measured is not None else {}
         if {f.variant for f in layer.forms} <= taken.keys():
             tuned[layer.name] = taken
-    aim = "speed" if opt == "balanced" and "wide" in cpu.features else opt  # neither RAM nor code is scarce there
+    aim = (
+        "speed" if opt == "balanced" and {"wide", "sve2"} & cpu.features else opt
+    )  # neither RAM nor code is scarce there
     order = select(layers, costs, aim, tuned, _code_limit(cpu, opt))
     selection = Selection(candidates.graph, cpu, opt, layers, costs, order, tuned, preparing=candidates.prepare)
     return selection.ordered(order)

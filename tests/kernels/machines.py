@@ -40,7 +40,8 @@ class Machine:
     keeps more hot code. Of the variants that the machine `sampled` runs over the whole grid, on the same instructions,
     this one runs every fourth case: what is new here is what the compiler makes of them. So it does of those that it
     runs by twins, which other machines run by their own instructions, and of portable C but where `portable` says so.
-    One machine of each family of cores runs at -O2, those beside it at levels that compile in two thirds of the time.
+    SVE has vectors of `vector_bytes`. One machine of each family of cores runs at -O2, those beside it at levels that
+    compile in two thirds of the time.
     """
 
     name: str
@@ -59,6 +60,7 @@ class Machine:
     longer: bool = False
     sampled: str | None = None
     portable: bool = False
+    vector_bytes: int = 0
 
     @property
     def board(self) -> Board:
@@ -66,6 +68,9 @@ class Machine:
         board = _board(self.board_name, self.cpu)
         if self.code_for:
             board = replace(board, cpu=_board(self.code_for, None).cpu)
+        if self.vector_bytes:
+            emulated = f"max,sve-default-vector-length={self.vector_bytes}"
+            board = replace(board, cpu=replace(board.cpu, qemu_cpu=emulated))
         return replace(board, cpu=replace(board.cpu, cc=self.cc)) if self.cc else board
 
     @property
@@ -145,6 +150,17 @@ MACHINES = (
     Machine(_AARCH64, "linux-aarch64", "page"),
     Machine(f"{_AARCH64}-a76", "linux-aarch64", "page", cpu="cortex-a76", opt="-O1", beyond=_AARCH64),
     Machine(f"{_AARCH64}-i8mm", "linux-aarch64", "page", cpu="armv8.6-i8mm", opt="-Os", beyond=f"{_AARCH64}-a76"),
+    *(
+        Machine(
+            f"{_AARCH64}-sve{8 * n}",
+            "linux-aarch64",
+            "page",
+            cpu="neoverse-n2",
+            beyond=f"{_AARCH64}-i8mm",
+            vector_bytes=n,
+        )
+        for n in (16, 32, 64)
+    ),
     Machine("linux-armhf", "linux-armhf", "page"),
     Machine("linux-armhf-a9", "linux-armhf", "page", cpu="cortex-a9", opt="-O1", sampled="linux-armhf"),
 )

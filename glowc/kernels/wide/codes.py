@@ -1,11 +1,13 @@
-"""Products of int8 codes and weights on x86-64 (runtime_c/wide/glow_wide_codes.h): convolutions, fully connected layers.
+"""Products of int8 codes with wide vectors (runtime_c/wide/glow_wide_codes.h): convolutions, fully connected layers.
 
 Windows become bytes in scratch, a group of pixels at a time; the weights of sixteen outputs then go over all of them.
 """
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import ClassVar
 
 import numpy as np
@@ -25,6 +27,7 @@ X86 = frozenset({"x86"})
 """What a CPU has where kernels have no level for Arm."""
 LANES = 16  # outputs of a block
 _STEP = 4  # inputs of an output that are multiplied at once
+_MATRIX = 8  # the same of products of matrices
 _FLIP = 128  # a byte is a code and this
 _TILE = 8  # pixels that stay in registers
 _VECTOR = 16  # bytes of inputs that are read at once
@@ -53,10 +56,11 @@ class GroupPlan(Plan):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LayerPlan(GroupPlan):
-    """A pixel has `pitch` bytes."""
+    """A pixel has `pitch` bytes, of which a product takes `grain` of each output."""
 
     numbers: ClassVar[tuple[str, ...]] = ("group", "pitch")
     pitch: int
+    grain: int
 
 
 def padded(count: int, grain: int) -> int:
@@ -88,36 +92,37 @@ def heads(bias: np.ndarray, ends: Ends) -> np.ndarray:
     return blocks.view(np.int8).reshape(len(blocks), -1)
 
 
-def stream(weights: np.ndarray, constants: Arrays, instr: Instr) -> np.ndarray:
-    """Return the stream of int8 weights[O, K]: of each sixteen outputs biases, ends and steps of four inputs."""
+def stream(weights: np.ndarray, constants: Arrays, instr: Instr, grain: int) -> np.ndarray:
+    """Return the stream of int8 weights[O, K]: of each sixteen outputs biases, ends and steps of `grain` inputs."""
     out_n, inputs = weights.shape
     ends, sums = Ends.of(constants, out_n), weights.sum(axis=1, dtype=np.int64)
     bias = constants["bias"].astype(np.int64) - (instr.int_("in_zp") + _FLIP) * sums
-    steps, blocks = padded(inputs, _STEP) // _STEP, padded(out_n, LANES) // LANES
-    taps = np.zeros((blocks * LANES, steps * _STEP), np.int8)
+    steps, blocks = padded(inputs, grain) // grain, padded(out_n, LANES) // LANES
+    taps = np.zeros((blocks * LANES, steps * grain), np.int8)
     taps[:out_n, :inputs] = weights
-    parts = taps.reshape(blocks, LANES, steps, _STEP).transpose(0, 2, 1, 3).reshape(blocks, -1)
+    parts = taps.reshape(blocks, LANES, steps, grain).transpose(0, 2, 1, 3).reshape(blocks, -1)
     return np.concatenate([heads(bias, ends), parts], axis=1).reshape(-1)
 
 
-def _prepared(constants: Arrays, instr: Instr, shape: tuple[int, int], pixels: int) -> Prepared:
+def _prepared(constants: Arrays, instr: Instr, shape: tuple[int, int], pixels: int, grain: int) -> Prepared:
     weights = constants["weights"].reshape(shape)
-    packed = {"weights": stream(weights, constants, instr), **Ends.of(constants, shape[0]).empty}
-    pitch = padded(shape[1], _STEP)
+    packed = {"weights": stream(weights, constants, instr, grain), **Ends.of(constants, shape[0]).empty}
+    pitch = padded(shape[1], grain)
     plan = LayerPlan(
-        group=group_of(pitch, pixels), pitch=pitch, shifted=instr.int_("w_zp") != 0, fixed="mul" in constants
+        group=group_of(pitch, pixels), pitch=pitch, grain=grain,
+        shifted=instr.int_("w_zp") != 0, fixed="mul" in constants,
     )  # fmt: skip
     return Prepared(packed, plan)
 
 
-def _prepare_conv(constants: Arrays, instr: Instr) -> Prepared:
+def _prepare_conv(constants: Arrays, instr: Instr, grain: int) -> Prepared:
     s = Conv.of(instr)
-    return _prepared(constants, instr, (s.out_c, s.inputs), s.out_h * s.out_w)
+    return _prepared(constants, instr, (s.out_c, s.inputs), s.out_h * s.out_w, grain)
 
 
-def _prepare_fc(constants: Arrays, instr: Instr) -> Prepared:
+def _prepare_fc(constants: Arrays, instr: Instr, grain: int) -> Prepared:
     s = FullyConnected.of(instr)
-    return _prepared(constants, instr, (s.out_n, s.in_k), s.rows)
+    return _prepared(constants, instr, (s.out_n, s.in_k), s.rows, grain)
 
 
 def _conv_bytes(instr: Instr) -> int:
@@ -151,22 +156,31 @@ def _scratch_bytes(instr: Instr) -> int:
     return plan.group * plan.pitch + _VECTOR
 
 
-_FC = KernelVariant(
-    "wide", rank=40, header="glow_wide_codes.h", packs=WEIGHTED, scratch_bytes=_scratch_bytes, accepts=accepts_codes,
-    prepare=_prepare_fc, stated=Stated(macs=0.1, outputs=3.0),
+_CONV = KernelVariant(
+    "wide", rank=40, header="glow_wide_codes.h", packs=WEIGHTED, scratch_bytes=_conv_bytes, accepts=_accepts_conv,
+    prepare=partial(_prepare_conv, grain=_STEP), rows_in_order=False, stated=Stated(macs=0.1, outputs=3.0),
 )  # fmt: skip
-_CONV = replace(
-    _FC, accepts=_accepts_conv, prepare=_prepare_conv, scratch_bytes=_conv_bytes, rows_in_order=False
-)
-_MATMUL = KernelVariant(
-    "wide", rank=10, also=X86, header="glow_wide_columns.h", scratch_bytes=_matmul_bytes, accepts=_accepts_matmul,
-    prepare=_prepare_matmul, stated=_FC.stated,
+_FC = replace(
+    _CONV, scratch_bytes=_scratch_bytes, accepts=accepts_codes, prepare=partial(_prepare_fc, grain=_STEP),
+    rows_in_order=True,
+)  # fmt: skip
+_MATMUL = replace(
+    _FC, header="glow_wide_columns.h", packs=frozenset(), scratch_bytes=_matmul_bytes, accepts=_accepts_matmul,
+    prepare=_prepare_matmul,
 )  # fmt: skip
 
+
+def _both(plain: KernelVariant, prepare_sve: Callable[[Arrays, Instr], Prepared]) -> tuple[KernelVariant, ...]:
+    return replace(plain, also=X86), replace(plain, isa="sve2", prepare=prepare_sve)
+
+
+_CONVS = _both(_CONV, partial(_prepare_conv, grain=_MATRIX))
+_FCS = _both(_FC, partial(_prepare_fc, grain=_MATRIX))
+
 VARIANTS = {
-    "conv_s8": (_CONV,),
-    "conv_s8q31": (replace(_CONV, packs=FIXED, template="conv_s8"),),
-    "fc_s8": (_FC,),
-    "fc_s8q31": (replace(_FC, packs=FIXED, template="fc_s8"),),
-    "matmul_s8": (_MATMUL,),
+    "conv_s8": _CONVS,
+    "conv_s8q31": tuple(replace(v, packs=FIXED, template="conv_s8") for v in _CONVS),
+    "fc_s8": _FCS,
+    "fc_s8q31": tuple(replace(v, packs=FIXED, template="fc_s8") for v in _FCS),
+    "matmul_s8": (replace(_MATMUL, also=X86),),
 }
