@@ -13,7 +13,7 @@ from dataclasses import replace
 import numpy as np
 import onnx
 
-from glowc.frontend.fold import ONNX_TYPES, infer_onnx
+from glowc.frontend.fold import CODED_TYPES, ONNX_TYPES, infer_onnx
 from glowc.frontend.onnx_model import OnnxNode
 from glowc.frontend.problems import NodeError, UnsupportedOpError
 from glowc.graph.attrs import Attr, AttrValue, Str
@@ -64,6 +64,8 @@ class Builder:
         self.types: dict[str, TensorType] = {}
         self.consts: dict[str, np.ndarray] = {}
         self.exotic: dict[str, np.ndarray] = {}
+        self.lists: dict[str, tuple[str, ...]] = {}  # sequences
+        self.absent: set[str] = set()  # optionals without element
         self.nodes: list[Node] = []
         self.keep_unknown = keep_unknown
         self.current: OnnxNode | None = None
@@ -75,15 +77,18 @@ class Builder:
 
     def type(self, name: str) -> TensorType:
         """Type of a value; NodeError when it has an element kind that glowc lacks."""
-        if name in self.exotic:
+        if name in self.exotic and name not in self.types:
             kind = self.exotic[name].dtype.name
             raise NodeError(f'"{name}" has the element type {kind}, which is not supported')
+        if name in self.lists or name in self.absent:
+            what = "a sequence" if name in self.lists else "an optional without element"
+            raise NodeError(f'"{name}" is {what}, and the operator takes a tensor')
         return self.types[name]
 
     def value(self, name: str) -> np.ndarray | None:
         """The array of a constant, also when it has passed a DequantizeLinear; None when it is computed."""
         if name in self.consts or name in self.exotic:
-            return self.consts.get(name, self.exotic.get(name))
+            return self.exotic.get(name, self.consts.get(name))
         node = self._producer.get(name)
         if name not in self._known and node is not None and node.op == "DequantizeLinear":
             source = node.inputs[0]
@@ -133,6 +138,9 @@ class Builder:
             self.types[name] = type_of(array)
         else:
             self.exotic[name] = array
+            if kind in CODED_TYPES:
+                self.consts[name] = array.view(np.uint8)
+                self.types[name] = TensorType(array.shape, CODED_TYPES[kind])
 
     def set_empty(self, name: str, type_: TensorType) -> None:
         """Define a value without elements; what reads it folds, or joins it with others."""

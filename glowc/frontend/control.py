@@ -3,9 +3,9 @@
 If: the branch that a known condition takes, or both and a choice between their results. A branch only computes: what
 the other one would give does no harm and is not chosen.
 
-Scan and Loop with a trip count that is known: the body once per iteration. The body's values get fresh names; scan
-inputs are read by Gather, scan outputs joined by Concat. An LSTM, GRU or RNN is never taken apart like this; it has a
-kernel that loops.
+Scan and Loop whose trip count is known, of Loop the largest at least: the body once per iteration. The body's values
+get fresh names; scan inputs are read by Gather, scan outputs joined by Concat. An LSTM, GRU or RNN is never taken
+apart like this; it has a kernel that loops.
 """
 
 from __future__ import annotations
@@ -85,7 +85,7 @@ def unroll_scan(node: OnnxNode, b: Builder, opsets: Opsets, import_nodes: Import
             at = b.add_const(f"{node.origin}.step", np.asarray(steps - 1 - step if back else step, np.int64))
             items.append(b.fresh(f"{name}.step"))
             nodes.append(node.new("Gather", (name, at), (items[-1],), axis=axis))
-        inner, outs = _iteration(node, b, opsets, body, [*states, *items], step)
+        inner, outs = iteration(node, b, opsets, body, [*states, *items], step)
         import_nodes([*nodes, *inner])
         states = outs[: len(states)]
         for kept, value in zip(made, outs[len(states) :], strict=True):
@@ -99,9 +99,10 @@ def unroll_scan(node: OnnxNode, b: Builder, opsets: Opsets, import_nodes: Import
 
 
 def unroll_loop(node: OnnxNode, b: Builder, opsets: Opsets, import_nodes: Import) -> None:
-    """Import a Loop whose trip count and conditions are known.
+    """Import a Loop whose trip count and conditions are known, or whose conditions are computed and trip count known.
 
-    As ONNX says: without M it ends by its condition, without cond the condition is ignored.
+    As ONNX says: without M it ends by its condition, without cond the condition is ignored. Of computed conditions all
+    trips run, and the states stay as they are from the one on whose condition is false.
     """
     body, asked = node.attrs["body"], bool(node.input(1))
     if not node.input(0) and not asked:
@@ -112,12 +113,19 @@ def unroll_loop(node: OnnxNode, b: Builder, opsets: Opsets, import_nodes: Import
     made: list[list[str]] = [[] for _ in range(len(body.output) - 1 - len(states))]
     if trips is not None and not asked:
         _check_size(body, trips)
-    while (trips is None or step < trips) and not (asked and _ended(condition, b)):
+    going = ""  # the truth of all conditions so far, once one is computed
+    while (trips is None or step < trips) and not (asked and _ended(condition, b, trips)):
         _check_size(body, step + 1)
+        if asked and b.value(condition) is None:
+            going = _all_true(node, b, going, condition, import_nodes)
         number = b.add_const(f"{node.origin}.iteration", np.asarray(step, np.int64))
-        inner, outs = _iteration(node, b, opsets, body, [number, condition, *states], step)
+        inner, outs = iteration(node, b, opsets, body, [number, condition, *states], step)
         import_nodes(inner)
-        condition, states = outs[0], outs[1 : 1 + len(states)]
+        before, condition, states = states, outs[0], outs[1 : 1 + len(states)]
+        if going:
+            if any(out and out in b.read for out in node.outputs[len(states) :]):
+                raise NodeError("it joins what each trip gives, and the number of trips is computed at run time")
+            states = _kept(node, b, going, before, states, import_nodes)
         for kept, value in zip(made, outs[1 + len(states) :], strict=True):
             kept.append(value)
         step += 1
@@ -127,8 +135,34 @@ def unroll_loop(node: OnnxNode, b: Builder, opsets: Opsets, import_nodes: Import
     import_nodes(list(_results(node, b, states, made, zeros, zeros)))
 
 
-def _ended(condition: str, b: Builder) -> bool:
+def _ended(condition: str, b: Builder, trips: int | None) -> bool:
+    if trips is not None and b.value(condition) is None:
+        return False
     return not b.need_value(condition, "the condition").reshape(-1)[0]
+
+
+def _all_true(node: OnnxNode, b: Builder, going: str, condition: str, import_nodes: Import) -> str:
+    """Return the truth of the conditions of this trip and all before."""
+    shape = b.add_const(f"{node.origin}.shape", np.zeros(0, np.int64))
+    flag = b.fresh(f"{node.origin}.going")
+    nodes = [replace(node.new("Reshape", (condition, shape), (flag,)), version=WHERE)]
+    if going:
+        nodes.append(replace(node.new("And", (going, flag), (b.fresh(f"{node.origin}.going"),)), version=WHERE))
+    import_nodes(nodes)
+    return nodes[-1].outputs[0]
+
+
+def _kept(
+    node: OnnxNode, b: Builder, going: str, before: Sequence[str], after: Sequence[str], import_nodes: Import
+) -> list[str]:
+    """Return the states after a trip: those before it where the loop has ended."""
+    result = []
+    for old, new in zip(before, after, strict=True):
+        if b.type(old) != b.type(new):
+            raise NodeError(f"a state is {b.type(old)}, then {b.type(new)}, and the number of trips is computed")
+        result.append(b.fresh(f"{new}.kept"))
+        import_nodes([replace(node.new("Where", (going, new, old), (result[-1],)), version=WHERE)])
+    return result
 
 
 def _no_results(node: OnnxNode, b: Builder, states: int, declared: Sequence[onnx.ValueInfoProto]) -> list[list[str]]:
@@ -149,7 +183,7 @@ def _check_size(body: onnx.GraphProto, steps: int) -> None:
         raise NodeError(f"{steps} iterations of {len(body.node)} operators cannot be unrolled (at most {MOST_NODES})")
 
 
-def _iteration(
+def iteration(
     node: OnnxNode, b: Builder, opsets: Opsets, body: onnx.GraphProto, inputs: Sequence[str], step: int
 ) -> tuple[list[OnnxNode], list[str]]:
     """Return the nodes of one iteration and the names of its outputs."""

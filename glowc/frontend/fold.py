@@ -24,6 +24,11 @@ ONNX_TYPES: dict[str, DType] = {
     "int8": DType.S8, "uint8": DType.U8, "int16": DType.S16, "uint16": DType.U16, "int32": DType.S32,
     "uint32": DType.U32, "int64": DType.S64, "uint64": DType.U64, "bool": DType.BOOL,
 }  # fmt: skip
+# of those whose codes are kept instead of numbers
+CODED_TYPES: dict[str, DType] = {
+    "float8_e4m3fn": DType.E4M3FN, "float8_e4m3fnuz": DType.E4M3FNUZ, "float8_e5m2": DType.E5M2,
+    "float8_e5m2fnuz": DType.E5M2FNUZ, "float8_e8m0fnu": DType.E8M0, "float4_e2m1fn": DType.E2M1,
+}  # fmt: skip
 _ELEM_OF = {kind: elem for elem, kind in ELEMENT_TYPES.items()}
 NEVER_FOLDED = frozenset({
     "QuantizeLinear", "DequantizeLinear", "RandomNormal", "RandomUniform", "RandomNormalLike", "Multinomial",

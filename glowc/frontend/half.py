@@ -1,8 +1,9 @@
-"""float16 models: half floats become float32, which holds all their values; C11 has no type for them.
+"""float16 and bfloat16 models: both become float32, which holds all their values; C11 has no type for them.
 
 A model converted to float16 (weights, or everything) computes in float32 then, as onnxruntime does on CPUs without
 float16 arithmetic; its float16 inputs and outputs become float32. A Cast to float16 rounds all the same. A model that
-only moves float16 values keeps them. Whoever wants float32 for all floats has nothing rounded.
+only moves float16 values keeps them. Whoever wants float32 for all floats has nothing rounded. The same
+holds for bfloat16.
 """
 
 from __future__ import annotations
@@ -14,30 +15,34 @@ from typing import Any
 import numpy as np
 from onnx import TensorProto
 
+from glowc.frontend import symbols
 from glowc.frontend.builder import Builder
 from glowc.frontend.chain import Rewrites
 from glowc.frontend.onnx_model import OnnxModel, OnnxNode, read_model
 from glowc.frontend.problems import Problems
 from glowc.frontend.reader import Source, load
+from glowc.graph.few_bits import round_bfloat16, round_half
+from glowc.graph.types import CODED
 
 _MOVE = frozenset({
     "BitCast", "Concat", "Constant", "DequantizeLinear", "Expand", "Flatten", "Gather", "Identity", "Pad",
     "QuantizeLinear", "Reshape", "Slice", "Split", "Squeeze", "Tile", "Transpose", "Unsqueeze",
 })  # fmt: skip
-HALF = frozenset({int(TensorProto.FLOAT16)})
-OTHER_FLOATS = HALF | {int(TensorProto.BFLOAT16), int(TensorProto.DOUBLE)}
+HALF = frozenset({int(TensorProto.FLOAT16), int(TensorProto.BFLOAT16)})
+OTHER_FLOATS = HALF | {int(TensorProto.DOUBLE)}
 CAST = 13  # opset of the Cast that a rounding begins with
 _KINDS = ("to", "dtype", "output_dtype", "stash_type", "softmax_precision")
 _BY_NAME = {"float16": TensorProto.FLOAT16, "bfloat16": TensorProto.BFLOAT16, "float64": TensorProto.DOUBLE}
 
 
 def computes_in_half(model: OnnxModel) -> bool:
-    """Say whether a model has float16 values and does more than moving them."""
-    held = any(array.dtype == np.float16 for array in model.consts.values())
-    given = any(i.elem_type == TensorProto.FLOAT16 for i in model.inputs)
-    cast = any(node.attrs.get("to") == TensorProto.FLOAT16 for node in model.nodes)
-    constant = any(_widened(v, HALF) is not v for n in model.nodes if n.op == "Constant" for v in n.attrs.values())
-    return (held or given or cast or constant) and any(node.op not in _MOVE for node in model.nodes)
+    """Say whether a model has float16 values and does more than moving them, or has bfloat16 values."""
+    constants = [v for n in model.nodes if n.op == "Constant" for v in n.attrs.values()]
+    kinds = {i.elem_type for i in model.inputs} | {node.attrs.get("to") for node in model.nodes if node.op == "Cast"}
+    kinds |= {_BY_NAME.get(v.dtype.name) for v in (*model.consts.values(), *constants) if isinstance(v, np.ndarray)}
+    few = any(symbols.ELEMENT_TYPES.get(i.elem_type) in CODED for i in model.inputs)
+    moved = {TensorProto.FLOAT16} if not few and all(node.op in _MOVE for node in model.nodes) else set()
+    return bool(kinds & HALF - moved)
 
 
 def is_half(source: Source) -> bool:
@@ -54,24 +59,23 @@ def widened_model(model: OnnxModel, kinds: Collection[int]) -> OnnxModel:
 
 def widened_node(node: OnnxNode, kinds: Collection[int]) -> OnnxNode:
     """Return a node whose tensors and element kinds are float32 instead of `kinds`."""
-    if kinds == HALF and node.op == "Cast" and node.domain == "" and node.attrs.get("to") == TensorProto.FLOAT16:
-        return replace(node, op="CastHalf", domain="glowc", attrs={})
+    if kinds == HALF and node.op == "Cast" and node.domain == "" and node.attrs.get("to") in HALF:
+        return replace(node, op="CastHalf", domain="glowc", attrs={"to": node.attrs["to"]})
     attrs = {k: _kind(value, kinds) if k in _KINDS else _widened(value, kinds) for k, value in node.attrs.items()}
     return replace(node, attrs=attrs)
 
 
 def cast_half(node: OnnxNode, b: Builder) -> list[OnnxNode]:
-    """Cast to float16 -> Cast to float32, then RoundHalf; a constant is rounded here."""
-    array = b.value(node.inputs[0])
+    """Cast to a half -> Cast to float32, then RoundHalf or RoundBfloat16; a constant is rounded here."""
+    array, brain = b.value(node.inputs[0]), node.attrs["to"] == TensorProto.BFLOAT16
     if array is not None:
-        with np.errstate(over="ignore"):
-            rounded = array.astype(np.float32).astype(np.float16).astype(np.float32)
+        rounded = (round_bfloat16 if brain else round_half)(array.astype(np.float32))
         return [node.new("Constant", (), node.outputs, value=rounded)]
     real = b.fresh(f"{node.outputs[0]}.real")
     cast = node.new("Cast", node.inputs, (real,), to=int(TensorProto.FLOAT))
     return [
-        replace(cast, version=CAST),
-        replace(node, op="RoundHalf", inputs=(real,)),
+        replace(cast, version=max(node.version, CAST)),
+        replace(node, op="RoundBfloat16" if brain else "RoundHalf", inputs=(real,), attrs={}),
     ]
 
 

@@ -8,6 +8,8 @@ What has none of them is unsupported; all problems of the model are reported tog
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import replace
+from functools import partial
 
 import numpy as np
 import onnx
@@ -27,6 +29,7 @@ from glowc.frontend.problems import NodeError, Problems, UnsupportedOpError, pro
 from glowc.frontend.reader import Source, load
 from glowc.frontend.rewrites import REWRITES
 from glowc.frontend.schema import check_outputs, check_schema, check_types, check_version, defaults
+from glowc.frontend.sequences import import_list, named_outputs
 from glowc.frontend.symbols import resolve_inputs
 from glowc.frontend.written import GRAPH_DOMAIN, ONNX_DOMAIN, check_graph, check_written, take_written, written_types
 from glowc.graph.attrs import AttrValue
@@ -45,6 +48,7 @@ NOT_GROWING = frozenset({
 })  # fmt: skip
 LARGEST_CONSTANT_ELEMENTS = 1 << 24
 MOST_EXPANDED_NODES, MOST_LEVELS = 50_000, 64
+PREVIEW = "ai.onnx.preview"  # operators that ONNX defines by simpler ones
 QDQ = frozenset({"QuantizeLinear", "DequantizeLinear"})
 
 
@@ -65,7 +69,7 @@ def import_onnx(
     symbolic dimensions, `batch_size` to symbolic first dimensions of inputs, `input_shapes` gives inputs their whole
     shape; those in `set_inputs` become constants of these elements (one fills the shape). With `keep_unknown`,
     operators that glowc lacks stay in the graph (typed by ONNX, or like their first input) instead of being an error;
-    with `float32` all floats are that.
+    with `float32` all floats are that. Inputs and outputs without elements are left out.
     Raises ModelError with everything that is wrong with the model, InputError for options that do not fit it.
     """
     loaded = load(source, name)
@@ -74,33 +78,39 @@ def import_onnx(
     model = merge_double_pairs(with_values(with_shapes(model, input_shapes or {}), set_inputs or {}))
     wide = OTHER_FLOATS if float32 else HALF if computes_in_half(model) else frozenset[int]()
     model = widened_model(model, wide)
-    types = resolve_inputs(model.inputs, symbols or {}, batch_size, problems, _unread(model))
+    types = resolve_inputs(model.inputs, symbols or {}, batch_size, problems)
     problems.check()
     importer = _Importer(model, problems, keep_unknown, wide)
     importer.builder.types.update(types)
+    for given, type_ in types.items():
+        if not type_.elements:
+            importer.builder.set_empty(given, type_)
     for array_name, array in model.consts.items():
         importer.builder.set_const(array_name, array)
     importer.written = check_written(written_types(loaded.proto), importer.builder.types, problems)
     importer.run()
-    for output in model.outputs:
-        if output in importer.builder.types and not importer.builder.types[output].elements:
-            problems.add(f'output "{output}" ({importer.builder.types[output]}) has no elements')
+    outputs = _filled_outputs(importer, types, problems)
     problems.check()
-    graph = finish(importer.builder, loaded.name, tuple(i.name for i in model.inputs), model.outputs)
+    inputs = tuple(i.name for i in model.inputs if types[i.name].elements)
+    graph = finish(importer.builder, loaded.name, inputs, outputs)
     if importer.written:
         check_graph(graph, problems)
     return graph
 
 
-def _unread(model: OnnxModel) -> frozenset[str]:
-    """Graph inputs of which no node reads more than the shape or the element kind."""
-    only_typed = {"CastLike": 1, "Shape": 0, "Size": 0, "EyeLike": 0}
-    read = set(model.outputs)
-    for node in model.nodes:
-        read.update(n for i, n in enumerate(node.inputs) if only_typed.get(node.op) != i or node.domain)
-        if any(isinstance(value, onnx.GraphProto) for value in node.attrs.values()):
-            return frozenset()
-    return frozenset(i.name for i in model.inputs) - read
+def _filled_outputs(importer: _Importer, given: Mapping[str, TensorType], problems: Problems) -> tuple[str, ...]:
+    """Return the outputs that have elements; where none has, or something is wrong, name the inputs without any."""
+    made = importer.builder.types
+    outputs = tuple(name for name in importer.outputs if name not in made or made[name].elements)
+    if outputs and not problems.found:
+        return outputs
+    for name, type_ in given.items():
+        if not type_.elements:
+            problems.add(f'input "{name}": dimension {type_.shape.index(0)} is 0, there is nothing to compute')
+    if not outputs:
+        texts = [f'output "{name}" ({made[name]}) has no elements' for name in importer.outputs]
+        problems.add(texts[0] if texts else "the outputs are sequences without elements")
+    return outputs
 
 
 class _Importer:
@@ -109,6 +119,7 @@ class _Importer:
         self.model, self.problems, self.wide = model, problems, wide
         self.builder = Builder(names | {i.name for i in model.inputs}, keep_unknown=keep_unknown)
         self.failed: set[str] = set()
+        self.outputs: tuple[str, ...] = ()
         self.expanded = self.level = 0
         self.written: Mapping[str, TensorType] = {}
 
@@ -134,6 +145,7 @@ class _Importer:
                 missing = f"inputs or attributes are missing or of the wrong kind ({type(error).__name__}: {error})"
                 self._report(node, NodeError(missing))
                 self._give_up(node)
+        self.outputs = tuple(v for name in model.outputs for v in named_outputs(name, b, self._import))
 
     def _report(self, node: OnnxNode, problem: OpError) -> None:
         b = self.builder
@@ -170,7 +182,8 @@ class _Importer:
         if node.domain == GRAPH_DOMAIN:
             take_written(node, b, self.written)
             return
-        if self._fold(node):
+        import_nodes = partial(self._import_all, call=node)
+        if import_list(node, b, self.model.opsets, import_nodes) or self._fold(node):
             return
         try:
             self._translate(node)
@@ -204,10 +217,10 @@ class _Importer:
         if function is not None:
             self._import_all(inline(function, node, b.fresh), node)
         elif node.op == "If" and node.domain == "":
-            import_if(node, b, self.model.opsets, lambda nodes: self._import_all(nodes, node))
+            import_if(node, b, self.model.opsets, partial(self._import_all, call=node))
         elif node.op in ("Scan", "Loop") and node.domain == "":
             unroll = unroll_scan if node.op == "Scan" else unroll_loop
-            unroll(node, b, self.model.opsets, lambda nodes: self._import_all(nodes, node))
+            unroll(node, b, self.model.opsets, partial(self._import_all, call=node))
         elif normalizer is not None:
             normalizer(node, b)
         elif rewrite is not None:
@@ -329,10 +342,14 @@ class _Importer:
 
     def _schema_nodes(self, node: OnnxNode) -> list[OnnxNode] | None:
         b = self.builder
-        if node.domain != "" or self.builder.keep_unknown:
+        if node.domain not in ("", PREVIEW) or self.builder.keep_unknown:
             return None
         function = schema_function(node, [b.types.get(name) for name in node.inputs])
-        return inline(function, node, b.fresh) if function is not None else None
+        if function is None:
+            return None
+        body = inline(function, node, b.fresh)
+        opset = self.model.opsets.get("", onnx.defs.onnx_opset_version())
+        return [replace(n, version=opset) for n in body] if node.domain else body
 
 
 def _constant(node: OnnxNode) -> np.ndarray:

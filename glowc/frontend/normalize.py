@@ -30,7 +30,7 @@ def _recurrent(node: OnnxNode, b: Builder) -> None:
 
 NORMALIZERS: Mapping[str, Normalizer] = {
     "ArgMax": arith.arg_reduce, "ArgMin": arith.arg_reduce, "AveragePool": conv.average_pool,
-    "BatchNormalization": arith.batch_normalization, "CastLike": arith.cast_like, "Clip": arith.clip,
+    "BatchNormalization": arith.batch_normalization, "Clip": arith.clip,
     "Concat": shape.concat, "Conv": conv.conv, "ConvInteger": conv.conv, "ConvTranspose": conv.conv_transpose,
     "CumProd": shape.cumulate, "CumSum": shape.cumulate,
     "DequantizeLinear": quant.dequantize_linear, "Dropout": shape.identity, "Expand": shape.expand,

@@ -61,11 +61,40 @@ def conv(node: OnnxNode, b: Builder) -> None:
     if weights is None:
         raise NodeError("no weights are given")
     x = b.type(node.inputs[0])
-    kernel = _kernel(node, x, weights.shape[2:])
+    kernel = _kernel(node, x, weights.shape[2:], most=3 if node.op == "Conv" else 2)
     attrs = _geometry(node, x.shape[2:], kernel)
+    if len(kernel) == 3:
+        _conv_volume(node, b, attrs)
+        return
     attrs["group"] = (node.int_("group", 1),)
     rest = {"group": node.int_("group", 1), **{key: 1 for key in FLOAT_WEIGHTS if key in node.attrs}}
     _emit_spatial(node, b, node.op, attrs, rest, weights=True)
+
+
+def _conv_volume(node: OnnxNode, b: Builder, geometry: Mapping[str, Ints]) -> None:
+    """Three axes: the slices that a window covers lie in the channels of an image, one image for each result slice."""
+    node, geometry = cut_negative(node, b, geometry)
+    (n, channels, depth, *size), w = b.type(node.inputs[0]).shape, b.type(node.inputs[1]).shape
+    if w[1] * node.int_("group", 1) != channels:
+        raise NodeError(f"{channels} input channels, {node.int_('group', 1)} groups and weights {list(w)} do not fit")
+    (k, *kernel), pads, stride, dilation = (geometry[key] for key in ("kernel_shape", "pads", "strides", "dilations"))
+    value, front, back = node.inputs[0], pads[0], pads[3]
+    if front or back:
+        amounts = (0, 0, front, 0, 0, 0, 0, back, 0, 0)
+        value = b.emit("Pad", (value,), {"pads": amounts, "mode": "constant", "value": 0.0})
+    slices = (depth + front + back - (k - 1) * dilation[0] - 1) // stride[0] + 1
+    at = np.arange(slices)[:, None] * stride[0] + np.arange(k) * dilation[0]
+    value = b.emit("Gather", (value, b.add_const(f"{node.origin}.slices", at)), {"axis": 2})
+    value = b.emit("Transpose", (value,), {"perm": (0, 2, 1, 3, 4, 5)})
+    value = emit_reshape(b, value, (n * slices, channels * k, *size))
+    weights = reshaped_weights(b, node.inputs[1], (w[0], w[1] * k, *kernel))
+    attrs: dict[str, AttrValue] = {
+        "kernel_shape": tuple(kernel), "strides": stride[1:], "dilations": dilation[1:],
+        "pads": (*pads[1:3], *pads[4:]), "group": node.int_("group", 1),
+    }  # fmt: skip
+    y = b.emit("Conv", (value, weights, *node.inputs[2:]), attrs)
+    y = emit_reshape(b, y, (n, slices, *b.type(y).shape[1:]))
+    b.emit("Transpose", (y,), {"perm": (0, 2, 1, 3, 4)}, node.outputs)
 
 
 def conv_transpose(node: OnnxNode, b: Builder) -> None:
@@ -260,8 +289,12 @@ def _emit_spatial(
 
 
 def with_height(b: Builder, name: str) -> str:
-    """Return 1-D weights [O, I, k] as [O, I, 1, k]; after a DequantizeLinear the codes are reshaped."""
-    shape = (*b.type(name).shape[:2], 1, *b.type(name).shape[2:])
+    """Return 1-D weights [O, I, k] as [O, I, 1, k]."""
+    return reshaped_weights(b, name, (*b.type(name).shape[:2], 1, *b.type(name).shape[2:]))
+
+
+def reshaped_weights(b: Builder, name: str, shape: Ints) -> str:
+    """Return weights in another shape of the same output channels; after a DequantizeLinear the codes are reshaped."""
     if name in b.consts:
         return b.add_const(f"{name}.2d", b.consts[name].reshape(shape))
     producer = b.producer(name)

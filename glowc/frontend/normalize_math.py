@@ -7,7 +7,6 @@ import math
 import numpy as np
 
 from glowc.frontend.builder import Builder
-from glowc.frontend.fold import onnx_element_type
 from glowc.frontend.normalize_shape import axis_of, emit_reshape, int_list
 from glowc.frontend.onnx_model import OnnxNode
 from glowc.frontend.problems import NodeError
@@ -133,9 +132,3 @@ def batch_normalization(node: OnnxNode, b: Builder) -> None:
     if not node.int_("spatial", 1):
         raise NodeError("spatial = 0 is not supported")
     b.emit("BatchNormalization", node.inputs, {"epsilon": node.float_("epsilon", 1e-5)}, node.outputs[:1])
-
-
-def cast_like(node: OnnxNode, b: Builder) -> None:
-    """CastLike -> Cast."""
-    kind = onnx_element_type(b.type(node.inputs[1]).dtype)
-    b.emit("Cast", node.inputs[:1], {"to": kind}, node.outputs)

@@ -66,6 +66,11 @@ class Problems:
         """Record that the node named `node` has an operator that glowc lacks."""
         self._unsupported.setdefault(op, []).append(node)
 
+    @property
+    def found(self) -> bool:
+        """True when anything is wrong."""
+        return bool(self._texts or self._unsupported)
+
     def check(self) -> None:
         """Raise one ModelError with all problems, if there are any."""
         missing = [_unsupported_text(op, nodes) for op, nodes in self._unsupported.items()]
@@ -98,13 +103,12 @@ def _unsupported_text(op: str, nodes: list[str]) -> str:
 
 _INSTEAD = {
     "NonMaxSuppression": "end the model before NonMaxSuppression: give boxes and scores as outputs",
-    "Loop": "export loops with a fixed number of turns, or unrolled",
+    "Loop": "export loops with a largest number of turns, or unrolled",
     "If": "export the branch that the device needs: conditions must be constants",
     "NonZero": "the number of NonZero's results is not known when compiling; use a mask (Where) instead",
     "Unique": "the number of Unique's results is not known when compiling",
     "RandomNormalLike": "export in inference mode: model.eval()",
     "StringNormalizer": "give the model numbers: text is for the firmware",
-    "TfIdfVectorizer": "give the model numbers: text is for the firmware",
     "NON_MAX_SUPPRESSION_V4": "end the model before the suppression: give boxes and scores as outputs",
     "NON_MAX_SUPPRESSION_V5": "end the model before the suppression: give boxes and scores as outputs",
     "WHERE": "the number of WHERE's results is not known when compiling; use a mask (SELECT_V2) instead",
@@ -118,8 +122,6 @@ _BEGINNINGS = {
     "Flex": "convert without tf.lite.OpsSet.SELECT_TF_OPS: operators that begin with Flex need all of TensorFlow",
     "XC_": "the file was compiled for an XMOS chip: give the one that its compiler was given",
     "HASHTABLE": "give the model numbers: text is for the firmware",
-    "MaxPoolingWithArgmax2D": "operators of MediaPipe's own; use a network that resizes or transposes instead",
-    "MaxUnpooling2D": "operators of MediaPipe's own; use a network that resizes or transposes instead",
     "TFLite_Detection": "only TFLite_Detection_PostProcess is known of these",
 }
 _NEAR, _MOST = 0.72, 3

@@ -5,7 +5,7 @@ an AssignQuant. What may be folded away is for the passes to decide.
 
 Those that no type can carry become plain arithmetic: scales that are computed at run time, scales per block of a
 computed tensor, and codes of 2 or 4 bits that are no weights: rne(x / s) + z, clamped, as a code; (q - z) * s as a
-real number, in the scale's element type.
+real number, in the scale's element type. Codes that are floats of 8 or 4 bits have no zero point but 0.
 """
 
 from __future__ import annotations
@@ -21,9 +21,10 @@ from glowc.frontend.onnx_model import OnnxNode
 from glowc.frontend.problems import NodeError
 from glowc.frontend.symbols import ELEMENT_TYPES
 from glowc.graph.numerics import quantize
-from glowc.graph.types import DType, QuantParams, TensorType
+from glowc.graph.types import CODED, DType, QuantParams, TensorType
 
 NARROW = {DType.S4: DType.S8, DType.U4: DType.U8, DType.S2: DType.S8, DType.U2: DType.U8}
+CHAINED = CODED | NARROW.keys()
 
 
 def needs_chain(node: OnnxNode, b: Builder) -> bool:
@@ -32,14 +33,14 @@ def needs_chain(node: OnnxNode, b: Builder) -> bool:
     if computed or node.int_("block_size", 0) > 0:
         return True
     if node.op == "DequantizeLinear":
-        return node.inputs[0] in b.types and b.types[node.inputs[0]].dtype in NARROW
-    return code_type(node, b) in NARROW
+        return node.inputs[0] in b.types and b.types[node.inputs[0]].dtype in CHAINED
+    return code_type(node, b) in CHAINED
 
 
 def code_type(node: OnnxNode, b: Builder) -> DType | None:
     """Element kind of the codes of a QuantizeLinear, None for one that glowc lacks."""
     if node.input(2):
-        return None if node.inputs[2] in b.exotic else b.type(node.inputs[2]).dtype
+        return b.types[node.inputs[2]].dtype if node.inputs[2] in b.types else None
     number = node.int_("output_dtype", 0)
     return ELEMENT_TYPES.get(number) if number else DType.U8
 
@@ -47,13 +48,18 @@ def code_type(node: OnnxNode, b: Builder) -> DType | None:
 def quantize_chain(node: OnnxNode, b: Builder) -> None:
     """x -> Cast(Clip(Round(x / scale) + zero))."""
     dtype, x = code_type(node, b), b.type(node.inputs[0])
-    if dtype is None or not dtype.is_integer or dtype.bits > 16 or not x.dtype.is_float:
+    if dtype is None or not (dtype.is_integer or dtype in CODED) or dtype.bits > 16 or not x.dtype.is_float:
         raise NodeError(f"codes of type {dtype.value if dtype else 'unknown'} of {x} are not supported")
     if b.type(node.inputs[1]).dtype != x.dtype or node.int_("precision", 0):
         raise NodeError(f"scale {b.type(node.inputs[1])} for {x}, precision {node.int_('precision', 0)}")
     _check_known_scale(node, b)
     scale = _spread(node, b, node.inputs[1], x)
-    y = b.emit("Round", (b.emit("Div", (node.inputs[0], scale)),))
+    y = b.emit("Div", (node.inputs[0], scale))
+    if dtype in CODED:
+        _check_no_zero(node, b)
+        b.emit("Cast", (y,), {"to": onnx_element_type(dtype), "saturate": node.int_("saturate", 1)}, node.outputs)
+        return
+    y = b.emit("Round", (y,))
     if node.input(2):
         real = b.emit("Cast", (node.inputs[2],), {"to": onnx_element_type(x.dtype)})
         y = b.emit("Add", (y, _spread(node, b, real, x)))
@@ -65,14 +71,27 @@ def dequantize_chain(node: OnnxNode, b: Builder) -> None:
     """q -> (Cast(q) - zero) * scale."""
     codes, scale = b.type(node.inputs[0]), b.type(node.inputs[1])
     number = node.int_("output_dtype", 0)
-    if not codes.dtype.is_integer or not scale.dtype.is_float or number not in (0, onnx_element_type(scale.dtype)):
+    coded = codes.dtype in CODED
+    if (
+        not (codes.dtype.is_integer or coded)
+        or not scale.dtype.is_float
+        or number not in (0, onnx_element_type(scale.dtype))
+    ):
         raise NodeError(f"codes {codes}, scale {scale}, output_dtype {number}")
     _check_known_scale(node, b)
     kind = {"to": onnx_element_type(scale.dtype)}
     y = b.emit("Cast", (node.inputs[0],), kind)
-    if node.input(2):
+    if coded:
+        _check_no_zero(node, b)
+    elif node.input(2):
         y = b.emit("Sub", (y, _spread(node, b, b.emit("Cast", (node.inputs[2],), kind), codes)))
     b.emit("Mul", (y, _spread(node, b, node.inputs[1], codes)), {}, node.outputs)
+
+
+def _check_no_zero(node: OnnxNode, b: Builder) -> None:
+    zero = b.need_value(node.input(2), "the zero point").astype(np.float32) if node.input(2) else np.zeros(1)
+    if zero.any():
+        raise NodeError(f"zero point {zero.reshape(-1)[0]}: codes that are floats have none but 0")
 
 
 def _check_known_scale(node: OnnxNode, b: Builder) -> None:

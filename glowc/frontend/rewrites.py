@@ -9,6 +9,7 @@ from glowc.frontend import (
     half,
     rewrites_fused,
     rewrites_math,
+    rewrites_places,
     rewrites_quant,
     rewrites_signal,
     rewrites_transformer,
@@ -17,6 +18,7 @@ from glowc.frontend.chain import Rewrites
 
 REWRITES: Rewrites = {
     **rewrites_math.REWRITES,
+    **rewrites_places.REWRITES,
     **rewrites_quant.REWRITES,
     **rewrites_transformer.REWRITES,
     **rewrites_fused.REWRITES,

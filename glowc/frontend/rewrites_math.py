@@ -1,4 +1,4 @@
-"""Operators that are a few simpler ones: normalisations, Einsum, DFT, Col2Im, RotaryEmbedding.
+"""Operators that are a few simpler ones: normalisations, Einsum, DFT, Col2Im, RotaryEmbedding, CastLike.
 
 Sources: ONNX LpNormalization-22, InstanceNormalization-22, LRN-13, Einsum-28, DFT-20 (and -17), Col2Im-18.
 """
@@ -14,6 +14,7 @@ import numpy as np
 
 from glowc.frontend.builder import Builder
 from glowc.frontend.chain import Chain, Rewrites
+from glowc.frontend.fold import onnx_element_type
 from glowc.frontend.normalize_shape import axis_of
 from glowc.frontend.onnx_model import OnnxNode
 from glowc.frontend.problems import NodeError
@@ -275,7 +276,14 @@ def rotary_embedding(node: OnnxNode, b: Builder) -> list[OnnxNode]:
     return parts.nodes
 
 
+def cast_like(node: OnnxNode, b: Builder) -> list[OnnxNode]:
+    """Cast to the element kind of the second input."""
+    kind = onnx_element_type(b.type(node.inputs[1]).dtype)
+    return [node.new("Cast", node.inputs[:1], node.outputs, **{**node.attrs, "to": kind})]
+
+
 REWRITES: Rewrites = {
+    ("", "CastLike"): cast_like,
     ("", "LpNormalization"): lp_normalization,
     ("", "InstanceNormalization"): instance_normalization,
     ("", "LRN"): lrn,

@@ -106,6 +106,8 @@ _KINDS = {
     DType.U4: "tensor(uint4)", DType.S8: "tensor(int8)", DType.U8: "tensor(uint8)", DType.S16: "tensor(int16)",
     DType.U16: "tensor(uint16)", DType.S32: "tensor(int32)", DType.U32: "tensor(uint32)", DType.S64: "tensor(int64)",
     DType.U64: "tensor(uint64)", DType.BOOL: "tensor(bool)", DType.S2: "tensor(int2)", DType.U2: "tensor(uint2)",
+    DType.E4M3FN: "tensor(float8e4m3fn)", DType.E4M3FNUZ: "tensor(float8e4m3fnuz)", DType.E5M2: "tensor(float8e5m2)",
+    DType.E5M2FNUZ: "tensor(float8e5m2fnuz)", DType.E8M0: "tensor(float8e8m0)", DType.E2M1: "tensor(float4e2m1)",
 }  # fmt: skip
 
 

@@ -22,7 +22,11 @@ ELEMENT_TYPES: dict[int, DType] = {
     _P.INT16: DType.S16, _P.UINT16: DType.U16, _P.INT32: DType.S32, _P.UINT32: DType.U32, _P.INT64: DType.S64,
     _P.UINT64: DType.U64, _P.BOOL: DType.BOOL, _P.INT4: DType.S4, _P.UINT4: DType.U4,
 }  # fmt: skip
-for _name, _kind in (("UINT2", DType.U2), ("INT2", DType.S2)):  # onnx 1.20 and newer
+_NEWER = {  # than the oldest onnx that glowc runs with
+    "UINT2": DType.U2, "INT2": DType.S2, "FLOAT8E4M3FN": DType.E4M3FN, "FLOAT8E4M3FNUZ": DType.E4M3FNUZ,
+    "FLOAT8E5M2": DType.E5M2, "FLOAT8E5M2FNUZ": DType.E5M2FNUZ, "FLOAT8E8M0": DType.E8M0, "FLOAT4E2M1": DType.E2M1,
+}  # fmt: skip
+for _name, _kind in _NEWER.items():
     if _name in _P.DataType.keys():  # noqa: SIM118 (no mapping)
         ELEMENT_TYPES[_P.DataType.Value(_name)] = _kind
 
@@ -32,12 +36,8 @@ def resolve_inputs(
     symbols: Mapping[str, int],
     batch_size: int | None,
     problems: Problems,
-    unread: frozenset[str] = frozenset(),
 ) -> dict[str, TensorType]:
-    """Return the static type of every graph input; problems name each dimension without a value.
-
-    Inputs in `unread`, whose elements nobody looks at, may have none.
-    """
+    """Return the static type of every graph input; problems name each dimension without a value."""
     _check_options(inputs, symbols, batch_size)
     named: dict[str, list[Dim]] = {i.name: _label_dims(i) for i in inputs if i.dims is not None}
     known = dict(symbols)
@@ -48,7 +48,7 @@ def resolve_inputs(
         lacking = [d for d in dims if isinstance(d, str) and d not in known]
         if lacking and lacking == dims[:1]:
             known[lacking[0]] = 1
-    found = {i.name: _type(i, named.get(i.name), known, problems, empty=i.name in unread) for i in inputs}
+    found = {i.name: _type(i, named.get(i.name), known, problems) for i in inputs}
     return {name: type_ for name, type_ in found.items() if type_ is not None}
 
 
@@ -77,9 +77,7 @@ def _check_options(inputs: tuple[OnnxInput, ...], symbols: Mapping[str, int], ba
         )
 
 
-def _type(
-    value: OnnxInput, dims: list[Dim] | None, known: Mapping[str, int], problems: Problems, *, empty: bool
-) -> TensorType | None:
+def _type(value: OnnxInput, dims: list[Dim] | None, known: Mapping[str, int], problems: Problems) -> TensorType | None:
     what = f'input "{value.name}"'
     kind = ELEMENT_TYPES.get(value.elem_type)
     if kind is None:
@@ -96,8 +94,6 @@ def _type(
         if size is None:
             text = ", ".join("?" if d == f"{value.name}[{a}]" else str(d) for a, d in enumerate(dims))
             problems.add(f"{what} [{text}]: dimension {axis} ({dim}) has no value", _hint(str(dim), axis))
-        elif size == 0 and not empty:
-            problems.add(f"{what}: dimension {axis} is 0, there is nothing to compute")
         shape.append(1 if size is None else size)
     if any(isinstance(dim, str) and dim not in known for dim in dims):
         sizes = "x".join(map(str, shape))

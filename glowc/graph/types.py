@@ -13,7 +13,8 @@ import numpy as np
 class DType(Enum):
     """Element kinds; the value is the spelling used in dumps, file names and C names.
 
-    `bits` is what one element occupies in memory: sub-byte kinds are kept one per byte until packed.
+    `bits` is what one element occupies in memory: sub-byte kinds are kept one per byte until packed. The kinds `e...`
+    are floats of 8 and 4 bits (glowc/graph/few_bits.py), kept as codes that nothing computes with.
     """
 
     bits: int
@@ -34,9 +35,15 @@ class DType(Enum):
     S64 = "s64"
     U64 = "u64"
     BOOL = "bool"
+    E4M3FN = "e4m3fn"
+    E4M3FNUZ = "e4m3fnuz"
+    E5M2 = "e5m2"
+    E5M2FNUZ = "e5m2fnuz"
+    E8M0 = "e8m0"
+    E2M1 = "e2m1"
 
     def __init__(self, text: str) -> None:
-        self.bits = 8 if text in ("bool", "s2", "u2", "s4", "u4") else int(text[1:])
+        self.bits = 8 if text in ("bool", "s2", "u2", "s4", "u4") or text[0] == "e" else int(text[1:])
 
     @property
     def bytes(self) -> int:
@@ -86,20 +93,24 @@ LARGEST_TENSOR_BYTES = (1 << 31) - 1
 DTYPES = tuple(kind.value for kind in DType)
 
 NARROW = frozenset((DType.S2, DType.U2, DType.S4, DType.U4))
-"""Kinds of less than a byte, kept one per byte."""
+"""Integers of less than a byte, kept one per byte."""
+
+CODED = frozenset(kind for kind in DType if kind.value[0] == "e")
+"""Floats of 8 and 4 bits."""
 
 _NUMPY: dict[DType, str] = {
     DType.S2: "int8", DType.U2: "uint8",
     DType.F16: "float16", DType.F32: "float32", DType.F64: "float64", DType.S4: "int8", DType.U4: "uint8",
     DType.S8: "int8", DType.U8: "uint8", DType.S16: "int16", DType.U16: "uint16", DType.S32: "int32",
     DType.U32: "uint32", DType.S64: "int64", DType.U64: "uint64", DType.BOOL: "bool",
+    **dict.fromkeys(CODED, "uint8"),
 }  # fmt: skip
 _CTYPE: dict[DType, str] = {
     DType.S2: "int8_t", DType.U2: "uint8_t",
     DType.F16: "uint16_t", DType.F32: "float", DType.F64: "double", DType.S4: "int8_t", DType.U4: "uint8_t",
     DType.S8: "int8_t", DType.U8: "uint8_t", DType.S16: "int16_t", DType.U16: "uint16_t",
     DType.S32: "int32_t", DType.U32: "uint32_t", DType.S64: "int64_t", DType.U64: "uint64_t",
-    DType.BOOL: "uint8_t",
+    DType.BOOL: "uint8_t", **dict.fromkeys(CODED, "uint8_t"),
 }  # fmt: skip
 
 
@@ -179,7 +190,7 @@ def dtype_of(array: np.ndarray) -> DType:
     return _FROM_NUMPY[array.dtype.newbyteorder("=")] if kind is None else kind
 
 
-_FROM_NUMPY = {np.dtype(name): kind for kind, name in reversed(_NUMPY.items()) if kind not in NARROW}
+_FROM_NUMPY = {np.dtype(name): kind for kind, name in reversed(_NUMPY.items()) if kind not in NARROW | CODED}
 
 
 def type_of(array: np.ndarray, params: QuantParams | None = None) -> TensorType:

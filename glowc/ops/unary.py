@@ -164,12 +164,14 @@ _ONNX: Mapping[str, tuple[str, int, Mapping[str, Attr]]] = {
     "Sinh": ("sinh", 22, {}), "Cosh": ("cosh", 22, {}), "Asinh": ("asinh", 22, {}), "Acosh": ("acosh", 22, {}),
     "Atanh": ("atanh", 22, {}), "Not": ("not", 1, {}),
     "BitwiseNot": ("bit_not", 18, {}), "Shrink": ("shrink", 9, {}), "RoundHalf": ("round_half", 0, {}),
+    "RoundBfloat16": ("round_bfloat16", 0, {}),
 }  # fmt: skip
-_DOMAINS = {"QuickGelu": "com.microsoft", "RoundHalf": "glowc"}
+_ROUND = ("RoundHalf", "RoundBfloat16")
+_DOMAINS = {"QuickGelu": "com.microsoft", **dict.fromkeys(_ROUND, "glowc")}
 
 OPS = tuple(
     OpDef(
-        op, infer, derived, lower(op), max_version=version, int8=op not in ("Not", "BitwiseNot", "RoundHalf"),
+        op, infer, derived, lower(op), max_version=version, int8=op not in ("Not", "BitwiseNot", *_ROUND),
         attrs={**{key: Float(value) for key, value in FUNCTIONS[name].params}, **more},
         domain=_DOMAINS.get(op, ""), doc=FUNCTIONS[name].doc,
     )

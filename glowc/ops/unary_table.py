@@ -14,6 +14,8 @@ from typing import Any
 
 import numpy as np
 
+from glowc.graph.few_bits import round_bfloat16, round_half
+
 Function = Callable[[Any, Any, Any], Any]
 
 
@@ -69,7 +71,11 @@ def _hard_sigmoid(x: Any, a: Any, b: Any) -> Any:
 
 
 def _half(x: Any, a: Any, b: Any) -> Any:
-    return np.asarray(x).astype(np.float32).astype(np.float16).astype(_kind(x))
+    return round_half(np.asarray(x).astype(np.float32)).astype(_kind(x))
+
+
+def _bfloat16(x: Any, a: Any, b: Any) -> Any:
+    return round_bfloat16(np.asarray(x).astype(np.float32)).astype(_kind(x))
 
 
 def _swish(x: Any, a: Any, b: Any) -> Any:
@@ -135,6 +141,7 @@ FUNCTIONS: Mapping[str, Unary] = {
         "-1, 0 or 1", "x > 0 ? K(1.0) : (x < 0 ? -K(1.0) : x)", lambda x, a, b: np.sign(x),
         c_int="(T)((x > 0) - (x < 0))"),
     "round_half": Unary("rounded to float16", "glow_half((float)x)", _half),
+    "round_bfloat16": Unary("rounded to bfloat16", "glow_bfloat16((float)x)", _bfloat16),
     "bit_not": Unary("bitwise complement", "", lambda x, a, b: np.invert(x), c_int="(T)~x"),
     "shrink": Unary(
         "x drawn to 0: 0 within lambd, else bias nearer", "x < -a ? x + b : (x > a ? x - b : 0)",

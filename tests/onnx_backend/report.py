@@ -16,7 +16,7 @@ from tests.onnx_backend.suite import MUST_BE_ZERO, reason_class
 
 HERE = Path(__file__).resolve().parent
 COUNTS, RESULTS = HERE / "counts.toml", HERE / "results.json"
-GROUPS = ("ordinary", "quantised")
+GROUPS = ("ordinary", "quantised", "small-floats", "sequences")
 
 
 def counts(results: Sequence[Result]) -> dict[str, dict[str, int]]:

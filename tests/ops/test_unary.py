@@ -26,7 +26,7 @@ ATTRS: dict[str, dict[str, AttrValue]] = {
 }  # fmt: skip
 POSITIVE = {"Log", "Sqrt", "Acosh"}
 UNIT = {"Asin", "Acos", "Atanh"}
-NOT_IN_REFERENCE = {"QuickGelu", "RoundHalf", "Swish", "Not", "BitwiseNot"}
+NOT_IN_REFERENCE = {"QuickGelu", "RoundHalf", "RoundBfloat16", "Swish", "Not", "BitwiseNot"}
 
 
 def domain(op: str, x: np.ndarray) -> np.ndarray:

@@ -256,13 +256,16 @@ def test_shape_computed_at_run_time() -> None:
     assert 'shape "s" is computed at run time' in text
 
 
-def test_convolution_with_wrong_weights_and_3_axes() -> None:
+def test_convolution_with_wrong_weights_and_4_axes() -> None:
     w = np.zeros((4, 8, 3, 3), np.float32)
     text = str(error([node("Conv", "x w", "y", name="c")], {"x": "f32[1,3,8,8]"}, "y", {"w": w}))
     assert 'Conv "c": 3 input channels' in text
-    w = np.zeros((4, 3, 3, 3, 3), np.float32)
+    w = np.zeros((4, 8, 3, 3, 3), np.float32)
     text = str(error([node("Conv", "x w", "y", name="c")], {"x": "f32[1,3,8,8,8]"}, "y", {"w": w}))
-    assert "only 1-D and 2-D are supported" in text
+    assert 'Conv "c": 3 input channels' in text
+    w = np.zeros((4, 3, 3, 3, 3, 3), np.float32)
+    text = str(error([node("Conv", "x w", "y", name="c")], {"x": "f32[1,3,8,8,8,8]"}, "y", {"w": w}))
+    assert "1-D to 3-D are supported" in text
 
 
 def test_several_problems_are_shown_at_once() -> None:

@@ -7,7 +7,7 @@ from dataclasses import replace
 
 from glowc.frontend.problems import NodeError, Problems
 from glowc.frontend.tflite.net import Net
-from glowc.frontend.tflite.operators import HANDLERS
+from glowc.frontend.tflite.operators import HANDLERS, handler_of
 from glowc.frontend.tflite.reader import Operator, Subgraph, TfliteModel, read_tflite
 from glowc.frontend.tflite.sizes import Sizes, input_shapes
 from glowc.graph.graph import Graph
@@ -85,7 +85,7 @@ class _Importer:
     def _import(self, operator: Operator) -> bool:
         net = self.net
         net.current = operator
-        handler = HANDLERS.get(operator.code)
+        handler = handler_of(operator, net)
         if handler is None:
             self.problems.add_unsupported(operator.code, _where(operator, net))
             return False

@@ -29,6 +29,7 @@ _KINDS = {
     "uint8": DType.U8, "int16": DType.S16, "uint16": DType.U16, "int32": DType.S32, "uint32": DType.U32,
     "int64": DType.S64, "uint64": DType.U64, "bool": DType.BOOL,
 }  # fmt: skip
+COMPLEX, COMPLEX_OPERATORS = "complex64", ("RFFT2D", "COMPLEX_ABS", "REAL", "IMAG", "RESHAPE", "SQUEEZE", "EXPAND_DIMS")
 _HALF = 128
 _OF_NOTHING = {"ReduceSum": 0, "ReduceSumSquare": 0, "ReduceProd": 1, "MatMul": 0}
 _EMPTY = "leave it out, or give another --input-shape"
@@ -84,6 +85,9 @@ class Net:
         tensor = self.tensor(index)
         if tensor.blocks is not None:
             return TensorType(self._shape(index), DType.F32)
+        if tensor.kind == COMPLEX and self.current is not None and self.current.code in COMPLEX_OPERATORS:
+            known = index in self._values
+            return TensorType(self._shape(index) if known else (*tensor.shape, 2), DType.F32)
         if tensor.kind not in _KINDS:
             raise NodeError(f'"{tensor.name}" has the element type {tensor.kind}')
         dtype = _KINDS[tensor.kind]

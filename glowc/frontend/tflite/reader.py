@@ -21,6 +21,7 @@ import tflite  # type: ignore[import-untyped]
 from glowc.errors import ModelFileError
 from glowc.frontend.problems import NodeError
 from glowc.frontend.tflite import is_tflite_file
+from glowc.frontend.tflite.sparse import Level, places
 from glowc.graph.types import LARGEST_TENSOR_BYTES
 
 Option: TypeAlias = int | float | bool | bytes | tuple[int, ...] | None
@@ -33,7 +34,8 @@ _BUILTIN_CODE = 10  # where the table of fields of an operator code tells the pl
 _DAMAGED = (struct.error, IndexError, ValueError, TypeError, OverflowError, AttributeError)
 _HINT = "copy or download the file again, or convert the network again with tf.lite.TFLiteConverter"
 _KINDS: Mapping[int, str] = {
-    0: "float32", 1: "float16", 2: "int32", 3: "uint8", 4: "int64", 6: "bool", 7: "int16", 9: "int8", 10: "float64",
+    0: "float32", 1: "float16", 2: "int32", 3: "uint8", 4: "int64", 6: "bool", 7: "int16", 8: "complex64", 9: "int8",
+    10: "float64",
     12: "uint64", 13: "resource", 15: "uint32", 16: "uint16", 17: "int4",
 }  # fmt: skip
 _INTEGERS = {name: name for name in _KINDS.values() if "int" in name and name != "int4"} | {"int4": "int8"}
@@ -41,6 +43,7 @@ _BUILTINS = {v: k for k, v in vars(tflite.BuiltinOperator).items() if not k.star
 _OPTIONS = {v: k for k, v in vars(tflite.BuiltinOptions).items() if not k.startswith("_")}
 _OPTIONS_2 = {v: k for k, v in vars(tflite.BuiltinOptions2).items() if not k.startswith("_")}
 _OWN = frozenset(name.lower() for name in (*_OPTIONS.values(), *_OPTIONS_2.values()))
+_INDEX_LISTS = {1: tflite.Int32Vector, 2: tflite.Uint16Vector, 3: tflite.Uint8Vector}  # by the union's numbers
 _TYPE_NAMES = {v: k for k, v in vars(tflite.TensorType).items() if not k.startswith("_")}
 
 
@@ -278,13 +281,48 @@ class _Reader:
             raise NodeError(f"{where}: element type {kind} is not supported", _KIND_HINT)
         if min(found.signature, default=0) < -1:
             raise NodeError(f"{where} has the shape {list(found.signature)}", _HINT)
-        if tensor.Sparsity() is not None:
-            raise NodeError(f"{where} is sparse", "convert the model without sparsity (densified)")
-        data = self._data(tensor.Buffer(), found.shape, found.kind, where)
+        sparse = tensor.Sparsity() is not None
+        data = None if sparse else self._data(tensor.Buffer(), found.shape, found.kind, where)
+        data = self._dense(tensor, found, where) if sparse else data
         given = tensor.Quantization() if found.kind in _INTEGERS else None  # what floats have is a remark
         quant = self._quantization(given, found.shape, where)
         _check_points(quant, found.kind, where)
         return replace(found, data=data, quant=quant, blocks=_blocks(tensor.Quantization()))
+
+    def _dense(self, tensor: Any, found: Tensor, where: str) -> np.ndarray:
+        """Return the elements of a sparse constant, with zeros (of the quantisation) where the file has none."""
+        about = tensor.Sparsity()
+        order = self._ints(about.TraversalOrderLength, about.TraversalOrder, "levels")
+        blocks = self._ints(about.BlockMapLength, about.BlockMap, "blocks")
+        levels = [
+            self._level(self._there(about.DimMetadata(i))) for i in self._count(about.DimMetadataLength(), "levels")
+        ]
+        if math.prod(found.shape) > LARGEST_TENSOR_BYTES:
+            raise NodeError(f"{where}: {found.kind}{list(found.shape)} is too large")
+        try:
+            at = places(found.shape, order, blocks, levels)
+        except NodeError as problem:
+            raise NodeError(f"{where} is sparse, but {problem}", _HINT) from problem
+        values = self._data(tensor.Buffer(), (at.size,), found.kind, where)
+        dense = np.zeros(math.prod(found.shape), np.int8 if found.kind == "int4" else found.kind)
+        quant = tensor.Quantization()
+        if quant is not None and quant.ZeroPointLength() == 1 and found.kind in _INTEGERS:
+            dense[:] = quant.ZeroPoint(0)
+        if values is not None:
+            dense[at] = values
+        return dense.reshape(found.shape)
+
+    def _level(self, level: Any) -> Level:
+        """Return a level of a sparse constant's tree."""
+        if level.Format() == tflite.DimensionType.DENSE:
+            return Level(level.DenseSize())
+        segments = self._indices(level.ArraySegmentsType(), level.ArraySegments())
+        return Level(0, segments, self._indices(level.ArrayIndicesType(), level.ArrayIndices()))
+
+    def _indices(self, kind: int, table: Any) -> np.ndarray:
+        found = _INDEX_LISTS[kind]()
+        found.Init(self._there(table).Bytes, table.Pos)
+        return np.asarray(self._ints(found.ValuesLength, found.Values, "indices"), np.int64)
 
     def _data(self, buffer: int, shape: tuple[int, ...], kind: str, where: str) -> np.ndarray | None:
         if not 0 <= buffer < self.root.BuffersLength():

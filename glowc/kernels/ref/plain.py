@@ -1,7 +1,8 @@
 """The plain variants of kernels that need more than the definition says: a header, scratch, a plan.
 
 Those that compute as TensorFlow Lite does have their functions in runtime_c/glow_q31.h. What kernels take that move
-single elements by index is not measured. Layers say where weights of few bits lie in what they read.
+single elements by index, or cast codes of few bits, is not measured. Layers say where weights of few bits lie in what
+they read.
 """
 
 from __future__ import annotations
@@ -83,6 +84,7 @@ VARIANTS = {
     # boxes: scratch notes which are left
     "best_boxes": (replace(PLAIN, scratch_bytes=_two_floats_each),),
     "class_boxes": (replace(PLAIN, scratch_bytes=_a_float_each),),
+    "cast_few": (replace(PLAIN, header="glow_few_bits.h", stated=Stated(outputs=30)),),
     "scatter": (replace(PLAIN, stated=Stated(inputs=20)),),
     **{f"gather_b{size}": (replace(PLAIN, stated=Stated(outputs=42)),) for size in (1, 2, 4, 8)},
     **dict.fromkeys(("fft", "rfft", "irfft"), (_FFT,)),

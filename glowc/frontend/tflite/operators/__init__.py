@@ -6,7 +6,8 @@ import importlib
 import pkgutil
 from collections.abc import Callable, Mapping
 
-from glowc.frontend.tflite.net import Net
+from glowc.frontend.tflite.net import COMPLEX, Net
+from glowc.frontend.tflite.operators.spectra import RESHAPES
 from glowc.frontend.tflite.reader import Operator
 
 Handler = Callable[[Operator, Net], None]
@@ -20,3 +21,9 @@ def _found() -> Mapping[str, Handler]:
 
 
 HANDLERS: Mapping[str, Handler] = _found()
+
+
+def handler_of(operator: Operator, net: Net) -> Handler | None:
+    """Return the handler of an operator; a reshape of complex numbers has one of its own."""
+    complex_ = any(net.graph.tensors[i].kind == COMPLEX for i in (*operator.inputs, *operator.outputs) if i >= 0)
+    return (RESHAPES if complex_ else {}).get(operator.code) or HANDLERS.get(operator.code)

@@ -28,7 +28,7 @@ def _subgraph(net: Net, number: int) -> Subgraph:
 
 def _results(net: Net, graph: Subgraph, values: Sequence[str]) -> list[str]:
     """Return the values of a subgraph's outputs, given those of its inputs; its operators join the graph."""
-    from glowc.frontend.tflite.operators import HANDLERS
+    from glowc.frontend.tflite.operators import handler_of
 
     if len(values) != len(graph.inputs):
         raise NodeError(f"{len(values)} inputs for the {len(graph.inputs)} of subgraph {graph.name!r}")
@@ -36,7 +36,7 @@ def _results(net: Net, graph: Subgraph, values: Sequence[str]) -> list[str]:
         for index, value in zip(graph.inputs, values, strict=True):
             net.define(index, value)
         for operator in graph.operators:
-            handler = HANDLERS.get(operator.code)
+            handler = handler_of(operator, net)
             if handler is None:
                 raise NodeError(f"subgraph {graph.name!r} has {operator.label}, which is not supported")
             net.current = operator

@@ -372,6 +372,12 @@ def _permuted(type_: TensorType, perm: Sequence[int]) -> TensorType:
     return type_.with_shape([type_.shape[i] for i in perm])
 
 
+def densify(operator: Operator, net: Net) -> None:
+    """DENSIFY: a sparse constant, which is dense since it was read."""
+    net.need(operator.inputs[0], "the sparse tensor")
+    net.define(operator.outputs[0], net.value(operator.inputs[0]))
+
+
 def zeros_like(operator: Operator, net: Net) -> None:
     """ZEROS_LIKE: a constant."""
     out = net.type(operator.outputs[0]).with_shape(net.type(operator.inputs[0]).shape)
@@ -387,5 +393,5 @@ HANDLERS = {
     **dict.fromkeys(("DEPTH_TO_SPACE", "SPACE_TO_DEPTH"), depth_space),
     "CONCATENATION": concatenation, "PACK": pack, "UNPACK": unpack, "SLICE": slice_, "STRIDED_SLICE": strided_slice,
     "TRANSPOSE": transpose, "SHAPE": shape, "TILE": tile, "REVERSE_V2": reverse, "ZEROS_LIKE": zeros_like,
-    "SPACE_TO_BATCH_ND": space_to_batch, "BATCH_TO_SPACE_ND": batch_to_space,
+    "SPACE_TO_BATCH_ND": space_to_batch, "BATCH_TO_SPACE_ND": batch_to_space, "DENSIFY": densify,
 }  # fmt: skip

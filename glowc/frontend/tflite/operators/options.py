@@ -54,7 +54,13 @@ def padding(
     operator: Operator, size: Sequence[int], kernel: Sequence[int], stride: Sequence[int], dilation: Sequence[int]
 ) -> tuple[int, ...]:
     """Return the padding (begins, then ends) of every axis: TensorFlow's SAME, of which the end has the odd one."""
-    mode = option(operator, "Padding")
+    return padded(option(operator, "Padding"), size, kernel, stride, dilation)
+
+
+def padded(
+    mode: int, size: Sequence[int], kernel: Sequence[int], stride: Sequence[int], dilation: Sequence[int]
+) -> tuple[int, ...]:
+    """As `padding`, for a mode that is no option of the schema's."""
     if mode == VALID:
         return (0,) * (2 * len(size))
     if mode != SAME:
