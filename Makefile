@@ -72,6 +72,11 @@ test-torch: setup  #- PyTorch modules through glowc, with PyTorch installed: TOR
 load-bench: setup  #- what a call of glowc.load's costs besides the inference
 	$(PY) scripts/bench_load.py
 
+.PHONY: trees-bench
+trees-bench: setup  #- forests of int8 features on a Cortex-M4 next to emlearn and m2cgen: ARGS="--data digits --opt=-Os"
+	$(PY) -m pip install -q emlearn m2cgen
+	$(PY) scripts/bench_trees.py $(ARGS)
+
 .PHONY: fuzz fuzz-quantize fuzz-import fuzz-bytes
 fuzz: setup  #- new random networks against onnxruntime: SECONDS=600, SEED=the first one, BOARD=also run there
 	$(PY) scripts/fuzz.py --seconds $(or $(SECONDS),600) $(if $(SEED),--first $(SEED)) $(if $(BOARD),--board $(BOARD))

@@ -11,7 +11,7 @@ from importlib import import_module
 __version__ = "0.1.0"
 
 _API = ("CompileOptions", "CompiledModel", "GlowcError", "ImageFormat", "InferenceSession", "LoadedModel", "Precision",
-        "QuantizeOptions", "compile", "load", "quantize")  # fmt: skip
+        "QuantizeOptions", "compile", "from_sklearn", "load", "quantize")  # fmt: skip
 __all__ = ["__version__", *_API]
 
 

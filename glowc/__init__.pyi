@@ -9,6 +9,7 @@ from glowc.api import LoadedModel as LoadedModel
 from glowc.api import Precision as Precision
 from glowc.api import QuantizeOptions as QuantizeOptions
 from glowc.api import compile as compile
+from glowc.api import from_sklearn as from_sklearn
 from glowc.api import load as load
 from glowc.api import quantize as quantize
 

@@ -3,6 +3,7 @@
 from glowc.api.build import CompiledModel, compile, quantize
 from glowc.api.loaded import LoadedModel, load
 from glowc.api.session import InferenceSession, NodeArg
+from glowc.api.sklearn import from_sklearn
 from glowc.compiler.options import CompileOptions
 from glowc.errors import GlowcError
 from glowc.quant.data import ImageFormat
@@ -10,4 +11,4 @@ from glowc.quant.precision import Precision
 from glowc.quant.quantizer import QuantizeOptions
 
 __all__ = ["CompileOptions", "CompiledModel", "GlowcError", "ImageFormat", "InferenceSession", "LoadedModel", "NodeArg",
-           "Precision", "QuantizeOptions", "compile", "load", "quantize"]  # fmt: skip
+           "Precision", "QuantizeOptions", "compile", "from_sklearn", "load", "quantize"]  # fmt: skip

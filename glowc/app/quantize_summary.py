@@ -52,12 +52,14 @@ def tuned_data(search: Tuned | None) -> dict[str, object]:
 
 
 def int8_saving(compiled: Compiled, model: Path) -> str | None:
-    """Return what int8 would save of a float model on a Cortex-M, and how to get it; None for any other model."""
+    """Return what int8 would save of a float model on a Cortex-M, and how to get it; None for trees and others."""
     from glowc.passes.quant.float_layers import has_quantized_activations
 
     names = [*compiled.graph.inputs, *(n for node in compiled.graph.nodes for n in node.outputs if n)]
     floats = [n for n in names if compiled.graph.types[n].dtype.is_float]
     if not compiled.board.cpu.name.startswith("cortex-m") or has_quantized_activations(compiled.graph) or not floats:
+        return None
+    if any(node.op == "Trees" for node in compiled.graph.nodes):
         return None
     constants, arena = compiled.report["weights_bytes"], compiled.report["arena_bytes"]
     return (

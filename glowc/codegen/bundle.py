@@ -15,7 +15,7 @@ from glowc.codegen.elf_object import elf_object, machine_of
 from glowc.codegen.export import FOLDER, check_core, check_package, check_weights, exported, placed, weights_of
 from glowc.codegen.headers import RUNTIME_FILES
 from glowc.codegen.kernels import environment, extern_files, foreign_headers
-from glowc.codegen.names import c_lines, is_ident, prints_math
+from glowc.codegen.names import c_lines, c_string, is_ident, prints_math
 from glowc.codegen.package import package_fields
 from glowc.codegen.places import Places, check_parts, guard_zones, unused_pointers
 from glowc.codegen.segments import PieceView, piece_views, printed_layer, slices_view
@@ -69,6 +69,7 @@ class BundleSpec:
     line_bytes: int = 1  # of the data cache that the arena shares no line of with other variables
     form: str = FOLDER  # of the files: FOLDER or one of export.FORMS
     package: Mapping[str, str] = field(default_factory=dict)  # what it says of its maker, where it is a package
+    texts: Mapping[str, tuple[str, ...]] = field(default_factory=dict)  # what numbers of outputs mean
 
 
 @dataclass(frozen=True, slots=True)
@@ -150,6 +151,7 @@ def view_model(
     m = PrintedModel(
         name=spec.name, prefix=prefix, cpu=spec.cpu, opt=spec.opt, model_hash=spec.model_hash, options=spec.options,
         entry=spec.entry_name or f"{prefix}_invoke", macros=[(name, *entry) for name, entry in spec.macros.items()],
+        texts={name: [" ".join(c_string(t).split("\n        ")) for t in texts] for name, texts in spec.texts.items()},
         cpu_flags=" ".join(spec.cpu_flags), features=spec.features, guard=core_guard(program, spec.features),
         loop_bytes=spec.loop_bytes, code_section=spec.code_section,
         arena_bytes=max(arena_bytes, 1), arena_align=align, line_bytes=spec.line_bytes,

@@ -166,6 +166,7 @@ class PrintedModel(PrintedBundle):
     unused: Sequence[str]
     caller_io: bool
     macros: Sequence[tuple[str, int, str]]
+    texts: Mapping[str, Sequence[str]]
     zones: Sequence[Zone]
     guard_bytes: int
     slices: SlicesView | None = None

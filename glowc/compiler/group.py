@@ -136,6 +136,7 @@ def _check_models(compiled: Sequence[Compiled], spec: GroupSpec) -> None:
 def _model(compiled: Compiled, source: Path) -> GroupModel:
     program, plan = compiled.program, compiled.plan
     spec = spec_of(source, compiled.graph, compiled.board, compiled.options, compiled.edge)
+    spec = replace(spec, texts=compiled.imported.texts)
     vectors = (f"{spec.name}_golden.h", f"{spec.name}_golden.c")
     golden = {name: text for name, text in compiled.bundle.files.items() if name in vectors}
     return GroupModel(program, Places(local_offsets(plan)), plan.arena_bytes, spec, golden)

@@ -134,7 +134,7 @@ def compile_model(
     form = _optimised(imported, options, board)  # graph -> graph
     check_least(form.graph, board, options)
     golden = _golden(options, imported, form.edge)
-    spec = replace(spec_of(source, form.graph, board, options, form.edge), macros=form.macros)
+    spec = replace(spec_of(source, form.graph, board, options, form.edge), macros=form.macros, texts=imported.texts)
     known_candidates: dict[bool, Candidates] = {}
 
     def attempt(flash: int | None) -> Printed:

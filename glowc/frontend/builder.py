@@ -70,6 +70,7 @@ class Builder:
         self.keep_unknown = keep_unknown
         self.current: OnnxNode | None = None
         self.read: set[str] = set()
+        self.texts: dict[str, tuple[str, ...]] = {}  # of values whose numbers mean texts
         self._names, self._node_names = _Names(names), _Names(())
         self._producer: dict[str, Node] = {}
         self._known: dict[str, np.ndarray] = {}

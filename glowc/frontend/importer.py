@@ -22,6 +22,7 @@ from glowc.frontend.fold import can_evaluate, evaluate, find_schema, infer_onnx
 from glowc.frontend.functions import inline, schema_function
 from glowc.frontend.given import with_shapes, with_values
 from glowc.frontend.half import HALF, OTHER_FLOATS, computes_in_half, widened_model, widened_node
+from glowc.frontend.ml_scores import ML
 from glowc.frontend.normalize import SAME_IN_MICROSOFT, find_normalizer
 from glowc.frontend.onnx_model import OnnxModel, OnnxNode, read_model
 from glowc.frontend.order import finish, order_nodes
@@ -226,7 +227,7 @@ class _Importer:
         elif rewrite is not None:
             before = len(b.nodes)
             self._import_all(rewrite(node, b), node)
-            if b.keep_unknown and node.op in _SIGNALS:
+            if b.keep_unknown and (node.op in _SIGNALS or node.domain == ML):
                 self._keep(node, before, tuple(b.types[name] for name in node.outputs))
         else:
             self._plain(node)
@@ -275,13 +276,13 @@ class _Importer:
     def _keep(self, node: OnnxNode, before: int, types: tuple[TensorType, ...] | None = None) -> bool:
         """Have an operator of ONNX as it is, not what it became, where the caller keeps what glowc lacks."""
         self.builder.rollback(before)
-        if not self.builder.keep_unknown or node.domain or node.op in QDQ:
+        if not self.builder.keep_unknown or node.domain not in ("", ML) or node.op in QDQ:
             return False
         types = types or infer_onnx(node, self.builder.types, self.builder.consts)
         if types is None or any(isinstance(value, onnx.GraphProto) for value in node.attrs.values()):
             return False
         attrs = {key: attr_value(value) for key, value in node.attrs.items()}
-        self.builder.emit(f"{ONNX_DOMAIN}::{node.op}", node.inputs, attrs, node.outputs, types)
+        self.builder.emit(f"{node.domain or ONNX_DOMAIN}::{node.op}", node.inputs, attrs, node.outputs, types)
         return True
 
     def _opdef(self, node: OnnxNode) -> OpDef | None:

@@ -111,7 +111,18 @@ def finish(b: Builder, name: str, inputs: tuple[str, ...], outputs: tuple[str, .
         tuple(nodes),
         {names.get(value, value): type_ for value, type_ in b.types.items() if value in used},
         {names.get(value, value): array for value, array in b.consts.items() if value in used},
+        texts={out: texts for out in outputs if (texts := _texts(b, out))},
     )
+
+
+def _texts(b: Builder, value: str) -> tuple[str, ...]:
+    """Return what the numbers of a value mean: its own texts, or those of what it has the shape changed of."""
+    while value not in b.texts:
+        node = b.producer(value)
+        if node is None or node.op not in ("Reshape", "Identity", "Cast", "Squeeze", "Unsqueeze", "Flatten"):
+            return ()
+        value = node.inputs[0]
+    return b.texts[value]
 
 
 def _needed_nodes(nodes: list[Node], outputs: tuple[str, ...]) -> list[Node]:

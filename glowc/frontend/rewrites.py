@@ -9,10 +9,13 @@ from glowc.frontend import (
     half,
     rewrites_fused,
     rewrites_math,
+    rewrites_ml,
     rewrites_places,
     rewrites_quant,
     rewrites_signal,
+    rewrites_svm,
     rewrites_transformer,
+    rewrites_trees,
 )
 from glowc.frontend.chain import Rewrites
 
@@ -24,4 +27,7 @@ REWRITES: Rewrites = {
     **rewrites_fused.REWRITES,
     **rewrites_signal.REWRITES,
     **half.REWRITES,
+    **rewrites_trees.REWRITES,
+    **rewrites_ml.REWRITES,
+    **rewrites_svm.REWRITES,
 }

@@ -97,7 +97,8 @@ class Graph:
     """Nodes in a topological order; values are names, each with a type; constants hold their arrays.
 
     `inputs` and `outputs` are those of the caller; `states` are values that the model keeps between inferences.
-    `aliases` of an imported graph are what its inputs and outputs are called in the file besides.
+    `aliases` of an imported graph are what its inputs and outputs are called in the file besides, `texts` what the
+    numbers from 0 on of an output mean, where the file has texts for them.
     """
 
     name: str
@@ -108,6 +109,7 @@ class Graph:
     consts: Mapping[str, np.ndarray]
     states: tuple[State, ...] = ()
     aliases: Mapping[str, str] = field(default_factory=dict)
+    texts: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
 
     @property
     def sources(self) -> tuple[str, ...]:

@@ -26,6 +26,7 @@ from glowc.passes.fuse.fuse_dynamic import FuseDynamic
 from glowc.passes.fuse.fuse_gelu import FuseGelu
 from glowc.passes.fuse.fuse_layer_norm import FuseLayerNorm
 from glowc.passes.fuse.fuse_lut import FuseLut
+from glowc.passes.fuse.trees_on_codes import TreesOnCodes
 from glowc.passes.layout.canonicalize_fc import CanonicalizeFc
 from glowc.passes.layout.hoist_slice import HoistSlice
 from glowc.passes.layout.sink_transpose import SinkTranspose
@@ -127,6 +128,7 @@ PIPELINE: tuple[Step, ...] = (
     MarkFewCodes(),  # after dead-channels, on the weights that are left
     FuseLut(),  # last: no other pass looks into a table
     FuseChannelLines(),  # after fuse-lut, which takes what is the same for all channels
+    TreesOnCodes(),  # last, when no DequantizeLinear moves any more
     Repeat((Cse(), DropIdentity(), DeadCode())),  # what the rewrites above made twice or left over
 )
 

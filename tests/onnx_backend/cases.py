@@ -145,7 +145,7 @@ def _group(model: onnx.ModelProto, op: str) -> str:
         return "strings"
     if kinds - _ORDINARY - _NARROW - _HALF - _CODED:
         return "exotic types"
-    if any(node.domain not in ("", "ai.onnx", "ai.onnx.preview") for node in model.graph.node):
+    if any(node.domain not in ("", "ai.onnx", "ai.onnx.ml", "ai.onnx.preview") for node in model.graph.node):
         return "other domains"
     if kinds & (_HALF | _CODED):
         return "small-floats"
