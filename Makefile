@@ -153,7 +153,7 @@ site: setup-quick  #- the documentation as a website: build/site
 	$(PY) -m pip install -q --no-build-isolation -e '.[site]'
 	NO_MKDOCS_2_WARNING=1 $(PY) -m mkdocs build --strict
 
-.PHONY: bench bench-cores bench-host bench-kernels bench-large bench-memory quant-bench sixteen-bench narrow-bench tflite-bench constants ref-layers costs costs-check schedules stack-costs flips stack house twice codegen-diff disasm-diff
+.PHONY: bench bench-cores bench-host bench-kernels bench-large bench-memory bench-wide quant-bench sixteen-bench narrow-bench tflite-bench constants ref-layers costs costs-check schedules stack-costs flips stack house twice codegen-diff disasm-diff
 bench: setup  #- measure the sample models on the boards
 	$(PY) scripts/bench.py
 
@@ -173,6 +173,9 @@ bench-host: setup  #- time on this machine, compared with onnxruntime
 	$(PY) scripts/bench_host.py $(foreach m,mlperf_ic_resnet8 mlperf_kws_dscnn mlperf_vww_mobilenetv1 \
 	  mlperf_ad_autoencoder torch_tinybert_qdq mlperf_ic_resnet8_fp32 mlperf_kws_dscnn_fp32 \
 	  mlperf_vww_mobilenetv1_fp32 torch_tinybert_fp32,../shared/models/$(m)/model.onnx) mobilenet_v2 resnet50 bert_mini
+
+bench-wide: setup  #- instructions with SVE2 of 128, 256 and 512 bits, compared with dot products
+	$(PY) scripts/bench_wide.py resnet50
 
 bench-memory: setup-quick  #- arena of the sample models under every memory plan
 	$(PY) scripts/bench_memory.py

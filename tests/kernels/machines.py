@@ -155,7 +155,7 @@ MACHINES = (
             f"{_AARCH64}-sve{8 * n}",
             "linux-aarch64",
             "page",
-            cpu="neoverse-n2",
+            cpu="armv9-sve2",
             beyond=f"{_AARCH64}-i8mm",
             vector_bytes=n,
         )
