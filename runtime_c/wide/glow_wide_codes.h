@@ -117,7 +117,7 @@ typedef struct {
   int32_t fixed;
 } glow_wide_end512_t;
 
-GLOW_WIDE_ALWAYS GLOW_WIDE_VNNI glow_wide_end512_t glow_wide_ends512(const glow_wide_layer_t *layer) {
+GLOW_WIDE_ALWAYS GLOW_WIDE_AVX512 glow_wide_end512_t glow_wide_ends512(const glow_wide_layer_t *layer) {
   const glow_wide_end512_t end = {_mm512_set1_ps((float)(layer->lo - layer->zp)),
                                  _mm512_set1_ps((float)(layer->hi - layer->zp)),
                                  _mm512_set1_epi32(layer->zp),
@@ -128,12 +128,12 @@ GLOW_WIDE_ALWAYS GLOW_WIDE_VNNI glow_wide_end512_t glow_wide_ends512(const glow_
 }
 
 /* `count` lanes, or all */
-GLOW_WIDE_ALWAYS GLOW_WIDE_VNNI __mmask16 glow_wide_mask(int32_t count) {
+GLOW_WIDE_ALWAYS GLOW_WIDE_AVX512 __mmask16 glow_wide_mask(int32_t count) {
   return (__mmask16)(count < GLOW_WIDE_LANES ? (1 << count) - 1 : 0xffff);
 }
 
 /* glow_q31_scale of sixteen sums */
-GLOW_WIDE_ALWAYS GLOW_WIDE_VNNI __m512i glow_wide_q31_512(__m512i sums, __m512i mul, __m512i shift) {
+GLOW_WIDE_ALWAYS GLOW_WIDE_AVX512 __m512i glow_wide_q31_512(__m512i sums, __m512i mul, __m512i shift) {
   const __m512i zero = _mm512_setzero_si512(), one = _mm512_set1_epi32(1), half = _mm512_set1_epi64(1 << 30);
   const __m512i x = _mm512_sllv_epi32(sums, _mm512_max_epi32(shift, zero));
   const __m512i right = _mm512_max_epi32(_mm512_sub_epi32(zero, shift), zero);
@@ -148,7 +148,7 @@ GLOW_WIDE_ALWAYS GLOW_WIDE_VNNI __m512i glow_wide_q31_512(__m512i sums, __m512i 
 }
 
 /* sixteen sums -> codes; `ends` are those of the stream */
-GLOW_WIDE_ALWAYS GLOW_WIDE_VNNI void glow_wide_end512(__m512i sums, const int8_t *ends, const glow_wide_end512_t *end, int8_t *to,
+GLOW_WIDE_ALWAYS GLOW_WIDE_AVX512 void glow_wide_end512(__m512i sums, const int8_t *ends, const glow_wide_end512_t *end, int8_t *to,
                                                    __mmask16 mask) {
   __m512i codes;
   if (end->fixed) {
@@ -169,7 +169,7 @@ GLOW_WIDE_ALWAYS GLOW_WIDE_VNNI void glow_wide_end512(__m512i sums, const int8_t
     glow_wide_end512(s##i, ends, end, to[i] + o, mask);   \
   }
 #define GLOW_WIDE_TILE(name, EACH)                                                                                     \
-  GLOW_WIDE_ALWAYS GLOW_WIDE_VNNI void name(const int8_t *w, int32_t steps, const uint8_t *x, int8_t *const *to,         \
+  GLOW_WIDE_ALWAYS GLOW_WIDE_AVX512 void name(const int8_t *w, int32_t steps, const uint8_t *x, int8_t *const *to,         \
                                           int32_t pixels, int32_t o, const int32_t *starts,                          \
                                           const glow_wide_end512_t *end, __mmask16 mask) {                             \
     const __m512i bias = _mm512_loadu_si512(w);                                                                       \
@@ -191,7 +191,7 @@ GLOW_WIDE_TILE(glow_wide_four512, GLOW_WIDE_4)
 #undef GLOW_WIDE_TILE
 
 /* one pixel: four sums of every fourth step */
-GLOW_WIDE_ALWAYS GLOW_WIDE_VNNI void glow_wide_one512(const int8_t *w, int32_t steps, const uint8_t *x, int8_t *to,
+GLOW_WIDE_ALWAYS GLOW_WIDE_AVX512 void glow_wide_one512(const int8_t *w, int32_t steps, const uint8_t *x, int8_t *to,
                                                    int32_t start, const glow_wide_end512_t *end, __mmask16 mask) {
   const int8_t *ends = w + 64;
   __m512i s0 = _mm512_add_epi32(_mm512_loadu_si512(w), _mm512_set1_epi32(start)), s1 = _mm512_setzero_si512(), s2 = s1, s3 = s1;
@@ -210,7 +210,7 @@ GLOW_WIDE_ALWAYS GLOW_WIDE_VNNI void glow_wide_one512(const int8_t *w, int32_t s
   glow_wide_end512(s0, ends, end, to, mask);
 }
 
-GLOW_WIDE_VNNI __attribute__((unused)) static void glow_wide_layer_vnni(const glow_wide_layer_t *layer, const uint8_t *x,
+GLOW_WIDE_AVX512 __attribute__((unused)) static void glow_wide_layer_avx512(const glow_wide_layer_t *layer, const uint8_t *x,
                                                                       int8_t *const *to, int32_t pixels) {
   const glow_wide_end512_t end = glow_wide_ends512(layer);
   const int8_t *w = layer->weights;
@@ -315,6 +315,52 @@ GLOW_WIDE_AVX2 __attribute__((unused)) static void glow_wide_layer_avx2(const gl
 }
 #undef GLOW_WIDE_WIDE
 #undef GLOW_WIDE_STEP
+
+/* Four pixels and two vectors of sums by VNNI. The instruction has two encodings: that of AVX-512 shows on a CPU without
+ * AVX-VNNI what this code computes. */
+#define GLOW_WIDE_START(i)                                                     \
+  const uint8_t *x##i = x + (p + i < pixels ? p + i : p) * pitch;              \
+  __m256i a##i = _mm256_setzero_si256(), b##i = a##i;
+#define GLOW_WIDE_STEP(i)                                                       \
+  {                                                                             \
+    const __m256i four = _mm256_set1_epi32(glow_wide_four(x##i + 4 * k));       \
+    a##i = GLOW_WIDE_DOT(a##i, four, v);                                        \
+    b##i = GLOW_WIDE_DOT(b##i, four, u);                                        \
+  }
+#define GLOW_WIDE_FINISH(i)                                                                                   \
+  if (p + i < pixels) {                                                                                       \
+    const __m256i start = _mm256_set1_epi32(layer->starts != NULL ? layer->starts[p + i] : 0);                \
+    glow_wide_store256(_mm256_add_epi32(a##i, start), _mm256_add_epi32(b##i, start), w, to[p + i] + o,        \
+                       layer->outputs - o, layer);                                                            \
+  }
+#define GLOW_WIDE_LAYER(name)                                                                                           \
+  __attribute__((unused)) static void name(const glow_wide_layer_t *layer, const uint8_t *x, int8_t *const *to,         \
+                                           int32_t pixels) {                                                            \
+    const int8_t *w = layer->weights;                                                                                   \
+    const int64_t steps = layer->steps, pitch = 4 * steps;                                                              \
+    for (int32_t o = 0; o < layer->outputs; o += GLOW_WIDE_LANES, w += glow_wide_head(layer) + 64 * steps) {            \
+      const int8_t *weights = w + glow_wide_head(layer);                                                                \
+      for (int32_t p = 0; p < pixels; p += 4) {                                                                         \
+        GLOW_WIDE_4(GLOW_WIDE_START)                                                                                    \
+        for (int64_t k = 0; k < steps; k++) {                                                                           \
+          const __m256i v = _mm256_loadu_si256((const void *)(weights + 64 * k));                                       \
+          const __m256i u = _mm256_loadu_si256((const void *)(weights + 64 * k + 32));                                  \
+          GLOW_WIDE_4(GLOW_WIDE_STEP)                                                                                   \
+        }                                                                                                               \
+        GLOW_WIDE_4(GLOW_WIDE_FINISH)                                                                                   \
+      }                                                                                                                 \
+    }                                                                                                                   \
+  }
+#define GLOW_WIDE_DOT _mm256_dpbusd_avx_epi32
+GLOW_WIDE_AVX_VNNI GLOW_WIDE_LAYER(glow_wide_layer_avx_vnni)
+#undef GLOW_WIDE_DOT
+#define GLOW_WIDE_DOT _mm256_dpbusd_epi32
+GLOW_WIDE_AVX512 GLOW_WIDE_LAYER(glow_wide_layer_avx512_short)
+#undef GLOW_WIDE_DOT
+#undef GLOW_WIDE_START
+#undef GLOW_WIDE_STEP
+#undef GLOW_WIDE_FINISH
+#undef GLOW_WIDE_LAYER
 #endif
 
 #if defined(GLOW_WIDE_SVE2)
@@ -474,7 +520,14 @@ __attribute__((unused)) static void glow_wide_layer_sve(const glow_wide_layer_t 
 GLOW_INLINE void glow_wide_layer(const glow_wide_layer_t *layer, const uint8_t *x, int8_t *const *to, int32_t pixels) {
 #if defined(GLOW_WIDE_LEVELS)
   switch (glow_wide_level()) {
-    case 2: glow_wide_layer_vnni(layer, x, to, pixels); return;
+    case 3: glow_wide_layer_avx512(layer, x, to, pixels); return;
+    case 2:
+      if (glow_wide_has_avx_vnni()) {
+        glow_wide_layer_avx_vnni(layer, x, to, pixels);
+      } else {
+        glow_wide_layer_avx512_short(layer, x, to, pixels);
+      }
+      return;
     case 1: glow_wide_layer_avx2(layer, x, to, pixels); return;
     default: break;
   }

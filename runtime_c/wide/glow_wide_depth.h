@@ -48,7 +48,7 @@ GLOW_WIDE_ALWAYS GLOW_WIDE_AVX2 __m128i glow_wide_few128(const int8_t *from, int
     ADD_LOW_HIGH                                                \
   }
 
-GLOW_WIDE_VNNI __attribute__((unused)) static void glow_wide_depth_vnni(const glow_wide_layer_t *layer,
+GLOW_WIDE_AVX512 __attribute__((unused)) static void glow_wide_depth_avx512(const glow_wide_layer_t *layer,
                                                                       const int8_t *const *taps, int8_t *to) {
   const glow_wide_end512_t end = glow_wide_ends512(layer);
   const int8_t *w = layer->weights;
@@ -90,7 +90,8 @@ GLOW_WIDE_AVX2 __attribute__((unused)) static void glow_wide_depth_avx2(const gl
 GLOW_INLINE void glow_wide_depth(const glow_wide_layer_t *layer, const int8_t *const *taps, int8_t *to) {
 #if defined(GLOW_WIDE_LEVELS)
   switch (glow_wide_level()) {
-    case 2: glow_wide_depth_vnni(layer, taps, to); return;
+    case 3: glow_wide_depth_avx512(layer, taps, to); return;
+    case 2:
     case 1: glow_wide_depth_avx2(layer, taps, to); return;
     default: break;
   }

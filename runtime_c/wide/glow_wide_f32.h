@@ -55,7 +55,7 @@ __attribute__((unused)) static void glow_wide_taps_plain(const glow_wide_floats_
 
 #if defined(GLOW_WIDE_LEVELS)
 /* v between two limits; NaN stays */
-GLOW_WIDE_ALWAYS GLOW_WIDE_VNNI __m512 glow_wide_limited512(__m512 v, const glow_wide_floats_t *layer) {
+GLOW_WIDE_ALWAYS GLOW_WIDE_AVX512 __m512 glow_wide_limited512(__m512 v, const glow_wide_floats_t *layer) {
   return _mm512_min_ps(_mm512_set1_ps(layer->hi), _mm512_max_ps(_mm512_set1_ps(layer->lo), v));
 }
 
@@ -87,7 +87,7 @@ GLOW_WIDE_ALWAYS GLOW_WIDE_AVX2 __m256 glow_wide_limited256(__m256 v, const glow
   _mm512_mask_storeu_ps(to[i] + o, mask, glow_wide_limited512(a##i, layer));
 #define GLOW_WIDE_ONE(M) M(0)
 #define GLOW_WIDE_TILE(name, EACH)                                                                                \
-  GLOW_WIDE_ALWAYS GLOW_WIDE_VNNI void name(const glow_wide_floats_t *layer, const float *w, const float *const *x, \
+  GLOW_WIDE_ALWAYS GLOW_WIDE_AVX512 void name(const glow_wide_floats_t *layer, const float *w, const float *const *x, \
                                           float *const *to, int32_t o) {                                        \
     const __mmask16 mask = (__mmask16)((1 << glow_wide_lanes(layer->outputs - o)) - 1);                           \
     const __m512 bias = _mm512_loadu_ps(w), zero = _mm512_setzero_ps();                                          \
@@ -113,7 +113,7 @@ GLOW_WIDE_TILE(glow_wide_floats1, GLOW_WIDE_ONE)
 #undef GLOW_WIDE_FINISH
 #undef GLOW_WIDE_TILE
 
-GLOW_WIDE_VNNI __attribute__((unused)) static void glow_wide_floats_avx512(const glow_wide_floats_t *layer, const float *const *x,
+GLOW_WIDE_AVX512 __attribute__((unused)) static void glow_wide_floats_avx512(const glow_wide_floats_t *layer, const float *const *x,
                                                                          float *const *to, int32_t pixels) {
   const float *w = layer->weights;
   for (int32_t o = 0; o < layer->outputs; o += GLOW_WIDE_LANES, w += GLOW_WIDE_LANES * (layer->inputs + 1)) {
@@ -127,7 +127,7 @@ GLOW_WIDE_VNNI __attribute__((unused)) static void glow_wide_floats_avx512(const
   }
 }
 
-GLOW_WIDE_VNNI __attribute__((unused)) static void glow_wide_taps_avx512(const glow_wide_floats_t *layer, const float *const *taps,
+GLOW_WIDE_AVX512 __attribute__((unused)) static void glow_wide_taps_avx512(const glow_wide_floats_t *layer, const float *const *taps,
                                                                        float *to) {
   const float *w = layer->weights;
   for (int32_t o = 0; o < layer->outputs; o += GLOW_WIDE_LANES, w += GLOW_WIDE_LANES * (layer->inputs + 1)) {
@@ -204,7 +204,8 @@ GLOW_WIDE_AVX2 __attribute__((unused)) static void glow_wide_taps_avx2(const glo
 GLOW_INLINE void glow_wide_floats(const glow_wide_floats_t *layer, const float *const *x, float *const *to, int32_t pixels) {
 #if defined(GLOW_WIDE_LEVELS)
   switch (glow_wide_level()) {
-    case 2: glow_wide_floats_avx512(layer, x, to, pixels); return;
+    case 3: glow_wide_floats_avx512(layer, x, to, pixels); return;
+    case 2:
     case 1: glow_wide_floats_avx2(layer, x, to, pixels); return;
     default: break;
   }
@@ -216,7 +217,8 @@ GLOW_INLINE void glow_wide_floats(const glow_wide_floats_t *layer, const float *
 GLOW_INLINE void glow_wide_taps(const glow_wide_floats_t *layer, const float *const *taps, float *to) {
 #if defined(GLOW_WIDE_LEVELS)
   switch (glow_wide_level()) {
-    case 2: glow_wide_taps_avx512(layer, taps, to); return;
+    case 3: glow_wide_taps_avx512(layer, taps, to); return;
+    case 2:
     case 1: glow_wide_taps_avx2(layer, taps, to); return;
     default: break;
   }

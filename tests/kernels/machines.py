@@ -126,6 +126,16 @@ MACHINES = (
         sampled="host-x86",
     ),
     Machine(
+        "host-x86-vnni",
+        "host",
+        "page",
+        cpu="x86-64",
+        opt="-O1",
+        defines=("GLOW_WIDE_MOST=2",),
+        beyond="host",
+        sampled="host-x86",
+    ),
+    Machine(
         "host-x86-plain",
         "host",
         "malloc",
