@@ -1,7 +1,8 @@
-"""Time of an inference on this machine, one thread, compared with onnxruntime in the same process.
+"""Time of an inference on this machine, compared with onnxruntime in the same process, with --threads 2 of both.
 
-MODEL is a file, or a name of scripts/known_nets.py. Both get the same inputs; the time is that of the calling thread,
-the median of 20 runs in turn. onnxruntime runs a session without options, but for one thread.
+MODEL is a file, or a name of scripts/known_nets.py. Both get the same inputs; the time is the median of 20 runs in
+turn: that of the calling thread, or with several threads by the clock. onnxruntime runs a session without options, but
+for the number of threads.
 """
 
 from __future__ import annotations
@@ -18,13 +19,15 @@ import onnxruntime
 from known_nets import NETS
 
 import glowc
+from glowc.board.flags import native_cpu
+from glowc.compiler.options import CompileOptions
 
 _ROUNDS = 20
 
 
-def _session(model: Path) -> tuple[Callable[[], object], dict[str, np.ndarray]]:
+def _session(model: Path, threads: int) -> tuple[Callable[[], object], dict[str, np.ndarray]]:
     options = onnxruntime.SessionOptions()
-    options.intra_op_num_threads = 1
+    options.intra_op_num_threads = threads
     session = onnxruntime.InferenceSession(str(model), options, providers=["CPUExecutionProvider"])
     rng, inputs = np.random.default_rng(0), {}
     for port in session.get_inputs():
@@ -37,22 +40,23 @@ def _session(model: Path) -> tuple[Callable[[], object], dict[str, np.ndarray]]:
     return lambda: session.run(None, inputs), inputs
 
 
-def _thread_seconds(call: Callable[[], object], calls: int) -> float:
-    begin = time.thread_time_ns()
+def _seconds(call: Callable[[], object], calls: int, threads: int) -> float:
+    clock = time.thread_time_ns if threads == 1 else time.perf_counter_ns
+    begin = clock()
     for _ in range(calls):
         call()
-    return (time.thread_time_ns() - begin) / calls / 1e9
+    return (clock() - begin) / calls / 1e9
 
 
-def measure(model: Path) -> tuple[float, float]:
+def measure(model: Path, threads: int, work: Path) -> tuple[float, float]:
     """Return the seconds of an inference by glowc and by onnxruntime."""
-    other, inputs = _session(model)
-    loaded = glowc.load(model)
+    other, inputs = _session(model, threads)
+    loaded = glowc.load(glowc.compile(model, work, cpu=native_cpu(), options=CompileOptions(cores=threads)))
     pairs = zip(inputs.values(), loaded.inputs, strict=True)
     arrays = [np.ascontiguousarray(a.reshape(port.shape)).astype(port.dtype.numpy) for a, port in pairs]
     calls = [lambda: loaded(*arrays), other]
-    often = max(1, int(0.002 / max(_thread_seconds(other, 3), 1e-7)))
-    rounds = [[_thread_seconds(call, often) for call in calls] for _ in range(_ROUNDS)]
+    often = max(1, int(0.002 / max(_seconds(other, 3, threads), 1e-7)))
+    rounds = [[_seconds(call, often, threads) for call in calls] for _ in range(_ROUNDS)]
     own, theirs = (statistics.median(column) for column in zip(*rounds, strict=True))
     return own, theirs
 
@@ -61,12 +65,14 @@ def main() -> None:
     """Print a line for each model."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("models", nargs="+", metavar="MODEL")
-    for name in parser.parse_args().models:
+    parser.add_argument("--threads", type=int, default=1)
+    args = parser.parse_args()
+    for name in args.models:
         with tempfile.TemporaryDirectory(prefix="glowc-host-") as folder:
             model = Path(folder) / f"{name}.onnx" if name in NETS else Path(name)
             if name in NETS:
                 NETS[name](model)
-            own, theirs = measure(model)
+            own, theirs = measure(model, args.threads, Path(folder) / "net")
         title = name if name in NETS else model.parent.name if model.stem == "model" else model.stem
         print(f"{title:28} {own * 1e3:9.3f} ms, onnxruntime {theirs * 1e3:9.3f} ms: {own / theirs:6.2f}", flush=True)
 
