@@ -172,7 +172,8 @@ bench-cores: setup  #- cycles of two and of four cores that share the layers of 
 bench-host: setup  #- time on this machine, compared with onnxruntime
 	$(PY) scripts/bench_host.py $(foreach m,mlperf_ic_resnet8 mlperf_kws_dscnn mlperf_vww_mobilenetv1 \
 	  mlperf_ad_autoencoder torch_tinybert_qdq mlperf_ic_resnet8_fp32 mlperf_kws_dscnn_fp32 \
-	  mlperf_vww_mobilenetv1_fp32 torch_tinybert_fp32,../shared/models/$(m)/model.onnx) mobilenet_v2 resnet50 bert_mini
+	  mlperf_vww_mobilenetv1_fp32 torch_tinybert_fp32,../shared/models/$(m)/model.onnx) mobilenet_v2 resnet50 bert_mini \
+	  squeezenet efficientnet_lite0 mobilenet_v2_fp32 resnet50_fp32 bert_mini_fp32
 
 bench-wide: setup  #- instructions with SVE2 of 128, 256 and 512 bits, compared with dot products
 	$(PY) scripts/bench_wide.py resnet50
