@@ -15,6 +15,7 @@ import numpy as np
 from glowc.errors import GroupError
 from glowc.graph.graph import Graph, Node, State
 from glowc.graph.types import TensorType
+from glowc.passes.time.growing import growing
 
 
 def chained(graphs: Sequence[Graph], labels: Sequence[str], name: str) -> Graph:
@@ -125,10 +126,13 @@ def _renamed(graph: Graph, names: Mapping[str, str]) -> Graph:
 def with_states(graph: Graph, pairs: Mapping[str, str]) -> Graph:
     """Return a graph whose inputs (keys) are what outputs were at the call before; zero at first.
 
-    InputError with everything that is no such pair.
+    Outputs that join rows to their input grow in place. A "*" in both names is any text. InputError with everything
+    that is no such pair.
     """
     if not pairs:
         return graph
+    pairs = _each(graph, pairs)
+    graph = growing(graph, pairs)
     wrong = [problem for pair in pairs.items() if (problem := _state_problem(graph, *pair))]
     twice = {name for name in pairs.values() if list(pairs.values()).count(name) > 1}
     wrong += [f'output "{name}" feeds several inputs' for name in sorted(twice)]
@@ -145,6 +149,20 @@ def with_states(graph: Graph, pairs: Mapping[str, str]) -> Graph:
         graph, inputs=tuple(n for n in graph.inputs if n not in pairs), types=types,
         outputs=tuple(n for n in graph.outputs if n not in pairs.values()), states=(*graph.states, *states),
     )  # fmt: skip
+
+
+def _each(graph: Graph, pairs: Mapping[str, str]) -> dict[str, str]:
+    """Return the pairs that patterns with a "*" are; one that no input matches stays."""
+    found: dict[str, str] = {}
+    for name, out in pairs.items():
+        begin, _, end = name.partition("*")
+        texts = [n[len(begin) : len(n) - len(end)] for n in graph.inputs if "*" in name and _matches(n, begin, end)]
+        found |= {name.replace("*", text, 1): out.replace("*", text, 1) for text in texts} if texts else {name: out}
+    return found
+
+
+def _matches(name: str, begin: str, end: str) -> bool:
+    return len(name) >= len(begin) + len(end) and name.startswith(begin) and name.endswith(end)
 
 
 def _state_problem(graph: Graph, name: str, out: str) -> str:

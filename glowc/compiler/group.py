@@ -70,9 +70,12 @@ def compile_group(
     named = [_named(source) for source in sources]
     golden, compiled = golden or {}, []
     _check_golden(golden, [name or path.stem for name, path in named])
+    _check_symbols(options.symbols, [name or path.stem for name, path in named])
     for name, path in named:
         progress(f"compiling {path}")
-        own = replace(options, name=name, weights="c", golden=golden.get(name or path.stem))
+        called = name or path.stem
+        symbols = _symbols_of(options.symbols, called)
+        own = replace(options, name=name, weights="c", golden=golden.get(called), symbols=symbols)
         compiled.append(compile_model(path, board, own))
         know_only(compiled[-1].known)
     _check_names([c.report["model"] for c in compiled], spec.name)
@@ -99,13 +102,26 @@ def _check_golden(golden: Mapping[str, Path], names: Sequence[str]) -> None:
         raise GroupError(f"--golden {unknown[0]}=...: no model of that name", hint=f"the models are {', '.join(names)}")
 
 
+def _symbols_of(symbols: Mapping[str, int], model: str) -> dict[str, int]:
+    """Return the sizes of dimensions of a model; those of MODEL:SYMBOL are its own."""
+    parts = [(*symbol.rpartition(":")[::2], size) for symbol, size in symbols.items()]
+    return {symbol: size for owner, symbol, size in sorted(parts) if owner in ("", model)}
+
+
+def _check_symbols(symbols: Mapping[str, int], names: Sequence[str]) -> None:
+    owners = {symbol.rpartition(":")[0] for symbol in symbols}
+    if unknown := sorted(owners - {"", *names}):
+        hint = f"the models are {', '.join(names)}"
+        raise GroupError(f"--define-symbol {unknown[0]}:...: no model of that name", hint=hint)
+
+
 def _check_options(options: CompileOptions) -> None:
     wrong = [
         flag
         for flag, given in (
             ("--name", options.name), ("--entry-name", options.entry_name), ("--golden", options.golden),
             ("--dump-ir", options.dump_dir), ("--dump-onnx", options.dump_onnx),
-            ("--stop-after", options.stop_after), ("--state", options.states),
+            ("--stop-after", options.stop_after),
             ("--stateful", options.stateful), ("--input-stream", options.input_stream != "whole"),
             ("--io-buffers", options.io_buffers != "arena"), ("--arena-split", options.arena_split),
             ("--region", options.regions), ("--memory-map", options.memory_map), ("--guard", options.guard),
@@ -126,11 +142,12 @@ def _check_names(names: Sequence[str], whole: str) -> None:
 
 
 def _check_models(compiled: Sequence[Compiled], spec: GroupSpec) -> None:
-    """A state would be written over by another model."""
+    """A state would be written over by another model; where all have the same states, they go on with them in turn."""
     kept = [c.report["model"] for c in compiled if c.report["states"]]
-    if kept and spec.share_arena:
+    alike = all(c.report["states"] == compiled[0].report["states"] for c in compiled)
+    if kept and spec.share_arena and not alike:
         text = f"{', '.join(kept)} keeps a state in the arena between calls; another model would write over it"
-        raise GroupError(text, hint="leave out --share-arena")
+        raise GroupError(text, hint="leave out --share-arena, or give all models the same states")
 
 
 def _model(compiled: Compiled, source: Path) -> GroupModel:

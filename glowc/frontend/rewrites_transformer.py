@@ -1,6 +1,7 @@
 """onnxruntime's fused operators of transformers -> ONNX's own operators.
 
-(Skip)(Simplified)LayerNormalization, FastGelu, BiasGelu, MultiHeadAttention, Attention and QAttention, without caches.
+(Skip)(Simplified)LayerNormalization, FastGelu, BiasGelu, MultiHeadAttention, Attention and QAttention, without caches;
+GroupQueryAttention, whose caches are buffers of a fixed length.
 Source: onnxruntime's ContribOperators.md. What a node asks beyond that is an error that names it.
 """
 
@@ -9,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from itertools import pairwise
+from typing import Any
 
 import numpy as np
 
@@ -164,6 +166,68 @@ def _projected(chain: Chain, x: str, weights: Callable[[slice], str], width: int
     return _attend(chain, q, k, v, sizes, scores_bias)
 
 
+def group_query_attention(node: OnnxNode, b: Builder) -> list[OnnxNode]:
+    """GroupQueryAttention(query, key, value, past_key, past_value, seqlens_k, -, cos, sin) of one sequence.
+
+    New rows go into the caches [1, kv_heads, most, head] at seqlens_k + 1 - length. Without a key, the query has all.
+    """
+    _refuse(node, inputs={9: "position_ids", 10: "attention_bias", 11: "head_sink"}, used_outputs=3)
+    _check_group(node)
+    chain, heads, kept = Chain(node, b, OPSET), node.int_("num_heads", 0), node.int_("kv_num_heads", 0)
+    if not (node.input(3) and node.input(4)) or b.type(node.inputs[3]).rank != 4:
+        raise NodeError("past_key and past_value must be buffers [1, kv_num_heads, rows, head_size]")
+    (batch, length, _), (_, _, most, size) = b.type(node.inputs[0]).shape, b.type(node.inputs[3]).shape
+    if batch != 1 or heads < 1 or kept < 1 or heads % kept or length > most:
+        raise NodeError(f"{batch} sequences of {length}, {heads} heads in {kept} groups, buffers of {most} rows")
+    back = chain.const(np.full(1, 1 - length, np.int32))
+    first = chain.add("Add", chain.add("Reshape", node.inputs[5], chain.ints(1)), back)
+    q, k, v = _heads_of_groups(chain, first, (length, heads, kept, size))
+    rows = [
+        chain.add("Append", past, new, first, out=out, axis=2)
+        for past, new, out in zip(node.inputs[3:5], (k, v), (*node.outputs[1:3], "", "")[:2], strict=True)
+    ]
+    steps, scale = (most * size, size), node.float_("scale", 0.0) or float(size) ** -0.5
+    attrs: dict[str, Any] = {"group": heads // kept, "rows": most, "value": size, "causal": 1}
+    attrs |= {"k_steps": steps, "v_steps": steps, "scale": scale}
+    mixed = chain.add("Attend", q, *rows, first, **attrs)
+    joined = chain.add("Transpose", mixed, perm=(0, 2, 1, 3))
+    chain.shaped(joined, (1, length, heads * size), out=node.outputs[0])
+    return chain.nodes
+
+
+def _check_group(node: OnnxNode) -> None:
+    """Raise NodeError for what changes the scores or the caches of a GroupQueryAttention."""
+    plain = {"local_window_size": -1, "softcap": 0.0, "smooth_softmax": 0, "kv_cache_bit_width": 0}
+    wrong = [key for key, value in plain.items() if node.attrs.get(key, value) != value]
+    wrong += [key for key in ("k_quant_type", "v_quant_type") if node.attrs.get(key, "NONE") != "NONE"]
+    if wrong:
+        raise NodeError(f"attribute {wrong[0]} = {node.attrs[wrong[0]]!r} is not supported")
+
+
+def _heads_of_groups(chain: Chain, first: str, sizes: tuple[int, int, int, int]) -> list[str]:
+    """Return query, key and value as [1, heads, length, size], turned by their positions where the node says so."""
+    node, (length, heads, kept, size) = chain.node, sizes
+    parts = list(node.inputs[:3])
+    if not node.input(1):
+        ends = [0, heads * size, (heads + kept) * size, (heads + 2 * kept) * size]
+        parts = [
+            chain.add("Slice", node.inputs[0], chain.ints(low), chain.ints(high), chain.ints(2))
+            for low, high in pairwise(ends)
+        ]
+    if node.int_("do_rotary", 0):
+        steps = chain.const(np.arange(length, dtype=np.int32).reshape(1, length))
+        at = chain.add("Cast", chain.add("Add", first, steps), to=7)
+        swapped = node.int_("rotary_interleaved", 0)
+        for i, count in enumerate((heads, kept)):
+            parts[i] = chain.add(
+                "RotaryEmbedding", parts[i], *node.inputs[7:9], at, version=23, num_heads=count, interleaved=swapped
+            )
+    return [
+        chain.add("Transpose", chain.shaped(part, (1, length, count, size)), perm=(0, 2, 1, 3))
+        for part, count in zip(parts, (heads, kept, kept), strict=True)
+    ]
+
+
 REWRITES: Rewrites = {
     ("", "SimplifiedLayerNormalization"): simplified_norm,
     (MICROSOFT, "SimplifiedLayerNormalization"): simplified_norm,
@@ -174,4 +238,5 @@ REWRITES: Rewrites = {
     (MICROSOFT, "MultiHeadAttention"): multi_head_attention,
     (MICROSOFT, "Attention"): attention,
     (MICROSOFT, "QAttention"): quantised_attention,
+    (MICROSOFT, "GroupQueryAttention"): group_query_attention,
 }

@@ -11,7 +11,7 @@ import numpy as np
 
 from glowc.board import Cpu
 from glowc.errors import InternalError, UnsupportedError
-from glowc.graph.graph import Graph, Node
+from glowc.graph.graph import Graph, Node, State
 from glowc.graph.types import DType, TensorType, type_of
 from glowc.kernels.base import PLAIN, KernelVariant, Prepared, fits, prepare, prepared_instr, streams_rows
 from glowc.kernels.choice import candidates
@@ -99,6 +99,7 @@ class Lowering:
         self.states: dict[str, np.ndarray] = {}
         self.narrow: set[str] = set()
         self._const_names: dict[tuple[bytes, str, tuple[int, ...]], str] = {}
+        self._homes = {state.next: state.value for state in graph.states if grows_in_place(graph, state)}
         for name in (*graph.inputs, *graph.outputs):
             self._value_buffer(name)
         for state in graph.states:
@@ -267,6 +268,8 @@ class Lowering:
     def keep_states(self) -> None:
         """Emit the copies that let states become what the inference made of them."""
         for state in self.graph.states:
+            if state.next in self._homes:
+                continue
             self.node = Node(f"{state.value}_kept", "State", (), (state.value,))
             emit_copy(self, self.read(state.next), self.read(state.value), whole(self.type(state.value).shape))
 
@@ -284,6 +287,7 @@ class Lowering:
         )  # fmt: skip
 
     def _value_buffer(self, value: str) -> str:
+        value = self._homes.get(value, value)
         if value not in self.buffers:
             kind = BufferKind.ACTIVATION
             if value in self.graph.inputs:
@@ -306,6 +310,13 @@ class Lowering:
             index += 1
             name = f"{base}.{index}"
         return name
+
+
+def grows_in_place(graph: Graph, state: State) -> bool:
+    """Say whether a state becomes itself with new rows, so that nobody needs it without them."""
+    node = graph.producers().get(state.next)
+    grows = node is not None and node.op == "Append" and node.inputs[0] == state.value
+    return grows and len(graph.users().get(state.value, [])) == 1 and state.value not in graph.results
 
 
 def _check_call(

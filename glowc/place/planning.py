@@ -430,9 +430,18 @@ def plan_memory(
     """
     blocks = [replace(b, size_bytes=b.size_bytes + 2 * guard_bytes) for b in memory_blocks(program)]
     plan = memory.split(blocks, overlaps, rooms, accesses(program)) if rooms else None
-    plan = plan or memory.plan(blocks, overlaps)
+    plan = plan or memory.plan(blocks, overlaps, fixed=_state_places(program, blocks))
     memory.check(plan, blocks, overlaps)
     return replace(plan, offsets_bytes={name: at + guard_bytes for name, at in plan.offsets_bytes.items()})
+
+
+def _state_places(program: Program, blocks: Sequence[memory.Block]) -> dict[str, int]:
+    """Return where states lie: at the start of the arena, at the same place in all models that have the same ones."""
+    places, end = dict[str, int](), 0
+    for block in sorted((b for b in blocks if b.name in program.states), key=lambda b: (-b.align_bytes, b.name)):
+        places[block.name] = -(-end // block.align_bytes) * block.align_bytes
+        end = places[block.name] + block.size_bytes
+    return places
 
 
 def memory_overlaps(program: Program) -> tuple[memory.Overlap, ...]:

@@ -128,11 +128,36 @@ def test_command_says_what_sharing_saves_and_bench_takes_one_of_the_models(glowc
     assert glowc("compile", f"a={DIGITS}", f"b={DIGITS}", "--share-arena", "-o", "app").status == 0  # over its own
 
 
-def test_a_state_does_not_share_its_arena(glowc: Glowc) -> None:
-    proto = onnx.load(_other())
-    save(proto, "plain.onnx")
-    says = ["several models in one bundle cannot have --state"]
-    refused(glowc, "compile", "a=plain.onnx", f"b={DIGITS}", "--share-arena", "--state", "x=y", "-o", "app", says=says)
+def _sum(width: int | str, path: str) -> str:
+    """Save y = x - h, and a state h' = h + x."""
+    nodes = [helper.make_node("Sub", ["x", "h"], ["y"]), helper.make_node("Add", ["h", "x"], ["hn"])]
+    ends = [
+        [helper.make_tensor_value_info(n, TensorProto.FLOAT, [1, width]) for n in names]
+        for names in ("xh", ["y", "hn"])
+    ]
+    graph = helper.make_graph(nodes, "g", *ends)
+    onnx.save(helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17)], ir_version=8), path)
+    return path
+
+
+def test_models_with_other_states_do_not_share_an_arena(glowc: Glowc) -> None:
+    models = (f"a={_sum(3, 'a.onnx')}", f"b={_sum(4, 'b.onnx')}")
+    flags = ("--state", "h=hn", "-o", "app", "--group-name", "app")
+    says = ["a, b keeps a state in the arena"]
+    refused(glowc, "compile", *models, "--share-arena", *flags, says=says, hint="the same states")
+    assert glowc("compile", *models, "--share-weights", *flags).status == 0
+
+
+def test_a_size_of_one_model_of_a_group(glowc: Glowc) -> None:
+    models = (f"a={_sum('n', 'net.onnx')}", "b=net.onnx")
+    flags = ("--share-weights", "-o", "app", "--group-name", "app", "--define-symbol")
+    done = glowc("compile", *models, *flags, "n=3", "--define-symbol", "b:n=5")
+    assert done.status == 0, done.err
+    shapes = {m["model"]: m["inputs"][0]["shape"] for m in json.loads(Path("app/report.json").read_text())["models"]}
+    assert shapes == {"a": [1, 3], "b": [1, 5]}
+    refused(
+        glowc, "compile", *models, *flags, "c:n=5", says=["--define-symbol c:...: no model of that name"], hint="a, b"
+    )
 
 
 def test_test_vectors_of_models_of_a_group_pass_and_are_listed(glowc: Glowc, tmp_path: Path) -> None:

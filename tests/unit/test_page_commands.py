@@ -10,6 +10,7 @@ import shlex
 import shutil
 import sqlite3
 import subprocess
+import sys
 from pathlib import Path
 
 import numpy as np
@@ -90,6 +91,7 @@ def test_several_models_in_one_bundle_and_constants_as_a_blob(glowc: Glowc) -> N
     shutil.copy(DIGITS.with_name("digits_fp32.onnx"), "new_fp32.onnx")
     with np.load(DIGITS.with_name("digits_calibration.npz")) as data:
         np.savez("samples.npz", image=data["image"][:16])
+    subprocess.run([sys.executable, ROOT / "examples/llama/make_model.py"], check=True)
     for block in _blocks("OUTPUT.md", "sh"):
         _run(glowc, block)
     assert Path("build/app/app.h").is_file()

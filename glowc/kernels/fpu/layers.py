@@ -14,6 +14,7 @@ import numpy as np
 
 from glowc.graph.types import DType
 from glowc.kernels.base import Columns, KernelVariant, Prepared, plan_of
+from glowc.kernels.common.attend import by_fours
 from glowc.kernels.common.few import few_plan
 from glowc.kernels.common.reals import accepts_function, accepts_softmax
 from glowc.kernels.common.recurrent import in_fours
@@ -230,6 +231,7 @@ _FUNCTION = replace(_NORM, header="glow_fpu_elementary.h", accepts=_accepts_func
 _RECURRENT = in_fours(replace(_SHARED, header="glow_fpu_four.h"), "glow_fpu_four", 1.5)
 
 VARIANTS = {
+    "attend_f32": (by_fours(_SHARED, "fpu"),),
     "avg_pool_f32": (AVERAGE,),
     "binary": (BINARY,),
     "conv_f32": (CONV,),

@@ -6,6 +6,7 @@ from dataclasses import dataclass, replace
 
 from glowc.graph.types import DType
 from glowc.kernels.base import Prepared
+from glowc.kernels.common.attend import by_fours
 from glowc.kernels.common.recurrent import in_fours
 from glowc.kernels.mve.shared import FAST, PAIRWISE, accepts_rows
 from glowc.kernels.shapes import Conv, MatMul
@@ -103,6 +104,7 @@ _FC = replace(_FLOAT, accepts=accepts_fc, prepare=prepare_fc)
 _RECURRENT = in_fours(replace(_FLOAT, header="glow_mve_four.h"), "glow_mve_four", 0.8)
 
 VARIANTS = {
+    "attend_f32": (by_fours(_FLOAT, "mve"),),
     "avg_pool_f32": (_POOL,),
     "binary": (replace(PAIRWISE, rank=25, accepts=accepts_binary, header=_HEADER),),
     "conv_f32": (_CONV,),

@@ -8,6 +8,7 @@ from functools import partial
 from glowc.graph.types import DType
 from glowc.kernels.base import KernelVariant, Prepared, plan_of
 from glowc.kernels.common.assembly import Printed
+from glowc.kernels.common.attend import by_fours
 from glowc.kernels.common.few import few_plan
 from glowc.kernels.common.windows import planar, transposed
 from glowc.kernels.shapes import Conv
@@ -134,6 +135,7 @@ FEW = tuple(
 MATMUL = tuple(replace(v, accepts=_accepts_matmul, prepare=_prepare_matmul) for v in _BOTH)
 
 VARIANTS = {
+    "attend_f32": tuple(by_fours(v, "neon") for v in _BOTH),
     "conv_f32": CONV,
     "conv_f32w8": CONV,
     "conv_transpose": tuple(transposed(v) for v in _BOTH),
