@@ -302,12 +302,8 @@ def test_a_node_is_called_by_what_the_file_calls_it_whatever_became_of_it(name: 
 
 
 def test_operators_that_glowc_lacks_stay_in_the_file_beside_layers_on_codes() -> None:
-    """A convolution of volumes, an operator of another domain, frames and their spectra."""
+    """An operator of another domain, frames and their spectra."""
     make = helper.make_node
-    volumes = [make("Conv", ["x", "w", "b"], ["h"], kernel_shape=[2, 2, 2]), make("Relu", ["h"], ["y"])]
-    net = model(volumes, {"w": weights(3, 3, 2, 2, 2), "b": weights(3)}, {"x": [1, 3, 4, 4, 4]}, {"y": [1, 3, 3, 3, 3]})
-    done = quantize_model(net, noise((1, 3, 4, 4, 4)), FLOAT_EDGE)
-    assert (operators(done.model), done.layers) == (["Conv", "Relu"], 1)
     scaler = make("Scaler", ["g"], ["h"], domain="ai.onnx.ml", offset=[0.5], scale=[2.0])
     gemms = [make("Gemm", [x, "w"], [y], transB=1) for x, y in ("xg", "hy")]
     net = model([gemms[0], scaler, gemms[1]], {"w": weights(4, 4)}, {"x": [1, 4]}, {"y": [1, 4]})
@@ -320,6 +316,15 @@ def test_operators_that_glowc_lacks_stay_in_the_file_beside_layers_on_codes() ->
     done = quantize_model(net, noise((1, 64)), FLOAT_EDGE)
     assert operators(done.model) == ["STFT", "Reshape", "Gemm"]
     assert relative_error(run(done.model, noise((1, 64))), run(net, noise((1, 64)))) < 0.02
+
+
+def test_a_convolution_of_volumes_is_quantised_as_one_of_images() -> None:
+    make, shape = helper.make_node, (1, 3, 4, 4, 4)
+    volumes = [make("Conv", ["x", "w", "b"], ["h"], kernel_shape=[2, 2, 2]), make("Relu", ["h"], ["y"])]
+    net = model(volumes, {"w": weights(3, 3, 2, 2, 2), "b": weights(3)}, {"x": [*shape]}, {"y": [1, 3, 3, 3, 3]})
+    done = quantize_model(net, noise(shape), FLOAT_EDGE)
+    assert (done.layers, not done.floats) == (1, True)
+    assert relative_error(run(done.model, noise(shape)), run(net, noise(shape))) < 0.02
 
 
 def test_a_loop_of_known_length_is_quantised_step_by_step() -> None:
