@@ -33,6 +33,7 @@ from glowc.compiler.least import check_least
 from glowc.compiler.narrow import narrow_report, plan_narrow
 from glowc.compiler.options import CompileOptions
 from glowc.compiler.plugins import load_plugins
+from glowc.compiler.positions import check_positions
 from glowc.compiler.report import Report, estimate_report, float_tolerance, plan_report, report_of
 from glowc.compiler.report_tensors import data_report
 from glowc.compiler.samples import load_samples
@@ -132,6 +133,7 @@ def compile_model(
     imported = import_graph(source, options)  # file -> graph
     progress("optimising the graph")
     form = _optimised(imported, options, board)  # graph -> graph
+    check_positions(imported, form.graph, options, partial(_read, source, board))
     check_least(form.graph, board, options)
     golden = _golden(options, imported, form.edge)
     spec = replace(spec_of(source, form.graph, board, options, form.edge), macros=form.macros, texts=imported.texts)
@@ -174,6 +176,12 @@ def compile_model(
     check_flash(printed, board, options)
     report = _report(source, board, options, imported, form, printed)
     return Compiled(board, options, imported, form.graph, printed, form.edge, report, known())
+
+
+def _read(source: Path, board: Board, options: CompileOptions) -> tuple[Graph, Graph]:
+    """Return the graph of a file, and that after the passes."""
+    imported = import_graph(source, options)
+    return imported, _optimised(imported, options, board).graph
 
 
 def _aligned(board: Board, options: CompileOptions) -> Board:

@@ -201,3 +201,40 @@ def test_a_pattern_that_matches_nothing_is_told(tmp_path: Path) -> None:
     with pytest.raises(GroupError) as error:
         compile_model(path, load_board("host"), CompileOptions(states={"cache_*": "present_*"}))
     assert '"cache_*" is no input' in " ".join(error.value.details)
+
+
+def _with_angles(folder: Path, position: str) -> Compiled:
+    """Compile attention over a cache of symbolic length whose new rows are turned by the row `position` of a table."""
+    nodes = [
+        helper.make_node("Shape", ["past_k"], ["sizes"]), helper.make_node("Gather", ["sizes", "two"], ["length"]),
+        helper.make_node("Gather", ["table", position], ["angle"]), helper.make_node("Mul", ["k", "angle"], ["turned"]),
+        helper.make_node("Concat", ["past_k", "turned"], ["present_k"], axis=2),
+        helper.make_node("Concat", ["past_v", "v"], ["present_v"], axis=2),
+        helper.make_node("Transpose", ["present_k"], ["kt"], perm=[0, 1, 3, 2]),
+        helper.make_node("MatMul", ["q", "kt"], ["scores"]), helper.make_node("Softmax", ["scores"], ["shares"]),
+        helper.make_node("MatMul", ["shares", "present_v"], ["y"]),
+    ]  # fmt: skip
+    row = [1, KEPT, 1, SIZE]
+    inputs = [helper.make_tensor_value_info(name, FLOAT, row) for name in "qkv"]
+    inputs += [helper.make_tensor_value_info(f"past_{x}", FLOAT, [1, KEPT, "past", SIZE]) for x in "kv"]
+    inputs += [helper.make_tensor_value_info("given", TensorProto.INT64, [1])] if position == "given" else []
+    outputs = [helper.make_tensor_value_info(f"present_{x}", FLOAT, [1, KEPT, "all", SIZE]) for x in "kv"]
+    table = np.random.default_rng(0).random((MOST, SIZE), np.float32)
+    arrays = [numpy_helper.from_array(array, name) for name, array in {"two": np.array([2]), "table": table}.items()]
+    outputs.insert(0, helper.make_tensor_value_info("y", FLOAT, row))
+    graph = helper.make_graph(nodes, "g", inputs, outputs, arrays)
+    onnx.save(helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17)]), folder / "net.onnx")
+    options = CompileOptions(name="net", states={"past_*": "present_*"}, symbols={"past": MOST - 1})
+    return compile_model(folder / "net.onnx", load_board("host"), options)
+
+
+def test_positions_from_the_length_of_a_cache_are_refused(tmp_path: Path) -> None:
+    with pytest.raises(GroupError, match="length of the caches, past") as caught:
+        _with_angles(tmp_path, "length")
+    assert any("Mul" in line for line in caught.value.details)
+    assert "position_ids" in (caught.value.hint or "")
+
+
+def test_positions_may_be_an_input(tmp_path: Path) -> None:
+    result = _with_angles(tmp_path, "given")
+    assert [i.kernel for i in result.program.instrs].count("append_b4") == 2
