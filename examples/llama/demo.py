@@ -56,7 +56,7 @@ def firmware(sizes: Sizes, board: str, folder: Path, sampling: Sampling, vocabul
         if vocabulary
         else make_tokenizer.trained((HERE / "README.md").read_text(encoding="utf-8"), sizes.vocab)
     )
-    (folder / "tokens.h").write_text(make_tokenizer.header(pieces), encoding="utf-8")
+    (folder / "tokens.h").write_text(make_tokenizer.header(pieces), encoding="utf-8", newline="\n")
     options = [f"--define-symbol={name}:sequence={n}" for name, n in (("prompt", GROUP), ("step", 1))]
     options += [f"--define-symbol={name}:past={sizes.most - n}" for name, n in (("prompt", GROUP), ("step", 1))]
     options += ["--state", "past_*=present_*", "--share-arena", "--share-weights", "--group-name", "llama"]
@@ -82,7 +82,7 @@ def glowc(*arguments: object) -> str:
 
 def written(image: Path, board: str, prompt: str) -> tuple[str, np.ndarray]:
     """Return the text that the firmware writes, and all tokens, those of the prompt first."""
-    (image.parent / "prompt.txt").write_text(prompt, encoding="utf-8")
+    (image.parent / "prompt.txt").write_text(prompt, encoding="utf-8", newline="\n")
     done = run_elf(image, load_board(board), cwd=image.parent)
     return done.stdout, np.fromfile(image.parent / "tokens.bin", np.int64)
 

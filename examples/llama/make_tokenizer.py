@@ -91,7 +91,7 @@ def main() -> None:
     parser.add_argument("vocabulary", type=Path, help="lines of piece<TAB>score")
     parser.add_argument("-o", type=Path, default=Path("tokens.h"))
     given = parser.parse_args()
-    given.o.write_text(header(read(given.vocabulary)), encoding="utf-8")
+    given.o.write_text(header(read(given.vocabulary)), encoding="utf-8", newline="\n")
 
 
 if __name__ == "__main__":
