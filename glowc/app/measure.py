@@ -115,7 +115,7 @@ def run(
     from glowc.machine.execute import execute, is_bundle, read_inputs
 
     check_output(output)
-    own = board in (None, "host") and not is_bundle(source)
+    own = port is None and board in (None, "host") and not is_bundle(source)
     target = target_of(source, board, cpu or (native_cpu() if own else None))
     machine = machine_for(target, port)
     with open_bundle(source, target, options, as_json) as info:
