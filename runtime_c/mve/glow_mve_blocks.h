@@ -3,13 +3,13 @@
  * largest magnitude / 2^30: 16 high bits and 15 low ones, which are multiplied apart. 16 bytes of codes are eight lanes of
  * `half` codes; code j of each lane is masked at once, so a row is, for each 16 bytes and each j, the high parts of eight
  * inputs j, half + j, 2 half + j ... and their low parts. */
-#ifndef GLOW_MVE_BLOCKS_H
-#define GLOW_MVE_BLOCKS_H
+#ifndef GLOW_MVE_FEW_BITS_H
+#define GLOW_MVE_FEW_BITS_H
 
 #if defined(__ARM_FEATURE_MVE) && (__ARM_FEATURE_MVE & 2)
 #include "glow_mve.h"
 
-#define GLOW_MVE_BLOCKS_TOP 1073740800.0f /* below 2^30, whatever is rounded */
+#define GLOW_MVE_FEW_BITS_TOP 1073740800.0f /* below 2^30, whatever is rounded */
 
 GLOW_INLINE float glow_mve_blocks_unit(const float *x, int32_t k) {
   float max = 1e-30f;
@@ -17,7 +17,7 @@ GLOW_INLINE float glow_mve_blocks_unit(const float *x, int32_t k) {
     const mve_pred16_t some = vctp32q((uint32_t)(k - i));
     max = vmaxnmavq_p_f32(max, vldrwq_z_f32(x + i, some), some);
   }
-  return max / GLOW_MVE_BLOCKS_TOP;
+  return max / GLOW_MVE_FEW_BITS_TOP;
 }
 
 /* Writes a block of `count` inputs, of which those from `left` on are 0, and the sums of both parts. */
@@ -47,25 +47,25 @@ GLOW_INLINE void glow_mve_blocks_expand(int16_t *to, int32_t *sums, const float 
   sums[1] = low;
 }
 
-#define GLOW_MVE_BLOCKS_CODE \
+#define GLOW_MVE_FEW_BITS_CODE \
   "vldrh.u16 q2, [%[x]], #16\nvand q4, q0, %q[mask]\nvldrh.u16 q3, [%[x]], #16\nvmlava.s16 %[h0], q2, q4\n" \
   "vand q5, q1, %q[mask]\nvmlava.s16 %[l0], q3, q4\nvmlava.s16 %[h1], q2, q5\nvmlava.s16 %[l1], q3, q5\n"
-#define GLOW_MVE_BLOCKS_NEXT(bits) "vshr.u16 q0, q0, #" bits "\nvshr.u16 q1, q1, #" bits "\n" GLOW_MVE_BLOCKS_CODE
-#define GLOW_MVE_BLOCKS_2(bits) GLOW_MVE_BLOCKS_NEXT(bits) GLOW_MVE_BLOCKS_NEXT(bits)
-#define GLOW_MVE_BLOCKS_OF_8 GLOW_MVE_BLOCKS_CODE GLOW_MVE_BLOCKS_NEXT("8")
-#define GLOW_MVE_BLOCKS_OF_4 GLOW_MVE_BLOCKS_CODE GLOW_MVE_BLOCKS_NEXT("4") GLOW_MVE_BLOCKS_2("4")
-#define GLOW_MVE_BLOCKS_OF_2 \
-  GLOW_MVE_BLOCKS_CODE GLOW_MVE_BLOCKS_NEXT("2") GLOW_MVE_BLOCKS_2("2") GLOW_MVE_BLOCKS_2("2") GLOW_MVE_BLOCKS_2("2")
+#define GLOW_MVE_FEW_BITS_NEXT(bits) "vshr.u16 q0, q0, #" bits "\nvshr.u16 q1, q1, #" bits "\n" GLOW_MVE_FEW_BITS_CODE
+#define GLOW_MVE_FEW_BITS_2(bits) GLOW_MVE_FEW_BITS_NEXT(bits) GLOW_MVE_FEW_BITS_NEXT(bits)
+#define GLOW_MVE_FEW_BITS_OF_8 GLOW_MVE_FEW_BITS_CODE GLOW_MVE_FEW_BITS_NEXT("8")
+#define GLOW_MVE_FEW_BITS_OF_4 GLOW_MVE_FEW_BITS_CODE GLOW_MVE_FEW_BITS_NEXT("4") GLOW_MVE_FEW_BITS_2("4")
+#define GLOW_MVE_FEW_BITS_OF_2 \
+  GLOW_MVE_FEW_BITS_CODE GLOW_MVE_FEW_BITS_NEXT("2") GLOW_MVE_FEW_BITS_2("2") GLOW_MVE_FEW_BITS_2("2") GLOW_MVE_FEW_BITS_2("2")
 
 /* sums: high and low parts of two outputs, the codes of a block of which are at w0 and w1 */
-#define GLOW_MVE_BLOCKS(bits, codes) \
+#define GLOW_MVE_FEW_BITS(bits, codes) \
   GLOW_INLINE void glow_mve_blocks_sums_##bits(int32_t *sums, const int16_t *x, const uint8_t *w0, const uint8_t *w1, \
                                                  int32_t bytes) { \
     int32_t h0 = sums[0]; \
     int32_t l0 = sums[1]; \
     int32_t h1 = sums[2]; \
     int32_t l1 = sums[3]; \
-    __asm__ volatile("dls lr, %[n]\n1: vldrb.u8 q0, [%[w0]], #16\nvldrb.u8 q1, [%[w1]], #16\n" GLOW_MVE_BLOCKS_OF_##bits \
+    __asm__ volatile("dls lr, %[n]\n1: vldrb.u8 q0, [%[w0]], #16\nvldrb.u8 q1, [%[w1]], #16\n" GLOW_MVE_FEW_BITS_OF_##bits \
                      "le lr, 1b\n" \
                      : [h0] "+Te"(h0), [l0] "+Te"(l0), [h1] "+Te"(h1), [l1] "+Te"(l1), [x] "+r"(x), [w0] "+r"(w0), \
                        [w1] "+r"(w1) \
@@ -76,9 +76,9 @@ GLOW_INLINE void glow_mve_blocks_expand(int16_t *to, int32_t *sums, const float 
     sums[2] = h1; \
     sums[3] = l1; \
   }
-GLOW_MVE_BLOCKS(2, 0x3)
-GLOW_MVE_BLOCKS(4, 0xF)
-GLOW_MVE_BLOCKS(8, 0xFF)
+GLOW_MVE_FEW_BITS(2, 0x3)
+GLOW_MVE_FEW_BITS(4, 0xF)
+GLOW_MVE_FEW_BITS(8, 0xFF)
 
 #endif
 #endif

@@ -421,7 +421,7 @@ GLOW_WIDE_ALWAYS void glow_wide_scaled_sve(svbool_t some, svint32_t sums, svfloa
   const svint8_t name##0 = svld1_vnum_s8(bytes, from, 0), name##1 = svld1_vnum_s8(more, from, 1); \
   const svint8_t name##2 = vectors > 2 ? svld1_vnum_s8(bytes, from, 2) : name##0;  \
   const svint8_t name##3 = vectors > 2 ? svld1_vnum_s8(bytes, from, 3) : name##0;
-#define GLOW_WIDE_PIXEL(i, pick)                                                                                     \
+#define GLOW_WIDE_RESULT(i, pick)                                                                                     \
   if (2 * i + pick - 1 < pixels) {                                                                                   \
     const int32_t at = 2 * i + pick - 1;                                                                             \
     const svint32_t low = svreinterpret_s32(svuzp##pick##_s64(svreinterpret_s64(s##i##0), svreinterpret_s64(s##i##1))); \
@@ -444,7 +444,7 @@ GLOW_WIDE_ALWAYS void glow_wide_scaled_sve(svbool_t some, svint32_t sums, svfloa
       }                                                                                                              \
     }                                                                                                                \
   }
-#define GLOW_WIDE_FINISH(i) GLOW_WIDE_PIXEL(i, 1) GLOW_WIDE_PIXEL(i, 2)
+#define GLOW_WIDE_FINISH(i) GLOW_WIDE_RESULT(i, 1) GLOW_WIDE_RESULT(i, 2)
 #define GLOW_WIDE_TILE(name, EACH, vectors_)                                                                         \
   GLOW_WIDE_ALWAYS void name(const glow_wide_layer_t *layer, const int8_t *w, const uint8_t *x, int8_t *const *to,   \
                              int32_t pixels, int32_t o, int64_t lane, const int32_t *starts) {                       \
