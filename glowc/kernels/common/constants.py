@@ -6,7 +6,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from glowc.program.ir import Plan
+from glowc.graph.types import DType
+from glowc.program.ir import Instr, Plan
 from glowc.program.kernel import Arrays
 
 EMPTY: Arrays = {"bias": np.zeros(1, np.int32), "scale": np.zeros(1, np.float32)}
@@ -26,3 +27,13 @@ class LayerPlan(Plan):
 
     biases: str = "bias"
     scales: str = "scale"
+
+
+def padded(count: int, grain: int) -> int:
+    """Return `count` rounded up to a multiple of `grain`."""
+    return -(-count // grain) * grain
+
+
+def accepts_codes(instr: Instr) -> bool:
+    """Accept int8 inputs, weights and outputs."""
+    return all(instr.operand(role).type.dtype is DType.S8 for role in ("in", "weights", "out"))

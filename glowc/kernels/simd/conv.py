@@ -14,15 +14,14 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from glowc.graph.types import DType
 from glowc.kernels.base import KernelVariant, Prepared, plan_of
-from glowc.kernels.common.constants import WEIGHTED
+from glowc.kernels.common.constants import WEIGHTED, accepts_codes, padded
 from glowc.kernels.common.sums import shifted
 from glowc.kernels.records import Records
 from glowc.kernels.shapes import Conv
 from glowc.kernels.simd.conv_plan import ConvPlan
 from glowc.kernels.simd.core import CORES, Core
-from glowc.kernels.simd.stream import CHUNK, Packed, Parts, block_records, blocks, pack_rows, padded
+from glowc.kernels.simd.stream import CHUNK, Packed, Parts, block_records, blocks, pack_rows
 from glowc.program.ir import Instr
 from glowc.program.kernel import Arrays
 
@@ -60,11 +59,6 @@ def is_spread(s: Conv) -> bool:
 def row_slots(s: Conv) -> int:
     """Padded rows held at a time: those of one window."""
     return (s.k_h - 1) * s.dil_h + 1
-
-
-def accepts_codes(instr: Instr) -> bool:
-    """Accept int8 inputs, weights and outputs."""
-    return all(instr.operand(role).type.dtype is DType.S8 for role in ("in", "weights", "out"))
 
 
 def accepts(instr: Instr) -> bool:

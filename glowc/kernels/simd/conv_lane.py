@@ -13,14 +13,14 @@ from dataclasses import dataclass
 import numpy as np
 
 from glowc.kernels.base import KernelVariant, Prepared, plan_of
-from glowc.kernels.common.constants import WEIGHTED
+from glowc.kernels.common.constants import WEIGHTED, padded
 from glowc.kernels.common.factors import Ends
 from glowc.kernels.shapes import Conv
 from glowc.kernels.simd.conv import accepts, is_dense_point, is_spread, path_of, row_slots
 from glowc.kernels.simd.core import CORES
 from glowc.kernels.simd.ending import Ending
 from glowc.kernels.simd.lane_block import LaneBlock
-from glowc.kernels.simd.stream import blocks, ending_of, folded, padded, stream
+from glowc.kernels.simd.stream import blocks, ending_of, folded, stream
 from glowc.program.ir import Instr, Plan
 from glowc.program.kernel import Arrays
 

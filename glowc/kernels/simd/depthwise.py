@@ -10,13 +10,13 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from glowc.kernels.base import KernelVariant, Prepared
-from glowc.kernels.common.constants import WEIGHTED, LayerPlan
+from glowc.kernels.common.constants import WEIGHTED, LayerPlan, accepts_codes
 from glowc.kernels.common.factors import Ends
 from glowc.kernels.common.sums import shifted
 from glowc.kernels.common.windows import planar
 from glowc.kernels.shapes import Conv
 from glowc.kernels.simd.columns_block import ColumnsBlock, DotBlock, WindowBlock
-from glowc.kernels.simd.conv import HEADER, accepts_codes
+from glowc.kernels.simd.conv import HEADER
 from glowc.kernels.simd.core import both
 from glowc.kernels.simd.ending import Ending
 from glowc.kernels.simd.stream import ending_of, folded, has_pairs

@@ -10,7 +10,7 @@ from glowc.kernels.base import KernelVariant, Prepared, plan_of
 from glowc.kernels.common.assembly import Printed
 from glowc.kernels.common.attend import by_fours
 from glowc.kernels.common.few import few_plan
-from glowc.kernels.common.windows import planar, transposed
+from glowc.kernels.common.windows import is_point, planar, transposed
 from glowc.kernels.shapes import Conv
 from glowc.kernels.simd.core import CORES, both
 from glowc.program.ir import Instr, Plan
@@ -55,19 +55,13 @@ def _accepts_weights(instr: Instr) -> bool:
     return _is_f32(instr, "in", "out") and plain
 
 
-def _is_point(s: Conv) -> bool:
-    """Say whether a window is one pixel of the tensor, of adjacent channels."""
-    inside = (s.out_h - 1) * s.stride_h < s.in_h and (s.out_w - 1) * s.stride_w < s.in_w
-    return s.k_h == s.k_w == 1 and s.pad_top == s.pad_left == 0 and s.in_ch == 1 and inside
-
-
 def _accepts_conv(instr: Instr) -> bool:
     s = Conv.of(instr)
     return _accepts_weights(instr) and s.groups == 1 and s.inputs >= 4 and s.out_c >= 4
 
 
 def _prepare_conv(_: Arrays, instr: Instr) -> Prepared:
-    path = "point" if _is_point(Conv.of(instr)) else "windows"
+    path = "point" if is_point(Conv.of(instr)) else "windows"
     return Prepared(plan=FloatPlan(path=path, coded=_is_coded(instr)))
 
 

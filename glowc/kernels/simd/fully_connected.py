@@ -10,17 +10,17 @@ from dataclasses import dataclass
 import numpy as np
 
 from glowc.kernels.base import KernelVariant, Prepared
-from glowc.kernels.common.constants import WEIGHTED
+from glowc.kernels.common.constants import WEIGHTED, accepts_codes, padded
 from glowc.kernels.common.few import with_few
 from glowc.kernels.common.singles import RowsPlan, with_singles
 from glowc.kernels.common.sums import shifted
 from glowc.kernels.records import Records
 from glowc.kernels.shapes import FullyConnected
-from glowc.kernels.simd.conv import HEADER, accepts_codes
+from glowc.kernels.simd.conv import HEADER
 from glowc.kernels.simd.core import CORES
 from glowc.kernels.simd.ending import Ending
 from glowc.kernels.simd.row_block import RowBlock
-from glowc.kernels.simd.stream import CHUNK, Packed, Parts, block_records, blocks, pack_rows, padded
+from glowc.kernels.simd.stream import CHUNK, Packed, Parts, block_records, blocks, pack_rows
 from glowc.program.ir import Instr
 from glowc.program.kernel import Arrays
 

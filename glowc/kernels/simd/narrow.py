@@ -10,7 +10,7 @@ from dataclasses import dataclass, replace
 from glowc.graph.few_codes import NARROW_BITS
 from glowc.graph.types import DType
 from glowc.kernels.base import KernelVariant
-from glowc.kernels.common.constants import WEIGHTED
+from glowc.kernels.common.constants import WEIGHTED, accepts_codes
 from glowc.kernels.common.narrow import (
     UnpackPlan,
     by_lanes,
@@ -23,7 +23,6 @@ from glowc.kernels.common.narrow import (
     weight_palette,
 )  # fmt: skip
 from glowc.kernels.features import Stated
-from glowc.kernels.simd.conv import accepts_codes
 from glowc.kernels.simd.core import both
 from glowc.kernels.simd.fully_connected import A64
 from glowc.kernels.simd.stream import CHUNK

@@ -24,11 +24,6 @@ Parts = list[tuple[int, int]]
 """First output and outputs of each block."""
 
 
-def padded(count: int, grain: int) -> int:
-    """Return `count` rounded up to a multiple of `grain`."""
-    return -(-count // grain) * grain
-
-
 def _end_bytes(ends: Ends, part: slice, width: int) -> bytes:
     """Return the words of a block of `width` outputs, then its shifts."""
     words = np.zeros(width, np.int32)

@@ -14,7 +14,7 @@ import numpy as np
 
 from glowc.graph.types import DType
 from glowc.kernels.base import KernelVariant, Prepared, plan_of
-from glowc.kernels.common.constants import WEIGHTED
+from glowc.kernels.common.constants import WEIGHTED, accepts_codes, padded
 from glowc.kernels.common.factors import FIXED, Ends
 from glowc.kernels.common.header_numbers import header_number
 from glowc.kernels.features import Stated
@@ -63,20 +63,10 @@ class LayerPlan(GroupPlan):
     grain: int
 
 
-def padded(count: int, grain: int) -> int:
-    """Return `count` rounded up to a multiple of `grain`."""
-    return -(-count // grain) * grain
-
-
 def group_of(pitch: int, pixels: int) -> int:
     """Return the pixels of a group, whole tiles; of one alone two may be read."""
     most = min(header_number(HEADER, "GLOW_WIDE_GROUP"), _GROUP_BYTES // pitch // _TILE * _TILE)
     return 2 if pixels == 1 else min(padded(pixels, _TILE), max(_TILE, most))
-
-
-def accepts_codes(instr: Instr) -> bool:
-    """Accept int8 inputs, weights and outputs."""
-    return all(instr.operand(role).type.dtype is DType.S8 for role in ("in", "weights", "out"))
 
 
 def _accepts_conv(instr: Instr) -> bool:

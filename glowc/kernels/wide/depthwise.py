@@ -7,11 +7,11 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from glowc.kernels.base import KernelVariant, Prepared
-from glowc.kernels.common.constants import WEIGHTED
+from glowc.kernels.common.constants import WEIGHTED, accepts_codes, padded
 from glowc.kernels.common.factors import FIXED, Ends
 from glowc.kernels.features import Stated
 from glowc.kernels.shapes import Conv
-from glowc.kernels.wide.codes import LANES, X86, accepts_codes, heads, padded
+from glowc.kernels.wide.codes import LANES, X86, heads
 from glowc.program.ir import Instr, Plan
 from glowc.program.kernel import Arrays
 

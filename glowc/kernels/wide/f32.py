@@ -9,10 +9,12 @@ import numpy as np
 
 from glowc.graph.types import DType
 from glowc.kernels.base import KernelVariant, Prepared, no_scratch, plan_of
+from glowc.kernels.common.constants import padded
 from glowc.kernels.common.header_numbers import header_number
+from glowc.kernels.common.windows import is_point
 from glowc.kernels.features import Stated
 from glowc.kernels.shapes import Conv, FullyConnected, MatMul
-from glowc.kernels.wide.codes import HEADER, LANES, X86, padded
+from glowc.kernels.wide.codes import HEADER, LANES, X86
 from glowc.kernels.wide.depthwise import TapsPlan, is_depthwise, room_of
 from glowc.program.ir import Instr, Plan
 from glowc.program.kernel import Arrays
@@ -61,15 +63,9 @@ def _accepts_conv(instr: Instr) -> bool:
     return _accepts_weights(instr) and instr.int_("groups") == 1
 
 
-def _is_point(s: Conv) -> bool:
-    """Say whether a window is one pixel of the tensor, of adjacent channels."""
-    inside = (s.out_h - 1) * s.stride_h < s.in_h and (s.out_w - 1) * s.stride_w < s.in_w
-    return s.k_h == s.k_w == 1 and s.pad_top == s.pad_left == 0 and s.in_ch == 1 and inside
-
-
 def _prepare_conv(constants: Arrays, instr: Instr) -> Prepared:
     s = Conv.of(instr)
-    plan = FloatPlan(path="point" if _is_point(s) else "windows", group=_group(s.inputs, s.out_h * s.out_w))
+    plan = FloatPlan(path="point" if is_point(s) else "windows", group=_group(s.inputs, s.out_h * s.out_w))
     return Prepared(_stream(constants["weights"].reshape(s.out_c, -1).T, constants, instr), plan)
 
 
